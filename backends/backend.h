@@ -1,0 +1,98 @@
+/* backend.h - the contract between the library and a driver.
+
+   A backend knows no op.  It opens a device, keeps memory, turns a kernel of the IR into a binary that can be kept on disk,
+   loads and launches it.  All work of a device goes into one in-order queue.  Every function returns a clb_status and, on
+   failure, leaves the sentence in device->error (open: in its argument `error`): what was called, with the driver's own word. */
+#ifndef CLB_BACKEND_H
+#define CLB_BACKEND_H
+
+#include <clebsch/clebsch.h>
+
+#include "../src/error.h"
+#include "../src/ir.h"
+#include "../src/print.h"
+#include "../src/text.h"
+
+/* What a schedule may know of a device. */
+typedef struct {
+  int lanes[2];          /* preferred sub-group size for CLB_F64, CLB_F32 arithmetic (index: clb_dtype) */
+  int max_subgroups;     /* of those lanes in one group */
+  int64_t local_bytes;   /* of one group */
+  int registers;         /* 32-bit registers per lane before spilling starts */
+  int units;             /* multiprocessors, compute units, cores */
+  bool simd;             /* lanes are a CPU's SIMD lanes: wide loads and stores are transposed in registers, staging is useless */
+  bool subgroups;        /* false: the backend legalises shuffles, which needs subgroups == 1 */
+  bool f64;
+} clb_limits;
+
+typedef struct clb_backend clb_backend;
+
+/* The head of every backend's device; the backend's own struct starts with it. */
+typedef struct {
+  const clb_backend *backend;
+  clb_error_sink *error;
+  clb_device_info info;  /* strings owned by the device */
+  clb_limits limits;
+  clb_dialect dialect;   /* what `build` compiles, and what `clebsch source` shows */
+  char key[256];         /* all that a binary depends on: target, driver and compiler versions; part of the cache key */
+} clb_device;
+
+/* Memory of a device, as a backend's launch and copy see it. */
+typedef struct {
+  void *handle;          /* pointer or cl_mem */
+  clb_memory_kind kind;
+  uint64_t bytes;
+} clb_memory;
+
+/* One launch argument, in the order of the kernel's parameters. */
+typedef struct {
+  ir_type type;          /* IR_VOID: memory; else the scalar's type */
+  union {
+    const clb_memory *memory;
+    int32_t i32;
+    int64_t i64;
+    float f32;
+    double f64;
+  };
+} clb_arg;
+
+typedef struct clb_module clb_module; /* one loaded kernel; each backend has its own */
+
+struct clb_backend {
+  const char *name;      /* what a device string starts with */
+
+  /* Calls each() for every device and every compile-only target that could be opened.  An absent driver is no error. */
+  void (*list)(void (*each)(const clb_device_info *info, void *user), void *user);
+
+  /* `name` is the whole device string, `rest` what follows the backend's name in it: "", ":1", ":0:1", "@gfx942", ":interpreter".
+     adopt: the caller's handles, or NULL. */
+  clb_status (*open)(const char *name, const char *rest, const clb_native *adopt, clb_error_sink *error, clb_device **device);
+  void (*close)(clb_device *device);
+
+  clb_status (*alloc)(clb_device *device, uint64_t bytes, clb_memory *memory);   /* bytes >= 1 */
+  void (*free)(clb_device *device, clb_memory *memory);
+  clb_status (*wrap)(clb_device *device, clb_memory *memory);                    /* checks a caller's handle; may be NULL: accepts CLB_POINTER */
+  /* In order with the launches; returns when the host side is done with. */
+  clb_status (*write)(clb_device *device, const clb_memory *to, uint64_t offset, const void *from, uint64_t bytes);
+  clb_status (*read)(clb_device *device, const clb_memory *from, uint64_t offset, void *to, uint64_t bytes);
+
+  /* Compiles; `binary` is what the cache keeps.  k has passed ir_verify.  The compiler's whole log goes into the error. */
+  clb_status (*build)(clb_device *device, const ir_kernel *k, clb_text *binary);
+  /* k is the kernel the binary was built from. */
+  clb_status (*load)(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module);
+  void (*unload)(clb_device *device, clb_module *module);
+  /* groups >= 1.  Allocates nothing, waits for nothing. */
+  clb_status (*launch)(clb_device *device, clb_module *module, int64_t groups, const clb_arg *args, int n_args);
+  clb_status (*wait)(clb_device *device);
+
+  /* What the vendor's compiler made of the kernel; -1 where unknown. */
+  clb_status (*report)(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report);
+};
+
+extern const clb_backend clb_backend_cpu, clb_backend_opencl, clb_backend_level_zero, clb_backend_cuda, clb_backend_hip;
+extern const clb_backend *const clb_backends[]; /* in the order in which "" tries them; ends with NULL */
+
+/* Opens by device string ("" as in clb_context_create). */
+clb_status clb_device_open(const char *name, const clb_native *adopt, clb_error_sink *error, clb_device **device);
+
+#endif

@@ -1,0 +1,42 @@
+/* backends.c - the table of backends, and which device a string means. */
+#include "backend.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const clb_backend *const clb_backends[] = {&clb_backend_cuda, &clb_backend_hip, &clb_backend_level_zero, &clb_backend_opencl, &clb_backend_cpu, NULL};
+
+/* What follows the backend's name in a device string, or NULL if it names another backend. */
+static const char *rest_of(const char *name, const char *backend) {
+  size_t n = strlen(backend);
+  if (strncmp(name, backend, n)) return NULL;
+  return name[n] == 0 || name[n] == ':' || name[n] == '@' ? name + n : NULL;
+}
+
+/* A CPU through OpenCL is no reason to leave the cpu backend, so "" takes opencl only for its GPUs. */
+static clb_status open_first(clb_error_sink *error, clb_device **device) {
+  for (const clb_backend *const *b = clb_backends; *b; b++) {
+    const char *rest = *b == &clb_backend_opencl ? ":gpu" : "";
+    if ((*b)->open((*b)->name, rest, NULL, error, device) == CLB_OK) {
+      clb_text_free(&error->text);
+      return CLB_OK;
+    }
+  }
+  return CLB_ERROR_DEVICE; /* the sentence is that of cpu */
+}
+
+clb_status clb_device_open(const char *name, const clb_native *adopt, clb_error_sink *error, clb_device **device) {
+  clb_text names = {0};
+  const char *wish = getenv("CLB_DEVICE");
+  *device = NULL;
+  if (!*name && wish) name = wish;
+  if (!*name) return open_first(error, device);
+  for (const clb_backend *const *b = clb_backends; *b; b++) {
+    const char *rest = rest_of(name, (*b)->name);
+    if (rest) return (*b)->open(name, rest, adopt, error, device);
+    clb_text_add(&names, "%s%s", b == clb_backends ? "" : ", ", (*b)->name);
+  }
+  clb_status s = clb_fail(error, CLB_ERROR_DEVICE, "no device \"%s\": a device string starts with one of %s; `clebsch devices` lists those here", name, names.s ? names.s : "");
+  clb_text_free(&names);
+  return s;
+}

@@ -1,0 +1,250 @@
+/* cpu.c - the backend for CPUs: the system's C compiler, or the interpreter where there is none. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cpu.h"
+
+enum { MAX_ARGUMENTS = 64, ALIGNMENT = 64, HUGE_PAGE = 2 << 20, CHUNK_INSTRUCTIONS = 1 << 15, LOCAL_BYTES = 1 << 16 };
+
+typedef struct {
+  clb_device head;
+  clb_cpu_compiler compiler; /* no name: interpreter */
+  clb_cpu_threads *threads;
+  char name[24], vendor[64], description[256], driver[192];
+} cpu;
+
+/* One of the two. */
+struct clb_module {
+  clb_cpu_function *f;
+  void *library;
+  int fd;
+  int64_t chunk; /* groups that are worth a thread's while; fixed, so that results do not depend on the number of threads */
+  ir_kernel kernel;
+};
+
+/* ---- open, close, list ---- */
+
+/* The value of the first line "key : value" of /proc/cpuinfo. */
+static void cpuinfo(const char *key, char *value, size_t size) {
+  char line[256];
+  FILE *f = fopen("/proc/cpuinfo", "re");
+  snprintf(value, size, "unknown");
+  while (f && fgets(line, sizeof line, f)) {
+    const char *colon = strchr(line, ':');
+    if (!colon || strncmp(line, key, strlen(key))) continue;
+    snprintf(value, size, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
+    break;
+  }
+  if (f) fclose(f);
+}
+
+static void describe(cpu *d, bool asked_for_interpreter, int cores) {
+  char model[128];
+  cpuinfo("model name", model, sizeof model);
+  cpuinfo("vendor_id", d->vendor, sizeof d->vendor);
+  const char *how = d->compiler.name ? "" : asked_for_interpreter ? ", interpreter" : ", interpreter only (no cc, gcc or clang on PATH)";
+  snprintf(d->description, sizeof d->description, "%s, %d cores%s", model, cores, how);
+  if (d->compiler.name) snprintf(d->driver, sizeof d->driver, "%s %s", d->compiler.name, d->compiler.version);
+  else snprintf(d->driver, sizeof d->driver, "interpreter %s", CLB_VERSION);
+}
+
+static void fill_head(cpu *d, bool asked_for_interpreter, int cores, clb_error_sink *error) {
+  clb_device *h = &d->head;
+  int lanes = d->compiler.vector_bytes / 4;
+  bool compiled = d->compiler.name;
+  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  snprintf(d->name, sizeof d->name, asked_for_interpreter ? "cpu:interpreter" : "cpu");
+  describe(d, asked_for_interpreter, cores);
+  h->backend = &clb_backend_cpu;
+  h->error = error;
+  h->info = (clb_device_info){.name = d->name, .backend = "cpu", .vendor = d->vendor, .description = d->description, .driver = d->driver, .runs = 1,
+                              .memory_bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0, .f64 = 1, .sub_group_sizes = {lanes / 2, lanes}};
+  h->limits = (clb_limits){.lanes = {[CLB_F64] = lanes / 2, [CLB_F32] = lanes}, .max_subgroups = 1, .local_bytes = LOCAL_BYTES, .registers = 32,
+                           .units = cores, .simd = true, .subgroups = true, .f64 = true};
+  h->dialect.language = compiled ? CLB_LANGUAGE_CPU : CLB_LANGUAGE_IR;
+  if (compiled) snprintf(h->key, sizeof h->key, "%s %.100s %s", d->compiler.name, d->compiler.version, d->compiler.features);
+  else snprintf(h->key, sizeof h->key, "interpreter");
+}
+
+static clb_status cpu_open(const char *name, const char *rest, const clb_native *adopt, clb_error_sink *error, clb_device **device) {
+  bool interpreter = !strcmp(rest, ":interpreter");
+  int cores = clb_cpu_cores();
+  if (*rest && !interpreter) return clb_fail(error, CLB_ERROR_DEVICE, "no device '%s': there are cpu and cpu:interpreter", name);
+  if (adopt) return clb_fail(error, CLB_ERROR_ARGUMENT, "cpu has no queue of the caller's to adopt");
+  cpu *d = calloc(1, sizeof *d);
+  if (d) d->threads = clb_cpu_threads_create(cores);
+  if (!d || !d->threads) {
+    free(d);
+    return clb_fail(error, CLB_ERROR_MEMORY, "cpu: no memory");
+  }
+  if (interpreter) d->compiler.vector_bytes = 32;
+  else clb_cpu_compiler_find(&d->compiler);
+  fill_head(d, interpreter, cores, error);
+  *device = &d->head;
+  return CLB_OK;
+}
+
+static void cpu_close(clb_device *device) {
+  cpu *d = (cpu *)device;
+  if (!d) return;
+  clb_cpu_threads_destroy(d->threads);
+  free(d);
+}
+
+static void cpu_list(void (*each)(const clb_device_info *info, void *user), void *user) {
+  static const char *const rests[] = {"", ":interpreter"};
+  for (size_t i = 0; i < sizeof rests / sizeof *rests; i++) {
+    clb_error_sink error = {0};
+    clb_device *d = NULL;
+    if (cpu_open("cpu", rests[i], NULL, &error, &d) == CLB_OK) each(&d->info, user);
+    cpu_close(d);
+    clb_text_free(&error.text);
+  }
+}
+
+/* ---- memory ---- */
+
+static clb_status cpu_alloc(clb_device *device, uint64_t bytes, clb_memory *memory) {
+  bool large = bytes >= 2 * HUGE_PAGE;
+  void *p = NULL;
+  if (bytes > SIZE_MAX / 2 || posix_memalign(&p, large ? HUGE_PAGE : ALIGNMENT, (size_t)bytes))
+    return clb_fail(device->error, CLB_ERROR_MEMORY, "cpu: no memory for %llu bytes", (unsigned long long)bytes);
+  if (large) madvise(p, (size_t)bytes, MADV_HUGEPAGE); /* advice: may be refused */
+  *memory = (clb_memory){.handle = p, .kind = CLB_POINTER, .bytes = bytes};
+  return CLB_OK;
+}
+
+static void cpu_free(clb_device *device, clb_memory *memory) {
+  (void)device;
+  free(memory->handle);
+  memory->handle = NULL;
+}
+
+static clb_status cpu_write(clb_device *device, const clb_memory *to, uint64_t offset, const void *from, uint64_t bytes) {
+  (void)device;
+  memcpy((char *)to->handle + offset, from, (size_t)bytes);
+  return CLB_OK;
+}
+
+static clb_status cpu_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to, uint64_t bytes) {
+  (void)device;
+  memcpy(to, (const char *)from->handle + offset, (size_t)bytes);
+  return CLB_OK;
+}
+
+/* ---- build, load ---- */
+
+static clb_status build_interpreted(clb_device *device, const ir_kernel *k, clb_text *binary) {
+  size_t bytes = ir_write(k, NULL, 0);
+  void *ir = malloc(bytes);
+  if (ir) {
+    ir_write(k, ir, bytes);
+    clb_text_bytes(binary, ir, bytes);
+  }
+  free(ir);
+  return ir && !binary->failed ? CLB_OK : clb_fail(device->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
+}
+
+static clb_status cpu_build(clb_device *device, const ir_kernel *k, clb_text *binary) {
+  cpu *d = (cpu *)device;
+  clb_text source = {0};
+  char mistake[256] = "";
+  clb_status s;
+  if (!d->compiler.name) return build_interpreted(device, k, binary);
+  if (!clb_print(k, &device->dialect, &source, mistake, sizeof mistake)) s = clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "%s: %s", k->name, mistake);
+  else s = clb_cpu_compile(&d->compiler, k->name, &source, binary, device->error);
+  clb_text_free(&source);
+  return s;
+}
+
+/* Whether the bytes are a whole library: a linker writes the table of sections last. */
+static bool whole_library(const char *bytes, size_t n) {
+  Elf64_Ehdr h;
+  if (n < sizeof h) return false;
+  memcpy(&h, bytes, sizeof h);
+  return !memcmp(h.e_ident, ELFMAG, SELFMAG) && h.e_type == ET_DYN && h.e_shoff <= n && (size_t)h.e_shnum * h.e_shentsize <= n - h.e_shoff;
+}
+
+static bool write_all(int fd, const char *bytes, size_t n) {
+  while (n) {
+    ssize_t done = write(fd, bytes, n);
+    if (done < 0 && errno != EINTR) return false;
+    if (done > 0) bytes += done, n -= (size_t)done;
+  }
+  return true;
+}
+
+/* A file without a name.  It stays open as long as the library: dlopen takes two files for one if their names are equal, and the
+   name has the descriptor in it. */
+static clb_status load_library(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module *m) {
+  char path[64];
+  if (!whole_library(binary, bytes)) return clb_fail(device->error, CLB_ERROR_DRIVER, "%s: its binary is damaged", k->name);
+  m->fd = memfd_create("clebsch", MFD_CLOEXEC);
+  if (m->fd < 0 || !write_all(m->fd, binary, bytes)) return clb_fail(device->error, CLB_ERROR_DRIVER, "%s: memfd_create: %s", k->name, strerror(errno));
+  snprintf(path, sizeof path, "/proc/self/fd/%d", m->fd);
+  m->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  void *symbol = m->library ? dlsym(m->library, k->name) : NULL;
+  if (!symbol) return clb_fail(device->error, CLB_ERROR_DRIVER, "%s: %s", k->name, dlerror());
+  memcpy(&m->f, &symbol, sizeof symbol);
+  return CLB_OK;
+}
+
+static void cpu_unload(clb_device *device, clb_module *m) {
+  (void)device;
+  if (!m) return;
+  if (m->library) dlclose(m->library);
+  if (m->fd >= 0) close(m->fd);
+  ir_free(&m->kernel);
+  free(m);
+}
+
+static clb_status cpu_load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module) {
+  clb_module *m = calloc(1, sizeof *m);
+  clb_status s = CLB_OK;
+  if (!m) return clb_fail(device->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
+  m->fd = -1;
+  m->chunk = CHUNK_INSTRUCTIONS / (k->n + 1) + 1;
+  if (((cpu *)device)->compiler.name) s = load_library(device, k, binary, bytes, m);
+  else if (!ir_read(&m->kernel, binary, bytes)) s = clb_fail(device->error, CLB_ERROR_DRIVER, "%s: its binary is damaged", k->name);
+  if (s) cpu_unload(device, m);
+  else *module = m;
+  return s;
+}
+
+/* ---- launch ---- */
+
+static clb_status cpu_launch(clb_device *device, clb_module *m, int64_t groups, const clb_arg *args, int n_args) {
+  ir_arg values[MAX_ARGUMENTS];
+  char mistake[256] = "";
+  if (n_args > MAX_ARGUMENTS) return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "cpu: a kernel with %d arguments; at most %d", n_args, MAX_ARGUMENTS);
+  for (int i = 0; i < n_args; i++) {
+    values[i] = (ir_arg){.i64 = args[i].i64};
+    if (args[i].type == IR_VOID) values[i].p = args[i].memory->handle;
+  }
+  if (m->f) clb_cpu_threads_run(((cpu *)device)->threads, m->f, values, groups, m->chunk);
+  else if (!ir_run(&m->kernel, values, 0, groups, mistake, sizeof mistake)) return clb_fail(device->error, CLB_ERROR_DRIVER, "interpreter: %s: %s", m->kernel.name, mistake);
+  return CLB_OK;
+}
+
+/* A launch returns when it is done. */
+static clb_status cpu_wait(clb_device *device) {
+  (void)device;
+  return CLB_OK;
+}
+
+static clb_status cpu_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report) {
+  (void)device, (void)k, (void)binary, (void)bytes;
+  *report = (clb_report){-1, -1, -1, -1};
+  return CLB_OK;
+}
+
+const clb_backend clb_backend_cpu = {
+    .name = "cpu", .list = cpu_list, .open = cpu_open, .close = cpu_close, .alloc = cpu_alloc, .free = cpu_free, .write = cpu_write, .read = cpu_read,
+    .build = cpu_build, .load = cpu_load, .unload = cpu_unload, .launch = cpu_launch, .wait = cpu_wait, .report = cpu_report};

@@ -1,0 +1,34 @@
+/* cpu.h - between the files of the cpu backend: the system's C compiler, and threads. */
+#ifndef CLB_CPU_H
+#define CLB_CPU_H
+
+#include "backend.h"
+
+/* ---- cpu_compiler.c ---- */
+
+typedef struct {
+  const char *name;      /* "cc", "gcc" or "clang"; NULL: there is none */
+  const char *target;    /* "-march=native", or what this compiler takes instead; NULL: nothing */
+  char version[128];
+  char features[40];     /* hash of all that it predefines for this machine, and of the flags used here */
+  int vector_bytes;      /* of the widest vectors it would use */
+} clb_cpu_compiler;
+
+/* Asks each compiler on PATH what it is. */
+void clb_cpu_compiler_find(clb_cpu_compiler *c);
+/* From text to the bytes of a shared library. */
+clb_status clb_cpu_compile(const clb_cpu_compiler *c, const char *kernel, const clb_text *source, clb_text *binary, clb_error_sink *error);
+
+/* ---- cpu_threads.c ---- */
+
+typedef void clb_cpu_function(const ir_arg *arg, int64_t first, int64_t last);
+typedef struct clb_cpu_threads clb_cpu_threads;
+
+int clb_cpu_cores(void); /* that this process may use */
+/* Threads start with the first launch that is worth it.  NULL: no memory. */
+clb_cpu_threads *clb_cpu_threads_create(int cores);
+void clb_cpu_threads_destroy(clb_cpu_threads *t);
+/* Groups [0, groups), `chunk` at a time; returns when all are done. */
+void clb_cpu_threads_run(clb_cpu_threads *t, clb_cpu_function *f, const ir_arg *arg, int64_t groups, int64_t chunk);
+
+#endif

@@ -1,0 +1,181 @@
+/* gpu_report.c - what the vendors' compilers made of a kernel, read from the machine code itself.
+
+   Loads and stores are counted in bytes and divided by the smallest element that the kernel loads or stores.
+   NVIDIA: the instructions are decoded here (128 bits each, sm_70 and later); registers and spills are ptxas's own words.
+   AMD: llvm-objdump's listing; registers and spills are in the code object's notes. */
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu.h"
+
+typedef struct {
+  int64_t loaded, stored; /* bytes */
+} traffic;
+
+/* Bytes of the smallest element that instructions of this op move through global memory. */
+static int element_bytes(const ir_kernel *k, bool stores) {
+  int least = 0;
+  for (int v = 0; v < k->n; v++) {
+    const ir_ins *i = &k->ins[v];
+    bool counts = stores ? i->op == IR_STORE : i->op == IR_LOAD || i->op == IR_COPY;
+    if (!counts) continue;
+    const ir_ins *array = &k->ins[i->op == IR_COPY ? i->arg[2] : i->arg[0]];
+    int bytes = ir_type_bytes(array->element);
+    if (array->op == IR_BUFFER && (!least || bytes < least)) least = bytes;
+  }
+  return least ? least : 4;
+}
+
+/* ---- NVIDIA ---- */
+
+static void count_sass(const unsigned char *code, size_t n, traffic *t) {
+  static const int widths[8] = {1, 1, 2, 2, 4, 8, 16, 32}; /* U8 S8 U16 S16 32 64 128 256 */
+  for (size_t at = 0; at + 16 <= n; at += 16) {
+    uint64_t low, high;
+    memcpy(&low, code + at, 8);
+    memcpy(&high, code + at + 8, 8);
+    int width = widths[high >> 9 & 7];
+    switch (low & 0x1ff) { /* the rest of the 12 bits says where operands come from */
+      case 0x180: case 0x181: case 0x1ae: t->loaded += width; break; /* LD, LDG, LDGSTS */
+      case 0x185: case 0x186: t->stored += width; break;             /* ST, STG */
+    }
+  }
+}
+
+/* The section ".text.NAME" of a cubin. */
+static bool count_cubin(const char *name, const unsigned char *cubin, size_t bytes, traffic *t) {
+  Elf64_Ehdr head;
+  Elf64_Shdr names, section;
+  char want[96];
+  if (bytes < sizeof head || memcmp(cubin, ELFMAG, SELFMAG) || !clb_gpu_whole(cubin, bytes)) return false;
+  memcpy(&head, cubin, sizeof head);
+  if (head.e_shentsize != sizeof section || head.e_shstrndx >= head.e_shnum) return false;
+  memcpy(&names, cubin + head.e_shoff + head.e_shstrndx * sizeof section, sizeof names);
+  int length = snprintf(want, sizeof want, ".text.%s", name) + 1;
+  for (int i = 0; i < head.e_shnum; i++) {
+    memcpy(&section, cubin + head.e_shoff + (size_t)i * sizeof section, sizeof section);
+    uint64_t at = names.sh_offset + section.sh_name;
+    if (at > bytes || bytes - at < (size_t)length || memcmp(cubin + at, want, (size_t)length)) continue;
+    if (section.sh_offset > bytes || section.sh_size > bytes - section.sh_offset) return false;
+    count_sass(cubin + section.sh_offset, section.sh_size, t);
+    return true;
+  }
+  return false;
+}
+
+/* The number that stands before `word`, or behind it; -1 if the word is not there. */
+static int number_before(const char *log, const char *word) {
+  const char *s = log ? strstr(log, word) : NULL;
+  while (s && s > log && s[-1] >= '0' && s[-1] <= '9') s--;
+  return s ? atoi(s) : -1;
+}
+
+static clb_status report_cuda(clb_gpu *g, const ir_kernel *k, clb_report *r) {
+  clb_text again = {0}, log = {0};
+  clb_status s = clb_gpu_compile(g, k, true, &again, &log);
+  if (!s) {
+    int stores = number_before(log.s, " bytes spill stores"), loads = number_before(log.s, " bytes spill loads");
+    r->registers = number_before(log.s, " registers");
+    r->spill_bytes = stores > loads ? stores : loads;
+  }
+  clb_text_free(&again);
+  clb_text_free(&log);
+  return s;
+}
+
+/* ---- AMD ---- */
+
+/* An integer of the notes (MessagePack) behind its key. */
+static int note(const unsigned char *binary, size_t bytes, const char *key) {
+  size_t n = strlen(key);
+  for (size_t at = 0; at + n + 5 <= bytes; at++) {
+    const unsigned char *b = binary + at + n;
+    if (memcmp(binary + at, key, n)) continue;
+    if (b[0] < 0x80) return b[0];
+    if (b[0] == 0xcc) return b[1];
+    if (b[0] == 0xcd) return b[1] << 8 | b[2];
+    if (b[0] == 0xce) return (int)((uint32_t)b[1] << 24 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 8 | b[4]);
+  }
+  return -1;
+}
+
+/* What follows "global_load_" and its like. */
+static int width_of(const char *s) {
+  static const struct {
+    const char *name;
+    int bytes;
+  } widths[] = {{"dwordx4", 16}, {"dwordx3", 12}, {"dwordx2", 8}, {"dwordx8", 32}, {"dwordx16", 64}, {"dword", 4},  {"b128", 16}, {"b96", 12},
+                {"b64", 8},      {"b256", 32},    {"b512", 64},   {"b32", 4},      {"ubyte", 1},     {"sbyte", 1},  {"byte", 1},  {"u8", 1},
+                {"i8", 1},       {"b8", 1},       {"ushort", 2},  {"sshort", 2},   {"short", 2},     {"u16", 2},    {"i16", 2},   {"b16", 2},
+                {"d16_b16", 2},  {"d16_hi_b16", 2}, {"short_d16", 2}, {"short_d16_hi", 2}};
+  size_t n = strcspn(s, " \t");
+  for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+    if (strlen(widths[i].name) == n && !memcmp(s, widths[i].name, n)) return widths[i].bytes;
+  return 0;
+}
+
+/* Scalar registers [first, last] that an operand names: s4, s[4:5]. */
+typedef struct {
+  int first, last;
+} span;
+static span registers_of(const char *s) {
+  span r = {-1, -2};
+  while (*s == ' ' || *s == '\t') s++;
+  if (*s++ != 's') return r;
+  if (*s >= '0' && *s <= '9') r.first = r.last = atoi(s);
+  else if (*s == '[' && sscanf(s, "[%d:%d]", &r.first, &r.last) != 2) r = (span){-1, -2};
+  return r;
+}
+static bool overlap(span a, span b) { return a.first <= b.last && b.first <= a.last; }
+
+/* The first s_load reads the arguments; whatever else is loaded through the same pointer is an argument too, until the pointer's
+   registers are overwritten. */
+static void count_line(const char *s, span *arguments, traffic *t) {
+  const char *name = s + strspn(s, " \t");
+  const char *operands = name + strcspn(name, " \t\n"), *next = operands + strcspn(operands, ",\n");
+  span to = registers_of(operands), from = registers_of(*next == ',' ? next + 1 : next);
+  if (!strncmp(name, "global_load_", 12)) t->loaded += width_of(name + 12);
+  else if (!strncmp(name, "flat_load_", 10)) t->loaded += width_of(name + 10);
+  else if (!strncmp(name, "global_store_", 13)) t->stored += width_of(name + 13);
+  else if (!strncmp(name, "flat_store_", 11)) t->stored += width_of(name + 11);
+  else if (!strncmp(name, "s_load_", 7)) {
+    if (arguments->first == -1) *arguments = from;
+    if (from.first != arguments->first) t->loaded += width_of(name + 7);
+  }
+  bool writes = !strncmp(name, "s_", 2) && strncmp(name, "s_cmp", 5) && strncmp(name, "s_wait", 6);
+  if (writes && overlap(to, *arguments)) *arguments = (span){-3, -4};
+}
+
+static bool count_listing(const char *s, traffic *t) {
+  span arguments = {-1, -2};
+  for (; s; s = strchr(s, '\n') ? strchr(s, '\n') + 1 : NULL) count_line(s, &arguments, t);
+  return true;
+}
+
+static bool report_hip(const void *binary, size_t bytes, clb_report *r, traffic *t) {
+  clb_text listing = {0};
+  int spilled = note(binary, bytes, ".vgpr_spill_count");
+  r->registers = note(binary, bytes, ".vgpr_count");
+  r->spill_bytes = spilled < 0 ? -1 : 4 * spilled;
+  bool ok = clb_gpu_objdump(binary, bytes, &listing) && listing.s && count_listing(listing.s, t);
+  clb_text_free(&listing);
+  return ok;
+}
+
+clb_status clb_gpu_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report) {
+  clb_gpu *g = (clb_gpu *)device;
+  traffic t = {0};
+  bool counted;
+  clb_status s = CLB_OK;
+  *report = (clb_report){-1, -1, -1, -1};
+  if (g->vendor->language == CLB_LANGUAGE_CUDA) {
+    s = report_cuda(g, k, report);
+    counted = count_cubin(k->name, binary, bytes, &t);
+  } else counted = report_hip(binary, bytes, report, &t);
+  if (s || !counted) return s;
+  report->loads = (int)(t.loaded / element_bytes(k, false));
+  report->stores = (int)(t.stored / element_bytes(k, true));
+  return CLB_OK;
+}

@@ -1,0 +1,197 @@
+/* opencl_program.c - kernels of an OpenCL device: text to binary, binary to kernel, launch. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl.h"
+
+struct clb_module {
+  cl_program program;
+  cl_kernel kernel;
+  size_t group; /* work-items */
+};
+
+/* ---- text to binary ---- */
+
+static bool has_shuffles(const ir_kernel *k) {
+  for (int32_t i = 0; i < k->n; i++)
+    if (k->ins[i].op == IR_SHUFFLE || k->ins[i].op == IR_SHUFFLE_XOR || k->ins[i].op == IR_REDUCE_ADD) return true;
+  return false;
+}
+
+/* The kernel in this device's words. */
+static clb_status print_text(clb_opencl *o, const ir_kernel *k, clb_text *text) {
+  clb_error_sink *e = o->head.error;
+  char mistake[256] = "";
+  ir_kernel legal = {0};
+  clb_status s = CLB_OK;
+  bool legalise = !o->head.dialect.subgroups && has_shuffles(k);
+  if (legalise && k->subgroups > 1)
+    return clb_fail(e, CLB_ERROR_UNSUPPORTED, "%s: %s has no sub-groups; a kernel that shuffles can have one per group, not %d", k->name, o->name, (int)k->subgroups);
+  if (legalise && !clb_legalise(k, &legal)) s = clb_fail(e, CLB_ERROR_INTERNAL, "%s: %s", k->name, legal.error);
+  if (!s && !clb_print(legalise ? &legal : k, &o->head.dialect, text, mistake, sizeof mistake)) s = clb_fail(e, CLB_ERROR_UNSUPPORTED, "%s: %s", k->name, mistake);
+  if (text->failed) s = clb_fail(e, CLB_ERROR_MEMORY, "%s: no memory for its text", k->name);
+  ir_free(&legal);
+  return s;
+}
+
+/* Contraction is off by a pragma in the text; no option here lets the compiler reassociate. */
+static clb_status get_options(clb_opencl *o, const ir_kernel *k, clb_text *options) {
+  clb_text_add(options, o->opencl_c_3 ? "-cl-std=CL3.0" : "-cl-std=CL1.2");
+  if (o->rounds_division) clb_text_add(options, " -cl-fp32-correctly-rounded-divide-sqrt");
+  if (o->intel_gpu) clb_text_add(options, " -cl-intel-greater-than-4GB-buffer-required");
+  if (o->intel_gpu && k->large_registers) clb_text_add(options, " -cl-intel-256-GRF-per-thread");
+  return options->failed ? clb_fail(o->head.error, CLB_ERROR_MEMORY, "%s: no memory", k->name) : CLB_OK;
+}
+
+/* Fails with the compiler's whole log. */
+static clb_status refused(clb_opencl *o, const ir_kernel *k, cl_program program, cl_int code) {
+  clb_error_sink *e = o->head.error;
+  char *log = NULL;
+  size_t n = 0;
+  bool source = code == CL_BUILD_PROGRAM_FAILURE || code == CL_INVALID_BUILD_OPTIONS || code == CL_COMPILER_NOT_AVAILABLE;
+  clb_status s = clb_opencl_failed(e, "clBuildProgram", code);
+  if (source) s = CLB_ERROR_COMPILE;
+  clb_fail_more(e, s, ", kernel %s on %s", k->name, o->name);
+  if (o->cl.clGetProgramBuildInfo(program, o->device, CL_PROGRAM_BUILD_LOG, 0, NULL, &n) || !(log = calloc(n + 1, 1))) return s;
+  if (!o->cl.clGetProgramBuildInfo(program, o->device, CL_PROGRAM_BUILD_LOG, n, log, NULL)) clb_fail_more(e, s, ":\n%s", log);
+  free(log);
+  return s;
+}
+
+/* A program of a context with several devices may have a binary for each: ours is the only one that was built.  (PoCL gives
+   a part of a device the name of the whole, so that looking for the device is no way.) */
+static clb_status get_binary(clb_opencl *o, cl_program program, clb_text *binary) {
+  clb_error_sink *e = o->head.error;
+  cl_uint n = 0, ours = 0;
+  clb_status s = CLB_OK;
+  cl_int code = o->cl.clGetProgramInfo(program, CL_PROGRAM_NUM_DEVICES, sizeof n, &n, NULL);
+  if (code) return clb_opencl_failed(e, "clGetProgramInfo", code);
+  size_t *sizes = calloc(n + 1, sizeof *sizes);
+  unsigned char **images = calloc(n + 1, sizeof *images), *image = NULL;
+  if (!sizes || !images) code = CL_OUT_OF_HOST_MEMORY;
+  if (!code) code = o->cl.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, n * sizeof *sizes, sizes, NULL);
+  while (!code && ours < n && !sizes[ours]) ours++;
+  if (!code && !sizes[ours]) code = CL_INVALID_BINARY;
+  if (!code && !(image = malloc(sizes[ours]))) code = CL_OUT_OF_HOST_MEMORY;
+  if (!code) {
+    images[ours] = image;
+    code = o->cl.clGetProgramInfo(program, CL_PROGRAM_BINARIES, n * sizeof *images, images, NULL);
+  }
+  if (code) s = clb_opencl_failed(e, "clGetProgramInfo", code);
+  else clb_text_bytes(binary, image, sizes[ours]);
+  if (binary->failed) s = clb_fail(e, CLB_ERROR_MEMORY, "opencl: no memory for a binary");
+  free(image);
+  free(images);
+  free(sizes);
+  return s;
+}
+
+clb_status clb_opencl_build(clb_device *device, const ir_kernel *k, clb_text *binary) {
+  clb_opencl *o = (clb_opencl *)device;
+  clb_text text = {0}, options = {0};
+  cl_program program = NULL;
+  cl_int code = 0;
+  clb_status s = print_text(o, k, &text);
+  if (!s) s = get_options(o, k, &options);
+  if (!s) {
+    program = o->cl.clCreateProgramWithSource(o->context, 1, (const char *[]){text.s}, (const size_t[]){text.n}, &code);
+    if (!program || code) s = clb_opencl_failed(device->error, "clCreateProgramWithSource", code);
+  }
+  if (!s) {
+    code = o->cl.clBuildProgram(program, 1, &o->device, options.s, NULL, NULL);
+    if (code) s = refused(o, k, program, code);
+  }
+  if (!s) s = get_binary(o, program, binary);
+  if (program) o->cl.clReleaseProgram(program);
+  clb_text_free(&options);
+  clb_text_free(&text);
+  return s;
+}
+
+/* ---- binary to kernel ---- */
+
+static clb_status create_kernel(clb_opencl *o, const ir_kernel *k, const void *binary, size_t bytes, clb_module *m) {
+  clb_error_sink *e = o->head.error;
+  const unsigned char *image = binary;
+  cl_int status = 0, code = 0;
+  m->program = o->cl.clCreateProgramWithBinary(o->context, 1, &o->device, &bytes, &image, &status, &code);
+  if (!m->program || code || status) return clb_opencl_failed(e, "clCreateProgramWithBinary", code ? code : status);
+  code = o->cl.clBuildProgram(m->program, 1, &o->device, "", NULL, NULL);
+  if (code) return refused(o, k, m->program, code);
+  m->kernel = o->cl.clCreateKernel(m->program, k->name, &code);
+  return !m->kernel || code ? clb_opencl_failed(e, "clCreateKernel", code) : CLB_OK;
+}
+
+/* Whether the kernel is the one that k says, and the device can hold a group of it. */
+static clb_status check_kernel(clb_opencl *o, const ir_kernel *k, const clb_module *m) {
+  clb_error_sink *e = o->head.error;
+  cl_uint has = 0, wants = 0;
+  size_t most = 0;
+  for (int32_t i = 0; i < k->n; i++) wants += k->ins[i].op == IR_BUFFER || k->ins[i].op == IR_SCALAR;
+  cl_int code = o->cl.clGetKernelInfo(m->kernel, CL_KERNEL_NUM_ARGS, sizeof has, &has, NULL);
+  if (code) return clb_opencl_failed(e, "clGetKernelInfo", code);
+  if (has != wants) return clb_fail(e, CLB_ERROR_DRIVER, "%s: the binary's kernel has %u arguments, not %u", k->name, has, wants);
+  code = o->cl.clGetKernelWorkGroupInfo(m->kernel, o->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL);
+  if (code) return clb_opencl_failed(e, "clGetKernelWorkGroupInfo", code);
+  if (most < m->group)
+    return clb_fail(e, CLB_ERROR_UNSUPPORTED, "%s: a group has %llu lanes, and %s runs %llu of this kernel", k->name, (unsigned long long)m->group, o->name, (unsigned long long)most);
+  return CLB_OK;
+}
+
+clb_status clb_opencl_load_kernel(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module) {
+  clb_opencl *o = (clb_opencl *)device;
+  clb_module *m = calloc(1, sizeof *m);
+  *module = NULL;
+  if (!m) return clb_fail(device->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
+  m->group = (size_t)k->lanes * (size_t)k->subgroups;
+  clb_status s = create_kernel(o, k, binary, bytes, m);
+  if (!s) s = check_kernel(o, k, m);
+  if (s) clb_opencl_unload(device, m);
+  else *module = m;
+  return s;
+}
+
+void clb_opencl_unload(clb_device *device, clb_module *module) {
+  clb_opencl *o = (clb_opencl *)device;
+  if (!module) return;
+  if (module->kernel) o->cl.clReleaseKernel(module->kernel);
+  if (module->program) o->cl.clReleaseProgram(module->program);
+  free(module);
+}
+
+/* ---- launch ---- */
+
+clb_status clb_opencl_launch(clb_device *device, clb_module *module, int64_t groups, const clb_arg *args, int n_args) {
+  clb_opencl *o = (clb_opencl *)device;
+  size_t global = 0;
+  for (int i = 0; i < n_args; i++) {
+    const clb_memory *memory = args[i].type == IR_VOID ? args[i].memory : NULL;
+    bool pointer = memory && memory->kind == CLB_POINTER;
+    cl_int code = pointer  ? o->pointers.set(module->kernel, (cl_uint)i, memory->handle)
+                  : memory ? o->cl.clSetKernelArg(module->kernel, (cl_uint)i, sizeof(cl_mem), &memory->handle)
+                           : o->cl.clSetKernelArg(module->kernel, (cl_uint)i, (size_t)ir_type_bytes(args[i].type), &args[i].i32);
+    if (code) {
+      clb_status s = clb_opencl_failed(device->error, pointer ? o->pointers.set_name : "clSetKernelArg", code);
+      return clb_fail_more(device->error, s, ", argument %d", i);
+    }
+  }
+  if (__builtin_mul_overflow((size_t)groups, module->group, &global)) return clb_fail(device->error, CLB_ERROR_ARGUMENT, "%lld groups are too many", (long long)groups);
+  cl_int code = o->cl.clEnqueueNDRangeKernel(o->queue, module->kernel, 1, NULL, &global, &module->group, 0, NULL, NULL);
+  return code ? clb_opencl_failed(device->error, "clEnqueueNDRangeKernel", code) : CLB_OK;
+}
+
+/* Only Intel's compiler tells through OpenCL what a kernel spills. */
+clb_status clb_opencl_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report) {
+  clb_opencl *o = (clb_opencl *)device;
+  clb_module *m = NULL;
+  cl_ulong spill = 0;
+  *report = (clb_report){-1, -1, -1, -1};
+  if (!o->intel_gpu) return CLB_OK;
+  clb_status s = clb_opencl_load_kernel(device, k, binary, bytes, &m);
+  if (s) return s;
+  cl_int code = o->cl.clGetKernelWorkGroupInfo(m->kernel, o->device, CL_KERNEL_SPILL_MEM_SIZE_INTEL, sizeof spill, &spill, NULL);
+  if (code) s = clb_opencl_failed(device->error, "clGetKernelWorkGroupInfo", code);
+  else report->spill_bytes = (int)spill;
+  clb_opencl_unload(device, m);
+  return s;
+}

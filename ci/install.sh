@@ -1,0 +1,15 @@
+#!/bin/sh
+# Installs what Clebsch needs on Debian 12 or newer.  `ci/install.sh` is enough to build and run;
+# `ci/install.sh test` adds every vendor's compiler and driver that works without its hardware.
+set -eu
+build="gcc pkg-config meson ninja-build gfortran libjansson-dev opencl-c-headers libze-dev ocl-icd-libopencl1 pocl-opencl-icd"
+tests="g++ cmake git libcmocka-dev clinfo ocl-icd-opencl-dev llvm-spirv-15 spirv-tools oclgrind
+  intel-opencl-icd libze1 libamdhip64-dev hipcc libhiprtc-builtins5 clang-19 lld-19 llvm-19 libclang-rt-19-dev
+  python3 python3-venv binutils"
+sudo=""
+[ "$(id -u)" = 0 ] || sudo=sudo
+export DEBIAN_FRONTEND=noninteractive
+$sudo apt-get update -qq
+if [ "${1:-}" = test ]; then build="$build $tests"; fi
+# shellcheck disable=SC2086
+$sudo apt-get install -y -qq --no-install-recommends $build >/dev/null

@@ -1,0 +1,143 @@
+! clebsch.f90 - the C API of clebsch.h for Fortran; compile it with your program.  Names, arguments, units and errors are those of the
+! header.  Arrays are in C order: row r of x[n][3] is x(:, r) of a Fortran array x(3, n).
+module clebsch
+  use, intrinsic :: iso_c_binding
+  implicit none
+
+  integer(c_int), parameter :: CLB_OK = 0, CLB_ERROR_ARGUMENT = 1, CLB_ERROR_MEMORY = 2, CLB_ERROR_DEVICE = 3, &
+       CLB_ERROR_DRIVER = 4, CLB_ERROR_COMPILE = 5, CLB_ERROR_UNSUPPORTED = 6, CLB_ERROR_INTERNAL = 7
+  integer(c_int), parameter :: CLB_F64 = 0, CLB_F32 = 1, CLB_F16 = 2, CLB_BF16 = 3
+  integer(c_int), parameter :: CLB_FORWARD = 0, CLB_BACKWARD = 1, CLB_DOUBLE_BACKWARD = 2
+  integer(c_int), parameter :: CLB_PASS_FORWARD = 1, CLB_PASS_BACKWARD = 2, CLB_PASS_DOUBLE_BACKWARD = 4 ! add them up for `passes`
+  integer(c_int), parameter :: CLB_POINTER = 0, CLB_CL_MEM = 1
+  integer(c_int), parameter :: CLB_COMPONENT = 0, CLB_NORM = 1, CLB_INTEGRAL = 2
+  integer(c_int64_t), parameter :: CLB_DENSE = -1_c_int64_t
+
+  type, bind(c) :: clb_native
+    type(c_ptr) :: driver = c_null_ptr, context = c_null_ptr, device = c_null_ptr, queue = c_null_ptr
+  end type
+
+  type, bind(c) :: clb_rows
+    type(c_ptr) :: buffer = c_null_ptr
+    integer(c_int64_t) :: offset = 0_c_int64_t, stride = CLB_DENSE
+  end type
+
+  type, bind(c) :: clb_counts
+    real(c_double) :: loads, stores, bytes_loaded, bytes_stored, flops
+  end type
+
+  type, bind(c) :: clb_report
+    integer(c_int) :: registers, spill_bytes, loads, stores
+  end type
+
+  type, bind(c) :: clb_spherical_harmonics_desc
+    type(c_ptr) :: degrees = c_null_ptr ! c_loc of a c_int array
+    integer(c_int) :: n_degrees = 0, normalization = CLB_COMPONENT, normalize = 0, storage = CLB_F32, arithmetic = CLB_F32, &
+         accumulate = 0, passes = CLB_PASS_FORWARD
+  end type
+
+  interface
+    function clb_context_create_c(device, ctx) bind(c, name='clb_context_create') result(status)
+      import; character(kind=c_char), intent(in) :: device(*); type(c_ptr), intent(out) :: ctx
+      integer(c_int) :: status
+    end function
+    function clb_context_adopt_c(device, native, ctx) bind(c, name='clb_context_adopt') result(status)
+      import; character(kind=c_char), intent(in) :: device(*); type(clb_native), intent(in) :: native
+      type(c_ptr), intent(out) :: ctx
+      integer(c_int) :: status
+    end function
+    subroutine clb_context_destroy(ctx) bind(c)
+      import; type(c_ptr), intent(inout) :: ctx
+    end subroutine
+    function clb_error_c(ctx) bind(c, name='clb_error') result(text)
+      import; type(c_ptr), value :: ctx; type(c_ptr) :: text
+    end function
+    function clb_wait(ctx) bind(c) result(status)
+      import; type(c_ptr), value :: ctx
+      integer(c_int) :: status
+    end function
+    function clb_measure_ceilings(ctx, copy_bytes_per_second, f32_per_second, f64_per_second) bind(c) result(status)
+      import; type(c_ptr), value :: ctx; real(c_double), intent(out) :: copy_bytes_per_second, f32_per_second, f64_per_second
+      integer(c_int) :: status
+    end function
+    function clb_buffer_create(ctx, bytes, buffer) bind(c) result(status)
+      import; type(c_ptr), value :: ctx; integer(c_int64_t), value :: bytes; type(c_ptr), intent(out) :: buffer
+      integer(c_int) :: status
+    end function
+    function clb_buffer_wrap(ctx, kind, memory, bytes, buffer) bind(c) result(status)
+      import; type(c_ptr), value :: ctx; integer(c_int), value :: kind; type(c_ptr), value :: memory
+      integer(c_int64_t), value :: bytes; type(c_ptr), intent(out) :: buffer
+      integer(c_int) :: status
+    end function
+    subroutine clb_buffer_destroy(buffer) bind(c)
+      import; type(c_ptr), intent(inout) :: buffer
+    end subroutine
+    function clb_buffer_write(buffer, offset, from, bytes) bind(c) result(status)
+      import; type(c_ptr), value :: buffer; integer(c_int64_t), value :: offset, bytes; type(c_ptr), value :: from
+      integer(c_int) :: status
+    end function
+    function clb_buffer_read(buffer, offset, to, bytes) bind(c) result(status)
+      import; type(c_ptr), value :: buffer; integer(c_int64_t), value :: offset, bytes; type(c_ptr), value :: to
+      integer(c_int) :: status
+    end function
+    subroutine clb_op_destroy(op) bind(c)
+      import; type(c_ptr), intent(inout) :: op
+    end subroutine
+    function clb_op_counts(op, pass, counts) bind(c) result(status)
+      import; type(c_ptr), value :: op; integer(c_int), value :: pass; type(clb_counts), intent(out) :: counts
+      integer(c_int) :: status
+    end function
+    function clb_op_report(op, pass, report) bind(c) result(status)
+      import; type(c_ptr), value :: op; integer(c_int), value :: pass; type(clb_report), intent(out) :: report
+      integer(c_int) :: status
+    end function
+    function clb_spherical_harmonics_create(ctx, desc, op) bind(c) result(status)
+      import; type(c_ptr), value :: ctx; type(clb_spherical_harmonics_desc), intent(in) :: desc; type(c_ptr), intent(out) :: op
+      integer(c_int) :: status
+    end function
+    function clb_spherical_harmonics_forward(op, n, x, y) bind(c) result(status)
+      import; type(c_ptr), value :: op; integer(c_int64_t), value :: n; type(clb_rows), value :: x, y
+      integer(c_int) :: status
+    end function
+    function clb_spherical_harmonics_backward(op, n, x, g_y, g_x) bind(c) result(status)
+      import; type(c_ptr), value :: op; integer(c_int64_t), value :: n; type(clb_rows), value :: x, g_y, g_x
+      integer(c_int) :: status
+    end function
+    function clb_spherical_harmonics_double_backward(op, n, x, g_y, h, d_x, d_g_y) bind(c) result(status)
+      import; type(c_ptr), value :: op; integer(c_int64_t), value :: n; type(clb_rows), value :: x, g_y, h, d_x, d_g_y
+      integer(c_int) :: status
+    end function
+  end interface
+
+contains
+
+  function clb_context_create(device, ctx) result(status)
+    character(*), intent(in) :: device
+    type(c_ptr), intent(out) :: ctx
+    integer(c_int) :: status
+    status = clb_context_create_c(trim(device)//c_null_char, ctx)
+  end function
+
+  function clb_context_adopt(device, native, ctx) result(status)
+    character(*), intent(in) :: device
+    type(clb_native), intent(in) :: native
+    type(c_ptr), intent(out) :: ctx
+    integer(c_int) :: status
+    status = clb_context_adopt_c(trim(device)//c_null_char, native, ctx)
+  end function
+
+  ! The sentence of the last failure on this context.
+  function clb_error(ctx) result(text)
+    type(c_ptr), intent(in) :: ctx
+    character(:), allocatable :: text
+    character(kind=c_char), pointer :: s(:)
+    integer :: n
+    call c_f_pointer(clb_error_c(ctx), s, [huge(1)])
+    n = 0
+    do while (s(n + 1) /= c_null_char)
+      n = n + 1
+    end do
+    allocate (character(n) :: text)
+    text = transfer(s(1:n), text)
+  end function
+end module

@@ -1,0 +1,189 @@
+/* clebsch.h - kernels of O(3)-equivariant networks on Intel, NVIDIA and AMD GPUs and on CPUs.
+
+   Four nouns.  A *context* is one open device with its queue; a *buffer* is memory on it; an *op* is a
+   compiled operation.  Ops are compiled when created, never when executed; executing neither allocates,
+   transfers nor waits: clb_wait does.  One thread at a time per context; contexts are independent.
+
+   Every function that can fail returns a clb_status; clb_error(ctx) then gives the whole sentence.
+   Destroy functions take the address of the handle, accept NULL, and set the handle to NULL. */
+#ifndef CLEBSCH_CLEBSCH_H
+#define CLEBSCH_CLEBSCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define CLB_API __attribute__((visibility("default")))
+#else
+#define CLB_API
+#endif
+
+#define CLB_VERSION "0.1.0"
+
+#define CLB_STATUSES(X)                                                                  \
+  X(CLB_OK, "no error")                                                                  \
+  X(CLB_ERROR_ARGUMENT, "an argument is wrong")                                          \
+  X(CLB_ERROR_MEMORY, "out of memory")                                                   \
+  X(CLB_ERROR_DEVICE, "no such device")                                                  \
+  X(CLB_ERROR_DRIVER, "a driver call failed")                                            \
+  X(CLB_ERROR_COMPILE, "a compiler refused a kernel")                                    \
+  X(CLB_ERROR_UNSUPPORTED, "this device cannot do that")                                 \
+  X(CLB_ERROR_INTERNAL, "a mistake inside Clebsch; please report it")
+
+typedef enum {
+#define CLB_X(name, text) name,
+  CLB_STATUSES(CLB_X)
+#undef CLB_X
+} clb_status;
+
+/* How numbers are kept in memory; arithmetic is CLB_F64 or CLB_F32 (see `arithmetic` of each op). */
+typedef enum { CLB_F64, CLB_F32, CLB_F16, CLB_BF16 } clb_dtype;
+
+typedef enum { CLB_FORWARD, CLB_BACKWARD, CLB_DOUBLE_BACKWARD } clb_pass;
+#define CLB_PASS_BIT(pass) (1u << (pass)) /* for the `passes` of an op's description */
+
+typedef struct clb_context clb_context;
+typedef struct clb_buffer clb_buffer;
+typedef struct clb_op clb_op;
+
+CLB_API const char *clb_version(void);
+/* "no error", "an argument is wrong", ...: a static string. */
+CLB_API const char *clb_status_text(clb_status status);
+
+/* ---- devices ---------------------------------------------------------------------------------- */
+
+typedef struct {
+  const char *name;         /* what clb_context_create takes: "cuda:0", "opencl:0:1", "cpu", "hip@gfx942" */
+  const char *backend;      /* "cpu", "opencl", "level_zero", "cuda", "hip" */
+  const char *vendor, *description, *driver;
+  int runs;                 /* 0: this target only compiles */
+  uint64_t memory_bytes;    /* 0 where unknown */
+  int f64;                  /* 1: computes in double precision */
+  int sub_group_sizes[8];   /* ends at the first 0; empty where the device has no sub-groups */
+} clb_device_info;
+
+/* Calls each(info, user) for every device found, then for every compile-only target whose compiler is
+   installed; info and its strings live for that call only.  Drivers that are absent are no error. */
+CLB_API clb_status clb_devices(void (*each)(const clb_device_info *info, void *user), void *user);
+
+/* ---- context ---------------------------------------------------------------------------------- */
+
+/* device: NULL or "": $CLB_DEVICE, else the first of cuda, hip, level_zero, a GPU through opencl, cpu that opens.
+   "cuda:1", "hip", "level_zero:0", "level_zero:0.1" (a tile), "opencl:PLATFORM:DEVICE", "cpu" (the system's C compiler, or the
+   interpreter where there is none), "cpu:interpreter"; compile-only: "hip@gfx90a", "hip@gfx942", "cuda@sm_90", "level_zero@pvc".
+   An explicit request never falls back.
+   On failure *ctx is a context good for clb_error and clb_context_destroy only (NULL if out of memory). */
+CLB_API clb_status clb_context_create(const char *device, clb_context **ctx);
+
+/* The caller's own handles, which must outlive the context and stay the caller's.  Work goes to the caller's queue, in order.
+     cuda        queue: CUstream (NULL: the legacy default stream)
+     hip         queue: hipStream_t (NULL: the default stream)
+     opencl      context: cl_context, device: cl_device_id, queue: cl_command_queue, in order
+     level_zero  driver: ze_driver_handle_t, context: ze_context_handle_t, device: ze_device_handle_t, queue: an immediate
+                 ze_command_list_handle_t
+   `device` names the backend and, for cuda and hip, the ordinal: "cuda:1". */
+typedef struct {
+  void *driver, *context, *device, *queue;
+} clb_native;
+CLB_API clb_status clb_context_adopt(const char *device, const clb_native *native, clb_context **ctx);
+
+/* Buffers and ops of the context must be destroyed before it. */
+CLB_API void clb_context_destroy(clb_context **ctx);
+
+/* The sentence of the last failure: function, argument, the driver's own word, the whole compiler log.
+   Owned by the context, good until its next call.  Never NULL. */
+CLB_API const char *clb_error(const clb_context *ctx);
+
+/* The device of this context; strings live as long as the context. */
+CLB_API clb_status clb_context_device(clb_context *ctx, clb_device_info *info);
+
+/* Waits until everything submitted on this context has finished. */
+CLB_API clb_status clb_wait(clb_context *ctx);
+
+/* What this device can do, measured here and now by generated kernels (about a second): bytes read + written per second by a
+   copy far larger than any cache, multiply-add operations per second in f32 and f64 (fma = 2; 0 where there is no f64). */
+CLB_API clb_status clb_measure_ceilings(clb_context *ctx, double *copy_bytes_per_second, double *f32_per_second, double *f64_per_second);
+
+/* ---- buffers ---------------------------------------------------------------------------------- */
+
+CLB_API clb_status clb_buffer_create(clb_context *ctx, uint64_t bytes, clb_buffer **buffer);
+
+/* Memory the caller owns.  CLB_POINTER: a pointer good on the device: host memory for cpu, CUdeviceptr / hipDeviceptr_t,
+   Level Zero or OpenCL unified shared memory, OpenCL shared virtual memory.  CLB_CL_MEM: a cl_mem. */
+typedef enum { CLB_POINTER, CLB_CL_MEM } clb_memory_kind;
+CLB_API clb_status clb_buffer_wrap(clb_context *ctx, clb_memory_kind kind, void *memory, uint64_t bytes, clb_buffer **buffer);
+CLB_API void clb_buffer_destroy(clb_buffer **buffer);
+
+/* Copies `bytes` between host memory and the buffer at `offset` (bytes), after all work submitted before; returns when done. */
+CLB_API clb_status clb_buffer_write(clb_buffer *buffer, uint64_t offset, const void *from, uint64_t bytes);
+CLB_API clb_status clb_buffer_read(clb_buffer *buffer, uint64_t offset, void *to, uint64_t bytes);
+
+/* Rows of numbers inside a buffer.  offset and stride count elements; row r starts at offset + r stride.
+   stride CLB_DENSE: rows lie back to back.  stride 0: every row is the same one (inputs only). */
+#define CLB_DENSE (-1)
+typedef struct {
+  clb_buffer *buffer;
+  int64_t offset, stride;
+} clb_rows;
+
+/* ---- ops: common ------------------------------------------------------------------------------ */
+
+CLB_API void clb_op_destroy(clb_op **op);
+
+/* What the kernel of one pass does, counted from the program itself, per row. */
+typedef struct {
+  double loads, stores;             /* elements of global memory */
+  double bytes_loaded, bytes_stored;
+  double flops;                     /* fma = 2 */
+} clb_counts;
+CLB_API clb_status clb_op_counts(clb_op *op, clb_pass pass, clb_counts *counts);
+
+/* What the vendor's compiler made of it; -1 where that compiler does not say.  Loads and stores are elements of global
+   memory in the machine code, wide accesses counted by element; the arguments' own loads are left out. */
+typedef struct {
+  int registers, spill_bytes, loads, stores;
+} clb_report;
+CLB_API clb_status clb_op_report(clb_op *op, clb_pass pass, clb_report *report);
+
+/* The kernel as text in the device's language (SPIR-V words for level_zero).  Owned by the op; text ends with a 0 byte
+   that `bytes` does not count. */
+CLB_API clb_status clb_op_source(clb_op *op, clb_pass pass, const char **source, size_t *bytes);
+
+/* ---- real spherical harmonics ----------------------------------------------------------------- */
+
+/* CLB_COMPONENT: sum_m Y^2 = 2l+1 on the unit sphere; CLB_NORM: 1; CLB_INTEGRAL: (2l+1)/(4 pi), e3nn's default. */
+typedef enum { CLB_COMPONENT, CLB_NORM, CLB_INTEGRAL } clb_normalization;
+
+typedef struct {
+  const int *degrees;               /* any order, gaps and repeats allowed; 0 <= l <= 12 (f32), 20 (f64) */
+  int n_degrees;                    /* 1 ... 64 */
+  clb_normalization normalization;
+  int normalize;                    /* 1: evaluate at x / max(|x|, 1e-12); gradients at x = 0 are 0 */
+  clb_dtype storage, arithmetic;    /* arithmetic: CLB_F64 (storage f64 or f32) or CLB_F32 (storage f32, f16, bf16) */
+  int accumulate;                   /* 1: add to the outputs instead of overwriting them */
+  unsigned passes;                  /* CLB_PASS_BIT of each pass to compile */
+} clb_spherical_harmonics_desc;
+
+/* Real spherical harmonics in e3nn's convention (polar axis y, no Condon-Shortley phase, m = -l ... l), without
+   `normalize` homogeneous polynomials of degree l.  Below D = sum over degrees of (2l+1), degrees concatenated. */
+CLB_API clb_status clb_spherical_harmonics_create(clb_context *ctx, const clb_spherical_harmonics_desc *desc, clb_op **op);
+
+/* y[n][D] = Y(x[n][3]).  Any length unit (the same for all of x). */
+CLB_API clb_status clb_spherical_harmonics_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y);
+
+/* g_x[n][3] = sum_i g_y[n][i] dY_i/dx, from x[n][3] and g_y[n][D].  No Jacobian is stored. */
+CLB_API clb_status clb_spherical_harmonics_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y, clb_rows g_x);
+
+/* The gradient of s = sum_nk h[n][k] g_x[n][k] (h: the incoming gradient of g_x):
+   d_x[n][3] = ds/dx and d_g_y[n][D] = ds/dg_y, from x[n][3], g_y[n][D] and h[n][3]. */
+CLB_API clb_status clb_spherical_harmonics_double_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y, clb_rows h,
+                                                           clb_rows d_x, clb_rows d_g_y);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,8 @@
+/* kernels.c - the table of ops. */
+#include "kernels.h"
+
+extern const clb_kernel_kind clb_spherical_harmonics;
+
+const clb_kernel_kind *const clb_kernel_kinds[CLB_KERNEL_KINDS] = {
+    [CLB_SPHERICAL_HARMONICS] = &clb_spherical_harmonics,
+};

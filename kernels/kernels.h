@@ -1,0 +1,28 @@
+/* kernels.h - the table of ops.  An op is a file here: check, schedule, lower. */
+#ifndef CLB_KERNELS_H
+#define CLB_KERNELS_H
+
+#include "../backends/backend.h"
+#include "../src/ir.h"
+#include "../src/problem.h"
+
+/* The few small integers a kernel is generated from. */
+typedef struct {
+  int32_t lanes, subgroups; /* of a group */
+  int32_t staged;           /* rows go through local memory, so that the device sees contiguous accesses */
+  int32_t width;            /* elements of a row that are read or written together */
+} clb_schedule;
+
+typedef struct {
+  const char *name;
+  clb_status (*check)(const clb_problem *p, const clb_limits *limits, clb_error_sink *error);
+  void (*schedule)(const clb_problem *p, const clb_limits *limits, clb_schedule *s);
+  /* Leaves a finished kernel, or its mistake in k->error. */
+  void (*lower)(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
+  void (*print)(const clb_problem *p, clb_text *out);
+} clb_kernel_kind;
+
+enum { CLB_SPHERICAL_HARMONICS, CLB_KERNEL_KINDS };
+extern const clb_kernel_kind *const clb_kernel_kinds[CLB_KERNEL_KINDS];
+
+#endif

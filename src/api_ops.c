@@ -1,0 +1,44 @@
+/* api_ops.c - the calls of each op: what the user said, checked and made canonical. */
+#include "context.h"
+
+/* ---- real spherical harmonics ---- */
+
+clb_status clb_spherical_harmonics_create(clb_context *ctx, const clb_spherical_harmonics_desc *desc, clb_op **op) {
+  clb_status s = clb_context_check(ctx);
+  if (op) *op = NULL;
+  if (s) return s;
+  if (!desc || !op) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_spherical_harmonics_create: %s is NULL", desc ? "op" : "desc");
+  clb_problem p = {.kind = CLB_SPHERICAL_HARMONICS, .storage = desc->storage, .arithmetic = desc->arithmetic, .accumulate = desc->accumulate != 0};
+  clb_spherical_harmonics_problem *sh = &p.spherical_harmonics;
+  sh->n_degrees = desc->n_degrees;
+  sh->normalization = desc->normalization;
+  sh->normalize = desc->normalize != 0;
+  if (!desc->degrees) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_spherical_harmonics_create: degrees is NULL");
+  for (int i = 0; i < desc->n_degrees && i < CLB_MAX_DEGREES; i++) sh->degrees[i] = desc->degrees[i];
+  return clb_op_create(ctx, &p, desc->passes, op);
+}
+
+static int64_t harmonics(const clb_op *op) {
+  const clb_spherical_harmonics_problem *sh = &op->problem.spherical_harmonics;
+  int64_t n = 0;
+  for (int i = 0; i < sh->n_degrees; i++) n += 2 * sh->degrees[i] + 1;
+  return n;
+}
+
+clb_status clb_spherical_harmonics_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y) {
+  if (!op) return CLB_ERROR_ARGUMENT;
+  clb_operand operands[] = {{"x", x, 3, false}, {"y", y, harmonics(op), true}};
+  return clb_op_run_rows(op, CLB_SPHERICAL_HARMONICS, CLB_FORWARD, n, operands, 2);
+}
+
+clb_status clb_spherical_harmonics_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y, clb_rows g_x) {
+  if (!op) return CLB_ERROR_ARGUMENT;
+  clb_operand operands[] = {{"x", x, 3, false}, {"g_y", g_y, harmonics(op), false}, {"g_x", g_x, 3, true}};
+  return clb_op_run_rows(op, CLB_SPHERICAL_HARMONICS, CLB_BACKWARD, n, operands, 3);
+}
+
+clb_status clb_spherical_harmonics_double_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y, clb_rows h, clb_rows d_x, clb_rows d_g_y) {
+  if (!op) return CLB_ERROR_ARGUMENT;
+  clb_operand operands[] = {{"x", x, 3, false}, {"g_y", g_y, harmonics(op), false}, {"h", h, 3, false}, {"d_x", d_x, 3, true}, {"d_g_y", d_g_y, harmonics(op), true}};
+  return clb_op_run_rows(op, CLB_SPHERICAL_HARMONICS, CLB_DOUBLE_BACKWARD, n, operands, 5);
+}

@@ -1,0 +1,22 @@
+/* cache.h - compiled kernels on disk: $CLB_CACHE_DIR, else $XDG_CACHE_HOME/clebsch, else ~/.cache/clebsch; "off" disables.
+   A file is written under a temporary name and renamed; anything damaged, truncated or foreign is a miss. */
+#ifndef CLB_CACHE_H
+#define CLB_CACHE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "text.h"
+
+typedef struct {
+  uint64_t hash[2];
+} clb_cache_key;
+
+/* Two independent 64-bit hashes of the parts, each part's length included. */
+clb_cache_key clb_cache_hash(const void *const *parts, const size_t *bytes, int n);
+/* true: the kept binary was added to `binary`. */
+bool clb_cache_get(const clb_cache_key *key, clb_text *binary);
+/* Keeps a binary; failing to is no error. */
+void clb_cache_put(const clb_cache_key *key, const void *binary, size_t bytes);
+
+#endif

@@ -1,0 +1,58 @@
+/* context.h - what stands behind the public handles. */
+#ifndef CLB_CONTEXT_H
+#define CLB_CONTEXT_H
+
+#include "../backends/backend.h"
+#include "../kernels/kernels.h"
+#include "cache.h"
+
+/* A kernel compiled and loaded on the context's device; lives as long as the context, shared by equal problems. */
+typedef struct clb_kernel {
+  struct clb_kernel *next;
+  clb_cache_key key;
+  ir_kernel ir;
+  clb_text binary;
+  clb_module *module;
+} clb_kernel;
+
+struct clb_context {
+  clb_error_sink error;
+  clb_device *device; /* NULL if it did not open */
+  clb_kernel *kernels;
+};
+
+struct clb_buffer {
+  clb_context *ctx;
+  clb_memory memory;
+  bool owned;
+};
+
+enum { CLB_PASSES = 3 };
+
+struct clb_op {
+  clb_context *ctx;
+  clb_problem problem;           /* of the first pass; the others differ in `pass` only */
+  clb_kernel *kernel[CLB_PASSES]; /* NULL: this pass was not asked for */
+  clb_text source;               /* of the last clb_op_source */
+};
+
+/* CLB_OK where ctx has an open device. */
+clb_status clb_context_check(clb_context *ctx);
+
+/* Compiles a kernel or finds it; takes k over, whatever happens.  Owned by the context. */
+clb_status clb_kernel_get(clb_context *ctx, ir_kernel *k, clb_kernel **kernel);
+
+/* Creates an op with the passes of the bit set. */
+clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned passes, clb_op **op);
+
+/* One operand of an op whose lanes are rows. */
+typedef struct {
+  const char *name;
+  clb_rows rows;
+  int64_t columns;
+  bool written;
+} clb_operand;
+/* Checks the op's kind and the operands, and launches on n rows with the arguments n, then (buffer, offset, stride) of each. */
+clb_status clb_op_run_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n, const clb_operand *operands, int n_operands);
+
+#endif

@@ -1,0 +1,37 @@
+/* dl.c - drivers opened at run time. */
+#define _GNU_SOURCE
+#include "dl.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <string.h>
+
+/* Drivers stay loaded: those with LLVM inside abort the process when they are loaded a second time. */
+void *clb_dl_open(const char *const *names) {
+  void *library = NULL;
+  for (; *names && !library; names++) library = dlopen(*names, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  return library;
+}
+
+void *clb_dl_open_apart(const char *const *names) {
+  /* The one namespace of the process for such libraries (the loader has few); 0: none yet.  Two threads may make two. */
+  static _Atomic Lmid_t apart;
+  void *library = NULL;
+  for (; *names && !library; names++) library = dlmopen(apart ? apart : LM_ID_NEWLM, *names, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  Lmid_t id;
+  if (library && !apart && !dlinfo(library, RTLD_DI_LMID, &id)) apart = id;
+  return library;
+}
+
+void clb_dl_close(void *library) {
+  if (library) dlclose(library);
+}
+
+const char *clb_dl_symbols(void *library, const clb_symbol *symbols, size_t n, void *table) {
+  for (size_t i = 0; i < n; i++) {
+    void *address = dlsym(library, symbols[i].name);
+    if (!address && !symbols[i].optional) return symbols[i].name;
+    memcpy((char *)table + symbols[i].offset, &address, sizeof address);
+  }
+  return NULL;
+}

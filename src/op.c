@@ -1,0 +1,202 @@
+/* op.c - problem -> schedule -> IR -> binary (cached) -> loaded kernel -> launch: what all ops share. */
+#include "context.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- kernels ---- */
+
+static clb_cache_key key_of(const clb_device *d, const void *ir, size_t bytes) {
+  const void *parts[] = {ir, d->backend->name, d->key, CLB_VERSION};
+  size_t sizes[] = {bytes, strlen(d->backend->name), strlen(d->key), strlen(CLB_VERSION)};
+  return clb_cache_hash(parts, sizes, 4);
+}
+
+/* From the disk if a good binary is there, else compiled and kept. */
+static clb_status build_and_load(clb_device *d, clb_kernel *kernel) {
+  if (clb_cache_get(&kernel->key, &kernel->binary)) {
+    if (!d->info.runs || d->backend->load(d, &kernel->ir, kernel->binary.s, kernel->binary.n, &kernel->module) == CLB_OK) return CLB_OK;
+    clb_text_free(&kernel->binary); /* a binary its own driver refuses is a miss */
+  }
+  clb_status s = d->backend->build(d, &kernel->ir, &kernel->binary);
+  if (!s && kernel->binary.failed) s = clb_fail(d->error, CLB_ERROR_MEMORY, "no memory for the binary of %s", kernel->ir.name);
+  if (!s && d->info.runs) s = d->backend->load(d, &kernel->ir, kernel->binary.s, kernel->binary.n, &kernel->module);
+  if (!s) clb_cache_put(&kernel->key, kernel->binary.s, kernel->binary.n);
+  return s;
+}
+
+clb_status clb_kernel_get(clb_context *ctx, ir_kernel *k, clb_kernel **found) {
+  char mistake[256] = "";
+  clb_status s = CLB_OK;
+  clb_kernel *kernel = NULL;
+  size_t bytes = 0;
+  void *ir = NULL;
+  *found = NULL;
+  if (k->error[0]) s = clb_fail(&ctx->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, k->error);
+  else if (!ir_verify(k, mistake, sizeof mistake)) s = clb_fail(&ctx->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, mistake);
+  if (s) goto done;
+  bytes = ir_write(k, NULL, 0);
+  ir = malloc(bytes);
+  kernel = calloc(1, sizeof *kernel);
+  if (!ir || !kernel) {
+    s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
+    goto done;
+  }
+  ir_write(k, ir, bytes);
+  kernel->key = key_of(ctx->device, ir, bytes);
+  for (clb_kernel *old = ctx->kernels; old && !*found; old = old->next)
+    if (!memcmp(&old->key, &kernel->key, sizeof old->key)) *found = old;
+  if (*found) goto done;
+  kernel->ir = *k;
+  s = build_and_load(ctx->device, kernel);
+  if (s) goto done;
+  *k = (ir_kernel){0};
+  kernel->next = ctx->kernels;
+  *found = ctx->kernels = kernel;
+  kernel = NULL;
+done:
+  if (kernel) clb_text_free(&kernel->binary);
+  free(kernel);
+  free(ir);
+  ir_free(k);
+  return s;
+}
+
+/* ---- ops ---- */
+
+static clb_status compile_pass(clb_op *op, clb_pass pass) {
+  clb_context *ctx = op->ctx;
+  const clb_kernel_kind *kind = clb_kernel_kinds[op->problem.kind];
+  clb_problem p = op->problem;
+  clb_schedule schedule;
+  ir_kernel k;
+  p.pass = (int32_t)pass;
+  kind->schedule(&p, &ctx->device->limits, &schedule);
+  kind->lower(&p, &schedule, &k);
+  return clb_kernel_get(ctx, &k, &op->kernel[pass]);
+}
+
+static clb_status check_types(clb_context *ctx, const clb_problem *p) {
+  clb_error_sink *e = &ctx->error;
+  if (p->storage < CLB_F64 || p->storage > CLB_BF16) return clb_fail(e, CLB_ERROR_ARGUMENT, "storage is %d; it must be CLB_F64, CLB_F32, CLB_F16 or CLB_BF16", p->storage);
+  if (p->arithmetic != CLB_F64 && p->arithmetic != CLB_F32) return clb_fail(e, CLB_ERROR_ARGUMENT, "arithmetic is %d; it must be CLB_F64 or CLB_F32", p->arithmetic);
+  if (p->arithmetic == CLB_F64 ? p->storage > CLB_F32 : p->storage == CLB_F64)
+    return clb_fail(e, CLB_ERROR_ARGUMENT, "arithmetic: CLB_F64 goes with storage CLB_F64 or CLB_F32, CLB_F32 with CLB_F32, CLB_F16 or CLB_BF16");
+  if (p->arithmetic == CLB_F64 && !ctx->device->limits.f64) return clb_fail(e, CLB_ERROR_UNSUPPORTED, "arithmetic: %s has no double precision", ctx->device->info.name);
+  return CLB_OK;
+}
+
+clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned passes, clb_op **op) {
+  const clb_kernel_kind *kind = clb_kernel_kinds[problem->kind];
+  clb_status s = check_types(ctx, problem);
+  if (!s && (!passes || passes >> CLB_PASSES)) s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "passes is %#x; it must be a sum of CLB_PASS_BIT(CLB_FORWARD) and its like", passes);
+  if (!s) s = kind->check(problem, &ctx->device->limits, &ctx->error);
+  if (!s && !(*op = calloc(1, sizeof **op))) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "no memory");
+  if (s) return s;
+  **op = (clb_op){.ctx = ctx, .problem = *problem};
+  for (int pass = 0; pass < CLB_PASSES && !s; pass++)
+    if (passes & CLB_PASS_BIT(pass)) s = compile_pass(*op, (clb_pass)pass);
+  if (s) clb_op_destroy(op);
+  return s;
+}
+
+void clb_op_destroy(clb_op **op) {
+  if (!op || !*op) return;
+  clb_text_free(&(*op)->source);
+  free(*op);
+  *op = NULL;
+}
+
+static const char *const pass_names[CLB_PASSES] = {"forward", "backward", "double backward"};
+
+/* The kernel of a pass, or why there is none. */
+static clb_status pass_kernel(clb_op *op, clb_pass pass, const clb_kernel **kernel) {
+  if (!op) return CLB_ERROR_ARGUMENT;
+  if ((unsigned)pass >= CLB_PASSES) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "pass is %d; it must be CLB_FORWARD, CLB_BACKWARD or CLB_DOUBLE_BACKWARD", pass);
+  *kernel = op->kernel[pass];
+  return *kernel ? CLB_OK : clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "the op was created without its %s pass; add its CLB_PASS_BIT to `passes`", pass_names[pass]);
+}
+
+clb_status clb_op_counts(clb_op *op, clb_pass pass, clb_counts *counts) {
+  const clb_kernel *kernel;
+  clb_status s = pass_kernel(op, pass, &kernel);
+  if (s) return s;
+  if (!counts) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_op_counts: counts is NULL");
+  ir_counts c = ir_count(&kernel->ir);
+  *counts = (clb_counts){c.loads, c.stores, c.bytes_loaded, c.bytes_stored, c.flops};
+  return CLB_OK;
+}
+
+clb_status clb_op_report(clb_op *op, clb_pass pass, clb_report *report) {
+  const clb_kernel *kernel;
+  clb_status s = pass_kernel(op, pass, &kernel);
+  if (s) return s;
+  if (!report) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_op_report: report is NULL");
+  *report = (clb_report){-1, -1, -1, -1};
+  return op->ctx->device->backend->report(op->ctx->device, &kernel->ir, kernel->binary.s, kernel->binary.n, report);
+}
+
+clb_status clb_op_source(clb_op *op, clb_pass pass, const char **source, size_t *bytes) {
+  const clb_kernel *kernel;
+  char mistake[256] = "";
+  clb_status s = pass_kernel(op, pass, &kernel);
+  if (s) return s;
+  if (!source || !bytes) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_op_source: source or bytes is NULL");
+  const clb_device *d = op->ctx->device;
+  ir_kernel legal = {0};
+  bool legalise = !d->limits.subgroups, ok = !legalise || clb_legalise(&kernel->ir, &legal);
+  clb_text_free(&op->source);
+  if (!ok) s = clb_fail(&op->ctx->error, CLB_ERROR_INTERNAL, "%s: %s", kernel->ir.name, legal.error);
+  else if (!clb_print(legalise ? &legal : &kernel->ir, &d->dialect, &op->source, mistake, sizeof mistake) || op->source.failed)
+    s = clb_fail(&op->ctx->error, CLB_ERROR_INTERNAL, "%s: %s", kernel->ir.name, mistake[0] ? mistake : "no memory");
+  ir_free(&legal);
+  *source = op->source.s;
+  *bytes = op->source.n;
+  return s;
+}
+
+/* ---- operands that are rows ---- */
+
+static clb_status check_operand(clb_op *op, const char *pass, int64_t n, const clb_operand *o, int64_t *stride) {
+  static const int64_t element_bytes[] = {[CLB_F64] = 8, [CLB_F32] = 4, [CLB_F16] = 2, [CLB_BF16] = 2};
+  clb_error_sink *e = &op->ctx->error;
+  const char *kind = clb_kernel_kinds[op->problem.kind]->name;
+  int64_t last, end;
+  *stride = o->rows.stride == CLB_DENSE ? o->columns : o->rows.stride;
+  if (!o->rows.buffer) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: the buffer of %s is NULL", kind, pass, o->name);
+  if (o->rows.buffer->ctx != op->ctx) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: the buffer of %s belongs to another context", kind, pass, o->name);
+  if (o->rows.offset < 0) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: the offset of %s is %lld", kind, pass, o->name, (long long)o->rows.offset);
+  if (*stride < 0 || (o->written && *stride < o->columns && n > 1))
+    return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: the stride of %s is %lld; it must be CLB_DENSE or at least %lld", kind, pass, o->name, (long long)*stride,
+                    (long long)(o->written ? o->columns : 0));
+  bool fits = !__builtin_mul_overflow(n - 1, *stride, &last) && !__builtin_add_overflow(last, o->rows.offset, &end) && !__builtin_add_overflow(end, o->columns, &end) &&
+              (uint64_t)end <= o->rows.buffer->memory.bytes / (uint64_t)element_bytes[op->problem.storage];
+  if (!fits)
+    return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: %lld rows of %lld elements from %lld on, %lld apart, do not fit in the %llu bytes of %s", kind, pass, (long long)n,
+                    (long long)o->columns, (long long)o->rows.offset, (long long)*stride, (unsigned long long)o->rows.buffer->memory.bytes, o->name);
+  return CLB_OK;
+}
+
+clb_status clb_op_run_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n, const clb_operand *operands, int n_operands) {
+  const clb_kernel *kernel;
+  clb_arg args[1 + 3 * 8];
+  if (op->problem.kind != kind)
+    return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "this op is %s, not %s", clb_kernel_kinds[op->problem.kind]->name, clb_kernel_kinds[kind]->name);
+  clb_status s = pass_kernel(op, pass, &kernel);
+  if (s) return s;
+  clb_device *d = op->ctx->device;
+  int64_t rows = kernel->ir.rows;
+  if (n < 0 || n > INT32_MAX * rows) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "n is %lld; it must be 0 ... %lld", (long long)n, (long long)(INT32_MAX * rows));
+  if (n == 0) return CLB_OK;
+  args[0] = (clb_arg){.type = IR_I64, .i64 = n};
+  for (int i = 0; i < n_operands; i++) {
+    int64_t stride;
+    s = check_operand(op, pass_names[pass], n, &operands[i], &stride);
+    if (s) return s;
+    args[3 * i + 1] = (clb_arg){.type = IR_VOID, .memory = &operands[i].rows.buffer->memory};
+    args[3 * i + 2] = (clb_arg){.type = IR_I64, .i64 = operands[i].rows.offset};
+    args[3 * i + 3] = (clb_arg){.type = IR_I64, .i64 = stride};
+  }
+  if (!d->info.runs) return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it", d->info.name);
+  return d->backend->launch(d, kernel->module, (n - 1) / rows + 1, args, 1 + 3 * n_operands);
+}

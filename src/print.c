@@ -1,0 +1,61 @@
+/* print.c - chooses the printer of a language; the listing to read. */
+#include "print.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+bool clb_print(const ir_kernel *k, const clb_dialect *dialect, clb_text *out, char *error, size_t size) {
+  static bool (*const printers[])(const ir_kernel *, const clb_dialect *, clb_text *, char *, size_t) = {
+      [CLB_LANGUAGE_OPENCL] = clb_print_c,   [CLB_LANGUAGE_CUDA] = clb_print_c,      [CLB_LANGUAGE_HIP] = clb_print_c,
+      [CLB_LANGUAGE_CPU] = clb_print_vector, [CLB_LANGUAGE_SPIRV] = clb_print_spirv, [CLB_LANGUAGE_IR] = clb_print_ir};
+  if (size) error[0] = 0;
+  if ((unsigned)dialect->language < sizeof printers / sizeof *printers) return printers[dialect->language](k, dialect, out, error, size);
+  snprintf(error, size, "there is no language %d", (int)dialect->language);
+  return false;
+}
+
+static void print_shape(const ir_ins *i, clb_text *out) {
+  if (i->type == IR_VOID) return;
+  clb_text_add(out, " %s", ir_type_name((ir_type)i->type));
+  if (i->shape == IR_AFFINE) clb_text_add(out, " affine %%%d", (int)i->stride);
+  else clb_text_add(out, i->shape == IR_UNIFORM ? " uniform" : " varying");
+}
+
+static void print_instruction(const ir_kernel *k, const ir_ins *i, clb_text *out) {
+  clb_text_add(out, "%s", ir_op_name((ir_op)i->op));
+  print_shape(i, out);
+  for (int a = 0, last = 4; a <= last; a++) {
+    while (last > a && i->arg[last] == IR_NONE) last--;
+    if (i->arg[a] != IR_NONE) clb_text_add(out, " %%%d", (int)i->arg[a]);
+    else if (a < last) clb_text_add(out, " -");
+  }
+  switch (i->op) {
+    case IR_BUFFER: clb_text_add(out, " %s%s", ir_type_name((ir_type)i->element), i->imm ? " written" : ""); break;
+    case IR_LOCAL: clb_text_add(out, " %s[%" PRId64 "]", ir_type_name((ir_type)i->element), i->imm); break;
+    case IR_REAL: clb_text_add(out, " %a", i->real); break;
+    case IR_BARRIER: clb_text_add(out, i->imm ? " group" : " sub-group"); break;
+    case IR_INT:
+    case IR_ELEMENT:
+    case IR_COPY_WAIT:
+    case IR_SHUFFLE_XOR: clb_text_add(out, " %" PRId64, i->imm); break;
+    default: break;
+  }
+  if (i->width > 1) clb_text_add(out, " x%d", (int)i->width);
+  for (int32_t j = 0; i->op == IR_STORE && j < i->width; j++) clb_text_add(out, "%s%%%d", j ? ", " : " = ", (int)k->pool[i->imm + j]);
+}
+
+bool clb_print_ir(const ir_kernel *k, const clb_dialect *dialect, clb_text *out, char *error, size_t size) {
+  int depth = 0;
+  (void)dialect;
+  clb_text_add(out, "%s: %d sub-groups of %d lanes, %d rows%s\n", k->name, (int)k->subgroups, (int)k->lanes, (int)k->rows, k->large_registers ? ", large registers" : "");
+  for (int32_t v = 0; v < k->n; v++) {
+    const ir_ins *i = &k->ins[v];
+    if (i->op == IR_ELSE || i->op == IR_END) depth--;
+    clb_text_add(out, "%5d  %*s", (int)v, 2 * depth, "");
+    print_instruction(k, i, out);
+    clb_text_add(out, "\n");
+    if (i->op == IR_LOOP || i->op == IR_IF || i->op == IR_ELSE) depth++;
+  }
+  if (out->failed && size) snprintf(error, size, "no memory");
+  return !out->failed;
+}

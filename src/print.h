@@ -1,0 +1,37 @@
+/* print.h - a kernel in a vendor's language. */
+#ifndef CLB_PRINT_H
+#define CLB_PRINT_H
+
+#include "ir.h"
+#include "text.h"
+
+typedef enum {
+  CLB_LANGUAGE_OPENCL,  /* OpenCL C 1.2, sub-groups through extensions where `subgroups` */
+  CLB_LANGUAGE_CUDA,    /* CUDA C++ for NVRTC, no headers */
+  CLB_LANGUAGE_HIP,     /* HIP for hiprtc and clang, no headers */
+  CLB_LANGUAGE_CPU,     /* C with vector extensions; defines  void NAME(const clb_arg *arg, int64_t first, int64_t last)  */
+  CLB_LANGUAGE_SPIRV,   /* SPIR-V 1.2 words for OpenCL and Level Zero */
+  CLB_LANGUAGE_IR       /* a listing to read */
+} clb_language;
+
+typedef struct {
+  clb_language language;
+  bool subgroups;       /* OpenCL: cl_khr_subgroups or cl_intel_subgroups with a required size are there */
+  bool float_atomics;   /* OpenCL: cl_ext_float_atomics is there; else compare-and-swap */
+} clb_dialect;
+
+/* Adds the text or words to out.  The kernel must have passed ir_verify and, where the device has no sub-groups, been legalised.
+   false: out of memory, or `error` says what this language cannot say. */
+bool clb_print(const ir_kernel *k, const clb_dialect *dialect, clb_text *out, char *error, size_t size);
+
+/* Each one's printer; clb_print chooses. */
+bool clb_print_c(const ir_kernel *k, const clb_dialect *dialect, clb_text *out, char *error, size_t size);     /* SIMT text */
+bool clb_print_vector(const ir_kernel *k, const clb_dialect *dialect, clb_text *out, char *error, size_t size); /* CLB_LANGUAGE_CPU */
+bool clb_print_spirv(const ir_kernel *k, const clb_dialect *dialect, clb_text *out, char *error, size_t size);
+bool clb_print_ir(const ir_kernel *k, const clb_dialect *dialect, clb_text *out, char *error, size_t size);
+
+/* A kernel that says the same without SHUFFLE, SHUFFLE_XOR and REDUCE_ADD: they go through local memory and group barriers.
+   Only for kernels with one sub-group per group.  `out` is begun and finished here; false: out->error. */
+bool clb_legalise(const ir_kernel *k, ir_kernel *out);
+
+#endif

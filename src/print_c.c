@@ -1,0 +1,365 @@
+/* print_c.c - a kernel as SIMT text: OpenCL C, CUDA and HIP.  The body is the same text in all three; words.c tells them apart. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "print.h"
+#include "words.h"
+
+typedef struct {
+  const ir_kernel *k;
+  const clb_dialect *dialect;
+  clb_text *out;
+  int depth;
+} printer;
+
+static const struct {
+  const char *element, *value, *suffix, *plain; /* plain: the unsigned type that wraps */
+} types[] = {
+  [IR_BOOL] = {"bool", "bool", "bool", ""},  [IR_I32] = {"int", "int", "i32", "u32"},       [IR_I64] = {"i64", "i64", "i64", "u64"},
+  [IR_F32] = {"float", "float", "f32", ""},  [IR_F64] = {"double", "double", "f64", ""},    [IR_F16] = {"u16", "float", "f16", ""},
+  [IR_BF16] = {"u16", "float", "bf16", ""},
+};
+
+/* What an instruction computes.  $a $b $c: operands, $t: type of the value, $s: its suffix, $u: the unsigned type, $i: imm, $l: lanes. */
+static const struct {
+  const char *real, *integer;
+} expressions[IR_OP_COUNT] = {
+  [IR_GROUP] = {NULL, "group_index()"},
+  [IR_ADD] = {"$a + $b", "($t)(($u)$a + ($u)$b)"},
+  [IR_SUB] = {"$a - $b", "($t)(($u)$a - ($u)$b)"},
+  [IR_MUL] = {"$a * $b", "($t)(($u)$a * ($u)$b)"},
+  [IR_DIV] = {"$a / $b", "$a / $b"},
+  [IR_MOD] = {NULL, "$a % $b"},
+  [IR_MIN] = {"fmin_$s($a, $b)", "$a < $b ? $a : $b"},
+  [IR_MAX] = {"fmax_$s($a, $b)", "$a < $b ? $b : $a"},
+  [IR_NEG] = {"-$a", NULL},
+  [IR_ABS] = {"fabs_$s($a)", NULL},
+  [IR_FMA] = {"fma_$s($a, $b, $c)", NULL},
+  [IR_SQRT] = {"sqrt_$s($a)", NULL},
+  [IR_EXP] = {"exp_$s($a)", NULL},
+  [IR_SIN] = {"sin_$s($a)", NULL},
+  [IR_COS] = {"cos_$s($a)", NULL},
+  [IR_LT] = {NULL, "$a < $b"},
+  [IR_LE] = {NULL, "$a <= $b"},
+  [IR_EQ] = {NULL, "$a == $b"},
+  [IR_AND] = {NULL, "$a && $b"},
+  [IR_OR] = {NULL, "$a || $b"},
+  [IR_NOT] = {NULL, "!$a"},
+  [IR_SELECT] = {"$a ? $b : $c", "$a ? $b : $c"},
+  [IR_CAST] = {"($t)$a", "($t)$a"},
+  [IR_GET] = {"$a", "$a"},
+  [IR_SHUFFLE] = {"shuffle_$s($a, $b, $l)", "shuffle_$s($a, $b, $l)"},
+  [IR_SHUFFLE_XOR] = {"shuffle_xor_$s($a, $i, $l)", "shuffle_xor_$s($a, $i, $l)"},
+};
+
+#define ADD(...) clb_text_add(p->out, __VA_ARGS__)
+
+static const char *element_name(const printer *p, ir_val array) { return types[p->k->ins[array].element].element; }
+
+/* Exact in every locale: the bits of the number, in hexadecimal. */
+static void put_real(printer *p, double x, bool narrow) {
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  if (!isfinite(x) && narrow) {
+    float f = (float)x;
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    ADD("bits_f32(0x%" PRIx32 "u)", u);
+    return;
+  }
+  if (!isfinite(x)) {
+    ADD("bits_f64(0x%" PRIx64 ")", bits);
+    return;
+  }
+  int exponent = (int)(bits >> 52 & 0x7ff);
+  uint64_t digits = bits & 0xfffffffffffff;
+  bool zero = !exponent && !digits;
+  char fraction[16];
+  snprintf(fraction, sizeof fraction, "%013" PRIx64, digits);
+  for (int n = 13; n > 1 && fraction[n - 1] == '0'; n--) fraction[n - 1] = 0;
+  bool minus = bits >> 63;
+  ADD("%s0x%d.%sp%+d%s%s", minus ? "(-" : "", exponent ? 1 : 0, fraction, zero ? 0 : exponent ? exponent - 1023 : -1022, narrow ? "f" : "",
+      minus ? ")" : "");
+}
+
+static void put_int(printer *p, ir_type type, int64_t x) {
+  const char *mark = type == IR_I64 ? "L" : "";
+  int64_t lowest = type == IR_I64 ? INT64_MIN : INT32_MIN;
+  if (type == IR_BOOL) ADD("%s", x ? "true" : "false");
+  else if (x == lowest) ADD("(%" PRId64 "%s - 1)", x + 1, mark);
+  else if (x < 0) ADD("(%" PRId64 "%s)", x, mark);
+  else ADD("%" PRId64 "%s", x, mark);
+}
+
+static void put(printer *p, ir_val v) {
+  const ir_ins *i = &p->k->ins[v];
+  if (i->op == IR_INT) put_int(p, i->type, i->imm);
+  else if (i->op == IR_REAL) put_real(p, i->real, i->type == IR_F32);
+  else if (i->op == IR_ELEMENT) ADD("v%d_%d", (int)i->arg[0], (int)i->imm);
+  else ADD("v%d", (int)v);
+}
+
+static void put_expression(printer *p, const ir_ins *i, const char *s) {
+  for (; *s; s++) {
+    if (*s != '$') {
+      clb_text_bytes(p->out, s, 1);
+      continue;
+    }
+    switch (*++s) {
+      case 't': ADD("%s", types[i->type].value); break;
+      case 's': ADD("%s", types[i->type].suffix); break;
+      case 'u': ADD("%s", types[i->type].plain); break;
+      case 'i': ADD("%" PRId64, i->imm); break;
+      case 'l': ADD("%d", p->k->lanes); break;
+      default: put(p, i->arg[*s - 'a']);
+    }
+  }
+}
+
+static void line(printer *p) { ADD("%*s", 2 * p->depth, ""); }
+
+/* An element's way out of memory and back, around the number: f16 and bf16 pass through f32. */
+typedef struct {
+  const char *open, *shut;
+} way;
+static way loaded(const printer *p, ir_val array) {
+  ir_type t = p->k->ins[array].element;
+  return t == IR_F16 ? (way){"f16_to_f32(", ")"} : t == IR_BF16 ? (way){"bf16_to_f32(", ")"} : (way){"", ""};
+}
+static way stored(const printer *p, ir_val array) {
+  ir_type t = p->k->ins[array].element;
+  return t == IR_F16 ? (way){"f32_to_f16(", ")"} : t == IR_BF16 ? (way){"f32_to_bf16(", ")"} : (way){"", ""};
+}
+
+static void mask_if(printer *p, ir_val mask) {
+  if (mask == IR_NONE) return;
+  ADD("if (");
+  put(p, mask);
+  ADD(") ");
+}
+
+/* Where a wide access begins. */
+static void put_pointer(printer *p, ir_val v, const char *name, ir_val array, ir_val index) {
+  const ir_ins *a = &p->k->ins[array];
+  line(p);
+  ADD("%s %s%s *%s%d = v%d + ", a->op == IR_LOCAL ? "LOCAL" : "GLOBAL", a->op == IR_BUFFER && !a->imm ? "const " : "", element_name(p, array), name,
+      (int)v, (int)array);
+  put(p, index);
+  ADD(";\n");
+}
+
+static void put_load(printer *p, ir_val v, const ir_ins *i) {
+  ir_val array = i->arg[0], index = i->arg[1], mask = i->arg[2];
+  const char *type = types[i->type].value;
+  way how = loaded(p, array);
+  if (i->width == 1) {
+    line(p);
+    ADD("const %s v%d = ", type, (int)v);
+    if (mask != IR_NONE) {
+      put(p, mask);
+      ADD(" ? ");
+    }
+    ADD("%sv%d[", how.open, (int)array);
+    put(p, index);
+    ADD("]%s%s;\n", how.shut, mask != IR_NONE ? " : 0" : "");
+    return;
+  }
+  put_pointer(p, v, "p", array, index);
+  line(p);
+  ADD(mask == IR_NONE ? "const %s " : "%s ", type);
+  for (int e = 0; e < i->width; e++) {
+    ADD("%sv%d_%d = ", e ? ", " : "", (int)v, e);
+    if (mask == IR_NONE) ADD("%sp%d[%d]%s", how.open, (int)v, e, how.shut);
+    else ADD("0");
+  }
+  ADD(";\n");
+  if (mask == IR_NONE) return;
+  line(p);
+  mask_if(p, mask);
+  for (int e = 0; e < i->width; e++) ADD("%sv%d_%d = %sp%d[%d]%s", e ? ", " : "", (int)v, e, how.open, (int)v, e, how.shut);
+  ADD(";\n");
+}
+
+static void put_store(printer *p, ir_val v, const ir_ins *i) {
+  ir_val array = i->arg[0], mask = i->arg[2];
+  way how = stored(p, array);
+  if (i->width > 1) put_pointer(p, v, "p", array, i->arg[1]);
+  line(p);
+  mask_if(p, mask);
+  for (int e = 0; e < i->width; e++) {
+    if (i->width > 1) ADD("%sp%d[%d]", e ? ", " : "", (int)v, e);
+    else {
+      ADD("v%d[", (int)array);
+      put(p, i->arg[1]);
+      ADD("]");
+    }
+    ADD(" = %s", how.open);
+    put(p, p->k->pool[i->imm + e]);
+    ADD("%s", how.shut);
+  }
+  ADD(";\n");
+}
+
+static void put_copy(printer *p, ir_val v, const ir_ins *i) {
+  put_pointer(p, v, "to", i->arg[0], i->arg[1]);
+  put_pointer(p, v, "from", i->arg[2], i->arg[3]);
+  line(p);
+  mask_if(p, i->arg[4]);
+  ADD("{");
+  for (int e = 0; e < i->width; e++) ADD(" copy_%d(to%d + %d, from%d + %d);", ir_type_bytes(p->k->ins[i->arg[0]].element), (int)v, e, (int)v, e);
+  ADD(" }\n");
+}
+
+static void put_atomic(printer *p, const ir_ins *i) {
+  ir_type type = p->k->ins[i->arg[0]].element;
+  bool native = p->dialect->language == CLB_LANGUAGE_OPENCL && p->dialect->float_atomics && type == IR_F32;
+  line(p);
+  mask_if(p, i->arg[2]);
+  ADD("%s_add_%s(%s, v%d + ", native ? "native" : "atomic", types[type].suffix, p->k->ins[i->arg[0]].op == IR_LOCAL ? "LOCAL" : "GLOBAL",
+      (int)i->arg[0]);
+  put(p, i->arg[1]);
+  ADD(", ");
+  put(p, i->arg[3]);
+  ADD(");\n");
+}
+
+static void put_reduce(printer *p, ir_val v, const ir_ins *i) {
+  line(p);
+  ADD("%s v%d = ", types[i->type].value, (int)v);
+  put(p, i->arg[0]);
+  ADD(";\n");
+  for (int d = p->k->lanes / 2; d; d /= 2) {
+    line(p);
+    ADD("v%d = v%d + shuffle_xor_%s(v%d, %d, %d);\n", (int)v, (int)v, types[i->type].suffix, (int)v, d, p->k->lanes);
+  }
+}
+
+static void put_loop(printer *p, ir_val v, const ir_ins *i) {
+  line(p);
+  ADD("for (%s v%d = ", types[i->type].value, (int)v);
+  put(p, i->arg[0]);
+  ADD("; v%d < ", (int)v);
+  put(p, i->arg[1]);
+  ADD("; v%d += ", (int)v);
+  put(p, i->arg[2]);
+  ADD(") {\n");
+  p->depth++;
+}
+
+/* A thread's place in its group: sub-groups are runs of `lanes` threads. */
+static void put_place(printer *p, ir_val v, const ir_ins *i) {
+  bool one = p->k->subgroups == 1;
+  line(p);
+  ADD("const int v%d = ", (int)v);
+  if (i->op == IR_LANE) ADD(one ? "(int)(thread_index());\n" : "(int)(thread_index() %% %d);\n", p->k->lanes);
+  else if (one) ADD("0;\n");
+  else ADD("subgroup_index(%d);\n", p->k->lanes);
+}
+
+static void put_value(printer *p, ir_val v, const ir_ins *i) {
+  const char *s = ir_is_float(i->type) ? expressions[i->op].real : expressions[i->op].integer;
+  line(p);
+  ADD(i->op == IR_VAR ? "%s v%d = " : "const %s v%d = ", types[i->type].value, (int)v);
+  put_expression(p, i, i->op == IR_VAR ? "$a" : s);
+  ADD(";\n");
+}
+
+/* Words of control stand one step further out. */
+static void put_control(printer *p, const ir_ins *i) {
+  p->depth -= i->op != IR_IF;
+  line(p);
+  if (i->op == IR_IF) {
+    ADD("if (");
+    put(p, i->arg[0]);
+  }
+  ADD(i->op == IR_IF ? ") {\n" : i->op == IR_ELSE ? "} else {\n" : "}\n");
+  p->depth += i->op != IR_END;
+}
+
+/* Threads of a vendor's sub-group that a shuffle or a barrier of the IR's sub-group can be said with. */
+static bool narrow(const printer *p) {
+  int lanes = p->k->lanes, most = p->dialect->language == CLB_LANGUAGE_CUDA ? 32 : 64;
+  return p->dialect->language == CLB_LANGUAGE_OPENCL || (lanes <= most && !(lanes & (lanes - 1)));
+}
+
+static void put_instruction(printer *p, ir_val v, const ir_ins *i) {
+  switch ((ir_op)i->op) {
+    case IR_BUFFER: case IR_SCALAR: case IR_INT: case IR_REAL: case IR_ELEMENT: case IR_LOCAL: return;
+    case IR_SUBGROUP: case IR_LANE: put_place(p, v, i); return;
+    case IR_LOAD: put_load(p, v, i); return;
+    case IR_STORE: put_store(p, v, i); return;
+    case IR_ATOMIC_ADD: put_atomic(p, i); return;
+    case IR_COPY: put_copy(p, v, i); return;
+    case IR_REDUCE_ADD: put_reduce(p, v, i); return;
+    case IR_LOOP: put_loop(p, v, i); return;
+    case IR_IF: case IR_ELSE: case IR_END: put_control(p, i); return;
+    case IR_SET:
+      line(p);
+      put_expression(p, i, "$a = $b;\n");
+      return;
+    case IR_COPY_COMMIT: case IR_COPY_WAIT:
+      line(p);
+      put_expression(p, i, i->op == IR_COPY_WAIT ? "copy_wait($i);\n" : "copy_commit();\n");
+      return;
+    case IR_BARRIER:
+      line(p);
+      put_expression(p, i, i->imm || !narrow(p) ? "group_barrier();\n" : "subgroup_barrier($l);\n");
+      return;
+    default: put_value(p, v, i);
+  }
+}
+
+static void put_parameters(printer *p) {
+  const char *comma = "";
+  for (ir_val v = 0; v < p->k->n; v++) {
+    const ir_ins *i = &p->k->ins[v];
+    if (i->op == IR_BUFFER) ADD("%sGLOBAL %s%s *%sv%d", comma, i->imm ? "" : "const ", element_name(p, v), i->imm ? "" : "restrict ", (int)v);
+    else if (i->op == IR_SCALAR) ADD("%s%s v%d", comma, types[i->type].value, (int)v);
+    else continue;
+    comma = ", ";
+  }
+}
+
+static void put_body(printer *p) {
+  const ir_kernel *k = p->k;
+  ADD("KERNEL(%d, %d) %s(", k->lanes * k->subgroups, k->lanes, k->name);
+  put_parameters(p);
+  ADD(") {\n");
+  p->depth = 1;
+  for (ir_val v = 0; v < k->n; v++)
+    if (k->ins[v].op == IR_LOCAL) ADD("  SHARED %s v%d[%" PRId64 "];\n", element_name(p, v), (int)v, k->ins[v].imm);
+  for (ir_val v = 0; v < k->n; v++) put_instruction(p, v, &k->ins[v]);
+  ADD("}\n");
+}
+
+static bool sayable(const printer *p, char *error, size_t size) {
+  for (ir_val v = 0; v < p->k->n; v++) {
+    ir_op op = p->k->ins[v].op;
+    if ((op != IR_SHUFFLE && op != IR_SHUFFLE_XOR && op != IR_REDUCE_ADD) || narrow(p)) continue;
+    snprintf(error, size, "kernel %s: %s among %d lanes: a warp has 32, a wave at most 64, and sub-groups are powers of two", p->k->name,
+             ir_op_name(op), p->k->lanes);
+    return false;
+  }
+  return true;
+}
+
+bool clb_print_c(const ir_kernel *k, const clb_dialect *dialect, clb_text *out, char *error, size_t size) {
+  clb_text body = {0};
+  printer p = {.k = k, .dialect = dialect, .out = &body};
+  bool ok = false;
+  if (!sayable(&p, error, size)) goto done;
+  put_body(&p);
+  if (!body.failed) {
+    const char *missing = clb_words(dialect, body.s, out);
+    if (missing) snprintf(error, size, "kernel %s: this device has no %s: no sub-groups", k->name, missing);
+    if (missing) goto done;
+    clb_text_bytes(out, body.s, body.n);
+  }
+  ok = !body.failed && !out->failed;
+  if (!ok) snprintf(error, size, "kernel %s: out of memory", k->name);
+done:
+  clb_text_free(&body);
+  return ok;
+}

@@ -1,0 +1,10 @@
+/* words.h - the words in which OpenCL C, CUDA and HIP differ; a kernel's body is the same text in all three. */
+#ifndef CLB_WORDS_H
+#define CLB_WORDS_H
+
+#include "print.h"
+
+/* Adds to `out` the definition of every word the body uses.  NULL, or the word that this language lacks. */
+const char *clb_words(const clb_dialect *dialect, const char *body, clb_text *out);
+
+#endif

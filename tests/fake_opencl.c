@@ -1,0 +1,151 @@
+/* fake_opencl.c - a libOpenCL.so.1 for tests: passes everything on to the genuine one, but fails the call it is told to and
+   counts what is alive.  A program that opens it first finds it under that name ever after. */
+#include "fake_opencl.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT fake_opencl_state fake_opencl = {.left = -1};
+
+/* The genuine function; FAKE_OPENCL_GENUINE is its library. */
+static void *genuine(const char *name) {
+  void *library = dlopen(getenv("FAKE_OPENCL_GENUINE"), RTLD_NOW | RTLD_LOCAL);
+  void *address = library ? dlsym(library, name) : NULL;
+  if (!address) abort();
+  dlclose(library);
+  return address;
+}
+
+static bool fails(const char *name) {
+  fake_opencl_state *f = &fake_opencl;
+  if (f->only && strcmp(f->only, name)) return false;
+  if (f->left < 0 || f->left-- > 0) return false;
+  f->failed = name;
+  if (f->only) f->left = 0; /* again and again */
+  return true;
+}
+
+#define REAL(name)                                       \
+  static __typeof__(&name) real;                         \
+  if (!real) {                                           \
+    void *address = genuine(#name);                      \
+    memcpy(&real, &address, sizeof address);             \
+  }
+
+/* A function that returns its code. */
+#define CALL(name, parameters, arguments)    \
+  EXPORT cl_int CL_API_CALL name parameters; \
+  cl_int CL_API_CALL name parameters {       \
+    REAL(name)                               \
+    if (fails(#name)) return fake_opencl.code; \
+    return real arguments;                   \
+  }
+
+/* A function that makes something; `code` is its last parameter. */
+#define MAKE(type, name, parameters, arguments) \
+  EXPORT type CL_API_CALL name parameters;      \
+  type CL_API_CALL name parameters {            \
+    REAL(name)                                  \
+    if (fails(#name)) {                         \
+      *code = fake_opencl.code;                 \
+      return NULL;                              \
+    }                                           \
+    type made = real arguments;                 \
+    fake_opencl.alive += made != NULL;          \
+    return made;                                \
+  }
+
+#define DROP(name, type)                  \
+  EXPORT cl_int CL_API_CALL name(type x); \
+  cl_int CL_API_CALL name(type x) {       \
+    REAL(name)                            \
+    cl_int code = real(x);                \
+    fake_opencl.alive -= code == 0;       \
+    return code;                          \
+  }
+
+#define INFO cl_uint what, size_t size, void *value, size_t *needed
+#define INFO_ARGUMENTS what, size, value, needed
+#define EVENTS cl_uint n_events, const cl_event *events, cl_event *event
+#define EVENT_ARGUMENTS n_events, events, event
+
+CALL(clGetPlatformIDs, (cl_uint n, cl_platform_id *ids, cl_uint *found), (n, ids, found))
+CALL(clGetPlatformInfo, (cl_platform_id x, INFO), (x, INFO_ARGUMENTS))
+CALL(clGetDeviceIDs, (cl_platform_id x, cl_device_type type, cl_uint n, cl_device_id *ids, cl_uint *found), (x, type, n, ids, found))
+CALL(clGetDeviceInfo, (cl_device_id x, INFO), (x, INFO_ARGUMENTS))
+CALL(clGetCommandQueueInfo, (cl_command_queue x, INFO), (x, INFO_ARGUMENTS))
+CALL(clGetMemObjectInfo, (cl_mem x, INFO), (x, INFO_ARGUMENTS))
+CALL(clGetProgramInfo, (cl_program x, INFO), (x, INFO_ARGUMENTS))
+CALL(clGetProgramBuildInfo, (cl_program x, cl_device_id d, INFO), (x, d, INFO_ARGUMENTS))
+CALL(clGetKernelInfo, (cl_kernel x, INFO), (x, INFO_ARGUMENTS))
+CALL(clGetKernelWorkGroupInfo, (cl_kernel x, cl_device_id d, INFO), (x, d, INFO_ARGUMENTS))
+CALL(clFinish, (cl_command_queue x), (x))
+CALL(clBuildProgram,
+     (cl_program x, cl_uint n, const cl_device_id *ids, const char *options, void(CL_CALLBACK *done)(cl_program, void *), void *user),
+     (x, n, ids, options, done, user))
+CALL(clSetKernelArg, (cl_kernel x, cl_uint i, size_t size, const void *value), (x, i, size, value))
+CALL(clSetKernelArgSVMPointer, (cl_kernel x, cl_uint i, const void *value), (x, i, value))
+CALL(clEnqueueReadBuffer, (cl_command_queue q, cl_mem x, cl_bool blocking, size_t at, size_t size, void *to, EVENTS), (q, x, blocking, at, size, to, EVENT_ARGUMENTS))
+CALL(clEnqueueWriteBuffer, (cl_command_queue q, cl_mem x, cl_bool blocking, size_t at, size_t size, const void *from, EVENTS),
+     (q, x, blocking, at, size, from, EVENT_ARGUMENTS))
+CALL(clEnqueueSVMMemcpy, (cl_command_queue q, cl_bool blocking, void *to, const void *from, size_t size, EVENTS), (q, blocking, to, from, size, EVENT_ARGUMENTS))
+CALL(clEnqueueNDRangeKernel, (cl_command_queue q, cl_kernel x, cl_uint n, const size_t *offset, const size_t *global, const size_t *local, EVENTS),
+     (q, x, n, offset, global, local, EVENT_ARGUMENTS))
+
+MAKE(cl_context, clCreateContext,
+     (const cl_context_properties *p, cl_uint n, const cl_device_id *ids, void(CL_CALLBACK *told)(const char *, const void *, size_t, void *), void *user, cl_int *code),
+     (p, n, ids, told, user, code))
+MAKE(cl_command_queue, clCreateCommandQueue, (cl_context x, cl_device_id d, cl_command_queue_properties p, cl_int *code), (x, d, p, code))
+MAKE(cl_mem, clCreateBuffer, (cl_context x, cl_mem_flags flags, size_t size, void *host, cl_int *code), (x, flags, size, host, code))
+MAKE(cl_program, clCreateProgramWithSource, (cl_context x, cl_uint n, const char **s, const size_t *sizes, cl_int *code), (x, n, s, sizes, code))
+MAKE(cl_program, clCreateProgramWithBinary,
+     (cl_context x, cl_uint n, const cl_device_id *ids, const size_t *sizes, const unsigned char **binaries, cl_int *status, cl_int *code),
+     (x, n, ids, sizes, binaries, status, code))
+MAKE(cl_kernel, clCreateKernel, (cl_program x, const char *name, cl_int *code), (x, name, code))
+
+DROP(clReleaseContext, cl_context)
+DROP(clReleaseCommandQueue, cl_command_queue)
+DROP(clReleaseMemObject, cl_mem)
+DROP(clReleaseProgram, cl_program)
+DROP(clReleaseKernel, cl_kernel)
+
+/* ---- unified shared memory: the genuine functions are found by platform ---- */
+
+static clSetKernelArgMemPointerINTEL_fn real_set;
+static clEnqueueMemcpyINTEL_fn real_copy;
+static clGetMemAllocInfoINTEL_fn real_info;
+
+static cl_int CL_API_CALL set_pointer(cl_kernel x, cl_uint i, const void *value) {
+  return fails("clSetKernelArgMemPointerINTEL") ? fake_opencl.code : real_set(x, i, value);
+}
+static cl_int CL_API_CALL copy_pointer(cl_command_queue q, cl_bool blocking, void *to, const void *from, size_t size, EVENTS) {
+  return fails("clEnqueueMemcpyINTEL") ? fake_opencl.code : real_copy(q, blocking, to, from, size, EVENT_ARGUMENTS);
+}
+static cl_int CL_API_CALL pointer_info(cl_context x, const void *p, INFO) {
+  return fails("clGetMemAllocInfoINTEL") ? fake_opencl.code : real_info(x, p, INFO_ARGUMENTS);
+}
+
+EXPORT void *CL_API_CALL clGetExtensionFunctionAddressForPlatform(cl_platform_id x, const char *name);
+void *CL_API_CALL clGetExtensionFunctionAddressForPlatform(cl_platform_id x, const char *name) {
+  static const clSetKernelArgMemPointerINTEL_fn fake_set = set_pointer;
+  static const clEnqueueMemcpyINTEL_fn fake_copy = copy_pointer;
+  static const clGetMemAllocInfoINTEL_fn fake_info = pointer_info;
+  const struct {
+    const char *name;
+    void *real;
+    const void *fake;
+  } known[] = {{"clSetKernelArgMemPointerINTEL", &real_set, &fake_set}, {"clEnqueueMemcpyINTEL", &real_copy, &fake_copy}, {"clGetMemAllocInfoINTEL", &real_info, &fake_info}};
+  REAL(clGetExtensionFunctionAddressForPlatform)
+  if (fails("clGetExtensionFunctionAddressForPlatform")) return NULL;
+  void *address = real(x, name);
+  for (int i = 0; i < 3 && address; i++)
+    if (!strcmp(name, known[i].name)) {
+      memcpy(known[i].real, &address, sizeof address);
+      memcpy(&address, known[i].fake, sizeof address);
+      break;
+    }
+  return address;
+}

@@ -1,0 +1,32 @@
+/* test.h - what every test program includes. */
+#ifndef CLB_TEST_H
+#define CLB_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* skip() with the reason, which the run's log keeps. */
+#define skip_because(...)          \
+  do {                             \
+    fprintf(stderr, "skipped: ");  \
+    fprintf(stderr, __VA_ARGS__);  \
+    fprintf(stderr, "\n");         \
+    skip();                        \
+  } while (0)
+
+/* A number in [-1, 1) from a seed that it moves on (splitmix64): the same on every machine. */
+static inline double test_random(uint64_t *seed) {
+  uint64_t z = *seed += 0x9e3779b97f4a7c15u;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  return (double)(int64_t)(z ^ z >> 31) * 0x1p-63;
+}
+
+#endif

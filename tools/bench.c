@@ -1,0 +1,247 @@
+/* bench.c - `clebsch bench`: time, bytes and errors of an op, against the device's own ceilings. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "request.h"
+#include "timing.h"
+
+enum { PERIOD = 16385, /* distinct rows: enough for the error, few enough for the reference */
+       MAX_SETS = 64 };
+
+typedef struct {
+  int64_t rows;
+} bench_options;
+
+typedef struct {
+  request request;
+  bench_options options;
+  json_t *rows; /* NULL: a table */
+  table table;
+  bool headed; /* the table of this device has its heading */
+} bench;
+
+/* What a device reaches; bytes and operations per second. */
+typedef struct {
+  double copy, fma[2]; /* by clb_dtype of the arithmetic */
+} ceilings;
+
+/* One line of the result.  Numbers that are not known are NAN or negative. */
+typedef struct {
+  const char *device, *pass, *dtype;
+  char problem[320];
+  bool runs;
+  double seconds, seconds_min, bytes, flops, copy_fraction, peak_fraction, error;
+  int repeats;
+  clb_report report;
+} result;
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  bench_options *o = state->input;
+  switch (key) {
+    case ARGP_KEY_INIT: o->rows = 1000000; return 0;
+    case 'n': o->rows = whole_number(state, "--rows", arg, 1, INT64_C(1) << 40); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* ---- output ---- */
+
+static void add_json(const bench *b, const result *r) {
+  json_t *row = json_array_add(b->rows, json_object());
+  json_add(row, "op", json_text(b->request.op->name));
+  json_add(row, "problem", json_text(r->problem));
+  json_add(row, "pass", json_text(r->pass));
+  json_add(row, "dtype", json_text(r->dtype));
+  json_add(row, "device", json_text(r->device));
+  json_add(row, "runs", json_boolean(r->runs));
+  json_add(row, "rows", json_count(b->options.rows));
+  json_add(row, "seconds", json_number(r->seconds));
+  json_add(row, "seconds_min", json_number(r->seconds_min));
+  json_add(row, "repeats", json_count(r->repeats));
+  json_add(row, "bytes", json_count(llround(r->bytes)));
+  json_add(row, "flops", json_count(llround(r->flops)));
+  json_add(row, "copy_fraction", json_number(r->copy_fraction));
+  json_add(row, "peak_fraction", json_number(r->peak_fraction));
+  json_add(row, "error", json_number(r->error));
+  if (r->runs) return;
+  json_add(row, "loads", json_count(r->report.loads));
+  json_add(row, "stores", json_count(r->report.stores));
+  json_add(row, "registers", json_count(r->report.registers));
+  json_add(row, "spills", json_count(r->report.spill_bytes));
+}
+
+enum { PASS, DTYPE, BYTES, FLOPS, NS, MS, GBS, COPY, PEAK, ERROR, RUN_COLUMNS };
+enum { LOADS = FLOPS + 1, STORES, REGISTERS, SPILLS, COMPILE_COLUMNS };
+
+static void heading(bench *b, const clb_device_info *info, const ceilings *top) {
+  char problem[320];
+  b->request.op->print(b->request.problem, problem, sizeof problem);
+  if (info->runs)
+    b->table = (table){.n = RUN_COLUMNS,
+                       .titles = {"pass", "dtype", ">B/row", ">flop/row", ">ns/row", ">ms", ">GB/s", ">% copy", ">% peak", ">error"}};
+  else
+    b->table = (table){.n = COMPILE_COLUMNS,
+                       .titles = {"pass", "dtype", ">B/row", ">flop/row", ">loads", ">stores", ">registers", ">bytes spilled"}};
+  table_fit(&b->table, PASS, pass_names[CLB_DOUBLE_BACKWARD]);
+  for (int c = NS; info->runs && c <= GBS; c++) table_fit(&b->table, c, "1234.567");
+  table_fit(&b->table, ERROR, "1.0e-07");
+  progress(NULL);
+  printf("%s (%s): ", info->name, info->description);
+  if (info->runs) printf("copies %.1f GB/s, multiply-adds %.1f Gflop/s in f32", top->copy * 1e-9, top->fma[CLB_F32] * 1e-9);
+  else fputs("compiles only", stdout);
+  if (info->runs && top->fma[CLB_F64] > 0) printf(", %.1f in f64", top->fma[CLB_F64] * 1e-9);
+  printf("\n%s %s, %lld rows\n", b->request.op->name, problem, (long long)b->options.rows);
+  table_titles(&b->table);
+  fflush(stdout);
+}
+
+static void number(char out[24], int digits, double x) {
+  if (isfinite(x)) snprintf(out, 24, "%.*f", digits, x);
+  else out[0] = 0;
+}
+
+static void add_line(bench *b, const result *r) {
+  char made[RUN_COLUMNS][24];
+  const char *cells[RUN_COLUMNS] = {r->pass, r->dtype};
+  double rows = (double)b->options.rows;
+  number(made[BYTES], 0, r->bytes / rows);
+  number(made[FLOPS], 0, r->flops / rows);
+  if (r->runs) {
+    number(made[NS], 3, r->seconds / rows * 1e9);
+    number(made[MS], 4, r->seconds * 1e3);
+    number(made[GBS], 1, r->bytes / r->seconds * 1e-9);
+    number(made[COPY], 1, r->copy_fraction * 100);
+    number(made[PEAK], 1, r->peak_fraction * 100);
+    snprintf(made[ERROR], sizeof made[ERROR], "%.1e", r->error);
+    if (!isfinite(r->copy_fraction)) snprintf(made[COPY], sizeof made[COPY], "cache");
+  } else {
+    const int said[] = {r->report.loads, r->report.stores, r->report.registers, r->report.spill_bytes};
+    for (int i = 0; i < 4; i++) number(made[LOADS + i], 0, said[i] < 0 ? (double)NAN : said[i]);
+  }
+  for (int c = BYTES; c < b->table.n; c++) cells[c] = made[c];
+  progress(NULL);
+  table_line(&b->table, cells);
+}
+
+/* ---- measuring ---- */
+
+/* Sets of buffers for one trial: one if it fits in the cache, else four times the cache's size of them. */
+static int sets_for(uint64_t bytes, const clb_device_info *info) {
+  uint64_t cache = cache_bytes(info), n = bytes <= cache ? 1 : 1 + 4 * cache / bytes;
+  uint64_t most = info->memory_bytes ? info->memory_bytes / 2 / bytes : n;
+  if (n > most) n = most ? most : 1;
+  return n > MAX_SETS ? MAX_SETS : (int)n;
+}
+
+static clb_status measure_sets(const trial *t, clb_context *ctx, clb_op *op, trial_set *sets, int n, result *r) {
+  timing time = {0};
+  clb_status status = CLB_OK;
+  for (int i = 0; !status && i < n; i++) status = trial_set_make(t, ctx, &sets[i]);
+  if (!status) status = time_launches(t, ctx, op, sets, n, &time);
+  r->error = 0;
+  for (int i = 0; !status && i < n; i++) {
+    double error;
+    status = trial_error(t, &sets[i], &error);
+    if (error > r->error) r->error = error;
+  }
+  r->seconds = time.seconds;
+  r->seconds_min = time.seconds_min;
+  r->repeats = time.repeats;
+  return status;
+}
+
+static clb_status measure(const bench *b, clb_context *ctx, const clb_device_info *info, clb_op *op, const tool_kernel *kernel, clb_pass pass,
+                          const ceilings *top, result *r) {
+  trial t;
+  trial_make(&t, b->request.op, kernel, pass, (tool_data){.rows = b->options.rows}, PERIOD);
+  uint64_t bytes = trial_bytes(&t);
+  int n = sets_for(bytes, info);
+  trial_set *sets = allocate((size_t)n, sizeof *sets);
+  clb_status status = measure_sets(&t, ctx, op, sets, n, r);
+  for (int i = 0; i < n; i++) trial_set_free(&sets[i]);
+  free(sets);
+  trial_free(&t);
+  if (bytes > cache_bytes(info)) r->copy_fraction = r->bytes / r->seconds / top->copy;
+  r->peak_fraction = r->flops / r->seconds / top->fma[kernel->arithmetic];
+  return status;
+}
+
+static void add(bench *b, const clb_device_info *info, const ceilings *top, const result *r) {
+  if (b->rows) {
+    add_json(b, r);
+    return;
+  }
+  if (!b->headed) heading(b, info, top);
+  b->headed = true;
+  add_line(b, r);
+}
+
+static int one_result(bench *b, clb_context *ctx, const clb_device_info *info, clb_pass pass, clb_dtype dtype, const ceilings *top) {
+  const tool_op *op = b->request.op;
+  tool_kernel kernel = {.problem = b->request.problem, .storage = dtype, .arithmetic = usual_arithmetic(dtype)};
+  result r = {info->name, pass_names[pass], dtype_names[dtype], "", info->runs, NAN, NAN, NAN, NAN, NAN, NAN, NAN, -1, {-1, -1, -1, -1}};
+  clb_counts counts = {0};
+  clb_op *handle = NULL;
+  print_kernel(op, &kernel, r.problem, sizeof r.problem);
+  progress("%s: %s %s %s", info->name, op->name, r.pass, r.dtype);
+  clb_status status = op->create(ctx, &kernel, CLB_PASS_BIT(pass), &handle);
+  if (!status) status = clb_op_counts(handle, pass, &counts);
+  r.bytes = (double)b->options.rows * (counts.bytes_loaded + counts.bytes_stored);
+  r.flops = (double)b->options.rows * counts.flops;
+  if (!status) status = info->runs ? measure(b, ctx, info, handle, &kernel, pass, top, &r) : clb_op_report(handle, pass, &r.report);
+  int exit_status = status ? failure(status) : EXIT_GOOD;
+  if (status) complain("%s: %s", info->name, clb_error(ctx));
+  else add(b, info, top, &r);
+  if (!status && info->runs && !(r.error <= tolerance_of(op, &kernel))) {
+    complain("%s: %s %s %s is wrong: error %.1e, tolerance %.1e", info->name, op->name, r.pass, r.dtype, r.error, tolerance_of(op, &kernel));
+    exit_status = EXIT_FAILED;
+  }
+  clb_op_destroy(&handle);
+  return exit_status;
+}
+
+static int bench_device(clb_context *ctx, const clb_device_info *info, const char *asked, void *user) {
+  static const char interpreter[] = "cpu:interpreter";
+  bench *b = user;
+  ceilings top = {0};
+  int worst = EXIT_GOOD;
+  b->headed = false;
+  if (is_interpreter(info) && strcmp(asked, interpreter)) {
+    complain("bench: %s (%s) only interprets, and the time of that tells little; --device %s insists", info->name, info->description, interpreter);
+    return EXIT_FAILED;
+  }
+  progress("%s: measuring its ceilings", info->name);
+  if (info->runs && clb_measure_ceilings(ctx, &top.copy, &top.fma[CLB_F32], &top.fma[CLB_F64])) {
+    complain("%s: %s", info->name, clb_error(ctx));
+    return EXIT_FAILED;
+  }
+  for (int dtype = 0; dtype < DTYPES; dtype++)
+    for (int pass = 0; pass < PASSES; pass++) {
+      if (worst == EXIT_USAGE || !(b->request.kernels.dtypes >> dtype & 1) || !(b->request.kernels.passes >> pass & 1)) continue;
+      int status = one_result(b, ctx, info, (clb_pass)pass, (clb_dtype)dtype, &top);
+      if (status > worst) worst = status;
+    }
+  progress(NULL);
+  return worst;
+}
+
+int bench_main(int argc, char **argv) {
+  static const struct argp_option options[] = {{"rows", 'n', "N", 0, "Rows of one launch (default: 1000000)", 0}, {0}};
+  static const struct argp own = {.options = options, .parser = parse};
+  bench b = {.rows = NULL};
+  request_parse(&b.request, argc, argv, &own, &b.options,
+                "Times an op on random data, all passes unless --pass is given, and compares every output with a float64 reference.\v"
+                "ms: the median of repeated batches of launches, divided by the launches in one. Bytes and operations are counted from "
+                "the program, fma as two. % copy and % peak: of the copy bandwidth and the multiply-add rate of this device, measured in "
+                "the same run. Rows that do not fit in the device's caches are spread over several sets of buffers; where they fit, % copy says cache. "
+                "error: as `clebsch check` defines it. For a device that only compiles, what its compiler says of the machine code: "
+                "elements loaded and stored per row, registers, and bytes spilled.");
+  if (!b.request.kernels.passes) b.request.kernels.passes = (1u << PASSES) - 1;
+  if (b.request.devices.json) b.rows = json_array();
+  int status = on_each_device(&b.request.devices, bench_device, &b);
+  if (b.rows) json_print(b.rows);
+  request_free(&b.request);
+  return status;
+}

@@ -1,0 +1,170 @@
+/* check.c - `clebsch check`: every op, dtype and pass of a device against a float64 reference. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "trial.h"
+
+typedef struct {
+  device_options devices;
+  const tool_op *op; /* NULL: all */
+  /* The run. */
+  json_t *rows;
+  table table;
+  bool titled;
+  int done, total, failed, left_out;
+} check;
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  check *c = state->input;
+  switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &c->devices; return 0;
+    case 'o': c->op = wanted_op(state, arg); return 0;
+    case ARGP_KEY_ARG: argp_error(state, "'%s' is one argument too many", arg); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static void case_name(const tool_op *op, const tool_kernel *kernel, const tool_data *data, char *out, size_t size) {
+  static const char *const layouts[LAYOUTS] = {"", " padded", " one gradient"};
+  print_kernel(op, kernel, out, size);
+  size_t used = strlen(out);
+  snprintf(out + used, size - used, ", %lld row%s%s%s", (long long)data->rows, data->rows == 1 ? "" : "s", layouts[data->layout],
+           data->hard ? " hard" : "");
+}
+
+enum { OP, CASE, PASS, DTYPE, DEVICE, ERROR, TOLERANCE, OK, COLUMNS };
+
+/* error < 0: it did not run. */
+static void report(check *c, const tool_op *op, const tool_kernel *kernel, const tool_data *data, clb_pass pass, const char *device, double error) {
+  char name[320], error_text[32] = "", tolerance_text[32];
+  double tolerance = tolerance_of(op, kernel);
+  bool ok = error >= 0 && error <= tolerance;
+  c->failed += !ok;
+  c->done++;
+  case_name(op, kernel, data, name, sizeof name);
+  if (c->rows) {
+    json_t *row = json_array_add(c->rows, json_object());
+    json_add(row, "op", json_text(op->name));
+    json_add(row, "case", json_text(name));
+    json_add(row, "pass", json_text(pass_names[pass]));
+    json_add(row, "dtype", json_text(dtype_names[kernel->storage]));
+    json_add(row, "device", json_text(device));
+    json_add(row, "error", error < 0 ? json_null() : json_number(error));
+    json_add(row, "tolerance", json_number(tolerance));
+    json_add(row, "ok", json_boolean(ok));
+    return;
+  }
+  if (error >= 0) snprintf(error_text, sizeof error_text, "%.1e", error);
+  snprintf(tolerance_text, sizeof tolerance_text, "%.1e", tolerance);
+  progress(NULL);
+  table_line(&c->table, (const char *[COLUMNS]){op->name, name, pass_names[pass], dtype_names[kernel->storage], device, error_text, tolerance_text,
+                                                ok ? "ok" : error < 0 ? "DID NOT RUN" : "WRONG"});
+}
+
+static clb_status try_once(clb_context *ctx, clb_op *op, const trial *t, double *error) {
+  trial_set set;
+  clb_status status = trial_set_make(t, ctx, &set);
+  if (!status) status = trial_run(t, op, &set);
+  if (!status) status = clb_wait(ctx);
+  if (!status) status = trial_error(t, &set, error);
+  trial_set_free(&set);
+  return status;
+}
+
+static void check_pass(check *c, clb_context *ctx, const char *device, const tool_op *op, const tool_case *k, clb_op *handle, clb_pass pass) {
+  for (const tool_data *data = k->data; data < k->data + MAX_DATA && data->rows; data++) {
+    double error = -1;
+    if (handle) {
+      trial t;
+      progress("%s: %d of %d, %s %s", device, c->done, c->total, op->name, pass_names[pass]);
+      trial_make(&t, op, &k->kernel, pass, *data, data->rows);
+      if (try_once(ctx, handle, &t, &error)) complain("%s: %s", device, clb_error(ctx));
+      trial_free(&t);
+    }
+    report(c, op, &k->kernel, data, pass, device, error);
+  }
+}
+
+static int runs_of(const tool_case *k) {
+  int n = 0;
+  while (n < MAX_DATA && k->data[n].rows) n++;
+  return n * PASSES;
+}
+
+static void check_case(check *c, clb_context *ctx, const clb_device_info *info, const tool_op *op, const tool_case *k) {
+  clb_op *handle = NULL;
+  bool f64 = k->kernel.storage == CLB_F64 || k->kernel.arithmetic == CLB_F64;
+  if (f64 && !info->f64) {
+    c->left_out += runs_of(k);
+    return;
+  }
+  progress("%s: %d of %d, compiling %s", info->name, c->done, c->total, op->name);
+  if (op->create(ctx, &k->kernel, (1u << PASSES) - 1, &handle)) complain("%s: %s", info->name, clb_error(ctx));
+  for (int pass = 0; pass < PASSES; pass++) check_pass(c, ctx, info->name, op, k, handle, (clb_pass)pass);
+  clb_op_destroy(&handle);
+}
+
+static int check_device(clb_context *ctx, const clb_device_info *info, const char *asked, void *user) {
+  check *c = user;
+  int failed = c->failed, done = c->done, left_out = c->left_out;
+  (void)asked;
+  if (!info->runs) {
+    complain("check: %s only compiles; its kernels cannot run here", info->name);
+    return EXIT_USAGE;
+  }
+  if (!c->rows && !c->titled) table_titles(&c->table);
+  c->titled = true;
+  for (int i = 0; i < TOOL_OPS; i++)
+    for (int k = 0; k < tool_ops[i]->n_cases; k++)
+      if (!c->op || c->op == tool_ops[i]) check_case(c, ctx, info, tool_ops[i], &tool_ops[i]->cases[k]);
+  failed = c->failed - failed, done = c->done - done, left_out = c->left_out - left_out;
+  progress(NULL);
+  if (!c->rows) {
+    printf("%s (%s): %d checks, %d failed", info->name, info->description, done, failed);
+    if (left_out) printf(", %d left out: no f64 on this device", left_out);
+    putchar('\n');
+  }
+  if (failed) complain("check: %d of %d failed on %s", failed, done, info->name);
+  return failed || !done ? EXIT_FAILED : EXIT_GOOD;
+}
+
+static void begin(check *c) {
+  c->table = (table){.n = COLUMNS, .titles = {"op", "case", "pass", "dtype", "device", ">error", ">tolerance", "ok"}};
+  char name[320];
+  for (int i = 0; i < TOOL_OPS; i++)
+    for (int k = 0; k < tool_ops[i]->n_cases; k++) {
+      const tool_op *op = tool_ops[i];
+      if (c->op && c->op != op) continue;
+      c->total += c->devices.n_devices * runs_of(&op->cases[k]);
+      table_fit(&c->table, OP, op->name);
+      for (const tool_data *data = op->cases[k].data; data < op->cases[k].data + MAX_DATA && data->rows; data++) {
+        case_name(op, &op->cases[k].kernel, data, name, sizeof name);
+        table_fit(&c->table, CASE, name);
+      }
+    }
+  table_fit(&c->table, PASS, pass_names[CLB_DOUBLE_BACKWARD]);
+  table_fit(&c->table, DEVICE, "level_zero:0.0");
+  table_fit(&c->table, ERROR, "0.0e-00");
+}
+
+int check_main(int argc, char **argv) {
+  static const struct argp_option options[] = {{"op", 'o', "OP", 0, "Only this op", 0}, {0}};
+  static const struct argp_child children[] = {{&device_argp, 0, NULL, 0}, {0}};
+  static const struct argp argp = {
+      .options = options,
+      .parser = parse,
+      .children = children,
+      .doc = "Runs every op, in every dtype and pass, on small hard problems and compares with a float64 reference.\v"
+             "error is the largest |difference| over all elements of all outputs, each divided by the scale of its element: the "
+             "norm of the terms that are summed in it. Outputs hold NaN before, and so does the memory between and behind their "
+             "rows, which must stay untouched. hard: with points at the origin and, where they are normalised, of length 1e-20 "
+             "and 1e20. one gradient: the same upstream gradient for all rows, by stride 0."};
+  check c = {.op = NULL};
+  if (argp_parse(&argp, argc, argv, 0, NULL, &c)) return EXIT_USAGE;
+  if (c.devices.json) c.rows = json_array();
+  begin(&c);
+  int status = on_each_device(&c.devices, check_device, &c);
+  if (c.rows) json_print(c.rows);
+  return status;
+}

@@ -1,0 +1,85 @@
+/* ops.h - the table of ops as the command sees them: all it takes to name, check, show and time one.
+   An op is one file here (op_NAME.c) and one line in ops.c. */
+#ifndef TOOL_OPS_H
+#define TOOL_OPS_H
+
+#include "tool.h"
+
+/* What data an op is run on. */
+typedef enum {
+  LAYOUT_DENSE,
+  LAYOUT_PADDED, /* an offset, and rows further apart than they are wide */
+  LAYOUT_REPEAT, /* stride 0: one upstream gradient for all rows */
+  LAYOUTS
+} tool_layout;
+
+typedef struct {
+  int64_t rows;
+  tool_layout layout;
+  bool hard; /* with the inputs that tend to go wrong: zeros, very small, very large */
+} tool_data;
+
+/* What is compiled: a problem of the op, and how numbers are kept. */
+typedef struct {
+  const void *problem;
+  clb_dtype storage, arithmetic;
+  bool accumulate;
+} tool_kernel;
+
+enum { MAX_ARRAYS = 8, MAX_DATA = 8 };
+
+/* One op to create for `check`, and the data to run it on (rows = 0 ends the list). */
+typedef struct {
+  tool_kernel kernel;
+  tool_data data[MAX_DATA];
+} tool_case;
+
+/* One array of a pass, in the order in which run() takes them: [rows][width]. */
+typedef struct {
+  const char *name;
+  int width;
+  bool output;
+  bool upstream; /* a gradient that comes from outside: takes stride 0 */
+} tool_array;
+
+typedef struct {
+  const char *name;
+  /* Options of its problem.  Their input is the problem, problem_bytes of zeros that ARGP_KEY_INIT fills with defaults. */
+  const struct argp *options;
+  size_t problem_bytes;
+  void (*print)(const void *problem, char *out, size_t size); /* in the words of the options */
+
+  const tool_case *cases;
+  int n_cases;
+
+  int (*arrays)(const void *problem, clb_pass pass, tool_array *arrays); /* returns how many */
+  /* Inputs of `rows` rows, values[i] for arrays[i]; NULL for outputs. */
+  void (*fill)(const void *problem, clb_pass pass, bool hard, int64_t rows, double *const *values, uint64_t *seed);
+  /* Outputs in float64 and, for each element, the scale an error in it is divided by; values, wanted, scale by array. */
+  void (*reference)(const void *problem, clb_pass pass, int64_t rows, double *const *values, double *const *wanted, double *const *scale);
+
+  double (*growth)(const void *problem); /* of rounding errors of f32 and f64 arithmetic, against a small problem: >= 1 */
+
+  clb_status (*create)(clb_context *ctx, const tool_kernel *kernel, unsigned passes, clb_op **op);
+  clb_status (*run)(clb_op *op, clb_pass pass, int64_t rows, const clb_rows *arrays);
+} tool_op;
+
+extern const tool_op tool_op_spherical_harmonics;
+
+enum { TOOL_OPS = 1 };
+extern const tool_op *const tool_ops[TOOL_OPS];
+
+const tool_op *find_op(const char *name); /* NULL: no such op */
+/* For ARGP_KEY_ARG: the op so named, or the usage error. */
+const tool_op *wanted_op(const struct argp_state *state, const char *name);
+/* The op named among the arguments, so that its options can be known before they are parsed; NULL: none. */
+const tool_op *op_among(int argc, char **argv);
+/* The kernel's problem and what is special about it: "lmax=4 component, accumulate". */
+void print_kernel(const tool_op *op, const tool_kernel *kernel, char *out, size_t size);
+clb_dtype usual_arithmetic(clb_dtype storage);
+/* The largest error that is well, relative to the scale of tool_op.reference. */
+double tolerance_of(const tool_op *op, const tool_kernel *kernel);
+
+double random_number(uint64_t *seed); /* in [-1, 1) */
+
+#endif

@@ -1,0 +1,224 @@
+/* trial.c - one pass of an op on made data: values, the reference's answer, buffers on a device, the comparison. */
+#include "trial.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "numbers.h"
+
+/* Where rows lie, in elements; the bytes before, between and behind them are 0xff, a NaN in every dtype. */
+enum { PADDED_OFFSET = 5, PADDING = 3 };
+
+static bool repeats(const trial *t, int a) {
+  return t->data.layout == LAYOUT_REPEAT && t->array[a].upstream;
+}
+
+static int64_t rows_of(const trial *t, int a) {
+  return repeats(t, a) ? 1 : t->data.rows;
+}
+
+static int64_t pitch(const trial *t, int a) { /* from one row in memory to the next */
+  return t->array[a].width + (t->data.layout == LAYOUT_PADDED ? PADDING : 0);
+}
+
+static int64_t offset(const trial *t) {
+  return t->data.layout == LAYOUT_PADDED ? PADDED_OFFSET : 0;
+}
+
+static size_t guard_bytes(const trial *t, int a) { /* behind the last row: room for one row too many */
+  return (size_t)(pitch(t, a) + 16) * dtype_bytes(t->kernel->storage);
+}
+
+static uint64_t array_bytes(const trial *t, int a) {
+  return (uint64_t)(offset(t) + rows_of(t, a) * pitch(t, a)) * dtype_bytes(t->kernel->storage) + guard_bytes(t, a);
+}
+
+uint64_t trial_bytes(const trial *t) {
+  uint64_t bytes = 0;
+  for (int a = 0; a < t->n; a++) bytes += array_bytes(t, a);
+  return bytes;
+}
+
+/* ---- values ---- */
+
+static void round_to_storage(const trial *t, int a) {
+  int64_t n = t->period * t->array[a].width;
+  void *stored = allocate((size_t)n, dtype_bytes(t->kernel->storage));
+  encode(t->kernel->storage, t->values[a], stored, n);
+  decode(t->kernel->storage, stored, t->values[a], n);
+  free(stored);
+}
+
+static void fill_inputs(trial *t, uint64_t *seed) {
+  double *inputs[MAX_ARRAYS] = {NULL};
+  for (int a = 0; a < t->n; a++)
+    if (!t->array[a].output) inputs[a] = t->values[a];
+  t->op->fill(t->kernel->problem, t->pass, t->data.hard, t->period, inputs, seed);
+  for (int a = 0; a < t->n; a++) {
+    size_t width = (size_t)t->array[a].width;
+    if (repeats(t, a))
+      for (int64_t r = 1; r < t->period; r++) memcpy(t->values[a] + (size_t)r * width, t->values[a], width * sizeof(double));
+    if (inputs[a]) round_to_storage(t, a);
+  }
+}
+
+static void fill_outputs(trial *t, uint64_t *seed) { /* what is there before */
+  for (int a = 0; a < t->n; a++) {
+    if (!t->array[a].output) continue;
+    for (int64_t i = 0; i < t->period * t->array[a].width; i++) t->values[a][i] = t->kernel->accumulate ? random_number(seed) : NAN;
+    round_to_storage(t, a);
+  }
+}
+
+static void compute_wanted(trial *t) {
+  t->op->reference(t->kernel->problem, t->pass, t->period, t->values, t->wanted, t->scale);
+  if (!t->kernel->accumulate) return;
+  for (int a = 0; a < t->n; a++)
+    for (int64_t i = 0; t->array[a].output && i < t->period * t->array[a].width; i++) {
+      t->wanted[a][i] += t->values[a][i];
+      t->scale[a][i] += fabs(t->values[a][i]);
+    }
+}
+
+void trial_make(trial *t, const tool_op *op, const tool_kernel *kernel, clb_pass pass, tool_data data, int64_t max_period) {
+  *t = (trial){.op = op, .kernel = kernel, .pass = pass, .data = data, .period = data.rows < max_period ? data.rows : max_period};
+  t->n = op->arrays(kernel->problem, pass, t->array);
+  for (int a = 0; a < t->n; a++) {
+    size_t n = (size_t)t->period * (size_t)t->array[a].width;
+    t->values[a] = allocate(n, sizeof(double));
+    if (!t->array[a].output) continue;
+    t->wanted[a] = allocate(n, sizeof(double));
+    t->scale[a] = allocate(n, sizeof(double));
+  }
+  uint64_t seed = 1;
+  fill_inputs(t, &seed);
+  fill_outputs(t, &seed);
+  compute_wanted(t);
+}
+
+void trial_free(trial *t) {
+  for (int a = 0; a < t->n; a++) {
+    free(t->values[a]);
+    free(t->wanted[a]);
+    free(t->scale[a]);
+  }
+  t->n = 0;
+}
+
+/* ---- buffers ---- */
+
+/* One period of an array as it lies in memory, padding and all. */
+static void *image_of(const trial *t, int a) {
+  size_t size = dtype_bytes(t->kernel->storage), row = (size_t)pitch(t, a) * size;
+  unsigned char *image = allocate((size_t)t->period, row);
+  memset(image, 0xff, (size_t)t->period * row);
+  for (int64_t r = 0; r < t->period; r++) {
+    if (t->array[a].output && !t->kernel->accumulate) break;
+    encode(t->kernel->storage, t->values[a] + r * t->array[a].width, image + (size_t)r * row, t->array[a].width);
+  }
+  return image;
+}
+
+static clb_status write_guards(const trial *t, int a, clb_buffer *buffer) {
+  size_t before = (size_t)offset(t) * dtype_bytes(t->kernel->storage), behind = guard_bytes(t, a);
+  unsigned char *guard = allocate(behind, 1); /* behind is more than before */
+  memset(guard, 0xff, behind);
+  clb_status status = before ? clb_buffer_write(buffer, 0, guard, before) : CLB_OK;
+  if (!status) status = clb_buffer_write(buffer, array_bytes(t, a) - behind, guard, behind);
+  free(guard);
+  return status;
+}
+
+static clb_status write_array(const trial *t, int a, clb_buffer *buffer) {
+  size_t size = dtype_bytes(t->kernel->storage), row = (size_t)pitch(t, a) * size;
+  void *image = image_of(t, a);
+  clb_status status = write_guards(t, a, buffer);
+  for (int64_t first = 0; !status && first < rows_of(t, a); first += t->period) {
+    int64_t left = rows_of(t, a) - first, rows = left < t->period ? left : t->period;
+    status = clb_buffer_write(buffer, (uint64_t)offset(t) * size + (uint64_t)first * row, image, (uint64_t)rows * row);
+  }
+  free(image);
+  return status;
+}
+
+clb_status trial_set_make(const trial *t, clb_context *ctx, trial_set *set) {
+  *set = (trial_set){0};
+  for (int a = 0; a < t->n; a++) {
+    clb_rows *rows = &set->rows[a];
+    rows->offset = offset(t);
+    rows->stride = repeats(t, a) ? 0 : t->data.layout == LAYOUT_PADDED ? pitch(t, a) : CLB_DENSE;
+    clb_status status = clb_buffer_create(ctx, array_bytes(t, a), &rows->buffer);
+    if (!status) status = write_array(t, a, rows->buffer);
+    if (status) return status; /* what was made goes with trial_set_free */
+  }
+  return CLB_OK;
+}
+
+void trial_set_free(trial_set *set) {
+  for (int a = 0; a < MAX_ARRAYS; a++) clb_buffer_destroy(&set->rows[a].buffer);
+}
+
+clb_status trial_run(const trial *t, clb_op *op, const trial_set *set) {
+  return t->op->run(op, t->pass, t->data.rows, set->rows);
+}
+
+/* ---- comparison ---- */
+
+static bool untouched(const unsigned char *bytes, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (bytes[i] != 0xff) return false;
+  return true;
+}
+
+static double row_error(const trial *t, int a, int64_t row, const double *got) {
+  double error = 0, least = t->kernel->storage == CLB_F64 ? DBL_MIN : FLT_MIN;
+  const double *wanted = t->wanted[a] + row * t->array[a].width, *scale = t->scale[a] + row * t->array[a].width;
+  for (int i = 0; i < t->array[a].width; i++) {
+    double difference = fabs(got[i] - wanted[i]);
+    if (difference <= least) continue;
+    double e = difference / scale[i];
+    if (!(e <= error)) error = e < INFINITY ? e : INFINITY;
+  }
+  return error;
+}
+
+static clb_status guards_error(const trial *t, int a, const clb_rows *rows, double *error) {
+  size_t before = (size_t)offset(t) * dtype_bytes(t->kernel->storage), behind = guard_bytes(t, a);
+  unsigned char *guard = allocate(behind, 1);
+  clb_status status = before ? clb_buffer_read(rows->buffer, 0, guard, before) : CLB_OK;
+  if (!status && !untouched(guard, before)) *error = INFINITY;
+  if (!status) status = clb_buffer_read(rows->buffer, array_bytes(t, a) - behind, guard, behind);
+  if (!status && !untouched(guard, behind)) *error = INFINITY;
+  free(guard);
+  return status;
+}
+
+static clb_status array_error(const trial *t, int a, const clb_rows *rows, double *error) {
+  size_t size = dtype_bytes(t->kernel->storage), row = (size_t)pitch(t, a) * size, used = (size_t)t->array[a].width * size;
+  unsigned char *bytes = allocate((size_t)t->period, row);
+  double *got = allocate((size_t)t->array[a].width, sizeof *got);
+  clb_status status = guards_error(t, a, rows, error);
+  for (int64_t first = 0; !status && first < t->data.rows; first += t->period) {
+    int64_t left = t->data.rows - first, n = left < t->period ? left : t->period;
+    status = clb_buffer_read(rows->buffer, (uint64_t)offset(t) * size + (uint64_t)first * row, bytes, (uint64_t)n * row);
+    for (int64_t r = 0; !status && r < n; r++) {
+      const unsigned char *here = bytes + (size_t)r * row;
+      decode(t->kernel->storage, here, got, t->array[a].width);
+      double e = untouched(here + used, row - used) ? row_error(t, a, r, got) : INFINITY;
+      if (e > *error) *error = e;
+    }
+  }
+  free(bytes);
+  free(got);
+  return status;
+}
+
+clb_status trial_error(const trial *t, const trial_set *set, double *error) {
+  clb_status status = CLB_OK;
+  *error = 0;
+  for (int a = 0; !status && a < t->n; a++)
+    if (t->array[a].output) status = array_error(t, a, &set->rows[a], error);
+  return status;
+}
