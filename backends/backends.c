@@ -33,7 +33,10 @@ clb_status clb_device_open(const char *name, const clb_native *adopt, clb_error_
   if (!*name) return open_first(error, device);
   for (const clb_backend *const *b = clb_backends; *b; b++) {
     const char *rest = rest_of(name, (*b)->name);
-    if (rest) return (*b)->open(name, rest, adopt, error, device);
+    if (rest) {
+      clb_text_free(&names);
+      return (*b)->open(name, rest, adopt, error, device);
+    }
     clb_text_add(&names, "%s%s", b == clb_backends ? "" : ", ", (*b)->name);
   }
   clb_status s = clb_fail(error, CLB_ERROR_DEVICE, "no device \"%s\": a device string starts with one of %s; `clebsch devices` lists those here", name, names.s ? names.s : "");

@@ -221,13 +221,14 @@ static clb_status cpu_load(clb_device *device, const ir_kernel *k, const void *b
 /* ---- launch ---- */
 
 static clb_status cpu_launch(clb_device *device, clb_module *m, int64_t groups, const clb_arg *args, int n_args) {
-  ir_arg values[MAX_ARGUMENTS];
+  ir_arg values[MAX_ARGUMENTS + 1];
   char mistake[256] = "";
   if (n_args > MAX_ARGUMENTS) return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "cpu: a kernel with %d arguments; at most %d", n_args, MAX_ARGUMENTS);
   for (int i = 0; i < n_args; i++) {
     values[i] = (ir_arg){.i64 = args[i].i64};
     if (args[i].type == IR_VOID) values[i].p = args[i].memory->handle;
   }
+  values[n_args].i64 = groups;
   if (m->f) clb_cpu_threads_run(((cpu *)device)->threads, m->f, values, groups, m->chunk);
   else if (!ir_run(&m->kernel, values, 0, groups, mistake, sizeof mistake)) return clb_fail(device->error, CLB_ERROR_DRIVER, "interpreter: %s: %s", m->kernel.name, mistake);
   return CLB_OK;

@@ -1,17 +1,11 @@
 /* cuda_hip.c - NVIDIA's and AMD's drivers: one backend, two tables of names. */
-#include <inttypes.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "gpu.h"
-
-struct clb_module {
-  void *module, *function;
-  unsigned threads;
-  int n;
-  void *params[]; /* of one launch */
-};
 
 /* ---- the two tables ---- */
 
@@ -77,15 +71,9 @@ clb_status clb_gpu_check(clb_gpu *g, int call, int code) {
                   g->name[0] ? g->name : g->vendor->name, g->vendor->call_names[call], name ? name : "unknown error", code, text ? text : "no text");
 }
 
-/* The caller's thread gets its own context or device back. */
-typedef struct {
-  bool changed;
-  int device;
-} turn;
-
-static clb_status enter(clb_gpu *g, turn *t) {
+clb_status clb_gpu_enter(clb_gpu *g, clb_gpu_turn *t) {
   clb_status s;
-  *t = (turn){0};
+  *t = (clb_gpu_turn){0};
   if (g->vendor == &nvidia) {
     void *now = NULL;
     if (!g->driver.context_current(&now) && now == g->context) return CLB_OK;
@@ -99,7 +87,7 @@ static clb_status enter(clb_gpu *g, turn *t) {
   return s;
 }
 
-static void leave(clb_gpu *g, const turn *t) {
+void clb_gpu_leave(clb_gpu *g, const clb_gpu_turn *t) {
   void *ours;
   if (!t->changed) return;
   if (g->vendor == &nvidia) g->driver.context_pop(&ours);
@@ -108,14 +96,15 @@ static void leave(clb_gpu *g, const turn *t) {
 
 /* ---- opening ---- */
 
-/* HIP brings an LLVM that may not meet another driver's, so where it finds no GPU it stays apart. */
+/* HIP brings an LLVM that may not meet another driver's, so where there is no GPU (AMD's kernel driver or Windows' is not there) it
+   stays apart.  A library that the program has already is the one its streams belong to. */
 static void *open_library(const clb_gpu_vendor *v) {
-  if (v == &nvidia) return clb_dl_open(v->driver_names);
-  clb_gpu_driver probe;
-  int n = 0;
-  void *apart = clb_dl_open_apart(v->driver_names);
-  if (!apart || clb_dl_symbols(apart, v->driver_symbols.table, v->driver_symbols.n, &probe) || probe.init(0) || probe.count(&n) || n < 1) return apart;
-  return clb_dl_open(v->driver_names);
+  for (const char *const *name = v->driver_names; *name; name++) {
+    void *loaded = dlopen(*name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    if (loaded) return loaded;
+  }
+  bool apart = v == &amd && access("/dev/kfd", F_OK) && access("/dev/dxg", F_OK);
+  return apart ? clb_dl_open_apart(v->driver_names) : clb_dl_open(v->driver_names);
 }
 
 static clb_status open_driver(clb_gpu *g) {
@@ -128,7 +117,8 @@ static clb_status open_driver(clb_gpu *g) {
   clb_status s = CLB_GPU_CALL(g, init, 0);
   if (!s) s = CLB_GPU_CALL(g, count, &n);
   if (s || !n) return clb_fail(g->head.error, CLB_ERROR_DEVICE, "%s: the driver finds no %s GPU here (%s)", v->name, v->maker, s ? g->head.error->text.s : "it counts 0");
-  if (g->ordinal >= n) return clb_fail(g->head.error, CLB_ERROR_DEVICE, "%s:%d: there is %d %s GPU%s here, counted from 0", v->name, g->ordinal, n, v->maker, n > 1 ? "s" : "");
+  if (g->ordinal >= n) return clb_fail(g->head.error, CLB_ERROR_DEVICE, "%s:%d: there %s %d %s GPU%s here, counted from 0", v->name, g->ordinal, n > 1 ? "are" : "is", n, v->maker,
+                                      n > 1 ? "s" : "");
   return CLB_OK;
 }
 
@@ -193,7 +183,7 @@ static clb_status describe(clb_gpu *g) {
 /* The stream's context, else the thread's, else the device's own. */
 static clb_status find_context(clb_gpu *g, const clb_native *adopt) {
   clb_status s = CLB_OK;
-  turn t;
+  clb_gpu_turn t;
   int device = g->ordinal;
   if (adopt && adopt->queue) s = CLB_GPU_CALL(g, stream_context, adopt->queue, &g->context);
   else if (adopt) s = CLB_GPU_CALL(g, context_current, &g->context);
@@ -202,15 +192,15 @@ static clb_status find_context(clb_gpu *g, const clb_native *adopt) {
     g->retained = !s;
   }
   if (s) return s;
-  s = enter(g, &t);
+  s = clb_gpu_enter(g, &t);
   if (!s) s = CLB_GPU_CALL(g, context_device, &device);
-  leave(g, &t);
+  clb_gpu_leave(g, &t);
   if (!s && device != g->ordinal) s = clb_fail(g->head.error, CLB_ERROR_DEVICE, "%s: the caller's stream belongs to cuda:%d", g->name, device);
   return s;
 }
 
 static clb_status find_stream(clb_gpu *g, const clb_native *adopt) {
-  turn t;
+  clb_gpu_turn t;
   clb_status s = CLB_OK;
   if (g->vendor == &nvidia) s = find_context(g, adopt);
   if (s) return s;
@@ -218,22 +208,22 @@ static clb_status find_stream(clb_gpu *g, const clb_native *adopt) {
     g->stream = adopt->queue;
     return CLB_OK;
   }
-  s = enter(g, &t);
+  s = clb_gpu_enter(g, &t);
   if (!s) s = CLB_GPU_CALL(g, stream_create, &g->stream, 0);
   g->own_stream = !s;
-  leave(g, &t);
+  clb_gpu_leave(g, &t);
   return s;
 }
 
-static void close(clb_device *device) {
+static void close_device(clb_device *device) {
   clb_gpu *g = (clb_gpu *)device;
-  turn t = {0};
+  clb_gpu_turn t = {0};
   if (!g) return;
-  if (g->own_stream && enter(g, &t) == CLB_OK) {
-    g->driver.stream_wait(g->stream);
+  if (g->own_stream) {
+    if (clb_gpu_enter(g, &t) == CLB_OK) g->driver.stream_wait(g->stream);
     g->driver.stream_destroy(g->stream);
   }
-  leave(g, &t);
+  clb_gpu_leave(g, &t);
   if (g->retained) g->driver.release(g->ordinal);
   free(g);
 }
@@ -285,7 +275,7 @@ static clb_status open_target(clb_gpu *g, const char *target) {
   return clb_gpu_compiler_open(g);
 }
 
-static clb_status open(const clb_gpu_vendor *v, const char *name, const char *rest, const clb_native *adopt, clb_error_sink *error, clb_device **device) {
+static clb_status open_named(const clb_gpu_vendor *v, const char *name, const char *rest, const clb_native *adopt, clb_error_sink *error, clb_device **device) {
   clb_status s;
   *device = NULL;
   clb_gpu *g = create(v, error);
@@ -294,15 +284,15 @@ static clb_status open(const clb_gpu_vendor *v, const char *name, const char *re
   if (*rest == '@') s = adopt ? clb_fail(error, CLB_ERROR_ARGUMENT, "%s only compiles: it takes no stream", name) : open_target(g, rest + 1);
   else if (g->ordinal < 0) s = clb_fail(error, CLB_ERROR_DEVICE, "no device \"%s\": write \"%s\", \"%s:0\" or \"%s@%s\"", name, v->name, v->name, v->name, v->targets[0]);
   else s = open_device(g, adopt);
-  if (s) close(&g->head);
+  if (s) close_device(&g->head);
   else *device = &g->head;
   return s;
 }
 static clb_status open_cuda(const char *name, const char *rest, const clb_native *adopt, clb_error_sink *error, clb_device **device) {
-  return open(&nvidia, name, rest, adopt, error, device);
+  return open_named(&nvidia, name, rest, adopt, error, device);
 }
 static clb_status open_hip(const char *name, const char *rest, const clb_native *adopt, clb_error_sink *error, clb_device **device) {
-  return open(&amd, name, rest, adopt, error, device);
+  return open_named(&amd, name, rest, adopt, error, device);
 }
 
 static void list(const clb_gpu_vendor *v, void (*each)(const clb_device_info *info, void *user), void *user) {
@@ -315,137 +305,22 @@ static void list(const clb_gpu_vendor *v, void (*each)(const clb_device_info *in
     more = open_driver(g) == CLB_OK;
     snprintf(g->name, sizeof g->name, "%s:%d", v->name, ordinal);
     if (more && describe(g) == CLB_OK) each(&g->head.info, user);
-    close(&g->head);
+    close_device(&g->head);
   }
   for (const char *const *target = v->targets; *target; target++) {
     clb_gpu *g = create(v, &ignored);
     if (!g) break;
     if (open_target(g, *target) == CLB_OK) each(&g->head.info, user);
-    close(&g->head);
+    close_device(&g->head);
   }
   clb_text_free(&ignored.text);
 }
 static void list_cuda(void (*each)(const clb_device_info *info, void *user), void *user) { list(&nvidia, each, user); }
 static void list_hip(void (*each)(const clb_device_info *info, void *user), void *user) { list(&amd, each, user); }
 
-/* ---- memory ---- */
-
-static clb_status alloc(clb_device *device, uint64_t bytes, clb_memory *memory) {
-  clb_gpu *g = (clb_gpu *)device;
-  turn t;
-  *memory = (clb_memory){.kind = CLB_POINTER, .bytes = bytes};
-  clb_status s = enter(g, &t);
-  if (!s && (s = CLB_GPU_CALL(g, alloc, &memory->handle, bytes))) clb_fail_more(device->error, s, " (%" PRIu64 " bytes)", bytes);
-  leave(g, &t);
-  return s;
-}
-
-static void release(clb_device *device, clb_memory *memory) {
-  clb_gpu *g = (clb_gpu *)device;
-  turn t;
-  if (enter(g, &t) == CLB_OK) g->driver.free(memory->handle);
-  leave(g, &t);
-  memory->handle = NULL;
-}
-
-enum { POINTER_MEMORY_TYPE = 2 }; /* in both */
-
-/* A pointer the driver has never heard of would poison the context at the first launch. */
-static clb_status wrap(clb_device *device, clb_memory *memory) {
-  clb_gpu *g = (clb_gpu *)device;
-  unsigned type = 0;
-  turn t;
-  clb_status s = enter(g, &t);
-  if (!s && !g->pageable && g->driver.pointer(&type, POINTER_MEMORY_TYPE, memory->handle))
-    s = clb_fail(device->error, CLB_ERROR_ARGUMENT, "%s: %p is no memory of this driver", g->name, memory->handle);
-  leave(g, &t);
-  return s;
-}
-
-static clb_status write(clb_device *device, const clb_memory *to, uint64_t offset, const void *from, uint64_t bytes) {
-  clb_gpu *g = (clb_gpu *)device;
-  turn t;
-  clb_status s = enter(g, &t);
-  if (!s) s = CLB_GPU_CALL(g, write, (char *)to->handle + offset, from, bytes, g->stream);
-  if (!s) s = CLB_GPU_CALL(g, stream_wait, g->stream);
-  leave(g, &t);
-  return s;
-}
-
-static clb_status read(clb_device *device, const clb_memory *from, uint64_t offset, void *to, uint64_t bytes) {
-  clb_gpu *g = (clb_gpu *)device;
-  turn t;
-  clb_status s = enter(g, &t);
-  if (!s) s = CLB_GPU_CALL(g, read, to, (char *)from->handle + offset, bytes, g->stream);
-  if (!s) s = CLB_GPU_CALL(g, stream_wait, g->stream);
-  leave(g, &t);
-  return s;
-}
-
-/* ---- kernels ---- */
-
-static clb_status build(clb_device *device, const ir_kernel *k, clb_text *binary) {
-  clb_gpu *g = (clb_gpu *)device;
-  if (k->lanes > device->limits.lanes[CLB_F32] || k->lanes * k->subgroups > g->threads)
-    return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "%s: %s wants %d sub-groups of %d lanes; the device has %d lanes and groups of %d", g->name, k->name,
-                    k->subgroups, k->lanes, device->limits.lanes[CLB_F32], g->threads);
-  return clb_gpu_compile(g, k, false, binary, NULL);
-}
-
-static void unload(clb_device *device, clb_module *module) {
-  clb_gpu *g = (clb_gpu *)device;
-  turn t;
-  if (!module) return;
-  if (enter(g, &t) == CLB_OK && module->module) g->driver.module_unload(module->module);
-  leave(g, &t);
-  free(module);
-}
-
-static clb_status load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module) {
-  clb_gpu *g = (clb_gpu *)device;
-  turn t;
-  int n = 0;
-  *module = NULL;
-  if (!device->info.runs) return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "%s only compiles", g->name);
-  if (!clb_gpu_whole(binary, bytes)) return clb_fail(device->error, CLB_ERROR_DRIVER, "%s: the binary of %s is damaged", g->name, k->name);
-  for (int v = 0; v < k->n; v++) n += k->ins[v].op == IR_BUFFER || k->ins[v].op == IR_SCALAR;
-  clb_module *m = calloc(1, sizeof *m + (size_t)n * sizeof *m->params);
-  if (!m) return clb_fail(device->error, CLB_ERROR_MEMORY, "%s: no memory for %s", g->name, k->name);
-  m->n = n;
-  m->threads = (unsigned)(k->lanes * k->subgroups);
-  clb_status s = enter(g, &t);
-  if (!s) s = CLB_GPU_CALL(g, module_load, &m->module, binary);
-  if (!s) s = CLB_GPU_CALL(g, function, &m->function, m->module, k->name);
-  leave(g, &t);
-  if (s) unload(device, m);
-  else *module = m;
-  return s;
-}
-
-static clb_status launch(clb_device *device, clb_module *m, int64_t groups, const clb_arg *args, int n) {
-  clb_gpu *g = (clb_gpu *)device;
-  turn t;
-  if (n != m->n) return clb_fail(device->error, CLB_ERROR_INTERNAL, "%s: %d arguments for a kernel of %d", g->name, n, m->n);
-  if (groups > INT32_MAX) return clb_fail(device->error, CLB_ERROR_ARGUMENT, "%s: %" PRId64 " groups in one launch; at most %d", g->name, groups, INT32_MAX);
-  /* The driver reads the values before it returns. */
-  for (int i = 0; i < n; i++) m->params[i] = args[i].type == IR_VOID ? (void *)(uintptr_t)&args[i].memory->handle : (void *)(uintptr_t)&args[i].i64;
-  clb_status s = enter(g, &t);
-  if (!s) s = CLB_GPU_CALL(g, launch, m->function, (unsigned)groups, 1, 1, m->threads, 1, 1, 0, g->stream, m->params, NULL);
-  leave(g, &t);
-  return s;
-}
-
-static clb_status wait(clb_device *device) {
-  clb_gpu *g = (clb_gpu *)device;
-  turn t;
-  clb_status s = enter(g, &t);
-  if (!s) s = CLB_GPU_CALL(g, stream_wait, g->stream);
-  leave(g, &t);
-  return s;
-}
-
-#define COMMON                                                                                                                     \
-  .close = close, .alloc = alloc, .free = release, .wrap = wrap, .write = write, .read = read, .build = build, .load = load,       \
-  .unload = unload, .launch = launch, .wait = wait, .report = clb_gpu_report
+#define COMMON                                                                                                           \
+  .close = close_device, .alloc = clb_gpu_alloc, .free = clb_gpu_free, .wrap = clb_gpu_wrap, .write = clb_gpu_write, .read = clb_gpu_read, \
+  .build = clb_gpu_build, .load = clb_gpu_load, .unload = clb_gpu_unload, .launch = clb_gpu_launch, .wait = clb_gpu_wait, \
+  .report = clb_gpu_report
 const clb_backend clb_backend_cuda = {.name = "cuda", .list = list_cuda, .open = open_cuda, COMMON};
 const clb_backend clb_backend_hip = {.name = "hip", .list = list_hip, .open = open_hip, COMMON};

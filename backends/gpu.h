@@ -116,6 +116,26 @@ typedef struct {
 clb_status clb_gpu_check(clb_gpu *g, int call, int code);
 #define CLB_GPU_CALL(g, field, ...) clb_gpu_check(g, CLB_GPU_##field, (g)->driver.field(__VA_ARGS__))
 
+/* Between these two the calling thread has the device's context (CUDA) or device (HIP); then it gets its own back. */
+typedef struct {
+  bool changed;
+  int device;
+} clb_gpu_turn;
+clb_status clb_gpu_enter(clb_gpu *g, clb_gpu_turn *t);
+void clb_gpu_leave(clb_gpu *g, const clb_gpu_turn *t);
+
+/* The contract's functions for memory and kernels. */
+clb_status clb_gpu_alloc(clb_device *device, uint64_t bytes, clb_memory *memory);
+void clb_gpu_free(clb_device *device, clb_memory *memory);
+clb_status clb_gpu_wrap(clb_device *device, clb_memory *memory);
+clb_status clb_gpu_write(clb_device *device, const clb_memory *to, uint64_t offset, const void *from, uint64_t bytes);
+clb_status clb_gpu_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to, uint64_t bytes);
+clb_status clb_gpu_build(clb_device *device, const ir_kernel *k, clb_text *binary);
+clb_status clb_gpu_load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module);
+void clb_gpu_unload(clb_device *device, clb_module *module);
+clb_status clb_gpu_launch(clb_device *device, clb_module *m, int64_t groups, const clb_arg *args, int n);
+clb_status clb_gpu_wait(clb_device *device);
+
 /* Opens the compiler for g->target: NVRTC, hiprtc or a clang. */
 clb_status clb_gpu_compiler_open(clb_gpu *g);
 /* The kernel as text, through the compiler.  verbose: with what the assembler says of registers; `log`, if not NULL, takes the log. */

@@ -55,7 +55,6 @@ typedef struct {
   bool adopted;              /* context and queue are the caller's */
   bool intel_gpu;            /* takes Intel's compiler options */
   bool rounds_division;      /* takes -cl-fp32-correctly-rounded-divide-sqrt */
-  bool opencl_c_3;
   char name[32];
   clb_text vendor, description, driver;
 } clb_opencl;

@@ -94,7 +94,10 @@ clb_status clb_opencl_places(const clb_opencl_calls *cl, clb_error_sink *error, 
   *places = NULL;
   *n = 0;
   cl_int code = cl->clGetPlatformIDs(MAX_PLATFORMS, platforms, &n_platforms);
-  if (code) return clb_opencl_failed(error, "clGetPlatformIDs", code);
+  if (code) {
+    clb_status s = clb_opencl_failed(error, "clGetPlatformIDs", code);
+    return code == CL_PLATFORM_NOT_FOUND_KHR ? clb_fail_more(error, s, ", no OpenCL driver is installed") : s;
+  }
   if (n_platforms > MAX_PLATFORMS) n_platforms = MAX_PLATFORMS;
   *places = malloc((n_platforms * MAX_DEVICES + 1) * sizeof **places);
   if (!*places) return clb_fail(error, CLB_ERROR_MEMORY, "opencl: no memory for %u platforms", n_platforms);
@@ -229,31 +232,29 @@ static void set_pointers(clb_opencl *o, const facts *f, const clb_text *extensio
 }
 
 /* Sub-groups need a size that can be demanded and shuffles; NVIDIA's warps and AMD's waves give neither here. */
-static void set_dialect(clb_opencl *o, const facts *f, const clb_text *extensions) {
+static void set_dialect(clb_opencl *o, const facts *f, const clb_text *extensions, bool opencl_3) {
   const cl_bitfield add = GLOBAL_FP_ATOMIC_ADD_EXT | LOCAL_FP_ATOMIC_ADD_EXT;
   o->rounds_division = f->f32 & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
   o->head.dialect = (clb_dialect){
       .language = CLB_LANGUAGE_OPENCL,
       .subgroups = has_word(extensions, "cl_intel_subgroups") && f->sizes[0],
-      .float_atomics = o->opencl_c_3 && (f->f32_atomics & add) == add,
+      .float_atomics = opencl_3 && (f->f32_atomics & add) == add,
   };
   o->intel_gpu = o->head.dialect.subgroups && f->type & CL_DEVICE_TYPE_GPU;
 }
 
 clb_status clb_opencl_describe(clb_opencl *o) {
-  clb_text extensions = {0}, version = {0}, c_version = {0}, platform = {0};
+  clb_text extensions = {0}, version = {0}, platform = {0};
   facts f = {0};
   clb_status s = get_text(o, false, CL_DEVICE_EXTENSIONS, &extensions);
   if (!s) s = get_text(o, false, CL_DEVICE_VERSION, &version);
-  if (!s) s = get_text(o, false, CL_DEVICE_OPENCL_C_VERSION, &c_version);
   if (!s) s = get_text(o, true, CL_PLATFORM_VERSION, &platform);
   if (!s) s = get_text(o, false, CL_DEVICE_VENDOR, &o->vendor);
   if (!s) s = get_text(o, false, CL_DEVICE_NAME, &o->description);
   if (!s) s = get_text(o, false, CL_DRIVER_VERSION, &o->driver);
   if (!s) s = get_facts(o, &extensions, &f);
   if (!s) {
-    o->opencl_c_3 = c_version.n > 9 && c_version.s[9] >= '3'; /* "OpenCL C 3.0 ..." */
-    set_dialect(o, &f, &extensions);
+    set_dialect(o, &f, &extensions, version.n > 7 && version.s[7] >= '3'); /* "OpenCL 3.0 ..." */
     set_limits(o, &f);
     set_pointers(o, &f, &extensions);
     o->head.info = (clb_device_info){o->name, "opencl", o->vendor.s, o->description.s, o->driver.s, 1, f.memory, f.f64 != 0, {0}};
@@ -262,7 +263,6 @@ clb_status clb_opencl_describe(clb_opencl *o) {
   }
   clb_text_free(&extensions);
   clb_text_free(&version);
-  clb_text_free(&c_version);
   clb_text_free(&platform);
   return s;
 }

@@ -34,9 +34,9 @@ static clb_status print_text(clb_opencl *o, const ir_kernel *k, clb_text *text) 
   return s;
 }
 
-/* Contraction is off by a pragma in the text; no option here lets the compiler reassociate. */
+/* Contraction is off by a pragma in the text; no option here lets the compiler reassociate.  Float atomics are said in OpenCL C 3. */
 static clb_status get_options(clb_opencl *o, const ir_kernel *k, clb_text *options) {
-  clb_text_add(options, o->opencl_c_3 ? "-cl-std=CL3.0" : "-cl-std=CL1.2");
+  clb_text_add(options, o->head.dialect.float_atomics ? "-cl-std=CL3.0" : "-cl-std=CL1.2");
   if (o->rounds_division) clb_text_add(options, " -cl-fp32-correctly-rounded-divide-sqrt");
   if (o->intel_gpu) clb_text_add(options, " -cl-intel-greater-than-4GB-buffer-required");
   if (o->intel_gpu && k->large_registers) clb_text_add(options, " -cl-intel-256-GRF-per-thread");

@@ -10,6 +10,7 @@
 typedef struct {
   int32_t lanes, subgroups; /* of a group */
   int32_t staged;           /* rows go through local memory, so that the device sees contiguous accesses */
+  int32_t large_registers;  /* half the threads with twice the registers, where the device has the choice */
   int32_t width;            /* elements of a row that are read or written together */
 } clb_schedule;
 

@@ -1,6 +1,8 @@
 /* rows.c - lanes are rows: reading and writing some columns of the row that each lane holds. */
 #include "rows.h"
 
+enum { UNSTAGED = 3 }; /* so few columns share their memory lines anyway */
+
 ir_type clb_ir_type(clb_dtype dtype) {
   static const ir_type types[] = {[CLB_F64] = IR_F64, [CLB_F32] = IR_F32, [CLB_F16] = IR_F16, [CLB_BF16] = IR_BF16};
   return types[dtype];
@@ -18,10 +20,7 @@ clb_row_array clb_rows_array(clb_row_block *b, clb_dtype storage, bool written) 
   return a;
 }
 
-/* Odd: lanes that read one column of their rows meet different banks. */
-static int pitch(const clb_schedule *s) { return s->width | 1; }
-
-void clb_rows_start(clb_row_block *b, clb_dtype stage_element) {
+void clb_rows_start(clb_row_block *b, clb_dtype stage_element, int most) {
   ir_kernel *k = b->k;
   const clb_schedule *s = b->schedule;
   ir_val block = ir_add(k, ir_mul(k, ir_cast(k, IR_I64, ir_group(k)), ir_int(k, IR_I64, s->subgroups)), ir_cast(k, IR_I64, ir_subgroup(k)));
@@ -29,7 +28,8 @@ void clb_rows_start(clb_row_block *b, clb_dtype stage_element) {
   b->first = ir_mul(k, block, ir_int(k, IR_I64, s->lanes));
   b->left = ir_cast(k, IR_I32, ir_2(k, IR_MIN, ir_sub(k, b->n, b->first), ir_int(k, IR_I64, s->lanes)));
   b->mask = ir_2(k, IR_LT, ir_lane(k), b->left);
-  if (s->staged) b->stage = ir_local(k, clb_ir_type(stage_element), (int64_t)s->subgroups * s->lanes * pitch(s));
+  b->pitch = most | 1; /* odd: lanes that read one column of their rows meet different banks */
+  if (s->staged && most > UNSTAGED) b->stage = ir_local(k, clb_ir_type(stage_element), (int64_t)s->subgroups * s->lanes * b->pitch);
 }
 
 /* Element (row, column) of an operand; row: i64. */
@@ -64,17 +64,15 @@ static void store_own(clb_row_block *b, const clb_row_array *a, int column, int 
 }
 
 /* ---- staged ----
-   Element j = t lanes + lane of the block's flattened rows is column j mod n of row j / n: no lane is ever idle.  Pieces are such
-   that after a few turns (a cycle) every lane is at the same column again, some rows further on: an access then costs additions. */
-
-enum { MAX_TURNS = 4 };
+   In turn t a lane handles element j = t lanes + lane of the block's flattened rows: column j mod n of row j / n.  No lane is ever
+   idle, and dense rows are written in whole memory lines.  After n / gcd(lanes, n) turns (a cycle) every lane is at the same column
+   again, some rows further on: from then on an access costs additions only. */
 
 static int greatest_divisor(int a, int b) { return b ? greatest_divisor(b, a % b) : a; }
-static int turns_of(int lanes, int n) { return n / greatest_divisor(lanes, n); }
 
 typedef struct {
   int turns, step;                                            /* of a cycle: turns, rows */
-  ir_val global[MAX_TURNS], local[MAX_TURNS], row[MAX_TURNS]; /* of the cycle reached; row: of cycle 0 */
+  ir_val global[CLB_MAX_WIDTH], local[CLB_MAX_WIDTH], row[CLB_MAX_WIDTH]; /* of the cycle reached; row: of cycle 0 */
   ir_val advance;                                             /* of `global` from cycle to cycle */
 } walk;
 
@@ -82,15 +80,15 @@ static void start_walk(clb_row_block *b, const clb_row_array *a, int column, int
   ir_kernel *k = b->k;
   int lanes = b->schedule->lanes;
   ir_val start = element(k, a, b->first, ir_int(k, IR_I64, column)), size = ir_int(k, IR_I32, n);
-  ir_val mine = ir_mul(k, ir_subgroup(k), ir_int(k, IR_I32, (int64_t)lanes * pitch(b->schedule)));
-  w->turns = turns_of(lanes, n);
+  ir_val mine = ir_mul(k, ir_subgroup(k), ir_int(k, IR_I32, (int64_t)lanes * b->pitch));
+  w->turns = n / greatest_divisor(lanes, n);
   w->step = w->turns * lanes / n;
   w->advance = ir_mul(k, a->stride, ir_int(k, IR_I64, w->step));
   for (int t = 0; t < w->turns; t++) {
     ir_val j = ir_add(k, ir_lane(k), ir_int(k, IR_I32, (int64_t)t * lanes)), row = ir_2(k, IR_DIV, j, size), at = ir_sub(k, j, ir_mul(k, row, size));
     w->row[t] = row;
     w->global[t] = ir_add(k, start, ir_add(k, ir_mul(k, ir_cast(k, IR_I64, row), a->stride), ir_cast(k, IR_I64, at)));
-    w->local[t] = ir_add(k, mine, ir_add(k, ir_mul(k, row, ir_int(k, IR_I32, pitch(b->schedule))), at));
+    w->local[t] = ir_add(k, mine, ir_add(k, ir_mul(k, row, ir_int(k, IR_I32, b->pitch)), at));
   }
 }
 
@@ -102,7 +100,7 @@ typedef struct {
 static spot next_spot(clb_row_block *b, walk *w, int i) {
   ir_kernel *k = b->k;
   int t = i % w->turns, rows = i / w->turns * w->step;
-  spot r = {w->global[t], ir_add(k, w->local[t], ir_int(k, IR_I32, (int64_t)rows * pitch(b->schedule))),
+  spot r = {w->global[t], ir_add(k, w->local[t], ir_int(k, IR_I32, (int64_t)rows * b->pitch)),
             ir_2(k, IR_LT, ir_add(k, w->row[t], ir_int(k, IR_I32, rows)), b->left)};
   w->global[t] = ir_add(k, w->global[t], w->advance);
   return r;
@@ -112,7 +110,7 @@ static spot next_spot(clb_row_block *b, walk *w, int i) {
 static ir_val own_spot(clb_row_block *b, int i) {
   ir_kernel *k = b->k;
   ir_val lane = ir_add(k, ir_mul(k, ir_subgroup(k), ir_int(k, IR_I32, b->schedule->lanes)), ir_lane(k));
-  return ir_add(k, ir_mul(k, lane, ir_int(k, IR_I32, pitch(b->schedule))), ir_int(k, IR_I32, i));
+  return ir_add(k, ir_mul(k, lane, ir_int(k, IR_I32, b->pitch)), ir_int(k, IR_I32, i));
 }
 
 static void load_staged(clb_row_block *b, const clb_row_array *a, int column, int n, ir_val *values) {
@@ -149,12 +147,10 @@ static void store_staged(clb_row_block *b, const clb_row_array *a, int column, i
 int clb_rows_piece(const clb_schedule *s, const int *columns, int n, int at) {
   int end = at + 1;
   while (end < n && end - at < s->width && columns[end] == columns[end - 1] + 1) end++;
-  while (s->staged && end - at > 3 && turns_of(s->lanes, end - at) > MAX_TURNS) end--;
   return end;
 }
 
-/* Three columns or fewer share their memory lines anyway. */
-static bool staged(const clb_row_block *b, int n) { return b->stage != IR_NONE && n > 3; }
+static bool staged(const clb_row_block *b, int n) { return b->stage != IR_NONE && n > UNSTAGED; }
 
 void clb_rows_load(clb_row_block *b, const clb_row_array *a, int column, int n, ir_val *values) {
   (staged(b, n) ? load_staged : load_own)(b, a, column, n, values);

@@ -18,6 +18,7 @@ typedef struct {
   ir_val left;       /* i32: rows that this sub-group has to do; may be <= 0 or more than its lanes */
   ir_val mask;       /* lanes with a row */
   ir_val stage;      /* local array, IR_NONE if not staged */
+  int pitch;         /* of its rows */
 } clb_row_block;
 
 /* One operand: three parameters (buffer, i64 offset, i64 stride, all in elements). */
@@ -31,8 +32,8 @@ ir_type clb_ir_type(clb_dtype dtype);
 /* Declares the parameter n, then leaves operands to clb_rows_array; call clb_rows_start after the last one. */
 void clb_rows_begin(clb_row_block *b, ir_kernel *k, const clb_schedule *s, clb_dtype arithmetic);
 clb_row_array clb_rows_array(clb_row_block *b, clb_dtype storage, bool written);
-/* stage_element: of the rows that go through local memory. */
-void clb_rows_start(clb_row_block *b, clb_dtype stage_element);
+/* stage_element: of the rows that go through local memory, `most` columns at a time. */
+void clb_rows_start(clb_row_block *b, clb_dtype stage_element, int most);
 
 /* Where the piece that starts with column `at` of n ascending columns ends: never across a gap, nor longer than the schedule's width. */
 int clb_rows_piece(const clb_schedule *s, const int *columns, int n, int at);

@@ -54,16 +54,31 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
   return CLB_OK;
 }
 
+static int n_columns(const clb_problem *p) {
+  int n = 0;
+  for (int i = 0; i < p->spherical_harmonics.n_degrees; i++) n += 2 * p->spherical_harmonics.degrees[i] + 1;
+  return n;
+}
+
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .staged = !limits->simd, .width = 8};
   if (limits->simd) return;
-  /* 128 rows a group hide latencies; 32 columns are whole memory lines and fit in registers. */
-  s->subgroups = 128 / s->lanes < 1 ? 1 : 128 / s->lanes;
-  if (s->subgroups > limits->max_subgroups) s->subgroups = limits->max_subgroups;
-  s->width = 32;
+  /* Measured on an H200 (bench/results): rows that fit are written whole, so that memory is contiguous; longer ones go in pieces
+     that registers can hold, and reads of medium ones in halves.  Small groups win: what they hold goes free sooner. */
+  int columns = n_columns(p);
+  s->width = columns <= 64 ? columns : 60;
+  if (p->pass == CLB_BACKWARD && columns > 32 && columns <= 64) s->width = 24;
+  if (p->pass == CLB_DOUBLE_BACKWARD && columns > 32) s->width = 32;
+  if (limits->registers <= 128) {
+    s->large_registers = p->pass == CLB_DOUBLE_BACKWARD && columns > 32;
+    s->width = s->width > 16 ? 16 : s->width;
+  }
+  int rows = p->pass == CLB_DOUBLE_BACKWARD && columns > 32 ? 64 : 32;
+  s->subgroups = limits->subgroups && rows > s->lanes ? rows / s->lanes : 1;
   int64_t row = (int64_t)s->lanes * (s->width | 1) * ir_type_bytes(clb_ir_type((clb_dtype)p->storage));
-  while (s->subgroups > 1 && row * s->subgroups > limits->local_bytes) s->subgroups /= 2;
-  if (row > limits->local_bytes) s->staged = 0;
+  if (s->subgroups > limits->max_subgroups) s->subgroups = limits->max_subgroups;
+  if (s->subgroups > limits->local_bytes / row) s->subgroups = (int32_t)(limits->local_bytes / row);
+  if (s->subgroups < 1) *s = (clb_schedule){.lanes = s->lanes, .subgroups = 1, .width = 1};
 }
 
 /* ---- constants ---- */
@@ -364,6 +379,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
     snprintf(k->error, sizeof k->error, "no memory");
     return;
   }
+  k->large_registers = s->large_registers;
   *b = (builder){.k = k, .p = p, .sh = &p->spherical_harmonics, .s = s, .t = clb_ir_type((clb_dtype)p->arithmetic)};
   for (int i = 0; i < b->sh->n_degrees; i++) {
     int l = b->sh->degrees[i];
@@ -375,7 +391,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   int inputs = p->pass + 1, arrays = p->pass == CLB_DOUBLE_BACKWARD ? 5 : inputs + 1;
   clb_rows_begin(&b->rows, k, s, (clb_dtype)p->arithmetic);
   for (int i = 0; i < arrays; i++) a[i] = clb_rows_array(&b->rows, (clb_dtype)p->storage, i >= inputs);
-  clb_rows_start(&b->rows, (clb_dtype)p->storage);
+  clb_rows_start(&b->rows, (clb_dtype)p->storage, s->width < b->n_columns ? s->width : b->n_columns);
   if (p->pass == CLB_FORWARD) forward(b, &a[0], &a[1]);
   if (p->pass == CLB_BACKWARD) backward(b, &a[0], &a[1], &a[2]);
   if (p->pass == CLB_DOUBLE_BACKWARD) double_backward(b, &a[0], &a[1], &a[2], &a[3], &a[4]);

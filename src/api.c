@@ -43,7 +43,7 @@ clb_status clb_context_adopt(const char *device, const clb_native *native, clb_c
 void clb_context_destroy(clb_context **ctx) {
   if (!ctx || !*ctx) return;
   clb_context *c = *ctx;
-  if (c->device) c->device->backend->wait(c->device);
+  if (c->device && c->device->info.runs) c->device->backend->wait(c->device);
   for (clb_kernel *k = c->kernels, *next; k; k = next) {
     next = k->next;
     if (k->module) c->device->backend->unload(c->device, k->module);

@@ -154,7 +154,6 @@ static bool flat(const checker *c) {
 static bool shape(checker *c) {
   const ir_ins *i = here(c);
   if (i->type == IR_VOID) return i->shape == IR_UNIFORM || wrong(c, "it has no value, so its shape must be uniform");
-  if (i->shape > IR_VARYING) return wrong(c, "shape %d must be uniform, affine or varying", i->shape);
   if (i->shape == IR_UNIFORM) return flat(c) || wrong(c, "it differs from lane to lane, so it must not be called uniform");
   if (i->op == IR_VAR || i->shape == IR_VARYING) return i->shape == IR_VARYING || wrong(c, "a variable must be uniform or varying");
   if (!defined(c, i->stride)) return false;
@@ -342,6 +341,7 @@ static bool fields(checker *c) {
   const char *uses = rules[i->op].fields;
   static const double zero = 0;
   if (i->type > IR_F64) return wrong(c, "type %d must be one of void ... f64", i->type);
+  if (i->shape > IR_VARYING) return wrong(c, "shape %d must be uniform, affine or varying", i->shape);
   if (!has_value((ir_op)i->op) && !of_type(c, IR_VOID)) return false;
   for (int a = operands[i->op]; a < 5; a++)
     if (i->arg[a] != IR_NONE) return wrong(c, "operand %d must be none: it takes %d", a, operands[i->op]);

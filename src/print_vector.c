@@ -15,7 +15,8 @@
 typedef struct {
   const ir_kernel *k;
   clb_text *out;
-  bool *counted; /* of a varying bool: it is a count of lanes */
+  bool *counted;            /* of a varying bool: it is a count of lanes */
+  clb_vector_block *block;  /* of a BUFFER; no columns: none */
   int depth;
 } printer;
 
@@ -221,9 +222,8 @@ static void address(printer *p, ir_val array, ir_val index) {
   scalar(p, index);
 }
 
-/* "address, stride, count": lanes that lie evenly. */
+/* ", stride, count": of lanes that lie evenly. */
 static void evenly(printer *p, const ir_ins *i) {
-  address(p, i->arg[0], i->arg[1]);
   say(p, ", ");
   scalar(p, ins(p, i->arg[1])->stride);
   say(p, ", ");
@@ -251,6 +251,7 @@ static void load(printer *p, int32_t v, const ir_ins *i) {
     }
   } else if (lies_evenly(p, i)) {
     say(p, " get_%s_%d(", e, (int)i->width);
+    address(p, i->arg[0], i->arg[1]);
     evenly(p, i);
     say(p, ", w%d);", (int)v);
   } else {
@@ -261,6 +262,30 @@ static void load(printer *p, int32_t v, const ir_ins *i) {
     say(p, ", %d, w%d);", (int)i->width, (int)v);
   }
   if (i->width == 1) say(p, " const %s%s v%d = w%d[0];", t, i->shape == IR_UNIFORM ? "" : "v", (int)v, (int)v);
+}
+
+/* oN: where this group's part of buffer N goes, itself or the local array stageN. */
+static void begin_block(printer *p, ir_val array) {
+  clb_vector_block *b = &p->block[array];
+  if (b->begun) return;
+  b->begun = true;
+  say(p, "%s *const o%d = large%d && ", clb_vector_storage(element_of(p, array)), (int)array, (int)array);
+  scalar(p, ins(p, b->root)->stride);
+  say(p, " == %d && FULL(", (int)b->columns);
+  count(p, b->mask);
+  say(p, ") && ALIGNED(");
+  address(p, array, b->root);
+  say(p, " + %d) ? stage%d : ", (int)b->first, (int)array);
+  address(p, array, b->root);
+  say(p, " + %d; ", (int)b->first);
+}
+
+static void end_block(printer *p, ir_val array) {
+  const clb_vector_block *b = &p->block[array];
+  if (!b->columns) return;
+  say(p, "    if (o%d == stage%d) flush_%s(", (int)array, (int)array, ir_type_name(element_of(p, array)));
+  address(p, array, b->root);
+  say(p, " + %d, stage%d, %d);\n", (int)b->first, (int)array, (int)b->columns);
 }
 
 static bool all_uniform(const printer *p, const ir_ins *store) {
@@ -282,7 +307,11 @@ static void store(printer *p, const ir_ins *i) {
       say(p, "); ");
     }
   } else if (lies_evenly(p, i)) {
+    const clb_vector_block *b = &p->block[i->arg[0]];
+    if (b->columns) begin_block(p, i->arg[0]);
     say(p, "put_%s_%d(", e, (int)i->width);
+    if (b->columns) say(p, "o%d + %d", (int)i->arg[0], (int)(clb_vector_column(p->k, i->arg[1]) - b->first));
+    else address(p, i->arg[0], i->arg[1]);
     evenly(p, i);
     say(p, ", ");
     operands(p, values, i->width, true);
@@ -380,11 +409,24 @@ static void parameters(printer *p) {
     if (i->op == IR_BUFFER) say(p, "  %s *const b%d = arg[%d].p;\n", clb_vector_storage((ir_type)i->element), (int)v, n++);
     if (i->op == IR_SCALAR) say(p, "  const %s v%d = arg[%d].%s;\n", type_name((ir_type)i->type), (int)v, n, type_name((ir_type)i->type)), n++;
   }
+  for (int32_t v = 0; v < p->k->n; v++) {
+    const char *s = clb_vector_storage(element_of(p, v));
+    if (!p->block[v].columns) continue;
+    say(p, "  %s stage%d[L * %d] __attribute__((aligned(64)));\n", s, (int)v, (int)p->block[v].columns);
+    say(p, "  const i32 large%d = arg[%d].i64 > LARGE / (i64)sizeof stage%d;\n", (int)v, n, (int)v);
+  }
 }
 
 /* Said elsewhere, or nothing to say where lanes run in step. */
 static bool silent(ir_op op) {
   return op == IR_BUFFER || op == IR_SCALAR || op == IR_INT || op == IR_REAL || op == IR_COPY_COMMIT || op == IR_COPY_WAIT || op == IR_BARRIER;
+}
+
+/* What has to be known before the first word. */
+static void prepare(printer *p) {
+  for (int32_t v = 0; v < p->k->n; v++) p->counted[v] = is_counted(p, ins(p, v));
+  for (int32_t v = 0; v < p->k->n; v++)
+    if (ins(p, v)->op != IR_BUFFER || !clb_vector_find_block(p->k, v, &p->block[v]) || !countable(p, p->block[v].mask)) p->block[v].columns = 0;
 }
 
 bool clb_print_vector(const ir_kernel *k, const clb_dialect *dialect, clb_text *out, char *error, size_t size) {
@@ -395,20 +437,22 @@ bool clb_print_vector(const ir_kernel *k, const clb_dialect *dialect, clb_text *
     return false;
   }
   p.counted = calloc((size_t)k->n + 1, sizeof *p.counted);
-  if (p.counted) {
+  p.block = calloc((size_t)k->n + 1, sizeof *p.block);
+  if (p.counted && p.block) {
+    prepare(&p);
     clb_vector_prelude(k, out);
     clb_vector_rows(k, out);
     say(&p, "\nvoid %s(const union arg *arg, i64 first, i64 last) {\n", k->name);
     parameters(&p);
     say(&p, "  for (i64 group = first; group < last; group++) {\n");
-    for (int32_t v = 0; v < k->n; v++) {
-      p.counted[v] = is_counted(&p, ins(&p, v));
+    for (int32_t v = 0; v < k->n; v++)
       if (!silent((ir_op)k->ins[v].op)) statement(&p, v, ins(&p, v));
-    }
+    for (int32_t v = 0; v < k->n; v++) end_block(&p, v);
     say(&p, "  }\n}\n");
   }
-  bool ok = p.counted && !out->failed;
+  bool ok = p.counted && p.block && !out->failed;
   if (!ok) snprintf(error, size, "no memory");
   free(p.counted);
+  free(p.block);
   return ok;
 }

@@ -13,6 +13,18 @@ enum { CLB_VECTOR_MAX_LANES = 64 };
 /* How elements lie in memory: "f32", "u16", ... */
 static inline const char *clb_vector_storage(ir_type element) { return element == IR_F16 || element == IR_BF16 ? "u16" : ir_type_name(element); }
 
+/* A buffer that the kernel only writes, in stores whose indices are `root` plus a constant and which together fill `columns` columns from
+   `first` on, all under one mask.  Where rows turn out to be back to back the lanes' rows are one block of memory: large outputs are
+   then made in a local array and copied, so that every memory line is written whole and never read. */
+typedef struct {
+  ir_val root, mask;
+  int32_t first, columns;
+  bool begun; /* while printing */
+} clb_vector_block;
+bool clb_vector_find_block(const ir_kernel *k, ir_val array, clb_vector_block *b);
+/* The constant of such an index. */
+int64_t clb_vector_column(const ir_kernel *k, ir_val index);
+
 /* Types, arithmetic, conversions. */
 void clb_vector_prelude(const ir_kernel *k, clb_text *out);
 

@@ -16,11 +16,11 @@ typedef struct {
   {op "_f32", "#define " op "_f32 " opencl, NULL, "#define " op "_f32 " cuda32, "#define " op "_f32 " hip32}, {              \
     op "_f64", "#define " op "_f64 " opencl, NULL, "#define " op "_f64 " cuda64, "#define " op "_f64 " hip64                 \
   }
-#define OCML(op)                                                                                                             \
-  {op "_f32", "#define " op "_f32 " op, NULL, "#define " op "_f32 " op "f",                                                  \
-   "extern \"C\" __attribute__((device, const)) float __ocml_" op "_f32(float);\n#define " op "_f32 __ocml_" op "_f32"}, {   \
-    op "_f64", "#define " op "_f64 " op, NULL, "#define " op "_f64 " op,                                                     \
-        "extern \"C\" __attribute__((device, const)) double __ocml_" op "_f64(double);\n#define " op "_f64 __ocml_" op "_f64" \
+#define TURNS(op, quarters)                                                                          \
+  {op "_f32", "#define " op "_f32 " op, NULL, "#define " op "_f32 " op "f",                          \
+   "DEVICE float " op "_f32(float x) { int q; double r = turn_f32(x, &q); return (float)sine(r, q + " quarters "); }"}, { \
+    op "_f64", "#define " op "_f64 " op, NULL, "#define " op "_f64 " op,                             \
+      "DEVICE double " op "_f64(double x) { int q; double r = turn_f64(x, &q); return sine(r, q + " quarters "); }"       \
   }
 #define SHUFFLE(type, hip)                                                                                                \
   {"shuffle_" type, NULL, "#define shuffle_" type "(x, lane, lanes) intel_sub_group_shuffle(x, (uint)(lane))",            \
@@ -92,9 +92,13 @@ static const word words[] = {
   MATH("fmin", "fmin", "fminf", "fmin", "__builtin_fminf", "__builtin_fmin"),
   MATH("fmax", "fmax", "fmaxf", "fmax", "__builtin_fmaxf", "__builtin_fmax"),
   MATH("fabs", "fabs", "fabsf", "fabs", "__builtin_fabsf", "__builtin_fabs"),
-  OCML("exp"),
-  OCML("sin"),
-  OCML("cos"),
+  {"exp_f32", "#define exp_f32 exp", NULL, "#define exp_f32 expf", clb_hip_exp_f32},
+  {"exp_f64", "#define exp_f64 exp", NULL, "#define exp_f64 exp", clb_hip_exp_f64},
+  {"turn_f64", NULL, NULL, NULL, clb_hip_turn_f64},
+  {"turn_f32", NULL, NULL, NULL, clb_hip_turn_f32},
+  {"sine", NULL, NULL, NULL, clb_hip_sine},
+  TURNS("sin", "0"),
+  TURNS("cos", "1"),
   /* AMD's instruction may miss by one unit: the neighbours' residuals say which of three is nearest.  Small x is scaled by 2^32
      so that the residuals are exact.  s = 0 and infinity are right as they are. */
   {"sqrt_f32", "#define sqrt_f32 sqrt", NULL, "#define sqrt_f32 __fsqrt_rn",

@@ -22,6 +22,7 @@ typedef struct {
   int32_t total;    /* lanes of the launch */
   int depth, budget;
   bool meet;        /* whether the whole group comes by */
+  bool apart;       /* in an if, where the device cannot shuffle */
 } maker;
 
 static int pick(maker *m, int n) { return (int)((test_random(&m->seed) + 1) / 2 * n); }
@@ -283,7 +284,7 @@ static void atomic_add(maker *m) {
 
 static void shuffle(maker *m) {
   ir_kernel *k = m->k;
-  if (!has(m, RANDOM_SHUFFLES)) return;
+  if (!has(m, RANDOM_SHUFFLES) || m->apart) return;
   bool power = !(k->lanes & (k->lanes - 1));
   switch (power ? pick(m, 3) : 0) {
     case 0: keep(m, ir_shuffle(k, any(m, number(m)), bounded(m, chance(m, 3) ? uniform(m, IR_I32) : any(m, IR_I32), k->lanes))); break;
@@ -297,7 +298,7 @@ static ir_val in_group(ir_kernel *k) { return ir_add(k, ir_mul(k, ir_subgroup(k)
 /* Lanes leave values in a local array and take others'. */
 static void exchange(maker *m) {
   ir_kernel *k = m->k;
-  if (!m->meet || !m->locals) return;
+  if (!m->meet || m->apart || !m->locals) return;
   ir_val array = m->local[pick(m, m->locals)], values[IR_MAX_WIDTH];
   int w = 1 + pick(m, LOCAL_WIDTH), lanes = k->lanes * k->subgroups, taken = 1 + pick(m, w);
   for (int j = 0; j < w; j++) values[j] = any(m, ir_register_type((ir_type)k->ins[array].element));
@@ -314,7 +315,7 @@ static void exchange(maker *m) {
 /* Two batches on the way at once. */
 static void copy(maker *m) {
   ir_kernel *k = m->k;
-  if (!m->meet || m->locals < 2 || !has(m, RANDOM_COPIES)) return;
+  if (!m->meet || m->apart || m->locals < 2 || !has(m, RANDOM_COPIES)) return;
   ir_val on[2], at[2], values[IR_MAX_WIDTH];
   int w[2], first = pick(m, m->locals - 1);
   for (int j = 0; j < 2; j++) {
@@ -392,7 +393,8 @@ static void loop(maker *m) {
 static void condition(maker *m) {
   ir_kernel *k = m->k;
   if (m->depth == MAX_BLOCKS) return;
-  bool meet = chance(m, 2), other = chance(m, 2);
+  bool meet = chance(m, 2), other = chance(m, 2), apart = m->apart;
+  m->apart = apart || !has(m, RANDOM_IFS);
   variable(m);
   ir_if(k, meet ? ir_2(k, IR_LT, ir_2(k, IR_MOD, ir_group(k), ir_int(k, IR_I32, 3)), ir_int(k, IR_I32, 1 + pick(m, 2))) : uniform(m, IR_BOOL));
   branch(m, meet || k->subgroups == 1, IR_NONE);
@@ -400,6 +402,7 @@ static void condition(maker *m) {
     ir_else(k);
     branch(m, meet || k->subgroups == 1, IR_NONE);
   }
+  m->apart = apart;
   ir_end(k);
 }
 

@@ -14,7 +14,8 @@ enum {
   RANDOM_COPIES = 8,    /* COPY, with RANDOM_LOCALS */
   RANDOM_ATOMICS = 16,
   RANDOM_MATHS = 32,    /* EXP, SIN, COS: their results are stored at once, in buffers of their own */
-  RANDOM_ALL = 63
+  RANDOM_IFS = 64,      /* barriers and shuffles in ifs */
+  RANDOM_ALL = 127
 };
 
 typedef struct {

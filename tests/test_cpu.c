@@ -325,10 +325,9 @@ static void widths(void **state) {
   (void)state;
   need_compiler();
   for (int e = IR_I32; e <= IR_BF16; e++) widths_of((ir_type)e, ir_type_bytes((ir_type)e) == 8 ? f32_lanes() / 2 : f32_lanes(), sizes, 6);
-  for (int lanes = 1; lanes <= 32; lanes *= 2) widths_of(IR_F32, lanes, sizes + 4, 1);
+  for (int lanes = 1; lanes <= 8; lanes *= 2) widths_of(IR_F32, lanes, sizes + 4, 1);
   widths_of(IR_F64, 2, sizes + 4, 1);
   widths_of(IR_F16, 8, sizes + 4, 1);
-  widths_of(IR_F16, 4, sizes + 4, 1);
 }
 
 /* Rows of 1 and 3 elements, back to back and not, and more rows than one thread takes at a time. */

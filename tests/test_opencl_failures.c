@@ -3,24 +3,13 @@
 #include <dlfcn.h>
 #include <link.h>
 
-#include "../backends/opencl.h"
 #include "fake_opencl.h"
-#include "opencl_cases.h"
+#include "opencl_devices.h"
 
-static const clb_backend *const opencl = &clb_backend_opencl;
-
-enum { MAX_NAMES = 16 };
 static struct {
   fake_opencl_state *fake; /* NULL: no fake, or no OpenCL */
   void *genuine;           /* library */
-  int n;
-  char name[MAX_NAMES][32];
-} here; /* filled once, by main */
-
-static void remember(const clb_device_info *info, void *user) {
-  (void)user;
-  if (here.n < MAX_NAMES) snprintf(here.name[here.n++], sizeof *here.name, "%s", info->name);
-}
+} here;                    /* filled once, by main */
 
 static void count(const clb_device_info *info, void *user) {
   assert_non_null(info->description);
@@ -47,7 +36,7 @@ static clb_status open_and_close(trial *t) {
   int n = 0;
   clb_device *d = NULL;
   opencl->list(count, &n);
-  assert_true(n <= here.n);
+  assert_true(n <= found.n);
   clb_status s = opencl->open(t->name, t->name + 6, NULL, &t->error, &d);
   assert_true(!s == (d != NULL));
   if (d) opencl->close(d);
@@ -62,10 +51,10 @@ static clb_status adopt_and_close(trial *t) {
   return s;
 }
 
-static clb_status run(trial *t) {
+static clb_status use(trial *t) {
   void *arrays[CASE_PARAMETERS] = {0};
   kernel_case c;
-  case_begin(&c, 0, &t->device->limits, ((clb_opencl *)t->device)->rounds_division);
+  case_begin(&c, 0, &t->device->limits, rounds_division(t->device));
   case_copies(&c, arrays);
   clb_status s = case_run(t->device, &c, arrays);
   if (!s) case_expect(&c, t->name, arrays);
@@ -123,20 +112,20 @@ static void every_call(void **state) {
   __typeof__(&clSVMAlloc) svm_alloc;
   __typeof__(&clSVMFree) svm_free;
   (void)state;
-  if (!here.fake || !here.n) skip_because("no OpenCL device, or CLB_TEST_FAKE_OPENCL does not name the fake loader");
+  if (!here.fake || !found.n) skip_because("no OpenCL device, or CLB_TEST_FAKE_OPENCL does not name the fake loader");
   genuine_call("clCreateContext", &make_context);
   genuine_call("clCreateCommandQueue", &make_queue);
   genuine_call("clReleaseContext", &drop_context);
   genuine_call("clReleaseCommandQueue", &drop_queue);
   genuine_call("clSVMAlloc", &svm_alloc);
   genuine_call("clSVMFree", &svm_free);
-  for (int i = 0; i < here.n; i++) {
-    trial t = {.name = here.name[i]};
+  for (int i = 0; i < found.n; i++) {
+    trial t = {.name = found.name[i]};
     cl_int code;
     sweep(&t, open_and_close, 20);
     assert_int_equal(opencl->open(t.name, t.name + 6, NULL, &t.error, &t.device), CLB_OK);
     clb_opencl *o = (clb_opencl *)t.device;
-    sweep(&t, run, 25);
+    sweep(&t, use, 25);
     t.pointer = o->pointers.set ? svm_alloc(o->context, CL_MEM_READ_WRITE, 64, 0) : NULL;
     if (t.pointer) sweep(&t, use_pointer, 12);
     if (t.pointer) svm_free(o->context, t.pointer);
@@ -166,17 +155,17 @@ static void codes(void **state) {
       {"clEnqueueNDRangeKernel", -12345, CLB_ERROR_DRIVER, "(-12345)"},
   };
   (void)state;
-  if (!here.fake || !here.n) skip_because("no OpenCL device, or CLB_TEST_FAKE_OPENCL does not name the fake loader");
+  if (!here.fake || !found.n) skip_because("no OpenCL device, or CLB_TEST_FAKE_OPENCL does not name the fake loader");
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-    trial t = {.name = here.name[0]};
+    trial t = {.name = found.name[0]};
     int listed = 0, alive = here.fake->alive;
     *here.fake = (fake_opencl_state){.only = table[i].function, .code = table[i].code, .alive = alive};
     clb_status s = opencl->open(t.name, t.name + 6, NULL, &t.error, &t.device);
     opencl->list(count, &listed);
-    if (!s) s = run(&t);
+    if (!s) s = use(&t);
     opencl->close(t.device);
     if (s != table[i].status || !strstr(t.error.text.s, table[i].word)) fail_msg("%s: %d, %s", table[i].function, (int)s, t.error.text.s);
-    assert_int_equal(listed, i < 2 ? 0 : here.n);
+    assert_int_equal(listed, i < 2 ? 0 : found.n);
     assert_int_equal(here.fake->alive, alive);
     *here.fake = (fake_opencl_state){.left = -1, .alive = alive};
     clb_text_free(&t.error.text);

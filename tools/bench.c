@@ -92,7 +92,9 @@ static void heading(bench *b, const clb_device_info *info, const ceilings *top) 
   if (info->runs) printf("copies %.1f GB/s, multiply-adds %.1f Gflop/s in f32", top->copy * 1e-9, top->fma[CLB_F32] * 1e-9);
   else fputs("compiles only", stdout);
   if (info->runs && top->fma[CLB_F64] > 0) printf(", %.1f in f64", top->fma[CLB_F64] * 1e-9);
-  printf("\n%s %s, %lld rows\n", b->request.op->name, problem, (long long)b->options.rows);
+  printf("\n%s %s", b->request.op->name, problem);
+  if (info->runs) printf(", %lld rows", (long long)b->options.rows);
+  putchar('\n');
   table_titles(&b->table);
   fflush(stdout);
 }

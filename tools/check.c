@@ -157,8 +157,8 @@ int check_main(int argc, char **argv) {
       .children = children,
       .doc = "Runs every op, in every dtype and pass, on small hard problems and compares with a float64 reference.\v"
              "error is the largest |difference| over all elements of all outputs, each divided by the scale of its element: the "
-             "norm of the terms that are summed in it. Outputs hold NaN before, and so does the memory between and behind their "
-             "rows, which must stay untouched. hard: with points at the origin and, where they are normalised, of length 1e-20 "
+             "norm of the terms that are summed in it. Outputs that are not added to hold NaN before; the memory between and behind "
+             "their rows must stay untouched. hard: with points at the origin and, where they are normalised, of length 1e-20 "
              "and 1e20. one gradient: the same upstream gradient for all rows, by stride 0."};
   check c = {.op = NULL};
   if (argp_parse(&argp, argc, argv, 0, NULL, &c)) return EXIT_USAGE;

@@ -58,7 +58,7 @@ typedef struct {
   /* Outputs in float64 and, for each element, the scale an error in it is divided by; values, wanted, scale by array. */
   void (*reference)(const void *problem, clb_pass pass, int64_t rows, double *const *values, double *const *wanted, double *const *scale);
 
-  double (*growth)(const void *problem); /* of rounding errors of f32 and f64 arithmetic, against a small problem: >= 1 */
+  double (*growth)(const void *problem); /* of rounding errors of f32 arithmetic, against a small problem: >= 1 */
 
   clb_status (*create)(clb_context *ctx, const tool_kernel *kernel, unsigned passes, clb_op **op);
   clb_status (*run)(clb_op *op, clb_pass pass, int64_t rows, const clb_rows *arrays);

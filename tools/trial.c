@@ -8,8 +8,14 @@
 
 #include "numbers.h"
 
-/* Where rows lie, in elements; the bytes before, between and behind them are 0xff, a NaN in every dtype. */
+/* Where rows lie, in elements. */
 enum { PADDED_OFFSET = 5, PADDING = 3 };
+
+/* Bytes before, between and behind the rows: NaN in inputs, so that it shows when they are used, a number in outputs, so that it
+   shows when they are overwritten, by NaN too. */
+static int filler(const trial *t, int a) {
+  return t->array[a].output ? 0x5a : 0xff;
+}
 
 static bool repeats(const trial *t, int a) {
   return t->data.layout == LAYOUT_REPEAT && t->array[a].upstream;
@@ -113,18 +119,16 @@ void trial_free(trial *t) {
 static void *image_of(const trial *t, int a) {
   size_t size = dtype_bytes(t->kernel->storage), row = (size_t)pitch(t, a) * size;
   unsigned char *image = allocate((size_t)t->period, row);
-  memset(image, 0xff, (size_t)t->period * row);
-  for (int64_t r = 0; r < t->period; r++) {
-    if (t->array[a].output && !t->kernel->accumulate) break;
+  memset(image, filler(t, a), (size_t)t->period * row);
+  for (int64_t r = 0; r < t->period; r++)
     encode(t->kernel->storage, t->values[a] + r * t->array[a].width, image + (size_t)r * row, t->array[a].width);
-  }
   return image;
 }
 
 static clb_status write_guards(const trial *t, int a, clb_buffer *buffer) {
   size_t before = (size_t)offset(t) * dtype_bytes(t->kernel->storage), behind = guard_bytes(t, a);
   unsigned char *guard = allocate(behind, 1); /* behind is more than before */
-  memset(guard, 0xff, behind);
+  memset(guard, filler(t, a), behind);
   clb_status status = before ? clb_buffer_write(buffer, 0, guard, before) : CLB_OK;
   if (!status) status = clb_buffer_write(buffer, array_bytes(t, a) - behind, guard, behind);
   free(guard);
@@ -166,9 +170,9 @@ clb_status trial_run(const trial *t, clb_op *op, const trial_set *set) {
 
 /* ---- comparison ---- */
 
-static bool untouched(const unsigned char *bytes, size_t n) {
+static bool untouched(const trial *t, int a, const unsigned char *bytes, size_t n) {
   for (size_t i = 0; i < n; i++)
-    if (bytes[i] != 0xff) return false;
+    if (bytes[i] != filler(t, a)) return false;
   return true;
 }
 
@@ -188,9 +192,9 @@ static clb_status guards_error(const trial *t, int a, const clb_rows *rows, doub
   size_t before = (size_t)offset(t) * dtype_bytes(t->kernel->storage), behind = guard_bytes(t, a);
   unsigned char *guard = allocate(behind, 1);
   clb_status status = before ? clb_buffer_read(rows->buffer, 0, guard, before) : CLB_OK;
-  if (!status && !untouched(guard, before)) *error = INFINITY;
+  if (!status && !untouched(t, a, guard, before)) *error = INFINITY;
   if (!status) status = clb_buffer_read(rows->buffer, array_bytes(t, a) - behind, guard, behind);
-  if (!status && !untouched(guard, behind)) *error = INFINITY;
+  if (!status && !untouched(t, a, guard, behind)) *error = INFINITY;
   free(guard);
   return status;
 }
@@ -206,7 +210,7 @@ static clb_status array_error(const trial *t, int a, const clb_rows *rows, doubl
     for (int64_t r = 0; !status && r < n; r++) {
       const unsigned char *here = bytes + (size_t)r * row;
       decode(t->kernel->storage, here, got, t->array[a].width);
-      double e = untouched(here + used, row - used) ? row_error(t, a, r, got) : INFINITY;
+      double e = untouched(t, a, here + used, row - used) ? row_error(t, a, r, got) : INFINITY;
       if (e > *error) *error = e;
     }
   }
