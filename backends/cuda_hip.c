@@ -174,7 +174,8 @@ static clb_status describe(clb_gpu *g) {
   if (warp < 1 || g->threads < warp) return clb_fail(g->head.error, CLB_ERROR_DRIVER, "%s: the driver says %d lanes and %d threads", g->name, warp, g->threads);
   set_limits(g, warp, local, units);
   snprintf(g->description, sizeof g->description, "%s, %s", model, g->target);
-  snprintf(g->driver_text, sizeof g->driver_text, "driver %d", version);
+  bool nv = g->vendor == &nvidia; /* 13020 is 13.2; 50221153 is 5.2 */
+  snprintf(g->driver_text, sizeof g->driver_text, "driver %d.%d (%d)", version / (nv ? 1000 : 10000000), nv ? version % 1000 / 10 : version / 100000 % 100, version);
   g->head.info.runs = 1;
   g->head.info.memory_bytes = memory;
   return CLB_OK;

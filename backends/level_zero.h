@@ -44,6 +44,7 @@ typedef struct {
   bool compiles_only;            /* a target of ocloc; the handles below are NULL */
   bool adopted;                  /* context and list are the caller's */
   bool busy;                     /* something was submitted since the last wait */
+  bool signalling;               /* a barrier that signals `done` was appended; `done` was not reset since */
   ze_context_handle_t context;
   ze_device_handle_t device;
   ze_command_list_handle_t list; /* immediate */

@@ -47,20 +47,32 @@ static clb_status only_compiles(lz_device *d, const char *what) {
 
 clb_status lz_barrier(lz_device *d) {
   ze_result_t r = d->ze.CommandListAppendBarrier(d->list, NULL, 0, NULL);
+  d->busy = true;
   return r ? lz_failed(d->base.error, "zeCommandListAppendBarrier", r) : CLB_OK;
+}
+
+/* Waits for the event of a barrier that was appended, also one whose wait failed before. */
+static clb_status settle(lz_device *d) {
+  if (!d->signalling) return CLB_OK;
+  ze_result_t r = d->ze.EventHostSynchronize(d->done, UINT64_MAX);
+  if (r) return lz_failed(d->base.error, "zeEventHostSynchronize", r);
+  r = d->ze.EventHostReset(d->done);
+  if (r) return lz_failed(d->base.error, "zeEventHostReset", r);
+  d->signalling = false;
+  return CLB_OK;
 }
 
 clb_status lz_wait(clb_device *device) {
   lz_device *d = (lz_device *)device;
   if (d->compiles_only) return CLB_OK;
+  clb_status s = settle(d);
+  if (s) return s;
   ze_result_t r = d->ze.CommandListAppendBarrier(d->list, d->done, 0, NULL);
   if (r) return lz_failed(device->error, "zeCommandListAppendBarrier", r);
-  r = d->ze.EventHostSynchronize(d->done, UINT64_MAX);
-  if (r) return lz_failed(device->error, "zeEventHostSynchronize", r);
-  r = d->ze.EventHostReset(d->done);
-  if (r) return lz_failed(device->error, "zeEventHostReset", r);
-  d->busy = false;
-  return CLB_OK;
+  d->busy = d->signalling = true;
+  s = settle(d);
+  d->busy = s != CLB_OK;
+  return s;
 }
 
 /* ---- memory ---- */
@@ -118,7 +130,6 @@ static clb_status copy(clb_device *device, void *to, const void *from, uint64_t 
   if (s || !bytes) return s;
   ze_result_t r = d->ze.CommandListAppendMemoryCopy(d->list, to, from, (size_t)bytes, NULL, 0, NULL);
   if (r) return lz_failed(device->error, "zeCommandListAppendMemoryCopy", r);
-  d->busy = true;
   return lz_wait(device);
 }
 

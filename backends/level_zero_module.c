@@ -147,7 +147,6 @@ clb_status lz_launch(clb_device *device, clb_module *m, int64_t groups, const cl
   const ze_group_count_t count = {(uint32_t)groups, 1, 1};
   ze_result_t r = d->ze.CommandListAppendLaunchKernel(d->list, m->kernel, &count, NULL, 0, NULL);
   if (r) return lz_failed(device->error, "zeCommandListAppendLaunchKernel", r);
-  d->busy = true;
   return d->adopted ? lz_barrier(d) : CLB_OK;
 }
 

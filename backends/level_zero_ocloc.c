@@ -157,6 +157,7 @@ bool lz_ocloc_disassemble(const lz_ocloc *o, const char *target, const char *ker
 
   const char *args[] = {"ocloc", "disasm", "-q", "-file", "k", "-device", target, "-dump", "d"};
   outputs out;
+  if (bytes <= SELFMAG || memcmp(binary, ELFMAG, SELFMAG)) return false; /* ocloc crashes on what is no binary */
   if (!o->library || !have_disassembler()) return false;
   snprintf(of_elf, sizeof of_elf, ".text.%s.asm", kernel);
   snprintf(of_tokens, sizeof of_tokens, "%s_KernelHeap.asm", kernel);

@@ -19,7 +19,7 @@ int main(int argc, char **argv) {
   if (!s) s = clb_spherical_harmonics_forward(op, 1, in, out);
   if (!s) s = clb_buffer_read(out.buffer, 0, y, sizeof y);
   if (s) fprintf(stderr, "harmonics: %s: %s\n", clb_status_text(s), clb_error(ctx));
-  else for (int i = 0; i < 9; i++) printf("%.6f%s", y[0][i], i < 8 ? " " : "\n");
+  else for (int i = 0; i < 9; i++) printf("%.5f%s", y[0][i], i < 8 ? " " : "\n");
 
   clb_buffer_destroy(&out.buffer);
   clb_buffer_destroy(&in.buffer);

@@ -19,7 +19,7 @@ program harmonics
   call check(clb_buffer_write(in%buffer, 0_c_int64_t, c_loc(x), c_sizeof(x)))
   call check(clb_spherical_harmonics_forward(op, 1_c_int64_t, in, out))
   call check(clb_buffer_read(out%buffer, 0_c_int64_t, c_loc(y), c_sizeof(y)))
-  print '(9(f0.6,:," "))', y
+  print '(9(f0.5,:,1x))', y
   call clb_buffer_destroy(out%buffer)
   call clb_buffer_destroy(in%buffer)
   call clb_op_destroy(op)

@@ -43,7 +43,7 @@ float ir_from_f16(uint16_t bits) {
 uint16_t ir_to_f16(float x) {
   uint32_t bits = bits_of(x), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
   if (x != x) return (uint16_t)(sign | 0x7e00);
-  if (size >= 0x477ff000) return (uint16_t)(sign | 0x7c00); /* 65520 and more: infinity */
+  if (size >= 0x47800000) return (uint16_t)(sign | 0x7c00); /* 2^16; 65520 and more below it round to infinity */
   if (size >= 0x38800000) return (uint16_t)(sign | (rounded(size, 13) - (112u << 10)));
   int exponent = (int)(size >> 23); /* below 2^-14 the unit is 2^-24 = 2^(103 - 127) */
   if (exponent < 102) return (uint16_t)sign;

@@ -62,15 +62,18 @@ static bool parameter(spirv_printer *p, ir_val v) {
   return true;
 }
 
+static uint32_t real(spirv_printer *p, ir_type type, double value) {
+  uint64_t wide;
+  uint32_t narrow;
+  float single = (float)value;
+  memcpy(&wide, &value, sizeof wide);
+  memcpy(&narrow, &single, sizeof narrow);
+  return spirv_constant(&p->m, type, type == IR_F64 ? wide : narrow);
+}
+
 static bool constant(spirv_printer *p, ir_val v) {
   const ir_ins *i = &p->k->ins[v];
-  uint64_t bits = (uint64_t)i->imm;
-  float single = (float)i->real;
-  uint32_t single_bits;
-  memcpy(&single_bits, &single, sizeof single_bits);
-  if (i->op == IR_REAL && i->type == IR_F64) memcpy(&bits, &i->real, sizeof bits);
-  if (i->op == IR_REAL && i->type == IR_F32) bits = single_bits;
-  p->id[v] = spirv_constant(&p->m, i->type, bits);
+  p->id[v] = i->op == IR_REAL ? real(p, (ir_type)i->type, i->real) : spirv_constant(&p->m, i->type, (uint64_t)i->imm);
   return true;
 }
 
@@ -86,8 +89,27 @@ static const struct {
     [IR_LT] = {OpSLessThan, OpFOrdLessThan}, [IR_LE] = {OpSLessThanEqual, OpFOrdLessThanEqual}, [IR_EQ] = {OpIEqual, OpFOrdEqual},
     [IR_AND] = {OpLogicalAnd, 0}, [IR_OR] = {OpLogicalOr, 0}, [IR_SELECT] = {OpSelect, OpSelect}};
 
+/* x where v is -x, else IR_NONE. */
+static ir_val negated(const ir_kernel *k, ir_val v) {
+  const ir_ins *i = &k->ins[v];
+  if (i->op == IR_NEG) return i->arg[0];
+  for (int a = 0; i->op == IR_MUL && a < 2; a++)
+    if (k->ins[i->arg[a]].op == IR_REAL && k->ins[i->arg[a]].real == -1) return i->arg[1 - a];
+  return IR_NONE;
+}
+
+/* -x = x (-1) - 0, exactly. */
+static bool negation_by_fma(spirv_printer *p, ir_val v, ir_val x) {
+  ir_type type = spirv_type_of(p, v);
+  uint32_t t = spirv_type_id(&p->m, type), minus_one = real(p, type, -1), minus_zero = real(p, type, -0.0), r = p->id[v] = spirv_id(&p->m);
+  EMIT(OpExtInst, t, r, p->m.cl, ClFma, p->id[x], minus_one, minus_zero);
+  return true;
+}
+
 static bool arithmetic(spirv_printer *p, ir_val v) {
   const ir_ins *i = &p->k->ins[v];
+  ir_val x = p->fma_negates ? negated(p->k, v) : IR_NONE;
+  if (x != IR_NONE) return negation_by_fma(p, v, x);
   int opcode = ir_is_float(spirv_type_of(p, i->arg[0])) || ir_is_float((ir_type)i->type) ? opcodes[i->op].real : opcodes[i->op].integer, n = 0;
   uint32_t words[7] = {spirv_type_id(&p->m, i->type), p->id[v] = spirv_id(&p->m)};
   n = 2;
@@ -212,19 +234,21 @@ static bool (*const print[IR_OP_COUNT])(spirv_printer *p, ir_val v) = {
     [IR_SHUFFLE] = across, [IR_SHUFFLE_XOR] = across, [IR_REDUCE_ADD] = across, [IR_LOOP] = loop, [IR_IF] = begin_if, [IR_ELSE] = begin_else,
     [IR_END] = end};
 
+static bool uses(const ir_kernel *k, ir_op op, int64_t imm) {
+  for (int32_t v = 0; v < k->n; v++)
+    if (k->ins[v].op == op && (imm < 0 || k->ins[v].imm == imm)) return true;
+  return false;
+}
+
 /* Whether lanes or sub-groups matter one by one; if not, the words need nothing of sub-groups but their size. */
 static bool by_subgroup(const ir_kernel *k) {
-  bool used = k->subgroups > 1;
-  for (int32_t v = 0; v < k->n; v++) {
-    ir_op op = (ir_op)k->ins[v].op;
-    used |= op == IR_SHUFFLE || op == IR_SHUFFLE_XOR || op == IR_REDUCE_ADD || (op == IR_BARRIER && !k->ins[v].imm);
-  }
-  return used;
+  return k->subgroups > 1 || uses(k, IR_SHUFFLE, -1) || uses(k, IR_SHUFFLE_XOR, -1) || uses(k, IR_REDUCE_ADD, -1) || uses(k, IR_BARRIER, 0);
 }
 
 bool clb_print_spirv(const ir_kernel *k, const clb_dialect *dialect, clb_text *out, char *error, size_t size) {
   bool subgroups = dialect->subgroups && k->lanes > 1;
   spirv_printer p = {.k = k, .subgroups = subgroups, .by_subgroup = subgroups && by_subgroup(k), .float_atomics = dialect->float_atomics, .error = error, .size = size};
+  p.fma_negates = k->subgroups > 1 && uses(k, IR_BARRIER, -1);
   bool ok = (p.id = calloc((size_t)k->n + 1, sizeof *p.id)) != NULL;
   if (!ok) snprintf(error, size, "SPIR-V: out of memory");
   spirv_begin(&p.m);

@@ -18,6 +18,7 @@ typedef struct {
   const ir_kernel *k;
   bool subgroups, float_atomics;
   bool by_subgroup;    /* lanes and sub-groups are the device's own, not computed from the local index */
+  bool fma_negates;    /* Intel's driver for CPUs (2026.2) mixes up sub-groups where a negated number lives across a barrier */
   uint32_t *id;        /* of each instruction; a wide LOAD's values have consecutive ids */
   uint32_t here;       /* the label of the block being written */
   int depth;

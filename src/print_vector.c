@@ -283,7 +283,7 @@ static void begin_block(printer *p, ir_val array) {
 static void end_block(printer *p, ir_val array) {
   const clb_vector_block *b = &p->block[array];
   if (!b->columns) return;
-  say(p, "    if (o%d == stage%d) flush_%s(", (int)array, (int)array, ir_type_name(element_of(p, array)));
+  say(p, "    if (o%d == stage%d) flush_%s(", (int)array, (int)array, clb_vector_storage(element_of(p, array)));
   address(p, array, b->root);
   say(p, " + %d, stage%d, %d);\n", (int)b->first, (int)array, (int)b->columns);
 }

@@ -1,7 +1,7 @@
 /* print_vector_blocks.c - finds the arrays that a kernel only writes, whole rows at a time. */
 #include "print_vector.h"
 
-enum { MAX_COLUMNS = 4096, MAX_BYTES = 1 << 15, MIN_COLUMNS = 4 };
+enum { MAX_COLUMNS = 4096, MAX_BYTES = 1 << 15, MIN_COLUMNS = 4, LINE_BYTES = 64 };
 
 /* index = root + column. */
 static void split(const ir_kernel *k, ir_val index, ir_val *root, int64_t *column) {
@@ -55,5 +55,6 @@ bool clb_vector_find_block(const ir_kernel *k, ir_val array, clb_vector_block *b
     if (touches(&k->ins[v], array) && !piece(k, &k->ins[v], b, written)) return false;
   for (int32_t c = 0; c < b->columns; c++)
     if (b->first + c >= MAX_COLUMNS || !written[b->first + c]) return false;
-  return b->columns >= MIN_COLUMNS && (int64_t)b->columns * k->lanes * ir_type_bytes((ir_type)k->ins[array].element) <= MAX_BYTES;
+  int64_t column_bytes = (int64_t)k->lanes * ir_type_bytes((ir_type)k->ins[array].element);
+  return b->columns >= MIN_COLUMNS && b->columns * column_bytes <= MAX_BYTES && column_bytes % LINE_BYTES == 0;
 }

@@ -11,6 +11,13 @@ typedef struct {
   const char *cuda, *hip;
 } word;
 
+#define OPENCL_WORDS                                                                              \
+  "#pragma OPENCL FP_CONTRACT OFF\n"                                                              \
+  "typedef long i64;\ntypedef ulong u64;\ntypedef uint u32;\ntypedef ushort u16;\n"               \
+  "#define DEVICE static inline\n#define GLOBAL __global\n#define LOCAL __local\n#define SHARED __local\n"
+#define CPLUSPLUS_WORDS                                                                                                   \
+  "typedef long long i64;\ntypedef unsigned long long u64;\ntypedef unsigned u32;\ntypedef unsigned short u16;\n"         \
+  "#define GLOBAL\n#define LOCAL\n#define restrict __restrict__\n"
 #define EACH(text) text, NULL, text, text
 #define MATH(op, opencl, cuda32, cuda64, hip32, hip64)                                                                       \
   {op "_f32", "#define " op "_f32 " opencl, NULL, "#define " op "_f32 " cuda32, "#define " op "_f32 " hip32}, {              \
@@ -44,22 +51,14 @@ typedef struct {
 static const word words[] = {
   {"double", "#pragma OPENCL EXTENSION cl_khr_fp64 : enable", NULL, "", ""},
   {"KERNEL",
-   "#pragma OPENCL FP_CONTRACT OFF\n"
-   "typedef long i64;\ntypedef ulong u64;\ntypedef uint u32;\ntypedef ushort u16;\n"
-   "#define KERNEL(threads, lanes) __kernel __attribute__((reqd_work_group_size(threads, 1, 1))) void\n"
-   "#define DEVICE static inline\n#define GLOBAL __global\n#define LOCAL __local\n#define SHARED __local",
-   "#pragma OPENCL EXTENSION cl_khr_subgroups : enable\n#pragma OPENCL FP_CONTRACT OFF\n"
-   "typedef long i64;\ntypedef ulong u64;\ntypedef uint u32;\ntypedef ushort u16;\n"
-   "#define KERNEL(threads, lanes) __kernel __attribute__((reqd_work_group_size(threads, 1, 1), intel_reqd_sub_group_size(lanes))) void\n"
-   "#define DEVICE static inline\n#define GLOBAL __global\n#define LOCAL __local\n#define SHARED __local",
-   "typedef long long i64;\ntypedef unsigned long long u64;\ntypedef unsigned u32;\ntypedef unsigned short u16;\n"
-   "#define KERNEL(threads, lanes) extern \"C\" __global__ void __launch_bounds__(threads, 1)\n"
-   "#define DEVICE static __device__ __forceinline__\n#define GLOBAL\n#define LOCAL\n#define SHARED __shared__\n#define restrict __restrict__",
-   "#pragma clang fp contract(off)\n"
-   "typedef long long i64;\ntypedef unsigned long long u64;\ntypedef unsigned u32;\ntypedef unsigned short u16;\n"
+   OPENCL_WORDS "#define KERNEL(threads, lanes) __kernel __attribute__((reqd_work_group_size(threads, 1, 1))) void",
+   "#pragma OPENCL EXTENSION cl_khr_subgroups : enable\n" OPENCL_WORDS
+   "#define KERNEL(threads, lanes) __kernel __attribute__((reqd_work_group_size(threads, 1, 1), intel_reqd_sub_group_size(lanes))) void",
+   CPLUSPLUS_WORDS "#define KERNEL(threads, lanes) extern \"C\" __global__ void __launch_bounds__(threads, 1)\n"
+   "#define DEVICE static __device__ __forceinline__\n#define SHARED __shared__",
+   "#pragma clang fp contract(off)\n" CPLUSPLUS_WORDS
    "#define KERNEL(threads, lanes) extern \"C\" __attribute__((global, amdgpu_flat_work_group_size(threads, threads))) void\n"
-   "#define DEVICE static inline __attribute__((device, always_inline))\n"
-   "#define GLOBAL\n#define LOCAL\n#define SHARED __attribute__((shared))\n#define restrict __restrict__"},
+   "#define DEVICE static inline __attribute__((device, always_inline))\n#define SHARED __attribute__((shared))"},
   {"group_index", "#define group_index() (int)get_group_id(0)", NULL, "#define group_index() (int)blockIdx.x",
    "#define group_index() (int)__builtin_amdgcn_workgroup_id_x()"},
   {"thread_index", "#define thread_index() (u32)get_local_id(0)", NULL, "#define thread_index() (u32)threadIdx.x",

@@ -16,7 +16,7 @@ typedef struct {
   int alive;                /* contexts retained, streams, memory, modules, programs */
   void *context;            /* CUDA: current */
   int device;               /* HIP: current */
-  /* Stands for the device: the kernel's name, its groups, the values of its parameters. */
+  /* Stands for the device: the kernel's text, its groups and their threads, where the values of its parameters are. */
   void (*launch)(void *user, const char *text, unsigned groups, unsigned threads, void **params);
   void *user;
 } fake_gpu_state;

@@ -2,7 +2,7 @@
 
    Nothing runs until the host waits, and then what no barrier separates runs in the reverse order.
    ZE_FLAT_DEVICE_HIERARCHY=FLAT shows the tiles as devices.  CLB_TEST_FAIL=zeFunction:k makes the k-th call of it fail.
-   FAKE_LEVEL_ZERO_BLACKLIST=zeFunction makes it fail always. */
+   CLB_TEST_UNSUPPORTED=zeFunction: the driver does not have it. */
 #include "fake_level_zero.h"
 
 #include <pthread.h>
@@ -47,6 +47,7 @@ struct object {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static object *objects;
 static int violations;
+static bool failed_as_wished;
 static char first_violation[300];
 static int driver, card, tiles[2];    /* their addresses are the handles */
 
@@ -65,6 +66,8 @@ int fake_level_zero_violations(const char **first) {
   return violations;
 }
 
+int fake_level_zero_failed(void) { return failed_as_wished; }
+
 int fake_level_zero_live(void) {
   int n = 0;
   pthread_mutex_lock(&lock);
@@ -77,15 +80,18 @@ int fake_level_zero_live(void) {
 static ze_result_t begin(const char *function) {
   static char wish[80];
   static int calls;
-  const char *now = getenv("CLB_TEST_FAIL"), *always = getenv("FAKE_LEVEL_ZERO_BLACKLIST"), *colon;
+  const char *now = getenv("CLB_TEST_FAIL"), *never = getenv("CLB_TEST_UNSUPPORTED"), *colon;
   pthread_mutex_lock(&lock);
-  if (always && !strcmp(always, function)) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  if (never && !strcmp(never, function)) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
   if (strcmp(wish, now ? now : "") != 0) {
     snprintf(wish, sizeof wish, "%s", now ? now : "");
     calls = 0;
+    failed_as_wished = false;
   }
   if (!(colon = strchr(wish, ':')) || strlen(function) != (size_t)(colon - wish) || strncmp(wish, function, strlen(function))) return ZE_RESULT_SUCCESS;
-  return ++calls == atoi(colon + 1) ? ZE_RESULT_ERROR_UNKNOWN : ZE_RESULT_SUCCESS;
+  if (++calls != atoi(colon + 1)) return ZE_RESULT_SUCCESS;
+  failed_as_wished = true;
+  return ZE_RESULT_ERROR_UNKNOWN;
 }
 
 static ze_result_t end(ze_result_t r) {
@@ -123,9 +129,14 @@ static ze_result_t check_struct(const void *desc, ze_structure_type_t stype, con
   return found == stype ? ZE_RESULT_SUCCESS : broken(ZE_RESULT_ERROR_INVALID_ENUMERATION, "%s has stype 0x%x", what, (unsigned)found);
 }
 
+static const object *context_of(const object *o) {
+  while (o && o->kind != CONTEXT) o = o->parent;
+  return o;
+}
+
 static bool pending(const object *context) {
   for (const object *o = objects; o; o = o->next)
-    if (o->kind == LIST && o->n && (!context || o->parent == context)) return true;
+    if (o->kind == LIST && o->n && o->parent == context) return true;
   return false;
 }
 
@@ -135,7 +146,7 @@ static ze_result_t destroy(object *o, kind k) {
   if (r) return r;
   for (const object *child = objects; child; child = child->next)
     if (child->parent == o) return broken(ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE, "a %s is destroyed before its %s", kind_names[k], kind_names[child->kind]);
-  if (k != LOG && pending(NULL)) return broken(ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE, "a %s is destroyed while work is in flight", kind_names[k]);
+  if (pending(context_of(o))) return broken(ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE, "a %s is destroyed while work is in flight", kind_names[k]);
   object **at = &objects;
   while (*at != o) at = &(*at)->next;
   *at = o->next;
@@ -460,7 +471,7 @@ static ze_result_t ZE_APICALL event_wait(ze_event_handle_t e, uint64_t timeout) 
   if (!r) r = check(e, EVENT);
   if (r) return end(r);
   for (object *o = objects; o; o = o->next)
-    if (o->kind == LIST) run_list(o);
+    if (o->kind == LIST && o->parent == context_of((object *)e)) run_list(o);
   if (!((object *)e)->signalled) r = broken(ZE_RESULT_NOT_READY, "the host waits for an event that nothing signals");
   return end(r);
 }

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,13 +43,25 @@ typedef struct {
   int n, n_buffers;
 } run;
 
+enum { PAGE = 1 << 16 };
+static size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
+
+/* Memory that ends where touching more would be a fault. */
+static void *guarded(size_t bytes) {
+  char *p = mmap(NULL, pages(bytes) + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  assert_true(p != MAP_FAILED && !mprotect(p + pages(bytes), PAGE, PROT_NONE));
+  return p + pages(bytes) - bytes;
+}
+
+static void free_guarded(void *p, size_t bytes) { munmap((char *)p + bytes - pages(bytes), pages(bytes) + PAGE); }
+
 static void give_buffer(run *r, ir_type element, const void *from, size_t elements) {
   int b = r->n_buffers++;
   r->bytes[b] = elements * (size_t)ir_type_bytes(element);
   r->element[b] = element;
-  r->ours[b] = malloc(r->bytes[b]);
+  r->ours[b] = guarded(r->bytes[b]);
   r->theirs[b] = malloc(r->bytes[b]);
-  assert_true(r->ours[b] && r->theirs[b]);
+  assert_non_null(r->theirs[b]);
   if (from) memcpy(r->ours[b], from, r->bytes[b]);
   else memset(r->ours[b], 0xcd, r->bytes[b]);
   memcpy(r->theirs[b], r->ours[b], r->bytes[b]);
@@ -87,7 +100,7 @@ static bool same_element(ir_type t, const char *a, const char *b) {
 }
 
 static void end_run(run *r) {
-  for (int b = 0; b < r->n_buffers; b++) free(r->ours[b]), free(r->theirs[b]);
+  for (int b = 0; b < r->n_buffers; b++) free_guarded(r->ours[b], r->bytes[b]), free(r->theirs[b]);
   *r = (run){0};
 }
 
@@ -369,6 +382,40 @@ static void narrow_rows(void **state) {
     clb_backend_cpu.unload(device, m);
     ir_free(&k);
   }
+}
+
+/* An output so large that it is made block by block and copied: 16 columns, 64 MiB and more; rows at a multiple of 64 bytes or not. */
+static void large_output(void **state) {
+  enum { ROWS = (1 << 20) + 35, COLUMNS = 16 };
+  ir_kernel k;
+  (void)state;
+  need_compiler();
+  int lanes = f32_lanes();
+  ir_begin(&k, "large", lanes, 1, lanes);
+  ir_val n = ir_scalar(&k, IR_I64), offset = ir_scalar(&k, IR_I64), in = ir_buffer(&k, IR_F32, false), out = ir_buffer(&k, IR_F32, true), stride = ir_scalar(&k, IR_I64);
+  ir_val row = row_of(&k), mask = ir_2(&k, IR_LT, row, n), v[COLUMNS], to = ir_add(&k, ir_mul(&k, row, stride), offset);
+  v[0] = ir_load(&k, in, row, mask);
+  for (int c = 1; c < COLUMNS; c++) v[c] = ir_add(&k, v[c - 1], ir_real(&k, IR_F32, c));
+  ir_store_wide(&k, out, ir_add(&k, to, ir_int(&k, IR_I64, 8)), mask, 8, v + 8);
+  ir_store_wide(&k, out, to, mask, 5, v);
+  ir_store_wide(&k, out, ir_add(&k, to, ir_int(&k, IR_I64, 5)), mask, 3, v + 5);
+  assert_true(ir_finish(&k));
+  clb_module *m = built(&k);
+  float *x = malloc(ROWS * sizeof *x);
+  assert_non_null(x);
+  for (int i = 0; i < ROWS; i++) x[i] = (float)(i % 65521);
+  for (int first = 0; first < 2; first++) {
+    run r = {0};
+    give_i64(&r, ROWS);
+    give_i64(&r, first);
+    give_buffer(&r, IR_F32, x, ROWS);
+    give_buffer(&r, IR_F32, NULL, (size_t)ROWS * COLUMNS + (size_t)first);
+    give_i64(&r, COLUMNS);
+    compare(&k, m, &r, (ROWS - 1) / lanes + 1);
+  }
+  free(x);
+  clb_backend_cpu.unload(device, m);
+  ir_free(&k);
 }
 
 /* Every f16 and bf16, and numbers at and around the middle of each two. */
@@ -734,7 +781,7 @@ static void listed(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(arithmetic), cmocka_unit_test(constants), cmocka_unit_test(functions), cmocka_unit_test(widths), cmocka_unit_test(narrow_rows),
-      cmocka_unit_test(short_floats), cmocka_unit_test(masks), cmocka_unit_test(between_lanes), cmocka_unit_test(control), cmocka_unit_test(two_contexts),
+      cmocka_unit_test(large_output), cmocka_unit_test(short_floats), cmocka_unit_test(masks), cmocka_unit_test(between_lanes), cmocka_unit_test(control), cmocka_unit_test(two_contexts),
       cmocka_unit_test(damaged_binaries), cmocka_unit_test(what_it_refuses), cmocka_unit_test(compiler_that_fails), cmocka_unit_test(no_compiler),
       cmocka_unit_test(no_temporary_folder), cmocka_unit_test(listed)};
   return cmocka_run_group_tests(tests, open_device, close_device);

@@ -5,6 +5,7 @@
 #include "test.h"
 
 #include <elf.h>
+#include <unistd.h>
 
 static const char *const targets[] = {"cuda@sm_90", "hip@gfx90a", "hip@gfx942", "hip@gfx1100"};
 enum { TARGETS = sizeof targets / sizeof *targets };
@@ -43,7 +44,7 @@ static void random_kernels_compile(void **state) {
   for (int t = 0; t < TARGETS; t++) {
     clb_error_sink error = {0};
     clb_device *d = open_target(targets[t], &error);
-    for (int seed = 0; d && seed < 8; seed++) {
+    for (int seed = 0; d && seed < 4; seed++) {
       random_kernel r;
       clb_text binary = {0};
       random_kernel_make(&r, (uint64_t)(100 * t + seed), d->limits.lanes[CLB_F32], 1 + seed % 3, RANDOM_ALL);
@@ -184,6 +185,61 @@ static void arithmetic_rounds(void **state) {
     close_target(d, &error);
   }
   if (!done) skip_because("no compiler for NVIDIA or AMD, or no disassembler");
+}
+
+/* Bytes that NVIDIA's own disassembler sees moved by LDG or STG. */
+static int64_t disassembled(FILE *listing, const char *op) {
+  static const struct {
+    const char *suffix;
+    int bytes;
+  } widths[] = {{".U8", 1}, {".S8", 1}, {".U16", 2}, {".S16", 2}, {".64", 8}, {".128", 16}};
+  int64_t sum = 0;
+  char line[512];
+  rewind(listing);
+  while (fgets(line, sizeof line, listing)) {
+    char *s = strstr(line, op), *end = s ? s + strcspn(s, " ") : NULL;
+    int bytes = 4;
+    if (!s) continue;
+    *end = 0;
+    for (int i = 0; i < 6; i++)
+      if (strstr(s, widths[i].suffix)) bytes = widths[i].bytes;
+    sum += bytes;
+  }
+  return sum;
+}
+
+static void disassembler_agrees(void **state) {
+  static const int bytes_of[] = {8, 4, 2, 2};
+  clb_error_sink error = {0};
+  clb_device *d = open_target("cuda@sm_90", &error);
+  (void)state;
+  if (!d || system("PATH=$PATH:/usr/local/cuda/bin cuobjdump --version > /dev/null 2>&1")) {
+    close_target(d, &error);
+    skip_because("NVRTC or cuobjdump is not here");
+  }
+  for (int storage = CLB_F64; storage <= CLB_BF16; storage++) {
+    char path[] = "/tmp/clebsch-test-XXXXXX", command[200];
+    clb_text binary = {0};
+    ir_kernel k;
+    FILE *code = fdopen(mkstemp(path), "wb"), *listing = tmpfile();
+    assert_true(code && listing);
+    lower(d, 4, CLB_DOUBLE_BACKWARD, (clb_dtype)storage, &k);
+    clb_report r = build_and_report(d, &k, &binary);
+    assert_int_equal(fwrite(binary.s, 1, binary.n, code), binary.n);
+    fclose(code);
+    snprintf(command, sizeof command, "PATH=$PATH:/usr/local/cuda/bin cuobjdump --dump-sass %s", path);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    for (int c; (c = fgetc(pipe)) != EOF;) fputc(c, listing);
+    assert_int_equal(pclose(pipe), 0);
+    assert_int_equal(disassembled(listing, "LDG."), (int64_t)r.loads * bytes_of[storage]);
+    assert_int_equal(disassembled(listing, "STG."), (int64_t)r.stores * bytes_of[storage]);
+    fclose(listing);
+    unlink(path);
+    clb_text_free(&binary);
+    ir_free(&k);
+  }
+  close_target(d, &error);
 }
 
 /* ---- sentences ---- */
@@ -350,6 +406,6 @@ static void devices(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(random_kernels_compile), cmocka_unit_test(machine_code_counts), cmocka_unit_test(uniform_loads_count), cmocka_unit_test(arithmetic_rounds),
-    cmocka_unit_test(names), cmocka_unit_test(lists), cmocka_unit_test(compilers_refuse), cmocka_unit_test(devices)};
+    cmocka_unit_test(disassembler_agrees), cmocka_unit_test(names), cmocka_unit_test(lists), cmocka_unit_test(compilers_refuse), cmocka_unit_test(devices)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

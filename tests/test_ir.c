@@ -253,6 +253,14 @@ static void test_uniform_where_needed(void **state) {
   refuse(&k, "must not be called uniform", "VAR");
   ir_free(&k);
   good(&k, at);
+  k.ins[at[IR_SHUFFLE]].arg[1] = at[IR_LANE];
+  refuse(&k, "must not be called uniform", "SHUFFLE");
+  ir_free(&k);
+  good(&k, at);
+  k.ins[at[IR_SHUFFLE_XOR]].shape = IR_UNIFORM;
+  refuse(&k, "must not be called uniform", "SHUFFLE_XOR");
+  ir_free(&k);
+  good(&k, at);
   k.ins[at[IR_ADD]].stride = at[IR_GROUP];
   refuse(&k, "does not grow by", "ADD");
   ir_free(&k);
@@ -377,8 +385,14 @@ static void test_counts(void **state) {
   ir_copy(&k, local, ir_lane(&k), w, row, IR_NONE, 1);        /* 1 load, 4 bytes */
   ir_val sum = ir_var(&k, ir_mul(&k, u, u), false);           /* uniform: 1/8 flop */
   ir_loop(&k, ir_int(&k, IR_I32, 1), ir_int(&k, IR_I32, 8), ir_int(&k, IR_I32, 3)); /* 3 turns */
+  ir_loop(&k, ir_int(&k, IR_I64, 0), ir_int(&k, IR_I64, 6), ir_int(&k, IR_I64, 3)); /* of 2 turns */
+  ir_loop(&k, ir_int(&k, IR_I64, 6), ir_int(&k, IR_I64, 6), ir_int(&k, IR_I64, 3)); /* never */
+  ir_set(&k, sum, ir_mul(&k, v[0], v[2]));
+  ir_end(&k);
   ir_set(&k, sum, ir_fma(&k, v[0], v[1], ir_get(&k, sum)));   /* 2 flops each */
   ir_end(&k);
+  ir_end(&k);
+  ir_set(&k, sum, ir_reduce_add(&k, v[0]));                   /* 7 in 8 lanes */
   ir_if(&k, ir_2(&k, IR_LT, ir_group(&k), ir_int(&k, IR_I32, 9)));
   ir_store(&k, y, row, IR_NONE, ir_cast(&k, IR_F64, v[2]));   /* 1 store, 8 bytes */
   ir_else(&k);
@@ -393,7 +407,7 @@ static void test_counts(void **state) {
   assert_true(c.bytes_loaded == 6 + 0.5 + 4 + 8);
   assert_true(c.stores == 2 + 1);
   assert_true(c.bytes_stored == 16 + 8);
-  assert_true(c.flops == 0.125 + 3 * 2 + 1);
+  assert_true(c.flops == 0.125 + 6 * 2 + 7.0 / 8 + 1);
   ir_free(&k);
 }
 
@@ -569,10 +583,37 @@ static void test_halves(void **state) {
   assert_int_equal(ir_to_f16(65519.996f), 0x7bff);
   assert_int_equal(ir_to_f16(65520), 0x7c00);
   assert_int_equal(ir_to_f16(INFINITY), 0x7c00);
+  assert_int_equal(ir_to_f16(70000), 0x7c00);
+  assert_int_equal(ir_to_f16(-1e30f), 0xfc00);
   assert_int_equal(ir_to_f16(0x1p-25f), 0);
   assert_int_equal(ir_to_f16(0x1.000002p-25f), 1);
   assert_true(isnan(ir_from_f16(ir_to_f16(NAN))) && isnan(ir_from_bf16(ir_to_bf16(NAN))));
   assert_true(isinf(ir_from_bf16(ir_to_bf16(FLT_MAX))) && isinf(ir_from_f16(0xfc00)));
+}
+
+static void test_bytes(void **state) {
+  ir_kernel k, back;
+  ir_val at[IR_OP_COUNT];
+  static uint8_t a[8000], b[8000];
+  (void)state;
+  good(&k, at);
+  size_t size = ir_write(&k, NULL, 0);
+  assert_true(size && size < sizeof a);
+  assert_int_equal(ir_write(&k, a, size - 1), size); /* too little room: nothing is written */
+  assert_int_equal(a[0], 0);
+  assert_int_equal(ir_write(&k, a, size), size);
+  k.name[10] = 'x'; /* what follows the name's end is no part of it */
+  assert_int_equal(ir_write(&k, b, sizeof b), size);
+  assert_memory_equal(a, b, size);
+  assert_true(ir_read(&back, a, size));
+  ir_free(&back);
+  assert_false(ir_read(&back, a, size + 1));
+  assert_false(ir_read(&back, a, size - 1));
+  assert_false(ir_read(&back, a, 0));
+  a[0] ^= 1;
+  assert_false(ir_read(&back, a, size));
+  assert_null(back.ins);
+  ir_free(&k);
 }
 
 static void test_listing(void **state) {
@@ -613,7 +654,7 @@ int main(void) {
       cmocka_unit_test(test_head), cmocka_unit_test(test_blocks), cmocka_unit_test(test_steps_and_depth), cmocka_unit_test(test_counts),
       cmocka_unit_test(test_reduce_order), cmocka_unit_test(test_barriers), cmocka_unit_test(test_what_is_reported),
       cmocka_unit_test(test_arithmetic_rounds_once), cmocka_unit_test(test_integers_wrap), cmocka_unit_test(test_halves),
-      cmocka_unit_test(test_listing), cmocka_unit_test(test_legalise_refuses),
+      cmocka_unit_test(test_bytes), cmocka_unit_test(test_listing), cmocka_unit_test(test_legalise_refuses),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

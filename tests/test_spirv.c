@@ -2,12 +2,13 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "../kernels/kernels.h"
 #include "../src/print.h"
 #include "opencl_runner.h"
 #include "random_kernel.h"
 #include "test.h"
 
-enum { ELEMENTS = 8192, GROUPS = 3, MAX_PARAMETERS = 16, WIDTH = 16 };
+enum { ELEMENTS = 20000, GROUPS = 3, MAX_PARAMETERS = 16, WIDTH = 16 };
 
 __extension__ typedef _Float16 f16;
 
@@ -546,6 +547,63 @@ static void random_words_are_valid(void **state) {
   }
 }
 
+/* ---- the kernels of ops ---- */
+
+/* The passes of spherical harmonics up to l = 4, as a GPU with these sub-groups would run them: through local memory. */
+static void lower(int pass, clb_dtype storage, int normalize, int lanes, ir_kernel *k) {
+  clb_problem problem;
+  clb_limits limits = {.lanes = {lanes, lanes}, .max_subgroups = 8, .local_bytes = 65536, .registers = 128, .units = 64, .subgroups = true, .f64 = true};
+  clb_schedule schedule;
+  char error[300];
+  memset(&problem, 0, sizeof problem);
+  problem.pass = pass;
+  problem.storage = (int32_t)storage;
+  problem.arithmetic = storage == CLB_F64 ? CLB_F64 : CLB_F32;
+  problem.spherical_harmonics = (clb_spherical_harmonics_problem){.n_degrees = 5, .normalize = normalize, .degrees = {0, 1, 2, 3, 4}};
+  clb_kernel_kinds[CLB_SPHERICAL_HARMONICS]->schedule(&problem, &limits, &schedule);
+  clb_kernel_kinds[CLB_SPHERICAL_HARMONICS]->lower(&problem, &schedule, k);
+  if (!ir_verify(k, error, sizeof error)) fail_msg("%s: %s", k->name, error);
+}
+
+/* n rows, back to back. */
+static void fill_rows(const ir_kernel *k, int pass, int64_t n, arguments *a) {
+  static const int64_t columns[3][5] = {{3, 25}, {3, 25, 3}, {3, 25, 3, 3, 25}};
+  fill(k, false, a);
+  memcpy(a->arg[0].data, &n, sizeof n);
+  for (int i = 1; i < a->n; i += 3) {
+    memset(a->arg[i + 1].data, 0, sizeof n);
+    memcpy(a->arg[i + 2].data, &columns[pass][i / 3], sizeof n);
+  }
+}
+
+static void run_rows(opencl_runner *r, int pass, clb_dtype storage, int normalize, int lanes) {
+  ir_kernel k;
+  clb_text words = {0};
+  arguments got, wanted;
+  char log[4000];
+  lower(pass, storage, normalize, lanes, &k);
+  int64_t n = 2 * k.rows + 5;
+  print(&k, true, false, &words);
+  fill_rows(&k, pass, n, &got);
+  fill_rows(&k, pass, n, &wanted);
+  interpret(&k, &wanted);
+  if (!runner_run(r, true, words.s, words.n, k.name, GROUPS, (size_t)(k.lanes * k.subgroups), got.arg, got.n, log, sizeof log)) fail_msg("%s: %s", k.name, log);
+  compare(&k, "Intel CPU", &got, &wanted, 0);
+  drop(&got);
+  drop(&wanted);
+  clb_text_free(&words);
+  ir_free(&k);
+}
+
+static void intel_cpu_runs_spherical_harmonics(void **state) {
+  (void)state;
+  opencl_runner r;
+  if (!runner_open(&r, "Intel(R) OpenCL", "")) skip_because("Intel's OpenCL driver for CPUs is not installed");
+  for (int pass = 0; pass < 3; pass++)
+    for (int storage = 0; storage < 4; storage++) run_rows(&r, pass, (clb_dtype)storage, storage & 1, 8 << storage % 3);
+  runner_close(&r);
+}
+
 /* ---- words ---- */
 
 /* The scope of the only OpControlBarrier. */
@@ -601,7 +659,7 @@ static void refusals(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(words_are_valid), cmocka_unit_test(intel_gpu_compiler_accepts), cmocka_unit_test(pocl_runs_them),
                                      cmocka_unit_test(intel_cpu_runs_them), cmocka_unit_test(random_words_are_valid),
-                                     cmocka_unit_test(pocl_runs_random_kernels), cmocka_unit_test(intel_cpu_runs_random_kernels), cmocka_unit_test(barriers_have_their_scope),
+                                     cmocka_unit_test(pocl_runs_random_kernels), cmocka_unit_test(intel_cpu_runs_random_kernels), cmocka_unit_test(intel_cpu_runs_spherical_harmonics), cmocka_unit_test(barriers_have_their_scope),
                                      cmocka_unit_test(refusals)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -177,7 +177,8 @@ static bool untouched(const trial *t, int a, const unsigned char *bytes, size_t 
 }
 
 static double row_error(const trial *t, int a, int64_t row, const double *got) {
-  double error = 0, least = t->kernel->storage == CLB_F64 ? DBL_MIN : FLT_MIN;
+  static const double smallest[] = {[CLB_F64] = DBL_MIN, [CLB_F32] = FLT_MIN, [CLB_F16] = 0x1p-24, [CLB_BF16] = FLT_MIN};
+  double error = 0, least = smallest[t->kernel->storage];
   const double *wanted = t->wanted[a] + row * t->array[a].width, *scale = t->scale[a] + row * t->array[a].width;
   for (int i = 0; i < t->array[a].width; i++) {
     double difference = fabs(got[i] - wanted[i]);

@@ -30,7 +30,7 @@ clb_status trial_set_make(const trial *t, clb_context *ctx, trial_set *set);
 void trial_set_free(trial_set *set);
 clb_status trial_run(const trial *t, clb_op *op, const trial_set *set);
 /* The largest |got - wanted| / scale over every element of every output; infinite where one is not a number, was not
-   written, or where something was written between or behind the rows.  A difference below the smallest normal number counts
+   written, or where something was written between or behind the rows.  A difference below the smallest normal number (of f16: its finest step) counts
    as none: devices may flush those. */
 clb_status trial_error(const trial *t, const trial_set *set, double *error);
 

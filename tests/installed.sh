@@ -1,0 +1,40 @@
+#!/bin/sh
+# installed.sh BUILD SOURCE - installs into a temporary folder and builds the examples against that copy, shared and static: C, C++
+# and Fortran must print the same; the shared library shows nothing but clb_ symbols.
+set -eu
+build=$1 source=$2
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+export CLB_CACHE_DIR=off DESTDIR=$stage PKG_CONFIG_SYSROOT_DIR=$stage
+meson install -C "$build" --no-rebuild --quiet
+pc=$(find "$stage" -name clebsch.pc)
+export PKG_CONFIG_PATH=${pc%/*}
+libs=$(pkg-config --variable=libdir clebsch)
+export LD_LIBRARY_PATH=$stage$libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+cd "$stage"
+fail() { echo "installed.sh: $1"; exit 1; }
+
+# shellcheck disable=SC2046
+cc -std=c11 -Wall -Wextra -Wpedantic -Werror "$source/examples/harmonics.c" -o c $(pkg-config --cflags --libs clebsch)
+# shellcheck disable=SC2046
+cc "$source/examples/harmonics.c" -o static $(pkg-config --cflags clebsch) "$stage$libs/libclebsch.a" -lm -ldl -lpthread
+[ "$(./c cpu)" = "$(./static cpu)" ] || fail "static and shared differ"
+[ "$(./c cpu)" = "1.00000 0.51962 -0.86603 1.38564 0.92952 -0.58095 -0.25715 -1.54919 1.06507" ] || fail "wrong numbers: $(./c cpu)"
+if ./c nowhere 2>message; then fail "a device that is not there opened"; fi
+grep -q "nowhere" message || fail "no sentence about the device"
+if command -v gfortran >/dev/null; then
+  # shellcheck disable=SC2046
+  gfortran -Wall -Werror "$stage$(pkg-config --variable=fortran clebsch | sed "s#^$stage##")" "$source/examples/harmonics.f90" -o f $(pkg-config --libs clebsch)
+  [ "$(./f cpu)" = "$(./c cpu | sed 's/\b0\././g; s/-0\./-./g')" ] || [ "$(./f cpu)" = "$(./c cpu)" ] || fail "Fortran says $(./f cpu)"
+fi
+if command -v g++ >/dev/null; then
+  echo '#include <clebsch/clebsch.h>
+int main() { clb_context *c = nullptr; clb_status s = clb_context_create("cpu:interpreter", &c); clb_context_destroy(&c); return s; }' >x.cpp
+  # shellcheck disable=SC2046
+  g++ -Wall -Wextra -Werror x.cpp -o x $(pkg-config --cflags --libs clebsch)
+  ./x || fail "C++"
+fi
+strange=$(nm -D --defined-only "$stage$libs/libclebsch.so" | awk '{print $3}' | grep -v '^clb_' || true)
+[ -z "$strange" ] || fail "symbols that are not clb_: $strange"
+inner=$(nm -D --defined-only "$stage$libs/libclebsch.so" | awk '{print $3}' | while read -r s; do grep -q "\b$s(" "$source/include/clebsch/clebsch.h" || echo "$s"; done)
+[ -z "$inner" ] || fail "symbols that clebsch.h does not declare: $inner"

@@ -1,0 +1,247 @@
+/* test_machine_code.c - the vendors' machine code moves what the mathematics needs and nothing more; kernels that move one element more are caught. */
+#include <clebsch/clebsch.h>
+
+#include "../backends/backend.h"
+#include "../kernels/kernels.h"
+#include "test.h"
+
+/* Elements of a row that a pass needs, for every l <= lmax, in the order of its operands.  What a degree adds to a derivative:
+   l = 0 has no first derivative, l = 1 no second. */
+typedef struct {
+  int lmax;
+  clb_pass pass;
+  int moves[5]; /* forward: x, y; backward: x, g_y, g_x; double backward: x, g_y, h, d_x, d_g_y */
+} demand;
+
+static const demand demands[] = {
+  {4, CLB_FORWARD, {3, 25}},                     {6, CLB_FORWARD, {3, 49}},
+  {4, CLB_BACKWARD, {3, 24, 3}},                 {6, CLB_BACKWARD, {3, 48, 3}},                 {10, CLB_BACKWARD, {3, 120, 3}},
+  {4, CLB_DOUBLE_BACKWARD, {3, 21, 3, 3, 25}},   {6, CLB_DOUBLE_BACKWARD, {3, 45, 3, 3, 49}}};
+enum { DEMANDS = sizeof demands / sizeof *demands, NO_SPILL_UP_TO = 6 };
+
+static int inputs(const demand *w) { return w->pass + 1; }
+static int operands(const demand *w) { return w->pass == CLB_DOUBLE_BACKWARD ? 5 : w->pass + 2; }
+
+static int sum(const int *first, int n) {
+  int s = 0;
+  for (int i = 0; i < n; i++) s += first[i];
+  return s;
+}
+static int loads(const demand *w) { return sum(w->moves, inputs(w)); }
+static int stores(const demand *w) { return sum(w->moves + inputs(w), operands(w) - inputs(w)); }
+
+/* ---- kernels ---- */
+
+static void lower(const clb_device *d, const demand *w, clb_dtype storage, bool normalize, ir_kernel *k) {
+  char error[200] = "";
+  clb_problem p;
+  clb_schedule schedule;
+  memset(&p, 0, sizeof p);
+  p.kind = CLB_SPHERICAL_HARMONICS;
+  p.pass = (int32_t)w->pass;
+  p.storage = (int32_t)storage;
+  p.arithmetic = storage == CLB_F64 ? CLB_F64 : CLB_F32;
+  p.spherical_harmonics.n_degrees = w->lmax + 1;
+  p.spherical_harmonics.normalize = normalize;
+  for (int l = 0; l <= w->lmax; l++) p.spherical_harmonics.degrees[l] = l;
+  const clb_kernel_kind *kind = clb_kernel_kinds[p.kind];
+  kind->schedule(&p, &d->limits, &schedule);
+  kind->lower(&p, &schedule, k);
+  if (k->error[0] || !ir_verify(k, error, sizeof error)) fail_msg("%s%s", k->error, error);
+}
+
+typedef enum { READS_ITS_OUTPUT, READS_ONE_MORE, WRITES_ONE_MORE, MUTATIONS } mutation;
+
+static bool global(const ir_kernel *k, int32_t v, ir_op op) { return k->ins[v].op == op && k->ins[k->ins[v].arg[0]].op == IR_BUFFER; }
+
+/* The element before one that the kernel accesses anyway. */
+static ir_val before(ir_kernel *k, ir_val index) { return ir_add(k, index, ir_int(k, (ir_type)k->ins[index].type, -1)); }
+
+/* Takes the last store back and builds on: what is read is added to what was to be stored. */
+static void mutate(ir_kernel *k, mutation m) {
+  ir_val values[IR_MAX_WIDTH];
+  char error[200] = "";
+  int32_t load = k->n - 1;
+  while (load >= 0 && !global(k, load, IR_LOAD)) load--;
+  assert_true(load >= 0 && global(k, k->n - 1, IR_STORE));
+  const ir_ins l = k->ins[load], s = k->ins[--k->n];
+  memcpy(values, k->pool + s.imm, (size_t)s.width * sizeof *values);
+  k->pool_n = (int32_t)s.imm;
+  if (m == READS_ITS_OUTPUT) values[0] = ir_add(k, values[0], ir_load(k, s.arg[0], s.arg[1], s.arg[2]));
+  if (m == READS_ONE_MORE) values[0] = ir_add(k, values[0], ir_load(k, l.arg[0], before(k, l.arg[1]), l.arg[2]));
+  if (m == WRITES_ONE_MORE) ir_store(k, s.arg[0], before(k, s.arg[1]), s.arg[2], values[0]);
+  ir_store_wide(k, s.arg[0], s.arg[1], s.arg[2], s.width, values);
+  if (!ir_finish(k) || !ir_verify(k, error, sizeof error)) fail_msg("%s%s", k->error, error);
+}
+
+/* ---- counts ---- */
+
+/* Elements of the given operand that one lane loads or stores; the kernels of this op have neither loops nor branches. */
+static int moved(const ir_kernel *k, int operand, ir_op op) {
+  int n = 0, buffer = -1;
+  for (int32_t v = 0; v < k->n && operand >= 0; v++)
+    if (k->ins[v].op == IR_BUFFER && operand-- == 0) buffer = v;
+  for (int32_t v = 0; v < k->n; v++) {
+    assert_true(k->ins[v].op != IR_LOOP && k->ins[v].op != IR_IF && k->ins[v].op != IR_COPY && k->ins[v].op != IR_ATOMIC_ADD);
+    if (k->ins[v].op == op && k->ins[v].arg[0] == buffer) n += k->ins[v].width;
+  }
+  return n;
+}
+
+/* Inputs are loaded and never stored, outputs stored and never loaded, each as often as needed. */
+static bool ir_agrees(const ir_kernel *k, const demand *w) {
+  ir_counts n = ir_count(k);
+  bool agree = n.loads == loads(w) && n.stores == stores(w);
+  for (int i = 0; i < operands(w); i++) {
+    bool input = i < inputs(w);
+    agree &= moved(k, i, IR_LOAD) == (input ? w->moves[i] : 0) && moved(k, i, IR_STORE) == (input ? 0 : w->moves[i]);
+  }
+  return agree;
+}
+
+typedef enum { NO, YES, UNKNOWN } answer;
+
+static answer machine_agrees(const clb_report *r, const demand *w) {
+  bool spills_count = w->lmax <= NO_SPILL_UP_TO;
+  if (r->loads < 0 || r->stores < 0 || (spills_count && r->spill_bytes < 0)) return UNKNOWN;
+  return r->loads == loads(w) && r->stores == stores(w) && !(spills_count && r->spill_bytes);
+}
+
+static clb_report compiled(clb_device *d, const ir_kernel *k) {
+  clb_text binary = {0};
+  clb_report r;
+  if (d->backend->build(d, k, &binary) || d->backend->report(d, k, binary.s, binary.n, &r)) fail_msg("%s", d->error->text.s);
+  assert_true(binary.n > 0);
+  clb_text_free(&binary);
+  return r;
+}
+
+/* ---- targets ---- */
+
+/* Skips where the target's compiler is not installed. */
+static clb_device *open_target(const char *target, clb_error_sink *error) {
+  char why[300];
+  clb_device *d = NULL;
+  clb_status s = clb_device_open(target, NULL, error, &d);
+  if (!s) return d;
+  snprintf(why, sizeof why, "%s", error->text.s);
+  clb_text_free(&error->text);
+  if (s != CLB_ERROR_DEVICE) fail_msg("%s: %s", target, why);
+  skip_because("%s", why);
+  return NULL;
+}
+
+static void close_target(clb_device *d, clb_error_sink *error) {
+  d->backend->close(d);
+  clb_text_free(&error->text);
+}
+
+static void skip_unknown(const char *target, answer a) {
+  if (a == UNKNOWN) skip_because("%s: the machine code cannot be read: no disassembler", target);
+}
+
+/* ---- tests ---- */
+
+static void counts_agree(void **state) {
+  const char *target = *state;
+  clb_error_sink error = {0};
+  clb_device *d = open_target(target, &error);
+  answer all = YES;
+  assert_false(d->info.runs);
+  for (int i = 0; i < DEMANDS; i++) {
+    const demand *w = &demands[i];
+    ir_kernel k;
+    lower(d, w, CLB_F32, false, &k);
+    clb_report r = compiled(d, &k);
+    answer a = machine_agrees(&r, w);
+    if (!ir_agrees(&k, w) || a == NO)
+      fail_msg("%s, l <= %d, pass %d: the IR has %g loads and %g stores, the machine code %d and %d, with %d bytes spilled; needed are %d and %d", target, w->lmax,
+               (int)w->pass, ir_count(&k).loads, ir_count(&k).stores, r.loads, r.stores, r.spill_bytes, loads(w), stores(w));
+    if (a == UNKNOWN) all = UNKNOWN;
+    ir_free(&k);
+  }
+  close_target(d, &error);
+  skip_unknown(target, all);
+}
+
+/* What counts_agree asks is refused by each kernel that moves one element more. */
+static void mutants_fail(void **state) {
+  static const char *const names[MUTATIONS] = {"reads its output", "reads one more", "writes one more"};
+  const char *target = *state;
+  clb_error_sink error = {0};
+  clb_device *d = open_target(target, &error);
+  answer all = YES;
+  for (int i = 0; i < DEMANDS; i++)
+    for (int m = 0; m < MUTATIONS; m++) {
+      const demand *w = &demands[i];
+      ir_kernel k;
+      if (w->lmax == 6) continue; /* nothing new */
+      lower(d, w, CLB_F32, false, &k);
+      mutate(&k, (mutation)m);
+      clb_report r = compiled(d, &k);
+      answer a = machine_agrees(&r, w);
+      int more = m == WRITES_ONE_MORE ? r.stores - stores(w) : r.loads - loads(w);
+      if (ir_agrees(&k, w) || a == YES || (a == NO && more != 1))
+        fail_msg("%s, l <= %d, pass %d, a mutant that %s: the IR has %g loads and %g stores, the machine code %d and %d", target, w->lmax, (int)w->pass, names[m],
+                 ir_count(&k).loads, ir_count(&k).stores, r.loads, r.stores);
+      if (a == UNKNOWN) all = UNKNOWN;
+      ir_free(&k);
+    }
+  close_target(d, &error);
+  skip_unknown(target, all);
+}
+
+/* The same through the public functions. */
+static void reports_agree(void **state) {
+  static const int degrees[] = {0, 1, 2, 3, 4};
+  const clb_spherical_harmonics_desc desc = {.degrees = degrees, .n_degrees = 5, .storage = CLB_F32, .arithmetic = CLB_F32, .passes = 7};
+  const char *target = *state;
+  clb_error_sink error = {0};
+  clb_device *d = open_target(target, &error);
+  clb_context *ctx = NULL;
+  clb_op *op = NULL;
+  answer all = YES;
+  close_target(d, &error);
+  if (clb_context_create(target, &ctx) || clb_spherical_harmonics_create(ctx, &desc, &op)) fail_msg("%s", clb_error(ctx));
+  for (int i = 0; i < DEMANDS; i++) {
+    const demand *w = &demands[i];
+    clb_counts n;
+    clb_report r;
+    if (w->lmax != 4) continue;
+    if (clb_op_counts(op, w->pass, &n) || clb_op_report(op, w->pass, &r)) fail_msg("%s", clb_error(ctx));
+    answer a = machine_agrees(&r, w);
+    if (n.loads != loads(w) || n.stores != stores(w) || n.bytes_loaded != 4 * n.loads || n.bytes_stored != 4 * n.stores || a == NO)
+      fail_msg("%s, pass %d: clb_op_counts says %g loads and %g stores, clb_op_report %d and %d; needed are %d and %d", target, (int)w->pass, n.loads, n.stores, r.loads,
+               r.stores, loads(w), stores(w));
+    if (a == UNKNOWN) all = UNKNOWN;
+  }
+  clb_op_destroy(&op);
+  clb_context_destroy(&ctx);
+  skip_unknown(target, all);
+}
+
+/* Every pass in every type. */
+static void all_build(void **state) {
+  const char *target = *state;
+  clb_error_sink error = {0};
+  clb_device *d = open_target(target, &error);
+  for (int i = 0; i < 3 * 4 * 2; i++) {
+    const demand w = {.lmax = 4, .pass = (clb_pass)(i % 3)};
+    clb_text binary = {0};
+    ir_kernel k;
+    lower(d, &w, (clb_dtype)(i / 3 % 4), i / 12, &k);
+    if (d->backend->build(d, &k, &binary)) fail_msg("%s", error.text.s);
+    assert_true(binary.n > 0);
+    clb_text_free(&binary);
+    ir_free(&k);
+  }
+  close_target(d, &error);
+}
+
+#define ONE(function, target) {#function " " target, function, NULL, NULL, (void *)(uintptr_t)target}
+#define ALL(target) ONE(counts_agree, target), ONE(mutants_fail, target), ONE(reports_agree, target), ONE(all_build, target)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {ALL("hip@gfx90a"), ALL("hip@gfx942"), ALL("hip@gfx1100"), ALL("level_zero@pvc"), ALL("cuda@sm_90")};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
