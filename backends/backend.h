@@ -92,6 +92,9 @@ struct clb_backend {
 extern const clb_backend clb_backend_cpu, clb_backend_opencl, clb_backend_level_zero, clb_backend_cuda, clb_backend_hip;
 extern const clb_backend *const clb_backends[]; /* in the order in which "" tries them; ends with NULL */
 
+/* Adds the kernel in the device's language, legalised where the device has no sub-groups. */
+clb_status clb_device_text(const clb_device *device, const ir_kernel *k, clb_text *text);
+
 /* Opens by device string ("" as in clb_context_create). */
 clb_status clb_device_open(const char *name, const clb_native *adopt, clb_error_sink *error, clb_device **device);
 

@@ -43,3 +43,23 @@ clb_status clb_device_open(const char *name, const clb_native *adopt, clb_error_
   clb_text_free(&names);
   return s;
 }
+
+static bool has_shuffles(const ir_kernel *k) {
+  for (int32_t i = 0; i < k->n; i++)
+    if (k->ins[i].op == IR_SHUFFLE || k->ins[i].op == IR_SHUFFLE_XOR || k->ins[i].op == IR_REDUCE_ADD) return true;
+  return false;
+}
+
+clb_status clb_device_text(const clb_device *d, const ir_kernel *k, clb_text *text) {
+  char mistake[256] = "";
+  ir_kernel legal = {0};
+  clb_status s = CLB_OK;
+  bool legalise = !d->limits.subgroups && has_shuffles(k);
+  if (legalise && k->subgroups > 1)
+    return clb_fail(d->error, CLB_ERROR_UNSUPPORTED, "%s: %s has no sub-groups; a kernel that shuffles can have one per group, not %d", k->name, d->info.name, (int)k->subgroups);
+  if (legalise && !clb_legalise(k, &legal)) s = clb_fail(d->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, legal.error);
+  if (!s && !clb_print(legalise ? &legal : k, &d->dialect, text, mistake, sizeof mistake)) s = clb_fail(d->error, CLB_ERROR_UNSUPPORTED, "%s: %s", k->name, mistake);
+  if (text->failed) s = clb_fail(d->error, CLB_ERROR_MEMORY, "%s: no memory for its text", k->name);
+  ir_free(&legal);
+  return s;
+}

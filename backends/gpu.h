@@ -147,6 +147,8 @@ bool clb_gpu_whole(const void *binary, size_t bytes);
 
 /* A clang that compiles HIP without any headers, found on the PATH; empty if there is none. */
 void clb_gpu_clang_find(char *path, size_t size);
+/* Whether g->clang compiles for g->target. */
+bool clb_gpu_clang_knows(clb_gpu *g);
 /* What changes when that clang changes. */
 void clb_gpu_clang_identity(const char *path, char *text, size_t size);
 clb_status clb_gpu_clang(clb_gpu *g, const char *name, const clb_text *text, clb_text *binary);

@@ -111,6 +111,18 @@ static void remove_places(const places *p) {
   rmdir(p->folder);
 }
 
+bool clb_gpu_clang_knows(clb_gpu *g) {
+  places p;
+  char target[160];
+  int error = 0;
+  if (!make_places(&p)) return false;
+  snprintf(target, sizeof target, "--offload-arch=%s", g->target);
+  char *argv[] = {g->clang, "-x", "hip", "--offload-device-only", "-nogpuinc", "-nogpulib", target, "-E", "/dev/null", "-o", "/dev/null", NULL};
+  bool knows = run(argv, p.log, &error) == 0;
+  remove_places(&p);
+  return knows;
+}
+
 clb_status clb_gpu_clang(clb_gpu *g, const char *name, const clb_text *text, clb_text *binary) {
   places p;
   clb_text log = {0};

@@ -93,7 +93,8 @@ static clb_status open_hip(clb_gpu *g) {
   clb_status s = CLB_OK;
   if (hiprtc_knows(g) && (s = open_rtc(g)) == CLB_OK) return CLB_OK;
   clb_gpu_clang_find(g->clang, sizeof g->clang);
-  if (g->clang[0]) return CLB_OK;
+  if (g->clang[0] && clb_gpu_clang_knows(g)) return CLB_OK;
+  if (g->clang[0]) return clb_fail(g->head.error, CLB_ERROR_DEVICE, "%s: neither hiprtc nor %s compiles for %s", g->name, g->clang, g->target);
   return s ? s : clb_fail(g->head.error, CLB_ERROR_DEVICE, "%s: hiprtc does not know %s (or is not here), and there is no clang on the PATH", g->name, g->target);
 }
 

@@ -12,28 +12,6 @@ struct clb_module {
 
 /* ---- text to binary ---- */
 
-static bool has_shuffles(const ir_kernel *k) {
-  for (int32_t i = 0; i < k->n; i++)
-    if (k->ins[i].op == IR_SHUFFLE || k->ins[i].op == IR_SHUFFLE_XOR || k->ins[i].op == IR_REDUCE_ADD) return true;
-  return false;
-}
-
-/* The kernel in this device's words. */
-static clb_status print_text(clb_opencl *o, const ir_kernel *k, clb_text *text) {
-  clb_error_sink *e = o->head.error;
-  char mistake[256] = "";
-  ir_kernel legal = {0};
-  clb_status s = CLB_OK;
-  bool legalise = !o->head.dialect.subgroups && has_shuffles(k);
-  if (legalise && k->subgroups > 1)
-    return clb_fail(e, CLB_ERROR_UNSUPPORTED, "%s: %s has no sub-groups; a kernel that shuffles can have one per group, not %d", k->name, o->name, (int)k->subgroups);
-  if (legalise && !clb_legalise(k, &legal)) s = clb_fail(e, CLB_ERROR_INTERNAL, "%s: %s", k->name, legal.error);
-  if (!s && !clb_print(legalise ? &legal : k, &o->head.dialect, text, mistake, sizeof mistake)) s = clb_fail(e, CLB_ERROR_UNSUPPORTED, "%s: %s", k->name, mistake);
-  if (text->failed) s = clb_fail(e, CLB_ERROR_MEMORY, "%s: no memory for its text", k->name);
-  ir_free(&legal);
-  return s;
-}
-
 /* Contraction is off by a pragma in the text; no option here lets the compiler reassociate.  Float atomics are said in OpenCL C 3. */
 static clb_status get_options(clb_opencl *o, const ir_kernel *k, clb_text *options) {
   clb_text_add(options, o->head.dialect.float_atomics ? "-cl-std=CL3.0" : "-cl-std=CL1.2");
@@ -91,7 +69,7 @@ clb_status clb_opencl_build(clb_device *device, const ir_kernel *k, clb_text *bi
   clb_text text = {0}, options = {0};
   cl_program program = NULL;
   cl_int code = 0;
-  clb_status s = print_text(o, k, &text);
+  clb_status s = clb_device_text(&o->head, k, &text);
   if (!s) s = get_options(o, k, &options);
   if (!s) {
     program = o->cl.clCreateProgramWithSource(o->context, 1, (const char *[]){text.s}, (const size_t[]){text.n}, &code);

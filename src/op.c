@@ -6,10 +6,22 @@
 
 /* ---- kernels ---- */
 
-static clb_cache_key key_of(const clb_device *d, const void *ir, size_t bytes) {
-  const void *parts[] = {ir, d->backend->name, d->key, CLB_VERSION};
-  size_t sizes[] = {bytes, strlen(d->backend->name), strlen(d->key), strlen(CLB_VERSION)};
-  return clb_cache_hash(parts, sizes, 4);
+/* The text is a part beside the IR: an equal program printed differently is another binary. */
+static clb_status find_key(clb_device *d, const ir_kernel *k, clb_cache_key *key) {
+  clb_text text = {0};
+  clb_status s = clb_device_text(d, k, &text);
+  size_t bytes = ir_write(k, NULL, 0);
+  char *list = malloc(bytes);
+  if (!s && !list) s = clb_fail(d->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
+  if (!s) {
+    ir_write(k, list, bytes);
+    const void *parts[] = {list, text.s, d->backend->name, d->key, CLB_VERSION};
+    size_t sizes[] = {bytes, text.n, strlen(d->backend->name), strlen(d->key), strlen(CLB_VERSION)};
+    *key = clb_cache_hash(parts, sizes, 5);
+  }
+  free(list);
+  clb_text_free(&text);
+  return s;
 }
 
 /* From the disk if a good binary is there, else compiled and kept. */
@@ -29,21 +41,12 @@ clb_status clb_kernel_get(clb_context *ctx, ir_kernel *k, clb_kernel **found) {
   char mistake[256] = "";
   clb_status s = CLB_OK;
   clb_kernel *kernel = NULL;
-  size_t bytes = 0;
-  void *ir = NULL;
   *found = NULL;
   if (k->error[0]) s = clb_fail(&ctx->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, k->error);
   else if (!ir_verify(k, mistake, sizeof mistake)) s = clb_fail(&ctx->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, mistake);
+  else if (!(kernel = calloc(1, sizeof *kernel))) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
+  else s = find_key(ctx->device, k, &kernel->key);
   if (s) goto done;
-  bytes = ir_write(k, NULL, 0);
-  ir = malloc(bytes);
-  kernel = calloc(1, sizeof *kernel);
-  if (!ir || !kernel) {
-    s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
-    goto done;
-  }
-  ir_write(k, ir, bytes);
-  kernel->key = key_of(ctx->device, ir, bytes);
   for (clb_kernel *old = ctx->kernels; old && !*found; old = old->next)
     if (!memcmp(&old->key, &kernel->key, sizeof old->key)) *found = old;
   if (*found) goto done;
@@ -57,7 +60,6 @@ clb_status clb_kernel_get(clb_context *ctx, ir_kernel *k, clb_kernel **found) {
 done:
   if (kernel) clb_text_free(&kernel->binary);
   free(kernel);
-  free(ir);
   ir_free(k);
   return s;
 }
@@ -138,18 +140,11 @@ clb_status clb_op_report(clb_op *op, clb_pass pass, clb_report *report) {
 
 clb_status clb_op_source(clb_op *op, clb_pass pass, const char **source, size_t *bytes) {
   const clb_kernel *kernel;
-  char mistake[256] = "";
   clb_status s = pass_kernel(op, pass, &kernel);
   if (s) return s;
   if (!source || !bytes) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_op_source: source or bytes is NULL");
-  const clb_device *d = op->ctx->device;
-  ir_kernel legal = {0};
-  bool legalise = !d->limits.subgroups, ok = !legalise || clb_legalise(&kernel->ir, &legal);
   clb_text_free(&op->source);
-  if (!ok) s = clb_fail(&op->ctx->error, CLB_ERROR_INTERNAL, "%s: %s", kernel->ir.name, legal.error);
-  else if (!clb_print(legalise ? &legal : &kernel->ir, &d->dialect, &op->source, mistake, sizeof mistake) || op->source.failed)
-    s = clb_fail(&op->ctx->error, CLB_ERROR_INTERNAL, "%s: %s", kernel->ir.name, mistake[0] ? mistake : "no memory");
-  ir_free(&legal);
+  s = clb_device_text(op->ctx->device, &kernel->ir, &op->source);
   *source = op->source.s;
   *bytes = op->source.n;
   return s;

@@ -249,13 +249,14 @@ bool clb_print_spirv(const ir_kernel *k, const clb_dialect *dialect, clb_text *o
   bool subgroups = dialect->subgroups && k->lanes > 1;
   spirv_printer p = {.k = k, .subgroups = subgroups, .by_subgroup = subgroups && by_subgroup(k), .float_atomics = dialect->float_atomics, .error = error, .size = size};
   p.fma_negates = k->subgroups > 1 && uses(k, IR_BARRIER, -1);
-  bool ok = (p.id = calloc((size_t)k->n + 1, sizeof *p.id)) != NULL;
-  if (!ok) snprintf(error, size, "SPIR-V: out of memory");
+  bool ok = (p.id = calloc((size_t)k->n + 1, sizeof *p.id)) != NULL, printed = true;
   spirv_begin(&p.m);
   p.here = p.m.entry;
-  for (ir_val v = 0; ok && v < k->n; v++) ok = print[k->ins[v].op](&p, v);
-  if (ok) spirv_assemble(&p.m, k->name, (uint32_t)(k->lanes * k->subgroups), subgroups ? (uint32_t)k->lanes : 0, out);
+  for (ir_val v = 0; ok && printed && v < k->n; v++) printed = print[k->ins[v].op](&p, v);
+  if (ok && printed) spirv_assemble(&p.m, k->name, (uint32_t)(k->lanes * k->subgroups), subgroups ? (uint32_t)k->lanes : 0, out);
   spirv_free(&p.m);
   free(p.id);
-  return ok && !out->failed;
+  ok = ok && !out->failed;
+  if (!ok) snprintf(error, size, "SPIR-V: out of memory");
+  return ok && printed;
 }

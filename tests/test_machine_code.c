@@ -175,7 +175,7 @@ static void mutants_fail(void **state) {
     for (int m = 0; m < MUTATIONS; m++) {
       const demand *w = &demands[i];
       ir_kernel k;
-      if (w->lmax == 6) continue; /* nothing new */
+      if (w->lmax == 6 || (w->lmax == 10 && m != READS_ONE_MORE)) continue; /* nothing new */
       lower(d, w, CLB_F32, false, &k);
       mutate(&k, (mutation)m);
       clb_report r = compiled(d, &k);
@@ -220,7 +220,7 @@ static void reports_agree(void **state) {
   skip_unknown(target, all);
 }
 
-/* Every pass in every type. */
+/* Every pass in every type, normalised and not. */
 static void all_build(void **state) {
   const char *target = *state;
   clb_error_sink error = {0};
@@ -228,8 +228,11 @@ static void all_build(void **state) {
   for (int i = 0; i < 3 * 4 * 2; i++) {
     const demand w = {.lmax = 4, .pass = (clb_pass)(i % 3)};
     clb_text binary = {0};
+    clb_dtype storage = (clb_dtype)(i / 3 % 4);
+    bool normalize = i / 12;
     ir_kernel k;
-    lower(d, &w, (clb_dtype)(i / 3 % 4), i / 12, &k);
+    if (storage == CLB_F32 && !normalize) continue; /* counts_agree builds them */
+    lower(d, &w, storage, normalize, &k);
     if (d->backend->build(d, &k, &binary)) fail_msg("%s", error.text.s);
     assert_true(binary.n > 0);
     clb_text_free(&binary);
@@ -238,7 +241,7 @@ static void all_build(void **state) {
   close_target(d, &error);
 }
 
-#define ONE(function, target) {#function " " target, function, NULL, NULL, (void *)(uintptr_t)target}
+#define ONE(function, target) {#function ":" target, function, NULL, NULL, (void *)(uintptr_t)target}
 #define ALL(target) ONE(counts_agree, target), ONE(mutants_fail, target), ONE(reports_agree, target), ONE(all_build, target)
 
 int main(void) {
