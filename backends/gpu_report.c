@@ -130,26 +130,42 @@ static span registers_of(const char *s) {
 }
 static bool overlap(span a, span b) { return a.first <= b.last && b.first <= a.last; }
 
-/* The first s_load reads the arguments; whatever else is loaded through the same pointer is an argument too, until the pointer's
-   registers are overwritten. */
-static void count_line(const char *s, span *arguments, traffic *t) {
+/* Where the pointer to the arguments is: in scalar registers, and perhaps saved in a lane of a vector register. */
+typedef struct {
+  span at;
+  int saved, lane;
+} pointer;
+
+static bool starts(const char *s, const char *with) { return !strncmp(s, with, strlen(with)); }
+
+/* Follows the pointer into a lane and back; whatever else is written to its registers ends it. */
+static void follow(pointer *p, const char *name, const char *operands, span to) {
+  int v = 0, s = 0, lane = 0;
+  if (starts(name, "v_writelane_b32") && sscanf(operands, " v%d, s%d, %d", &v, &s, &lane) == 3 && s == p->at.first) p->saved = v, p->lane = lane;
+  bool back = starts(name, "v_readlane_b32") && sscanf(operands, " s%d, v%d, %d", &s, &v, &lane) == 3 && v == p->saved && lane == p->lane;
+  bool writes = name[0] == 'v' || (starts(name, "s_") && !starts(name, "s_cmp") && !starts(name, "s_wait"));
+  if (back) p->at = (span){s, s + 1};
+  else if (writes && overlap(to, p->at) && !(starts(name, "v_readlane_b32") && to.first == p->at.last)) p->at = (span){-3, -4};
+}
+
+/* The first s_load reads the arguments; whatever else is loaded through the same pointer is an argument too. */
+static void count_line(const char *s, pointer *arguments, traffic *t) {
   const char *name = s + strspn(s, " \t");
   const char *operands = name + strcspn(name, " \t\n"), *next = operands + strcspn(operands, ",\n");
   span to = registers_of(operands), from = registers_of(*next == ',' ? next + 1 : next);
-  if (!strncmp(name, "global_load_", 12)) t->loaded += width_of(name + 12);
-  else if (!strncmp(name, "flat_load_", 10)) t->loaded += width_of(name + 10);
-  else if (!strncmp(name, "global_store_", 13)) t->stored += width_of(name + 13);
-  else if (!strncmp(name, "flat_store_", 11)) t->stored += width_of(name + 11);
-  else if (!strncmp(name, "s_load_", 7)) {
-    if (arguments->first == -1) *arguments = from;
-    if (from.first != arguments->first) t->loaded += width_of(name + 7);
+  if (starts(name, "global_load_")) t->loaded += width_of(name + 12);
+  else if (starts(name, "flat_load_")) t->loaded += width_of(name + 10);
+  else if (starts(name, "global_store_")) t->stored += width_of(name + 13);
+  else if (starts(name, "flat_store_")) t->stored += width_of(name + 11);
+  else if (starts(name, "s_load_")) {
+    if (arguments->at.first == -1) arguments->at = from;
+    if (from.first != arguments->at.first) t->loaded += width_of(name + 7);
   }
-  bool writes = !strncmp(name, "s_", 2) && strncmp(name, "s_cmp", 5) && strncmp(name, "s_wait", 6);
-  if (writes && overlap(to, *arguments)) *arguments = (span){-3, -4};
+  follow(arguments, name, operands, to);
 }
 
 static bool count_listing(const char *s, traffic *t) {
-  span arguments = {-1, -2};
+  pointer arguments = {{-1, -2}, -1, -1};
   for (; s; s = strchr(s, '\n') ? strchr(s, '\n') + 1 : NULL) count_line(s, &arguments, t);
   return true;
 }

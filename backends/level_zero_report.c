@@ -3,7 +3,7 @@
    A message to memory is a line such as
      send.ugm (16|M0)  r18  r16  null:0  0x0  0x04100580  {$4} // wr:2+0, rd:1; load.ugm.d32x4.a64
    ugm is global memory (slm: local).  d32x4: 4 numbers of 32 bits for each of 16 lanes; d16u32: 16 bits, kept in 32; a t after the
-   width: that many numbers in a row, once for the sub-group.  bti[255] marks the kernel's own arguments, ss[...] scratch memory. */
+   width: that many numbers in a row, once for the sub-group.  bti[255] marks the kernel's own arguments, ss[...] and "scratch" scratch memory. */
 #define _GNU_SOURCE
 #include "level_zero.h"
 
@@ -53,6 +53,7 @@ static bool count_line(const char *line, const char *end, int lanes, int element
   const char *send = in_line(line, end, "send"), *comment = in_line(line, end, "//");
   if (!send || (comment && comment < send)) return true;
   if (starts(send, "send.slm") || starts(send, "send.gtwy") || starts(send, "send.ts")) return true;
+  if (comment && in_line(comment, end, "scratch")) return true;
   const char *bracket = in_line(send, end, "("), *what = comment ? in_line(comment, end, "; ") : NULL;
   if (!starts(send, "send.ugm") || !bracket || !what) return false; /* generations before Max have other data ports */
   what += 2;

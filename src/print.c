@@ -2,6 +2,7 @@
 #include "print.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 bool clb_print(const ir_kernel *k, const clb_dialect *dialect, clb_text *out, char *error, size_t size) {
@@ -21,6 +22,19 @@ static void print_shape(const ir_ins *i, clb_text *out) {
   else clb_text_add(out, i->shape == IR_UNIFORM ? " uniform" : " varying");
 }
 
+/* Exactly, as an odd integer times a power of two: 3p-1 is 1.5.  No locale has a say. */
+static void print_real(double x, clb_text *out) {
+  int exponent;
+  int64_t m;
+  if (!isfinite(x) || x == 0) {
+    clb_text_add(out, " %s%s", signbit(x) ? "-" : "", x != x ? "nan" : x == 0 ? "0" : "inf");
+    return;
+  }
+  for (m = (int64_t)(frexp(x, &exponent) * 0x1p53), exponent -= 53; m % 2 == 0; m /= 2) exponent++;
+  clb_text_add(out, " %" PRId64, m);
+  if (exponent) clb_text_add(out, "p%d", exponent);
+}
+
 static void print_instruction(const ir_kernel *k, const ir_ins *i, clb_text *out) {
   clb_text_add(out, "%s", ir_op_name((ir_op)i->op));
   print_shape(i, out);
@@ -32,7 +46,7 @@ static void print_instruction(const ir_kernel *k, const ir_ins *i, clb_text *out
   switch (i->op) {
     case IR_BUFFER: clb_text_add(out, " %s%s", ir_type_name((ir_type)i->element), i->imm ? " written" : ""); break;
     case IR_LOCAL: clb_text_add(out, " %s[%" PRId64 "]", ir_type_name((ir_type)i->element), i->imm); break;
-    case IR_REAL: clb_text_add(out, " %a", i->real); break;
+    case IR_REAL: print_real(i->real, out); break;
     case IR_BARRIER: clb_text_add(out, i->imm ? " group" : " sub-group"); break;
     case IR_INT:
     case IR_ELEMENT:

@@ -34,10 +34,7 @@ static bool piece(const ir_kernel *k, const ir_ins *i, clb_vector_block *b, bool
     b->first = (int32_t)column;
   }
   if (b->root != root || b->mask != i->arg[2]) return false;
-  for (int32_t c = 0; c < i->width; c++) {
-    if (written[column + c]) return false;
-    written[column + c] = true;
-  }
+  for (int32_t c = 0; c < i->width; c++) written[column + c] = true;
   if (column < b->first) b->first = (int32_t)column;
   b->columns += i->width;
   return true;
@@ -53,7 +50,7 @@ bool clb_vector_find_block(const ir_kernel *k, ir_val array, clb_vector_block *b
   *b = (clb_vector_block){.root = IR_NONE};
   for (int32_t v = 0; v < k->n; v++)
     if (touches(&k->ins[v], array) && !piece(k, &k->ins[v], b, written)) return false;
-  for (int32_t c = 0; c < b->columns; c++)
+  for (int32_t c = 0; c < b->columns; c++) /* `columns` is the sum of all widths: an overlap leaves a gap at the end */
     if (b->first + c >= MAX_COLUMNS || !written[b->first + c]) return false;
   int64_t column_bytes = (int64_t)k->lanes * ir_type_bytes((ir_type)k->ins[array].element);
   return b->columns >= MIN_COLUMNS && b->columns * column_bytes <= MAX_BYTES && column_bytes % LINE_BYTES == 0;

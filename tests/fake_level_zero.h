@@ -43,4 +43,72 @@ void *fake_kernel_new(void *program, const char *name);
 void fake_kernel_free(void *kernel);
 bool fake_kernel_run(void *kernel, const fake_signature *s, const fake_argument *args, uint32_t groups, uint32_t group_size);
 
+/* ---- objects ---- */
+
+enum { LARGE = 1 << 20, MAX_COMMANDS = 64 }; /* bytes of one allocation, without relaxed limits */
+
+typedef enum { CONTEXT, POOL, EVENT, LIST, MODULE, LOG, KERNEL, MEMORY } kind;
+
+typedef enum { BARRIER, COPY, LAUNCH } command_kind;
+typedef struct object object;
+typedef struct {
+  command_kind kind;
+  object *event, *kernel;         /* event: signalled when done */
+  void *to;
+  const void *from;
+  size_t bytes;
+  uint32_t groups;
+  fake_argument args[FAKE_PARAMETERS];
+} command;
+
+struct object {
+  object *next, *parent;          /* the parent must outlive it */
+  kind kind;
+  ze_device_handle_t device;
+  union {
+    struct { uint32_t count; uint64_t used; };                                          /* POOL */
+    struct { bool signalled; uint32_t index; };                                         /* EVENT */
+    struct { command *commands; int n; };                                               /* LIST */
+    struct { void *program; uint8_t *spirv; size_t bytes; bool large, registers; };     /* MODULE */
+    char log[2000];                                                                     /* LOG */
+    struct { void *run; fake_argument args[FAKE_PARAMETERS]; bool set[FAKE_PARAMETERS]; uint32_t size; }; /* KERNEL */
+    struct { void *base; size_t length; ze_memory_type_t type; };                       /* MEMORY */
+  };
+  fake_signature signature;       /* MODULE, KERNEL */
+};
+
+/* ---- fake_level_zero.c ---- */
+
+extern object *fake_objects; /* all that live */
+
+/* Counts a broken rule, and returns r. */
+__attribute__((format(printf, 2, 3))) ze_result_t fake_broken(ze_result_t r, const char *format, ...);
+/* Enters a function: its injected failure, or success.  fake_end leaves it. */
+ze_result_t fake_begin(const char *function);
+ze_result_t fake_end(ze_result_t r);
+object *fake_made(kind k, object *parent, ze_device_handle_t device);
+ze_result_t fake_check(const void *handle, kind k);
+ze_result_t fake_check_device(const void *device);
+ze_result_t fake_check_pointer(const void *p, const char *what);
+ze_result_t fake_check_struct(const void *desc, ze_structure_type_t stype, const char *what);
+/* Takes an object out of the list; nothing may still need it. */
+ze_result_t fake_destroy(object *o, kind k);
+/* Destroys what holds nothing more; also when made to fail, so that nothing stays. */
+ze_result_t fake_destroy_plain(const char *function, void *handle, kind k);
+/* The living allocation that holds p. */
+object *fake_memory_at(const void *p);
+const object *fake_context_of(const object *o);
+
+/* ---- fake_level_zero_work.c ---- */
+
+ze_result_t ZE_APICALL fake_event_wait(ze_event_handle_t e, uint64_t timeout);
+
+/* Defines the function that gives the loader one table. */
+#define TABLE(name, table, ...)                                                                                                    \
+  __attribute__((visibility("default"))) ze_result_t ZE_APICALL zeGet##name##ProcAddrTable(ze_api_version_t version, table *out) { \
+    (void)version;                                                                                                     \
+    *out = (table){__VA_ARGS__};                                                                                       \
+    return ZE_RESULT_SUCCESS;                                                                                          \
+  }
+
 #endif

@@ -75,14 +75,14 @@ static char *file_of(const char *folder, const char *name, const void *bytes, si
 
 /* PoCL takes LLVM's bitcode. */
 static void *through_bitcode(const void *spirv, size_t bytes, char *log, size_t size) {
-  char folder[] = "/tmp/fake_level_zero_XXXXXX", from[64], to[64], command[200];
+  char folder[] = "/tmp/fake_level_zero_XXXXXX", from[64], to[64], line[200];
   static unsigned char bitcode[1 << 20];
   void *program = NULL;
   if (!mkdtemp(folder)) return NULL;
   file_of(folder, "k.spv", spirv, bytes, from, sizeof from);
   file_of(folder, "k.bc", NULL, 0, to, sizeof to);
-  snprintf(command, sizeof command, "llvm-spirv-15 -r %s -o %s >/dev/null 2>&1", from, to);
-  FILE *f = system(command) ? NULL : fopen(to, "rb");
+  snprintf(line, sizeof line, "llvm-spirv-15 -r %s -o %s >/dev/null 2>&1", from, to);
+  FILE *f = system(line) ? NULL : fopen(to, "rb");
   size_t n = f ? fread(bitcode, 1, sizeof bitcode, f) : 0;
   if (f) fclose(f);
   if (n) program = runner_program(&cl.runner, 0, bitcode, n, log, size);

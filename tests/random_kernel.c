@@ -62,6 +62,13 @@ static ir_type real(maker *m) { return has(m, RANDOM_F64) && chance(m, 3) ? IR_F
 
 static ir_val mask(maker *m) { return chance(m, 2) ? IR_NONE : any(m, IR_BOOL); }
 
+/* Not `a`: compilers warn of comparisons with oneself. */
+static ir_val another(maker *m, ir_val a) {
+  ir_type t = (ir_type)m->k->ins[a].type;
+  ir_val b = any(m, t);
+  return a == b ? constant(m, t) : b;
+}
+
 /* An integer in 0 ... limit - 1. */
 static ir_val bounded(maker *m, ir_val v, int64_t limit) {
   ir_type t = (ir_type)m->k->ins[v].type;
@@ -139,7 +146,7 @@ static ir_val float_operation(maker *m, ir_type t) {
     default: break;
   }
   ir_op op = ops[pick(m, 6)];
-  ir_val v = ir_2(k, op, any(m, t), any(m, t));
+  ir_val a = any(m, t), v = ir_2(k, op, a, another(m, a));
   /* The sign of min(0, -0) is nobody's to say: adding 0 makes it +. */
   return op == IR_MIN || op == IR_MAX ? ir_add(k, v, ir_real(k, t, 0)) : v;
 }
@@ -147,7 +154,7 @@ static ir_val float_operation(maker *m, ir_type t) {
 static ir_val integer_operation(maker *m, ir_type t) {
   static const ir_op ops[] = {IR_ADD, IR_SUB, IR_MUL, IR_MIN, IR_MAX};
   ir_kernel *k = m->k;
-  ir_val a = any(m, t), b = any(m, t), zero = ir_int(k, t, 0), one = ir_int(k, t, 1);
+  ir_val a = any(m, t), b = another(m, a), zero = ir_int(k, t, 0), one = ir_int(k, t, 1);
   if (pick(m, 3)) return ir_2(k, ops[pick(m, 5)], a, b);
   b = chance(m, 2) ? ir_int(k, t, 1 + pick(m, 9)) : ir_2(k, IR_MAX, b, one);
   return ir_2(k, chance(m, 2) ? IR_DIV : IR_MOD, ir_2(k, IR_MAX, a, zero), b);
@@ -161,10 +168,11 @@ static void arithmetic(maker *m) {
 static void logic(maker *m) {
   static const ir_op ops[] = {IR_LT, IR_LE, IR_EQ};
   ir_type t = number(m);
+  ir_val a = any(m, t);
   switch (pick(m, 5)) {
     case 0: keep(m, ir_1(m->k, IR_NOT, any(m, IR_BOOL))); break;
     case 1: keep(m, ir_2(m->k, chance(m, 2) ? IR_AND : IR_OR, any(m, IR_BOOL), any(m, IR_BOOL))); break;
-    default: keep(m, ir_2(m->k, ops[pick(m, 3)], any(m, t), any(m, t)));
+    default: keep(m, ir_2(m->k, ops[pick(m, 3)], a, another(m, a)));
   }
 }
 

@@ -7,7 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../backends/backend.h"
+#include "../backends/cpu.h"
+#include "../src/print_vector.h"
 
 enum { MAX_BUFFERS = 12 };
 
@@ -189,6 +190,7 @@ static void say_arithmetic(table *t, ir_val a, ir_val b, ir_val c) {
   static const ir_op two[] = {IR_ADD, IR_SUB, IR_MUL, IR_MIN, IR_MAX, IR_LT, IR_LE, IR_EQ}, one[] = {IR_NEG, IR_ABS, IR_SQRT};
   ir_kernel *k = &t->k;
   for (size_t i = 0; i < sizeof two / sizeof *two; i++) put(t, ir_2(k, two[i], a, b));
+  put(t, ir_add(k, ir_mul(k, b, c), a)); /* not to be contracted: the product has no other use */
   put(t, ir_select(k, ir_2(k, IR_LT, a, c), b, c));
   put(t, ir_select(k, ir_1(k, IR_NOT, ir_2(k, IR_OR, ir_2(k, IR_LT, a, c), ir_2(k, IR_EQ, b, c))), a, b));
   if (ir_is_float(t->type)) {
@@ -462,7 +464,8 @@ static void masks(void **state) {
   ir_val short_prefix = ir_2(k, IR_LT, lane, group), odd = ir_2(k, IR_EQ, ir_2(k, IR_MOD, row, two), ir_int(k, IR_I32, 1));
   ir_val even_group = ir_2(k, IR_EQ, ir_2(k, IR_MOD, group, two), ir_int(k, IR_I32, 0)), suffix = ir_2(k, IR_LT, ir_int(k, IR_I32, 3), lane);
   ir_val mask[] = {prefix, short_prefix, odd, even_group, suffix, ir_2(k, IR_AND, prefix, short_prefix), ir_2(k, IR_AND, prefix, even_group), ir_2(k, IR_AND, odd, prefix),
-                   ir_1(k, IR_NOT, prefix), ir_2(k, IR_OR, short_prefix, odd), IR_NONE};
+                   ir_1(k, IR_NOT, prefix), ir_2(k, IR_OR, short_prefix, odd),
+                   ir_2(k, IR_OR, short_prefix, prefix), ir_2(k, IR_LE, t.row, rows), IR_NONE};
   ir_val far = ir_2(k, IR_MOD, ir_mul(k, row, ir_int(k, IR_I32, 37)), ir_int(k, IR_I32, 251)), back = ir_sub(k, ir_int(k, IR_I64, 995), t.row);
   ir_val index[] = {t.row, row, far, ir_cast(k, IR_I64, far), back, ir_mul(k, lane, two), group};
   for (size_t m = 0; m < sizeof mask / sizeof *mask; m++) {
@@ -568,7 +571,51 @@ static void control(void **state) {
   once(k, &r, 40);
 }
 
+/* Which stores make whole rows of an array that is only written. */
+static void blocks(void **state) {
+  enum { GOOD, OVERLAP, GAP, TWO_ROOTS, TWO_MASKS, READ, IN_LOOP, CASES };
+  (void)state;
+  for (int which = 0; which < CASES; which++) {
+    ir_kernel k;
+    clb_vector_block block;
+    ir_begin(&k, "blocks", 16, 1, 16);
+    ir_val out = ir_buffer(&k, IR_F32, true), stride = ir_scalar(&k, IR_I64), row = row_of(&k), v[8], root = ir_mul(&k, row, stride), other = ir_mul(&k, root, stride);
+    ir_val mask = ir_2(&k, IR_LT, row, stride), zero = ir_int(&k, IR_I32, 0), one = ir_int(&k, IR_I32, 1);
+    for (int i = 0; i < 8; i++) v[i] = ir_real(&k, IR_F32, i);
+    if (which == READ) v[0] = ir_load(&k, out, root, mask);
+    if (which == IN_LOOP) ir_loop(&k, zero, one, one);
+    ir_store_wide(&k, out, ir_add(&k, root, ir_int(&k, IR_I64, which == OVERLAP ? 8 : which == GAP ? 10 : 9)), mask, 8, v);
+    if (which == IN_LOOP) ir_end(&k);
+    ir_store_wide(&k, out, ir_add(&k, which == TWO_ROOTS ? other : root, ir_int(&k, IR_I64, 1)), which == TWO_MASKS ? IR_NONE : mask, 8, v);
+    bool found = clb_vector_find_block(&k, out, &block);
+    assert_int_equal(found, which == GOOD);
+    if (found) assert_true(block.root == root && block.mask == mask && block.first == 1 && block.columns == 16);
+    ir_free(&k);
+  }
+}
+
 /* ---- the backend ---- */
+
+static _Atomic int64_t groups_done;
+static void slow_groups(const ir_arg *arg, int64_t first, int64_t last) {
+  (void)arg;
+  usleep(2000);
+  groups_done += last - first;
+}
+
+/* A launch is over when its last group is, whoever works on it. */
+static void threads(void **state) {
+  clb_cpu_threads *t = clb_cpu_threads_create(4);
+  (void)state;
+  assert_non_null(t);
+  for (int64_t groups = 1; groups < 20; groups++) {
+    groups_done = 0;
+    clb_cpu_threads_run(t, slow_groups, NULL, groups, groups % 3 + 1);
+    assert_int_equal(groups_done, groups);
+  }
+  clb_cpu_threads_destroy(t);
+  clb_cpu_threads_destroy(NULL);
+}
 
 /* y = 2 x + 1, row by row. */
 static void simple_kernel(ir_kernel *k, int lanes) {
@@ -709,9 +756,10 @@ static void restore_compiler(void) {
 #define ANSWER "case \"$*\" in *-dM*) echo '#define __GNUC__ 12'; echo '#define __VERSION__ \"of the test\"'; exit 0;; esac\n"
 
 static void compiler_that_fails(void **state) {
-  static const char *const scripts[] = {ANSWER "echo 'kernel.c:1: no luck today' >&2; exit 1", ANSWER "echo 'no luck today'", ANSWER "echo 'no luck today'; kill -9 $$"};
+  static const char *const scripts[] = {ANSWER "echo 'kernel.c:1: no luck today' >&2; exit 1", ANSWER "echo 'no luck today'", ANSWER "echo 'no luck today'; kill -9 $$",
+                                        ANSWER "echo 'no luck today'; while [ $# -gt 1 ]; do [ \"$1\" = -o ] && echo 'half a library' >\"$2\"; shift; done; exit 1"};
   (void)state;
-  for (int i = 0; i < 3; i++) {
+  for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
     clb_error_sink error = {0};
     clb_device *d;
     clb_text binary = {0};
@@ -785,7 +833,7 @@ static void listed(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(arithmetic), cmocka_unit_test(constants), cmocka_unit_test(functions), cmocka_unit_test(widths), cmocka_unit_test(narrow_rows),
-      cmocka_unit_test(large_output), cmocka_unit_test(short_floats), cmocka_unit_test(masks), cmocka_unit_test(between_lanes), cmocka_unit_test(control), cmocka_unit_test(two_contexts),
+      cmocka_unit_test(large_output), cmocka_unit_test(short_floats), cmocka_unit_test(masks), cmocka_unit_test(between_lanes), cmocka_unit_test(control), cmocka_unit_test(blocks), cmocka_unit_test(threads), cmocka_unit_test(two_contexts),
       cmocka_unit_test(damaged_binaries), cmocka_unit_test(what_it_refuses), cmocka_unit_test(compiler_that_fails), cmocka_unit_test(no_compiler),
       cmocka_unit_test(no_temporary_folder), cmocka_unit_test(listed)};
   return cmocka_run_group_tests(tests, open_device, close_device);

@@ -167,7 +167,7 @@ static void test_every_op_is_generated(void **state) {
 /* ---- SPIR-V ---- */
 
 static void test_spirv_is_valid(void **state) {
-  char path[] = "/tmp/clb_fuzz_XXXXXX", command[200];
+  char path[] = P_tmpdir "/clb_fuzz_XXXXXX", command[200];
   (void)state;
   if (system("spirv-val --version > /dev/null 2>&1")) skip_because("spirv-val is not installed");
   int file = mkstemp(path);

@@ -627,7 +627,7 @@ static void test_listing(void **state) {
   assert_true(clb_print(&k, &dialect, &text, error, sizeof error));
   assert_non_null(strstr(text.s, "good: 2 sub-groups of 8 lanes, 16 rows\n    0  BUFFER f32\n    1  BUFFER f32 written\n"));
   assert_non_null(strstr(text.s, "LOCAL f32[64]\n"));
-  assert_non_null(strstr(text.s, "REAL f32 uniform 0x1p-1\n"));
+  assert_non_null(strstr(text.s, "REAL f32 uniform 1p-1\n"));
   assert_non_null(strstr(text.s, "LANE i32 affine %"));
   clb_text_free(&text);
   dialect.language = (clb_language)99;

@@ -261,7 +261,7 @@ static void intel_cpu_runs_them(void **state) {
 
 /* ---- random kernels ---- */
 
-enum { RANDOM_KERNELS = 24 };
+enum { RANDOM_KERNELS = 16 };
 
 static void take_data(const random_kernel *r, void **data, runner_argument *arg) {
   for (int i = 0; i < r->n; i++) {
@@ -425,6 +425,31 @@ static void barriers_have_their_scope(void **state) {
     }
 }
 
+static bool has_execution_mode(const clb_text *words, uint32_t mode) {
+  uint32_t word[3];
+  for (size_t at = 20; at < words->n; at += 4 * (size_t)(word[0] >> 16)) {
+    memcpy(word, words->s + at, sizeof word);
+    if ((word[0] & 0xffff) == 16 && word[2] == mode) return true;
+  }
+  return false;
+}
+
+/* Nothing is contracted; the sub-groups' size is asked for where there are sub-groups. */
+static void modes_are_set(void **state) {
+  (void)state;
+  for (int c = 0; c < CASES; c++) {
+    ir_kernel k;
+    clb_text words = {0};
+    bool subgroups = cases[c].shuffles || (c & 1);
+    build(&cases[c], 16, 1, &k);
+    print(&k, subgroups, false, &words);
+    assert_true(has_execution_mode(&words, 31));
+    assert_int_equal(has_execution_mode(&words, 35), subgroups);
+    clb_text_free(&words);
+    ir_free(&k);
+  }
+}
+
 /* What cannot be said is refused with a sentence. */
 static void refusals(void **state) {
   (void)state;
@@ -450,6 +475,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(words_are_valid), cmocka_unit_test(intel_gpu_compiler_accepts), cmocka_unit_test(pocl_runs_them),
                                      cmocka_unit_test(intel_cpu_runs_them), cmocka_unit_test(random_words_are_valid),
                                      cmocka_unit_test(pocl_runs_random_kernels), cmocka_unit_test(intel_cpu_runs_random_kernels), cmocka_unit_test(intel_cpu_runs_spherical_harmonics), cmocka_unit_test(barriers_have_their_scope),
-                                     cmocka_unit_test(refusals)};
+                                     cmocka_unit_test(modes_are_set), cmocka_unit_test(refusals)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
