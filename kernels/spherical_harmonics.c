@@ -70,7 +70,7 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   if (p->pass == CLB_BACKWARD && columns > 32 && columns <= 64) s->width = 24;
   if (p->pass == CLB_DOUBLE_BACKWARD && columns > 32) s->width = 32;
   if (limits->registers <= 128) {
-    s->large_registers = p->pass == CLB_DOUBLE_BACKWARD && columns > 32;
+    s->large_registers = columns > 32 && (p->pass == CLB_DOUBLE_BACKWARD || p->arithmetic == CLB_F64);
     s->width = s->width > 16 ? 16 : s->width;
   }
   int rows = p->pass == CLB_DOUBLE_BACKWARD && columns > 32 ? 64 : 32;

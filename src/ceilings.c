@@ -11,14 +11,21 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* to[i] = from[i]; every lane has IN_FLIGHT loads under way. */
+/* A group is 256 lanes where it can be. */
+static int subgroups_of(const clb_limits *limits, int lanes) {
+  int n = limits->simd ? 1 : 256 / lanes;
+  if (n > limits->max_subgroups) n = limits->max_subgroups;
+  return n < 1 ? 1 : n;
+}
+
+/* to[i] = from[i], in elements as wide as the device has; every lane has IN_FLIGHT loads under way. */
 static void copy_kernel(ir_kernel *k, const clb_limits *limits) {
-  int lanes = limits->lanes[CLB_F32], subgroups = limits->simd ? 1 : limits->max_subgroups < 256 / lanes ? limits->max_subgroups : 256 / lanes;
+  ir_type t = limits->f64 ? IR_F64 : IR_F32;
+  int lanes = limits->lanes[limits->f64 ? CLB_F64 : CLB_F32], subgroups = subgroups_of(limits, lanes);
   int64_t block = (int64_t)lanes * IN_FLIGHT;
   ir_val v[IN_FLIGHT];
-  if (subgroups < 1) subgroups = 1;
-  ir_begin(k, "ceiling_copy", lanes, subgroups, (int)(block * subgroups));
-  ir_val from = ir_buffer(k, IR_F32, false), to = ir_buffer(k, IR_F32, true);
+  ir_begin(k, "ceiling_copy", lanes, subgroups, (int)(block * subgroups * ir_type_bytes(t)));
+  ir_val from = ir_buffer(k, t, false), to = ir_buffer(k, t, true);
   ir_val group = ir_add(k, ir_mul(k, ir_cast(k, IR_I64, ir_group(k)), ir_int(k, IR_I64, subgroups)), ir_cast(k, IR_I64, ir_subgroup(k)));
   ir_val first = ir_add(k, ir_mul(k, group, ir_int(k, IR_I64, block)), ir_cast(k, IR_I64, ir_lane(k)));
   for (int i = 0; i < IN_FLIGHT; i++) v[i] = ir_load(k, from, ir_add(k, first, ir_int(k, IR_I64, (int64_t)i * lanes)), IR_NONE);
@@ -28,10 +35,9 @@ static void copy_kernel(ir_kernel *k, const clb_limits *limits) {
 
 /* CHAINS independent chains of TURNS multiply-adds in every lane; their sum is kept so that none can be left out. */
 static void fma_kernel(ir_kernel *k, const clb_limits *limits, clb_dtype type) {
-  int lanes = limits->lanes[type], subgroups = limits->simd ? 1 : limits->max_subgroups < 256 / lanes ? limits->max_subgroups : 256 / lanes;
+  int lanes = limits->lanes[type], subgroups = subgroups_of(limits, lanes);
   ir_type t = type == CLB_F64 ? IR_F64 : IR_F32;
   ir_val var[CHAINS], sum = IR_NONE;
-  if (subgroups < 1) subgroups = 1;
   ir_begin(k, type == CLB_F64 ? "ceiling_fma_f64" : "ceiling_fma_f32", lanes, subgroups, lanes * subgroups);
   ir_val to = ir_buffer(k, t, true), seed = ir_scalar(k, t), one = ir_int(k, IR_I32, 1);
   ir_val at = ir_add(k, ir_mul(k, ir_subgroup(k), ir_int(k, IR_I32, lanes)), ir_lane(k));
@@ -87,9 +93,9 @@ static clb_status measure_copy(clb_context *ctx, double *rate) {
   if (!s) s = fill(d, &from);
   if (!s) {
     const clb_arg args[] = {{.type = IR_VOID, .memory = &from}, {.type = IR_VOID, .memory = &to}};
-    int64_t groups = (int64_t)(bytes / 4) / kernel->ir.rows;
+    int64_t groups = (int64_t)bytes / kernel->ir.rows; /* rows of this kernel: bytes */
     s = best_time(ctx, kernel, groups, args, 2, &seconds);
-    *rate = 8.0 * (double)groups * kernel->ir.rows / seconds;
+    *rate = 2.0 * (double)groups * kernel->ir.rows / seconds;
   }
   if (to.handle) d->backend->free(d, &to);
   if (from.handle) d->backend->free(d, &from);

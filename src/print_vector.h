@@ -10,8 +10,13 @@
 
 enum { CLB_VECTOR_MAX_LANES = 64 };
 
+/* Of a value in registers. */
+static inline const char *vector_type_name(ir_type type) { return type == IR_BOOL ? "i32" : ir_type_name(type); }
+
 /* How elements lie in memory: "f32", "u16", ... */
 static inline const char *clb_vector_storage(ir_type element) { return element == IR_F16 || element == IR_BF16 ? "u16" : ir_type_name(element); }
+
+/* ---- print_vector_blocks.c ---- */
 
 /* A buffer that the kernel only writes, in stores whose indices are `root` plus a constant and which together fill `columns` columns from
    `first` on, all under one mask.  Where rows turn out to be back to back the lanes' rows are one block of memory: large outputs are
@@ -24,6 +29,39 @@ typedef struct {
 bool clb_vector_find_block(const ir_kernel *k, ir_val array, clb_vector_block *b);
 /* The constant of such an index. */
 int64_t clb_vector_column(const ir_kernel *k, ir_val index);
+
+/* ---- print_vector.c ---- */
+
+typedef struct {
+  const ir_kernel *k;
+  clb_text *out;
+  bool *counted;            /* of a varying bool: it is a count of lanes */
+  clb_vector_block *block;  /* of a BUFFER; no columns: none */
+  int depth;
+} vector_printer;
+
+static inline const ir_ins *vector_ins(const vector_printer *p, ir_val v) { return &p->k->ins[v]; }
+static inline ir_type vector_type(const vector_printer *p, ir_val v) { return (ir_type)p->k->ins[v].type; }
+static inline ir_type vector_element(const vector_printer *p, ir_val array) { return (ir_type)p->k->ins[array].element; }
+static inline bool vector_uniform(const vector_printer *p, ir_val v) { return p->k->ins[v].shape == IR_UNIFORM; }
+
+void vector_say(vector_printer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void vector_scalar(vector_printer *p, ir_val v);                                    /* uniform, or lane 0 of an affine value */
+void vector_lanes(vector_printer *p, ir_val v);                                     /* as a vector */
+void vector_operands(vector_printer *p, const ir_val *v, int n, bool wide);         /* "a, b, ..." */
+bool vector_countable(const vector_printer *p, ir_val mask);                        /* it can be said as a count of lanes */
+void vector_count(vector_printer *p, ir_val mask);
+void vector_lane_mask(vector_printer *p, ir_val mask);
+
+/* ---- print_vector_memory.c ---- */
+
+void vector_load(vector_printer *p, int32_t v, const ir_ins *i);
+void vector_store(vector_printer *p, const ir_ins *i);
+void vector_atomic_add(vector_printer *p, const ir_ins *i);
+void vector_copy(vector_printer *p, const ir_ins *i);
+void vector_end_block(vector_printer *p, ir_val array); /* at the end of a group */
+
+/* ---- print_vector_prelude.c, print_vector_rows.c ---- */
 
 /* Types, arithmetic, conversions. */
 void clb_vector_prelude(const ir_kernel *k, clb_text *out);

@@ -12,7 +12,7 @@ static const char types[] =
     "union arg { void *p; i32 i32; i64 i64; f32 f32; f64 f64; };\n"
     "#define INLINE static inline __attribute__((always_inline))\n"
     "#define COLD static __attribute__((noinline, cold))\n"
-    "#define AHEAD (4 * L)\n"
+    "#define AHEAD (8 * L)\n"
     "#define LARGE (64LL << 20)\n"
     "#define ALIGNED(p) (!((u64)(p) & (L * sizeof *(p) - 1)))\n"
     "#define FULL(count) __builtin_expect((count) >= L, 1)\n"
