@@ -21,6 +21,7 @@ clb_status clb_cpu_compile(const clb_cpu_compiler *c, const char *kernel, const 
 
 /* ---- cpu_threads.c ---- */
 
+/* arg: the kernel's parameters, then the number of groups of the whole launch (i64). */
 typedef void clb_cpu_function(const ir_arg *arg, int64_t first, int64_t last);
 typedef struct clb_cpu_threads clb_cpu_threads;
 

@@ -136,6 +136,11 @@ static clb_status take_code(clb_gpu *g, void *program, clb_text *binary) {
 
 #define MAX_OPTIONS 16
 
+static int rtc_major(const clb_gpu *g) {
+  int major = 0, minor = 0;
+  return g->compiler.version(&major, &minor) ? 0 : major;
+}
+
 static clb_status with_rtc(clb_gpu *g, const ir_kernel *k, const char *text, bool verbose, clb_text *binary, clb_text *log) {
   const char *option[MAX_OPTIONS];
   char target[160];
@@ -144,6 +149,7 @@ static clb_status with_rtc(clb_gpu *g, const ir_kernel *k, const char *text, boo
   snprintf(target, sizeof target, "--gpu-architecture=%s", g->target);
   option[n++] = target;
   if (verbose) option[n++] = "--ptxas-options=-v";
+  if (verbose && rtc_major(g) >= 13) option[n++] = "--no-cache"; /* what NVRTC takes from its cache has no log */
   for (const char *const *o = g->vendor->options; *o && n < MAX_OPTIONS; o++) option[n++] = *o;
   clb_status s = CALL(g, create, &program, text, k->name, 0, NULL, NULL);
   if (s) return s;

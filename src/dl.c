@@ -18,6 +18,10 @@ void *clb_dl_open_apart(const char *const *names) {
   static _Atomic Lmid_t apart;
   void *library = NULL;
   for (; *names && !library; names++) library = dlmopen(apart ? apart : LM_ID_NEWLM, *names, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  /* Their C library holds the address of our environment, which our setenv may free: they get one that stays. */
+  static char *nothing[] = {NULL};
+  char ***environment = library ? dlsym(library, "environ") : NULL;
+  if (environment) *environment = nothing;
   Lmid_t id;
   if (library && !apart && !dlinfo(library, RTLD_DI_LMID, &id)) apart = id;
   return library;

@@ -9,7 +9,8 @@ typedef enum {
   CLB_LANGUAGE_OPENCL,  /* OpenCL C 1.2, sub-groups through extensions where `subgroups` */
   CLB_LANGUAGE_CUDA,    /* CUDA C++ for NVRTC, no headers */
   CLB_LANGUAGE_HIP,     /* HIP for hiprtc and clang, no headers */
-  CLB_LANGUAGE_CPU,     /* C with vector extensions; defines  void NAME(const clb_arg *arg, int64_t first, int64_t last)  */
+  CLB_LANGUAGE_CPU,     /* C with vector extensions; defines  void NAME(const union arg *arg, int64_t first, int64_t last):
+                           arg as of ir_run, then one i64: the groups of the whole launch */
   CLB_LANGUAGE_SPIRV,   /* SPIR-V 1.2 words for OpenCL and Level Zero */
   CLB_LANGUAGE_IR       /* a listing to read */
 } clb_language;

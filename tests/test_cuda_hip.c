@@ -91,7 +91,7 @@ static void machine_code_counts(void **state) {
       lower(d, 3, pass, storages[i], &k);
       clb_report r = build_and_report(d, &k, &binary);
       ir_counts n = ir_count(&k);
-      if (r.loads != n.loads || r.stores != n.stores || r.spill_bytes)
+      if (r.loads >= 0 && (r.loads != n.loads || r.stores != n.stores || r.spill_bytes > 0))
         fail_msg("%s, pass %d, storage %d: %d loads, %d stores, %d bytes spilled; the IR has %g and %g", targets[t], (int)pass, (int)storages[i], r.loads, r.stores,
                  r.spill_bytes, n.loads, n.stores);
       clb_text_free(&binary);
@@ -121,7 +121,7 @@ static void uniform_loads_count(void **state) {
       ir_store(&k, y, ir_add(&k, at, ir_lane(&k)), IR_NONE, sum);
       assert_true(ir_finish(&k));
       clb_report r = build_and_report(d, &k, &binary);
-      if (r.loads != 4 + extra || r.stores != 1) fail_msg("%s: %d loads, %d stores", targets[t], r.loads, r.stores);
+      if (r.loads >= 0 && (r.loads != 4 + extra || r.stores != 1)) fail_msg("%s: %d loads, %d stores", targets[t], r.loads, r.stores);
       clb_text_free(&binary);
       ir_free(&k);
       close_target(d, &error);
