@@ -1,8 +1,9 @@
 /* kernels.c - the table of ops. */
 #include "kernels.h"
 
-extern const clb_kernel_kind clb_spherical_harmonics;
+extern const clb_kernel_kind clb_spherical_harmonics, clb_tensor_product;
 
 const clb_kernel_kind *const clb_kernel_kinds[CLB_KERNEL_KINDS] = {
     [CLB_SPHERICAL_HARMONICS] = &clb_spherical_harmonics,
+    [CLB_TENSOR_PRODUCT] = &clb_tensor_product,
 };

@@ -11,6 +11,7 @@ typedef struct {
   int32_t lanes, subgroups; /* of a group */
   int32_t staged;           /* rows go through local memory, so that the device sees contiguous accesses */
   int32_t large_registers;  /* half the threads with twice the registers, where the device has the choice */
+  int32_t units;            /* sub-groups that share a row, each with its block of channels; 0: one sub-group loops over them */
   int32_t width;            /* elements of a row that are read or written together */
 } clb_schedule;
 
@@ -23,7 +24,7 @@ typedef struct {
   void (*print)(const clb_problem *p, clb_text *out);
 } clb_kernel_kind;
 
-enum { CLB_SPHERICAL_HARMONICS, CLB_KERNEL_KINDS };
+enum { CLB_SPHERICAL_HARMONICS, CLB_TENSOR_PRODUCT, CLB_KERNEL_KINDS };
 extern const clb_kernel_kind *const clb_kernel_kinds[CLB_KERNEL_KINDS];
 
 #endif

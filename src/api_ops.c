@@ -1,4 +1,6 @@
 /* api_ops.c - the calls of each op: what the user said, checked and made canonical. */
+#include <stdlib.h>
+
 #include "context.h"
 
 /* ---- real spherical harmonics ---- */
@@ -8,14 +10,21 @@ clb_status clb_spherical_harmonics_create(clb_context *ctx, const clb_spherical_
   if (op) *op = NULL;
   if (s) return s;
   if (!desc || !op) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_spherical_harmonics_create: %s is NULL", desc ? "op" : "desc");
-  clb_problem p = {.kind = CLB_SPHERICAL_HARMONICS, .storage = desc->storage, .arithmetic = desc->arithmetic, .accumulate = desc->accumulate != 0};
-  clb_spherical_harmonics_problem *sh = &p.spherical_harmonics;
-  sh->n_degrees = desc->n_degrees;
-  sh->normalization = desc->normalization;
-  sh->normalize = desc->normalize != 0;
   if (!desc->degrees) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_spherical_harmonics_create: degrees is NULL");
+  clb_problem *p = calloc(1, sizeof *p);
+  if (!p) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_spherical_harmonics_create: no memory");
+  p->kind = CLB_SPHERICAL_HARMONICS;
+  p->storage = (int32_t)desc->storage;
+  p->arithmetic = (int32_t)desc->arithmetic;
+  p->accumulate = desc->accumulate != 0;
+  clb_spherical_harmonics_problem *sh = &p->spherical_harmonics;
+  sh->n_degrees = desc->n_degrees;
+  sh->normalization = (int32_t)desc->normalization;
+  sh->normalize = desc->normalize != 0;
   for (int i = 0; i < desc->n_degrees && i < CLB_MAX_DEGREES; i++) sh->degrees[i] = desc->degrees[i];
-  return clb_op_create(ctx, &p, desc->passes, op);
+  s = clb_op_create(ctx, p, desc->passes, op);
+  free(p);
+  return s;
 }
 
 static int64_t harmonics(const clb_op *op) {

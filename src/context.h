@@ -31,7 +31,7 @@ enum { CLB_PASSES = 3 };
 
 struct clb_op {
   clb_context *ctx;
-  clb_problem problem;           /* of the first pass; the others differ in `pass` only */
+  clb_problem problem;           /* the passes differ in `pass` only */
   clb_kernel *kernel[CLB_PASSES]; /* NULL: this pass was not asked for */
   clb_text source;               /* of the last clb_op_source */
 };
@@ -45,7 +45,8 @@ clb_status clb_kernel_get(clb_context *ctx, ir_kernel *k, clb_kernel **kernel);
 /* Creates an op with the passes of the bit set. */
 clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned passes, clb_op **op);
 
-/* One operand of an op whose lanes are rows. */
+/* One operand: rows of so many columns; without columns its buffer may be NULL. */
+enum { CLB_MAX_OPERANDS = 12 };
 typedef struct {
   const char *name;
   clb_rows rows;

@@ -69,12 +69,11 @@ done:
 static clb_status compile_pass(clb_op *op, clb_pass pass) {
   clb_context *ctx = op->ctx;
   const clb_kernel_kind *kind = clb_kernel_kinds[op->problem.kind];
-  clb_problem p = op->problem;
   clb_schedule schedule;
   ir_kernel k;
-  p.pass = (int32_t)pass;
-  kind->schedule(&p, &ctx->device->limits, &schedule);
-  kind->lower(&p, &schedule, &k);
+  op->problem.pass = (int32_t)pass;
+  kind->schedule(&op->problem, &ctx->device->limits, &schedule);
+  kind->lower(&op->problem, &schedule, &k);
   return clb_kernel_get(ctx, &k, &op->kernel[pass]);
 }
 
@@ -95,7 +94,8 @@ clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned 
   if (!s) s = kind->check(problem, &ctx->device->limits, &ctx->error);
   if (!s && !(*op = calloc(1, sizeof **op))) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "no memory");
   if (s) return s;
-  **op = (clb_op){.ctx = ctx, .problem = *problem};
+  (*op)->ctx = ctx;
+  memcpy(&(*op)->problem, problem, sizeof *problem);
   for (int pass = 0; pass < CLB_PASSES && !s; pass++)
     if (passes & CLB_PASS_BIT(pass)) s = compile_pass(*op, (clb_pass)pass);
   if (s) clb_op_destroy(op);
@@ -158,6 +158,7 @@ static clb_status check_operand(clb_op *op, const char *pass, int64_t n, const c
   const char *kind = clb_kernel_kinds[op->problem.kind]->name;
   int64_t last, end;
   *stride = o->rows.stride == CLB_DENSE ? o->columns : o->rows.stride;
+  if (!o->rows.buffer && !o->columns) return CLB_OK;
   if (!o->rows.buffer) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: the buffer of %s is NULL", kind, pass, o->name);
   if (o->rows.buffer->ctx != op->ctx) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: the buffer of %s belongs to another context", kind, pass, o->name);
   if (o->rows.offset < 0) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: the offset of %s is %lld", kind, pass, o->name, (long long)o->rows.offset);
@@ -174,7 +175,8 @@ static clb_status check_operand(clb_op *op, const char *pass, int64_t n, const c
 
 clb_status clb_op_run_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n, const clb_operand *operands, int n_operands) {
   const clb_kernel *kernel;
-  clb_arg args[1 + 3 * 8];
+  clb_arg args[1 + 3 * CLB_MAX_OPERANDS];
+  const clb_memory *some = NULL;
   if (op->problem.kind != kind)
     return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "this op is %s, not %s", clb_kernel_kinds[op->problem.kind]->name, clb_kernel_kinds[kind]->name);
   clb_status s = pass_kernel(op, pass, &kernel);
@@ -188,10 +190,14 @@ clb_status clb_op_run_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n, c
     int64_t stride;
     s = check_operand(op, pass_names[pass], n, &operands[i], &stride);
     if (s) return s;
-    args[3 * i + 1] = (clb_arg){.type = IR_VOID, .memory = &operands[i].rows.buffer->memory};
+    args[3 * i + 1] = (clb_arg){.type = IR_VOID, .memory = operands[i].rows.buffer ? &operands[i].rows.buffer->memory : NULL};
+    if (!some) some = args[3 * i + 1].memory;
     args[3 * i + 2] = (clb_arg){.type = IR_I64, .i64 = operands[i].rows.offset};
     args[3 * i + 3] = (clb_arg){.type = IR_I64, .i64 = stride};
   }
+  if (!some) return CLB_OK; /* no operand has a column */
+  for (int i = 0; i < n_operands; i++)
+    if (!args[3 * i + 1].memory) args[3 * i + 1].memory = some; /* never touched, but drivers want memory */
   if (!d->info.runs) return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it", d->info.name);
   return d->backend->launch(d, kernel->module, (n - 1) / rows + 1, args, 1 + 3 * n_operands);
 }

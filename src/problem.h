@@ -13,11 +13,38 @@ typedef struct {
   int32_t degrees[CLB_MAX_DEGREES]; /* unused ones are 0 */
 } clb_spherical_harmonics_problem;
 
+#define CLB_MAX_TERMS 512
+#define CLB_MAX_PATHS 512
+
+/* One term of irreps: mul x l, parity (1 or -1); at: where it starts in a row. */
+typedef struct {
+  int32_t mul, l, parity, at;
+} clb_term;
+
+typedef struct {
+  int32_t n, dim;
+  clb_term term[CLB_MAX_TERMS]; /* unused ones are 0 */
+} clb_irreps;
+
+typedef struct {
+  int32_t in1, in2, out, mode, has_weight;
+  int32_t weight_at; /* where its weights start in a row */
+  double coefficient; /* of the path, normalisations and path_weight included; times the 3j symbol of norm 1 */
+} clb_path;
+
+typedef struct {
+  clb_irreps x, y, z;
+  int32_t n_paths, n_weights;
+  int32_t layout_x, layout_y, layout_z, unused;
+  clb_path path[CLB_MAX_PATHS];
+} clb_tensor_product_problem;
+
 typedef struct {
   int32_t kind; /* index in clb_kernel_kinds */
   int32_t pass, storage, arithmetic, accumulate;
   union {
     clb_spherical_harmonics_problem spherical_harmonics;
+    clb_tensor_product_problem tensor_product;
   };
 } clb_problem; /* start from zeros: every byte counts */
 

@@ -134,6 +134,14 @@ static void usage_errors(void **state) {
       "bench spherical_harmonics --rows nan",
       "bench spherical_harmonics --rows 1e30",
       "source spherical_harmonics --lmax 13 --device cpu:interpreter", /* more than f32 carries */
+      "bench tensor_product --lmax 2",
+      "bench tensor_product --problem nothing",
+      "bench tensor_product --problem mace-large --problem nequix-main",
+      "bench tensor_product --problem mace-large --x 0e",
+      "bench tensor_product --x 0e --y 0e",
+      "bench tensor_product --layout loud",
+      "source tensor_product --x 0f --y 0e --filter 0e --device cpu:interpreter",
+      "source tensor_product --x 0e --y 0e --filter 1e --device cpu:interpreter", /* no path */
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     run r = clebsch(wrong[i]);
@@ -202,13 +210,14 @@ static void interpreter_is_refused(void **state) {
   forget(&r);
 }
 
-static void check(void **state) {
-  (void)state;
-  json_t *rows = array_of("check --op spherical_harmonics --device cpu:interpreter --json", 0, check_keys), *row;
+static void check_op(const char *op) {
+  char arguments[80];
+  snprintf(arguments, sizeof arguments, "check --op %s --device cpu:interpreter --json", op);
+  json_t *rows = array_of(arguments, 0, check_keys), *row;
   unsigned dtypes = 0, passes = 0;
   size_t i;
   json_array_foreach(rows, i, row) {
-    assert_string_equal(text(row, "op"), "spherical_harmonics");
+    assert_string_equal(text(row, "op"), op);
     assert_string_equal(text(row, "device"), "cpu:interpreter");
     assert_true(json_is_true(json_object_get(row, "ok")));
     assert_true(json_number_value(json_object_get(row, "error")) <= json_number_value(json_object_get(row, "tolerance")));
@@ -220,6 +229,12 @@ static void check(void **state) {
   assert_int_equal(passes, 7);
   assert_true(json_array_size(rows) > 60);
   json_decref(rows);
+}
+
+static void check(void **state) {
+  (void)state;
+  check_op("spherical_harmonics");
+  check_op("tensor_product");
 }
 
 static void source_of(const json_t *device, const char *pass) {
@@ -310,6 +325,21 @@ static void bench(void **state) {
   json_decref(rows);
 }
 
+/* The bytes of a product are those of its operands, once each. */
+static void bench_of_products(void **state) {
+  (void)state;
+  static const int elements[] = {256 + 4 + 320 + 704, 2 * (256 + 4 + 320) + 704, 3 * (256 + 4 + 320) + 2 * 704};
+  json_t *rows = array_of("bench tensor_product --problem nequip-water --rows 131 --device cpu:interpreter --json", 0, bench_keys), *row;
+  assert_int_equal(json_array_size(rows), 3);
+  size_t i;
+  json_array_foreach(rows, i, row) {
+    assert_string_equal(text(row, "problem"), "nequip-water ir_mul");
+    assert_int_equal(json_integer_value(json_object_get(row, "bytes")), 131 * 4 * elements[i]);
+    assert_true(json_number_value(json_object_get(row, "error")) > 0);
+  }
+  json_decref(rows);
+}
+
 static void bench_of_compilers(void **state) {
   (void)state;
   json_t *found = array_of("devices --json", 0, device_keys), *d;
@@ -356,6 +386,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(usage_errors), cmocka_unit_test(help),         cmocka_unit_test(devices), cmocka_unit_test(interpreter_is_refused),
       cmocka_unit_test(check),        cmocka_unit_test(sources),      cmocka_unit_test(source_files), cmocka_unit_test(bench),
-      cmocka_unit_test(bench_of_compilers), cmocka_unit_test(failures)};
+      cmocka_unit_test(bench_of_products), cmocka_unit_test(bench_of_compilers), cmocka_unit_test(failures)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "numbers.h"
 #include "request.h"
 #include "timing.h"
 
-enum { PERIOD = 16385, /* distinct rows: enough for the error, few enough for the reference */
-       MAX_SETS = 64 };
+enum { MAX_SETS = 64 };
 
 typedef struct {
-  int64_t rows;
+  int64_t rows; /* 0: what the op says */
 } bench_options;
 
 typedef struct {
@@ -32,6 +32,7 @@ typedef struct {
   const char *device, *pass, *dtype;
   char problem[320];
   bool runs;
+  int64_t rows;
   double seconds, seconds_min, bytes, flops, copy_fraction, peak_fraction, error;
   int repeats;
   clb_report report;
@@ -40,7 +41,6 @@ typedef struct {
 static error_t parse(int key, char *arg, struct argp_state *state) {
   bench_options *o = state->input;
   switch (key) {
-    case ARGP_KEY_INIT: o->rows = 1000000; return 0;
     case 'n': o->rows = whole_number(state, "--rows", arg, 1, INT64_C(1) << 40); return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
@@ -56,7 +56,7 @@ static void add_json(const bench *b, const result *r) {
   json_add(row, "dtype", json_text(r->dtype));
   json_add(row, "device", json_text(r->device));
   json_add(row, "runs", json_boolean(r->runs));
-  json_add(row, "rows", json_count(b->options.rows));
+  json_add(row, "rows", json_count(r->rows));
   json_add(row, "seconds", json_number(r->seconds));
   json_add(row, "seconds_min", json_number(r->seconds_min));
   json_add(row, "repeats", json_count(r->repeats));
@@ -72,7 +72,7 @@ static void add_json(const bench *b, const result *r) {
   json_add(row, "spills", json_count(r->report.spill_bytes));
 }
 
-enum { PASS, DTYPE, BYTES, FLOPS, NS, MS, GBS, COPY, PEAK, ERROR, RUN_COLUMNS };
+enum { PASS, DTYPE, ROWS, BYTES, FLOPS, NS, MS, GBS, COPY, PEAK, ERROR, RUN_COLUMNS };
 enum { LOADS = FLOPS + 1, STORES, REGISTERS, SPILLS, COMPILE_COLUMNS };
 
 static void heading(bench *b, const clb_device_info *info, const ceilings *top) {
@@ -80,11 +80,12 @@ static void heading(bench *b, const clb_device_info *info, const ceilings *top) 
   b->request.op->print(b->request.problem, problem, sizeof problem);
   if (info->runs)
     b->table = (table){.n = RUN_COLUMNS,
-                       .titles = {"pass", "dtype", ">B/row", ">flop/row", ">ns/row", ">ms", ">GB/s", ">% copy", ">% peak", ">error"}};
+                       .titles = {"pass", "dtype", ">rows", ">B/row", ">flop/row", ">ns/row", ">ms", ">GB/s", ">% copy", ">% peak", ">error"}};
   else
     b->table = (table){.n = COMPILE_COLUMNS,
-                       .titles = {"pass", "dtype", ">B/row", ">flop/row", ">loads", ">stores", ">registers", ">bytes spilled"}};
+                       .titles = {"pass", "dtype", ">rows", ">B/row", ">flop/row", ">loads", ">stores", ">registers", ">bytes spilled"}};
   table_fit(&b->table, PASS, pass_names[CLB_DOUBLE_BACKWARD]);
+  table_fit(&b->table, ROWS, "1000000");
   for (int c = NS; info->runs && c <= GBS; c++) table_fit(&b->table, c, "1234.567");
   table_fit(&b->table, ERROR, "1.0e-07");
   progress(NULL);
@@ -92,9 +93,7 @@ static void heading(bench *b, const clb_device_info *info, const ceilings *top) 
   if (info->runs) printf("copies %.1f GB/s, multiply-adds %.1f Gflop/s in f32", top->copy * 1e-9, top->fma[CLB_F32] * 1e-9);
   else fputs("compiles only", stdout);
   if (info->runs && top->fma[CLB_F64] > 0) printf(", %.1f in f64", top->fma[CLB_F64] * 1e-9);
-  printf("\n%s %s", b->request.op->name, problem);
-  if (info->runs) printf(", %lld rows", (long long)b->options.rows);
-  putchar('\n');
+  printf("\n%s %s\n", b->request.op->name, problem);
   table_titles(&b->table);
   fflush(stdout);
 }
@@ -107,7 +106,8 @@ static void number(char out[24], int digits, double x) {
 static void add_line(bench *b, const result *r) {
   char made[RUN_COLUMNS][24];
   const char *cells[RUN_COLUMNS] = {r->pass, r->dtype};
-  double rows = (double)b->options.rows;
+  double rows = (double)r->rows;
+  number(made[ROWS], 0, rows);
   number(made[BYTES], 0, r->bytes / rows);
   number(made[FLOPS], 0, r->flops / rows);
   if (r->runs) {
@@ -122,7 +122,7 @@ static void add_line(bench *b, const result *r) {
     const int said[] = {r->report.loads, r->report.stores, r->report.registers, r->report.spill_bytes};
     for (int i = 0; i < 4; i++) number(made[LOADS + i], 0, said[i] < 0 ? (double)NAN : said[i]);
   }
-  for (int c = BYTES; c < b->table.n; c++) cells[c] = made[c];
+  for (int c = ROWS; c < b->table.n; c++) cells[c] = made[c];
   progress(NULL);
   table_line(&b->table, cells);
 }
@@ -157,7 +157,7 @@ static clb_status measure_sets(const trial *t, clb_context *ctx, clb_op *op, tri
 static clb_status measure(const bench *b, clb_context *ctx, const clb_device_info *info, clb_op *op, const tool_kernel *kernel, clb_pass pass,
                           const ceilings *top, result *r) {
   trial t;
-  trial_make(&t, b->request.op, kernel, pass, (tool_data){.rows = b->options.rows}, PERIOD);
+  trial_make(&t, b->request.op, kernel, pass, (tool_data){.rows = r->rows}, b->request.op->distinct_rows);
   uint64_t bytes = trial_bytes(&t);
   int n = sets_for(bytes, info);
   trial_set *sets = allocate((size_t)n, sizeof *sets);
@@ -180,18 +180,28 @@ static void add(bench *b, const clb_device_info *info, const ceilings *top, cons
   add_line(b, r);
 }
 
+/* Per row. */
+static double bytes_of(const tool_op *op, const tool_kernel *kernel, clb_pass pass, const clb_counts *counts) {
+  tool_array arrays[MAX_ARRAYS];
+  double elements = 0;
+  if (!op->bytes_of_arrays) return counts->bytes_loaded + counts->bytes_stored;
+  for (int n = op->arrays(kernel->problem, pass, arrays); n > 0; n--) elements += arrays[n - 1].width;
+  return elements * (double)dtype_bytes(kernel->storage);
+}
+
 static int one_result(bench *b, clb_context *ctx, const clb_device_info *info, clb_pass pass, clb_dtype dtype, const ceilings *top) {
   const tool_op *op = b->request.op;
   tool_kernel kernel = {.problem = b->request.problem, .storage = dtype, .arithmetic = usual_arithmetic(dtype)};
-  result r = {info->name, pass_names[pass], dtype_names[dtype], "", info->runs, NAN, NAN, NAN, NAN, NAN, NAN, NAN, -1, {-1, -1, -1, -1}};
+  result r = {info->name, pass_names[pass], dtype_names[dtype], "", info->runs, 0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, -1, {-1, -1, -1, -1}};
   clb_counts counts = {0};
   clb_op *handle = NULL;
   print_kernel(op, &kernel, r.problem, sizeof r.problem);
   progress("%s: %s %s %s", info->name, op->name, r.pass, r.dtype);
   clb_status status = op->create(ctx, &kernel, CLB_PASS_BIT(pass), &handle);
   if (!status) status = clb_op_counts(handle, pass, &counts);
-  r.bytes = (double)b->options.rows * (counts.bytes_loaded + counts.bytes_stored);
-  r.flops = (double)b->options.rows * counts.flops;
+  r.rows = b->options.rows ? b->options.rows : op->rows(kernel.problem, pass);
+  r.flops = (double)r.rows * counts.flops;
+  if (!status) r.bytes = (double)r.rows * bytes_of(op, &kernel, pass, &counts);
   if (!status) status = info->runs ? measure(b, ctx, info, handle, &kernel, pass, top, &r) : clb_op_report(handle, pass, &r.report);
   int exit_status = status ? failure(status) : EXIT_GOOD;
   if (status) complain("%s: %s", info->name, clb_error(ctx));
@@ -230,13 +240,13 @@ static int bench_device(clb_context *ctx, const clb_device_info *info, const cha
 }
 
 int bench_main(int argc, char **argv) {
-  static const struct argp_option options[] = {{"rows", 'n', "N", 0, "Rows of one launch (default: 1000000)", 0}, {0}};
+  static const struct argp_option options[] = {{"rows", 'n', "N", 0, "Rows of one launch (default: 1000000; tensor_product: 50000, double_backward 20000, single paths 200000)", 0}, {0}};
   static const struct argp own = {.options = options, .parser = parse};
   bench b = {.rows = NULL};
   request_parse(&b.request, argc, argv, &own, &b.options,
                 "Times an op on random data, all passes unless --pass is given, and compares every output with a float64 reference.\v"
                 "ms: the median of repeated batches of launches, divided by the launches in one. Bytes and operations are counted from "
-                "the program, fma as two. % copy and % peak: of the copy bandwidth and the multiply-add rate of this device, measured in "
+                "the program, fma as two; the bytes of tensor_product are the fewest: each operand once. % copy and % peak: of the copy bandwidth and the multiply-add rate of this device, measured in "
                 "the same run. Rows that do not fit in the device's caches are spread over several sets of buffers; where they fit, % copy says cache. "
                 "error: as `clebsch check` defines it. For a device that only compiles, what its compiler says of the machine code: "
                 "elements loaded and stored per row, registers, and bytes spilled.");

@@ -26,7 +26,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 }
 
 static void case_name(const tool_op *op, const tool_kernel *kernel, const tool_data *data, char *out, size_t size) {
-  static const char *const layouts[LAYOUTS] = {"", " padded", " one gradient"};
+  static const char *const layouts[LAYOUTS] = {"", " padded", " repeated"};
   print_kernel(op, kernel, out, size);
   size_t used = strlen(out);
   snprintf(out + used, size - used, ", %lld row%s%s%s", (long long)data->rows, data->rows == 1 ? "" : "s", layouts[data->layout],
@@ -159,7 +159,7 @@ int check_main(int argc, char **argv) {
              "error is the largest |difference| over all elements of all outputs, each divided by the scale of its element: the "
              "norm of the terms that are summed in it. Outputs that are not added to hold NaN before; the memory between and behind "
              "their rows must stay untouched. hard: with points at the origin and, where they are normalised, of length 1e-20 "
-             "and 1e20. one gradient: the same upstream gradient for all rows, by stride 0."};
+             "and 1e20. repeated: one row of upstream gradients (and, of a tensor product, of y and the weights) for all rows, by stride 0."};
   check c = {.op = NULL};
   if (argp_parse(&argp, argc, argv, 0, NULL, &c)) return EXIT_USAGE;
   if (c.devices.json) c.rows = json_array();

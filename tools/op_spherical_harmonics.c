@@ -100,12 +100,12 @@ static int arrays(const void *problem, clb_pass pass, tool_array *a) {
     a[n++] = (tool_array){.name = "y", .width = d, .output = true};
     return n;
   }
-  a[n++] = (tool_array){.name = "g_y", .width = d, .upstream = true};
+  a[n++] = (tool_array){.name = "g_y", .width = d, .repeats = true};
   if (pass == CLB_BACKWARD) {
     a[n++] = (tool_array){.name = "g_x", .width = 3, .output = true};
     return n;
   }
-  a[n++] = (tool_array){.name = "h", .width = 3, .upstream = true};
+  a[n++] = (tool_array){.name = "h", .width = 3, .repeats = true};
   a[n++] = (tool_array){.name = "d_x", .width = 3, .output = true};
   a[n++] = (tool_array){.name = "d_g_y", .width = d, .output = true};
   return n;
@@ -127,6 +127,11 @@ static void reference(const void *problem, clb_pass pass, int64_t rows, double *
   if (pass == CLB_BACKWARD) reference_backward(problem, rows, v[0], v[1], wanted[2], scale[2]);
   if (pass == CLB_DOUBLE_BACKWARD)
     reference_double_backward(problem, rows, v[0], v[1], v[2], wanted[3], wanted[4], scale[3], scale[4]);
+}
+
+static int64_t rows(const void *problem, clb_pass pass) {
+  (void)problem, (void)pass;
+  return 1000000;
 }
 
 /* A relative rounding error of x enters a polynomial of degree l l times, and each step of a recursion over l adds its own. */
@@ -197,6 +202,8 @@ const tool_op tool_op_spherical_harmonics = {
     .arrays = arrays,
     .fill = fill,
     .reference = reference,
+    .distinct_rows = 16385,
+    .rows = rows,
     .growth = growth,
     .create = create,
     .run = run,

@@ -9,7 +9,7 @@
 typedef enum {
   LAYOUT_DENSE,
   LAYOUT_PADDED, /* an offset, and rows further apart than they are wide */
-  LAYOUT_REPEAT, /* stride 0: one upstream gradient for all rows */
+  LAYOUT_REPEAT, /* stride 0: one row for all, of the arrays that say `repeats` */
   LAYOUTS
 } tool_layout;
 
@@ -26,7 +26,7 @@ typedef struct {
   bool accumulate;
 } tool_kernel;
 
-enum { MAX_ARRAYS = 8, MAX_DATA = 8 };
+enum { MAX_ARRAYS = 11, MAX_DATA = 8 };
 
 /* One op to create for `check`, and the data to run it on (rows = 0 ends the list). */
 typedef struct {
@@ -39,7 +39,7 @@ typedef struct {
   const char *name;
   int width;
   bool output;
-  bool upstream; /* a gradient that comes from outside: takes stride 0 */
+  bool repeats; /* in LAYOUT_REPEAT */
 } tool_array;
 
 typedef struct {
@@ -58,15 +58,18 @@ typedef struct {
   /* Outputs in float64 and, for each element, the scale an error in it is divided by; values, wanted, scale by array. */
   void (*reference)(const void *problem, clb_pass pass, int64_t rows, double *const *values, double *const *wanted, double *const *scale);
 
+  int distinct_rows; /* of the data of `bench`: enough for the error, few enough for the reference */
+  int64_t (*rows)(const void *problem, clb_pass pass); /* of `bench` */
+  bool bytes_of_arrays; /* `bench` counts the bytes of each array once, instead of those of the program */
   double (*growth)(const void *problem); /* of rounding errors of f32 arithmetic, against a small problem: >= 1 */
 
   clb_status (*create)(clb_context *ctx, const tool_kernel *kernel, unsigned passes, clb_op **op);
   clb_status (*run)(clb_op *op, clb_pass pass, int64_t rows, const clb_rows *arrays);
 } tool_op;
 
-extern const tool_op tool_op_spherical_harmonics;
+extern const tool_op tool_op_spherical_harmonics, tool_op_tensor_product;
 
-enum { TOOL_OPS = 1 };
+enum { TOOL_OPS = 2 };
 extern const tool_op *const tool_ops[TOOL_OPS];
 
 const tool_op *find_op(const char *name); /* NULL: no such op */

@@ -18,7 +18,7 @@ static int filler(const trial *t, int a) {
 }
 
 static bool repeats(const trial *t, int a) {
-  return t->data.layout == LAYOUT_REPEAT && t->array[a].upstream;
+  return t->data.layout == LAYOUT_REPEAT && t->array[a].repeats;
 }
 
 static int64_t rows_of(const trial *t, int a) {

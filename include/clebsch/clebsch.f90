@@ -1,5 +1,5 @@
-! clebsch.f90 - the C API of clebsch.h for Fortran; compile it with your program.  Names, arguments, units and errors are those of the
-! header.  Arrays are in C order: row r of x[n][3] is x(:, r) of a Fortran array x(3, n).
+! clebsch.f90 - the C API of clebsch.h for Fortran; compile it with your program.  Names, arguments, units and errors are those of
+! the header.  Arrays are in C order: row r of x[n][3] is x(:, r) of a Fortran array x(3, n).
 module clebsch
   use, intrinsic :: iso_c_binding
   implicit none
@@ -11,6 +11,11 @@ module clebsch
   integer(c_int), parameter :: CLB_PASS_FORWARD = 1, CLB_PASS_BACKWARD = 2, CLB_PASS_DOUBLE_BACKWARD = 4 ! add them up for `passes`
   integer(c_int), parameter :: CLB_POINTER = 0, CLB_CL_MEM = 1
   integer(c_int), parameter :: CLB_COMPONENT = 0, CLB_NORM = 1, CLB_INTEGRAL = 2
+  integer(c_int), parameter :: CLB_MUL_IR = 0, CLB_IR_MUL = 1
+  integer(c_int), parameter :: CLB_UVW = 0, CLB_UVU = 1, CLB_UVV = 2, CLB_UUW = 3, CLB_UUU = 4, CLB_UVUV = 5, CLB_UVU_HALF = 6, &
+       CLB_UVW_HALF = 7
+  integer(c_int), parameter :: CLB_IRREP_COMPONENT = 0, CLB_IRREP_NORM = 1, CLB_IRREP_NONE = 2
+  integer(c_int), parameter :: CLB_PATH_ELEMENT = 0, CLB_PATH_PATH = 1, CLB_PATH_NONE = 2
   integer(c_int64_t), parameter :: CLB_DENSE = -1_c_int64_t
 
   type, bind(c) :: clb_native
@@ -34,6 +39,24 @@ module clebsch
     type(c_ptr) :: degrees = c_null_ptr ! c_loc of a c_int array
     integer(c_int) :: n_degrees = 0, normalization = CLB_COMPONENT, normalize = 0, storage = CLB_F32, arithmetic = CLB_F32, &
          accumulate = 0, passes = CLB_PASS_FORWARD
+  end type
+
+  ! Terms are counted from 0, as in C.
+  type, bind(c) :: clb_instruction
+    integer(c_int) :: in1 = 0, in2 = 0, out = 0, mode = CLB_UVU, has_weight = 1
+    real(c_double) :: path_weight = 1
+  end type
+
+  type, bind(c) :: clb_tensor_product_desc
+    type(c_ptr) :: irreps_x = c_null_ptr, irreps_y = c_null_ptr, irreps_z = c_null_ptr ! c_loc of texts that end with c_null_char
+    type(c_ptr) :: instructions = c_null_ptr ! c_loc of a clb_instruction array
+    integer(c_int) :: n_instructions = 0, irrep_normalization = CLB_IRREP_COMPONENT, path_normalization = CLB_PATH_ELEMENT, &
+         layout_x = CLB_MUL_IR, layout_y = CLB_MUL_IR, layout_z = CLB_MUL_IR, storage = CLB_F32, arithmetic = CLB_F32, &
+         accumulate = 0, passes = CLB_PASS_FORWARD
+  end type
+
+  type, bind(c) :: clb_tensor_product_sizes
+    integer(c_int64_t) :: x, y, z, w
   end type
 
   interface
@@ -107,9 +130,51 @@ module clebsch
       import; type(c_ptr), value :: op; integer(c_int64_t), value :: n; type(clb_rows), value :: x, g_y, h, d_x, d_g_y
       integer(c_int) :: status
     end function
+    function clb_tensor_product_create(ctx, desc, op) bind(c) result(status)
+      import; type(c_ptr), value :: ctx; type(clb_tensor_product_desc), intent(in) :: desc; type(c_ptr), intent(out) :: op
+      integer(c_int) :: status
+    end function
+    function clb_tensor_product_forward(op, n, x, y, w, z) bind(c) result(status)
+      import; type(c_ptr), value :: op; integer(c_int64_t), value :: n; type(clb_rows), value :: x, y, w, z
+      integer(c_int) :: status
+    end function
+    function clb_tensor_product_backward(op, n, x, y, w, g, g_x, g_y, g_w) bind(c) result(status)
+      import; type(c_ptr), value :: op; integer(c_int64_t), value :: n; type(clb_rows), value :: x, y, w, g, g_x, g_y, g_w
+      integer(c_int) :: status
+    end function
+    function clb_tensor_product_double_backward(op, n, x, y, w, g, a, b, c, d_x, d_y, d_w, d_g) bind(c) result(status)
+      import; type(c_ptr), value :: op; integer(c_int64_t), value :: n
+      type(clb_rows), value :: x, y, w, g, a, b, c, d_x, d_y, d_w, d_g
+      integer(c_int) :: status
+    end function
+    function clb_tensor_product_measure(ctx, desc, sizes) bind(c) result(status)
+      import; type(c_ptr), value :: ctx; type(clb_tensor_product_desc), intent(in) :: desc
+      type(clb_tensor_product_sizes), intent(out) :: sizes
+      integer(c_int) :: status
+    end function
+    function clb_channel_wise_c(ctx, irreps_x, irreps_y, filter, irreps_z, irreps_z_size, instructions, max_instructions, &
+         n_instructions) bind(c, name='clb_channel_wise') result(status)
+      import; type(c_ptr), value :: ctx; character(kind=c_char), intent(in) :: irreps_x(*), irreps_y(*), filter(*)
+      character(kind=c_char), intent(inout) :: irreps_z(*); integer(c_size_t), value :: irreps_z_size
+      type(clb_instruction), intent(inout) :: instructions(*); integer(c_int), value :: max_instructions
+      integer(c_int), intent(out) :: n_instructions
+      integer(c_int) :: status
+    end function
   end interface
 
 contains
+
+  ! irreps_z ends with c_null_char, ready for c_loc.
+  function clb_channel_wise(ctx, irreps_x, irreps_y, filter, irreps_z, instructions, n_instructions) result(status)
+    type(c_ptr), intent(in) :: ctx
+    character(*), intent(in) :: irreps_x, irreps_y, filter
+    character(*), intent(inout) :: irreps_z
+    type(clb_instruction), intent(inout) :: instructions(:)
+    integer(c_int), intent(out) :: n_instructions
+    integer(c_int) :: status
+    status = clb_channel_wise_c(ctx, trim(irreps_x)//c_null_char, trim(irreps_y)//c_null_char, trim(filter)//c_null_char, &
+         irreps_z, len(irreps_z, c_size_t), instructions, size(instructions, kind=c_int), n_instructions)
+  end function
 
   function clb_context_create(device, ctx) result(status)
     character(*), intent(in) :: device

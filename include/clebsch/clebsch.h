@@ -183,6 +183,70 @@ CLB_API clb_status clb_spherical_harmonics_backward(clb_op *op, int64_t n, clb_r
 CLB_API clb_status clb_spherical_harmonics_double_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y, clb_rows h,
                                                            clb_rows d_x, clb_rows d_g_y);
 
+/* ---- Clebsch-Gordan tensor product ------------------------------------------------------------ */
+
+/* e3nn's irreps: "128x0e+64x1o+2y"; white space is ignored, "3e" is "1x3e", y is parity (-1)^l; l <= 12. */
+
+/* How one row of irreps lies in memory: CLB_MUL_IR [mul][2l+1] (e3nn's), CLB_IR_MUL [2l+1][mul] (the fastest). */
+typedef enum { CLB_MUL_IR, CLB_IR_MUL } clb_layout;
+
+/* How multiplicities connect: CLB_UVU: out[u,k] = sum_v w[u,v] C_ijk x[u,i] y[v,j].  So far y has multiplicity 1 in every
+   instruction; other modes give CLB_ERROR_UNSUPPORTED. */
+typedef enum { CLB_UVW, CLB_UVU, CLB_UVV, CLB_UUW, CLB_UUU, CLB_UVUV, CLB_UVU_HALF, CLB_UVW_HALF } clb_mode;
+
+/* One path: terms of x, y and the output (counted from 0), as in e3nn's TensorProduct. */
+typedef struct {
+  int in1, in2, out;
+  clb_mode mode;
+  int has_weight;
+  double path_weight;               /* under the root of the path's coefficient; e3nn's default is 1 */
+} clb_instruction;
+
+typedef enum { CLB_IRREP_COMPONENT, CLB_IRREP_NORM, CLB_IRREP_NONE } clb_irrep_normalization;
+typedef enum { CLB_PATH_ELEMENT, CLB_PATH_PATH, CLB_PATH_NONE } clb_path_normalization;
+
+typedef struct {
+  const char *irreps_x, *irreps_y, *irreps_z;
+  const clb_instruction *instructions;
+  int n_instructions;               /* 1 ... 512 */
+  clb_irrep_normalization irrep_normalization;
+  clb_path_normalization path_normalization;
+  clb_layout layout_x, layout_y, layout_z;
+  clb_dtype storage, arithmetic;    /* as for spherical harmonics */
+  int accumulate;                   /* 1: add to the outputs instead of overwriting them */
+  unsigned passes;                  /* CLB_PASS_BIT of each pass to compile */
+} clb_tensor_product_desc;
+
+/* z = T(x, y, w), linear in each: numbers and order of weights are those of e3nn 0.6.  Below X, Y, Z are the dimensions of the
+   irreps, W the number of weights: in instruction order, only of those with has_weight, each [mul_x][mul_y].
+   Weights are one row per row of x; stride 0 repeats one row. */
+CLB_API clb_status clb_tensor_product_create(clb_context *ctx, const clb_tensor_product_desc *desc, clb_op **op);
+
+/* z[n][Z] from x[n][X], y[n][Y], w[n][W]. */
+CLB_API clb_status clb_tensor_product_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y, clb_rows w, clb_rows z);
+
+/* The gradients of sum g z: g_x[n][X], g_y[n][Y], g_w[n][W], from the operands and g[n][Z]. */
+CLB_API clb_status clb_tensor_product_backward(clb_op *op, int64_t n, clb_rows x, clb_rows y, clb_rows w, clb_rows g, clb_rows g_x,
+                                               clb_rows g_y, clb_rows g_w);
+
+/* The gradients of sum a g_x + b g_y + c g_w, with a[n][X], b[n][Y], c[n][W]: d_x, d_y, d_w and d_g[n][Z]. */
+CLB_API clb_status clb_tensor_product_double_backward(clb_op *op, int64_t n, clb_rows x, clb_rows y, clb_rows w, clb_rows g,
+                                                      clb_rows a, clb_rows b, clb_rows c, clb_rows d_x, clb_rows d_y, clb_rows d_w,
+                                                      clb_rows d_g);
+
+/* The numbers of a description: X, Y, Z and W. */
+typedef struct {
+  int64_t x, y, z, w;
+} clb_tensor_product_sizes;
+CLB_API clb_status clb_tensor_product_measure(clb_context *ctx, const clb_tensor_product_desc *desc, clb_tensor_product_sizes *sizes);
+
+/* The channel-wise product of MACE, NequIP and their like: mode uvu, one output term for each allowed (x term, y term, irrep of
+   `filter`), every path with a weight.  Output terms are sorted by l, then parity (that of (-1)^l first), stably, and so are the
+   instructions.  irreps_z and instructions are filled (not more than their sizes, the text with its ending 0 byte); counts what is
+   needed.  CLB_ERROR_ARGUMENT where they are too small. */
+CLB_API clb_status clb_channel_wise(clb_context *ctx, const char *irreps_x, const char *irreps_y, const char *filter, char *irreps_z,
+                                    size_t irreps_z_size, clb_instruction *instructions, int max_instructions, int *n_instructions);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,18 @@
+/* irreps.h - "32x0e+16x1o" <-> terms, and what a tensor product's description says of its paths. */
+#ifndef CLB_IRREPS_H
+#define CLB_IRREPS_H
+
+#include "error.h"
+#include "problem.h"
+
+enum { CLB_MAX_L = 12 };
+
+/* Reads irreps; `name` is what the error calls them.  Terms with multiplicity 0 stay (instructions count them). */
+clb_status clb_irreps_read(const char *text, const char *name, clb_irreps *irreps, clb_error_sink *error);
+/* Writes them, in full form ("1x1o"). */
+void clb_irreps_print(const clb_irreps *irreps, clb_text *out);
+
+/* Checks a description and fills the problem (starting from zeros): irreps, paths, coefficients, weight offsets. */
+clb_status clb_tensor_product_read(const clb_tensor_product_desc *desc, clb_tensor_product_problem *p, clb_error_sink *error);
+
+#endif
