@@ -285,7 +285,7 @@ static void double_backward_is_the_derivative(void **state) {
 }
 
 static void compare(const product *p, clb_pass pass, int rows, const arrays *a) {
-  double *want[4], *scale[4];
+  double *want[4] = {0}, *scale[4] = {0};
   for (int o = 0; o < n_outputs[pass]; o++) {
     want[o] = numbers((size_t)(rows * p->width[output_kind(pass, o)]));
     scale[o] = numbers((size_t)(rows * p->width[output_kind(pass, o)]));
