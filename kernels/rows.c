@@ -88,7 +88,7 @@ static void start_walk(clb_row_block *b, const clb_row_array *a, int column, int
     ir_val j = ir_add(k, ir_lane(k), ir_int(k, IR_I32, (int64_t)t * lanes)), row = ir_2(k, IR_DIV, j, size), at = ir_sub(k, j, ir_mul(k, row, size));
     w->row[t] = row;
     w->global[t] = ir_add(k, start, ir_add(k, ir_mul(k, ir_cast(k, IR_I64, row), a->stride), ir_cast(k, IR_I64, at)));
-    w->local[t] = ir_add(k, mine, ir_add(k, ir_mul(k, row, ir_int(k, IR_I32, b->pitch)), at));
+    w->local[t] = ir_add(k, mine, ir_add(k, ir_mul(k, row, ir_int(k, IR_I32, b->pitch - n)), j)); /* = row pitch + at */
   }
 }
 
