@@ -17,7 +17,7 @@ meson test -C build-test --print-errorlogs --num-processes 2 || failed=1
 mkdir -p build-sanitize/hidden
 : >build-sanitize/hidden/libocloc.so
 OCL_ICD_VENDORS="$OCL_ICD_VENDORS/pocl.icd" ZE_ENABLE_ALT_DRIVERS=none LD_LIBRARY_PATH="$PWD/build-sanitize/hidden:$LD_LIBRARY_PATH" \
-  LSAN_OPTIONS=suppressions="$PWD/ci/leaks.txt":print_suppressions=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+  ASAN_OPTIONS=allocator_may_return_null=1 LSAN_OPTIONS=suppressions="$PWD/ci/leaks.txt":print_suppressions=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
   meson test -C build-sanitize --print-errorlogs --num-processes 2 --timeout-multiplier 3 || failed=1
 
 # cmocka says "[  SKIPPED ] name" of each test, and again in its closing lines.
