@@ -145,8 +145,8 @@ static ir_val plus_weighted(builder *b, ir_val sum, ir_val w, ir_val x) {
   return plus(b, sum, w, x);
 }
 
-static int entries_of(const builder *b, const clb_path *p, entry *e) {
-  double C[MAX_M * MAX_M * MAX_M];
+/* C: room for any 3j symbol. */
+static int entries_of(const builder *b, const clb_path *p, double *C, entry *e) {
   int l1 = b->tp->x.term[p->in1].l, l2 = b->tp->y.term[p->in2].l, l3 = b->tp->z.term[p->out].l, n2 = 2 * l2 + 1, n3 = 2 * l3 + 1, n = 0;
   clb_wigner_3j(l1, l2, l3, C);
   for (int k = 0; k < n3; k++)
@@ -252,18 +252,20 @@ static void path_double_backward(builder *b, const clb_path *p, const entry *e, 
 static void block_of_paths(builder *b, const int *path, int n_paths, sums *by_x, sums *by_z) {
   static void (*const emit[])(builder *, const clb_path *, const entry *, int, sums *) = {path_forward, path_backward, path_double_backward};
   entry *e = malloc(sizeof *e * MAX_M * MAX_M * MAX_M);
-  if (!e) snprintf(b->k->error, sizeof b->k->error, "no memory");
-  for (int q = 0; q < n_paths && e; q++) {
+  double *symbol = malloc(sizeof *symbol * MAX_M * MAX_M * MAX_M);
+  if (!e || !symbol) snprintf(b->k->error, sizeof b->k->error, "no memory");
+  for (int q = 0; q < n_paths && e && symbol; q++) {
     const clb_path *p = &b->tp->path[path[q]];
     sums s = {{0}, {0}};
     memcpy(s.x, by_x[p->in1].x, sizeof s.x);
     memcpy(s.z, by_z[p->out].z, sizeof s.z);
-    emit[b->p->pass](b, p, e, entries_of(b, p, e), &s);
+    emit[b->p->pass](b, p, e, entries_of(b, p, symbol, e), &s);
     memcpy(by_x[p->in1].x, s.x, sizeof s.x);
     memcpy(by_z[p->out].z, s.z, sizeof s.z);
     if (!--b->paths_left_z[p->out] && b->p->pass != CLB_BACKWARD) store_term(b, &b->array[b->p->pass == CLB_FORWARD ? Z : DG], p->out, s.z);
     if (!--b->paths_left_x[p->in1] && b->p->pass != CLB_FORWARD) store_term(b, &b->array[b->p->pass == CLB_BACKWARD ? GX : DX], p->in1, s.x);
   }
+  free(symbol);
   free(e);
 }
 

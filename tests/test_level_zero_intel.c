@@ -1,7 +1,6 @@
 /* test_level_zero_intel.c - the Level Zero backend with Intel's own software and no GPU: the driver as a Max GPU, the offline compiler. */
-#include <unistd.h>
-
 #include "../backends/level_zero.h"
+#include "again.h"
 #include "opencl_cases.h"
 
 static const clb_backend *const level_zero = &clb_backend_level_zero;
@@ -11,22 +10,6 @@ enum { SANITIZED = 1 }; /* then Intel's compiler does not start: it opens librar
 #else
 enum { SANITIZED = 0 };
 #endif
-
-/* What `mode` prints under the variables, in a folder of its own that is gone afterwards; ends with "status 0" if all went well. */
-static char *again(const char *variables, const char *mode) {
-  clb_text command = {0}, out = {0};
-  char folder[] = "/tmp/clebsch-XXXXXX", self[1024] = "", part[512];
-  size_t n;
-  assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
-  assert_non_null(mkdtemp(folder));
-  clb_text_add(&command, "cd %s && { %s %s %s; } 2>&1; echo status $?; rm -r %s", folder, variables, self, mode, folder);
-  FILE *pipe = popen(command.s, "r");
-  assert_non_null(pipe);
-  while ((n = fread(part, 1, sizeof part, pipe)) > 0) clb_text_bytes(&out, part, n);
-  pclose(pipe);
-  clb_text_free(&command);
-  return out.s;
-}
 
 static void expect_status_0(char *out, const char *words) {
   if (!strstr(out, "status 0") || !strstr(out, words)) fail_msg("%s", out);

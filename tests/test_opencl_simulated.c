@@ -1,24 +1,7 @@
 /* test_opencl_simulated.c - OpenCL devices that are not there: this program runs itself again under other variables. */
-#include <unistd.h>
-
 #include "../src/context.h"
+#include "again.h"
 #include "opencl_devices.h"
-
-/* What `mode` prints under the variables, in a folder of its own that is gone afterwards; ends with "status 0" if all went well. */
-static char *again(const char *variables, const char *mode) {
-  clb_text command = {0}, out = {0};
-  char folder[] = "/tmp/clebsch-XXXXXX", self[1024] = "", part[512];
-  size_t n;
-  assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
-  assert_non_null(mkdtemp(folder));
-  clb_text_add(&command, "cd %s && { %s %s %s; } 2>&1; echo status $?; rm -r %s", folder, variables, self, mode, folder);
-  FILE *pipe = popen(command.s, "r");
-  assert_non_null(pipe);
-  while ((n = fread(part, 1, sizeof part, pipe)) > 0) clb_text_bytes(&out, part, n);
-  pclose(pipe);
-  clb_text_free(&command);
-  return out.s;
-}
 
 /* A simulator that sees races, accesses out of bounds and uninitialised reads. */
 static void no_races(void **state) {
