@@ -21,7 +21,8 @@ clb_status clb_spherical_harmonics_create(clb_context *ctx, const clb_spherical_
   sh->n_degrees = desc->n_degrees;
   sh->normalization = (int32_t)desc->normalization;
   sh->normalize = desc->normalize != 0;
-  for (int i = 0; i < desc->n_degrees && i < CLB_MAX_DEGREES; i++) sh->degrees[i] = desc->degrees[i];
+  bool sensible = desc->n_degrees <= CLB_MAX_DEGREES; /* else the op's check refuses it, and degrees is better not read */
+  for (int i = 0; sensible && i < desc->n_degrees; i++) sh->degrees[i] = desc->degrees[i];
   s = clb_op_create(ctx, p, desc->passes, op);
   free(p);
   return s;

@@ -60,7 +60,7 @@ static inline int runner_open(opencl_runner *r, const char *platform_name, const
   unsigned n = 0, found = 0;
   memset(r, 0, sizeof *r);
   r->options = options;
-  if (!(r->library = dlopen("libOpenCL.so.1", RTLD_NOW))) return 0;
+  if (!(r->library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_NODELETE))) return 0;
 #define RUNNER_X(name, result, arguments) *(void **)&r->name = dlsym(r->library, #name);
   RUNNER_FUNCTIONS(RUNNER_X)
 #undef RUNNER_X
