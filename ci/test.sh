@@ -1,6 +1,6 @@
 #!/bin/sh
 # The README's test command: installs what the tests need, builds twice (as released, and under ASan and UBSan) and runs everything.
-# Ends with 1 if a test fails or if what was skipped differs from tests/skipped.txt.
+# Ends with 1 if a test fails or if what was skipped is not what tests/skipped.txt lists.
 set -eu
 cd "$(dirname "$0")/.."
 ci/install.sh test
@@ -23,9 +23,15 @@ OCL_ICD_VENDORS="$OCL_ICD_VENDORS/pocl.icd" ZE_ENABLE_ALT_DRIVERS=none LD_LIBRAR
 # cmocka says "[  SKIPPED ] name" of each test, and again in its closing lines.
 for build in test sanitize; do
   sed -n "s/^\[  SKIPPED \] \([^ ]*\)\$/$build: \1/p" build-$build/meson-logs/testlog.txt
-done | sort -u >build-test/skipped.txt
-if ! diff -u tests/skipped.txt build-test/skipped.txt; then
-  echo "ci/test.sh: what was skipped (+) differs from tests/skipped.txt (-)"
+done | LC_ALL=C sort -u >build-test/skipped.txt
+# CI skips exactly what is listed.  Elsewhere less may be skipped (a GPU is there), and NVIDIA's compiler, which Debian lacks, may be missing.
+if [ "${CI:-}" = true ]; then
+  diff -u tests/skipped.txt build-test/skipped.txt && same=1 || same=0
+else
+  comm -13 tests/skipped.txt build-test/skipped.txt | grep -v 'cuda@' && same=0 || same=1
+fi
+if [ $same = 0 ]; then
+  echo "ci/test.sh: skipped, but not as tests/skipped.txt says"
   failed=1
 fi
 passed=$(cat build-test/meson-logs/testlog.txt build-sanitize/meson-logs/testlog.txt | grep -c '^\[       OK \]' || true)
