@@ -35,6 +35,7 @@ typedef struct {
   clb_limits limits;
   clb_dialect dialect;   /* what `build` compiles, and what `clebsch source` shows */
   char key[256];         /* all that a binary depends on: target, driver and compiler versions; part of the cache key */
+  const char *blas;      /* the library that open_blas found; NULL: none, or not asked for yet */
 } clb_device;
 
 /* Memory of a device, as a backend's launch and copy see it. */
@@ -55,6 +56,16 @@ typedef struct {
     double f64;
   };
 } clb_arg;
+
+/* `count` products C = A B or C + A B of row-major matrices: C is [m][n], A [m][k] (or [k][m], used transposed), B [k][n] (or [n][k]).
+   Offsets, leading dimensions (>= the row's length) and strides from one product of the batch to the next count elements; a stride
+   of A or B may be 0. */
+typedef struct {
+  int64_t m, n, k, count;
+  const clb_memory *a, *b, *c;
+  int64_t offset_a, offset_b, offset_c, ld_a, ld_b, ld_c, stride_a, stride_b, stride_c;
+  bool transpose_a, transpose_b, add;
+} clb_product;
 
 typedef struct clb_module clb_module; /* one loaded kernel; each backend has its own */
 
@@ -84,6 +95,12 @@ struct clb_backend {
   /* groups >= 1.  Allocates nothing, waits for nothing. */
   clb_status (*launch)(clb_device *device, clb_module *module, int64_t groups, const clb_arg *args, int n_args);
   clb_status (*wait)(clb_device *device);
+
+  /* Both NULL where no library is known.  open_blas finds the vendor's BLAS for CLB_F64 or CLB_F32, readies it and names it in
+     device->blas; CLB_ERROR_UNSUPPORTED where there is none.  *partly: multiply cannot do all that this device may be given.
+     multiply: in order with the launches, m, n, count 1 ... INT32_MAX, k 0 ... INT32_MAX; CLB_ERROR_UNSUPPORTED where it cannot do just this. */
+  clb_status (*open_blas)(clb_device *device, clb_dtype type, bool *partly);
+  clb_status (*multiply)(clb_device *device, clb_dtype type, const clb_product *product);
 
   /* What the vendor's compiler made of the kernel; -1 where unknown. */
   clb_status (*report)(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report);

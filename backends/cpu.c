@@ -17,6 +17,7 @@ typedef struct {
   clb_device head;
   clb_cpu_compiler compiler; /* no name: interpreter */
   clb_cpu_threads *threads;
+  clb_cpu_blas blas;
   char name[24], vendor[64], description[256], driver[192];
 } cpu;
 
@@ -240,6 +241,17 @@ static clb_status cpu_wait(clb_device *device) {
   return CLB_OK;
 }
 
+static clb_status cpu_open_blas(clb_device *device, clb_dtype type, bool *partly) {
+  (void)type;
+  *partly = false;
+  device->blas = clb_cpu_blas_open(&((cpu *)device)->blas);
+  return device->blas ? CLB_OK : clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "cpu: no CBLAS is installed");
+}
+
+static clb_status cpu_multiply(clb_device *device, clb_dtype type, const clb_product *product) {
+  return clb_cpu_blas_multiply(&((cpu *)device)->blas, type, product, device->error);
+}
+
 static clb_status cpu_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report) {
   (void)device, (void)k, (void)binary, (void)bytes;
   *report = (clb_report){-1, -1, -1, -1};
@@ -248,4 +260,5 @@ static clb_status cpu_report(clb_device *device, const ir_kernel *k, const void 
 
 const clb_backend clb_backend_cpu = {
     .name = "cpu", .list = cpu_list, .open = cpu_open, .close = cpu_close, .alloc = cpu_alloc, .free = cpu_free, .write = cpu_write, .read = cpu_read,
-    .build = cpu_build, .load = cpu_load, .unload = cpu_unload, .launch = cpu_launch, .wait = cpu_wait, .report = cpu_report};
+    .build = cpu_build, .load = cpu_load, .unload = cpu_unload, .launch = cpu_launch, .wait = cpu_wait,
+    .open_blas = cpu_open_blas, .multiply = cpu_multiply, .report = cpu_report};

@@ -19,6 +19,18 @@ void clb_cpu_compiler_find(clb_cpu_compiler *c);
 /* From text to the bytes of a shared library. */
 clb_status clb_cpu_compile(const clb_cpu_compiler *c, const char *kernel, const clb_text *source, clb_text *binary, clb_error_sink *error);
 
+/* ---- cpu_blas.c ---- */
+
+typedef struct {
+  void (*f64)(int order, int ta, int tb, int m, int n, int k, double alpha, const double *a, int ld_a, const double *b, int ld_b, double beta, double *c, int ld_c);
+  void (*f32)(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int ld_a, const float *b, int ld_b, float beta, float *c, int ld_c);
+  const char *name; /* NULL: none is open */
+} clb_cpu_blas;
+
+/* Its name, or NULL. */
+const char *clb_cpu_blas_open(clb_cpu_blas *blas);
+clb_status clb_cpu_blas_multiply(const clb_cpu_blas *blas, clb_dtype type, const clb_product *product, clb_error_sink *error);
+
 /* ---- cpu_threads.c ---- */
 
 /* arg: the kernel's parameters, then the number of groups of the whole launch (i64). */

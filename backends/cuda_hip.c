@@ -220,6 +220,7 @@ static void close_device(clb_device *device) {
   clb_gpu *g = (clb_gpu *)device;
   clb_gpu_turn t = {0};
   if (!g) return;
+  clb_gpu_close_blas(g);
   if (g->own_stream) {
     if (clb_gpu_enter(g, &t) == CLB_OK) g->driver.stream_wait(g->stream);
     g->driver.stream_destroy(g->stream);
@@ -322,6 +323,6 @@ static void list_hip(void (*each)(const clb_device_info *info, void *user), void
 #define COMMON                                                                                                           \
   .close = close_device, .alloc = clb_gpu_alloc, .free = clb_gpu_free, .wrap = clb_gpu_wrap, .write = clb_gpu_write, .read = clb_gpu_read, \
   .build = clb_gpu_build, .load = clb_gpu_load, .unload = clb_gpu_unload, .launch = clb_gpu_launch, .wait = clb_gpu_wait, \
-  .report = clb_gpu_report
+  .open_blas = clb_gpu_open_blas, .multiply = clb_gpu_multiply, .report = clb_gpu_report
 const clb_backend clb_backend_cuda = {.name = "cuda", .list = list_cuda, .open = open_cuda, COMMON};
 const clb_backend clb_backend_hip = {.name = "hip", .list = list_hip, .open = open_hip, COMMON};

@@ -51,6 +51,18 @@
   X(code_size, (void *program, size_t *bytes), "nvrtcGetCUBINSize", "hiprtcGetCodeSize")                                     \
   X(code, (void *program, char *code), "nvrtcGetCUBIN", "hiprtcGetCode")
 
+/* cuBLAS and rocBLAS; alpha and beta lie on the host.  set_mode: cublasMath_t, rocblas_atomics_mode. */
+#define CLB_GPU_GEMM                                                                                                                                        \
+  (void *handle, int ta, int tb, int m, int n, int k, const void *alpha, const void *a, int ld_a, long long stride_a, const void *b, int ld_b, long long stride_b, \
+   const void *beta, void *c, int ld_c, long long stride_c, int count)
+#define CLB_GPU_BLAS_CALLS(X)                                                                    \
+  X(create, (void **handle), "cublasCreate_v2", "rocblas_create_handle")                         \
+  X(destroy, (void *handle), "cublasDestroy_v2", "rocblas_destroy_handle")                       \
+  X(set_stream, (void *handle, void *stream), "cublasSetStream_v2", "rocblas_set_stream")        \
+  X(set_mode, (void *handle, int mode), "cublasSetMathMode", "rocblas_set_atomics_mode")         \
+  X(f64, CLB_GPU_GEMM, "cublasDgemmStridedBatched", "rocblas_dgemm_strided_batched")             \
+  X(f32, CLB_GPU_GEMM, "cublasSgemmStridedBatched", "rocblas_sgemm_strided_batched")
+
 #define CLB_X(field, args, cuda, hip) CLB_GPU_##field,
 enum { CLB_GPU_CALLS(CLB_X) CLB_CUDA_CALLS(CLB_X) CLB_HIP_CALLS(CLB_X) CLB_GPU_N_CALLS };
 #undef CLB_X
@@ -73,6 +85,11 @@ typedef struct {
   const char *(*error_text)(int code);
   int (*n_targets)(int *n), (*targets)(int *number); /* NVRTC only: 90 for sm_90 */
 } clb_gpu_compiler;
+typedef struct {
+  CLB_GPU_BLAS_CALLS(CLB_X)
+  const char *(*text)(int code);
+  void *handle; /* NULL until the first op that multiplies */
+} clb_gpu_blas;
 #undef CLB_X
 
 typedef struct {
@@ -102,6 +119,7 @@ typedef struct {
   void *driver_library, *compiler_library;
   clb_gpu_driver driver;
   clb_gpu_compiler compiler;
+  clb_gpu_blas blas;
   int ordinal;
   void *context, *stream;
   bool retained, own_stream;
@@ -135,6 +153,10 @@ clb_status clb_gpu_load(clb_device *device, const ir_kernel *k, const void *bina
 void clb_gpu_unload(clb_device *device, clb_module *module);
 clb_status clb_gpu_launch(clb_device *device, clb_module *m, int64_t groups, const clb_arg *args, int n);
 clb_status clb_gpu_wait(clb_device *device);
+
+clb_status clb_gpu_open_blas(clb_device *device, clb_dtype type, bool *partly);
+clb_status clb_gpu_multiply(clb_device *device, clb_dtype type, const clb_product *product);
+void clb_gpu_close_blas(clb_gpu *g);
 
 /* Opens the compiler for g->target: NVRTC, hiprtc or a clang. */
 clb_status clb_gpu_compiler_open(clb_gpu *g);

@@ -164,5 +164,7 @@ const clb_backend clb_backend_opencl = {
     .unload = clb_opencl_unload,
     .launch = clb_opencl_launch,
     .wait = wait_device,
+    .open_blas = clb_opencl_open_blas,
+    .multiply = clb_opencl_multiply,
     .report = clb_opencl_report,
 };

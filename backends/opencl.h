@@ -44,10 +44,24 @@ typedef struct {
   bool gpu;
 } clb_opencl_place;
 
+/* CLBlast's functions; warm: by type, whether its kernels are compiled. */
+typedef struct {
+  int (*f32)(int order, int ta, int tb, size_t m, size_t n, size_t k, float alpha, cl_mem a, size_t at_a, size_t ld_a, cl_mem b, size_t at_b, size_t ld_b, float beta,
+             cl_mem c, size_t at_c, size_t ld_c, cl_command_queue *queue, cl_event *event);
+  int (*f64)(int order, int ta, int tb, size_t m, size_t n, size_t k, double alpha, cl_mem a, size_t at_a, size_t ld_a, cl_mem b, size_t at_b, size_t ld_b, double beta,
+             cl_mem c, size_t at_c, size_t ld_c, cl_command_queue *queue, cl_event *event);
+  int (*f32_batch)(int order, int ta, int tb, size_t m, size_t n, size_t k, float alpha, cl_mem a, size_t at_a, size_t ld_a, size_t jump_a, cl_mem b, size_t at_b,
+                   size_t ld_b, size_t jump_b, float beta, cl_mem c, size_t at_c, size_t ld_c, size_t jump_c, size_t count, cl_command_queue *queue, cl_event *event);
+  int (*f64_batch)(int order, int ta, int tb, size_t m, size_t n, size_t k, double alpha, cl_mem a, size_t at_a, size_t ld_a, size_t jump_a, cl_mem b, size_t at_b,
+                   size_t ld_b, size_t jump_b, double beta, cl_mem c, size_t at_c, size_t ld_c, size_t jump_c, size_t count, cl_command_queue *queue, cl_event *event);
+  bool warm[2];
+} clb_opencl_blas;
+
 typedef struct {
   clb_device head;
   clb_opencl_calls cl;
   clb_opencl_pointers pointers;
+  clb_opencl_blas blas;
   cl_platform_id platform;
   cl_device_id device;
   cl_context context;
@@ -81,5 +95,8 @@ clb_status clb_opencl_load_kernel(clb_device *device, const ir_kernel *k, const 
 void clb_opencl_unload(clb_device *device, clb_module *module);
 clb_status clb_opencl_launch(clb_device *device, clb_module *module, int64_t groups, const clb_arg *args, int n_args);
 clb_status clb_opencl_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report);
+
+clb_status clb_opencl_open_blas(clb_device *device, clb_dtype type, bool *partly);
+clb_status clb_opencl_multiply(clb_device *device, clb_dtype type, const clb_product *product);
 
 #endif

@@ -13,7 +13,16 @@ typedef struct {
   int32_t large_registers;  /* half the threads with twice the registers, where the device has the choice */
   int32_t units;            /* sub-groups that share a row, each with its block of channels; 0: one sub-group loops over them */
   int32_t width;            /* elements of a row that are read or written together */
+  int32_t body;             /* which of an op's ways to be lowered */
+  int32_t span;             /* lanes that share a row */
 } clb_schedule;
+
+/* Memory that kernels read beside their operands; n_numbers 0: none. */
+typedef struct {
+  int32_t *number;
+  double *real; /* kept in arithmetic precision */
+  int64_t n_numbers, n_reals;
+} clb_tables;
 
 typedef struct {
   const char *name;
@@ -22,9 +31,12 @@ typedef struct {
   /* Leaves a finished kernel, or its mistake in k->error. */
   void (*lower)(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
   void (*print)(const clb_problem *p, clb_text *out);
+  /* May be NULL.  Fills what kernels of this schedule read, malloc'ed; the same for all passes.  false: no memory. */
+  bool (*tables)(const clb_problem *p, const clb_schedule *s, clb_tables *tables);
+  int passes; /* it has the first so many of clb_pass */
 } clb_kernel_kind;
 
-enum { CLB_SPHERICAL_HARMONICS, CLB_TENSOR_PRODUCT, CLB_KERNEL_KINDS };
+enum { CLB_SPHERICAL_HARMONICS, CLB_TENSOR_PRODUCT, CLB_MATRIX_PRODUCT, CLB_COLUMN_SUM, CLB_KERNEL_KINDS };
 extern const clb_kernel_kind *const clb_kernel_kinds[CLB_KERNEL_KINDS];
 
 #endif

@@ -37,18 +37,20 @@ static int64_t harmonics(const clb_op *op) {
 
 clb_status clb_spherical_harmonics_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y) {
   if (!op) return CLB_ERROR_ARGUMENT;
-  clb_operand operands[] = {{"x", x, 3, false}, {"y", y, harmonics(op), true}};
+  clb_operand operands[] = {{.name = "x", .rows = x, .columns = 3}, {.name = "y", .rows = y, .columns = harmonics(op), .written = true}};
   return clb_op_run_rows(op, CLB_SPHERICAL_HARMONICS, CLB_FORWARD, n, operands, 2);
 }
 
 clb_status clb_spherical_harmonics_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y, clb_rows g_x) {
   if (!op) return CLB_ERROR_ARGUMENT;
-  clb_operand operands[] = {{"x", x, 3, false}, {"g_y", g_y, harmonics(op), false}, {"g_x", g_x, 3, true}};
+  clb_operand operands[] = {{.name = "x", .rows = x, .columns = 3}, {.name = "g_y", .rows = g_y, .columns = harmonics(op)},
+                            {.name = "g_x", .rows = g_x, .columns = 3, .written = true}};
   return clb_op_run_rows(op, CLB_SPHERICAL_HARMONICS, CLB_BACKWARD, n, operands, 3);
 }
 
 clb_status clb_spherical_harmonics_double_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y, clb_rows h, clb_rows d_x, clb_rows d_g_y) {
   if (!op) return CLB_ERROR_ARGUMENT;
-  clb_operand operands[] = {{"x", x, 3, false}, {"g_y", g_y, harmonics(op), false}, {"h", h, 3, false}, {"d_x", d_x, 3, true}, {"d_g_y", d_g_y, harmonics(op), true}};
+  clb_operand operands[] = {{.name = "x", .rows = x, .columns = 3}, {.name = "g_y", .rows = g_y, .columns = harmonics(op)}, {.name = "h", .rows = h, .columns = 3},
+                            {.name = "d_x", .rows = d_x, .columns = 3, .written = true}, {.name = "d_g_y", .rows = d_g_y, .columns = harmonics(op), .written = true}};
   return clb_op_run_rows(op, CLB_SPHERICAL_HARMONICS, CLB_DOUBLE_BACKWARD, n, operands, 5);
 }

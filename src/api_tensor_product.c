@@ -4,6 +4,7 @@
 
 #include "context.h"
 #include "irreps.h"
+#include "shared_weights.h"
 
 clb_status clb_tensor_product_create(clb_context *ctx, const clb_tensor_product_desc *desc, clb_op **op) {
   clb_status s = clb_context_check(ctx);
@@ -17,120 +18,129 @@ clb_status clb_tensor_product_create(clb_context *ctx, const clb_tensor_product_
   p->arithmetic = (int32_t)desc->arithmetic;
   p->accumulate = desc->accumulate != 0;
   s = clb_tensor_product_read(desc, &p->tensor_product, &ctx->error);
-  if (!s) s = clb_op_create(ctx, p, desc->passes, op);
+  if (!s) s = (p->tensor_product.shared_weights ? clb_shared_weights_create : clb_op_create)(ctx, p, desc->passes, op);
   free(p);
   return s;
 }
 
-clb_status clb_tensor_product_measure(clb_context *ctx, const clb_tensor_product_desc *desc, clb_tensor_product_sizes *sizes) {
+/* ---- what a description holds ---- */
+
+/* result: the call's own argument, which must be there; *p: NULL on failure, else to be freed. */
+static clb_status read_description(clb_context *ctx, const char *call, const clb_tensor_product_desc *desc, const void *result, const char *name,
+                                   clb_tensor_product_problem **p) {
   clb_status s = clb_context_check(ctx);
+  *p = NULL;
   if (s) return s;
-  if (!desc || !sizes) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_tensor_product_measure: %s is NULL", desc ? "sizes" : "desc");
-  clb_tensor_product_problem *p = calloc(1, sizeof *p);
-  if (!p) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_tensor_product_measure: no memory");
-  s = clb_tensor_product_read(desc, p, &ctx->error);
-  *sizes = (clb_tensor_product_sizes){0};
-  if (!s) *sizes = (clb_tensor_product_sizes){p->x.dim, p->y.dim, p->z.dim, p->n_weights};
+  if (!desc || !result) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "%s: %s is NULL", call, desc ? name : "desc");
+  *p = calloc(1, sizeof **p);
+  if (!*p) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "%s: no memory", call);
+  s = clb_tensor_product_read(desc, *p, &ctx->error);
+  if (!s) return CLB_OK;
+  free(*p);
+  *p = NULL;
+  return s;
+}
+
+clb_status clb_tensor_product_measure(clb_context *ctx, const clb_tensor_product_desc *desc, clb_tensor_product_sizes *sizes) {
+  clb_tensor_product_problem *p;
+  clb_status s = read_description(ctx, "clb_tensor_product_measure", desc, sizes, "sizes", &p);
+  if (sizes) *sizes = p ? (clb_tensor_product_sizes){p->x.dim, p->y.dim, p->z.dim, p->n_weights} : (clb_tensor_product_sizes){0};
+  free(p);
+  return s;
+}
+
+clb_status clb_tensor_product_weights(clb_context *ctx, const clb_tensor_product_desc *desc, int i, clb_weight_slice *slice) {
+  clb_tensor_product_problem *p;
+  clb_status s = read_description(ctx, "clb_tensor_product_weights", desc, slice, "slice", &p);
+  if (slice) *slice = (clb_weight_slice){0};
+  if (s) return s;
+  if (i < 0 || i >= desc->n_instructions)
+    s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_tensor_product_weights: i is %d; there are %d instructions", i, desc->n_instructions);
+  else *slice = clb_tensor_product_slice(desc, p, i);
+  free(p);
+  return s;
+}
+
+clb_status clb_tensor_product_mask(clb_context *ctx, const clb_tensor_product_desc *desc, unsigned char *mask, int64_t size) {
+  clb_tensor_product_problem *p;
+  clb_status s = read_description(ctx, "clb_tensor_product_mask", desc, mask, "mask", &p);
+  if (s) return s;
+  if (size != p->z.dim) s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_tensor_product_mask: size is %lld; Z is %d", (long long)size, (int)p->z.dim);
+  else memset(mask, 0, (size_t)size);
+  for (int i = 0; i < desc->n_instructions && !s; i++) {
+    const clb_term *t = &p->z.term[desc->instructions[i].out];
+    if (desc->instructions[i].path_weight > 0 && clb_tensor_product_has_path(desc, p, i)) memset(mask + t->at, 1, (size_t)t->mul * (size_t)(2 * t->l + 1));
+  }
   free(p);
   return s;
 }
 
 /* ---- passes ---- */
 
-clb_status clb_tensor_product_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y, clb_rows w, clb_rows z) {
+/* OPERAND: x, y or w, which may be indexed; INCOMING: a, b or c; GRADIENT: given if asked for. */
+enum role { OPERAND, OTHER, INCOMING, RESULT, GRADIENT };
+enum { MOST = sizeof(clb_triple_operands) / sizeof(clb_rows) };
+
+/* In the order of the calls and of the kernels' arguments. */
+static const struct {
+  int count;
+  struct {
+    const char *name;
+    int of; /* whose shape it has */
+    enum role role;
+  } operand[MOST];
+} passes[CLB_PASSES] = {
+    [CLB_FORWARD] = {4, {{"x", CLB_X, OPERAND}, {"y", CLB_Y, OPERAND}, {"w", CLB_W, OPERAND}, {"z", CLB_Z, RESULT}}},
+    [CLB_BACKWARD] = {7, {{"x", CLB_X, OPERAND}, {"y", CLB_Y, OPERAND}, {"w", CLB_W, OPERAND}, {"g", CLB_Z, OTHER},
+                          {"g_x", CLB_X, GRADIENT}, {"g_y", CLB_Y, GRADIENT}, {"g_w", CLB_W, GRADIENT}}},
+    [CLB_DOUBLE_BACKWARD] = {11, {{"x", CLB_X, OPERAND}, {"y", CLB_Y, OPERAND}, {"w", CLB_W, OPERAND}, {"g", CLB_Z, OTHER},
+                                  {"a", CLB_X, INCOMING}, {"b", CLB_Y, INCOMING}, {"c", CLB_W, INCOMING},
+                                  {"d_x", CLB_X, GRADIENT}, {"d_y", CLB_Y, GRADIENT}, {"d_w", CLB_W, GRADIENT}, {"d_g", CLB_Z, GRADIENT}}},
+    [CLB_TRIPLE_BACKWARD] = {18, {{"x", CLB_X, OPERAND}, {"y", CLB_Y, OPERAND}, {"w", CLB_W, OPERAND}, {"g", CLB_Z, OTHER},
+                                  {"a", CLB_X, INCOMING}, {"b", CLB_Y, INCOMING}, {"c", CLB_W, INCOMING},
+                                  {"p", CLB_X, OTHER}, {"q", CLB_Y, OTHER}, {"r", CLB_W, OTHER}, {"s", CLB_Z, OTHER},
+                                  {"e_x", CLB_X, GRADIENT}, {"e_y", CLB_Y, GRADIENT}, {"e_w", CLB_W, GRADIENT}, {"e_g", CLB_Z, GRADIENT},
+                                  {"e_a", CLB_X, GRADIENT}, {"e_b", CLB_Y, GRADIENT}, {"e_c", CLB_W, GRADIENT}}},
+};
+
+static clb_status run_pass(clb_op *op, clb_pass pass, int64_t n, const clb_rows *rows) {
   if (!op) return CLB_ERROR_ARGUMENT;
   const clb_tensor_product_problem *p = &op->problem.tensor_product;
-  clb_operand operands[] = {{"x", x, p->x.dim, false}, {"y", y, p->y.dim, false}, {"w", w, p->n_weights, false}, {"z", z, p->z.dim, true}};
-  return clb_op_run_rows(op, CLB_TENSOR_PRODUCT, CLB_FORWARD, n, operands, 4);
+  const int64_t columns[] = {[CLB_X] = p->x.dim, [CLB_Y] = p->y.dim, [CLB_W] = p->n_weights, [CLB_Z] = p->z.dim};
+  clb_operand operands[MOST];
+  for (int i = 0; i < passes[pass].count; i++) {
+    int of = passes[pass].operand[i].of;
+    enum role role = passes[pass].operand[i].role;
+    bool absent = (role == INCOMING && !(p->incoming & of)) || (role == GRADIENT && !(p->gradients & of));
+    operands[i] = (clb_operand){.name = passes[pass].operand[i].name, .rows = rows[i], .columns = absent ? 0 : columns[of],
+                                .written = role == RESULT || role == GRADIENT, .indexed = role == OPERAND && p->indexed & of};
+    if (of != CLB_W || !p->shared_weights) continue;
+    operands[i].one_row = true;
+    operands[i].rows.stride = role == GRADIENT ? CLB_DENSE : 0;
+    operands[i].rows.index = NULL;
+  }
+  if (p->shared_weights && op->problem.kind == CLB_TENSOR_PRODUCT) return clb_shared_weights_run(op, pass, n, operands, passes[pass].count);
+  return clb_op_run_rows(op, CLB_TENSOR_PRODUCT, pass, n, operands, passes[pass].count);
+}
+
+clb_status clb_tensor_product_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y, clb_rows w, clb_rows z) {
+  return run_pass(op, CLB_FORWARD, n, (const clb_rows[]){x, y, w, z});
 }
 
 clb_status clb_tensor_product_backward(clb_op *op, int64_t n, clb_rows x, clb_rows y, clb_rows w, clb_rows g, clb_rows g_x, clb_rows g_y,
                                        clb_rows g_w) {
-  if (!op) return CLB_ERROR_ARGUMENT;
-  const clb_tensor_product_problem *p = &op->problem.tensor_product;
-  clb_operand operands[] = {{"x", x, p->x.dim, false},    {"y", y, p->y.dim, false},    {"w", w, p->n_weights, false},  {"g", g, p->z.dim, false},
-                            {"g_x", g_x, p->x.dim, true}, {"g_y", g_y, p->y.dim, true}, {"g_w", g_w, p->n_weights, true}};
-  return clb_op_run_rows(op, CLB_TENSOR_PRODUCT, CLB_BACKWARD, n, operands, 7);
+  return run_pass(op, CLB_BACKWARD, n, (const clb_rows[]){x, y, w, g, g_x, g_y, g_w});
 }
 
 clb_status clb_tensor_product_double_backward(clb_op *op, int64_t n, clb_rows x, clb_rows y, clb_rows w, clb_rows g, clb_rows a, clb_rows b,
                                               clb_rows c, clb_rows d_x, clb_rows d_y, clb_rows d_w, clb_rows d_g) {
+  return run_pass(op, CLB_DOUBLE_BACKWARD, n, (const clb_rows[]){x, y, w, g, a, b, c, d_x, d_y, d_w, d_g});
+}
+
+clb_status clb_tensor_product_triple_backward(clb_op *op, int64_t n, const clb_triple_operands *operands) {
+  clb_rows rows[MOST];
   if (!op) return CLB_ERROR_ARGUMENT;
-  const clb_tensor_product_problem *p = &op->problem.tensor_product;
-  clb_operand operands[] = {{"x", x, p->x.dim, false},    {"y", y, p->y.dim, false},    {"w", w, p->n_weights, false},   {"g", g, p->z.dim, false},
-                            {"a", a, p->x.dim, false},    {"b", b, p->y.dim, false},    {"c", c, p->n_weights, false},   {"d_x", d_x, p->x.dim, true},
-                            {"d_y", d_y, p->y.dim, true}, {"d_w", d_w, p->n_weights, true}, {"d_g", d_g, p->z.dim, true}};
-  return clb_op_run_rows(op, CLB_TENSOR_PRODUCT, CLB_DOUBLE_BACKWARD, n, operands, 11);
-}
-
-/* ---- channel-wise ---- */
-
-typedef struct {
-  clb_irreps x, y, filter, z;
-  int n; /* paths; those beyond CLB_MAX_PATHS are only counted */
-  struct {
-    int in1, in2, order; /* by l, then the parity of (-1)^l first */
-    clb_term out;
-  } path[CLB_MAX_PATHS];
-} channel_wise;
-
-static bool among(const clb_irreps *irreps, int l, int parity) {
-  for (int i = 0; i < irreps->n; i++)
-    if (irreps->term[i].l == l && irreps->term[i].parity == parity) return true;
-  return false;
-}
-
-static void find_paths(channel_wise *c) {
-  for (int i = 0; i < c->x.n; i++)
-    for (int j = 0; j < c->y.n; j++) {
-      const clb_term *x = &c->x.term[i], *y = &c->y.term[j];
-      int parity = x->parity * y->parity;
-      for (int l = abs(x->l - y->l); l <= x->l + y->l; l++) {
-        if (!among(&c->filter, l, parity)) continue;
-        int at = c->n++, order = 2 * l + (parity != (l % 2 ? -1 : 1));
-        if (at >= CLB_MAX_PATHS) continue;
-        for (; at && c->path[at - 1].order > order; at--) c->path[at] = c->path[at - 1]; /* stable */
-        c->path[at].in1 = i;
-        c->path[at].in2 = j;
-        c->path[at].order = order;
-        c->path[at].out = (clb_term){x->mul, l, parity, 0};
-      }
-    }
-}
-
-static clb_status give_paths(clb_context *ctx, channel_wise *c, char *irreps_z, size_t irreps_z_size, clb_instruction *instructions, int max_instructions) {
-  clb_text text = {0};
-  clb_status s = CLB_OK;
-  if (c->n > CLB_MAX_PATHS) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_channel_wise: there are %d paths; at most %d are supported", c->n, CLB_MAX_PATHS);
-  for (int i = 0; i < c->n; i++) c->z.term[c->z.n++] = c->path[i].out;
-  clb_irreps_print(&c->z, &text);
-  if (text.failed) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_channel_wise: no memory");
-  else if (text.n >= irreps_z_size)
-    s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_channel_wise: irreps_z_size is %zu; %zu bytes are needed", irreps_z_size, text.n + 1);
-  else if (c->n > max_instructions)
-    s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_channel_wise: max_instructions is %d; there are %d", max_instructions, c->n);
-  else {
-    memcpy(irreps_z, text.s, text.n + 1);
-    for (int i = 0; i < c->n; i++) instructions[i] = (clb_instruction){c->path[i].in1, c->path[i].in2, i, CLB_UVU, 1, 1};
-  }
-  clb_text_free(&text);
-  return s;
-}
-
-clb_status clb_channel_wise(clb_context *ctx, const char *irreps_x, const char *irreps_y, const char *filter, char *irreps_z, size_t irreps_z_size,
-                            clb_instruction *instructions, int max_instructions, int *n_instructions) {
-  clb_status s = clb_context_check(ctx);
-  if (s) return s;
-  if (!n_instructions || (!irreps_z && irreps_z_size) || (!instructions && max_instructions > 0))
-    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_channel_wise: %s is NULL", !n_instructions ? "n_instructions" : instructions ? "irreps_z" : "instructions");
-  channel_wise *c = calloc(1, sizeof *c);
-  if (!c) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_channel_wise: no memory");
-  s = clb_irreps_read(irreps_x, "irreps_x", &c->x, &ctx->error);
-  if (!s) s = clb_irreps_read(irreps_y, "irreps_y", &c->y, &ctx->error);
-  if (!s) s = clb_irreps_read(filter, "filter", &c->filter, &ctx->error);
-  if (!s) find_paths(c);
-  *n_instructions = c->n;
-  if (!s) s = give_paths(ctx, c, irreps_z, irreps_z_size, instructions, max_instructions);
-  free(c);
-  return s;
+  if (!operands) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_tensor_product_triple_backward: operands is NULL");
+  memcpy(rows, operands, sizeof rows);
+  return run_pass(op, CLB_TRIPLE_BACKWARD, n, rows);
 }

@@ -27,13 +27,19 @@ struct clb_buffer {
   bool owned;
 };
 
-enum { CLB_PASSES = 3 };
+enum { CLB_PASSES = 4 };
+
+typedef struct clb_shared_weights clb_shared_weights;
 
 struct clb_op {
   clb_context *ctx;
   clb_problem problem;           /* the passes differ in `pass` only */
   clb_kernel *kernel[CLB_PASSES]; /* NULL: this pass was not asked for */
   clb_text source;               /* of the last clb_op_source */
+  clb_memory workspace;          /* of the device; no handle: none */
+  clb_memory numbers, reals;     /* tables that its kernels read; no handle: none */
+  clb_shared_weights *shared;    /* NULL: none */
+  bool blas;                     /* matrix products go to the device's BLAS where it can do them */
 };
 
 /* CLB_OK where ctx has an open device. */
@@ -45,15 +51,20 @@ clb_status clb_kernel_get(clb_context *ctx, ir_kernel *k, clb_kernel **kernel);
 /* Creates an op with the passes of the bit set. */
 clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned passes, clb_op **op);
 
-/* One operand: rows of so many columns; without columns its buffer may be NULL. */
-enum { CLB_MAX_OPERANDS = 12 };
+/* One operand: rows of so many columns; without columns nothing of it is looked at. */
+enum { CLB_MAX_OPERANDS = 20 };
 typedef struct {
   const char *name;
   clb_rows rows;
   int64_t columns;
-  bool written;
+  bool written, indexed; /* indexed: rows.index says which rows, from its number index_first on */
+  bool one_row;          /* shared by all rows */
+  int64_t index_first;
 } clb_operand;
-/* Checks the op's kind and the operands, and launches on n rows with the arguments n, then (buffer, offset, stride) of each. */
+/* Checks the op's kind and the operands. */
+clb_status clb_op_check_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n, const clb_operand *operands, int n_operands);
+/* Checks, and launches on n rows with the arguments n, then (buffer, offset, stride) of each operand, then (row numbers, first) of
+   those indexed, then the op's tables. */
 clb_status clb_op_run_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n, const clb_operand *operands, int n_operands);
 
 #endif

@@ -14,5 +14,9 @@ void clb_irreps_print(const clb_irreps *irreps, clb_text *out);
 
 /* Checks a description and fills the problem (starting from zeros): irreps, paths, coefficients, weight offsets. */
 clb_status clb_tensor_product_read(const clb_tensor_product_desc *desc, clb_tensor_product_problem *p, clb_error_sink *error);
+/* The weights of instruction i of a description that was read. */
+clb_weight_slice clb_tensor_product_slice(const clb_tensor_product_desc *desc, const clb_tensor_product_problem *p, int i);
+/* Whether instruction i has anything to compute: no extent of its path is 0. */
+bool clb_tensor_product_has_path(const clb_tensor_product_desc *desc, const clb_tensor_product_problem *p, int i);
 
 #endif

@@ -1,5 +1,6 @@
 /* op.c - problem -> schedule -> IR -> binary (cached) -> loaded kernel -> launch: what all ops share. */
 #include "context.h"
+#include "shared_weights.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,9 +88,39 @@ static clb_status check_types(clb_context *ctx, const clb_problem *p) {
   return CLB_OK;
 }
 
+static const char *const pass_names[CLB_PASSES] = {"forward", "backward", "double backward", "triple backward"};
+
+static clb_status upload(clb_device *d, const void *from, int64_t bytes, clb_memory *to) {
+  clb_status s = d->backend->alloc(d, (uint64_t)bytes, to);
+  return s ? s : d->backend->write(d, to, 0, from, (uint64_t)bytes);
+}
+
+/* What the kernels read beside their operands; the same for all passes. */
+static clb_status make_tables(clb_op *op) {
+  const clb_kernel_kind *kind = clb_kernel_kinds[op->problem.kind];
+  clb_device *d = op->ctx->device;
+  clb_schedule schedule;
+  clb_tables t = {0};
+  clb_status s = CLB_OK;
+  if (!kind->tables || !d->info.runs) return CLB_OK;
+  kind->schedule(&op->problem, &d->limits, &schedule);
+  if (!kind->tables(&op->problem, &schedule, &t)) return clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "%s: no memory", kind->name);
+  float *single = t.n_numbers && op->problem.arithmetic == CLB_F32 ? malloc(sizeof *single * (size_t)t.n_reals) : NULL;
+  for (int64_t i = 0; single && i < t.n_reals; i++) single[i] = (float)t.real[i];
+  if (t.n_numbers && op->problem.arithmetic == CLB_F32 && !single) s = clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "%s: no memory", kind->name);
+  if (!s && t.n_numbers) s = upload(d, t.number, t.n_numbers * (int64_t)sizeof *t.number, &op->numbers);
+  if (!s && t.n_numbers) s = upload(d, single ? (const void *)single : t.real, t.n_reals * (single ? 4 : 8), &op->reals);
+  free(single);
+  free(t.number);
+  free(t.real);
+  return s;
+}
+
 clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned passes, clb_op **op) {
   const clb_kernel_kind *kind = clb_kernel_kinds[problem->kind];
   clb_status s = check_types(ctx, problem);
+  if (!s && kind->passes < CLB_PASSES && !(passes >> CLB_PASSES) && passes >> kind->passes)
+    s = clb_fail(&ctx->error, CLB_ERROR_UNSUPPORTED, "passes is %#x; %s goes no further than its %s pass", passes, kind->name, pass_names[kind->passes - 1]);
   if (!s && (!passes || passes >> CLB_PASSES)) s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "passes is %#x; it must be a sum of CLB_PASS_BIT(CLB_FORWARD) and its like", passes);
   if (!s) s = kind->check(problem, &ctx->device->limits, &ctx->error);
   if (!s && !(*op = calloc(1, sizeof **op))) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "no memory");
@@ -98,23 +129,26 @@ clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned 
   memcpy(&(*op)->problem, problem, sizeof *problem);
   for (int pass = 0; pass < CLB_PASSES && !s; pass++)
     if (passes & CLB_PASS_BIT(pass)) s = compile_pass(*op, (clb_pass)pass);
+  if (!s) s = make_tables(*op);
   if (s) clb_op_destroy(op);
   return s;
 }
 
 void clb_op_destroy(clb_op **op) {
   if (!op || !*op) return;
+  clb_memory *owned[] = {&(*op)->workspace, &(*op)->numbers, &(*op)->reals};
+  for (int i = 0; i < 3; i++)
+    if (owned[i]->handle) (*op)->ctx->device->backend->free((*op)->ctx->device, owned[i]);
+  clb_shared_weights_destroy(&(*op)->shared);
   clb_text_free(&(*op)->source);
   free(*op);
   *op = NULL;
 }
 
-static const char *const pass_names[CLB_PASSES] = {"forward", "backward", "double backward"};
-
 /* The kernel of a pass, or why there is none. */
 static clb_status pass_kernel(clb_op *op, clb_pass pass, const clb_kernel **kernel) {
   if (!op) return CLB_ERROR_ARGUMENT;
-  if ((unsigned)pass >= CLB_PASSES) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "pass is %d; it must be CLB_FORWARD, CLB_BACKWARD or CLB_DOUBLE_BACKWARD", pass);
+  if ((unsigned)pass >= CLB_PASSES) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "pass is %d; it must be CLB_FORWARD ... CLB_TRIPLE_BACKWARD", pass);
   *kernel = op->kernel[pass];
   return *kernel ? CLB_OK : clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "the op was created without its %s pass; add its CLB_PASS_BIT to `passes`", pass_names[pass]);
 }
@@ -158,13 +192,13 @@ static clb_status check_operand(clb_op *op, const char *pass, int64_t n, const c
   const char *kind = clb_kernel_kinds[op->problem.kind]->name;
   int64_t last, end;
   *stride = o->rows.stride == CLB_DENSE ? o->columns : o->rows.stride;
-  if (!o->rows.buffer && !o->columns) return CLB_OK;
   if (!o->rows.buffer) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: the buffer of %s is NULL", kind, pass, o->name);
   if (o->rows.buffer->ctx != op->ctx) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: the buffer of %s belongs to another context", kind, pass, o->name);
   if (o->rows.offset < 0) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: the offset of %s is %lld", kind, pass, o->name, (long long)o->rows.offset);
   if (*stride < 0 || (o->written && *stride < o->columns && n > 1))
     return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: the stride of %s is %lld; it must be CLB_DENSE or at least %lld", kind, pass, o->name, (long long)*stride,
                     (long long)(o->written ? o->columns : 0));
+  if (o->indexed || o->one_row) n = 1; /* indexed: which rows there are is not known here */
   bool fits = !__builtin_mul_overflow(n - 1, *stride, &last) && !__builtin_add_overflow(last, o->rows.offset, &end) && !__builtin_add_overflow(end, o->columns, &end) &&
               (uint64_t)end <= o->rows.buffer->memory.bytes / (uint64_t)element_bytes[op->problem.storage];
   if (!fits)
@@ -173,31 +207,65 @@ static clb_status check_operand(clb_op *op, const char *pass, int64_t n, const c
   return CLB_OK;
 }
 
-clb_status clb_op_run_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n, const clb_operand *operands, int n_operands) {
+static clb_status check_index(clb_op *op, const char *pass, int64_t n, const clb_operand *o) {
+  clb_error_sink *e = &op->ctx->error;
+  const char *kind = clb_kernel_kinds[op->problem.kind]->name;
+  const clb_buffer *index = o->rows.index;
+  if (!o->indexed && index) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: the index of %s must be NULL; this op was not told that %s is indexed", kind, pass, o->name, o->name);
+  if (!o->indexed) return CLB_OK;
+  if (!index) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: the index of %s is NULL; this op was told that %s is indexed", kind, pass, o->name, o->name);
+  if (index->ctx != op->ctx) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: the index of %s belongs to another context", kind, pass, o->name);
+  if ((uint64_t)(n + o->index_first) > index->memory.bytes / sizeof(int32_t))
+    return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: %lld row numbers of 4 bytes do not fit in the %llu bytes of the index of %s", kind, pass, (long long)n,
+                    (unsigned long long)index->memory.bytes, o->name);
+  return CLB_OK;
+}
+
+clb_status clb_op_check_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n, const clb_operand *operands, int n_operands) {
   const clb_kernel *kernel;
-  clb_arg args[1 + 3 * CLB_MAX_OPERANDS];
-  const clb_memory *some = NULL;
   if (op->problem.kind != kind)
     return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "this op is %s, not %s", clb_kernel_kinds[op->problem.kind]->name, clb_kernel_kinds[kind]->name);
   clb_status s = pass_kernel(op, pass, &kernel);
   if (s) return s;
-  clb_device *d = op->ctx->device;
-  int64_t rows = kernel->ir.rows;
-  if (n < 0 || n > INT32_MAX * rows) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "n is %lld; it must be 0 ... %lld", (long long)n, (long long)(INT32_MAX * rows));
-  if (n == 0) return CLB_OK;
-  args[0] = (clb_arg){.type = IR_I64, .i64 = n};
-  for (int i = 0; i < n_operands; i++) {
+  int64_t most = INT32_MAX * (int64_t)kernel->ir.rows;
+  if (n < 0 || n > most) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "n is %lld; it must be 0 ... %lld", (long long)n, (long long)most);
+  for (int i = 0; i < n_operands && !s; i++) {
+    const clb_operand *o = &operands[i];
     int64_t stride;
-    s = check_operand(op, pass_names[pass], n, &operands[i], &stride);
-    if (s) return s;
-    args[3 * i + 1] = (clb_arg){.type = IR_VOID, .memory = operands[i].rows.buffer ? &operands[i].rows.buffer->memory : NULL};
+    if (!o->columns || (!n && !o->one_row)) continue;
+    s = check_operand(op, pass_names[pass], n, o, &stride);
+    if (!s) s = check_index(op, pass_names[pass], n, o);
+  }
+  return s;
+}
+
+clb_status clb_op_run_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n, const clb_operand *operands, int n_operands) {
+  clb_arg args[3 + 5 * CLB_MAX_OPERANDS];
+  const clb_memory *some = NULL;
+  clb_device *d = op->ctx->device;
+  clb_status s = clb_op_check_rows(op, kind, pass, n, operands, n_operands);
+  if (s || n == 0) return s;
+  const clb_kernel *kernel = op->kernel[pass];
+  args[0] = (clb_arg){.type = IR_I64, .i64 = n};
+  int n_args = 1 + 3 * n_operands;
+  for (int i = 0; i < n_operands; i++) {
+    const clb_operand *o = &operands[i];
+    int64_t stride = !o->columns ? 0 : o->rows.stride == CLB_DENSE ? o->columns : o->rows.stride;
+    args[3 * i + 1] = (clb_arg){.type = IR_VOID, .memory = o->columns ? &o->rows.buffer->memory : NULL};
     if (!some) some = args[3 * i + 1].memory;
-    args[3 * i + 2] = (clb_arg){.type = IR_I64, .i64 = operands[i].rows.offset};
+    args[3 * i + 2] = (clb_arg){.type = IR_I64, .i64 = o->columns ? o->rows.offset : 0};
     args[3 * i + 3] = (clb_arg){.type = IR_I64, .i64 = stride};
+    if (!o->indexed) continue;
+    args[n_args++] = (clb_arg){.type = IR_VOID, .memory = o->columns ? &o->rows.index->memory : NULL};
+    args[n_args++] = (clb_arg){.type = IR_I64, .i64 = o->index_first};
   }
   if (!some) return CLB_OK; /* no operand has a column */
-  for (int i = 0; i < n_operands; i++)
-    if (!args[3 * i + 1].memory) args[3 * i + 1].memory = some; /* never touched, but drivers want memory */
+  if (op->numbers.handle) {
+    args[n_args++] = (clb_arg){.type = IR_VOID, .memory = &op->numbers};
+    args[n_args++] = (clb_arg){.type = IR_VOID, .memory = &op->reals};
+  }
+  for (int i = 0; i < n_args; i++)
+    if (args[i].type == IR_VOID && !args[i].memory) args[i].memory = some; /* never touched, but drivers want memory */
   if (!d->info.runs) return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it", d->info.name);
-  return d->backend->launch(d, kernel->module, (n - 1) / rows + 1, args, 1 + 3 * n_operands);
+  return d->backend->launch(d, kernel->module, (n - 1) / kernel->ir.rows + 1, args, n_args);
 }

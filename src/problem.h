@@ -35,9 +35,14 @@ typedef struct {
 typedef struct {
   clb_irreps x, y, z;
   int32_t n_paths, n_weights;
-  int32_t layout_x, layout_y, layout_z, unused;
+  int32_t layout_x, layout_y, layout_z, shared_weights;
+  int32_t indexed, gradients, incoming; /* CLB_X + CLB_Y + ..., never 0 where the description's 0 means all */
   clb_path path[CLB_MAX_PATHS];
 } clb_tensor_product_problem;
+
+typedef struct {
+  int64_t columns, most_rows; /* of what the op was made for; its kernels take any */
+} clb_column_sum_problem;
 
 typedef struct {
   int32_t kind; /* index in clb_kernel_kinds */
@@ -45,6 +50,7 @@ typedef struct {
   union {
     clb_spherical_harmonics_problem spherical_harmonics;
     clb_tensor_product_problem tensor_product;
+    clb_column_sum_problem column_sum;
   };
 } clb_problem; /* start from zeros: every byte counts */
 

@@ -1,7 +1,5 @@
-/* test_irreps.c - irreps as text, what a description may say, path coefficients and the order of channel-wise paths. */
+/* test_irreps.c - irreps as text, and the named products: their paths and the order of these. */
 #include "test.h"
-
-#include <math.h>
 
 #include "../src/irreps.h"
 #include "../tools/tensor_product_problems.h"
@@ -85,140 +83,40 @@ static void bad_text(void **state) {
   clb_text_free(&error.text);
 }
 
-/* ---- descriptions ---- */
+/* ---- named products ---- */
 
-/* Into output 0: paths 0 and 2; into output 1: paths 1, 3 and 4. */
-static const clb_instruction paths[] = {
-    {0, 0, 0, CLB_UVU, 1, 1}, {0, 1, 1, CLB_UVU, 7, 1}, {1, 1, 0, CLB_UVU, 0, 0.25}, {1, 0, 1, CLB_UVU, 1, 2}, {1, 2, 1, CLB_UVU, 1, 1}};
-enum { PATHS = sizeof paths / sizeof *paths };
-
-static clb_tensor_product_desc described(const clb_instruction *instructions, int n) {
-  return (clb_tensor_product_desc){.irreps_x = "4x0e+4x1o", .irreps_y = "0e+1o+2e+2x3o", .irreps_z = "4x0e+4x1o+3x1o+4x3o", .instructions = instructions, .n_instructions = n};
-}
-
-static clb_tensor_product_problem *problem(void) {
-  clb_tensor_product_problem *p = calloc(1, sizeof *p);
-  assert_non_null(p);
-  return p;
-}
-
-static void coefficients(void **state) {
-  (void)state;
-  /* sqrt(alpha path_weight / x) by hand: alpha is 2 l3 + 1, (2 l1 + 1)(2 l2 + 1) or 1; x is 2 or 3 paths, or 1. */
-  static const double squared[3][2][PATHS] = {
-      [CLB_IRREP_COMPONENT] = {{1. / 2, 3. / 3, .25 / 2, 6. / 3, 3. / 3}, {1, 3, .25, 6, 3}},
-      [CLB_IRREP_NORM] = {{1. / 2, 3. / 3, 2.25 / 2, 6. / 3, 15. / 3}, {1, 3, 2.25, 6, 15}},
-      [CLB_IRREP_NONE] = {{1. / 2, 1. / 3, .25 / 2, 2. / 3, 1. / 3}, {1, 1, .25, 2, 1}},
-  };
-  static const int weight_at[] = {0, 4, 0, 8, 12};
-  clb_error_sink error = {{0}};
-  for (int irrep = 0; irrep < 3; irrep++)
-    for (int path = 0; path < 3; path++) {
-      clb_tensor_product_problem *p = problem();
-      clb_tensor_product_desc d = described(paths, PATHS);
-      d.irrep_normalization = (clb_irrep_normalization)irrep;
-      d.path_normalization = (clb_path_normalization)path;
-      d.layout_y = CLB_IR_MUL;
-      assert_int_equal(clb_tensor_product_read(&d, p, &error), CLB_OK);
-      assert_true(p->n_paths == PATHS && p->n_weights == 16 && p->x.dim == 16 && p->y.dim == 23 && p->z.dim == 4 + 12 + 9 + 28);
-      assert_true(p->layout_x == CLB_MUL_IR && p->layout_y == CLB_IR_MUL && p->layout_z == CLB_MUL_IR);
-      for (int i = 0; i < PATHS; i++) {
-        const clb_path *q = &p->path[i];
-        assert_true(q->in1 == paths[i].in1 && q->in2 == paths[i].in2 && q->out == paths[i].out && q->mode == CLB_UVU);
-        assert_true(q->has_weight == (i != 2) && q->weight_at == weight_at[i]);
-        double c = q->coefficient, want = squared[irrep][path == CLB_PATH_NONE][i]; /* of one element each: "path" is "element" */
-        assert_true(fabs(c * c - want) <= 1e-15 * want && c > 0);
-      }
-      free(p);
-    }
-  clb_text_free(&error.text);
-}
-
-/* No channels: no path, but it counts in the normalisation of the others, as in e3nn. */
-static void no_channels(void **state) {
-  (void)state;
-  static const clb_instruction two[] = {{0, 0, 0, CLB_UVU, 1, 1}, {1, 0, 1, CLB_UVU, 1, 1}, {1, 1, 1, CLB_UVU, 1, 0}};
-  clb_tensor_product_problem *p = problem();
-  clb_error_sink error = {{0}};
-  clb_tensor_product_desc d = {.irreps_x = "0x0e+3x1o", .irreps_y = "0e+2e", .irreps_z = "0x0e+3x1o", .instructions = two, .n_instructions = 3};
-  assert_int_equal(clb_tensor_product_read(&d, p, &error), CLB_OK);
-  assert_true(p->n_paths == 2 && p->path[0].in1 == 1 && p->path[0].weight_at == 0 && p->path[1].weight_at == 3 && p->n_weights == 6);
-  assert_true(fabs(p->path[0].coefficient - sqrt(1.5)) <= 1e-15 && p->path[1].coefficient == 0);
-  free(p);
-  clb_text_free(&error.text);
-}
-
-static void bad_descriptions(void **state) {
-  (void)state;
-  static const struct {
-    clb_instruction q;
-    clb_status status;
-    const char *says;
-  } bad[] = {
-      {{-1, 0, 0, CLB_UVU, 1, 1}, CLB_ERROR_ARGUMENT, "instructions[1].in1 is -1; irreps_x has 2 terms"},
-      {{2, 0, 0, CLB_UVU, 1, 1}, CLB_ERROR_ARGUMENT, "instructions[1].in1 is 2"},
-      {{0, 4, 0, CLB_UVU, 1, 1}, CLB_ERROR_ARGUMENT, "instructions[1].in2 is 4; irreps_y has 4 terms"},
-      {{0, 0, 4, CLB_UVU, 1, 1}, CLB_ERROR_ARGUMENT, "instructions[1].out is 4; irreps_z has 4 terms"},
-      {{0, 0, 1, CLB_UVU, 1, 1}, CLB_ERROR_ARGUMENT, "instructions[1]: 0e times 0e holds no 1o"},
-      {{1, 1, 1, CLB_UVU, 1, 1}, CLB_ERROR_ARGUMENT, "1o times 1o holds no 1o"},
-      {{1, 2, 0, CLB_UVU, 1, 1}, CLB_ERROR_ARGUMENT, "1o times 2e holds no 0e"},
-      {{1, 0, 3, CLB_UVU, 1, 1}, CLB_ERROR_ARGUMENT, "1o times 0e holds no 3o"},
-      {{1, 0, 2, CLB_UVU, 1, 1}, CLB_ERROR_ARGUMENT, "output term (3) as in the term of x (4)"},
-      {{0, 3, 3, CLB_UVU, 1, 1}, CLB_ERROR_UNSUPPORTED, "multiplicity 2"},
-      {{0, 0, 0, CLB_UVW, 1, 1}, CLB_ERROR_UNSUPPORTED, "instructions[1].mode is uvw"},
-      {{0, 0, 0, CLB_UVW_HALF, 1, 1}, CLB_ERROR_UNSUPPORTED, "u<vw"},
-      {{0, 0, 0, (clb_mode)8, 1, 1}, CLB_ERROR_ARGUMENT, "mode of an instruction is 8"},
-      {{0, 0, 0, CLB_UVU, 1, -1}, CLB_ERROR_ARGUMENT, "instructions[1].path_weight is -1"},
-      {{0, 0, 0, CLB_UVU, 1, NAN}, CLB_ERROR_ARGUMENT, "path_weight"},
-      {{0, 0, 0, CLB_UVU, 1, INFINITY}, CLB_ERROR_ARGUMENT, "path_weight"},
-  };
-  clb_error_sink error = {{0}};
-  clb_tensor_product_problem *p = problem();
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    clb_instruction two[] = {paths[0], bad[i].q};
-    clb_tensor_product_desc d = described(two, 2);
-    memset(p, 0, sizeof *p);
-    assert_int_equal(clb_tensor_product_read(&d, p, &error), bad[i].status);
-    if (!strstr(error.text.s, bad[i].says)) fail_msg("instead of \"%s\": %s", bad[i].says, error.text.s);
-  }
-  static const char *const members[] = {"irreps_x", "irreps_y", "irreps_z", "irrep_normalization", "path_normalization", "layout_x", "layout_y", "layout_z",
-                                        "instructions", "n_instructions", "n_instructions"};
-  for (int i = 0; i < (int)(sizeof members / sizeof *members); i++) {
-    clb_tensor_product_desc d = described(paths, PATHS);
-    if (i == 0) d.irreps_x = "?";
-    if (i == 1) d.irreps_y = NULL;
-    if (i == 2) d.irreps_z = "1x13e";
-    if (i == 3) d.irrep_normalization = (clb_irrep_normalization)3;
-    if (i == 4) d.path_normalization = (clb_path_normalization)3;
-    if (i == 5) d.layout_x = (clb_layout)2;
-    if (i == 6) d.layout_y = (clb_layout)-1;
-    if (i == 7) d.layout_z = (clb_layout)2;
-    if (i == 8) d.instructions = NULL;
-    if (i == 9) d.n_instructions = 0;
-    if (i == 10) d.n_instructions = CLB_MAX_PATHS + 1;
-    memset(p, 0, sizeof *p);
-    assert_int_equal(clb_tensor_product_read(&d, p, &error), CLB_ERROR_ARGUMENT);
-    if (strncmp(error.text.s, members[i], strlen(members[i]))) fail_msg("instead of %s: %s", members[i], error.text.s);
-  }
-  clb_instruction heavy[] = {{0, 0, 0, CLB_UVU, 1, 1}, {0, 0, 0, CLB_UVU, 1, 1}};
-  clb_tensor_product_desc d = {.irreps_x = "2000000000x0e", .irreps_y = "0e", .irreps_z = "2000000000x0e", .instructions = heavy, .n_instructions = 2};
-  memset(p, 0, sizeof *p);
-  assert_int_equal(clb_tensor_product_read(&d, p, &error), CLB_ERROR_ARGUMENT);
-  assert_non_null(strstr(error.text.s, "weights"));
-  free(p);
-  clb_text_free(&error.text);
-}
-
-/* ---- channel-wise products ---- */
-
-enum { MOST = 512 };
-static char irreps_z[16384];
-static clb_instruction found[MOST];
+static clb_instructions found;
 
 static clb_context *anything(void) {
   clb_context *ctx;
   assert_int_equal(clb_context_create("cpu:interpreter", &ctx), CLB_OK);
   return ctx;
+}
+
+/* The sizes of `found` as a description. */
+static clb_tensor_product_sizes measured(clb_context *ctx) {
+  clb_tensor_product_desc d = {.irreps_x = found.irreps_x, .irreps_y = found.irreps_y, .irreps_z = found.irreps_z, .instructions = found.instructions,
+                               .n_instructions = found.n_instructions};
+  clb_tensor_product_sizes s;
+  if (clb_tensor_product_measure(ctx, &d, &s)) fail_msg("%s", clb_error(ctx));
+  return s;
+}
+
+typedef struct {
+  int in1, in2, out;
+} path;
+
+static void expect(const char *x, const char *y, const char *z, int n, const path *paths, clb_mode mode, int has_weight) {
+  assert_string_equal(found.irreps_x, x);
+  assert_string_equal(found.irreps_y, y);
+  assert_string_equal(found.irreps_z, z);
+  assert_int_equal(found.n_instructions, n);
+  for (int i = 0; i < n; i++) {
+    const clb_instruction *q = &found.instructions[i];
+    if (q->in1 != paths[i].in1 || q->in2 != paths[i].in2 || q->out != paths[i].out)
+      fail_msg("path %d of %s (x) %s is %d %d -> %d instead of %d %d -> %d", i, x, y, q->in1, q->in2, q->out, paths[i].in1, paths[i].in2, paths[i].out);
+    assert_true(q->mode == mode && q->has_weight == has_weight && q->path_weight == 1);
+  }
 }
 
 static void standard_problems(void **state) {
@@ -236,17 +134,20 @@ static void standard_problems(void **state) {
       {"single-2-1-2", 1, 640, 3, 640, 128},       {"single-3-3-3", 1, 896, 7, 896, 128},       {"single-5-5-3", 1, 1408, 11, 896, 128},
       {"single-5-3-5", 1, 1408, 7, 1408, 128},     {"single-6-3-6", 1, 1664, 7, 1664, 128},     {"single-7-4-7", 1, 1920, 9, 1920, 128},
       {"single-7-7-7", 1, 1920, 15, 1920, 128},
+      {"tetris-1", 24, 16, 16, 368, 4 * 64 + 3 * 24 + 6 * 24 + 7 * 16 + 4 * 16},
+      {"tetris-2", 5, 368, 9, 7, (24 + 16) + 6 * (64 + 24 + 16)},
+      {"diffdock-1", 10, 156, 4, 156, 6928},       {"diffdock-2", 12, 156, 9, 156, 7128},
+      {"e3tools-conv", 4, 112, 4, 128, 64 * 80 + 64 * 16 + 16 * 16 + 16 * 80},
+      {"e3tools-transformer", 4, 112, 4, 112, 64 * 64 + 64 * 16 + 16 * 16 + 16 * 64},
   };
   clb_context *ctx = anything();
   assert_int_equal(sizeof known / sizeof *known, STANDARD);
   for (int i = 0; i < STANDARD; i++) {
-    int n = -1;
     assert_string_equal(known[i].name, standard[i].name);
-    assert_int_equal(clb_channel_wise(ctx, standard[i].x, standard[i].y, standard[i].filter, irreps_z, sizeof irreps_z, found, MOST, &n), CLB_OK);
-    clb_tensor_product_desc d = {.irreps_x = standard[i].x, .irreps_y = standard[i].y, .irreps_z = irreps_z, .instructions = found, .n_instructions = n};
-    clb_tensor_product_sizes s;
-    if (clb_tensor_product_measure(ctx, &d, &s)) fail_msg("%s", clb_error(ctx));
-    assert_int_equal(n, known[i].paths);
+    if (standard[i].kind == FULLY_CONNECTED) assert_int_equal(clb_fully_connected(ctx, standard[i].x, standard[i].y, standard[i].filter, &found), CLB_OK);
+    else assert_int_equal(clb_channel_wise(ctx, standard[i].x, standard[i].y, standard[i].filter, CLB_SORTED, &found), CLB_OK);
+    clb_tensor_product_sizes s = measured(ctx);
+    assert_int_equal(found.n_instructions, known[i].paths);
     assert_int_equal(s.x, known[i].x);
     assert_int_equal(s.y, known[i].y);
     assert_int_equal(s.z, known[i].z);
@@ -255,71 +156,162 @@ static void standard_problems(void **state) {
   clb_context_destroy(&ctx);
 }
 
-static void path_order(void **state) {
+static void channel_wise(void **state) {
   (void)state;
   static const struct {
-    const char *x, *y, *filter, *z;
-    int n, pairs[17][2];
+    const char *x, *y, *filter, *full_x, *full_y, *z;
+    int n;
+    path sorted[17], as_found[17];
   } cases[] = {
-      {"128x0e+64x1o+32x2e", SH3, SH3,
+      {"128x0e+64x1o+32x2e", SH3, SH3, "128x0e+64x1o+32x2e", "1x0e+1x1o+1x2e+1x3o",
        "128x0e+64x0e+32x0e+128x1o+64x1o+64x1o+32x1o+32x1o+128x2e+64x2e+64x2e+32x2e+32x2e+128x3o+64x3o+32x3o+32x3o", 17,
-       {{0, 0}, {1, 1}, {2, 2}, {0, 1}, {1, 0}, {1, 2}, {2, 1}, {2, 3}, {0, 2}, {1, 1}, {1, 3}, {2, 0}, {2, 2}, {0, 3}, {1, 2}, {2, 1}, {2, 3}}},
+       {{0, 0, 0}, {1, 1, 1}, {2, 2, 2}, {0, 1, 3}, {1, 0, 4}, {1, 2, 5}, {2, 1, 6}, {2, 3, 7}, {0, 2, 8}, {1, 1, 9}, {1, 3, 10}, {2, 0, 11}, {2, 2, 12}, {0, 3, 13}, {1, 2, 14},
+        {2, 1, 15}, {2, 3, 16}},
+       {{0, 0, 0}, {0, 1, 3}, {0, 2, 8}, {0, 3, 13}, {1, 0, 4}, {1, 1, 1}, {1, 1, 9}, {1, 2, 5}, {1, 2, 14}, {1, 3, 10}, {2, 0, 11}, {2, 1, 6}, {2, 1, 15}, {2, 2, 2}, {2, 2, 12},
+        {2, 3, 7}, {2, 3, 16}}},
       /* the parity of (-1)^l first, whatever the filter's order */
-      {"3x1o+2x1e", "1o", "2o+1e+1o+0o+2e+0e", "3x0e+2x0o+2x1o+3x1e+3x2e+2x2o", 6, {{0, 0}, {1, 0}, {1, 0}, {0, 0}, {0, 0}, {1, 0}}},
-      {"1x0e", "1o", "0e", "", 0, {{0, 0}}},
-      {"", "1o", "0e", "", 0, {{0, 0}}},
+      {"3x1o+2x1e", "1o", "2o+1e+1o+0o+2e+0e", "3x1o+2x1e", "1x1o", "3x0e+2x0o+2x1o+3x1e+3x2e+2x2o", 6,
+       {{0, 0, 0}, {1, 0, 1}, {1, 0, 2}, {0, 0, 3}, {0, 0, 4}, {1, 0, 5}}, {{0, 0, 0}, {0, 0, 3}, {0, 0, 4}, {1, 0, 1}, {1, 0, 2}, {1, 0, 5}}},
+      /* terms without channels stay, since instructions count them */
+      {"0x0e+2x1e", "3x0e", "1e", "0x0e+2x1e", "3x0e", "2x1e", 1, {{1, 0, 0}}, {{1, 0, 0}}},
+      {"1x0e", "1o", "0e", "1x0e", "1x1o", "", 0, {{0, 0, 0}}, {{0, 0, 0}}},
+      {"1x0e", "0e", "", "1x0e", "1x0e", "", 0, {{0, 0, 0}}, {{0, 0, 0}}},
+      {"", "1o", "0e", "", "1x1o", "", 0, {{0, 0, 0}}, {{0, 0, 0}}},
   };
   clb_context *ctx = anything();
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-    int n = -1;
-    assert_int_equal(clb_channel_wise(ctx, cases[c].x, cases[c].y, cases[c].filter, irreps_z, sizeof irreps_z, found, MOST, &n), CLB_OK);
-    assert_int_equal(n, cases[c].n);
-    assert_string_equal(irreps_z, cases[c].z);
-    for (int i = 0; i < n; i++) {
-      const clb_instruction *q = &found[i];
-      assert_true(q->in1 == cases[c].pairs[i][0] && q->in2 == cases[c].pairs[i][1] && q->out == i);
-      assert_true(q->mode == CLB_UVU && q->has_weight == 1 && q->path_weight == 1);
-    }
+    memset(&found, 0xff, sizeof found);
+    assert_int_equal(clb_channel_wise(ctx, cases[c].x, cases[c].y, cases[c].filter, CLB_SORTED, &found), CLB_OK);
+    expect(cases[c].full_x, cases[c].full_y, cases[c].z, cases[c].n, cases[c].sorted, CLB_UVU, 1);
+    memset(&found, 0xff, sizeof found);
+    assert_int_equal(clb_channel_wise(ctx, cases[c].x, cases[c].y, cases[c].filter, CLB_AS_FOUND, &found), CLB_OK);
+    expect(cases[c].full_x, cases[c].full_y, cases[c].z, cases[c].n, cases[c].as_found, CLB_UVU, 1);
   }
   clb_context_destroy(&ctx);
 }
 
-static void channel_wise_errors(void **state) {
+static void fully_connected(void **state) {
+  (void)state;
+  /* 1o 1o: 0e 1e;  1o 1e: 0o, whose term has no channels, and 1o;  1e has no channels */
+  static const path all[] = {{0, 0, 1}, {0, 0, 3}, {0, 1, 0}, {0, 1, 2}, {1, 0, 0}, {1, 0, 2}, {1, 1, 1}, {1, 1, 3}};
+  clb_context *ctx = anything();
+  assert_int_equal(clb_fully_connected(ctx, "3x1o+0x1e", "2x1o+1e", "0x0o+4x0e+5x1o+2x1e", &found), CLB_OK);
+  expect("3x1o+0x1e", "2x1o+1x1e", "0x0o+4x0e+5x1o+2x1e", 8, all, CLB_UVW, 1);
+  assert_int_equal(measured(ctx).w, 3 * 2 * 4 + 3 * 2 * 2 + 3 * 5);
+  clb_context_destroy(&ctx);
+}
+
+static void full(void **state) {
+  (void)state;
+  static const struct {
+    const char *x, *y, *filter, *simple_x, *simple_y, *z;
+    int n;
+    path paths[8];
+  } cases[] = {
+      {"1o", "1o", NULL, "1x1o", "1x1o", "1x0e+1x1e+1x2e", 3, {{0, 0, 0}, {0, 0, 1}, {0, 0, 2}}},
+      /* 0o < 0e < 1o < 1e < 2o: other than channel-wise */
+      {"2x1o+3x1e", "5x1o", "", "2x1o+3x1e", "5x1o", "15x0o+10x0e+15x1o+10x1e+15x2o+10x2e", 6, {{0, 0, 1}, {0, 0, 3}, {0, 0, 5}, {1, 0, 0}, {1, 0, 2}, {1, 0, 4}}},
+      {"2x1o+3x1e", "5x1o", "2e+0o", "2x1o+3x1e", "5x1o", "15x0o+10x2e", 2, {{0, 0, 1}, {1, 0, 0}}},
+      /* neighbours merge, empty terms go, and equal outputs keep their order */
+      {"1x0e+2x0e+0x1o+1x0e+2x1e", " 0x0e + 3x0e + 0x2e + 4x0e ", " ", "4x0e+2x1e", "7x0e", "28x0e+14x1e", 2, {{0, 0, 0}, {1, 0, 1}}},
+      {"2x0e+3x0o+5x0e", "1x0e+1x0o", NULL, "2x0e+3x0o+5x0e", "1x0e+1x0o", "2x0o+3x0o+5x0o+2x0e+3x0e+5x0e", 6,
+       {{0, 0, 3}, {0, 1, 0}, {1, 0, 1}, {1, 1, 4}, {2, 0, 5}, {2, 1, 2}}},
+      {"12e", "12e", "0e", "1x12e", "1x12e", "1x0e", 1, {{0, 0, 0}}},
+      {"6e", "6o", NULL, "1x6e", "1x6o", "1x0o+1x1o+1x2o+1x3o+1x4o+1x5o+1x6o+1x7o+1x8o+1x9o+1x10o+1x11o+1x12o", 13, {{0, 0, 0}}},
+      {"0x1o", "1o", NULL, "", "1x1o", "", 0, {{0, 0, 0}}},
+  };
+  clb_context *ctx = anything();
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    path paths[13];
+    for (int i = 0; i < 13; i++) paths[i] = cases[c].n <= 8 && i < 8 ? cases[c].paths[i] : (path){0, 0, i};
+    memset(&found, 0xff, sizeof found);
+    assert_int_equal(clb_full(ctx, cases[c].x, cases[c].y, cases[c].filter, &found), CLB_OK);
+    expect(cases[c].simple_x, cases[c].simple_y, cases[c].z, cases[c].n, paths, CLB_UVUV, 0);
+    if (found.n_instructions) assert_int_equal(measured(ctx).w, 0);
+  }
+  clb_context_destroy(&ctx);
+}
+
+static void elementwise(void **state) {
+  (void)state;
+  static const struct {
+    const char *x, *y, *filter, *split_x, *split_y, *z;
+    int n;
+    path paths[8];
+  } cases[] = {
+      /* e3nn's own examples */
+      {"5x1o+5x1e", "10x1e", "0e+0o", "5x1o+5x1e", "5x1e+5x1e", "5x0o+5x0e", 2, {{0, 0, 0}, {1, 1, 1}}},
+      {"5x0e+5x1e", "4x0e+6x1e", NULL, "4x0e+1x0e+5x1e", "4x0e+1x1e+5x1e", "4x0e+1x1e+5x0e+5x1e+5x2e", 5, {{0, 0, 0}, {1, 1, 1}, {2, 2, 2}, {2, 2, 3}, {2, 2, 4}}},
+      /* outputs as they come, not sorted; neighbours merge before they are cut */
+      {"2x1o+1x1o+0x0e+4x0o", "2x0o+3x2e+2x0e", NULL, "2x1o+1x1o+2x0o+2x0o", "2x0o+1x2e+2x2e+2x0e", "2x1e+1x1o+1x2o+1x3o+2x2o+2x0o", 6,
+       {{0, 0, 0}, {1, 1, 1}, {1, 1, 2}, {1, 1, 3}, {2, 2, 4}, {3, 3, 5}}},
+      {"", "0x1o", NULL, "", "", "", 0, {{0, 0, 0}}},
+  };
+  clb_context *ctx = anything();
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    memset(&found, 0xff, sizeof found);
+    assert_int_equal(clb_elementwise(ctx, cases[c].x, cases[c].y, cases[c].filter, &found), CLB_OK);
+    expect(cases[c].split_x, cases[c].split_y, cases[c].z, cases[c].n, cases[c].paths, CLB_UUU, 0);
+  }
+  /* the texts may be those of an earlier product */
+  assert_int_equal(clb_elementwise(ctx, "5x0e", "4x0e+1x1e", NULL, &found), CLB_OK);
+  assert_int_equal(clb_full(ctx, found.irreps_x, found.irreps_y, found.irreps_z, &found), CLB_OK);
+  assert_string_equal(found.irreps_z, "20x0e+5x1e");
+  clb_context_destroy(&ctx);
+}
+
+/* n terms "1x`irrep`". */
+static const char *repeated(const char *irrep, int n) {
+  static char text[2][8 * CLB_MAX_TERMS];
+  static int which;
+  char *s = text[which = 1 - which];
+  s[0] = 0;
+  for (int i = 0; i < n; i++) strcat(strcat(s, i ? "+" : ""), irrep);
+  return s;
+}
+
+static void named_errors(void **state) {
   (void)state;
   clb_context *ctx = anything();
-  int n = -1;
-#define FAILS(x, y, filter, z, size, to, max, count, says)                                                       \
-  do {                                                                                                           \
-    assert_int_equal(clb_channel_wise(ctx, x, y, filter, z, size, to, max, count), CLB_ERROR_ARGUMENT);          \
-    if (!strstr(clb_error(ctx), says)) fail_msg("instead of \"%s\": %s", says, clb_error(ctx));                  \
+#define FAILS(call, says)                                                                       \
+  do {                                                                                          \
+    memset(&found, '?', sizeof found);                                                          \
+    assert_int_equal(call, CLB_ERROR_ARGUMENT);                                                 \
+    if (!strstr(clb_error(ctx), says)) fail_msg("instead of \"%s\": %s", says, clb_error(ctx)); \
   } while (0)
-  FAILS("?", SH1, SH1, irreps_z, sizeof irreps_z, found, MOST, &n, "irreps_x");
-  FAILS("0e", "?", SH1, irreps_z, sizeof irreps_z, found, MOST, &n, "irreps_y");
-  FAILS("0e", SH1, NULL, irreps_z, sizeof irreps_z, found, MOST, &n, "filter");
-  FAILS("0e", SH1, SH1, NULL, 1, found, MOST, &n, "irreps_z is NULL");
-  FAILS("0e", SH1, SH1, irreps_z, sizeof irreps_z, NULL, MOST, &n, "instructions is NULL");
-  FAILS("0e", SH1, SH1, irreps_z, sizeof irreps_z, found, MOST, NULL, "n_instructions is NULL");
-  memset(irreps_z, '?', 16);
-  FAILS("0e", SH1, SH1, irreps_z, 9, found, MOST, &n, "irreps_z_size is 9; 10 bytes are needed");
-  assert_true(n == 2 && irreps_z[0] == '?');
-  n = -1;
-  FAILS("0e", SH1, SH1, irreps_z, 10, found, 1, &n, "max_instructions is 1; there are 2");
-  assert_int_equal(n, 2);
-  FAILS("0e", SH1, SH1, NULL, 0, NULL, 0, &n, "10 bytes");
-  assert_int_equal(clb_channel_wise(ctx, "0e", SH1, SH1, irreps_z, 10, found, 2, &n), CLB_OK);
-  assert_true(n == 2 && !strcmp(irreps_z, "1x0e+1x1o") && irreps_z[10] == '?');
-  /* 30 x 18 paths */
-  char many[30 * 4 + 1] = "0e", more[18 * 4 + 1] = "1o";
-  for (int i = 1; i < 30; i++) strcat(many, "+0e");
-  for (int i = 1; i < 18; i++) strcat(more, "+1o");
-  FAILS(many, more, "1o", irreps_z, sizeof irreps_z, found, MOST, &n, "540 paths");
-  assert_int_equal(n, 540);
+#define FAILS_EMPTY(call, says)                                                                      \
+  do {                                                                                               \
+    FAILS(call, says);                                                                               \
+    assert_true(!found.n_instructions && !*found.irreps_x && !*found.irreps_y && !*found.irreps_z);  \
+  } while (0)
+  FAILS_EMPTY(clb_channel_wise(ctx, "?", SH1, SH1, CLB_SORTED, &found), "irreps_x");
+  FAILS_EMPTY(clb_channel_wise(ctx, "0e", "?", SH1, CLB_SORTED, &found), "irreps_y");
+  FAILS_EMPTY(clb_channel_wise(ctx, "0e", SH1, NULL, CLB_SORTED, &found), "filter is NULL");
+  FAILS_EMPTY(clb_channel_wise(ctx, "0e", SH1, SH1, (clb_path_order)2, &found), "order is 2");
+  FAILS(clb_channel_wise(ctx, "0e", SH1, SH1, CLB_SORTED, NULL), "clb_channel_wise: found is NULL");
+  FAILS_EMPTY(clb_fully_connected(ctx, "0e", NULL, "0e", &found), "irreps_y is NULL");
+  FAILS_EMPTY(clb_fully_connected(ctx, "0e", "0e", NULL, &found), "irreps_z is NULL");
+  FAILS(clb_fully_connected(ctx, "0e", "0e", "0e", NULL), "found is NULL");
+  FAILS_EMPTY(clb_full(ctx, NULL, "0e", NULL, &found), "irreps_x is NULL");
+  FAILS_EMPTY(clb_full(ctx, "0e", "0e", "x", &found), "filter is \"x\"");
+  FAILS_EMPTY(clb_full(ctx, "0e+7e", "6o", NULL, &found), "clb_full: l = 7 times l = 6 goes up to 13");
+  FAILS_EMPTY(clb_full(ctx, "65536x0e", "32768x0e", NULL, &found), "65536 times 32768 channels");
+  FAILS_EMPTY(clb_elementwise(ctx, "3x0e", "2x0e+2x1o", NULL, &found), "irreps_x has 3 channels and irreps_y 4");
+  FAILS_EMPTY(clb_elementwise(ctx, "0e", "0e", "1", &found), "filter");
+  FAILS_EMPTY(clb_elementwise(ctx, "7e", "7e", NULL, &found), "goes up to 14");
+  /* more than 512 paths, and as many as may be */
+  FAILS_EMPTY(clb_channel_wise(ctx, repeated("0e", 30), repeated("1o", 18), "1o", CLB_SORTED, &found), "clb_channel_wise: there are 540 paths; at most 512");
+  FAILS_EMPTY(clb_fully_connected(ctx, repeated("0e", 19), repeated("0e", 9), "0e+0o+0e+0e", &found), "clb_fully_connected: there are 513 paths");
+  FAILS_EMPTY(clb_full(ctx, "0e+1e+0e+1e+0e", repeated("0e+0o", 60), NULL, &found), "clb_full: there are 600 paths");
+  FAILS_EMPTY(clb_elementwise(ctx, repeated("2e+1e", 150), repeated("1e+1o", 150), NULL, &found), "clb_elementwise: there are 900 paths");
+  assert_int_equal(clb_channel_wise(ctx, repeated("0e", 32), repeated("12o", 16), "12o", CLB_AS_FOUND, &found), CLB_OK);
+  assert_true(found.n_instructions == 512 && strlen(found.irreps_z) == 512 * 6 - 1 && found.instructions[511].out == 511);
+  FAILS_EMPTY(clb_elementwise(ctx, repeated("2x0e+2x0o", 256), "1x0e+1023x0o", NULL, &found), "clb_elementwise: terms that pair up are more than 512");
   clb_context_destroy(&ctx);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(good_text),         cmocka_unit_test(bad_text),    cmocka_unit_test(coefficients),
-                                     cmocka_unit_test(no_channels),       cmocka_unit_test(bad_descriptions), cmocka_unit_test(standard_problems),
-                                     cmocka_unit_test(path_order),        cmocka_unit_test(channel_wise_errors)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(good_text), cmocka_unit_test(bad_text), cmocka_unit_test(standard_problems), cmocka_unit_test(channel_wise),
+                                     cmocka_unit_test(fully_connected), cmocka_unit_test(full), cmocka_unit_test(elementwise), cmocka_unit_test(named_errors)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,12 +181,15 @@ static void add(bench *b, const clb_device_info *info, const ceilings *top, cons
 }
 
 /* Per row. */
-static double bytes_of(const tool_op *op, const tool_kernel *kernel, clb_pass pass, const clb_counts *counts) {
+static double bytes_of(const tool_op *op, const tool_kernel *kernel, clb_pass pass, const clb_counts *counts, int64_t rows) {
   tool_array arrays[MAX_ARRAYS];
-  double elements = 0;
+  double bytes = 0;
   if (!op->bytes_of_arrays) return counts->bytes_loaded + counts->bytes_stored;
-  for (int n = op->arrays(kernel->problem, pass, arrays); n > 0; n--) elements += arrays[n - 1].width;
-  return elements * (double)dtype_bytes(kernel->storage);
+  for (int n = op->arrays(kernel->problem, pass, arrays); n > 0; n--) {
+    const tool_array *a = &arrays[n - 1];
+    bytes += a->width * (double)dtype_bytes(kernel->storage) / (a->one_row ? (double)rows : 1) + (a->indexed ? sizeof(int32_t) : 0);
+  }
+  return bytes;
 }
 
 static int one_result(bench *b, clb_context *ctx, const clb_device_info *info, clb_pass pass, clb_dtype dtype, const ceilings *top) {
@@ -201,7 +204,7 @@ static int one_result(bench *b, clb_context *ctx, const clb_device_info *info, c
   if (!status) status = clb_op_counts(handle, pass, &counts);
   r.rows = b->options.rows ? b->options.rows : op->rows(kernel.problem, pass);
   r.flops = (double)r.rows * counts.flops;
-  if (!status) r.bytes = (double)r.rows * bytes_of(op, &kernel, pass, &counts);
+  if (!status) r.bytes = (double)r.rows * bytes_of(op, &kernel, pass, &counts, r.rows);
   if (!status) status = info->runs ? measure(b, ctx, info, handle, &kernel, pass, top, &r) : clb_op_report(handle, pass, &r.report);
   int exit_status = status ? failure(status) : EXIT_GOOD;
   if (status) complain("%s: %s", info->name, clb_error(ctx));
@@ -240,17 +243,17 @@ static int bench_device(clb_context *ctx, const clb_device_info *info, const cha
 }
 
 int bench_main(int argc, char **argv) {
-  static const struct argp_option options[] = {{"rows", 'n', "N", 0, "Rows of one launch (default: 1000000; tensor_product: 50000, double_backward 20000, single paths 200000)", 0}, {0}};
+  static const struct argp_option options[] = {{"rows", 'n', "N", 0, "Rows of one launch (default: 1000000; tensor_product: 50000, from double_backward on 20000, single paths 200000)", 0}, {0}};
   static const struct argp own = {.options = options, .parser = parse};
   bench b = {.rows = NULL};
   request_parse(&b.request, argc, argv, &own, &b.options,
-                "Times an op on random data, all passes unless --pass is given, and compares every output with a float64 reference.\v"
+                "Times an op on random data, all passes up to double_backward unless --pass is given, and compares every output with a float64 reference.\v"
                 "ms: the median of repeated batches of launches, divided by the launches in one. Bytes and operations are counted from "
                 "the program, fma as two; the bytes of tensor_product are the fewest: each operand once. % copy and % peak: of the copy bandwidth and the multiply-add rate of this device, measured in "
                 "the same run. Rows that do not fit in the device's caches are spread over several sets of buffers; where they fit, % copy says cache. "
                 "error: as `clebsch check` defines it. For a device that only compiles, what its compiler says of the machine code: "
                 "elements loaded and stored per row, registers, and bytes spilled.");
-  if (!b.request.kernels.passes) b.request.kernels.passes = (1u << PASSES) - 1;
+  if (!b.request.kernels.passes) b.request.kernels.passes = USUAL_PASSES;
   if (b.request.devices.json) b.rows = json_array();
   int status = on_each_device(&b.request.devices, bench_device, &b);
   if (b.rows) json_print(b.rows);

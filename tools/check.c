@@ -86,22 +86,23 @@ static void check_pass(check *c, clb_context *ctx, const char *device, const too
   }
 }
 
-static int runs_of(const tool_case *k) {
+static int runs_of(const tool_op *op, const tool_case *k) {
   int n = 0;
   while (n < MAX_DATA && k->data[n].rows) n++;
-  return n * PASSES;
+  return n * __builtin_popcount(passes_of(op, k));
 }
 
 static void check_case(check *c, clb_context *ctx, const clb_device_info *info, const tool_op *op, const tool_case *k) {
   clb_op *handle = NULL;
   bool f64 = k->kernel.storage == CLB_F64 || k->kernel.arithmetic == CLB_F64;
   if (f64 && !info->f64) {
-    c->left_out += runs_of(k);
+    c->left_out += runs_of(op, k);
     return;
   }
   progress("%s: %d of %d, compiling %s", info->name, c->done, c->total, op->name);
-  if (op->create(ctx, &k->kernel, (1u << PASSES) - 1, &handle)) complain("%s: %s", info->name, clb_error(ctx));
-  for (int pass = 0; pass < PASSES; pass++) check_pass(c, ctx, info->name, op, k, handle, (clb_pass)pass);
+  if (op->create(ctx, &k->kernel, passes_of(op, k), &handle)) complain("%s: %s", info->name, clb_error(ctx));
+  for (int pass = 0; pass < PASSES; pass++)
+    if (passes_of(op, k) >> pass & 1) check_pass(c, ctx, info->name, op, k, handle, (clb_pass)pass);
   clb_op_destroy(&handle);
 }
 
@@ -136,7 +137,7 @@ static void begin(check *c) {
     for (int k = 0; k < tool_ops[i]->n_cases; k++) {
       const tool_op *op = tool_ops[i];
       if (c->op && c->op != op) continue;
-      c->total += c->devices.n_devices * runs_of(&op->cases[k]);
+      c->total += c->devices.n_devices * runs_of(op, &op->cases[k]);
       table_fit(&c->table, OP, op->name);
       for (const tool_data *data = op->cases[k].data; data < op->cases[k].data + MAX_DATA && data->rows; data++) {
         case_name(op, &op->cases[k].kernel, data, name, sizeof name);
@@ -159,7 +160,7 @@ int check_main(int argc, char **argv) {
              "error is the largest |difference| over all elements of all outputs, each divided by the scale of its element: the "
              "norm of the terms that are summed in it. Outputs that are not added to hold NaN before; the memory between and behind "
              "their rows must stay untouched. hard: with points at the origin and, where they are normalised, of length 1e-20 "
-             "and 1e20. repeated: one row of upstream gradients (and, of a tensor product, of y and the weights) for all rows, by stride 0."};
+             "and 1e20. repeated: one row of upstream gradients (and, of a tensor product, of y and the weights) for all rows, by stride 0. indexed: the rows of these operands are found by number. shared: one row of weights for all rows; gradients of it are summed over rows."};
   check c = {.op = NULL};
   if (argp_parse(&argp, argc, argv, 0, NULL, &c)) return EXIT_USAGE;
   if (c.devices.json) c.rows = json_array();

@@ -1,28 +1,24 @@
 /* op_tensor_product.c - the Clebsch-Gordan tensor product as the command sees it. */
-#include "ops.h"
-#include "reference_tensor_product.h"
-#include "tensor_product_problems.h"
+#include "op_tensor_product_cases.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Channel-wise, by its filter, or (filter NULL) as `desc` says; desc also has the layouts. */
-typedef struct {
-  const char *name, *x, *y, *filter;
-  clb_tensor_product_desc desc;
-  bool said; /* an option chose the irreps */
-} tensor_problem;
+#include "reference_tensor_product.h"
 
 /* ---- options ---- */
 
-static const char *const layout_names[] = {"mul_ir", "ir_mul"};
+static const char *const layout_names[] = {"mul_ir", "ir_mul"}, *const order_names[] = {"sorted", "found"};
+static const char operand_letters[] = "xywz", incoming_letters[] = "abc";
 
 static void choose_standard(tensor_problem *p, const struct argp_state *state, const char *name) {
-  if (p->said) argp_error(state, "say --problem, once, or --x, --y and --filter");
+  if (p->said) argp_error(state, "say --problem, once, or --x, --y and --filter or --z");
   for (int i = 0; i < STANDARD; i++)
     if (!strcmp(name, standard[i].name)) {
-      p->name = standard[i].name, p->x = standard[i].x, p->y = standard[i].y, p->filter = standard[i].filter;
+      p->name = standard[i].name, p->x = standard[i].x, p->y = standard[i].y, p->z = standard[i].filter;
+      p->kind = standard[i].kind;
+      p->desc.shared_weights |= standard[i].shared;
       p->said = true;
       return;
     }
@@ -35,35 +31,60 @@ static void choose_standard(tensor_problem *p, const struct argp_state *state, c
 }
 
 static void choose_irreps(tensor_problem *p, const struct argp_state *state, const char **which, const char *text) {
-  if (p->name && p->said) argp_error(state, "say --problem, once, or --x, --y and --filter");
-  if (!p->said) p->name = p->x = p->y = p->filter = NULL;
+  if (p->name && p->said) argp_error(state, "say --problem, once, or --x, --y and --filter or --z");
+  if (!p->said) p->name = p->x = p->y = p->z = NULL;
   p->said = true;
   *which = text;
 }
 
-static void choose_layout(tensor_problem *p, const struct argp_state *state, const char *name) {
-  int i = !strcmp(name, layout_names[1]);
-  if (strcmp(name, layout_names[i])) argp_error(state, "--layout is mul_ir or ir_mul, not '%s'", name);
-  p->desc.layout_x = p->desc.layout_y = p->desc.layout_z = (clb_layout)i;
+static void choose_output(tensor_problem *p, const struct argp_state *state, product_kind kind, const char *text) {
+  if (p->said && p->z) argp_error(state, "say --filter or --z, once");
+  choose_irreps(p, state, &p->z, text);
+  p->kind = kind;
 }
 
-enum { KEY_PROBLEM = 300, KEY_X, KEY_Y, KEY_FILTER, KEY_LAYOUT };
+/* 0 or 1: which of two names. */
+static int one_of_two(const struct argp_state *state, const char *option, const char *const names[2], const char *name) {
+  int i = !strcmp(name, names[1]);
+  if (strcmp(name, names[i])) argp_error(state, "%s is %s or %s, not '%s'", option, names[0], names[1], name);
+  return i;
+}
+
+/* "x,w": the bits of letters. */
+static unsigned chosen_letters(const struct argp_state *state, const char *option, const char *letters, const char *text) {
+  unsigned set = 0;
+  for (const char *s = text;; s += 2) {
+    const char *found = *s ? strchr(letters, *s) : NULL;
+    if (!found || (s[1] && s[1] != ',')) argp_error(state, "%s is some of the letters %s with commas between, not '%s'", option, letters, text);
+    else set |= 1u << (found - letters);
+    if (!found || !s[1]) return set;
+  }
+}
+
+enum { KEY_PROBLEM = 300, KEY_X, KEY_Y, KEY_FILTER, KEY_Z, KEY_ORDER, KEY_LAYOUT, KEY_SHARED, KEY_INDEXED, KEY_GRADIENTS, KEY_INCOMING };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   tensor_problem *p = state->input;
   switch (key) {
     case ARGP_KEY_INIT:
       choose_standard(p, state, "mace-large");
-      choose_layout(p, state, "ir_mul");
+      p->desc.layout_x = p->desc.layout_y = p->desc.layout_z = CLB_IR_MUL;
       p->said = false;
       return 0;
     case KEY_PROBLEM: choose_standard(p, state, arg); return 0;
     case KEY_X: choose_irreps(p, state, &p->x, arg); return 0;
     case KEY_Y: choose_irreps(p, state, &p->y, arg); return 0;
-    case KEY_FILTER: choose_irreps(p, state, &p->filter, arg); return 0;
-    case KEY_LAYOUT: choose_layout(p, state, arg); return 0;
+    case KEY_FILTER: choose_output(p, state, CHANNEL_WISE, arg); return 0;
+    case KEY_Z: choose_output(p, state, FULLY_CONNECTED, arg); return 0;
+    case KEY_ORDER: p->order = (clb_path_order)one_of_two(state, "--order", order_names, arg); return 0;
+    case KEY_LAYOUT: p->desc.layout_x = p->desc.layout_y = p->desc.layout_z = (clb_layout)one_of_two(state, "--layout", layout_names, arg); return 0;
+    case KEY_SHARED: p->desc.shared_weights = 1; return 0;
+    case KEY_INDEXED: p->desc.indexed = chosen_letters(state, "--indexed", "xyw", arg); return 0;
+    case KEY_GRADIENTS: p->desc.gradients = chosen_letters(state, "--gradients", operand_letters, arg); return 0;
+    case KEY_INCOMING: p->desc.incoming = chosen_letters(state, "--incoming", incoming_letters, arg); return 0;
     case ARGP_KEY_END:
-      if (!p->x || !p->y || !p->filter) argp_error(state, "--x, --y and --filter go together");
+      if (!p->x || !p->y || !p->z) argp_error(state, "--x, --y and --filter, or --x, --y and --z, go together");
+      if (p->kind != CHANNEL_WISE && p->order != CLB_SORTED) argp_error(state, "--order is for channel-wise products");
       return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
@@ -71,87 +92,132 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 static const struct argp_option options[] = {
     {"problem", KEY_PROBLEM, "NAME", 0, "mace-large (default), mace-medium, nequip-lips, -aspirin, -toluene, -benzene, -water, nequix-first, -main, -last, "
-                                        "sevennet-first, -main, flashtp-l1 ... l5, single-1-1-1, ... (l of x, y and the output)", 0},
-    {"x", KEY_X, "IRREPS", 0, "Channel-wise product of these", 0},
-    {"y", KEY_Y, "IRREPS", 0, "with these", 0},
-    {"filter", KEY_FILTER, "IRREPS", 0, "to all that are among these", 0},
+                                        "sevennet-first, -main, flashtp-l1 ... l5, single-1-1-1, ... (l of x, y and the output); fully connected: tetris-1, -2, "
+                                        "diffdock-1, -2, e3tools-conv, -transformer", 0},
+    {"x", KEY_X, "IRREPS", 0, "Product of these", 0},
+    {"y", KEY_Y, "IRREPS", 0, "with these,", 0},
+    {"filter", KEY_FILTER, "IRREPS", 0, "channel-wise, to all that are among these", 0},
+    {"z", KEY_Z, "IRREPS", 0, "or fully connected, to these", 0},
+    {"order", KEY_ORDER, "NAME", 0, "Weights of a channel-wise product: sorted (default) as its output is, or as found, x term by x term", 0},
     {"layout", KEY_LAYOUT, "NAME", 0, "ir_mul (default: channels side by side) or mul_ir (e3nn's)", 0},
+    {"shared", KEY_SHARED, NULL, 0, "One row of weights for all rows", 0},
+    {"indexed", KEY_INDEXED, "x,y,w", 0, "Operands whose rows are found by number", 0},
+    {"gradients", KEY_GRADIENTS, "x,y,w,z", 0, "What derivatives are taken by (default: all)", 0},
+    {"incoming", KEY_INCOMING, "a,b,c", 0, "The gradients that double_backward is given (default: all)", 0},
     {0}};
 static const struct argp argp = {.options = options, .parser = parse};
 
-static void print(const void *problem, char *out, size_t size) {
-  static const char *const irreps[] = {"component", "norm", "none"}, *const paths[] = {"element", "path", "none"};
-  const tensor_problem *p = problem;
-  const clb_tensor_product_desc *d = &p->desc;
-  size_t used;
-  if (p->name) used = (size_t)snprintf(out, size, "%s", p->name);
-  else if (p->filter) used = (size_t)snprintf(out, size, "%s (x) %s -> %s", p->x, p->y, p->filter);
-  else used = (size_t)snprintf(out, size, "%s (x) %s => %s %s/%s", d->irreps_x, d->irreps_y, d->irreps_z, irreps[d->irrep_normalization], paths[d->path_normalization]);
-  bool one = d->layout_x == d->layout_y && d->layout_x == d->layout_z;
-  if (used < size) used += (size_t)snprintf(out + used, size - used, " %s", layout_names[d->layout_x]);
-  if (used < size && !one) snprintf(out + used, size - used, ",%s,%s", layout_names[d->layout_y], layout_names[d->layout_z]);
+/* ---- words ---- */
+
+static void say(char *out, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void say(char *out, size_t size, const char *format, ...) {
+  size_t used = strlen(out);
+  va_list args;
+  va_start(args, format);
+  vsnprintf(out + used, size - used, format, args);
+  va_end(args);
 }
 
-/* ---- data ---- */
+static void say_letters(char *out, size_t size, const char *what, const char *letters, unsigned set) {
+  const char *between = "";
+  if (!set) return;
+  say(out, size, " %s=", what);
+  for (int i = 0; letters[i]; i++)
+    if (set >> i & 1) say(out, size, "%s%c", between, letters[i]), between = ",";
+}
 
-enum { MAX_INSTRUCTIONS = 512, Z_SIZE = 16384 };
+static void print(const void *problem, char *out, size_t size) {
+  static const char *const irreps[] = {"component", "norm", "none"}, *const paths[] = {"element", "path", "none"};
+  static const char *const kinds[] = {[FULL_PRODUCT] = "full ", [ELEMENTWISE] = "elementwise ", [OTHER_PRODUCT] = NULL};
+  const tensor_problem *p = problem;
+  const clb_tensor_product_desc *d = &p->desc;
+  out[0] = 0;
+  if (p->name) say(out, size, "%s", p->name);
+  else if (p->kind == OTHER_PRODUCT) say(out, size, "%s (x) %s => %s", d->irreps_x, d->irreps_y, d->irreps_z);
+  else if (p->z) say(out, size, "%s%s (x) %s %s %s", kinds[p->kind] ? kinds[p->kind] : "", p->x, p->y, p->kind == FULLY_CONNECTED ? "=>" : "->", p->z);
+  else say(out, size, "%s%s (x) %s", kinds[p->kind], p->x, p->y);
+  if (p->order == CLB_AS_FOUND) say(out, size, " found");
+  if (d->irrep_normalization || d->path_normalization) say(out, size, " %s/%s", irreps[d->irrep_normalization], paths[d->path_normalization]);
+  if (d->shared_weights) say(out, size, " shared");
+  say_letters(out, size, "indexed", operand_letters, d->indexed);
+  say_letters(out, size, "gradients", operand_letters, d->gradients);
+  say_letters(out, size, "incoming", incoming_letters, d->incoming);
+  say(out, size, " %s", layout_names[d->layout_x]);
+  if (d->layout_x != d->layout_y || d->layout_x != d->layout_z) say(out, size, ",%s,%s", layout_names[d->layout_y], layout_names[d->layout_z]);
+}
 
-/* The description with room for what a channel-wise one is made of. */
+/* ---- descriptions ---- */
+
+/* With room for what a constructor finds. */
 typedef struct {
   clb_tensor_product_desc desc;
-  char z[Z_SIZE];
-  clb_instruction instructions[MAX_INSTRUCTIONS];
+  clb_instructions found;
 } whole_desc;
 
 static whole_desc *start_desc(const tensor_problem *p) {
   whole_desc *d = allocate(1, sizeof *d);
   d->desc = p->desc;
-  if (!p->filter) return d;
-  d->desc.irreps_x = p->x, d->desc.irreps_y = p->y, d->desc.irreps_z = d->z;
-  d->desc.instructions = d->instructions;
+  if (p->kind == OTHER_PRODUCT) return d;
+  d->desc.irreps_x = d->found.irreps_x, d->desc.irreps_y = d->found.irreps_y, d->desc.irreps_z = d->found.irreps_z;
+  d->desc.instructions = d->found.instructions;
   return d;
+}
+
+static clb_status library_finds(clb_context *ctx, const tensor_problem *p, clb_instructions *found) {
+  switch (p->kind) {
+    case CHANNEL_WISE: return clb_channel_wise(ctx, p->x, p->y, p->z, p->order, found);
+    case FULLY_CONNECTED: return clb_fully_connected(ctx, p->x, p->y, p->z, found);
+    case FULL_PRODUCT: return clb_full(ctx, p->x, p->y, p->z, found);
+    case ELEMENTWISE: return clb_elementwise(ctx, p->x, p->y, p->z, found);
+    case OTHER_PRODUCT: break;
+  }
+  return CLB_OK;
+}
+
+static int reference_finds(const tensor_problem *p, clb_instructions *found) {
+  switch (p->kind) {
+    case CHANNEL_WISE: return reference_channel_wise(p->x, p->y, p->z, p->order, found);
+    case FULLY_CONNECTED: return reference_fully_connected(p->x, p->y, p->z, found);
+    case FULL_PRODUCT: return reference_full(p->x, p->y, p->z, found);
+    case ELEMENTWISE: return reference_elementwise(p->x, p->y, p->z, found);
+    case OTHER_PRODUCT: break;
+  }
+  return 1;
 }
 
 static reference_product *reference_of(const tensor_problem *p) {
   whole_desc *d = start_desc(p);
-  if (p->filter) d->desc.n_instructions = reference_channel_wise(p->x, p->y, p->filter, d->z, Z_SIZE, d->instructions, MAX_INSTRUCTIONS);
-  reference_product *r = d->desc.n_instructions > 0 ? reference_product_create(&d->desc) : NULL;
+  int good = reference_finds(p, &d->found);
+  if (p->kind != OTHER_PRODUCT) d->desc.n_instructions = d->found.n_instructions;
+  reference_product *r = good && d->desc.n_instructions > 0 ? reference_product_create(&d->desc) : NULL;
   if (!r) give_up("the reference of tensor_product does not understand this problem");
   free(d);
   return r;
 }
 
-static tool_array input(const char *name, int64_t width, bool repeats) {
-  return (tool_array){.name = name, .width = (int)width, .repeats = repeats};
-}
+/* ---- data ---- */
 
-static tool_array output(const char *name, int64_t width) {
-  return (tool_array){.name = name, .width = (int)width, .output = true};
+/* Whether a pass has this operand: some need not be given. */
+static bool present(const clb_tensor_product_desc *d, clb_pass pass, int operand, int like) {
+  bool output = operand >= reference_inputs(pass), incoming = !output && operand >= reference_inputs(CLB_BACKWARD) && operand < reference_inputs(CLB_DOUBLE_BACKWARD);
+  if (output && pass != CLB_FORWARD && d->gradients) return d->gradients & (unsigned)like;
+  return !incoming || !d->incoming || d->incoming & (unsigned)like;
 }
 
 static int arrays(const void *problem, clb_pass pass, tool_array *a) {
-  reference_product *r = reference_of(problem);
+  const tensor_problem *p = problem;
+  reference_product *r = reference_of(p);
   clb_tensor_product_sizes s = reference_product_sizes(r);
+  int inputs = reference_inputs(pass), n = inputs + reference_outputs(pass);
   reference_product_destroy(r);
-  int n = 0;
-  a[n++] = input("x", s.x, false);
-  a[n++] = input("y", s.y, true);
-  a[n++] = input("w", s.w, true);
-  if (pass == CLB_FORWARD) {
-    a[n++] = output("z", s.z);
-    return n;
+  for (int i = 0, like; i < n; i++) {
+    a[i] = (tool_array){.name = reference_operand(pass, i, &like), .output = i >= inputs};
+    int64_t width = like == CLB_X ? s.x : like == CLB_Y ? s.y : like == CLB_W ? s.w : s.z;
+    if (present(&p->desc, pass, i, like)) a[i].width = (int)width;
+    a[i].repeats = !a[i].output && like != CLB_X;
+    a[i].one_row = like == CLB_W && p->desc.shared_weights;
+    a[i].indexed = i < reference_inputs(CLB_FORWARD) && a[i].width && p->desc.indexed & (unsigned)like;
   }
-  a[n++] = input("g", s.z, true);
-  if (pass == CLB_DOUBLE_BACKWARD) {
-    a[n++] = input("a", s.x, false);
-    a[n++] = input("b", s.y, true);
-    a[n++] = input("c", s.w, true);
-  }
-  bool twice = pass == CLB_DOUBLE_BACKWARD;
-  a[n++] = output(twice ? "d_x" : "g_x", s.x);
-  a[n++] = output(twice ? "d_y" : "g_y", s.y);
-  a[n++] = output(twice ? "d_w" : "g_w", s.w);
-  if (twice) a[n++] = output("d_g", s.z);
   return n;
 }
 
@@ -159,22 +225,28 @@ static void fill(const void *problem, clb_pass pass, bool hard, int64_t rows, do
   tool_array all[MAX_ARRAYS];
   (void)hard;
   for (int a = 0, n = arrays(problem, pass, all); a < n; a++)
-    for (int64_t i = 0; values[a] && i < rows * all[a].width; i++) values[a][i] = random_number(seed);
+    for (int64_t i = 0; values[a] && i < (all[a].one_row ? 1 : rows) * all[a].width; i++) values[a][i] = random_number(seed);
 }
 
 static void reference(const void *problem, clb_pass pass, int64_t rows, double *const *v, double *const *wanted, double *const *scale) {
-  static const int inputs[] = {3, 4, 7};
-  const double *in[7] = {NULL};
-  for (int i = 0; i < inputs[pass]; i++) in[i] = v[i];
+  tool_array all[MAX_ARRAYS];
+  const double *in[REFERENCE_MAX_INPUTS] = {NULL};
+  double *out[REFERENCE_MAX_OUTPUTS] = {NULL};
+  int n = arrays(problem, pass, all), inputs = reference_inputs(pass);
+  for (int i = 0; i < n; i++) {
+    if (!all[i].width) continue;
+    if (i < inputs) in[i] = v[i];
+    else out[i - inputs] = wanted[i];
+  }
   reference_product *r = reference_of(problem);
-  reference_product_run(r, pass, rows, in, wanted + inputs[pass], scale + inputs[pass]);
+  reference_product_run(r, pass, rows, in, out, scale + inputs);
   reference_product_destroy(r);
 }
 
 static int64_t default_rows(const void *problem, clb_pass pass) {
   const tensor_problem *p = problem;
   if (p->name && !strncmp(p->name, "single-", 7)) return 200000;
-  return pass == CLB_DOUBLE_BACKWARD ? 20000 : 50000;
+  return pass >= CLB_DOUBLE_BACKWARD ? 20000 : 50000;
 }
 
 static double growth(const void *problem) {
@@ -182,84 +254,39 @@ static double growth(const void *problem) {
   return 1;
 }
 
+/* ---- calls ---- */
+
 static clb_status create(clb_context *ctx, const tool_kernel *kernel, unsigned passes, clb_op **op) {
   const tensor_problem *p = kernel->problem;
   whole_desc *d = start_desc(p);
-  clb_status status = CLB_OK;
   d->desc.storage = kernel->storage;
   d->desc.arithmetic = kernel->arithmetic;
   d->desc.accumulate = kernel->accumulate;
   d->desc.passes = passes;
-  if (p->filter) status = clb_channel_wise(ctx, p->x, p->y, p->filter, d->z, Z_SIZE, d->instructions, MAX_INSTRUCTIONS, &d->desc.n_instructions);
+  clb_status status = library_finds(ctx, p, &d->found);
+  if (p->kind != OTHER_PRODUCT) d->desc.n_instructions = d->found.n_instructions;
   if (!status) status = clb_tensor_product_create(ctx, &d->desc, op);
   free(d);
   return status;
 }
 
 static clb_status run(clb_op *op, clb_pass pass, int64_t rows, const clb_rows *a) {
-  if (pass == CLB_FORWARD) return clb_tensor_product_forward(op, rows, a[0], a[1], a[2], a[3]);
-  if (pass == CLB_BACKWARD) return clb_tensor_product_backward(op, rows, a[0], a[1], a[2], a[3], a[4], a[5], a[6]);
-  return clb_tensor_product_double_backward(op, rows, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
+  switch (pass) {
+    case CLB_FORWARD: return clb_tensor_product_forward(op, rows, a[0], a[1], a[2], a[3]);
+    case CLB_BACKWARD: return clb_tensor_product_backward(op, rows, a[0], a[1], a[2], a[3], a[4], a[5], a[6]);
+    case CLB_DOUBLE_BACKWARD: return clb_tensor_product_double_backward(op, rows, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
+    case CLB_TRIPLE_BACKWARD: break;
+  }
+  const clb_triple_operands all = {a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13], a[14], a[15], a[16], a[17]};
+  return clb_tensor_product_triple_backward(op, rows, &all);
 }
-
-/* ---- cases of `clebsch check` ---- */
-
-#define LAYOUTS_ALL(l) .layout_x = l, .layout_y = l, .layout_z = l
-#define CHANNEL_WISE(a, b, f, l) \
-  &(const tensor_problem) { .x = a, .y = b, .filter = f, .desc = {LAYOUTS_ALL(l)} }
-#define F64 CLB_F64, CLB_F64
-#define F32 CLB_F32, CLB_F32
-#define F16 CLB_F16, CLB_F32
-#define BF16 CLB_BF16, CLB_F32
-
-/* Several paths into one output, in no order, with and without weights; an output and an input that no path touches. */
-static const clb_instruction tangled[] = {{2, 2, 1, CLB_UVU, 1, 0.5}, {0, 0, 0, CLB_UVU, 0, 1}, {1, 1, 0, CLB_UVU, 1, 2}, {1, 0, 1, CLB_UVU, 1, 1},
-                                          {2, 2, 1, CLB_UVU, 0, 1.5}, {2, 2, 3, CLB_UVU, 1, 1}, {0, 1, 1, CLB_UVU, 1, 1}};
-static const clb_instruction weightless[] = {{0, 0, 0, CLB_UVU, 0, 1}, {0, 1, 1, CLB_UVU, 0, 1}, {1, 1, 0, CLB_UVU, 0, 1}, {1, 2, 1, CLB_UVU, 0, 1}};
-#define TANGLED(irrep, path, lx, ly, lz)                                                                                                   \
-  &(const tensor_problem) {                                                                                                                \
-    .desc = {.irreps_x = "5x0e+5x1o+5x1o+2x3o", .irreps_y = "0e+1o+2e", .irreps_z = "5x0e+5x1o+3x2e+5x3o", .instructions = tangled,           \
-             .n_instructions = 7, .irrep_normalization = irrep, .path_normalization = path, .layout_x = lx, .layout_y = ly, .layout_z = lz } \
-  }
-#define WEIGHTLESS(l)                                                                                                                  \
-  &(const tensor_problem) {                                                                                                            \
-    .desc = {.irreps_x = "7x0e+7x1o", .irreps_y = "0e+1o+2e", .irreps_z = "7x0e+7x1o", .instructions = weightless, .n_instructions = 4, LAYOUTS_ALL(l) } \
-  }
-
-static const tool_case cases[] = {
-    {{CHANNEL_WISE("1x0e", "0e", "0e", CLB_IR_MUL), F32, 0}, {{1, LAYOUT_DENSE, 0}, {33, LAYOUT_DENSE, 0}}},
-    {{CHANNEL_WISE("1x1o", "1o", "0e+1e+2e", CLB_MUL_IR), F64, 0}, {{33, LAYOUT_DENSE, 0}}},
-    {{CHANNEL_WISE("3x1o", SH2, SH3, CLB_IR_MUL), F64, 0}, {{31, LAYOUT_PADDED, 0}}},
-    {{CHANNEL_WISE("7x0e+7x1o+7x2e", SH3, SH3, CLB_IR_MUL), F32, 0},
-     {{1, LAYOUT_DENSE, 0}, {7, LAYOUT_PADDED, 0}, {33, LAYOUT_REPEAT, 0}, {131, LAYOUT_DENSE, 0}}},
-    {{CHANNEL_WISE("7x0e+7x1o+7x2e", SH3, SH3, CLB_MUL_IR), F32, 0}, {{1, LAYOUT_DENSE, 0}, {33, LAYOUT_PADDED, 0}, {33, LAYOUT_REPEAT, 0}}},
-    {{CHANNEL_WISE("16x0e+8x1o+4x2e+4x3o", SH3, SH3, CLB_IR_MUL), F32, 0}, {{33, LAYOUT_DENSE, 0}, {33, LAYOUT_REPEAT, 0}}},
-    {{CHANNEL_WISE("16x0e+8x1o+4x2e+4x3o", SH3, SH3, CLB_MUL_IR), F64, 0}, {{33, LAYOUT_DENSE, 0}}},
-    {{CHANNEL_WISE("13x0e+5x1o+33x1e+1x2e", SH2, BOTH2("1"), CLB_IR_MUL), F64, 1}, {{17, LAYOUT_PADDED, 0}}},
-    {{CHANNEL_WISE("13x0e+5x1o+33x1e+1x2e", SH2, BOTH2("1"), CLB_MUL_IR), F32, 1}, {{17, LAYOUT_REPEAT, 0}}},
-    {{CHANNEL_WISE("123x1o", "1o", "0e+1e", CLB_IR_MUL), F32, 0}, {{19, LAYOUT_DENSE, 0}}},
-    {{CHANNEL_WISE("89x0e", SH3, SH3, CLB_MUL_IR), F32, 0}, {{19, LAYOUT_DENSE, 0}}},
-    {{CHANNEL_WISE("89x0e", SH3, SH3, CLB_IR_MUL), F16, 0}, {{19, LAYOUT_PADDED, 0}}},
-    {{CHANNEL_WISE("32x0e+32x1o", SH3, SH2, CLB_IR_MUL), F16, 0}, {{65, LAYOUT_DENSE, 0}}},
-    {{CHANNEL_WISE("32x0e+32x1o", SH3, SH2, CLB_MUL_IR), BF16, 0}, {{65, LAYOUT_DENSE, 0}}},
-    {{CHANNEL_WISE("16x0e+8x1o", SH2, SH2, CLB_IR_MUL), BF16, 1}, {{33, LAYOUT_PADDED, 0}}},
-    {{CHANNEL_WISE("33x2e", "1o", "1x3o", CLB_IR_MUL), F32, 0}, {{33, LAYOUT_DENSE, 0}}},
-    {{CHANNEL_WISE("5x3o+3x5e", "3e+5o", "3o+5o+4e+2o", CLB_IR_MUL), F64, 0}, {{9, LAYOUT_DENSE, 0}}},
-    {{CHANNEL_WISE("8x4e", "4e", "0e+4e", CLB_MUL_IR), F32, 0}, {{9, LAYOUT_DENSE, 0}}},
-    {{CHANNEL_WISE("16x0e+8x1o", SH2, SH2, CLB_IR_MUL), CLB_F32, CLB_F64, 0}, {{33, LAYOUT_DENSE, 0}}},
-    {{TANGLED(CLB_IRREP_COMPONENT, CLB_PATH_ELEMENT, CLB_IR_MUL, CLB_IR_MUL, CLB_IR_MUL), F64, 0}, {{33, LAYOUT_DENSE, 0}, {33, LAYOUT_REPEAT, 0}}},
-    {{TANGLED(CLB_IRREP_NORM, CLB_PATH_PATH, CLB_MUL_IR, CLB_MUL_IR, CLB_MUL_IR), F32, 1}, {{33, LAYOUT_PADDED, 0}}},
-    {{TANGLED(CLB_IRREP_NONE, CLB_PATH_NONE, CLB_MUL_IR, CLB_IR_MUL, CLB_IR_MUL), F32, 0}, {{33, LAYOUT_DENSE, 0}}},
-    {{TANGLED(CLB_IRREP_NORM, CLB_PATH_ELEMENT, CLB_IR_MUL, CLB_MUL_IR, CLB_MUL_IR), F64, 0}, {{33, LAYOUT_DENSE, 0}}},
-    {{WEIGHTLESS(CLB_IR_MUL), F64, 0}, {{33, LAYOUT_DENSE, 0}}},
-    {{WEIGHTLESS(CLB_MUL_IR), F32, 0}, {{33, LAYOUT_REPEAT, 0}}},
-};
 
 const tool_op tool_op_tensor_product = {
     .name = "tensor_product",
     .options = &argp,
     .problem_bytes = sizeof(tensor_problem),
     .print = print,
+    .passes = (1u << PASSES) - 1,
     .cases = cases,
     .n_cases = sizeof cases / sizeof *cases,
     .arrays = arrays,

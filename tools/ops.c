@@ -30,6 +30,10 @@ const tool_op *op_among(int argc, char **argv) {
   return NULL;
 }
 
+unsigned passes_of(const tool_op *op, const tool_case *k) {
+  return k->passes ? k->passes : op->passes;
+}
+
 clb_dtype usual_arithmetic(clb_dtype storage) {
   return storage == CLB_F64 ? CLB_F64 : CLB_F32;
 }

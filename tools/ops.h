@@ -26,20 +26,23 @@ typedef struct {
   bool accumulate;
 } tool_kernel;
 
-enum { MAX_ARRAYS = 11, MAX_DATA = 8 };
+enum { MAX_ARRAYS = 18, MAX_DATA = 8 };
 
 /* One op to create for `check`, and the data to run it on (rows = 0 ends the list). */
 typedef struct {
   tool_kernel kernel;
   tool_data data[MAX_DATA];
+  unsigned passes; /* a bit set; 0: all that the op has */
 } tool_case;
 
-/* One array of a pass, in the order in which run() takes them: [rows][width]. */
+/* One array of a pass, in the order in which run() takes them: [rows][width]; without width there is no buffer. */
 typedef struct {
   const char *name;
   int width;
   bool output;
   bool repeats; /* in LAYOUT_REPEAT */
+  bool one_row; /* for all rows; of an output: their sum */
+  bool indexed; /* an input whose rows are found by number */
 } tool_array;
 
 typedef struct {
@@ -49,11 +52,12 @@ typedef struct {
   size_t problem_bytes;
   void (*print)(const void *problem, char *out, size_t size); /* in the words of the options */
 
+  unsigned passes; /* a bit set of those it has */
   const tool_case *cases;
   int n_cases;
 
   int (*arrays)(const void *problem, clb_pass pass, tool_array *arrays); /* returns how many */
-  /* Inputs of `rows` rows, values[i] for arrays[i]; NULL for outputs. */
+  /* Inputs of `rows` rows (one of those that say so), values[i] for arrays[i]; NULL for outputs. */
   void (*fill)(const void *problem, clb_pass pass, bool hard, int64_t rows, double *const *values, uint64_t *seed);
   /* Outputs in float64 and, for each element, the scale an error in it is divided by; values, wanted, scale by array. */
   void (*reference)(const void *problem, clb_pass pass, int64_t rows, double *const *values, double *const *wanted, double *const *scale);
@@ -66,6 +70,10 @@ typedef struct {
   clb_status (*create)(clb_context *ctx, const tool_kernel *kernel, unsigned passes, clb_op **op);
   clb_status (*run)(clb_op *op, clb_pass pass, int64_t rows, const clb_rows *arrays);
 } tool_op;
+
+/* The passes of a case, and those that `bench` times unasked. */
+unsigned passes_of(const tool_op *op, const tool_case *k);
+enum { USUAL_PASSES = CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD) | CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) };
 
 extern const tool_op tool_op_spherical_harmonics, tool_op_tensor_product;
 

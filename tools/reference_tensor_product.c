@@ -1,179 +1,125 @@
-/* reference_tensor_product.c - the Clebsch-Gordan tensor product and two derivatives, as plain sums over all terms in float64. */
+/* reference_tensor_product.c - the Clebsch-Gordan tensor product and three derivatives, as plain sums over all terms in float64.
+
+   The product is one form that is linear in four vectors, F(x, y, w, g) = sum over terms C x y w g.  A pass is a sum of F of various
+   vectors, its monomials, differentiated by some of the vectors. */
 #include "reference_tensor_product.h"
 
-#include <complex.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- irreps ---- */
+/* Vectors by their letter; in a monomial they stand at their place in F. */
+static const char vectors[] = "xywgabcpqrs";
+enum { X, Y, W, Z, KINDS, VECTORS = REFERENCE_MAX_INPUTS };
+static const int kind_of[VECTORS] = {X, Y, W, Z, X, Y, W, X, Y, W, Z};
 
-int reference_irreps_read(const char *text, reference_irreps *irreps) {
-  memset(irreps, 0, sizeof *irreps);
-  while (strspn(text, " \t\n")) text++;
-  for (const char *s = text; *s;) {
-    int first, second, used = 0, used_more = 0;
-    if (irreps->n == REFERENCE_MAX_TERMS || sscanf(s, "%d%n", &first, &used) != 1 || first < 0) return 0;
-    s += used;
-    if (sscanf(s, " x%d%n", &second, &used_more) == 1) s += used_more;
-    else second = first, first = 1;
-    char p = 0;
-    if (sscanf(s, " %c%n", &p, &used) != 1 || !strchr("eoy", p) || second < 0 || second > REFERENCE_MAX_L) return 0;
-    s += used;
-    int at = irreps->n++;
-    irreps->term[at].mul = first;
-    irreps->term[at].l = second;
-    irreps->term[at].parity = p == 'e' || (p == 'y' && second % 2 == 0) ? 1 : -1;
-    irreps->term[at].at = irreps->dim;
-    irreps->dim += first * (2 * second + 1);
-    s += strspn(s, " \t\n");
-    if (*s && *s != '+') return 0;
-    if (*s && !*++s) return 0;
-  }
-  return 1;
+enum { MAX_MONOMIALS = 9, MAX_CONTRIBUTIONS = MAX_MONOMIALS * KINDS };
+static const struct {
+  int inputs;
+  const char *by; /* one output each */
+  const char *names[REFERENCE_MAX_OUTPUTS], *monomial[MAX_MONOMIALS];
+} passes[REFERENCE_PASSES] = {
+    {3, "g", {"z"}, {"xywg"}},
+    {4, "xyw", {"g_x", "g_y", "g_w"}, {"xywg"}},
+    {7, "xywg", {"d_x", "d_y", "d_w", "d_g"}, {"aywg", "xbwg", "xycg"}},
+    {11, "xywgabc", {"e_x", "e_y", "e_w", "e_g", "e_a", "e_b", "e_c"}, {"pbwg", "pycg", "aqwg", "xqcg", "ayrg", "xbrg", "ayws", "xbws", "xycs"}},
+};
+
+static int vector(char letter) { return (int)(strchr(vectors, letter) - vectors); }
+
+int reference_inputs(clb_pass pass) { return passes[pass].inputs; }
+int reference_outputs(clb_pass pass) { return (int)strlen(passes[pass].by); }
+
+const char *reference_operand(clb_pass pass, int operand, int *like) {
+  static const char *const names[VECTORS] = {"x", "y", "w", "g", "a", "b", "c", "p", "q", "r", "s"};
+  int output = operand - passes[pass].inputs;
+  *like = 1 << kind_of[output < 0 ? operand : vector(passes[pass].by[output])];
+  return output < 0 ? names[operand] : passes[pass].names[output];
 }
 
-static int holds(const reference_irreps *irreps, int l, int parity) {
-  for (int i = 0; i < irreps->n; i++)
-    if (irreps->term[i].l == l && irreps->term[i].parity == parity) return 1;
-  return 0;
-}
+/* ---- modes ---- */
 
-/* Sorted by walking the outputs in order and finding all that lead there. */
-static int paths_in_order(const reference_irreps *x, const reference_irreps *y, const reference_irreps *filter, char *z, size_t z_size,
-                          clb_instruction *instructions, int max) {
-  size_t used = 0;
-  int n = 0;
-  z[0] = 0;
-  for (int kind = 0; kind <= 2 * REFERENCE_MAX_L + 1; kind++) {
-    int l = kind / 2, parity = (kind % 2 ? -1 : 1) * (l % 2 ? -1 : 1);
-    if (!holds(filter, l, parity)) continue;
-    for (int i = 0; i < x->n; i++)
-      for (int j = 0; j < y->n; j++) {
-        if (x->term[i].parity * y->term[j].parity != parity || l < abs(x->term[i].l - y->term[j].l) || l > x->term[i].l + y->term[j].l) continue;
-        if (n == max) return -1;
-        used += (size_t)snprintf(z + used, z_size - used, "%s%dx%d%c", n ? "+" : "", x->term[i].mul, l, parity > 0 ? 'e' : 'o');
-        if (used >= z_size) return -1;
-        instructions[n] = (clb_instruction){i, j, n, CLB_UVU, 1, 1};
-        n++;
-      }
-  }
-  return n;
-}
-
-int reference_channel_wise(const char *x, const char *y, const char *filter, char *z, size_t z_size, clb_instruction *instructions, int max) {
-  reference_irreps *all = calloc(3, sizeof *all);
-  int n = -1;
-  if (all && z_size && reference_irreps_read(x, all) && reference_irreps_read(y, all + 1) && reference_irreps_read(filter, all + 2))
-    n = paths_in_order(all, all + 1, all + 2, z, z_size, instructions, max);
-  free(all);
-  return n;
-}
-
-/* ---- Wigner 3j: Racah's formula, then the change to the real basis ---- */
-
-static long double factorial(int n) {
-  long double f = 1;
-  for (int i = 2; i <= n; i++) f *= i;
-  return f;
-}
-
-static long double clebsch_gordan(int j1, int m1, int j2, int m2, int J) {
-  int M = m1 + m2, first = 0, last = j1 + j2 - J;
-  long double sum = 0, root = (2 * J + 1) * factorial(J + j1 - j2) * factorial(J - j1 + j2) * factorial(j1 + j2 - J) / factorial(j1 + j2 + J + 1);
-  root *= factorial(J + M) * factorial(J - M) * factorial(j1 - m1) * factorial(j1 + m1) * factorial(j2 - m2) * factorial(j2 + m2);
-  if (j2 - J - m1 > first) first = j2 - J - m1;
-  if (j1 - J + m2 > first) first = j1 - J + m2;
-  if (j1 - m1 < last) last = j1 - m1;
-  if (j2 + m2 < last) last = j2 + m2;
-  for (int k = first; k <= last; k++)
-    sum += (k % 2 ? -1 : 1) / (factorial(k) * factorial(j1 + j2 - J - k) * factorial(j1 - m1 - k) * factorial(j2 + m2 - k) *
-                               factorial(J - j2 + m1 + k) * factorial(J - j1 - m2 + k));
-  return sqrtl(root) * sum;
-}
-
-/* Row m of the complex-to-real matrix, column M, without its common factor (-i)^l. */
-static double complex change(int m, int M) {
-  if (abs(m) != abs(M)) return 0;
-  if (m == 0) return 1;
-  if (m < 0) return M > 0 ? sqrt(0.5) : -I * sqrt(0.5);
-  return (m % 2 ? -1 : 1) * (M > 0 ? sqrt(0.5) : I * sqrt(0.5));
-}
-
-static double complex phase(int l) { /* (-i)^l */
-  static const double complex turns[] = {1, -I, -1, I};
-  return turns[l % 4];
-}
-
-void reference_3j(int l1, int l2, int l3, double *C) {
-  int n2 = 2 * l2 + 1, n3 = 2 * l3 + 1, n = (2 * l1 + 1) * n2 * n3;
-  double complex common = phase(l1) * phase(l2) * conj(phase(l3));
-  memset(C, 0, sizeof *C * (size_t)n);
-  for (int m1 = -l1; m1 <= l1; m1++)
-    for (int m2 = -l2; m2 <= l2; m2++) {
-      int m3 = m1 + m2;
-      if (abs(m3) > l3) continue;
-      double g = (double)clebsch_gordan(l1, m1, l2, m2, l3);
-      for (int a = -l1; a <= l1; a++)
-        for (int b = -l2; b <= l2; b++)
-          for (int c = -l3; c <= l3; c++)
-            C[((a + l1) * n2 + b + l2) * n3 + c + l3] += creal(common * change(m1, a) * change(m2, b) * conj(change(m3, c))) * g;
-    }
-  long double norm = 0;
-  for (int i = 0; i < n; i++) norm += (long double)C[i] * C[i];
-  for (int i = 0; i < n; i++) C[i] = fabs(C[i]) < 1e-14 ? 0 : (double)(C[i] / sqrtl(norm));
-}
-
-/* ---- products ---- */
+/* Which pairs of channels (u, v) meet, counted by q, and to which channel of the output: u, v, q, or every w, with weights of its own. */
+static const struct {
+  enum { ALL, EQUAL, ASCENDING } pairs;
+  enum { TO_U, TO_V, TO_Q, TO_W } to;
+} modes[] = {[CLB_UVW] = {ALL, TO_W},   [CLB_UVU] = {ALL, TO_U},   [CLB_UVV] = {ALL, TO_V},            [CLB_UUW] = {EQUAL, TO_W},
+             [CLB_UUU] = {EQUAL, TO_Q}, [CLB_UVUV] = {ALL, TO_Q}, [CLB_UVU_HALF] = {ASCENDING, TO_Q}, [CLB_UVW_HALF] = {ASCENDING, TO_W}};
 
 typedef struct {
   clb_instruction is;
+  const reference_irrep *x, *y, *z;
   int weight_at;
   double *C; /* the 3j symbols times the path's coefficient */
 } path;
 
+static int pairs(const path *q) {
+  const int n[] = {[ALL] = q->x->mul * q->y->mul, [EQUAL] = q->x->mul, [ASCENDING] = q->x->mul * (q->x->mul - 1) / 2};
+  return n[modes[q->is.mode].pairs];
+}
+
+static int pairs_per_output(const path *q) {
+  const int n[] = {[TO_U] = q->y->mul, [TO_V] = q->x->mul, [TO_Q] = 1, [TO_W] = pairs(q)};
+  return n[modes[q->is.mode].to];
+}
+
+static int weights_per_pair(const path *q) { return modes[q->is.mode].to == TO_W ? q->z->mul : 1; }
+
+static int fits(const path *q) {
+  int l1 = q->x->l, l2 = q->y->l, l3 = q->z->l;
+  if (q->x->parity * q->y->parity != q->z->parity || l3 < abs(l1 - l2) || l3 > l1 + l2) return 0;
+  if (modes[q->is.mode].pairs != ALL && q->x->mul != q->y->mul) return 0;
+  if (modes[q->is.mode].to != TO_W) return q->z->mul == (const int[]){[TO_U] = q->x->mul, [TO_V] = q->y->mul, [TO_Q] = pairs(q)}[modes[q->is.mode].to];
+  return q->is.has_weight || (q->is.mode == CLB_UUW && q->z->mul == 1);
+}
+
+/* ---- products ---- */
+
 struct reference_product {
   reference_irreps x, y, z;
   clb_layout layout_x, layout_y, layout_z;
-  int n, n_weights;
+  int shared, n, n_weights;
   path path[];
 };
 
-static int elements(const reference_product *p, const clb_instruction *q) { return p->y.term[q->in2].mul; }
-
-static double coefficient(const reference_product *p, const clb_tensor_product_desc *d, const clb_instruction *q) {
-  int d1 = 2 * p->x.term[q->in1].l + 1, d2 = 2 * p->y.term[q->in2].l + 1, d3 = 2 * p->z.term[q->out].l + 1, same = 0;
-  double alpha = 1, x = 0;
-  if (d->irrep_normalization == CLB_IRREP_COMPONENT) alpha = d3;
-  if (d->irrep_normalization == CLB_IRREP_NORM) alpha = d1 * d2;
-  for (int i = 0; i < d->n_instructions; i++)
-    if (d->instructions[i].out == q->out) x += elements(p, &d->instructions[i]), same++;
-  if (d->path_normalization == CLB_PATH_PATH) x = same * elements(p, q);
+static double coefficient(const reference_product *p, const clb_tensor_product_desc *d, const path *q) {
+  double alpha = 1, x = 0, same = 0;
+  if (d->irrep_normalization == CLB_IRREP_COMPONENT) alpha = 2 * q->z->l + 1;
+  if (d->irrep_normalization == CLB_IRREP_NORM) alpha = (2 * q->x->l + 1) * (2 * q->y->l + 1);
+  for (int i = 0; i < p->n; i++)
+    if (p->path[i].z == q->z) x += pairs_per_output(&p->path[i]), same++;
+  if (d->path_normalization == CLB_PATH_PATH) x = same * pairs_per_output(q);
   if (d->path_normalization == CLB_PATH_NONE || !(x > 0)) x = 1;
-  return sqrt(q->path_weight * alpha / x);
+  return sqrt(q->is.path_weight * alpha / x);
 }
 
-static int add_path(reference_product *p, const clb_tensor_product_desc *d, const clb_instruction *q) {
-  if (q->in1 < 0 || q->in1 >= p->x.n || q->in2 < 0 || q->in2 >= p->y.n || q->out < 0 || q->out >= p->z.n || q->mode != CLB_UVU) return 0;
-  int l1 = p->x.term[q->in1].l, l2 = p->y.term[q->in2].l, l3 = p->z.term[q->out].l, n = (2 * l1 + 1) * (2 * l2 + 1) * (2 * l3 + 1);
-  if (p->x.term[q->in1].parity * p->y.term[q->in2].parity != p->z.term[q->out].parity) return 0;
-  if (l3 < abs(l1 - l2) || l3 > l1 + l2 || p->z.term[q->out].mul != p->x.term[q->in1].mul) return 0;
-  path *to = &p->path[p->n++];
-  *to = (path){*q, p->n_weights, malloc(sizeof(double) * (size_t)n)};
-  if (!to->C) return 0;
-  if (q->has_weight) p->n_weights += p->x.term[q->in1].mul * p->y.term[q->in2].mul;
-  reference_3j(l1, l2, l3, to->C);
-  for (int i = 0; i < n; i++) to->C[i] *= coefficient(p, d, q);
+static int add_path(reference_product *p, const clb_instruction *is) {
+  if (is->in1 < 0 || is->in1 >= p->x.n || is->in2 < 0 || is->in2 >= p->y.n || is->out < 0 || is->out >= p->z.n || (unsigned)is->mode > CLB_UVW_HALF) return 0;
+  path *q = &p->path[p->n++];
+  *q = (path){.is = *is, .x = &p->x.term[is->in1], .y = &p->y.term[is->in2], .z = &p->z.term[is->out], .weight_at = p->n_weights};
+  if (!fits(q)) return 0;
+  if (is->has_weight) p->n_weights += pairs(q) * weights_per_pair(q);
+  return 1;
+}
+
+static int fill_path(const reference_product *p, const clb_tensor_product_desc *d, path *q) {
+  int n = (2 * q->x->l + 1) * (2 * q->y->l + 1) * (2 * q->z->l + 1);
+  double c = coefficient(p, d, q);
+  q->C = malloc(sizeof(double) * (size_t)n);
+  if (!q->C) return 0;
+  reference_3j(q->x->l, q->y->l, q->z->l, q->C);
+  for (int i = 0; i < n; i++) q->C[i] *= c;
   return 1;
 }
 
 reference_product *reference_product_create(const clb_tensor_product_desc *d) {
   reference_product *p = calloc(1, sizeof *p + sizeof(path) * (size_t)(d->n_instructions > 0 ? d->n_instructions : 0));
   int good = p && reference_irreps_read(d->irreps_x, &p->x) && reference_irreps_read(d->irreps_y, &p->y) && reference_irreps_read(d->irreps_z, &p->z);
-  for (int i = 0; good && i < d->n_instructions; i++) good = add_path(p, d, &d->instructions[i]);
+  for (int i = 0; good && i < d->n_instructions; i++) good = add_path(p, &d->instructions[i]);
+  for (int i = 0; good && i < p->n; i++) good = fill_path(p, d, &p->path[i]);
   if (good) {
     p->layout_x = d->layout_x, p->layout_y = d->layout_y, p->layout_z = d->layout_z;
+    p->shared = d->shared_weights;
     return p;
   }
   reference_product_destroy(p);
@@ -192,48 +138,29 @@ clb_tensor_product_sizes reference_product_sizes(const reference_product *p) {
 
 /* ---- passes ---- */
 
-/* One row of every operand, by name; d: outputs, s: their scales. */
+/* The derivative of one monomial by one of its vectors: the product of the other three. */
 typedef struct {
-  const double *x, *y, *w, *g, *a, *b, *c;
-  double *z, *d_x, *d_y, *d_w, *z_scale, *d_x_scale, *d_y_scale, *d_w_scale; /* z: also d_g */
-} row;
+  int output, kind, factor[3];
+} contribution;
 
-/* One term of the trilinear form: where its factors lie.  w < 0: it has no weight. */
-typedef struct {
-  double C;
-  int x, y, w, z;
-} term;
-
-static void add(double *sum, double *scale, int at, double value) {
-  sum[at] += value;
-  scale[at] += fabs(value);
-}
-
-static void forward(const row *r, const term *t) {
-  double w = t->w < 0 ? 1 : r->w[t->w];
-  add(r->z, r->z_scale, t->z, t->C * r->x[t->x] * r->y[t->y] * w);
-}
-
-static void backward(const row *r, const term *t) {
-  double x = r->x[t->x], y = r->y[t->y], w = t->w < 0 ? 1 : r->w[t->w], g = t->C * r->g[t->z];
-  add(r->d_x, r->d_x_scale, t->x, g * y * w);
-  add(r->d_y, r->d_y_scale, t->y, g * x * w);
-  if (t->w >= 0) add(r->d_w, r->d_w_scale, t->w, g * x * y);
-}
-
-static void double_backward(const row *r, const term *t) {
-  double x = r->x[t->x], y = r->y[t->y], w = t->w < 0 ? 1 : r->w[t->w], g = t->C * r->g[t->z];
-  double a = r->a[t->x], b = r->b[t->y], c = t->w < 0 ? 0 : r->c[t->w];
-  add(r->z, r->z_scale, t->z, t->C * a * y * w);
-  add(r->z, r->z_scale, t->z, t->C * x * b * w);
-  add(r->z, r->z_scale, t->z, t->C * x * y * c);
-  add(r->d_x, r->d_x_scale, t->x, b * w * g);
-  add(r->d_x, r->d_x_scale, t->x, y * c * g);
-  add(r->d_y, r->d_y_scale, t->y, a * w * g);
-  add(r->d_y, r->d_y_scale, t->y, x * c * g);
-  if (t->w < 0) return;
-  add(r->d_w, r->d_w_scale, t->w, a * y * g);
-  add(r->d_w, r->d_w_scale, t->w, x * b * g);
+/* All there are to a pass for a path: a weight that is not there is the constant 1. */
+static int contributions_of(clb_pass pass, int has_weight, const double *const *inputs, double *const *outputs, contribution *list) {
+  int n = 0;
+  for (int m = 0; m < MAX_MONOMIALS && passes[pass].monomial[m]; m++)
+    for (int out = 0; passes[pass].by[out]; out++) {
+      const char *monomial = passes[pass].monomial[m], *by = strchr(monomial, passes[pass].by[out]);
+      if (!by || !outputs[out] || (!has_weight && (by - monomial == W || monomial[W] != 'w'))) continue;
+      contribution c = {.output = out, .kind = (int)(by - monomial)};
+      int zero = 0;
+      for (int k = 0, f = 0; k < KINDS; k++) {
+        if (k == c.kind) continue;
+        c.factor[f] = vector(monomial[k]);
+        if (k != W || has_weight) zero |= !inputs[c.factor[f]];
+        f++;
+      }
+      if (!zero) list[n++] = c;
+    }
+  return n;
 }
 
 typedef struct {
@@ -245,45 +172,74 @@ static place place_of(const reference_irreps *irreps, int i, clb_layout layout) 
   return layout == CLB_MUL_IR ? (place){at, n, 1} : (place){at, 1, irreps->term[i].mul};
 }
 
-static void each_term(const reference_product *p, const path *q, const row *r, void (*use)(const row *, const term *)) {
+/* One row of every operand. */
+typedef struct {
+  const double *in[VECTORS];
+  double *out[REFERENCE_MAX_OUTPUTS], *scale[REFERENCE_MAX_OUTPUTS];
+  int inputs, n;
+  contribution list[MAX_CONTRIBUTIONS];
+} row;
+
+/* One term of F; at: where its factors lie, by kind.  at[W] < 0: it has no weight. */
+static void add_term(const row *r, double C, const int at[KINDS]) {
+  double v[VECTORS];
+  for (int i = 0; i < r->inputs; i++) {
+    int here = at[kind_of[i]];
+    v[i] = here < 0 ? 1 : r->in[i] ? r->in[i][here] : 0;
+  }
+  for (const contribution *c = r->list; c < r->list + r->n; c++) {
+    double value = C * v[c->factor[0]] * v[c->factor[1]] * v[c->factor[2]];
+    r->out[c->output][at[c->kind]] += value;
+    r->scale[c->output][at[c->kind]] += fabs(value);
+  }
+}
+
+/* All channels, for one non-zero C. */
+static void add_channels(const row *r, const path *p, double C, const int first[3], const int stride[3]) {
+  int to = modes[p->is.mode].to, per_pair = weights_per_pair(p), at[KINDS], q = 0;
+  for (int u = 0; u < p->x->mul; u++) {
+    int from = (const int[]){[ALL] = 0, [EQUAL] = u, [ASCENDING] = u + 1}[modes[p->is.mode].pairs];
+    int end = modes[p->is.mode].pairs == EQUAL ? u + 1 : p->y->mul;
+    for (int v = from; v < end; v++, q++)
+      for (int w = 0; w < per_pair; w++) {
+        const int channel[] = {[TO_U] = u, [TO_V] = v, [TO_Q] = q, [TO_W] = w};
+        at[X] = first[0] + u * stride[0];
+        at[Y] = first[1] + v * stride[1];
+        at[W] = p->is.has_weight ? p->weight_at + q * per_pair + w : -1;
+        at[Z] = first[2] + channel[to] * stride[2];
+        add_term(r, C, at);
+      }
+  }
+}
+
+static void add_path_row(const reference_product *p, const path *q, const row *r) {
   place x = place_of(&p->x, q->is.in1, p->layout_x), y = place_of(&p->y, q->is.in2, p->layout_y), z = place_of(&p->z, q->is.out, p->layout_z);
-  int n1 = 2 * p->x.term[q->is.in1].l + 1, n2 = 2 * p->y.term[q->is.in2].l + 1, n3 = 2 * p->z.term[q->is.out].l + 1;
-  int mul_x = p->x.term[q->is.in1].mul, mul_y = p->y.term[q->is.in2].mul;
+  int n1 = 2 * q->x->l + 1, n2 = 2 * q->y->l + 1, n3 = 2 * q->z->l + 1;
   for (int i = 0; i < n1; i++)
     for (int j = 0; j < n2; j++)
       for (int k = 0; k < n3; k++) {
         double C = q->C[(i * n2 + j) * n3 + k];
-        if (C == 0) continue;
-        for (int u = 0; u < mul_x; u++)
-          for (int v = 0; v < mul_y; v++)
-            use(r, &(term){C, x.at + u * x.stride_u + i * x.stride_m, y.at + v * y.stride_u + j * y.stride_m,
-                           q->is.has_weight ? q->weight_at + u * mul_y + v : -1, z.at + u * z.stride_u + k * z.stride_m});
+        const int first[] = {x.at + i * x.stride_m, y.at + j * y.stride_m, z.at + k * z.stride_m}, stride[] = {x.stride_u, y.stride_u, z.stride_u};
+        if (C != 0) add_channels(r, q, C, first, stride);
       }
 }
 
-static const double *input(const double *all, int64_t r, int width) { return all ? all + r * width : NULL; }
-static double *output(double *all, int64_t r, int width) {
-  if (!all) return NULL;
-  memset(all + r * width, 0, sizeof(double) * (size_t)width);
-  return all + r * width;
-}
-
 void reference_product_run(const reference_product *p, clb_pass pass, int64_t rows, const double *const *in, double *const *out, double *const *scale) {
-  static void (*const uses[])(const row *, const term *) = {forward, backward, double_backward};
-  int X = p->x.dim, Y = p->y.dim, W = p->n_weights, Z = p->z.dim;
-  for (int64_t i = 0; i < rows; i++) {
-    row r = {.x = input(in[0], i, X), .y = input(in[1], i, Y), .w = input(in[2], i, W)};
-    if (pass == CLB_FORWARD) r.z = output(out[0], i, Z), r.z_scale = output(scale[0], i, Z);
-    else {
-      r.g = input(in[3], i, Z);
-      r.d_x = output(out[0], i, X), r.d_x_scale = output(scale[0], i, X);
-      r.d_y = output(out[1], i, Y), r.d_y_scale = output(scale[1], i, Y);
-      r.d_w = output(out[2], i, W), r.d_w_scale = output(scale[2], i, W);
+  const int64_t width[KINDS] = {p->x.dim, p->y.dim, p->n_weights, p->z.dim}, stride[KINDS] = {p->x.dim, p->y.dim, p->shared ? 0 : p->n_weights, p->z.dim};
+  int outputs = reference_outputs(pass), kind[REFERENCE_MAX_OUTPUTS];
+  for (int o = 0; o < outputs; o++) {
+    kind[o] = kind_of[vector(passes[pass].by[o])];
+    size_t n = (size_t)(p->shared && kind[o] == W ? 1 : rows) * (size_t)width[kind[o]];
+    if (out[o]) memset(out[o], 0, n * sizeof(double)), memset(scale[o], 0, n * sizeof(double));
+  }
+  for (int q = 0; q < p->n; q++) {
+    row r = {.inputs = passes[pass].inputs};
+    r.n = contributions_of(pass, p->path[q].is.has_weight, in, out, r.list);
+    for (int64_t i = 0; i < rows; i++) {
+      for (int v = 0; v < r.inputs; v++) r.in[v] = in[v] ? in[v] + i * stride[kind_of[v]] : NULL;
+      for (int o = 0; o < outputs; o++)
+        if (out[o]) r.out[o] = out[o] + i * stride[kind[o]], r.scale[o] = scale[o] + i * stride[kind[o]];
+      add_path_row(p, &p->path[q], &r);
     }
-    if (pass == CLB_DOUBLE_BACKWARD) {
-      r.a = input(in[4], i, X), r.b = input(in[5], i, Y), r.c = input(in[6], i, W);
-      r.z = output(out[3], i, Z), r.z_scale = output(scale[3], i, Z);
-    }
-    for (int q = 0; q < p->n; q++) each_term(p, &p->path[q], &r, uses[pass]);
   }
 }

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 const char *const dtype_names[DTYPES] = {"f64", "f32", "f16", "bf16"};
-const char *const pass_names[PASSES] = {"forward", "backward", "double_backward"};
+const char *const pass_names[PASSES] = {"forward", "backward", "double_backward", "triple_backward"};
 
 /* ---- sentences ---- */
 
@@ -60,7 +60,7 @@ int failure(clb_status status) {
 /* ---- options ---- */
 
 static unsigned named(struct argp_state *state, const char *option, const char *arg, const char *const names[], int n) {
-  char list[128] = "";
+  char list[160] = "";
   for (int i = 0; i < n; i++) {
     if (!strcmp(arg, names[i])) return 1u << i;
     size_t used = strlen(list);
@@ -101,7 +101,7 @@ static error_t parse_kernel(int key, char *arg, struct argp_state *state) {
 }
 
 static const struct argp_option kernel_argp_options[] = {
-    {"pass", 'p', "PASS", 0, "forward, backward or double_backward; repeats", 0},
+    {"pass", 'p', "PASS", 0, "forward, backward, double_backward or (tensor_product) triple_backward; repeats", 0},
     {"dtype", 't', "DTYPE", 0, "f64, f32, f16 or bf16 in memory; repeats (default: f32)", 0},
     {0}};
 const struct argp kernel_argp = {.options = kernel_argp_options, .parser = parse_kernel};

@@ -26,7 +26,7 @@ void progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int failure(clb_status status);
 
 /* ---- names ---- */
-enum { DTYPES = 4, PASSES = 3 };
+enum { DTYPES = 4, PASSES = 4 };
 extern const char *const dtype_names[DTYPES], *const pass_names[PASSES];
 
 /* ---- options that several subcommands take: children of their argp ---- */

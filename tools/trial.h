@@ -13,7 +13,9 @@ typedef struct {
   int64_t period;
   int n;
   tool_array array[MAX_ARRAYS];
-  double *values[MAX_ARRAYS]; /* [period][width]; inputs: as stored; outputs: what is there before, NaN unless accumulating */
+  double *values[MAX_ARRAYS]; /* [period][width], or [1][width]; inputs: as stored; outputs: what is there before, NaN unless accumulating */
+  double *stored[MAX_ARRAYS]; /* of indexed inputs: what lies in memory, of which `values` are the rows found[period] */
+  int32_t *found[MAX_ARRAYS];
   double *wanted[MAX_ARRAYS], *scale[MAX_ARRAYS]; /* of outputs */
 } trial;
 

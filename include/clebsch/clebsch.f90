@@ -7,8 +7,9 @@ module clebsch
   integer(c_int), parameter :: CLB_OK = 0, CLB_ERROR_ARGUMENT = 1, CLB_ERROR_MEMORY = 2, CLB_ERROR_DEVICE = 3, &
        CLB_ERROR_DRIVER = 4, CLB_ERROR_COMPILE = 5, CLB_ERROR_UNSUPPORTED = 6, CLB_ERROR_INTERNAL = 7
   integer(c_int), parameter :: CLB_F64 = 0, CLB_F32 = 1, CLB_F16 = 2, CLB_BF16 = 3
-  integer(c_int), parameter :: CLB_FORWARD = 0, CLB_BACKWARD = 1, CLB_DOUBLE_BACKWARD = 2
-  integer(c_int), parameter :: CLB_PASS_FORWARD = 1, CLB_PASS_BACKWARD = 2, CLB_PASS_DOUBLE_BACKWARD = 4 ! add them up for `passes`
+  integer(c_int), parameter :: CLB_FORWARD = 0, CLB_BACKWARD = 1, CLB_DOUBLE_BACKWARD = 2, CLB_TRIPLE_BACKWARD = 3
+  integer(c_int), parameter :: CLB_PASS_FORWARD = 1, CLB_PASS_BACKWARD = 2, CLB_PASS_DOUBLE_BACKWARD = 4, &
+       CLB_PASS_TRIPLE_BACKWARD = 8 ! add them up for `passes`
   integer(c_int), parameter :: CLB_POINTER = 0, CLB_CL_MEM = 1
   integer(c_int), parameter :: CLB_COMPONENT = 0, CLB_NORM = 1, CLB_INTEGRAL = 2
   integer(c_int), parameter :: CLB_MUL_IR = 0, CLB_IR_MUL = 1
@@ -16,6 +17,9 @@ module clebsch
        CLB_UVW_HALF = 7
   integer(c_int), parameter :: CLB_IRREP_COMPONENT = 0, CLB_IRREP_NORM = 1, CLB_IRREP_NONE = 2
   integer(c_int), parameter :: CLB_PATH_ELEMENT = 0, CLB_PATH_PATH = 1, CLB_PATH_NONE = 2
+  integer(c_int), parameter :: CLB_X = 1, CLB_Y = 2, CLB_W = 4, CLB_Z = 8
+  integer(c_int), parameter :: CLB_SORTED = 0, CLB_AS_FOUND = 1
+  integer(c_int), parameter :: CLB_MAX_INSTRUCTIONS = 512, CLB_IRREPS_BYTES = 8192
   integer(c_int64_t), parameter :: CLB_DENSE = -1_c_int64_t
 
   type, bind(c) :: clb_native
@@ -25,6 +29,7 @@ module clebsch
   type, bind(c) :: clb_rows
     type(c_ptr) :: buffer = c_null_ptr
     integer(c_int64_t) :: offset = 0_c_int64_t, stride = CLB_DENSE
+    type(c_ptr) :: index = c_null_ptr
   end type
 
   type, bind(c) :: clb_counts
@@ -51,12 +56,28 @@ module clebsch
     type(c_ptr) :: irreps_x = c_null_ptr, irreps_y = c_null_ptr, irreps_z = c_null_ptr ! c_loc of texts that end with c_null_char
     type(c_ptr) :: instructions = c_null_ptr ! c_loc of a clb_instruction array
     integer(c_int) :: n_instructions = 0, irrep_normalization = CLB_IRREP_COMPONENT, path_normalization = CLB_PATH_ELEMENT, &
-         layout_x = CLB_MUL_IR, layout_y = CLB_MUL_IR, layout_z = CLB_MUL_IR, storage = CLB_F32, arithmetic = CLB_F32, &
-         accumulate = 0, passes = CLB_PASS_FORWARD
+         layout_x = CLB_MUL_IR, layout_y = CLB_MUL_IR, layout_z = CLB_MUL_IR, shared_weights = 0, indexed = 0, gradients = 0, &
+         incoming = 0, storage = CLB_F32, arithmetic = CLB_F32, accumulate = 0, passes = CLB_PASS_FORWARD
+  end type
+
+  type, bind(c) :: clb_triple_operands
+    type(clb_rows) :: x, y, w, g, a, b, c, p, q, r, s
+    type(clb_rows) :: e_x, e_y, e_w, e_g, e_a, e_b, e_c
   end type
 
   type, bind(c) :: clb_tensor_product_sizes
     integer(c_int64_t) :: x, y, z, w
+  end type
+
+  type, bind(c) :: clb_weight_slice
+    integer(c_int64_t) :: first, count, shape(3) ! first is counted from 0
+  end type
+
+  ! What the constructors find.  The texts end with c_null_char: with `target`, ready for c_loc.
+  type, bind(c) :: clb_instructions
+    character(kind=c_char) :: irreps_x(CLB_IRREPS_BYTES), irreps_y(CLB_IRREPS_BYTES), irreps_z(CLB_IRREPS_BYTES)
+    type(clb_instruction) :: instructions(CLB_MAX_INSTRUCTIONS)
+    integer(c_int) :: n_instructions = 0
   end type
 
   interface
@@ -152,28 +173,78 @@ module clebsch
       type(clb_tensor_product_sizes), intent(out) :: sizes
       integer(c_int) :: status
     end function
-    function clb_channel_wise_c(ctx, irreps_x, irreps_y, filter, irreps_z, irreps_z_size, instructions, max_instructions, &
-         n_instructions) bind(c, name='clb_channel_wise') result(status)
+    function clb_tensor_product_triple_backward(op, n, operands) bind(c) result(status)
+      import; type(c_ptr), value :: op; integer(c_int64_t), value :: n; type(clb_triple_operands), intent(in) :: operands
+      integer(c_int) :: status
+    end function
+    function clb_tensor_product_weights(ctx, desc, i, slice) bind(c) result(status)
+      import; type(c_ptr), value :: ctx; type(clb_tensor_product_desc), intent(in) :: desc; integer(c_int), value :: i
+      type(clb_weight_slice), intent(out) :: slice
+      integer(c_int) :: status
+    end function
+    function clb_tensor_product_mask(ctx, desc, mask, size) bind(c) result(status)
+      import; type(c_ptr), value :: ctx; type(clb_tensor_product_desc), intent(in) :: desc
+      integer(c_signed_char), intent(inout) :: mask(*); integer(c_int64_t), value :: size
+      integer(c_int) :: status
+    end function
+    function clb_channel_wise_c(ctx, irreps_x, irreps_y, filter, order, found) bind(c, name='clb_channel_wise') result(status)
       import; type(c_ptr), value :: ctx; character(kind=c_char), intent(in) :: irreps_x(*), irreps_y(*), filter(*)
-      character(kind=c_char), intent(inout) :: irreps_z(*); integer(c_size_t), value :: irreps_z_size
-      type(clb_instruction), intent(inout) :: instructions(*); integer(c_int), value :: max_instructions
-      integer(c_int), intent(out) :: n_instructions
+      integer(c_int), value :: order; type(clb_instructions), intent(inout) :: found
+      integer(c_int) :: status
+    end function
+    function clb_fully_connected_c(ctx, irreps_x, irreps_y, irreps_z, found) bind(c, name='clb_fully_connected') result(status)
+      import; type(c_ptr), value :: ctx; character(kind=c_char), intent(in) :: irreps_x(*), irreps_y(*), irreps_z(*)
+      type(clb_instructions), intent(inout) :: found
+      integer(c_int) :: status
+    end function
+    function clb_full_c(ctx, irreps_x, irreps_y, filter, found) bind(c, name='clb_full') result(status)
+      import; type(c_ptr), value :: ctx; character(kind=c_char), intent(in) :: irreps_x(*), irreps_y(*), filter(*)
+      type(clb_instructions), intent(inout) :: found
+      integer(c_int) :: status
+    end function
+    function clb_elementwise_c(ctx, irreps_x, irreps_y, filter, found) bind(c, name='clb_elementwise') result(status)
+      import; type(c_ptr), value :: ctx; character(kind=c_char), intent(in) :: irreps_x(*), irreps_y(*), filter(*)
+      type(clb_instructions), intent(inout) :: found
       integer(c_int) :: status
     end function
   end interface
 
 contains
 
-  ! irreps_z ends with c_null_char, ready for c_loc.
-  function clb_channel_wise(ctx, irreps_x, irreps_y, filter, irreps_z, instructions, n_instructions) result(status)
+  function clb_channel_wise(ctx, irreps_x, irreps_y, filter, order, found) result(status)
     type(c_ptr), intent(in) :: ctx
     character(*), intent(in) :: irreps_x, irreps_y, filter
-    character(*), intent(inout) :: irreps_z
-    type(clb_instruction), intent(inout) :: instructions(:)
-    integer(c_int), intent(out) :: n_instructions
+    integer(c_int), intent(in) :: order
+    type(clb_instructions), intent(inout) :: found
     integer(c_int) :: status
     status = clb_channel_wise_c(ctx, trim(irreps_x)//c_null_char, trim(irreps_y)//c_null_char, trim(filter)//c_null_char, &
-         irreps_z, len(irreps_z, c_size_t), instructions, size(instructions, kind=c_int), n_instructions)
+         order, found)
+  end function
+
+  function clb_fully_connected(ctx, irreps_x, irreps_y, irreps_z, found) result(status)
+    type(c_ptr), intent(in) :: ctx
+    character(*), intent(in) :: irreps_x, irreps_y, irreps_z
+    type(clb_instructions), intent(inout) :: found
+    integer(c_int) :: status
+    status = clb_fully_connected_c(ctx, trim(irreps_x)//c_null_char, trim(irreps_y)//c_null_char, &
+         trim(irreps_z)//c_null_char, found)
+  end function
+
+  ! filter '': all irreps, as in clb_elementwise.
+  function clb_full(ctx, irreps_x, irreps_y, filter, found) result(status)
+    type(c_ptr), intent(in) :: ctx
+    character(*), intent(in) :: irreps_x, irreps_y, filter
+    type(clb_instructions), intent(inout) :: found
+    integer(c_int) :: status
+    status = clb_full_c(ctx, trim(irreps_x)//c_null_char, trim(irreps_y)//c_null_char, trim(filter)//c_null_char, found)
+  end function
+
+  function clb_elementwise(ctx, irreps_x, irreps_y, filter, found) result(status)
+    type(c_ptr), intent(in) :: ctx
+    character(*), intent(in) :: irreps_x, irreps_y, filter
+    type(clb_instructions), intent(inout) :: found
+    integer(c_int) :: status
+    status = clb_elementwise_c(ctx, trim(irreps_x)//c_null_char, trim(irreps_y)//c_null_char, trim(filter)//c_null_char, found)
   end function
 
   function clb_context_create(device, ctx) result(status)

@@ -43,7 +43,8 @@ typedef enum {
 /* How numbers are kept in memory; arithmetic is CLB_F64 or CLB_F32 (see `arithmetic` of each op). */
 typedef enum { CLB_F64, CLB_F32, CLB_F16, CLB_BF16 } clb_dtype;
 
-typedef enum { CLB_FORWARD, CLB_BACKWARD, CLB_DOUBLE_BACKWARD } clb_pass;
+/* Each derivative is the one before, differentiated once more; CLB_TRIPLE_BACKWARD: tensor product only. */
+typedef enum { CLB_FORWARD, CLB_BACKWARD, CLB_DOUBLE_BACKWARD, CLB_TRIPLE_BACKWARD } clb_pass;
 #define CLB_PASS_BIT(pass) (1u << (pass)) /* for the `passes` of an op's description */
 
 typedef struct clb_context clb_context;
@@ -123,11 +124,14 @@ CLB_API clb_status clb_buffer_write(clb_buffer *buffer, uint64_t offset, const v
 CLB_API clb_status clb_buffer_read(clb_buffer *buffer, uint64_t offset, void *to, uint64_t bytes);
 
 /* Rows of numbers inside a buffer.  offset and stride count elements; row r starts at offset + r stride.
-   stride CLB_DENSE: rows lie back to back.  stride 0: every row is the same one (inputs only). */
+   stride CLB_DENSE: rows lie back to back.  stride 0: every row is the same one (inputs only).
+   index: NULL, or, for an operand that its op was told is indexed, a buffer of at least n int32 row numbers: row r is then row
+   index[r], which must lie in the buffer (the numbers are not checked). */
 #define CLB_DENSE (-1)
 typedef struct {
   clb_buffer *buffer;
   int64_t offset, stride;
+  clb_buffer *index;
 } clb_rows;
 
 /* ---- ops: common ------------------------------------------------------------------------------ */
@@ -190,8 +194,12 @@ CLB_API clb_status clb_spherical_harmonics_double_backward(clb_op *op, int64_t n
 /* How one row of irreps lies in memory: CLB_MUL_IR [mul][2l+1] (e3nn's), CLB_IR_MUL [2l+1][mul] (the fastest). */
 typedef enum { CLB_MUL_IR, CLB_IR_MUL } clb_layout;
 
-/* How multiplicities connect: CLB_UVU: out[u,k] = sum_v w[u,v] C_ijk x[u,i] y[v,j].  So far y has multiplicity 1 in every
-   instruction; other modes give CLB_ERROR_UNSUPPORTED. */
+/* How multiplicities connect, as in e3nn.  t[u,v] = C x[u] y[v] is the product of two irreps:
+     uvw    out[w] = sum_uv w[u,v,w] t[u,v]            uuu    out[u] = w[u] t[u,u]
+     uvu    out[u] = sum_v w[u,v] t[u,v]               uvuv   out[u mul_y + v] = w[u,v] t[u,v]
+     uvv    out[v] = sum_u w[u,v] t[u,v]               uvu<v  out[q] = w[q] t[u,v],  q counts the pairs u < v, row by row
+     uuw    out[w] = sum_u w[u,w] t[u,u]               u<vw   out[w] = sum_q w[q,w] t[u,v]
+   uvw and u<vw always have weights; uuw without weights has one output channel. */
 typedef enum { CLB_UVW, CLB_UVU, CLB_UVV, CLB_UUW, CLB_UUU, CLB_UVUV, CLB_UVU_HALF, CLB_UVW_HALF } clb_mode;
 
 /* One path: terms of x, y and the output (counted from 0), as in e3nn's TensorProduct. */
@@ -205,6 +213,9 @@ typedef struct {
 typedef enum { CLB_IRREP_COMPONENT, CLB_IRREP_NORM, CLB_IRREP_NONE } clb_irrep_normalization;
 typedef enum { CLB_PATH_ELEMENT, CLB_PATH_PATH, CLB_PATH_NONE } clb_path_normalization;
 
+/* Operands of a product, to be added up. */
+enum { CLB_X = 1, CLB_Y = 2, CLB_W = 4, CLB_Z = 8 };
+
 typedef struct {
   const char *irreps_x, *irreps_y, *irreps_z;
   const clb_instruction *instructions;
@@ -212,14 +223,20 @@ typedef struct {
   clb_irrep_normalization irrep_normalization;
   clb_path_normalization path_normalization;
   clb_layout layout_x, layout_y, layout_z;
+  int shared_weights;               /* 1: w (and c) is one row for all rows, and gradients of it are summed over rows */
+  unsigned indexed;                 /* of CLB_X, CLB_Y, CLB_W (not shared): x, y or w has its clb_rows.index; gradients do not */
+  unsigned gradients;               /* what derivative passes give, of CLB_X: g_x, d_x, e_x, e_a; CLB_Y, CLB_W: likewise; CLB_Z: d_g, e_g; 0: all.
+                                       The rest is neither computed nor stored, and its clb_rows may be empty */
+  unsigned incoming;                /* which of a (CLB_X), b (CLB_Y), c (CLB_W) there are, the rest being 0; 0: all */
   clb_dtype storage, arithmetic;    /* as for spherical harmonics */
   int accumulate;                   /* 1: add to the outputs instead of overwriting them */
   unsigned passes;                  /* CLB_PASS_BIT of each pass to compile */
 } clb_tensor_product_desc;
 
 /* z = T(x, y, w), linear in each: numbers and order of weights are those of e3nn 0.6.  Below X, Y, Z are the dimensions of the
-   irreps, W the number of weights: in instruction order, only of those with has_weight, each [mul_x][mul_y].
-   Weights are one row per row of x; stride 0 repeats one row. */
+   irreps, W the number of weights: in instruction order, only of those with has_weight, each row-major in the order of its letters
+   above.  Weights are one row per row of x; with shared_weights there is one row in all, stride and index of w, g_w, c, d_w, ...
+   are not looked at, and sums over rows are made in a fixed order. */
 CLB_API clb_status clb_tensor_product_create(clb_context *ctx, const clb_tensor_product_desc *desc, clb_op **op);
 
 /* z[n][Z] from x[n][X], y[n][Y], w[n][W]. */
@@ -234,18 +251,57 @@ CLB_API clb_status clb_tensor_product_double_backward(clb_op *op, int64_t n, clb
                                                       clb_rows a, clb_rows b, clb_rows c, clb_rows d_x, clb_rows d_y, clb_rows d_w,
                                                       clb_rows d_g);
 
-/* The numbers of a description: X, Y, Z and W. */
+/* The gradients of sum p d_x + q d_y + r d_w + s d_g, with p[n][X], q[n][Y], r[n][W], s[n][Z], by all that double backward reads:
+   e_x, e_y, e_w, e_g, e_a, e_b, e_c. */
+typedef struct {
+  clb_rows x, y, w, g, a, b, c, p, q, r, s;
+  clb_rows e_x, e_y, e_w, e_g, e_a, e_b, e_c;
+} clb_triple_operands;
+CLB_API clb_status clb_tensor_product_triple_backward(clb_op *op, int64_t n, const clb_triple_operands *operands);
+
+/* ---- what a description holds ---- */
+
+/* X, Y, Z and W. */
 typedef struct {
   int64_t x, y, z, w;
 } clb_tensor_product_sizes;
 CLB_API clb_status clb_tensor_product_measure(clb_context *ctx, const clb_tensor_product_desc *desc, clb_tensor_product_sizes *sizes);
 
+/* The weights of instruction i: `count` numbers from `first` on, of the shape given (unused extents are 1); count 0: it has none. */
+typedef struct {
+  int64_t first, count, shape[3];
+} clb_weight_slice;
+CLB_API clb_status clb_tensor_product_weights(clb_context *ctx, const clb_tensor_product_desc *desc, int i, clb_weight_slice *slice);
+
+/* mask[Z], in mul_ir order: 1 where some instruction with path_weight > 0 reaches the output element, else 0 (e3nn's output_mask). */
+CLB_API clb_status clb_tensor_product_mask(clb_context *ctx, const clb_tensor_product_desc *desc, unsigned char *mask, int64_t size);
+
+/* ---- named products ---- */
+
+/* What the constructors below find: point a description's irreps and instructions here. */
+enum { CLB_MAX_INSTRUCTIONS = 512, CLB_IRREPS_BYTES = 8192 };
+typedef struct {
+  char irreps_x[CLB_IRREPS_BYTES], irreps_y[CLB_IRREPS_BYTES], irreps_z[CLB_IRREPS_BYTES]; /* end with a 0 byte */
+  clb_instruction instructions[CLB_MAX_INSTRUCTIONS];
+  int n_instructions;
+} clb_instructions;
+
 /* The channel-wise product of MACE, NequIP and their like: mode uvu, one output term for each allowed (x term, y term, irrep of
-   `filter`), every path with a weight.  Output terms are sorted by l, then parity (that of (-1)^l first), stably, and so are the
-   instructions.  irreps_z and instructions are filled (not more than their sizes, the text with its ending 0 byte); counts what is
-   needed.  CLB_ERROR_ARGUMENT where they are too small. */
-CLB_API clb_status clb_channel_wise(clb_context *ctx, const char *irreps_x, const char *irreps_y, const char *filter, char *irreps_z,
-                                    size_t irreps_z_size, clb_instruction *instructions, int max_instructions, int *n_instructions);
+   `filter`), every path with a weight.  Output terms are sorted by l, then parity (that of (-1)^l first), stably.
+   CLB_SORTED: instructions (and so weights) in the order of the output, as MACE has them; CLB_AS_FOUND: x term by x term, as NequIP. */
+typedef enum { CLB_SORTED, CLB_AS_FOUND } clb_path_order;
+CLB_API clb_status clb_channel_wise(clb_context *ctx, const char *irreps_x, const char *irreps_y, const char *filter, clb_path_order order,
+                                    clb_instructions *found);
+
+/* e3nn's FullyConnectedTensorProduct: uvw, with weights, each (x term, y term, z term) that is allowed. */
+CLB_API clb_status clb_fully_connected(clb_context *ctx, const char *irreps_x, const char *irreps_y, const char *irreps_z, clb_instructions *found);
+
+/* e3nn's FullTensorProduct: uvuv without weights, outputs sorted.  filter: the irreps to keep; NULL or "": all. */
+CLB_API clb_status clb_full(clb_context *ctx, const char *irreps_x, const char *irreps_y, const char *filter, clb_instructions *found);
+
+/* e3nn's ElementwiseTensorProduct: uuu without weights.  Terms are split so that those of x and y pair up: found->irreps_x and
+   irreps_y are the irreps of the rows to give (which matters in layout ir_mul). */
+CLB_API clb_status clb_elementwise(clb_context *ctx, const char *irreps_x, const char *irreps_y, const char *filter, clb_instructions *found);
 
 #ifdef __cplusplus
 }

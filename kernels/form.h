@@ -1,0 +1,95 @@
+/* form.h - the tensor product as one 4-linear form, what each pass asks of it, and its operands in memory.
+
+   F(x, y, w, z) = sum over paths of c_p sum_ijk C_ijk w x_i y_j z_k, with the channels that the path's mode connects.  A pass is a sum of
+   F with some vector in each of the four slots (a monomial), differentiated by some of the vectors:
+     forward          F(x,y,w,g)                                             by g (which is then not read)
+     backward         F(x,y,w,g)                                             by x y w
+     double backward  F(a,y,w,g) + F(x,b,w,g) + F(x,y,c,g)                   by x y w g
+     triple backward  F(p,b,w,g) + F(p,y,c,g) + F(a,q,w,g) + F(x,q,c,g) + F(a,y,r,g) + F(x,b,r,g)
+                      + F(a,y,w,s) + F(x,b,w,s) + F(x,y,c,s)                 by x y w g a b c */
+#ifndef CLB_FORM_H
+#define CLB_FORM_H
+
+#include "kernels.h"
+#include "rows.h"
+
+enum { X, Y, W, Z, SLOTS };
+/* Vectors of a slot in order: x a p, y b q, w c r, g s. */
+enum { ORDERS = 3, MAX_MONOMIALS = 9, MAX_OUTPUTS = 7, MAX_L = 12, MAX_M = 2 * MAX_L + 1 };
+
+typedef struct {
+  int slot, order;
+} clb_vector;
+
+typedef struct {
+  int n_inputs, n_monomials, n_outputs;
+  int monomial[MAX_MONOMIALS][SLOTS]; /* order of the vector in each slot */
+  clb_vector output[MAX_OUTPUTS];     /* differentiated by these */
+} clb_form;
+
+/* One operand or result; base: i64, where this row of it starts. */
+typedef struct {
+  clb_row_array rows;
+  ir_val base, index, first; /* index: buffer of row numbers, or IR_NONE; first: i64, of them */
+  const clb_irreps *irreps;  /* NULL: weights */
+  int layout;
+} clb_form_array;
+
+typedef struct {
+  ir_kernel *k;
+  const clb_problem *p;
+  const clb_tensor_product_problem *tp;
+  const clb_schedule *s;
+  const clb_form *form;
+  ir_type t;                 /* of arithmetic */
+  ir_val n;                  /* i64: rows */
+  clb_form_array in[SLOTS][ORDERS], out[MAX_OUTPUTS];
+} clb_form_builder;
+
+/* A non-zero of a path: C_ijk times the path's coefficient. */
+typedef struct {
+  int i, j, k;
+  double c;
+} clb_entry;
+
+/* Declares the parameters: n, the operands in the order of the calls, the row numbers. */
+void clb_form_begin(clb_form_builder *b, ir_kernel *k, const clb_problem *p, const clb_schedule *s);
+/* Finds where row `row` (i64) of each array starts; of those with row numbers, and of the others.  mask: lanes that have a row, or IR_NONE. */
+void clb_form_rows(clb_form_builder *b, ir_val row);
+void clb_form_indexed_rows(clb_form_builder *b, ir_val row, ir_val mask);
+
+/* Whether output o is to be computed. */
+bool clb_form_wanted(const clb_form_builder *b, int o);
+/* Whether monomial m, differentiated by output o, has a share of path p. */
+bool clb_form_alive(const clb_form_builder *b, int m, int o, const clb_path *p);
+
+/* Whether results of a slot are added to what is there: gradients of shared weights go to a workspace, row by row. */
+bool clb_form_accumulates(const clb_form_builder *b, int slot);
+
+static inline int clb_width(const clb_term *t) { return 2 * t->l + 1; }
+
+/* Components (in arithmetic precision) of channel `channel` (i64) of term `term`. */
+void clb_form_load(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel, ir_val mask, ir_val *v);
+/* IR_NONE stands for 0. */
+void clb_form_store(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel, ir_val mask, const ir_val *v);
+/* Weight number `channel` (i64) of a path. */
+ir_val clb_form_load_weight(clb_form_builder *b, const clb_form_array *a, const clb_path *p, ir_val channel, ir_val mask);
+void clb_form_store_weight(clb_form_builder *b, const clb_form_array *a, const clb_path *p, ir_val channel, ir_val mask, ir_val v);
+
+/* ---- arithmetic of sums; IR_NONE is an empty sum, and as a weight it is 1 ---- */
+
+ir_val clb_plus(ir_kernel *k, ir_val sum, ir_val x, ir_val y);
+ir_val clb_plus_weighted(ir_kernel *k, ir_val sum, ir_val w, ir_val x);
+void clb_none(ir_val *v, int n);
+
+/* Returns how many; `symbol` has room for MAX_M^3 numbers, e too. */
+int clb_form_entries(const clb_tensor_product_problem *tp, const clb_path *p, double *symbol, clb_entry *e);
+/* Non-zeros of all paths. */
+int64_t clb_form_size(const clb_tensor_product_problem *tp);
+
+/* z_k += c x_i y_j;  x_i += c y_j z_k;  y_j += c x_i z_k */
+void clb_contract_z(clb_form_builder *b, const clb_entry *e, int n, const ir_val *x, const ir_val *y, ir_val *z);
+void clb_contract_x(clb_form_builder *b, const clb_entry *e, int n, const ir_val *y, const ir_val *z, ir_val *x);
+void clb_contract_y(clb_form_builder *b, const clb_entry *e, int n, const ir_val *x, const ir_val *z, ir_val *y);
+
+#endif

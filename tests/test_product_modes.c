@@ -1,0 +1,105 @@
+/* test_product_modes.c - tensor products of every mode against plain sums: normalisations, weights, layouts, storage types. */
+#include "product_problems.h"
+
+enum { INTERPRETER, COMPILED, DRIVER };
+
+/* Everything is tried where nothing is compiled, a part elsewhere. */
+static int kind_of(const device *d) { return !strcmp(d->name, "cpu:interpreter") ? INTERPRETER : !strcmp(d->name, "cpu") ? COMPILED : DRIVER; }
+
+static void passes_agree(clb_context *ctx, const clb_tensor_product_desc *desc, int rows) {
+  test_product *p = product_create(ctx, desc, dense_golden_3j);
+  for (int pass = CLB_FORWARD; pass < PASSES; pass++)
+    if (desc->passes & CLB_PASS_BIT(pass)) run_and_compare(p, pass, rows, 20);
+  product_destroy(p);
+}
+
+/* ---- normalisations and weights ---- */
+
+static void set_layouts(clb_tensor_product_desc *desc, int bits) {
+  desc->layout_x = bits & 1 ? CLB_IR_MUL : CLB_MUL_IR;
+  desc->layout_y = bits & 2 ? CLB_IR_MUL : CLB_MUL_IR;
+  desc->layout_z = bits & 4 ? CLB_IR_MUL : CLB_MUL_IR;
+}
+
+static void normalisations(void **state) {
+  static const int every[] = {1, 5, 13};
+  device *d = *state;
+  for (int i = 0; i < 27; i++) {
+    clb_tensor_product_desc desc = describe(d, MODES);
+    int weights = i % 3; /* per row, shared, none */
+    if (i % every[kind_of(d)]) continue;
+    desc.path_normalization = (clb_path_normalization)(i / 3 % 3);
+    desc.irrep_normalization = (clb_irrep_normalization)(i / 9);
+    desc.shared_weights = weights == 1;
+    set_layouts(&desc, i);
+    if (weights == 2) desc.instructions = bare_modes, desc.n_instructions = sizeof bare_modes / sizeof *bare_modes;
+    passes_agree(context_of(d), &desc, 5);
+  }
+}
+
+/* ---- one mode alone, and all together with many channels ---- */
+
+static void single_modes(void **state) {
+  device *d = *state;
+  for (size_t i = 0; i < sizeof all_modes / sizeof *all_modes; i++)
+    for (int shared = 0; shared < 2; shared++) {
+      clb_tensor_product_desc desc = describe(d, MODES);
+      if (kind_of(d) == DRIVER && i % 3) continue;
+      desc.instructions = &all_modes[i];
+      desc.n_instructions = 1;
+      desc.shared_weights = shared;
+      desc.passes = kind_of(d) == INTERPRETER ? 15 : CLB_PASS_BIT(CLB_DOUBLE_BACKWARD);
+      passes_agree(context_of(d), &desc, 34);
+    }
+}
+
+static void wide(void **state) {
+  device *d = *state;
+  for (int shared = 0; shared < 2; shared++) {
+    clb_tensor_product_desc desc = describe(d, WIDE);
+    desc.shared_weights = shared;
+    set_layouts(&desc, shared ? 0 : 7);
+    if (kind_of(d) == DRIVER) desc.passes = CLB_PASS_BIT(CLB_BACKWARD) | CLB_PASS_BIT(CLB_TRIPLE_BACKWARD);
+    passes_agree(context_of(d), &desc, 3);
+  }
+}
+
+/* More non-zeros than a kernel can spell out: what is told by tables. */
+static void many_paths(void **state) {
+  device *d = *state;
+  for (int i = 0; i < 4; i++) {
+    clb_tensor_product_desc desc = describe(d, i == 1 ? MANY_CHANNEL_WISE : MANY);
+    if (kind_of(d) == DRIVER && i > 1) continue;
+    desc.shared_weights = i == 2;
+    desc.accumulate = i == 3;
+    set_layouts(&desc, i == 1 ? 7 : 3 * i);
+    if (i == 3) desc.gradients = CLB_Y | CLB_W, desc.incoming = CLB_X | CLB_Y;
+    if (i == 3) desc.passes = CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD);
+    passes_agree(context_of(d), &desc, 3);
+  }
+}
+
+/* ---- storage and arithmetic ---- */
+
+static void types(void **state) {
+  static const struct {
+    clb_dtype storage, arithmetic;
+    int product;
+  } cases[] = {{CLB_F32, CLB_F32, MODES},   {CLB_F32, CLB_F64, SHARED}, {CLB_F16, CLB_F32, MODES},    {CLB_BF16, CLB_F32, SHARED},
+               {CLB_F32, CLB_F32, SHARED},  {CLB_F32, CLB_F64, MODES},  {CLB_F16, CLB_F32, SHARED},   {CLB_BF16, CLB_F32, MODES},
+               {CLB_F32, CLB_F32, CHANNELS}, {CLB_F16, CLB_F32, MIXED}, {CLB_BF16, CLB_F32, CHANNELS}, {CLB_F32, CLB_F32, WIDE}};
+  device *d = *state;
+  for (size_t i = 0; i < (kind_of(d) == DRIVER ? 4 : sizeof cases / sizeof *cases); i++) {
+    clb_tensor_product_desc desc = describe(d, cases[i].product);
+    desc.storage = cases[i].storage;
+    desc.arithmetic = cases[i].arithmetic;
+    if (kind_of(d) == COMPILED && i >= 4) desc.passes = CLB_PASS_BIT(CLB_BACKWARD);
+    passes_agree(context_of(d), &desc, 34);
+  }
+}
+
+int main(void) {
+  static const device_test tests[] = {{"normalisations", normalisations, EVERYWHERE}, {"single_modes", single_modes, EVERYWHERE}, {"wide", wide, EVERYWHERE},
+                                      {"many_paths", many_paths, EVERYWHERE},         {"types", types, EVERYWHERE}};
+  return run_on_devices("product_modes", tests, sizeof tests / sizeof *tests);
+}
