@@ -11,7 +11,7 @@
 
 #include "cpu.h"
 
-enum { MAX_ARGUMENTS = 64, ALIGNMENT = 64, HUGE_PAGE = 2 << 20, CHUNK_INSTRUCTIONS = 1 << 15, LOCAL_BYTES = 1 << 16 };
+enum { MAX_ARGUMENTS = 64, ALIGNMENT = 64, HUGE_PAGE = 2 << 20, CHUNK_INSTRUCTIONS = 1 << 15, TURNS = 1024, LOCAL_BYTES = 1 << 16 };
 
 typedef struct {
   clb_device head;
@@ -206,12 +206,28 @@ static void cpu_unload(clb_device *device, clb_module *m) {
   free(m);
 }
 
+/* Instructions of one group; a loop whose bounds are not constant is taken to make TURNS turns. */
+static int64_t work_of(const ir_kernel *k) {
+  int64_t work = 1;
+  for (int32_t v = 0; v < k->n; v++) {
+    int64_t times = 1;
+    for (int32_t s = k->ins[v].scope; s != IR_NONE && times < CHUNK_INSTRUCTIONS; s = k->ins[s].scope) {
+      const ir_ins *i = &k->ins[s];
+      if (i->op != IR_LOOP) continue;
+      int64_t first = ir_int_value(k, i->arg[0], -1), end = ir_int_value(k, i->arg[1], -1), step = ir_int_value(k, i->arg[2], 0);
+      times *= first >= 0 && end >= first && step > 0 ? (end - first) / step + 1 : TURNS;
+    }
+    work += times;
+  }
+  return work;
+}
+
 static clb_status cpu_load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module) {
   clb_module *m = calloc(1, sizeof *m);
   clb_status s = CLB_OK;
   if (!m) return clb_fail(device->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
   m->fd = -1;
-  m->chunk = CHUNK_INSTRUCTIONS / (k->n + 1) + 1;
+  m->chunk = CHUNK_INSTRUCTIONS / work_of(k) + 1;
   if (((cpu *)device)->compiler.name) s = load_library(device, k, binary, bytes, m);
   else if (!ir_read(&m->kernel, binary, bytes)) s = clb_fail(device->error, CLB_ERROR_DRIVER, "%s: its binary is damaged", k->name);
   if (s) cpu_unload(device, m);

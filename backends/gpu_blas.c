@@ -60,14 +60,14 @@ clb_status clb_gpu_open_blas(clb_device *device, clb_dtype type, bool *partly) {
   clb_status s = CLB_GPU_CALL(g, version, &version);
   if (s) return s;
   version /= makers[maker].per_version;
-  s = clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "%s: no %s is installed that goes with the driver", g->name, makers[maker].name);
+  s = CLB_ERROR_UNSUPPORTED;
   for (int i = 0; i < 4 && s; i++) {
     const library *l = &makers[maker].libraries[i];
-    if (!l->file || (makers[maker].exact ? version != l->version : version < l->version)) continue;
+    if (!l->file || (version && (makers[maker].exact ? version != l->version : version < l->version))) continue;
     void *opened = clb_dl_open((const char *const[]){l->file, NULL});
     if (opened && !clb_dl_symbols(opened, makers[maker].symbols, makers[maker].n, &g->blas)) s = start(g, l->file);
   }
-  return s;
+  return s == CLB_ERROR_UNSUPPORTED ? clb_fail(device->error, s, "%s: no %s is installed that goes with the driver", g->name, makers[maker].name) : s;
 }
 
 void clb_gpu_close_blas(clb_gpu *g) {

@@ -5,7 +5,7 @@ set -eu
 build="gcc pkg-config meson ninja-build gfortran libjansson-dev opencl-c-headers libze-dev ocl-icd-libopencl1 pocl-opencl-icd"
 tests="g++ cmake git libcmocka-dev clinfo ocl-icd-opencl-dev llvm-spirv-15 spirv-tools oclgrind
   intel-opencl-icd libze1 libamdhip64-dev hipcc libhiprtc-builtins5 clang-19 lld-19 llvm-19 libclang-rt-19-dev
-  python3 python3-venv binutils"
+  libopenblas0-pthread libclblast1 python3 python3-venv binutils"
 sudo=""
 [ "$(id -u)" = 0 ] || sudo=sudo
 export DEBIAN_FRONTEND=noninteractive

@@ -162,14 +162,19 @@ int64_t clb_form_size(const clb_tensor_product_problem *tp) {
   return n;
 }
 
-static ir_val scaled(clb_form_builder *b, double c, ir_val y) { return ir_mul(b->k, ir_real(b->k, b->t, c), y); }
+static ir_val scaled(clb_form_builder *b, double c, ir_val v) { return v == IR_NONE ? v : ir_mul(b->k, ir_real(b->k, b->t, c), v); }
+
+/* sum + c v y, where y is the same in all lanes: c y is shared by all paths that need it, c v dies with its path. */
+static ir_val term(clb_form_builder *b, double c, ir_val v, ir_val y, ir_val sum) {
+  return b->s->brief ? clb_plus(b->k, sum, scaled(b, c, v), y) : clb_plus(b->k, sum, v, scaled(b, c, y));
+}
 
 void clb_contract_z(clb_form_builder *b, const clb_entry *e, int n, const ir_val *x, const ir_val *y, ir_val *z) {
-  for (int q = 0; q < n; q++) z[e[q].k] = clb_plus(b->k, z[e[q].k], x[e[q].i], scaled(b, e[q].c, y[e[q].j]));
+  for (int q = 0; q < n; q++) z[e[q].k] = term(b, e[q].c, x[e[q].i], y[e[q].j], z[e[q].k]);
 }
 
 void clb_contract_x(clb_form_builder *b, const clb_entry *e, int n, const ir_val *y, const ir_val *z, ir_val *x) {
-  for (int q = 0; q < n; q++) x[e[q].i] = clb_plus(b->k, x[e[q].i], z[e[q].k], scaled(b, e[q].c, y[e[q].j]));
+  for (int q = 0; q < n; q++) x[e[q].i] = term(b, e[q].c, z[e[q].k], y[e[q].j], x[e[q].i]);
 }
 
 /* The products x_i z_k are shared by hash-consing. */

@@ -15,6 +15,7 @@ typedef struct {
   int32_t width;            /* elements of a row that are read or written together */
   int32_t body;             /* which of an op's ways to be lowered */
   int32_t span;             /* lanes that share a row */
+  int32_t brief;            /* products are made where they are used, rather than kept for all who need them */
 } clb_schedule;
 
 /* Memory that kernels read beside their operands; n_numbers 0: none. */
@@ -36,7 +37,7 @@ typedef struct {
   int passes; /* it has the first so many of clb_pass */
 } clb_kernel_kind;
 
-enum { CLB_SPHERICAL_HARMONICS, CLB_TENSOR_PRODUCT, CLB_MATRIX_PRODUCT, CLB_COLUMN_SUM, CLB_KERNEL_KINDS };
+enum { CLB_SPHERICAL_HARMONICS, CLB_TENSOR_PRODUCT, CLB_MATRIX_PRODUCT, CLB_COLUMN_SUM, CLB_GRAPH, CLB_KERNEL_KINDS };
 extern const clb_kernel_kind *const clb_kernel_kinds[CLB_KERNEL_KINDS];
 
 #endif

@@ -9,7 +9,7 @@
 extern const clb_kernel_kind clb_matrix_product;
 
 enum { B_TRANSPOSED = 1, SPLIT = 2, VARIANTS = 4 };
-enum { MAX_ROWS = 8, MAX_WIDTH = 2, UNROLLED = 16 };
+enum { MAX_ROWS = 8, MAX_WIDTH = 2, UNROLLED = 16, SAFE_GROUP = 256 };
 
 typedef struct {
   ir_kernel *k;
@@ -40,6 +40,7 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   *s = (clb_schedule){.lanes = lanes, .subgroups = 4, .units = MAX_ROWS, .width = 1, .staged = limits->subgroups};
   if (p->pass & SPLIT) {
     if (limits->local_bytes / sums < most) most = (int)(limits->local_bytes / sums);
+    if (!limits->subgroups && most * lanes > SAFE_GROUP) most = SAFE_GROUP / lanes;
     s->subgroups = 16;
   }
   while (s->subgroups > most && s->subgroups > 1) s->subgroups /= 2;
@@ -136,7 +137,6 @@ static ir_val shuffled_loop(builder *b) {
 
 /* ---- results ---- */
 
-/* due: uniform, whether to write at all. */
 static void store(builder *b, ir_val row, int w, ir_val value, ir_val add) {
   ir_kernel *k = b->k;
   ir_val index = ir_add(k, ir_add(k, b->base_c, ir_mul(k, row, b->ld_c)), b->column[w]), nothing = ir_int(k, IR_I32, 0);

@@ -45,11 +45,16 @@ typedef struct {
 } clb_column_sum_problem;
 
 typedef struct {
+  int32_t step; /* clb_graph_step */
+} clb_graph_problem;
+
+typedef struct {
   int32_t kind; /* index in clb_kernel_kinds */
   int32_t pass, storage, arithmetic, accumulate;
   union {
     clb_spherical_harmonics_problem spherical_harmonics;
     clb_tensor_product_problem tensor_product;
+    clb_graph_problem graph;
     clb_column_sum_problem column_sum;
   };
 } clb_problem; /* start from zeros: every byte counts */

@@ -14,7 +14,7 @@
 
 typedef struct {
   clb_context *ctx;
-  clb_op *op;
+  clb_op *op[PASSES]; /* made when first run, since compiling takes the time */
   clb_tensor_product_desc desc;
   dense_product *dense;
   int width[4];
@@ -26,7 +26,6 @@ static inline test_product *product_create(clb_context *ctx, const clb_tensor_pr
   assert_non_null(p);
   p->ctx = ctx;
   p->desc = *desc;
-  OK(ctx, clb_tensor_product_create(ctx, desc, &p->op));
   OK(ctx, clb_tensor_product_measure(ctx, desc, &sizes));
   p->dense = dense_create(desc, symbols);
   memcpy(p->width, p->dense->width, sizeof p->width);
@@ -34,21 +33,27 @@ static inline test_product *product_create(clb_context *ctx, const clb_tensor_pr
   return p;
 }
 
+static inline clb_op *op_of(test_product *p, int pass) {
+  p->desc.passes = CLB_PASS_BIT(pass);
+  if (!p->op[pass]) OK(p->ctx, clb_tensor_product_create(p->ctx, &p->desc, &p->op[pass]));
+  return p->op[pass];
+}
+
 static inline void product_destroy(test_product *p) {
   if (!p) return;
-  clb_op_destroy(&p->op);
+  for (int pass = 0; pass < PASSES; pass++) clb_op_destroy(&p->op[pass]);
   dense_destroy(p->dense);
   free(p);
 }
 
-static inline int rows_like(const test_product *p, int like, int rows) { return like == LIKE_W && p->desc.shared_weights ? 1 : rows; }
-static inline size_t count_like(const test_product *p, int like, int rows) { return (size_t)(rows_like(p, like, rows) * p->width[like]); }
+static inline int rows_like(test_product *p, int like, int rows) { return like == LIKE_W && p->desc.shared_weights ? 1 : rows; }
+static inline size_t count_like(test_product *p, int like, int rows) { return (size_t)(rows_like(p, like, rows) * p->width[like]); }
 
 /* Whether a pass gives result o, and reads operand i. */
-static inline int gives(const test_product *p, int pass, int o) {
+static inline int gives(test_product *p, int pass, int o) {
   return pass == CLB_FORWARD || !p->desc.gradients || p->desc.gradients >> output_like(pass, o) & 1;
 }
-static inline int reads(const test_product *p, int i) { return i < 4 || i > 6 || !p->desc.incoming || p->desc.incoming >> input_like[i] & 1; }
+static inline int reads(test_product *p, int i) { return i < 4 || i > 6 || !p->desc.incoming || p->desc.incoming >> input_like[i] & 1; }
 
 /* ---- numbers as they are stored ---- */
 
@@ -112,7 +117,7 @@ static inline void random_fill(clb_dtype type, double *x, size_t n, uint64_t *se
 }
 
 /* Random inputs and, should they be added to, outputs. */
-static inline arrays arrays_create(const test_product *p, int rows, uint64_t seed) {
+static inline arrays arrays_create(test_product *p, int rows, uint64_t seed) {
   arrays a = {.rows = rows};
   for (int i = 0; i < MAX_IN; i++) random_fill(p->desc.storage, a.in[i] = numbers(count_like(p, input_like[i], rows)), count_like(p, input_like[i], rows), &seed);
   for (int i = 0; i < MAX_OUT; i++) { /* one wide enough for z in forward and g_x */
@@ -134,7 +139,7 @@ typedef struct {
 } operands;
 
 /* A buffer of so many elements, numbers from `from` (NULL: NaN) and then NaN. */
-static inline clb_buffer *buffer_of(const test_product *p, const double *from, size_t n, size_t all) {
+static inline clb_buffer *buffer_of(test_product *p, const double *from, size_t n, size_t all) {
   clb_buffer *b = NULL;
   char *bytes = calloc(all + 1, 8);
   assert_non_null(bytes);
@@ -145,7 +150,7 @@ static inline clb_buffer *buffer_of(const test_product *p, const double *from, s
   return b;
 }
 
-static inline double *read_buffer(const test_product *p, clb_buffer *b, size_t n) {
+static inline double *read_buffer(test_product *p, clb_buffer *b, size_t n) {
   double *x = numbers(n);
   char *bytes = calloc(n + 1, 8);
   assert_non_null(bytes);
@@ -157,7 +162,7 @@ static inline double *read_buffer(const test_product *p, clb_buffer *b, size_t n
 
 /* Dense rows on the device with one more of NaN behind them; outputs hold NaN unless they are added to.  What has no column, and what the
    pass does not read, has no buffer. */
-static inline operands operands_create(const test_product *p, int pass, const arrays *a) {
+static inline operands operands_create(test_product *p, int pass, const arrays *a) {
   operands o = {0};
   for (int i = 0; i < n_inputs[pass]; i++) {
     size_t n = count_like(p, input_like[i], a->rows), width = (size_t)p->width[input_like[i]];
@@ -177,7 +182,8 @@ static inline void operands_destroy(operands *o) {
   for (int i = 0; i < MAX_OUT; i++) clb_buffer_destroy(&o->out[i].buffer);
 }
 
-static inline clb_status call(clb_op *op, int pass, int64_t n, const operands *o) {
+static inline clb_status call(test_product *p, int pass, int64_t n, const operands *o) {
+  clb_op *op = op_of(p, pass);
   const clb_rows *i = o->in, *out = o->out;
   const clb_triple_operands all = {i[0], i[1], i[2], i[3], i[4], i[5], i[6], i[7], i[8], i[9], i[10], out[0], out[1], out[2], out[3], out[4], out[5], out[6]};
   if (pass == CLB_FORWARD) return clb_tensor_product_forward(op, n, i[0], i[1], i[2], out[0]);
@@ -187,7 +193,7 @@ static inline clb_status call(clb_op *op, int pass, int64_t n, const operands *o
 }
 
 /* Dense outputs back to a->out: what was not asked for, and the row behind the others, must still be NaN. */
-static inline void operands_take(const test_product *p, int pass, const operands *o, arrays *a) {
+static inline void operands_take(test_product *p, int pass, const operands *o, arrays *a) {
   for (int i = 0; i < n_outputs[pass]; i++) {
     size_t width = (size_t)p->width[output_like(pass, i)], n = count_like(p, output_like(pass, i), a->rows), given = gives(p, pass, i) ? n : 0;
     if (!width || !o->out[i].buffer) continue;
@@ -199,9 +205,9 @@ static inline void operands_take(const test_product *p, int pass, const operands
   }
 }
 
-static inline void run_pass(const test_product *p, int pass, arrays *a) {
+static inline void run_pass(test_product *p, int pass, arrays *a) {
   operands o = operands_create(p, pass, a);
-  OK(p->ctx, call(p->op, pass, a->rows, &o));
+  OK(p->ctx, call(p, pass, a->rows, &o));
   operands_take(p, pass, &o, a);
   operands_destroy(&o);
 }
@@ -209,10 +215,10 @@ static inline void run_pass(const test_product *p, int pass, arrays *a) {
 /* ---- comparing ---- */
 
 /* How far results may be from the plain sums: relative to the sum of the absolute values of their terms, and the least step of f16. */
-static inline double tolerance(const test_product *p) { return (const double[]){1e-12, 2e-6, 2e-3, 1.6e-2}[p->desc.storage]; }
+static inline double tolerance(test_product *p) { return (const double[]){1e-12, 2e-6, 2e-3, 1.6e-2}[p->desc.storage]; }
 
 /* The results of a pass against the plain sums, plus what was there `before` where that is added to. */
-static inline void compare(const test_product *p, int pass, const arrays *a, const arrays *before) {
+static inline void compare(test_product *p, int pass, const arrays *a, const arrays *before) {
   double *want[MAX_OUT], *scale[MAX_OUT], nonzero = 0;
   for (int o = 0; o < n_outputs[pass]; o++) {
     want[o] = numbers(count_like(p, output_like(pass, o), a->rows));
@@ -232,7 +238,7 @@ static inline void compare(const test_product *p, int pass, const arrays *a, con
 }
 
 /* Runs a pass on random rows and compares it. */
-static inline void run_and_compare(const test_product *p, int pass, int rows, uint64_t seed) {
+static inline void run_and_compare(test_product *p, int pass, int rows, uint64_t seed) {
   arrays a = arrays_create(p, rows, seed), before = arrays_create(p, rows, seed);
   run_pass(p, pass, &a);
   compare(p, pass, &a, p->desc.accumulate ? &before : NULL);
@@ -240,25 +246,26 @@ static inline void run_and_compare(const test_product *p, int pass, int rows, ui
   arrays_destroy(&before);
 }
 
-static inline void same_bits(const test_product *p, int pass, const arrays *a, const arrays *b) {
+static inline void same_bits(test_product *p, int pass, const arrays *a, const arrays *b) {
   for (int o = 0; o < n_outputs[pass]; o++)
     if (gives(p, pass, o)) assert_memory_equal(a->out[o], b->out[o], sizeof(double) * count_like(p, output_like(pass, o), a->rows));
 }
 
-/* ---- one test for each device that runs here ---- */
+/* ---- one test for each device that runs here, or $CLB_DEVICE alone ---- */
 
 enum { MAX_DEVICES = 16, MAX_MADE = 16, MAX_TESTS = 16 };
 typedef struct {
   char name[64];
+  enum { SLOW, BRISK, THOROUGH } effort; /* OpenCL on a CPU takes seconds to compile what the interpreter just runs */
   clb_context *ctx;
-  test_product *made[MAX_MADE]; /* when first asked for, since compiling takes the time */
+  test_product *made[MAX_MADE];
 } device;
 
-/* HOST: only where a pointer of the host is one of the device; ONCE: needs no device. */
+/* HOST: only where a pointer of the host is one of the device. */
 typedef struct {
   char name[32];
   void (*run)(void **device);
-  enum { EVERYWHERE, HOST, ONCE } where;
+  enum { EVERYWHERE, HOST, WHERE_THOROUGH } where;
 } device_test;
 
 static inline device *all_devices(void) {
@@ -268,7 +275,11 @@ static inline device *all_devices(void) {
 
 static inline void add_device(const clb_device_info *info, void *user) {
   int *n = user;
-  if (info->runs && info->f64 && *n < MAX_DEVICES) snprintf(all_devices()[(*n)++].name, sizeof all_devices()->name, "%s", info->name);
+  device *d = &all_devices()[*n];
+  if (!info->runs || !info->f64 || *n == MAX_DEVICES) return;
+  snprintf(d->name, sizeof d->name, "%s", info->name);
+  d->effort = !strcmp(info->name, "cpu:interpreter") ? THOROUGH : !strcmp(info->backend, "opencl") ? SLOW : BRISK;
+  ++*n;
 }
 
 static inline clb_context *context_of(device *d) {
@@ -281,6 +292,11 @@ static inline test_product *made_product(device *d, int slot, const clb_tensor_p
   return d->made[slot];
 }
 
+/* How many of a list to try: its first where that takes long. */
+static inline int many(const device *d, int slow, int brisk, int all) { return (const int[]){slow, brisk, all}[d->effort]; }
+/* The last pass to try. */
+static inline int last_pass(const device *d) { return many(d, CLB_BACKWARD, CLB_TRIPLE_BACKWARD, CLB_TRIPLE_BACKWARD); }
+
 static inline int forget_all(void **state) {
   (void)state;
   for (device *d = all_devices(); d < all_devices() + MAX_DEVICES; d++) {
@@ -290,15 +306,26 @@ static inline int forget_all(void **state) {
   return 0;
 }
 
+static inline int runs_on(const device_test *t, const device *d) {
+  if (t->where == HOST) return !strncmp(d->name, "cpu", 3);
+  return t->where == EVERYWHERE || d->effort == THOROUGH;
+}
+
 static inline int run_on_devices(const char *group, const device_test *tests, int n_tests) {
   static struct CMUnitTest all[MAX_DEVICES * MAX_TESTS];
   static char labels[MAX_DEVICES * MAX_TESTS][128];
+  const char *asked = getenv("CLB_DEVICE");
   int n_devices = 0, n = 0;
-  clb_devices(add_device, &n_devices);
+  if (!asked || !*asked) clb_devices(add_device, &n_devices);
+  else {
+    snprintf(all_devices()->name, sizeof all_devices()->name, "%s", asked);
+    all_devices()->effort = THOROUGH;
+    n_devices = 1;
+  }
   for (int d = 0; d < n_devices; d++)
     for (int t = 0; t < n_tests; t++) {
-      if ((tests[t].where == HOST && strncmp(all_devices()[d].name, "cpu", 3)) || (tests[t].where == ONCE && d)) continue;
-      snprintf(labels[n], sizeof labels[n], "%s_%s[%s]", group, tests[t].name, tests[t].where == ONCE ? "" : all_devices()[d].name);
+      if (!runs_on(&tests[t], &all_devices()[d])) continue;
+      snprintf(labels[n], sizeof labels[n], "%s_%s[%s]", group, tests[t].name, all_devices()[d].name);
       all[n] = (struct CMUnitTest){labels[n], tests[t].run, NULL, NULL, &all_devices()[d]};
       n++;
     }

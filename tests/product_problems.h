@@ -21,6 +21,11 @@ static const clb_instruction all_modes[] = {{1, 1, 0, CLB_UVW, 1, 1},  {3, 0, 0,
 static const clb_instruction bare_modes[] = {{1, 1, 1, CLB_UVU, 0, 1}, {3, 3, 2, CLB_UVV, 0, 1.3},  {2, 2, 3, CLB_UUW, 0, 1},
                                              {2, 0, 4, CLB_UUU, 0, 1}, {1, 1, 5, CLB_UVUV, 0, 0.4}, {2, 2, 5, CLB_UVU_HALF, 0, 1}};
 
+/* Some modes: soon compiled. */
+static const clb_instruction few_modes[] = {{1, 1, 0, CLB_UVW, 1, 1}, {3, 3, 2, CLB_UVV, 0, 1.3}, {1, 1, 5, CLB_UVUV, 1, 0.4}, {2, 2, 5, CLB_UVU_HALF, 1, 1}};
+
+static const clb_instruction single_uvw[] = {{0, 0, 0, CLB_UVW, 1, 1}};
+
 /* Every mode to an output of its own, with more channels than a sub-group has lanes. */
 #define WIDE_X "37x1o+35x0e+9x1o"
 #define WIDE_Y "3x1o+37x1o+5x0e+9x1o"
@@ -66,14 +71,18 @@ static const struct {
     {"5x0e+5x1o+5x1o+2x3o", SH2, "5x0e+5x1o+3x2e+5x3o", NULL, LIST(tangled), CLB_MUL_IR, CLB_IR_MUL, CLB_MUL_IR, 0},
     {"7x0e+7x1o", SH2, "7x0e+7x1o", NULL, LIST(weightless), CLB_IR_MUL, CLB_IR_MUL, CLB_MUL_IR, 0},
     {MODES_X, MODES_Y, MODES_Z, NULL, LIST(all_modes), CLB_MUL_IR, CLB_IR_MUL, CLB_IR_MUL, 0},
-    {MODES_X, MODES_Y, MODES_Z, NULL, LIST(all_modes), CLB_IR_MUL, CLB_MUL_IR, CLB_MUL_IR, 1},
+    {MODES_X, MODES_Y, MODES_Z, NULL, LIST(all_modes), CLB_MUL_IR, CLB_IR_MUL, CLB_IR_MUL, 1},
+    {MODES_X, MODES_Y, MODES_Z, NULL, LIST(few_modes), CLB_IR_MUL, CLB_MUL_IR, CLB_MUL_IR, 0},
+    {MODES_X, MODES_Y, MODES_Z, NULL, LIST(few_modes), CLB_IR_MUL, CLB_MUL_IR, CLB_MUL_IR, 1},
+    {"3x1o", "2x1o", "5x2e", NULL, single_uvw, 1, CLB_IR_MUL, CLB_MUL_IR, CLB_MUL_IR, 0},
+    {"3x1o", "2x1o", "5x2e", NULL, single_uvw, 1, CLB_IR_MUL, CLB_MUL_IR, CLB_MUL_IR, 1},
     {WIDE_X, WIDE_Y, WIDE_Z, NULL, LIST(wide_modes), CLB_IR_MUL, CLB_IR_MUL, CLB_IR_MUL, 0},
     {EDGES_X, EDGES_Y, EDGES_Z, NULL, LIST(edge_modes), CLB_IR_MUL, CLB_MUL_IR, CLB_IR_MUL, 0},
     {"128x0e+128x1o+128x2e", SH3, NULL, SH3, NULL, CLB_SORTED, CLB_IR_MUL, CLB_IR_MUL, CLB_IR_MUL, 0},
     {BOTH4("5"), SH4, NULL, BOTH4("1"), NULL, CLB_AS_FOUND, CLB_IR_MUL, CLB_IR_MUL, CLB_IR_MUL, 0},
     {NULL, NULL, NULL, NULL, NULL, 0, CLB_MUL_IR, CLB_IR_MUL, CLB_MUL_IR, 0},
 };
-enum { CHANNELS, MIXED, ONE_PATH, TANGLED, WEIGHTLESS, MODES, SHARED, WIDE, EDGES, MACE_LARGE, MANY_CHANNEL_WISE, MANY, PRODUCTS };
+enum { CHANNELS, MIXED, ONE_PATH, TANGLED, WEIGHTLESS, MODES, SHARED, FEW, FEW_SHARED, SINGLE, SINGLE_SHARED, WIDE, EDGES, MACE_LARGE, MANY_CHANNEL_WISE, MANY, PRODUCTS };
 
 /* In f64, all passes. */
 static inline clb_tensor_product_desc describe(device *d, int i) {
@@ -94,7 +103,6 @@ static inline clb_tensor_product_desc describe(device *d, int i) {
 
 static inline test_product *get(device *d, int i) {
   clb_tensor_product_desc desc = describe(d, i);
-  if (i == MACE_LARGE) desc.passes = CLB_PASS_BIT(CLB_BACKWARD);
   return made_product(d, i, &desc);
 }
 

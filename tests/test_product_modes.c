@@ -1,15 +1,13 @@
 /* test_product_modes.c - tensor products of every mode against plain sums: normalisations, weights, layouts, storage types. */
 #include "product_problems.h"
 
-enum { INTERPRETER, COMPILED, DRIVER };
+enum { F = CLB_PASS_BIT(CLB_FORWARD), B = CLB_PASS_BIT(CLB_BACKWARD), D = CLB_PASS_BIT(CLB_DOUBLE_BACKWARD), T = CLB_PASS_BIT(CLB_TRIPLE_BACKWARD) };
 
-/* Everything is tried where nothing is compiled, a part elsewhere. */
-static int kind_of(const device *d) { return !strcmp(d->name, "cpu:interpreter") ? INTERPRETER : !strcmp(d->name, "cpu") ? COMPILED : DRIVER; }
-
-static void passes_agree(clb_context *ctx, const clb_tensor_product_desc *desc, int rows) {
-  test_product *p = product_create(ctx, desc, dense_golden_3j);
+/* Those passes of the description; fewer where compiling takes long. */
+static void passes_agree(device *d, const clb_tensor_product_desc *desc, int slow, int brisk, int rows) {
+  test_product *p = product_create(context_of(d), desc, dense_golden_3j);
   for (int pass = CLB_FORWARD; pass < PASSES; pass++)
-    if (desc->passes & CLB_PASS_BIT(pass)) run_and_compare(p, pass, rows, 20);
+    if (many(d, slow, brisk, (int)desc->passes) >> pass & 1) run_and_compare(p, pass, rows, 20);
   product_destroy(p);
 }
 
@@ -22,18 +20,17 @@ static void set_layouts(clb_tensor_product_desc *desc, int bits) {
 }
 
 static void normalisations(void **state) {
-  static const int every[] = {1, 5, 13};
   device *d = *state;
   for (int i = 0; i < 27; i++) {
     clb_tensor_product_desc desc = describe(d, MODES);
     int weights = i % 3; /* per row, shared, none */
-    if (i % every[kind_of(d)]) continue;
+    if (!many(d, 0, i == 13, 1)) continue;
     desc.path_normalization = (clb_path_normalization)(i / 3 % 3);
     desc.irrep_normalization = (clb_irrep_normalization)(i / 9);
     desc.shared_weights = weights == 1;
     set_layouts(&desc, i);
     if (weights == 2) desc.instructions = bare_modes, desc.n_instructions = sizeof bare_modes / sizeof *bare_modes;
-    passes_agree(context_of(d), &desc, 5);
+    passes_agree(d, &desc, 0, F | B | D, 5);
   }
 }
 
@@ -44,12 +41,10 @@ static void single_modes(void **state) {
   for (size_t i = 0; i < sizeof all_modes / sizeof *all_modes; i++)
     for (int shared = 0; shared < 2; shared++) {
       clb_tensor_product_desc desc = describe(d, MODES);
-      if (kind_of(d) == DRIVER && i % 3) continue;
       desc.instructions = &all_modes[i];
       desc.n_instructions = 1;
       desc.shared_weights = shared;
-      desc.passes = kind_of(d) == INTERPRETER ? 15 : CLB_PASS_BIT(CLB_DOUBLE_BACKWARD);
-      passes_agree(context_of(d), &desc, 34);
+      passes_agree(d, &desc, i % 4 ? 0 : B, i % 3 ? D : T, 34);
     }
 }
 
@@ -59,8 +54,7 @@ static void wide(void **state) {
     clb_tensor_product_desc desc = describe(d, WIDE);
     desc.shared_weights = shared;
     set_layouts(&desc, shared ? 0 : 7);
-    if (kind_of(d) == DRIVER) desc.passes = CLB_PASS_BIT(CLB_BACKWARD) | CLB_PASS_BIT(CLB_TRIPLE_BACKWARD);
-    passes_agree(context_of(d), &desc, 3);
+    passes_agree(d, &desc, 0, shared ? F : B, 3);
   }
 }
 
@@ -69,13 +63,12 @@ static void many_paths(void **state) {
   device *d = *state;
   for (int i = 0; i < 4; i++) {
     clb_tensor_product_desc desc = describe(d, i == 1 ? MANY_CHANNEL_WISE : MANY);
-    if (kind_of(d) == DRIVER && i > 1) continue;
     desc.shared_weights = i == 2;
     desc.accumulate = i == 3;
     set_layouts(&desc, i == 1 ? 7 : 3 * i);
     if (i == 3) desc.gradients = CLB_Y | CLB_W, desc.incoming = CLB_X | CLB_Y;
     if (i == 3) desc.passes = CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD);
-    passes_agree(context_of(d), &desc, 3);
+    passes_agree(d, &desc, i ? 0 : F, (const int[]){F, B | T, B, 0}[i], 3);
   }
 }
 
@@ -85,16 +78,18 @@ static void types(void **state) {
   static const struct {
     clb_dtype storage, arithmetic;
     int product;
-  } cases[] = {{CLB_F32, CLB_F32, MODES},   {CLB_F32, CLB_F64, SHARED}, {CLB_F16, CLB_F32, MODES},    {CLB_BF16, CLB_F32, SHARED},
-               {CLB_F32, CLB_F32, SHARED},  {CLB_F32, CLB_F64, MODES},  {CLB_F16, CLB_F32, SHARED},   {CLB_BF16, CLB_F32, MODES},
-               {CLB_F32, CLB_F32, CHANNELS}, {CLB_F16, CLB_F32, MIXED}, {CLB_BF16, CLB_F32, CHANNELS}, {CLB_F32, CLB_F32, WIDE}};
+  } cases[] = {{CLB_F16, CLB_F32, SINGLE},  {CLB_BF16, CLB_F32, SINGLE},  {CLB_F32, CLB_F32, SINGLE},   {CLB_F32, CLB_F32, FEW},
+               {CLB_F32, CLB_F64, FEW},     {CLB_F16, CLB_F32, FEW},      {CLB_BF16, CLB_F32, FEW},
+               {CLB_F16, CLB_F32, TANGLED}, {CLB_BF16, CLB_F32, FEW_SHARED}, {CLB_F32, CLB_F32, MODES},    {CLB_F16, CLB_F32, MODES},
+               {CLB_BF16, CLB_F32, MODES}, {CLB_F32, CLB_F32, SHARED},   {CLB_F32, CLB_F64, SHARED},   {CLB_F16, CLB_F32, SHARED},
+               {CLB_F32, CLB_F32, CHANNELS}, {CLB_F16, CLB_F32, MIXED},  {CLB_BF16, CLB_F32, CHANNELS}, {CLB_F32, CLB_F32, WIDE}, {CLB_F32, CLB_F32, MANY},
+               {CLB_F16, CLB_F32, MANY_CHANNEL_WISE}};
   device *d = *state;
-  for (size_t i = 0; i < (kind_of(d) == DRIVER ? 4 : sizeof cases / sizeof *cases); i++) {
+  for (int i = 0; i < many(d, 3, 9, sizeof cases / sizeof *cases); i++) {
     clb_tensor_product_desc desc = describe(d, cases[i].product);
     desc.storage = cases[i].storage;
     desc.arithmetic = cases[i].arithmetic;
-    if (kind_of(d) == COMPILED && i >= 4) desc.passes = CLB_PASS_BIT(CLB_BACKWARD);
-    passes_agree(context_of(d), &desc, 34);
+    passes_agree(d, &desc, i ? B : F | B, i ? B : F | B | D, 34 / (1 + desc.n_instructions / 20));
   }
 }
 

@@ -8,11 +8,11 @@
 
 /* No row, one, some past a block: what plain sums say, and not a bit different when done again. */
 static void numbers_of_rows(void **state) {
-  static const int rows[] = {0, 1, 33, 65, 130}, which[] = {MIXED, WEIGHTLESS, MODES, SHARED, EDGES};
-  for (size_t i = 0; i < sizeof which / sizeof *which; i++)
-    for (int pass = CLB_FORWARD; pass < PASSES; pass++)
+  static const int rows[] = {0, 1, 33, 65, 130}, which[] = {SINGLE, SINGLE_SHARED, TANGLED, FEW, FEW_SHARED, WEIGHTLESS, EDGES, MIXED, MODES, SHARED};
+  for (int i = 0; i < many(*state, 3, 6, 10); i++)
+    for (int pass = CLB_FORWARD; pass <= last_pass(*state); pass++)
       for (size_t t = 0; t < sizeof rows / sizeof *rows; t++) {
-        const test_product *p = get(*state, which[i]);
+        test_product *p = get(*state, which[i]);
         if (rows[t] == 0 && p->desc.shared_weights) continue; /* see `no_rows` */
         arrays a = arrays_create(p, rows[t], 4), again = arrays_create(p, rows[t], 4);
         run_pass(p, pass, &a);
@@ -26,8 +26,8 @@ static void numbers_of_rows(void **state) {
 
 /* A sum over no rows. */
 static void no_rows(void **state) {
-  const test_product *p = get(*state, SHARED);
-  for (int pass = CLB_BACKWARD; pass < PASSES; pass++) {
+  test_product *p = get(*state, SINGLE_SHARED);
+  for (int pass = CLB_BACKWARD; pass <= last_pass(*state); pass++) {
     arrays a = arrays_create(p, 0, 4);
     run_pass(p, pass, &a);
     for (int j = 0; j < p->width[LIKE_W]; j++) assert_true(a.out[LIKE_W][j] == 0);
@@ -38,7 +38,7 @@ static void no_rows(void **state) {
 /* ---- strides ---- */
 
 /* Rows `width` long, `stride` apart from `offset` on; n of them, NaN between. */
-static clb_rows lay_out(const test_product *p, const double *from, int n, int width, int offset, int stride) {
+static clb_rows lay_out(test_product *p, const double *from, int n, int width, int offset, int stride) {
   size_t all = (size_t)(offset + n * stride + width);
   double *x = numbers(all);
   for (size_t i = 0; i < all; i++) x[i] = NAN;
@@ -51,10 +51,10 @@ static clb_rows lay_out(const test_product *p, const double *from, int n, int wi
 /* Padded rows with an offset, and inputs that are one row for all: the bits of dense rows, and what lies between stays. */
 static void strides(void **state) {
   enum { N = 35, PAD = 3, OFFSET = 5 };
-  static const int which[] = {MIXED, MODES, SHARED};
-  for (size_t i = 0; i < sizeof which / sizeof *which; i++)
-    for (int pass = CLB_FORWARD; pass < PASSES; pass++) {
-      const test_product *p = get(*state, which[i]);
+  static const int which[] = {SINGLE, SINGLE_SHARED, TANGLED, FEW, FEW_SHARED, MIXED, MODES, SHARED};
+  for (int i = 0; i < many(*state, 3, 5, 8); i++)
+    for (int pass = CLB_FORWARD; pass <= last_pass(*state); pass++) {
+      test_product *p = get(*state, which[i]);
       arrays a = arrays_create(p, N, 8);
       operands o = {0};
       for (int k = 0; k < n_inputs[pass]; k++) {
@@ -66,7 +66,7 @@ static void strides(void **state) {
         int width = p->width[output_like(pass, k)];
         o.out[k] = lay_out(p, NULL, rows_like(p, output_like(pass, k), N), width, OFFSET + k, width + PAD + k);
       }
-      OK(p->ctx, call(p->op, pass, N, &o));
+      OK(p->ctx, call(p, pass, N, &o));
       run_pass(p, pass, &a);
       for (int k = 0; k < n_outputs[pass]; k++) {
         int width = p->width[output_like(pass, k)], stride = width + PAD + k, n = rows_like(p, output_like(pass, k), N), all = OFFSET + k + n * stride + width;
@@ -89,7 +89,7 @@ static void far_offsets(void **state) {
   const int64_t start = ((int64_t)1 << 31) + 5, stride = ((int64_t)1 << 30) + 1, room = 1 << 12;
   const size_t bytes = sizeof(float) * (size_t)(start + N * stride);
   static const int32_t order[N] = {2, 0, 1};
-  clb_tensor_product_desc desc = describe(*state, MODES);
+  clb_tensor_product_desc desc = describe(*state, FEW);
   desc.storage = desc.arithmetic = CLB_F32;
   desc.indexed = CLB_X;
   test_product *p = product_create(context_of(*state), &desc, dense_golden_3j);
@@ -111,7 +111,7 @@ static void far_offsets(void **state) {
       for (int r = 0; r < N; r++)
         for (int j = 0; j < width; j++) far[rows.offset + (k == LIKE_X ? order[r] : r) * stride + j] = in ? (float)a.in[k][r * width + j] : NAN;
     }
-    OK(p->ctx, call(p->op, pass, N, &o));
+    OK(p->ctx, call(p, pass, N, &o));
     OK(p->ctx, clb_wait(p->ctx));
     for (int k = 0; k < n_outputs[pass]; k++)
       for (int r = 0, width = p->width[output_like(pass, k)]; r < N; r++)
@@ -132,13 +132,14 @@ static void indexed(void **state) {
   static const struct {
     int product;
     unsigned like;
-  } cases[] = {{MIXED, CLB_X}, {CHANNELS, CLB_X}, {MODES, CLB_X | CLB_Y | CLB_W}, {SHARED, CLB_X | CLB_Y}, {ONE_PATH, CLB_W}};
-  for (size_t t = 0; t < sizeof cases / sizeof *cases; t++) {
+  } cases[] = {{SINGLE, CLB_X | CLB_Y | CLB_W}, {TANGLED, CLB_X}, {FEW, CLB_X | CLB_Y | CLB_W}, {MIXED, CLB_X},
+               {CHANNELS, CLB_Y}, {MODES, CLB_X}, {SHARED, CLB_X | CLB_Y}, {ONE_PATH, CLB_W}, {MANY_CHANNEL_WISE, CLB_X | CLB_W}};
+  for (int t = 0; t < many(*state, 1, 3, 9); t++) {
     clb_tensor_product_desc desc = describe(*state, cases[t].product);
-    const test_product *plain = get(*state, cases[t].product);
+    test_product *plain = get(*state, cases[t].product);
     desc.indexed = cases[t].like;
     test_product *p = product_create(plain->ctx, &desc, dense_golden_3j);
-    for (int pass = CLB_FORWARD; pass < PASSES; pass++) {
+    for (int pass = CLB_FORWARD; pass <= last_pass(*state); pass++) {
       arrays gathered = arrays_create(p, N, 10), got = arrays_create(p, N, 10);
       operands o = operands_create(p, pass, &got);
       for (int k = 0; k < 3; k++) {
@@ -157,7 +158,7 @@ static void indexed(void **state) {
         OK(p->ctx, clb_buffer_write(o.in[k].index, 0, index, sizeof index));
         free(table);
       }
-      OK(p->ctx, call(p->op, pass, N, &o));
+      OK(p->ctx, call(p, pass, N, &o));
       operands_take(p, pass, &o, &got);
       run_pass(plain, pass, &gathered);
       same_bits(p, pass, &got, &gathered);
@@ -174,23 +175,22 @@ static void indexed(void **state) {
 /* Each set of gradients: what is not in it is not touched, and needs no buffer. */
 static void gradients(void **state) {
   enum { N = 34 };
-  static const int which[] = {MIXED, MODES, SHARED};
-  static const unsigned few[] = {CLB_X, CLB_Y, CLB_W, CLB_Z, CLB_X | CLB_W};
-  int all = !strcmp(((const device *)*state)->name, "cpu:interpreter");
-  for (int t = 0; t < 3; t++)
-    for (unsigned i = 0; i < (all ? 15 : t ? 5 : 0); i++) {
+  static const int which[] = {SINGLE, TANGLED, SINGLE_SHARED, FEW, MIXED, MODES, SHARED};
+  static const unsigned few[] = {CLB_X, CLB_Y, CLB_W | CLB_Z, CLB_X | CLB_W};
+  for (int t = 0; t < many(*state, 1, 4, 7); t++)
+    for (int i = 0; i < many(*state, 1, 1, 15); i++) {
       clb_tensor_product_desc desc = describe(*state, which[t]);
-      desc.gradients = all ? i + 1 : few[i];
+      desc.gradients = many(*state, 0, 0, 1) ? (unsigned)i + 1 : few[t];
       if (desc.gradients == CLB_Z) desc.passes &= ~CLB_PASS_BIT(CLB_BACKWARD); /* which has none */
       test_product *p = product_create(context_of(*state), &desc, dense_golden_3j);
-      for (int pass = CLB_FORWARD; pass < PASSES; pass++) {
-        if (!(desc.passes & CLB_PASS_BIT(pass))) continue;
+      for (int pass = CLB_FORWARD; pass <= last_pass(*state); pass++) {
+        if (!(desc.passes & CLB_PASS_BIT(pass)) || (pass == CLB_TRIPLE_BACKWARD && !many(*state, 0, t < 3, 1))) continue;
         run_and_compare(p, pass, N, 12); /* looks at what is not in the set, too */
         arrays a = arrays_create(p, N, 12);
         operands o = operands_create(p, pass, &a);
         for (int k = 0; k < n_outputs[pass]; k++)
           if (!gives(p, pass, k)) clb_buffer_destroy(&o.out[k].buffer), o.out[k] = (clb_rows){0};
-        OK(p->ctx, call(p->op, pass, N, &o));
+        OK(p->ctx, call(p, pass, N, &o));
         operands_take(p, pass, &o, &a);
         compare(p, pass, &a, NULL);
         operands_destroy(&o);
@@ -203,16 +203,14 @@ static void gradients(void **state) {
 /* An incoming gradient that there is not has no buffer, and is 0. */
 static void incoming(void **state) {
   enum { N = 34 };
-  static const int which[] = {MIXED, MODES, SHARED};
-  int all = !strcmp(((const device *)*state)->name, "cpu:interpreter");
-  for (int t = 0; t < 3; t++)
+  static const int which[] = {SINGLE, TANGLED, FEW, FEW_SHARED, MIXED, MODES, SHARED};
+  for (int t = 0; t < many(*state, 1, 3, 7); t++)
     for (unsigned set = 1; set < 7; set++) {
-      if (!all && (t == 0 || set % 3)) continue;
+      if (!many(*state, set == 5, set == (unsigned)(t ? 5 : 3), 1)) continue;
       clb_tensor_product_desc desc = describe(*state, which[t]);
       desc.incoming = set;
-      desc.passes = CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) | CLB_PASS_BIT(CLB_TRIPLE_BACKWARD);
       test_product *p = product_create(context_of(*state), &desc, dense_golden_3j);
-      for (int pass = CLB_DOUBLE_BACKWARD; pass < PASSES; pass++) {
+      for (int pass = CLB_DOUBLE_BACKWARD; pass <= many(*state, CLB_DOUBLE_BACKWARD, t ? CLB_DOUBLE_BACKWARD : CLB_TRIPLE_BACKWARD, CLB_TRIPLE_BACKWARD); pass++) {
         arrays a = arrays_create(p, N, 13), zeros = arrays_create(p, N, 13);
         for (int k = 4; k < 7; k++)
           if (!reads(p, k)) memset(zeros.in[k], 0, sizeof(double) * count_like(p, input_like[k], N));
@@ -227,12 +225,12 @@ static void incoming(void **state) {
 }
 
 static void accumulate(void **state) {
-  static const int which[] = {MIXED, MODES, SHARED};
-  for (int t = 0; t < 3; t++) {
+  static const int which[] = {SINGLE, TANGLED, FEW_SHARED, MIXED, MODES, SHARED};
+  for (int t = 0; t < many(*state, 1, 3, 6); t++) {
     clb_tensor_product_desc desc = describe(*state, which[t]);
     desc.accumulate = 1;
     test_product *p = product_create(context_of(*state), &desc, dense_golden_3j);
-    for (int pass = CLB_FORWARD; pass < PASSES; pass++) run_and_compare(p, pass, 34, 14);
+    for (int pass = CLB_FORWARD; pass <= many(*state, CLB_BACKWARD, CLB_DOUBLE_BACKWARD, CLB_TRIPLE_BACKWARD); pass++) run_and_compare(p, pass, 34, 14);
     product_destroy(p);
   }
 }
@@ -240,29 +238,108 @@ static void accumulate(void **state) {
 /* One row of weights for all is as many equal rows, the gradients summed; the same bits each time. */
 static void shared_weights(void **state) {
   enum { N = 70 };
-  clb_tensor_product_desc desc = describe(*state, SHARED);
+  int which = many(*state, SINGLE_SHARED, FEW_SHARED, SHARED);
+  clb_tensor_product_desc desc = describe(*state, which);
   desc.shared_weights = 0;
-  const test_product *shared = get(*state, SHARED);
+  test_product *shared = get(*state, which);
   test_product *p = product_create(shared->ctx, &desc, dense_golden_3j);
-  for (int pass = CLB_FORWARD; pass < PASSES; pass++) {
-    arrays one = arrays_create(shared, N, 15), many = arrays_create(p, N, 15);
+  for (int pass = CLB_FORWARD; pass <= last_pass(*state); pass++) {
+    arrays one = arrays_create(shared, N, 15), each = arrays_create(p, N, 15);
     for (int k = 0; k < n_inputs[pass]; k++)
       for (int r = 0, width = p->width[input_like[k]]; r < N; r++)
-        memcpy(many.in[k] + r * width, one.in[k] + (input_like[k] == LIKE_W ? 0 : r * width), sizeof(double) * (size_t)width);
+        memcpy(each.in[k] + r * width, one.in[k] + (input_like[k] == LIKE_W ? 0 : r * width), sizeof(double) * (size_t)width);
     run_pass(shared, pass, &one);
-    run_pass(p, pass, &many);
+    run_pass(p, pass, &each);
     for (int o = 0; o < n_outputs[pass]; o++) {
       int width = p->width[output_like(pass, o)], together = output_like(pass, o) == LIKE_W ? N : 1;
       for (int j = 0; j < width * N / together; j++) {
         double sum = 0, size = 1;
-        for (int r = 0; r < together; r++) sum += many.out[o][r * width + j], size += fabs(many.out[o][r * width + j]);
+        for (int r = 0; r < together; r++) sum += each.out[o][r * width + j], size += fabs(each.out[o][r * width + j]);
         assert_true(fabs(one.out[o][j] - sum) <= 1e-13 * size);
       }
     }
     arrays_destroy(&one);
-    arrays_destroy(&many);
+    arrays_destroy(&each);
   }
   product_destroy(p);
+}
+
+/* ---- what the calls refuse ---- */
+
+#define FAILS(status, says, call)                                                                      \
+  do {                                                                                                 \
+    assert_int_equal(call, status);                                                                    \
+    if (!strstr(clb_error(p->ctx), says)) fail_msg("instead of \"%s\": %s", says, clb_error(p->ctx)); \
+  } while (0)
+
+/* Each operand of each pass by its name: without a buffer, too short, at a wrong place. */
+static void refuses_operands(void **state) {
+  static const char *const inputs[] = {"x", "y", "w", "g", "a", "b", "c", "p", "q", "r", "s"};
+  static const char *const outputs[PASSES][MAX_OUT] = {{"z"}, {"g_x", "g_y", "g_w"}, {"d_x", "d_y", "d_w", "d_g"}, {"e_x", "e_y", "e_w", "e_g", "e_a", "e_b", "e_c"}};
+  enum { N = 3 };
+  test_product *p = get(*state, SINGLE);
+  for (int pass = CLB_FORWARD; pass <= last_pass(*state); pass++) {
+    arrays a = arrays_create(p, N, 16);
+    operands o = operands_create(p, pass, &a);
+    for (int k = 0; k < n_inputs[pass] + n_outputs[pass]; k++) {
+      int out = k - n_inputs[pass];
+      clb_rows *rows = out < 0 ? &o.in[k] : &o.out[out], kept = *rows;
+      char buffer_of_it[32], of_it[32], stride_of_it[32], offset_of_it[32], index_of_it[32];
+      const char *name = out < 0 ? inputs[k] : outputs[pass][out];
+      snprintf(buffer_of_it, sizeof buffer_of_it, "buffer of %s is NULL", name);
+      snprintf(of_it, sizeof of_it, "bytes of %s", name);
+      snprintf(stride_of_it, sizeof stride_of_it, "stride of %s is", name);
+      snprintf(offset_of_it, sizeof offset_of_it, "offset of %s is", name);
+      snprintf(index_of_it, sizeof index_of_it, "index of %s", name);
+      *rows = (clb_rows){.stride = CLB_DENSE};
+      FAILS(CLB_ERROR_ARGUMENT, buffer_of_it, call(p, pass, N, &o));
+      *rows = (clb_rows){kept.buffer, 0, 10000, NULL};
+      FAILS(CLB_ERROR_ARGUMENT, of_it, call(p, pass, N, &o));
+      *rows = (clb_rows){kept.buffer, 0, out < 0 ? -2 : 0, NULL};
+      FAILS(CLB_ERROR_ARGUMENT, stride_of_it, call(p, pass, N, &o));
+      *rows = (clb_rows){kept.buffer, -1, CLB_DENSE, NULL};
+      FAILS(CLB_ERROR_ARGUMENT, offset_of_it, call(p, pass, N, &o));
+      *rows = (clb_rows){kept.buffer, 0, CLB_DENSE, kept.buffer};
+      FAILS(CLB_ERROR_ARGUMENT, index_of_it, call(p, pass, N, &o));
+      *rows = kept;
+    }
+    FAILS(CLB_ERROR_ARGUMENT, "n is -1", call(p, pass, -1, &o));
+    operands_destroy(&o);
+    arrays_destroy(&a);
+  }
+}
+
+static void refuses(void **state) {
+  test_product *p = get(*state, SINGLE);
+  clb_tensor_product_desc desc = describe(*state, SINGLE);
+  clb_op *op = op_of(p, CLB_FORWARD), *other = op;
+  clb_rows none = {.stride = CLB_DENSE};
+  FAILS(CLB_ERROR_ARGUMENT, "not spherical_harmonics", clb_spherical_harmonics_forward(op, 2, none, none));
+  FAILS(CLB_ERROR_ARGUMENT, "double backward", clb_op_counts(op, CLB_DOUBLE_BACKWARD, &(clb_counts){0}));
+  FAILS(CLB_ERROR_ARGUMENT, "triple backward", clb_tensor_product_triple_backward(op, 2, &(clb_triple_operands){0}));
+  FAILS(CLB_ERROR_ARGUMENT, "operands is NULL", clb_tensor_product_triple_backward(op, 2, NULL));
+  assert_int_equal(clb_tensor_product_forward(NULL, 1, none, none, none, none), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_tensor_product_triple_backward(NULL, 1, NULL), CLB_ERROR_ARGUMENT);
+  desc.passes = 0;
+  FAILS(CLB_ERROR_ARGUMENT, "passes", clb_tensor_product_create(p->ctx, &desc, &other));
+  assert_null(other);
+  desc.passes = 1 << PASSES;
+  FAILS(CLB_ERROR_ARGUMENT, "passes", clb_tensor_product_create(p->ctx, &desc, &other));
+  FAILS(CLB_ERROR_ARGUMENT, "desc is NULL", clb_tensor_product_create(p->ctx, NULL, &other));
+  FAILS(CLB_ERROR_ARGUMENT, "op is NULL", clb_tensor_product_create(p->ctx, &desc, NULL));
+  FAILS(CLB_ERROR_ARGUMENT, "sizes is NULL", clb_tensor_product_measure(p->ctx, &desc, NULL));
+  assert_int_equal(clb_tensor_product_create(NULL, &desc, &other), CLB_ERROR_ARGUMENT);
+  desc.passes = 1;
+  desc.indexed = CLB_X;
+  OK(p->ctx, clb_tensor_product_create(p->ctx, &desc, &other));
+  arrays a = arrays_create(p, 3, 17);
+  operands o = operands_create(p, CLB_FORWARD, &a);
+  FAILS(CLB_ERROR_ARGUMENT, "index of x", clb_tensor_product_forward(other, 3, o.in[0], o.in[1], o.in[2], o.out[0]));
+  OK(p->ctx, clb_buffer_create(p->ctx, 8, &o.in[0].index));
+  FAILS(CLB_ERROR_ARGUMENT, "index of x", clb_tensor_product_forward(other, 3, o.in[0], o.in[1], o.in[2], o.out[0]));
+  operands_destroy(&o);
+  arrays_destroy(&a);
+  clb_op_destroy(&other);
 }
 
 int main(void) {
@@ -270,6 +347,7 @@ int main(void) {
                                       {"strides", strides, EVERYWHERE},                 {"far_offsets", far_offsets, HOST},
                                       {"indexed", indexed, EVERYWHERE},                 {"gradients", gradients, EVERYWHERE},
                                       {"incoming", incoming, EVERYWHERE},               {"accumulate", accumulate, EVERYWHERE},
-                                      {"shared_weights", shared_weights, EVERYWHERE}};
+                                      {"shared_weights", shared_weights, EVERYWHERE},
+                                      {"refuses_operands", refuses_operands, EVERYWHERE}, {"refuses", refuses, EVERYWHERE}};
   return run_on_devices("product_rows", tests, sizeof tests / sizeof *tests);
 }

@@ -20,6 +20,8 @@ module clebsch
   integer(c_int), parameter :: CLB_X = 1, CLB_Y = 2, CLB_W = 4, CLB_Z = 8
   integer(c_int), parameter :: CLB_SORTED = 0, CLB_AS_FOUND = 1
   integer(c_int), parameter :: CLB_MAX_INSTRUCTIONS = 512, CLB_IRREPS_BYTES = 8192
+  integer(c_int), parameter :: CLB_I32 = 0, CLB_I64 = 1
+  integer(c_int), parameter :: CLB_BY_RECEIVER = 0, CLB_BY_SENDER = 1
   integer(c_int64_t), parameter :: CLB_DENSE = -1_c_int64_t
 
   type, bind(c) :: clb_native
@@ -78,6 +80,18 @@ module clebsch
     character(kind=c_char) :: irreps_x(CLB_IRREPS_BYTES), irreps_y(CLB_IRREPS_BYTES), irreps_z(CLB_IRREPS_BYTES)
     type(clb_instruction) :: instructions(CLB_MAX_INSTRUCTIONS)
     integer(c_int) :: n_instructions = 0
+  end type
+
+  ! Nodes are counted from 0, as in C.
+  type, bind(c) :: clb_index_list
+    type(c_ptr) :: host = c_null_ptr ! c_loc of a c_int32_t or c_int64_t array
+    type(c_ptr) :: buffer = c_null_ptr
+    integer(c_int64_t) :: offset = 0_c_int64_t
+  end type
+
+  type, bind(c) :: clb_sorted_edges
+    integer(c_int64_t) :: n_rows, n_edges
+    type(c_ptr) :: row_start, edge, other
   end type
 
   interface
@@ -205,6 +219,26 @@ module clebsch
     function clb_elementwise_c(ctx, irreps_x, irreps_y, filter, found) bind(c, name='clb_elementwise') result(status)
       import; type(c_ptr), value :: ctx; character(kind=c_char), intent(in) :: irreps_x(*), irreps_y(*), filter(*)
       type(clb_instructions), intent(inout) :: found
+      integer(c_int) :: status
+    end function
+    function clb_graph_create(ctx, nodes, edges, graph) bind(c) result(status)
+      import; type(c_ptr), value :: ctx; integer(c_int64_t), value :: nodes, edges; type(c_ptr), intent(out) :: graph
+      integer(c_int) :: status
+    end function
+    subroutine clb_graph_destroy(graph) bind(c)
+      import; type(c_ptr), intent(inout) :: graph
+    end subroutine
+    function clb_graph_update(graph, n_senders, n_receivers, n_edges, type, senders, receivers) bind(c) result(status)
+      import; type(c_ptr), value :: graph; integer(c_int64_t), value :: n_senders, n_receivers, n_edges
+      integer(c_int), value :: type; type(clb_index_list), value :: senders, receivers
+      integer(c_int) :: status
+    end function
+    function clb_graph_sorted(graph, order, sorted) bind(c) result(status)
+      import; type(c_ptr), value :: graph; integer(c_int), value :: order; type(clb_sorted_edges), intent(out) :: sorted
+      integer(c_int) :: status
+    end function
+    function clb_graph_lists(graph, senders, receivers) bind(c) result(status)
+      import; type(c_ptr), value :: graph; type(c_ptr), intent(out) :: senders, receivers
       integer(c_int) :: status
     end function
   end interface

@@ -1,8 +1,9 @@
 /* clebsch.h - kernels of O(3)-equivariant networks on Intel, NVIDIA and AMD GPUs and on CPUs.
 
-   Four nouns.  A *context* is one open device with its queue; a *buffer* is memory on it; an *op* is a
-   compiled operation.  Ops are compiled when created, never when executed; executing neither allocates,
-   transfers nor waits: clb_wait does.  One thread at a time per context; contexts are independent.
+   Four nouns.  A *context* is one open device with its queue; a *buffer* is memory on it; a *graph* is
+   a list of edges, sorted; an *op* is a compiled operation.  Ops are compiled when created, never when
+   executed; executing neither allocates, transfers nor waits: clb_wait does.  One thread at a time per
+   context; contexts are independent.
 
    Every function that can fail returns a clb_status; clb_error(ctx) then gives the whole sentence.
    Destroy functions take the address of the handle, accept NULL, and set the handle to NULL. */
@@ -92,7 +93,7 @@ typedef struct {
 } clb_native;
 CLB_API clb_status clb_context_adopt(const char *device, const clb_native *native, clb_context **ctx);
 
-/* Buffers and ops of the context must be destroyed before it. */
+/* Buffers, graphs and ops of the context must be destroyed before it. */
 CLB_API void clb_context_destroy(clb_context **ctx);
 
 /* The sentence of the last failure: function, argument, the driver's own word, the whole compiler log.
@@ -302,6 +303,45 @@ CLB_API clb_status clb_full(clb_context *ctx, const char *irreps_x, const char *
 /* e3nn's ElementwiseTensorProduct: uuu without weights.  Terms are split so that those of x and y pair up: found->irreps_x and
    irreps_y are the irreps of the rows to give (which matters in layout ir_mul). */
 CLB_API clb_status clb_elementwise(clb_context *ctx, const char *irreps_x, const char *irreps_y, const char *filter, clb_instructions *found);
+
+/* ---- graphs ----------------------------------------------------------------------------------- */
+
+/* The edges of a directed graph from lists of their ends, in any order, with repeats, self-loops and isolated nodes: kept sorted by
+   receiver and by sender on the device, for as many layers and passes as use it.  Senders and receivers are numbered apart (local
+   receivers, ghost senders); where they are the same nodes the two numbers of nodes are equal.  About 40 bytes per edge, 8 per node. */
+typedef struct clb_graph clb_graph;
+
+/* Capacities are what the first updates need not allocate: `nodes` of senders and of receivers each. */
+CLB_API clb_status clb_graph_create(clb_context *ctx, int64_t nodes, int64_t edges, clb_graph **graph);
+CLB_API void clb_graph_destroy(clb_graph **graph);
+
+/* n numbers from `offset` (elements) on: host memory, or a buffer of the graph's context; the other one is NULL. */
+typedef enum { CLB_I32, CLB_I64 } clb_index_type;
+typedef struct {
+  const void *host;
+  clb_buffer *buffer;
+  int64_t offset;
+} clb_index_list;
+
+/* Replaces the edges: edge e goes from senders[e] (0 ... n_senders - 1) to receivers[e] (0 ... n_receivers - 1); counts are below 2^31 - 1.
+   Unlike an op it waits for the device once, to say which edge is the first bad one; the sort is then only submitted.  It allocates
+   only where the graph grows beyond all it has held.  After a failure the graph has no nodes and no edges. */
+CLB_API clb_status clb_graph_update(clb_graph *graph, int64_t n_senders, int64_t n_receivers, int64_t n_edges, clb_index_type type,
+                                    clb_index_list senders, clb_index_list receivers);
+
+/* The edges by row, all int32.  Row r has the places row_start[r] ... row_start[r + 1] - 1; place p is edge[p], whose other end
+   (by receiver: its sender, and the reverse) is other[p].  Edges of a row ascend.  Buffers are the graph's, the same for all its
+   life; they hold what the last update found and may be longer. */
+typedef enum { CLB_BY_RECEIVER, CLB_BY_SENDER } clb_graph_order;
+typedef struct {
+  int64_t n_rows, n_edges;
+  clb_buffer *row_start;            /* [n_rows + 1] */
+  clb_buffer *edge, *other;         /* [n_edges] */
+} clb_sorted_edges;
+CLB_API clb_status clb_graph_sorted(clb_graph *graph, clb_graph_order order, clb_sorted_edges *sorted);
+
+/* The lists as given, as int32[n_edges]: good for clb_rows.index. */
+CLB_API clb_status clb_graph_lists(clb_graph *graph, clb_buffer **senders, clb_buffer **receivers);
 
 #ifdef __cplusplus
 }
