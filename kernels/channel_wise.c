@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "form.h"
+#include "channels.h"
 #include "product.h"
 
 enum { MAX_Y = CLB_MAX_CHANNEL_WISE_Y };
@@ -19,14 +19,11 @@ typedef struct {
 } components;
 
 typedef struct {
-  clb_form_builder f;
+  clb_channels c;
   int order[CLB_MAX_PATHS];                     /* paths by multiplicity, then term of x */
-  ir_val row, unit;                             /* i64; i32: which of the row's sub-groups this is */
-  int next_unit;                                /* the first one whose block has not been said yet */
-  bool opened;                                  /* the block at hand stands in a LOOP or IF */
-  ir_val channel, mask;                         /* of the block of channels: i64 index of this lane's, lanes that have one */
   ir_val y[ORDERS][MAX_Y];                      /* elements of y and its like, uniform */
   ir_val sum[MAX_OUTPUTS][MAX_Y];               /* variables: this lane's share of a gradient of y; IR_NONE: untouched */
+  ir_val meeting;                               /* local array where lanes add up gradients of y, or IR_NONE */
   components *by_term[MAX_OUTPUTS];             /* gradients of x and z, by term */
   int left[SLOTS][CLB_MAX_TERMS];               /* paths to come, by term of x and of z */
   /* of the path at hand; loaded when first asked for */
@@ -34,27 +31,30 @@ typedef struct {
   clb_entry *entry;
   double *symbol;
   int n;
+  int x_term[ORDERS]; /* the term whose components `value` holds; -1: none */
   bool loaded[SLOTS][ORDERS], contracted[ORDERS][ORDERS];
   ir_val value[SLOTS][ORDERS][MAX_M], beta[ORDERS][ORDERS][MAX_M]; /* beta: by order of y and of z */
 } builder;
 
-static ir_kernel *of(builder *b) { return b->f.k; }
+static ir_kernel *of(builder *b) { return b->c.f.k; }
 
 /* ---- one path ---- */
 
 static int term_of(const clb_path *p, int slot) { return slot == X ? p->in1 : slot == Y ? p->in2 : p->out; }
 
-static int at_y(const builder *b) { return b->f.tp->y.term[b->path->in2].at; }
+static int at_y(const builder *b) { return b->c.f.tp->y.term[b->path->in2].at; }
 
 /* Components of a vector of x or z; the weight, IR_NONE for 1. */
 static const ir_val *value(builder *b, int slot, int order) {
   ir_val *v = b->value[slot][order];
-  const clb_form_array *a = &b->f.in[slot][order];
-  if (b->loaded[slot][order]) return v;
+  const clb_form_array *a = &b->c.f.in[slot][order];
+  bool again = slot == X && b->x_term[order] == b->path->in1; /* of the path before */
+  if (b->loaded[slot][order] || again) return v;
   b->loaded[slot][order] = true;
+  if (slot == X) b->x_term[order] = b->path->in1;
   clb_none(v, MAX_M);
-  if (slot != W) clb_form_load(&b->f, a, term_of(b->path, slot), b->channel, b->mask, v);
-  else if (b->path->has_weight) v[0] = clb_form_load_weight(&b->f, a, b->path, b->channel, b->mask);
+  if (slot != W) clb_channels_load(&b->c, a, term_of(b->path, slot), v);
+  else if (b->path->has_weight) v[0] = clb_form_load_weight(&b->c.f, a, b->path, b->c.channel, b->c.mask);
   return v;
 }
 
@@ -63,7 +63,7 @@ static const ir_val *beta(builder *b, int y, int z) {
   if (b->contracted[y][z]) return v;
   b->contracted[y][z] = true;
   clb_none(v, MAX_M);
-  clb_contract_x(&b->f, b->entry, b->n, b->y[y] + at_y(b), value(b, Z, z), v);
+  clb_contract_x(&b->c.f, b->entry, b->n, b->y[y] + at_y(b), value(b, Z, z), v);
   return v;
 }
 
@@ -71,9 +71,9 @@ static const ir_val *beta(builder *b, int y, int z) {
 static bool weighted(builder *b, int o, int y, int z, ir_val *u) {
   bool some = false;
   clb_none(u, MAX_M);
-  for (int m = 0; m < b->f.form->n_monomials; m++) {
-    const int *order = b->f.form->monomial[m];
-    if (!clb_form_alive(&b->f, m, o, b->path) || (y >= 0 && order[Y] != y) || (z >= 0 && order[Z] != z)) continue;
+  for (int m = 0; m < b->c.f.form->n_monomials; m++) {
+    const int *order = b->c.f.form->monomial[m];
+    if (!clb_form_alive(&b->c.f, m, o, b->path) || (y >= 0 && order[Y] != y) || (z >= 0 && order[Z] != z)) continue;
     const ir_val *x = value(b, X, order[X]), w = *value(b, W, order[W]);
     for (int i = 0; i < MAX_M && x[i] != IR_NONE; i++) u[i] = clb_plus_weighted(of(b), u[i], w, x[i]);
     some = true;
@@ -82,9 +82,9 @@ static bool weighted(builder *b, int o, int y, int z, ir_val *u) {
 }
 
 static void by_x(builder *b, int o, ir_val *sum) {
-  for (int m = 0; m < b->f.form->n_monomials; m++) {
-    const int *order = b->f.form->monomial[m];
-    if (!clb_form_alive(&b->f, m, o, b->path)) continue;
+  for (int m = 0; m < b->c.f.form->n_monomials; m++) {
+    const int *order = b->c.f.form->monomial[m];
+    if (!clb_form_alive(&b->c.f, m, o, b->path)) continue;
     const ir_val *v = beta(b, order[Y], order[Z]), w = *value(b, W, order[W]);
     for (int i = 0; i < MAX_M; i++) sum[i] = clb_plus_weighted(of(b), sum[i], w, v[i]);
   }
@@ -93,40 +93,51 @@ static void by_x(builder *b, int o, ir_val *sum) {
 static void by_weight(builder *b, int o) {
   ir_val sum = IR_NONE;
   if (!b->path->has_weight) return;
-  for (int m = 0; m < b->f.form->n_monomials; m++) {
-    const int *order = b->f.form->monomial[m];
-    if (!clb_form_alive(&b->f, m, o, b->path)) continue;
+  for (int m = 0; m < b->c.f.form->n_monomials; m++) {
+    const int *order = b->c.f.form->monomial[m];
+    if (!clb_form_alive(&b->c.f, m, o, b->path)) continue;
     const ir_val *v = beta(b, order[Y], order[Z]), *x = value(b, X, order[X]);
     for (int i = 0; i < MAX_M; i++) sum = clb_plus(of(b), sum, v[i], x[i]);
   }
-  clb_form_store_weight(&b->f, &b->f.out[o], b->path, b->channel, b->mask, sum);
+  clb_form_store_weight(&b->c.f, &b->c.f.out[o], b->path, b->c.channel, b->c.mask, sum);
 }
 
 static void by_z(builder *b, int o, ir_val *sum) {
   ir_val u[MAX_M];
   for (int y = 0; y < ORDERS; y++)
-    if (weighted(b, o, y, -1, u)) clb_contract_z(&b->f, b->entry, b->n, u, b->y[y] + at_y(b), sum);
+    if (weighted(b, o, y, -1, u)) clb_contract_z(&b->c.f, b->entry, b->n, u, b->y[y] + at_y(b), sum);
 }
 
 static void by_y(builder *b, int o) {
   ir_val u[MAX_M], sum[MAX_M], *to = b->sum[o] + at_y(b);
   clb_none(sum, MAX_M);
   for (int z = 0; z < ORDERS; z++)
-    if (weighted(b, o, -1, z, u)) clb_contract_y(&b->f, b->entry, b->n, u, value(b, Z, z), sum);
+    if (weighted(b, o, -1, z, u)) clb_contract_y(&b->c.f, b->entry, b->n, u, value(b, Z, z), sum);
   for (int j = 0; j < MAX_M; j++)
     if (sum[j] != IR_NONE) ir_set(of(b), to[j], ir_add(of(b), ir_get(of(b), to[j]), sum[j]));
+}
+
+/* What the path reads, first of all, so that it is under way together. */
+static void load_all(builder *b) {
+  static const int slots[] = {W, X, Z};
+  for (int i = 0; i < 3; i++)
+    for (int m = 0; m < b->c.f.form->n_monomials; m++)
+      for (int o = 0; o < b->c.f.form->n_outputs; o++)
+        if (clb_form_wanted(&b->c.f, o) && b->c.f.form->output[o].slot != slots[i] && clb_form_alive(&b->c.f, m, o, b->path))
+          value(b, slots[i], b->c.f.form->monomial[m][slots[i]]);
 }
 
 /* x and w share beta, y and z share w x: so in this order. */
 static void one_path(builder *b, const clb_path *p) {
   static const int slots[] = {X, W, Z, Y};
   b->path = p;
-  b->n = clb_form_entries(b->f.tp, p, b->symbol, b->entry);
+  b->n = clb_form_entries(b->c.f.tp, p, b->symbol, b->entry);
   memset(b->loaded, 0, sizeof b->loaded);
   memset(b->contracted, 0, sizeof b->contracted);
+  load_all(b);
   for (int s = 0; s < SLOTS; s++)
-    for (int o = 0; o < b->f.form->n_outputs; o++) {
-      if (b->f.form->output[o].slot != slots[s] || !clb_form_wanted(&b->f, o)) continue;
+    for (int o = 0; o < b->c.f.form->n_outputs; o++) {
+      if (b->c.f.form->output[o].slot != slots[s] || !clb_form_wanted(&b->c.f, o)) continue;
       if (slots[s] == W) by_weight(b, o);
       else if (slots[s] == Y) by_y(b, o);
       else (slots[s] == X ? by_x : by_z)(b, o, b->by_term[o][term_of(p, slots[s])].v);
@@ -137,109 +148,111 @@ static void one_path(builder *b, const clb_path *p) {
 static void store_complete(builder *b, const clb_path *p, int slot) {
   int term = term_of(p, slot);
   if (--b->left[slot][term]) return;
-  for (int o = 0; o < b->f.form->n_outputs; o++)
-    if (b->f.form->output[o].slot == slot && clb_form_wanted(&b->f, o)) clb_form_store(&b->f, &b->f.out[o], term, b->channel, b->mask, b->by_term[o][term].v);
-}
-
-/* ---- channels ---- */
-
-/* Opens what goes over mul channels, lanes at a time; close with end_channels.  `alone`: by the first unit, others do nothing. */
-static void begin_channels(builder *b, int mul, bool alone) {
-  ir_kernel *k = of(b);
-  int lanes = b->f.s->lanes, blocks = (mul - 1) / lanes + 1, units = b->f.s->units;
-  ir_val lane = ir_lane(k), first = ir_int(k, IR_I32, 0), one = ir_int(k, IR_I32, 1);
-  b->opened = true;
-  if (units && !alone) {
-    ir_val block = ir_sub(k, b->unit, ir_int(k, IR_I32, b->next_unit));
-    ir_val mine = ir_2(k, IR_AND, ir_2(k, IR_LE, first, block), ir_2(k, IR_LT, block, ir_int(k, IR_I32, blocks)));
-    b->opened = blocks < units;
-    b->next_unit += blocks;
-    if (b->opened) ir_if(k, mine);
-    first = ir_mul(k, block, ir_int(k, IR_I32, lanes));
-  } else if (mul > lanes) {
-    first = ir_mul(k, ir_loop(k, first, ir_int(k, IR_I32, blocks), one), ir_int(k, IR_I32, lanes));
-  } else b->opened = false;
-  b->channel = ir_cast(k, IR_I64, ir_add(k, first, lane));
-  b->mask = mul % lanes ? ir_2(k, IR_LT, lane, ir_sub(k, ir_int(k, IR_I32, mul), first)) : IR_NONE;
-}
-
-static void end_channels(builder *b) {
-  if (b->opened) ir_end(of(b));
+  for (int o = 0; o < b->c.f.form->n_outputs; o++)
+    if (b->c.f.form->output[o].slot == slot && clb_form_wanted(&b->c.f, o)) clb_channels_store(&b->c, &b->c.f.out[o], term, b->by_term[o][term].v);
 }
 
 /* Terms that no path reaches are 0. */
 static void store_unreached(builder *b, int o, const int *paths) {
-  const clb_irreps *irreps = b->f.out[o].irreps;
+  const clb_irreps *irreps = b->c.f.out[o].irreps;
   ir_val nothing[MAX_M];
   clb_none(nothing, MAX_M);
   for (int t = 0; t < irreps->n; t++)
     if (!paths[t] && irreps->term[t].mul) {
-      begin_channels(b, irreps->term[t].mul, true);
-      clb_form_store(&b->f, &b->f.out[o], t, b->channel, b->mask, nothing);
-      end_channels(b);
+      clb_channels_open(&b->c, irreps->term[t].mul, true);
+      clb_channels_store(&b->c, &b->c.f.out[o], t, nothing);
+      clb_channels_close(&b->c);
     }
 }
 
 /* ---- y: uniform when read, summed over lanes when written ---- */
 
 static void load_y(builder *b, int order) {
-  const clb_form_array *a = &b->f.in[Y][order];
+  const clb_form_array *a = &b->c.f.in[Y][order];
   ir_kernel *k = of(b);
-  for (int j = 0; j < b->f.tp->y.dim; j++) b->y[order][j] = ir_cast(k, b->f.t, ir_load(k, a->rows.buffer, ir_add(k, a->base, ir_int(k, IR_I64, j)), IR_NONE));
+  for (int j = 0; j < b->c.f.tp->y.dim; j++) b->y[order][j] = ir_cast(k, b->c.f.t, ir_load(k, a->rows.buffer, ir_add(k, a->base, ir_int(k, IR_I64, j)), IR_NONE));
 }
 
 /* Lane j takes element first + j of the sub-group's sum, so that one store writes as many as there are lanes. */
 static ir_val sum_of_lanes(builder *b, const ir_val *sum, int n) {
   ir_kernel *k = of(b);
-  ir_val out = ir_real(k, b->f.t, 0);
+  ir_val out = ir_real(k, b->c.f.t, 0);
   for (int j = 0; j < n; j++)
     if (sum[j] != IR_NONE) out = ir_select(k, ir_2(k, IR_EQ, ir_lane(k), ir_int(k, IR_I32, j)), ir_reduce_add(k, ir_get(k, sum[j])), out);
   return out;
 }
 
 /* Where several sub-groups share the row, they meet in local memory and the first adds them up in order.  Called by whole groups. */
-static ir_val sum_of_units(builder *b, ir_val stage, ir_val own) {
+static ir_val sum_of_units(builder *b, ir_val own) {
   ir_kernel *k = of(b);
-  const clb_schedule *s = b->f.s;
+  const clb_schedule *s = b->c.f.s;
   ir_val lanes = ir_int(k, IR_I32, s->lanes), at = ir_add(k, ir_mul(k, ir_subgroup(k), lanes), ir_lane(k));
   ir_barrier(k, true);
-  ir_store(k, stage, at, IR_NONE, own);
+  ir_store(k, b->meeting, at, IR_NONE, own);
   ir_barrier(k, true);
   for (int u = 1; u < s->units; u++) {
     ir_val last = ir_int(k, IR_I32, s->subgroups * s->lanes - 1), other = ir_add(k, at, ir_int(k, IR_I32, u * s->lanes));
-    own = ir_add(k, own, ir_load(k, stage, ir_2(k, IR_MIN, other, last), IR_NONE)); /* the first unit's neighbours; others read anything */
+    own = ir_add(k, own, ir_load(k, b->meeting, ir_2(k, IR_MIN, other, last), IR_NONE)); /* the first unit's neighbours; others read anything */
   }
   return own;
 }
 
-static void store_y(builder *b, int o, ir_val stage) {
+/* Without shuffles: every thread of the row shows its share of n <= lanes elements; then `parts` of the row's threads add up the shares of
+   an element, and lane j of the first unit what these found of element j.  Called by whole groups. */
+static ir_val sum_of_threads(builder *b, const ir_val *sum, int n) {
   ir_kernel *k = of(b);
-  const clb_form_array *a = &b->f.out[o];
-  const clb_schedule *s = b->f.s;
-  ir_val lane = ir_lane(k), due = ir_2(k, IR_LT, b->row, b->f.n);
-  for (int first = 0; first < a->irreps->dim; first += s->lanes) {
-    int n = a->irreps->dim - first < s->lanes ? a->irreps->dim - first : s->lanes;
-    ir_val out = sum_of_lanes(b, b->sum[o] + first, n), index = ir_add(k, ir_add(k, a->base, ir_int(k, IR_I64, first)), ir_cast(k, IR_I64, lane));
-    ir_val mask = n == s->lanes ? IR_NONE : ir_2(k, IR_LT, lane, ir_int(k, IR_I32, n));
-    if (s->units > 1) out = sum_of_units(b, stage, out);
-    if (s->subgroups > 1) ir_if(k, ir_2(k, IR_AND, due, ir_2(k, IR_EQ, b->unit, ir_int(k, IR_I32, 0))));
-    if (b->f.p->accumulate) out = ir_add(k, out, ir_cast(k, b->f.t, ir_load(k, a->rows.buffer, index, mask)));
+  int lanes = b->c.f.s->lanes, threads = b->c.units * lanes, pitch = threads + 1, parts = threads / n, share = (threads + parts - 1) / parts;
+  ir_val in_row = ir_add(k, ir_mul(k, b->c.unit, ir_int(k, IR_I32, lanes)), ir_lane(k)), start = ir_mul(k, b->c.row_in_group, ir_int(k, IR_I32, (int64_t)lanes * pitch));
+  ir_barrier(k, true);
+  for (int j = 0; j < n; j++)
+    ir_store(k, b->meeting, ir_add(k, ir_add(k, start, in_row), ir_int(k, IR_I32, j * pitch)), IR_NONE, sum[j] == IR_NONE ? ir_real(k, b->c.f.t, 0) : ir_get(k, sum[j]));
+  ir_barrier(k, true);
+  ir_val element = ir_2(k, IR_DIV, in_row, ir_int(k, IR_I32, parts)), part = ir_sub(k, in_row, ir_mul(k, element, ir_int(k, IR_I32, parts)));
+  ir_val first = ir_mul(k, part, ir_int(k, IR_I32, share)), row = ir_add(k, start, ir_mul(k, element, ir_int(k, IR_I32, pitch))), total = ir_real(k, b->c.f.t, 0);
+  ir_val some = ir_2(k, IR_LT, element, ir_int(k, IR_I32, n));
+  for (int i = 0; i < share; i++) {
+    ir_val at = ir_add(k, first, ir_int(k, IR_I32, i)), there = ir_2(k, IR_AND, some, ir_2(k, IR_LT, at, ir_int(k, IR_I32, threads)));
+    total = ir_add(k, total, ir_load(k, b->meeting, ir_add(k, row, at), there));
+  }
+  ir_barrier(k, true);
+  ir_store(k, b->meeting, ir_add(k, start, in_row), IR_NONE, total);
+  ir_barrier(k, true);
+  ir_val lane = ir_add(k, start, ir_mul(k, ir_lane(k), ir_int(k, IR_I32, parts))), out = ir_real(k, b->c.f.t, 0), mine = ir_2(k, IR_LT, ir_lane(k), ir_int(k, IR_I32, n));
+  for (int i = 0; i < parts; i++) out = ir_add(k, out, ir_load(k, b->meeting, ir_add(k, lane, ir_int(k, IR_I32, i)), mine));
+  return out;
+}
+
+/* Elements that are summed and stored together. */
+static int y_step(const builder *b) { return b->c.f.s->shuffles || b->c.f.s->lanes < 16 ? b->c.f.s->lanes : 16; }
+
+static void store_y(builder *b, int o) {
+  ir_kernel *k = of(b);
+  const clb_form_array *a = &b->c.f.out[o];
+  const clb_schedule *s = b->c.f.s;
+  ir_val lane = ir_lane(k), due = ir_2(k, IR_LT, b->c.row, b->c.f.n);
+  for (int first = 0, step = y_step(b), n; first < a->irreps->dim; first += step) {
+    n = a->irreps->dim - first < step ? a->irreps->dim - first : step;
+    ir_val out = s->shuffles ? sum_of_lanes(b, b->sum[o] + first, n) : sum_of_threads(b, b->sum[o] + first, n);
+    ir_val index = ir_add(k, ir_add(k, a->base, ir_int(k, IR_I64, first)), ir_cast(k, IR_I64, lane)), mask = n == s->lanes ? IR_NONE : ir_2(k, IR_LT, lane, ir_int(k, IR_I32, n));
+    if (s->shuffles && s->units > 1) out = sum_of_units(b, out);
+    if (s->subgroups > 1) ir_if(k, ir_2(k, IR_AND, due, ir_2(k, IR_EQ, b->c.unit, ir_int(k, IR_I32, 0))));
+    if (b->c.f.p->accumulate) out = ir_add(k, out, ir_cast(k, b->c.f.t, ir_load(k, a->rows.buffer, index, mask)));
     ir_store(k, a->rows.buffer, index, mask, ir_cast(k, ir_register_type(a->rows.element), out));
     if (s->subgroups > 1) ir_end(k);
   }
 }
 
-static bool gives_y(const builder *b, int o) { return b->f.form->output[o].slot == Y && clb_form_wanted(&b->f, o); }
+static bool gives_y(const builder *b, int o) { return b->c.f.form->output[o].slot == Y && clb_form_wanted(&b->c.f, o); }
 
 /* Variables for what some path adds to; returns whether there are any. */
 static bool start_sums(builder *b) {
   bool some = false;
-  for (int o = 0; o < b->f.form->n_outputs; o++) {
+  for (int o = 0; o < b->c.f.form->n_outputs; o++) {
     clb_none(b->sum[o], MAX_Y);
-    for (int q = 0; q < b->f.tp->n_paths && gives_y(b, o); q++) {
-      const clb_term *t = &b->f.tp->y.term[b->f.tp->path[q].in2];
+    for (int q = 0; q < b->c.f.tp->n_paths && gives_y(b, o); q++) {
+      const clb_term *t = &b->c.f.tp->y.term[b->c.f.tp->path[q].in2];
       for (int j = t->at; j < t->at + clb_width(t); j++)
-        if (b->sum[o][j] == IR_NONE) b->sum[o][j] = ir_var(of(b), ir_real(of(b), b->f.t, 0), false);
+        if (b->sum[o][j] == IR_NONE) b->sum[o][j] = ir_var(of(b), ir_real(of(b), b->c.f.t, 0), false);
       some = true;
     }
   }
@@ -248,65 +261,67 @@ static bool start_sums(builder *b) {
 
 /* ---- the whole ---- */
 
-static int channels(const builder *b, int path) { return b->f.tp->x.term[b->f.tp->path[path].in1].mul; }
+static int channels(const builder *b, int path) { return b->c.f.tp->x.term[b->c.f.tp->path[path].in1].mul; }
 
 /* Paths by multiplicity, then term of x: simple insertion, stable. */
 static void sort_paths(builder *b) {
-  for (int q = 0; q < b->f.tp->n_paths; q++) {
-    int at = q, in1 = b->f.tp->path[q].in1, mul = channels(b, q);
+  for (int q = 0; q < b->c.f.tp->n_paths; q++) {
+    int at = q, in1 = b->c.f.tp->path[q].in1, mul = channels(b, q);
     for (; at > 0; at--) {
       int other = b->order[at - 1];
-      if (channels(b, other) > mul || (channels(b, other) == mul && b->f.tp->path[other].in1 <= in1)) break;
+      if (channels(b, other) > mul || (channels(b, other) == mul && b->c.f.tp->path[other].in1 <= in1)) break;
       b->order[at] = other;
     }
     b->order[at] = q;
     b->left[X][in1]++;
-    b->left[Z][b->f.tp->path[q].out]++;
+    b->left[Z][b->c.f.tp->path[q].out]++;
   }
 }
 
 static void all_paths(builder *b) {
-  int n_paths = b->f.tp->n_paths;
+  int n_paths = b->c.f.tp->n_paths;
   for (int first = 0, end; first < n_paths; first = end) {
     int mul = channels(b, b->order[first]);
     for (end = first; end < n_paths && channels(b, b->order[end]) == mul;) end++;
-    for (int o = 0; o < b->f.form->n_outputs; o++)
+    for (int o = 0; o < b->c.f.form->n_outputs; o++)
       for (int t = 0; t < CLB_MAX_TERMS; t++) clb_none(b->by_term[o][t].v, MAX_M);
-    begin_channels(b, mul, false);
+    clb_channels_open(&b->c, mul, false);
+    for (int order = 0; order < ORDERS; order++) b->x_term[order] = -1;
     for (int q = first; q < end; q++) {
-      const clb_path *p = &b->f.tp->path[b->order[q]];
+      const clb_path *p = &b->c.f.tp->path[b->order[q]];
       one_path(b, p);
       store_complete(b, p, Z);
       store_complete(b, p, X);
     }
-    end_channels(b);
+    clb_channels_close(&b->c);
   }
 }
 
 static void whole(builder *b) {
   ir_kernel *k = of(b);
-  const clb_schedule *s = b->f.s;
-  int units = s->units ? s->units : 1, rows_of_group = s->subgroups / units, reached[SLOTS][CLB_MAX_TERMS];
-  ir_val in_group = ir_2(k, IR_DIV, ir_subgroup(k), ir_int(k, IR_I32, units)), stage = IR_NONE;
-  b->unit = units > 1 ? ir_sub(k, ir_subgroup(k), ir_mul(k, in_group, ir_int(k, IR_I32, units))) : ir_int(k, IR_I32, 0);
-  b->row = ir_mul(k, ir_cast(k, IR_I64, ir_group(k)), ir_int(k, IR_I64, rows_of_group));
-  if (rows_of_group > 1) b->row = ir_add(k, b->row, ir_cast(k, IR_I64, in_group));
-  clb_form_rows(&b->f, b->row);
-  if (start_sums(b) && units > 1) stage = ir_local(k, b->f.t, (int64_t)s->subgroups * s->lanes);
-  if (rows_of_group > 1) ir_if(k, ir_2(k, IR_LT, b->row, b->f.n));
-  clb_form_indexed_rows(&b->f, b->row, IR_NONE);
-  for (int order = 0, n = b->f.p->pass > CLB_BACKWARD ? b->f.p->pass : 1; order < n; order++) load_y(b, order); /* y; y b; y b q */
+  const clb_schedule *s = b->c.f.s;
+  const clb_form *form = b->c.f.form;
+  int reached[SLOTS][CLB_MAX_TERMS], y = b->c.f.tp->y.dim < y_step(b) ? b->c.f.tp->y.dim : y_step(b);
+  bool sums = start_sums(b);
+  b->meeting = IR_NONE;
+  if (sums && !s->shuffles) b->meeting = ir_local(k, b->c.f.t, (int64_t)(b->c.rows_of_group - 1) * s->lanes * (b->c.units * s->lanes + 1) + (int64_t)y * (b->c.units * s->lanes + 1));
+  else if (sums && s->units > 1) b->meeting = ir_local(k, b->c.f.t, (int64_t)s->subgroups * s->lanes);
+  clb_channels_guard(&b->c);
+  for (int order = 0, n = b->c.f.p->pass > CLB_BACKWARD ? b->c.f.p->pass : 1; order < n; order++) load_y(b, order); /* y; y b; y b q */
   memcpy(reached, b->left, sizeof reached);
   all_paths(b);
-  if (units > 1) ir_if(k, ir_2(k, IR_EQ, b->unit, ir_int(k, IR_I32, 0)));
-  for (int o = 0; o < b->f.form->n_outputs && !b->f.p->accumulate; o++) {
-    int slot = b->f.form->output[o].slot;
-    if ((slot == X || slot == Z) && clb_form_wanted(&b->f, o)) store_unreached(b, o, reached[slot]);
+  if (b->c.units > 1) ir_if(k, ir_2(k, IR_EQ, b->c.unit, ir_int(k, IR_I32, 0)));
+  for (int o = 0; o < form->n_outputs; o++) {
+    int slot = form->output[o].slot;
+    bool needs = !b->c.f.p->accumulate || (slot == Z && b->c.whole != IR_NONE);
+    if ((slot == X || slot == Z) && needs && clb_form_wanted(&b->c.f, o)) store_unreached(b, o, reached[slot]);
   }
-  if (units > 1) ir_end(k);
-  if (rows_of_group > 1) ir_end(k);
-  for (int o = 0; o < b->f.form->n_outputs; o++)
-    if (gives_y(b, o)) store_y(b, o, stage);
+  if (b->c.units > 1) ir_end(k);
+  for (int o = 0; o < form->n_outputs; o++)
+    if (form->output[o].slot == Z && b->c.whole != IR_NONE && clb_form_wanted(&b->c.f, o)) clb_channels_flush(&b->c, &b->c.f.out[o]);
+  clb_channels_end_guard(&b->c);
+  for (int o = 0; o < form->n_outputs; o++)
+    if (gives_y(b, o)) store_y(b, o);
 }
 
 void clb_lower_channel_wise(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
@@ -314,7 +329,7 @@ void clb_lower_channel_wise(const clb_problem *p, const clb_schedule *s, ir_kern
   bool memory = b && (b->entry = malloc(sizeof *b->entry * MAX_M * MAX_M * MAX_M)) && (b->symbol = malloc(sizeof *b->symbol * MAX_M * MAX_M * MAX_M));
   for (int o = 0; memory && o < MAX_OUTPUTS; o++) memory = (b->by_term[o] = malloc(sizeof **b->by_term * CLB_MAX_TERMS)) != NULL;
   if (memory) {
-    clb_form_begin(&b->f, k, p, s);
+    clb_channels_begin(&b->c, k, p, s);
     sort_paths(b);
     whole(b);
   } else snprintf(k->error, sizeof k->error, "no memory");

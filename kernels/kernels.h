@@ -16,6 +16,8 @@ typedef struct {
   int32_t body;             /* which of an op's ways to be lowered */
   int32_t span;             /* lanes that share a row */
   int32_t brief;            /* products are made where they are used, rather than kept for all who need them */
+  int32_t shuffles;         /* sums over lanes go by shuffles, else through local memory */
+  int32_t whole_rows;       /* a group's row of results is written when all of it lies in local memory */
 } clb_schedule;
 
 /* Memory that kernels read beside their operands; n_numbers 0: none. */

@@ -43,20 +43,35 @@ static int count_blocks(const clb_tensor_product_problem *tp, int lanes) {
 /* Measured on an H200 (bench/results).  A loop over blocks tempts compilers to keep every product c y in a register across it, so
    where all blocks are alike they go to sub-groups of their own; sub-groups with unlike work would wait for each other. */
 static void schedule_channel_wise(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  if (limits->simd || !limits->subgroups) return;
-  int units = count_blocks(&p->tensor_product, s->lanes), rows = units ? 128 / (s->lanes * units) : 32 / s->lanes;
-  if (units >= 1 && units <= 8 && units <= limits->max_subgroups) s->units = units;
-  if (rows < 1) rows = 1;
-  s->subgroups = rows * (s->units ? s->units : 1);
-  if (s->subgroups > limits->max_subgroups) s->subgroups = s->units ? s->units : limits->max_subgroups;
+  const clb_tensor_product_problem *tp = &p->tensor_product;
+  if (limits->simd) return;
+  int units = count_blocks(tp, s->lanes), rows = units ? 128 / (s->lanes * units) : 32 / s->lanes, most = limits->max_subgroups;
+  bool alike = units >= 1 && units <= 8 && units <= most;
+  if (alike) s->units = units;
+  s->shuffles = limits->subgroups || !alike;
+  if (rows < 1 || !limits->subgroups) rows = 1; /* lanes that meet at a barrier of the whole group all have a row */
+  s->subgroups = rows * (alike ? units : 1);
+  if (s->subgroups > most) s->subgroups = alike ? units : most;
+  bool tails = alike && tp->x.term[tp->path[0].in1].mul % s->lanes;
+  int64_t bytes = tp->z.dim * (p->storage == CLB_F64 ? INT64_C(8) : 4);
+  s->whole_rows = tails && s->subgroups == units && bytes <= limits->local_bytes / 4 && (p->pass == CLB_FORWARD || p->pass == CLB_DOUBLE_BACKWARD);
+  s->staged = (alike || limits->subgroups) && (int64_t)s->subgroups * s->lanes * MAX_M * 8 <= limits->local_bytes / 2;
+}
+
+/* Forward, with little to share among results, each result by itself needs fewer registers. */
+static bool by_results(const clb_problem *p, const clb_limits *limits, int lanes, int64_t size) {
+  int units = count_blocks(&p->tensor_product, lanes);
+  bool plain = p->pass == CLB_FORWARD && p->tensor_product.layout_z == CLB_IR_MUL && p->tensor_product.layout_x == CLB_IR_MUL;
+  return plain && !limits->simd && limits->subgroups && (!units || (units <= 2 && size <= 1000));
 }
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
-  *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .width = 1, .span = 1};
+  *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .width = 1, .span = 1, .shuffles = 1};
   int most = most_channels(tp);
-  bool small = clb_form_size(tp) <= MOST_UNROLLED;
-  s->body = !small ? CLB_BODY_TABLE : channel_wise(tp) && 4 * most > s->lanes ? CLB_BODY_CHANNEL_WISE : CLB_BODY_UNROLLED;
+  int64_t size = clb_form_size(tp);
+  bool channels = channel_wise(tp) && 4 * most > s->lanes && !by_results(p, limits, s->lanes, size);
+  s->body = size > MOST_UNROLLED ? CLB_BODY_TABLE : channels ? CLB_BODY_CHANNEL_WISE : CLB_BODY_UNROLLED;
   while (s->span < most && s->span < s->lanes) s->span *= 2;
   if (s->body == CLB_BODY_CHANNEL_WISE) schedule_channel_wise(p, limits, s);
   else if (!limits->simd && limits->subgroups) s->subgroups = 128 / s->lanes > limits->max_subgroups ? limits->max_subgroups : 128 / s->lanes;

@@ -174,7 +174,10 @@ bool ir_verify(const ir_kernel *k, char *error, size_t size);
 typedef struct {
   double loads, stores, bytes_loaded, bytes_stored, flops; /* per row; global memory only */
 } ir_counts;
-/* A loop whose bounds are not constant counts as one turn; of IF and ELSE the larger. */
+/* Summed over the group's sub-groups and lanes.  Values made of constants, LANE, SUBGROUP and loop variables are known: lanes known to be
+   masked do not count, nor do branches known not to be taken.  What is unknown (a row's number, what was loaded) is taken for true;
+   of IF and ELSE the larger counts, a loop of unknown bounds is one turn, and in one of very many turns the variable is unknown.
+   A uniform value is computed, loaded or stored once per sub-group; arithmetic is done in all lanes.  loads < 0: no memory. */
 ir_counts ir_count(const ir_kernel *k);
 
 /* The list as bytes (equal kernels have equal bytes) and back.  ir_read trusts nothing: false leaves k empty. */

@@ -1,6 +1,6 @@
 /* legalise.c - the same kernel for devices without sub-groups: lanes meet in local memory.
 
-   Only for one sub-group per group: then uniform loops and ifs bring the whole group to every barrier. */
+   Lanes meet only where a group is one sub-group: then uniform loops and ifs bring the whole group to every barrier. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -121,15 +121,17 @@ static ir_val again(legaliser *l, const ir_ins *i) {
   return i->arg[1] == IR_NONE ? ir_1(k, (ir_op)i->op, a) : ir_2(k, (ir_op)i->op, a, b);
 }
 
-/* The arrays that lanes meet in stand at the head: one for each type that crosses lanes. */
-static void meet(legaliser *l) {
-  bool met[IR_BF16 + 1] = {false};
+/* The arrays that lanes meet in stand at the head: one for each type that crosses lanes.  Returns whether any does. */
+static bool meet(legaliser *l) {
+  bool met[IR_BF16 + 1] = {false}, some = false;
   for (int32_t v = 0; v < l->from->n; v++) {
     const ir_ins *i = &l->from->ins[v];
     if (!crosses((ir_op)i->op) || met[i->type]) continue;
     met[i->type] = true;
     l->meeting[i->type] = ir_local(l->to, (ir_type)i->type, l->from->lanes);
+    some = true;
   }
+  return some;
 }
 
 bool clb_legalise(const ir_kernel *k, ir_kernel *out) {
@@ -137,8 +139,7 @@ bool clb_legalise(const ir_kernel *k, ir_kernel *out) {
   ir_begin(out, k->name, k->lanes, k->subgroups, k->rows);
   out->large_registers = k->large_registers;
   if (!l.map) snprintf(out->error, sizeof out->error, "no memory");
-  else if (k->subgroups != 1) snprintf(out->error, sizeof out->error, "without sub-groups a group is one sub-group, not %d", (int)k->subgroups);
-  else meet(&l);
+  else if (meet(&l) && k->subgroups != 1) snprintf(out->error, sizeof out->error, "without sub-groups a group whose lanes meet is one sub-group, not %d", (int)k->subgroups);
   for (int32_t v = 0; v < k->n && !out->error[0]; v++) l.map[v] = again(&l, &k->ins[v]);
   free(l.map);
   return ir_finish(out);

@@ -159,6 +159,7 @@ clb_status clb_op_counts(clb_op *op, clb_pass pass, clb_counts *counts) {
   if (s) return s;
   if (!counts) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_op_counts: counts is NULL");
   ir_counts c = ir_count(&kernel->ir);
+  if (c.loads < 0) return clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "clb_op_counts: no memory");
   *counts = (clb_counts){c.loads, c.stores, c.bytes_loaded, c.bytes_stored, c.flops};
   return CLB_OK;
 }

@@ -177,6 +177,17 @@ static inline operands operands_create(test_product *p, int pass, const arrays *
   return o;
 }
 
+/* Rows `width` long, `stride` apart from `offset` on; n of them, NaN between. */
+static inline clb_rows lay_out(test_product *p, const double *from, int n, int width, int offset, int stride) {
+  size_t all = (size_t)(offset + n * stride + width);
+  double *x = numbers(all);
+  for (size_t i = 0; i < all; i++) x[i] = NAN;
+  for (int r = 0; r < n && from; r++) memcpy(x + offset + r * stride, from + r * width, sizeof(double) * (size_t)width);
+  clb_rows rows = {.buffer = buffer_of(p, x, all, all), .offset = offset, .stride = stride};
+  free(x);
+  return rows;
+}
+
 static inline void operands_destroy(operands *o) {
   for (int i = 0; i < MAX_IN; i++) clb_buffer_destroy(&o->in[i].buffer), clb_buffer_destroy(&o->in[i].index);
   for (int i = 0; i < MAX_OUT; i++) clb_buffer_destroy(&o->out[i].buffer);
@@ -253,7 +264,7 @@ static inline void same_bits(test_product *p, int pass, const arrays *a, const a
 
 /* ---- one test for each device that runs here, or $CLB_DEVICE alone ---- */
 
-enum { MAX_DEVICES = 16, MAX_MADE = 16, MAX_TESTS = 16 };
+enum { MAX_DEVICES = 16, MAX_MADE = 24, MAX_TESTS = 16 };
 typedef struct {
   char name[64];
   enum { SLOW, BRISK, THOROUGH } effort; /* OpenCL on a CPU takes seconds to compile what the interpreter just runs */

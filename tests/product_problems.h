@@ -33,6 +33,13 @@ static const clb_instruction single_uvw[] = {{0, 0, 0, CLB_UVW, 1, 1}};
 static const clb_instruction wide_modes[] = {{0, 0, 0, CLB_UVU, 1, 1},  {2, 1, 1, CLB_UVV, 1, 1},      {0, 1, 2, CLB_UUW, 1, 1},      {0, 1, 3, CLB_UUU, 1, 1},
                                              {2, 2, 4, CLB_UVUV, 1, 1}, {2, 3, 5, CLB_UVU_HALF, 1, 1}, {2, 3, 6, CLB_UVW_HALF, 1, 1}, {1, 0, 7, CLB_UVW, 1, 1}};
 
+/* Weights that mix channels, which are matrix products where they are shared; some that are not; and so many that rows go by parts. */
+#define MIXING_X "24x1o+12x0e"
+#define MIXING_Y "24x1o+12x0e"
+#define MIXING_Z "9x2e+8x1e+8x0e+12x0e+2x0e+2x3o"
+static const clb_instruction mixing_modes[] = {{0, 0, 0, CLB_UVW, 1, 1}, {0, 0, 1, CLB_UVW, 1, 1}, {1, 1, 2, CLB_UUW, 1, 1},   {1, 1, 3, CLB_UUU, 1, 1},
+                                               {1, 1, 2, CLB_UVW, 1, 1}, {1, 1, 4, CLB_UVW, 1, 1}, {0, 0, 0, CLB_UVW_HALF, 1, 1}};
+
 /* Multiplicities 0 and 1. */
 #define EDGES_X "1x0e+0x1o+1x1o"
 #define EDGES_Y "1x1o+0x0e"
@@ -77,12 +84,13 @@ static const struct {
     {"3x1o", "2x1o", "5x2e", NULL, single_uvw, 1, CLB_IR_MUL, CLB_MUL_IR, CLB_MUL_IR, 0},
     {"3x1o", "2x1o", "5x2e", NULL, single_uvw, 1, CLB_IR_MUL, CLB_MUL_IR, CLB_MUL_IR, 1},
     {WIDE_X, WIDE_Y, WIDE_Z, NULL, LIST(wide_modes), CLB_IR_MUL, CLB_IR_MUL, CLB_IR_MUL, 0},
+    {MIXING_X, MIXING_Y, MIXING_Z, NULL, LIST(mixing_modes), CLB_MUL_IR, CLB_IR_MUL, CLB_IR_MUL, 1},
     {EDGES_X, EDGES_Y, EDGES_Z, NULL, LIST(edge_modes), CLB_IR_MUL, CLB_MUL_IR, CLB_IR_MUL, 0},
     {"128x0e+128x1o+128x2e", SH3, NULL, SH3, NULL, CLB_SORTED, CLB_IR_MUL, CLB_IR_MUL, CLB_IR_MUL, 0},
     {BOTH4("5"), SH4, NULL, BOTH4("1"), NULL, CLB_AS_FOUND, CLB_IR_MUL, CLB_IR_MUL, CLB_IR_MUL, 0},
     {NULL, NULL, NULL, NULL, NULL, 0, CLB_MUL_IR, CLB_IR_MUL, CLB_MUL_IR, 0},
 };
-enum { CHANNELS, MIXED, ONE_PATH, TANGLED, WEIGHTLESS, MODES, SHARED, FEW, FEW_SHARED, SINGLE, SINGLE_SHARED, WIDE, EDGES, MACE_LARGE, MANY_CHANNEL_WISE, MANY, PRODUCTS };
+enum { CHANNELS, MIXED, ONE_PATH, TANGLED, WEIGHTLESS, MODES, SHARED, FEW, FEW_SHARED, SINGLE, SINGLE_SHARED, WIDE, MIXING, EDGES, MACE_LARGE, MANY_CHANNEL_WISE, MANY, PRODUCTS };
 
 /* In f64, all passes. */
 static inline clb_tensor_product_desc describe(device *d, int i) {

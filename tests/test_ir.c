@@ -642,7 +642,7 @@ static void test_legalise_refuses(void **state) {
   (void)state;
   good(&k, at);
   assert_false(clb_legalise(&k, &out));
-  assert_non_null(strstr(out.error, "a group is one sub-group, not 2"));
+  assert_non_null(strstr(out.error, "a group whose lanes meet is one sub-group, not 2"));
   ir_free(&k);
   ir_free(&out);
 }

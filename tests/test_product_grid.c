@@ -51,7 +51,7 @@ static void whole(void **state) {
 
 static void some_compiled(void **state) {
   (void)state;
-  grid("cpu", 16);
+  grid("cpu", 23);
 }
 
 int main(void) {

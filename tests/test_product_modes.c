@@ -44,7 +44,7 @@ static void single_modes(void **state) {
       desc.instructions = &all_modes[i];
       desc.n_instructions = 1;
       desc.shared_weights = shared;
-      passes_agree(d, &desc, i % 4 ? 0 : B, i % 3 ? D : T, 34);
+      passes_agree(d, &desc, i % 4 ? 0 : B, i % 6 ? D : T, 34);
     }
 }
 
@@ -85,11 +85,11 @@ static void types(void **state) {
                {CLB_F32, CLB_F32, CHANNELS}, {CLB_F16, CLB_F32, MIXED},  {CLB_BF16, CLB_F32, CHANNELS}, {CLB_F32, CLB_F32, WIDE}, {CLB_F32, CLB_F32, MANY},
                {CLB_F16, CLB_F32, MANY_CHANNEL_WISE}};
   device *d = *state;
-  for (int i = 0; i < many(d, 3, 9, sizeof cases / sizeof *cases); i++) {
+  for (int i = 0; i < many(d, 3, 7, sizeof cases / sizeof *cases); i++) {
     clb_tensor_product_desc desc = describe(d, cases[i].product);
     desc.storage = cases[i].storage;
     desc.arithmetic = cases[i].arithmetic;
-    passes_agree(d, &desc, i ? B : F | B, i ? B : F | B | D, 34 / (1 + desc.n_instructions / 20));
+    passes_agree(d, &desc, B, B, 34 / (1 + desc.n_instructions / 20));
   }
 }
 

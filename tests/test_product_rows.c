@@ -13,7 +13,7 @@ static void numbers_of_rows(void **state) {
     for (int pass = CLB_FORWARD; pass <= last_pass(*state); pass++)
       for (size_t t = 0; t < sizeof rows / sizeof *rows; t++) {
         test_product *p = get(*state, which[i]);
-        if (rows[t] == 0 && p->desc.shared_weights) continue; /* see `no_rows` */
+        if (rows[t] == 0 && p->desc.shared_weights) continue; /* then sums are 0: test_product_shared.c */
         arrays a = arrays_create(p, rows[t], 4), again = arrays_create(p, rows[t], 4);
         run_pass(p, pass, &a);
         compare(p, pass, &a, NULL);
@@ -24,29 +24,7 @@ static void numbers_of_rows(void **state) {
       }
 }
 
-/* A sum over no rows. */
-static void no_rows(void **state) {
-  test_product *p = get(*state, SINGLE_SHARED);
-  for (int pass = CLB_BACKWARD; pass <= last_pass(*state); pass++) {
-    arrays a = arrays_create(p, 0, 4);
-    run_pass(p, pass, &a);
-    for (int j = 0; j < p->width[LIKE_W]; j++) assert_true(a.out[LIKE_W][j] == 0);
-    arrays_destroy(&a);
-  }
-}
-
 /* ---- strides ---- */
-
-/* Rows `width` long, `stride` apart from `offset` on; n of them, NaN between. */
-static clb_rows lay_out(test_product *p, const double *from, int n, int width, int offset, int stride) {
-  size_t all = (size_t)(offset + n * stride + width);
-  double *x = numbers(all);
-  for (size_t i = 0; i < all; i++) x[i] = NAN;
-  for (int r = 0; r < n && from; r++) memcpy(x + offset + r * stride, from + r * width, sizeof(double) * (size_t)width);
-  clb_rows rows = {.buffer = buffer_of(p, x, all, all), .offset = offset, .stride = stride};
-  free(x);
-  return rows;
-}
 
 /* Padded rows with an offset, and inputs that are one row for all: the bits of dense rows, and what lies between stays. */
 static void strides(void **state) {
@@ -89,7 +67,7 @@ static void far_offsets(void **state) {
   const int64_t start = ((int64_t)1 << 31) + 5, stride = ((int64_t)1 << 30) + 1, room = 1 << 12;
   const size_t bytes = sizeof(float) * (size_t)(start + N * stride);
   static const int32_t order[N] = {2, 0, 1};
-  clb_tensor_product_desc desc = describe(*state, FEW);
+  clb_tensor_product_desc desc = describe(*state, many(*state, SINGLE, SINGLE, FEW));
   desc.storage = desc.arithmetic = CLB_F32;
   desc.indexed = CLB_X;
   test_product *p = product_create(context_of(*state), &desc, dense_golden_3j);
@@ -134,7 +112,7 @@ static void indexed(void **state) {
     unsigned like;
   } cases[] = {{SINGLE, CLB_X | CLB_Y | CLB_W}, {TANGLED, CLB_X}, {FEW, CLB_X | CLB_Y | CLB_W}, {MIXED, CLB_X},
                {CHANNELS, CLB_Y}, {MODES, CLB_X}, {SHARED, CLB_X | CLB_Y}, {ONE_PATH, CLB_W}, {MANY_CHANNEL_WISE, CLB_X | CLB_W}};
-  for (int t = 0; t < many(*state, 1, 3, 9); t++) {
+  for (int t = 0; t < many(*state, 1, 2, 9); t++) {
     clb_tensor_product_desc desc = describe(*state, cases[t].product);
     test_product *plain = get(*state, cases[t].product);
     desc.indexed = cases[t].like;
@@ -225,43 +203,14 @@ static void incoming(void **state) {
 }
 
 static void accumulate(void **state) {
-  static const int which[] = {SINGLE, TANGLED, FEW_SHARED, MIXED, MODES, SHARED};
-  for (int t = 0; t < many(*state, 1, 3, 6); t++) {
+  static const int which[] = {SINGLE, TANGLED, FEW, FEW_SHARED, MODES, SHARED};
+  for (int t = 0; t < many(*state, 1, 2, 6); t++) {
     clb_tensor_product_desc desc = describe(*state, which[t]);
     desc.accumulate = 1;
     test_product *p = product_create(context_of(*state), &desc, dense_golden_3j);
     for (int pass = CLB_FORWARD; pass <= many(*state, CLB_BACKWARD, CLB_DOUBLE_BACKWARD, CLB_TRIPLE_BACKWARD); pass++) run_and_compare(p, pass, 34, 14);
     product_destroy(p);
   }
-}
-
-/* One row of weights for all is as many equal rows, the gradients summed; the same bits each time. */
-static void shared_weights(void **state) {
-  enum { N = 70 };
-  int which = many(*state, SINGLE_SHARED, FEW_SHARED, SHARED);
-  clb_tensor_product_desc desc = describe(*state, which);
-  desc.shared_weights = 0;
-  test_product *shared = get(*state, which);
-  test_product *p = product_create(shared->ctx, &desc, dense_golden_3j);
-  for (int pass = CLB_FORWARD; pass <= last_pass(*state); pass++) {
-    arrays one = arrays_create(shared, N, 15), each = arrays_create(p, N, 15);
-    for (int k = 0; k < n_inputs[pass]; k++)
-      for (int r = 0, width = p->width[input_like[k]]; r < N; r++)
-        memcpy(each.in[k] + r * width, one.in[k] + (input_like[k] == LIKE_W ? 0 : r * width), sizeof(double) * (size_t)width);
-    run_pass(shared, pass, &one);
-    run_pass(p, pass, &each);
-    for (int o = 0; o < n_outputs[pass]; o++) {
-      int width = p->width[output_like(pass, o)], together = output_like(pass, o) == LIKE_W ? N : 1;
-      for (int j = 0; j < width * N / together; j++) {
-        double sum = 0, size = 1;
-        for (int r = 0; r < together; r++) sum += each.out[o][r * width + j], size += fabs(each.out[o][r * width + j]);
-        assert_true(fabs(one.out[o][j] - sum) <= 1e-13 * size);
-      }
-    }
-    arrays_destroy(&one);
-    arrays_destroy(&each);
-  }
-  product_destroy(p);
 }
 
 /* ---- what the calls refuse ---- */
@@ -343,11 +292,10 @@ static void refuses(void **state) {
 }
 
 int main(void) {
-  static const device_test tests[] = {{"numbers_of_rows", numbers_of_rows, EVERYWHERE}, {"no_rows", no_rows, EVERYWHERE},
+  static const device_test tests[] = {{"numbers_of_rows", numbers_of_rows, EVERYWHERE},
                                       {"strides", strides, EVERYWHERE},                 {"far_offsets", far_offsets, HOST},
                                       {"indexed", indexed, EVERYWHERE},                 {"gradients", gradients, EVERYWHERE},
                                       {"incoming", incoming, EVERYWHERE},               {"accumulate", accumulate, EVERYWHERE},
-                                      {"shared_weights", shared_weights, EVERYWHERE},
                                       {"refuses_operands", refuses_operands, EVERYWHERE}, {"refuses", refuses, EVERYWHERE}};
   return run_on_devices("product_rows", tests, sizeof tests / sizeof *tests);
 }

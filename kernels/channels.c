@@ -1,0 +1,155 @@
+/* channels.c - lanes are channels: the row of a sub-group, its blocks of channels, and reading and writing terms of them. */
+#include "channels.h"
+
+static ir_kernel *of(clb_channels *c) { return c->f.k; }
+static ir_val number(clb_channels *c, int64_t n) { return ir_int(c->f.k, IR_I32, n); }
+
+static int widest(const clb_irreps *irreps) {
+  int width = 1;
+  for (int i = 0; i < irreps->n; i++)
+    if (irreps->term[i].mul && clb_width(&irreps->term[i]) > width) width = clb_width(&irreps->term[i]);
+  return width;
+}
+
+void clb_channels_begin(clb_channels *c, ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
+  clb_form_begin(&c->f, k, p, s);
+  const clb_tensor_product_problem *tp = c->f.tp;
+  c->units = s->units ? s->units : 1;
+  c->rows_of_group = s->subgroups / c->units;
+  c->row_in_group = c->units > 1 ? ir_2(k, IR_DIV, ir_subgroup(k), number(c, c->units)) : ir_subgroup(k);
+  c->unit = c->units > 1 ? ir_sub(k, ir_subgroup(k), ir_mul(k, c->row_in_group, number(c, c->units))) : number(c, 0);
+  c->row = ir_mul(k, ir_cast(k, IR_I64, ir_group(k)), ir_int(k, IR_I64, c->rows_of_group));
+  if (c->rows_of_group > 1) c->row = ir_add(k, c->row, ir_cast(k, IR_I64, c->row_in_group));
+  clb_form_rows(&c->f, c->row);
+  c->next_unit = 0;
+  c->staged = ir_register_type(clb_ir_type((clb_dtype)p->storage));
+  int x = widest(&tp->x), z = widest(&tp->z);
+  bool mul_ir = tp->layout_x == CLB_MUL_IR || tp->layout_z == CLB_MUL_IR;
+  c->stage = s->staged && mul_ir ? ir_local(k, c->staged, (int64_t)s->subgroups * s->lanes * (x > z ? x : z)) : IR_NONE;
+  c->whole = s->whole_rows ? ir_local(k, c->staged, tp->z.dim) : IR_NONE;
+}
+
+void clb_channels_guard(clb_channels *c) {
+  if (c->rows_of_group > 1) ir_if(of(c), ir_2(of(c), IR_LT, c->row, c->f.n));
+  clb_form_indexed_rows(&c->f, c->row, IR_NONE);
+}
+
+void clb_channels_end_guard(clb_channels *c) {
+  if (c->rows_of_group > 1) ir_end(of(c));
+}
+
+void clb_channels_open(clb_channels *c, int mul, bool alone) {
+  ir_kernel *k = of(c);
+  int lanes = c->f.s->lanes, blocks = (mul - 1) / lanes + 1, units = c->f.s->units;
+  ir_val lane = ir_lane(k), first = number(c, 0);
+  c->opened = true;
+  if (units && !alone) {
+    ir_val block = ir_sub(k, c->unit, number(c, c->next_unit));
+    ir_val mine = ir_2(k, IR_AND, ir_2(k, IR_LE, first, block), ir_2(k, IR_LT, block, number(c, blocks)));
+    c->opened = blocks < units;
+    c->next_unit += blocks;
+    if (c->opened) ir_if(k, mine);
+    first = ir_mul(k, block, number(c, lanes));
+  } else if (mul > lanes) {
+    first = ir_mul(k, ir_loop(k, first, number(c, blocks), number(c, 1)), number(c, lanes));
+  } else c->opened = false;
+  c->mul = mul;
+  c->first = first;
+  c->channel = ir_cast(k, IR_I64, ir_add(k, first, lane));
+  c->mask = mul % lanes ? ir_2(k, IR_LT, lane, ir_sub(k, number(c, mul), first)) : IR_NONE;
+}
+
+void clb_channels_close(clb_channels *c) {
+  if (c->opened) ir_end(of(c));
+}
+
+/* ---- through local memory ---- */
+
+/* Component i of this lane's channel; element j of the block in memory's order, of which turn t has lane t lanes + lane. */
+static ir_val own(clb_channels *c, int width, int i) {
+  ir_kernel *k = of(c);
+  ir_val thread = ir_add(k, ir_mul(k, ir_subgroup(k), number(c, c->f.s->lanes)), ir_lane(k));
+  return ir_add(k, ir_mul(k, thread, number(c, width)), number(c, i));
+}
+
+typedef struct {
+  ir_val local, global, mask;
+} spot;
+
+static spot in_order(clb_channels *c, const clb_form_array *a, const clb_term *t, int turn) {
+  ir_kernel *k = of(c);
+  int lanes = c->f.s->lanes, width = clb_width(t);
+  ir_val j = ir_add(k, ir_lane(k), number(c, (int64_t)turn * lanes)), skipped = ir_mul(k, c->first, number(c, width));
+  spot s = {ir_add(k, ir_mul(k, ir_subgroup(k), number(c, (int64_t)lanes * width)), j), IR_NONE, IR_NONE};
+  s.global = ir_add(k, ir_add(k, a->base, ir_int(k, IR_I64, t->at)), ir_cast(k, IR_I64, ir_add(k, skipped, j)));
+  if (c->mul % lanes) s.mask = ir_2(k, IR_LT, j, ir_mul(k, ir_sub(k, number(c, c->mul), c->first), number(c, width)));
+  return s;
+}
+
+static bool staged(const clb_channels *c, const clb_form_array *a, const clb_term *t) {
+  return c->stage != IR_NONE && a->layout == CLB_MUL_IR && t->l;
+}
+
+void clb_channels_load(clb_channels *c, const clb_form_array *a, int term, ir_val *v) {
+  ir_kernel *k = of(c);
+  const clb_term *t = &a->irreps->term[term];
+  ir_val loaded[MAX_M];
+  if (!staged(c, a, t)) {
+    clb_form_load(&c->f, a, term, c->channel, c->mask, v);
+    return;
+  }
+  for (int i = 0; i < clb_width(t); i++) {
+    spot s = in_order(c, a, t, i);
+    loaded[i] = ir_load(k, a->rows.buffer, s.global, s.mask);
+  }
+  ir_barrier(k, false);
+  for (int i = 0; i < clb_width(t); i++) ir_store(k, c->stage, in_order(c, a, t, i).local, IR_NONE, loaded[i]);
+  ir_barrier(k, false);
+  for (int i = 0; i < clb_width(t); i++) v[i] = ir_cast(k, c->f.t, ir_load(k, c->stage, own(c, clb_width(t), i), IR_NONE));
+}
+
+static ir_val number_of(clb_channels *c, ir_val v) {
+  return ir_cast(of(c), c->staged, v == IR_NONE ? ir_real(of(c), c->f.t, 0) : v);
+}
+
+static void store_in_order(clb_channels *c, const clb_form_array *a, ir_val index, ir_val mask, ir_val v) {
+  ir_kernel *k = of(c);
+  if (c->f.p->accumulate) v = ir_cast(k, c->staged, ir_add(k, ir_cast(k, c->f.t, ir_load(k, a->rows.buffer, index, mask)), ir_cast(k, c->f.t, v)));
+  ir_store(k, a->rows.buffer, index, mask, v);
+}
+
+void clb_channels_store(clb_channels *c, const clb_form_array *a, int term, const ir_val *v) {
+  ir_kernel *k = of(c);
+  const clb_term *t = &a->irreps->term[term];
+  int width = clb_width(t);
+  if (c->whole != IR_NONE && a->irreps == &c->f.tp->z) {
+    ir_val channel = ir_cast(k, IR_I32, c->channel);
+    for (int i = 0; i < width; i++) {
+      ir_val at = a->layout == CLB_MUL_IR ? ir_add(k, ir_mul(k, channel, number(c, width)), number(c, t->at + i)) : ir_add(k, channel, number(c, t->at + i * t->mul));
+      ir_store(k, c->whole, at, c->mask, number_of(c, v[i]));
+    }
+    return;
+  }
+  if (!staged(c, a, t)) {
+    clb_form_store(&c->f, a, term, c->channel, c->mask, v);
+    return;
+  }
+  ir_barrier(k, false);
+  for (int i = 0; i < width; i++) ir_store(k, c->stage, own(c, width, i), IR_NONE, number_of(c, v[i]));
+  ir_barrier(k, false);
+  for (int i = 0; i < width; i++) {
+    spot s = in_order(c, a, t, i);
+    store_in_order(c, a, s.global, s.mask, ir_load(k, c->stage, s.local, IR_NONE));
+  }
+}
+
+void clb_channels_flush(clb_channels *c, const clb_form_array *a) {
+  ir_kernel *k = of(c);
+  int lanes = c->f.s->lanes, threads = c->units * lanes, dim = a->irreps->dim;
+  ir_val thread = ir_add(k, ir_mul(k, c->unit, number(c, lanes)), ir_lane(k));
+  ir_barrier(k, true);
+  for (int first = 0; first < dim; first += threads) {
+    ir_val j = ir_add(k, thread, number(c, first)), mask = dim - first < threads ? ir_2(k, IR_LT, j, number(c, dim)) : IR_NONE;
+    store_in_order(c, a, ir_add(k, a->base, ir_cast(k, IR_I64, j)), mask, ir_load(k, c->whole, j, mask));
+  }
+}
