@@ -53,7 +53,7 @@ static const ir_val *value(builder *b, int slot, int order) {
   b->loaded[slot][order] = true;
   if (slot == X) b->x_term[order] = b->path->in1;
   clb_none(v, MAX_M);
-  if (slot != W) clb_channels_load(&b->c, a, term_of(b->path, slot), v);
+  if (slot != W) clb_form_load(&b->c.f, a, term_of(b->path, slot), b->c.channel, b->c.mask, v);
   else if (b->path->has_weight) v[0] = clb_form_load_weight(&b->c.f, a, b->path, b->c.channel, b->c.mask);
   return v;
 }
@@ -99,7 +99,7 @@ static void by_weight(builder *b, int o) {
     const ir_val *v = beta(b, order[Y], order[Z]), *x = value(b, X, order[X]);
     for (int i = 0; i < MAX_M; i++) sum = clb_plus(of(b), sum, v[i], x[i]);
   }
-  clb_form_store_weight(&b->c.f, &b->c.f.out[o], b->path, b->c.channel, b->c.mask, sum);
+  clb_form_store_weight(&b->c.f, &b->c.f.out[o], b->path, b->c.channel, b->c.write, sum);
 }
 
 static void by_z(builder *b, int o, ir_val *sum) {
@@ -289,6 +289,7 @@ static void all_paths(builder *b) {
     for (int order = 0; order < ORDERS; order++) b->x_term[order] = -1;
     for (int q = first; q < end; q++) {
       const clb_path *p = &b->c.f.tp->path[b->order[q]];
+      if (b->c.f.s->lockstep) ir_barrier(of(b), true);
       one_path(b, p);
       store_complete(b, p, Z);
       store_complete(b, p, X);

@@ -4,12 +4,14 @@
 static ir_kernel *of(clb_channels *c) { return c->f.k; }
 static ir_val number(clb_channels *c, int64_t n) { return ir_int(c->f.k, IR_I32, n); }
 
-static int widest(const clb_irreps *irreps) {
+int clb_widest(const clb_irreps *irreps) {
   int width = 1;
   for (int i = 0; i < irreps->n; i++)
     if (irreps->term[i].mul && clb_width(&irreps->term[i]) > width) width = clb_width(&irreps->term[i]);
   return width;
 }
+
+static bool guarded(const clb_channels *c) { return c->rows_of_group > 1 && !c->f.s->lockstep; }
 
 void clb_channels_begin(clb_channels *c, ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
   clb_form_begin(&c->f, k, p, s);
@@ -20,23 +22,24 @@ void clb_channels_begin(clb_channels *c, ir_kernel *k, const clb_problem *p, con
   c->unit = c->units > 1 ? ir_sub(k, ir_subgroup(k), ir_mul(k, c->row_in_group, number(c, c->units))) : number(c, 0);
   c->row = ir_mul(k, ir_cast(k, IR_I64, ir_group(k)), ir_int(k, IR_I64, c->rows_of_group));
   if (c->rows_of_group > 1) c->row = ir_add(k, c->row, ir_cast(k, IR_I64, c->row_in_group));
-  clb_form_rows(&c->f, c->row);
+  clb_form_rows(&c->f, guarded(c) || c->rows_of_group == 1 ? c->row : ir_2(k, IR_MIN, c->row, ir_sub(k, c->f.n, ir_int(k, IR_I64, 1))));
   c->next_unit = 0;
   c->staged = ir_register_type(clb_ir_type((clb_dtype)p->storage));
-  int x = widest(&tp->x), z = widest(&tp->z);
-  bool mul_ir = tp->layout_x == CLB_MUL_IR || tp->layout_z == CLB_MUL_IR;
-  c->stage = s->staged && mul_ir ? ir_local(k, c->staged, (int64_t)s->subgroups * s->lanes * (x > z ? x : z)) : IR_NONE;
+  c->stage = s->staged ? ir_local(k, c->staged, (int64_t)s->subgroups * s->lanes * clb_widest(&tp->z)) : IR_NONE;
   c->whole = s->whole_rows ? ir_local(k, c->staged, tp->z.dim) : IR_NONE;
 }
 
 void clb_channels_guard(clb_channels *c) {
-  if (c->rows_of_group > 1) ir_if(of(c), ir_2(of(c), IR_LT, c->row, c->f.n));
-  clb_form_indexed_rows(&c->f, c->row, IR_NONE);
+  ir_val last = ir_sub(of(c), c->f.n, ir_int(of(c), IR_I64, 1));
+  if (guarded(c)) ir_if(of(c), ir_2(of(c), IR_LT, c->row, c->f.n));
+  clb_form_indexed_rows(&c->f, c->f.s->lockstep ? ir_2(of(c), IR_MIN, c->row, last) : c->row, IR_NONE);
 }
 
 void clb_channels_end_guard(clb_channels *c) {
-  if (c->rows_of_group > 1) ir_end(of(c));
+  if (guarded(c)) ir_end(of(c));
 }
+
+static ir_val both(clb_channels *c, ir_val a, ir_val b) { return a == IR_NONE ? b : ir_2(of(c), IR_AND, a, b); }
 
 void clb_channels_open(clb_channels *c, int mul, bool alone) {
   ir_kernel *k = of(c);
@@ -57,6 +60,7 @@ void clb_channels_open(clb_channels *c, int mul, bool alone) {
   c->first = first;
   c->channel = ir_cast(k, IR_I64, ir_add(k, first, lane));
   c->mask = mul % lanes ? ir_2(k, IR_LT, lane, ir_sub(k, number(c, mul), first)) : IR_NONE;
+  c->write = c->rows_of_group > 1 && !guarded(c) ? both(c, c->mask, ir_2(k, IR_LT, c->row, c->f.n)) : c->mask;
 }
 
 void clb_channels_close(clb_channels *c) {
@@ -87,25 +91,7 @@ static spot in_order(clb_channels *c, const clb_form_array *a, const clb_term *t
 }
 
 static bool staged(const clb_channels *c, const clb_form_array *a, const clb_term *t) {
-  return c->stage != IR_NONE && a->layout == CLB_MUL_IR && t->l;
-}
-
-void clb_channels_load(clb_channels *c, const clb_form_array *a, int term, ir_val *v) {
-  ir_kernel *k = of(c);
-  const clb_term *t = &a->irreps->term[term];
-  ir_val loaded[MAX_M];
-  if (!staged(c, a, t)) {
-    clb_form_load(&c->f, a, term, c->channel, c->mask, v);
-    return;
-  }
-  for (int i = 0; i < clb_width(t); i++) {
-    spot s = in_order(c, a, t, i);
-    loaded[i] = ir_load(k, a->rows.buffer, s.global, s.mask);
-  }
-  ir_barrier(k, false);
-  for (int i = 0; i < clb_width(t); i++) ir_store(k, c->stage, in_order(c, a, t, i).local, IR_NONE, loaded[i]);
-  ir_barrier(k, false);
-  for (int i = 0; i < clb_width(t); i++) v[i] = ir_cast(k, c->f.t, ir_load(k, c->stage, own(c, clb_width(t), i), IR_NONE));
+  return c->stage != IR_NONE && a->irreps == &c->f.tp->z && t->l;
 }
 
 static ir_val number_of(clb_channels *c, ir_val v) {
@@ -131,7 +117,7 @@ void clb_channels_store(clb_channels *c, const clb_form_array *a, int term, cons
     return;
   }
   if (!staged(c, a, t)) {
-    clb_form_store(&c->f, a, term, c->channel, c->mask, v);
+    clb_form_store(&c->f, a, term, c->channel, c->write, v);
     return;
   }
   ir_barrier(k, false);
@@ -139,7 +125,8 @@ void clb_channels_store(clb_channels *c, const clb_form_array *a, int term, cons
   ir_barrier(k, false);
   for (int i = 0; i < width; i++) {
     spot s = in_order(c, a, t, i);
-    store_in_order(c, a, s.global, s.mask, ir_load(k, c->stage, s.local, IR_NONE));
+    ir_val row = c->rows_of_group > 1 && !guarded(c) ? ir_2(k, IR_LT, c->row, c->f.n) : IR_NONE;
+    store_in_order(c, a, s.global, row == IR_NONE ? s.mask : both(c, s.mask, row), ir_load(k, c->stage, s.local, IR_NONE));
   }
 }
 

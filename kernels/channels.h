@@ -1,8 +1,8 @@
 /* channels.h - lanes are channels: the row of a sub-group, its blocks of channels, and reading and writing terms of them.
 
-   Where a channel's components lie side by side (layout mul_ir), a block of channels is one piece of memory: with a `stage` it goes through
-   local memory, so that the sub-group touches it in order.  With `whole_rows` the row of z is put together in local memory and written at
-   once: where multiplicities are no multiple of the lanes, terms begin in the midst of memory sectors. */
+   Where a channel's components lie side by side (layout mul_ir), a block of channels is one piece of memory: results of z that are `staged`
+   go through local memory, so that the sub-group writes them in order.  With `whole_rows` the row of z is put together in local memory and
+   written at once. */
 #ifndef CLB_CHANNELS_H
 #define CLB_CHANNELS_H
 
@@ -16,11 +16,12 @@ typedef struct {
   bool opened;                    /* the block at hand stands in a LOOP or IF */
   int mul;                        /* of the block at hand: channels of its terms, */
   ir_val first, channel, mask;    /* its first (i32) and this lane's (i64); lanes that have one, or IR_NONE */
+  ir_val write;                   /* lanes that have one and a row; with `lockstep`, sub-groups beyond the last row do it again and write nothing */
   ir_val stage, whole;            /* local arrays, or IR_NONE */
   ir_type staged;                 /* their element */
 } clb_channels;
 
-/* Declares the parameters and finds the row, leaving the guard open where a group may have rows too many. */
+/* Declares the parameters and finds the row; then the guard, where a group may have rows too many. */
 void clb_channels_begin(clb_channels *c, ir_kernel *k, const clb_problem *p, const clb_schedule *s);
 void clb_channels_guard(clb_channels *c);
 void clb_channels_end_guard(clb_channels *c);
@@ -29,8 +30,8 @@ void clb_channels_end_guard(clb_channels *c);
 void clb_channels_open(clb_channels *c, int mul, bool alone);
 void clb_channels_close(clb_channels *c);
 
-void clb_channels_load(clb_channels *c, const clb_form_array *a, int term, ir_val *v);
 void clb_channels_store(clb_channels *c, const clb_form_array *a, int term, const ir_val *v);
+int clb_widest(const clb_irreps *irreps); /* components of the widest term */
 /* Writes the row that was put together.  Called by whole groups. */
 void clb_channels_flush(clb_channels *c, const clb_form_array *a);
 

@@ -1,7 +1,7 @@
 /* tensor_product.c - the Clebsch-Gordan tensor product: which of its bodies a problem gets, and with what schedule. */
 #include <stdio.h>
 
-#include "form.h"
+#include "channels.h"
 #include "product.h"
 
 extern const clb_kernel_kind clb_tensor_product;
@@ -48,14 +48,15 @@ static void schedule_channel_wise(const clb_problem *p, const clb_limits *limits
   int units = count_blocks(tp, s->lanes), rows = units ? 128 / (s->lanes * units) : 32 / s->lanes, most = limits->max_subgroups;
   bool alike = units >= 1 && units <= 8 && units <= most;
   if (alike) s->units = units;
-  s->shuffles = limits->subgroups || !alike;
+  s->shuffles = limits->subgroups;
   if (rows < 1 || !limits->subgroups) rows = 1; /* lanes that meet at a barrier of the whole group all have a row */
   s->subgroups = rows * (alike ? units : 1);
   if (s->subgroups > most) s->subgroups = alike ? units : most;
-  bool tails = alike && tp->x.term[tp->path[0].in1].mul % s->lanes;
-  int64_t bytes = tp->z.dim * (p->storage == CLB_F64 ? INT64_C(8) : 4);
-  s->whole_rows = tails && s->subgroups == units && bytes <= limits->local_bytes / 4 && (p->pass == CLB_FORWARD || p->pass == CLB_DOUBLE_BACKWARD);
-  s->staged = (alike || limits->subgroups) && (int64_t)s->subgroups * s->lanes * MAX_M * 8 <= limits->local_bytes / 2;
+  int64_t element = p->storage == CLB_F64 ? 8 : 4, room = limits->local_bytes - limits->local_bytes / 8;
+  bool z = p->pass == CLB_FORWARD || p->pass == CLB_DOUBLE_BACKWARD, mul_ir = tp->layout_z == CLB_MUL_IR;
+  s->lockstep = alike && s->subgroups > 1 && p->pass == CLB_FORWARD;
+  s->whole_rows = z && mul_ir && s->subgroups == units && tp->z.dim * element <= room;
+  s->staged = z && mul_ir && !s->whole_rows && (alike || limits->subgroups) && s->subgroups * s->lanes * clb_widest(&tp->z) * element <= room;
 }
 
 /* Forward, with little to share among results, each result by itself needs fewer registers. */

@@ -140,6 +140,17 @@ static void usage_errors(void **state) {
       "bench tensor_product --problem mace-large --x 0e",
       "bench tensor_product --x 0e --y 0e",
       "bench tensor_product --layout loud",
+      "bench tensor_product --order loud",
+      "bench tensor_product --x 0e --y 0e --z 0e --filter 0e",
+      "bench tensor_product --problem tetris-1 --order found",
+      "bench tensor_product --gradients x,v",
+      "bench tensor_product --gradients xy",
+      "bench tensor_product --gradients x,",
+      "bench tensor_product --indexed z",
+      "bench tensor_product --incoming x",
+      "bench spherical_harmonics --pass triple_backward",
+      "source tensor_product --x 0e --y 0e --z 1e --device cpu:interpreter", /* no path */
+      "source tensor_product --x 0e --y 0e --z 0e --shared --indexed w --device cpu:interpreter",
       "source tensor_product --x 0f --y 0e --filter 0e --device cpu:interpreter",
       "source tensor_product --x 0e --y 0e --filter 1e --device cpu:interpreter", /* no path */
   };
@@ -210,7 +221,7 @@ static void interpreter_is_refused(void **state) {
   forget(&r);
 }
 
-static void check_op(const char *op) {
+static void check_op(const char *op, unsigned all_passes) {
   char arguments[80];
   snprintf(arguments, sizeof arguments, "check --op %s --device cpu:interpreter --json", op);
   json_t *rows = array_of(arguments, 0, check_keys), *row;
@@ -221,20 +232,20 @@ static void check_op(const char *op) {
     assert_string_equal(text(row, "device"), "cpu:interpreter");
     assert_true(json_is_true(json_object_get(row, "ok")));
     assert_true(json_number_value(json_object_get(row, "error")) <= json_number_value(json_object_get(row, "tolerance")));
-    static const char *const dtype_names[] = {"f64", "f32", "f16", "bf16"}, *const pass_names[] = {"forward", "backward", "double_backward"};
+    static const char *const dtype_names[] = {"f64", "f32", "f16", "bf16"}, *const pass_names[] = {"forward", "backward", "double_backward", "triple_backward"};
     for (int j = 0; j < 4; j++) dtypes |= !strcmp(text(row, "dtype"), dtype_names[j]) ? 1u << j : 0;
-    for (int j = 0; j < 3; j++) passes |= !strcmp(text(row, "pass"), pass_names[j]) ? 1u << j : 0;
+    for (int j = 0; j < 4; j++) passes |= !strcmp(text(row, "pass"), pass_names[j]) ? 1u << j : 0;
   }
   assert_int_equal(dtypes, 15);
-  assert_int_equal(passes, 7);
+  assert_int_equal(passes, all_passes);
   assert_true(json_array_size(rows) > 60);
   json_decref(rows);
 }
 
 static void check(void **state) {
   (void)state;
-  check_op("spherical_harmonics");
-  check_op("tensor_product");
+  check_op("spherical_harmonics", 7);
+  check_op("tensor_product", 15);
 }
 
 static void source_of(const json_t *device, const char *pass) {
@@ -340,6 +351,35 @@ static void bench_of_products(void **state) {
   json_decref(rows);
 }
 
+/* What the options of a product do to its operands, seen in the bytes of a pass, per row, and of what all rows share. */
+static void options_of_products(void **state) {
+  (void)state;
+  enum { X = 7 + 15, Y = 4, Z = 3 + 6, W = 7 * 3 + 7 * 2 + 5 * 2 + 5 * 3, ROWS = 131 };
+  static const struct {
+    const char *options, *says;
+    int per_row, once;
+  } asked[] = {
+      {"--pass forward --indexed x,w", "indexed=x,w mul_ir", X + Y + W + Z + 2, 0}, /* and two row numbers */
+      {"--pass backward --shared --gradients w,y", "shared gradients=y,w mul_ir", X + 2 * Y + Z, 2 * W},
+      {"--pass double_backward --incoming a,c --gradients x,z", "gradients=x,z incoming=a,c mul_ir", 3 * X + Y + 2 * W + 2 * Z, 0},
+      {"--pass triple_backward", "mul_ir", 5 * (X + Y + W) + 3 * Z, 0},
+  };
+  for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+    char arguments[256], problem[256];
+    snprintf(arguments, sizeof arguments, "bench tensor_product --x 7x0e+5x1o --y 0e+1o --z 3x0e+2x1o --layout mul_ir --rows %d --device cpu:interpreter --json %s", ROWS, asked[i].options);
+    snprintf(problem, sizeof problem, "7x0e+5x1o (x) 0e+1o => 3x0e+2x1o %s", asked[i].says);
+    json_t *rows = array_of(arguments, 0, bench_keys), *row = json_array_get(rows, 0);
+    assert_int_equal(json_array_size(rows), 1);
+    assert_string_equal(text(row, "problem"), problem);
+    assert_int_equal(json_integer_value(json_object_get(row, "bytes")), 4 * (ROWS * asked[i].per_row + asked[i].once));
+    assert_true(json_number_value(json_object_get(row, "error")) > 0);
+    json_decref(rows);
+  }
+  json_t *rows = array_of("bench tensor_product --x 2x0e+1x1o --y 0e+1o --filter 0e+1o --order found --rows 7 --pass forward --device cpu:interpreter --json", 0, bench_keys);
+  assert_string_equal(text(json_array_get(rows, 0), "problem"), "2x0e+1x1o (x) 0e+1o -> 0e+1o found ir_mul");
+  json_decref(rows);
+}
+
 static void bench_of_compilers(void **state) {
   (void)state;
   json_t *found = array_of("devices --json", 0, device_keys), *d;
@@ -386,6 +426,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(usage_errors), cmocka_unit_test(help),         cmocka_unit_test(devices), cmocka_unit_test(interpreter_is_refused),
       cmocka_unit_test(check),        cmocka_unit_test(sources),      cmocka_unit_test(source_files), cmocka_unit_test(bench),
-      cmocka_unit_test(bench_of_products), cmocka_unit_test(bench_of_compilers), cmocka_unit_test(failures)};
+      cmocka_unit_test(bench_of_products), cmocka_unit_test(options_of_products), cmocka_unit_test(bench_of_compilers), cmocka_unit_test(failures)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,6 +117,7 @@ static void indexed(void **state) {
     test_product *plain = get(*state, cases[t].product);
     desc.indexed = cases[t].like;
     test_product *p = product_create(plain->ctx, &desc, dense_golden_3j);
+    p->together = many(*state, 0, 0, 1);
     for (int pass = CLB_FORWARD; pass <= last_pass(*state); pass++) {
       arrays gathered = arrays_create(p, N, 10), got = arrays_create(p, N, 10);
       operands o = operands_create(p, pass, &got);
@@ -159,10 +160,10 @@ static void gradients(void **state) {
     for (int i = 0; i < many(*state, 1, 1, 15); i++) {
       clb_tensor_product_desc desc = describe(*state, which[t]);
       desc.gradients = many(*state, 0, 0, 1) ? (unsigned)i + 1 : few[t];
-      if (desc.gradients == CLB_Z) desc.passes &= ~CLB_PASS_BIT(CLB_BACKWARD); /* which has none */
       test_product *p = product_create(context_of(*state), &desc, dense_golden_3j);
+      p->together = many(*state, 0, 0, 1);
       for (int pass = CLB_FORWARD; pass <= last_pass(*state); pass++) {
-        if (!(desc.passes & CLB_PASS_BIT(pass)) || (pass == CLB_TRIPLE_BACKWARD && !many(*state, 0, t < 3, 1))) continue;
+        if (pass == CLB_TRIPLE_BACKWARD && !many(*state, 0, t < 3, 1)) continue;
         run_and_compare(p, pass, N, 12); /* looks at what is not in the set, too */
         arrays a = arrays_create(p, N, 12);
         operands o = operands_create(p, pass, &a);

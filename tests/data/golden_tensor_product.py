@@ -19,7 +19,7 @@ PRODUCTS = [
     ("3x1o+3x0e", "3x1o+3x0e", "3x0e+3x1o+9x1e", [(0, 0, 0, "uvw", True, 1), (0, 0, 0, "uvu", True, 1), (0, 0, 0, "uuw", True, 2), (0, 0, 0, "uuu", True, 1),
      (0, 0, 0, "uvu<v", True, 1), (1, 1, 0, "u<vw", True, 1), (0, 1, 1, "uvv", True, 1), (1, 0, 1, "uuu", False, 1), (0, 0, 2, "uvuv", False, 1)]),
 ]
-NORMS = [("component", "element"), ("norm", "path"), ("none", "none"), ("norm", "element"), ("component", "path")]
+NORMS = [("component", "element"), ("norm", "path"), ("norm", "element"), ("component", "path"), ("none", "none")]
 
 
 def show(name, t):
