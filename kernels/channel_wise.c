@@ -42,6 +42,52 @@ static ir_kernel *of(builder *b) { return b->c.f.k; }
 
 static int term_of(const clb_path *p, int slot) { return slot == X ? p->in1 : slot == Y ? p->in2 : p->out; }
 
+/* ---- twins: the same paths again, from terms of the other parity ---- */
+
+static bool alike(const clb_tensor_product_problem *tp, const clb_path *p, const clb_path *q) {
+  const clb_term *x = &tp->x.term[p->in1], *z = &tp->z.term[p->out], *x2 = &tp->x.term[q->in1], *z2 = &tp->z.term[q->out];
+  return p->in2 == q->in2 && x->l == x2->l && x->mul == x2->mul && z->l == z2->l && z->mul == z2->mul && p->has_weight == q->has_weight &&
+         p->coefficient == q->coefficient && p->out != q->out;
+}
+
+/* The path that does the same as order[at] from x term `term`: the first one not taken. */
+static int twin_of(const clb_tensor_product_problem *tp, const int *order, int n, int path, int term, const bool *taken) {
+  for (int i = 0; i < n; i++)
+    if (!taken[order[i]] && tp->path[order[i]].in1 == term && alike(tp, &tp->path[path], &tp->path[order[i]])) return order[i];
+  return -1;
+}
+
+/* Pairs all n paths, so that those of a term of x go with those of one other term; each output belongs to one path.  twin[]: -1, or the
+   path's twin, given for one of the two only.  false: that is not how these paths are. */
+static bool pair_paths(const clb_tensor_product_problem *tp, const int *order, int n, const int *left_z, int *twin) {
+  bool taken[CLB_MAX_PATHS] = {false};
+  int partner[CLB_MAX_TERMS], left = n;
+  for (int t = 0; t < CLB_MAX_TERMS; t++) partner[t] = -1;
+  for (int i = 0; i < n; i++) twin[order[i]] = -1;
+  for (int i = 0; i < n; i++) {
+    const clb_path *p = &tp->path[order[i]];
+    if (left_z[p->out] != 1) return false;
+    if (taken[order[i]]) continue;
+    int found = -1;
+    taken[order[i]] = true;
+    for (int t = 0; t < tp->x.n && found < 0; t++)
+      if (t != p->in1 && (partner[p->in1] == t || (partner[p->in1] < 0 && partner[t] < 0))) found = twin_of(tp, order, n, order[i], t, taken);
+    if (found < 0) return false;
+    partner[p->in1] = tp->path[found].in1;
+    partner[tp->path[found].in1] = p->in1;
+    taken[found] = true;
+    twin[order[i]] = found;
+    left -= 2;
+  }
+  return !left;
+}
+
+bool clb_channel_wise_twins(const clb_tensor_product_problem *tp) {
+  int order[CLB_MAX_PATHS], twin[CLB_MAX_PATHS], left[CLB_MAX_TERMS] = {0};
+  for (int q = 0; q < tp->n_paths; q++) order[q] = q, left[tp->path[q].out]++;
+  return pair_paths(tp, order, tp->n_paths, left, twin);
+}
+
 static int at_y(const builder *b) { return b->c.f.tp->y.term[b->path->in2].at; }
 
 /* Components of a vector of x or z; the weight, IR_NONE for 1. */
@@ -279,7 +325,7 @@ static void sort_paths(builder *b) {
 }
 
 static void all_paths(builder *b) {
-  int n_paths = b->c.f.tp->n_paths;
+  int n_paths = b->c.f.tp->n_paths, twin[CLB_MAX_PATHS];
   for (int first = 0, end; first < n_paths; first = end) {
     int mul = channels(b, b->order[first]);
     for (end = first; end < n_paths && channels(b, b->order[end]) == mul;) end++;
@@ -287,13 +333,20 @@ static void all_paths(builder *b) {
       for (int t = 0; t < CLB_MAX_TERMS; t++) clb_none(b->by_term[o][t].v, MAX_M);
     clb_channels_open(&b->c, mul, false);
     for (int order = 0; order < ORDERS; order++) b->x_term[order] = -1;
+    bool twins = b->c.f.s->twins && pair_paths(b->c.f.tp, b->order + first, end - first, b->left[Z], twin);
+    b->c.f.second = twins ? ir_loop(of(b), ir_int(of(b), IR_I64, 0), ir_int(of(b), IR_I64, 2), ir_int(of(b), IR_I64, 1)) : IR_NONE;
     for (int q = first; q < end; q++) {
       const clb_path *p = &b->c.f.tp->path[b->order[q]];
+      if (twins && twin[b->order[q]] < 0) continue;
+      b->c.f.twin = twins ? &b->c.f.tp->path[twin[b->order[q]]] : NULL;
+      b->c.f.path = p;
       if (b->c.f.s->lockstep) ir_barrier(of(b), true);
       one_path(b, p);
       store_complete(b, p, Z);
       store_complete(b, p, X);
     }
+    if (twins) ir_end(of(b));
+    b->c.f.twin = NULL;
     clb_channels_close(&b->c);
   }
 }
@@ -314,12 +367,9 @@ static void whole(builder *b) {
   if (b->c.units > 1) ir_if(k, ir_2(k, IR_EQ, b->c.unit, ir_int(k, IR_I32, 0)));
   for (int o = 0; o < form->n_outputs; o++) {
     int slot = form->output[o].slot;
-    bool needs = !b->c.f.p->accumulate || (slot == Z && b->c.whole != IR_NONE);
-    if ((slot == X || slot == Z) && needs && clb_form_wanted(&b->c.f, o)) store_unreached(b, o, reached[slot]);
+    if ((slot == X || slot == Z) && !b->c.f.p->accumulate && clb_form_wanted(&b->c.f, o)) store_unreached(b, o, reached[slot]);
   }
   if (b->c.units > 1) ir_end(k);
-  for (int o = 0; o < form->n_outputs; o++)
-    if (form->output[o].slot == Z && b->c.whole != IR_NONE && clb_form_wanted(&b->c.f, o)) clb_channels_flush(&b->c, &b->c.f.out[o]);
   clb_channels_end_guard(&b->c);
   for (int o = 0; o < form->n_outputs; o++)
     if (gives_y(b, o)) store_y(b, o);

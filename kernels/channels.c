@@ -26,7 +26,6 @@ void clb_channels_begin(clb_channels *c, ir_kernel *k, const clb_problem *p, con
   c->next_unit = 0;
   c->staged = ir_register_type(clb_ir_type((clb_dtype)p->storage));
   c->stage = s->staged ? ir_local(k, c->staged, (int64_t)s->subgroups * s->lanes * clb_widest(&tp->z)) : IR_NONE;
-  c->whole = s->whole_rows ? ir_local(k, c->staged, tp->z.dim) : IR_NONE;
 }
 
 void clb_channels_guard(clb_channels *c) {
@@ -85,7 +84,7 @@ static spot in_order(clb_channels *c, const clb_form_array *a, const clb_term *t
   int lanes = c->f.s->lanes, width = clb_width(t);
   ir_val j = ir_add(k, ir_lane(k), number(c, (int64_t)turn * lanes)), skipped = ir_mul(k, c->first, number(c, width));
   spot s = {ir_add(k, ir_mul(k, ir_subgroup(k), number(c, (int64_t)lanes * width)), j), IR_NONE, IR_NONE};
-  s.global = ir_add(k, ir_add(k, a->base, ir_int(k, IR_I64, t->at)), ir_cast(k, IR_I64, ir_add(k, skipped, j)));
+  s.global = ir_add(k, clb_form_start(&c->f, a, t), ir_cast(k, IR_I64, ir_add(k, skipped, j)));
   if (c->mul % lanes) s.mask = ir_2(k, IR_LT, j, ir_mul(k, ir_sub(k, number(c, c->mul), c->first), number(c, width)));
   return s;
 }
@@ -108,14 +107,6 @@ void clb_channels_store(clb_channels *c, const clb_form_array *a, int term, cons
   ir_kernel *k = of(c);
   const clb_term *t = &a->irreps->term[term];
   int width = clb_width(t);
-  if (c->whole != IR_NONE && a->irreps == &c->f.tp->z) {
-    ir_val channel = ir_cast(k, IR_I32, c->channel);
-    for (int i = 0; i < width; i++) {
-      ir_val at = a->layout == CLB_MUL_IR ? ir_add(k, ir_mul(k, channel, number(c, width)), number(c, t->at + i)) : ir_add(k, channel, number(c, t->at + i * t->mul));
-      ir_store(k, c->whole, at, c->mask, number_of(c, v[i]));
-    }
-    return;
-  }
   if (!staged(c, a, t)) {
     clb_form_store(&c->f, a, term, c->channel, c->write, v);
     return;
@@ -127,16 +118,5 @@ void clb_channels_store(clb_channels *c, const clb_form_array *a, int term, cons
     spot s = in_order(c, a, t, i);
     ir_val row = c->rows_of_group > 1 && !guarded(c) ? ir_2(k, IR_LT, c->row, c->f.n) : IR_NONE;
     store_in_order(c, a, s.global, row == IR_NONE ? s.mask : both(c, s.mask, row), ir_load(k, c->stage, s.local, IR_NONE));
-  }
-}
-
-void clb_channels_flush(clb_channels *c, const clb_form_array *a) {
-  ir_kernel *k = of(c);
-  int lanes = c->f.s->lanes, threads = c->units * lanes, dim = a->irreps->dim;
-  ir_val thread = ir_add(k, ir_mul(k, c->unit, number(c, lanes)), ir_lane(k));
-  ir_barrier(k, true);
-  for (int first = 0; first < dim; first += threads) {
-    ir_val j = ir_add(k, thread, number(c, first)), mask = dim - first < threads ? ir_2(k, IR_LT, j, number(c, dim)) : IR_NONE;
-    store_in_order(c, a, ir_add(k, a->base, ir_cast(k, IR_I64, j)), mask, ir_load(k, c->whole, j, mask));
   }
 }

@@ -1,8 +1,7 @@
 /* channels.h - lanes are channels: the row of a sub-group, its blocks of channels, and reading and writing terms of them.
 
    Where a channel's components lie side by side (layout mul_ir), a block of channels is one piece of memory: results of z that are `staged`
-   go through local memory, so that the sub-group writes them in order.  With `whole_rows` the row of z is put together in local memory and
-   written at once. */
+   go through local memory, so that the sub-group writes them in order. */
 #ifndef CLB_CHANNELS_H
 #define CLB_CHANNELS_H
 
@@ -17,8 +16,8 @@ typedef struct {
   int mul;                        /* of the block at hand: channels of its terms, */
   ir_val first, channel, mask;    /* its first (i32) and this lane's (i64); lanes that have one, or IR_NONE */
   ir_val write;                   /* lanes that have one and a row; with `lockstep`, sub-groups beyond the last row do it again and write nothing */
-  ir_val stage, whole;            /* local arrays, or IR_NONE */
-  ir_type staged;                 /* their element */
+  ir_val stage;                   /* local array, or IR_NONE */
+  ir_type staged;                 /* its element */
 } clb_channels;
 
 /* Declares the parameters and finds the row; then the guard, where a group may have rows too many. */
@@ -32,7 +31,5 @@ void clb_channels_close(clb_channels *c);
 
 void clb_channels_store(clb_channels *c, const clb_form_array *a, int term, const ir_val *v);
 int clb_widest(const clb_irreps *irreps); /* components of the widest term */
-/* Writes the row that was put together.  Called by whole groups. */
-void clb_channels_flush(clb_channels *c, const clb_form_array *a);
 
 #endif

@@ -82,10 +82,26 @@ static ir_val index_of(clb_form_builder *b, const clb_form_array *a, int64_t at)
 
 static int piece(int n, int i) { return n - i < IR_MAX_WIDTH ? n - i : IR_MAX_WIDTH; }
 
+/* `at`, but `other` in the second turn. */
+static ir_val turned(clb_form_builder *b, const clb_form_array *a, int64_t at, int64_t other) {
+  ir_val index = index_of(b, a, at);
+  return at == other ? index : ir_add(b->k, index, ir_mul(b->k, b->second, ir_int(b->k, IR_I64, other - at)));
+}
+
+/* Where the twin of a term starts, if the path at hand has a twin and the term is its own. */
+static int64_t other_at(const clb_form_builder *b, const clb_term *t) {
+  if (!b->twin) return t->at;
+  if (t == &b->tp->x.term[b->path->in1]) return b->tp->x.term[b->twin->in1].at;
+  return t == &b->tp->z.term[b->path->out] ? b->tp->z.term[b->twin->out].at : t->at;
+}
+
+ir_val clb_form_start(clb_form_builder *b, const clb_form_array *a, const clb_term *t) { return turned(b, a, t->at, other_at(b, t)); }
+
 /* Element m of this channel; in layout mul_ir the components lie side by side. */
 static ir_val component(clb_form_builder *b, const clb_form_array *a, const clb_term *t, int m, ir_val channel) {
-  if (a->layout == CLB_MUL_IR) return ir_add(b->k, index_of(b, a, t->at + m), ir_mul(b->k, channel, ir_int(b->k, IR_I64, clb_width(t))));
-  return ir_add(b->k, index_of(b, a, t->at + (int64_t)m * t->mul), channel);
+  int64_t skip = a->layout == CLB_MUL_IR ? m : (int64_t)m * t->mul;
+  ir_val at = turned(b, a, t->at + skip, other_at(b, t) + skip);
+  return ir_add(b->k, at, a->layout == CLB_MUL_IR ? ir_mul(b->k, channel, ir_int(b->k, IR_I64, clb_width(t))) : channel);
 }
 
 void clb_form_load(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel, ir_val mask, ir_val *v) {
@@ -113,11 +129,11 @@ void clb_form_store(clb_form_builder *b, const clb_form_array *a, int term, ir_v
 }
 
 ir_val clb_form_load_weight(clb_form_builder *b, const clb_form_array *a, const clb_path *p, ir_val channel, ir_val mask) {
-  return ir_cast(b->k, b->t, ir_load(b->k, a->rows.buffer, ir_add(b->k, index_of(b, a, p->weight_at), channel), mask));
+  return ir_cast(b->k, b->t, ir_load(b->k, a->rows.buffer, ir_add(b->k, turned(b, a, p->weight_at, b->twin && p == b->path ? b->twin->weight_at : p->weight_at), channel), mask));
 }
 
 void clb_form_store_weight(clb_form_builder *b, const clb_form_array *a, const clb_path *p, ir_val channel, ir_val mask, ir_val v) {
-  ir_val index = ir_add(b->k, index_of(b, a, p->weight_at), channel);
+  ir_val index = ir_add(b->k, turned(b, a, p->weight_at, b->twin && p == b->path ? b->twin->weight_at : p->weight_at), channel);
   if (v == IR_NONE) v = ir_real(b->k, b->t, 0);
   if (clb_form_accumulates(b, W)) v = ir_add(b->k, v, ir_cast(b->k, b->t, ir_load(b->k, a->rows.buffer, index, mask)));
   ir_store(b->k, a->rows.buffer, index, mask, ir_cast(b->k, ir_register_type(a->rows.element), v));

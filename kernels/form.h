@@ -44,6 +44,8 @@ typedef struct {
   ir_type t;                 /* of arithmetic */
   ir_val n;                  /* i64: rows */
   clb_form_array in[SLOTS][ORDERS], out[MAX_OUTPUTS];
+  const clb_path *path, *twin; /* twin: NULL, or what stands for `path` in the second turn of a loop */
+  ir_val second;             /* i64: 0 in the first, 1 in the second turn */
 } clb_form_builder;
 
 /* A non-zero of a path: C_ijk times the path's coefficient. */
@@ -68,6 +70,8 @@ bool clb_form_accumulates(const clb_form_builder *b, int slot);
 
 static inline int clb_width(const clb_term *t) { return 2 * t->l + 1; }
 
+/* i64: where term t of this row starts. */
+ir_val clb_form_start(clb_form_builder *b, const clb_form_array *a, const clb_term *t);
 /* Components (in arithmetic precision) of channel `channel` (i64) of term `term`. */
 void clb_form_load(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel, ir_val mask, ir_val *v);
 /* IR_NONE stands for 0. */

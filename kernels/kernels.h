@@ -18,10 +18,10 @@ typedef struct {
   int32_t brief;            /* products are made where they are used, rather than kept for all who need them */
   int32_t shuffles;         /* sums over lanes go by shuffles, else through local memory */
   int32_t lockstep;         /* sub-groups of a group wait for each other path by path, so that they read the same instructions together */
-  int32_t whole_rows;       /* a group's row of results is written when all of it lies in local memory */
+  int32_t twins;            /* paths that differ in the parity of their terms share their instructions */
 } clb_schedule;
 
-/* Memory that kernels read beside their operands; n_numbers 0: none. */
+/* Memory that kernels read beside their operands; not empty. */
 typedef struct {
   int32_t *number;
   double *real; /* kept in arithmetic precision */
@@ -35,8 +35,9 @@ typedef struct {
   /* Leaves a finished kernel, or its mistake in k->error. */
   void (*lower)(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
   void (*print)(const clb_problem *p, clb_text *out);
-  /* May be NULL.  Fills what kernels of this schedule read, malloc'ed; the same for all passes.  false: no memory. */
-  bool (*tables)(const clb_problem *p, const clb_schedule *s, clb_tables *tables);
+  /* May be NULL: whether kernels of this schedule read tables, and the tables, malloc'ed (false: no memory). */
+  bool (*reads_tables)(const clb_schedule *s);
+  bool (*tables)(const clb_problem *p, clb_tables *tables);
   int passes; /* it has the first so many of clb_pass */
 } clb_kernel_kind;
 

@@ -407,4 +407,4 @@ static void print(const clb_problem *p, clb_text *out) {
   clb_text_add(out, ", %s%s", normalizations[sh->normalization], sh->normalize ? ", normalize" : "");
 }
 
-const clb_kernel_kind clb_spherical_harmonics = {"spherical_harmonics", check, schedule, lower, print, NULL, 3};
+const clb_kernel_kind clb_spherical_harmonics = {"spherical_harmonics", check, schedule, lower, print, NULL, NULL, 3};

@@ -6,8 +6,9 @@
 
 extern const clb_kernel_kind clb_tensor_product;
 
-/* The code-size budget: a product with more non-zeros (of all paths together) is driven by tables. */
-enum { MOST_UNROLLED = 4096 };
+/* The code-size budget: a product is driven by tables where its paths have more non-zeros together, or where the pass would spell out
+   more products of them. */
+enum { MOST_NONZEROS = 4096, MOST_CHANNEL_WISE = 4096, MOST_GENERAL = 1536, MANY = 2000 };
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
   (void)p, (void)limits, (void)error;
@@ -41,38 +42,48 @@ static int count_blocks(const clb_tensor_product_problem *tp, int lanes) {
 }
 
 /* Measured on an H200 (bench/results).  A loop over blocks tempts compilers to keep every product c y in a register across it, so
-   where all blocks are alike they go to sub-groups of their own; sub-groups with unlike work would wait for each other. */
+   where all blocks are alike they go to sub-groups of their own; sub-groups with unlike work would wait for each other.  Sub-groups that
+   write neighbouring memory do best at the same time. */
 static void schedule_channel_wise(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   if (limits->simd) return;
-  int units = count_blocks(tp, s->lanes), rows = units ? 128 / (s->lanes * units) : 32 / s->lanes, most = limits->max_subgroups;
+  bool forward = p->pass == CLB_FORWARD, results = forward || p->pass == CLB_DOUBLE_BACKWARD;
+  int units = count_blocks(tp, s->lanes), most = limits->max_subgroups, rows = units ? 128 / (s->lanes * units) : 32 / s->lanes;
   bool alike = units >= 1 && units <= 8 && units <= most;
   if (alike) s->units = units;
+  if (forward && units >= 2) rows = units == 3 ? 2 : 1;
+  s->lockstep = alike && forward && units > 1;
   s->shuffles = limits->subgroups;
   if (rows < 1 || !limits->subgroups) rows = 1; /* lanes that meet at a barrier of the whole group all have a row */
   s->subgroups = rows * (alike ? units : 1);
   if (s->subgroups > most) s->subgroups = alike ? units : most;
-  int64_t element = p->storage == CLB_F64 ? 8 : 4, room = limits->local_bytes - limits->local_bytes / 8;
-  bool z = p->pass == CLB_FORWARD || p->pass == CLB_DOUBLE_BACKWARD, mul_ir = tp->layout_z == CLB_MUL_IR;
-  s->lockstep = alike && s->subgroups > 1 && p->pass == CLB_FORWARD;
-  s->whole_rows = z && mul_ir && s->subgroups == units && tp->z.dim * element <= room;
-  s->staged = z && mul_ir && !s->whole_rows && (alike || limits->subgroups) && s->subgroups * s->lanes * clb_widest(&tp->z) * element <= room;
+  int64_t stage = (int64_t)s->subgroups * s->lanes * clb_widest(&tp->z) * (p->storage == CLB_F64 ? 8 : 4);
+  s->staged = results && tp->layout_z == CLB_MUL_IR && (alike || limits->subgroups) && stage <= limits->local_bytes / 2;
+  s->brief = s->twins || (p->pass >= CLB_DOUBLE_BACKWARD && (units == 0 || units > 2)) || (p->pass != CLB_FORWARD && s->lanes > 32);
 }
 
-/* Forward, with little to share among results, each result by itself needs fewer registers. */
-static bool by_results(const clb_problem *p, const clb_limits *limits, int lanes, int64_t size) {
-  int units = count_blocks(&p->tensor_product, lanes);
-  bool plain = p->pass == CLB_FORWARD && p->tensor_product.layout_z == CLB_IR_MUL && p->tensor_product.layout_x == CLB_IR_MUL;
-  return plain && !limits->simd && limits->subgroups && (!units || (units <= 2 && size <= 1000));
+/* Forward with unlike multiplicities, each result by itself keeps more lanes busy. */
+static bool by_results(const clb_problem *p, const clb_limits *limits, int lanes) {
+  const clb_tensor_product_problem *tp = &p->tensor_product;
+  bool plain = p->pass == CLB_FORWARD && tp->layout_z == CLB_IR_MUL && tp->layout_x == CLB_IR_MUL;
+  return plain && !limits->simd && limits->subgroups && limits->registers > 128 && !count_blocks(tp, lanes);
+}
+
+/* Products c v v of non-zeros that a pass spells out, for each non-zero. */
+static int repeats(int body, int pass) {
+  return (const int[2][4]){{1, 2, 5, 13}, {1, 3, 8, 24}}[body == CLB_BODY_UNROLLED][pass];
 }
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .width = 1, .span = 1, .shuffles = 1};
   int most = most_channels(tp);
-  int64_t size = clb_form_size(tp);
-  bool channels = channel_wise(tp) && 4 * most > s->lanes && !by_results(p, limits, s->lanes, size);
-  s->body = size > MOST_UNROLLED ? CLB_BODY_TABLE : channels ? CLB_BODY_CHANNEL_WISE : CLB_BODY_UNROLLED;
+  int64_t size = clb_form_size(tp), spelt;
+  s->body = channel_wise(tp) && 4 * most > s->lanes && !by_results(p, limits, s->lanes) ? CLB_BODY_CHANNEL_WISE : CLB_BODY_UNROLLED;
+  spelt = size * repeats(s->body, p->pass);
+  s->twins = s->body == CLB_BODY_CHANNEL_WISE && spelt > MANY && clb_channel_wise_twins(tp);
+  if (s->twins) spelt /= 2;
+  if (size > MOST_NONZEROS || spelt > (s->body == CLB_BODY_CHANNEL_WISE ? MOST_CHANNEL_WISE : MOST_GENERAL)) s->body = CLB_BODY_TABLE;
   while (s->span < most && s->span < s->lanes) s->span *= 2;
   if (s->body == CLB_BODY_CHANNEL_WISE) schedule_channel_wise(p, limits, s);
   else if (!limits->simd && limits->subgroups) s->subgroups = 128 / s->lanes > limits->max_subgroups ? limits->max_subgroups : 128 / s->lanes;
@@ -86,9 +97,11 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   ir_finish(k);
 }
 
-static bool tables(const clb_problem *p, const clb_schedule *s, clb_tables *out) {
-  clb_product_table t = {0};
-  if (s->body == CLB_BODY_TABLE && !clb_product_table_make(&p->tensor_product, &t)) return false;
+static bool reads_tables(const clb_schedule *s) { return s->body == CLB_BODY_TABLE; }
+
+static bool tables(const clb_problem *p, clb_tables *out) {
+  clb_product_table t;
+  if (!clb_product_table_make(&p->tensor_product, &t)) return false;
   *out = (clb_tables){t.number, t.real, t.n_numbers, t.n_reals};
   return true;
 }
@@ -106,4 +119,4 @@ static void print(const clb_problem *p, clb_text *out) {
   clb_text_add(out, ", %d paths", p->tensor_product.n_paths);
 }
 
-const clb_kernel_kind clb_tensor_product = {"tensor_product", check, schedule, lower, print, tables, 4};
+const clb_kernel_kind clb_tensor_product = {"tensor_product", check, schedule, lower, print, reads_tables, tables, 4};

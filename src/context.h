@@ -37,7 +37,8 @@ struct clb_op {
   clb_kernel *kernel[CLB_PASSES]; /* NULL: this pass was not asked for */
   clb_text source;               /* of the last clb_op_source */
   clb_memory workspace;          /* of the device; no handle: none */
-  clb_memory numbers, reals;     /* tables that its kernels read; no handle: none */
+  clb_memory numbers, reals;     /* tables that kernels read; no handle: none */
+  bool reads_tables[CLB_PASSES];
   clb_shared_weights *shared;    /* NULL: none */
   bool blas;                     /* matrix products go to the device's BLAS where it can do them */
 };

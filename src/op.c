@@ -75,6 +75,7 @@ static clb_status compile_pass(clb_op *op, clb_pass pass) {
   op->problem.pass = (int32_t)pass;
   kind->schedule(&op->problem, &ctx->device->limits, &schedule);
   kind->lower(&op->problem, &schedule, &k);
+  op->reads_tables[pass] = kind->reads_tables && kind->reads_tables(&schedule);
   return clb_kernel_get(ctx, &k, &op->kernel[pass]);
 }
 
@@ -95,22 +96,21 @@ static clb_status upload(clb_device *d, const void *from, int64_t bytes, clb_mem
   return s ? s : d->backend->write(d, to, 0, from, (uint64_t)bytes);
 }
 
-/* What the kernels read beside their operands; the same for all passes. */
+/* What the kernels of some pass read beside their operands. */
 static clb_status make_tables(clb_op *op) {
   const clb_kernel_kind *kind = clb_kernel_kinds[op->problem.kind];
   clb_device *d = op->ctx->device;
-  clb_schedule schedule;
   clb_tables t = {0};
-  clb_status s = CLB_OK;
-  if (!kind->tables || !d->info.runs) return CLB_OK;
-  kind->schedule(&op->problem, &d->limits, &schedule);
-  if (!kind->tables(&op->problem, &schedule, &t)) return clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "%s: no memory", kind->name);
-  float *single = t.n_numbers && op->problem.arithmetic == CLB_F32 ? malloc(sizeof *single * (size_t)t.n_reals) : NULL;
-  for (int64_t i = 0; single && i < t.n_reals; i++) single[i] = (float)t.real[i];
-  if (t.n_numbers && op->problem.arithmetic == CLB_F32 && !single) s = clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "%s: no memory", kind->name);
-  if (!s && t.n_numbers) s = upload(d, t.number, t.n_numbers * (int64_t)sizeof *t.number, &op->numbers);
-  if (!s && t.n_numbers) s = upload(d, single ? (const void *)single : t.real, t.n_reals * (single ? 4 : 8), &op->reals);
-  free(single);
+  bool some = false;
+  for (int pass = 0; pass < CLB_PASSES; pass++) some |= op->reads_tables[pass];
+  if (!some || !d->info.runs) return CLB_OK;
+  bool single = op->problem.arithmetic == CLB_F32, made = kind->tables(&op->problem, &t);
+  float *singles = single && made ? malloc(sizeof *singles * (size_t)t.n_reals) : NULL;
+  clb_status s = made && (!single || singles) ? CLB_OK : clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "%s: no memory", kind->name);
+  for (int64_t i = 0; singles && i < t.n_reals; i++) singles[i] = (float)t.real[i];
+  if (!s) s = upload(d, t.number, t.n_numbers * (int64_t)sizeof *t.number, &op->numbers);
+  if (!s) s = upload(d, single ? (const void *)singles : t.real, t.n_reals * (single ? 4 : 8), &op->reals);
+  free(singles);
   free(t.number);
   free(t.real);
   return s;
@@ -261,7 +261,7 @@ clb_status clb_op_run_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n, c
     args[n_args++] = (clb_arg){.type = IR_I64, .i64 = o->index_first};
   }
   if (!some) return CLB_OK; /* no operand has a column */
-  if (op->numbers.handle) {
+  if (op->numbers.handle && op->reads_tables[pass]) {
     args[n_args++] = (clb_arg){.type = IR_VOID, .memory = &op->numbers};
     args[n_args++] = (clb_arg){.type = IR_VOID, .memory = &op->reals};
   }
