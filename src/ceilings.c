@@ -39,9 +39,9 @@ static void fma_kernel(ir_kernel *k, const clb_limits *limits, clb_dtype type) {
   ir_type t = type == CLB_F64 ? IR_F64 : IR_F32;
   ir_val var[CHAINS], sum = IR_NONE;
   ir_begin(k, type == CLB_F64 ? "ceiling_fma_f64" : "ceiling_fma_f32", lanes, subgroups, lanes * subgroups);
-  ir_val to = ir_buffer(k, t, true), seed = ir_scalar(k, t), one = ir_int(k, IR_I32, 1);
+  ir_val to = ir_buffer(k, t, true), seed = ir_scalar(k, t), one = ir_int(k, IR_I32, 1); /* lanes start at 1: from 0 they would fall to slow subnormals */
   ir_val at = ir_add(k, ir_mul(k, ir_subgroup(k), ir_int(k, IR_I32, lanes)), ir_lane(k));
-  ir_val start = ir_cast(k, t, at), scale = ir_mul(k, seed, ir_real(k, t, 0.5));
+  ir_val start = ir_cast(k, t, ir_add(k, at, one)), scale = ir_mul(k, seed, ir_real(k, t, 0.5));
   for (int c = 0; c < CHAINS; c++) var[c] = ir_var(k, ir_add(k, start, ir_real(k, t, c)), false);
   ir_loop(k, ir_int(k, IR_I32, 0), ir_int(k, IR_I32, TURNS), one);
   for (int c = 0; c < CHAINS; c++) ir_set(k, var[c], ir_fma(k, ir_get(k, var[c]), scale, start));
