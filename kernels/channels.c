@@ -68,11 +68,13 @@ void clb_channels_close(clb_channels *c) {
 
 /* ---- through local memory ---- */
 
+/* Where the sub-group's part of the stage starts, whatever the term. */
+static ir_val part(clb_channels *c) { return ir_mul(of(c), ir_subgroup(of(c)), number(c, (int64_t)c->f.s->lanes * clb_widest(&c->f.tp->z))); }
+
 /* Component i of this lane's channel; element j of the block in memory's order, of which turn t has lane t lanes + lane. */
 static ir_val own(clb_channels *c, int width, int i) {
   ir_kernel *k = of(c);
-  ir_val thread = ir_add(k, ir_mul(k, ir_subgroup(k), number(c, c->f.s->lanes)), ir_lane(k));
-  return ir_add(k, ir_mul(k, thread, number(c, width)), number(c, i));
+  return ir_add(k, ir_add(k, part(c), ir_mul(k, ir_lane(k), number(c, width))), number(c, i));
 }
 
 typedef struct {
@@ -83,7 +85,7 @@ static spot in_order(clb_channels *c, const clb_form_array *a, const clb_term *t
   ir_kernel *k = of(c);
   int lanes = c->f.s->lanes, width = clb_width(t);
   ir_val j = ir_add(k, ir_lane(k), number(c, (int64_t)turn * lanes)), skipped = ir_mul(k, c->first, number(c, width));
-  spot s = {ir_add(k, ir_mul(k, ir_subgroup(k), number(c, (int64_t)lanes * width)), j), IR_NONE, IR_NONE};
+  spot s = {ir_add(k, part(c), j), IR_NONE, IR_NONE};
   s.global = ir_add(k, clb_form_start(&c->f, a, t), ir_cast(k, IR_I64, ir_add(k, skipped, j)));
   if (c->mul % lanes) s.mask = ir_2(k, IR_LT, j, ir_mul(k, ir_sub(k, number(c, c->mul), c->first), number(c, width)));
   return s;

@@ -8,7 +8,7 @@ extern const clb_kernel_kind clb_tensor_product;
 
 /* The code-size budget: a product is driven by tables where its paths have more non-zeros together, or where the pass would spell out
    more products of them. */
-enum { MOST_NONZEROS = 4096, MOST_CHANNEL_WISE = 4096, MOST_GENERAL = 1536, MANY = 2000 };
+enum { MOST_NONZEROS = 4096, MOST_CHANNEL_WISE = 4096, MOST_GENERAL = 1536 };
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
   (void)p, (void)limits, (void)error;
@@ -62,11 +62,11 @@ static void schedule_channel_wise(const clb_problem *p, const clb_limits *limits
   s->brief = s->twins || (p->pass >= CLB_DOUBLE_BACKWARD && (units == 0 || units > 2)) || (p->pass != CLB_FORWARD && s->lanes > 32);
 }
 
-/* Forward with unlike multiplicities, each result by itself keeps more lanes busy. */
+/* Forward with unlike multiplicities or few channels, each result by itself keeps more lanes busy. */
 static bool by_results(const clb_problem *p, const clb_limits *limits, int lanes) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   bool plain = p->pass == CLB_FORWARD && tp->layout_z == CLB_IR_MUL && tp->layout_x == CLB_IR_MUL;
-  return plain && !limits->simd && limits->subgroups && limits->registers > 128 && !count_blocks(tp, lanes);
+  return plain && !limits->simd && limits->subgroups && limits->registers > 128 && count_blocks(tp, lanes) < 2;
 }
 
 /* Products c v v of non-zeros that a pass spells out, for each non-zero. */
@@ -81,7 +81,7 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   int64_t size = clb_form_size(tp), spelt;
   s->body = channel_wise(tp) && 4 * most > s->lanes && !by_results(p, limits, s->lanes) ? CLB_BODY_CHANNEL_WISE : CLB_BODY_UNROLLED;
   spelt = size * repeats(s->body, p->pass);
-  s->twins = s->body == CLB_BODY_CHANNEL_WISE && spelt > MANY && clb_channel_wise_twins(tp);
+  s->twins = s->body == CLB_BODY_CHANNEL_WISE && spelt > (s->lanes > 32 ? 2000 : 2500) && clb_channel_wise_twins(tp);
   if (s->twins) spelt /= 2;
   if (size > MOST_NONZEROS || spelt > (s->body == CLB_BODY_CHANNEL_WISE ? MOST_CHANNEL_WISE : MOST_GENERAL)) s->body = CLB_BODY_TABLE;
   while (s->span < most && s->span < s->lanes) s->span *= 2;

@@ -44,7 +44,7 @@ static int run_harmonics(bool simd, clb_dtype storage, clb_dtype arithmetic) {
   for (int i = 0; i < 6 && !s; i++) {
     s = clb_buffer_create(ctx, N * COLUMNS * 8, &buffer[i]);
     if (!s) s = clb_buffer_write(buffer[i], 0, zeros, N * COLUMNS * 8);
-    r[i] = (clb_rows){buffer[i], 0, COLUMNS};
+    r[i] = (clb_rows){.buffer = buffer[i], .stride = COLUMNS};
   }
   if (!s) s = clb_spherical_harmonics_forward(op, N, r[0], r[1]);
   if (!s) s = clb_spherical_harmonics_backward(op, N, r[0], r[2], r[3]);

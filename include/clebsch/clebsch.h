@@ -139,7 +139,8 @@ typedef struct {
 
 CLB_API void clb_op_destroy(clb_op **op);
 
-/* What the kernel of one pass does, counted from the program itself, per row. */
+/* What the kernel of one pass does, counted from the program itself, per row; loops whose bounds only memory tells count as one turn.
+   This, clb_op_report and clb_op_source tell of one kernel: where a pass with shared weights takes several, of the product's own. */
 typedef struct {
   double loads, stores;             /* elements of global memory */
   double bytes_loaded, bytes_stored;
@@ -190,7 +191,7 @@ CLB_API clb_status clb_spherical_harmonics_double_backward(clb_op *op, int64_t n
 
 /* ---- Clebsch-Gordan tensor product ------------------------------------------------------------ */
 
-/* e3nn's irreps: "128x0e+64x1o+2y"; white space is ignored, "3e" is "1x3e", y is parity (-1)^l; l <= 12. */
+/* e3nn's irreps: "128x0e+64x1o+2y"; white space is ignored, "3e" is "1x3e", y is parity (-1)^l; l <= 12, at most 512 terms. */
 
 /* How one row of irreps lies in memory: CLB_MUL_IR [mul][2l+1] (e3nn's), CLB_IR_MUL [2l+1][mul] (the fastest). */
 typedef enum { CLB_MUL_IR, CLB_IR_MUL } clb_layout;
@@ -208,7 +209,7 @@ typedef struct {
   int in1, in2, out;
   clb_mode mode;
   int has_weight;
-  double path_weight;               /* under the root of the path's coefficient; e3nn's default is 1 */
+  double path_weight;               /* 0 or more, under the root of the path's coefficient; e3nn's default is 1 */
 } clb_instruction;
 
 typedef enum { CLB_IRREP_COMPONENT, CLB_IRREP_NORM, CLB_IRREP_NONE } clb_irrep_normalization;
@@ -224,8 +225,8 @@ typedef struct {
   clb_irrep_normalization irrep_normalization;
   clb_path_normalization path_normalization;
   clb_layout layout_x, layout_y, layout_z;
-  int shared_weights;               /* 1: w (and c) is one row for all rows, and gradients of it are summed over rows */
-  unsigned indexed;                 /* of CLB_X, CLB_Y, CLB_W (not shared): x, y or w has its clb_rows.index; gradients do not */
+  int shared_weights;               /* 1: w (and c, r) is one row for all rows, and gradients of it are summed over rows */
+  unsigned indexed;                 /* of CLB_X, CLB_Y, CLB_W (not shared): x, y or w has its clb_rows.index; nothing else has one */
   unsigned gradients;               /* what derivative passes give, of CLB_X: g_x, d_x, e_x, e_a; CLB_Y, CLB_W: likewise; CLB_Z: d_g, e_g; 0: all.
                                        The rest is neither computed nor stored, and its clb_rows may be empty */
   unsigned incoming;                /* which of a (CLB_X), b (CLB_Y), c (CLB_W) there are, the rest being 0; 0: all */
@@ -234,10 +235,11 @@ typedef struct {
   unsigned passes;                  /* CLB_PASS_BIT of each pass to compile */
 } clb_tensor_product_desc;
 
-/* z = T(x, y, w), linear in each: numbers and order of weights are those of e3nn 0.6.  Below X, Y, Z are the dimensions of the
-   irreps, W the number of weights: in instruction order, only of those with has_weight, each row-major in the order of its letters
-   above.  Weights are one row per row of x; with shared_weights there is one row in all, stride and index of w, g_w, c, d_w, ...
-   are not looked at, and sums over rows are made in a fixed order. */
+/* z = T(x, y, w), linear in each: numbers and order of weights are those of e3nn 0.6; what no instruction reaches is 0.  Below X, Y, Z
+   are the dimensions of the irreps, W the number of weights: in instruction order, only of those with has_weight, each row-major in the
+   order of its letters above.  Weights are one row per row of x.  With shared_weights there is one row in all, stride and index of w,
+   g_w, c, d_w, ... are not looked at, equal calls on one device give equal bits, and the op keeps workspaces for some rows at a time:
+   on a GPU up to 256 MiB each. */
 CLB_API clb_status clb_tensor_product_create(clb_context *ctx, const clb_tensor_product_desc *desc, clb_op **op);
 
 /* z[n][Z] from x[n][X], y[n][Y], w[n][W]. */
@@ -253,7 +255,7 @@ CLB_API clb_status clb_tensor_product_double_backward(clb_op *op, int64_t n, clb
                                                       clb_rows d_g);
 
 /* The gradients of sum p d_x + q d_y + r d_w + s d_g, with p[n][X], q[n][Y], r[n][W], s[n][Z], by all that double backward reads:
-   e_x, e_y, e_w, e_g, e_a, e_b, e_c. */
+   e_x, e_y, e_w, e_g, e_a, e_b, e_c.  p, q, r and s must be there, whatever `gradients` and `incoming` say. */
 typedef struct {
   clb_rows x, y, w, g, a, b, c, p, q, r, s;
   clb_rows e_x, e_y, e_w, e_g, e_a, e_b, e_c;
@@ -268,18 +270,19 @@ typedef struct {
 } clb_tensor_product_sizes;
 CLB_API clb_status clb_tensor_product_measure(clb_context *ctx, const clb_tensor_product_desc *desc, clb_tensor_product_sizes *sizes);
 
-/* The weights of instruction i: `count` numbers from `first` on, of the shape given (unused extents are 1); count 0: it has none. */
+/* The weights of instruction i: `count` numbers from `first` on, of the shape given (unused extents are 1; without weights all are 0). */
 typedef struct {
   int64_t first, count, shape[3];
 } clb_weight_slice;
 CLB_API clb_status clb_tensor_product_weights(clb_context *ctx, const clb_tensor_product_desc *desc, int i, clb_weight_slice *slice);
 
-/* mask[Z], in mul_ir order: 1 where some instruction with path_weight > 0 reaches the output element, else 0 (e3nn's output_mask). */
+/* mask[Z], the same in both layouts: 1 where some instruction with path_weight > 0 reaches the output element, else 0 (e3nn's
+   output_mask).  size: Z. */
 CLB_API clb_status clb_tensor_product_mask(clb_context *ctx, const clb_tensor_product_desc *desc, unsigned char *mask, int64_t size);
 
 /* ---- named products ---- */
 
-/* What the constructors below find: point a description's irreps and instructions here. */
+/* What the constructors below find: point a description's irreps and instructions here.  About 40 kB. */
 enum { CLB_MAX_INSTRUCTIONS = 512, CLB_IRREPS_BYTES = 8192 };
 typedef struct {
   char irreps_x[CLB_IRREPS_BYTES], irreps_y[CLB_IRREPS_BYTES], irreps_z[CLB_IRREPS_BYTES]; /* end with a 0 byte */
@@ -288,7 +291,7 @@ typedef struct {
 } clb_instructions;
 
 /* The channel-wise product of MACE, NequIP and their like: mode uvu, one output term for each allowed (x term, y term, irrep of
-   `filter`), every path with a weight.  Output terms are sorted by l, then parity (that of (-1)^l first), stably.
+   `filter`, whose multiplicities do not matter), every path with a weight.  Output terms are sorted by l, then parity (that of (-1)^l first), stably.
    CLB_SORTED: instructions (and so weights) in the order of the output, as MACE has them; CLB_AS_FOUND: x term by x term, as NequIP. */
 typedef enum { CLB_SORTED, CLB_AS_FOUND } clb_path_order;
 CLB_API clb_status clb_channel_wise(clb_context *ctx, const char *irreps_x, const char *irreps_y, const char *filter, clb_path_order order,
@@ -297,11 +300,13 @@ CLB_API clb_status clb_channel_wise(clb_context *ctx, const char *irreps_x, cons
 /* e3nn's FullyConnectedTensorProduct: uvw, with weights, each (x term, y term, z term) that is allowed. */
 CLB_API clb_status clb_fully_connected(clb_context *ctx, const char *irreps_x, const char *irreps_y, const char *irreps_z, clb_instructions *found);
 
-/* e3nn's FullTensorProduct: uvuv without weights, outputs sorted.  filter: the irreps to keep; NULL or "": all. */
+/* e3nn's FullTensorProduct: uvuv without weights, outputs sorted.  filter: the irreps to keep; NULL or "": all, none of which may have
+   l > 12.  Equal neighbours among the terms of x and of y are merged: found->irreps_x and irreps_y are the irreps of the rows to give
+   (which matters in layout ir_mul). */
 CLB_API clb_status clb_full(clb_context *ctx, const char *irreps_x, const char *irreps_y, const char *filter, clb_instructions *found);
 
-/* e3nn's ElementwiseTensorProduct: uuu without weights.  Terms are split so that those of x and y pair up: found->irreps_x and
-   irreps_y are the irreps of the rows to give (which matters in layout ir_mul). */
+/* e3nn's ElementwiseTensorProduct: uuu without weights, filter as above.  Terms are merged and then split so that those of x and y pair
+   up: again found->irreps_x and irreps_y are those of the rows to give. */
 CLB_API clb_status clb_elementwise(clb_context *ctx, const char *irreps_x, const char *irreps_y, const char *filter, clb_instructions *found);
 
 /* ---- graphs ----------------------------------------------------------------------------------- */
@@ -311,11 +316,12 @@ CLB_API clb_status clb_elementwise(clb_context *ctx, const char *irreps_x, const
    receivers, ghost senders); where they are the same nodes the two numbers of nodes are equal.  About 40 bytes per edge, 8 per node. */
 typedef struct clb_graph clb_graph;
 
-/* Capacities are what the first updates need not allocate: `nodes` of senders and of receivers each. */
+/* Room for `edges`, and for `nodes` of senders and of receivers each: updates within it do not allocate. */
 CLB_API clb_status clb_graph_create(clb_context *ctx, int64_t nodes, int64_t edges, clb_graph **graph);
 CLB_API void clb_graph_destroy(clb_graph **graph);
 
-/* n numbers from `offset` (elements) on: host memory, or a buffer of the graph's context; the other one is NULL. */
+/* As many numbers as there are edges, from `offset` (elements) on: host memory, or a buffer of the graph's context (not one of the
+   graph's own); the other one is NULL. */
 typedef enum { CLB_I32, CLB_I64 } clb_index_type;
 typedef struct {
   const void *host;
@@ -324,8 +330,8 @@ typedef struct {
 } clb_index_list;
 
 /* Replaces the edges: edge e goes from senders[e] (0 ... n_senders - 1) to receivers[e] (0 ... n_receivers - 1); counts are below 2^31 - 1.
-   Unlike an op it waits for the device once, to say which edge is the first bad one; the sort is then only submitted.  It allocates
-   only where the graph grows beyond all it has held.  After a failure the graph has no nodes and no edges. */
+   Unlike an op it waits for the device, to say which edge is the first bad one; the sort is then only submitted.  It allocates
+   only where the graph grows beyond all it had room for.  After a failure the graph has no nodes and no edges. */
 CLB_API clb_status clb_graph_update(clb_graph *graph, int64_t n_senders, int64_t n_receivers, int64_t n_edges, clb_index_type type,
                                     clb_index_list senders, clb_index_list receivers);
 
