@@ -1,7 +1,8 @@
 /* interpret.c - runs a kernel on this thread, one instruction at a time, lane by lane: the meaning of the IR.
 
    A value is an array over lanes: 4 bytes a lane (bool is i32) or 8; a wide LOAD is `width` such arrays, and its ELEMENTs point
-   into them.  A sub-group runs until it meets the others at a BARRIER; arrays of the group are filled with NaN before. */
+   into them.  A sub-group runs to its next BARRIER, then the others have
+   their turn, until all have met at one of the group; arrays of the group are filled with NaN before. */
 #include "ir.h"
 
 #include <inttypes.h>
@@ -25,6 +26,7 @@ typedef struct {
   size_t local_bytes;
   int64_t *at;       /* indices of the lanes at work; -1 where masked */
   int32_t *pc;       /* where each sub-group is */
+  bool *met;         /* whether it waits for the others of the group */
   int64_t group;
   char *error;
   size_t size;
@@ -211,7 +213,7 @@ static bool step(const machine *m, char *base, int32_t v) {
   }
 }
 
-/* Runs a sub-group to its next group BARRIER or the end. */
+/* Runs a sub-group to its next BARRIER or the end. */
 static bool run_to_barrier(const machine *m, int32_t subgroup) {
   char *base = m->values + m->bytes * (size_t)subgroup;
   int32_t v = m->pc[subgroup];
@@ -220,7 +222,7 @@ static bool run_to_barrier(const machine *m, int32_t subgroup) {
     if (i->op == IR_LOOP || i->op == IR_IF || i->op == IR_ELSE || i->op == IR_END) v = branch(m, base, v);
     else v = step(m, base, v) ? v + 1 : -1;
     if (v < 0) return false;
-    if (i->op == IR_BARRIER && i->imm) break;
+    if (i->op == IR_BARRIER) break;
   }
   m->pc[subgroup] = v;
   return true;
@@ -231,10 +233,15 @@ static bool run_group(const machine *m) {
   memset(m->local, 0xff, m->local_bytes);
   memset(m->pc, 0, (size_t)subgroups * sizeof *m->pc);
   do {
-    for (int32_t g = 0; g < subgroups; g++) {
+    memset(m->met, 0, (size_t)subgroups * sizeof *m->met);
+    for (int32_t met = 0, g = 0; met < subgroups; g = (g + 1) % subgroups) {
+      if (m->met[g]) continue;
       if (!run_to_barrier(m, g)) return false;
-      if (m->pc[g] != m->pc[0]) return wrong(m, m->pc[g] - 1, "sub-groups 0 and %d of group %" PRId64 " do not meet at the same BARRIER", (int)g, m->group);
+      m->met[g] = m->pc[g] >= m->k->n || m->k->ins[m->pc[g] - 1].imm;
+      met += m->met[g];
     }
+    for (int32_t g = 1; g < subgroups; g++)
+      if (m->pc[g] != m->pc[0]) return wrong(m, m->pc[g] - 1, "sub-groups 0 and %d of group %" PRId64 " do not meet at the same BARRIER", (int)g, m->group);
   } while (m->pc[0] < m->k->n);
   return true;
 }
@@ -299,7 +306,8 @@ bool ir_run(const ir_kernel *k, const ir_arg *arg, int64_t first, int64_t last, 
   m.array = calloc(n, sizeof *m.array);
   m.at = calloc((size_t)k->lanes, sizeof *m.at);
   m.pc = calloc((size_t)k->subgroups, sizeof *m.pc);
-  if (!m.slot || !m.jump || !m.array || !m.at || !m.pc) goto end;
+  m.met = calloc((size_t)k->subgroups, sizeof *m.met);
+  if (!m.slot || !m.jump || !m.array || !m.at || !m.pc || !m.met) goto end;
   lay_out(&m);
   m.values = calloc((size_t)k->subgroups, m.bytes + 64);
   m.local = malloc(m.local_bytes + 64);
@@ -313,6 +321,7 @@ end:
   free(m.array);
   free(m.at);
   free(m.pc);
+  free(m.met);
   free(m.values);
   free(m.local);
   return ok;

@@ -140,7 +140,7 @@ typedef struct {
 CLB_API void clb_op_destroy(clb_op **op);
 
 /* What the kernel of one pass does, counted from the program itself, per row; loops whose bounds only memory tells count as one turn.
-   This, clb_op_report and clb_op_source tell of one kernel: where a pass with shared weights takes several, of the product's own. */
+   A pass with shared weights may take several kernels; this, clb_op_report and clb_op_source tell of one of them. */
 typedef struct {
   double loads, stores;             /* elements of global memory */
   double bytes_loaded, bytes_stored;
@@ -291,7 +291,8 @@ typedef struct {
 } clb_instructions;
 
 /* The channel-wise product of MACE, NequIP and their like: mode uvu, one output term for each allowed (x term, y term, irrep of
-   `filter`, whose multiplicities do not matter), every path with a weight.  Output terms are sorted by l, then parity (that of (-1)^l first), stably.
+   `filter`, whose multiplicities do not matter), every path with a weight.  Output terms are sorted by l, then parity (that of (-1)^l
+   first), stably.
    CLB_SORTED: instructions (and so weights) in the order of the output, as MACE has them; CLB_AS_FOUND: x term by x term, as NequIP. */
 typedef enum { CLB_SORTED, CLB_AS_FOUND } clb_path_order;
 CLB_API clb_status clb_channel_wise(clb_context *ctx, const char *irreps_x, const char *irreps_y, const char *filter, clb_path_order order,
