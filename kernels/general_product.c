@@ -197,22 +197,34 @@ static void results(builder *b) {
   }
 }
 
-/* numbers, reals: the tables, where there are any. */
-static void whole(builder *b, ir_val numbers, ir_val reals) {
+/* The first row of this lane's, `rows` of them to a sub-group. */
+static ir_val first_row(builder *b, int rows) {
   ir_kernel *k = of(b);
   const clb_schedule *s = b->f.s;
-  int rows_of_subgroup = s->lanes / s->span;
   ir_val row = ir_cast(k, IR_I64, ir_group(k));
   if (s->subgroups > 1) row = ir_add(k, ir_mul(k, row, ir_int(k, IR_I64, s->subgroups)), ir_cast(k, IR_I64, ir_subgroup(k)));
-  if (rows_of_subgroup > 1) row = ir_add(k, ir_mul(k, row, ir_int(k, IR_I64, rows_of_subgroup)), ir_cast(k, IR_I64, clb_row_of_lane(k, s)));
-  b->row_mask = rows_of_subgroup > 1 ? ir_2(k, IR_LT, row, b->f.n) : IR_NONE;
-  bool guard = rows_of_subgroup == 1 && s->subgroups > 1;
+  if (rows > 1) row = ir_mul(k, row, ir_int(k, IR_I64, rows));
+  return s->span < s->lanes ? ir_add(k, row, ir_cast(k, IR_I64, clb_row_of_lane(k, s))) : row;
+}
+
+static void whole(builder *b) {
+  ir_kernel *k = of(b);
+  const clb_schedule *s = b->f.s;
+  int rows = s->lanes / s->span;
+  ir_val row = first_row(b, rows);
+  b->row_mask = rows > 1 ? ir_2(k, IR_LT, row, b->f.n) : IR_NONE;
+  bool guard = rows == 1 && s->subgroups > 1;
   clb_form_rows(&b->f, row);
   if (guard) ir_if(k, ir_2(k, IR_LT, row, b->f.n));
   clb_form_indexed_rows(&b->f, row, b->row_mask);
-  if (s->body == CLB_BODY_TABLE) clb_table_results(&b->f, b->row_mask, numbers, reals);
-  else results(b);
+  results(b);
   if (guard) ir_end(k);
+}
+
+static void by_tables(builder *b) {
+  const clb_schedule *s = b->f.s;
+  ir_val numbers = ir_buffer(of(b), IR_I32, false), reals = ir_buffer(of(b), b->f.t, false);
+  clb_table_results(&b->f, first_row(b, s->lanes / s->span * s->width), s->lanes / s->span, numbers, reals);
 }
 
 void clb_lower_general(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
@@ -220,9 +232,7 @@ void clb_lower_general(const clb_problem *p, const clb_schedule *s, ir_kernel *k
   bool memory = b && (b->entry = malloc(sizeof *b->entry * MAX_M * MAX_M * MAX_M)) && (b->symbol = malloc(sizeof *b->symbol * MAX_M * MAX_M * MAX_M));
   if (memory) {
     clb_form_begin(&b->f, k, p, s);
-    bool tables = s->body == CLB_BODY_TABLE;
-    ir_val numbers = tables ? ir_buffer(k, IR_I32, false) : IR_NONE, reals = tables ? ir_buffer(k, b->f.t, false) : IR_NONE;
-    whole(b, numbers, reals);
+    (s->body == CLB_BODY_TABLE ? by_tables : whole)(b);
   } else snprintf(k->error, sizeof k->error, "no memory");
   if (b) free(b->symbol), free(b->entry);
   free(b);

@@ -43,7 +43,8 @@ typedef struct {
 bool clb_product_table_make(const clb_tensor_product_problem *tp, clb_product_table *t);
 void clb_product_table_free(clb_product_table *t);
 
-/* All results of the row at hand. */
-void clb_table_results(clb_form_builder *f, ir_val row_mask, ir_val numbers, ir_val reals);
+/* All results of the schedule's `width` rows (at most CLB_TABLE_ROWS), the first i64 and `apart` from each other. */
+enum { CLB_TABLE_ROWS = 4 };
+void clb_table_results(clb_form_builder *f, ir_val first, int apart, ir_val numbers, ir_val reals);
 
 #endif

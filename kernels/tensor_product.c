@@ -85,13 +85,14 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   if (s->twins) spelt /= 2;
   if (size > MOST_NONZEROS || spelt > (s->body == CLB_BODY_CHANNEL_WISE ? MOST_CHANNEL_WISE : MOST_GENERAL)) s->body = CLB_BODY_TABLE;
   while (s->span < most && s->span < s->lanes) s->span *= 2;
+  if (s->body == CLB_BODY_TABLE) s->width = p->pass == CLB_FORWARD ? 4 : 2;
   if (s->body == CLB_BODY_CHANNEL_WISE) schedule_channel_wise(p, limits, s);
   else if (!limits->simd && limits->subgroups) s->subgroups = 128 / s->lanes > limits->max_subgroups ? limits->max_subgroups : 128 / s->lanes;
 }
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   static const char *const names[] = {"tensor_product_forward", "tensor_product_backward", "tensor_product_double_backward", "tensor_product_triple_backward"};
-  int rows = s->body == CLB_BODY_CHANNEL_WISE ? s->subgroups / (s->units ? s->units : 1) : s->subgroups * (s->lanes / s->span);
+  int rows = s->body == CLB_BODY_CHANNEL_WISE ? s->subgroups / (s->units ? s->units : 1) : s->subgroups * (s->lanes / s->span) * s->width;
   ir_begin(k, names[p->pass], s->lanes, s->subgroups, rows);
   (s->body == CLB_BODY_CHANNEL_WISE ? clb_lower_channel_wise : clb_lower_general)(p, s, k);
   ir_finish(k);
