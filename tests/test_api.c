@@ -102,7 +102,9 @@ static void descriptions(void **state) {
   WRONG("arithmetic", d.storage = CLB_F64);
   WRONG("arithmetic", d.storage = CLB_F16, d.arithmetic = CLB_F64);
   WRONG("passes", d.passes = 0);
-  WRONG("passes", d.passes = 8);
+  WRONG("passes", d.passes = 16);
+  d = plain, d.passes = CLB_PASS_BIT(CLB_TRIPLE_BACKWARD);
+  FAILS(ctx, CLB_ERROR_UNSUPPORTED, "double backward", clb_spherical_harmonics_create(ctx, &d, &op));
   FAILS(ctx, CLB_ERROR_ARGUMENT, "desc", clb_spherical_harmonics_create(ctx, NULL, &op));
   FAILS(ctx, CLB_ERROR_ARGUMENT, "op", clb_spherical_harmonics_create(ctx, &plain, NULL));
   assert_int_equal(clb_spherical_harmonics_create(NULL, &plain, &op), CLB_ERROR_ARGUMENT);
