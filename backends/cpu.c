@@ -18,6 +18,8 @@ typedef struct {
   clb_cpu_compiler compiler; /* no name: interpreter */
   clb_cpu_threads *threads;
   clb_cpu_blas blas;
+  clb_cpu_stream stream;
+  int64_t cache_bytes;
   char name[24], vendor[64], description[256], driver[192];
 } cpu;
 
@@ -27,10 +29,20 @@ struct clb_module {
   void *library;
   int fd;
   int64_t chunk; /* groups that are worth a thread's while; fixed, so that results do not depend on the number of threads */
+  double stored; /* bytes by one group */
   ir_kernel kernel;
 };
 
 /* ---- open, close, list ---- */
+
+/* Of the last level, as far as a launch may count on it: virtual machines report a cache that they share with others. */
+static int64_t cache_bytes(void) {
+  const int64_t least = 1 << 20, most = 64 << 20;
+  long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return bytes < least ? 32 << 20 : bytes > most ? most : bytes;
+}
+
+void clb_cpu_set_stream(clb_device *device, clb_cpu_stream when) { ((cpu *)device)->stream = when; }
 
 /* The value of the first line "key : value" of /proc/cpuinfo. */
 static void cpuinfo(const char *key, char *value, size_t size) {
@@ -87,6 +99,7 @@ static clb_status cpu_open(const char *name, const char *rest, const clb_native 
   }
   if (interpreter) d->compiler.vector_bytes = 32;
   else clb_cpu_compiler_find(&d->compiler);
+  d->cache_bytes = cache_bytes();
   fill_head(d, interpreter, cores, error);
   *device = &d->head;
   return CLB_OK;
@@ -228,6 +241,7 @@ static clb_status cpu_load(clb_device *device, const ir_kernel *k, const void *b
   if (!m) return clb_fail(device->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
   m->fd = -1;
   m->chunk = CHUNK_INSTRUCTIONS / work_of(k) + 1;
+  m->stored = ir_count(k).bytes_stored * k->rows;
   if (((cpu *)device)->compiler.name) s = load_library(device, k, binary, bytes, m);
   else if (!ir_read(&m->kernel, binary, bytes)) s = clb_fail(device->error, CLB_ERROR_DRIVER, "%s: its binary is damaged", k->name);
   if (s) cpu_unload(device, m);
@@ -237,8 +251,13 @@ static clb_status cpu_load(clb_device *device, const ir_kernel *k, const void *b
 
 /* ---- launch ---- */
 
+bool clb_cpu_streams(const clb_device *device, const clb_module *m, int64_t groups) {
+  const cpu *d = (const cpu *)device;
+  return d->stream == CLB_CPU_STREAM_AUTO ? m->stored * (double)groups > (double)d->cache_bytes : d->stream == CLB_CPU_STREAM_ALWAYS;
+}
+
 static clb_status cpu_launch(clb_device *device, clb_module *m, int64_t groups, const clb_arg *args, int n_args) {
-  ir_arg values[MAX_ARGUMENTS + 1];
+  ir_arg values[MAX_ARGUMENTS + 2];
   char mistake[256] = "";
   if (n_args > MAX_ARGUMENTS) return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "cpu: a kernel with %d arguments; at most %d", n_args, MAX_ARGUMENTS);
   for (int i = 0; i < n_args; i++) {
@@ -246,6 +265,7 @@ static clb_status cpu_launch(clb_device *device, clb_module *m, int64_t groups, 
     if (args[i].type == IR_VOID) values[i].p = args[i].memory->handle;
   }
   values[n_args].i64 = groups;
+  values[n_args + 1].i64 = clb_cpu_streams(device, m, groups);
   if (m->f) clb_cpu_threads_run(((cpu *)device)->threads, m->f, values, groups, m->chunk);
   else if (!ir_run(&m->kernel, values, 0, groups, mistake, sizeof mistake)) return clb_fail(device->error, CLB_ERROR_DRIVER, "interpreter: %s: %s", m->kernel.name, mistake);
   return CLB_OK;

@@ -19,6 +19,13 @@ void clb_cpu_compiler_find(clb_cpu_compiler *c);
 /* From text to the bytes of a shared library. */
 clb_status clb_cpu_compile(const clb_cpu_compiler *c, const char *kernel, const clb_text *source, clb_text *binary, clb_error_sink *error);
 
+/* ---- cpu.c ---- */
+
+/* Stores past the caches: AUTO where a launch writes more than they hold. */
+typedef enum { CLB_CPU_STREAM_AUTO, CLB_CPU_STREAM_NEVER, CLB_CPU_STREAM_ALWAYS } clb_cpu_stream;
+void clb_cpu_set_stream(clb_device *device, clb_cpu_stream when);
+bool clb_cpu_streams(const clb_device *device, const clb_module *m, int64_t groups);
+
 /* ---- cpu_blas.c ---- */
 
 typedef struct {
@@ -33,7 +40,7 @@ clb_status clb_cpu_blas_multiply(const clb_cpu_blas *blas, clb_dtype type, const
 
 /* ---- cpu_threads.c ---- */
 
-/* arg: the kernel's parameters, then the number of groups of the whole launch (i64). */
+/* arg: the kernel's parameters, then the number of groups of the whole launch and whether to store past the caches (i64). */
 typedef void clb_cpu_function(const ir_arg *arg, int64_t first, int64_t last);
 typedef struct clb_cpu_threads clb_cpu_threads;
 

@@ -10,7 +10,8 @@ typedef enum {
   CLB_LANGUAGE_CUDA,    /* CUDA C++ for NVRTC, no headers */
   CLB_LANGUAGE_HIP,     /* HIP for hiprtc and clang, no headers */
   CLB_LANGUAGE_CPU,     /* C with vector extensions; defines  void NAME(const union arg *arg, int64_t first, int64_t last):
-                           arg as of ir_run, then one i64: the groups of the whole launch */
+                           arg as of ir_run, then two i64: the groups of the whole launch; whether
+                           to store past the caches */
   CLB_LANGUAGE_SPIRV,   /* SPIR-V 1.2 words for OpenCL and Level Zero */
   CLB_LANGUAGE_IR       /* a listing to read */
 } clb_language;

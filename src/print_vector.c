@@ -257,6 +257,7 @@ static void parameters(vector_printer *p) {
     if (i->op == IR_BUFFER) vector_say(p, "  %s *const b%d = arg[%d].p;\n", clb_vector_storage((ir_type)i->element), (int)v, n++);
     if (i->op == IR_SCALAR) vector_say(p, "  const %s v%d = arg[%d].%s;\n", vector_type_name((ir_type)i->type), (int)v, n, vector_type_name((ir_type)i->type)), n++;
   }
+  vector_say(p, "  const i32 stream = arg[%d].i64 != 0;\n", n + 1);
   for (int32_t v = 0; v < p->k->n; v++) {
     const char *s = clb_vector_storage(vector_element(p, v));
     if (!p->block[v].columns) continue;
@@ -270,11 +271,19 @@ static bool silent(ir_op op) {
   return op == IR_BUFFER || op == IR_SCALAR || op == IR_INT || op == IR_REAL || op == IR_COPY_COMMIT || op == IR_COPY_WAIT || op == IR_BARRIER;
 }
 
+static bool reads(const ir_ins *i, ir_val array) {
+  return ((i->op == IR_LOAD || i->op == IR_ATOMIC_ADD) && i->arg[0] == array) || (i->op == IR_COPY && i->arg[2] == array);
+}
+
 /* What has to be known before the first word. */
 static void prepare(vector_printer *p) {
   for (int32_t v = 0; v < p->k->n; v++) p->counted[v] = is_counted(p, vector_ins(p, v));
   for (int32_t v = 0; v < p->k->n; v++)
     if (vector_ins(p, v)->op != IR_BUFFER || !clb_vector_find_block(p->k, v, &p->block[v]) || !vector_countable(p, p->block[v].mask)) p->block[v].columns = 0;
+  for (int32_t v = 0; v < p->k->n; v++)
+    for (int32_t a = 0; a < p->k->n; a++)
+      if (p->k->ins[a].op == IR_LOCAL || (p->k->ins[a].op == IR_BUFFER && reads(vector_ins(p, v), a))) p->block[a].read = true;
+  clb_vector_find_ahead(p->k, p->ahead);
 }
 
 bool clb_print_vector(const ir_kernel *k, const clb_dialect *dialect, clb_text *out, char *error, size_t size) {
@@ -286,21 +295,24 @@ bool clb_print_vector(const ir_kernel *k, const clb_dialect *dialect, clb_text *
   }
   p.counted = calloc((size_t)k->n + 1, sizeof *p.counted);
   p.block = calloc((size_t)k->n + 1, sizeof *p.block);
-  if (p.counted && p.block) {
+  p.ahead = calloc((size_t)k->n + 1, sizeof *p.ahead);
+  if (p.counted && p.block && p.ahead) {
     prepare(&p);
     clb_vector_prelude(k, out);
     clb_vector_rows(k, out);
     vector_say(&p, "\nvoid %s(const union arg *arg, i64 first, i64 last) {\n", k->name);
     parameters(&p);
     vector_say(&p, "  for (i64 group = first; group < last; group++) {\n");
+    for (int32_t v = 0; v < k->n; v++) vector_begin_ahead(&p, v);
     for (int32_t v = 0; v < k->n; v++)
       if (!silent((ir_op)k->ins[v].op)) statement(&p, v, vector_ins(&p, v));
     for (int32_t v = 0; v < k->n; v++) vector_end_block(&p, v);
-    vector_say(&p, "  }\n}\n");
+    vector_say(&p, "  }\n  if (stream) FENCE();\n}\n");
   }
-  bool ok = p.counted && p.block && !out->failed;
+  bool ok = p.counted && p.block && p.ahead && !out->failed;
   if (!ok) snprintf(error, size, "no memory");
   free(p.counted);
   free(p.block);
+  free(p.ahead);
   return ok;
 }

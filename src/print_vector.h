@@ -25,10 +25,21 @@ typedef struct {
   ir_val root, mask;
   int32_t first, columns;
   bool begun; /* while printing */
+  bool read;  /* of any array: the kernel loads from it too, so that stores past the caches are of no use */
 } clb_vector_block;
 bool clb_vector_find_block(const ir_kernel *k, ir_val array, clb_vector_block *b);
 /* The constant of such an index. */
 int64_t clb_vector_column(const ir_kernel *k, ir_val index);
+
+/* ---- print_vector_ahead.c ---- */
+
+/* Of an array of which group g reads the row that starts at the sum of `term` plus g `stride`; all of them SCALARs. */
+enum { CLB_VECTOR_AHEAD_TERMS = 4 };
+typedef struct {
+  ir_val stride, term[CLB_VECTOR_AHEAD_TERMS]; /* no stride: no such array */
+  int n;
+} clb_vector_ahead;
+void clb_vector_find_ahead(const ir_kernel *k, clb_vector_ahead *ahead); /* ahead[k->n] */
 
 /* ---- print_vector.c ---- */
 
@@ -37,6 +48,7 @@ typedef struct {
   clb_text *out;
   bool *counted;            /* of a varying bool: it is a count of lanes */
   clb_vector_block *block;  /* of a BUFFER; no columns: none */
+  clb_vector_ahead *ahead;
   int depth;
 } vector_printer;
 
@@ -60,6 +72,9 @@ void vector_store(vector_printer *p, const ir_ins *i);
 void vector_atomic_add(vector_printer *p, const ir_ins *i);
 void vector_copy(vector_printer *p, const ir_ins *i);
 void vector_end_block(vector_printer *p, ir_val array); /* at the end of a group */
+
+void vector_begin_ahead(vector_printer *p, ir_val array); /* at the start of a group */
+void vector_fetch_ahead(vector_printer *p, const ir_ins *load);
 
 /* ---- print_vector_prelude.c, print_vector_rows.c ---- */
 

@@ -34,6 +34,7 @@ void vector_load(vector_printer *p, int32_t v, const ir_ins *i) {
       vector_say(p, i->arg[2] == IR_NONE ? ")[%d]);" : ")[%d]) : 0;", c);
     }
   } else if (lies_evenly(p, i)) {
+    vector_fetch_ahead(p, i);
     vector_say(p, " get_%s_%d(", e, (int)i->width);
     address(p, i->arg[0], i->arg[1]);
     evenly(p, i);
@@ -69,7 +70,7 @@ void vector_end_block(vector_printer *p, ir_val array) {
   if (!b->columns) return;
   vector_say(p, "    if (o%d == stage%d) flush_%s(", (int)array, (int)array, clb_vector_storage(vector_element(p, array)));
   address(p, array, b->root);
-  vector_say(p, " + %d, stage%d, %d);\n", (int)b->first, (int)array, (int)b->columns);
+  vector_say(p, " + %d, stage%d, %d, stream);\n", (int)b->first, (int)array, (int)b->columns);
 }
 
 static bool all_uniform(const vector_printer *p, const ir_ins *store) {
@@ -97,7 +98,7 @@ void vector_store(vector_printer *p, const ir_ins *i) {
     if (b->columns) vector_say(p, "o%d + %d", (int)i->arg[0], (int)(clb_vector_column(p->k, i->arg[1]) - b->first));
     else address(p, i->arg[0], i->arg[1]);
     evenly(p, i);
-    vector_say(p, ", ");
+    vector_say(p, b->columns || b->read ? ", 0, " : ", stream, ");
     vector_operands(p, values, i->width, true);
     vector_say(p, ");");
   } else {

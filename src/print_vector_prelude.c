@@ -15,6 +15,7 @@ static const char types[] =
     "#define AHEAD (8 * L)\n"
     "#define LARGE (64LL << 20)\n"
     "#define ALIGNED(p) (!((u64)(p) & (L * sizeof *(p) - 1)))\n"
+    "#define FETCH(n, bytes) do { for (int i_ = 0; i_ < (bytes); i_ += 64) __builtin_prefetch((const void *)((n) + (u64)i_), 0, 2); (n) += (bytes); } while (0)\n"
     "#define FULL(count) __builtin_expect((count) >= L, 1)\n"
     "#ifndef __has_builtin\n"
     "#define __has_builtin(x) 0\n"
@@ -153,6 +154,40 @@ static const char conversions_f16[] =
     "#endif\n"
     "}\n";
 
+/* STREAM: an aligned vector past the caches, where the processor and the compiler can; an ordinary store elsewhere.
+   STREAMS(p): whether one at p would fill memory lines: parts of lines, written by turns, are best left to the caches. */
+static const char streams[] =
+    "#define STREAMS(p) (L * sizeof *(p) % 64 == 0 && ALIGNED(p))\n"
+    "#define FENCE()\n"
+    "#define STREAM(V, p, v) (*(V *)(p) = (v))\n"
+    "#ifdef __SSE2__\n"
+    "#undef FENCE\n"
+    "#define FENCE() __builtin_ia32_sfence()\n"
+    "#undef STREAM\n"
+    "#if defined __AVX512F__\n"
+    "#define NT_BYTES 64\n"
+    "#define NT __builtin_ia32_movntdq512\n"
+    "#elif defined __AVX__\n"
+    "#define NT_BYTES 32\n"
+    "#define NT __builtin_ia32_movntdq256\n"
+    "#else\n"
+    "#define NT_BYTES 16\n"
+    "#define NT __builtin_ia32_movntdq\n"
+    "#endif\n"
+    "typedef long long nt __attribute__((vector_size(NT_BYTES), may_alias));\n"
+    "#define STREAM(V, p, v) do { \\\n"
+    "    const V v_ = (v); \\\n"
+    "    nt *const to_ = (nt *)(p); \\\n"
+    "    if (sizeof v_ % sizeof(nt)) *(V *)to_ = v_; \\\n"
+    "    else { nt n_[sizeof v_ / sizeof(nt) + 1]; __builtin_memcpy(n_, &v_, sizeof v_); for (unsigned i_ = 0; i_ < sizeof v_ / sizeof(nt); i_++) NT_STORE(to_ + i_, n_[i_]); } \\\n"
+    "  } while (0)\n"
+    "#if __has_builtin(__builtin_nontemporal_store)\n"
+    "#define NT_STORE(p, v) __builtin_nontemporal_store(v, p)\n"
+    "#else\n"
+    "#define NT_STORE(p, v) NT(p, v)\n"
+    "#endif\n"
+    "#endif\n";
+
 /* Lanes that go to places of their own: masks by lane, any index.  E: element, S: in memory, T: in registers. */
 static const char anywhere[] =
     "#define ANYWHERE(E, S, T) \\\n"
@@ -175,8 +210,9 @@ static const char anywhere[] =
     "  }\n"
     /* Not a call of memcpy: whole aligned vectors, so that no memory line is read first. */
     "#define FLUSH(S) \\\n"
-    "  INLINE void flush_##S(S *to, const S *from, int columns) { \\\n"
-    "    for (int c = 0; c < columns; c++) { *(S##v *)(to + c * L) = *(const S##v *)(from + c * L); __asm__ volatile(\"\" ::: \"memory\"); } \\\n"
+    "  INLINE void flush_##S(S *to, const S *from, int columns, i32 stream) { \\\n"
+    "    for (int c = 0; stream && c < columns; c++) STREAM(S##v, to + c * L, *(const S##v *)(from + c * L)); \\\n"
+    "    for (int c = 0; !stream && c < columns; c++) { *(S##v *)(to + c * L) = *(const S##v *)(from + c * L); __asm__ volatile(\"\" ::: \"memory\"); } \\\n"
     "  }\n"
     "FLUSH(u16) FLUSH(i32) FLUSH(i64) FLUSH(f32) FLUSH(f64)\n"
     "#define ATOMIC(T, U) \\\n"
@@ -213,7 +249,7 @@ void clb_vector_prelude(const ir_kernel *k, clb_text *out) {
   bool used[IR_BF16 + 1] = {false};
   for (int32_t v = 0; v < k->n; v++) used[k->ins[v].element] = true;
   lane_lists(k->lanes, out);
-  clb_text_add(out, "%s%s%s%s%s%s%s", types, numbers, functions, conversions, used[IR_BF16] ? conversions_bf16 : "", used[IR_F16] ? conversions_f16 : "", anywhere);
+  clb_text_add(out, "%s%s%s%s%s%s%s%s", types, numbers, functions, conversions, used[IR_BF16] ? conversions_bf16 : "", used[IR_F16] ? conversions_f16 : "", streams, anywhere);
   for (int e = IR_I32; e <= IR_BF16; e++)
     if (used[e]) clb_text_add(out, "ANYWHERE(%s, %s, %s)\n", ir_type_name((ir_type)e), clb_vector_storage((ir_type)e), ir_type_name(ir_register_type((ir_type)e)));
   reduction(k->lanes, "f32", out);

@@ -183,10 +183,13 @@ static void dense(const transpose *t, bool back) {
   }
   for (int c = 0; c < t->width; c++) {
     if (back) clb_text_add(t->out, "    v[%d] = unpack_%s(", c, e);
-    else clb_text_add(t->out, "    *(%s_%d *)(a + %d * L) = ", s, t->lanes, c);
+    else clb_text_add(t->out, "    const %sv d%d = ", s, c);
     dense_register(t, c, back);
     clb_text_add(t->out, back ? ");\n" : ";\n");
   }
+  for (int c = 0; !back && c < t->width; c++) clb_text_add(t->out, c ? " STREAM(%sv, a + %d * L, d%d);" : "    if (stream && STREAMS(a)) { STREAM(%sv, a + %d * L, d%d);", s, c, c);
+  if (!back) clb_text_add(t->out, " return; }\n");
+  for (int c = 0; !back && c < t->width; c++) clb_text_add(t->out, "    *(%s_%d *)(a + %d * L) = d%d;\n", s, t->lanes, c, c);
   clb_text_add(t->out, "    return;\n  }\n");
 }
 
@@ -202,7 +205,7 @@ static void put(int lanes, ir_type element, int width, clb_text *out) {
   const char *s = clb_vector_storage(element), *e = ir_type_name(element), *type = ir_type_name(ir_register_type(element));
   transpose t = {.lanes = lanes, .element = element, .width = width, .out = out};
   t.granule = 16 / ir_type_bytes(element) < lanes ? 16 / ir_type_bytes(element) : lanes;
-  clb_text_add(out, "INLINE void put_%s_%d(%s *a, i64 s, i32 count", e, width, s);
+  clb_text_add(out, "INLINE void put_%s_%d(%s *a, i64 s, i32 count, i32 stream", e, width, s);
   for (int c = 0; c < width; c++) clb_text_add(out, ", %sv v%d", type, c);
   clb_text_add(out, ") {\n");
   for (int c = 0; c < width; c++) clb_text_add(out, "  const %sv p%d = pack_%s(v%d);\n", s, c, e, c);
