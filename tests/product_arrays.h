@@ -266,6 +266,12 @@ static inline void same_bits(test_product *p, int pass, const arrays *a, const a
 
 /* ---- one test for each device that runs here, or $CLB_DEVICE alone ---- */
 
+#ifdef __SANITIZE_ADDRESS__
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
 enum { MAX_DEVICES = 16, MAX_MADE = 24, MAX_TESTS = 16 };
 typedef struct {
   char name[64];
@@ -332,7 +338,7 @@ static inline int run_on_devices(const char *group, const device_test *tests, in
   if (!asked || !*asked) clb_devices(add_device, &n_devices);
   else {
     snprintf(all_devices()->name, sizeof all_devices()->name, "%s", asked);
-    all_devices()->effort = THOROUGH;
+    all_devices()->effort = SANITIZED ? BRISK : THOROUGH;
     n_devices = 1;
   }
   for (int d = 0; d < n_devices; d++)
