@@ -367,9 +367,12 @@ static void whole(builder *b) {
   if (b->c.units > 1) ir_if(k, ir_2(k, IR_EQ, b->c.unit, ir_int(k, IR_I32, 0)));
   for (int o = 0; o < form->n_outputs; o++) {
     int slot = form->output[o].slot;
-    if ((slot == X || slot == Z) && !b->c.f.p->accumulate && clb_form_wanted(&b->c.f, o)) store_unreached(b, o, reached[slot]);
+    bool needs = !b->c.f.p->accumulate || (slot == Z && b->c.whole != IR_NONE);
+    if ((slot == X || slot == Z) && needs && clb_form_wanted(&b->c.f, o)) store_unreached(b, o, reached[slot]);
   }
   if (b->c.units > 1) ir_end(k);
+  for (int o = 0; o < form->n_outputs; o++)
+    if (form->output[o].slot == Z && b->c.whole != IR_NONE && clb_form_wanted(&b->c.f, o)) clb_channels_flush(&b->c, &b->c.f.out[o]);
   clb_channels_end_guard(&b->c);
   for (int o = 0; o < form->n_outputs; o++)
     if (gives_y(b, o)) store_y(b, o);

@@ -25,6 +25,7 @@ void clb_channels_begin(clb_channels *c, ir_kernel *k, const clb_problem *p, con
   clb_form_rows(&c->f, guarded(c) || c->rows_of_group == 1 ? c->row : ir_2(k, IR_MIN, c->row, ir_sub(k, c->f.n, ir_int(k, IR_I64, 1))));
   c->next_unit = 0;
   c->staged = ir_register_type(clb_ir_type((clb_dtype)p->storage));
+  c->whole = s->whole_rows ? ir_local(k, c->staged, tp->z.dim) : IR_NONE;
   c->stage = s->staged ? ir_local(k, c->staged, (int64_t)s->subgroups * s->lanes * clb_widest(&tp->z)) : IR_NONE;
 }
 
@@ -109,6 +110,11 @@ void clb_channels_store(clb_channels *c, const clb_form_array *a, int term, cons
   ir_kernel *k = of(c);
   const clb_term *t = &a->irreps->term[term];
   int width = clb_width(t);
+  if (c->whole != IR_NONE && a->irreps == &c->f.tp->z) {
+    ir_val channel = ir_cast(k, IR_I32, c->channel);
+    for (int i = 0; i < width; i++) ir_store(k, c->whole, ir_add(k, channel, number(c, t->at + (int64_t)i * t->mul)), c->mask, number_of(c, v[i]));
+    return;
+  }
   if (!staged(c, a, t)) {
     clb_form_store(&c->f, a, term, c->channel, c->write, v);
     return;
@@ -120,5 +126,19 @@ void clb_channels_store(clb_channels *c, const clb_form_array *a, int term, cons
     spot s = in_order(c, a, t, i);
     ir_val row = c->rows_of_group > 1 && !guarded(c) ? ir_2(k, IR_LT, c->row, c->f.n) : IR_NONE;
     store_in_order(c, a, s.global, row == IR_NONE ? s.mask : both(c, s.mask, row), ir_load(k, c->stage, s.local, IR_NONE));
+  }
+}
+
+void clb_channels_flush(clb_channels *c, const clb_form_array *a) {
+  ir_kernel *k = of(c);
+  int lanes = c->f.s->lanes, dim = a->irreps->dim, whole = dim / lanes * lanes;
+  if (whole) {
+    ir_val j = ir_add(k, ir_loop(k, number(c, 0), number(c, whole), number(c, lanes)), ir_lane(k));
+    store_in_order(c, a, ir_add(k, a->base, ir_cast(k, IR_I64, j)), IR_NONE, ir_load(k, c->whole, j, IR_NONE));
+    ir_end(k);
+  }
+  if (dim % lanes) {
+    ir_val j = ir_add(k, ir_lane(k), number(c, whole)), mask = ir_2(k, IR_LT, j, number(c, dim));
+    store_in_order(c, a, ir_add(k, a->base, ir_cast(k, IR_I64, j)), mask, ir_load(k, c->whole, j, mask));
   }
 }

@@ -17,6 +17,7 @@ typedef struct {
   int32_t span;             /* lanes that share a row */
   int32_t brief;            /* products are made where they are used, rather than kept for all who need them */
   int32_t shuffles;         /* sums over lanes go by shuffles, else through local memory */
+  int32_t whole_rows;       /* rows of results are put together in local memory and written in order */
   int32_t lockstep;         /* sub-groups of a group wait for each other path by path, so that they read the same instructions together */
   int32_t twins;            /* paths that differ in the parity of their terms share their instructions */
 } clb_schedule;

@@ -46,7 +46,12 @@ static int count_blocks(const clb_tensor_product_problem *tp, int lanes) {
    write neighbouring memory do best at the same time. */
 static void schedule_channel_wise(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
-  if (limits->simd) return;
+  if (limits->simd) { /* whole lines of memory, where no term begins on one */
+    bool odd = false;
+    for (int q = 0; q < tp->n_paths; q++) odd |= tp->z.term[tp->path[q].out].mul % s->lanes != 0;
+    s->whole_rows = odd && p->pass == CLB_FORWARD && tp->layout_z == CLB_IR_MUL && tp->z.dim * INT64_C(8) <= limits->local_bytes;
+    return;
+  }
   bool forward = p->pass == CLB_FORWARD, results = forward || p->pass == CLB_DOUBLE_BACKWARD;
   int units = count_blocks(tp, s->lanes), most = limits->max_subgroups, rows = units ? 128 / (s->lanes * units) : 32 / s->lanes;
   bool alike = units >= 1 && units <= 8 && units <= most;
