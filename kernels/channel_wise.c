@@ -40,8 +40,6 @@ static ir_kernel *of(builder *b) { return b->c.f.k; }
 
 /* ---- one path ---- */
 
-static int term_of(const clb_path *p, int slot) { return slot == X ? p->in1 : slot == Y ? p->in2 : p->out; }
-
 /* ---- twins: the same paths again, from terms of the other parity ---- */
 
 static bool alike(const clb_tensor_product_problem *tp, const clb_path *p, const clb_path *q) {
@@ -99,7 +97,7 @@ static const ir_val *value(builder *b, int slot, int order) {
   b->loaded[slot][order] = true;
   if (slot == X) b->x_term[order] = b->path->in1;
   clb_none(v, MAX_M);
-  if (slot != W) clb_form_load(&b->c.f, a, term_of(b->path, slot), b->c.channel, b->c.mask, v);
+  if (slot != W) clb_form_load(&b->c.f, a, clb_path_term(b->path, slot), b->c.channel, b->c.mask, v);
   else if (b->path->has_weight) v[0] = clb_form_load_weight(&b->c.f, a, b->path, b->c.channel, b->c.mask);
   return v;
 }
@@ -186,13 +184,13 @@ static void one_path(builder *b, const clb_path *p) {
       if (b->c.f.form->output[o].slot != slots[s] || !clb_form_wanted(&b->c.f, o)) continue;
       if (slots[s] == W) by_weight(b, o);
       else if (slots[s] == Y) by_y(b, o);
-      else (slots[s] == X ? by_x : by_z)(b, o, b->by_term[o][term_of(p, slots[s])].v);
+      else (slots[s] == X ? by_x : by_z)(b, o, b->by_term[o][clb_path_term(p, slots[s])].v);
     }
 }
 
 /* Writes what has all its paths. */
 static void store_complete(builder *b, const clb_path *p, int slot) {
-  int term = term_of(p, slot);
+  int term = clb_path_term(p, slot);
   if (--b->left[slot][term]) return;
   for (int o = 0; o < b->c.f.form->n_outputs; o++)
     if (b->c.f.form->output[o].slot == slot && clb_form_wanted(&b->c.f, o)) clb_channels_store(&b->c, &b->c.f.out[o], term, b->by_term[o][term].v);

@@ -11,7 +11,15 @@ int clb_widest(const clb_irreps *irreps) {
   return width;
 }
 
+/* Sub-groups beyond the last row: kept out by an IF, or, in lockstep, there to do the last row again and write nothing. */
 static bool guarded(const clb_channels *c) { return c->rows_of_group > 1 && !c->f.s->lockstep; }
+static bool repeats(const clb_channels *c) { return c->rows_of_group > 1 && c->f.s->lockstep; }
+
+static ir_val row_to_read(clb_channels *c) {
+  return repeats(c) ? ir_2(of(c), IR_MIN, c->row, ir_sub(of(c), c->f.n, ir_int(of(c), IR_I64, 1))) : c->row;
+}
+
+static ir_val there(clb_channels *c) { return repeats(c) ? ir_2(of(c), IR_LT, c->row, c->f.n) : IR_NONE; }
 
 void clb_channels_begin(clb_channels *c, ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
   clb_form_begin(&c->f, k, p, s);
@@ -22,7 +30,7 @@ void clb_channels_begin(clb_channels *c, ir_kernel *k, const clb_problem *p, con
   c->unit = c->units > 1 ? ir_sub(k, ir_subgroup(k), ir_mul(k, c->row_in_group, number(c, c->units))) : number(c, 0);
   c->row = ir_mul(k, ir_cast(k, IR_I64, ir_group(k)), ir_int(k, IR_I64, c->rows_of_group));
   if (c->rows_of_group > 1) c->row = ir_add(k, c->row, ir_cast(k, IR_I64, c->row_in_group));
-  clb_form_rows(&c->f, guarded(c) || c->rows_of_group == 1 ? c->row : ir_2(k, IR_MIN, c->row, ir_sub(k, c->f.n, ir_int(k, IR_I64, 1))));
+  clb_form_rows(&c->f, row_to_read(c));
   c->next_unit = 0;
   c->staged = ir_register_type(clb_ir_type((clb_dtype)p->storage));
   c->whole = s->whole_rows ? ir_local(k, c->staged, tp->z.dim) : IR_NONE;
@@ -30,16 +38,13 @@ void clb_channels_begin(clb_channels *c, ir_kernel *k, const clb_problem *p, con
 }
 
 void clb_channels_guard(clb_channels *c) {
-  ir_val last = ir_sub(of(c), c->f.n, ir_int(of(c), IR_I64, 1));
   if (guarded(c)) ir_if(of(c), ir_2(of(c), IR_LT, c->row, c->f.n));
-  clb_form_indexed_rows(&c->f, c->f.s->lockstep ? ir_2(of(c), IR_MIN, c->row, last) : c->row, IR_NONE);
+  clb_form_indexed_rows(&c->f, row_to_read(c), IR_NONE);
 }
 
 void clb_channels_end_guard(clb_channels *c) {
   if (guarded(c)) ir_end(of(c));
 }
-
-static ir_val both(clb_channels *c, ir_val a, ir_val b) { return a == IR_NONE ? b : ir_2(of(c), IR_AND, a, b); }
 
 void clb_channels_open(clb_channels *c, int mul, bool alone) {
   ir_kernel *k = of(c);
@@ -60,7 +65,7 @@ void clb_channels_open(clb_channels *c, int mul, bool alone) {
   c->first = first;
   c->channel = ir_cast(k, IR_I64, ir_add(k, first, lane));
   c->mask = mul % lanes ? ir_2(k, IR_LT, lane, ir_sub(k, number(c, mul), first)) : IR_NONE;
-  c->write = c->rows_of_group > 1 && !guarded(c) ? both(c, c->mask, ir_2(k, IR_LT, c->row, c->f.n)) : c->mask;
+  c->write = clb_both(k, c->mask, there(c));
 }
 
 void clb_channels_close(clb_channels *c) {
@@ -124,8 +129,7 @@ void clb_channels_store(clb_channels *c, const clb_form_array *a, int term, cons
   ir_barrier(k, false);
   for (int i = 0; i < width; i++) {
     spot s = in_order(c, a, t, i);
-    ir_val row = c->rows_of_group > 1 && !guarded(c) ? ir_2(k, IR_LT, c->row, c->f.n) : IR_NONE;
-    store_in_order(c, a, s.global, row == IR_NONE ? s.mask : both(c, s.mask, row), ir_load(k, c->stage, s.local, IR_NONE));
+    store_in_order(c, a, s.global, clb_both(k, s.mask, there(c)), ir_load(k, c->stage, s.local, IR_NONE));
   }
 }
 

@@ -13,10 +13,8 @@ static ir_val lane_in_span(ir_kernel *k, const clb_schedule *s) {
 
 ir_val clb_row_of_lane(ir_kernel *k, const clb_schedule *s) { return ir_2(k, IR_DIV, ir_lane(k), number(k, s->span)); }
 
-static ir_val both(ir_kernel *k, ir_val a, ir_val b) { return a == IR_NONE ? b : b == IR_NONE ? a : ir_2(k, IR_AND, a, b); }
-
 ir_val clb_first_of_span(ir_kernel *k, const clb_schedule *s, ir_val row_mask) {
-  return both(k, ir_2(k, IR_EQ, lane_in_span(k, s), number(k, 0)), row_mask);
+  return clb_both(k, ir_2(k, IR_EQ, lane_in_span(k, s), number(k, 0)), row_mask);
 }
 
 ir_val clb_sum_of_span(ir_kernel *k, const clb_schedule *s, ir_val v) {
@@ -30,7 +28,7 @@ clb_block clb_block_open(ir_kernel *k, const clb_schedule *s, int span, ir_val n
   clb_block block = {constant < 0 || constant > span};
   ir_val first = block.opened ? ir_loop(k, number(k, 0), n, number(k, span)) : number(k, 0);
   *channel = span == 1 ? first : ir_add(k, first, lane_in_span(k, s));
-  *mask = span == 1 || (constant >= 0 && constant % span == 0) ? row_mask : both(k, ir_2(k, IR_LT, *channel, n), row_mask);
+  *mask = span == 1 || (constant >= 0 && constant % span == 0) ? row_mask : clb_both(k, ir_2(k, IR_LT, *channel, n), row_mask);
   return block;
 }
 
@@ -97,7 +95,7 @@ static void find_pair(clb_connection *c, ir_val q) {
   c->v = ir_add(k, ir_add(k, ir_sub(k, q, ir_get(k, start)), c->u), one);
 }
 
-static void narrow(clb_connection *c, ir_val mask) { c->pair_mask = both(c->k, c->pair_mask, mask); }
+static void narrow(clb_connection *c, ir_val mask) { c->pair_mask = clb_both(c->k, c->pair_mask, mask); }
 
 /* Lanes over the partner's channels, or one after the other. */
 static ir_val partner(clb_connection *c, const clb_schedule *s, ir_val n, bool across) {

@@ -69,6 +69,10 @@ bool clb_form_alive(const clb_form_builder *b, int m, int o, const clb_path *p);
 bool clb_form_accumulates(const clb_form_builder *b, int slot);
 
 static inline int clb_width(const clb_term *t) { return 2 * t->l + 1; }
+/* The path's term of x, y or z. */
+static inline int clb_path_term(const clb_path *p, int slot) { return slot == X ? p->in1 : slot == Y ? p->in2 : p->out; }
+/* Of two masks; IR_NONE: all lanes. */
+static inline ir_val clb_both(ir_kernel *k, ir_val a, ir_val b) { return a == IR_NONE ? b : b == IR_NONE ? a : ir_2(k, IR_AND, a, b); }
 
 /* i64: where term t of this row starts. */
 ir_val clb_form_start(clb_form_builder *b, const clb_form_array *a, const clb_term *t);

@@ -140,8 +140,6 @@ static void start(builder *b, int n, ir_val *sum) {
   for (int i = 0; i < n; i++) sum[i] = ir_var(of(b), ir_real(of(b), b->f.t, 0), false);
 }
 
-static int term_of(const clb_path *p, int slot) { return slot == X ? p->in1 : slot == Y ? p->in2 : p->out; }
-
 /* Whether lanes are the partner's channels: only where every path of the term has one. */
 static bool goes_across(const builder *b, int slot, int term) {
   const clb_tensor_product_problem *tp = b->f.tp;
@@ -150,7 +148,7 @@ static bool goes_across(const builder *b, int slot, int term) {
   for (int q = 0; q < tp->n_paths; q++) {
     const clb_path *p = &tp->path[q];
     int mul = (slot == X ? &tp->y : &tp->x)->term[slot == X ? p->in2 : p->in1].mul;
-    if (term_of(p, slot) != term) continue;
+    if (clb_path_term(p, slot) != term) continue;
     if (!clb_mode_has_partner(p->mode)) return false;
     if (mul > partner) partner = mul;
   }
@@ -167,7 +165,7 @@ static void one_term(builder *b, int o, int term) {
   clb_block block = clb_block_open(k, b->f.s, across ? 1 : b->f.s->span, number(b, t->mul), b->row_mask, &channel, &mask);
   start(b, clb_width(t), sum);
   for (int q = 0; q < b->f.tp->n_paths; q++)
-    if (term_of(&b->f.tp->path[q], slot) == term) one_path(b, o, &b->f.tp->path[q], channel, mask, across, sum);
+    if (clb_path_term(&b->f.tp->path[q], slot) == term) one_path(b, o, &b->f.tp->path[q], channel, mask, across, sum);
   clb_none(v, MAX_M);
   for (int i = 0; i < clb_width(t); i++) v[i] = across ? clb_sum_of_span(k, b->f.s, ir_get(k, sum[i])) : ir_get(k, sum[i]);
   if (across) mask = clb_first_of_span(k, b->f.s, b->row_mask);

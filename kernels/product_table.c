@@ -41,7 +41,6 @@ static void real(maker *m, double value) {
 
 static const clb_irreps *irreps(const maker *m, int slot) { return slot == X ? &m->tp->x : slot == Y ? &m->tp->y : &m->tp->z; }
 static int layout(const maker *m, int slot) { return slot == X ? m->tp->layout_x : slot == Y ? m->tp->layout_y : m->tp->layout_z; }
-static int term_of(const clb_path *p, int slot) { return slot == X ? p->in1 : slot == Y ? p->in2 : p->out; }
 static int class_of(const clb_path *p) { return 2 * p->mode + (p->has_weight != 0); }
 
 static int step(const maker *m, int slot, const clb_term *t) { return layout(m, slot) == CLB_MUL_IR ? clb_width(t) : 1; }
@@ -54,7 +53,7 @@ static void paths(maker *m) {
     int32_t *to = m->t->number + at + (int64_t)q * PATH_FIELDS;
     for (int i = 0; i < 3; i++) {
       static const int slots[] = {X, Y, Z};
-      const clb_term *t = &irreps(m, slots[i])->term[term_of(p, slots[i])];
+      const clb_term *t = &irreps(m, slots[i])->term[clb_path_term(p, slots[i])];
       to[PATH_MUL + i] = t->mul, to[PATH_AT + i] = t->at, to[PATH_STEP + i] = step(m, slots[i], t);
     }
     to[PATH_WEIGHT_AT] = p->weight_at;
@@ -68,7 +67,7 @@ static void list(maker *m, int class, int slot, int term, int64_t *first, int64_
   *first = m->t->n_numbers;
   for (int q = 0; q < m->tp->n_paths; q++) {
     const clb_path *p = &m->tp->path[q];
-    if (class_of(p) != class || (slot != W && term_of(p, slot) != term)) continue;
+    if (class_of(p) != class || (slot != W && clb_path_term(p, slot) != term)) continue;
     int64_t at = numbers(m, 1);
     if (!m->failed) m->t->number[at] = q;
   }
@@ -100,7 +99,7 @@ static void entries(maker *m, int q, const clb_entry *e, int n, int64_t *n_entri
   static const int slots[] = {X, Y, Z};
   const clb_path *p = &m->tp->path[q];
   for (int i = 0; i < 3; i++) {
-    const clb_term *t = &irreps(m, slots[i])->term[term_of(p, slots[i])];
+    const clb_term *t = &irreps(m, slots[i])->term[clb_path_term(p, slots[i])];
     int64_t at = numbers(m, clb_width(t) + 1);
     if (m->failed) return;
     m->t->number[(int64_t)q * PATH_FIELDS + PATH_FIRST + i] = (int32_t)at;
@@ -112,7 +111,7 @@ static void entries(maker *m, int q, const clb_entry *e, int n, int64_t *n_entri
         if (!more) m->failed = true;
         if (m->failed) return;
         *fields = more;
-        for (int s = 0; s < 3; s++) more[*n_entries * ENTRY_FIELDS + s] = component_of(&e[a], slots[s]) * component(m, slots[s], &irreps(m, slots[s])->term[term_of(p, slots[s])]);
+        for (int s = 0; s < 3; s++) more[*n_entries * ENTRY_FIELDS + s] = component_of(&e[a], slots[s]) * component(m, slots[s], &irreps(m, slots[s])->term[clb_path_term(p, slots[s])]);
         real(m, e[a].c);
         ++*n_entries;
       }

@@ -1,6 +1,7 @@
 /* tensor_product.c - the Clebsch-Gordan tensor product: which of its bodies a problem gets, and with what schedule. */
 #include <stdio.h>
 
+#include "../src/irreps.h"
 #include "channels.h"
 #include "product.h"
 
@@ -112,16 +113,12 @@ static bool tables(const clb_problem *p, clb_tables *out) {
   return true;
 }
 
-static void print_irreps(const clb_irreps *r, clb_text *out) {
-  for (int i = 0; i < r->n; i++) clb_text_add(out, "%s%dx%d%c", i ? "+" : "", r->term[i].mul, r->term[i].l, r->term[i].parity > 0 ? 'e' : 'o');
-}
-
 static void print(const clb_problem *p, clb_text *out) {
-  print_irreps(&p->tensor_product.x, out);
+  clb_irreps_print(&p->tensor_product.x, out);
   clb_text_add(out, " (x) ");
-  print_irreps(&p->tensor_product.y, out);
+  clb_irreps_print(&p->tensor_product.y, out);
   clb_text_add(out, " -> ");
-  print_irreps(&p->tensor_product.z, out);
+  clb_irreps_print(&p->tensor_product.z, out);
   clb_text_add(out, ", %d paths", p->tensor_product.n_paths);
 }
 

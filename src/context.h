@@ -27,6 +27,8 @@ struct clb_buffer {
   bool owned;
 };
 
+static inline int64_t clb_dtype_bytes(int32_t type) { return type == CLB_F64 ? 8 : type == CLB_F32 ? 4 : 2; }
+
 enum { CLB_PASSES = 4 };
 
 typedef struct clb_shared_weights clb_shared_weights;

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-static const int64_t element_bytes[] = {[CLB_F64] = 8, [CLB_F32] = 4, [CLB_F16] = 2, [CLB_BF16] = 2};
-
 static int64_t parts_of(int64_t n, int64_t size) { return n / size + (n % size != 0); }
 
 static clb_arg memory_arg(const clb_memory *m) { return (clb_arg){.type = IR_VOID, .memory = m}; }
@@ -62,7 +60,7 @@ clb_status clb_product_create_generated(clb_context *ctx, clb_dtype type, clb_op
 
 static clb_status check_product(clb_op *op, const clb_product *p) {
   clb_error_sink *e = &op->ctx->error;
-  int64_t bytes = element_bytes[op->problem.storage];
+  int64_t bytes = clb_dtype_bytes(op->problem.storage);
   if (op->problem.kind != CLB_MATRIX_PRODUCT) return clb_fail(e, CLB_ERROR_INTERNAL, "this op is %s, not matrix_product", clb_kernel_kinds[op->problem.kind]->name);
   if (p->m < 0 || p->n < 0 || p->k < 0 || p->count < 0)
     return clb_fail(e, CLB_ERROR_INTERNAL, "matrix_product: m, n, k, count are %lld, %lld, %lld, %lld", (long long)p->m, (long long)p->n, (long long)p->k, (long long)p->count);
@@ -170,7 +168,7 @@ clb_status clb_column_sum_create(clb_context *ctx, clb_dtype storage, clb_dtype 
   p->column_sum = (clb_column_sum_problem){columns, most_rows};
   clb_status s = clb_op_create(ctx, p, 3, op);
   free(p);
-  uint64_t bytes = s ? 0 : (uint64_t)(count_blocks(most_rows, columns) * columns * element_bytes[arithmetic]);
+  uint64_t bytes = s ? 0 : (uint64_t)(count_blocks(most_rows, columns) * columns * clb_dtype_bytes((int32_t)arithmetic));
   if (!s && ctx->device->info.runs) s = ctx->device->backend->alloc(ctx->device, bytes ? bytes : 1, &(*op)->workspace);
   if (s) clb_op_destroy(op);
   return s;
@@ -193,7 +191,7 @@ static clb_status launch_sums(clb_op *op, int stage, place in, int64_t rows, int
 clb_status clb_column_sum_run(clb_op *op, int64_t rows, const clb_memory *in, int64_t offset, int64_t stride, const clb_memory *out, int64_t out_offset, bool add) {
   const clb_column_sum_problem *c = &op->problem.column_sum;
   clb_error_sink *e = &op->ctx->error;
-  int64_t bytes = element_bytes[op->problem.storage];
+  int64_t bytes = clb_dtype_bytes(op->problem.storage);
   if (op->problem.kind != CLB_COLUMN_SUM) return clb_fail(e, CLB_ERROR_INTERNAL, "this op is %s, not column_sum", clb_kernel_kinds[op->problem.kind]->name);
   if (rows < 0 || rows > c->most_rows) return clb_fail(e, CLB_ERROR_INTERNAL, "column_sum: rows is %lld; this op was made for 0 ... %lld", (long long)rows, (long long)c->most_rows);
   clb_status s = check_fits(op, "in", in, bytes, offset, rows, stride, c->columns, 1, 0);

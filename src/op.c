@@ -188,7 +188,6 @@ clb_status clb_op_source(clb_op *op, clb_pass pass, const char **source, size_t 
 /* ---- operands that are rows ---- */
 
 static clb_status check_operand(clb_op *op, const char *pass, int64_t n, const clb_operand *o, int64_t *stride) {
-  static const int64_t element_bytes[] = {[CLB_F64] = 8, [CLB_F32] = 4, [CLB_F16] = 2, [CLB_BF16] = 2};
   clb_error_sink *e = &op->ctx->error;
   const char *kind = clb_kernel_kinds[op->problem.kind]->name;
   int64_t last, end;
@@ -201,7 +200,7 @@ static clb_status check_operand(clb_op *op, const char *pass, int64_t n, const c
                     (long long)(o->written ? o->columns : 0));
   if (o->indexed || o->one_row) n = 1; /* indexed: which rows there are is not known here */
   bool fits = !__builtin_mul_overflow(n - 1, *stride, &last) && !__builtin_add_overflow(last, o->rows.offset, &end) && !__builtin_add_overflow(end, o->columns, &end) &&
-              (uint64_t)end <= o->rows.buffer->memory.bytes / (uint64_t)element_bytes[op->problem.storage];
+              (uint64_t)end <= o->rows.buffer->memory.bytes / (uint64_t)clb_dtype_bytes(op->problem.storage);
   if (!fits)
     return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: %lld rows of %lld elements from %lld on, %lld apart, do not fit in the %llu bytes of %s", kind, pass, (long long)n,
                     (long long)o->columns, (long long)o->rows.offset, (long long)*stride, (unsigned long long)o->rows.buffer->memory.bytes, o->name);

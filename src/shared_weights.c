@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../kernels/connect.h"
 #include "linear.h"
 
 /* One path as a matrix product: pairs [rows][components][q] times weights [q][w]. */
@@ -32,8 +33,6 @@ struct clb_shared_weights {
 
 enum { LEAST_CHANNELS = 8 }; /* below, a matrix product costs more than it saves */
 
-static int64_t element_bytes(const clb_problem *p) { return p->storage == CLB_F64 ? 8 : p->storage == CLB_F32 ? 4 : 2; }
-
 /* Rows of `bytes` each that a workspace has room for: what stays in cache on a CPU, what fills the device on a GPU. */
 static int64_t chunk_of(const clb_context *ctx, int64_t bytes) {
   int64_t room = ctx->device->limits.simd ? INT64_C(4) << 20 : INT64_C(256) << 20, rows = bytes ? room / bytes : 1;
@@ -48,7 +47,7 @@ static clb_status create_summed(clb_context *ctx, const clb_problem *p, unsigned
   int64_t W = p->tensor_product.n_weights;
   clb_status s = clb_op_create(ctx, p, passes, op);
   if (s || !W || !(p->tensor_product.gradients & CLB_W) || !(passes >> CLB_BACKWARD)) return s;
-  int64_t outputs = passes & CLB_PASS_BIT(CLB_TRIPLE_BACKWARD) ? 2 : 1, row = W * element_bytes(p);
+  int64_t outputs = passes & CLB_PASS_BIT(CLB_TRIPLE_BACKWARD) ? 2 : 1, row = W * clb_dtype_bytes(p->storage);
   clb_shared_weights *w = (*op)->shared = calloc(1, sizeof *w);
   if (!w) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "tensor_product: no memory");
   if (!s) w->chunk = chunk_of(ctx, row * outputs);
@@ -103,7 +102,7 @@ static clb_status run_summed(clb_op *op, clb_pass pass, int64_t n, const clb_ope
 
 static bool is_mixing(const clb_problem *p, const clb_path *path) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
-  bool mixes = path->mode == CLB_UVW || path->mode == CLB_UUW || path->mode == CLB_UVW_HALF, plain = p->storage == p->arithmetic;
+  bool mixes = clb_mode_mixes(path->mode), plain = p->storage == p->arithmetic;
   const clb_term *x = &tp->x.term[path->in1], *y = &tp->y.term[path->in2], *z = &tp->z.term[path->out];
   bool columns = tp->layout_z == CLB_IR_MUL || !z->l; /* else the channels of z do not lie side by side */
   return mixes && plain && path->has_weight && columns && z->mul >= LEAST_CHANNELS && (int64_t)x->mul * y->mul >= LEAST_CHANNELS;
@@ -124,9 +123,8 @@ static bool make_pairs(const clb_problem *p, clb_problem *pairs, clb_shared_weig
   for (int i = 0; i < tp->n_paths; i++) {
     const clb_path *q = &tp->path[i];
     if (!is_mixing(p, q)) continue;
-    const clb_term *x = &tp->x.term[q->in1], *z = &tp->z.term[q->out];
-    int64_t mul = q->mode == CLB_UVW ? (int64_t)x->mul * tp->y.term[q->in2].mul : q->mode == CLB_UUW ? x->mul : (int64_t)x->mul * (x->mul - 1) / 2;
-    int64_t width = 2 * z->l + 1;
+    const clb_term *z = &tp->z.term[q->out];
+    int64_t mul = clb_path_weights(tp, q) / z->mul, width = 2 * z->l + 1;
     if (at + mul * width > INT32_MAX) return false;
     int mode = q->mode == CLB_UVW ? CLB_UVUV : q->mode == CLB_UUW ? CLB_UUU : CLB_UVU_HALF, term = to->z.n++;
     to->z.term[term] = (clb_term){(int32_t)mul, z->l, z->parity, (int32_t)at};
@@ -143,17 +141,16 @@ static bool make_pairs(const clb_problem *p, clb_problem *pairs, clb_shared_weig
 static bool make_rest(const clb_problem *p, clb_problem *rest) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   clb_tensor_product_problem *to = &rest->tensor_product;
-  bool x[CLB_MAX_TERMS] = {false}, y[CLB_MAX_TERMS] = {false}, z[CLB_MAX_TERMS] = {false}, some = false;
+  bool reached[CLB_MAX_TERMS] = {false}, some = false;
   *rest = *p;
   memset(to->path, 0, sizeof to->path);
   to->n_paths = 0;
   for (int i = 0; i < tp->n_paths; i++) {
     const clb_path *q = &tp->path[i];
-    if (is_mixing(p, q)) x[q->in1] = y[q->in2] = z[q->out] = true;
+    if (is_mixing(p, q)) reached[q->out] = true;
     else to->path[to->n_paths++] = *q;
   }
-  for (int t = 0; t < tp->z.n; t++) some |= !z[t] && tp->z.term[t].mul;
-  (void)x, (void)y; /* the gradients of x and y are written whole by the pairs' op */
+  for (int t = 0; t < tp->z.n; t++) some |= !reached[t] && tp->z.term[t].mul;
   return to->n_paths || (some && !p->accumulate);
 }
 
@@ -179,8 +176,8 @@ static clb_status create_parts(clb_context *ctx, const clb_problem *p, unsigned 
   }
   if (!s) s = clb_product_create(ctx, (clb_dtype)p->arithmetic, &w->product);
   int arrays = upto & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) ? 4 : upto & CLB_PASS_BIT(CLB_BACKWARD) ? 2 : 1;
-  w->chunk = chunk_of(ctx, w->n_pairs * arrays * element_bytes(p));
-  for (int i = 0; i < arrays && !s && ctx->device->info.runs; i++) s = clb_buffer_create(ctx, (uint64_t)(w->n_pairs * w->chunk * element_bytes(p)), &w->t[i]);
+  w->chunk = chunk_of(ctx, w->n_pairs * arrays * clb_dtype_bytes(p->storage));
+  for (int i = 0; i < arrays && !s && ctx->device->info.runs; i++) s = clb_buffer_create(ctx, (uint64_t)(w->n_pairs * w->chunk * clb_dtype_bytes(p->storage)), &w->t[i]);
   return s;
 }
 
