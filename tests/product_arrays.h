@@ -232,7 +232,7 @@ static inline double tolerance(test_product *p) { return (const double[]){1e-12,
 
 /* The results of a pass against the plain sums, plus what was there `before` where that is added to. */
 static inline void compare(test_product *p, int pass, const arrays *a, const arrays *before) {
-  double *want[MAX_OUT], *scale[MAX_OUT], nonzero = 0;
+  double *want[MAX_OUT] = {NULL}, *scale[MAX_OUT] = {NULL}, nonzero = 0;
   for (int o = 0; o < n_outputs[pass]; o++) {
     want[o] = numbers(count_like(p, output_like(pass, o), a->rows));
     scale[o] = numbers(count_like(p, output_like(pass, o), a->rows));
@@ -262,6 +262,17 @@ static inline void run_and_compare(test_product *p, int pass, int rows, uint64_t
 static inline void same_bits(test_product *p, int pass, const arrays *a, const arrays *b) {
   for (int o = 0; o < n_outputs[pass]; o++)
     if (gives(p, pass, o)) assert_memory_equal(a->out[o], b->out[o], sizeof(double) * count_like(p, output_like(pass, o), a->rows));
+}
+
+/* Runs a pass on random rows, compares it, and runs it again: not a bit may differ. */
+static inline void run_twice(test_product *p, int pass, int rows, uint64_t seed) {
+  arrays a = arrays_create(p, rows, seed), again = arrays_create(p, rows, seed);
+  run_pass(p, pass, &a);
+  compare(p, pass, &a, NULL);
+  run_pass(p, pass, &again);
+  same_bits(p, pass, &a, &again);
+  arrays_destroy(&a);
+  arrays_destroy(&again);
 }
 
 /* ---- one test for each device that runs here, or $CLB_DEVICE alone ---- */

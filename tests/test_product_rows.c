@@ -14,13 +14,7 @@ static void numbers_of_rows(void **state) {
       for (size_t t = 0; t < sizeof rows / sizeof *rows; t++) {
         test_product *p = get(*state, which[i]);
         if (rows[t] == 0 && p->desc.shared_weights) continue; /* then sums are 0: test_product_shared.c */
-        arrays a = arrays_create(p, rows[t], 4), again = arrays_create(p, rows[t], 4);
-        run_pass(p, pass, &a);
-        compare(p, pass, &a, NULL);
-        run_pass(p, pass, &again);
-        same_bits(p, pass, &a, &again);
-        arrays_destroy(&a);
-        arrays_destroy(&again);
+        run_twice(p, pass, rows[t], 4);
       }
 }
 
