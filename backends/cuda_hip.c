@@ -154,7 +154,7 @@ static clb_status find_numbers(clb_gpu *g, int *warp, int *local, int *units) {
 static void set_limits(clb_gpu *g, int warp, int local, int units) {
   g->head.limits = (clb_limits){
     .lanes = {warp, warp}, .max_subgroups = g->threads / warp, .local_bytes = local, .registers = g->vendor->registers, .units = units,
-    .subgroups = true, .f64 = true};
+    .subgroups = true, .f64 = true, .async_copies = g->vendor->language == CLB_LANGUAGE_CUDA};
   g->head.dialect = (clb_dialect){.language = g->vendor->language, .subgroups = true, .float_atomics = true};
   g->head.info = (clb_device_info){
     .name = g->name, .backend = g->vendor->name, .vendor = g->vendor->maker, .description = g->description, .driver = g->driver_text,

@@ -1,15 +1,14 @@
 /* channel_wise.c - a product of mode uvu with one y channel, unrolled; lanes are channels.  A row belongs to one sub-group that goes through
    its blocks of channels, or to several (units) that have a block each.
 
-   Per path and block, y being uniform:  beta_i = sum_jk C y_j z_k serves the gradients of x (w beta) and of w (x . beta),  u = w x those of
-   z (sum_ij C u_i y_j) and of y (sum_ik C u_i z_k, summed over lanes at the end).  Terms of equal multiplicity share their blocks of
-   channels, so that each operand is loaded once. */
+   Gradients of y are summed over lanes at the end.  Terms of equal multiplicity share their blocks of channels, so that each operand is
+   loaded once. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "channels.h"
-#include "product.h"
+#include "path.h"
 
 enum { MAX_Y = CLB_MAX_CHANNEL_WISE_Y };
 
@@ -21,24 +20,14 @@ typedef struct {
 typedef struct {
   clb_channels c;
   int order[CLB_MAX_PATHS];                     /* paths by multiplicity, then term of x */
-  ir_val y[ORDERS][MAX_Y];                      /* elements of y and its like, uniform */
+  clb_path_builder at;                          /* the path at hand */
   ir_val sum[MAX_OUTPUTS][MAX_Y];               /* variables: this lane's share of a gradient of y; IR_NONE: untouched */
   ir_val meeting;                               /* local array where lanes add up gradients of y, or IR_NONE */
   components *by_term[MAX_OUTPUTS];             /* gradients of x and z, by term */
   int left[SLOTS][CLB_MAX_TERMS];               /* paths to come, by term of x and of z */
-  /* of the path at hand; loaded when first asked for */
-  const clb_path *path;
-  clb_entry *entry;
-  double *symbol;
-  int n;
-  int x_term[ORDERS]; /* the term whose components `value` holds; -1: none */
-  bool loaded[SLOTS][ORDERS], contracted[ORDERS][ORDERS];
-  ir_val value[SLOTS][ORDERS][MAX_M], beta[ORDERS][ORDERS][MAX_M]; /* beta: by order of y and of z */
 } builder;
 
 static ir_kernel *of(builder *b) { return b->c.f.k; }
-
-/* ---- one path ---- */
 
 /* ---- twins: the same paths again, from terms of the other parity ---- */
 
@@ -86,105 +75,32 @@ bool clb_channel_wise_twins(const clb_tensor_product_problem *tp) {
   return pair_paths(tp, order, tp->n_paths, left, twin);
 }
 
-static int at_y(const builder *b) { return b->c.f.tp->y.term[b->path->in2].at; }
+/* ---- one path ---- */
 
-/* Components of a vector of x or z; the weight, IR_NONE for 1. */
-static const ir_val *value(builder *b, int slot, int order) {
-  ir_val *v = b->value[slot][order];
+static void load(void *owner, int slot, int order, ir_val *v) {
+  builder *b = owner;
   const clb_form_array *a = &b->c.f.in[slot][order];
-  bool again = slot == X && b->x_term[order] == b->path->in1; /* of the path before */
-  if (b->loaded[slot][order] || again) return v;
-  b->loaded[slot][order] = true;
-  if (slot == X) b->x_term[order] = b->path->in1;
-  clb_none(v, MAX_M);
-  if (slot != W) clb_form_load(&b->c.f, a, clb_path_term(b->path, slot), b->c.channel, b->c.mask, v);
-  else if (b->path->has_weight) v[0] = clb_form_load_weight(&b->c.f, a, b->path, b->c.channel, b->c.mask);
-  return v;
-}
-
-static const ir_val *beta(builder *b, int y, int z) {
-  ir_val *v = b->beta[y][z];
-  if (b->contracted[y][z]) return v;
-  b->contracted[y][z] = true;
-  clb_none(v, MAX_M);
-  clb_contract_x(&b->c.f, b->entry, b->n, b->y[y] + at_y(b), value(b, Z, z), v);
-  return v;
-}
-
-/* Sum of w x over the monomials with these orders of y and z that output o asks for (-1: any, as it is differentiated by it). */
-static bool weighted(builder *b, int o, int y, int z, ir_val *u) {
-  bool some = false;
-  clb_none(u, MAX_M);
-  for (int m = 0; m < b->c.f.form->n_monomials; m++) {
-    const int *order = b->c.f.form->monomial[m];
-    if (!clb_form_alive(&b->c.f, m, o, b->path) || (y >= 0 && order[Y] != y) || (z >= 0 && order[Z] != z)) continue;
-    const ir_val *x = value(b, X, order[X]), w = *value(b, W, order[W]);
-    for (int i = 0; i < MAX_M && x[i] != IR_NONE; i++) u[i] = clb_plus_weighted(of(b), u[i], w, x[i]);
-    some = true;
-  }
-  return some;
-}
-
-static void by_x(builder *b, int o, ir_val *sum) {
-  for (int m = 0; m < b->c.f.form->n_monomials; m++) {
-    const int *order = b->c.f.form->monomial[m];
-    if (!clb_form_alive(&b->c.f, m, o, b->path)) continue;
-    const ir_val *v = beta(b, order[Y], order[Z]), w = *value(b, W, order[W]);
-    for (int i = 0; i < MAX_M; i++) sum[i] = clb_plus_weighted(of(b), sum[i], w, v[i]);
-  }
-}
-
-static void by_weight(builder *b, int o) {
-  ir_val sum = IR_NONE;
-  if (!b->path->has_weight) return;
-  for (int m = 0; m < b->c.f.form->n_monomials; m++) {
-    const int *order = b->c.f.form->monomial[m];
-    if (!clb_form_alive(&b->c.f, m, o, b->path)) continue;
-    const ir_val *v = beta(b, order[Y], order[Z]), *x = value(b, X, order[X]);
-    for (int i = 0; i < MAX_M; i++) sum = clb_plus(of(b), sum, v[i], x[i]);
-  }
-  clb_form_store_weight(&b->c.f, &b->c.f.out[o], b->path, b->c.channel, b->c.write, sum);
-}
-
-static void by_z(builder *b, int o, ir_val *sum) {
-  ir_val u[MAX_M];
-  for (int y = 0; y < ORDERS; y++)
-    if (weighted(b, o, y, -1, u)) clb_contract_z(&b->c.f, b->entry, b->n, u, b->y[y] + at_y(b), sum);
+  if (slot == W) v[0] = clb_form_load_weight(&b->c.f, a, b->at.path, b->c.channel, b->c.mask);
+  else clb_form_load(&b->c.f, a, clb_path_term(b->at.path, slot), b->c.channel, b->c.mask, v);
 }
 
 static void by_y(builder *b, int o) {
-  ir_val u[MAX_M], sum[MAX_M], *to = b->sum[o] + at_y(b);
+  ir_val sum[MAX_M], *to = b->sum[o] + b->c.f.tp->y.term[b->at.path->in2].at;
   clb_none(sum, MAX_M);
-  for (int z = 0; z < ORDERS; z++)
-    if (weighted(b, o, -1, z, u)) clb_contract_y(&b->c.f, b->entry, b->n, u, value(b, Z, z), sum);
+  clb_path_y(&b->at, o, sum);
   for (int j = 0; j < MAX_M; j++)
     if (sum[j] != IR_NONE) ir_set(of(b), to[j], ir_add(of(b), ir_get(of(b), to[j]), sum[j]));
 }
 
-/* What the path reads, first of all, so that it is under way together. */
-static void load_all(builder *b) {
-  static const int slots[] = {W, X, Z};
-  for (int i = 0; i < 3; i++)
-    for (int m = 0; m < b->c.f.form->n_monomials; m++)
-      for (int o = 0; o < b->c.f.form->n_outputs; o++)
-        if (clb_form_wanted(&b->c.f, o) && b->c.f.form->output[o].slot != slots[i] && clb_form_alive(&b->c.f, m, o, b->path))
-          value(b, slots[i], b->c.f.form->monomial[m][slots[i]]);
-}
-
-/* x and w share beta, y and z share w x: so in this order. */
 static void one_path(builder *b, const clb_path *p) {
   static const int slots[] = {X, W, Z, Y};
-  b->path = p;
-  b->n = clb_form_entries(b->c.f.tp, p, b->symbol, b->entry);
-  memset(b->loaded, 0, sizeof b->loaded);
-  memset(b->contracted, 0, sizeof b->contracted);
-  load_all(b);
+  clb_path_open(&b->at, p, 1);
   for (int s = 0; s < SLOTS; s++)
     for (int o = 0; o < b->c.f.form->n_outputs; o++) {
       if (b->c.f.form->output[o].slot != slots[s] || !clb_form_wanted(&b->c.f, o)) continue;
-      if (slots[s] == W) by_weight(b, o);
-      else if (slots[s] == Y) by_y(b, o);
-      else (slots[s] == X ? by_x : by_z)(b, o, b->by_term[o][clb_path_term(p, slots[s])].v);
+      if (slots[s] == Y) by_y(b, o);
+      else if (slots[s] != W) (slots[s] == X ? clb_path_x : clb_path_z)(&b->at, o, b->by_term[o][clb_path_term(p, slots[s])].v);
+      else if (p->has_weight) clb_form_store_weight(&b->c.f, &b->c.f.out[o], p, b->c.channel, b->c.write, clb_path_w(&b->at, o));
     }
 }
 
@@ -214,7 +130,7 @@ static void store_unreached(builder *b, int o, const int *paths) {
 static void load_y(builder *b, int order) {
   const clb_form_array *a = &b->c.f.in[Y][order];
   ir_kernel *k = of(b);
-  for (int j = 0; j < b->c.f.tp->y.dim; j++) b->y[order][j] = ir_cast(k, b->c.f.t, ir_load(k, a->rows.buffer, ir_add(k, a->base, ir_int(k, IR_I64, j)), IR_NONE));
+  for (int j = 0; j < b->c.f.tp->y.dim; j++) b->at.y[order][j] = ir_cast(k, b->c.f.t, ir_load(k, a->rows.buffer, ir_add(k, a->base, ir_int(k, IR_I64, j)), IR_NONE));
 }
 
 /* Lane j takes element first + j of the sub-group's sum, so that one store writes as many as there are lanes. */
@@ -330,7 +246,7 @@ static void all_paths(builder *b) {
     for (int o = 0; o < b->c.f.form->n_outputs; o++)
       for (int t = 0; t < CLB_MAX_TERMS; t++) clb_none(b->by_term[o][t].v, MAX_M);
     clb_channels_open(&b->c, mul, false);
-    for (int order = 0; order < ORDERS; order++) b->x_term[order] = -1;
+    clb_path_forget(&b->at);
     bool twins = b->c.f.s->twins && pair_paths(b->c.f.tp, b->order + first, end - first, b->left[Z], twin);
     b->c.f.second = twins ? ir_loop(of(b), ir_int(of(b), IR_I64, 0), ir_int(of(b), IR_I64, 2), ir_int(of(b), IR_I64, 1)) : IR_NONE;
     for (int q = first; q < end; q++) {
@@ -378,7 +294,7 @@ static void whole(builder *b) {
 
 void clb_lower_channel_wise(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   builder *b = calloc(1, sizeof *b);
-  bool memory = b && (b->entry = malloc(sizeof *b->entry * MAX_M * MAX_M * MAX_M)) && (b->symbol = malloc(sizeof *b->symbol * MAX_M * MAX_M * MAX_M));
+  bool memory = b && clb_path_begin(&b->at, &b->c.f, load, b);
   for (int o = 0; memory && o < MAX_OUTPUTS; o++) memory = (b->by_term[o] = malloc(sizeof **b->by_term * CLB_MAX_TERMS)) != NULL;
   if (memory) {
     clb_channels_begin(&b->c, k, p, s);
@@ -386,6 +302,6 @@ void clb_lower_channel_wise(const clb_problem *p, const clb_schedule *s, ir_kern
     whole(b);
   } else snprintf(k->error, sizeof k->error, "no memory");
   for (int o = 0; b && o < MAX_OUTPUTS; o++) free(b->by_term[o]);
-  if (b) free(b->symbol), free(b->entry);
+  if (b) clb_path_free(&b->at);
   free(b);
 }

@@ -18,11 +18,17 @@ static const clb_form forms[] = {
                              {{X, 0}, {Y, 0}, {W, 0}, {Z, 0}, {X, 1}, {Y, 1}, {W, 1}}},
 };
 
+/* Gradients of x that a convolution keeps for each edge are summed up later. */
+static clb_dtype kept_as(const clb_form_builder *b, int slot, bool written) {
+  bool shares = b->p->kind == CLB_CONVOLUTION && slot == X && written && !b->p->convolution.atomics;
+  return (clb_dtype)(shares ? b->p->arithmetic : b->p->storage);
+}
+
 static clb_form_array array_of(clb_form_builder *b, clb_row_block *rows, int slot, bool written) {
   const clb_tensor_product_problem *tp = b->tp;
   const clb_irreps *irreps[] = {&tp->x, &tp->y, NULL, &tp->z};
   const int layouts[] = {tp->layout_x, tp->layout_y, 0, tp->layout_z};
-  return (clb_form_array){.rows = clb_rows_array(rows, (clb_dtype)b->p->storage, written), .base = IR_NONE, .index = IR_NONE, .irreps = irreps[slot], .layout = layouts[slot]};
+  return (clb_form_array){.rows = clb_rows_array(rows, kept_as(b, slot, written), written), .base = IR_NONE, .index = IR_NONE, .irreps = irreps[slot], .layout = layouts[slot]};
 }
 
 void clb_form_begin(clb_form_builder *b, ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
@@ -39,22 +45,22 @@ void clb_form_begin(clb_form_builder *b, ir_kernel *k, const clb_problem *p, con
     }
 }
 
-static void set_base(clb_form_builder *b, clb_form_array *a, ir_val row) {
+void clb_form_row(clb_form_builder *b, clb_form_array *a, ir_val row) {
   a->base = ir_add(b->k, ir_mul(b->k, row, a->rows.stride), a->rows.offset);
 }
 
 void clb_form_rows(clb_form_builder *b, ir_val row) {
   for (int i = 0; i < b->form->n_inputs; i++) {
     clb_form_array *a = &b->in[inputs[i].slot][inputs[i].order];
-    if (a->index == IR_NONE) set_base(b, a, row);
+    if (a->index == IR_NONE) clb_form_row(b, a, row);
   }
-  for (int o = 0; o < b->form->n_outputs; o++) set_base(b, &b->out[o], row);
+  for (int o = 0; o < b->form->n_outputs; o++) clb_form_row(b, &b->out[o], row);
 }
 
 void clb_form_indexed_rows(clb_form_builder *b, ir_val row, ir_val mask) {
   for (int slot = X; slot <= W; slot++) {
     clb_form_array *a = &b->in[slot][0];
-    if (b->tp->indexed >> slot & 1) set_base(b, a, ir_cast(b->k, IR_I64, ir_load(b->k, a->index, ir_add(b->k, row, a->first), mask)));
+    if (b->tp->indexed >> slot & 1) clb_form_row(b, a, ir_cast(b->k, IR_I64, ir_load(b->k, a->index, ir_add(b->k, row, a->first), mask)));
   }
 }
 
@@ -97,8 +103,7 @@ static int64_t other_at(const clb_form_builder *b, const clb_term *t) {
 
 ir_val clb_form_start(clb_form_builder *b, const clb_form_array *a, const clb_term *t) { return turned(b, a, t->at, other_at(b, t)); }
 
-/* Element m of this channel; in layout mul_ir the components lie side by side. */
-static ir_val component(clb_form_builder *b, const clb_form_array *a, const clb_term *t, int m, ir_val channel) {
+ir_val clb_form_component(clb_form_builder *b, const clb_form_array *a, const clb_term *t, int m, ir_val channel) {
   int64_t skip = a->layout == CLB_MUL_IR ? m : (int64_t)m * t->mul;
   ir_val at = turned(b, a, t->at + skip, other_at(b, t) + skip);
   return ir_add(b->k, at, a->layout == CLB_MUL_IR ? ir_mul(b->k, channel, ir_int(b->k, IR_I64, clb_width(t))) : channel);
@@ -108,23 +113,27 @@ void clb_form_load(clb_form_builder *b, const clb_form_array *a, int term, ir_va
   const clb_term *t = &a->irreps->term[term];
   for (int i = 0, w; i < clb_width(t); i += w) {
     w = a->layout == CLB_MUL_IR ? piece(clb_width(t), i) : 1;
-    ir_load_wide(b->k, a->rows.buffer, component(b, a, t, i, channel), mask, w, v + i);
+    ir_load_wide(b->k, a->rows.buffer, clb_form_component(b, a, t, i, channel), mask, w, v + i);
   }
   for (int i = 0; i < clb_width(t); i++) v[i] = ir_cast(b->k, b->t, v[i]);
 }
 
 void clb_form_store(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel, ir_val mask, const ir_val *v) {
+  clb_form_put(b, a, term, channel, mask, v, b->p->accumulate);
+}
+
+void clb_form_put(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel, ir_val mask, const ir_val *v, bool add) {
   const clb_term *t = &a->irreps->term[term];
   ir_kernel *k = b->k;
   ir_val out[MAX_M], old[MAX_M];
-  if (b->p->accumulate) clb_form_load(b, a, term, channel, mask, old);
+  if (add) clb_form_load(b, a, term, channel, mask, old);
   for (int i = 0; i < clb_width(t); i++) {
     out[i] = v[i] == IR_NONE ? ir_real(k, b->t, 0) : v[i];
-    out[i] = ir_cast(k, ir_register_type(a->rows.element), b->p->accumulate ? ir_add(k, old[i], out[i]) : out[i]);
+    out[i] = ir_cast(k, ir_register_type(a->rows.element), add ? ir_add(k, old[i], out[i]) : out[i]);
   }
   for (int i = 0, w; i < clb_width(t); i += w) {
     w = a->layout == CLB_MUL_IR ? piece(clb_width(t), i) : 1;
-    ir_store_wide(k, a->rows.buffer, component(b, a, t, i, channel), mask, w, out + i);
+    ir_store_wide(k, a->rows.buffer, clb_form_component(b, a, t, i, channel), mask, w, out + i);
   }
 }
 
@@ -178,7 +187,19 @@ int64_t clb_form_size(const clb_tensor_product_problem *tp) {
   return n;
 }
 
-static ir_val scaled(clb_form_builder *b, double c, ir_val v) { return v == IR_NONE ? v : ir_mul(b->k, ir_real(b->k, b->t, c), v); }
+/* c v, of which -c v is a mere sign. */
+static ir_val scaled(clb_form_builder *b, double c, ir_val v) {
+  if (v == IR_NONE) return v;
+  ir_val size = c == 1 || c == -1 ? v : ir_mul(b->k, ir_real(b->k, b->t, c < 0 ? -c : c), v);
+  return c < 0 ? ir_1(b->k, IR_NEG, size) : size;
+}
+
+ir_val clb_plus_scaled(clb_form_builder *b, ir_val sum, double c, ir_val v) {
+  if (v == IR_NONE) return sum;
+  if (sum == IR_NONE) return scaled(b, c, v);
+  if (c == 1 || c == -1) return ir_2(b->k, c > 0 ? IR_ADD : IR_SUB, sum, v);
+  return ir_fma(b->k, v, ir_real(b->k, b->t, c), sum);
+}
 
 /* sum + c v y, where y is the same in all lanes: c y is shared by all paths that need it, c v dies with its path. */
 static ir_val term(clb_form_builder *b, double c, ir_val v, ir_val y, ir_val sum) {
@@ -196,5 +217,5 @@ void clb_contract_x(clb_form_builder *b, const clb_entry *e, int n, const ir_val
 /* The products x_i z_k are shared by hash-consing. */
 void clb_contract_y(clb_form_builder *b, const clb_entry *e, int n, const ir_val *x, const ir_val *z, ir_val *y) {
   for (int q = 0; q < n; q++)
-    if (x[e[q].i] != IR_NONE && z[e[q].k] != IR_NONE) y[e[q].j] = clb_plus(b->k, y[e[q].j], ir_mul(b->k, x[e[q].i], z[e[q].k]), ir_real(b->k, b->t, e[q].c));
+    if (x[e[q].i] != IR_NONE && z[e[q].k] != IR_NONE) y[e[q].j] = clb_plus_scaled(b, y[e[q].j], e[q].c, ir_mul(b->k, x[e[q].i], z[e[q].k]));
 }

@@ -60,6 +60,9 @@ void clb_form_begin(clb_form_builder *b, ir_kernel *k, const clb_problem *p, con
 void clb_form_rows(clb_form_builder *b, ir_val row);
 void clb_form_indexed_rows(clb_form_builder *b, ir_val row, ir_val mask);
 
+/* Array a at row `row` (i64). */
+void clb_form_row(clb_form_builder *b, clb_form_array *a, ir_val row);
+
 /* Whether output o is to be computed. */
 bool clb_form_wanted(const clb_form_builder *b, int o);
 /* Whether monomial m, differentiated by output o, has a share of path p. */
@@ -76,9 +79,12 @@ static inline ir_val clb_both(ir_kernel *k, ir_val a, ir_val b) { return a == IR
 
 /* i64: where term t of this row starts. */
 ir_val clb_form_start(clb_form_builder *b, const clb_form_array *a, const clb_term *t);
+/* i64: index of component m of channel `channel` (i64) of term t; in layout mul_ir the components lie side by side. */
+ir_val clb_form_component(clb_form_builder *b, const clb_form_array *a, const clb_term *t, int m, ir_val channel);
 /* Components (in arithmetic precision) of channel `channel` (i64) of term `term`. */
 void clb_form_load(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel, ir_val mask, ir_val *v);
-/* IR_NONE stands for 0. */
+/* IR_NONE stands for 0.  put: adds or overwrites as told, not as the problem says. */
+void clb_form_put(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel, ir_val mask, const ir_val *v, bool add);
 void clb_form_store(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel, ir_val mask, const ir_val *v);
 /* Weight number `channel` (i64) of a path. */
 ir_val clb_form_load_weight(clb_form_builder *b, const clb_form_array *a, const clb_path *p, ir_val channel, ir_val mask);
@@ -89,6 +95,8 @@ void clb_form_store_weight(clb_form_builder *b, const clb_form_array *a, const c
 ir_val clb_plus(ir_kernel *k, ir_val sum, ir_val x, ir_val y);
 ir_val clb_plus_weighted(ir_kernel *k, ir_val sum, ir_val w, ir_val x);
 void clb_none(ir_val *v, int n);
+/* sum + c v */
+ir_val clb_plus_scaled(clb_form_builder *b, ir_val sum, double c, ir_val v);
 
 /* Returns how many; `symbol` has room for MAX_M^3 numbers, e too. */
 int clb_form_entries(const clb_tensor_product_problem *tp, const clb_path *p, double *symbol, clb_entry *e);

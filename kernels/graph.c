@@ -250,9 +250,20 @@ static void lower_pieces(ir_kernel *k, const clb_schedule *s) {
   ir_store_wide(k, pieces, ir_mul(k, index, i64(k, 3)), mask, 3, (ir_val[]){row, ir_cast(k, IR_I32, first), ir_cast(k, IR_I32, count)});
 }
 
+/* A lane has a row. */
+static void lower_lists(ir_kernel *k, const clb_schedule *s) {
+  ir_val starts = input(k), n_rows = ir_scalar(k, IR_I32), walk = output(k), rest = output(k);
+  ir_val one = i32(k, 1), length = i32(k, CLB_GRAPH_PIECE), index = own_index(k, s);
+  ir_val mask = less(k, index, wide(k, n_rows)), row = ir_cast(k, IR_I32, index), at = ir_mul(k, index, i64(k, 3));
+  ir_val a = ir_load(k, starts, index, mask), n = ir_sub(k, ir_load(k, starts, ir_add(k, index, i64(k, 1)), mask), a);
+  ir_val pieces = ir_2(k, IR_DIV, ir_sub(k, ir_2(k, IR_MAX, n, one), one), length);
+  ir_store_wide(k, walk, at, mask, 3, (ir_val[]){row, a, minimum(k, n, length)});
+  ir_store_wide(k, rest, at, mask, 3, (ir_val[]){row, ir_2(k, IR_DIV, a, length), pieces});
+}
+
 /* ---- the kind ---- */
 
-static const char *const names[CLB_GRAPH_STEPS] = {"graph_check", "graph_check_wide", "graph_count", "graph_scan", "graph_place", "graph_edges", "graph_rows", "graph_pieces"};
+static const char *const names[CLB_GRAPH_STEPS] = {"graph_check", "graph_check_wide", "graph_count", "graph_scan", "graph_place", "graph_edges", "graph_rows", "graph_pieces", "graph_lists"};
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   bool walks_rows = p->graph.step == CLB_GRAPH_ROWS && s->lanes == 1;
@@ -265,7 +276,8 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
     case CLB_GRAPH_PLACE: lower_sort(k, s, true); break;
     case CLB_GRAPH_EDGES: lower_edges(k, s); break;
     case CLB_GRAPH_ROWS: lower_rows(k, s); break;
-    default: lower_pieces(k, s);
+    case CLB_GRAPH_PIECES: lower_pieces(k, s); break;
+    default: lower_lists(k, s);
   }
   ir_finish(k);
 }

@@ -19,6 +19,10 @@ typedef struct {
   int32_t shuffles;         /* sums over lanes go by shuffles, else through local memory */
   int32_t whole_rows;       /* rows of results are put together in local memory and written in order */
   int32_t lockstep;         /* sub-groups of a group wait for each other path by path, so that they read the same instructions together */
+  int32_t edges;            /* of a row that are worked on before their sums over sub-groups are made */
+  int32_t part;             /* components of x and z together that one sub-group holds, unless one term of x has more */
+  int32_t resident;         /* groups that a multiprocessor should hold at once; 0: the compiler's choice */
+  int32_t stages;           /* so many edges' operands are in local memory or on the way there; 0: read when needed */
   int32_t twins;            /* paths that differ in the parity of their terms share their instructions */
 } clb_schedule;
 
@@ -42,7 +46,7 @@ typedef struct {
   int passes; /* it has the first so many of clb_pass */
 } clb_kernel_kind;
 
-enum { CLB_SPHERICAL_HARMONICS, CLB_TENSOR_PRODUCT, CLB_MATRIX_PRODUCT, CLB_COLUMN_SUM, CLB_GRAPH, CLB_KERNEL_KINDS };
+enum { CLB_SPHERICAL_HARMONICS, CLB_TENSOR_PRODUCT, CLB_MATRIX_PRODUCT, CLB_COLUMN_SUM, CLB_ROW_SUM, CLB_GRAPH, CLB_CONVOLUTION, CLB_KERNEL_KINDS };
 extern const clb_kernel_kind *const clb_kernel_kinds[CLB_KERNEL_KINDS];
 
 #endif

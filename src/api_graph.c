@@ -31,7 +31,8 @@ static int64_t radix(const clb_graph *g) { return (int64_t)1 << clb_graph_digit_
 static uint64_t bytes_of(const clb_graph *g, int buffer) {
   if (buffer < CLB_GRAPH_ROW_START) return 4 * (uint64_t)g->edges;
   if (buffer < CLB_GRAPH_EDGE) return 4 * ((uint64_t)g->nodes + 1);
-  if (buffer < CLB_GRAPH_PIECES_OF) return 4 * (uint64_t)g->edges;
+  if (buffer < CLB_GRAPH_WALK) return 4 * (uint64_t)g->edges;
+  if (buffer < CLB_GRAPH_PIECES_OF) return 12 * (uint64_t)g->nodes;
   if (buffer < CLB_GRAPH_PAIRS) return 12 * (uint64_t)clb_graph_pieces(g->edges);
   if (buffer < CLB_GRAPH_TABLE) return 8 * (uint64_t)g->edges;
   return 4 * (uint64_t)(buffer == CLB_GRAPH_TABLE ? radix(g) * g->groups : buffer == CLB_GRAPH_SUMS ? radix(g) : g->groups);
@@ -158,6 +159,9 @@ static clb_status sort(clb_graph *g, int direction) {
   if (!s)
     s = LAUNCH(g, CLB_GRAPH_PIECES, flat_groups(g, CLB_GRAPH_PIECES, pieces), MEMORY(pairs), MEMORY(&b[CLB_GRAPH_ROW_START + direction]), WIDE(pieces),
                MEMORY(&b[CLB_GRAPH_PIECES_OF + direction]));
+  if (!s)
+    s = LAUNCH(g, CLB_GRAPH_LISTS, flat_groups(g, CLB_GRAPH_LISTS, n_rows), MEMORY(&b[CLB_GRAPH_ROW_START + direction]), NARROW(n_rows),
+               MEMORY(&b[CLB_GRAPH_WALK + direction]), MEMORY(&b[CLB_GRAPH_REST + direction]));
   return s;
 }
 

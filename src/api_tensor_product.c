@@ -103,24 +103,28 @@ static const struct {
                                   {"e_a", CLB_X, GRADIENT}, {"e_b", CLB_Y, GRADIENT}, {"e_c", CLB_W, GRADIENT}}},
 };
 
-static clb_status run_pass(clb_op *op, clb_pass pass, int64_t n, const clb_rows *rows) {
-  if (!op) return CLB_ERROR_ARGUMENT;
-  const clb_tensor_product_problem *p = &op->problem.tensor_product;
+int clb_tensor_product_operands(const clb_tensor_product_problem *p, clb_pass pass, const clb_rows *rows, clb_operand *operands) {
   const int64_t columns[] = {[CLB_X] = p->x.dim, [CLB_Y] = p->y.dim, [CLB_W] = p->n_weights, [CLB_Z] = p->z.dim};
-  clb_operand operands[MOST];
   for (int i = 0; i < passes[pass].count; i++) {
     int of = passes[pass].operand[i].of;
     enum role role = passes[pass].operand[i].role;
     bool absent = (role == INCOMING && !(p->incoming & of)) || (role == GRADIENT && !(p->gradients & of));
-    operands[i] = (clb_operand){.name = passes[pass].operand[i].name, .rows = rows[i], .columns = absent ? 0 : columns[of],
+    operands[i] = (clb_operand){.name = passes[pass].operand[i].name, .rows = rows[i], .columns = absent ? 0 : columns[of], .of = of,
                                 .written = role == RESULT || role == GRADIENT, .indexed = role == OPERAND && p->indexed & of};
     if (of != CLB_W || !p->shared_weights) continue;
     operands[i].one_row = true;
     operands[i].rows.stride = role == GRADIENT ? CLB_DENSE : 0;
     operands[i].rows.index = NULL;
   }
-  if (p->shared_weights && op->problem.kind == CLB_TENSOR_PRODUCT) return clb_shared_weights_run(op, pass, n, operands, passes[pass].count);
-  return clb_op_run_rows(op, CLB_TENSOR_PRODUCT, pass, n, operands, passes[pass].count);
+  return passes[pass].count;
+}
+
+static clb_status run_pass(clb_op *op, clb_pass pass, int64_t n, const clb_rows *rows) {
+  clb_operand operands[MOST];
+  if (!op) return CLB_ERROR_ARGUMENT;
+  int count = clb_tensor_product_operands(&op->problem.tensor_product, pass, rows, operands);
+  if (op->problem.tensor_product.shared_weights && op->problem.kind == CLB_TENSOR_PRODUCT) return clb_shared_weights_run(op, pass, n, operands, count);
+  return clb_op_run_rows(op, CLB_TENSOR_PRODUCT, pass, n, operands, count);
 }
 
 clb_status clb_tensor_product_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y, clb_rows w, clb_rows z) {

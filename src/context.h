@@ -32,6 +32,7 @@ static inline int64_t clb_dtype_bytes(int32_t type) { return type == CLB_F64 ? 8
 enum { CLB_PASSES = 4 };
 
 typedef struct clb_shared_weights clb_shared_weights;
+typedef struct clb_convolution_parts clb_convolution_parts;
 
 struct clb_op {
   clb_context *ctx;
@@ -42,6 +43,7 @@ struct clb_op {
   clb_memory numbers, reals;     /* tables that kernels read; no handle: none */
   bool reads_tables[CLB_PASSES];
   clb_shared_weights *shared;    /* NULL: none */
+  clb_convolution_parts *convolution; /* NULL: it is none */
   bool blas;                     /* matrix products go to the device's BLAS where it can do them */
 };
 
@@ -63,7 +65,16 @@ typedef struct {
   bool written, indexed; /* indexed: rows.index says which rows, from its number index_first on */
   bool one_row;          /* shared by all rows */
   int64_t index_first;
+  int of;                /* of a tensor product: CLB_X, CLB_Y, CLB_W or CLB_Z, whose shape it has */
 } clb_operand;
+/* The operands of a pass, in the order of the calls and of the kernels' arguments; returns how many. */
+int clb_tensor_product_operands(const clb_tensor_product_problem *p, clb_pass pass, const clb_rows *rows, clb_operand *operands);
+/* CLB_OK where the op was created with this pass. */
+clb_status clb_op_check_pass(clb_op *op, clb_pass pass);
+/* Checks one operand of n rows. */
+clb_status clb_op_check_operand(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operand);
+/* Its arguments: buffer, offset, stride. */
+void clb_operand_arguments(const clb_operand *o, clb_arg *args);
 /* Checks the op's kind and the operands. */
 clb_status clb_op_check_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n, const clb_operand *operands, int n_operands);
 /* Checks, and launches on n rows with the arguments n, then (buffer, offset, stride) of each operand, then (row numbers, first) of

@@ -104,6 +104,7 @@ static bool copy(const machine *m, char *base, int32_t v) {
       index[j] = m->k->ins[i->arg[1 + 2 * j]].type == IR_I64 ? ((const int64_t *)from)[l] : ((const int32_t *)from)[l];
       int64_t length = length_of(m, i->arg[2 * j]);
       if (index[j] < 0 || (length >= 0 && index[j] > length - i->width)) return wrong(m, v, "index %" PRId64 " of lane %d leaves the array", index[j], (int)l);
+      if (i->imm && index[j] % i->width) return wrong(m, v, "index %" PRId64 " of lane %d is no multiple of the aligned copy's width", index[j], (int)l);
     }
     memcpy((char *)m->array[i->arg[0]] + (size_t)index[0] * bytes, (char *)m->array[i->arg[2]] + (size_t)index[1] * bytes, (size_t)i->width * bytes);
   }

@@ -399,11 +399,19 @@ void ir_atomic_add(ir_kernel *k, ir_val array, ir_val index, ir_val mask, ir_val
   emit(k, (ir_ins){.op = IR_ATOMIC_ADD, .arg = {array, index, plain_mask(k, mask), value, IR_NONE}, .stride = IR_NONE});
 }
 
-void ir_copy(ir_kernel *k, ir_val local, ir_val at, ir_val buffer, ir_val from, ir_val mask, int width) {
+static void copy(ir_kernel *k, ir_val local, ir_val at, ir_val buffer, ir_val from, ir_val mask, int width, bool aligned) {
   if (!access(k, IR_COPY, local, at, mask, width, true) || !access(k, IR_COPY, buffer, from, mask, width, false)) return;
   if (k->ins[local].op != IR_LOCAL || k->ins[buffer].op != IR_BUFFER || k->ins[local].element != k->ins[buffer].element)
     mistake(k, "COPY: from a buffer to a local array of the same elements, not %d to %d", buffer, local);
-  emit(k, (ir_ins){.op = IR_COPY, .arg = {local, at, buffer, from, plain_mask(k, mask)}, .stride = IR_NONE, .width = width});
+  emit(k, (ir_ins){.op = IR_COPY, .arg = {local, at, buffer, from, plain_mask(k, mask)}, .stride = IR_NONE, .width = width, .imm = aligned});
+}
+
+void ir_copy(ir_kernel *k, ir_val local, ir_val at, ir_val buffer, ir_val from, ir_val mask, int width) { copy(k, local, at, buffer, from, mask, width, false); }
+
+void ir_copy_aligned(ir_kernel *k, ir_val local, ir_val at, ir_val buffer, ir_val from, ir_val mask, int width) {
+  int bytes = is_array(k, IR_COPY, local) ? ir_type_bytes(k->ins[local].element) * width : 8;
+  if (bytes != 8 && bytes != 16) mistake(k, "COPY: %d bytes are not 8 or 16", bytes);
+  copy(k, local, at, buffer, from, mask, width, true);
 }
 
 static void bare(ir_kernel *k, ir_op op, int64_t imm) { emit(k, (ir_ins){.op = op, .arg = NOTHING, .stride = IR_NONE, .imm = imm}); }

@@ -64,7 +64,8 @@ typedef enum { IR_UNIFORM, IR_AFFINE, IR_VARYING } ir_shape;
   X(ELEMENT, 1, 1)     /* element imm of a LOAD with width > 1                                        */ \
   X(STORE, 0, 3)       /* array, index, mask or IR_NONE; the `width` values are pool[imm ...]         */ \
   X(ATOMIC_ADD, 0, 4)  /* array (f32 or f64), index, mask or IR_NONE, value                           */ \
-  X(COPY, 0, 5)        /* local array, index, buffer, index, mask: `width` elements, asynchronous; same element type */ \
+  X(COPY, 0, 5)        /* local array, index, buffer, index, mask: `width` elements, asynchronous; same element type;
+                          imm 1: both places start at a multiple of the bytes copied, of a local array and of memory */ \
   X(COPY_COMMIT, 0, 0) /* ends a batch of COPY                                                        */ \
   X(COPY_WAIT, 0, 0)   /* until at most imm batches of this lane are in flight                        */ \
   X(BARRIER, 0, 0)     /* imm 0: lanes of the sub-group, 1: of the group; local memory is consistent.  Devices
@@ -104,6 +105,7 @@ typedef struct {
   int32_t lanes, subgroups;         /* of a group */
   int32_t rows;                     /* rows that one group works on: launch ceil(n / rows) groups */
   int32_t large_registers;          /* 1: ask for the device's large register mode (Intel: 256 registers) */
+  int32_t resident;                 /* groups that a multiprocessor should hold at once (CUDA: caps registers); 0: the compiler's choice */
   int32_t n, pool_n;
   ir_ins *ins;
   ir_val *pool;                     /* operands of wide stores */
@@ -139,6 +141,7 @@ void ir_store(ir_kernel *k, ir_val array, ir_val index, ir_val mask, ir_val valu
 void ir_store_wide(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width, const ir_val *values);
 void ir_atomic_add(ir_kernel *k, ir_val array, ir_val index, ir_val mask, ir_val value);
 void ir_copy(ir_kernel *k, ir_val local, ir_val at, ir_val buffer, ir_val from, ir_val mask, int width);
+void ir_copy_aligned(ir_kernel *k, ir_val local, ir_val at, ir_val buffer, ir_val from, ir_val mask, int width); /* 8 or 16 bytes */
 void ir_copy_commit(ir_kernel *k);
 void ir_copy_wait(ir_kernel *k, int batches);
 void ir_barrier(ir_kernel *k, bool group);

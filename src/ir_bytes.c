@@ -1,6 +1,6 @@
 /* ir_bytes.c - a kernel as bytes, little-endian, and back.
 
-   "CLBIR001" | name, 64 | lanes, subgroups, rows, large_registers, n, pool_n: i32
+   "CLBIR001" | name, 64 | lanes, subgroups, rows, large_registers, resident, n, pool_n: i32
    | n times: op, type, shape, element: u8; arg[5], stride, scope, width: i32; imm: i64; real: f64 | pool_n times: i32 */
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "ir.h"
 
 static const char magic[8] = "CLBIR001";
-enum { HEAD = 8 + 64 + 6 * 4, INSTRUCTION = 4 + 8 * 4 + 8 + 8, VALUE = 4 };
+enum { HEAD = 8 + 64 + 7 * 4, INSTRUCTION = 4 + 8 * 4 + 8 + 8, VALUE = 4 };
 
 static size_t bytes_of(int64_t n, int64_t pool_n) { return (size_t)(HEAD + n * INSTRUCTION + pool_n * VALUE); }
 
@@ -63,7 +63,7 @@ size_t ir_write(const ir_kernel *k, void *bytes, size_t size) {
     end |= !k->name[j];
     *p++ = end ? 0 : (uint8_t)k->name[j];
   }
-  const int32_t head[] = {k->lanes, k->subgroups, k->rows, k->large_registers, k->n, k->pool_n};
+  const int32_t head[] = {k->lanes, k->subgroups, k->rows, k->large_registers, k->resident, k->n, k->pool_n};
   for (size_t j = 0; j < sizeof head / sizeof *head; j++) put(&p, (uint32_t)head[j], 4);
   for (int32_t v = 0; v < k->n; v++) put_instruction(&p, &k->ins[v]);
   for (int32_t j = 0; j < k->pool_n; j++) put(&p, (uint32_t)k->pool[j], 4);
@@ -75,7 +75,7 @@ static bool take_kernel(ir_kernel *k, const uint8_t *p, size_t size) {
   p += sizeof magic;
   memcpy(k->name, p, sizeof k->name);
   p += sizeof k->name;
-  int32_t *head[] = {&k->lanes, &k->subgroups, &k->rows, &k->large_registers, &k->n, &k->pool_n};
+  int32_t *head[] = {&k->lanes, &k->subgroups, &k->rows, &k->large_registers, &k->resident, &k->n, &k->pool_n};
   for (size_t j = 0; j < sizeof head / sizeof *head; j++) *head[j] = take_i32(&p);
   if (k->n < 0 || k->pool_n < 0 || bytes_of(k->n, k->pool_n) != size) return false;
   k->ins = calloc((size_t)k->n + 1, sizeof *k->ins);

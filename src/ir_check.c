@@ -263,6 +263,9 @@ static bool copy(checker *c) {
   const ir_ins *i = here(c);
   if (!array(c, i->arg[0], true) || !integer(c, i->arg[1]) || !array(c, i->arg[2], false) || !integer(c, i->arg[3]) || !mask(c, i->arg[4])) return false;
   const ir_ins *to = &c->k->ins[i->arg[0]], *from = &c->k->ins[i->arg[2]];
+  int bytes = ir_type_bytes((ir_type)to->element) * i->width;
+  if (!in_range(c, "imm", i->imm, 0, 1)) return false;
+  if (i->imm && bytes != 8 && bytes != 16) return wrong(c, "aligned copies are of 8 or 16 bytes, not %d", bytes);
   return (to->op == IR_LOCAL && from->op == IR_BUFFER && to->element == from->element) || wrong(c, "must go from a BUFFER to a LOCAL with the same element");
 }
 
@@ -317,7 +320,7 @@ static const struct {
     [IR_AND] = {logic, ""}, [IR_OR] = {logic, ""}, [IR_NOT] = {logic, ""},
     [IR_SELECT] = {selection, ""}, [IR_CAST] = {cast, ""}, [IR_VAR] = {var, ""}, [IR_GET] = {get, ""}, [IR_SET] = {set, ""},
     [IR_LOAD] = {load, "W"}, [IR_ELEMENT] = {element, "I"}, [IR_STORE] = {store, "IW"}, [IR_ATOMIC_ADD] = {atomic_add, ""},
-    [IR_COPY] = {copy, "W"}, [IR_COPY_COMMIT] = {nothing, ""}, [IR_COPY_WAIT] = {mark, "I"}, [IR_BARRIER] = {mark, "I"},
+    [IR_COPY] = {copy, "WI"}, [IR_COPY_COMMIT] = {nothing, ""}, [IR_COPY_WAIT] = {mark, "I"}, [IR_BARRIER] = {mark, "I"},
     [IR_SHUFFLE] = {shuffle, ""}, [IR_SHUFFLE_XOR] = {shuffle_xor, "I"}, [IR_REDUCE_ADD] = {reduce, ""},
     [IR_LOOP] = {loop, ""}, [IR_IF] = {condition, ""}, [IR_ELSE] = {nothing, ""}, [IR_END] = {nothing, ""},
 };
@@ -388,6 +391,7 @@ static bool head(checker *c) {
   if (k->lanes < 1 || k->subgroups < 1 || k->lanes > MAX_GROUP || k->subgroups > MAX_GROUP / k->lanes)
     return wrong(c, "a group of %d x %d lanes must have 1 ... %d", (int)k->subgroups, (int)k->lanes, MAX_GROUP);
   if (k->rows < 1) return wrong(c, "rows %d must be positive", (int)k->rows);
+  if (k->resident < 0 || k->resident > 64) return wrong(c, "resident %d must be 0 ... 64", (int)k->resident);
   if (k->large_registers != 0 && k->large_registers != 1) return wrong(c, "large_registers %d must be 0 or 1", (int)k->large_registers);
   if (k->n < 0 || (k->n && !k->ins) || k->pool_n < 0 || (k->pool_n && !k->pool)) return wrong(c, "it has no instructions");
   return true;

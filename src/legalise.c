@@ -81,7 +81,7 @@ static void act(legaliser *l, const ir_ins *i) {
     case IR_SET: ir_set(k, mapped(l, a[0]), mapped(l, a[1])); break;
     case IR_STORE: store(l, i); break;
     case IR_ATOMIC_ADD: ir_atomic_add(k, mapped(l, a[0]), mapped(l, a[1]), mapped(l, a[2]), mapped(l, a[3])); break;
-    case IR_COPY: ir_copy(k, mapped(l, a[0]), mapped(l, a[1]), mapped(l, a[2]), mapped(l, a[3]), mapped(l, a[4]), i->width); break;
+    case IR_COPY: (i->imm ? ir_copy_aligned : ir_copy)(k, mapped(l, a[0]), mapped(l, a[1]), mapped(l, a[2]), mapped(l, a[3]), mapped(l, a[4]), i->width); break;
     case IR_COPY_COMMIT: ir_copy_commit(k); break;
     case IR_COPY_WAIT: ir_copy_wait(k, (int)i->imm); break;
     case IR_BARRIER: ir_barrier(k, true); break;
@@ -138,6 +138,7 @@ bool clb_legalise(const ir_kernel *k, ir_kernel *out) {
   legaliser l = {.from = k, .to = out, .map = calloc((size_t)k->n + 1, sizeof *l.map)};
   ir_begin(out, k->name, k->lanes, k->subgroups, k->rows);
   out->large_registers = k->large_registers;
+  out->resident = k->resident;
   if (!l.map) snprintf(out->error, sizeof out->error, "no memory");
   else if (meet(&l) && k->subgroups != 1) snprintf(out->error, sizeof out->error, "without sub-groups a group whose lanes meet is one sub-group, not %d", (int)k->subgroups);
   for (int32_t v = 0; v < k->n && !out->error[0]; v++) l.map[v] = again(&l, &k->ins[v]);

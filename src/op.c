@@ -1,5 +1,6 @@
 /* op.c - problem -> schedule -> IR -> binary (cached) -> loaded kernel -> launch: what all ops share. */
 #include "context.h"
+#include "convolution.h"
 #include "shared_weights.h"
 
 #include <stdlib.h>
@@ -140,6 +141,7 @@ void clb_op_destroy(clb_op **op) {
   for (int i = 0; i < 3; i++)
     if (owned[i]->handle) (*op)->ctx->device->backend->free((*op)->ctx->device, owned[i]);
   clb_shared_weights_destroy(&(*op)->shared);
+  clb_convolution_destroy(&(*op)->convolution);
   clb_text_free(&(*op)->source);
   free(*op);
   *op = NULL;
@@ -151,6 +153,11 @@ static clb_status pass_kernel(clb_op *op, clb_pass pass, const clb_kernel **kern
   if ((unsigned)pass >= CLB_PASSES) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "pass is %d; it must be CLB_FORWARD ... CLB_TRIPLE_BACKWARD", pass);
   *kernel = op->kernel[pass];
   return *kernel ? CLB_OK : clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "the op was created without its %s pass; add its CLB_PASS_BIT to `passes`", pass_names[pass]);
+}
+
+clb_status clb_op_check_pass(clb_op *op, clb_pass pass) {
+  const clb_kernel *kernel;
+  return pass_kernel(op, pass, &kernel);
 }
 
 clb_status clb_op_counts(clb_op *op, clb_pass pass, clb_counts *counts) {
@@ -221,6 +228,13 @@ static clb_status check_index(clb_op *op, const char *pass, int64_t n, const clb
   return CLB_OK;
 }
 
+clb_status clb_op_check_operand(clb_op *op, clb_pass pass, int64_t n, const clb_operand *o) {
+  int64_t stride;
+  if (!o->columns || (!n && !o->one_row)) return CLB_OK;
+  clb_status s = check_operand(op, pass_names[pass], n, o, &stride);
+  return s ? s : check_index(op, pass_names[pass], n, o);
+}
+
 clb_status clb_op_check_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n, const clb_operand *operands, int n_operands) {
   const clb_kernel *kernel;
   if (op->problem.kind != kind)
@@ -229,14 +243,14 @@ clb_status clb_op_check_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n,
   if (s) return s;
   int64_t most = INT32_MAX * (int64_t)kernel->ir.rows;
   if (n < 0 || n > most) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "n is %lld; it must be 0 ... %lld", (long long)n, (long long)most);
-  for (int i = 0; i < n_operands && !s; i++) {
-    const clb_operand *o = &operands[i];
-    int64_t stride;
-    if (!o->columns || (!n && !o->one_row)) continue;
-    s = check_operand(op, pass_names[pass], n, o, &stride);
-    if (!s) s = check_index(op, pass_names[pass], n, o);
-  }
+  for (int i = 0; i < n_operands && !s; i++) s = clb_op_check_operand(op, pass, n, &operands[i]);
   return s;
+}
+
+void clb_operand_arguments(const clb_operand *o, clb_arg *args) {
+  args[0] = (clb_arg){.type = IR_VOID, .memory = o->columns ? &o->rows.buffer->memory : NULL};
+  args[1] = (clb_arg){.type = IR_I64, .i64 = o->columns ? o->rows.offset : 0};
+  args[2] = (clb_arg){.type = IR_I64, .i64 = !o->columns ? 0 : o->rows.stride == CLB_DENSE ? o->columns : o->rows.stride};
 }
 
 clb_status clb_op_run_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n, const clb_operand *operands, int n_operands) {
@@ -250,11 +264,8 @@ clb_status clb_op_run_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n, c
   int n_args = 1 + 3 * n_operands;
   for (int i = 0; i < n_operands; i++) {
     const clb_operand *o = &operands[i];
-    int64_t stride = !o->columns ? 0 : o->rows.stride == CLB_DENSE ? o->columns : o->rows.stride;
-    args[3 * i + 1] = (clb_arg){.type = IR_VOID, .memory = o->columns ? &o->rows.buffer->memory : NULL};
+    clb_operand_arguments(o, args + 3 * i + 1);
     if (!some) some = args[3 * i + 1].memory;
-    args[3 * i + 2] = (clb_arg){.type = IR_I64, .i64 = o->columns ? o->rows.offset : 0};
-    args[3 * i + 3] = (clb_arg){.type = IR_I64, .i64 = stride};
     if (!o->indexed) continue;
     args[n_args++] = (clb_arg){.type = IR_VOID, .memory = o->columns ? &o->rows.index->memory : NULL};
     args[n_args++] = (clb_arg){.type = IR_I64, .i64 = o->index_first};

@@ -208,7 +208,9 @@ static void put_copy(printer *p, ir_val v, const ir_ins *i) {
   line(p);
   mask_if(p, i->arg[4]);
   ADD("{");
-  for (int e = 0; e < i->width; e++) ADD(" copy_%d(to%d + %d, from%d + %d);", ir_type_bytes(p->k->ins[i->arg[0]].element), (int)v, e, (int)v, e);
+  int bytes = ir_type_bytes(p->k->ins[i->arg[0]].element);
+  bool whole = i->imm && p->dialect->language == CLB_LANGUAGE_CUDA;
+  for (int e = 0; e < i->width; e += whole ? i->width : 1) ADD(" copy_%d(to%d + %d, from%d + %d);", whole ? bytes * i->width : bytes, (int)v, e, (int)v, e);
   ADD(" }\n");
 }
 
@@ -324,7 +326,7 @@ static void put_parameters(printer *p) {
 
 static void put_body(printer *p) {
   const ir_kernel *k = p->k;
-  ADD("KERNEL(%d, %d) %s(", k->lanes * k->subgroups, k->lanes, k->name);
+  ADD("KERNEL(%d, %d, %d) %s(", k->lanes * k->subgroups, k->lanes, k->resident ? k->resident : 1, k->name);
   put_parameters(p);
   ADD(") {\n");
   p->depth = 1;

@@ -41,8 +41,18 @@ typedef struct {
 } clb_tensor_product_problem;
 
 typedef struct {
+  clb_tensor_product_problem product; /* first, so that it is `tensor_product` too */
+  int32_t atomics, spline;            /* spline: weights are read from a table */
+} clb_convolution_problem;
+
+typedef struct {
   int64_t columns, most_rows; /* of what the op was made for; its kernels take any */
 } clb_column_sum_problem;
+
+typedef struct {
+  int64_t columns;
+  int32_t listed, from; /* listed: rows are numbered by edge, else by place; from: clb_dtype of what is added up */
+} clb_row_sum_problem;
 
 typedef struct {
   int32_t step; /* clb_graph_step */
@@ -54,8 +64,10 @@ typedef struct {
   union {
     clb_spherical_harmonics_problem spherical_harmonics;
     clb_tensor_product_problem tensor_product;
+    clb_convolution_problem convolution;
     clb_graph_problem graph;
     clb_column_sum_problem column_sum;
+    clb_row_sum_problem row_sum;
   };
 } clb_problem; /* start from zeros: every byte counts */
 

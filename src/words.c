@@ -51,13 +51,13 @@ typedef struct {
 static const word words[] = {
   {"double", "#pragma OPENCL EXTENSION cl_khr_fp64 : enable", NULL, "", ""},
   {"KERNEL",
-   OPENCL_WORDS "#define KERNEL(threads, lanes) __kernel __attribute__((reqd_work_group_size(threads, 1, 1))) void",
+   OPENCL_WORDS "#define KERNEL(threads, lanes, resident) __kernel __attribute__((reqd_work_group_size(threads, 1, 1))) void",
    "#pragma OPENCL EXTENSION cl_khr_subgroups : enable\n" OPENCL_WORDS
-   "#define KERNEL(threads, lanes) __kernel __attribute__((reqd_work_group_size(threads, 1, 1), intel_reqd_sub_group_size(lanes))) void",
-   CPLUSPLUS_WORDS "#define KERNEL(threads, lanes) extern \"C\" __global__ void __launch_bounds__(threads, 1)\n"
-   "#define DEVICE static __device__ __forceinline__\n#define SHARED __shared__",
+   "#define KERNEL(threads, lanes, resident) __kernel __attribute__((reqd_work_group_size(threads, 1, 1), intel_reqd_sub_group_size(lanes))) void",
+   CPLUSPLUS_WORDS "#define KERNEL(threads, lanes, resident) extern \"C\" __global__ void __launch_bounds__(threads, resident)\n"
+   "#define DEVICE static __device__ __forceinline__\n#define SHARED __shared__ __align__(16)",
    "#pragma clang fp contract(off)\n" CPLUSPLUS_WORDS
-   "#define KERNEL(threads, lanes) extern \"C\" __attribute__((global, amdgpu_flat_work_group_size(threads, threads))) void\n"
+   "#define KERNEL(threads, lanes, resident) extern \"C\" __attribute__((global, amdgpu_flat_work_group_size(threads, threads))) void\n"
    "#define DEVICE static inline __attribute__((device, always_inline))\n#define SHARED __attribute__((shared))"},
   {"group_index", "#define group_index() (int)get_group_id(0)", NULL, "#define group_index() (int)blockIdx.x",
    "#define group_index() (int)__builtin_amdgcn_workgroup_id_x()"},
@@ -153,6 +153,9 @@ static const word words[] = {
    "#define copy_8(to, from) asm volatile(\"cp.async.ca.shared.global [%0], [%1], 8;\" "
    ":: \"r\"((u32)__cvta_generic_to_shared(to)), \"l\"(__cvta_generic_to_global(from)) : \"memory\")",
    "#define copy_8(to, from) *(to) = *(from)"},
+  {"copy_16", NULL, NULL,
+   "#define copy_16(to, from) asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\" "
+   ":: \"r\"((u32)__cvta_generic_to_shared(to)), \"l\"(__cvta_generic_to_global(from)) : \"memory\")", NULL},
   {"copy_commit", "#define copy_commit()", NULL, "#define copy_commit() asm volatile(\"cp.async.commit_group;\" ::: \"memory\")",
    "#define copy_commit()"},
   {"copy_wait", "#define copy_wait(batches)", NULL,

@@ -161,6 +161,23 @@ static void expect_pieces(clb_context *ctx, clb_graph *g, clb_graph_order order,
   free(piece);
 }
 
+static void expect_walks(clb_context *ctx, clb_graph *g, clb_graph_order order, const int64_t *start, int64_t n_rows) {
+  int32_t(*walk)[3] = (int32_t(*)[3])contents(ctx, &g->buffer[CLB_GRAPH_WALK + order], 3 * n_rows);
+  int32_t(*rest)[3] = (int32_t(*)[3])contents(ctx, &g->buffer[CLB_GRAPH_REST + order], 3 * n_rows);
+  for (int64_t r = 0; r < n_rows; r++) {
+    int64_t P = CLB_GRAPH_PIECE, a = start[r], degree = start[r + 1] - a, later = 0;
+    for (int64_t first = P; first < degree; first += P) later++;
+    assert_int_equal(walk[r][0], r);
+    assert_int_equal(walk[r][1], a);
+    assert_int_equal(walk[r][2], degree < P ? degree : P);
+    assert_int_equal(rest[r][0], r);
+    assert_int_equal(rest[r][1], a / P);
+    assert_int_equal(rest[r][2], later);
+  }
+  free(walk);
+  free(rest);
+}
+
 static void expect_sorted(clb_context *ctx, clb_graph *g, const edges *e, clb_graph_order order) {
   const int64_t *key = order == CLB_BY_RECEIVER ? e->receivers : e->senders, *other = order == CLB_BY_RECEIVER ? e->senders : e->receivers;
   int64_t n_rows = order == CLB_BY_RECEIVER ? e->n_receivers : e->n_senders, *start = memory(8 * (n_rows + 1)), *next = memory(8 * (n_rows + 1));
@@ -180,6 +197,7 @@ static void expect_sorted(clb_context *ctx, clb_graph *g, const edges *e, clb_gr
     if (found_other[place] != other[i]) fail_msg("place %lld has other end %d, must have %lld", (long long)place, found_other[place], (long long)other[i]);
   }
   expect_pieces(ctx, g, order, start, n_rows, e->n);
+  expect_walks(ctx, g, order, start, n_rows);
   free(start);
   free(next);
   free(found_start);
@@ -216,11 +234,11 @@ static const manner manners[] = {{CLB_I32, AT_HOST, 0}, {CLB_I64, AT_HOST, 0}, {
                                  {CLB_I32, AT_HOST, 5}, {CLB_I64, AT_HOST, 3}, {CLB_I32, ON_DEVICE, 7}, {CLB_I64, ON_DEVICE, 1}};
 enum { MANNERS = sizeof manners / sizeof *manners };
 
-/* Sizes around those at which kernels cut lists up, and numbers of nodes around those at which the sort needs one more digit. */
+/* Sizes around those at which kernels cut lists and rows up, and numbers of nodes around those at which the sort needs one more digit. */
 static void random_graphs(void **state) {
   static const struct {
     int64_t n_senders, n_receivers, n;
-  } sizes[] = {{1, 1, 1}, {3, 2, 2}, {17, 17, 31}, {40, 40, 255}, {256, 255, 256}, {255, 257, 257}, {2048, 2049, 4096}, {70, 3000, 4097}, {5000, 256, 8192},
+  } sizes[] = {{1, 1, 1}, {1, 1, 256}, {2, 1, 257}, {1, 1, 512}, {3, 2, 2}, {17, 17, 31}, {40, 40, 255}, {256, 255, 256}, {255, 257, 257}, {2048, 2049, 4096}, {70, 3000, 4097}, {5000, 256, 8192},
                {1, 9000, 8193}, {65536, 65537, 20000}, {70001, 3, 12289}, {4194305, 12, 600}};
   clb_context *ctx = context(state);
   clb_graph *g;
@@ -463,7 +481,7 @@ static void failing_launches(void **state) {
     if (s) expect_empty(ctx, g);
     else expect(ctx, g, &e);
   }
-  assert_true(n > 14);
+  assert_true(n > 16);
   clb_graph_destroy(&g);
   ctx->device->backend = genuine;
   free_edges(&e);

@@ -131,7 +131,7 @@ static void few_words(void **state) {
   for (int i = 0; i < 4; i++) {
     char *text = print(&k, dialects[i]);
     static const char *const absent[] = {"double", "fp64", "exp", "shuffle", "barrier", "atomic", "bf16", "two_over_pi", "#include", "v32"};
-    static const char *const present[] = {"KERNEL(64, 32) few_words(GLOBAL const u16 *restrict v0, GLOBAL float *v1)", "f16_to_f32(v0[", "sqrt_f32(", "if (v"};
+    static const char *const present[] = {"KERNEL(64, 32, 1) few_words(GLOBAL const u16 *restrict v0, GLOBAL float *v1)", "f16_to_f32(v0[", "sqrt_f32(", "if (v"};
     for (size_t w = 0; w < sizeof absent / sizeof *absent; w++)
       if (strstr(text, absent[w])) fail_msg("%s in\n%s", absent[w], text);
     for (size_t w = 0; w < sizeof present / sizeof *present; w++)

@@ -3,10 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "numbers.h"
 #include "request.h"
 #include "timing.h"
+#include "trial.h"
 
 enum { MAX_SETS = 64 };
 
@@ -33,9 +35,11 @@ typedef struct {
   char problem[320];
   bool runs;
   int64_t rows;
-  double seconds, seconds_min, bytes, flops, copy_fraction, peak_fraction, error;
+  double seconds, seconds_min, spread, compile_seconds, bytes, flops, copy_fraction, peak_fraction, error;
+  double floor, more_floor; /* seconds that a copy of as many bytes takes, without and with those of a workspace; of ops with a tool_trial */
   int repeats;
   clb_report report;
+  char compared[80];
 } result;
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
@@ -59,12 +63,19 @@ static void add_json(const bench *b, const result *r) {
   json_add(row, "rows", json_count(r->rows));
   json_add(row, "seconds", json_number(r->seconds));
   json_add(row, "seconds_min", json_number(r->seconds_min));
+  json_add(row, "spread", json_number(r->spread));
   json_add(row, "repeats", json_count(r->repeats));
+  json_add(row, "compile_seconds", json_number(r->compile_seconds));
   json_add(row, "bytes", json_count(llround(r->bytes)));
   json_add(row, "flops", json_count(llround(r->flops)));
   json_add(row, "copy_fraction", json_number(r->copy_fraction));
   json_add(row, "peak_fraction", json_number(r->peak_fraction));
   json_add(row, "error", json_number(r->error));
+  if (b->request.op->trial) {
+    json_add(row, "floor_seconds", json_number(r->floor));
+    json_add(row, "floor_seconds_with_workspace", json_number(r->more_floor));
+    json_add(row, "compared", json_text(r->compared));
+  }
   if (r->runs) return;
   json_add(row, "loads", json_count(r->report.loads));
   json_add(row, "stores", json_count(r->report.stores));
@@ -72,7 +83,7 @@ static void add_json(const bench *b, const result *r) {
   json_add(row, "spills", json_count(r->report.spill_bytes));
 }
 
-enum { PASS, DTYPE, ROWS, BYTES, FLOPS, NS, MS, GBS, COPY, PEAK, ERROR, RUN_COLUMNS };
+enum { PASS, DTYPE, ROWS, BYTES, FLOPS, NS, MS, SPREAD, GBS, COPY, PEAK, COMPILE, ERROR, RUN_COLUMNS, FLOOR = RUN_COLUMNS, MORE_FLOOR, TRIAL_COLUMNS };
 enum { LOADS = FLOPS + 1, STORES, REGISTERS, SPILLS, COMPILE_COLUMNS };
 
 static void heading(bench *b, const clb_device_info *info, const ceilings *top) {
@@ -80,10 +91,11 @@ static void heading(bench *b, const clb_device_info *info, const ceilings *top) 
   b->request.op->print(b->request.problem, problem, sizeof problem);
   if (info->runs)
     b->table = (table){.n = RUN_COLUMNS,
-                       .titles = {"pass", "dtype", ">rows", ">B/row", ">flop/row", ">ns/row", ">ms", ">GB/s", ">% copy", ">% peak", ">error"}};
+                       .titles = {"pass", "dtype", ">rows", ">B/row", ">flop/row", ">ns/row", ">ms", ">±%", ">GB/s", ">% copy", ">% peak", ">compile s", ">error", ">floor ms", ">with workspace"}};
   else
     b->table = (table){.n = COMPILE_COLUMNS,
                        .titles = {"pass", "dtype", ">rows", ">B/row", ">flop/row", ">loads", ">stores", ">registers", ">bytes spilled"}};
+  if (info->runs && b->request.op->trial) b->table.n = TRIAL_COLUMNS;
   table_fit(&b->table, PASS, pass_names[CLB_DOUBLE_BACKWARD]);
   table_fit(&b->table, ROWS, "1000000");
   for (int c = NS; info->runs && c <= GBS; c++) table_fit(&b->table, c, "1234.567");
@@ -104,8 +116,8 @@ static void number(char out[24], int digits, double x) {
 }
 
 static void add_line(bench *b, const result *r) {
-  char made[RUN_COLUMNS][24];
-  const char *cells[RUN_COLUMNS] = {r->pass, r->dtype};
+  char made[TRIAL_COLUMNS][24];
+  const char *cells[TRIAL_COLUMNS] = {r->pass, r->dtype};
   double rows = (double)r->rows;
   number(made[ROWS], 0, rows);
   number(made[BYTES], 0, r->bytes / rows);
@@ -113,6 +125,10 @@ static void add_line(bench *b, const result *r) {
   if (r->runs) {
     number(made[NS], 3, r->seconds / rows * 1e9);
     number(made[MS], 4, r->seconds * 1e3);
+    number(made[SPREAD], 1, r->spread * 50);
+    number(made[COMPILE], 2, r->compile_seconds);
+    number(made[FLOOR], 4, r->floor * 1e3);
+    number(made[MORE_FLOOR], 4, r->more_floor * 1e3);
     number(made[GBS], 1, r->bytes / r->seconds * 1e-9);
     number(made[COPY], 1, r->copy_fraction * 100);
     number(made[PEAK], 1, r->peak_fraction * 100);
@@ -125,9 +141,17 @@ static void add_line(bench *b, const result *r) {
   for (int c = ROWS; c < b->table.n; c++) cells[c] = made[c];
   progress(NULL);
   table_line(&b->table, cells);
+  if (r->compared[0]) printf("  error: of %s\n", r->compared);
 }
 
 /* ---- measuring ---- */
+
+static void add_time(result *r, const timing *time) {
+  r->seconds = time->seconds;
+  r->seconds_min = time->seconds_min;
+  r->spread = time->spread;
+  r->repeats = time->repeats;
+}
 
 /* Sets of buffers for one trial: one if it fits in the cache, else four times the cache's size of them. */
 static int sets_for(uint64_t bytes, const clb_device_info *info) {
@@ -137,20 +161,29 @@ static int sets_for(uint64_t bytes, const clb_device_info *info) {
   return n > MAX_SETS ? MAX_SETS : (int)n;
 }
 
+typedef struct {
+  const trial *t;
+  clb_op *op;
+  const trial_set *sets;
+} launches;
+
+static clb_status launch_rows(void *user, int set) {
+  const launches *l = user;
+  return trial_run(l->t, l->op, &l->sets[set]);
+}
+
 static clb_status measure_sets(const trial *t, clb_context *ctx, clb_op *op, trial_set *sets, int n, result *r) {
   timing time = {0};
   clb_status status = CLB_OK;
   for (int i = 0; !status && i < n; i++) status = trial_set_make(t, ctx, &sets[i]);
-  if (!status) status = time_launches(t, ctx, op, sets, n, &time);
+  if (!status) status = time_launches(ctx, launch_rows, &(launches){t, op, sets}, n, &time);
   r->error = 0;
   for (int i = 0; !status && i < n; i++) {
     double error;
     status = trial_error(t, &sets[i], &error);
     if (error > r->error) r->error = error;
   }
-  r->seconds = time.seconds;
-  r->seconds_min = time.seconds_min;
-  r->repeats = time.repeats;
+  add_time(r, &time);
   return status;
 }
 
@@ -167,6 +200,65 @@ static clb_status measure(const bench *b, clb_context *ctx, const clb_device_inf
   trial_free(&t);
   if (bytes > cache_bytes(info)) r->copy_fraction = r->bytes / r->seconds / top->copy;
   r->peak_fraction = r->flops / r->seconds / top->fma[kernel->arithmetic];
+  return status;
+}
+
+/* ---- ops that make their own data ---- */
+
+typedef struct {
+  const tool_trial *is;
+  void *set[MAX_SETS];
+} own_sets;
+
+static clb_status launch_own(void *user, int set) {
+  own_sets *s = user;
+  return s->is->run(s->set[set]);
+}
+
+static uint64_t memory_of(const clb_device_info *info) {
+  uint64_t free_memory = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+  return strcmp(info->backend, "cpu") ? info->memory_bytes : free_memory;
+}
+
+static clb_status measure_own(const bench *b, clb_context *ctx, const clb_device_info *info, clb_op *op, void *t, int n, result *r) {
+  own_sets s = {.is = b->request.op->trial};
+  timing time = {0};
+  clb_status status = CLB_OK;
+  for (int i = 0; !status && i < n; i++) status = s.is->set_make(t, ctx, op, &s.set[i]);
+  progress("%s: timing %s %s", info->name, r->pass, r->dtype);
+  if (!status) status = time_launches(ctx, launch_own, &s, n, &time);
+  r->error = 0;
+  for (int i = 0; !status && i < n; i++) {
+    double error;
+    status = s.is->error(s.set[i], &error);
+    if (error > r->error) r->error = error;
+  }
+  add_time(r, &time);
+  for (int i = 0; i < n; i++) s.is->set_free(s.set[i]);
+  return status;
+}
+
+/* *memory: whether there is enough of it. */
+static clb_status try_own(const bench *b, clb_context *ctx, const clb_device_info *info, clb_op *op, const tool_kernel *kernel, clb_pass pass, double flops,
+                          const ceilings *top, result *r, bool *memory) {
+  const tool_trial *is = b->request.op->trial;
+  void *t = is->make(kernel, pass, NULL);
+  double most = (double)memory_of(info);
+  clb_status status = CLB_OK;
+  r->rows = is->rows(t);
+  r->bytes = is->bytes(t);
+  r->flops = flops * (double)r->rows;
+  *memory = !info->runs || most == 0 || is->set_bytes(t) < most;
+  if (!*memory) complain("%s: %s needs %.1f GB; the device has %.1f", info->name, r->pass, is->set_bytes(t) * 1e-9, most * 1e-9);
+  else if (info->runs) {
+    status = measure_own(b, ctx, info, op, t, sets_for((uint64_t)is->set_bytes(t), info), r);
+    if (r->bytes > (double)cache_bytes(info)) r->copy_fraction = r->bytes / r->seconds / top->copy;
+    r->peak_fraction = r->flops / r->seconds / top->fma[kernel->arithmetic];
+    r->floor = r->bytes / top->copy;
+    r->more_floor = (r->bytes + is->more_bytes(t)) / top->copy;
+    is->compared(t, r->compared, sizeof r->compared);
+  }
+  is->free(t);
   return status;
 }
 
@@ -195,21 +287,30 @@ static double bytes_of(const tool_op *op, const tool_kernel *kernel, clb_pass pa
 static int one_result(bench *b, clb_context *ctx, const clb_device_info *info, clb_pass pass, clb_dtype dtype, const ceilings *top) {
   const tool_op *op = b->request.op;
   tool_kernel kernel = {.problem = b->request.problem, .storage = dtype, .arithmetic = usual_arithmetic(dtype)};
-  result r = {info->name, pass_names[pass], dtype_names[dtype], "", info->runs, 0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, -1, {-1, -1, -1, -1}};
+  result r = {.device = info->name, .pass = pass_names[pass], .dtype = dtype_names[dtype], .runs = info->runs, .seconds = NAN, .seconds_min = NAN, .spread = NAN,
+              .compile_seconds = NAN, .bytes = NAN, .flops = NAN, .copy_fraction = NAN, .peak_fraction = NAN, .error = NAN, .floor = NAN, .more_floor = NAN,
+              .repeats = -1, .report = {-1, -1, -1, -1}};
+  bool memory = true;
   clb_counts counts = {0};
   clb_op *handle = NULL;
   print_kernel(op, &kernel, r.problem, sizeof r.problem);
   progress("%s: %s %s %s", info->name, op->name, r.pass, r.dtype);
+  double start = seconds_now();
   clb_status status = op->create(ctx, &kernel, CLB_PASS_BIT(pass), &handle);
+  r.compile_seconds = seconds_now() - start;
   if (!status) status = clb_op_counts(handle, pass, &counts);
-  r.rows = b->options.rows ? b->options.rows : op->rows(kernel.problem, pass);
-  r.flops = (double)r.rows * counts.flops;
-  if (!status) r.bytes = (double)r.rows * bytes_of(op, &kernel, pass, &counts, r.rows);
-  if (!status) status = info->runs ? measure(b, ctx, info, handle, &kernel, pass, top, &r) : clb_op_report(handle, pass, &r.report);
-  int exit_status = status ? failure(status) : EXIT_GOOD;
+  if (!status && op->trial) status = try_own(b, ctx, info, handle, &kernel, pass, counts.flops, top, &r, &memory);
+  else if (!status) {
+    r.rows = b->options.rows ? b->options.rows : op->rows(kernel.problem, pass);
+    r.flops = (double)r.rows * counts.flops;
+    r.bytes = (double)r.rows * bytes_of(op, &kernel, pass, &counts, r.rows);
+    if (info->runs) status = measure(b, ctx, info, handle, &kernel, pass, top, &r);
+  }
+  if (!status && !info->runs) status = clb_op_report(handle, pass, &r.report);
+  int exit_status = status ? failure(status) : memory ? EXIT_GOOD : EXIT_FAILED;
   if (status) complain("%s: %s", info->name, clb_error(ctx));
-  else add(b, info, top, &r);
-  if (!status && info->runs && !(r.error <= tolerance_of(op, &kernel))) {
+  else if (memory) add(b, info, top, &r);
+  if (!status && memory && info->runs && !(r.error <= tolerance_of(op, &kernel))) {
     complain("%s: %s %s %s is wrong: error %.1e, tolerance %.1e", info->name, op->name, r.pass, r.dtype, r.error, tolerance_of(op, &kernel));
     exit_status = EXIT_FAILED;
   }
@@ -252,8 +353,15 @@ int bench_main(int argc, char **argv) {
                 "the program, fma as two; the bytes of tensor_product are the fewest: each operand once. % copy and % peak: of the copy bandwidth and the multiply-add rate of this device, measured in "
                 "the same run. Rows that do not fit in the device's caches are spread over several sets of buffers; where they fit, % copy says cache. "
                 "error: as `clebsch check` defines it. For a device that only compiles, what its compiler says of the machine code: "
-                "elements loaded and stored per row, registers, and bytes spilled.");
+                "elements loaded and stored per row, registers, and bytes spilled. Of a convolution rows are edges, bytes are those of its arrays and of 8 bytes of indices per edge, "
+                "and the floor is the time in which this device copies as many, without and with the gradients of x that a workspace holds for each edge; error is that "
+                "of some receivers, senders and edges, all of their edges counted. compile s is as short as the cache of kernels makes it.");
   if (!b.request.kernels.passes) b.request.kernels.passes = USUAL_PASSES;
+  if (b.options.rows && b.request.op->trial) {
+    complain("bench: %s has no --rows: its graph says how many", b.request.op->name);
+    request_free(&b.request);
+    return EXIT_USAGE;
+  }
   if (b.request.devices.json) b.rows = json_array();
   int status = on_each_device(&b.request.devices, bench_device, &b);
   if (b.rows) json_print(b.rows);

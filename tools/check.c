@@ -29,7 +29,7 @@ static void case_name(const tool_op *op, const tool_kernel *kernel, const tool_d
   static const char *const layouts[LAYOUTS] = {"", " padded", " repeated"};
   print_kernel(op, kernel, out, size);
   size_t used = strlen(out);
-  snprintf(out + used, size - used, ", %lld row%s%s%s", (long long)data->rows, data->rows == 1 ? "" : "s", layouts[data->layout],
+  snprintf(out + used, size - used, ", %lld %s%s%s%s", (long long)data->rows, op->row ? op->row : "row", data->rows == 1 ? "" : "s", layouts[data->layout],
            data->hard ? " hard" : "");
 }
 
@@ -72,15 +72,30 @@ static clb_status try_once(clb_context *ctx, clb_op *op, const trial *t, double 
   return status;
 }
 
+static clb_status try_data(clb_context *ctx, const tool_op *op, const tool_kernel *kernel, clb_op *handle, clb_pass pass, const tool_data *data, double *error) {
+  if (op->trial) {
+    void *t = op->trial->make(kernel, pass, data), *set = NULL;
+    clb_status status = op->trial->set_make(t, ctx, handle, &set);
+    if (!status) status = op->trial->run(set);
+    if (!status) status = clb_wait(ctx);
+    if (!status) status = op->trial->error(set, error);
+    op->trial->set_free(set);
+    op->trial->free(t);
+    return status;
+  }
+  trial t;
+  trial_make(&t, op, kernel, pass, *data, data->rows);
+  clb_status status = try_once(ctx, handle, &t, error);
+  trial_free(&t);
+  return status;
+}
+
 static void check_pass(check *c, clb_context *ctx, const char *device, const tool_op *op, const tool_case *k, clb_op *handle, clb_pass pass) {
   for (const tool_data *data = k->data; data < k->data + MAX_DATA && data->rows; data++) {
     double error = -1;
     if (handle) {
-      trial t;
       progress("%s: %d of %d, %s %s", device, c->done, c->total, op->name, pass_names[pass]);
-      trial_make(&t, op, &k->kernel, pass, *data, data->rows);
-      if (try_once(ctx, handle, &t, &error)) complain("%s: %s", device, clb_error(ctx));
-      trial_free(&t);
+      if (try_data(ctx, op, &k->kernel, handle, pass, data, &error)) error = -1, complain("%s: %s", device, clb_error(ctx));
     }
     report(c, op, &k->kernel, data, pass, device, error);
   }
@@ -160,7 +175,8 @@ int check_main(int argc, char **argv) {
              "error is the largest |difference| over all elements of all outputs, each divided by the scale of its element: the "
              "norm of the terms that are summed in it. Outputs that are not added to hold NaN before; the memory between and behind "
              "their rows must stay untouched. hard: with points at the origin and, where they are normalised, of length 1e-20 "
-             "and 1e20. repeated: one row of upstream gradients (and, of a tensor product, of y and the weights) for all rows, by stride 0. indexed: the rows of these operands are found by number. shared: one row of weights for all rows; gradients of it are summed over rows."};
+             "and 1e20. repeated: one row of upstream gradients (and, of a tensor product or a convolution, of y and the weights) for all rows, by stride 0. indexed: the rows of these operands are found by number. shared: one row of weights for all rows; gradients of it are summed over rows. Graphs of convolutions: random; rectangular, few receivers and many senders; isolated, most nodes without edges; hubs, most edges "
+             "between one sender and one receiver; shuffled, in no order. least workspace: gradients of x are kept for some edges at a time."};
   check c = {.op = NULL};
   if (argp_parse(&argp, argc, argv, 0, NULL, &c)) return EXIT_USAGE;
   if (c.devices.json) c.rows = json_array();

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reference_tensor_product.h"
-
 /* ---- options ---- */
 
 static const char *const layout_names[] = {"mul_ir", "ir_mul"}, *const order_names[] = {"sorted", "found"};
@@ -105,7 +103,7 @@ static const struct argp_option options[] = {
     {"gradients", KEY_GRADIENTS, "x,y,w,z", 0, "What derivatives are taken by (default: all)", 0},
     {"incoming", KEY_INCOMING, "a,b,c", 0, "The gradients that double_backward is given (default: all)", 0},
     {0}};
-static const struct argp argp = {.options = options, .parser = parse};
+const struct argp tensor_problem_argp = {.options = options, .parser = parse};
 
 /* ---- words ---- */
 
@@ -126,7 +124,7 @@ static void say_letters(char *out, size_t size, const char *what, const char *le
     if (set >> i & 1) say(out, size, "%s%c", between, letters[i]), between = ",";
 }
 
-static void print(const void *problem, char *out, size_t size) {
+void tensor_problem_print(const void *problem, char *out, size_t size) {
   static const char *const irreps[] = {"component", "norm", "none"}, *const paths[] = {"element", "path", "none"};
   static const char *const kinds[] = {[FULL_PRODUCT] = "full ", [ELEMENTWISE] = "elementwise ", [OTHER_PRODUCT] = NULL};
   const tensor_problem *p = problem;
@@ -148,14 +146,8 @@ static void print(const void *problem, char *out, size_t size) {
 
 /* ---- descriptions ---- */
 
-/* With room for what a constructor finds. */
-typedef struct {
-  clb_tensor_product_desc desc;
-  clb_instructions found;
-} whole_desc;
-
-static whole_desc *start_desc(const tensor_problem *p) {
-  whole_desc *d = allocate(1, sizeof *d);
+static tensor_desc *start_desc(const tensor_problem *p) {
+  tensor_desc *d = allocate(1, sizeof *d);
   d->desc = p->desc;
   if (p->kind == OTHER_PRODUCT) return d;
   d->desc.irreps_x = d->found.irreps_x, d->desc.irreps_y = d->found.irreps_y, d->desc.irreps_z = d->found.irreps_z;
@@ -185,8 +177,15 @@ static int reference_finds(const tensor_problem *p, clb_instructions *found) {
   return 1;
 }
 
-static reference_product *reference_of(const tensor_problem *p) {
-  whole_desc *d = start_desc(p);
+clb_status tensor_problem_describe(clb_context *ctx, const tensor_problem *p, tensor_desc **made) {
+  tensor_desc *d = *made = start_desc(p);
+  clb_status status = library_finds(ctx, p, &d->found);
+  if (p->kind != OTHER_PRODUCT) d->desc.n_instructions = d->found.n_instructions;
+  return status;
+}
+
+reference_product *tensor_problem_reference(const tensor_problem *p) {
+  tensor_desc *d = start_desc(p);
   int good = reference_finds(p, &d->found);
   if (p->kind != OTHER_PRODUCT) d->desc.n_instructions = d->found.n_instructions;
   reference_product *r = good && d->desc.n_instructions > 0 ? reference_product_create(&d->desc) : NULL;
@@ -197,8 +196,7 @@ static reference_product *reference_of(const tensor_problem *p) {
 
 /* ---- data ---- */
 
-/* Whether a pass has this operand: some need not be given. */
-static bool present(const clb_tensor_product_desc *d, clb_pass pass, int operand, int like) {
+bool tensor_operand_present(const clb_tensor_product_desc *d, clb_pass pass, int operand, int like) {
   bool output = operand >= reference_inputs(pass), incoming = !output && operand >= reference_inputs(CLB_BACKWARD) && operand < reference_inputs(CLB_DOUBLE_BACKWARD);
   if (output && pass != CLB_FORWARD && d->gradients) return d->gradients & (unsigned)like;
   return !incoming || !d->incoming || d->incoming & (unsigned)like;
@@ -206,14 +204,14 @@ static bool present(const clb_tensor_product_desc *d, clb_pass pass, int operand
 
 static int arrays(const void *problem, clb_pass pass, tool_array *a) {
   const tensor_problem *p = problem;
-  reference_product *r = reference_of(p);
+  reference_product *r = tensor_problem_reference(p);
   clb_tensor_product_sizes s = reference_product_sizes(r);
   int inputs = reference_inputs(pass), n = inputs + reference_outputs(pass);
   reference_product_destroy(r);
   for (int i = 0, like; i < n; i++) {
     a[i] = (tool_array){.name = reference_operand(pass, i, &like), .output = i >= inputs};
     int64_t width = like == CLB_X ? s.x : like == CLB_Y ? s.y : like == CLB_W ? s.w : s.z;
-    if (present(&p->desc, pass, i, like)) a[i].width = (int)width;
+    if (tensor_operand_present(&p->desc, pass, i, like)) a[i].width = (int)width;
     a[i].repeats = !a[i].output && like != CLB_X;
     a[i].one_row = like == CLB_W && p->desc.shared_weights;
     a[i].indexed = i < reference_inputs(CLB_FORWARD) && a[i].width && p->desc.indexed & (unsigned)like;
@@ -238,7 +236,7 @@ static void reference(const void *problem, clb_pass pass, int64_t rows, double *
     if (i < inputs) in[i] = v[i];
     else out[i - inputs] = wanted[i];
   }
-  reference_product *r = reference_of(problem);
+  reference_product *r = tensor_problem_reference(problem);
   reference_product_run(r, pass, rows, in, out, scale + inputs);
   reference_product_destroy(r);
 }
@@ -257,14 +255,12 @@ static double growth(const void *problem) {
 /* ---- calls ---- */
 
 static clb_status create(clb_context *ctx, const tool_kernel *kernel, unsigned passes, clb_op **op) {
-  const tensor_problem *p = kernel->problem;
-  whole_desc *d = start_desc(p);
+  tensor_desc *d;
+  clb_status status = tensor_problem_describe(ctx, kernel->problem, &d);
   d->desc.storage = kernel->storage;
   d->desc.arithmetic = kernel->arithmetic;
   d->desc.accumulate = kernel->accumulate;
   d->desc.passes = passes;
-  clb_status status = library_finds(ctx, p, &d->found);
-  if (p->kind != OTHER_PRODUCT) d->desc.n_instructions = d->found.n_instructions;
   if (!status) status = clb_tensor_product_create(ctx, &d->desc, op);
   free(d);
   return status;
@@ -283,9 +279,9 @@ static clb_status run(clb_op *op, clb_pass pass, int64_t rows, const clb_rows *a
 
 const tool_op tool_op_tensor_product = {
     .name = "tensor_product",
-    .options = &argp,
+    .options = &tensor_problem_argp,
     .problem_bytes = sizeof(tensor_problem),
-    .print = print,
+    .print = tensor_problem_print,
     .passes = (1u << PASSES) - 1,
     .cases = cases,
     .n_cases = sizeof cases / sizeof *cases,

@@ -3,6 +3,7 @@
 #define OP_TENSOR_PRODUCT_H
 
 #include "ops.h"
+#include "reference_tensor_product.h"
 #include "tensor_product_problems.h"
 
 /* A named product, or (OTHER_PRODUCT) irreps and paths as `desc` has them; desc also says all the rest. */
@@ -14,5 +15,19 @@ typedef struct {
   clb_tensor_product_desc desc;
   bool said; /* an option chose the irreps */
 } tensor_problem;
+
+extern const struct argp tensor_problem_argp; /* input: tensor_problem */
+void tensor_problem_print(const void *problem, char *out, size_t size);
+
+/* A description, with room for what a constructor finds. */
+typedef struct {
+  clb_tensor_product_desc desc;
+  clb_instructions found;
+} tensor_desc;
+/* Irreps, paths and all that the problem says; *made is the caller's to free, whatever the status. */
+clb_status tensor_problem_describe(clb_context *ctx, const tensor_problem *p, tensor_desc **made);
+reference_product *tensor_problem_reference(const tensor_problem *p); /* gives up where it does not understand the problem */
+/* Whether a pass has this operand, whose rows are like CLB_X, ...: some need not be given. */
+bool tensor_operand_present(const clb_tensor_product_desc *d, clb_pass pass, int operand, int like);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const tool_op *const tool_ops[TOOL_OPS] = {&tool_op_spherical_harmonics, &tool_op_tensor_product};
+const tool_op *const tool_ops[TOOL_OPS] = {&tool_op_spherical_harmonics, &tool_op_tensor_product, &tool_op_convolution};
 
 const tool_op *find_op(const char *name) {
   for (int i = 0; i < TOOL_OPS; i++)

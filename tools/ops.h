@@ -45,6 +45,21 @@ typedef struct {
   bool indexed; /* an input whose rows are found by number */
 } tool_array;
 
+/* What trial.h does for rows side by side, done by an op whose arrays have different numbers of rows; its `rows` are then something else. */
+typedef struct {
+  void *(*make)(const tool_kernel *kernel, clb_pass pass, const tool_data *data); /* data NULL: those of `bench` */
+  void (*free)(void *trial);
+  int64_t (*rows)(const void *trial);
+  /* Of a pass: each array once; what a workspace adds that holds all; and of a set, at most. */
+  double (*bytes)(const void *trial), (*more_bytes)(const void *trial), (*set_bytes)(const void *trial);
+  /* Buffers on one device, and the op that runs on them; what was made goes with set_free, whatever the status. */
+  clb_status (*set_make)(void *trial, clb_context *ctx, clb_op *op, void **set);
+  void (*set_free)(void *set);
+  clb_status (*run)(void *set);
+  clb_status (*error)(const void *set, double *error);                   /* as trial_error, of what is compared */
+  void (*compared)(const void *trial, char *out, size_t size);           /* in words */
+} tool_trial;
+
 typedef struct {
   const char *name;
   /* Options of its problem.  Their input is the problem, problem_bytes of zeros that ARGP_KEY_INIT fills with defaults. */
@@ -69,15 +84,18 @@ typedef struct {
 
   clb_status (*create)(clb_context *ctx, const tool_kernel *kernel, unsigned passes, clb_op **op);
   clb_status (*run)(clb_op *op, clb_pass pass, int64_t rows, const clb_rows *arrays);
+
+  const tool_trial *trial; /* NULL: trial.h does it; else nothing from `arrays` to `bytes_of_arrays`, and no run */
+  const char *row;         /* what a row is, where that is something else: "edge" */
 } tool_op;
 
 /* The passes of a case, and those that `bench` times unasked. */
 unsigned passes_of(const tool_op *op, const tool_case *k);
 enum { USUAL_PASSES = CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD) | CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) };
 
-extern const tool_op tool_op_spherical_harmonics, tool_op_tensor_product;
+extern const tool_op tool_op_spherical_harmonics, tool_op_tensor_product, tool_op_convolution;
 
-enum { TOOL_OPS = 2 };
+enum { TOOL_OPS = 3 };
 extern const tool_op *const tool_ops[TOOL_OPS];
 
 const tool_op *find_op(const char *name); /* NULL: no such op */

@@ -46,30 +46,29 @@ uint64_t cache_bytes(const clb_device_info *info) {
   return 408u << 20; /* Intel Data Center GPU Max */
 }
 
-static double now(void) {
+double seconds_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 typedef struct {
-  const trial *t;
   clb_context *ctx;
-  clb_op *op;
-  const trial_set *sets;
+  launch_function *launch;
+  void *user;
   int n_sets, next;
 } launcher;
 
 /* Seconds of one batch. */
 static clb_status batch(launcher *l, int launches, double *seconds) {
   clb_status status = CLB_OK;
-  double start = now();
+  double start = seconds_now();
   for (int i = 0; !status && i < launches; i++) {
-    status = trial_run(l->t, l->op, &l->sets[l->next]);
+    status = l->launch(l->user, l->next);
     l->next = (l->next + 1) % l->n_sets;
   }
   if (!status) status = clb_wait(l->ctx);
-  *seconds = now() - start;
+  *seconds = seconds_now() - start;
   return status;
 }
 
@@ -80,23 +79,24 @@ static int ascending(const void *a, const void *b) {
 
 enum { FEW = 5, ENOUGH = 30, MOST = 1000 };
 
-clb_status time_launches(const trial *t, clb_context *ctx, clb_op *op, const trial_set *sets, int n_sets, timing *result) {
-  launcher l = {t, ctx, op, sets, n_sets, 0};
+clb_status time_launches(clb_context *ctx, launch_function *launch, void *user, int n_sets, timing *result) {
+  launcher l = {ctx, launch, user, n_sets, 0};
   double seconds[MOST], start, total;
   int launches = n_sets, n = 0;
   clb_status status = batch(&l, launches, &total); /* touches every set once */
   launches = 1;
   while (!status && !(status = batch(&l, launches, &total)) && total < 1e-3) launches *= total > 1e-4 ? 1 + (int)(1.2e-3 / total) : 10;
-  start = now();
+  start = seconds_now();
   while (!status && n < MOST) {
     status = batch(&l, launches, &seconds[n]);
     seconds[n] /= launches;
     n++;
-    double spent = now() - start;
+    double spent = seconds_now() - start;
     if ((n >= ENOUGH && spent > 0.5) || (n >= FEW && spent > 2)) break;
   }
   if (status) return status;
   qsort(seconds, (size_t)n, sizeof *seconds, ascending);
   *result = (timing){.seconds = (seconds[(n - 1) / 2] + seconds[n / 2]) / 2, .seconds_min = seconds[0], .repeats = n};
+  result->spread = (seconds[n - 1 - n / 10] - seconds[n / 10]) / result->seconds;
   return CLB_OK;
 }

@@ -2,17 +2,21 @@
 #ifndef TOOL_TIMING_H
 #define TOOL_TIMING_H
 
-#include "trial.h"
+#include "tool.h"
+
+double seconds_now(void);
 
 /* The largest cache of a device, in bytes, erring high. */
 uint64_t cache_bytes(const clb_device_info *info);
 
 typedef struct {
   double seconds, seconds_min; /* of one launch: median and least over the batches */
+  double spread;               /* between the 10th and the 90th of 100 batches, of the median */
   int repeats;                 /* batches */
 } timing;
 
-/* Launches in turn on each of the sets, in batches of at least a millisecond that end with a wait. */
-clb_status time_launches(const trial *t, clb_context *ctx, clb_op *op, const trial_set *sets, int n_sets, timing *result);
+/* launch(user, set), in turn on each of the sets, in batches of at least a millisecond that end with a wait. */
+typedef clb_status launch_function(void *user, int set);
+clb_status time_launches(clb_context *ctx, launch_function *launch, void *user, int n_sets, timing *result);
 
 #endif

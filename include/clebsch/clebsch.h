@@ -314,7 +314,7 @@ CLB_API clb_status clb_elementwise(clb_context *ctx, const char *irreps_x, const
 
 /* The edges of a directed graph from lists of their ends, in any order, with repeats, self-loops and isolated nodes: kept sorted by
    receiver and by sender on the device, for as many layers and passes as use it.  Senders and receivers are numbered apart (local
-   receivers, ghost senders); where they are the same nodes the two numbers of nodes are equal.  About 40 bytes per edge, 8 per node. */
+   receivers, ghost senders); where they are the same nodes the two numbers of nodes are equal.  About 40 bytes per edge, 56 per node. */
 typedef struct clb_graph clb_graph;
 
 /* Room for `edges`, and for `nodes` of senders and of receivers each: updates within it do not allocate. */
@@ -349,6 +349,44 @@ CLB_API clb_status clb_graph_sorted(clb_graph *graph, clb_graph_order order, clb
 
 /* The lists as given, as int32[n_edges]: good for clb_rows.index. */
 CLB_API clb_status clb_graph_lists(clb_graph *graph, clb_buffer **senders, clb_buffer **receivers);
+
+/* ---- graph convolution ------------------------------------------------------------------------ */
+
+/* z[i] = scale * (sum over the edges e into i of T(x[sender(e)], y[e], w[e])), T a tensor product; no message is ever stored.  A receiver
+   owns its sum: equal calls on one device give equal bits, unless `atomics`. */
+typedef struct {
+  /* T: every path of mode uvu with one channel of y (clb_channel_wise), or anything with `unfused`.  Irreps, instructions, normalisations,
+     layouts, shared_weights (with `unfused` only), gradients, incoming, storage, arithmetic, accumulate and passes (not the triple one) as there; `indexed` must be 0. */
+  clb_tensor_product_desc product;
+  double scale;                     /* often 1 / sqrt(neighbours); 0: 1 */
+  int atomics;                      /* 1: gradients of x are added up as they come: faster, no workspace, other bits each time; f32 and f64 only */
+  int unfused;                      /* 1: messages are made, some edges at a time, and then summed: any product */
+  int knots;                        /* 2 or more: weights are cubic Hermite splines of the edge's length, W(r) on a grid of so many knots;
+                                       w is then r[n_edges][1], its gradient g_r[n_edges][1].  Forward and backward.  0: weights are given */
+  double first_knot, last_knot;     /* the grid, ends included, in the unit of r; beyond it weights are those at its ends */
+} clb_convolution_desc;
+
+CLB_API clb_status clb_convolution_create(clb_context *ctx, const clb_convolution_desc *desc, clb_op **op);
+
+/* The table of the splines: [knots][W][2], value and derivative by r of each weight at each knot, of the storage type, from element
+   `offset` on.  The buffer stays the caller's and must outlive the op's passes. */
+CLB_API clb_status clb_convolution_set_table(clb_op *op, clb_buffer *table, int64_t offset);
+
+/* Bytes of workspace that a pass needs on this graph as it is now: with `most` gradients of x are kept for all edges at once, with less, down
+   to `least`, for some edges at a time, one part after the other. */
+CLB_API clb_status clb_convolution_workspace(clb_op *op, clb_pass pass, clb_graph *graph, uint64_t *least, uint64_t *most);
+
+/* Below x[n_senders][X], z[n_receivers][Z], y[n_edges][Y], w[n_edges][W], edges numbered as they were given to the graph.  `workspace`: a buffer of
+   at least the least bytes, free for other use after the pass; NULL where none is needed. */
+CLB_API clb_status clb_convolution_forward(clb_op *op, clb_graph *graph, clb_rows x, clb_rows y, clb_rows w, clb_rows z, clb_buffer *workspace);
+
+/* The gradients of sum g z: g_x[n_senders][X], g_y[n_edges][Y], g_w[n_edges][W], from g[n_receivers][Z]. */
+CLB_API clb_status clb_convolution_backward(clb_op *op, clb_graph *graph, clb_rows x, clb_rows y, clb_rows w, clb_rows g, clb_rows g_x,
+                                            clb_rows g_y, clb_rows g_w, clb_buffer *workspace);
+
+/* The gradients of sum a g_x + b g_y + c g_w: d_x, d_y, d_w and d_g, shaped like x, y, w and g; a like x, b like y, c like w. */
+CLB_API clb_status clb_convolution_double_backward(clb_op *op, clb_graph *graph, clb_rows x, clb_rows y, clb_rows w, clb_rows g, clb_rows a,
+                                                   clb_rows b, clb_rows c, clb_rows d_x, clb_rows d_y, clb_rows d_w, clb_rows d_g, clb_buffer *workspace);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,337 @@
+/* convolution.c - the graph convolution owned by its receiver: a group walks the edges of a row (kernels/walk.h), results of z in registers.
+
+   A pass gives either results of z or those of edges, never both: the host asks twice.  Gradients of y meet in local memory, where the
+   sub-groups' shares of some edges at a time are added in order. */
+#include "convolution.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+extern const clb_kernel_kind clb_convolution_walk, clb_tensor_product;
+
+static ir_kernel *of(clb_convolution *c) { return c->f.k; }
+static ir_val i32(clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I32, n); }
+static ir_val i64(clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I64, n); }
+static ir_val less(clb_convolution *c, ir_val a, ir_val b) { return ir_2(c->f.k, IR_LT, a, b); }
+
+/* ---- parts ---- */
+
+/* Opens the blocks of channels of a part: the next units do one each, or this sub-group goes through them. */
+static bool open_part(clb_convolution *c, int part, int *next_unit) {
+  ir_kernel *k = of(c);
+  int lanes = c->f.s->lanes, mul = c->parts.mul[part], blocks = (mul + lanes - 1) / lanes, units = c->f.s->units;
+  ir_val block = i32(c, 0);
+  bool opened = units ? blocks < units : blocks > 1;
+  if (units) {
+    block = *next_unit ? ir_sub(k, c->unit, i32(c, *next_unit)) : c->unit;
+    if (opened) ir_if(k, ir_2(k, IR_AND, ir_2(k, IR_LE, i32(c, 0), block), less(c, block, i32(c, blocks))));
+    *next_unit += blocks;
+  } else if (opened) block = ir_loop(k, i32(c, 0), i32(c, blocks), i32(c, 1));
+  ir_val first = ir_mul(k, block, i32(c, lanes));
+  c->mul = mul;
+  c->channel = ir_cast(k, IR_I64, ir_add(k, first, ir_lane(k)));
+  c->mask = mul % lanes ? less(c, ir_lane(k), ir_sub(k, i32(c, mul), first)) : IR_NONE;
+  return opened;
+}
+
+/* ---- operands ---- */
+
+static void load(void *owner, int slot, int order, ir_val *v) {
+  clb_convolution *c = owner;
+  const clb_form_array *a = &c->f.in[slot][order];
+  int term = clb_path_term(c->at.path, slot);
+  if (slot != Z && c->stage.stages) clb_stage_load(c, slot, order, v);
+  else if (slot == W) v[0] = clb_form_load_weight(&c->f, a, c->at.path, c->channel, c->mask);
+  else if (slot == X) clb_form_load(&c->f, a, term, c->channel, c->mask, v);
+  else
+    for (int i = 0; i < clb_width(&c->f.tp->z.term[term]); i++) v[i] = c->z[term][i];
+}
+
+/* Turns to a place: where its operands are, and the elements of y. */
+static void begin_edge(clb_convolution *c, ir_val place, ir_val last) {
+  ir_kernel *k = of(c);
+  if (c->stage.stages) clb_stage_edge(c, place, last);
+  ir_val at = ir_cast(k, IR_I64, place), sender = ir_cast(k, IR_I64, ir_load(k, c->other, at, IR_NONE));
+  int orders = c->f.p->pass == CLB_DOUBLE_BACKWARD ? 2 : 1;
+  c->edge = ir_cast(k, IR_I64, ir_load(k, c->walk.edge, at, IR_NONE));
+  for (int slot = X; slot <= W && !c->stage.stages; slot++)
+    for (int order = 0; order < orders; order++) clb_form_row(&c->f, &c->f.in[slot][order], slot == X ? sender : c->edge);
+  for (int o = 0; o < c->f.form->n_outputs; o++) {
+    int slot = c->f.form->output[o].slot;
+    bool shares = slot == X && !c->f.p->convolution.atomics;
+    if (slot != Z) clb_form_row(&c->f, &c->f.out[o], shares ? ir_sub(k, c->edge, ir_cast(k, IR_I64, c->walk.e0)) : slot == X ? sender : c->edge);
+  }
+  for (int order = 0; order < orders && !c->stage.stages; order++)
+    for (int j = 0; j < c->f.tp->y.dim && clb_reads(c->f.tp, Y, order); j++)
+      c->at.y[order][j] = ir_cast(k, c->f.t, ir_load(k, c->f.in[Y][order].rows.buffer, ir_add(k, c->f.in[Y][order].base, i64(c, j)), IR_NONE));
+  clb_path_forget(&c->at);
+}
+
+/* ---- results of z ---- */
+
+static void walk_z(clb_convolution *c, int part, int o) {
+  ir_kernel *k = of(c);
+  const clb_irreps *z = &c->f.tp->z;
+  for (int t = 0; t < z->n; t++)
+    for (int i = 0; i < clb_width(&z->term[t]) && c->parts.of_z[t] == part; i++) c->z[t][i] = ir_var(k, ir_real(k, c->f.t, 0), false);
+  if (c->stage.stages) clb_stage_open(c, part, c->walk.first, c->walk.last);
+  begin_edge(c, ir_loop(k, c->walk.first, c->walk.last, i32(c, 1)), c->walk.last);
+  for (int q = 0; q < c->f.tp->n_paths; q++) {
+    const clb_path *p = &c->f.tp->path[q];
+    ir_val sum[MAX_M], *var = c->z[p->out];
+    if (c->parts.of_x[p->in1] != part) continue;
+    clb_path_open(&c->at, p, c->scale[p->out]);
+    clb_none(sum, MAX_M);
+    for (int i = 0; i < clb_width(&z->term[p->out]); i++) sum[i] = ir_get(k, var[i]);
+    clb_path_z(&c->at, o, sum);
+    for (int i = 0; i < clb_width(&z->term[p->out]); i++) ir_set(k, var[i], sum[i]);
+  }
+  if (c->stage.stages) clb_stage_next(c);
+  ir_end(k);
+}
+
+/* Overwrites or adds, as the caller of the kernel says. */
+static void store_z(clb_convolution *c, int term, int o, const ir_val *v) {
+  ir_kernel *k = of(c);
+  ir_if(k, ir_2(k, IR_EQ, c->add, i32(c, 1)));
+  clb_form_put(&c->f, &c->f.out[o], term, c->channel, c->mask, v, true);
+  ir_else(k);
+  clb_form_put(&c->f, &c->f.out[o], term, c->channel, c->mask, v, false);
+  ir_end(k);
+}
+
+/* Terms that no path reaches are 0. */
+static void store_unreached(clb_convolution *c, int o) {
+  ir_kernel *k = of(c);
+  ir_val nothing[MAX_M];
+  clb_none(nothing, MAX_M);
+  for (int t = 0; t < c->f.tp->z.n; t++) {
+    int mul = c->f.tp->z.term[t].mul, lanes = c->f.s->lanes;
+    if (c->parts.of_z[t] >= 0 || !mul) continue;
+    ir_val first = ir_mul(k, ir_loop(k, i32(c, 0), i32(c, (mul + lanes - 1) / lanes), i32(c, 1)), i32(c, lanes)), lane = ir_add(k, first, ir_lane(k));
+    clb_form_put(&c->f, &c->f.out[o], t, ir_cast(k, IR_I64, lane), less(c, lane, i32(c, mul)), nothing, false);
+    ir_end(k);
+  }
+}
+
+static void results_of_z(clb_convolution *c, int o) {
+  ir_kernel *k = of(c);
+  int next_unit = 0;
+  ir_if(k, ir_2(k, IR_OR, less(c, c->add, i32(c, 2)), less(c, i32(c, 0), c->walk.count)));
+  clb_form_row(&c->f, &c->f.out[o], c->walk.index);
+  for (int part = 0; part < c->parts.n; part++) {
+    bool opened = open_part(c, part, &next_unit);
+    walk_z(c, part, o);
+    for (int t = 0; t < c->f.tp->z.n; t++) {
+      ir_val v[MAX_M];
+      if (c->parts.of_z[t] != part) continue;
+      for (int i = 0; i < clb_width(&c->f.tp->z.term[t]); i++) v[i] = ir_mul(k, ir_get(k, c->z[t][i]), ir_real(k, c->f.t, c->scale[t]));
+      store_z(c, t, o, v);
+    }
+    if (opened) ir_end(k);
+  }
+  ir_if(k, ir_2(k, IR_AND, ir_1(k, IR_NOT, ir_2(k, IR_EQ, c->add, i32(c, 1))), ir_2(k, IR_EQ, c->unit, i32(c, 0))));
+  store_unreached(c, o);
+  ir_end(k);
+  ir_end(k);
+}
+
+/* ---- results of edges ---- */
+
+static void store_x(clb_convolution *c, int term, int o) {
+  ir_kernel *k = of(c);
+  const clb_form_array *a = &c->f.out[o];
+  const clb_term *t = &c->f.tp->x.term[term];
+  if (!c->f.p->convolution.atomics) {
+    clb_form_put(&c->f, a, term, c->channel, c->mask, c->x_sum[term], false);
+    return;
+  }
+  for (int i = 0; i < clb_width(t); i++)
+    if (c->x_sum[term][i] != IR_NONE) ir_atomic_add(k, a->rows.buffer, clb_form_component(&c->f, a, t, i, c->channel), c->mask, c->x_sum[term][i]);
+}
+
+/* Adds the lanes' shares of y's gradient, and hands the sub-group's to the others. */
+static void meet(clb_convolution *c, ir_val edge) {
+  ir_kernel *k = of(c);
+  int lanes = c->f.s->lanes, columns = clb_y_columns(c->f.p), units = c->f.s->units;
+  ir_val row = units ? ir_add(k, ir_mul(k, edge, i32(c, units)), c->unit) : edge, start = ir_mul(k, row, i32(c, columns));
+  for (int first = 0, n, share; first < columns; first += lanes) {
+    n = columns - first < lanes ? columns - first : lanes;
+    ir_val sum = clb_sum_over_lanes(k, c->f.t, lanes, c->y_sum + first, n, &share);
+    ir_val element = ir_2(k, IR_DIV, ir_lane(k), i32(c, share)), at = ir_add(k, start, ir_add(k, element, i32(c, first)));
+    ir_val mask = ir_2(k, IR_AND, ir_2(k, IR_EQ, ir_mul(k, element, i32(c, share)), ir_lane(k)), less(c, element, i32(c, n)));
+    if (!units) sum = ir_add(k, sum, ir_load(k, c->meeting, at, mask));
+    ir_store(k, c->meeting, at, mask, sum);
+  }
+}
+
+static void one_path(clb_convolution *c, const clb_path *p, int o_x, int o_y, int o_w) {
+  clb_path_open(&c->at, p, c->scale[p->out]);
+  if (o_x >= 0) clb_path_x(&c->at, o_x, c->x_sum[p->in1]);
+  if (o_w >= 0 && p->has_weight) clb_form_store_weight(&c->f, &c->f.out[o_w], p, c->channel, c->mask, clb_path_w(&c->at, o_w));
+  if (o_y >= 0) clb_path_y(&c->at, o_y, c->y_sum + c->f.tp->y.term[p->in2].at);
+}
+
+/* Places first ... last - 1 of a part. */
+static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last) {
+  ir_kernel *k = of(c);
+  const clb_tensor_product_problem *tp = c->f.tp;
+  int o_x = clb_wanted_output(&c->f, X), o_y = clb_wanted_output(&c->f, Y), o_w = clb_wanted_output(&c->f, W);
+  for (int t = 0; t < tp->z.n; t++) {
+    if (c->parts.of_z[t] != part) continue;
+    clb_form_load(&c->f, &c->f.in[Z][0], t, c->channel, c->mask, c->z[t]);
+    for (int i = 0; i < clb_width(&tp->z.term[t]); i++) c->z[t][i] = ir_mul(k, c->z[t][i], ir_real(k, c->f.t, c->scale[t]));
+  }
+  if (c->stage.stages) clb_stage_open(c, part, first, last);
+  ir_val place = ir_loop(k, first, last, i32(c, 1));
+  begin_edge(c, place, last);
+  clb_none(c->y_sum, clb_y_columns(c->f.p));
+  for (int t = 0; t < tp->x.n; t++) {
+    if (c->parts.of_x[t] != part) continue;
+    clb_none(c->x_sum[t], MAX_M);
+    for (int q = 0; q < tp->n_paths; q++)
+      if (tp->path[q].in1 == t) one_path(c, &tp->path[q], o_x, o_y, o_w);
+    if (o_x >= 0) store_x(c, t, o_x);
+  }
+  if (o_y >= 0) meet(c, ir_sub(k, place, first));
+  if (c->stage.stages) clb_stage_next(c);
+  ir_end(k);
+}
+
+/* Where one sub-group does all parts, their shares are added up: from 0. */
+static void clear_meeting(clb_convolution *c) {
+  ir_kernel *k = of(c);
+  int lanes = c->f.s->lanes;
+  int64_t n = (int64_t)c->f.s->edges * clb_y_columns(c->f.p);
+  ir_val at = ir_add(k, ir_loop(k, i32(c, 0), i32(c, n), i32(c, lanes)), ir_lane(k));
+  ir_store(k, c->meeting, at, less(c, at, i32(c, n)), ir_real(k, c->f.t, 0));
+  ir_end(k);
+}
+
+/* Adds the units' shares and writes the rows of places first ... last - 1. */
+static void store_y(clb_convolution *c, int o, ir_val first, ir_val last) {
+  ir_kernel *k = of(c);
+  const clb_form_array *a = &c->f.out[o];
+  int columns = c->f.tp->y.dim, units = c->f.s->units ? c->f.s->units : 1, threads = c->f.s->subgroups * c->f.s->lanes;
+  ir_val n = ir_mul(k, ir_sub(k, last, first), i32(c, columns)), thread = ir_add(k, ir_mul(k, ir_subgroup(k), i32(c, c->f.s->lanes)), ir_lane(k));
+  ir_val i = ir_add(k, ir_loop(k, i32(c, 0), n, i32(c, threads)), thread), mask = less(c, i, n), row = ir_2(k, IR_DIV, i, i32(c, columns));
+  ir_val column = ir_sub(k, i, ir_mul(k, row, i32(c, columns))), sum = IR_NONE, near = ir_2(k, IR_MIN, row, i32(c, c->f.s->edges - 1));
+  for (int u = 0; u < units; u++) {
+    ir_val at = ir_add(k, ir_mul(k, ir_add(k, ir_mul(k, near, i32(c, units)), i32(c, u)), i32(c, clb_y_columns(c->f.p))), column);
+    ir_val share = ir_load(k, c->meeting, at, mask);
+    sum = sum == IR_NONE ? share : ir_add(k, sum, share);
+  }
+  ir_val edge = ir_cast(k, IR_I64, ir_load(k, c->walk.edge, ir_cast(k, IR_I64, ir_add(k, first, row)), mask));
+  ir_val index = ir_add(k, ir_add(k, ir_mul(k, edge, a->rows.stride), a->rows.offset), ir_cast(k, IR_I64, column));
+  if (c->f.p->accumulate) sum = ir_add(k, sum, ir_cast(k, c->f.t, ir_load(k, a->rows.buffer, index, mask)));
+  ir_store(k, a->rows.buffer, index, mask, ir_cast(k, ir_register_type(a->rows.element), sum));
+  ir_end(k);
+}
+
+static void parts_of_edges(clb_convolution *c, ir_val first, ir_val last) {
+  int next_unit = 0;
+  for (int part = 0; part < c->parts.n; part++) {
+    bool opened = open_part(c, part, &next_unit);
+    walk_edges(c, part, first, last);
+    if (opened) ir_end(of(c));
+  }
+}
+
+static void results_of_edges(clb_convolution *c) {
+  ir_kernel *k = of(c);
+  bool group = c->f.s->subgroups > 1;
+  int o = clb_wanted_output(&c->f, Y);
+  clb_form_row(&c->f, &c->f.in[Z][0], c->walk.row);
+  if (o < 0) {
+    parts_of_edges(c, c->walk.first, c->walk.last);
+    return;
+  }
+  ir_val first = ir_loop(k, c->walk.first, c->walk.last, i32(c, c->f.s->edges)), last = ir_2(k, IR_MIN, c->walk.last, ir_add(k, first, i32(c, c->f.s->edges)));
+  if (!c->f.s->units) {
+    ir_barrier(k, group);
+    clear_meeting(c);
+  }
+  ir_barrier(k, group);
+  parts_of_edges(c, first, last);
+  ir_barrier(k, group);
+  store_y(c, o, first, last);
+  ir_end(k);
+}
+
+/* ---- the whole ---- */
+
+static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
+  clb_form_begin(&c->f, k, p, s);
+  clb_walk_parameters(&c->walk, k);
+  c->other = ir_buffer(k, IR_I32, false);
+  c->add = ir_scalar(k, IR_I32);
+  clb_parts_make(&p->tensor_product, s->part, &c->parts);
+  clb_z_scales(&p->tensor_product, c->scale);
+  c->at.pairs = true;
+  c->unit = s->units ? ir_subgroup(k) : i32(c, 0);
+  int o_z = clb_wanted_output(&c->f, Z);
+  int64_t shares = (int64_t)s->edges * (s->units ? s->units : 1) * clb_y_columns(p);
+  clb_stage_begin(c);
+  c->meeting = clb_wanted_output(&c->f, Y) >= 0 ? ir_local(k, c->f.t, shares) : IR_NONE;
+  clb_walk_begin(&c->walk, ir_cast(k, IR_I64, ir_group(k)));
+  if (o_z >= 0) results_of_z(c, o_z);
+  else results_of_edges(c);
+}
+
+static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+  static const char *const names[][2] = {{"convolution_forward", "convolution_forward"}, {"convolution_backward", "convolution_backward"},
+                                         {"convolution_double_backward", "convolution_double_backward_z"}};
+  clb_convolution *c = calloc(1, sizeof *c);
+  ir_begin(k, names[p->pass][p->tensor_product.gradients >> 3 & 1], s->lanes, s->subgroups, 1);
+  k->resident = s->resident;
+  if (c && clb_path_begin(&c->at, &c->f, load, c)) whole(c, k, p, s);
+  else snprintf(k->error, sizeof k->error, "no memory");
+  if (c) clb_path_free(&c->at);
+  free(c);
+  ir_finish(k);
+}
+
+/* ---- check, schedule ---- */
+
+static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
+  const clb_tensor_product_problem *tp = &p->tensor_product;
+  (void)limits;
+  for (int q = 0; q < tp->n_paths; q++)
+    if (tp->path[q].mode != CLB_UVU || tp->y.term[tp->path[q].in2].mul != 1)
+      return clb_fail(error, CLB_ERROR_ARGUMENT, "convolution: every path must be of mode CLB_UVU with one channel of y, or `unfused` be set");
+  if (tp->y.dim > CLB_MAX_CHANNEL_WISE_Y)
+    return clb_fail(error, CLB_ERROR_ARGUMENT, "convolution: y has %d elements; it may have %d, unless `unfused` is set", (int)tp->y.dim, CLB_MAX_CHANNEL_WISE_Y);
+  if (p->convolution.atomics && p->storage > CLB_F32) return clb_fail(error, CLB_ERROR_ARGUMENT, "convolution: atomics go with storage CLB_F64 or CLB_F32");
+  return CLB_OK;
+}
+
+enum { SHARES = 1024, MOST_STAGES = 4 }; /* of gradients of y that meet, about */
+
+/* As many edges ahead as local memory has room for, where copies are asynchronous. */
+static void schedule_stages(const clb_problem *p, const clb_limits *limits, const clb_parts *parts, clb_schedule *s) {
+  int64_t bytes = clb_ir_type((clb_dtype)p->storage) == IR_F64 ? 8 : 4, size = bytes * s->subgroups * clb_stage_size(p, parts, s->lanes);
+  int64_t shares = clb_wants_y(p) ? (int64_t)s->edges * (s->units ? s->units : 1) * clb_y_columns(p) * bytes : 0;
+  if (!limits->async_copies || p->storage > CLB_F32) return;
+  s->stages = size ? (int)((limits->local_bytes - shares) / size) : 0;
+  s->stages = s->stages > MOST_STAGES ? MOST_STAGES : s->stages < 2 ? 0 : s->stages;
+}
+
+static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
+  const clb_tensor_product_problem *tp = &p->tensor_product;
+  clb_parts parts;
+  *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .shuffles = 1};
+  s->part = limits->simd ? 32 : p->arithmetic == CLB_F64 ? 48 : 96;
+  clb_parts_make(tp, s->part, &parts);
+  int units = clb_parts_units(&parts, s->lanes), columns = clb_y_columns(p);
+  if (!limits->simd && limits->subgroups && units > 1 && units <= limits->max_subgroups) s->units = s->subgroups = units;
+  s->edges = columns ? SHARES / (columns * (s->units ? s->units : 1)) : 1;
+  s->edges = s->edges > 64 ? 64 : s->edges < 4 ? 4 : s->edges;
+  schedule_stages(p, limits, &parts, s);
+}
+
+static void print(const clb_problem *p, clb_text *out) {
+  clb_text_add(out, "convolution of ");
+  clb_tensor_product.print(p, out);
+}
+
+const clb_kernel_kind clb_convolution_walk = {.name = "convolution", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 3};

@@ -1,0 +1,266 @@
+/* convolution_stage.c - a convolution's operands of the next edges, copied into local memory while the edge at hand is worked on.
+
+   Each sub-group fetches for itself, so that sub-groups need not wait for each other.  A slot holds, one after the other, the pieces of w
+   and x of the sub-group's block of channels and the elements of y. */
+#include "convolution.h"
+
+static ir_kernel *of(clb_convolution *c) { return c->f.k; }
+static ir_val i32(clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I32, n); }
+static ir_val i64(clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I64, n); }
+
+bool clb_reads(const clb_tensor_product_problem *tp, int slot, int order) { return order == 0 || (order == 1 && tp->incoming >> slot & 1); }
+
+static int orders_of(const clb_problem *p) { return p->pass == CLB_DOUBLE_BACKWARD ? 2 : 1; }
+
+/* ---- what a slot holds ---- */
+
+/* Pieces of a part. */
+static int count_x(const clb_tensor_product_problem *tp, const clb_parts *parts, int part) {
+  int n = 0;
+  for (int t = 0; t < tp->x.n; t++)
+    if (parts->of_x[t] == part) n += clb_width(&tp->x.term[t]);
+  return n;
+}
+
+static int count_w(const clb_tensor_product_problem *tp, const clb_parts *parts, int part) {
+  int n = 0;
+  for (int q = 0; q < tp->n_paths; q++) n += parts->of_x[tp->path[q].in1] == part && tp->path[q].has_weight;
+  return n;
+}
+
+static int y_size(const clb_tensor_product_problem *tp) { return (tp->y.dim + 3) / 4 * 4; }
+
+int clb_stage_size(const clb_problem *p, const clb_parts *parts, int lanes) {
+  const clb_tensor_product_problem *tp = &p->tensor_product;
+  int most = 0;
+  for (int part = 0; part < parts->n; part++) {
+    int size = 0, n_x = count_x(tp, parts, part), n_w = count_w(tp, parts, part);
+    for (int order = 0; order < orders_of(p); order++)
+      size += clb_reads(tp, X, order) * n_x * lanes + clb_reads(tp, W, order) * n_w * lanes + clb_reads(tp, Y, order) * y_size(tp);
+    if (n_x > CLB_MAX_PIECES || n_w > CLB_MAX_PIECES) return INT32_MAX;
+    if (size > most) most = size;
+  }
+  return most;
+}
+
+void clb_stage_begin(clb_convolution *c) {
+  clb_stage *g = &c->stage;
+  const clb_schedule *s = c->f.s;
+  g->stages = s->stages;
+  g->aligned = ir_scalar(of(c), IR_I32);
+  if (!g->stages) return;
+  g->size = clb_stage_size(c->f.p, &c->parts, s->lanes);
+  g->array = ir_local(of(c), clb_ir_type((clb_dtype)c->f.p->storage), (int64_t)s->subgroups * g->stages * g->size);
+  g->start = ir_mul(of(c), ir_subgroup(of(c)), i32(c, (int64_t)g->stages * g->size));
+}
+
+static void pieces_of_x(clb_convolution *c, int part, clb_staged_operand *o) {
+  const clb_irreps *x = &c->f.tp->x;
+  o->n = 0;
+  for (int t = 0; t < x->n; t++) {
+    int width = clb_width(&x->term[t]), side = c->f.tp->layout_x == CLB_MUL_IR;
+    for (int m = 0; m < width && c->parts.of_x[t] == part; m++, o->n++) {
+      o->from[o->n] = x->term[t].at + (int64_t)m * (side ? c->f.s->lanes : x->term[t].mul);
+      o->step[o->n] = side ? width : 1;
+    }
+  }
+}
+
+static void pieces_of_w(clb_convolution *c, int part, clb_staged_operand *o) {
+  o->n = 0;
+  for (int q = 0; q < c->f.tp->n_paths; q++)
+    if (c->parts.of_x[c->f.tp->path[q].in1] == part && c->f.tp->path[q].has_weight) o->from[o->n] = c->f.tp->path[q].weight_at, o->step[o->n++] = 1;
+}
+
+static void plan(clb_convolution *c, int part) {
+  clb_stage *g = &c->stage;
+  int at = 0;
+  for (int order = 0; order < orders_of(c->f.p); order++) {
+    clb_staged_operand *operands[] = {&g->w[order], &g->x[order]};
+    const int slots[] = {W, X};
+    for (int i = 0; i < 2; i++) {
+      (slots[i] == W ? pieces_of_w : pieces_of_x)(c, part, operands[i]);
+      operands[i]->array = &c->f.in[slots[i]][order];
+      operands[i]->at = at;
+      if (!clb_reads(c->f.tp, slots[i], order)) operands[i]->n = 0;
+      at += operands[i]->n * c->f.s->lanes;
+    }
+    g->y[order] = at;
+    if (clb_reads(c->f.tp, Y, order)) at += y_size(c->f.tp);
+  }
+}
+
+/* ---- sending for an edge ---- */
+
+/* i64: where this lane's piece starts: pieces first ... first + n - 1 for the lanes in n equal shares. */
+static ir_val piece_start(clb_convolution *c, const clb_staged_operand *o, int first, int share) {
+  ir_kernel *k = of(c);
+  int n = c->f.s->lanes / share, there = o->n - first < n ? o->n - first : n;
+  ir_val which = ir_2(k, IR_DIV, ir_lane(k), i32(c, share)), skipped = ir_mul(k, c->stage.first, i64(c, o->step[first]));
+  int64_t apart = there > 1 ? o->from[first + 1] - o->from[first] : 0;
+  bool even = true;
+  for (int j = 1; j < there; j++) even &= o->from[first + j] == o->from[first] + j * apart && o->step[first + j] == o->step[first];
+  if (even) return ir_add(k, ir_add(k, i64(c, o->from[first]), ir_mul(k, ir_cast(k, IR_I64, which), i64(c, apart))), skipped);
+  ir_val start = IR_NONE;
+  for (int j = 0; j < there; j++) {
+    ir_val own = ir_add(k, i64(c, o->from[first + j]), ir_mul(k, c->stage.first, i64(c, o->step[first + j])));
+    start = start == IR_NONE ? own : ir_select(k, ir_2(k, IR_EQ, which, i32(c, j)), own, start);
+  }
+  return start;
+}
+
+/* 16 bytes a lane. */
+static void send_wide(clb_convolution *c, const clb_staged_operand *o, ir_val slot, int width) {
+  ir_kernel *k = of(c);
+  int lanes = c->f.s->lanes, share = lanes / width;
+  ir_val inside = ir_mul(k, ir_2(k, IR_MOD, ir_lane(k), i32(c, share)), i32(c, width));
+  for (int first = 0; first < o->n; first += width) {
+    ir_val at = ir_add(k, slot, ir_add(k, ir_mul(k, ir_lane(k), i32(c, width)), i32(c, o->at + (int64_t)first * lanes)));
+    ir_val from = ir_add(k, o->array->base, ir_add(k, piece_start(c, o, first, share), ir_cast(k, IR_I64, inside)));
+    ir_val mask = o->n - first < width ? ir_2(k, IR_LT, ir_lane(k), i32(c, (int64_t)(o->n - first) * share)) : IR_NONE;
+    ir_copy_aligned(k, c->stage.array, at, o->array->rows.buffer, from, mask, width);
+  }
+}
+
+static void send_narrow(clb_convolution *c, const clb_staged_operand *o, ir_val slot) {
+  ir_kernel *k = of(c);
+  int lanes = c->f.s->lanes;
+  for (int j = 0; j < o->n; j++) {
+    ir_val at = ir_add(k, slot, ir_add(k, ir_lane(k), i32(c, o->at + (int64_t)j * lanes))), mask = c->mask;
+    ir_val from = ir_add(k, o->array->base, ir_add(k, piece_start(c, o, j, lanes), ir_cast(k, IR_I64, ir_lane(k))));
+    if (mask != IR_NONE && o->step[j] > 1) { /* the run goes on over several pieces */
+      int m = 0;
+      while (m < j && o->from[j - m - 1] == o->from[j - m] - lanes && o->step[j - m - 1] == o->step[j] && m < o->step[j] - 1) m++;
+      ir_val channels = ir_sub(k, i32(c, c->mul), ir_cast(k, IR_I32, c->stage.first));
+      mask = ir_2(k, IR_LT, ir_add(k, ir_lane(k), i32(c, (int64_t)m * lanes)), ir_mul(k, channels, i32(c, o->step[j])));
+    }
+    ir_copy(k, c->stage.array, at, o->array->rows.buffer, from, mask, 1);
+  }
+}
+
+static void send_y(clb_convolution *c, int order, ir_val slot, int width) {
+  ir_kernel *k = of(c);
+  const clb_form_array *a = &c->f.in[Y][order];
+  int n = c->f.tp->y.dim, lanes = c->f.s->lanes;
+  for (int first = 0; first < n; first += lanes * width) {
+    ir_val element = ir_add(k, ir_mul(k, ir_lane(k), i32(c, width)), i32(c, first)), at = ir_add(k, slot, ir_add(k, element, i32(c, c->stage.y[order])));
+    ir_val from = ir_add(k, a->base, ir_cast(k, IR_I64, element)), mask = n - first < lanes * width ? ir_2(k, IR_LT, element, i32(c, n)) : IR_NONE;
+    if (width > 1) ir_copy_aligned(k, c->stage.array, at, a->rows.buffer, from, mask, width);
+    else ir_copy(k, c->stage.array, at, a->rows.buffer, from, mask, 1);
+  }
+}
+
+/* Whether full blocks start at multiples of 16 bytes in a row that does. */
+static bool aligns(const clb_convolution *c, int width) {
+  const clb_stage *g = &c->stage;
+  bool all = c->mul % c->f.s->lanes == 0 && c->f.s->lanes % width == 0 && c->f.tp->y.dim % width == 0 && g->size % width == 0;
+  for (int order = 0; order < orders_of(c->f.p); order++) {
+    for (int j = 0; j < g->w[order].n; j++) all &= g->w[order].from[j] % width == 0;
+    for (int j = 0; j < g->x[order].n; j++) all &= g->x[order].from[j] % width == 0;
+  }
+  return all;
+}
+
+static void send_all(clb_convolution *c, ir_val slot, int width) {
+  for (int order = 0; order < orders_of(c->f.p); order++) {
+    const clb_staged_operand *operands[] = {&c->stage.w[order], &c->stage.x[order]};
+    for (int i = 0; i < 2; i++) {
+      if (width > 1) send_wide(c, operands[i], slot, width);
+      else send_narrow(c, operands[i], slot);
+    }
+    if (clb_reads(c->f.tp, Y, order)) send_y(c, order, slot, width);
+  }
+}
+
+/* Sends for a place's operands into slot number `number`; always one batch. */
+static void send(clb_convolution *c, ir_val place, ir_val last, ir_val sender, ir_val edge, ir_val number) {
+  ir_kernel *k = of(c);
+  clb_stage *g = &c->stage;
+  int width = 16 / (int)ir_type_bytes((ir_type)k->ins[g->array].element);
+  ir_if(k, ir_2(k, IR_LT, place, last));
+  for (int slot = X; slot <= W; slot++)
+    for (int order = 0; order < orders_of(c->f.p); order++) clb_form_row(&c->f, &c->f.in[slot][order], ir_cast(k, IR_I64, slot == X ? sender : edge));
+  ir_val slot = ir_add(k, g->start, ir_mul(k, number, i32(c, g->size)));
+  if (aligns(c, width)) {
+    ir_if(k, ir_2(k, IR_EQ, g->aligned, i32(c, 1)));
+    send_all(c, slot, width);
+    ir_else(k);
+    send_all(c, slot, 1);
+    ir_end(k);
+  } else send_all(c, slot, 1);
+  ir_end(k);
+  ir_copy_commit(k);
+}
+
+static void look_up(clb_convolution *c, ir_val place, ir_val last, ir_val *sender, ir_val *edge) {
+  ir_kernel *k = of(c);
+  ir_val there = ir_2(k, IR_LT, place, last), at = ir_cast(k, IR_I64, place);
+  *sender = ir_load(k, c->other, at, there);
+  *edge = ir_load(k, c->walk.edge, at, there);
+}
+
+/* ---- the walk ---- */
+
+void clb_stage_open(clb_convolution *c, int part, ir_val first, ir_val last) {
+  ir_kernel *k = of(c);
+  clb_stage *g = &c->stage;
+  ir_val sender, edge;
+  plan(c, part);
+  g->first = ir_sub(k, c->channel, ir_cast(k, IR_I64, ir_lane(k)));
+  g->slot = ir_var(k, i32(c, 0), true);
+  ir_barrier(k, false); /* those before have read what this overwrites */
+  ir_val turn = ir_loop(k, i32(c, 0), i32(c, g->stages - 1), i32(c, 1)), place = ir_add(k, first, turn);
+  look_up(c, place, last, &sender, &edge);
+  send(c, place, last, sender, edge, turn);
+  ir_end(k);
+  look_up(c, ir_add(k, first, i32(c, g->stages - 1)), last, &sender, &edge);
+  g->sender = ir_var(k, sender, true);
+  g->edge = ir_var(k, edge, true);
+}
+
+void clb_stage_edge(clb_convolution *c, ir_val place, ir_val last) {
+  ir_kernel *k = of(c);
+  clb_stage *g = &c->stage;
+  ir_val slot = ir_get(k, g->slot), before = ir_select(k, ir_2(k, IR_EQ, slot, i32(c, 0)), i32(c, g->stages - 1), ir_sub(k, slot, i32(c, 1)));
+  ir_val sender, edge, ahead = ir_add(k, place, i32(c, g->stages - 1));
+  ir_copy_wait(k, g->stages - 2);
+  ir_barrier(k, false);
+  send(c, ahead, last, ir_get(k, g->sender), ir_get(k, g->edge), before);
+  look_up(c, ir_add(k, ahead, i32(c, 1)), last, &sender, &edge);
+  ir_set(k, g->sender, sender);
+  ir_set(k, g->edge, edge);
+  g->base = ir_add(k, g->start, ir_mul(k, slot, i32(c, g->size)));
+  for (int order = 0; order < orders_of(c->f.p); order++)
+    for (int j = 0, n; j < c->f.tp->y.dim && clb_reads(c->f.tp, Y, order); j += n) {
+      ir_val v[4];
+      n = c->f.tp->y.dim - j < 4 ? c->f.tp->y.dim - j : 4;
+      ir_load_wide(k, g->array, ir_add(k, g->base, i32(c, g->y[order] + j)), IR_NONE, n, v);
+      for (int i = 0; i < n; i++) c->at.y[order][j + i] = ir_cast(k, c->f.t, v[i]);
+    }
+}
+
+void clb_stage_next(clb_convolution *c) {
+  ir_kernel *k = of(c);
+  ir_val next = ir_add(k, ir_get(k, c->stage.slot), i32(c, 1));
+  ir_set(k, c->stage.slot, ir_select(k, ir_2(k, IR_EQ, next, i32(c, c->stage.stages)), i32(c, 0), next));
+}
+
+static ir_val element(clb_convolution *c, const clb_staged_operand *o, int piece, ir_val within) {
+  ir_kernel *k = of(c);
+  ir_val at = ir_add(k, c->stage.base, ir_add(k, within, i32(c, o->at + (int64_t)piece * c->f.s->lanes)));
+  return ir_cast(k, c->f.t, ir_load(k, c->stage.array, at, c->mask));
+}
+
+void clb_stage_load(clb_convolution *c, int slot, int order, ir_val *v) {
+  ir_kernel *k = of(c);
+  const clb_tensor_product_problem *tp = c->f.tp;
+  const clb_path *p = c->at.path;
+  const clb_staged_operand *o = slot == W ? &c->stage.w[order] : &c->stage.x[order];
+  int64_t from = slot == W ? p->weight_at : tp->x.term[p->in1].at;
+  int first = 0, width = clb_width(&tp->x.term[p->in1]);
+  while (o->from[first] != from) first++;
+  if (slot == W) v[0] = element(c, o, first, ir_lane(k));
+  else
+    for (int m = 0; m < width; m++)
+      v[m] = tp->layout_x == CLB_IR_MUL ? element(c, o, first + m, ir_lane(k)) : element(c, o, first, ir_add(k, ir_mul(k, ir_lane(k), i32(c, width)), i32(c, m)));
+}

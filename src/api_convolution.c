@@ -1,0 +1,291 @@
+/* api_convolution.c - the calls of the graph convolution: what the user said, checked, and the launches of a pass.
+
+   Results of edges are made for some edges at a time where the workspace does not hold the gradients of x of all: the kernels take the
+   edges numbered e0 ... e1 - 1, and these gradients are then summed by sender. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "convolution.h"
+#include "graph.h"
+#include "irreps.h"
+#include "row_sum.h"
+
+enum { LEAST_EDGES = 8192 }; /* that are worth a launch */
+
+struct clb_convolution_parts {
+  clb_op *results;       /* the double backward pass's d_g; NULL: not asked for */
+  clb_row_sum *x, *z;    /* gradients of x by sender, pieces of results of z; NULL: not needed */
+};
+
+void clb_convolution_destroy(clb_convolution_parts **parts) {
+  if (!*parts) return;
+  clb_op_destroy(&(*parts)->results);
+  clb_row_sum_destroy(&(*parts)->x);
+  clb_row_sum_destroy(&(*parts)->z);
+  free(*parts);
+  *parts = NULL;
+}
+
+/* ---- create ---- */
+
+#define FAIL(ctx, s, ...) clb_fail(&(ctx)->error, s, __VA_ARGS__)
+
+static clb_status read_description(clb_context *ctx, const clb_convolution_desc *desc, clb_problem *p) {
+  const clb_tensor_product_desc *product = &desc->product;
+  p->kind = CLB_CONVOLUTION;
+  p->storage = (int32_t)product->storage;
+  p->arithmetic = (int32_t)product->arithmetic;
+  p->accumulate = product->accumulate != 0;
+  p->convolution.atomics = desc->atomics != 0;
+  clb_status s = clb_tensor_product_read(product, &p->tensor_product, &ctx->error);
+  if (!s && product->indexed) s = FAIL(ctx, CLB_ERROR_ARGUMENT, "clb_convolution_create: product.indexed is %#x; it must be 0: the graph says which rows", product->indexed);
+  if (!s && !(desc->scale - desc->scale == 0)) s = FAIL(ctx, CLB_ERROR_ARGUMENT, "clb_convolution_create: scale is %g; it must be a number", desc->scale);
+  for (int q = 0; q < p->tensor_product.n_paths && desc->scale != 0; q++) p->tensor_product.path[q].coefficient *= desc->scale;
+  return s;
+}
+
+static clb_status create_parts(clb_op *op, clb_problem *p, unsigned passes, int gradients) {
+  clb_context *ctx = op->ctx;
+  const clb_tensor_product_problem *tp = &p->tensor_product;
+  clb_convolution_parts *parts = op->convolution = calloc(1, sizeof *parts);
+  if (!parts) return FAIL(ctx, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
+  clb_dtype storage = (clb_dtype)p->storage, arithmetic = (clb_dtype)p->arithmetic;
+  bool twice = passes & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) && gradients & CLB_Z, derivatives = passes >> CLB_BACKWARD;
+  clb_status s = CLB_OK;
+  if (twice) {
+    p->tensor_product.gradients = CLB_Z;
+    s = clb_op_create(ctx, p, CLB_PASS_BIT(CLB_DOUBLE_BACKWARD), &parts->results);
+  }
+  if (!s && (passes & CLB_PASS_BIT(CLB_FORWARD) || twice) && tp->z.dim) s = clb_row_sum_create(ctx, arithmetic, storage, arithmetic, tp->z.dim, &parts->z);
+  if (!s && derivatives && gradients & CLB_X && tp->x.dim) s = clb_row_sum_create(ctx, arithmetic, storage, arithmetic, tp->x.dim, &parts->x);
+  return s;
+}
+
+clb_status clb_convolution_create(clb_context *ctx, const clb_convolution_desc *desc, clb_op **op) {
+  clb_status s = clb_context_check(ctx);
+  if (op) *op = NULL;
+  if (s) return s;
+  if (!desc || !op) return FAIL(ctx, CLB_ERROR_ARGUMENT, "clb_convolution_create: %s is NULL", desc ? "op" : "desc");
+  clb_problem *p = calloc(1, sizeof *p);
+  if (!p) return FAIL(ctx, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
+  s = read_description(ctx, desc, p);
+  int gradients = p->tensor_product.gradients;
+  p->tensor_product.gradients &= ~CLB_Z;
+  if (!s) s = clb_op_create(ctx, p, desc->product.passes, op);
+  if (!s) s = create_parts(*op, p, desc->product.passes, gradients);
+  if (s) clb_op_destroy(op);
+  free(p);
+  return s;
+}
+
+/* ---- workspace ---- */
+
+/* Bytes of the pieces of rows of results of z, and of gradients of x; of the latter for one edge. */
+typedef struct {
+  int64_t z, x, edge;
+} needs;
+
+static needs measure(const clb_op *op, clb_pass pass, const clb_graph *g) {
+  const clb_tensor_product_problem *tp = &op->problem.tensor_product;
+  int64_t pieces = clb_graph_pieces(g->n_edges), bytes = clb_dtype_bytes(op->problem.storage);
+  needs n = {0};
+  if (pass == CLB_FORWARD || (pass == CLB_DOUBLE_BACKWARD && op->convolution->results)) n.z = pieces * tp->z.dim * bytes;
+  if (pass != CLB_FORWARD && tp->gradients & CLB_X) {
+    n.x = (pieces * tp->x.dim * bytes + 255) / 256 * 256; /* what follows starts on a line of memory */
+    n.edge = op->problem.convolution.atomics ? 0 : tp->x.dim * clb_dtype_bytes(op->problem.arithmetic);
+  }
+  return n;
+}
+
+static uint64_t bytes_for(const needs *n, int64_t edges) {
+  int64_t x = n->x + n->edge * edges;
+  return (uint64_t)(x > n->z ? x : n->z);
+}
+
+static clb_status check_call(clb_op *op, clb_pass pass, const clb_graph *g) {
+  if (op->problem.kind != CLB_CONVOLUTION) return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "this op is %s, not convolution", clb_kernel_kinds[op->problem.kind]->name);
+  if (!g) return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "convolution: graph is NULL");
+  if (g->ctx != op->ctx) return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "convolution: the graph belongs to another context");
+  return clb_op_check_pass(op, pass);
+}
+
+clb_status clb_convolution_workspace(clb_op *op, clb_pass pass, clb_graph *graph, uint64_t *least, uint64_t *most) {
+  if (!op) return CLB_ERROR_ARGUMENT;
+  clb_status s = check_call(op, pass, graph);
+  if (s) return s;
+  if (!least || !most) return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "clb_convolution_workspace: %s is NULL", least ? "most" : "least");
+  needs n = measure(op, pass, graph);
+  *most = bytes_for(&n, graph->n_edges);
+  *least = bytes_for(&n, graph->n_edges < LEAST_EDGES ? graph->n_edges : LEAST_EDGES);
+  return CLB_OK;
+}
+
+/* ---- passes ---- */
+
+typedef struct {
+  clb_op *op;
+  clb_pass pass;
+  clb_graph *graph;
+  clb_operand operand[CLB_MAX_OPERANDS];
+  int n_operands;
+  const clb_memory *workspace;
+  needs needs;
+} call;
+
+enum { EXTRA = 9 }; /* arguments beside operands: n, then the walk's five, the senders, `add`, `aligned` */
+
+/* Whether the rows that edges read start at multiples of 16 bytes. */
+static bool aligned(const call *c) {
+  int64_t bytes = clb_dtype_bytes(c->op->problem.storage), step = 16 / bytes;
+  for (int i = 0; i < c->n_operands; i++) {
+    const clb_operand *o = &c->operand[i];
+    if (!o->columns || o->written || o->of == CLB_Z) continue;
+    int64_t stride = o->rows.stride == CLB_DENSE ? o->columns : o->rows.stride;
+    bool start = o->rows.buffer->memory.kind != CLB_POINTER || (uintptr_t)o->rows.buffer->memory.handle % 16 == 0;
+    if (!start || o->rows.offset % step || stride % step) return false;
+  }
+  return true;
+}
+
+/* Launches the op's kernel on `groups` entries of a walk, for edges e0 ... e1 - 1. */
+static clb_status launch(const call *c, clb_op *op, int64_t groups, const clb_buffer *walk, int64_t e0, int64_t e1, int32_t add) {
+  clb_arg args[3 * CLB_MAX_OPERANDS + EXTRA];
+  clb_device *d = op->ctx->device;
+  const clb_buffer *b = c->graph->buffer;
+  const clb_memory *some = &b[CLB_GRAPH_EDGE].memory; /* for what is never touched */
+  int n = 0;
+  if (!groups) return CLB_OK;
+  args[n++] = (clb_arg){.type = IR_I64, .i64 = groups};
+  for (int i = 0; i < c->n_operands; i++, n += 3) clb_operand_arguments(&c->operand[i], args + n);
+  args[n++] = (clb_arg){.type = IR_VOID, .memory = &walk->memory};
+  args[n++] = (clb_arg){.type = IR_VOID, .memory = &b[CLB_GRAPH_EDGE + CLB_BY_RECEIVER].memory};
+  args[n++] = (clb_arg){.type = IR_I32, .i32 = (int32_t)e0};
+  args[n++] = (clb_arg){.type = IR_I32, .i32 = (int32_t)e1};
+  args[n++] = (clb_arg){.type = IR_I32, .i32 = e0 > 0 || e1 < c->graph->n_edges};
+  args[n++] = (clb_arg){.type = IR_VOID, .memory = &b[CLB_GRAPH_OTHER + CLB_BY_RECEIVER].memory};
+  args[n++] = (clb_arg){.type = IR_I32, .i32 = add};
+  args[n++] = (clb_arg){.type = IR_I32, .i32 = aligned(c)};
+  for (int i = 0; i < n; i++)
+    if (args[i].type == IR_VOID && !args[i].memory) args[i].memory = some;
+  return d->backend->launch(d, op->kernel[c->pass]->module, groups, args, n);
+}
+
+static clb_operand *written(call *c, int of) {
+  for (int i = 0; i < c->n_operands; i++)
+    if (c->operand[i].written && c->operand[i].of == of && c->operand[i].columns) return &c->operand[i];
+  return NULL;
+}
+
+static int64_t stride_of(const clb_operand *o) { return o->rows.stride == CLB_DENSE ? o->columns : o->rows.stride; }
+
+/* Sums over the edges of each receiver: rows up to a piece's length, then the pieces of longer ones. */
+static clb_status run_results(call *c, clb_op *op) {
+  const clb_buffer *b = c->graph->buffer;
+  clb_operand *z = written(c, CLB_Z);
+  int64_t n = c->graph->n_edges, pieces = clb_graph_pieces(n);
+  if (!z) return CLB_OK;
+  clb_operand whole = *z;
+  clb_status s = launch(c, op, c->graph->n_rows[CLB_BY_RECEIVER], &b[CLB_GRAPH_WALK + CLB_BY_RECEIVER], 0, n, op->problem.accumulate);
+  if (s || !pieces) return s;
+  clb_buffer part = {.ctx = op->ctx, .memory = *c->workspace};
+  z->rows = (clb_rows){&part, 0, CLB_DENSE, NULL};
+  s = launch(c, op, pieces, &b[CLB_GRAPH_PIECES_OF + CLB_BY_RECEIVER], 0, n, 2);
+  *z = whole;
+  if (!s)
+    s = clb_row_sum_combine(c->op->convolution->z, c->graph, CLB_BY_RECEIVER, &z->rows.buffer->memory, z->rows.offset, stride_of(z), c->workspace, 0);
+  return s;
+}
+
+/* Gradients of edges e0 ... e1 - 1; of x added up by sender. */
+static clb_status run_edges(call *c, int64_t e0, int64_t e1) {
+  const clb_buffer *b = c->graph->buffer;
+  clb_op *op = c->op;
+  clb_operand *x = written(c, CLB_X), whole = {0};
+  clb_buffer part = {.ctx = op->ctx};
+  bool shares = x && !op->problem.convolution.atomics;
+  if (shares) {
+    int64_t bytes = clb_dtype_bytes(op->problem.arithmetic);
+    part.memory = *c->workspace;
+    whole = *x;
+    x->rows = (clb_rows){&part, c->needs.x / bytes, CLB_DENSE, NULL};
+  }
+  clb_status s = launch(c, op, c->graph->n_rows[CLB_BY_RECEIVER], &b[CLB_GRAPH_WALK + CLB_BY_RECEIVER], e0, e1, 0);
+  if (!s) s = launch(c, op, clb_graph_pieces(c->graph->n_edges), &b[CLB_GRAPH_PIECES_OF + CLB_BY_RECEIVER], e0, e1, 0);
+  if (!shares) return s;
+  int64_t offset = x->rows.offset;
+  *x = whole;
+  if (!s)
+    s = clb_row_sum_run(op->convolution->x, c->graph, CLB_BY_SENDER, e0, e1, c->workspace, offset, x->columns, &x->rows.buffer->memory, x->rows.offset, stride_of(x),
+                        e0 > 0 || op->problem.accumulate, c->workspace, 0);
+  return s;
+}
+
+static clb_status run_all_edges(call *c) {
+  int64_t n = c->graph->n_edges, part = n;
+  clb_status s = CLB_OK;
+  const clb_operand *x = written(c, CLB_X);
+  if (!x && !written(c, CLB_Y) && !written(c, CLB_W)) return CLB_OK;
+  if (x && c->op->problem.convolution.atomics && !c->op->problem.accumulate) /* sums over no edges are 0 */
+    s = clb_row_sum_run(c->op->convolution->x, c->graph, CLB_BY_SENDER, 0, 0, &x->rows.buffer->memory, 0, 0, &x->rows.buffer->memory, x->rows.offset, stride_of(x), false, c->workspace, 0);
+  if (c->needs.edge && n) {
+    int64_t room = ((int64_t)c->workspace->bytes - c->needs.x) / c->needs.edge;
+    part = room < n ? room : n;
+  }
+  for (int64_t e0 = 0; !s && (e0 < n || !e0); e0 += part ? part : 1) s = run_edges(c, e0, e0 + part < n ? e0 + part : n);
+  return s;
+}
+
+static clb_status check_operands(call *c) {
+  const int64_t n[] = {[CLB_X] = c->graph->n_rows[CLB_BY_SENDER], [CLB_Y] = c->graph->n_edges, [CLB_W] = c->graph->n_edges, [CLB_Z] = c->graph->n_rows[CLB_BY_RECEIVER]};
+  clb_status s = CLB_OK;
+  for (int i = 0; i < c->n_operands && !s; i++) {
+    s = clb_op_check_operand(c->op, c->pass, n[c->operand[i].of], &c->operand[i]);
+    if (!n[c->operand[i].of]) c->operand[i].columns = 0;
+  }
+  return s;
+}
+
+static clb_status check_workspace(call *c, const clb_buffer *workspace) {
+  int64_t n = c->graph->n_edges;
+  uint64_t least = bytes_for(&c->needs, n < LEAST_EDGES ? n : LEAST_EDGES);
+  if (workspace && workspace->ctx != c->op->ctx) return FAIL(c->op->ctx, CLB_ERROR_ARGUMENT, "convolution: workspace belongs to another context");
+  if (least && (!workspace || workspace->memory.bytes < least))
+    return FAIL(c->op->ctx, CLB_ERROR_ARGUMENT, "convolution: workspace has %llu bytes; clb_convolution_workspace asks for %llu at least",
+                (unsigned long long)(workspace ? workspace->memory.bytes : 0), (unsigned long long)least);
+  c->workspace = workspace ? &workspace->memory : &c->graph->buffer[CLB_GRAPH_EDGE].memory;
+  return CLB_OK;
+}
+
+static clb_status run_pass(clb_op *op, clb_pass pass, clb_graph *graph, const clb_rows *rows, clb_buffer *workspace) {
+  if (!op) return CLB_ERROR_ARGUMENT;
+  call c = {.op = op, .pass = pass, .graph = graph};
+  clb_status s = check_call(op, pass, graph);
+  if (s) return s;
+  if (!op->ctx->device->info.runs) return FAIL(op->ctx, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it", op->ctx->device->info.name);
+  clb_op *results = pass == CLB_DOUBLE_BACKWARD ? op->convolution->results : pass == CLB_FORWARD ? op : NULL;
+  clb_tensor_product_problem *tp = &op->problem.tensor_product;
+  int gradients = tp->gradients;
+  c.needs = measure(op, pass, graph);
+  tp->gradients |= results ? CLB_Z : 0;
+  c.n_operands = clb_tensor_product_operands(tp, pass, rows, c.operand);
+  tp->gradients = gradients;
+  s = check_operands(&c);
+  if (!s) s = check_workspace(&c, workspace);
+  if (!s && results) s = run_results(&c, results);
+  if (!s && pass != CLB_FORWARD) s = run_all_edges(&c);
+  return s;
+}
+
+clb_status clb_convolution_forward(clb_op *op, clb_graph *graph, clb_rows x, clb_rows y, clb_rows w, clb_rows z, clb_buffer *workspace) {
+  return run_pass(op, CLB_FORWARD, graph, (const clb_rows[]){x, y, w, z}, workspace);
+}
+
+clb_status clb_convolution_backward(clb_op *op, clb_graph *graph, clb_rows x, clb_rows y, clb_rows w, clb_rows g, clb_rows g_x, clb_rows g_y, clb_rows g_w,
+                                    clb_buffer *workspace) {
+  return run_pass(op, CLB_BACKWARD, graph, (const clb_rows[]){x, y, w, g, g_x, g_y, g_w}, workspace);
+}
+
+clb_status clb_convolution_double_backward(clb_op *op, clb_graph *graph, clb_rows x, clb_rows y, clb_rows w, clb_rows g, clb_rows a, clb_rows b, clb_rows c,
+                                           clb_rows d_x, clb_rows d_y, clb_rows d_w, clb_rows d_g, clb_buffer *workspace) {
+  return run_pass(op, CLB_DOUBLE_BACKWARD, graph, (const clb_rows[]){x, y, w, g, a, b, c, d_x, d_y, d_w, d_g}, workspace);
+}

@@ -1,0 +1,192 @@
+/* op_convolution_reference.c - the graph convolution and two derivatives in float64: the tensor product's reference edge by edge, added up for
+   the rows that are compared. */
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "op_convolution_trial.h"
+
+enum { TOGETHER = 32, MAX_THREADS = 16 }; /* edges in one piece of work */
+
+/* Work is a list of pieces: edges of one row of a sample, or, where rows are edges, so many rows. */
+typedef struct {
+  owner owner;
+  int64_t first_row, n_edges; /* first_row: in the sample */
+  const int32_t *edges;
+} piece;
+
+typedef struct {
+  convolution_data *t;
+  pthread_mutex_t lock;
+  int64_t n, next;
+  piece *piece;
+} work;
+
+/* One thread's rows of TOGETHER edges. */
+typedef struct {
+  double *in[REFERENCE_MAX_INPUTS], *out[REFERENCE_MAX_OUTPUTS], *scale[REFERENCE_MAX_OUTPUTS];
+  double *slope; /* of weights by length, [TOGETHER][W] */
+} desk;
+
+static int64_t full_width(const convolution_data *t, const convolution_array *a) { return a->like == CLB_W ? t->sizes.w : a->width; }
+
+static desk desk_make(const convolution_data *t) {
+  desk d = {.slope = allocate((size_t)t->sizes.w * TOGETHER + 1, sizeof(double))};
+  for (int i = 0; i < t->n; i++) {
+    size_t n = (size_t)full_width(t, &t->array[i]) * TOGETHER + 1;
+    if (!t->array[i].width) continue;
+    if (i < t->inputs) d.in[i] = allocate(n, sizeof(double));
+    else d.out[i - t->inputs] = allocate(n, sizeof(double)), d.scale[i - t->inputs] = allocate(n, sizeof(double));
+  }
+  return d;
+}
+
+static void desk_free(desk *d) {
+  for (int i = 0; i < REFERENCE_MAX_INPUTS; i++) free(d->in[i]);
+  for (int i = 0; i < REFERENCE_MAX_OUTPUTS; i++) free(d->out[i]), free(d->scale[i]);
+  free(d->slope);
+}
+
+static int64_t row_of(const convolution_data *t, owner o, int64_t e) {
+  return o == OF_SENDERS ? t->graph.senders[e] : o == OF_RECEIVERS ? t->graph.receivers[e] : e;
+}
+
+/* Weights at length r, and their derivatives: cubic Hermite splines, constant beyond the grid. */
+static void weights_at(const convolution_data *t, double r, double *w, double *slope) {
+  double h = (LAST_KNOT - FIRST_KNOT) / (KNOTS - 1), at = (r - FIRST_KNOT) / h;
+  bool beyond = at < 0 || at > KNOTS - 1;
+  at = fmin(fmax(at, 0), KNOTS - 1);
+  int k = at < KNOTS - 2 ? (int)at : KNOTS - 2;
+  double s = at - k;
+  for (int64_t i = 0; i < t->sizes.w; i++) {
+    const double *a = t->table + 2 * ((int64_t)k * t->sizes.w + i), *b = a + 2 * t->sizes.w;
+    double step = b[0] - a[0], bend = h * (a[1] + b[1]) - 2 * step, rise = 3 * step - h * (2 * a[1] + b[1]);
+    w[i] = a[0] + s * (h * a[1] + s * (rise + s * bend));
+    slope[i] = beyond ? 0 : a[1] + s * (2 * rise + 3 * s * bend) / h;
+  }
+}
+
+static void gather(const convolution_data *t, const piece *p, desk *d) {
+  for (int i = 0; i < t->inputs; i++) {
+    const convolution_array *a = &t->array[i];
+    for (int64_t e = 0; a->width && e < p->n_edges; e++) {
+      double *to = d->in[i] + e * full_width(t, a);
+      if (t->problem->table && a->like == CLB_W) weights_at(t, t->graph.length[a->repeats ? 0 : p->edges[e]], to, d->slope + e * t->sizes.w);
+      else memcpy(to, t->block + convolution_row(a, row_of(t, a->owner, p->edges[e])), (size_t)a->width * sizeof *to);
+    }
+  }
+}
+
+/* What one edge adds to a row of results. */
+static void add_edge(const convolution_data *t, const convolution_array *a, const desk *d, int o, int64_t e, double *wanted, double *scale) {
+  double factor = t->problem->scale != 0 ? t->problem->scale : 1;
+  int64_t n = full_width(t, a);
+  for (int64_t i = 0; i < n; i++) {
+    double slope = n == a->width ? 1 : d->slope[e * n + i];
+    int64_t to = n == a->width ? i : 0;
+    wanted[to] += factor * slope * d->out[o][e * n + i];
+    scale[to] += fabs(factor * slope) * d->scale[o][e * n + i];
+  }
+}
+
+static void do_piece(work *w, const piece *p, desk *d) {
+  convolution_data *t = w->t;
+  double *out[REFERENCE_MAX_OUTPUTS] = {NULL};
+  gather(t, p, d);
+  for (int i = t->inputs; i < t->n; i++)
+    if (t->array[i].owner == p->owner) out[i - t->inputs] = d->out[i - t->inputs];
+  reference_product_run(t->product, t->pass, p->n_edges, (const double *const *)d->in, out, d->scale);
+  pthread_mutex_lock(&w->lock);
+  for (int i = t->inputs; i < t->n; i++)
+    for (int64_t e = 0; out[i - t->inputs] && e < p->n_edges; e++) {
+      int64_t at = (p->first_row + (p->owner == OF_EDGES ? e : 0)) * t->array[i].width;
+      add_edge(t, &t->array[i], d, i - t->inputs, e, t->wanted[i] + at, t->scale[i] + at);
+    }
+  pthread_mutex_unlock(&w->lock);
+}
+
+static void *worker(void *user) {
+  work *w = user;
+  desk d = desk_make(w->t);
+  for (;;) {
+    pthread_mutex_lock(&w->lock);
+    int64_t i = w->next++;
+    pthread_mutex_unlock(&w->lock);
+    if (i >= w->n) break;
+    do_piece(w, &w->piece[i], &d);
+  }
+  desk_free(&d);
+  return NULL;
+}
+
+/* ---- the list ---- */
+
+static bool asked(const convolution_data *t, owner o) {
+  for (int i = t->inputs; i < t->n; i++)
+    if (t->array[i].owner == o && t->array[i].width) return true;
+  return false;
+}
+
+static void add_pieces(work *w, owner o, int64_t first_row, const int32_t *edges, int64_t n) {
+  for (int64_t i = 0; i < n; i += TOGETHER) {
+    if (!(w->n & (w->n + 1))) {
+      w->piece = realloc(w->piece, (size_t)(2 * w->n + 2) * sizeof *w->piece);
+      if (!w->piece) give_up("out of memory");
+    }
+    w->piece[w->n++] = (piece){o, first_row + (o == OF_EDGES ? i : 0), n - i < TOGETHER ? n - i : TOGETHER, edges + i};
+  }
+}
+
+static void list_pieces(work *w) {
+  const convolution_data *t = w->t;
+  for (int o = 0; o < OWNERS; o++) {
+    const sample *s = &t->sample[o];
+    if (!asked(t, (owner)o)) continue;
+    if (o == OF_EDGES) add_pieces(w, OF_EDGES, 0, s->row, s->n);
+    for (int64_t i = 0; o != OF_EDGES && i < s->n; i++) {
+      int64_t first = t->by[o].first[s->row[i]];
+      add_pieces(w, (owner)o, i, t->by[o].edge + first, t->by[o].first[s->row[i] + 1] - first);
+    }
+  }
+}
+
+static void run_all(work *w) {
+  pthread_t thread[MAX_THREADS];
+  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  int n = 0, most = w->n < 4 ? 0 : cores > MAX_THREADS ? MAX_THREADS : (int)cores - 1;
+  while (n < most && !pthread_create(&thread[n], NULL, worker, w)) n++;
+  worker(w);
+  while (n > 0) pthread_join(thread[--n], NULL);
+}
+
+/* What was there before. */
+static void add_prior(convolution_data *t, int i) {
+  const convolution_array *a = &t->array[i];
+  for (int64_t r = 0; r < t->sample[a->owner].n; r++)
+    for (int j = 0; j < a->width; j++) {
+      double before = t->block[convolution_row(a, t->sample[a->owner].row[r]) + j];
+      t->wanted[i][r * a->width + j] += before;
+      t->scale[i][r * a->width + j] += fabs(before);
+    }
+}
+
+void convolution_data_answer(convolution_data *t) {
+  if (t->answered) return;
+  work w = {.t = t};
+  for (int i = t->inputs; i < t->n; i++) {
+    const convolution_array *a = &t->array[i];
+    size_t n = (size_t)(t->sample[a->owner].n * a->width) + 1;
+    t->wanted[i] = allocate(n, sizeof(double));
+    t->scale[i] = allocate(n, sizeof(double));
+  }
+  pthread_mutex_init(&w.lock, NULL);
+  list_pieces(&w);
+  run_all(&w);
+  pthread_mutex_destroy(&w.lock);
+  free(w.piece);
+  for (int i = t->inputs; i < t->n; i++)
+    if (t->kernel->accumulate && t->array[i].width) add_prior(t, i);
+  t->answered = true;
+}

@@ -1,0 +1,56 @@
+/* op_convolution_trial.h - the host's half of a trial of a graph convolution: arrays, their values, the reference's answer for some rows. */
+#ifndef OP_CONVOLUTION_TRIAL_H
+#define OP_CONVOLUTION_TRIAL_H
+
+#include "op_convolution.h"
+
+/* Whose rows an array has: those of senders, edges or receivers. */
+typedef enum { OF_SENDERS, OF_EDGES, OF_RECEIVERS, OWNERS } owner;
+
+typedef struct {
+  const char *name;
+  int like; /* CLB_X, ... */
+  owner owner;
+  bool output, repeats; /* repeats: one row for all */
+  int width;            /* 0: not there */
+  int64_t rows, start;  /* start: of its values in the block */
+} convolution_array;
+
+/* Rows that are compared, ascending, and where their results are. */
+typedef struct {
+  int64_t n;
+  int32_t *row;
+} sample;
+
+enum { BLOCK = 1048573 }; /* a prime: rows of no array repeat soon */
+
+typedef struct {
+  const convolution_problem *problem;
+  const tool_kernel *kernel;
+  clb_pass pass;
+  tool_data data;
+  bool whole; /* everything is compared */
+  convolution_graph graph;
+  edges_by_row by[OWNERS]; /* not of edges */
+  reference_product *product;
+  clb_tensor_product_sizes sizes;
+  int n, inputs;
+  convolution_array array[MAX_ARRAYS];
+  /* Values of an array: one random block over and over, as stored and as f64; it goes on behind its end by `behind` elements. */
+  double *block;
+  unsigned char *stored;
+  int64_t behind;
+  double *table; /* [KNOTS][W][2], as stored; NULL: none */
+  sample sample[OWNERS];
+  bool answered;
+  double *wanted[MAX_ARRAYS], *scale[MAX_ARRAYS]; /* of outputs: [sample.n][width] */
+} convolution_data;
+
+void *convolution_data_make(const tool_kernel *kernel, clb_pass pass, const tool_data *data);
+void convolution_data_free(void *trial);
+/* Fills wanted and scale, the first time. */
+void convolution_data_answer(convolution_data *t);
+/* Where the values of a row are in the block. */
+int64_t convolution_row(const convolution_array *a, int64_t row);
+
+#endif

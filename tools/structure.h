@@ -1,0 +1,25 @@
+/* structure.h - atoms from files: extended XYZ (.xyz, .extxyz), GROMACS (.gro), PDB (.pdb, .ent). */
+#ifndef TOOL_STRUCTURE_H
+#define TOOL_STRUCTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct {
+  int64_t n;
+  double *positions;  /* [n][3], Angstrom */
+  int32_t *numbers;   /* [n]: atomic numbers, 1 ... 118 */
+  double cell[3][3];  /* Angstrom, rows are the lattice vectors; zeros where the file has none */
+  bool periodic[3];
+} structure;
+
+enum { ELEMENTS = 118 };
+extern const char *const element_symbols[ELEMENTS + 1]; /* by atomic number; [0] is "" */
+
+/* Reads the first frame of a file, of the format that its name ends in.  atoms_only: of a PDB file ATOM records only, no HETATM; of atoms
+   with alternate places all are taken.  false: error (of size > 0) says which file, which line, what would be right; *s is empty. */
+bool structure_read(const char *path, bool atoms_only, structure *s, char *error, size_t size);
+void structure_free(structure *s);
+
+#endif
