@@ -241,6 +241,8 @@ static void set_dialect(clb_opencl *o, const facts *f, const clb_text *extension
       .float_atomics = opencl_3 && (f->f32_atomics & add) == add,
   };
   o->intel_gpu = o->head.dialect.subgroups && f->type & CL_DEVICE_TYPE_GPU;
+  /* Intel's driver 2026.22.10 for CPUs: from lane < 5 follows lane < 9, and then some loads and stores are done in all lanes. */
+  o->head.dialect.hides_masks = o->head.dialect.subgroups && f->type & CL_DEVICE_TYPE_CPU;
 }
 
 clb_status clb_opencl_describe(clb_opencl *o) {

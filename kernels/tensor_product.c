@@ -87,7 +87,8 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   int64_t size = clb_form_size(tp), spelt;
   s->body = channel_wise(tp) && 4 * most > s->lanes && !by_results(p, limits, s->lanes) ? CLB_BODY_CHANNEL_WISE : CLB_BODY_UNROLLED;
   spelt = size * repeats(s->body, p->pass);
-  s->twins = s->body == CLB_BODY_CHANNEL_WISE && spelt > (s->lanes > 32 ? 2000 : 2500) && clb_channel_wise_twins(tp);
+  bool tight = s->lanes > 32 || (p->arithmetic == CLB_F64 && !limits->simd); /* registers spill sooner */
+  s->twins = s->body == CLB_BODY_CHANNEL_WISE && spelt > (tight ? 2000 : 2500) && clb_channel_wise_twins(tp);
   if (s->twins) spelt /= 2;
   if (size > MOST_NONZEROS || spelt > (s->body == CLB_BODY_CHANNEL_WISE ? MOST_CHANNEL_WISE : MOST_GENERAL)) s->body = CLB_BODY_TABLE;
   while (s->span < most && s->span < s->lanes) s->span *= 2;

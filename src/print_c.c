@@ -262,10 +262,12 @@ static void put_place(printer *p, ir_val v, const ir_ins *i) {
 
 static void put_value(printer *p, ir_val v, const ir_ins *i) {
   const char *s = ir_is_float(i->type) ? expressions[i->op].real : expressions[i->op].integer;
+  bool hide = p->dialect->hides_masks && i->type == IR_BOOL && i->shape != IR_UNIFORM;
   line(p);
   ADD(i->op == IR_VAR ? "%s v%d = " : "const %s v%d = ", types[i->type].value, (int)v);
+  if (hide) ADD("hidden(");
   put_expression(p, i, i->op == IR_VAR ? "$a" : s);
-  ADD(";\n");
+  ADD(hide ? ");\n" : ";\n");
 }
 
 /* Words of control stand one step further out. */

@@ -127,6 +127,8 @@ static const word words[] = {
   SHUFFLE("f32", "bits_f32(shuffle_u32(f32_bits(x), lane, lanes))"),
   SHUFFLE("f64", "bits_f64(shuffle_u64(f64_bits(x), lane, lanes))"),
 
+  {"hidden", NULL, "#define hidden(mask) (bool)intel_sub_group_shuffle((uint)(mask), get_sub_group_local_id())", NULL, NULL},
+
   {"group_barrier", "#define group_barrier() barrier(CLK_LOCAL_MEM_FENCE)", NULL, "#define group_barrier() __syncthreads()",
    "#define group_barrier() do { __builtin_amdgcn_fence(__ATOMIC_RELEASE, \"workgroup\"); __builtin_amdgcn_s_barrier(); "
    "__builtin_amdgcn_fence(__ATOMIC_ACQUIRE, \"workgroup\"); } while (0)"},

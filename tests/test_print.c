@@ -142,6 +142,28 @@ static void few_words(void **state) {
   ir_free(&k);
 }
 
+/* Masks of lanes are hidden where asked; what all lanes share is not. */
+static void hidden_masks(void **state) {
+  static const clb_dialect hides = {.language = CLB_LANGUAGE_OPENCL, .subgroups = true, .float_atomics = true, .hides_masks = true};
+  ir_kernel k;
+  (void)state;
+  ir_begin(&k, "masks", 32, 1, 64);
+  ir_val y = ir_buffer(&k, IR_F32, true), n = ir_scalar(&k, IR_I32), lane = ir_lane(&k), below = ir_2(&k, IR_LT, lane, ir_int(&k, IR_I32, 20));
+  ir_val mask = ir_2(&k, IR_AND, below, ir_2(&k, IR_EQ, lane, n));
+  ir_if(&k, ir_2(&k, IR_LE, n, ir_int(&k, IR_I32, 9)));
+  ir_store(&k, y, lane, mask, ir_load(&k, y, lane, below));
+  ir_end(&k);
+  assert_true(ir_finish(&k));
+  char *plain = print(&k, &opencl_subgroups), *text = print(&k, &hides);
+  assert_null(strstr(plain, "hidden"));
+  static const char *const words[] = {"#define hidden(", "v5 = hidden(v3 < 20);", "v6 = hidden(v1 == v3);", "v7 = hidden(v5 && v6);", "v9 = v1 <= 9;"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (!strstr(text, words[i])) fail_msg("no %s in\n%s", words[i], text);
+  free(plain);
+  free(text);
+  ir_free(&k);
+}
+
 static void refused(const ir_kernel *k, const clb_dialect *d, const char *word) {
   clb_text text = {0};
   char error[200] = "";
@@ -169,6 +191,6 @@ static void cannot_be_said(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(one_body),  cmocka_unit_test(exact_constants), cmocka_unit_test(no_numbers),    cmocka_unit_test(integers),
-                                     cmocka_unit_test(few_words), cmocka_unit_test(cannot_be_said)};
+                                     cmocka_unit_test(few_words), cmocka_unit_test(hidden_masks), cmocka_unit_test(cannot_be_said)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,21 @@ static void numbers_of_rows(void **state) {
       }
 }
 
+/* Lanes without a channel, under two masks: what lies behind the last row is NaN, and no sum over lanes may have it. */
+static void masked_lanes(void **state) {
+  static const clb_instruction every_pair[] = {{0, 0, 0, CLB_UVW, 1, 1}, {0, 1, 1, CLB_UVW, 1, 1}, {1, 0, 1, CLB_UVW, 1, 1}, {1, 1, 0, CLB_UVW, 1, 1}};
+  static const unsigned gradients[] = {CLB_Y, CLB_X | CLB_Y, 0};
+  for (int t = 0; t < 3; t++) {
+    clb_layout layout = t == 2 ? CLB_MUL_IR : CLB_IR_MUL;
+    clb_tensor_product_desc desc = {.irreps_x = "9x0e+5x1o", .irreps_y = "0e+1o", .irreps_z = "7x0e+33x1o", .instructions = every_pair, .n_instructions = 4,
+                                    .layout_x = layout, .layout_y = layout, .layout_z = layout, .storage = CLB_F32, .arithmetic = CLB_F32,
+                                    .gradients = gradients[t], .passes = 15};
+    test_product *p = product_create(context_of(*state), &desc, dense_golden_3j);
+    for (int pass = CLB_BACKWARD; pass <= last_pass(*state); pass++) run_and_compare(p, pass, 19, 18);
+    product_destroy(p);
+  }
+}
+
 /* ---- strides ---- */
 
 /* Padded rows with an offset, and inputs that are one row for all: the bits of dense rows, and what lies between stays. */
@@ -287,7 +302,7 @@ static void refuses(void **state) {
 }
 
 int main(void) {
-  static const device_test tests[] = {{"numbers_of_rows", numbers_of_rows, EVERYWHERE},
+  static const device_test tests[] = {{"numbers_of_rows", numbers_of_rows, EVERYWHERE}, {"masked_lanes", masked_lanes, EVERYWHERE},
                                       {"strides", strides, EVERYWHERE},                 {"far_offsets", far_offsets, HOST},
                                       {"indexed", indexed, EVERYWHERE},                 {"gradients", gradients, EVERYWHERE},
                                       {"incoming", incoming, EVERYWHERE},               {"accumulate", accumulate, EVERYWHERE},
