@@ -266,7 +266,7 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   c->other = ir_buffer(k, IR_I32, false);
   c->add = ir_scalar(k, IR_I32);
   clb_parts_make(&p->tensor_product, s->part, &c->parts);
-  clb_z_scales(&p->tensor_product, c->scale);
+  clb_z_scales(&p->tensor_product, &c->parts, c->scale);
   c->at.pairs = true;
   c->unit = s->units ? ir_subgroup(k) : i32(c, 0);
   int o_z = clb_wanted_output(&c->f, Z);

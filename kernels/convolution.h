@@ -19,8 +19,8 @@ void clb_parts_make(const clb_tensor_product_problem *tp, int most, clb_parts *p
 /* Blocks of channels of all parts. */
 int clb_parts_units(const clb_parts *parts, int lanes);
 
-/* What the coefficients of a term of z are divided by, so that most are 1 or -1. */
-void clb_z_scales(const clb_tensor_product_problem *tp, double *scale);
+/* What the coefficients of a term of z are divided by, so that many are 1 or -1, and paths share their products c y. */
+void clb_z_scales(const clb_tensor_product_problem *tp, const clb_parts *parts, double *scale);
 
 /* The operands of the next edges on their way into local memory (convolution_stage.c).  A block of channels of an operand is `pieces` runs of
    `lanes` elements. */

@@ -49,26 +49,78 @@ int clb_parts_units(const clb_parts *parts, int lanes) {
   return n;
 }
 
-/* The absolute value that occurs most often among the coefficients. */
-static double most_common(const clb_entry *e, int n) {
-  double best = 1;
-  int most = 0;
-  for (int a = 0; a < n; a++) {
-    int times = 0;
-    for (int b = 0; b < n; b++) times += fabs(e[b].c) == fabs(e[a].c);
-    if (times > most) most = times, best = fabs(e[a].c);
+/* Sizes of coefficients that are multiplied with an element of y already. */
+typedef struct {
+  double size;
+  int y;
+} known;
+typedef struct {
+  known *all;
+  int n, most;
+} knowledge;
+
+static bool knows(const knowledge *k, double size, int y) {
+  for (int i = 0; i < k->n; i++)
+    if (k->all[i].y == y && k->all[i].size == size) return true;
+  return size == 1;
+}
+
+/* As a size that is known, if it is one but for rounding. */
+static double round_to(const knowledge *k, double size) {
+  if (fabs(size - 1) < 1e-14) return 1;
+  for (int i = 0; i < k->n; i++)
+    if (fabs(size - k->all[i].size) < 1e-14 * size) return k->all[i].size;
+  return size;
+}
+
+static void learn(knowledge *k, const clb_entry *e, int n, int y, double scale) {
+  for (int q = 0; q < n; q++) {
+    double size = round_to(k, fabs(e[q].c) / scale);
+    if (!knows(k, size, y + e[q].j) && k->n < k->most) k->all[k->n++] = (known){size, y + e[q].j};
   }
+}
+
+/* Products that are new with this scale. */
+static int count_new(knowledge *k, const clb_entry *e, int n, int y, double scale) {
+  int before = k->n;
+  learn(k, e, n, y, scale);
+  int count = k->n - before;
+  k->n = before;
+  return count;
+}
+
+/* One coefficient becomes 1, or a size that is known: whichever needs the fewest new products. */
+static double best_scale(knowledge *k, const clb_entry *e, int n, int y) {
+  double best = n ? fabs(e[0].c) : 1;
+  int fewest = count_new(k, e, n, y, best), sizes = k->n;
+  for (int q = 0; q < n; q++)
+    for (int i = -1; i < sizes; i++) {
+      double scale = fabs(e[q].c) / (i < 0 ? 1 : k->all[i].size);
+      int count = count_new(k, e, n, y, scale);
+      if (count < fewest) fewest = count, best = scale;
+    }
   return best;
 }
 
-void clb_z_scales(const clb_tensor_product_problem *tp, double *scale) {
+void clb_z_scales(const clb_tensor_product_problem *tp, const clb_parts *parts, double *scale) {
+  enum { MOST = 4096 };
   double *symbol = malloc(sizeof *symbol * MAX_M * MAX_M * MAX_M);
   clb_entry *e = malloc(sizeof *e * MAX_M * MAX_M * MAX_M);
+  knowledge k = {malloc(sizeof *k.all * MOST), 0, MOST};
   for (int t = 0; t < CLB_MAX_TERMS; t++) scale[t] = 0;
-  for (int q = 0; symbol && e && q < tp->n_paths; q++)
-    if (scale[tp->path[q].out] == 0) scale[tp->path[q].out] = most_common(e, clb_form_entries(tp, &tp->path[q], symbol, e));
+  for (int part = 0; part < parts->n; part++) {
+    k.n = 0; /* parts share nothing */
+    for (int q = 0; symbol && e && k.all && q < tp->n_paths; q++) {
+      const clb_path *p = &tp->path[q];
+      if (parts->of_x[p->in1] != part) continue;
+      int n = clb_form_entries(tp, p, symbol, e), y = tp->y.term[p->in2].at;
+      if (scale[p->out] == 0) scale[p->out] = n <= 64 ? best_scale(&k, e, n, y) : fabs(e[0].c);
+      learn(&k, e, n, y, scale[p->out]);
+    }
+  }
   for (int t = 0; t < CLB_MAX_TERMS; t++)
     if (scale[t] == 0) scale[t] = 1;
+  free(k.all);
   free(symbol);
   free(e);
 }

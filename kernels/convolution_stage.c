@@ -92,21 +92,25 @@ static void plan(clb_convolution *c, int part) {
 
 /* ---- sending for an edge ---- */
 
-/* i64: where this lane's piece starts: pieces first ... first + n - 1 for the lanes in n equal shares. */
-static ir_val piece_start(clb_convolution *c, const clb_staged_operand *o, int first, int share) {
+/* i64: index of element `inside` (i32) of this lane's piece: pieces first ... first + n - 1 for the lanes in n equal shares.  Constants come last,
+   so that copies share the rest of their addresses. */
+static ir_val piece_element(clb_convolution *c, const clb_staged_operand *o, int first, int share, ir_val inside) {
   ir_kernel *k = of(c);
   int n = c->f.s->lanes / share, there = o->n - first < n ? o->n - first : n;
   ir_val which = ir_2(k, IR_DIV, ir_lane(k), i32(c, share)), skipped = ir_mul(k, c->stage.first, i64(c, o->step[first]));
-  int64_t apart = there > 1 ? o->from[first + 1] - o->from[first] : 0;
+  ir_val near = ir_add(k, o->array->base, ir_add(k, skipped, ir_cast(k, IR_I64, inside)));
+  int64_t apart = o->n > 1 ? o->from[1] - o->from[0] : 0;
   bool even = true;
   for (int j = 1; j < there; j++) even &= o->from[first + j] == o->from[first] + j * apart && o->step[first + j] == o->step[first];
-  if (even) return ir_add(k, ir_add(k, i64(c, o->from[first]), ir_mul(k, ir_cast(k, IR_I64, which), i64(c, apart))), skipped);
+  if (even && n == 1) return ir_add(k, near, i64(c, o->from[first]));
+  if (even) return ir_add(k, ir_add(k, near, ir_mul(k, ir_cast(k, IR_I64, which), i64(c, apart))), i64(c, o->from[first]));
+  near = ir_add(k, o->array->base, ir_cast(k, IR_I64, inside));
   ir_val start = IR_NONE;
   for (int j = 0; j < there; j++) {
     ir_val own = ir_add(k, i64(c, o->from[first + j]), ir_mul(k, c->stage.first, i64(c, o->step[first + j])));
     start = start == IR_NONE ? own : ir_select(k, ir_2(k, IR_EQ, which, i32(c, j)), own, start);
   }
-  return start;
+  return ir_add(k, near, start);
 }
 
 /* 16 bytes a lane. */
@@ -115,8 +119,8 @@ static void send_wide(clb_convolution *c, const clb_staged_operand *o, ir_val sl
   int lanes = c->f.s->lanes, share = lanes / width;
   ir_val inside = ir_mul(k, ir_2(k, IR_MOD, ir_lane(k), i32(c, share)), i32(c, width));
   for (int first = 0; first < o->n; first += width) {
-    ir_val at = ir_add(k, slot, ir_add(k, ir_mul(k, ir_lane(k), i32(c, width)), i32(c, o->at + (int64_t)first * lanes)));
-    ir_val from = ir_add(k, o->array->base, ir_add(k, piece_start(c, o, first, share), ir_cast(k, IR_I64, inside)));
+    ir_val at = ir_add(k, ir_add(k, slot, ir_mul(k, ir_lane(k), i32(c, width))), i32(c, o->at + (int64_t)first * lanes));
+    ir_val from = piece_element(c, o, first, share, inside);
     ir_val mask = o->n - first < width ? ir_2(k, IR_LT, ir_lane(k), i32(c, (int64_t)(o->n - first) * share)) : IR_NONE;
     ir_copy_aligned(k, c->stage.array, at, o->array->rows.buffer, from, mask, width);
   }
@@ -126,8 +130,8 @@ static void send_narrow(clb_convolution *c, const clb_staged_operand *o, ir_val 
   ir_kernel *k = of(c);
   int lanes = c->f.s->lanes;
   for (int j = 0; j < o->n; j++) {
-    ir_val at = ir_add(k, slot, ir_add(k, ir_lane(k), i32(c, o->at + (int64_t)j * lanes))), mask = c->mask;
-    ir_val from = ir_add(k, o->array->base, ir_add(k, piece_start(c, o, j, lanes), ir_cast(k, IR_I64, ir_lane(k))));
+    ir_val at = ir_add(k, ir_add(k, slot, ir_lane(k)), i32(c, o->at + (int64_t)j * lanes)), mask = c->mask;
+    ir_val from = piece_element(c, o, j, lanes, ir_lane(k));
     if (mask != IR_NONE && o->step[j] > 1) { /* the run goes on over several pieces */
       int m = 0;
       while (m < j && o->from[j - m - 1] == o->from[j - m] - lanes && o->step[j - m - 1] == o->step[j] && m < o->step[j] - 1) m++;
@@ -143,8 +147,8 @@ static void send_y(clb_convolution *c, int order, ir_val slot, int width) {
   const clb_form_array *a = &c->f.in[Y][order];
   int n = c->f.tp->y.dim, lanes = c->f.s->lanes;
   for (int first = 0; first < n; first += lanes * width) {
-    ir_val element = ir_add(k, ir_mul(k, ir_lane(k), i32(c, width)), i32(c, first)), at = ir_add(k, slot, ir_add(k, element, i32(c, c->stage.y[order])));
-    ir_val from = ir_add(k, a->base, ir_cast(k, IR_I64, element)), mask = n - first < lanes * width ? ir_2(k, IR_LT, element, i32(c, n)) : IR_NONE;
+    ir_val lane = ir_mul(k, ir_lane(k), i32(c, width)), element = ir_add(k, lane, i32(c, first)), at = ir_add(k, ir_add(k, slot, lane), i32(c, c->stage.y[order] + first));
+    ir_val from = ir_add(k, ir_add(k, a->base, ir_cast(k, IR_I64, lane)), i64(c, first)), mask = n - first < lanes * width ? ir_2(k, IR_LT, element, i32(c, n)) : IR_NONE;
     if (width > 1) ir_copy_aligned(k, c->stage.array, at, a->rows.buffer, from, mask, width);
     else ir_copy(k, c->stage.array, at, a->rows.buffer, from, mask, 1);
   }
@@ -245,9 +249,9 @@ void clb_stage_next(clb_convolution *c) {
   ir_set(k, c->stage.slot, ir_select(k, ir_2(k, IR_EQ, next, i32(c, c->stage.stages)), i32(c, 0), next));
 }
 
-static ir_val element(clb_convolution *c, const clb_staged_operand *o, int piece, ir_val within) {
+static ir_val element(clb_convolution *c, const clb_staged_operand *o, int piece, int more, ir_val within) {
   ir_kernel *k = of(c);
-  ir_val at = ir_add(k, c->stage.base, ir_add(k, within, i32(c, o->at + (int64_t)piece * c->f.s->lanes)));
+  ir_val at = ir_add(k, ir_add(k, c->stage.base, within), i32(c, o->at + more + (int64_t)piece * c->f.s->lanes));
   return ir_cast(k, c->f.t, ir_load(k, c->stage.array, at, c->mask));
 }
 
@@ -259,8 +263,8 @@ void clb_stage_load(clb_convolution *c, int slot, int order, ir_val *v) {
   int64_t from = slot == W ? p->weight_at : tp->x.term[p->in1].at;
   int first = 0, width = clb_width(&tp->x.term[p->in1]);
   while (o->from[first] != from) first++;
-  if (slot == W) v[0] = element(c, o, first, ir_lane(k));
+  if (slot == W) v[0] = element(c, o, first, 0, ir_lane(k));
   else
     for (int m = 0; m < width; m++)
-      v[m] = tp->layout_x == CLB_IR_MUL ? element(c, o, first + m, ir_lane(k)) : element(c, o, first, ir_add(k, ir_mul(k, ir_lane(k), i32(c, width)), i32(c, m)));
+      v[m] = tp->layout_x == CLB_IR_MUL ? element(c, o, first + m, 0, ir_lane(k)) : element(c, o, first, m, ir_mul(k, ir_lane(k), i32(c, width)));
 }

@@ -241,24 +241,25 @@ static void lower_rows(ir_kernel *k, const clb_schedule *s) {
 
 /* The only row that can own piece s is that of place s P. */
 static void lower_pieces(ir_kernel *k, const clb_schedule *s) {
-  ir_val pairs = input(k), starts = input(k), n = ir_scalar(k, IR_I64), pieces = output(k), length = i64(k, CLB_GRAPH_PIECE), index = own_index(k, s);
+  ir_val pairs = input(k), starts = input(k), n = ir_scalar(k, IR_I64), pieces = output(k), rest = output(k), length = i64(k, CLB_GRAPH_PIECE), index = own_index(k, s);
   ir_val mask = less(k, index, n), piece = ir_add(k, index, i64(k, 1));
   ir_val row = ir_load(k, pairs, ir_mul(k, ir_mul(k, piece, length), i64(k, 2)), mask);
   ir_val a = wide(k, ir_load(k, starts, row, mask)), b = wide(k, ir_load(k, starts, ir_add(k, row, i32(k, 1)), mask));
   ir_val turn = ir_sub(k, piece, ir_2(k, IR_DIV, a, length)), first = ir_add(k, a, ir_mul(k, turn, length));
   ir_val used = both(k, less(k, i64(k, 0), turn), less(k, first, b)), count = ir_select(k, used, minimum(k, length, ir_sub(k, b, first)), i64(k, 0));
+  ir_val number = ir_cast(k, IR_I32, index), first_one = both(k, used, ir_2(k, IR_EQ, turn, i64(k, 1)));
+  ir_val later = ir_select(k, first_one, ir_2(k, IR_DIV, ir_sub(k, ir_sub(k, b, a), i64(k, 1)), length), i64(k, 0));
   ir_store_wide(k, pieces, ir_mul(k, index, i64(k, 3)), mask, 3, (ir_val[]){row, ir_cast(k, IR_I32, first), ir_cast(k, IR_I32, count)});
+  ir_store_wide(k, rest, ir_mul(k, index, i64(k, 3)), mask, 3, (ir_val[]){row, number, ir_cast(k, IR_I32, later)});
 }
 
 /* A lane has a row. */
-static void lower_lists(ir_kernel *k, const clb_schedule *s) {
-  ir_val starts = input(k), n_rows = ir_scalar(k, IR_I32), walk = output(k), rest = output(k);
-  ir_val one = i32(k, 1), length = i32(k, CLB_GRAPH_PIECE), index = own_index(k, s);
+static void lower_list(ir_kernel *k, const clb_schedule *s) {
+  ir_val starts = input(k), n_rows = ir_scalar(k, IR_I32), walk = output(k);
+  ir_val length = i32(k, CLB_GRAPH_PIECE), index = own_index(k, s);
   ir_val mask = less(k, index, wide(k, n_rows)), row = ir_cast(k, IR_I32, index), at = ir_mul(k, index, i64(k, 3));
   ir_val a = ir_load(k, starts, index, mask), n = ir_sub(k, ir_load(k, starts, ir_add(k, index, i64(k, 1)), mask), a);
-  ir_val pieces = ir_2(k, IR_DIV, ir_sub(k, ir_2(k, IR_MAX, n, one), one), length);
   ir_store_wide(k, walk, at, mask, 3, (ir_val[]){row, a, minimum(k, n, length)});
-  ir_store_wide(k, rest, at, mask, 3, (ir_val[]){row, ir_2(k, IR_DIV, a, length), pieces});
 }
 
 /* ---- the kind ---- */
@@ -277,7 +278,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
     case CLB_GRAPH_EDGES: lower_edges(k, s); break;
     case CLB_GRAPH_ROWS: lower_rows(k, s); break;
     case CLB_GRAPH_PIECES: lower_pieces(k, s); break;
-    default: lower_lists(k, s);
+    default: lower_list(k, s);
   }
   ir_finish(k);
 }

@@ -1,6 +1,7 @@
 /* row_sum.c - sums of rows by list: the rows of the places of each entry of a walk; lanes are columns.
 
-   out[entry][column] = (+) sum over the entry's due places of in[row][column], row being edge[place] - e0 (`listed`) or the place itself.
+   out[entry][column] = (+) sum over the entry's due places of in[edge[place] - e0][column] (`listed`), or out[the entry's row][column] that of
+   in[place][column].
    TOGETHER rows are loaded at a time, added up by pairs, and then to the sum so far: a fixed order, with all those loads under way. */
 #include "rows.h"
 #include "walk.h"
@@ -66,7 +67,7 @@ static void add_rows(builder *b, ir_val i, ir_val n, int together, ir_val base, 
 static void add_columns(builder *b, ir_val column, int width, ir_val left) {
   ir_kernel *k = b->k;
   ir_val at[CPU_WIDTH], mask[CPU_WIDTH], there[CPU_WIDTH], sum[CPU_WIDTH], mine = ir_add(k, column, ir_cast(k, IR_I64, ir_lane(k))), zero = ir_real(k, b->arithmetic, 0);
-  ir_val row = ir_add(k, ir_mul(k, b->walk.index, b->out.stride), ir_add(k, b->out.offset, mine)), base = ir_add(k, b->in.offset, mine);
+  ir_val row = ir_add(k, ir_mul(k, b->listed ? b->walk.index : b->walk.row, b->out.stride), ir_add(k, b->out.offset, mine)), base = ir_add(k, b->in.offset, mine);
   int together = b->s->units || width == 1 ? TOGETHER : TOGETHER / width;
   for (int j = 0; j < width; j++) {
     at[j] = ir_add(k, row, ir_int(k, IR_I64, (int64_t)j * b->s->lanes));

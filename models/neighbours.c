@@ -112,21 +112,14 @@ static bool invert(double cell[3][3], double reciprocal[3][3]) {
 
 /* ---- the grid ---- */
 
-static int32_t least_slots(const grid *g, int d) { return 2 * g->reach[d] + 1; }
-
-/* Folds the longest directions until the slots are O(n). */
+/* Halves the longest direction until the slots are O(n).  It has over ten, hence a reach of at most 2, and keeps 2 reach + 1 or more. */
 static void fold(grid *g, int64_t n) {
-  for (;;) {
-    int longest = -1;
-    for (int d = 0; d < 3; d++)
-      if (g->slots[d] > least_slots(g, d) && (longest < 0 || g->slots[d] > g->slots[longest])) longest = d;
-    if (longest < 0 || (double)g->slots[0] * g->slots[1] * g->slots[2] <= 2 * (double)n + 1000) return;
-    int32_t half = (g->slots[longest] + 1) / 2, least = least_slots(g, longest);
-    g->slots[longest] = half > least ? half : least;
+  while ((double)g->slots[0] * g->slots[1] * g->slots[2] > 2 * (double)n + 1000) {
+    int longest = g->slots[1] > g->slots[0];
+    if (g->slots[2] > g->slots[longest]) longest = 2;
+    g->slots[longest] = (g->slots[longest] + 1) / 2;
   }
 }
-
-static int32_t reach_of(double radius, double width) { return (int32_t)(radius / width + slack) + 1; }
 
 /* Bins of an open direction from low to high, a periodic one from 0 to 1. */
 static clb_status lay(clb_neighbours *l, const double low[3], const double high[3], double radius, grid *g) {
@@ -146,7 +139,7 @@ static clb_status lay(clb_neighbours *l, const double low[3], const double high[
     g->low[d] = l->periodic[d] ? 0 : low[d];
     g->bins[d] = l->periodic[d] ? (int32_t)fmax(1, extent / finest) : (int32_t)(extent / finest) + 1;
     if (l->periodic[d]) finest = height[d] / g->bins[d];
-    g->reach[d] = reach_of(radius, finest);
+    g->reach[d] = (int32_t)(radius / finest + slack) + 1;
     g->slots[d] = l->periodic[d] ? g->bins[d] : g->bins[d] + 2 * g->reach[d];
     g->per_unit[d] = 1 / finest;
   }
@@ -156,7 +149,6 @@ static clb_status lay(clb_neighbours *l, const double low[3], const double high[
     g->folds[d] = g->bins[d] / g->slots[d];
     g->bins[d] = g->folds[d] * g->slots[d];
     g->per_unit[d] = g->bins[d];
-    g->reach[d] = reach_of(radius, height[d] / g->bins[d]);
   }
   return CLB_OK;
 }
@@ -313,15 +305,17 @@ static clb_status build(clb_neighbours *l, const grid *g, const double *position
 
 /* Checks the positions, and finds the ends of open directions. */
 static clb_status survey(clb_neighbours *l, const grid *g, const double *positions, double low[3], double high[3]) {
-  for (int64_t i = 0; i < l->n; i++)
+  for (int64_t i = 0; i < l->n; i++) {
+    for (int d = 0; d < 3; d++)
+      if (!isfinite(positions[3 * i + d])) return fail(l, CLB_ERROR_ARGUMENT, "positions[%lld][%d] is %g: it must be finite", (long long)i, d, positions[3 * i + d]);
     for (int d = 0; d < 3; d++) {
       double f = dot(positions + 3 * i, g->reciprocal[d]);
-      if (!isfinite(positions[3 * i + d])) return fail(l, CLB_ERROR_ARGUMENT, "positions[%lld][%d] is %g: it must be finite", (long long)i, d, positions[3 * i + d]);
       if (!isfinite(f) || (l->periodic[d] && fabs(f) >= 0x1p29))
         return fail(l, CLB_ERROR_ARGUMENT, "positions[%lld] lies too far away: %g cells along direction %d", (long long)i, f, d);
       if (!i || f < low[d]) low[d] = f;
       if (!i || f > high[d]) high[d] = f;
     }
+  }
   return CLB_OK;
 }
 

@@ -158,10 +158,10 @@ static clb_status sort(clb_graph *g, int direction) {
                MEMORY(&b[CLB_GRAPH_ROW_START + direction]));
   if (!s)
     s = LAUNCH(g, CLB_GRAPH_PIECES, flat_groups(g, CLB_GRAPH_PIECES, pieces), MEMORY(pairs), MEMORY(&b[CLB_GRAPH_ROW_START + direction]), WIDE(pieces),
-               MEMORY(&b[CLB_GRAPH_PIECES_OF + direction]));
+               MEMORY(&b[CLB_GRAPH_PIECES_OF + direction]), MEMORY(&b[CLB_GRAPH_REST + direction]));
   if (!s)
-    s = LAUNCH(g, CLB_GRAPH_LISTS, flat_groups(g, CLB_GRAPH_LISTS, n_rows), MEMORY(&b[CLB_GRAPH_ROW_START + direction]), NARROW(n_rows),
-               MEMORY(&b[CLB_GRAPH_WALK + direction]), MEMORY(&b[CLB_GRAPH_REST + direction]));
+    s = LAUNCH(g, CLB_GRAPH_LIST, flat_groups(g, CLB_GRAPH_LIST, n_rows), MEMORY(&b[CLB_GRAPH_ROW_START + direction]), NARROW(n_rows),
+               MEMORY(&b[CLB_GRAPH_WALK + direction]));
   return s;
 }
 

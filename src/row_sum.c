@@ -105,8 +105,8 @@ static clb_status launch(clb_row_sum *sum, const clb_op *op, const edges *e, ent
 }
 
 static clb_status combine(clb_row_sum *sum, const edges *e, rows out, rows pieces) {
-  int64_t n = e->graph->n_rows[e->direction];
-  if (!clb_graph_pieces(e->graph->n_edges) || !sum->columns) return CLB_OK;
+  int64_t n = clb_graph_pieces(e->graph->n_edges);
+  if (!n || !sum->columns) return CLB_OK;
   return launch(sum, sum->pieces, e, (entries){CLB_GRAPH_REST, n, true}, pieces, out, true);
 }
 

@@ -2,6 +2,10 @@
 #define _GNU_SOURCE /* memmem */
 #include "convert_runner.h"
 
+#include <dirent.h>
+#include <signal.h>
+#include <sys/resource.h>
+
 /* ---- a small Nequix model ---- */
 
 /* 2 species, 2 layers, 2x0e+1x1o, degrees 0 and 1, 3 radial functions, radial networks 3 -> 4 -> weights. */
@@ -70,6 +74,7 @@ static void converts_a_small_model(void **state) {
   clb_safetensors *file = convert_file(convert_in);
   for (size_t i = 0; i < sizeof said / sizeof *said; i++) expect_said(file, said[i][0], said[i][1]);
   assert_int_equal(clb_safetensors_size(file), SMALL_ARRAYS + 2);
+  assert_string_equal(clb_safetensors_at(file, 0)->dtype, "F64"); /* wide ones first: all are aligned */
   for (int i = 1; i < SMALL_ARRAYS; i++) {
     const int columns = small_arrays[i].columns, n = small_arrays[i].rows * (columns ? columns : 1);
     const double sum = n * (100. * i + .25) + n * (n - 1) / 2.;
@@ -145,6 +150,33 @@ static void minds_its_arguments(void **state) {
   expect_run("/tmp", convert_out, 1, "/tmp: not a file");
 }
 
+static int others_in_folder(void) {
+  DIR *folder = opendir(convert_folder);
+  int n = 0;
+  assert_non_null(folder);
+  for (struct dirent *e; (e = readdir(folder));) n += e->d_name[0] != '.' && strcmp(e->d_name, "in") != 0 && strcmp(e->d_name, "out") != 0;
+  closedir(folder);
+  return n;
+}
+
+/* The disk is full after some bytes. */
+static void minds_a_full_disk(void **state) {
+  (void)state;
+  struct rlimit before, small;
+  make_small_model(small_header, SMALL_ARRAYS, -1, "");
+  put_file(convert_in, made.bytes, made.n);
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+  small = (struct rlimit){200, before.rlim_max};
+  signal(SIGXFSZ, SIG_IGN);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const converted c = run_convert(convert_in, convert_out);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, SIG_DFL);
+  if (c.status != 1 || !strstr(c.said, "could not be written")) fail_msg("status %d: %s", c.status, c.said);
+  assert_true(access(convert_out, F_OK) != 0);
+  assert_int_equal(others_in_folder(), 0);
+}
+
 static void minds_its_files(void **state) {
   (void)state;
   make_small_model(small_header, SMALL_ARRAYS, -1, "");
@@ -169,6 +201,7 @@ static void minds_its_files(void **state) {
   assert_int_equal(stat(convert_out, &about), 0);
   assert_int_equal(about.st_mode & 0777, 0640);
   clb_safetensors_close(&file);
+  assert_int_equal(others_in_folder(), 0);
   unlink(convert_out);
 }
 
@@ -217,7 +250,7 @@ static void converts_nequix_mp(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(converts_a_small_model), cmocka_unit_test(refuses_wrong_models), cmocka_unit_test(minds_its_arguments),
-      cmocka_unit_test(minds_its_files),        cmocka_unit_test(converts_nequix_mp),
+      cmocka_unit_test(minds_a_full_disk),      cmocka_unit_test(minds_its_files),      cmocka_unit_test(converts_nequix_mp),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

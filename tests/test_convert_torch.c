@@ -134,6 +134,11 @@ static void refuses_other_archives(void **state) {
   poke(central_at[2] + 20, 8, 4);
   poke(central_at[2] + 24, 8, 4);
   refused_bytes(made.bytes, made.n, "entry 'm/a' overlaps another");
+  /* an entry within the data of another */
+  static const char inner[] = "PK\3\4\24\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\3\0\0\0m/b";
+  make_zip((const part[]){{"m/a", inner, sizeof inner - 1}, {"m/b", "", 0}}, 2);
+  poke(central_at[1] + 42, (uint32_t)local_at[0] + 33, 4);
+  refused_bytes(made.bytes, made.n, "entry 'm/b' overlaps another");
   make_zip(NULL, 0);
   add_bytes("", 1);
   memmove(made.bytes + 4, made.bytes, made.n); /* what is recognised, then an archive without entries */
@@ -299,8 +304,8 @@ static void converts_water(void **state) {
   unlink(convert_out);
 }
 
-/* Changes a text of data.pkl at its first place and mends the sum. */
-static void refused_change(const unsigned char *file, size_t n, const char *from, const char *to, size_t length, const char *what) {
+/* Changes some bytes of data.pkl at their first place and mends the sum. */
+static void change(const unsigned char *file, size_t n, const char *from, const char *to, size_t length) {
   static const char name[] = "/data.pkl";
   start_file();
   add_bytes(file, n);
@@ -314,7 +319,30 @@ static void refused_change(const unsigned char *file, size_t n, const char *from
   if (!at) fail_msg("there is no '%s'", from);
   memcpy(at, to, length);
   poke((size_t)(central + 16 - made.bytes), crc_of(data, bytes), 4);
-  refused_bytes(made.bytes, made.n, what);
+}
+
+/* readout.1 is made elements 3 to 18 of what readout.0 lies in. */
+static void takes_part_of_a_storage(void **state) {
+  (void)state;
+#define READOUT_1(key, offset) key "r\xa1\2\0\0h\6K\x10tQr\xa2\2\0\0K" offset "(K\x10t"
+  static const char from[] = READOUT_1("72", "\0"), to[] = READOUT_1("69", "\3"), beyond[] = READOUT_1("72", "\1");
+  size_t n;
+  unsigned char *network = get_file(real_model(), &n);
+  if (!network) skip_because("there is no %s (package cp2k-data, or CLB_TEST_NEQUIP)", real_model());
+  change(network, n, from, to, sizeof from - 1);
+  put_file(convert_in, made.bytes, made.n);
+  clb_safetensors *file = convert_file(convert_in);
+  double *whole = read_tensor(file, clb_safetensors_find(file, "readout.0")), *taken = read_tensor(file, clb_safetensors_find(file, "readout.1"));
+  assert_memory_equal(taken, whole + 3, 16 * sizeof *taken);
+  free(whole);
+  free(taken);
+  clb_safetensors_close(&file);
+  unlink(convert_out);
+  change(network, n, from, beyond, sizeof from - 1);
+  refused_bytes(made.bytes, made.n, "tensor 'weight' reaches beyond its entry 'data/72' of 64 bytes");
+  change(network, n, "(M\0\xct(K", "(M\1\xbt(K", 7); /* 2817 instead of 3072 weights, of two matrices */
+  refused_bytes(made.bytes, made.n, "'layers.0.linear_2.1o' has 2817 weights, which are too few");
+  free(network);
 }
 
 static void refuses_other_networks(void **state) {
@@ -338,18 +366,23 @@ static void refuses_other_networks(void **state) {
       {"bias_numel", "bias_nomel", "lacks 'bias_numel'"},
       {"has_shift", "has_shaft", "lacks 'has_shift'"},
       {"_factor", "_fuctor", "lacks '_factor'"},
+      {"(K\x8K@t(K@K\1t", "(K\x8K@t(K\1K\1t", "tensor 'weight' is not contiguous"},
+      {"(K\x8K@t(K@K\1t", "(K\x9K@t(K@K\1t", "tensor 'weight' reaches beyond its entry 'data/11' of 2048 bytes"},
   };
   size_t n;
   unsigned char *file = get_file(real_model(), &n);
   if (!file) skip_because("there is no %s (package cp2k-data, or CLB_TEST_NEQUIP)", real_model());
-  for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) refused_change(file, n, changes[i].from, changes[i].to, strlen(changes[i].from), changes[i].what);
+  for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+    change(file, n, changes[i].from, changes[i].to, strlen(changes[i].from));
+    refused_bytes(made.bytes, made.n, changes[i].what);
+  }
   free(file);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(refuses_archives), cmocka_unit_test(refuses_other_archives), cmocka_unit_test(refuses_packed_entries), cmocka_unit_test(refuses_pickles),
-      cmocka_unit_test(long_pickles),     cmocka_unit_test(converts_water),         cmocka_unit_test(refuses_other_networks),
+      cmocka_unit_test(long_pickles),     cmocka_unit_test(converts_water),         cmocka_unit_test(takes_part_of_a_storage), cmocka_unit_test(refuses_other_networks),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

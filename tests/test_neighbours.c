@@ -444,6 +444,8 @@ static void mistakes(void **state) {
   wrong(l, &good, a, a.cell, "cell is singular");
   a = good, a.periodic[2] = true, a.cell[6] = 10, a.cell[7] = 10, a.cell[8] = 0; /* in the plane of the others */
   wrong(l, &good, a, a.cell, "cell is singular");
+  a = good, a.periodic[2] = true, a.cell[8] = 0; /* nothing else has changed */
+  wrong(l, &good, a, a.cell, "cell is singular");
   a = good, a.positions[4] = 1e10;
   wrong(l, &good, a, a.cell, "positions[1] lies too far away");
   a = good, a.positions[5] = 1e308, a.positions[8] = -1e308;

@@ -216,6 +216,10 @@ static void refuses_lengths(void **state) {
   memset(f.bytes, 0xff, 8);
   put(f.bytes, f.n);
   refused("a header of 18446744073709551615 bytes");
+  f = good();
+  f.bytes[0] = (unsigned char)(f.n - 7), f.bytes[1] = (unsigned char)((f.n - 7) >> 8);
+  put(f.bytes, f.n);
+  refused("a header of ");
   memset(f.bytes, 0, 8);
   put(f.bytes, f.n);
   refused("its header is no JSON object");

@@ -158,7 +158,8 @@ static void keep_radial(nequip *q, const layer *l, int64_t n_basis, int64_t n_we
   int n = 0;
   for (; snprintf(name, sizeof name, "layer%d", n), (part = maybe(net, name)); n++) {
     shape[1] = weights_at(&q->archive, part, "weight").shape[1];
-    expect(t, near(real_at(t, part, "h_in"), (double)shape[0]) && real_at(t, part, "var_in") == 1 && real_at(t, part, "var_out") == 1, part, "not scaled by 1 / sqrt(inputs)");
+    const bool fan_in = near(real_at(t, part, "h_in"), (double)shape[0]) && real_at(t, part, "var_in") == 1 && real_at(t, part, "var_out") == 1;
+    expect(t, fan_in, part, "not scaled by 1 / sqrt(inputs)");
     snprintf(name, sizeof name, "layers.%d.radial.%d", l->number, n);
     keep_whole(q, part, "weight", 2, shape, name);
     shape[0] = shape[1];
@@ -260,7 +261,8 @@ static void convert_layer(nequip *q, int number, value module, int64_t n_basis) 
   keep_radial(q, &l, n_basis, say_paths(q, &l, &messages));
 
   l.linear = irreps_at(t, linear_2, "irreps_out");
-  for (int i = 0; i < merged.n; i++) expect(t, merged.term[i].mul == channels_of(&messages, merged.term[i]), linear_2, "it does not take all messages of one irrep");
+  for (int i = 0; i < merged.n; i++)
+    expect(t, merged.term[i].mul == channels_of(&messages, merged.term[i]), linear_2, "it does not take all messages of one irrep");
   say_irreps(q->out, &l.linear, "layers.%d.irreps_linear", number);
   snprintf(name, sizeof name, "layers.%d.linear_2", number);
   keep_linear(q, linear_2, &merged, &l.linear, name);
@@ -281,7 +283,8 @@ static void say_species(nequip *q) {
   snprintf(text, sizeof text, "%.*s", (int)n, names);
   for (const char *s = text; *s; q->n_species++) {
     const size_t length = strcspn(s, " ");
-    if (!length || strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") < length) refuse(t->path, "its names of species are not understood");
+    if (!length || strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") < length)
+      refuse(t->path, "its names of species are not understood");
     s += length + (s[length] == ' ');
   }
   expect(t, q->n_species >= 1 && whole_at(t, q->network, "one_hot.num_types") == q->n_species, q->network, "as many species as it has names");
@@ -301,7 +304,8 @@ static int64_t say_edges(nequip *q) {
   expect(t, !strcmp(attribute(t, sh, "normalization", PICKLE_TEXT)->text, "component"), sh, "harmonics that are not normalised by component");
   expect_class(t, basis, "BesselBasis");
   expect_class(t, cutoff, "PolynomialCutoff");
-  expect(t, r_max > 0 && near(real_at(t, basis, "prefactor") * r_max, 2) && near(real_at(t, cutoff, "_factor") * r_max, 1), basis, "a radial basis that is not scaled by its r_max");
+  const bool scaled = r_max > 0 && near(real_at(t, basis, "prefactor") * r_max, 2) && near(real_at(t, cutoff, "_factor") * r_max, 1);
+  expect(t, scaled, basis, "a radial basis that is not scaled by its r_max");
   say_number(q->out, r_max, "r_max");
   say_irreps(q->out, &q->sh, "irreps_sh");
   say_number(q->out, q->sh.n - 1, "l_max");
@@ -390,7 +394,8 @@ void convert_torch(const source_file *in, model *out) {
   say(out, "linear", "embedding");
   const int64_t channels = keep_scalar_map(q, "chemical_embedding.linear", q->n_species, "embedding");
   q->features = (irreps){1, {{(int)channels, 0, 1}}};
-  for (value module; snprintf(name, sizeof name, "layer%d_convnet", n), n < MAX_LAYERS && (module = maybe(q->network, name)); n++) convert_layer(q, n, module, n_basis);
+  for (value module; snprintf(name, sizeof name, "layer%d_convnet", n), n < MAX_LAYERS && (module = maybe(q->network, name)); n++)
+    convert_layer(q, n, module, n_basis);
   expect(&q->archive, n >= 1 && n == q->n_layers, q->network, "no layers, or gaps between them");
   say_number(out, n, "n_layers");
   say(out, "species", "self_connection");

@@ -258,7 +258,8 @@ static bool is(const pickle_value *tuple, size_t i, pickle_kind kind) {
 static void op_storage(machine *m, int unused) {
   (void)unused;
   pickle_value *id = popped(m, PICKLE_TUPLE, "tuple");
-  bool good = id->n == 5 && is(id, 0, PICKLE_TEXT) && !strcmp(id->items[0]->text, "storage") && is(id, 1, PICKLE_GLOBAL) && is(id, 2, PICKLE_TEXT) && is(id, 4, PICKLE_WHOLE);
+  bool good = id->n == 5 && is(id, 0, PICKLE_TEXT) && !strcmp(id->items[0]->text, "storage");
+  good = good && is(id, 1, PICKLE_GLOBAL) && is(id, 2, PICKLE_TEXT) && is(id, 4, PICKLE_WHOLE);
   if (!good || use_of(m, id->items[1]) != STORAGE_TYPE) WRONG(m, "pickle '%s' has a storage that is not understood", m->name);
   pickle_value *storage = push_new(m, PICKLE_STORAGE);
   storage->items = id->items;
@@ -286,7 +287,8 @@ static void op_call(machine *m, int unused) {
   const global_use use = use_of(m, function);
   if (use == SAME && arguments->n >= 1) push(m, (pickle_value *)arguments->items[0]);
   else if (use == MAKES_DICT && !arguments->n) push_new(m, PICKLE_DICT);
-  else if (use == MAKES_TENSOR && is(arguments, 0, PICKLE_STORAGE) && is(arguments, 1, PICKLE_WHOLE) && is(arguments, 2, PICKLE_TUPLE) && is(arguments, 3, PICKLE_TUPLE)) {
+  else if (use == MAKES_TENSOR && is(arguments, 0, PICKLE_STORAGE) && is(arguments, 1, PICKLE_WHOLE) &&
+           is(arguments, 2, PICKLE_TUPLE) && is(arguments, 3, PICKLE_TUPLE)) {
     pickle_value *tensor = push_new(m, PICKLE_TENSOR);
     tensor->items = arguments->items;
     tensor->n = arguments->n;

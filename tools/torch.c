@@ -44,7 +44,8 @@ void expect(const torch *t, bool good, value object, const char *what) {
 }
 
 void expect_flag(const torch *t, value object, const char *key, bool wanted) {
-  if (attribute(t, object, key, PICKLE_BOOL)->whole != wanted) refuse(t->path, "'%s' has %s = %s, which is not understood", class_of(object), key, wanted ? "False" : "True");
+  if (attribute(t, object, key, PICKLE_BOOL)->whole != wanted)
+    refuse(t->path, "'%s' has %s = %s, which is not understood", class_of(object), key, wanted ? "False" : "True");
 }
 
 void expect_class(const torch *t, value object, const char *name) {
@@ -107,7 +108,8 @@ static weights weights_of(torch *t, value tensor, const char *folder, const char
   if (snprintf(entry, sizeof entry, "%s/%s", folder, key) >= (int)sizeof entry || !(w.data = zip_find(&t->archive, entry, &bytes)))
     refuse(t->path, "there is no entry '%s/%s' for tensor '%s'", folder, key, name);
   const int64_t size = w.f64 ? 8 : 4, available = (int64_t)bytes / size, offset = tensor->items[1]->whole;
-  if (offset < 0 || offset > available || w.count > available - offset) refuse(t->path, "tensor '%s' reaches beyond its entry '%s' of %zu bytes", name, entry, bytes);
+  if (offset < 0 || offset > available || w.count > available - offset)
+    refuse(t->path, "tensor '%s' reaches beyond its entry '%s' of %zu bytes", name, entry, bytes);
   w.data += offset * size;
   return w;
 }
