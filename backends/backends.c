@@ -13,11 +13,20 @@ static const char *rest_of(const char *name, const char *backend) {
   return name[n] == 0 || name[n] == ':' || name[n] == '@' ? name + n : NULL;
 }
 
+/* Opens, and completes the limits where the backend knows of no more. */
+static clb_status open_by(const clb_backend *b, const char *name, const char *rest, const clb_native *adopt, clb_error_sink *error, clb_device **device) {
+  clb_status s = b->open(name, rest, adopt, error, device);
+  if (s) return s;
+  clb_limits *l = &(*device)->limits;
+  if (l->most_local_bytes < l->local_bytes) l->most_local_bytes = l->local_bytes;
+  return CLB_OK;
+}
+
 /* A CPU through OpenCL is no reason to leave the cpu backend, so "" takes opencl only for its GPUs. */
 static clb_status open_first(clb_error_sink *error, clb_device **device) {
   for (const clb_backend *const *b = clb_backends; *b; b++) {
     const char *rest = *b == &clb_backend_opencl ? ":gpu" : "";
-    if ((*b)->open((*b)->name, rest, NULL, error, device) == CLB_OK) {
+    if (open_by(*b, (*b)->name, rest, NULL, error, device) == CLB_OK) {
       clb_text_free(&error->text);
       return CLB_OK;
     }
@@ -35,7 +44,7 @@ clb_status clb_device_open(const char *name, const clb_native *adopt, clb_error_
     const char *rest = rest_of(name, (*b)->name);
     if (rest) {
       clb_text_free(&names);
-      return (*b)->open(name, rest, adopt, error, device);
+      return open_by(*b, name, rest, adopt, error, device);
     }
     clb_text_add(&names, "%s%s", b == clb_backends ? "" : ", ", (*b)->name);
   }

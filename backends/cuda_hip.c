@@ -55,7 +55,7 @@ static const clb_gpu_vendor amd = {
 /* ---- errors, and whose turn it is ---- */
 
 enum { OUT_OF_MEMORY = 2 };                /* in both */
-enum { CUDA_MAJOR = 75, CUDA_MINOR = 76 }; /* attributes: compute capability */
+enum { CUDA_MAJOR = 75, CUDA_MINOR = 76, CUDA_MOST_LOCAL = 97 }; /* attributes: compute capability; local memory of a group that asks for it */
 
 clb_status clb_gpu_check(clb_gpu *g, int call, int code) {
   const char *name = NULL, *text = NULL;
@@ -135,7 +135,7 @@ static bool find_target(clb_gpu *g) {
   return false;
 }
 
-static clb_status find_numbers(clb_gpu *g, int *warp, int *local, int *units) {
+static clb_status find_numbers(clb_gpu *g, int *warp, int *local, int *most, int *units) {
   const clb_gpu_vendor *v = g->vendor;
   int pageable = 0;
   clb_status s = CLB_GPU_CALL(g, attribute, &g->threads, v->threads, g->ordinal);
@@ -147,14 +147,15 @@ static clb_status find_numbers(clb_gpu *g, int *warp, int *local, int *units) {
   int major = 0, minor = 0;
   if (!s) s = CLB_GPU_CALL(g, attribute, &major, CUDA_MAJOR, g->ordinal);
   if (!s) s = CLB_GPU_CALL(g, attribute, &minor, CUDA_MINOR, g->ordinal);
+  if (!s) s = CLB_GPU_CALL(g, attribute, most, CUDA_MOST_LOCAL, g->ordinal);
   snprintf(g->target, sizeof g->target, "sm_%d%d", major, minor);
   return s;
 }
 
-static void set_limits(clb_gpu *g, int warp, int local, int units) {
+static void set_limits(clb_gpu *g, int warp, int local, int most, int units) {
   g->head.limits = (clb_limits){
-    .lanes = {warp, warp}, .max_subgroups = g->threads / warp, .local_bytes = local, .registers = g->vendor->registers, .units = units,
-    .subgroups = true, .f64 = true, .async_copies = g->vendor->language == CLB_LANGUAGE_CUDA};
+    .lanes = {warp, warp}, .max_subgroups = g->threads / warp, .local_bytes = local, .most_local_bytes = most, .registers = g->vendor->registers,
+    .units = units, .subgroups = true, .f64 = true, .async_copies = g->vendor->language == CLB_LANGUAGE_CUDA};
   g->head.dialect = (clb_dialect){.language = g->vendor->language, .subgroups = true, .float_atomics = true};
   g->head.info = (clb_device_info){
     .name = g->name, .backend = g->vendor->name, .vendor = g->vendor->maker, .description = g->description, .driver = g->driver_text,
@@ -165,14 +166,14 @@ static void set_limits(clb_gpu *g, int warp, int local, int units) {
 static clb_status describe(clb_gpu *g) {
   char model[256] = "";
   size_t memory = 0;
-  int warp = 0, local = 0, units = 0, version = 0;
-  clb_status s = find_numbers(g, &warp, &local, &units);
+  int warp = 0, local = 0, most = 0, units = 0, version = 0;
+  clb_status s = find_numbers(g, &warp, &local, &most, &units);
   if (!s) s = CLB_GPU_CALL(g, name, model, (int)sizeof model - 1, g->ordinal);
   if (!s) s = CLB_GPU_CALL(g, memory, &memory, g->ordinal);
   if (!s) s = CLB_GPU_CALL(g, version, &version);
   if (s) return s;
   if (warp < 1 || g->threads < warp) return clb_fail(g->head.error, CLB_ERROR_DRIVER, "%s: the driver says %d lanes and %d threads", g->name, warp, g->threads);
-  set_limits(g, warp, local, units);
+  set_limits(g, warp, local, most, units);
   snprintf(g->description, sizeof g->description, "%s, %s", model, g->target);
   bool nv = g->vendor == &nvidia; /* 13020 is 13.2; 50221153 is 5.2 */
   snprintf(g->driver_text, sizeof g->driver_text, "driver %d.%d (%d)", version / (nv ? 1000 : 10000000), nv ? version % 1000 / 10 : version / 100000 % 100, version);
@@ -263,6 +264,17 @@ static clb_status open_device(clb_gpu *g, const clb_native *adopt) {
   return s;
 }
 
+/* Local memory of a group that asks for it, in KB, by compute capability; 0: unknown. */
+static int most_local(const char *target) {
+  static const struct {
+    const char *target;
+    int kilobytes;
+  } table[] = {{"sm_75", 64}, {"sm_80", 163}, {"sm_86", 99}, {"sm_87", 163}, {"sm_89", 99}, {"sm_90", 227}, {"sm_100", 227}, {"sm_120", 99}};
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+    if (!strcmp(target, table[i].target)) return table[i].kilobytes << 10;
+  return 0;
+}
+
 /* A target without a device; its wave is 64 lanes on GCN and CDNA, 32 on RDNA. */
 static clb_status open_target(clb_gpu *g, const char *target) {
   const clb_gpu_vendor *v = g->vendor;
@@ -273,7 +285,7 @@ static clb_status open_target(clb_gpu *g, const char *target) {
   snprintf(g->name, sizeof g->name, "%s@%s", v->name, target);
   snprintf(g->description, sizeof g->description, "%s %s, compile only", v->maker, target);
   g->threads = 1024;
-  set_limits(g, wide ? 64 : 32, v == &amd ? 65536 : 49152, 1);
+  set_limits(g, wide ? 64 : 32, v == &amd ? 65536 : 49152, most_local(target), 1);
   return clb_gpu_compiler_open(g);
 }
 

@@ -34,7 +34,8 @@
   X(context_push, (void *context), "cuCtxPushCurrent_v2", )                  \
   X(context_pop, (void **context), "cuCtxPopCurrent_v2", )                   \
   X(context_device, (int *device), "cuCtxGetDevice", )                       \
-  X(stream_context, (void *stream, void **context), "cuStreamGetCtx", )
+  X(stream_context, (void *stream, void **context), "cuStreamGetCtx", )      \
+  X(function_set, (void *function, int which, int value), "cuFuncSetAttribute", )
 #define CLB_HIP_CALLS(X)                                       \
   X(device_current, (int *device), , "hipGetDevice")           \
   X(device_set, (int device), , "hipSetDevice")

@@ -6,7 +6,7 @@
 
 struct clb_module {
   void *module, *function;
-  unsigned threads;
+  unsigned threads, local; /* local: bytes that a launch gives each group */
   int n;
   void *params[]; /* of one launch */
 };
@@ -73,6 +73,10 @@ clb_status clb_gpu_build(clb_device *device, const ir_kernel *k, clb_text *binar
   if (k->lanes > device->limits.lanes[CLB_F32] || k->lanes * k->subgroups > g->threads)
     return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "%s: %s wants %d sub-groups of %d lanes; the device has %d lanes and groups of %d", g->name, k->name,
                     k->subgroups, k->lanes, device->limits.lanes[CLB_F32], g->threads);
+  int64_t local = clb_launch_local_bytes(k, &device->dialect), most = device->limits.most_local_bytes;
+  if (local > most)
+    return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "%s: %s wants %" PRId64 " bytes of local memory; the device has at most %" PRId64 " for a group",
+                    g->name, k->name, local, most);
   return clb_gpu_compile(g, k, false, binary, NULL);
 }
 
@@ -86,6 +90,8 @@ void clb_gpu_unload(clb_device *device, clb_module *module) {
   free(module);
 }
 
+enum { FUNCTION_LOCAL_BYTES = 8 }; /* CUDA's attribute: the most that a launch may give */
+
 clb_status clb_gpu_load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module) {
   clb_gpu *g = (clb_gpu *)device;
   clb_gpu_turn t;
@@ -98,9 +104,11 @@ clb_status clb_gpu_load(clb_device *device, const ir_kernel *k, const void *bina
   if (!m) return clb_fail(device->error, CLB_ERROR_MEMORY, "%s: no memory for %s", g->name, k->name);
   m->n = n;
   m->threads = (unsigned)(k->lanes * k->subgroups);
+  m->local = (unsigned)clb_launch_local_bytes(k, &device->dialect);
   clb_status s = clb_gpu_enter(g, &t);
   if (!s) s = CLB_GPU_CALL(g, module_load, &m->module, binary);
   if (!s) s = CLB_GPU_CALL(g, function, &m->function, m->module, k->name);
+  if (!s && m->local) s = CLB_GPU_CALL(g, function_set, m->function, FUNCTION_LOCAL_BYTES, (int)m->local);
   clb_gpu_leave(g, &t);
   if (s) clb_gpu_unload(device, m);
   else *module = m;
@@ -115,7 +123,7 @@ clb_status clb_gpu_launch(clb_device *device, clb_module *m, int64_t groups, con
   /* The driver reads the values before it returns. */
   for (int i = 0; i < n; i++) m->params[i] = args[i].type == IR_VOID ? (void *)(uintptr_t)&args[i].memory->handle : (void *)(uintptr_t)&args[i].i64;
   clb_status s = clb_gpu_enter(g, &t);
-  if (!s) s = CLB_GPU_CALL(g, launch, m->function, (unsigned)groups, 1, 1, m->threads, 1, 1, 0, g->stream, m->params, NULL);
+  if (!s) s = CLB_GPU_CALL(g, launch, m->function, (unsigned)groups, 1, 1, m->threads, 1, 1, m->local, g->stream, m->params, NULL);
   clb_gpu_leave(g, &t);
   return s;
 }

@@ -154,7 +154,7 @@ static void store_x(clb_convolution *c, int term, int o) {
 static void meet(clb_convolution *c, ir_val edge) {
   ir_kernel *k = of(c);
   int lanes = c->f.s->lanes, columns = clb_y_columns(c->f.p), units = c->f.s->units;
-  ir_val row = units ? ir_add(k, ir_mul(k, edge, i32(c, units)), c->unit) : edge, start = ir_mul(k, row, i32(c, columns));
+  ir_val row = units ? ir_add(k, ir_mul(k, edge, i32(c, units)), c->unit) : edge, start = ir_add(k, c->turn, ir_mul(k, row, i32(c, columns)));
   for (int first = 0, n, share; first < columns; first += lanes) {
     n = columns - first < lanes ? columns - first : lanes;
     ir_val sum = clb_sum_over_lanes(k, c->f.t, lanes, c->y_sum + first, n, &share);
@@ -172,19 +172,43 @@ static void one_path(clb_convolution *c, const clb_path *p, int o_x, int o_y, in
   if (o_y >= 0) clb_path_y(&c->at, o_y, c->y_sum + c->f.tp->y.term[p->in2].at);
 }
 
-/* Places first ... last - 1 of a part. */
-static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last) {
+/* The part's components of g, scaled; into the variables of held[], if there are any, or from there. */
+static void load_z(clb_convolution *c, int part) {
+  ir_kernel *k = of(c);
+  const clb_irreps *z = &c->f.tp->z;
+  for (int t = 0, n = 0; t < z->n; t++) {
+    if (c->parts.of_z[t] != part) continue;
+    clb_form_load(&c->f, &c->f.in[Z][0], t, c->channel, c->mask, c->z[t]);
+    for (int i = 0; i < clb_width(&z->term[t]); i++, n++) {
+      c->z[t][i] = ir_mul(k, c->z[t][i], ir_real(k, c->f.t, c->scale[t]));
+      if (c->n_held) ir_set(k, c->held[n], c->z[t][i]);
+    }
+  }
+}
+
+static void recall_z(clb_convolution *c, int part) {
+  for (int t = 0, n = 0; t < c->f.tp->z.n; t++)
+    for (int i = 0; c->parts.of_z[t] == part && i < clb_width(&c->f.tp->z.term[t]); i++, n++) c->z[t][i] = ir_get_here(of(c), c->held[n]);
+}
+
+static int most_z(const clb_convolution *c) {
+  int most = 0;
+  for (int part = 0; part < c->parts.n; part++) {
+    int n = 0;
+    for (int t = 0; t < c->f.tp->z.n; t++) n += c->parts.of_z[t] == part ? clb_width(&c->f.tp->z.term[t]) : 0;
+    if (n > most) most = n;
+  }
+  return most;
+}
+
+/* Places first ... last - 1 of a part; end: of the row's. */
+static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last, ir_val end) {
   ir_kernel *k = of(c);
   const clb_tensor_product_problem *tp = c->f.tp;
   int o_x = clb_wanted_output(&c->f, X), o_y = clb_wanted_output(&c->f, Y), o_w = clb_wanted_output(&c->f, W);
-  for (int t = 0; t < tp->z.n; t++) {
-    if (c->parts.of_z[t] != part) continue;
-    clb_form_load(&c->f, &c->f.in[Z][0], t, c->channel, c->mask, c->z[t]);
-    for (int i = 0; i < clb_width(&tp->z.term[t]); i++) c->z[t][i] = ir_mul(k, c->z[t][i], ir_real(k, c->f.t, c->scale[t]));
-  }
-  if (c->stage.stages) clb_stage_open(c, part, first, last);
   ir_val place = ir_loop(k, first, last, i32(c, 1));
-  begin_edge(c, place, last);
+  begin_edge(c, place, end);
+  if (c->n_held) recall_z(c, part);
   clb_none(c->y_sum, clb_y_columns(c->f.p));
   for (int t = 0; t < tp->x.n; t++) {
     if (c->parts.of_x[t] != part) continue;
@@ -217,7 +241,7 @@ static void store_y(clb_convolution *c, int o, ir_val first, ir_val last) {
   ir_val i = ir_add(k, ir_loop(k, i32(c, 0), n, i32(c, threads)), thread), mask = less(c, i, n), row = ir_2(k, IR_DIV, i, i32(c, columns));
   ir_val column = ir_sub(k, i, ir_mul(k, row, i32(c, columns))), sum = IR_NONE, near = ir_2(k, IR_MIN, row, i32(c, c->f.s->edges - 1));
   for (int u = 0; u < units; u++) {
-    ir_val at = ir_add(k, ir_mul(k, ir_add(k, ir_mul(k, near, i32(c, units)), i32(c, u)), i32(c, clb_y_columns(c->f.p))), column);
+    ir_val at = ir_add(k, ir_mul(k, ir_add(k, ir_mul(k, near, i32(c, units)), i32(c, u)), i32(c, clb_y_columns(c->f.p))), ir_add(k, column, c->turn));
     ir_val share = ir_load(k, c->meeting, at, mask);
     sum = sum == IR_NONE ? share : ir_add(k, sum, share);
   }
@@ -228,32 +252,65 @@ static void store_y(clb_convolution *c, int o, ir_val first, ir_val last) {
   ir_end(k);
 }
 
-static void parts_of_edges(clb_convolution *c, ir_val first, ir_val last) {
+/* One sub-group does one part after the other, for some edges at a time if gradients of y are added up. */
+static void edges_in_turn(clb_convolution *c, ir_val first, ir_val last) {
   int next_unit = 0;
   for (int part = 0; part < c->parts.n; part++) {
     bool opened = open_part(c, part, &next_unit);
-    walk_edges(c, part, first, last);
+    load_z(c, part);
+    if (c->stage.stages) clb_stage_open(c, part, first, last);
+    walk_edges(c, part, first, last, last);
+    if (opened) ir_end(of(c));
+  }
+}
+
+/* A unit for each block of channels: g is loaded once, and operands are on their way across the batches. */
+static void start_units(clb_convolution *c) {
+  int next_unit = 0;
+  c->n_held = most_z(c);
+  for (int i = 0; i < c->n_held; i++) c->held[i] = ir_var(of(c), ir_real(of(c), c->f.t, 0), false);
+  for (int part = 0; part < c->parts.n; part++) {
+    bool opened = open_part(c, part, &next_unit);
+    load_z(c, part);
+    if (c->stage.stages) clb_stage_open(c, part, c->walk.first, c->walk.last);
+    if (opened) ir_end(of(c));
+  }
+}
+
+static void edges_by_units(clb_convolution *c, ir_val first, ir_val last) {
+  int next_unit = 0;
+  for (int part = 0; part < c->parts.n; part++) {
+    bool opened = open_part(c, part, &next_unit);
+    if (c->stage.stages) clb_stage_plan(c, part);
+    walk_edges(c, part, first, last, c->walk.last);
     if (opened) ir_end(of(c));
   }
 }
 
 static void results_of_edges(clb_convolution *c) {
   ir_kernel *k = of(c);
-  bool group = c->f.s->subgroups > 1;
+  bool units = c->f.s->units;
   int o = clb_wanted_output(&c->f, Y);
+  ir_val other = i32(c, c->shares), turn = ir_var(k, i32(c, 0), true);
   clb_form_row(&c->f, &c->f.in[Z][0], c->walk.row);
+  if (units) start_units(c);
+  c->turn = i32(c, 0);
   if (o < 0) {
-    parts_of_edges(c, c->walk.first, c->walk.last);
+    (units ? edges_by_units : edges_in_turn)(c, c->walk.first, c->walk.last);
     return;
   }
   ir_val first = ir_loop(k, c->walk.first, c->walk.last, i32(c, c->f.s->edges)), last = ir_2(k, IR_MIN, c->walk.last, ir_add(k, first, i32(c, c->f.s->edges)));
-  if (!c->f.s->units) {
-    ir_barrier(k, group);
+  if (units) { /* two halves of the meeting place by turns, so that one barrier will do */
+    c->turn = ir_get(k, turn);
+    edges_by_units(c, first, last);
+    ir_set(k, turn, ir_sub(k, other, c->turn));
+  } else {
+    ir_barrier(k, false);
     clear_meeting(c);
+    ir_barrier(k, false);
+    edges_in_turn(c, first, last);
   }
-  ir_barrier(k, group);
-  parts_of_edges(c, first, last);
-  ir_barrier(k, group);
+  ir_barrier(k, c->f.s->subgroups > 1);
   store_y(c, o, first, last);
   ir_end(k);
 }
@@ -270,9 +327,9 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   c->at.pairs = true;
   c->unit = s->units ? ir_subgroup(k) : i32(c, 0);
   int o_z = clb_wanted_output(&c->f, Z);
-  int64_t shares = (int64_t)s->edges * (s->units ? s->units : 1) * clb_y_columns(p);
+  c->shares = s->edges * (s->units ? s->units : 1) * clb_y_columns(p);
   clb_stage_begin(c);
-  c->meeting = clb_wanted_output(&c->f, Y) >= 0 ? ir_local(k, c->f.t, shares) : IR_NONE;
+  c->meeting = clb_wanted_output(&c->f, Y) >= 0 ? ir_local(k, c->f.t, (int64_t)c->shares * (s->units ? 2 : 1)) : IR_NONE;
   clb_walk_begin(&c->walk, ir_cast(k, IR_I64, ir_group(k)));
   if (o_z >= 0) results_of_z(c, o_z);
   else results_of_edges(c);
@@ -305,16 +362,19 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
   return CLB_OK;
 }
 
-enum { SHARES = 1024, MOST_STAGES = 4 }; /* of gradients of y that meet, about */
+enum { SHARES = 512, MOST_STAGES = 3, REGISTERS = 65536 }; /* of gradients of y that meet, about */
 
 /* As many edges ahead as local memory has room for, where copies are asynchronous. */
 static void schedule_stages(const clb_problem *p, const clb_limits *limits, const clb_parts *parts, clb_schedule *s) {
   int64_t bytes = clb_ir_type((clb_dtype)p->storage) == IR_F64 ? 8 : 4, size = bytes * s->subgroups * clb_stage_size(p, parts, s->lanes);
-  int64_t shares = clb_wants_y(p) ? (int64_t)s->edges * (s->units ? s->units : 1) * clb_y_columns(p) * bytes : 0;
+  int64_t shares = clb_wants_y(p) ? 2 * (int64_t)s->edges * (s->units ? s->units : 1) * clb_y_columns(p) * bytes : 0;
   if (!limits->async_copies || p->storage > CLB_F32) return;
-  s->stages = size ? (int)((limits->local_bytes - shares) / size) : 0;
+  s->stages = size ? (int)((limits->most_local_bytes / (s->resident > 1 ? s->resident : 1) - shares) / size) : 0;
   s->stages = s->stages > MOST_STAGES ? MOST_STAGES : s->stages < 2 ? 0 : s->stages;
 }
+
+/* That a lane may use before fewer groups at a time cost more than spills; measured on an H200. */
+static int registers_of(const clb_problem *p, int lanes) { return p->arithmetic == CLB_F64 ? 255 : p->pass == CLB_FORWARD || lanes >= 256 ? 128 : 168; }
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
@@ -323,9 +383,10 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   s->part = limits->simd ? 32 : p->arithmetic == CLB_F64 ? 48 : 96;
   clb_parts_make(tp, s->part, &parts);
   int units = clb_parts_units(&parts, s->lanes), columns = clb_y_columns(p);
-  if (!limits->simd && limits->subgroups && units > 1 && units <= limits->max_subgroups) s->units = s->subgroups = units;
+  if (!limits->simd && limits->subgroups && units >= 1 && units <= limits->max_subgroups) s->units = s->subgroups = units;
   s->edges = columns ? SHARES / (columns * (s->units ? s->units : 1)) : 1;
   s->edges = s->edges > 64 ? 64 : s->edges < 4 ? 4 : s->edges;
+  s->resident = s->units ? REGISTERS / (registers_of(p, s->lanes * s->subgroups) * s->lanes * s->subgroups) : 0;
   schedule_stages(p, limits, &parts, s);
 }
 

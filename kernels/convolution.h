@@ -24,7 +24,7 @@ void clb_z_scales(const clb_tensor_product_problem *tp, const clb_parts *parts, 
 
 /* The operands of the next edges on their way into local memory (convolution_stage.c).  A block of channels of an operand is `pieces` runs of
    `lanes` elements. */
-enum { CLB_MAX_PIECES = 1024 };
+enum { CLB_MAX_PIECES = 1024, CLB_MAX_HELD = CLB_MAX_TERMS * MAX_M };
 typedef struct {
   clb_form_array *array;
   int n, at;                      /* pieces; where the first one lies in a slot */
@@ -59,7 +59,10 @@ typedef struct {
   ir_val edge;                    /* i64 */
   ir_val x_sum[CLB_MAX_TERMS][MAX_M], y_sum[CLB_MAX_CHANNEL_WISE_Y + 1];
   clb_stage stage;
-  ir_val meeting;                 /* local array [edges][units][of y], or IR_NONE */
+  ir_val meeting, turn;           /* local array [edges][units][of y], of units twice, or IR_NONE; i32: 0 or `shares`: which half is in use */
+  int shares;
+  int n_held;                     /* variables that hold g across batches of edges */
+  ir_val held[CLB_MAX_HELD];
 } clb_convolution;
 
 /* Of a convolution's y: its columns, and where weights are splines that of r. */
@@ -69,7 +72,8 @@ static inline int clb_y_columns(const clb_problem *p) { return p->tensor_product
 
 /* Declares the parameter, and the local array if the schedule asks for stages. */
 void clb_stage_begin(clb_convolution *c);
-/* Starts with places first ... last - 1 of a part's block of channels. */
+/* Turns to a part's block of channels; then starts with places first ... last - 1 of a part's block of channels. */
+void clb_stage_plan(clb_convolution *c, int part);
 void clb_stage_open(clb_convolution *c, int part, ir_val first, ir_val last);
 /* Waits for the place at hand, sends for one more; then elements of y are there, and vectors of x and w can be read. */
 void clb_stage_edge(clb_convolution *c, ir_val place, ir_val last);

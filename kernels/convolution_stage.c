@@ -51,6 +51,9 @@ void clb_stage_begin(clb_convolution *c) {
   if (!g->stages) return;
   g->size = clb_stage_size(c->f.p, &c->parts, s->lanes);
   g->array = ir_local(of(c), clb_ir_type((clb_dtype)c->f.p->storage), (int64_t)s->subgroups * g->stages * g->size);
+  g->slot = ir_var(of(c), i32(c, 0), true);
+  g->sender = ir_var(of(c), i32(c, 0), true);
+  g->edge = ir_var(of(c), i32(c, 0), true);
   g->start = ir_mul(of(c), ir_subgroup(of(c)), i32(c, (int64_t)g->stages * g->size));
 }
 
@@ -72,9 +75,10 @@ static void pieces_of_w(clb_convolution *c, int part, clb_staged_operand *o) {
     if (c->parts.of_x[c->f.tp->path[q].in1] == part && c->f.tp->path[q].has_weight) o->from[o->n] = c->f.tp->path[q].weight_at, o->step[o->n++] = 1;
 }
 
-static void plan(clb_convolution *c, int part) {
+void clb_stage_plan(clb_convolution *c, int part) {
   clb_stage *g = &c->stage;
   int at = 0;
+  g->first = ir_sub(of(c), c->channel, ir_cast(of(c), IR_I64, ir_lane(of(c))));
   for (int order = 0; order < orders_of(c->f.p); order++) {
     clb_staged_operand *operands[] = {&g->w[order], &g->x[order]};
     const int slots[] = {W, X};
@@ -209,17 +213,16 @@ void clb_stage_open(clb_convolution *c, int part, ir_val first, ir_val last) {
   ir_kernel *k = of(c);
   clb_stage *g = &c->stage;
   ir_val sender, edge;
-  plan(c, part);
-  g->first = ir_sub(k, c->channel, ir_cast(k, IR_I64, ir_lane(k)));
-  g->slot = ir_var(k, i32(c, 0), true);
+  clb_stage_plan(c, part);
+  ir_set(k, g->slot, i32(c, 0));
   ir_barrier(k, false); /* those before have read what this overwrites */
   ir_val turn = ir_loop(k, i32(c, 0), i32(c, g->stages - 1), i32(c, 1)), place = ir_add(k, first, turn);
   look_up(c, place, last, &sender, &edge);
   send(c, place, last, sender, edge, turn);
   ir_end(k);
   look_up(c, ir_add(k, first, i32(c, g->stages - 1)), last, &sender, &edge);
-  g->sender = ir_var(k, sender, true);
-  g->edge = ir_var(k, edge, true);
+  ir_set(k, g->sender, sender);
+  ir_set(k, g->edge, edge);
 }
 
 void clb_stage_edge(clb_convolution *c, ir_val place, ir_val last) {

@@ -38,6 +38,7 @@ static clb_status read_description(clb_context *ctx, const clb_convolution_desc 
   p->accumulate = product->accumulate != 0;
   p->convolution.atomics = desc->atomics != 0;
   clb_status s = clb_tensor_product_read(product, &p->tensor_product, &ctx->error);
+  if (!s && product->shared_weights) s = FAIL(ctx, CLB_ERROR_ARGUMENT, "clb_convolution_create: shared_weights goes with unfused only");
   if (!s && product->indexed) s = FAIL(ctx, CLB_ERROR_ARGUMENT, "clb_convolution_create: product.indexed is %#x; it must be 0: the graph says which rows", product->indexed);
   if (!s && !(desc->scale - desc->scale == 0)) s = FAIL(ctx, CLB_ERROR_ARGUMENT, "clb_convolution_create: scale is %g; it must be a number", desc->scale);
   for (int q = 0; q < p->tensor_product.n_paths && desc->scale != 0; q++) p->tensor_product.path[q].coefficient *= desc->scale;
@@ -90,9 +91,9 @@ static needs measure(const clb_op *op, clb_pass pass, const clb_graph *g) {
   int64_t pieces = clb_graph_pieces(g->n_edges), bytes = clb_dtype_bytes(op->problem.storage);
   needs n = {0};
   if (pass == CLB_FORWARD || (pass == CLB_DOUBLE_BACKWARD && op->convolution->results)) n.z = pieces * tp->z.dim * bytes;
-  if (pass != CLB_FORWARD && tp->gradients & CLB_X) {
+  if (pass != CLB_FORWARD && tp->gradients & CLB_X && !op->problem.convolution.atomics) {
     n.x = (pieces * tp->x.dim * bytes + 255) / 256 * 256; /* what follows starts on a line of memory */
-    n.edge = op->problem.convolution.atomics ? 0 : tp->x.dim * clb_dtype_bytes(op->problem.arithmetic);
+    n.edge = tp->x.dim * clb_dtype_bytes(op->problem.arithmetic);
   }
   return n;
 }
@@ -226,7 +227,7 @@ static clb_status run_all_edges(call *c) {
   const clb_operand *x = written(c, CLB_X);
   if (!x && !written(c, CLB_Y) && !written(c, CLB_W)) return CLB_OK;
   if (x && c->op->problem.convolution.atomics && !c->op->problem.accumulate) /* sums over no edges are 0 */
-    s = clb_row_sum_run(c->op->convolution->x, c->graph, CLB_BY_SENDER, 0, 0, &x->rows.buffer->memory, 0, 0, &x->rows.buffer->memory, x->rows.offset, stride_of(x), false, c->workspace, 0);
+    s = clb_row_sum_run(c->op->convolution->x, c->graph, CLB_BY_SENDER, 0, 0, &x->rows.buffer->memory, 0, 0, &x->rows.buffer->memory, x->rows.offset, stride_of(x), false, NULL, 0);
   if (c->needs.edge && n) {
     int64_t room = ((int64_t)c->workspace->bytes - c->needs.x) / c->needs.edge;
     part = room < n ? room : n;

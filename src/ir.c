@@ -325,10 +325,13 @@ static bool is_var(ir_kernel *k, ir_op op, ir_val v) {
   return !k->error[0];
 }
 
-ir_val ir_get(ir_kernel *k, ir_val var) {
+static ir_val get(ir_kernel *k, ir_val var, bool here) {
   if (!is_var(k, IR_GET, var)) return 0;
-  return emit(k, (ir_ins){.op = IR_GET, .type = type_of(k, var), .shape = k->ins[var].shape, .arg = {var, IR_NONE, IR_NONE, IR_NONE, IR_NONE}, .stride = IR_NONE});
+  return emit(k, (ir_ins){.op = IR_GET, .type = type_of(k, var), .shape = k->ins[var].shape, .arg = {var, IR_NONE, IR_NONE, IR_NONE, IR_NONE}, .stride = IR_NONE, .imm = here});
 }
+
+ir_val ir_get(ir_kernel *k, ir_val var) { return get(k, var, false); }
+ir_val ir_get_here(ir_kernel *k, ir_val var) { return get(k, var, true); }
 
 void ir_set(ir_kernel *k, ir_val var, ir_val value) {
   if (!is_var(k, IR_SET, var) || !valid(k, IR_SET, value)) return;

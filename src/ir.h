@@ -58,7 +58,7 @@ typedef enum { IR_UNIFORM, IR_AFFINE, IR_VARYING } ir_shape;
   X(CAST, 1, 1)        /* i32 <-> i64, integer -> float, f32 <-> f64                                  */ \
   X(LOCAL, 0, 0)       /* group-local array: `element`, imm elements                                  */ \
   X(VAR, 0, 1)         /* private variable; arg 0: its first value                                    */ \
-  X(GET, 0, 1)         /* value of VAR arg 0 now                                                      */ \
+  X(GET, 0, 1)         /* value of VAR arg 0 now; imm 1: compilers should not compute with it before  */ \
   X(SET, 0, 2)         /* VAR arg 0 = arg 1                                                           */ \
   X(LOAD, 0, 3)        /* array, index, mask or IR_NONE; `width` elements from index on; 0 where masked */ \
   X(ELEMENT, 1, 1)     /* element imm of a LOAD with width > 1                                        */ \
@@ -134,6 +134,8 @@ ir_val ir_cast(ir_kernel *k, ir_type type, ir_val a);
 ir_val ir_local(ir_kernel *k, ir_type element, int64_t length);
 ir_val ir_var(ir_kernel *k, ir_val first, bool uniform); /* uniform: every SET must be uniform */
 ir_val ir_get(ir_kernel *k, ir_val var);
+/* In a loop that does not set it: what is computed from it stays there too, rather than fill registers all the loop long. */
+ir_val ir_get_here(ir_kernel *k, ir_val var);
 void ir_set(ir_kernel *k, ir_val var, ir_val value);
 ir_val ir_load(ir_kernel *k, ir_val array, ir_val index, ir_val mask);
 void ir_load_wide(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width, ir_val *values);

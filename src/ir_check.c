@@ -222,7 +222,7 @@ static bool cast(checker *c) {
 }
 
 static bool var(checker *c) { return value(c, here(c)->arg[0]) && of_type(c, type_of(c, here(c)->arg[0])); }
-static bool get(checker *c) { return variable(c, here(c)->arg[0]) && of_type(c, type_of(c, here(c)->arg[0])); }
+static bool get(checker *c) { return in_range(c, "imm", here(c)->imm, 0, 1) && variable(c, here(c)->arg[0]) && of_type(c, type_of(c, here(c)->arg[0])); }
 
 static bool set(checker *c) {
   ir_val v = here(c)->arg[0], to = here(c)->arg[1];
@@ -318,7 +318,7 @@ static const struct {
     [IR_SIN] = {function, ""}, [IR_COS] = {function, ""}, [IR_FMA] = {multiply_add, ""},
     [IR_LT] = {comparison, ""}, [IR_LE] = {comparison, ""}, [IR_EQ] = {comparison, ""},
     [IR_AND] = {logic, ""}, [IR_OR] = {logic, ""}, [IR_NOT] = {logic, ""},
-    [IR_SELECT] = {selection, ""}, [IR_CAST] = {cast, ""}, [IR_VAR] = {var, ""}, [IR_GET] = {get, ""}, [IR_SET] = {set, ""},
+    [IR_SELECT] = {selection, ""}, [IR_CAST] = {cast, ""}, [IR_VAR] = {var, ""}, [IR_GET] = {get, "I"}, [IR_SET] = {set, ""},
     [IR_LOAD] = {load, "W"}, [IR_ELEMENT] = {element, "I"}, [IR_STORE] = {store, "IW"}, [IR_ATOMIC_ADD] = {atomic_add, ""},
     [IR_COPY] = {copy, "WI"}, [IR_COPY_COMMIT] = {nothing, ""}, [IR_COPY_WAIT] = {mark, "I"}, [IR_BARRIER] = {mark, "I"},
     [IR_SHUFFLE] = {shuffle, ""}, [IR_SHUFFLE_XOR] = {shuffle_xor, "I"}, [IR_REDUCE_ADD] = {reduce, ""},

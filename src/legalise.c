@@ -108,7 +108,7 @@ static ir_val again(legaliser *l, const ir_ins *i) {
     case IR_SELECT: return ir_select(k, a, b, c);
     case IR_CAST: return ir_cast(k, type, a);
     case IR_VAR: return ir_var(k, a, i->shape == IR_UNIFORM);
-    case IR_GET: return ir_get(k, a);
+    case IR_GET: return (i->imm ? ir_get_here : ir_get)(k, a);
     case IR_LOAD: return load(l, i);
     case IR_ELEMENT: return a + (ir_val)i->imm;
     case IR_SHUFFLE: return shuffle(l, a, type, b);

@@ -261,6 +261,10 @@ static void put_place(printer *p, ir_val v, const ir_ins *i) {
 }
 
 static void put_value(printer *p, ir_val v, const ir_ins *i) {
+  if (i->op == IR_GET && i->imm && ir_is_float(i->type) && p->dialect->language == CLB_LANGUAGE_CUDA) { /* for all the compiler knows, it changes */
+    line(p);
+    ADD("asm volatile(\"\" : \"+%s\"(v%d));\n", i->type == IR_F32 ? "f" : "d", (int)i->arg[0]);
+  }
   const char *s = ir_is_float(i->type) ? expressions[i->op].real : expressions[i->op].integer;
   bool hide = p->dialect->hides_masks && i->type == IR_BOOL && i->shape != IR_UNIFORM;
   line(p);
@@ -326,14 +330,39 @@ static void put_parameters(printer *p) {
   }
 }
 
+enum { CUDA_DECLARES = 48 << 10 }; /* bytes of __shared__ arrays that one kernel may declare */
+
+/* Bytes of the LOCAL arrays before instruction `end`; each begins at a multiple of 16. */
+static int64_t local_bytes(const ir_kernel *k, ir_val end) {
+  int64_t sum = 0;
+  for (ir_val v = 0; v < end; v++)
+    if (k->ins[v].op == IR_LOCAL) sum += (k->ins[v].imm * ir_type_bytes((ir_type)k->ins[v].element) + 15) / 16 * 16;
+  return sum;
+}
+
+int64_t clb_launch_local_bytes(const ir_kernel *k, const clb_dialect *dialect) {
+  int64_t all = local_bytes(k, k->n);
+  return dialect->language == CLB_LANGUAGE_CUDA && all > CUDA_DECLARES ? all : 0;
+}
+
+static void put_locals(printer *p) {
+  bool launched = clb_launch_local_bytes(p->k, p->dialect) > 0;
+  if (launched) ADD("  extern SHARED unsigned char shared[];\n");
+  for (ir_val v = 0; v < p->k->n; v++) {
+    if (p->k->ins[v].op != IR_LOCAL) continue;
+    const char *element = element_name(p, v);
+    if (launched) ADD("  %s *const v%d = (%s *)(shared + %" PRId64 ");\n", element, (int)v, element, local_bytes(p->k, v));
+    else ADD("  SHARED %s v%d[%" PRId64 "];\n", element, (int)v, p->k->ins[v].imm);
+  }
+}
+
 static void put_body(printer *p) {
   const ir_kernel *k = p->k;
   ADD("KERNEL(%d, %d, %d) %s(", k->lanes * k->subgroups, k->lanes, k->resident ? k->resident : 1, k->name);
   put_parameters(p);
   ADD(") {\n");
   p->depth = 1;
-  for (ir_val v = 0; v < k->n; v++)
-    if (k->ins[v].op == IR_LOCAL) ADD("  SHARED %s v%d[%" PRId64 "];\n", element_name(p, v), (int)v, k->ins[v].imm);
+  put_locals(p);
   for (ir_val v = 0; v < k->n; v++) put_instruction(p, v, &k->ins[v]);
   ADD("}\n");
 }

@@ -58,6 +58,46 @@ typedef struct {
   int32_t step; /* clb_graph_step */
 } clb_graph_problem;
 
+/* ---- of src/layer_ops.h ---- */
+
+enum { CLB_POINTWISE_COMBINE, CLB_POINTWISE_GATHER, CLB_POINTWISE_ACTIVATION };
+typedef struct {
+  int32_t function, activation;
+  double scale, factor; /* ACTIVATION: factor f(scale x) */
+} clb_pointwise_problem;
+
+/* Channels that lie together in all they are of: scalars (gate < 0), or gated ones, whose components lie in_step and out_step apart. */
+typedef struct {
+  int32_t in, in_step, out, out_step, gate, mul, components, activation;
+  double scale;
+} clb_gate_segment;
+
+typedef struct {
+  int32_t in, out, n_segments, unused; /* columns */
+  clb_gate_segment segment[CLB_MAX_TERMS];
+} clb_gate_problem;
+
+typedef struct {
+  clb_irreps irreps;
+  double epsilon;
+} clb_rms_norm_problem;
+
+enum { CLB_MAX_BASIS = 64 };
+typedef struct {
+  int32_t n_basis, p;
+  double r_max, frequency[CLB_MAX_BASIS];
+} clb_radial_problem;
+
+enum { CLB_TOTAL_ENERGY, CLB_TOTAL_VIRIAL };
+typedef struct {
+  int32_t what, n_species;
+} clb_totals_problem;
+
+typedef struct {
+  clb_irreps in, out;
+  int32_t n_species;
+} clb_species_linear_problem;
+
 typedef struct {
   int32_t kind; /* index in clb_kernel_kinds */
   int32_t pass, storage, arithmetic, accumulate;
@@ -68,6 +108,12 @@ typedef struct {
     clb_graph_problem graph;
     clb_column_sum_problem column_sum;
     clb_row_sum_problem row_sum;
+    clb_pointwise_problem pointwise;
+    clb_gate_problem gate;
+    clb_rms_norm_problem rms_norm;
+    clb_radial_problem radial;
+    clb_totals_problem totals;
+    clb_species_linear_problem species_linear;
   };
 } clb_problem; /* start from zeros: every byte counts */
 

@@ -77,7 +77,7 @@ static clb_status check(clb_row_sum *sum, const edges *e, rows out, rows pieces)
   if (out.stride < sum->columns)
     return clb_fail(sink, CLB_ERROR_INTERNAL, "row_sum: rows of out are %lld apart and have %lld columns", (long long)out.stride, (long long)sum->columns);
   clb_status s = check_fits(sum, "out", op->problem.storage, out, e->graph->n_rows[e->direction]);
-  return s ? s : check_fits(sum, "pieces", op->problem.storage, pieces, clb_graph_pieces(e->graph->n_edges));
+  return s || e->e0 == e->e1 ? s : check_fits(sum, "pieces", op->problem.storage, pieces, clb_graph_pieces(e->graph->n_edges));
 }
 
 /* Which of a graph's lists, and whether its empty entries are left alone. */

@@ -103,13 +103,18 @@ typedef struct {
   room room;
 } manner;
 
-static inline clb_rows rows_of(convolution *c, const edge_list *e, int like, int number, const double *from, const manner *m) {
-  int width = c->product.width[like], n = e->rows[like];
+/* What is read ends with its last row; behind what is written lies one more row of NaN. */
+static inline clb_rows rows_of(convolution *c, const edge_list *e, int like, int number, const double *from, bool written, const manner *m) {
+  size_t width = (size_t)c->product.width[like], n = (size_t)e->rows[like];
+  size_t offset = m->spacing == DENSE ? 0 : (size_t)(m->spacing == ALIGNED ? 4 + 4 * number : 3 + number);
+  size_t stride = width + (m->spacing == DENSE ? 0 : (size_t)(m->spacing == ALIGNED ? 4 : 1 + number % 3)), all = offset + (n - 1) * stride + width + (written ? stride : 0);
   if (!width || !n) return (clb_rows){0};
-  int offset = m->spacing == ALIGNED ? 4 + 4 * number : 3 + number, gap = m->spacing == ALIGNED ? 4 : 1 + number % 3;
-  clb_rows r = lay_out(&c->product, from, n, width, m->spacing == DENSE ? 0 : offset, width + (m->spacing == DENSE ? 0 : gap));
-  if (m->spacing == DENSE) r.stride = CLB_DENSE;
-  return r;
+  double *x = numbers(all);
+  for (size_t i = 0; i < all; i++) x[i] = NAN;
+  for (size_t r = 0; r < n && from; r++) memcpy(x + offset + r * stride, from + r * width, width * sizeof *x);
+  clb_rows rows = {.buffer = buffer_of(&c->product, x, all, all), .offset = (int64_t)offset, .stride = m->spacing == DENSE ? CLB_DENSE : (int64_t)stride};
+  free(x);
+  return rows;
 }
 
 /* Its own elements back to `to` (NULL: it has none); all others must still be NaN. */
@@ -154,9 +159,9 @@ static inline void run_convolution(convolution *c, int pass, const edge_list *e,
   clb_rows in[CONVOLUTION_IN] = {{0}}, out[CONVOLUTION_OUT] = {{0}};
   clb_buffer *workspace = workspace_of(c, pass, g, m.room);
   for (int i = 0; i < n_inputs[pass]; i++)
-    if (reads(&c->product, i)) in[i] = rows_of(c, e, input_like[i], i, a->in[i], &m);
+    if (reads(&c->product, i)) in[i] = rows_of(c, e, input_like[i], i, a->in[i], false, &m);
   for (int o = 0; o < n_outputs[pass]; o++)
-    if (gives(&c->product, pass, o)) out[o] = rows_of(c, e, output_like(pass, o), 5 + o, c->desc.product.accumulate ? a->out[o] : NULL, &m);
+    if (gives(&c->product, pass, o)) out[o] = rows_of(c, e, output_like(pass, o), 5 + o, c->desc.product.accumulate ? a->out[o] : NULL, true, &m);
   OK(c->product.ctx, convolution_call(convolution_op(c, pass), pass, g, in, out, workspace));
   for (int o = 0; o < n_outputs[pass]; o++) take_rows(c, e, output_like(pass, o), pass, &out[o], &m, a->out[o]);
   for (int i = 0; i < CONVOLUTION_IN; i++) clb_buffer_destroy(&in[i].buffer);
@@ -283,7 +288,7 @@ static inline int find_places(void) {
     n_devices = 1;
   }
   for (int d = 0; d < n_devices; d++)
-    for (int gpu = -1; gpu < (strcmp(found[d].name, "cpu:interpreter") ? 0 : GPUS) && n < MOST_PLACES; gpu++) all_places()[n++] = (place){.device = found[d], .gpu = gpu};
+    for (int gpu = -1; gpu < (strcmp(found[d].name, "cpu:interpreter") ? 0 : SANITIZED ? 1 : GPUS) && n < MOST_PLACES; gpu++) all_places()[n++] = (place){.device = found[d], .gpu = gpu};
   return n;
 }
 

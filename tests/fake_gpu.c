@@ -13,6 +13,7 @@
 
 enum { OK, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_FOUND = 500 };
 enum { COMPILATION = 6 };
+enum { DECLARED_LOCAL = 49152, MOST_LOCAL = 232448 };
 
 EXPORT fake_gpu_state *fake_gpu; /* the test's */
 EXPORT void fake_gpu_use(fake_gpu_state *state);
@@ -117,8 +118,9 @@ static int count(const char *name, int *n) {
 }
 
 static int attribute(const char *name, int *value, int which, int device) {
-  /* threads, warp, units, local memory; CUDA's compute capability; pageable memory: no */
-  static const int cuda[][2] = {{1, 1024}, {10, 32}, {16, 4}, {8, 49152}, {75, 9}, {76, 0}, {88, 0}}, hip[][2] = {{56, 1024}, {87, 64}, {63, 4}, {74, 65536}, {65, 0}};
+  /* threads, warp, units, local memory (97: if asked for); CUDA's compute capability; pageable memory: no */
+  static const int cuda[][2] = {{1, 1024}, {10, 32}, {16, 4}, {8, DECLARED_LOCAL}, {97, MOST_LOCAL}, {75, 9}, {76, 0}, {88, 0}},
+                   hip[][2] = {{56, 1024}, {87, 64}, {63, 4}, {74, 65536}, {65, 0}};
   BEGIN(name)
   if (device < 0 || device >= fake_gpu->devices) return mistake(INVALID_DEVICE, "%s: device %d", name, device);
   for (size_t i = 0; i < sizeof cuda / sizeof *cuda && name[0] == 'c'; i++)
@@ -199,10 +201,20 @@ static int get_function(const char *name, void **function, const void *module, c
   if (!parent) return mistake(INVALID_HANDLE, "%s: no such module", name);
   snprintf(want, sizeof want, " %s(", kernel);
   if (!strstr(parent->data, want)) return NOT_FOUND;
-  code = make(FUNCTION, device, 0, NULL, &t);
+  code = make(FUNCTION, device, DECLARED_LOCAL, NULL, &t);
   if (code) return code;
   t->parent = parent;
   *function = t;
+  return OK;
+}
+
+/* A FUNCTION's bytes: of local memory that its launches may give. */
+static int function_set(const char *name, void *function, int which, int value) {
+  BEGIN_IN_CONTEXT(name)
+  thing *t = find(function, FUNCTION);
+  if (!t) return mistake(INVALID_HANDLE, "%s: no such function", name);
+  if (which != 8 || value < 0 || value > MOST_LOCAL) return mistake(INVALID_VALUE, "%s: attribute %d is %d", name, which, value);
+  t->bytes = (size_t)value;
   return OK;
 }
 
@@ -214,12 +226,15 @@ static int pointer_attribute(const char *name, void *value, int which, const voi
   return OK;
 }
 
-static int launch(const char *name, void *function, const unsigned *grid, const void *stream, void **params) {
+static int launch(const char *name, void *function, const unsigned *grid, unsigned local, const void *stream, void **params) {
   BEGIN_IN_CONTEXT(name)
   const thing *f = find(function, FUNCTION);
   if (!f || (stream && !find(stream, STREAM))) return mistake(INVALID_HANDLE, "%s: no such function or stream", name);
   if (f->device != device) return mistake(INVALID_CONTEXT, "%s: another device's kernel", name);
   if (!grid[0] || grid[1] != 1 || grid[2] != 1 || !grid[3] || grid[3] > 1024 || grid[4] != 1 || grid[5] != 1) return mistake(INVALID_VALUE, "%s: sizes", name);
+  bool launched = strstr(f->parent->data, "extern SHARED"); /* else the text says how much */
+  if (local > f->bytes || launched != (local > 0)) return mistake(INVALID_VALUE, "%s: %u bytes of local memory", name, local);
+  fake_gpu->local = local;
   if (fake_gpu->launch) fake_gpu->launch(fake_gpu->user, f->parent->data, grid[0], grid[3], params);
   return OK;
 }
@@ -255,7 +270,7 @@ BOTH(cuModuleGetFunction, hipModuleGetFunction, (void **function, void *module, 
 BOTH(cuPointerGetAttribute, hipPointerGetAttribute, (void *value, int which, const void *pointer), pointer_attribute(name, value, which, pointer))
 BOTH(cuLaunchKernel, hipModuleLaunchKernel,
      (void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned local, void *stream, void **params, void **extra),
-     local || extra ? INVALID_VALUE : launch(name, function, (unsigned[]){gx, gy, gz, bx, by, bz}, stream, params))
+     extra ? INVALID_VALUE : launch(name, function, (unsigned[]){gx, gy, gz, bx, by, bz}, local, stream, params))
 
 EXPORT int cuGetErrorName(int code, const char **text), cuGetErrorString(int code, const char **text);
 int cuGetErrorName(int code, const char **text) { return *text = code == OUT_OF_MEMORY ? "FAKE_OUT_OF_MEMORY" : "FAKE_ERROR", OK; }
@@ -322,6 +337,9 @@ int cuStreamGetCtx(void *stream, void **context) {
   *context = primary(t->device);
   return OK;
 }
+
+EXPORT int cuFuncSetAttribute(void *function, int which, int value);
+int cuFuncSetAttribute(void *function, int which, int value) { return function_set("cuFuncSetAttribute", function, which, value); }
 
 EXPORT int hipGetDevice(int *device), hipSetDevice(int device), hipGetDevicePropertiesR0600(char *properties, int device);
 int hipGetDevice(int *device) {

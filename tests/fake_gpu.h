@@ -16,6 +16,7 @@ typedef struct {
   int alive;                /* contexts retained, streams, memory, modules, programs */
   void *context;            /* CUDA: current */
   int device;               /* HIP: current */
+  unsigned local;           /* bytes of local memory that the last launch gave each group */
   /* Stands for the device: the kernel's text, its groups and their threads, where the values of its parameters are. */
   void (*launch)(void *user, const char *text, unsigned groups, unsigned threads, void **params);
   void *user;

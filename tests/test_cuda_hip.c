@@ -10,15 +10,10 @@
 static const char *const targets[] = {"cuda@sm_90", "hip@gfx90a", "hip@gfx942", "hip@gfx1100"};
 enum { TARGETS = sizeof targets / sizeof *targets };
 
-static clb_status open_named(const char *name, const clb_native *adopt, clb_error_sink *error, clb_device **d) {
-  const clb_backend *b = strncmp(name, "cuda", 4) ? &clb_backend_hip : &clb_backend_cuda;
-  return b->open(name, name + strlen(b->name), adopt, error, d);
-}
-
 /* NULL: its compiler is not here. */
 static clb_device *open_target(const char *name, clb_error_sink *error) {
   clb_device *d = NULL;
-  clb_status s = open_named(name, NULL, error, &d);
+  clb_status s = clb_device_open(name, NULL, error, &d);
   if (s == CLB_ERROR_DEVICE) fprintf(stderr, "skipped: %s\n", error->text.s);
   else if (s) fail_msg("%s: %s", name, error->text.s);
   else assert_false(d->info.runs);
@@ -242,12 +237,114 @@ static void disassembler_agrees(void **state) {
   close_target(d, &error);
 }
 
+/* ---- local memory ---- */
+
+/* Two arrays of `bytes` together: x in reverse, with other numbers, through the first elements and the last of both. */
+static void make_local(ir_kernel *k, int lanes, int64_t bytes) {
+  int32_t half = (int32_t)(bytes / 8);
+  char error[200];
+  ir_begin(k, "local_memory", lanes, 1, 1);
+  ir_val x = ir_buffer(k, IR_F32, false), y = ir_buffer(k, IR_F32, true), a = ir_local(k, IR_F32, half), b = ir_local(k, IR_F32, half), lane = ir_lane(k);
+  ir_val back = ir_sub(k, ir_int(k, IR_I32, half - 1), lane), v = ir_load(k, x, lane, IR_NONE);
+  ir_store(k, a, lane, IR_NONE, v);
+  ir_store(k, a, back, IR_NONE, ir_add(k, v, ir_real(k, IR_F32, 1)));
+  ir_store(k, b, lane, IR_NONE, ir_add(k, v, ir_real(k, IR_F32, 2)));
+  ir_copy(k, b, back, x, lane, IR_NONE, 1);
+  ir_copy_commit(k);
+  ir_copy_wait(k, 0);
+  ir_barrier(k, true);
+  ir_val other = ir_sub(k, ir_int(k, IR_I32, lanes - 1), lane), far = ir_add(k, ir_int(k, IR_I32, half - lanes), lane);
+  ir_val sum = ir_add(k, ir_load(k, a, other, IR_NONE), ir_load(k, a, far, IR_NONE));
+  ir_store(k, y, lane, IR_NONE, ir_fma(k, ir_load(k, b, other, IR_NONE), ir_load(k, b, far, IR_NONE), sum));
+  assert_true(ir_finish(k));
+  if (!ir_verify(k, error, sizeof error)) fail_msg("%s", error);
+}
+
+static const struct {
+  const char *name;
+  int64_t most;
+} local_limits[] = {{"cuda@sm_80", 163 << 10}, {"cuda@sm_90", 227 << 10}, {"cuda@sm_86", 99 << 10}, {"hip@gfx90a", 64 << 10}};
+
+/* All that a group may ask for compiles, and its loads and stores are known to be local; more is refused. */
+static void local_memory_compiles(void **state) {
+  enum { LD = 0x180, ST = 0x185, LDS = 0x184, STS = 0x188 };
+  int done = 0;
+  (void)state;
+  for (size_t t = 0; t < sizeof local_limits / sizeof *local_limits; t++) {
+    clb_error_sink error = {0};
+    clb_device *d = open_target(local_limits[t].name, &error);
+    for (int more = 0; d && more < 3; more++) {
+      const int64_t declared = d->limits.local_bytes, sizes[] = {declared, d->limits.most_local_bytes, d->limits.most_local_bytes + 32};
+      clb_text binary = {0};
+      ir_kernel k;
+      assert_int_equal(d->limits.most_local_bytes, local_limits[t].most);
+      make_local(&k, d->limits.lanes[CLB_F32], sizes[more]);
+      clb_status s = d->backend->build(d, &k, &binary);
+      if (!s != (more < 2)) fail_msg("%s, %d bytes: %d, %s", local_limits[t].name, (int)sizes[more], (int)s, error.text.s ? error.text.s : "");
+      if (s && d->dialect.language == CLB_LANGUAGE_CUDA && !strstr(error.text.s, "bytes of local memory; the device has at most ")) fail_msg("%s", error.text.s);
+      if (!s && d->dialect.language == CLB_LANGUAGE_CUDA) {
+        int generic = count_sass(&binary, LD) + count_sass(&binary, ST), loads = count_sass(&binary, LDS), stores = count_sass(&binary, STS);
+        if (generic || !loads || !stores) fail_msg("%s, %d bytes: %d generic, %d LDS, %d STS", local_limits[t].name, (int)sizes[more], generic, loads, stores);
+      }
+      clb_text_free(&binary);
+      ir_free(&k);
+    }
+    done += d != NULL;
+    close_target(d, &error);
+  }
+  if (!done) skip_because("no compiler for NVIDIA or AMD");
+}
+
+/* Whatever the backend said, the limits are complete. */
+static void limits_complete(void **state) {
+  static const char *const opened[] = {"cpu:interpreter", "cuda@sm_90", "hip@gfx90a"};
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    clb_error_sink error = {0};
+    clb_device *d = NULL;
+    if (clb_device_open(opened[i], NULL, &error, &d)) fprintf(stderr, "skipped: %s\n", error.text.s);
+    if (d && (d->limits.local_bytes < 1 || d->limits.most_local_bytes != (i == 1 ? 227 << 10 : d->limits.local_bytes)))
+      fail_msg("%s: %d and %d bytes", opened[i], (int)d->limits.local_bytes, (int)d->limits.most_local_bytes);
+    close_target(d, &error);
+  }
+}
+
+/* On a genuine device, as much as a group may have. */
+static void check_local(clb_device *d, int64_t bytes) {
+  enum { MOST_LANES = 64 };
+  const clb_backend *b = d->backend;
+  float in[MOST_LANES], expected[MOST_LANES] = {0}, found[MOST_LANES] = {0};
+  clb_memory x = {0}, y = {0};
+  clb_text binary = {0};
+  clb_module *module = NULL;
+  char error[200];
+  ir_kernel k;
+  make_local(&k, d->limits.lanes[CLB_F32], bytes);
+  for (int i = 0; i < MOST_LANES; i++) in[i] = (float)i;
+  if (!ir_run(&k, (const ir_arg[]){{.p = in}, {.p = expected}}, 0, 1, error, sizeof error)) fail_msg("%s", error);
+  clb_status s = b->build(d, &k, &binary);
+  if (!s) s = b->load(d, &k, binary.s, binary.n, &module);
+  if (!s) s = b->alloc(d, sizeof in, &x);
+  if (!s) s = b->alloc(d, sizeof found, &y);
+  if (!s) s = b->write(d, &x, 0, in, sizeof in);
+  if (!s) s = b->write(d, &y, 0, found, sizeof found);
+  if (!s) s = b->launch(d, module, 1, (const clb_arg[]){{.memory = &x}, {.memory = &y}}, 2);
+  if (!s) s = b->read(d, &y, 0, found, sizeof found);
+  if (s) fail_msg("%s, %d bytes of local memory: %s", d->info.name, (int)bytes, d->error->text.s);
+  assert_memory_equal(found, expected, sizeof found);
+  b->unload(d, module);
+  b->free(d, &x);
+  b->free(d, &y);
+  clb_text_free(&binary);
+  ir_free(&k);
+}
+
 /* ---- sentences ---- */
 
 static void refused(const char *name, const clb_native *adopt, clb_status status, const char *word) {
   clb_error_sink error = {0};
   clb_device *d = NULL;
-  clb_status s = open_named(name, adopt, &error, &d);
+  clb_status s = clb_device_open(name, adopt, &error, &d);
   if (s != status || d || !strstr(error.text.s, word)) fail_msg("%s: %d, %s", name, (int)s, error.text.s ? error.text.s : "");
   clb_text_free(&error.text);
 }
@@ -394,9 +491,11 @@ static void devices(void **state) {
   for (int i = 0; i < 2; i++) {
     clb_error_sink error = {0};
     clb_device *d = NULL;
-    if (open_named(wanted[i], NULL, &error, &d)) fprintf(stderr, "skipped: %s\n", error.text.s);
+    if (clb_device_open(wanted[i], NULL, &error, &d)) fprintf(stderr, "skipped: %s\n", error.text.s);
     for (int seed = 0; d && seed < 40; seed++) check_random(d, (uint64_t)seed, d->limits.lanes[CLB_F32] >> (seed % 4), 1 + seed % 4);
     if (d) check_adoption(d);
+    if (d) check_local(d, d->limits.local_bytes);
+    if (d) check_local(d, d->limits.most_local_bytes);
     done += d != NULL;
     close_target(d, &error);
   }
@@ -406,6 +505,6 @@ static void devices(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(random_kernels_compile), cmocka_unit_test(machine_code_counts), cmocka_unit_test(uniform_loads_count), cmocka_unit_test(arithmetic_rounds),
-    cmocka_unit_test(disassembler_agrees), cmocka_unit_test(names), cmocka_unit_test(lists), cmocka_unit_test(compilers_refuse), cmocka_unit_test(devices)};
+    cmocka_unit_test(disassembler_agrees), cmocka_unit_test(local_memory_compiles), cmocka_unit_test(limits_complete), cmocka_unit_test(names), cmocka_unit_test(lists), cmocka_unit_test(compilers_refuse), cmocka_unit_test(devices)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -164,6 +164,37 @@ static void hidden_masks(void **state) {
   ir_free(&k);
 }
 
+/* CUDA declares up to 48 KB of local arrays, each from a multiple of 16 bytes on; beyond that they are parts of what the launch gives. */
+static void much_local_memory(void **state) {
+  static const clb_dialect *const others[] = {&opencl, &opencl_subgroups, &hip};
+  (void)state;
+  for (int more = 0; more < 2; more++) {
+    ir_kernel k;
+    ir_begin(&k, "much_local", 32, 1, 32);
+    ir_val y = ir_buffer(&k, IR_F64, true), a = ir_local(&k, IR_F16, 3), b = ir_local(&k, IR_F64, 6140 + more), c = ir_local(&k, IR_F32, 1), lane = ir_lane(&k);
+    ir_store(&k, a, ir_int(&k, IR_I32, 0), IR_NONE, ir_real(&k, IR_F32, 1));
+    ir_store(&k, c, ir_int(&k, IR_I32, 0), IR_NONE, ir_real(&k, IR_F32, 2));
+    ir_store(&k, b, lane, IR_NONE, ir_real(&k, IR_F64, 3));
+    ir_store(&k, y, lane, IR_NONE, ir_load(&k, b, lane, IR_NONE));
+    assert_true(ir_finish(&k));
+    assert_int_equal(clb_launch_local_bytes(&k, &cuda), more ? 49168 : 0);
+    char *text = print(&k, &cuda);
+    static const char *const want[] = {
+      "  SHARED u16 v1[3];\n  SHARED double v2[6140];\n  SHARED float v3[1];\n",
+      "  extern SHARED unsigned char shared[];\n  u16 *const v1 = (u16 *)(shared + 0);\n"
+      "  double *const v2 = (double *)(shared + 16);\n  float *const v3 = (float *)(shared + 49152);\n"};
+    if (!strstr(text, want[more]) || strstr(text, want[!more])) fail_msg("%s", text);
+    for (int i = 0; i < 3; i++) {
+      char *other = print(&k, others[i]);
+      assert_int_equal(clb_launch_local_bytes(&k, others[i]), 0);
+      if (!strstr(other, "  SHARED u16 v1[3];\n  SHARED double v2[614") || strstr(other, "extern SHARED")) fail_msg("%s", other);
+      free(other);
+    }
+    free(text);
+    ir_free(&k);
+  }
+}
+
 static void refused(const ir_kernel *k, const clb_dialect *d, const char *word) {
   clb_text text = {0};
   char error[200] = "";
@@ -191,6 +222,6 @@ static void cannot_be_said(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(one_body),  cmocka_unit_test(exact_constants), cmocka_unit_test(no_numbers),    cmocka_unit_test(integers),
-                                     cmocka_unit_test(few_words), cmocka_unit_test(hidden_masks), cmocka_unit_test(cannot_be_said)};
+                                     cmocka_unit_test(few_words), cmocka_unit_test(hidden_masks), cmocka_unit_test(much_local_memory), cmocka_unit_test(cannot_be_said)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
