@@ -16,21 +16,31 @@ static ir_val less(clb_convolution *c, ir_val a, ir_val b) { return ir_2(c->f.k,
 
 /* ---- parts ---- */
 
-/* Opens the blocks of channels of a part: the next units do one each, or this sub-group goes through them. */
+/* Turns to block number j of the unit's. */
+static void turn_to(clb_convolution *c, int j) {
+  ir_kernel *k = of(c);
+  int lanes = c->f.s->lanes;
+  ir_val first = ir_add(k, c->first, i32(c, (int64_t)j * lanes));
+  c->block = j;
+  c->channel = ir_cast(k, IR_I64, ir_add(k, ir_add(k, c->first, ir_lane(k)), i32(c, (int64_t)j * lanes)));
+  c->mask = c->mul % lanes ? less(c, ir_lane(k), ir_sub(k, i32(c, c->mul), first)) : IR_NONE;
+  clb_path_forget(&c->at);
+}
+
+/* Opens the blocks of channels of a part: the next units do some each, or this sub-group goes through them. */
 static bool open_part(clb_convolution *c, int part, int *next_unit) {
   ir_kernel *k = of(c);
-  int lanes = c->f.s->lanes, mul = c->parts.mul[part], blocks = (mul + lanes - 1) / lanes, units = c->f.s->units;
-  ir_val block = i32(c, 0);
-  bool opened = units ? blocks < units : blocks > 1;
+  int lanes = c->f.s->lanes, mul = c->parts.mul[part], together = c->parts.together[part], turns = (mul + lanes - 1) / lanes / together, units = c->f.s->units;
+  ir_val turn = i32(c, 0);
+  bool opened = units ? turns < units : turns > 1;
   if (units) {
-    block = *next_unit ? ir_sub(k, c->unit, i32(c, *next_unit)) : c->unit;
-    if (opened) ir_if(k, ir_2(k, IR_AND, ir_2(k, IR_LE, i32(c, 0), block), less(c, block, i32(c, blocks))));
-    *next_unit += blocks;
-  } else if (opened) block = ir_loop(k, i32(c, 0), i32(c, blocks), i32(c, 1));
-  ir_val first = ir_mul(k, block, i32(c, lanes));
+    turn = *next_unit ? ir_sub(k, c->unit, i32(c, *next_unit)) : c->unit;
+    if (opened) ir_if(k, ir_2(k, IR_AND, ir_2(k, IR_LE, i32(c, 0), turn), less(c, turn, i32(c, turns))));
+    *next_unit += turns;
+  } else if (opened) turn = ir_loop(k, i32(c, 0), i32(c, turns), i32(c, 1));
+  c->first = ir_mul(k, turn, i32(c, (int64_t)lanes * together));
   c->mul = mul;
-  c->channel = ir_cast(k, IR_I64, ir_add(k, first, ir_lane(k)));
-  c->mask = mul % lanes ? less(c, ir_lane(k), ir_sub(k, i32(c, mul), first)) : IR_NONE;
+  turn_to(c, 0);
   return opened;
 }
 
@@ -44,22 +54,25 @@ static void load(void *owner, int slot, int order, ir_val *v) {
   else if (slot == W) v[0] = clb_form_load_weight(&c->f, a, c->at.path, c->channel, c->mask);
   else if (slot == X) clb_form_load(&c->f, a, term, c->channel, c->mask, v);
   else
-    for (int i = 0; i < clb_width(&c->f.tp->z.term[term]); i++) v[i] = c->z[term][i];
+    for (int i = 0; i < clb_width(&c->f.tp->z.term[term]); i++) v[i] = c->z[c->block][term][i];
 }
 
 /* Turns to a place: where its operands are, and the elements of y. */
 static void begin_edge(clb_convolution *c, ir_val place, ir_val last) {
   ir_kernel *k = of(c);
   if (c->stage.stages) clb_stage_edge(c, place, last);
-  ir_val at = ir_cast(k, IR_I64, place), sender = ir_cast(k, IR_I64, ir_load(k, c->other, at, IR_NONE));
+  ir_val at = ir_cast(k, IR_I64, place);
   int orders = c->f.p->pass == CLB_DOUBLE_BACKWARD ? 2 : 1;
-  c->edge = ir_cast(k, IR_I64, ir_load(k, c->walk.edge, at, IR_NONE));
+  if (!c->stage.stages) {
+    c->sender = ir_cast(k, IR_I64, ir_load(k, c->other, at, IR_NONE));
+    c->edge = ir_cast(k, IR_I64, ir_load(k, c->walk.edge, at, IR_NONE));
+  }
   for (int slot = X; slot <= W && !c->stage.stages; slot++)
-    for (int order = 0; order < orders; order++) clb_form_row(&c->f, &c->f.in[slot][order], slot == X ? sender : c->edge);
+    for (int order = 0; order < orders; order++) clb_form_row(&c->f, &c->f.in[slot][order], slot == X ? c->sender : c->edge);
   for (int o = 0; o < c->f.form->n_outputs; o++) {
     int slot = c->f.form->output[o].slot;
     bool shares = slot == X && !c->f.p->convolution.atomics;
-    if (slot != Z) clb_form_row(&c->f, &c->f.out[o], shares ? ir_sub(k, c->edge, ir_cast(k, IR_I64, c->walk.e0)) : slot == X ? sender : c->edge);
+    if (slot != Z) clb_form_row(&c->f, &c->f.out[o], shares ? ir_sub(k, c->edge, ir_cast(k, IR_I64, c->walk.e0)) : slot == X ? c->sender : c->edge);
   }
   for (int order = 0; order < orders && !c->stage.stages; order++)
     for (int j = 0; j < c->f.tp->y.dim && clb_reads(c->f.tp, Y, order); j++)
@@ -69,22 +82,30 @@ static void begin_edge(clb_convolution *c, ir_val place, ir_val last) {
 
 /* ---- results of z ---- */
 
+static void add_z(clb_convolution *c, const clb_path *p, int o) {
+  ir_kernel *k = of(c);
+  ir_val sum[MAX_M], *var = c->z[c->block][p->out];
+  int width = clb_width(&c->f.tp->z.term[p->out]);
+  clb_path_open(&c->at, p, c->scale[p->out]);
+  clb_none(sum, MAX_M);
+  for (int i = 0; i < width; i++) sum[i] = ir_get(k, var[i]);
+  clb_path_z(&c->at, o, sum);
+  for (int i = 0; i < width; i++) ir_set(k, var[i], sum[i]);
+}
+
 static void walk_z(clb_convolution *c, int part, int o) {
   ir_kernel *k = of(c);
   const clb_irreps *z = &c->f.tp->z;
-  for (int t = 0; t < z->n; t++)
-    for (int i = 0; i < clb_width(&z->term[t]) && c->parts.of_z[t] == part; i++) c->z[t][i] = ir_var(k, ir_real(k, c->f.t, 0), false);
+  int together = c->parts.together[part];
+  for (int j = 0; j < together; j++)
+    for (int t = 0; t < z->n; t++)
+      for (int i = 0; i < clb_width(&z->term[t]) && c->parts.of_z[t] == part; i++) c->z[j][t][i] = ir_var(k, ir_real(k, c->f.t, 0), false);
   if (c->stage.stages) clb_stage_open(c, part, c->walk.first, c->walk.last);
   begin_edge(c, ir_loop(k, c->walk.first, c->walk.last, i32(c, 1)), c->walk.last);
-  for (int q = 0; q < c->f.tp->n_paths; q++) {
-    const clb_path *p = &c->f.tp->path[q];
-    ir_val sum[MAX_M], *var = c->z[p->out];
-    if (c->parts.of_x[p->in1] != part) continue;
-    clb_path_open(&c->at, p, c->scale[p->out]);
-    clb_none(sum, MAX_M);
-    for (int i = 0; i < clb_width(&z->term[p->out]); i++) sum[i] = ir_get(k, var[i]);
-    clb_path_z(&c->at, o, sum);
-    for (int i = 0; i < clb_width(&z->term[p->out]); i++) ir_set(k, var[i], sum[i]);
+  for (int j = 0; j < together; j++) {
+    turn_to(c, j);
+    for (int q = 0; q < c->f.tp->n_paths; q++)
+      if (c->parts.of_x[c->f.tp->path[q].in1] == part) add_z(c, &c->f.tp->path[q], o);
   }
   if (c->stage.stages) clb_stage_next(c);
   ir_end(k);
@@ -98,6 +119,19 @@ static void store_z(clb_convolution *c, int term, int o, const ir_val *v) {
   ir_else(k);
   clb_form_put(&c->f, &c->f.out[o], term, c->channel, c->mask, v, false);
   ir_end(k);
+}
+
+static void store_part(clb_convolution *c, int part, int o) {
+  ir_kernel *k = of(c);
+  for (int j = 0; j < c->parts.together[part]; j++) {
+    turn_to(c, j);
+    for (int t = 0; t < c->f.tp->z.n; t++) {
+      ir_val v[MAX_M];
+      if (c->parts.of_z[t] != part) continue;
+      for (int i = 0; i < clb_width(&c->f.tp->z.term[t]); i++) v[i] = ir_mul(k, ir_get(k, c->z[j][t][i]), ir_real(k, c->f.t, c->scale[t]));
+      store_z(c, t, o, v);
+    }
+  }
 }
 
 /* Terms that no path reaches are 0. */
@@ -122,12 +156,7 @@ static void results_of_z(clb_convolution *c, int o) {
   for (int part = 0; part < c->parts.n; part++) {
     bool opened = open_part(c, part, &next_unit);
     walk_z(c, part, o);
-    for (int t = 0; t < c->f.tp->z.n; t++) {
-      ir_val v[MAX_M];
-      if (c->parts.of_z[t] != part) continue;
-      for (int i = 0; i < clb_width(&c->f.tp->z.term[t]); i++) v[i] = ir_mul(k, ir_get(k, c->z[t][i]), ir_real(k, c->f.t, c->scale[t]));
-      store_z(c, t, o, v);
-    }
+    store_part(c, part, o);
     if (opened) ir_end(k);
   }
   ir_if(k, ir_2(k, IR_AND, ir_1(k, IR_NOT, ir_2(k, IR_EQ, c->add, i32(c, 1))), ir_2(k, IR_EQ, c->unit, i32(c, 0))));
@@ -176,40 +205,40 @@ static void one_path(clb_convolution *c, const clb_path *p, int o_x, int o_y, in
 static void load_z(clb_convolution *c, int part) {
   ir_kernel *k = of(c);
   const clb_irreps *z = &c->f.tp->z;
-  for (int t = 0, n = 0; t < z->n; t++) {
-    if (c->parts.of_z[t] != part) continue;
-    clb_form_load(&c->f, &c->f.in[Z][0], t, c->channel, c->mask, c->z[t]);
-    for (int i = 0; i < clb_width(&z->term[t]); i++, n++) {
-      c->z[t][i] = ir_mul(k, c->z[t][i], ir_real(k, c->f.t, c->scale[t]));
-      if (c->n_held) ir_set(k, c->held[n], c->z[t][i]);
+  for (int j = 0, n = 0; j < c->parts.together[part]; j++) {
+    turn_to(c, j);
+    for (int t = 0; t < z->n; t++) {
+      ir_val *v = c->z[j][t];
+      if (c->parts.of_z[t] != part) continue;
+      clb_form_load(&c->f, &c->f.in[Z][0], t, c->channel, c->mask, v);
+      for (int i = 0; i < clb_width(&z->term[t]); i++, n++) {
+        v[i] = ir_mul(k, v[i], ir_real(k, c->f.t, c->scale[t]));
+        if (c->n_held) ir_set(k, c->held[n], v[i]);
+      }
     }
   }
 }
 
-static void recall_z(clb_convolution *c, int part) {
-  for (int t = 0, n = 0; t < c->f.tp->z.n; t++)
-    for (int i = 0; c->parts.of_z[t] == part && i < clb_width(&c->f.tp->z.term[t]); i++, n++) c->z[t][i] = ir_get_here(of(c), c->held[n]);
+/* Of the block at hand, of which `n` components come before. */
+static int recall_z(clb_convolution *c, int part, int n) {
+  for (int t = 0; t < c->f.tp->z.n; t++)
+    for (int i = 0; c->parts.of_z[t] == part && i < clb_width(&c->f.tp->z.term[t]); i++, n++) c->z[c->block][t][i] = ir_get_here(of(c), c->held[n]);
+  return n;
 }
 
-static int most_z(const clb_convolution *c) {
+static int most_z(const clb_tensor_product_problem *tp, const clb_parts *parts) {
   int most = 0;
-  for (int part = 0; part < c->parts.n; part++) {
+  for (int part = 0; part < parts->n; part++) {
     int n = 0;
-    for (int t = 0; t < c->f.tp->z.n; t++) n += c->parts.of_z[t] == part ? clb_width(&c->f.tp->z.term[t]) : 0;
+    for (int t = 0; t < tp->z.n; t++) n += parts->of_z[t] == part ? clb_width(&tp->z.term[t]) * parts->together[part] : 0;
     if (n > most) most = n;
   }
   return most;
 }
 
-/* Places first ... last - 1 of a part; end: of the row's. */
-static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last, ir_val end) {
-  ir_kernel *k = of(c);
+static void one_block(clb_convolution *c, int part) {
   const clb_tensor_product_problem *tp = c->f.tp;
   int o_x = clb_wanted_output(&c->f, X), o_y = clb_wanted_output(&c->f, Y), o_w = clb_wanted_output(&c->f, W);
-  ir_val place = ir_loop(k, first, last, i32(c, 1));
-  begin_edge(c, place, end);
-  if (c->n_held) recall_z(c, part);
-  clb_none(c->y_sum, clb_y_columns(c->f.p));
   for (int t = 0; t < tp->x.n; t++) {
     if (c->parts.of_x[t] != part) continue;
     clb_none(c->x_sum[t], MAX_M);
@@ -217,7 +246,20 @@ static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last, 
       if (tp->path[q].in1 == t) one_path(c, &tp->path[q], o_x, o_y, o_w);
     if (o_x >= 0) store_x(c, t, o_x);
   }
-  if (o_y >= 0) meet(c, ir_sub(k, place, first));
+}
+
+/* Places first ... last - 1 of a part; end: of the row's. */
+static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last, ir_val end) {
+  ir_kernel *k = of(c);
+  ir_val place = ir_loop(k, first, last, i32(c, 1));
+  begin_edge(c, place, end);
+  clb_none(c->y_sum, clb_y_columns(c->f.p));
+  for (int j = 0, n = 0; j < c->parts.together[part]; j++) {
+    turn_to(c, j);
+    if (c->n_held) n = recall_z(c, part, n);
+    one_block(c, part);
+  }
+  if (clb_wanted_output(&c->f, Y) >= 0) meet(c, ir_sub(k, place, first));
   if (c->stage.stages) clb_stage_next(c);
   ir_end(k);
 }
@@ -267,12 +309,12 @@ static void edges_in_turn(clb_convolution *c, ir_val first, ir_val last) {
 /* A unit for each block of channels: g is loaded once, and operands are on their way across the batches. */
 static void start_units(clb_convolution *c) {
   int next_unit = 0;
-  c->n_held = most_z(c);
+  c->n_held = most_z(c->f.tp, &c->parts);
   for (int i = 0; i < c->n_held; i++) c->held[i] = ir_var(of(c), ir_real(of(c), c->f.t, 0), false);
   for (int part = 0; part < c->parts.n; part++) {
     bool opened = open_part(c, part, &next_unit);
-    load_z(c, part);
     if (c->stage.stages) clb_stage_open(c, part, c->walk.first, c->walk.last);
+    load_z(c, part);
     if (opened) ir_end(of(c));
   }
 }
@@ -320,9 +362,13 @@ static void results_of_edges(clb_convolution *c) {
 static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
   clb_form_begin(&c->f, k, p, s);
   clb_walk_parameters(&c->walk, k);
+  for (int o = 0; o < c->f.form->n_outputs; o++) {
+    int slot = c->f.form->output[o].slot;
+    if (slot == W || (slot == X && !p->convolution.atomics)) ir_stream(k, c->f.out[o].rows.buffer);
+  }
   c->other = ir_buffer(k, IR_I32, false);
   c->add = ir_scalar(k, IR_I32);
-  clb_parts_make(&p->tensor_product, s->part, &c->parts);
+  clb_parts_make(&p->tensor_product, s->part, s->nonzeros, s->units ? s->lanes : 0, &c->parts);
   clb_z_scales(&p->tensor_product, &c->parts, c->scale);
   c->at.pairs = true;
   c->unit = s->units ? ir_subgroup(k) : i32(c, 0);
@@ -362,28 +408,38 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
   return CLB_OK;
 }
 
-enum { SHARES = 512, MOST_STAGES = 3, REGISTERS = 65536 }; /* of gradients of y that meet, about */
+enum { SHARES = 320, MOST_STAGES = 3, REGISTERS = 65536 }; /* of gradients of y that meet, about; of a multiprocessor */
 
 /* As many edges ahead as local memory has room for, where copies are asynchronous. */
 static void schedule_stages(const clb_problem *p, const clb_limits *limits, const clb_parts *parts, clb_schedule *s) {
   int64_t bytes = clb_ir_type((clb_dtype)p->storage) == IR_F64 ? 8 : 4, size = bytes * s->subgroups * clb_stage_size(p, parts, s->lanes);
   int64_t shares = clb_wants_y(p) ? 2 * (int64_t)s->edges * (s->units ? s->units : 1) * clb_y_columns(p) * bytes : 0;
+  int64_t room = limits->most_local_bytes > limits->local_bytes ? limits->most_local_bytes : limits->local_bytes;
   if (!limits->async_copies || p->storage > CLB_F32) return;
-  s->stages = size ? (int)((limits->most_local_bytes / (s->resident > 1 ? s->resident : 1) - shares) / size) : 0;
+  s->stages = size ? (int)((room / (s->resident > 1 ? s->resident : 1) - shares) / size) : 0;
   s->stages = s->stages > MOST_STAGES ? MOST_STAGES : s->stages < 2 ? 0 : s->stages;
 }
 
 /* That a lane may use before fewer groups at a time cost more than spills; measured on an H200. */
-static int registers_of(const clb_problem *p, int lanes) { return p->arithmetic == CLB_F64 ? 255 : p->pass == CLB_FORWARD || lanes >= 256 ? 128 : 168; }
+static int registers_of(const clb_problem *p, int threads) { return p->arithmetic == CLB_F64 ? 255 : p->pass == CLB_FORWARD || threads >= 256 ? 128 : 168; }
+
+/* Units if every block of channels finds a sub-group, and they can add up gradients of y. */
+static bool schedule_units(const clb_problem *p, const clb_limits *limits, clb_schedule *s, clb_parts *parts) {
+  clb_parts_make(&p->tensor_product, s->part, s->nonzeros, s->lanes, parts);
+  int units = clb_parts_units(parts, s->lanes);
+  if (limits->simd || !limits->subgroups || units < 1 || units > limits->max_subgroups) return false;
+  s->units = s->subgroups = units;
+  return true;
+}
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  const clb_tensor_product_problem *tp = &p->tensor_product;
   clb_parts parts;
+  bool wide = p->arithmetic == CLB_F64;
+  int columns = clb_y_columns(p);
   *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .shuffles = 1};
-  s->part = limits->simd ? 32 : p->arithmetic == CLB_F64 ? 48 : 96;
-  clb_parts_make(tp, s->part, &parts);
-  int units = clb_parts_units(&parts, s->lanes), columns = clb_y_columns(p);
-  if (!limits->simd && limits->subgroups && units >= 1 && units <= limits->max_subgroups) s->units = s->subgroups = units;
+  s->part = limits->simd ? 32 : wide ? 48 : 96;
+  s->nonzeros = limits->simd ? INT32_MAX : wide ? 192 : 300;
+  if (!schedule_units(p, limits, s, &parts)) clb_parts_make(&p->tensor_product, s->part, s->nonzeros, 0, &parts);
   s->edges = columns ? SHARES / (columns * (s->units ? s->units : 1)) : 1;
   s->edges = s->edges > 64 ? 64 : s->edges < 4 ? 4 : s->edges;
   s->resident = s->units ? REGISTERS / (registers_of(p, s->lanes * s->subgroups) * s->lanes * s->subgroups) : 0;

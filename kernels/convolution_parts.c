@@ -4,48 +4,109 @@
 
 #include "convolution.h"
 
-/* Components of x and z that a term of x brings along. */
-static int size_of(const clb_tensor_product_problem *tp, int term) {
-  int n = clb_width(&tp->x.term[term]);
-  for (int q = 0; q < tp->n_paths; q++)
-    if (tp->path[q].in1 == term) n += clb_width(&tp->z.term[tp->path[q].out]);
-  return n;
-}
+/* What a term of x brings along: components of x and z, non-zeros. */
+typedef struct {
+  int components, nonzeros;
+} load;
 
-/* Puts the term, and those that share a term of z with it, into a part. */
-static int take(const clb_tensor_product_problem *tp, clb_parts *parts, int term, int part) {
-  int n = size_of(tp, term);
-  parts->of_x[term] = part;
+static load load_of(const clb_tensor_product_problem *tp, int term, double *symbol, clb_entry *e) {
+  load l = {clb_width(&tp->x.term[term]), 0};
   for (int q = 0; q < tp->n_paths; q++) {
     if (tp->path[q].in1 != term) continue;
-    parts->of_z[tp->path[q].out] = part;
-    for (int other = 0; other < tp->n_paths; other++)
-      if (tp->path[other].out == tp->path[q].out && parts->of_x[tp->path[other].in1] < 0) n += take(tp, parts, tp->path[other].in1, part);
+    l.components += clb_width(&tp->z.term[tp->path[q].out]);
+    l.nonzeros += clb_form_entries(tp, &tp->path[q], symbol, e);
   }
-  return n;
+  return l;
 }
 
-static int next_term(const clb_tensor_product_problem *tp, const clb_parts *parts) {
-  int found = -1;
-  for (int t = 0; t < tp->x.n; t++)
-    if (parts->of_x[t] < 0 && tp->x.term[t].mul && (found < 0 || tp->x.term[t].mul > tp->x.term[found].mul)) found = t;
-  return found;
+/* Terms of x that share a term of z, directly or through others, are one item. */
+typedef struct {
+  int n, of_x[CLB_MAX_TERMS], mul[CLB_MAX_TERMS];
+  load size[CLB_MAX_TERMS];
+} items;
+
+static void take(const clb_tensor_product_problem *tp, items *it, int term, int item) {
+  it->of_x[term] = item;
+  for (int q = 0; q < tp->n_paths; q++)
+    for (int other = 0; other < tp->n_paths && tp->path[q].in1 == term; other++)
+      if (tp->path[other].out == tp->path[q].out && it->of_x[tp->path[other].in1] < 0) take(tp, it, tp->path[other].in1, item);
 }
 
-void clb_parts_make(const clb_tensor_product_problem *tp, int most, clb_parts *parts) {
-  int size = 0;
+static void find_items(const clb_tensor_product_problem *tp, items *it) {
+  double *symbol = malloc(sizeof *symbol * MAX_M * MAX_M * MAX_M);
+  clb_entry *e = malloc(sizeof *e * MAX_M * MAX_M * MAX_M);
+  *it = (items){0};
+  for (int t = 0; t < CLB_MAX_TERMS; t++) it->of_x[t] = -1;
+  for (int t = 0; t < tp->x.n; t++) {
+    if (!tp->x.term[t].mul) continue;
+    if (it->of_x[t] < 0) take(tp, it, t, it->n++);
+    load l = symbol && e ? load_of(tp, t, symbol, e) : (load){0};
+    it->mul[it->of_x[t]] = tp->x.term[t].mul;
+    it->size[it->of_x[t]].components += l.components;
+    it->size[it->of_x[t]].nonzeros += l.nonzeros;
+  }
+  free(symbol);
+  free(e);
+}
+
+/* Items of multiplicity mul into n bins, the greatest first, each into the bin that has least; returns what the fullest bins have. */
+static load fill(const items *it, int mul, int n, int *bin) {
+  load in[CLB_MAX_TERMS] = {{0}}, most = {0};
+  bool done[CLB_MAX_TERMS] = {false};
+  for (;;) {
+    int next = -1, to = 0;
+    for (int i = 0; i < it->n; i++)
+      if (it->mul[i] == mul && !done[i] && (next < 0 || it->size[i].nonzeros > it->size[next].nonzeros)) next = i;
+    if (next < 0) break;
+    for (int b = 1; b < n; b++)
+      if (in[b].nonzeros < in[to].nonzeros || (in[b].nonzeros == in[to].nonzeros && in[b].components < in[to].components)) to = b;
+    done[next] = true;
+    bin[next] = to;
+    in[to].components += it->size[next].components;
+    in[to].nonzeros += it->size[next].nonzeros;
+  }
+  for (int b = 0; b < n; b++) {
+    if (in[b].components > most.components) most.components = in[b].components;
+    if (in[b].nonzeros > most.nonzeros) most.nonzeros = in[b].nonzeros;
+  }
+  return most;
+}
+
+static int blocks_of(int mul, int lanes) { return (mul + lanes - 1) / lanes; }
+
+/* The parts of multiplicity mul: as few as the limits allow, then as many blocks together. */
+static void make_parts(const items *it, int mul, load limit, int lanes, clb_parts *parts, int *part_of) {
+  int bin[CLB_MAX_TERMS], count = 0, n = 1, together = 1;
+  for (int i = 0; i < it->n; i++) count += it->mul[i] == mul;
+  load most = fill(it, mul, n, bin);
+  while (n < count && (most.components > limit.components || most.nonzeros > limit.nonzeros)) most = fill(it, mul, ++n, bin);
+  for (int t = 2; lanes && t <= CLB_MAX_TOGETHER; t++)
+    if (blocks_of(mul, lanes) % t == 0 && most.components * t <= limit.components && most.nonzeros * t <= limit.nonzeros) together = t;
+  for (int i = 0; i < it->n; i++)
+    if (it->mul[i] == mul) part_of[i] = parts->n + bin[i];
+  for (int b = 0; b < n; b++) parts->mul[parts->n] = mul, parts->together[parts->n++] = together;
+}
+
+void clb_parts_make(const clb_tensor_product_problem *tp, int most, int most_nonzeros, int lanes, clb_parts *parts) {
+  items it;
+  int part_of[CLB_MAX_TERMS], largest = INT32_MAX;
+  find_items(tp, &it);
   *parts = (clb_parts){0};
-  for (int t = 0; t < CLB_MAX_TERMS; t++) parts->of_x[t] = parts->of_z[t] = -1;
-  for (int t; (t = next_term(tp, parts)) >= 0;) {
-    bool fits = parts->n && parts->mul[parts->n - 1] == tp->x.term[t].mul && size + size_of(tp, t) <= most;
-    if (!fits) parts->mul[parts->n++] = tp->x.term[t].mul, size = 0;
-    size += take(tp, parts, t, parts->n - 1);
+  for (;;) {
+    int mul = 0;
+    for (int i = 0; i < it.n; i++)
+      if (it.mul[i] < largest && it.mul[i] > mul) mul = it.mul[i];
+    if (!mul) break;
+    make_parts(&it, mul, (load){most, most_nonzeros}, lanes, parts, part_of);
+    largest = mul;
   }
+  for (int t = 0; t < CLB_MAX_TERMS; t++) parts->of_x[t] = it.of_x[t] < 0 ? -1 : part_of[it.of_x[t]], parts->of_z[t] = -1;
+  for (int q = 0; q < tp->n_paths; q++) parts->of_z[tp->path[q].out] = parts->of_x[tp->path[q].in1];
 }
 
 int clb_parts_units(const clb_parts *parts, int lanes) {
   int n = 0;
-  for (int p = 0; p < parts->n; p++) n += (parts->mul[p] + lanes - 1) / lanes;
+  for (int p = 0; p < parts->n; p++) n += blocks_of(parts->mul[p], lanes) / parts->together[p];
   return n;
 }
 

@@ -34,7 +34,7 @@ int clb_stage_size(const clb_problem *p, const clb_parts *parts, int lanes) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   int most = 0;
   for (int part = 0; part < parts->n; part++) {
-    int size = 0, n_x = count_x(tp, parts, part), n_w = count_w(tp, parts, part);
+    int size = 0, n_x = count_x(tp, parts, part) * parts->together[part], n_w = count_w(tp, parts, part) * parts->together[part];
     for (int order = 0; order < orders_of(p); order++)
       size += clb_reads(tp, X, order) * n_x * lanes + clb_reads(tp, W, order) * n_w * lanes + clb_reads(tp, Y, order) * y_size(tp);
     if (n_x > CLB_MAX_PIECES || n_w > CLB_MAX_PIECES) return INT32_MAX;
@@ -52,14 +52,15 @@ void clb_stage_begin(clb_convolution *c) {
   g->size = clb_stage_size(c->f.p, &c->parts, s->lanes);
   g->array = ir_local(of(c), clb_ir_type((clb_dtype)c->f.p->storage), (int64_t)s->subgroups * g->stages * g->size);
   g->slot = ir_var(of(c), i32(c, 0), true);
-  g->sender = ir_var(of(c), i32(c, 0), true);
-  g->edge = ir_var(of(c), i32(c, 0), true);
+  for (int i = 0; i < g->stages; i++) {
+    g->sender[i] = ir_var(of(c), i32(c, 0), true);
+    g->edge[i] = ir_var(of(c), i32(c, 0), true);
+  }
   g->start = ir_mul(of(c), ir_subgroup(of(c)), i32(c, (int64_t)g->stages * g->size));
 }
 
 static void pieces_of_x(clb_convolution *c, int part, clb_staged_operand *o) {
   const clb_irreps *x = &c->f.tp->x;
-  o->n = 0;
   for (int t = 0; t < x->n; t++) {
     int width = clb_width(&x->term[t]), side = c->f.tp->layout_x == CLB_MUL_IR;
     for (int m = 0; m < width && c->parts.of_x[t] == part; m++, o->n++) {
@@ -70,20 +71,30 @@ static void pieces_of_x(clb_convolution *c, int part, clb_staged_operand *o) {
 }
 
 static void pieces_of_w(clb_convolution *c, int part, clb_staged_operand *o) {
-  o->n = 0;
   for (int q = 0; q < c->f.tp->n_paths; q++)
     if (c->parts.of_x[c->f.tp->path[q].in1] == part && c->f.tp->path[q].has_weight) o->from[o->n] = c->f.tp->path[q].weight_at, o->step[o->n++] = 1;
+}
+
+/* The first block's, then the same again, so many channels on. */
+static void list_pieces(clb_convolution *c, int part, int slot, clb_staged_operand *o) {
+  o->n = 0;
+  (slot == W ? pieces_of_w : pieces_of_x)(c, part, o);
+  o->of_block = o->n;
+  for (; o->n < o->of_block * c->parts.together[part]; o->n++) {
+    o->step[o->n] = o->step[o->n - o->of_block];
+    o->from[o->n] = o->from[o->n - o->of_block] + (int64_t)c->f.s->lanes * o->step[o->n];
+  }
 }
 
 void clb_stage_plan(clb_convolution *c, int part) {
   clb_stage *g = &c->stage;
   int at = 0;
-  g->first = ir_sub(of(c), c->channel, ir_cast(of(c), IR_I64, ir_lane(of(c))));
+  g->first = ir_cast(of(c), IR_I64, c->first);
   for (int order = 0; order < orders_of(c->f.p); order++) {
     clb_staged_operand *operands[] = {&g->w[order], &g->x[order]};
     const int slots[] = {W, X};
     for (int i = 0; i < 2; i++) {
-      (slots[i] == W ? pieces_of_w : pieces_of_x)(c, part, operands[i]);
+      list_pieces(c, part, slots[i], operands[i]);
       operands[i]->array = &c->f.in[slots[i]][order];
       operands[i]->at = at;
       if (!clb_reads(c->f.tp, slots[i], order)) operands[i]->n = 0;
@@ -134,12 +145,12 @@ static void send_narrow(clb_convolution *c, const clb_staged_operand *o, ir_val 
   ir_kernel *k = of(c);
   int lanes = c->f.s->lanes;
   for (int j = 0; j < o->n; j++) {
-    ir_val at = ir_add(k, ir_add(k, slot, ir_lane(k)), i32(c, o->at + (int64_t)j * lanes)), mask = c->mask;
+    ir_val at = ir_add(k, ir_add(k, slot, ir_lane(k)), i32(c, o->at + (int64_t)j * lanes)), mask = IR_NONE;
     ir_val from = piece_element(c, o, j, lanes, ir_lane(k));
-    if (mask != IR_NONE && o->step[j] > 1) { /* the run goes on over several pieces */
-      int m = 0;
-      while (m < j && o->from[j - m - 1] == o->from[j - m] - lanes && o->step[j - m - 1] == o->step[j] && m < o->step[j] - 1) m++;
-      ir_val channels = ir_sub(k, i32(c, c->mul), ir_cast(k, IR_I32, c->stage.first));
+    if (c->mul % lanes) { /* of a run over several pieces, so many elements are there */
+      int block = j / o->of_block, m = 0;
+      while (o->step[j] > 1 && m < j % o->of_block && o->from[j - m - 1] == o->from[j - m] - lanes && o->step[j - m - 1] == o->step[j] && m < o->step[j] - 1) m++;
+      ir_val channels = ir_sub(k, i32(c, c->mul - (int64_t)block * lanes), c->first);
       mask = ir_2(k, IR_LT, ir_add(k, ir_lane(k), i32(c, (int64_t)m * lanes)), ir_mul(k, channels, i32(c, o->step[j])));
     }
     ir_copy(k, c->stage.array, at, o->array->rows.buffer, from, mask, 1);
@@ -220,9 +231,11 @@ void clb_stage_open(clb_convolution *c, int part, ir_val first, ir_val last) {
   look_up(c, place, last, &sender, &edge);
   send(c, place, last, sender, edge, turn);
   ir_end(k);
-  look_up(c, ir_add(k, first, i32(c, g->stages - 1)), last, &sender, &edge);
-  ir_set(k, g->sender, sender);
-  ir_set(k, g->edge, edge);
+  for (int i = 0; i < g->stages; i++) {
+    look_up(c, ir_add(k, first, i32(c, i)), last, &sender, &edge);
+    ir_set(k, g->sender[i], sender);
+    ir_set(k, g->edge[i], edge);
+  }
 }
 
 void clb_stage_edge(clb_convolution *c, ir_val place, ir_val last) {
@@ -232,10 +245,14 @@ void clb_stage_edge(clb_convolution *c, ir_val place, ir_val last) {
   ir_val sender, edge, ahead = ir_add(k, place, i32(c, g->stages - 1));
   ir_copy_wait(k, g->stages - 2);
   ir_barrier(k, false);
-  send(c, ahead, last, ir_get(k, g->sender), ir_get(k, g->edge), before);
+  send(c, ahead, last, ir_get(k, g->sender[g->stages - 1]), ir_get(k, g->edge[g->stages - 1]), before);
+  c->sender = ir_cast(k, IR_I64, ir_get(k, g->sender[0]));
+  c->edge = ir_cast(k, IR_I64, ir_get(k, g->edge[0]));
   look_up(c, ir_add(k, ahead, i32(c, 1)), last, &sender, &edge);
-  ir_set(k, g->sender, sender);
-  ir_set(k, g->edge, edge);
+  for (int i = 0; i < g->stages; i++) {
+    ir_set(k, g->sender[i], i + 1 < g->stages ? ir_get(k, g->sender[i + 1]) : sender);
+    ir_set(k, g->edge[i], i + 1 < g->stages ? ir_get(k, g->edge[i + 1]) : edge);
+  }
   g->base = ir_add(k, g->start, ir_mul(k, slot, i32(c, g->size)));
   for (int order = 0; order < orders_of(c->f.p); order++)
     for (int j = 0, n; j < c->f.tp->y.dim && clb_reads(c->f.tp, Y, order); j += n) {
@@ -266,6 +283,7 @@ void clb_stage_load(clb_convolution *c, int slot, int order, ir_val *v) {
   int64_t from = slot == W ? p->weight_at : tp->x.term[p->in1].at;
   int first = 0, width = clb_width(&tp->x.term[p->in1]);
   while (o->from[first] != from) first++;
+  first += c->block * o->of_block;
   if (slot == W) v[0] = element(c, o, first, 0, ir_lane(k));
   else
     for (int m = 0; m < width; m++)

@@ -20,7 +20,7 @@ typedef struct {
   int32_t whole_rows;       /* rows of results are put together in local memory and written in order */
   int32_t lockstep;         /* sub-groups of a group wait for each other path by path, so that they read the same instructions together */
   int32_t edges;            /* of a row that are worked on before their sums over sub-groups are made */
-  int32_t part;             /* components of x and z together that one sub-group holds, unless one term of x has more */
+  int32_t part, nonzeros;   /* components of x and z together that one sub-group holds, unless one term of x has more; non-zeros likewise */
   int32_t resident;         /* groups that a multiprocessor should hold at once; 0: the compiler's choice */
   int32_t stages;           /* so many edges' operands are in local memory or on the way there; 0: read when needed */
   int32_t twins;            /* paths that differ in the parity of their terms share their instructions */

@@ -156,6 +156,12 @@ static bool uniform(const ir_kernel *k, ir_val v) { return k->ins[v].shape == IR
 
 /* ---- parameters, ids, constants ---- */
 
+void ir_stream(ir_kernel *k, ir_val buffer) {
+  if (!is_array(k, IR_STORE, buffer)) return;
+  if (k->ins[buffer].op != IR_BUFFER || !k->ins[buffer].imm) mistake(k, "BUFFER: %d is not declared written", buffer);
+  else k->ins[buffer].imm = 2;
+}
+
 ir_val ir_buffer(ir_kernel *k, ir_type element, bool written) {
   if (ir_type_bytes(element) < 2) return mistake(k, "BUFFER: elements of type %s", ir_type_name(element));
   return emit(k, (ir_ins){.op = IR_BUFFER, .element = element, .arg = NOTHING, .stride = IR_NONE, .imm = written});

@@ -27,7 +27,7 @@ typedef enum { IR_UNIFORM, IR_AFFINE, IR_VARYING } ir_shape;
 
 /* name, pure, operands (values in arg[]) */
 #define IR_OPS(X)                                                                                        \
-  X(BUFFER, 0, 0)      /* parameter: global array of `element`; imm 1: written                        */ \
+  X(BUFFER, 0, 0)      /* parameter: global array of `element`; imm 1: written, 2: and not soon read  */ \
   X(SCALAR, 0, 0)      /* parameter: i32, i64, f32 or f64, uniform                                    */ \
   X(GROUP, 1, 0)       /* index of the group, i32, uniform                                            */ \
   X(SUBGROUP, 1, 0)    /* index of the sub-group in its group, i32, uniform                           */ \
@@ -120,6 +120,7 @@ void ir_begin(ir_kernel *k, const char *name, int lanes, int subgroups, int rows
 void ir_free(ir_kernel *k);
 
 ir_val ir_buffer(ir_kernel *k, ir_type element, bool written);
+void ir_stream(ir_kernel *k, ir_val buffer); /* what is written there need not stay in caches */
 ir_val ir_scalar(ir_kernel *k, ir_type type);
 ir_val ir_group(ir_kernel *k);
 ir_val ir_subgroup(ir_kernel *k);

@@ -82,7 +82,7 @@ static bool array(checker *c, ir_val v, bool written) {
   if (!defined(c, v)) return false;
   const ir_ins *i = &c->k->ins[v];
   if (i->op != IR_BUFFER && i->op != IR_LOCAL) return wrong(c, "operand %d must be a BUFFER or LOCAL", (int)v);
-  return !written || i->op == IR_LOCAL || i->imm == 1 || wrong(c, "buffer %d must be declared written (imm 1)", (int)v);
+  return !written || i->op == IR_LOCAL || i->imm || wrong(c, "buffer %d must be declared written (imm 1)", (int)v);
 }
 
 static bool mask(checker *c, ir_val v) { return v == IR_NONE || typed(c, v, IR_BOOL); }
@@ -168,7 +168,7 @@ static bool parameter(checker *c) {
   if (i->scope != IR_NONE) return wrong(c, "must stand outside loops and ifs");
   if (i->op == IR_SCALAR) return ir_is_int((ir_type)i->type) || ir_is_float((ir_type)i->type) || wrong(c, "type %s must be i32, i64, f32 or f64", ir_type_name((ir_type)i->type));
   if (i->element < IR_I32 || i->element > IR_BF16) return wrong(c, "element %s must be a number", ir_type_name((ir_type)i->element));
-  return of_type(c, IR_VOID) && (i->op == IR_BUFFER ? in_range(c, "written", i->imm, 0, 1) : in_range(c, "length", i->imm, 1, INT32_MAX));
+  return of_type(c, IR_VOID) && (i->op == IR_BUFFER ? in_range(c, "written", i->imm, 0, 2) : in_range(c, "length", i->imm, 1, INT32_MAX));
 }
 
 static bool constant(checker *c) {

@@ -120,15 +120,16 @@ clb_status clb_radial_create(clb_context *ctx, clb_dtype type, const clb_radial_
 }
 
 clb_status clb_radial_forward(clb_op *op, int64_t n, clb_rows v, clb_rows r, clb_rows basis) {
-  clb_layer_call c = clb_call_begin(op, CLB_RADIAL, n, r.buffer || basis.buffer ? n : 0);
+  bool some = op && basis.buffer && op->problem.kind == CLB_RADIAL && op->problem.radial.n_basis;
+  clb_layer_call c = clb_call_begin(op, CLB_RADIAL, n, n < 0 || some || r.buffer ? n : 0);
   if (c.status) return c.status;
   clb_dtype type = (clb_dtype)op->problem.storage;
   clb_call_rows(&c, "v", type, 3, v, CLB_IN);
   clb_call_rows(&c, "r", type, 1, r, CLB_OPTIONAL_OUT);
-  if (!basis.buffer) return clb_call_launch(&c, DISTANCES);
+  if (!some) return clb_call_launch(&c, DISTANCES);
   clb_call_rows(&c, "basis", type, op->problem.radial.n_basis, basis, CLB_OUT);
   clb_call_i32(&c, r.buffer != NULL);
-  return clb_call_launch(&c, op->problem.radial.n_basis ? FORWARD : DISTANCES);
+  return clb_call_launch(&c, FORWARD);
 }
 
 static clb_status run_backward(clb_op *op, int64_t n, clb_rows v, operand g, int pass, clb_rows g_v, bool add) {

@@ -91,12 +91,18 @@ static void act(legaliser *l, const ir_ins *i) {
   }
 }
 
+static ir_val buffer(ir_kernel *k, const ir_ins *i) {
+  ir_val v = ir_buffer(k, (ir_type)i->element, i->imm);
+  if (i->imm == 2) ir_stream(k, v);
+  return v;
+}
+
 static ir_val again(legaliser *l, const ir_ins *i) {
   ir_kernel *k = l->to;
   ir_type type = (ir_type)i->type;
   ir_val a = mapped(l, i->arg[0]), b = mapped(l, i->arg[1]), c = mapped(l, i->arg[2]);
   switch (i->op) {
-    case IR_BUFFER: return ir_buffer(k, (ir_type)i->element, i->imm);
+    case IR_BUFFER: return buffer(k, i);
     case IR_SCALAR: return ir_scalar(k, type);
     case IR_LOCAL: return ir_local(k, (ir_type)i->element, i->imm);
     case IR_GROUP: return ir_group(k);

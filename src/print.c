@@ -44,7 +44,7 @@ static void print_instruction(const ir_kernel *k, const ir_ins *i, clb_text *out
     else if (a < last) clb_text_add(out, " -");
   }
   switch (i->op) {
-    case IR_BUFFER: clb_text_add(out, " %s%s", ir_type_name((ir_type)i->element), i->imm ? " written" : ""); break;
+    case IR_BUFFER: clb_text_add(out, " %s%s", ir_type_name((ir_type)i->element), i->imm == 2 ? " streamed" : i->imm ? " written" : ""); break;
     case IR_LOCAL: clb_text_add(out, " %s[%" PRId64 "]", ir_type_name((ir_type)i->element), i->imm); break;
     case IR_REAL: print_real(i->real, out); break;
     case IR_BARRIER: clb_text_add(out, i->imm ? " group" : " sub-group"); break;

@@ -185,19 +185,21 @@ static void put_load(printer *p, ir_val v, const ir_ins *i) {
 static void put_store(printer *p, ir_val v, const ir_ins *i) {
   ir_val array = i->arg[0], mask = i->arg[2];
   way how = stored(p, array);
+  const ir_ins *a = &p->k->ins[array];
+  bool streamed = p->dialect->language == CLB_LANGUAGE_CUDA && a->op == IR_BUFFER && a->imm == 2 && ir_is_float((ir_type)a->element);
   if (i->width > 1) put_pointer(p, v, "p", array, i->arg[1]);
   line(p);
   mask_if(p, mask);
   for (int e = 0; e < i->width; e++) {
-    if (i->width > 1) ADD("%sp%d[%d]", e ? ", " : "", (int)v, e);
+    if (i->width > 1) ADD("%s%sp%d[%d]", e ? ", " : "", streamed ? "__stcs(&" : "", (int)v, e);
     else {
-      ADD("v%d[", (int)array);
+      ADD("%sv%d[", streamed ? "__stcs(&" : "", (int)array);
       put(p, i->arg[1]);
       ADD("]");
     }
-    ADD(" = %s", how.open);
+    ADD("%s%s", streamed ? ", " : " = ", how.open);
     put(p, p->k->pool[i->imm + e]);
-    ADD("%s", how.shut);
+    ADD("%s%s", how.shut, streamed ? ")" : "");
   }
   ADD(";\n");
 }

@@ -160,7 +160,7 @@ static inline double *apply(row_function f, const void *user, const double *x, i
 
 /* The gradient of sum g f(x), by central differences of fourth order: good to about 1e-10. */
 static inline double *differences(row_function f, const void *user, const double *x, const double *g, int64_t n, int64_t columns, int64_t columns_out) {
-  static const double steps[] = {-2e-3, -1e-3, 1e-3, 2e-3}, weights[] = {1, -8, 8, -1};
+  static const double steps[] = {-4e-4, -2e-4, 2e-4, 4e-4}, weights[] = {1, -8, 8, -1};
   double *gradient = calloc((size_t)(n * columns + 1), sizeof *gradient), *moved = malloc(sizeof *moved * (size_t)(columns + 1)), *out = malloc(sizeof *out * (size_t)(columns_out + 1));
   for (int64_t i = 0; i < n * columns; i++) {
     int64_t row = i / columns;
@@ -168,7 +168,7 @@ static inline double *differences(row_function f, const void *user, const double
     for (int s = 0; s < 4; s++) {
       moved[i % columns] = x[i] + steps[s];
       f(user, moved, out);
-      for (int64_t j = 0; j < columns_out; j++) gradient[i] += weights[s] * g[row * columns_out + j] * out[j] / (12 * 1e-3);
+      for (int64_t j = 0; j < columns_out; j++) gradient[i] += weights[s] * g[row * columns_out + j] * out[j] / (12 * 2e-4);
     }
   }
   free(moved);

@@ -188,7 +188,7 @@ static void gate_row(const void *user, const double *x, double *out) {
   const gate_case *c = user;
   const clb_gate_desc *d = c->desc;
   int used[16] = {0}, gate = 0;
-  int64_t step, at_out = 0, place[1024];
+  int64_t step = 0, at_out = 0, place[1024];
   for (int t = 0; t < c->scalars.n; t++)
     for (int u = 0; u < c->scalars.term[t].mul; u++) {
       bool even = c->scalars.term[t].parity > 0;

@@ -1,5 +1,5 @@
-! clebsch.f90 - the C API of clebsch.h for Fortran; compile it with your program.  Names, arguments, units and errors are those of
-! the header.  Arrays are in C order: row r of x[n][3] is x(:, r) of a Fortran array x(3, n).
+! clebsch.f90 - the C API of clebsch.h and model.h for Fortran; compile it with your program.  Names, arguments, units and errors are those of
+! the headers.  Arrays are in C order: row r of x[n][3] is x(:, r) of a Fortran array x(3, n).
 module clebsch
   use, intrinsic :: iso_c_binding
   implicit none
@@ -93,6 +93,62 @@ module clebsch
     integer(c_int64_t) :: n_rows, n_edges
     type(c_ptr) :: row_start, edge, other
   end type
+
+  ! ---- model.h ----
+
+  type, bind(c) :: clb_model_options
+    integer(c_int) :: precision = CLB_F64, knots = 0
+    real(c_double) :: skin = 0
+    integer(c_int64_t) :: workspace_bytes = 0_c_int64_t
+  end type
+
+  type, bind(c) :: clb_model_info
+    type(c_ptr) :: architecture ! a text that ends with c_null_char
+    real(c_double) :: r_max
+    integer(c_int) :: n_layers, l_max, n_species
+    type(c_ptr) :: symbols ! n_species texts
+    type(c_ptr) :: atomic_numbers ! n_species c_int numbers
+    integer(c_int64_t) :: parameters, weights, bytes_per_edge, bytes_per_atom
+  end type
+
+  ! Pointers are c_loc of arrays: species c_int32_t, periodic directions 1 or 0, all others c_double.
+  type, bind(c) :: clb_model_atoms
+    integer(c_int64_t) :: n = 0_c_int64_t
+    type(c_ptr) :: species = c_null_ptr, positions = c_null_ptr, cell = c_null_ptr
+    integer(c_int) :: periodic(3) = 0
+  end type
+
+  type, bind(c) :: clb_model_results
+    type(c_ptr) :: energy = c_null_ptr, e_atom = c_null_ptr, forces = c_null_ptr, stress = c_null_ptr
+  end type
+
+  type, bind(c) :: clb_model_neighbours
+    integer(c_int64_t) :: n_edges, rebuilds
+  end type
+
+  type, bind(c) :: clb_model_edges
+    integer(c_int64_t) :: n_local = 0_c_int64_t, n_total = 0_c_int64_t, n_edges = 0_c_int64_t
+    integer(c_int) :: same_graph = 0
+    type(c_ptr) :: species = c_null_ptr
+    type(clb_index_list) :: senders, receivers
+    type(c_ptr) :: vectors = c_null_ptr, vectors_buffer = c_null_ptr
+    type(c_funptr) :: exchange = c_null_funptr ! c_funloc of a clb_model_exchange
+    type(c_ptr) :: user = c_null_ptr
+    integer(c_int) :: host_exchange = 0
+  end type
+
+  type, bind(c) :: clb_model_edge_results
+    type(c_ptr) :: energy = c_null_ptr, e_atom = c_null_ptr, d_vectors = c_null_ptr, d_vectors_buffer = c_null_ptr, &
+         virial = c_null_ptr
+  end type
+
+  abstract interface
+    function clb_model_exchange(user, backward, n_local, n_total, columns, type, buffer, host) bind(c) result(status)
+      import; type(c_ptr), value :: user, buffer, host; integer(c_int), value :: backward, type
+      integer(c_int64_t), value :: n_local, n_total, columns
+      integer(c_int) :: status
+    end function
+  end interface
 
   interface
     function clb_context_create_c(device, ctx) bind(c, name='clb_context_create') result(status)
@@ -241,6 +297,36 @@ module clebsch
       import; type(c_ptr), value :: graph; type(c_ptr), intent(out) :: senders, receivers
       integer(c_int) :: status
     end function
+    function clb_model_open_c(ctx, path, options, model) bind(c, name='clb_model_open') result(status)
+      import; type(c_ptr), value :: ctx; character(kind=c_char), intent(in) :: path(*)
+      type(clb_model_options), intent(in) :: options; type(c_ptr), intent(out) :: model
+      integer(c_int) :: status
+    end function
+    subroutine clb_model_destroy(model) bind(c)
+      import; type(c_ptr), intent(inout) :: model
+    end subroutine
+    function clb_model_describe(model, info) bind(c) result(status)
+      import; type(c_ptr), value :: model; type(clb_model_info), intent(out) :: info
+      integer(c_int) :: status
+    end function
+    function clb_model_species(model, atomic_number) bind(c) result(species)
+      import; type(c_ptr), value :: model; integer(c_int), value :: atomic_number
+      integer(c_int) :: species
+    end function
+    function clb_model_compute(model, atoms, results) bind(c) result(status)
+      import; type(c_ptr), value :: model; type(clb_model_atoms), intent(in) :: atoms
+      type(clb_model_results), intent(in) :: results
+      integer(c_int) :: status
+    end function
+    function clb_model_last_neighbours(model, neighbours) bind(c) result(status)
+      import; type(c_ptr), value :: model; type(clb_model_neighbours), intent(out) :: neighbours
+      integer(c_int) :: status
+    end function
+    function clb_model_compute_edges(model, edges, results) bind(c) result(status)
+      import; type(c_ptr), value :: model; type(clb_model_edges), intent(in) :: edges
+      type(clb_model_edge_results), intent(in) :: results
+      integer(c_int) :: status
+    end function
   end interface
 
 contains
@@ -294,6 +380,15 @@ contains
     type(c_ptr), intent(out) :: ctx
     integer(c_int) :: status
     status = clb_context_adopt_c(trim(device)//c_null_char, native, ctx)
+  end function
+
+  function clb_model_open(ctx, path, options, model) result(status)
+    type(c_ptr), intent(in) :: ctx
+    character(*), intent(in) :: path
+    type(clb_model_options), intent(in) :: options
+    type(c_ptr), intent(out) :: model
+    integer(c_int) :: status
+    status = clb_model_open_c(ctx, trim(path)//c_null_char, options, model)
   end function
 
   ! The sentence of the last failure on this context.
