@@ -50,7 +50,8 @@ static void load(void *owner, int slot, int order, ir_val *v) {
   clb_convolution *c = owner;
   const clb_form_array *a = &c->f.in[slot][order];
   int term = clb_path_term(c->at.path, slot);
-  if (slot != Z && c->stage.stages) clb_stage_load(c, slot, order, v);
+  if (slot == W && c->f.p->convolution.spline) v[0] = clb_spline_weight(c);
+  else if (slot != Z && c->stage.stages) clb_stage_load(c, slot, order, v);
   else if (slot == W) v[0] = clb_form_load_weight(&c->f, a, c->at.path, c->channel, c->mask);
   else if (slot == X) clb_form_load(&c->f, a, term, c->channel, c->mask, v);
   else
@@ -77,6 +78,8 @@ static void begin_edge(clb_convolution *c, ir_val place, ir_val last) {
   for (int order = 0; order < orders && !c->stage.stages; order++)
     for (int j = 0; j < c->f.tp->y.dim && clb_reads(c->f.tp, Y, order); j++)
       c->at.y[order][j] = ir_cast(k, c->f.t, ir_load(k, c->f.in[Y][order].rows.buffer, ir_add(k, c->f.in[Y][order].base, i64(c, j)), IR_NONE));
+  if (c->f.p->convolution.spline && !c->stage.stages)
+    clb_spline_edge(c, ir_cast(k, c->f.t, ir_load(k, c->f.in[W][0].rows.buffer, c->f.in[W][0].base, IR_NONE)));
   clb_path_forget(&c->at);
 }
 
@@ -93,15 +96,25 @@ static void add_z(clb_convolution *c, const clb_path *p, int o) {
   for (int i = 0; i < width; i++) ir_set(k, var[i], sum[i]);
 }
 
-static void walk_z(clb_convolution *c, int part, int o) {
+/* Of a part's component of z so far. */
+static ir_val sum_so_far(clb_convolution *c, int term, int i) {
+  if (!c->f.s->batch) return ir_real(of(c), c->f.t, 0);
+  return ir_load(of(c), c->batch.sums, clb_batch_sum(c, term, i), c->mask);
+}
+
+static void walk_z(clb_convolution *c, int part, int o, ir_val first, ir_val last) {
   ir_kernel *k = of(c);
   const clb_irreps *z = &c->f.tp->z;
   int together = c->parts.together[part];
-  for (int j = 0; j < together; j++)
+  for (int j = 0; j < together; j++) {
+    turn_to(c, j);
     for (int t = 0; t < z->n; t++)
-      for (int i = 0; i < clb_width(&z->term[t]) && c->parts.of_z[t] == part; i++) c->z[j][t][i] = ir_var(k, ir_real(k, c->f.t, 0), false);
-  if (c->stage.stages) clb_stage_open(c, part, c->walk.first, c->walk.last);
-  begin_edge(c, ir_loop(k, c->walk.first, c->walk.last, i32(c, 1)), c->walk.last);
+      for (int i = 0; i < clb_width(&z->term[t]) && c->parts.of_z[t] == part; i++) c->z[j][t][i] = ir_var(k, sum_so_far(c, t, i), false);
+  }
+  if (c->stage.stages) clb_stage_open(c, part, first, last);
+  ir_val place = ir_loop(k, first, last, i32(c, 1));
+  begin_edge(c, place, last);
+  if (c->batch.n) clb_batch_turn(c, ir_sub(k, place, first));
   for (int j = 0; j < together; j++) {
     turn_to(c, j);
     for (int q = 0; q < c->f.tp->n_paths; q++)
@@ -128,7 +141,7 @@ static void store_part(clb_convolution *c, int part, int o) {
     for (int t = 0; t < c->f.tp->z.n; t++) {
       ir_val v[MAX_M];
       if (c->parts.of_z[t] != part) continue;
-      for (int i = 0; i < clb_width(&c->f.tp->z.term[t]); i++) v[i] = ir_mul(k, ir_get(k, c->z[j][t][i]), ir_real(k, c->f.t, c->scale[t]));
+      for (int i = 0; i < clb_width(&c->f.tp->z.term[t]); i++) v[i] = ir_mul(k, c->f.s->batch ? sum_so_far(c, t, i) : ir_get(k, c->z[j][t][i]), ir_real(k, c->f.t, c->scale[t]));
       store_z(c, t, o, v);
     }
   }
@@ -148,14 +161,35 @@ static void store_unreached(clb_convolution *c, int o) {
   }
 }
 
+/* One batch of edges after the other; in between the sums lie in local memory. */
+static void batches_of_z(clb_convolution *c, int o) {
+  ir_kernel *k = of(c);
+  int64_t n = c->f.tp->z.dim;
+  ir_val at = ir_add(k, ir_loop(k, i32(c, 0), i32(c, n), i32(c, c->f.s->lanes)), ir_lane(k));
+  ir_store(k, c->batch.sums, at, less(c, at, i32(c, n)), ir_real(k, c->f.t, 0));
+  ir_end(k);
+  ir_val first = ir_loop(k, c->walk.first, c->walk.last, i32(c, c->f.s->batch)), last = ir_2(k, IR_MIN, c->walk.last, ir_add(k, first, i32(c, c->f.s->batch)));
+  clb_batch_fetch(c, first, last);
+  for (int part = 0, next_unit = 0; part < c->parts.n; part++) {
+    bool opened = open_part(c, part, &next_unit);
+    walk_z(c, part, o, first, last);
+    for (int t = 0; t < c->f.tp->z.n; t++)
+      for (int i = 0; c->parts.of_z[t] == part && i < clb_width(&c->f.tp->z.term[t]); i++)
+        ir_store(k, c->batch.sums, clb_batch_sum(c, t, i), c->mask, ir_get(k, c->z[0][t][i]));
+    if (opened) ir_end(k);
+  }
+  ir_end(k);
+}
+
 static void results_of_z(clb_convolution *c, int o) {
   ir_kernel *k = of(c);
   int next_unit = 0;
   ir_if(k, ir_2(k, IR_OR, less(c, c->add, i32(c, 2)), less(c, i32(c, 0), c->walk.count)));
   clb_form_row(&c->f, &c->f.out[o], c->walk.index);
+  if (c->f.s->batch) batches_of_z(c, o);
   for (int part = 0; part < c->parts.n; part++) {
     bool opened = open_part(c, part, &next_unit);
-    walk_z(c, part, o);
+    if (!c->f.s->batch) walk_z(c, part, o, c->walk.first, c->walk.last);
     store_part(c, part, o);
     if (opened) ir_end(k);
   }
@@ -197,7 +231,11 @@ static void meet(clb_convolution *c, ir_val edge) {
 static void one_path(clb_convolution *c, const clb_path *p, int o_x, int o_y, int o_w) {
   clb_path_open(&c->at, p, c->scale[p->out]);
   if (o_x >= 0) clb_path_x(&c->at, o_x, c->x_sum[p->in1]);
-  if (o_w >= 0 && p->has_weight) clb_form_store_weight(&c->f, &c->f.out[o_w], p, c->channel, c->mask, clb_path_w(&c->at, o_w));
+  if (o_w >= 0 && p->has_weight) {
+    ir_val g = clb_path_w(&c->at, o_w), *by_r = c->y_sum + c->f.tp->y.dim;
+    if (c->f.p->convolution.spline) *by_r = clb_plus(of(c), *by_r, g, c->spline.by_r);
+    else clb_form_store_weight(&c->f, &c->f.out[o_w], p, c->channel, c->mask, g);
+  }
   if (o_y >= 0) clb_path_y(&c->at, o_y, c->y_sum + c->f.tp->y.term[p->in2].at);
 }
 
@@ -253,13 +291,14 @@ static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last, 
   ir_kernel *k = of(c);
   ir_val place = ir_loop(k, first, last, i32(c, 1));
   begin_edge(c, place, end);
+  if (c->batch.n) clb_batch_turn(c, ir_sub(k, place, first));
   clb_none(c->y_sum, clb_y_columns(c->f.p));
   for (int j = 0, n = 0; j < c->parts.together[part]; j++) {
     turn_to(c, j);
     if (c->n_held) n = recall_z(c, part, n);
     one_block(c, part);
   }
-  if (clb_wanted_output(&c->f, Y) >= 0) meet(c, ir_sub(k, place, first));
+  if (c->meeting != IR_NONE) meet(c, ir_sub(k, place, first));
   if (c->stage.stages) clb_stage_next(c);
   ir_end(k);
 }
@@ -274,16 +313,16 @@ static void clear_meeting(clb_convolution *c) {
   ir_end(k);
 }
 
-/* Adds the units' shares and writes the rows of places first ... last - 1. */
-static void store_y(clb_convolution *c, int o, ir_val first, ir_val last) {
+/* Adds the units' shares and writes the rows of places first ... last - 1: `columns` of the sums from number `from` on. */
+static void store_sums(clb_convolution *c, int o, int from, int columns, ir_val first, ir_val last) {
   ir_kernel *k = of(c);
   const clb_form_array *a = &c->f.out[o];
-  int columns = c->f.tp->y.dim, units = c->f.s->units ? c->f.s->units : 1, threads = c->f.s->subgroups * c->f.s->lanes;
+  int units = c->f.s->units ? c->f.s->units : 1, threads = c->f.s->subgroups * c->f.s->lanes;
   ir_val n = ir_mul(k, ir_sub(k, last, first), i32(c, columns)), thread = ir_add(k, ir_mul(k, ir_subgroup(k), i32(c, c->f.s->lanes)), ir_lane(k));
   ir_val i = ir_add(k, ir_loop(k, i32(c, 0), n, i32(c, threads)), thread), mask = less(c, i, n), row = ir_2(k, IR_DIV, i, i32(c, columns));
   ir_val column = ir_sub(k, i, ir_mul(k, row, i32(c, columns))), sum = IR_NONE, near = ir_2(k, IR_MIN, row, i32(c, c->f.s->edges - 1));
   for (int u = 0; u < units; u++) {
-    ir_val at = ir_add(k, ir_mul(k, ir_add(k, ir_mul(k, near, i32(c, units)), i32(c, u)), i32(c, clb_y_columns(c->f.p))), ir_add(k, column, c->turn));
+    ir_val at = ir_add(k, ir_mul(k, ir_add(k, ir_mul(k, near, i32(c, units)), i32(c, u)), i32(c, clb_y_columns(c->f.p))), ir_add(k, ir_add(k, column, c->turn), i32(c, from)));
     ir_val share = ir_load(k, c->meeting, at, mask);
     sum = sum == IR_NONE ? share : ir_add(k, sum, share);
   }
@@ -332,12 +371,12 @@ static void edges_by_units(clb_convolution *c, ir_val first, ir_val last) {
 static void results_of_edges(clb_convolution *c) {
   ir_kernel *k = of(c);
   bool units = c->f.s->units;
-  int o = clb_wanted_output(&c->f, Y);
+  int o_y = clb_wanted_output(&c->f, Y), o_w = clb_wanted_output(&c->f, W), columns = c->f.tp->y.dim;
   ir_val other = i32(c, c->shares), turn = ir_var(k, i32(c, 0), true);
   clb_form_row(&c->f, &c->f.in[Z][0], c->walk.row);
   if (units) start_units(c);
   c->turn = i32(c, 0);
-  if (o < 0) {
+  if (c->meeting == IR_NONE && !c->f.s->batch) {
     (units ? edges_by_units : edges_in_turn)(c, c->walk.first, c->walk.last);
     return;
   }
@@ -347,13 +386,15 @@ static void results_of_edges(clb_convolution *c) {
     edges_by_units(c, first, last);
     ir_set(k, turn, ir_sub(k, other, c->turn));
   } else {
+    if (c->f.s->batch) clb_batch_fetch(c, first, last);
     ir_barrier(k, false);
-    clear_meeting(c);
+    if (c->meeting != IR_NONE) clear_meeting(c);
     ir_barrier(k, false);
     edges_in_turn(c, first, last);
   }
   ir_barrier(k, c->f.s->subgroups > 1);
-  store_y(c, o, first, last);
+  if (o_y >= 0 && c->meeting != IR_NONE) store_sums(c, o_y, 0, columns, first, last);
+  if (o_w >= 0 && c->f.p->convolution.spline) store_sums(c, o_w, columns, 1, first, last);
   ir_end(k);
 }
 
@@ -364,7 +405,7 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   clb_walk_parameters(&c->walk, k);
   for (int o = 0; o < c->f.form->n_outputs; o++) {
     int slot = c->f.form->output[o].slot;
-    if (slot == W || (slot == X && !p->convolution.atomics)) ir_stream(k, c->f.out[o].rows.buffer);
+    if ((slot == W && !p->convolution.spline) || (slot == X && !p->convolution.atomics)) ir_stream(k, c->f.out[o].rows.buffer);
   }
   c->other = ir_buffer(k, IR_I32, false);
   c->add = ir_scalar(k, IR_I32);
@@ -375,7 +416,9 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   int o_z = clb_wanted_output(&c->f, Z);
   c->shares = s->edges * (s->units ? s->units : 1) * clb_y_columns(p);
   clb_stage_begin(c);
-  c->meeting = clb_wanted_output(&c->f, Y) >= 0 ? ir_local(k, c->f.t, (int64_t)c->shares * (s->units ? 2 : 1)) : IR_NONE;
+  clb_spline_parameters(c);
+  clb_batch_begin(c);
+  c->meeting = clb_wants_sums(p) ? ir_local(k, c->f.t, (int64_t)c->shares * (s->units ? 2 : 1)) : IR_NONE;
   clb_walk_begin(&c->walk, ir_cast(k, IR_I64, ir_group(k)));
   if (o_z >= 0) results_of_z(c, o_z);
   else results_of_edges(c);
@@ -401,19 +444,19 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
   (void)limits;
   for (int q = 0; q < tp->n_paths; q++)
     if (tp->path[q].mode != CLB_UVU || tp->y.term[tp->path[q].in2].mul != 1)
-      return clb_fail(error, CLB_ERROR_ARGUMENT, "convolution: every path must be of mode CLB_UVU with one channel of y, or `unfused` be set");
+      return clb_fail(error, CLB_ERROR_ARGUMENT, "convolution: every path must be of mode CLB_UVU with one channel of y; see clb_channel_wise");
   if (tp->y.dim > CLB_MAX_CHANNEL_WISE_Y)
-    return clb_fail(error, CLB_ERROR_ARGUMENT, "convolution: y has %d elements; it may have %d, unless `unfused` is set", (int)tp->y.dim, CLB_MAX_CHANNEL_WISE_Y);
+    return clb_fail(error, CLB_ERROR_ARGUMENT, "convolution: y has %d elements; it may have %d", (int)tp->y.dim, CLB_MAX_CHANNEL_WISE_Y);
   if (p->convolution.atomics && p->storage > CLB_F32) return clb_fail(error, CLB_ERROR_ARGUMENT, "convolution: atomics go with storage CLB_F64 or CLB_F32");
   return CLB_OK;
 }
 
-enum { SHARES = 320, MOST_STAGES = 3, REGISTERS = 65536 }; /* of gradients of y that meet, about; of a multiprocessor */
+enum { SHARES = 320, MOST_STAGES = 3, REGISTERS = 65536, CACHE = 384 << 10 }; /* of gradients of y that meet, about; of a multiprocessor */
 
 /* As many edges ahead as local memory has room for, where copies are asynchronous. */
 static void schedule_stages(const clb_problem *p, const clb_limits *limits, const clb_parts *parts, clb_schedule *s) {
   int64_t bytes = clb_ir_type((clb_dtype)p->storage) == IR_F64 ? 8 : 4, size = bytes * s->subgroups * clb_stage_size(p, parts, s->lanes);
-  int64_t shares = clb_wants_y(p) ? 2 * (int64_t)s->edges * (s->units ? s->units : 1) * clb_y_columns(p) * bytes : 0;
+  int64_t shares = clb_wants_sums(p) ? 2 * (int64_t)s->edges * (s->units ? s->units : 1) * clb_y_columns(p) * bytes : 0;
   int64_t room = limits->most_local_bytes > limits->local_bytes ? limits->most_local_bytes : limits->local_bytes;
   if (!limits->async_copies || p->storage > CLB_F32) return;
   s->stages = size ? (int)((room / (s->resident > 1 ? s->resident : 1) - shares) / size) : 0;
@@ -432,16 +475,24 @@ static bool schedule_units(const clb_problem *p, const clb_limits *limits, clb_s
   return true;
 }
 
+/* As many edges as fit in a core's cache, if they are some. */
+static void schedule_batch(const clb_problem *p, clb_schedule *s) {
+  int edges = 16;
+  while (edges >= 4 && clb_batch_bytes(p, edges) > CACHE) edges /= 2;
+  if (edges >= 4) s->batch = s->edges = edges;
+}
+
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   clb_parts parts;
   bool wide = p->arithmetic == CLB_F64;
   int columns = clb_y_columns(p);
   *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .shuffles = 1};
-  s->part = limits->simd ? 32 : wide ? 48 : 96;
+  s->part = wide ? 48 : 96;
   s->nonzeros = limits->simd ? INT32_MAX : wide ? 192 : 300;
   if (!schedule_units(p, limits, s, &parts)) clb_parts_make(&p->tensor_product, s->part, s->nonzeros, 0, &parts);
   s->edges = columns ? SHARES / (columns * (s->units ? s->units : 1)) : 1;
   s->edges = s->edges > 64 ? 64 : s->edges < 4 ? 4 : s->edges;
+  if (limits->simd && p->storage <= CLB_F32) schedule_batch(p, s);
   s->resident = s->units ? REGISTERS / (registers_of(p, s->lanes * s->subgroups) * s->lanes * s->subgroups) : 0;
   schedule_stages(p, limits, &parts, s);
 }

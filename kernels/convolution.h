@@ -42,10 +42,29 @@ typedef struct {
   ir_val start, slot;             /* where this sub-group's slots start; variable: the slot at hand */
   ir_val sender[CLB_MAX_STAGES], edge[CLB_MAX_STAGES]; /* variables: ends of the edges to come, from the one at hand to the next to be fetched */
   clb_staged_operand x[ORDERS], w[ORDERS];
-  int y[ORDERS];                  /* where elements of y lie in a slot */
+  int y[ORDERS], r;               /* where elements of y lie in a slot, and the edge's length */
   ir_val first;                   /* i64: the unit's first channel */
   ir_val base;                    /* of the slot at hand */
 } clb_stage;
+
+/* Weights as cubic Hermite splines W(r) between knots (convolution_spline.c).  With u = (r - r_i) / h in the interval:
+   W = (1+2u)(1-u)^2 v_i + u^2 (3-2u) v_i+1 + h (u (1-u)^2 s_i + u^2 (u-1) s_i+1) of values v and slopes s; beyond the ends r is theirs. */
+typedef struct {
+  ir_val table, at, first, inverse, spacing, knots; /* parameters: [knots][W][2] from element `at` (i64) on; r_0, 1 / h, h (arithmetic); i32 */
+  /* of the edge at hand */
+  ir_val start;                   /* i64: the interval's row of the table */
+  ir_val weight[4], slope[4];     /* what v_i, s_i, v_i+1, s_i+1 are multiplied with in W and dW/dr */
+  ir_val by_r;                    /* dW/dr of the path at hand */
+} clb_spline;
+
+/* On a CPU: whole rows of x and w of some edges at a time, copied to local memory, so that main memory is read in order although the blocks
+   of channels come one after the other; sums of z lie in local memory between these batches (convolution_batch.c). */
+typedef struct {
+  clb_form_array *operand[2 * ORDERS];
+  ir_val array[2 * ORDERS], from[2 * ORDERS]; /* local arrays [edges][columns], and the buffers they stand for */
+  int columns[2 * ORDERS], n;     /* n operands; 0: there are no batches */
+  ir_val sums;                    /* local array [Z] */
+} clb_batch;
 
 typedef struct {
   clb_form_builder f;
@@ -54,7 +73,7 @@ typedef struct {
   clb_parts parts;
   double scale[CLB_MAX_TERMS];
   ir_val other, add;              /* parameters: the sender of each place (int32), of results of z (i32): 0 overwrite, 1 add, 2 overwrite where the row has edges */
-  ir_val table, grid[3];          /* parameters of the splines: first knot, 1 / spacing (arithmetic), knots (i32) */
+  clb_spline spline;
   /* of the unit, and of its block of channels at hand */
   int mul, block;
   ir_val unit, first;             /* i32: the unit's number, its first channel */
@@ -64,13 +83,14 @@ typedef struct {
   ir_val edge, sender;            /* i64 */
   ir_val x_sum[CLB_MAX_TERMS][MAX_M], y_sum[CLB_MAX_CHANNEL_WISE_Y + 1];
   clb_stage stage;
+  clb_batch batch;
   ir_val meeting, turn;           /* local array [edges][units][of y], of units twice, or IR_NONE; i32: 0 or `shares`: which half is in use */
   int shares;
   int n_held;                     /* variables that hold g across batches of edges */
   ir_val held[CLB_MAX_HELD];
 } clb_convolution;
 
-/* Of a convolution's y: its columns, and where weights are splines that of r. */
+/* Sums over channels that an edge asks for: gradients of y, and where weights are splines that of r, the last one. */
 static inline int clb_y_columns(const clb_problem *p) { return p->tensor_product.y.dim + (p->convolution.spline ? 1 : 0); }
 
 /* ---- staged operands ---- */
@@ -89,8 +109,30 @@ void clb_stage_next(clb_convolution *c);
 int clb_stage_size(const clb_problem *p, const clb_parts *parts, int lanes);
 bool clb_reads(const clb_tensor_product_problem *tp, int slot, int order);
 
-/* Whether the gradient of y is among a pass's results. */
-static inline bool clb_wants_y(const clb_problem *p) { return p->pass != CLB_FORWARD && p->tensor_product.gradients & CLB_Y; }
+/* Whether such sums are among a pass's results. */
+static inline bool clb_wants_sums(const clb_problem *p) {
+  return p->pass != CLB_FORWARD && p->tensor_product.gradients & (CLB_Y | (p->convolution.spline ? CLB_W : 0));
+}
+
+/* ---- batches ---- */
+
+void clb_batch_begin(clb_convolution *c);
+/* Bytes of local memory that batches of so many edges take. */
+int64_t clb_batch_bytes(const clb_problem *p, int edges);
+/* Copies the rows of places first ... last - 1. */
+void clb_batch_fetch(clb_convolution *c, ir_val first, ir_val last);
+/* Turns to the place that has this number (i32) in the batch. */
+void clb_batch_turn(clb_convolution *c, ir_val number);
+/* Where component i of the block at hand of a term of z is summed up (i64, of `sums`). */
+ir_val clb_batch_sum(clb_convolution *c, int term, int i);
+
+/* ---- splines ---- */
+
+void clb_spline_parameters(clb_convolution *c);
+/* Turns to an edge of length r (arithmetic, uniform). */
+void clb_spline_edge(clb_convolution *c, ir_val r);
+/* The weight of the path at hand and its derivative by r. */
+ir_val clb_spline_weight(clb_convolution *c);
 
 /* Which output is of this slot and asked for; -1: none. */
 int clb_wanted_output(const clb_form_builder *f, int slot);

@@ -22,19 +22,20 @@ static int count_x(const clb_tensor_product_problem *tp, const clb_parts *parts,
   return n;
 }
 
-static int count_w(const clb_tensor_product_problem *tp, const clb_parts *parts, int part) {
+static int count_w(const clb_tensor_product_problem *tp, const clb_parts *parts, int part, bool spline) {
   int n = 0;
-  for (int q = 0; q < tp->n_paths; q++) n += parts->of_x[tp->path[q].in1] == part && tp->path[q].has_weight;
+  for (int q = 0; q < tp->n_paths && !spline; q++) n += parts->of_x[tp->path[q].in1] == part && tp->path[q].has_weight;
   return n;
 }
 
+enum { LENGTH = 4 }; /* elements that keep an edge's length in a slot, so that all starts are aligned */
 static int y_size(const clb_tensor_product_problem *tp) { return (tp->y.dim + 3) / 4 * 4; }
 
 int clb_stage_size(const clb_problem *p, const clb_parts *parts, int lanes) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   int most = 0;
   for (int part = 0; part < parts->n; part++) {
-    int size = 0, n_x = count_x(tp, parts, part) * parts->together[part], n_w = count_w(tp, parts, part) * parts->together[part];
+    int size = p->convolution.spline ? LENGTH : 0, n_x = count_x(tp, parts, part) * parts->together[part], n_w = count_w(tp, parts, part, p->convolution.spline) * parts->together[part];
     for (int order = 0; order < orders_of(p); order++)
       size += clb_reads(tp, X, order) * n_x * lanes + clb_reads(tp, W, order) * n_w * lanes + clb_reads(tp, Y, order) * y_size(tp);
     if (n_x > CLB_MAX_PIECES || n_w > CLB_MAX_PIECES) return INT32_MAX;
@@ -71,7 +72,7 @@ static void pieces_of_x(clb_convolution *c, int part, clb_staged_operand *o) {
 }
 
 static void pieces_of_w(clb_convolution *c, int part, clb_staged_operand *o) {
-  for (int q = 0; q < c->f.tp->n_paths; q++)
+  for (int q = 0; q < c->f.tp->n_paths && !c->f.p->convolution.spline; q++)
     if (c->parts.of_x[c->f.tp->path[q].in1] == part && c->f.tp->path[q].has_weight) o->from[o->n] = c->f.tp->path[q].weight_at, o->step[o->n++] = 1;
 }
 
@@ -103,6 +104,7 @@ void clb_stage_plan(clb_convolution *c, int part) {
     g->y[order] = at;
     if (clb_reads(c->f.tp, Y, order)) at += y_size(c->f.tp);
   }
+  g->r = at;
 }
 
 /* ---- sending for an edge ---- */
@@ -200,6 +202,8 @@ static void send(clb_convolution *c, ir_val place, ir_val last, ir_val sender, i
   for (int slot = X; slot <= W; slot++)
     for (int order = 0; order < orders_of(c->f.p); order++) clb_form_row(&c->f, &c->f.in[slot][order], ir_cast(k, IR_I64, slot == X ? sender : edge));
   ir_val slot = ir_add(k, g->start, ir_mul(k, number, i32(c, g->size)));
+  if (c->f.p->convolution.spline)
+    ir_copy(k, g->array, ir_add(k, slot, i32(c, g->r)), c->f.in[W][0].rows.buffer, c->f.in[W][0].base, ir_2(k, IR_LT, ir_lane(k), i32(c, 1)), 1);
   if (aligns(c, width)) {
     ir_if(k, ir_2(k, IR_EQ, g->aligned, i32(c, 1)));
     send_all(c, slot, width);
@@ -254,6 +258,7 @@ void clb_stage_edge(clb_convolution *c, ir_val place, ir_val last) {
     ir_set(k, g->edge[i], i + 1 < g->stages ? ir_get(k, g->edge[i + 1]) : edge);
   }
   g->base = ir_add(k, g->start, ir_mul(k, slot, i32(c, g->size)));
+  if (c->f.p->convolution.spline) clb_spline_edge(c, ir_cast(k, c->f.t, ir_load(k, g->array, ir_add(k, g->base, i32(c, g->r)), IR_NONE)));
   for (int order = 0; order < orders_of(c->f.p); order++)
     for (int j = 0, n; j < c->f.tp->y.dim && clb_reads(c->f.tp, Y, order); j += n) {
       ir_val v[4];

@@ -22,6 +22,7 @@ typedef struct {
   int32_t edges;            /* of a row that are worked on before their sums over sub-groups are made */
   int32_t part, nonzeros;   /* components of x and z together that one sub-group holds, unless one term of x has more; non-zeros likewise */
   int32_t resident;         /* groups that a multiprocessor should hold at once; 0: the compiler's choice */
+  int32_t batch;            /* edges whose rows are copied to local memory together; 0: read where they are */
   int32_t stages;           /* so many edges' operands are in local memory or on the way there; 0: read when needed */
   int32_t twins;            /* paths that differ in the parity of their terms share their instructions */
 } clb_schedule;

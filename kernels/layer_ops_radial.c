@@ -52,7 +52,8 @@ static void length(builder *b, const clb_row_array *v) {
 static void cutoff(builder *b) {
   ir_kernel *k = b->k;
   int p = b->p->p;
-  ir_val zero = real(b, 0), left = ir_2(k, IR_MAX, ir_sub(k, real(b, 1), b->u), zero), square = times(b, left, left), sum = real(b, (p + 1.0) * p / 2), power = real(b, 1);
+  ir_val zero = real(b, 0), left = ir_2(k, IR_MAX, ir_sub(k, real(b, 1), b->u), zero), square = times(b, left, left);
+  ir_val sum = real(b, (p + 1.0) * p / 2), power = real(b, 1);
   for (int i = p - 2; i >= 0; i--) sum = ir_fma(k, sum, b->u, real(b, (i + 1.0) * (i + 2) / 2));
   for (int i = 1; i < p; i++) power = times(b, power, b->u);
   b->f = times(b, times(b, square, left), sum);
@@ -127,6 +128,8 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   ir_finish(k);
 }
 
-static void print(const clb_problem *p, clb_text *out) { clb_text_add(out, "%d Bessel functions, p = %d, r_max = %g", (int)p->radial.n_basis, (int)p->radial.p, p->radial.r_max); }
+static void print(const clb_problem *p, clb_text *out) {
+  clb_text_add(out, "%d Bessel functions, p = %d, r_max = %g", (int)p->radial.n_basis, (int)p->radial.p, p->radial.r_max);
+}
 
 const clb_kernel_kind clb_radial = {.name = "radial", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = PASSES};

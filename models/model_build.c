@@ -29,7 +29,7 @@ static clb_status make_table(clb_model *m, int n) {
   clb_buffer **buffer = &m->layer[n].table;
   if (!s) s = clb_buffer_create(m->ctx, (uint64_t)(knots * width * 2 * clb_dtype_bytes((int32_t)m->type)), buffer);
   if (!s) s = clb_model_upload(m, *buffer, m->type, knots * width * 2, table);
-  if (!s) s = clb_fail(&m->ctx->error, CLB_ERROR_UNSUPPORTED, "clb_model_open: knots is %d; this version has no tables yet", m->options.knots); /* XXX clb_convolution_set_table(m->layer[n].convolution, *buffer, 0) */
+  if (!s) s = clb_convolution_set_table(m->layer[n].convolution, *buffer, 0);
   free(w);
   free(table);
   return s;

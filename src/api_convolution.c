@@ -15,6 +15,10 @@ enum { LEAST_EDGES = 8192 }; /* that are worth a launch */
 struct clb_convolution_parts {
   clb_op *results;       /* the double backward pass's d_g; NULL: not asked for */
   clb_row_sum *x, *z;    /* gradients of x by sender, pieces of results of z; NULL: not needed */
+  int knots;             /* of the splines; 0: weights are given */
+  double first, spacing;
+  clb_memory table;      /* no handle: not set */
+  int64_t table_at;      /* its first element */
 };
 
 void clb_convolution_destroy(clb_convolution_parts **parts) {
@@ -30,6 +34,15 @@ void clb_convolution_destroy(clb_convolution_parts **parts) {
 
 #define FAIL(ctx, s, ...) clb_fail(&(ctx)->error, s, __VA_ARGS__)
 
+static clb_status check_spline(clb_context *ctx, const clb_convolution_desc *d) {
+  double width = d->last_knot - d->first_knot;
+  if (d->knots < 0 || d->knots == 1 || d->knots > 1 << 20) return FAIL(ctx, CLB_ERROR_ARGUMENT, "clb_convolution_create: knots is %d; it must be 0 or 2 ... %d", d->knots, 1 << 20);
+  if (d->knots && !(width > 0 && width - width == 0))
+    return FAIL(ctx, CLB_ERROR_ARGUMENT, "clb_convolution_create: first_knot is %g and last_knot %g; they must be numbers, the first below the last", d->first_knot, d->last_knot);
+  if (d->knots && d->product.passes >> CLB_DOUBLE_BACKWARD) return FAIL(ctx, CLB_ERROR_UNSUPPORTED, "clb_convolution_create: with knots there are forward and backward passes only");
+  return CLB_OK;
+}
+
 static clb_status read_description(clb_context *ctx, const clb_convolution_desc *desc, clb_problem *p) {
   const clb_tensor_product_desc *product = &desc->product;
   p->kind = CLB_CONVOLUTION;
@@ -37,8 +50,10 @@ static clb_status read_description(clb_context *ctx, const clb_convolution_desc 
   p->arithmetic = (int32_t)product->arithmetic;
   p->accumulate = product->accumulate != 0;
   p->convolution.atomics = desc->atomics != 0;
+  p->convolution.spline = desc->knots != 0;
   clb_status s = clb_tensor_product_read(product, &p->tensor_product, &ctx->error);
-  if (!s && product->shared_weights) s = FAIL(ctx, CLB_ERROR_ARGUMENT, "clb_convolution_create: shared_weights goes with unfused only");
+  if (!s) s = check_spline(ctx, desc);
+  if (!s && product->shared_weights) s = FAIL(ctx, CLB_ERROR_ARGUMENT, "clb_convolution_create: shared_weights is set; give one row of w with stride 0 instead");
   if (!s && product->indexed) s = FAIL(ctx, CLB_ERROR_ARGUMENT, "clb_convolution_create: product.indexed is %#x; it must be 0: the graph says which rows", product->indexed);
   if (!s && !(desc->scale - desc->scale == 0)) s = FAIL(ctx, CLB_ERROR_ARGUMENT, "clb_convolution_create: scale is %g; it must be a number", desc->scale);
   for (int q = 0; q < p->tensor_product.n_paths && desc->scale != 0; q++) p->tensor_product.path[q].coefficient *= desc->scale;
@@ -74,9 +89,30 @@ clb_status clb_convolution_create(clb_context *ctx, const clb_convolution_desc *
   p->tensor_product.gradients &= ~CLB_Z;
   if (!s) s = clb_op_create(ctx, p, desc->product.passes, op);
   if (!s) s = create_parts(*op, p, desc->product.passes, gradients);
+  if (!s && desc->knots) {
+    clb_convolution_parts *parts = (*op)->convolution;
+    parts->knots = desc->knots;
+    parts->first = desc->first_knot;
+    parts->spacing = (desc->last_knot - desc->first_knot) / (desc->knots - 1);
+  }
   if (s) clb_op_destroy(op);
   free(p);
   return s;
+}
+
+clb_status clb_convolution_set_table(clb_op *op, clb_buffer *table, int64_t offset) {
+  if (!op) return CLB_ERROR_ARGUMENT;
+  clb_convolution_parts *parts = op->convolution;
+  if (!parts || !parts->knots) return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "clb_convolution_set_table: this op was created without knots");
+  if (!table || table->ctx != op->ctx) return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "clb_convolution_set_table: table %s", table ? "belongs to another context" : "is NULL");
+  int64_t bytes = clb_dtype_bytes(op->problem.storage), n = 2 * (int64_t)parts->knots * op->problem.tensor_product.n_weights;
+  if (offset < 0 || offset % 2) return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "clb_convolution_set_table: offset is %lld; it must be even and not negative", (long long)offset);
+  if ((uint64_t)offset > table->memory.bytes / (uint64_t)bytes || (uint64_t)(offset + n) > table->memory.bytes / (uint64_t)bytes)
+    return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "clb_convolution_set_table: %lld numbers from %lld on do not fit in the %llu bytes of the table", (long long)n, (long long)offset,
+                (unsigned long long)table->memory.bytes);
+  parts->table = table->memory;
+  parts->table_at = offset;
+  return CLB_OK;
 }
 
 /* ---- workspace ---- */
@@ -133,14 +169,18 @@ typedef struct {
   needs needs;
 } call;
 
-enum { EXTRA = 9 }; /* arguments beside operands: n, then the walk's five, the senders, `add`, `aligned` */
+enum { EXTRA = 15 }; /* arguments beside operands: n, then the walk's five, the senders, `add`, `aligned`, the splines' six */
+
+static clb_arg real_arg(const clb_op *op, double x) {
+  return op->problem.arithmetic == CLB_F64 ? (clb_arg){.type = IR_F64, .f64 = x} : (clb_arg){.type = IR_F32, .f32 = (float)x};
+}
 
 /* Whether the rows that edges read start at multiples of 16 bytes. */
 static bool aligned(const call *c) {
   int64_t bytes = clb_dtype_bytes(c->op->problem.storage), step = 16 / bytes;
   for (int i = 0; i < c->n_operands; i++) {
     const clb_operand *o = &c->operand[i];
-    if (!o->columns || o->written || o->of == CLB_Z) continue;
+    if (!o->columns || o->written || o->of == CLB_Z || (o->of == CLB_W && c->op->convolution->knots)) continue;
     int64_t stride = o->rows.stride == CLB_DENSE ? o->columns : o->rows.stride;
     bool start = o->rows.buffer->memory.kind != CLB_POINTER || (uintptr_t)o->rows.buffer->memory.handle % 16 == 0;
     if (!start || o->rows.offset % step || stride % step) return false;
@@ -166,6 +206,15 @@ static clb_status launch(const call *c, clb_op *op, int64_t groups, const clb_bu
   args[n++] = (clb_arg){.type = IR_VOID, .memory = &b[CLB_GRAPH_OTHER + CLB_BY_RECEIVER].memory};
   args[n++] = (clb_arg){.type = IR_I32, .i32 = add};
   args[n++] = (clb_arg){.type = IR_I32, .i32 = aligned(c)};
+  const clb_convolution_parts *parts = c->op->convolution;
+  if (parts->knots) {
+    args[n++] = (clb_arg){.type = IR_VOID, .memory = &parts->table};
+    args[n++] = (clb_arg){.type = IR_I64, .i64 = parts->table_at};
+    args[n++] = real_arg(op, parts->first);
+    args[n++] = real_arg(op, 1 / parts->spacing);
+    args[n++] = real_arg(op, parts->spacing);
+    args[n++] = (clb_arg){.type = IR_I32, .i32 = parts->knots};
+  }
   for (int i = 0; i < n; i++)
     if (args[i].type == IR_VOID && !args[i].memory) args[i].memory = some;
   return d->backend->launch(d, op->kernel[c->pass]->module, groups, args, n);
@@ -262,6 +311,7 @@ static clb_status run_pass(clb_op *op, clb_pass pass, clb_graph *graph, const cl
   call c = {.op = op, .pass = pass, .graph = graph};
   clb_status s = check_call(op, pass, graph);
   if (s) return s;
+  if (op->convolution->knots && !op->convolution->table.handle) return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "convolution: this op has knots; call clb_convolution_set_table first");
   if (!op->ctx->device->info.runs) return FAIL(op->ctx, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it", op->ctx->device->info.name);
   clb_op *results = pass == CLB_DOUBLE_BACKWARD ? op->convolution->results : pass == CLB_FORWARD ? op : NULL;
   clb_tensor_product_problem *tp = &op->problem.tensor_product;
@@ -269,6 +319,8 @@ static clb_status run_pass(clb_op *op, clb_pass pass, clb_graph *graph, const cl
   c.needs = measure(op, pass, graph);
   tp->gradients |= results ? CLB_Z : 0;
   c.n_operands = clb_tensor_product_operands(tp, pass, rows, c.operand);
+  for (int i = 0; i < c.n_operands && op->convolution->knots; i++)
+    if (c.operand[i].of == CLB_W && c.operand[i].columns) c.operand[i].columns = 1;
   tp->gradients = gradients;
   s = check_operands(&c);
   if (!s) s = check_workspace(&c, workspace);

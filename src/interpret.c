@@ -73,6 +73,8 @@ static int64_t length_of(const machine *m, ir_val array) {
 static bool load(const machine *m, char *base, int32_t v) {
   const ir_ins *i = &m->k->ins[v];
   if (!resolve(m, base, v, i->arg[1], i->arg[2], i->width, length_of(m, i->arg[0]))) return false;
+  for (int32_t l = 0; i->imm && l < m->k->lanes; l++)
+    if (m->at[l] >= 0 && m->at[l] % i->width) return wrong(m, v, "index %" PRId64 " of lane %d is no multiple of the aligned load's width", m->at[l], (int)l);
   ir_gathers[m->k->ins[i->arg[0]].element](m->k->lanes, i->width, m->at, m->array[i->arg[0]], lanes_of(m, base, v));
   return true;
 }
@@ -148,6 +150,18 @@ static bool divisible(const machine *m, char *base, int32_t v) {
   return true;
 }
 
+/* Whether CAST v, of a float to an integer, gives what it holds. */
+static bool fits(const machine *m, char *base, int32_t v, ir_type from) {
+  const ir_ins *i = &m->k->ins[v];
+  const void *a = lanes_of(m, base, i->arg[0]);
+  double end = i->type == IR_I32 ? 0x1p31 : 0x1p63;
+  for (int32_t l = 0; l < m->k->lanes; l++) {
+    double x = from == IR_F64 ? ((const double *)a)[l] : (double)((const float *)a)[l];
+    if (!(trunc(x) >= -end && trunc(x) < end)) return wrong(m, v, "%.17g of lane %d does not fit into %s", x, (int)l, ir_type_name((ir_type)i->type));
+  }
+  return true;
+}
+
 static void assign(const machine *m, char *base, ir_val to, ir_val from) {
   memcpy(lanes_of(m, base, to), lanes_of(m, base, from), (size_t)m->k->lanes * (is_wide((ir_type)m->k->ins[from].type) ? 8 : 4));
 }
@@ -166,6 +180,7 @@ static bool compute(const machine *m, char *base, int32_t v) {
   ir_lane_function *f = i->op == IR_CAST ? ir_lane_casts[from][i->type] : ir_lane_functions[i->op][from];
   if (!f) return true;
   if ((i->op == IR_DIV || i->op == IR_MOD) && ir_is_int(from) && !divisible(m, base, v)) return false;
+  if (i->op == IR_CAST && ir_is_float(from) && ir_is_int((ir_type)i->type) && !fits(m, base, v, from)) return false;
   f(m->k->lanes, lanes_of(m, base, v), lanes_of(m, base, i->arg[0]), lanes_of(m, base, i->arg[1]), lanes_of(m, base, i->arg[2]));
   return true;
 }

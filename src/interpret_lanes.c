@@ -97,7 +97,8 @@ uint16_t ir_to_f16(float x) {
 #define CASTS(X)                                                                                                    \
   X(I32, int32_t, I64, int64_t) X(I32, int32_t, F32, float) X(I32, int32_t, F64, double)                            \
   X(I64, int64_t, I32, int32_t) X(I64, int64_t, F32, float) X(I64, int64_t, F64, double)                            \
-  X(F32, float, F64, double) X(F64, double, F32, float)
+  X(F32, float, F64, double) X(F32, float, I32, int32_t) X(F32, float, I64, int64_t)                                \
+  X(F64, double, F32, float) X(F64, double, I32, int32_t) X(F64, double, I64, int64_t)
 
 #define X1(op, type, A, R, result)                                                                                         \
   static void op##_##type(int32_t lanes, void *to, const void *a_, const void *b_, const void *c_) {                       \

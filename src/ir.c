@@ -301,8 +301,7 @@ ir_val ir_cast(ir_kernel *k, ir_type type, ir_val a) {
   if (!valid(k, IR_CAST, a)) return 0;
   ir_type from = type_of(k, a);
   if (from == type) return a;
-  bool ok = (ir_is_int(from) && (ir_is_int(type) || ir_is_float(type))) || (ir_is_float(from) && ir_is_float(type));
-  if (!ok) return mistake(k, "CAST: %s to %s", ir_type_name(from), ir_type_name(type));
+  if (from == IR_BOOL || (!ir_is_int(type) && !ir_is_float(type))) return mistake(k, "CAST: %s to %s", ir_type_name(from), ir_type_name(type));
   if (k->ins[a].op == IR_INT && ir_is_int(type)) return ir_int(k, type, k->ins[a].imm);
   ir_ins i = {.op = IR_CAST, .type = type, .shape = uniform(k, a) ? IR_UNIFORM : IR_VARYING, .arg = {a, IR_NONE, IR_NONE, IR_NONE, IR_NONE}, .stride = IR_NONE};
   if (k->ins[a].shape == IR_AFFINE && ir_is_int(type)) {
@@ -358,16 +357,25 @@ static bool access(ir_kernel *k, ir_op op, ir_val array, ir_val index, ir_val ma
 /* A mask that is always true is no mask. */
 static ir_val plain_mask(const ir_kernel *k, ir_val mask) { return ir_int_value(k, mask, 0) == 1 ? IR_NONE : mask; }
 
-void ir_load_wide(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width, ir_val *values) {
+static void load(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width, bool aligned, ir_val *values) {
   for (int j = 0; j < width; j++) values[j] = 0;
   if (!access(k, IR_LOAD, array, index, mask, width, false)) return;
   bool flat = uniform(k, index) && (mask == IR_NONE || uniform(k, mask));
   ir_ins i = {.op = IR_LOAD, .type = ir_register_type(k->ins[array].element), .shape = flat ? IR_UNIFORM : IR_VARYING,
-              .arg = {array, index, plain_mask(k, mask), IR_NONE, IR_NONE}, .stride = IR_NONE, .width = width};
+              .arg = {array, index, plain_mask(k, mask), IR_NONE, IR_NONE}, .stride = IR_NONE, .width = width, .imm = aligned};
   ir_val v = emit(k, i);
   i = (ir_ins){.op = IR_ELEMENT, .type = i.type, .shape = i.shape, .arg = {v, IR_NONE, IR_NONE, IR_NONE, IR_NONE}, .stride = IR_NONE};
   if (width == 1) values[0] = v;
   else for (; i.imm < width; i.imm++) values[i.imm] = emit(k, i);
+}
+
+void ir_load_wide(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width, ir_val *values) { load(k, array, index, mask, width, false, values); }
+
+void ir_load_aligned(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width, ir_val *values) {
+  ir_type element = is_array(k, IR_LOAD, array) ? (ir_type)k->ins[array].element : IR_F64;
+  int bytes = ir_type_bytes(element) * width;
+  if (ir_register_type(element) != element || (bytes != 8 && bytes != 16)) mistake(k, "LOAD: %d of %s are not 8 or 16 bytes of i32, i64, f32 or f64", width, ir_type_name(element));
+  load(k, array, index, mask, width, true, values);
 }
 
 ir_val ir_load(ir_kernel *k, ir_val array, ir_val index, ir_val mask) {

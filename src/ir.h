@@ -9,6 +9,7 @@
    device's own, to 4 ulp.  MIN and MAX of floats: the other operand where one is NaN.  Subnormals may be flushed.
    Integer DIV and MOD truncate; operands are non-negative, the divisor positive.  i32 and i64 wrap.
    An AFFINE i32 that is cast to i64 must not wrap from lane to lane.
+   A float that is cast to an integer is truncated towards zero and must then fit, in every lane; NaN does not.
 
    Memory.  f16 and bf16 exist only as element types: a LOAD gives f32, a STORE takes f32 (round to nearest, even).
    LOCAL arrays belong to the group and start undefined.
@@ -55,12 +56,13 @@ typedef enum { IR_UNIFORM, IR_AFFINE, IR_VARYING } ir_shape;
   X(OR, 1, 2)          /* bool                                                                        */ \
   X(NOT, 1, 1)         /* bool                                                                        */ \
   X(SELECT, 1, 3)      /* a ? b : c, lane by lane                                                     */ \
-  X(CAST, 1, 1)        /* i32 <-> i64, integer -> float, f32 <-> f64                                  */ \
+  X(CAST, 1, 1)        /* between different types of number: i32, i64, f32, f64                       */ \
   X(LOCAL, 0, 0)       /* group-local array: `element`, imm elements                                  */ \
   X(VAR, 0, 1)         /* private variable; arg 0: its first value                                    */ \
   X(GET, 0, 1)         /* value of VAR arg 0 now; imm 1: compilers should not compute with it before  */ \
   X(SET, 0, 2)         /* VAR arg 0 = arg 1                                                           */ \
-  X(LOAD, 0, 3)        /* array, index, mask or IR_NONE; `width` elements from index on; 0 where masked */ \
+  X(LOAD, 0, 3)        /* array, index, mask or IR_NONE; `width` elements from index on; 0 where masked; \
+                          imm 1: index is a multiple of the width, and the array starts at one of the bytes loaded */ \
   X(ELEMENT, 1, 1)     /* element imm of a LOAD with width > 1                                        */ \
   X(STORE, 0, 3)       /* array, index, mask or IR_NONE; the `width` values are pool[imm ...]         */ \
   X(ATOMIC_ADD, 0, 4)  /* array (f32 or f64), index, mask or IR_NONE, value                           */ \
@@ -140,6 +142,7 @@ ir_val ir_get_here(ir_kernel *k, ir_val var);
 void ir_set(ir_kernel *k, ir_val var, ir_val value);
 ir_val ir_load(ir_kernel *k, ir_val array, ir_val index, ir_val mask);
 void ir_load_wide(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width, ir_val *values);
+void ir_load_aligned(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width, ir_val *values); /* 8 or 16 bytes, not of f16 or bf16 */
 void ir_store(ir_kernel *k, ir_val array, ir_val index, ir_val mask, ir_val value);
 void ir_store_wide(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width, const ir_val *values);
 void ir_atomic_add(ir_kernel *k, ir_val array, ir_val index, ir_val mask, ir_val value);
@@ -199,7 +202,7 @@ typedef union {
   double f64;
 } ir_arg;
 /* Runs groups [first, last) on this thread; arg in the order of the parameters.  false: no memory, or error says which
-   instruction divided by zero, shuffled from no lane or left the LOCAL array. */
+   instruction divided by zero, cast what does not fit, shuffled from no lane, left the LOCAL array or missed an aligned place. */
 bool ir_run(const ir_kernel *k, const ir_arg *arg, int64_t first, int64_t last, char *error, size_t size);
 
 #endif

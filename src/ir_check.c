@@ -217,8 +217,8 @@ static bool cast(checker *c) {
   const ir_ins *i = here(c);
   if (!number(c, i->arg[0])) return false;
   ir_type from = type_of(c, i->arg[0]), to = (ir_type)i->type;
-  bool ok = from != to && ((ir_is_int(from) && ir_is_int(to)) || ir_is_float(to));
-  return ok || wrong(c, "%s to %s must be between integers, between floats, or integer to float", ir_type_name(from), ir_type_name(to));
+  bool ok = from != to && (ir_is_int(to) || ir_is_float(to));
+  return ok || wrong(c, "%s to %s must be between different types of number", ir_type_name(from), ir_type_name(to));
 }
 
 static bool var(checker *c) { return value(c, here(c)->arg[0]) && of_type(c, type_of(c, here(c)->arg[0])); }
@@ -232,7 +232,12 @@ static bool set(checker *c) {
 
 static bool load(checker *c) {
   const ir_ins *i = here(c);
-  return array(c, i->arg[0], false) && integer(c, i->arg[1]) && mask(c, i->arg[2]) && of_type(c, ir_register_type((ir_type)c->k->ins[i->arg[0]].element));
+  if (!array(c, i->arg[0], false) || !integer(c, i->arg[1]) || !mask(c, i->arg[2]) || !in_range(c, "imm", i->imm, 0, 1)) return false;
+  ir_type element = (ir_type)c->k->ins[i->arg[0]].element;
+  int bytes = ir_type_bytes(element) * i->width;
+  if (i->imm && (ir_register_type(element) != element || (bytes != 8 && bytes != 16)))
+    return wrong(c, "aligned loads are of 8 or 16 bytes of i32, i64, f32 or f64, not of %d of %s", (int)i->width, ir_type_name(element));
+  return of_type(c, ir_register_type(element));
 }
 
 static bool element(checker *c) {
@@ -319,7 +324,7 @@ static const struct {
     [IR_LT] = {comparison, ""}, [IR_LE] = {comparison, ""}, [IR_EQ] = {comparison, ""},
     [IR_AND] = {logic, ""}, [IR_OR] = {logic, ""}, [IR_NOT] = {logic, ""},
     [IR_SELECT] = {selection, ""}, [IR_CAST] = {cast, ""}, [IR_VAR] = {var, ""}, [IR_GET] = {get, "I"}, [IR_SET] = {set, ""},
-    [IR_LOAD] = {load, "W"}, [IR_ELEMENT] = {element, "I"}, [IR_STORE] = {store, "IW"}, [IR_ATOMIC_ADD] = {atomic_add, ""},
+    [IR_LOAD] = {load, "WI"}, [IR_ELEMENT] = {element, "I"}, [IR_STORE] = {store, "IW"}, [IR_ATOMIC_ADD] = {atomic_add, ""},
     [IR_COPY] = {copy, "WI"}, [IR_COPY_COMMIT] = {nothing, ""}, [IR_COPY_WAIT] = {mark, "I"}, [IR_BARRIER] = {mark, "I"},
     [IR_SHUFFLE] = {shuffle, ""}, [IR_SHUFFLE_XOR] = {shuffle_xor, "I"}, [IR_REDUCE_ADD] = {reduce, ""},
     [IR_LOOP] = {loop, ""}, [IR_IF] = {condition, ""}, [IR_ELSE] = {nothing, ""}, [IR_END] = {nothing, ""},

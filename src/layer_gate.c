@@ -35,8 +35,9 @@ static clb_status take(reader *r, int part, const clb_term *t, int32_t *at, int3
     r->used[i] += t->mul;
     return CLB_OK;
   }
-  return t->mul ? clb_fail(r->error, CLB_ERROR_ARGUMENT, "gate: irreps_in, \"%s\", lacks %dx%d%c of %s", r->desc->irreps_in, (int)t->mul, (int)t->l, t->parity > 0 ? 'e' : 'o', part_names[part])
-                : CLB_OK;
+  if (!t->mul) return CLB_OK;
+  return clb_fail(r->error, CLB_ERROR_ARGUMENT, "gate: irreps_in, \"%s\", lacks %dx%d%c of %s", r->desc->irreps_in, (int)t->mul, (int)t->l,
+                  t->parity > 0 ? 'e' : 'o', part_names[part]);
 }
 
 static clb_status add(reader *r, clb_gate_problem *g, clb_gate_segment segment) {
@@ -52,7 +53,8 @@ static clb_status read_scalars(reader *r, clb_gate_problem *g) {
   for (int i = 0; i < r->part[SCALARS].n && !s; i++) {
     const clb_term *t = &r->part[SCALARS].term[i];
     bool even = t->parity > 0;
-    clb_gate_segment segment = {.out = g->out, .gate = -1, .mul = t->mul, .components = 1, .activation = (int32_t)(even ? d->even : d->odd), .scale = even ? d->scale_even : d->scale_odd};
+    clb_gate_segment segment = {.out = g->out, .gate = -1, .mul = t->mul, .components = 1, .activation = (int32_t)(even ? d->even : d->odd),
+                                .scale = even ? d->scale_even : d->scale_odd};
     s = take(r, SCALARS, t, &segment.in, &segment.in_step);
     if (!s) s = add(r, g, segment);
     g->out += t->mul;
@@ -74,7 +76,8 @@ static clb_status read_gated(reader *r, clb_gate_problem *g) {
       while (term < gates->n && from == gates->term[term].mul) term++, from = 0;
       if (term == gates->n) return clb_fail(r->error, CLB_ERROR_ARGUMENT, "gate: irreps_gates has fewer channels than irreps_gated");
       mul = gates->term[term].mul - from < t->mul - done ? gates->term[term].mul - from : t->mul - done;
-      s = add(r, g, (clb_gate_segment){in + done, in_step, g->out + done, t->mul, place[term] + from, mul, 2 * t->l + 1, (int32_t)r->desc->gate, r->desc->scale_gate});
+      s = add(r, g, (clb_gate_segment){in + done, in_step, g->out + done, t->mul, place[term] + from, mul, 2 * t->l + 1, (int32_t)r->desc->gate,
+                                       r->desc->scale_gate});
     }
     g->out += t->mul * (2 * t->l + 1);
   }
@@ -85,7 +88,8 @@ static clb_status read_gated(reader *r, clb_gate_problem *g) {
 static clb_status check_used(const reader *r) {
   for (int i = 0; i < r->in.n; i++)
     if (r->used[i] < r->in.term[i].mul)
-      return clb_fail(r->error, CLB_ERROR_ARGUMENT, "gate: of term %d of irreps_in, \"%s\", only %d channels are scalars, gates or gated", i, r->desc->irreps_in, (int)r->used[i]);
+      return clb_fail(r->error, CLB_ERROR_ARGUMENT, "gate: of term %d of irreps_in, \"%s\", only %d channels are scalars, gates or gated", i,
+                      r->desc->irreps_in, (int)r->used[i]);
   return CLB_OK;
 }
 

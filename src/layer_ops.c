@@ -37,11 +37,11 @@ static clb_status run_pointwise(clb_op *op, int32_t function, int64_t n, int64_t
   clb_layer_call c = clb_call_begin(op, CLB_POINTWISE, n, columns < 0 ? -1 : 0);
   if (c.status) return c.status;
   if (op->problem.pointwise.function != function) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "pointwise: this op is for another function");
-  int64_t width = clb_layer_schedule_of(op, 0).width, all, rows = n;
+  int64_t width = clb_layer_schedule_of(op, 0).width, all = 0, rows = n;
   bool dense = !o[0].rows.index && !__builtin_mul_overflow(n, columns, &all);
   for (int i = 0; i <= n_in; i++) dense = dense && (o[i].rows.stride == CLB_DENSE || o[i].rows.stride == columns);
   int64_t length = dense ? all : columns, blocks = length / width + (length % width != 0);
-  if (dense) rows = n > 0;
+  if (dense) rows = 1;
   if (__builtin_mul_overflow(rows, blocks, &c.arg[0].i64)) return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED, "pointwise: so many rows are more than one launch can do");
   clb_call_i64(&c, length);
   clb_call_i64(&c, blocks);
@@ -158,7 +158,8 @@ static bool equal(const clb_term *a, const clb_term *b) { return a->l == b->l &&
 static clb_status check_labels(clb_context *ctx, const clb_irreps *irreps, const char *name) {
   for (int i = 0; i < irreps->n; i++)
     for (int j = 0; j < i; j++)
-      if (equal(&irreps->term[i], &irreps->term[j])) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "species_linear: terms %d and %d of %s are of one irrep; join them", j, i, name);
+      if (equal(&irreps->term[i], &irreps->term[j]))
+        return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "species_linear: terms %d and %d of %s are of one irrep; join them", j, i, name);
   return CLB_OK;
 }
 

@@ -43,7 +43,8 @@ static clb_status read_totals(clb_op *op, int32_t what, double *out) {
   if (!op) return CLB_ERROR_ARGUMENT;
   clb_layer_call c = clb_call_begin(op, CLB_TOTALS, 0, 0);
   if (c.status) return c.status;
-  if (op->problem.totals.what != what || !out) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "totals: %s", out ? "this op is for other totals" : "where to put them is NULL");
+  if (op->problem.totals.what != what || !out)
+    return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "totals: %s", out ? "this op is for other totals" : "where to put them is NULL");
   clb_device *d = op->ctx->device;
   int64_t columns = columns_of(op), n = clb_layer_schedule_of(op, PARTS).units * columns;
   if (op->problem.arithmetic == CLB_F64) return d->backend->read(d, &op->workspace, (uint64_t)n * 8, out, (uint64_t)columns * 8);

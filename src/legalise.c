@@ -63,7 +63,7 @@ static ir_val reduce(legaliser *l, ir_val value, ir_type type) {
 
 static ir_val load(legaliser *l, const ir_ins *i) {
   ir_val v[IR_MAX_WIDTH];
-  ir_load_wide(l->to, mapped(l, i->arg[0]), mapped(l, i->arg[1]), mapped(l, i->arg[2]), i->width, v);
+  (i->imm ? ir_load_aligned : ir_load_wide)(l->to, mapped(l, i->arg[0]), mapped(l, i->arg[1]), mapped(l, i->arg[2]), i->width, v);
   return v[0]; /* ELEMENT j of a wide one is v[0] + j: they are built in one go */
 }
 

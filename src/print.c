@@ -48,6 +48,8 @@ static void print_instruction(const ir_kernel *k, const ir_ins *i, clb_text *out
     case IR_LOCAL: clb_text_add(out, " %s[%" PRId64 "]", ir_type_name((ir_type)i->element), i->imm); break;
     case IR_REAL: print_real(i->real, out); break;
     case IR_BARRIER: clb_text_add(out, i->imm ? " group" : " sub-group"); break;
+    case IR_LOAD:
+    case IR_COPY: clb_text_add(out, "%s", i->imm ? " aligned" : ""); break;
     case IR_INT:
     case IR_ELEMENT:
     case IR_COPY_WAIT:

@@ -150,6 +150,34 @@ static void put_pointer(printer *p, ir_val v, const char *name, ir_val array, ir
   ADD(";\n");
 }
 
+/* CUDA's vectors: of 8 or 16 bytes. */
+static const char *const vectors[IR_BF16 + 1] = {[IR_I32] = "int", [IR_I64] = "longlong", [IR_F32] = "float", [IR_F64] = "double"};
+
+static void put_elements(printer *p, ir_val v, const ir_ins *i) {
+  for (int e = 0; e < i->width; e++) ADD("%sv%d_%d = q%d.%c", e ? ", " : "", (int)v, e, (int)v, "xyzw"[e]);
+}
+
+/* One access for all elements. */
+static void put_load_aligned(printer *p, ir_val v, const ir_ins *i) {
+  const char *type = types[i->type].value, *vector = vectors[i->type];
+  bool masked = i->arg[2] != IR_NONE;
+  line(p);
+  if (masked) {
+    ADD("%s ", type);
+    for (int e = 0; e < i->width; e++) ADD("%sv%d_%d = 0", e ? ", " : "", (int)v, e);
+    ADD(";\n");
+    line(p);
+    mask_if(p, i->arg[2]);
+    ADD("{ ");
+  }
+  ADD("const %s%d q%d = *(const %s%d *)(v%d + ", vector, i->width, (int)v, vector, i->width, (int)i->arg[0]);
+  put(p, i->arg[1]);
+  ADD("); ");
+  if (!masked) ADD("const %s ", type);
+  put_elements(p, v, i);
+  ADD(masked ? "; }\n" : ";\n");
+}
+
 static void put_load(printer *p, ir_val v, const ir_ins *i) {
   ir_val array = i->arg[0], index = i->arg[1], mask = i->arg[2];
   const char *type = types[i->type].value;
@@ -164,6 +192,10 @@ static void put_load(printer *p, ir_val v, const ir_ins *i) {
     ADD("%sv%d[", how.open, (int)array);
     put(p, index);
     ADD("]%s%s;\n", how.shut, mask != IR_NONE ? " : 0" : "");
+    return;
+  }
+  if (i->imm && p->dialect->language == CLB_LANGUAGE_CUDA) {
+    put_load_aligned(p, v, i);
     return;
   }
   put_pointer(p, v, "p", array, index);

@@ -131,7 +131,7 @@ static bool logical_not(spirv_printer *p, ir_val v) {
 
 static bool cast(spirv_printer *p, ir_val v) {
   ir_type from = spirv_type_of(p, p->k->ins[v].arg[0]), to = spirv_type_of(p, v);
-  int opcode = ir_is_float(from) ? OpFConvert : ir_is_float(to) ? OpConvertSToF : OpSConvert;
+  int opcode = ir_is_float(from) ? (ir_is_float(to) ? OpFConvert : OpConvertFToS) : ir_is_float(to) ? OpConvertSToF : OpSConvert;
   p->id[v] = spirv_unary(p, opcode, to, p->id[p->k->ins[v].arg[0]]);
   return true;
 }

@@ -10,7 +10,7 @@ enum {
   OpTypeVoid = 19, OpTypeBool = 20, OpTypeInt = 21, OpTypeFloat = 22, OpTypeVector = 23, OpTypeArray = 28, OpTypePointer = 32,
   OpTypeFunction = 33, OpConstantTrue = 41, OpConstantFalse = 42, OpConstant = 43, OpFunction = 54,
   OpFunctionParameter = 55, OpFunctionEnd = 56, OpVariable = 59, OpLoad = 61, OpStore = 62, OpInBoundsAccessChain = 66,
-  OpInBoundsPtrAccessChain = 70, OpDecorate = 71, OpCompositeExtract = 81, OpConvertSToF = 111, OpUConvert = 113, OpSConvert = 114,
+  OpInBoundsPtrAccessChain = 70, OpDecorate = 71, OpCompositeExtract = 81, OpConvertFToS = 110, OpConvertSToF = 111, OpUConvert = 113, OpSConvert = 114,
   OpFConvert = 115, OpBitcast = 124, OpFNegate = 127, OpIAdd = 128, OpFAdd = 129, OpISub = 130, OpFSub = 131, OpIMul = 132,
   OpFMul = 133, OpUDiv = 134, OpFDiv = 136, OpUMod = 137, OpLogicalNotEqual = 165, OpLogicalOr = 166, OpLogicalAnd = 167, OpSelect = 169,
   OpIEqual = 170, OpSLessThan = 177, OpSLessThanEqual = 179, OpFOrdEqual = 180, OpFUnordNotEqual = 183, OpFOrdLessThan = 184,

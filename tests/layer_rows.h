@@ -120,7 +120,9 @@ static inline void expect_rows(clb_context *ctx, const char *name, const table *
       continue;
     }
     double want = must[row * t->columns + column] + (add ? get(t->a.type, host, i) : 0), is = get(t->a.type, got, i);
-    if (!(fabs(is - want) <= error * (1 + fabs(want)))) fail_msg("%s: row %lld of %lld, column %lld of %lld: %.17g, must be %.17g", name, (long long)row, (long long)t->n, (long long)column, (long long)t->columns, is, want);
+    if (!(fabs(is - want) <= error * (1 + fabs(want))))
+      fail_msg("%s: row %lld of %lld, column %lld of %lld: %.17g, must be %.17g", name, (long long)row, (long long)t->n,
+               (long long)column, (long long)t->columns, is, want);
   }
   free(got);
 }

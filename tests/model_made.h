@@ -19,10 +19,13 @@ typedef struct {
 
 static const made_model made_models[] = {
     {"nequix", "H C O", "1x0e+1x1o+1x2e", "one_hot", "linear", "rms", "none", 3, 2, 3, 1,
-     {{"3x0e", "3x0e+3x1o+3x2e", "0,0,0 0,1,1 0,2,2", "9x0e+3x1o+2x2e", "4x0e", "5x0e", "3x1o+2x2e", "4x0e+3x1o+2x2e"},
-      {"4x0e+3x1o+2x2e", "4x0e+3x0e+2x0e+4x1o+3x1o+3x1o+2x1o+4x2e+3x2e+2x2e+2x2e", "0,0,0 1,1,1 2,2,2 0,1,3 1,0,4 1,2,5 2,1,6 0,2,7 1,1,8 2,0,9 2,2,10",
-       "9x0e+3x1o+2x2e", "4x0e", "5x0e", "3x1o+2x2e", "4x0e+3x1o+2x2e"},
+     {{"3x0e", "3x0e+3x1o+3x2e", "0,0,0 0,1,1 0,2,2", "7x0e+3x1o", "4x0e", "3x0e", "3x1o", "4x0e+3x1o"},
+      {"4x0e+3x1o", "4x0e+3x0e+4x1o+3x1o+3x1o+4x2e+3x2e", "0,0,0 1,1,1 0,1,2 1,0,3 1,2,4 0,2,5 1,1,6", "9x0e+3x1o+2x2e", "4x0e", "5x0e", "3x1o+2x2e", "4x0e+3x1o+2x2e"},
       {"4x0e+3x1o+2x2e", "4x0e+3x0e+2x0e", "0,0,0 1,1,1 2,2,2", "4x0e", "4x0e", "", "", "4x0e"}}},
+    {"nequix", "H O", "1x0e+1x1o", "one_hot", "linear", "rms", "fan_in", 2, 1, 3, 1,
+     {{"2x0e", "2x0e+2x1o", "0,0,0 0,1,1", "7x0e+3x1o", "4x0e", "3x0e", "3x1o", "4x0e+3x1o"},
+      {"4x0e+3x1o", "4x0e+3x0e+4x1o+3x1o+3x1e", "0,0,0 0,1,2 1,0,3 1,1,1 1,1,4", "9x0e+3x1o+2x1e", "4x0e", "5x0e", "2x1e+3x1o", "4x0e+2x1e+3x1o"},
+      {"4x0e+2x1e+3x1o", "2x0o+4x0e+3x0e", "0,0,1 1,1,0 2,1,2", "2x0o+4x0e", "2x0o+4x0e", "", "", "2x0o+4x0e"}}},
     {"nequip", "H O", "1x0e+1x1o", "linear", "species", "none", "fan_in", 2, 1, 4, 2,
      {{"4x0e", "4x0e+4x1o", "0,0,0 0,1,1", "7x0e+3x1o", "4x0e", "3x0e", "3x1o", "4x0e+3x1o"},
       {"4x0e+3x1o", "4x0e+3x0e+4x1o+3x1o+3x1e", "0,0,0 0,1,2 1,0,3 1,1,1 1,1,4", "9x0e+3x1o+2x1e", "4x0e", "5x0e", "2x1e+3x1o", "4x0e+2x1e+3x1o"},
@@ -139,7 +142,7 @@ static inline void made_write(const made_model *m, const char *path, const char 
   for (int k = 0; k < m->readout_layers; k++) {
     char name[32];
     snprintf(name, sizeof name, "readout.%d", k);
-    made_tensor(&f, name, (const int[]){k ? 3 : 4, k == m->readout_layers - 1 ? 1 : 3, 0}, 0);
+    made_tensor(&f, name, (const int[]){k ? 3 : made_channels(m->layer[m->n_layers - 1].scalars, "0e"), k == m->readout_layers - 1 ? 1 : 3, 0}, 0);
   }
   json_object_set_new(f.header, "__metadata__", f.metadata);
   char *text = json_dumps(f.header, JSON_COMPACT);

@@ -181,10 +181,19 @@ static void selection(maker *m) {
   keep(m, ir_select(m->k, any(m, IR_BOOL), any(m, t), any(m, t)));
 }
 
+/* A float whose integral part `to` can hold; f32 has no integer next to 2^31 or 2^63. */
+static ir_val fitting(maker *m, ir_val v, ir_type to) {
+  ir_kernel *k = m->k;
+  ir_type t = (ir_type)k->ins[v].type;
+  double most = to == IR_I32 ? 0x1p31 - 128 : 0x1p63 - 0x1p40, least = to == IR_I32 ? -0x1p31 : -0x1p63;
+  if (chance(m, 2)) v = ir_mul(k, v, ir_real(k, t, ldexp(1.25, pick(m, 50))));
+  return ir_2(k, IR_MIN, ir_2(k, IR_MAX, v, ir_real(k, t, least)), ir_real(k, t, most));
+}
+
 static void cast(maker *m) {
   ir_type from = number(m), to = number(m);
   ir_val v = any(m, from);
-  if (ir_is_float(from) && ir_is_int(to)) return;
+  if (ir_is_float(from) && ir_is_int(to)) v = fitting(m, v, to);
   /* An affine i32 that wraps is no affine i64. */
   if (m->k->ins[v].shape == IR_AFFINE && to == IR_I64) v = m->flat;
   keep(m, ir_cast(m->k, to, v));
@@ -233,12 +242,28 @@ static ir_val input_index(maker *m, int64_t length, int w, ir_val *on) {
   return far;
 }
 
+/* The same at multiples of w <= 4. */
+static ir_val aligned_index(maker *m, int64_t length, int w, ir_val *on) {
+  ir_val i = m->flat;
+  switch (pick(m, 4)) {
+    case 0: i = scaled(m->k, i, 1, pick(m, 16)); break;
+    case 1: i = bounded(m, any(m, chance(m, 2) ? IR_I32 : IR_I64), length / w); break;
+    case 2: i = bounded(m, uniform(m, IR_I32), length / w); break;
+    default: i = scaled(m->k, i, 1 + pick(m, 5000), 0);
+  }
+  *on = m->k->ins[i].shape == IR_AFFINE ? ir_2(m->k, IR_LT, i, ir_int(m->k, IR_I32, length / w)) : mask(m);
+  return scaled(m->k, i, w, 0);
+}
+
 static void load(maker *m) {
   ir_val values[IR_MAX_WIDTH], on;
   int w = width(m);
   random_parameter *p = find(m, element(m), false, 0);
-  ir_val at = input_index(m, p->length, w, &on);
-  ir_load_wide(m->k, p->v, at, on, w, values);
+  int bytes = w * ir_type_bytes(p->element);
+  bool aligned = (bytes == 8 || bytes == 16) && ir_register_type(p->element) == p->element && has(m, RANDOM_ALIGNED) && chance(m, 2);
+  ir_val at = aligned ? aligned_index(m, p->length, w, &on) : input_index(m, p->length, w, &on);
+  if (aligned) ir_load_aligned(m->k, p->v, at, on, w, values);
+  else ir_load_wide(m->k, p->v, at, on, w, values);
   for (int j = 0; j < w; j++) keep(m, values[j]);
 }
 

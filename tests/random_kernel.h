@@ -15,7 +15,8 @@ enum {
   RANDOM_ATOMICS = 16,
   RANDOM_MATHS = 32,    /* EXP, SIN, COS: their results are stored at once, in buffers of their own */
   RANDOM_IFS = 64,      /* barriers and shuffles in ifs */
-  RANDOM_ALL = 127
+  RANDOM_ALIGNED = 128, /* aligned LOAD */
+  RANDOM_ALL = 255
 };
 
 typedef struct {

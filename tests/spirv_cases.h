@@ -81,6 +81,13 @@ static void integers(const builder *b, ir_type t) {
 static void i32(const builder *b) { integers(b, IR_I32); }
 static void i64(const builder *b) { integers(b, IR_I64); }
 
+/* -most ... most, halves among them. */
+static ir_val within(ir_kernel *k, ir_val v, double most) {
+  ir_type t = (ir_type)k->ins[v].type;
+  ir_val x = ir_mul(k, v, ir_real(k, t, 0x1.8p5));
+  return ir_2(k, IR_MIN, ir_2(k, IR_MAX, x, ir_real(k, t, -most)), ir_real(k, t, most));
+}
+
 static void casts(const builder *b) {
   ir_kernel *k = b->k;
   static const ir_type type[] = {IR_I32, IR_I64, IR_F32, IR_F64};
@@ -91,6 +98,7 @@ static void casts(const builder *b) {
   for (int from = 0; from < 4; from++)
     for (int to = 0; to < 4; to++)
       if (from < 2 || to > 1) put(b, out[to], from, ir_cast(k, type[to], in[from]));
+      else put(b, out[to], from, ir_cast(k, type[to], within(k, in[from], to == 1 ? 0x1p61 : 0x1p30)));
 }
 
 static void memory(const builder *b, ir_type t) {

@@ -82,7 +82,7 @@ static void test_first_mistake_is_kept(void **state) {
   memcpy(first, k.error, sizeof first);
   assert_non_null(strstr(first, "ADD"));
   ir_end(&k);
-  ir_cast(&k, IR_I32, f);
+  ir_cast(&k, IR_BOOL, f);
   assert_string_equal(k.error, first);
   assert_false(ir_finish(&k));
   char error[300];
@@ -151,7 +151,7 @@ static void test_fields(void **state) {
   static const spoil spoils[] = {
       {IR_BUFFER, FIELD(element), IR_BOOL, "element bool must be a number"},
       {IR_BUFFER, FIELD(element), 77, "element ? must be a number"},
-      {IR_BUFFER, FIELD(imm), 2, "written 2 must be in 0 ... 1"},
+      {IR_BUFFER, FIELD(imm), 3, "written 3 must be in 0 ... 2"},
       {IR_BUFFER, FIELD(type), IR_F32, "must be void"},
       {IR_SCALAR, FIELD(type), IR_BOOL, "type bool must be i32, i64, f32 or f64"},
       {IR_LOCAL, FIELD(imm), 0, "length 0 must be in 1"},
@@ -180,12 +180,14 @@ static void test_fields(void **state) {
       {IR_FMA, FIELD(scope), -1, "scope -1 must be"},
       {IR_LT, FIELD(type), IR_I32, "its type is i32, must be bool"},
       {IR_SQRT, FIELD(op), IR_NOT, "is f32, must be bool"},
-      {IR_CAST, FIELD(type), IR_I32, "i32 to i32 must be"},
+      {IR_CAST, FIELD(type), IR_I32, "i32 to i32 must be between different"},
       {IR_CAST, FIELD(type), IR_BOOL, "i32 to bool must be"},
       {IR_LOAD, FIELD(arg[0]), 2, "must be a BUFFER or LOCAL"},
       {IR_LOAD, FIELD(arg[1]), 0, "which has no value"},
       {IR_LOAD, FIELD(arg[2]), 2, "is i32, must be bool"},
       {IR_LOAD, FIELD(type), IR_F64, "its type is f64, must be f32"},
+      {IR_LOAD, FIELD(imm), 1, "aligned loads are of 8 or 16 bytes of i32, i64, f32 or f64, not of 1 of f32"},
+      {IR_LOAD, FIELD(imm), 2, "imm 2 must be in 0 ... 1"},
       {IR_LOAD, FIELD(width), 0, "width 0 must be in 1 ... 16"},
       {IR_LOAD, FIELD(width), 17, "width 17 must be in 1 ... 16"},
       {IR_LOAD, FIELD(shape), IR_UNIFORM, "must not be called uniform"},
@@ -480,7 +482,7 @@ static void misbehave(int what, int64_t x0, const char *word) {
   ir_begin(&k, "k", 4, 1, 4);
   ir_val from = ir_buffer(&k, IR_I64, false), to = ir_buffer(&k, IR_I64, true), local = ir_local(&k, IR_I64, 5), lane = ir_lane(&k);
   ir_val a = ir_load(&k, from, lane, IR_NONE), b = a, values[2];
-  ir_val i = ir_cast(&k, IR_I32, a), mask = ir_2(&k, IR_LT, lane, ir_int(&k, IR_I32, 1));
+  ir_val i = ir_cast(&k, IR_I32, a), x32 = ir_cast(&k, IR_F32, a), x64 = ir_cast(&k, IR_F64, a), mask = ir_2(&k, IR_LT, lane, ir_int(&k, IR_I32, 1));
   if (what == 0) b = ir_2(&k, IR_DIV, a, a);
   if (what == 1) b = ir_2(&k, IR_MOD, i, i), b = ir_cast(&k, IR_I64, b);
   if (what == 2) b = ir_load(&k, local, a, mask);
@@ -489,6 +491,12 @@ static void misbehave(int what, int64_t x0, const char *word) {
   if (what == 5) ir_copy(&k, local, a, from, lane, mask, 1);
   if (what == 6) b = ir_shuffle(&k, a, i);
   if (what == 7) ir_loop(&k, ir_int(&k, IR_I64, 0), ir_int(&k, IR_I64, 4), ir_shuffle(&k, a, ir_int(&k, IR_I32, 0))), ir_end(&k);
+  if (what == 8) ir_load_aligned(&k, local, a, mask, 2, values), b = values[1];
+  if (what == 9) b = ir_cast(&k, IR_I64, ir_cast(&k, IR_I32, x32));
+  if (what == 10) b = ir_cast(&k, IR_I64, ir_cast(&k, IR_I32, ir_add(&k, x64, ir_real(&k, IR_F64, x0 < 0 ? -0.5 : 0.5))));
+  if (what == 11) b = ir_cast(&k, IR_I64, x32);
+  if (what == 12) b = ir_cast(&k, IR_I64, x64);
+  if (what == 13) b = ir_cast(&k, IR_I64, ir_2(&k, IR_DIV, x32, x32));
   ir_store(&k, to, lane, IR_NONE, b);
   finish(&k);
   bool ok = ir_run(&k, (ir_arg[]){{.p = x}, {.p = y}}, 0, 1, error, sizeof error);
@@ -517,6 +525,93 @@ static void test_what_is_reported(void **state) {
   misbehave(6, 3, NULL);
   misbehave(7, 0, "LOOP: step 0 is not positive");
   misbehave(7, INT64_MAX, NULL);
+  misbehave(8, 3, "LOAD: index 3 of lane 0 is no multiple of the aligned load's width");
+  misbehave(8, 4, "LOAD: index 4 of lane 0 leaves the array");
+  misbehave(8, 2, NULL);
+  misbehave(9, INT64_C(1) << 31, "CAST: 2147483648 of lane 0 does not fit into i32");
+  misbehave(9, (INT64_C(1) << 31) - 128, NULL);
+  misbehave(9, -(INT64_C(1) << 31), NULL);
+  misbehave(9, -(INT64_C(1) << 31) - 256, "CAST: -2147483904");
+  misbehave(10, INT32_MAX, NULL); /* with a half more */
+  misbehave(10, INT64_C(1) << 31, "CAST: 2147483648.5");
+  misbehave(10, INT32_MIN, NULL);
+  misbehave(10, INT32_MIN - INT64_C(1), "CAST: -2147483649.5");
+  misbehave(11, INT64_MAX, "CAST: 9.2233720368547758e+18 of lane 0 does not fit into i64");
+  misbehave(11, INT64_MIN, NULL);
+  misbehave(12, INT64_MAX, "CAST: 9.2233720368547758e+18");
+  misbehave(12, INT64_MIN, NULL);
+  misbehave(13, 0, "nan of lane 0 does not fit into i64");
+  misbehave(13, 1, NULL);
+}
+
+/* Towards zero, whatever the shape. */
+static void test_casts_truncate(void **state) {
+  static const double x[8] = {0.999, -0.999, 1.5, -1.5, -0.0, 16777215, -8388607.5, 5e-324};
+  static const int32_t want[8] = {0, 0, 1, -1, 0, 16777215, -8388607, 0};
+  ir_kernel k;
+  float x32[8];
+  int32_t y[32];
+  (void)state;
+  for (int j = 0; j < 8; j++) x32[j] = (float)x[j];
+  for (int flat = 0; flat < 2; flat++) {
+    ir_begin(&k, "k", 8, 1, 8);
+    ir_val from[] = {ir_buffer(&k, IR_F32, false), ir_buffer(&k, IR_F64, false)}, to = ir_buffer(&k, IR_I32, true);
+    ir_val at = flat ? ir_group(&k) : ir_lane(&k);
+    for (int c = 0; c < 4; c++) {
+      ir_val v = ir_cast(&k, c % 2 ? IR_I64 : IR_I32, ir_load(&k, from[c / 2], at, IR_NONE));
+      assert_int_equal(k.ins[v].shape, flat ? IR_UNIFORM : IR_VARYING);
+      ir_store(&k, to, ir_add(&k, at, ir_int(&k, IR_I32, 8 * c)), IR_NONE, ir_cast(&k, IR_I32, v));
+    }
+    finish(&k);
+    memset(y, 77, sizeof y);
+    run(&k, (ir_arg[]){{.p = x32}, {.p = (void *)(uintptr_t)x}, {.p = y}}, flat ? 8 : 1);
+    for (int j = 0; j < 32; j++) assert_int_equal(y[j], want[j % 8]);
+    ir_free(&k);
+  }
+}
+
+/* An aligned LOAD gives what a wide one does, is another value, and stays aligned. */
+static void test_aligned_loads(void **state) {
+  static const struct {
+    ir_type element;
+    int width;
+    bool good;
+  } cases[] = {{IR_F32, 2, true}, {IR_F32, 4, true}, {IR_I32, 4, true}, {IR_F64, 1, true}, {IR_F64, 2, true}, {IR_I64, 2, true},
+               {IR_F32, 1, false}, {IR_F32, 3, false}, {IR_F32, 8, false}, {IR_F64, 4, false}, {IR_F16, 4, false}, {IR_BF16, 8, false}};
+  (void)state;
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    ir_kernel k, out;
+    ir_val v[IR_MAX_WIDTH], wide[IR_MAX_WIDTH];
+    int64_t x[32], y[16];
+    int w = cases[c].width;
+    for (int j = 0; j < 32; j++) x[j] = INT64_C(0x3ff0000140000002) + j;
+    ir_begin(&k, "k", 4, 1, 4);
+    ir_val from = ir_buffer(&k, cases[c].element, false), to = ir_buffer(&k, cases[c].element, true), at = ir_mul(&k, ir_lane(&k), ir_int(&k, IR_I32, w));
+    ir_load_aligned(&k, from, at, ir_2(&k, IR_LT, ir_lane(&k), ir_int(&k, IR_I32, 3)), w, v);
+    if (!cases[c].good) {
+      assert_non_null(strstr(k.error, "are not 8 or 16 bytes of i32, i64, f32 or f64"));
+      ir_free(&k);
+      continue;
+    }
+    ir_load_wide(&k, from, at, ir_2(&k, IR_LT, ir_lane(&k), ir_int(&k, IR_I32, 3)), w, wide);
+    assert_int_not_equal(v[0], wide[0]);
+    ir_store_wide(&k, to, at, IR_NONE, w, v);
+    finish(&k);
+    int32_t loads = count_op(&k, IR_LOAD);
+    assert_int_equal(loads, 1);
+    assert_true(clb_legalise(&k, &out));
+    size_t size = (size_t)(ir_type_bytes(cases[c].element) * w);
+    for (int legal = 0; legal < 2; legal++) {
+      const ir_kernel *one = legal ? &out : &k;
+      for (int32_t i = 0; i < one->n; i++) assert_true(one->ins[i].op != IR_LOAD || one->ins[i].imm == 1);
+      memset(y, 77, sizeof y);
+      run(one, (ir_arg[]){{.p = x}, {.p = y}}, 1);
+      assert_memory_equal(x, y, 3 * size);
+      for (size_t j = 3 * size; j < 4 * size; j++) assert_int_equal(((const char *)y)[j], 0);
+    }
+    ir_free(&k);
+    ir_free(&out);
+  }
 }
 
 /* y = op(a, b) in f32 for chosen operands. */
@@ -652,7 +747,7 @@ int main(void) {
       cmocka_unit_test(test_same_expression_is_same_value), cmocka_unit_test(test_shapes), cmocka_unit_test(test_first_mistake_is_kept),
       cmocka_unit_test(test_fields), cmocka_unit_test(test_uniform_where_needed), cmocka_unit_test(test_shuffles_need_powers_of_two),
       cmocka_unit_test(test_head), cmocka_unit_test(test_blocks), cmocka_unit_test(test_steps_and_depth), cmocka_unit_test(test_counts),
-      cmocka_unit_test(test_reduce_order), cmocka_unit_test(test_barriers), cmocka_unit_test(test_what_is_reported),
+      cmocka_unit_test(test_reduce_order), cmocka_unit_test(test_barriers), cmocka_unit_test(test_what_is_reported), cmocka_unit_test(test_casts_truncate), cmocka_unit_test(test_aligned_loads),
       cmocka_unit_test(test_arithmetic_rounds_once), cmocka_unit_test(test_integers_wrap), cmocka_unit_test(test_halves),
       cmocka_unit_test(test_bytes), cmocka_unit_test(test_listing), cmocka_unit_test(test_legalise_refuses),
   };

@@ -310,6 +310,19 @@ static void forces_are_minus_gradients(void **state) {
   for (int i = 0; i < 4; i++) drop(&all[i]->a);
 }
 
+/* As on devices without double precision: sums are f32, the last ones the host's. */
+static void without_f64(void **state) {
+  struct device *d = *state;
+  bool before = d->f64;
+  clb_context *ctx = context(state);
+  d->f64 = ctx->device->limits.f64 = false;
+  assert_int_equal(clb_sum_type(ctx), CLB_F32);
+  energies(state);
+  virials(state);
+  forces(state);
+  d->f64 = ctx->device->limits.f64 = before;
+}
+
 /* ---- mistakes, and targets ---- */
 
 static void refuses(void **state) {
@@ -360,6 +373,6 @@ static void compiles(void **state) {
 
 int main(void) {
   static const named_test tests[] = {{"radials", radials}, {"radials_at_the_ends", radials_at_the_ends}, {"energies", energies}, {"virials", virials},
-                                     {"forces", forces}, {"signs", forces_are_minus_gradients}, {"refuses", refuses}};
+                                     {"forces", forces}, {"without_f64", without_f64}, {"signs", forces_are_minus_gradients}, {"refuses", refuses}};
   return run_on_all("layer_sums", tests, sizeof tests / sizeof *tests, compiles);
 }

@@ -1,4 +1,5 @@
 /* test_machine_code.c - the vendors' machine code moves what the mathematics needs and nothing more; kernels that move one element more are caught. */
+#include <elf.h>
 #include <math.h>
 
 #include <clebsch/clebsch.h>
@@ -394,11 +395,58 @@ static void products_compile(void **state) {
   skip_unknown(target, all);
 }
 
+/* ---- NVIDIA: aligned loads ---- */
+
+/* Loads of global memory of 8 or 16 bytes each in the code of a cubin; as gpu_report.c reads it. */
+static int wide_loads(const clb_text *cubin, int bytes) {
+  Elf64_Ehdr head;
+  int n = 0;
+  memcpy(&head, cubin->s, sizeof head);
+  for (int i = 0; i < head.e_shnum; i++) {
+    Elf64_Shdr section;
+    memcpy(&section, cubin->s + head.e_shoff + (size_t)i * sizeof section, sizeof section);
+    for (size_t at = 0; section.sh_flags & SHF_EXECINSTR && at + 16 <= section.sh_size; at += 16) {
+      uint64_t word[2];
+      memcpy(word, cubin->s + section.sh_offset + at, sizeof word);
+      n += (word[0] & 0x1ff) == 0x181 && (word[1] >> 9 & 7) == (bytes == 16 ? 6 : 5); /* LDG */
+    }
+  }
+  return n;
+}
+
+static void aligned_loads(void **state) {
+  static const struct {
+    ir_type element;
+    int width;
+  } cases[] = {{IR_F32, 2}, {IR_F32, 4}, {IR_F64, 2}, {IR_I32, 4}, {IR_I64, 2}};
+  clb_error_sink error = {0};
+  clb_device *d = open_target(*state, &error);
+  for (int c = 0; c < 5 * 4; c++) {
+    ir_type element = cases[c / 4].element;
+    bool aligned = c % 4 / 2, masked = c % 2;
+    int width = cases[c / 4].width, bytes = width * ir_type_bytes(element), n;
+    clb_text binary = {0};
+    ir_kernel k;
+    ir_val v[4];
+    ir_begin(&k, "loads", 32, 1, 32);
+    ir_val x = ir_buffer(&k, element, false), y = ir_buffer(&k, element, true), at = ir_mul(&k, ir_lane(&k), ir_int(&k, IR_I32, width));
+    (aligned ? ir_load_aligned : ir_load_wide)(&k, x, at, masked ? ir_2(&k, IR_LT, ir_lane(&k), ir_int(&k, IR_I32, 9)) : IR_NONE, width, v);
+    for (int j = 1; j < width; j++) v[0] = ir_add(&k, v[0], v[j]);
+    ir_store(&k, y, ir_lane(&k), IR_NONE, v[0]);
+    if (!ir_finish(&k)) fail_msg("%s", k.error);
+    if (d->backend->build(d, &k, &binary)) fail_msg("%s", error.text.s);
+    if ((n = wide_loads(&binary, bytes)) != aligned) fail_msg("%d of %s%s%s: %d loads of %d bytes", width, ir_type_name(element), aligned ? ", aligned" : "", masked ? ", masked" : "", n, bytes);
+    clb_text_free(&binary);
+    ir_free(&k);
+  }
+  close_target(d, &error);
+}
+
 #define ONE(function, target) {#function ":" target, function, NULL, NULL, (void *)(uintptr_t)target}
 #define ALL(target) \
   ONE(counts_agree, target), ONE(mutants_fail, target), ONE(reports_agree, target), ONE(all_build, target), ONE(products_count, target), ONE(products_compile, target)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {ALL("hip@gfx90a"), ALL("hip@gfx942"), ALL("hip@gfx1100"), ALL("level_zero@pvc"), ALL("cuda@sm_90")};
+  const struct CMUnitTest tests[] = {ALL("hip@gfx90a"), ALL("hip@gfx942"), ALL("hip@gfx1100"), ALL("level_zero@pvc"), ALL("cuda@sm_90"), ONE(aligned_loads, "cuda@sm_90")};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,7 +161,7 @@ static void buffers(void **state) {
 /* The lists are not looked at again, the vectors are; and both entries may take turns. */
 static void same_graph(void **state) {
   (void)state;
-  opened o = open_made("cpu:interpreter", 1, &f64);
+  opened o = open_made("cpu:interpreter", 2, &f64);
   atom_set a = random_atoms(6, 2, true, 13);
   edge_set e = edges_of(&a, 3.1, false);
   clb_model_edges call = call_of(&e);
@@ -183,6 +183,11 @@ static void same_graph(void **state) {
   assert_memory_equal(&again, &r, sizeof r);
   const computed after = compute_atoms(&o, &a);
   assert_memory_equal(&after, &wanted, sizeof after);
+  e = edges_of(&a, 3.1, false); /* as many edges as compute_atoms has, but others */
+  for (int64_t i = 0; i < e.n_edges; i++) e.senders[i] = (int32_t)((e.senders[i] + 1) % a.n);
+  compute_edges(&o, &call);
+  const computed still = compute_atoms(&o, &a);
+  assert_memory_equal(&still, &wanted, sizeof still);
   close_model(&o);
 }
 
@@ -218,10 +223,26 @@ static void skins(void **state) {
   close_model(&skin);
 }
 
+/* There is room for a quarter more atoms and edges than were met. */
+static void room(void **state) {
+  (void)state;
+  opened o = open_made("cpu:interpreter", 0, &f64);
+  const atom_set a = random_atoms(8, 3, true, 21);
+  atom_set more = a;
+  memcpy(more.positions + 24, (const double[]){0.5, 0.5, 0.5, 1.5, 1, 0.1}, 6 * sizeof *more.positions);
+  more.n = 10;
+  compute_atoms(&o, &a);
+  clb_buffer *before[CLB_MODEL_ARRAYS];
+  memcpy(before, o.model->array, sizeof before);
+  compute_atoms(&o, &more);
+  assert_memory_equal(before + CLB_MODEL_EDGE_ARRAYS, o.model->array + CLB_MODEL_EDGE_ARRAYS, sizeof before - CLB_MODEL_EDGE_ARRAYS * sizeof *before);
+  close_model(&o);
+}
+
 /* A small system, a larger, none at all, and one atom without neighbours, whose energy is known by then. */
 static void sizes(void **state) {
   (void)state;
-  opened o = open_made("cpu:interpreter", 1, &f64);
+  opened o = open_made("cpu:interpreter", 2, &f64);
   const atom_set small = random_atoms(3, 2, false, 16), large = random_atoms(40, 2, true, 17), none = {.n = 0};
   const computed first = compute_atoms(&o, &small);
   compute_atoms(&o, &large);
@@ -273,8 +294,8 @@ static void bad_files(void **state) {
              {"radial_layers", "3", "radial"}, {"radial_activation", "tanh", "radial_activation"}, {"radial_normalization", "some", "radial_normalization"},
              {"avg_num_neighbors", "0", "avg_num_neighbors"}, {"embedding", "other", "embedding"}, {"n_layers", "4", "layers.3"}, {"self_connection", "all", "self_connection"},
              {"norm", "layer", "norm"}, {"norm_epsilon", "0", "norm_epsilon"}, {"activation_even", "relu", "activation_even"}, {"activation_gate_scale", NULL, "activation_gate_scale"},
-             {"readout_layers", "2", "readout"}, {"energy_scale", "x", "energy_scale"}, {"layers.1.paths", "0,0,0 0,3,0", "paths"}, {"layers.1.paths", "0,0,0 5,0,0", "paths"}, {"layers.1.paths", "0,0,11", "paths"},
-             {"layers.1.paths", "", "paths"}, {"layers.1.paths", "0,0,0;", "paths"}, {"layers.1.paths", "0,0,4", "layers.1"}, {"layers.1.irreps_in", "4x0e+3x1o", "layers.1.irreps_in"},
+             {"readout_layers", "2", "readout"}, {"energy_scale", "x", "energy_scale"}, {"layers.1.paths", "0,0,0 0,3,0", "paths"}, {"layers.1.paths", "0,0,0 5,0,0", "paths"}, {"layers.1.paths", "0,0,7", "paths"},
+             {"layers.1.paths", "", "paths"}, {"layers.1.paths", "0,0,0;", "paths"}, {"layers.1.paths", "0,0,4", "layers.1"}, {"layers.1.irreps_in", "4x0e+2x1o", "layers.1.irreps_in"},
              {"layers.1.irreps_out", "4x0e+2x2e+3x1o", "layers.1.irreps_out"}, {"layers.1.irreps_linear", "9x0e+3x1o+1x2e+1x2e", "layers.1"}, {"layers.1.irreps_gates", "4x0e", "layers.1"},
              {"layers.0.irreps_in", "2x0e", "layers.0"}, {"layers.1.irreps_scalars", "4x0q", "irreps_scalars"}};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) refuse_open(bad[i].key, bad[i].value, NULL, CLB_ERROR_ARGUMENT, bad[i].what);
@@ -374,7 +395,7 @@ static void bad_atoms(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(edges), cmocka_unit_test(buffers), cmocka_unit_test(same_graph), cmocka_unit_test(skins), cmocka_unit_test(sizes),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(edges), cmocka_unit_test(buffers), cmocka_unit_test(same_graph), cmocka_unit_test(skins), cmocka_unit_test(room), cmocka_unit_test(sizes),
                                      cmocka_unit_test(workspaces), cmocka_unit_test(bad_files), cmocka_unit_test(bad_options), cmocka_unit_test(bad_edges), cmocka_unit_test(bad_atoms)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static void one_body(void **state) {
   (void)state;
   for (int seed = 0; seed < 60; seed++) {
     random_kernel r;
-    random_kernel_make(&r, (uint64_t)seed, 32, 1 + seed % 4, RANDOM_ALL & ~(unsigned)RANDOM_ATOMICS);
+    random_kernel_make(&r, (uint64_t)seed, 32, 1 + seed % 4, RANDOM_ALL & ~(unsigned)(RANDOM_ATOMICS | RANDOM_ALIGNED));
     char *texts[] = {print(&r.k, &cuda), print(&r.k, &hip), print(&r.k, &opencl_subgroups)};
     for (int i = 1; i < 3; i++)
       if (strcmp(body(texts[0]), body(texts[i]))) fail_msg("seed %d:\n%s\n%s", seed, body(texts[0]), body(texts[i]));
@@ -195,6 +195,45 @@ static void much_local_memory(void **state) {
   }
 }
 
+/* CUDA takes an aligned row at once, the others element by element. */
+static void aligned_loads(void **state) {
+  static const clb_dialect *const others[] = {&opencl, &opencl_subgroups, &hip};
+  static const char *const words[] = {
+    "  const float2 q8 = *(const float2 *)(v0 + v7); const float v8_0 = q8.x, v8_1 = q8.y;\n",
+    "  float v14_0 = 0, v14_1 = 0, v14_2 = 0, v14_3 = 0;\n"
+    "  if (v13) { const float4 q14 = *(const float4 *)(v0 + v11); v14_0 = q14.x, v14_1 = q14.y, v14_2 = q14.z, v14_3 = q14.w; }\n",
+    "= *(const double2 *)(v1 + v7)", "= *(const longlong2 *)(v2 + v7)", "= *(const int4 *)(v3 + v11)"};
+  ir_kernel k;
+  ir_val v[4], y[5];
+  (void)state;
+  ir_begin(&k, "aligned", 32, 1, 32);
+  ir_val x[] = {ir_buffer(&k, IR_F32, false), ir_buffer(&k, IR_F64, false), ir_buffer(&k, IR_I64, false), ir_local(&k, IR_I32, 128)};
+  ir_val lane = ir_lane(&k), two = ir_mul(&k, lane, ir_int(&k, IR_I32, 2)), mask;
+  ir_load_aligned(&k, x[0], two, IR_NONE, 2, v);
+  y[0] = v[1];
+  ir_val four = ir_mul(&k, lane, ir_int(&k, IR_I32, 4));
+  mask = ir_2(&k, IR_LT, lane, ir_int(&k, IR_I32, 5));
+  ir_load_aligned(&k, x[0], four, mask, 4, v);
+  y[1] = v[3];
+  for (int i = 1; i < 3; i++) ir_load_aligned(&k, x[i], two, mask, 2, v), y[1 + i] = v[1];
+  ir_load_aligned(&k, x[3], four, IR_NONE, 4, v);
+  y[4] = v[2];
+  ir_val sum = ir_cast(&k, IR_F64, ir_add(&k, y[0], y[1]));
+  for (int i = 2; i < 5; i++) sum = ir_add(&k, sum, ir_cast(&k, IR_F64, y[i]));
+  ir_store(&k, ir_buffer(&k, IR_F64, true), lane, IR_NONE, sum);
+  assert_true(ir_finish(&k));
+  char *text = print(&k, &cuda);
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (!strstr(text, words[i])) fail_msg("no %s in\n%s", words[i], text);
+  free(text);
+  for (int i = 0; i < 3; i++) {
+    text = print(&k, others[i]);
+    if (strstr(text, "float2") || strstr(text, "float4")) fail_msg("%s", text);
+    free(text);
+  }
+  ir_free(&k);
+}
+
 static void refused(const ir_kernel *k, const clb_dialect *d, const char *word) {
   clb_text text = {0};
   char error[200] = "";
@@ -222,6 +261,7 @@ static void cannot_be_said(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(one_body),  cmocka_unit_test(exact_constants), cmocka_unit_test(no_numbers),    cmocka_unit_test(integers),
-                                     cmocka_unit_test(few_words), cmocka_unit_test(hidden_masks), cmocka_unit_test(much_local_memory), cmocka_unit_test(cannot_be_said)};
+                                     cmocka_unit_test(few_words), cmocka_unit_test(hidden_masks), cmocka_unit_test(much_local_memory),
+                                     cmocka_unit_test(aligned_loads), cmocka_unit_test(cannot_be_said)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-! clebsch.f90 - the C API of clebsch.h and model.h for Fortran; compile it with your program.  Names, arguments, units and errors are those of
-! the headers.  Arrays are in C order: row r of x[n][3] is x(:, r) of a Fortran array x(3, n).
+! clebsch.f90 - the C API of clebsch.h and model.h for Fortran; compile it with your program.  Names, arguments, units and errors are
+! those of the headers.  Arrays are in C order: row r of x[n][3] is x(:, r) of a Fortran array x(3, n).
 module clebsch
   use, intrinsic :: iso_c_binding
   implicit none

@@ -355,12 +355,12 @@ CLB_API clb_status clb_graph_lists(clb_graph *graph, clb_buffer **senders, clb_b
 /* z[i] = scale * (sum over the edges e into i of T(x[sender(e)], y[e], w[e])), T a tensor product; no message is ever stored.  A receiver
    owns its sum: equal calls on one device give equal bits, unless `atomics`. */
 typedef struct {
-  /* T: every path of mode uvu with one channel of y (clb_channel_wise), or anything with `unfused`.  Irreps, instructions, normalisations,
-     layouts, shared_weights (with `unfused` only), gradients, incoming, storage, arithmetic, accumulate and passes (not the triple one) as there; `indexed` must be 0. */
+  /* T: every path of mode uvu with one channel of y (clb_channel_wise).  Irreps, instructions, normalisations, layouts, gradients, incoming,
+     storage, arithmetic, accumulate and passes (not the triple one) as there; `indexed` and `shared_weights` must be 0.  Weights that all
+     edges share: rows of w with stride 0; their gradients are then those of each edge. */
   clb_tensor_product_desc product;
   double scale;                     /* often 1 / sqrt(neighbours); 0: 1 */
   int atomics;                      /* 1: gradients of x are added up as they come: faster, no workspace, other bits each time; f32 and f64 only */
-  int unfused;                      /* 1: messages are made, some edges at a time, and then summed: any product */
   int knots;                        /* 2 or more: weights are cubic Hermite splines of the edge's length, W(r) on a grid of so many knots;
                                        w is then r[n_edges][1], its gradient g_r[n_edges][1].  Forward and backward.  0: weights are given */
   double first_knot, last_knot;     /* the grid, ends included, in the unit of r; beyond it weights are those at its ends */

@@ -1,0 +1,53 @@
+/* convolution_spline.c - a convolution's weights from a table of cubic splines. */
+#include "convolution.h"
+
+static ir_kernel *of(clb_convolution *c) { return c->f.k; }
+static ir_val real(clb_convolution *c, double x) { return ir_real(c->f.k, c->f.t, x); }
+
+void clb_spline_parameters(clb_convolution *c) {
+  if (!c->f.p->convolution.spline) return;
+  c->spline.table = ir_buffer(of(c), clb_ir_type((clb_dtype)c->f.p->storage), false);
+  c->spline.at = ir_scalar(of(c), IR_I64);
+  c->spline.first = ir_scalar(of(c), c->f.t);
+  c->spline.inverse = ir_scalar(of(c), c->f.t);
+  c->spline.spacing = ir_scalar(of(c), c->f.t);
+  c->spline.knots = ir_scalar(of(c), IR_I32);
+}
+
+void clb_spline_edge(clb_convolution *c, ir_val r) {
+  ir_kernel *k = of(c);
+  clb_spline *s = &c->spline;
+  ir_val one = real(c, 1), zero = real(c, 0), two = real(c, 2), three = real(c, 3);
+  ir_val most = ir_cast(k, c->f.t, ir_sub(k, s->knots, ir_int(k, IR_I32, 1))), t = ir_mul(k, ir_sub(k, r, s->first), s->inverse);
+  ir_val inside = ir_2(k, IR_AND, ir_2(k, IR_LE, zero, t), ir_2(k, IR_LE, t, most)), near = ir_2(k, IR_MIN, ir_2(k, IR_MAX, t, zero), most);
+  ir_val i = ir_2(k, IR_MIN, ir_cast(k, IR_I32, near), ir_sub(k, s->knots, ir_int(k, IR_I32, 2))), u = ir_sub(k, near, ir_cast(k, c->f.t, i));
+  ir_val left = ir_sub(k, one, u), left2 = ir_mul(k, left, left), u2 = ir_mul(k, u, u), flat = ir_select(k, inside, one, zero);
+  s->start = ir_add(k, s->at, ir_mul(k, ir_cast(k, IR_I64, i), ir_int(k, IR_I64, 2 * (int64_t)c->f.tp->n_weights)));
+  s->weight[0] = ir_mul(k, ir_fma(k, two, u, one), left2);
+  s->weight[1] = ir_mul(k, ir_mul(k, u, left2), s->spacing);
+  s->weight[2] = ir_mul(k, u2, ir_sub(k, three, ir_mul(k, two, u)));
+  s->weight[3] = ir_mul(k, ir_mul(k, ir_sub(k, u, one), u2), s->spacing);
+  s->slope[2] = ir_mul(k, ir_mul(k, real(c, 6), ir_mul(k, u, left)), ir_mul(k, s->inverse, flat));
+  s->slope[0] = ir_1(k, IR_NEG, s->slope[2]);
+  s->slope[1] = ir_mul(k, ir_mul(k, left, ir_sub(k, one, ir_mul(k, three, u))), flat);
+  s->slope[3] = ir_mul(k, ir_mul(k, u, ir_sub(k, ir_mul(k, three, u), two)), flat);
+}
+
+static ir_val sum(clb_convolution *c, const ir_val *by, const ir_val *v) {
+  ir_val s = ir_mul(of(c), by[0], v[0]);
+  for (int i = 1; i < 4; i++) s = ir_fma(of(c), by[i], v[i], s);
+  return s;
+}
+
+ir_val clb_spline_weight(clb_convolution *c) {
+  ir_kernel *k = of(c);
+  clb_spline *s = &c->spline;
+  ir_val v[4], near = ir_add(k, s->start, ir_mul(k, c->channel, ir_int(k, IR_I64, 2)));
+  for (int i = 0; i < 2; i++) {
+    ir_val at = ir_add(k, near, ir_int(k, IR_I64, 2 * (c->at.path->weight_at + i * (int64_t)c->f.tp->n_weights)));
+    ir_load_wide(k, s->table, at, c->mask, 2, v + 2 * i);
+  }
+  for (int i = 0; i < 4; i++) v[i] = ir_cast(k, c->f.t, v[i]);
+  s->by_r = sum(c, s->slope, v);
+  return sum(c, s->weight, v);
+}
