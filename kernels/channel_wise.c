@@ -294,6 +294,7 @@ static void whole(builder *b) {
 
 void clb_lower_channel_wise(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   builder *b = calloc(1, sizeof *b);
+  if (b) b->at.pairs = s->pairs;
   bool memory = b && clb_path_begin(&b->at, &b->c.f, load, b);
   for (int o = 0; memory && o < MAX_OUTPUTS; o++) memory = (b->by_term[o] = malloc(sizeof **b->by_term * CLB_MAX_TERMS)) != NULL;
   if (memory) {

@@ -411,7 +411,7 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   c->add = ir_scalar(k, IR_I32);
   clb_parts_make(&p->tensor_product, s->part, s->nonzeros, s->units ? s->lanes : 0, &c->parts);
   clb_z_scales(&p->tensor_product, &c->parts, c->scale);
-  c->at.pairs = true;
+  c->at.pairs = s->pairs;
   c->unit = s->units ? ir_subgroup(k) : i32(c, 0);
   int o_z = clb_wanted_output(&c->f, Z);
   c->shares = s->edges * (s->units ? s->units : 1) * clb_y_columns(p);
@@ -486,9 +486,9 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   clb_parts parts;
   bool wide = p->arithmetic == CLB_F64;
   int columns = clb_y_columns(p);
-  *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .shuffles = 1};
+  *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .shuffles = 1, .pairs = 1};
   s->part = wide ? 48 : 96;
-  s->nonzeros = limits->simd ? INT32_MAX : wide ? 192 : 300;
+  s->nonzeros = limits->simd ? INT32_MAX : wide ? 192 : 280;
   if (!schedule_units(p, limits, s, &parts)) clb_parts_make(&p->tensor_product, s->part, s->nonzeros, 0, &parts);
   s->edges = columns ? SHARES / (columns * (s->units ? s->units : 1)) : 1;
   s->edges = s->edges > 64 ? 64 : s->edges < 4 ? 4 : s->edges;

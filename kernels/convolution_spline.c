@@ -45,7 +45,7 @@ ir_val clb_spline_weight(clb_convolution *c) {
   ir_val v[4], near = ir_add(k, s->start, ir_mul(k, c->channel, ir_int(k, IR_I64, 2)));
   for (int i = 0; i < 2; i++) {
     ir_val at = ir_add(k, near, ir_int(k, IR_I64, 2 * (c->at.path->weight_at + i * (int64_t)c->f.tp->n_weights)));
-    ir_load_wide(k, s->table, at, c->mask, 2, v + 2 * i);
+    (c->f.p->storage <= CLB_F32 ? ir_load_aligned : ir_load_wide)(k, s->table, at, c->mask, 2, v + 2 * i);
   }
   for (int i = 0; i < 4; i++) v[i] = ir_cast(k, c->f.t, v[i]);
   s->by_r = sum(c, s->slope, v);

@@ -16,6 +16,7 @@ typedef struct {
   int32_t body;             /* which of an op's ways to be lowered */
   int32_t span;             /* lanes that share a row */
   int32_t brief;            /* products are made where they are used, rather than kept for all who need them */
+  int32_t pairs;            /* a product's derivatives go by pairs of components (path.h) */
   int32_t shuffles;         /* sums over lanes go by shuffles, else through local memory */
   int32_t whole_rows;       /* rows of results are put together in local memory and written in order */
   int32_t lockstep;         /* sub-groups of a group wait for each other path by path, so that they read the same instructions together */

@@ -47,6 +47,7 @@ static int count_blocks(const clb_tensor_product_problem *tp, int lanes) {
    write neighbouring memory do best at the same time. */
 static void schedule_channel_wise(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
+  s->pairs = p->pass >= CLB_BACKWARD && (s->lanes <= 32 || count_blocks(tp, s->lanes)); /* 64 lanes that loop over unlike blocks would spill */
   if (limits->simd) { /* whole lines of memory, where no term begins on one */
     bool odd = false;
     for (int q = 0; q < tp->n_paths; q++) odd |= tp->z.term[tp->path[q].out].mul % s->lanes != 0;

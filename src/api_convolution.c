@@ -106,6 +106,8 @@ clb_status clb_convolution_set_table(clb_op *op, clb_buffer *table, int64_t offs
   if (!parts || !parts->knots) return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "clb_convolution_set_table: this op was created without knots");
   if (!table || table->ctx != op->ctx) return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "clb_convolution_set_table: table %s", table ? "belongs to another context" : "is NULL");
   int64_t bytes = clb_dtype_bytes(op->problem.storage), n = 2 * (int64_t)parts->knots * op->problem.tensor_product.n_weights;
+  if (table->memory.kind == CLB_POINTER && (uintptr_t)table->memory.handle % 16)
+    return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "clb_convolution_set_table: table starts at %p; it must start at a multiple of 16 bytes", table->memory.handle);
   if (offset < 0 || offset % 2) return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "clb_convolution_set_table: offset is %lld; it must be even and not negative", (long long)offset);
   if ((uint64_t)offset > table->memory.bytes / (uint64_t)bytes || (uint64_t)(offset + n) > table->memory.bytes / (uint64_t)bytes)
     return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "clb_convolution_set_table: %lld numbers from %lld on do not fit in the %llu bytes of the table", (long long)n, (long long)offset,

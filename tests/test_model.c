@@ -14,6 +14,9 @@ static void remember(const clb_device_info *info, void *user) {
   if (info->runs && info->f64 && devices.n < MAX_DEVICES && (!strcmp(info->name, "cpu") || strcmp(info->backend, "cpu") != 0)) snprintf(devices.name[devices.n++], sizeof *devices.name, "%s", info->name);
 }
 
+/* OpenCL on a CPU: one made model is enough. */
+static bool slow_to_compile(int device) { return !strncmp(devices.name[device], "opencl", 6); }
+
 /* ---- comparisons ---- */
 
 static void expect_same(const computed *c, const computed *wanted, int64_t n, double most) {
@@ -103,7 +106,7 @@ static void derivatives(void **state) {
 
 /* ---- tables ---- */
 
-/* Energies come nearer with the 4th power of the knots, forces are derivatives of what the tables give, and edges beyond the last knot do
+/* Forces come nearer with the 3rd power of the knots at least, forces are derivatives of what the tables give, and edges beyond the last knot do
    not count. */
 static void tables(void **state) {
   (void)state;
@@ -114,18 +117,18 @@ static void tables(void **state) {
     const computed exact = compute_atoms(&o, &a);
     close_model(&o);
     for (int i = 0; i < 2; i++) {
-      o = open_made("cpu:interpreter", which, &(clb_model_options){.knots = 100 << i});
+      o = open_made("cpu:interpreter", which, &(clb_model_options){.knots = i ? 400 : 100});
       const computed c = compute_atoms(&o, &a);
       off[i] = 0;
       for (int64_t k = 0; k < 3 * a.n; k++) off[i] = fmax(off[i], fabs(c.forces[k] - exact.forces[k]));
-      opened skin = open_made("cpu:interpreter", which, &(clb_model_options){.knots = 100 << i, .skin = 1});
+      opened skin = open_made("cpu:interpreter", which, &(clb_model_options){.knots = i ? 400 : 100, .skin = 1});
       const computed wide = compute_atoms(&skin, &a);
       expect_same(&wide, &c, a.n, 1e-11);
       forces_are_differences(&o, a, 1e-4, 1e-6);
       close_model(&skin);
       close_model(&o);
     }
-    if (!(off[0] < 1e-3 * largest(3 * a.n, exact.forces) && off[1] < off[0] / 6)) fail_msg("model %d: off by %g with 100 knots, by %g with 200", which, off[0], off[1]);
+    if (!(off[0] < 1e-3 * largest(3 * a.n, exact.forces) && off[1] < off[0] / 20)) fail_msg("model %d: off by %g with 100 knots, by %g with 400", which, off[0], off[1]);
   }
 }
 
@@ -134,6 +137,7 @@ static void tables_everywhere(void **state) {
   computed first = {0};
   for (int i = 0; i < devices.n; i++)
     for (int single = 0; single < 2; single++) {
+      if (slow_to_compile(i)) continue;
       const atom_set a = random_atoms(7, made_models[0].n_species, true, 5);
       opened o = open_made(devices.name[i], 0, &(clb_model_options){.precision = single ? CLB_F32 : CLB_F64, .knots = 64});
       const computed c = compute_atoms(&o, &a);
@@ -213,7 +217,7 @@ static void symmetries(void **state) {
   computed first = {0};
   for (int which = 0; which < MADE_MODELS; which++)
     for (int i = 0; i < devices.n; i++) {
-      const bool slow = !strncmp(devices.name[i], "opencl", 6); /* to compile */
+      const bool slow = slow_to_compile(i);
       const atom_set a = random_atoms(7, made_models[which].n_species, true, 5);
       if (slow && which < MADE_MODELS - 1) continue;
       opened o = open_made(devices.name[i], which, &f64);

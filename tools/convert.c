@@ -205,6 +205,30 @@ static void write_file(const char *path, model *m) {
   if (!good) refuse(path, "could not be written: %s", strerror(error));
 }
 
+static void free_model(model *m) {
+  for (int i = 0; i < m->n; i++) free(m->tensors[i].data);
+  json_decref(m->metadata);
+  free(m);
+}
+
+void convert_file(const char *from, const char *to) {
+  source_file in = {.path = from};
+  model *m = allocate(1, sizeof *m);
+  m->from = from;
+  m->metadata = json_object();
+  read_source(&in);
+  check_target(to, &in);
+  size_t i = 0;
+  while (i < sizeof formats / sizeof *formats && !formats[i].is(&in)) i++;
+  if (i == sizeof formats / sizeof *formats) refuse(from, "neither a TorchScript archive (.pth) nor a Nequix model (.nqx)");
+  say(m, "clebsch model", "format");
+  say(m, "1", "format_version");
+  formats[i].convert(&in, m);
+  write_file(to, m);
+  free_model(m);
+  free(in.bytes);
+}
+
 /* ---- the command ---- */
 
 typedef struct {
@@ -226,12 +250,6 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   }
 }
 
-static void free_model(model *m) {
-  for (int i = 0; i < m->n; i++) free(m->tensors[i].data);
-  json_decref(m->metadata);
-  free(m);
-}
-
 int convert_main(int argc, char **argv) {
   static const struct argp argp = {.parser = parse,
                                    .args_doc = "IN OUT",
@@ -240,20 +258,6 @@ int convert_main(int argc, char **argv) {
                                           "Weights keep their precision. OUT is replaced if it is there, once all went well."};
   convert_arguments a = {NULL, NULL};
   if (argp_parse(&argp, argc, argv, 0, NULL, &a)) return EXIT_USAGE;
-  source_file in = {.path = a.in};
-  model *m = allocate(1, sizeof *m);
-  m->from = a.in;
-  m->metadata = json_object();
-  read_source(&in);
-  check_target(a.out, &in);
-  size_t i = 0;
-  while (i < sizeof formats / sizeof *formats && !formats[i].is(&in)) i++;
-  if (i == sizeof formats / sizeof *formats) refuse(a.in, "neither a TorchScript archive (.pth) nor a Nequix model (.nqx)");
-  say(m, "clebsch model", "format");
-  say(m, "1", "format_version");
-  formats[i].convert(&in, m);
-  write_file(a.out, m);
-  free_model(m);
-  free(in.bytes);
+  convert_file(a.in, a.out);
   return EXIT_GOOD;
 }

@@ -17,6 +17,9 @@ typedef struct {
 /* "clebsch: PATH: ..." on standard error, then exit(EXIT_FAILED).  What a file says may be among the arguments: it cannot drive a terminal. */
 void refuse(const char *path, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
 
+/* Writes the model of a file to the safetensors file `to`; exits (refuse) where it cannot. */
+void convert_file(const char *from, const char *to);
+
 /* ---- what is written ---- */
 
 enum { MAX_RANK = 3, MAX_TENSORS = 4096, NAME_BYTES = 80 };

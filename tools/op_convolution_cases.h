@@ -62,6 +62,10 @@ static const tool_case cases[] = {
     {{CONVOLUTION(RANDOM, "33x0e+5x1o", SH2, SH2, CLB_IR_MUL, FIELDS(.gradients = CLB_X | CLB_Y, .incoming = CLB_Y), .scale = 0), F32, 0}, {{131, LAYOUT_DENSE, 0}}, 0},
     {{CONVOLUTION(RANDOM, "9x0e+9x1o", SH2, SH2, CLB_MUL_IR, FIELDS(.incoming = CLB_X | CLB_W), .scale = 0), F64, 0}, {{131, LAYOUT_DENSE, 0}},
      CLB_PASS_BIT(CLB_DOUBLE_BACKWARD)},
+    /* Weights from a table of splines. */
+    {{CONVOLUTION(RANDOM, "9x0e+9x1o", SH2, SH2, CLB_IR_MUL, FIELDS(.passes = 0), .table = true), F32, 0}, {{131, LAYOUT_DENSE, 0}}, FIRST},
+    {{CONVOLUTION(HUB, "33x0e+5x1o", SH1, SH2, CLB_MUL_IR, FIELDS(.passes = 0), .table = true), F64, 1}, {{300, LAYOUT_PADDED, 0}}, FIRST},
+    {{CONVOLUTION(ISOLATED, "64x0e+64x1o", SH2, SH2, CLB_IR_MUL, FIELDS(.gradients = CLB_X | CLB_W), .table = true), F32, 0}, {{97, LAYOUT_DENSE, 0}}, FIRST},
     /* Paths in no order. */
     {{TANGLED(RANDOM, CLB_IR_MUL, CLB_IR_MUL, CLB_IR_MUL, .scale = 0), F64, 0}, {{131, LAYOUT_DENSE, 0}}, 0},
     {{TANGLED(HUB, CLB_MUL_IR, CLB_IR_MUL, CLB_IR_MUL, .scale = 2), F32, 1}, {{300, LAYOUT_PADDED, 0}}, 0},

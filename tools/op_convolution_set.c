@@ -128,11 +128,8 @@ static clb_status make_array(const convolution_data *t, clb_context *ctx, const 
   return status;
 }
 
-#pragma weak clb_convolution_set_table /* until the library has it */
-
 static clb_status make_table(const convolution_data *t, clb_context *ctx, clb_op *op, clb_buffer **made) {
   int64_t n = 2 * KNOTS * t->sizes.w;
-  if (!clb_convolution_set_table) give_up("this library has no tables of weights yet");
   void *stored = allocate((size_t)n, element(t));
   encode(t->kernel->storage, t->table, stored, n);
   clb_status status = clb_buffer_create(ctx, (uint64_t)n * element(t), made);

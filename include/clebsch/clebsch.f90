@@ -313,9 +313,10 @@ module clebsch
       import; type(c_ptr), value :: model; integer(c_int), value :: atomic_number
       integer(c_int) :: species
     end function
+    ! target: what a c_ptr inside points to is written, though the argument itself is not; compilers must not think otherwise.
     function clb_model_compute(model, atoms, results) bind(c) result(status)
       import; type(c_ptr), value :: model; type(clb_model_atoms), intent(in) :: atoms
-      type(clb_model_results), intent(in) :: results
+      type(clb_model_results), intent(in), target :: results
       integer(c_int) :: status
     end function
     function clb_model_last_neighbours(model, neighbours) bind(c) result(status)
@@ -323,8 +324,8 @@ module clebsch
       integer(c_int) :: status
     end function
     function clb_model_compute_edges(model, edges, results) bind(c) result(status)
-      import; type(c_ptr), value :: model; type(clb_model_edges), intent(in) :: edges
-      type(clb_model_edge_results), intent(in) :: results
+      import; type(c_ptr), value :: model; type(clb_model_edges), intent(in), target :: edges
+      type(clb_model_edge_results), intent(in), target :: results
       integer(c_int) :: status
     end function
   end interface

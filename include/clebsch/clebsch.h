@@ -369,7 +369,7 @@ typedef struct {
 CLB_API clb_status clb_convolution_create(clb_context *ctx, const clb_convolution_desc *desc, clb_op **op);
 
 /* The table of the splines: [knots][W][2], value and derivative by r of each weight at each knot, of the storage type, from element
-   `offset` on.  The buffer stays the caller's and must outlive the op's passes. */
+   `offset` (even) on; memory that was wrapped starts at a multiple of 16 bytes.  The buffer stays the caller's and must outlive the op's passes. */
 CLB_API clb_status clb_convolution_set_table(clb_op *op, clb_buffer *table, int64_t offset);
 
 /* Bytes of workspace that a pass needs on this graph as it is now: with `most` gradients of x are kept for all edges at once, with less, down

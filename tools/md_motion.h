@@ -1,0 +1,42 @@
+/* md_motion.h - molecular dynamics: velocity Verlet, and Langevin by BAOAB.  Angstrom, fs, eV, K, atomic mass units. */
+#ifndef TOOL_MD_MOTION_H
+#define TOOL_MD_MOTION_H
+
+#include "md_system.h"
+
+extern const double atomic_weights[ELEMENTS + 1]; /* standard weights; of elements without one, the mass number of the most stable isotope */
+
+/* Philox4x32-10 (Salmon et al., 2011): four random words that are a function of counter and key alone. */
+void philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
+/* Three normal deviates, a function of the seed, the step and the atom alone. */
+void normal_triple(uint64_t seed, int64_t step, int64_t atom, double out[3]);
+
+/* What a run goes on from, with the positions that its md_system holds. */
+typedef struct {
+  int64_t step;
+  double time; /* fs */
+  uint64_t seed;
+  double *velocities; /* [n][3], Angstrom / fs */
+  double *listed;     /* [n][3]: where the atoms were when neighbours were last looked for */
+  int64_t rebuilds;   /* how often that had been by then */
+} md_state;
+
+void md_state_make(md_state *s, int64_t n); /* zeros */
+void md_state_free(md_state *s);
+
+typedef struct {
+  double dt;                    /* fs */
+  double friction, temperature; /* 1 / fs, K; friction 0: no thermostat */
+} md_motion;
+
+/* Maxwell's distribution, then without total momentum. */
+void md_draw_velocities(const md_system *y, md_state *s, double temperature);
+/* Forces of a state; its neighbours are those that the run had which wrote it, so that sums keep their order.  false: see md_system_compute. */
+bool md_start(md_system *y, md_state *s);
+bool md_step(md_system *y, md_state *s, const md_motion *m);
+
+double md_kinetic(const md_system *y, const md_state *s); /* eV */
+/* Without a thermostat the total momentum is no degree of freedom. */
+double md_temperature(const md_system *y, const md_motion *m, double kinetic);
+
+#endif
