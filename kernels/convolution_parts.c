@@ -74,12 +74,12 @@ static load fill(const items *it, int mul, int n, int *bin) {
 
 static int blocks_of(int mul, int lanes) { return (mul + lanes - 1) / lanes; }
 
-/* The parts of multiplicity mul: as few as the limits allow, then as many blocks together. */
+/* The parts of multiplicity mul: as few as the limits allow (what is little above them stays whole), then as many blocks together. */
 static void make_parts(const items *it, int mul, load limit, int lanes, clb_parts *parts, int *part_of) {
   int bin[CLB_MAX_TERMS], count = 0, n = 1, together = 1;
   for (int i = 0; i < it->n; i++) count += it->mul[i] == mul;
   load most = fill(it, mul, n, bin);
-  while (n < count && (most.components > limit.components || most.nonzeros > limit.nonzeros)) most = fill(it, mul, ++n, bin);
+  while (n < count && (most.components > limit.components || most.nonzeros > limit.nonzeros + (n == 1 ? limit.nonzeros / 8 : 0))) most = fill(it, mul, ++n, bin);
   for (int t = 2; lanes && t <= CLB_MAX_TOGETHER; t++)
     if (blocks_of(mul, lanes) % t == 0 && most.components * t <= limit.components && most.nonzeros * t <= limit.nonzeros) together = t;
   for (int i = 0; i < it->n; i++)
