@@ -1,15 +1,17 @@
 #!/bin/sh
 # Installs what Clebsch needs on Debian 12 or newer.  `ci/install.sh` is enough to build and run;
-# `ci/install.sh test` adds every vendor's compiler and driver that works without its hardware.
+# `ci/install.sh demo` adds a model and a structure to compute; `ci/install.sh test` adds the model, and every vendor's compiler and driver that works without its hardware.
 set -eu
-build="gcc pkg-config meson ninja-build gfortran libjansson-dev opencl-c-headers libze-dev ocl-icd-libopencl1 pocl-opencl-icd"
-tests="g++ cmake git libcmocka-dev clinfo ocl-icd-opencl-dev llvm-spirv-15 spirv-tools oclgrind
+build="gcc pkg-config meson ninja-build gfortran libjansson-dev zlib1g-dev opencl-c-headers libze-dev ocl-icd-libopencl1 pocl-opencl-icd"
+demo="cp2k-data gromacs-data"
+tests="cp2k-data g++ cmake git libcmocka-dev clinfo ocl-icd-opencl-dev llvm-spirv-15 spirv-tools oclgrind
   intel-opencl-icd libze1 libamdhip64-dev hipcc libhiprtc-builtins5 clang-19 lld-19 llvm-19 libclang-rt-19-dev
   libopenblas0-pthread libclblast1 python3 python3-venv binutils"
 sudo=""
 [ "$(id -u)" = 0 ] || sudo=sudo
 export DEBIAN_FRONTEND=noninteractive
 $sudo apt-get update -qq
+if [ "${1:-}" = demo ]; then build="$build $demo"; fi
 if [ "${1:-}" = test ]; then build="$build $tests"; fi
 # shellcheck disable=SC2086
 $sudo apt-get install -y -qq --no-install-recommends $build >/dev/null

@@ -169,7 +169,9 @@ static void batches_of_z(clb_convolution *c, int o) {
   ir_store(k, c->batch.sums, at, less(c, at, i32(c, n)), ir_real(k, c->f.t, 0));
   ir_end(k);
   ir_val first = ir_loop(k, c->walk.first, c->walk.last, i32(c, c->f.s->batch)), last = ir_2(k, IR_MIN, c->walk.last, ir_add(k, first, i32(c, c->f.s->batch)));
+  ir_barrier(k, false);
   clb_batch_fetch(c, first, last);
+  ir_barrier(k, false);
   for (int part = 0, next_unit = 0; part < c->parts.n; part++) {
     bool opened = open_part(c, part, &next_unit);
     walk_z(c, part, o, first, last);
@@ -179,6 +181,7 @@ static void batches_of_z(clb_convolution *c, int o) {
     if (opened) ir_end(k);
   }
   ir_end(k);
+  ir_barrier(k, false);
 }
 
 static void results_of_z(clb_convolution *c, int o) {
@@ -492,7 +495,7 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   if (!schedule_units(p, limits, s, &parts)) clb_parts_make(&p->tensor_product, s->part, s->nonzeros, 0, &parts);
   s->edges = columns ? SHARES / (columns * (s->units ? s->units : 1)) : 1;
   s->edges = s->edges > 64 ? 64 : s->edges < 4 ? 4 : s->edges;
-  if (limits->simd && p->storage <= CLB_F32) schedule_batch(p, s);
+  if (limits->simd && limits->subgroups && p->storage <= CLB_F32) schedule_batch(p, s);
   s->resident = s->units ? REGISTERS / (registers_of(p, s->lanes * s->subgroups) * s->lanes * s->subgroups) : 0;
   schedule_stages(p, limits, &parts, s);
 }

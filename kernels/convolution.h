@@ -48,12 +48,12 @@ typedef struct {
 } clb_stage;
 
 /* Weights as cubic Hermite splines W(r) between knots (convolution_spline.c).  With u = (r - r_i) / h in the interval:
-   W = (1+2u)(1-u)^2 v_i + u^2 (3-2u) v_i+1 + h (u (1-u)^2 s_i + u^2 (u-1) s_i+1) of values v and slopes s; beyond the ends r is theirs. */
+   W = v_i + u^2 (3-2u) (v_i+1 - v_i) + h (u (1-u)^2 s_i + u^2 (u-1) s_i+1) of values v and slopes s; beyond the ends r is theirs. */
 typedef struct {
   ir_val table, at, first, inverse, spacing, knots; /* parameters: [knots][W][2] from element `at` (i64) on; r_0, 1 / h, h (arithmetic); i32 */
   /* of the edge at hand */
   ir_val start;                   /* i64: the interval's row of the table */
-  ir_val weight[4], slope[4];     /* what v_i, s_i, v_i+1, s_i+1 are multiplied with in W and dW/dr */
+  ir_val weight[3], slope[3];     /* what v_i+1 - v_i, s_i, s_i+1 are multiplied with in W and dW/dr */
   ir_val by_r;                    /* dW/dr of the path at hand */
 } clb_spline;
 

@@ -23,20 +23,17 @@ void clb_spline_edge(clb_convolution *c, ir_val r) {
   ir_val i = ir_2(k, IR_MIN, ir_cast(k, IR_I32, near), ir_sub(k, s->knots, ir_int(k, IR_I32, 2))), u = ir_sub(k, near, ir_cast(k, c->f.t, i));
   ir_val left = ir_sub(k, one, u), left2 = ir_mul(k, left, left), u2 = ir_mul(k, u, u), flat = ir_select(k, inside, one, zero);
   s->start = ir_add(k, s->at, ir_mul(k, ir_cast(k, IR_I64, i), ir_int(k, IR_I64, 2 * (int64_t)c->f.tp->n_weights)));
-  s->weight[0] = ir_mul(k, ir_fma(k, two, u, one), left2);
+  s->weight[0] = ir_mul(k, u2, ir_sub(k, three, ir_mul(k, two, u)));
   s->weight[1] = ir_mul(k, ir_mul(k, u, left2), s->spacing);
-  s->weight[2] = ir_mul(k, u2, ir_sub(k, three, ir_mul(k, two, u)));
-  s->weight[3] = ir_mul(k, ir_mul(k, ir_sub(k, u, one), u2), s->spacing);
-  s->slope[2] = ir_mul(k, ir_mul(k, real(c, 6), ir_mul(k, u, left)), ir_mul(k, s->inverse, flat));
-  s->slope[0] = ir_1(k, IR_NEG, s->slope[2]);
+  s->weight[2] = ir_mul(k, ir_mul(k, ir_sub(k, u, one), u2), s->spacing);
+  s->slope[0] = ir_mul(k, ir_mul(k, real(c, 6), ir_mul(k, u, left)), ir_mul(k, s->inverse, flat));
   s->slope[1] = ir_mul(k, ir_mul(k, left, ir_sub(k, one, ir_mul(k, three, u))), flat);
-  s->slope[3] = ir_mul(k, ir_mul(k, u, ir_sub(k, ir_mul(k, three, u), two)), flat);
+  s->slope[2] = ir_mul(k, ir_mul(k, u, ir_sub(k, ir_mul(k, three, u), two)), flat);
 }
 
-static ir_val sum(clb_convolution *c, const ir_val *by, const ir_val *v) {
-  ir_val s = ir_mul(of(c), by[0], v[0]);
-  for (int i = 1; i < 4; i++) s = ir_fma(of(c), by[i], v[i], s);
-  return s;
+/* v: v_i, s_i, v_i+1, s_i+1. */
+static ir_val sum(clb_convolution *c, const ir_val *by, const ir_val *v, ir_val rise) {
+  return ir_fma(of(c), by[0], rise, ir_fma(of(c), by[1], v[1], ir_mul(of(c), by[2], v[3])));
 }
 
 ir_val clb_spline_weight(clb_convolution *c) {
@@ -48,6 +45,7 @@ ir_val clb_spline_weight(clb_convolution *c) {
     (c->f.p->storage <= CLB_F32 ? ir_load_aligned : ir_load_wide)(k, s->table, at, c->mask, 2, v + 2 * i);
   }
   for (int i = 0; i < 4; i++) v[i] = ir_cast(k, c->f.t, v[i]);
-  s->by_r = sum(c, s->slope, v);
-  return sum(c, s->weight, v);
+  ir_val rise = ir_sub(k, v[2], v[0]);
+  s->by_r = sum(c, s->slope, v, rise);
+  return ir_add(k, v[0], sum(c, s->weight, v, rise));
 }

@@ -1,7 +1,7 @@
 /* convolution_cluster.h - the energy of a few atoms by one convolution, its forces by a backward pass, and their Jacobian by a double one.
 
    E = sum over atoms, terms of z and channels of q sqrt(1 + |z|^2), with q fixed numbers; y are the harmonics of r = (sender - receiver),
-   w = f exp(-r^2 / 4), and x the harmonics of points that are fixed to the atoms. */
+   w = f exp(-r^2 / 4), or splines of |r| from a table that says f sin |r| only coarsely, and x the harmonics of points that are fixed to the atoms. */
 #ifndef CLB_CONVOLUTION_CLUSTER_H
 #define CLB_CONVOLUTION_CLUSTER_H
 
@@ -23,7 +23,15 @@ typedef struct {
   arrays a; /* in: x, y, w, g, (a,) b, c */
   double position[3 * ATOMS], point[3 * CLUSTER_POINTS], r[3 * BONDS];
   double size; /* sum of |dE/dr| */
+  bool splines;
+  clb_buffer *table;
 } cluster;
+
+/* No two atoms are as far from each other as a knot is, nor nearly. */
+enum { CLUSTER_KNOTS = 3 };
+static const double first_knot = 0.42, last_knot = 2.48;
+
+static inline double factor(int i) { return sin(1 + 1.7 * i); } /* q and f */
 
 /* ---- harmonics ---- */
 
@@ -61,20 +69,38 @@ static inline void cluster_features(cluster *c) {
 
 /* ---- create, destroy, turn ---- */
 
-static inline cluster cluster_create(place *at) {
+/* Rows of w are lengths from here on. */
+static inline void cluster_tabulate(cluster *c) {
+  convolution *v = c->c;
+  int n = v->product.dense->width[LIKE_W];
+  double *table = numbers((size_t)(2 * n * CLUSTER_KNOTS));
+  for (int i = 0; i < CLUSTER_KNOTS * n; i++) {
+    double r = first_knot + (last_knot - first_knot) / (CLUSTER_KNOTS - 1) * (i / n);
+    table[2 * i] = factor(i % n) * sin(r);
+    table[2 * i + 1] = factor(i % n) * cos(r);
+  }
+  v->product.width[LIKE_W] = 1;
+  c->table = buffer_of(&v->product, table, (size_t)(2 * n * CLUSTER_KNOTS), (size_t)(2 * n * CLUSTER_KNOTS));
+  for (int pass = CLB_FORWARD; pass <= CLB_BACKWARD; pass++) OK(v->product.ctx, clb_convolution_set_table(convolution_op(v, pass), c->table, 0));
+  free(table);
+}
+
+static inline cluster cluster_create(place *at, bool splines) {
   static const int degrees[] = {0, 1, 2, 3};
   static clb_instructions found;
   clb_context *ctx = context_at(at);
-  cluster c = {.edges = edges_create(ATOMS, ATOMS, BONDS)};
+  convolution **made = &at->made[CONVOLVED + splines];
+  cluster c = {.edges = edges_create(ATOMS, ATOMS, BONDS), .splines = splines};
   clb_spherical_harmonics_desc harmonics = {.degrees = degrees, .n_degrees = CLUSTER_L + 1, .storage = CLB_F64, .arithmetic = CLB_F64, .passes = 7};
-  clb_convolution_desc d = {.scale = 0.25};
+  clb_convolution_desc d = {.scale = 0.25, .knots = splines ? CLUSTER_KNOTS : 0, .first_knot = first_knot, .last_knot = last_knot};
   uint64_t seed = 12;
   OK(ctx, clb_channel_wise(ctx, CLUSTER_X, SH3, CLUSTER_FILTER, CLB_SORTED, &found));
   d.product = (clb_tensor_product_desc){.irreps_x = found.irreps_x, .irreps_y = found.irreps_y, .irreps_z = found.irreps_z, .instructions = found.instructions,
                                         .n_instructions = found.n_instructions, .layout_x = CLB_MUL_IR, .layout_z = CLB_IR_MUL, .incoming = CLB_Y | CLB_W,
                                         .storage = CLB_F64, .arithmetic = CLB_F64};
   OK(ctx, clb_spherical_harmonics_create(ctx, &harmonics, &c.harmonics));
-  c.c = at->made[CONVOLVED] = at->made[CONVOLVED] ? at->made[CONVOLVED] : convolution_create(ctx, &d); /* compiled once */
+  c.c = *made = *made ? *made : convolution_create(ctx, &d); /* compiled once */
+  if (splines) cluster_tabulate(&c);
   int n = 0;
   for (int i = 0; i < ATOMS * ATOMS; i++)
     if (i / ATOMS != i % ATOMS || i == 7) c.edges.senders[n] = i % ATOMS, c.edges.receivers[n++] = i / ATOMS; /* one is a loop */
@@ -90,6 +116,7 @@ static inline cluster cluster_create(place *at) {
 
 static inline void cluster_destroy(cluster *c) {
   clb_op_destroy(&c->harmonics);
+  clb_buffer_destroy(&c->table);
   edges_destroy(&c->edges);
   arrays_destroy(&c->a);
 }
@@ -112,16 +139,15 @@ static inline void cluster_turn(cluster *c, int inverts) {
 
 /* ---- energy ---- */
 
-static inline double factor(int i) { return sin(1 + 1.7 * i); } /* q and f */
-
-static inline double radial(const double *r) { return exp(-(r[0] * r[0] + r[1] * r[1] + r[2] * r[2]) / 4); }
+static inline double square(const double *r) { return r[0] * r[0] + r[1] * r[1] + r[2] * r[2]; }
+static inline double radial(const double *r) { return exp(-square(r) / 4); }
 
 /* Fills z. */
 static inline void cluster_forward(cluster *c) {
   int width = c->c->product.width[LIKE_W];
   for (int e = 0; e < BONDS; e++) {
     for (int k = 0; k < 3; k++) c->r[3 * e + k] = c->position[3 * c->edges.senders[e] + k] - c->position[3 * c->edges.receivers[e] + k];
-    for (int k = 0; k < width; k++) c->a.in[LIKE_W][e * width + k] = factor(k) * radial(c->r + 3 * e);
+    for (int k = 0; k < width; k++) c->a.in[LIKE_W][e * width + k] = c->splines ? sqrt(square(c->r + 3 * e)) : factor(k) * radial(c->r + 3 * e);
   }
   cluster_harmonics(c, CLB_FORWARD, BONDS, c->r, NULL, NULL, c->a.in[LIKE_Y], NULL);
   run_convolution(c->c, CLB_FORWARD, &c->edges, c->graph, (manner){DENSE, MOST}, &c->a);
@@ -135,11 +161,11 @@ static inline double cluster_read_out(cluster *c, const double *z, const double 
     for (int t = 0; t < of->n; t++)
       for (int u = 0; u < of->term[t].mul; u++) {
         int n = 2 * of->term[t].l + 1, at[2 * CLUSTER_L + 1];
-        double square = 1, product = 0, q = factor(t * 3 + u);
+        double all = 1, product = 0, q = factor(t * 3 + u);
         for (int m = 0; m < n; m++) at[m] = i * of->dim + dense_at(of, t, c->c->product.dense->layout[LIKE_Z], u, m);
-        for (int m = 0; m < n; m++) square += z[at[m]] * z[at[m]], product += dz ? z[at[m]] * dz[at[m]] : 0;
-        energy += q * sqrt(square);
-        for (int m = 0; m < n && g; m++) g[at[m]] = q / sqrt(square) * (dz ? dz[at[m]] - z[at[m]] * product / square : z[at[m]]);
+        for (int m = 0; m < n; m++) all += z[at[m]] * z[at[m]], product += dz ? z[at[m]] * dz[at[m]] : 0;
+        energy += q * sqrt(all);
+        for (int m = 0; m < n && g; m++) g[at[m]] = q / sqrt(all) * (dz ? dz[at[m]] - z[at[m]] * product / all : z[at[m]]);
       }
   return energy;
 }
@@ -163,7 +189,9 @@ static inline void cluster_scatter(cluster *c, const double *by_r, double sign, 
 static inline void cluster_by_r(cluster *c, const double *g_y, const double *g_w, double *by_r) {
   int width = c->c->product.width[LIKE_W];
   cluster_harmonics(c, CLB_BACKWARD, BONDS, c->r, g_y, NULL, by_r, NULL);
-  for (int e = 0; e < BONDS; e++)
+  for (int e = 0; e < BONDS && c->splines; e++)
+    for (int i = 0; i < 3 && square(c->r + 3 * e) > 0; i++) by_r[3 * e + i] += g_w[e] * c->r[3 * e + i] / sqrt(square(c->r + 3 * e));
+  for (int e = 0; e < BONDS && !c->splines; e++)
     for (int i = 0; i < width * 3; i++) by_r[3 * e + i % 3] -= g_w[e * width + i / 3] * factor(i / 3) * radial(c->r + 3 * e) * c->r[3 * e + i % 3] / 2;
 }
 
@@ -183,6 +211,22 @@ static inline void cluster_forces(cluster *c, double *force) {
   cluster_by_r(c, c->a.out[1], c->a.out[2], by_r);
   cluster_scatter(c, by_r, -1, force);
   free(z);
+}
+
+/* Forces against differences of the energy. */
+static inline void expect_slopes(cluster *c, const double *force) {
+  double largest = 0;
+  for (int i = 0; i < 3 * ATOMS; i++) largest = fmax(largest, fabs(force[i]));
+  assert_true(largest > 0.1);
+  for (int i = 0; i < 3 * ATOMS; i++) {
+    double slope = 0, here = c->position[i];
+    for (int s = 0; s < STENCIL; s++) {
+      c->position[i] = here + step[s];
+      slope += weight[s] * cluster_energy(c);
+    }
+    c->position[i] = here;
+    if (!(fabs(slope + force[i]) <= 1e-9 * largest)) fail_msg("force %d is %.12g, not %.12g", i, force[i], -slope);
+  }
 }
 
 /* ---- its second derivative ---- */

@@ -13,6 +13,8 @@ static const struct {
     {"source", "clebsch source", source_main},
     {"bench", "clebsch bench", bench_main},
     {"convert", "clebsch convert", convert_main},
+    {"energy", "clebsch energy", energy_main},
+    {"md", "clebsch md", md_main},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
@@ -22,11 +24,11 @@ typedef struct {
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   choice *c = state->input;
-  if (key == ARGP_KEY_NO_ARGS) argp_error(state, "name a command: devices, check, source, bench or convert");
+  if (key == ARGP_KEY_NO_ARGS) argp_error(state, "name a command: devices, check, source, bench, convert, energy or md");
   if (key != ARGP_KEY_ARG) return ARGP_ERR_UNKNOWN;
   for (c->command = 0; c->command < COMMANDS; c->command++)
     if (!strcmp(arg, commands[c->command].name)) break;
-  if (c->command == COMMANDS) argp_error(state, "no command '%s': devices, check, source, bench or convert", arg);
+  if (c->command == COMMANDS) argp_error(state, "no command '%s': devices, check, source, bench, convert, energy or md", arg);
   c->first = state->next - 1;
   state->next = state->argc; /* the rest is the command's */
   return 0;
@@ -42,7 +44,9 @@ int main(int argc, char **argv) {
              "  check       every op against a float64 reference, on a device\n"
              "  source      the kernel of an op in a device's language\n"
              "  bench       time, bytes and error of an op, and the device's ceilings\n"
-             "  convert     another program's model to a safetensors file\n\n"
+             "  convert     another program's model to a safetensors file\n"
+             "  energy      energy, forces and stress of the atoms in a file\n"
+             "  md          molecular dynamics of them\n\n"
              "Each explains itself: clebsch COMMAND --help.\n\n"
              "Exit status: 0 all is well, 1 a check or a run failed, 2 a mistake in the arguments."};
   argp_program_version = "clebsch " CLB_VERSION;

@@ -6,11 +6,6 @@
 
 extern const double atomic_weights[ELEMENTS + 1]; /* standard weights; of elements without one, the mass number of the most stable isotope */
 
-/* Philox4x32-10 (Salmon et al., 2011): four random words that are a function of counter and key alone. */
-void philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
-/* Three normal deviates, a function of the seed, the step and the atom alone. */
-void normal_triple(uint64_t seed, int64_t step, int64_t atom, double out[3]);
-
 /* What a run goes on from, with the positions that its md_system holds. */
 typedef struct {
   int64_t step;

@@ -66,12 +66,12 @@ static bool read_head(FILE *f, structure *a, md_state *s) {
   return a->n >= 1 && a->n <= INT32_MAX;
 }
 
-/* Lines of atoms take 21 bytes or more: a file that says of itself that it has many must be long. */
+/* A line of an atom takes 20 bytes or more: memory goes by what the file has, not by what it says. */
 static bool plausible(FILE *f, int64_t n) {
   const long here = ftell(f);
   if (here < 0 || fseek(f, 0, SEEK_END)) return false;
   const long end = ftell(f);
-  return !fseek(f, here, SEEK_SET) && (end - here) / 19 >= n;
+  return !fseek(f, here, SEEK_SET) && (end - here) / 20 >= n;
 }
 
 static bool read_atoms(FILE *f, structure *a, md_state *s) {

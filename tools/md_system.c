@@ -2,7 +2,7 @@
 #include "md_system.h"
 
 #include <errno.h>
-#include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,9 +60,14 @@ static void remove_converted(void) {
   *converted = 0;
 }
 
-/* The conversion exits where the file is bad: the temporary file goes all the same. */
+static void remove_and_die(int signal_number) { /* SA_RESETHAND: the second time it kills */
+  unlink(converted);
+  raise(signal_number);
+}
+
+/* The conversion exits where the file is bad, and Ctrl-C may come while kernels are compiled: the temporary file goes all the same. */
 static bool convert_first(const char *path) {
-  static bool registered;
+  const struct sigaction cleanly = {.sa_handler = remove_and_die, .sa_flags = (int)SA_RESETHAND};
   const char *folder = getenv("TMPDIR");
   const int n = snprintf(converted, sizeof converted, "%s/clebsch_model_XXXXXX", folder && *folder ? folder : "/tmp");
   const int file = n < (int)sizeof converted ? mkstemp(converted) : -1;
@@ -72,8 +77,9 @@ static bool convert_first(const char *path) {
     return false;
   }
   close(file);
-  if (!registered) atexit(remove_converted);
-  registered = true;
+  atexit(remove_converted);
+  sigaction(SIGINT, &cleanly, NULL);
+  sigaction(SIGTERM, &cleanly, NULL);
   convert_file(path, converted);
   return true;
 }
@@ -84,7 +90,7 @@ static bool open_model(md_system *y, const md_choice *choice) {
   clb_status status = clb_model_open(y->ctx, foreign ? converted : choice->model, &choice->options, &y->model);
   if (!status) status = clb_model_describe(y->model, &y->info);
   progress(NULL);
-  if (status) complain("%s: %s", choice->model, clb_error(y->ctx));
+  if (status) complain("%s", clb_error(y->ctx));
   return !status;
 }
 

@@ -15,6 +15,8 @@ int check_main(int argc, char **argv);
 int source_main(int argc, char **argv);
 int bench_main(int argc, char **argv);
 int convert_main(int argc, char **argv);
+int energy_main(int argc, char **argv);
+int md_main(int argc, char **argv);
 
 /* "clebsch: ..." on standard error. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -1,0 +1,237 @@
+/* md.c - `clebsch md`: molecular dynamics of the atoms in a file. */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "md_files.h"
+#include "md_motion.h"
+#include "md_report.h"
+#include "md_restart.h"
+#include "md_series.h"
+#include "timing.h"
+
+typedef struct {
+  md_choice choice;
+  md_motion motion;
+  int64_t steps, every; /* steps < 0: not given */
+  uint64_t seed;
+  bool warm, seeded, forces; /* warm: --temperature was given */
+  const char *trajectory, *csv, *plot, *restart, *from;
+} md_arguments;
+
+/* ---- options ---- */
+
+enum { LANGEVIN = 256, SEED, TRAJECTORY, CSV, PLOT, RESTART, CONTINUE, FORCES, SKIN };
+
+static const struct argp_option options[] = {
+    {"steps", 'n', "N", 0, "Steps to go", 1},
+    {"dt", 'D', "FS", 0, "Length of a step (fs)", 1},
+    {"temperature", 'T', "K", 0, "Of the velocities drawn at the start (default: 0, at rest), and of the thermostat", 1},
+    {"langevin", LANGEVIN, "FRICTION", 0, "A Langevin thermostat (1/ps); without it energy is constant", 1},
+    {"seed", SEED, "N", 0, "Of velocities and thermostat (default: 1)", 1},
+    {"skin", SKIN, "A", 0, "Neighbours are looked for again once an atom has moved by half of it; the longer the more edges (default: 0.2)", 1},
+    {"every", 'e', "N", 0, "Steps from one line, frame and restart to the next (default: 10)", 2},
+    {"csv", CSV, "FILE", 0, "Energies and temperature", 2},
+    {"trajectory", TRAJECTORY, "FILE", 0, "Extended XYZ with velocities (A/fs); positions are not wrapped into the cell", 2},
+    {"forces", FORCES, NULL, 0, "Forces in the trajectory, too", 2},
+    {"plot", PLOT, "FILE", 0, "Energies and temperature as SVG, at the end", 2},
+    {"restart", RESTART, "FILE", 0, "What a later run goes on from", 2},
+    {"continue", CONTINUE, "FILE", 0, "Go on from a restart: it replaces --structure, the start's velocities and the seed; csv and trajectory are appended to", 2},
+    {0}};
+
+static void check(const md_arguments *a, const struct argp_state *state) {
+  if (!a->choice.structure == !a->from) argp_error(state, "give --structure, or --continue, and not both");
+  if (a->steps < 0) argp_error(state, "--steps is missing");
+  if (!(a->motion.dt > 0)) argp_error(state, "--dt is missing");
+  if (a->motion.friction > 0 && !a->warm) argp_error(state, "--langevin needs --temperature");
+  if (a->from && a->warm && !(a->motion.friction > 0)) argp_error(state, "--temperature of a run that goes on needs --langevin: the velocities are those of the restart");
+  if (a->from && a->seeded) argp_error(state, "--seed: the seed is that of the restart");
+  if (a->forces && !a->trajectory) argp_error(state, "--forces needs --trajectory");
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  md_arguments *a = state->input;
+  switch (key) {
+    case 'n': a->steps = whole_number(state, "--steps", arg, 0, 1000000000000); return 0;
+    case 'e': a->every = whole_number(state, "--every", arg, 1, 1000000000000); return 0;
+    case 'D': a->motion.dt = real_number(state, "--dt", arg, 1e-6, 1000); return 0;
+    case 'T': a->motion.temperature = real_number(state, "--temperature", arg, 0, 1e9); a->warm = true; return 0;
+    case LANGEVIN: a->motion.friction = real_number(state, "--langevin", arg, 1e-9, 1e6) / 1000; return 0;
+    case SEED: a->seed = (uint64_t)whole_number(state, "--seed", arg, 0, (int64_t)1 << 53); a->seeded = true; return 0;
+    case SKIN: a->choice.options.skin = real_number(state, "--skin", arg, 0, 100); return 0;
+    case TRAJECTORY: a->trajectory = arg; return 0;
+    case CSV: a->csv = arg; return 0;
+    case PLOT: a->plot = arg; return 0;
+    case RESTART: a->restart = arg; return 0;
+    case CONTINUE: a->from = arg; return 0;
+    case FORCES: a->forces = true; return 0;
+    case ARGP_KEY_INIT: state->child_inputs[0] = &a->choice; return 0;
+    case ARGP_KEY_ARG: argp_error(state, "'%s' is one argument too many", arg); return 0;
+    case ARGP_KEY_END: check(a, state); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* ---- a run ---- */
+
+typedef struct {
+  const md_arguments *a;
+  md_system system;
+  md_state state;
+  md_series series;
+  md_effort effort;
+  FILE *csv, *trajectory;
+  int64_t written;  /* the step of the last record; -1: none */
+  double told;      /* when progress was last shown, seconds */
+} md_run;
+
+static volatile sig_atomic_t stopped; /* the signal that asks for the end */
+
+static void stop(int signal_number) {
+  stopped = signal_number;
+}
+
+/* Once: a second signal kills. */
+static void heed_signals(void) {
+  const struct sigaction action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
+  sigaction(SIGINT, &action, NULL);
+  sigaction(SIGTERM, &action, NULL);
+}
+
+static bool open_output(FILE **f, const char *path, bool append) {
+  if (!path) return true;
+  *f = fopen(path, append ? "a" : "w");
+  if (!*f) complain("%s: %s", path, strerror(errno));
+  return *f;
+}
+
+static bool flush(FILE *f, const char *path) {
+  if (!f || (!fflush(f) && !ferror(f))) return true;
+  complain("%s: could not be written: %s", path, strerror(errno));
+  return false;
+}
+
+static bool begin(md_run *r) {
+  const md_arguments *a = r->a;
+  structure atoms = {0};
+  char error[512];
+  const char *from = a->from ? a->from : a->choice.structure;
+  if (a->from && !restart_read(a->from, &atoms, &r->state)) return false;
+  if (!a->from && !structure_read(from, false, &atoms, error, sizeof error)) return complain("%s", error), false;
+  if (!md_system_open(&r->system, &a->choice)) return structure_free(&atoms), false;
+  if (!md_system_place(&r->system, &atoms, from)) return false;
+  if (!a->from) {
+    md_state_make(&r->state, r->system.atoms.n);
+    memcpy(r->state.listed, r->system.atoms.positions, (size_t)r->system.atoms.n * 3 * sizeof(double));
+    r->state.seed = a->seed;
+    md_draw_velocities(&r->system, &r->state, a->motion.temperature);
+  }
+  return md_start(&r->system, &r->state) && open_output(&r->csv, a->csv, a->from) && open_output(&r->trajectory, a->trajectory, a->from);
+}
+
+/* ---- what is written on the way ---- */
+
+/* Of a file that is new, or none that one could go back in. */
+static void csv_head(FILE *csv) {
+  if (csv && (fseek(csv, 0, SEEK_END) || !ftell(csv))) fputs("step,time_fs,potential_eV,kinetic_eV,total_eV,temperature_K\n", csv);
+}
+
+static void csv_line(md_run *r, const double v[SERIES_VALUES]) {
+  if (r->csv) fprintf(r->csv, "%lld,%.10g,%.9f,%.9f,%.9f,%.4f\n", (long long)r->state.step, v[SERIES_TIME], v[SERIES_POTENTIAL], v[SERIES_KINETIC],
+                      v[SERIES_POTENTIAL] + v[SERIES_KINETIC], v[SERIES_TEMPERATURE]);
+}
+
+/* A line, a frame and a restart, in this order: what goes on from the restart appends to files that are complete. */
+static bool record(md_run *r, const double v[SERIES_VALUES]) {
+  const md_arguments *a = r->a;
+  const md_frame frame = {&r->system, r->state.velocities, a->forces, r->state.time};
+  if (r->written == r->state.step) return true;
+  r->written = r->state.step;
+  csv_line(r, v);
+  if (r->trajectory) frame_write(r->trajectory, &frame);
+  return flush(r->csv, a->csv) && flush(r->trajectory, a->trajectory) && (!a->restart || restart_write(a->restart, &r->system, &r->state));
+}
+
+static bool look(md_run *r, double values[SERIES_VALUES]) {
+  const double kinetic = md_kinetic(&r->system, &r->state);
+  const double v[SERIES_VALUES] = {r->state.time, r->system.energy, kinetic, md_temperature(&r->system, &r->a->motion, kinetic)};
+  memcpy(values, v, sizeof v);
+  if (isfinite(r->system.energy) && isfinite(kinetic)) return series_add(&r->series, v), true;
+  complain("step %lld: the energy is not finite; a shorter --dt, or atoms that are not so close, may help", (long long)r->state.step);
+  return false;
+}
+
+static void tell(md_run *r, const double v[SERIES_VALUES]) {
+  const double now = seconds_now();
+  if (now - r->told < 0.2) return;
+  r->told = now;
+  progress("step %lld of %lld: %.6f eV, %.1f K, %.3g ns/day", (long long)r->effort.steps, (long long)r->a->steps, v[SERIES_POTENTIAL] + v[SERIES_KINETIC], v[SERIES_TEMPERATURE],
+           ns_per_day(&r->a->motion, &r->effort));
+}
+
+/* ---- steps ---- */
+
+static bool go(md_run *r) {
+  const md_arguments *a = r->a;
+  double v[SERIES_VALUES];
+  if (!look(r, v)) return false;
+  csv_head(r->csv);
+  if (a->from) r->written = r->state.step; /* by the run before */
+  if (!record(r, v)) return false;
+  while (r->effort.steps < a->steps && !stopped) {
+    const double before = seconds_now();
+    if (!md_step(&r->system, &r->state, &a->motion)) return false;
+    r->effort.seconds += seconds_now() - before;
+    r->effort.steps++;
+    if (!look(r, v) || (r->state.step % a->every == 0 && !record(r, v))) return false;
+    tell(r, v);
+  }
+  return record(r, v);
+}
+
+static bool close_output(FILE **f, const char *path) {
+  const bool good = !*f || !fclose(*f);
+  if (!good) complain("%s: could not be written: %s", path, strerror(errno));
+  *f = NULL;
+  return good;
+}
+
+static bool finish(md_run *r) {
+  const md_arguments *a = r->a;
+  bool good = close_output(&r->csv, a->csv);
+  good &= close_output(&r->trajectory, a->trajectory);
+  if (a->plot && r->series.n) good &= report_plot(a->plot, &r->system, &a->motion, &r->series);
+  return good;
+}
+
+int md_main(int argc, char **argv) {
+  static const struct argp_child children[] = {{&md_choice_argp, 0, NULL, 0}, {0}};
+  static const struct argp argp = {.options = options,
+                                   .parser = parse,
+                                   .children = children,
+                                   .args_doc = "--model FILE --structure FILE --steps N --dt FS",
+                                   .doc = "Molecular dynamics: velocity Verlet at constant energy, or Langevin (BAOAB).\v"
+                                          "Masses are standard atomic weights. Velocities are drawn at --temperature, without total momentum. The last step is always recorded. "
+                                          "Ctrl-C (SIGINT, or SIGTERM) ends the run after the step at hand, with all files complete and exit status 1; a second one kills. "
+                                          "A run that goes on from a restart takes the steps that the whole run would have taken, bit for bit, if device, model and other options are the same. "
+                                          "drift: the slope of a straight line through the total energy, with its standard error."};
+  md_arguments a = {.steps = -1, .every = 10, .seed = 1, .choice.options.skin = 0.2};
+  if (argp_parse(&argp, argc, argv, 0, NULL, &a)) return EXIT_USAGE;
+  md_run r = {.a = &a, .written = -1};
+  bool good = begin(&r);
+  if (good) {
+    heed_signals();
+    good = go(&r);
+  }
+  progress(NULL);
+  good &= finish(&r);
+  if (good) report_print(&r.system, &r.state, &a.motion, &r.series, &r.effort);
+  if (good && stopped) complain("stopped by a signal after step %lld", (long long)r.state.step);
+  md_state_free(&r.state);
+  md_system_close(&r.system);
+  return good && !stopped ? EXIT_GOOD : EXIT_FAILED;
+}
