@@ -167,7 +167,8 @@ clb_status clb_safetensors_open(clb_error_sink *e, const char *path, clb_safeten
   clb_safetensors *file = calloc(1, sizeof *file);
   clb_status status = CLB_OK;
   *out = file;
-  if (!file || !(file->path = strdup(path))) status = clb_fail(e, CLB_ERROR_MEMORY, "%s: out of memory", path);
+  if (!path) status = clb_fail(e, CLB_ERROR_ARGUMENT, "the path of the model is NULL");
+  else if (!file || !(file->path = strdup(path))) status = clb_fail(e, CLB_ERROR_MEMORY, "%s: out of memory", path);
   if (!status) status = read_bytes(e, path, file);
   if (!status) status = read_header(e, file);
   if (!status) status = check_metadata(e, file);

@@ -14,6 +14,19 @@
 
 #include "interpret_lanes.h"
 
+/* What a lane's COPY has still to bring, and after how many COPY_COMMITs of its sub-group it was sent for. */
+typedef struct {
+  char *to;
+  const char *from;
+  size_t bytes;
+  int64_t batch;
+} coming;
+typedef struct {
+  coming *first;
+  size_t n, room;
+  int64_t batches; /* committed so far */
+} queue;
+
 typedef struct {
   const ir_kernel *k;
   const ir_arg *arg;
@@ -27,6 +40,7 @@ typedef struct {
   int64_t *at;       /* indices of the lanes at work; -1 where masked */
   int32_t *pc;       /* where each sub-group is */
   bool *met;         /* whether it waits for the others of the group */
+  queue *queue;      /* of each sub-group: what COPY has sent for, in order */
   int64_t group;
   char *error;
   size_t size;
@@ -94,7 +108,28 @@ static bool atomic_add(const machine *m, char *base, int32_t v) {
   return true;
 }
 
-/* Done at once: COPY_COMMIT and COPY_WAIT have nothing left to wait for. */
+/* A COPY is done as late as it may be: when COPY_WAIT says that its batch has arrived; what is read before is what was there. */
+static bool send_for(const machine *m, queue *q, int32_t v, char *to, const char *from, size_t bytes) {
+  if (q->n == q->room) {
+    size_t room = 2 * q->room + 64;
+    coming *more = realloc(q->first, room * sizeof *more);
+    if (!more) return wrong(m, v, "no memory");
+    q->first = more;
+    q->room = room;
+  }
+  q->first[q->n++] = (coming){to, from, bytes, q->batches};
+  return true;
+}
+
+static void wait_for(queue *q, int64_t in_flight) {
+  size_t n = 0;
+  for (; n < q->n && q->first[n].batch < q->batches - in_flight; n++) memcpy(q->first[n].to, q->first[n].from, q->first[n].bytes);
+  q->n -= n;
+  if (n) memmove(q->first, q->first + n, q->n * sizeof *q->first);
+}
+
+static queue *queue_of(const machine *m, const char *base) { return &m->queue[(size_t)(base - m->values) / m->bytes]; }
+
 static bool copy(const machine *m, char *base, int32_t v) {
   const ir_ins *i = &m->k->ins[v];
   size_t bytes = (size_t)ir_type_bytes((ir_type)m->k->ins[i->arg[0]].element);
@@ -108,7 +143,9 @@ static bool copy(const machine *m, char *base, int32_t v) {
       if (index[j] < 0 || (length >= 0 && index[j] > length - i->width)) return wrong(m, v, "index %" PRId64 " of lane %d leaves the array", index[j], (int)l);
       if (i->imm && index[j] % i->width) return wrong(m, v, "index %" PRId64 " of lane %d is no multiple of the aligned copy's width", index[j], (int)l);
     }
-    memcpy((char *)m->array[i->arg[0]] + (size_t)index[0] * bytes, (char *)m->array[i->arg[2]] + (size_t)index[1] * bytes, (size_t)i->width * bytes);
+    char *to = (char *)m->array[i->arg[0]] + (size_t)index[0] * bytes;
+    const char *from = (char *)m->array[i->arg[2]] + (size_t)index[1] * bytes;
+    if (!send_for(m, queue_of(m, base), v, to, from, (size_t)i->width * bytes)) return false;
   }
   return true;
 }
@@ -222,6 +259,8 @@ static bool step(const machine *m, char *base, int32_t v) {
     case IR_STORE: return store(m, base, v);
     case IR_ATOMIC_ADD: return atomic_add(m, base, v);
     case IR_COPY: return copy(m, base, v);
+    case IR_COPY_COMMIT: return queue_of(m, base)->batches++, true;
+    case IR_COPY_WAIT: return wait_for(queue_of(m, base), i->imm), true;
     case IR_SHUFFLE:
     case IR_SHUFFLE_XOR: return shuffle(m, base, v);
     case IR_REDUCE_ADD: return reduce(m, base, v);
@@ -248,6 +287,7 @@ static bool run_group(const machine *m) {
   int32_t subgroups = m->k->subgroups;
   memset(m->local, 0xff, m->local_bytes);
   memset(m->pc, 0, (size_t)subgroups * sizeof *m->pc);
+  for (int32_t g = 0; g < subgroups; g++) m->queue[g].n = 0;
   do {
     memset(m->met, 0, (size_t)subgroups * sizeof *m->met);
     for (int32_t met = 0, g = 0; met < subgroups; g = (g + 1) % subgroups) {
@@ -323,9 +363,11 @@ bool ir_run(const ir_kernel *k, const ir_arg *arg, int64_t first, int64_t last, 
   m.at = calloc((size_t)k->lanes, sizeof *m.at);
   m.pc = calloc((size_t)k->subgroups, sizeof *m.pc);
   m.met = calloc((size_t)k->subgroups, sizeof *m.met);
-  if (!m.slot || !m.jump || !m.array || !m.at || !m.pc || !m.met) goto end;
+  m.queue = calloc((size_t)k->subgroups, sizeof *m.queue);
+  if (!m.slot || !m.jump || !m.array || !m.at || !m.pc || !m.met || !m.queue) goto end;
   lay_out(&m);
-  m.values = calloc((size_t)k->subgroups, m.bytes + 64);
+  m.bytes += 64;
+  m.values = calloc((size_t)k->subgroups, m.bytes);
   m.local = malloc(m.local_bytes + 64);
   if (!m.values || !m.local) goto end;
   if (size) error[0] = 0;
@@ -338,6 +380,8 @@ end:
   free(m.at);
   free(m.pc);
   free(m.met);
+  for (int32_t g = 0; m.queue && g < k->subgroups; g++) free(m.queue[g].first);
+  free(m.queue);
   free(m.values);
   free(m.local);
   return ok;

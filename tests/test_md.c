@@ -147,6 +147,19 @@ static void keeps_energy(void **state) {
   free(out);
 }
 
+/* BAOAB with next to no friction is velocity Verlet. */
+static void thermostat_moves_atoms(void **state) {
+  (void)state;
+  csv_rows r[2];
+  for (int langevin = 0; langevin < 2; langevin++) {
+    expect_clebsch(langevin ? "md -m model -s atoms.xyz --steps 40 --dt 0.5 -T 300 --csv l.csv --langevin 1e-9" : "md -m model -s atoms.xyz --steps 40 --dt 0.5 -T 300 --csv l.csv", 0, NULL);
+    r[langevin] = csv_of("l.csv");
+  }
+  assert_true(r[0].n == 5 && r[1].n == 5);
+  for (int i = 0; i < 5; i++) assert_true(fabs(r[1].v[i][2] - r[0].v[i][2]) < 1e-5 && fabs(r[1].v[i][3] - r[0].v[i][3]) < 1e-5);
+  assert_true(fabs(r[0].v[4][2] - r[0].v[0][2]) > 0.01);
+}
+
 /* Free flight: atoms out of reach of each other go straight on, at the speed that mass and temperature give. */
 static void drives_with_right_units(void **state) {
   (void)state;
@@ -372,7 +385,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(counts_random_numbers),   cmocka_unit_test(draws_normal_deviates),        cmocka_unit_test(weighs_elements),     cmocka_unit_test(fits_drift),
       cmocka_unit_test(halves_series),           cmocka_unit_test(keeps_energy),                 cmocka_unit_test(drives_with_right_units),
-      cmocka_unit_test(thermostat_finds_temperature), cmocka_unit_test(goes_on_bit_for_bit),     cmocka_unit_test(refuses_restarts),    cmocka_unit_test(ends_at_a_signal),
+      cmocka_unit_test(thermostat_moves_atoms), cmocka_unit_test(thermostat_finds_temperature), cmocka_unit_test(goes_on_bit_for_bit),     cmocka_unit_test(refuses_restarts),    cmocka_unit_test(ends_at_a_signal),
       cmocka_unit_test(draws_plots),             cmocka_unit_test(minds_its_arguments),          cmocka_unit_test(ends_where_the_model_does), cmocka_unit_test(runs_water),
   };
   return cmocka_run_group_tests(tests, make_work, remove_work);

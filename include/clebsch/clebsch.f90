@@ -1,5 +1,5 @@
-! clebsch.f90 - the C API of clebsch.h and model.h for Fortran; compile it with your program.  Names, arguments, units and errors are
-! those of the headers.  Arrays are in C order: row r of x[n][3] is x(:, r) of a Fortran array x(3, n).
+! clebsch.f90 - the C API of clebsch.h and model.h for Fortran; compile it with your program.  Names, arguments, units and errors
+! are those of the headers.  Arrays are in C order: row r of x[n][3] is x(:, r) of a Fortran array x(3, n).
 module clebsch
   use, intrinsic :: iso_c_binding
   implicit none
@@ -92,6 +92,13 @@ module clebsch
   type, bind(c) :: clb_sorted_edges
     integer(c_int64_t) :: n_rows, n_edges
     type(c_ptr) :: row_start, edge, other
+  end type
+
+  type, bind(c) :: clb_convolution_desc
+    type(clb_tensor_product_desc) :: product
+    real(c_double) :: scale = 0 ! 0: 1
+    integer(c_int) :: atomics = 0, knots = 0
+    real(c_double) :: first_knot = 0, last_knot = 0
   end type
 
   ! ---- model.h ----
@@ -295,6 +302,31 @@ module clebsch
     end function
     function clb_graph_lists(graph, senders, receivers) bind(c) result(status)
       import; type(c_ptr), value :: graph; type(c_ptr), intent(out) :: senders, receivers
+      integer(c_int) :: status
+    end function
+    function clb_convolution_create(ctx, desc, op) bind(c) result(status)
+      import; type(c_ptr), value :: ctx; type(clb_convolution_desc), intent(in) :: desc; type(c_ptr), intent(out) :: op
+      integer(c_int) :: status
+    end function
+    function clb_convolution_set_table(op, table, offset) bind(c) result(status)
+      import; type(c_ptr), value :: op, table; integer(c_int64_t), value :: offset
+      integer(c_int) :: status
+    end function
+    function clb_convolution_workspace(op, pass, graph, least, most) bind(c) result(status)
+      import; type(c_ptr), value :: op, graph; integer(c_int), value :: pass; integer(c_int64_t), intent(out) :: least, most
+      integer(c_int) :: status
+    end function
+    function clb_convolution_forward(op, graph, x, y, w, z, workspace) bind(c) result(status)
+      import; type(c_ptr), value :: op, graph, workspace; type(clb_rows), value :: x, y, w, z
+      integer(c_int) :: status
+    end function
+    function clb_convolution_backward(op, graph, x, y, w, g, g_x, g_y, g_w, workspace) bind(c) result(status)
+      import; type(c_ptr), value :: op, graph, workspace; type(clb_rows), value :: x, y, w, g, g_x, g_y, g_w
+      integer(c_int) :: status
+    end function
+    function clb_convolution_double_backward(op, graph, x, y, w, g, a, b, c, d_x, d_y, d_w, d_g, workspace) bind(c) result(status)
+      import; type(c_ptr), value :: op, graph, workspace
+      type(clb_rows), value :: x, y, w, g, a, b, c, d_x, d_y, d_w, d_g
       integer(c_int) :: status
     end function
     function clb_model_open_c(ctx, path, options, model) bind(c, name='clb_model_open') result(status)
