@@ -95,6 +95,9 @@ check() { # FOLDER shared|static
 by_pkg_config shared
 check shared shared
 "./shared/tensor_product_cpp" cpu | cmp -s - said || fail "C++ and C differ on the product"
+# shellcheck disable=SC2046
+gfortran -Wall -Wextra -Werror -O2 -std=f2018 -J "$stage" "$fortran" "$source/tests/convolution.f90" -o convolution $(pkg-config --libs clebsch)
+[ "$(./convolution cpu)" = holds ] || fail "the convolution in Fortran"
 PKG_CONFIG_PATH="$stage/static${PKG_CONFIG_PATH#"$stage/all"}" by_pkg_config static --static
 check static static
 

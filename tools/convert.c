@@ -189,8 +189,9 @@ static bool write_model(FILE *f, model *m) {
 }
 
 static void write_file(const char *path, model *m) {
-  char *temporary = allocate(strlen(path) + 8, 1);
-  sprintf(temporary, "%s.XXXXXX", path);
+  size_t size = strlen(path) + 8;
+  char *temporary = allocate(size, 1);
+  snprintf(temporary, size, "%s.XXXXXX", path);
   int fd = mkstemp(temporary);
   if (fd < 0) refuse(path, "%s", strerror(errno));
   const mode_t mask = umask(0);

@@ -26,8 +26,11 @@ static bool replace(const char *path, char *temporary, bool (*write)(FILE *f, co
 }
 
 bool file_replace(const char *path, bool (*write)(FILE *f, const void *user), const void *user) {
-  char *temporary = allocate(strlen(path) + 8, 1);
-  sprintf(temporary, "%s.XXXXXX", path);
+  static const char suffix[] = ".XXXXXX";
+  const size_t n = strlen(path);
+  char *temporary = allocate(n + sizeof suffix, 1);
+  memcpy(temporary, path, n);
+  memcpy(temporary + n, suffix, sizeof suffix);
   const bool good = replace(path, temporary, write, user);
   free(temporary);
   return good;
