@@ -236,8 +236,10 @@ static void one_path(clb_convolution *c, const clb_path *p, int o_x, int o_y, in
   if (o_x >= 0) clb_path_x(&c->at, o_x, c->x_sum[p->in1]);
   if (o_w >= 0 && p->has_weight) {
     ir_val g = clb_path_w(&c->at, o_w), *by_r = c->y_sum + c->f.tp->y.dim;
-    if (c->f.p->convolution.spline) *by_r = clb_plus(of(c), *by_r, g, c->spline.by_r);
-    else clb_form_store_weight(&c->f, &c->f.out[o_w], p, c->channel, c->mask, g);
+    if (c->f.p->convolution.spline) {
+      clb_path_weight(&c->at); /* and with it its derivative */
+      *by_r = clb_plus(of(c), *by_r, g, c->spline.by_r);
+    } else clb_form_store_weight(&c->f, &c->f.out[o_w], p, c->channel, c->mask, g);
   }
   if (o_y >= 0) clb_path_y(&c->at, o_y, c->y_sum + c->f.tp->y.term[p->in2].at);
 }

@@ -36,6 +36,8 @@ static const ir_val *value(clb_path_builder *b, int slot, int order) {
   return v;
 }
 
+ir_val clb_path_weight(clb_path_builder *b) { return value(b, W, 0)[0]; }
+
 static void load_all(clb_path_builder *b) {
   static const int slots[] = {W, X, Z};
   for (int i = 0; i < 3; i++)

@@ -36,6 +36,9 @@ void clb_path_forget(clb_path_builder *b);
 /* Turns to path p, its coefficients divided by `scale`, and loads what it reads, so that it is under way together. */
 void clb_path_open(clb_path_builder *b, const clb_path *p, double scale);
 
+/* The path's weight (order 0), loaded if it was not; IR_NONE: 1. */
+ir_val clb_path_weight(clb_path_builder *b);
+
 /* What output o gets from the path: added to `sum` (IR_NONE: nothing yet), or, of a weight, by itself (IR_NONE: nothing).  x and w share
    beta, y and z share w x: so best in the order X, W, Z, Y. */
 void clb_path_x(clb_path_builder *b, int o, ir_val *sum);
