@@ -493,7 +493,7 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   int columns = clb_y_columns(p);
   *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .shuffles = 1, .pairs = 1};
   s->part = wide ? 48 : 96;
-  s->nonzeros = limits->simd ? INT32_MAX : wide ? 192 : 250;
+  s->nonzeros = limits->simd ? 1 << 24 : wide ? 192 : 250;
   if (!schedule_units(p, limits, s, &parts)) clb_parts_make(&p->tensor_product, s->part, s->nonzeros, 0, &parts);
   s->edges = columns ? SHARES / (columns * (s->units ? s->units : 1)) : 1;
   s->edges = s->edges > 64 ? 64 : s->edges < 4 ? 4 : s->edges;

@@ -234,7 +234,7 @@ static void goes_on(const char *options) {
 
 static void goes_on_bit_for_bit(void **state) {
   (void)state;
-  goes_on("--dt 0.37");
+  goes_on("--dt 0.712345678");
   goes_on("--dt 1 --skin 0.3");
   goes_on("--dt 1 --skin 0");
   goes_on("--dt 1 --langevin 30 --dtype f32 --skin 1");
