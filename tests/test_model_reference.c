@@ -115,12 +115,9 @@ static void nequix_tables(void **state) {
 
 /* ---- NequIP's water ---- */
 
-static atom_set water_box(const clb_model *model) {
-  char path[512], error[256];
-  const char *folder = getenv("CLB_TEST_STRUCTURES");
+static atom_set water_box(const clb_model *model, const char *path) {
+  char error[256];
   structure s;
-  snprintf(path, sizeof path, "%s/water96.extxyz", folder ? folder : ".");
-  if (!folder || access(path, R_OK)) skip_because("CLB_TEST_STRUCTURES does not name a folder with water96.extxyz");
   if (!structure_read(path, false, &s, error, sizeof error)) fail_msg("%s", error);
   atom_set a = {.n = s.n};
   assert_true(s.n <= MAX_ATOMS);
@@ -134,11 +131,15 @@ static atom_set water_box(const clb_model *model) {
 
 static void water_energies(void **state) {
   (void)state;
+  char path[512];
+  const char *folder = getenv("CLB_TEST_STRUCTURES");
+  snprintf(path, sizeof path, "%s/water96.extxyz", folder ? folder : ".");
   if (!*water) skip_because("there is no water.pth (package cp2k-data, or CLB_TEST_NEQUIP)");
+  if (!folder || access(path, R_OK)) skip_because("CLB_TEST_STRUCTURES does not name a folder with water96.extxyz");
   computed double_precision = {0};
   for (int single = 0; single < 2; single++) {
     opened o = open_file("", water, &(clb_model_options){.precision = single ? CLB_F32 : CLB_F64});
-    const atom_set a = water_box(o.model);
+    const atom_set a = water_box(o.model, path);
     const computed c = compute_atoms(&o, &a);
     close_to("energy", 1, &c.energy, &(double){-14983.5073}, single ? 2e-6 * 14984 : 1e-3);
     if (!single) double_precision = c;
