@@ -63,7 +63,7 @@ static void begin_edge(clb_convolution *c, ir_val place, ir_val last) {
   ir_kernel *k = of(c);
   if (c->stage.stages) clb_stage_edge(c, place, last);
   ir_val at = ir_cast(k, IR_I64, place);
-  int orders = c->f.p->pass == CLB_DOUBLE_BACKWARD ? 2 : 1;
+  int orders = clb_orders(c->f.p);
   if (!c->stage.stages) {
     c->sender = ir_cast(k, IR_I64, ir_load(k, c->other, at, IR_NONE));
     c->edge = ir_cast(k, IR_I64, ir_load(k, c->walk.edge, at, IR_NONE));
@@ -398,7 +398,7 @@ static void results_of_edges(clb_convolution *c) {
     edges_in_turn(c, first, last);
   }
   ir_barrier(k, c->f.s->subgroups > 1);
-  if (o_y >= 0 && c->meeting != IR_NONE) store_sums(c, o_y, 0, columns, first, last);
+  if (o_y >= 0) store_sums(c, o_y, 0, columns, first, last);
   if (o_w >= 0 && c->f.p->convolution.spline) store_sums(c, o_w, columns, 1, first, last);
   ir_end(k);
 }

@@ -134,6 +134,9 @@ void clb_spline_edge(clb_convolution *c, ir_val r);
 /* The weight of the path at hand and its derivative by r. */
 ir_val clb_spline_weight(clb_convolution *c);
 
+/* Vectors of x, y and w that a pass may read. */
+static inline int clb_orders(const clb_problem *p) { return p->pass == CLB_DOUBLE_BACKWARD ? 2 : 1; }
+
 /* Which output is of this slot and asked for; -1: none. */
 int clb_wanted_output(const clb_form_builder *f, int slot);
 

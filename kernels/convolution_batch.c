@@ -5,8 +5,6 @@ static ir_kernel *of(clb_convolution *c) { return c->f.k; }
 static ir_val i32(clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I32, n); }
 static ir_val i64(clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I64, n); }
 
-static int orders_of(const clb_problem *p) { return p->pass == CLB_DOUBLE_BACKWARD ? 2 : 1; }
-
 static bool copied(const clb_problem *p, int slot, int order) {
   return clb_reads(&p->tensor_product, slot, order) && !(slot == W && p->convolution.spline);
 }
@@ -15,7 +13,7 @@ static int columns_of(const clb_problem *p, int slot) { return slot == X ? p->te
 
 int64_t clb_batch_bytes(const clb_problem *p, int edges) {
   int64_t columns = 0, bytes = p->storage == CLB_F64 ? 8 : 4;
-  for (int order = 0; order < orders_of(p); order++)
+  for (int order = 0; order < clb_orders(p); order++)
     for (int slot = X; slot <= W; slot += W - X) columns += copied(p, slot, order) ? columns_of(p, slot) : 0;
   return edges * columns * bytes + p->tensor_product.z.dim * (p->arithmetic == CLB_F64 ? INT64_C(8) : 4);
 }
@@ -23,7 +21,7 @@ int64_t clb_batch_bytes(const clb_problem *p, int edges) {
 void clb_batch_begin(clb_convolution *c) {
   clb_batch *b = &c->batch;
   ir_type element = clb_ir_type((clb_dtype)c->f.p->storage);
-  for (int order = 0; order < orders_of(c->f.p) && c->f.s->batch; order++)
+  for (int order = 0; order < clb_orders(c->f.p) && c->f.s->batch; order++)
     for (int slot = X; slot <= W; slot += W - X) {
       if (!copied(c->f.p, slot, order) || !columns_of(c->f.p, slot)) continue;
       b->operand[b->n] = &c->f.in[slot][order];

@@ -150,12 +150,25 @@ static int count_new(knowledge *k, const clb_entry *e, int n, int y, double scal
   return count;
 }
 
+/* Whether the size of a coefficient, or one that is known, stands further ahead, too: each is tried once. */
+static bool seen(const clb_entry *e, int q) {
+  for (int i = 0; i < q; i++)
+    if (fabs(e[i].c) == fabs(e[q].c)) return true;
+  return false;
+}
+static bool met(const knowledge *k, int at) {
+  for (int i = 0; i < at; i++)
+    if (k->all[i].size == k->all[at].size) return true;
+  return false;
+}
+
 /* One coefficient becomes 1, or a size that is known: whichever needs the fewest new products. */
 static double best_scale(knowledge *k, const clb_entry *e, int n, int y) {
   double best = n ? fabs(e[0].c) : 1;
   int fewest = count_new(k, e, n, y, best), sizes = k->n;
   for (int q = 0; q < n; q++)
     for (int i = -1; i < sizes; i++) {
+      if (seen(e, q) || (i >= 0 && met(k, i))) continue;
       double scale = fabs(e[q].c) / (i < 0 ? 1 : k->all[i].size);
       int count = count_new(k, e, n, y, scale);
       if (count < fewest) fewest = count, best = scale;

@@ -10,8 +10,6 @@ static ir_val i64(clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I64,
 
 bool clb_reads(const clb_tensor_product_problem *tp, int slot, int order) { return order == 0 || (order == 1 && tp->incoming >> slot & 1); }
 
-static int orders_of(const clb_problem *p) { return p->pass == CLB_DOUBLE_BACKWARD ? 2 : 1; }
-
 /* ---- what a slot holds ---- */
 
 /* Pieces of a part. */
@@ -36,7 +34,7 @@ int clb_stage_size(const clb_problem *p, const clb_parts *parts, int lanes) {
   int most = 0;
   for (int part = 0; part < parts->n; part++) {
     int size = p->convolution.spline ? LENGTH : 0, n_x = count_x(tp, parts, part) * parts->together[part], n_w = count_w(tp, parts, part, p->convolution.spline) * parts->together[part];
-    for (int order = 0; order < orders_of(p); order++)
+    for (int order = 0; order < clb_orders(p); order++)
       size += clb_reads(tp, X, order) * n_x * lanes + clb_reads(tp, W, order) * n_w * lanes + clb_reads(tp, Y, order) * y_size(tp);
     if (n_x > CLB_MAX_PIECES || n_w > CLB_MAX_PIECES) return INT32_MAX;
     if (size > most) most = size;
@@ -91,7 +89,7 @@ void clb_stage_plan(clb_convolution *c, int part) {
   clb_stage *g = &c->stage;
   int at = 0;
   g->first = ir_cast(of(c), IR_I64, c->first);
-  for (int order = 0; order < orders_of(c->f.p); order++) {
+  for (int order = 0; order < clb_orders(c->f.p); order++) {
     clb_staged_operand *operands[] = {&g->w[order], &g->x[order]};
     const int slots[] = {W, X};
     for (int i = 0; i < 2; i++) {
@@ -175,7 +173,7 @@ static void send_y(clb_convolution *c, int order, ir_val slot, int width) {
 static bool aligns(const clb_convolution *c, int width) {
   const clb_stage *g = &c->stage;
   bool all = c->mul % c->f.s->lanes == 0 && c->f.s->lanes % width == 0 && c->f.tp->y.dim % width == 0 && g->size % width == 0;
-  for (int order = 0; order < orders_of(c->f.p); order++) {
+  for (int order = 0; order < clb_orders(c->f.p); order++) {
     for (int j = 0; j < g->w[order].n; j++) all &= g->w[order].from[j] % width == 0;
     for (int j = 0; j < g->x[order].n; j++) all &= g->x[order].from[j] % width == 0;
   }
@@ -183,7 +181,7 @@ static bool aligns(const clb_convolution *c, int width) {
 }
 
 static void send_all(clb_convolution *c, ir_val slot, int width) {
-  for (int order = 0; order < orders_of(c->f.p); order++) {
+  for (int order = 0; order < clb_orders(c->f.p); order++) {
     const clb_staged_operand *operands[] = {&c->stage.w[order], &c->stage.x[order]};
     for (int i = 0; i < 2; i++) {
       if (width > 1) send_wide(c, operands[i], slot, width);
@@ -200,7 +198,7 @@ static void send(clb_convolution *c, ir_val place, ir_val last, ir_val sender, i
   int width = 16 / (int)ir_type_bytes((ir_type)k->ins[g->array].element);
   ir_if(k, ir_2(k, IR_LT, place, last));
   for (int slot = X; slot <= W; slot++)
-    for (int order = 0; order < orders_of(c->f.p); order++) clb_form_row(&c->f, &c->f.in[slot][order], ir_cast(k, IR_I64, slot == X ? sender : edge));
+    for (int order = 0; order < clb_orders(c->f.p); order++) clb_form_row(&c->f, &c->f.in[slot][order], ir_cast(k, IR_I64, slot == X ? sender : edge));
   ir_val slot = ir_add(k, g->start, ir_mul(k, number, i32(c, g->size)));
   if (c->f.p->convolution.spline)
     ir_copy(k, g->array, ir_add(k, slot, i32(c, g->r)), c->f.in[W][0].rows.buffer, c->f.in[W][0].base, ir_2(k, IR_LT, ir_lane(k), i32(c, 1)), 1);
@@ -259,7 +257,7 @@ void clb_stage_edge(clb_convolution *c, ir_val place, ir_val last) {
   }
   g->base = ir_add(k, g->start, ir_mul(k, slot, i32(c, g->size)));
   if (c->f.p->convolution.spline) clb_spline_edge(c, ir_cast(k, c->f.t, ir_load(k, g->array, ir_add(k, g->base, i32(c, g->r)), IR_NONE)));
-  for (int order = 0; order < orders_of(c->f.p); order++)
+  for (int order = 0; order < clb_orders(c->f.p); order++)
     for (int j = 0, n; j < c->f.tp->y.dim && clb_reads(c->f.tp, Y, order); j += n) {
       ir_val v[4];
       n = c->f.tp->y.dim - j < 4 ? c->f.tp->y.dim - j : 4;

@@ -183,9 +183,8 @@ static bool aligned(const call *c) {
   for (int i = 0; i < c->n_operands; i++) {
     const clb_operand *o = &c->operand[i];
     if (!o->columns || o->written || o->of == CLB_Z || (o->of == CLB_W && c->op->convolution->knots)) continue;
-    int64_t stride = o->rows.stride == CLB_DENSE ? o->columns : o->rows.stride;
     bool start = o->rows.buffer->memory.kind != CLB_POINTER || (uintptr_t)o->rows.buffer->memory.handle % 16 == 0;
-    if (!start || o->rows.offset % step || stride % step) return false;
+    if (!start || o->rows.offset % step || clb_operand_stride(o) % step) return false;
   }
   return true;
 }
@@ -228,8 +227,6 @@ static clb_operand *written(call *c, int of) {
   return NULL;
 }
 
-static int64_t stride_of(const clb_operand *o) { return o->rows.stride == CLB_DENSE ? o->columns : o->rows.stride; }
-
 /* Sums over the edges of each receiver: rows up to a piece's length, then the pieces of longer ones. */
 static clb_status run_results(call *c, clb_op *op) {
   const clb_buffer *b = c->graph->buffer;
@@ -244,7 +241,7 @@ static clb_status run_results(call *c, clb_op *op) {
   s = launch(c, op, pieces, &b[CLB_GRAPH_PIECES_OF + CLB_BY_RECEIVER], 0, n, 2);
   *z = whole;
   if (!s)
-    s = clb_row_sum_combine(c->op->convolution->z, c->graph, CLB_BY_RECEIVER, &z->rows.buffer->memory, z->rows.offset, stride_of(z), c->workspace, 0);
+    s = clb_row_sum_combine(c->op->convolution->z, c->graph, CLB_BY_RECEIVER, &z->rows.buffer->memory, z->rows.offset, clb_operand_stride(z), c->workspace, 0);
   return s;
 }
 
@@ -267,7 +264,7 @@ static clb_status run_edges(call *c, int64_t e0, int64_t e1) {
   int64_t offset = x->rows.offset;
   *x = whole;
   if (!s)
-    s = clb_row_sum_run(op->convolution->x, c->graph, CLB_BY_SENDER, e0, e1, c->workspace, offset, x->columns, &x->rows.buffer->memory, x->rows.offset, stride_of(x),
+    s = clb_row_sum_run(op->convolution->x, c->graph, CLB_BY_SENDER, e0, e1, c->workspace, offset, x->columns, &x->rows.buffer->memory, x->rows.offset, clb_operand_stride(x),
                         e0 > 0 || op->problem.accumulate, c->workspace, 0);
   return s;
 }
@@ -278,7 +275,7 @@ static clb_status run_all_edges(call *c) {
   const clb_operand *x = written(c, CLB_X);
   if (!x && !written(c, CLB_Y) && !written(c, CLB_W)) return CLB_OK;
   if (x && c->op->problem.convolution.atomics && !c->op->problem.accumulate) /* sums over no edges are 0 */
-    s = clb_row_sum_run(c->op->convolution->x, c->graph, CLB_BY_SENDER, 0, 0, &x->rows.buffer->memory, 0, 0, &x->rows.buffer->memory, x->rows.offset, stride_of(x), false, NULL, 0);
+    s = clb_row_sum_run(c->op->convolution->x, c->graph, CLB_BY_SENDER, 0, 0, &x->rows.buffer->memory, 0, 0, &x->rows.buffer->memory, x->rows.offset, clb_operand_stride(x), false, NULL, 0);
   if (c->needs.edge && n) {
     int64_t room = ((int64_t)c->workspace->bytes - c->needs.x) / c->needs.edge;
     part = room < n ? room : n;

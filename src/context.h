@@ -67,6 +67,7 @@ typedef struct {
   int64_t index_first;
   int of;                /* of a tensor product: CLB_X, CLB_Y, CLB_W or CLB_Z, whose shape it has */
 } clb_operand;
+static inline int64_t clb_operand_stride(const clb_operand *o) { return o->rows.stride == CLB_DENSE ? o->columns : o->rows.stride; }
 /* The operands of a pass, in the order of the calls and of the kernels' arguments; returns how many. */
 int clb_tensor_product_operands(const clb_tensor_product_problem *p, clb_pass pass, const clb_rows *rows, clb_operand *operands);
 /* CLB_OK where the op was created with this pass. */

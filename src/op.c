@@ -198,7 +198,7 @@ static clb_status check_operand(clb_op *op, const char *pass, int64_t n, const c
   clb_error_sink *e = &op->ctx->error;
   const char *kind = clb_kernel_kinds[op->problem.kind]->name;
   int64_t last, end;
-  *stride = o->rows.stride == CLB_DENSE ? o->columns : o->rows.stride;
+  *stride = clb_operand_stride(o);
   if (!o->rows.buffer) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: the buffer of %s is NULL", kind, pass, o->name);
   if (o->rows.buffer->ctx != op->ctx) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: the buffer of %s belongs to another context", kind, pass, o->name);
   if (o->rows.offset < 0) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: the offset of %s is %lld", kind, pass, o->name, (long long)o->rows.offset);
@@ -250,7 +250,7 @@ clb_status clb_op_check_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n,
 void clb_operand_arguments(const clb_operand *o, clb_arg *args) {
   args[0] = (clb_arg){.type = IR_VOID, .memory = o->columns ? &o->rows.buffer->memory : NULL};
   args[1] = (clb_arg){.type = IR_I64, .i64 = o->columns ? o->rows.offset : 0};
-  args[2] = (clb_arg){.type = IR_I64, .i64 = !o->columns ? 0 : o->rows.stride == CLB_DENSE ? o->columns : o->rows.stride};
+  args[2] = (clb_arg){.type = IR_I64, .i64 = o->columns ? clb_operand_stride(o) : 0};
 }
 
 clb_status clb_op_run_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n, const clb_operand *operands, int n_operands) {

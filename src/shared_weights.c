@@ -66,10 +66,9 @@ static clb_status create_summed(clb_context *ctx, const clb_problem *p, unsigned
 /* Operand o from row `first` on. */
 static clb_operand rows_from(const clb_operand *o, int64_t first) {
   clb_operand r = *o;
-  int64_t stride = o->rows.stride == CLB_DENSE ? o->columns : o->rows.stride;
   if (o->one_row) return r;
   if (o->indexed) r.index_first += first;
-  else r.rows.offset += first * stride;
+  else r.rows.offset += first * clb_operand_stride(o);
   return r;
 }
 
@@ -227,10 +226,9 @@ typedef struct {
   int64_t rows; /* of the chunk */
 } run;
 
-static int64_t stride_of(const clb_operand *o) { return o->rows.stride == CLB_DENSE ? o->columns : o->rows.stride; }
 
 /* A stride of one row matters to nobody, but must be long enough. */
-static int64_t leading(const run *r, const clb_operand *z) { return r->rows > 1 ? stride_of(z) : z->columns; }
+static int64_t leading(const run *r, const clb_operand *z) { return r->rows > 1 ? clb_operand_stride(z) : z->columns; }
 
 /* z (+)= t W */
 static clb_status times_weights(run *r, int t, const clb_operand *weights, const clb_operand *z, bool add) {
@@ -332,7 +330,7 @@ static clb_status double_backward(run *r, const clb_operand *o, bool add, bool a
 /* Rows at a time: where the rows of some operand overlap (stride 0), no matrix has them as rows. */
 static int64_t chunk_for(const clb_shared_weights *w, const clb_operand *operands, int n_operands, int Z) {
   for (int i = 0; i < n_operands; i++)
-    if (operands[i].columns == Z && !operands[i].one_row && stride_of(&operands[i]) < Z) return 1;
+    if (operands[i].columns == Z && !operands[i].one_row && clb_operand_stride(&operands[i]) < Z) return 1;
   return w->chunk;
 }
 
