@@ -71,6 +71,19 @@ typedef struct {
 
 typedef struct clb_module clb_module; /* one loaded kernel; each backend has its own */
 
+/* One launch, or one product. */
+typedef struct {
+  const char *name;      /* of the kernel, or of the library */
+  clb_module *module;
+  int64_t groups;
+  const clb_arg *args;
+  int n_args;
+  clb_dtype type;
+  const clb_product *product; /* NULL: a launch */
+} clb_work;
+
+typedef struct clb_recorded clb_recorded; /* launches that are submitted at once; each backend has its own */
+
 struct clb_backend {
   const char *name;      /* what a device string starts with */
 
@@ -103,10 +116,22 @@ struct clb_backend {
      multiply: in order with the launches, m, n, count 1 ... INT32_MAX, k 0 ... INT32_MAX; CLB_ERROR_UNSUPPORTED where it cannot do just this. */
   clb_status (*open_blas)(clb_device *device, clb_dtype type, bool *partly);
   clb_status (*multiply)(clb_device *device, clb_dtype type, const clb_product *product);
+  /* Fails as multiply would with CLB_ERROR_UNSUPPORTED, and does nothing else; NULL where there is no multiply. */
+  clb_status (*can_multiply)(clb_device *device, clb_dtype type, const clb_product *product);
+
+  /* All NULL: there is no such object.  record: of n >= 1 launches and products, as submitted one after the other; NULL where the driver
+     cannot, which is no failure.  *recorded: NULL, or the object of the same work on other memory, which becomes the new one.
+     replay: submits all of it, in order with the launches; allocates nothing, waits for nothing. */
+  void (*record)(clb_device *device, const clb_work *work, int64_t n, clb_recorded **recorded);
+  clb_status (*replay)(clb_device *device, clb_recorded *recorded);
+  void (*forget)(clb_device *device, clb_recorded *recorded); /* after what was submitted of it */
 
   /* What the vendor's compiler made of the kernel; -1 where unknown. */
   clb_status (*report)(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report);
 };
+
+/* Of a compiler that says nothing. */
+static inline clb_report clb_report_unknown(void) { return (clb_report){-1, -1, -1, -1, -1, -1, -1}; }
 
 extern const clb_backend clb_backend_cpu, clb_backend_opencl, clb_backend_level_zero, clb_backend_cuda, clb_backend_hip;
 extern const clb_backend *const clb_backends[]; /* in the order in which "" tries them; ends with NULL */

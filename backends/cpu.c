@@ -29,7 +29,8 @@ struct clb_module {
   void *library;
   int fd;
   int64_t chunk; /* groups that are worth a thread's while; fixed, so that results do not depend on the number of threads */
-  double stored; /* bytes by one group */
+  double stored; /* bytes by one group, as far as loops' bounds are known */
+  uint64_t streamed; /* bit n: what argument n is written for need not stay in caches */
   ir_kernel kernel;
 };
 
@@ -235,6 +236,14 @@ static int64_t work_of(const ir_kernel *k) {
   return work;
 }
 
+static uint64_t streamed_of(const ir_kernel *k) {
+  uint64_t streamed = 0;
+  int n = 0;
+  for (int32_t v = 0; v < k->n; v++)
+    if (k->ins[v].op == IR_BUFFER || k->ins[v].op == IR_SCALAR) streamed |= (uint64_t)(k->ins[v].op == IR_BUFFER && k->ins[v].imm == 2 && n < MAX_ARGUMENTS) << n % MAX_ARGUMENTS, n++;
+  return streamed;
+}
+
 static clb_status cpu_load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module) {
   clb_module *m = calloc(1, sizeof *m);
   clb_status s = CLB_OK;
@@ -242,6 +251,7 @@ static clb_status cpu_load(clb_device *device, const ir_kernel *k, const void *b
   m->fd = -1;
   m->chunk = CHUNK_INSTRUCTIONS / work_of(k) + 1;
   m->stored = ir_count(k).bytes_stored * k->rows;
+  m->streamed = streamed_of(k);
   if (((cpu *)device)->compiler.name) s = load_library(device, k, binary, bytes, m);
   else if (!ir_read(&m->kernel, binary, bytes)) s = clb_fail(device->error, CLB_ERROR_DRIVER, "%s: its binary is damaged", k->name);
   if (s) cpu_unload(device, m);
@@ -256,6 +266,14 @@ bool clb_cpu_streams(const clb_device *device, const clb_module *m, int64_t grou
   return d->stream == CLB_CPU_STREAM_AUTO ? m->stored * (double)groups > (double)d->cache_bytes : d->stream == CLB_CPU_STREAM_ALWAYS;
 }
 
+/* Results of edges are as many as the graph has, which only their memory tells. */
+static bool outgrows(const cpu *d, const clb_module *m, const clb_arg *args, int n_args) {
+  uint64_t bytes = 0;
+  for (int i = 0; i < n_args; i++)
+    if (args[i].type == IR_VOID && m->streamed >> i & 1) bytes += args[i].memory->bytes;
+  return d->stream == CLB_CPU_STREAM_AUTO && bytes > (uint64_t)d->cache_bytes;
+}
+
 static clb_status cpu_launch(clb_device *device, clb_module *m, int64_t groups, const clb_arg *args, int n_args) {
   ir_arg values[MAX_ARGUMENTS + 2];
   char mistake[256] = "";
@@ -265,7 +283,7 @@ static clb_status cpu_launch(clb_device *device, clb_module *m, int64_t groups, 
     if (args[i].type == IR_VOID) values[i].p = args[i].memory->handle;
   }
   values[n_args].i64 = groups;
-  values[n_args + 1].i64 = clb_cpu_streams(device, m, groups);
+  values[n_args + 1].i64 = clb_cpu_streams(device, m, groups) || outgrows((cpu *)device, m, args, n_args);
   if (m->f) clb_cpu_threads_run(((cpu *)device)->threads, m->f, values, groups, m->chunk);
   else if (!ir_run(&m->kernel, values, 0, groups, mistake, sizeof mistake)) return clb_fail(device->error, CLB_ERROR_DRIVER, "interpreter: %s: %s", m->kernel.name, mistake);
   return CLB_OK;
@@ -288,13 +306,18 @@ static clb_status cpu_multiply(clb_device *device, clb_dtype type, const clb_pro
   return clb_cpu_blas_multiply(&((cpu *)device)->blas, type, product, device->error);
 }
 
+static clb_status cpu_can_multiply(clb_device *device, clb_dtype type, const clb_product *product) {
+  (void)type;
+  return clb_cpu_blas_can(&((cpu *)device)->blas, product, device->error);
+}
+
 static clb_status cpu_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report) {
   (void)device, (void)k, (void)binary, (void)bytes;
-  *report = (clb_report){-1, -1, -1, -1};
+  *report = clb_report_unknown();
   return CLB_OK;
 }
 
 const clb_backend clb_backend_cpu = {
     .name = "cpu", .list = cpu_list, .open = cpu_open, .close = cpu_close, .alloc = cpu_alloc, .free = cpu_free, .write = cpu_write, .read = cpu_read,
     .build = cpu_build, .load = cpu_load, .unload = cpu_unload, .launch = cpu_launch, .wait = cpu_wait,
-    .open_blas = cpu_open_blas, .multiply = cpu_multiply, .report = cpu_report};
+    .open_blas = cpu_open_blas, .multiply = cpu_multiply, .can_multiply = cpu_can_multiply, .report = cpu_report};

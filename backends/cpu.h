@@ -12,6 +12,7 @@ typedef struct {
   char version[128];
   char features[40];     /* hash of all that it predefines for this machine, and of the flags used here */
   int vector_bytes;      /* of the widest vectors it would use */
+  char libmvec[128];     /* where glibc's exp, sin and cos of whole vectors are; empty: there are none */
 } clb_cpu_compiler;
 
 /* Asks each compiler on PATH what it is. */
@@ -36,6 +37,7 @@ typedef struct {
 
 /* Its name, or NULL. */
 const char *clb_cpu_blas_open(clb_cpu_blas *blas);
+clb_status clb_cpu_blas_can(const clb_cpu_blas *blas, const clb_product *product, clb_error_sink *error);
 clb_status clb_cpu_blas_multiply(const clb_cpu_blas *blas, clb_dtype type, const clb_product *product, clb_error_sink *error);
 
 /* ---- cpu_threads.c ---- */

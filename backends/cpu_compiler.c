@@ -1,5 +1,6 @@
 /* cpu_compiler.c - finds and runs the system's C compiler. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -87,6 +88,16 @@ static int vector_bytes(const char *macros) {
   return 16;
 }
 
+/* Good to 4 ulp.  The compiler is given the file that this process opens: it may have a C library of its own, without. */
+static void find_libmvec(const char *macros, clb_cpu_compiler *c) {
+  char value[8];
+  Dl_info info;
+  void *library = macro(macros, "__x86_64__", value, sizeof value) ? dlopen("libmvec.so.1", RTLD_LAZY | RTLD_LOCAL) : NULL, *exp = library ? dlsym(library, "_ZGVbN2v_exp") : NULL;
+  c->libmvec[0] = 0;
+  if (exp && dladdr(exp, &info) && info.dli_fname[0] == '/' && strlen(info.dli_fname) < sizeof c->libmvec) strcpy(c->libmvec, info.dli_fname);
+  if (library) dlclose(library);
+}
+
 static bool try_compiler(clb_cpu_compiler *c, const char *name, const char *target) {
   const char *argv[] = {name, "-dM", "-E", "-x", "c", "/dev/null", target, NULL};
   clb_text out = {0};
@@ -94,10 +105,11 @@ static bool try_compiler(clb_cpu_compiler *c, const char *name, const char *targ
   bool ok = run(argv, &out) && out.s && macro(out.s, "__GNUC__", value, sizeof value) && macro(out.s, "__VERSION__", value, sizeof value);
   if (ok) {
     snprintf(c->version, sizeof c->version, "%s%s", strstr(out.s, "#define __clang__") ? "" : "GCC ", value);
-    const void *parts[FLAGS + 1] = {out.s};
-    size_t bytes[FLAGS + 1] = {out.n};
-    for (int i = 0; i < FLAGS; i++) parts[i + 1] = flags[i], bytes[i + 1] = strlen(flags[i]);
-    clb_cache_key key = clb_cache_hash(parts, bytes, FLAGS + 1);
+    find_libmvec(out.s, c);
+    const void *parts[FLAGS + 2] = {out.s, c->libmvec};
+    size_t bytes[FLAGS + 2] = {out.n, strlen(c->libmvec)};
+    for (int i = 0; i < FLAGS; i++) parts[i + 2] = flags[i], bytes[i + 2] = strlen(flags[i]);
+    clb_cache_key key = clb_cache_hash(parts, bytes, FLAGS + 2);
     snprintf(c->features, sizeof c->features, "%016" PRIx64 "%016" PRIx64, key.hash[0], key.hash[1]);
     c->name = name;
     c->target = target;
@@ -138,13 +150,14 @@ static clb_status compile_in(const clb_cpu_compiler *c, const char *kernel, cons
   clb_status s = CLB_OK;
   clb_text_add(&from, "%s/kernel.c", folder->s);
   clb_text_add(&to, "%s/kernel.so", folder->s);
-  const char *argv[FLAGS + 8] = {c->name};
+  const char *argv[FLAGS + 9] = {c->name};
   int n = 1;
   for (int i = 0; i < FLAGS; i++) argv[n++] = flags[i];
   argv[n++] = "-o";
   argv[n++] = to.s;
   argv[n++] = from.s;
   argv[n++] = "-lm";
+  if (c->libmvec[0]) argv[n++] = "-DMVEC", argv[n++] = c->libmvec;
   argv[n++] = c->target;
   if (from.failed || to.failed) s = clb_fail(error, CLB_ERROR_MEMORY, "%s: no memory", kernel);
   else if (!write_file(from.s, source)) s = clb_fail(error, CLB_ERROR_DRIVER, "%s: cannot write its source in the folder for temporary files: %s", kernel, strerror(errno));

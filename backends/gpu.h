@@ -26,6 +26,15 @@
   X(pointer, (void *value, int which, const void *pointer), "cuPointerGetAttribute", "hipPointerGetAttribute")                \
   X(launch, (void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned local,    \
              void *stream, void **params, void **extra), "cuLaunchKernel", "hipModuleLaunchKernel")
+/* Graphs; a driver without one of these has none. */
+#define CLB_GPU_GRAPH_CALLS(X)                                                                                                \
+  X(capture_begin, (void *stream, int mode), "cuStreamBeginCapture_v2", "hipStreamBeginCapture")                              \
+  X(capture_end, (void *stream, void **graph), "cuStreamEndCapture", "hipStreamEndCapture")                                   \
+  X(graph_instantiate, (void **runnable, void *graph, unsigned long long flags), "cuGraphInstantiateWithFlags", "hipGraphInstantiateWithFlags") \
+  X(graph_upload, (void *runnable, void *stream), "cuGraphUpload", "hipGraphUpload")                                          \
+  X(graph_launch, (void *runnable, void *stream), "cuGraphLaunch", "hipGraphLaunch")                                          \
+  X(graph_destroy, (void *graph), "cuGraphDestroy", "hipGraphDestroy")                                                        \
+  X(runnable_destroy, (void *runnable), "cuGraphExecDestroy", "hipGraphExecDestroy")
 /* Contexts are CUDA's, a current device is HIP's. */
 #define CLB_CUDA_CALLS(X)                                                    \
   X(retain, (void **context, int device), "cuDevicePrimaryCtxRetain", )      \
@@ -65,7 +74,7 @@
   X(f32, CLB_GPU_GEMM, "cublasSgemmStridedBatched", "rocblas_sgemm_strided_batched")
 
 #define CLB_X(field, args, cuda, hip) CLB_GPU_##field,
-enum { CLB_GPU_CALLS(CLB_X) CLB_CUDA_CALLS(CLB_X) CLB_HIP_CALLS(CLB_X) CLB_GPU_N_CALLS };
+enum { CLB_GPU_CALLS(CLB_X) CLB_GPU_GRAPH_CALLS(CLB_X) CLB_CUDA_CALLS(CLB_X) CLB_HIP_CALLS(CLB_X) CLB_GPU_N_CALLS };
 #undef CLB_X
 #define CLB_X(field, args, cuda, hip) CLB_GPU_COMPILER_##field,
 enum { CLB_GPU_COMPILER_CALLS(CLB_X) CLB_GPU_N_COMPILER_CALLS };
@@ -74,8 +83,11 @@ enum { CLB_GPU_COMPILER_CALLS(CLB_X) CLB_GPU_N_COMPILER_CALLS };
 #define CLB_X(field, args, cuda, hip) int(*field) args;
 typedef struct {
   CLB_GPU_CALLS(CLB_X)
+  CLB_GPU_GRAPH_CALLS(CLB_X)
   CLB_CUDA_CALLS(CLB_X)
   CLB_HIP_CALLS(CLB_X)
+  int (*cuda_update)(void *runnable, void *graph, void *what);           /* of a runnable graph; may be NULL */
+  int (*hip_update)(void *runnable, void *graph, void **node, int *what);
   int (*cuda_error_name)(int code, const char **name), (*cuda_error_text)(int code, const char **text);
   const char *(*hip_error_name)(int code), *(*hip_error_text)(int code);
   int (*properties)(void *properties, int device); /* HIP; its layout has changed, so two names */
@@ -156,14 +168,27 @@ clb_status clb_gpu_launch(clb_device *device, clb_module *m, int64_t groups, con
 clb_status clb_gpu_wait(clb_device *device);
 
 clb_status clb_gpu_open_blas(clb_device *device, clb_dtype type, bool *partly);
+clb_status clb_gpu_can_multiply(clb_device *device, clb_dtype type, const clb_product *product);
 clb_status clb_gpu_multiply(clb_device *device, clb_dtype type, const clb_product *product);
 void clb_gpu_close_blas(clb_gpu *g);
+
+void clb_gpu_record(clb_device *device, const clb_work *work, int64_t n, clb_recorded **recorded);
+clb_status clb_gpu_replay(clb_device *device, clb_recorded *recorded);
+void clb_gpu_forget(clb_device *device, clb_recorded *recorded);
 
 /* Opens the compiler for g->target: NVRTC, hiprtc or a clang. */
 clb_status clb_gpu_compiler_open(clb_gpu *g);
 /* The kernel as text, through the compiler.  verbose: with what the assembler says of registers; `log`, if not NULL, takes the log. */
 clb_status clb_gpu_compile(clb_gpu *g, const ir_kernel *k, bool verbose, clb_text *binary, clb_text *log);
 clb_status clb_gpu_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report);
+
+/* What machine code does, counted in its bytes (NVIDIA) or in llvm-objdump's listing of it (AMD). */
+typedef struct {
+  int64_t loaded, stored; /* bytes of global memory */
+  int fmas;
+} clb_gpu_traffic;
+void clb_gpu_count_sass(const unsigned char *code, size_t n, clb_gpu_traffic *t);
+void clb_gpu_count_listing(const char *listing, clb_gpu_traffic *t);
 
 /* Whether a binary is as long as its ELF header says (other forms pass). */
 bool clb_gpu_whole(const void *binary, size_t bytes);

@@ -79,6 +79,13 @@ void clb_gpu_close_blas(clb_gpu *g) {
   g->blas.handle = NULL;
 }
 
+clb_status clb_gpu_can_multiply(clb_device *device, clb_dtype type, const clb_product *p) {
+  (void)type;
+  if (p->ld_a <= INT_MAX && p->ld_b <= INT_MAX && p->ld_c <= INT_MAX) return CLB_OK;
+  return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "%s: leading dimensions %lld, %lld, %lld; at most %d", makers[maker_of((clb_gpu *)device)].name, (long long)p->ld_a,
+                  (long long)p->ld_b, (long long)p->ld_c, INT_MAX);
+}
+
 /* Column by column, row-major matrices are transposed ones: C^T = B^T A^T. */
 clb_status clb_gpu_multiply(clb_device *device, clb_dtype type, const clb_product *p) {
   clb_gpu *g = (clb_gpu *)device;
@@ -87,15 +94,14 @@ clb_status clb_gpu_multiply(clb_device *device, clb_dtype type, const clb_produc
   size_t bytes = type == CLB_F64 ? 8 : 4;
   const char *c = (const char *)p->c->handle + (size_t)p->offset_c * bytes, *a = p->k ? (const char *)p->a->handle + (size_t)p->offset_a * bytes : c;
   const char *b = p->k ? (const char *)p->b->handle + (size_t)p->offset_b * bytes : c;
-  if (p->ld_a > INT_MAX || p->ld_b > INT_MAX || p->ld_c > INT_MAX)
-    return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "%s: leading dimensions %lld, %lld, %lld; at most %d", makers[maker].name, (long long)p->ld_a, (long long)p->ld_b,
-                    (long long)p->ld_c, INT_MAX);
+  clb_status s = clb_gpu_can_multiply(device, type, p);
+  if (s) return s;
   int ld_a = p->ld_a ? (int)p->ld_a : 1, ld_b = p->ld_b ? (int)p->ld_b : 1, ld_c = (int)p->ld_c;
   const double one = 1, beta = p->add;
   const float one_f32 = 1, beta_f32 = p->add;
   const void *alphas[] = {&one, &one_f32}, *betas[] = {&beta, &beta_f32}; /* by type */
   clb_gpu_turn t;
-  clb_status s = clb_gpu_enter(g, &t);
+  s = clb_gpu_enter(g, &t);
   if (!s) s = check(g, "gemm", (type == CLB_F64 ? g->blas.f64 : g->blas.f32)(g->blas.handle, tb, ta, n, m, k, alphas[type], b, ld_b, p->stride_b, a, ld_a, p->stride_a, betas[type],
                                                                           (void *)(uintptr_t)c, ld_c, p->stride_c, count));
   clb_gpu_leave(g, &t);

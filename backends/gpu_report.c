@@ -1,18 +1,15 @@
 /* gpu_report.c - what the vendors' compilers made of a kernel, read from the machine code itself.
 
-   Loads and stores are counted in bytes and divided by the smallest element that the kernel loads or stores.
+   Loads and stores are counted in bytes and divided by the smallest element that the kernel loads or stores; fused multiply-adds by element.
    NVIDIA: the instructions are decoded here (128 bits each, sm_70 and later); registers and spills are ptxas's own words.
    AMD: llvm-objdump's listing; registers and spills are in the code object's notes. */
+#define _GNU_SOURCE
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu.h"
-
-typedef struct {
-  int64_t loaded, stored; /* bytes */
-} traffic;
 
 /* Bytes of the smallest element that instructions of this op move through global memory. */
 static int element_bytes(const ir_kernel *k, bool stores) {
@@ -30,7 +27,7 @@ static int element_bytes(const ir_kernel *k, bool stores) {
 
 /* ---- NVIDIA ---- */
 
-static void count_sass(const unsigned char *code, size_t n, traffic *t) {
+void clb_gpu_count_sass(const unsigned char *code, size_t n, clb_gpu_traffic *t) {
   static const int widths[8] = {1, 1, 2, 2, 4, 8, 16, 32}; /* U8 S8 U16 S16 32 64 128 256 */
   for (size_t at = 0; at + 16 <= n; at += 16) {
     uint64_t low, high;
@@ -40,12 +37,14 @@ static void count_sass(const unsigned char *code, size_t n, traffic *t) {
     switch (low & 0x1ff) { /* the rest of the 12 bits says where operands come from */
       case 0x180: case 0x181: case 0x1ae: t->loaded += width; break; /* LD, LDG, LDGSTS */
       case 0x185: case 0x186: t->stored += width; break;             /* ST, STG */
+      case 0x023: case 0x02b: t->fmas++; break;                      /* FFMA, DFMA */
+      case 0x049: t->fmas += 2; break;                               /* FFMA2, of sm_100 */
     }
   }
 }
 
 /* The section ".text.NAME" of a cubin. */
-static bool count_cubin(const char *name, const unsigned char *cubin, size_t bytes, traffic *t) {
+static bool count_cubin(const char *name, const unsigned char *cubin, size_t bytes, clb_gpu_traffic *t) {
   Elf64_Ehdr head;
   Elf64_Shdr names, section;
   char want[96];
@@ -59,7 +58,7 @@ static bool count_cubin(const char *name, const unsigned char *cubin, size_t byt
     uint64_t at = names.sh_offset + section.sh_name;
     if (at > bytes || bytes - at < (size_t)length || memcmp(cubin + at, want, (size_t)length)) continue;
     if (section.sh_offset > bytes || section.sh_size > bytes - section.sh_offset) return false;
-    count_sass(cubin + section.sh_offset, section.sh_size, t);
+    clb_gpu_count_sass(cubin + section.sh_offset, section.sh_size, t);
     return true;
   }
   return false;
@@ -148,8 +147,22 @@ static void follow(pointer *p, const char *name, const char *operands, span to) 
   else if (writes && overlap(to, p->at) && !(starts(name, "v_readlane_b32") && to.first == p->at.last)) p->at = (span){-3, -4};
 }
 
+/* v_fma_f32, v_fmac_f64_e32, v_fmaak_f32, v_dual_fmamk_f32, v_pk_fma_f32 (of two); not those of f16, nor v_div_fmas_f32. */
+static int fmas_of(const char *name) {
+  bool packed = starts(name, "v_pk_fma_"), fused = packed || starts(name, "v_fma") || starts(name, "v_dual_fma");
+  size_t n = strcspn(name, " \t\n");
+  bool wide = memmem(name, n, "_f32", 4) || memmem(name, n, "_f64", 4);
+  return fused && wide ? 1 + packed : 0;
+}
+
+/* A line of two instructions of RDNA 3 has its second one behind this, or none. */
+static const char *second_of(const char *name) {
+  const char *other = memmem(name, strcspn(name, "\n"), ":: ", 3);
+  return other ? other + 3 : "";
+}
+
 /* The first s_load reads the arguments; whatever else is loaded through the same pointer is an argument too. */
-static void count_line(const char *s, pointer *arguments, traffic *t) {
+static void count_line(const char *s, pointer *arguments, clb_gpu_traffic *t) {
   const char *name = s + strspn(s, " \t");
   const char *operands = name + strcspn(name, " \t\n"), *next = operands + strcspn(operands, ",\n");
   span to = registers_of(operands), from = registers_of(*next == ',' ? next + 1 : next);
@@ -161,31 +174,32 @@ static void count_line(const char *s, pointer *arguments, traffic *t) {
     if (arguments->at.first == -1) arguments->at = from;
     if (from.first != arguments->at.first) t->loaded += width_of(name + 7);
   }
+  t->fmas += fmas_of(name) + fmas_of(second_of(name));
   follow(arguments, name, operands, to);
 }
 
-static bool count_listing(const char *s, traffic *t) {
+void clb_gpu_count_listing(const char *s, clb_gpu_traffic *t) {
   pointer arguments = {{-1, -2}, -1, -1};
   for (; s; s = strchr(s, '\n') ? strchr(s, '\n') + 1 : NULL) count_line(s, &arguments, t);
-  return true;
 }
 
-static bool report_hip(const void *binary, size_t bytes, clb_report *r, traffic *t) {
+static bool report_hip(const void *binary, size_t bytes, clb_report *r, clb_gpu_traffic *t) {
   clb_text listing = {0};
   int spilled = note(binary, bytes, ".vgpr_spill_count");
   r->registers = note(binary, bytes, ".vgpr_count");
   r->spill_bytes = spilled < 0 ? -1 : 4 * spilled;
-  bool ok = clb_gpu_objdump(binary, bytes, &listing) && listing.s && count_listing(listing.s, t);
+  bool ok = clb_gpu_objdump(binary, bytes, &listing) && listing.s;
+  if (ok) clb_gpu_count_listing(listing.s, t);
   clb_text_free(&listing);
   return ok;
 }
 
 clb_status clb_gpu_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report) {
   clb_gpu *g = (clb_gpu *)device;
-  traffic t = {0};
+  clb_gpu_traffic t = {0};
   bool counted;
   clb_status s = CLB_OK;
-  *report = (clb_report){-1, -1, -1, -1};
+  *report = clb_report_unknown();
   if (g->vendor->language == CLB_LANGUAGE_CUDA) {
     s = report_cuda(g, k, report);
     counted = count_cubin(k->name, binary, bytes, &t);
@@ -193,5 +207,6 @@ clb_status clb_gpu_report(clb_device *device, const ir_kernel *k, const void *bi
   if (s || !counted) return s;
   report->loads = (int)(t.loaded / element_bytes(k, false));
   report->stores = (int)(t.stored / element_bytes(k, true));
+  report->fmas = t.fmas;
   return CLB_OK;
 }

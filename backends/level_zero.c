@@ -226,6 +226,9 @@ static void close_device(clb_device *device) {
   lz_device *d = (lz_device *)device;
   if (!d) return;
   if (d->busy) lz_wait(device);
+  if (d->queue) d->ze.CommandQueueDestroy(d->queue);
+  if (d->after) d->ze.EventDestroy(d->after);
+  if (d->before) d->ze.EventDestroy(d->before);
   if (d->done) d->ze.EventDestroy(d->done);
   if (d->pool) d->ze.EventPoolDestroy(d->pool);
   if (d->list && !d->adopted) d->ze.CommandListDestroy(d->list);
@@ -233,26 +236,33 @@ static void close_device(clb_device *device) {
   free(d);
 }
 
-/* The first group of queues that computes. */
-static clb_status make_list(lz_device *d, clb_error_sink *error) {
+clb_status lz_find_queues(lz_device *d, uint32_t *ordinal) {
   ze_command_queue_group_properties_t groups[16];
-  ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS};
   uint32_t n = 16;
+  clb_error_sink *error = d->base.error;
   for (int i = 0; i < 16; i++) groups[i] = (ze_command_queue_group_properties_t){.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_GROUP_PROPERTIES};
   ze_result_t r = d->ze.DeviceGetCommandQueueGroupProperties(d->device, &n, groups);
   if (r) return lz_failed(error, "zeDeviceGetCommandQueueGroupProperties", r);
-  while (desc.ordinal < n && !(groups[desc.ordinal].flags & ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE)) desc.ordinal++;
-  if (desc.ordinal >= n) return clb_fail(error, CLB_ERROR_UNSUPPORTED, "level_zero: %s has no queue that computes", d->description);
-  r = d->ze.CommandListCreateImmediate(d->context, d->device, &desc, &d->list);
+  for (*ordinal = 0; *ordinal < n; ++*ordinal)
+    if (groups[*ordinal].flags & ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE) return CLB_OK;
+  return clb_fail(error, CLB_ERROR_UNSUPPORTED, "level_zero: %s has no queue that computes", d->description);
+}
+
+static clb_status make_list(lz_device *d, clb_error_sink *error) {
+  ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS};
+  clb_status s = lz_find_queues(d, &desc.ordinal);
+  if (s) return s;
+  ze_result_t r = d->ze.CommandListCreateImmediate(d->context, d->device, &desc, &d->list);
   return r ? lz_failed(error, "zeCommandListCreateImmediate", r) : CLB_OK;
 }
 
-static clb_status make_event(lz_device *d, clb_error_sink *error) {
-  const ze_event_pool_desc_t pool = {.stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, .flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE, .count = 1};
-  const ze_event_desc_t event = {.stype = ZE_STRUCTURE_TYPE_EVENT_DESC, .signal = ZE_EVENT_SCOPE_FLAG_HOST, .wait = ZE_EVENT_SCOPE_FLAG_HOST};
+static clb_status make_events(lz_device *d, clb_error_sink *error) {
+  const ze_event_pool_desc_t pool = {.stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, .flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE, .count = 3};
+  ze_event_desc_t event = {.stype = ZE_STRUCTURE_TYPE_EVENT_DESC, .signal = ZE_EVENT_SCOPE_FLAG_HOST, .wait = ZE_EVENT_SCOPE_FLAG_HOST};
+  ze_event_handle_t *const events[] = {&d->done, &d->before, &d->after};
   ze_result_t r = d->ze.EventPoolCreate(d->context, &pool, 1, &d->device, &d->pool);
   if (r) return lz_failed(error, "zeEventPoolCreate", r);
-  r = d->ze.EventCreate(d->pool, &event, &d->done);
+  for (; !r && event.index < 3; event.index++) r = d->ze.EventCreate(d->pool, &event, events[event.index]);
   return r ? lz_failed(error, "zeEventCreate", r) : CLB_OK;
 }
 
@@ -267,7 +277,7 @@ static clb_status own(lz_device *d, const places *p, const char *name, const cha
   ze_result_t r = d->ze.ContextCreate(at->driver, &desc, &d->context);
   if (r) return lz_failed(error, "zeContextCreate", r);
   s = make_list(d, error);
-  return s ? s : make_event(d, error);
+  return s ? s : make_events(d, error);
 }
 
 static clb_status adopt_native(lz_device *d, const clb_native *n, clb_error_sink *error) {
@@ -279,7 +289,7 @@ static clb_status adopt_native(lz_device *d, const clb_native *n, clb_error_sink
   d->list = n->queue;
   snprintf(d->name, sizeof d->name, "level_zero");
   clb_status s = describe(d, n->driver, error);
-  return s ? s : make_event(d, error);
+  return s ? s : make_events(d, error);
 }
 
 static clb_status open_native(lz_device *d, const char *name, const char *rest, const clb_native *native, clb_error_sink *error) {
@@ -362,5 +372,6 @@ static void list(void (*each)(const clb_device_info *info, void *user), void *us
 const clb_backend clb_backend_level_zero = {
   .name = "level_zero", .list = list, .open = open_device, .close = close_device,
   .alloc = lz_alloc, .free = lz_free, .wrap = lz_wrap, .write = lz_write, .read = lz_read,
-  .build = lz_build, .load = lz_load, .unload = lz_unload, .launch = lz_launch, .wait = lz_wait, .report = lz_report,
+  .build = lz_build, .load = lz_load, .unload = lz_unload, .launch = lz_launch, .wait = lz_wait,
+  .record = lz_record, .replay = lz_replay, .forget = lz_forget, .report = lz_report,
 };

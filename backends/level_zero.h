@@ -18,7 +18,8 @@
   X(EventHostSynchronize) X(EventHostReset) X(MemAllocDevice) X(MemFree) X(MemGetAllocProperties)                    \
   X(MemGetAddressRange) X(ModuleCreate) X(ModuleDestroy) X(ModuleBuildLogGetString) X(ModuleBuildLogDestroy)         \
   X(ModuleGetNativeBinary) X(KernelCreate) X(KernelDestroy) X(KernelSetGroupSize) X(KernelSetArgumentValue)          \
-  X(KernelGetProperties)
+  X(KernelGetProperties) X(CommandListCreate) X(CommandListClose) X(CommandListAppendEventReset)                     \
+  X(CommandQueueCreate) X(CommandQueueDestroy) X(CommandQueueExecuteCommandLists) X(CommandQueueSynchronize)
 
 typedef struct {
 #define LZ_X(name) ze_pfn##name##_t name;
@@ -49,7 +50,8 @@ typedef struct {
   ze_device_handle_t device;
   ze_command_list_handle_t list; /* immediate */
   ze_event_pool_handle_t pool;
-  ze_event_handle_t done;
+  ze_event_handle_t done, before, after; /* before, after: what a closed list waits for, and signals */
+  ze_command_queue_handle_t queue; /* of closed lists; NULL until the first one */
   uint64_t max_allocation;       /* bytes, without relaxed limits */
   uint32_t max_groups;
   char target[32];               /* ocloc's name for the device */
@@ -74,6 +76,13 @@ clb_status lz_launch(clb_device *device, clb_module *module, int64_t groups, con
 /* Bytes of scratch memory per thread that the driver says the kernel spills to. */
 clb_status lz_spill(lz_device *d, clb_module *module, int *bytes);
 
+/* The first group of queues that computes. */
+clb_status lz_find_queues(lz_device *d, uint32_t *ordinal);
+
+void lz_record(clb_device *device, const clb_work *work, int64_t n, clb_recorded **recorded);
+clb_status lz_replay(clb_device *device, clb_recorded *recorded);
+void lz_forget(clb_device *device, clb_recorded *recorded);
+
 /* ---- level_zero_ocloc.c ---- */
 bool lz_ocloc_open(lz_ocloc *o);
 /* Whether ocloc knows the device; version becomes ocloc's own. */
@@ -85,7 +94,7 @@ bool lz_ocloc_disassemble(const lz_ocloc *o, const char *target, const char *ker
 
 /* ---- level_zero_report.c ---- */
 clb_status lz_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report);
-/* Counts loads and stores of global memory per row in an assembly; false: it holds messages of a kind not known here. */
+/* Counts loads and stores of global memory and fused multiply-adds per row in an assembly; false: it holds messages of a kind not known here. */
 bool lz_count_messages(const ir_kernel *k, const char *assembly, clb_report *report);
 /* Reads registers and scratch memory from .ze_info; leaves what it does not find. */
 void lz_read_description(const char *description, clb_report *report);

@@ -68,15 +68,28 @@ static bool count_line(const char *line, const char *end, int lanes, int element
   return true;
 }
 
+/* Fused multiply-adds of f32 or f64 of one lane in a line such as
+     (W)  mad (16|M0)  r12.0<1>:f  acc2.0<1;0>:f  r7.0<1;0>:f  r7.0<1>:f
+   whose first type is the result's; madm is that of divisions and square roots.  Done once for the sub-group it counts as one. */
+static double fmas_in(const char *line, const char *end, int lanes) {
+  const char *comment = in_line(line, end, "//"), *mad = in_line(line, comment ? comment : end, "mad");
+  const char *bracket = mad ? in_line(mad, end, " (") : NULL, *type = bracket ? in_line(bracket, end, ":") : NULL;
+  if (!type || bracket > mad + 4 || !(starts(type, ":f ") || starts(type, ":df "))) return 0;
+  int executes = atoi(bracket + 2);
+  return executes == 1 ? 1 : (double)executes / lanes;
+}
+
 bool lz_count_messages(const ir_kernel *k, const char *assembly, clb_report *report) {
-  double loads = 0, stores = 0;
+  double loads = 0, stores = 0, fmas = 0;
   int element = element_bytes(k);
   for (const char *line = assembly, *end; *line; line = *end ? end + 1 : end) {
     end = line + strcspn(line, "\n");
     if (!count_line(line, end, k->lanes, element, &loads, &stores)) return false;
+    fmas += fmas_in(line, end, k->lanes);
   }
   report->loads = (int)(loads + 0.5);
   report->stores = (int)(stores + 0.5);
+  report->fmas = (int)(fmas + 0.5);
   return true;
 }
 
@@ -101,7 +114,7 @@ clb_status lz_report(clb_device *device, const ir_kernel *k, const void *binary,
   clb_text assembly = {0}, description = {0};
   clb_module *module = NULL;
   clb_status s = CLB_OK;
-  *report = (clb_report){-1, -1, -1, -1};
+  *report = clb_report_unknown();
   if (lz_ocloc_disassemble(&d->ocloc, d->target, k->name, binary, bytes, &assembly, &description)) {
     lz_count_messages(k, assembly.s, report);
     if (description.s) lz_read_description(description.s, report);

@@ -166,5 +166,9 @@ const clb_backend clb_backend_opencl = {
     .wait = wait_device,
     .open_blas = clb_opencl_open_blas,
     .multiply = clb_opencl_multiply,
+    .can_multiply = clb_opencl_can_multiply,
+    .record = clb_opencl_record,
+    .replay = clb_opencl_replay,
+    .forget = clb_opencl_forget_recorded,
     .report = clb_opencl_report,
 };

@@ -37,6 +37,15 @@ typedef struct {
   clGetMemAllocInfoINTEL_fn info; /* unified shared memory only */
 } clb_opencl_pointers;
 
+/* Of cl_khr_command_buffer; all are NULL where there is none that may be submitted while it runs. */
+typedef struct {
+  clCreateCommandBufferKHR_fn create;
+  clCommandNDRangeKernelKHR_fn launch;
+  clFinalizeCommandBufferKHR_fn finish;
+  clEnqueueCommandBufferKHR_fn submit;
+  clReleaseCommandBufferKHR_fn release;
+} clb_opencl_commands;
+
 typedef struct {
   cl_platform_id platform;
   cl_device_id device;
@@ -62,6 +71,7 @@ typedef struct {
   clb_opencl_calls cl;
   clb_opencl_pointers pointers;
   clb_opencl_blas blas;
+  clb_opencl_commands commands;
   cl_platform_id platform;
   cl_device_id device;
   cl_context context;
@@ -96,7 +106,14 @@ void clb_opencl_unload(clb_device *device, clb_module *module);
 clb_status clb_opencl_launch(clb_device *device, clb_module *module, int64_t groups, const clb_arg *args, int n_args);
 clb_status clb_opencl_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report);
 
+/* Adds a launch, with a kernel of its own that must outlive the commands; *kernel may be there after a failure. */
+bool clb_opencl_command(clb_opencl *o, cl_command_buffer_khr commands, const clb_work *work, cl_kernel *kernel);
+void clb_opencl_record(clb_device *device, const clb_work *work, int64_t n, clb_recorded **recorded);
+clb_status clb_opencl_replay(clb_device *device, clb_recorded *recorded);
+void clb_opencl_forget_recorded(clb_device *device, clb_recorded *recorded);
+
 clb_status clb_opencl_open_blas(clb_device *device, clb_dtype type, bool *partly);
+clb_status clb_opencl_can_multiply(clb_device *device, clb_dtype type, const clb_product *product);
 clb_status clb_opencl_multiply(clb_device *device, clb_dtype type, const clb_product *product);
 
 #endif

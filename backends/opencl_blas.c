@@ -29,8 +29,14 @@ static int multiply(clb_opencl *o, clb_dtype type, const clb_product *p) {
   return l->f32_batch(ROW_MAJOR, ta, tb, m, n, k, 1, a, at_a, ld_a, jump_a, b, at_b, ld_b, jump_b, p->add, c, at_c, ld_c, jump_c, count, &o->queue, NULL);
 }
 
+clb_status clb_opencl_can_multiply(clb_device *device, clb_dtype type, const clb_product *p) {
+  (void)type;
+  return can(p) ? CLB_OK : clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "%s: not for pointers, k = 0 or strides of 0", libraries[0]);
+}
+
 clb_status clb_opencl_multiply(clb_device *device, clb_dtype type, const clb_product *p) {
-  if (!can(p)) return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "%s: not for pointers, k = 0 or strides of 0", libraries[0]);
+  clb_status s = clb_opencl_can_multiply(device, type, p);
+  if (s) return s;
   int code = multiply((clb_opencl *)device, type, p);
   return code ? clb_fail(device->error, CLB_ERROR_DRIVER, "%s: product of %lld x %lld x %lld: status %d", libraries[0], (long long)p->m, (long long)p->n, (long long)p->k, code) : CLB_OK;
 }

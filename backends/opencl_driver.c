@@ -115,6 +115,7 @@ typedef struct {
   cl_device_fp_config f32, f64;
   cl_bitfield f32_atomics;
   cl_device_svm_capabilities svm;
+  cl_device_command_buffer_capabilities_khr commands;
 } facts;
 
 #define FACT(name, field) #name, name, offsetof(facts, field), sizeof((facts *)0)->field
@@ -134,6 +135,7 @@ static const struct {
     {FACT(CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE, double_width), NULL},
     {FACT(CL_DEVICE_DOUBLE_FP_CONFIG, f64), ""},
     {FACT(CL_DEVICE_SVM_CAPABILITIES, svm), ""},
+    {FACT(CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR, commands), "cl_khr_command_buffer"},
     {FACT(CL_DEVICE_SUB_GROUP_SIZES_INTEL, sizes), "cl_intel_required_subgroup_size"},
     {FACT(SINGLE_FP_ATOMIC_CAPABILITIES_EXT, f32_atomics), "cl_ext_float_atomics"},
     {FACT(CL_DEVICE_WAVEFRONT_WIDTH_AMD, wave), "cl_amd_device_attribute_query"},
@@ -231,6 +233,17 @@ static void set_pointers(clb_opencl *o, const facts *f, const clb_text *extensio
   p->copy = o->cl.clEnqueueSVMMemcpy;
 }
 
+static void set_commands(clb_opencl *o, const facts *f) {
+  clb_opencl_commands *c = &o->commands;
+  if (!(f->commands & CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR)) return;
+  find_call(o, "clCreateCommandBufferKHR", &c->create);
+  find_call(o, "clCommandNDRangeKernelKHR", &c->launch);
+  find_call(o, "clFinalizeCommandBufferKHR", &c->finish);
+  find_call(o, "clEnqueueCommandBufferKHR", &c->submit);
+  find_call(o, "clReleaseCommandBufferKHR", &c->release);
+  if (!c->create || !c->launch || !c->finish || !c->submit || !c->release) *c = (clb_opencl_commands){0};
+}
+
 /* Sub-groups need a size that can be demanded and shuffles; NVIDIA's warps and AMD's waves give neither here. */
 static void set_dialect(clb_opencl *o, const facts *f, const clb_text *extensions, bool opencl_3) {
   const cl_bitfield add = GLOBAL_FP_ATOMIC_ADD_EXT | LOCAL_FP_ATOMIC_ADD_EXT;
@@ -259,6 +272,7 @@ clb_status clb_opencl_describe(clb_opencl *o) {
     set_dialect(o, &f, &extensions, version.n > 7 && version.s[7] >= '3'); /* "OpenCL 3.0 ..." */
     set_limits(o, &f);
     set_pointers(o, &f, &extensions);
+    set_commands(o, &f);
     o->head.info = (clb_device_info){o->name, "opencl", o->vendor.s, o->description.s, o->driver.s, 1, f.memory, f.f64 != 0, {0}};
     for (int i = 0; i < 8 && o->head.dialect.subgroups; i++) o->head.info.sub_group_sizes[i] = (int)f.sizes[i];
     snprintf(o->head.key, sizeof o->head.key, "%.70s|%.60s|%.60s|%.50s", platform.s, version.s, o->description.s, o->driver.s);

@@ -139,23 +139,35 @@ void clb_opencl_unload(clb_device *device, clb_module *module) {
 
 /* ---- launch ---- */
 
-clb_status clb_opencl_launch(clb_device *device, clb_module *module, int64_t groups, const clb_arg *args, int n_args) {
-  clb_opencl *o = (clb_opencl *)device;
-  size_t global = 0;
+static clb_status set_arguments(clb_opencl *o, cl_kernel kernel, const clb_arg *args, int n_args) {
+  clb_error_sink *e = o->head.error;
   for (int i = 0; i < n_args; i++) {
     const clb_memory *memory = args[i].type == IR_VOID ? args[i].memory : NULL;
     bool pointer = memory && memory->kind == CLB_POINTER;
-    cl_int code = pointer  ? o->pointers.set(module->kernel, (cl_uint)i, memory->handle)
-                  : memory ? o->cl.clSetKernelArg(module->kernel, (cl_uint)i, sizeof(cl_mem), &memory->handle)
-                           : o->cl.clSetKernelArg(module->kernel, (cl_uint)i, (size_t)ir_type_bytes(args[i].type), &args[i].i32);
-    if (code) {
-      clb_status s = clb_opencl_failed(device->error, pointer ? o->pointers.set_name : "clSetKernelArg", code);
-      return clb_fail_more(device->error, s, ", argument %d", i);
-    }
+    cl_int code = pointer  ? o->pointers.set(kernel, (cl_uint)i, memory->handle)
+                  : memory ? o->cl.clSetKernelArg(kernel, (cl_uint)i, sizeof(cl_mem), &memory->handle)
+                           : o->cl.clSetKernelArg(kernel, (cl_uint)i, (size_t)ir_type_bytes(args[i].type), &args[i].i32);
+    if (code) return clb_fail_more(e, clb_opencl_failed(e, pointer ? o->pointers.set_name : "clSetKernelArg", code), ", argument %d", i);
   }
+  return CLB_OK;
+}
+
+clb_status clb_opencl_launch(clb_device *device, clb_module *module, int64_t groups, const clb_arg *args, int n_args) {
+  clb_opencl *o = (clb_opencl *)device;
+  size_t global = 0;
+  clb_status s = set_arguments(o, module->kernel, args, n_args);
+  if (s) return s;
   if (__builtin_mul_overflow((size_t)groups, module->group, &global)) return clb_fail(device->error, CLB_ERROR_ARGUMENT, "%lld groups are too many", (long long)groups);
   cl_int code = o->cl.clEnqueueNDRangeKernel(o->queue, module->kernel, 1, NULL, &global, &module->group, 0, NULL, NULL);
   return code ? clb_opencl_failed(device->error, "clEnqueueNDRangeKernel", code) : CLB_OK;
+}
+
+bool clb_opencl_command(clb_opencl *o, cl_command_buffer_khr commands, const clb_work *w, cl_kernel *kernel) {
+  size_t global = 0;
+  cl_int code = 0;
+  *kernel = o->cl.clCreateKernel(w->module->program, w->name, &code);
+  if (!*kernel || code || set_arguments(o, *kernel, w->args, w->n_args) || __builtin_mul_overflow((size_t)w->groups, w->module->group, &global)) return false;
+  return !o->commands.launch(commands, NULL, NULL, *kernel, 1, NULL, &global, &w->module->group, 0, NULL, NULL, NULL);
 }
 
 /* Only Intel's compiler tells through OpenCL what a kernel spills. */
@@ -163,7 +175,7 @@ clb_status clb_opencl_report(clb_device *device, const ir_kernel *k, const void 
   clb_opencl *o = (clb_opencl *)device;
   clb_module *m = NULL;
   cl_ulong spill = 0;
-  *report = (clb_report){-1, -1, -1, -1};
+  *report = clb_report_unknown();
   if (!o->intel_gpu) return CLB_OK;
   clb_status s = clb_opencl_load_kernel(device, k, binary, bytes, &m);
   if (s) return s;

@@ -69,4 +69,4 @@ static void print(const clb_problem *p, clb_text *out) {
   clb_text_add(out, "%lld columns of at most %lld rows", (long long)p->column_sum.columns, (long long)p->column_sum.most_rows);
 }
 
-const clb_kernel_kind clb_column_sum = {"column_sum", check, schedule, lower, print, NULL, NULL, 2};
+const clb_kernel_kind clb_column_sum = {.name = "column_sum", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 2};

@@ -56,6 +56,7 @@ static void load(void *owner, int slot, int order, ir_val *v) {
   else if (slot == X) clb_form_load(&c->f, a, term, c->channel, c->mask, v);
   else
     for (int i = 0; i < clb_width(&c->f.tp->z.term[term]); i++) v[i] = c->z[c->block][term][i];
+  if (c->f.s->batch && slot != Z) clb_batch_ask(c, slot, order);
 }
 
 /* Turns to a place: where its operands are, and the elements of y. */
@@ -72,14 +73,18 @@ static void begin_edge(clb_convolution *c, ir_val place, ir_val last) {
     for (int order = 0; order < orders; order++) clb_form_row(&c->f, &c->f.in[slot][order], slot == X ? c->sender : c->edge);
   for (int o = 0; o < c->f.form->n_outputs; o++) {
     int slot = c->f.form->output[o].slot;
-    bool shares = slot == X && !c->f.p->convolution.atomics;
+    bool shares = (slot == X && !c->f.p->convolution.atomics) || (slot == W && c->f.tp->shared_weights);
     if (slot != Z) clb_form_row(&c->f, &c->f.out[o], shares ? ir_sub(k, c->edge, ir_cast(k, IR_I64, c->walk.e0)) : slot == X ? c->sender : c->edge);
   }
   for (int order = 0; order < orders && !c->stage.stages; order++)
     for (int j = 0; j < c->f.tp->y.dim && clb_reads(c->f.tp, Y, order); j++)
       c->at.y[order][j] = ir_cast(k, c->f.t, ir_load(k, c->f.in[Y][order].rows.buffer, ir_add(k, c->f.in[Y][order].base, i64(c, j)), IR_NONE));
-  if (c->f.p->convolution.spline && !c->stage.stages)
-    clb_spline_edge(c, ir_cast(k, c->f.t, ir_load(k, c->f.in[W][0].rows.buffer, c->f.in[W][0].base, IR_NONE)));
+  if (c->f.s->batch) clb_batch_edge(c, place);
+  if (c->f.p->convolution.spline && !c->stage.stages) {
+    ir_val r = ir_cast(k, c->f.t, ir_load(k, c->f.in[W][0].rows.buffer, c->f.in[W][0].base, IR_NONE));
+    clb_spline_find(c, r);
+    clb_spline_edge(c, r);
+  }
   clb_path_forget(&c->at);
 }
 
@@ -114,11 +119,11 @@ static void walk_z(clb_convolution *c, int part, int o, ir_val first, ir_val las
   if (c->stage.stages) clb_stage_open(c, part, first, last);
   ir_val place = ir_loop(k, first, last, i32(c, 1));
   begin_edge(c, place, last);
-  if (c->batch.n) clb_batch_turn(c, ir_sub(k, place, first));
+  if (c->batch.n_products) clb_batch_turn(c, ir_sub(k, place, first));
   for (int j = 0; j < together; j++) {
     turn_to(c, j);
     for (int q = 0; q < c->f.tp->n_paths; q++)
-      if (c->parts.of_x[c->f.tp->path[q].in1] == part) add_z(c, &c->f.tp->path[q], o);
+      if (c->parts.of_z[c->f.tp->path[q].out] == part) add_z(c, &c->f.tp->path[q], o);
   }
   if (c->stage.stages) clb_stage_next(c);
   ir_end(k);
@@ -164,14 +169,16 @@ static void store_unreached(clb_convolution *c, int o) {
 /* One batch of edges after the other; in between the sums lie in local memory. */
 static void batches_of_z(clb_convolution *c, int o) {
   ir_kernel *k = of(c);
-  int64_t n = c->f.tp->z.dim;
-  ir_val at = ir_add(k, ir_loop(k, i32(c, 0), i32(c, n), i32(c, c->f.s->lanes)), ir_lane(k));
-  ir_store(k, c->batch.sums, at, less(c, at, i32(c, n)), ir_real(k, c->f.t, 0));
-  ir_end(k);
+  clb_batch_clear(c, c->batch.sums, c->f.tp->z.dim);
   ir_val first = ir_loop(k, c->walk.first, c->walk.last, i32(c, c->f.s->batch)), last = ir_2(k, IR_MIN, c->walk.last, ir_add(k, first, i32(c, c->f.s->batch)));
   ir_barrier(k, false);
-  clb_batch_fetch(c, first, last);
-  ir_barrier(k, false);
+  if (c->batch.n_products) {
+    ir_val place = ir_loop(k, first, last, i32(c, 1));
+    begin_edge(c, place, last);
+    clb_batch_multiply(c, ir_sub(k, place, first));
+    ir_end(k);
+    ir_barrier(k, false);
+  }
   for (int part = 0, next_unit = 0; part < c->parts.n; part++) {
     bool opened = open_part(c, part, &next_unit);
     walk_z(c, part, o, first, last);
@@ -216,13 +223,30 @@ static void store_x(clb_convolution *c, int term, int o) {
     if (c->x_sum[term][i] != IR_NONE) ir_atomic_add(k, a->rows.buffer, clb_form_component(&c->f, a, t, i, c->channel), c->mask, c->x_sum[term][i]);
 }
 
+/* Shuffles that summing n values over the lanes takes. */
+static int shuffles(int lanes, int n) {
+  int width = 1, count = 0;
+  while (width < n) width *= 2;
+  for (int share = lanes / width; share > 1; share /= 2) count++;
+  return width - 1 + count;
+}
+
+/* Of n values, as many as are best summed together: all that the lanes take, or the largest power of two in them, if those left over are few. */
+static int summed_together(int lanes, int n) {
+  enum { STORE = 4 }; /* what one more store is worth */
+  int half = 1;
+  if (n > lanes) n = lanes;
+  while (2 * half < n) half *= 2;
+  return half < n && shuffles(lanes, half) + shuffles(lanes, n - half) + STORE < shuffles(lanes, n) ? half : n;
+}
+
 /* Adds the lanes' shares of y's gradient, and hands the sub-group's to the others. */
 static void meet(clb_convolution *c, ir_val edge) {
   ir_kernel *k = of(c);
   int lanes = c->f.s->lanes, columns = clb_y_columns(c->f.p), units = c->f.s->units;
   ir_val row = units ? ir_add(k, ir_mul(k, edge, i32(c, units)), c->unit) : edge, start = ir_add(k, c->turn, ir_mul(k, row, i32(c, columns)));
-  for (int first = 0, n, share; first < columns; first += lanes) {
-    n = columns - first < lanes ? columns - first : lanes;
+  for (int first = 0, n, share; first < columns; first += n) {
+    n = summed_together(lanes, columns - first);
     ir_val sum = clb_sum_over_lanes(k, c->f.t, lanes, c->y_sum + first, n, &share);
     ir_val element = ir_2(k, IR_DIV, ir_lane(k), i32(c, share)), at = ir_add(k, start, ir_add(k, element, i32(c, first)));
     ir_val mask = ir_2(k, IR_AND, ir_2(k, IR_EQ, ir_mul(k, element, i32(c, share)), ir_lane(k)), less(c, element, i32(c, n)));
@@ -296,14 +320,15 @@ static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last, 
   ir_kernel *k = of(c);
   ir_val place = ir_loop(k, first, last, i32(c, 1));
   begin_edge(c, place, end);
-  if (c->batch.n) clb_batch_turn(c, ir_sub(k, place, first));
   clb_none(c->y_sum, clb_y_columns(c->f.p));
+  if (c->batch.shares != IR_NONE) clb_batch_recall(c, part, ir_sub(k, place, first));
   for (int j = 0, n = 0; j < c->parts.together[part]; j++) {
     turn_to(c, j);
     if (c->n_held) n = recall_z(c, part, n);
     one_block(c, part);
   }
-  if (c->meeting != IR_NONE) meet(c, ir_sub(k, place, first));
+  if (c->batch.shares != IR_NONE) clb_batch_keep(c, part, ir_sub(k, place, first));
+  else if (c->meeting != IR_NONE) meet(c, ir_sub(k, place, first));
   if (c->stage.stages) clb_stage_next(c);
   ir_end(k);
 }
@@ -333,7 +358,7 @@ static void store_sums(clb_convolution *c, int o, int from, int columns, ir_val 
   }
   ir_val edge = ir_cast(k, IR_I64, ir_load(k, c->walk.edge, ir_cast(k, IR_I64, ir_add(k, first, row)), mask));
   ir_val index = ir_add(k, ir_add(k, ir_mul(k, edge, a->rows.stride), a->rows.offset), ir_cast(k, IR_I64, column));
-  if (c->f.p->accumulate) sum = ir_add(k, sum, ir_cast(k, c->f.t, ir_load(k, a->rows.buffer, index, mask)));
+  if (c->f.p->accumulate && !c->f.p->convolution.vectors) sum = ir_add(k, sum, ir_cast(k, c->f.t, ir_load(k, a->rows.buffer, index, mask)));
   ir_store(k, a->rows.buffer, index, mask, ir_cast(k, ir_register_type(a->rows.element), sum));
   ir_end(k);
 }
@@ -344,6 +369,8 @@ static void edges_in_turn(clb_convolution *c, ir_val first, ir_val last) {
   for (int part = 0; part < c->parts.n; part++) {
     bool opened = open_part(c, part, &next_unit);
     load_z(c, part);
+    for (int q = 0; c->f.s->batch && q < c->f.tp->n_paths; q++) /* of no edge: made ahead of the loop over them */
+      if (c->parts.of_x[c->f.tp->path[q].in1] == part) clb_path_pairs(&c->at, &c->f.tp->path[q], c->scale[c->f.tp->path[q].out]);
     if (c->stage.stages) clb_stage_open(c, part, first, last);
     walk_edges(c, part, first, last, last);
     if (opened) ir_end(of(c));
@@ -391,11 +418,18 @@ static void results_of_edges(clb_convolution *c) {
     edges_by_units(c, first, last);
     ir_set(k, turn, ir_sub(k, other, c->turn));
   } else {
-    if (c->f.s->batch) clb_batch_fetch(c, first, last);
     ir_barrier(k, false);
     if (c->meeting != IR_NONE) clear_meeting(c);
+    if (c->batch.shares != IR_NONE) clb_batch_clear(c, c->batch.shares, (int64_t)c->f.s->batch * clb_y_columns(c->f.p) * c->f.s->lanes);
     ir_barrier(k, false);
     edges_in_turn(c, first, last);
+    if (c->batch.shares != IR_NONE) {
+      ir_val place = ir_loop(k, first, last, i32(c, 1));
+      clb_none(c->y_sum, clb_y_columns(c->f.p));
+      clb_batch_recall(c, -1, ir_sub(k, place, first));
+      meet(c, ir_sub(k, place, first));
+      ir_end(k);
+    }
   }
   ir_barrier(k, c->f.s->subgroups > 1);
   if (o_y >= 0) store_sums(c, o_y, 0, columns, first, last);
@@ -414,17 +448,19 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   }
   c->other = ir_buffer(k, IR_I32, false);
   c->add = ir_scalar(k, IR_I32);
-  clb_parts_make(&p->tensor_product, s->part, s->nonzeros, s->units ? s->lanes : 0, &c->parts);
+  int o_z = clb_wanted_output(&c->f, Z);
+  if (s->batch && o_z >= 0) clb_parts_of_z(&p->tensor_product, s->part, &c->parts);
+  else clb_parts_make(&p->tensor_product, s->batch ? 1 : s->part, s->nonzeros, s->units ? s->lanes : 0, &c->parts);
   clb_z_scales(&p->tensor_product, &c->parts, c->scale);
   c->at.pairs = s->pairs;
   c->unit = s->units ? ir_subgroup(k) : i32(c, 0);
-  int o_z = clb_wanted_output(&c->f, Z);
   c->shares = s->edges * (s->units ? s->units : 1) * clb_y_columns(p);
   clb_stage_begin(c);
   clb_spline_parameters(c);
   clb_batch_begin(c);
   c->meeting = clb_wants_sums(p) ? ir_local(k, c->f.t, (int64_t)c->shares * (s->units ? 2 : 1)) : IR_NONE;
   clb_walk_begin(&c->walk, ir_cast(k, IR_I64, ir_group(k)));
+  if (s->batch) clb_batch_limit(c);
   if (o_z >= 0) results_of_z(c, o_z);
   else results_of_edges(c);
 }
@@ -437,7 +473,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   k->resident = s->resident;
   if (c && clb_path_begin(&c->at, &c->f, load, c)) whole(c, k, p, s);
   else snprintf(k->error, sizeof k->error, "no memory");
-  if (c) clb_path_free(&c->at);
+  if (c) clb_path_free(&c->at), clb_batch_free(c);
   free(c);
   ir_finish(k);
 }
@@ -456,7 +492,7 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
   return CLB_OK;
 }
 
-enum { SHARES = 320, MOST_STAGES = 3, REGISTERS = 65536, CACHE = 384 << 10 }; /* of gradients of y that meet, about; of a multiprocessor */
+enum { SHARES = 320, MOST_STAGES = 3, REGISTERS = 65536, CACHE = 192 << 10 }; /* of gradients of y that meet, about; of a multiprocessor; bytes */
 
 /* As many edges ahead as local memory has room for, where copies are asynchronous. */
 static void schedule_stages(const clb_problem *p, const clb_limits *limits, const clb_parts *parts, clb_schedule *s) {
@@ -480,26 +516,60 @@ static bool schedule_units(const clb_problem *p, const clb_limits *limits, clb_s
   return true;
 }
 
-/* As many edges as fit in a core's cache, if they are some. */
+/* Edges whose rows, and those of as many to come, leave most of a core's second level free; parts of z take half of its vector registers. */
 static void schedule_batch(const clb_problem *p, clb_schedule *s) {
-  int edges = 16;
-  while (edges >= 4 && clb_batch_bytes(p, edges) > CACHE) edges /= 2;
-  if (edges >= 4) s->batch = s->edges = edges;
+  bool wide = s->lanes * (p->arithmetic == CLB_F64 ? 8 : 4) >= 64; /* 32 registers, not 16 */
+  int edges = 8;
+  while (edges > 4 && clb_batch_bytes(p, edges) > CACHE) edges /= 2;
+  s->batch = s->edges = edges;
+  s->part = wide ? 16 : 8;
 }
 
-static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
+/* What follows from the parts' size; so many groups more at once. */
+static void settle(const clb_problem *p, const clb_limits *limits, int more, clb_schedule *s) {
   clb_parts parts;
-  bool wide = p->arithmetic == CLB_F64;
   int columns = clb_y_columns(p);
-  *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .shuffles = 1, .pairs = 1};
-  s->part = wide ? 48 : 96;
-  s->nonzeros = limits->simd ? 1 << 24 : wide ? 192 : 250;
   if (!schedule_units(p, limits, s, &parts)) clb_parts_make(&p->tensor_product, s->part, s->nonzeros, 0, &parts);
   s->edges = columns ? SHARES / (columns * (s->units ? s->units : 1)) : 1;
   s->edges = s->edges > 64 ? 64 : s->edges < 4 ? 4 : s->edges;
-  if (limits->simd && limits->subgroups && p->storage <= CLB_F32) schedule_batch(p, s);
-  s->resident = s->units ? REGISTERS / (registers_of(p, s->lanes * s->subgroups) * s->lanes * s->subgroups) : 0;
+  if (limits->simd && limits->subgroups) schedule_batch(p, s);
+  s->resident = s->units ? REGISTERS / (registers_of(p, s->lanes * s->subgroups) * s->lanes * s->subgroups) + more : 0;
+  if (s->resident < 0) s->resident = 0;
   schedule_stages(p, limits, &parts, s);
+}
+
+static clb_schedule with_parts(const clb_problem *p, const clb_limits *limits, int part, int nonzeros, int more) {
+  clb_schedule s = {.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .shuffles = 1, .pairs = 1, .part = part, .nonzeros = nonzeros};
+  settle(p, limits, more, &s);
+  return s;
+}
+
+static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
+  bool wide = p->arithmetic == CLB_F64;
+  *s = with_parts(p, limits, wide ? 48 : 96, limits->simd ? 1 << 24 : wide ? 192 : 250, 0);
+}
+
+/* Larger and smaller parts, more and fewer groups at once, copies not as far ahead; on a CPU batches of other lengths. */
+static int candidates(const clb_problem *p, const clb_limits *limits, clb_schedule *list) {
+  static const int sizes[][2] = {{4, 0}, {4, 1}, {4, -1}, {2, 0}, {8, 0}, {3, 0}, {6, 0}, {2, 1}}; /* quarters of a part; groups more */
+  int n = 0;
+  clb_schedule first, s;
+  schedule(p, limits, &first);
+  clb_candidate_add(list, &n, &first);
+  for (int size = 2; size <= 8 && limits->simd; size *= 2)
+    for (int batch = 4; batch <= 32; batch *= 2) {
+      s = first;
+      s.part = first.part * size / 4;
+      if (first.batch) s.batch = s.edges = batch;
+      if (!first.batch || clb_batch_bytes(p, batch) <= 2 * CACHE) clb_candidate_add(list, &n, &s);
+    }
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !limits->simd; i++) {
+    s = with_parts(p, limits, first.part * sizes[i][0] / 4, first.nonzeros * sizes[i][0] / 4, sizes[i][1]);
+    clb_candidate_add(list, &n, &s);
+  }
+  for (int stages = first.stages - 1; stages > 0; stages--) clb_candidate_with(list, &n, &first, CLB_FIELD(stages), stages > 1 ? stages : 0);
+  if (first.edges > 1 && !first.batch) clb_candidate_with(list, &n, &first, CLB_FIELD(edges), first.edges / 2);
+  return n;
 }
 
 static void print(const clb_problem *p, clb_text *out) {
@@ -507,4 +577,4 @@ static void print(const clb_problem *p, clb_text *out) {
   clb_tensor_product.print(p, out);
 }
 
-const clb_kernel_kind clb_convolution_walk = {.name = "convolution", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 3};
+const clb_kernel_kind clb_convolution_walk = {.name = "convolution", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 3, .candidates = candidates};

@@ -33,6 +33,7 @@ typedef struct {
   int n, at, of_block;            /* pieces; where the first one lies in a slot; pieces of one block, which come block by block */
   int64_t from[CLB_MAX_PIECES];   /* where each starts in the row, for the first block of channels */
   int step[CLB_MAX_PIECES];       /* elements from one channel to the next */
+  int within[CLB_MAX_PIECES];     /* number of the piece in a run of `step` pieces that hold the same channels */
 } clb_staged_operand;
 
 typedef struct {
@@ -41,6 +42,7 @@ typedef struct {
   ir_val array, aligned;          /* local array; parameter (i32): 1: operands' rows start at multiples of 16 bytes */
   ir_val start, slot;             /* where this sub-group's slots start; variable: the slot at hand */
   ir_val sender[CLB_MAX_STAGES], edge[CLB_MAX_STAGES]; /* variables: ends of the edges to come, from the one at hand to the next to be fetched */
+  ir_val next_sender, next_edge, next_r; /* variables, where knots are staged: ends of the edge after those, and the length of the next to be fetched */
   clb_staged_operand x[ORDERS], w[ORDERS];
   int y[ORDERS], r;               /* where elements of y lie in a slot, and the edge's length */
   ir_val first;                   /* i64: the unit's first channel */
@@ -50,20 +52,29 @@ typedef struct {
 /* Weights as cubic Hermite splines W(r) between knots (convolution_spline.c).  With u = (r - r_i) / h in the interval:
    W = v_i + u^2 (3-2u) (v_i+1 - v_i) + h (u (1-u)^2 s_i + u^2 (u-1) s_i+1) of values v and slopes s; beyond the ends r is theirs. */
 typedef struct {
-  ir_val table, at, first, inverse, spacing, knots; /* parameters: [knots][W][2] from element `at` (i64) on; r_0, 1 / h, h (arithmetic); i32 */
+  clb_form_array table;           /* [knots][W][2]; base (i64): the row of an edge's interval, of that at hand or, where knots are staged, of that sent for */
+  ir_val at, first, inverse, spacing, knots; /* parameters: the table starts at element `at` (i64); r_0, 1 / h, h (arithmetic); i32 */
   /* of the edge at hand */
-  ir_val start;                   /* i64: the interval's row of the table */
   ir_val weight[3], slope[3];     /* what v_i+1 - v_i, s_i, s_i+1 are multiplied with in W and dW/dr */
   ir_val by_r;                    /* dW/dr of the path at hand */
 } clb_spline;
 
-/* On a CPU: whole rows of x and w of some edges at a time, copied to local memory, so that main memory is read in order although the blocks
-   of channels come one after the other; sums of z lie in local memory between these batches (convolution_batch.c). */
+/* On a CPU, whose registers hold few components: some edges at a time, for one part and block of channels after the other (convolution_batch.c).
+   What stays between these turns lies in local memory: sums of z, products c y of the edges, vectors whose lanes add up to gradients of y. */
+enum { CLB_MAX_PRODUCTS = 2048 };
 typedef struct {
-  clb_form_array *operand[2 * ORDERS];
-  ir_val array[2 * ORDERS], from[2 * ORDERS]; /* local arrays [edges][columns], and the buffers they stand for */
-  int columns[2 * ORDERS], n;     /* n operands; 0: there are no batches */
-  ir_val sums;                    /* local array [Z] */
+  int order, y;                   /* an element of y or its like */
+  double c;
+  ir_val value;                   /* of the edge at hand, or IR_NONE */
+} clb_batch_product;
+typedef struct {
+  ir_val sums, products, shares;  /* local arrays [Z], [edges][products], [edges][columns][lanes]; IR_NONE: none */
+  int n_products;
+  clb_batch_product *product;
+  ir_val limit;                   /* i32: no place beyond this is asked for */
+  ir_val row;                     /* i64: of the edge at hand in `products` */
+  ir_val ahead[ORDERS][SLOTS];    /* i64: where rows of the edge of the next batch start */
+  bool asked[ORDERS][CLB_MAX_TERMS]; /* for a term of x in the next batch */
 } clb_batch;
 
 typedef struct {
@@ -103,6 +114,10 @@ void clb_stage_open(clb_convolution *c, int part, ir_val first, ir_val last);
 /* Waits for the place at hand, sends for one more; then elements of y are there, and vectors of x and w can be read. */
 void clb_stage_edge(clb_convolution *c, ir_val place, ir_val last);
 void clb_stage_load(clb_convolution *c, int slot, int order, ir_val *v);
+/* Knots of splines are staged where copies are little of the work; else an edge's are loaded where they are needed. */
+static inline bool clb_stages_knots(const clb_problem *p) { return p->convolution.spline && p->pass == CLB_FORWARD; }
+/* Of the path at hand: value and slope at both ends of the edge's interval. */
+void clb_stage_knots(clb_convolution *c, ir_val v[4]);
 /* At the end of the edge. */
 void clb_stage_next(clb_convolution *c);
 /* Elements that a sub-group's slot takes. */
@@ -116,20 +131,35 @@ static inline bool clb_wants_sums(const clb_problem *p) {
 
 /* ---- batches ---- */
 
+/* Parts of some terms of z each, of `most` components unless one has more, and the paths to them. */
+void clb_parts_of_z(const clb_tensor_product_problem *tp, int most, clb_parts *parts);
+
 void clb_batch_begin(clb_convolution *c);
-/* Bytes of local memory that batches of so many edges take. */
+void clb_batch_free(clb_convolution *c);
+/* After clb_walk_begin. */
+void clb_batch_limit(clb_convolution *c);
+/* Bytes of operands and results that so many edges have. */
 int64_t clb_batch_bytes(const clb_problem *p, int edges);
-/* Copies the rows of places first ... last - 1. */
-void clb_batch_fetch(clb_convolution *c, ir_val first, ir_val last);
-/* Turns to the place that has this number (i32) in the batch. */
+/* Sets n elements, whole vectors or the last one in part, to 0. */
+void clb_batch_clear(clb_convolution *c, ir_val array, int64_t n);
+/* Finds the rows of the edge that is a batch ahead of the place; asks for its channels of what has just been loaded of this one. */
+void clb_batch_edge(clb_convolution *c, ir_val place);
+void clb_batch_ask(clb_convolution *c, int slot, int order);
+/* Makes the products of the edge at hand, the batch's number `number` (i32); turns to those of an edge. */
+void clb_batch_multiply(clb_convolution *c, ir_val number);
 void clb_batch_turn(clb_convolution *c, ir_val number);
 /* Where component i of the block at hand of a term of z is summed up (i64, of `sums`). */
 ir_val clb_batch_sum(clb_convolution *c, int term, int i);
+/* y_sum of the columns that a part (-1: all) adds to, of the edge of this number. */
+void clb_batch_recall(clb_convolution *c, int part, ir_val number);
+void clb_batch_keep(clb_convolution *c, int part, ir_val number);
 
 /* ---- splines ---- */
 
 void clb_spline_parameters(clb_convolution *c);
-/* Turns to an edge of length r (arithmetic, uniform). */
+/* Where the table's row of a length r (arithmetic, uniform) starts. */
+void clb_spline_find(clb_convolution *c, ir_val r);
+/* Turns to an edge of length r. */
 void clb_spline_edge(clb_convolution *c, ir_val r);
 /* The weight of the path at hand and its derivative by r. */
 ir_val clb_spline_weight(clb_convolution *c);

@@ -1,73 +1,171 @@
-/* convolution_batch.c - a convolution's operands on a CPU: whole rows of some edges, copied to local memory. */
+/* convolution_batch.c - a convolution on a CPU: what lies in local memory while a batch of edges goes through parts and blocks of channels. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "convolution.h"
 
 static ir_kernel *of(clb_convolution *c) { return c->f.k; }
 static ir_val i32(clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I32, n); }
 static ir_val i64(clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I64, n); }
 
-static bool copied(const clb_problem *p, int slot, int order) {
-  return clb_reads(&p->tensor_product, slot, order) && !(slot == W && p->convolution.spline);
-}
-
-static int columns_of(const clb_problem *p, int slot) { return slot == X ? p->tensor_product.x.dim : p->tensor_product.n_weights; }
-
 int64_t clb_batch_bytes(const clb_problem *p, int edges) {
-  int64_t columns = 0, bytes = p->storage == CLB_F64 ? 8 : 4;
-  for (int order = 0; order < clb_orders(p); order++)
-    for (int slot = X; slot <= W; slot += W - X) columns += copied(p, slot, order) ? columns_of(p, slot) : 0;
-  return edges * columns * bytes + p->tensor_product.z.dim * (p->arithmetic == CLB_F64 ? INT64_C(8) : 4);
+  int64_t columns = p->tensor_product.x.dim + (p->convolution.spline ? 0 : p->tensor_product.n_weights);
+  return edges * columns * (clb_orders(p) + (p->pass != CLB_FORWARD)) * (p->storage == CLB_F64 ? 8 : p->storage == CLB_F32 ? 4 : 2);
 }
 
-void clb_batch_begin(clb_convolution *c) {
+/* ---- products c y ---- */
+
+static ir_val times(void *owner, int order, int j, double coefficient) {
+  clb_convolution *c = owner;
   clb_batch *b = &c->batch;
-  ir_type element = clb_ir_type((clb_dtype)c->f.p->storage);
-  for (int order = 0; order < clb_orders(c->f.p) && c->f.s->batch; order++)
-    for (int slot = X; slot <= W; slot += W - X) {
-      if (!copied(c->f.p, slot, order) || !columns_of(c->f.p, slot)) continue;
-      b->operand[b->n] = &c->f.in[slot][order];
-      b->columns[b->n] = columns_of(c->f.p, slot);
-      b->from[b->n] = c->f.in[slot][order].rows.buffer;
-      b->array[b->n] = ir_local(of(c), element, (int64_t)c->f.s->batch * b->columns[b->n]);
-      b->n++;
+  clb_batch_product *p = b->product;
+  while (p->order != order || p->y != j || p->c != coefficient) p++;
+  if (p->value == IR_NONE) p->value = ir_load(of(c), b->products, ir_add(of(c), b->row, i64(c, p - b->product)), IR_NONE);
+  return p->value;
+}
+
+static bool listed(const clb_batch *b, int order, int y, double coefficient) {
+  for (int i = 0; i < b->n_products; i++)
+    if (b->product[i].order == order && b->product[i].y == y && b->product[i].c == coefficient) return true;
+  return false;
+}
+
+/* Lists what a path multiplies elements of y with; false: they are too many. */
+static bool list(clb_convolution *c, const clb_path *p, int o) {
+  clb_batch *b = &c->batch;
+  int n = clb_form_entries(c->f.tp, p, c->at.symbol, c->at.entry), y = c->f.tp->y.term[p->in2].at;
+  for (int m = 0; m < c->f.form->n_monomials; m++)
+    for (int q = 0; q < n && clb_form_alive(&c->f, m, o, p); q++) {
+      clb_batch_product next = {c->f.form->monomial[m][Y], y + c->at.entry[q].j, c->at.entry[q].c / c->scale[p->out], IR_NONE};
+      if (listed(b, next.order, next.y, next.c)) continue;
+      if (b->n_products == CLB_MAX_PRODUCTS) return false;
+      b->product[b->n_products++] = next;
     }
-  if (c->f.s->batch) b->sums = ir_local(of(c), c->f.t, c->f.tp->z.dim ? c->f.tp->z.dim : 1);
+  return true;
 }
 
-static void copy_row(clb_convolution *c, int i, ir_val number) {
-  ir_kernel *k = of(c);
+static void list_products(clb_convolution *c, int o) {
   clb_batch *b = &c->batch;
-  int lanes = c->f.s->lanes, n = b->columns[i], whole = n / lanes * lanes;
-  ir_val to = ir_mul(k, number, i32(c, n)), from = b->operand[i]->base;
-  if (whole) {
-    ir_val column = ir_loop(k, i32(c, 0), i32(c, whole), i32(c, lanes)), at = ir_add(k, column, ir_lane(k));
-    ir_store(k, b->array[i], ir_add(k, to, at), IR_NONE, ir_load(k, b->from[i], ir_add(k, from, ir_cast(k, IR_I64, at)), IR_NONE));
-    ir_end(k);
-  }
-  if (n % lanes) {
-    ir_val at = ir_add(k, ir_lane(k), i32(c, whole)), mask = ir_2(k, IR_LT, at, i32(c, n));
-    ir_store(k, b->array[i], ir_add(k, to, at), mask, ir_load(k, b->from[i], ir_add(k, from, ir_cast(k, IR_I64, at)), mask));
-  }
-}
-
-void clb_batch_fetch(clb_convolution *c, ir_val first, ir_val last) {
-  ir_kernel *k = of(c);
-  clb_batch *b = &c->batch;
-  ir_val place = ir_loop(k, first, last, i32(c, 1)), at = ir_cast(k, IR_I64, place);
-  ir_val sender = ir_cast(k, IR_I64, ir_load(k, c->other, at, IR_NONE)), edge = ir_cast(k, IR_I64, ir_load(k, c->walk.edge, at, IR_NONE));
-  for (int i = 0; i < b->n; i++) {
-    bool of_x = b->operand[i] == &c->f.in[X][0] || b->operand[i] == &c->f.in[X][1];
-    clb_form_row(&c->f, b->operand[i], of_x ? sender : edge);
-    copy_row(c, i, ir_sub(k, place, first));
-  }
-  ir_end(k);
-  for (int i = 0; i < b->n; i++) b->operand[i]->rows.buffer = b->array[i];
+  b->product = malloc(sizeof *b->product * CLB_MAX_PRODUCTS);
+  for (int q = 0; b->product && q < c->f.tp->n_paths; q++)
+    if (!list(c, &c->f.tp->path[q], o)) {
+      b->n_products = 0;
+      return;
+    }
+  if (!b->n_products) return;
+  b->products = ir_local(of(c), c->f.t, (int64_t)c->f.s->batch * b->n_products);
+  c->at.times = times;
 }
 
 void clb_batch_turn(clb_convolution *c, ir_val number) {
-  for (int i = 0; i < c->batch.n; i++) c->batch.operand[i]->base = ir_mul(of(c), ir_cast(of(c), IR_I64, number), i64(c, c->batch.columns[i]));
+  clb_batch *b = &c->batch;
+  b->row = ir_mul(of(c), ir_cast(of(c), IR_I64, number), i64(c, b->n_products));
+  for (int i = 0; i < b->n_products; i++) b->product[i].value = IR_NONE;
 }
+
+void clb_batch_multiply(clb_convolution *c, ir_val number) {
+  ir_kernel *k = of(c);
+  clb_batch *b = &c->batch;
+  clb_batch_turn(c, number);
+  for (int i = 0; i < b->n_products; i++) {
+    const clb_batch_product *p = &b->product[i];
+    ir_store(k, b->products, ir_add(k, b->row, i64(c, i)), IR_NONE, ir_mul(k, ir_real(k, c->f.t, p->c), c->at.y[p->order][p->y]));
+  }
+}
+
+/* ---- the whole ---- */
+
+void clb_batch_begin(clb_convolution *c) {
+  clb_batch *b = &c->batch;
+  int o_z = clb_wanted_output(&c->f, Z);
+  b->sums = b->products = b->shares = IR_NONE;
+  if (!c->f.s->batch) return;
+  if (o_z >= 0) {
+    b->sums = ir_local(of(c), c->f.t, c->f.tp->z.dim ? c->f.tp->z.dim : 1);
+    list_products(c, o_z);
+  } else if (clb_wants_sums(c->f.p)) b->shares = ir_local(of(c), c->f.t, (int64_t)c->f.s->batch * clb_y_columns(c->f.p) * c->f.s->lanes);
+}
+
+void clb_batch_free(clb_convolution *c) { free(c->batch.product); }
+
+void clb_batch_clear(clb_convolution *c, ir_val array, int64_t n) {
+  ir_kernel *k = of(c);
+  int lanes = c->f.s->lanes;
+  int64_t whole = n / lanes * lanes;
+  ir_val zero = ir_real(k, c->f.t, 0);
+  if (whole) {
+    ir_val at = ir_loop(k, i32(c, 0), i32(c, whole), i32(c, lanes));
+    ir_store(k, array, ir_add(k, at, ir_lane(k)), IR_NONE, zero);
+    ir_end(k);
+  }
+  if (n % lanes) ir_store(k, array, ir_add(k, i32(c, whole), ir_lane(k)), ir_2(k, IR_LT, ir_lane(k), i32(c, n % lanes)), zero);
+}
+
+/* ---- the next batch ---- */
+
+void clb_batch_limit(clb_convolution *c) {
+  ir_kernel *k = of(c);
+  ir_val entry[3];
+  ir_load_wide(k, c->walk.walk, ir_mul(k, ir_sub(k, c->f.n, i64(c, 1)), i64(c, 3)), IR_NONE, 3, entry);
+  c->batch.limit = ir_sub(k, ir_2(k, IR_MAX, c->walk.last, ir_add(k, entry[1], entry[2])), i32(c, 1));
+}
+
+void clb_batch_edge(clb_convolution *c, ir_val place) {
+  ir_kernel *k = of(c);
+  clb_batch *b = &c->batch;
+  ir_val at = ir_cast(k, IR_I64, ir_2(k, IR_MIN, ir_add(k, place, i32(c, c->f.s->batch)), b->limit));
+  ir_val sender = ir_cast(k, IR_I64, ir_load(k, c->other, at, IR_NONE)), edge = ir_cast(k, IR_I64, ir_load(k, c->walk.edge, at, IR_NONE));
+  for (int order = 0; order < clb_orders(c->f.p); order++)
+    for (int slot = X; slot <= W; slot += W - X) {
+      const clb_form_array *a = &c->f.in[slot][order];
+      b->ahead[order][slot] = ir_add(k, ir_mul(k, slot == X ? sender : edge, a->rows.stride), a->rows.offset);
+    }
+}
+
+void clb_batch_ask(clb_convolution *c, int slot, int order) {
+  ir_kernel *k = of(c);
+  clb_form_array *a = &c->f.in[slot][order];
+  const clb_path *p = c->at.path;
+  const clb_term *t = &c->f.tp->x.term[p->in1];
+  ir_val base = ir_add(k, c->batch.ahead[order][slot], slot == W ? i64(c, p->weight_at) : i64(c, t->at));
+  if (slot == Y || (slot == W && c->f.p->convolution.spline) || (slot == X && c->batch.asked[order][p->in1])) return;
+  if (slot == W) ir_ask(k, a->rows.buffer, ir_add(k, base, c->channel), 1);
+  else if (a->layout == CLB_MUL_IR && clb_width(t) <= IR_MAX_WIDTH) ir_ask(k, a->rows.buffer, ir_add(k, base, ir_mul(k, c->channel, i64(c, clb_width(t)))), clb_width(t));
+  else
+    for (int i = 0; a->layout != CLB_MUL_IR && i < clb_width(t); i++) ir_ask(k, a->rows.buffer, ir_add(k, ir_add(k, base, i64(c, (int64_t)i * t->mul)), c->channel), 1);
+  if (slot == X) c->batch.asked[order][p->in1] = true;
+}
+
+/* ---- sums ---- */
 
 ir_val clb_batch_sum(clb_convolution *c, int term, int i) {
   const clb_term *t = &c->f.tp->z.term[term];
   return ir_add(of(c), c->channel, i64(c, t->at + (int64_t)i * t->mul));
+}
+
+/* Whether paths of this part (-1: any) add to this column. */
+static bool adds(const clb_convolution *c, int part, int column) {
+  const clb_tensor_product_problem *tp = c->f.tp;
+  for (int q = 0; q < tp->n_paths; q++) {
+    const clb_term *t = &tp->y.term[tp->path[q].in2];
+    if ((part < 0 || c->parts.of_x[tp->path[q].in1] == part) && (column == tp->y.dim || (column >= t->at && column < t->at + clb_width(t)))) return true;
+  }
+  return false;
+}
+
+static ir_val share(clb_convolution *c, ir_val number, int column) {
+  ir_kernel *k = of(c);
+  int lanes = c->f.s->lanes;
+  ir_val row = ir_mul(k, ir_cast(k, IR_I64, number), i64(c, (int64_t)clb_y_columns(c->f.p) * lanes));
+  return ir_add(k, ir_add(k, row, ir_cast(k, IR_I64, ir_lane(k))), i64(c, (int64_t)column * lanes));
+}
+
+void clb_batch_recall(clb_convolution *c, int part, ir_val number) {
+  for (int i = 0; i < clb_y_columns(c->f.p); i++)
+    if (adds(c, part, i)) c->y_sum[i] = ir_load(of(c), c->batch.shares, share(c, number, i), IR_NONE);
+}
+
+void clb_batch_keep(clb_convolution *c, int part, ir_val number) {
+  for (int i = 0; i < clb_y_columns(c->f.p); i++)
+    if (adds(c, part, i)) ir_store(of(c), c->batch.shares, share(c, number, i), IR_NONE, c->y_sum[i]);
 }

@@ -104,6 +104,29 @@ void clb_parts_make(const clb_tensor_product_problem *tp, int most, int most_non
   for (int q = 0; q < tp->n_paths; q++) parts->of_z[tp->path[q].out] = parts->of_x[tp->path[q].in1];
 }
 
+void clb_parts_of_z(const clb_tensor_product_problem *tp, int most, clb_parts *parts) {
+  int source[CLB_MAX_TERMS];
+  *parts = (clb_parts){0};
+  for (int t = 0; t < CLB_MAX_TERMS; t++) parts->of_x[t] = parts->of_z[t] = source[t] = -1;
+  for (int q = tp->n_paths - 1; q >= 0; q--) source[tp->path[q].out] = tp->path[q].in1;
+  for (int x = 0; x < tp->x.n; x++) { /* what comes from one term of x first stays together */
+    int n = 0, all = 0, had = 0, share;
+    for (int t = 0; t < tp->z.n; t++) all += source[t] == x && tp->z.term[t].mul ? clb_width(&tp->z.term[t]) : 0;
+    share = all ? (all + (all + most - 1) / most - 1) / ((all + most - 1) / most) : 0;
+    for (int t = 0; t < tp->z.n; t++) {
+      if (source[t] != x || !tp->z.term[t].mul) continue;
+      if (!n || had >= share || had + clb_width(&tp->z.term[t]) > most) {
+        parts->mul[parts->n] = tp->z.term[t].mul;
+        parts->together[parts->n++] = 1;
+        had = 0;
+        n++;
+      }
+      parts->of_z[t] = parts->n - 1;
+      had += clb_width(&tp->z.term[t]);
+    }
+  }
+}
+
 int clb_parts_units(const clb_parts *parts, int lanes) {
   int n = 0;
   for (int p = 0; p < parts->n; p++) n += blocks_of(parts->mul[p], lanes) / parts->together[p];
@@ -186,7 +209,7 @@ void clb_z_scales(const clb_tensor_product_problem *tp, const clb_parts *parts, 
     k.n = 0; /* parts share nothing */
     for (int q = 0; symbol && e && k.all && q < tp->n_paths; q++) {
       const clb_path *p = &tp->path[q];
-      if (parts->of_x[p->in1] != part) continue;
+      if (parts->of_z[p->out] != part) continue;
       int n = clb_form_entries(tp, p, symbol, e), y = tp->y.term[p->in2].at;
       if (scale[p->out] == 0) scale[p->out] = n <= 64 ? best_scale(&k, e, n, y) : fabs(e[0].c);
       learn(&k, e, n, y, scale[p->out]);

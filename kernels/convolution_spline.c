@@ -6,7 +6,7 @@ static ir_val real(clb_convolution *c, double x) { return ir_real(c->f.k, c->f.t
 
 void clb_spline_parameters(clb_convolution *c) {
   if (!c->f.p->convolution.spline) return;
-  c->spline.table = ir_buffer(of(c), clb_ir_type((clb_dtype)c->f.p->storage), false);
+  c->spline.table.rows.buffer = ir_buffer(of(c), clb_ir_type((clb_dtype)c->f.p->storage), false);
   c->spline.at = ir_scalar(of(c), IR_I64);
   c->spline.first = ir_scalar(of(c), c->f.t);
   c->spline.inverse = ir_scalar(of(c), c->f.t);
@@ -14,15 +14,28 @@ void clb_spline_parameters(clb_convolution *c) {
   c->spline.knots = ir_scalar(of(c), IR_I32);
 }
 
+/* The interval of r (i32), and r in knots from the first one on, kept between the ends. */
+static ir_val interval(clb_convolution *c, ir_val r, ir_val *t, ir_val *near) {
+  ir_kernel *k = of(c);
+  clb_spline *s = &c->spline;
+  ir_val most = ir_cast(k, c->f.t, ir_sub(k, s->knots, ir_int(k, IR_I32, 1)));
+  *t = ir_mul(k, ir_sub(k, r, s->first), s->inverse);
+  *near = ir_2(k, IR_MIN, ir_2(k, IR_MAX, *t, real(c, 0)), most);
+  return ir_2(k, IR_MIN, ir_cast(k, IR_I32, *near), ir_sub(k, s->knots, ir_int(k, IR_I32, 2)));
+}
+
+void clb_spline_find(clb_convolution *c, ir_val r) {
+  ir_val t, near, i = ir_cast(of(c), IR_I64, interval(c, r, &t, &near));
+  c->spline.table.base = ir_add(of(c), c->spline.at, ir_mul(of(c), i, ir_int(of(c), IR_I64, 2 * (int64_t)c->f.tp->n_weights)));
+}
+
 void clb_spline_edge(clb_convolution *c, ir_val r) {
   ir_kernel *k = of(c);
   clb_spline *s = &c->spline;
-  ir_val one = real(c, 1), zero = real(c, 0), two = real(c, 2), three = real(c, 3);
-  ir_val most = ir_cast(k, c->f.t, ir_sub(k, s->knots, ir_int(k, IR_I32, 1))), t = ir_mul(k, ir_sub(k, r, s->first), s->inverse);
-  ir_val inside = ir_2(k, IR_AND, ir_2(k, IR_LE, zero, t), ir_2(k, IR_LE, t, most)), near = ir_2(k, IR_MIN, ir_2(k, IR_MAX, t, zero), most);
-  ir_val i = ir_2(k, IR_MIN, ir_cast(k, IR_I32, near), ir_sub(k, s->knots, ir_int(k, IR_I32, 2))), u = ir_sub(k, near, ir_cast(k, c->f.t, i));
+  ir_val t, near, i = interval(c, r, &t, &near), one = real(c, 1), zero = real(c, 0), two = real(c, 2), three = real(c, 3);
+  ir_val most = ir_cast(k, c->f.t, ir_sub(k, s->knots, ir_int(k, IR_I32, 1))), inside = ir_2(k, IR_AND, ir_2(k, IR_LE, zero, t), ir_2(k, IR_LE, t, most));
+  ir_val u = ir_sub(k, near, ir_cast(k, c->f.t, i));
   ir_val left = ir_sub(k, one, u), left2 = ir_mul(k, left, left), u2 = ir_mul(k, u, u), flat = ir_select(k, inside, one, zero);
-  s->start = ir_add(k, s->at, ir_mul(k, ir_cast(k, IR_I64, i), ir_int(k, IR_I64, 2 * (int64_t)c->f.tp->n_weights)));
   s->weight[0] = ir_mul(k, u2, ir_sub(k, three, ir_mul(k, two, u)));
   s->weight[1] = ir_mul(k, ir_mul(k, u, left2), s->spacing);
   s->weight[2] = ir_mul(k, ir_mul(k, ir_sub(k, u, one), u2), s->spacing);
@@ -36,14 +49,20 @@ static ir_val sum(clb_convolution *c, const ir_val *by, const ir_val *v, ir_val 
   return ir_fma(of(c), by[0], rise, ir_fma(of(c), by[1], v[1], ir_mul(of(c), by[2], v[3])));
 }
 
+static void load_knots(clb_convolution *c, ir_val v[4]) {
+  ir_kernel *k = of(c);
+  ir_val near = ir_add(k, c->spline.table.base, ir_mul(k, c->channel, ir_int(k, IR_I64, 2)));
+  for (int i = 0; i < 2; i++) {
+    ir_val at = ir_add(k, near, ir_int(k, IR_I64, 2 * (c->at.path->weight_at + i * (int64_t)c->f.tp->n_weights)));
+    (c->f.p->storage <= CLB_F32 ? ir_load_aligned : ir_load_wide)(k, c->spline.table.rows.buffer, at, c->mask, 2, v + 2 * i);
+  }
+}
+
 ir_val clb_spline_weight(clb_convolution *c) {
   ir_kernel *k = of(c);
   clb_spline *s = &c->spline;
-  ir_val v[4], near = ir_add(k, s->start, ir_mul(k, c->channel, ir_int(k, IR_I64, 2)));
-  for (int i = 0; i < 2; i++) {
-    ir_val at = ir_add(k, near, ir_int(k, IR_I64, 2 * (c->at.path->weight_at + i * (int64_t)c->f.tp->n_weights)));
-    (c->f.p->storage <= CLB_F32 ? ir_load_aligned : ir_load_wide)(k, s->table, at, c->mask, 2, v + 2 * i);
-  }
+  ir_val v[4];
+  (c->stage.stages && clb_stages_knots(c->f.p) ? clb_stage_knots : load_knots)(c, v);
   for (int i = 0; i < 4; i++) v[i] = ir_cast(k, c->f.t, v[i]);
   ir_val rise = ir_sub(k, v[2], v[0]);
   s->by_r = sum(c, s->slope, v, rise);

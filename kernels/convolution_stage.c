@@ -20,10 +20,15 @@ static int count_x(const clb_tensor_product_problem *tp, const clb_parts *parts,
   return n;
 }
 
-static int count_w(const clb_tensor_product_problem *tp, const clb_parts *parts, int part, bool spline) {
+enum { KNOTS = 4 }; /* pieces of a weight's spline: two ends of values and slopes */
+
+static int pieces_of_weight(const clb_problem *p) { return !p->convolution.spline ? 1 : clb_stages_knots(p) ? KNOTS : 0; }
+
+static int count_w(const clb_problem *p, const clb_parts *parts, int part) {
+  const clb_tensor_product_problem *tp = &p->tensor_product;
   int n = 0;
-  for (int q = 0; q < tp->n_paths && !spline; q++) n += parts->of_x[tp->path[q].in1] == part && tp->path[q].has_weight;
-  return n;
+  for (int q = 0; q < tp->n_paths; q++) n += parts->of_x[tp->path[q].in1] == part && tp->path[q].has_weight;
+  return pieces_of_weight(p) * n;
 }
 
 enum { LENGTH = 4 }; /* elements that keep an edge's length in a slot, so that all starts are aligned */
@@ -33,7 +38,7 @@ int clb_stage_size(const clb_problem *p, const clb_parts *parts, int lanes) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   int most = 0;
   for (int part = 0; part < parts->n; part++) {
-    int size = p->convolution.spline ? LENGTH : 0, n_x = count_x(tp, parts, part) * parts->together[part], n_w = count_w(tp, parts, part, p->convolution.spline) * parts->together[part];
+    int size = p->convolution.spline ? LENGTH : 0, n_x = count_x(tp, parts, part) * parts->together[part], n_w = count_w(p, parts, part) * parts->together[part];
     for (int order = 0; order < clb_orders(p); order++)
       size += clb_reads(tp, X, order) * n_x * lanes + clb_reads(tp, W, order) * n_w * lanes + clb_reads(tp, Y, order) * y_size(tp);
     if (n_x > CLB_MAX_PIECES || n_w > CLB_MAX_PIECES) return INT32_MAX;
@@ -56,6 +61,10 @@ void clb_stage_begin(clb_convolution *c) {
     g->edge[i] = ir_var(of(c), i32(c, 0), true);
   }
   g->start = ir_mul(of(c), ir_subgroup(of(c)), i32(c, (int64_t)g->stages * g->size));
+  if (!clb_stages_knots(c->f.p)) return;
+  g->next_sender = ir_var(of(c), i32(c, 0), true);
+  g->next_edge = ir_var(of(c), i32(c, 0), true);
+  g->next_r = ir_var(of(c), ir_real(of(c), c->f.t, 0), true);
 }
 
 static void pieces_of_x(clb_convolution *c, int part, clb_staged_operand *o) {
@@ -65,13 +74,23 @@ static void pieces_of_x(clb_convolution *c, int part, clb_staged_operand *o) {
     for (int m = 0; m < width && c->parts.of_x[t] == part; m++, o->n++) {
       o->from[o->n] = x->term[t].at + (int64_t)m * (side ? c->f.s->lanes : x->term[t].mul);
       o->step[o->n] = side ? width : 1;
+      o->within[o->n] = side ? m : 0;
     }
   }
 }
 
 static void pieces_of_w(clb_convolution *c, int part, clb_staged_operand *o) {
-  for (int q = 0; q < c->f.tp->n_paths && !c->f.p->convolution.spline; q++)
-    if (c->parts.of_x[c->f.tp->path[q].in1] == part && c->f.tp->path[q].has_weight) o->from[o->n] = c->f.tp->path[q].weight_at, o->step[o->n++] = 1;
+  const clb_tensor_product_problem *tp = c->f.tp;
+  int n = pieces_of_weight(c->f.p);
+  for (int q = 0; q < tp->n_paths; q++) {
+    const clb_path *p = &tp->path[q];
+    if (c->parts.of_x[p->in1] != part || !p->has_weight) continue;
+    for (int piece = 0; piece < n; piece++, o->n++) {
+      o->step[o->n] = n > 1 ? 2 : 1;
+      o->within[o->n] = piece % 2;
+      o->from[o->n] = o->step[o->n] * (p->weight_at + piece / 2 * (int64_t)tp->n_weights) + piece % 2 * c->f.s->lanes;
+    }
+  }
 }
 
 /* The first block's, then the same again, so many channels on. */
@@ -81,6 +100,7 @@ static void list_pieces(clb_convolution *c, int part, int slot, clb_staged_opera
   o->of_block = o->n;
   for (; o->n < o->of_block * c->parts.together[part]; o->n++) {
     o->step[o->n] = o->step[o->n - o->of_block];
+    o->within[o->n] = o->within[o->n - o->of_block];
     o->from[o->n] = o->from[o->n - o->of_block] + (int64_t)c->f.s->lanes * o->step[o->n];
   }
 }
@@ -94,7 +114,7 @@ void clb_stage_plan(clb_convolution *c, int part) {
     const int slots[] = {W, X};
     for (int i = 0; i < 2; i++) {
       list_pieces(c, part, slots[i], operands[i]);
-      operands[i]->array = &c->f.in[slots[i]][order];
+      operands[i]->array = slots[i] == W && c->f.p->convolution.spline ? &c->spline.table : &c->f.in[slots[i]][order];
       operands[i]->at = at;
       if (!clb_reads(c->f.tp, slots[i], order)) operands[i]->n = 0;
       at += operands[i]->n * c->f.s->lanes;
@@ -119,13 +139,16 @@ static ir_val piece_element(clb_convolution *c, const clb_staged_operand *o, int
   for (int j = 1; j < there; j++) even &= o->from[first + j] == o->from[first] + j * apart && o->step[first + j] == o->step[first];
   if (even && n == 1) return ir_add(k, near, i64(c, o->from[first]));
   if (even) return ir_add(k, ir_add(k, near, ir_mul(k, ir_cast(k, IR_I64, which), i64(c, apart))), i64(c, o->from[first]));
-  near = ir_add(k, o->array->base, ir_cast(k, IR_I64, inside));
+  bool alike = true;
+  for (int j = 1; j < there; j++) alike &= o->step[first + j] == o->step[first];
+  if (!alike) near = ir_add(k, o->array->base, ir_cast(k, IR_I64, inside));
   ir_val start = IR_NONE;
   for (int j = 0; j < there; j++) {
-    ir_val own = ir_add(k, i64(c, o->from[first + j]), ir_mul(k, c->stage.first, i64(c, o->step[first + j])));
+    ir_val own = alike ? i64(c, o->from[first + j] - o->from[first]) : ir_add(k, i64(c, o->from[first + j]), ir_mul(k, c->stage.first, i64(c, o->step[first + j])));
     start = start == IR_NONE ? own : ir_select(k, ir_2(k, IR_EQ, which, i32(c, j)), own, start);
   }
-  return ir_add(k, near, start);
+  near = ir_add(k, near, start);
+  return alike ? ir_add(k, near, i64(c, o->from[first])) : near;
 }
 
 /* 16 bytes a lane. */
@@ -147,11 +170,10 @@ static void send_narrow(clb_convolution *c, const clb_staged_operand *o, ir_val 
   for (int j = 0; j < o->n; j++) {
     ir_val at = ir_add(k, ir_add(k, slot, ir_lane(k)), i32(c, o->at + (int64_t)j * lanes)), mask = IR_NONE;
     ir_val from = piece_element(c, o, j, lanes, ir_lane(k));
-    if (c->mul % lanes) { /* of a run over several pieces, so many elements are there */
-      int block = j / o->of_block, m = 0;
-      while (o->step[j] > 1 && m < j % o->of_block && o->from[j - m - 1] == o->from[j - m] - lanes && o->step[j - m - 1] == o->step[j] && m < o->step[j] - 1) m++;
+    if (c->mul % lanes) { /* of a run, so many elements are there */
+      int block = j / o->of_block;
       ir_val channels = ir_sub(k, i32(c, c->mul - (int64_t)block * lanes), c->first);
-      mask = ir_2(k, IR_LT, ir_add(k, ir_lane(k), i32(c, (int64_t)m * lanes)), ir_mul(k, channels, i32(c, o->step[j])));
+      mask = ir_2(k, IR_LT, ir_add(k, ir_lane(k), i32(c, (int64_t)o->within[j] * lanes)), ir_mul(k, channels, i32(c, o->step[j])));
     }
     ir_copy(k, c->stage.array, at, o->array->rows.buffer, from, mask, 1);
   }
@@ -191,8 +213,8 @@ static void send_all(clb_convolution *c, ir_val slot, int width) {
   }
 }
 
-/* Sends for a place's operands into slot number `number`; always one batch. */
-static void send(clb_convolution *c, ir_val place, ir_val last, ir_val sender, ir_val edge, ir_val number) {
+/* Sends for a place's operands into slot number `number`; always one batch.  r: the edge's length, where knots are staged. */
+static void send(clb_convolution *c, ir_val place, ir_val last, ir_val sender, ir_val edge, ir_val r, ir_val number) {
   ir_kernel *k = of(c);
   clb_stage *g = &c->stage;
   int width = 16 / (int)ir_type_bytes((ir_type)k->ins[g->array].element);
@@ -200,8 +222,10 @@ static void send(clb_convolution *c, ir_val place, ir_val last, ir_val sender, i
   for (int slot = X; slot <= W; slot++)
     for (int order = 0; order < clb_orders(c->f.p); order++) clb_form_row(&c->f, &c->f.in[slot][order], ir_cast(k, IR_I64, slot == X ? sender : edge));
   ir_val slot = ir_add(k, g->start, ir_mul(k, number, i32(c, g->size)));
-  if (c->f.p->convolution.spline)
+  if (c->f.p->convolution.spline) {
     ir_copy(k, g->array, ir_add(k, slot, i32(c, g->r)), c->f.in[W][0].rows.buffer, c->f.in[W][0].base, ir_2(k, IR_LT, ir_lane(k), i32(c, 1)), 1);
+    if (r != IR_NONE) clb_spline_find(c, r);
+  }
   if (aligns(c, width)) {
     ir_if(k, ir_2(k, IR_EQ, g->aligned, i32(c, 1)));
     send_all(c, slot, width);
@@ -220,6 +244,14 @@ static void look_up(clb_convolution *c, ir_val place, ir_val last, ir_val *sende
   *edge = ir_load(k, c->walk.edge, at, there);
 }
 
+/* The length of an edge, where knots are staged. */
+static ir_val length(clb_convolution *c, ir_val place, ir_val last, ir_val edge) {
+  ir_kernel *k = of(c);
+  if (!clb_stages_knots(c->f.p)) return IR_NONE;
+  clb_form_row(&c->f, &c->f.in[W][0], ir_cast(k, IR_I64, edge));
+  return ir_cast(k, c->f.t, ir_load(k, c->f.in[W][0].rows.buffer, c->f.in[W][0].base, ir_2(k, IR_LT, place, last)));
+}
+
 /* ---- the walk ---- */
 
 void clb_stage_open(clb_convolution *c, int part, ir_val first, ir_val last) {
@@ -231,12 +263,37 @@ void clb_stage_open(clb_convolution *c, int part, ir_val first, ir_val last) {
   ir_barrier(k, false); /* those before have read what this overwrites */
   ir_val turn = ir_loop(k, i32(c, 0), i32(c, g->stages - 1), i32(c, 1)), place = ir_add(k, first, turn);
   look_up(c, place, last, &sender, &edge);
-  send(c, place, last, sender, edge, turn);
+  send(c, place, last, sender, edge, length(c, place, last, edge), turn);
   ir_end(k);
   for (int i = 0; i < g->stages; i++) {
     look_up(c, ir_add(k, first, i32(c, i)), last, &sender, &edge);
     ir_set(k, g->sender[i], sender);
     ir_set(k, g->edge[i], edge);
+  }
+  if (!clb_stages_knots(c->f.p)) return;
+  ir_set(k, g->next_r, length(c, ir_add(k, first, i32(c, g->stages - 1)), last, edge));
+  look_up(c, ir_add(k, first, i32(c, g->stages)), last, &sender, &edge);
+  ir_set(k, g->next_sender, sender);
+  ir_set(k, g->next_edge, edge);
+}
+
+/* One edge on: the ends of the one after those that are known are looked up; where knots are staged one earlier, as its length is looked up then. */
+static void move_on(clb_convolution *c, ir_val ahead, ir_val last) {
+  ir_kernel *k = of(c);
+  clb_stage *g = &c->stage;
+  ir_val sender, edge, next = ir_add(k, ahead, i32(c, 1));
+  if (clb_stages_knots(c->f.p)) {
+    ir_val later_sender, later_edge;
+    sender = ir_get(k, g->next_sender);
+    edge = ir_get(k, g->next_edge);
+    ir_set(k, g->next_r, length(c, next, last, edge));
+    look_up(c, ir_add(k, next, i32(c, 1)), last, &later_sender, &later_edge);
+    ir_set(k, g->next_sender, later_sender);
+    ir_set(k, g->next_edge, later_edge);
+  } else look_up(c, next, last, &sender, &edge);
+  for (int i = 0; i < g->stages; i++) {
+    ir_set(k, g->sender[i], i + 1 < g->stages ? ir_get(k, g->sender[i + 1]) : sender);
+    ir_set(k, g->edge[i], i + 1 < g->stages ? ir_get(k, g->edge[i + 1]) : edge);
   }
 }
 
@@ -244,19 +301,19 @@ void clb_stage_edge(clb_convolution *c, ir_val place, ir_val last) {
   ir_kernel *k = of(c);
   clb_stage *g = &c->stage;
   ir_val slot = ir_get(k, g->slot), before = ir_select(k, ir_2(k, IR_EQ, slot, i32(c, 0)), i32(c, g->stages - 1), ir_sub(k, slot, i32(c, 1)));
-  ir_val sender, edge, ahead = ir_add(k, place, i32(c, g->stages - 1));
+  ir_val ahead = ir_add(k, place, i32(c, g->stages - 1)), r = clb_stages_knots(c->f.p) ? ir_get(k, g->next_r) : IR_NONE;
   ir_copy_wait(k, g->stages - 2);
   ir_barrier(k, false);
-  send(c, ahead, last, ir_get(k, g->sender[g->stages - 1]), ir_get(k, g->edge[g->stages - 1]), before);
+  send(c, ahead, last, ir_get(k, g->sender[g->stages - 1]), ir_get(k, g->edge[g->stages - 1]), r, before);
   c->sender = ir_cast(k, IR_I64, ir_get(k, g->sender[0]));
   c->edge = ir_cast(k, IR_I64, ir_get(k, g->edge[0]));
-  look_up(c, ir_add(k, ahead, i32(c, 1)), last, &sender, &edge);
-  for (int i = 0; i < g->stages; i++) {
-    ir_set(k, g->sender[i], i + 1 < g->stages ? ir_get(k, g->sender[i + 1]) : sender);
-    ir_set(k, g->edge[i], i + 1 < g->stages ? ir_get(k, g->edge[i + 1]) : edge);
-  }
+  move_on(c, ahead, last);
   g->base = ir_add(k, g->start, ir_mul(k, slot, i32(c, g->size)));
-  if (c->f.p->convolution.spline) clb_spline_edge(c, ir_cast(k, c->f.t, ir_load(k, g->array, ir_add(k, g->base, i32(c, g->r)), IR_NONE)));
+  if (c->f.p->convolution.spline) {
+    ir_val own = ir_cast(k, c->f.t, ir_load(k, g->array, ir_add(k, g->base, i32(c, g->r)), IR_NONE));
+    if (!clb_stages_knots(c->f.p)) clb_spline_find(c, own);
+    clb_spline_edge(c, own);
+  }
   for (int order = 0; order < clb_orders(c->f.p); order++)
     for (int j = 0, n; j < c->f.tp->y.dim && clb_reads(c->f.tp, Y, order); j += n) {
       ir_val v[4];
@@ -278,15 +335,28 @@ static ir_val element(clb_convolution *c, const clb_staged_operand *o, int piece
   return ir_cast(k, c->f.t, ir_load(k, c->stage.array, at, c->mask));
 }
 
+/* Number of the first piece at `from`, in the block of channels at hand. */
+static int find_piece(const clb_convolution *c, const clb_staged_operand *o, int64_t from) {
+  int first = 0;
+  while (o->from[first] != from) first++;
+  return first + c->block * o->of_block;
+}
+
+void clb_stage_knots(clb_convolution *c, ir_val v[4]) {
+  ir_kernel *k = of(c);
+  const clb_staged_operand *o = &c->stage.w[0];
+  int lanes = c->f.s->lanes, first = find_piece(c, o, 2 * c->at.path->weight_at);
+  ir_val near = ir_add(k, c->stage.base, ir_mul(k, ir_lane(k), i32(c, 2)));
+  for (int i = 0; i < 2; i++) ir_load_aligned(k, c->stage.array, ir_add(k, near, i32(c, o->at + (int64_t)(first + 2 * i) * lanes)), c->mask, 2, v + 2 * i);
+}
+
 void clb_stage_load(clb_convolution *c, int slot, int order, ir_val *v) {
   ir_kernel *k = of(c);
   const clb_tensor_product_problem *tp = c->f.tp;
   const clb_path *p = c->at.path;
   const clb_staged_operand *o = slot == W ? &c->stage.w[order] : &c->stage.x[order];
   int64_t from = slot == W ? p->weight_at : tp->x.term[p->in1].at;
-  int first = 0, width = clb_width(&tp->x.term[p->in1]);
-  while (o->from[first] != from) first++;
-  first += c->block * o->of_block;
+  int first = find_piece(c, o, from), width = clb_width(&tp->x.term[p->in1]);
   if (slot == W) v[0] = element(c, o, first, 0, ir_lane(k));
   else
     for (int m = 0; m < width; m++)

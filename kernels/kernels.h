@@ -23,7 +23,7 @@ typedef struct {
   int32_t edges;            /* of a row that are worked on before their sums over sub-groups are made */
   int32_t part, nonzeros;   /* components of x and z together that one sub-group holds, unless one term of x has more; non-zeros likewise */
   int32_t resident;         /* groups that a multiprocessor should hold at once; 0: the compiler's choice */
-  int32_t batch;            /* edges whose rows are copied to local memory together; 0: read where they are */
+  int32_t batch;            /* on a CPU: edges for which one part and block of channels is done after the other; 0: whole rows */
   int32_t stages;           /* so many edges' operands are in local memory or on the way there; 0: read when needed */
   int32_t twins;            /* paths that differ in the parity of their terms share their instructions */
 } clb_schedule;
@@ -46,10 +46,19 @@ typedef struct {
   bool (*reads_tables)(const clb_schedule *s);
   bool (*tables)(const clb_problem *p, clb_tables *tables);
   int passes; /* it has the first so many of clb_pass */
+  /* May be NULL: schedules worth timing, none twice, what `schedule` says first; returns how many, at most CLB_MAX_CANDIDATES. */
+  int (*candidates)(const clb_problem *p, const clb_limits *limits, clb_schedule *list);
 } clb_kernel_kind;
 
+enum { CLB_MAX_CANDIDATES = 12 };
+/* Adds a schedule that is not yet among the n of the list, where there is room. */
+void clb_candidate_add(clb_schedule *list, int *n, const clb_schedule *s);
+/* Adds s with another value of one field. */
+void clb_candidate_with(clb_schedule *list, int *n, const clb_schedule *s, size_t field, int32_t value);
+#define CLB_FIELD(name) offsetof(clb_schedule, name)
+
 enum { CLB_SPHERICAL_HARMONICS, CLB_TENSOR_PRODUCT, CLB_MATRIX_PRODUCT, CLB_COLUMN_SUM, CLB_ROW_SUM, CLB_GRAPH, CLB_CONVOLUTION,
-       CLB_POINTWISE, CLB_GATE, CLB_RMS_NORM, CLB_RADIAL, CLB_SPECIES_LINEAR, CLB_TOTALS, CLB_FORCES, CLB_KERNEL_KINDS };
+       CLB_POINTWISE, CLB_GATE, CLB_RMS_NORM, CLB_RADIAL, CLB_SPECIES_LINEAR, CLB_TOTALS, CLB_FORCES, CLB_EDGE_VECTORS, CLB_KERNEL_KINDS };
 extern const clb_kernel_kind *const clb_kernel_kinds[CLB_KERNEL_KINDS];
 
 #endif

@@ -26,7 +26,7 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
   (void)limits;
   if (!(r->r_max > 0)) return clb_fail(error, CLB_ERROR_ARGUMENT, "r_max is %g; it must be above 0", r->r_max);
   if (r->p < 1 || r->p > 64) return clb_fail(error, CLB_ERROR_ARGUMENT, "p is %d; it must be 1 ... 64", (int)r->p);
-  return p->storage == p->arithmetic ? CLB_OK : clb_fail(error, CLB_ERROR_ARGUMENT, "type is %d; it must be CLB_F64 or CLB_F32", p->storage);
+  return p->storage == p->arithmetic || !r->n_basis ? CLB_OK : clb_fail(error, CLB_ERROR_ARGUMENT, "type is %d; it must be CLB_F64 or CLB_F32", p->storage);
 }
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {

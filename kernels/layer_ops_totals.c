@@ -1,6 +1,6 @@
 /* layer_ops_totals.c - sums over all rows in two stages and a fixed order: the energies of atoms, v_a g_b of edges; lanes are rows.
 
-   PARTS: so many sub-groups (`units`) each add up a block of rows, lane by lane, then over lanes: part[unit][column].  SUM: the parts of each column. */
+   PARTS: so many sub-groups (`units`) each add up a block of rows, lane by lane, then over lanes: part[unit][column].  SUM: the parts of each column, which are dense. */
 #include "layer_ops.h"
 
 extern const clb_kernel_kind clb_totals;
@@ -76,7 +76,8 @@ static void parts(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   clb_row_array x = clb_layer_array(&b, p->storage, false), y = clb_layer_array(&b, energy ? p->arithmetic : p->storage, energy); /* out, e_atom; v, g_v */
   species sp = {0};
   if (energy) sp = declare_species(&b);
-  ir_val want = energy ? ir_scalar(k, IR_I32) : IR_NONE, rows = ir_scalar(k, IR_I64), block = ir_scalar(k, IR_I64), out = ir_buffer(k, b.t, true);
+  ir_val want = energy ? ir_scalar(k, IR_I32) : IR_NONE, rows = ir_scalar(k, IR_I64), block = ir_scalar(k, IR_I64);
+  clb_row_array out = clb_layer_array(&b, p->arithmetic, true);
   clb_layer_start(&b);
   ir_val sum[9];
   for (int i = 0; i < columns; i++) sum[i] = ir_var(k, ir_real(k, b.t, 0), false);
@@ -91,27 +92,26 @@ static void parts(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
     for (int i = 0; i < 9; i++) ir_set(k, sum[i], ir_fma(k, v[i / 3], g[i % 3], ir_get(k, sum[i])));
   }
   ir_end(k);
-  for (int i = 0; i < columns; i++)
-    ir_store(k, out, ir_add(k, ir_mul(k, b.unit, clb_i64(k, columns)), clb_i64(k, i)), IR_NONE, ir_reduce_add(k, ir_get(k, sum[i])));
+  for (int i = 0; i < columns; i++) clb_layer_store(&b, &out, clb_layer_row(&b, &out, b.unit), clb_i64(k, i), IR_NONE, ir_reduce_add(k, ir_get(k, sum[i])));
   clb_layer_finish(&b);
 }
 
-/* The result of column c lies behind all parts. */
 static void sum_parts(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   int columns = columns_of(p);
   clb_layer b;
   clb_layer_begin(&b, k, "total", s, p->arithmetic);
-  ir_val array = ir_buffer(k, b.t, true), sum[TOGETHER];
+  ir_val parts = ir_buffer(k, b.t, false), sum[TOGETHER];
+  clb_row_array out = clb_layer_array(&b, p->arithmetic, true);
   clb_layer_start(&b);
   for (int i = 0; i < TOGETHER; i++) sum[i] = ir_var(k, ir_real(k, b.t, 0), false);
   ir_val first = ir_loop(k, clb_i64(k, 0), clb_i64(k, s->units), clb_i64(k, (int64_t)TOGETHER * s->lanes));
   for (int i = 0; i < TOGETHER; i++) {
     ir_val part = ir_add(k, ir_add(k, first, clb_i64(k, (int64_t)i * s->lanes)), ir_cast(k, IR_I64, ir_lane(k)));
-    ir_set(k, sum[i], ir_add(k, ir_get(k, sum[i]), ir_load(k, array, ir_add(k, ir_mul(k, part, clb_i64(k, columns)), b.unit), IR_NONE)));
+    ir_set(k, sum[i], ir_add(k, ir_get(k, sum[i]), ir_load(k, parts, ir_add(k, ir_mul(k, part, clb_i64(k, columns)), b.unit), IR_NONE)));
   }
   ir_end(k);
   ir_val all = ir_add(k, ir_add(k, ir_get(k, sum[0]), ir_get(k, sum[1])), ir_add(k, ir_get(k, sum[2]), ir_get(k, sum[3])));
-  ir_store(k, array, ir_add(k, clb_i64(k, (int64_t)s->units * columns), b.unit), IR_NONE, ir_reduce_add(k, all));
+  clb_layer_store(&b, &out, clb_layer_row(&b, &out, clb_i64(k, 0)), b.unit, IR_NONE, ir_reduce_add(k, all));
   clb_layer_finish(&b);
 }
 

@@ -180,4 +180,4 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
 
 static void print(const clb_problem *p, clb_text *out) { clb_text_add(out, "C %s A B%s", p->accumulate ? "+=" : "=", p->pass & B_TRANSPOSED ? "^T" : ""); }
 
-const clb_kernel_kind clb_matrix_product = {"matrix_product", check, schedule, lower, print, NULL, NULL, VARIANTS};
+const clb_kernel_kind clb_matrix_product = {.name = "matrix_product", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = VARIANTS};

@@ -47,13 +47,17 @@ static void load_all(clb_path_builder *b) {
           value(b, slots[i], b->f->form->monomial[m][slots[i]]);
 }
 
-void clb_path_open(clb_path_builder *b, const clb_path *p, double scale) {
+static void turn_to(clb_path_builder *b, const clb_path *p, double scale) {
   b->path = p;
   b->n = clb_form_entries(b->f->tp, p, b->symbol, b->entry);
   for (int q = 0; q < b->n; q++) b->entry[q].c /= scale;
   memset(b->loaded, 0, sizeof b->loaded);
   memset(b->contracted, 0, sizeof b->contracted);
   memset(b->paired, 0, sizeof b->paired);
+}
+
+void clb_path_open(clb_path_builder *b, const clb_path *p, double scale) {
+  turn_to(b, p, scale);
   load_all(b);
 }
 
@@ -69,6 +73,11 @@ static ir_val (*pair(clb_path_builder *b, int z))[MAX_M] {
     a[e->i][e->j] = clb_plus_scaled(b->f, a[e->i][e->j], e->c, g[e->k]);
   }
   return a;
+}
+
+void clb_path_pairs(clb_path_builder *b, const clb_path *p, double scale) {
+  turn_to(b, p, scale);
+  pair(b, 0);
 }
 
 static const ir_val *beta(clb_path_builder *b, int y, int z) {
@@ -121,8 +130,14 @@ ir_val clb_path_w(clb_path_builder *b, int o) {
 
 void clb_path_z(clb_path_builder *b, int o, ir_val *sum) {
   ir_val u[MAX_M];
-  for (int y = 0; y < ORDERS; y++)
-    if (weighted(b, o, y, -1, u)) clb_contract_z(b->f, b->entry, b->n, u, b->y[y] + at_y(b), sum);
+  for (int y = 0; y < ORDERS; y++) {
+    if (!weighted(b, o, y, -1, u)) continue;
+    if (!b->times) clb_contract_z(b->f, b->entry, b->n, u, b->y[y] + at_y(b), sum);
+    for (int q = 0; b->times && q < b->n; q++) {
+      const clb_entry *e = &b->entry[q];
+      sum[e->k] = clb_plus(b->f->k, sum[e->k], u[e->i], b->times(b->owner, y, at_y(b) + e->j, e->c));
+    }
+  }
 }
 
 void clb_path_y(clb_path_builder *b, int o, ir_val *sum) {

@@ -14,6 +14,8 @@ typedef struct {
   /* Loads the components of a vector of x or z (2l+1 of them; the others are IR_NONE), or a weight into v[0]. */
   void (*load)(void *owner, int slot, int order, ir_val *v);
   void *owner;
+  /* c times element j of y or its like; NULL: multiplied here.  The owner sets it after clb_path_begin. */
+  ir_val (*times)(void *owner, int order, int j, double c);
   bool pairs;
   ir_val y[ORDERS][CLB_MAX_CHANNEL_WISE_Y]; /* elements of y and its like, uniform */
   /* of the path at hand */
@@ -35,6 +37,9 @@ void clb_path_free(clb_path_builder *b);
 void clb_path_forget(clb_path_builder *b);
 /* Turns to path p, its coefficients divided by `scale`, and loads what it reads, so that it is under way together. */
 void clb_path_open(clb_path_builder *b, const clb_path *p, double scale);
+
+/* Makes the sums a_ij of z of a path, so that a loop that is opened next finds them. */
+void clb_path_pairs(clb_path_builder *b, const clb_path *p, double scale);
 
 /* The path's weight (order 0), loaded if it was not; IR_NONE: 1. */
 ir_val clb_path_weight(clb_path_builder *b);

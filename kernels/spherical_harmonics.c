@@ -60,6 +60,9 @@ static int n_columns(const clb_problem *p) {
   return n;
 }
 
+/* Local memory of a sub-group. */
+static int64_t row_bytes(const clb_problem *p, const clb_schedule *s) { return (int64_t)s->lanes * (s->width | 1) * ir_type_bytes(clb_ir_type((clb_dtype)p->storage)); }
+
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .staged = !limits->simd, .width = 8};
   if (limits->simd) return;
@@ -75,10 +78,32 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   }
   int rows = p->pass == CLB_DOUBLE_BACKWARD && columns > 32 ? 64 : 32;
   s->subgroups = limits->subgroups && rows > s->lanes ? rows / s->lanes : 1;
-  int64_t row = (int64_t)s->lanes * (s->width | 1) * ir_type_bytes(clb_ir_type((clb_dtype)p->storage));
+  int64_t row = row_bytes(p, s);
   if (s->subgroups > limits->max_subgroups) s->subgroups = limits->max_subgroups;
   if (s->subgroups > limits->local_bytes / row) s->subgroups = (int32_t)(limits->local_bytes / row);
   if (s->subgroups < 1) *s = (clb_schedule){.lanes = s->lanes, .subgroups = 1, .width = 1};
+}
+
+/* Other pieces of rows, other groups, other register files; on a GPU also column by column. */
+static int candidates(const clb_problem *p, const clb_limits *limits, clb_schedule *list) {
+  static const int widths[] = {60, 48, 32, 24, 16, 8, 4}, groups[] = {1, 2, 4};
+  int n = 0, columns = n_columns(p);
+  clb_schedule first, s;
+  schedule(p, limits, &first);
+  clb_candidate_add(list, &n, &first);
+  for (size_t i = 0; i < sizeof groups / sizeof *groups && limits->subgroups && !limits->simd; i++) {
+    if (groups[i] <= limits->max_subgroups && groups[i] * row_bytes(p, &first) <= limits->local_bytes) clb_candidate_with(list, &n, &first, CLB_FIELD(subgroups), groups[i]);
+  }
+  if (limits->registers <= 128 && !limits->simd) clb_candidate_with(list, &n, &first, CLB_FIELD(large_registers), !first.large_registers);
+  s = (clb_schedule){.lanes = first.lanes, .subgroups = first.subgroups, .width = 1};
+  if (!limits->simd) clb_candidate_add(list, &n, &s);
+  for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+    s = first;
+    s.width = widths[i];
+    bool room = limits->simd || (s.staged && s.subgroups * row_bytes(p, &s) <= limits->local_bytes);
+    if (room && widths[i] < columns && widths[i] <= (limits->simd ? 16 : 64)) clb_candidate_add(list, &n, &s);
+  }
+  return n;
 }
 
 /* ---- constants ---- */
@@ -193,7 +218,7 @@ static void write_degree(builder *b, const clb_row_array *a, int l, const ir_val
     bool complete = true, mine = false;
     end = clb_rows_piece(b->s, columns, n, at);
     for (int c = at; c < end; c++) complete &= b->write[c] != IR_NONE, mine |= b->degree_of[c] == l;
-    if (complete && mine) clb_rows_store(&b->rows, a, at, end - at, b->write + at, b->p->accumulate);
+    if (complete && mine) clb_rows_store(&b->rows, a, at, end - at, b->write + at, b->p->accumulate && !b->sh->fresh);
   }
 }
 
@@ -407,4 +432,5 @@ static void print(const clb_problem *p, clb_text *out) {
   clb_text_add(out, ", %s%s", normalizations[sh->normalization], sh->normalize ? ", normalize" : "");
 }
 
-const clb_kernel_kind clb_spherical_harmonics = {"spherical_harmonics", check, schedule, lower, print, NULL, NULL, 3};
+const clb_kernel_kind clb_spherical_harmonics = {
+    .name = "spherical_harmonics", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 3, .candidates = candidates};

@@ -42,6 +42,11 @@ static int count_blocks(const clb_tensor_product_problem *tp, int lanes) {
   return (mul + lanes - 1) / lanes;
 }
 
+/* Local memory of a group whose results of z go through it. */
+static int64_t stage_bytes(const clb_problem *p, const clb_schedule *s) {
+  return (int64_t)s->subgroups * s->lanes * clb_widest(&p->tensor_product.z) * (p->storage == CLB_F64 ? 8 : 4);
+}
+
 /* Measured on an H200 (bench/results).  A loop over blocks tempts compilers to keep every product c y in a register across it, so
    where all blocks are alike they go to sub-groups of their own; sub-groups with unlike work would wait for each other.  Sub-groups that
    write neighbouring memory do best at the same time. */
@@ -64,8 +69,7 @@ static void schedule_channel_wise(const clb_problem *p, const clb_limits *limits
   if (rows < 1 || !limits->subgroups) rows = 1; /* lanes that meet at a barrier of the whole group all have a row */
   s->subgroups = rows * (alike ? units : 1);
   if (s->subgroups > most) s->subgroups = alike ? units : most;
-  int64_t stage = (int64_t)s->subgroups * s->lanes * clb_widest(&tp->z) * (p->storage == CLB_F64 ? 8 : 4);
-  s->staged = results && tp->layout_z == CLB_MUL_IR && (alike || limits->subgroups) && stage <= limits->local_bytes / 2;
+  s->staged = results && tp->layout_z == CLB_MUL_IR && (alike || limits->subgroups) && stage_bytes(p, s) <= limits->local_bytes / 2;
   s->brief = s->twins || (p->pass >= CLB_DOUBLE_BACKWARD && (units == 0 || units > 2)) || (p->pass != CLB_FORWARD && s->lanes > 32);
 }
 
@@ -81,6 +85,13 @@ static int repeats(int body, int pass) {
   return (const int[2][4]){{1, 2, 5, 13}, {1, 3, 8, 24}}[body == CLB_BODY_UNROLLED][pass];
 }
 
+/* What goes with the body. */
+static void settle(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
+  if (s->body == CLB_BODY_TABLE) s->width = p->pass == CLB_FORWARD ? 4 : 2;
+  if (s->body == CLB_BODY_CHANNEL_WISE) schedule_channel_wise(p, limits, s);
+  else if (!limits->simd && limits->subgroups) s->subgroups = 128 / s->lanes > limits->max_subgroups ? limits->max_subgroups : 128 / s->lanes;
+}
+
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .width = 1, .span = 1, .shuffles = 1};
@@ -93,9 +104,62 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   if (s->twins) spelt /= 2;
   if (size > MOST_NONZEROS || spelt > (s->body == CLB_BODY_CHANNEL_WISE ? MOST_CHANNEL_WISE : MOST_GENERAL)) s->body = CLB_BODY_TABLE;
   while (s->span < most && s->span < s->lanes) s->span *= 2;
-  if (s->body == CLB_BODY_TABLE) s->width = p->pass == CLB_FORWARD ? 4 : 2;
-  if (s->body == CLB_BODY_CHANNEL_WISE) schedule_channel_wise(p, limits, s);
-  else if (!limits->simd && limits->subgroups) s->subgroups = 128 / s->lanes > limits->max_subgroups ? limits->max_subgroups : 128 / s->lanes;
+  settle(p, limits, s);
+}
+
+/* ---- what else may be fast ---- */
+
+/* Whether the code-size budget lets the pass have another body. */
+static bool affords(const clb_problem *p, const clb_schedule *s) {
+  int64_t size = clb_form_size(&p->tensor_product), spelt = size * repeats(s->body, p->pass) / (s->twins ? 2 : 1);
+  return s->body == CLB_BODY_TABLE || (size <= MOST_NONZEROS && spelt <= (s->body == CLB_BODY_CHANNEL_WISE ? MOST_CHANNEL_WISE : MOST_GENERAL));
+}
+
+static void add_body(const clb_problem *p, const clb_limits *limits, const clb_schedule *first, int body, clb_schedule *list, int *n) {
+  clb_schedule s = {.lanes = first->lanes, .subgroups = 1, .width = 1, .span = first->span, .shuffles = 1, .body = body};
+  settle(p, limits, &s);
+  if (affords(p, &s)) clb_candidate_add(list, n, &s);
+}
+
+/* So many rows to a group; not where results then do not fit in local memory. */
+static void add_rows(const clb_problem *p, const clb_limits *limits, const clb_schedule *first, int rows, clb_schedule *list, int *n) {
+  clb_schedule s = *first;
+  s.subgroups = rows * (s.units ? s.units : 1);
+  if (rows < 1 || s.subgroups > limits->max_subgroups || limits->simd || !limits->subgroups) return;
+  if (!s.staged || stage_bytes(p, &s) <= limits->local_bytes / 2) clb_candidate_add(list, n, &s);
+}
+
+static void add_channel_wise(const clb_problem *p, const clb_limits *limits, const clb_schedule *first, clb_schedule *list, int *n) {
+  clb_schedule s = *first;
+  clb_candidate_with(list, n, first, CLB_FIELD(brief), !first->brief);
+  if (p->pass >= CLB_BACKWARD) clb_candidate_with(list, n, first, CLB_FIELD(pairs), !first->pairs);
+  if (first->lockstep) clb_candidate_with(list, n, first, CLB_FIELD(lockstep), 0);
+  if (first->whole_rows) clb_candidate_with(list, n, first, CLB_FIELD(whole_rows), 0);
+  if (first->staged) clb_candidate_with(list, n, first, CLB_FIELD(staged), 0);
+  s.twins = !first->twins;
+  if (affords(p, &s) && clb_channel_wise_twins(&p->tensor_product)) clb_candidate_add(list, n, &s);
+  if (first->units <= 1 || !limits->subgroups) return;
+  s = *first; /* one sub-group loops over the blocks */
+  s.units = s.lockstep = 0;
+  add_rows(p, limits, &s, first->subgroups / first->units, list, n);
+  add_rows(p, limits, &s, 128 / s.lanes, list, n);
+}
+
+static int candidates(const clb_problem *p, const clb_limits *limits, clb_schedule *list) {
+  int n = 0;
+  clb_schedule first;
+  schedule(p, limits, &first);
+  clb_candidate_add(list, &n, &first);
+  int rows = first.subgroups / (first.units ? first.units : 1);
+  add_rows(p, limits, &first, 2 * rows, list, &n);
+  add_rows(p, limits, &first, rows / 2, list, &n);
+  if (first.body == CLB_BODY_CHANNEL_WISE) add_channel_wise(p, limits, &first, list, &n);
+  else if (channel_wise(&p->tensor_product)) add_body(p, limits, &first, CLB_BODY_CHANNEL_WISE, list, &n);
+  for (int width = 1; width <= CLB_TABLE_ROWS && first.body == CLB_BODY_TABLE; width *= 2) clb_candidate_with(list, &n, &first, CLB_FIELD(width), width);
+  if (first.span > 1 && first.body != CLB_BODY_CHANNEL_WISE) clb_candidate_with(list, &n, &first, CLB_FIELD(span), first.span / 2);
+  if (first.body != CLB_BODY_UNROLLED) add_body(p, limits, &first, CLB_BODY_UNROLLED, list, &n);
+  if (first.body != CLB_BODY_TABLE) add_body(p, limits, &first, CLB_BODY_TABLE, list, &n);
+  return n;
 }
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
@@ -124,4 +188,6 @@ static void print(const clb_problem *p, clb_text *out) {
   clb_text_add(out, ", %d paths", p->tensor_product.n_paths);
 }
 
-const clb_kernel_kind clb_tensor_product = {"tensor_product", check, schedule, lower, print, reads_tables, tables, 4};
+const clb_kernel_kind clb_tensor_product = {
+    .name = "tensor_product", .check = check, .schedule = schedule, .lower = lower, .print = print, .reads_tables = reads_tables, .tables = tables, .passes = 4,
+    .candidates = candidates};

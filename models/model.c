@@ -38,7 +38,7 @@ clb_status clb_model_open(clb_context *ctx, const char *path, const clb_model_op
 
 static void destroy_layer(clb_model_layer_parts *p) {
   clb_op **ops[] = {&p->convolution, &p->gate, &p->norm, &p->self};
-  clb_buffer **buffers[] = {&p->table, &p->x, &p->linear, &p->normed};
+  clb_buffer **buffers[] = {&p->table, &p->x, &p->linear};
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) clb_op_destroy(ops[i]);
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) clb_buffer_destroy(buffers[i]);
 }
@@ -46,16 +46,18 @@ static void destroy_layer(clb_model_layer_parts *p) {
 void clb_model_destroy(clb_model **model) {
   if (!model || !*model) return;
   clb_model *m = *model;
-  clb_op **ops[] = {&m->product, &m->harmonics, &m->add_harmonics, &m->radial, &m->silu, &m->gather, &m->energy, &m->virial, &m->forces};
+  clb_op **ops[] = {&m->edge_vectors, &m->product, &m->harmonics, &m->add_harmonics, &m->radial, &m->silu, &m->gather, &m->energy, &m->virial, &m->forces};
   for (int l = 0; m->layer && l < m->file.n_layers; l++) destroy_layer(&m->layer[l]);
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) clb_op_destroy(ops[i]);
   for (int i = 0; i < CLB_MODEL_ARRAYS; i++) clb_buffer_destroy(&m->array[i]);
   clb_buffer_destroy(&m->weights);
+  clb_buffer_destroy(&m->results);
   clb_buffer_destroy(&m->workspace);
   clb_graph_destroy(&m->graph);
   clb_neighbours_free(&m->neighbours);
   clb_model_file_free(&m->file);
   free(m->layer);
+  free(m->species);
   free(m->vectors);
   free(m->staging);
   free(m);
@@ -109,28 +111,18 @@ static clb_status check_buffer(clb_model *m, const char *name, const clb_buffer 
   return CLB_OK;
 }
 
-static clb_status read_virial(clb_model *m, double *virial) {
-  clb_status s = clb_virial_read(m->virial, virial);
-  for (int i = 0; i < 3 && !s; i++)
-    for (int j = 0; j < i; j++) virial[3 * i + j] = virial[3 * j + i] = (virial[3 * i + j] + virial[3 * j + i]) / 2;
-  return s;
-}
-
-/* What the two entries have in common, once the graph is there. */
+/* What the two entries have in common, once the graph is there.  Without vectors the array has them. */
 static clb_status compute(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r, double *forces) {
   clb_buffer *vectors = e->vectors_buffer ? e->vectors_buffer : m->array[CLB_MODEL_VECTOR], *g = r->d_vectors_buffer ? r->d_vectors_buffer : m->array[CLB_MODEL_G_VECTOR];
   const clb_rows v = {vectors, 0, CLB_DENSE, NULL}, g_v = {g, 0, CLB_DENSE, NULL};
   const bool backward = forces || r->d_vectors || r->d_vectors_buffer || r->virial;
-  clb_status s = e->vectors_buffer ? CLB_OK : clb_model_upload(m, vectors, m->type, 3 * e->n_edges, e->vectors);
+  const clb_model_places at = clb_model_result_places(m);
+  clb_status s = e->vectors ? clb_model_upload(m, vectors, m->type, 3 * e->n_edges, e->vectors) : CLB_OK;
   if (!s) s = clb_model_run(m, e, vectors, g, backward);
-  if (!s && r->virial) s = clb_virial_run(m->virial, e->n_edges, v, g_v);
-  if (!s && forces) s = clb_forces_run(m->forces, m->graph, g_v, (clb_rows){m->array[CLB_MODEL_FORCE], 0, CLB_DENSE, NULL});
-  if (!s && r->energy) s = clb_energy_read(m->energy, r->energy);
-  if (!s && r->e_atom) s = clb_model_download(m, m->array[CLB_MODEL_E_ATOM], m->sum_type, e->n_local, r->e_atom);
-  if (!s && r->d_vectors) s = clb_model_download(m, g, m->type, 3 * e->n_edges, r->d_vectors);
-  if (!s && r->virial) s = read_virial(m, r->virial);
-  if (!s && forces) s = clb_model_download(m, m->array[CLB_MODEL_FORCE], m->sum_type, 3 * e->n_local, forces);
-  return s ? s : clb_wait(m->ctx);
+  if (!s && r->virial) s = clb_virial_run(m->virial, e->n_edges, v, g_v, clb_model_result(m, at.virial));
+  if (!s && forces) s = clb_forces_run(m->forces, m->graph, g_v, clb_model_result(m, at.forces));
+  if (!s) s = clb_model_read_results(m, r->energy, r->virial, forces, r->e_atom);
+  return s || !r->d_vectors ? s : clb_model_download(m, g, m->type, 3 * e->n_edges, r->d_vectors);
 }
 
 clb_status clb_model_compute_edges(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *results) {
@@ -162,6 +154,28 @@ static clb_status check_atoms(clb_model *m, const clb_model_atoms *a, const clb_
   return CLB_OK;
 }
 
+/* Made on the host: where the device cannot. */
+static clb_status host_vectors(clb_model *m, const clb_model_atoms *a, clb_model_edges *e) {
+  const clb_neighbours *list = &m->neighbours;
+  if (list->n_edges > m->vectors_room) {
+    free(m->vectors);
+    m->vectors_room = list->n_edges + list->n_edges / 4;
+    if (!(m->vectors = malloc((size_t)m->vectors_room * 3 * sizeof *m->vectors))) m->vectors_room = 0;
+    if (!m->vectors) return FAIL(m, CLB_ERROR_MEMORY, "clb_model_compute: no memory");
+  }
+  clb_neighbours_vectors(list, a->positions, m->vectors);
+  e->vectors = m->vectors;
+  return CLB_OK;
+}
+
+static clb_status device_vectors(clb_model *m, const clb_model_atoms *a) {
+  const clb_neighbours *list = &m->neighbours;
+  const clb_rows positions = {m->array[CLB_MODEL_POSITION], 0, CLB_DENSE, NULL}, shifts = {m->array[CLB_MODEL_SHIFT], 0, CLB_DENSE, NULL};
+  const clb_rows v = {m->array[CLB_MODEL_VECTOR], 0, CLB_DENSE, NULL};
+  const clb_status s = clb_model_upload(m, positions.buffer, CLB_F64, 3 * a->n, a->positions);
+  return s ? s : clb_edge_vectors_run(m->edge_vectors, m->graph, positions, shifts, list->cell, v);
+}
+
 /* Neighbours and vectors; a graph where they are new. */
 static clb_status find_edges(clb_model *m, const clb_model_atoms *a, clb_model_edges *e) {
   const bool periodic[3] = {a->periodic[0] != 0, a->periodic[1] != 0, a->periodic[2] != 0};
@@ -171,16 +185,10 @@ static clb_status find_edges(clb_model *m, const clb_model_atoms *a, clb_model_e
   const clb_neighbours *list = &m->neighbours;
   *e = (clb_model_edges){.n_local = a->n, .n_total = a->n, .n_edges = list->n_edges, .species = a->species, .senders = {.host = list->senders}, .receivers = {.host = list->receivers}};
   m->rebuilds += rebuilt;
-  if (list->n_edges > m->vectors_room) {
-    free(m->vectors);
-    m->vectors_room = list->n_edges + list->n_edges / 4;
-    if (!(m->vectors = malloc((size_t)m->vectors_room * 3 * sizeof *m->vectors))) m->vectors_room = 0;
-    if (!m->vectors) return FAIL(m, CLB_ERROR_MEMORY, "clb_model_compute: no memory");
-  }
-  clb_neighbours_vectors(list, a->positions, m->vectors);
-  e->vectors = m->vectors;
-  if (rebuilt || m->n_edges != list->n_edges) s = clb_model_set_graph(m, e);
+  if (rebuilt) s = clb_model_set_graph(m, e);
   else s = clb_model_set_species(m, a->n, a->species);
+  if (!s && rebuilt && m->edge_vectors) s = clb_model_set_shifts(m);
+  if (!s) s = m->edge_vectors && m->shifts_fit ? device_vectors(m, a) : host_vectors(m, a, e);
   if (s) m->neighbours.built = false;
   return s;
 }

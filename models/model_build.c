@@ -114,7 +114,8 @@ static clb_status make_ops(clb_model *m) {
   const clb_model_file *f = &m->file;
   const double *w = f->weights;
   clb_context *c = m->ctx;
-  clb_status s = clb_product_create(c, m->type, &m->product);
+  clb_status s = c->device->limits.f64 ? clb_edge_vectors_create(c, m->type, &m->edge_vectors) : CLB_OK;
+  if (!s) s = clb_product_create(c, m->type, &m->product);
   if (!s) s = make_harmonics(m, 0, CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD), &m->harmonics);
   if (!s) s = make_harmonics(m, 1, CLB_PASS_BIT(CLB_BACKWARD), &m->add_harmonics);
   if (!s) s = clb_radial_create(c, m->type, &(clb_radial_desc){f->r_max, f->cutoff_p, m->options.knots ? 0 : f->n_basis, w + f->frequencies}, &m->radial);
@@ -138,11 +139,14 @@ static void set_columns(clb_model *m) {
   const clb_model_file *f = &m->file;
   int64_t *c = m->columns, hidden = 0;
   const bool tables = m->options.knots;
-  c[CLB_MODEL_VECTOR] = c[CLB_MODEL_G_VECTOR] = c[CLB_MODEL_FORCE] = 3;
+  const bool f64 = m->ctx->device->limits.f64; /* then vectors are made there */
+  c[CLB_MODEL_VECTOR] = c[CLB_MODEL_G_VECTOR] = 3;
+  c[CLB_MODEL_SHIFT] = f64;
+  c[CLB_MODEL_POSITION] = f64 ? 3 : 0;
   c[CLB_MODEL_HARMONICS] = c[CLB_MODEL_G_HARMONICS] = clb_model_stride((f->l_max + 1) * (f->l_max + 1));
   c[CLB_MODEL_DISTANCE] = c[CLB_MODEL_G_DISTANCE] = tables;
   c[CLB_MODEL_BASIS] = c[CLB_MODEL_G_BASIS] = tables ? 0 : clb_model_stride(f->n_basis);
-  c[CLB_MODEL_SPECIES] = c[CLB_MODEL_SCALAR] = c[CLB_MODEL_E_ATOM] = 1;
+  c[CLB_MODEL_SPECIES] = c[CLB_MODEL_SCALAR] = 1;
   for (int n = 0; n < f->n_layers; n++) {
     const clb_model_layer *y = &f->layer[n];
     int64_t sum = 0;
@@ -151,15 +155,12 @@ static void set_columns(clb_model *m) {
     if (!tables) c[CLB_MODEL_WEIGHTS] = c[CLB_MODEL_G_WEIGHTS] = larger(c[CLB_MODEL_WEIGHTS], clb_model_stride(y->n_weights));
     if (n) c[CLB_MODEL_G_X] = larger(c[CLB_MODEL_G_X], clb_model_stride(y->in.dim));
     c[CLB_MODEL_MESSAGE] = larger(c[CLB_MODEL_MESSAGE], clb_model_stride(y->message.dim));
-    c[CLB_MODEL_FEATURES] = c[CLB_MODEL_G_FEATURES] = larger(c[CLB_MODEL_FEATURES], clb_model_stride(y->out.dim));
+    c[CLB_MODEL_FEATURES] = larger(c[CLB_MODEL_FEATURES], clb_model_stride(y->out.dim));
     c[CLB_MODEL_G_LINEAR] = larger(c[CLB_MODEL_G_LINEAR], clb_model_stride(y->linear.dim));
+    if (f->rms) c[CLB_MODEL_NORMED] = c[CLB_MODEL_G_LINEAR];
     m->info.weights += y->n_weights;
   }
   if (!tables) c[CLB_MODEL_HIDDEN] = c[CLB_MODEL_ACTIVE] = c[CLB_MODEL_G_HIDDEN] = hidden;
-}
-
-static int64_t array_bytes(const clb_model *m, int i) {
-  return i == CLB_MODEL_SPECIES ? 4 : clb_dtype_bytes((int32_t)(i == CLB_MODEL_E_ATOM || i == CLB_MODEL_FORCE ? m->sum_type : m->type));
 }
 
 static void set_info(clb_model *m) {
@@ -174,10 +175,10 @@ static void set_info(clb_model *m) {
   info->atomic_numbers = f->atomic_number;
   info->parameters = f->parameters;
   info->bytes_per_edge = 40;
-  info->bytes_per_atom = 56;
-  for (int i = 0; i < CLB_MODEL_ARRAYS; i++) *(i < CLB_MODEL_EDGE_ARRAYS ? &info->bytes_per_edge : &info->bytes_per_atom) += (uint64_t)(m->columns[i] * array_bytes(m, i));
+  info->bytes_per_atom = 56 + 4 * (uint64_t)clb_dtype_bytes((int32_t)m->sum_type);
+  for (int i = 0; i < CLB_MODEL_ARRAYS; i++) *(i < CLB_MODEL_EDGE_ARRAYS ? &info->bytes_per_edge : &info->bytes_per_atom) += (uint64_t)clb_model_row_bytes(m, i);
   for (int n = 0; n < f->n_layers; n++)
-    info->bytes_per_atom += (uint64_t)(clb_model_stride(f->layer[n].in.dim) + (f->rms ? 2 : 1) * clb_model_stride(f->layer[n].linear.dim)) * (uint64_t)clb_dtype_bytes((int32_t)m->type);
+    info->bytes_per_atom += (uint64_t)(clb_model_stride(f->layer[n].in.dim) + clb_model_stride(f->layer[n].linear.dim)) * (uint64_t)clb_dtype_bytes((int32_t)m->type);
 }
 
 clb_status clb_model_build(clb_model *m) {

@@ -93,10 +93,10 @@ static void read_species(reader *r) {
   if (!(f->symbols = strdup(text))) no_memory(r);
   for (char *s = f->symbols; s && *s;) {
     size_t n = strcspn(s, " ");
-    if (f->n_species == CLB_MODEL_ELEMENTS) refuse(r, "'species' are more than %d", CLB_MODEL_ELEMENTS);
+    if (f->n_species == CLB_ELEMENTS) refuse(r, "'species' are more than %d", CLB_ELEMENTS);
     if (r->status) return;
     f->symbol[f->n_species] = s;
-    if (!(f->atomic_number[f->n_species++] = clb_model_element(s, n))) refuse(r, "'species' has \"%.*s\", which is no element", (int)n, s);
+    if (!(f->atomic_number[f->n_species++] = clb_element(s, n))) refuse(r, "'species' has \"%.*s\", which is no element", (int)n, s);
     if (!s[n]) break;
     s[n] = 0;
     s += n + 1;

@@ -4,8 +4,9 @@
 
 #include "../src/irreps.h"
 #include "../src/layer_ops.h"
+#include "elements.h"
 
-enum { CLB_MODEL_LAYERS = 64, CLB_MODEL_RADIAL = 16, CLB_MODEL_ELEMENTS = 118 };
+enum { CLB_MODEL_LAYERS = 64, CLB_MODEL_RADIAL = 16 };
 
 /* scale * function(x) */
 typedef struct {
@@ -39,8 +40,8 @@ typedef struct {
 
 typedef struct {
   char *architecture, *symbols; /* symbols parted by 0 bytes */
-  const char *symbol[CLB_MODEL_ELEMENTS];
-  int atomic_number[CLB_MODEL_ELEMENTS];
+  const char *symbol[CLB_ELEMENTS];
+  int atomic_number[CLB_ELEMENTS];
   int n_species, n_layers, l_max, n_basis, n_radial, cutoff_p;
   bool one_hot, species_self, rms;
   double r_max, norm_epsilon, neighbours;
@@ -62,8 +63,5 @@ clb_status clb_model_file_prune(clb_error_sink *error, clb_model_file *file);
 
 /* The weights of a layer's paths and their derivatives at distance r (Angstrom): w[n_weights], dw[n_weights]. */
 clb_status clb_model_file_radial(clb_error_sink *error, const clb_model_file *file, int layer, double r, double *w, double *dw);
-
-/* "Si" -> 14; 0: no such element. */
-int clb_model_element(const char *symbol, size_t length);
 
 #endif

@@ -1,7 +1,8 @@
-/* model_room.c - a model's memory: arrays that grow by a quarter, staging on the host, numbers to and fro. */
+/* model_room.c - a model's memory: arrays that grow with some to spare, staging on the host, numbers to and fro. */
 #include "model.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- numbers ---- */
 
@@ -24,15 +25,57 @@ clb_status clb_model_upload(clb_model *m, clb_buffer *to, clb_dtype type, int64_
   return clb_buffer_write(to, 0, x, (uint64_t)n * sizeof *x);
 }
 
+static void widen(clb_dtype type, int64_t n, const void *from, double *to) {
+  const float *x = from;
+  if (type == CLB_F64) memcpy(to, from, (size_t)n * sizeof *to);
+  else for (int64_t i = 0; i < n; i++) to[i] = x[i];
+}
+
 clb_status clb_model_download(clb_model *m, clb_buffer *from, clb_dtype type, int64_t n, double *to) {
   if (type == CLB_F64 || !n) return n ? clb_buffer_read(from, 0, to, (uint64_t)n * sizeof *to) : CLB_OK;
   float *x = clb_model_staging(m, (size_t)n * sizeof *x);
   clb_status s = x ? clb_buffer_read(from, 0, x, (uint64_t)n * sizeof *x) : no_memory(m);
-  for (int64_t i = 0; i < n && !s; i++) to[i] = x[i];
+  if (!s) widen(type, n, x, to);
   return s;
 }
 
+/* ---- results ---- */
+
+clb_model_places clb_model_result_places(const clb_model *m) {
+  clb_model_places p = {.energy = 0, .virial = clb_totals_rows(m->energy)};
+  p.forces = p.virial + 9 * clb_totals_rows(m->virial);
+  p.e_atom = p.forces + 3 * m->n_total;
+  p.end = p.e_atom + m->n_local;
+  return p;
+}
+
+static void symmetrise(double *a) {
+  for (int i = 0; i < 3; i++)
+    for (int j = 0; j < i; j++) a[3 * i + j] = a[3 * j + i] = (a[3 * i + j] + a[3 * j + i]) / 2;
+}
+
+clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, double *forces, double *e_atom) {
+  const clb_model_places p = clb_model_result_places(m);
+  const int64_t begin = energy ? p.energy : virial ? p.virial : forces ? p.forces : p.e_atom, end = e_atom ? p.end : forces ? p.e_atom : virial ? p.forces : p.virial;
+  const int64_t bytes = clb_dtype_bytes((int32_t)m->sum_type);
+  if (begin >= end) return clb_wait(m->ctx);
+  char *host = clb_model_staging(m, (size_t)((end - begin) * bytes));
+  clb_status s = host ? clb_buffer_read(m->results, (uint64_t)(begin * bytes), host, (uint64_t)((end - begin) * bytes)) : no_memory(m);
+  if (s) return s;
+  if (energy) clb_totals_add(m->energy, host + (p.energy - begin) * bytes, energy);
+  if (virial) clb_totals_add(m->virial, host + (p.virial - begin) * bytes, virial), symmetrise(virial);
+  if (forces) widen(m->sum_type, 3 * m->n_local, host + (p.forces - begin) * bytes, forces);
+  if (e_atom) widen(m->sum_type, m->n_local, host + (p.e_atom - begin) * bytes, e_atom);
+  return CLB_OK;
+}
+
 /* ---- arrays ---- */
+
+/* A quarter more, but of large systems, which change less and fill the device, a 16th. */
+static int64_t spare(int64_t n) {
+  const int64_t quarter = n / 4 < 1 << 14 ? n / 4 : 1 << 14;
+  return n / 16 > quarter ? n / 16 : quarter;
+}
 
 static clb_status replace(clb_model *m, clb_buffer **buffer, int64_t count, int64_t bytes) {
   int64_t all;
@@ -44,31 +87,30 @@ static clb_status replace(clb_model *m, clb_buffer **buffer, int64_t count, int6
 /* Rows of the arrays from `first` to `last`. */
 static clb_status grow_arrays(clb_model *m, int first, int last, int64_t rows) {
   clb_status s = CLB_OK;
-  for (int i = first; i < last && !s; i++) {
-    const clb_dtype type = i == CLB_MODEL_E_ATOM || i == CLB_MODEL_FORCE ? m->sum_type : m->type;
-    if (m->columns[i]) s = replace(m, &m->array[i], rows, m->columns[i] * (i == CLB_MODEL_SPECIES ? 4 : clb_dtype_bytes((int32_t)type)));
-  }
+  for (int i = first; i < last && !s; i++)
+    if (m->columns[i]) s = replace(m, &m->array[i], rows, clb_model_row_bytes(m, i));
   return s;
 }
 
 static clb_status grow_atoms(clb_model *m, int64_t n) {
-  const int64_t rows = n + n / 4, bytes = clb_dtype_bytes((int32_t)m->type);
+  const int64_t rows = n + spare(n), bytes = clb_dtype_bytes((int32_t)m->type);
   clb_status s;
   m->atom_room = 0;
+  m->n_species = -1;
   s = grow_arrays(m, CLB_MODEL_EDGE_ARRAYS, CLB_MODEL_ARRAYS, rows);
   for (int l = 0; l < m->file.n_layers && !s; l++) {
     const clb_model_layer *y = &m->file.layer[l];
     clb_model_layer_parts *p = &m->layer[l];
     s = replace(m, &p->x, rows, clb_model_stride(y->in.dim) * bytes);
     if (!s) s = replace(m, &p->linear, rows, clb_model_stride(y->linear.dim) * bytes);
-    if (!s && m->file.rms) s = replace(m, &p->normed, rows, clb_model_stride(y->linear.dim) * bytes);
   }
+  if (!s) s = replace(m, &m->results, clb_model_result_places(m).forces + 4 * rows, clb_dtype_bytes((int32_t)m->sum_type));
   if (!s) m->atom_room = rows;
   return s;
 }
 
 static clb_status grow_edges(clb_model *m, int64_t n) {
-  const int64_t rows = n + n / 4;
+  const int64_t rows = n + spare(n);
   m->edge_room = 0;
   clb_status s = grow_arrays(m, 0, CLB_MODEL_EDGE_ARRAYS, rows);
   if (!s) m->edge_room = rows;
@@ -77,7 +119,8 @@ static clb_status grow_edges(clb_model *m, int64_t n) {
 
 /* One workspace for all convolutions: what they ask for, but no more than the limit unless one cannot do with less. */
 static clb_status grow_workspace(clb_model *m) {
-  const uint64_t limit = m->options.workspace_bytes ? m->options.workspace_bytes : (uint64_t)256 << 20;
+  const uint64_t share = m->ctx->device->info.memory_bytes / 192, usual = share > (uint64_t)256 << 20 ? share : (uint64_t)256 << 20;
+  const uint64_t limit = m->options.workspace_bytes ? m->options.workspace_bytes : usual;
   uint64_t need = 0;
   for (int l = 0; l < m->file.n_layers; l++)
     for (clb_pass pass = CLB_FORWARD; pass <= CLB_BACKWARD; pass++) {
@@ -88,16 +131,39 @@ static clb_status grow_workspace(clb_model *m) {
       if (most > need) need = most;
     }
   if (m->workspace && m->workspace->memory.bytes >= need) return CLB_OK;
-  return replace(m, &m->workspace, 1, (int64_t)(need + need / 4));
+  return replace(m, &m->workspace, 1, (int64_t)(need + (need < limit ? need / 4 : 0)));
 }
 
+/* Equal ones are there, and were checked. */
 clb_status clb_model_set_species(clb_model *m, int64_t n, const int32_t *species) {
+  const size_t bytes = (size_t)n * sizeof *species;
   if (!n) return CLB_OK;
   if (!species) return clb_fail(&m->ctx->error, CLB_ERROR_ARGUMENT, "clb_model: species is NULL");
+  if (m->n_species == n && !memcmp(species, m->species, bytes)) return CLB_OK;
   for (int64_t i = 0; i < n; i++)
     if (species[i] < 0 || species[i] >= m->file.n_species)
       return clb_fail(&m->ctx->error, CLB_ERROR_ARGUMENT, "clb_model: species[%lld] is %d; it must be 0 ... %d", (long long)i, (int)species[i], m->file.n_species - 1);
-  return clb_buffer_write(m->array[CLB_MODEL_SPECIES], 0, species, (uint64_t)n * sizeof *species);
+  m->n_species = -1;
+  if (n > m->species_room) {
+    free(m->species);
+    m->species_room = m->atom_room;
+    if (!(m->species = malloc((size_t)m->species_room * sizeof *species))) m->species_room = 0;
+    if (!m->species) return no_memory(m);
+  }
+  memcpy(m->species, species, bytes);
+  const clb_status s = clb_buffer_write(m->array[CLB_MODEL_SPECIES], 0, species, bytes);
+  if (!s) m->n_species = n;
+  return s;
+}
+
+clb_status clb_model_set_shifts(clb_model *m) {
+  const clb_neighbours *list = &m->neighbours;
+  const size_t bytes = (size_t)list->n_edges * sizeof(int32_t);
+  int32_t *packed = clb_model_staging(m, bytes ? bytes : 1);
+  if (!packed) return no_memory(m);
+  m->shifts_fit = true;
+  for (int64_t e = 0; e < list->n_edges && m->shifts_fit; e++) m->shifts_fit = (packed[e] = clb_edge_shift(list->shifts + 3 * e)) >= 0;
+  return m->shifts_fit && bytes ? clb_buffer_write(m->array[CLB_MODEL_SHIFT], 0, packed, bytes) : CLB_OK;
 }
 
 clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *e) {

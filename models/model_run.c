@@ -54,7 +54,7 @@ static features before_norm(const run *r, int l) {
 }
 static features after_norm(const run *r, int l) {
   const clb_model_layer *y = &r->m->file.layer[l];
-  return (features){clb_model_rows(r->m->file.rms ? r->m->layer[l].normed : r->m->layer[l].linear, y->linear.dim), &y->linear};
+  return (features){clb_model_rows(r->m->file.rms ? r->m->array[CLB_MODEL_NORMED] : r->m->layer[l].linear, y->linear.dim), &y->linear};
 }
 
 static features sent(const run *r, int l) {
@@ -181,10 +181,12 @@ static clb_status layer_backward(const run *r, int l) {
   const clb_model_layer *y = &m->file.layer[l];
   const clb_model_layer_parts *p = &m->layer[l];
   const bool last = l == m->file.n_layers - 1;
-  features message = local(r, CLB_MODEL_MESSAGE, &y->message), g = local(r, CLB_MODEL_G_LINEAR, &y->linear), g_in = local(r, CLB_MODEL_G_FEATURES, &y->in), g_x = {.irreps = &y->in};
+  features message = local(r, CLB_MODEL_MESSAGE, &y->message), g = local(r, CLB_MODEL_G_LINEAR, &y->linear), g_in = local(r, CLB_MODEL_FEATURES, &y->in), g_x = {.irreps = &y->in};
   clb_rows harmonics = array_rows(r, CLB_MODEL_HARMONICS, m->columns[CLB_MODEL_HARMONICS]), g_harmonics = array_rows(r, CLB_MODEL_G_HARMONICS, m->columns[CLB_MODEL_HARMONICS]);
   if (l) g_x.rows = array_rows(r, CLB_MODEL_G_X, y->in.dim);
-  clb_status s = clb_gate_backward(p->gate, r->n_local, after_norm(r, l).rows, array_rows(r, CLB_MODEL_G_FEATURES, y->out.dim), g.rows);
+  clb_status s = CLB_OK;
+  if (p->norm && !last) s = clb_rms_norm_forward(p->norm, r->n_local, before_norm(r, l).rows, after_norm(r, l).rows); /* made again, as is radial_forward's below */
+  if (!s) s = clb_gate_backward(p->gate, r->n_local, after_norm(r, l).rows, array_rows(r, CLB_MODEL_FEATURES, y->out.dim), g.rows);
   if (!s && p->norm) s = clb_rms_norm_backward(p->norm, r->n_local, before_norm(r, l).rows, g.rows, g.rows);
   if (!s) s = run_map(r, &y->linear_2, true, r->n_local, g, message, false);
   if (!s && !last) s = radial_forward(r, l); /* made again: all layers' would take too much room */
@@ -218,12 +220,13 @@ static clb_status run_energies(const run *r, bool backward) {
   const clb_irreps *out = &m->file.layer[m->file.n_layers - 1].out;
   features scalar = {{m->array[CLB_MODEL_SCALAR], 0, 1, NULL}, &one_scalar};
   clb_model_map map;
+  const clb_model_places at = clb_model_result_places(m);
   readout_map(r, &map);
   clb_status s = run_map(r, &map, false, r->n_local, local(r, CLB_MODEL_FEATURES, out), scalar, false);
-  if (!s) s = clb_energy_forward(m->energy, r->n_local, r->species, scalar.rows, (clb_rows){m->array[CLB_MODEL_E_ATOM], 0, CLB_DENSE, NULL});
+  if (!s) s = clb_energy_forward(m->energy, r->n_local, r->species, scalar.rows, clb_model_result(m, at.e_atom), clb_model_result(m, at.energy));
   if (s || !backward) return s;
   s = clb_energy_backward(m->energy, r->n_local, r->species, scalar.rows);
-  return s ? s : run_map(r, &map, true, r->n_local, scalar, local(r, CLB_MODEL_G_FEATURES, out), false);
+  return s ? s : run_map(r, &map, true, r->n_local, scalar, local(r, CLB_MODEL_FEATURES, out), false);
 }
 
 clb_status clb_model_run(clb_model *m, const clb_model_edges *edges, clb_buffer *vectors, clb_buffer *g_vectors, bool backward) {

@@ -44,13 +44,10 @@ void clb_context_destroy(clb_context **ctx) {
   if (!ctx || !*ctx) return;
   clb_context *c = *ctx;
   if (c->device && c->device->info.runs) c->device->backend->wait(c->device);
-  for (clb_kernel *k = c->kernels, *next; k; k = next) {
-    next = k->next;
-    if (k->module) c->device->backend->unload(c->device, k->module);
-    ir_free(&k->ir);
-    clb_text_free(&k->binary);
-    free(k);
-  }
+  clb_profile_forget(c);
+  clb_recording_destroy(&c->recording);
+  while (c->kernels) clb_kernel_free(c, c->kernels);
+  clb_text_free(&c->wisdom);
   if (c->device) c->device->backend->close(c->device);
   clb_text_free(&c->error.text);
   free(c);
@@ -79,6 +76,7 @@ clb_status clb_context_device(clb_context *ctx, clb_device_info *info) {
 
 clb_status clb_wait(clb_context *ctx) {
   clb_status s = clb_context_check(ctx);
+  if (!s) s = clb_not_recording(ctx, "clb_wait");
   return s ? s : ctx->device->backend->wait(ctx->device);
 }
 
@@ -133,7 +131,7 @@ static clb_status check_range(clb_buffer *b, const char *call, uint64_t offset, 
   if (offset > b->memory.bytes || bytes > b->memory.bytes - offset)
     return clb_fail(&b->ctx->error, CLB_ERROR_ARGUMENT, "%s: bytes %llu ... %llu are outside the buffer of %llu bytes", call, (unsigned long long)offset,
                     (unsigned long long)(offset + bytes), (unsigned long long)b->memory.bytes);
-  return CLB_OK;
+  return clb_not_recording(b->ctx, call);
 }
 
 clb_status clb_buffer_write(clb_buffer *b, uint64_t offset, const void *from, uint64_t bytes) {

@@ -99,8 +99,7 @@ void clb_graph_destroy(clb_graph **graph) {
 #define LAUNCH(g, step, groups, ...) launch(g, step, groups, (const clb_arg[]){__VA_ARGS__}, (int)(sizeof(const clb_arg[]){__VA_ARGS__} / sizeof(clb_arg)))
 
 static clb_status launch(clb_graph *g, int step, int64_t groups, const clb_arg *args, int n) {
-  clb_device *d = g->ctx->device;
-  return groups ? d->backend->launch(d, g->kernel[step]->module, groups, args, n) : CLB_OK;
+  return groups ? clb_launch(g->ctx, g->kernel[step], groups, args, n) : CLB_OK;
 }
 
 static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -282,8 +281,10 @@ clb_status clb_graph_update(clb_graph *g, int64_t n_senders, int64_t n_receivers
                             clb_index_list receivers) {
   if (!g) return CLB_ERROR_ARGUMENT;
   const request r = {n_edges, {n_receivers, n_senders}, type, {receivers, senders}};
+  clb_status s = clb_not_recording(g->ctx, "clb_graph_update");
+  if (s) return s;
   set_counts(g, 0, 0, 0);
-  clb_status s = check_request(g, &r);
+  s = check_request(g, &r);
   if (!s) s = grow(g, &r);
   if (!s && n_edges) s = take_lists(g, &r);
   if (!s) set_counts(g, n_receivers, n_senders, n_edges);

@@ -1,7 +1,7 @@
 /* api_ops.c - the calls of each op: what the user said, checked and made canonical. */
 #include <stdlib.h>
 
-#include "context.h"
+#include "measure.h"
 
 /* ---- real spherical harmonics ---- */
 
@@ -23,34 +23,40 @@ clb_status clb_spherical_harmonics_create(clb_context *ctx, const clb_spherical_
   sh->normalize = desc->normalize != 0;
   bool sensible = desc->n_degrees <= CLB_MAX_DEGREES; /* else the op's check refuses it, and degrees is better not read */
   for (int i = 0; sensible && i < desc->n_degrees; i++) sh->degrees[i] = desc->degrees[i];
-  s = clb_op_create(ctx, p, desc->passes, op);
+  s = clb_op_create(ctx, p, clb_measure_asked(ctx, desc->passes), op);
   free(p);
   return s;
 }
 
-static int64_t harmonics(const clb_op *op) {
-  const clb_spherical_harmonics_problem *sh = &op->problem.spherical_harmonics;
-  int64_t n = 0;
-  for (int i = 0; i < sh->n_degrees; i++) n += 2 * sh->degrees[i] + 1;
-  return n;
+int clb_spherical_harmonics_operands(const clb_spherical_harmonics_problem *p, clb_pass pass, const clb_rows *rows, clb_operand *operands) {
+  static const struct {
+    int count;
+    struct {
+      const char *name;
+      bool harmonics, written;
+    } operand[5];
+  } passes[] = {{2, {{"x", false, false}, {"y", true, true}}},
+                {3, {{"x", false, false}, {"g_y", true, false}, {"g_x", false, true}}},
+                {5, {{"x", false, false}, {"g_y", true, false}, {"h", false, false}, {"d_x", false, true}, {"d_g_y", true, true}}}};
+  int64_t columns = 0;
+  for (int i = 0; i < p->n_degrees; i++) columns += 2 * p->degrees[i] + 1;
+  for (int i = 0; i < passes[pass].count; i++)
+    operands[i] = (clb_operand){.name = passes[pass].operand[i].name, .rows = rows[i], .columns = passes[pass].operand[i].harmonics ? columns : 3, .written = passes[pass].operand[i].written};
+  return passes[pass].count;
 }
 
-clb_status clb_spherical_harmonics_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y) {
+static clb_status run_pass(clb_op *op, clb_pass pass, int64_t n, const clb_rows *rows) {
+  clb_operand operands[CLB_MAX_OPERANDS];
   if (!op) return CLB_ERROR_ARGUMENT;
-  clb_operand operands[] = {{.name = "x", .rows = x, .columns = 3}, {.name = "y", .rows = y, .columns = harmonics(op), .written = true}};
-  return clb_op_run_rows(op, CLB_SPHERICAL_HARMONICS, CLB_FORWARD, n, operands, 2);
+  return clb_op_run_rows(op, CLB_SPHERICAL_HARMONICS, pass, n, operands, clb_spherical_harmonics_operands(&op->problem.spherical_harmonics, pass, rows, operands));
 }
+
+clb_status clb_spherical_harmonics_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y) { return run_pass(op, CLB_FORWARD, n, (const clb_rows[]){x, y}); }
 
 clb_status clb_spherical_harmonics_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y, clb_rows g_x) {
-  if (!op) return CLB_ERROR_ARGUMENT;
-  clb_operand operands[] = {{.name = "x", .rows = x, .columns = 3}, {.name = "g_y", .rows = g_y, .columns = harmonics(op)},
-                            {.name = "g_x", .rows = g_x, .columns = 3, .written = true}};
-  return clb_op_run_rows(op, CLB_SPHERICAL_HARMONICS, CLB_BACKWARD, n, operands, 3);
+  return run_pass(op, CLB_BACKWARD, n, (const clb_rows[]){x, g_y, g_x});
 }
 
 clb_status clb_spherical_harmonics_double_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y, clb_rows h, clb_rows d_x, clb_rows d_g_y) {
-  if (!op) return CLB_ERROR_ARGUMENT;
-  clb_operand operands[] = {{.name = "x", .rows = x, .columns = 3}, {.name = "g_y", .rows = g_y, .columns = harmonics(op)}, {.name = "h", .rows = h, .columns = 3},
-                            {.name = "d_x", .rows = d_x, .columns = 3, .written = true}, {.name = "d_g_y", .rows = d_g_y, .columns = harmonics(op), .written = true}};
-  return clb_op_run_rows(op, CLB_SPHERICAL_HARMONICS, CLB_DOUBLE_BACKWARD, n, operands, 5);
+  return run_pass(op, CLB_DOUBLE_BACKWARD, n, (const clb_rows[]){x, g_y, h, d_x, d_g_y});
 }

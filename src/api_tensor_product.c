@@ -4,6 +4,7 @@
 
 #include "context.h"
 #include "irreps.h"
+#include "measure.h"
 #include "shared_weights.h"
 
 clb_status clb_tensor_product_create(clb_context *ctx, const clb_tensor_product_desc *desc, clb_op **op) {
@@ -18,7 +19,7 @@ clb_status clb_tensor_product_create(clb_context *ctx, const clb_tensor_product_
   p->arithmetic = (int32_t)desc->arithmetic;
   p->accumulate = desc->accumulate != 0;
   s = clb_tensor_product_read(desc, &p->tensor_product, &ctx->error);
-  if (!s) s = (p->tensor_product.shared_weights ? clb_shared_weights_create : clb_op_create)(ctx, p, desc->passes, op);
+  if (!s) s = (p->tensor_product.shared_weights ? clb_shared_weights_create : clb_op_create)(ctx, p, clb_measure_asked(ctx, desc->passes), op);
   free(p);
   return s;
 }

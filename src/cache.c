@@ -40,20 +40,42 @@ static void folder(clb_text *path) {
   else if (home && *home) clb_text_add(path, "%s/.cache/clebsch", home);
 }
 
+/* Of a file to come. */
 static void make_folders(const char *path) {
   clb_text part = {0};
-  for (const char *c = path; !part.failed; c++) {
-    if ((*c == '/' || !*c) && part.n) mkdir(part.s, 0777);
-    if (!*c) break;
+  for (const char *c = path; *c && !part.failed; c++) {
+    if (*c == '/' && part.n) mkdir(part.s, 0777);
     clb_text_bytes(&part, c, 1);
   }
   clb_text_free(&part);
 }
 
+bool clb_cache_path(const char *name, clb_text *path) {
+  folder(path);
+  if (path->n) clb_text_add(path, "/%s", name);
+  return path->n && !path->failed;
+}
+
+bool clb_cache_write(const char *path, const void *const *parts, const size_t *bytes, int n) {
+  clb_text temporary = {0};
+  bool good = true;
+  clb_text_add(&temporary, "%s.XXXXXX", path);
+  make_folders(path);
+  int fd = temporary.failed ? -1 : mkstemp(temporary.s);
+  FILE *f = fd < 0 ? NULL : fdopen(fd, "wb");
+  for (int i = 0; i < n && f && good; i++) good = fwrite(parts[i], 1, bytes[i], f) == bytes[i];
+  if (f) good = !fclose(f) && good;
+  else if (fd >= 0) close(fd);
+  good = f && good && !rename(temporary.s, path);
+  if (fd >= 0 && !good) unlink(temporary.s);
+  clb_text_free(&temporary);
+  return good;
+}
+
 static bool file_name(const clb_cache_key *key, clb_text *name) {
-  folder(name);
-  if (name->n) clb_text_add(name, "/%016" PRIx64 "%016" PRIx64, key->hash[0], key->hash[1]);
-  return name->n && !name->failed;
+  char hex[33];
+  snprintf(hex, sizeof hex, "%016" PRIx64 "%016" PRIx64, key->hash[0], key->hash[1]);
+  return clb_cache_path(hex, name);
 }
 
 static bool read_entry(FILE *f, const clb_cache_key *key, clb_text *binary) {
@@ -78,25 +100,8 @@ bool clb_cache_get(const clb_cache_key *key, clb_text *binary) {
 
 void clb_cache_put(const clb_cache_key *key, const void *binary, size_t bytes) {
   header h = {.key = *key, .bytes = bytes, .check = hash(key->hash[0], binary, bytes)};
-  clb_text name = {0}, path = {0}, temporary = {0};
-  int fd = -1;
+  clb_text name = {0};
   memcpy(h.magic, magic, sizeof magic);
-  folder(&path);
-  if (!path.n || path.failed || !file_name(key, &name)) goto done;
-  make_folders(path.s);
-  clb_text_add(&temporary, "%s.XXXXXX", name.s);
-  if (temporary.failed || (fd = mkstemp(temporary.s)) < 0) goto done;
-  FILE *f = fdopen(fd, "wb");
-  if (!f) {
-    close(fd);
-    unlink(temporary.s);
-    goto done;
-  }
-  bool good = fwrite(&h, sizeof h, 1, f) == 1 && fwrite(binary, 1, bytes, f) == bytes;
-  good = !fclose(f) && good;
-  if (!good || rename(temporary.s, name.s)) unlink(temporary.s);
-done:
-  clb_text_free(&temporary);
-  clb_text_free(&path);
+  if (file_name(key, &name)) clb_cache_write(name.s, (const void *[]){&h, binary}, (size_t[]){sizeof h, bytes}, 2);
   clb_text_free(&name);
 }

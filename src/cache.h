@@ -19,4 +19,9 @@ bool clb_cache_get(const clb_cache_key *key, clb_text *binary);
 /* Keeps a binary; failing to is no error. */
 void clb_cache_put(const clb_cache_key *key, const void *binary, size_t bytes);
 
+/* The path of a file in the folder; false: there is none. */
+bool clb_cache_path(const char *name, clb_text *path);
+/* A file of these parts, in folders that are made; a reader finds it whole or not at all. */
+bool clb_cache_write(const char *path, const void *const *parts, const size_t *bytes, int n);
+
 #endif

@@ -59,7 +59,7 @@ static clb_status best_time(clb_context *ctx, const clb_kernel *kernel, int64_t 
   *seconds = 1e30;
   for (int sample = 0; sample < SAMPLES && !s; sample++) {
     double start = now(), t;
-    for (int i = 0; i < batch && !s; i++) s = d->backend->launch(d, kernel->module, groups, args, n);
+    for (int i = 0; i < batch && !s; i++) s = clb_launch(ctx, kernel, groups, args, n);
     if (!s) s = d->backend->wait(d);
     t = (now() - start) / batch;
     if (sample && t < *seconds) *seconds = t;

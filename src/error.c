@@ -4,6 +4,7 @@
 clb_status clb_fail(clb_error_sink *e, clb_status status, const char *format, ...) {
   /* The old sentence may be among the arguments: it is freed only after the new one is built. */
   clb_text old = e->text;
+  if (!e->first) e->first = status;
   e->text = (clb_text){0};
   va_list args;
   va_start(args, format);

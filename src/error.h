@@ -8,6 +8,7 @@
 
 typedef struct {
   clb_text text;
+  clb_status first; /* failure since this was set to CLB_OK */
 } clb_error_sink;
 
 /* Replaces the sentence and returns status, so that a failure is one line: return clb_fail(e, CLB_ERROR_DRIVER, "...", ...). */

@@ -259,6 +259,7 @@ static bool step(const machine *m, char *base, int32_t v) {
     case IR_STORE: return store(m, base, v);
     case IR_ATOMIC_ADD: return atomic_add(m, base, v);
     case IR_COPY: return copy(m, base, v);
+    case IR_ASK: return true;
     case IR_COPY_COMMIT: return queue_of(m, base)->batches++, true;
     case IR_COPY_WAIT: return wait_for(queue_of(m, base), i->imm), true;
     case IR_SHUFFLE:

@@ -78,7 +78,8 @@ typedef enum { IR_UNIFORM, IR_AFFINE, IR_VARYING } ir_shape;
   X(LOOP, 0, 3)        /* for (value = a; value < b; value += c), integers, uniform                   */ \
   X(IF, 0, 1)          /* uniform bool                                                                */ \
   X(ELSE, 0, 0)                                                                                          \
-  X(END, 0, 0)
+  X(END, 0, 0)                                                                                           \
+  X(ASK, 0, 2)         /* buffer, index: `width` elements of each lane from there on are soon read; a hint, for CPUs, of any index */
 
 typedef enum {
 #define IR_X(name, pure, operands) IR_##name,
@@ -150,6 +151,7 @@ void ir_copy(ir_kernel *k, ir_val local, ir_val at, ir_val buffer, ir_val from, 
 void ir_copy_aligned(ir_kernel *k, ir_val local, ir_val at, ir_val buffer, ir_val from, ir_val mask, int width); /* 8 or 16 bytes */
 void ir_copy_commit(ir_kernel *k);
 void ir_copy_wait(ir_kernel *k, int batches);
+void ir_ask(ir_kernel *k, ir_val buffer, ir_val index, int width); /* hint: this will be read; lanes lie back to back */
 void ir_barrier(ir_kernel *k, bool group);
 ir_val ir_shuffle(ir_kernel *k, ir_val value, ir_val lane);
 ir_val ir_shuffle_xor(ir_kernel *k, ir_val value, int with);
@@ -188,6 +190,9 @@ typedef struct {
    of IF and ELSE the larger counts, a loop of unknown bounds is one turn, and in one of very many turns the variable is unknown.
    A uniform value is computed, loaded or stored once per sub-group; arithmetic is done in all lanes.  loads < 0: no memory. */
 ir_counts ir_count(const ir_kernel *k);
+
+/* Bytes of a group's LOCAL arrays. */
+int ir_local_bytes(const ir_kernel *k);
 
 /* The list as bytes (equal kernels have equal bytes) and back.  ir_read trusts nothing: false leaves k empty. */
 size_t ir_write(const ir_kernel *k, void *bytes, size_t size); /* returns the size needed */

@@ -307,6 +307,11 @@ static bool condition(checker *c) {
   return typed(c, v, IR_BOOL) && (uniform(c, v) || wrong(c, "condition %d must be uniform; mask the loads and stores instead", (int)v));
 }
 
+static bool ask(checker *c) {
+  const ir_ins *i = here(c);
+  return array(c, i->arg[0], false) && integer(c, i->arg[1]) && of_type(c, IR_VOID);
+}
+
 static bool nothing(checker *c) { return of_type(c, IR_VOID); }
 
 /* fields: I imm, R real, W width, E element may be other than empty */
@@ -327,7 +332,7 @@ static const struct {
     [IR_LOAD] = {load, "WI"}, [IR_ELEMENT] = {element, "I"}, [IR_STORE] = {store, "IW"}, [IR_ATOMIC_ADD] = {atomic_add, ""},
     [IR_COPY] = {copy, "WI"}, [IR_COPY_COMMIT] = {nothing, ""}, [IR_COPY_WAIT] = {mark, "I"}, [IR_BARRIER] = {mark, "I"},
     [IR_SHUFFLE] = {shuffle, ""}, [IR_SHUFFLE_XOR] = {shuffle_xor, "I"}, [IR_REDUCE_ADD] = {reduce, ""},
-    [IR_LOOP] = {loop, ""}, [IR_IF] = {condition, ""}, [IR_ELSE] = {nothing, ""}, [IR_END] = {nothing, ""},
+    [IR_LOOP] = {loop, ""}, [IR_IF] = {condition, ""}, [IR_ELSE] = {nothing, ""}, [IR_END] = {nothing, ""}, [IR_ASK] = {ask, "W"},
 };
 
 static const int operands[IR_OP_COUNT] = {

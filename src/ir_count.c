@@ -75,6 +75,13 @@ static ir_counts larger_of(const ir_counts *a, const ir_counts *b) {
                      larger(a->bytes_stored, b->bytes_stored), larger(a->flops, b->flops)};
 }
 
+int ir_local_bytes(const ir_kernel *k) {
+  int64_t bytes = 0;
+  for (int32_t v = 0; v < k->n; v++)
+    if (k->ins[v].op == IR_LOCAL) bytes += k->ins[v].imm * ir_type_bytes((ir_type)k->ins[v].element);
+  return bytes < INT32_MAX ? (int)bytes : INT32_MAX;
+}
+
 /* ---- values ---- */
 
 static bool whole(const ir_kernel *k, ir_val v) { return k->ins[v].type == IR_BOOL || ir_is_int((ir_type)k->ins[v].type); }

@@ -94,11 +94,11 @@ void clb_call_rows(clb_layer_call *c, const char *name, clb_dtype type, int64_t 
   clb_call_i64(c, there ? stride : 0);
 }
 
-void clb_call_species(clb_layer_call *c, clb_rows species) {
-  if (c->n && !c->status) c->status = check_rows(c, "species", 4, 1, &(clb_rows){species.buffer, species.offset, 1, NULL}, 1, false);
+void clb_call_numbers(clb_layer_call *c, const char *name, clb_rows numbers) {
+  if (c->n && !c->status) c->status = check_rows(c, name, 4, 1, &(clb_rows){numbers.buffer, numbers.offset, 1, NULL}, 1, false);
   bool there = c->n && !c->status;
-  clb_call_memory(c, there ? &species.buffer->memory : NULL);
-  clb_call_i64(c, there ? species.offset : 0);
+  clb_call_memory(c, there ? &numbers.buffer->memory : NULL);
+  clb_call_i64(c, there ? numbers.offset : 0);
 }
 
 clb_status clb_call_launch(clb_layer_call *c, int pass) {
@@ -106,7 +106,6 @@ clb_status clb_call_launch(clb_layer_call *c, int pass) {
   int64_t units = c->arg[0].i64;
   if (c->status || !units) return c->status;
   const clb_kernel *kernel = c->op->kernel[pass];
-  clb_device *d = c->op->ctx->device;
   if (!kernel) return clb_fail(&c->op->ctx->error, CLB_ERROR_ARGUMENT, "%s: the op was created without this", name_of(c->op));
   int64_t groups = (units - 1) / kernel->ir.rows + 1;
   if (groups > INT32_MAX) return clb_fail(&c->op->ctx->error, CLB_ERROR_UNSUPPORTED, "%s: %lld rows are more than one launch can do", name_of(c->op), (long long)c->n);
@@ -114,5 +113,5 @@ clb_status clb_call_launch(clb_layer_call *c, int pass) {
     if (c->arg[i].type == IR_VOID) some = c->arg[i].memory;
   for (int i = 0; i < c->n_args; i++)
     if (c->arg[i].type == IR_VOID && !c->arg[i].memory) c->arg[i].memory = some; /* never touched, but drivers want memory */
-  return some ? d->backend->launch(d, kernel->module, groups, c->arg, c->n_args) : CLB_OK; /* else no operand has a column */
+  return some ? clb_launch(c->op->ctx, kernel, groups, c->arg, c->n_args) : CLB_OK; /* else no operand has a column */
 }

@@ -26,7 +26,7 @@ typedef struct {
 clb_layer_call clb_call_begin(clb_op *op, int32_t kind, int64_t n, int64_t units);
 void clb_call_rows(clb_layer_call *c, const char *name, clb_dtype type, int64_t columns, clb_rows rows, clb_role role);
 /* int32 numbers, one per row: buffer and offset. */
-void clb_call_species(clb_layer_call *c, clb_rows species);
+void clb_call_numbers(clb_layer_call *c, const char *name, clb_rows numbers);
 void clb_call_memory(clb_layer_call *c, const clb_memory *m);
 void clb_call_i32(clb_layer_call *c, int64_t x);
 void clb_call_i64(clb_layer_call *c, int64_t x);

@@ -119,6 +119,12 @@ clb_status clb_radial_create(clb_context *ctx, clb_dtype type, const clb_radial_
   return clb_layer_create(ctx, p, desc->n_basis ? 1 << FORWARD | 1 << DISTANCES | 1 << BACKWARD | 1 << BACKWARD_DISTANCE : 1 << DISTANCES | 1 << BACKWARD_DISTANCE, op);
 }
 
+clb_status clb_lengths_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic, clb_op **op) {
+  clb_problem *p = clb_layer_problem(ctx, CLB_RADIAL, storage, arithmetic);
+  if (p) p->radial = (clb_radial_problem){.p = 1, .r_max = 1e-6}; /* the kernel's shortest length is 1e-6 of it */
+  return clb_layer_create(ctx, p, 1 << DISTANCES | 1 << BACKWARD_DISTANCE, op);
+}
+
 clb_status clb_radial_forward(clb_op *op, int64_t n, clb_rows v, clb_rows r, clb_rows basis) {
   bool some = op && basis.buffer && op->problem.kind == CLB_RADIAL && op->problem.radial.n_basis;
   clb_layer_call c = clb_call_begin(op, CLB_RADIAL, n, n < 0 || some || r.buffer ? n : 0);
@@ -213,7 +219,7 @@ static clb_status run_species_linear(clb_op *op, int pass, int64_t n, clb_rows s
   clb_dtype type = (clb_dtype)op->problem.storage;
   clb_call_rows(&c, from.name, type, pass ? p->out.dim : p->in.dim, from.rows, CLB_IN);
   clb_call_rows(&c, to.name, type, pass ? p->in.dim : p->out.dim, to.rows, CLB_OUT);
-  clb_call_species(&c, species);
+  clb_call_numbers(&c, "species", species);
   clb_call_memory(&c, &op->reals);
   clb_call_i32(&c, add);
   return clb_call_launch(&c, pass);

@@ -7,7 +7,7 @@
    n may be 0.  Outputs are overwritten, what was there is never read; `add`: they are added to.  Outputs may not overlap inputs unless said.
 
    Create functions compile all kernels and allocate what the op needs; clb_op_destroy(&op) frees it.  All others submit: they allocate nothing
-   and wait for nothing, except _read.  Equal calls on one device give equal bits.  Errors name the op and the operand. */
+   and wait for nothing.  Equal calls on one device give equal bits.  Errors name the op and the operand. */
 #ifndef CLB_LAYER_OPS_H
 #define CLB_LAYER_OPS_H
 
@@ -59,6 +59,23 @@ clb_status clb_rms_norm_create(clb_context *ctx, clb_dtype type, const char *irr
 clb_status clb_rms_norm_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y);
 clb_status clb_rms_norm_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y, clb_rows g_x);
 
+/* ---- vectors of edges ---- */
+
+/* v[e][3] of `type` = x[sender] - x[receiver] + shift . cell for the graph's edges as they were given; computed in double, rounded as
+   clb_neighbours_vectors does.  positions[n][3]: double, of all senders and receivers.  shifts: numbers as species, clb_edge_shift of each edge.
+   CLB_ERROR_UNSUPPORTED where the device has no f64. */
+clb_status clb_edge_vectors_create(clb_context *ctx, clb_dtype type, clb_op **op);
+clb_status clb_edge_vectors_run(clb_op *op, const clb_graph *graph, clb_rows positions, clb_rows shifts, const double cell[3][3], clb_rows v);
+/* Three shifts in one number; -1: one is not -512 ... 511. */
+static inline int32_t clb_edge_shift(const int32_t shift[3]) {
+  int32_t packed = 0;
+  for (int d = 2; d >= 0; d--) {
+    if (shift[d] < -CLB_EDGE_SHIFTS / 2 || shift[d] >= CLB_EDGE_SHIFTS / 2) return -1;
+    packed = packed * CLB_EDGE_SHIFTS + shift[d] + CLB_EDGE_SHIFTS / 2;
+  }
+  return packed;
+}
+
 /* ---- radial basis ---- */
 
 /* b_k = (2 / r_max) sin(w_k u) / r f(u), u = r / r_max, f = 1 - (p+1)(p+2)/2 u^p + p(p+2) u^(p+1) - p(p+1)/2 u^(p+2); 0 from r_max on.
@@ -76,6 +93,8 @@ clb_status clb_radial_create(clb_context *ctx, clb_dtype type, const clb_radial_
 clb_status clb_radial_forward(clb_op *op, int64_t n, clb_rows v, clb_rows r, clb_rows basis);
 clb_status clb_radial_backward(clb_op *op, int64_t n, clb_rows v, clb_rows g_basis, clb_rows g_v, bool add);
 clb_status clb_radial_backward_distance(clb_op *op, int64_t n, clb_rows v, clb_rows g_r, clb_rows g_v, bool add);
+/* For lengths alone, without basis; storage and arithmetic as in clebsch.h.  Below 1e-12 v / r is v / 1e-12. */
+clb_status clb_lengths_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic, clb_op **op);
 
 /* ---- linear, with weights by species ---- */
 
@@ -90,18 +109,20 @@ clb_status clb_species_linear_backward(clb_op *op, int64_t n, clb_rows species, 
 /* ---- energies, forces, virial ---- */
 
 /* e[i] = scale[species] x[i] + shift[species].  scale, shift: host arrays of n_species (energy_scale times what FORMAT.md calls so); copied, in clb_sum_type.
-   forward: e_atom[n][1] of clb_sum_type (buffer NULL: not wanted) from x[n][1] of `type`, and their sum, which the op keeps for _read.
+   forward: e_atom[n][1] of clb_sum_type (buffer NULL: not wanted) from x[n][1] of `type`, and total (below).
    backward: g_x[n][1] of `type` = dE/dx = scale[species]. */
 clb_status clb_energy_create(clb_context *ctx, clb_dtype type, int64_t n_species, const double *scale, const double *shift, clb_op **op);
-clb_status clb_energy_forward(clb_op *op, int64_t n, clb_rows species, clb_rows x, clb_rows e_atom);
+clb_status clb_energy_forward(clb_op *op, int64_t n, clb_rows species, clb_rows x, clb_rows e_atom, clb_rows total);
 clb_status clb_energy_backward(clb_op *op, int64_t n, clb_rows species, clb_rows g_x);
-/* Waits, and gives the sum of the last _forward. */
-clb_status clb_energy_read(clb_op *op, double *energy);
 
-/* virial[a][b] = sum over n edges of v[n][a] g_v[n][b]; not symmetrised.  _read waits, and gives that of the last _run. */
+/* virial[a][b] = sum over n edges of v[n][a] g_v[n][b]; not symmetrised. */
 clb_status clb_virial_create(clb_context *ctx, clb_dtype type, clb_op **op);
-clb_status clb_virial_run(clb_op *op, int64_t n, clb_rows v, clb_rows g_v);
-clb_status clb_virial_read(clb_op *op, double virial[9]);
+clb_status clb_virial_run(clb_op *op, int64_t n, clb_rows v, clb_rows g_v, clb_rows total);
+
+/* total[rows][1] (energy) or [rows][9] (virial) of clb_sum_type: so many rows, whose sum is the result.  clb_totals_add adds them up in double on
+   the host, where they then lie densely. */
+int64_t clb_totals_rows(const clb_op *op);
+void clb_totals_add(const clb_op *op, const void *rows, double *total);
 
 /* force[i][3] of clb_sum_type = sum over edges that i receives of g_v - sum over edges that i sends of g_v (v = sender - receiver: minus the gradient by positions),
    for i up to the larger of the graph's n_receivers and n_senders.  g_v[n_edges][3] of `type`, in the graph's order of edges as it was given. */

@@ -85,6 +85,7 @@ static void act(legaliser *l, const ir_ins *i) {
     case IR_COPY_COMMIT: ir_copy_commit(k); break;
     case IR_COPY_WAIT: ir_copy_wait(k, (int)i->imm); break;
     case IR_BARRIER: ir_barrier(k, true); break;
+    case IR_ASK: ir_ask(k, mapped(l, a[0]), mapped(l, a[1]), i->width); break;
     case IR_IF: ir_if(k, mapped(l, a[0])); break;
     case IR_ELSE: ir_else(k); break;
     default: ir_end(k);

@@ -126,13 +126,14 @@ static clb_status launch_product(clb_op *op, const clb_product *p) {
       memory_arg(p->k ? p->a : p->c), memory_arg(p->k ? p->b : p->c), memory_arg(p->c), i64_arg(p->m), i64_arg(p->n), i64_arg(p->k),
       i64_arg(p->offset_a), i64_arg(p->transpose_a ? 1 : p->ld_a), i64_arg(p->transpose_a ? p->ld_a : 1), i64_arg(p->offset_b), i64_arg(p->ld_b),
       i64_arg(p->offset_c), i64_arg(p->ld_c), i64_arg(p->stride_a), i64_arg(p->stride_b), i64_arg(p->stride_c), i32_arg(across), i32_arg(down), i32_arg(p->add)};
-  return d->backend->launch(d, op->kernel[variant]->module, groups, args, (int)(sizeof args / sizeof *args));
+  return clb_launch(op->ctx, op->kernel[variant], groups, args, (int)(sizeof args / sizeof *args));
 }
 
 static clb_status run_piece(clb_op *op, const clb_product *p) {
-  clb_device *d = op->ctx->device;
-  clb_status s = op->blas ? d->backend->multiply(d, (clb_dtype)op->problem.arithmetic, p) : CLB_ERROR_UNSUPPORTED;
-  return s == CLB_ERROR_UNSUPPORTED && op->kernel[0] ? launch_product(op, p) : s;
+  clb_status before = op->ctx->error.first, s = op->blas ? clb_multiply(op->ctx, (clb_dtype)op->problem.arithmetic, p) : CLB_ERROR_UNSUPPORTED;
+  if (s != CLB_ERROR_UNSUPPORTED || !op->kernel[0]) return s;
+  op->ctx->error.first = before; /* no failure: there is the kernel */
+  return launch_product(op, p);
 }
 
 clb_status clb_product_run_in_pieces(clb_op *op, const clb_product *product, int64_t most) {
@@ -180,12 +181,11 @@ typedef struct {
 } place;
 
 static clb_status launch_sums(clb_op *op, int stage, place in, int64_t rows, int64_t block_rows, place out, bool add) {
-  const clb_device *d = op->ctx->device;
   const ir_kernel *k = &op->kernel[stage]->ir;
   int64_t columns = op->problem.column_sum.columns, across = parts_of(columns, k->lanes), units = across * (rows ? parts_of(rows, block_rows) : 1);
   const clb_arg args[] = {memory_arg(in.memory), i64_arg(in.offset), i64_arg(in.stride), i64_arg(rows), i64_arg(block_rows), memory_arg(out.memory), i64_arg(out.offset),
                           i32_arg(columns), i32_arg(add), i32_arg(across), i64_arg(units)};
-  return d->backend->launch(op->ctx->device, op->kernel[stage]->module, parts_of(units, k->subgroups), args, (int)(sizeof args / sizeof *args));
+  return clb_launch(op->ctx, op->kernel[stage], parts_of(units, k->subgroups), args, (int)(sizeof args / sizeof *args));
 }
 
 clb_status clb_column_sum_run(clb_op *op, int64_t rows, const clb_memory *in, int64_t offset, int64_t stride, const clb_memory *out, int64_t out_offset, bool add) {

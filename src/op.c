@@ -1,7 +1,9 @@
 /* op.c - problem -> schedule -> IR -> binary (cached) -> loaded kernel -> launch: what all ops share. */
 #include "context.h"
 #include "convolution.h"
+#include "measure.h"
 #include "shared_weights.h"
+#include "wisdom.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +46,8 @@ clb_status clb_kernel_get(clb_context *ctx, ir_kernel *k, clb_kernel **found) {
   clb_status s = CLB_OK;
   clb_kernel *kernel = NULL;
   *found = NULL;
-  if (k->error[0]) s = clb_fail(&ctx->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, k->error);
+  if (ctx->recording) s = clb_not_recording(ctx, "creating an op");
+  else if (k->error[0]) s = clb_fail(&ctx->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, k->error);
   else if (!ir_verify(k, mistake, sizeof mistake)) s = clb_fail(&ctx->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, mistake);
   else if (!(kernel = calloc(1, sizeof *kernel))) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
   else s = find_key(ctx->device, k, &kernel->key);
@@ -66,19 +69,17 @@ done:
   return s;
 }
 
-/* ---- ops ---- */
-
-static clb_status compile_pass(clb_op *op, clb_pass pass) {
-  clb_context *ctx = op->ctx;
-  const clb_kernel_kind *kind = clb_kernel_kinds[op->problem.kind];
-  clb_schedule schedule;
-  ir_kernel k;
-  op->problem.pass = (int32_t)pass;
-  kind->schedule(&op->problem, &ctx->device->limits, &schedule);
-  kind->lower(&op->problem, &schedule, &k);
-  op->reads_tables[pass] = kind->reads_tables && kind->reads_tables(&schedule);
-  return clb_kernel_get(ctx, &k, &op->kernel[pass]);
+void clb_kernel_free(clb_context *ctx, clb_kernel *kernel) {
+  clb_kernel **link = &ctx->kernels;
+  while (*link && *link != kernel) link = &(*link)->next;
+  if (*link) *link = kernel->next;
+  if (kernel->module) ctx->device->backend->unload(ctx->device, kernel->module);
+  ir_free(&kernel->ir);
+  clb_text_free(&kernel->binary);
+  free(kernel);
 }
+
+/* ---- ops ---- */
 
 static clb_status check_types(clb_context *ctx, const clb_problem *p) {
   clb_error_sink *e = &ctx->error;
@@ -104,7 +105,7 @@ static clb_status make_tables(clb_op *op) {
   clb_tables t = {0};
   bool some = false;
   for (int pass = 0; pass < CLB_PASSES; pass++) some |= op->reads_tables[pass];
-  if (!some || !d->info.runs) return CLB_OK;
+  if (!some || op->numbers.handle || !d->info.runs) return CLB_OK;
   bool single = op->problem.arithmetic == CLB_F32, made = kind->tables(&op->problem, &t);
   float *singles = single && made ? malloc(sizeof *singles * (size_t)t.n_reals) : NULL;
   clb_status s = made && (!single || singles) ? CLB_OK : clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "%s: no memory", kind->name);
@@ -115,6 +116,45 @@ static clb_status make_tables(clb_op *op) {
   free(t.number);
   free(t.real);
   return s;
+}
+
+clb_status clb_op_set_schedule(clb_op *op, clb_pass pass, const clb_schedule *schedule) {
+  const clb_kernel_kind *kind = clb_kernel_kinds[op->problem.kind];
+  bool reads = kind->reads_tables && kind->reads_tables(schedule), before = op->reads_tables[pass];
+  clb_kernel *kernel;
+  ir_kernel k;
+  op->problem.pass = (int32_t)pass;
+  kind->lower(&op->problem, schedule, &k);
+  clb_status s = clb_kernel_get(op->ctx, &k, &kernel);
+  if (s) return s;
+  op->reads_tables[pass] = reads;
+  s = make_tables(op);
+  if (s) op->reads_tables[pass] = before;
+  else op->kernel[pass] = kernel, op->choice[pass].schedule = *schedule;
+  return s;
+}
+
+/* Whether wisdom told of a candidate, whose kernel the pass then has: a line that is wrong does no harm. */
+static bool follow_wisdom(clb_op *op, clb_pass pass) {
+  const clb_kernel_kind *kind = clb_kernel_kinds[op->problem.kind];
+  clb_schedule list[CLB_MAX_CANDIDATES];
+  clb_choice wise;
+  if (!kind->candidates || !clb_wisdom_find(op->ctx, &op->problem, &wise)) return false;
+  for (int i = kind->candidates(&op->problem, &op->ctx->device->limits, list) - 1; i >= 0; i--)
+    if (!memcmp(&list[i], &wise.schedule, sizeof *list) && !clb_op_set_schedule(op, pass, &list[i])) {
+      wise.estimate = list[0];
+      op->choice[pass] = wise;
+      return true;
+    }
+  return false;
+}
+
+static clb_status compile_pass(clb_op *op, clb_pass pass) {
+  clb_schedule *estimate = &op->choice[pass].estimate;
+  op->problem.pass = (int32_t)pass;
+  if (follow_wisdom(op, pass)) return CLB_OK;
+  clb_kernel_kinds[op->problem.kind]->schedule(&op->problem, &op->ctx->device->limits, estimate);
+  return clb_op_set_schedule(op, pass, estimate);
 }
 
 clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned passes, clb_op **op) {
@@ -130,7 +170,7 @@ clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned 
   memcpy(&(*op)->problem, problem, sizeof *problem);
   for (int pass = 0; pass < CLB_PASSES && !s; pass++)
     if (passes & CLB_PASS_BIT(pass)) s = compile_pass(*op, (clb_pass)pass);
-  if (!s) s = make_tables(*op);
+  if (!s && ctx->measures && problem->kind != CLB_CONVOLUTION) s = clb_measure_rows(*op);
   if (s) clb_op_destroy(op);
   return s;
 }
@@ -143,6 +183,7 @@ void clb_op_destroy(clb_op **op) {
   clb_shared_weights_destroy(&(*op)->shared);
   clb_convolution_destroy(&(*op)->convolution);
   clb_text_free(&(*op)->source);
+  for (int i = 0; i < 2; i++) clb_text_free(&(*op)->tuning[i]);
   free(*op);
   *op = NULL;
 }
@@ -176,8 +217,11 @@ clb_status clb_op_report(clb_op *op, clb_pass pass, clb_report *report) {
   clb_status s = pass_kernel(op, pass, &kernel);
   if (s) return s;
   if (!report) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_op_report: report is NULL");
-  *report = (clb_report){-1, -1, -1, -1};
-  return op->ctx->device->backend->report(op->ctx->device, &kernel->ir, kernel->binary.s, kernel->binary.n, report);
+  *report = clb_report_unknown();
+  s = op->ctx->device->backend->report(op->ctx->device, &kernel->ir, kernel->binary.s, kernel->binary.n, report);
+  report->subgroups = kernel->ir.subgroups;
+  report->local_bytes = ir_local_bytes(&kernel->ir);
+  return s;
 }
 
 clb_status clb_op_source(clb_op *op, clb_pass pass, const char **source, size_t *bytes) {
@@ -190,6 +234,21 @@ clb_status clb_op_source(clb_op *op, clb_pass pass, const char **source, size_t 
   *source = op->source.s;
   *bytes = op->source.n;
   return s;
+}
+
+clb_status clb_op_tuning(clb_op *op, clb_pass pass, clb_tuning *tuning) {
+  const clb_kernel *kernel;
+  clb_status s = pass_kernel(op, pass, &kernel);
+  if (s) return s;
+  if (!tuning) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_op_tuning: tuning is NULL");
+  const clb_choice *choice = &op->choice[pass];
+  for (int i = 0; i < 2; i++) {
+    clb_text_free(&op->tuning[i]);
+    clb_schedule_print(i ? &choice->estimate : &choice->schedule, &op->tuning[i]);
+  }
+  if (op->tuning[0].failed || op->tuning[1].failed) return clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "clb_op_tuning: no memory");
+  *tuning = (clb_tuning){op->tuning[0].s, op->tuning[1].s, choice->measured, 1e-9 * (double)choice->ns, 1e-9 * (double)choice->estimate_ns};
+  return CLB_OK;
 }
 
 /* ---- operands that are rows ---- */
@@ -278,5 +337,5 @@ clb_status clb_op_run_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n, c
   for (int i = 0; i < n_args; i++)
     if (args[i].type == IR_VOID && !args[i].memory) args[i].memory = some; /* never touched, but drivers want memory */
   if (!d->info.runs) return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it", d->info.name);
-  return d->backend->launch(d, kernel->module, (n - 1) / kernel->ir.rows + 1, args, n_args);
+  return clb_launch(op->ctx, kernel, (n - 1) / kernel->ir.rows + 1, args, n_args);
 }

@@ -328,7 +328,7 @@ static bool narrow(const printer *p) {
 
 static void put_instruction(printer *p, ir_val v, const ir_ins *i) {
   switch ((ir_op)i->op) {
-    case IR_BUFFER: case IR_SCALAR: case IR_INT: case IR_REAL: case IR_ELEMENT: case IR_LOCAL: return;
+    case IR_BUFFER: case IR_SCALAR: case IR_INT: case IR_REAL: case IR_ELEMENT: case IR_LOCAL: case IR_ASK: return;
     case IR_SUBGROUP: case IR_LANE: put_place(p, v, i); return;
     case IR_LOAD: put_load(p, v, i); return;
     case IR_STORE: put_store(p, v, i); return;

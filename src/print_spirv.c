@@ -232,7 +232,7 @@ static bool (*const print[IR_OP_COUNT])(spirv_printer *p, ir_val v) = {
     [IR_LOCAL] = spirv_print_local, [IR_VAR] = spirv_print_var, [IR_GET] = spirv_print_get, [IR_SET] = spirv_print_set, [IR_LOAD] = spirv_print_load, [IR_ELEMENT] = spirv_print_element, [IR_STORE] = spirv_print_store,
     [IR_ATOMIC_ADD] = spirv_print_atomic_add, [IR_COPY] = spirv_print_copy, [IR_COPY_COMMIT] = nothing, [IR_COPY_WAIT] = nothing, [IR_BARRIER] = barrier,
     [IR_SHUFFLE] = across, [IR_SHUFFLE_XOR] = across, [IR_REDUCE_ADD] = across, [IR_LOOP] = loop, [IR_IF] = begin_if, [IR_ELSE] = begin_else,
-    [IR_END] = end};
+    [IR_END] = end, [IR_ASK] = nothing};
 
 static bool uses(const ir_kernel *k, ir_op op, int64_t imm) {
   for (int32_t v = 0; v < k->n; v++)

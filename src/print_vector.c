@@ -240,6 +240,7 @@ static void statement(vector_printer *p, int32_t v, const ir_ins *i) {
     case IR_STORE: vector_store(p, i); break;
     case IR_ATOMIC_ADD: vector_atomic_add(p, i); break;
     case IR_COPY: vector_copy(p, i); break;
+    case IR_ASK: vector_ask(p, i); break;
     case IR_LOOP: loop(p, v, i); break;
     case IR_IF: vector_say(p, "if ("), vector_scalar(p, i->arg[0]), vector_say(p, ") {"); break;
     case IR_ELSE: vector_say(p, "} else {"); break;

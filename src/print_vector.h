@@ -71,6 +71,7 @@ void vector_load(vector_printer *p, int32_t v, const ir_ins *i);
 void vector_store(vector_printer *p, const ir_ins *i);
 void vector_atomic_add(vector_printer *p, const ir_ins *i);
 void vector_copy(vector_printer *p, const ir_ins *i);
+void vector_ask(vector_printer *p, const ir_ins *i);
 void vector_end_block(vector_printer *p, ir_val array); /* at the end of a group */
 
 void vector_begin_ahead(vector_printer *p, ir_val array); /* at the start of a group */

@@ -131,3 +131,10 @@ void vector_copy(vector_printer *p, const ir_ins *i) {
   vector_lane_mask(p, i->arg[4]);
   vector_say(p, ", %d);", (int)i->width);
 }
+
+/* Into the second level: until it is read other memory is. */
+void vector_ask(vector_printer *p, const ir_ins *i) {
+  vector_say(p, "ASK(");
+  address(p, i->arg[0], i->arg[1]);
+  vector_say(p, ", %d);", (int)i->width);
+}

@@ -10,6 +10,7 @@
 
 typedef struct {
   int32_t n_degrees, normalization, normalize;
+  int32_t fresh; /* 1: y and d_g_y are overwritten even where gradients of points are added to */
   int32_t degrees[CLB_MAX_DEGREES]; /* unused ones are 0 */
 } clb_spherical_harmonics_problem;
 
@@ -43,6 +44,7 @@ typedef struct {
 typedef struct {
   clb_tensor_product_problem product; /* first, so that it is `tensor_product` too */
   int32_t atomics, spline;            /* spline: weights are read from a table */
+  int32_t vectors;                    /* gradients of y (and of lengths) go to a workspace: they are overwritten even where others are added to */
 } clb_convolution_problem;
 
 typedef struct {
@@ -97,6 +99,8 @@ typedef struct {
   clb_irreps in, out;
   int32_t n_species;
 } clb_species_linear_problem;
+
+enum { CLB_EDGE_SHIFTS = 1024 }; /* that clb_edge_shift can tell apart in one direction */
 
 typedef struct {
   int32_t kind; /* index in clb_kernel_kinds */

@@ -92,7 +92,6 @@ static clb_arg i64_arg(int64_t x) { return (clb_arg){.type = IR_I64, .i64 = x}; 
 static clb_arg i32_arg(int64_t x) { return (clb_arg){.type = IR_I32, .i32 = (int32_t)x}; }
 
 static clb_status launch(clb_row_sum *sum, const clb_op *op, const edges *e, entries l, rows in, rows out, bool add) {
-  clb_device *d = op->ctx->device;
   const clb_buffer *b = &e->graph->buffer[e->direction];
   int64_t units, subgroups = op->kernel[CLB_FORWARD]->ir.subgroups;
   if (__builtin_mul_overflow(l.n, sum->units, &units) || units / subgroups >= INT32_MAX)
@@ -101,7 +100,7 @@ static clb_status launch(clb_row_sum *sum, const clb_op *op, const edges *e, ent
   const clb_arg args[] = {
       i64_arg(l.n), memory_arg(&b[l.list].memory), memory_arg(&b[CLB_GRAPH_EDGE].memory), i32_arg(e->e0), i32_arg(e->e1), i32_arg(partial), i32_arg(l.skips),
       memory_arg(in.memory), i64_arg(in.offset), i64_arg(in.stride), memory_arg(out.memory), i64_arg(out.offset), i64_arg(out.stride), i32_arg(add)};
-  return d->backend->launch(d, op->kernel[CLB_FORWARD]->module, (units + subgroups - 1) / subgroups, args, (int)(sizeof args / sizeof *args));
+  return clb_launch(op->ctx, op->kernel[CLB_FORWARD], (units + subgroups - 1) / subgroups, args, (int)(sizeof args / sizeof *args));
 }
 
 static clb_status combine(clb_row_sum *sum, const edges *e, rows out, rows pieces) {

@@ -197,7 +197,11 @@ clb_status clb_shared_weights_create(clb_context *ctx, const clb_problem *proble
   s = create_parts(ctx, problem, passes, part, w);
   for (int pass = 0; pass < CLB_PASSES && !s; pass++) { /* what clb_op_source and its like show */
     const clb_op *shown = pass == CLB_TRIPLE_BACKWARD ? w->third : pass == CLB_FORWARD ? w->pairs : w->back[1] ? w->back[1] : w->pairs;
-    if (passes & CLB_PASS_BIT(pass) && shown) (*op)->kernel[pass] = shown->kernel[pass] ? shown->kernel[pass] : w->pairs->kernel[CLB_FORWARD];
+    if (!(passes & CLB_PASS_BIT(pass)) || !shown) continue;
+    int of = shown->kernel[pass] ? pass : CLB_FORWARD;
+    if (of != pass) shown = w->pairs;
+    (*op)->kernel[pass] = shown->kernel[of];
+    (*op)->choice[pass] = shown->choice[of];
   }
   w = NULL;
   if (s) clb_op_destroy(op);

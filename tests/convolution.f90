@@ -7,13 +7,14 @@ program convolution
   integer(c_int32_t), target :: from(edges) = [0, 2, 1], to(edges) = [1, 1, 0], many(9000) = 0
   real(c_double), parameter :: scale = 0.5_c_double, first_knot = 1, last_knot = 2.5_c_double
   real(c_double), target :: x(8, senders), y(4, edges), w(8, edges), g(16, receivers), z(16, receivers), &
-       r(1, edges), table(2, 8, knots)
+       r(1, edges), table(2, 8, knots), v(3, edges)
   real(c_double) :: slope(8), at
   type(clb_instructions), target :: found
   type(clb_convolution_desc) :: desc
   type(clb_index_list) :: list_from, list_to, list_many
   integer(c_int64_t) :: least, most
-  type(clb_rows) :: rows_x, rows_y, rows_w, rows_g, rows_z, a, b, c, g_x, g_y, g_w, d_x, d_y, d_w, d_g, rows_r, rows_table
+  type(clb_rows) :: rows_x, rows_y, rows_w, rows_g, rows_z, a, b, c, g_x, g_y, g_w, d_x, d_y, d_w, d_g, rows_r, rows_table, &
+       rows_v, none
   type(c_ptr) :: ctx, op, graph, large, workspace
   character(64) :: device = ''
   integer :: e, k
@@ -118,7 +119,24 @@ program convolution
   call clb_buffer_destroy(workspace)
   call clb_op_destroy(op)
 
-  call destroy([rows_x, rows_y, rows_w, rows_g, rows_z, a, b, c, g_x, g_y, g_w, d_x, d_y, d_w, d_g, rows_r, rows_table])
+  ! y, and these lengths, by vectors.
+  do e = 1, edges
+    v(:, e) = r(1, e)*y(2:4, e)/norm2(y(2:4, e))
+    y(1, e) = 1
+    y(2:4, e) = sqrt(3.0_c_double)*v(:, e)/r(1, e)
+  end do
+  desc%vectors = 1
+  desc%normalization = CLB_COMPONENT
+  call check(clb_convolution_create(ctx, desc, op))
+  rows_v = sent(size(v), v)
+  call check(clb_convolution_set_table(op=op, table=rows_table%buffer, offset=2_c_int64_t))
+  call make_workspace(CLB_FORWARD)
+  call check(clb_convolution_forward(op, graph, rows_x, rows_v, none, rows_z, workspace))
+  call compare('z by vectors', size(z), rows_z, convolved(x, y, w))
+  call clb_buffer_destroy(workspace)
+  call clb_op_destroy(op)
+
+  call destroy([rows_x, rows_y, rows_w, rows_g, rows_z, a, b, c, g_x, g_y, g_w, d_x, d_y, d_w, d_g, rows_r, rows_table, rows_v])
   call clb_graph_destroy(graph)
   call clb_context_destroy(ctx)
   print '(a)', 'holds'

@@ -60,7 +60,8 @@ static inline void edges_destroy(edge_list *e) {
   free(e->receivers);
 }
 
-static inline int node_of_edge(const edge_list *e, int like, int i) { return like == LIKE_X ? e->senders[i] : like == LIKE_Z ? e->receivers[i] : i; }
+/* Where all edges share a row it is the only one. */
+static inline int node_of_edge(const edge_list *e, int like, int i) { return like == LIKE_X ? e->senders[i] : like == LIKE_Z ? e->receivers[i] : i < e->rows[like] ? i : 0; }
 static inline size_t count_of(const convolution *c, const edge_list *e, int like) { return (size_t)e->rows[like] * (size_t)c->product.width[like]; }
 
 /* ---- arrays ---- */

@@ -38,7 +38,7 @@ static int mistake(int code, const char *format, ...) {
 
 /* ---- things that live ---- */
 
-typedef enum { CONTEXT, STREAM, MEMORY, MODULE, FUNCTION, PROGRAM } sort;
+typedef enum { CONTEXT, STREAM, MEMORY, MODULE, FUNCTION, PROGRAM, GRAPH, RUNNABLE } sort;
 
 typedef struct thing {
   struct thing *next;
@@ -93,6 +93,17 @@ static int destroy(thing *gone, const char *name) {
   }
   return OK;
 }
+
+/* ---- what a stream captures instead of running: kernels with the values of their parameters ---- */
+
+enum { CAPTURE_UNSUPPORTED = 900, MOST_PARAMETERS = 64 };
+typedef struct {
+  thing *function;
+  unsigned groups, threads, local;
+  unsigned char values[MOST_PARAMETERS][8];
+} node;
+
+static thing *capturing; /* the GRAPH being made; its parent is the stream */
 
 /* ---- the drivers ---- */
 
@@ -226,6 +237,80 @@ static int pointer_attribute(const char *name, void *value, int which, const voi
   return OK;
 }
 
+static int capture_launch(thing *function, const unsigned *grid, unsigned local, void **params) {
+  node n = {.function = function, .groups = grid[0], .threads = grid[3], .local = local};
+  for (int i = 0; i < fake_gpu->parameters; i++) memcpy(n.values[i], params[i], 8);
+  char *data = realloc(capturing->data, capturing->bytes + sizeof n);
+  if (!data) return OUT_OF_MEMORY;
+  capturing->data = data;
+  memcpy(data + capturing->bytes, &n, sizeof n);
+  capturing->bytes += sizeof n;
+  return OK;
+}
+
+static int capture_begin(const char *name, thing *stream, int mode) {
+  thing *t;
+  BEGIN_IN_CONTEXT(name)
+  if (!stream) return CAPTURE_UNSUPPORTED;
+  if (mode != 1) return mistake(INVALID_VALUE, "%s: mode %d", name, mode);
+  if (!find(stream, STREAM) || capturing) return mistake(INVALID_HANDLE, "%s: no such stream, or one is capturing", name);
+  code = make(GRAPH, device, 0, NULL, &t);
+  if (!code) t->parent = stream, capturing = t;
+  return code;
+}
+
+/* Ends the capture even where it is told to fail. */
+static int capture_end(const char *name, thing *stream, void **graph) {
+  int code = fails(name);
+  if (!capturing || capturing->parent != stream) return mistake(INVALID_HANDLE, "%s: this stream captures nothing", name);
+  thing *made = capturing;
+  capturing = NULL;
+  made->parent = NULL;
+  *graph = code ? NULL : made;
+  if (code) destroy(made, name);
+  return code;
+}
+
+static int instantiate(const char *name, void **runnable, const void *graph, unsigned long long flags) {
+  const thing *from = find(graph, GRAPH);
+  thing *t;
+  BEGIN_IN_CONTEXT(name)
+  if (!from || from == capturing || flags) return mistake(INVALID_HANDLE, "%s: no such graph, or flags", name);
+  code = make(RUNNABLE, device, from->bytes, from->data, &t);
+  if (!code) *runnable = t;
+  return code;
+}
+
+static int update(const char *name, void *runnable, const void *graph) {
+  thing *to = find(runnable, RUNNABLE), *from = find(graph, GRAPH);
+  BEGIN_IN_CONTEXT(name)
+  if (!to || !from || to->bytes != from->bytes) return mistake(INVALID_HANDLE, "%s: no such graphs, or of another shape", name);
+  memcpy(to->data, from->data, from->bytes);
+  fake_gpu->updates++;
+  return OK;
+}
+
+static int upload(const char *name, const void *runnable) {
+  BEGIN_IN_CONTEXT(name)
+  return find(runnable, RUNNABLE) ? OK : mistake(INVALID_HANDLE, "%s: no such graph", name);
+}
+
+static int graph_launch(const char *name, const void *runnable, const void *stream) {
+  const thing *t = find(runnable, RUNNABLE);
+  BEGIN_IN_CONTEXT(name)
+  if (!t || !find(stream, STREAM)) return mistake(INVALID_HANDLE, "%s: no such graph or stream", name);
+  for (size_t at = 0; at < t->bytes; at += sizeof(node)) {
+    node n;
+    void *params[MOST_PARAMETERS];
+    memcpy(&n, t->data + at, sizeof n);
+    for (int i = 0; i < MOST_PARAMETERS; i++) params[i] = n.values[i];
+    if (!find(n.function, FUNCTION)) return mistake(INVALID_HANDLE, "%s: a kernel is gone", name);
+    if (fake_gpu->launch) fake_gpu->launch(fake_gpu->user, n.function->parent->data, n.groups, n.threads, params);
+  }
+  fake_gpu->graphs++;
+  return OK;
+}
+
 static int launch(const char *name, void *function, const unsigned *grid, unsigned local, const void *stream, void **params) {
   BEGIN_IN_CONTEXT(name)
   const thing *f = find(function, FUNCTION);
@@ -234,6 +319,7 @@ static int launch(const char *name, void *function, const unsigned *grid, unsign
   if (!grid[0] || grid[1] != 1 || grid[2] != 1 || !grid[3] || grid[3] > 1024 || grid[4] != 1 || grid[5] != 1) return mistake(INVALID_VALUE, "%s: sizes", name);
   bool launched = strstr(f->parent->data, "extern SHARED"); /* else the text says how much */
   if (local > f->bytes || launched != (local > 0)) return mistake(INVALID_VALUE, "%s: %u bytes of local memory", name, local);
+  if (capturing && capturing->parent == stream) return capture_launch(function, grid, local, params);
   fake_gpu->local = local;
   if (fake_gpu->launch) fake_gpu->launch(fake_gpu->user, f->parent->data, grid[0], grid[3], params);
   return OK;
@@ -272,6 +358,17 @@ BOTH(cuLaunchKernel, hipModuleLaunchKernel,
      (void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned local, void *stream, void **params, void **extra),
      extra ? INVALID_VALUE : launch(name, function, (unsigned[]){gx, gy, gz, bx, by, bz}, local, stream, params))
 
+BOTH(cuStreamBeginCapture_v2, hipStreamBeginCapture, (void *stream, int mode), capture_begin(name, stream, mode))
+BOTH(cuStreamEndCapture, hipStreamEndCapture, (void *stream, void **graph), capture_end(name, stream, graph))
+BOTH(cuGraphInstantiateWithFlags, hipGraphInstantiateWithFlags, (void **runnable, void *graph, unsigned long long flags), instantiate(name, runnable, graph, flags))
+BOTH(cuGraphUpload, hipGraphUpload, (void *runnable, void *stream), find(stream, STREAM) ? upload(name, runnable) : INVALID_HANDLE)
+BOTH(cuGraphLaunch, hipGraphLaunch, (void *runnable, void *stream), graph_launch(name, runnable, stream))
+BOTH(cuGraphDestroy, hipGraphDestroy, (void *graph), release(name, find(graph, GRAPH)))
+BOTH(cuGraphExecDestroy, hipGraphExecDestroy, (void *runnable), release(name, find(runnable, RUNNABLE)))
+EXPORT int cuGraphExecUpdate_v2(void *runnable, void *graph, void *what), hipGraphExecUpdate(void *runnable, void *graph, void **node, int *what);
+int cuGraphExecUpdate_v2(void *runnable, void *graph, void *what) { return what ? update("cuGraphExecUpdate_v2", runnable, graph) : INVALID_VALUE; }
+int hipGraphExecUpdate(void *runnable, void *graph, void **node_out, int *what) { return node_out && what ? update("hipGraphExecUpdate", runnable, graph) : INVALID_VALUE; }
+
 EXPORT int cuGetErrorName(int code, const char **text), cuGetErrorString(int code, const char **text);
 int cuGetErrorName(int code, const char **text) { return *text = code == OUT_OF_MEMORY ? "FAKE_OUT_OF_MEMORY" : "FAKE_ERROR", OK; }
 int cuGetErrorString(int code, const char **text) { return *text = code ? "told to fail" : "well", OK; }
@@ -279,9 +376,10 @@ EXPORT const char *hipGetErrorName(int code), *hipGetErrorString(int code);
 const char *hipGetErrorName(int code) { return code == OUT_OF_MEMORY ? "FAKE_OUT_OF_MEMORY" : "FAKE_ERROR"; }
 const char *hipGetErrorString(int code) { return code ? "told to fail" : "well"; }
 
-/* ---- CUDA's contexts: one of each device, with a stack of depth two ---- */
+/* ---- CUDA's contexts: one of each device, and a stack ---- */
 
-static void *below;
+static void *below[4];
+static int depth;
 
 EXPORT int cuDevicePrimaryCtxRetain(void **context, int device), cuDevicePrimaryCtxRelease_v2(int device), cuCtxGetCurrent(void **context);
 EXPORT int cuCtxPushCurrent_v2(void *context), cuCtxPopCurrent_v2(void **context), cuCtxGetDevice(int *device), cuStreamGetCtx(void *stream, void **context);
@@ -314,14 +412,16 @@ int cuCtxGetCurrent(void **context) {
 int cuCtxPushCurrent_v2(void *context) {
   BEGIN("cuCtxPushCurrent_v2")
   if (!find(context, CONTEXT)) return mistake(INVALID_CONTEXT, "cuCtxPushCurrent_v2: no such context");
-  below = fake_gpu->context;
+  if (depth == 4) return mistake(INVALID_CONTEXT, "cuCtxPushCurrent_v2: contexts are pushed and not popped");
+  below[depth++] = fake_gpu->context;
   fake_gpu->context = context;
   return OK;
 }
 int cuCtxPopCurrent_v2(void **context) {
+  if (!depth) return mistake(INVALID_CONTEXT, "cuCtxPopCurrent_v2: nothing to pop");
   *context = fake_gpu->context;
-  fake_gpu->context = below;
-  return *context ? fails("cuCtxPopCurrent_v2") : mistake(INVALID_CONTEXT, "cuCtxPopCurrent_v2: nothing to pop");
+  fake_gpu->context = below[--depth];
+  return fails("cuCtxPopCurrent_v2");
 }
 int cuCtxGetDevice(int *device) {
   static const char name[] = "cuCtxGetDevice";

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kind_names[] = {"context", "event pool", "event", "command list", "module", "build log", "kernel", "memory"};
+static const char *const kind_names[] = {"context", "event pool", "event", "command list", "command queue", "module", "build log", "kernel", "memory"};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 object *fake_objects;
@@ -105,7 +105,7 @@ const object *fake_context_of(const object *o) {
 
 static bool pending(const object *context) {
   for (const object *o = fake_objects; o; o = o->next)
-    if (o->kind == LIST && o->n && o->parent == context) return true;
+    if (o->parent == context && ((o->kind == LIST && o->immediate && o->n) || (o->kind == QUEUE && o->n_lists))) return true;
   return false;
 }
 
@@ -373,7 +373,6 @@ NO_TABLE(zesGetRas)
 NO_TABLE(zesGetScheduler)
 NO_TABLE(zesGetStandby)
 NO_TABLE(zesGetTemperature)
-TABLE(CommandQueue, ze_command_queue_dditable_t, .pfnCreate = NULL)
 TABLE(Fence, ze_fence_dditable_t, .pfnCreate = NULL)
 TABLE(Image, ze_image_dditable_t, .pfnCreate = NULL)
 TABLE(Sampler, ze_sampler_dditable_t, .pfnCreate = NULL)

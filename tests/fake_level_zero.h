@@ -47,13 +47,14 @@ bool fake_kernel_run(void *kernel, const fake_signature *s, const fake_argument 
 
 enum { LARGE = 1 << 20, MAX_COMMANDS = 64 }; /* bytes of one allocation, without relaxed limits */
 
-typedef enum { CONTEXT, POOL, EVENT, LIST, MODULE, LOG, KERNEL, MEMORY } kind;
+typedef enum { CONTEXT, POOL, EVENT, LIST, QUEUE, MODULE, LOG, KERNEL, MEMORY } kind;
 
-typedef enum { BARRIER, COPY, LAUNCH } command_kind;
+typedef enum { BARRIER, COPY, LAUNCH, RESET } command_kind;
 typedef struct object object;
 typedef struct {
   command_kind kind;
   object *event, *kernel;         /* event: signalled when done */
+  object *other;                  /* event that BARRIER waits for, or that RESET resets */
   void *to;
   const void *from;
   size_t bytes;
@@ -68,7 +69,8 @@ struct object {
   union {
     struct { uint32_t count; uint64_t used; };                                          /* POOL */
     struct { bool signalled; uint32_t index; };                                         /* EVENT */
-    struct { command *commands; int n; };                                               /* LIST */
+    struct { command *commands; int n, room, at; bool immediate, closed; };             /* LIST; at: what runs next, if immediate */
+    struct { object *lists[MAX_COMMANDS]; int n_lists, list_at; };                      /* QUEUE; list_at: what runs next of the first */
     struct { void *program; uint8_t *spirv; size_t bytes; bool large, registers; };     /* MODULE */
     char log[2000];                                                                     /* LOG */
     struct { void *run; fake_argument args[FAKE_PARAMETERS]; bool set[FAKE_PARAMETERS]; uint32_t size; }; /* KERNEL */

@@ -112,7 +112,7 @@ DROP(clReleaseMemObject, cl_mem)
 DROP(clReleaseProgram, cl_program)
 DROP(clReleaseKernel, cl_kernel)
 
-/* ---- unified shared memory: the genuine functions are found by platform ---- */
+/* ---- unified shared memory, command buffers: the genuine functions are found by platform ---- */
 
 static clSetKernelArgMemPointerINTEL_fn real_set;
 static clEnqueueMemcpyINTEL_fn real_copy;
@@ -128,20 +128,54 @@ static cl_int CL_API_CALL pointer_info(cl_context x, const void *p, INFO) {
   return fails("clGetMemAllocInfoINTEL") ? fake_opencl.code : real_info(x, p, INFO_ARGUMENTS);
 }
 
+static clCreateCommandBufferKHR_fn real_create;
+static clCommandNDRangeKernelKHR_fn real_command;
+static clFinalizeCommandBufferKHR_fn real_finalize;
+static clEnqueueCommandBufferKHR_fn real_submit;
+static clReleaseCommandBufferKHR_fn real_release;
+
+static cl_command_buffer_khr CL_API_CALL create_commands(cl_uint n, const cl_command_queue *queues, const cl_command_buffer_properties_khr *properties, cl_int *code) {
+  if (fails("clCreateCommandBufferKHR")) return *code = fake_opencl.code, NULL;
+  cl_command_buffer_khr made = real_create(n, queues, properties, code);
+  fake_opencl.alive += made != NULL;
+  return made;
+}
+static cl_int CL_API_CALL add_command(cl_command_buffer_khr x, cl_command_queue q, const cl_ndrange_kernel_command_properties_khr *properties, cl_kernel k, cl_uint dimensions,
+                                      const size_t *offset, const size_t *global, const size_t *local, cl_uint n, const cl_sync_point_khr *points, cl_sync_point_khr *point,
+                                      cl_mutable_command_khr *handle) {
+  return fails("clCommandNDRangeKernelKHR") ? fake_opencl.code : real_command(x, q, properties, k, dimensions, offset, global, local, n, points, point, handle);
+}
+static cl_int CL_API_CALL finalize_commands(cl_command_buffer_khr x) { return fails("clFinalizeCommandBufferKHR") ? fake_opencl.code : real_finalize(x); }
+static cl_int CL_API_CALL submit_commands(cl_uint n, cl_command_queue *queues, cl_command_buffer_khr x, EVENTS) {
+  return fails("clEnqueueCommandBufferKHR") ? fake_opencl.code : real_submit(n, queues, x, EVENT_ARGUMENTS);
+}
+static cl_int CL_API_CALL release_commands(cl_command_buffer_khr x) {
+  fake_opencl.alive--;
+  return real_release(x);
+}
+
 EXPORT void *CL_API_CALL clGetExtensionFunctionAddressForPlatform(cl_platform_id x, const char *name);
 void *CL_API_CALL clGetExtensionFunctionAddressForPlatform(cl_platform_id x, const char *name) {
   static const clSetKernelArgMemPointerINTEL_fn fake_set = set_pointer;
   static const clEnqueueMemcpyINTEL_fn fake_copy = copy_pointer;
   static const clGetMemAllocInfoINTEL_fn fake_info = pointer_info;
+  static const clCreateCommandBufferKHR_fn fake_create = create_commands;
+  static const clCommandNDRangeKernelKHR_fn fake_command = add_command;
+  static const clFinalizeCommandBufferKHR_fn fake_finalize = finalize_commands;
+  static const clEnqueueCommandBufferKHR_fn fake_submit = submit_commands;
+  static const clReleaseCommandBufferKHR_fn fake_release = release_commands;
   const struct {
     const char *name;
     void *real;
     const void *fake;
-  } known[] = {{"clSetKernelArgMemPointerINTEL", &real_set, &fake_set}, {"clEnqueueMemcpyINTEL", &real_copy, &fake_copy}, {"clGetMemAllocInfoINTEL", &real_info, &fake_info}};
+  } known[] = {{"clSetKernelArgMemPointerINTEL", &real_set, &fake_set}, {"clEnqueueMemcpyINTEL", &real_copy, &fake_copy}, {"clGetMemAllocInfoINTEL", &real_info, &fake_info},
+               {"clCreateCommandBufferKHR", &real_create, &fake_create}, {"clCommandNDRangeKernelKHR", &real_command, &fake_command},
+               {"clFinalizeCommandBufferKHR", &real_finalize, &fake_finalize}, {"clEnqueueCommandBufferKHR", &real_submit, &fake_submit},
+               {"clReleaseCommandBufferKHR", &real_release, &fake_release}};
   REAL(clGetExtensionFunctionAddressForPlatform)
   if (fails("clGetExtensionFunctionAddressForPlatform")) return NULL;
   void *address = real(x, name);
-  for (int i = 0; i < 3 && address; i++)
+  for (size_t i = 0; i < sizeof known / sizeof *known && address; i++)
     if (!strcmp(name, known[i].name)) {
       memcpy(known[i].real, &address, sizeof address);
       memcpy(&address, known[i].fake, sizeof address);

@@ -84,4 +84,11 @@ static inline double largest(int64_t n, const double *x) {
   return most;
 }
 
+static inline void expect_same(const computed *c, const computed *wanted, int64_t n, double most) {
+  close_to("energy", 1, &c->energy, &wanted->energy, most);
+  close_to("e_atom", n, c->e_atom, wanted->e_atom, most);
+  close_to("force", 3 * n, c->forces, wanted->forces, most * (1 + largest(3 * n, wanted->forces)));
+  close_to("stress", 9, c->stress, wanted->stress, most * (1 + largest(9, wanted->stress)));
+}
+
 #endif

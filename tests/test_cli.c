@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <clebsch/clebsch.h>
 #include <jansson.h>
+#include <math.h>
 #include <spawn.h>
 #include <stdbool.h>
 #include <sys/wait.h>
@@ -98,7 +99,8 @@ static const char *const device_keys[] = {"name", "backend", "vendor", "descript
 static const char *const check_keys[] = {"op", "case", "pass", "dtype", "device", "error", "tolerance", "ok", NULL};
 static const char *const bench_keys[] = {"op", "problem", "pass", "dtype", "device", "rows", "seconds", "seconds_min", "repeats",
                                          "bytes", "flops", "copy_fraction", "peak_fraction", "error", "runs", NULL};
-static const char *const compiled_keys[] = {"op", "problem", "pass", "dtype", "device", "runs", "loads", "stores", "registers", "spills", NULL};
+static const char *const compiled_keys[] = {"op", "problem", "pass", "dtype", "device", "runs", "loads", "stores", "fmas", "registers", "spills",
+                                            "occupancy", "bound", "bound_seconds", "limited_by", "published", NULL};
 static const char *const source_keys[] = {"op", "problem", "pass", "dtype", "device", "source", "program", "compiler", NULL};
 
 /* ---- tests ---- */
@@ -130,6 +132,7 @@ static void usage_errors(void **state) {
       "bench spherical_harmonics --degrees ,",
       "bench spherical_harmonics --normalization loud",
       "bench spherical_harmonics --rows 0",
+      "bench launches spherical_harmonics",
       "bench spherical_harmonics --rows many",
       "bench spherical_harmonics --rows nan",
       "bench spherical_harmonics --rows 1e30",
@@ -380,6 +383,20 @@ static void options_of_products(void **state) {
   json_decref(rows);
 }
 
+static double real(const json_t *row, const char *key) { return json_number_value(json_object_get(row, key)); }
+
+/* The bound is what the published figures of the same row say, the compiler having no part in it; occupancy is a fraction. */
+static void expect_bound(const json_t *row) {
+  const json_t *p = json_object_get(row, "published");
+  assert_true(json_is_true(json_object_get(row, "bound")) && json_is_null(json_object_get(row, "seconds")));
+  if (json_is_null(p)) return;
+  const double moving = real(row, "bytes") / real(p, "bytes_per_second"), computing = real(row, "flops") / real(p, "f32_per_second");
+  assert_true(strlen(text(p, "name")) > 0 && real(p, "f64_per_second") > 0);
+  assert_true(moving > 0 && fabs(real(row, "bound_seconds") / fmax(moving, computing) - 1) < 1e-12);
+  assert_string_equal(text(row, "limited_by"), moving >= computing ? "bytes" : "flops");
+  if (!json_is_null(json_object_get(row, "registers"))) assert_true(real(row, "occupancy") > 0 && real(row, "occupancy") <= 1);
+}
+
 static void bench_of_compilers(void **state) {
   (void)state;
   json_t *found = array_of("devices --json", 0, device_keys), *d;
@@ -392,8 +409,16 @@ static void bench_of_compilers(void **state) {
     assert_int_equal(json_array_size(rows), 1);
     assert_true(json_is_false(json_object_get(row, "runs")));
     if (!json_is_null(loads)) assert_int_equal(json_integer_value(loads), 3 + 24);
-    snprintf(arguments, sizeof arguments, "check --device %s", text(d, "name"));
+    if (!json_is_null(loads)) assert_true(real(row, "fmas") > 50);
+    expect_bound(row);
+    snprintf(arguments, sizeof arguments, "bench spherical_harmonics --lmax 2 --pass forward --device %s", text(d, "name"));
     run r = clebsch(arguments);
+    expect_status(&r, arguments, 0);
+    assert_non_null(strstr(r.out, "compiles only"));
+    if (!json_is_null(json_object_get(row, "published"))) assert_non_null(strstr(r.out, "times are bounds from the vendor's published figures, not measurements"));
+    forget(&r);
+    snprintf(arguments, sizeof arguments, "check --device %s", text(d, "name"));
+    r = clebsch(arguments);
     expect_status(&r, arguments, 2); /* what only compiles cannot be checked */
     forget(&r);
     json_decref(rows);
@@ -401,6 +426,56 @@ static void bench_of_compilers(void **state) {
   }
   json_decref(found);
   if (!targets) skip_because("no compile-only target here");
+}
+
+static void bench_of_launches(void **state) {
+  (void)state;
+  const char *const keys[] = {"op", "device", "rows", "ops", "host_seconds", "host_seconds_replayed", "seconds", "seconds_replayed", NULL};
+  json_t *rows = array_of("bench launches --json --device cpu", 0, keys), *row;
+  size_t i;
+  assert_int_equal(json_array_size(rows), 6);
+  json_array_foreach(rows, i, row)
+    for (int k = 4; keys[k]; k++) assert_true(json_number_value(json_object_get(row, keys[k])) > 0);
+  json_decref(rows);
+}
+
+/* What is measured can be taken elsewhere. */
+static void tune(void **state) {
+  static const char *const keys[] = {"op", "problem", "pass", "dtype", "device", "measured", "estimate_seconds", "seconds", "estimate", "schedule", NULL};
+  char path[] = "/tmp/clebsch-tune-XXXXXX", arguments[256];
+  double seconds[2];
+  (void)state;
+  int fd = mkstemp(path);
+  assert_true(fd >= 0);
+  close(fd);
+  for (int turn = 0; turn < 2; turn++) {
+    snprintf(arguments, sizeof arguments, "tune spherical_harmonics --lmax 4 --pass forward --device cpu:interpreter --json --%s %s", turn ? "import" : "export", path);
+    json_t *rows = array_of(arguments, 0, keys);
+    assert_int_equal(json_array_size(rows), 1);
+    const json_t *row = json_array_get(rows, 0);
+    assert_true(json_is_true(json_object_get(row, "measured")));
+    assert_non_null(strstr(text(row, "estimate"), "lanes="));
+    assert_non_null(strstr(text(row, "schedule"), "lanes="));
+    seconds[turn] = json_number_value(json_object_get(row, "seconds"));
+    assert_true(seconds[turn] > 0 && seconds[turn] <= json_number_value(json_object_get(row, "estimate_seconds")));
+    json_decref(rows);
+  }
+  assert_true(seconds[0] == seconds[1]); /* not measured again */
+  snprintf(arguments, sizeof arguments, "tune spherical_harmonics --lmax 4 --pass forward --device cpu:interpreter --again --import=%s", path);
+  run r = clebsch(arguments);
+  expect_status(&r, arguments, 0);
+  assert_non_null(strstr(r.out, "ratio"));
+  assert_non_null(strstr(r.out, "lmax=4"));
+  forget(&r);
+  unlink(path);
+  static const char *const wrong[] = {"tune", "tune spherical_harmonics --lmax 1 --export /tmp/none --device cpu --device cpu:interpreter",
+                                      "tune spherical_harmonics --lmax 1 --device cpu:interpreter --import /tmp/none/such", "tune tensor_product --problem none"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    r = clebsch(wrong[i]);
+    expect_status(&r, wrong[i], 2);
+    assert_string_equal(r.out, "");
+    forget(&r);
+  }
 }
 
 static void failures(void **state) { /* one bad device does not hide the others */
@@ -426,6 +501,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(usage_errors), cmocka_unit_test(help),         cmocka_unit_test(devices), cmocka_unit_test(interpreter_is_refused),
       cmocka_unit_test(check),        cmocka_unit_test(sources),      cmocka_unit_test(source_files), cmocka_unit_test(bench),
-      cmocka_unit_test(bench_of_products), cmocka_unit_test(options_of_products), cmocka_unit_test(bench_of_compilers), cmocka_unit_test(failures)};
+      cmocka_unit_test(bench_of_products), cmocka_unit_test(options_of_products), cmocka_unit_test(bench_of_compilers), cmocka_unit_test(bench_of_launches), cmocka_unit_test(tune), cmocka_unit_test(failures)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

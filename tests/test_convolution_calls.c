@@ -227,7 +227,7 @@ static void descriptions(void **state) {
   REFUSED(CLB_ERROR_ARGUMENT, "incoming is 0x8", d.product.incoming = 8);
   REFUSED(CLB_ERROR_ARGUMENT, "scale is", d.scale = NAN);
   REFUSED(CLB_ERROR_ARGUMENT, "scale is", d.scale = INFINITY);
-  REFUSED(CLB_ERROR_ARGUMENT, "shared_weights", d.product.shared_weights = 1);
+  REFUSED(CLB_ERROR_ARGUMENT, "shared_weights", (d.product.shared_weights = 1, d.knots = 2, d.last_knot = 1));
   REFUSED(CLB_ERROR_ARGUMENT, "knots is -1", d.knots = -1);
   REFUSED(CLB_ERROR_ARGUMENT, "knots is 1;", d.knots = 1);
   REFUSED(CLB_ERROR_ARGUMENT, "knots is 1048577", (d.knots = (1 << 20) + 1, d.last_knot = 1));

@@ -229,6 +229,7 @@ static void disassembler_agrees(void **state) {
     assert_int_equal(pclose(pipe), 0);
     assert_int_equal(disassembled(listing, "LDG."), (int64_t)r.loads * bytes_of[storage]);
     assert_int_equal(disassembled(listing, "STG."), (int64_t)r.stores * bytes_of[storage]);
+    assert_int_equal(disassembled(listing, "FFMA") + disassembled(listing, "DFMA"), 4 * r.fmas); /* 4: what it says of no width */
     fclose(listing);
     unlink(path);
     clb_text_free(&binary);

@@ -60,6 +60,31 @@ static void interpret(void *user, const char *text, unsigned groups, unsigned th
 
 /* ---- what is tried ---- */
 
+/* from -> to with the factor 2, then back with 1: `from` is twice itself and twice its indices more.  Then `to` likewise, by the same recording on other
+   memory; launch by launch where the driver made none of it. */
+static clb_status use_recorded(trial *t, clb_device *d, clb_module *module, const clb_memory *x, const clb_memory *y) {
+  const clb_backend *b = t->backend;
+  clb_recorded *r = NULL;
+  clb_status s = CLB_OK;
+  float before[N], after[N];
+  for (int turn = 0; turn < 2 && !s; turn++) {
+    const clb_memory *from = turn ? y : x, *to = turn ? x : y;
+    const clb_arg args[2][4] = {{{.type = IR_I64, .i64 = N - 1}, {.type = IR_VOID, .memory = from}, {.type = IR_VOID, .memory = to}, {.type = IR_F32, .f32 = 2}},
+                                {{.type = IR_I64, .i64 = N - 1}, {.type = IR_VOID, .memory = to}, {.type = IR_VOID, .memory = from}, {.type = IR_F32, .f32 = 1}}};
+    clb_work work[2];
+    for (int i = 0; i < 2; i++) work[i] = (clb_work){.name = "scale_rows", .module = module, .groups = GROUPS, .args = args[i], .n_args = 4};
+    s = b->read(d, from, 0, before, sizeof before);
+    b->record(d, work, 2, &r);
+    if (!s && r) s = b->replay(d, r);
+    for (int i = 0; i < 2 && !s && !r; i++) s = b->launch(d, module, GROUPS, args[i], 4);
+    if (!s) s = b->read(d, from, 0, after, sizeof after);
+    for (int i = 0; i < N - 1 && !s; i++)
+      if (after[i] != 2 * before[i] + 2 * (float)i) fail_msg("%s: turn %d: element %d is %g", t->name, turn, i, (double)after[i]);
+  }
+  if (r) b->forget(d, r);
+  return s;
+}
+
 static clb_status use(trial *t, clb_device *d, const ir_kernel *k) {
   const clb_backend *b = t->backend;
   float in[N], out[N] = {0};
@@ -81,6 +106,7 @@ static clb_status use(trial *t, clb_device *d, const ir_kernel *k) {
   if (!s) s = b->read(d, &y, 4, out + 1, sizeof out - 4);
   for (int i = 1; i < N && !s; i++)
     if (out[i] != (i == N - 1 ? 0 : 3 * in[i] + (float)i)) fail_msg("%s: element %d is %g", t->name, i, (double)out[i]);
+  if (!s) s = use_recorded(t, d, module, &x, &y);
   b->unload(d, module);
   if (y.handle) b->free(d, &y);
   if (x.handle) b->free(d, &x);
@@ -125,6 +151,8 @@ static void reset(int left, const char *only, int code) {
   here.state.refuse = false;
   here.state.devices = 2;
   here.state.launch = interpret;
+  here.state.parameters = 4;
+  here.state.graphs = here.state.updates = 0;
 }
 
 /* The first call fails, then the second only, until none is left that could. */
@@ -224,6 +252,32 @@ static void local_memory(void **state) {
   clb_text_free(&t.error.text);
 }
 
+/* A recording is one graph, updated where the driver can; whatever refuses, the launches are made one by one. */
+static void graphs(void **state) {
+  static const struct {
+    const char *refuses[2]; /* CUDA's, HIP's */
+    int graphs, updates;
+  } table[] = {{{NULL, NULL}, 2, 1}, {{"cuGraphExecUpdate_v2", "hipGraphExecUpdate"}, 2, 0}, {{"cuStreamBeginCapture_v2", "hipStreamBeginCapture"}, 0, 0},
+               {{"cuStreamEndCapture", "hipStreamEndCapture"}, 0, 0}, {{"cuGraphInstantiateWithFlags", "hipGraphInstantiateWithFlags"}, 0, 0},
+               {{"cuGraphUpload", "hipGraphUpload"}, 2, 1}};
+  (void)state;
+  if (!here.n) skip_because("CLB_TEST_FAKE_GPU does not name the fake drivers");
+  for (int i = 0; i < 2 * (int)(sizeof table / sizeof *table); i++) {
+    trial t = {.backend = i % 2 ? &clb_backend_hip : &clb_backend_cuda, .name = i % 2 ? "hip:1" : "cuda:1"};
+    const char *refuses = table[i / 2].refuses[i % 2];
+    reset(refuses ? 0 : -1, refuses, 900);
+    int alive = here.state.alive;
+    if (attempt(&t)) fail_msg("%s, %s: %s", t.name, refuses, t.error.text.s);
+    if (here.state.graphs != table[i / 2].graphs || here.state.updates != table[i / 2].updates) fail_msg("%s, %s: %d graphs, %d updates", t.name, refuses, here.state.graphs, here.state.updates);
+    assert_int_equal(here.state.alive, alive);
+    reset(0, i % 2 ? "hipGraphLaunch" : "cuGraphLaunch", 719);
+    assert_int_equal(attempt(&t), CLB_ERROR_DRIVER);
+    assert_non_null(strstr(t.error.text.s, i % 2 ? "hip:1: hipGraphLaunch: FAKE_ERROR (719)" : "cuda:1: cuGraphLaunch: FAKE_ERROR (719)"));
+    clb_text_free(&t.error.text);
+  }
+  reset(-1, NULL, 0);
+}
+
 /* Some codes and some situations mean something. */
 static void sentences(void **state) {
   static const struct {
@@ -314,7 +368,7 @@ static void take_their_place(void) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_call), cmocka_unit_test(adopted), cmocka_unit_test(local_memory), cmocka_unit_test(sentences), cmocka_unit_test(misuse)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_call), cmocka_unit_test(adopted), cmocka_unit_test(local_memory), cmocka_unit_test(graphs), cmocka_unit_test(sentences), cmocka_unit_test(misuse)};
   take_their_place();
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

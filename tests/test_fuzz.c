@@ -237,7 +237,7 @@ static int lanes_of(const clb_device *d, int s) {
 }
 
 static void agree_on(const char *name, int first, int last) {
-  clb_error_sink sink = {{0}};
+  clb_error_sink sink = {0};
   clb_device *d = NULL;
   if (clb_device_open(name, NULL, &sink, &d)) {
     char why[200];

@@ -113,6 +113,7 @@ static void good(ir_kernel *k, ir_val *at) {
   ir_copy(k, local, lane, x, i, m, 1);
   ir_copy_commit(k);
   ir_copy_wait(k, 0);
+  ir_ask(k, x, i, 1);
   ir_barrier(k, true);
   ir_val s = ir_shuffle(k, a, ir_int(k, IR_I32, 3)), t = ir_shuffle_xor(k, e[3], 4);
   ir_val c = ir_select(k, ir_1(k, IR_NOT, m), s, ir_1(k, IR_SQRT, t)), d = ir_cast(k, IR_I64, i), q = ir_2(k, IR_MOD, n, ir_int(k, IR_I32, 5));
@@ -206,6 +207,8 @@ static void test_fields(void **state) {
       {IR_COPY, FIELD(width), 0, "width 0"},
       {IR_COPY_WAIT, FIELD(imm), -1, "imm -1 must be in 0"},
       {IR_BARRIER, FIELD(imm), 2, "imm 2 must be in 0 ... 1"},
+      {IR_ASK, FIELD(arg[0]), 2, "must be a BUFFER or LOCAL"},
+      {IR_ASK, FIELD(width), 17, "width 17 must be in 1 ... 16"},
       {IR_SHUFFLE_XOR, FIELD(imm), 8, "imm 8 must be in 0 ... 7"},
       {IR_VAR, FIELD(shape), IR_AFFINE, "must be uniform or varying"},
       {IR_VAR, FIELD(type), IR_F64, "its type is f64, must be f32"},

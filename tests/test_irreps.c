@@ -23,7 +23,7 @@ static void good_text(void **state) {
       {"2147483647x0e", "2147483647x0e", 1, 2147483647},
   };
   clb_irreps irreps;
-  clb_error_sink error = {{0}};
+  clb_error_sink error = {0};
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
     clb_text out = {0};
     memset(&irreps, 0xff, sizeof irreps);
@@ -67,7 +67,7 @@ static void bad_text(void **state) {
       {"2147483647x0e+0e", "dimension"},
   };
   clb_irreps irreps;
-  clb_error_sink error = {{0}};
+  clb_error_sink error = {0};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     assert_int_equal(clb_irreps_read(bad[i][0], "the_name", &irreps, &error), CLB_ERROR_ARGUMENT);
     assert_int_equal(strncmp(error.text.s, "the_name ", 9), 0);

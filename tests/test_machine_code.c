@@ -128,6 +128,13 @@ static clb_report compiled(clb_device *d, const ir_kernel *k) {
   return r;
 }
 
+/* Machine code fuses what the list says, where loops do not repeat it, and at most a fifth more (divisions are made of fused multiply-adds). */
+static bool fuses(const clb_report *r, const ir_kernel *k) {
+  int n = 0;
+  for (int32_t v = 0; v < k->n; v++) n += k->ins[v].op == IR_FMA && ir_is_float((ir_type)k->ins[v].type);
+  return r->fmas < 0 || (r->fmas >= n && r->fmas <= 1.2 * n);
+}
+
 /* ---- targets ---- */
 
 /* Skips where the target's compiler is not installed. */
@@ -170,6 +177,7 @@ static void counts_agree(void **state) {
     if (!ir_agrees(&k, w) || a == NO)
       fail_msg("%s, l <= %d, pass %d: the IR has %g loads and %g stores, the machine code %d and %d, with %d bytes spilled; needed are %d and %d", target, w->lmax,
                (int)w->pass, ir_count(&k).loads, ir_count(&k).stores, r.loads, r.stores, r.spill_bytes, loads(w), stores(w));
+    if (!fuses(&r, &k)) fail_msg("%s, l <= %d, pass %d: %d fused multiply-adds", target, w->lmax, (int)w->pass, r.fmas);
     if (a == UNKNOWN) all = UNKNOWN;
     ir_free(&k);
   }
@@ -387,6 +395,7 @@ static void products_compile(void **state) {
       bool argument = !strncmp(target, "hip", 3) && r.loads == n_loads + 2; /* of 8 bytes: read behind a branch it passes for elements in AMD's listing */
       if (straight && r.loads >= 0 && (r.stores != n_stores || (r.loads != n_loads && !argument)))
         fail_msg("%s, %s, pass %d: %d loads and %d stores; the program has %d and %d", target, name, (int)pass, r.loads, r.stores, n_loads, n_stores);
+      if (straight && !fuses(&r, &p.k)) fail_msg("%s, %s, pass %d: %d fused multiply-adds", target, name, (int)pass, r.fmas);
       if (r.loads < 0 || r.spill_bytes < 0) all = UNKNOWN;
     }
     ir_free(&p.k);

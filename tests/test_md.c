@@ -52,7 +52,7 @@ static void weighs_elements(void **state) {
     double weight;
   } some[] = {{1, 1.008}, {6, 12.011}, {8, 15.999}, {14, 28.085}, {18, 39.95}, {19, 39.098}, {26, 55.845}, {27, 58.933}, {28, 58.693}, {47, 107.87}, {52, 127.60}, {53, 126.90}, {72, 178.49}, {79, 196.97}, {90, 232.04}, {91, 231.04}, {92, 238.03}, {118, 294}};
   for (size_t i = 0; i < sizeof some / sizeof *some; i++) assert_true(atomic_weights[some[i].z] == some[i].weight);
-  for (int z = 1; z < ELEMENTS; z++) /* they grow but for few pairs, where they fall little */
+  for (int z = 1; z < CLB_ELEMENTS; z++) /* they grow but for few pairs, where they fall little */
     if (!(atomic_weights[z] > 0 && atomic_weights[z + 1] > atomic_weights[z] - 5)) fail_msg("element %d", z);
 }
 

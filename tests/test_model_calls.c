@@ -1,4 +1,4 @@
-/* test_model_calls.c - the entry for simulation codes: edges, ghosts, buffers; skins, room, and what calls refuse. */
+/* test_model_calls.c - the entry for simulation codes: edges, ghosts, buffers; sizes, and what calls refuse. */
 #include "../models/model.h"
 
 #include "model_places.h"
@@ -100,13 +100,6 @@ static computed of_atoms(const edge_set *e, const edge_result *r, double volume)
   return c;
 }
 
-static void expect_same(const computed *c, const computed *wanted, int64_t n, double most) {
-  close_to("energy", 1, &c->energy, &wanted->energy, most);
-  close_to("e_atom", n, c->e_atom, wanted->e_atom, most);
-  close_to("force", 3 * n, c->forces, wanted->forces, most * (1 + largest(3 * n, wanted->forces)));
-  close_to("stress", 9, c->stress, wanted->stress, most * (1 + largest(9, wanted->stress)));
-}
-
 /* ---- edges and ghosts ---- */
 
 static void edges(void **state) {
@@ -201,53 +194,7 @@ static void turns(void **state) {
   close_model(&o);
 }
 
-/* ---- steps ---- */
-
-static void step(atom_set *a, int64_t t) {
-  uint64_t seed = (uint64_t)t;
-  for (int64_t i = 0; i < 3 * a->n; i++) a->positions[i] += 0.03 * test_random(&seed);
-}
-
-/* A skin changes nothing but how often neighbours are looked for, and what a step needs is there after the first. */
-static void skins(void **state) {
-  (void)state;
-  opened bare = open_made("cpu:interpreter", 0, &f64), skin = open_made("cpu:interpreter", 0, &(clb_model_options){.precision = CLB_F64, .skin = 0.15});
-  atom_set a = random_atoms(6, 3, true, 15);
-  int64_t atom_room = 0, edge_room = 0;
-  clb_model_neighbours found;
-  for (int64_t t = 0; t < 12; t++, step(&a, t)) {
-    const computed c = compute_atoms(&bare, &a), d = compute_atoms(&skin, &a);
-    expect_same(&d, &c, a.n, 1e-10);
-    if (!t) atom_room = skin.model->atom_room, edge_room = skin.model->edge_room;
-    assert_true(atom_room == skin.model->atom_room && edge_room == skin.model->edge_room);
-  }
-  assert_int_equal(clb_model_last_neighbours(bare.model, &found), CLB_OK);
-  assert_int_equal(found.rebuilds, 12);
-  assert_int_equal(clb_model_last_neighbours(skin.model, &found), CLB_OK);
-  assert_true(found.rebuilds > 1 && found.rebuilds < 6);
-  a.species[0] = 1; /* without new neighbours */
-  a.species[1] = 0;
-  const computed c = compute_atoms(&bare, &a), d = compute_atoms(&skin, &a);
-  expect_same(&d, &c, a.n, 1e-10);
-  close_model(&bare);
-  close_model(&skin);
-}
-
-/* There is room for a quarter more atoms and edges than were met. */
-static void room(void **state) {
-  (void)state;
-  opened o = open_made("cpu:interpreter", 0, &f64);
-  const atom_set a = random_atoms(8, 3, true, 21);
-  atom_set more = a;
-  memcpy(more.positions + 24, (const double[]){0.5, 0.5, 0.5, 1.5, 1, 0.1}, 6 * sizeof *more.positions);
-  more.n = 10;
-  compute_atoms(&o, &a);
-  const int64_t atom_room = o.model->atom_room, edge_room = o.model->edge_room;
-  assert_true(atom_room == 10 && edge_room == o.model->n_edges + o.model->n_edges / 4);
-  compute_atoms(&o, &more);
-  assert_true(atom_room == o.model->atom_room);
-  close_model(&o);
-}
+/* ---- sizes ---- */
 
 /* A small system, a larger, none at all, and one atom without neighbours, whose energy is known by then. */
 static void sizes(void **state) {
@@ -406,7 +353,7 @@ static void bad_atoms(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(edges), cmocka_unit_test(buffers), cmocka_unit_test(same_graph), cmocka_unit_test(turns), cmocka_unit_test(skins), cmocka_unit_test(room), cmocka_unit_test(sizes),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(edges), cmocka_unit_test(buffers), cmocka_unit_test(same_graph), cmocka_unit_test(turns), cmocka_unit_test(sizes),
                                      cmocka_unit_test(workspaces), cmocka_unit_test(bad_files), cmocka_unit_test(bad_options), cmocka_unit_test(bad_edges), cmocka_unit_test(bad_atoms)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

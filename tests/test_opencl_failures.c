@@ -87,6 +87,49 @@ static clb_status use_pointer(trial *t) {
   return s;
 }
 
+/* y[i] = 2 y[i] + step: twice with different steps, as a recording if the driver makes one, else one by one; then of other memory. */
+static clb_status use_recorded(trial *t) {
+  clb_device *d = t->device;
+  clb_memory memory[2] = {{0}};
+  clb_text binary = {0};
+  clb_module *module = NULL;
+  clb_recorded *r = NULL;
+  ir_kernel k;
+  float x[2] = {1, 5}, out[2];
+  int lanes = d->limits.lanes[CLB_F32];
+  ir_begin(&k, "twice", lanes, 1, lanes);
+  ir_val y = ir_buffer(&k, IR_F32, true), step = ir_scalar(&k, IR_F32), mask = ir_2(&k, IR_LT, ir_lane(&k), ir_int(&k, IR_I32, 1));
+  ir_store(&k, y, ir_lane(&k), mask, ir_fma(&k, ir_load(&k, y, ir_lane(&k), mask), ir_real(&k, IR_F32, 2), step));
+  assert_true(ir_finish(&k));
+  clb_status s = opencl->build(d, &k, &binary);
+  if (!s) s = opencl->load(d, &k, binary.s, binary.n, &module);
+  for (int m = 0; m < 2 && !s; m++)
+    if (!(s = opencl->alloc(d, 4, &memory[m]))) s = opencl->write(d, &memory[m], 0, &x[m], 4);
+  for (int m = 0; m < 2 && !s; m++) {
+    clb_arg args[2][2];
+    clb_work work[2];
+    for (int i = 0; i < 2; i++) {
+      args[i][0] = (clb_arg){.type = IR_VOID, .memory = &memory[m]};
+      args[i][1] = (clb_arg){.type = IR_F32, .f32 = i ? 1 : 10};
+      work[i] = (clb_work){.name = k.name, .module = module, .groups = 1, .args = args[i], .n_args = 2};
+    }
+    opencl->record(d, work, 2, &r);
+    if (((clb_opencl *)d)->commands.create && here.fake->left != -1 && !here.fake->failed) assert_non_null(r);
+    for (int turn = 0; turn < 2 && !s; turn++) {
+      if (r) s = opencl->replay(d, r);
+      for (int i = 0; i < 2 && !r && !s; i++) s = opencl->launch(d, module, 1, args[i], 2);
+    }
+    if (!s) s = opencl->read(d, &memory[m], 0, &out[m], 4);
+    if (!s && out[m] != 16 * x[m] + 105) fail_msg("%s: %g", t->name, (double)out[m]);
+  }
+  if (r) opencl->forget(d, r);
+  for (int m = 0; m < 2; m++) opencl->free(d, &memory[m]);
+  opencl->unload(d, module);
+  clb_text_free(&binary);
+  ir_free(&k);
+  return s;
+}
+
 /* The first call fails, then the second only, until none is left that could. */
 static void sweep(trial *t, clb_status (*attempt)(trial *), int least) {
   fake_opencl_state *f = here.fake;
@@ -126,6 +169,7 @@ static void every_call(void **state) {
     assert_int_equal(opencl->open(t.name, t.name + 6, NULL, &t.error, &t.device), CLB_OK);
     clb_opencl *o = (clb_opencl *)t.device;
     sweep(&t, use, 25);
+    sweep(&t, use_recorded, 16);
     t.pointer = o->pointers.set ? svm_alloc(o->context, CL_MEM_READ_WRITE, 64, 0) : NULL;
     if (t.pointer) sweep(&t, use_pointer, 12);
     if (t.pointer) svm_free(o->context, t.pointer);

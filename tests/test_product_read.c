@@ -43,7 +43,7 @@ static const struct {
 
 static void coefficients(void **state) {
   (void)state;
-  clb_error_sink error = {{0}};
+  clb_error_sink error = {0};
   for (int irrep = 0; irrep < 3; irrep++)
     for (int normalization = 0; normalization < 3; normalization++) {
       clb_tensor_product_problem *p = problem();
@@ -103,7 +103,7 @@ static void no_channels(void **state) {
   (void)state;
   static const int64_t first[] = {0, 0, 3, 6, 6, 6, 6, 8}, count[] = {0, 3, 3, 0, 0, 0, 2, 0};
   clb_tensor_product_problem *p = problem();
-  clb_error_sink error = {{0}};
+  clb_error_sink error = {0};
   clb_context *ctx = anything();
   if (clb_tensor_product_read(&emptied, p, &error)) fail_msg("%s", error.text.s);
   assert_true(p->n_paths == 3 && p->n_weights == 8);
@@ -180,7 +180,7 @@ static void bad_modes(void **state) {
       {(clb_mode)8, 1, 1, 1, 1, "instructions[0].mode is 8; it must be 0 ... 7"},
       {(clb_mode)-1, 1, 1, 1, 1, "instructions[0].mode is -1"},
   };
-  clb_error_sink error = {{0}};
+  clb_error_sink error = {0};
   clb_tensor_product_problem *p = problem();
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char x[32], y[32], z[32];
@@ -216,7 +216,7 @@ static void bad_instructions(void **state) {
       {{1, 0, 7, CLB_UVW, 1, NAN}, "path_weight"},
       {{1, 0, 7, CLB_UVW, 1, INFINITY}, "path_weight"},
   };
-  clb_error_sink error = {{0}};
+  clb_error_sink error = {0};
   clb_tensor_product_problem *p = problem();
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     clb_instruction two[] = {paths[0], bad[i].q};
@@ -244,7 +244,7 @@ static void bad_members(void **state) {
   static const char *const says[] = {"irreps_x", "irreps_y", "irreps_z", "irrep_normalization", "path_normalization", "layout_x", "layout_y", "layout_z", "instructions",
                                      "n_instructions", "n_instructions", "indexed is 0x8; it must be a sum of CLB_X, CLB_Y and CLB_W",
                                      "indexed is 0x5, with CLB_W; shared weights are one row", "gradients is 0x10", "incoming is 0x9"};
-  clb_error_sink error = {{0}};
+  clb_error_sink error = {0};
   clb_tensor_product_problem *p = problem();
   for (int i = 0; i < (int)(sizeof says / sizeof *says); i++) {
     clb_tensor_product_desc d = described(paths, PATHS);
@@ -275,7 +275,7 @@ static void bad_members(void **state) {
 
 static void choices(void **state) {
   (void)state;
-  clb_error_sink error = {{0}};
+  clb_error_sink error = {0};
   clb_tensor_product_problem *p = problem(), *same = problem();
   clb_tensor_product_desc d = described(paths, PATHS);
   assert_int_equal(clb_tensor_product_read(&d, p, &error), CLB_OK);

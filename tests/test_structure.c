@@ -93,9 +93,9 @@ static void symbols(void **state) {
     int number;
     const char *symbol;
   } known[] = {{1, "H"}, {7, "N"}, {19, "K"}, {20, "Ca"}, {39, "Y"}, {53, "I"}, {57, "La"}, {71, "Lu"}, {74, "W"}, {92, "U"}, {103, "Lr"}, {118, "Og"}};
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++) assert_string_equal(element_symbols[known[i].number], known[i].symbol);
-  for (int i = 1; i <= ELEMENTS; i++)
-    for (int j = 0; j < i; j++) assert_string_not_equal(element_symbols[i], element_symbols[j]);
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) assert_string_equal(clb_element_symbols[known[i].number], known[i].symbol);
+  for (int i = 1; i <= CLB_ELEMENTS; i++)
+    for (int j = 0; j < i; j++) assert_string_not_equal(clb_element_symbols[i], clb_element_symbols[j]);
 }
 
 /* ---- broken files ---- */

@@ -4,16 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../models/elements.h"
 #include "convert.h"
 
-enum { MAX_LAYERS = 64, MAX_SIZE = 1 << 16, MAX_PATHS = 512, PATHS_BYTES = MAX_PATHS * 12, MAX_SPECIES = 118 };
-
-static const char *const symbols[MAX_SPECIES] = {
-    "H",  "He", "Li", "Be", "B",  "C",  "N",  "O",  "F",  "Ne", "Na", "Mg", "Al", "Si", "P",  "S",  "Cl", "Ar", "K",  "Ca", "Sc", "Ti", "V",  "Cr",
-    "Mn", "Fe", "Co", "Ni", "Cu", "Zn", "Ga", "Ge", "As", "Se", "Br", "Kr", "Rb", "Sr", "Y",  "Zr", "Nb", "Mo", "Tc", "Ru", "Rh", "Pd", "Ag", "Cd",
-    "In", "Sn", "Sb", "Te", "I",  "Xe", "Cs", "Ba", "La", "Ce", "Pr", "Nd", "Pm", "Sm", "Eu", "Gd", "Tb", "Dy", "Ho", "Er", "Tm", "Yb", "Lu", "Hf",
-    "Ta", "W",  "Re", "Os", "Ir", "Pt", "Au", "Hg", "Tl", "Pb", "Bi", "Po", "At", "Rn", "Fr", "Ra", "Ac", "Th", "Pa", "U",  "Np", "Pu", "Am", "Cm",
-    "Bk", "Cf", "Es", "Fm", "Md", "No", "Lr", "Rf", "Db", "Sg", "Bh", "Hs", "Mt", "Ds", "Rg", "Cn", "Nh", "Fl", "Mc", "Lv", "Ts", "Og"};
+enum { MAX_LAYERS = 64, MAX_SIZE = 1 << 16, MAX_PATHS = 512, PATHS_BYTES = MAX_PATHS * 12 };
 
 typedef struct {
   const source_file *in;
@@ -62,15 +56,15 @@ static irreps irreps_of(const nequix *q, const char *key) {
 
 static void say_species(nequix *q) {
   const json_t *numbers = json_object_get(q->header, "atomic_numbers");
-  char text[4 * MAX_SPECIES + 1] = "";
+  char text[4 * CLB_ELEMENTS + 1] = "";
   int64_t before = 0;
   size_t used = 0;
   q->n_species = (int64_t)json_array_size(numbers);
-  if (!q->n_species || q->n_species > MAX_SPECIES) refuse(q->in->path, "'atomic_numbers' of its header is not a list of 1 to %d elements", MAX_SPECIES);
+  if (!q->n_species || q->n_species > CLB_ELEMENTS) refuse(q->in->path, "'atomic_numbers' of its header is not a list of 1 to %d elements", CLB_ELEMENTS);
   for (int64_t i = 0; i < q->n_species; i++) {
     const int64_t z = json_integer_value(json_array_get(numbers, (size_t)i));
-    if (z <= before || z > MAX_SPECIES) refuse(q->in->path, "'atomic_numbers' of its header do not grow from 1 to %d", MAX_SPECIES);
-    used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? " " : "", symbols[z - 1]);
+    if (z <= before || z > CLB_ELEMENTS) refuse(q->in->path, "'atomic_numbers' of its header do not grow from 1 to %d", CLB_ELEMENTS);
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? " " : "", clb_element_symbols[z]);
     before = z;
   }
   say(q->out, text, "species");
@@ -279,7 +273,7 @@ static void keep_frequencies(nequix *q) {
 /* An atom's energy is scale * network + shift + the species' own. */
 static void keep_energies(nequix *q) {
   const npy own = expected(q, q->n_species, 0, "species_shift");
-  double scale[MAX_SPECIES], shift[MAX_SPECIES];
+  double scale[CLB_ELEMENTS], shift[CLB_ELEMENTS];
   for (int64_t i = 0; i < q->n_species; i++) {
     scale[i] = number_of(q, "scale");
     shift[i] = number_of(q, "shift") + number_at(own.data, own.f64, i);

@@ -58,7 +58,7 @@ bool frame_write(FILE *f, const void *user) {
   if (isfinite(frame->time)) fprintf(f, "time=%.17g ", frame->time);
   fprintf(f, "pbc=\"%c %c %c\"\n", s->periodic[0] ? 'T' : 'F', s->periodic[1] ? 'T' : 'F', s->periodic[2] ? 'T' : 'F');
   for (int64_t i = 0; i < s->n; i++) {
-    fputs(element_symbols[s->numbers[i]], f);
+    fputs(clb_element_symbols[s->numbers[i]], f);
     triple_write(f, s->positions + 3 * i);
     if (frame->velocities) triple_write(f, frame->velocities + 3 * i);
     if (frame->forces) triple_write(f, y->forces + 3 * i);

@@ -4,7 +4,7 @@
 
 #include "md_system.h"
 
-extern const double atomic_weights[ELEMENTS + 1]; /* standard weights; of elements without one, the mass number of the most stable isotope */
+extern const double atomic_weights[CLB_ELEMENTS + 1]; /* standard weights; of elements without one, the mass number of the most stable isotope */
 
 /* What a run goes on from, with the positions that its md_system holds. */
 typedef struct {

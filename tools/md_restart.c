@@ -31,7 +31,7 @@ static bool write(FILE *f, const void *user) {
   fprintf(f, " periodic %d %d %d\natoms %" PRId64 "\n", a->periodic[0], a->periodic[1], a->periodic[2], a->n);
   for (int64_t i = 0; i < a->n; i++) {
     const double *const rows[] = {a->positions + 3 * i, s->velocities + 3 * i, s->listed + 3 * i};
-    fputs(element_symbols[a->numbers[i]], f);
+    fputs(clb_element_symbols[a->numbers[i]], f);
     for (int k = 0; k < 9; k++) fprintf(f, " %a", rows[k / 3][k % 3]);
     fputc('\n', f);
   }
@@ -44,12 +44,6 @@ bool restart_write(const char *path, const md_system *y, const md_state *s) {
 }
 
 /* ---- reading ---- */
-
-static int32_t element(const char *symbol) { /* 0: none */
-  int32_t z = ELEMENTS;
-  while (z > 0 && strcmp(symbol, element_symbols[z]) != 0) z--;
-  return z;
-}
 
 static bool finite_numbers(FILE *f, int n, double *x) {
   for (int k = 0; k < n; k++)
@@ -81,7 +75,7 @@ static bool read_atoms(FILE *f, structure *a, md_state *s) {
   a->numbers = allocate(n, sizeof *a->numbers);
   md_state_make(s, a->n);
   for (size_t i = 0; i < n; i++) {
-    if (fscanf(f, " %3s", symbol) != 1 || !(a->numbers[i] = element(symbol))) return false;
+    if (fscanf(f, " %3s", symbol) != 1 || !(a->numbers[i] = clb_element(symbol, strlen(symbol)))) return false;
     if (!finite_numbers(f, 3, a->positions + 3 * i) || !finite_numbers(f, 3, s->velocities + 3 * i) || !finite_numbers(f, 3, s->listed + 3 * i)) return false;
   }
   return fscanf(f, " %3s", end) == 1 && !strcmp(end, "end");

@@ -110,7 +110,7 @@ bool md_system_open(md_system *y, const md_choice *choice) {
 
 static bool find_species(md_system *y, const char *from) {
   for (int64_t i = 0; i < y->atoms.n; i++) {
-    const char *symbol = element_symbols[y->atoms.numbers[i]];
+    const char *symbol = clb_element_symbols[y->atoms.numbers[i]];
     y->species[i] = (int32_t)clb_model_species(y->model, y->atoms.numbers[i]);
     if (y->species[i] >= 0) continue;
     char known[600] = "";

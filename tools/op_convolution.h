@@ -16,7 +16,7 @@ typedef struct {
   tensor_problem product;
   const char *graph; /* of graphs.h; NULL: made */
   made_graph made;
-  bool atomics, table;
+  bool atomics, table, vectors;
   double scale;      /* of the description: 0 is 1 */
   int64_t workspace; /* bytes; MOST_WORKSPACE, LEAST_WORKSPACE: what clb_convolution_workspace says */
 } convolution_problem;
@@ -26,14 +26,15 @@ extern const char *const made_graph_names[MADE_GRAPHS];
 
 /* ---- graphs ---- */
 
-/* Both ends of every edge, and its length. */
+/* Both ends of every edge, and where the sender is from there. */
 typedef struct {
   int64_t n_senders, n_receivers, n_edges;
   int32_t *senders, *receivers;
-  double *length;
+  double *vector;    /* [n_edges][3] */
 } convolution_graph;
 void convolution_graph_make(convolution_graph *g, const convolution_problem *p, int64_t edges); /* gives up where it cannot */
 void convolution_graph_free(convolution_graph *g);
+double convolution_graph_length(const convolution_graph *g, int64_t edge);
 
 /* The edges of each row, ascending: those of row r are edge[first[r]] ... */
 typedef struct {

@@ -21,7 +21,8 @@ static void describe_arrays(convolution_data *t) {
     a->repeats = !a->output && a->like != CLB_X && t->data.layout == LAYOUT_REPEAT;
     a->rows = a->repeats ? 1 : rows[a->owner];
     a->start = (int64_t)i * 104729 % BLOCK;
-    int64_t width = a->like == CLB_X ? t->sizes.x : a->like == CLB_Y ? t->sizes.y : a->like == CLB_Z ? t->sizes.z : t->problem->table ? 1 : t->sizes.w;
+    int64_t y = t->problem->vectors ? 3 : t->sizes.y, w = !t->problem->table ? t->sizes.w : t->problem->vectors ? 0 : 1;
+    int64_t width = a->like == CLB_X ? t->sizes.x : a->like == CLB_Y ? y : a->like == CLB_Z ? t->sizes.z : w;
     if (tensor_operand_present(d, t->pass, i, a->like)) a->width = (int)width;
     if (a->width > t->behind) t->behind = a->width;
   }
@@ -135,6 +136,17 @@ static void choose(convolution_data *t) {
 
 /* ---- the whole ---- */
 
+/* As they are stored: vectors, or the lengths of them all alike. */
+static void round_edges(convolution_data *t) {
+  int64_t n = 3 * t->graph.n_edges;
+  void *stored = allocate((size_t)n, dtype_bytes(t->kernel->storage));
+  t->length = allocate((size_t)t->graph.n_edges, sizeof *t->length);
+  if (t->problem->vectors) round_to_storage(t->kernel->storage, t->graph.vector, stored, n);
+  for (int64_t e = 0; e < t->graph.n_edges; e++) t->length[e] = convolution_graph_length(&t->graph, e);
+  if (!t->problem->vectors) round_to_storage(t->kernel->storage, t->length, stored, t->graph.n_edges);
+  free(stored);
+}
+
 void *convolution_data_make(const tool_kernel *kernel, clb_pass pass, const tool_data *data) {
   convolution_data *t = allocate(1, sizeof *t);
   *t = (convolution_data){.problem = kernel->problem, .kernel = kernel, .pass = pass, .whole = data};
@@ -145,12 +157,9 @@ void *convolution_data_make(const tool_kernel *kernel, clb_pass pass, const tool
   t->sizes = reference_product_sizes(t->product);
   describe_arrays(t);
   fill_block(t);
-  if (t->problem->table) {
-    fill_table(t);
-    void *stored = allocate((size_t)t->graph.n_edges, dtype_bytes(kernel->storage));
-    round_to_storage(kernel->storage, t->graph.length, stored, t->graph.n_edges);
-    free(stored);
-  }
+  if (t->problem->table) fill_table(t);
+  round_edges(t);
+  if (t->problem->vectors) convolution_harmonics_make(t);
   edges_by_row_make(&t->by[OF_SENDERS], t->graph.senders, t->graph.n_senders, t->graph.n_edges);
   edges_by_row_make(&t->by[OF_RECEIVERS], t->graph.receivers, t->graph.n_receivers, t->graph.n_edges);
   choose(t);
@@ -173,5 +182,6 @@ void convolution_data_free(void *trial) {
   free(t->block);
   free(t->stored);
   free(t->table);
+  free(t->length);
   free(t);
 }

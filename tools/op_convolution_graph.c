@@ -12,17 +12,32 @@ const char *const made_graph_names[MADE_GRAPHS] = {
 static void allocate_edges(convolution_graph *g) {
   g->senders = allocate((size_t)g->n_edges, sizeof *g->senders);
   g->receivers = allocate((size_t)g->n_edges, sizeof *g->receivers);
-  g->length = allocate((size_t)g->n_edges, sizeof *g->length);
+  g->vector = allocate(3 * (size_t)g->n_edges, sizeof *g->vector);
 }
 
 void convolution_graph_free(convolution_graph *g) {
   free(g->senders);
   free(g->receivers);
-  free(g->length);
+  free(g->vector);
   *g = (convolution_graph){0};
 }
 
+double convolution_graph_length(const convolution_graph *g, int64_t edge) {
+  const double *v = g->vector + 3 * edge;
+  return sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
+}
+
 /* ---- made ---- */
+
+/* So long, in a direction of its own. */
+static void make_vector(double length, uint64_t *seed, double *v) {
+  double sum = 0;
+  while (sum < 0.1) {
+    sum = 0;
+    for (int i = 0; i < 3; i++) v[i] = random_number(seed), sum += v[i] * v[i];
+  }
+  for (int i = 0; i < 3; i++) v[i] *= length / sqrt(sum);
+}
 
 static int32_t pick(uint64_t *seed, int64_t n) { return (int32_t)((random_number(seed) + 1) / 2 * (double)n); }
 
@@ -32,14 +47,14 @@ static void make(convolution_graph *g, made_graph kind, int64_t edges) {
   static const struct {
     int senders, receivers; /* edges for each, about */
   } per_node[MADE_GRAPHS] = {{8, 8}, {3, 90}, {1, 1}, {20, 20}, {8, 8}};
-  uint64_t seed = 7;
+  uint64_t seed = 7, other = 8;
   *g = (convolution_graph){.n_senders = edges / per_node[kind].senders + 3, .n_receivers = edges / per_node[kind].receivers + 3, .n_edges = edges};
   allocate_edges(g);
   for (int64_t e = 0; e < edges; e++) {
     bool hub = kind == MADE_HUB && e % 8;
     g->receivers[e] = hub ? 1 : pick(&seed, g->n_receivers);
     g->senders[e] = hub && e % 3 ? 2 : pick(&seed, g->n_senders);
-    g->length[e] = 3.3 + 3 * random_number(&seed);
+    make_vector(3.3 + 3 * random_number(&seed), &other, g->vector + 3 * e);
   }
   if (kind != MADE_SHUFFLED) qsort(g->receivers, (size_t)edges, sizeof *g->receivers, ascending);
 }
@@ -54,7 +69,7 @@ static void take(convolution_graph *g, const char *name) {
   allocate_edges(g);
   memcpy(g->senders, named.senders, (size_t)g->n_edges * sizeof *g->senders);
   memcpy(g->receivers, named.receivers, (size_t)g->n_edges * sizeof *g->receivers);
-  for (int64_t e = 0; e < g->n_edges; e++) g->length[e] = sqrt(named.vectors[3 * e] * named.vectors[3 * e] + named.vectors[3 * e + 1] * named.vectors[3 * e + 1] + named.vectors[3 * e + 2] * named.vectors[3 * e + 2]);
+  memcpy(g->vector, named.vectors, 3 * (size_t)g->n_edges * sizeof *g->vector);
   graph_free(&named);
 }
 

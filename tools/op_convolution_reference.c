@@ -28,25 +28,41 @@ typedef struct {
 typedef struct {
   double *in[REFERENCE_MAX_INPUTS], *out[REFERENCE_MAX_OUTPUTS], *scale[REFERENCE_MAX_OUTPUTS];
   double *slope; /* of weights by length, [TOGETHER][W] */
+  /* Of vectors: how large what inputs are rounded from is; gradients by y of the backward pass, and by vectors, with their scales. */
+  double *size[REFERENCE_MAX_INPUTS], *g_y, *g_y_scale, *g_v, *g_v_scale;
 } desk;
 
-static int64_t full_width(const convolution_data *t, const convolution_array *a) { return a->like == CLB_W ? t->sizes.w : a->width; }
+enum { ALONG = 5, BY_Y = 1, BY_W = 2 }; /* numbers of b among inputs, of gradients of y and w among results */
+
+static int64_t full_width(const convolution_data *t, const convolution_array *a) { return a->like == CLB_W ? t->sizes.w : a->like == CLB_Y ? t->sizes.y : a->width; }
+
+/* Weights that a table gives at the lengths of vectors, and gradients by them, are no arrays of the call. */
+static bool needed(const convolution_data *t, int i) {
+  const convolution_array *a = &t->array[i];
+  bool hidden = a->like == CLB_W && t->problem->table && t->problem->vectors;
+  return a->width || (hidden && (i == LENGTHS || (a->output && t->array[t->inputs + BY_Y].width)));
+}
 
 static desk desk_make(const convolution_data *t) {
   desk d = {.slope = allocate((size_t)t->sizes.w * TOGETHER + 1, sizeof(double))};
   for (int i = 0; i < t->n; i++) {
     size_t n = (size_t)full_width(t, &t->array[i]) * TOGETHER + 1;
-    if (!t->array[i].width) continue;
+    if (i < t->inputs && t->problem->vectors) d.size[i] = allocate(n, sizeof(double));
+    if (!needed(t, i)) continue;
     if (i < t->inputs) d.in[i] = allocate(n, sizeof(double));
     else d.out[i - t->inputs] = allocate(n, sizeof(double)), d.scale[i - t->inputs] = allocate(n, sizeof(double));
   }
+  d.g_y = allocate((size_t)t->sizes.y * TOGETHER + 1, sizeof(double));
+  d.g_y_scale = allocate((size_t)t->sizes.y * TOGETHER + 1, sizeof(double));
+  d.g_v = allocate(3 * TOGETHER, sizeof(double));
+  d.g_v_scale = allocate(3 * TOGETHER, sizeof(double));
   return d;
 }
 
 static void desk_free(desk *d) {
-  for (int i = 0; i < REFERENCE_MAX_INPUTS; i++) free(d->in[i]);
+  for (int i = 0; i < REFERENCE_MAX_INPUTS; i++) free(d->in[i]), free(d->size[i]);
   for (int i = 0; i < REFERENCE_MAX_OUTPUTS; i++) free(d->out[i]), free(d->scale[i]);
-  free(d->slope);
+  free(d->slope), free(d->g_y), free(d->g_y_scale), free(d->g_v), free(d->g_v_scale);
 }
 
 static int64_t row_of(const convolution_data *t, owner o, int64_t e) {
@@ -68,14 +84,54 @@ static void weights_at(const convolution_data *t, double r, double *w, double *s
   }
 }
 
+/* The edge whose vector this edge has. */
+static int64_t vector_of(const convolution_data *t, int64_t e) { return t->array[VECTORS].repeats ? 0 : e; }
+
 static void gather(const convolution_data *t, const piece *p, desk *d) {
   for (int i = 0; i < t->inputs; i++) {
     const convolution_array *a = &t->array[i];
-    for (int64_t e = 0; a->width && e < p->n_edges; e++) {
+    for (int64_t e = 0; needed(t, i) && e < p->n_edges; e++) {
       double *to = d->in[i] + e * full_width(t, a);
-      if (t->problem->table && a->like == CLB_W) weights_at(t, t->graph.length[a->repeats ? 0 : p->edges[e]], to, d->slope + e * t->sizes.w);
-      else memcpy(to, t->block + convolution_row(a, row_of(t, a->owner, p->edges[e])), (size_t)a->width * sizeof *to);
+      const double *row = t->block + convolution_row(a, row_of(t, a->owner, p->edges[e]));
+      int64_t edge = vector_of(t, p->edges[e]);
+      if (t->problem->table && a->like == CLB_W) weights_at(t, t->length[t->problem->vectors ? edge : a->repeats ? 0 : p->edges[e]], to, d->slope + e * t->sizes.w);
+      else if (t->problem->vectors && i == VECTORS) convolution_harmonics_of(t, edge, to, d->size[i] + e * t->sizes.y);
+      else if (t->problem->vectors && i == ALONG) convolution_harmonics_along(t, edge, row, to, d->size[i] + e * t->sizes.y);
+      else memcpy(to, row, (size_t)a->width * sizeof *to);
+      if (t->problem->vectors && a->like != CLB_Y) memcpy(d->size[i] + e * full_width(t, a), to, (size_t)full_width(t, a) * sizeof *to);
     }
+  }
+}
+
+/* Products of a piece, and the scales of their errors. */
+static void multiply(const convolution_data *t, clb_pass pass, int64_t n, const desk *d, double *const *out, double *const *scale) {
+  reference_product_run(t->product, pass, n, (const double *const *)d->in, (double **)out, (double **)scale);
+  if (!t->problem->vectors) return;
+  const double *size[REFERENCE_MAX_INPUTS] = {NULL};
+  double *unused[REFERENCE_MAX_OUTPUTS] = {NULL};
+  for (int i = 0; i < t->inputs; i++) size[i] = d->in[i] ? d->size[i] : NULL;
+  for (int o = 0; o < reference_outputs(pass); o++)
+    if (out[o]) unused[o] = allocate((size_t)(n * (t->sizes.x + t->sizes.y + t->sizes.w + t->sizes.z)) + 1, sizeof(double));
+  reference_product_run(t->product, pass, n, size, unused, (double **)scale);
+  for (int o = 0; o < REFERENCE_MAX_OUTPUTS; o++) free(unused[o]);
+}
+
+/* Gradients by vectors. */
+static void turn_to_vectors(const convolution_data *t, const piece *p, desk *d) {
+  double *out[REFERENCE_MAX_OUTPUTS] = {[BY_Y] = d->g_y}, *scale[REFERENCE_MAX_OUTPUTS] = {[BY_Y] = d->g_y_scale};
+  bool bends = t->pass == CLB_DOUBLE_BACKWARD && t->array[ALONG].width;
+  int64_t y = t->sizes.y, w = t->sizes.w;
+  if (bends) multiply(t, CLB_BACKWARD, p->n_edges, d, out, scale);
+  for (int64_t e = 0; e < p->n_edges; e++) {
+    int64_t edge = vector_of(t, p->edges[e]);
+    double *g_v = d->g_v + 3 * e, *size = d->g_v_scale + 3 * e, g_r = 0, g_r_scale = 0;
+    convolution_by_vector(t, edge, d->out[BY_Y] + e * y, d->scale[BY_Y] + e * y, g_v, size);
+    if (bends) convolution_bend(t, edge, d->g_y + e * y, d->g_y_scale + e * y, t->block + convolution_row(&t->array[ALONG], p->edges[e]), g_v, size);
+    for (int64_t i = 0; i < w && t->problem->table; i++) {
+      g_r += d->out[BY_W][e * w + i] * d->slope[e * w + i];
+      g_r_scale += d->scale[BY_W][e * w + i] * fabs(d->slope[e * w + i]);
+    }
+    convolution_by_length(t, edge, g_r, g_r_scale, g_v, size);
   }
 }
 
@@ -83,7 +139,9 @@ static void gather(const convolution_data *t, const piece *p, desk *d) {
 static void add_edge(const convolution_data *t, const convolution_array *a, const desk *d, int o, int64_t e, double *wanted, double *scale) {
   double factor = t->problem->scale != 0 ? t->problem->scale : 1;
   int64_t n = full_width(t, a);
-  for (int64_t i = 0; i < n; i++) {
+  bool vector = t->problem->vectors && a->like == CLB_Y;
+  for (int i = 0; i < 3 && vector; i++) wanted[i] += factor * d->g_v[3 * e + i], scale[i] += fabs(factor) * d->g_v_scale[3 * e + i];
+  for (int64_t i = 0; i < n && a->width && !vector; i++) {
     double slope = n == a->width ? 1 : d->slope[e * n + i];
     int64_t to = n == a->width ? i : 0;
     wanted[to] += factor * slope * d->out[o][e * n + i];
@@ -97,7 +155,8 @@ static void do_piece(work *w, const piece *p, desk *d) {
   gather(t, p, d);
   for (int i = t->inputs; i < t->n; i++)
     if (t->array[i].owner == p->owner) out[i - t->inputs] = d->out[i - t->inputs];
-  reference_product_run(t->product, t->pass, p->n_edges, (const double *const *)d->in, out, d->scale);
+  multiply(t, t->pass, p->n_edges, d, out, d->scale);
+  if (t->problem->vectors && t->pass != CLB_FORWARD && out[BY_Y]) turn_to_vectors(t, p, d);
   pthread_mutex_lock(&w->lock);
   for (int i = t->inputs; i < t->n; i++)
     for (int64_t e = 0; out[i - t->inputs] && e < p->n_edges; e++) {

@@ -43,12 +43,12 @@ static double bytes(const void *trial) {
   return sum;
 }
 
-/* Gradients of x of each edge, written and read again. */
+/* Gradients of x of each edge, written and read again; y of vectors, and what else is like it. */
 static double more_bytes(const void *trial) {
   const convolution_data *t = trial;
   const convolution_array *x = gradient_of_x(t);
-  if (!x || t->problem->atomics) return 0;
-  return 2.0 * (double)t->graph.n_edges * x->width * (double)dtype_bytes(t->kernel->arithmetic);
+  double edges = 2.0 * (double)t->graph.n_edges, y = t->problem->vectors ? edges * (double)t->sizes.y * (double)(element(t) * (size_t)(t->pass + 1)) : 0;
+  return x && !t->problem->atomics ? y + edges * x->width * (double)dtype_bytes(t->kernel->arithmetic) : y;
 }
 
 static double set_bytes(const void *trial) {
@@ -77,9 +77,10 @@ static void compared(const void *trial, char *out, size_t size) {
 /* ---- writing ---- */
 
 static const void *row_bytes(const convolution_data *t, const convolution_array *a, int64_t row, double *value, void *room) {
-  if (!t->problem->table || a->like != CLB_W || a->output) return t->stored + (size_t)convolution_row(a, row) * element(t);
-  *value = t->graph.length[row];
-  encode(t->kernel->storage, value, room, 1);
+  bool length = t->problem->table && a->like == CLB_W && !a->output, vector = a == &t->array[VECTORS] && t->problem->vectors;
+  if (!length && !vector) return t->stored + (size_t)convolution_row(a, row) * element(t);
+  for (int i = 0; i < a->width; i++) value[i] = vector ? t->graph.vector[3 * row + i] : t->length[row];
+  encode(t->kernel->storage, value, room, a->width);
   return room;
 }
 
@@ -87,11 +88,11 @@ static const void *row_bytes(const convolution_data *t, const convolution_array 
 static void make_image(const convolution_data *t, const convolution_array *a, int64_t first, int64_t n, unsigned char *image) {
   size_t row = (size_t)pitch(t, a) * element(t), used = (size_t)a->width * element(t);
   bool blank = a->output && !t->kernel->accumulate;
-  double value, room;
+  double value[3], room[3];
   if (row > used || blank) memset(image, filler(a), (size_t)n * row);
   for (int64_t r = 0; r < n; r++)
     if (blank) memset(image + (size_t)r * row, 0xff, used);
-    else memcpy(image + (size_t)r * row, row_bytes(t, a, first + r, &value, &room), used);
+    else memcpy(image + (size_t)r * row, row_bytes(t, a, first + r, value, room), used);
 }
 
 static clb_status write_rows(const convolution_data *t, const convolution_array *a, clb_buffer *buffer) {

@@ -3,6 +3,7 @@
 #define OP_CONVOLUTION_TRIAL_H
 
 #include "op_convolution.h"
+#include "reference_spherical_harmonics.h"
 
 /* Whose rows an array has: those of senders, edges or receivers. */
 typedef enum { OF_SENDERS, OF_EDGES, OF_RECEIVERS, OWNERS } owner;
@@ -22,6 +23,7 @@ typedef struct {
   int32_t *row;
 } sample;
 
+enum { VECTORS = 1, LENGTHS = 2 }; /* numbers of y and w among the arrays: rows that may be of vectors and of lengths */
 enum { BLOCK = 1048573 }; /* a prime: rows of no array repeat soon */
 
 typedef struct {
@@ -41,6 +43,9 @@ typedef struct {
   unsigned char *stored;
   int64_t behind;
   double *table; /* [KNOTS][W][2], as stored; NULL: none */
+  double *length; /* of edges, as stored */
+  clb_spherical_harmonics_desc harmonics; /* of vectors */
+  int degrees[REFERENCE_MAX_TERMS];
   sample sample[OWNERS];
   bool answered;
   double *wanted[MAX_ARRAYS], *scale[MAX_ARRAYS]; /* of outputs: [sample.n][width] */
@@ -50,6 +55,18 @@ void *convolution_data_make(const tool_kernel *kernel, clb_pass pass, const tool
 void convolution_data_free(void *trial);
 /* Fills wanted and scale, the first time. */
 void convolution_data_answer(convolution_data *t);
+/* ---- of vectors ---- */
+
+/* Fills harmonics: the terms of y. */
+void convolution_harmonics_make(convolution_data *t);
+/* y of an edge's vector, and b of a vector h; beside each the scale of its error. */
+void convolution_harmonics_of(const convolution_data *t, int64_t edge, double *y, double *size);
+void convolution_harmonics_along(const convolution_data *t, int64_t edge, const double *h, double *b, double *size);
+/* The gradient by the vector of what has this one by y; what the second derivative of y, and the gradient by the length, add to it. */
+void convolution_by_vector(const convolution_data *t, int64_t edge, const double *g_y, const double *scale, double *g_v, double *size);
+void convolution_bend(const convolution_data *t, int64_t edge, const double *g_y, const double *scale, const double *h, double *g_v, double *size);
+void convolution_by_length(const convolution_data *t, int64_t edge, double g_r, double scale, double *g_v, double *size);
+
 /* Where the values of a row are in the block. */
 int64_t convolution_row(const convolution_array *a, int64_t row);
 

@@ -69,6 +69,7 @@ static void add_json(json_t *rows, const source *s, const kernel_text *k, const 
   json_add(row, "compiler", compiler);
   json_add(compiler, "loads", json_count(k->report.loads));
   json_add(compiler, "stores", json_count(k->report.stores));
+  json_add(compiler, "fmas", json_count(k->report.fmas));
   json_add(compiler, "registers", json_count(k->report.registers));
   json_add(compiler, "spill_bytes", json_count(k->report.spill_bytes));
 }
@@ -78,12 +79,12 @@ static void print_stats(const source *s, const kernel_text *k, const char *probl
   const struct {
     const char *what;
     int n;
-  } said[] = {{"loads", k->report.loads}, {"stores", k->report.stores}, {"registers", k->report.registers}, {"bytes spilled", k->report.spill_bytes}};
+  } said[] = {{"loads", k->report.loads}, {"stores", k->report.stores}, {"FMAs", k->report.fmas}, {"registers", k->report.registers}, {"bytes spilled", k->report.spill_bytes}};
   printf("%s %s, %s, %s, %s\n", s->request.op->name, problem, k->pass, k->dtype, k->device);
   printf("  program, per row:   %g loads (%g bytes), %g stores (%g bytes), %g flops\n", c->loads, c->bytes_loaded, c->stores, c->bytes_stored, c->flops);
   printf("  compiler, per lane: ");
   int n = 0;
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < 5; i++)
     if (said[i].n >= 0) printf("%s%d %s", n++ ? ", " : "", said[i].n, said[i].what);
   puts(n ? "" : "it does not say");
 }
@@ -161,7 +162,7 @@ int source_main(int argc, char **argv) {
                 "Prints the kernel of an op in a device's language. Devices that only compile will do (`clebsch devices`).\v"
                 "The pass is forward if --pass is not given. A level_zero device's language is SPIR-V: its module goes as it is into a "
                 "file or a pipe, and as hexadecimal words to a terminal. compiler: loads and stores are elements of global memory in "
-                "the machine code.");
+                "the machine code, FMAs its fused multiply-adds.");
   request *r = &s.request;
   if (!r->kernels.passes) r->kernels.passes = CLB_PASS_BIT(CLB_FORWARD);
   s.kernels = r->devices.n_devices * __builtin_popcount(r->kernels.passes) * __builtin_popcount(r->kernels.dtypes);

@@ -10,14 +10,6 @@
 #include <string.h>
 #include <strings.h>
 
-const char *const element_symbols[ELEMENTS + 1] = {
-    "",   "H",  "He", "Li", "Be", "B",  "C",  "N",  "O",  "F",  "Ne", "Na", "Mg", "Al", "Si", "P",  "S",  "Cl", "Ar", "K",
-    "Ca", "Sc", "Ti", "V",  "Cr", "Mn", "Fe", "Co", "Ni", "Cu", "Zn", "Ga", "Ge", "As", "Se", "Br", "Kr", "Rb", "Sr", "Y",
-    "Zr", "Nb", "Mo", "Tc", "Ru", "Rh", "Pd", "Ag", "Cd", "In", "Sn", "Sb", "Te", "I",  "Xe", "Cs", "Ba", "La", "Ce", "Pr",
-    "Nd", "Pm", "Sm", "Eu", "Gd", "Tb", "Dy", "Ho", "Er", "Tm", "Yb", "Lu", "Hf", "Ta", "W",  "Re", "Os", "Ir", "Pt", "Au",
-    "Hg", "Tl", "Pb", "Bi", "Po", "At", "Rn", "Fr", "Ra", "Ac", "Th", "Pa", "U",  "Np", "Pu", "Am", "Cm", "Bk", "Cf", "Es",
-    "Fm", "Md", "No", "Lr", "Rf", "Db", "Sg", "Bh", "Hs", "Mt", "Ds", "Rg", "Cn", "Nh", "Fl", "Mc", "Lv", "Ts", "Og"};
-
 enum { MAX_LINE = 1 << 16, MAX_FIELD = 64 };
 
 typedef struct {
@@ -130,8 +122,8 @@ static bool add_atom(reader *r, int32_t element, const double x[3]) {
 }
 
 static int32_t element_of(const char *symbol) { /* 0: none; any case */
-  for (int32_t z = 1; z <= ELEMENTS; z++)
-    if (!strcasecmp(symbol, element_symbols[z])) return z;
+  for (int32_t z = 1; z <= CLB_ELEMENTS; z++)
+    if (!strcasecmp(symbol, clb_element_symbols[z])) return z;
   return 0;
 }
 

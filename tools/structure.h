@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../models/elements.h"
+
 typedef struct {
   int64_t n;
   double *positions;  /* [n][3], Angstrom */
@@ -13,9 +15,6 @@ typedef struct {
   double cell[3][3];  /* Angstrom, rows are the lattice vectors; zeros where the file has none */
   bool periodic[3];
 } structure;
-
-enum { ELEMENTS = 118 };
-extern const char *const element_symbols[ELEMENTS + 1]; /* by atomic number; [0] is "" */
 
 /* Reads the first frame of a file, of the format that its name ends in.  atoms_only: of a PDB file ATOM records only, no HETATM; of atoms
    with alternate places all are taken.  false: error (of size > 0) says which file, which line, what would be right; *s is empty. */

@@ -39,8 +39,23 @@ static bool is_this_cpu(const char *description) {
   return found;
 }
 
+static bool is_on_this_cpu(const clb_device_info *info) {
+  return !strcmp(info->backend, "cpu") || (info->description && is_this_cpu(info->description));
+}
+
+uint64_t memory_bytes(const clb_device_info *info) {
+  if (!is_on_this_cpu(info)) return info->memory_bytes;
+  FILE *f = fopen("/proc/meminfo", "r");
+  char line[128];
+  unsigned long long kib = 0;
+  while (f && !kib && fgets(line, sizeof line, f)) (void)sscanf(line, "MemAvailable: %llu", &kib); /* free, or freed when asked for */
+  if (f) fclose(f);
+  uint64_t available = (kib << 10) / 8 * 7;
+  return info->memory_bytes && info->memory_bytes < available ? info->memory_bytes : available;
+}
+
 uint64_t cache_bytes(const clb_device_info *info) {
-  if (!strcmp(info->backend, "cpu") || (info->description && is_this_cpu(info->description))) return cpu_cache();
+  if (is_on_this_cpu(info)) return cpu_cache();
   if (info->vendor && (strstr(info->vendor, "NVIDIA") || strstr(info->vendor, "nvidia"))) return 60u << 20; /* H200: 50 MiB */
   if (info->vendor && (strstr(info->vendor, "AMD") || strstr(info->vendor, "Advanced Micro"))) return 256u << 20; /* MI300X */
   return 408u << 20; /* Intel Data Center GPU Max */

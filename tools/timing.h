@@ -9,6 +9,9 @@ double seconds_now(void);
 /* The largest cache of a device, in bytes, erring high. */
 uint64_t cache_bytes(const clb_device_info *info);
 
+/* What buffers may take of its memory, in bytes; 0: it does not say.  Of a CPU, through whatever driver: what is free now, less some. */
+uint64_t memory_bytes(const clb_device_info *info);
+
 typedef struct {
   double seconds, seconds_min; /* of one launch: median and least over the batches */
   double spread;               /* between the 10th and the 90th of 100 batches, of the median */

@@ -14,6 +14,8 @@ int devices_main(int argc, char **argv);
 int check_main(int argc, char **argv);
 int source_main(int argc, char **argv);
 int bench_main(int argc, char **argv);
+int compare_main(int argc, char **argv);
+int tune_main(int argc, char **argv);
 int convert_main(int argc, char **argv);
 int energy_main(int argc, char **argv);
 int md_main(int argc, char **argv);

@@ -9,7 +9,7 @@ module clebsch
   integer(c_int), parameter :: CLB_F64 = 0, CLB_F32 = 1, CLB_F16 = 2, CLB_BF16 = 3
   integer(c_int), parameter :: CLB_FORWARD = 0, CLB_BACKWARD = 1, CLB_DOUBLE_BACKWARD = 2, CLB_TRIPLE_BACKWARD = 3
   integer(c_int), parameter :: CLB_PASS_FORWARD = 1, CLB_PASS_BACKWARD = 2, CLB_PASS_DOUBLE_BACKWARD = 4, &
-       CLB_PASS_TRIPLE_BACKWARD = 8 ! add them up for `passes`
+       CLB_PASS_TRIPLE_BACKWARD = 8, CLB_MEASURE = 1073741824 ! add them up for `passes`
   integer(c_int), parameter :: CLB_POINTER = 0, CLB_CL_MEM = 1
   integer(c_int), parameter :: CLB_COMPONENT = 0, CLB_NORM = 1, CLB_INTEGRAL = 2
   integer(c_int), parameter :: CLB_MUL_IR = 0, CLB_IR_MUL = 1
@@ -39,7 +39,13 @@ module clebsch
   end type
 
   type, bind(c) :: clb_report
-    integer(c_int) :: registers, spill_bytes, loads, stores
+    integer(c_int) :: registers, spill_bytes, loads, stores, fmas, subgroups, local_bytes
+  end type
+
+  type, bind(c) :: clb_tuning
+    type(c_ptr) :: schedule, estimate
+    integer(c_int) :: measured
+    real(c_double) :: seconds, estimate_seconds
   end type
 
   type, bind(c) :: clb_spherical_harmonics_desc
@@ -99,6 +105,7 @@ module clebsch
     real(c_double) :: scale = 0 ! 0: 1
     integer(c_int) :: atomics = 0, knots = 0
     real(c_double) :: first_knot = 0, last_knot = 0
+    integer(c_int) :: vectors = 0, normalization = CLB_COMPONENT
   end type
 
   ! ---- model.h ----
@@ -181,6 +188,33 @@ module clebsch
       import; type(c_ptr), value :: ctx; real(c_double), intent(out) :: copy_bytes_per_second, f32_per_second, f64_per_second
       integer(c_int) :: status
     end function
+    function clb_profile_begin(ctx) bind(c) result(status)
+      import; type(c_ptr), value :: ctx
+      integer(c_int) :: status
+    end function
+    function clb_profile_end(ctx, each, user) bind(c) result(status) ! each: c_funloc of a subroutine of a clb_profile_entry and of user
+      import; type(c_ptr), value :: ctx; type(c_funptr), value :: each; type(c_ptr), value :: user
+      integer(c_int) :: status
+    end function
+    function clb_record_begin(ctx) bind(c) result(status)
+      import; type(c_ptr), value :: ctx
+      integer(c_int) :: status
+    end function
+    function clb_record_end(ctx, recording) bind(c) result(status)
+      import; type(c_ptr), value :: ctx; type(c_ptr), intent(out) :: recording
+      integer(c_int) :: status
+    end function
+    function clb_replay(recording) bind(c) result(status)
+      import; type(c_ptr), value :: recording
+      integer(c_int) :: status
+    end function
+    function clb_recording_replace(recording, old_buffer, new_buffer) bind(c) result(status)
+      import; type(c_ptr), value :: recording, old_buffer, new_buffer
+      integer(c_int) :: status
+    end function
+    subroutine clb_recording_destroy(recording) bind(c)
+      import; type(c_ptr), intent(inout) :: recording
+    end subroutine
     function clb_buffer_create(ctx, bytes, buffer) bind(c) result(status)
       import; type(c_ptr), value :: ctx; integer(c_int64_t), value :: bytes; type(c_ptr), intent(out) :: buffer
       integer(c_int) :: status
@@ -210,6 +244,22 @@ module clebsch
     end function
     function clb_op_report(op, pass, report) bind(c) result(status)
       import; type(c_ptr), value :: op; integer(c_int), value :: pass; type(clb_report), intent(out) :: report
+      integer(c_int) :: status
+    end function
+    function clb_op_tuning(op, pass, tuning) bind(c) result(status)
+      import; type(c_ptr), value :: op; integer(c_int), value :: pass; type(clb_tuning), intent(out) :: tuning
+      integer(c_int) :: status
+    end function
+    function clb_wisdom_export_c(ctx, path) bind(c, name='clb_wisdom_export') result(status)
+      import; type(c_ptr), value :: ctx; character(kind=c_char), intent(in) :: path(*)
+      integer(c_int) :: status
+    end function
+    function clb_wisdom_import_c(ctx, path) bind(c, name='clb_wisdom_import') result(status)
+      import; type(c_ptr), value :: ctx; character(kind=c_char), intent(in) :: path(*)
+      integer(c_int) :: status
+    end function
+    function clb_wisdom_forget(ctx) bind(c) result(status)
+      import; type(c_ptr), value :: ctx
       integer(c_int) :: status
     end function
     function clb_spherical_harmonics_create(ctx, desc, op) bind(c) result(status)
@@ -363,6 +413,20 @@ module clebsch
   end interface
 
 contains
+
+  function clb_wisdom_export(ctx, path) result(status)
+    type(c_ptr), intent(in) :: ctx
+    character(*), intent(in) :: path
+    integer(c_int) :: status
+    status = clb_wisdom_export_c(ctx, trim(path)//c_null_char)
+  end function
+
+  function clb_wisdom_import(ctx, path) result(status)
+    type(c_ptr), intent(in) :: ctx
+    character(*), intent(in) :: path
+    integer(c_int) :: status
+    status = clb_wisdom_import_c(ctx, trim(path)//c_null_char)
+  end function
 
   function clb_channel_wise(ctx, irreps_x, irreps_y, filter, order, found) result(status)
     type(c_ptr), intent(in) :: ctx

@@ -47,6 +47,7 @@ typedef enum { CLB_F64, CLB_F32, CLB_F16, CLB_BF16 } clb_dtype;
 /* Each derivative is the one before, differentiated once more; CLB_TRIPLE_BACKWARD: tensor product only. */
 typedef enum { CLB_FORWARD, CLB_BACKWARD, CLB_DOUBLE_BACKWARD, CLB_TRIPLE_BACKWARD } clb_pass;
 #define CLB_PASS_BIT(pass) (1u << (pass)) /* for the `passes` of an op's description */
+#define CLB_MEASURE (1u << 30)            /* added to them: see tuning */
 
 typedef struct clb_context clb_context;
 typedef struct clb_buffer clb_buffer;
@@ -110,6 +111,39 @@ CLB_API clb_status clb_wait(clb_context *ctx);
    copy far larger than any cache, multiply-add operations per second in f32 and f64 (fma = 2; 0 where there is no f64). */
 CLB_API clb_status clb_measure_ceilings(clb_context *ctx, double *copy_bytes_per_second, double *f32_per_second, double *f64_per_second);
 
+/* Where the time goes.  From begin to end every launch is waited for and timed by itself, which costs some microseconds each; `end` then
+   calls each(entry, user) for every kind of kernel, in the order of their first launches.  The entry lives for that call only. */
+typedef struct {
+  const char *kernel;               /* "convolution_backward"; or the name of the library that multiplied matrices */
+  int64_t launches;
+  double seconds;                   /* of all of them, the submission included */
+} clb_profile_entry;
+CLB_API clb_status clb_profile_begin(clb_context *ctx);
+CLB_API clb_status clb_profile_end(clb_context *ctx, void (*each)(const clb_profile_entry *entry, void *user), void *user);
+
+/* ---- recordings ------------------------------------------------------------------------------- */
+
+/* A sequence of ops, submitted again as one: a graph of CUDA or HIP, a closed command list of Level Zero, a command buffer of OpenCL, or, where
+   the driver has none (and on cpu, and while a profile is taken), launch after launch without the ops' own checks. */
+typedef struct clb_recording clb_recording;
+
+/* From begin to end what ops submit on this context is kept instead of run.  Refused in between, and changing nothing, is what needs the device
+   now: clb_wait, clb_buffer_write and _read, clb_graph_update, creating ops and graphs, another clb_record_begin.  After any call in between that
+   failed *recording is NULL and the status that of the first failure; else *recording is one to replay, which may be empty. */
+CLB_API clb_status clb_record_begin(clb_context *ctx);
+CLB_API clb_status clb_record_end(clb_context *ctx, clb_recording **recording);
+
+/* Submits all of it again, in order; allocates nothing, waits for nothing.  Numbers (n, offsets, strides, those of a graph's nodes and edges) are as
+   they were; buffers, graphs and ops must still be there.  Between begin and end it is recorded itself. */
+CLB_API clb_status clb_replay(clb_recording *recording);
+
+/* From the next replay on `new_buffer` is used wherever the recording uses old_buffer, which must still be there: at least as large, of the same context
+   and kind, and at a multiple of 16 bytes if that is.  May allocate and wait.  A buffer that the recording does not use is an error. */
+CLB_API clb_status clb_recording_replace(clb_recording *recording, clb_buffer *old_buffer, clb_buffer *new_buffer);
+
+/* Before the context. */
+CLB_API void clb_recording_destroy(clb_recording **recording);
+
 /* ---- buffers ---------------------------------------------------------------------------------- */
 
 CLB_API clb_status clb_buffer_create(clb_context *ctx, uint64_t bytes, clb_buffer **buffer);
@@ -152,12 +186,36 @@ CLB_API clb_status clb_op_counts(clb_op *op, clb_pass pass, clb_counts *counts);
    memory in the machine code, wide accesses counted by element; the arguments' own loads are left out. */
 typedef struct {
   int registers, spill_bytes, loads, stores;
+  int fmas;                         /* fused multiply-adds of f32 and f64 in the machine code, packed ones counted by element */
+  int subgroups, local_bytes;       /* of one group, from the program */
 } clb_report;
 CLB_API clb_status clb_op_report(clb_op *op, clb_pass pass, clb_report *report);
 
 /* The kernel as text in the device's language (SPIR-V words for level_zero).  Owned by the op; text ends with a 0 byte
    that `bytes` does not count. */
 CLB_API clb_status clb_op_source(clb_op *op, clb_pass pass, const char **source, size_t *bytes);
+
+/* ---- tuning ----------------------------------------------------------------------------------- */
+
+/* A kernel is made after a schedule: an estimate, or, for spherical harmonics, tensor products and convolutions, what was measured to be the fastest of some
+   candidates: wisdom.  Creating an op uses wisdom where there is some.  With CLB_MEASURE among its `passes` it times the candidates of the other passes on
+   made-up data, which takes up to 256 MiB a pass and some seconds (a compiler's time for each of up to 12), leaves out those whose results are not the
+   estimate's but for rounding, and keeps the fastest in the context and in the file `wisdom` beside the cached kernels.  Devices that only compile measure
+   nothing.  Schedules round differently: where equal calls are said to give equal bits, that is with equal wisdom. */
+typedef struct {
+  const char *schedule, *estimate;  /* "lanes=32 subgroups=4 ...": of the kernel, and as it would be without wisdom; good until the op's next clb_op_tuning */
+  int measured;                     /* 1: now or earlier; 0: it is the estimate */
+  double seconds, estimate_seconds; /* of a call on that data with each; 0 where nothing was measured */
+} clb_tuning;
+CLB_API clb_status clb_op_tuning(clb_op *op, clb_pass pass, clb_tuning *tuning);
+
+/* The wisdom of the context's device, its driver and compiler and this version of Clebsch as text, a line for each kernel; any such file's lines into the context and
+   the cache's folder, in the place of those of the same kernels.  Lines of other devices are kept for them and not used; others, also those that name no
+   candidate, do nothing; a file of none is an error. */
+CLB_API clb_status clb_wisdom_export(clb_context *ctx, const char *path);
+CLB_API clb_status clb_wisdom_import(clb_context *ctx, const char *path);
+/* The context's, for ops to come: they are measured anew.  The file stays. */
+CLB_API clb_status clb_wisdom_forget(clb_context *ctx);
 
 /* ---- real spherical harmonics ----------------------------------------------------------------- */
 
@@ -356,14 +414,19 @@ CLB_API clb_status clb_graph_lists(clb_graph *graph, clb_buffer **senders, clb_b
    owns its sum: equal calls on one device give equal bits, unless `atomics`. */
 typedef struct {
   /* T: every path of mode uvu with one channel of y (clb_channel_wise).  Irreps, instructions, normalisations, layouts, gradients, incoming,
-     storage, arithmetic, accumulate and passes (not the triple one) as there; `indexed` and `shared_weights` must be 0.  Weights that all
-     edges share: rows of w with stride 0; their gradients are then those of each edge. */
+     storage, arithmetic, accumulate and passes (not the triple one) as there; `indexed` must be 0.  shared_weights (without knots): w is one row
+     for all edges, and gradients of it are sums over edges, in a fixed order; the op keeps 2 MiB for them, or 8 rows if that is more. */
   clb_tensor_product_desc product;
   double scale;                     /* often 1 / sqrt(neighbours); 0: 1 */
-  int atomics;                      /* 1: gradients of x are added up as they come: faster, no workspace, other bits each time; f32 and f64 only */
+  int atomics;                      /* 1: gradients of x are added up as they come: faster, no workspace for them, other bits each time; f32 and f64 only */
   int knots;                        /* 2 or more: weights are cubic Hermite splines of the edge's length, W(r) on a grid of so many knots;
                                        w is then r[n_edges][1], its gradient g_r[n_edges][1].  Forward and backward.  0: weights are given */
   double first_knot, last_knot;     /* the grid, ends included, in the unit of r; beyond it weights are those at its ends */
+  int vectors;                      /* 1: y is v[n_edges][3], vectors of edges, and the product gets Y(v / |v|); g_y, b and d_y are like v, too: gradients by v
+                                       and what comes in along it.  Terms of irreps_y are then 1x0e, 1x1o, 1x2e, ..., in any order.  With knots r = |v|:
+                                       w and g_w are not looked at, and g_y (of `gradients` CLB_Y alone) is the gradient by v of Y and r both.  At v = 0
+                                       gradients by v are 0.  Y, r and gradients by them are kept in the storage type */
+  clb_normalization normalization;  /* of Y, with vectors */
 } clb_convolution_desc;
 
 CLB_API clb_status clb_convolution_create(clb_context *ctx, const clb_convolution_desc *desc, clb_op **op);
@@ -372,8 +435,9 @@ CLB_API clb_status clb_convolution_create(clb_context *ctx, const clb_convolutio
    `offset` (even) on; memory that was wrapped starts at a multiple of 16 bytes.  The buffer stays the caller's and must outlive the op's passes. */
 CLB_API clb_status clb_convolution_set_table(clb_op *op, clb_buffer *table, int64_t offset);
 
-/* Bytes of workspace that a pass needs on this graph as it is now: with `most` gradients of x are kept for all edges at once, with less, down
-   to `least`, for some edges at a time, one part after the other. */
+/* Bytes of workspace that a pass needs on this graph as it is now: with `most` gradients of x (and of shared weights) are kept for all edges at
+   once, with less, down to `least`, for some edges at a time, one part after the other.  Both count what vectors take: at most three rows of y
+   and two numbers of each edge. */
 CLB_API clb_status clb_convolution_workspace(clb_op *op, clb_pass pass, clb_graph *graph, uint64_t *least, uint64_t *most);
 
 /* Below x[n_senders][X], z[n_receivers][Z], y[n_edges][Y], w[n_edges][W], edges numbered as they were given to the graph.  `workspace`: a buffer of

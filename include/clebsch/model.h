@@ -1,7 +1,7 @@
 /* model.h - whole networks: energies, forces and stress of atoms, for simulation codes.  Units: eV and Angstrom.
 
    Everything in and out is double, whatever the precision inside.  A model belongs to its context and is used by one thread at a time.
-   Once it has seen as many atoms and edges as it will meet, nothing is allocated any more: its room grows by a quarter more than needed.
+   Once it has seen as many atoms and edges as it will meet, nothing is allocated any more: its room grows with some to spare.
    Functions return a clb_status; clb_error of the model's context has the sentence.  Indices and species count from 0. */
 #ifndef CLEBSCH_MODEL_H
 #define CLEBSCH_MODEL_H
@@ -23,7 +23,7 @@ typedef struct {
                                no numbers per edge.  Forces are the derivatives of that energy; from the exact ones they are off by 5e-6 eV / Angstrom
                                (256 knots) or 2e-7 (512) in Nequix's silicon */
   double skin;              /* clb_model_compute only: neighbours are looked for within r_max + skin, and again when an atom has moved by skin / 2 */
-  uint64_t workspace_bytes; /* gradients of convolutions keep to so much memory, or the least that they can do with; 0: 256 MiB */
+  uint64_t workspace_bytes; /* gradients of convolutions keep to so much memory, or the least that they can do with; 0: 256 MiB, or 1/192 of the device's where that is more */
 } clb_model_options;
 
 /* Reads a model that `clebsch convert` wrote (a safetensors file; models/FORMAT.md in the sources), compiles its kernels and moves its
