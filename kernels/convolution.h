@@ -33,6 +33,7 @@ typedef struct {
   int n, at, of_block;            /* pieces; where the first one lies in a slot; pieces of one block, which come block by block */
   int64_t from[CLB_MAX_PIECES];   /* where each starts in the row, for the first block of channels */
   int step[CLB_MAX_PIECES];       /* elements from one channel to the next */
+  int of[CLB_MAX_PIECES];         /* the term of x, or the path of a weight */
   int within[CLB_MAX_PIECES];     /* number of the piece in a run of `step` pieces that hold the same channels */
 } clb_staged_operand;
 

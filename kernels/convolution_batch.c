@@ -1,6 +1,5 @@
 /* convolution_batch.c - a convolution on a CPU: what lies in local memory while a batch of edges goes through parts and blocks of channels. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "convolution.h"
 

@@ -74,6 +74,7 @@ static void pieces_of_x(clb_convolution *c, int part, clb_staged_operand *o) {
     for (int m = 0; m < width && c->parts.of_x[t] == part; m++, o->n++) {
       o->from[o->n] = x->term[t].at + (int64_t)m * (side ? c->f.s->lanes : x->term[t].mul);
       o->step[o->n] = side ? width : 1;
+      o->of[o->n] = t;
       o->within[o->n] = side ? m : 0;
     }
   }
@@ -87,6 +88,7 @@ static void pieces_of_w(clb_convolution *c, int part, clb_staged_operand *o) {
     if (c->parts.of_x[p->in1] != part || !p->has_weight) continue;
     for (int piece = 0; piece < n; piece++, o->n++) {
       o->step[o->n] = n > 1 ? 2 : 1;
+      o->of[o->n] = q;
       o->within[o->n] = piece % 2;
       o->from[o->n] = o->step[o->n] * (p->weight_at + piece / 2 * (int64_t)tp->n_weights) + piece % 2 * c->f.s->lanes;
     }
@@ -100,6 +102,7 @@ static void list_pieces(clb_convolution *c, int part, int slot, clb_staged_opera
   o->of_block = o->n;
   for (; o->n < o->of_block * c->parts.together[part]; o->n++) {
     o->step[o->n] = o->step[o->n - o->of_block];
+    o->of[o->n] = o->of[o->n - o->of_block];
     o->within[o->n] = o->within[o->n - o->of_block];
     o->from[o->n] = o->from[o->n - o->of_block] + (int64_t)c->f.s->lanes * o->step[o->n];
   }
@@ -335,17 +338,17 @@ static ir_val element(clb_convolution *c, const clb_staged_operand *o, int piece
   return ir_cast(k, c->f.t, ir_load(k, c->stage.array, at, c->mask));
 }
 
-/* Number of the first piece at `from`, in the block of channels at hand. */
-static int find_piece(const clb_convolution *c, const clb_staged_operand *o, int64_t from) {
+/* Number of the first piece of a term or path, in the block of channels at hand. */
+static int find_piece(const clb_convolution *c, const clb_staged_operand *o, int64_t number) {
   int first = 0;
-  while (o->from[first] != from) first++;
+  while (o->of[first] != number) first++;
   return first + c->block * o->of_block;
 }
 
 void clb_stage_knots(clb_convolution *c, ir_val v[4]) {
   ir_kernel *k = of(c);
   const clb_staged_operand *o = &c->stage.w[0];
-  int lanes = c->f.s->lanes, first = find_piece(c, o, 2 * c->at.path->weight_at);
+  int lanes = c->f.s->lanes, first = find_piece(c, o, c->at.path - c->f.tp->path);
   ir_val near = ir_add(k, c->stage.base, ir_mul(k, ir_lane(k), i32(c, 2)));
   for (int i = 0; i < 2; i++) ir_load_aligned(k, c->stage.array, ir_add(k, near, i32(c, o->at + (int64_t)(first + 2 * i) * lanes)), c->mask, 2, v + 2 * i);
 }
@@ -355,8 +358,7 @@ void clb_stage_load(clb_convolution *c, int slot, int order, ir_val *v) {
   const clb_tensor_product_problem *tp = c->f.tp;
   const clb_path *p = c->at.path;
   const clb_staged_operand *o = slot == W ? &c->stage.w[order] : &c->stage.x[order];
-  int64_t from = slot == W ? p->weight_at : tp->x.term[p->in1].at;
-  int first = find_piece(c, o, from), width = clb_width(&tp->x.term[p->in1]);
+  int first = find_piece(c, o, slot == W ? p - tp->path : p->in1), width = clb_width(&tp->x.term[p->in1]);
   if (slot == W) v[0] = element(c, o, first, 0, ir_lane(k));
   else
     for (int m = 0; m < width; m++)

@@ -8,8 +8,10 @@
 #include "wisdom.h"
 
 enum { ROUNDS = 7, FEW_ROUNDS = 3 };
-static const double long_enough = 10e-3, sample = 2e-3, slow = 0.1; /* seconds: of a call on enough data; of a sample, at least; of a call that is timed fewer times */
-static const double worth = 0.97, hopeless = 2;                    /* time against the estimate's, below which another schedule is chosen; against the best, above which it is timed no more */
+/* Seconds: of a call on enough data; of a sample, at least; of a call that is timed fewer times. */
+static const double long_enough = 10e-3, sample = 2e-3, slow = 0.1;
+/* Times: against the estimate's, below which another schedule is chosen; against the best, above which one is timed no more. */
+static const double worth = 0.97, hopeless = 2;
 
 unsigned clb_measure_asked(clb_context *ctx, unsigned passes) {
   ctx->measures = passes & CLB_MEASURE;
@@ -95,7 +97,8 @@ static clb_status keep_expected(measurement *m) {
     if (!is_result(m, i)) continue;
     if (bytes_of(m, i) > most) most = bytes_of(m, i);
     m->expected[i] = malloc((size_t)bytes_of(m, i));
-    s = m->expected[i] ? clb_buffer_read(m->trial.operand[i].rows.buffer, 0, m->expected[i], (uint64_t)bytes_of(m, i)) : clb_fail(e, CLB_ERROR_MEMORY, "no memory to measure with");
+    if (!m->expected[i]) s = clb_fail(e, CLB_ERROR_MEMORY, "no memory to measure with");
+    else s = clb_buffer_read(m->trial.operand[i].rows.buffer, 0, m->expected[i], (uint64_t)bytes_of(m, i));
   }
   if (!s && !(m->found = malloc((size_t)most))) s = clb_fail(e, CLB_ERROR_MEMORY, "no memory to measure with");
   return s;
@@ -103,9 +106,11 @@ static clb_status keep_expected(measurement *m) {
 
 static bool agrees(measurement *m) {
   bool good = !run_afresh(m);
-  for (int i = 0; i < m->trial.n && good; i++)
-    if (is_result(m, i))
-      good = !clb_buffer_read(m->trial.operand[i].rows.buffer, 0, m->found, (uint64_t)bytes_of(m, i)) && clb_trial_agrees(&m->trial, m->expected[i], m->found, clb_trial_count(&m->trial, i));
+  for (int i = 0; i < m->trial.n && good; i++) {
+    if (!is_result(m, i)) continue;
+    good = !clb_buffer_read(m->trial.operand[i].rows.buffer, 0, m->found, (uint64_t)bytes_of(m, i));
+    good = good && clb_trial_agrees(&m->trial, m->expected[i], m->found, clb_trial_count(&m->trial, i));
+  }
   return good;
 }
 

@@ -84,6 +84,8 @@ int64_t clb_trial_begin(clb_trial *t) {
     o->rows = (clb_rows){.stride = o->one_row && !o->written ? 0 : CLB_DENSE};
     if (!o->one_row) bytes += o->columns * rows_of(t, i, 1) * clb_dtype_bytes(p->storage);
   }
+  if (t->desc && t->pass != CLB_FORWARD) /* the workspace's gradients of x and rows of y, about */
+    bytes += CLB_TRIAL_EDGES * (p->tensor_product.x.dim * clb_dtype_bytes(p->arithmetic) + 3 * p->tensor_product.y.dim * clb_dtype_bytes(p->storage));
   return bytes;
 }
 

@@ -115,7 +115,8 @@ static clb_status check_new(const clb_recording *r, const clb_buffer *from, cons
   clb_error_sink *e = &r->ctx->error;
   static const char call[] = "clb_recording_replace";
   if (!from || !to) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: %s is NULL", call, from ? "new_buffer" : "old_buffer");
-  if (from->ctx != r->ctx || to->ctx != r->ctx) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: %s belongs to another context", call, from->ctx != r->ctx ? "old_buffer" : "new_buffer");
+  const char *foreign = from->ctx != r->ctx ? "old_buffer" : to->ctx != r->ctx ? "new_buffer" : NULL;
+  if (foreign) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: %s belongs to another context", call, foreign);
   const clb_memory *a = &from->memory, *b = &to->memory;
   if (b->bytes < a->bytes)
     return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: new_buffer has %llu bytes; old_buffer has %llu", call, (unsigned long long)b->bytes, (unsigned long long)a->bytes);

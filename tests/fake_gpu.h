@@ -17,9 +17,9 @@ typedef struct {
   void *context;            /* CUDA: current */
   int device;               /* HIP: current */
   unsigned local;           /* bytes of local memory that the last launch gave each group */
-  /* Stands for the device: the kernel's text, its groups and their threads, where the values of its parameters are. */
   int parameters;           /* of every kernel that a stream captures; at most 64 */
   int graphs, updates;      /* graphs launched, and updated */
+  /* Stands for the device: the kernel's text, its groups and their threads, where the values of its parameters are. */
   void (*launch)(void *user, const char *text, unsigned groups, unsigned threads, void **params);
   void *user;
 } fake_gpu_state;

@@ -104,7 +104,8 @@ static const struct {
   const char *name;
   clb_limits limits;
 } targets[] = {
-    {"NVIDIA", {.lanes = {32, 32}, .max_subgroups = 32, .local_bytes = 49152, .most_local_bytes = 232448, .registers = 255, .units = 132, .subgroups = true, .async_copies = true, .f64 = true}},
+    {"NVIDIA", {.lanes = {32, 32}, .max_subgroups = 32, .local_bytes = 49152, .most_local_bytes = 232448, .registers = 255, .units = 132, .subgroups = true, .async_copies = true,
+                .f64 = true}},
     {"AMD", {.lanes = {64, 64}, .max_subgroups = 16, .local_bytes = 65536, .most_local_bytes = 65536, .registers = 256, .units = 304, .subgroups = true, .f64 = true}},
     {"Intel", {.lanes = {16, 16}, .max_subgroups = 64, .local_bytes = 131072, .most_local_bytes = 131072, .registers = 128, .units = 128, .subgroups = true, .f64 = true}},
     {"no sub-groups", {.lanes = {32, 32}, .max_subgroups = 32, .local_bytes = 49152, .most_local_bytes = 49152, .registers = 255, .units = 132, .f64 = true}},

@@ -434,8 +434,12 @@ static clb_status replay_scenario(clb_device *d, affine *a) {
   fell_back = !r;
   for (int i = 0; i < 2 && !s && r; i++) s = level_zero->replay(d, r);
   if (s) {
+    float y = 0;
+    assert_int_equal(affine_launch(d, a, 0, 3), CLB_OK);
     assert_int_equal(level_zero->replay(d, r), CLB_OK);
-    assert_int_equal(level_zero->wait(d), CLB_OK);
+    assert_int_equal(affine_launch(d, a, 1, 1), CLB_OK);
+    assert_int_equal(level_zero->read(d, &a->y, 0, &y, sizeof y), CLB_OK);
+    assert_true(y == 6); /* else the list ran before the first launch or after the second */
   }
   if (!s) s = level_zero->wait(d);
   if (r) level_zero->forget(d, r);

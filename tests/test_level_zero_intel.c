@@ -28,7 +28,8 @@ static int record_on_max(const char *name) {
   clb_recording *r = NULL;
   bool whole = false;
   clb_status s = clb_context_create(name, &ctx);
-  if (!s) s = clb_spherical_harmonics_create(ctx, &(clb_spherical_harmonics_desc){.degrees = degrees, .n_degrees = 1, .storage = CLB_F32, .arithmetic = CLB_F32, .passes = 1}, &op);
+  const clb_spherical_harmonics_desc desc = {.degrees = degrees, .n_degrees = 1, .storage = CLB_F32, .arithmetic = CLB_F32, .passes = 1};
+  if (!s) s = clb_spherical_harmonics_create(ctx, &desc, &op);
   for (int i = 0; i < 3 && !s; i++) s = clb_buffer_create(ctx, 100 * 20, &b[i]);
   for (int turn = 0; turn < 3 && !s; turn++) {
     const clb_rows x = {b[turn], 0, CLB_DENSE, NULL}, y = {b[1], 0, CLB_DENSE, NULL};

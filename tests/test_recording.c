@@ -37,17 +37,20 @@ static scene make_scene(device *on) {
   clb_tensor_product_sizes sizes;
   uint64_t most;
   OK(s.ctx, clb_channel_wise(s.ctx, "3x0e+2x1o", "0e+1o", "0e+1o", CLB_SORTED, found));
-  clb_tensor_product_desc desc = {.irreps_x = found->irreps_x, .irreps_y = found->irreps_y, .irreps_z = found->irreps_z, .instructions = found->instructions, .n_instructions = found->n_instructions,
-                                  .storage = CLB_F32, .arithmetic = CLB_F32, .accumulate = 1, .passes = CLB_PASS_BIT(CLB_FORWARD)};
+  clb_tensor_product_desc desc = {
+      .irreps_x = found->irreps_x, .irreps_y = found->irreps_y, .irreps_z = found->irreps_z, .instructions = found->instructions, .n_instructions = found->n_instructions,
+      .storage = CLB_F32, .arithmetic = CLB_F32, .accumulate = 1, .passes = CLB_PASS_BIT(CLB_FORWARD)};
   OK(s.ctx, clb_tensor_product_measure(s.ctx, &desc, &sizes));
   OK(s.ctx, clb_tensor_product_create(s.ctx, &desc, &s.product));
   desc.passes = CLB_PASS_BIT(CLB_BACKWARD);
   OK(s.ctx, clb_convolution_create(s.ctx, &(clb_convolution_desc){.product = desc}, &s.convolution));
-  OK(s.ctx, clb_spherical_harmonics_create(s.ctx, &(clb_spherical_harmonics_desc){.degrees = degrees, .n_degrees = 2, .storage = CLB_F32, .arithmetic = CLB_F32, .accumulate = 1, .passes = 1}, &s.harmonics));
+  const clb_spherical_harmonics_desc harmonics = {.degrees = degrees, .n_degrees = 2, .storage = CLB_F32, .arithmetic = CLB_F32, .accumulate = 1, .passes = 1};
+  OK(s.ctx, clb_spherical_harmonics_create(s.ctx, &harmonics, &s.harmonics));
   OK(s.ctx, clb_product_create(s.ctx, CLB_F32, &s.matrices));
   s.graph = make_graph(s.ctx);
   OK(s.ctx, clb_convolution_workspace(s.convolution, CLB_BACKWARD, s.graph, &s.bytes[WORK], &most));
-  const int64_t columns[] = {3 * EDGES, sizes.y * EDGES, sizes.x * EDGES, sizes.w * EDGES, sizes.z * EDGES, sizes.z * NODES, sizes.x * NODES, sizes.y * EDGES, sizes.w * EDGES, 0, M * K, K * N, M * N};
+  const int64_t columns[] = {3 * EDGES, sizes.y * EDGES, sizes.x * EDGES, sizes.w * EDGES, sizes.z * EDGES, sizes.z * NODES, sizes.x * NODES, sizes.y * EDGES,
+                             sizes.w * EDGES, 0, M * K, K * N, M * N};
   for (int i = 0; i < BUFFERS; i++)
     if (i != WORK) s.bytes[i] = 4 * (uint64_t)columns[i];
   free(found);
@@ -87,7 +90,8 @@ static void submit(const scene *s, const set *on) {
   OK(s->ctx, clb_tensor_product_forward(s->product, EDGES, ROWS(X), ROWS(Y), ROWS(W), ROWS(Z)));
   OK(s->ctx, clb_tensor_product_forward(s->product, EDGES - 5, ROWS(X), ROWS(Y), ROWS(W), ROWS(Z)));
   OK(s->ctx, clb_convolution_backward(s->convolution, s->graph, ROWS(X), ROWS(Y), ROWS(W), ROWS(G), ROWS(G_X), ROWS(G_Y), ROWS(G_W), b[WORK]));
-  OK(s->ctx, clb_product_run(s->matrices, &(clb_product){.m = M, .n = N, .k = K, .count = 1, .a = &b[A]->memory, .b = &b[B]->memory, .c = &b[C]->memory, .ld_a = K, .ld_b = N, .ld_c = N, .add = true}));
+  const clb_product product = {.m = M, .n = N, .k = K, .count = 1, .a = &b[A]->memory, .b = &b[B]->memory, .c = &b[C]->memory, .ld_a = K, .ld_b = N, .ld_c = N, .add = true};
+  OK(s->ctx, clb_product_run(s->matrices, &product));
 #undef ROWS
 }
 
@@ -125,7 +129,10 @@ static struct {
   int replays, launches, allocs, waits;
 } calls;
 static clb_status count_replay(clb_device *d, clb_recorded *r) { return calls.replays++, calls.backend->replay(d, r); }
-static clb_status count_launch(clb_device *d, clb_module *m, int64_t groups, const clb_arg *args, int n) { return calls.launches++, calls.backend->launch(d, m, groups, args, n); }
+static clb_status count_launch(clb_device *d, clb_module *m, int64_t groups, const clb_arg *args, int n) {
+  calls.launches++;
+  return calls.backend->launch(d, m, groups, args, n);
+}
 static clb_status count_alloc(clb_device *d, uint64_t bytes, clb_memory *m) { return calls.allocs++, calls.backend->alloc(d, bytes, m); }
 static clb_status count_wait(clb_device *d) { return calls.waits++, calls.backend->wait(d); }
 
@@ -259,7 +266,8 @@ static void refuses(void **state) {
     if (i == 4) REFUSED(ctx, CLB_ERROR_ARGUMENT, needs, clb_product_create_generated(ctx, CLB_F32, &op));
     if (i == 4) REFUSED(ctx, CLB_ERROR_ARGUMENT, needs, clb_graph_create(ctx, 0, 0, &graph));
     if (i == 5) REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_record_begin: a recording has begun", clb_record_begin(ctx));
-    if (i == 6) REFUSED(ctx, CLB_ERROR_ARGUMENT, "bytes of y", clb_spherical_harmonics_forward(s.harmonics, EDGES + 1, (clb_rows){.buffer = on.b[X]}, (clb_rows){on.b[V], 0, CLB_DENSE, NULL}));
+    if (i == 6) REFUSED(ctx, CLB_ERROR_ARGUMENT, "bytes of y",
+                        clb_spherical_harmonics_forward(s.harmonics, EDGES + 1, (clb_rows){.buffer = on.b[X]}, (clb_rows){on.b[V], 0, CLB_DENSE, NULL}));
     REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_record_end: a call since clb_record_begin failed, so nothing is kept; the last failure: ", clb_record_end(ctx, &r));
     assert_null(r);
   }
@@ -358,7 +366,8 @@ static void given_up(void **state) {
 }
 
 int main(void) {
-  static const device_test tests[] = {{"replays", replays, EVERYWHERE}, {"replaced", replaced, EVERYWHERE}, {"nested", nested, EVERYWHERE}, {"none", none, EVERYWHERE},
-                                      {"refuses", refuses, EVERYWHERE}, {"unaligned", unaligned, HOST}, {"library_refuses", library_refuses, EVERYWHERE}, {"given_up", given_up, EVERYWHERE}};
+  static const device_test tests[] = {
+      {"replays", replays, EVERYWHERE}, {"replaced", replaced, EVERYWHERE}, {"nested", nested, EVERYWHERE}, {"none", none, EVERYWHERE},
+      {"refuses", refuses, EVERYWHERE}, {"unaligned", unaligned, HOST}, {"library_refuses", library_refuses, EVERYWHERE}, {"given_up", given_up, EVERYWHERE}};
   return run_on_devices("recording", tests, sizeof tests / sizeof *tests);
 }

@@ -31,8 +31,9 @@ static clb_status create_product(small_op *s) {
   clb_instructions *found = allocate(1, sizeof *found);
   clb_tensor_product_sizes sizes = {0};
   clb_status status = clb_channel_wise(s->ctx, BOTH1("32"), SH1, BOTH1("1"), CLB_AS_FOUND, found); /* nequip-water */
-  const clb_tensor_product_desc desc = {.irreps_x = found->irreps_x, .irreps_y = found->irreps_y, .irreps_z = found->irreps_z, .instructions = found->instructions,
-                                        .n_instructions = found->n_instructions, .layout_x = CLB_IR_MUL, .layout_y = CLB_IR_MUL, .layout_z = CLB_IR_MUL, .storage = CLB_F32, .arithmetic = CLB_F32, .passes = CLB_PASS_BIT(CLB_FORWARD)};
+  const clb_tensor_product_desc desc = {
+      .irreps_x = found->irreps_x, .irreps_y = found->irreps_y, .irreps_z = found->irreps_z, .instructions = found->instructions, .n_instructions = found->n_instructions,
+      .layout_x = CLB_IR_MUL, .layout_y = CLB_IR_MUL, .layout_z = CLB_IR_MUL, .storage = CLB_F32, .arithmetic = CLB_F32, .passes = CLB_PASS_BIT(CLB_FORWARD)};
   if (!status) status = clb_tensor_product_measure(s->ctx, &desc, &sizes);
   if (!status) status = clb_tensor_product_create(s->ctx, &desc, &s->op);
   const int64_t columns[] = {sizes.x, sizes.y, sizes.w, sizes.z};
@@ -45,8 +46,8 @@ static clb_status create_harmonics(small_op *s) {
   static const int degrees[] = {0, 1, 2, 3};
   const int64_t columns[4] = {3, 16};
   memcpy(s->columns, columns, sizeof columns);
-  return clb_spherical_harmonics_create(s->ctx, &(clb_spherical_harmonics_desc){.degrees = degrees, .n_degrees = 4, .normalize = 1, .storage = CLB_F32, .arithmetic = CLB_F32,
-                                                                                 .passes = CLB_PASS_BIT(CLB_FORWARD)}, &s->op);
+  const clb_spherical_harmonics_desc desc = {.degrees = degrees, .n_degrees = 4, .normalize = 1, .storage = CLB_F32, .arithmetic = CLB_F32, .passes = CLB_PASS_BIT(CLB_FORWARD)};
+  return clb_spherical_harmonics_create(s->ctx, &desc, &s->op);
 }
 
 static clb_status fill(clb_buffer *b, int64_t n) {

@@ -81,6 +81,8 @@ static void add_line(tune *u, const char *device, const char *problem, clb_pass 
   progress(NULL);
   if (!u->headed) {
     u->table = (table){.n = COLUMNS, .titles = {"device", "problem", "pass", "dtype", ">estimate ms", ">ms", ">ratio", "schedule"}};
+    for (int i = 0; i < u->request.devices.n_devices; i++) table_fit(&u->table, DEVICE, u->request.devices.devices[i]);
+    table_fit(&u->table, DEVICE, device);
     table_fit(&u->table, PROBLEM, "e3tools-transformer");
     table_fit(&u->table, PROBLEM, problem);
     table_fit(&u->table, PASS, pass_names[CLB_DOUBLE_BACKWARD]);
@@ -137,8 +139,8 @@ static int one_problem(tune *u, int argc, char **argv) {
                 "Times the candidates of the schedule of an op's kernels on made-up data, drops those whose results are not the estimate's, and keeps the fastest beside "
                 "the cached kernels (wisdom), where every program finds it that creates such an op on this device. All passes up to double_backward unless --pass is given; "
                 "--problem all: one named problem after the other.\v"
-                "estimate ms, ms: a call with the schedule that is made without measuring, and with the fastest; of a convolution, on a graph of 64 neighbours, whatever --graph says. schedule: what it has that the estimate has not. What is "
-                "known already is shown, and measured again only with --again.");
+                "estimate ms, ms: a call with the schedule that is made without measuring, and with the fastest; of a convolution, on a graph of 64 neighbours, "
+                "whatever --graph says. schedule: what it has that the estimate has not. What is known already is shown, and measured again only with --again.");
   if (!u->request.kernels.passes) u->request.kernels.passes = u->request.op->passes & USUAL_PASSES;
   if (u->request.devices.json && !u->rows) u->rows = json_array();
   int status = EXIT_USAGE;
