@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-extern const clb_kernel_kind clb_convolution_walk, clb_tensor_product;
-
 static ir_kernel *of(clb_convolution *c) { return c->f.k; }
 static ir_val i32(clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I32, n); }
 static ir_val i64(clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I64, n); }
@@ -465,7 +463,7 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   else results_of_edges(c);
 }
 
-static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+void clb_convolution_lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   static const char *const names[][2] = {{"convolution_forward", "convolution_forward"}, {"convolution_backward", "convolution_backward"},
                                          {"convolution_double_backward", "convolution_double_backward_z"}};
   clb_convolution *c = calloc(1, sizeof *c);
@@ -477,104 +475,3 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   free(c);
   ir_finish(k);
 }
-
-/* ---- check, schedule ---- */
-
-static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
-  const clb_tensor_product_problem *tp = &p->tensor_product;
-  (void)limits;
-  for (int q = 0; q < tp->n_paths; q++)
-    if (tp->path[q].mode != CLB_UVU || tp->y.term[tp->path[q].in2].mul != 1)
-      return clb_fail(error, CLB_ERROR_ARGUMENT, "convolution: every path must be of mode CLB_UVU with one channel of y; see clb_channel_wise");
-  if (tp->y.dim > CLB_MAX_CHANNEL_WISE_Y)
-    return clb_fail(error, CLB_ERROR_ARGUMENT, "convolution: y has %d elements; it may have %d", (int)tp->y.dim, CLB_MAX_CHANNEL_WISE_Y);
-  if (p->convolution.atomics && p->storage > CLB_F32) return clb_fail(error, CLB_ERROR_ARGUMENT, "convolution: atomics go with storage CLB_F64 or CLB_F32");
-  return CLB_OK;
-}
-
-enum { SHARES = 320, MOST_STAGES = 3, REGISTERS = 65536, CACHE = 192 << 10 }; /* of gradients of y that meet, about; of a multiprocessor; bytes */
-
-/* As many edges ahead as local memory has room for, where copies are asynchronous. */
-static void schedule_stages(const clb_problem *p, const clb_limits *limits, const clb_parts *parts, clb_schedule *s) {
-  int64_t bytes = clb_ir_type((clb_dtype)p->storage) == IR_F64 ? 8 : 4, size = bytes * s->subgroups * clb_stage_size(p, parts, s->lanes);
-  int64_t shares = clb_wants_sums(p) ? 2 * (int64_t)s->edges * (s->units ? s->units : 1) * clb_y_columns(p) * bytes : 0;
-  int64_t room = limits->most_local_bytes > limits->local_bytes ? limits->most_local_bytes : limits->local_bytes;
-  if (!limits->async_copies || p->storage > CLB_F32) return;
-  s->stages = size ? (int)((room / (s->resident > 1 ? s->resident : 1) - shares) / size) : 0;
-  s->stages = s->stages > MOST_STAGES ? MOST_STAGES : s->stages < 2 ? 0 : s->stages;
-}
-
-/* That a lane may use before fewer groups at a time cost more than spills; measured on an H200. */
-static int registers_of(const clb_problem *p, int threads) { return p->arithmetic == CLB_F64 ? 255 : p->pass == CLB_FORWARD || threads >= 256 ? 128 : 168; }
-
-/* Units if every block of channels finds a sub-group, and they can add up gradients of y. */
-static bool schedule_units(const clb_problem *p, const clb_limits *limits, clb_schedule *s, clb_parts *parts) {
-  clb_parts_make(&p->tensor_product, s->part, s->nonzeros, s->lanes, parts);
-  int units = clb_parts_units(parts, s->lanes);
-  if (limits->simd || !limits->subgroups || units < 1 || units > limits->max_subgroups) return false;
-  s->units = s->subgroups = units;
-  return true;
-}
-
-/* Edges whose rows, and those of as many to come, leave most of a core's second level free; parts of z take half of its vector registers. */
-static void schedule_batch(const clb_problem *p, clb_schedule *s) {
-  bool wide = s->lanes * (p->arithmetic == CLB_F64 ? 8 : 4) >= 64; /* 32 registers, not 16 */
-  int edges = 8;
-  while (edges > 4 && clb_batch_bytes(p, edges) > CACHE) edges /= 2;
-  s->batch = s->edges = edges;
-  s->part = wide ? 16 : 8;
-}
-
-/* What follows from the parts' size; so many groups more at once. */
-static void settle(const clb_problem *p, const clb_limits *limits, int more, clb_schedule *s) {
-  clb_parts parts;
-  int columns = clb_y_columns(p);
-  if (!schedule_units(p, limits, s, &parts)) clb_parts_make(&p->tensor_product, s->part, s->nonzeros, 0, &parts);
-  s->edges = columns ? SHARES / (columns * (s->units ? s->units : 1)) : 1;
-  s->edges = s->edges > 64 ? 64 : s->edges < 4 ? 4 : s->edges;
-  if (limits->simd && limits->subgroups) schedule_batch(p, s);
-  s->resident = s->units ? REGISTERS / (registers_of(p, s->lanes * s->subgroups) * s->lanes * s->subgroups) + more : 0;
-  if (s->resident < 0) s->resident = 0;
-  schedule_stages(p, limits, &parts, s);
-}
-
-static clb_schedule with_parts(const clb_problem *p, const clb_limits *limits, int part, int nonzeros, int more) {
-  clb_schedule s = {.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .shuffles = 1, .pairs = 1, .part = part, .nonzeros = nonzeros};
-  settle(p, limits, more, &s);
-  return s;
-}
-
-static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  bool wide = p->arithmetic == CLB_F64;
-  *s = with_parts(p, limits, wide ? 48 : 96, limits->simd ? 1 << 24 : wide ? 192 : 250, 0);
-}
-
-/* Larger and smaller parts, more and fewer groups at once, copies not as far ahead; on a CPU batches of other lengths. */
-static int candidates(const clb_problem *p, const clb_limits *limits, clb_schedule *list) {
-  static const int sizes[][2] = {{4, 0}, {4, 1}, {4, -1}, {2, 0}, {8, 0}, {3, 0}, {6, 0}, {2, 1}}; /* quarters of a part; groups more */
-  int n = 0;
-  clb_schedule first, s;
-  schedule(p, limits, &first);
-  clb_candidate_add(list, &n, &first);
-  for (int size = 2; size <= 8 && limits->simd; size *= 2)
-    for (int batch = 4; batch <= 32; batch *= 2) {
-      s = first;
-      s.part = first.part * size / 4;
-      if (first.batch) s.batch = s.edges = batch;
-      if (!first.batch || clb_batch_bytes(p, batch) <= 2 * CACHE) clb_candidate_add(list, &n, &s);
-    }
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !limits->simd; i++) {
-    s = with_parts(p, limits, first.part * sizes[i][0] / 4, first.nonzeros * sizes[i][0] / 4, sizes[i][1]);
-    clb_candidate_add(list, &n, &s);
-  }
-  for (int stages = first.stages - 1; stages > 0; stages--) clb_candidate_with(list, &n, &first, CLB_FIELD(stages), stages > 1 ? stages : 0);
-  if (first.edges > 1 && !first.batch) clb_candidate_with(list, &n, &first, CLB_FIELD(edges), first.edges / 2);
-  return n;
-}
-
-static void print(const clb_problem *p, clb_text *out) {
-  clb_text_add(out, "convolution of ");
-  clb_tensor_product.print(p, out);
-}
-
-const clb_kernel_kind clb_convolution_walk = {.name = "convolution", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 3, .candidates = candidates};

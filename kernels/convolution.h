@@ -168,6 +168,9 @@ ir_val clb_spline_weight(clb_convolution *c);
 /* Vectors of x, y and w that a pass may read. */
 static inline int clb_orders(const clb_problem *p) { return p->pass == CLB_DOUBLE_BACKWARD ? 2 : 1; }
 
+/* The walk itself, in IR (convolution.c). */
+void clb_convolution_lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
+
 /* Which output is of this slot and asked for; -1: none. */
 int clb_wanted_output(const clb_form_builder *f, int slot);
 

@@ -139,7 +139,7 @@ void clb_batch_ask(clb_convolution *c, int slot, int order) {
 
 ir_val clb_batch_sum(clb_convolution *c, int term, int i) {
   const clb_term *t = &c->f.tp->z.term[term];
-  return ir_add(of(c), c->channel, i64(c, t->at + (int64_t)i * t->mul));
+  return ir_add(of(c), c->channel, i64(c, t->at + i * clb_apart(t)));
 }
 
 /* Whether paths of this part (-1: any) add to this column. */

@@ -104,7 +104,7 @@ static int64_t other_at(const clb_form_builder *b, const clb_term *t) {
 ir_val clb_form_start(clb_form_builder *b, const clb_form_array *a, const clb_term *t) { return turned(b, a, t->at, other_at(b, t)); }
 
 ir_val clb_form_component(clb_form_builder *b, const clb_form_array *a, const clb_term *t, int m, ir_val channel) {
-  int64_t skip = a->layout == CLB_MUL_IR ? m : (int64_t)m * t->mul;
+  int64_t skip = a->layout == CLB_MUL_IR ? m : m * clb_apart(t);
   ir_val at = turned(b, a, t->at + skip, other_at(b, t) + skip);
   return ir_add(b->k, at, a->layout == CLB_MUL_IR ? ir_mul(b->k, channel, ir_int(b->k, IR_I64, clb_width(t))) : channel);
 }

@@ -56,7 +56,7 @@ static clb_status make_convolution(clb_model *m, int n) {
   const char *in = print(&y->in, &text[0]), *harmonics = sh ? print(sh, &text[1]) : NULL, *message = print(&y->message, &text[2]);
   clb_convolution_desc d = {
       .product = {.irreps_x = in, .irreps_y = harmonics, .irreps_z = message, .instructions = y->path, .n_instructions = y->n_paths,
-                  .irrep_normalization = CLB_IRREP_COMPONENT, .path_normalization = CLB_PATH_NONE, .layout_x = CLB_IR_MUL, .layout_y = CLB_IR_MUL, .layout_z = CLB_IR_MUL,
+                  .irrep_normalization = CLB_IRREP_COMPONENT, .path_normalization = CLB_PATH_NONE, .layout_x = CLB_IR_MUL, .layout_y = CLB_IR_MUL, .layout_z = y->merged ? CLB_MERGED : CLB_IR_MUL,
                   .gradients = (n ? CLB_X : 0) | CLB_Y | CLB_W, .storage = m->type, .arithmetic = m->type,
                   .passes = CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD)},
       .scale = 1 / sqrt(m->file.neighbours), .knots = m->options.knots, .last_knot = m->file.r_max};

@@ -434,6 +434,7 @@ clb_status clb_model_file_read(clb_error_sink *error, const char *path, clb_mode
   if (!r.status) read_all(&r);
   clb_safetensors_close(&r.file);
   if (!r.status) r.status = clb_model_file_prune(error, out);
+  if (!r.status) clb_model_file_merge(out);
   return r.status;
 }
 

@@ -27,6 +27,8 @@ typedef struct {
 
 /* Rows of features are in layout ir_mul.  weights: numbers from clb_model_file.weights[...] on. */
 typedef struct {
+  clb_irreps gathered;                        /* what linear_2 reads: the message, whose neighbours of one irrep may have become one term (CLB_MERGED) */
+  bool merged;
   clb_irreps in, message, linear, scalars, gates, gated, out;
   clb_instruction path[CLB_MAX_PATHS];
   int n_paths;
@@ -60,6 +62,9 @@ void clb_model_file_free(clb_model_file *file);
 
 /* Drops what the energy does not need: of the last layer all but even scalars. */
 clb_status clb_model_file_prune(clb_error_sink *error, clb_model_file *file);
+
+/* Lets messages be gathered with neighbours of one irrep merged, so that linear_2 takes one product for each irrep. */
+void clb_model_file_merge(clb_model_file *file);
 
 /* The weights of a layer's paths and their derivatives at distance r (Angstrom): w[n_weights], dw[n_weights]. */
 clb_status clb_model_file_radial(clb_error_sink *error, const clb_model_file *file, int layer, double r, double *w, double *dw);

@@ -165,7 +165,7 @@ static clb_status layer_forward(const run *r, int l) {
   clb_model *m = r->m;
   const clb_model_layer *y = &m->file.layer[l];
   const clb_model_layer_parts *p = &m->layer[l];
-  features message = local(r, CLB_MODEL_MESSAGE, &y->message), before = before_norm(r, l), after = after_norm(r, l);
+  features message = local(r, CLB_MODEL_MESSAGE, &y->gathered), before = before_norm(r, l), after = after_norm(r, l);
   clb_status s = radial_forward(r, l);
   if (!s) s = send_features(r, l);
   if (!s) s = clb_convolution_forward(p->convolution, m->graph, sent(r, l).rows, array_rows(r, CLB_MODEL_HARMONICS, m->columns[CLB_MODEL_HARMONICS]), path_weights(r, l, false), message.rows, m->workspace); /* [6, 7] */
@@ -181,7 +181,7 @@ static clb_status layer_backward(const run *r, int l) {
   const clb_model_layer *y = &m->file.layer[l];
   const clb_model_layer_parts *p = &m->layer[l];
   const bool last = l == m->file.n_layers - 1;
-  features message = local(r, CLB_MODEL_MESSAGE, &y->message), g = local(r, CLB_MODEL_G_LINEAR, &y->linear), g_in = local(r, CLB_MODEL_FEATURES, &y->in), g_x = {.irreps = &y->in};
+  features message = local(r, CLB_MODEL_MESSAGE, &y->gathered), g = local(r, CLB_MODEL_G_LINEAR, &y->linear), g_in = local(r, CLB_MODEL_FEATURES, &y->in), g_x = {.irreps = &y->in};
   clb_rows harmonics = array_rows(r, CLB_MODEL_HARMONICS, m->columns[CLB_MODEL_HARMONICS]), g_harmonics = array_rows(r, CLB_MODEL_G_HARMONICS, m->columns[CLB_MODEL_HARMONICS]);
   if (l) g_x.rows = array_rows(r, CLB_MODEL_G_X, y->in.dim);
   clb_status s = CLB_OK;

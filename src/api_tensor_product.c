@@ -12,6 +12,7 @@ clb_status clb_tensor_product_create(clb_context *ctx, const clb_tensor_product_
   if (op) *op = NULL;
   if (s) return s;
   if (!desc || !op) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_tensor_product_create: %s is NULL", desc ? "op" : "desc");
+  if (desc->layout_z == CLB_MERGED) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_tensor_product_create: layout_z is CLB_MERGED, which only convolutions have");
   clb_problem *p = calloc(1, sizeof *p);
   if (!p) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_tensor_product_create: no memory");
   p->kind = CLB_TENSOR_PRODUCT;
@@ -70,7 +71,8 @@ clb_status clb_tensor_product_mask(clb_context *ctx, const clb_tensor_product_de
   else memset(mask, 0, (size_t)size);
   for (int i = 0; i < desc->n_instructions && !s; i++) {
     const clb_term *t = &p->z.term[desc->instructions[i].out];
-    if (desc->instructions[i].path_weight > 0 && clb_tensor_product_has_path(desc, p, i)) memset(mask + t->at, 1, (size_t)t->mul * (size_t)(2 * t->l + 1));
+    if (desc->instructions[i].path_weight > 0 && clb_tensor_product_has_path(desc, p, i))
+      for (int m = 0; m < 2 * t->l + 1; m++) memset(mask + t->at + m * clb_apart(t), 1, (size_t)t->mul);
   }
   free(p);
   return s;

@@ -309,7 +309,9 @@ static bool condition(checker *c) {
 
 static bool ask(checker *c) {
   const ir_ins *i = here(c);
-  return array(c, i->arg[0], false) && integer(c, i->arg[1]) && of_type(c, IR_VOID);
+  if (!array(c, i->arg[0], false) || !integer(c, i->arg[1])) return false;
+  if (c->k->ins[i->arg[1]].shape == IR_VARYING) return wrong(c, "its index must be that of lanes back to back");
+  return of_type(c, IR_VOID);
 }
 
 static bool nothing(checker *c) { return of_type(c, IR_VOID); }

@@ -58,6 +58,18 @@ clb_status clb_irreps_read(const char *text, const char *name, clb_irreps *irrep
   return CLB_OK;
 }
 
+void clb_irreps_merge(clb_irreps *irreps) {
+  for (int i = 0, n; i < irreps->n; i += n) {
+    clb_term *t = &irreps->term[i];
+    int32_t all = 0;
+    for (n = 0; i + n < irreps->n && t[n].l == t->l && t[n].parity == t->parity; n++) all += t[n].mul;
+    for (int j = 0, before = 0; j < n; before += t[j++].mul) {
+      t[j].at = t->at + before;
+      t[j].apart = all;
+    }
+  }
+}
+
 void clb_irreps_print(const clb_irreps *irreps, clb_text *out) {
   clb_text_bytes(out, "", 0); /* no terms: an empty string, not none */
   for (int i = 0; i < irreps->n; i++) {

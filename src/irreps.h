@@ -9,6 +9,8 @@ enum { CLB_MAX_L = 12 };
 
 /* Reads irreps; `name` is what the error calls them.  Terms with multiplicity 0 stay (instructions count them). */
 clb_status clb_irreps_read(const char *text, const char *name, clb_irreps *irreps, clb_error_sink *error);
+/* Terms side by side that are the same irrep lie in memory like one term. */
+void clb_irreps_merge(clb_irreps *irreps);
 /* Writes them, in full form ("1x1o"). */
 void clb_irreps_print(const clb_irreps *irreps, clb_text *out);
 

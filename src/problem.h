@@ -20,7 +20,10 @@ typedef struct {
 /* One term of irreps: mul x l, parity (1 or -1); at: where it starts in a row. */
 typedef struct {
   int32_t mul, l, parity, at;
+  int32_t apart; /* in layout CLB_IR_MUL, elements from one component to the next; 0: mul */
 } clb_term;
+
+static inline int64_t clb_apart(const clb_term *t) { return t->apart ? t->apart : t->mul; }
 
 typedef struct {
   int32_t n, dim;

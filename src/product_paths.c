@@ -43,7 +43,7 @@ static clb_status add_products(product *p, int i, int j, int64_t mul, clb_mode m
                     (int)y->l, (int)(x->l + y->l), CLB_MAX_L);
   for (int l = abs(x->l - y->l); l <= x->l + y->l; l++) {
     if (!kept(p, l, x->parity * y->parity)) continue;
-    if (p->n < CLB_MAX_PATHS) p->z.term[p->z.n++] = (clb_term){(int32_t)mul, l, x->parity * y->parity, 0};
+    if (p->n < CLB_MAX_PATHS) p->z.term[p->z.n++] = (clb_term){.mul = (int32_t)mul, .l = l, .parity = x->parity * y->parity};
     add_path(p, i, j, p->n, mode, has_weight);
   }
   return CLB_OK;

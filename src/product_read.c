@@ -45,7 +45,7 @@ static clb_status check_choices(const clb_tensor_product_desc *desc, clb_error_s
   if (!s) s = check_choice("path_normalization", (int)desc->path_normalization, 3, error);
   if (!s) s = check_choice("layout_x", (int)desc->layout_x, 2, error);
   if (!s) s = check_choice("layout_y", (int)desc->layout_y, 2, error);
-  if (!s) s = check_choice("layout_z", (int)desc->layout_z, 2, error);
+  if (!s) s = check_choice("layout_z", (int)desc->layout_z, 3, error);
   if (s) return s;
   if (desc->indexed & ~(unsigned)(CLB_X | CLB_Y | CLB_W))
     return clb_fail(error, CLB_ERROR_ARGUMENT, "indexed is %#x; it must be a sum of CLB_X, CLB_Y and CLB_W, or 0", desc->indexed);
@@ -156,7 +156,8 @@ clb_status clb_tensor_product_read(const clb_tensor_product_desc *desc, clb_tens
   for (int i = 0; i < desc->n_instructions && !s; i++) s = add_path(p, desc, i, error);
   p->layout_x = (int32_t)desc->layout_x;
   p->layout_y = (int32_t)desc->layout_y;
-  p->layout_z = (int32_t)desc->layout_z;
+  p->layout_z = desc->layout_z == CLB_MERGED ? CLB_IR_MUL : (int32_t)desc->layout_z;
+  if (desc->layout_z == CLB_MERGED) clb_irreps_merge(&p->z);
   p->shared_weights = desc->shared_weights != 0;
   p->gradients = desc->gradients ? (int32_t)desc->gradients : CLB_X | CLB_Y | CLB_W | CLB_Z;
   p->incoming = desc->incoming ? (int32_t)desc->incoming : CLB_X | CLB_Y | CLB_W;

@@ -126,7 +126,7 @@ static bool make_pairs(const clb_problem *p, clb_problem *pairs, clb_shared_weig
     int64_t mul = clb_path_weights(tp, q) / z->mul, width = 2 * z->l + 1;
     if (at + mul * width > INT32_MAX) return false;
     int mode = q->mode == CLB_UVW ? CLB_UVUV : q->mode == CLB_UUW ? CLB_UUU : CLB_UVU_HALF, term = to->z.n++;
-    to->z.term[term] = (clb_term){(int32_t)mul, z->l, z->parity, (int32_t)at};
+    to->z.term[term] = (clb_term){.mul = (int32_t)mul, .l = z->l, .parity = z->parity, .at = (int32_t)at};
     to->path[to->n_paths++] = (clb_path){q->in1, q->in2, term, mode, 0, 0, q->coefficient};
     w->path[w->n_paths++] = (mixing_path){mul, z->mul, width, at, z->at, q->weight_at, !reached[q->out]};
     reached[q->out] = true;

@@ -39,7 +39,13 @@ static inline void dense_read(const char *text, dense_irreps *irreps) {
 
 /* Element (u, m) of a term. */
 static inline int dense_at(const dense_irreps *irreps, int term, clb_layout layout, int u, int m) {
-  int mul = irreps->term[term].mul, n = 2 * irreps->term[term].l + 1;
+  int mul = irreps->term[term].mul, l = irreps->term[term].l, n = 2 * l + 1;
+  if (layout == CLB_MERGED) { /* the channels of all neighbours of the same irrep side by side */
+    int first = term, before = 0, all = 0, parity = irreps->term[term].parity;
+    while (first && irreps->term[first - 1].l == l && irreps->term[first - 1].parity == parity) before += irreps->term[--first].mul;
+    for (int t = first; t < irreps->n && irreps->term[t].l == l && irreps->term[t].parity == parity; t++) all += irreps->term[t].mul;
+    return irreps->term[first].at + m * all + before + u;
+  }
   return irreps->term[term].at + (layout == CLB_MUL_IR ? u * n + m : m * mul + u);
 }
 

@@ -35,10 +35,12 @@ static void same_as(const char *arguments, const char *golden) {
 }
 
 static void has(const char *text, const char *part) {
+  assert_non_null(text);
   if (!strstr(text, part)) fail_msg("'%s' is not in: %.3000s", part, text);
 }
 
 static void lacks(const char *text, const char *part) {
+  assert_non_null(text);
   const char *at = strstr(text, part);
   if (at) fail_msg("'%s' is in: ...%.200s", part, at);
 }

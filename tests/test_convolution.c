@@ -53,6 +53,19 @@ static void subsets(void **state) {
   edges_destroy(&e);
 }
 
+/* Results, and their gradients, with neighbours of one irrep side by side. */
+static void merged(void **state) {
+  static const int which[] = {COUNTS, EVEN, MIXED, PARITIES};
+  place *at = *state;
+  edge_list e = random_edges(11, 9, SANITIZED ? 14 : 40, 1);
+  for (int i = 0; i < many(&at->device, 0, 2, sizeof which / sizeof *which); i++) {
+    clb_convolution_desc desc = describe(at, which[i]);
+    desc.product.layout_z = CLB_MERGED;
+    for (int spacing = DENSE; spacing <= APART; spacing++) passes_agree(at, &desc, 1 << CLB_FORWARD | 1 << CLB_BACKWARD | 1 << CLB_DOUBLE_BACKWARD, &e, (manner){spacing, MOST});
+  }
+  edges_destroy(&e);
+}
+
 /* ---- types, adding to what is there, rows that are all the same ---- */
 
 enum { F = 1 << CLB_FORWARD, B = 1 << CLB_BACKWARD, D = 1 << CLB_DOUBLE_BACKWARD };
@@ -276,7 +289,7 @@ int main(void) {
                                      {"one_row_for_all", one_row_for_all, SLOW},
                                      {"workspaces", workspaces, SLOW},
                                      {"same_bits", equal_bits, SLOW},
-                                     {"forces_are_slopes", forces_are_slopes, BRISK},
+                                     {"merged", merged, BRISK}, {"forces_are_slopes", forces_are_slopes, BRISK},
                                      {"jacobian", jacobian, BRISK},
                                      {"equivariance", equivariance, BRISK}};
   return run_at_places("convolution", tests, sizeof tests / sizeof *tests);

@@ -255,7 +255,7 @@ static void bad_members(void **state) {
     if (i == 4) d.path_normalization = (clb_path_normalization)3;
     if (i == 5) d.layout_x = (clb_layout)2;
     if (i == 6) d.layout_y = (clb_layout)-1;
-    if (i == 7) d.layout_z = (clb_layout)2;
+    if (i == 7) d.layout_z = (clb_layout)3;
     if (i == 8) d.instructions = NULL;
     if (i == 9) d.n_instructions = 0;
     if (i == 10) d.n_instructions = CLB_MAX_PATHS + 1;

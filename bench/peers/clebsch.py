@@ -1,6 +1,7 @@
 """clebsch.py - what compare.py needs of libclebsch, through ctypes: the caller's stream and pointers, harmonics, products, convolutions.
 
-`python3 clebsch.py include/clebsch/clebsch.h` compares version, enumerators and structs below with that header; it needs no library."""
+`python3 clebsch.py include/clebsch/clebsch.h` compares version, enumerators and structs below with that header, and the syntax of its neighbours; it
+needs no library."""
 import ctypes as c
 import os
 import re
@@ -217,3 +218,7 @@ if __name__ == "__main__":
         wrong = list(differences(file.read()))
     if wrong:
         sys.exit("\n".join([f"{sys.argv[1]} and this file differ:"] + wrong))
+    folder = os.path.dirname(os.path.abspath(__file__))
+    for name in filter(lambda name: name.endswith(".py"), os.listdir(folder)):
+        with open(os.path.join(folder, name)) as file:
+            compile(file.read(), name, "exec")

@@ -59,28 +59,27 @@ class Clebsch:
         self.context = context
 
     def passes(self, work, variant):
-        """{pass: (a call, what it writes)} of the passes that make a difference in this variant."""
-        ctx, product = self.context, work.op != "spherical_harmonics"
+        """A Native, and one after the other (pass, a call, what it writes) of the passes that make a difference in this variant."""
+        product = work.op != "spherical_harmonics"
         layout = clebsch.MUL_IR if variant == "mul_ir" else clebsch.IR_MUL
         if (variant == "mul_ir" and not product) or (variant == "atomics" and work.op != "convolution"):
-            return None, {}
+            return None, ()
         wanted = [name for name in work.passes if variant != "atomics" or name != "forward"]
         native = Native()
         if product and layout == clebsch.IR_MUL:
             native = Native("ir_mul", {"x": ir_mul_columns(work.irreps_x)[0], "z": ir_mul_columns(work.irreps_z)[0]})
         t = {name: native.give(work.kinds[name], tensor) for name, tensor in work.tensors.items()}
         op = self.product(work, layout, variant == "atomics", wanted) if product else self.harmonics(work, wanted)
-        made = {}
-        for name in wanted:
-            inputs, outputs = work.arguments(name)
-            results = [torch.zeros_like(t[like]) for like in outputs]
-            rows = [ctx.rows(t[i]) for i in inputs] + [ctx.rows(r) for r in results]
-            first, last = [work.rows], []
-            if work.op == "convolution":
-                bytes_ = ctx.workspace(op, PASSES.index(name), work.handle)
-                first, last = [work.handle], [ctx.make("buffer_create", "buffer", bytes_) if bytes_ else None]
-            made[name] = ctx.submit(op, f"{work.op}_{name}", *first, *rows, *last), results
-        return native, made
+        return native, ((name, *self.call(work, op, name, t)) for name in wanted)
+
+    def call(self, work, op, name, t):
+        ctx, (inputs, outputs) = self.context, work.arguments(name)
+        results = [torch.zeros_like(t[like]) for like in outputs]
+        rows = [ctx.rows(t[i]) for i in inputs] + [ctx.rows(r) for r in results]
+        if work.op != "convolution":
+            return ctx.submit(op, f"{work.op}_{name}", work.rows, *rows), results
+        size = ctx.workspace(op, PASSES.index(name), work.handle)
+        return ctx.submit(op, f"{work.op}_{name}", work.handle, *rows, ctx.make("buffer_create", "buffer", size) if size else None), results
 
     def harmonics(self, work, passes):
         degrees = (clebsch.c.c_int * (work.l_max + 1))(*range(work.l_max + 1))
@@ -115,26 +114,30 @@ class Peer:
             return "?"
 
     def passes(self, work, variant):
-        """As Clebsch's; calls return what they make.  The graph of autograd is made here, outside of what is timed."""
+        """As Clebsch's; calls return what they make.  The graph of autograd is made before, outside of what is timed."""
         if work.op not in self.ops or not self.takes(work, variant):
-            return None, {}
+            return None, ()
         function, native = getattr(self, work.op)(work, variant)
-        t = {name: native.give(work.kinds[name], tensor).requires_grad_(name in work.operands + ("g",)) for name, tensor in work.tensors.items()}
+        t = {name: native.give(work.kinds[name], tensor).detach().requires_grad_(name in work.operands + ("g",)) for name, tensor in work.tensors.items()}
+        return native, ((name, getattr(self, name)(work, function, t), None) for name in work.passes)
+
+    def forward(self, work, function, t):
         operands = [t[name] for name in work.operands]
-        made = {}
-        if "forward" in work.passes:
-            def forward():
-                with torch.no_grad():
-                    return function(*operands),
-            made["forward"] = forward, None
-        if "backward" in work.passes:
-            z, g = function(*operands), t["g"].detach()
-            made["backward"] = (lambda: torch.autograd.grad(z, operands, g, retain_graph=True)), None
-        if "double_backward" in work.passes:
-            gradients = torch.autograd.grad(function(*operands), operands, t["g"], create_graph=True)
-            incoming = [t[name] for name in work.incoming]
-            made["double_backward"] = (lambda: torch.autograd.grad(gradients, operands + [t["g"]], incoming, retain_graph=True, allow_unused=True)), None
-        return native, made
+
+        def call():
+            with torch.no_grad():
+                return function(*operands),
+        return call
+
+    def backward(self, work, function, t):
+        operands, g = [t[name] for name in work.operands], t["g"].detach()
+        z = function(*operands)
+        return lambda: torch.autograd.grad(z, operands, g, retain_graph=True)
+
+    def double_backward(self, work, function, t):
+        operands, incoming = [t[name] for name in work.operands], [t[name] for name in work.incoming]
+        gradients = torch.autograd.grad(function(*operands), operands, t["g"], create_graph=True)
+        return lambda: torch.autograd.grad(gradients, operands + [t["g"]], incoming, retain_graph=True, allow_unused=True)
 
     def takes(self, work, variant):
         return True
@@ -230,9 +233,11 @@ class CuEquivariance(Peer):
 
     def version(self):
         try:
-            return f"{super().version()}, kernels {importlib.metadata.version('cuequivariance-ops-torch-cu13')}"
-        except importlib.metadata.PackageNotFoundError:
-            return super().version()
+            import cuequivariance_ops_torch
+            return f"{super().version()}, kernels {cuequivariance_ops_torch.__version__}"
+        except Exception as error:  # it falls back to torch then, whatever the reason
+            absent = isinstance(error, ModuleNotFoundError) and error.name == "cuequivariance_ops_torch"
+            return f"{super().version()} without kernels" + ("" if absent else f" ({error})"[:80])
 
     def spherical_harmonics(self, work, variant):
         return self.torch.SphericalHarmonics(list(range(work.l_max + 1)), normalize=False, device=work.device, math_dtype=work.dtype), Native()
@@ -266,8 +271,7 @@ class CuEquivariance(Peer):
 
     def convolution(self, work, variant):
         product, native = self.product(work)
-        senders, receivers = work.senders.int(), work.receivers.int()
-        return (lambda x, y, w: product(x, y, w, indices_1=senders, indices_out=receivers, size_out=work.nodes)), native
+        return (lambda x, y, w: product(x, y, w, indices_1=work.senders, indices_out=work.receivers, size_out=work.nodes)), native
 
 
 class Sphericart(Peer):

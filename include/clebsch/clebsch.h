@@ -251,8 +251,10 @@ CLB_API clb_status clb_spherical_harmonics_double_backward(clb_op *op, int64_t n
 
 /* e3nn's irreps: "128x0e+64x1o+2y"; white space is ignored, "3e" is "1x3e", y is parity (-1)^l; l <= 12, at most 512 terms. */
 
-/* How one row of irreps lies in memory: CLB_MUL_IR [mul][2l+1] (e3nn's), CLB_IR_MUL [2l+1][mul] (the fastest). */
-typedef enum { CLB_MUL_IR, CLB_IR_MUL } clb_layout;
+/* How one row of irreps lies in memory: CLB_MUL_IR [mul][2l+1] (e3nn's), CLB_IR_MUL [2l+1][mul] (the fastest).  CLB_MERGED, of z of a
+   convolution only: as CLB_IR_MUL, but terms side by side that are the same irrep lie there like one term with all their channels ("8x1o+4x1o" like
+   "12x1o"), so that one matrix product for each component mixes them all. */
+typedef enum { CLB_MUL_IR, CLB_IR_MUL, CLB_MERGED } clb_layout;
 
 /* How multiplicities connect, as in e3nn.  t[u,v] = C x[u] y[v] is the product of two irreps:
      uvw    out[w] = sum_uv w[u,v,w] t[u,v]            uuu    out[u] = w[u] t[u,u]
@@ -334,7 +336,7 @@ typedef struct {
 } clb_weight_slice;
 CLB_API clb_status clb_tensor_product_weights(clb_context *ctx, const clb_tensor_product_desc *desc, int i, clb_weight_slice *slice);
 
-/* mask[Z], the same in both layouts: 1 where some instruction with path_weight > 0 reaches the output element, else 0 (e3nn's
+/* mask[Z], the same in layouts CLB_MUL_IR and CLB_IR_MUL: 1 where some instruction with path_weight > 0 reaches the output element, else 0 (e3nn's
    output_mask).  size: Z. */
 CLB_API clb_status clb_tensor_product_mask(clb_context *ctx, const clb_tensor_product_desc *desc, unsigned char *mask, int64_t size);
 
