@@ -17,15 +17,39 @@ static clb_status upload_weights(clb_model *m) {
 
 /* ---- tables: [knots][W][2], weights and their derivatives by distance ---- */
 
+/* Weights and their derivatives at a distance of so many knots. */
+static clb_status weights_at(clb_model *m, int n, double knot, double *w) {
+  return clb_model_file_radial(&m->ctx->error, &m->file, n, m->file.r_max * knot / (double)(m->options.knots - 1), w, w + m->file.layer[n].n_weights);
+}
+
+/* What splines of the table miss in the middle of each interval, where they miss most, as a part of the largest weight. */
+static clb_status table_error(clb_model *m, int n, const double *table, double *w) {
+  const int64_t width = m->file.layer[n].n_weights, knots = m->options.knots;
+  const double h = m->file.r_max / (double)(knots - 1);
+  double off = 0, most = 0;
+  clb_status s = CLB_OK;
+  for (int64_t k = 0; k + 1 < knots && !s; k++) {
+    s = weights_at(m, n, (double)k + 0.5, w);
+    for (int64_t i = 0; i < width && !s; i++) {
+      const double *a = table + 2 * (k * width + i), *b = a + 2 * width;
+      off = fmax(off, fabs((a[0] + b[0]) / 2 + h / 8 * (a[1] - b[1]) - w[i]));
+      most = fmax(most, fabs(a[0]));
+    }
+  }
+  if (off > m->info.table_error * most) m->info.table_error = off / most;
+  return s;
+}
+
 static clb_status make_table(clb_model *m, int n) {
   const int64_t width = m->file.layer[n].n_weights, knots = m->options.knots;
   double *w = malloc((size_t)width * 2 * sizeof *w), *table = malloc((size_t)(knots * width * 2) * sizeof *table);
   clb_status s = w && table ? CLB_OK : clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
   for (int64_t k = 0; k < knots && !s; k++) {
-    s = clb_model_file_radial(&m->ctx->error, &m->file, n, m->file.r_max * (double)k / (double)(knots - 1), w, w + width);
+    s = weights_at(m, n, (double)k, w);
     for (int64_t i = 0; i < width && !s; i++)
       for (int d = 0; d < 2; d++) table[2 * (k * width + i) + d] = w[i + d * width];
   }
+  if (!s) s = table_error(m, n, table, w);
   clb_buffer **buffer = &m->layer[n].table;
   if (!s) s = clb_buffer_create(m->ctx, (uint64_t)(knots * width * 2 * clb_dtype_bytes((int32_t)m->type)), buffer);
   if (!s) s = clb_model_upload(m, *buffer, m->type, knots * width * 2, table);

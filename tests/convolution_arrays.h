@@ -238,7 +238,7 @@ static const struct {
   const char *name;
   clb_limits limits;
 } gpus[] = {
-    {"32 lanes that copy ahead", {.lanes = {32, 32}, .max_subgroups = 32, .local_bytes = 49152, .registers = 255, .units = 132, .subgroups = true, .f64 = true, .async_copies = true}},
+    {"32 lanes that copy ahead", {.lanes = {32, 32}, .max_subgroups = 32, .local_bytes = 49152, .most_local_bytes = 232448, .registers = 255, .units = 132, .subgroups = true, .f64 = true, .async_copies = true}},
     {"64 lanes", {.lanes = {64, 64}, .max_subgroups = 16, .local_bytes = 65536, .registers = 512, .units = 110, .subgroups = true, .f64 = true}},
     {"16 lanes, two sub-groups", {.lanes = {16, 16}, .max_subgroups = 2, .local_bytes = 16384, .registers = 128, .units = 8, .subgroups = true, .f64 = true, .async_copies = true}},
     {"no sub-groups", {.lanes = {32, 32}, .max_subgroups = 32, .local_bytes = 49152, .registers = 255, .units = 132, .f64 = true}},

@@ -9,8 +9,12 @@ static struct {
   char name[MAX_DEVICES][32];
 } devices;
 
+/* A test-only Level Zero driver, which runs SPIR-V on a CPU; NULL: there is none. */
+static const char *level_zero;
+
 static void remember(const clb_device_info *info, void *user) {
   (void)user;
+  if (level_zero && !strcmp(info->backend, "level_zero")) return; /* has a test of its own */
   if (info->runs && info->f64 && devices.n < MAX_DEVICES && (!strcmp(info->name, "cpu") || strcmp(info->backend, "cpu") != 0)) snprintf(devices.name[devices.n++], sizeof *devices.name, "%s", info->name);
 }
 
@@ -105,13 +109,16 @@ static void tables(void **state) {
   (void)state;
   for (int which = 0; which < MADE_MODELS; which++) {
     const atom_set a = random_atoms(SMALL, made_models[which].n_species, true, 8);
-    double off[2];
+    double off[2], said[2];
     opened o = open_made("cpu:interpreter", which, &f64);
     const computed exact = compute_atoms(&o, &a);
     close_model(&o);
     for (int i = 0; i < 2; i++) {
       o = open_made("cpu:interpreter", which, &(clb_model_options){.knots = i ? 400 : 100});
       const computed c = compute_atoms(&o, &a);
+      clb_model_info info;
+      assert_int_equal(clb_model_describe(o.model, &info), CLB_OK);
+      said[i] = info.table_error;
       off[i] = 0;
       for (int64_t k = 0; k < 3 * a.n; k++) off[i] = fmax(off[i], fabs(c.forces[k] - exact.forces[k]));
       opened skin = open_made("cpu:interpreter", which, &(clb_model_options){.knots = i ? 400 : 100, .skin = 1});
@@ -122,6 +129,8 @@ static void tables(void **state) {
       close_model(&o);
     }
     if (!(off[0] < 1e-3 * largest(3 * a.n, exact.forces) && off[1] < off[0] / 20)) fail_msg("model %d: off by %g with 100 knots, by %g with 400", which, off[0], off[1]);
+    const double less = said[0] / said[1]; /* by the fourth power of 399 / 99 */
+    if (!(said[0] < 1e-2 && less > 100 && less < 600)) fail_msg("model %d: tables are said to be off by %g and %g", which, said[0], said[1]);
   }
 }
 
@@ -232,9 +241,33 @@ static void symmetries(void **state) {
     }
 }
 
+/* The very words that a Level Zero device gets. */
+static void through_spirv(void **state) {
+  const int which = MADE_MODELS - 1;
+  (void)state;
+  if (!level_zero) {
+    puts("skipped: there is no test-only Level Zero driver here, or sanitizers refuse what it loads");
+    skip();
+  }
+  const atom_set a = random_atoms(7, made_models[which].n_species, true, 5);
+  for (int i = 0; i < 3; i++) {
+    const clb_model_options options = {.precision = i ? CLB_F32 : CLB_F64, .knots = i > 1 ? 64 : 0};
+    opened plain = open_made("cpu:interpreter", which, &options), o = open_made("level_zero", which, &options);
+    const computed expected = compute_atoms(&plain, &a), c = compute_atoms(&o, &a);
+    expect_same(&c, &expected, a.n, i ? 3e-5 : 1e-11);
+    close_model(&plain);
+    close_model(&o);
+  }
+}
+
 int main(void) {
+#if !defined(__SANITIZE_ADDRESS__)
+  level_zero = getenv("CLB_TEST_FAKE_LEVEL_ZERO");
+#endif
+  if (level_zero) setenv("ZE_ENABLE_ALT_DRIVERS", level_zero, 1);
   snprintf(devices.name[devices.n++], sizeof *devices.name, "cpu:interpreter");
   clb_devices(remember, NULL);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(energies), cmocka_unit_test(derivatives), cmocka_unit_test(tables), cmocka_unit_test(tables_everywhere), cmocka_unit_test(symmetries)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(energies), cmocka_unit_test(derivatives), cmocka_unit_test(tables), cmocka_unit_test(tables_everywhere), cmocka_unit_test(symmetries),
+                                     cmocka_unit_test(through_spirv)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -184,7 +184,7 @@ static void print_system(const md_system *y, const energy_arguments *a) {
   printf("model      %s: %s, %d layers, l <= %d, r_max %g A, %lld parameters\n", y->name, y->info.architecture, y->info.n_layers, y->info.l_max, y->info.r_max,
          (long long)y->info.parameters);
   printf("device     %s: %s; %s", y->device.name, y->device.description, dtype_names[a->choice.options.precision]);
-  if (a->choice.options.knots) printf(", splines of %d knots", a->choice.options.knots);
+  if (a->choice.options.knots) printf(", splines of %d knots, off by at most %.2g of the largest weight", a->choice.options.knots, y->info.table_error);
   const int64_t edges = md_system_edges(y);
   printf("\nedges      %lld, %.1f per atom\n", (long long)edges, s->n ? (double)edges / (double)s->n : 0);
 }

@@ -123,6 +123,7 @@ module clebsch
     type(c_ptr) :: symbols ! n_species texts
     type(c_ptr) :: atomic_numbers ! n_species c_int numbers
     integer(c_int64_t) :: parameters, weights, bytes_per_edge, bytes_per_atom
+    real(c_double) :: table_error
   end type
 
   ! Pointers are c_loc of arrays: species c_int32_t, periodic directions 1 or 0, all others c_double.

@@ -42,6 +42,8 @@ typedef struct {
   int64_t parameters;               /* numbers in the file's tensors */
   int64_t weights;                  /* of the radial network, per edge, all layers */
   uint64_t bytes_per_edge, bytes_per_atom; /* of device memory, without a convolution's workspace */
+  double table_error;               /* with knots: how far a weight read from the splines is from the network's at most, found in the middle of every
+                                       interval, as a part of the layer's largest weight; 0 without */
 } clb_model_info;
 /* Its strings and arrays live as long as the model. */
 CLB_API clb_status clb_model_describe(const clb_model *model, clb_model_info *info);
