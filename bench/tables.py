@@ -49,10 +49,10 @@ def peers():
 def drivers():
     """One processor through three drivers: milliseconds, forward / backward / double backward."""
     run = results("cpu_quick.json")
-    names = {d["name"]: "cpu (" + d["driver"] + ")" if d["backend"] == "cpu" else d["driver"] for d in run["devices"]}
+    names = {}
     for d in run["devices"]:
-        if d["backend"] == "opencl":
-            names[d["name"]] = ("PoCL " if "pocl" in (d["driver"] + d["description"] + d["vendor"]).lower() or d["driver"].startswith("3.") else "Intel's CPU driver ") + d["driver"]
+        maker = "cpu, " if d["backend"] == "cpu" else "PoCL " if "pthread" in d["description"] else d["vendor"] + ", "
+        names[d["name"]] = maker + d["driver"]
     works, seconds = [], {}
     for r in run["results"]:
         work = (r["op"], r["problem"], r.get("graph"), r.get("options"), r["rows"])
