@@ -9,7 +9,7 @@ static ir_val i64(clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I64,
 
 int64_t clb_batch_bytes(const clb_problem *p, int edges) {
   int64_t columns = p->tensor_product.x.dim + (p->convolution.spline ? 0 : p->tensor_product.n_weights);
-  return edges * columns * (clb_orders(p) + (p->pass != CLB_FORWARD)) * (p->storage == CLB_F64 ? 8 : p->storage == CLB_F32 ? 4 : 2);
+  return edges * columns * (clb_orders(p) + (p->pass != CLB_FORWARD)) * ir_type_bytes(clb_ir_type((clb_dtype)p->storage));
 }
 
 /* ---- products c y ---- */

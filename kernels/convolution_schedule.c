@@ -19,7 +19,7 @@ enum { SHARES = 320, MOST_STAGES = 3, REGISTERS = 65536, CACHE = 192 << 10 }; /*
 
 /* As many edges ahead as local memory has room for, where copies are asynchronous. */
 static void schedule_stages(const clb_problem *p, const clb_limits *limits, const clb_parts *parts, clb_schedule *s) {
-  int64_t bytes = clb_ir_type((clb_dtype)p->storage) == IR_F64 ? 8 : 4, size = bytes * s->subgroups * clb_stage_size(p, parts, s->lanes);
+  int64_t bytes = ir_type_bytes(clb_ir_type((clb_dtype)p->storage)), size = bytes * s->subgroups * clb_stage_size(p, parts, s->lanes);
   int64_t shares = clb_wants_sums(p) ? 2 * (int64_t)s->edges * (s->units ? s->units : 1) * clb_y_columns(p) * bytes : 0;
   int64_t room = limits->most_local_bytes > limits->local_bytes ? limits->most_local_bytes : limits->local_bytes;
   if (!limits->async_copies || p->storage > CLB_F32) return;
@@ -41,7 +41,7 @@ static bool schedule_units(const clb_problem *p, const clb_limits *limits, clb_s
 
 /* Edges whose rows, and those of as many to come, leave most of a core's second level free; parts of z take half of its vector registers. */
 static void schedule_batch(const clb_problem *p, clb_schedule *s) {
-  bool wide = s->lanes * (p->arithmetic == CLB_F64 ? 8 : 4) >= 64; /* 32 registers, not 16 */
+  bool wide = s->lanes * ir_type_bytes(clb_ir_type((clb_dtype)p->arithmetic)) >= 64; /* 32 registers, not 16 */
   int edges = 8;
   while (edges > 4 && clb_batch_bytes(p, edges) > CACHE) edges /= 2;
   s->batch = s->edges = edges;

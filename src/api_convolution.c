@@ -137,15 +137,13 @@ clb_status clb_convolution_set_table(clb_op *op, clb_buffer *table, int64_t offs
 
 /* ---- workspace ---- */
 
-static int64_t lines(int64_t bytes) { return (bytes + 255) / 256 * 256; } /* what follows starts on a line of memory */
-
 static clb_convolution_needs measure(const clb_op *op, clb_pass pass, const clb_graph *g) {
   const clb_tensor_product_problem *tp = &op->problem.tensor_product;
   int64_t pieces = clb_graph_pieces(g->n_edges), bytes = clb_dtype_bytes(op->problem.storage);
   clb_convolution_needs n = {0};
   if (pass == CLB_FORWARD || (pass == CLB_DOUBLE_BACKWARD && op->convolution->results)) n.z = pieces * tp->z.dim * bytes;
   if (pass != CLB_FORWARD && tp->gradients & CLB_X && !op->problem.convolution.atomics) {
-    n.x = lines(pieces * tp->x.dim * bytes);
+    n.x = clb_lines(pieces * tp->x.dim * bytes);
     n.edge_x = tp->x.dim * clb_dtype_bytes(op->problem.arithmetic);
   }
   if (pass != CLB_FORWARD && op->convolution->weights) n.edge_w = tp->n_weights * bytes;
@@ -153,13 +151,13 @@ static clb_convolution_needs measure(const clb_op *op, clb_pass pass, const clb_
 }
 
 /* Where gradients of shared weights of so many edges start: behind those of x. */
-static int64_t start_of_weights(const clb_convolution_needs *n, int64_t edges) { return n->edge_w ? lines(n->x + n->edge_x * edges) : n->x + n->edge_x * edges; }
+static int64_t start_of_weights(const clb_convolution_needs *n, int64_t edges) { return n->edge_w ? clb_lines(n->x + n->edge_x * edges) : n->x + n->edge_x * edges; }
 
 static uint64_t bytes_for(const clb_convolution_call *c, int64_t edges) {
   const clb_convolution_needs *n = &c->needs;
   const clb_convolution_vectors *v = c->op->convolution->vectors;
   int64_t x = start_of_weights(n, edges) + n->edge_w * edges, all = x > n->z ? x : n->z, own = v ? clb_convolution_vectors_bytes(v, c->pass, c->graph->n_edges) : 0;
-  return (uint64_t)(own ? lines(all) + own : all);
+  return (uint64_t)(own ? clb_lines(all) + own : all);
 }
 
 static uint64_t least_bytes(const clb_convolution_call *c) { return bytes_for(c, c->graph->n_edges < LEAST_EDGES ? c->graph->n_edges : LEAST_EDGES); }

@@ -1,15 +1,8 @@
 /* ceilings.c - what a device can do, measured with two generated kernels: a copy, and chains of multiply-adds. */
-#include <time.h>
 
 #include "context.h"
 
 enum { IN_FLIGHT = 8, CHAINS = 16, TURNS = 256, SAMPLES = 7 };
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* A group is 256 lanes where it can be. */
 static int subgroups_of(const clb_limits *limits, int lanes) {
@@ -58,10 +51,10 @@ static clb_status best_time(clb_context *ctx, const clb_kernel *kernel, int64_t 
   int batch = 1;
   *seconds = 1e30;
   for (int sample = 0; sample < SAMPLES && !s; sample++) {
-    double start = now(), t;
+    double start = clb_seconds_now(), t;
     for (int i = 0; i < batch && !s; i++) s = clb_launch(ctx, kernel, groups, args, n);
     if (!s) s = d->backend->wait(d);
-    t = (now() - start) / batch;
+    t = (clb_seconds_now() - start) / batch;
     if (sample && t < *seconds) *seconds = t;
     if (t * batch < 5e-3) batch = (int)(5e-3 / t) + 1;
   }

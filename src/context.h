@@ -77,6 +77,7 @@ clb_status clb_launch(clb_context *ctx, const clb_kernel *kernel, int64_t groups
 clb_status clb_multiply(clb_context *ctx, clb_dtype type, const clb_product *product);
 clb_status clb_submit(clb_context *ctx, const clb_work *work);
 void clb_profile_forget(clb_context *ctx);
+double clb_seconds_now(void); /* of a clock that only goes on */
 
 /* Adds a copy of the work to the recording being made. */
 clb_status clb_recording_keep(clb_recording *recording, const clb_work *work);

@@ -4,6 +4,10 @@
 
 #include "graph.h"
 
+/* What follows other things in the workspace starts on a line of memory. */
+enum { CLB_LINE = 256 };
+static inline int64_t clb_lines(int64_t bytes) { return (bytes + CLB_LINE - 1) / CLB_LINE * CLB_LINE; }
+
 void clb_convolution_destroy(clb_convolution_parts **parts);
 
 /* Bytes of workspace: pieces of rows of results of z, and of gradients of x; for one edge, gradients of x and of weights that all edges share. */

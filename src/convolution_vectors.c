@@ -87,17 +87,13 @@ clb_status clb_convolution_vectors_create(clb_context *ctx, const clb_convolutio
 
 /* ---- workspace ---- */
 
-enum { LINE = 256 };
-
 /* Where rows start, in bytes. */
 typedef struct {
   int64_t y, g_y, b, r, g_r, end;
 } places;
 
-static int64_t lines(int64_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
-
 static places places_of(const clb_convolution_vectors *v, clb_pass pass, int64_t n) {
-  int64_t rows = lines(n * v->stride * v->bytes), numbers = v->lengths ? lines(n * v->bytes) : 0;
+  int64_t rows = clb_lines(n * v->stride * v->bytes), numbers = v->lengths ? clb_lines(n * v->bytes) : 0;
   places at = {0};
   at.g_y = rows;
   at.b = at.g_y + (pass != CLB_FORWARD ? rows : 0);
@@ -147,7 +143,7 @@ clb_status clb_convolution_vectors_before(const clb_convolution_vectors *v, clb_
   clb_operand *o = c->operand, *g = c->pass == CLB_FORWARD ? NULL : &o[y_gradient(c->pass)];
   *kept = (clb_convolution_vector_rows){.vector = o[Y_AT].rows, .rows = {.ctx = c->op->ctx, .memory = c->workspace}};
   if (!n) return CLB_OK;
-  c->workspace.bytes = (c->workspace.bytes - (uint64_t)bytes) / LINE * LINE;
+  c->workspace.bytes = (c->workspace.bytes - (uint64_t)bytes) / CLB_LINE * CLB_LINE;
   scratch at = scratch_of(v, c, kept);
   clb_status s = clb_spherical_harmonics_forward(v->harmonics, n, kept->vector, at.y);
   if (!s && v->lengths) s = clb_radial_forward(v->lengths, n, kept->vector, at.r, (clb_rows){0});

@@ -13,7 +13,7 @@ struct clb_profile {
   char name[];
 };
 
-static double now(void) {
+double clb_seconds_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
@@ -47,12 +47,12 @@ static clb_status submit(clb_context *ctx, const clb_work *w) {
 static clb_status time_one(clb_context *ctx, const clb_work *w) {
   clb_profile_entry *entry = find(ctx, w->name);
   clb_status s = entry ? clb_wait(ctx) : clb_fail(&ctx->error, CLB_ERROR_MEMORY, "no memory for the profile");
-  double start = now();
+  double start = clb_seconds_now();
   if (!s) s = submit(ctx, w);
   if (!s) s = clb_wait(ctx);
   if (s) return s;
   entry->launches++;
-  entry->seconds += now() - start;
+  entry->seconds += clb_seconds_now() - start;
   return CLB_OK;
 }
 

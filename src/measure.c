@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "wisdom.h"
 
@@ -32,12 +31,6 @@ typedef struct {
   void *expected[CLB_MAX_OPERANDS], *found; /* results: of the estimate, of one operand */
 } measurement;
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void use(measurement *m, const candidate *c) {
   clb_trial *t = &m->trial;
   t->of->kernel[t->pass] = c->kernel;
@@ -47,11 +40,11 @@ static void use(measurement *m, const candidate *c) {
 
 /* Seconds of a call. */
 static clb_status time_calls(measurement *m, int calls, double *seconds) {
-  double start = now();
+  double start = clb_seconds_now();
   clb_status s = CLB_OK;
   for (int i = 0; i < calls && !s; i++) s = clb_trial_run(&m->trial);
   if (!s) s = clb_wait(m->trial.op->ctx);
-  *seconds = (now() - start) / calls;
+  *seconds = (clb_seconds_now() - start) / calls;
   return s;
 }
 
@@ -116,6 +109,11 @@ static bool agrees(measurement *m) {
 
 /* ---- candidates ---- */
 
+static void drop(measurement *m, candidate *c) {
+  if (c->fresh) clb_kernel_free(m->trial.op->ctx, c->kernel);
+  c->kernel = NULL;
+}
+
 /* Compiles it and runs it once; one that fails, or whose results are others, is dropped, and so is a kernel that is there already. */
 static void try_candidate(measurement *m, candidate *c) {
   clb_op *of = m->trial.of;
@@ -130,8 +128,7 @@ static void try_candidate(measurement *m, candidate *c) {
   c->reads_tables = of->reads_tables[pass];
   if (agrees(m)) return;
   use(m, &m->c[0]);
-  if (c->fresh) clb_kernel_free(of->ctx, kernel);
-  c->kernel = NULL;
+  drop(m, c);
 }
 
 static double least(const double *x, int n) {
@@ -148,11 +145,6 @@ static double median(double *x, int n) {
       x[j] = x[j - 1], x[j - 1] = t;
     }
   return (x[(n - 1) / 2] + x[n / 2]) / 2;
-}
-
-static void drop(measurement *m, candidate *c) {
-  if (c->fresh) clb_kernel_free(m->trial.op->ctx, c->kernel);
-  c->kernel = NULL;
 }
 
 /* All in turns, so that what else the machine does meets all; those that are far behind are left out early. */

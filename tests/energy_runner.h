@@ -93,6 +93,25 @@ static inline void expect_clebsch(const char *arguments, int status, const char 
   free(err);
 }
 
+/* Arguments that are refused: with which exit status, and in which words. */
+typedef struct {
+  const char *arguments;
+  int status;
+  const char *said;
+} refusal;
+
+/* `command`: what comes before the arguments.  Nothing is printed on standard output. */
+static inline void expect_refusals(const char *command, const refusal *r, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    char arguments[1024];
+    assert_true(snprintf(arguments, sizeof arguments, "%s%s", command, r[i].arguments) < (int)sizeof arguments);
+    expect_clebsch(arguments, r[i].status, r[i].said);
+    char *out = get_text("out");
+    assert_string_equal(out, "");
+    free(out);
+  }
+}
+
 /* A real model, or its test is skipped. */
 static inline const char *water_model(void) {
   const char *path = getenv("CLB_TEST_NEQUIP");

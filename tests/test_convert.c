@@ -12,7 +12,7 @@
 static const char small_header[] =
     "{\"cutoff\": 4.5, \"atomic_numbers\": [1, 8], \"avg_n_neighbors\": 12.25, \"scale\": 0.5, \"shift\": 0.125, \"hidden_irreps\": \"2x0e + 1x1o\", "
     "\"lmax\": 1, \"n_layers\": 2, \"radial_basis_size\": 3, \"radial_mlp_size\": 4, \"radial_mlp_layers\": 1, \"radial_polynomial_p\": 6.0, "
-    "\"index_weights\": false, \"layer_norm\": true, \"train_path\": \"/home/somebody\"}\n";
+    "\"index_weights\": false, \"layer_norm\": true, \"train_path\": \"train.xyz\"}\n";
 
 /* What its arrays are, in their order; layer 0 reads the 2 species, its gate takes 3x0e+1x1o. */
 static const struct {

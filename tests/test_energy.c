@@ -126,11 +126,7 @@ static void speaks_to_people(void **state) {
 
 static void minds_its_arguments(void **state) {
   (void)state;
-  static const struct {
-    const char *arguments;
-    int status;
-    const char *said;
-  } wrong[] = {
+  static const refusal wrong[] = {
       {"energy --structure atoms.xyz", 2, "--model is missing"},
       {"energy --model model", 2, "--structure is missing"},
       {"energy --model model --structure atoms.xyz --dtype f16", 2, "--dtype is f64 or f32, not 'f16'"},
@@ -153,12 +149,7 @@ static void minds_its_arguments(void **state) {
   put_text("salt.xyz", "2\n\nO 0 0 0\nNa 0 0 2\n");
   put_text("short.xyz", "3\n\nO 0 0 0\nH 0 0 1\n");
   put_text("bad.pth", "PK");
-  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-    expect_clebsch(wrong[i].arguments, wrong[i].status, wrong[i].said);
-    char *out = get_text("out");
-    assert_string_equal(out, "");
-    free(out);
-  }
+  expect_refusals("", wrong, sizeof wrong / sizeof *wrong);
 }
 
 /* Converted on the way. */

@@ -322,11 +322,7 @@ static void draws_plots(void **state) {
 
 static void minds_its_arguments(void **state) {
   (void)state;
-  static const struct {
-    const char *arguments;
-    int status;
-    const char *said;
-  } wrong[] = {
+  static const refusal wrong[] = {
       {"-s atoms.xyz --steps 1 --dt 1", 2, "--model is missing"},
       {"-m model --steps 1 --dt 1", 2, "give --structure, or --continue, and not both"},
       {"-m model -s atoms.xyz --continue a --steps 1 --dt 1", 2, "give --structure, or --continue, and not both"},
@@ -350,11 +346,7 @@ static void minds_its_arguments(void **state) {
       {"-m model -s atoms.xyz --steps 1 --dt 1 --plot /nowhere/a", 1, "/nowhere/a: No such file"},
       {"-m model -s atoms.xyz --steps 1 --dt 1 --csv /dev/full", 1, "/dev/full: could not be written: No space left"},
   };
-  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-    char arguments[256];
-    snprintf(arguments, sizeof arguments, "md %s", wrong[i].arguments);
-    expect_clebsch(arguments, wrong[i].status, wrong[i].said);
-  }
+  expect_refusals("md ", wrong, sizeof wrong / sizeof *wrong);
   expect_clebsch("md --help", 0, NULL);
 }
 

@@ -1,42 +1,8 @@
 /* test_row_sum.c - sums of rows over the edges of each node against a plain double loop, on every device that runs here, and on the
    interpreter with a GPU's limits. */
-#include "linear_products.h"
+#include "simulated_devices.h"
 
 #include "../src/row_sum.h"
-
-enum { MAX_DEVICES = 24 };
-
-static struct device {
-  char name[64];
-  bool runs, simulates, f64; /* simulates: a CPU that is taken for a GPU */
-  clb_context *ctx;
-} devices[MAX_DEVICES];
-static int n_devices;
-
-static void add_device(const clb_device_info *info, void *user) {
-  (void)user;
-  bool cpu = info->runs && (!strcmp(info->backend, "cpu") || !strcmp(info->backend, "opencl"));
-  for (int i = 0; i < 1 + cpu && n_devices < MAX_DEVICES; i++, n_devices++) {
-    devices[n_devices] = (struct device){.runs = info->runs, .simulates = i, .f64 = info->f64};
-    snprintf(devices[n_devices].name, sizeof devices[0].name, "%s", info->name);
-  }
-}
-
-static clb_context *context(void **state) {
-  struct device *d = *state;
-  if (d->ctx) return d->ctx;
-  OK(d->ctx, clb_context_create(d->name, &d->ctx));
-  clb_limits *limits = &d->ctx->device->limits;
-  if (d->simulates) limits->simd = false;
-  if (d->simulates && !strcmp(d->name, "cpu:interpreter")) limits->lanes[CLB_F32] = 32, limits->lanes[CLB_F64] = 16, limits->max_subgroups = 8;
-  return d->ctx;
-}
-
-static int forget_all(void **state) {
-  (void)state;
-  for (int d = 0; d < n_devices; d++) clb_context_destroy(&devices[d].ctx);
-  return 0;
-}
 
 /* ---- graphs ---- */
 
@@ -363,12 +329,6 @@ static void refuses(void **state) {
   drop_edges(&e);
 }
 
-#ifdef __SANITIZE_ADDRESS__
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
-
 /* Targets that only compile do so. */
 static void compiles(void **state) {
   struct device *d = *state;
@@ -388,17 +348,6 @@ static void compiles(void **state) {
 }
 
 int main(void) {
-  static void (*const tests[])(void **) = {sums, cuts, combines, far_apart, refuses};
-  static const char *const names[] = {"sums", "cuts", "combines", "far_apart", "refuses"};
-  enum { TESTS = sizeof tests / sizeof *tests };
-  static struct CMUnitTest all[MAX_DEVICES * TESTS];
-  static char labels[MAX_DEVICES * TESTS][96];
-  int n = 0;
-  clb_devices(add_device, NULL);
-  for (int d = 0; d < n_devices; d++)
-    for (int t = 0; t < (devices[d].runs ? TESTS : 1); t++, n++) {
-      snprintf(labels[n], sizeof labels[n], "row_sum_%s[%s%s]", devices[d].runs ? names[t] : "compiles", devices[d].name, devices[d].simulates ? ", as a GPU" : "");
-      all[n] = (struct CMUnitTest){labels[n], devices[d].runs ? tests[t] : compiles, NULL, NULL, &devices[d]};
-    }
-  return _cmocka_run_group_tests("row_sum", all, (size_t)n, NULL, forget_all);
+  static const named_test tests[] = {{"sums", sums}, {"cuts", cuts}, {"combines", combines}, {"far_apart", far_apart}, {"refuses", refuses}};
+  return run_on_all("row_sum", tests, sizeof tests / sizeof *tests, compiles);
 }

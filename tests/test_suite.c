@@ -131,11 +131,7 @@ static void has_keys(void **state) {
 
 static void refuses(void **state) {
   (void)state;
-  static const struct {
-    const char *arguments;
-    int status;
-    const char *said;
-  } wrong[] = {
+  static const refusal wrong[] = {
       {"bench --suite standard --device cpu --out run.json", 1, "it is of suite 'quick', not 'standard'"},
       {"bench --suite quick --device cpu:interpreter --out run.json", 1, "run.json: it also has cpu ("},
       {"bench --suite quick --device cpu --device cpu:interpreter --out run.json", 1, "run.json: it does not have cpu:interpreter ("},
@@ -162,7 +158,7 @@ static void refuses(void **state) {
   json_object_set_new(changed, "results", json_pack("[i]", 1));
   save(changed, "odd.json");
   put_text("list.json", "[]");
-  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) expect_clebsch(wrong[i].arguments, wrong[i].status, wrong[i].said);
+  expect_refusals("", wrong, sizeof wrong / sizeof *wrong);
   assert_int_equal(access("new.json", F_OK), -1);
   json_t *after = load("run.json");
   assert_true(json_equal(run, after));

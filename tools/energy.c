@@ -56,11 +56,6 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 /* ---- computing ---- */
 
-static int by_size(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static bool compute(md_system *y, const energy_arguments *a, energy_times *t) {
   const double start = seconds_now();
   structure atoms;
@@ -79,9 +74,8 @@ static bool compute(md_system *y, const energy_arguments *a, energy_times *t) {
     seconds[i] = seconds_now() - before;
   }
   progress(NULL);
-  qsort(seconds, (size_t)a->repeats, sizeof *seconds, by_size);
+  t->median = median(seconds, a->repeats);
   t->least = seconds[0];
-  t->median = (seconds[(a->repeats - 1) / 2] + seconds[a->repeats / 2]) / 2;
   free(seconds);
   return good;
 }

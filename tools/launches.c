@@ -95,16 +95,6 @@ typedef struct {
   double host[WAYS], wall[WAYS]; /* seconds of one op: until all are submitted, until all are done */
 } costs;
 
-static int ascending(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static double median(double *x, int n) {
-  qsort(x, (size_t)n, sizeof *x, ascending);
-  return (x[(n - 1) / 2] + x[n / 2]) / 2;
-}
-
 /* Both ways in turn, so that what else the machine does meets both. */
 static clb_status time_ways(const small_op *s, costs *c) {
   static double host[WAYS][MOST], wall[WAYS][MOST];

@@ -92,6 +92,11 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+double median(double *x, int n) {
+  qsort(x, (size_t)n, sizeof *x, ascending);
+  return (x[(n - 1) / 2] + x[n / 2]) / 2;
+}
+
 enum { FEW = 5, ENOUGH = 30, MOST = 1000 };
 
 clb_status time_launches(clb_context *ctx, launch_function *launch, void *user, int n_sets, timing *result) {
@@ -110,8 +115,8 @@ clb_status time_launches(clb_context *ctx, launch_function *launch, void *user, 
     if ((n >= ENOUGH && spent > 0.5) || (n >= FEW && spent > 2)) break;
   }
   if (status) return status;
-  qsort(seconds, (size_t)n, sizeof *seconds, ascending);
-  *result = (timing){.seconds = (seconds[(n - 1) / 2] + seconds[n / 2]) / 2, .seconds_min = seconds[0], .repeats = n};
+  *result = (timing){.seconds = median(seconds, n), .repeats = n};
+  result->seconds_min = seconds[0];
   result->spread = (seconds[n - 1 - n / 10] - seconds[n / 10]) / result->seconds;
   return CLB_OK;
 }

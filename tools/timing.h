@@ -5,6 +5,7 @@
 #include "tool.h"
 
 double seconds_now(void);
+double median(double *x, int n); /* of n > 0 numbers, which are sorted */
 
 /* The largest cache of a device, in bytes, erring high. */
 uint64_t cache_bytes(const clb_device_info *info);
