@@ -24,6 +24,53 @@ def milliseconds(seconds):
     return "-" if seconds is None else f"{seconds * 1e3:.3g}"
 
 
+def shares(runs):
+    """Milliseconds of each pass, and what share of the floor's speed that is."""
+    percent = lambda r: f"{100 * r['floor_seconds'] / r['seconds']:.0f}"
+    runs = [r if r and r.get("correct") else None for r in runs]
+    if not any(runs):
+        return "-"
+    times = " / ".join(milliseconds(r["seconds"]) if r else "-" for r in runs)
+    return times + " (" + " / ".join(percent(r) if r else "-" for r in runs) + " %)"
+
+
+def found(run, **wanted):
+    """Results by (problem, graph, options, rows of forward), then device, dtype and pass, in the order of the file."""
+    works = {}
+    for r in run["results"]:
+        if all(r.get(k) == v for k, v in wanted.items()):
+            works.setdefault((r["problem"], r["graph"], r["options"]), {})[r["device"], r["dtype"], r["pass"]] = r
+    return works
+
+
+def geometric_mean(x):
+    return math.exp(sum(map(math.log, x)) / len(x)) if x else math.nan
+
+
+def products():
+    """Tensor products of `bench --suite standard` through both drivers of one card."""
+    run = results("h200_standard.json")
+    cuda, opencl = (next(d["name"] for d in run["devices"] if d["backend"] == b) for b in ("cuda", "opencl"))
+    columns = [("CUDA, f32", cuda, "f32"), ("NVIDIA's OpenCL, f32", opencl, "f32"), ("CUDA, f64", cuda, "f64")]
+    works = found(run, op="tensor_product")
+    rows = [[p + (f" {o}" if o else "")] + [shares([by.get((d, t, q)) for q in PASSES]) for _, d, t in columns] for (p, _, o), by in works.items()]
+    means = ["geometric mean"]
+    for _, d, t in columns:
+        shared = [[r["floor_seconds"] / r["seconds"] for by in works.values() for r in [by.get((d, t, q))] if r and r["seconds"]] for q in PASSES]
+        means.append(" / ".join(f"{100 * geometric_mean(x):.0f}" for x in shared) + " %")
+    return table(["ms, forward / backward / double backward (% of the floor)"] + [c[0] for c in columns], rows + [means])
+
+
+def graphs():
+    """Convolutions of `bench --suite graphs`: every problem on every graph."""
+    run = results("h200_graphs.json")
+    works, cells = found(run, op="convolution"), {}
+    for (problem, graph, _), by in works.items():
+        cells[problem, graph] = shares([by.get((run["devices"][0]["name"], "f32", q)) for q in PASSES])
+    problems, names = list(dict.fromkeys(p for p, _ in cells)), list(dict.fromkeys(g for _, g in cells))
+    return table(["ms, forward / backward / double backward (% of the floor)"] + names, [[p] + [cells.get((p, g), "") for g in names] for p in problems])
+
+
 def peers():
     """Least time of each library over its layouts and options, forward / backward."""
     run = results("h200_peers.json")
@@ -69,7 +116,7 @@ def drivers():
 def main():
     readme = ROOT / "README.md"
     before = readme.read_text()
-    made = {"peers": peers, "drivers": drivers}
+    made = {"products": products, "graphs": graphs, "peers": peers, "drivers": drivers}
     after = re.sub(r"<!-- table (\w+) -->\n.*?<!-- end -->", lambda m: f"<!-- table {m[1]} -->\n{made[m[1]]()}\n<!-- end -->", before, flags=re.S)
     if "--check" in sys.argv and after != before:
         sys.exit("README.md: its tables are not those of bench/results; run python3 bench/tables.py")

@@ -183,7 +183,7 @@ int bench_main(int argc, char **argv) {
   if (suite_asked(argc, argv)) return suite_main(argc, argv);
   if (launches_asked(argc, argv)) return launches_main(argc, argv);
   static const struct argp_option options[] = {{"rows", 'n', "N", 0, "Rows of one launch (default: 1000000; tensor_product: 50000, from double_backward on 20000, single paths 200000)", 0},
-                                               {"suite", KEY_SUITE, "NAME", 0, "Instead of OP: standard or quick, many problems on every device into one file. --suite NAME --help tells more", 0}, {0}};
+                                               {"suite", KEY_SUITE, "NAME", 0, "Instead of OP: standard, graphs or quick: many problems on every device into one file. --suite NAME --help tells more", 0}, {0}};
   static const struct argp own = {.options = options, .parser = parse};
   bench b = {.rows = NULL};
   request_parse(&b.request, argc, argv, &own, &b.options,

@@ -48,7 +48,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 }
 
 static const struct argp_option options[] = {
-    {"suite", KEY_SUITE, "NAME", 0, "standard: what others publish on, every pass, f32 and f64. quick: eight small problems in f32, a minute on a CPU", 0},
+    {"suite", KEY_SUITE, "NAME", 0, "standard: what others publish on, every pass, f32 and f64. graphs: every channel-wise problem on every graph, f32. quick: eight small problems in f32, a minute on a CPU", 0},
     {"out", KEY_OUT, "FILE", 0, "JSON, rewritten after each result; what is in it already is not measured again", 0},
     {"device", KEY_DEVICE, "DEVICE", 0, "A name that `clebsch devices` shows, also of one that only compiles; repeats (default: all that run)", 0},
     {"only", KEY_ONLY, "LIST", 0, "Less of it: ops, problems, graphs, options, passes and dtypes with commas between, as tensor_product,mace-large,f32", 0},

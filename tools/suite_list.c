@@ -8,7 +8,7 @@
 #include "graphs.h"
 #include "op_convolution.h"
 
-const char suite_names[] = "standard or quick";
+const char suite_names[] = "standard, graphs or quick";
 
 /* ---- the suites ---- */
 
@@ -51,6 +51,18 @@ static void add_standard(entries *e) {
     add(e, (entry){"convolution", on_graphs[i].problem, on_graphs[i].graph, "table", 0});
   }
   add(e, (entry){"convolution", "mace-large", "carbon", "mul_ir", 0});
+}
+
+/* Every channel-wise problem on every graph. */
+static void add_graphs(entries *e) {
+  static const char *const graphs[] = {"water-box", "carbon", "spike", "hub", "dhfr-water"};
+  e->dtypes = F32_ONLY;
+  for (size_t g = 0; g < sizeof graphs / sizeof *graphs; g++)
+    for (int i = 0; i < STANDARD; i++)
+      if (standard[i].kind == CHANNEL_WISE && strncmp(standard[i].name, "flashtp", 7) && strncmp(standard[i].name, "single", 6))
+        add(e, (entry){"convolution", standard[i].name, graphs[g], NULL, 0});
+  for (int i = 0; i < STANDARD; i++)
+    if (!strncmp(standard[i].name, "flashtp", 7)) add(e, (entry){"convolution", standard[i].name, "flashtp", NULL, 0});
 }
 
 static void add_quick(entries *e) {
@@ -184,6 +196,7 @@ bool suite_list_make(suite_list *list, const char *suite, const char *only) {
   bool good = true;
   *list = (suite_list){0};
   if (!strcmp(suite, "standard")) add_standard(e);
+  else if (!strcmp(suite, "graphs")) add_graphs(e);
   else if (!strcmp(suite, "quick")) add_quick(e);
   else complain("bench: --suite is %s, not '%s'", suite_names, suite), good = false;
   if (good && only) good = keep(e, suite, only);
