@@ -138,6 +138,9 @@ static void add_channel_wise(const clb_problem *p, const clb_limits *limits, con
   if (first->staged) clb_candidate_with(list, n, first, CLB_FIELD(staged), 0);
   s.twins = !first->twins;
   if (affords(p, &s) && clb_channel_wise_twins(&p->tensor_product)) clb_candidate_add(list, n, &s);
+  s = *first; /* sums through local memory, a row to a group: all its lanes meet there */
+  s.shuffles = 0, s.subgroups = first->units ? first->units : 1;
+  if (p->pass >= CLB_BACKWARD && first->shuffles && limits->subgroups && !limits->simd) clb_candidate_add(list, n, &s);
   if (first->units <= 1 || !limits->subgroups) return;
   s = *first; /* one sub-group loops over the blocks */
   s.units = s.lockstep = 0;
