@@ -9,6 +9,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PASSES = ("forward", "backward", "double_backward")
+LIBRARIES = ("clebsch", "e3nn", "openequivariance", "flashtp", "cuequivariance", "sphericart", "equitriton")  # the columns, of those that have results
 
 
 def results(name):
@@ -74,7 +75,6 @@ def graphs():
 def peers():
     """Least time of each library over its layouts and options, forward / backward."""
     run = results("h200_peers.json")
-    libraries = ["clebsch", "e3nn", "openequivariance", "cuequivariance"]
     best, works = {}, []
     for r in run["results"]:
         library = r["device"].split()[0]
@@ -85,6 +85,7 @@ def peers():
             works.append(work)
         key = work + (library, r["pass"])
         best[key] = min(best.get(key, math.inf), r["seconds"])
+    libraries = [name for name in LIBRARIES if any(name in key for key in best)]
     rows = []
     for work in works:
         name = ", ".join(x for x in (work[0].replace("_", " "), work[1], work[2]) if x)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """compare.py - times Clebsch and whichever other libraries are installed on the same data, in one process, on one stream, and compares their results.
 
---json writes a run that `clebsch compare` reads, each library a device of its own."""
+--json writes a run that `clebsch compare` reads, each library a device of its own.  Exit status 1: something was asked for and not timed."""
 import argparse
+import ctypes
 import datetime
 import gc
 import json
@@ -32,7 +33,10 @@ def arguments():
     parser.add_argument("--threads", type=int, help="on the cpu: every library keeps to as many (default: all)")
     parser.add_argument("--clebsch", metavar="PATH", help="libclebsch.so (default: $CLB_LIBRARY, else the system's)")
     parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--append", action="store_true", help="keep what is in that file; of the same work, what is faster")
     a = parser.parse_args()
+    if a.append and not a.json:
+        parser.error("--append is of --json")
     if a.repeats < 1 or not set(a.passes) <= set(PASSES):
         parser.error("--repeats is positive and --pass of " + ", ".join(PASSES))
     a.passes = [p for p in PASSES if p in a.passes]
@@ -209,8 +213,29 @@ def run(work, library, device, variant, flush, reference, report):
 
 
 class Report:
-    def __init__(self, context):
-        self.results, self.context, self.ours = [], context, {}
+    def __init__(self, about):
+        """about: what all devices of the run have in common."""
+        self.results, self.ours, self.about, self.refused = [], {}, about, []
+        self.started = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.before = {"devices": [], "results": []}
+        if args.append and os.path.exists(args.json):
+            with open(args.json) as file:
+                self.before = json.load(file)
+
+    def save(self, complete):
+        kept = {}
+        for row in self.before["results"] + self.results:
+            same = tuple(row[k] for k in ("op", "problem", "graph", "options", "pass", "dtype", "device", "rows"))
+            if same not in kept or (row["seconds"] or math.inf) < (kept[same]["seconds"] or math.inf):
+                kept[same] = row
+        results, known = list(kept.values()), {device["name"]: device for device in self.before["devices"]}
+        devices = [known.get(name, {"name": name, **self.about}) for name in dict.fromkeys(row["device"] for row in results)]
+        agree(results)
+        with open(args.json + ".new", "w") as file:
+            json.dump({"format": "clebsch run 1", "clebsch": clebsch.VERSION, "suite": "peers", "started": self.before.get("started", self.started),
+                       "complete": complete and self.before.get("complete", True), "devices": devices, "results": results}, file, indent=1)
+            file.write("\n")
+        os.replace(args.json + ".new", args.json)
 
     def row(self, work, name, layout, device):
         product = work.op != "spherical_harmonics"
@@ -224,11 +249,14 @@ class Report:
         if seconds is None:
             row.update(seconds=None, failed="the results differ from Clebsch's")
             said = f"not compared: results differ from Clebsch's by {error:.1e}"
+            self.refused.append(f"{device}, {work.op} {name}: {said}")
         else:
             n = len(seconds)
             median = seconds[n // 2]
             row.update(seconds=median, seconds_min=seconds[0], spread=(seconds[n - 1 - n // 10] - seconds[n // 10]) / median, repeats=n)
             ours = self.ours.setdefault((work.op, work.problem, work.graph, name, work.rows), median)
+            if self.about["copy_bytes_per_second"]:
+                row["copy_fraction"] = row["bytes"] / median / self.about["copy_bytes_per_second"]
             said = (f"{median * 1e3:10.4f} ms  +-{row['spread'] * 50:5.1f} %  {row['bytes'] / median / 1e9:8.1f} GB/s  {median / ours:7.2f} x  "
                     + ("" if error is None else f"{error:.1e}"))
         self.results.append(row)
@@ -240,6 +268,7 @@ class Report:
         have = {r["pass"] for r in self.results if tuple(r[k] for k in ("device", "op", "problem", "graph", "rows")) == this}
         for name in [p for p in work.passes if p not in have]:
             self.results.append({**self.row(work, name, variant, device), "seconds": None, "failed": text})
+            self.refused.append(f"{device}, {work.op} {name}: {text}")
         print(f"{', '.join(filter(None, [work.problem, work.graph])):28} {'':16} {device:36} {variant:7} failed: {text[:200]}", flush=True)
 
 
@@ -248,13 +277,40 @@ def agree(results):
     for row in results:
         if row["device"].startswith("clebsch") and row["seconds"]:
             errors = [r["error"] for r in results if not r["device"].startswith("clebsch") and r.get("error") is not None
-                      and all(r[k] == row[k] for k in ("op", "problem", "graph", "pass", "rows"))]
+                      and all(r[k] == row[k] for k in ("op", "problem", "graph", "pass", "dtype", "rows"))]
             if errors:
-                row.update(error=min(errors), tolerance=TOLERANCE[args.dtype], correct=min(errors) <= TOLERANCE[args.dtype])
+                row.update(error=min(errors), tolerance=TOLERANCE[row["dtype"]], correct=min(errors) <= TOLERANCE[row["dtype"]])
+
+
+def blocking_stream():
+    """Unlike those that torch makes, it and the legacy default stream wait for each other: what a library launches there is timed too."""
+    torch.zeros(1, device="cuda")  # makes torch's context the current one
+    stream = ctypes.c_void_p()
+    status = ctypes.CDLL("libcuda.so.1").cuStreamCreate(ctypes.byref(stream), 0)
+    if status:
+        raise SystemExit(f"cuStreamCreate returns {status}")
+    return torch.cuda.ExternalStream(stream.value)
+
+
+def present():
+    """(peer, its name as a device) of those asked for that are there; says why the others are not, which it counts."""
+    wanted = [peer for peer in peers.PEERS if not args.library or peer.name in args.library]
+    unknown = set(args.library or ()) - {peer.name for peer in wanted}
+    if unknown:
+        raise SystemExit(f"--library: there is no {', '.join(sorted(unknown))}; there are {', '.join(peer.name for peer in peers.PEERS)}")
+    found = []
+    for peer in wanted:
+        why = f"not on {args.device}" if args.device not in peer.devices else peer.available()
+        print(f"{peer.name}: {f'left out, {why}' if why else peer.version()}", flush=True)
+        if not why:
+            found.append((peer, f"{peer.name} {peer.version()}"))
+    if args.library and not found:
+        raise SystemExit("none of the libraries asked for is there")
+    return found, len(wanted) - len(found)
 
 
 def main():
-    stream = torch.cuda.Stream() if args.device == "cuda" else None
+    stream = blocking_stream() if args.device == "cuda" else None
     if stream:
         torch.cuda.set_stream(stream)
         torch.backends.cuda.matmul.allow_tf32 = False
@@ -264,18 +320,14 @@ def main():
         where = f"{platform.machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}"
     index = torch.cuda.current_device() if stream else 0
     context = clebsch.Context(clebsch.load(args.clebsch), f"cuda:{index}" if stream else "cpu", stream.cuda_stream if stream else None)
-    print(f"{where}; {context.info.description.decode()}", flush=True)
-    ours = peers.Clebsch(context)
-    libraries = [(ours, "clebsch " + clebsch.VERSION)]
-    for peer in peers.PEERS:
-        if args.library and peer.name not in args.library:
-            continue
-        why = f"not on {args.device}" if args.device not in peer.devices else peer.available()
-        print(f"{peer.name}: {why or peer.version()}", flush=True)
-        if not why:
-            libraries.append((peer, f"{peer.name} {peer.version()}"))
+    info = context.info
+    print(f"{where}; {info.description.decode()}", flush=True)
+    found, absent = present()
+    libraries = [(peers.Clebsch(context), "clebsch " + clebsch.VERSION)] + found
     flush = torch.zeros(FLUSHED[args.device], dtype=torch.uint8, device=args.device)
-    report, started = Report(context), datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    ceilings = zip(("copy_bytes_per_second", "f32_per_second", "f64_per_second"), (value or None for value in context.ceilings()))
+    report = Report({"backend": info.backend.decode(), "vendor": info.vendor.decode(), "description": f"{info.description.decode()}; {where}",
+                     "driver": info.driver.decode(), "memory_bytes": info.memory_bytes or None, "runs": True, "f64": bool(info.f64), **dict(ceilings)})
     for work in works(context):
         reference = {}
         for library, device in libraries:
@@ -286,22 +338,15 @@ def main():
                 torch.cuda.empty_cache() if stream else None
         del reference, work
         context.release()
-    agree(report.results)
+        if args.json:
+            report.save(complete=False)
     if args.json:
-        ceilings = [value or None for value in context.ceilings()]
-        shared = {"backend": context.info.backend.decode(), "vendor": context.info.vendor.decode(), "description": f"{context.info.description.decode()}; {where}",
-                  "driver": context.info.driver.decode(), "memory_bytes": context.info.memory_bytes or None, "runs": True, "f64": bool(context.info.f64),
-                  **dict(zip(("copy_bytes_per_second", "f32_per_second", "f64_per_second"), ceilings))}
-        names = list(dict.fromkeys(row["device"] for row in report.results))
-        for row in report.results:
-            if row["seconds"] and ceilings[0]:
-                row["copy_fraction"] = row["bytes"] / row["seconds"] / ceilings[0]
-        with open(args.json, "w") as file:
-            json.dump({"format": "clebsch run 1", "clebsch": clebsch.VERSION, "suite": "peers", "started": started, "complete": True,
-                       "devices": [{"name": name, **shared} for name in names], "results": report.results}, file, indent=1)
-            file.write("\n")
+        report.save(complete=True)
     context.close()
+    for sentence in report.refused:
+        print("not timed:", sentence, file=sys.stderr)
+    return bool(report.refused or (args.library and absent))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -3,6 +3,7 @@
 A work (compare.py) has operands x (and y, w) and the incoming g, a, b, c as rows in e3nn's convention: mul_ir, paths in the order of
 clb_channel_wise, components of harmonics.  A library may want other columns in another order or another scale of its results: `Native` says
 so, and rows are rearranged outside of what is timed."""
+import contextlib
 import importlib.metadata
 import math
 
@@ -12,6 +13,7 @@ import torch
 import clebsch
 
 PASSES = ["forward", "backward", "double_backward"]
+
 
 def irreps(text):
     """[(mul, l, parity as a letter)]"""
@@ -151,6 +153,17 @@ def on_edges(product, work):
     return function
 
 
+@contextlib.contextmanager
+def default_dtype(dtype):
+    """Of the constants that e3nn makes meanwhile."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
 class E3nn(Peer):
     name, distribution, ops = "e3nn", "e3nn", ("spherical_harmonics", "tensor_product", "convolution")
 
@@ -162,12 +175,8 @@ class E3nn(Peer):
         return self.o3.SphericalHarmonics(list(range(work.l_max + 1)), normalize=False, normalization="component"), Native()
 
     def tensor_product(self, work, variant):
-        before = torch.get_default_dtype()
-        torch.set_default_dtype(work.dtype)  # of the constants that it keeps
-        try:
+        with default_dtype(work.dtype):
             product = self.o3.TensorProduct(work.irreps_x, work.irreps_y, work.irreps_z, work.instructions, shared_weights=False, internal_weights=False)
-        finally:
-            torch.set_default_dtype(before)
         return product.to(work.device), Native()
 
     def convolution(self, work, variant):
@@ -213,12 +222,17 @@ class FlashTP(Peer):
     name, distribution, ops, devices = "flashtp", "flashTP_e3nn", ("convolution",), ("cuda",)
 
     def load(self):
+        import e3nn.o3
         import flashTP_e3nn
-        self.flash = flashTP_e3nn
+        self.o3, self.flash = e3nn.o3, flashTP_e3nn
 
     def convolution(self, work, variant):
-        import e3nn.o3
-        product = self.flash.uvu_TP(*(e3nn.o3.Irreps(i) for i in (work.irreps_x, work.irreps_y, work.irreps_z)), work.instructions, device="cuda", dtype=work.dtype)
+        if any(mul % 32 for mul, _, _ in irreps(work.irreps_x)):
+            raise NotImplementedError(f"multiplicities of x are to be multiples of 32, not those of {work.irreps_x}")
+        kib = torch.cuda.get_device_properties(work.device).shared_memory_per_block_optin // 1024  # it knows A100 and H100, else takes 48
+        with default_dtype(work.dtype):
+            product = self.flash.uvu_TP(*(self.o3.Irreps(i) for i in (work.irreps_x, work.irreps_y, work.irreps_z)), work.instructions, smem_size=kib,
+                                        device=work.device, dtype=work.dtype)
         senders, receivers = work.senders.int(), work.receivers.int()
         return (lambda x, y, w: product(x, y, w, senders, receivers)), Native()
 
@@ -292,11 +306,16 @@ class EquiTriton(Peer):
         from equitriton.sph_harm.direct import TritonSphericalHarmonic
         self.harmonics = TritonSphericalHarmonic
 
-    def takes(self, work, variant):
-        return work.l_max <= 10
-
     def spherical_harmonics(self, work, variant):
-        return (lambda x: self.harmonics.apply(list(range(work.l_max + 1)), x)), Native()
+        degrees = list(range(work.l_max + 1))
+        if work.l_max > 10:
+            raise NotImplementedError("degrees end at 10")
+        if 64 * len(degrees) ** 2 * work.rows >= 2**31:  # a block of 64 is started for every row; masked by an offset that must not wrap
+            raise NotImplementedError(f"offsets of 32 bits: at most {(2**31 - 1) // (64 * len(degrees) ** 2)} rows (--rows)")
+        return (lambda x: self.harmonics.apply(degrees, x)), Native()
+
+    def double_backward(self, work, function, t):
+        raise NotImplementedError("no second derivatives")
 
 
 PEERS = [E3nn(), OpenEquivariance(), FlashTP(), CuEquivariance(), Sphericart(), EquiTriton()]
