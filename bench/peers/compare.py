@@ -249,7 +249,7 @@ class Report:
         if seconds is None:
             row.update(seconds=None, failed="the results differ from Clebsch's")
             said = f"not compared: results differ from Clebsch's by {error:.1e}"
-            self.refused.append(f"{device}, {work.op} {name}: {said}")
+            self.refused.append(f"{device}, {work.op} {name}: {row['failed']}, by {error:.1e}")
         else:
             n = len(seconds)
             median = seconds[n // 2]
