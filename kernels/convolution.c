@@ -44,11 +44,18 @@ static bool open_part(clb_convolution *c, int part, int *next_unit) {
 
 /* ---- operands ---- */
 
+/* W, or the c that what comes in along r makes. */
+static ir_val spline(clb_convolution *c, int order) {
+  if (!order) return clb_spline_weight(c);
+  clb_path_weight(&c->at); /* and with it its derivative */
+  return ir_mul(of(c), c->spline.along, c->spline.by_r);
+}
+
 static void load(void *owner, int slot, int order, ir_val *v) {
   clb_convolution *c = owner;
   const clb_form_array *a = &c->f.in[slot][order];
   int term = clb_path_term(c->at.path, slot);
-  if (slot == W && c->f.p->convolution.spline) v[0] = clb_spline_weight(c);
+  if (slot == W && c->f.p->convolution.spline) v[0] = spline(c, order);
   else if (slot != Z && c->stage.stages) clb_stage_load(c, slot, order, v);
   else if (slot == W) v[0] = clb_form_load_weight(&c->f, a, c->at.path, c->channel, c->mask);
   else if (slot == X) clb_form_load(&c->f, a, term, c->channel, c->mask, v);
@@ -79,8 +86,10 @@ static void begin_edge(clb_convolution *c, ir_val place, ir_val last) {
       c->at.y[order][j] = ir_cast(k, c->f.t, ir_load(k, c->f.in[Y][order].rows.buffer, ir_add(k, c->f.in[Y][order].base, i64(c, j)), IR_NONE));
   if (c->f.s->batch) clb_batch_edge(c, place);
   if (c->f.p->convolution.spline && !c->stage.stages) {
-    ir_val r = ir_cast(k, c->f.t, ir_load(k, c->f.in[W][0].rows.buffer, c->f.in[W][0].base, IR_NONE));
-    clb_spline_find(c, r);
+    ir_val r[ORDERS] = {IR_NONE, IR_NONE};
+    for (int order = 0; order < orders; order++)
+      if (clb_reads(c->f.tp, W, order)) r[order] = ir_cast(k, c->f.t, ir_load(k, c->f.in[W][order].rows.buffer, c->f.in[W][order].base, IR_NONE));
+    clb_spline_find(c, r[0]);
     clb_spline_edge(c, r);
   }
   clb_path_forget(&c->at);
@@ -259,8 +268,9 @@ static void one_path(clb_convolution *c, const clb_path *p, int o_x, int o_y, in
   if (o_w >= 0 && p->has_weight) {
     ir_val g = clb_path_w(&c->at, o_w), *by_r = c->y_sum + c->f.tp->y.dim;
     if (c->f.p->convolution.spline) {
-      clb_path_weight(&c->at); /* and with it its derivative */
+      clb_path_weight(&c->at); /* and with it its derivatives */
       *by_r = clb_plus(of(c), *by_r, g, c->spline.by_r);
+      if (c->spline.along != IR_NONE) *by_r = clb_plus(of(c), *by_r, clb_path_w(&c->at, BY_C), c->spline.bent);
     } else clb_form_store_weight(&c->f, &c->f.out[o_w], p, c->channel, c->mask, g);
   }
   if (o_y >= 0) clb_path_y(&c->at, o_y, c->y_sum + c->f.tp->y.term[p->in2].at);

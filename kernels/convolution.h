@@ -51,13 +51,15 @@ typedef struct {
 } clb_stage;
 
 /* Weights as cubic Hermite splines W(r) between knots (convolution_spline.c).  With u = (r - r_i) / h in the interval:
-   W = v_i + u^2 (3-2u) (v_i+1 - v_i) + h (u (1-u)^2 s_i + u^2 (u-1) s_i+1) of values v and slopes s; beyond the ends r is theirs. */
+   W = v_i + u^2 (3-2u) (v_i+1 - v_i) + h (u (1-u)^2 s_i + u^2 (u-1) s_i+1) of values v and slopes s; beyond the ends r is theirs.
+   Double backward: the number q that comes in along r makes the vector c = q W', and r's gradient is W' . (gradient of w) + q W'' . (gradient of c). */
 typedef struct {
   clb_form_array table;           /* [knots][W][2]; base (i64): the row of an edge's interval, of that at hand or, where knots are staged, of that sent for */
   ir_val at, first, inverse, spacing, knots; /* parameters: the table starts at element `at` (i64); r_0, 1 / h, h (arithmetic); i32 */
   /* of the edge at hand */
-  ir_val weight[3], slope[3];     /* what v_i+1 - v_i, s_i, s_i+1 are multiplied with in W and dW/dr */
-  ir_val by_r;                    /* dW/dr of the path at hand */
+  ir_val weight[3], slope[3], bend[3]; /* what v_i+1 - v_i, s_i, s_i+1 are multiplied with in W, W' and q W'' */
+  ir_val along;                   /* q, or IR_NONE */
+  ir_val by_r, bent;              /* W' and q W'' of the path at hand */
 } clb_spline;
 
 /* On a CPU, whose registers hold few components: some edges at a time, for one part and block of channels after the other (convolution_batch.c).
@@ -160,9 +162,9 @@ void clb_batch_keep(clb_convolution *c, int part, ir_val number);
 void clb_spline_parameters(clb_convolution *c);
 /* Where the table's row of a length r (arithmetic, uniform) starts. */
 void clb_spline_find(clb_convolution *c, ir_val r);
-/* Turns to an edge of length r. */
-void clb_spline_edge(clb_convolution *c, ir_val r);
-/* The weight of the path at hand and its derivative by r. */
+/* Turns to an edge of length r[0]; r[1]: what comes in along it, or IR_NONE. */
+void clb_spline_edge(clb_convolution *c, const ir_val *r);
+/* The weight of the path at hand and its derivatives by r. */
 ir_val clb_spline_weight(clb_convolution *c);
 
 /* Vectors of x, y and w that a pass may read. */

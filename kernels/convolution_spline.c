@@ -29,10 +29,10 @@ void clb_spline_find(clb_convolution *c, ir_val r) {
   c->spline.table.base = ir_add(of(c), c->spline.at, ir_mul(of(c), i, ir_int(of(c), IR_I64, 2 * (int64_t)c->f.tp->n_weights)));
 }
 
-void clb_spline_edge(clb_convolution *c, ir_val r) {
+void clb_spline_edge(clb_convolution *c, const ir_val *r) {
   ir_kernel *k = of(c);
   clb_spline *s = &c->spline;
-  ir_val t, near, i = interval(c, r, &t, &near), one = real(c, 1), zero = real(c, 0), two = real(c, 2), three = real(c, 3);
+  ir_val t, near, i = interval(c, *r, &t, &near), one = real(c, 1), zero = real(c, 0), two = real(c, 2), three = real(c, 3);
   ir_val most = ir_cast(k, c->f.t, ir_sub(k, s->knots, ir_int(k, IR_I32, 1))), inside = ir_2(k, IR_AND, ir_2(k, IR_LE, zero, t), ir_2(k, IR_LE, t, most));
   ir_val u = ir_sub(k, near, ir_cast(k, c->f.t, i));
   ir_val left = ir_sub(k, one, u), left2 = ir_mul(k, left, left), u2 = ir_mul(k, u, u), flat = ir_select(k, inside, one, zero);
@@ -42,6 +42,12 @@ void clb_spline_edge(clb_convolution *c, ir_val r) {
   s->slope[0] = ir_mul(k, ir_mul(k, real(c, 6), ir_mul(k, u, left)), ir_mul(k, s->inverse, flat));
   s->slope[1] = ir_mul(k, ir_mul(k, left, ir_sub(k, one, ir_mul(k, three, u))), flat);
   s->slope[2] = ir_mul(k, ir_mul(k, u, ir_sub(k, ir_mul(k, three, u), two)), flat);
+  s->along = r[1];
+  if (s->along == IR_NONE) return;
+  ir_val by = ir_mul(k, ir_mul(k, s->along, s->inverse), flat), u6 = ir_mul(k, real(c, 6), u);
+  s->bend[0] = ir_mul(k, ir_mul(k, ir_sub(k, real(c, 6), ir_mul(k, two, u6)), s->inverse), by);
+  s->bend[1] = ir_mul(k, ir_sub(k, u6, real(c, 4)), by);
+  s->bend[2] = ir_mul(k, ir_sub(k, u6, two), by);
 }
 
 /* v: v_i, s_i, v_i+1, s_i+1. */
@@ -66,5 +72,6 @@ ir_val clb_spline_weight(clb_convolution *c) {
   for (int i = 0; i < 4; i++) v[i] = ir_cast(k, c->f.t, v[i]);
   ir_val rise = ir_sub(k, v[2], v[0]);
   s->by_r = sum(c, s->slope, v, rise);
+  s->bent = s->along == IR_NONE ? IR_NONE : sum(c, s->bend, v, rise);
   return ir_add(k, v[0], sum(c, s->weight, v, rise));
 }

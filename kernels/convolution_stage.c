@@ -31,7 +31,7 @@ static int count_w(const clb_problem *p, const clb_parts *parts, int part) {
   return pieces_of_weight(p) * n;
 }
 
-enum { LENGTH = 4 }; /* elements that keep an edge's length in a slot, so that all starts are aligned */
+enum { LENGTH = 4 }; /* elements that keep an edge's length, and what comes in along it, in a slot, so that all starts are aligned */
 static int y_size(const clb_tensor_product_problem *tp) { return (tp->y.dim + 3) / 4 * 4; }
 
 int clb_stage_size(const clb_problem *p, const clb_parts *parts, int lanes) {
@@ -226,7 +226,10 @@ static void send(clb_convolution *c, ir_val place, ir_val last, ir_val sender, i
     for (int order = 0; order < clb_orders(c->f.p); order++) clb_form_row(&c->f, &c->f.in[slot][order], ir_cast(k, IR_I64, slot == X ? sender : edge));
   ir_val slot = ir_add(k, g->start, ir_mul(k, number, i32(c, g->size)));
   if (c->f.p->convolution.spline) {
-    ir_copy(k, g->array, ir_add(k, slot, i32(c, g->r)), c->f.in[W][0].rows.buffer, c->f.in[W][0].base, ir_2(k, IR_LT, ir_lane(k), i32(c, 1)), 1);
+    for (int order = 0; order < clb_orders(c->f.p); order++) {
+      const clb_form_array *a = &c->f.in[W][order];
+      if (clb_reads(c->f.tp, W, order)) ir_copy(k, g->array, ir_add(k, slot, i32(c, g->r + order)), a->rows.buffer, a->base, ir_2(k, IR_LT, ir_lane(k), i32(c, 1)), 1);
+    }
     if (r != IR_NONE) clb_spline_find(c, r);
   }
   if (aligns(c, width)) {
@@ -313,8 +316,10 @@ void clb_stage_edge(clb_convolution *c, ir_val place, ir_val last) {
   move_on(c, ahead, last);
   g->base = ir_add(k, g->start, ir_mul(k, slot, i32(c, g->size)));
   if (c->f.p->convolution.spline) {
-    ir_val own = ir_cast(k, c->f.t, ir_load(k, g->array, ir_add(k, g->base, i32(c, g->r)), IR_NONE));
-    if (!clb_stages_knots(c->f.p)) clb_spline_find(c, own);
+    ir_val own[ORDERS] = {IR_NONE, IR_NONE};
+    for (int order = 0; order < clb_orders(c->f.p); order++)
+      if (clb_reads(c->f.tp, W, order)) own[order] = ir_cast(k, c->f.t, ir_load(k, g->array, ir_add(k, g->base, i32(c, g->r + order)), IR_NONE));
+    if (!clb_stages_knots(c->f.p)) clb_spline_find(c, own[0]);
     clb_spline_edge(c, own);
   }
   for (int order = 0; order < clb_orders(c->f.p); order++)

@@ -4,7 +4,7 @@
    F with some vector in each of the four slots (a monomial), differentiated by some of the vectors:
      forward          F(x,y,w,g)                                             by g (which is then not read)
      backward         F(x,y,w,g)                                             by x y w
-     double backward  F(a,y,w,g) + F(x,b,w,g) + F(x,y,c,g)                   by x y w g
+     double backward  F(a,y,w,g) + F(x,b,w,g) + F(x,y,c,g)                   by x y w g; by c, too, where w and c are functions of one number (BY_C)
      triple backward  F(p,b,w,g) + F(p,y,c,g) + F(a,q,w,g) + F(x,q,c,g) + F(a,y,r,g) + F(x,b,r,g)
                       + F(a,y,w,s) + F(x,b,w,s) + F(x,y,c,s)                 by x y w g a b c */
 #ifndef CLB_FORM_H
@@ -15,7 +15,7 @@
 
 enum { X, Y, W, Z, SLOTS };
 /* Vectors of a slot in order: x a p, y b q, w c r, g s. */
-enum { ORDERS = 3, MAX_MONOMIALS = 9, MAX_OUTPUTS = 7, MAX_L = 12, MAX_M = 2 * MAX_L + 1 };
+enum { ORDERS = 3, MAX_MONOMIALS = 9, MAX_OUTPUTS = 7, BY_C = 4, MAX_L = 12, MAX_M = 2 * MAX_L + 1 };
 
 typedef struct {
   int slot, order;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 extern const clb_kernel_kind clb_spherical_harmonics, clb_tensor_product, clb_matrix_product, clb_column_sum, clb_row_sum_kind, clb_graph_sort, clb_convolution_walk;
-extern const clb_kernel_kind clb_pointwise, clb_gate, clb_rms_norm, clb_radial, clb_species_linear, clb_totals, clb_forces, clb_edge_vectors;
+extern const clb_kernel_kind clb_pointwise, clb_gate, clb_rms_norm, clb_radial, clb_species_linear, clb_totals, clb_forces, clb_edge_vectors, clb_lengths_along;
 
 const clb_kernel_kind *const clb_kernel_kinds[CLB_KERNEL_KINDS] = {
     [CLB_SPHERICAL_HARMONICS] = &clb_spherical_harmonics,
@@ -22,6 +22,7 @@ const clb_kernel_kind *const clb_kernel_kinds[CLB_KERNEL_KINDS] = {
     [CLB_TOTALS] = &clb_totals,
     [CLB_FORCES] = &clb_forces,
     [CLB_EDGE_VECTORS] = &clb_edge_vectors,
+    [CLB_LENGTHS_ALONG] = &clb_lengths_along,
 };
 
 void clb_candidate_add(clb_schedule *list, int *n, const clb_schedule *s) {

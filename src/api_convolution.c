@@ -45,7 +45,6 @@ static clb_status check_spline(clb_context *ctx, const clb_convolution_desc *d) 
   if (d->knots && !(width > 0 && width - width == 0))
     return FAIL(ctx, CLB_ERROR_ARGUMENT, "clb_convolution_create: first_knot is %g and last_knot %g; they must be numbers, the first below the last", d->first_knot, d->last_knot);
   if (d->knots && d->product.shared_weights) return FAIL(ctx, CLB_ERROR_ARGUMENT, "clb_convolution_create: shared_weights is set; with knots weights are those of each edge's length");
-  if (d->knots && d->product.passes >> CLB_DOUBLE_BACKWARD) return FAIL(ctx, CLB_ERROR_UNSUPPORTED, "clb_convolution_create: with knots there are forward and backward passes only");
   return CLB_OK;
 }
 
@@ -64,7 +63,8 @@ static clb_status read_description(clb_context *ctx, const clb_convolution_desc 
   p->convolution.vectors = desc->vectors != 0;
   p->convolution.spline = desc->knots != 0 && p->tensor_product.n_weights;
   int32_t *gradients = &p->tensor_product.gradients;
-  if (desc->vectors && desc->knots) *gradients = *gradients & CLB_Y ? *gradients | CLB_W : *gradients & ~CLB_W; /* of lengths go with those of vectors */
+  int32_t *of[] = {gradients, &p->tensor_product.incoming};
+  for (int i = 0; i < 2 && desc->vectors && desc->knots; i++) *of[i] = *of[i] & CLB_Y ? *of[i] | CLB_W : *of[i] & ~CLB_W; /* of lengths go with those of vectors */
   return s;
 }
 
@@ -132,7 +132,7 @@ clb_status clb_convolution_set_table(clb_op *op, clb_buffer *table, int64_t offs
                 (unsigned long long)table->memory.bytes);
   parts->table = table->memory;
   parts->table_at = offset;
-  return CLB_OK;
+  return parts->vectors ? clb_convolution_vectors_set_table(parts->vectors, table, offset) : CLB_OK;
 }
 
 /* ---- workspace ---- */

@@ -2,8 +2,9 @@
 
    With y = Y(v / |v|), r = |v| and J = dY/dv:
      backward         g_v = J^T g_y + g_r v / |v|
-     double backward  b = J h, and d_v = J^T d_y + (dJ/dv h)^T g_y, h the incoming gradient of g_v; for this g_y is computed once more.
-   Rows of y, b, r and their gradients lie at the end of the caller's workspace, of the storage type: some hundred bytes of each edge. */
+     double backward  b = J h, q = h . v / r, and d_v = J^T d_y + (dJ/dv h)^T g_y + d_r v / |v| + g_r dq/dv, h the incoming gradient of g_v;
+                      for this g_y and g_r are computed once more.
+   Rows of y, b, r, q and their gradients lie at the end of the caller's workspace, of the storage type: some hundred bytes of each edge. */
 #include "convolution_vectors.h"
 
 #include <stdlib.h>
@@ -13,8 +14,8 @@
 
 struct clb_convolution_vectors {
   clb_op *harmonics, *adding; /* adding: to d_v that is there already; NULL: not needed */
-  clb_op *lengths;            /* NULL: not needed */
-  clb_op *first;              /* a convolution that gives g_y alone; NULL: not needed */
+  clb_op *lengths, *lengths_along; /* NULL: not needed */
+  clb_op *first;              /* a convolution that gives g_y (and g_r) alone; NULL: not needed */
   int64_t dim, stride;        /* of rows of y; stride: of multiples of 16 bytes */
   int64_t bytes;              /* of an element */
 };
@@ -24,6 +25,7 @@ void clb_convolution_vectors_destroy(clb_convolution_vectors **vectors) {
   clb_op_destroy(&(*vectors)->harmonics);
   clb_op_destroy(&(*vectors)->adding);
   clb_op_destroy(&(*vectors)->lengths);
+  clb_op_destroy(&(*vectors)->lengths_along);
   clb_op_destroy(&(*vectors)->first);
   free(*vectors);
   *vectors = NULL;
@@ -61,7 +63,7 @@ static clb_status create_harmonics(clb_context *ctx, const clb_convolution_desc 
 static clb_status create_first(clb_context *ctx, const clb_convolution_desc *desc, clb_op **op) {
   clb_convolution_desc d = *desc;
   d.vectors = 0;
-  d.product.gradients = CLB_Y;
+  d.product.gradients = d.knots ? CLB_Y | CLB_W : CLB_Y;
   d.product.accumulate = 0;
   d.product.passes = CLB_PASS_BIT(CLB_BACKWARD) | (ctx->measures ? CLB_MEASURE : 0);
   return clb_convolution_create(ctx, &d, op);
@@ -82,14 +84,19 @@ clb_status clb_convolution_vectors_create(clb_context *ctx, const clb_convolutio
   if (!s && wanted && along) s = create_harmonics(ctx, desc, p, 1, CLB_PASS_BIT(CLB_BACKWARD), &v->adding);
   if (!s && wanted && along) s = create_first(ctx, desc, &v->first);
   if (!s && p->convolution.spline) s = clb_lengths_create(ctx, (clb_dtype)p->storage, (clb_dtype)p->arithmetic, &v->lengths);
+  if (!s && p->convolution.spline && along) s = clb_lengths_along_create(ctx, (clb_dtype)p->storage, (clb_dtype)p->arithmetic, &v->lengths_along);
   return s; /* the convolution that it is a part of destroys it */
+}
+
+clb_status clb_convolution_vectors_set_table(const clb_convolution_vectors *v, clb_buffer *table, int64_t offset) {
+  return v->first ? clb_convolution_set_table(v->first, table, offset) : CLB_OK;
 }
 
 /* ---- workspace ---- */
 
 /* Where rows start, in bytes. */
 typedef struct {
-  int64_t y, g_y, b, r, g_r, end;
+  int64_t y, g_y, b, r, g_r, q, end;
 } places;
 
 static places places_of(const clb_convolution_vectors *v, clb_pass pass, int64_t n) {
@@ -99,7 +106,8 @@ static places places_of(const clb_convolution_vectors *v, clb_pass pass, int64_t
   at.b = at.g_y + (pass != CLB_FORWARD ? rows : 0);
   at.r = at.b + (pass == CLB_DOUBLE_BACKWARD ? rows : 0);
   at.g_r = at.r + numbers;
-  at.end = at.g_r + (pass != CLB_FORWARD ? numbers : 0);
+  at.q = at.g_r + (pass != CLB_FORWARD ? numbers : 0);
+  at.end = at.q + (pass == CLB_DOUBLE_BACKWARD ? numbers : 0);
   return at;
 }
 
@@ -107,11 +115,11 @@ int64_t clb_convolution_vectors_bytes(const clb_convolution_vectors *v, clb_pass
 
 /* ---- passes ---- */
 
-enum { X_AT, Y_AT, W_AT, G_AT, B_AT = 5 }; /* number of an operand in its call */
+enum { X_AT, Y_AT, W_AT, G_AT, B_AT = 5, C_AT }; /* number of an operand in its call */
 static int y_gradient(clb_pass pass) { return pass == CLB_BACKWARD ? 5 : 8; }
 
 typedef struct {
-  clb_rows y, g_y, b, r, g_r;
+  clb_rows y, g_y, b, r, g_r, q;
 } scratch;
 
 static scratch scratch_of(const clb_convolution_vectors *v, const clb_convolution_call *c, const clb_convolution_vector_rows *kept) {
@@ -119,7 +127,8 @@ static scratch scratch_of(const clb_convolution_vectors *v, const clb_convolutio
   int64_t start = (int64_t)c->workspace.bytes;
   clb_buffer *b = (clb_buffer *)&kept->rows;
   return (scratch){{b, (start + at.y) / v->bytes, v->stride, NULL}, {b, (start + at.g_y) / v->bytes, v->stride, NULL}, {b, (start + at.b) / v->bytes, v->stride, NULL},
-                   {b, (start + at.r) / v->bytes, CLB_DENSE, NULL}, {b, (start + at.g_r) / v->bytes, CLB_DENSE, NULL}};
+                   {b, (start + at.r) / v->bytes, CLB_DENSE, NULL}, {b, (start + at.g_r) / v->bytes, CLB_DENSE, NULL},
+                   {b, (start + at.q) / v->bytes, CLB_DENSE, NULL}};
 }
 
 static void put(clb_operand *o, clb_rows rows, int64_t columns) {
@@ -127,15 +136,16 @@ static void put(clb_operand *o, clb_rows rows, int64_t columns) {
   o->columns = columns;
 }
 
-/* b = J h, and the part of d_v that is not by d_y, if that is asked for. */
+/* b = J h and q, and the part of d_v that is not by d_y and d_r, if that is asked for. */
 static clb_status go_along(const clb_convolution_vectors *v, const clb_convolution_call *c, const clb_convolution_vector_rows *kept, const scratch *at) {
   const clb_operand *o = c->operand;
   bool bends = kept->gradient.buffer;
   clb_status s = CLB_OK;
-  if (bends) s = clb_convolution_backward(v->first, c->graph, o[X_AT].rows, at->y, o[W_AT].rows, o[G_AT].rows, (clb_rows){0}, at->g_y, (clb_rows){0}, NULL);
+  if (bends) s = clb_convolution_backward(v->first, c->graph, o[X_AT].rows, at->y, o[W_AT].rows, o[G_AT].rows, (clb_rows){0}, at->g_y, at->g_r, NULL);
   if (s) return s;
-  clb_rows g_y = bends ? at->g_y : at->y, d_v = bends ? kept->gradient : at->g_y; /* else neither matters */
-  return clb_spherical_harmonics_double_backward(v->harmonics, c->graph->n_edges, kept->vector, g_y, kept->along, d_v, at->b);
+  clb_rows g_y = bends ? at->g_y : at->y, g_r = bends ? at->g_r : at->r, d_v = bends ? kept->gradient : at->g_y; /* else none matters */
+  s = clb_spherical_harmonics_double_backward(v->harmonics, c->graph->n_edges, kept->vector, g_y, kept->along, d_v, at->b);
+  return s || !v->lengths ? s : clb_lengths_along_run(v->lengths_along, c->graph->n_edges, kept->vector, kept->along, g_r, at->q, d_v);
 }
 
 clb_status clb_convolution_vectors_before(const clb_convolution_vectors *v, clb_convolution_call *c, clb_convolution_vector_rows *kept) {
@@ -157,6 +167,7 @@ clb_status clb_convolution_vectors_before(const clb_convolution_vectors *v, clb_
   if (s || c->pass != CLB_DOUBLE_BACKWARD || !o[B_AT].columns) return s;
   kept->along = o[B_AT].rows;
   put(&o[B_AT], at.b, v->dim);
+  if (v->lengths) put(&o[C_AT], at.q, 1);
   return go_along(v, c, kept, &at);
 }
 

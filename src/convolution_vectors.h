@@ -10,6 +10,9 @@ typedef struct clb_convolution_vectors clb_convolution_vectors;
 clb_status clb_convolution_vectors_create(clb_context *ctx, const clb_convolution_desc *desc, const clb_problem *p, clb_convolution_vectors **vectors);
 void clb_convolution_vectors_destroy(clb_convolution_vectors **vectors);
 
+/* That the splines are read from, if there are any. */
+clb_status clb_convolution_vectors_set_table(const clb_convolution_vectors *v, clb_buffer *table, int64_t offset);
+
 /* Bytes at the end of the workspace, which starts at a multiple of 256 bytes of it. */
 int64_t clb_convolution_vectors_bytes(const clb_convolution_vectors *v, clb_pass pass, int64_t n_edges);
 

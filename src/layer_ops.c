@@ -157,6 +157,22 @@ clb_status clb_radial_backward_distance(clb_op *op, int64_t n, clb_rows v, clb_r
   return run_backward(op, n, v, (operand){"g_r", g_r}, BACKWARD_DISTANCE, g_v, add);
 }
 
+clb_status clb_lengths_along_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic, clb_op **op) {
+  return clb_layer_create(ctx, clb_layer_problem(ctx, CLB_LENGTHS_ALONG, storage, arithmetic), 1, op);
+}
+
+clb_status clb_lengths_along_run(clb_op *op, int64_t n, clb_rows v, clb_rows h, clb_rows g_r, clb_rows q, clb_rows g_v) {
+  clb_layer_call c = clb_call_begin(op, CLB_LENGTHS_ALONG, n, n);
+  if (c.status) return c.status;
+  clb_dtype type = (clb_dtype)op->problem.storage;
+  clb_call_rows(&c, "v", type, 3, v, CLB_IN);
+  clb_call_rows(&c, "h", type, 3, h, CLB_IN);
+  clb_call_rows(&c, "g_r", type, 1, g_r, CLB_IN);
+  clb_call_rows(&c, "q", type, 1, q, CLB_OUT);
+  clb_call_rows(&c, "g_v", type, 3, g_v, CLB_OUT);
+  return clb_call_launch(&c, 0);
+}
+
 /* ---- linear, with weights by species ---- */
 
 static bool equal(const clb_term *a, const clb_term *b) { return a->l == b->l && a->parity == b->parity; }

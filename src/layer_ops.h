@@ -95,6 +95,9 @@ clb_status clb_radial_backward(clb_op *op, int64_t n, clb_rows v, clb_rows g_bas
 clb_status clb_radial_backward_distance(clb_op *op, int64_t n, clb_rows v, clb_rows g_r, clb_rows g_v, bool add);
 /* For lengths alone, without basis; storage and arithmetic as in clebsch.h.  Below 1e-12 v / r is v / 1e-12. */
 clb_status clb_lengths_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic, clb_op **op);
+/* Double backward of lengths: q[n][1] = h . v / r, and g_v[n][3] += the gradient by v of sum g_r h . v / r, 0 below 1e-12.  h[n][3], g_r[n][1]. */
+clb_status clb_lengths_along_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic, clb_op **op);
+clb_status clb_lengths_along_run(clb_op *op, int64_t n, clb_rows v, clb_rows h, clb_rows g_r, clb_rows q, clb_rows g_v);
 
 /* ---- linear, with weights by species ---- */
 

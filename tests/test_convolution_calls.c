@@ -234,7 +234,6 @@ static void descriptions(void **state) {
   static const double grids[][2] = {{0, 0}, {1, 0.5}, {NAN, 1}, {0, NAN}, {0, INFINITY}, {-INFINITY, 0}, {-INFINITY, INFINITY}};
   for (size_t i = 0; i < sizeof grids / sizeof *grids; i++)
     REFUSED(CLB_ERROR_ARGUMENT, "the first below the last", (d.knots = 2, d.product.passes = 3, d.first_knot = grids[i][0], d.last_knot = grids[i][1]));
-  REFUSED(CLB_ERROR_UNSUPPORTED, "with knots there are forward and backward passes only", (d.knots = 2, d.last_knot = 1));
   REFUSED(CLB_ERROR_ARGUMENT, "atomics go with storage CLB_F64 or CLB_F32", (d.atomics = 1, d.product.storage = CLB_F16));
   REFUSED(CLB_ERROR_ARGUMENT, "atomics go with storage CLB_F64 or CLB_F32", (d.atomics = 1, d.product.storage = CLB_BF16));
   REFUSED(CLB_ERROR_ARGUMENT, "arithmetic", d.product.storage = CLB_F64);

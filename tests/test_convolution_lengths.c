@@ -24,6 +24,7 @@ static splined splined_create(place *at, clb_convolution_desc desc) {
   s.v.given->product.width[LIKE_W] = s.weights ? 1 : 0;
   s.v.given->desc.product.accumulate = 0; /* its ops are made later */
   s.v.given->desc.product.gradients = s.v.given->product.desc.gradients = 0;
+  if (desc.product.incoming) s.v.given->desc.product.incoming = s.v.given->product.desc.incoming = desc.product.incoming & CLB_Y ? desc.product.incoming | CLB_W : desc.product.incoming;
   size_t n = (size_t)(KNOTS * s.weights * 2);
   double *table = numbers(n);
   random_fill(desc.product.storage, table, n, &seed);
@@ -58,6 +59,41 @@ static void expect_near(const splined *s, const char *name, size_t n, const doub
   }
 }
 
+/* Turns h into what comes in along harmonics and lengths; bend: what gradients by those, in by->out, become for vectors then. */
+static void go_along(const splined *s, int n, const double *x, const double *h, arrays *by, double *bend) {
+  double *unused = numbers((size_t)(3 * n)), *more = numbers((size_t)(n * s->v.columns));
+  reference_double_backward(&s->v.sh, n, x, by->out[LIKE_Y], h, bend, by->in[5], unused, more);
+  for (int i = 0; i < n && s->weights; i++) {
+    const double *u = x + 3 * i, r = sqrt(square(u)), q = r > 0 ? (u[0] * h[3 * i] + u[1] * h[3 * i + 1] + u[2] * h[3 * i + 2]) / r : 0;
+    by->in[6][i] = q;
+    for (int k = 3 * i; k < 3 * i + 3; k++) bend[k] += r > 0 ? by->out[LIKE_W][i] * (h[k] - x[k] * q / r) / r : 0;
+  }
+  free(unused);
+  free(more);
+}
+
+/* After the backward pass of `given`, whose results are in by->out. */
+static void twice_agrees(const splined *s, const edge_list *e, clb_graph *g, arrays *a, arrays *by, const arrays *before) {
+  const vectored *v = &s->v;
+  const int n = e->rows[LIKE_Y], like[] = {LIKE_X, LIKE_Y, LIKE_W, LIKE_Z};
+  double *want = numbers((size_t)(3 * n)), *bend = numbers((size_t)(3 * n));
+  memcpy(by->in[4], a->in[4], count_of(v->run, e, LIKE_X) * sizeof(double));
+  if (reads(&v->run->product, 5)) go_along(s, n, a->in[LIKE_Y], a->in[5], by, bend);
+  else memset(by->in[6], 0, count_of(v->given, e, LIKE_W) * sizeof(double)); /* nothing comes in along lengths, whatever `incoming` says of weights */
+  for (int o = 0; o < CONVOLUTION_OUT; o++) memcpy(a->out[o], before->out[o], count_of(v->run, e, like[o]) * sizeof(double));
+  run_splined(s, v->run, CLB_DOUBLE_BACKWARD, e, g, a);
+  run_splined(s, v->given, CLB_DOUBLE_BACKWARD, e, g, by);
+  put_together(s, n, a->in[LIKE_Y], by, want);
+  for (int i = 0; i < 3 * n; i++) want[i] += bend[i];
+  const double *const wants[] = {by->out[0], want, NULL, by->out[3]};
+  static const char *const names[] = {"d_x", "d_v", "", "d_g"};
+  for (int o = 0; o < CONVOLUTION_OUT; o++)
+    if (o != LIKE_W && gives(&v->run->product, CLB_DOUBLE_BACKWARD, o))
+      expect_near(s, names[o], count_of(v->run, e, like[o]), a->out[o], wants[o], v->run->desc.product.accumulate ? before->out[o] : NULL);
+  free(want);
+  free(bend);
+}
+
 static void splines_agree(place *at, const clb_convolution_desc *desc, const edge_list *e) {
   splined s = splined_create(at, *desc);
   vectored *v = &s.v;
@@ -78,6 +114,7 @@ static void splines_agree(place *at, const clb_convolution_desc *desc, const edg
   if (gives(&v->run->product, CLB_BACKWARD, LIKE_X)) expect_near(&s, "g_x", count_of(v->run, e, LIKE_X), a.out[0], by.out[0], adds ? before.out[0] : NULL);
   put_together(&s, n, a.in[LIKE_Y], &by, want);
   if (gives(&v->run->product, CLB_BACKWARD, LIKE_Y)) expect_near(&s, "g_v", (size_t)(3 * n), a.out[LIKE_Y], want, adds ? before.out[LIKE_Y] : NULL);
+  twice_agrees(&s, e, graph_at(at, e), &a, &by, &before);
   free(unused);
   free(want);
   arrays_destroy(&a);
@@ -88,12 +125,13 @@ static void splines_agree(place *at, const clb_convolution_desc *desc, const edg
 }
 
 static void splines(void **state) {
-  static const unsigned gradients[] = {0, CLB_Y, CLB_X | CLB_W, CLB_Y | CLB_W, CLB_W, CLB_X | CLB_Y};
+  static const unsigned gradients[] = {0, CLB_Y, CLB_X | CLB_W, CLB_Y | CLB_W | CLB_Z, CLB_W, CLB_X | CLB_Y}, incoming[] = {0, CLB_Y, CLB_X | CLB_W, CLB_W, CLB_X | CLB_Y};
   place *at = *state;
   edge_list some = edges_of(SQUARE), hub = hub_edges(20, 30, 700, 500, 4);
-  for (int i = 0; i < many(&at->device, 1, 4, 12); i++) {
+  for (int i = 0; i < many(&at->device, 1, 4, 30); i++) {
     clb_convolution_desc desc = describe(at, i == 2 ? BARE : i % 6 == 1 ? MIXED : SMALL);
     desc.product.gradients = gradients[i % 6];
+    desc.product.incoming = incoming[i % 5];
     desc.product.accumulate = i / 2 % 2;
     desc.product.storage = desc.product.arithmetic = i == 3 ? CLB_F32 : CLB_F64;
     if (i == 5) desc.product.storage = CLB_F32;
@@ -139,7 +177,7 @@ static vector_cluster vector_cluster_create(place *at, bool splines) {
   desc.product.incoming = CLB_Y;
   k.v = vectored_create(at, &desc);
   if (splines) k.v.run->product.width[LIKE_W] = 0;
-  for (int pass = CLB_FORWARD; pass <= CLB_BACKWARD && splines; pass++) OK(context_at(at), clb_convolution_set_table(convolution_op(k.v.run, pass), k.c.table, 0));
+  for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD && splines; pass++) OK(context_at(at), clb_convolution_set_table(convolution_op(k.v.run, pass), k.c.table, 0));
   return k;
 }
 
@@ -208,8 +246,8 @@ static void hessian(vector_cluster *k, const double *direction, double *out) {
 }
 
 /* Symmetric, and how the forces change. */
-static void jacobian(void **state) {
-  vector_cluster k = vector_cluster_create(*state, false);
+static void jacobian_of(place *at, bool splines) {
+  vector_cluster k = vector_cluster_create(at, splines);
   double row[3 * ATOMS][3 * ATOMS], direction[3 * ATOMS], force[3 * ATOMS], change[3 * ATOMS] = {0}, here[3 * ATOMS], largest = 0;
   double *z = numbers(count_of(k.c.c, &k.c.edges, LIKE_Z));
   for (int i = 0; i < 3 * ATOMS; i++) {
@@ -233,6 +271,10 @@ static void jacobian(void **state) {
   }
   free(z);
   vector_cluster_destroy(&k);
+}
+
+static void jacobian(void **state) {
+  for (int splines = 0; splines < 2; splines++) jacobian_of(*state, splines);
 }
 
 int main(void) {

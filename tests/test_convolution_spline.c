@@ -57,9 +57,9 @@ static void spline_destroy(spline *s) {
   free(s->table);
 }
 
-/* W(r) and dW/dr of weight k by Hermite's formula, and the sizes of what is rounded: of the terms, and of the slope for the position in the grid. */
+/* W(r), W' and W'' of weight k by Hermite's formula, and the sizes of what is rounded: of the terms, and of the next derivative for the position in the grid. */
 typedef struct {
-  double w, w_size, slope, slope_size;
+  double w, w_size, slope, slope_size, bend, bend_size;
 } weight_at;
 
 static weight_at look_up(const spline *s, int k, double r) {
@@ -71,7 +71,7 @@ static weight_at look_up(const spline *s, int k, double r) {
   const double of[4] = {v[0], h * v[1], next[0], h * next[1]};
   const double basis[4] = {2 * u * u * u - 3 * u * u + 1, u * u * u - 2 * u * u + u, 3 * u * u - 2 * u * u * u, u * u * u - u * u};
   const double first_by_u[4] = {6 * u * u - 6 * u, 3 * u * u - 4 * u + 1, 6 * u - 6 * u * u, 3 * u * u - 2 * u};
-  const double second_by_u[4] = {12 * u - 6, 6 * u - 4, 6 - 12 * u, 6 * u - 2};
+  const double second_by_u[4] = {12 * u - 6, 6 * u - 4, 6 - 12 * u, 6 * u - 2}, third_by_u[4] = {12, 6, -12, 6};
   const bool inside = t >= 0 && t <= last;
   weight_at a = {0};
   for (int j = 0; j < 4; j++) {
@@ -79,6 +79,8 @@ static weight_at look_up(const spline *s, int k, double r) {
     a.w_size += fabs(of[j]) * (fabs(basis[j]) + inside * apart * fabs(first_by_u[j]));
     a.slope += inside * of[j] * first_by_u[j] / h;
     a.slope_size += inside * fabs(of[j]) * (fabs(first_by_u[j]) + apart * fabs(second_by_u[j])) / h;
+    a.bend += inside * of[j] * second_by_u[j] / (h * h);
+    a.bend_size += inside * fabs(of[j]) * (fabs(second_by_u[j]) + apart * fabs(third_by_u[j])) / (h * h);
   }
   return a;
 }
@@ -100,14 +102,37 @@ static void lengths(const spline *s, int n, double *r, uint64_t seed) {
 
 /* ---- comparing ---- */
 
-/* g_r of what is g_w, in its place. */
-static void by_lengths(const spline *s, int n, const double *r, double *want, double *scale) {
+/* Results of a pass, and how large what they are rounded from is. */
+typedef struct {
+  double *want[MAX_OUT], *scale[MAX_OUT];
+} answer;
+
+static void answer_destroy(answer *r) {
+  for (int o = 0; o < MAX_OUT; o++) free(r->want[o]), free(r->scale[o]);
+}
+
+static answer sums_of(const spline *s, int pass, const edge_list *e, const arrays *exact, const arrays *sizes) {
+  answer r = {{NULL}, {NULL}}, other = {{NULL}, {NULL}};
+  for (int o = 0; o < n_outputs[pass]; o++) {
+    const size_t all = count_of(s->given, e, output_like(pass, o)) + (size_t)e->rows[LIKE_Y];
+    r.want[o] = numbers(all), r.scale[o] = numbers(all), other.want[o] = numbers(all), other.scale[o] = numbers(all);
+  }
+  plain_sums(s->given, pass, e, exact, r.want, other.scale);
+  plain_sums(s->given, pass, e, sizes, other.want, r.scale);
+  answer_destroy(&other);
+  return r;
+}
+
+/* The gradient by r of what is that by w, in its place; q: what came in along r, g: the backward pass's gradient of w, or NULL. */
+static void by_lengths(const spline *s, int n, const double *r, const double *q, const answer *g, answer *to) {
+  double *want = to->want[LIKE_W], *scale = to->scale[LIKE_W];
   for (int i = 0; i < n; i++) {
     double sum = 0, size = 0;
     for (int k = 0; k < s->columns; k++) {
       const weight_at a = look_up(s, k, r[i]);
-      sum += want[i * s->columns + k] * a.slope;
-      size += scale[i * s->columns + k] * a.slope_size;
+      const int j = i * s->columns + k;
+      sum += want[j] * a.slope + (g ? q[i] * g->want[LIKE_W][j] * a.bend : 0);
+      size += scale[j] * a.slope_size + (g ? fabs(q[i]) * g->scale[LIKE_W][j] * a.bend_size : 0);
     }
     want[i] = sum;
     scale[i] = size;
@@ -117,42 +142,41 @@ static void by_lengths(const spline *s, int n, const double *r, double *want, do
 /* On the first and the last knot either derivative will do. */
 static bool at_an_end(const spline *s, double r) { return r == grids[s->grid].first || r == grids[s->grid].last; }
 
-static void compare_results(const spline *s, int pass, const edge_list *e, const arrays *a, const arrays *before, double *const *want, double *const *scale) {
+static void compare_results(const spline *s, int pass, const edge_list *e, const arrays *a, const arrays *before, const answer *r) {
   const clb_tensor_product_desc *d = &s->run->desc.product;
   const double relative = tolerance(&s->run->product);
   for (int o = 0; o < n_outputs[pass]; o++)
     for (size_t j = 0; j < count_of(s->run, e, output_like(pass, o)) && gives(&s->run->product, pass, o); j++) {
-      double old = before ? before->out[o][j] : 0, got = a->out[o][j] - old, most = relative * (scale[o][j] + fabs(old)) + (d->storage == CLB_F16) * 0x1p-24;
+      double old = before ? before->out[o][j] : 0, got = a->out[o][j] - old, most = relative * (r->scale[o][j] + fabs(old)) + (d->storage == CLB_F16) * 0x1p-24;
       bool ends = o == LIKE_W && at_an_end(s, a->in[LIKE_W][j]) && fabs(got) <= most;
-      if (!(fabs(got - want[o][j]) <= most) && !ends)
-        fail_msg("%s (x) %s, grid %d, pass %d, gradients %u, %d edges, result %d, element %zu: %.17g, not %.17g", d->irreps_x, d->irreps_y, s->grid, pass, d->gradients,
-                 e->rows[LIKE_Y], o, j, got, want[o][j]);
+      if (!(fabs(got - r->want[o][j]) <= most) && !ends)
+        fail_msg("%s (x) %s, grid %d, pass %d, gradients %u, incoming %u, %d edges, result %d, element %zu: %.17g, not %.17g", d->irreps_x, d->irreps_y, s->grid, pass, d->gradients,
+                 d->incoming, e->rows[LIKE_Y], o, j, got, r->want[o][j]);
     }
 }
 
+enum { ALONG_R = 6 };
+
 static void compare_spline(const spline *s, int pass, const edge_list *e, const arrays *a, const arrays *before) {
+  static const int of[] = {LIKE_W, ALONG_R};
   const int n = e->rows[LIKE_Y];
-  const double *r = a->in[LIKE_W];
-  double *want[MAX_OUT] = {NULL}, *scale[MAX_OUT] = {NULL}, *none[MAX_OUT] = {NULL};
-  arrays exact = *a, sizes = *a; /* weights, and how large what they are rounded from is */
-  exact.in[LIKE_W] = numbers((size_t)(n * s->columns));
-  sizes.in[LIKE_W] = numbers((size_t)(n * s->columns));
+  const arrays in = with_absent(s->run, e, a);
+  const double *r = in.in[LIKE_W], *q = in.in[ALONG_R];
+  arrays exact = in, sizes = in; /* weights, and how large what they are rounded from is */
+  for (int i = 0; i < 2; i++) exact.in[of[i]] = numbers((size_t)(n * s->columns)), sizes.in[of[i]] = numbers((size_t)(n * s->columns));
   for (int i = 0; i < n * s->columns; i++) {
     const weight_at w = look_up(s, i % s->columns, r[i / s->columns]);
-    exact.in[LIKE_W][i] = w.w;
-    sizes.in[LIKE_W][i] = w.w_size;
+    exact.in[LIKE_W][i] = w.w, sizes.in[LIKE_W][i] = w.w_size;
+    exact.in[ALONG_R][i] = q[i / s->columns] * w.slope, sizes.in[ALONG_R][i] = fabs(q[i / s->columns]) * w.slope_size;
   }
-  for (int o = 0; o < n_outputs[pass]; o++) {
-    size_t all = count_of(s->given, e, output_like(pass, o)) + (size_t)n;
-    want[o] = numbers(all), scale[o] = numbers(all), none[o] = numbers(all);
-  }
-  plain_sums(s->given, pass, e, &exact, want, none);
-  plain_sums(s->given, pass, e, &sizes, none, scale);
-  if (pass == CLB_BACKWARD) by_lengths(s, n, r, want[LIKE_W], scale[LIKE_W]);
-  compare_results(s, pass, e, a, before, want, scale);
-  for (int o = 0; o < n_outputs[pass]; o++) free(want[o]), free(scale[o]), free(none[o]);
-  free(exact.in[LIKE_W]);
-  free(sizes.in[LIKE_W]);
+  answer want = sums_of(s, pass, e, &exact, &sizes), g = {{NULL}, {NULL}};
+  if (pass == CLB_DOUBLE_BACKWARD) g = sums_of(s, CLB_BACKWARD, e, &exact, &sizes);
+  if (pass != CLB_FORWARD) by_lengths(s, n, r, q, pass == CLB_BACKWARD ? NULL : &g, &want);
+  compare_results(s, pass, e, a, before, &want);
+  answer_destroy(&want);
+  answer_destroy(&g);
+  for (int i = 0; i < 2; i++) free(exact.in[of[i]]), free(sizes.in[of[i]]);
+  for (int i = 0; i < CONVOLUTION_IN; i++) free(in.in[i]);
 }
 
 static void run_spline(const spline *s, int pass, const edge_list *e, clb_graph *g, manner m, arrays *a) {
@@ -174,9 +198,9 @@ static void spline_agrees(const spline *s, int pass, const edge_list *e, clb_gra
   arrays_destroy(&before);
 }
 
-static void both_agree(place *at, const clb_convolution_desc *desc, int grid, const edge_list *e, manner m) {
+static void passes_agree(place *at, const clb_convolution_desc *desc, int grid, const edge_list *e, manner m) {
   spline s = spline_create(at, desc, grid);
-  for (int pass = CLB_FORWARD; pass <= CLB_BACKWARD; pass++) spline_agrees(&s, pass, e, graph_at(at, e), m, 7);
+  for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++) spline_agrees(&s, pass, e, graph_at(at, e), m, 7);
   spline_destroy(&s);
 }
 
@@ -189,7 +213,7 @@ static void products(void **state) {
   for (int i = 0; i < many(&at->device, 0, SANITIZED ? 7 : 4, sizeof which / sizeof *which); i++) {
     clb_convolution_desc desc = describe(at, which[i]);
     spline s = spline_create(at, &desc, i % 3);
-    for (int pass = CLB_FORWARD; pass <= CLB_BACKWARD; pass++)
+    for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
       for (int spacing = DENSE; spacing <= APART; spacing++) spline_agrees(&s, pass, &e, graph_at(at, &e), (manner){spacing, MOST}, 3);
     spline_destroy(&s);
   }
@@ -202,7 +226,7 @@ static void all_graphs(void **state) {
   spline s = spline_create(at, &desc, EXACT);
   for (int i = 0; i < GRAPHS; i++) {
     edge_list e = edges_of(i);
-    for (int pass = CLB_FORWARD; pass <= CLB_BACKWARD; pass++) spline_agrees(&s, pass, &e, graph_at(at, &e), i % 2 ? plain : loose, (uint64_t)i);
+    for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++) spline_agrees(&s, pass, &e, graph_at(at, &e), i % 2 ? plain : loose, (uint64_t)i);
     edges_destroy(&e);
   }
   spline_destroy(&s);
@@ -217,7 +241,25 @@ static void subsets(void **state) {
       desc.product.gradients = gradients;
       desc.product.accumulate = adds;
       desc.atomics = adds;
-      if (many(&at->device, gradients == 4 && !adds, (int)gradients == (adds ? 6 : CLB_W), 1)) both_agree(at, &desc, EXACT, &e, plain);
+      if (many(&at->device, gradients == 4 && !adds, (int)gradients == (adds ? 6 : CLB_W), 1)) passes_agree(at, &desc, EXACT, &e, plain);
+    }
+  edges_destroy(&e);
+}
+
+/* What comes in, and not. */
+static void incoming(void **state) {
+  place *at = *state;
+  edge_list e = edges_of(SQUARE);
+  for (unsigned gradients = 1; gradients < 16; gradients++)
+    for (unsigned comes = 1; comes < 8; comes++) {
+      clb_convolution_desc desc = describe(at, SMALL);
+      desc.product.gradients = gradients;
+      desc.product.incoming = comes;
+      desc.product.accumulate = desc.atomics = comes % 2;
+      if (!many(&at->device, gradients == 12 && comes == 4, SANITIZED || (gradients + 2 * comes) % 9 == 5, 1)) continue;
+      spline s = spline_create(at, &desc, INEXACT);
+      spline_agrees(&s, CLB_DOUBLE_BACKWARD, &e, graph_at(at, &e), plain, 7);
+      spline_destroy(&s);
     }
   edges_destroy(&e);
 }
@@ -235,10 +277,23 @@ static void types(void **state) {
     desc.product.storage = cases[i].storage;
     desc.product.arithmetic = cases[i].arithmetic;
     desc.product.accumulate = i % 2;
-    both_agree(at, &desc, cases[i].grid, cases[i].product == SMALL ? &hub : &some, i % 2 ? loose : plain);
+    passes_agree(at, &desc, cases[i].grid, cases[i].product == SMALL ? &hub : &some, i % 2 ? loose : plain);
   }
   edges_destroy(&some);
   edges_destroy(&hub);
+}
+
+/* Of equal calls, and, but for sums of parts of the edges, of calls with less workspace. */
+static void gives_same_bits(const spline *s, const edge_list *e, clb_graph *g) {
+  arrays a = spline_arrays(s, e, 5), again = spline_arrays(s, e, 5), less = spline_arrays(s, e, 5);
+  run_spline(s, CLB_DOUBLE_BACKWARD, e, g, plain, &a);
+  run_spline(s, CLB_DOUBLE_BACKWARD, e, g, plain, &again);
+  run_spline(s, CLB_DOUBLE_BACKWARD, e, g, (manner){DENSE, LEAST}, &less);
+  expect_same_bits(s->run, CLB_DOUBLE_BACKWARD, e, &a, &again);
+  for (int o = LIKE_Y; o <= LIKE_Z; o++) assert_memory_equal(a.out[o], less.out[o], sizeof(double) * count_of(s->run, e, o));
+  arrays_destroy(&a);
+  arrays_destroy(&again);
+  arrays_destroy(&less);
 }
 
 /* Edges by parts, one length for all edges, another table. */
@@ -249,8 +304,9 @@ static void calls(void **state) {
   edge_list e = hub_edges(200, 300, 9500, 6000, 6);
   for (int r = LEAST; r <= MOST; r++) {
     new_table(&s, 30 + (uint64_t)r);
-    spline_agrees(&s, CLB_BACKWARD, &e, graph_at(at, &e), (manner){DENSE, (room)r}, 9);
+    for (int pass = CLB_BACKWARD; pass <= CLB_DOUBLE_BACKWARD; pass++) spline_agrees(&s, pass, &e, graph_at(at, &e), (manner){DENSE, (room)r}, 9);
   }
+  gives_same_bits(&s, &e, graph_at(at, &e));
   arrays a = spline_arrays(&s, &e, 2);
   for (int i = 0; i < e.rows[LIKE_Y]; i++) a.in[LIKE_W][i] = 1.125;
   clb_rows in[4], out = rows_of(s.run, &e, LIKE_Z, 0, NULL, true, &plain);
@@ -333,7 +389,7 @@ static void tables(void **state) {
 }
 
 int main(void) {
-  static const place_test tests[] = {{"products", products, BRISK}, {"graphs", all_graphs, SLOW}, {"subsets", subsets, SLOW}, {"types", types, SLOW},
+  static const place_test tests[] = {{"products", products, BRISK}, {"graphs", all_graphs, SLOW}, {"subsets", subsets, SLOW}, {"incoming", incoming, SLOW}, {"types", types, SLOW},
                                      {"calls", calls, BRISK}, {"forces_are_slopes", forces_are_slopes, SLOW}, {"tables", tables, BRISK}};
   return run_at_places("convolution_spline", tests, sizeof tests / sizeof *tests);
 }

@@ -210,10 +210,10 @@ static void workspaces(void **state) {
 
 /* ---- what is refused ---- */
 
-static void refused(place *at, const char *irreps_y, clb_normalization normalization, int knots, unsigned passes, const char *words) {
+static void refused(place *at, const char *irreps_y, clb_normalization normalization, const char *words) {
   static const clb_instruction scalar[] = {{0, 0, 0, CLB_UVU, 1, 1}};
   clb_convolution_desc d = {.product = {.irreps_x = "2x0e+2x1o", .irreps_y = irreps_y, .irreps_z = "2x0e+2x0o", .instructions = scalar, .n_instructions = 1, .storage = CLB_F64,
-                                        .arithmetic = CLB_F64, .passes = passes}, .vectors = 1, .normalization = normalization, .knots = knots, .last_knot = 1};
+                                        .arithmetic = CLB_F64, .passes = F}, .vectors = 1, .normalization = normalization};
   clb_op *op = NULL;
   clb_context *ctx = context_at(at);
   assert_int_not_equal(clb_convolution_create(ctx, &d, &op), CLB_OK);
@@ -222,11 +222,10 @@ static void refused(place *at, const char *irreps_y, clb_normalization normaliza
 }
 
 static void descriptions(void **state) {
-  refused(*state, "0e+1e", CLB_COMPONENT, 0, F, "term 1 of irreps_y is 1x1e;");
-  refused(*state, "0e+2x1o", CLB_COMPONENT, 0, F, "term 1 of irreps_y is 2x1o;");
-  refused(*state, "0e+2o", CLB_COMPONENT, 0, F, "1x2o; with vectors it must be one of 1x0e");
-  refused(*state, "0e+1o", (clb_normalization)3, 0, F, "normalization is 3");
-  refused(*state, "0e+1o", CLB_COMPONENT, 3, D, "forward and backward passes only");
+  refused(*state, "0e+1e", CLB_COMPONENT, "term 1 of irreps_y is 1x1e;");
+  refused(*state, "0e+2x1o", CLB_COMPONENT, "term 1 of irreps_y is 2x1o;");
+  refused(*state, "0e+2o", CLB_COMPONENT, "1x2o; with vectors it must be one of 1x0e");
+  refused(*state, "0e+1o", (clb_normalization)3, "normalization is 3");
 }
 
 /* Each is looked at under its own name, and has three columns; with knots no weights are. */
