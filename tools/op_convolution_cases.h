@@ -63,16 +63,16 @@ static const tool_case cases[] = {
     {{CONVOLUTION(RANDOM, "9x0e+9x1o", SH2, SH2, CLB_MUL_IR, FIELDS(.incoming = CLB_X | CLB_W), .scale = 0), F64, 0}, {{131, LAYOUT_DENSE, 0}},
      CLB_PASS_BIT(CLB_DOUBLE_BACKWARD)},
     /* Weights from a table of splines. */
-    {{CONVOLUTION(RANDOM, "9x0e+9x1o", SH2, SH2, CLB_IR_MUL, FIELDS(.passes = 0), .table = true), F32, 0}, {{131, LAYOUT_DENSE, 0}}, FIRST},
-    {{CONVOLUTION(HUB, "33x0e+5x1o", SH1, SH2, CLB_MUL_IR, FIELDS(.passes = 0), .table = true), F64, 1}, {{300, LAYOUT_PADDED, 0}}, FIRST},
-    {{CONVOLUTION(ISOLATED, "64x0e+64x1o", SH2, SH2, CLB_IR_MUL, FIELDS(.gradients = CLB_X | CLB_W), .table = true), F32, 0}, {{97, LAYOUT_DENSE, 0}}, FIRST},
+    {{CONVOLUTION(RANDOM, "9x0e+9x1o", SH2, SH2, CLB_IR_MUL, FIELDS(.passes = 0), .table = true), F32, 0}, {{131, LAYOUT_DENSE, 0}}, 0},
+    {{CONVOLUTION(HUB, "33x0e+5x1o", SH1, SH2, CLB_MUL_IR, FIELDS(.passes = 0), .table = true), F64, 1}, {{300, LAYOUT_PADDED, 0}}, 0},
+    {{CONVOLUTION(ISOLATED, "64x0e+64x1o", SH2, SH2, CLB_IR_MUL, FIELDS(.gradients = CLB_X | CLB_W), .table = true), F32, 0}, {{97, LAYOUT_DENSE, 0}}, 0},
     /* y, and lengths, of vectors. */
     {{CONVOLUTION(RANDOM, "9x0e+9x1o", SH2, SH2, CLB_IR_MUL, FIELDS(.passes = 0), .vectors = true), F32, 0}, {{131, LAYOUT_DENSE, 0}, {131, LAYOUT_REPEAT, 0}}, 0},
     {{CONVOLUTION(HUB, "5x0e+3x1o", SH3, SH2, CLB_MUL_IR, FIELDS(.passes = 0), .vectors = true, .scale = 0.5), F64, 1}, {{300, LAYOUT_PADDED, 0}}, 0},
     {{CONVOLUTION(ISOLATED, "33x0e+5x1o", SH2, SH2, CLB_IR_MUL, FIELDS(.gradients = CLB_Y | CLB_Z, .incoming = CLB_X | CLB_Y), .vectors = true), F32, 0}, {{97, LAYOUT_DENSE, 0}}, 0},
     {{CONVOLUTION(SHUFFLED, "3x0e+1x1o", SH1, SH1, CLB_IR_MUL, FIELDS(.passes = 0), .vectors = true, .workspace = LEAST_WORKSPACE), F64, 0}, {{20000, LAYOUT_DENSE, 0}}, 0},
-    {{CONVOLUTION(RANDOM, "9x0e+9x1o", SH2, SH2, CLB_IR_MUL, FIELDS(.gradients = CLB_X | CLB_Y), .table = true, .vectors = true), F32, 0}, {{131, LAYOUT_DENSE, 0}}, FIRST},
-    {{CONVOLUTION(HUB, "33x0e+5x1o", SH1, SH2, CLB_MUL_IR, FIELDS(.passes = 0), .table = true, .vectors = true), F64, 1}, {{300, LAYOUT_PADDED, 0}}, FIRST},
+    {{CONVOLUTION(RANDOM, "9x0e+9x1o", SH2, SH2, CLB_IR_MUL, FIELDS(.gradients = CLB_X | CLB_Y), .table = true, .vectors = true), F32, 0}, {{131, LAYOUT_DENSE, 0}}, 0},
+    {{CONVOLUTION(HUB, "33x0e+5x1o", SH1, SH2, CLB_MUL_IR, FIELDS(.passes = 0), .table = true, .vectors = true), F64, 1}, {{300, LAYOUT_PADDED, 0}}, 0},
     /* Paths in no order. */
     {{TANGLED(RANDOM, CLB_IR_MUL, CLB_IR_MUL, CLB_IR_MUL, .scale = 0), F64, 0}, {{131, LAYOUT_DENSE, 0}}, 0},
     {{TANGLED(HUB, CLB_MUL_IR, CLB_IR_MUL, CLB_IR_MUL, .scale = 2), F32, 1}, {{300, LAYOUT_PADDED, 0}}, 0},

@@ -27,12 +27,14 @@ typedef struct {
 /* One thread's rows of TOGETHER edges. */
 typedef struct {
   double *in[REFERENCE_MAX_INPUTS], *out[REFERENCE_MAX_OUTPUTS], *scale[REFERENCE_MAX_OUTPUTS];
-  double *slope; /* of weights by length, [TOGETHER][W] */
+  double *slope, *bend, *bend_scale; /* derivatives of weights by length, [TOGETHER][W] */
+  double along[TOGETHER], along_scale[TOGETHER]; /* the length, what comes in */
+  double *g_w, *g_w_scale; /* of the backward pass, where something does */
   /* Of vectors: how large what inputs are rounded from is; gradients by y of the backward pass, and by vectors, with their scales. */
   double *size[REFERENCE_MAX_INPUTS], *g_y, *g_y_scale, *g_v, *g_v_scale;
 } desk;
 
-enum { ALONG = 5, BY_Y = 1, BY_W = 2 }; /* numbers of b among inputs, of gradients of y and w among results */
+enum { ALONG = 5, ALONG_W, BY_Y = 1, BY_W }; /* numbers of b and c among inputs, of gradients of y and w among results */
 
 static int64_t full_width(const convolution_data *t, const convolution_array *a) { return a->like == CLB_W ? t->sizes.w : a->like == CLB_Y ? t->sizes.y : a->width; }
 
@@ -40,11 +42,13 @@ static int64_t full_width(const convolution_data *t, const convolution_array *a)
 static bool needed(const convolution_data *t, int i) {
   const convolution_array *a = &t->array[i];
   bool hidden = a->like == CLB_W && t->problem->table && t->problem->vectors;
-  return a->width || (hidden && (i == LENGTHS || (a->output && t->array[t->inputs + BY_Y].width)));
+  return a->width || (hidden && (i == LENGTHS || (i == ALONG_W && !a->output && t->array[ALONG].width) || (a->output && t->array[t->inputs + BY_Y].width)));
 }
 
 static desk desk_make(const convolution_data *t) {
-  desk d = {.slope = allocate((size_t)t->sizes.w * TOGETHER + 1, sizeof(double))};
+  desk d = {.along = {0}};
+  double **by_weight[] = {&d.slope, &d.bend, &d.bend_scale, &d.g_w, &d.g_w_scale};
+  for (int i = 0; i < 5; i++) *by_weight[i] = allocate((size_t)t->sizes.w * TOGETHER + 1, sizeof(double));
   for (int i = 0; i < t->n; i++) {
     size_t n = (size_t)full_width(t, &t->array[i]) * TOGETHER + 1;
     if (i < t->inputs && t->problem->vectors) d.size[i] = allocate(n, sizeof(double));
@@ -62,15 +66,16 @@ static desk desk_make(const convolution_data *t) {
 static void desk_free(desk *d) {
   for (int i = 0; i < REFERENCE_MAX_INPUTS; i++) free(d->in[i]), free(d->size[i]);
   for (int i = 0; i < REFERENCE_MAX_OUTPUTS; i++) free(d->out[i]), free(d->scale[i]);
-  free(d->slope), free(d->g_y), free(d->g_y_scale), free(d->g_v), free(d->g_v_scale);
+  free(d->slope), free(d->bend), free(d->bend_scale), free(d->g_w), free(d->g_w_scale), free(d->g_y), free(d->g_y_scale), free(d->g_v), free(d->g_v_scale);
 }
 
 static int64_t row_of(const convolution_data *t, owner o, int64_t e) {
   return o == OF_SENDERS ? t->graph.senders[e] : o == OF_RECEIVERS ? t->graph.receivers[e] : e;
 }
 
-/* Weights at length r, and their derivatives: cubic Hermite splines, constant beyond the grid. */
-static void weights_at(const convolution_data *t, double r, double *w, double *slope) {
+/* Weights at length r, and, at number e of the desk, their derivatives: cubic Hermite splines, constant beyond the grid. */
+static void weights_at(const convolution_data *t, double r, double *w, int64_t e, desk *d) {
+  double *slope = d->slope + e * t->sizes.w, *curve = d->bend + e * t->sizes.w, *curve_scale = d->bend_scale + e * t->sizes.w;
   double h = (LAST_KNOT - FIRST_KNOT) / (KNOTS - 1), at = (r - FIRST_KNOT) / h;
   bool beyond = at < 0 || at > KNOTS - 1;
   at = fmin(fmax(at, 0), KNOTS - 1);
@@ -81,6 +86,8 @@ static void weights_at(const convolution_data *t, double r, double *w, double *s
     double step = b[0] - a[0], bend = h * (a[1] + b[1]) - 2 * step, rise = 3 * step - h * (2 * a[1] + b[1]);
     w[i] = a[0] + s * (h * a[1] + s * (rise + s * bend));
     slope[i] = beyond ? 0 : a[1] + s * (2 * rise + 3 * s * bend) / h;
+    curve[i] = beyond ? 0 : (2 * rise + 6 * s * bend) / (h * h);
+    curve_scale[i] = beyond ? 0 : fabs(12 * s - 6) * fabs(step) / (h * h) + (fabs(6 * s - 4) * fabs(a[1]) + fabs(6 * s - 2) * fabs(b[1])) / h;
   }
 }
 
@@ -94,11 +101,18 @@ static void gather(const convolution_data *t, const piece *p, desk *d) {
       double *to = d->in[i] + e * full_width(t, a);
       const double *row = t->block + convolution_row(a, row_of(t, a->owner, p->edges[e]));
       int64_t edge = vector_of(t, p->edges[e]);
-      if (t->problem->table && a->like == CLB_W) weights_at(t, t->length[t->problem->vectors ? edge : a->repeats ? 0 : p->edges[e]], to, d->slope + e * t->sizes.w);
+      if (t->problem->table && i == LENGTHS) weights_at(t, t->length[t->problem->vectors ? edge : a->repeats ? 0 : p->edges[e]], to, e, d);
+      else if (t->problem->table && i == ALONG_W) {
+        if (t->problem->vectors) d->along[e] = convolution_length_along(t, edge, t->block + convolution_row(&t->array[ALONG], p->edges[e]), &d->along_scale[e]);
+        else d->along[e] = *row, d->along_scale[e] = fabs(*row);
+        for (int64_t j = 0; j < t->sizes.w; j++) to[j] = d->along[e] * d->slope[e * t->sizes.w + j];
+      }
       else if (t->problem->vectors && i == VECTORS) convolution_harmonics_of(t, edge, to, d->size[i] + e * t->sizes.y);
       else if (t->problem->vectors && i == ALONG) convolution_harmonics_along(t, edge, row, to, d->size[i] + e * t->sizes.y);
       else memcpy(to, row, (size_t)a->width * sizeof *to);
       if (t->problem->vectors && a->like != CLB_Y) memcpy(d->size[i] + e * full_width(t, a), to, (size_t)full_width(t, a) * sizeof *to);
+      for (int64_t j = 0; t->problem->vectors && t->problem->table && i == ALONG_W && j < t->sizes.w; j++)
+        d->size[i][e * t->sizes.w + j] = d->along_scale[e] * fabs(d->slope[e * t->sizes.w + j]);
     }
   }
 }
@@ -116,22 +130,34 @@ static void multiply(const convolution_data *t, clb_pass pass, int64_t n, const 
   for (int o = 0; o < REFERENCE_MAX_OUTPUTS; o++) free(unused[o]);
 }
 
+/* The backward pass's gradients of y and w, whose second derivatives count where something comes in along them. */
+static void multiply_once(const convolution_data *t, int64_t n, const desk *d) {
+  double *out[REFERENCE_MAX_OUTPUTS] = {[BY_Y] = d->g_y, [BY_W] = d->g_w}, *scale[REFERENCE_MAX_OUTPUTS] = {[BY_Y] = d->g_y_scale, [BY_W] = d->g_w_scale};
+  if (d->in[ALONG] || d->in[ALONG_W]) multiply(t, CLB_BACKWARD, n, d, out, scale);
+}
+
+/* What weight i adds to the gradient by the length of edge number e; returns what it adds to the scale. */
+static double by_length(const convolution_data *t, const desk *d, int64_t e, int64_t i, double *g) {
+  int64_t at = e * t->sizes.w + i;
+  *g += d->out[BY_W][at] * d->slope[at] + d->along[e] * d->g_w[at] * d->bend[at];
+  return d->scale[BY_W][at] * fabs(d->slope[at]) + d->along_scale[e] * d->g_w_scale[at] * d->bend_scale[at];
+}
+
 /* Gradients by vectors. */
 static void turn_to_vectors(const convolution_data *t, const piece *p, desk *d) {
-  double *out[REFERENCE_MAX_OUTPUTS] = {[BY_Y] = d->g_y}, *scale[REFERENCE_MAX_OUTPUTS] = {[BY_Y] = d->g_y_scale};
   bool bends = t->pass == CLB_DOUBLE_BACKWARD && t->array[ALONG].width;
   int64_t y = t->sizes.y, w = t->sizes.w;
-  if (bends) multiply(t, CLB_BACKWARD, p->n_edges, d, out, scale);
   for (int64_t e = 0; e < p->n_edges; e++) {
     int64_t edge = vector_of(t, p->edges[e]);
     double *g_v = d->g_v + 3 * e, *size = d->g_v_scale + 3 * e, g_r = 0, g_r_scale = 0;
     convolution_by_vector(t, edge, d->out[BY_Y] + e * y, d->scale[BY_Y] + e * y, g_v, size);
-    if (bends) convolution_bend(t, edge, d->g_y + e * y, d->g_y_scale + e * y, t->block + convolution_row(&t->array[ALONG], p->edges[e]), g_v, size);
-    for (int64_t i = 0; i < w && t->problem->table; i++) {
-      g_r += d->out[BY_W][e * w + i] * d->slope[e * w + i];
-      g_r_scale += d->scale[BY_W][e * w + i] * fabs(d->slope[e * w + i]);
-    }
+    const double *h = t->block + convolution_row(&t->array[ALONG], p->edges[e]);
+    if (bends) convolution_bend(t, edge, d->g_y + e * y, d->g_y_scale + e * y, h, g_v, size);
+    for (int64_t i = 0; i < w && t->problem->table; i++) g_r_scale += by_length(t, d, e, i, &g_r);
     convolution_by_length(t, edge, g_r, g_r_scale, g_v, size);
+    g_r = g_r_scale = 0;
+    for (int64_t i = e * w; i < (e + 1) * w && bends && t->problem->table; i++) g_r += d->g_w[i] * d->slope[i], g_r_scale += d->g_w_scale[i] * fabs(d->slope[i]);
+    if (bends) convolution_bend_length(t, edge, g_r, g_r_scale, h, g_v, size);
   }
 }
 
@@ -141,11 +167,11 @@ static void add_edge(const convolution_data *t, const convolution_array *a, cons
   int64_t n = full_width(t, a);
   bool vector = t->problem->vectors && a->like == CLB_Y;
   for (int i = 0; i < 3 && vector; i++) wanted[i] += factor * d->g_v[3 * e + i], scale[i] += fabs(factor) * d->g_v_scale[3 * e + i];
+  bool length = a->like == CLB_W && t->problem->table;
   for (int64_t i = 0; i < n && a->width && !vector; i++) {
-    double slope = n == a->width ? 1 : d->slope[e * n + i];
-    int64_t to = n == a->width ? i : 0;
-    wanted[to] += factor * slope * d->out[o][e * n + i];
-    scale[to] += fabs(factor * slope) * d->scale[o][e * n + i];
+    double g = 0, size = length ? by_length(t, d, e, i, &g) : d->scale[o][e * n + i];
+    wanted[length ? 0 : i] += factor * (length ? g : d->out[o][e * n + i]);
+    scale[length ? 0 : i] += fabs(factor) * size;
   }
 }
 
@@ -156,6 +182,7 @@ static void do_piece(work *w, const piece *p, desk *d) {
   for (int i = t->inputs; i < t->n; i++)
     if (t->array[i].owner == p->owner) out[i - t->inputs] = d->out[i - t->inputs];
   multiply(t, t->pass, p->n_edges, d, out, d->scale);
+  if (p->owner == OF_EDGES) multiply_once(t, p->n_edges, d);
   if (t->problem->vectors && t->pass != CLB_FORWARD && out[BY_Y]) turn_to_vectors(t, p, d);
   pthread_mutex_lock(&w->lock);
   for (int i = t->inputs; i < t->n; i++)

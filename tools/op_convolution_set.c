@@ -77,7 +77,7 @@ static void compared(const void *trial, char *out, size_t size) {
 /* ---- writing ---- */
 
 static const void *row_bytes(const convolution_data *t, const convolution_array *a, int64_t row, double *value, void *room) {
-  bool length = t->problem->table && a->like == CLB_W && !a->output, vector = a == &t->array[VECTORS] && t->problem->vectors;
+  bool length = a == &t->array[LENGTHS] && t->problem->table, vector = a == &t->array[VECTORS] && t->problem->vectors;
   if (!length && !vector) return t->stored + (size_t)convolution_row(a, row) * element(t);
   for (int i = 0; i < a->width; i++) value[i] = vector ? t->graph.vector[3 * row + i] : t->length[row];
   encode(t->kernel->storage, value, room, a->width);

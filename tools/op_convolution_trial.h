@@ -66,6 +66,9 @@ void convolution_harmonics_along(const convolution_data *t, int64_t edge, const 
 void convolution_by_vector(const convolution_data *t, int64_t edge, const double *g_y, const double *scale, double *g_v, double *size);
 void convolution_bend(const convolution_data *t, int64_t edge, const double *g_y, const double *scale, const double *h, double *g_v, double *size);
 void convolution_by_length(const convolution_data *t, int64_t edge, double g_r, double scale, double *g_v, double *size);
+/* How the length changes along h, beside it the scale of the error; what a gradient of it that changes so adds. */
+double convolution_length_along(const convolution_data *t, int64_t edge, const double *h, double *size);
+void convolution_bend_length(const convolution_data *t, int64_t edge, double g_r, double scale, const double *h, double *g_v, double *size);
 
 /* Where the values of a row are in the block. */
 int64_t convolution_row(const convolution_array *a, int64_t row);

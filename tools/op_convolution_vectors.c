@@ -44,3 +44,15 @@ void convolution_by_length(const convolution_data *t, int64_t edge, double g_r, 
   const double *v = t->graph.vector + 3 * edge;
   for (int i = 0; i < 3 && t->length[edge] > 0; i++) g_v[i] += g_r * v[i] / t->length[edge], size[i] += scale;
 }
+
+double convolution_length_along(const convolution_data *t, int64_t edge, const double *h, double *size) {
+  const double *v = t->graph.vector + 3 * edge, r = t->length[edge];
+  *size = r > 0 ? (fabs(v[0] * h[0]) + fabs(v[1] * h[1]) + fabs(v[2] * h[2])) / r : 0;
+  return r > 0 ? (v[0] * h[0] + v[1] * h[1] + v[2] * h[2]) / r : 0;
+}
+
+void convolution_bend_length(const convolution_data *t, int64_t edge, double g_r, double scale, const double *h, double *g_v, double *size) {
+  double along, q = convolution_length_along(t, edge, h, &along);
+  const double *v = t->graph.vector + 3 * edge, r = t->length[edge];
+  for (int i = 0; i < 3 && r > 0; i++) g_v[i] += g_r * (h[i] - v[i] * q / r) / r, size[i] += scale * (fabs(h[i]) + along) / r;
+}

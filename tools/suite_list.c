@@ -156,10 +156,6 @@ static void make_problem(suite_problem *p, const entry *e) {
   p->op->print(p->problem, p->name, sizeof p->name);
 }
 
-static unsigned passes_with(const entry *e) { /* tables of weights have no second derivative */
-  return e->options && !strcmp(e->options, "table") ? CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD) : USUAL_PASSES;
-}
-
 /* Rows and bytes of each pass. */
 static void add_sizes(suite_problem *p, int64_t rows) {
   const tool_op *op = p->op->trial ? &tool_op_tensor_product : p->op;
@@ -206,7 +202,7 @@ bool suite_list_make(suite_list *list, const char *suite, const char *only) {
     if (edges < 0) continue;
     suite_problem *p = &list->problem[list->n++];
     make_problem(p, &e->entry[i]);
-    p->passes = chosen(only, pass_names, PASSES, USUAL_PASSES) & passes_with(&e->entry[i]);
+    p->passes = chosen(only, pass_names, PASSES, USUAL_PASSES);
     p->dtypes = chosen(only, dtype_names, DTYPES, e->dtypes);
     p->edges = edges;
     add_sizes(p, e->entry[i].rows);

@@ -422,12 +422,14 @@ typedef struct {
   double scale;                     /* often 1 / sqrt(neighbours); 0: 1 */
   int atomics;                      /* 1: gradients of x are added up as they come: faster, no workspace for them, other bits each time; f32 and f64 only */
   int knots;                        /* 2 or more: weights are cubic Hermite splines of the edge's length, W(r) on a grid of so many knots;
-                                       w is then r[n_edges][1], its gradient g_r[n_edges][1].  Forward and backward.  0: weights are given */
+                                       w is then r[n_edges][1], its gradient g_r[n_edges][1], and c and d_w are like it; of the second derivative by r,
+                                       which changes at knots, the piece above counts.  0: weights are given */
   double first_knot, last_knot;     /* the grid, ends included, in the unit of r; beyond it weights are those at its ends */
   int vectors;                      /* 1: y is v[n_edges][3], vectors of edges, and the product gets Y(v / |v|); g_y, b and d_y are like v, too: gradients by v
                                        and what comes in along it.  Terms of irreps_y are then 1x0e, 1x1o, 1x2e, ..., in any order.  With knots r = |v|:
-                                       w and g_w are not looked at, and g_y (of `gradients` CLB_Y alone) is the gradient by v of Y and r both.  At v = 0
-                                       gradients by v are 0.  Y, r and gradients by them are kept in the storage type */
+                                       w, g_w, c and d_w are not looked at, g_y (of `gradients` CLB_Y alone) is the gradient by v of Y and r both, and b
+                                       (of `incoming` CLB_Y alone) comes in along it.  At v = 0 gradients by v are 0.  Y, r and gradients by them are kept
+                                       in the storage type */
   clb_normalization normalization;  /* of Y, with vectors */
 } clb_convolution_desc;
 
@@ -439,7 +441,7 @@ CLB_API clb_status clb_convolution_set_table(clb_op *op, clb_buffer *table, int6
 
 /* Bytes of workspace that a pass needs on this graph as it is now: with `most` gradients of x (and of shared weights) are kept for all edges at
    once, with less, down to `least`, for some edges at a time, one part after the other.  Both count what vectors take: at most three rows of y
-   and two numbers of each edge. */
+   and three numbers of each edge. */
 CLB_API clb_status clb_convolution_workspace(clb_op *op, clb_pass pass, clb_graph *graph, uint64_t *least, uint64_t *most);
 
 /* Below x[n_senders][X], z[n_receivers][Z], y[n_edges][Y], w[n_edges][W], edges numbered as they were given to the graph.  `workspace`: a buffer of
