@@ -1,4 +1,4 @@
-/* test_layer_edges.c - vectors of edges from positions against plain loops, on every device that runs here, and on the interpreter with a GPU's limits. */
+/* test_layer_edges.c - vectors of edges from positions, and their lengths' second derivatives, against plain loops, on every device that runs here, and on the interpreter with a GPU's limits. */
 #include "layer_rows.h"
 
 /* To the last bit; several shifts are the largest there are. */
@@ -74,6 +74,48 @@ static void shifts(void **state) {
     }
 }
 
+/* h . v / r of a row (v, h). */
+static void along_row(const void *user, const double *x, double *out) {
+  (void)user;
+  *out = (x[0] * x[3] + x[1] * x[4] + x[2] * x[5]) / sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2]);
+}
+
+/* Every seventh vector is 0, or so short that its square is. */
+static void along_once(clb_context *ctx, clb_dtype type, clb_op *op, int64_t n, bool dense) {
+  uint64_t seed = (uint64_t)n + 3;
+  const double error = type == CLB_F64 ? 1e-12 : 1e-5, slope_error = type == CLB_F64 ? 1e-8 : 1e-4;
+  table v = make_table(type, n, 3, dense), h = random_table(ctx, type, n, 3, !dense, 1, &seed), g_r = random_table(ctx, type, n, 1, dense, 1, &seed);
+  table q = result_table(ctx, type, n, 1, !dense, false, &seed), g_v = result_table(ctx, type, n, 3, dense, true, &seed);
+  for (int64_t i = 0; i < 3 * n; i++) {
+    double now = 3 * test_random(&seed);
+    put(type, v.a.host, v.offset + i / 3 * v.stride + i % 3, i / 3 % 7 == 4 ? (double)(i / 3 % 2) * 1e-30 : i % 3 ? now : now + (now < 0 ? -1 : 1));
+  }
+  upload(ctx, &v.a);
+  double *both = calloc((size_t)(6 * n + 1), sizeof *both), *x = plain(&v), *along = plain(&h), *g = plain(&g_r), *must = calloc((size_t)(3 * n + 1), sizeof *must);
+  for (int64_t i = 0; i < 6 * n; i++) both[i] = i % 6 < 3 ? x[i / 6 * 3 + i % 6] : along[i / 6 * 3 + i % 6 - 3];
+  double *q_must = apply(along_row, NULL, both, n, 6, 1), *slope = differences(along_row, NULL, both, g, n, 6, 1);
+  for (int64_t i = 0; i < 3 * n; i++) must[i] = i / 3 % 7 == 4 ? 0 : slope[i / 3 * 6 + i % 3];
+  for (int64_t i = 4; i < n; i += 7) q_must[i] = 0;
+  OK(ctx, clb_lengths_along_run(op, n, rows_of(&v), rows_of(&h), rows_of(&g_r), rows_of(&q), rows_of(&g_v)));
+  expect_rows(ctx, "along lengths", &q, false, q_must, error);
+  expect_rows(ctx, "lengths twice", &g_v, true, must, slope_error);
+  table *all[] = {&v, &h, &g_r, &q, &g_v};
+  double *numbers[] = {both, x, along, g, must, q_must, slope};
+  for (int i = 0; i < 5; i++) drop(&all[i]->a);
+  for (int i = 0; i < 7; i++) free(numbers[i]);
+}
+
+static void along(void **state) {
+  clb_context *ctx = context(state);
+  for (clb_dtype type = ((struct device *)*state)->f64 ? CLB_F64 : CLB_F32; type <= CLB_F32; type++) {
+    static const int64_t sizes[] = {0, 1, 70, 7, 257};
+    clb_op *op;
+    OK(ctx, clb_lengths_along_create(ctx, type, type, &op));
+    for (int i = 0; i < 5; i++) along_once(ctx, type, op, sizes[i], i % 2);
+    clb_op_destroy(&op);
+  }
+}
+
 static void refuses(void **state) {
   struct device *d = *state;
   clb_context *ctx = context(state);
@@ -95,10 +137,13 @@ static void compiles(void **state) {
     OK(ctx, clb_edge_vectors_create(ctx, type, &op));
     assert_true(op->kernel[0]->binary.n > 0);
     clb_op_destroy(&op);
+    OK(ctx, clb_lengths_along_create(ctx, type, type, &op));
+    assert_true(op->kernel[0]->binary.n > 0);
+    clb_op_destroy(&op);
   }
 }
 
 int main(void) {
-  static const named_test tests[] = {{"vectors", vectors}, {"shifts", shifts}, {"refuses", refuses}};
+  static const named_test tests[] = {{"vectors", vectors}, {"shifts", shifts}, {"along", along}, {"refuses", refuses}};
   return run_on_all("layer_edges", tests, sizeof tests / sizeof *tests, compiles);
 }
