@@ -196,7 +196,7 @@ static void store_y(builder *b, int o) {
     ir_val index = ir_add(k, ir_add(k, a->base, ir_int(k, IR_I64, first)), ir_cast(k, IR_I64, lane)), mask = n == s->lanes ? IR_NONE : ir_2(k, IR_LT, lane, ir_int(k, IR_I32, n));
     if (s->shuffles && s->units > 1) out = sum_of_units(b, out);
     if (s->subgroups > 1) ir_if(k, ir_2(k, IR_AND, due, ir_2(k, IR_EQ, b->c.unit, ir_int(k, IR_I32, 0))));
-    if (b->c.f.p->accumulate) out = ir_add(k, out, ir_cast(k, b->c.f.t, ir_load(k, a->rows.buffer, index, mask)));
+    if (a->adds) out = ir_add(k, out, ir_cast(k, b->c.f.t, ir_load(k, a->rows.buffer, index, mask)));
     ir_store(k, a->rows.buffer, index, mask, ir_cast(k, ir_register_type(a->rows.element), out));
     if (s->subgroups > 1) ir_end(k);
   }
@@ -281,7 +281,7 @@ static void whole(builder *b) {
   if (b->c.units > 1) ir_if(k, ir_2(k, IR_EQ, b->c.unit, ir_int(k, IR_I32, 0)));
   for (int o = 0; o < form->n_outputs; o++) {
     int slot = form->output[o].slot;
-    bool needs = !b->c.f.p->accumulate || (slot == Z && b->c.whole != IR_NONE);
+    bool needs = !b->c.f.out[o].adds || (slot == Z && b->c.whole != IR_NONE);
     if ((slot == X || slot == Z) && needs && clb_form_wanted(&b->c.f, o)) store_unreached(b, o, reached[slot]);
   }
   if (b->c.units > 1) ir_end(k);

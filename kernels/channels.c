@@ -107,7 +107,7 @@ static ir_val number_of(clb_channels *c, ir_val v) {
 
 static void store_in_order(clb_channels *c, const clb_form_array *a, ir_val index, ir_val mask, ir_val v) {
   ir_kernel *k = of(c);
-  if (c->f.p->accumulate) v = ir_cast(k, c->staged, ir_add(k, ir_cast(k, c->f.t, ir_load(k, a->rows.buffer, index, mask)), ir_cast(k, c->f.t, v)));
+  if (a->adds) v = ir_cast(k, c->staged, ir_add(k, ir_cast(k, c->f.t, ir_load(k, a->rows.buffer, index, mask)), ir_cast(k, c->f.t, v)));
   ir_store(k, a->rows.buffer, index, mask, v);
 }
 

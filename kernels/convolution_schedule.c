@@ -6,11 +6,9 @@ extern const clb_kernel_kind clb_convolution_walk, clb_tensor_product;
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   (void)limits;
-  for (int q = 0; q < tp->n_paths; q++)
-    if (tp->path[q].mode != CLB_UVU || tp->y.term[tp->path[q].in2].mul != 1)
-      return clb_fail(error, CLB_ERROR_ARGUMENT, "convolution: every path must be of mode CLB_UVU with one channel of y; see clb_channel_wise");
-  if (tp->y.dim > CLB_MAX_CHANNEL_WISE_Y)
-    return clb_fail(error, CLB_ERROR_ARGUMENT, "convolution: y has %d elements; it may have %d", (int)tp->y.dim, CLB_MAX_CHANNEL_WISE_Y);
+  if ((p->convolution.atomics || p->convolution.spline) && !clb_is_channel_wise(tp))
+    return clb_fail(error, CLB_ERROR_ARGUMENT, "convolution: %s set; every path must then be of mode CLB_UVU with one channel of y (see clb_channel_wise), and y have %d elements at most",
+                    p->convolution.atomics ? "atomics is" : "knots are", CLB_MAX_CHANNEL_WISE_Y);
   if (p->convolution.atomics && p->storage > CLB_F32) return clb_fail(error, CLB_ERROR_ARGUMENT, "convolution: atomics go with storage CLB_F64 or CLB_F32");
   return CLB_OK;
 }

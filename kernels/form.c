@@ -18,17 +18,23 @@ static const clb_form forms[] = {
                              {{X, 0}, {Y, 0}, {W, 0}, {Z, 0}, {X, 1}, {Y, 1}, {W, 1}}},
 };
 
-/* Gradients of x that a convolution keeps for each edge are summed up later. */
+/* What a convolution keeps for each edge of results of nodes is summed up later. */
 static clb_dtype kept_as(const clb_form_builder *b, int slot, bool written) {
-  bool shares = b->p->kind == CLB_CONVOLUTION && slot == X && written && !b->p->convolution.atomics;
-  return (clb_dtype)(shares ? b->p->arithmetic : b->p->storage);
+  bool shares = b->p->kind == CLB_CONVOLUTION ? slot == X && !b->p->convolution.atomics : b->tp->edges && (slot == X || slot == Z);
+  return (clb_dtype)(written && shares ? b->p->arithmetic : b->p->storage);
 }
+
+/* Gradients of shared weights go to a workspace, row by row. */
+static bool adds(const clb_form_builder *b, int slot) { return b->p->accumulate && !(slot == W && b->tp->shared_weights) && !(b->tp->edges >> slot & 1); }
+
+static bool is_indexed(const clb_form_builder *b, const clb_vector *v) { return b->tp->indexed >> v->slot & 1 && (!v->order || b->tp->edges); }
 
 static clb_form_array array_of(clb_form_builder *b, clb_row_block *rows, int slot, bool written) {
   const clb_tensor_product_problem *tp = b->tp;
   const clb_irreps *irreps[] = {&tp->x, &tp->y, NULL, &tp->z};
   const int layouts[] = {tp->layout_x, tp->layout_y, 0, tp->layout_z};
-  return (clb_form_array){.rows = clb_rows_array(rows, kept_as(b, slot, written), written), .base = IR_NONE, .index = IR_NONE, .irreps = irreps[slot], .layout = layouts[slot]};
+  return (clb_form_array){.rows = clb_rows_array(rows, kept_as(b, slot, written), written), .base = IR_NONE, .index = IR_NONE, .adds = adds(b, slot), .irreps = irreps[slot],
+                          .layout = layouts[slot]};
 }
 
 void clb_form_begin(clb_form_builder *b, ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
@@ -38,10 +44,11 @@ void clb_form_begin(clb_form_builder *b, ir_kernel *k, const clb_problem *p, con
   b->n = rows.n;
   for (int i = 0; i < b->form->n_inputs; i++) b->in[inputs[i].slot][inputs[i].order] = array_of(b, &rows, inputs[i].slot, false);
   for (int o = 0; o < b->form->n_outputs; o++) b->out[o] = array_of(b, &rows, b->form->output[o].slot, true);
-  for (int slot = X; slot <= W; slot++)
-    if (b->tp->indexed >> slot & 1) {
-      b->in[slot][0].index = ir_buffer(k, IR_I32, false);
-      b->in[slot][0].first = ir_scalar(k, IR_I64);
+  for (int i = 0; i < b->form->n_inputs; i++)
+    if (is_indexed(b, &inputs[i])) {
+      clb_form_array *a = &b->in[inputs[i].slot][inputs[i].order];
+      a->index = ir_buffer(k, IR_I32, false);
+      a->first = ir_scalar(k, IR_I64);
     }
 }
 
@@ -58,9 +65,9 @@ void clb_form_rows(clb_form_builder *b, ir_val row) {
 }
 
 void clb_form_indexed_rows(clb_form_builder *b, ir_val row, ir_val mask) {
-  for (int slot = X; slot <= W; slot++) {
-    clb_form_array *a = &b->in[slot][0];
-    if (b->tp->indexed >> slot & 1) clb_form_row(b, a, ir_cast(b->k, IR_I64, ir_load(b->k, a->index, ir_add(b->k, row, a->first), mask)));
+  for (int i = 0; i < b->form->n_inputs; i++) {
+    clb_form_array *a = &b->in[inputs[i].slot][inputs[i].order];
+    if (a->index != IR_NONE) clb_form_row(b, a, ir_cast(b->k, IR_I64, ir_load(b->k, a->index, ir_add(b->k, row, a->first), mask)));
   }
 }
 
@@ -79,8 +86,6 @@ bool clb_form_alive(const clb_form_builder *b, int m, int o, const clb_path *p) 
   }
   return true;
 }
-
-bool clb_form_accumulates(const clb_form_builder *b, int slot) { return b->p->accumulate && !(slot == W && b->tp->shared_weights); }
 
 /* ---- memory ---- */
 
@@ -119,7 +124,7 @@ void clb_form_load(clb_form_builder *b, const clb_form_array *a, int term, ir_va
 }
 
 void clb_form_store(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel, ir_val mask, const ir_val *v) {
-  clb_form_put(b, a, term, channel, mask, v, b->p->accumulate);
+  clb_form_put(b, a, term, channel, mask, v, a->adds);
 }
 
 void clb_form_put(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel, ir_val mask, const ir_val *v, bool add) {
@@ -144,7 +149,7 @@ ir_val clb_form_load_weight(clb_form_builder *b, const clb_form_array *a, const 
 void clb_form_store_weight(clb_form_builder *b, const clb_form_array *a, const clb_path *p, ir_val channel, ir_val mask, ir_val v) {
   ir_val index = ir_add(b->k, turned(b, a, p->weight_at, b->twin && p == b->path ? b->twin->weight_at : p->weight_at), channel);
   if (v == IR_NONE) v = ir_real(b->k, b->t, 0);
-  if (clb_form_accumulates(b, W)) v = ir_add(b->k, v, ir_cast(b->k, b->t, ir_load(b->k, a->rows.buffer, index, mask)));
+  if (a->adds) v = ir_add(b->k, v, ir_cast(b->k, b->t, ir_load(b->k, a->rows.buffer, index, mask)));
   ir_store(b->k, a->rows.buffer, index, mask, ir_cast(b->k, ir_register_type(a->rows.element), v));
 }
 

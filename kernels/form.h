@@ -31,6 +31,7 @@ typedef struct {
 typedef struct {
   clb_row_array rows;
   ir_val base, index, first; /* index: buffer of row numbers, or IR_NONE; first: i64, of them */
+  bool adds;                 /* results: to what is there */
   const clb_irreps *irreps;  /* NULL: weights */
   int layout;
 } clb_form_array;
@@ -68,9 +69,6 @@ bool clb_form_wanted(const clb_form_builder *b, int o);
 /* Whether monomial m, differentiated by output o, has a share of path p. */
 bool clb_form_alive(const clb_form_builder *b, int m, int o, const clb_path *p);
 
-/* Whether results of a slot are added to what is there: gradients of shared weights go to a workspace, row by row. */
-bool clb_form_accumulates(const clb_form_builder *b, int slot);
-
 static inline int clb_width(const clb_term *t) { return 2 * t->l + 1; }
 /* The path's term of x, y or z. */
 static inline int clb_path_term(const clb_path *p, int slot) { return slot == X ? p->in1 : slot == Y ? p->in2 : p->out; }
@@ -83,7 +81,7 @@ ir_val clb_form_start(clb_form_builder *b, const clb_form_array *a, const clb_te
 ir_val clb_form_component(clb_form_builder *b, const clb_form_array *a, const clb_term *t, int m, ir_val channel);
 /* Components (in arithmetic precision) of channel `channel` (i64) of term `term`. */
 void clb_form_load(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel, ir_val mask, ir_val *v);
-/* IR_NONE stands for 0.  put: adds or overwrites as told, not as the problem says. */
+/* IR_NONE stands for 0.  put: adds or overwrites as told, not as the array says. */
 void clb_form_put(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel, ir_val mask, const ir_val *v, bool add);
 void clb_form_store(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel, ir_val mask, const ir_val *v);
 /* Weight number `channel` (i64) of a path. */

@@ -9,6 +9,9 @@ enum { CLB_BODY_CHANNEL_WISE, CLB_BODY_UNROLLED, CLB_BODY_TABLE };
 
 enum { CLB_MAX_CHANNEL_WISE_Y = 1024 }; /* elements of y that lie in registers, if ever so many are used */
 
+/* Whether every path is of mode uvu with one channel of y, whose elements are few enough. */
+bool clb_is_channel_wise(const clb_tensor_product_problem *tp);
+
 /* Whether every path of a channel-wise product has a twin from a term of the other parity. */
 bool clb_channel_wise_twins(const clb_tensor_product_problem *tp);
 

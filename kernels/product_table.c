@@ -44,7 +44,7 @@ static int layout(const maker *m, int slot) { return slot == X ? m->tp->layout_x
 static int class_of(const clb_path *p) { return 2 * p->mode + (p->has_weight != 0); }
 
 static int step(const maker *m, int slot, const clb_term *t) { return layout(m, slot) == CLB_MUL_IR ? clb_width(t) : 1; }
-static int component(const maker *m, int slot, const clb_term *t) { return layout(m, slot) == CLB_MUL_IR ? 1 : t->mul; }
+static int component(const maker *m, int slot, const clb_term *t) { return layout(m, slot) == CLB_MUL_IR ? 1 : (int)clb_apart(t); }
 
 static void paths(maker *m) {
   int64_t at = numbers(m, (int64_t)m->tp->n_paths * PATH_FIELDS);

@@ -1,7 +1,7 @@
 /* row_sum.c - sums of rows by list: the rows of the places of each entry of a walk; lanes are columns.
 
    out[entry][column] = (+) sum over the entry's due places of in[edge[place] - e0][column] (`listed`), or out[the entry's row][column] that of
-   in[place][column].
+   in[place][column]; CLB_ROWS_OWN: of the one row in[the entry's row][column].
    TOGETHER rows are loaded at a time, added up by pairs, and then to the sum so far: a fixed order, with all those loads under way. */
 #include "rows.h"
 #include "walk.h"
@@ -114,8 +114,9 @@ static clb_row_array declare(ir_kernel *k, int32_t type, bool written) {
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   const clb_row_sum_problem *r = &p->row_sum;
-  builder b = {.k = k, .s = s, .arithmetic = clb_ir_type((clb_dtype)p->arithmetic), .listed = r->listed};
-  ir_begin(k, r->listed ? "row_sum_listed" : "row_sum_pieces", s->lanes, s->subgroups, s->subgroups);
+  builder b = {.k = k, .s = s, .arithmetic = clb_ir_type((clb_dtype)p->arithmetic), .listed = r->listed == CLB_ROWS_BY_EDGE};
+  static const char *const names[] = {[CLB_ROWS_BY_PLACE] = "row_sum_pieces", [CLB_ROWS_BY_EDGE] = "row_sum_listed", [CLB_ROWS_OWN] = "row_copy"};
+  ir_begin(k, names[r->listed], s->lanes, s->subgroups, s->subgroups);
   ir_val n = ir_scalar(k, IR_I64), none = ir_int(k, IR_I32, 0);
   clb_walk_parameters(&b.walk, k);
   ir_val skip = ir_scalar(k, IR_I32);
@@ -126,6 +127,10 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   if (s->subgroups > 1) unit = ir_add(k, ir_mul(k, unit, ir_int(k, IR_I64, s->subgroups)), ir_cast(k, IR_I64, ir_subgroup(k)));
   ir_if(k, ir_2(k, IR_LT, unit, ir_mul(k, n, units)));
   clb_walk_begin(&b.walk, ir_2(k, IR_DIV, unit, units));
+  if (r->listed == CLB_ROWS_OWN) {
+    b.walk.first = ir_cast(k, IR_I32, b.walk.row);
+    b.walk.last = ir_add(k, b.walk.first, ir_int(k, IR_I32, 1));
+  }
   ir_if(k, ir_2(k, IR_OR, ir_2(k, IR_EQ, skip, none), ir_2(k, IR_LT, none, b.walk.count)));
   if (s->units) add_own_columns(&b, r->columns, ir_2(k, IR_MOD, unit, units));
   else loop_over_columns(&b, r->columns);

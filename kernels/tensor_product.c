@@ -16,7 +16,7 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
   return CLB_OK;
 }
 
-static bool channel_wise(const clb_tensor_product_problem *tp) {
+bool clb_is_channel_wise(const clb_tensor_product_problem *tp) {
   for (int q = 0; q < tp->n_paths; q++)
     if (tp->path[q].mode != CLB_UVU || tp->y.term[tp->path[q].in2].mul != 1) return false;
   return tp->y.dim <= CLB_MAX_CHANNEL_WISE_Y;
@@ -97,7 +97,7 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .width = 1, .span = 1, .shuffles = 1};
   int most = most_channels(tp);
   int64_t size = clb_form_size(tp), spelt;
-  s->body = channel_wise(tp) && 4 * most > s->lanes && !by_results(p, limits, s->lanes) ? CLB_BODY_CHANNEL_WISE : CLB_BODY_UNROLLED;
+  s->body = clb_is_channel_wise(tp) && 4 * most > s->lanes && !by_results(p, limits, s->lanes) ? CLB_BODY_CHANNEL_WISE : CLB_BODY_UNROLLED;
   spelt = size * repeats(s->body, p->pass);
   bool tight = s->lanes > 32 || (p->arithmetic == CLB_F64 && !limits->simd); /* registers spill sooner */
   s->twins = s->body == CLB_BODY_CHANNEL_WISE && spelt > (tight ? 2000 : 2500) && clb_channel_wise_twins(tp);
@@ -157,7 +157,7 @@ static int candidates(const clb_problem *p, const clb_limits *limits, clb_schedu
   add_rows(p, limits, &first, 2 * rows, list, &n);
   add_rows(p, limits, &first, rows / 2, list, &n);
   if (first.body == CLB_BODY_CHANNEL_WISE) add_channel_wise(p, limits, &first, list, &n);
-  else if (channel_wise(&p->tensor_product)) add_body(p, limits, &first, CLB_BODY_CHANNEL_WISE, list, &n);
+  else if (clb_is_channel_wise(&p->tensor_product)) add_body(p, limits, &first, CLB_BODY_CHANNEL_WISE, list, &n);
   for (int width = 1; width <= CLB_TABLE_ROWS && first.body == CLB_BODY_TABLE; width *= 2) clb_candidate_with(list, &n, &first, CLB_FIELD(width), width);
   if (first.span > 1 && first.body != CLB_BODY_CHANNEL_WISE) clb_candidate_with(list, &n, &first, CLB_FIELD(span), first.span / 2);
   if (first.body != CLB_BODY_UNROLLED) add_body(p, limits, &first, CLB_BODY_UNROLLED, list, &n);

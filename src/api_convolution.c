@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../kernels/product.h"
+#include "convolution_messages.h"
 #include "convolution_vectors.h"
 #include "irreps.h"
 #include "linear.h"
@@ -18,6 +20,7 @@ struct clb_convolution_parts {
   clb_row_sum *x, *z;    /* gradients of x by sender, pieces of results of z; NULL: not needed */
   clb_op *weights;       /* sums over edges of gradients of shared weights; NULL: not needed */
   clb_convolution_vectors *vectors; /* NULL: y is given */
+  clb_convolution_messages *messages; /* NULL: there is a walk for the product; else nothing of the above but vectors */
   int knots;             /* of the splines; 0: weights are given */
   double first, spacing;
   clb_memory table;      /* no handle: not set */
@@ -31,6 +34,7 @@ void clb_convolution_destroy(clb_convolution_parts **parts) {
   clb_row_sum_destroy(&(*parts)->z);
   clb_op_destroy(&(*parts)->weights);
   clb_convolution_vectors_destroy(&(*parts)->vectors);
+  clb_convolution_messages_destroy(&(*parts)->messages);
   free(*parts);
   *parts = NULL;
 }
@@ -73,6 +77,7 @@ static clb_status create_parts(clb_op *op, clb_problem *p, unsigned passes, int 
   const clb_tensor_product_problem *tp = &p->tensor_product;
   clb_convolution_parts *parts = op->convolution = calloc(1, sizeof *parts);
   if (!parts) return FAIL(ctx, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
+  if (!clb_is_channel_wise(tp)) return clb_convolution_messages_create(op, passes, &parts->messages);
   clb_dtype storage = (clb_dtype)p->storage, arithmetic = (clb_dtype)p->arithmetic;
   bool twice = passes & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) && gradients & CLB_Z, derivatives = passes >> CLB_BACKWARD;
   clb_status s = CLB_OK;
@@ -84,6 +89,17 @@ static clb_status create_parts(clb_op *op, clb_problem *p, unsigned passes, int 
   if (!s && derivatives && gradients & CLB_X && tp->x.dim) s = clb_row_sum_create(ctx, arithmetic, storage, arithmetic, tp->x.dim, &parts->x);
   if (!s && derivatives && gradients & CLB_W && tp->shared_weights && tp->n_weights) s = clb_column_sum_create(ctx, storage, arithmetic, tp->n_weights, INT32_MAX, &parts->weights);
   return s;
+}
+
+/* Kernels of messages come with the parts. */
+static clb_status create_op(clb_context *ctx, const clb_problem *p, unsigned passes, clb_op **op) {
+  if (clb_is_channel_wise(&p->tensor_product)) return clb_op_create(ctx, p, passes, op);
+  clb_status s = clb_op_check(ctx, p, passes);
+  if (!s && !(*op = calloc(1, sizeof **op))) s = FAIL(ctx, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
+  if (s) return s;
+  (*op)->ctx = ctx;
+  memcpy(&(*op)->problem, p, sizeof *p);
+  return CLB_OK;
 }
 
 clb_status clb_convolution_create(clb_context *ctx, const clb_convolution_desc *desc, clb_op **op) {
@@ -99,8 +115,9 @@ clb_status clb_convolution_create(clb_context *ctx, const clb_convolution_desc *
   desc = &plain;
   s = read_description(ctx, desc, p);
   int gradients = p->tensor_product.gradients;
-  p->tensor_product.gradients &= ~CLB_Z;
-  if (!s) s = clb_op_create(ctx, p, desc->product.passes, op);
+  bool walks = clb_is_channel_wise(&p->tensor_product);
+  if (walks) p->tensor_product.gradients &= ~CLB_Z;
+  if (!s) s = create_op(ctx, p, desc->product.passes, op);
   if (!s) s = create_parts(*op, p, desc->product.passes, gradients);
   if (!s && desc->vectors) s = clb_convolution_vectors_create(ctx, desc, &(*op)->problem, &(*op)->convolution->vectors);
   if (!s && desc->knots) {
@@ -109,7 +126,7 @@ clb_status clb_convolution_create(clb_context *ctx, const clb_convolution_desc *
     parts->first = desc->first_knot;
     parts->spacing = (desc->last_knot - desc->first_knot) / (desc->knots - 1);
   }
-  if (!s && measures) {
+  if (!s && measures && walks) {
     s = clb_measure_convolution(*op, (*op)->convolution->results, desc);
     (*op)->convolution->table = (clb_memory){0};
   }
@@ -141,6 +158,7 @@ static clb_convolution_needs measure(const clb_op *op, clb_pass pass, const clb_
   const clb_tensor_product_problem *tp = &op->problem.tensor_product;
   int64_t pieces = clb_graph_pieces(g->n_edges), bytes = clb_dtype_bytes(op->problem.storage);
   clb_convolution_needs n = {0};
+  if (op->convolution->messages) return n;
   if (pass == CLB_FORWARD || (pass == CLB_DOUBLE_BACKWARD && op->convolution->results)) n.z = pieces * tp->z.dim * bytes;
   if (pass != CLB_FORWARD && tp->gradients & CLB_X && !op->problem.convolution.atomics) {
     n.x = clb_lines(pieces * tp->x.dim * bytes);
@@ -156,7 +174,7 @@ static int64_t start_of_weights(const clb_convolution_needs *n, int64_t edges) {
 static uint64_t bytes_for(const clb_convolution_call *c, int64_t edges) {
   const clb_convolution_needs *n = &c->needs;
   const clb_convolution_vectors *v = c->op->convolution->vectors;
-  int64_t x = start_of_weights(n, edges) + n->edge_w * edges, all = x > n->z ? x : n->z, own = v ? clb_convolution_vectors_bytes(v, c->pass, c->graph->n_edges) : 0;
+  int64_t x = start_of_weights(n, edges) + n->edge_w * edges, all = c->op->convolution->messages ? clb_convolution_messages_bytes(c->op, c->pass, c->graph) : x > n->z ? x : n->z, own = v ? clb_convolution_vectors_bytes(v, c->pass, c->graph->n_edges) : 0;
   return (uint64_t)(own ? clb_lines(all) + own : all);
 }
 
@@ -354,8 +372,10 @@ static clb_status run_pass(clb_op *op, clb_pass pass, clb_graph *graph, const cl
   s = check_operands(&c);
   if (!s) s = check_workspace(&c, workspace);
   if (!s && vectors) s = clb_convolution_vectors_before(vectors, &c, &kept);
-  if (!s && results) s = run_results(&c, results);
-  if (!s && pass != CLB_FORWARD) s = run_all_edges(&c);
+  const clb_convolution_messages *messages = op->convolution->messages;
+  if (!s && messages) s = clb_convolution_messages_run(messages, &c);
+  else if (!s && results) s = run_results(&c, results);
+  if (!s && pass != CLB_FORWARD && !messages) s = run_all_edges(&c);
   if (!s && vectors) s = clb_convolution_vectors_after(vectors, &c, &kept);
   return s;
 }

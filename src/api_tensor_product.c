@@ -80,7 +80,7 @@ clb_status clb_tensor_product_mask(clb_context *ctx, const clb_tensor_product_de
 
 /* ---- passes ---- */
 
-/* OPERAND: x, y or w, which may be indexed; INCOMING: a, b or c; GRADIENT: given if asked for. */
+/* OPERAND: x, y or w, which may be indexed (of edges all that is read); INCOMING: a, b or c; GRADIENT: given if asked for. */
 enum role { OPERAND, OTHER, INCOMING, RESULT, GRADIENT };
 enum { MOST = sizeof(clb_triple_operands) / sizeof(clb_rows) };
 
@@ -113,7 +113,8 @@ int clb_tensor_product_operands(const clb_tensor_product_problem *p, clb_pass pa
     enum role role = passes[pass].operand[i].role;
     bool absent = (role == INCOMING && !(p->incoming & of)) || (role == GRADIENT && !(p->gradients & of));
     operands[i] = (clb_operand){.name = passes[pass].operand[i].name, .rows = rows[i], .columns = absent ? 0 : columns[of], .of = of,
-                                .written = role == RESULT || role == GRADIENT, .indexed = role == OPERAND && p->indexed & of};
+                                .written = role == RESULT || role == GRADIENT, .indexed = (role == OPERAND || p->edges) && !(role == RESULT || role == GRADIENT) && p->indexed & of};
+    operands[i].wide = operands[i].written && p->edges && (of == CLB_X || of == CLB_Z);
     if (of != CLB_W || !p->shared_weights) continue;
     operands[i].one_row = true;
     operands[i].rows.stride = role == GRADIENT ? CLB_DENSE : 0;

@@ -84,7 +84,8 @@ clb_status clb_recording_keep(clb_recording *recording, const clb_work *work);
 /* Refuses a call that needs the device now where a recording is being made. */
 clb_status clb_not_recording(clb_context *ctx, const char *call);
 
-/* Creates an op with the passes of the bit set. */
+/* Creates an op with the passes of the bit set.  _check: whether it could. */
+clb_status clb_op_check(clb_context *ctx, const clb_problem *problem, unsigned passes);
 clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned passes, clb_op **op);
 
 /* Gives the pass a kernel of this schedule, and the op the tables that it reads; after a failure the pass has the kernel it had. */
@@ -98,9 +99,11 @@ typedef struct {
   int64_t columns;
   bool written, indexed; /* indexed: rows.index says which rows, from its number index_first on */
   bool one_row;          /* shared by all rows */
+  bool wide;             /* kept in arithmetic precision */
   int64_t index_first;
   int of;                /* of a tensor product: CLB_X, CLB_Y, CLB_W or CLB_Z, whose shape it has */
 } clb_operand;
+static inline int64_t clb_operand_bytes(const clb_op *op, const clb_operand *o) { return clb_dtype_bytes(o->wide ? op->problem.arithmetic : op->problem.storage); }
 static inline int64_t clb_operand_stride(const clb_operand *o) { return o->rows.stride == CLB_DENSE ? o->columns : o->rows.stride; }
 /* The operands of a pass, in the order of the calls and of the kernels' arguments; returns how many. */
 int clb_tensor_product_operands(const clb_tensor_product_problem *p, clb_pass pass, const clb_rows *rows, clb_operand *operands);

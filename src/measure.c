@@ -70,7 +70,7 @@ static clb_status make_data(measurement *m) {
   return s;
 }
 
-static int64_t bytes_of(const measurement *m, int i) { return clb_trial_count(&m->trial, i) * clb_dtype_bytes(m->trial.op->problem.storage); }
+static int64_t bytes_of(const measurement *m, int i) { return clb_trial_count(&m->trial, i) * clb_operand_bytes(m->trial.op, &m->trial.operand[i]); }
 static bool is_result(const measurement *m, int i) { return m->trial.operand[i].written && m->trial.operand[i].columns; }
 
 /* One call that starts from the same numbers as the estimate's. */
@@ -102,7 +102,7 @@ static bool agrees(measurement *m) {
   for (int i = 0; i < m->trial.n && good; i++) {
     if (!is_result(m, i)) continue;
     good = !clb_buffer_read(m->trial.operand[i].rows.buffer, 0, m->found, (uint64_t)bytes_of(m, i));
-    good = good && clb_trial_agrees(&m->trial, m->expected[i], m->found, clb_trial_count(&m->trial, i));
+    good = good && clb_trial_agrees(&m->trial, i, m->expected[i], m->found);
   }
   return good;
 }

@@ -36,7 +36,7 @@ void clb_trial_free(clb_trial *t);
 clb_status clb_trial_fill(clb_trial *t, int i);
 clb_status clb_trial_run(clb_trial *t);
 int64_t clb_trial_count(const clb_trial *t, int i); /* elements of operand i */
-/* Whether results agree but for rounding. */
-bool clb_trial_agrees(const clb_trial *t, const void *expected, const void *found, int64_t n);
+/* Whether results that are operand i agree but for rounding. */
+bool clb_trial_agrees(const clb_trial *t, int i, const void *expected, const void *found);
 
 #endif

@@ -34,12 +34,15 @@ static double get(int32_t type, const void *from, int64_t i) {
   }
 }
 
-bool clb_trial_agrees(const clb_trial *t, const void *expected, const void *found, int64_t n) {
+static int32_t type_of(const clb_trial *t, int i) { return t->operand[i].wide ? t->op->problem.arithmetic : t->op->problem.storage; }
+
+bool clb_trial_agrees(const clb_trial *t, int i, const void *expected, const void *found) {
   static const double tolerance[] = {[CLB_F64] = 1e-10, [CLB_F32] = 1e-4, [CLB_F16] = 1e-2, [CLB_BF16] = 6e-2}; /* of the largest result */
   const clb_problem *p = &t->op->problem;
   double most = 0, worst = 0;
-  for (int64_t i = 0; i < n; i++) {
-    double x = get(p->storage, expected, i), d = fabs(get(p->storage, found, i) - x);
+  int32_t type = type_of(t, i);
+  for (int64_t j = 0, n = clb_trial_count(t, i); j < n; j++) {
+    double x = get(type, expected, j), d = fabs(get(type, found, j) - x);
     most = fabs(x) > most ? fabs(x) : most;
     worst = d > worst || d != d ? d : worst;
     if (d != d) return false;
@@ -82,7 +85,7 @@ int64_t clb_trial_begin(clb_trial *t) {
     clb_operand *o = &t->operand[i];
     if (!t->desc && o->written) o->one_row = false; /* gradients of shared weights go to a workspace, row by row */
     o->rows = (clb_rows){.stride = o->one_row && !o->written ? 0 : CLB_DENSE};
-    if (!o->one_row) bytes += o->columns * rows_of(t, i, 1) * clb_dtype_bytes(p->storage);
+    if (!o->one_row) bytes += o->columns * rows_of(t, i, 1) * clb_operand_bytes(t->op, o);
   }
   if (t->desc && t->pass != CLB_FORWARD) /* the workspace's gradients of x and rows of y, about */
     bytes += CLB_TRIAL_EDGES * (p->tensor_product.x.dim * clb_dtype_bytes(p->arithmetic) + 3 * p->tensor_product.y.dim * clb_dtype_bytes(p->storage));
@@ -93,15 +96,14 @@ int64_t clb_trial_begin(clb_trial *t) {
 clb_status clb_trial_fill(clb_trial *t, int i) {
   enum { PIECE = 65521 };
   const clb_operand *o = &t->operand[i];
-  const clb_problem *p = &t->op->problem;
   bool lengths = t->desc && t->desc->knots && o->of == CLB_W && o->columns == 1;
   double low = lengths ? t->desc->first_knot : -1, high = lengths ? t->desc->last_knot : 1;
-  int64_t n = clb_trial_count(t, i), piece = n < PIECE ? n : PIECE, bytes = clb_dtype_bytes(p->storage);
+  int64_t n = clb_trial_count(t, i), piece = n < PIECE ? n : PIECE, bytes = clb_operand_bytes(t->op, o);
   uint64_t seed = (uint64_t)i + 1;
   void *from = malloc((size_t)(piece * bytes));
   clb_status s = from ? CLB_OK : clb_fail(&t->op->ctx->error, CLB_ERROR_MEMORY, "no memory to measure with");
   if (t->desc && t->desc->knots && t->desc->vectors && o->of == CLB_Y) high = t->desc->last_knot / 2, low = -high;
-  for (int64_t j = 0; j < piece && from; j++) put(p->storage, from, j, low + (high - low) * (0.5 + 0.5 * next(&seed)));
+  for (int64_t j = 0; j < piece && from; j++) put(type_of(t, i), from, j, low + (high - low) * (0.5 + 0.5 * next(&seed)));
   for (int64_t at = 0; at < n && !s; at += piece) s = clb_buffer_write(o->rows.buffer, (uint64_t)(at * bytes), from, (uint64_t)((n - at < piece ? n - at : piece) * bytes));
   free(from);
   return s;
@@ -170,7 +172,7 @@ clb_status clb_trial_make(clb_trial *t, int64_t size) {
   for (int i = 0; i < t->n && !s; i++) {
     clb_operand *o = &t->operand[i];
     if (!o->columns) continue;
-    s = clb_buffer_create(t->op->ctx, (uint64_t)(clb_trial_count(t, i) * clb_dtype_bytes(t->op->problem.storage)), &o->rows.buffer);
+    s = clb_buffer_create(t->op->ctx, (uint64_t)(clb_trial_count(t, i) * clb_operand_bytes(t->op, o)), &o->rows.buffer);
     if (!s) s = clb_trial_fill(t, i);
     if (!s && o->indexed) s = make_numbers(t->op->ctx, size, size, (uint64_t)i + 50, &o->rows.index);
   }

@@ -157,13 +157,17 @@ static clb_status compile_pass(clb_op *op, clb_pass pass) {
   return clb_op_set_schedule(op, pass, estimate);
 }
 
-clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned passes, clb_op **op) {
+clb_status clb_op_check(clb_context *ctx, const clb_problem *problem, unsigned passes) {
   const clb_kernel_kind *kind = clb_kernel_kinds[problem->kind];
   clb_status s = check_types(ctx, problem);
   if (!s && kind->passes < CLB_PASSES && !(passes >> CLB_PASSES) && passes >> kind->passes)
     s = clb_fail(&ctx->error, CLB_ERROR_UNSUPPORTED, "passes is %#x; %s goes no further than its %s pass", passes, kind->name, pass_names[kind->passes - 1]);
   if (!s && (!passes || passes >> CLB_PASSES)) s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "passes is %#x; it must be a sum of CLB_PASS_BIT(CLB_FORWARD) and its like", passes);
-  if (!s) s = kind->check(problem, &ctx->device->limits, &ctx->error);
+  return s ? s : kind->check(problem, &ctx->device->limits, &ctx->error);
+}
+
+clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned passes, clb_op **op) {
+  clb_status s = clb_op_check(ctx, problem, passes);
   if (!s && !(*op = calloc(1, sizeof **op))) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "no memory");
   if (s) return s;
   (*op)->ctx = ctx;
@@ -266,7 +270,7 @@ static clb_status check_operand(clb_op *op, const char *pass, int64_t n, const c
                     (long long)(o->written ? o->columns : 0));
   if (o->indexed || o->one_row) n = 1; /* indexed: which rows there are is not known here */
   bool fits = !__builtin_mul_overflow(n - 1, *stride, &last) && !__builtin_add_overflow(last, o->rows.offset, &end) && !__builtin_add_overflow(end, o->columns, &end) &&
-              (uint64_t)end <= o->rows.buffer->memory.bytes / (uint64_t)clb_dtype_bytes(op->problem.storage);
+              (uint64_t)end <= o->rows.buffer->memory.bytes / (uint64_t)clb_operand_bytes(op, o);
   if (!fits)
     return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: %lld rows of %lld elements from %lld on, %lld apart, do not fit in the %llu bytes of %s", kind, pass, (long long)n,
                     (long long)o->columns, (long long)o->rows.offset, (long long)*stride, (unsigned long long)o->rows.buffer->memory.bytes, o->name);

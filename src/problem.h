@@ -41,6 +41,8 @@ typedef struct {
   int32_t n_paths, n_weights;
   int32_t layout_x, layout_y, layout_z, shared_weights;
   int32_t indexed, gradients, incoming; /* CLB_X + CLB_Y + ..., never 0 where the description's 0 means all */
+  int32_t edges; /* 0, or rows are the edges of a graph: what is read and like x, or like z, is found by number (`indexed`), and results like these
+                    (CLB_X + CLB_Z, perhaps CLB_Y) go to a workspace: overwritten even where others are added to; of x and z in arithmetic precision */
   clb_path path[CLB_MAX_PATHS];
 } clb_tensor_product_problem;
 
@@ -54,9 +56,10 @@ typedef struct {
   int64_t columns, most_rows; /* of what the op was made for; its kernels take any */
 } clb_column_sum_problem;
 
+enum { CLB_ROWS_BY_PLACE, CLB_ROWS_BY_EDGE, CLB_ROWS_OWN };
 typedef struct {
   int64_t columns;
-  int32_t listed, from; /* listed: rows are numbered by edge, else by place; from: clb_dtype of what is added up */
+  int32_t listed, from; /* listed: how rows are numbered; OWN: each row has one; from: clb_dtype of what is added up */
 } clb_row_sum_problem;
 
 typedef struct {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 struct clb_row_sum {
-  clb_op *listed, *pieces; /* rows by edge; rows by place, which are the sums of pieces */
+  clb_op *listed, *pieces; /* rows by edge (of a copy: their own); rows by place, which are the sums of pieces (of a copy: NULL) */
   int64_t columns, units;  /* units: sub-groups that share a row */
 };
 
@@ -14,7 +14,8 @@ static clb_status create(clb_context *ctx, clb_problem *p, int32_t listed, clb_d
   return clb_op_create(ctx, p, CLB_PASS_BIT(CLB_FORWARD), op);
 }
 
-clb_status clb_row_sum_create(clb_context *ctx, clb_dtype from, clb_dtype storage, clb_dtype arithmetic, int64_t columns, clb_row_sum **sum) {
+/* pieces: those of rows that are listed, too. */
+static clb_status create_sum(clb_context *ctx, int32_t listed, bool pieces, clb_dtype from, clb_dtype storage, clb_dtype arithmetic, int64_t columns, clb_row_sum **sum) {
   clb_problem *p = calloc(1, sizeof *p);
   clb_schedule schedule;
   *sum = calloc(1, sizeof **sum);
@@ -24,8 +25,8 @@ clb_status clb_row_sum_create(clb_context *ctx, clb_dtype from, clb_dtype storag
   p->storage = (int32_t)storage;
   p->arithmetic = (int32_t)arithmetic;
   p->row_sum.columns = columns;
-  s = create(ctx, p, 1, from, &(*sum)->listed);
-  if (!s) s = create(ctx, p, 0, storage, &(*sum)->pieces);
+  s = create(ctx, p, listed, from, &(*sum)->listed);
+  if (!s && pieces) s = create(ctx, p, CLB_ROWS_BY_PLACE, storage, &(*sum)->pieces);
   if (s) goto done;
   clb_kernel_kinds[CLB_ROW_SUM]->schedule(p, &ctx->device->limits, &schedule);
   (*sum)->columns = columns;
@@ -34,6 +35,14 @@ done:
   if (s) clb_row_sum_destroy(sum);
   free(p);
   return s;
+}
+
+clb_status clb_row_sum_create(clb_context *ctx, clb_dtype from, clb_dtype storage, clb_dtype arithmetic, int64_t columns, clb_row_sum **sum) {
+  return create_sum(ctx, CLB_ROWS_BY_EDGE, true, from, storage, arithmetic, columns, sum);
+}
+
+clb_status clb_row_copy_create(clb_context *ctx, clb_dtype from, clb_dtype storage, clb_dtype arithmetic, int64_t columns, clb_row_sum **copy) {
+  return create_sum(ctx, CLB_ROWS_OWN, false, from, storage, arithmetic, columns, copy);
 }
 
 void clb_row_sum_destroy(clb_row_sum **sum) {
@@ -96,7 +105,7 @@ static clb_status launch(clb_row_sum *sum, const clb_op *op, const edges *e, ent
   int64_t units, subgroups = op->kernel[CLB_FORWARD]->ir.subgroups;
   if (__builtin_mul_overflow(l.n, sum->units, &units) || units / subgroups >= INT32_MAX)
     return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED, "row_sum: %lld rows of %lld columns are more than one launch can do", (long long)l.n, (long long)sum->columns);
-  bool partial = op == sum->listed && (e->e0 || e->e1 < e->graph->n_edges);
+  bool partial = op->problem.row_sum.listed == CLB_ROWS_BY_EDGE && (e->e0 || e->e1 < e->graph->n_edges);
   const clb_arg args[] = {
       i64_arg(l.n), memory_arg(&b[l.list].memory), memory_arg(&b[CLB_GRAPH_EDGE].memory), i32_arg(e->e0), i32_arg(e->e1), i32_arg(partial), i32_arg(l.skips),
       memory_arg(in.memory), i64_arg(in.offset), i64_arg(in.stride), memory_arg(out.memory), i64_arg(out.offset), i64_arg(out.stride), i32_arg(add)};
@@ -129,4 +138,14 @@ clb_status clb_row_sum_run(clb_row_sum *sum, const clb_graph *graph, int directi
   s = launch(sum, sum->listed, &e, (entries){CLB_GRAPH_WALK, n, false}, from, to, add);
   if (!s && n_pieces && e0 < e1) s = launch(sum, sum->listed, &e, (entries){CLB_GRAPH_PIECES_OF, n_pieces, true}, from, parts, false);
   return s || e0 == e1 ? s : combine(sum, &e, to, parts);
+}
+
+clb_status clb_row_copy_run(clb_row_sum *copy, const clb_graph *graph, int direction, const clb_memory *in, int64_t in_offset, int64_t in_stride, const clb_memory *out,
+                            int64_t out_offset, int64_t out_stride, bool add) {
+  const edges none = {graph, direction, 0, 0};
+  const rows from = {in, in_offset, in_stride}, to = {out, out_offset, out_stride};
+  int64_t n = graph->n_rows[direction];
+  clb_status s = check(copy, &none, to, to);
+  if (!s) s = check_fits(copy, "in", copy->listed->problem.row_sum.from, from, n);
+  return s || !n ? s : launch(copy, copy->listed, &none, (entries){CLB_GRAPH_WALK, n, false}, from, to, add);
 }

@@ -85,16 +85,21 @@ static inline void cluster_tabulate(cluster *c) {
   free(table);
 }
 
-static inline cluster cluster_create(place *at, bool splines) {
+/* MIXED_CHANNELS: every path of mode uvw. */
+typedef enum { GIVEN, SPLINES, MIXED_CHANNELS } cluster_kind;
+
+static inline cluster cluster_create(place *at, cluster_kind kind) {
+  const bool splines = kind == SPLINES;
   static const int degrees[] = {0, 1, 2, 3};
   static clb_instructions found;
   clb_context *ctx = context_at(at);
-  convolution **made = &at->made[CONVOLVED + splines];
+  convolution **made = &at->made[CONVOLVED + (int)kind];
   cluster c = {.edges = edges_create(ATOMS, ATOMS, BONDS), .splines = splines};
   clb_spherical_harmonics_desc harmonics = {.degrees = degrees, .n_degrees = CLUSTER_L + 1, .storage = CLB_F64, .arithmetic = CLB_F64, .passes = 7};
   clb_convolution_desc d = {.scale = 0.25, .knots = splines ? CLUSTER_KNOTS : 0, .first_knot = first_knot, .last_knot = last_knot};
   uint64_t seed = 12;
-  OK(ctx, clb_channel_wise(ctx, CLUSTER_X, SH3, CLUSTER_FILTER, CLB_SORTED, &found));
+  if (kind == MIXED_CHANNELS) OK(ctx, clb_fully_connected(ctx, CLUSTER_X, SH3, "3x0e+2x1o+1x1e+3x2e+1x3o", &found));
+  else OK(ctx, clb_channel_wise(ctx, CLUSTER_X, SH3, CLUSTER_FILTER, CLB_SORTED, &found));
   d.product = (clb_tensor_product_desc){.irreps_x = found.irreps_x, .irreps_y = found.irreps_y, .irreps_z = found.irreps_z, .instructions = found.instructions,
                                         .n_instructions = found.n_instructions, .layout_x = CLB_MUL_IR, .layout_z = CLB_IR_MUL, .incoming = CLB_Y | CLB_W,
                                         .storage = CLB_F64, .arithmetic = CLB_F64};
@@ -267,6 +272,61 @@ static inline void cluster_hessian(cluster *c, const double *direction, double *
   free(z);
   free(d_y);
   free(d_w);
+}
+
+/* How the forces change along a direction, by differences. */
+static inline void differences(cluster *c, const double *direction, double *change) {
+  double here[3 * ATOMS], force[3 * ATOMS];
+  memcpy(here, c->position, sizeof here);
+  memset(change, 0, sizeof here);
+  for (int s = 0; s < STENCIL; s++) {
+    for (int i = 0; i < 3 * ATOMS; i++) c->position[i] = here[i] + step[s] * direction[i];
+    cluster_forces(c, force);
+    for (int i = 0; i < 3 * ATOMS; i++) change[i] += weight[s] * force[i];
+  }
+  memcpy(c->position, here, sizeof here);
+}
+
+/* The forces' Jacobian, from double backward passes, is symmetric, and tells how the forces change. */
+static inline void expect_jacobian(place *at, cluster_kind kind) {
+  cluster c = cluster_create(at, kind);
+  double row[3 * ATOMS][3 * ATOMS], change[3 * ATOMS], direction[3 * ATOMS], largest = 0;
+  uint64_t seed = 4;
+  for (int i = 0; i < 3 * ATOMS; i++) {
+    for (int j = 0; j < 3 * ATOMS; j++) direction[j] = i == j;
+    cluster_hessian(&c, direction, row[i]);
+    for (int j = 0; j < 3 * ATOMS; j++) largest = fmax(largest, fabs(row[i][j]));
+  }
+  assert_true(largest > 0.1);
+  for (int i = 0; i < 3 * ATOMS; i++)
+    for (int j = 0; j < i; j++) assert_true(fabs(row[i][j] - row[j][i]) <= 1e-12 * largest);
+  for (int i = 0; i < 3 * ATOMS; i++) direction[i] = 0.2 * test_random(&seed); /* what the steps are small enough for */
+  differences(&c, direction, change);
+  for (int i = 0; i < 3 * ATOMS; i++) {
+    double sum = 0;
+    for (int j = 0; j < 3 * ATOMS; j++) sum += row[j][i] * direction[j];
+    if (!(fabs(sum + change[i]) <= 1e-9 * largest)) fail_msg("force %d changes by %.12g, not %.12g", i, -sum, change[i]);
+  }
+  cluster_destroy(&c);
+}
+
+/* When everything turns, and is inverted, the energy stays and the forces turn as well. */
+static inline void expect_equivariance(place *at, cluster_kind kind) {
+  cluster c = cluster_create(at, kind);
+  double energy = cluster_energy(&c), force[3 * ATOMS], now[3 * ATOMS], turned[3];
+  cluster_forces(&c, force);
+  for (int inverts = 0; inverts < 2; inverts++) {
+    cluster d = cluster_create(at, kind);
+    cluster_turn(&d, inverts);
+    assert_true(fabs(cluster_energy(&d) - energy) <= 1e-12 * fabs(energy));
+    cluster_forces(&d, now);
+    for (int i = 0; i < ATOMS; i++) {
+      turn(inverts, force + 3 * i, turned);
+      for (int k = 0; k < 3; k++) assert_true(fabs(turned[k] - now[3 * i + k]) <= 1e-12 * d.size);
+    }
+    cluster_destroy(&d);
+  }
+  cluster_destroy(&c);
 }
 
 #endif

@@ -213,70 +213,16 @@ static void equal_bits(void **state) {
 
 /* ---- the energy of a cluster ---- */
 
-enum { COORDINATES = 3 * ATOMS };
-
 static void forces_are_slopes(void **state) {
-  cluster c = cluster_create(*state, false);
-  double force[COORDINATES];
+  cluster c = cluster_create(*state, GIVEN);
+  double force[3 * ATOMS];
   cluster_forces(&c, force);
   expect_slopes(&c, force);
   cluster_destroy(&c);
 }
 
-/* How the forces change along a direction, by differences. */
-static void differences(cluster *c, const double *direction, double *change) {
-  double here[COORDINATES], force[COORDINATES];
-  memcpy(here, c->position, sizeof here);
-  memset(change, 0, sizeof here);
-  for (int s = 0; s < STENCIL; s++) {
-    for (int i = 0; i < COORDINATES; i++) c->position[i] = here[i] + step[s] * direction[i];
-    cluster_forces(c, force);
-    for (int i = 0; i < COORDINATES; i++) change[i] += weight[s] * force[i];
-  }
-  memcpy(c->position, here, sizeof here);
-}
-
-/* The forces' Jacobian, from double backward passes, is symmetric, and tells how the forces change. */
-static void jacobian(void **state) {
-  cluster c = cluster_create(*state, false);
-  double row[COORDINATES][COORDINATES], change[COORDINATES], direction[COORDINATES], largest = 0;
-  uint64_t seed = 4;
-  for (int i = 0; i < COORDINATES; i++) {
-    for (int j = 0; j < COORDINATES; j++) direction[j] = i == j;
-    cluster_hessian(&c, direction, row[i]);
-    for (int j = 0; j < COORDINATES; j++) largest = fmax(largest, fabs(row[i][j]));
-  }
-  assert_true(largest > 0.1);
-  for (int i = 0; i < COORDINATES; i++)
-    for (int j = 0; j < i; j++) assert_true(fabs(row[i][j] - row[j][i]) <= 1e-12 * largest);
-  for (int i = 0; i < COORDINATES; i++) direction[i] = 0.2 * test_random(&seed); /* what the steps are small enough for */
-  differences(&c, direction, change);
-  for (int i = 0; i < COORDINATES; i++) {
-    double sum = 0;
-    for (int j = 0; j < COORDINATES; j++) sum += row[j][i] * direction[j];
-    if (!(fabs(sum + change[i]) <= 1e-9 * largest)) fail_msg("force %d changes by %.12g, not %.12g", i, -sum, change[i]);
-  }
-  cluster_destroy(&c);
-}
-
-/* When everything turns, and is inverted, the energy stays and the forces turn as well. */
-static void equivariance(void **state) {
-  cluster c = cluster_create(*state, false);
-  double energy = cluster_energy(&c), force[COORDINATES], now[COORDINATES], turned[3];
-  cluster_forces(&c, force);
-  for (int inverts = 0; inverts < 2; inverts++) {
-    cluster d = cluster_create(*state, false);
-    cluster_turn(&d, inverts);
-    assert_true(fabs(cluster_energy(&d) - energy) <= 1e-12 * fabs(energy));
-    cluster_forces(&d, now);
-    for (int i = 0; i < ATOMS; i++) {
-      turn(inverts, force + 3 * i, turned);
-      for (int k = 0; k < 3; k++) assert_true(fabs(turned[k] - now[3 * i + k]) <= 1e-12 * d.size);
-    }
-    cluster_destroy(&d);
-  }
-  cluster_destroy(&c);
-}
+static void jacobian(void **state) { expect_jacobian(*state, GIVEN); }
+static void equivariance(void **state) { expect_equivariance(*state, GIVEN); }
 
 int main(void) {
   static const place_test tests[] = {{"products", products, BRISK},

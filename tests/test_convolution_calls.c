@@ -215,9 +215,9 @@ static void descriptions(void **state) {
     assert_null(none);                                                        \
     says(f.ctx, words);                                                       \
   } while (0)
-  REFUSED(CLB_ERROR_ARGUMENT, "mode CLB_UVU", (d.product.irreps_x = "1x0e", d.product.irreps_z = "1x0e", d.product.instructions = uuu, d.product.n_instructions = 1));
-  REFUSED(CLB_ERROR_ARGUMENT, "one channel of y", (d.product.irreps_y = "2x0e", d.product.irreps_z = "4x0e", d.product.instructions = wide, d.product.n_instructions = 1));
-  REFUSED(CLB_ERROR_ARGUMENT, "y has 1025 elements", d.product.irreps_y = "0e+1o+1021x0e");
+  REFUSED(CLB_ERROR_ARGUMENT, "mode CLB_UVU", (d.product.irreps_x = "1x0e", d.product.irreps_z = "1x0e", d.product.instructions = uuu, d.product.n_instructions = 1, d.atomics = 1));
+  REFUSED(CLB_ERROR_ARGUMENT, "one channel of y", (d.product.irreps_y = "2x0e", d.product.irreps_z = "4x0e", d.product.instructions = wide, d.product.n_instructions = 1, d.atomics = 1));
+  REFUSED(CLB_ERROR_ARGUMENT, "y have 1024 elements at most", (d.product.irreps_y = "0e+1o+1021x0e", d.knots = 2, d.last_knot = 1, d.product.passes = 1));
   REFUSED(CLB_ERROR_ARGUMENT, "instructions[0]", d.product.instructions = impossible);
   REFUSED(CLB_ERROR_ARGUMENT, "irreps_x", d.product.irreps_x = "4y0");
   REFUSED(CLB_ERROR_ARGUMENT, "instructions is NULL", d.product.instructions = NULL);

@@ -134,6 +134,20 @@ static void products(void **state) {
   edges_destroy(&e);
 }
 
+/* Weights that mix channels, added to what is there or not. */
+static void mixing(void **state) {
+  static clb_instructions found;
+  place *at = *state;
+  edge_list e = random_edges(11, 13, SANITIZED ? 14 : 40, 1);
+  OK(context_at(at), clb_fully_connected(context_at(at), "3x0e+5x1o", SH2, "5x0e+3x1o", &found));
+  for (int adds = 0; adds < 2; adds++) {
+    clb_convolution_desc desc = {.product = {.irreps_x = found.irreps_x, .irreps_y = found.irreps_y, .irreps_z = found.irreps_z, .instructions = found.instructions,
+                                             .n_instructions = found.n_instructions, .accumulate = adds, .storage = CLB_F64, .arithmetic = CLB_F64}};
+    passes_agree(at, &desc, F | B | D, &e, adds ? loose : plain);
+  }
+  edges_destroy(&e);
+}
+
 static void all_graphs(void **state) {
   place *at = *state;
   clb_convolution_desc desc = describe(at, SMALL);
@@ -262,7 +276,7 @@ static void calls(void **state) {
 }
 
 int main(void) {
-  static const place_test tests[] = {{"products", products, BRISK}, {"graphs", all_graphs, SLOW}, {"subsets", subsets, SLOW}, {"types", types, SLOW},
+  static const place_test tests[] = {{"products", products, BRISK}, {"mixing", mixing, BRISK}, {"graphs", all_graphs, SLOW}, {"subsets", subsets, SLOW}, {"types", types, SLOW},
                                      {"workspaces", workspaces, BRISK}, {"descriptions", descriptions, BRISK}, {"calls", calls, BRISK}};
   return run_at_places("convolution_vectors", tests, sizeof tests / sizeof *tests);
 }

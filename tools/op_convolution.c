@@ -25,7 +25,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_ATOMIC: p->atomics = true; return 0;
     case KEY_WORKSPACE: p->workspace = whole_number(state, "--workspace", arg, 1, INT64_C(1) << 50); return 0;
     case ARGP_KEY_END:
-      if (p->product.desc.shared_weights) argp_error(state, "--shared is not for convolutions: here weights are of each edge, or from a table");
+      if (p->product.desc.shared_weights && p->table) argp_error(state, "--shared and --weights table: weights are one row, or those of each edge's length");
       return 0;
     default: return ARGP_ERR_UNKNOWN;
   }

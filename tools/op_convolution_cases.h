@@ -18,6 +18,15 @@
   }
 #define PLAIN(graph_, a, b, f, l) CONVOLUTION(graph_, a, b, f, l, FIELDS(.passes = 0), .scale = 0)
 
+/* A product of that kind, of which edges send messages. */
+#define MESSAGES(graph_, kind_, a, b, f, fields, ...)                                                                                           \
+  &(const convolution_problem) {                                                                                                                \
+    .product = {.kind = kind_, .x = a, .y = b, .z = f, .desc = {.layout_x = CLB_IR_MUL, .layout_y = CLB_IR_MUL, .layout_z = CLB_IR_MUL, fields}}, \
+    .made = MADE_##graph_, __VA_ARGS__                                                                                                          \
+  }
+#define EDGE_WEIGHTS FIELDS(.passes = 0)
+#define ONE_ROW FIELDS(.shared_weights = 1)
+
 /* Several paths into one output, some without weights, layouts that differ; an output and an input that no path touches. */
 static const clb_instruction tangled[] = {{2, 2, 1, CLB_UVU, 1, 0.5}, {0, 0, 0, CLB_UVU, 0, 1}, {1, 1, 0, CLB_UVU, 1, 2}, {1, 0, 1, CLB_UVU, 1, 1},
                                           {2, 2, 1, CLB_UVU, 0, 1.5}, {2, 2, 3, CLB_UVU, 1, 1}, {0, 1, 1, CLB_UVU, 1, 1}};
@@ -73,6 +82,19 @@ static const tool_case cases[] = {
     {{CONVOLUTION(SHUFFLED, "3x0e+1x1o", SH1, SH1, CLB_IR_MUL, FIELDS(.passes = 0), .vectors = true, .workspace = LEAST_WORKSPACE), F64, 0}, {{20000, LAYOUT_DENSE, 0}}, 0},
     {{CONVOLUTION(RANDOM, "9x0e+9x1o", SH2, SH2, CLB_IR_MUL, FIELDS(.gradients = CLB_X | CLB_Y), .table = true, .vectors = true), F32, 0}, {{131, LAYOUT_DENSE, 0}}, 0},
     {{CONVOLUTION(HUB, "33x0e+5x1o", SH1, SH2, CLB_MUL_IR, FIELDS(.passes = 0), .table = true, .vectors = true), F64, 1}, {{300, LAYOUT_PADDED, 0}}, 0},
+    /* One row of weights. */
+    {{CONVOLUTION(HUB, "9x0e+5x1o", SH2, SH2, CLB_IR_MUL, ONE_ROW, .scale = 0.5), F32, 1}, {{300, LAYOUT_PADDED, 0}}, 0},
+    /* Weights that mix channels, or none; several channels of y. */
+    {{MESSAGES(RANDOM, FULLY_CONNECTED, "7x0e+3x1o", "0e+1o", "5x0e+9x1o+1e", EDGE_WEIGHTS, .scale = 0), F32, 0}, {{1, LAYOUT_DENSE, 0}, {131, LAYOUT_PADDED, 0}, {131, LAYOUT_REPEAT, 0}}, 0},
+    {{MESSAGES(HUB, FULLY_CONNECTED, "4x0e+2x1o", "3x0e+2x1o", "5x0e+3x1o", EDGE_WEIGHTS, .scale = 0.5), F64, 1}, {{300, LAYOUT_PADDED, 0}, {20000, LAYOUT_DENSE, 0}}, 0},
+    {{MESSAGES(ISOLATED, FULLY_CONNECTED, "32x0e+16x1o", SH1, "40x0e+16x1o", EDGE_WEIGHTS, .scale = 0), F32, 0}, {{97, LAYOUT_DENSE, 0}}, FIRST},
+    {{MESSAGES(SHUFFLED, FULLY_CONNECTED, "7x0e+3x1o", "2x0e+1o", "5x0e+9x1o", ONE_ROW, .scale = 0), F32, 1}, {{300, LAYOUT_PADDED, 0}}, 0},
+    {{MESSAGES(HUB, FULLY_CONNECTED, "3x0e", "1o", "5x1o", ONE_ROW, .workspace = LEAST_WORKSPACE), F64, 0}, {{20000, LAYOUT_DENSE, 0}}, 0},
+    {{MESSAGES(HUB, FULLY_CONNECTED, "8x0e+4x1o", SH1, "8x0e+4x1o", EDGE_WEIGHTS, .scale = 0), F16, 0}, {{300, LAYOUT_DENSE, 0}}, 0},
+    {{MESSAGES(RANDOM, FULLY_CONNECTED, "8x0e+4x1o", SH1, "8x0e+4x1o", ONE_ROW, .scale = 0), BF16, 1}, {{131, LAYOUT_PADDED, 0}}, 0},
+    {{MESSAGES(RANDOM, ELEMENTWISE, "5x0e+3x1o", "3x1o+5x0e", NULL, EDGE_WEIGHTS, .scale = 0), F32, 0}, {{131, LAYOUT_DENSE, 0}}, 0},
+    {{MESSAGES(RECTANGULAR, FULL_PRODUCT, "3x0e+2x1o", "2x0e+1o", NULL, EDGE_WEIGHTS, .scale = 0), CLB_F32, CLB_F64, 1}, {{131, LAYOUT_DENSE, 0}}, 0},
+    {{MESSAGES(ISOLATED, FULLY_CONNECTED, "5x0e+3x1o", SH2, "4x0e+3x1o", FIELDS(.gradients = CLB_X | CLB_Y, .incoming = CLB_Y), .vectors = true), F32, 1}, {{97, LAYOUT_PADDED, 0}}, 0},
     /* Paths in no order. */
     {{TANGLED(RANDOM, CLB_IR_MUL, CLB_IR_MUL, CLB_IR_MUL, .scale = 0), F64, 0}, {{131, LAYOUT_DENSE, 0}}, 0},
     {{TANGLED(HUB, CLB_MUL_IR, CLB_IR_MUL, CLB_IR_MUL, .scale = 2), F32, 1}, {{300, LAYOUT_PADDED, 0}}, 0},

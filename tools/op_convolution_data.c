@@ -10,14 +10,14 @@
 
 static void describe_arrays(convolution_data *t) {
   const clb_tensor_product_desc *d = &t->problem->product.desc;
-  const int64_t rows[] = {t->graph.n_senders, t->graph.n_edges, t->graph.n_receivers};
+  const int64_t rows[] = {t->graph.n_senders, t->graph.n_edges, t->graph.n_receivers, 1};
   t->inputs = reference_inputs(t->pass);
   t->n = t->inputs + reference_outputs(t->pass);
   for (int i = 0; i < t->n; i++) {
     convolution_array *a = &t->array[i];
     a->name = reference_operand(t->pass, i, &a->like);
     a->output = i >= t->inputs;
-    a->owner = a->like == CLB_X ? OF_SENDERS : a->like == CLB_Z ? OF_RECEIVERS : OF_EDGES;
+    a->owner = a->like == CLB_X ? OF_SENDERS : a->like == CLB_Z ? OF_RECEIVERS : a->like == CLB_W && d->shared_weights ? OF_ALL : OF_EDGES;
     a->repeats = !a->output && a->like != CLB_X && t->data.layout == LAYOUT_REPEAT;
     a->rows = a->repeats ? 1 : rows[a->owner];
     a->start = (int64_t)i * 104729 % BLOCK;
@@ -123,6 +123,8 @@ static void choose_all(sample *s, int64_t rows) {
 static void choose(convolution_data *t) {
   uint64_t seed = 3;
   const convolution_graph *g = &t->graph;
+  double edge = (double)(t->sizes.x + t->sizes.y + t->sizes.z + t->sizes.w);
+  choose_all(&t->sample[OF_ALL], t->whole || edge * (double)g->n_edges < SAMPLED_TERMS);
   if (t->whole) {
     choose_all(&t->sample[OF_SENDERS], g->n_senders);
     choose_all(&t->sample[OF_RECEIVERS], g->n_receivers);
@@ -153,7 +155,9 @@ void *convolution_data_make(const tool_kernel *kernel, clb_pass pass, const tool
   if (data) t->data = *data;
   progress("making the graph");
   convolution_graph_make(&t->graph, t->problem, t->data.rows);
-  t->product = tensor_problem_reference(&t->problem->product);
+  tensor_problem of_edge = t->problem->product; /* each has its row of gradients of weights */
+  of_edge.desc.shared_weights = 0;
+  t->product = tensor_problem_reference(&of_edge);
   t->sizes = reference_product_sizes(t->product);
   describe_arrays(t);
   fill_block(t);
@@ -162,6 +166,9 @@ void *convolution_data_make(const tool_kernel *kernel, clb_pass pass, const tool
   if (t->problem->vectors) convolution_harmonics_make(t);
   edges_by_row_make(&t->by[OF_SENDERS], t->graph.senders, t->graph.n_senders, t->graph.n_edges);
   edges_by_row_make(&t->by[OF_RECEIVERS], t->graph.receivers, t->graph.n_receivers, t->graph.n_edges);
+  int32_t *same = allocate((size_t)t->graph.n_edges, sizeof *same);
+  edges_by_row_make(&t->by[OF_ALL], same, 1, t->graph.n_edges);
+  free(same);
   choose(t);
   return t;
 }

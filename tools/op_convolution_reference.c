@@ -70,7 +70,7 @@ static void desk_free(desk *d) {
 }
 
 static int64_t row_of(const convolution_data *t, owner o, int64_t e) {
-  return o == OF_SENDERS ? t->graph.senders[e] : o == OF_RECEIVERS ? t->graph.receivers[e] : e;
+  return o == OF_SENDERS ? t->graph.senders[e] : o == OF_RECEIVERS ? t->graph.receivers[e] : o == OF_ALL ? 0 : e;
 }
 
 /* Weights at length r, and, at number e of the desk, their derivatives: cubic Hermite splines, constant beyond the grid. */

@@ -29,10 +29,12 @@ static uint64_t array_bytes(const convolution_data *t, const convolution_array *
 
 /* ---- bytes ---- */
 
-static const convolution_array *gradient_of_x(const convolution_data *t) {
+static int64_t columns_of_messages(const convolution_data *t) {
+  bool walks = t->problem->product.kind == CHANNEL_WISE || t->problem->product.kind == OTHER_PRODUCT;
+  int64_t columns = 0;
   for (int i = t->inputs; i < t->n; i++)
-    if (t->array[i].like == CLB_X && t->array[i].width) return &t->array[i];
-  return NULL;
+    if (t->array[i].like == CLB_X || (t->array[i].like == CLB_Z && !walks)) columns += t->array[i].width;
+  return columns;
 }
 
 static double bytes(const void *trial) {
@@ -43,12 +45,11 @@ static double bytes(const void *trial) {
   return sum;
 }
 
-/* Gradients of x of each edge, written and read again; y of vectors, and what else is like it. */
+/* Results of nodes that each edge has, written and read again: gradients of x, and where weights mix channels all; y of vectors, and what else is like it. */
 static double more_bytes(const void *trial) {
   const convolution_data *t = trial;
-  const convolution_array *x = gradient_of_x(t);
   double edges = 2.0 * (double)t->graph.n_edges, y = t->problem->vectors ? edges * (double)t->sizes.y * (double)(element(t) * (size_t)(t->pass + 1)) : 0;
-  return x && !t->problem->atomics ? y + edges * x->width * (double)dtype_bytes(t->kernel->arithmetic) : y;
+  return t->problem->atomics ? y : y + edges * (double)columns_of_messages(t) * (double)dtype_bytes(t->kernel->arithmetic);
 }
 
 static double set_bytes(const void *trial) {
@@ -61,7 +62,7 @@ static int64_t n_rows(const void *trial) { return ((const convolution_data *)tri
 
 static void compared(const void *trial, char *out, size_t size) {
   const convolution_data *t = trial;
-  static const char *const names[] = {"senders", "edges", "receivers"};
+  static const char *const names[] = {"senders", "edges", "receivers", "row of weights"};
   const char *between = "";
   out[0] = 0;
   for (int o = OWNERS - 1; o >= 0; o--)

@@ -5,8 +5,8 @@
 #include "op_convolution.h"
 #include "reference_spherical_harmonics.h"
 
-/* Whose rows an array has: those of senders, edges or receivers. */
-typedef enum { OF_SENDERS, OF_EDGES, OF_RECEIVERS, OWNERS } owner;
+/* Whose rows an array has: those of senders, edges or receivers; or one row that is of all edges. */
+typedef enum { OF_SENDERS, OF_EDGES, OF_RECEIVERS, OF_ALL, OWNERS } owner;
 
 typedef struct {
   const char *name;

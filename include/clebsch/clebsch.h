@@ -412,18 +412,19 @@ CLB_API clb_status clb_graph_lists(clb_graph *graph, clb_buffer **senders, clb_b
 
 /* ---- graph convolution ------------------------------------------------------------------------ */
 
-/* z[i] = scale * (sum over the edges e into i of T(x[sender(e)], y[e], w[e])), T a tensor product; no message is ever stored.  A receiver
-   owns its sum: equal calls on one device give equal bits, unless `atomics`. */
+/* z[i] = scale * (sum over the edges e into i of T(x[sender(e)], y[e], w[e])), T a tensor product.  Equal calls on one device give equal bits, unless
+   `atomics`.  Where every path is of mode uvu with one channel of y (clb_channel_wise), and y has 1024 elements at most, T is *channel-wise*: a receiver
+   walks its edges, and no message is ever stored.  Else some edges at a time leave their messages in the workspace, where they are summed. */
 typedef struct {
-  /* T: every path of mode uvu with one channel of y (clb_channel_wise).  Irreps, instructions, normalisations, layouts, gradients, incoming,
-     storage, arithmetic, accumulate and passes (not the triple one) as there; `indexed` must be 0.  shared_weights (without knots): w is one row
-     for all edges, and gradients of it are sums over edges, in a fixed order; the op keeps 2 MiB for them, or 8 rows if that is more. */
+  /* T: irreps, instructions, normalisations, layouts, gradients, incoming, storage, arithmetic, accumulate and passes (not the triple one) as there;
+     `indexed` must be 0.  shared_weights (without knots): w is one row for all edges, and gradients of it are sums over edges, in a fixed order; the op
+     keeps 2 MiB for them, or 8 rows if that is more. */
   clb_tensor_product_desc product;
   double scale;                     /* often 1 / sqrt(neighbours); 0: 1 */
-  int atomics;                      /* 1: gradients of x are added up as they come: faster, no workspace for them, other bits each time; f32 and f64 only */
+  int atomics;                      /* 1: gradients of x are added up as they come: faster, no workspace for them, other bits each time; f32 and f64, channel-wise only */
   int knots;                        /* 2 or more: weights are cubic Hermite splines of the edge's length, W(r) on a grid of so many knots;
                                        w is then r[n_edges][1], its gradient g_r[n_edges][1], and c and d_w are like it; of the second derivative by r,
-                                       which changes at knots, the piece above counts.  0: weights are given */
+                                       which changes at knots, the piece above counts.  Channel-wise only.  0: weights are given */
   double first_knot, last_knot;     /* the grid, ends included, in the unit of r; beyond it weights are those at its ends */
   int vectors;                      /* 1: y is v[n_edges][3], vectors of edges, and the product gets Y(v / |v|); g_y, b and d_y are like v, too: gradients by v
                                        and what comes in along it.  Terms of irreps_y are then 1x0e, 1x1o, 1x2e, ..., in any order.  With knots r = |v|:
@@ -440,8 +441,9 @@ CLB_API clb_status clb_convolution_create(clb_context *ctx, const clb_convolutio
 CLB_API clb_status clb_convolution_set_table(clb_op *op, clb_buffer *table, int64_t offset);
 
 /* Bytes of workspace that a pass needs on this graph as it is now: with `most` gradients of x (and of shared weights) are kept for all edges at
-   once, with less, down to `least`, for some edges at a time, one part after the other.  Both count what vectors take: at most three rows of y
-   and three numbers of each edge. */
+   once, with less, down to `least`, for some edges at a time, one part after the other.  Where T is not channel-wise they are equal: messages of up to
+   65536 edges, 16384 on a CPU, and at most 64 MiB of them, plus a row for each 256 edges (and for each node, where storage is not arithmetic).  Both count
+   what vectors take: at most three rows of y and three numbers of each edge. */
 CLB_API clb_status clb_convolution_workspace(clb_op *op, clb_pass pass, clb_graph *graph, uint64_t *least, uint64_t *most);
 
 /* Below x[n_senders][X], z[n_receivers][Z], y[n_edges][Y], w[n_edges][W], edges numbered as they were given to the graph.  `workspace`: a buffer of
