@@ -8,8 +8,15 @@
 extern const clb_kernel_kind clb_tensor_product;
 
 /* The code-size budget: a product is driven by tables where its paths have more non-zeros together, or where the pass would spell out
-   more products of them. */
-enum { MOST_NONZEROS = 4096, MOST_CHANNEL_WISE = 4096, MOST_GENERAL = 1536 };
+   more products of them.  GPUs gain more than that (measured on an H200, l <= 4: 2 to 16 times, compiled in 2 to 15 s), but for forward in f64. */
+typedef struct {
+  int nonzeros, channel_wise, general;
+} budget;
+
+static budget budget_of(const clb_problem *p, const clb_limits *limits) {
+  bool large = !limits->simd && (p->pass != CLB_FORWARD || p->arithmetic == CLB_F32);
+  return large ? (budget){4200, 21000, 4096} : (budget){4096, 4096, 1536};
+}
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
   (void)p, (void)limits, (void)error;
@@ -92,33 +99,35 @@ static void settle(const clb_problem *p, const clb_limits *limits, clb_schedule 
   else if (!limits->simd && limits->subgroups) s->subgroups = 128 / s->lanes > limits->max_subgroups ? limits->max_subgroups : 128 / s->lanes;
 }
 
+static int64_t spelt(const clb_problem *p, const clb_schedule *s) {
+  return clb_form_size(&p->tensor_product) * repeats(s->body, p->pass) / (s->twins ? 2 : 1);
+}
+
+/* Whether the code-size budget lets the pass have that body. */
+static bool affords(const clb_problem *p, const clb_limits *limits, const clb_schedule *s) {
+  budget most = budget_of(p, limits);
+  return s->body == CLB_BODY_TABLE ||
+         (clb_form_size(&p->tensor_product) <= most.nonzeros && spelt(p, s) <= (s->body == CLB_BODY_CHANNEL_WISE ? most.channel_wise : most.general));
+}
+
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .width = 1, .span = 1, .shuffles = 1};
   int most = most_channels(tp);
-  int64_t size = clb_form_size(tp), spelt;
   s->body = clb_is_channel_wise(tp) && 4 * most > s->lanes && !by_results(p, limits, s->lanes) ? CLB_BODY_CHANNEL_WISE : CLB_BODY_UNROLLED;
-  spelt = size * repeats(s->body, p->pass);
   bool tight = s->lanes > 32 || (p->arithmetic == CLB_F64 && !limits->simd); /* registers spill sooner */
-  s->twins = s->body == CLB_BODY_CHANNEL_WISE && spelt > (tight ? 2000 : 2500) && clb_channel_wise_twins(tp);
-  if (s->twins) spelt /= 2;
-  if (size > MOST_NONZEROS || spelt > (s->body == CLB_BODY_CHANNEL_WISE ? MOST_CHANNEL_WISE : MOST_GENERAL)) s->body = CLB_BODY_TABLE;
+  s->twins = s->body == CLB_BODY_CHANNEL_WISE && spelt(p, s) > (tight ? 2000 : 2500) && clb_channel_wise_twins(tp);
+  if (!affords(p, limits, s)) s->body = CLB_BODY_TABLE;
   while (s->span < most && s->span < s->lanes) s->span *= 2;
   settle(p, limits, s);
 }
 
 /* ---- what else may be fast ---- */
 
-/* Whether the code-size budget lets the pass have another body. */
-static bool affords(const clb_problem *p, const clb_schedule *s) {
-  int64_t size = clb_form_size(&p->tensor_product), spelt = size * repeats(s->body, p->pass) / (s->twins ? 2 : 1);
-  return s->body == CLB_BODY_TABLE || (size <= MOST_NONZEROS && spelt <= (s->body == CLB_BODY_CHANNEL_WISE ? MOST_CHANNEL_WISE : MOST_GENERAL));
-}
-
 static void add_body(const clb_problem *p, const clb_limits *limits, const clb_schedule *first, int body, clb_schedule *list, int *n) {
   clb_schedule s = {.lanes = first->lanes, .subgroups = 1, .width = 1, .span = first->span, .shuffles = 1, .body = body};
   settle(p, limits, &s);
-  if (affords(p, &s)) clb_candidate_add(list, n, &s);
+  if (affords(p, limits, &s)) clb_candidate_add(list, n, &s);
 }
 
 /* So many rows to a group; not where results then do not fit in local memory. */
@@ -137,7 +146,7 @@ static void add_channel_wise(const clb_problem *p, const clb_limits *limits, con
   if (first->whole_rows) clb_candidate_with(list, n, first, CLB_FIELD(whole_rows), 0);
   if (first->staged) clb_candidate_with(list, n, first, CLB_FIELD(staged), 0);
   s.twins = !first->twins;
-  if (affords(p, &s) && clb_channel_wise_twins(&p->tensor_product)) clb_candidate_add(list, n, &s);
+  if (affords(p, limits, &s) && clb_channel_wise_twins(&p->tensor_product)) clb_candidate_add(list, n, &s);
   s = *first; /* sums through local memory, a row to a group: all its lanes meet there */
   s.shuffles = 0, s.subgroups = first->units ? first->units : 1;
   if (p->pass >= CLB_BACKWARD && first->shuffles && limits->subgroups && !limits->simd) clb_candidate_add(list, n, &s);
