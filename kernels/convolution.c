@@ -480,7 +480,6 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   c->other = ir_buffer(k, IR_I32, false);
   c->add = ir_scalar(k, IR_I32);
   c->width = s->lanes;
-  c->lane = ir_lane(k);
   c->slice = c->there = IR_NONE;
   int o_z = clb_wanted_output(&c->f, Z);
   if (s->batch && o_z >= 0) clb_parts_of_z(&p->tensor_product, s->part, &c->parts);
