@@ -46,6 +46,21 @@ static void schedules(void **state) {
   }
 }
 
+/* The first slice writes the row of z, nobody else. */
+static void stores_once(void **state) {
+  static const int mul[] = {5, 13, 16};
+  place *at = *state;
+  for (int i = 0; i < 3; i++) {
+    clb_instructions found = {0};
+    clb_convolution_desc desc = of_channels(at, mul[i], CLB_IR_MUL, &found);
+    convolution *c = convolution_create(context_at(at), &desc);
+    clb_counts counts;
+    OK(c->product.ctx, clb_op_counts(convolution_op(c, CLB_FORWARD), CLB_FORWARD, &counts));
+    assert_true(counts.bytes_stored == 8.0 * c->product.width[LIKE_Z]);
+    convolution_destroy(c);
+  }
+}
+
 /* ---- results ---- */
 
 static const int counts[] = {16, 5, 3, 1, 7, 13, 32, 33};
@@ -123,6 +138,6 @@ static void equal_bits(void **state) {
 }
 
 int main(void) {
-  static const place_test tests[] = {{"schedules", schedules, THOROUGH}, {"results", results, SLOW}, {"infinite_edges", infinite_edges, SLOW}, {"same_bits", equal_bits, SLOW}};
+  static const place_test tests[] = {{"schedules", schedules, THOROUGH}, {"stores_once", stores_once, THOROUGH}, {"results", results, SLOW}, {"infinite_edges", infinite_edges, SLOW}, {"same_bits", equal_bits, SLOW}};
   return run_at_places("convolution_slices", tests, sizeof tests / sizeof *tests);
 }
