@@ -269,7 +269,8 @@ static int summed_together(int lanes, int n) {
   return half < n && shuffles(lanes, half) + shuffles(lanes, n - half) + STORE < shuffles(lanes, n) ? half : n;
 }
 
-/* Adds the lanes' shares of the gradient of y of an edge, the first slice's, and hands the sub-group's to the others. */
+/* Adds the lanes' shares of the gradient of y of an edge, the first slice's, and hands the sub-group's to the others; nobody reads those of slices
+   without one. */
 static void meet(clb_convolution *c, ir_val edge) {
   ir_kernel *k = of(c);
   int columns = clb_y_columns(c->f.p), units = c->f.s->units;
@@ -280,7 +281,6 @@ static void meet(clb_convolution *c, ir_val edge) {
     ir_val sum = clb_sum_over_lanes(k, c->f.t, c->width, c->y_sum + first, n, &share);
     ir_val element = ir_2(k, IR_DIV, c->lane, i32(c, share)), at = ir_add(k, start, ir_add(k, element, i32(c, first)));
     ir_val mask = ir_2(k, IR_AND, ir_2(k, IR_EQ, ir_mul(k, element, i32(c, share)), c->lane), less(c, element, i32(c, n)));
-    mask = clb_both(k, mask, c->there);
     if (!units) sum = ir_add(k, sum, ir_load(k, c->meeting, at, mask));
     ir_store(k, c->meeting, at, mask, sum);
   }
