@@ -20,8 +20,9 @@ static void turn_to(clb_convolution *c, int j) {
   int lanes = c->f.s->lanes;
   ir_val first = ir_add(k, c->first, i32(c, (int64_t)j * lanes));
   c->block = j;
-  c->channel = ir_cast(k, IR_I64, ir_add(k, ir_add(k, c->first, ir_lane(k)), i32(c, (int64_t)j * lanes)));
-  c->mask = c->mul % lanes ? less(c, ir_lane(k), ir_sub(k, i32(c, c->mul), first)) : IR_NONE;
+  c->channel = ir_cast(k, IR_I64, ir_add(k, ir_add(k, c->first, c->lane), i32(c, (int64_t)j * lanes)));
+  c->mask = c->mul % c->width ? less(c, c->lane, ir_sub(k, i32(c, c->mul), first)) : IR_NONE;
+  c->write = clb_both(k, c->mask, c->there);
   clb_path_forget(&c->at);
 }
 
@@ -36,10 +37,26 @@ static bool open_part(clb_convolution *c, int part, int *next_unit) {
     if (opened) ir_if(k, ir_2(k, IR_AND, ir_2(k, IR_LE, i32(c, 0), turn), less(c, turn, i32(c, turns))));
     *next_unit += turns;
   } else if (opened) turn = ir_loop(k, i32(c, 0), i32(c, turns), i32(c, 1));
-  c->first = ir_mul(k, turn, i32(c, (int64_t)lanes * together));
   c->mul = mul;
+  c->width = clb_slice_width(c->f.s, mul);
+  bool sliced = c->width < lanes;
+  c->first = sliced ? i32(c, 0) : ir_mul(k, turn, i32(c, (int64_t)lanes * together));
+  c->lane = sliced ? ir_2(k, IR_MOD, ir_lane(k), i32(c, c->width)) : ir_lane(k);
+  c->slice = sliced ? ir_2(k, IR_DIV, ir_lane(k), i32(c, c->width)) : IR_NONE;
   turn_to(c, 0);
   return opened;
+}
+
+ir_val clb_slice_place(clb_convolution *c, ir_val place, ir_val last) {
+  ir_kernel *k = of(c);
+  return c->slice == IR_NONE ? place : ir_2(k, IR_MIN, ir_add(k, place, c->slice), ir_sub(k, last, i32(c, 1)));
+}
+
+/* Opens the turns of a part's slices. */
+static ir_val open_turns(clb_convolution *c, ir_val first, ir_val last) { return ir_loop(of(c), first, last, i32(c, clb_slices(c))); }
+static void close_turns(clb_convolution *c) {
+  ir_end(of(c));
+  c->there = IR_NONE;
 }
 
 /* ---- operands ---- */
@@ -68,7 +85,8 @@ static void load(void *owner, int slot, int order, ir_val *v) {
 static void begin_edge(clb_convolution *c, ir_val place, ir_val last) {
   ir_kernel *k = of(c);
   if (c->stage.stages) clb_stage_edge(c, place, last);
-  ir_val at = ir_cast(k, IR_I64, place);
+  ir_val at = ir_cast(k, IR_I64, clb_slice_place(c, place, last));
+  c->there = c->slice == IR_NONE ? IR_NONE : less(c, ir_add(k, place, c->slice), last);
   int orders = clb_orders(c->f.p);
   if (!c->stage.stages) {
     c->sender = ir_cast(k, IR_I64, ir_load(k, c->other, at, IR_NONE));
@@ -84,6 +102,10 @@ static void begin_edge(clb_convolution *c, ir_val place, ir_val last) {
   for (int order = 0; order < orders && !c->stage.stages; order++)
     for (int j = 0; j < c->f.tp->y.dim && clb_reads(c->f.tp, Y, order); j++)
       c->at.y[order][j] = ir_cast(k, c->f.t, ir_load(k, c->f.in[Y][order].rows.buffer, ir_add(k, c->f.in[Y][order].base, i64(c, j)), IR_NONE));
+  for (int i = 0; c->there != IR_NONE && clb_wanted_output(&c->f, Z) >= 0 && i < orders * c->f.tp->y.dim; i++) {
+    int order = i / c->f.tp->y.dim, j = i % c->f.tp->y.dim;
+    if (clb_reads(c->f.tp, Y, order)) c->at.y[order][j] = ir_select(k, c->there, c->at.y[order][j], ir_real(k, c->f.t, 0));
+  }
   if (c->f.s->batch) clb_batch_edge(c, place);
   if (c->f.p->convolution.spline && !c->stage.stages) {
     ir_val r[ORDERS] = {IR_NONE, IR_NONE};
@@ -124,7 +146,7 @@ static void walk_z(clb_convolution *c, int part, int o, ir_val first, ir_val las
       for (int i = 0; i < clb_width(&z->term[t]) && c->parts.of_z[t] == part; i++) c->z[j][t][i] = ir_var(k, sum_so_far(c, t, i), false);
   }
   if (c->stage.stages) clb_stage_open(c, part, first, last);
-  ir_val place = ir_loop(k, first, last, i32(c, 1));
+  ir_val place = open_turns(c, first, last);
   begin_edge(c, place, last);
   if (c->batch.n_products) clb_batch_turn(c, ir_sub(k, place, first));
   for (int j = 0; j < together; j++) {
@@ -133,7 +155,15 @@ static void walk_z(clb_convolution *c, int part, int o, ir_val first, ir_val las
       if (c->parts.of_z[c->f.tp->path[q].out] == part) add_z(c, &c->f.tp->path[q], o);
   }
   if (c->stage.stages) clb_stage_next(c);
-  ir_end(k);
+  close_turns(c);
+}
+
+/* Of a component: the sub-group's sum, the slices' added up. */
+static ir_val sum_of_row(clb_convolution *c, int block, int term, int i) {
+  ir_kernel *k = of(c);
+  ir_val sum = ir_get(k, c->z[block][term][i]);
+  for (int apart = c->width; apart < c->f.s->lanes; apart *= 2) sum = ir_add(k, sum, ir_shuffle_xor(k, sum, apart));
+  return sum;
 }
 
 /* Overwrites or adds, as the caller of the kernel says. */
@@ -150,10 +180,11 @@ static void store_part(clb_convolution *c, int part, int o) {
   ir_kernel *k = of(c);
   for (int j = 0; j < c->parts.together[part]; j++) {
     turn_to(c, j);
+    if (c->slice != IR_NONE) c->mask = less(c, ir_lane(k), i32(c, c->mul)); /* the first one writes */
     for (int t = 0; t < c->f.tp->z.n; t++) {
       ir_val v[MAX_M];
       if (c->parts.of_z[t] != part) continue;
-      for (int i = 0; i < clb_width(&c->f.tp->z.term[t]); i++) v[i] = ir_mul(k, c->f.s->batch ? sum_so_far(c, t, i) : ir_get(k, c->z[j][t][i]), ir_real(k, c->f.t, c->scale[t]));
+      for (int i = 0; i < clb_width(&c->f.tp->z.term[t]); i++) v[i] = ir_mul(k, c->f.s->batch ? sum_so_far(c, t, i) : sum_of_row(c, j, t, i), ir_real(k, c->f.t, c->scale[t]));
       store_z(c, t, o, v);
     }
   }
@@ -223,11 +254,11 @@ static void store_x(clb_convolution *c, int term, int o) {
   const clb_form_array *a = &c->f.out[o];
   const clb_term *t = &c->f.tp->x.term[term];
   if (!c->f.p->convolution.atomics) {
-    clb_form_put(&c->f, a, term, c->channel, c->mask, c->x_sum[term], false);
+    clb_form_put(&c->f, a, term, c->channel, c->write, c->x_sum[term], false);
     return;
   }
   for (int i = 0; i < clb_width(t); i++)
-    if (c->x_sum[term][i] != IR_NONE) ir_atomic_add(k, a->rows.buffer, clb_form_component(&c->f, a, t, i, c->channel), c->mask, c->x_sum[term][i]);
+    if (c->x_sum[term][i] != IR_NONE) ir_atomic_add(k, a->rows.buffer, clb_form_component(&c->f, a, t, i, c->channel), c->write, c->x_sum[term][i]);
 }
 
 /* Shuffles that summing n values over the lanes takes. */
@@ -247,16 +278,18 @@ static int summed_together(int lanes, int n) {
   return half < n && shuffles(lanes, half) + shuffles(lanes, n - half) + STORE < shuffles(lanes, n) ? half : n;
 }
 
-/* Adds the lanes' shares of y's gradient, and hands the sub-group's to the others. */
+/* Adds the lanes' shares of the gradient of y of an edge, the first slice's, and hands the sub-group's to the others; nobody reads those of slices
+   without one. */
 static void meet(clb_convolution *c, ir_val edge) {
   ir_kernel *k = of(c);
-  int lanes = c->f.s->lanes, columns = clb_y_columns(c->f.p), units = c->f.s->units;
+  int columns = clb_y_columns(c->f.p), units = c->f.s->units;
+  if (c->slice != IR_NONE) edge = ir_add(k, edge, c->slice);
   ir_val row = units ? ir_add(k, ir_mul(k, edge, i32(c, units)), c->unit) : edge, start = ir_add(k, c->turn, ir_mul(k, row, i32(c, columns)));
   for (int first = 0, n, share; first < columns; first += n) {
-    n = summed_together(lanes, columns - first);
-    ir_val sum = clb_sum_over_lanes(k, c->f.t, lanes, c->y_sum + first, n, &share);
-    ir_val element = ir_2(k, IR_DIV, ir_lane(k), i32(c, share)), at = ir_add(k, start, ir_add(k, element, i32(c, first)));
-    ir_val mask = ir_2(k, IR_AND, ir_2(k, IR_EQ, ir_mul(k, element, i32(c, share)), ir_lane(k)), less(c, element, i32(c, n)));
+    n = summed_together(c->width, columns - first);
+    ir_val sum = clb_sum_over_lanes(k, c->f.t, c->width, c->y_sum + first, n, &share);
+    ir_val element = ir_2(k, IR_DIV, c->lane, i32(c, share)), at = ir_add(k, start, ir_add(k, element, i32(c, first)));
+    ir_val mask = ir_2(k, IR_AND, ir_2(k, IR_EQ, ir_mul(k, element, i32(c, share)), c->lane), less(c, element, i32(c, n)));
     if (!units) sum = ir_add(k, sum, ir_load(k, c->meeting, at, mask));
     ir_store(k, c->meeting, at, mask, sum);
   }
@@ -271,7 +304,7 @@ static void one_path(clb_convolution *c, const clb_path *p, int o_x, int o_y, in
       clb_path_weight(&c->at); /* and with it its derivatives */
       *by_r = clb_plus(of(c), *by_r, g, c->spline.by_r);
       if (c->spline.along != IR_NONE) *by_r = clb_plus(of(c), *by_r, clb_path_w(&c->at, BY_C), c->spline.bent);
-    } else clb_form_store_weight(&c->f, &c->f.out[o_w], p, c->channel, c->mask, g);
+    } else clb_form_store_weight(&c->f, &c->f.out[o_w], p, c->channel, c->write, g);
   }
   if (o_y >= 0) clb_path_y(&c->at, o_y, c->y_sum + c->f.tp->y.term[p->in2].at);
 }
@@ -326,7 +359,7 @@ static void one_block(clb_convolution *c, int part) {
 /* Places first ... last - 1 of a part; end: of the row's. */
 static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last, ir_val end) {
   ir_kernel *k = of(c);
-  ir_val place = ir_loop(k, first, last, i32(c, 1));
+  ir_val place = open_turns(c, first, last);
   begin_edge(c, place, end);
   clb_none(c->y_sum, clb_y_columns(c->f.p));
   if (c->batch.shares != IR_NONE) clb_batch_recall(c, part, ir_sub(k, place, first));
@@ -338,7 +371,7 @@ static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last, 
   if (c->batch.shares != IR_NONE) clb_batch_keep(c, part, ir_sub(k, place, first));
   else if (c->meeting != IR_NONE) meet(c, ir_sub(k, place, first));
   if (c->stage.stages) clb_stage_next(c);
-  ir_end(k);
+  close_turns(c);
 }
 
 /* Where one sub-group does all parts, their shares are added up: from 0. */
@@ -456,6 +489,8 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   }
   c->other = ir_buffer(k, IR_I32, false);
   c->add = ir_scalar(k, IR_I32);
+  c->width = s->lanes;
+  c->slice = c->there = IR_NONE;
   int o_z = clb_wanted_output(&c->f, Z);
   if (s->batch && o_z >= 0) clb_parts_of_z(&p->tensor_product, s->part, &c->parts);
   else clb_parts_make(&p->tensor_product, s->batch ? 1 : s->part, s->nonzeros, s->units ? s->lanes : 0, &c->parts);

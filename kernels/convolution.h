@@ -2,7 +2,10 @@
 
    Results of z are sums over the row's edges, kept in registers; the others belong to an edge.  A *part* is some terms of x with equal
    multiplicity and all paths from them; some blocks of its channels together go to one sub-group (a unit), or one sub-group goes through
-   them all. */
+   them all.
+
+   Where a part has few channels a sub-group falls into *slices* of `width` lanes, a power of two, which do an edge each: in a turn slice s has
+   that at place + s.  At the row's end slices that have none left do the last one again, times 0 in sums over edges, and write nothing. */
 #ifndef CLB_CONVOLUTION_H
 #define CLB_CONVOLUTION_H
 
@@ -19,6 +22,8 @@ enum { CLB_MAX_TOGETHER = 4 };
 /* No term of z gets paths from two parts.  most: components of x and z, most_nonzeros: non-zeros of a unit, unless one block of one term of x has
    more.  lanes: of a block; 0: blocks are not put together. */
 void clb_parts_make(const clb_tensor_product_problem *tp, int most, int most_nonzeros, int lanes, clb_parts *parts);
+/* Lanes of a slice that does mul channels. */
+int clb_slice_width(const clb_schedule *s, int mul);
 /* Blocks of channels of all parts. */
 int clb_parts_units(const clb_parts *parts, int lanes);
 
@@ -39,7 +44,7 @@ typedef struct {
 
 typedef struct {
   int stages;                     /* slots; 0: nothing is staged */
-  int size;                       /* elements of a slot */
+  int size, own;                  /* elements of a slot; of an edge of the part in it */
   ir_val array, aligned;          /* local array; parameter (i32): 1: operands' rows start at multiples of 16 bytes */
   ir_val start, slot;             /* where this sub-group's slots start; variable: the slot at hand */
   ir_val sender[CLB_MAX_STAGES], edge[CLB_MAX_STAGES]; /* variables: ends of the edges to come, from the one at hand to the next to be fetched */
@@ -47,7 +52,7 @@ typedef struct {
   clb_staged_operand x[ORDERS], w[ORDERS];
   int y[ORDERS], r;               /* where elements of y lie in a slot, and the edge's length */
   ir_val first;                   /* i64: the unit's first channel */
-  ir_val base;                    /* of the slot at hand */
+  ir_val base;                    /* of the slot at hand, where this slice's edge starts */
 } clb_stage;
 
 /* Weights as cubic Hermite splines W(r) between knots (convolution_spline.c).  With u = (r - r_i) / h in the interval:
@@ -89,9 +94,11 @@ typedef struct {
   ir_val other, add;              /* parameters: the sender of each place (int32), of results of z (i32): 0 overwrite, 1 add, 2 overwrite where the row has edges */
   clb_spline spline;
   /* of the unit, and of its block of channels at hand */
-  int mul, block;
+  int mul, block, width;          /* width: lanes of a slice */
+  ir_val lane, slice;             /* i32: the lane's number in its slice; the slice's, or IR_NONE where there is but one */
   ir_val unit, first;             /* i32: the unit's number, its first channel */
   ir_val channel, mask;           /* i64; lanes that have a channel, or IR_NONE */
+  ir_val there, write;            /* lanes whose slice has an edge of its own; these of `mask`; or IR_NONE */
   ir_val z[CLB_MAX_TOGETHER][CLB_MAX_TERMS][MAX_M]; /* components: of g, or variables that sum up a result */
   /* of the edge at hand */
   ir_val edge, sender;            /* i64 */
@@ -106,6 +113,10 @@ typedef struct {
 
 /* Sums over channels that an edge asks for: gradients of y, and where weights are splines that of r, the last one. */
 static inline int clb_y_columns(const clb_problem *p) { return p->tensor_product.y.dim + (p->convolution.spline ? 1 : 0); }
+
+/* Where this lane's slice reads in the turn that starts at `place`, of places up to last - 1. */
+ir_val clb_slice_place(clb_convolution *c, ir_val place, ir_val last);
+static inline int clb_slices(const clb_convolution *c) { return c->f.s->lanes / c->width; }
 
 /* ---- staged operands ---- */
 
@@ -124,7 +135,7 @@ void clb_stage_knots(clb_convolution *c, ir_val v[4]);
 /* At the end of the edge. */
 void clb_stage_next(clb_convolution *c);
 /* Elements that a sub-group's slot takes. */
-int clb_stage_size(const clb_problem *p, const clb_parts *parts, int lanes);
+int clb_stage_size(const clb_problem *p, const clb_parts *parts, const clb_schedule *s);
 bool clb_reads(const clb_tensor_product_problem *tp, int slot, int order);
 
 /* Whether such sums are among a pass's results. */

@@ -127,6 +127,12 @@ void clb_parts_of_z(const clb_tensor_product_problem *tp, int most, clb_parts *p
   }
 }
 
+int clb_slice_width(const clb_schedule *s, int mul) {
+  int width = s->lanes;
+  while (width % 2 == 0 && width / 2 >= mul && s->lanes / width < s->slices) width /= 2;
+  return width;
+}
+
 int clb_parts_units(const clb_parts *parts, int lanes) {
   int n = 0;
   for (int p = 0; p < parts->n; p++) n += blocks_of(parts->mul[p], lanes) / parts->together[p];

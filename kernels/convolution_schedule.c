@@ -13,11 +13,11 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
   return CLB_OK;
 }
 
-enum { SHARES = 320, MOST_STAGES = 3, REGISTERS = 65536, CACHE = 192 << 10 }; /* of gradients of y that meet, about; of a multiprocessor; bytes */
+enum { SHARES = 320, MOST_STAGES = 3, MOST_SLICES = 32, REGISTERS = 65536, CACHE = 192 << 10 }; /* of gradients of y that meet, about; of a multiprocessor; bytes */
 
 /* As many edges ahead as local memory has room for, where copies are asynchronous. */
 static void schedule_stages(const clb_problem *p, const clb_limits *limits, const clb_parts *parts, clb_schedule *s) {
-  int64_t bytes = ir_type_bytes(clb_ir_type((clb_dtype)p->storage)), size = bytes * s->subgroups * clb_stage_size(p, parts, s->lanes);
+  int64_t bytes = ir_type_bytes(clb_ir_type((clb_dtype)p->storage)), size = bytes * s->subgroups * clb_stage_size(p, parts, s);
   int64_t shares = clb_wants_sums(p) ? 2 * (int64_t)s->edges * (s->units ? s->units : 1) * clb_y_columns(p) * bytes : 0;
   int64_t room = limits->most_local_bytes > limits->local_bytes ? limits->most_local_bytes : limits->local_bytes;
   if (!limits->async_copies || p->storage > CLB_F32) return;
@@ -46,6 +46,17 @@ static void schedule_batch(const clb_problem *p, clb_schedule *s) {
   s->part = wide ? 16 : 8;
 }
 
+/* As many slices as the narrowest part has room for, and whole turns of them. */
+static void schedule_slices(const clb_limits *limits, const clb_parts *parts, clb_schedule *s) {
+  int most = s->slices;
+  s->slices = 0;
+  for (int part = 0; part < parts->n && !limits->simd && limits->subgroups; part++) {
+    int n = s->lanes / clb_slice_width(&(clb_schedule){.lanes = s->lanes, .slices = most}, parts->mul[part]);
+    if (n > 1 && n > s->slices) s->slices = n;
+  }
+  if (s->slices) s->edges = (s->edges + s->slices - 1) / s->slices * s->slices;
+}
+
 /* What follows from the parts' size; so many groups more at once. */
 static void settle(const clb_problem *p, const clb_limits *limits, int more, clb_schedule *s) {
   clb_parts parts;
@@ -53,21 +64,22 @@ static void settle(const clb_problem *p, const clb_limits *limits, int more, clb
   if (!schedule_units(p, limits, s, &parts)) clb_parts_make(&p->tensor_product, s->part, s->nonzeros, 0, &parts);
   s->edges = columns ? SHARES / (columns * (s->units ? s->units : 1)) : 1;
   s->edges = s->edges > 64 ? 64 : s->edges < 4 ? 4 : s->edges;
+  schedule_slices(limits, &parts, s);
   if (limits->simd && limits->subgroups) schedule_batch(p, s);
   s->resident = s->units ? REGISTERS / (registers_of(p, s->lanes * s->subgroups) * s->lanes * s->subgroups) + more : 0;
   if (s->resident < 0) s->resident = 0;
   schedule_stages(p, limits, &parts, s);
 }
 
-static clb_schedule with_parts(const clb_problem *p, const clb_limits *limits, int part, int nonzeros, int more) {
-  clb_schedule s = {.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .shuffles = 1, .pairs = 1, .part = part, .nonzeros = nonzeros};
+static clb_schedule with_parts(const clb_problem *p, const clb_limits *limits, int part, int nonzeros, int more, int slices) {
+  clb_schedule s = {.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .shuffles = 1, .pairs = 1, .part = part, .nonzeros = nonzeros, .slices = slices};
   settle(p, limits, more, &s);
   return s;
 }
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   bool wide = p->arithmetic == CLB_F64;
-  *s = with_parts(p, limits, wide ? 48 : 96, limits->simd ? 1 << 24 : wide ? 192 : 250, 0);
+  *s = with_parts(p, limits, wide ? 48 : 96, limits->simd ? 1 << 24 : wide ? 192 : 250, 0, MOST_SLICES);
 }
 
 /* Larger and smaller parts, more and fewer groups at once, copies not as far ahead; on a CPU batches of other lengths. */
@@ -85,11 +97,12 @@ static int candidates(const clb_problem *p, const clb_limits *limits, clb_schedu
       if (!first.batch || clb_batch_bytes(p, batch) <= 2 * CACHE) clb_candidate_add(list, &n, &s);
     }
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !limits->simd; i++) {
-    s = with_parts(p, limits, first.part * sizes[i][0] / 4, first.nonzeros * sizes[i][0] / 4, sizes[i][1]);
+    s = with_parts(p, limits, first.part * sizes[i][0] / 4, first.nonzeros * sizes[i][0] / 4, sizes[i][1], MOST_SLICES);
     clb_candidate_add(list, &n, &s);
   }
+  if (first.slices) s = with_parts(p, limits, first.part, first.nonzeros, 0, 0), clb_candidate_add(list, &n, &s);
   for (int stages = first.stages - 1; stages > 0; stages--) clb_candidate_with(list, &n, &first, CLB_FIELD(stages), stages > 1 ? stages : 0);
-  if (first.edges > 1 && !first.batch) clb_candidate_with(list, &n, &first, CLB_FIELD(edges), first.edges / 2);
+  if (first.edges > 1 && !first.batch && !(first.slices && first.edges / 2 % first.slices)) clb_candidate_with(list, &n, &first, CLB_FIELD(edges), first.edges / 2);
   return n;
 }
 

@@ -31,6 +31,7 @@ static inline convolution *convolution_create(clb_context *ctx, const clb_convol
 }
 
 static inline clb_op *convolution_op(convolution *c, int pass) {
+  if (pass < 0) abort(); /* or GCC, checking the shift below for a sanitizer, takes it for -1 */
   c->desc.product.passes = CLB_PASS_BIT(pass);
   if (!c->op[pass]) OK(c->product.ctx, clb_convolution_create(c->product.ctx, &c->desc, &c->op[pass]));
   return c->op[pass];

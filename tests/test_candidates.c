@@ -37,7 +37,7 @@ static void each_product(void **state) {
 }
 
 static void each_convolution(void **state) {
-  static const int which[] = {SMALL, KNOTTED, EVEN, COUNTS, SCALARS, EVEN_MUL_IR};
+  static const int which[] = {SMALL, KNOTTED, EVEN, COUNTS, SCALARS, EVEN_MUL_IR, SHORT};
   place *at = *state;
   edge_list e = random_edges(11, 13, 40, 1);
   for (int i = 0; i < many(&at->device, 1, 1, SANITIZED ? 2 : sizeof which / sizeof *which); i++) {

@@ -19,8 +19,8 @@ static void passes_agree(place *at, const clb_convolution_desc *desc, int passes
 static void products(void **state) {
   place *at = *state;
   edge_list e = random_edges(11, 13, SANITIZED ? 14 : 40, 1);
-  static const int which[] = {KNOTTED, COUNTS, EVEN, MIXED, BARE, EVEN_MUL_IR, PARITIES, GAPS, TINY, HIGH, SCALARS, MACE_MEDIUM, NEQUIX_MAIN};
-  for (int i = 0; i < many(&at->device, 0, SANITIZED ? 11 : 5, sizeof which / sizeof *which); i++) {
+  static const int which[] = {KNOTTED, COUNTS, EVEN, MIXED, BARE, EVEN_MUL_IR, PARITIES, GAPS, TINY, HIGH, SCALARS, SHORT, SHORT_MUL_IR, MACE_MEDIUM, NEQUIX_MAIN};
+  for (int i = 0; i < many(&at->device, 0, SANITIZED ? 13 : 5, sizeof which / sizeof *which); i++) {
     convolution *c = get(at, which[i]);
     for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
       for (int spacing = DENSE; spacing <= APART; spacing++) convolve_and_compare(c, pass, &e, graph_at(at, &e), (manner){spacing, MOST}, 3);

@@ -207,7 +207,7 @@ static void passes_agree(place *at, const clb_convolution_desc *desc, int grid, 
 /* ---- tests ---- */
 
 static void products(void **state) {
-  static const int which[] = {COUNTS, KNOTTED, EVEN, EVEN_MUL_IR, SMALL, PARITIES, BARE, MIXED, NEQUIX_MAIN, MACE_MEDIUM};
+  static const int which[] = {COUNTS, KNOTTED, EVEN, EVEN_MUL_IR, SMALL, PARITIES, BARE, MIXED, SHORT, SHORT_MUL_IR, NEQUIX_MAIN, MACE_MEDIUM};
   place *at = *state;
   edge_list e = random_edges(11, 13, SANITIZED ? 14 : 40, 1);
   for (int i = 0; i < many(&at->device, 0, SANITIZED ? 7 : 4, sizeof which / sizeof *which); i++) {
@@ -269,7 +269,8 @@ static void types(void **state) {
     clb_dtype storage, arithmetic;
     int product, grid;
   } cases[] = {{CLB_F16, CLB_F32, SMALL, EXACT}, {CLB_F32, CLB_F32, EVEN, INEXACT}, {CLB_F32, CLB_F32, COUNTS, EXACT},         {CLB_F32, CLB_F64, MIXED, TWO},
-               {CLB_BF16, CLB_F32, KNOTTED, EXACT}, {CLB_F32, CLB_F32, KNOTTED, EXACT}, {CLB_F32, CLB_F32, EVEN_MUL_IR, TWO}, {CLB_F32, CLB_F32, NEQUIX_MAIN, INEXACT}};
+               {CLB_BF16, CLB_F32, KNOTTED, EXACT}, {CLB_F32, CLB_F32, KNOTTED, EXACT}, {CLB_F32, CLB_F32, EVEN_MUL_IR, TWO}, {CLB_F32, CLB_F32, SHORT, EXACT},
+               {CLB_F32, CLB_F32, NEQUIX_MAIN, INEXACT}};
   place *at = *state;
   edge_list some = random_edges(11, 9, SANITIZED ? 14 : 40, 1), hub = hub_edges(20, 30, 700, 500, 4);
   for (int i = 0; i < many(&at->device, 1, SANITIZED ? 7 : 4, sizeof cases / sizeof *cases); i++) {
