@@ -16,6 +16,7 @@ typedef struct {
   int n;                                     /* parts, by multiplicity, the greatest first */
   int of_x[CLB_MAX_TERMS], of_z[CLB_MAX_TERMS]; /* part of a term; -1: none */
   int mul[CLB_MAX_TERMS], together[CLB_MAX_TERMS]; /* of a part; blocks of channels that a unit does */
+  int nonzeros;                              /* of the unit that has most */
 } clb_parts;
 enum { CLB_MAX_TOGETHER = 4 };
 

@@ -84,6 +84,7 @@ static void make_parts(const items *it, int mul, load limit, int lanes, clb_part
     if (blocks_of(mul, lanes) % t == 0 && most.components * t <= limit.components && most.nonzeros * t <= limit.nonzeros) together = t;
   for (int i = 0; i < it->n; i++)
     if (it->mul[i] == mul) part_of[i] = parts->n + bin[i];
+  if (most.nonzeros * together > parts->nonzeros) parts->nonzeros = most.nonzeros * together;
   for (int b = 0; b < n; b++) parts->mul[parts->n] = mul, parts->together[parts->n++] = together;
 }
 

@@ -54,12 +54,18 @@ static int64_t stage_bytes(const clb_problem *p, const clb_schedule *s) {
   return (int64_t)s->subgroups * s->lanes * clb_widest(&p->tensor_product.z) * (p->storage == CLB_F64 ? 8 : 4);
 }
 
+static int widest(const clb_tensor_product_problem *tp) {
+  int x = clb_widest(&tp->x), y = clb_widest(&tp->y), z = clb_widest(&tp->z);
+  return x > y ? (x > z ? x : z) : y > z ? y : z;
+}
+
 /* Measured on an H200 (bench/results).  A loop over blocks tempts compilers to keep every product c y in a register across it, so
    where all blocks are alike they go to sub-groups of their own; sub-groups with unlike work would wait for each other.  Sub-groups that
    write neighbouring memory do best at the same time. */
 static void schedule_channel_wise(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
-  s->pairs = p->pass >= CLB_BACKWARD && (s->lanes <= 32 || count_blocks(tp, s->lanes)); /* 64 lanes that loop over unlike blocks would spill */
+  bool second = p->pass >= CLB_DOUBLE_BACKWARD, large = p->arithmetic == CLB_F64 && second && widest(tp) >= 11;
+  s->pairs = p->pass >= CLB_BACKWARD && !large && (s->lanes <= 32 || count_blocks(tp, s->lanes)); /* else they spill, as where 64 lanes loop over unlike blocks */
   if (limits->simd) { /* whole lines of memory, where no term begins on one */
     bool odd = false;
     for (int q = 0; q < tp->n_paths; q++) odd |= tp->z.term[tp->path[q].out].mul % s->lanes != 0;
@@ -68,12 +74,13 @@ static void schedule_channel_wise(const clb_problem *p, const clb_limits *limits
   }
   bool forward = p->pass == CLB_FORWARD, results = forward || p->pass == CLB_DOUBLE_BACKWARD;
   int units = count_blocks(tp, s->lanes), most = limits->max_subgroups, rows = units ? 128 / (s->lanes * units) : 32 / s->lanes;
-  bool alike = units >= 1 && units <= 8 && units <= most;
+  bool loops = tp->n_paths == 1 && clb_form_size(tp) > 150 && p->pass >= CLB_BACKWARD && !large; /* products c y kept are worth it there */
+  bool alike = units >= 1 && units <= 8 && units <= most && !loops;
   if (alike) s->units = units;
   if (forward && units >= 2) rows = units == 3 ? 2 : 1;
   s->lockstep = alike && forward && units > 1;
-  s->shuffles = limits->subgroups;
-  if (rows < 1 || !limits->subgroups) rows = 1; /* lanes that meet at a barrier of the whole group all have a row */
+  s->shuffles = limits->subgroups && !(s->twins && p->pass == CLB_DOUBLE_BACKWARD && p->arithmetic == CLB_F32);
+  if (rows < 1 || !s->shuffles || loops) rows = 1; /* lanes that meet at a barrier of the whole group all have a row */
   s->subgroups = rows * (alike ? units : 1);
   if (s->subgroups > most) s->subgroups = alike ? units : most;
   s->staged = results && tp->layout_z == CLB_MUL_IR && (alike || limits->subgroups) && stage_bytes(p, s) <= limits->local_bytes / 2;
