@@ -56,7 +56,7 @@ static void has_every_way(void **state) {
       const json_t *way = way_of(result, names[k]);
       if (!way != !wanted(result, k)) fail_msg("%s: %s", names[k], json_dumps(result, 0));
       if (!way) continue;
-      assert_true(number(way, "ratio") > 0 && number(way, "seconds") > 0 && number(way, "seconds_with") > 0);
+      assert_true(number(way, "ratio") > 0 && number(way, "seconds") > 0 && number(way, "seconds_min_with") > 0);
       assert_in_range((int)(1e9 * number(way, "error")), 0, 2000000);
       logarithm[k] += log(number(way, "ratio"));
       count[k]++;

@@ -28,7 +28,7 @@ typedef struct {
   int n, n_timed;   /* calls; those behind n_timed are such */
   op_call call[MOST_CALLS];
   clb_recording *recording;
-  double error, seconds, ratio; /* error: largest difference, of the root mean square; ratio: of the time, against that of the other way */
+  double error, seconds, seconds_min, ratio; /* error: largest difference, of the root mean square; seconds: median; ratio: of least times, against the other way */
 } way;
 
 /* Elements of rows that are compared. */

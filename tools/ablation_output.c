@@ -111,6 +111,7 @@ bool ablation_file_add(ablation_file *f, const char *device, const ablation_case
   json_t *row = json_array_add(f->results, head_of(device, c)), *ways = json_array();
   json_add(row, "rows", json_count(c->rows));
   json_add(row, "seconds", json_number(w->way[0].seconds));
+  json_add(row, "seconds_min", json_number(w->way[0].seconds_min));
   for (int i = 1; i < w->n_ways; i++) {
     const way *y = &w->way[i];
     if (y->without == ABLATIONS) continue;
@@ -118,7 +119,8 @@ bool ablation_file_add(ablation_file *f, const char *device, const ablation_case
     json_add(one, "without", json_text(ablation_names[y->without]));
     json_add(one, "ratio", json_number(y->ratio));
     json_add(one, "seconds", json_number(y->seconds));
-    json_add(one, "seconds_with", json_number(w->way[y->against].seconds));
+    json_add(one, "seconds_min", json_number(y->seconds_min));
+    json_add(one, "seconds_min_with", json_number(w->way[y->against].seconds_min));
     json_add(one, "error", json_number(y->error));
   }
   json_add(row, "ways", ways);
