@@ -128,6 +128,22 @@ static void graphs_without(void **state) {
   edges_destroy(&e);
 }
 
+/* A long row whose edges are worked on in two goes: each finds its own among all of the row's. */
+static void parts(void **state) {
+  place *at = *state;
+  clb_context *ctx = context_at(at);
+  edge_list e = hub_edges(20, 12, 9000, 8500, 1);
+  clb_convolution_desc d = describe(at, TINY);
+  convolution *c = convolution_create(ctx, &d);
+  OK(ctx, clb_context_without(ctx, CLB_SPLIT_ROWS));
+  clb_graph *g = graph_of(ctx, &e);
+  OK(ctx, clb_context_without(ctx, 0));
+  convolve_and_compare(c, CLB_BACKWARD, &e, g, (manner){DENSE, LEAST}, 3);
+  clb_graph_destroy(&g);
+  convolution_destroy(c);
+  edges_destroy(&e);
+}
+
 static void refusals(void **state) {
   clb_context *ctx = context_at(*state);
   assert_int_equal(clb_context_without(NULL, 0), CLB_ERROR_ARGUMENT);
@@ -136,6 +152,6 @@ static void refusals(void **state) {
 }
 
 int main(void) {
-  static const place_test tests[] = {{"convolutions", convolutions, 0}, {"products", products, 0}, {"kernels", kernels, THOROUGH}, {"graphs", graphs_without, BRISK}, {"refusals", refusals, 0}};
+  static const place_test tests[] = {{"convolutions", convolutions, 0}, {"products", products, 0}, {"kernels", kernels, THOROUGH}, {"graphs", graphs_without, BRISK}, {"parts", parts, BRISK}, {"refusals", refusals, 0}};
   return run_at_places("without", tests, sizeof tests / sizeof *tests);
 }
