@@ -104,13 +104,13 @@ static void goes_on(void **state) {
 
 static void refuses(void **state) {
   static const refusal all[] = {
-      {"--problem nothing", 2, "there is no case of such a problem"},
-      {"--quick --problem mace-large", 2, "among the quick ones"},
+      {"--device cpu --problem nothing", 2, "there is no case of such a problem"},
+      {"--device cpu --quick --problem mace-large", 2, "among the quick ones"},
       {"--format html", 2, "--format is text, csv or markdown, not 'html'"},
       {"mace-large", 2, "takes no 'mace-large'"},
       {"--device nowhere", 1, "nowhere"},
-      {"--out atoms.xyz", 1, "atoms.xyz: not a file of `clebsch ablation` of this version"},
-      {"--out run.json", 1, "run.json: not a file of `clebsch ablation` of this version"},
+      {"--device cpu --out atoms.xyz", 1, "atoms.xyz: not a file of `clebsch ablation` of this version"},
+      {"--device cpu --out run.json", 1, "run.json: not a file of `clebsch ablation` of this version"},
   };
   (void)state;
   expect_refusals("ablation ", all, sizeof all / sizeof *all);
