@@ -114,10 +114,26 @@ def drivers():
     return table(["ms, forward / backward / double backward"] + list(names.values()), rows)
 
 
+def ablation():
+    """Geometric mean over cases of the time without an optimisation over the time with it, and the number of cases."""
+    runs = [results(f.name) for f in sorted((ROOT / "bench" / "results").glob("ablation_*.json"))]
+    devices = [(run, d) for run in runs for d in run["devices"]]
+    names, ratios = [], {}
+    for i, (run, d) in enumerate(devices):
+        for way in (w for r in run["results"] if r["device"] == d["name"] for w in r["ways"]):
+            if way["without"] not in names:
+                names.append(way["without"])
+            ratios.setdefault((i, way["without"]), []).append(way["ratio"])
+    names.sort(key=lambda name: name == "all of them")
+    cell = lambda r: f"{math.exp(sum(map(math.log, r)) / len(r)):.2f} ({len(r)})" if r else "-"
+    rows = [[name] + [cell(ratios.get((i, name))) for i in range(len(devices))] for name in names]
+    return table(["time without / with (cases)"] + [d["description"] for _, d in devices], rows)
+
+
 def main():
     readme = ROOT / "README.md"
     before = readme.read_text()
-    made = {"products": products, "graphs": graphs, "peers": peers, "drivers": drivers}
+    made = {"products": products, "graphs": graphs, "peers": peers, "drivers": drivers, "ablation": ablation}
     after = re.sub(r"<!-- table (\w+) -->\n.*?<!-- end -->", lambda m: f"<!-- table {m[1]} -->\n{made[m[1]]()}\n<!-- end -->", before, flags=re.S)
     if "--check" in sys.argv and after != before:
         sys.exit("README.md: its tables are not those of bench/results; run python3 bench/tables.py")

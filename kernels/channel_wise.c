@@ -24,7 +24,7 @@ typedef struct {
   ir_val sum[MAX_OUTPUTS][MAX_Y];               /* variables: this lane's share of a gradient of y; IR_NONE: untouched */
   ir_val meeting;                               /* local array where lanes add up gradients of y, or IR_NONE */
   components *by_term[MAX_OUTPUTS];             /* gradients of x and z, by term */
-  int left[SLOTS][CLB_MAX_TERMS];               /* paths to come, by term of x and of z */
+  int left[SLOTS][CLB_MAX_TERMS], paths[SLOTS][CLB_MAX_TERMS]; /* paths to come, and all, by term of x and of z */
 } builder;
 
 static ir_kernel *of(builder *b) { return b->c.f.k; }
@@ -104,12 +104,17 @@ static void one_path(builder *b, const clb_path *p) {
     }
 }
 
-/* Writes what has all its paths. */
+/* Writes what has all its paths; where sums are in memory, adds what the path gives. */
 static void store_complete(builder *b, const clb_path *p, int slot) {
-  int term = clb_path_term(p, slot);
-  if (--b->left[slot][term]) return;
-  for (int o = 0; o < b->c.f.form->n_outputs; o++)
-    if (b->c.f.form->output[o].slot == slot && clb_form_wanted(&b->c.f, o)) clb_channels_store(&b->c, &b->c.f.out[o], term, b->by_term[o][term].v);
+  int term = clb_path_term(p, slot), all = b->paths[slot][term];
+  bool last = !--b->left[slot][term], in_memory = b->c.f.s->in_memory && all > 1 && !(slot == Z && b->c.whole != IR_NONE);
+  bool later = b->left[slot][term] + 1 < all;
+  for (int o = 0; o < b->c.f.form->n_outputs && (last || in_memory); o++) {
+    ir_val *v = b->by_term[o][term].v;
+    if (b->c.f.form->output[o].slot != slot || !clb_form_wanted(&b->c.f, o)) continue;
+    if (!in_memory) clb_channels_store(&b->c, &b->c.f.out[o], term, v);
+    else clb_form_put(&b->c.f, &b->c.f.out[o], term, b->c.channel, b->c.write, v, later || b->c.f.out[o].adds), clb_none(v, MAX_M);
+  }
 }
 
 /* Terms that no path reaches are 0. */
@@ -269,20 +274,20 @@ static void whole(builder *b) {
   ir_kernel *k = of(b);
   const clb_schedule *s = b->c.f.s;
   const clb_form *form = b->c.f.form;
-  int reached[SLOTS][CLB_MAX_TERMS], y = b->c.f.tp->y.dim < y_step(b) ? b->c.f.tp->y.dim : y_step(b);
+  int y = b->c.f.tp->y.dim < y_step(b) ? b->c.f.tp->y.dim : y_step(b);
   bool sums = start_sums(b);
   b->meeting = IR_NONE;
   if (sums && !s->shuffles) b->meeting = ir_local(k, b->c.f.t, (int64_t)(b->c.rows_of_group - 1) * s->lanes * (b->c.units * s->lanes + 1) + (int64_t)y * (b->c.units * s->lanes + 1));
   else if (sums && s->units > 1) b->meeting = ir_local(k, b->c.f.t, (int64_t)s->subgroups * s->lanes);
   clb_channels_guard(&b->c);
   for (int order = 0, n = b->c.f.p->pass > CLB_BACKWARD ? b->c.f.p->pass : 1; order < n; order++) load_y(b, order); /* y; y b; y b q */
-  memcpy(reached, b->left, sizeof reached);
+  memcpy(b->paths, b->left, sizeof b->paths);
   all_paths(b);
   if (b->c.units > 1) ir_if(k, ir_2(k, IR_EQ, b->c.unit, ir_int(k, IR_I32, 0)));
   for (int o = 0; o < form->n_outputs; o++) {
     int slot = form->output[o].slot;
     bool needs = !b->c.f.out[o].adds || (slot == Z && b->c.whole != IR_NONE);
-    if ((slot == X || slot == Z) && needs && clb_form_wanted(&b->c.f, o)) store_unreached(b, o, reached[slot]);
+    if ((slot == X || slot == Z) && needs && clb_form_wanted(&b->c.f, o)) store_unreached(b, o, b->paths[slot]);
   }
   if (b->c.units > 1) ir_end(k);
   for (int o = 0; o < form->n_outputs; o++)

@@ -68,6 +68,12 @@ static ir_val spline(clb_convolution *c, int order) {
   return ir_mul(of(c), c->spline.along, c->spline.by_r);
 }
 
+/* Components of g, scaled. */
+static void load_scaled(clb_convolution *c, int term, ir_val *v) {
+  clb_form_load(&c->f, &c->f.in[Z][0], term, c->channel, c->mask, v);
+  for (int i = 0; i < clb_width(&c->f.tp->z.term[term]); i++) v[i] = ir_mul(of(c), v[i], ir_real(of(c), c->f.t, c->scale[term]));
+}
+
 static void load(void *owner, int slot, int order, ir_val *v) {
   clb_convolution *c = owner;
   const clb_form_array *a = &c->f.in[slot][order];
@@ -76,6 +82,7 @@ static void load(void *owner, int slot, int order, ir_val *v) {
   else if (slot != Z && c->stage.stages) clb_stage_load(c, slot, order, v);
   else if (slot == W) v[0] = clb_form_load_weight(&c->f, a, c->at.path, c->channel, c->mask);
   else if (slot == X) clb_form_load(&c->f, a, term, c->channel, c->mask, v);
+  else if (c->f.s->in_memory) load_scaled(c, term, v);
   else
     for (int i = 0; i < clb_width(&c->f.tp->z.term[term]); i++) v[i] = c->z[c->block][term][i];
   if (c->f.s->batch && slot != Z) clb_batch_ask(c, slot, order);
@@ -119,28 +126,48 @@ static void begin_edge(clb_convolution *c, ir_val place, ir_val last) {
 
 /* ---- results of z ---- */
 
-static void add_z(clb_convolution *c, const clb_path *p, int o) {
-  ir_kernel *k = of(c);
-  ir_val sum[MAX_M], *var = c->z[c->block][p->out];
-  int width = clb_width(&c->f.tp->z.term[p->out]);
-  clb_path_open(&c->at, p, c->scale[p->out]);
-  clb_none(sum, MAX_M);
-  for (int i = 0; i < width; i++) sum[i] = ir_get(k, var[i]);
-  clb_path_z(&c->at, o, sum);
-  for (int i = 0; i < width; i++) ir_set(k, var[i], sum[i]);
-}
-
 /* Of a part's component of z so far. */
 static ir_val sum_so_far(clb_convolution *c, int term, int i) {
   if (!c->f.s->batch) return ir_real(of(c), c->f.t, 0);
   return ir_load(of(c), c->batch.sums, clb_batch_sum(c, term, i), c->mask);
 }
 
+static void add_z(clb_convolution *c, const clb_path *p, int o) {
+  ir_kernel *k = of(c);
+  ir_val sum[MAX_M], *var = c->z[c->block][p->out];
+  int width = clb_width(&c->f.tp->z.term[p->out]);
+  bool in_memory = c->f.s->in_memory, in_sums = in_memory && c->f.s->batch;
+  clb_path_open(&c->at, p, c->scale[p->out]);
+  clb_none(sum, MAX_M);
+  for (int i = 0; i < width; i++) sum[i] = in_sums ? sum_so_far(c, p->out, i) : in_memory ? IR_NONE : ir_get(k, var[i]);
+  clb_path_z(&c->at, o, sum);
+  for (int i = 0; i < width; i++)
+    if (in_sums) ir_store(k, c->batch.sums, clb_batch_sum(c, p->out, i), c->mask, sum[i]);
+    else if (!in_memory) ir_set(k, var[i], sum[i]);
+    else if (sum[i] != IR_NONE) sum[i] = ir_mul(k, sum[i], ir_real(k, c->f.t, c->scale[p->out]));
+  if (in_memory && !in_sums) clb_form_put(&c->f, &c->f.out[o], p->out, c->channel, c->mask, sum, true);
+}
+
+/* Each path of each edge adds to results in memory: they start as 0, unless they are added to. */
+static void clear_part(clb_convolution *c, int part, int o) {
+  ir_kernel *k = of(c);
+  ir_val nothing[MAX_M];
+  clb_none(nothing, MAX_M);
+  ir_if(k, ir_1(k, IR_NOT, ir_2(k, IR_EQ, c->add, i32(c, 1))));
+  for (int j = 0; j < c->parts.together[part]; j++) {
+    turn_to(c, j);
+    for (int t = 0; t < c->f.tp->z.n; t++)
+      if (c->parts.of_z[t] == part) clb_form_put(&c->f, &c->f.out[o], t, c->channel, c->mask, nothing, false);
+  }
+  ir_end(k);
+}
+
 static void walk_z(clb_convolution *c, int part, int o, ir_val first, ir_val last) {
   ir_kernel *k = of(c);
   const clb_irreps *z = &c->f.tp->z;
   int together = c->parts.together[part];
-  for (int j = 0; j < together; j++) {
+  if (c->f.s->in_memory && !c->f.s->batch) clear_part(c, part, o);
+  for (int j = 0; j < together && !c->f.s->in_memory; j++) {
     turn_to(c, j);
     for (int t = 0; t < z->n; t++)
       for (int i = 0; i < clb_width(&z->term[t]) && c->parts.of_z[t] == part; i++) c->z[j][t][i] = ir_var(k, sum_so_far(c, t, i), false);
@@ -220,7 +247,7 @@ static void batches_of_z(clb_convolution *c, int o) {
   for (int part = 0, next_unit = 0; part < c->parts.n; part++) {
     bool opened = open_part(c, part, &next_unit);
     walk_z(c, part, o, first, last);
-    for (int t = 0; t < c->f.tp->z.n; t++)
+    for (int t = 0; t < c->f.tp->z.n && !c->f.s->in_memory; t++)
       for (int i = 0; c->parts.of_z[t] == part && i < clb_width(&c->f.tp->z.term[t]); i++)
         ir_store(k, c->batch.sums, clb_batch_sum(c, t, i), c->mask, ir_get(k, c->z[0][t][i]));
     if (opened) ir_end(k);
@@ -238,7 +265,7 @@ static void results_of_z(clb_convolution *c, int o) {
   for (int part = 0; part < c->parts.n; part++) {
     bool opened = open_part(c, part, &next_unit);
     if (!c->f.s->batch) walk_z(c, part, o, c->walk.first, c->walk.last);
-    store_part(c, part, o);
+    if (c->f.s->batch || !c->f.s->in_memory) store_part(c, part, o);
     if (opened) ir_end(k);
   }
   ir_if(k, ir_2(k, IR_AND, ir_1(k, IR_NOT, ir_2(k, IR_EQ, c->add, i32(c, 1))), ir_2(k, IR_EQ, c->unit, i32(c, 0))));
@@ -249,12 +276,12 @@ static void results_of_z(clb_convolution *c, int o) {
 
 /* ---- results of edges ---- */
 
-static void store_x(clb_convolution *c, int term, int o) {
+static void store_x(clb_convolution *c, int term, int o, bool add) {
   ir_kernel *k = of(c);
   const clb_form_array *a = &c->f.out[o];
   const clb_term *t = &c->f.tp->x.term[term];
   if (!c->f.p->convolution.atomics) {
-    clb_form_put(&c->f, a, term, c->channel, c->write, c->x_sum[term], false);
+    clb_form_put(&c->f, a, term, c->channel, c->write, c->x_sum[term], add);
     return;
   }
   for (int i = 0; i < clb_width(t); i++)
@@ -313,16 +340,14 @@ static void one_path(clb_convolution *c, const clb_path *p, int o_x, int o_y, in
 static void load_z(clb_convolution *c, int part) {
   ir_kernel *k = of(c);
   const clb_irreps *z = &c->f.tp->z;
-  for (int j = 0, n = 0; j < c->parts.together[part]; j++) {
+  for (int j = 0, n = 0; j < c->parts.together[part] && !c->f.s->in_memory; j++) {
     turn_to(c, j);
     for (int t = 0; t < z->n; t++) {
       ir_val *v = c->z[j][t];
       if (c->parts.of_z[t] != part) continue;
-      clb_form_load(&c->f, &c->f.in[Z][0], t, c->channel, c->mask, v);
-      for (int i = 0; i < clb_width(&z->term[t]); i++, n++) {
-        v[i] = ir_mul(k, v[i], ir_real(k, c->f.t, c->scale[t]));
+      load_scaled(c, t, v);
+      for (int i = 0; i < clb_width(&z->term[t]); i++, n++)
         if (c->n_held) ir_set(k, c->held[n], v[i]);
-      }
     }
   }
 }
@@ -349,10 +374,17 @@ static void one_block(clb_convolution *c, int part) {
   int o_x = clb_wanted_output(&c->f, X), o_y = clb_wanted_output(&c->f, Y), o_w = clb_wanted_output(&c->f, W);
   for (int t = 0; t < tp->x.n; t++) {
     if (c->parts.of_x[t] != part) continue;
+    bool stored = false;
     clb_none(c->x_sum[t], MAX_M);
-    for (int q = 0; q < tp->n_paths; q++)
-      if (tp->path[q].in1 == t) one_path(c, &tp->path[q], o_x, o_y, o_w);
-    if (o_x >= 0) store_x(c, t, o_x);
+    for (int q = 0; q < tp->n_paths; q++) {
+      if (tp->path[q].in1 != t) continue;
+      one_path(c, &tp->path[q], o_x, o_y, o_w);
+      if (o_x < 0 || !c->f.s->in_memory) continue;
+      store_x(c, t, o_x, stored);
+      stored = true;
+      clb_none(c->x_sum[t], MAX_M);
+    }
+    if (o_x >= 0 && !stored) store_x(c, t, o_x, false);
   }
 }
 
@@ -410,7 +442,7 @@ static void edges_in_turn(clb_convolution *c, ir_val first, ir_val last) {
   for (int part = 0; part < c->parts.n; part++) {
     bool opened = open_part(c, part, &next_unit);
     load_z(c, part);
-    for (int q = 0; c->f.s->batch && q < c->f.tp->n_paths; q++) /* of no edge: made ahead of the loop over them */
+    for (int q = 0; c->f.s->batch && !c->f.s->in_memory && q < c->f.tp->n_paths; q++) /* of no edge: made ahead of the loop over them */
       if (c->parts.of_x[c->f.tp->path[q].in1] == part) clb_path_pairs(&c->at, &c->f.tp->path[q], c->scale[c->f.tp->path[q].out]);
     if (c->stage.stages) clb_stage_open(c, part, first, last);
     walk_edges(c, part, first, last, last);
@@ -421,7 +453,7 @@ static void edges_in_turn(clb_convolution *c, ir_val first, ir_val last) {
 /* A unit for each block of channels: g is loaded once, and operands are on their way across the batches. */
 static void start_units(clb_convolution *c) {
   int next_unit = 0;
-  c->n_held = most_z(c->f.tp, &c->parts);
+  c->n_held = c->f.s->in_memory ? 0 : most_z(c->f.tp, &c->parts);
   for (int i = 0; i < c->n_held; i++) c->held[i] = ir_var(of(c), ir_real(of(c), c->f.t, 0), false);
   for (int part = 0; part < c->parts.n; part++) {
     bool opened = open_part(c, part, &next_unit);
@@ -485,7 +517,7 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   clb_walk_parameters(&c->walk, k);
   for (int o = 0; o < c->f.form->n_outputs; o++) {
     int slot = c->f.form->output[o].slot;
-    if ((slot == W && !p->convolution.spline) || (slot == X && !p->convolution.atomics)) ir_stream(k, c->f.out[o].rows.buffer);
+    if ((slot == W && !p->convolution.spline) || (slot == X && !p->convolution.atomics && !s->in_memory)) ir_stream(k, c->f.out[o].rows.buffer);
   }
   c->other = ir_buffer(k, IR_I32, false);
   c->add = ir_scalar(k, IR_I32);

@@ -207,7 +207,7 @@ static void send_y(clb_convolution *c, int order, ir_val slot, int width) {
 /* Whether full blocks start at multiples of 16 bytes in a row that does. */
 static bool aligns(const clb_convolution *c, int width) {
   const clb_stage *g = &c->stage;
-  bool all = c->mul % c->width == 0 && c->width % width == 0 && c->f.tp->y.dim % width == 0 && g->size % width == 0 && g->own % width == 0;
+  bool all = !c->f.s->narrow && c->mul % c->width == 0 && c->width % width == 0 && c->f.tp->y.dim % width == 0 && g->size % width == 0 && g->own % width == 0;
   for (int order = 0; order < clb_orders(c->f.p); order++) {
     for (int j = 0; j < g->w[order].n; j++) all &= g->w[order].from[j] % width == 0;
     for (int j = 0; j < g->x[order].n; j++) all &= g->x[order].from[j] % width == 0;

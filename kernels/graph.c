@@ -254,9 +254,9 @@ static void lower_pieces(ir_kernel *k, const clb_schedule *s) {
 }
 
 /* A lane has a row. */
-static void lower_list(ir_kernel *k, const clb_schedule *s) {
+static void lower_list(ir_kernel *k, const clb_schedule *s, bool whole) {
   ir_val starts = input(k), n_rows = ir_scalar(k, IR_I32), walk = output(k);
-  ir_val length = i32(k, CLB_GRAPH_PIECE), index = own_index(k, s);
+  ir_val length = i32(k, whole ? INT32_MAX : CLB_GRAPH_PIECE), index = own_index(k, s);
   ir_val mask = less(k, index, wide(k, n_rows)), row = ir_cast(k, IR_I32, index), at = ir_mul(k, index, i64(k, 3));
   ir_val a = ir_load(k, starts, index, mask), n = ir_sub(k, ir_load(k, starts, ir_add(k, index, i64(k, 1)), mask), a);
   ir_store_wide(k, walk, at, mask, 3, (ir_val[]){row, a, minimum(k, n, length)});
@@ -278,7 +278,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
     case CLB_GRAPH_EDGES: lower_edges(k, s); break;
     case CLB_GRAPH_ROWS: lower_rows(k, s); break;
     case CLB_GRAPH_PIECES: lower_pieces(k, s); break;
-    default: lower_list(k, s);
+    default: lower_list(k, s, p->graph.whole);
   }
   ir_finish(k);
 }

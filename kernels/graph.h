@@ -27,7 +27,8 @@ typedef enum { CLB_GRAPH_CHECK, CLB_GRAPH_CHECK_WIDE, CLB_GRAPH_COUNT, CLB_GRAPH
    has more, piece s (counted from 1; its number in the array is s - 1) starts at place a + (s - a / P) P, for s = a / P + 1, a / P + 2, ...
    as long as that is < b.  So pieces of different rows never share a number, and (n_edges - 1) / P numbers are enough; those that no
    row uses have 0 places.  For whoever walks (walk.h) `walk` has an entry per row, the places that the row has to itself, and `rest` one per
-   piece: (row, number, number of the row's pieces) where it is the row's first one, else of 0 pieces; a row's pieces have consecutive numbers. */
+   piece: (row, number, number of the row's pieces) where it is the row's first one, else of 0 pieces; a row's pieces have consecutive numbers.
+   Of a `whole` graph every row has all its places to itself, and there are no pieces. */
 enum { CLB_GRAPH_PIECE = 256 };
 
 /* Bits of the sort's digit, and entries that a group handles at a time. */

@@ -9,6 +9,7 @@ ir_type clb_ir_type(clb_dtype dtype) {
 }
 
 void clb_rows_begin(clb_row_block *b, ir_kernel *k, const clb_schedule *s, clb_dtype arithmetic) {
+  k->narrow = s->narrow;
   *b = (clb_row_block){.k = k, .schedule = s, .arithmetic = clb_ir_type(arithmetic), .n = ir_scalar(k, IR_I64), .stage = IR_NONE};
 }
 

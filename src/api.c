@@ -74,6 +74,15 @@ clb_status clb_context_device(clb_context *ctx, clb_device_info *info) {
   return CLB_OK;
 }
 
+clb_status clb_context_without(clb_context *ctx, unsigned optimisations) {
+  clb_status s = clb_context_check(ctx);
+  if (s) return s;
+  if (optimisations & ~(unsigned)(CLB_WIDE_ACCESSES | CLB_REGISTER_SUMS | CLB_SPLIT_ROWS))
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_context_without: optimisations is %#x; it must be a sum of CLB_WIDE_ACCESSES and its like", optimisations);
+  ctx->without = optimisations;
+  return CLB_OK;
+}
+
 clb_status clb_wait(clb_context *ctx) {
   clb_status s = clb_context_check(ctx);
   if (!s) s = clb_not_recording(ctx, "clb_wait");

@@ -156,7 +156,7 @@ clb_status clb_convolution_set_table(clb_op *op, clb_buffer *table, int64_t offs
 
 static clb_convolution_needs measure(const clb_op *op, clb_pass pass, const clb_graph *g) {
   const clb_tensor_product_problem *tp = &op->problem.tensor_product;
-  int64_t pieces = clb_graph_pieces(g->n_edges), bytes = clb_dtype_bytes(op->problem.storage);
+  int64_t pieces = clb_graph_own_pieces(g), bytes = clb_dtype_bytes(op->problem.storage);
   clb_convolution_needs n = {0};
   if (op->convolution->messages) return n;
   if (pass == CLB_FORWARD || (pass == CLB_DOUBLE_BACKWARD && op->convolution->results)) n.z = pieces * tp->z.dim * bytes;
@@ -262,7 +262,7 @@ static clb_operand *written(call *c, int of) {
 static clb_status run_results(call *c, clb_op *op) {
   const clb_buffer *b = c->graph->buffer;
   clb_operand *z = written(c, CLB_Z);
-  int64_t n = c->graph->n_edges, pieces = clb_graph_pieces(n);
+  int64_t n = c->graph->n_edges, pieces = clb_graph_own_pieces(c->graph);
   if (!z) return CLB_OK;
   clb_operand whole = *z;
   clb_status s = launch(c, op, c->graph->n_rows[CLB_BY_RECEIVER], &b[CLB_GRAPH_WALK + CLB_BY_RECEIVER], 0, n, op->problem.accumulate);
@@ -295,7 +295,7 @@ static clb_status run_edges(call *c, int64_t e0, int64_t e1) {
   if (x) x_whole = to_workspace(x, &workspace, c->needs.x, clb_dtype_bytes(op->problem.arithmetic));
   if (w) w_whole = to_workspace(w, &workspace, start_of_weights(&c->needs, e1 - e0), clb_dtype_bytes(op->problem.storage));
   clb_status s = launch(c, op, c->graph->n_rows[CLB_BY_RECEIVER], &b[CLB_GRAPH_WALK + CLB_BY_RECEIVER], e0, e1, 0);
-  if (!s) s = launch(c, op, clb_graph_pieces(c->graph->n_edges), &b[CLB_GRAPH_PIECES_OF + CLB_BY_RECEIVER], e0, e1, 0);
+  if (!s) s = launch(c, op, clb_graph_own_pieces(c->graph), &b[CLB_GRAPH_PIECES_OF + CLB_BY_RECEIVER], e0, e1, 0);
   int64_t x_at = x ? x->rows.offset : 0, w_at = w ? w->rows.offset : 0;
   if (x) *x = x_whole;
   if (w) *w = w_whole;

@@ -18,6 +18,7 @@ static clb_status compile(clb_graph *g) {
     ir_kernel k;
     p->kind = CLB_GRAPH;
     p->graph.step = step;
+    p->graph.whole = g->whole;
     kind->schedule(p, &g->ctx->device->limits, &g->schedule[step]);
     kind->lower(p, &g->schedule[step], &k);
     s = clb_kernel_get(g->ctx, &k, &g->kernel[step]);
@@ -72,7 +73,7 @@ clb_status clb_graph_create(clb_context *ctx, int64_t nodes, int64_t edges, clb_
   clb_graph *g = *graph = calloc(1, sizeof *g);
   if (!g) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_graph_create: no memory");
   const clb_limits *limits = &ctx->device->limits;
-  *g = (clb_graph){.ctx = ctx, .nodes = nodes, .edges = edges, .groups = (int64_t)limits->units * (limits->simd ? GROUPS_OF_UNIT / 2 : GROUPS_OF_UNIT)};
+  *g = (clb_graph){.ctx = ctx, .nodes = nodes, .edges = edges, .whole = (ctx->without & CLB_SPLIT_ROWS) != 0, .groups = (int64_t)limits->units * (limits->simd ? GROUPS_OF_UNIT / 2 : GROUPS_OF_UNIT)};
   g->groups = g->groups > MOST_GROUPS ? MOST_GROUPS : g->groups < 1 ? 1 : g->groups;
   for (int i = 0; i < CLB_GRAPH_BUFFERS; i++) g->buffer[i].ctx = ctx;
   s = compile(g);
@@ -140,7 +141,7 @@ static int digits_of(const clb_graph *g, int64_t nodes) {
 /* Sorts by receiver or sender, and reads the rows off. */
 static clb_status sort(clb_graph *g, int direction) {
   clb_buffer *b = g->buffer, *pairs = NULL;
-  int64_t n = g->n_edges, n_rows = g->n_rows[direction], pieces = clb_graph_pieces(n), turns = 0;
+  int64_t n = g->n_edges, n_rows = g->n_rows[direction], pieces = clb_graph_own_pieces(g), turns = 0;
   clb_status s = CLB_OK;
   for (int digit = 0; digit < digits_of(g, n_rows) && !s; digit++) {
     clb_buffer *to = &b[CLB_GRAPH_PAIRS + digit % 2];

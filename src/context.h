@@ -27,6 +27,7 @@ struct clb_context {
   clb_text wisdom;          /* wisdom.h */
   bool wisdom_read;         /* from the cache's folder, once */
   bool measures;            /* the op being created is to be measured */
+  unsigned without;         /* optimisations that ops and graphs to come go without */
 };
 
 struct clb_buffer {

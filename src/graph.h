@@ -23,9 +23,11 @@ struct clb_graph {
   int64_t nodes, edges;        /* capacities */
   int64_t n_rows[2], n_edges;  /* by direction: n_receivers, n_senders */
   int64_t groups;              /* that a list is cut up for, at most */
+  bool whole;                  /* no row is worked on in pieces, however long it is */
 };
 
 /* Numbers of pieces of long rows, used or not. */
 static inline int64_t clb_graph_pieces(int64_t n_edges) { return n_edges > 0 ? (n_edges - 1) / CLB_GRAPH_PIECE : 0; }
+static inline int64_t clb_graph_own_pieces(const clb_graph *g) { return g->whole ? 0 : clb_graph_pieces(g->n_edges); }
 
 #endif

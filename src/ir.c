@@ -357,9 +357,19 @@ static bool access(ir_kernel *k, ir_op op, ir_val array, ir_val index, ir_val ma
 /* A mask that is always true is no mask. */
 static ir_val plain_mask(const ir_kernel *k, ir_val mask) { return ir_int_value(k, mask, 0) == 1 ? IR_NONE : mask; }
 
+static bool one_by_one(const ir_kernel *k, ir_val array, int width) {
+  return k->narrow && width > 1 && !k->error[0] && k->ins[array].op == IR_BUFFER && !ir_is_int((ir_type)k->ins[array].element);
+}
+
+static ir_val next_to(ir_kernel *k, ir_val index, int j) { return ir_2(k, IR_ADD, index, ir_int(k, type_of(k, index), j)); }
+
 static void load(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width, bool aligned, ir_val *values) {
   for (int j = 0; j < width; j++) values[j] = 0;
   if (!access(k, IR_LOAD, array, index, mask, width, false)) return;
+  if (one_by_one(k, array, width)) {
+    for (int j = 0; j < width; j++) load(k, array, next_to(k, index, j), mask, 1, false, values + j);
+    return;
+  }
   bool flat = uniform(k, index) && (mask == IR_NONE || uniform(k, mask));
   ir_ins i = {.op = IR_LOAD, .type = ir_register_type(k->ins[array].element), .shape = flat ? IR_UNIFORM : IR_VARYING,
               .arg = {array, index, plain_mask(k, mask), IR_NONE, IR_NONE}, .stride = IR_NONE, .width = width, .imm = aligned};
@@ -390,6 +400,10 @@ void ir_store_wide(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int wi
   for (int j = 0; j < width; j++) {
     if (!valid(k, IR_STORE, values[j])) return;
     if (type_of(k, values[j]) != t) mistake(k, "STORE: value %d is %s, the array takes %s", values[j], ir_type_name(type_of(k, values[j])), ir_type_name(t));
+  }
+  if (one_by_one(k, array, width)) {
+    for (int j = 0; j < width; j++) ir_store(k, array, next_to(k, index, j), mask, values[j]);
+    return;
   }
   if (k->pool_n + width > k->pool_cap) {
     int32_t cap = 2 * k->pool_cap + 64;

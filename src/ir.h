@@ -115,6 +115,7 @@ typedef struct {
   /* while building */
   int32_t cap, pool_cap, scope, hash_cap;
   int32_t *hash;                    /* open addressing: instruction + 1, or 0 */
+  bool narrow;                      /* wide accesses to real numbers in buffers become one for each */
   char error[200];                  /* the first mistake; empty while all is well */
 } ir_kernel;
 

@@ -121,16 +121,20 @@ static clb_status make_tables(clb_op *op) {
 clb_status clb_op_set_schedule(clb_op *op, clb_pass pass, const clb_schedule *schedule) {
   const clb_kernel_kind *kind = clb_kernel_kinds[op->problem.kind];
   bool reads = kind->reads_tables && kind->reads_tables(schedule), before = op->reads_tables[pass];
+  clb_schedule own = *schedule;
   clb_kernel *kernel;
   ir_kernel k;
+  own.narrow = (op->ctx->without & CLB_WIDE_ACCESSES) != 0;
+  own.in_memory = (op->ctx->without & CLB_REGISTER_SUMS) != 0;
+  if (own.in_memory) own.slices = 0; /* two edges at once would add to one sum */
   op->problem.pass = (int32_t)pass;
-  kind->lower(&op->problem, schedule, &k);
+  kind->lower(&op->problem, &own, &k);
   clb_status s = clb_kernel_get(op->ctx, &k, &kernel);
   if (s) return s;
   op->reads_tables[pass] = reads;
   s = make_tables(op);
   if (s) op->reads_tables[pass] = before;
-  else op->kernel[pass] = kernel, op->choice[pass].schedule = *schedule;
+  else op->kernel[pass] = kernel, op->choice[pass].schedule = own;
   return s;
 }
 

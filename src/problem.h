@@ -64,6 +64,7 @@ typedef struct {
 
 typedef struct {
   int32_t step; /* clb_graph_step */
+  int32_t whole; /* no row is worked on in pieces */
 } clb_graph_problem;
 
 /* ---- of src/layer_ops.h ---- */

@@ -86,7 +86,7 @@ static clb_status check(clb_row_sum *sum, const edges *e, rows out, rows pieces)
   if (out.stride < sum->columns)
     return clb_fail(sink, CLB_ERROR_INTERNAL, "row_sum: rows of out are %lld apart and have %lld columns", (long long)out.stride, (long long)sum->columns);
   clb_status s = check_fits(sum, "out", op->problem.storage, out, e->graph->n_rows[e->direction]);
-  return s || e->e0 == e->e1 ? s : check_fits(sum, "pieces", op->problem.storage, pieces, clb_graph_pieces(e->graph->n_edges));
+  return s || e->e0 == e->e1 ? s : check_fits(sum, "pieces", op->problem.storage, pieces, clb_graph_own_pieces(e->graph));
 }
 
 /* Which of a graph's lists, and whether its empty entries are left alone. */
@@ -113,7 +113,7 @@ static clb_status launch(clb_row_sum *sum, const clb_op *op, const edges *e, ent
 }
 
 static clb_status combine(clb_row_sum *sum, const edges *e, rows out, rows pieces) {
-  int64_t n = clb_graph_pieces(e->graph->n_edges);
+  int64_t n = clb_graph_own_pieces(e->graph);
   if (!n || !sum->columns) return CLB_OK;
   return launch(sum, sum->pieces, e, (entries){CLB_GRAPH_REST, n, true}, pieces, out, true);
 }
@@ -132,7 +132,7 @@ clb_status clb_row_sum_run(clb_row_sum *sum, const clb_graph *graph, int directi
   const rows to = {out, out_offset, out_stride}, parts = {pieces, pieces_offset, sum->columns};
   clb_status s = check(sum, &e, to, parts);
   if (!s) s = check_fits(sum, "in", sum->listed->problem.row_sum.from, (rows){in, in_offset, in_stride}, e1 - e0);
-  int64_t n = s ? 0 : graph->n_rows[direction], n_pieces = clb_graph_pieces(graph->n_edges);
+  int64_t n = s ? 0 : graph->n_rows[direction], n_pieces = clb_graph_own_pieces(graph);
   if (!n || !sum->columns || (e0 == e1 && add)) return s;
   rows from = e0 == e1 ? to : (rows){in, in_offset, in_stride}; /* without edges it is not read, but drivers want memory */
   s = launch(sum, sum->listed, &e, (entries){CLB_GRAPH_WALK, n, false}, from, to, add);

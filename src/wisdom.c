@@ -14,7 +14,7 @@ static const struct {
 } fields[] = {
 #define F(x) {#x, offsetof(clb_schedule, x)},
     F(lanes) F(subgroups) F(staged) F(large_registers) F(units) F(width) F(body) F(span) F(brief) F(pairs) F(shuffles) F(whole_rows) F(lockstep) F(edges) F(part)
-    F(nonzeros) F(resident) F(batch) F(stages) F(twins) F(slices)
+    F(nonzeros) F(resident) F(batch) F(stages) F(twins) F(slices) F(narrow) F(in_memory)
 #undef F
 };
 enum { FIELDS = sizeof fields / sizeof *fields };

@@ -268,7 +268,7 @@ static void refused(void **state) {
   (void)state;
   static const struct {
     const char *name, *words;
-  } bad[] = {{"", "there is no graph ''"},         {"carbonate", "there is no graph"},      {"hub:2", "there is no graph"},      {"carbon:", "1 to 200"},
+  } bad[] = {{"", "there is no graph ''"},         {"carbonate", "there is no graph"},      {"even:2", "there is no graph"}, {"hub:0", "1 to 100000000"},      {"carbon:", "1 to 200"},
              {"carbon:0", "1 to 200"},             {"carbon:5x", "1 to 200"},               {"carbon:201", "1 to 200"},          {"file", "file:PATH,r=CUTOFF"},
              {"file:a.xyz", "file:PATH,r=CUTOFF"}, {"file:a.xyz,r=", "file:PATH,r=CUTOFF"}, {"file:a.xyz,r=-1", "file:PATH,r="}, {"file:nowhere.xyz,r=3", "nowhere.xyz: No such file"}};
   tool_graph g;

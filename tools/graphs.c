@@ -17,7 +17,7 @@ const char graph_names_help[] =
     "spike          a virus's protein, r < 3 A: 22,812 nodes, 136,340 edges ($CLB_STRUCTURES/6vxx.pdb)\n"
     "dhfr-water     a protein in water, r < 6 A: 23,558 nodes, 2,068,124 edges ($CLB_STRUCTURES/5dfr_solv.pdb)\n"
     "water-box      216 waters, r < 4 A: 648 nodes, 16,932 edges (spc216.gro of GROMACS)\n"
-    "hub            one receiver of 100,000 edges, 1,000 of 8\n"
+    "hub            one receiver of 100,000 edges (hub:N: N), 1,000 of 8\n"
     "even           as many nodes and edges as hub, spread evenly\n"
     "flashtp        512 receivers of 64 random senders each\n"
     "file:PATH,r=A  a structure (.xyz, .extxyz, .gro, .pdb) and a cutoff\n";
@@ -150,8 +150,13 @@ static void by_lot(const tool_graph *g) {
 enum { HUB_EDGES = 100000, HUB_OTHERS = 1000, HUB_DEGREE = 8, HUB_ALL = HUB_EDGES + HUB_OTHERS * HUB_DEGREE };
 
 static bool make_hub(const maker *m) {
-  if (!room(m, 1 + HUB_OTHERS, HUB_ALL)) return false;
-  for (int32_t e = 0; e < HUB_ALL; e++) m->g->receivers[e] = e < HUB_EDGES ? 0 : 1 + (e - HUB_EDGES) / HUB_DEGREE;
+  const char *argument = m->name + strlen("hub");
+  char *end;
+  long n = *argument ? strtol(argument + 1, &end, 10) : HUB_EDGES;
+  if (*argument && (end == argument + 1 || *end || n < 1 || n > 100000000)) return fail(m, "hub:N has 1 to 100000000 edges, not '%s'", argument + 1);
+  int32_t all = (int32_t)n + HUB_OTHERS * HUB_DEGREE;
+  if (!room(m, 1 + HUB_OTHERS, all)) return false;
+  for (int32_t e = 0; e < all; e++) m->g->receivers[e] = e < n ? 0 : 1 + (e - (int32_t)n) / HUB_DEGREE;
   return by_lot(m->g), true;
 }
 
@@ -176,7 +181,7 @@ bool graph_make(const char *name, tool_graph *g, char *error, size_t size) {
     bool (*make)(const maker *);
     bool argument; /* may follow after a colon */
   } graphs[] = {{"carbon", make_carbon, true}, {"spike", make_spike, false},  {"dhfr-water", make_dhfr_water, false}, {"water-box", make_water_box, false},
-                {"hub", make_hub, false},      {"even", make_even, false},    {"flashtp", make_flashtp, false},       {"file", make_file, true}};
+                {"hub", make_hub, true},      {"even", make_even, false},    {"flashtp", make_flashtp, false},       {"file", make_file, true}};
   const maker m = {.g = g, .name = name, .error = error, .size = size};
   size_t length = strcspn(name, ":");
   *g = (tool_graph){0};

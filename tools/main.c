@@ -14,6 +14,7 @@ static const struct {
     {"bench", "clebsch bench", bench_main},
     {"compare", "clebsch compare", compare_main},
     {"tune", "clebsch tune", tune_main},
+    {"ablation", "clebsch ablation", ablation_main},
     {"convert", "clebsch convert", convert_main},
     {"energy", "clebsch energy", energy_main},
     {"md", "clebsch md", md_main},
@@ -26,11 +27,11 @@ typedef struct {
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   choice *c = state->input;
-  if (key == ARGP_KEY_NO_ARGS) argp_error(state, "name a command: devices, check, source, bench, compare, tune, convert, energy or md");
+  if (key == ARGP_KEY_NO_ARGS) argp_error(state, "name a command: devices, check, source, bench, compare, tune, ablation, convert, energy or md");
   if (key != ARGP_KEY_ARG) return ARGP_ERR_UNKNOWN;
   for (c->command = 0; c->command < COMMANDS; c->command++)
     if (!strcmp(arg, commands[c->command].name)) break;
-  if (c->command == COMMANDS) argp_error(state, "no command '%s': devices, check, source, bench, compare, tune, convert, energy or md", arg);
+  if (c->command == COMMANDS) argp_error(state, "no command '%s': devices, check, source, bench, compare, tune, ablation, convert, energy or md", arg);
   c->first = state->next - 1;
   state->next = state->argc; /* the rest is the command's */
   return 0;
@@ -48,6 +49,7 @@ int main(int argc, char **argv) {
              "  bench       time, bytes and error of an op, and the device's ceilings\n"
              "  compare     what bench measured on several devices, side by side\n"
              "  tune        which schedule of an op's kernels is the fastest here\n"
+             "  ablation    what each optimisation is worth here\n"
              "  convert     another program's model to a safetensors file\n"
              "  energy      energy, forces and stress of the atoms in a file\n"
              "  md          molecular dynamics of them\n\n"

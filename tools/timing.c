@@ -39,7 +39,7 @@ static bool is_this_cpu(const char *description) {
   return found;
 }
 
-static bool is_on_this_cpu(const clb_device_info *info) {
+bool is_on_this_cpu(const clb_device_info *info) {
   return !strcmp(info->backend, "cpu") || (info->description && is_this_cpu(info->description));
 }
 

@@ -7,6 +7,9 @@
 double seconds_now(void);
 double median(double *x, int n); /* of n > 0 numbers, which are sorted */
 
+/* Whether it computes on the host's processor, through whatever driver. */
+bool is_on_this_cpu(const clb_device_info *info);
+
 /* The largest cache of a device, in bytes, erring high. */
 uint64_t cache_bytes(const clb_device_info *info);
 

@@ -16,6 +16,7 @@ int source_main(int argc, char **argv);
 int bench_main(int argc, char **argv);
 int compare_main(int argc, char **argv);
 int tune_main(int argc, char **argv);
+int ablation_main(int argc, char **argv);
 int convert_main(int argc, char **argv);
 int energy_main(int argc, char **argv);
 int md_main(int argc, char **argv);

@@ -10,6 +10,7 @@ module clebsch
   integer(c_int), parameter :: CLB_FORWARD = 0, CLB_BACKWARD = 1, CLB_DOUBLE_BACKWARD = 2, CLB_TRIPLE_BACKWARD = 3
   integer(c_int), parameter :: CLB_PASS_FORWARD = 1, CLB_PASS_BACKWARD = 2, CLB_PASS_DOUBLE_BACKWARD = 4, &
        CLB_PASS_TRIPLE_BACKWARD = 8, CLB_MEASURE = 1073741824 ! add them up for `passes`
+  integer(c_int), parameter :: CLB_WIDE_ACCESSES = 1, CLB_REGISTER_SUMS = 2, CLB_SPLIT_ROWS = 4 ! for clb_context_without
   integer(c_int), parameter :: CLB_POINTER = 0, CLB_CL_MEM = 1
   integer(c_int), parameter :: CLB_COMPONENT = 0, CLB_NORM = 1, CLB_INTEGRAL = 2
   integer(c_int), parameter :: CLB_MUL_IR = 0, CLB_IR_MUL = 1, CLB_MERGED = 2
@@ -261,6 +262,10 @@ module clebsch
     end function
     function clb_wisdom_forget(ctx) bind(c) result(status)
       import; type(c_ptr), value :: ctx
+      integer(c_int) :: status
+    end function
+    function clb_context_without(ctx, optimisations) bind(c) result(status)
+      import; type(c_ptr), value :: ctx; integer(c_int), value :: optimisations
       integer(c_int) :: status
     end function
     function clb_spherical_harmonics_create(ctx, desc, op) bind(c) result(status)

@@ -217,6 +217,15 @@ CLB_API clb_status clb_wisdom_import(clb_context *ctx, const char *path);
 /* The context's, for ops to come: they are measured anew.  The file stays. */
 CLB_API clb_status clb_wisdom_forget(clb_context *ctx);
 
+/* Ops and graphs that the context creates from now on go without these, added up, for who wants to know what each is worth (`clebsch ablation`); 0: with all,
+   as at first.  Results are the same but for rounding.  Meanwhile CLB_MEASURE does nothing. */
+enum {
+  CLB_WIDE_ACCESSES = 1,            /* to neighbouring numbers in memory at once; else each by itself */
+  CLB_REGISTER_SUMS = 2,            /* what several paths or edges add to stays in registers, and g of a receiver; else in memory */
+  CLB_SPLIT_ROWS = 4                /* of a graph, with more than 256 edges, to be worked on in parts side by side */
+};
+CLB_API clb_status clb_context_without(clb_context *ctx, unsigned optimisations);
+
 /* ---- real spherical harmonics ----------------------------------------------------------------- */
 
 /* CLB_COMPONENT: sum_m Y^2 = 2l+1 on the unit sphere; CLB_NORM: 1; CLB_INTEGRAL: (2l+1)/(4 pi), e3nn's default. */
