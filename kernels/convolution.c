@@ -326,11 +326,11 @@ static void one_path(clb_convolution *c, const clb_path *p, int o_x, int o_y, in
   clb_path_open(&c->at, p, c->scale[p->out]);
   if (o_x >= 0) clb_path_x(&c->at, o_x, c->x_sum[p->in1]);
   if (o_w >= 0 && p->has_weight) {
-    ir_val g = clb_path_w(&c->at, o_w), *by_r = c->y_sum + c->f.tp->y.dim;
+    ir_val g = clb_path_w(&c->at, o_w);
     if (c->f.p->convolution.spline) {
-      clb_path_weight(&c->at); /* and with it its derivatives */
-      *by_r = clb_plus(of(c), *by_r, g, c->spline.by_r);
-      if (c->spline.along != IR_NONE) *by_r = clb_plus(of(c), *by_r, clb_path_w(&c->at, BY_C), c->spline.bent);
+      clb_path_weight(&c->at); /* and with it its knots */
+      clb_spline_add(c, 0, g);
+      if (c->spline.along != IR_NONE) clb_spline_add(c, 1, clb_path_w(&c->at, BY_C));
     } else clb_form_store_weight(&c->f, &c->f.out[o_w], p, c->channel, c->write, g);
   }
   if (o_y >= 0) clb_path_y(&c->at, o_y, c->y_sum + c->f.tp->y.term[p->in2].at);
@@ -394,12 +394,14 @@ static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last, 
   ir_val place = open_turns(c, first, last);
   begin_edge(c, place, end);
   clb_none(c->y_sum, clb_y_columns(c->f.p));
+  for (int i = 0; i < 2; i++) clb_none(c->spline.sum[i], 3);
   if (c->batch.shares != IR_NONE) clb_batch_recall(c, part, ir_sub(k, place, first));
   for (int j = 0, n = 0; j < c->parts.together[part]; j++) {
     turn_to(c, j);
     if (c->n_held) n = recall_z(c, part, n);
     one_block(c, part);
   }
+  if (c->f.p->convolution.spline) c->y_sum[c->f.tp->y.dim] = clb_spline_slope(c, c->y_sum[c->f.tp->y.dim]);
   if (c->batch.shares != IR_NONE) clb_batch_keep(c, part, ir_sub(k, place, first));
   else if (c->meeting != IR_NONE) meet(c, ir_sub(k, place, first));
   if (c->stage.stages) clb_stage_next(c);

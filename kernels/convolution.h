@@ -65,7 +65,8 @@ typedef struct {
   /* of the edge at hand */
   ir_val weight[3], slope[3], bend[3]; /* what v_i+1 - v_i, s_i, s_i+1 are multiplied with in W, W' and q W'' */
   ir_val along;                   /* q, or IR_NONE */
-  ir_val by_r, bent;              /* W' and q W'' of the path at hand */
+  ir_val knot[3], by_r;           /* these three and W' of the path at hand */
+  ir_val sum[2][3];               /* of these three over paths, times gradients by w and by c; IR_NONE: nothing yet */
 } clb_spline;
 
 /* On a CPU, whose registers hold few components: some edges at a time, for one part and block of channels after the other (convolution_batch.c).
@@ -176,8 +177,12 @@ void clb_spline_parameters(clb_convolution *c);
 void clb_spline_find(clb_convolution *c, ir_val r);
 /* Turns to an edge of length r[0]; r[1]: what comes in along it, or IR_NONE. */
 void clb_spline_edge(clb_convolution *c, const ir_val *r);
-/* The weight of the path at hand and its derivatives by r. */
+/* The weight of the path at hand and its derivative by r. */
 ir_val clb_spline_weight(clb_convolution *c);
+/* Adds the share that the path at hand, whose weight (0) or what comes in along it (1) has the gradient g, has of the gradient by r; adds all shares
+   to `slope` (IR_NONE: nothing). */
+void clb_spline_add(clb_convolution *c, int of_what, ir_val g);
+ir_val clb_spline_slope(clb_convolution *c, ir_val slope);
 
 /* Vectors of x, y and w that a pass may read. */
 static inline int clb_orders(const clb_problem *p) { return p->pass == CLB_DOUBLE_BACKWARD ? 2 : 1; }

@@ -50,11 +50,6 @@ void clb_spline_edge(clb_convolution *c, const ir_val *r) {
   s->bend[2] = ir_mul(k, ir_sub(k, u6, two), by);
 }
 
-/* v: v_i, s_i, v_i+1, s_i+1. */
-static ir_val sum(clb_convolution *c, const ir_val *by, const ir_val *v, ir_val rise) {
-  return ir_fma(of(c), by[0], rise, ir_fma(of(c), by[1], v[1], ir_mul(of(c), by[2], v[3])));
-}
-
 static void load_knots(clb_convolution *c, ir_val v[4]) {
   ir_kernel *k = of(c);
   ir_val near = ir_add(k, c->spline.table.base, ir_mul(k, c->channel, ir_int(k, IR_I64, 2)));
@@ -64,14 +59,32 @@ static void load_knots(clb_convolution *c, ir_val v[4]) {
   }
 }
 
+/* start + what the three of the path at hand are multiplied with. */
+static ir_val sum(clb_convolution *c, const ir_val *by, ir_val start) {
+  for (int i = 0; i < 3; i++) start = clb_plus(of(c), start, by[i], c->spline.knot[i]);
+  return start;
+}
+
 ir_val clb_spline_weight(clb_convolution *c) {
   ir_kernel *k = of(c);
   clb_spline *s = &c->spline;
   ir_val v[4];
   (c->stage.stages && clb_stages_knots(c->f.p) ? clb_stage_knots : load_knots)(c, v);
   for (int i = 0; i < 4; i++) v[i] = ir_cast(k, c->f.t, v[i]);
-  ir_val rise = ir_sub(k, v[2], v[0]);
-  s->by_r = sum(c, s->slope, v, rise);
-  s->bent = s->along == IR_NONE ? IR_NONE : sum(c, s->bend, v, rise);
-  return ir_add(k, v[0], sum(c, s->weight, v, rise));
+  s->knot[0] = ir_sub(k, v[2], v[0]);
+  s->knot[1] = v[1];
+  s->knot[2] = v[3];
+  s->by_r = sum(c, s->slope, IR_NONE);
+  return sum(c, s->weight, v[0]);
+}
+
+void clb_spline_add(clb_convolution *c, int of_what, ir_val g) {
+  ir_val *all = c->spline.sum[of_what];
+  for (int i = 0; i < 3; i++) all[i] = clb_plus(of(c), all[i], g, c->spline.knot[i]);
+}
+
+ir_val clb_spline_slope(clb_convolution *c, ir_val slope) {
+  for (int i = 0; i < 3; i++) slope = clb_plus(of(c), slope, c->spline.slope[i], c->spline.sum[0][i]);
+  for (int i = 0; i < 3; i++) slope = clb_plus(of(c), slope, c->spline.bend[i], c->spline.sum[1][i]);
+  return slope;
 }
