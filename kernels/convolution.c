@@ -34,8 +34,9 @@ static bool open_part(clb_convolution *c, int part, int *next_unit) {
   if (units) {
     turn = *next_unit ? ir_sub(k, c->unit, i32(c, *next_unit)) : c->unit;
     if (opened) ir_if(k, ir_2(k, IR_AND, ir_2(k, IR_LE, i32(c, 0), turn), less(c, turn, i32(c, turns))));
-    *next_unit += turns;
   } else if (opened) turn = ir_loop(k, i32(c, 0), i32(c, turns), i32(c, 1));
+  c->batch.turn = ir_add(k, turn, i32(c, *next_unit));
+  *next_unit += turns;
   c->first = ir_mul(k, turn, i32(c, (int64_t)lanes * together));
   c->mul = mul;
   turn_to(c, 0);
@@ -61,7 +62,6 @@ static void load(void *owner, int slot, int order, ir_val *v) {
   else if (slot == X) clb_form_load(&c->f, a, term, c->channel, c->mask, v);
   else
     for (int i = 0; i < clb_width(&c->f.tp->z.term[term]); i++) v[i] = c->z[c->block][term][i];
-  if (c->f.s->batch && slot != Z) clb_batch_ask(c, slot, order);
 }
 
 /* Turns to a place: where its operands are, and the elements of y. */
@@ -84,7 +84,6 @@ static void begin_edge(clb_convolution *c, ir_val place, ir_val last) {
   for (int order = 0; order < orders && !c->stage.stages; order++)
     for (int j = 0; j < c->f.tp->y.dim && clb_reads(c->f.tp, Y, order); j++)
       c->at.y[order][j] = ir_cast(k, c->f.t, ir_load(k, c->f.in[Y][order].rows.buffer, ir_add(k, c->f.in[Y][order].base, i64(c, j)), IR_NONE));
-  if (c->f.s->batch) clb_batch_edge(c, place);
   if (c->f.p->convolution.spline && !c->stage.stages) {
     ir_val r[ORDERS] = {IR_NONE, IR_NONE};
     for (int order = 0; order < orders; order++)
@@ -126,6 +125,7 @@ static void walk_z(clb_convolution *c, int part, int o, ir_val first, ir_val las
   if (c->stage.stages) clb_stage_open(c, part, first, last);
   ir_val place = ir_loop(k, first, last, i32(c, 1));
   begin_edge(c, place, last);
+  if (c->f.s->batch) clb_batch_ask(c, place);
   if (c->batch.n_products) clb_batch_turn(c, ir_sub(k, place, first));
   for (int j = 0; j < together; j++) {
     turn_to(c, j);
@@ -328,6 +328,7 @@ static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last, 
   ir_kernel *k = of(c);
   ir_val place = ir_loop(k, first, last, i32(c, 1));
   begin_edge(c, place, end);
+  if (c->f.s->batch) clb_batch_ask(c, place);
   clb_none(c->y_sum, clb_y_columns(c->f.p));
   if (c->batch.shares != IR_NONE) clb_batch_recall(c, part, ir_sub(k, place, first));
   for (int j = 0, n = 0; j < c->parts.together[part]; j++) {
