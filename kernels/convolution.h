@@ -160,7 +160,8 @@ void clb_batch_keep(clb_convolution *c, int part, ir_val number);
 /* ---- splines ---- */
 
 void clb_spline_parameters(clb_convolution *c);
-/* Where the table's row of a length r (arithmetic, uniform) starts. */
+/* i64: where the table's row of a length r (arithmetic, uniform) starts.  find: it is that of `table`. */
+ir_val clb_spline_row(clb_convolution *c, ir_val r);
 void clb_spline_find(clb_convolution *c, ir_val r);
 /* Turns to an edge of length r[0]; r[1]: what comes in along it, or IR_NONE. */
 void clb_spline_edge(clb_convolution *c, const ir_val *r);

@@ -131,8 +131,14 @@ void clb_batch_ask(clb_convolution *c, ir_val place) {
   for (int order = 0; order < clb_orders(c->f.p); order++)
     for (int slot = X; slot <= W; slot += W - X) {
       const clb_row_array *a = &c->f.in[slot][order].rows;
-      int64_t n = slot == X ? tp->x.dim : c->f.p->convolution.spline ? 0 : tp->n_weights;
-      if (n && clb_reads(tp, slot, order)) ask_share(c, a->buffer, a->element, ir_add(k, ir_mul(k, slot == X ? sender : edge, a->stride), a->offset), n);
+      ir_val row = ir_add(k, ir_mul(k, slot == X ? sender : edge, a->stride), a->offset);
+      int64_t n = slot == X ? tp->x.dim : tp->n_weights;
+      if (slot == W && c->f.p->convolution.spline) {
+        row = clb_spline_row(c, ir_cast(k, c->f.t, ir_load(k, a->buffer, row, IR_NONE)));
+        a = &c->spline.table.rows;
+        n *= 4; /* both ends of the interval */
+      }
+      if (n && clb_reads(tp, slot, order) && !(order && a == &c->spline.table.rows)) ask_share(c, a->buffer, a->element, row, n);
     }
 }
 
