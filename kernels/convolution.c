@@ -64,6 +64,18 @@ static void load(void *owner, int slot, int order, ir_val *v) {
     for (int i = 0; i < clb_width(&c->f.tp->z.term[term]); i++) v[i] = c->z[c->block][term][i];
 }
 
+/* The elements of a term of y and its like, of the edge at hand. */
+static void load_y(clb_convolution *c, int term) {
+  ir_kernel *k = of(c);
+  const clb_term *t = &c->f.tp->y.term[term];
+  for (int order = 0; order < clb_orders(c->f.p); order++)
+    for (int j = t->at; t->mul && j < t->at + clb_width(t) && clb_reads(c->f.tp, Y, order); j++)
+      c->at.y[order][j] = ir_cast(k, c->f.t, ir_load(k, c->f.in[Y][order].rows.buffer, ir_add(k, c->f.in[Y][order].base, i64(c, j)), IR_NONE));
+}
+
+/* Where registers are few, a batch's paths come in the order of the terms of y, whose elements and gradients then are at hand for a while only. */
+static bool by_terms_of_y(const clb_convolution *c) { return c->f.s->batch && c->batch.sums == IR_NONE; }
+
 /* Turns to a place: where its operands are, and the elements of y. */
 static void begin_edge(clb_convolution *c, ir_val place, ir_val last) {
   ir_kernel *k = of(c);
@@ -81,9 +93,7 @@ static void begin_edge(clb_convolution *c, ir_val place, ir_val last) {
     bool shares = (slot == X && !c->f.p->convolution.atomics) || (slot == W && c->f.tp->shared_weights);
     if (slot != Z) clb_form_row(&c->f, &c->f.out[o], shares ? ir_sub(k, c->edge, ir_cast(k, IR_I64, c->walk.e0)) : slot == X ? c->sender : c->edge);
   }
-  for (int order = 0; order < orders && !c->stage.stages; order++)
-    for (int j = 0; j < c->f.tp->y.dim && clb_reads(c->f.tp, Y, order); j++)
-      c->at.y[order][j] = ir_cast(k, c->f.t, ir_load(k, c->f.in[Y][order].rows.buffer, ir_add(k, c->f.in[Y][order].base, i64(c, j)), IR_NONE));
+  for (int t = 0; t < c->f.tp->y.n && !c->stage.stages && !by_terms_of_y(c); t++) load_y(c, t);
   if (c->f.p->convolution.spline && !c->stage.stages) {
     ir_val r[ORDERS] = {IR_NONE, IR_NONE};
     for (int order = 0; order < orders; order++)
@@ -311,14 +321,27 @@ static int most_z(const clb_tensor_product_problem *tp, const clb_parts *parts) 
   return most;
 }
 
-static void one_block(clb_convolution *c, int part) {
+/* The paths from a term of x to which a term of y (-1: any) belongs; number: of the edge in its batch. */
+static void paths_of(clb_convolution *c, int x, int y, ir_val number) {
   const clb_tensor_product_problem *tp = c->f.tp;
-  int o_x = clb_wanted_output(&c->f, X), o_y = clb_wanted_output(&c->f, Y), o_w = clb_wanted_output(&c->f, W);
+  int o_x = clb_wanted_output(&c->f, X), o_y = clb_wanted_output(&c->f, Y), o_w = clb_wanted_output(&c->f, W), n = 0;
+  bool shares = y >= 0 && c->batch.shares != IR_NONE;
+  for (int q = 0; q < tp->n_paths; q++) {
+    if (tp->path[q].in1 != x || (y >= 0 && tp->path[q].in2 != y)) continue;
+    if (!n++ && y >= 0) load_y(c, y);
+    if (n == 1 && shares) clb_batch_recall(c, x, tp->y.term[y].at, clb_width(&tp->y.term[y]), number);
+    one_path(c, &tp->path[q], o_x, o_y, o_w);
+  }
+  if (n && shares) clb_batch_keep(c, x, tp->y.term[y].at, clb_width(&tp->y.term[y]), number);
+}
+
+static void one_block(clb_convolution *c, int part, ir_val number) {
+  const clb_tensor_product_problem *tp = c->f.tp;
+  int o_x = clb_wanted_output(&c->f, X);
   for (int t = 0; t < tp->x.n; t++) {
     if (c->parts.of_x[t] != part) continue;
     clb_none(c->x_sum[t], MAX_M);
-    for (int q = 0; q < tp->n_paths; q++)
-      if (tp->path[q].in1 == t) one_path(c, &tp->path[q], o_x, o_y, o_w);
+    for (int y = by_terms_of_y(c) ? 0 : -1; y < (by_terms_of_y(c) ? tp->y.n : 0); y++) paths_of(c, t, y, number);
     if (o_x >= 0) store_x(c, t, o_x);
   }
 }
@@ -330,13 +353,14 @@ static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last, 
   begin_edge(c, place, end);
   if (c->f.s->batch) clb_batch_ask(c, place);
   clb_none(c->y_sum, clb_y_columns(c->f.p));
-  if (c->batch.shares != IR_NONE) clb_batch_recall(c, part, ir_sub(k, place, first));
+  int columns = clb_y_columns(c->f.p), of_y = c->f.tp->y.dim; /* the rest is the gradient of r */
+  if (c->batch.shares != IR_NONE) clb_batch_recall(c, -1, of_y, columns - of_y, ir_sub(k, place, first));
   for (int j = 0, n = 0; j < c->parts.together[part]; j++) {
     turn_to(c, j);
     if (c->n_held) n = recall_z(c, part, n);
-    one_block(c, part);
+    one_block(c, part, ir_sub(k, place, first));
   }
-  if (c->batch.shares != IR_NONE) clb_batch_keep(c, part, ir_sub(k, place, first));
+  if (c->batch.shares != IR_NONE) clb_batch_keep(c, -1, of_y, columns - of_y, ir_sub(k, place, first));
   else if (c->meeting != IR_NONE) meet(c, ir_sub(k, place, first));
   if (c->stage.stages) clb_stage_next(c);
   ir_end(k);
@@ -435,7 +459,7 @@ static void results_of_edges(clb_convolution *c) {
     if (c->batch.shares != IR_NONE) {
       ir_val place = ir_loop(k, first, last, i32(c, 1));
       clb_none(c->y_sum, clb_y_columns(c->f.p));
-      clb_batch_recall(c, -1, ir_sub(k, place, first));
+      clb_batch_recall(c, -1, 0, clb_y_columns(c->f.p), ir_sub(k, place, first));
       meet(c, ir_sub(k, place, first));
       ir_end(k);
     }

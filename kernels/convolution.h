@@ -153,9 +153,9 @@ void clb_batch_multiply(clb_convolution *c, ir_val number);
 void clb_batch_turn(clb_convolution *c, ir_val number);
 /* Where component i of the block at hand of a term of z is summed up (i64, of `sums`). */
 ir_val clb_batch_sum(clb_convolution *c, int term, int i);
-/* y_sum of the columns that a part (-1: all) adds to, of the edge of this number. */
-void clb_batch_recall(clb_convolution *c, int part, ir_val number);
-void clb_batch_keep(clb_convolution *c, int part, ir_val number);
+/* y_sum of those of n columns from `first` on that paths from a term of x (-1: any) add to, of the edge of this number. */
+void clb_batch_recall(clb_convolution *c, int x, int first, int n, ir_val number);
+void clb_batch_keep(clb_convolution *c, int x, int first, int n, ir_val number);
 
 /* ---- splines ---- */
 

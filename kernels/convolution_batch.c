@@ -149,12 +149,12 @@ ir_val clb_batch_sum(clb_convolution *c, int term, int i) {
   return ir_add(of(c), c->channel, i64(c, t->at + i * clb_apart(t)));
 }
 
-/* Whether paths of this part (-1: any) add to this column. */
-static bool adds(const clb_convolution *c, int part, int column) {
+/* Whether paths from this term of x (-1: any) add to this column. */
+static bool adds(const clb_convolution *c, int x, int column) {
   const clb_tensor_product_problem *tp = c->f.tp;
   for (int q = 0; q < tp->n_paths; q++) {
     const clb_term *t = &tp->y.term[tp->path[q].in2];
-    if ((part < 0 || c->parts.of_x[tp->path[q].in1] == part) && (column == tp->y.dim || (column >= t->at && column < t->at + clb_width(t)))) return true;
+    if ((x < 0 || tp->path[q].in1 == x) && (column == tp->y.dim || (column >= t->at && column < t->at + clb_width(t)))) return true;
   }
   return false;
 }
@@ -166,12 +166,12 @@ static ir_val share(clb_convolution *c, ir_val number, int column) {
   return ir_add(k, ir_add(k, row, ir_cast(k, IR_I64, ir_lane(k))), i64(c, (int64_t)column * lanes));
 }
 
-void clb_batch_recall(clb_convolution *c, int part, ir_val number) {
-  for (int i = 0; i < clb_y_columns(c->f.p); i++)
-    if (adds(c, part, i)) c->y_sum[i] = ir_load(of(c), c->batch.shares, share(c, number, i), IR_NONE);
+void clb_batch_recall(clb_convolution *c, int x, int first, int n, ir_val number) {
+  for (int i = first; i < first + n; i++)
+    if (adds(c, x, i)) c->y_sum[i] = ir_load(of(c), c->batch.shares, share(c, number, i), IR_NONE);
 }
 
-void clb_batch_keep(clb_convolution *c, int part, ir_val number) {
-  for (int i = 0; i < clb_y_columns(c->f.p); i++)
-    if (adds(c, part, i)) ir_store(of(c), c->batch.shares, share(c, number, i), IR_NONE, c->y_sum[i]);
+void clb_batch_keep(clb_convolution *c, int x, int first, int n, ir_val number) {
+  for (int i = first; i < first + n; i++)
+    if (adds(c, x, i)) ir_store(of(c), c->batch.shares, share(c, number, i), IR_NONE, c->y_sum[i]);
 }
