@@ -352,8 +352,8 @@ static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last, 
   ir_val place = ir_loop(k, first, last, i32(c, 1));
   begin_edge(c, place, end);
   if (c->f.s->batch) clb_batch_ask(c, place);
-  clb_none(c->y_sum, clb_y_columns(c->f.p));
   int columns = clb_y_columns(c->f.p), of_y = c->f.tp->y.dim; /* the rest is the gradient of r */
+  clb_none(c->y_sum, columns);
   if (c->batch.shares != IR_NONE) clb_batch_recall(c, -1, of_y, columns - of_y, ir_sub(k, place, first));
   for (int j = 0, n = 0; j < c->parts.together[part]; j++) {
     turn_to(c, j);

@@ -131,14 +131,16 @@ void clb_batch_ask(clb_convolution *c, ir_val place) {
   for (int order = 0; order < clb_orders(c->f.p); order++)
     for (int slot = X; slot <= W; slot += W - X) {
       const clb_row_array *a = &c->f.in[slot][order].rows;
+      bool spline = slot == W && c->f.p->convolution.spline;
+      if (!clb_reads(tp, slot, order) || (spline && order)) continue;
       ir_val row = ir_add(k, ir_mul(k, slot == X ? sender : edge, a->stride), a->offset);
       int64_t n = slot == X ? tp->x.dim : tp->n_weights;
-      if (slot == W && c->f.p->convolution.spline) {
+      if (spline) {
         row = clb_spline_row(c, ir_cast(k, c->f.t, ir_load(k, a->buffer, row, IR_NONE)));
         a = &c->spline.table.rows;
         n *= 4; /* both ends of the interval */
       }
-      if (n && clb_reads(tp, slot, order) && !(order && a == &c->spline.table.rows)) ask_share(c, a->buffer, a->element, row, n);
+      if (n) ask_share(c, a->buffer, a->element, row, n);
     }
 }
 
