@@ -135,6 +135,11 @@ static void open_weight(clb_connection *c, ir_val channel) {
   find_pair(c, q);
 }
 
+void clb_connection_open_pair(clb_connection *c, ir_kernel *k, int mode, clb_extents n, ir_val q, ir_val w, ir_val mask, ir_val row_mask) {
+  *c = (clb_connection){.k = k, .mode = mode, .n = n, .w = w, .pair_mask = mask, .row_mask = row_mask};
+  find_pair(c, q);
+}
+
 void clb_connection_open(clb_connection *c, ir_kernel *k, const clb_schedule *s, int mode, clb_extents n, int slot, ir_val channel, ir_val mask, ir_val row_mask,
                          bool across) {
   *c = (clb_connection){.k = k, .mode = mode, .n = n, .u = IR_NONE, .v = IR_NONE, .w = IR_NONE, .pair_mask = mask, .row_mask = row_mask};
@@ -155,7 +160,7 @@ void clb_connection_close(clb_connection *c) {
   while (c->opened) ir_end(c->k), c->opened--;
 }
 
-void clb_connection_open_w(clb_connection *c) { c->w = ir_loop(c->k, number(c->k, 0), c->n.mul_z, number(c->k, 1)); }
+void clb_connection_open_w(clb_connection *c, int step) { c->w = ir_loop(c->k, number(c->k, 0), c->n.mul_z, number(c->k, step)); }
 void clb_connection_close_w(clb_connection *c) { ir_end(c->k); }
 
 ir_val clb_connection_z(const clb_connection *c) {

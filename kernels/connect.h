@@ -40,9 +40,11 @@ int64_t clb_path_weights(const clb_tensor_product_problem *tp, const clb_path *p
    across: `channel` is the same in all lanes, which go over the partner's. */
 void clb_connection_open(clb_connection *c, ir_kernel *k, const clb_schedule *s, int mode, clb_extents n, int slot, ir_val channel, ir_val mask, ir_val row_mask,
                          bool across);
+/* Turns to weight w of pair number q, which is the same in all lanes, of a path that mixes. */
+void clb_connection_open_pair(clb_connection *c, ir_kernel *k, int mode, clb_extents n, ir_val q, ir_val w, ir_val mask, ir_val row_mask);
 void clb_connection_close(clb_connection *c);
-/* The inner loop over w, for gradients of x and y. */
-void clb_connection_open_w(clb_connection *c);
+/* The inner loop over w, for gradients of x and y, `step` at a time. */
+void clb_connection_open_w(clb_connection *c, int step);
 void clb_connection_close_w(clb_connection *c);
 
 ir_val clb_connection_z(const clb_connection *c);      /* the channel of z */

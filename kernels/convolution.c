@@ -35,8 +35,9 @@ static bool open_part(clb_convolution *c, int part, int *next_unit) {
   if (units) {
     turn = *next_unit ? ir_sub(k, c->unit, i32(c, *next_unit)) : c->unit;
     if (opened) ir_if(k, ir_2(k, IR_AND, ir_2(k, IR_LE, i32(c, 0), turn), less(c, turn, i32(c, turns))));
-    *next_unit += turns;
   } else if (opened) turn = ir_loop(k, i32(c, 0), i32(c, turns), i32(c, 1));
+  c->batch.turn = ir_add(k, turn, i32(c, *next_unit));
+  *next_unit += turns;
   c->mul = mul;
   c->width = clb_slice_width(c->f.s, mul);
   bool sliced = c->width < lanes;
@@ -85,8 +86,19 @@ static void load(void *owner, int slot, int order, ir_val *v) {
   else if (c->f.s->in_memory) load_scaled(c, term, v);
   else
     for (int i = 0; i < clb_width(&c->f.tp->z.term[term]); i++) v[i] = c->z[c->block][term][i];
-  if (c->f.s->batch && slot != Z) clb_batch_ask(c, slot, order);
 }
+
+/* The elements of a term of y and its like, of the edge at hand. */
+static void load_y(clb_convolution *c, int term) {
+  ir_kernel *k = of(c);
+  const clb_term *t = &c->f.tp->y.term[term];
+  for (int order = 0; order < clb_orders(c->f.p); order++)
+    for (int j = t->at; t->mul && j < t->at + clb_width(t) && clb_reads(c->f.tp, Y, order); j++)
+      c->at.y[order][j] = ir_cast(k, c->f.t, ir_load(k, c->f.in[Y][order].rows.buffer, ir_add(k, c->f.in[Y][order].base, i64(c, j)), IR_NONE));
+}
+
+/* Where registers are few, a batch's paths come in the order of the terms of y, whose elements and gradients then are at hand for a while only. */
+static bool by_terms_of_y(const clb_convolution *c) { return c->f.s->batch && c->batch.sums == IR_NONE; }
 
 /* Turns to a place: where its operands are, and the elements of y. */
 static void begin_edge(clb_convolution *c, ir_val place, ir_val last) {
@@ -106,14 +118,11 @@ static void begin_edge(clb_convolution *c, ir_val place, ir_val last) {
     bool shares = (slot == X && !c->f.p->convolution.atomics) || (slot == W && c->f.tp->shared_weights);
     if (slot != Z) clb_form_row(&c->f, &c->f.out[o], shares ? ir_sub(k, c->edge, ir_cast(k, IR_I64, c->walk.e0)) : slot == X ? c->sender : c->edge);
   }
-  for (int order = 0; order < orders && !c->stage.stages; order++)
-    for (int j = 0; j < c->f.tp->y.dim && clb_reads(c->f.tp, Y, order); j++)
-      c->at.y[order][j] = ir_cast(k, c->f.t, ir_load(k, c->f.in[Y][order].rows.buffer, ir_add(k, c->f.in[Y][order].base, i64(c, j)), IR_NONE));
+  for (int t = 0; t < c->f.tp->y.n && !c->stage.stages && !by_terms_of_y(c); t++) load_y(c, t);
   for (int i = 0; c->there != IR_NONE && clb_wanted_output(&c->f, Z) >= 0 && i < orders * c->f.tp->y.dim; i++) {
     int order = i / c->f.tp->y.dim, j = i % c->f.tp->y.dim;
     if (clb_reads(c->f.tp, Y, order)) c->at.y[order][j] = ir_select(k, c->there, c->at.y[order][j], ir_real(k, c->f.t, 0));
   }
-  if (c->f.s->batch) clb_batch_edge(c, place);
   if (c->f.p->convolution.spline && !c->stage.stages) {
     ir_val r[ORDERS] = {IR_NONE, IR_NONE};
     for (int order = 0; order < orders; order++)
@@ -175,6 +184,7 @@ static void walk_z(clb_convolution *c, int part, int o, ir_val first, ir_val las
   if (c->stage.stages) clb_stage_open(c, part, first, last);
   ir_val place = open_turns(c, first, last);
   begin_edge(c, place, last);
+  if (c->f.s->batch) clb_batch_ask(c, place);
   if (c->batch.n_products) clb_batch_turn(c, ir_sub(k, place, first));
   for (int j = 0; j < together; j++) {
     turn_to(c, j);
@@ -369,21 +379,33 @@ static int most_z(const clb_tensor_product_problem *tp, const clb_parts *parts) 
   return most;
 }
 
-static void one_block(clb_convolution *c, int part) {
+/* The paths from a term of x to which a term of y (-1: any) belongs; number: of the edge in its batch.  Whether gradients of x are in memory now. */
+static bool paths_of(clb_convolution *c, int x, int y, ir_val number, bool stored) {
   const clb_tensor_product_problem *tp = c->f.tp;
-  int o_x = clb_wanted_output(&c->f, X), o_y = clb_wanted_output(&c->f, Y), o_w = clb_wanted_output(&c->f, W);
+  int o_x = clb_wanted_output(&c->f, X), o_y = clb_wanted_output(&c->f, Y), o_w = clb_wanted_output(&c->f, W), n = 0;
+  bool shares = y >= 0 && c->batch.shares != IR_NONE;
+  for (int q = 0; q < tp->n_paths; q++) {
+    if (tp->path[q].in1 != x || (y >= 0 && tp->path[q].in2 != y)) continue;
+    if (!n++ && y >= 0) load_y(c, y);
+    if (n == 1 && shares) clb_batch_recall(c, x, tp->y.term[y].at, clb_width(&tp->y.term[y]), number);
+    one_path(c, &tp->path[q], o_x, o_y, o_w);
+    if (o_x < 0 || !c->f.s->in_memory) continue;
+    store_x(c, x, o_x, stored);
+    stored = true;
+    clb_none(c->x_sum[x], MAX_M);
+  }
+  if (n && shares) clb_batch_keep(c, x, tp->y.term[y].at, clb_width(&tp->y.term[y]), number);
+  return stored;
+}
+
+static void one_block(clb_convolution *c, int part, ir_val number) {
+  const clb_tensor_product_problem *tp = c->f.tp;
+  int o_x = clb_wanted_output(&c->f, X);
   for (int t = 0; t < tp->x.n; t++) {
     if (c->parts.of_x[t] != part) continue;
     bool stored = false;
     clb_none(c->x_sum[t], MAX_M);
-    for (int q = 0; q < tp->n_paths; q++) {
-      if (tp->path[q].in1 != t) continue;
-      one_path(c, &tp->path[q], o_x, o_y, o_w);
-      if (o_x < 0 || !c->f.s->in_memory) continue;
-      store_x(c, t, o_x, stored);
-      stored = true;
-      clb_none(c->x_sum[t], MAX_M);
-    }
+    for (int y = by_terms_of_y(c) ? 0 : -1; y < (by_terms_of_y(c) ? tp->y.n : 0); y++) stored |= paths_of(c, t, y, number, stored);
     if (o_x >= 0 && !stored) store_x(c, t, o_x, false);
   }
 }
@@ -393,16 +415,18 @@ static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last, 
   ir_kernel *k = of(c);
   ir_val place = open_turns(c, first, last);
   begin_edge(c, place, end);
-  clb_none(c->y_sum, clb_y_columns(c->f.p));
+  if (c->f.s->batch) clb_batch_ask(c, place);
+  int columns = clb_y_columns(c->f.p), of_y = c->f.tp->y.dim; /* the rest is the gradient of r */
+  clb_none(c->y_sum, columns);
   for (int i = 0; i < 2; i++) clb_none(c->spline.sum[i], 3);
-  if (c->batch.shares != IR_NONE) clb_batch_recall(c, part, ir_sub(k, place, first));
+  if (c->batch.shares != IR_NONE) clb_batch_recall(c, -1, of_y, columns - of_y, ir_sub(k, place, first));
   for (int j = 0, n = 0; j < c->parts.together[part]; j++) {
     turn_to(c, j);
     if (c->n_held) n = recall_z(c, part, n);
-    one_block(c, part);
+    one_block(c, part, ir_sub(k, place, first));
   }
-  if (c->f.p->convolution.spline) c->y_sum[c->f.tp->y.dim] = clb_spline_slope(c, c->y_sum[c->f.tp->y.dim]);
-  if (c->batch.shares != IR_NONE) clb_batch_keep(c, part, ir_sub(k, place, first));
+  if (c->f.p->convolution.spline) c->y_sum[of_y] = clb_spline_slope(c, c->y_sum[of_y]);
+  if (c->batch.shares != IR_NONE) clb_batch_keep(c, -1, of_y, columns - of_y, ir_sub(k, place, first));
   else if (c->meeting != IR_NONE) meet(c, ir_sub(k, place, first));
   if (c->stage.stages) clb_stage_next(c);
   close_turns(c);
@@ -501,7 +525,7 @@ static void results_of_edges(clb_convolution *c) {
     if (c->batch.shares != IR_NONE) {
       ir_val place = ir_loop(k, first, last, i32(c, 1));
       clb_none(c->y_sum, clb_y_columns(c->f.p));
-      clb_batch_recall(c, -1, ir_sub(k, place, first));
+      clb_batch_recall(c, -1, 0, clb_y_columns(c->f.p), ir_sub(k, place, first));
       meet(c, ir_sub(k, place, first));
       ir_end(k);
     }

@@ -83,8 +83,8 @@ typedef struct {
   clb_batch_product *product;
   ir_val limit;                   /* i32: no place beyond this is asked for */
   ir_val row;                     /* i64: of the edge at hand in `products` */
-  ir_val ahead[ORDERS][SLOTS];    /* i64: where rows of the edge of the next batch start */
-  bool asked[ORDERS][CLB_MAX_TERMS]; /* for a term of x in the next batch */
+  ir_val turn;                    /* i32: number of the part's block of channels among the `turns` that an edge goes through */
+  int turns;
 } clb_batch;
 
 typedef struct {
@@ -158,22 +158,23 @@ void clb_batch_limit(clb_convolution *c);
 int64_t clb_batch_bytes(const clb_problem *p, int edges);
 /* Sets n elements, whole vectors or the last one in part, to 0. */
 void clb_batch_clear(clb_convolution *c, ir_val array, int64_t n);
-/* Finds the rows of the edge that is a batch ahead of the place; asks for its channels of what has just been loaded of this one. */
-void clb_batch_edge(clb_convolution *c, ir_val place);
-void clb_batch_ask(clb_convolution *c, int slot, int order);
+/* Asks for rows of the edge that is a batch ahead of the place: in each turn for as many lines, in the order of the memory, which processors
+   take up and run ahead of. */
+void clb_batch_ask(clb_convolution *c, ir_val place);
 /* Makes the products of the edge at hand, the batch's number `number` (i32); turns to those of an edge. */
 void clb_batch_multiply(clb_convolution *c, ir_val number);
 void clb_batch_turn(clb_convolution *c, ir_val number);
 /* Where component i of the block at hand of a term of z is summed up (i64, of `sums`). */
 ir_val clb_batch_sum(clb_convolution *c, int term, int i);
-/* y_sum of the columns that a part (-1: all) adds to, of the edge of this number. */
-void clb_batch_recall(clb_convolution *c, int part, ir_val number);
-void clb_batch_keep(clb_convolution *c, int part, ir_val number);
+/* y_sum of those of n columns from `first` on that paths from a term of x (-1: any) add to, of the edge of this number. */
+void clb_batch_recall(clb_convolution *c, int x, int first, int n, ir_val number);
+void clb_batch_keep(clb_convolution *c, int x, int first, int n, ir_val number);
 
 /* ---- splines ---- */
 
 void clb_spline_parameters(clb_convolution *c);
-/* Where the table's row of a length r (arithmetic, uniform) starts. */
+/* i64: where the table's row of a length r (arithmetic, uniform) starts.  find: it is that of `table`. */
+ir_val clb_spline_row(clb_convolution *c, ir_val r);
 void clb_spline_find(clb_convolution *c, ir_val r);
 /* Turns to an edge of length r[0]; r[1]: what comes in along it, or IR_NONE. */
 void clb_spline_edge(clb_convolution *c, const ir_val *r);

@@ -12,6 +12,8 @@ int64_t clb_batch_bytes(const clb_problem *p, int edges) {
   return edges * columns * (clb_orders(p) + (p->pass != CLB_FORWARD)) * ir_type_bytes(clb_ir_type((clb_dtype)p->storage));
 }
 
+enum { LINE = 64 }; /* bytes */
+
 /* ---- products c y ---- */
 
 static ir_val times(void *owner, int order, int j, double coefficient) {
@@ -79,6 +81,7 @@ void clb_batch_begin(clb_convolution *c) {
   int o_z = clb_wanted_output(&c->f, Z);
   b->sums = b->products = b->shares = IR_NONE;
   if (!c->f.s->batch) return;
+  b->turns = clb_parts_units(&c->parts, c->f.s->lanes);
   if (o_z >= 0) {
     b->sums = ir_local(of(c), c->f.t, c->f.tp->z.dim ? c->f.tp->z.dim : 1);
     list_products(c, o_z);
@@ -109,30 +112,36 @@ void clb_batch_limit(clb_convolution *c) {
   c->batch.limit = ir_sub(k, ir_2(k, IR_MAX, c->walk.last, ir_add(k, entry[1], entry[2])), i32(c, 1));
 }
 
-void clb_batch_edge(clb_convolution *c, ir_val place) {
+/* Asks for the turn's share of `n` elements from index `row` on: whole lines of memory, so that shares follow each other. */
+static void ask_share(clb_convolution *c, ir_val buffer, ir_type element, ir_val row, int64_t n) {
   ir_kernel *k = of(c);
-  clb_batch *b = &c->batch;
-  ir_val at = ir_cast(k, IR_I64, ir_2(k, IR_MIN, ir_add(k, place, i32(c, c->f.s->batch)), b->limit));
+  int64_t lanes = c->f.s->lanes, line = LINE / ir_type_bytes(element), lines = (n + line - 1) / line, share = (lines + c->batch.turns - 1) / c->batch.turns;
+  ir_val at = ir_add(k, row, ir_cast(k, IR_I64, ir_2(k, IR_MIN, ir_mul(k, c->batch.turn, i32(c, share * line)), i32(c, (lines - share) * line))));
+  for (int64_t done = 0, vectors = (share * line + lanes - 1) / lanes, width; done < vectors; done += width) {
+    width = vectors - done < IR_MAX_WIDTH ? vectors - done : IR_MAX_WIDTH;
+    ir_ask(k, buffer, ir_add(k, ir_add(k, at, ir_mul(k, ir_cast(k, IR_I64, ir_lane(k)), i64(c, width))), i64(c, done * lanes)), (int)width);
+  }
+}
+
+void clb_batch_ask(clb_convolution *c, ir_val place) {
+  ir_kernel *k = of(c);
+  const clb_tensor_product_problem *tp = c->f.tp;
+  ir_val at = ir_cast(k, IR_I64, ir_2(k, IR_MIN, ir_add(k, place, i32(c, c->f.s->batch)), c->batch.limit));
   ir_val sender = ir_cast(k, IR_I64, ir_load(k, c->other, at, IR_NONE)), edge = ir_cast(k, IR_I64, ir_load(k, c->walk.edge, at, IR_NONE));
   for (int order = 0; order < clb_orders(c->f.p); order++)
     for (int slot = X; slot <= W; slot += W - X) {
-      const clb_form_array *a = &c->f.in[slot][order];
-      b->ahead[order][slot] = ir_add(k, ir_mul(k, slot == X ? sender : edge, a->rows.stride), a->rows.offset);
+      const clb_row_array *a = &c->f.in[slot][order].rows;
+      bool spline = slot == W && c->f.p->convolution.spline;
+      if (!clb_reads(tp, slot, order) || (spline && order)) continue;
+      ir_val row = ir_add(k, ir_mul(k, slot == X ? sender : edge, a->stride), a->offset);
+      int64_t n = slot == X ? tp->x.dim : tp->n_weights;
+      if (spline) {
+        row = clb_spline_row(c, ir_cast(k, c->f.t, ir_load(k, a->buffer, row, IR_NONE)));
+        a = &c->spline.table.rows;
+        n *= 4; /* both ends of the interval */
+      }
+      if (n) ask_share(c, a->buffer, a->element, row, n);
     }
-}
-
-void clb_batch_ask(clb_convolution *c, int slot, int order) {
-  ir_kernel *k = of(c);
-  clb_form_array *a = &c->f.in[slot][order];
-  const clb_path *p = c->at.path;
-  const clb_term *t = &c->f.tp->x.term[p->in1];
-  ir_val base = ir_add(k, c->batch.ahead[order][slot], slot == W ? i64(c, p->weight_at) : i64(c, t->at));
-  if (slot == Y || (slot == W && c->f.p->convolution.spline) || (slot == X && c->batch.asked[order][p->in1])) return;
-  if (slot == W) ir_ask(k, a->rows.buffer, ir_add(k, base, c->channel), 1);
-  else if (a->layout == CLB_MUL_IR && clb_width(t) <= IR_MAX_WIDTH) ir_ask(k, a->rows.buffer, ir_add(k, base, ir_mul(k, c->channel, i64(c, clb_width(t)))), clb_width(t));
-  else
-    for (int i = 0; a->layout != CLB_MUL_IR && i < clb_width(t); i++) ir_ask(k, a->rows.buffer, ir_add(k, ir_add(k, base, i64(c, (int64_t)i * t->mul)), c->channel), 1);
-  if (slot == X) c->batch.asked[order][p->in1] = true;
 }
 
 /* ---- sums ---- */
@@ -142,12 +151,12 @@ ir_val clb_batch_sum(clb_convolution *c, int term, int i) {
   return ir_add(of(c), c->channel, i64(c, t->at + i * clb_apart(t)));
 }
 
-/* Whether paths of this part (-1: any) add to this column. */
-static bool adds(const clb_convolution *c, int part, int column) {
+/* Whether paths from this term of x (-1: any) add to this column. */
+static bool adds(const clb_convolution *c, int x, int column) {
   const clb_tensor_product_problem *tp = c->f.tp;
   for (int q = 0; q < tp->n_paths; q++) {
     const clb_term *t = &tp->y.term[tp->path[q].in2];
-    if ((part < 0 || c->parts.of_x[tp->path[q].in1] == part) && (column == tp->y.dim || (column >= t->at && column < t->at + clb_width(t)))) return true;
+    if ((x < 0 || tp->path[q].in1 == x) && (column == tp->y.dim || (column >= t->at && column < t->at + clb_width(t)))) return true;
   }
   return false;
 }
@@ -159,12 +168,12 @@ static ir_val share(clb_convolution *c, ir_val number, int column) {
   return ir_add(k, ir_add(k, row, ir_cast(k, IR_I64, ir_lane(k))), i64(c, (int64_t)column * lanes));
 }
 
-void clb_batch_recall(clb_convolution *c, int part, ir_val number) {
-  for (int i = 0; i < clb_y_columns(c->f.p); i++)
-    if (adds(c, part, i)) c->y_sum[i] = ir_load(of(c), c->batch.shares, share(c, number, i), IR_NONE);
+void clb_batch_recall(clb_convolution *c, int x, int first, int n, ir_val number) {
+  for (int i = first; i < first + n; i++)
+    if (adds(c, x, i)) c->y_sum[i] = ir_load(of(c), c->batch.shares, share(c, number, i), IR_NONE);
 }
 
-void clb_batch_keep(clb_convolution *c, int part, ir_val number) {
-  for (int i = 0; i < clb_y_columns(c->f.p); i++)
-    if (adds(c, part, i)) ir_store(of(c), c->batch.shares, share(c, number, i), IR_NONE, c->y_sum[i]);
+void clb_batch_keep(clb_convolution *c, int x, int first, int n, ir_val number) {
+  for (int i = first; i < first + n; i++)
+    if (adds(c, x, i)) ir_store(of(c), c->batch.shares, share(c, number, i), IR_NONE, c->y_sum[i]);
 }

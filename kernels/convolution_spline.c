@@ -6,7 +6,8 @@ static ir_val real(clb_convolution *c, double x) { return ir_real(c->f.k, c->f.t
 
 void clb_spline_parameters(clb_convolution *c) {
   if (!c->f.p->convolution.spline) return;
-  c->spline.table.rows.buffer = ir_buffer(of(c), clb_ir_type((clb_dtype)c->f.p->storage), false);
+  c->spline.table.rows.element = clb_ir_type((clb_dtype)c->f.p->storage);
+  c->spline.table.rows.buffer = ir_buffer(of(c), c->spline.table.rows.element, false);
   c->spline.at = ir_scalar(of(c), IR_I64);
   c->spline.first = ir_scalar(of(c), c->f.t);
   c->spline.inverse = ir_scalar(of(c), c->f.t);
@@ -24,10 +25,12 @@ static ir_val interval(clb_convolution *c, ir_val r, ir_val *t, ir_val *near) {
   return ir_2(k, IR_MIN, ir_cast(k, IR_I32, *near), ir_sub(k, s->knots, ir_int(k, IR_I32, 2)));
 }
 
-void clb_spline_find(clb_convolution *c, ir_val r) {
+ir_val clb_spline_row(clb_convolution *c, ir_val r) {
   ir_val t, near, i = ir_cast(of(c), IR_I64, interval(c, r, &t, &near));
-  c->spline.table.base = ir_add(of(c), c->spline.at, ir_mul(of(c), i, ir_int(of(c), IR_I64, 2 * (int64_t)c->f.tp->n_weights)));
+  return ir_add(of(c), c->spline.at, ir_mul(of(c), i, ir_int(of(c), IR_I64, 2 * (int64_t)c->f.tp->n_weights)));
 }
+
+void clb_spline_find(clb_convolution *c, ir_val r) { c->spline.table.base = clb_spline_row(c, r); }
 
 void clb_spline_edge(clb_convolution *c, const ir_val *r) {
   ir_kernel *k = of(c);

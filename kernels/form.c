@@ -142,12 +142,16 @@ void clb_form_put(clb_form_builder *b, const clb_form_array *a, int term, ir_val
   }
 }
 
+ir_val clb_form_weight(clb_form_builder *b, const clb_form_array *a, const clb_path *p) {
+  return turned(b, a, p->weight_at, b->twin && p == b->path ? b->twin->weight_at : p->weight_at);
+}
+
 ir_val clb_form_load_weight(clb_form_builder *b, const clb_form_array *a, const clb_path *p, ir_val channel, ir_val mask) {
-  return ir_cast(b->k, b->t, ir_load(b->k, a->rows.buffer, ir_add(b->k, turned(b, a, p->weight_at, b->twin && p == b->path ? b->twin->weight_at : p->weight_at), channel), mask));
+  return ir_cast(b->k, b->t, ir_load(b->k, a->rows.buffer, ir_add(b->k, clb_form_weight(b, a, p), channel), mask));
 }
 
 void clb_form_store_weight(clb_form_builder *b, const clb_form_array *a, const clb_path *p, ir_val channel, ir_val mask, ir_val v) {
-  ir_val index = ir_add(b->k, turned(b, a, p->weight_at, b->twin && p == b->path ? b->twin->weight_at : p->weight_at), channel);
+  ir_val index = ir_add(b->k, clb_form_weight(b, a, p), channel);
   if (v == IR_NONE) v = ir_real(b->k, b->t, 0);
   if (a->adds) v = ir_add(b->k, v, ir_cast(b->k, b->t, ir_load(b->k, a->rows.buffer, index, mask)));
   ir_store(b->k, a->rows.buffer, index, mask, ir_cast(b->k, ir_register_type(a->rows.element), v));

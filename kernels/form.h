@@ -84,7 +84,8 @@ void clb_form_load(clb_form_builder *b, const clb_form_array *a, int term, ir_va
 /* IR_NONE stands for 0.  put: adds or overwrites as told, not as the array says. */
 void clb_form_put(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel, ir_val mask, const ir_val *v, bool add);
 void clb_form_store(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel, ir_val mask, const ir_val *v);
-/* Weight number `channel` (i64) of a path. */
+/* i64: where the weights of a path start.  load, store: number `channel` (i64) of them. */
+ir_val clb_form_weight(clb_form_builder *b, const clb_form_array *a, const clb_path *p);
 ir_val clb_form_load_weight(clb_form_builder *b, const clb_form_array *a, const clb_path *p, ir_val channel, ir_val mask);
 void clb_form_store_weight(clb_form_builder *b, const clb_form_array *a, const clb_path *p, ir_val channel, ir_val mask, ir_val v);
 

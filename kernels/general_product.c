@@ -36,10 +36,20 @@ static void load(builder *b, int slot, int order, ir_val *v) {
   clb_form_load(&b->f, &b->f.in[slot][order], slot == X ? p->in1 : slot == Y ? p->in2 : p->out, ir_cast(of(b), IR_I64, channel), clb_connection_mask(&b->at, channel), v);
 }
 
+/* Weights of n neighbouring channels w, from the one at hand on. */
+static void load_weights(builder *b, int order, int n, ir_val *weight) {
+  const clb_form_array *a = &b->f.in[W][order];
+  *weight = IR_NONE;
+  if (!b->path->has_weight) return;
+  ir_val channel = clb_connection_weight(&b->at), index = ir_add(of(b), clb_form_weight(&b->f, a, b->path), ir_cast(of(b), IR_I64, channel));
+  ir_load_wide(of(b), a->rows.buffer, index, clb_connection_mask(&b->at, channel), n, weight);
+  for (int i = 0; i < n; i++) weight[i] = ir_cast(of(b), b->f.t, weight[i]);
+}
+
 static ir_val load_weight(builder *b, int order) {
-  if (!b->path->has_weight) return IR_NONE;
-  ir_val channel = clb_connection_weight(&b->at);
-  return clb_form_load_weight(&b->f, &b->f.in[W][order], b->path, ir_cast(of(b), IR_I64, channel), clb_connection_mask(&b->at, channel));
+  ir_val weight;
+  load_weights(b, order, 1, &weight);
+  return weight;
 }
 
 /* The orders of `slot` and `other` that go with order `mine` of slot `with`: whether some monomial of output o has them. */
@@ -67,27 +77,42 @@ static bool pair(builder *b, int o, int with, int mine, ir_val *t) {
   return some;
 }
 
-/* h_k = sum of w z over the weights that meet the pair, over the monomials of output o whose vector of slot `with` has order `mine`. */
+/* h_k += w z for n neighbouring channels w, over the monomials of output o whose vector of slot `with` has order `mine`. */
+static void add_weighted(builder *b, int o, int with, int mine, int n, ir_val *h) {
+  ir_val z[MAX_M], weight[IR_MAX_WIDTH], first = b->at.w;
+  for (int w = 0; w < ORDERS; w++)
+    for (int i = 0, loaded = 0; i < ORDERS; i++) {
+      if (!together(b, o, with, mine, W, w, Z, i)) continue;
+      if (!loaded++) load_weights(b, w, n, weight);
+      for (int j = 0; j < n; j++, b->at.w = first) {
+        if (j) b->at.w = ir_add(of(b), first, number(b, j));
+        load(b, Z, i, z);
+        for (int k = 0; k < clb_width(&b->f.tp->z.term[b->path->out]); k++) h[k] = clb_plus_weighted(of(b), h[k], *weight == IR_NONE ? IR_NONE : weight[j], z[k]);
+      }
+    }
+}
+
+/* h_k = sum of w z over the weights that meet the pair; so many at a time as the schedule says, as the lanes' lie apart.  false: there are none. */
 static bool weighted(builder *b, int o, int with, int mine, ir_val *h) {
-  int n3 = clb_width(&b->f.tp->z.term[b->path->out]);
-  ir_val z[MAX_M], sum[MAX_M];
+  const clb_term *out = &b->f.tp->z.term[b->path->out];
+  int n3 = clb_width(out), n = b->f.s->width;
+  ir_val sum[MAX_M];
   bool mixes = clb_mode_mixes(b->path->mode), some = false;
   for (int w = 0; w < ORDERS && !some; w++)
     for (int i = 0; i < ORDERS; i++) some |= together(b, o, with, mine, W, w, Z, i);
   if (!some) return false;
   clb_none(h, MAX_M);
-  for (int k = 0; k < n3 && mixes; k++) sum[k] = ir_var(of(b), ir_real(of(b), b->f.t, 0), false);
-  if (mixes) clb_connection_open_w(&b->at);
-  for (int w = 0; w < ORDERS; w++)
-    for (int i = 0; i < ORDERS; i++) {
-      if (!together(b, o, with, mine, W, w, Z, i)) continue;
-      ir_val weight = load_weight(b, w);
-      load(b, Z, i, z);
-      for (int k = 0; k < n3; k++) h[k] = clb_plus_weighted(of(b), h[k], weight, z[k]);
-    }
-  for (int k = 0; k < n3 && mixes; k++) ir_set(of(b), sum[k], ir_add(of(b), ir_get(of(b), sum[k]), h[k]));
-  if (mixes) clb_connection_close_w(&b->at);
-  for (int k = 0; k < n3 && mixes; k++) h[k] = ir_get(of(b), sum[k]);
+  if (!mixes) {
+    add_weighted(b, o, with, mine, 1, h);
+    return true;
+  }
+  while (out->mul % n) n /= 2;
+  for (int k = 0; k < n3; k++) sum[k] = ir_var(of(b), ir_real(of(b), b->f.t, 0), false);
+  clb_connection_open_w(&b->at, n);
+  add_weighted(b, o, with, mine, n, h);
+  for (int k = 0; k < n3; k++) ir_set(of(b), sum[k], ir_add(of(b), ir_get(of(b), sum[k]), h[k]));
+  clb_connection_close_w(&b->at);
+  for (int k = 0; k < n3; k++) h[k] = ir_get(of(b), sum[k]);
   return true;
 }
 
@@ -123,11 +148,15 @@ static void contribute(builder *b, int o, const ir_val *sum) {
   add(b, sum, total);
 }
 
-static void one_path(builder *b, int o, const clb_path *p, ir_val channel, ir_val mask, bool across, const ir_val *sum) {
-  b->path = p;
-  b->n = clb_form_entries(b->f.tp, p, b->symbol, b->entry);
+static clb_extents turn_to(builder *b, const clb_path *p) {
   const clb_tensor_product_problem *tp = b->f.tp;
-  clb_extents n = {number(b, tp->x.term[p->in1].mul), number(b, tp->y.term[p->in2].mul), number(b, tp->z.term[p->out].mul)};
+  b->path = p;
+  b->n = clb_form_entries(tp, p, b->symbol, b->entry);
+  return (clb_extents){number(b, tp->x.term[p->in1].mul), number(b, tp->y.term[p->in2].mul), number(b, tp->z.term[p->out].mul)};
+}
+
+static void one_path(builder *b, int o, const clb_path *p, ir_val channel, ir_val mask, bool across, const ir_val *sum) {
+  clb_extents n = turn_to(b, p);
   clb_connection_open(&b->at, of(b), b->f.s, p->mode, n, b->f.form->output[o].slot, channel, mask, b->row_mask, across);
   contribute(b, o, sum);
   clb_connection_close(&b->at);
@@ -173,10 +202,31 @@ static void one_term(builder *b, int o, int term) {
   clb_block_close(k, block);
 }
 
+/* Pair by pair, lanes over w: pairs' numbers and what x and y give are the same in all lanes. */
+static void weights_by_pairs(builder *b, int o, const clb_path *p) {
+  ir_kernel *k = of(b);
+  ir_val sum[MAX_M], q, w, mask;
+  clb_extents n = turn_to(b, p);
+  int64_t mul = b->f.tp->z.term[p->out].mul;
+  clb_block pairs = clb_block_open(k, b->f.s, 1, number(b, clb_path_weights(b->f.tp, p) / mul), b->row_mask, &q, &mask);
+  clb_block block = clb_block_open(k, b->f.s, b->f.s->span, n.mul_z, b->row_mask, &w, &mask);
+  start(b, 1, sum);
+  clb_connection_open_pair(&b->at, k, p->mode, n, q, w, mask, b->row_mask);
+  contribute(b, o, sum);
+  clb_form_store_weight(&b->f, &b->f.out[o], p, ir_cast(k, IR_I64, clb_connection_weight(&b->at)), mask, ir_get(k, sum[0]));
+  clb_connection_close(&b->at);
+  clb_block_close(k, block);
+  clb_block_close(k, pairs);
+}
+
 static void weights(builder *b, int o, const clb_path *p) {
   ir_kernel *k = of(b);
   ir_val sum[MAX_M], channel, mask;
   if (!p->has_weight || !clb_path_weights(b->f.tp, p)) return;
+  if (b->f.s->width > 1 && clb_mode_mixes(p->mode)) {
+    weights_by_pairs(b, o, p);
+    return;
+  }
   clb_block block = clb_block_open(k, b->f.s, b->f.s->span, number(b, clb_path_weights(b->f.tp, p)), b->row_mask, &channel, &mask);
   start(b, 1, sum);
   one_path(b, o, p, channel, mask, false, sum);

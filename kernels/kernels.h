@@ -12,7 +12,8 @@ typedef struct {
   int32_t staged;           /* rows go through local memory, so that the device sees contiguous accesses */
   int32_t large_registers;  /* half the threads with twice the registers, where the device has the choice */
   int32_t units;            /* sub-groups that share a row, each with its block of channels; 0: one sub-group loops over them */
-  int32_t width;            /* elements of a row that are read or written together; with tables, rows that they serve together */
+  int32_t width;            /* elements of a row that are read or written together (of a general product weights, whose gradients then go pair by pair);
+                               with tables, rows that they serve together */
   int32_t body;             /* which of an op's ways to be lowered */
   int32_t span;             /* lanes that share a row */
   int32_t brief;            /* products are made where they are used, rather than kept for all who need them */

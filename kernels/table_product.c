@@ -150,7 +150,7 @@ static void one_path(builder *b, ir_val component, ir_val channel, ir_val mask, 
                    common(b, b->path, PATH_MUL + 2, channels_of_path, Z, paths)};
   clb_connection_open(&b->at, k, b->f->s, b->class.mode, n, b->slot, channel, mask, IR_NONE, across);
   bool inner = clb_mode_mixes(b->class.mode) && (b->slot == X || b->slot == Y);
-  if (inner) clb_connection_open_w(&b->at);
+  if (inner) clb_connection_open_w(&b->at, 1);
   contribute(b, component, sum);
   if (inner) clb_connection_close_w(&b->at);
   clb_connection_close(&b->at);

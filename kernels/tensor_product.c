@@ -103,6 +103,7 @@ static int repeats(int body, int pass) {
 static void settle(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   if (s->body == CLB_BODY_TABLE) s->width = p->pass == CLB_FORWARD ? 4 : 2;
   if (s->body == CLB_BODY_CHANNEL_WISE) schedule_channel_wise(p, limits, s);
+  else if (s->body == CLB_BODY_UNROLLED && limits->simd && p->pass != CLB_FORWARD) s->width = IR_MAX_WIDTH;
   else if (!limits->simd && limits->subgroups) s->subgroups = 128 / s->lanes > limits->max_subgroups ? limits->max_subgroups : 128 / s->lanes;
 }
 
@@ -183,7 +184,7 @@ static int candidates(const clb_problem *p, const clb_limits *limits, clb_schedu
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   static const char *const names[] = {"tensor_product_forward", "tensor_product_backward", "tensor_product_double_backward", "tensor_product_triple_backward"};
-  int rows = s->body == CLB_BODY_CHANNEL_WISE ? s->subgroups / (s->units ? s->units : 1) : s->subgroups * (s->lanes / s->span) * s->width;
+  int rows = s->body == CLB_BODY_CHANNEL_WISE ? s->subgroups / (s->units ? s->units : 1) : s->subgroups * (s->lanes / s->span) * (s->body == CLB_BODY_TABLE ? s->width : 1);
   ir_begin(k, names[p->pass], s->lanes, s->subgroups, rows);
   (s->body == CLB_BODY_CHANNEL_WISE ? clb_lower_channel_wise : clb_lower_general)(p, s, k);
   ir_finish(k);

@@ -230,7 +230,7 @@ static void value(vector_printer *p, int32_t v, const ir_ins *i) {
 }
 
 static void statement(vector_printer *p, int32_t v, const ir_ins *i) {
-  if (i->op == IR_ELSE || i->op == IR_END) p->depth--;
+  if (i->op == IR_ELSE || i->op == IR_END) p->depth--, vector_close_pointers(p);
   vector_say(p, "%*s", 2 * p->depth, "");
   switch (i->op) {
     case IR_LOCAL: vector_say(p, "%s b%d[%" PRId64 "] __attribute__((aligned(64)));", clb_vector_storage((ir_type)i->element), (int)v, i->imm); break;
@@ -297,7 +297,8 @@ bool clb_print_vector(const ir_kernel *k, const clb_dialect *dialect, clb_text *
   p.counted = calloc((size_t)k->n + 1, sizeof *p.counted);
   p.block = calloc((size_t)k->n + 1, sizeof *p.block);
   p.ahead = calloc((size_t)k->n + 1, sizeof *p.ahead);
-  if (p.counted && p.block && p.ahead) {
+  p.pointer = calloc(CLB_VECTOR_POINTERS, sizeof *p.pointer);
+  if (p.counted && p.block && p.ahead && p.pointer) {
     prepare(&p);
     clb_vector_prelude(k, out);
     clb_vector_rows(k, out);
@@ -310,10 +311,11 @@ bool clb_print_vector(const ir_kernel *k, const clb_dialect *dialect, clb_text *
     for (int32_t v = 0; v < k->n; v++) vector_end_block(&p, v);
     vector_say(&p, "  }\n  if (stream) FENCE();\n}\n");
   }
-  bool ok = p.counted && p.block && p.ahead && !out->failed;
+  bool ok = p.counted && p.block && p.ahead && p.pointer && !out->failed;
   if (!ok) snprintf(error, size, "no memory");
   free(p.counted);
   free(p.block);
   free(p.ahead);
+  free(p.pointer);
   return ok;
 }

@@ -43,13 +43,21 @@ void clb_vector_find_ahead(const ir_kernel *k, clb_vector_ahead *ahead); /* ahea
 
 /* ---- print_vector.c ---- */
 
+/* pN = array + terms of an index (not its constants), said where it is first needed: addresses that differ by a constant share it. */
+enum { CLB_VECTOR_POINTER_TERMS = 6, CLB_VECTOR_POINTERS = 1024 };
+typedef struct {
+  ir_val array, term[CLB_VECTOR_POINTER_TERMS];
+  int n, depth, number;
+} clb_vector_pointer;
+
 typedef struct {
   const ir_kernel *k;
   clb_text *out;
   bool *counted;            /* of a varying bool: it is a count of lanes */
   clb_vector_block *block;  /* of a BUFFER; no columns: none */
   clb_vector_ahead *ahead;
-  int depth;
+  clb_vector_pointer *pointer; /* those of open blocks */
+  int n_pointers, pointers_said, depth;
 } vector_printer;
 
 static inline const ir_ins *vector_ins(const vector_printer *p, ir_val v) { return &p->k->ins[v]; }
@@ -72,6 +80,7 @@ void vector_store(vector_printer *p, const ir_ins *i);
 void vector_atomic_add(vector_printer *p, const ir_ins *i);
 void vector_copy(vector_printer *p, const ir_ins *i);
 void vector_ask(vector_printer *p, const ir_ins *i);
+void vector_close_pointers(vector_printer *p); /* at the end of a LOOP, IF or ELSE */
 void vector_end_block(vector_printer *p, ir_val array); /* at the end of a group */
 
 void vector_begin_ahead(vector_printer *p, ir_val array); /* at the start of a group */

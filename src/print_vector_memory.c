@@ -1,9 +1,62 @@
 /* print_vector_memory.c - loads and stores of a kernel printed as C with vector extensions. */
 #include "print_vector.h"
 
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- addresses ---- */
+
+/* Adds the terms of a sum to q, save its constants, which it returns; too many: the last ones stay together. */
+static int64_t terms(vector_printer *p, ir_val v, int spare, clb_vector_pointer *q) {
+  const ir_ins *i = vector_ins(p, v);
+  if (i->op == IR_INT) return i->imm;
+  if (i->op == IR_ADD && q->n + spare + 2 <= CLB_VECTOR_POINTER_TERMS) {
+    int64_t constant = terms(p, i->arg[0], spare + 1, q);
+    return constant + terms(p, i->arg[1], spare, q);
+  }
+  q->term[q->n++] = v;
+  return 0;
+}
+
+static int64_t pointer_of(vector_printer *p, ir_val array, ir_val index, clb_vector_pointer *q) {
+  *q = (clb_vector_pointer){.array = array};
+  return terms(p, index, 0, q);
+}
+
+static const clb_vector_pointer *find(const vector_printer *p, const clb_vector_pointer *q) {
+  for (int i = 0; i < p->n_pointers; i++) {
+    const clb_vector_pointer *known = &p->pointer[i];
+    if (known->array == q->array && known->n == q->n && !memcmp(known->term, q->term, sizeof *q->term * (size_t)q->n)) return known;
+  }
+  return NULL;
+}
+
+/* Says the pointer that `address` of this place needs. */
+static void point(vector_printer *p, ir_val array, ir_val index) {
+  clb_vector_pointer q;
+  pointer_of(p, array, index, &q);
+  if (!q.n || find(p, &q) || p->n_pointers == CLB_VECTOR_POINTERS) return;
+  q.depth = p->depth;
+  q.number = p->pointers_said++;
+  p->pointer[p->n_pointers++] = q;
+  vector_say(p, "%s *const p%d = b%d", clb_vector_storage(vector_element(p, array)), q.number, (int)array);
+  for (int i = 0; i < q.n; i++) vector_say(p, " + (i64)"), vector_scalar(p, q.term[i]);
+  vector_say(p, "; ");
+}
+
+void vector_close_pointers(vector_printer *p) {
+  while (p->n_pointers && p->pointer[p->n_pointers - 1].depth > p->depth) p->n_pointers--;
+}
+
 static void address(vector_printer *p, ir_val array, ir_val index) {
-  vector_say(p, "b%d + (i64)", (int)array);
-  vector_scalar(p, index);
+  clb_vector_pointer q;
+  int64_t constant = pointer_of(p, array, index, &q);
+  const clb_vector_pointer *known = find(p, &q);
+  if (known) vector_say(p, "p%d + %" PRId64, known->number, constant);
+  else {
+    vector_say(p, "b%d + (i64)", (int)array);
+    vector_scalar(p, index);
+  }
 }
 
 /* ", stride, count": of lanes that lie evenly. */
@@ -24,6 +77,7 @@ static void places(vector_printer *p, ir_val index) {
 
 void vector_load(vector_printer *p, int32_t v, const ir_ins *i) {
   const char *e = ir_type_name(vector_element(p, i->arg[0])), *t = ir_type_name((ir_type)i->type);
+  if (i->shape == IR_UNIFORM || lies_evenly(p, i)) point(p, i->arg[0], i->arg[1]);
   vector_say(p, "%s%s w%d[%d];", t, i->shape == IR_UNIFORM ? "" : "v", (int)v, (int)i->width);
   if (i->shape == IR_UNIFORM) {
     for (int c = 0; c < i->width; c++) {
@@ -82,6 +136,7 @@ static bool all_uniform(const vector_printer *p, const ir_ins *store) {
 void vector_store(vector_printer *p, const ir_ins *i) {
   const char *e = ir_type_name(vector_element(p, i->arg[0])), *t = ir_type_name(ir_register_type(vector_element(p, i->arg[0])));
   const ir_val *values = p->k->pool + i->imm;
+  if (all_uniform(p, i) || lies_evenly(p, i)) point(p, i->arg[0], i->arg[1]);
   if (all_uniform(p, i)) {
     for (int c = 0; c < i->width; c++) {
       if (i->arg[2] != IR_NONE) vector_say(p, "if ("), vector_scalar(p, i->arg[2]), vector_say(p, ") ");

@@ -212,7 +212,7 @@ static void put(int lanes, ir_type element, int width, clb_text *out) {
   clb_text_add(out, "  if (!FULL(count)) {\n    const %sv t[] = {", s);
   for (int c = 0; c < width; c++) clb_text_add(out, "%sp%d", c ? ", " : "", c);
   clb_text_add(out, "};\n    tail_put_%s(a, s, count, %d, t);\n    return;\n  }\n", e, width);
-  if (width == 1 || width == 3) dense(&t, false);
+  if (width <= 3) dense(&t, false);
   for (int first = 0; first < width; first += t.width) {
     t.width = piece(width - first, lanes);
     clb_text_add(out, "  {\n");
@@ -233,7 +233,7 @@ static void get(int lanes, ir_type element, int width, clb_text *out) {
   clb_text_add(out, "  if (!FULL(count)) {\n    %sv t[%d];\n    tail_get_%s(a, s, count, %d, t);\n", s, width, e, width);
   for (int c = 0; c < width; c++) clb_text_add(out, "    v[%d] = unpack_%s(t[%d]);\n", c, e, c);
   clb_text_add(out, "    return;\n  }\n");
-  if (width == 1 || width == 3) dense(&t, true);
+  if (width <= 3) dense(&t, true);
   /* The rows of the groups to come, into the second level: processors do not foresee pieces of rows. */
   if (width * ir_type_bytes(element) >= 32) clb_text_add(out, "  for (int r = 0; r < L; r++) __builtin_prefetch(a + (r + AHEAD) * s, 0, 2);\n");
   for (int first = 0; first < width; first += t.width) {
