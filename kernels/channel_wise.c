@@ -94,7 +94,7 @@ static void by_y(builder *b, int o) {
 
 static void one_path(builder *b, const clb_path *p) {
   static const int slots[] = {X, W, Z, Y};
-  clb_path_open(&b->at, p, 1);
+  clb_path_open(&b->at, p, NULL);
   for (int s = 0; s < SLOTS; s++)
     for (int o = 0; o < b->c.f.form->n_outputs; o++) {
       if (b->c.f.form->output[o].slot != slots[s] || !clb_form_wanted(&b->c.f, o)) continue;

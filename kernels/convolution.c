@@ -72,7 +72,7 @@ static ir_val spline(clb_convolution *c, int order) {
 /* Components of g, scaled. */
 static void load_scaled(clb_convolution *c, int term, ir_val *v) {
   clb_form_load(&c->f, &c->f.in[Z][0], term, c->channel, c->mask, v);
-  for (int i = 0; i < clb_width(&c->f.tp->z.term[term]); i++) v[i] = ir_mul(of(c), v[i], ir_real(of(c), c->f.t, c->scale[term]));
+  for (int i = 0; i < clb_width(&c->f.tp->z.term[term]); i++) v[i] = ir_mul(of(c), v[i], ir_real(of(c), c->f.t, c->scale[term][i]));
 }
 
 static void load(void *owner, int slot, int order, ir_val *v) {
@@ -153,7 +153,7 @@ static void add_z(clb_convolution *c, const clb_path *p, int o) {
   for (int i = 0; i < width; i++)
     if (in_sums) ir_store(k, c->batch.sums, clb_batch_sum(c, p->out, i), c->mask, sum[i]);
     else if (!in_memory) ir_set(k, var[i], sum[i]);
-    else if (sum[i] != IR_NONE) sum[i] = ir_mul(k, sum[i], ir_real(k, c->f.t, c->scale[p->out]));
+    else if (sum[i] != IR_NONE) sum[i] = ir_mul(k, sum[i], ir_real(k, c->f.t, c->scale[p->out][i]));
   if (in_memory && !in_sums) clb_form_put(&c->f, &c->f.out[o], p->out, c->channel, c->mask, sum, true);
 }
 
@@ -221,7 +221,7 @@ static void store_part(clb_convolution *c, int part, int o) {
     for (int t = 0; t < c->f.tp->z.n; t++) {
       ir_val v[MAX_M];
       if (c->parts.of_z[t] != part) continue;
-      for (int i = 0; i < clb_width(&c->f.tp->z.term[t]); i++) v[i] = ir_mul(k, c->f.s->batch ? sum_so_far(c, t, i) : sum_of_row(c, j, t, i), ir_real(k, c->f.t, c->scale[t]));
+      for (int i = 0; i < clb_width(&c->f.tp->z.term[t]); i++) v[i] = ir_mul(k, c->f.s->batch ? sum_so_far(c, t, i) : sum_of_row(c, j, t, i), ir_real(k, c->f.t, c->scale[t][i]));
       store_z(c, t, o, v);
     }
   }
@@ -552,7 +552,7 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   int o_z = clb_wanted_output(&c->f, Z);
   if (s->batch && o_z >= 0) clb_parts_of_z(&p->tensor_product, s->part, &c->parts);
   else clb_parts_make(&p->tensor_product, s->batch ? 1 : s->part, s->nonzeros, s->units ? s->lanes : 0, &c->parts);
-  clb_z_scales(&p->tensor_product, &c->parts, c->scale);
+  clb_z_scales(&p->tensor_product, &c->parts, o_z < 0 && s->pairs && !p->convolution.spline, c->scale); /* beside splines it is slower, on an H200 */
   c->at.pairs = s->pairs;
   c->unit = s->units ? ir_subgroup(k) : i32(c, 0);
   c->shares = s->edges * (s->units ? s->units : 1) * clb_y_columns(p);

@@ -28,8 +28,9 @@ int clb_slice_width(const clb_schedule *s, int mul);
 /* Blocks of channels of all parts. */
 int clb_parts_units(const clb_parts *parts, int lanes);
 
-/* What the coefficients of a term of z are divided by, so that many are 1 or -1, and paths share their products c y. */
-void clb_z_scales(const clb_tensor_product_problem *tp, const clb_parts *parts, double *scale);
+/* What the coefficients of components of z are divided by, so that many are 1 or -1: where sums a_ij are made (pairs) those that start one, else of
+   a term as a whole, so that paths share their products c y. */
+void clb_z_scales(const clb_tensor_product_problem *tp, const clb_parts *parts, bool pairs, double scale[][MAX_M]);
 
 /* The operands of the next edges on their way into local memory (convolution_stage.c).  A block of channels of an operand is `pieces` runs of
    `lanes` elements. */
@@ -92,7 +93,7 @@ typedef struct {
   clb_walk walk;
   clb_path_builder at;
   clb_parts parts;
-  double scale[CLB_MAX_TERMS];
+  double scale[CLB_MAX_TERMS][MAX_M];
   ir_val other, add;              /* parameters: the sender of each place (int32), of results of z (i32): 0 overwrite, 1 add, 2 overwrite where the row has edges */
   clb_spline spline;
   /* of the unit, and of its block of channels at hand */

@@ -37,7 +37,7 @@ static bool list(clb_convolution *c, const clb_path *p, int o) {
   int n = clb_form_entries(c->f.tp, p, c->at.symbol, c->at.entry), y = c->f.tp->y.term[p->in2].at;
   for (int m = 0; m < c->f.form->n_monomials; m++)
     for (int q = 0; q < n && clb_form_alive(&c->f, m, o, p); q++) {
-      clb_batch_product next = {c->f.form->monomial[m][Y], y + c->at.entry[q].j, c->at.entry[q].c / c->scale[p->out], IR_NONE};
+      clb_batch_product next = {c->f.form->monomial[m][Y], y + c->at.entry[q].j, c->at.entry[q].c / c->scale[p->out][c->at.entry[q].k], IR_NONE};
       if (listed(b, next.order, next.y, next.c)) continue;
       if (b->n_products == CLB_MAX_PRODUCTS) return false;
       b->product[b->n_products++] = next;

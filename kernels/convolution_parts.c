@@ -1,6 +1,7 @@
 /* convolution_parts.c - how a convolution's channels and paths are divided among sub-groups. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "convolution.h"
 
@@ -206,25 +207,43 @@ static double best_scale(knowledge *k, const clb_entry *e, int n, int y) {
   return best;
 }
 
-void clb_z_scales(const clb_tensor_product_problem *tp, const clb_parts *parts, double *scale) {
+/* A path's scale of its term of z; with it products are known. */
+static void scale_term(knowledge *products, const clb_entry *e, int n, int y, double *scale) {
+  double all = scale[0];
+  if (all == 0) all = n <= 64 ? best_scale(products, e, n, y) : fabs(e[0].c);
+  for (int k = 0; k < MAX_M; k++) scale[k] = all;
+  learn(products, e, n, y, all);
+}
+
+/* Of each component: the largest coefficient that starts a sum a_ij (path.h), which then starts with the component itself. */
+static void scale_components(const clb_entry *e, int n, double *scale) {
+  bool started[MAX_M][MAX_M] = {{false}};
+  for (int q = 0; q < n; q++) {
+    if (!started[e[q].i][e[q].j]) scale[e[q].k] = fmax(scale[e[q].k], fabs(e[q].c));
+    started[e[q].i][e[q].j] = true;
+  }
+}
+
+void clb_z_scales(const clb_tensor_product_problem *tp, const clb_parts *parts, bool pairs, double scale[][MAX_M]) {
   enum { MOST = 4096 };
   double *symbol = malloc(sizeof *symbol * MAX_M * MAX_M * MAX_M);
   clb_entry *e = malloc(sizeof *e * MAX_M * MAX_M * MAX_M);
-  knowledge k = {malloc(sizeof *k.all * MOST), 0, MOST};
-  for (int t = 0; t < CLB_MAX_TERMS; t++) scale[t] = 0;
+  knowledge products = {malloc(sizeof *products.all * MOST), 0, MOST};
+  memset(scale, 0, sizeof *scale * CLB_MAX_TERMS);
   for (int part = 0; part < parts->n; part++) {
-    k.n = 0; /* parts share nothing */
-    for (int q = 0; symbol && e && k.all && q < tp->n_paths; q++) {
+    products.n = 0; /* parts share nothing */
+    for (int q = 0; symbol && e && products.all && q < tp->n_paths; q++) {
       const clb_path *p = &tp->path[q];
       if (parts->of_z[p->out] != part) continue;
-      int n = clb_form_entries(tp, p, symbol, e), y = tp->y.term[p->in2].at;
-      if (scale[p->out] == 0) scale[p->out] = n <= 64 ? best_scale(&k, e, n, y) : fabs(e[0].c);
-      learn(&k, e, n, y, scale[p->out]);
+      int n = clb_form_entries(tp, p, symbol, e);
+      if (pairs) scale_components(e, n, scale[p->out]);
+      else scale_term(&products, e, n, tp->y.term[p->in2].at, scale[p->out]);
     }
   }
   for (int t = 0; t < CLB_MAX_TERMS; t++)
-    if (scale[t] == 0) scale[t] = 1;
-  free(k.all);
+    for (int k = 0; k < MAX_M; k++)
+      if (scale[t][k] == 0) scale[t][k] = 1;
+  free(products.all);
   free(symbol);
   free(e);
 }

@@ -47,16 +47,16 @@ static void load_all(clb_path_builder *b) {
           value(b, slots[i], b->f->form->monomial[m][slots[i]]);
 }
 
-static void turn_to(clb_path_builder *b, const clb_path *p, double scale) {
+static void turn_to(clb_path_builder *b, const clb_path *p, const double *scale) {
   b->path = p;
   b->n = clb_form_entries(b->f->tp, p, b->symbol, b->entry);
-  for (int q = 0; q < b->n; q++) b->entry[q].c /= scale;
+  for (int q = 0; q < b->n; q++) if (scale) b->entry[q].c /= scale[b->entry[q].k];
   memset(b->loaded, 0, sizeof b->loaded);
   memset(b->contracted, 0, sizeof b->contracted);
   memset(b->paired, 0, sizeof b->paired);
 }
 
-void clb_path_open(clb_path_builder *b, const clb_path *p, double scale) {
+void clb_path_open(clb_path_builder *b, const clb_path *p, const double *scale) {
   turn_to(b, p, scale);
   load_all(b);
 }
@@ -75,7 +75,7 @@ static ir_val (*pair(clb_path_builder *b, int z))[MAX_M] {
   return a;
 }
 
-void clb_path_pairs(clb_path_builder *b, const clb_path *p, double scale) {
+void clb_path_pairs(clb_path_builder *b, const clb_path *p, const double *scale) {
   turn_to(b, p, scale);
   pair(b, 0);
 }

@@ -35,11 +35,11 @@ void clb_path_free(clb_path_builder *b);
 
 /* Nothing of x is at hand. */
 void clb_path_forget(clb_path_builder *b);
-/* Turns to path p, its coefficients divided by `scale`, and loads what it reads, so that it is under way together. */
-void clb_path_open(clb_path_builder *b, const clb_path *p, double scale);
+/* Turns to path p, its coefficients divided by those of components of z (NULL: 1), and loads what it reads, so that it is under way together. */
+void clb_path_open(clb_path_builder *b, const clb_path *p, const double *scale);
 
 /* Makes the sums a_ij of z of a path, so that a loop that is opened next finds them. */
-void clb_path_pairs(clb_path_builder *b, const clb_path *p, double scale);
+void clb_path_pairs(clb_path_builder *b, const clb_path *p, const double *scale);
 
 /* The path's weight (order 0), loaded if it was not; IR_NONE: 1. */
 ir_val clb_path_weight(clb_path_builder *b);
