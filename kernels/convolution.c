@@ -93,7 +93,7 @@ static void load_y(clb_convolution *c, int term) {
   ir_kernel *k = of(c);
   const clb_term *t = &c->f.tp->y.term[term];
   for (int order = 0; order < clb_orders(c->f.p); order++)
-    for (int j = t->at; t->mul && j < t->at + clb_width(t) && clb_reads(c->f.tp, Y, order); j++)
+    for (int j = t->at; j < t->at + t->mul * clb_width(t) && clb_reads(c->f.tp, Y, order); j++) /* mul is 1 where a path is */
       c->at.y[order][j] = ir_cast(k, c->f.t, ir_load(k, c->f.in[Y][order].rows.buffer, ir_add(k, c->f.in[Y][order].base, i64(c, j)), IR_NONE));
 }
 
