@@ -88,14 +88,14 @@ static double time_of_row(const clb_problem *p, const clb_schedule *s) {
 }
 
 /* Sub-groups are dealt out to the four schedulers of a multiprocessor (NVIDIA, AMD): 1, 2 or 4 units keep them equally busy.  Other numbers of them stay
-   only where parts of another size are no better.  Measured on an H200: flashtp-l3, 4 units instead of 8: forward 0.74 of the time, backward, 3 units, 0.85;
-   nequix-main forward, 4 instead of 3: 0.83, backward, 3 instead of 4: 0.9. */
+   only where larger parts are no better.  Measured on an H200: flashtp-l3, 4 units instead of 8: forward 0.75 of the time, backward, 3 units, 0.59;
+   nequix-main forward with smaller parts, 4 units instead of 3: 1.05 on carbon, 1.2 on spike. */
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  static const int eighths[] = {12, 16, 6};
+  static const int eighths[] = {12, 16};
   bool wide = p->arithmetic == CLB_F64;
   *s = with_parts(p, limits, wide ? 48 : 96, limits->simd ? 1 << 24 : wide ? 192 : 250, 0, MOST_SLICES);
   const clb_schedule first = *s;
-  for (int i = 0; i < 3 && !wide && first.units && first.units != 1 && first.units != 2 && first.units != 4; i++) {
+  for (int i = 0; i < 2 && !wide && first.units && first.units != 1 && first.units != 2 && first.units != 4; i++) {
     clb_schedule other = with_parts(p, limits, first.part * eighths[i] / 8, first.nonzeros * eighths[i] / 8, 0, MOST_SLICES);
     if (other.units && time_of_row(p, &other) < 0.95 * time_of_row(p, s)) *s = other;
   }

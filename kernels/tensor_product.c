@@ -15,7 +15,7 @@ typedef struct {
 
 static budget budget_of(const clb_problem *p, const clb_limits *limits) {
   bool large = !limits->simd && (p->pass != CLB_FORWARD || p->arithmetic == CLB_F32);
-  return large ? (budget){4200, 21000, 4096} : (budget){4096, 4096, 1536};
+  return large ? (budget){4200, 21000, 4200} : (budget){4096, 4096, 1536};
 }
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
