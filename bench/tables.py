@@ -35,8 +35,12 @@ def shares(runs):
     return times + " (" + " / ".join(percent(r) if r else "-" for r in runs) + " %)"
 
 
+def times(runs):
+    return " / ".join(milliseconds(r["seconds"]) if r and r.get("correct") else "-" for r in runs) if any(runs) else "-"
+
+
 def found(run, **wanted):
-    """Results by (problem, graph, options, rows of forward), then device, dtype and pass, in the order of the file."""
+    """Results by (problem, graph, options), then device, dtype and pass, in the order of the file."""
     works = {}
     for r in run["results"]:
         if all(r.get(k) == v for k, v in wanted.items()):
@@ -48,6 +52,25 @@ def geometric_mean(x):
     return math.exp(sum(map(math.log, x)) / len(x)) if x else math.nan
 
 
+def harmonics():
+    """A million points of `bench --suite standard`."""
+    run = results("h200_standard.json")
+    works = found(run, op="spherical_harmonics", rows=1000000, device=run["devices"][0]["name"])
+    rows = [[p.split()[0]] + [shares([by.get((run["devices"][0]["name"], t, q)) for q in PASSES]) for t in ("f32", "f64")] for (p, _, _), by in works.items()]
+    return table(["ms, forward / backward / double backward (% of the floor)", "f32", "f64"], rows)
+
+
+def options():
+    """Convolutions on carbon: f64, splines and the other layout beside what `graphs` has."""
+    run = results("h200_standard.json")
+    cuda, opencl = (next(d["name"] for d in run["devices"] if d["backend"] == b) for b in ("cuda", "opencl"))
+    columns = [("CUDA, f32", cuda, "f32"), ("CUDA, f64", cuda, "f64"), ("NVIDIA's OpenCL, f32", opencl, "f32")]
+    named = {"table": "splines", None: "", "mul_ir": "mul_ir"}
+    works = {k: v for k, v in found(run, op="convolution", graph="carbon").items()}
+    rows = [[f"{p} {named[o]}".strip()] + [times([by.get((d, t, q)) for q in PASSES]) for _, d, t in columns] for (p, _, o), by in works.items()]
+    return table(["carbon: ms, forward / backward / double backward"] + [c[0] for c in columns], rows)
+
+
 def products():
     """Tensor products of `bench --suite standard` through both drivers of one card."""
     run = results("h200_standard.json")
@@ -55,9 +78,10 @@ def products():
     columns = [("CUDA, f32", cuda, "f32"), ("NVIDIA's OpenCL, f32", opencl, "f32"), ("CUDA, f64", cuda, "f64")]
     works = found(run, op="tensor_product")
     rows = [[p + (f" {o}" if o else "")] + [shares([by.get((d, t, q)) for q in PASSES]) for _, d, t in columns] for (p, _, o), by in works.items()]
-    means = ["geometric mean"]
+    means = ["geometric mean of mace, nequip, nequix and sevennet"]
     for _, d, t in columns:
-        shared = [[r["floor_seconds"] / r["seconds"] for by in works.values() for r in [by.get((d, t, q))] if r and r["seconds"]] for q in PASSES]
+        models = [by for (p, _, o), by in works.items() if not o and p.startswith(("mace", "nequi", "sevennet"))]
+        shared = [[r["floor_seconds"] / r["seconds"] for by in models for r in [by.get((d, t, q))] if r and r["seconds"]] for q in PASSES]
         means.append(" / ".join(f"{100 * geometric_mean(x):.0f}" for x in shared) + " %")
     return table(["ms, forward / backward / double backward (% of the floor)"] + [c[0] for c in columns], rows + [means])
 
@@ -133,7 +157,7 @@ def ablation():
 def main():
     readme = ROOT / "README.md"
     before = readme.read_text()
-    made = {"products": products, "graphs": graphs, "peers": peers, "drivers": drivers, "ablation": ablation}
+    made = {"harmonics": harmonics, "options": options, "products": products, "graphs": graphs, "peers": peers, "drivers": drivers, "ablation": ablation}
     after = re.sub(r"<!-- table (\w+) -->\n.*?<!-- end -->", lambda m: f"<!-- table {m[1]} -->\n{made[m[1]]()}\n<!-- end -->", before, flags=re.S)
     if "--check" in sys.argv and after != before:
         sys.exit("README.md: its tables are not those of bench/results; run python3 bench/tables.py")
