@@ -121,6 +121,27 @@ static inline int clb_y_columns(const clb_problem *p) { return p->tensor_product
 ir_val clb_slice_place(clb_convolution *c, ir_val place, ir_val last);
 static inline int clb_slices(const clb_convolution *c) { return c->f.s->lanes / c->width; }
 
+/* ---- the walk (convolution.c) ---- */
+
+/* Opens the blocks of channels of a part: the next units do some each, or this sub-group goes through them; whether that is to be ended. */
+bool clb_part_open(clb_convolution *c, int part, int *next_unit);
+/* Turns to block number j of the unit's. */
+void clb_turn_to(clb_convolution *c, int j);
+/* The turns of a part's slices over places first ... last - 1; the place at hand. */
+ir_val clb_turns_open(clb_convolution *c, ir_val first, ir_val last);
+void clb_turns_close(clb_convolution *c);
+/* Turns to a place: where its operands are, and the elements of y. */
+void clb_edge_begin(clb_convolution *c, ir_val place, ir_val last);
+/* The elements of a term of y and its like, of the edge at hand. */
+void clb_load_y(clb_convolution *c, int term);
+/* Where registers are few, a batch's paths come in the order of the terms of y, whose elements and gradients then are at hand for a while only. */
+bool clb_by_terms_of_y(const clb_convolution *c);
+/* Components of g, scaled. */
+void clb_load_scaled(clb_convolution *c, int term, ir_val *v);
+
+void clb_results_of_z(clb_convolution *c, int o);
+void clb_results_of_edges(clb_convolution *c);
+
 /* ---- staged operands ---- */
 
 /* Declares the parameter, and the local array if the schedule asks for stages. */
