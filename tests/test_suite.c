@@ -280,10 +280,23 @@ static void lists(void **state) {
   free(out);
 }
 
+/* What `tune` left in the cache is used, and that is said; a suite, whose cache is its own, knows nothing of it. */
+static void wisdom_is_named(void **state) {
+  static const char bench[] = "bench spherical_harmonics --lmax 4 --pass forward --rows 200 --device cpu:interpreter";
+  (void)state;
+  for (int tuned = 0; tuned < 2; tuned++) {
+    if (tuned) expect_clebsch("tune spherical_harmonics --lmax 4 --pass forward --device cpu:interpreter", 0, NULL);
+    expect_clebsch(bench, 0, NULL);
+    char *out = get_text("out");
+    if ((strstr(out, "from wisdom") != NULL) != tuned) fail_msg("%s: %s", tuned ? "tuned" : "not tuned", out);
+    free(out);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(goes_on),      cmocka_unit_test(has_keys),    cmocka_unit_test(refuses),       cmocka_unit_test(minds_what_is_there),
-      cmocka_unit_test(times_graphs), cmocka_unit_test(halves_rows), cmocka_unit_test(bounds_others), cmocka_unit_test(lists),
+      cmocka_unit_test(times_graphs), cmocka_unit_test(halves_rows), cmocka_unit_test(bounds_others), cmocka_unit_test(lists), cmocka_unit_test(wisdom_is_named),
   };
   return cmocka_run_group_tests(tests, make_work, remove_work);
 }

@@ -43,6 +43,7 @@ static void add_json(const bench *b, const result *r) {
   json_add(row, "dtype", json_text(r->dtype));
   json_add(row, "device", json_text(r->device));
   json_add(row, "runs", json_boolean(r->runs));
+  json_add(row, "wisdom", json_boolean(r->tuned));
   json_add(row, "rows", json_count(r->rows));
   json_add(row, "seconds", json_number(r->seconds));
   json_add(row, "seconds_min", json_number(r->seconds_min));
@@ -122,6 +123,7 @@ static void add_line(bench *b, const result *r) {
   progress(NULL);
   table_line(&b->table, cells);
   if (r->compared[0]) printf("  error: of %s\n", r->compared);
+  if (r->tuned) printf("  schedule: from wisdom in the cache, as `clebsch tune` left it\n");
 }
 
 /* ---- measuring ---- */

@@ -179,12 +179,15 @@ static void start_result(const attempt *b) {
 clb_status measure(const measurement *m, clb_context *ctx, const clb_device_info *info, const ceilings *top, result *r) {
   attempt b = {.m = m, .ctx = ctx, .info = info, .top = top, .r = r};
   clb_counts counts = {0};
+  clb_tuning tuning = {0};
   start_result(&b);
   progress("%s", m->label);
   double start = seconds_now();
   clb_status status = m->op->create(ctx, &m->kernel, CLB_PASS_BIT(m->pass), &b.op);
   r->compile_seconds = seconds_now() - start;
   if (!status) status = clb_op_counts(b.op, m->pass, &counts);
+  if (!status) status = clb_op_tuning(b.op, m->pass, &tuning);
+  r->tuned = tuning.measured;
   b.flops_per_row = counts.flops;
   b.bytes_per_row = counts.bytes_loaded + counts.bytes_stored;
   if (!status) status = m->op->trial ? measure_own(&b) : measure_rows(&b);

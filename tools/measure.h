@@ -29,7 +29,7 @@ typedef struct {
   const char *device, *pass, *dtype;
   clb_dtype arithmetic;
   char problem[320];
-  bool runs;
+  bool runs, tuned; /* tuned: the schedule is of an earlier measurement (wisdom) */
   int64_t rows;
   int rows_halved;
   double seconds, seconds_min, spread, compile_seconds, bytes, flops, copy_fraction, peak_fraction, error, tolerance, memory;
