@@ -96,6 +96,24 @@ def graphs():
     return table(["ms, forward / backward / double backward (% of the floor)"] + names, [[p] + [cells.get((p, g), "") for g in names] for p in problems])
 
 
+def bounds():
+    """What is not at hand: the least time that bytes and flops of the compiled code take, and what it spills."""
+    run = results("bounds.json")
+    works, rows = {}, []
+    for r in run["results"]:
+        if r["options"]:
+            continue
+        works.setdefault((r["op"].replace("_", " "), r["problem"], r["graph"]), {})[r["device"], r["pass"]] = r
+    for work, by in works.items():
+        cells = []
+        for d in run["devices"]:
+            runs = [by.get((d["name"], q)) for q in PASSES]
+            spills = [str(r["spills"]) if r and r["spills"] is not None else "-" for r in runs]
+            cells.append(" / ".join(milliseconds(r["bound_seconds"]) if r else "-" for r in runs) + ("" if set(spills) == {"0"} else f" ({' / '.join(spills)} B)"))
+        rows.append([", ".join(x for x in work if x)] + cells)
+    return table(["bound, ms, forward / backward / double backward (bytes spilled)"] + [f"{d['name']}: {d['published']['name']}" for d in run["devices"]], rows)
+
+
 def peers():
     """Least time of each library over its layouts and options, forward / backward."""
     run = results("h200_peers.json")
@@ -157,7 +175,7 @@ def ablation():
 def main():
     readme = ROOT / "README.md"
     before = readme.read_text()
-    made = {"harmonics": harmonics, "options": options, "products": products, "graphs": graphs, "peers": peers, "drivers": drivers, "ablation": ablation}
+    made = {"harmonics": harmonics, "options": options, "products": products, "graphs": graphs, "peers": peers, "drivers": drivers, "ablation": ablation, "bounds": bounds}
     after = re.sub(r"<!-- table (\w+) -->\n.*?<!-- end -->", lambda m: f"<!-- table {m[1]} -->\n{made[m[1]]()}\n<!-- end -->", before, flags=re.S)
     if "--check" in sys.argv and after != before:
         sys.exit("README.md: its tables are not those of bench/results; run python3 bench/tables.py")
