@@ -25,18 +25,14 @@ def milliseconds(seconds):
     return "-" if seconds is None else f"{seconds * 1e3:.3g}"
 
 
-def shares(runs):
-    """Milliseconds of each pass, and what share of the floor's speed that is."""
-    percent = lambda r: f"{100 * r['floor_seconds'] / r['seconds']:.0f}"
-    runs = [r if r and r.get("correct") else None for r in runs]
-    if not any(runs):
-        return "-"
-    times = " / ".join(milliseconds(r["seconds"]) if r else "-" for r in runs)
-    return times + " (" + " / ".join(percent(r) if r else "-" for r in runs) + " %)"
-
-
 def times(runs):
     return " / ".join(milliseconds(r["seconds"]) if r and r.get("correct") else "-" for r in runs) if any(runs) else "-"
+
+
+def shares(runs):
+    """Milliseconds of each pass, and what share of the floor's speed that is."""
+    percent = lambda r: f"{100 * r['floor_seconds'] / r['seconds']:.0f}" if r and r.get("correct") else "-"
+    return times(runs) + (" (" + " / ".join(map(percent, runs)) + " %)" if any(runs) else "")
 
 
 def found(run, **wanted):
@@ -66,7 +62,7 @@ def options():
     cuda, opencl = (next(d["name"] for d in run["devices"] if d["backend"] == b) for b in ("cuda", "opencl"))
     columns = [("CUDA, f32", cuda, "f32"), ("CUDA, f64", cuda, "f64"), ("NVIDIA's OpenCL, f32", opencl, "f32")]
     named = {"table": "splines", None: "", "mul_ir": "mul_ir"}
-    works = {k: v for k, v in found(run, op="convolution", graph="carbon").items()}
+    works = found(run, op="convolution", graph="carbon")
     rows = [[f"{p} {named[o]}".strip()] + [times([by.get((d, t, q)) for q in PASSES]) for _, d, t in columns] for (p, _, o), by in works.items()]
     return table(["carbon: ms, forward / backward / double backward"] + [c[0] for c in columns], rows)
 

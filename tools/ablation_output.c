@@ -89,22 +89,10 @@ bool ablation_file_has(const ablation_file *f, const char *device, const ablatio
   return found;
 }
 
-/* One case to a line. */
-static bool write_list(FILE *out, const char *name, const json_t *list) {
-  size_t i;
-  json_t *one;
-  fprintf(out, ",\n\"%s\": [", name);
-  json_array_foreach(list, i, one) {
-    fputs(i ? ",\n" : "\n", out);
-    if (json_dumpf(one, out, JSON_COMPACT | JSON_REAL_PRECISION(6))) return false;
-  }
-  return fputs("]", out) >= 0;
-}
-
 static bool write_file(FILE *out, const void *user) {
   const ablation_file *f = user;
   fprintf(out, "{\"format\": \"%s\", \"clebsch\": \"%s\", \"quick\": %s", format_name, CLB_VERSION, json_is_true(json_object_get(f->root, "quick")) ? "true" : "false");
-  return write_list(out, "devices", f->devices) && write_list(out, "results", f->results) && fputs("}\n", out) >= 0;
+  return json_write_list(out, "devices", f->devices, 6) && json_write_list(out, "results", f->results, 6) && fputs("}\n", out) >= 0;
 }
 
 bool ablation_file_add(ablation_file *f, const char *device, const ablation_case *c, const work *w) {

@@ -118,18 +118,6 @@ bool suite_file_devices(suite_file *f, json_t *devices) {
 
 enum { FLAGS = JSON_COMPACT | JSON_ENCODE_ANY };
 
-/* One element to a line: files are read by people too, and compared line by line. */
-static bool write_list(FILE *out, const char *name, const json_t *list) {
-  size_t i;
-  json_t *one;
-  fprintf(out, ",\n\"%s\": [", name);
-  json_array_foreach(list, i, one) {
-    fputs(i ? ",\n" : "\n", out);
-    if (json_dumpf(one, out, FLAGS | JSON_REAL_PRECISION(9))) return false;
-  }
-  return fputs("]", out) >= 0;
-}
-
 static bool write_file(FILE *out, const void *user) {
   static const char *const keys[] = {"format", "clebsch", "suite", "started", "complete"};
   const suite_file *f = user;
@@ -137,7 +125,7 @@ static bool write_file(FILE *out, const void *user) {
     fprintf(out, "%s\"%s\": ", i ? ", " : "{", keys[i]);
     if (json_dumpf(json_object_get(f->root, keys[i]), out, FLAGS)) return false;
   }
-  return write_list(out, "devices", f->devices) && write_list(out, "results", f->results) && fputs("}\n", out) >= 0;
+  return json_write_list(out, "devices", f->devices, 9) && json_write_list(out, "results", f->results, 9) && fputs("}\n", out) >= 0;
 }
 
 bool suite_file_write(suite_file *f, bool complete) {

@@ -201,6 +201,17 @@ void json_add(json_t *object, const char *key, json_t *value) {
   if (json_object_set_new(object, key, made(value))) give_up("out of memory");
 }
 
+bool json_write_list(FILE *out, const char *name, const json_t *list, int digits) {
+  size_t i;
+  json_t *one;
+  fprintf(out, ",\n\"%s\": [", name);
+  json_array_foreach(list, i, one) {
+    fputs(i ? ",\n" : "\n", out);
+    if (json_dumpf(one, out, JSON_COMPACT | JSON_REAL_PRECISION(digits))) return false;
+  }
+  return fputs("]", out) >= 0;
+}
+
 json_t *json_array_add(json_t *array, json_t *value) {
   if (json_array_append_new(array, made(value))) give_up("out of memory");
   return value;

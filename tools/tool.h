@@ -6,6 +6,7 @@
 #include <clebsch/clebsch.h>
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 enum { EXIT_GOOD, EXIT_FAILED, EXIT_USAGE }; /* of the command */
 
@@ -72,6 +73,8 @@ json_t *json_text(const char *s);    /* never NULL: bytes that are no UTF-8 beco
 json_t *json_number(double x);       /* null where x is not finite */
 json_t *json_count(int64_t x);       /* null where x < 0 */
 void json_add(json_t *object, const char *key, json_t *value); /* takes value */
+/* `, "name": [...]` of a file that people read too and compare line by line: one element to a line, reals with so many digits.  false: it cannot be written. */
+bool json_write_list(FILE *out, const char *name, const json_t *list, int digits);
 json_t *json_array_add(json_t *array, json_t *value);          /* takes value and returns it */
 /* Writes the array and frees it. */
 void json_print(json_t *array);
