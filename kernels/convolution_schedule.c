@@ -95,7 +95,8 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   bool wide = p->arithmetic == CLB_F64;
   *s = with_parts(p, limits, wide ? 48 : 96, limits->simd ? 1 << 24 : wide ? 192 : 250, 0, MOST_SLICES);
   const clb_schedule first = *s;
-  for (int i = 0; i < 2 && !wide && first.units && first.units != 1 && first.units != 2 && first.units != 4; i++) {
+  bool even = first.units <= 2 || first.units == 4;
+  for (int i = 0; i < 2 && !wide && !even; i++) {
     clb_schedule other = with_parts(p, limits, first.part * eighths[i] / 8, first.nonzeros * eighths[i] / 8, 0, MOST_SLICES);
     if (other.units && time_of_row(p, &other) < 0.95 * time_of_row(p, s)) *s = other;
   }
