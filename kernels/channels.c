@@ -136,6 +136,7 @@ void clb_channels_store(clb_channels *c, const clb_form_array *a, int term, cons
 void clb_channels_flush(clb_channels *c, const clb_form_array *a) {
   ir_kernel *k = of(c);
   int lanes = c->f.s->lanes, dim = a->irreps->dim, whole = dim / lanes * lanes;
+  ir_barrier(k, false); /* what is read here other lanes put there */
   if (whole) {
     ir_val j = ir_add(k, ir_loop(k, number(c, 0), number(c, whole), number(c, lanes)), ir_lane(k));
     store_in_order(c, a, ir_add(k, a->base, ir_cast(k, IR_I64, j)), IR_NONE, ir_load(k, c->whole, j, IR_NONE));

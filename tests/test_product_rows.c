@@ -33,6 +33,22 @@ static void masked_lanes(void **state) {
   }
 }
 
+/* Channels that are no multiple of the lanes, side by side: terms end, and others begin, amid a line of memory. */
+static void tails_of_channels(void **state) {
+  static clb_instructions found;
+  clb_context *ctx = context_of(*state);
+  OK(ctx, clb_channel_wise(ctx, "19x0e+19x1o+21x1e", "0e+1o", "0e+1o", CLB_AS_FOUND, &found));
+  for (clb_dtype type = CLB_F64; type <= CLB_F16; type++) {
+    clb_tensor_product_desc desc = {.irreps_x = found.irreps_x, .irreps_y = found.irreps_y, .irreps_z = found.irreps_z,
+                                    .instructions = found.instructions, .n_instructions = found.n_instructions,
+                                    .layout_x = CLB_IR_MUL, .layout_y = CLB_IR_MUL, .layout_z = CLB_IR_MUL, .storage = type,
+                                    .arithmetic = type == CLB_F64 ? CLB_F64 : CLB_F32};
+    test_product *p = product_create(ctx, &desc, dense_golden_3j);
+    run_twice(p, CLB_FORWARD, 37, 6);
+    product_destroy(p);
+  }
+}
+
 /* ---- strides ---- */
 
 /* Padded rows with an offset, and inputs that are one row for all: the bits of dense rows, and what lies between stays. */
@@ -306,6 +322,7 @@ int main(void) {
                                       {"strides", strides, EVERYWHERE},                 {"far_offsets", far_offsets, HOST},
                                       {"indexed", indexed, EVERYWHERE},                 {"gradients", gradients, EVERYWHERE},
                                       {"incoming", incoming, EVERYWHERE},               {"accumulate", accumulate, EVERYWHERE},
-                                      {"refuses_operands", refuses_operands, EVERYWHERE}, {"refuses", refuses, EVERYWHERE}};
+                                      {"refuses_operands", refuses_operands, EVERYWHERE}, {"refuses", refuses, EVERYWHERE},
+                                      {"tails_of_channels", tails_of_channels, EVERYWHERE}};
   return run_on_devices("product_rows", tests, sizeof tests / sizeof *tests);
 }
