@@ -1,0 +1,37 @@
+/* fuzz.h - what the fuzzers share: the input as a file, sentences caught, exits returned from, time and memory bounded. */
+#ifndef FUZZ_H
+#define FUZZ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+
+/* A file of these bytes in $TMPDIR, good until the next one with this ending. */
+const char *fuzz_file(const void *data, size_t n, const char *ending);
+/* A name in $TMPDIR at which nothing stands unless the caller puts it there. */
+const char *fuzz_path(const char *ending);
+
+/* Stops the fuzzer, which then keeps the input. */
+void fuzz_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+#define FUZZ_CHECK(good) ((good) ? (void)0 : fuzz_fail("%s:%d: %s", __FILE__, __LINE__, #good))
+
+/* A sentence must be one line, not empty, and must not drive a terminal. */
+void fuzz_sentence(const char *text);
+
+/* Runs a reader on an input of n bytes.  It may take a second of this processor and `base` + `factor` * n bytes.  What it prints
+   on standard error must be a sentence if it says no (returns false or exits), else nothing; what it prints on standard output must not
+   drive a terminal.  What it leaves allocated where it exits is freed. */
+typedef struct {
+  size_t base, factor;
+  bool silent; /* says no by another way than standard error */
+} fuzz_bounds;
+bool fuzz_run(const fuzz_bounds *bounds, size_t n, bool (*reader)(void *user), void *user);
+
+/* In the place of exit(): see meson.build. */
+void fuzz_exit(int status) __attribute__((noreturn));
+
+#endif

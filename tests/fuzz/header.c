@@ -1,0 +1,74 @@
+/* header.c - fuzzer of models' files: the header; the data are those of a good model.  One in 16 of the models that are accepted is opened
+   by the interpreter, too, and computes two atoms: finite numbers, or a sentence. */
+#include <clebsch/model.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model.h"
+
+enum { LENGTH_BYTES = 8, MOST_WEIGHTS = 20000 };
+
+static struct {
+  uint8_t *bytes;
+  size_t n;
+} body;
+
+int LLVMFuzzerInitialize(int *argc, char ***argv) {
+  uint64_t header;
+  size_t n;
+  (void)argc, (void)argv;
+  setenv("CLB_CACHE_DIR", "off", 1);
+  uint8_t *file = fuzz_corpus("safetensors/tiny", &n);
+  memcpy(&header, file, sizeof header);
+  body.n = n - LENGTH_BYTES - header;
+  body.bytes = malloc(body.n);
+  memcpy(body.bytes, file + LENGTH_BYTES + header, body.n);
+  free(file);
+  return 0;
+}
+
+static const char *model_of(const uint8_t *header, uint64_t n) {
+  uint8_t *file = malloc(LENGTH_BYTES + n + body.n);
+  FUZZ_CHECK(file);
+  memcpy(file, &n, LENGTH_BYTES);
+  memcpy(file + LENGTH_BYTES, header, n);
+  memcpy(file + LENGTH_BYTES + n, body.bytes, body.n);
+  const char *path = fuzz_file(file, LENGTH_BYTES + n + body.n, ".safetensors");
+  free(file);
+  return path;
+}
+
+static void compute(clb_context *ctx, clb_model *model) {
+  const double positions[] = {0, 0, 0, 0.5, 0.6, 0.7};
+  const int32_t species[] = {0, 0};
+  double energy, forces[6];
+  const clb_model_atoms atoms = {.n = 2, .species = species, .positions = positions};
+  if (clb_model_compute(model, &atoms, &(clb_model_results){.energy = &energy, .forces = forces})) {
+    fuzz_sentence(clb_error(ctx));
+    return;
+  }
+  FUZZ_CHECK(isfinite(energy));
+  for (int k = 0; k < 6; k++) FUZZ_CHECK(isfinite(forces[k]));
+}
+
+static void open_model(const char *path) {
+  clb_context *ctx = NULL;
+  clb_model *model = NULL;
+  clb_model_info info;
+  FUZZ_CHECK(!clb_context_create("cpu:interpreter", &ctx));
+  if (clb_model_open(ctx, path, NULL, &model)) fuzz_sentence(clb_error(ctx));
+  else {
+    FUZZ_CHECK(!clb_model_describe(model, &info) && info.n_species >= 1 && info.n_layers >= 1);
+    compute(ctx, model);
+  }
+  clb_model_destroy(&model);
+  clb_context_destroy(&ctx);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+  static unsigned accepted;
+  const char *path = model_of(data, n);
+  if (fuzz_model(path, n + body.n) && accepted++ % 16 == 0) open_model(path);
+  return 0;
+}

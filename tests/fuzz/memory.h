@@ -1,0 +1,12 @@
+/* memory.h - what a reader allocates, counted, and freed where it exits. */
+#ifndef FUZZ_MEMORY_H
+#define FUZZ_MEMORY_H
+
+#include <stddef.h>
+
+void memory_begin(void);
+void memory_end(void);      /* no more is counted */
+size_t memory_peak(void);   /* bytes, since memory_begin */
+void memory_release(void);  /* frees what was allocated since then and is still there */
+
+#endif

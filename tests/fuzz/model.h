@@ -1,0 +1,14 @@
+/* model.h - what fuzzers of models share: whether a model that was read agrees with itself. */
+#ifndef FUZZ_MODEL_H
+#define FUZZ_MODEL_H
+
+#include "../../models/model_file.h"
+#include "fuzz.h"
+
+/* Reads the model within bounds and checks it; false: it was refused, with a sentence. */
+bool fuzz_model(const char *path, size_t n);
+
+/* A file of the corpus, to be freed. */
+uint8_t *fuzz_corpus(const char *name, size_t *n);
+
+#endif

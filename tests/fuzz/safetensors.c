@@ -1,0 +1,7 @@
+/* safetensors.c - fuzzer of models' files: whole ones. */
+#include "model.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+  fuzz_model(fuzz_file(data, n, ".safetensors"), n);
+  return 0;
+}

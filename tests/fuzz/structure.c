@@ -1,0 +1,80 @@
+/* structure.c - fuzzer of atoms from files; FUZZ_ENDING says of which format. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../models/neighbours.h"
+#include "../../tools/md_files.h"
+#include "fuzz.h"
+
+typedef struct {
+  const char *path;
+  bool atoms_only;
+  structure s;
+  char error[1024];
+} input;
+
+static bool read(void *user) {
+  input *in = user;
+  return structure_read(in->path, in->atoms_only, &in->s, in->error, sizeof in->error);
+}
+
+static void check(const structure *s) {
+  FUZZ_CHECK(s->n >= 0);
+  for (int64_t i = 0; i < 3 * s->n; i++) FUZZ_CHECK(isfinite(s->positions[i]));
+  for (int64_t i = 0; i < s->n; i++) FUZZ_CHECK(s->numbers[i] >= 1 && s->numbers[i] <= CLB_ELEMENTS);
+  for (int k = 0; k < 9; k++) FUZZ_CHECK(isfinite(s->cell[k / 3][k % 3]));
+}
+
+/* What a run writes of these atoms must be these atoms. */
+static void round_trip(const structure *s) {
+  const md_system y = {.atoms = *s};
+  const md_frame frame = {.system = &y, .time = NAN};
+  input again = {.path = fuzz_path(".again.xyz")};
+  const bool periodic = s->periodic[0] || s->periodic[1] || s->periodic[2];
+  FILE *f = fopen(again.path, "w");
+  FUZZ_CHECK(f && frame_write(f, &frame) && !fclose(f));
+  if (!read(&again)) fuzz_fail("not read back: %s", again.error);
+  FUZZ_CHECK(again.s.n == s->n && !memcmp(again.s.periodic, s->periodic, sizeof s->periodic));
+  FUZZ_CHECK(!periodic || !memcmp(again.s.cell, s->cell, sizeof s->cell));
+  FUZZ_CHECK(!s->n || !memcmp(again.s.positions, s->positions, (size_t)s->n * 3 * sizeof *s->positions));
+  FUZZ_CHECK(!s->n || !memcmp(again.s.numbers, s->numbers, (size_t)s->n * sizeof *s->numbers));
+  structure_free(&again.s);
+}
+
+/* Edges are of atoms that are there, and no longer than cutoff and skin. */
+static void check_edges(const structure *s, const clb_neighbours *l) {
+  double *x = malloc((size_t)l->n_edges * 3 * sizeof *x + 1), most = 0;
+  FUZZ_CHECK(x);
+  clb_neighbours_vectors(l, s->positions, x);
+  for (int64_t i = 0; i < 3 * s->n; i++) most = fmax(most, fabs(s->positions[i]));
+  for (int64_t e = 0; e < l->n_edges; e++) {
+    const double *v = x + 3 * e, length = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
+    FUZZ_CHECK(length <= (l->cutoff + l->skin) * (1 + 1e-9) + 1e-12 * most);
+  }
+  free(x);
+}
+
+typedef struct {
+  const structure *s;
+  clb_neighbours list;
+} listing;
+
+static bool list(void *user) {
+  listing *l = user;
+  bool rebuilt;
+  return !clb_neighbours_update(&l->list, l->s->n, l->s->positions, &l->s->cell[0][0], l->s->periodic, &rebuilt);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+  static const fuzz_bounds reading = {1 << 20, 64, true}, listing_bounds = {64 << 20, 4096, true};
+  input in = {.path = fuzz_file(data, n, FUZZ_ENDING), .atoms_only = n % 2};
+  if (!fuzz_run(&reading, n, read, &in)) return fuzz_sentence(in.error), 0;
+  check(&in.s);
+  round_trip(&in.s);
+  listing l = {.s = &in.s, .list = {.cutoff = 3, .skin = 0.2}};
+  if (in.s.n <= 100 && fuzz_run(&listing_bounds, n, list, &l)) check_edges(&in.s, &l.list);
+  clb_neighbours_free(&l.list);
+  structure_free(&in.s);
+  return 0;
+}

@@ -1,0 +1,86 @@
+/* wisdom.c - fuzzer of files of wisdom.  A line that starts with '@' is given to this device, one that starts with '!' to a problem of it:
+   no input could guess their hashes. */
+#include "../../src/wisdom.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz.h"
+
+static clb_context *ctx;
+static clb_problem problem;
+static char device[128], key[256]; /* how lines start that are of the device, of the problem */
+
+static uint8_t *contents(const char *path, size_t *n) {
+  enum { MOST = 4 << 20 };
+  FILE *f = fopen(path, "rb");
+  uint8_t *bytes = malloc(MOST);
+  FUZZ_CHECK(f && bytes);
+  *n = fread(bytes, 1, MOST, f);
+  FUZZ_CHECK(*n < MOST && !fclose(f));
+  return bytes;
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv) {
+  (void)argc, (void)argv;
+  size_t n;
+  int end_device, end_key;
+  setenv("CLB_CACHE_DIR", "off", 1);
+  FUZZ_CHECK(!clb_context_create("cpu:interpreter", &ctx));
+  clb_wisdom_keep(ctx, &problem, &(clb_choice){.schedule.lanes = 1, .ns = 1});
+  FUZZ_CHECK(!clb_wisdom_export(ctx, fuzz_path(".seed")));
+  char *line = (char *)contents(fuzz_path(".seed"), &n);
+  FUZZ_CHECK(n);
+  line[n - 1] = 0;
+  FUZZ_CHECK(sscanf(line, "%*s %*s %*s %n%*s %n", &end_device, &end_key) == 0);
+  snprintf(device, sizeof device, "%.*s", end_device, line);
+  snprintf(key, sizeof key, "%.*s", end_key, line);
+  free(line);
+  return 0;
+}
+
+static void expand(const uint8_t *data, size_t n, clb_text *out) {
+  for (size_t i = 0; i < n; i++) {
+    const bool start = !i || data[i - 1] == '\n';
+    if (start && (data[i] == '@' || data[i] == '!')) clb_text_add(out, "%s", data[i] == '@' ? device : key);
+    else clb_text_bytes(out, &data[i], 1);
+  }
+  FUZZ_CHECK(!out->failed);
+}
+
+static bool import(void *path) {
+  return !clb_wisdom_import(ctx, path);
+}
+
+static bool export(void *path) {
+  return !clb_wisdom_export(ctx, path);
+}
+
+/* What is exported is imported, and exported again as it was. */
+static void round_trip(void) {
+  static const fuzz_bounds bounds = {8 << 20, 0, true};
+  const char *first = fuzz_path(".first"), *second = fuzz_path(".second");
+  size_t n, m;
+  FUZZ_CHECK(fuzz_run(&bounds, 0, export, (void *)first));
+  clb_wisdom_forget(ctx);
+  FUZZ_CHECK(fuzz_run(&bounds, 0, import, (void *)first) && fuzz_run(&bounds, 0, export, (void *)second));
+  uint8_t *a = contents(first, &n), *b = contents(second, &m);
+  FUZZ_CHECK(n == m && !memcmp(a, b, n));
+  free(a);
+  free(b);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+  static const fuzz_bounds bounds = {1 << 20, 64, true};
+  clb_text text = {0};
+  clb_choice choice;
+  expand(data, n, &text);
+  const char *path = fuzz_file(text.s, text.n, ".wisdom");
+  clb_wisdom_forget(ctx);
+  if (fuzz_run(&bounds, text.n, import, (void *)path)) {
+    if (clb_wisdom_find(ctx, &problem, &choice)) FUZZ_CHECK(choice.measured);
+    round_trip();
+  } else fuzz_sentence(clb_error(ctx));
+  clb_text_free(&text);
+  return 0;
+}
