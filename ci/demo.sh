@@ -23,6 +23,6 @@ echo "== The same, radial networks read from splines"
 $clebsch energy --model $files/water.safetensors --structure "$gro" --dtype f32 --knots 512
 echo "== 100 steps at constant energy"
 $clebsch md --model $files/water.safetensors --structure "$gro" --dtype f32 --knots 512 --steps 100 --dt 0.5 --temperature 300 \
-  --csv $files/energies.csv --trajectory $files/trajectory.xyz --plot $files/energies.svg --restart $files/restart
+  --csv $files/energies.csv --trajectory $files/trajectory.xyz --plot $files/energies.svg --restart $files/restart --force
 echo "== Files"
 ls $files/*

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "md_files.h"
+#include "output.h"
 
 static const char format_name[] = "clebsch ablation 1";
 
@@ -29,6 +29,7 @@ static const char *text(const json_t *o, const char *key) {
 bool ablation_file_open(ablation_file *f, const char *path, bool quick, bool restart) {
   json_error_t error;
   *f = (ablation_file){.path = path};
+  if (!outputs_ready(&(named_file){"the file of results (--out)", path, FILE_WHOLE}, 1)) return false;
   if (path && !restart && !access(path, F_OK)) f->root = json_load_file(path, 0, &error);
   else start(f, quick);
   f->devices = json_object_get(f->root, "devices");

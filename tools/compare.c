@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "md_files.h"
+#include "output.h"
 
 enum { MOST_FILES = 64 };
 
@@ -43,6 +43,14 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   }
 }
 
+static bool check_output(const compare_arguments *a) {
+  named_file files[MOST_FILES + 1];
+  for (int i = 0; i < a->n_files; i++)
+    files[i] = (named_file){"a file to compare", a->files[i], FILE_INPUT};
+  files[a->n_files] = (named_file){"the report (--html)", a->html, FILE_WHOLE};
+  return outputs_ready(files, a->n_files + 1);
+}
+
 int compare_main(int argc, char **argv) {
   static const struct argp_option options[] = {{"format", 'f', "FORMAT", 0, "text, csv or markdown (default: text)", 0},
                                                {"html", 'o', "FILE", 0, "Also write a report with charts, one file that needs no other", 0},
@@ -58,6 +66,7 @@ int compare_main(int argc, char **argv) {
                                           "in several files are told apart by the file's name: --baseline 'cuda:0 [b.json]'. csv has everything in seconds, and means as lines of the kind mean."};
   compare_arguments a = {.format = COMPARE_TEXT};
   if (argp_parse(&argp, argc, argv, 0, NULL, &a)) return EXIT_USAGE;
+  if (!check_output(&a)) return EXIT_FAILED;
   comparison *c = allocate(1, sizeof *c);
   int status = EXIT_GOOD;
   for (int i = 0; i < a.n_files && !status; i++) status = compare_read(c, a.files[i]) ? EXIT_GOOD : EXIT_FAILED;

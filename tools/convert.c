@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "output.h"
 #include "tool.h"
 
 static const struct {
@@ -139,14 +139,6 @@ static void read_source(source_file *in) {
   fclose(f);
 }
 
-/* A file that stands there already is replaced, unless it is something else, or the model itself. */
-static void check_target(const char *path, const source_file *in) {
-  struct stat there, source;
-  if (stat(path, &there)) return;
-  if (!S_ISREG(there.st_mode)) refuse(path, "not a file");
-  if (!stat(in->path, &source) && there.st_dev == source.st_dev && there.st_ino == source.st_ino) refuse(path, "is the file to convert");
-}
-
 /* Wide elements first, so that all are aligned. */
 static int by_width(const void *a, const void *b) {
   const model_tensor *x = a, *y = b;
@@ -154,7 +146,7 @@ static int by_width(const void *a, const void *b) {
   return strcmp(x->name, y->name);
 }
 
-static char *header_of(model *m) {
+static char *header_of(const model *m) {
   json_t *header = json_object();
   size_t at = 0;
   json_add(header, "__metadata__", json_incref(m->metadata));
@@ -176,8 +168,8 @@ static char *header_of(model *m) {
   return text;
 }
 
-static bool write_model(FILE *f, model *m) {
-  qsort(m->tensors, (size_t)m->n, sizeof *m->tensors, by_width);
+static bool write_model(FILE *f, const void *user) {
+  const model *m = user;
   char *header = header_of(m);
   const size_t n = strlen(header), padded = (n + 7) / 8 * 8;
   unsigned char length[8];
@@ -186,24 +178,6 @@ static bool write_model(FILE *f, model *m) {
   for (int i = 0; i < m->n; i++) good = good && fwrite(m->tensors[i].data, 1, m->tensors[i].bytes, f) == m->tensors[i].bytes;
   free(header);
   return good;
-}
-
-static void write_file(const char *path, model *m) {
-  size_t size = strlen(path) + 8;
-  char *temporary = allocate(size, 1);
-  snprintf(temporary, size, "%s.XXXXXX", path);
-  int fd = mkstemp(temporary);
-  if (fd < 0) refuse(path, "%s", strerror(errno));
-  const mode_t mask = umask(0);
-  umask(mask);
-  FILE *f = fdopen(fd, "wb");
-  bool good = f && !fchmod(fd, 0666 & ~mask) && write_model(f, m);
-  if (f) good &= !fclose(f);
-  good = good && !rename(temporary, path);
-  const int error = errno;
-  if (!good) unlink(temporary);
-  free(temporary);
-  if (!good) refuse(path, "could not be written: %s", strerror(error));
 }
 
 static void free_model(model *m) {
@@ -217,15 +191,17 @@ void convert_file(const char *from, const char *to) {
   model *m = allocate(1, sizeof *m);
   m->from = from;
   m->metadata = json_object();
+  const named_file files[] = {{"the file to convert", from, FILE_INPUT}, {"the model", to, FILE_WHOLE}};
+  if (!outputs_ready(files, 2)) exit(EXIT_FAILED);
   read_source(&in);
-  check_target(to, &in);
   size_t i = 0;
   while (i < sizeof formats / sizeof *formats && !formats[i].is(&in)) i++;
   if (i == sizeof formats / sizeof *formats) refuse(from, "neither a TorchScript archive (.pth) nor a Nequix model (.nqx)");
   say(m, "clebsch model", "format");
   say(m, "1", "format_version");
   formats[i].convert(&in, m);
-  write_file(to, m);
+  qsort(m->tensors, (size_t)m->n, sizeof *m->tensors, by_width);
+  if (!file_replace(to, write_model, m)) exit(EXIT_FAILED);
   free_model(m);
   free(in.bytes);
 }

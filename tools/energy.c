@@ -6,6 +6,7 @@
 
 #include "md_files.h"
 #include "md_system.h"
+#include "output.h"
 #include "timing.h"
 
 static const double gpa_per_ev_a3 = 160.2176634;
@@ -259,7 +260,10 @@ int energy_main(int argc, char **argv) {
   md_system y = {0};
   energy_times t = {0};
   energy_extras e = {0};
-  bool good = compute(&y, &a, &t);
+  const named_file files[] = {{"the model (--model)", a.choice.model, FILE_INPUT},
+                              {"the structure (--structure)", a.choice.structure, FILE_INPUT},
+                              {"the file of forces (--forces)", a.forces, FILE_WHOLE}};
+  bool good = outputs_ready(files, sizeof files / sizeof *files) && compute(&y, &a, &t);
   if (good && a.profile) good = profile(&y, &e);
   if (good && a.exact) good = compare_with_exact(&y, &a, &e);
   if (good && a.forces) good = file_replace(a.forces, frame_write, &(md_frame){.system = &y, .forces = true, .time = NAN});

@@ -1,5 +1,5 @@
 /* md.c - `clebsch md`: molecular dynamics of the atoms in a file. */
-#include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include "md_report.h"
 #include "md_restart.h"
 #include "md_series.h"
+#include "output.h"
 #include "timing.h"
 
 typedef struct {
@@ -19,13 +20,13 @@ typedef struct {
   md_motion motion;
   int64_t steps, every; /* steps < 0: not given */
   uint64_t seed;
-  bool warm, seeded, forces; /* warm: --temperature was given */
+  bool warm, seeded, forces, force; /* warm: --temperature was given */
   const char *trajectory, *csv, *plot, *restart, *from;
 } md_arguments;
 
 /* ---- options ---- */
 
-enum { LANGEVIN = 256, SEED, TRAJECTORY, CSV, PLOT, RESTART, CONTINUE, FORCES, SKIN };
+enum { LANGEVIN = 256, SEED, TRAJECTORY, CSV, PLOT, RESTART, CONTINUE, FORCES, SKIN, FORCE };
 
 static const struct argp_option options[] = {
     {"steps", 'n', "N", 0, "Steps to go", 1},
@@ -40,7 +41,9 @@ static const struct argp_option options[] = {
     {"forces", FORCES, NULL, 0, "Forces in the trajectory, too", 2},
     {"plot", PLOT, "FILE", 0, "Energies and temperature as SVG, at the end", 2},
     {"restart", RESTART, "FILE", 0, "What a later run goes on from", 2},
-    {"continue", CONTINUE, "FILE", 0, "Go on from a restart: it replaces --structure, the start's velocities and the seed; csv and trajectory are appended to", 2},
+    {"continue", CONTINUE, "FILE", 0, "Go on from a restart: it replaces --structure, the start's velocities and the seed; "
+     "csv and trajectory go on behind what they had then", 2},
+    {"force", FORCE, NULL, 0, "Overwrite a csv, trajectory or restart of another run", 2},
     {0}};
 
 static void check(const md_arguments *a, const struct argp_state *state) {
@@ -69,6 +72,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case RESTART: a->restart = arg; return 0;
     case CONTINUE: a->from = arg; return 0;
     case FORCES: a->forces = true; return 0;
+    case FORCE: a->force = true; return 0;
     case ARGP_KEY_INIT: state->child_inputs[0] = &a->choice; return 0;
     case ARGP_KEY_ARG: argp_error(state, "'%s' is one argument too many", arg); return 0;
     case ARGP_KEY_END: check(a, state); return 0;
@@ -84,7 +88,8 @@ typedef struct {
   md_state state;
   md_series series;
   md_effort effort;
-  FILE *csv, *trajectory;
+  append_file csv, trajectory;
+  file_mark csv_before, trajectory_before; /* of the run that this one goes on with */
   int64_t written;  /* the step of the last record; -1: none */
   double told;      /* when progress was last shown, seconds */
 } md_run;
@@ -102,58 +107,112 @@ static void heed_signals(void) {
   sigaction(SIGTERM, &action, NULL);
 }
 
-static bool open_output(FILE **f, const char *path, bool append) {
-  if (!path) return true;
-  *f = fopen(path, append ? "a" : "w");
-  if (!*f) complain("%s: %s", path, strerror(errno));
-  return *f;
+/* ---- files ---- */
+
+static append_rule rule_of(const md_run *r, const file_mark *before) {
+  return (append_rule){r->a->from ? before : NULL, r->a->force};
 }
 
-static bool flush(FILE *f, const char *path) {
-  if (!f || (!fflush(f) && !ferror(f))) return true;
-  complain("%s: could not be written: %s", path, strerror(errno));
+/* The restart that the run goes on from may be the one that it writes. */
+static bool name_files(const md_arguments *a) {
+  const bool again = a->from && a->restart && same_file(a->from, a->restart);
+  const named_file files[] = {
+      {"the model (--model)", a->choice.model, FILE_INPUT},
+      {"the structure (--structure)", a->choice.structure, FILE_INPUT},
+      {"the restart to go on from (--continue)", again ? NULL : a->from, FILE_INPUT},
+      {"the restart (--restart)", a->restart, FILE_WHOLE},
+      {"the trajectory (--trajectory)", a->trajectory, FILE_GROWING},
+      {"the csv (--csv)", a->csv, FILE_GROWING},
+      {"the plot (--plot)", a->plot, FILE_WHOLE}};
+  struct stat about;
+  if (!outputs_ready(files, sizeof files / sizeof *files)) return false;
+  if (!a->restart || again || a->force || stat(a->restart, &about) || !about.st_size) return true;
+  complain("%s: it is there already: name another file, --continue goes on from it, or --force "
+           "overwrites it", a->restart);
   return false;
 }
 
-static bool begin(md_run *r) {
+static bool check_files(const md_run *r) {
+  return append_check(r->a->csv, rule_of(r, &r->csv_before)) &&
+         append_check(r->a->trajectory, rule_of(r, &r->trajectory_before));
+}
+
+static bool open_files(md_run *r) {
+  return append_open(&r->csv, r->a->csv, rule_of(r, &r->csv_before)) &&
+         append_open(&r->trajectory, r->a->trajectory, rule_of(r, &r->trajectory_before));
+}
+
+/* ---- the beginning ---- */
+
+static bool same_model(const md_run *r, const md_restart *before) {
+  if (r->system.checksum == before->model) return true;
+  complain("%s: it was made with another model, %s (checksum %016" PRIx64 "); that of %s is %016" PRIx64,
+           r->a->from, before->model_name, before->model, r->a->choice.model, r->system.checksum);
+  return false;
+}
+
+static bool go_on(md_run *r) {
+  md_restart before;
+  if (!restart_read(r->a->from, &before)) return false;
+  r->csv_before = before.csv;
+  r->trajectory_before = before.trajectory;
+  r->state = before.state;
+  before.state = (md_state){0};
+  const bool good = check_files(r) && md_system_open(&r->system, &r->a->choice) &&
+                    same_model(r, &before) && md_system_place(&r->system, &before.atoms, r->a->from);
+  restart_free(&before);
+  return good;
+}
+
+static bool start_anew(md_run *r) {
   const md_arguments *a = r->a;
   structure atoms = {0};
   char error[512];
-  const char *from = a->from ? a->from : a->choice.structure;
-  if (a->from && !restart_read(a->from, &atoms, &r->state)) return false;
-  if (!a->from && !structure_read(from, false, &atoms, error, sizeof error)) return complain("%s", error), false;
+  if (!check_files(r)) return false;
+  if (!structure_read(a->choice.structure, false, &atoms, error, sizeof error))
+    return complain("%s", error), false;
   if (!md_system_open(&r->system, &a->choice)) return structure_free(&atoms), false;
-  if (!md_system_place(&r->system, &atoms, from)) return false;
-  if (!a->from) {
-    md_state_make(&r->state, r->system.atoms.n);
-    memcpy(r->state.listed, r->system.atoms.positions, (size_t)r->system.atoms.n * 3 * sizeof(double));
-    r->state.seed = a->seed;
-    md_draw_velocities(&r->system, &r->state, a->motion.temperature);
-  }
-  return md_start(&r->system, &r->state) && open_output(&r->csv, a->csv, a->from) && open_output(&r->trajectory, a->trajectory, a->from);
+  if (!md_system_place(&r->system, &atoms, a->choice.structure)) return false;
+  md_state_make(&r->state, r->system.atoms.n);
+  memcpy(r->state.listed, r->system.atoms.positions,
+         (size_t)r->system.atoms.n * 3 * sizeof(double));
+  r->state.seed = a->seed;
+  md_draw_velocities(&r->system, &r->state, a->motion.temperature);
+  return true;
+}
+
+static bool begin(md_run *r) {
+  return name_files(r->a) && (r->a->from ? go_on(r) : start_anew(r)) &&
+         md_start(&r->system, &r->state) && open_files(r);
 }
 
 /* ---- what is written on the way ---- */
 
-/* Of a file that is new, or none that one could go back in. */
-static void csv_head(FILE *csv) {
-  if (csv && (fseek(csv, 0, SEEK_END) || !ftell(csv))) fputs("step,time_fs,potential_eV,kinetic_eV,total_eV,temperature_K\n", csv);
+/* Of a file that is new, or none that can be gone on with. */
+static void csv_head(const append_file *csv) {
+  if (csv->f && csv->mark.bytes < 1)
+    fputs("step,time_fs,potential_eV,kinetic_eV,total_eV,temperature_K\n", csv->f);
 }
 
 static void csv_line(md_run *r, const double v[SERIES_VALUES]) {
-  if (r->csv) fprintf(r->csv, "%lld,%.10g,%.9f,%.9f,%.9f,%.4f\n", (long long)r->state.step, v[SERIES_TIME], v[SERIES_POTENTIAL], v[SERIES_KINETIC],
-                      v[SERIES_POTENTIAL] + v[SERIES_KINETIC], v[SERIES_TEMPERATURE]);
+  if (r->csv.f)
+    fprintf(r->csv.f, "%lld,%.10g,%.9f,%.9f,%.9f,%.4f\n", (long long)r->state.step, v[SERIES_TIME],
+            v[SERIES_POTENTIAL], v[SERIES_KINETIC], v[SERIES_POTENTIAL] + v[SERIES_KINETIC],
+            v[SERIES_TEMPERATURE]);
 }
 
-/* A line, a frame and a restart, in this order: what goes on from the restart appends to files that are complete. */
+/* A line, a frame and a restart, in this order: what a restart says of files is on the disk before. */
 static bool record(md_run *r, const double v[SERIES_VALUES]) {
   const md_arguments *a = r->a;
   const md_frame frame = {&r->system, r->state.velocities, a->forces, r->state.time};
   if (r->written == r->state.step) return true;
   r->written = r->state.step;
   csv_line(r, v);
-  if (r->trajectory) frame_write(r->trajectory, &frame);
-  return flush(r->csv, a->csv) && flush(r->trajectory, a->trajectory) && (!a->restart || restart_write(a->restart, &r->system, &r->state));
+  if (r->trajectory.f) frame_write(r->trajectory.f, &frame);
+  const bool flush = a->restart;
+  if (!append_record(&r->csv, flush) || !append_record(&r->trajectory, flush)) return false;
+  return !a->restart ||
+         restart_write(a->restart, &r->system, &r->state, &r->trajectory.mark, &r->csv.mark);
 }
 
 static bool look(md_run *r, double values[SERIES_VALUES]) {
@@ -179,7 +238,7 @@ static bool go(md_run *r) {
   const md_arguments *a = r->a;
   double v[SERIES_VALUES];
   if (!look(r, v)) return false;
-  csv_head(r->csv);
+  csv_head(&r->csv);
   if (a->from) r->written = r->state.step; /* by the run before */
   if (!record(r, v)) return false;
   while (r->effort.steps < a->steps && !stopped) {
@@ -193,17 +252,10 @@ static bool go(md_run *r) {
   return record(r, v);
 }
 
-static bool close_output(FILE **f, const char *path) {
-  const bool good = !*f || !fclose(*f);
-  if (!good) complain("%s: could not be written: %s", path, strerror(errno));
-  *f = NULL;
-  return good;
-}
-
 static bool finish(md_run *r) {
   const md_arguments *a = r->a;
-  bool good = close_output(&r->csv, a->csv);
-  good &= close_output(&r->trajectory, a->trajectory);
+  bool good = append_close(&r->csv);
+  good &= append_close(&r->trajectory);
   if (a->plot && r->series.n) good &= report_plot(a->plot, &r->system, &a->motion, &r->series);
   return good;
 }
@@ -217,9 +269,12 @@ int md_main(int argc, char **argv) {
                                    .doc = "Molecular dynamics: velocity Verlet at constant energy, or Langevin (BAOAB).\v"
                                           "Masses are standard atomic weights. Velocities are drawn at --temperature, without total momentum. The last step is always recorded. "
                                           "Ctrl-C (SIGINT, or SIGTERM) ends the run after the step at hand, with all files complete and exit status 1; a second one kills. "
+                                          "A restart knows how long csv and trajectory were: what a run had written behind "
+                                          "that, killed or out of space, is cut off when another goes on. "
                                           "A run that goes on from a restart takes the steps that the whole run would have taken, bit for bit, if device, model and other options are the same. "
                                           "drift: the slope of a straight line through the total energy, with its standard error."};
-  md_arguments a = {.steps = -1, .every = 10, .seed = 1, .choice.options.skin = 0.2};
+  md_arguments a = {.steps = -1, .every = 10, .seed = 1, .choice.options.skin = 0.2,
+                    .choice.checksum = true};
   if (argp_parse(&argp, argc, argv, 0, NULL, &a)) return EXIT_USAGE;
   md_run r = {.a = &a, .written = -1};
   bool good = begin(&r);

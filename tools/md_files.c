@@ -1,40 +1,7 @@
-/* md_files.c - whole files, and frames of extended XYZ. */
+/* md_files.c - frames of extended XYZ. */
 #include "md_files.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-static bool replace(const char *path, char *temporary, bool (*write)(FILE *f, const void *user), const void *user) {
-  struct stat there;
-  if (!stat(path, &there) && !S_ISREG(there.st_mode)) return complain("%s: not a file", path), false;
-  const int fd = mkstemp(temporary);
-  if (fd < 0) return complain("%s: %s", path, strerror(errno)), false;
-  const mode_t mask = umask(0);
-  umask(mask);
-  FILE *f = fdopen(fd, "w");
-  bool good = f && !fchmod(fd, 0666 & ~mask) && write(f, user) && !fflush(f) && !fsync(fd);
-  if (f) good &= !fclose(f);
-  good = good && !rename(temporary, path);
-  if (good) return true;
-  complain("%s: could not be written: %s", path, strerror(errno));
-  unlink(temporary);
-  return false;
-}
-
-bool file_replace(const char *path, bool (*write)(FILE *f, const void *user), const void *user) {
-  static const char suffix[] = ".XXXXXX";
-  const size_t n = strlen(path);
-  char *temporary = allocate(n + sizeof suffix, 1);
-  memcpy(temporary, path, n);
-  memcpy(temporary + n, suffix, sizeof suffix);
-  const bool good = replace(path, temporary, write, user);
-  free(temporary);
-  return good;
-}
 
 static void matrix_write(FILE *f, const char *name, const double m[3][3]) {
   fprintf(f, "%s=\"", name);

@@ -1,14 +1,10 @@
-/* md_files.h - files that `clebsch energy` and `clebsch md` write: whole ones, and frames of extended XYZ. */
+/* md_files.h - frames of extended XYZ, which `clebsch energy` and `clebsch md` write. */
 #ifndef TOOL_MD_FILES_H
 #define TOOL_MD_FILES_H
 
 #include <stdio.h>
 
 #include "md_system.h"
-
-/* The following return false after a sentence on standard error.  Writes a file under a temporary name and renames it: `path` is the
-   old file or the whole new one.  write() returns false where it could not. */
-bool file_replace(const char *path, bool (*write)(FILE *f, const void *user), const void *user);
 
 typedef struct {
   const md_system *system;

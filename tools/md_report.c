@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "md_files.h"
+#include "output.h"
 #include "plot.h"
 
 double ns_per_day(const md_motion *m, const md_effort *effort) {

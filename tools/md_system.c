@@ -2,13 +2,16 @@
 #include "md_system.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "convert.h"
+#include "output.h"
 
 /* ---- options ---- */
 
@@ -84,6 +87,15 @@ static bool convert_first(const char *path) {
   return true;
 }
 
+static bool sum_model(const char *path, uint64_t *sum) {
+  struct stat about;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const bool good = fd >= 0 && !fstat(fd, &about) && file_checksum(fd, 0, about.st_size, sum);
+  if (!good) complain("%s: %s", path, strerror(errno));
+  if (fd >= 0) close(fd);
+  return good;
+}
+
 static bool open_model(md_system *y, const md_choice *choice) {
   const bool foreign = ends_in(choice->model, ".pth") || ends_in(choice->model, ".nqx");
   progress("%s: compiling %s", y->device.name, choice->model);
@@ -91,7 +103,8 @@ static bool open_model(md_system *y, const md_choice *choice) {
   if (!status) status = clb_model_describe(y->model, &y->info);
   progress(NULL);
   if (status) complain("%s", clb_error(y->ctx));
-  return !status;
+  if (status || !choice->checksum) return !status;
+  return sum_model(foreign ? converted : choice->model, &y->checksum);
 }
 
 bool md_system_open(md_system *y, const md_choice *choice) {

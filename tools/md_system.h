@@ -10,6 +10,7 @@
 typedef struct {
   const char *model, *structure, *device; /* device: NULL is the default one */
   clb_model_options options;
+  bool checksum; /* of the model's file is wanted */
 } md_choice;
 extern const struct argp md_choice_argp; /* --model, --structure, --device, --dtype, --knots; input: md_choice */
 
@@ -18,6 +19,7 @@ double real_number(const struct argp_state *state, const char *option, const cha
 
 typedef struct {
   const char *name; /* the model's file */
+  uint64_t checksum; /* of it, or of what it was converted to; 0: not asked for */
   clb_context *ctx;
   clb_device_info device;
   clb_model *model;

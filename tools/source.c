@@ -1,10 +1,12 @@
 /* source.c - `clebsch source`: the kernel of an op in a device's language, and what its compiler makes of it. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "output.h"
 #include "request.h"
 
 typedef struct {
@@ -93,7 +95,7 @@ static int write_file(const char *path, const kernel_text *k) {
   FILE *f = fopen(path, "wb");
   bool good = f && fwrite(k->text, 1, k->bytes, f) == k->bytes;
   if (f) good &= fclose(f) == 0;
-  if (!good) complain("source: '%s' could not be written", path);
+  if (!good) complain("%s: could not be written: %s", path, strerror(errno));
   return good ? EXIT_GOOD : EXIT_FAILED;
 }
 
@@ -171,8 +173,10 @@ int source_main(int argc, char **argv) {
     request_free(r);
     return EXIT_USAGE;
   }
-  if (r->devices.json) s.rows = json_array();
-  int status = on_each_device(&r->devices, on_device, &s);
+  const named_file output = {"the source (--output)", s.options.path, FILE_GROWING};
+  const bool ready = outputs_ready(&output, 1);
+  if (ready && r->devices.json) s.rows = json_array();
+  int status = ready ? on_each_device(&r->devices, on_device, &s) : EXIT_FAILED;
   if (s.rows) json_print(s.rows);
   request_free(r);
   return status;

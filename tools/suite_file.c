@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "bounds.h"
-#include "md_files.h"
+#include "output.h"
 
 static const char format[] = "clebsch run 1";
 
@@ -65,6 +65,7 @@ static bool read_file(suite_file *f, const char *suite) {
 
 bool suite_file_open(suite_file *f, const char *path, const char *suite, bool restart) {
   *f = (suite_file){.path = path};
+  if (!outputs_ready(&(named_file){"the file of results (--out)", path, FILE_WHOLE}, 1)) return false;
   f->found = !restart && !access(path, F_OK);
   if (!f->found) start(f, suite);
   else if (!read_file(f, suite)) return false;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output.h"
 #include "request.h"
 #include "tensor_product_problems.h"
 
@@ -144,7 +145,10 @@ static int one_problem(tune *u, int argc, char **argv) {
   if (!u->request.kernels.passes) u->request.kernels.passes = u->request.op->passes & USUAL_PASSES;
   if (u->request.devices.json && !u->rows) u->rows = json_array();
   int status = EXIT_USAGE;
+  const named_file files[] = {{"the wisdom to import (--import)", u->options.from, FILE_INPUT},
+                              {"the wisdom to export (--export)", u->options.to, FILE_GROWING}};
   if (u->options.to && u->request.devices.n_devices > 1) complain("tune: --export takes one device");
+  else if (!outputs_ready(files, 2)) status = EXIT_FAILED;
   else status = on_each_device(&u->request.devices, on_device, u);
   request_free(&u->request);
   return status;
