@@ -1,5 +1,7 @@
-/* wisdom.c - fuzzer of files of wisdom.  A line that starts with '@' is given to this device, one that starts with '!' to a problem of it:
-   no input could guess their hashes. */
+/* wisdom.c - fuzzer of files of wisdom.
+
+   No input could guess hashes: a line that starts with '!' is made one of this device and of a problem of it, one that starts with '@' one
+   of this device and of a problem of its own.  A text that starts with '%' is repeated, so that what is quadratic takes long. */
 #include "../../src/wisdom.h"
 
 #include <stdlib.h>
@@ -12,12 +14,13 @@ static clb_problem problem;
 static char device[128], key[256]; /* how lines start that are of the device, of the problem */
 
 static uint8_t *contents(const char *path, size_t *n) {
-  enum { MOST = 4 << 20 };
   FILE *f = fopen(path, "rb");
-  uint8_t *bytes = malloc(MOST);
-  FUZZ_CHECK(f && bytes);
-  *n = fread(bytes, 1, MOST, f);
-  FUZZ_CHECK(*n < MOST && !fclose(f));
+  FUZZ_CHECK(f && !fseek(f, 0, SEEK_END));
+  const long size = ftell(f);
+  uint8_t *bytes = malloc((size_t)size + 1);
+  rewind(f);
+  FUZZ_CHECK(bytes && fread(bytes, 1, (size_t)size, f) == (size_t)size && !fclose(f));
+  *n = (size_t)size;
   return bytes;
 }
 
@@ -40,12 +43,21 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
 }
 
 static void expand(const uint8_t *data, size_t n, clb_text *out) {
+  static unsigned problems;
   for (size_t i = 0; i < n; i++) {
     const bool start = !i || data[i - 1] == '\n';
-    if (start && (data[i] == '@' || data[i] == '!')) clb_text_add(out, "%s", data[i] == '@' ? device : key);
+    if (start && data[i] == '@') clb_text_add(out, "%s%032x ", device, problems++);
+    else if (start && data[i] == '!') clb_text_add(out, "%s", key);
     else clb_text_bytes(out, &data[i], 1);
   }
   FUZZ_CHECK(!out->failed);
+}
+
+static void repeat(const uint8_t *data, size_t n, clb_text *out) {
+  enum { MOST = 900 << 10 };
+  const bool often = n > 1 && data[0] == '%';
+  do expand(data + often, n - often, out);
+  while (often && out->n < MOST);
 }
 
 static bool import(void *path) {
@@ -56,25 +68,31 @@ static bool export(void *path) {
   return !clb_wisdom_export(ctx, path);
 }
 
-/* What is exported is imported, and exported again as it was. */
-static void round_trip(void) {
-  static const fuzz_bounds bounds = {8 << 20, 0, true};
-  const char *first = fuzz_path(".first"), *second = fuzz_path(".second");
+static void equal_files(const char *first, const char *second) {
   size_t n, m;
-  FUZZ_CHECK(fuzz_run(&bounds, 0, export, (void *)first));
-  clb_wisdom_forget(ctx);
-  FUZZ_CHECK(fuzz_run(&bounds, 0, import, (void *)first) && fuzz_run(&bounds, 0, export, (void *)second));
   uint8_t *a = contents(first, &n), *b = contents(second, &m);
   FUZZ_CHECK(n == m && !memcmp(a, b, n));
   free(a);
   free(b);
 }
 
+/* What is exported is imported, onto nothing or onto itself, and exported again as it was. */
+static void round_trip(void) {
+  static const fuzz_bounds bounds = {8 << 20, 0, true};
+  const char *first = fuzz_path(".first"), *second = fuzz_path(".second");
+  FUZZ_CHECK(fuzz_run(&bounds, 0, export, (void *)first));
+  for (int onto_itself = 0; onto_itself < 2; onto_itself++) {
+    if (!onto_itself) clb_wisdom_forget(ctx);
+    FUZZ_CHECK(fuzz_run(&bounds, 0, import, (void *)first) && fuzz_run(&bounds, 0, export, (void *)second));
+    equal_files(first, second);
+  }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   static const fuzz_bounds bounds = {1 << 20, 64, true};
   clb_text text = {0};
   clb_choice choice;
-  expand(data, n, &text);
+  repeat(data, n, &text);
   const char *path = fuzz_file(text.s, text.n, ".wisdom");
   clb_wisdom_forget(ctx);
   if (fuzz_run(&bounds, text.n, import, (void *)path)) {
