@@ -18,7 +18,7 @@ longest() {
 one() {
   target=$1 seconds=$2 log=$build/$1.log failed=0
   mkdir -p "$build/found" "$build/corpus/$target"
-  ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 "$build/tests/fuzz/fuzz_$target" \
+  ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 "$build/tests/fuzz/fuzz_$target" \
     -max_total_time="$seconds" -max_len="$(longest "$target")" -timeout=30 -malloc_limit_mb=64 -rss_limit_mb=2048 -print_final_stats=1 \
     -artifact_prefix="$build/found/$target-" "$build/corpus/$target" "tests/fuzz/corpus/$target" >"$log" 2>&1 || failed=1
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")

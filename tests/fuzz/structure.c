@@ -11,12 +11,16 @@ typedef struct {
   const char *path;
   bool atoms_only;
   structure s;
-  char error[1024];
 } input;
 
+/* As `clebsch energy` does it. */
 static bool read(void *user) {
   input *in = user;
-  return structure_read(in->path, in->atoms_only, &in->s, in->error, sizeof in->error);
+  char error[1024];
+  if (structure_read(in->path, in->atoms_only, &in->s, error, sizeof error)) return true;
+  FUZZ_CHECK(!in->s.n && !in->s.positions && !in->s.numbers);
+  complain("%s", error);
+  return false;
 }
 
 static void check(const structure *s) {
@@ -34,7 +38,7 @@ static void round_trip(const structure *s) {
   const bool periodic = s->periodic[0] || s->periodic[1] || s->periodic[2];
   FILE *f = fopen(again.path, "w");
   FUZZ_CHECK(f && frame_write(f, &frame) && !fclose(f));
-  if (!read(&again)) fuzz_fail("not read back: %s", again.error);
+  FUZZ_CHECK(read(&again));
   FUZZ_CHECK(again.s.n == s->n && !memcmp(again.s.periodic, s->periodic, sizeof s->periodic));
   FUZZ_CHECK(!periodic || !memcmp(again.s.cell, s->cell, sizeof s->cell));
   FUZZ_CHECK(!s->n || !memcmp(again.s.positions, s->positions, (size_t)s->n * 3 * sizeof *s->positions));
@@ -63,13 +67,15 @@ typedef struct {
 static bool list(void *user) {
   listing *l = user;
   bool rebuilt;
-  return !clb_neighbours_update(&l->list, l->s->n, l->s->positions, &l->s->cell[0][0], l->s->periodic, &rebuilt);
+  if (!clb_neighbours_update(&l->list, l->s->n, l->s->positions, &l->s->cell[0][0], l->s->periodic, &rebuilt)) return true;
+  complain("%s", l->list.error);
+  return false;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
-  static const fuzz_bounds reading = {1 << 20, 64, true}, listing_bounds = {64 << 20, 4096, true};
+  static const fuzz_bounds reading = {1 << 20, 64}, listing_bounds = {64 << 20, 4096};
   input in = {.path = fuzz_file(data, n, FUZZ_ENDING), .atoms_only = n % 2};
-  if (!fuzz_run(&reading, n, read, &in)) return fuzz_sentence(in.error), 0;
+  if (!fuzz_run(&reading, n, read, &in)) return 0;
   check(&in.s);
   round_trip(&in.s);
   listing l = {.s = &in.s, .list = {.cutoff = 3, .skin = 0.2}};
