@@ -1,0 +1,28 @@
+#!/bin/sh
+# check.sh EMULATOR CLEBSCH TARGET [OP ...] - `clebsch check` of the named ops (default: all) on an emulated AMD GPU, through the genuine HIP
+# backend and compilers; then, as a control, products again with s_barrier made idle, which must come out wrong.
+set -eu
+emulator=$1 clebsch=$2 target=$3
+shift 3
+[ $# -gt 0 ] || set -- spherical_harmonics tensor_product convolution
+fail() { echo "check.sh: $1"; exit 1; }
+command -v llvm-objdump-19 >/dev/null || {
+  echo "[  SKIPPED ] amd_$target"
+  echo "skipped: llvm-objdump-19 is not here"
+  exit 77
+}
+cache=$(mktemp -d)
+trap 'rm -rf "$cache"' EXIT
+export CLB_CACHE_DIR="$cache" AMD_EMULATOR_TARGET="$target"
+check() { LD_PRELOAD="$emulator" "$clebsch" check --device hip:0 --op "$@"; }
+
+for op in "$@"; do
+  check "$op" >"$cache/log" 2>"$cache/errors" || fail "$op on $target:
+$(grep -v ' ok$' "$cache/log" | head -40)
+$(head -20 "$cache/errors")"
+  tail -1 "$cache/log"
+done
+if AMD_EMULATOR_BARRIERS=off check tensor_product >"$cache/log" 2>&1; then fail "products on $target are right without any barrier: the emulator proves nothing of them"; fi
+grep -q WRONG "$cache/log" || fail "without barriers products fail, but none is wrong:
+$(tail -5 "$cache/log")"
+echo "without barriers: $(grep -c 'WRONG$' "$cache/log") wrong, as they must be"

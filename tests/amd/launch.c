@@ -1,0 +1,208 @@
+/* launch.c - a launch: registers at the start, waves of a group interleaved at random between barriers. */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lanes.h"
+
+enum { JUNK = 1 << 15, MOST_STEPS = 200 };
+enum { PRIVATE_BUFFER = 1, DISPATCH_POINTER = 2, QUEUE_POINTER = 4, KERNARG = 8, DISPATCH_ID = 16, FLAT_SCRATCH = 32, PRIVATE_SIZE = 64 }; /* properties */
+static const uint64_t scratch_base = 0x00007a5c00000000; /* where gfx90a's buffer says that it is */
+
+static uint64_t instructions;
+uint64_t amd_instructions_run(void) { return instructions; }
+
+static uint64_t draw(uint64_t *state) { /* splitmix64 */
+  uint64_t z = *state += 0x9e3779b97f4a7c15;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+  z = (z ^ z >> 27) * 0x94d049bb133111eb;
+  return z ^ z >> 31;
+}
+
+/* ---- errors ---- */
+
+void amd_fail(amd_wave *w, const amd_ins *i, const char *format, ...) {
+  char what[512];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(what, sizeof what, format, args);
+  va_end(args);
+  if (w->state == AMD_FAILED) return;
+  w->state = AMD_FAILED;
+  snprintf(w->launch->error, w->launch->size, "%s, %s, at 0x%llx, \"%s\": %s", w->launch->module->target, w->launch->kernel->name,
+           i ? (unsigned long long)i->address : 0ull, i ? i->text : "", what);
+}
+
+unsigned char *amd_access(amd_wave *w, const amd_ins *i, uint64_t address, uint32_t bytes, bool writes) {
+  const amd_block *b = w->block;
+  if (!b || address - (uint64_t)(uintptr_t)b->at >= b->bytes) b = amd_find(address);
+  if (b && bytes <= b->bytes - (address - (uint64_t)(uintptr_t)b->at) && !(writes && b->constant)) {
+    w->block = b;
+    return (unsigned char *)b->at + (address - (uint64_t)(uintptr_t)b->at);
+  }
+  if (b) amd_fail(w, i, "%u bytes %s at byte %llu of a block of %zu%s", bytes, writes ? "written" : "read",
+                  (unsigned long long)(address - (uint64_t)(uintptr_t)b->at), b->bytes, b->constant ? " that is constant" : "");
+  else amd_fail(w, i, "%u bytes %s at 0x%llx, outside of every block of memory", bytes, writes ? "written" : "read", (unsigned long long)address);
+  return NULL;
+}
+
+/* ---- a wave's start ---- */
+
+/* Half of it NaNs, whichever type reads it. */
+static uint32_t *make_junk(uint64_t *random) {
+  uint32_t *junk = malloc(JUNK * sizeof *junk);
+  for (int k = 0; junk && k < JUNK; k++) {
+    uint64_t r = draw(random);
+    junk[k] = (uint32_t)r | (r >> 63 ? 0x7ff80000u : 0);
+  }
+  return junk;
+}
+
+static int vector_registers(const amd_launch *p) {
+  return (int)((p->kernel->rsrc1 & 63) + 1) * 8; /* gfx90a and gfx942 count both files together */
+}
+
+static void start_scalars(amd_wave *w) {
+  const amd_kernel *k = w->launch->kernel;
+  unsigned properties = k->properties, n = 0, users = k->rsrc2 >> 1 & 31;
+  uint32_t *s = w->s;
+  w->buffer = scratch_base + ((uint64_t)w->group << 16) + (uint64_t)w->index * 4096;
+  if (properties & PRIVATE_BUFFER) {
+    s[n++] = (uint32_t)scratch_base;
+    s[n++] = (uint32_t)(scratch_base >> 32);
+    s[n++] = 0xffffffff;
+    s[n++] = 0x00e27000;
+  }
+  if (properties & DISPATCH_POINTER) n += 2;
+  if (properties & QUEUE_POINTER) n += 2;
+  if (properties & KERNARG) {
+    s[n++] = (uint32_t)w->launch->arguments;
+    s[n++] = (uint32_t)(w->launch->arguments >> 32);
+  }
+  n = users;
+  for (unsigned axis = 0; axis < 3; axis++)
+    if (k->rsrc2 >> (7 + axis) & 1) s[n++] = axis ? 0 : w->group;
+  if (k->rsrc2 >> 10 & 1) n++;
+  if (k->rsrc2 & 1 && properties & PRIVATE_BUFFER) s[n++] = (uint32_t)(w->buffer - scratch_base);
+}
+
+static void start(amd_wave *w, const amd_launch *p, int index, uint32_t group, const uint32_t *junk, uint64_t *random) {
+  int lanes = p->module->wide ? 64 : 32, first = index * lanes;
+  uint32_t *rows[2] = {w->v[0], w->v[AMD_VGPRS]};
+  unsigned char *scratch = w->scratch;
+  w->lanes = lanes;
+  w->index = index;
+  w->group = group;
+  w->launch = p;
+  w->words = (const uint32_t(*)[2])p->module->words;
+  w->rows = (const uint32_t(*)[2 * AMD_ROW])p->module->rows;
+  w->block = NULL;
+  w->pc = p->kernel->first;
+  w->state = AMD_RUNS;
+  w->scc = (uint32_t)draw(random) & 1;
+  size_t words = (size_t)(vector_registers(p) < AMD_VGPRS ? vector_registers(p) : AMD_VGPRS) * AMD_ROW;
+  for (int file = 0; file < 2; file++) memcpy(rows[file], junk + draw(random) % (JUNK - words + 1), words * 4);
+  memcpy(w->s, junk + draw(random) % (JUNK - AMD_SGPRS), sizeof w->s);
+  if (p->kernel->scratch) memset(scratch, 0xee, (size_t)p->kernel->scratch * (size_t)lanes);
+  for (int l = 0; l < lanes; l++) w->v[0][l] = (uint32_t)(first + l);
+  uint64_t exec = p->threads - (uint32_t)first >= (uint32_t)lanes ? ~0ull : (1ull << (p->threads - (uint32_t)first)) - 1;
+  w->s[AMD_EXEC] = (uint32_t)exec;
+  w->s[AMD_EXEC + 1] = lanes == 64 ? (uint32_t)(exec >> 32) : 0;
+  amd_set_exec(w);
+  start_scalars(w);
+}
+
+/* ---- running ---- */
+
+static void advance(amd_wave *w, uint64_t steps) {
+  const amd_ins *ins = w->launch->module->ins;
+  uint64_t n = 0;
+  while (n < steps && w->state == AMD_RUNS) {
+    const amd_ins *i = &ins[w->pc];
+    if (i->next < 0 && i->run != amd_run_unknown) { /* the last one must end the wave, or jump */
+      w->pc = -1;
+      i->run(w, i);
+      if (w->pc < 0 && w->state == AMD_RUNS) amd_fail(w, i, "nothing stands behind it");
+    } else {
+      w->pc = i->next;
+      i->run(w, i);
+    }
+    n++;
+  }
+  instructions += n;
+}
+
+static bool run_group(amd_wave **waves, int n, uint64_t *random) {
+  for (;;) {
+    int running = 0, waiting = 0;
+    for (int k = 0; k < n; k++) {
+      if (waves[k]->state == AMD_FAILED) return false;
+      running += waves[k]->state == AMD_RUNS;
+      waiting += waves[k]->state == AMD_WAITS;
+    }
+    if (!running && !waiting) return true;
+    if (!running) {
+      for (int k = 0; k < n; k++)
+        if (waves[k]->state == AMD_WAITS) waves[k]->state = AMD_RUNS;
+      continue;
+    }
+    int which = (int)(draw(random) % (uint64_t)running), at = 0;
+    while (waves[at]->state != AMD_RUNS || which--) at++;
+    advance(waves[at], n == 1 ? UINT64_MAX : 1 + draw(random) % MOST_STEPS);
+  }
+}
+
+static bool run_groups(const amd_launch *p, amd_wave **waves, int n, uint64_t *random) {
+  uint32_t *junk = make_junk(random);
+  bool good = junk != NULL;
+  for (uint32_t g = 0; good && g < p->groups; g++) {
+    memset(p->lds, 0xee, p->lds_bytes);
+    for (int k = 0; k < n; k++) start(waves[k], p, k, g, junk, random);
+    good = run_group(waves, n, random);
+  }
+  free(junk);
+  return good;
+}
+
+/* Compilers widen a load of the last arguments: the segment is aligned to 64 bytes. */
+static size_t room_of_arguments(const amd_kernel *k) { return ((size_t)k->kernarg + 64) & ~(size_t)63; }
+
+static bool copy_arguments(const amd_kernel *k, unsigned char *to, void **params, char *error, size_t size) {
+  memset(to, 0xee, room_of_arguments(k));
+  for (int a = 0; a < k->n_arguments; a++) {
+    const amd_argument *argument = &k->arguments[a];
+    if (!params || argument->offset + argument->size > k->kernarg) return snprintf(error, size, "%s: no argument %d", k->name, a), false;
+    memcpy(to + argument->offset, params[a], argument->size);
+  }
+  return true;
+}
+
+bool amd_run_kernel(const amd_module *m, const amd_kernel *k, uint32_t groups, uint32_t threads, uint32_t local, void **params, char *error, size_t size) {
+  const char *seed = getenv("AMD_EMULATOR_SEED"), *barriers = getenv("AMD_EMULATOR_BARRIERS");
+  uint64_t random = seed ? strtoull(seed, NULL, 10) : 1;
+  int lanes = m->wide ? 64 : 32, n = (int)((threads + (uint32_t)lanes - 1) / (uint32_t)lanes);
+  size_t scratch = (size_t)k->scratch * (size_t)lanes;
+  if (threads > (uint32_t)k->threads) return snprintf(error, size, "%s: groups of %u threads, compiled for at most %d", k->name, threads, k->threads), false;
+  if (k->lds + local > 65536) return snprintf(error, size, "%s: %u bytes of local memory; there are 65536", k->name, k->lds + local), false;
+  amd_launch p = {.module = m, .kernel = k, .lds_bytes = k->lds + local, .groups = groups, .threads = threads,
+                  .barriers = !barriers || strcmp(barriers, "off") != 0, .error = error, .size = size};
+  amd_wave **waves = calloc((size_t)n, sizeof *waves);
+  unsigned char *arguments = malloc(room_of_arguments(k));
+  bool good = waves && arguments && (p.lds = malloc(p.lds_bytes + 1u));
+  for (int w = 0; good && w < n; w++) good = (waves[w] = aligned_alloc(64, (sizeof **waves + 63) & ~(size_t)63)) && (waves[w]->scratch = NULL, waves[w]->scratch = malloc(scratch + 1));
+  if (!good) snprintf(error, size, "%s: no memory for a group", k->name);
+  p.arguments = (uint64_t)(uintptr_t)arguments;
+  good = good && copy_arguments(k, arguments, params, error, size);
+  bool lent = good && amd_lend(arguments, room_of_arguments(k));
+  good = lent && run_groups(&p, waves, n, &random);
+  if (lent) amd_take_back(arguments);
+  for (int w = 0; waves && w < n && waves[w]; w++) {
+    free(waves[w]->scratch);
+    free(waves[w]);
+  }
+  free(waves);
+  free(arguments);
+  free(p.lds);
+  return good;
+}
