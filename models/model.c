@@ -31,7 +31,7 @@ clb_status clb_model_open(clb_context *ctx, const char *path, const clb_model_op
   *m = (clb_model){.ctx = ctx, .type = o.precision, .sum_type = clb_sum_type(ctx), .options = o, .n_edges = -1};
   s = clb_model_file_read(&ctx->error, path, &m->file);
   if (!s) m->neighbours.cutoff = m->file.r_max, m->neighbours.skin = o.skin;
-  if (!s) s = clb_model_build(m);
+  if (!s && (s = clb_model_build(m))) clb_fail(&ctx->error, s, "%s: %s", path, ctx->error.text.s ? ctx->error.text.s : "no memory");
   if (s) clb_model_destroy(model);
   return s;
 }
@@ -111,6 +111,18 @@ static clb_status check_buffer(clb_model *m, const char *name, const clb_buffer 
   return CLB_OK;
 }
 
+/* Their squares are numbers in both precisions, and they have a direction. */
+static clb_status check_vectors(clb_model *m, int64_t n, const double *v) {
+  static const double shortest = 1e-15, longest = 1e15;
+  for (int64_t i = 0; v && i < n; i++, v += 3) {
+    const double square = v[0] * v[0] + v[1] * v[1] + v[2] * v[2];
+    if (!(square >= shortest * shortest && square <= longest * longest))
+      return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute_edges: vectors[%lld] is (%g, %g, %g); it must be finite, and from %g to %g Angstrom long", (long long)i, v[0], v[1], v[2],
+                  shortest, longest);
+  }
+  return CLB_OK;
+}
+
 /* What the two entries have in common, once the graph is there.  Without vectors the array has them. */
 static clb_status compute(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r, double *forces) {
   clb_buffer *vectors = e->vectors_buffer ? e->vectors_buffer : m->array[CLB_MODEL_VECTOR], *g = r->d_vectors_buffer ? r->d_vectors_buffer : m->array[CLB_MODEL_G_VECTOR];
@@ -122,7 +134,8 @@ static clb_status compute(clb_model *m, const clb_model_edges *e, const clb_mode
   if (!s && r->virial) s = clb_virial_run(m->virial, e->n_edges, v, g_v, clb_model_result(m, at.virial));
   if (!s && forces) s = clb_forces_run(m->forces, m->graph, g_v, clb_model_result(m, at.forces));
   if (!s) s = clb_model_read_results(m, r->energy, r->virial, forces, r->e_atom);
-  return s || !r->d_vectors ? s : clb_model_download(m, g, m->type, 3 * e->n_edges, r->d_vectors);
+  if (!s && r->d_vectors) s = clb_model_download(m, g, m->type, 3 * e->n_edges, r->d_vectors);
+  return s || !r->d_vectors ? s : clb_model_finite(m, "d_vectors", e->n_edges, 3, r->d_vectors);
 }
 
 clb_status clb_model_compute_edges(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *results) {
@@ -133,6 +146,7 @@ clb_status clb_model_compute_edges(clb_model *m, const clb_model_edges *e, const
     s = FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute_edges: one of vectors and vectors_buffer must be NULL, the other not");
   if (!s) s = check_buffer(m, "vectors_buffer", e->vectors_buffer, e->n_edges);
   if (!s) s = check_buffer(m, "d_vectors_buffer", results->d_vectors_buffer, e->n_edges);
+  if (!s) s = check_vectors(m, e->n_edges, e->vectors);
   if (!s && !e->same_graph) s = clb_model_set_graph(m, e);
   m->neighbours.built = false; /* the graph is no longer that of clb_model_compute */
   return s ? s : compute(m, e, results, NULL);
@@ -176,12 +190,31 @@ static clb_status device_vectors(clb_model *m, const clb_model_atoms *a) {
   return s ? s : clb_edge_vectors_run(m->edge_vectors, m->graph, positions, shifts, list->cell, v);
 }
 
+/* Between atoms at one place there is no direction, and no force: no two may be nearer than files tell them apart. */
+static clb_status check_places(clb_model *m, const double *positions) {
+  static const double nearest = 1e-3;
+  const clb_neighbours *list = &m->neighbours;
+  for (int64_t e = 0; e < list->n_edges; e++) {
+    double v[3];
+    clb_neighbours_vector(list, positions, e, v);
+    const double square = v[0] * v[0] + v[1] * v[1] + v[2] * v[2];
+    if (square < nearest * nearest)
+      return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute: positions[%d] and positions[%d] are one place, %g Angstrom apart; they must be %g apart or more", (int)list->receivers[e],
+                  (int)list->senders[e], sqrt(square), nearest);
+  }
+  return CLB_OK;
+}
+
 /* Neighbours and vectors; a graph where they are new. */
 static clb_status find_edges(clb_model *m, const clb_model_atoms *a, clb_model_edges *e) {
   const bool periodic[3] = {a->periodic[0] != 0, a->periodic[1] != 0, a->periodic[2] != 0};
   bool rebuilt;
   clb_status s = clb_neighbours_update(&m->neighbours, a->n, a->positions, a->cell, periodic, &rebuilt);
   if (s) return FAIL(m, s, "clb_model_compute: %s", m->neighbours.error);
+  if (rebuilt && (s = check_places(m, a->positions))) {
+    m->neighbours.built = false;
+    return s;
+  }
   const clb_neighbours *list = &m->neighbours;
   *e = (clb_model_edges){.n_local = a->n, .n_total = a->n, .n_edges = list->n_edges, .species = a->species, .senders = {.host = list->senders}, .receivers = {.host = list->receivers}};
   m->rebuilds += rebuilt;

@@ -92,8 +92,10 @@ clb_status clb_model_run(clb_model *m, const clb_model_edges *edges, clb_buffer 
 
 /* Host memory of at least so many bytes, good until the next call; NULL: none left. */
 void *clb_model_staging(clb_model *m, size_t bytes);
-/* Waits once for all results that are not NULL.  virial: [3][3], symmetrised; forces: [n_local][3]. */
+/* Waits once for all results that are not NULL; they are finite.  virial: [3][3], symmetrised; forces: [n_local][3]. */
 clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, double *forces, double *e_atom);
+/* Results that are none are never handed out: x[rows][columns] must be finite. */
+clb_status clb_model_finite(clb_model *m, const char *name, int64_t rows, int64_t columns, const double *x);
 /* Double precision on the host to and from dense rows of numbers on the device. */
 clb_status clb_model_upload(clb_model *m, clb_buffer *to, clb_dtype type, int64_t n, const double *from);
 clb_status clb_model_download(clb_model *m, clb_buffer *from, clb_dtype type, int64_t n, double *to);

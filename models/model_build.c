@@ -1,6 +1,7 @@
 /* model_build.c - the ops of a model, its weights on the device and its tables. */
 #include "model.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,8 @@ static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static clb_status upload_weights(clb_model *m) {
   const int64_t n = m->file.n_all_weights;
+  for (int64_t i = 0; i < n && m->type == CLB_F32; i++)
+    if (fabs(m->file.weights[i]) > FLT_MAX) return clb_fail(&m->ctx->error, CLB_ERROR_ARGUMENT, "a weight is %g, more than single precision holds; CLB_F64 takes it", m->file.weights[i]);
   clb_status s = clb_buffer_create(m->ctx, (uint64_t)(n * clb_dtype_bytes((int32_t)m->type)), &m->weights);
   return s ? s : clb_model_upload(m, m->weights, m->type, n, m->file.weights);
 }
@@ -153,6 +156,7 @@ static clb_status make_ops(clb_model *m) {
     if (!s) s = make_gate(m, n);
     if (!s && n && f->species_self) s = make_self(m, n);
     if (!s && m->options.knots) s = make_table(m, n);
+    if (s) clb_fail(&c->error, s, "layers.%d: %s", n, c->error.text.s ? c->error.text.s : "no memory");
   }
   return s;
 }

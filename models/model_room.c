@@ -1,6 +1,7 @@
 /* model_room.c - a model's memory: arrays that grow with some to spare, staging on the host, numbers to and fro. */
 #include "model.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,6 +67,17 @@ clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, 
   if (virial) clb_totals_add(m->virial, host + (p.virial - begin) * bytes, virial), symmetrise(virial);
   if (forces) widen(m->sum_type, 3 * m->n_local, host + (p.forces - begin) * bytes, forces);
   if (e_atom) widen(m->sum_type, m->n_local, host + (p.e_atom - begin) * bytes, e_atom);
+  s = clb_model_finite(m, "energy", energy ? 1 : 0, 1, energy);
+  if (!s) s = clb_model_finite(m, "e_atom", e_atom ? m->n_local : 0, 1, e_atom);
+  if (!s) s = clb_model_finite(m, "forces", forces ? m->n_local : 0, 3, forces);
+  return s ? s : clb_model_finite(m, "virial", virial ? 3 : 0, 3, virial);
+}
+
+clb_status clb_model_finite(clb_model *m, const char *name, int64_t rows, int64_t columns, const double *x) {
+  for (int64_t i = 0; i < rows * columns; i++)
+    if (!isfinite(x[i]))
+      return clb_fail(&m->ctx->error, CLB_ERROR_ARGUMENT, "clb_model: %s[%lld] comes out as %g: atoms are too close or moved too far at once, or the model's numbers are too large for its precision",
+                      name, (long long)(i / columns), x[i]);
   return CLB_OK;
 }
 

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_BINS = 1 << 29 };
+enum { MAX_BINS = 1 << 29, MAX_NEIGHBOURS = 1 << 14 }; /* of an atom: diamond's within 28 Angstrom */
+static const double max_images = 0x1p21, max_steps = 0x1p29; /* of the cell around an atom; of a search through them */
 static const int64_t max_count = INT32_MAX - 1;
 static const double slack = 1e-6; /* of a bin: for the rounding of positions in units of the cell */
 
@@ -123,14 +124,14 @@ static void fold(grid *g, int64_t n) {
 
 /* Bins of an open direction from low to high, a periodic one from 0 to 1. */
 static clb_status lay(clb_neighbours *l, const double low[3], const double high[3], double radius, grid *g) {
-  double images = (double)l->n, most = 0, height[3], width = radius / 2 * (1 + 2 * slack);
+  double images = 1, most = 0, height[3], width = radius / 2 * (1 + 2 * slack);
   for (int d = 0; d < 3; d++) {
     height[d] = 1 / sqrt(dot(g->reciprocal[d], g->reciprocal[d]));
     if (!l->periodic[d]) continue;
     images *= 2 * radius / height[d] + 1;
     most = fmax(most, radius / height[d]);
   }
-  if (!(images < 0x1p33 && most < 0x1p28))
+  if (!(images < max_images && images * (double)l->n < max_steps + 8 * (double)l->n && most < 0x1p28))
     return fail(l, CLB_ERROR_ARGUMENT, "cutoff + skin, %g Angstrom, reaches too many images of a cell only %g x %g x %g Angstrom high", radius,
                 height[0], height[1], height[2]);
   for (int d = 0; d < 3; d++) {
@@ -248,11 +249,12 @@ static void edges_into(const clb_neighbours *l, const grid *g, const place *rece
   const place *places = l->array[PLACES];
   const int32_t *start = l->array[SLOT_START];
   int32_t slot[3], image[3];
+  const int64_t most = to->n + MAX_NEIGHBOURS;
   for (int32_t x = bin[0] - g->reach[0]; x <= bin[0] + g->reach[0]; x++) {
     slot[0] = slot_of(g, 0, x, &image[0]);
     for (int32_t y = bin[1] - g->reach[1]; y <= bin[1] + g->reach[1]; y++) {
       slot[1] = slot_of(g, 1, y, &image[1]);
-      for (int32_t z = bin[2] - g->reach[2], end = bin[2] + g->reach[2] + 1, run; z < end; z += run) {
+      for (int32_t z = bin[2] - g->reach[2], end = bin[2] + g->reach[2] + 1, run; z < end && to->n <= most; z += run) {
         slot[2] = slot_of(g, 2, z, &image[2]);
         run = g->slots[2] - slot[2] < end - z ? g->slots[2] - slot[2] : end - z; /* slots side by side in one image */
         int64_t first = slot_number(g, slot);
@@ -263,8 +265,9 @@ static void edges_into(const clb_neighbours *l, const grid *g, const place *rece
 }
 
 /* Receivers come in the order of their places, whose neighbours are then near in memory.  Counts edges into row_end[receiver], or, where
-   these are known, fills the rows from row_end[receiver - 1] on.  false: more than max_count. */
-static bool all_edges(const clb_neighbours *l, const grid *g, const double *positions, double squared, bool fill) {
+   these are known, fills the rows from row_end[receiver - 1] on.  Returns an atom with more than MAX_NEIGHBOURS, l->n where all have more than
+   max_count edges, -1 where all is well. */
+static int64_t all_edges(const clb_neighbours *l, const grid *g, const double *positions, double squared, bool fill) {
   const place *places = l->array[PLACES];
   int64_t *row_end = l->array[ROW_END], n = 0;
   for (int64_t i = 0; i < l->n && n <= max_count; i++) {
@@ -274,17 +277,21 @@ static bool all_edges(const clb_neighbours *l, const grid *g, const double *posi
     locate(g, positions + 3 * (int64_t)receiver, &at);
     edges_into(l, g, places + i, at.bin, squared, &to);
     if (fill) continue;
+    if (to.n > MAX_NEIGHBOURS) return receiver;
     row_end[receiver] = to.n;
     n += to.n;
   }
-  return n <= max_count;
+  return n <= max_count ? -1 : l->n;
 }
 
 static clb_status build(clb_neighbours *l, const grid *g, const double *positions, double radius) {
   static const char *const no_memory = "out of memory for the neighbours of %lld atoms";
   if (!sort(l, g, positions) || !room(l, ROW_END, l->n, sizeof(int64_t)) || !room(l, BUILT_AT, l->n, 3 * sizeof(double)))
     return fail(l, CLB_ERROR_MEMORY, no_memory, (long long)l->n);
-  if (!all_edges(l, g, positions, radius * radius, false))
+  const int64_t crowded = all_edges(l, g, positions, radius * radius, false);
+  if (crowded >= 0 && crowded < l->n)
+    return fail(l, CLB_ERROR_ARGUMENT, "atom %lld has more than %d neighbours within %g Angstrom (cutoff + skin)", (long long)crowded, MAX_NEIGHBOURS, radius);
+  if (crowded == l->n)
     return fail(l, CLB_ERROR_ARGUMENT, "more than 2^31 - 2 edges: %g Angstrom (cutoff + skin) are too many for %lld atoms", radius, (long long)l->n);
   int64_t *row_end = l->array[ROW_END], n = 0;
   for (int64_t i = 0; i < l->n; i++) row_end[i] = n += row_end[i];
@@ -364,11 +371,14 @@ clb_status clb_neighbours_update(clb_neighbours *l, int64_t n, const double *pos
   return status ? status : build(l, &g, positions, radius);
 }
 
+static inline void vector_of(const clb_neighbours *l, const double *positions, int64_t e, double vector[3]) {
+  const double *from = positions + 3 * (int64_t)l->receivers[e], *to = positions + 3 * (int64_t)l->senders[e];
+  const int32_t *shift = l->shifts + 3 * e;
+  for (int k = 0; k < 3; k++) vector[k] = to[k] - from[k] + (shift[0] * l->cell[0][k] + shift[1] * l->cell[1][k] + shift[2] * l->cell[2][k]);
+}
+
+void clb_neighbours_vector(const clb_neighbours *l, const double *positions, int64_t e, double vector[3]) { vector_of(l, positions, e, vector); }
+
 void clb_neighbours_vectors(const clb_neighbours *l, const double *positions, double *vectors) {
-  for (int64_t e = 0; e < l->n_edges; e++) {
-    const double *from = positions + 3 * (int64_t)l->receivers[e], *to = positions + 3 * (int64_t)l->senders[e];
-    const int32_t *shift = l->shifts + 3 * e;
-    for (int k = 0; k < 3; k++)
-      vectors[3 * e + k] = to[k] - from[k] + (shift[0] * l->cell[0][k] + shift[1] * l->cell[1][k] + shift[2] * l->cell[2][k]);
-  }
+  for (int64_t e = 0; e < l->n_edges; e++) vector_of(l, positions, e, vectors + 3 * e);
 }

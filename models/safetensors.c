@@ -57,8 +57,22 @@ static clb_status read_bytes(clb_error_sink *e, const char *path, clb_safetensor
 
 /* ---- the header ---- */
 
+/* false: no memory.  *json is NULL where the text is wrong.  Where memory ends, jansson may say that a token is wrong, or leave a byte of a
+   string out and say nothing: so the text is read twice. */
+static bool parse(const char *text, size_t n, size_t flags, json_t **json, json_error_t *error) {
+  json_t *one = json_loadb(text, n, flags, error), *two = json_loadb(text, n, flags, error);
+  const bool same = one && two ? json_equal(one, two) : one == two;
+  void *some = one ? NULL : malloc(4 * n + 4096);
+  const bool good = same && (one || (some && *error->text && json_error_code(error) != json_error_out_of_memory));
+  free(some);
+  json_decref(two);
+  if (!good) json_decref(one);
+  *json = good ? one : NULL;
+  return good;
+}
+
 static clb_status read_header(clb_error_sink *e, clb_safetensors *file) {
-  json_error_t error;
+  json_error_t error = {0};
   uint64_t length = 0;
   for (int i = LENGTH_BYTES; i-- > 0;) length = length << 8 | file->bytes[i];
   if (length > file->n - LENGTH_BYTES)
@@ -67,7 +81,7 @@ static clb_status read_header(clb_error_sink *e, clb_safetensors *file) {
   file->header = (size_t)length;
   const char *text = (const char *)file->bytes + LENGTH_BYTES;
   if (!length || *text != '{') return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: not a safetensors file: its header is no JSON object", file->path);
-  file->json = json_loadb(text, file->header, JSON_REJECT_DUPLICATES, &error);
+  if (!parse(text, file->header, JSON_REJECT_DUPLICATES, &file->json, &error)) return clb_fail(e, CLB_ERROR_MEMORY, "%s: no memory to read its header of %zu bytes", file->path, file->header);
   if (!file->json) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: its header is wrong: byte %d: %s", file->path, error.position, error.text);
   file->metadata = json_object_get(file->json, "__metadata__");
   return CLB_OK;
@@ -78,16 +92,12 @@ static clb_status check_metadata(clb_error_sink *e, const clb_safetensors *file)
   json_t *value;
   if (!file->metadata) return CLB_OK;
   if (!json_is_object(file->metadata)) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: __metadata__ is no object", file->path);
-  json_object_foreach(file->metadata, key, value)
+  json_object_foreach(file->metadata, key, value) {
     if (!json_is_string(value)) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: __metadata__: a value is no string", file->path);
+    if (!clb_text_is_plain(key) || !clb_text_is_plain(json_string_value(value)))
+      return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: __metadata__: '%s' holds control characters", file->path, key);
+  }
   return CLB_OK;
-}
-
-/* Names stand in sentences: none may drive a terminal. */
-static bool plain(const char *name) {
-  for (; *name; name++)
-    if ((unsigned char)*name < ' ' || *name == 127) return false;
-  return true;
 }
 
 /* Shape and count; false where an extent is none or the count overflows. */
@@ -115,7 +125,7 @@ static bool read_offsets(const json_t *offsets, clb_tensor *t) {
 static clb_status read_tensor(clb_error_sink *e, const clb_safetensors *file, const char *name, const json_t *about, clb_tensor *t) {
   const size_t start = LENGTH_BYTES + file->header, data = file->n - start;
   uint64_t bytes;
-  if (!plain(name)) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: a tensor's name holds control characters", file->path);
+  if (!clb_text_is_plain(name)) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: the name of tensor '%s' holds control characters", file->path, name);
   *t = (clb_tensor){.name = name, .dtype = json_string_value(json_object_get(about, "dtype"))};
   if (!bytes_of(t->dtype)) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: tensor '%s' has no dtype, or one that is unknown", file->path, name);
   if (!read_shape(json_object_get(about, "shape"), t))
@@ -227,14 +237,20 @@ static double element(const clb_tensor *t, int64_t i, bool f64) {
   return f64 ? x : (double)single;
 }
 
-clb_status clb_safetensors_read(clb_error_sink *e, const clb_safetensors *file, const char *name, int rank, const int64_t *shape, double *out) {
-  const clb_tensor *t = clb_safetensors_find(file, name);
+clb_status clb_safetensors_want(clb_error_sink *e, const clb_safetensors *file, const char *name, int rank, const int64_t *shape, const clb_tensor **out) {
+  const clb_tensor *t = *out = clb_safetensors_find(file, name);
   if (!t) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: there is no tensor '%s'", file->path, name);
-  const bool f64 = !strcmp(t->dtype, "F64");
-  if (!f64 && strcmp(t->dtype, "F32") != 0) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: tensor '%s' is %s, not F64 or F32", file->path, name, t->dtype);
+  if (strcmp(t->dtype, "F64") != 0 && strcmp(t->dtype, "F32") != 0) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: tensor '%s' is %s, not F64 or F32", file->path, name, t->dtype);
   if (t->rank != rank || (rank && memcmp(t->shape, shape, (size_t)rank * sizeof *shape) != 0)) return wrong_shape(e, file, t, rank, shape);
-  for (int64_t i = 0; i < t->count; i++) out[i] = element(t, i, f64);
   return CLB_OK;
+}
+
+clb_status clb_safetensors_read(clb_error_sink *e, const clb_safetensors *file, const char *name, int rank, const int64_t *shape, double *out) {
+  const clb_tensor *t;
+  clb_status status = clb_safetensors_want(e, file, name, rank, shape, &t);
+  const bool f64 = !status && !strcmp(t->dtype, "F64");
+  for (int64_t i = 0; !status && i < t->count; i++) out[i] = element(t, i, f64);
+  return status;
 }
 
 /* ---- metadata ---- */
@@ -249,11 +265,13 @@ clb_status clb_safetensors_number(clb_error_sink *e, const clb_safetensors *file
   const char *text;
   clb_status status = clb_safetensors_text(e, file, key, &text);
   if (status) return status;
-  json_t *number = json_loads(text, JSON_DECODE_ANY, NULL); /* unlike strtod, the same in every locale */
+  json_error_t error = {0};
+  json_t *number; /* unlike strtod, the same in every locale */
+  if (!parse(text, strlen(text), JSON_DECODE_ANY, &number, &error)) return clb_fail(e, CLB_ERROR_MEMORY, "%s: no memory to read '%s' of its metadata", file->path, key);
   const bool good = json_is_number(number);
   *x = json_number_value(number);
   json_decref(number);
-  return good ? CLB_OK : clb_fail(e, CLB_ERROR_ARGUMENT, "%s: '%s' of its metadata is not a number", file->path, key);
+  return good ? CLB_OK : clb_fail(e, CLB_ERROR_ARGUMENT, "%s: '%s' of its metadata is not a number: \"%.40s\"", file->path, key, text);
 }
 
 clb_status clb_safetensors_whole(clb_error_sink *e, const clb_safetensors *file, const char *key, int64_t low, int64_t high, int64_t *x) {

@@ -31,7 +31,9 @@ const clb_tensor *clb_safetensors_find(const clb_safetensors *file, const char *
 int clb_safetensors_size(const clb_safetensors *file); /* tensors in the file */
 const clb_tensor *clb_safetensors_at(const clb_safetensors *file, int i); /* in the order of the data */
 
-/* Writes the tensor's elements to out, in double.  It must be there, of dtype F64 or F32, and of this shape. */
+/* The tensor must be there, of dtype F64 or F32, and of this shape.  Since the file has its bytes, what is as large as it may be allocated. */
+clb_status clb_safetensors_want(clb_error_sink *e, const clb_safetensors *file, const char *name, int rank, const int64_t *shape, const clb_tensor **tensor);
+/* The same, and writes its elements to out, in double. */
 clb_status clb_safetensors_read(clb_error_sink *e, const clb_safetensors *file, const char *name, int rank, const int64_t *shape, double *out);
 
 /* One string of the metadata, owned by the file; it must be there. */

@@ -10,14 +10,17 @@ clb_status clb_fail(clb_error_sink *e, clb_status status, const char *format, ..
   va_start(args, format);
   clb_text_vadd(&e->text, format, args);
   va_end(args);
+  clb_text_quote(&e->text, 0);
   clb_text_free(&old);
   return status;
 }
 
 clb_status clb_fail_more(clb_error_sink *e, clb_status status, const char *format, ...) {
+  const size_t before = e->text.n;
   va_list args;
   va_start(args, format);
   clb_text_vadd(&e->text, format, args);
   va_end(args);
+  clb_text_quote(&e->text, before);
   return status;
 }

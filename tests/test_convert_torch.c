@@ -191,7 +191,7 @@ static void refuses_pickles(void **state) {
       {PICKLE("cos\nsystem\nX\x05\0\0\0ls -l\x85R."), "asks for 'os system', which no model needs"},
       {PICKLE("cbuiltins\neval\n."), "asks for 'builtins eval'"},
       {PICKLE("ctorch\nload\n."), "asks for 'torch load'"},
-      {PICKLE("c\x1b[2J\nx\n."), "asks for '?[2J x'"},
+      {PICKLE("c\x1b[2J\nx\n."), "asks for '\\x1b[2J x'"},
       {PICKLE("cos\nsystem"), "a global without an end"},
       {PICKLE("(ios\nsystem\n."), "opcode 0x69 at byte 3, which no model needs"},
       {PICKLE("(NNo."), "opcode 0x6f"},

@@ -319,7 +319,7 @@ static void minds_its_arguments(void **state) {
 /* An atom flies out of what can be numbered; files are kept from the last good record. */
 static void ends_where_the_model_does(void **state) {
   (void)state;
-  put_text("edge.xyz", "2\nLattice=\"1 0 0 0 1 0 0 0 1\" Properties=species:S:1:pos:R:3\nO 0 0 0\nH 0 0 536870000\n");
+  put_text("edge.xyz", "2\nLattice=\"1 0 0 0 1 0 0 0 1\" Properties=species:S:1:pos:R:3\nO 0 0 0\nH 0.5 0.5 536870000.5\n");
   expect_clebsch("md -m model -s edge.xyz --steps 30 --dt 1000 -T 1e6 --csv x.csv --restart x --plot x.svg", 1, "positions[");
   const csv_rows r = csv_of("x.csv");
   assert_true(r.n == 1 && r.v[0][0] == 0);

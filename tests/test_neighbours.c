@@ -458,24 +458,53 @@ static void mistakes(void **state) {
   assert_non_null(strstr(list.error, "positions is NULL"));
 }
 
-/* 46,342 atoms at one place have 46,342 * 46,341 > 2^31 - 2 edges. */
+/* 132,000 atoms, each 16,384 at one place of its own, have more than 2^31 - 2 edges; one more at the first place is refused at once. */
 static void too_many_edges(void **state) {
   (void)state;
-  const int64_t n = 46342;
+  enum { EACH = 1 << 14 };
+  const int64_t n = 132000;
   double *positions = calloc((size_t)n * 3, sizeof *positions);
   assert_non_null(positions);
+  for (int64_t i = 0; i < n; i++) positions[3 * i] = 10. * (double)(i / EACH);
   clb_neighbours l = {.cutoff = 1};
   assert_int_equal(clb_neighbours_update(&l, n, positions, NULL, (bool[3]){false, false, false}, NULL), CLB_ERROR_ARGUMENT);
   assert_non_null(strstr(l.error, "more than 2^31 - 2 edges"));
   assert_int_equal(l.n_edges, 0);
+  positions[3 * EACH] = positions[3 * EACH + 3] = 0;
+  assert_int_equal(clb_neighbours_update(&l, EACH + 2, positions, NULL, (bool[3]){false, false, false}, NULL), CLB_ERROR_ARGUMENT);
+  assert_non_null(strstr(l.error, "has more than 16384 neighbours within 1 Angstrom"));
+  assert_int_equal(l.n_edges, 0);
   clb_neighbours_free(&l);
   free(positions);
+}
+
+/* Thin cells, and cells of long vectors that are almost in one plane: refused before anything is searched. */
+static void thin_cells(void **state) {
+  (void)state;
+  static const struct {
+    double cell[9];
+    const char *words;
+  } cells[] = {
+      {{.1, 0, 0, 0, .1, 0, 0, 0, .1}, "atom 0 has more than 16384 neighbours within 3 Angstrom"},
+      {{10, 0, 0, 0, 10, 0, 0, 0, 2e-4}, "atom 0 has more than 16384 neighbours"},
+      {{.02, 0, 0, 0, .02, 0, 0, 0, .02}, "too many images of a cell only 0.02 x 0.02 x 0.02 Angstrom high"},
+      {{10, 0, 0, 0, 10, 0, 0, 0, 1e-6}, "too many images of a cell only 10 x 10 x 1e-06"},
+      {{100, 0, 0, 100, .28, 0, 100, .14, .028}, "too many images"},
+  };
+  const double origin[3] = {0};
+  for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
+    clb_neighbours l = {.cutoff = 3};
+    if (!clb_neighbours_update(&l, 1, origin, cells[i].cell, (bool[3]){true, true, true}, NULL)) fail_msg("cell %zu: %lld edges", i, (long long)l.n_edges);
+    if (!strstr(l.error, cells[i].words)) fail_msg("cell %zu: no '%s' in %s", i, cells[i].words, l.error);
+    clb_neighbours_free(&l);
+  }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(random_atoms),    cmocka_unit_test(reused),    cmocka_unit_test(wrapping), cmocka_unit_test(strictly_below), cmocka_unit_test(few_atoms),
       cmocka_unit_test(open_directions), cmocka_unit_test(far_apart), cmocka_unit_test(skin),     cmocka_unit_test(allocates_once), cmocka_unit_test(no_memory),
-      cmocka_unit_test(mistakes),        cmocka_unit_test(too_many_edges)};
+      cmocka_unit_test(mistakes),        cmocka_unit_test(too_many_edges),
+      cmocka_unit_test(thin_cells)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -143,8 +143,8 @@ static void reads_metadata(void **state) {
   assert_int_equal(clb_safetensors_whole(&e, file, "n", 1, 12, &n), CLB_OK);
   assert_int_equal(n, 12);
   expect_sentence(&e, clb_safetensors_text(&e, file, "nothing", &text), "its metadata lack 'nothing'");
-  expect_sentence(&e, clb_safetensors_number(&e, file, "name", &x), "'name' of its metadata is not a number");
-  expect_sentence(&e, clb_safetensors_number(&e, file, "x", &x), "'x' of its metadata is not a number");
+  expect_sentence(&e, clb_safetensors_number(&e, file, "name", &x), "'name' of its metadata is not a number: \"H O\"");
+  expect_sentence(&e, clb_safetensors_number(&e, file, "x", &x), "'x' of its metadata is not a number: \"1,5\"");
   expect_sentence(&e, clb_safetensors_whole(&e, file, "n", 0, 11, &n), "'n' of its metadata is not a whole number from 0 to 11");
   expect_sentence(&e, clb_safetensors_whole(&e, file, "n", 13, 20, &n), "'n' of its metadata is not a whole number from 13 to 20");
   expect_sentence(&e, clb_safetensors_whole(&e, file, "r_max", 0, 11, &n), "'r_max' of its metadata is not a whole number from 0 to 11");

@@ -25,7 +25,7 @@ void refuse(const char *path, const char *format, ...) {
   vsnprintf(sentence, sizeof sentence, format, args);
   va_end(args);
   for (char *s = sentence; *s; s++)
-    if ((unsigned char)*s < ' ' || *s == 127) *s = '?';
+    if (*s == '\n') *s = ' '; /* one line, whatever the file says */
   give_up("%s: %s", path, sentence);
 }
 

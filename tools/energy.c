@@ -175,7 +175,9 @@ static void print_system(const md_system *y, const energy_arguments *a) {
   for (int z = 1; z <= CLB_ELEMENTS; z++)
     if (count[z]) printf(" %lld %s", (long long)count[z], clb_element_symbols[z]);
   const bool *p = s->periodic;
-  printf("; periodic: %s%s%s%s\n", p[0] ? "a" : "", p[1] ? "b" : "", p[2] ? "c" : "", p[0] || p[1] || p[2] ? "" : "no");
+  printf("; periodic: %s%s%s%s", p[0] ? "a" : "", p[1] ? "b" : "", p[2] ? "c" : "", p[0] || p[1] || p[2] ? "" : "no");
+  if (s->alternates) printf("; %lld atom%s at an alternate place %s left out", (long long)s->alternates, s->alternates > 1 ? "s" : "", s->alternates > 1 ? "are" : "is");
+  putchar('\n');
   printf("model      %s: %s, %d layers, l <= %d, r_max %g A, %lld parameters\n", y->name, y->info.architecture, y->info.n_layers, y->info.l_max, y->info.r_max,
          (long long)y->info.parameters);
   printf("device     %s: %s; %s", y->device.name, y->device.description, dtype_names[a->choice.options.precision]);

@@ -135,6 +135,7 @@ static bool find_species(md_system *y, const char *from) {
 }
 
 bool md_system_place(md_system *y, structure *atoms, const char *from) {
+  y->from = from;
   y->atoms = *atoms;
   *atoms = (structure){0};
   const size_t n = (size_t)y->atoms.n;
@@ -151,7 +152,7 @@ bool md_system_compute(md_system *y, const double *positions) {
   const clb_model_atoms atoms = {s->n, y->species, positions ? positions : s->positions, &s->cell[0][0], {p[0], p[1], p[2]}};
   const clb_model_results results = {&y->energy, y->e_atom, y->forces, y->has_stress ? &y->stress[0][0] : NULL};
   const clb_status status = clb_model_compute(y->model, &atoms, &results);
-  if (status) complain("%s", clb_error(y->ctx));
+  if (status) complain("%s: %s", y->from, clb_error(y->ctx));
   return !status;
 }
 

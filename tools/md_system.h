@@ -18,8 +18,8 @@ extern const struct argp md_choice_argp; /* --model, --structure, --device, --dt
 double real_number(const struct argp_state *state, const char *option, const char *text, double low, double high);
 
 typedef struct {
-  const char *name; /* the model's file */
-  uint64_t checksum; /* of it, or of what it was converted to; 0: not asked for */
+  const char *name, *from; /* the files of the model and of the atoms */
+  uint64_t checksum;       /* of the model's, or of what it was converted to; 0: not asked for */
   clb_context *ctx;
   clb_device_info device;
   clb_model *model;

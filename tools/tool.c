@@ -8,17 +8,22 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../src/text.h"
+
 const char *const dtype_names[DTYPES] = {"f64", "f32", "f16", "bf16"};
 const char *const pass_names[PASSES] = {"forward", "backward", "double_backward", "triple_backward"};
 
 /* ---- sentences ---- */
 
+/* Names and values in it are those of files. */
 static void sentence(const char *format, va_list args) {
+  clb_text t = {0};
+  clb_text_vadd(&t, format, args);
+  clb_text_quote(&t, 0);
   progress(NULL);
   fflush(stdout);
-  fputs("clebsch: ", stderr);
-  vfprintf(stderr, format, args);
-  fputc('\n', stderr);
+  fprintf(stderr, "clebsch: %s\n", t.failed ? "out of memory" : t.s);
+  clb_text_free(&t);
 }
 
 void complain(const char *format, ...) {
@@ -46,11 +51,15 @@ void progress(const char *format, ...) {
   if (!isatty(STDERR_FILENO)) return;
   fputs("\r\033[K", stderr);
   if (!format) return;
+  clb_text t = {0};
   va_list args;
   va_start(args, format);
-  vfprintf(stderr, format, args);
+  clb_text_vadd(&t, format, args);
   va_end(args);
+  clb_text_quote(&t, 0);
+  fputs(t.failed ? "" : t.s, stderr);
   fflush(stderr);
+  clb_text_free(&t);
 }
 
 int failure(clb_status status) {
