@@ -489,7 +489,7 @@ static void thin_cells(void **state) {
       {{10, 0, 0, 0, 10, 0, 0, 0, 2e-4}, "atom 0 has more than 16384 neighbours"},
       {{.02, 0, 0, 0, .02, 0, 0, 0, .02}, "too many images of a cell only 0.02 x 0.02 x 0.02 Angstrom high"},
       {{10, 0, 0, 0, 10, 0, 0, 0, 1e-6}, "too many images of a cell only 10 x 10 x 1e-06"},
-      {{100, 0, 0, 100, .28, 0, 100, .14, .028}, "too many images"},
+      {{20, 0, 0, 20, .2, 0, 20, .1, .025}, "too many images"},
   };
   const double origin[3] = {0};
   for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
