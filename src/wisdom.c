@@ -77,30 +77,67 @@ static const char *find_line(const clb_text *t, const char *key, size_t n_key) {
   const char *found = NULL, *line;
   size_t at = 0, n;
   while ((line = next_line(t->s, t->n, &at, &n)))
-    if (key_of(line, n) == n_key && !memcmp(line, key, n_key)) found = line;
+    if (n > n_key && !memcmp(line, key, n_key) && key_of(line, n) == n_key) found = line;
   return found;
 }
 
-/* Adds the good lines of `from` that start like `start` to `to`, but for those whose key is in `except`. */
+/* A line by the words that say whose it is. */
+typedef struct {
+  const char *line;
+  size_t key;
+} keyed;
+
+static int by_key(const void *a, const void *b) {
+  const keyed *x = a, *y = b;
+  const int order = memcmp(x->line, y->line, x->key < y->key ? x->key : y->key);
+  return order ? order : (x->key > y->key) - (x->key < y->key);
+}
+
+/* The good lines, sorted by key, to be freed; NULL: no memory. */
+static keyed *sorted_lines(const clb_text *t, size_t *count) {
+  const char *line;
+  size_t at = 0, n, most = 1;
+  while (next_line(t->s, t->n, &at, &n)) most++;
+  keyed *all = malloc(most * sizeof *all);
+  *count = 0;
+  for (at = 0; all && (line = next_line(t->s, t->n, &at, &n));)
+    if ((all[*count].key = key_of(line, n))) all[(*count)++].line = line;
+  if (all) qsort(all, *count, sizeof *all, by_key);
+  return all;
+}
+
+/* Adds the good lines of `from` that start like `start` to `to`, but for those whose key is in `except`: as quickly as they are sorted. */
 static int add_lines(const clb_text *from, const char *start, const clb_text *except, clb_text *to) {
   const char *line;
-  size_t at = 0, n, key;
+  size_t at = 0, n, n_except = 0;
   int count = 0;
-  while ((line = next_line(from->s, from->n, &at, &n)))
-    if ((key = key_of(line, n)) && !strncmp(line, start, strlen(start)) && !(except && find_line(except, line, key))) clb_text_bytes(to, line, n + 1), count++;
+  keyed *others = except ? sorted_lines(except, &n_except) : NULL, one;
+  if (except && !others) to->failed = true;
+  while (!to->failed && (line = next_line(from->s, from->n, &at, &n))) {
+    one = (keyed){line, key_of(line, n)};
+    if (!one.key || strncmp(line, start, strlen(start)) != 0 || (n_except && bsearch(&one, others, n_except, sizeof *others, by_key))) continue;
+    clb_text_bytes(to, line, n + 1);
+    count++;
+  }
+  free(others);
   return count;
 }
 
-/* Puts the good lines of `from` in the place of those with equal keys; returns how many they are. */
+/* Puts the good lines of `from` in the place of those with equal keys; returns how many they are.  Without memory nothing changes: 0. */
 static int merge(clb_text *into, const clb_text *from) {
   clb_text all = {0};
   add_lines(into, "", from, &all);
   int n = add_lines(from, "", NULL, &all);
   size_t skip = 0, line;
   while (all.n - skip > MOST_BYTES && next_line(all.s, all.n, &skip, &line)) {}
+  if (all.failed) {
+    clb_text_free(&all);
+    return 0;
+  }
+  if (skip) memmove(all.s, all.s + skip, all.n + 1 - skip);
+  all.n -= skip;
   clb_text_free(into);
-  if (!all.failed && all.s) clb_text_bytes(into, all.s + skip, all.n - skip);
-  clb_text_free(&all);
+  *into = all;
   return n;
 }
 
@@ -243,8 +280,9 @@ clb_status clb_wisdom_import(clb_context *ctx, const char *path) {
   if (!path) return FAIL("clb_wisdom_import: path is NULL");
   read_once(ctx);
   if (!read_file(path, &file)) s = FAIL("clb_wisdom_import: '%s' cannot be read", path);
-  else if (file.n && !add_lines(&file, "", NULL, &lines)) s = FAIL("clb_wisdom_import: no line of '%s' is wisdom; clb_wisdom_export writes such files", path);
-  else if (lines.n) merge(&ctx->wisdom, &lines), add_to_file(&lines);
+  else if (file.n && !add_lines(&file, "", NULL, &lines) && !lines.failed) s = FAIL("clb_wisdom_import: no line of '%s' is wisdom; clb_wisdom_export writes such files", path);
+  else if (lines.failed || (lines.n && !merge(&ctx->wisdom, &lines))) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_wisdom_import: no memory");
+  else if (lines.n) add_to_file(&lines);
   clb_text_free(&file);
   clb_text_free(&lines);
   return s;

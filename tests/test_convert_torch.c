@@ -193,6 +193,8 @@ static void refuses_pickles(void **state) {
       {PICKLE("ctorch\nload\n."), "asks for 'torch load'"},
       {PICKLE("c\x1b[2J\nx\n."), "asks for '\\x1b[2J x'"},
       {PICKLE("cos\nsystem"), "a global without an end"},
+      {PICKLE("(((((u"), "takes from an empty stack at byte 7"},
+      {PICKLE("(t."), "'no object'"},
       {PICKLE("(ios\nsystem\n."), "opcode 0x69 at byte 3, which no model needs"},
       {PICKLE("(NNo."), "opcode 0x6f"},
       {PICKLE("\x82\1."), "opcode 0x82"},

@@ -419,6 +419,36 @@ static void hostile_files(void **state) {
   free(line);
 }
 
+/* A megabyte of good lines, imported onto itself: what once took as many steps as the square of its lines. */
+static void long_files_are_quick(void **state) {
+  enum { MANY = 1 << 20 };
+  size_t n, used = 0;
+  (void)state;
+  char *line = line_of_candidate_1(&n), *big = malloc(MANY), *problem = strchr(strchr(line, ':'), ' ') + 1;
+  assert_non_null(big);
+  clb_context *ctx = open_genuine();
+  for (unsigned i = 0; used + n + 1 < MANY; i++) {
+    char number[9];
+    snprintf(number, sizeof number, "%08x", i * 2654435761u);
+    memcpy(problem, number, 8);
+    memcpy(big + used, line, n);
+    used += n;
+  }
+  write_file("long", big, used);
+  const clock_t start = clock();
+  for (int i = 0; i < 3; i++) OK(ctx, clb_wisdom_import(ctx, path_of("long")));
+  OK(ctx, clb_wisdom_export(ctx, path_of("exported")));
+  const double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+  if (seconds > 4) fail_msg("%.1f s", seconds);
+  size_t all;
+  free(line);
+  line = read_file("exported", &all);
+  assert_true(all == used && !memcmp(line, big, used)); /* in the order of the file, once each */
+  clb_context_destroy(&ctx);
+  free(big);
+  free(line);
+}
+
 /* Lines of other devices stay in the file, are not followed and not exported; those of one key are replaced. */
 static void lines_are_merged(void **state) {
   size_t n, all;
@@ -546,7 +576,7 @@ static void compiled_kernels(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(the_fastest_stays), TEST(without_the_flag_nothing_runs), TEST(bad_candidates_are_dropped), TEST(a_failing_device_is_told_of),
-                                     TEST(products_are_measured), TEST(convolutions_are_measured), TEST(bad_lines_do_nothing), TEST(hostile_files), TEST(lines_are_merged),
+                                     TEST(products_are_measured), TEST(convolutions_are_measured), TEST(bad_lines_do_nothing), TEST(hostile_files), TEST(long_files_are_quick), TEST(lines_are_merged),
                                      TEST(round_trip_without_a_folder), TEST(import_goes_to_the_folder), TEST(mistakes), TEST(compiled_kernels)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -340,6 +340,7 @@ static void step(machine *m, unsigned char code) {
 const pickle_value *pickle_read(pickle_arena *arena, const char *path, const char *name, const unsigned char *bytes, size_t n) {
   machine m = {.arena = arena, .path = path, .name = name, .start = bytes, .at = bytes, .end = bytes + n};
   if (n > MAX_PICKLE) WRONG(&m, "pickle '%s' has more than %d bytes", name, MAX_PICKLE);
+  m.stack = grown(NULL, 0, &m.stack_cap, sizeof *m.stack); /* there from the start: no values are taken from it by number, too */
   for (unsigned char code; (code = *next(&m, 1)) != STOP;) step(&m, code);
   if (m.n_marks || m.height != 1) WRONG(&m, "pickle '%s' ends with %zu values, not with one", name, m.height);
   const pickle_value *result = pop(&m);
