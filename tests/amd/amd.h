@@ -22,6 +22,7 @@ typedef struct {
 void *amd_alloc(size_t bytes);
 bool amd_free(void *at);
 const amd_block *amd_find(uint64_t address);
+const amd_block *amd_find_below(uint64_t address); /* the last one that begins at it or before */
 /* Memory that is not ours to free: a code object's image, a launch's arguments. */
 bool amd_lend(const void *at, size_t bytes);
 void amd_take_back(const void *at);

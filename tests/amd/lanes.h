@@ -8,7 +8,7 @@
 #include "amd.h"
 
 /* Rows run eight lanes at a time where the processor can; sanitizers cannot begin so early. */
-#if defined __x86_64__ && defined __gnu_linux__ && !defined __SANITIZE_ADDRESS__
+#if defined __x86_64__ && defined __gnu_linux__ && !defined __clang__ && !defined __SANITIZE_ADDRESS__
 #define AMD_CLONES __attribute__((target_clones("arch=x86-64-v3", "default")))
 #else
 #define AMD_CLONES

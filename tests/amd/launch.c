@@ -41,9 +41,12 @@ unsigned char *amd_access(amd_wave *w, const amd_ins *i, uint64_t address, uint3
     w->block = b;
     return (unsigned char *)b->at + (address - (uint64_t)(uintptr_t)b->at);
   }
-  if (b) amd_fail(w, i, "%u bytes %s at byte %llu of a block of %zu%s", bytes, writes ? "written" : "read",
-                  (unsigned long long)(address - (uint64_t)(uintptr_t)b->at), b->bytes, b->constant ? " that is constant" : "");
-  else amd_fail(w, i, "%u bytes %s at 0x%llx, outside of every block of memory", bytes, writes ? "written" : "read", (unsigned long long)address);
+  const amd_block *below = amd_find_below(address);
+  uint64_t at = below ? address - (uint64_t)(uintptr_t)below->at : 0;
+  const char *done = writes ? "written" : "read";
+  if (b) amd_fail(w, i, "%u bytes %s at byte %llu of a block of %zu%s", bytes, done, (unsigned long long)at, b->bytes, b->constant ? " that is constant" : "");
+  else if (below && at < 1 << 20) amd_fail(w, i, "%u bytes %s, %llu behind the end of a block of %zu", bytes, done, (unsigned long long)(at - below->bytes), below->bytes);
+  else amd_fail(w, i, "%u bytes %s at 0x%llx, outside of every block of memory", bytes, done, (unsigned long long)address);
   return NULL;
 }
 

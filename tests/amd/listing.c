@@ -277,8 +277,9 @@ static bool operands(amd_module *m, amd_ins *i, const words *w) {
       continue;
     }
     if (*t == 'k') {
-      if (part >= w->n) return false;
-      i->immediate = (int16_t)strtol(w->part[part++], NULL, 0);
+      char *end = NULL;
+      if (part < w->n) i->immediate = (int16_t)strtol(w->part[part++], &end, 0);
+      if (!end || *end) return false;
       continue;
     }
     i->source[i->n] = *t == '=' ? i->result : *t;

@@ -30,6 +30,11 @@ const amd_block *amd_find(uint64_t address) {
   return i >= 0 && address - (uint64_t)(uintptr_t)memory.block[i].at < memory.block[i].bytes ? &memory.block[i] : NULL;
 }
 
+const amd_block *amd_find_below(uint64_t address) {
+  int i = behind(address) - 1;
+  return i >= 0 ? &memory.block[i] : NULL;
+}
+
 static bool insert(amd_block b) {
   if (memory.n == memory.room) {
     int room = memory.room ? 2 * memory.room : 64;

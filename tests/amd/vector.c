@@ -82,25 +82,16 @@ const uint32_t *amd_fetch(amd_wave *w, const amd_ins *i, int which) {
 
 /* ---- results ---- */
 
-static float scaled(float x, unsigned omod) { return omod == 1 ? x * 2 : omod == 2 ? x * 4 : omod == 3 ? x * 0.5f : x; }
-
-/* omod, then clamp to [0, 1] (NaN becomes 0). */
-static void finish(const amd_ins *i, char type, uint32_t *r, int n) {
-  static const double factors[] = {1, 2, 4, 0.5};
+/* Clamped to [0, 1]; NaN becomes 0. */
+static void clamp(char type, uint32_t *r, int n) {
   for (int l = 0; l < n; l++)
-    if (type == 'f') {
-      float x = scaled(f32_of(r[l]), i->omod);
-      if (i->clamp) x = x > 0 ? x < 1 ? x : 1 : 0;
-      r[l] = bits_of(x);
-    } else if (type == 'd') {
-      double x = getd(r, l) * factors[i->omod];
-      if (i->clamp) x = x > 0 ? x < 1 ? x : 1 : 0;
-      r[l] = (uint32_t)bits_of_f64(x);
-      r[AMD_ROW + l] = (uint32_t)(bits_of_f64(x) >> 32);
+    if (type == 'd') {
+      double x = getd(r, l), y = x > 0 ? x < 1 ? x : 1 : 0;
+      r[l] = (uint32_t)bits_of_f64(y);
+      r[AMD_ROW + l] = (uint32_t)(bits_of_f64(y) >> 32);
     } else {
-      float x = scaled(f32_of_half(r[l]), i->omod);
-      if (i->clamp) x = x > 0 ? x < 1 ? x : 1 : 0;
-      r[l] = (r[l] & 0xffff0000u) | half_of(x);
+      float x = type == 'f' ? f32_of(r[l]) : f32_of_half(r[l]), y = x > 0 ? x < 1 ? x : 1 : 0;
+      r[l] = type == 'f' ? bits_of(y) : half_of(y);
     }
 }
 
@@ -121,13 +112,11 @@ void amd_run_vector(amd_wave *w, const amd_ins *i) {
   char type = i->result;
   int words = strchr("qidp", type) ? 2 : 1;
   if (!w->exec) return;
-  if ((i->omod || i->clamp) && !strchr("fdh", type)) {
-    amd_fail(w, i, "an integer's clamp is not emulated");
-    return;
-  }
+  if (i->omod) amd_fail(w, i, "an output modifier, which means nothing where denormals are kept");
+  if (i->clamp && !strchr("fdh", type)) amd_fail(w, i, "an integer's clamp is not emulated");
   memcpy(r, d, (size_t)words * AMD_ROW * 4);
   i->lanes(r, amd_fetch(w, i, 0), amd_fetch(w, i, 1), amd_fetch(w, i, 2), w->mask, w->lanes);
-  if (i->omod || i->clamp) finish(i, type, r, w->lanes);
+  if (i->clamp) clamp(type, r, w->lanes);
   if (i->select) place(i, r, d, w->lanes);
   for (int k = 0; k < words; k++)
     for (int l = 0; l < w->lanes; l++) put(d + k * AMD_ROW, w->mask, l, r[k * AMD_ROW + l]);

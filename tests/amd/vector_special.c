@@ -154,7 +154,19 @@ static void run_div_scale(amd_wave *w, const amd_ins *i) {
   amd_put_mask(w, i, i->carry, mask & w->exec);
 }
 
-/* fma, scaled by what div_scale's mask (vcc) asks for: up if the quotient is large, else down. */
+/* x y + z, scaled before it is rounded: a quotient may be a denormal. */
+#ifdef __SIZEOF_FLOAT128__
+__extension__ typedef __float128 quad;
+#else
+typedef long double quad;
+#endif
+static double scaled_fma(double x, double y, double z, int by) {
+  quad power = by > 0 ? (quad)ldexp(1, by) : 1 / (quad)ldexp(1, -by);
+  return isfinite(x) && isfinite(y) && isfinite(z) ? (double)(((quad)x * (quad)y + (quad)z) * power) : fma(x, y, z);
+}
+static float scaled_fmaf(float x, float y, float z, int by) { return (float)ldexp(fma((double)x, (double)y, (double)z), by); }
+
+/* Scaled if div_scale's mask (vcc) asks for it: up if the quotient is large, else down. */
 static void run_div_fmas(amd_wave *w, const amd_ins *i) {
   const uint32_t *a = amd_fetch(w, i, 0), *b = amd_fetch(w, i, 1), *c = amd_fetch(w, i, 2);
   uint32_t *d = w->v[i->d.index];
@@ -163,11 +175,11 @@ static void run_div_fmas(amd_wave *w, const amd_ins *i) {
   for (int l = 0; l < w->lanes; l++) {
     bool scaled = vcc >> l & 1;
     if (wide) {
-      double z = getd(c, l), x = fma(getd(a, l), getd(b, l), z);
-      put64(d, w->mask, l, bits_of_f64(scaled ? ldexp(x, exponent(z, true) > 1023 ? 128 : -128) : x));
+      double x = getd(a, l), y = getd(b, l), z = getd(c, l);
+      put64(d, w->mask, l, bits_of_f64(scaled ? scaled_fma(x, y, z, exponent(z, true) > 1023 ? 128 : -128) : fma(x, y, z)));
     } else {
-      float z = f32_of(c[l]), x = fmaf(f32_of(a[l]), f32_of(b[l]), z);
-      put(d, w->mask, l, bits_of(scaled ? ldexpf(x, exponent(z, false) > 127 ? 64 : -64) : x));
+      float x = f32_of(a[l]), y = f32_of(b[l]), z = f32_of(c[l]);
+      put(d, w->mask, l, bits_of(scaled ? scaled_fmaf(x, y, z, exponent((double)z, false) > 127 ? 64 : -64) : fmaf(x, y, z)));
     }
   }
 }
@@ -181,7 +193,7 @@ static double fixed(double quotient, double denominator, double numerator, bool 
   if (denominator == 0 || infinite_above) return one * HUGE_VAL;
   if (infinite_below || numerator == 0) return one * 0.0;
   if (exponent(numerator, wide) - exponent(denominator, wide) < (wide ? -1075 : -150)) return one * 0.0;
-  return copysign(quotient, one);
+  return isnan(quotient) ? one * HUGE_VAL : copysign(quotient, one); /* too large: infinity - infinity on the way */
 }
 
 static void run_div_fixup(amd_wave *w, const amd_ins *i) {

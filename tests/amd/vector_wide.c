@@ -31,13 +31,20 @@ LONGS(lshrrev, get64(b, i) >> (a[i] & 63))
 LONGS(ashrrev, (int64_t)get64(b, i) >> (a[i] & 63))
 LONGS(lshl_add, (get64(a, i) << (b[i] & 7)) + get64(c, i))
 
+/* As in f32: a signalling NaN comes out, quiet. */
+static inline bool loud(uint64_t a) { return (a & 0x7ff8000000000000) == 0x7ff0000000000000 && a & 0x7ffffffffffff; }
+static inline uint64_t chosen(double x, double y, uint64_t better) {
+  uint64_t a = bits_of_f64(x), b = bits_of_f64(y);
+  if (loud(a) || loud(b)) return (loud(a) ? a : b) | 0x8000000000000;
+  return x != x ? b : y != y ? a : better;
+}
 static inline uint64_t less(double x, double y) {
   uint64_t a = bits_of_f64(x), b = bits_of_f64(y);
-  return x != x ? b : y != y ? a : x == y ? a | b : x < y ? a : b;
+  return chosen(x, y, x == y ? a | b : x < y ? a : b);
 }
 static inline uint64_t more(double x, double y) {
   uint64_t a = bits_of_f64(x), b = bits_of_f64(y);
-  return x != x ? b : y != y ? a : x == y ? a & b : x > y ? a : b;
+  return chosen(x, y, x == y ? a & b : x > y ? a : b);
 }
 LONGS(min_d, less(getd(a, i), getd(b, i)))
 LONGS(max_d, more(getd(a, i), getd(b, i)))

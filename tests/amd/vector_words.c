@@ -96,14 +96,20 @@ WORDS(ffbl, A ? (uint32_t)__builtin_ctz(A) : ~0u)
 WORDS(bcnt, (uint32_t)__builtin_popcount(A) + B)
 WORDS(cndmask, (A & ~C) | (B & C))
 
-/* As IEEE 754-2008's minNum; of zeros the one whose sign fits. */
+/* As IEEE 754-2008's minNum: a number rather than a quiet NaN, but a signalling one comes out, quiet; of zeros the one whose sign fits. */
+static inline uint32_t loud(uint32_t a) { return (a & 0x7fc00000) == 0x7f800000 && a & 0x3fffff ? ~0u : 0; }
+static inline uint32_t chosen(uint32_t a, uint32_t b, uint32_t better) {
+  float x = f32_of(a), y = f32_of(b);
+  uint32_t quiet = loud(a) ? a | 0x400000 : b | 0x400000, number = x != x ? b : y != y ? a : better;
+  return loud(a) | loud(b) ? quiet : number;
+}
 static inline uint32_t less(uint32_t a, uint32_t b) {
   float x = f32_of(a), y = f32_of(b);
-  return x != x ? b : y != y ? a : x == y ? a | b : x < y ? a : b;
+  return chosen(a, b, x == y ? a | b : x < y ? a : b);
 }
 static inline uint32_t more(uint32_t a, uint32_t b) {
   float x = f32_of(a), y = f32_of(b);
-  return x != x ? b : y != y ? a : x == y ? a & b : x > y ? a : b;
+  return chosen(a, b, x == y ? a & b : x > y ? a : b);
 }
 static inline uint32_t middle(uint32_t a, uint32_t b, uint32_t c) {
   uint32_t top = more(more(a, b), c);
