@@ -90,5 +90,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   if (whole && good) put_again(&binary, data, n);
   if (good) check_kernel(&binary);
   clb_text_free(&binary);
-  return 0;
+  return fuzz_done();
 }

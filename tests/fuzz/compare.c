@@ -27,5 +27,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   c = (comparison){0};
   fuzz_run(&bounds, n, compare, &(input){fuzz_file(data, n, ".json"), &c, html});
   compare_free(&c);
-  return 0;
+  return fuzz_done();
 }

@@ -20,5 +20,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   paths p = {fuzz_file(data, n, FUZZ_ENDING), fuzz_path(".safetensors")};
   if (fuzz_run(&bounds, n, convert, &p)) fuzz_model(p.to, n), unlink(p.to);
   else FUZZ_CHECK(access(p.to, F_OK));
-  return 0;
+  return fuzz_done();
 }

@@ -155,3 +155,8 @@ bool fuzz_run(const fuzz_bounds *bounds, size_t n, bool (*reader)(void *user), v
   if (left > 0 || !left) return good;
   fuzz_fail("it exits with 0");
 }
+
+int fuzz_done(void) {
+  if (memory_left()) fuzz_fail("%zu pieces of memory are never freed", memory_left());
+  return 0;
+}

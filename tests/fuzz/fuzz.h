@@ -31,6 +31,9 @@ typedef struct {
 } fuzz_bounds;
 bool fuzz_run(const fuzz_bounds *bounds, size_t n, bool (*reader)(void *user), void *user);
 
+/* At the end of an input, when all is freed: fails where a reader has left something allocated.  Returns 0. */
+int fuzz_done(void);
+
 /* In the place of exit(): see meson.build. */
 void fuzz_exit(int status) __attribute__((noreturn));
 

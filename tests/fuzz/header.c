@@ -70,5 +70,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   static unsigned accepted;
   const char *path = model_of(data, n);
   if (fuzz_model(path, n + body.n) && accepted++ % 16 == 0) open_model(path);
-  return 0;
+  return fuzz_done();
 }

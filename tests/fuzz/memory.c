@@ -22,8 +22,8 @@ void __wrap_free(void *p);
 
 static struct {
   void **slots; /* NULL: empty */
-  size_t n, cap; /* cap: a power of 2 */
-  size_t live, peak;
+  size_t n, cap;        /* cap: a power of 2 */
+  ptrdiff_t live, peak; /* live: less than 0 where what an earlier run left is freed */
   bool on;
 } table;
 
@@ -52,7 +52,7 @@ static void add(void *p) {
   if (!p || !table.on) return;
   if (2 * ++table.n > table.cap) grow();
   put(p);
-  table.live += malloc_usable_size(p);
+  table.live += (ptrdiff_t)malloc_usable_size(p);
   if (table.live > table.peak) table.peak = table.live;
 }
 
@@ -69,7 +69,7 @@ static bool take(void *p) { /* whether it was there */
   size_t i = home(p);
   while (table.slots[i] && table.slots[i] != p) i = (i + 1) & (table.cap - 1);
   if (!table.slots[i]) return false;
-  table.live -= malloc_usable_size(p);
+  table.live -= (ptrdiff_t)malloc_usable_size(p);
   table.n--;
   close_gap(i);
   return true;
@@ -110,7 +110,11 @@ void memory_end(void) {
 }
 
 size_t memory_peak(void) {
-  return table.peak;
+  return (size_t)table.peak;
+}
+
+size_t memory_left(void) {
+  return table.n;
 }
 
 void memory_release(void) {
@@ -118,5 +122,6 @@ void memory_release(void) {
     __real_free(table.slots[i]);
     table.slots[i] = NULL;
   }
-  table.n = table.live = 0;
+  table.n = 0;
+  table.live = 0;
 }

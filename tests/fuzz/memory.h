@@ -7,6 +7,7 @@
 void memory_begin(void);
 void memory_end(void);      /* no more is counted */
 size_t memory_peak(void);   /* bytes, since memory_begin */
-void memory_release(void);  /* frees what was allocated since then and is still there */
+size_t memory_left(void);   /* pieces that were allocated in any run and are still there */
+void memory_release(void);  /* frees them */
 
 #endif

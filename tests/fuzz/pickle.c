@@ -121,5 +121,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   paths p = {fuzz_file(archive, n_archive, ".pth"), fuzz_path(".safetensors")};
   if (fuzz_run(&bounds, n_archive, convert, &p)) fuzz_model(p.to, n_archive), unlink(p.to);
   else FUZZ_CHECK(access(p.to, F_OK));
-  return 0;
+  return fuzz_done();
 }

@@ -75,9 +75,9 @@ static const char *file_of(const uint8_t *data, size_t n) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   static const fuzz_bounds bounds = {1 << 20, 64, false};
   input in = {.path = file_of(data, n)};
-  if (!fuzz_run(&bounds, n, read_restart, &in)) return 0;
+  if (!fuzz_run(&bounds, n, read_restart, &in)) return fuzz_done();
   check(&in.r);
   round_trip(&in.r);
   restart_free(&in.r);
-  return 0;
+  return fuzz_done();
 }

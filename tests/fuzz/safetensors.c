@@ -3,5 +3,5 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   fuzz_model(fuzz_file(data, n, ".safetensors"), n);
-  return 0;
+  return fuzz_done();
 }

@@ -75,12 +75,12 @@ static bool list(void *user) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   static const fuzz_bounds reading = {1 << 20, 64}, listing_bounds = {64 << 20, 4096};
   input in = {.path = fuzz_file(data, n, FUZZ_ENDING), .atoms_only = n % 2};
-  if (!fuzz_run(&reading, n, read, &in)) return 0;
+  if (!fuzz_run(&reading, n, read, &in)) return fuzz_done();
   check(&in.s);
   round_trip(&in.s);
   listing l = {.s = &in.s, .list = {.cutoff = 3, .skin = 0.2}};
   if (in.s.n <= 100 && fuzz_run(&listing_bounds, n, list, &l)) check_edges(&in.s, &l.list);
   clb_neighbours_free(&l.list);
   structure_free(&in.s);
-  return 0;
+  return fuzz_done();
 }

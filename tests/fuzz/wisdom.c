@@ -100,5 +100,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     round_trip();
   } else fuzz_sentence(clb_error(ctx));
   clb_text_free(&text);
-  return 0;
+  clb_wisdom_forget(ctx);
+  return fuzz_done();
 }
