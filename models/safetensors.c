@@ -71,8 +71,18 @@ static bool parse(const char *text, size_t n, size_t flags, json_t **json, json_
   return good;
 }
 
+/* Of what the file says, in a sentence: clb_fail leaves ends of lines and tabs. */
+enum { SHOWN = 200 };
+static const char *shown(const char *text, char out[SHOWN]) {
+  snprintf(out, SHOWN, "%s", text);
+  for (char *c = out; *c; c++)
+    if (*c == '\n' || *c == '\t') *c = '?';
+  return out;
+}
+
 static clb_status read_header(clb_error_sink *e, clb_safetensors *file) {
   json_error_t error = {0};
+  char wrong[SHOWN];
   uint64_t length = 0;
   for (int i = LENGTH_BYTES; i-- > 0;) length = length << 8 | file->bytes[i];
   if (length > file->n - LENGTH_BYTES)
@@ -82,20 +92,21 @@ static clb_status read_header(clb_error_sink *e, clb_safetensors *file) {
   const char *text = (const char *)file->bytes + LENGTH_BYTES;
   if (!length || *text != '{') return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: not a safetensors file: its header is no JSON object", file->path);
   if (!parse(text, file->header, JSON_REJECT_DUPLICATES, &file->json, &error)) return clb_fail(e, CLB_ERROR_MEMORY, "%s: no memory to read its header of %zu bytes", file->path, file->header);
-  if (!file->json) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: its header is wrong: byte %d: %s", file->path, error.position, error.text);
+  if (!file->json) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: its header is wrong: byte %d: %s", file->path, error.position, shown(error.text, wrong));
   file->metadata = json_object_get(file->json, "__metadata__");
   return CLB_OK;
 }
 
 static clb_status check_metadata(clb_error_sink *e, const clb_safetensors *file) {
   const char *key;
+  char name[SHOWN];
   json_t *value;
   if (!file->metadata) return CLB_OK;
   if (!json_is_object(file->metadata)) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: __metadata__ is no object", file->path);
   json_object_foreach(file->metadata, key, value) {
     if (!json_is_string(value)) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: __metadata__: a value is no string", file->path);
     if (!clb_text_is_plain(key) || !clb_text_is_plain(json_string_value(value)))
-      return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: __metadata__: '%s' holds control characters", file->path, key);
+      return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: __metadata__: '%s' holds control characters", file->path, shown(key, name));
   }
   return CLB_OK;
 }
@@ -124,8 +135,9 @@ static bool read_offsets(const json_t *offsets, clb_tensor *t) {
 
 static clb_status read_tensor(clb_error_sink *e, const clb_safetensors *file, const char *name, const json_t *about, clb_tensor *t) {
   const size_t start = LENGTH_BYTES + file->header, data = file->n - start;
+  char plain[SHOWN];
   uint64_t bytes;
-  if (!clb_text_is_plain(name)) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: the name of tensor '%s' holds control characters", file->path, name);
+  if (!clb_text_is_plain(name)) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: the name of tensor '%s' holds control characters", file->path, shown(name, plain));
   *t = (clb_tensor){.name = name, .dtype = json_string_value(json_object_get(about, "dtype"))};
   if (!bytes_of(t->dtype)) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: tensor '%s' has no dtype, or one that is unknown", file->path, name);
   if (!read_shape(json_object_get(about, "shape"), t))

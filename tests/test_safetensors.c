@@ -52,6 +52,7 @@ static void refused(const char *what) {
   assert_int_equal(open_file(&e, &file), CLB_ERROR_ARGUMENT);
   assert_null(file);
   if (!strstr(e.text.s, path) || !strstr(e.text.s, what)) fail_msg("'%s' is not in '%s'", what, e.text.s);
+  if (!clb_text_is_plain(e.text.s)) fail_msg("not one line: '%s'", e.text.s);
   clb_text_free(&e.text);
 }
 
@@ -200,6 +201,10 @@ static void refuses_headers(void **state) {
       {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", "a gap before tensor 'a'"},
       {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", "another tensor overlaps tensor 'b'"},
       {"{\"a\\u001b[2J\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]}}", "control characters"},
+      {"{\"a\\nclebsch: b\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]}}", "tensor 'a?clebsch: b' holds control characters"},
+      {"{\"__metadata__\":{\"a\\nclebsch: b\":\"c\"}}", "'a?clebsch: b' holds control characters"},
+      {"{\"a\":\nclebsch}", "its header is wrong"},
+      {"{\"a\":\"b\nclebsch: c\"}", "its header is wrong"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const image f = compose(cases[i].header, "01234567", 8);

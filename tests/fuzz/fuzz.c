@@ -93,7 +93,7 @@ static bool drives_terminal(const char *text, size_t n, const char *allowed) {
 
 void fuzz_sentence(const char *text) {
   if (!text || !*text) fuzz_fail("it says no without a sentence");
-  if (drives_terminal(text, strlen(text), "")) fuzz_fail("control characters in: %s", text);
+  if (drives_terminal(text, strlen(text), "\t")) fuzz_fail("control characters in: %s", text);
 }
 
 /* "clebsch: SENTENCE\n", once. */
