@@ -24,6 +24,7 @@ struct clb_cpu_threads {
   uint64_t turn;                 /* jobs so far */
   job now;
   _Atomic int64_t next;          /* first group that nobody has taken */
+  pid_t owner;                   /* the process that has the threads: not a child that it forks */
 };
 
 int clb_cpu_cores(void) {
@@ -69,37 +70,56 @@ static void start(clb_cpu_threads *t) {
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-clb_cpu_threads *clb_cpu_threads_create(int cores) {
-  clb_cpu_threads *t = calloc(1, sizeof *t);
-  if (!t || !(t->thread = calloc((size_t)cores, sizeof *t->thread))) goto no_memory;
-  t->wanted = cores - 1;
-  if (pthread_mutex_init(&t->lock, NULL)) goto no_memory;
+static bool make_locks(clb_cpu_threads *t) {
+  if (pthread_mutex_init(&t->lock, NULL)) return false;
   if (pthread_cond_init(&t->wake, NULL)) goto no_wake;
-  if (!pthread_cond_init(&t->idle, NULL)) return t;
+  if (!pthread_cond_init(&t->idle, NULL)) return true;
   pthread_cond_destroy(&t->wake);
 no_wake:
   pthread_mutex_destroy(&t->lock);
-no_memory:
+  return false;
+}
+
+clb_cpu_threads *clb_cpu_threads_create(int cores) {
+  clb_cpu_threads *t = calloc(1, sizeof *t);
+  if (t && (t->thread = calloc((size_t)cores, sizeof *t->thread)) && make_locks(t)) {
+    t->wanted = cores - 1;
+    t->owner = getpid();
+    return t;
+  }
   if (t) free(t->thread);
   free(t);
   return NULL;
 }
 
+/* A forked child has no threads but the one that forked, and locks as they were at that moment. */
+static bool is_forked(const clb_cpu_threads *t) { return t->owner != getpid(); }
+
+static void begin_anew(clb_cpu_threads *t) {
+  t->started = t->busy = 0;
+  t->open = false;
+  t->owner = getpid();
+  if (!make_locks(t)) t->wanted = 0;
+}
+
 void clb_cpu_threads_destroy(clb_cpu_threads *t) {
   if (!t) return;
-  pthread_mutex_lock(&t->lock);
-  t->stop = true;
-  pthread_cond_broadcast(&t->wake);
-  pthread_mutex_unlock(&t->lock);
-  for (int i = 0; i < t->started; i++) pthread_join(t->thread[i], NULL);
-  pthread_cond_destroy(&t->idle);
-  pthread_cond_destroy(&t->wake);
-  pthread_mutex_destroy(&t->lock);
+  if (!is_forked(t)) {
+    pthread_mutex_lock(&t->lock);
+    t->stop = true;
+    pthread_cond_broadcast(&t->wake);
+    pthread_mutex_unlock(&t->lock);
+    for (int i = 0; i < t->started; i++) pthread_join(t->thread[i], NULL);
+    pthread_cond_destroy(&t->idle);
+    pthread_cond_destroy(&t->wake);
+    pthread_mutex_destroy(&t->lock);
+  }
   free(t->thread);
   free(t);
 }
 
 void clb_cpu_threads_run(clb_cpu_threads *t, clb_cpu_function *f, const ir_arg *arg, int64_t groups, int64_t chunk) {
+  if (groups > chunk && is_forked(t)) begin_anew(t);
   if (groups > chunk && t->started < t->wanted) start(t);
   if (groups <= chunk || !t->started) {
     f(arg, 0, groups);
