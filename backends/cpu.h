@@ -2,6 +2,8 @@
 #ifndef CLB_CPU_H
 #define CLB_CPU_H
 
+#include <sys/types.h>
+
 #include "backend.h"
 
 /* ---- cpu_compiler.c ---- */
@@ -19,6 +21,23 @@ typedef struct {
 void clb_cpu_compiler_find(clb_cpu_compiler *c);
 /* From text to the bytes of a shared library. */
 clb_status clb_cpu_compile(const clb_cpu_compiler *c, const char *kernel, const clb_text *source, clb_text *binary, clb_error_sink *error);
+
+/* ---- cpu_folder.c ---- */
+
+typedef struct {
+  clb_text path;
+  int fd, lifeline; /* -1: none */
+  pid_t watcher;
+  bool told; /* which group the compiler is */
+} clb_cpu_folder;
+
+/* A folder that a compilation has to itself; it goes with this process even where that is killed. */
+clb_status clb_cpu_folder_make(clb_cpu_folder *f, const char *kernel, clb_error_sink *error);
+/* The process group to kill then; at most once. */
+void clb_cpu_folder_compiler(clb_cpu_folder *f, pid_t group);
+void clb_cpu_folder_remove(clb_cpu_folder *f);
+/* Removes what dead processes left. */
+void clb_cpu_folders_sweep(void);
 
 /* ---- cpu.c ---- */
 

@@ -30,29 +30,58 @@ static bool read_all(int fd, clb_text *out) {
   }
 }
 
-/* posix_spawnp's file actions: nothing comes in; stdout and stderr go to `to`. */
-static int spawn(const char *const *argv, int to, pid_t *pid) {
+/* This process's variables, but TMPDIR; to be freed.  NULL: no memory. */
+static const char **variables(const char *tmpdir) {
+  size_t n = 0, k = 0;
+  while (environ[n]) n++;
+  const char **copy = malloc((n + 2) * sizeof *copy);
+  for (size_t i = 0; copy && i < n; i++)
+    if (strncmp(environ[i], "TMPDIR=", 7)) copy[k++] = environ[i];
+  if (copy) copy[k++] = tmpdir, copy[k] = NULL;
+  return copy;
+}
+
+/* Nothing comes in; stdout and stderr go to `to`.  With a folder: its files are there, and it has a
+   process group of its own. */
+static int spawn(const char *const *argv, int to, clb_cpu_folder *folder, pid_t *pid) {
   posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  clb_text tmpdir = {0};
+  const char **with = NULL;
+  if (folder) {
+    clb_text_add(&tmpdir, "TMPDIR=%s", folder->path.s);
+    if (tmpdir.failed || !(with = variables(tmpdir.s))) return clb_text_free(&tmpdir), ENOMEM;
+  }
   int e = posix_spawn_file_actions_init(&actions);
-  if (e) return e;
+  if (e) goto no_actions;
+  if ((e = posix_spawnattr_init(&attributes))) goto no_attributes;
+  if (folder) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   e = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   if (!e) e = posix_spawn_file_actions_adddup2(&actions, to, 1);
   if (!e) e = posix_spawn_file_actions_adddup2(&actions, to, 2);
-  if (!e) e = posix_spawnp(pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv, environ);
+  if (!e)
+    e = posix_spawnp(pid, argv[0], &actions, &attributes, (char *const *)(uintptr_t)argv,
+                     folder ? (char *const *)(uintptr_t)with : environ);
+  if (!e && folder) clb_cpu_folder_compiler(folder, *pid);
+  posix_spawnattr_destroy(&attributes);
+no_attributes:
   posix_spawn_file_actions_destroy(&actions);
+no_actions:
+  free(with);
+  clb_text_free(&tmpdir);
   return e;
 }
 
 /* true: it ran and was content.  What it said is added to `log`.  Where the program ignores SIGCHLD its verdict is lost: then what it
    left behind has to tell. */
-static bool run(const char *const *argv, clb_text *log) {
+static bool run(const char *const *argv, clb_cpu_folder *folder, clb_text *log) {
   int pipe_[2], status = 0;
   pid_t pid;
   if (pipe2(pipe_, O_CLOEXEC)) {
     clb_text_add(log, "pipe2: %s\n", strerror(errno));
     return false;
   }
-  int e = spawn(argv, pipe_[1], &pid);
+  int e = spawn(argv, pipe_[1], folder, &pid);
   close(pipe_[1]);
   if (e) clb_text_add(log, "%s: %s\n", argv[0], strerror(e));
   bool ok = !e && read_all(pipe_[0], log);
@@ -102,7 +131,7 @@ static bool try_compiler(clb_cpu_compiler *c, const char *name, const char *targ
   const char *argv[] = {name, "-dM", "-E", "-x", "c", "/dev/null", target, NULL};
   clb_text out = {0};
   char value[100];
-  bool ok = run(argv, &out) && out.s && macro(out.s, "__GNUC__", value, sizeof value) && macro(out.s, "__VERSION__", value, sizeof value);
+  bool ok = run(argv, NULL, &out) && out.s && macro(out.s, "__GNUC__", value, sizeof value) && macro(out.s, "__VERSION__", value, sizeof value);
   if (ok) {
     snprintf(c->version, sizeof c->version, "%s%s", strstr(out.s, "#define __clang__") ? "" : "GCC ", value);
     find_libmvec(out.s, c);
@@ -122,6 +151,7 @@ static bool try_compiler(clb_cpu_compiler *c, const char *name, const char *targ
 void clb_cpu_compiler_find(clb_cpu_compiler *c) {
   static const char *const names[] = {"cc", "gcc", "clang"}, *const targets[] = {"-march=native", "-mcpu=native", NULL};
   *c = (clb_cpu_compiler){.vector_bytes = 16};
+  clb_cpu_folders_sweep();
   for (size_t n = 0; n < sizeof names / sizeof *names; n++)
     for (size_t t = 0; t < sizeof targets / sizeof *targets; t++)
       if (try_compiler(c, names[n], targets[t])) return;
@@ -144,12 +174,12 @@ static bool read_file(const char *path, clb_text *out) {
   return ok;
 }
 
-static clb_status compile_in(const clb_cpu_compiler *c, const char *kernel, const clb_text *folder, const clb_text *source, clb_text *binary,
+static clb_status compile_in(const clb_cpu_compiler *c, const char *kernel, clb_cpu_folder *folder, const clb_text *source, clb_text *binary,
                              clb_error_sink *error) {
   clb_text from = {0}, to = {0}, log = {0};
   clb_status s = CLB_OK;
-  clb_text_add(&from, "%s/kernel.c", folder->s);
-  clb_text_add(&to, "%s/kernel.so", folder->s);
+  clb_text_add(&from, "%s/kernel.c", folder->path.s);
+  clb_text_add(&to, "%s/kernel.so", folder->path.s);
   const char *argv[FLAGS + 9] = {c->name};
   int n = 1;
   for (int i = 0; i < FLAGS; i++) argv[n++] = flags[i];
@@ -161,9 +191,7 @@ static clb_status compile_in(const clb_cpu_compiler *c, const char *kernel, cons
   argv[n++] = c->target;
   if (from.failed || to.failed) s = clb_fail(error, CLB_ERROR_MEMORY, "%s: no memory", kernel);
   else if (!write_file(from.s, source)) s = clb_fail(error, CLB_ERROR_DRIVER, "%s: cannot write its source in the folder for temporary files: %s", kernel, strerror(errno));
-  else if (!run(argv, &log) || !read_file(to.s, binary)) s = clb_fail(error, CLB_ERROR_COMPILE, "%s: the C compiler %s failed:\n%s", kernel, c->name, log.s ? log.s : "");
-  if (from.s) unlink(from.s);
-  if (to.s) unlink(to.s);
+  else if (!run(argv, folder, &log) || !read_file(to.s, binary)) s = clb_fail(error, CLB_ERROR_COMPILE, "%s: the C compiler %s failed:\n%s", kernel, c->name, log.s ? log.s : "");
   clb_text_free(&from);
   clb_text_free(&to);
   clb_text_free(&log);
@@ -171,16 +199,10 @@ static clb_status compile_in(const clb_cpu_compiler *c, const char *kernel, cons
 }
 
 clb_status clb_cpu_compile(const clb_cpu_compiler *c, const char *kernel, const clb_text *source, clb_text *binary, clb_error_sink *error) {
-  const char *temporary = getenv("TMPDIR");
-  clb_text folder = {0};
-  clb_status s;
-  clb_text_add(&folder, "%s/clebsch-XXXXXX", temporary && *temporary ? temporary : "/tmp");
-  if (folder.failed) s = clb_fail(error, CLB_ERROR_MEMORY, "%s: no memory", kernel);
-  else if (!mkdtemp(folder.s)) s = clb_fail(error, CLB_ERROR_DRIVER, "%s: cannot make the folder %s: %s", kernel, folder.s, strerror(errno));
-  else {
-    s = compile_in(c, kernel, &folder, source, binary, error);
-    rmdir(folder.s);
-  }
-  clb_text_free(&folder);
+  clb_cpu_folder folder;
+  clb_status s = clb_cpu_folder_make(&folder, kernel, error);
+  if (s) return s;
+  s = compile_in(c, kernel, &folder, source, binary, error);
+  clb_cpu_folder_remove(&folder);
   return s;
 }

@@ -9,7 +9,11 @@
 
 #include <clebsch/clebsch.h>
 
-enum { ROWS = 200000, WORDS = 9, PATIENCE = 60 }; /* rows for all threads; seconds until a hang is one */
+enum {
+  ROWS = 200000,
+  WORDS = 9,
+  PATIENCE = 60
+}; /* rows for all threads; seconds until a hang is one */
 
 typedef struct {
   clb_context *ctx;
@@ -20,12 +24,15 @@ typedef struct {
 
 static bool open_one(harmonics *h) {
   static const int degrees[] = {0, 1, 2};
-  const clb_spherical_harmonics_desc desc = {
-      .degrees = degrees, .n_degrees = 3, .passes = CLB_PASS_BIT(CLB_FORWARD),
-      .storage = CLB_F32, .arithmetic = CLB_F32};
+  const clb_spherical_harmonics_desc desc = {.degrees = degrees,
+                                             .n_degrees = 3,
+                                             .passes = CLB_PASS_BIT(CLB_FORWARD),
+                                             .storage = CLB_F32,
+                                             .arithmetic = CLB_F32};
   float *x = calloc(3 * ROWS, sizeof *x);
   uint64_t seed = 1;
-  *h = (harmonics){.x.stride = CLB_DENSE, .y.stride = CLB_DENSE, .out = calloc(WORDS * ROWS, sizeof *x)};
+  *h = (harmonics){
+      .x.stride = CLB_DENSE, .y.stride = CLB_DENSE, .out = calloc(WORDS * ROWS, sizeof *x)};
   for (int i = 0; x && i < 3 * ROWS; i++) x[i] = (float)test_random(&seed);
   const bool good = x && h->out && !clb_context_create("cpu", &h->ctx) &&
                     !clb_spherical_harmonics_create(h->ctx, &desc, &h->op) &&
@@ -88,7 +95,8 @@ static bool destroys_and_opens(harmonics *h) {
   float *kept = h->out;
   h->out = NULL;
   close_one(h);
-  bool good = open_one(&mine) && launch(&mine) && !memcmp(mine.out, kept, WORDS * ROWS * sizeof *kept);
+  bool good =
+      open_one(&mine) && launch(&mine) && !memcmp(mine.out, kept, WORDS * ROWS * sizeof *kept);
   close_one(&mine);
   free(kept);
   return good;
@@ -121,8 +129,9 @@ static bool has_a_child_itself(harmonics *h) {
 
 static void children_of_a_user(void **state) {
   (void)state;
-  static bool (*const bodies[])(harmonics *h) = {destroys, opens_anew, destroys_and_opens,
-                                                 opens_and_destroys, uses_its_copy, has_a_child_itself};
+  static bool (*const bodies[])(harmonics * h) = {destroys,           opens_anew,
+                                                  destroys_and_opens, opens_and_destroys,
+                                                  uses_its_copy,      has_a_child_itself};
   harmonics h;
   assert_true(open_one(&h) && launch(&h));
   for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {

@@ -1,0 +1,175 @@
+/* test_interrupted.c - a process that ends while its compiler runs leaves no file and no compiler. */
+#include "energy_runner.h"
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <time.h>
+
+#define ENERGY "energy -m model -s pair.xyz --device cpu --repeat 1"
+
+/* Calls use() for each process that has this variable among those that it began with; how many? */
+static int each_process_with(const char *variable, void (*use)(pid_t pid)) {
+  DIR *d = opendir("/proc");
+  int count = 0;
+  assert_non_null(d);
+  for (struct dirent *e; (e = readdir(d));) {
+    static char text[1 << 17];
+    char path[300];
+    snprintf(path, sizeof path, "/proc/%s/environ", e->d_name);
+    FILE *f = *e->d_name >= '1' && *e->d_name <= '9' ? fopen(path, "r") : NULL;
+    if (!f) continue;
+    const size_t n = fread(text, 1, sizeof text - 1, f);
+    text[n] = 0;
+    fclose(f);
+    for (size_t at = 0; at < n; at += strlen(text + at) + 1) {
+      if (strcmp(text + at, variable) != 0) continue;
+      count++;
+      if (use) use((pid_t)atoi(e->d_name));
+    }
+  }
+  closedir(d);
+  return count;
+}
+
+static bool any_process_with(const char *variable) { return each_process_with(variable, NULL) > 0; }
+
+static void stop_one(pid_t pid) { kill(pid, SIGSTOP); }
+static void kill_one(pid_t pid) { kill(pid, SIGKILL); }
+
+/* All are stopped first: none sees another's end. */
+static void kill_all_with(const char *variable) {
+  each_process_with(variable, stop_one);
+  each_process_with(variable, kill_one);
+}
+
+static int entries(const char *folder, const char *holding) {
+  DIR *d = opendir(folder);
+  int n = 0;
+  for (struct dirent *e; d && (e = readdir(d));)
+    n += strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strstr(e->d_name, holding);
+  if (d) closedir(d);
+  return n;
+}
+
+static void pause_ms(long ms) {
+  nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+/* A cache folder that nothing is in yet; its variable is the mark of a run. */
+static const char *new_cache(void) {
+  static char variable[64];
+  static int n;
+  snprintf(variable, sizeof variable, "CLB_CACHE_DIR=cache%d", n++);
+  setenv("CLB_CACHE_DIR", strchr(variable, '=') + 1, 1);
+  return variable;
+}
+
+static void expect_nothing_left(const char *variable, const char *what) {
+  for (int wait = 0; wait < 500 && (entries("tmp", "") || any_process_with(variable)); wait++)
+    pause_ms(20);
+  if (entries("tmp", "")) fail_msg("%s: there are files", what);
+  if (any_process_with(variable)) fail_msg("%s: there are processes", what);
+  if (entries(strchr(variable, '=') + 1, ".")) fail_msg("%s: the cache has temporary files", what);
+}
+
+/* A compiler that says what it is, and then takes forever, with a file and a child. */
+static void slow_compiler(void) {
+  char path[4096];
+  put_text("slow/cc",
+           "#!/bin/sh\n"
+           "case \"$*\" in *-dM*) PATH=$REAL_PATH exec cc \"$@\";; esac\n"
+           "touch \"$TMPDIR/ccfile.s\"\n"
+           "sleep 1000 &\n"
+           "touch tmp/started\n"
+           "wait\n");
+  assert_int_equal(chmod("slow/cc", 0700), 0);
+  setenv("REAL_PATH", getenv("PATH"), 1);
+  snprintf(path, sizeof path, "%s/slow:%s", work_folder, getenv("PATH"));
+  setenv("PATH", path, 1);
+}
+
+static void fast_compiler(void) {
+  setenv("PATH", getenv("REAL_PATH"), 1);
+  unsetenv("REAL_PATH");
+}
+
+static pid_t start_slowly(void) {
+  const pid_t pid = start_clebsch(ENERGY);
+  for (int wait = 0; wait < 3000 && access("tmp/started", F_OK); wait++) pause_ms(20);
+  assert_int_equal(unlink("tmp/started"), 0);
+  return pid;
+}
+
+static void need_compiler(void) {
+  if (system("cc --version >out 2>&1")) skip_because("no C compiler");
+}
+
+static void ends_with_its_compiler(void **state) {
+  (void)state;
+  static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGKILL};
+  need_compiler();
+  assert_int_equal(mkdir("slow", 0700), 0);
+  slow_compiler();
+  for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+    char what[32];
+    const char *variable = new_cache();
+    const pid_t pid = start_slowly();
+    snprintf(what, sizeof what, "signal %d", signals[i]);
+    assert_true(any_process_with(variable) && entries("tmp", "clebsch-cc-") == 1);
+    assert_int_equal(kill(pid, signals[i]), 0);
+    assert_int_equal(ended(pid), -1);
+    expect_nothing_left(variable, what);
+  }
+  fast_compiler();
+}
+
+/* As by a batch system: every process of the run at once.  The next one tidies up, later. */
+static void next_one_tidies_up(void **state) {
+  (void)state;
+  need_compiler();
+  slow_compiler();
+  const char *variable = new_cache();
+  const pid_t pid = start_slowly();
+  char path[300] = "";
+  kill_all_with(variable);
+  assert_int_equal(ended(pid), -1);
+  DIR *d = opendir("tmp");
+  for (struct dirent *e; d && (e = readdir(d));)
+    if (!strncmp(e->d_name, "clebsch-cc-", 11)) snprintf(path, sizeof path, "tmp/%s", e->d_name);
+  closedir(d);
+  fast_compiler();
+  assert_false(any_process_with(variable));
+  assert_int_equal(access(path, F_OK), 0);
+  const struct timespec before[2] = {{time(NULL) - 60, 0}, {time(NULL) - 60, 0}};
+  assert_int_equal(utimensat(AT_FDCWD, path, before, 0), 0);
+  new_cache();
+  expect_clebsch(ENERGY, 0, NULL);
+  assert_int_equal(entries("tmp", ""), 0);
+}
+
+/* Genuine compilers, at moments that a seed chooses. */
+static void ends_at_any_moment(void **state) {
+  (void)state;
+  static const int signals[] = {SIGINT, SIGTERM, SIGKILL};
+  uint64_t seed = 7;
+  need_compiler();
+  for (int i = 0; i < 9; i++) {
+    char what[48];
+    const char *variable = new_cache();
+    const pid_t pid = start_clebsch(ENERGY);
+    const long ms = 50 + (long)(400 * (1 + test_random(&seed)));
+    pause_ms(ms);
+    kill(pid, signals[i % 3]);
+    const int status = ended(pid);
+    snprintf(what, sizeof what, "signal %d after %ld ms", signals[i % 3], ms);
+    if (status > 0) fail_msg("%s: exit status %d", what, status);
+    expect_nothing_left(variable, what);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(ends_with_its_compiler),
+                                     cmocka_unit_test(next_one_tidies_up),
+                                     cmocka_unit_test(ends_at_any_moment)};
+  return cmocka_run_group_tests(tests, make_work, remove_work);
+}
