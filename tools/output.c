@@ -1,4 +1,5 @@
 /* output.c - files that subcommands write. */
+#define _GNU_SOURCE /* O_TMPFILE */
 #include "output.h"
 
 #include <errno.h>
@@ -162,19 +163,39 @@ void folder_flush(const char *path) {
   free(target);
 }
 
-/* Under the temporary name; errno is of what failed first. */
-static bool write_temporary(int fd, bool (*write)(FILE *f, const void *user), const void *user) {
+/* errno is of what failed first. */
+static bool write_to(FILE *f, bool (*write)(FILE *f, const void *user), const void *user) {
+  errno = 0;
+  return write(f, user) && !fflush(f) && !ferror(f) && !fsync(fileno(f));
+}
+
+/* A file without a name, which goes with this process; -1: this file system has none. */
+static int open_nameless(const char *target) {
+  char *folder = joined(target, folder_length(target), ".");
+  const int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+  free(folder);
+  return fd;
+}
+
+/* The temporary name, which is there for no longer than a rename takes. */
+static bool give_name(int fd, const char *target, char *temporary) {
+  char from[40];
+  const size_t n = strlen(target) + 1;
+  snprintf(from, sizeof from, "/proc/self/fd/%d", fd);
+  for (unsigned i = 0; i < 1000; i++) {
+    snprintf(temporary + n, 7, "%06x", ((unsigned)getpid() + i) & 0xffffff);
+    if (!linkat(AT_FDCWD, from, AT_FDCWD, temporary, AT_SYMLINK_FOLLOW)) return true;
+    if (errno != EEXIST) return false;
+  }
+  return false;
+}
+
+static int open_named(char *temporary) {
+  const int fd = mkstemp(temporary);
   const mode_t mask = umask(0);
   umask(mask);
-  FILE *f = fdopen(fd, "w");
-  if (!f) return close(fd), false;
-  errno = 0;
-  const bool good =
-      !fchmod(fd, 0666 & ~mask) && write(f, user) && !fflush(f) && !ferror(f) && !fsync(fd);
-  const int error = errno;
-  const bool closed = !fclose(f);
-  if (!good) errno = error;
-  return good && closed;
+  if (fd >= 0) fchmod(fd, 0666 & ~mask);
+  return fd;
 }
 
 static bool replace(const char *path, const char *target, char *temporary,
@@ -182,12 +203,19 @@ static bool replace(const char *path, const char *target, char *temporary,
   struct stat there;
   if (!stat(target, &there) && !S_ISREG(there.st_mode))
     return complain("%s: not a file", path), false;
-  const int fd = mkstemp(temporary);
-  if (fd < 0) return complain("%s: %s", path, strerror(errno)), false;
-  if (write_temporary(fd, write, user) && !rename(temporary, target))
-    return folder_flush(target), true;
-  complain("%s: could not be written: %s", path, strerror(errno ? errno : EIO));
-  unlink(temporary);
+  const int nameless = open_nameless(target), fd = nameless < 0 ? open_named(temporary) : nameless;
+  FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+  bool named = fd >= 0 && nameless < 0, good = f && write_to(f, write, user);
+  if (good && !named) good = named = give_name(fd, target, temporary);
+  int error = errno;
+  if (f ? fclose(f) : fd >= 0 && close(fd)) error = good ? errno : error, good = false;
+  if (good && rename(temporary, target)) error = errno, good = false;
+  if (good) return folder_flush(target), true;
+  if (fd < 0)
+    complain("%s: %s", path, strerror(error));
+  else
+    complain("%s: could not be written: %s", path, strerror(error ? error : EIO));
+  if (named) unlink(temporary);
   return false;
 }
 
