@@ -1,4 +1,5 @@
 /* convert.c - `clebsch convert`: another program's model to a safetensors file. */
+#define _GNU_SOURCE /* memfd_create */
 #include "convert.h"
 
 #include <errno.h>
@@ -8,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "output.h"
 #include "tool.h"
@@ -186,13 +189,11 @@ static void free_model(model *m) {
   free(m);
 }
 
-void convert_file(const char *from, const char *to) {
+static model *read_model(const char *from) {
   source_file in = {.path = from};
   model *m = allocate(1, sizeof *m);
   m->from = from;
   m->metadata = json_object();
-  const named_file files[] = {{"the file to convert", from, FILE_INPUT}, {"the model", to, FILE_WHOLE}};
-  if (!outputs_ready(files, 2)) exit(EXIT_FAILED);
   read_source(&in);
   size_t i = 0;
   while (i < sizeof formats / sizeof *formats && !formats[i].is(&in)) i++;
@@ -201,9 +202,27 @@ void convert_file(const char *from, const char *to) {
   say(m, "1", "format_version");
   formats[i].convert(&in, m);
   qsort(m->tensors, (size_t)m->n, sizeof *m->tensors, by_width);
+  free(in.bytes);
+  return m;
+}
+
+void convert_file(const char *from, const char *to) {
+  const named_file files[] = {{"the file to convert", from, FILE_INPUT}, {"the model", to, FILE_WHOLE}};
+  if (!outputs_ready(files, 2)) exit(EXIT_FAILED);
+  model *m = read_model(from);
   if (!file_replace(to, write_model, m)) exit(EXIT_FAILED);
   free_model(m);
-  free(in.bytes);
+}
+
+int convert_in_memory(const char *from) {
+  model *m = read_model(from);
+  const int fd = memfd_create("clebsch_model", MFD_CLOEXEC), again = fd < 0 ? -1 : dup(fd);
+  FILE *f = again < 0 ? NULL : fdopen(again, "wb");
+  bool good = f && write_model(f, m);
+  if (f) good &= !fclose(f);
+  if (!good) refuse(from, "no memory for the converted model: %s", strerror(errno));
+  free_model(m);
+  return fd;
 }
 
 /* ---- the command ---- */

@@ -19,6 +19,8 @@ void refuse(const char *path, const char *format, ...) __attribute__((format(pri
 
 /* Writes the model of a file to the safetensors file `to`; exits (refuse) where it cannot. */
 void convert_file(const char *from, const char *to);
+/* The same as a file in memory, which has no name and goes with its descriptor: that is returned. */
+int convert_in_memory(const char *from);
 
 /* ---- what is written ---- */
 

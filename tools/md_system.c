@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,37 +55,6 @@ static bool ends_in(const char *text, const char *end) {
   return n >= m && !strcmp(text + n - m, end);
 }
 
-static char converted[4096]; /* a temporary file, while there is one */
-
-static void remove_converted(void) {
-  if (*converted) unlink(converted);
-  *converted = 0;
-}
-
-static void remove_and_die(int signal_number) { /* SA_RESETHAND: the second time it kills */
-  unlink(converted);
-  raise(signal_number);
-}
-
-/* The conversion exits where the file is bad, and Ctrl-C may come while kernels are compiled: the temporary file goes all the same. */
-static bool convert_first(const char *path) {
-  const struct sigaction cleanly = {.sa_handler = remove_and_die, .sa_flags = (int)SA_RESETHAND};
-  const char *folder = getenv("TMPDIR");
-  const int n = snprintf(converted, sizeof converted, "%s/clebsch_model_XXXXXX", folder && *folder ? folder : "/tmp");
-  const int file = n < (int)sizeof converted ? mkstemp(converted) : -1;
-  if (file < 0) {
-    complain("%s: %s", converted, strerror(errno));
-    *converted = 0;
-    return false;
-  }
-  close(file);
-  atexit(remove_converted);
-  sigaction(SIGINT, &cleanly, NULL);
-  sigaction(SIGTERM, &cleanly, NULL);
-  convert_file(path, converted);
-  return true;
-}
-
 static bool sum_model(const char *path, uint64_t *sum) {
   struct stat about;
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -96,26 +64,27 @@ static bool sum_model(const char *path, uint64_t *sum) {
   return good;
 }
 
-static bool open_model(md_system *y, const md_choice *choice) {
-  const bool foreign = ends_in(choice->model, ".pth") || ends_in(choice->model, ".nqx");
+static bool open_model(md_system *y, const md_choice *choice, const char *path) {
   progress("%s: compiling %s", y->device.name, choice->model);
-  clb_status status = clb_model_open(y->ctx, foreign ? converted : choice->model, &choice->options, &y->model);
+  clb_status status = clb_model_open(y->ctx, path, &choice->options, &y->model);
   if (!status) status = clb_model_describe(y->model, &y->info);
   progress(NULL);
   if (status) complain("%s", clb_error(y->ctx));
-  if (status || !choice->checksum) return !status;
-  return sum_model(foreign ? converted : choice->model, &y->checksum);
+  return !status && (!choice->checksum || sum_model(path, &y->checksum));
 }
 
 bool md_system_open(md_system *y, const md_choice *choice) {
+  const bool foreign = ends_in(choice->model, ".pth") || ends_in(choice->model, ".nqx");
+  char memory[40];
   y->name = choice->model;
-  if ((ends_in(choice->model, ".pth") || ends_in(choice->model, ".nqx")) && !convert_first(choice->model)) return false;
+  const int fd = foreign ? convert_in_memory(choice->model) : -1;
+  snprintf(memory, sizeof memory, "/proc/self/fd/%d", fd);
   clb_status status = clb_context_create(choice->device, &y->ctx);
   if (!status) status = clb_context_device(y->ctx, &y->device);
   if (status) complain("%s", y->ctx ? clb_error(y->ctx) : clb_status_text(status));
   else if (!y->device.runs) complain("%s only compiles: `clebsch devices` shows what runs", y->device.name);
-  const bool good = !status && y->device.runs && open_model(y, choice);
-  remove_converted();
+  const bool good = !status && y->device.runs && open_model(y, choice, foreign ? memory : choice->model);
+  if (foreign) close(fd);
   return good;
 }
 
