@@ -41,7 +41,7 @@ static named_file *file_with(const char *ending) {
   named_file *f = &files[n++];
   f->fd = -1;
   snprintf(f->ending, sizeof f->ending, "%s", ending);
-  snprintf(f->path, sizeof f->path, "%s/fuzz-%ld%s", folder ? folder : ".", (long)getpid(), ending);
+  snprintf(f->path, sizeof f->path, "%s/fuzz-%ld%s", folder ? folder : P_tmpdir, (long)getpid(), ending);
   return f;
 }
 

@@ -10,7 +10,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-/* A file of these bytes in $TMPDIR, good until the next one with this ending. */
+/* A file of these bytes in $TMPDIR (or /tmp), good until the next one with this ending. */
 const char *fuzz_file(const void *data, size_t n, const char *ending);
 /* A name in $TMPDIR at which nothing stands unless the caller puts it there. */
 const char *fuzz_path(const char *ending);
