@@ -21,6 +21,7 @@ typedef struct {
   bool subgroups;       /* OpenCL: cl_khr_subgroups or cl_intel_subgroups with a required size are there */
   bool float_atomics;   /* OpenCL: cl_ext_float_atomics is there; else compare-and-swap */
   bool hides_masks;     /* OpenCL with sub-groups: what follows from one mask for another is hidden from the compiler, which makes mistakes with it */
+  bool hides_negation;  /* OpenCL: the compiler is not to know that a float is negated; it loses that across barriers */
 } clb_dialect;
 
 /* Adds the text or words to out.  The kernel must have passed ir_verify and, where the device has no sub-groups, been legalised.

@@ -294,6 +294,18 @@ static void put_place(printer *p, ir_val v, const ir_ins *i) {
   else ADD("subgroup_index(%d);\n", p->k->lanes);
 }
 
+/* What compilers make a negation of: -a, a * -1, a / -1, -0 - a.  The value that is negated, or IR_NONE. */
+static ir_val negated(const printer *p, const ir_ins *i) {
+  const ir_ins *ins = p->k->ins;
+  ir_val a = i->arg[0], b = i->arg[1];
+  if (!ir_is_float(i->type)) return IR_NONE;
+  if (i->op == IR_NEG) return a;
+  if (i->op == IR_SUB && ins[a].op == IR_REAL && ins[a].real == 0 && signbit(ins[a].real)) return b;
+  if (i->op != IR_MUL && i->op != IR_DIV) return IR_NONE;
+  if (ins[b].op == IR_REAL && ins[b].real == -1) return a;
+  return i->op == IR_MUL && ins[a].op == IR_REAL && ins[a].real == -1 ? b : IR_NONE;
+}
+
 static void put_value(printer *p, ir_val v, const ir_ins *i) {
   if (i->op == IR_GET && i->imm && ir_is_float(i->type) && p->dialect->language == CLB_LANGUAGE_CUDA) { /* for all the compiler knows, it changes */
     line(p);
@@ -304,7 +316,12 @@ static void put_value(printer *p, ir_val v, const ir_ins *i) {
   line(p);
   ADD(i->op == IR_VAR ? "%s v%d = " : "const %s v%d = ", types[i->type].value, (int)v);
   if (hide) ADD("hidden(");
-  put_expression(p, i, i->op == IR_VAR ? "$a" : s);
+  ir_val inner = p->dialect->hides_negation ? negated(p, i) : IR_NONE;
+  if (inner != IR_NONE) {
+    ADD("negated(");
+    put(p, inner);
+    ADD(")");
+  } else put_expression(p, i, i->op == IR_VAR ? "$a" : s);
   ADD(hide ? ");\n" : ";\n");
 }
 

@@ -129,6 +129,9 @@ static const word words[] = {
 
   {"hidden", NULL, "#define hidden(mask) (bool)intel_sub_group_shuffle((uint)(mask), get_sub_group_local_id())", NULL, NULL},
 
+  /* Work starts at offset 0, which no compiler can know; whole numbers are kept across barriers. */
+  {"negated", "#define negated(x) ((x) * (float)((int)get_global_offset(0) - 1))", NULL, NULL, NULL},
+
   {"group_barrier", "#define group_barrier() barrier(CLK_LOCAL_MEM_FENCE)", NULL, "#define group_barrier() __syncthreads()",
    "#define group_barrier() do { __builtin_amdgcn_fence(__ATOMIC_RELEASE, \"workgroup\"); __builtin_amdgcn_s_barrier(); "
    "__builtin_amdgcn_fence(__ATOMIC_ACQUIRE, \"workgroup\"); } while (0)"},

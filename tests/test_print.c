@@ -234,6 +234,34 @@ static void aligned_loads(void **state) {
   ir_free(&k);
 }
 
+/* A negation, and what a compiler makes one of, where the compiler is not to see it; what only looks like one stays. */
+static void hidden_negation(void **state) {
+  static const clb_dialect hides = {.language = CLB_LANGUAGE_OPENCL, .subgroups = true, .hides_negation = true};
+  ir_kernel k;
+  (void)state;
+  ir_begin(&k, "negations", 32, 1, 32);
+  ir_val y = ir_buffer(&k, IR_F32, true), z = ir_buffer(&k, IR_F64, true), a = ir_scalar(&k, IR_F32), d = ir_scalar(&k, IR_F64), n = ir_scalar(&k, IR_I32), lane = ir_lane(&k);
+  const ir_val of[] = {ir_1(&k, IR_NEG, a),
+                       ir_mul(&k, a, ir_real(&k, IR_F32, -1)),
+                       ir_mul(&k, ir_real(&k, IR_F32, -1), ir_add(&k, a, a)),
+                       ir_2(&k, IR_DIV, ir_sub(&k, a, ir_real(&k, IR_F32, 3)), ir_real(&k, IR_F32, -1)),
+                       ir_sub(&k, ir_real(&k, IR_F32, -0.0), ir_mul(&k, a, a)),
+                       ir_sub(&k, ir_real(&k, IR_F32, 0), a),
+                       ir_mul(&k, a, ir_real(&k, IR_F32, -2)),
+                       ir_cast(&k, IR_F32, ir_mul(&k, n, ir_int(&k, IR_I32, -1)))};
+  for (size_t i = 0; i < sizeof of / sizeof *of; i++) ir_store(&k, y, ir_add(&k, lane, ir_int(&k, IR_I32, 32 * (int)i)), IR_NONE, of[i]);
+  ir_store(&k, z, lane, IR_NONE, ir_1(&k, IR_NEG, d));
+  assert_true(ir_finish(&k));
+  char *plain = print(&k, &opencl_subgroups), *text = print(&k, &hides);
+  assert_null(strstr(plain, "negated"));
+  int found = 0;
+  for (const char *s = text; (s = strstr(s, "= negated(")); s++) found++;
+  if (found != 6 || !strstr(text, "#define negated(x)")) fail_msg("%d negations in\n%s", found, text);
+  free(plain);
+  free(text);
+  ir_free(&k);
+}
+
 static void refused(const ir_kernel *k, const clb_dialect *d, const char *word) {
   clb_text text = {0};
   char error[200] = "";
@@ -261,7 +289,7 @@ static void cannot_be_said(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(one_body),  cmocka_unit_test(exact_constants), cmocka_unit_test(no_numbers),    cmocka_unit_test(integers),
-                                     cmocka_unit_test(few_words), cmocka_unit_test(hidden_masks), cmocka_unit_test(much_local_memory),
+                                     cmocka_unit_test(few_words), cmocka_unit_test(hidden_masks), cmocka_unit_test(hidden_negation), cmocka_unit_test(much_local_memory),
                                      cmocka_unit_test(aligned_loads), cmocka_unit_test(cannot_be_said)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
