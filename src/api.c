@@ -128,8 +128,7 @@ clb_status clb_buffer_wrap(clb_context *ctx, clb_memory_kind kind, void *memory,
 
 void clb_buffer_destroy(clb_buffer **buffer) {
   if (!buffer || !*buffer) return;
-  clb_device *d = (*buffer)->ctx->device;
-  if ((*buffer)->owned) d->backend->free(d, &(*buffer)->memory);
+  if ((*buffer)->owned) clb_memory_free((*buffer)->ctx, &(*buffer)->memory);
   free(*buffer);
   *buffer = NULL;
 }

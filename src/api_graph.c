@@ -51,7 +51,7 @@ static clb_status make_room(clb_graph *g) {
     if (b->owned && !waited) s = d->backend->wait(d); /* what was submitted may still use it */
     if (s) break;
     waited = true;
-    if (b->owned) d->backend->free(d, &b->memory);
+    if (b->owned) clb_memory_free(g->ctx, &b->memory);
     b->owned = false;
     b->memory = (clb_memory){0};
     s = d->backend->alloc(d, bytes ? bytes : 4, &b->memory);
@@ -85,9 +85,8 @@ clb_status clb_graph_create(clb_context *ctx, int64_t nodes, int64_t edges, clb_
 void clb_graph_destroy(clb_graph **graph) {
   if (!graph || !*graph) return;
   clb_graph *g = *graph;
-  clb_device *d = g->ctx->device;
   for (int i = 0; i < CLB_GRAPH_BUFFERS; i++)
-    if (g->buffer[i].owned) d->backend->free(d, &g->buffer[i].memory);
+    if (g->buffer[i].owned) clb_memory_free(g->ctx, &g->buffer[i].memory);
   free(g);
   *graph = NULL;
 }

@@ -24,6 +24,7 @@ struct clb_context {
   bool profiles; /* every launch is timed */
   clb_profile *profile;
   clb_recording *recording; /* between clb_record_begin and clb_record_end, else NULL */
+  clb_recording *recordings; /* those that are ended */
   clb_text wisdom;          /* wisdom.h */
   bool wisdom_read;         /* from the cache's folder, once */
   bool measures;            /* the op being created is to be measured */
@@ -82,6 +83,8 @@ double clb_seconds_now(void); /* of a clock that only goes on */
 
 /* Adds a copy of the work to the recording being made. */
 clb_status clb_recording_keep(clb_recording *recording, const clb_work *work);
+/* Gives memory back to the device: what was recorded with it is never replayed. */
+void clb_memory_free(clb_context *ctx, clb_memory *memory);
 /* Refuses a call that needs the device now where a recording is being made. */
 clb_status clb_not_recording(clb_context *ctx, const char *call);
 

@@ -187,7 +187,7 @@ void clb_op_destroy(clb_op **op) {
   if (!op || !*op) return;
   clb_memory *owned[] = {&(*op)->workspace, &(*op)->numbers, &(*op)->reals};
   for (int i = 0; i < 3; i++)
-    if (owned[i]->handle) (*op)->ctx->device->backend->free((*op)->ctx->device, owned[i]);
+    if (owned[i]->handle) clb_memory_free((*op)->ctx, owned[i]);
   clb_shared_weights_destroy(&(*op)->shared);
   clb_convolution_destroy(&(*op)->convolution);
   clb_text_free(&(*op)->source);

@@ -18,6 +18,8 @@ struct clb_recording {
   kept **kept;             /* of each work */
   int64_t n, room;
   clb_recorded *recorded;  /* the driver's; NULL: the list is it */
+  bool lost;               /* memory that it uses was freed */
+  clb_recording *next;     /* of the context's */
 };
 
 /* ---- the list ---- */
@@ -67,6 +69,20 @@ static void let_driver_record(clb_recording *r) {
   if (r->n && d->backend->record) d->backend->record(d, r->work, r->n, &r->recorded);
 }
 
+static bool uses(const clb_recording *r, const void *handle) {
+  for (int64_t i = 0; i < r->n; i++)
+    for (int m = 0; m < r->kept[i]->n_memory; m++)
+      if (r->kept[i]->memory[m].handle == handle) return true;
+  return false;
+}
+
+void clb_memory_free(clb_context *ctx, clb_memory *memory) {
+  if (ctx->recording && uses(ctx->recording, memory->handle)) ctx->recording->lost = true;
+  for (clb_recording *r = ctx->recordings; r; r = r->next)
+    if (!r->lost && uses(r, memory->handle)) r->lost = true;
+  ctx->device->backend->free(ctx->device, memory);
+}
+
 /* ---- the calls ---- */
 
 clb_status clb_not_recording(clb_context *ctx, const char *call) {
@@ -98,7 +114,11 @@ clb_status clb_record_end(clb_context *ctx, clb_recording **recording) {
   clb_recording *r = ctx->recording;
   ctx->recording = NULL;
   if (s) clb_recording_destroy(&r);
-  else let_driver_record(*recording = r);
+  else {
+    r->next = ctx->recordings;
+    ctx->recordings = *recording = r;
+    let_driver_record(r);
+  }
   return s;
 }
 
@@ -106,6 +126,7 @@ clb_status clb_replay(clb_recording *r) {
   clb_status s = CLB_OK;
   if (!r) return CLB_ERROR_ARGUMENT;
   clb_context *ctx = r->ctx;
+  if (r->lost) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_replay: a buffer, graph or op that the recording uses was destroyed; they must still be there");
   if (r->recorded && !ctx->recording && !ctx->profiles) return ctx->device->backend->replay(ctx->device, r->recorded);
   for (int64_t i = 0; i < r->n && !s; i++) s = clb_submit(ctx, &r->work[i]);
   return s;
@@ -148,6 +169,9 @@ void clb_recording_destroy(clb_recording **recording) {
   if (!recording || !*recording) return;
   clb_recording *r = *recording;
   clb_device *d = r->ctx->device;
+  clb_recording **link = &r->ctx->recordings;
+  while (*link && *link != r) link = &(*link)->next;
+  if (*link) *link = r->next;
   if (r->recorded) d->backend->forget(d, r->recorded);
   for (int64_t i = 0; i < r->n; i++) free(r->kept[i]);
   free(r->kept);

@@ -292,7 +292,14 @@ static void refuses(void **state) {
   REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_recording_replace: old_buffer belongs to another context", clb_recording_replace(r, foreign, on.b[X]));
   clb_buffer_destroy(&foreign);
   clb_buffer_destroy(&small);
+  OK(ctx, clb_replay(r));
+  clb_recording *also = record(&s, &on);
+  clb_buffer_destroy(&on.b[X]); /* what uses it is never replayed, not even where another has its place by now */
+  OK(ctx, clb_buffer_create(ctx, s.bytes[X], &on.b[X]));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_replay: a buffer, graph or op that the recording uses was destroyed", clb_replay(r));
   clb_recording_destroy(&r);
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_replay: a buffer, graph or op that the recording uses was destroyed", clb_replay(also));
+  clb_recording_destroy(&also);
   clb_context_destroy(&second);
   drop_set(&on);
   drop_scene(&s);
