@@ -79,6 +79,7 @@ typedef struct {
   bool adopted;              /* context and queue are the caller's */
   bool intel_gpu;            /* takes Intel's compiler options */
   bool rounds_division;      /* takes -cl-fp32-correctly-rounded-divide-sqrt */
+  bool keeps_text;           /* the driver has a cache of its own, and its binaries cost a second compilation */
   char name[32];
   clb_text vendor, description, driver;
 } clb_opencl;

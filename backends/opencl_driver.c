@@ -261,11 +261,12 @@ static void set_dialect(clb_opencl *o, const facts *f, const clb_text *extension
 }
 
 clb_status clb_opencl_describe(clb_opencl *o) {
-  clb_text extensions = {0}, version = {0}, platform = {0};
+  clb_text extensions = {0}, version = {0}, platform = {0}, name = {0};
   facts f = {0};
   clb_status s = get_text(o, false, CL_DEVICE_EXTENSIONS, &extensions);
   if (!s) s = get_text(o, false, CL_DEVICE_VERSION, &version);
   if (!s) s = get_text(o, true, CL_PLATFORM_VERSION, &platform);
+  if (!s) s = get_text(o, true, CL_PLATFORM_NAME, &name);
   if (!s) s = get_text(o, false, CL_DEVICE_VENDOR, &o->vendor);
   if (!s) s = get_text(o, false, CL_DEVICE_NAME, &o->description);
   if (!s) s = get_text(o, false, CL_DRIVER_VERSION, &o->driver);
@@ -275,6 +276,7 @@ clb_status clb_opencl_describe(clb_opencl *o) {
     set_limits(o, &f);
     set_pointers(o, &f, &extensions);
     set_commands(o, &f);
+    o->keeps_text = has_word(&name, "Portable"); /* PoCL, "Portable Computing Language" */
     o->head.info = (clb_device_info){o->name, "opencl", o->vendor.s, o->description.s, o->driver.s, 1, f.memory, f.f64 != 0, {0}};
     for (int i = 0; i < 8 && o->head.dialect.subgroups; i++) o->head.info.sub_group_sizes[i] = (int)f.sizes[i];
     snprintf(o->head.key, sizeof o->head.key, "%.70s|%.60s|%.60s|%.50s", platform.s, version.s, o->description.s, o->driver.s);
@@ -282,6 +284,7 @@ clb_status clb_opencl_describe(clb_opencl *o) {
   clb_text_free(&extensions);
   clb_text_free(&version);
   clb_text_free(&platform);
+  clb_text_free(&name);
   return s;
 }
 

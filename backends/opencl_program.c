@@ -64,40 +64,54 @@ static clb_status get_binary(clb_opencl *o, cl_program program, clb_text *binary
   return s;
 }
 
+static clb_status compile(clb_opencl *o, const ir_kernel *k, const void *source, size_t n, cl_program *program) {
+  const char *text = source;
+  clb_text options = {0};
+  cl_int code = 0;
+  clb_status s = get_options(o, k, &options);
+  if (s) goto done;
+  *program = o->cl.clCreateProgramWithSource(o->context, 1, &text, &n, &code);
+  if (!*program || code) {
+    s = clb_opencl_failed(o->head.error, "clCreateProgramWithSource", code);
+    goto done;
+  }
+  code = o->cl.clBuildProgram(*program, 1, &o->device, options.s, NULL, NULL);
+  if (code) s = refused(o, k, *program, code);
+done:
+  clb_text_free(&options);
+  return s;
+}
+
 clb_status clb_opencl_build(clb_device *device, const ir_kernel *k, clb_text *binary) {
   clb_opencl *o = (clb_opencl *)device;
-  clb_text text = {0}, options = {0};
+  clb_text text = {0};
   cl_program program = NULL;
-  cl_int code = 0;
+  if (o->keeps_text) return clb_device_text(&o->head, k, binary);
   clb_status s = clb_device_text(&o->head, k, &text);
-  if (!s) s = get_options(o, k, &options);
-  if (!s) {
-    program = o->cl.clCreateProgramWithSource(o->context, 1, (const char *[]){text.s}, (const size_t[]){text.n}, &code);
-    if (!program || code) s = clb_opencl_failed(device->error, "clCreateProgramWithSource", code);
-  }
-  if (!s) {
-    code = o->cl.clBuildProgram(program, 1, &o->device, options.s, NULL, NULL);
-    if (code) s = refused(o, k, program, code);
-  }
+  if (!s) s = compile(o, k, text.s, text.n, &program);
   if (!s) s = get_binary(o, program, binary);
   if (program) o->cl.clReleaseProgram(program);
-  clb_text_free(&options);
   clb_text_free(&text);
   return s;
 }
 
 /* ---- binary to kernel ---- */
 
-static clb_status create_kernel(clb_opencl *o, const ir_kernel *k, const void *binary, size_t bytes, clb_module *m) {
-  clb_error_sink *e = o->head.error;
+static clb_status load_binary(clb_opencl *o, const ir_kernel *k, const void *binary, size_t bytes, cl_program *program) {
   const unsigned char *image = binary;
   cl_int status = 0, code = 0;
-  m->program = o->cl.clCreateProgramWithBinary(o->context, 1, &o->device, &bytes, &image, &status, &code);
-  if (!m->program || code || status) return clb_opencl_failed(e, "clCreateProgramWithBinary", code ? code : status);
-  code = o->cl.clBuildProgram(m->program, 1, &o->device, "", NULL, NULL);
-  if (code) return refused(o, k, m->program, code);
+  *program = o->cl.clCreateProgramWithBinary(o->context, 1, &o->device, &bytes, &image, &status, &code);
+  if (!*program || code || status) return clb_opencl_failed(o->head.error, "clCreateProgramWithBinary", code ? code : status);
+  code = o->cl.clBuildProgram(*program, 1, &o->device, "", NULL, NULL);
+  return code ? refused(o, k, *program, code) : CLB_OK;
+}
+
+static clb_status create_kernel(clb_opencl *o, const ir_kernel *k, const void *binary, size_t bytes, clb_module *m) {
+  cl_int code = 0;
+  clb_status s = (o->keeps_text ? compile : load_binary)(o, k, binary, bytes, &m->program);
+  if (s) return s;
   m->kernel = o->cl.clCreateKernel(m->program, k->name, &code);
-  return !m->kernel || code ? clb_opencl_failed(e, "clCreateKernel", code) : CLB_OK;
+  return !m->kernel || code ? clb_opencl_failed(o->head.error, "clCreateKernel", code) : CLB_OK;
 }
 
 /* Whether the kernel is the one that k says, and the device can hold a group of it. */

@@ -151,7 +151,8 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   clb_z_scales(&p->tensor_product, &c->parts, o_z < 0 && s->pairs && !p->convolution.spline, c->scale); /* beside splines it is slower, on an H200 */
   c->at.pairs = s->pairs;
   c->unit = s->units ? ir_subgroup(k) : i32(c, 0);
-  c->shares = s->edges * (s->units ? s->units : 1) * clb_y_columns(p);
+  c->pitch = s->shuffles ? 1 : s->lanes + 1;
+  c->shares = s->edges * (s->units ? s->units : 1) * clb_y_columns(p) * c->pitch;
   clb_stage_begin(c);
   clb_spline_parameters(c);
   clb_batch_begin(c);

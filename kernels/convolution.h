@@ -108,8 +108,8 @@ typedef struct {
   ir_val x_sum[CLB_MAX_TERMS][MAX_M], y_sum[CLB_MAX_CHANNEL_WISE_Y + 1];
   clb_stage stage;
   clb_batch batch;
-  ir_val meeting, turn;           /* local array [edges][units][of y], of units twice, or IR_NONE; i32: 0 or `shares`: which half is in use */
-  int shares;
+  ir_val meeting, turn;           /* local array [edges][units][of y][pitch], of units twice, or IR_NONE; i32: 0 or `shares`: which half is in use */
+  int shares, pitch;              /* pitch: 1, or without shuffles one for each lane and one more */
   int n_held;                     /* variables that hold g across batches of edges */
   ir_val held[CLB_MAX_HELD];
 } clb_convolution;

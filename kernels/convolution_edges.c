@@ -35,6 +35,17 @@ static int summed_together(int lanes, int n) {
   return half < n && shuffles(lanes, half) + shuffles(lanes, n - half) + STORE < shuffles(lanes, n) ? half : n;
 }
 
+/* Without shuffles each lane adds its shares of the gradient of y of an edge to its own. */
+static void keep(clb_convolution *c, ir_val edge) {
+  ir_kernel *k = of(c);
+  int columns = clb_y_columns(c->f.p);
+  ir_val start = ir_add(k, ir_mul(k, edge, i32(c, columns * c->pitch)), ir_lane(k));
+  for (int i = 0; i < columns; i++) {
+    ir_val at = ir_add(k, start, i32(c, i * c->pitch));
+    if (c->y_sum[i] != IR_NONE) ir_store(k, c->meeting, at, IR_NONE, ir_add(k, ir_load(k, c->meeting, at, IR_NONE), c->y_sum[i]));
+  }
+}
+
 /* Adds the lanes' shares of the gradient of y of an edge, the first slice's, and hands the sub-group's to the others; nobody reads those of slices
    without one. */
 static void meet(clb_convolution *c, ir_val edge) {
@@ -147,7 +158,7 @@ static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last, 
   }
   if (c->f.p->convolution.spline) c->y_sum[of_y] = clb_spline_slope(c, c->y_sum[of_y]);
   if (c->batch.shares != IR_NONE) clb_batch_keep(c, -1, of_y, columns - of_y, ir_sub(k, place, first));
-  else if (c->meeting != IR_NONE) meet(c, ir_sub(k, place, first));
+  else if (c->meeting != IR_NONE) (c->f.s->shuffles ? meet : keep)(c, ir_sub(k, place, first));
   if (c->stage.stages) clb_stage_next(c);
   clb_turns_close(c);
 }
@@ -156,10 +167,25 @@ static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last, 
 static void clear_meeting(clb_convolution *c) {
   ir_kernel *k = of(c);
   int lanes = c->f.s->lanes;
+  if (!c->f.s->shuffles) { /* each lane its own */
+    ir_val row = ir_loop(k, i32(c, 0), i32(c, c->shares), i32(c, c->pitch));
+    ir_store(k, c->meeting, ir_add(k, row, ir_lane(k)), IR_NONE, ir_real(k, c->f.t, 0));
+    ir_end(k);
+    return;
+  }
   int64_t n = (int64_t)c->f.s->edges * clb_y_columns(c->f.p);
   ir_val at = ir_add(k, ir_loop(k, i32(c, 0), i32(c, n), i32(c, lanes)), ir_lane(k));
   ir_store(k, c->meeting, at, less(c, at, i32(c, n)), ir_real(k, c->f.t, 0));
   ir_end(k);
+}
+
+/* The sum of what the lanes keep from `at` on. */
+static ir_val sum_kept(clb_convolution *c, ir_val at, ir_val mask) {
+  ir_kernel *k = of(c);
+  ir_val sum = ir_var(k, ir_real(k, c->f.t, 0), false), lane = ir_loop(k, i32(c, 0), i32(c, c->f.s->lanes), i32(c, 1));
+  ir_set(k, sum, ir_add(k, ir_get(k, sum), ir_load(k, c->meeting, ir_add(k, at, lane), mask)));
+  ir_end(k);
+  return ir_get(k, sum);
 }
 
 /* Adds the units' shares and writes the rows of places first ... last - 1: `columns` of the sums from number `from` on. */
@@ -172,7 +198,7 @@ static void store_sums(clb_convolution *c, int o, int from, int columns, ir_val 
   ir_val column = ir_sub(k, i, ir_mul(k, row, i32(c, columns))), sum = IR_NONE, near = ir_2(k, IR_MIN, row, i32(c, c->f.s->edges - 1));
   for (int u = 0; u < units; u++) {
     ir_val at = ir_add(k, ir_mul(k, ir_add(k, ir_mul(k, near, i32(c, units)), i32(c, u)), i32(c, clb_y_columns(c->f.p))), ir_add(k, ir_add(k, column, c->turn), i32(c, from)));
-    ir_val share = ir_load(k, c->meeting, at, mask);
+    ir_val share = c->f.s->shuffles ? ir_load(k, c->meeting, at, mask) : sum_kept(c, ir_mul(k, at, i32(c, c->pitch)), mask);
     sum = sum == IR_NONE ? share : ir_add(k, sum, share);
   }
   ir_val edge = ir_cast(k, IR_I64, ir_load(k, c->walk.edge, ir_cast(k, IR_I64, ir_add(k, first, row)), mask));
@@ -240,7 +266,7 @@ void clb_results_of_edges(clb_convolution *c) {
     ir_barrier(k, false);
     if (c->meeting != IR_NONE) clear_meeting(c);
     if (c->batch.shares != IR_NONE) clb_batch_clear(c, c->batch.shares, (int64_t)c->f.s->batch * clb_y_columns(c->f.p) * c->f.s->lanes);
-    ir_barrier(k, false);
+    if (c->f.s->shuffles) ir_barrier(k, false);
     edges_in_turn(c, first, last);
     if (c->batch.shares != IR_NONE) {
       ir_val place = ir_loop(k, first, last, i32(c, 1));

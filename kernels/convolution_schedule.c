@@ -15,7 +15,8 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
   return CLB_OK;
 }
 
-enum { SHARES = 320, MOST_STAGES = 3, MOST_SLICES = 32, REGISTERS = 65536, CACHE = 192 << 10 }; /* of gradients of y that meet, about; of a multiprocessor; bytes */
+/* Of gradients of y that meet, about; bytes of those that all lanes keep; of a multiprocessor; bytes. */
+enum { SHARES = 320, KEPT = 16 << 10, MOST_STAGES = 3, MOST_SLICES = 32, REGISTERS = 65536, CACHE = 192 << 10 };
 
 /* As many edges ahead as local memory has room for, where copies are asynchronous. */
 static void schedule_stages(const clb_problem *p, const clb_limits *limits, const clb_parts *parts, clb_schedule *s) {
@@ -59,6 +60,12 @@ static void schedule_slices(const clb_limits *limits, const clb_parts *parts, cl
   if (s->slices) s->edges = (s->edges + s->slices - 1) / s->slices * s->slices;
 }
 
+/* Edges of which every lane keeps its share of the gradients of y. */
+static int edges_kept(const clb_problem *p, int lanes, int columns) {
+  int n = KEPT / (columns * (lanes + 1) * ir_type_bytes(clb_ir_type((clb_dtype)p->arithmetic)));
+  return n > 64 ? 64 : n < 1 ? 1 : n;
+}
+
 /* What follows from the parts' size; so many groups more at once. */
 static void settle(const clb_problem *p, const clb_limits *limits, int more, clb_schedule *s) {
   clb_parts parts;
@@ -66,6 +73,7 @@ static void settle(const clb_problem *p, const clb_limits *limits, int more, clb
   if (!schedule_units(p, limits, s, &parts)) clb_parts_make(&p->tensor_product, s->part, s->nonzeros, 0, &parts);
   s->edges = columns ? SHARES / (columns * (s->units ? s->units : 1)) : 1;
   s->edges = s->edges > 64 ? 64 : s->edges < 4 ? 4 : s->edges;
+  if (!s->shuffles && columns) s->edges = edges_kept(p, s->lanes, columns);
   schedule_slices(limits, &parts, s);
   if (limits->simd && limits->subgroups) schedule_batch(p, s);
   s->resident = s->units ? REGISTERS / (registers_of(p, s->lanes * s->subgroups) * s->lanes * s->subgroups) + more : 0;
@@ -74,7 +82,7 @@ static void settle(const clb_problem *p, const clb_limits *limits, int more, clb
 }
 
 static clb_schedule with_parts(const clb_problem *p, const clb_limits *limits, int part, int nonzeros, int more, int slices) {
-  clb_schedule s = {.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .shuffles = 1, .pairs = 1, .part = part, .nonzeros = nonzeros, .slices = slices};
+  clb_schedule s = {.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .shuffles = limits->subgroups, .pairs = 1, .part = part, .nonzeros = nonzeros, .slices = slices};
   settle(p, limits, more, &s);
   return s;
 }

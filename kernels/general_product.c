@@ -173,7 +173,7 @@ static void start(builder *b, int n, ir_val *sum) {
 static bool goes_across(const builder *b, int slot, int term) {
   const clb_tensor_product_problem *tp = b->f.tp;
   int own = (slot == X ? &tp->x : &tp->y)->term[term].mul, partner = 0;
-  if ((slot != X && slot != Y) || own >= b->f.s->span) return false;
+  if ((slot != X && slot != Y) || own >= b->f.s->span || !b->f.s->shuffles) return false;
   for (int q = 0; q < tp->n_paths; q++) {
     const clb_path *p = &tp->path[q];
     int mul = (slot == X ? &tp->y : &tp->x)->term[slot == X ? p->in2 : p->in1].mul;

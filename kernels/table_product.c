@@ -201,7 +201,7 @@ static int most(const clb_irreps *irreps) {
 static bool goes_across(const builder *b) {
   const clb_tensor_product_problem *tp = b->f->tp;
   int own = most(b->slot == X ? &tp->x : &tp->y), partner = most(b->slot == X ? &tp->y : &tp->x);
-  if (b->slot == Z || own >= partner || own >= b->f->s->span) return false;
+  if (b->slot == Z || own >= partner || own >= b->f->s->span || !b->f->s->shuffles) return false;
   for (int c = 0; c < b->table.n_classes; c++)
     if (!clb_mode_has_partner(b->table.class_of[c] / 2)) return false;
   return true;

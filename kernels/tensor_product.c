@@ -67,6 +67,7 @@ static void schedule_channel_wise(const clb_problem *p, const clb_limits *limits
   bool second = p->pass >= CLB_DOUBLE_BACKWARD, large = p->arithmetic == CLB_F64 && second && widest(tp) >= 11;
   s->pairs = p->pass >= CLB_BACKWARD && !large && (s->lanes <= 32 || count_blocks(tp, s->lanes)); /* else they spill, as where 64 lanes loop over unlike blocks */
   if (limits->simd) { /* whole lines of memory, where no term begins on one */
+    s->shuffles = limits->subgroups;
     bool odd = false;
     for (int q = 0; q < tp->n_paths; q++) odd |= tp->z.term[tp->path[q].out].mul % s->lanes != 0;
     s->whole_rows = odd && p->pass == CLB_FORWARD && tp->layout_z == CLB_IR_MUL && tp->z.dim * INT64_C(8) <= limits->local_bytes;
@@ -120,7 +121,7 @@ static bool affords(const clb_problem *p, const clb_limits *limits, const clb_sc
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
-  *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .width = 1, .span = 1, .shuffles = 1};
+  *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .width = 1, .span = 1, .shuffles = limits->subgroups};
   int most = most_channels(tp);
   s->body = clb_is_channel_wise(tp) && 4 * most > s->lanes && !by_results(p, limits, s->lanes) ? CLB_BODY_CHANNEL_WISE : CLB_BODY_UNROLLED;
   bool tight = s->lanes > 32 || (p->arithmetic == CLB_F64 && !limits->simd); /* registers spill sooner */
@@ -133,7 +134,7 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
 /* ---- what else may be fast ---- */
 
 static void add_body(const clb_problem *p, const clb_limits *limits, const clb_schedule *first, int body, clb_schedule *list, int *n) {
-  clb_schedule s = {.lanes = first->lanes, .subgroups = 1, .width = 1, .span = first->span, .shuffles = 1, .body = body};
+  clb_schedule s = {.lanes = first->lanes, .subgroups = 1, .width = 1, .span = first->span, .shuffles = limits->subgroups, .body = body};
   settle(p, limits, &s);
   if (affords(p, limits, &s)) clb_candidate_add(list, n, &s);
 }
