@@ -86,10 +86,10 @@ clb_status clb_opencl_build(clb_device *device, const ir_kernel *k, clb_text *bi
   clb_opencl *o = (clb_opencl *)device;
   clb_text text = {0};
   cl_program program = NULL;
-  if (o->keeps_text) return clb_device_text(&o->head, k, binary);
   clb_status s = clb_device_text(&o->head, k, &text);
   if (!s) s = compile(o, k, text.s, text.n, &program);
-  if (!s) s = get_binary(o, program, binary);
+  if (!s && o->keeps_text) clb_text_bytes(binary, text.s, text.n);
+  else if (!s) s = get_binary(o, program, binary);
   if (program) o->cl.clReleaseProgram(program);
   clb_text_free(&text);
   return s;
