@@ -3,32 +3,97 @@
 # Ends with 1 if a test fails or if what was skipped is not what tests/skipped.txt lists.
 set -eu
 cd "$(dirname "$0")/.."
+
+usage() {
+  cat <<'END'
+Usage: ci/test.sh [--long]
+Installs what the tests need, then runs, two at a time:
+  the tests of the build as released (build-test), AMD's machine code in an emulator among them
+  clebsch check, whole, on every device that runs here (ci/check.sh)
+  the tests under ASan and UBSan (build-sanitize)
+  the fuzzers of all readers of files, 20 s each (ci/fuzz.sh), where clang is installed
+  --long   also clebsch check on the interpreter, and of the sanitized build on the CPU; fuzzers take 600 s each
+CLB_TEST_MODELS names the folder of large models and structures (default: ../shared): models/nequix-mp-1.nqx, structures/*.  Without it the tests
+of these are skipped.
+END
+}
+
+long=""
+case "${1:-}" in
+  "") ;;
+  --long) long=yes ;;
+  --help) usage && exit ;;
+  *) usage >&2 && exit 2 ;;
+esac
+started=$(date +%s)
+# What a part took, for whoever makes CI shorter.
+took() { echo "ci/test.sh: $1: $(($(date +%s) - $2)) s"; }
+
 ci/install.sh test
 . "$(ci/intel_cpu.sh)"
+models=${CLB_TEST_MODELS:-../shared}
+of_models='(computes_silicon|converts_nequix_mp|dhfr_water|nequix_(described|f32|f64|tables)|spike|water_energies)$'
+if [ -e "$models/models/nequix-mp-1.nqx" ] && [ -d "$models/structures" ]; then
+  models=$(cd "$models" && pwd)
+  export CLB_TEST_NEQUIX="$models/models/nequix-mp-1.nqx" CLB_TEST_STRUCTURES="$models/structures" CLB_STRUCTURES="$models/structures"
+  of_models='^$'
+else
+  echo "ci/test.sh: no models/nequix-mp-1.nqx and structures in $models (CLB_TEST_MODELS): the tests of these are skipped"
+fi
 for build in build-test build-sanitize; do
   [ $build = build-test ] && options="" || options="-Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized"
   # shellcheck disable=SC2086
   [ -d $build ] || meson setup $build $options
   meson compile -C $build
 done
+took "installing and building" "$started"
+
 failed=0
+part=$(date +%s)
 meson test -C build-test --print-errorlogs --num-processes 2 || failed=1
+took "tests as released" "$part"
+
+part=$(date +%s)
+ci/check.sh build-test || failed=1
+took "clebsch check" "$part"
+
+part=$(date +%s)
 # Intel's drivers load libraries in a way that the sanitizers refuse: this build sees PoCL only, and no ocloc.
 mkdir -p build-sanitize/hidden
 : >build-sanitize/hidden/libocloc.so
-OCL_ICD_VENDORS="$OCL_ICD_VENDORS/pocl.icd" ZE_ENABLE_ALT_DRIVERS=none LD_LIBRARY_PATH="$PWD/build-sanitize/hidden:$LD_LIBRARY_PATH" \
-  ASAN_OPTIONS=allocator_may_return_null=1 LSAN_OPTIONS=suppressions="$PWD/ci/leaks.txt":print_suppressions=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-  meson test -C build-sanitize --print-errorlogs --num-processes 2 --timeout-multiplier 3 || failed=1
+sanitized() {
+  OCL_ICD_VENDORS="$OCL_ICD_VENDORS/pocl.icd" ZE_ENABLE_ALT_DRIVERS=none LD_LIBRARY_PATH="$PWD/build-sanitize/hidden:$LD_LIBRARY_PATH" \
+    ASAN_OPTIONS=allocator_may_return_null=1 LSAN_OPTIONS=suppressions="$PWD/ci/leaks.txt":print_suppressions=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 "$@"
+}
+sanitized meson test -C build-sanitize --print-errorlogs --num-processes 2 --timeout-multiplier 3 || failed=1
+took "tests under sanitizers" "$part"
+
+if [ "$long" ]; then
+  part=$(date +%s)
+  ci/check.sh build-test cpu:interpreter || failed=1
+  sanitized ci/check.sh build-sanitize cpu || failed=1
+  took "more of clebsch check" "$part"
+fi
+
+part=$(date +%s)
+if command -v clang-19 >/dev/null || command -v clang >/dev/null; then
+  [ "$long" ] && seconds=600 || seconds=20
+  ci/fuzz.sh $seconds || failed=1
+  took fuzzers "$part"
+else
+  echo "ci/test.sh: no clang: no fuzzers"
+fi
 
 # cmocka says "[  SKIPPED ] name" of each test, and again in its closing lines.
 for build in test sanitize; do
   sed -n "s/^\[  SKIPPED \] \([^ ]*\)\$/$build: \1/p" build-$build/meson-logs/testlog.txt
 done | LC_ALL=C sort -u >build-test/skipped.txt
-# CI skips exactly what is listed.  Elsewhere less may be skipped (a GPU is there), and NVIDIA's compiler, which Debian lacks, may be missing.
+# CI skips exactly what is listed.  Elsewhere less may be skipped (a GPU is there), and NVIDIA's compiler, which Debian lacks, may be missing,
+# and the models.
 if [ "${CI:-}" = true ]; then
   diff -u tests/skipped.txt build-test/skipped.txt && same=1 || same=0
 else
-  comm -13 tests/skipped.txt build-test/skipped.txt | grep -v 'cuda@' && same=0 || same=1
+  comm -13 tests/skipped.txt build-test/skipped.txt | grep -v 'cuda@' | grep -v -E "$of_models" && same=0 || same=1
 fi
 if [ $same = 0 ]; then
   echo "ci/test.sh: skipped, but not as tests/skipped.txt says"
@@ -37,5 +102,6 @@ fi
 passed=$(cat build-test/meson-logs/testlog.txt build-sanitize/meson-logs/testlog.txt | grep -c '^\[       OK \]' || true)
 bad=$(cat build-test/meson-logs/testlog.txt build-sanitize/meson-logs/testlog.txt | grep -c '^\[  FAILED  \] [a-z]' || true)
 [ $failed = 0 ] || [ "$bad" != 0 ] || bad=1
+took all "$started"
 echo "$passed passed, $bad failed, $(wc -l <build-test/skipped.txt) skipped"
 exit $failed

@@ -144,6 +144,6 @@ static void compiles(void **state) {
 }
 
 int main(void) {
-  static const named_test tests[] = {{"vectors", vectors}, {"shifts", shifts}, {"along", along}, {"refuses", refuses}};
+  static const named_test tests[] = {{"vectors", vectors, false}, {"shifts", shifts, false}, {"along", along, false}, {"refuses", refuses, false}};
   return run_on_all("layer_edges", tests, sizeof tests / sizeof *tests, compiles);
 }

@@ -474,7 +474,7 @@ static void compiles(void **state) {
 }
 
 int main(void) {
-  static const named_test tests[] = {{"combines", combines}, {"gathers", gathers}, {"silus", silus}, {"silus_far_out", silus_far_out}, {"gate", gate_works},
-                                     {"tanh", tanh_is_exact}, {"norms", norms}, {"linears", linears}, {"refuses", refuses}};
+  static const named_test tests[] = {{"combines", combines, false}, {"gathers", gathers, false}, {"silus", silus, false}, {"silus_far_out", silus_far_out, false}, {"gate", gate_works, false},
+                                     {"tanh", tanh_is_exact, false}, {"norms", norms, false}, {"linears", linears, false}, {"refuses", refuses, false}};
   return run_on_all("layer_ops", tests, sizeof tests / sizeof *tests, compiles);
 }

@@ -394,7 +394,7 @@ static void compiles(void **state) {
 }
 
 int main(void) {
-  static const named_test tests[] = {{"radials", radials}, {"radials_at_the_ends", radials_at_the_ends}, {"energies", energies}, {"virials", virials},
-                                     {"forces", forces}, {"without_f64", without_f64}, {"signs", forces_are_minus_gradients}, {"refuses", refuses}};
+  static const named_test tests[] = {{"radials", radials, false}, {"radials_at_the_ends", radials_at_the_ends, false}, {"energies", energies, false}, {"virials", virials, false},
+                                     {"forces", forces, false}, {"without_f64", without_f64, false}, {"signs", forces_are_minus_gradients, false}, {"refuses", refuses, false}};
   return run_on_all("layer_sums", tests, sizeof tests / sizeof *tests, compiles);
 }
