@@ -1,4 +1,5 @@
-/* code_object.c - a code object's segments, kernel descriptors and the note that tells kernels' arguments. */
+/* code_object.c - a code object's segments, kernel descriptors and the note that tells kernels'
+ * arguments. */
 #include <elf.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +8,8 @@
 
 #include "amd.h"
 
-static bool no(char *error, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static bool no(char *error, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 static bool no(char *error, size_t size, const char *format, ...) {
   va_list args;
   va_start(args, format);
@@ -59,11 +61,15 @@ static item next(reader *r) {
   return r->bad = true, (item){OTHER, 0, ""};
 }
 
-static bool is(item i, const char *text) { return i.kind == TEXT && i.n == strlen(text) && !memcmp(i.text, text, i.n); }
+static bool is(item i, const char *text) {
+  return i.kind == TEXT && i.n == strlen(text) && !memcmp(i.text, text, i.n);
+}
 
 static void skip(reader *r) {
   item i = next(r);
-  for (uint64_t k = 0; !r->bad && (i.kind == LIST || i.kind == MAP) && k < (i.kind == MAP ? 2 : 1) * i.n; k++) skip(r);
+  for (uint64_t k = 0;
+       !r->bad && (i.kind == LIST || i.kind == MAP) && k < (i.kind == MAP ? 2 : 1) * i.n; k++)
+    skip(r);
 }
 
 static void read_argument(reader *r, amd_kernel *k) {
@@ -98,7 +104,8 @@ static void read_kernel(reader *r, amd_kernel *k) {
   }
 }
 
-bool amd_read_note(amd_module *m, const unsigned char *note, size_t bytes, char *error, size_t size) {
+bool amd_read_note(amd_module *m, const unsigned char *note, size_t bytes, char *error,
+                   size_t size) {
   reader r = {note, 0, bytes, false};
   item map = next(&r);
   for (uint64_t i = 0; !r.bad && i < map.n; i++) {
@@ -109,37 +116,53 @@ bool amd_read_note(amd_module *m, const unsigned char *note, size_t bytes, char 
     item list = next(&r);
     if (list.n > 1024) r.bad = true;
     else m->kernels = calloc(list.n ? list.n : 1, sizeof *m->kernels);
-    for (uint64_t k = 0; m->kernels && !r.bad && k < list.n; k++) read_kernel(&r, &m->kernels[m->n_kernels++]);
+    for (uint64_t k = 0; m->kernels && !r.bad && k < list.n; k++)
+      read_kernel(&r, &m->kernels[m->n_kernels++]);
   }
-  return (!r.bad && m->n_kernels) || no(error, size, "the code object's note cannot be read, or its kernels have hidden arguments");
+  return (!r.bad && m->n_kernels) ||
+         no(error, size,
+            "the code object's note cannot be read, or its kernels have hidden arguments");
 }
 
 /* ---- ELF ---- */
 
-enum { MACHINE_GFX90A = 0x3f, MACHINE_GFX942 = 0x4c, MACHINE_GFX1100 = 0x41, NOTE_METADATA = 32, WAVE32 = 0x400 };
+enum {
+  MACHINE_GFX90A = 0x3f,
+  MACHINE_GFX942 = 0x4c,
+  MACHINE_GFX1100 = 0x41,
+  NOTE_METADATA = 32,
+  WAVE32 = 0x400
+};
 
 static bool find_target(amd_module *m, unsigned flags, char *error, size_t size) {
   unsigned machine = flags & 0xff;
-  const char *name = machine == MACHINE_GFX90A ? "gfx90a" : machine == MACHINE_GFX942 ? "gfx942" : machine == MACHINE_GFX1100 ? "gfx1100" : NULL;
-  if (!name) return no(error, size, "the code object is for a machine (%#x) that is not emulated", machine);
+  const char *name = machine == MACHINE_GFX90A    ? "gfx90a"
+                     : machine == MACHINE_GFX942  ? "gfx942"
+                     : machine == MACHINE_GFX1100 ? "gfx1100"
+                                                  : NULL;
+  if (!name)
+    return no(error, size, "the code object is for a machine (%#x) that is not emulated", machine);
   snprintf(m->target, sizeof m->target, "%s", name);
   m->wide = machine != MACHINE_GFX1100;
   return true;
 }
 
-static bool read_notes(amd_module *m, const unsigned char *b, size_t bytes, char *error, size_t size) {
+static bool read_notes(amd_module *m, const unsigned char *b, size_t bytes, char *error,
+                       size_t size) {
   for (size_t at = 0; at + 12 <= bytes;) {
     uint32_t head[3];
     memcpy(head, b + at, sizeof head);
     size_t name = at + 12, data = name + ((head[0] + 3u) & ~3u);
     if (data + head[1] > bytes) break;
-    if (head[2] == NOTE_METADATA && head[0] == 7 && !memcmp(b + name, "AMDGPU", 7)) return amd_read_note(m, b + data, head[1], error, size);
+    if (head[2] == NOTE_METADATA && head[0] == 7 && !memcmp(b + name, "AMDGPU", 7))
+      return amd_read_note(m, b + data, head[1], error, size);
     at = data + ((head[1] + 3u) & ~3u);
   }
   return no(error, size, "the code object has no note of its kernels");
 }
 
-static bool read_segments(amd_module *m, const unsigned char *b, const Elf64_Ehdr *h, char *error, size_t size) {
+static bool read_segments(amd_module *m, const unsigned char *b, const Elf64_Ehdr *h, char *error,
+                          size_t size) {
   Elf64_Phdr p;
   for (int i = 0; i < h->e_phnum; i++) {
     memcpy(&p, b + h->e_phoff + (size_t)i * sizeof p, sizeof p);
@@ -150,7 +173,9 @@ static bool read_segments(amd_module *m, const unsigned char *b, const Elf64_Ehd
   for (int i = 0; i < h->e_phnum; i++) {
     memcpy(&p, b + h->e_phoff + (size_t)i * sizeof p, sizeof p);
     if (p.p_type == PT_LOAD) memcpy(m->image + p.p_vaddr, b + p.p_offset, p.p_filesz);
-    if (p.p_type == PT_NOTE && !m->kernels && !read_notes(m, b + p.p_offset, p.p_filesz, error, size)) return false;
+    if (p.p_type == PT_NOTE && !m->kernels &&
+        !read_notes(m, b + p.p_offset, p.p_filesz, error, size))
+      return false;
   }
   return m->kernels || no(error, size, "the code object has no notes");
 }
@@ -160,7 +185,9 @@ static void read_descriptor(amd_module *m, const char *symbol, uint64_t at) {
   size_t n = strlen(symbol);
   for (int k = 0; k < m->n_kernels; k++) {
     amd_kernel *kernel = &m->kernels[k];
-    if (n < 3 || strlen(kernel->name) != n - 3 || memcmp(kernel->name, symbol, n - 3) || strcmp(symbol + n - 3, ".kd") || at + 64 > m->bytes) continue;
+    if (n < 3 || strlen(kernel->name) != n - 3 || memcmp(kernel->name, symbol, n - 3) ||
+        strcmp(symbol + n - 3, ".kd") || at + 64 > m->bytes)
+      continue;
     const unsigned char *d = m->image + at;
     uint16_t properties;
     memcpy(&kernel->lds, d, 4);
@@ -176,12 +203,14 @@ static void read_descriptor(amd_module *m, const char *symbol, uint64_t at) {
   }
 }
 
-static bool read_sections(amd_module *m, const unsigned char *b, const Elf64_Ehdr *h, char *error, size_t size) {
+static bool read_sections(amd_module *m, const unsigned char *b, const Elf64_Ehdr *h, char *error,
+                          size_t size) {
   Elf64_Shdr s, names;
   Elf64_Sym symbol;
   for (int i = 0; i < h->e_shnum; i++) {
     memcpy(&s, b + h->e_shoff + (size_t)i * sizeof s, sizeof s);
-    if (s.sh_type == SHT_RELA && s.sh_size) return no(error, size, "the code object has relocations, which are not emulated");
+    if (s.sh_type == SHT_RELA && s.sh_size)
+      return no(error, size, "the code object has relocations, which are not emulated");
     if (s.sh_type != SHT_DYNSYM) continue;
     memcpy(&names, b + h->e_shoff + s.sh_link * sizeof names, sizeof names);
     for (size_t k = 0; k < s.sh_size / sizeof symbol; k++) {
@@ -191,8 +220,11 @@ static bool read_sections(amd_module *m, const unsigned char *b, const Elf64_Ehd
   }
   for (int k = 0; k < m->n_kernels; k++) {
     const amd_kernel *kernel = &m->kernels[k];
-    if (!kernel->entry) return no(error, size, "the code object has no descriptor of %s", kernel->name);
-    if (!(kernel->properties & WAVE32) != m->wide) return no(error, size, "%s: its waves are not as wide as those of %s", kernel->name, m->target);
+    if (!kernel->entry)
+      return no(error, size, "the code object has no descriptor of %s", kernel->name);
+    if (!(kernel->properties & WAVE32) != m->wide)
+      return no(error, size, "%s: its waves are not as wide as those of %s", kernel->name,
+                m->target);
   }
   return true;
 }
@@ -200,8 +232,11 @@ static bool read_sections(amd_module *m, const unsigned char *b, const Elf64_Ehd
 bool amd_read_elf(amd_module *m, const unsigned char *b, char *error, size_t size) {
   Elf64_Ehdr h;
   memcpy(&h, b, sizeof h);
-  if (memcmp(b, ELFMAG, SELFMAG) || h.e_phentsize != sizeof(Elf64_Phdr) || h.e_shentsize != sizeof(Elf64_Shdr)) return no(error, size, "the code object is not ELF");
-  return find_target(m, h.e_flags, error, size) && read_segments(m, b, &h, error, size) && read_sections(m, b, &h, error, size);
+  if (memcmp(b, ELFMAG, SELFMAG) || h.e_phentsize != sizeof(Elf64_Phdr) ||
+      h.e_shentsize != sizeof(Elf64_Shdr))
+    return no(error, size, "the code object is not ELF");
+  return find_target(m, h.e_flags, error, size) && read_segments(m, b, &h, error, size) &&
+         read_sections(m, b, &h, error, size);
 }
 
 /* ---- whole ---- */
@@ -212,7 +247,8 @@ static size_t bytes_of(const unsigned char *b) {
   return h.e_shoff + (size_t)h.e_shnum * h.e_shentsize;
 }
 
-/* hiprtc may wrap it in a bundle: its entries are offset, size, length of the target's name, the name. */
+/* hiprtc may wrap it in a bundle: its entries are offset, size, length of the target's name, the
+ * name. */
 static const unsigned char *unwrap(const unsigned char *b) {
   static const char magic[] = "__CLANG_OFFLOAD_BUNDLE__";
   uint64_t n, head[3];

@@ -1,8 +1,9 @@
 /* hip.c - libamdhip64.so.7 for one emulated GPU; a launch has run when it returns.
 
-   AMD_EMULATOR_TARGET says which GPU (gfx90a, gfx942, gfx1100); AMD_EMULATOR_SEED how waves are interleaved;
-   AMD_EMULATOR_BARRIERS=off makes s_barrier do nothing (a control); AMD_EMULATOR_KEEP names a folder that takes every code object;
-   AMD_EMULATOR_REPORT names a file that takes what each kernel ran. */
+   AMD_EMULATOR_TARGET says which GPU (gfx90a, gfx942, gfx1100); AMD_EMULATOR_SEED how waves are
+   interleaved; AMD_EMULATOR_BARRIERS=off makes s_barrier do nothing (a control); AMD_EMULATOR_KEEP
+   names a folder that takes every code object; AMD_EMULATOR_REPORT names a file that takes what
+   each kernel ran. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,16 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { OK, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_HANDLE = 400, NOT_FOUND = 500, LAUNCH_FAILURE = 719 };
+enum {
+  OK,
+  INVALID_VALUE = 1,
+  OUT_OF_MEMORY = 2,
+  INVALID_DEVICE = 101,
+  INVALID_IMAGE = 200,
+  INVALID_HANDLE = 400,
+  NOT_FOUND = 500,
+  LAUNCH_FAILURE = 719
+};
 enum { MAX_THREADS = 56, MULTIPROCESSORS = 63, LOCAL = 74, WARP = 87 }; /* attributes */
 
 typedef struct {
@@ -35,18 +45,28 @@ static int fails(int code) {
   return code;
 }
 
-EXPORT int hipInit(unsigned flags), hipRuntimeGetVersion(int *version), hipGetDeviceCount(int *n), hipDeviceGetName(char *name, int size, int device),
-  hipDeviceTotalMem(size_t *bytes, int device), hipDeviceGetAttribute(int *value, int which, int device), hipGetDevice(int *device), hipSetDevice(int device),
-  hipGetDevicePropertiesR0600(char *properties, int device);
+EXPORT int hipInit(unsigned flags), hipRuntimeGetVersion(int *version), hipGetDeviceCount(int *n),
+    hipDeviceGetName(char *name, int size, int device),
+    hipDeviceTotalMem(size_t *bytes, int device),
+    hipDeviceGetAttribute(int *value, int which, int device), hipGetDevice(int *device),
+    hipSetDevice(int device), hipGetDevicePropertiesR0600(char *properties, int device);
 int hipInit(unsigned flags) { return flags ? INVALID_VALUE : OK; }
 int hipRuntimeGetVersion(int *version) { return *version = 60342133, OK; }
 int hipGetDeviceCount(int *n) { return *n = 1, OK; }
-int hipDeviceGetName(char *name, int size, int device) { return snprintf(name, (size_t)size, "emulated AMD GPU"), device ? INVALID_DEVICE : OK; }
-int hipDeviceTotalMem(size_t *bytes, int device) { return *bytes = (size_t)16 << 30, device ? INVALID_DEVICE : OK; }
+int hipDeviceGetName(char *name, int size, int device) {
+  return snprintf(name, (size_t)size, "emulated AMD GPU"), device ? INVALID_DEVICE : OK;
+}
+int hipDeviceTotalMem(size_t *bytes, int device) {
+  return *bytes = (size_t)16 << 30, device ? INVALID_DEVICE : OK;
+}
 int hipGetDevice(int *device) { return *device = 0, OK; }
 int hipSetDevice(int device) { return device ? INVALID_DEVICE : OK; }
 int hipDeviceGetAttribute(int *value, int which, int device) {
-  *value = which == MAX_THREADS ? 1024 : which == WARP ? (wide() ? 64 : 32) : which == MULTIPROCESSORS ? 4 : which == LOCAL ? 65536 : 0;
+  *value = which == MAX_THREADS       ? 1024
+           : which == WARP            ? (wide() ? 64 : 32)
+           : which == MULTIPROCESSORS ? 4
+           : which == LOCAL           ? 65536
+                                      : 0;
   return device ? INVALID_DEVICE : OK;
 }
 int hipGetDevicePropertiesR0600(char *properties, int device) {
@@ -57,15 +77,21 @@ int hipGetDevicePropertiesR0600(char *properties, int device) {
 
 EXPORT const char *hipGetErrorName(int code), *hipGetErrorString(int code);
 const char *hipGetErrorName(int code) {
-  return code == OK ? "hipSuccess" : code == OUT_OF_MEMORY ? "hipErrorOutOfMemory" : code == LAUNCH_FAILURE ? "hipErrorLaunchFailure" : "hipErrorUnknown";
+  return code == OK               ? "hipSuccess"
+         : code == OUT_OF_MEMORY  ? "hipErrorOutOfMemory"
+         : code == LAUNCH_FAILURE ? "hipErrorLaunchFailure"
+                                  : "hipErrorUnknown";
 }
 const char *hipGetErrorString(int code) { return code ? mistake : "no error"; }
 
 /* ---- memory and streams ---- */
 
-EXPORT int hipMalloc(void **memory, size_t bytes), hipFree(void *memory), hipMemcpyHtoDAsync(void *to, const void *from, size_t bytes, void *stream),
-  hipMemcpyDtoHAsync(void *to, const void *from, size_t bytes, void *stream), hipPointerGetAttribute(void *value, int which, const void *pointer),
-  hipStreamCreateWithFlags(void **stream, unsigned flags), hipStreamDestroy(void *stream), hipStreamSynchronize(void *stream);
+EXPORT int hipMalloc(void **memory, size_t bytes), hipFree(void *memory),
+    hipMemcpyHtoDAsync(void *to, const void *from, size_t bytes, void *stream),
+    hipMemcpyDtoHAsync(void *to, const void *from, size_t bytes, void *stream),
+    hipPointerGetAttribute(void *value, int which, const void *pointer),
+    hipStreamCreateWithFlags(void **stream, unsigned flags), hipStreamDestroy(void *stream),
+    hipStreamSynchronize(void *stream);
 int hipMalloc(void **memory, size_t bytes) {
   pthread_mutex_lock(&lock);
   *memory = amd_alloc(bytes);
@@ -85,7 +111,9 @@ static int check_range(const char *name, const void *at, size_t bytes) {
   pthread_mutex_lock(&lock);
   const amd_block *b = amd_find((uint64_t)(uintptr_t)at);
   bool good = b && bytes <= b->bytes - (size_t)((const char *)at - b->at);
-  if (!good) snprintf(mistake, sizeof mistake, "%s: %zu bytes at %p are not within memory of this device", name, bytes, at);
+  if (!good)
+    snprintf(mistake, sizeof mistake, "%s: %zu bytes at %p are not within memory of this device",
+             name, bytes, at);
   pthread_mutex_unlock(&lock);
   return good ? OK : fails(INVALID_VALUE);
 }
@@ -111,14 +139,18 @@ int hipPointerGetAttribute(void *value, int which, const void *pointer) {
   if (known) *(unsigned *)value = 2;
   return known ? OK : INVALID_VALUE;
 }
-int hipStreamCreateWithFlags(void **stream, unsigned flags) { return *stream = flags ? NULL : malloc(1), *stream ? OK : INVALID_VALUE; }
+int hipStreamCreateWithFlags(void **stream, unsigned flags) {
+  return *stream = flags ? NULL : malloc(1), *stream ? OK : INVALID_VALUE;
+}
 int hipStreamDestroy(void *stream) { return free(stream), OK; }
 int hipStreamSynchronize(void *stream) { return (void)stream, OK; }
 
 /* ---- kernels ---- */
 
-EXPORT int hipModuleLoadData(void **module, const void *binary), hipModuleUnload(void *module), hipModuleGetFunction(void **f, void *module, const char *name),
-  hipModuleLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned local, void *stream, void **params, void **extra);
+EXPORT int hipModuleLoadData(void **module, const void *binary), hipModuleUnload(void *module),
+    hipModuleGetFunction(void **f, void *module, const char *name),
+    hipModuleLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                          unsigned bz, unsigned local, void *stream, void **params, void **extra);
 
 static void keep(const void *binary) {
   static int n;
@@ -142,7 +174,8 @@ int hipModuleLoadData(void **module, const void *binary) {
   keep(binary);
   amd_module *m = amd_load(binary, mistake, sizeof mistake);
   if (m && strcmp(m->target, target())) {
-    snprintf(mistake, sizeof mistake, "the code object is for %s, the GPU is a %s", m->target, target());
+    snprintf(mistake, sizeof mistake, "the code object is for %s, the GPU is a %s", m->target,
+             target());
     amd_unload(m);
     m = NULL;
   }
@@ -195,11 +228,13 @@ static void report(const function *f, unsigned groups, unsigned threads, uint64_
   const char *path = getenv("AMD_EMULATOR_REPORT");
   FILE *file = path ? fopen(path, "a") : NULL;
   if (!file) return;
-  fprintf(file, "%s %s groups %u threads %u instructions %llu\n", f->module->target, f->kernel->name, groups, threads, (unsigned long long)ran);
+  fprintf(file, "%s %s groups %u threads %u instructions %llu\n", f->module->target,
+          f->kernel->name, groups, threads, (unsigned long long)ran);
   fclose(file);
 }
 
-int hipModuleLaunchKernel(void *handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned local, void *stream, void **params,
+int hipModuleLaunchKernel(void *handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                          unsigned by, unsigned bz, unsigned local, void *stream, void **params,
                           void **extra) {
   const function *f = handle;
   (void)stream;

@@ -8,12 +8,14 @@
 #include "amd.h"
 
 /* Rows run eight lanes at a time where the processor can; sanitizers cannot begin so early. */
-#if defined __x86_64__ && defined __gnu_linux__ && !defined __clang__ && !defined __SANITIZE_ADDRESS__
+#if defined __x86_64__ && defined __gnu_linux__ && !defined __clang__ && \
+    !defined __SANITIZE_ADDRESS__
 #define AMD_CLONES __attribute__((target_clones("arch=x86-64-v3", "default")))
 #else
 #define AMD_CLONES
 #endif
-#define AMD_LANES_OF uint32_t *d, const uint32_t *a, const uint32_t *b, const uint32_t *c, const uint32_t *m, int n
+#define AMD_LANES_OF \
+  uint32_t *d, const uint32_t *a, const uint32_t *b, const uint32_t *c, const uint32_t *m, int n
 #define AMD_LANES(name) AMD_CLONES static void name(AMD_LANES_OF)
 /* Rows may be one register, never shifted ones. */
 #define AMD_EACH _Pragma("GCC ivdep") for (int i = 0; i < (n & ~31); i++)
@@ -54,22 +56,30 @@ static inline uint32_t half_of(float f) {
   return bits;
 }
 
-static inline void put(uint32_t *d, const uint32_t *m, int i, uint32_t r) { d[i] = (r & m[i]) | (d[i] & ~m[i]); }
+static inline void put(uint32_t *d, const uint32_t *m, int i, uint32_t r) {
+  d[i] = (r & m[i]) | (d[i] & ~m[i]);
+}
 static inline void put64(uint32_t *d, const uint32_t *m, int i, uint64_t r) {
   put(d, m, i, (uint32_t)r);
   put(d + AMD_ROW, m, i, (uint32_t)(r >> 32));
 }
-static inline uint64_t get64(const uint32_t *a, int i) { return (uint64_t)a[AMD_ROW + i] << 32 | a[i]; }
+static inline uint64_t get64(const uint32_t *a, int i) {
+  return (uint64_t)a[AMD_ROW + i] << 32 | a[i];
+}
 static inline double getd(const uint32_t *a, int i) { return f64_of(a[i], a[AMD_ROW + i]); }
 
 /* ---- operands ---- */
 
-static inline uint32_t amd_word(const amd_wave *w, amd_operand o) { return o.where == AMD_CONSTANT ? w->words[o.index][0] : w->s[o.index]; }
+static inline uint32_t amd_word(const amd_wave *w, amd_operand o) {
+  return o.where == AMD_CONSTANT ? w->words[o.index][0] : w->s[o.index];
+}
 static inline uint64_t amd_pair_of(const amd_wave *w, amd_operand o) {
   const uint32_t *s = o.where == AMD_CONSTANT ? w->words[o.index] : w->s + o.index;
   return (uint64_t)s[1] << 32 | s[0];
 }
-static inline uint64_t amd_mask_of(const amd_wave *w, amd_operand o) { return w->lanes == 64 ? amd_pair_of(w, o) : amd_word(w, o); }
+static inline uint64_t amd_mask_of(const amd_wave *w, amd_operand o) {
+  return w->lanes == 64 ? amd_pair_of(w, o) : amd_word(w, o);
+}
 static inline void amd_put_mask(amd_wave *w, const amd_ins *i, amd_operand o, uint64_t mask) {
   (void)i;
   if (o.index == AMD_NULL) return;

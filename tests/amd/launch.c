@@ -1,4 +1,5 @@
-/* launch.c - a launch: registers at the start, waves of a group interleaved at random between barriers. */
+/* launch.c - a launch: registers at the start, waves of a group interleaved at random between
+ * barriers. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +8,15 @@
 #include "lanes.h"
 
 enum { JUNK = 1 << 15, MOST_STEPS = 200 };
-enum { PRIVATE_BUFFER = 1, DISPATCH_POINTER = 2, QUEUE_POINTER = 4, KERNARG = 8, DISPATCH_ID = 16, FLAT_SCRATCH = 32, PRIVATE_SIZE = 64 }; /* properties */
+enum {
+  PRIVATE_BUFFER = 1,
+  DISPATCH_POINTER = 2,
+  QUEUE_POINTER = 4,
+  KERNARG = 8,
+  DISPATCH_ID = 16,
+  FLAT_SCRATCH = 32,
+  PRIVATE_SIZE = 64
+};                                                       /* properties */
 static const uint64_t scratch_base = 0x00007a5c00000000; /* where gfx90a's buffer says that it is */
 
 static uint64_t instructions;
@@ -30,11 +39,13 @@ void amd_fail(amd_wave *w, const amd_ins *i, const char *format, ...) {
   va_end(args);
   if (w->state == AMD_FAILED) return;
   w->state = AMD_FAILED;
-  snprintf(w->launch->error, w->launch->size, "%s, %s, at 0x%llx, \"%s\": %s", w->launch->module->target, w->launch->kernel->name,
+  snprintf(w->launch->error, w->launch->size, "%s, %s, at 0x%llx, \"%s\": %s",
+           w->launch->module->target, w->launch->kernel->name,
            i ? (unsigned long long)i->address : 0ull, i ? i->text : "", what);
 }
 
-unsigned char *amd_access(amd_wave *w, const amd_ins *i, uint64_t address, uint32_t bytes, bool writes) {
+unsigned char *amd_access(amd_wave *w, const amd_ins *i, uint64_t address, uint32_t bytes,
+                          bool writes) {
   const amd_block *b = w->block;
   if (!b || address - (uint64_t)(uintptr_t)b->at >= b->bytes) b = amd_find(address);
   if (b && bytes <= b->bytes - (address - (uint64_t)(uintptr_t)b->at) && !(writes && b->constant)) {
@@ -44,9 +55,15 @@ unsigned char *amd_access(amd_wave *w, const amd_ins *i, uint64_t address, uint3
   const amd_block *below = amd_find_below(address);
   uint64_t at = below ? address - (uint64_t)(uintptr_t)below->at : 0;
   const char *done = writes ? "written" : "read";
-  if (b) amd_fail(w, i, "%u bytes %s at byte %llu of a block of %zu%s", bytes, done, (unsigned long long)at, b->bytes, b->constant ? " that is constant" : "");
-  else if (below && at < 1 << 20) amd_fail(w, i, "%u bytes %s, %llu behind the end of a block of %zu", bytes, done, (unsigned long long)(at - below->bytes), below->bytes);
-  else amd_fail(w, i, "%u bytes %s at 0x%llx, outside of every block of memory", bytes, done, (unsigned long long)address);
+  if (b)
+    amd_fail(w, i, "%u bytes %s at byte %llu of a block of %zu%s", bytes, done,
+             (unsigned long long)at, b->bytes, b->constant ? " that is constant" : "");
+  else if (below && at < 1 << 20)
+    amd_fail(w, i, "%u bytes %s, %llu behind the end of a block of %zu", bytes, done,
+             (unsigned long long)(at - below->bytes), below->bytes);
+  else
+    amd_fail(w, i, "%u bytes %s at 0x%llx, outside of every block of memory", bytes, done,
+             (unsigned long long)address);
   return NULL;
 }
 
@@ -90,7 +107,8 @@ static void start_scalars(amd_wave *w) {
   if (k->rsrc2 & 1 && properties & PRIVATE_BUFFER) s[n++] = (uint32_t)(w->buffer - scratch_base);
 }
 
-static void start(amd_wave *w, const amd_launch *p, int index, uint32_t group, const uint32_t *junk, uint64_t *random) {
+static void start(amd_wave *w, const amd_launch *p, int index, uint32_t group, const uint32_t *junk,
+                  uint64_t *random) {
   int lanes = p->module->wide ? 64 : 32, first = index * lanes;
   uint32_t *rows[2] = {w->v[0], w->v[AMD_VGPRS]};
   unsigned char *scratch = w->scratch;
@@ -99,17 +117,21 @@ static void start(amd_wave *w, const amd_launch *p, int index, uint32_t group, c
   w->group = group;
   w->launch = p;
   w->words = (const uint32_t(*)[2])p->module->words;
-  w->rows = (const uint32_t(*)[2 * AMD_ROW])p->module->rows;
+  w->rows = (const uint32_t(*)[2 * AMD_ROW]) p->module->rows;
   w->block = NULL;
   w->pc = p->kernel->first;
   w->state = AMD_RUNS;
   w->scc = (uint32_t)draw(random) & 1;
-  size_t words = (size_t)(vector_registers(p) < AMD_VGPRS ? vector_registers(p) : AMD_VGPRS) * AMD_ROW;
-  for (int file = 0; file < 2; file++) memcpy(rows[file], junk + draw(random) % (JUNK - words + 1), words * 4);
+  size_t words = (size_t)(vector_registers(p) < AMD_VGPRS ? vector_registers(p) : AMD_VGPRS) *
+                 AMD_ROW;
+  for (int file = 0; file < 2; file++)
+    memcpy(rows[file], junk + draw(random) % (JUNK - words + 1), words * 4);
   memcpy(w->s, junk + draw(random) % (JUNK - AMD_SGPRS), sizeof w->s);
   if (p->kernel->scratch) memset(scratch, 0xee, (size_t)p->kernel->scratch * (size_t)lanes);
   for (int l = 0; l < lanes; l++) w->v[0][l] = (uint32_t)(first + l);
-  uint64_t exec = p->threads - (uint32_t)first >= (uint32_t)lanes ? ~0ull : (1ull << (p->threads - (uint32_t)first)) - 1;
+  uint64_t exec = p->threads - (uint32_t)first >= (uint32_t)lanes
+                      ? ~0ull
+                      : (1ull << (p->threads - (uint32_t)first)) - 1;
   w->s[AMD_EXEC] = (uint32_t)exec;
   w->s[AMD_EXEC + 1] = lanes == 64 ? (uint32_t)(exec >> 32) : 0;
   amd_set_exec(w);
@@ -169,31 +191,50 @@ static bool run_groups(const amd_launch *p, amd_wave **waves, int n, uint64_t *r
 }
 
 /* Compilers widen a load of the last arguments: the segment is aligned to 64 bytes. */
-static size_t room_of_arguments(const amd_kernel *k) { return ((size_t)k->kernarg + 64) & ~(size_t)63; }
+static size_t room_of_arguments(const amd_kernel *k) {
+  return ((size_t)k->kernarg + 64) & ~(size_t)63;
+}
 
-static bool copy_arguments(const amd_kernel *k, unsigned char *to, void **params, char *error, size_t size) {
+static bool copy_arguments(const amd_kernel *k, unsigned char *to, void **params, char *error,
+                           size_t size) {
   memset(to, 0xee, room_of_arguments(k));
   for (int a = 0; a < k->n_arguments; a++) {
     const amd_argument *argument = &k->arguments[a];
-    if (!params || argument->offset + argument->size > k->kernarg) return snprintf(error, size, "%s: no argument %d", k->name, a), false;
+    if (!params || argument->offset + argument->size > k->kernarg)
+      return snprintf(error, size, "%s: no argument %d", k->name, a), false;
     memcpy(to + argument->offset, params[a], argument->size);
   }
   return true;
 }
 
-bool amd_run_kernel(const amd_module *m, const amd_kernel *k, uint32_t groups, uint32_t threads, uint32_t local, void **params, char *error, size_t size) {
+bool amd_run_kernel(const amd_module *m, const amd_kernel *k, uint32_t groups, uint32_t threads,
+                    uint32_t local, void **params, char *error, size_t size) {
   const char *seed = getenv("AMD_EMULATOR_SEED"), *barriers = getenv("AMD_EMULATOR_BARRIERS");
   uint64_t random = seed ? strtoull(seed, NULL, 10) : 1;
   int lanes = m->wide ? 64 : 32, n = (int)((threads + (uint32_t)lanes - 1) / (uint32_t)lanes);
   size_t scratch = (size_t)k->scratch * (size_t)lanes;
-  if (threads > (uint32_t)k->threads) return snprintf(error, size, "%s: groups of %u threads, compiled for at most %d", k->name, threads, k->threads), false;
-  if (k->lds + local > 65536) return snprintf(error, size, "%s: %u bytes of local memory; there are 65536", k->name, k->lds + local), false;
-  amd_launch p = {.module = m, .kernel = k, .lds_bytes = k->lds + local, .groups = groups, .threads = threads,
-                  .barriers = !barriers || strcmp(barriers, "off") != 0, .error = error, .size = size};
+  if (threads > (uint32_t)k->threads)
+    return snprintf(error, size, "%s: groups of %u threads, compiled for at most %d", k->name,
+                    threads, k->threads),
+           false;
+  if (k->lds + local > 65536)
+    return snprintf(error, size, "%s: %u bytes of local memory; there are 65536", k->name,
+                    k->lds + local),
+           false;
+  amd_launch p = {.module = m,
+                  .kernel = k,
+                  .lds_bytes = k->lds + local,
+                  .groups = groups,
+                  .threads = threads,
+                  .barriers = !barriers || strcmp(barriers, "off") != 0,
+                  .error = error,
+                  .size = size};
   amd_wave **waves = calloc((size_t)n, sizeof *waves);
   unsigned char *arguments = malloc(room_of_arguments(k));
   bool good = waves && arguments && (p.lds = malloc(p.lds_bytes + 1u));
-  for (int w = 0; good && w < n; w++) good = (waves[w] = aligned_alloc(64, (sizeof **waves + 63) & ~(size_t)63)) && (waves[w]->scratch = NULL, waves[w]->scratch = malloc(scratch + 1));
+  for (int w = 0; good && w < n; w++)
+    good = (waves[w] = aligned_alloc(64, (sizeof **waves + 63) & ~(size_t)63)) &&
+           (waves[w]->scratch = NULL, waves[w]->scratch = malloc(scratch + 1));
   if (!good) snprintf(error, size, "%s: no memory for a group", k->name);
   p.arguments = (uint64_t)(uintptr_t)arguments;
   good = good && copy_arguments(k, arguments, params, error, size);

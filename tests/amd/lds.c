@@ -1,10 +1,12 @@
 /* lds.c - local memory of a group. */
 #include "lanes.h"
 
-static unsigned char *place(amd_wave *w, const amd_ins *i, int lane, uint32_t address, uint32_t bytes) {
+static unsigned char *place(amd_wave *w, const amd_ins *i, int lane, uint32_t address,
+                            uint32_t bytes) {
   uint32_t room = w->launch->lds_bytes;
   if (address <= room && bytes <= room - address) return w->launch->lds + address;
-  amd_fail(w, i, "lane %d reaches bytes [%u, %u) of %u of local memory", lane, address, address + bytes, room);
+  amd_fail(w, i, "lane %d reaches bytes [%u, %u) of %u of local memory", lane, address,
+           address + bytes, room);
   return NULL;
 }
 
@@ -32,7 +34,8 @@ static void load(amd_wave *w, const amd_ins *i, uint32_t first, uint32_t second,
         memcpy(&x, p, bytes);
         w->v[i->d.index][l] = x;
       } else
-        for (uint32_t k = 0; k < words; k++) memcpy(&w->v[i->d.index + (uint32_t)part * words + k][l], p + 4 * k, 4);
+        for (uint32_t k = 0; k < words; k++)
+          memcpy(&w->v[i->d.index + (uint32_t)part * words + k][l], p + 4 * k, 4);
     }
   }
 }
@@ -45,21 +48,27 @@ static void store(amd_wave *w, const amd_ins *i, int part, uint32_t offset) {
     if (!p) return;
     if (bytes < 4) memcpy(p, &w->v[i->s[1 + part].index][l], bytes);
     else
-      for (uint32_t k = 0; k < bytes / 4; k++) memcpy(p + 4 * k, &w->v[i->s[1 + part].index + k][l], 4);
+      for (uint32_t k = 0; k < bytes / 4; k++)
+        memcpy(p + 4 * k, &w->v[i->s[1 + part].index + k][l], 4);
   }
 }
 
 /* Two offsets count elements, or rows of 64 of them. */
-static uint32_t step(const amd_ins *i) { return (uint32_t)(i->op->bytes & SIZE) * (i->op->bytes & STRIDED ? 64 : 1); }
+static uint32_t step(const amd_ins *i) {
+  return (uint32_t)(i->op->bytes & SIZE) * (i->op->bytes & STRIDED ? 64 : 1);
+}
 static void read1(amd_wave *w, const amd_ins *i) { load(w, i, (uint32_t)i->offset, 0, false); }
-static void read2(amd_wave *w, const amd_ins *i) { load(w, i, (uint32_t)i->offset * step(i), (uint32_t)i->offset1 * step(i), true); }
+static void read2(amd_wave *w, const amd_ins *i) {
+  load(w, i, (uint32_t)i->offset * step(i), (uint32_t)i->offset1 * step(i), true);
+}
 static void write1(amd_wave *w, const amd_ins *i) { store(w, i, 0, (uint32_t)i->offset); }
 static void write2(amd_wave *w, const amd_ins *i) {
   store(w, i, 0, (uint32_t)i->offset * step(i));
   store(w, i, 1, (uint32_t)i->offset1 * step(i));
 }
 
-/* Each lane takes the word of the lane that it names; of lanes that are off, 0.  The number wraps. */
+/* Each lane takes the word of the lane that it names; of lanes that are off, 0.  The number wraps.
+ */
 static void bpermute(amd_wave *w, const amd_ins *i) {
   uint32_t from[AMD_ROW], data[AMD_ROW];
   memcpy(from, amd_fetch(w, i, 0), sizeof from);
@@ -71,12 +80,18 @@ static void bpermute(amd_wave *w, const amd_ins *i) {
   }
 }
 
-#define READ(name, n) {"ds_read_" name, "Ru", read1, NULL, n}, {"ds_load_" name, "Ru", read1, NULL, n}
-#define WRITE(name, n) {"ds_write_" name, "-uR", write1, NULL, n}, {"ds_store_" name, "-uR", write1, NULL, n}
-#define TWO(old, now, n)                                                                                                             \
-  {"ds_read2" old, "Ru", read2, NULL, n}, {"ds_write2" old, "-uRR", write2, NULL, n}, {"ds_load_2addr" now, "Ru", read2, NULL, n},  \
-  {"ds_store_2addr" now, "-uRR", write2, NULL, n}
+#define READ(name, n) \
+  {"ds_read_" name, "Ru", read1, NULL, n}, { "ds_load_" name, "Ru", read1, NULL, n }
+#define WRITE(name, n) \
+  {"ds_write_" name, "-uR", write1, NULL, n}, { "ds_store_" name, "-uR", write1, NULL, n }
+#define TWO(old, now, n) \
+  {"ds_read2" old, "Ru", read2, NULL, n}, {"ds_write2" old, "-uRR", write2, NULL, n}, \
+      {"ds_load_2addr" now, "Ru", read2, NULL, n}, { \
+    "ds_store_2addr" now, "-uRR", write2, NULL, n \
+  }
 const amd_op amd_lds_ops[] = {
-  READ("b32", 4), READ("b64", 8), READ("b96", 12), READ("b128", 16), READ("u16", 2), READ("u8", 1), WRITE("b32", 4), WRITE("b64", 8), WRITE("b96", 12),
-  WRITE("b128", 16), WRITE("b16", 2), WRITE("b8", 1), TWO("_b32", "_b32", 4), TWO("_b64", "_b64", 8), TWO("st64_b32", "_stride64_b32", 4 | STRIDED),
-  TWO("st64_b64", "_stride64_b64", 8 | STRIDED), {"ds_bpermute_b32", "uuu", bpermute, NULL, 0}, {0}};
+  READ("b32", 4), READ("b64", 8), READ("b96", 12), READ("b128", 16), READ("u16", 2), READ("u8", 1),
+  WRITE("b32", 4), WRITE("b64", 8), WRITE("b96", 12), WRITE("b128", 16), WRITE("b16", 2),
+  WRITE("b8", 1), TWO("_b32", "_b32", 4), TWO("_b64", "_b64", 8),
+  TWO("st64_b32", "_stride64_b32", 4 | STRIDED), TWO("st64_b64", "_stride64_b64", 8 | STRIDED),
+  {"ds_bpermute_b32", "uuu", bpermute, NULL, 0}, {0}};

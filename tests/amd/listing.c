@@ -1,6 +1,5 @@
 /* listing.c - LLVM's listing of a code object, line by line into instructions. */
 #define _GNU_SOURCE
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +31,11 @@ static char *disassemble(const void *binary, size_t bytes) {
   if (file < 0) return NULL;
   bool written = write(file, binary, bytes) == (ssize_t)bytes;
   close(file);
-  snprintf(command, sizeof command, "unset LD_PRELOAD; p=$(command -v llvm-objdump-19 || command -v llvm-objdump) && exec $p -d %s", path);
+  snprintf(
+      command, sizeof command,
+      "unset LD_PRELOAD; p=$(command -v llvm-objdump-19 || command -v llvm-objdump) && "
+           "exec $p -d %s",
+      path);
   FILE *f = written ? popen(command, "r") : NULL;
   if (f) {
     text = read_all(f);
@@ -43,163 +46,6 @@ static char *disassemble(const void *binary, size_t bytes) {
   }
   unlink(path);
   return text;
-}
-
-/* ---- operands ---- */
-
-static int add_constant(amd_module *m, uint64_t value) {
-  uint32_t low = (uint32_t)value, high = (uint32_t)(value >> 32);
-  for (int i = 0; i < m->n_constants; i++)
-    if (m->words[i][0] == low && m->words[i][1] == high) return i;
-  if (!(m->n_constants & (m->n_constants - 1))) { /* room for 1, 2, 4, ... */
-    size_t room = m->n_constants ? 2 * (size_t)m->n_constants : 1;
-    void *words = realloc(m->words, room * sizeof *m->words);
-    if (words) m->words = words;
-    void *rows = realloc(m->rows, room * sizeof *m->rows);
-    if (rows) m->rows = rows;
-    if (!words || !rows) return -1;
-  }
-  int i = m->n_constants++;
-  m->words[i][0] = low;
-  m->words[i][1] = high;
-  for (int l = 0; l < AMD_ROW; l++) m->rows[i][l] = low, m->rows[i][AMD_ROW + l] = high;
-  return i;
-}
-
-/* An inline or literal constant as its operand's type has it. */
-static bool number(const char *s, char type, uint64_t *value) {
-  char *end;
-  bool hex = strstr(s, "0x") != NULL, real = !hex && strchr(s, '.');
-  if (real) {
-    double x = strtod(s, &end);
-    bool turn = fabs(x - 0.15915494309189532) < 1e-6; /* 1 / 2 pi, to the type's precision */
-    if (type == 'd') *value = turn ? 0x3fc45f306dc9c882 : bits_of_f64(x);
-    else if (type == 'h' || type == 'w') *value = turn ? 0x3118 : half_of((float)x);
-    else if (type == 'q' || type == 'i') return false;
-    else *value = turn ? 0x3e22f983 : bits_of((float)x);
-    if (type == 'p') *value |= *value << 32;
-    return !*end;
-  }
-  long long n = strtoll(s, &end, 0);
-  if (*end || end == s) return false;
-  *value = (uint64_t)n;
-  if (hex && type == 'd') *value = (uint64_t)n << 32;
-  else if (hex && type == 'i') *value = (uint64_t)(int64_t)(int32_t)n;
-  else if (strchr("hw", type)) *value &= 0xffff;
-  else if (!strchr("qid", type)) *value &= 0xffffffff;
-  return true;
-}
-
-/* v7, s[2:3], a[0:3] */
-static bool bank(const char *s, amd_operand *o) {
-  int first, last, used = 0;
-  if (!strchr("vsa", *s)) return false;
-  if (s[1] == '[') {
-    if (sscanf(s + 1, "[%d:%d]%n", &first, &last, &used) != 2) return false;
-  } else if (isdigit((unsigned char)s[1])) {
-    if (sscanf(s + 1, "%d%n", &first, &used) != 1) return false;
-    last = first;
-  } else return false;
-  if (s[1 + used] || first < 0 || last < first || last >= (*s == 's' ? AMD_VCC : AMD_VGPRS)) return false;
-  o->where = *s == 's' ? AMD_SCALAR : AMD_VECTOR;
-  o->index = (uint16_t)(first + (*s == 'a' ? AMD_VGPRS : 0));
-  o->words = (uint8_t)(last - first + 1);
-  return true;
-}
-
-static bool special(const char *s, amd_operand *o) {
-  static const struct {
-    const char *name;
-    uint8_t index, words;
-  } names[] = {{"vcc", AMD_VCC, 2},      {"vcc_lo", AMD_VCC, 1},   {"vcc_hi", AMD_VCC + 1, 1},   {"exec", AMD_EXEC, 2}, {"exec_lo", AMD_EXEC, 1},
-               {"exec_hi", AMD_EXEC + 1, 1}, {"m0", AMD_M0, 1}, {"flat_scratch", 102, 2}, {"flat_scratch_lo", 102, 1}, {"flat_scratch_hi", 103, 1}};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (!strcmp(s, names[i].name)) {
-      *o = (amd_operand){.where = AMD_SCALAR, .index = names[i].index, .words = names[i].words, .neg = o->neg, .abs = o->abs};
-      return true;
-    }
-  return false;
-}
-
-static int words_of(const amd_module *m, char type) { return strchr("qidp", type) ? 2 : strchr("mM", type) ? 1 + m->wide : strchr("Ro", type) ? 0 : 1; }
-
-static bool unwrap(char **s, const char *before, const char *behind) {
-  size_t n = strlen(*s), b = strlen(before), e = strlen(behind);
-  if (n < b + e + 1 || memcmp(*s, before, b) || memcmp(*s + n - e, behind, e)) return false;
-  (*s)[n - e] = 0;
-  *s += b;
-  return true;
-}
-
-static bool operand(amd_module *m, char *s, char type, bool result, amd_operand *o) {
-  uint64_t value = 0;
-  if (s[0] == '-' && !isdigit((unsigned char)s[1])) o->neg = 1, s++;
-  if (unwrap(&s, "neg(", ")")) o->neg = 1;
-  if (unwrap(&s, "|", "|")) o->abs = 1;
-  if (unwrap(&s, "sext(", ")")) o->sext = 1;
-  if (!strcmp(s, "off") && type == 'o') return o->where = AMD_OFF, true;
-  if (bank(s, o) || special(s, o)) return !words_of(m, type) || o->words == words_of(m, type);
-  if (!strcmp(s, "null")) {
-    if (result) return *o = (amd_operand){.where = AMD_SCALAR, .index = AMD_NULL, .words = 1}, true;
-  } else if (result || !number(s, type, &value)) return false;
-  int c = add_constant(m, value);
-  o->where = AMD_CONSTANT;
-  o->index = (uint16_t)c;
-  o->words = (uint8_t)words_of(m, type);
-  return c >= 0 && c < UINT16_MAX;
-}
-
-/* ---- modifiers ---- */
-
-static bool list(const char *s, amd_ins *i, void (*set)(amd_ins *i, int which, int value)) {
-  int which = 0;
-  if (*s++ != '[') return false;
-  for (; *s; s++) {
-    if (*s == '0' || *s == '1') set(i, which++, *s - '0');
-    else if (*s == ']') return !s[1];
-    else if (*s != ',') return false;
-    if (which > 4) return false;
-  }
-  return false;
-}
-static void set_low(amd_ins *i, int which, int value) { i->s[which & 3].low = (uint8_t)value; }
-static void set_high(amd_ins *i, int which, int value) { i->s[which & 3].high = (uint8_t)value; }
-static void set_neg_low(amd_ins *i, int which, int value) { i->s[which & 3].neg ^= (uint8_t)value; }
-static void set_neg_high(amd_ins *i, int which, int value) { i->s[which & 3].neg ^= (uint8_t)(value << 1); }
-
-static bool selection(const char *s, uint8_t *select) {
-  static const char *const names[] = {"DWORD", "WORD_0", "WORD_1", "BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (!strcmp(s, names[i])) return *select = (uint8_t)i, true;
-  return false;
-}
-
-/* What stands behind the operands; false: not known. */
-static bool modifier(amd_ins *i, const char *s) {
-  static const char *const idle[] = {"nt", "slc", "dlc", "sc1", NULL}; /* caches */
-  const char *value = strchr(s, ':');
-  size_t n = value ? (size_t)(value++ - s) : strlen(s);
-#define NAMED(text) (n == sizeof text - 1 && !memcmp(s, text, n))
-  for (const char *const *one = idle; *one; one++)
-    if (!strcmp(s, *one)) return true;
-  if (NAMED("glc") || NAMED("sc0")) return i->returns = 1, true;
-  if (NAMED("offen")) return i->offen = 1, true;
-  if (NAMED("clamp")) return i->clamp = 1, true;
-  if (!value) return false;
-  if (NAMED("offset") || NAMED("offset0")) return i->offset = (int32_t)strtol(value, NULL, 0), true;
-  if (NAMED("offset1")) return i->offset1 = (int32_t)strtol(value, NULL, 0), true;
-  if (NAMED("mul")) return i->omod = *value == '2' ? 1 : 2, true;
-  if (NAMED("div")) return i->omod = 3, true;
-  if (NAMED("op_sel")) return list(value, i, set_low);
-  if (NAMED("op_sel_hi")) return list(value, i, set_high);
-  if (NAMED("neg_lo")) return list(value, i, set_neg_low);
-  if (NAMED("neg_hi")) return list(value, i, set_neg_high);
-  if (NAMED("dst_sel")) return selection(value, &i->select);
-  if (NAMED("src0_sel")) return selection(value, &i->s[0].select);
-  if (NAMED("src1_sel")) return selection(value, &i->s[1].select);
-  if (NAMED("dst_unused")) return i->keep = !strcmp(value, "UNUSED_PRESERVE"), i->keep || !strcmp(value, "UNUSED_PAD");
-#undef NAMED
-  return false;
 }
 
 /* ---- lines ---- */
@@ -240,7 +86,9 @@ static bool split(char *s, words *w) {
 }
 
 static const amd_op *find_op(const char *name, size_t n) {
-  static const amd_op *const tables[] = {amd_scalar_ops, amd_vector_ops, amd_vector_ops_16, amd_vector_ops_64, amd_compare_ops, amd_lane_ops, amd_memory_ops, amd_lds_ops};
+  static const amd_op *const tables[] = {amd_scalar_ops,    amd_vector_ops,  amd_vector_ops_16,
+                                         amd_vector_ops_64, amd_compare_ops, amd_lane_ops,
+                                         amd_memory_ops,    amd_lds_ops};
   for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
     for (const amd_op *op = tables[t]; op->name; op++)
       if (strlen(op->name) == n && !memcmp(op->name, name, n)) return op;
@@ -270,10 +118,11 @@ static bool operands(amd_module *m, amd_ins *i, const words *w) {
   for (const char *s = t + 1; *s; s++) sources += *s != '=';
   i->result = *t;
   bool missing = maybe && w->n == sources;
-  if (*t != '-' && !missing && (part >= w->n || !operand(m, w->part[part++], *t, true, &i->d))) return false;
+  if (*t != '-' && !missing && (part >= w->n || !amd_operand_of(m, w->part[part++], *t, true, &i->d)))
+    return false;
   for (t++; *t; t++) {
     if (*t == 'M') {
-      if (part >= w->n || !operand(m, w->part[part++], 'M', true, &i->carry)) return false;
+      if (part >= w->n || !amd_operand_of(m, w->part[part++], 'M', true, &i->carry)) return false;
       continue;
     }
     if (*t == 'k') {
@@ -286,13 +135,15 @@ static bool operands(amd_module *m, amd_ins *i, const words *w) {
     if (*t == 'm') i->mask = (uint8_t)(i->n + 1);
     amd_operand *o = &i->s[i->n++];
     if (*t == '=') *o = i->d, o->neg = o->abs = 0;
-    else if (part == w->n && *t == 'm') *o = (amd_operand){.where = AMD_SCALAR, .index = AMD_VCC, .words = (uint8_t)(1 + m->wide)};
-    else if (part >= w->n || !operand(m, w->part[part++], *t, false, o)) return false;
+    else if (part == w->n && *t == 'm')
+      *o = (amd_operand){.where = AMD_SCALAR, .index = AMD_VCC, .words = (uint8_t)(1 + m->wide)};
+    else if (part >= w->n || !amd_operand_of(m, w->part[part++], *t, false, o)) return false;
   }
   return part == w->n;
 }
 
-/* Halves of 16-bit operands are selections, as SDWA has them; gfx11 keeps the result's other half, gfx9 clears it. */
+/* Halves of 16-bit operands are selections, as SDWA has them; gfx11 keeps the result's other half,
+ * gfx9 clears it. */
 static void halves(const amd_module *m, amd_ins *i) {
   const char *t = i->op->types;
   bool result = *t == 'h' || *t == 'w';
@@ -311,7 +162,8 @@ static void halves(const amd_module *m, amd_ins *i) {
 
 static bool is_plain(const amd_ins *i) {
   bool plain = !i->omod && !i->clamp && !i->select;
-  for (int k = 0; k < i->n; k++) plain &= !i->s[k].neg && !i->s[k].abs && !i->s[k].select && !i->s[k].sext;
+  for (int k = 0; k < i->n; k++)
+    plain &= !i->s[k].neg && !i->s[k].abs && !i->s[k].select && !i->s[k].sext;
   return plain;
 }
 
@@ -329,8 +181,9 @@ static void instruction(amd_module *m, amd_ins *i, char *s) {
   }
   bool good = split(rest, &w);
   good = good && operands(m, i, &w);
-  for (int k = 0; k < 4; k++) i->s[k].high = !strchr(i->op->types, 'x'); /* op_sel_hi where it is not written */
-  for (int k = 0; good && k < w.modifiers; k++) good = modifier(i, w.modifier[k]);
+  for (int k = 0; k < 4; k++)
+    i->s[k].high = !strchr(i->op->types, 'x'); /* op_sel_hi where it is not written */
+  for (int k = 0; good && k < w.modifiers; k++) good = amd_modifier(i, w.modifier[k]);
   if (good && !strncmp(i->op->name, "s_", 2)) good = !w.modifiers || i->op->bytes;
   if (!good) return;
   halves(m, i);
@@ -338,7 +191,8 @@ static void instruction(amd_module *m, amd_ins *i, char *s) {
   i->lanes = i->op->lanes;
   i->run = i->op->run;
   if (i->run == amd_run_vector && i->plain) i->run = amd_run_vector_plain;
-  if (i->d.where == AMD_SCALAR && (i->d.index == AMD_EXEC || i->d.index == AMD_EXEC + 1)) i->exec = 1;
+  if (i->d.where == AMD_SCALAR && (i->d.index == AMD_EXEC || i->d.index == AMD_EXEC + 1))
+    i->exec = 1;
 }
 
 static bool reads(const amd_ins *i, amd_operand o) {
@@ -368,7 +222,8 @@ static bool line(amd_module *m, char *s, amd_ins *i) {
     instruction(m, i->pair, second + 4);
   }
   instruction(m, i, work);
-  if (second && (!i->pair || i->run == amd_run_unknown || i->pair->run == amd_run_unknown)) i->run = amd_run_unknown;
+  if (second && (!i->pair || i->run == amd_run_unknown || i->pair->run == amd_run_unknown))
+    i->run = amd_run_unknown;
   else if (second) pair_up(i);
   return true;
 }
@@ -394,14 +249,17 @@ static void link_up(amd_module *m) {
   for (int k = 0; k < m->n_ins; k++) {
     amd_ins *i = &m->ins[k];
     i->next = awake(m, k + 1);
-    i->target = i->op && i->op->types[0] == '-' && i->op->types[1] == 'k' ? awake(m, index_of(m, i->address + 4 + 4 * (uint64_t)(int64_t)i->immediate)) : -1;
+    i->target = i->op && i->op->types[0] == '-' && i->op->types[1] == 'k'
+                    ? awake(m, index_of(m, i->address + 4 + 4 * (uint64_t)(int64_t)i->immediate))
+                    : -1;
   }
 }
 
 bool amd_decode(amd_module *m, const void *binary, size_t bytes, char *error, size_t size) {
   int lines = 1;
   m->listing = disassemble(binary, bytes);
-  if (!m->listing || !strstr(m->listing, "Disassembly")) return snprintf(error, size, "llvm-objdump-19 does not list the code object"), false;
+  if (!m->listing || !strstr(m->listing, "Disassembly"))
+    return snprintf(error, size, "llvm-objdump-19 does not list the code object"), false;
   for (const char *s = m->listing; *s; s++) lines += *s == '\n';
   m->ins = calloc((size_t)lines, sizeof *m->ins);
   if (!m->ins) return snprintf(error, size, "no memory for %d instructions", lines), false;
@@ -413,7 +271,8 @@ bool amd_decode(amd_module *m, const void *binary, size_t bytes, char *error, si
   link_up(m);
   for (int k = 0; k < m->n_kernels; k++) {
     int at = awake(m, index_of(m, m->kernels[k].entry));
-    if (at < 0) return snprintf(error, size, "the listing has nothing at %s", m->kernels[k].name), false;
+    if (at < 0)
+      return snprintf(error, size, "the listing has nothing at %s", m->kernels[k].name), false;
     m->kernels[k].first = at;
   }
   return true;

@@ -27,7 +27,9 @@ static int behind(uint64_t address) {
 
 const amd_block *amd_find(uint64_t address) {
   int i = behind(address) - 1;
-  return i >= 0 && address - (uint64_t)(uintptr_t)memory.block[i].at < memory.block[i].bytes ? &memory.block[i] : NULL;
+  return i >= 0 && address - (uint64_t)(uintptr_t)memory.block[i].at < memory.block[i].bytes
+             ? &memory.block[i]
+             : NULL;
 }
 
 const amd_block *amd_find_below(uint64_t address) {
@@ -56,7 +58,8 @@ static amd_block *owner(const void *at) {
 }
 
 static void forget(const amd_block *b) {
-  memmove(memory.block + (b - memory.block), b + 1, (size_t)(memory.block + memory.n - b - 1) * sizeof *b);
+  memmove(memory.block + (b - memory.block), b + 1,
+          (size_t)(memory.block + memory.n - b - 1) * sizeof *b);
   if (!--memory.n) {
     free(memory.block);
     memory.block = NULL;
@@ -64,14 +67,18 @@ static void forget(const amd_block *b) {
   }
 }
 
-/* Aligned as hipMalloc does, so up to 255 bytes lie between the end and the guard; kernels' accesses are checked to the byte. */
+/* Aligned as hipMalloc does, so up to 255 bytes lie between the end and the guard; kernels'
+ * accesses are checked to the byte. */
 void *amd_alloc(size_t bytes) {
   if (!bytes || bytes > SIZE_MAX / 2) return NULL;
-  size_t up = (bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1), mapped = ((up + PAGE - 1) & ~(size_t)(PAGE - 1)) + 2 * PAGE;
-  char *map = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  size_t up = (bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1),
+         mapped = ((up + PAGE - 1) & ~(size_t)(PAGE - 1)) + 2 * PAGE;
+  char *map = mmap(NULL, mapped, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) return NULL;
   amd_block b = {.at = map + mapped - PAGE - up, .bytes = bytes, .map = map, .mapped = mapped};
-  if (mprotect(map, PAGE, PROT_NONE) || mprotect(map + mapped - PAGE, PAGE, PROT_NONE) || !insert(b)) {
+  if (mprotect(map, PAGE, PROT_NONE) || mprotect(map + mapped - PAGE, PAGE, PROT_NONE) ||
+      !insert(b)) {
     munmap(map, mapped);
     return NULL;
   }
@@ -87,7 +94,9 @@ bool amd_free(void *at) {
   return true;
 }
 
-bool amd_lend(const void *at, size_t bytes) { return insert((amd_block){.at = (char *)(uintptr_t)at, .bytes = bytes, .constant = true}); }
+bool amd_lend(const void *at, size_t bytes) {
+  return insert((amd_block){.at = (char *)(uintptr_t)at, .bytes = bytes, .constant = true});
+}
 void amd_take_back(const void *at) {
   amd_block *b = owner(at);
   if (b) forget(b);

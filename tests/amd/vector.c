@@ -53,7 +53,10 @@ static inline const uint32_t *row_of(amd_wave *w, const amd_ins *i, int which) {
 }
 
 static uint32_t selected(uint32_t x, unsigned select, bool sext) {
-  uint32_t shift = select == AMD_WORD_1 ? 16 : select >= AMD_BYTE_0 ? 8 * (select - AMD_BYTE_0) : 0, bits = select >= AMD_BYTE_0 ? 8 : 16;
+  uint32_t shift = select == AMD_WORD_1   ? 16
+                   : select >= AMD_BYTE_0 ? 8 * (select - AMD_BYTE_0)
+                                          : 0,
+           bits = select >= AMD_BYTE_0 ? 8 : 16;
   uint32_t y = x >> shift & ((1u << bits) - 1);
   return sext && y >> (bits - 1) ? y | ~((1u << bits) - 1) : y;
 }
@@ -64,7 +67,8 @@ static const uint32_t *modified(amd_wave *w, const amd_ins *i, int which, const 
   char type = i->source[which];
   uint32_t *t = w->temporary[which], sign = type == 'h' ? 0x8000u : 0x80000000u;
   int words = strchr("qid", type) && type ? 2 : 1, top = (words - 1) * AMD_ROW;
-  for (int k = 0; k < words && row != t; k++) memcpy(t + k * AMD_ROW, row + k * AMD_ROW, (size_t)w->lanes * 4);
+  for (int k = 0; k < words && row != t; k++)
+    memcpy(t + k * AMD_ROW, row + k * AMD_ROW, (size_t)w->lanes * 4);
   if (o.select)
     for (int l = 0; l < w->lanes; l++) t[l] = selected(t[l], o.select, o.sext);
   if (o.abs)
@@ -99,7 +103,8 @@ static void clamp(char type, uint32_t *r, int n) {
 static void place(const amd_ins *i, uint32_t *r, const uint32_t *old, int n) {
   unsigned s = i->select, shift = s == AMD_WORD_1 ? 16 : s >= AMD_BYTE_0 ? 8 * (s - AMD_BYTE_0) : 0;
   uint32_t part = s >= AMD_BYTE_0 ? 0xffu : 0xffffu;
-  for (int l = 0; l < n; l++) r[l] = (r[l] & part) << shift | (i->keep ? old[l] & ~(part << shift) : 0);
+  for (int l = 0; l < n; l++)
+    r[l] = (r[l] & part) << shift | (i->keep ? old[l] & ~(part << shift) : 0);
 }
 
 void amd_run_vector_plain(amd_wave *w, const amd_ins *i) {
@@ -137,4 +142,6 @@ void amd_run_pair(amd_wave *w, const amd_ins *i) {
 }
 
 void amd_run_nothing(amd_wave *w, const amd_ins *i) { (void)w, (void)i; }
-void amd_run_unknown(amd_wave *w, const amd_ins *i) { amd_fail(w, i, "this instruction, or one of its operands or modifiers, is not known"); }
+void amd_run_unknown(amd_wave *w, const amd_ins *i) {
+  amd_fail(w, i, "this instruction, or one of its operands or modifiers, is not known");
+}
