@@ -1,4 +1,5 @@
 /* api.c - contexts, buffers and devices as the user sees them. */
+#include "cache.h"
 #include "context.h"
 
 #include <stdlib.h>
@@ -27,6 +28,7 @@ static clb_status open_context(const char *device, const clb_native *native, clb
   if (!ctx) return CLB_ERROR_ARGUMENT;
   clb_context *c = *ctx = calloc(1, sizeof *c);
   if (!c) return CLB_ERROR_MEMORY;
+  clb_cache_sweep();
   return clb_device_open(device ? device : "", native, &c->error, &c->device);
 }
 

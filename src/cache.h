@@ -12,6 +12,8 @@ typedef struct {
   uint64_t hash[2];
 } clb_cache_key;
 
+/* Removes temporary files that processes left which were killed. */
+void clb_cache_sweep(void);
 /* Two independent 64-bit hashes of the parts, each part's length included. */
 clb_cache_key clb_cache_hash(const void *const *parts, const size_t *bytes, int n);
 /* true: the kept binary was added to `binary`. */

@@ -138,13 +138,46 @@ static void next_one_tidies_up(void **state) {
     if (!strncmp(e->d_name, "clebsch-cc-", 11)) snprintf(path, sizeof path, "tmp/%s", e->d_name);
   closedir(d);
   fast_compiler();
+  for (int wait = 0; wait < 500 && any_process_with(variable); wait++) pause_ms(20);
   assert_false(any_process_with(variable));
   assert_int_equal(access(path, F_OK), 0);
   const struct timespec before[2] = {{time(NULL) - 60, 0}, {time(NULL) - 60, 0}};
   assert_int_equal(utimensat(AT_FDCWD, path, before, 0), 0);
   new_cache();
-  expect_clebsch(ENERGY, 0, NULL);
+  expect_clebsch("source spherical_harmonics --lmax 1 --device cpu", 0, NULL);
   assert_int_equal(entries("tmp", ""), 0);
+}
+
+/* In the cache, too: files of a name that only such a process gives, once they are old. */
+static void sweeps_the_cache(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    int age, stays;
+  } files[] = {{"0123456789abcdef0123456789abcdef.Ab12Cd", 100, 0},
+               {"0123456789abcdef0123456789abcdef.4711-0", 100, 0},
+               {"wisdom.Ab12Cd", 100, 0},
+               {"0123456789abcdef0123456789abcdef.young1", 0, 1},
+               {"0123456789abcdef0123456789abcdef", 100, 1},
+               {"wisdom", 100, 1},
+               {"wisdoms.Ab12Cd", 100, 1},
+               {"notes.txt", 100, 1},
+               {"0123456789abcdef0123456789abcdeg.Ab12Cd", 100, 1}};
+  new_cache();
+  assert_int_equal(mkdir(getenv("CLB_CACHE_DIR"), 0700), 0);
+  for (int turn = 0; turn < 2; turn++) {
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+      char path[128];
+      const struct timespec then = {time(NULL) - files[i].age, 0};
+      snprintf(path, sizeof path, "%s/%s", getenv("CLB_CACHE_DIR"), files[i].name);
+      if (turn && (access(path, F_OK) == 0) != files[i].stays) fail_msg("%s", path);
+      if (turn) continue;
+      put_text(path, "");
+      assert_int_equal(utimensat(AT_FDCWD, path, (const struct timespec[]){then, then}, 0), 0);
+    }
+    if (!turn)
+      expect_clebsch("md -m nothing -s pair.xyz --steps 1 --dt 1", 1, "nothing: No such file");
+  }
 }
 
 /* Genuine compilers, at moments that a seed chooses. */
@@ -168,8 +201,8 @@ static void ends_at_any_moment(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(ends_with_its_compiler),
-                                     cmocka_unit_test(next_one_tidies_up),
-                                     cmocka_unit_test(ends_at_any_moment)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(ends_with_its_compiler), cmocka_unit_test(next_one_tidies_up),
+      cmocka_unit_test(sweeps_the_cache), cmocka_unit_test(ends_at_any_moment)};
   return cmocka_run_group_tests(tests, make_work, remove_work);
 }

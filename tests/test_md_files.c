@@ -2,6 +2,7 @@
 #include "md_runner.h"
 
 #include <errno.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 
 /* ---- restarts ---- */
@@ -123,6 +124,10 @@ static void keeps_what_is_there(void **state) {
   expect_clebsch("md " ON "--csv k.csv --force", 0, NULL);
   expect_clebsch("md " ON "--csv k.csv", 0, NULL);
   expect_clebsch("md " RUN "--trajectory k.xyz --restart k --csv k.csv --force", 0, NULL);
+  const int taken = open("k.csv", O_RDONLY); /* by another run */
+  assert_true(taken >= 0 && !flock(taken, LOCK_EX));
+  expect_clebsch("md " RUN "--csv k.csv --force", 1, "k.csv: another process writes to it");
+  close(taken);
   put_text("empty.csv", "");
   expect_clebsch("md " RUN "--csv empty.csv", 0, NULL); /* nothing is lost */
   free(before), free(after), free(restart), free(same);
