@@ -116,6 +116,10 @@ static void usage_errors(void **state) {
       "check --op nothing",
       "check spherical_harmonics",
       "check --device",
+      "check --rows 0",
+      "check --part 0/3",
+      "check --part 4/3",
+      "check --part 1/",
       "source",
       "source nothing",
       "source spherical_harmonics --pass sideways",
@@ -249,6 +253,26 @@ static void check(void **state) {
   (void)state;
   check_op("spherical_harmonics", 7);
   check_op("tensor_product", 15);
+}
+
+/* The parts together are the whole; with fewer rows no case asks for more. */
+static void check_parts(void **state) {
+  (void)state;
+  static const char *const which[] = {"", "--part 1/2", "--part 2/2"};
+  size_t n[3];
+  for (int i = 0; i < 3; i++) {
+    char arguments[128];
+    snprintf(arguments, sizeof arguments, "check --op spherical_harmonics --device cpu:interpreter --rows 12 --json %s", which[i]);
+    json_t *rows = array_of(arguments, 0, check_keys), *row;
+    size_t j;
+    json_array_foreach(rows, j, row) {
+      const char *number = strrchr(text(row, "case"), ',');
+      assert_true(number && strtol(number + 1, NULL, 10) > 0 && strtol(number + 1, NULL, 10) <= 12);
+    }
+    n[i] = json_array_size(rows);
+    json_decref(rows);
+  }
+  assert_true(n[1] > 0 && n[2] > 0 && n[1] + n[2] == n[0]);
 }
 
 static void source_of(const json_t *device, const char *pass) {
@@ -500,7 +524,7 @@ static void failures(void **state) { /* one bad device does not hide the others 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(usage_errors), cmocka_unit_test(help),         cmocka_unit_test(devices), cmocka_unit_test(interpreter_is_refused),
-      cmocka_unit_test(check),        cmocka_unit_test(sources),      cmocka_unit_test(source_files), cmocka_unit_test(bench),
+      cmocka_unit_test(check),        cmocka_unit_test(check_parts), cmocka_unit_test(sources),      cmocka_unit_test(source_files), cmocka_unit_test(bench),
       cmocka_unit_test(bench_of_products), cmocka_unit_test(options_of_products), cmocka_unit_test(bench_of_compilers), cmocka_unit_test(bench_of_launches), cmocka_unit_test(tune), cmocka_unit_test(failures)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

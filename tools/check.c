@@ -8,6 +8,8 @@
 typedef struct {
   device_options devices;
   const tool_op *op; /* NULL: all */
+  int64_t most_rows; /* 0: as many as the cases have */
+  int part, parts;   /* of the cases, every `parts`th from number `part` on; parts 0: all */
   /* The run. */
   json_t *rows;
   table table;
@@ -15,11 +17,19 @@ typedef struct {
   int done, total, failed, left_out;
 } check;
 
+static void take_part(check *c, const struct argp_state *state, const char *arg) {
+  char rest;
+  if (sscanf(arg, "%d/%d%c", &c->part, &c->parts, &rest) == 2 && c->part >= 1 && c->part <= c->parts && c->parts <= 1000) return;
+  argp_error(state, "--part '%s' must be I/N with 1 <= I <= N <= 1000, as in 2/5", arg);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state) {
   check *c = state->input;
   switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &c->devices; return 0;
     case 'o': c->op = wanted_op(state, arg); return 0;
+    case 'r': c->most_rows = whole_number(state, "--rows", arg, 1, INT32_MAX); return 0;
+    case 'p': take_part(c, state, arg); return 0;
     case ARGP_KEY_ARG: argp_error(state, "'%s' is one argument too many", arg); return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
@@ -90,20 +100,40 @@ static clb_status try_data(clb_context *ctx, const tool_op *op, const tool_kerne
   return status;
 }
 
+/* Data number i of a case, with no more rows than asked for; rows 0: there is no such, or it is then like one before. */
+static tool_data data_of(const check *c, const tool_case *k, int i) {
+  tool_data data = i < MAX_DATA ? k->data[i] : (tool_data){0};
+  if (!c->most_rows || data.rows <= c->most_rows) return data;
+  data.rows = c->most_rows;
+  for (int j = 0; j < i; j++)
+    if (k->data[j].rows >= c->most_rows && k->data[j].layout == data.layout && k->data[j].hard == data.hard) data.rows = 0;
+  return data;
+}
+
+static int count_data(const tool_case *k) {
+  int n = 0;
+  while (n < MAX_DATA && k->data[n].rows) n++;
+  return n;
+}
+
+static bool in_part(const check *c, int number) { return !c->parts || number % c->parts == c->part - 1; }
+
 static void check_pass(check *c, clb_context *ctx, const char *device, const tool_op *op, const tool_case *k, clb_op *handle, clb_pass pass) {
-  for (const tool_data *data = k->data; data < k->data + MAX_DATA && data->rows; data++) {
+  for (int i = 0; i < count_data(k); i++) {
+    tool_data data = data_of(c, k, i);
     double error = -1;
+    if (!data.rows) continue;
     if (handle) {
       progress("%s: %d of %d, %s %s", device, c->done, c->total, op->name, pass_names[pass]);
-      if (try_data(ctx, op, &k->kernel, handle, pass, data, &error)) error = -1, complain("%s: %s", device, clb_error(ctx));
+      if (try_data(ctx, op, &k->kernel, handle, pass, &data, &error)) error = -1, complain("%s: %s", device, clb_error(ctx));
     }
-    report(c, op, &k->kernel, data, pass, device, error);
+    report(c, op, &k->kernel, &data, pass, device, error);
   }
 }
 
-static int runs_of(const tool_op *op, const tool_case *k) {
+static int runs_of(const check *c, const tool_op *op, const tool_case *k) {
   int n = 0;
-  while (n < MAX_DATA && k->data[n].rows) n++;
+  for (int i = 0; i < count_data(k); i++) n += data_of(c, k, i).rows > 0;
   return n * __builtin_popcount(passes_of(op, k));
 }
 
@@ -111,7 +141,7 @@ static void check_case(check *c, clb_context *ctx, const clb_device_info *info, 
   clb_op *handle = NULL;
   bool f64 = k->kernel.storage == CLB_F64 || k->kernel.arithmetic == CLB_F64;
   if (f64 && !info->f64) {
-    c->left_out += runs_of(op, k);
+    c->left_out += runs_of(c, op, k);
     return;
   }
   progress("%s: %d of %d, compiling %s", info->name, c->done, c->total, op->name);
@@ -131,9 +161,9 @@ static int check_device(clb_context *ctx, const clb_device_info *info, const cha
   }
   if (!c->rows && !c->titled) table_titles(&c->table);
   c->titled = true;
-  for (int i = 0; i < TOOL_OPS; i++)
+  for (int i = 0, number = 0; i < TOOL_OPS; i++)
     for (int k = 0; k < tool_ops[i]->n_cases; k++)
-      if (!c->op || c->op == tool_ops[i]) check_case(c, ctx, info, tool_ops[i], &tool_ops[i]->cases[k]);
+      if ((!c->op || c->op == tool_ops[i]) && in_part(c, number++)) check_case(c, ctx, info, tool_ops[i], &tool_ops[i]->cases[k]);
   failed = c->failed - failed, done = c->done - done, left_out = c->left_out - left_out;
   progress(NULL);
   if (!c->rows) {
@@ -148,14 +178,15 @@ static int check_device(clb_context *ctx, const clb_device_info *info, const cha
 static void begin(check *c) {
   c->table = (table){.n = COLUMNS, .titles = {"op", "case", "pass", "dtype", "device", ">error", ">tolerance", "ok"}};
   char name[320];
-  for (int i = 0; i < TOOL_OPS; i++)
+  for (int i = 0, number = 0; i < TOOL_OPS; i++)
     for (int k = 0; k < tool_ops[i]->n_cases; k++) {
       const tool_op *op = tool_ops[i];
-      if (c->op && c->op != op) continue;
-      c->total += c->devices.n_devices * runs_of(op, &op->cases[k]);
+      if ((c->op && c->op != op) || !in_part(c, number++)) continue;
+      c->total += c->devices.n_devices * runs_of(c, op, &op->cases[k]);
       table_fit(&c->table, OP, op->name);
-      for (const tool_data *data = op->cases[k].data; data < op->cases[k].data + MAX_DATA && data->rows; data++) {
-        case_name(op, &op->cases[k].kernel, data, name, sizeof name);
+      for (int j = 0; j < count_data(&op->cases[k]); j++) {
+        tool_data data = data_of(c, &op->cases[k], j);
+        case_name(op, &op->cases[k].kernel, &data, name, sizeof name);
         table_fit(&c->table, CASE, name);
       }
     }
@@ -165,7 +196,10 @@ static void begin(check *c) {
 }
 
 int check_main(int argc, char **argv) {
-  static const struct argp_option options[] = {{"op", 'o', "OP", 0, "Only this op", 0}, {0}};
+  static const struct argp_option options[] = {{"op", 'o', "OP", 0, "Only this op", 0},
+                                               {"rows", 'r', "N", 0, "At most so many rows (of a graph: edges): for slow devices, or under a tool that slows them", 0},
+                                               {"part", 'p', "I/N", 0, "The I-th of N parts of the cases", 0},
+                                               {0}};
   static const struct argp_child children[] = {{&device_argp, 0, NULL, 0}, {0}};
   static const struct argp argp = {
       .options = options,
