@@ -170,7 +170,7 @@ static clb_status build_interpreted(clb_device *device, const ir_kernel *k, clb_
 static clb_status cpu_build(clb_device *device, const ir_kernel *k, clb_text *binary) {
   cpu *d = (cpu *)device;
   clb_text source = {0};
-  char mistake[256] = "";
+  char mistake[1024] = "";
   clb_status s;
   if (!d->compiler.name) return build_interpreted(device, k, binary);
   if (!clb_print(k, &device->dialect, &source, mistake, sizeof mistake)) s = clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "%s: %s", k->name, mistake);
@@ -276,7 +276,7 @@ static bool outgrows(const cpu *d, const clb_module *m, const clb_arg *args, int
 
 static clb_status cpu_launch(clb_device *device, clb_module *m, int64_t groups, const clb_arg *args, int n_args) {
   ir_arg values[MAX_ARGUMENTS + 2];
-  char mistake[256] = "";
+  char mistake[1024] = "";
   if (n_args > MAX_ARGUMENTS) return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "cpu: a kernel with %d arguments; at most %d", n_args, MAX_ARGUMENTS);
   for (int i = 0; i < n_args; i++) {
     values[i] = (ir_arg){.i64 = args[i].i64};

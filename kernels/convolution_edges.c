@@ -208,10 +208,17 @@ static void store_sums(clb_convolution *c, int o, int from, int columns, ir_val 
   ir_end(k);
 }
 
+/* Whether a part adds to shares of y that other lanes have from the part before: where an edge is not the same lanes' in both. */
+static bool changes_hands(const clb_convolution *c, int part) {
+  if (!part || c->meeting == IR_NONE || c->batch.shares != IR_NONE || c->stage.stages) return false; /* staged, they meet anyway */
+  return clb_slice_width(c->f.s, c->parts.mul[part]) != clb_slice_width(c->f.s, c->parts.mul[part - 1]);
+}
+
 /* One sub-group does one part after the other, for some edges at a time if gradients of y are added up. */
 static void edges_in_turn(clb_convolution *c, ir_val first, ir_val last) {
   int next_unit = 0;
   for (int part = 0; part < c->parts.n; part++) {
+    if (changes_hands(c, part)) ir_barrier(of(c), false);
     bool opened = clb_part_open(c, part, &next_unit);
     load_z(c, part);
     for (int q = 0; c->f.s->batch && !c->f.s->in_memory && q < c->f.tp->n_paths; q++) /* of no edge: made ahead of the loop over them */

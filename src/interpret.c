@@ -12,42 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "interpret.h"
 #include "interpret_lanes.h"
 
-/* What a lane's COPY has still to bring, and after how many COPY_COMMITs of its sub-group it was sent for. */
-typedef struct {
-  char *to;
-  const char *from;
-  size_t bytes;
-  int64_t batch;
-} coming;
-typedef struct {
-  coming *first;
-  size_t n, room;
-  int64_t batches; /* committed so far */
-} queue;
-
-typedef struct {
-  const ir_kernel *k;
-  const ir_arg *arg;
-  size_t *slot;      /* of a value: its bytes from the start of a sub-group's values; of a LOCAL: from the start of `local` */
-  int32_t *jump;     /* of LOOP, IF, ELSE: its ELSE or END; of END: its LOOP, or itself */
-  void **array;      /* of BUFFER, LOCAL: its memory */
-  char *values;      /* sub-group by sub-group */
-  size_t bytes;      /* of one sub-group's values */
-  char *local;
-  size_t local_bytes;
-  int64_t *at;       /* indices of the lanes at work; -1 where masked */
-  int32_t *pc;       /* where each sub-group is */
-  bool *met;         /* whether it waits for the others of the group */
-  queue *queue;      /* of each sub-group: what COPY has sent for, in order */
-  int64_t group;
-  char *error;
-  size_t size;
-} machine;
-
-static bool wrong(const machine *m, int32_t v, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static bool wrong(const machine *m, int32_t v, const char *format, ...) {
+bool ir_machine_wrong(const ir_machine *m, int32_t v, const char *format, ...) {
   va_list args;
   int used = snprintf(m->error, m->size, "instruction %d %s: ", (int)v, ir_op_name((ir_op)m->k->ins[v].op));
   if (used < 0 || (size_t)used >= m->size) return false;
@@ -57,120 +25,27 @@ static bool wrong(const machine *m, int32_t v, const char *format, ...) {
   return false;
 }
 
-/* The lanes of a value in the sub-group that starts at `base`. */
-static void *lanes_of(const machine *m, char *base, ir_val v) { return v == IR_NONE ? base : base + m->slot[v]; }
-
-static bool is_wide(ir_type t) { return t == IR_I64 || t == IR_F64; }
-
-/* ---- memory ---- */
-
-/* Fills m->at for `width` elements of an array of `length` (-1: unknown). */
-static bool resolve(const machine *m, char *base, int32_t v, ir_val index, ir_val mask, int32_t width, int64_t length) {
-  const int32_t *on = mask == IR_NONE ? NULL : lanes_of(m, base, mask);
-  const void *from = lanes_of(m, base, index);
-  bool wide = m->k->ins[index].type == IR_I64;
-  for (int32_t l = 0; l < m->k->lanes; l++) {
-    int64_t at = wide ? ((const int64_t *)from)[l] : ((const int32_t *)from)[l];
-    m->at[l] = -1;
-    if (on && !on[l]) continue;
-    if (at < 0 || (length >= 0 && at > length - width)) return wrong(m, v, "index %" PRId64 " of lane %d leaves the array of group %" PRId64, at, (int)l, m->group);
-    m->at[l] = at;
-  }
-  return true;
-}
-
-static int64_t length_of(const machine *m, ir_val array) {
-  const ir_ins *i = &m->k->ins[array];
-  return i->op == IR_LOCAL ? i->imm : -1;
-}
-
-static bool load(const machine *m, char *base, int32_t v) {
-  const ir_ins *i = &m->k->ins[v];
-  if (!resolve(m, base, v, i->arg[1], i->arg[2], i->width, length_of(m, i->arg[0]))) return false;
-  for (int32_t l = 0; i->imm && l < m->k->lanes; l++)
-    if (m->at[l] >= 0 && m->at[l] % i->width) return wrong(m, v, "index %" PRId64 " of lane %d is no multiple of the aligned load's width", m->at[l], (int)l);
-  ir_gathers[m->k->ins[i->arg[0]].element](m->k->lanes, i->width, m->at, m->array[i->arg[0]], lanes_of(m, base, v));
-  return true;
-}
-
-static bool store(const machine *m, char *base, int32_t v) {
-  const ir_ins *i = &m->k->ins[v];
-  if (!resolve(m, base, v, i->arg[1], i->arg[2], i->width, length_of(m, i->arg[0]))) return false;
-  for (int32_t w = 0; w < i->width; w++)
-    ir_scatters[m->k->ins[i->arg[0]].element](m->k->lanes, w, m->at, m->array[i->arg[0]], lanes_of(m, base, m->k->pool[i->imm + w]));
-  return true;
-}
-
-static bool atomic_add(const machine *m, char *base, int32_t v) {
-  const ir_ins *i = &m->k->ins[v];
-  if (!resolve(m, base, v, i->arg[1], i->arg[2], 1, length_of(m, i->arg[0]))) return false;
-  ir_atomic_adds(m->k->ins[i->arg[0]].element == IR_F64, m->k->lanes, m->at, m->array[i->arg[0]], lanes_of(m, base, i->arg[3]));
-  return true;
-}
-
-/* A COPY is done as late as it may be: when COPY_WAIT says that its batch has arrived; what is read before is what was there. */
-static bool send_for(const machine *m, queue *q, int32_t v, char *to, const char *from, size_t bytes) {
-  if (q->n == q->room) {
-    size_t room = 2 * q->room + 64;
-    coming *more = realloc(q->first, room * sizeof *more);
-    if (!more) return wrong(m, v, "no memory");
-    q->first = more;
-    q->room = room;
-  }
-  q->first[q->n++] = (coming){to, from, bytes, q->batches};
-  return true;
-}
-
-static void wait_for(queue *q, int64_t in_flight) {
-  size_t n = 0;
-  for (; n < q->n && q->first[n].batch < q->batches - in_flight; n++) memcpy(q->first[n].to, q->first[n].from, q->first[n].bytes);
-  q->n -= n;
-  if (n) memmove(q->first, q->first + n, q->n * sizeof *q->first);
-}
-
-static queue *queue_of(const machine *m, const char *base) { return &m->queue[(size_t)(base - m->values) / m->bytes]; }
-
-static bool copy(const machine *m, char *base, int32_t v) {
-  const ir_ins *i = &m->k->ins[v];
-  size_t bytes = (size_t)ir_type_bytes((ir_type)m->k->ins[i->arg[0]].element);
-  for (int32_t l = 0; l < m->k->lanes; l++) {
-    if (i->arg[4] != IR_NONE && !((int32_t *)lanes_of(m, base, i->arg[4]))[l]) continue;
-    int64_t index[2];
-    for (int j = 0; j < 2; j++) {
-      const void *from = lanes_of(m, base, i->arg[1 + 2 * j]);
-      index[j] = m->k->ins[i->arg[1 + 2 * j]].type == IR_I64 ? ((const int64_t *)from)[l] : ((const int32_t *)from)[l];
-      int64_t length = length_of(m, i->arg[2 * j]);
-      if (index[j] < 0 || (length >= 0 && index[j] > length - i->width)) return wrong(m, v, "index %" PRId64 " of lane %d leaves the array", index[j], (int)l);
-      if (i->imm && index[j] % i->width) return wrong(m, v, "index %" PRId64 " of lane %d is no multiple of the aligned copy's width", index[j], (int)l);
-    }
-    char *to = (char *)m->array[i->arg[0]] + (size_t)index[0] * bytes;
-    const char *from = (char *)m->array[i->arg[2]] + (size_t)index[1] * bytes;
-    if (!send_for(m, queue_of(m, base), v, to, from, (size_t)i->width * bytes)) return false;
-  }
-  return true;
-}
-
 /* ---- between lanes ---- */
 
-static bool shuffle(const machine *m, char *base, int32_t v) {
+static bool shuffle(const ir_machine *m, char *base, int32_t v) {
   const ir_ins *i = &m->k->ins[v];
-  const int32_t *lane = i->op == IR_SHUFFLE ? lanes_of(m, base, i->arg[1]) : NULL;
-  const char *from = lanes_of(m, base, i->arg[0]);
-  char *to = lanes_of(m, base, v);
+  const int32_t *lane = i->op == IR_SHUFFLE ? ir_machine_lanes(m, base, i->arg[1]) : NULL;
+  const char *from = ir_machine_lanes(m, base, i->arg[0]);
+  char *to = ir_machine_lanes(m, base, v);
   size_t bytes = (size_t)ir_type_bytes((ir_type)i->type);
   for (int32_t l = 0; l < m->k->lanes; l++) {
     int32_t source = lane ? lane[l] : l ^ (int32_t)i->imm;
-    if (source < 0 || source >= m->k->lanes) return wrong(m, v, "lane %d of %d does not exist", (int)source, (int)m->k->lanes);
+    if (source < 0 || source >= m->k->lanes) return ir_machine_wrong(m, v, "lane %d of %d does not exist", (int)source, (int)m->k->lanes);
     memcpy(to + (size_t)l * bytes, from + (size_t)source * bytes, bytes);
   }
   return true;
 }
 
-static bool reduce(const machine *m, char *base, int32_t v) {
+static bool reduce(const ir_machine *m, char *base, int32_t v) {
   const ir_ins *i = &m->k->ins[v];
   size_t bytes = (size_t)ir_type_bytes((ir_type)i->type);
-  char *to = lanes_of(m, base, v);
-  memcpy(to, lanes_of(m, base, i->arg[0]), (size_t)m->k->lanes * bytes);
+  char *to = ir_machine_lanes(m, base, v);
+  memcpy(to, ir_machine_lanes(m, base, i->arg[0]), (size_t)m->k->lanes * bytes);
   /* Lane l + d of a step has what lane l has: addition commutes. */
   for (int32_t d = m->k->lanes / 2; d; d /= 2) ir_lane_functions[IR_ADD][i->type](d, to, to, to + (size_t)d * bytes, NULL);
   for (int32_t l = 1; l < m->k->lanes; l++) memcpy(to + (size_t)l * bytes, to, bytes);
@@ -179,62 +54,62 @@ static bool reduce(const machine *m, char *base, int32_t v) {
 
 /* ---- one instruction ---- */
 
-static bool divisible(const machine *m, char *base, int32_t v) {
+static bool divisible(const ir_machine *m, char *base, int32_t v) {
   const ir_ins *i = &m->k->ins[v];
-  const void *by = lanes_of(m, base, i->arg[1]);
+  const void *by = ir_machine_lanes(m, base, i->arg[1]);
   for (int32_t l = 0; l < m->k->lanes; l++)
-    if ((i->type == IR_I64 ? ((const int64_t *)by)[l] : ((const int32_t *)by)[l]) <= 0) return wrong(m, v, "the divisor of lane %d is not positive", (int)l);
+    if ((i->type == IR_I64 ? ((const int64_t *)by)[l] : ((const int32_t *)by)[l]) <= 0) return ir_machine_wrong(m, v, "the divisor of lane %d is not positive", (int)l);
   return true;
 }
 
 /* Whether CAST v, of a float to an integer, gives what it holds. */
-static bool fits(const machine *m, char *base, int32_t v, ir_type from) {
+static bool fits(const ir_machine *m, char *base, int32_t v, ir_type from) {
   const ir_ins *i = &m->k->ins[v];
-  const void *a = lanes_of(m, base, i->arg[0]);
+  const void *a = ir_machine_lanes(m, base, i->arg[0]);
   double end = i->type == IR_I32 ? 0x1p31 : 0x1p63;
   for (int32_t l = 0; l < m->k->lanes; l++) {
     double x = from == IR_F64 ? ((const double *)a)[l] : (double)((const float *)a)[l];
-    if (!(trunc(x) >= -end && trunc(x) < end)) return wrong(m, v, "%.17g of lane %d does not fit into %s", x, (int)l, ir_type_name((ir_type)i->type));
+    if (!(trunc(x) >= -end && trunc(x) < end)) return ir_machine_wrong(m, v, "%.17g of lane %d does not fit into %s", x, (int)l, ir_type_name((ir_type)i->type));
   }
   return true;
 }
 
-static void assign(const machine *m, char *base, ir_val to, ir_val from) {
-  memcpy(lanes_of(m, base, to), lanes_of(m, base, from), (size_t)m->k->lanes * (is_wide((ir_type)m->k->ins[from].type) ? 8 : 4));
+static void assign(const ir_machine *m, char *base, ir_val to, ir_val from) {
+  memcpy(ir_machine_lanes(m, base, to), ir_machine_lanes(m, base, from), (size_t)m->k->lanes * (ir_machine_wide((ir_type)m->k->ins[from].type) ? 8 : 4));
 }
 
-static void fill(const machine *m, char *base, int32_t v, ir_arg x) {
-  void *to = lanes_of(m, base, v);
-  bool wide = is_wide((ir_type)m->k->ins[v].type);
+static void fill(const ir_machine *m, char *base, int32_t v, ir_arg x) {
+  void *to = ir_machine_lanes(m, base, v);
+  bool wide = ir_machine_wide((ir_type)m->k->ins[v].type);
   for (int32_t l = 0; l < m->k->lanes; l++)
     if (wide) memcpy((char *)to + 8 * l, &x, 8);
     else memcpy((char *)to + 4 * l, &x, 4);
 }
 
-static bool compute(const machine *m, char *base, int32_t v) {
+static bool compute(const ir_machine *m, char *base, int32_t v) {
   const ir_ins *i = &m->k->ins[v];
   ir_type from = i->arg[0] == IR_NONE ? IR_VOID : (ir_type)m->k->ins[i->arg[i->op == IR_SELECT]].type;
   ir_lane_function *f = i->op == IR_CAST ? ir_lane_casts[from][i->type] : ir_lane_functions[i->op][from];
   if (!f) return true;
   if ((i->op == IR_DIV || i->op == IR_MOD) && ir_is_int(from) && !divisible(m, base, v)) return false;
   if (i->op == IR_CAST && ir_is_float(from) && ir_is_int((ir_type)i->type) && !fits(m, base, v, from)) return false;
-  f(m->k->lanes, lanes_of(m, base, v), lanes_of(m, base, i->arg[0]), lanes_of(m, base, i->arg[1]), lanes_of(m, base, i->arg[2]));
+  f(m->k->lanes, ir_machine_lanes(m, base, v), ir_machine_lanes(m, base, i->arg[0]), ir_machine_lanes(m, base, i->arg[1]), ir_machine_lanes(m, base, i->arg[2]));
   return true;
 }
 
 /* ---- control ---- */
 
-static int64_t first_lane(const machine *m, char *base, ir_val v) {
-  const void *from = lanes_of(m, base, v);
+static int64_t first_lane(const ir_machine *m, char *base, ir_val v) {
+  const void *from = ir_machine_lanes(m, base, v);
   return m->k->ins[v].type == IR_I64 ? *(const int64_t *)from : *(const int32_t *)from;
 }
 
-static void count_to(const machine *m, char *base, int32_t v, int64_t x) {
+static void count_to(const ir_machine *m, char *base, int32_t v, int64_t x) {
   fill(m, base, v, m->k->ins[v].type == IR_I64 ? (ir_arg){.i64 = x} : (ir_arg){.i32 = (int32_t)x});
 }
 
 /* Where to go after the LOOP, IF, ELSE or END v; -1 after an error. */
-static int32_t branch(const machine *m, char *base, int32_t v) {
+static int32_t branch(const ir_machine *m, char *base, int32_t v) {
   const ir_ins *i = &m->k->ins[v];
   if (i->op == IR_IF) return first_lane(m, base, i->arg[0]) ? v + 1 : m->jump[v] + 1;
   if (i->op == IR_ELSE) return m->jump[v] + 1;
@@ -242,26 +117,26 @@ static int32_t branch(const machine *m, char *base, int32_t v) {
   if (loop == v && i->op == IR_END) return v + 1;
   const ir_val *a = m->k->ins[loop].arg;
   int64_t x = first_lane(m, base, i->op == IR_LOOP ? a[0] : loop), last = first_lane(m, base, a[1]), step = first_lane(m, base, a[2]);
-  if (step <= 0) return wrong(m, loop, "step %" PRId64 " is not positive", step), -1;
+  if (step <= 0) return ir_machine_wrong(m, loop, "step %" PRId64 " is not positive", step), -1;
   if ((i->op == IR_END && __builtin_add_overflow(x, step, &x)) || x >= last) return m->jump[loop] + 1;
   count_to(m, base, loop, x);
   return loop + 1;
 }
 
-static bool step(const machine *m, char *base, int32_t v) {
+static bool step(const ir_machine *m, char *base, int32_t v) {
   const ir_ins *i = &m->k->ins[v];
   switch (i->op) {
     case IR_GROUP: return fill(m, base, v, (ir_arg){.i32 = (int32_t)m->group}), true;
     case IR_VAR:
     case IR_GET: return assign(m, base, v, i->arg[0]), true;
     case IR_SET: return assign(m, base, i->arg[0], i->arg[1]), true;
-    case IR_LOAD: return load(m, base, v);
-    case IR_STORE: return store(m, base, v);
-    case IR_ATOMIC_ADD: return atomic_add(m, base, v);
-    case IR_COPY: return copy(m, base, v);
+    case IR_LOAD: return ir_machine_load(m, base, v);
+    case IR_STORE: return ir_machine_store(m, base, v);
+    case IR_ATOMIC_ADD: return ir_machine_atomic_add(m, base, v);
+    case IR_COPY: return ir_machine_copy(m, base, v);
     case IR_ASK: return true;
-    case IR_COPY_COMMIT: return queue_of(m, base)->batches++, true;
-    case IR_COPY_WAIT: return wait_for(queue_of(m, base), i->imm), true;
+    case IR_COPY_COMMIT: return ir_machine_queue(m, base)->batches++, true;
+    case IR_COPY_WAIT: return ir_machine_wait(m, base, i->imm), true;
     case IR_SHUFFLE:
     case IR_SHUFFLE_XOR: return shuffle(m, base, v);
     case IR_REDUCE_ADD: return reduce(m, base, v);
@@ -270,7 +145,7 @@ static bool step(const machine *m, char *base, int32_t v) {
 }
 
 /* Runs a sub-group to its next BARRIER or the end. */
-static bool run_to_barrier(const machine *m, int32_t subgroup) {
+static bool run_to_barrier(const ir_machine *m, int32_t subgroup) {
   char *base = m->values + m->bytes * (size_t)subgroup;
   int32_t v = m->pc[subgroup];
   while (v < m->k->n) {
@@ -284,21 +159,24 @@ static bool run_to_barrier(const machine *m, int32_t subgroup) {
   return true;
 }
 
-static bool run_group(const machine *m) {
+static bool run_group(const ir_machine *m) {
   int32_t subgroups = m->k->subgroups;
   memset(m->local, 0xff, m->local_bytes);
   memset(m->pc, 0, (size_t)subgroups * sizeof *m->pc);
   for (int32_t g = 0; g < subgroups; g++) m->queue[g].n = 0;
+  ir_races_group(m->races);
   do {
     memset(m->met, 0, (size_t)subgroups * sizeof *m->met);
     for (int32_t met = 0, g = 0; met < subgroups; g = (g + 1) % subgroups) {
       if (m->met[g]) continue;
       if (!run_to_barrier(m, g)) return false;
       m->met[g] = m->pc[g] >= m->k->n || m->k->ins[m->pc[g] - 1].imm;
+      if (!m->met[g]) ir_races_barrier(m->races, g, false);
       met += m->met[g];
     }
     for (int32_t g = 1; g < subgroups; g++)
-      if (m->pc[g] != m->pc[0]) return wrong(m, m->pc[g] - 1, "sub-groups 0 and %d of group %" PRId64 " do not meet at the same BARRIER", (int)g, m->group);
+      if (m->pc[g] != m->pc[0]) return ir_machine_wrong(m, m->pc[g] - 1, "sub-groups 0 and %d of group %" PRId64 " do not meet at the same BARRIER", (int)g, m->group);
+    ir_races_barrier(m->races, 0, true);
   } while (m->pc[0] < m->k->n);
   return true;
 }
@@ -308,12 +186,12 @@ static bool run_group(const machine *m) {
 static size_t aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
 /* Where everything lies, and which block ends where. */
-static void lay_out(machine *m) {
+static void lay_out(ir_machine *m) {
   const ir_kernel *k = m->k;
   int32_t open = IR_NONE;
   for (int32_t v = 0; v < k->n; v++) {
     const ir_ins *i = &k->ins[v];
-    size_t lane = is_wide((ir_type)i->type) ? 8 : 4;
+    size_t lane = ir_machine_wide((ir_type)i->type) ? 8 : 4;
     m->jump[v] = v;
     if (i->op == IR_ELSE || i->op == IR_END) {
       m->jump[open] = v;
@@ -334,7 +212,7 @@ static void lay_out(machine *m) {
 }
 
 /* Arrays, and the values that no group changes. */
-static void prepare(machine *m) {
+static void prepare(ir_machine *m) {
   const ir_arg *arg = m->arg;
   for (int32_t v = 0; v < m->k->n; v++) {
     const ir_ins *i = &m->k->ins[v];
@@ -348,13 +226,13 @@ static void prepare(machine *m) {
       char *base = m->values + m->bytes * (size_t)g;
       if (i->op == IR_SCALAR || i->op == IR_INT || i->op == IR_REAL) fill(m, base, v, x);
       if (i->op == IR_SUBGROUP) fill(m, base, v, (ir_arg){.i32 = g});
-      for (int32_t l = 0; l < m->k->lanes && i->op == IR_LANE; l++) ((int32_t *)lanes_of(m, base, v))[l] = l;
+      for (int32_t l = 0; l < m->k->lanes && i->op == IR_LANE; l++) ((int32_t *)ir_machine_lanes(m, base, v))[l] = l;
     }
   }
 }
 
 bool ir_run(const ir_kernel *k, const ir_arg *arg, int64_t first, int64_t last, char *error, size_t size) {
-  machine m = {.k = k, .arg = arg, .error = error, .size = size};
+  ir_machine m = {.k = k, .arg = arg, .error = error, .size = size};
   size_t n = (size_t)k->n + 1;
   bool ok = false;
   snprintf(error, size, "no memory");
@@ -370,7 +248,8 @@ bool ir_run(const ir_kernel *k, const ir_arg *arg, int64_t first, int64_t last, 
   m.bytes += 64;
   m.values = calloc((size_t)k->subgroups, m.bytes);
   m.local = malloc(m.local_bytes + 64);
-  if (!m.values || !m.local) goto end;
+  m.races = ir_races_begin(k, arg);
+  if (!m.values || !m.local || !m.races) goto end;
   if (size) error[0] = 0;
   prepare(&m);
   for (ok = true, m.group = first; ok && m.group < last; m.group++) ok = run_group(&m);
@@ -383,6 +262,7 @@ end:
   free(m.met);
   for (int32_t g = 0; m.queue && g < k->subgroups; g++) free(m.queue[g].first);
   free(m.queue);
+  ir_races_free(m.races);
   free(m.values);
   free(m.local);
   return ok;

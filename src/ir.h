@@ -1,9 +1,16 @@
 /* ir.h - a kernel as a flat list of instructions; an instruction's index is its value.
 
    Execution.  A launch is a number of groups; a group is `subgroups` sub-groups of `lanes` lanes.  The list runs once per
-   sub-group, every lane in step.  A value is UNIFORM (one number per sub-group), AFFINE (an integer that grows by the uniform
+   sub-group.  A value is UNIFORM (one number per sub-group), AFFINE (an integer that grows by the uniform
    `stride` from lane to lane) or VARYING.  LOOP and IF take uniform operands; lanes that must not act are masked in LOAD, STORE,
-   ATOMIC_ADD and COPY.  Sub-groups of a group meet only at BARRIER (imm 1).
+   ATOMIC_ADD and COPY.  Sub-groups of a group meet only at BARRIER (imm 1),
+   which stands where all of them come by: not under a LOOP or IF whose operands may differ between sub-groups.
+
+   Who may read what others wrote.  Lanes are not in step, sub-groups neither.  What one lane writes to a LOCAL array another reads or
+   overwrites, and what it reads another overwrites, only after a BARRIER: of the sub-group within one, else of the group; a
+   language may print as nothing what its lanes, being in step, do not need.  A STORE of uniform values is all lanes', who may read it.
+   A COPY writes from then until COPY_WAIT, in the name of its lane.  Nothing orders what two lanes do to one element of a BUFFER
+   in one launch: where one of them writes, both are ATOMIC_ADDs.  ir_run calls everything else a race.
 
    Arithmetic is IEEE: every ADD, MUL, FMA, DIV, SQRT rounds once and nothing is contracted or reassociated; EXP, SIN, COS are the
    device's own, to 4 ulp.  MIN and MAX of floats: the other operand where one is NaN.  Subnormals may be flushed.
@@ -208,7 +215,8 @@ typedef union {
   double f64;
 } ir_arg;
 /* Runs groups [first, last) on this thread; arg in the order of the parameters.  false: no memory, or error says which
-   instruction divided by zero, cast what does not fit, shuffled from no lane, left the LOCAL array or missed an aligned place. */
+   instruction divided by zero, cast what does not fit, shuffled from no lane, left the LOCAL array, missed an aligned place or raced
+   with which other (of buffers those count that are written, and those that start where a written one does). */
 bool ir_run(const ir_kernel *k, const ir_arg *arg, int64_t first, int64_t last, char *error, size_t size);
 
 #endif

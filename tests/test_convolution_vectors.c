@@ -255,20 +255,24 @@ static void calls(void **state) {
     vectored v = vectored_create(at, &desc);
     clb_op *op = convolution_op(v.run, CLB_BACKWARD);
     clb_buffer *workspace, *some = buffer_of(&v.run->product, NULL, 4096, 4096), *table = buffer_of(&v.run->product, NULL, 4096, 4096);
+    clb_buffer *results = buffer_of(&v.run->product, NULL, 3 * 4096, 3 * 4096);
     if (knots) OK(ctx, clb_convolution_set_table(op, table, 0));
     workspace = workspace_of(v.run, CLB_BACKWARD, g, LEAST);
     const clb_rows rows = {.buffer = some, .stride = CLB_DENSE}, none = {.offset = -1, .stride = -7}, w = knots ? none : rows;
+    const clb_rows g_x = {.buffer = results, .stride = CLB_DENSE}, g_y = {.buffer = results, .offset = 4096, .stride = CLB_DENSE};
+    const clb_rows own = {.buffer = results, .offset = 2 * 4096, .stride = CLB_DENSE}, g_w = knots ? none : own;
     clb_rows y = {.buffer = some, .offset = 4096 - 61 * 3 + 1, .stride = CLB_DENSE};
-    assert_int_equal(clb_convolution_backward(op, g, rows, y, w, rows, rows, rows, w, workspace), CLB_ERROR_ARGUMENT);
+    assert_int_equal(clb_convolution_backward(op, g, rows, y, w, rows, g_x, g_y, g_w, workspace), CLB_ERROR_ARGUMENT);
     assert_non_null(strstr(clb_error(ctx), "61 rows of 3 elements"));
     y.offset--;
-    OK(ctx, clb_convolution_backward(op, g, rows, y, w, rows, rows, rows, w, workspace));
-    assert_int_equal(clb_convolution_backward(op, g, rows, y, w, rows, rows, none, w, workspace), CLB_ERROR_ARGUMENT);
+    OK(ctx, clb_convolution_backward(op, g, rows, y, w, rows, g_x, g_y, g_w, workspace));
+    assert_int_equal(clb_convolution_backward(op, g, rows, y, w, rows, g_x, none, g_w, workspace), CLB_ERROR_ARGUMENT);
     assert_non_null(strstr(clb_error(ctx), "the buffer of g_y is NULL"));
-    assert_int_equal(clb_convolution_backward(op, g, rows, y, w, rows, rows, rows, w, NULL), CLB_ERROR_ARGUMENT);
+    assert_int_equal(clb_convolution_backward(op, g, rows, y, w, rows, g_x, g_y, g_w, NULL), CLB_ERROR_ARGUMENT);
     assert_non_null(strstr(clb_error(ctx), "workspace has 0 bytes"));
     clb_buffer_destroy(&workspace);
     clb_buffer_destroy(&some);
+    clb_buffer_destroy(&results);
     clb_buffer_destroy(&table);
     vectored_destroy(&v);
   }
