@@ -73,6 +73,39 @@ static void adopted(void **state) {
   }
 }
 
+/* A context over two halves of a device, of which the second is adopted: the program has two binaries, one of them empty.
+   The halves are kept: PoCL 3.1 dies now and then where they are released (drivers/sub_devices.c). */
+static void half_a_device(void **state) {
+  int tried = 0;
+  __typeof__(&clCreateSubDevices) split;
+  (void)state;
+  for (int i = 0; i < found.n; i++) {
+    clb_error_sink error = {0};
+    host a = host_open(found.name[i], 0), h = a;
+    cl_device_id half[2] = {0};
+    cl_uint n = 0;
+    cl_int code;
+    loader_call("clCreateSubDevices", &split);
+    const cl_device_partition_property how[] = {CL_DEVICE_PARTITION_EQUALLY, 1, 0};
+    if (!split(a.native.device, how, 0, NULL, &n) && n == 2 && !split(a.native.device, how, 2, half, NULL)) {
+      h.native.context = h.cl.clCreateContext(NULL, 2, half, NULL, NULL, &code);
+      assert_int_equal(code, CL_SUCCESS);
+      h.native.device = half[1];
+      h.native.queue = h.cl.clCreateCommandQueue(h.native.context, half[1], 0, &code);
+      assert_int_equal(code, CL_SUCCESS);
+      clb_device *d = open_named("opencl", &h.native, &error);
+      assert_string_equal(d->info.name, "opencl");
+      run_all_cases(d);
+      opencl->close(d);
+      host_close(&h);
+      tried++;
+    }
+    host_close(&a);
+    clb_text_free(&error.text);
+  }
+  if (!tried) skip_because("no OpenCL device that splits in two");
+}
+
 /* ---- the caller's memory ---- */
 
 /* y[i] = i + what y[i] was, through a wrapped y. */
@@ -166,6 +199,7 @@ static void wrapped_pointers(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(adopted),
+      cmocka_unit_test(half_a_device),
       cmocka_unit_test(wrapped_buffers),
       cmocka_unit_test(wrapped_pointers),
   };
