@@ -14,6 +14,7 @@
 enum { MAX_BINS = 1 << 29, MAX_NEIGHBOURS = 1 << 14 }; /* of an atom: diamond's within 28 Angstrom */
 static const double max_images = 0x1p21, max_steps = 0x1p29; /* of the cell around an atom; of a search through them */
 static const int64_t max_count = INT32_MAX - 1;
+static const double max_length = 1e8; /* Angstrom, of a cell's vector: atoms that are moved by it keep their place to 1.5e-8 */
 static const double slack = 1e-6; /* of a bin: for the rounding of positions in units of the cell */
 
 /* Members of clb_neighbours.array. */
@@ -109,6 +110,14 @@ static bool invert(double cell[3][3], double reciprocal[3][3]) {
   double volume = dot(unit[0], reciprocal[0]);
   for (int d = 0; d < 3; d++) scale(reciprocal[d], 1 / (volume * length[d]));
   return fabs(volume) > 1e-6 && isfinite(length[0] * length[1] * length[2]);
+}
+
+static clb_status check_lengths(clb_neighbours *l) {
+  for (int d = 0; d < 3; d++) {
+    const double length = sqrt(dot(l->cell[d], l->cell[d]));
+    if (length > max_length) return fail(l, CLB_ERROR_ARGUMENT, "cell[%d] is %g Angstrom long: it must be at most %g", d, length, max_length);
+  }
+  return CLB_OK;
 }
 
 /* ---- the grid ---- */
@@ -362,7 +371,8 @@ clb_status clb_neighbours_update(clb_neighbours *l, int64_t n, const double *pos
   memcpy(l->periodic, periodic, sizeof l->periodic);
   complete(g.cell, periodic);
   if (!invert(g.cell, g.reciprocal)) return fail(l, CLB_ERROR_ARGUMENT, "cell is singular: its periodic vectors must be finite and span a volume");
-  clb_status status = survey(l, &g, positions, low, high);
+  clb_status status = check_lengths(l);
+  if (!status) status = survey(l, &g, positions, low, high);
   if (status || !n || radius == 0) {
     l->built = !status && !n;
     return status;

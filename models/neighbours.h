@@ -31,8 +31,9 @@ typedef struct {
    cell or its flags have changed; *rebuilt (may be NULL) says so.  positions[n][3] and cell[3][3] (rows are the lattice vectors) in
    Angstrom.  Atoms may lie outside the cell; it may be skewed, and smaller than the cutoff.  Rows of cell in directions that are not
    periodic do not matter; NULL where none is.  Allocates only where there are more atoms or edges than ever before.
-   CLB_ERROR_ARGUMENT: positions that are not finite or lie over 2^29 cells away, a singular cell, a negative cutoff, more than 2^31 - 2 atoms
-   or edges, more than 2^14 neighbours of an atom, a cell so thin that a search goes through more than 2^21 of its images; CLB_ERROR_MEMORY.  The list is then empty, and the next update rebuilds it. */
+   CLB_ERROR_ARGUMENT: positions that are not finite or lie over 2^29 cells away, a singular cell, a vector of it over 1e8 Angstrom, a negative
+   cutoff, more than 2^31 - 2 atoms or edges, more than 2^14 neighbours of an atom, a cell so thin that a search goes through more than 2^21
+   of its images; CLB_ERROR_MEMORY.  The list is then empty, and the next update rebuilds it. */
 clb_status clb_neighbours_update(clb_neighbours *list, int64_t n, const double *positions, const double *cell, const bool periodic[3], bool *rebuilt);
 
 /* vectors[n_edges][3] (Angstrom, from receiver to sender) for the positions[n][3] of the last update. */

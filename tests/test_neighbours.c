@@ -446,6 +446,10 @@ static void mistakes(void **state) {
   wrong(l, &good, a, a.cell, "cell is singular");
   a = good, a.periodic[2] = true, a.cell[8] = 0; /* nothing else has changed */
   wrong(l, &good, a, a.cell, "cell is singular");
+  a = good, a.cell[0] = 1.1e8;
+  wrong(l, &good, a, a.cell, "cell[0] is 1.1e+08 Angstrom long: it must be at most 1e+08");
+  a = good, a.cell[3] = 0x1p157, a.cell[4] = 0x1p157; /* an atom at 0 is inside the cell, one at -3 rounds to the far end of it */
+  wrong(l, &good, a, a.cell, "cell[1] is 2.58");
   a = good, a.positions[4] = 1e10;
   wrong(l, &good, a, a.cell, "positions[1] lies too far away");
   a = good, a.positions[5] = 1e308, a.positions[8] = -1e308;
