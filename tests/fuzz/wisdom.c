@@ -103,6 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     round_trip();
   } else fuzz_sentence(clb_error(ctx));
   clb_text_free(&text);
+  clb_text_free(&ctx->error.text);
   clb_wisdom_forget(ctx);
   return fuzz_done();
 }
