@@ -43,9 +43,9 @@ clb_status clb_model_download(clb_model *m, clb_buffer *from, clb_dtype type, in
 /* ---- results ---- */
 
 clb_model_places clb_model_result_places(const clb_model *m) {
-  clb_model_places p = {.energy = 0, .virial = clb_totals_rows(m->energy)};
-  p.forces = p.virial + 9 * clb_totals_rows(m->virial);
-  p.e_atom = p.forces + 3 * m->n_total;
+  clb_model_places p = {.energy = 0, .forces = clb_totals_rows(m->energy)};
+  p.virial = p.forces + 3 * m->n_total;
+  p.e_atom = p.virial + 9 * clb_totals_rows(m->virial);
   p.end = p.e_atom + m->n_local;
   return p;
 }
@@ -57,7 +57,8 @@ static void symmetrise(double *a) {
 
 clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, double *forces, double *e_atom) {
   const clb_model_places p = clb_model_result_places(m);
-  const int64_t begin = energy ? p.energy : virial ? p.virial : forces ? p.forces : p.e_atom, end = e_atom ? p.end : forces ? p.e_atom : virial ? p.forces : p.virial;
+  const int64_t begin = energy ? p.energy : forces ? p.forces : virial ? p.virial : p.e_atom;
+  const int64_t end = e_atom ? p.end : virial ? p.e_atom : forces ? p.virial : p.forces;
   const int64_t bytes = clb_dtype_bytes((int32_t)m->sum_type);
   if (begin >= end) return clb_wait(m->ctx);
   char *host = clb_model_staging(m, (size_t)((end - begin) * bytes));
@@ -116,7 +117,8 @@ static clb_status grow_atoms(clb_model *m, int64_t n) {
     s = replace(m, &p->x, rows, clb_model_stride(y->in.dim) * bytes);
     if (!s) s = replace(m, &p->linear, rows, clb_model_stride(y->linear.dim) * bytes);
   }
-  if (!s) s = replace(m, &m->results, clb_model_result_places(m).forces + 4 * rows, clb_dtype_bytes((int32_t)m->sum_type));
+  const int64_t results = clb_totals_rows(m->energy) + 9 * clb_totals_rows(m->virial) + 4 * rows;
+  if (!s) s = replace(m, &m->results, results, clb_dtype_bytes((int32_t)m->sum_type));
   if (!s) m->atom_room = rows;
   return s;
 }
