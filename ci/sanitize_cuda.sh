@@ -2,7 +2,7 @@
 # NVIDIA's compute-sanitizer over every op and one model step:  ci/sanitize_cuda.sh [BUILD [LOGS [TOOL...]]]
 # BUILD: a build folder (build).  LOGS: where each part's output goes (sanitize).  TOOL: racecheck, synccheck, initcheck, memcheck (all).
 # First everything runs plainly, which fills a cache of kernels: the tools then wait for no compiler.  A line a part; exit 1 if any part
-# found something, 2 if it cannot run.
+# found something, 2 if it cannot run.  A tool's parts run side by side.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$here/build}
@@ -59,12 +59,11 @@ part() {
   said=$(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY|checks,' "$log" | sed 's/^=* *//' | tr '\n' ';' || true)
   if [ $status -eq 0 ]; then echo "ok      $name: ${took} s; $said"
   else
-    echo "FAILED  $name: exit $status after ${took} s; $said see $log"
-    failed=1
+    echo "FAILED  $name: exit $status after ${took} s; $said see $log" | tee -a "$logs/failed"
   fi
 }
 
-failed=0
+rm -f "$logs/failed"
 all() { # PREFIX COMMAND...: every part of every op, and the model
   prefix=$1
   shift
@@ -73,16 +72,17 @@ all() { # PREFIX COMMAND...: every part of every op, and the model
     i=1
     while [ "$i" -le "$n" ]; do
       # shellcheck disable=SC2046
-      part "$prefix $op $i/$n" "$@" "$clebsch" $(arguments "$op" "$i" "$n") < /dev/null
+      part "$prefix $op $i/$n" "$@" "$clebsch" $(arguments "$op" "$i" "$n") < /dev/null &
       i=$((i + 1))
     done
   done < "$logs/parts"
   # shellcheck disable=SC2046
-  part "$prefix model" "$@" "$clebsch" $(arguments model) < /dev/null
+  part "$prefix model" "$@" "$clebsch" $(arguments model) < /dev/null &
+  wait
 }
 
 all plain env
 for tool; do
   all "$tool" "$sanitizer" --tool "$tool" --error-exitcode 99 --print-limit 20
 done
-exit $failed
+[ ! -e "$logs/failed" ]
