@@ -3,12 +3,14 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../src/dl.h"
 #include "cpu.h"
 
 enum { MAX_ARGUMENTS = 64, ALIGNMENT = 64, HUGE_PAGE = 2 << 20, CHUNK_INSTRUCTIONS = 1 << 15, TURNS = 1024, LOCAL_BYTES = 1 << 16 };
@@ -45,25 +47,28 @@ static int64_t cache_bytes(void) {
 
 void clb_cpu_set_stream(clb_device *device, clb_cpu_stream when) { ((cpu *)device)->stream = when; }
 
-/* The value of the first line "key : value" of /proc/cpuinfo. */
+/* The value of the first line "key : value" of /proc/cpuinfo, as far as its first bytes tell. */
 static void cpuinfo(const char *key, char *value, size_t size) {
-  char line[256];
-  FILE *f = fopen("/proc/cpuinfo", "re");
+  char text[4096] = "";
+  const int fd = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
+  const ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+  if (fd >= 0) close(fd);
+  text[n > 0 ? n : 0] = 0;
   snprintf(value, size, "unknown");
-  while (f && fgets(line, sizeof line, f)) {
+  for (const char *line = text; line && *line; line = (line = strchr(line, '\n')) ? line + 1 : NULL) {
     const char *colon = strchr(line, ':');
-    if (!colon || strncmp(line, key, strlen(key))) continue;
+    if (strncmp(line, key, strlen(key)) || !colon || colon[1] != ' ') continue;
     snprintf(value, size, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
     break;
   }
-  if (f) fclose(f);
 }
 
 static void describe(cpu *d, bool asked_for_interpreter, int cores) {
-  char model[128];
+  char model[96], how[160] = "";
   cpuinfo("model name", model, sizeof model);
   cpuinfo("vendor_id", d->vendor, sizeof d->vendor);
-  const char *how = d->compiler.name ? "" : asked_for_interpreter ? ", interpreter" : ", interpreter only (no cc, gcc or clang on PATH)";
+  if (asked_for_interpreter) snprintf(how, sizeof how, ", interpreter");
+  else if (!d->compiler.name) snprintf(how, sizeof how, ", interpreter only (%s)", d->compiler.why);
   snprintf(d->description, sizeof d->description, "%s, %d cores%s", model, cores, how);
   if (d->compiler.name) snprintf(d->driver, sizeof d->driver, "%s %s", d->compiler.name, d->compiler.version);
   else snprintf(d->driver, sizeof d->driver, "interpreter %s", CLB_VERSION);
@@ -87,6 +92,13 @@ static void fill_head(cpu *d, bool asked_for_interpreter, int cores, clb_error_s
   else snprintf(h->key, sizeof h->key, "interpreter");
 }
 
+static void cpu_close(clb_device *device) {
+  cpu *d = (cpu *)device;
+  if (!d) return;
+  clb_cpu_threads_destroy(d->threads);
+  free(d);
+}
+
 static clb_status cpu_open(const char *name, const char *rest, const clb_native *adopt, clb_error_sink *error, clb_device **device) {
   bool interpreter = !strcmp(rest, ":interpreter");
   int cores = clb_cpu_cores();
@@ -98,19 +110,16 @@ static clb_status cpu_open(const char *name, const char *rest, const clb_native 
     free(d);
     return clb_fail(error, CLB_ERROR_MEMORY, "cpu: no memory");
   }
+  const clb_status s = interpreter ? CLB_OK : clb_cpu_compiler_find(&d->compiler, error);
   if (interpreter) d->compiler.vector_bytes = 32;
-  else clb_cpu_compiler_find(&d->compiler);
+  if (s) {
+    cpu_close(&d->head);
+    return s;
+  }
   d->cache_bytes = cache_bytes();
   fill_head(d, interpreter, cores, error);
   *device = &d->head;
   return CLB_OK;
-}
-
-static void cpu_close(clb_device *device) {
-  cpu *d = (cpu *)device;
-  if (!d) return;
-  clb_cpu_threads_destroy(d->threads);
-  free(d);
 }
 
 static void cpu_list(void (*each)(const clb_device_info *info, void *user), void *user) {
@@ -179,12 +188,13 @@ static clb_status cpu_build(clb_device *device, const ir_kernel *k, clb_text *bi
   return s;
 }
 
-/* Whether the bytes are a whole library: a linker writes the table of sections last. */
-static bool whole_library(const char *bytes, size_t n) {
+/* Of what the loader would take the whole process down for; NULL: none.  A linker writes the table of sections last. */
+static const char *library_damage(const char *bytes, size_t n) {
   Elf64_Ehdr h;
-  if (n < sizeof h) return false;
+  if (n < sizeof h) return "shorter than the head of a shared library";
   memcpy(&h, bytes, sizeof h);
-  return !memcmp(h.e_ident, ELFMAG, SELFMAG) && h.e_type == ET_DYN && h.e_shoff <= n && (size_t)h.e_shnum * h.e_shentsize <= n - h.e_shoff;
+  if (memcmp(h.e_ident, ELFMAG, SELFMAG) || h.e_type != ET_DYN) return "not a shared library";
+  return h.e_shoff <= n && (size_t)h.e_shnum * h.e_shentsize <= n - h.e_shoff ? NULL : "a shared library that is cut short";
 }
 
 static bool write_all(int fd, const char *bytes, size_t n) {
@@ -200,13 +210,17 @@ static bool write_all(int fd, const char *bytes, size_t n) {
    name has the descriptor in it. */
 static clb_status load_library(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module *m) {
   char path[64];
-  if (!whole_library(binary, bytes)) return clb_fail(device->error, CLB_ERROR_DRIVER, "%s: its binary is damaged", k->name);
+  const char *damage = library_damage(binary, bytes);
+  if (damage) return clb_fail(device->error, CLB_ERROR_DRIVER, "%s: its binary is damaged: %s", k->name, damage);
   m->fd = memfd_create("clebsch", MFD_CLOEXEC);
   if (m->fd < 0 || !write_all(m->fd, binary, bytes)) return clb_fail(device->error, CLB_ERROR_DRIVER, "%s: memfd_create: %s", k->name, strerror(errno));
   snprintf(path, sizeof path, "/proc/self/fd/%d", m->fd);
   m->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   void *symbol = m->library ? dlsym(m->library, k->name) : NULL;
-  if (!symbol) return clb_fail(device->error, CLB_ERROR_DRIVER, "%s: %s", k->name, dlerror());
+  if (!symbol) {
+    const char *why = dlerror();
+    return clb_fail(device->error, clb_dl_lacked_memory(why) ? CLB_ERROR_MEMORY : CLB_ERROR_DRIVER, "%s: its binary does not load: %s", k->name, why ? why : "it lacks the kernel");
+  }
   memcpy(&m->f, &symbol, sizeof symbol);
   return CLB_OK;
 }
@@ -253,7 +267,7 @@ static clb_status cpu_load(clb_device *device, const ir_kernel *k, const void *b
   m->stored = ir_count(k).bytes_stored * k->rows;
   m->streamed = streamed_of(k);
   if (((cpu *)device)->compiler.name) s = load_library(device, k, binary, bytes, m);
-  else if (!ir_read(&m->kernel, binary, bytes)) s = clb_fail(device->error, CLB_ERROR_DRIVER, "%s: its binary is damaged", k->name);
+  else if (!ir_read(&m->kernel, binary, bytes)) s = clb_fail(device->error, CLB_ERROR_DRIVER, "%s: its binary does not load: %s", k->name, m->kernel.error);
   if (s) cpu_unload(device, m);
   else *module = m;
   return s;

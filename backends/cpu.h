@@ -15,10 +15,11 @@ typedef struct {
   char features[40];     /* hash of all that it predefines for this machine, and of the flags used here */
   int vector_bytes;      /* of the widest vectors it would use */
   char libmvec[128];     /* where glibc's exp, sin and cos of whole vectors are; empty: there are none */
+  char why[120];         /* there is none, where there is none */
 } clb_cpu_compiler;
 
-/* Asks each compiler on PATH what it is. */
-void clb_cpu_compiler_find(clb_cpu_compiler *c);
+/* Asks each compiler on PATH what it is, and has it link something.  None that can is no error; lack of memory is. */
+clb_status clb_cpu_compiler_find(clb_cpu_compiler *c, clb_error_sink *error);
 /* From text to the bytes of a shared library. */
 clb_status clb_cpu_compile(const clb_cpu_compiler *c, const char *kernel, const clb_text *source, clb_text *binary, clb_error_sink *error);
 

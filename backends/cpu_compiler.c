@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "../src/cache.h"
+#include "../src/dl.h"
 #include "cpu.h"
 
 /* Exact arithmetic: nothing is contracted or reassociated, integers wrap. */
@@ -72,27 +73,34 @@ no_actions:
   return e;
 }
 
-/* true: it ran and was content.  What it said is added to `log`.  Where the program ignores SIGCHLD its verdict is lost: then what it
-   left behind has to tell. */
-static bool run(const char *const *argv, clb_cpu_folder *folder, clb_text *log) {
+/* RAN: and was content.  MISSING: there is no such program.  NO_MEMORY: here, not there; nobody knows what it would have said. */
+typedef enum { RAN, FAILED, MISSING, NO_MEMORY } verdict;
+
+/* What it said, or why it did not start, is added to `log`.  Where the program ignores SIGCHLD its verdict is lost: then what it left
+   behind has to tell. */
+static verdict run(const char *const *argv, clb_cpu_folder *folder, clb_text *log) {
   int pipe_[2], status = 0;
   pid_t pid;
   if (pipe2(pipe_, O_CLOEXEC)) {
     clb_text_add(log, "pipe2: %s\n", strerror(errno));
-    return false;
+    return FAILED;
   }
   int e = spawn(argv, pipe_[1], folder, &pid);
   close(pipe_[1]);
   if (e) clb_text_add(log, "%s: %s\n", argv[0], strerror(e));
   bool ok = !e && read_all(pipe_[0], log);
   close(pipe_[0]);
-  if (e) return false;
-  while (waitpid(pid, &status, 0) < 0)
-    if (errno != EINTR) return ok && errno == ECHILD;
-  return ok && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  while (!e && waitpid(pid, &status, 0) < 0)
+    if (errno != EINTR) {
+      ok = ok && errno == ECHILD;
+      break;
+    }
+  if (e == ENOMEM || log->failed) return NO_MEMORY;
+  if (e) return e == ENOENT ? MISSING : FAILED;
+  return ok && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? RAN : FAILED;
 }
 
-/* ---- which compiler ---- */
+/* ---- what it says of itself ---- */
 
 /* What "#define NAME value" gives, without quotes. */
 static bool macro(const char *text, const char *name, char *value, size_t size) {
@@ -118,43 +126,16 @@ static int vector_bytes(const char *macros) {
 }
 
 /* Good to 4 ulp.  The compiler is given the file that this process opens: it may have a C library of its own, without. */
-static void find_libmvec(const char *macros, clb_cpu_compiler *c) {
+static bool find_libmvec(const char *macros, clb_cpu_compiler *c) { /* false: no memory to look */
   char value[8];
   Dl_info info;
-  void *library = macro(macros, "__x86_64__", value, sizeof value) ? dlopen("libmvec.so.1", RTLD_LAZY | RTLD_LOCAL) : NULL, *exp = library ? dlsym(library, "_ZGVbN2v_exp") : NULL;
+  const bool here = macro(macros, "__x86_64__", value, sizeof value);
+  void *library = here ? dlopen("libmvec.so.1", RTLD_LAZY | RTLD_LOCAL) : NULL, *exp = library ? dlsym(library, "_ZGVbN2v_exp") : NULL;
   c->libmvec[0] = 0;
+  if (here && !exp && clb_dl_lacked_memory(dlerror())) return false;
   if (exp && dladdr(exp, &info) && info.dli_fname[0] == '/' && strlen(info.dli_fname) < sizeof c->libmvec) strcpy(c->libmvec, info.dli_fname);
   if (library) dlclose(library);
-}
-
-static bool try_compiler(clb_cpu_compiler *c, const char *name, const char *target) {
-  const char *argv[] = {name, "-dM", "-E", "-x", "c", "/dev/null", target, NULL};
-  clb_text out = {0};
-  char value[100];
-  bool ok = run(argv, NULL, &out) && out.s && macro(out.s, "__GNUC__", value, sizeof value) && macro(out.s, "__VERSION__", value, sizeof value);
-  if (ok) {
-    snprintf(c->version, sizeof c->version, "%s%s", strstr(out.s, "#define __clang__") ? "" : "GCC ", value);
-    find_libmvec(out.s, c);
-    const void *parts[FLAGS + 2] = {out.s, c->libmvec};
-    size_t bytes[FLAGS + 2] = {out.n, strlen(c->libmvec)};
-    for (int i = 0; i < FLAGS; i++) parts[i + 2] = flags[i], bytes[i + 2] = strlen(flags[i]);
-    clb_cache_key key = clb_cache_hash(parts, bytes, FLAGS + 2);
-    snprintf(c->features, sizeof c->features, "%016" PRIx64 "%016" PRIx64, key.hash[0], key.hash[1]);
-    c->name = name;
-    c->target = target;
-    c->vector_bytes = vector_bytes(out.s);
-  }
-  clb_text_free(&out);
-  return ok;
-}
-
-void clb_cpu_compiler_find(clb_cpu_compiler *c) {
-  static const char *const names[] = {"cc", "gcc", "clang"}, *const targets[] = {"-march=native", "-mcpu=native", NULL};
-  *c = (clb_cpu_compiler){.vector_bytes = 16};
-  clb_cpu_folders_sweep();
-  for (size_t n = 0; n < sizeof names / sizeof *names; n++)
-    for (size_t t = 0; t < sizeof targets / sizeof *targets; t++)
-      if (try_compiler(c, names[n], targets[t])) return;
+  return true;
 }
 
 /* ---- from text to a shared library ---- */
@@ -191,7 +172,11 @@ static clb_status compile_in(const clb_cpu_compiler *c, const char *kernel, clb_
   argv[n++] = c->target;
   if (from.failed || to.failed) s = clb_fail(error, CLB_ERROR_MEMORY, "%s: no memory", kernel);
   else if (!write_file(from.s, source)) s = clb_fail(error, CLB_ERROR_DRIVER, "%s: cannot write its source in the folder for temporary files: %s", kernel, strerror(errno));
-  else if (!run(argv, folder, &log) || !read_file(to.s, binary)) s = clb_fail(error, CLB_ERROR_COMPILE, "%s: the C compiler %s failed:\n%s", kernel, c->name, log.s ? log.s : "");
+  else {
+    const verdict v = run(argv, folder, &log);
+    if (v == NO_MEMORY || (v == RAN && !read_file(to.s, binary) && binary->failed)) s = clb_fail(error, CLB_ERROR_MEMORY, "%s: no memory to run the C compiler %s", kernel, c->name);
+    else if (v != RAN || !binary->n) s = clb_fail(error, CLB_ERROR_COMPILE, "%s: the C compiler %s failed:\n%s", kernel, c->name, log.s ? log.s : "");
+  }
   clb_text_free(&from);
   clb_text_free(&to);
   clb_text_free(&log);
@@ -205,4 +190,78 @@ clb_status clb_cpu_compile(const clb_cpu_compiler *c, const char *kernel, const 
   s = compile_in(c, kernel, &folder, source, binary, error);
   clb_cpu_folder_remove(&folder);
   return s;
+}
+
+/* ---- which compiler ---- */
+
+/* The first line of what it said. */
+static void remember_why(clb_cpu_compiler *c, const char *name, const char *said) {
+  said += strspn(said, "\n");
+  snprintf(c->why, sizeof c->why, "%s: %.*s", name, (int)strcspn(said, "\n"), said);
+}
+
+/* A compiler without its linker, or without the C library's files, is none.  An empty file in the cache says that this one has linked before. */
+static verdict links(clb_cpu_compiler *c) {
+  char name[sizeof c->features + 32];
+  clb_text known = {0}, source = {0}, out = {0};
+  clb_error_sink error = {0};
+  verdict v = RAN;
+  snprintf(name, sizeof name, ".%s-%s", c->name, c->features);
+  const bool cached = clb_cache_path(name, &known);
+  if (!cached || access(known.s, F_OK)) {
+    clb_text_add(&source, "double clb_links(double x) { return __builtin_exp(x); }\n");
+    const clb_status s = source.failed || known.failed ? CLB_ERROR_MEMORY : clb_cpu_compile(c, "a first program", &source, &out, &error);
+    if (!s && cached) clb_cache_write(known.s, NULL, NULL, 0);
+    v = s == CLB_ERROR_MEMORY ? NO_MEMORY : s == CLB_ERROR_COMPILE ? FAILED : RAN; /* a full disk is told when a kernel is compiled */
+    const char *said = v == FAILED && error.text.s ? strchr(error.text.s, '\n') : NULL;
+    if (said) remember_why(c, c->name, said);
+  }
+  clb_text_free(&known);
+  clb_text_free(&source);
+  clb_text_free(&out);
+  clb_text_free(&error.text);
+  return v;
+}
+
+static verdict try_compiler(clb_cpu_compiler *c, const char *name, const char *target) {
+  const char *argv[] = {name, "-dM", "-E", "-x", "c", "/dev/null", target, NULL};
+  clb_text out = {0};
+  char value[100];
+  verdict v = run(argv, NULL, &out);
+  if (v == FAILED && out.s) remember_why(c, name, out.s);
+  if (v == RAN && !(out.s && macro(out.s, "__GNUC__", value, sizeof value) && macro(out.s, "__VERSION__", value, sizeof value))) v = FAILED;
+  if (v == RAN && !find_libmvec(out.s, c)) v = NO_MEMORY;
+  if (v == RAN) {
+    snprintf(c->version, sizeof c->version, "%s%s", strstr(out.s, "#define __clang__") ? "" : "GCC ", value);
+    const void *parts[FLAGS + 2] = {out.s, c->libmvec};
+    size_t bytes[FLAGS + 2] = {out.n, strlen(c->libmvec)};
+    for (int i = 0; i < FLAGS; i++) parts[i + 2] = flags[i], bytes[i + 2] = strlen(flags[i]);
+    clb_cache_key key = clb_cache_hash(parts, bytes, FLAGS + 2);
+    snprintf(c->features, sizeof c->features, "%016" PRIx64 "%016" PRIx64, key.hash[0], key.hash[1]);
+    c->name = name;
+    c->target = target;
+    c->vector_bytes = vector_bytes(out.s);
+    v = links(c);
+  }
+  clb_text_free(&out);
+  return v;
+}
+
+clb_status clb_cpu_compiler_find(clb_cpu_compiler *c, clb_error_sink *error) {
+  static const char *const names[] = {"cc", "gcc", "clang"}, *const targets[] = {"-march=native", "-mcpu=native", NULL};
+  char why[sizeof c->why] = "";
+  clb_cpu_folders_sweep();
+  for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+    *c = (clb_cpu_compiler){.vector_bytes = 16};
+    for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
+      const verdict v = try_compiler(c, names[n], targets[t]);
+      if (v == NO_MEMORY) return clb_fail(error, CLB_ERROR_MEMORY, "cpu: no memory to run the C compiler %s", names[n]);
+      if (v == RAN) return CLB_OK;
+      if (v == MISSING) break;
+    }
+    if (!*why) strcpy(why, c->why);
+  }
+  *c = (clb_cpu_compiler){.vector_bytes = 16};
+  strcpy(c->why, *why ? why : "no cc, gcc or clang on PATH");
+  return CLB_OK;
 }

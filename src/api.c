@@ -52,6 +52,7 @@ void clb_context_destroy(clb_context **ctx) {
   clb_text_free(&c->wisdom);
   if (c->device) c->device->backend->close(c->device);
   clb_text_free(&c->error.text);
+  clb_text_free(&c->note);
   free(c);
   *ctx = NULL;
 }
@@ -61,6 +62,8 @@ const char *clb_error(const clb_context *ctx) {
   if (ctx->error.text.failed) return "out of memory while saying what failed";
   return ctx->error.text.s ? ctx->error.text.s : "no error";
 }
+
+const char *clb_context_note(const clb_context *ctx) { return ctx && !ctx->note.failed ? ctx->note.s : NULL; }
 
 clb_status clb_context_check(clb_context *ctx) {
   if (!ctx) return CLB_ERROR_ARGUMENT;

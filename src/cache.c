@@ -2,6 +2,7 @@
 #include "cache.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,19 +57,41 @@ bool clb_cache_path(const char *name, clb_text *path) {
   return path->n && !path->failed;
 }
 
+/* A new file beside `path`, as readable as the user's umask has it (mkstemp's are not).  -1: errno. */
+static int make_beside(const char *path, clb_text *name) {
+  int fd = -1;
+  for (int i = 0; i < 1000 && fd < 0; i++) {
+    name->n = 0;
+    clb_text_add(name, "%s.%ld-%d", path, (long)getpid(), i);
+    errno = ENOMEM;
+    if (!name->failed) fd = open(name->s, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0 && errno != EEXIST) break;
+  }
+  return fd;
+}
+
+static bool write_all(int fd, const char *bytes, size_t n) {
+  while (n) {
+    const ssize_t done = write(fd, bytes, n);
+    if (done < 0 && errno != EINTR) return false;
+    if (done > 0) bytes += done, n -= (size_t)done;
+  }
+  return true;
+}
+
 bool clb_cache_write(const char *path, const void *const *parts, const size_t *bytes, int n) {
   clb_text temporary = {0};
-  bool good = true;
-  clb_text_add(&temporary, "%s.XXXXXX", path);
   make_folders(path);
-  int fd = temporary.failed ? -1 : mkstemp(temporary.s);
-  FILE *f = fd < 0 ? NULL : fdopen(fd, "wb");
-  for (int i = 0; i < n && f && good; i++) good = fwrite(parts[i], 1, bytes[i], f) == bytes[i];
-  if (f) good = !fclose(f) && good;
-  else if (fd >= 0) close(fd);
-  good = f && good && !rename(temporary.s, path);
+  const int fd = make_beside(path, &temporary);
+  bool good = fd >= 0;
+  int e = errno;
+  for (int i = 0; i < n && good; i++) good = write_all(fd, parts[i], bytes[i]);
+  if (fd >= 0 && !good) e = errno;
+  if (fd >= 0 && close(fd) && good) good = false, e = errno;
+  if (good && rename(temporary.s, path)) good = false, e = errno;
   if (fd >= 0 && !good) unlink(temporary.s);
   clb_text_free(&temporary);
+  errno = e;
   return good;
 }
 
@@ -98,10 +121,16 @@ bool clb_cache_get(const clb_cache_key *key, clb_text *binary) {
   return good;
 }
 
-void clb_cache_put(const clb_cache_key *key, const void *binary, size_t bytes) {
+void clb_cache_put(const clb_cache_key *key, const void *binary, size_t bytes, clb_text *trouble) {
   header h = {.key = *key, .bytes = bytes, .check = hash(key->hash[0], binary, bytes)};
-  clb_text name = {0};
+  clb_text name = {0}, in = {0};
   memcpy(h.magic, magic, sizeof magic);
-  if (file_name(key, &name)) clb_cache_write(name.s, (const void *[]){&h, binary}, (size_t[]){sizeof h, bytes}, 2);
+  const bool failed = file_name(key, &name) && !clb_cache_write(name.s, (const void *[]){&h, binary}, (size_t[]){sizeof h, bytes}, 2);
+  if (failed && trouble && !trouble->n) {
+    const char *why = strerror(errno);
+    folder(&in);
+    clb_text_add(trouble, "kernels cannot be kept in the cache folder '%s': %s; they are compiled again every time, unless CLB_CACHE_DIR names another folder", in.s ? in.s : "", why);
+  }
   clb_text_free(&name);
+  clb_text_free(&in);
 }

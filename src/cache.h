@@ -18,12 +18,12 @@ void clb_cache_sweep(void);
 clb_cache_key clb_cache_hash(const void *const *parts, const size_t *bytes, int n);
 /* true: the kept binary was added to `binary`. */
 bool clb_cache_get(const clb_cache_key *key, clb_text *binary);
-/* Keeps a binary; failing to is no error. */
-void clb_cache_put(const clb_cache_key *key, const void *binary, size_t bytes);
+/* Keeps a binary; failing to is no error: the sentence that says why is added to `trouble` (may be NULL), where none is there yet. */
+void clb_cache_put(const clb_cache_key *key, const void *binary, size_t bytes, clb_text *trouble);
 
 /* The path of a file in the folder; false: there is none. */
 bool clb_cache_path(const char *name, clb_text *path);
-/* A file of these parts, in folders that are made; a reader finds it whole or not at all. */
+/* A file of these parts, in folders that are made; a reader finds it whole or not at all.  false: errno. */
 bool clb_cache_write(const char *path, const void *const *parts, const size_t *bytes, int n);
 
 #endif

@@ -24,6 +24,7 @@ struct clb_context {
   bool profiles; /* every launch is timed */
   clb_profile *profile;
   clb_recording *recording; /* between clb_record_begin and clb_record_end, else NULL */
+  clb_text note;            /* of clb_context_note */
   clb_recording *recordings; /* those that are ended */
   clb_text wisdom;          /* wisdom.h */
   bool wisdom_read;         /* from the cache's folder, once */

@@ -3,6 +3,7 @@
 #include "dl.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -25,6 +26,10 @@ void *clb_dl_open_apart(const char *const *names) {
   Lmid_t id;
   if (library && !apart && !dlinfo(library, RTLD_DI_LMID, &id)) apart = id;
   return library;
+}
+
+bool clb_dl_lacked_memory(const char *sentence) {
+  return sentence && (strstr(sentence, strerror(ENOMEM)) || strstr(sentence, "out of memory"));
 }
 
 void clb_dl_close(void *library) {

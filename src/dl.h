@@ -11,6 +11,8 @@ void *clb_dl_open(const char *const *names);
    same one (Debian's HIP and PoCL do).  What it returns shares nothing with the caller but memory it is given. */
 void *clb_dl_open_apart(const char *const *names);
 void clb_dl_close(void *library);
+/* Whether this sentence of dlerror (NULL: none) is about lack of memory. */
+bool clb_dl_lacked_memory(const char *sentence);
 
 /* Where to put the address of a symbol: `offset` bytes into `table`.  `optional` ones may stay NULL. */
 typedef struct {

@@ -202,7 +202,7 @@ ir_counts ir_count(const ir_kernel *k);
 /* Bytes of a group's LOCAL arrays. */
 int ir_local_bytes(const ir_kernel *k);
 
-/* The list as bytes (equal kernels have equal bytes) and back.  ir_read trusts nothing: false leaves k empty. */
+/* The list as bytes (equal kernels have equal bytes) and back.  ir_read trusts nothing: false leaves k empty but for k->error. */
 size_t ir_write(const ir_kernel *k, void *bytes, size_t size); /* returns the size needed */
 bool ir_read(ir_kernel *k, const void *bytes, size_t size);
 

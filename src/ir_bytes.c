@@ -2,6 +2,7 @@
 
    "CLBIR001" | name, 64 | lanes, subgroups, rows, large_registers, resident, n, pool_n: i32
    | n times: op, type, shape, element: u8; arg[5], stride, scope, width: i32; imm: i64; real: f64 | pool_n times: i32 */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +71,8 @@ size_t ir_write(const ir_kernel *k, void *bytes, size_t size) {
   return needed;
 }
 
-static bool take_kernel(ir_kernel *k, const uint8_t *p, size_t size) {
+static bool take_kernel(ir_kernel *k, const uint8_t *p, size_t size, char why[200]) {
+  snprintf(why, 200, "its %zu bytes are no kernel of this version", size);
   if (size < HEAD || memcmp(p, magic, sizeof magic)) return false;
   p += sizeof magic;
   memcpy(k->name, p, sizeof k->name);
@@ -80,18 +82,23 @@ static bool take_kernel(ir_kernel *k, const uint8_t *p, size_t size) {
   if (k->n < 0 || k->pool_n < 0 || bytes_of(k->n, k->pool_n) != size) return false;
   k->ins = calloc((size_t)k->n + 1, sizeof *k->ins);
   k->pool = calloc((size_t)k->pool_n + 1, sizeof *k->pool);
-  if (!k->ins || !k->pool) return false;
+  if (!k->ins || !k->pool) {
+    snprintf(why, 200, "no memory for its %zu bytes", size);
+    return false;
+  }
   for (int32_t v = 0; v < k->n; v++) take_instruction(&p, &k->ins[v]);
   for (int32_t j = 0; j < k->pool_n; j++) k->pool[j] = take_i32(&p);
   k->cap = k->n + 1;
   k->pool_cap = k->pool_n + 1;
-  return ir_verify(k, NULL, 0);
+  return ir_verify(k, why, 200);
 }
 
 bool ir_read(ir_kernel *k, const void *bytes, size_t size) {
+  char why[sizeof k->error];
   *k = (ir_kernel){.scope = IR_NONE};
-  if (take_kernel(k, bytes, size)) return true;
+  if (take_kernel(k, bytes, size, why)) return true;
   ir_free(k);
   *k = (ir_kernel){.scope = IR_NONE};
+  memcpy(k->error, why, sizeof why);
   return false;
 }

@@ -29,7 +29,7 @@ static clb_status find_key(clb_device *d, const ir_kernel *k, clb_cache_key *key
 }
 
 /* From the disk if a good binary is there, else compiled and kept. */
-static clb_status build_and_load(clb_device *d, clb_kernel *kernel) {
+static clb_status build_and_load(clb_device *d, clb_kernel *kernel, clb_text *note) {
   if (clb_cache_get(&kernel->key, &kernel->binary)) {
     if (!d->info.runs || d->backend->load(d, &kernel->ir, kernel->binary.s, kernel->binary.n, &kernel->module) == CLB_OK) return CLB_OK;
     clb_text_free(&kernel->binary); /* a binary its own driver refuses is a miss */
@@ -37,7 +37,7 @@ static clb_status build_and_load(clb_device *d, clb_kernel *kernel) {
   clb_status s = d->backend->build(d, &kernel->ir, &kernel->binary);
   if (!s && kernel->binary.failed) s = clb_fail(d->error, CLB_ERROR_MEMORY, "no memory for the binary of %s", kernel->ir.name);
   if (!s && d->info.runs) s = d->backend->load(d, &kernel->ir, kernel->binary.s, kernel->binary.n, &kernel->module);
-  if (!s) clb_cache_put(&kernel->key, kernel->binary.s, kernel->binary.n);
+  if (!s) clb_cache_put(&kernel->key, kernel->binary.s, kernel->binary.n, note);
   return s;
 }
 
@@ -56,7 +56,7 @@ clb_status clb_kernel_get(clb_context *ctx, ir_kernel *k, clb_kernel **found) {
     if (!memcmp(&old->key, &kernel->key, sizeof old->key)) *found = old;
   if (*found) goto done;
   kernel->ir = *k;
-  s = build_and_load(ctx->device, kernel);
+  s = build_and_load(ctx->device, kernel, &ctx->note);
   if (s) goto done;
   *k = (ir_kernel){0};
   kernel->next = ctx->kernels;

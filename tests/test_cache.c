@@ -11,6 +11,7 @@
 #include "../src/cache.h"
 
 static char dir[64];
+static clb_text trouble;
 
 static int fresh(void **state) {
   (void)state;
@@ -31,7 +32,10 @@ static const char *file(int k) {
 
 static int clean(void **state) {
   (void)state;
-  for (const char *f; (f = file(0));) unlink(f);
+  struct dirent *e;
+  DIR *d = opendir(dir);
+  while (d && (e = readdir(d))) unlinkat(dirfd(d), e->d_name, 0); /* what backends know of compilers is hidden */
+  if (d) closedir(d);
   return rmdir(dir);
 }
 
@@ -56,7 +60,7 @@ static void kept_and_found(void **state) {
   clb_cache_key key = key_of("kernel"), other = key_of("another");
   clb_text t = {0};
   assert_false(clb_cache_get(&key, &t));
-  clb_cache_put(&key, "binary", 6);
+  clb_cache_put(&key, "binary", 6, &trouble);
   assert_true(clb_cache_get(&key, &t));
   assert_int_equal(t.n, 6);
   assert_memory_equal(t.s, "binary", 6);
@@ -68,7 +72,7 @@ static void kept_and_found(void **state) {
 static void damage_is_a_miss(void **state) {
   (void)state;
   clb_cache_key key = key_of("kernel"), other = key_of("another");
-  clb_cache_put(&key, "binary", 6);
+  clb_cache_put(&key, "binary", 6, &trouble);
   const char *path = file(0);
   unsigned char good[256];
   FILE *f = fopen(path, "rb");
@@ -102,12 +106,32 @@ static void off_and_unwritable(void **state) {
   clb_cache_key key = key_of("kernel");
   clb_text t = {0};
   setenv("CLB_CACHE_DIR", "off", 1);
-  clb_cache_put(&key, "binary", 6);
+  clb_cache_put(&key, "binary", 6, &trouble);
+  assert_null(trouble.s);
   assert_false(clb_cache_get(&key, &t));
   setenv("CLB_CACHE_DIR", "/proc/nowhere", 1);
-  clb_cache_put(&key, "binary", 6);
+  for (int i = 0; i < 2; i++) clb_cache_put(&key, "binary", 6, &trouble); /* told once */
+  assert_string_equal(trouble.s, "kernels cannot be kept in the cache folder '/proc/nowhere': No such file or directory; they are compiled again every time, unless "
+                                 "CLB_CACHE_DIR names another folder");
   assert_false(clb_cache_get(&key, &t));
+  clb_text_free(&trouble);
   setenv("CLB_CACHE_DIR", dir, 1);
+}
+
+static void obeys_umask(void **state) {
+  (void)state;
+  static const mode_t masks[] = {0002, 0022, 0077, 0};
+  clb_cache_key key = key_of("kernel");
+  const mode_t before = umask(0);
+  for (int i = 0; i < 4; i++) {
+    struct stat about;
+    umask(masks[i]);
+    clb_cache_put(&key, "binary", 6, &trouble);
+    umask(before);
+    assert_int_equal(stat(file(0), &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0666 & ~masks[i]);
+  }
+  assert_null(trouble.s);
 }
 
 /* Two processes write the same key again and again while this one reads: what is read is whole. */
@@ -120,7 +144,7 @@ static void race(void **state) {
     memset(content[c], 'a' + c, sizeof content[c]);
     child[c] = fork();
     if (child[c] == 0) {
-      for (int i = 0; i < 200; i++) clb_cache_put(&key, content[c], sizeof content[c]);
+      for (int i = 0; i < 200; i++) clb_cache_put(&key, content[c], sizeof content[c], &trouble);
       _exit(0);
     }
   }
@@ -171,12 +195,36 @@ static void through_the_api(void **state) {
   }
 }
 
+/* The context says it; what it computes is as ever. */
+static void folder_is_a_file(void **state) {
+  (void)state;
+  static const int degrees[] = {0, 1};
+  clb_spherical_harmonics_desc d = {degrees, 2, CLB_COMPONENT, 0, CLB_F32, CLB_F32, 0, CLB_PASS_BIT(CLB_FORWARD)};
+  clb_cache_key key = key_of("kernel");
+  clb_context *ctx;
+  clb_op *op;
+  char inside[600];
+  clb_cache_put(&key, "binary", 6, &trouble);
+  snprintf(inside, sizeof inside, "%s/more", file(0));
+  setenv("CLB_CACHE_DIR", inside, 1);
+  assert_null(clb_context_note(NULL));
+  assert_int_equal(clb_context_create("cpu:interpreter", &ctx), CLB_OK);
+  assert_null(clb_context_note(ctx));
+  assert_int_equal(clb_spherical_harmonics_create(ctx, &d, &op), CLB_OK);
+  assert_non_null(strstr(clb_context_note(ctx), inside));
+  assert_non_null(strstr(clb_context_note(ctx), "Not a directory"));
+  clb_op_destroy(&op);
+  clb_context_destroy(&ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(parts_matter),
       cmocka_unit_test_setup_teardown(kept_and_found, fresh, clean),
       cmocka_unit_test_setup_teardown(damage_is_a_miss, fresh, clean),
       cmocka_unit_test_setup_teardown(off_and_unwritable, fresh, clean),
+      cmocka_unit_test_setup_teardown(obeys_umask, fresh, clean),
+      cmocka_unit_test_setup_teardown(folder_is_a_file, fresh, clean),
       cmocka_unit_test_setup_teardown(race, fresh, clean),
       cmocka_unit_test_setup_teardown(through_the_api, fresh, clean),
   };

@@ -753,7 +753,9 @@ static void restore_compiler(void) {
   free(path_before);
 }
 
-#define ANSWER "case \"$*\" in *-dM*) echo '#define __GNUC__ 12'; echo '#define __VERSION__ \"of the test\"'; exit 0;; esac\n"
+#define NAMES "case \"$*\" in *-dM*) echo '#define __GNUC__ 12'; echo '#define __VERSION__ \"of the test\"'; exit 0;; esac\n"
+/* And links what it is given to try. */
+#define ANSWER NAMES "for a in \"$@\"; do case $a in *.c) read -r line <$a;; *.so) to=$a;; esac; done; case $line in *clb_links*) echo linked >$to; exit 0;; esac\n"
 
 static void compiler_that_fails(void **state) {
   static const char *const scripts[] = {ANSWER "echo 'kernel.c:1: no luck today' >&2; exit 1", ANSWER "echo 'no luck today'", ANSWER "echo 'no luck today'; kill -9 $$",
@@ -799,6 +801,28 @@ static void no_compiler(void **state) {
   }
 }
 
+/* It compiles, but its linker is not there: as good as none. */
+static void compiler_without_linker(void **state) {
+  clb_error_sink error = {0};
+  clb_device *d;
+  clb_text binary = {0};
+  ir_kernel k;
+  (void)state;
+  simple_kernel(&k, 4);
+  set_compiler(NAMES "echo \"collect2: fatal error: cannot find 'ld'\" >&2; exit 1");
+  clb_status opened = clb_backend_cpu.open("cpu", "", NULL, &error, &d);
+  clb_status built_it = opened ? opened : clb_backend_cpu.build(d, &k, &binary);
+  restore_compiler();
+  assert_int_equal(opened, CLB_OK);
+  assert_non_null(strstr(d->info.description, "interpreter only (cc: collect2: fatal error: cannot find 'ld')"));
+  assert_int_equal(d->dialect.language, CLB_LANGUAGE_IR);
+  assert_int_equal(built_it, CLB_OK);
+  clb_backend_cpu.close(d);
+  clb_text_free(&error.text);
+  clb_text_free(&binary);
+  ir_free(&k);
+}
+
 static void no_temporary_folder(void **state) {
   clb_text binary = {0};
   ir_kernel k;
@@ -835,6 +859,6 @@ int main(void) {
       cmocka_unit_test(arithmetic), cmocka_unit_test(constants), cmocka_unit_test(functions), cmocka_unit_test(widths), cmocka_unit_test(narrow_rows),
       cmocka_unit_test(large_output), cmocka_unit_test(short_floats), cmocka_unit_test(masks), cmocka_unit_test(between_lanes), cmocka_unit_test(control), cmocka_unit_test(blocks), cmocka_unit_test(threads), cmocka_unit_test(two_contexts),
       cmocka_unit_test(damaged_binaries), cmocka_unit_test(what_it_refuses), cmocka_unit_test(compiler_that_fails), cmocka_unit_test(no_compiler),
-      cmocka_unit_test(no_temporary_folder), cmocka_unit_test(listed)};
+      cmocka_unit_test(compiler_without_linker), cmocka_unit_test(no_temporary_folder), cmocka_unit_test(listed)};
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

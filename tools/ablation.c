@@ -185,7 +185,7 @@ int ablation_main(int argc, char **argv) {
   static const struct argp argp = {.options = options, .parser = parse, .args_doc = "", .doc = doc};
   run *r = allocate(1, sizeof *r);
   device_options devices = {0};
-  if (argp_parse(&argp, argc, argv, 0, NULL, &r->o)) exit(EXIT_USAGE);
+  parse_arguments(&argp, argc, argv, 0, &r->o);
   devices.n_devices = r->o.n_devices;
   memcpy(devices.devices, r->o.device, sizeof r->o.device);
   int status = ablation_file_open(&r->file, r->o.out, r->o.quick, r->o.restart) ? on_each_device(&devices, on_device, r) : EXIT_FAILED;

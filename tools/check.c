@@ -212,7 +212,7 @@ int check_main(int argc, char **argv) {
              "and 1e20. repeated: one row of upstream gradients (and, of a tensor product or a convolution, of y and the weights) for all rows, by stride 0. indexed: the rows of these operands are found by number. shared: one row of weights for all rows; gradients of it are summed over rows. Graphs of convolutions: random; rectangular, few receivers and many senders; isolated, most nodes without edges; hubs, most edges "
              "between one sender and one receiver; shuffled, in no order. least workspace: gradients of x are kept for some edges at a time."};
   check c = {.op = NULL};
-  if (argp_parse(&argp, argc, argv, 0, NULL, &c)) return EXIT_USAGE;
+  parse_arguments(&argp, argc, argv, 0, &c);
   if (c.devices.json) c.rows = json_array();
   begin(&c);
   int status = on_each_device(&c.devices, check_device, &c);

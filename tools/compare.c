@@ -65,7 +65,7 @@ int compare_main(int argc, char **argv) {
                                           "result comes nearest to, copy bandwidth or multiply-adds. Incorrect results are shown and take part in no speed. Devices of one name "
                                           "in several files are told apart by the file's name: --baseline 'cuda:0 [b.json]'. csv has everything in seconds, and means as lines of the kind mean."};
   compare_arguments a = {.format = COMPARE_TEXT};
-  if (argp_parse(&argp, argc, argv, 0, NULL, &a)) return EXIT_USAGE;
+  parse_arguments(&argp, argc, argv, 0, &a);
   if (!check_output(&a)) return EXIT_FAILED;
   comparison *c = allocate(1, sizeof *c);
   int status = EXIT_GOOD;

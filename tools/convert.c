@@ -253,7 +253,7 @@ int convert_main(int argc, char **argv) {
                                           "IN is a deployed NequIP model (TorchScript: .pth) or a Nequix model (.nqx). Nothing in it is executed. "
                                           "Weights keep their precision. OUT is replaced if it is there, once all went well."};
   convert_arguments a = {NULL, NULL};
-  if (argp_parse(&argp, argc, argv, 0, NULL, &a)) return EXIT_USAGE;
+  parse_arguments(&argp, argc, argv, 0, &a);
   convert_file(a.in, a.out);
   return EXIT_GOOD;
 }

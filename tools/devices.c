@@ -82,7 +82,7 @@ int devices_main(int argc, char **argv) {
                                    .doc = "What this machine can run on (runs) and, without the hardware, compile for (compiles).\v"
                                           "Each line's name is what --device of the other commands takes."};
   bool json = false;
-  if (argp_parse(&argp, argc, argv, 0, NULL, &json)) return EXIT_USAGE;
+  parse_arguments(&argp, argc, argv, 0, &json);
   json_t *devices = json_array();
   clb_status status = clb_devices(collect, devices);
   if (status) complain("devices: %s", clb_status_text(status));

@@ -258,7 +258,7 @@ int energy_main(int argc, char **argv) {
                                           "eV and Angstrom. stress is dE/dstrain / volume; pressure is -trace / 3. Each time is of a whole computation, the search for "
                                           "neighbours and all copies included."};
   energy_arguments a = {.repeats = 3};
-  if (argp_parse(&argp, argc, argv, 0, NULL, &a)) return EXIT_USAGE;
+  parse_arguments(&argp, argc, argv, 0, &a);
   md_system y = {0};
   energy_times t = {0};
   energy_extras e = {0};

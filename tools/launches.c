@@ -202,7 +202,7 @@ int launches_main(int argc, char **argv) {
   launches l = {.lines = NULL};
   char title[] = "clebsch bench launches";
   argv[1] = title;
-  if (argp_parse(&argp, argc - 1, argv + 1, 0, NULL, &l)) return EXIT_USAGE;
+  parse_arguments(&argp, argc - 1, argv + 1, 0, &l);
   if (l.devices.json) l.lines = json_array();
   int status = on_each_device(&l.devices, on_device, &l);
   if (l.lines) json_print(l.lines);

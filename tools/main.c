@@ -57,10 +57,11 @@ int main(int argc, char **argv) {
              "Exit status: 0 all is well, 1 a check or a run failed, 2 a mistake in the arguments."};
   argp_program_version = "clebsch " CLB_VERSION;
   argp_err_exit_status = EXIT_USAGE;
+  json_give_up_without_memory();
   choice c = {0};
   char name[] = "clebsch", title[32];
   if (argc > 0) argv[0] = name;
-  if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &c)) return EXIT_USAGE;
+  parse_arguments(&argp, argc, argv, ARGP_IN_ORDER, &c);
   snprintf(title, sizeof title, "%s", commands[c.command].title);
   argv[c.first] = title;
   int status = commands[c.command].run(argc - c.first, argv + c.first);

@@ -275,7 +275,7 @@ int md_main(int argc, char **argv) {
                                           "drift: the slope of a straight line through the total energy, with its standard error."};
   md_arguments a = {.steps = -1, .every = 10, .seed = 1, .choice.options.skin = 0.2,
                     .choice.checksum = true};
-  if (argp_parse(&argp, argc, argv, 0, NULL, &a)) return EXIT_USAGE;
+  parse_arguments(&argp, argc, argv, 0, &a);
   md_run r = {.a = &a, .written = -1};
   bool good = begin(&r);
   if (good) {

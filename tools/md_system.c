@@ -70,6 +70,7 @@ static bool open_model(md_system *y, const md_choice *choice, const char *path) 
   if (!status) status = clb_model_describe(y->model, &y->info);
   progress(NULL);
   if (status) complain("%s", clb_error(y->ctx));
+  tell_note(y->ctx);
   return !status && (!choice->checksum || sum_model(path, &y->checksum));
 }
 

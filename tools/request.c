@@ -44,7 +44,7 @@ void request_parse(request *r, int argc, char **argv, const struct argp *own_arg
   }
   struct argp argp = {.parser = parse, .children = children, .args_doc = "OP", .doc = doc};
   inputs in = {r, own};
-  if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &in)) exit(EXIT_USAGE);
+  parse_arguments(&argp, argc, argv, ARGP_IN_ORDER, &in);
   for (int pass = 0; pass < PASSES; pass++)
     if (r->kernels.passes >> pass & ~r->op->passes >> pass & 1) {
       complain("%s has no %s", r->op->name, pass_names[pass]);

@@ -369,7 +369,7 @@ static int run(suite *s) {
 int suite_main(int argc, char **argv) {
   static const struct argp argp = {.options = options, .parser = parse, .args_doc = "", .doc = doc};
   suite *s = allocate(1, sizeof *s);
-  if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &s->o)) exit(EXIT_USAGE);
+  parse_arguments(&argp, argc, argv, ARGP_IN_ORDER, &s->o);
   int status = suite_list_make(&s->list, s->o.suite, s->o.only) ? EXIT_GOOD : EXIT_USAGE;
   if (!status && !s->o.list) {
     heed_signals();

@@ -149,7 +149,7 @@ static void make_problem(suite_problem *p, const entry *e) {
   argv[n++] = p->op == &tool_op_spherical_harmonics ? "--lmax" : "--problem", argv[n++] = e->problem;
   if (e->graph) argv[n++] = "--graph", argv[n++] = e->graph;
   if (e->options) argv[n++] = strcmp(e->options, "table") ? "--layout" : "--weights", argv[n++] = e->options;
-  if (argp_parse(p->op->options, n, (char **)argv, ARGP_NO_HELP, NULL, p->problem)) give_up("the suite has a problem that %s does not know", e->op);
+  parse_arguments(p->op->options, n, (char **)argv, ARGP_NO_HELP, p->problem);
   snprintf(p->name, sizeof p->name, "%s", e->problem);
   if (p->op != &tool_op_spherical_harmonics) return;
   p->l_max = atoi(e->problem);

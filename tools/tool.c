@@ -1,6 +1,7 @@
 /* tool.c - options, names, sentences, tables and JSON of the command. */
 #include "tool.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,6 +40,13 @@ void give_up(const char *format, ...) {
   sentence(format, args);
   va_end(args);
   exit(EXIT_FAILED);
+}
+
+void tell_note(const clb_context *ctx) {
+  static bool told; /* of the process: the folder is the same for all its contexts */
+  const char *note = clb_context_note(ctx);
+  if (note && !told) complain("%s", note);
+  told |= note != NULL;
 }
 
 void *allocate(size_t n, size_t size) {
@@ -115,6 +123,12 @@ static const struct argp_option kernel_argp_options[] = {
     {0}};
 const struct argp kernel_argp = {.options = kernel_argp_options, .parser = parse_kernel};
 
+void parse_arguments(const struct argp *argp, int argc, char **argv, unsigned flags, void *input) {
+  const error_t e = argp_parse(argp, argc, argv, flags, NULL, input);
+  if (e == ENOMEM) give_up("out of memory while reading the arguments");
+  if (e) exit(EXIT_USAGE);
+}
+
 int64_t whole_number(const struct argp_state *state, const char *option, const char *text, int64_t low, int64_t high) {
   char *end;
   double x = strtod(text, &end);
@@ -138,6 +152,7 @@ int on_each_device(const device_options *devices, int (*use)(clb_context *ctx, c
     if (status) complain("%s", ctx ? clb_error(ctx) : clb_status_text(status));
     int exit_status = status ? EXIT_FAILED : use(ctx, &info, devices->devices[i], user);
     if (exit_status > worst) worst = exit_status;
+    tell_note(ctx);
     clb_context_destroy(&ctx);
   }
   return worst;
@@ -180,6 +195,17 @@ void table_line(const table *t, const char *const cells[]) {
 }
 
 /* ---- JSON ---- */
+
+/* jansson tells lack of memory as a mistake in the text, and leaves letters of strings out without a word. */
+static void *json_memory(size_t bytes) {
+  void *p = malloc(bytes);
+  if (!p) give_up("out of memory (%zu bytes for JSON)", bytes);
+  return p;
+}
+
+void json_give_up_without_memory(void) {
+  json_set_alloc_funcs(json_memory, free);
+}
 
 static json_t *made(json_t *value) {
   if (!value) give_up("out of memory");

@@ -26,6 +26,8 @@ int md_main(int argc, char **argv);
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* complain, then exit with EXIT_FAILED: for what no subcommand can survive. */
 void give_up(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+/* Once: what the context has to say though nothing failed. */
+void tell_note(const clb_context *ctx);
 void *allocate(size_t n, size_t size); /* zeros; gives up when there is no memory */
 /* One line on standard error that the next one replaces; only where that is a terminal.  NULL clears it. */
 void progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -50,6 +52,8 @@ typedef struct {
 } kernel_options;
 extern const struct argp kernel_argp; /* --pass, --dtype; input: kernel_options */
 
+/* argp_parse, which ends the program where the arguments are wrong or there is no memory for them. */
+void parse_arguments(const struct argp *argp, int argc, char **argv, unsigned flags, void *input);
 /* A whole number in [low, high], also as "1e6"; otherwise the usage error of `option`. */
 int64_t whole_number(const struct argp_state *state, const char *option, const char *text, int64_t low, int64_t high);
 
@@ -69,6 +73,7 @@ void table_titles(table *t);
 void table_line(const table *t, const char *const cells[]);
 
 /* ---- JSON ---- */
+void json_give_up_without_memory(void); /* once, before any JSON */
 json_t *json_text(const char *s);    /* never NULL: bytes that are no UTF-8 become '?' */
 json_t *json_number(double x);       /* null where x is not finite */
 json_t *json_count(int64_t x);       /* null where x < 0 */

@@ -182,6 +182,9 @@ module clebsch
     function clb_error_c(ctx) bind(c, name='clb_error') result(text)
       import; type(c_ptr), value :: ctx; type(c_ptr) :: text
     end function
+    function clb_context_note_c(ctx) bind(c, name='clb_context_note') result(text)
+      import; type(c_ptr), value :: ctx; type(c_ptr) :: text
+    end function
     function clb_wait(ctx) bind(c) result(status)
       import; type(c_ptr), value :: ctx
       integer(c_int) :: status
@@ -498,9 +501,25 @@ contains
   function clb_error(ctx) result(text)
     type(c_ptr), intent(in) :: ctx
     character(:), allocatable :: text
+    text = text_of(clb_error_c(ctx))
+  end function
+
+  ! What no call failed for; empty: nothing.
+  function clb_context_note(ctx) result(text)
+    type(c_ptr), intent(in) :: ctx
+    character(:), allocatable :: text
+    type(c_ptr) :: note
+    note = clb_context_note_c(ctx)
+    text = ''
+    if (c_associated(note)) text = text_of(note)
+  end function
+
+  function text_of(string) result(text)
+    type(c_ptr), intent(in) :: string
+    character(:), allocatable :: text
     character(kind=c_char), pointer :: s(:)
     integer :: n
-    call c_f_pointer(clb_error_c(ctx), s, [huge(1)])
+    call c_f_pointer(string, s, [huge(1)])
     n = 0
     do while (s(n + 1) /= c_null_char)
       n = n + 1

@@ -101,6 +101,10 @@ CLB_API void clb_context_destroy(clb_context **ctx);
    Owned by the context, good until its next call.  Never NULL. */
 CLB_API const char *clb_error(const clb_context *ctx);
 
+/* NULL, or a sentence about what no call fails for but its owner may want to mend: that the cache's folder cannot be used.
+   The first such; it stays as long as the context. */
+CLB_API const char *clb_context_note(const clb_context *ctx);
+
 /* The device of this context; strings live as long as the context. */
 CLB_API clb_status clb_context_device(clb_context *ctx, clb_device_info *info);
 

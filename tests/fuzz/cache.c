@@ -23,7 +23,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
   FUZZ_CHECK(clb_cache_path(name, &path) && path.n < sizeof entry);
   memcpy(entry, path.s, path.n + 1);
   clb_text_free(&path);
-  clb_cache_put(&key, "x", 1); /* makes the folder */
+  clb_cache_put(&key, "x", 1, NULL); /* makes the folder */
   FUZZ_CHECK(!access(entry, R_OK));
   return 0;
 }
@@ -39,7 +39,7 @@ static bool get(void *binary) {
 
 /* What the cache gives is what it was given: the same file again. */
 static void put_again(const clb_text *binary, const uint8_t *file, size_t n) {
-  clb_cache_put(&key, binary->s, binary->n);
+  clb_cache_put(&key, binary->s, binary->n, NULL);
   uint8_t *bytes = malloc(n + 1);
   FILE *f = fopen(entry, "rb");
   FUZZ_CHECK(f && bytes && fread(bytes, 1, n + 1, f) == n && !memcmp(bytes, file, n));
@@ -82,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   const bool whole = data[0] % 2 == 0;
   data++, n--;
   if (whole) write_whole(data, n);
-  else clb_cache_put(&key, data, n);
+  else clb_cache_put(&key, data, n, NULL);
   const bool good = fuzz_run(&bounds, n, get, &binary);
   FUZZ_CHECK(whole || good == (n > 0));
   FUZZ_CHECK(good == (binary.n > 0));
