@@ -267,7 +267,8 @@ static clb_status cpu_load(clb_device *device, const ir_kernel *k, const void *b
   m->stored = ir_count(k).bytes_stored * k->rows;
   m->streamed = streamed_of(k);
   if (((cpu *)device)->compiler.name) s = load_library(device, k, binary, bytes, m);
-  else if (!ir_read(&m->kernel, binary, bytes)) s = clb_fail(device->error, CLB_ERROR_DRIVER, "%s: its binary does not load: %s", k->name, m->kernel.error);
+  else if (!ir_read(&m->kernel, binary, bytes))
+    s = clb_fail(device->error, strstr(m->kernel.error, "no memory") ? CLB_ERROR_MEMORY : CLB_ERROR_DRIVER, "%s: its binary does not load: %s", k->name, m->kernel.error);
   if (s) cpu_unload(device, m);
   else *module = m;
   return s;

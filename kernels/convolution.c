@@ -148,7 +148,8 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   int o_z = clb_wanted_output(&c->f, Z);
   if (s->batch && o_z >= 0) clb_parts_of_z(&p->tensor_product, s->part, &c->parts);
   else clb_parts_make(&p->tensor_product, s->batch ? 1 : s->part, s->nonzeros, s->units ? s->lanes : 0, &c->parts);
-  clb_z_scales(&p->tensor_product, &c->parts, o_z < 0 && s->pairs && !p->convolution.spline, c->scale); /* beside splines it is slower, on an H200 */
+  const bool pairs = o_z < 0 && s->pairs && !p->convolution.spline; /* beside splines it is slower, on an H200 */
+  if (!clb_z_scales(&p->tensor_product, &c->parts, pairs, c->scale)) snprintf(k->error, sizeof k->error, "no memory");
   c->at.pairs = s->pairs;
   c->unit = s->units ? ir_subgroup(k) : i32(c, 0);
   c->pitch = s->shuffles ? 1 : s->lanes + 1;

@@ -30,7 +30,7 @@ int clb_parts_units(const clb_parts *parts, int lanes);
 
 /* What the coefficients of components of z are divided by, so that many are 1 or -1: where sums a_ij are made (pairs) those that start one, else of
    a term as a whole, so that paths share their products c y. */
-void clb_z_scales(const clb_tensor_product_problem *tp, const clb_parts *parts, bool pairs, double scale[][MAX_M]);
+bool clb_z_scales(const clb_tensor_product_problem *tp, const clb_parts *parts, bool pairs, double scale[][MAX_M]);
 
 /* The operands of the next edges on their way into local memory (convolution_stage.c).  A block of channels of an operand is `pieces` runs of
    `lanes` elements. */

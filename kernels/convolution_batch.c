@@ -1,4 +1,5 @@
 /* convolution_batch.c - a convolution on a CPU: what lies in local memory while a batch of edges goes through parts and blocks of channels. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "convolution.h"
@@ -48,6 +49,7 @@ static bool list(clb_convolution *c, const clb_path *p, int o) {
 static void list_products(clb_convolution *c, int o) {
   clb_batch *b = &c->batch;
   b->product = malloc(sizeof *b->product * CLB_MAX_PRODUCTS);
+  if (!b->product) snprintf(of(c)->error, sizeof of(c)->error, "no memory");
   for (int q = 0; b->product && q < c->f.tp->n_paths; q++)
     if (!list(c, &c->f.tp->path[q], o)) {
       b->n_products = 0;

@@ -224,15 +224,16 @@ static void scale_components(const clb_entry *e, int n, double *scale) {
   }
 }
 
-void clb_z_scales(const clb_tensor_product_problem *tp, const clb_parts *parts, bool pairs, double scale[][MAX_M]) {
+bool clb_z_scales(const clb_tensor_product_problem *tp, const clb_parts *parts, bool pairs, double scale[][MAX_M]) {
   enum { MOST = 4096 };
   double *symbol = malloc(sizeof *symbol * MAX_M * MAX_M * MAX_M);
   clb_entry *e = malloc(sizeof *e * MAX_M * MAX_M * MAX_M);
   knowledge products = {malloc(sizeof *products.all * MOST), 0, MOST};
+  const bool memory = symbol && e && products.all;
   memset(scale, 0, sizeof *scale * CLB_MAX_TERMS);
-  for (int part = 0; part < parts->n; part++) {
+  for (int part = 0; memory && part < parts->n; part++) {
     products.n = 0; /* parts share nothing */
-    for (int q = 0; symbol && e && products.all && q < tp->n_paths; q++) {
+    for (int q = 0; q < tp->n_paths; q++) {
       const clb_path *p = &tp->path[q];
       if (parts->of_z[p->out] != part) continue;
       int n = clb_form_entries(tp, p, symbol, e);
@@ -246,6 +247,7 @@ void clb_z_scales(const clb_tensor_product_problem *tp, const clb_parts *parts, 
   free(products.all);
   free(symbol);
   free(e);
+  return memory;
 }
 
 int clb_wanted_output(const clb_form_builder *f, int slot) {

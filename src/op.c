@@ -31,7 +31,8 @@ static clb_status find_key(clb_device *d, const ir_kernel *k, clb_cache_key *key
 /* From the disk if a good binary is there, else compiled and kept. */
 static clb_status build_and_load(clb_device *d, clb_kernel *kernel, clb_text *note) {
   if (clb_cache_get(&kernel->key, &kernel->binary)) {
-    if (!d->info.runs || d->backend->load(d, &kernel->ir, kernel->binary.s, kernel->binary.n, &kernel->module) == CLB_OK) return CLB_OK;
+    const clb_status loaded = d->info.runs ? d->backend->load(d, &kernel->ir, kernel->binary.s, kernel->binary.n, &kernel->module) : CLB_OK;
+    if (!loaded || loaded == CLB_ERROR_MEMORY) return loaded;
     clb_text_free(&kernel->binary); /* a binary its own driver refuses is a miss */
   }
   clb_status s = d->backend->build(d, &kernel->ir, &kernel->binary);

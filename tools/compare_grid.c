@@ -8,8 +8,7 @@
 #include "tool.h"
 
 void grid_add_column(grid *g, const char *over, const char *title) {
-  g->columns = realloc(g->columns, (size_t)(g->n_columns + 1) * sizeof *g->columns);
-  if (!g->columns) give_up("out of memory");
+  g->columns = enlarge(g->columns, (size_t)g->n_columns + 1, sizeof *g->columns);
   const bool right = *title == '>';
   g->columns[g->n_columns++] = (grid_column){.over = over, .title = title + right, .right = right};
 }
@@ -26,8 +25,7 @@ void grid_add(grid *g, const char *format, ...) {
   va_end(args);
   if (g->n_cells == g->room) {
     g->room = 2 * g->room + 64;
-    g->cells = realloc(g->cells, (size_t)g->room * sizeof *g->cells);
-    if (!g->cells) give_up("out of memory");
+    g->cells = enlarge(g->cells, (size_t)g->room, sizeof *g->cells);
   }
   if (n) g->columns[g->n_cells % g->n_columns].used = true;
   g->cells[g->n_cells++] = cell;

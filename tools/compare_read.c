@@ -261,8 +261,7 @@ static bool read_results(reader *r, const char *key, json_t *list, bool plain) {
   const size_t n = json_array_size(list);
   if (!n) return bad(r, key, "has no results");
   if (n + (size_t)c->n_results > MOST_RESULTS) return bad(r, key, "has more than %d results, with those of the other files", MOST_RESULTS);
-  c->results = realloc(c->results, (n + (size_t)c->n_results) * sizeof *c->results);
-  if (!c->results) give_up("out of memory");
+  c->results = enlarge(c->results, n + (size_t)c->n_results, sizeof *c->results);
   return read_list(r, key, list, read_result, plain);
 }
 
@@ -311,8 +310,7 @@ bool compare_read(comparison *c, const char *path) {
   reader r = {.path = path, .c = c};
   json_t *root = load(path);
   if (!root) return false;
-  c->runs = realloc(c->runs, (size_t)(c->n_runs + 1) * sizeof *c->runs);
-  if (!c->runs) give_up("out of memory");
+  c->runs = enlarge(c->runs, (size_t)c->n_runs + 1, sizeof *c->runs);
   compare_run *run = &c->runs[c->n_runs++];
   *run = (compare_run){.path = path, .suite = "", .version = "", .started = "", .plain = json_is_array(root), .complete = true, .root = root};
   return run->plain ? read_results(&r, "", root, true) : read_run(&r, run);

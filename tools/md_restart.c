@@ -108,8 +108,15 @@ __attribute__((format(printf, 2, 3))) static bool refuse_file(const lines *l, co
   return false;
 }
 
-static bool next(lines *l) {
+static ssize_t get_line(lines *l) {
+  errno = 0;
   const ssize_t n = getline(&l->line, &l->room, l->f);
+  if (n < 0 && errno == ENOMEM) give_up("%s: out of memory", l->path);
+  return n;
+}
+
+static bool next(lines *l) {
+  const ssize_t n = get_line(l);
   l->number++;
   if (n < 1 || l->line[n - 1] != '\n' || strlen(l->line) != (size_t)n)
     return refuse_file(l, "the file ends here");
@@ -130,7 +137,7 @@ static bool read_head(lines *l) {
   uint64_t said = 0, sum = 0;
   struct stat about;
   if (fstat(fileno(l->f), &about) || !S_ISREG(about.st_mode)) return refuse_file(l, "not a file");
-  const ssize_t n = getline(&l->line, &l->room, l->f);
+  const ssize_t n = get_line(l);
   if (n < (ssize_t)sizeof magic || strncmp(l->line, magic, sizeof magic - 1) != 0 ||
       sscanf(l->line + sizeof magic - 1, "%d", &version) != 1)
     return refuse_file(l, "not a restart file of `clebsch md`: it does not begin with '%s%d'",

@@ -217,10 +217,7 @@ static bool asked(const convolution_data *t, owner o) {
 
 static void add_pieces(work *w, owner o, int64_t first_row, const int32_t *edges, int64_t n) {
   for (int64_t i = 0; i < n; i += TOGETHER) {
-    if (!(w->n & (w->n + 1))) {
-      w->piece = realloc(w->piece, (size_t)(2 * w->n + 2) * sizeof *w->piece);
-      if (!w->piece) give_up("out of memory");
-    }
+    if (!(w->n & (w->n + 1))) w->piece = enlarge(w->piece, (size_t)(2 * w->n + 2), sizeof *w->piece);
     w->piece[w->n++] = (piece){o, first_row + (o == OF_EDGES ? i : 0), n - i < TOGETHER ? n - i : TOGETHER, edges + i};
   }
 }

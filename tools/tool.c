@@ -55,6 +55,12 @@ void *allocate(size_t n, size_t size) {
   return p;
 }
 
+void *enlarge(void *p, size_t n, size_t size) {
+  void *more = reallocarray(p, n ? n : 1, size ? size : 1);
+  if (!more) give_up("out of memory (%zu x %zu bytes)", n, size);
+  return more;
+}
+
 void progress(const char *format, ...) {
   if (!isatty(STDERR_FILENO)) return;
   fputs("\r\033[K", stderr);

@@ -29,6 +29,7 @@ void give_up(const char *format, ...) __attribute__((format(printf, 1, 2), noret
 /* Once: what the context has to say though nothing failed. */
 void tell_note(const clb_context *ctx);
 void *allocate(size_t n, size_t size); /* zeros; gives up when there is no memory */
+void *enlarge(void *p, size_t n, size_t size); /* realloc that gives up; until it returns the caller holds p, and leaks nothing */
 /* One line on standard error that the next one replaces; only where that is a terminal.  NULL clears it. */
 void progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The exit status of a failed call: what the user asked for is wrong, or it did not work. */
