@@ -479,11 +479,13 @@ static void masks(void **state) {
     put(&t, ir_cast(k, IR_F32, row));
     put(&t, ir_select(k, mask[m] == IR_NONE ? odd : mask[m], ir_cast(k, IR_F32, lane), ir_real(k, IR_F32, -1)));
     ir_store(k, t.out, ir_add(k, back, ir_int(k, IR_I64, 1000 * t.columns++)), mask[m], ir_cast(k, IR_F32, row));
-    ir_val pair[2] = {ir_cast(k, IR_F32, row), ir_real(k, IR_F32, 7)}, two_far = ir_mul(k, ir_2(k, IR_MOD, ir_mul(k, row, ir_int(k, IR_I32, 37)), ir_int(k, IR_I32, 251)), two);
-    ir_store_wide(k, t.out, ir_add(k, two_far, ir_int(k, IR_I32, 1000 * t.columns++)), mask[m], 2, pair);
+    ir_val pair[2] = {ir_cast(k, IR_F32, row), ir_real(k, IR_F32, 7)}, two_far = ir_mul(k, ir_2(k, IR_MOD, ir_mul(k, row, ir_int(k, IR_I32, 37)), ir_int(k, IR_I32, 521)), two);
+    ir_store_wide(k, t.out, ir_add(k, two_far, ir_int(k, IR_I32, 1000 * t.columns)), mask[m], 2, pair); /* no two of 512 rows meet */
+    t.columns += 2;
   }
   ir_store(k, t.out, ir_add(k, group, ir_int(k, IR_I32, 1000 * t.columns++)), even_group, ir_cast(k, IR_F32, group)); /* one number for all lanes */
-  ir_store(k, t.out, ir_add(k, group, ir_int(k, IR_I32, 1000 * t.columns++)), IR_NONE, ir_cast(k, IR_F32, lane));       /* the last lane's */
+  ir_val last = ir_2(k, IR_EQ, lane, ir_int(k, IR_I32, lanes - 1));
+  ir_store(k, t.out, ir_add(k, group, ir_int(k, IR_I32, 1000 * t.columns++)), last, ir_cast(k, IR_F32, lane)); /* the last lane's */
   void *x = numbers(IR_F32, 3000, 9);
   give_i64(&r, n);
   give_buffer(&r, IR_F32, x, 3000);
