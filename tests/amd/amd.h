@@ -49,7 +49,8 @@ typedef struct {
 
 typedef struct {
   char target[16];
-  bool wide; /* waves of 64 */
+  bool wide;  /* waves of 64 */
+  int number; /* of the code object, in dumps */
   unsigned char *image;
   size_t bytes;
   int n_kernels;
@@ -170,6 +171,8 @@ struct amd_wave {
   const amd_block *block; /* of the last access */
 };
 
+/* For comparisons: waves run in order, each until it waits, and reciprocals and roots are exact. */
+extern bool amd_plain_run;
 /* Runs all groups; false with the reason. */
 bool amd_run_kernel(const amd_module *m, const amd_kernel *k, uint32_t groups, uint32_t threads,
                     uint32_t local, void **params, char *error, size_t size);

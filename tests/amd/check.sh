@@ -1,16 +1,18 @@
 #!/bin/sh
 # check.sh EMULATOR CLEBSCH TARGET [OP ...] - `clebsch check` of the named ops (default: all) on an emulated AMD GPU, through the genuine HIP
 # backend and compilers; then, as a control, products again with s_barrier made idle, which must come out wrong.
+# AMD_EMULATOR_SEED=N: another order of the waves. AMD_EMULATOR_DUMP=FOLDER takes every launch, for compare.py. More: hip.c.
 set -eu
 emulator=$1 clebsch=$2 target=$3
 shift 3
 [ $# -gt 0 ] || set -- spherical_harmonics tensor_product convolution
 fail() { echo "check.sh: $1"; exit 1; }
-command -v llvm-objdump-19 >/dev/null || {
+for tool in llvm-objdump-19 clang-19; do
+  command -v $tool >/dev/null && continue
   echo "[  SKIPPED ] amd_$target"
-  echo "skipped: llvm-objdump-19 is not here"
+  echo "skipped: $tool is not here"
   exit 77
-}
+done
 cache=$(mktemp -d)
 trap 'rm -rf "$cache"' EXIT
 export CLB_CACHE_DIR="$cache" AMD_EMULATOR_TARGET="$target"

@@ -3,14 +3,13 @@
    AMD_EMULATOR_TARGET says which GPU (gfx90a, gfx942, gfx1100); AMD_EMULATOR_SEED how waves are
    interleaved; AMD_EMULATOR_BARRIERS=off makes s_barrier do nothing (a control); AMD_EMULATOR_KEEP
    names a folder that takes every code object; AMD_EMULATOR_REPORT names a file that takes what
-   each kernel ran. */
+   each kernel ran; AMD_EMULATOR_DUMP names a folder that takes every launch, for compare.py. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "amd.h"
+#include "dump.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -152,27 +151,19 @@ EXPORT int hipModuleLoadData(void **module, const void *binary), hipModuleUnload
     hipModuleLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                           unsigned bz, unsigned local, void *stream, void **params, void **extra);
 
-static void keep(const void *binary) {
+static int keep(const void *binary) {
   static int n;
   const char *folder = getenv("AMD_EMULATOR_KEEP");
-  char path[512];
-  uint64_t sections;
-  uint16_t size, count;
-  if (!folder) return;
-  memcpy(&sections, (const char *)binary + 40, 8);
-  memcpy(&size, (const char *)binary + 58, 2);
-  memcpy(&count, (const char *)binary + 60, 2);
-  snprintf(path, sizeof path, "%s/%s.%ld.%04d.co", folder, target(), (long)getpid(), n++);
-  FILE *f = fopen(path, "wb");
-  if (!f) return;
-  fwrite(binary, 1, sections + (size_t)size * count, f);
-  fclose(f);
+  if (folder) amd_write_code(folder, target(), n, binary);
+  if (amd_dump_folder()) amd_write_code(amd_dump_folder(), target(), n, binary);
+  return n++;
 }
 
 int hipModuleLoadData(void **module, const void *binary) {
   pthread_mutex_lock(&lock);
-  keep(binary);
+  int number = keep(binary);
   amd_module *m = amd_load(binary, mistake, sizeof mistake);
+  if (m) m->number = number;
   if (m && strcmp(m->target, target())) {
     snprintf(mistake, sizeof mistake, "the code object is for %s, the GPU is a %s", m->target,
              target());
@@ -240,8 +231,11 @@ int hipModuleLaunchKernel(void *handle, unsigned gx, unsigned gy, unsigned gz, u
   (void)stream;
   if (gy != 1 || gz != 1 || by != 1 || bz != 1 || !gx || !bx || extra) return INVALID_VALUE;
   pthread_mutex_lock(&lock);
+  amd_plain_run = amd_dump_folder() != NULL;
   uint64_t before = amd_instructions_run();
+  amd_dump *dump = amd_dump_before(f->module, f->kernel, gx, bx, local, params);
   bool ran = amd_run_kernel(f->module, f->kernel, gx, bx, local, params, mistake, sizeof mistake);
+  amd_dump_after(dump);
   report(f, gx, bx, amd_instructions_run() - before);
   pthread_mutex_unlock(&lock);
   return ran ? OK : fails(LAUNCH_FAILURE);

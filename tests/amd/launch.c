@@ -19,6 +19,7 @@ enum {
 };                                                       /* properties */
 static const uint64_t scratch_base = 0x00007a5c00000000; /* where gfx90a's buffer says that it is */
 
+bool amd_plain_run;
 static uint64_t instructions;
 uint64_t amd_instructions_run(void) { return instructions; }
 
@@ -172,9 +173,9 @@ static bool run_group(amd_wave **waves, int n, uint64_t *random) {
         if (waves[k]->state == AMD_WAITS) waves[k]->state = AMD_RUNS;
       continue;
     }
-    int which = (int)(draw(random) % (uint64_t)running), at = 0;
+    int which = amd_plain_run ? 0 : (int)(draw(random) % (uint64_t)running), at = 0;
     while (waves[at]->state != AMD_RUNS || which--) at++;
-    advance(waves[at], n == 1 ? UINT64_MAX : 1 + draw(random) % MOST_STEPS);
+    advance(waves[at], n == 1 || amd_plain_run ? UINT64_MAX : 1 + draw(random) % MOST_STEPS);
   }
 }
 

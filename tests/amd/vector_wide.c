@@ -74,7 +74,7 @@ DOUBLES(ldexp_d, scaled(A, b[i]))
 static inline double rough(double exact, double operand) {
   uint64_t bits = bits_of_f64(exact), from = bits_of_f64(operand), exponent = bits >> 52 & 2047;
   bool odd = (from * 0x9e3779b97f4a7c15) >> 63;
-  if (exponent < 2 || exponent > 2045 || !(from & 0xfffffffffffff)) return exact;
+  if (amd_plain_run || exponent < 2 || exponent > 2045 || !(from & 0xfffffffffffff)) return exact;
   bits += odd ? 1u << 27 : 0u - (uint64_t)(1u << 27);
   return f64_of((uint32_t)bits, (uint32_t)(bits >> 32));
 }

@@ -152,7 +152,7 @@ FLOATS(log_f, (float)__builtin_log2((double)A))
 static inline uint32_t rough(float exact, uint32_t operand) {
   uint32_t bits = bits_of(exact), exponent = bits >> 23 & 255, coin = (operand * 2654435761u) >> 30,
            power = operand & 0x7fffff;
-  return exponent > 1 && exponent < 254 && power ? bits + (coin & 1) - (coin >> 1) : bits;
+  return !amd_plain_run && exponent > 1 && exponent < 254 && power ? bits + (coin & 1) - (coin >> 1) : bits;
 }
 WORDS(rcp_f, rough(1 / f32_of(A), A))
 WORDS(rsq_f, rough((float)(1 / __builtin_sqrt((double)f32_of(A))), A))
