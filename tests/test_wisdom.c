@@ -23,7 +23,7 @@ static int clean(void **state) {
   for (struct dirent *e; d && (e = readdir(d));) {
     char path[512];
     snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
-    if (e->d_name[0] != '.') unlink(path);
+    unlink(path); /* hidden files, too; not "." and "..", which are folders */
   }
   if (d) closedir(d);
   return rmdir(dir) || setenv("CLB_CACHE_DIR", "off", 1);
