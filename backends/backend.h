@@ -96,6 +96,7 @@ struct clb_backend {
   void (*close)(clb_device *device);
 
   clb_status (*alloc)(clb_device *device, uint64_t bytes, clb_memory *memory);   /* bytes >= 1 */
+  uint64_t (*free_bytes)(clb_device *device);                                    /* that are free now, 0: unknown; NULL: the driver does not tell */
   void (*free)(clb_device *device, clb_memory *memory);
   clb_status (*wrap)(clb_device *device, clb_memory *memory);                    /* checks a caller's handle; may be NULL: accepts CLB_POINTER */
   /* In order with the launches; returns when the host side is done with. */
@@ -138,6 +139,11 @@ extern const clb_backend *const clb_backends[]; /* in the order in which "" trie
 
 /* Adds the kernel in the device's language, legalised where the device has no sub-groups. */
 clb_status clb_device_text(const clb_device *device, const ir_kernel *k, clb_text *text);
+
+/* The backend's alloc; where there is no memory, the sentence also says what the device has. */
+clb_status clb_device_alloc(clb_device *device, uint64_t bytes, clb_memory *memory);
+/* Bytes that are free now; 0: unknown. */
+uint64_t clb_device_free_bytes(clb_device *device);
 
 /* Opens by device string ("" as in clb_context_create). */
 clb_status clb_device_open(const char *name, const clb_native *adopt, clb_error_sink *error, clb_device **device);

@@ -53,6 +53,17 @@ clb_status clb_device_open(const char *name, const clb_native *adopt, clb_error_
   return s;
 }
 
+uint64_t clb_device_free_bytes(clb_device *d) { return d->backend->free_bytes ? d->backend->free_bytes(d) : 0; }
+
+clb_status clb_device_alloc(clb_device *d, uint64_t bytes, clb_memory *memory) {
+  static const double MiB = 1 << 20;
+  const clb_status s = d->backend->alloc(d, bytes, memory);
+  if (s != CLB_ERROR_MEMORY) return s;
+  const uint64_t all = d->info.memory_bytes, left = clb_device_free_bytes(d);
+  if (left) return clb_fail_more(d->error, s, "; of the %.1f MiB of %s %.1f MiB are free", (double)all / MiB, d->info.name, (double)left / MiB);
+  return all ? clb_fail_more(d->error, s, "; %s has %.1f MiB", d->info.name, (double)all / MiB) : s;
+}
+
 static bool has_shuffles(const ir_kernel *k) {
   for (int32_t i = 0; i < k->n; i++)
     if (k->ins[i].op == IR_SHUFFLE || k->ins[i].op == IR_SHUFFLE_XOR || k->ins[i].op == IR_REDUCE_ADD) return true;

@@ -86,6 +86,7 @@ typedef struct {
   CLB_GPU_GRAPH_CALLS(CLB_X)
   CLB_CUDA_CALLS(CLB_X)
   CLB_HIP_CALLS(CLB_X)
+  int (*memory_info)(size_t *free, size_t *all);                         /* may be NULL */
   int (*cuda_update)(void *runnable, void *graph, void *what);           /* of a runnable graph; may be NULL */
   int (*hip_update)(void *runnable, void *graph, void **node, int *what);
   int (*cuda_error_name)(int code, const char **name), (*cuda_error_text)(int code, const char **text);
@@ -157,6 +158,7 @@ void clb_gpu_leave(clb_gpu *g, const clb_gpu_turn *t);
 
 /* The contract's functions for memory and kernels. */
 clb_status clb_gpu_alloc(clb_device *device, uint64_t bytes, clb_memory *memory);
+uint64_t clb_gpu_free_bytes(clb_device *device);
 void clb_gpu_free(clb_device *device, clb_memory *memory);
 clb_status clb_gpu_wrap(clb_device *device, clb_memory *memory);
 clb_status clb_gpu_write(clb_device *device, const clb_memory *to, uint64_t offset, const void *from, uint64_t bytes);
@@ -190,8 +192,8 @@ typedef struct {
 void clb_gpu_count_sass(const unsigned char *code, size_t n, clb_gpu_traffic *t);
 void clb_gpu_count_listing(const char *listing, clb_gpu_traffic *t);
 
-/* Whether a binary is as long as its ELF header says (other forms pass). */
-bool clb_gpu_whole(const void *binary, size_t bytes);
+/* What its ELF header says of a binary that is not there; NULL: it is whole (other forms pass). */
+const char *clb_gpu_damage(const void *binary, size_t bytes);
 
 /* A clang that compiles HIP without any headers, found on the PATH; empty if there is none. */
 void clb_gpu_clang_find(char *path, size_t size);

@@ -53,7 +53,16 @@ static clb_status failed(clb_gpu *g, int call, int code) {
 
 static clb_status check_nvrtc(clb_gpu *g) {
   int n = 0, number[256] = {0}, wish = atoi(g->target + strlen(g->vendor->target_prefix));
-  if (g->compiler.n_targets(&n) || n < 1 || n > 256 || g->compiler.targets(number)) return clb_fail(g->head.error, CLB_ERROR_DRIVER, "%s: NVRTC does not say what it compiles for", g->name);
+  const char *call = "nvrtcGetNumSupportedArchs";
+  int code = g->compiler.n_targets(&n);
+  if (!code && n > 0 && n <= 256) {
+    call = "nvrtcGetSupportedArchs";
+    code = g->compiler.targets(number);
+  }
+  if (code || n < 1 || n > 256) {
+    const char *text = code ? g->compiler.error_text(code) : "of 256 at most";
+    return clb_fail(g->head.error, CLB_ERROR_DRIVER, "%s: NVRTC does not say what it compiles for: %s: %s (%d)", g->name, call, text ? text : "unknown error", code ? code : n);
+  }
   clb_text known = {0};
   for (int i = 0; i < n; i++) {
     if (number[i] == wish) {
@@ -174,12 +183,13 @@ clb_status clb_gpu_compile(clb_gpu *g, const ir_kernel *k, bool verbose, clb_tex
   return s;
 }
 
-bool clb_gpu_whole(const void *binary, size_t bytes) {
+const char *clb_gpu_damage(const void *binary, size_t bytes) {
   Elf64_Ehdr head;
-  if (bytes < 4) return false;
-  if (memcmp(binary, ELFMAG, SELFMAG)) return true;
-  if (bytes < sizeof head) return false;
+  if (bytes < 4) return "it has less than 4 bytes";
+  if (memcmp(binary, ELFMAG, SELFMAG)) return NULL;
+  if (bytes < sizeof head) return "it is cut short within its ELF header";
   memcpy(&head, binary, sizeof head);
   uint64_t sections = (uint64_t)head.e_shnum * head.e_shentsize, segments = (uint64_t)head.e_phnum * head.e_phentsize;
-  return head.e_shoff <= bytes && sections <= bytes - head.e_shoff && head.e_phoff <= bytes && segments <= bytes - head.e_phoff;
+  if (head.e_shoff > bytes || sections > bytes - head.e_shoff) return "its table of sections lies behind its end";
+  return head.e_phoff > bytes || segments > bytes - head.e_phoff ? "its table of segments lies behind its end" : NULL;
 }

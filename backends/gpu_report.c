@@ -48,7 +48,7 @@ static bool count_cubin(const char *name, const unsigned char *cubin, size_t byt
   Elf64_Ehdr head;
   Elf64_Shdr names, section;
   char want[96];
-  if (bytes < sizeof head || memcmp(cubin, ELFMAG, SELFMAG) || !clb_gpu_whole(cubin, bytes)) return false;
+  if (bytes < sizeof head || memcmp(cubin, ELFMAG, SELFMAG) || clb_gpu_damage(cubin, bytes)) return false;
   memcpy(&head, cubin, sizeof head);
   if (head.e_shentsize != sizeof section || head.e_shstrndx >= head.e_shnum) return false;
   memcpy(&names, cubin + head.e_shoff + head.e_shstrndx * sizeof section, sizeof names);

@@ -23,6 +23,22 @@ clb_status clb_gpu_alloc(clb_device *device, uint64_t bytes, clb_memory *memory)
   return s;
 }
 
+/* Asked after a failure, whose sentence stays. */
+uint64_t clb_gpu_free_bytes(clb_device *device) {
+  clb_gpu *g = (clb_gpu *)device;
+  clb_error_sink own = {0}, *const kept = device->error;
+  clb_gpu_turn t;
+  size_t left = 0, all = 0;
+  device->error = &own;
+  if (g->driver.memory_info && !clb_gpu_enter(g, &t)) {
+    if (g->driver.memory_info(&left, &all)) left = 0;
+    clb_gpu_leave(g, &t);
+  }
+  device->error = kept;
+  clb_text_free(&own.text);
+  return left;
+}
+
 void clb_gpu_free(clb_device *device, clb_memory *memory) {
   clb_gpu *g = (clb_gpu *)device;
   clb_gpu_turn t;
@@ -98,7 +114,8 @@ clb_status clb_gpu_load(clb_device *device, const ir_kernel *k, const void *bina
   int n = 0;
   *module = NULL;
   if (!device->info.runs) return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "%s only compiles", g->name);
-  if (!clb_gpu_whole(binary, bytes)) return clb_fail(device->error, CLB_ERROR_DRIVER, "%s: the binary of %s is damaged", g->name, k->name);
+  const char *damage = clb_gpu_damage(binary, bytes); /* the driver takes no length, and would read past the end */
+  if (damage) return clb_fail(device->error, CLB_ERROR_DRIVER, "%s: the binary of %s (%zu bytes) is damaged: %s", g->name, k->name, bytes, damage);
   for (int v = 0; v < k->n; v++) n += k->ins[v].op == IR_BUFFER || k->ins[v].op == IR_SCALAR;
   clb_module *m = calloc(1, sizeof *m + (size_t)n * sizeof *m->params);
   if (!m) return clb_fail(device->error, CLB_ERROR_MEMORY, "%s: no memory for %s", g->name, k->name);
@@ -106,7 +123,7 @@ clb_status clb_gpu_load(clb_device *device, const ir_kernel *k, const void *bina
   m->threads = (unsigned)(k->lanes * k->subgroups);
   m->local = (unsigned)clb_launch_local_bytes(k, &device->dialect);
   clb_status s = clb_gpu_enter(g, &t);
-  if (!s) s = CLB_GPU_CALL(g, module_load, &m->module, binary);
+  if (!s && (s = CLB_GPU_CALL(g, module_load, &m->module, binary))) clb_fail_more(device->error, s, ", loading the binary of %s (%zu bytes, for %s)", k->name, bytes, g->target);
   if (!s) s = CLB_GPU_CALL(g, function, &m->function, m->module, k->name);
   if (!s && m->local) s = CLB_GPU_CALL(g, function_set, m->function, FUNCTION_LOCAL_BYTES, (int)m->local);
   clb_gpu_leave(g, &t);

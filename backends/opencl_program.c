@@ -101,7 +101,8 @@ static clb_status load_binary(clb_opencl *o, const ir_kernel *k, const void *bin
   const unsigned char *image = binary;
   cl_int status = 0, code = 0;
   *program = o->cl.clCreateProgramWithBinary(o->context, 1, &o->device, &bytes, &image, &status, &code);
-  if (!*program || code || status) return clb_opencl_failed(o->head.error, "clCreateProgramWithBinary", code ? code : status);
+  if (!*program || code || status) return clb_fail_more(o->head.error, clb_opencl_failed(o->head.error, "clCreateProgramWithBinary", code ? code : status), ", the binary of %s (%zu bytes) on %s",
+                                                                    k->name, bytes, o->name);
   code = o->cl.clBuildProgram(*program, 1, &o->device, "", NULL, NULL);
   return code ? refused(o, k, *program, code) : CLB_OK;
 }

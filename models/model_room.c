@@ -180,7 +180,33 @@ clb_status clb_model_set_shifts(clb_model *m) {
   return m->shifts_fit && bytes ? clb_buffer_write(m->array[CLB_MODEL_SHIFT], 0, packed, bytes) : CLB_OK;
 }
 
-clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *e) {
+/* Bytes of what grows with the system. */
+static uint64_t held(const clb_model *m) {
+  uint64_t n = (m->results ? m->results->memory.bytes : 0) + (m->workspace ? m->workspace->memory.bytes : 0);
+  for (int i = 0; i < CLB_MODEL_ARRAYS; i++) n += m->array[i] ? m->array[i]->memory.bytes : 0;
+  for (int l = 0; l < m->file.n_layers; l++) {
+    const clb_model_layer_parts *p = &m->layer[l];
+    n += (p->x ? p->x->memory.bytes : 0) + (p->linear ? p->linear->memory.bytes : 0);
+  }
+  return n;
+}
+
+/* Memory has run out: what the system needs, and how much of its kind would fit in what is free or the model's already (else in the
+   whole device).  The workspace is as large as it need be, so it counts by what it is. */
+static clb_status say_what_fits(clb_model *m, const clb_model_edges *e) {
+  static const double MiB = 1 << 20;
+  clb_device *d = m->ctx->device;
+  const uint64_t left = clb_device_free_bytes(d), all = d->info.memory_bytes, workspace = m->workspace ? m->workspace->memory.bytes : 0;
+  const double room = (double)(left ? left + held(m) : all) - (double)workspace, atoms = (double)(e->n_total + spare(e->n_total)), edges = (double)(e->n_edges + spare(e->n_edges));
+  const double need = atoms * (double)m->info.bytes_per_atom + edges * (double)m->info.bytes_per_edge;
+  clb_fail_more(&m->ctx->error, CLB_ERROR_MEMORY, ": %lld atoms and %lld edges take %.1f MiB (%llu bytes an atom, %llu an edge, and some to spare)", (long long)e->n_total,
+                (long long)e->n_edges, need / MiB, (unsigned long long)m->info.bytes_per_atom, (unsigned long long)m->info.bytes_per_edge);
+  if (!all || need <= 0) return CLB_ERROR_MEMORY;
+  const double part = room > 0 ? fmin(room / need, 1) : 0;
+  return clb_fail_more(&m->ctx->error, CLB_ERROR_MEMORY, "; about %.0f atoms and %.0f edges would fit", floor(part * (double)e->n_total), floor(part * (double)e->n_edges));
+}
+
+static clb_status set_graph(clb_model *m, const clb_model_edges *e) {
   clb_status s = clb_wait(m->ctx); /* what an earlier call left behind may still use what is replaced */
   m->n_edges = -1;
   if (!s && (e->n_total > m->atom_room || !m->atom_room)) s = grow_atoms(m, e->n_total);
@@ -193,4 +219,9 @@ clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *e) {
   m->n_total = e->n_total;
   m->n_edges = e->n_edges;
   return CLB_OK;
+}
+
+clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *e) {
+  const clb_status s = set_graph(m, e);
+  return s == CLB_ERROR_MEMORY ? say_what_fits(m, e) : s;
 }

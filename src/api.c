@@ -110,7 +110,7 @@ static clb_status new_buffer(clb_context *ctx, const char *call, uint64_t bytes,
 clb_status clb_buffer_create(clb_context *ctx, uint64_t bytes, clb_buffer **buffer) {
   clb_status s = new_buffer(ctx, "clb_buffer_create", bytes, buffer);
   if (s) return s;
-  s = ctx->device->backend->alloc(ctx->device, bytes ? bytes : 1, &(*buffer)->memory);
+  s = clb_device_alloc(ctx->device, bytes ? bytes : 1, &(*buffer)->memory);
   (*buffer)->owned = s == CLB_OK;
   (*buffer)->memory.bytes = bytes;
   if (s) clb_buffer_destroy(buffer);

@@ -54,7 +54,7 @@ static clb_status make_room(clb_graph *g) {
     if (b->owned) clb_memory_free(g->ctx, &b->memory);
     b->owned = false;
     b->memory = (clb_memory){0};
-    s = d->backend->alloc(d, bytes ? bytes : 4, &b->memory);
+    s = clb_device_alloc(d, bytes ? bytes : 4, &b->memory);
     b->owned = s == CLB_OK;
   }
   return s;

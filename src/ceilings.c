@@ -81,8 +81,8 @@ static clb_status measure_copy(clb_context *ctx, double *rate) {
   if (d->info.memory_bytes && bytes > d->info.memory_bytes / 8) bytes = d->info.memory_bytes / 8;
   copy_kernel(&k, &d->limits);
   clb_status s = clb_kernel_get(ctx, &k, &kernel);
-  if (!s) s = d->backend->alloc(d, bytes, &from);
-  if (!s) s = d->backend->alloc(d, bytes, &to);
+  if (!s) s = clb_device_alloc(d, bytes, &from);
+  if (!s) s = clb_device_alloc(d, bytes, &to);
   if (!s) s = fill(d, &from);
   if (!s) {
     const clb_arg args[] = {{.type = IR_VOID, .memory = &from}, {.type = IR_VOID, .memory = &to}};
@@ -103,7 +103,7 @@ static clb_status measure_fma(clb_context *ctx, clb_dtype type, double *rate) {
   double seconds = 1;
   fma_kernel(&k, &d->limits, type);
   clb_status s = clb_kernel_get(ctx, &k, &kernel);
-  if (!s) s = d->backend->alloc(d, (uint64_t)kernel->ir.rows * 8, &to);
+  if (!s) s = clb_device_alloc(d, (uint64_t)kernel->ir.rows * 8, &to);
   if (!s) {
     clb_arg args[] = {{.type = IR_VOID, .memory = &to}, {.type = type == CLB_F64 ? IR_F64 : IR_F32}};
     if (type == CLB_F64) args[1].f64 = 1;

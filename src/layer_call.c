@@ -28,7 +28,7 @@ clb_status clb_layer_upload(clb_op **op, clb_dtype type, const double *from, int
   float *singles = type == CLB_F32 ? malloc(bytes ? bytes : 1) : NULL;
   clb_status s = type == CLB_F64 || singles ? CLB_OK : clb_fail(&(*op)->ctx->error, CLB_ERROR_MEMORY, "%s: no memory", name_of(*op));
   for (int64_t i = 0; singles && i < n; i++) singles[i] = (float)from[i];
-  if (!s && d->info.runs) s = d->backend->alloc(d, bytes ? bytes : 1, to);
+  if (!s && d->info.runs) s = clb_device_alloc(d, bytes ? bytes : 1, to);
   if (!s && d->info.runs && n) s = d->backend->write(d, to, 0, singles ? (const void *)singles : from, bytes);
   free(singles);
   if (s) clb_op_destroy(op);

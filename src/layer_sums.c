@@ -44,7 +44,7 @@ static clb_status create_totals(clb_context *ctx, clb_dtype type, clb_totals_pro
   clb_status s = clb_layer_create(ctx, p, passes, op);
   if (s || !ctx->device->info.runs || clb_sum_type(ctx) == CLB_F32) return s;
   int64_t bytes = clb_layer_schedule_of(*op, PARTS).units * columns_of(*op) * clb_dtype_bytes((*op)->problem.arithmetic);
-  s = ctx->device->backend->alloc(ctx->device, (uint64_t)bytes, &(*op)->workspace);
+  s = clb_device_alloc(ctx->device, (uint64_t)bytes, &(*op)->workspace);
   if (s) clb_op_destroy(op);
   return s;
 }

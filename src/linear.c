@@ -170,7 +170,7 @@ clb_status clb_column_sum_create(clb_context *ctx, clb_dtype storage, clb_dtype 
   clb_status s = clb_op_create(ctx, p, 3, op);
   free(p);
   uint64_t bytes = s ? 0 : (uint64_t)(count_blocks(most_rows, columns) * columns * clb_dtype_bytes((int32_t)arithmetic));
-  if (!s && ctx->device->info.runs) s = ctx->device->backend->alloc(ctx->device, bytes ? bytes : 1, &(*op)->workspace);
+  if (!s && ctx->device->info.runs) s = clb_device_alloc(ctx->device, bytes ? bytes : 1, &(*op)->workspace);
   if (s) clb_op_destroy(op);
   return s;
 }

@@ -95,7 +95,7 @@ static clb_status check_types(clb_context *ctx, const clb_problem *p) {
 static const char *const pass_names[CLB_PASSES] = {"forward", "backward", "double backward", "triple backward"};
 
 static clb_status upload(clb_device *d, const void *from, int64_t bytes, clb_memory *to) {
-  clb_status s = d->backend->alloc(d, (uint64_t)bytes, to);
+  clb_status s = clb_device_alloc(d, (uint64_t)bytes, to);
   return s ? s : d->backend->write(d, to, 0, from, (uint64_t)bytes);
 }
 

@@ -147,10 +147,26 @@ static int device_name(const char *name, char *text, int size, int device) {
   return OK;
 }
 
+static size_t all_bytes(void) { return fake_gpu->memory ? fake_gpu->memory : (size_t)1 << 30; }
+
+static size_t free_bytes(int device) {
+  size_t used = 0;
+  for (const thing *t = things; t; t = t->next)
+    if (t->kind == MEMORY && t->device == device) used += t->bytes;
+  return used < all_bytes() ? all_bytes() - used : 0;
+}
+
 static int memory_size(const char *name, size_t *bytes, int device) {
   BEGIN(name)
-  *bytes = (size_t)1 << 30;
+  *bytes = all_bytes();
   return device < fake_gpu->devices ? OK : INVALID_DEVICE;
+}
+
+static int memory_info(const char *name, size_t *left, size_t *all) {
+  BEGIN_IN_CONTEXT(name)
+  *left = free_bytes(device);
+  *all = all_bytes();
+  return OK;
 }
 
 static int number(const char *name, int *version, int value) {
@@ -163,6 +179,7 @@ static int alloc(const char *name, void **memory, size_t bytes) {
   thing *t;
   BEGIN_IN_CONTEXT(name)
   if (!bytes) return mistake(INVALID_VALUE, "%s: no bytes", name);
+  if (bytes > free_bytes(device)) return OUT_OF_MEMORY;
   code = make(MEMORY, device, bytes, NULL, &t);
   if (!code) *memory = t->data;
   return code;
@@ -343,6 +360,7 @@ BOTH(cuDeviceGetCount, hipGetDeviceCount, (int *n), count(name, n))
 BOTH(cuDeviceGetName, hipDeviceGetName, (char *text, int size, int device), device_name(name, text, size, device))
 BOTH(cuDeviceTotalMem_v2, hipDeviceTotalMem, (size_t *bytes, int device), memory_size(name, bytes, device))
 BOTH(cuDeviceGetAttribute, hipDeviceGetAttribute, (int *value, int which, int device), attribute(name, value, which, device))
+BOTH(cuMemGetInfo_v2, hipMemGetInfo, (size_t *left, size_t *all), memory_info(name, left, all))
 BOTH(cuMemAlloc_v2, hipMalloc, (void **memory, size_t bytes), alloc(name, memory, bytes))
 BOTH(cuMemFree_v2, hipFree, (void *memory), release(name, find_memory(memory)))
 BOTH(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync, (void *to, const void *from, size_t bytes, void *stream), copy(name, to, from, to, bytes, stream))

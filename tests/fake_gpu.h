@@ -7,6 +7,7 @@
 
 typedef struct {
   int devices;              /* that the drivers count */
+  size_t memory;            /* bytes that each device has; 0: 1 GiB */
   int left;                 /* calls that go well before one fails; -1: all go well */
   const char *only;         /* not NULL: every call of this function fails once `left` have gone well */
   int code;                 /* how it fails */
