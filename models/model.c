@@ -28,7 +28,7 @@ clb_status clb_model_open(clb_context *ctx, const char *path, const clb_model_op
   if ((s = check_options(ctx, &o))) return s;
   clb_model *m = *model = calloc(1, sizeof *m);
   if (!m) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
-  *m = (clb_model){.ctx = ctx, .type = o.precision, .sum_type = clb_sum_type(ctx), .options = o, .n_edges = -1};
+  *m = (clb_model){.ctx = clb_context_hold(ctx), .type = o.precision, .sum_type = clb_sum_type(ctx), .options = o, .n_edges = -1};
   s = clb_model_file_read(&ctx->error, path, &m->file);
   if (!s) m->neighbours.cutoff = m->file.r_max, m->neighbours.skin = o.skin;
   if (!s && (s = clb_model_build(m))) clb_fail(&ctx->error, s, "%s: %s", path, ctx->error.text.s ? ctx->error.text.s : "no memory");
@@ -46,6 +46,7 @@ static void destroy_layer(clb_model_layer_parts *p) {
 void clb_model_destroy(clb_model **model) {
   if (!model || !*model) return;
   clb_model *m = *model;
+  clb_context *ctx = m->ctx;
   clb_op **ops[] = {&m->edge_vectors, &m->product, &m->harmonics, &m->add_harmonics, &m->radial, &m->silu, &m->gather, &m->energy, &m->virial, &m->forces};
   for (int l = 0; m->layer && l < m->file.n_layers; l++) destroy_layer(&m->layer[l]);
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) clb_op_destroy(ops[i]);
@@ -62,6 +63,7 @@ void clb_model_destroy(clb_model **model) {
   free(m->staging);
   free(m);
   *model = NULL;
+  clb_context_release(ctx);
 }
 
 /* ---- what it is ---- */

@@ -42,19 +42,38 @@ clb_status clb_context_adopt(const char *device, const clb_native *native, clb_c
   return clb_fail(&(*ctx)->error, CLB_ERROR_ARGUMENT, "clb_context_adopt: %s", native ? "device is empty; name the backend, \"cuda\" for example" : "native is NULL");
 }
 
-void clb_context_destroy(clb_context **ctx) {
-  if (!ctx || !*ctx) return;
-  clb_context *c = *ctx;
+static void finish(clb_context *c) {
   if (c->device && c->device->info.runs) c->device->backend->wait(c->device);
-  clb_profile_forget(c);
-  clb_recording_destroy(&c->recording);
+}
+
+static void close_context(clb_context *c) {
+  finish(c);
   while (c->kernels) clb_kernel_free(c, c->kernels);
   clb_text_free(&c->wisdom);
   if (c->device) c->device->backend->close(c->device);
   clb_text_free(&c->error.text);
   clb_text_free(&c->note);
   free(c);
+}
+
+clb_context *clb_context_hold(clb_context *ctx) {
+  ctx->held++;
+  return ctx;
+}
+
+void clb_context_release(clb_context *ctx) {
+  if (!--ctx->held && ctx->destroyed) close_context(ctx);
+}
+
+void clb_context_destroy(clb_context **ctx) {
+  if (!ctx || !*ctx) return;
+  clb_context *c = *ctx;
   *ctx = NULL;
+  finish(c);
+  clb_profile_forget(c);
+  clb_recording_destroy(&c->recording);
+  c->destroyed = true;
+  if (!c->held) close_context(c);
 }
 
 const char *clb_error(const clb_context *ctx) {
@@ -103,7 +122,7 @@ static clb_status new_buffer(clb_context *ctx, const char *call, uint64_t bytes,
   if (!buffer) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "%s: buffer is NULL", call);
   *buffer = calloc(1, sizeof **buffer);
   if (!*buffer) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "%s: no memory", call);
-  **buffer = (clb_buffer){.ctx = ctx, .memory.bytes = bytes};
+  **buffer = (clb_buffer){.ctx = clb_context_hold(ctx), .memory.bytes = bytes};
   return CLB_OK;
 }
 
@@ -133,9 +152,11 @@ clb_status clb_buffer_wrap(clb_context *ctx, clb_memory_kind kind, void *memory,
 
 void clb_buffer_destroy(clb_buffer **buffer) {
   if (!buffer || !*buffer) return;
-  if ((*buffer)->owned) clb_memory_free((*buffer)->ctx, &(*buffer)->memory);
+  clb_context *ctx = (*buffer)->ctx;
+  if ((*buffer)->owned) clb_memory_free(ctx, &(*buffer)->memory);
   free(*buffer);
   *buffer = NULL;
+  clb_context_release(ctx);
 }
 
 static clb_status check_range(clb_buffer *b, const char *call, uint64_t offset, const void *host, uint64_t bytes) {

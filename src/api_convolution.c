@@ -97,7 +97,7 @@ static clb_status create_op(clb_context *ctx, const clb_problem *p, unsigned pas
   clb_status s = clb_op_check(ctx, p, passes);
   if (!s && !(*op = calloc(1, sizeof **op))) s = FAIL(ctx, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
   if (s) return s;
-  (*op)->ctx = ctx;
+  (*op)->ctx = clb_context_hold(ctx);
   memcpy(&(*op)->problem, p, sizeof *p);
   return CLB_OK;
 }

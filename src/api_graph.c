@@ -73,7 +73,7 @@ clb_status clb_graph_create(clb_context *ctx, int64_t nodes, int64_t edges, clb_
   clb_graph *g = *graph = calloc(1, sizeof *g);
   if (!g) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_graph_create: no memory");
   const clb_limits *limits = &ctx->device->limits;
-  *g = (clb_graph){.ctx = ctx, .nodes = nodes, .edges = edges, .whole = (ctx->without & CLB_SPLIT_ROWS) != 0, .groups = (int64_t)limits->units * (limits->simd ? GROUPS_OF_UNIT / 2 : GROUPS_OF_UNIT)};
+  *g = (clb_graph){.ctx = clb_context_hold(ctx), .nodes = nodes, .edges = edges, .whole = (ctx->without & CLB_SPLIT_ROWS) != 0, .groups = (int64_t)limits->units * (limits->simd ? GROUPS_OF_UNIT / 2 : GROUPS_OF_UNIT)};
   g->groups = g->groups > MOST_GROUPS ? MOST_GROUPS : g->groups < 1 ? 1 : g->groups;
   for (int i = 0; i < CLB_GRAPH_BUFFERS; i++) g->buffer[i].ctx = ctx;
   s = compile(g);
@@ -85,10 +85,12 @@ clb_status clb_graph_create(clb_context *ctx, int64_t nodes, int64_t edges, clb_
 void clb_graph_destroy(clb_graph **graph) {
   if (!graph || !*graph) return;
   clb_graph *g = *graph;
+  clb_context *ctx = g->ctx;
   for (int i = 0; i < CLB_GRAPH_BUFFERS; i++)
-    if (g->buffer[i].owned) clb_memory_free(g->ctx, &g->buffer[i].memory);
+    if (g->buffer[i].owned) clb_memory_free(ctx, &g->buffer[i].memory);
   free(g);
   *graph = NULL;
+  clb_context_release(ctx);
 }
 
 /* ---- launches ---- */
@@ -232,6 +234,12 @@ static clb_status value_of(clb_graph *g, const request *r, int i, int64_t place,
   return s;
 }
 
+/* What comes back of a device is no better than the device. */
+static clb_status say_broken(clb_graph *g, const request *r, int64_t edge) {
+  return FAIL(g, CLB_ERROR_DRIVER, "clb_graph_update: %s says that edge %" PRId64 " of %" PRId64 " is the first bad one, which it is not; kernels do not run, or not rightly, there",
+              g->ctx->device->info.name, edge, r->n);
+}
+
 static clb_status say_bad(clb_graph *g, const request *r, int64_t edge) {
   for (int i = 1; i >= 0; i--) {
     int64_t value, n = r->n_rows[i];
@@ -242,6 +250,7 @@ static clb_status say_bad(clb_graph *g, const request *r, int64_t edge) {
         edge, value, count_names[i]);
     return FAIL(g, CLB_ERROR_ARGUMENT, "clb_graph_update: %s[%" PRId64 "] is %" PRId64 "; it must be 0 ... %" PRId64, list_names[i], edge, value, n - 1);
   }
+  if (r->list[0].host && r->list[1].host) return say_broken(g, r, edge);
   return FAIL(g, CLB_ERROR_ARGUMENT, "clb_graph_update: edge %" PRId64 " was bad and has been changed since", edge);
 }
 
@@ -268,7 +277,8 @@ static clb_status take_lists(clb_graph *g, const request *r) {
   if (!s) s = d->backend->read(d, &b[CLB_GRAPH_FOUND].memory, 0, found, (uint64_t)c.groups * 4);
   for (int64_t i = 0; i < c.groups && !s; i++)
     if (found[i] < first) first = found[i];
-  return !s && first != INT32_MAX ? say_bad(g, r, first) : s;
+  if (s || first == INT32_MAX) return s;
+  return first < 0 || first >= r->n ? say_broken(g, r, first) : say_bad(g, r, first);
 }
 
 static void set_counts(clb_graph *g, int64_t n_receivers, int64_t n_senders, int64_t n_edges) {

@@ -30,6 +30,8 @@ struct clb_context {
   bool wisdom_read;         /* from the cache's folder, once */
   bool measures;            /* the op being created is to be measured */
   unsigned without;         /* optimisations that ops and graphs to come go without */
+  int64_t held;             /* by so many buffers, graphs, ops, recordings and models */
+  bool destroyed;           /* by the caller: the last that holds it closes it */
 };
 
 struct clb_buffer {
@@ -66,6 +68,10 @@ struct clb_op {
   clb_convolution_parts *convolution; /* NULL: it is none */
   bool blas;                     /* matrix products go to the device's BLAS where it can do them */
 };
+
+/* What the caller gets of a context holds it from its making (returns ctx) to its destruction's end. */
+clb_context *clb_context_hold(clb_context *ctx);
+void clb_context_release(clb_context *ctx);
 
 /* CLB_OK where ctx has an open device. */
 clb_status clb_context_check(clb_context *ctx);

@@ -34,7 +34,7 @@ static clb_status create_with_kernels(clb_context *ctx, const clb_problem *p, cl
 
 static clb_status create_without_kernels(clb_context *ctx, const clb_problem *p, clb_op **op) {
   if (!(*op = calloc(1, sizeof **op))) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "no memory");
-  (*op)->ctx = ctx;
+  (*op)->ctx = clb_context_hold(ctx);
   (*op)->problem = *p;
   return CLB_OK;
 }

@@ -175,7 +175,7 @@ clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned 
   clb_status s = clb_op_check(ctx, problem, passes);
   if (!s && !(*op = calloc(1, sizeof **op))) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "no memory");
   if (s) return s;
-  (*op)->ctx = ctx;
+  (*op)->ctx = clb_context_hold(ctx);
   memcpy(&(*op)->problem, problem, sizeof *problem);
   for (int pass = 0; pass < CLB_PASSES && !s; pass++)
     if (passes & CLB_PASS_BIT(pass)) s = compile_pass(*op, (clb_pass)pass);
@@ -186,15 +186,17 @@ clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned 
 
 void clb_op_destroy(clb_op **op) {
   if (!op || !*op) return;
+  clb_context *ctx = (*op)->ctx;
   clb_memory *owned[] = {&(*op)->workspace, &(*op)->numbers, &(*op)->reals};
   for (int i = 0; i < 3; i++)
-    if (owned[i]->handle) clb_memory_free((*op)->ctx, owned[i]);
+    if (owned[i]->handle) clb_memory_free(ctx, owned[i]);
   clb_shared_weights_destroy(&(*op)->shared);
   clb_convolution_destroy(&(*op)->convolution);
   clb_text_free(&(*op)->source);
   for (int i = 0; i < 2; i++) clb_text_free(&(*op)->tuning[i]);
   free(*op);
   *op = NULL;
+  clb_context_release(ctx);
 }
 
 /* The kernel of a pass, or why there is none. */

@@ -98,7 +98,7 @@ clb_status clb_record_begin(clb_context *ctx) {
   if (!ctx->device->info.runs) return clb_fail(e, CLB_ERROR_UNSUPPORTED, "clb_record_begin: %s only compiles; nothing runs on it", ctx->device->info.name);
   ctx->recording = calloc(1, sizeof *ctx->recording);
   if (!ctx->recording) return clb_fail(e, CLB_ERROR_MEMORY, "clb_record_begin: no memory");
-  ctx->recording->ctx = ctx;
+  ctx->recording->ctx = clb_context_hold(ctx);
   e->first = CLB_OK;
   return CLB_OK;
 }
@@ -168,14 +168,15 @@ clb_status clb_recording_replace(clb_recording *r, clb_buffer *old_buffer, clb_b
 void clb_recording_destroy(clb_recording **recording) {
   if (!recording || !*recording) return;
   clb_recording *r = *recording;
-  clb_device *d = r->ctx->device;
-  clb_recording **link = &r->ctx->recordings;
+  clb_context *ctx = r->ctx;
+  clb_recording **link = &ctx->recordings;
   while (*link && *link != r) link = &(*link)->next;
   if (*link) *link = r->next;
-  if (r->recorded) d->backend->forget(d, r->recorded);
+  if (r->recorded) ctx->device->backend->forget(ctx->device, r->recorded);
   for (int64_t i = 0; i < r->n; i++) free(r->kept[i]);
   free(r->kept);
   free(r->work);
   free(r);
   *recording = NULL;
+  clb_context_release(ctx);
 }

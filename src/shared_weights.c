@@ -191,7 +191,7 @@ clb_status clb_shared_weights_create(clb_context *ctx, const clb_problem *proble
   if (!s && !passes) s = clb_op_create(ctx, problem, passes, op); /* says what is wrong */
   if (!s && !(*op = calloc(1, sizeof **op))) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "tensor_product: no memory");
   if (s) goto done;
-  (*op)->ctx = ctx;
+  (*op)->ctx = clb_context_hold(ctx);
   (*op)->problem = *problem;
   (*op)->shared = w;
   s = create_parts(ctx, problem, passes, part, w);

@@ -82,7 +82,9 @@ CLB_API clb_status clb_devices(void (*each)(const clb_device_info *info, void *u
    On failure *ctx is a context good for clb_error and clb_context_destroy only (NULL if out of memory). */
 CLB_API clb_status clb_context_create(const char *device, clb_context **ctx);
 
-/* The caller's own handles, which must outlive the context and stay the caller's.  Work goes to the caller's queue, in order.
+/* The caller's own handles, which must outlive the context and what is made with it, and stay the
+   caller's.  They go to the driver as they are: what is no such handle cannot be told from one.
+   Work goes to the caller's queue, in order.
      cuda        queue: CUstream (NULL: the legacy default stream)
      hip         queue: hipStream_t (NULL: the default stream)
      opencl      context: cl_context, device: cl_device_id, queue: cl_command_queue, in order
@@ -94,7 +96,9 @@ typedef struct {
 } clb_native;
 CLB_API clb_status clb_context_adopt(const char *device, const clb_native *native, clb_context **ctx);
 
-/* Buffers, graphs and ops of the context must be destroyed before it. */
+/* Before or after what was made with it, in any order: buffers, graphs, ops, recordings and models
+   keep the device open, work as before, and the last of them closes it.  Their failures are then told
+   by the status alone.  A recording that was not ended and a profile end here. */
 CLB_API void clb_context_destroy(clb_context **ctx);
 
 /* The sentence of the last failure: function, argument, the driver's own word, the whole compiler log.
@@ -145,7 +149,6 @@ CLB_API clb_status clb_replay(clb_recording *recording);
    and kind, and at a multiple of 16 bytes if that is.  May allocate and wait.  A buffer that the recording does not use is an error. */
 CLB_API clb_status clb_recording_replace(clb_recording *recording, clb_buffer *old_buffer, clb_buffer *new_buffer);
 
-/* Before the context. */
 CLB_API void clb_recording_destroy(clb_recording **recording);
 
 /* ---- buffers ---------------------------------------------------------------------------------- */

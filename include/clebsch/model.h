@@ -30,7 +30,6 @@ typedef struct {
    weights to the device.  options: NULL means all zeros.  CLB_ERROR_ARGUMENT: no such file, or not such a model; CLB_ERROR_UNSUPPORTED: f64 on
    a device without.  The file is not needed afterwards. */
 CLB_API clb_status clb_model_open(clb_context *ctx, const char *path, const clb_model_options *options, clb_model **model);
-/* Before its context. */
 CLB_API void clb_model_destroy(clb_model **model);
 
 typedef struct {
