@@ -168,17 +168,19 @@ static ir_val sum_of_threads(builder *b, const ir_val *sum, int n) {
   ir_kernel *k = of(b);
   int lanes = b->c.f.s->lanes, threads = b->c.units * lanes, pitch = threads + 1, parts = threads / n, share = (threads + parts - 1) / parts;
   ir_val in_row = ir_add(k, ir_mul(k, b->c.unit, ir_int(k, IR_I32, lanes)), ir_lane(k)), start = ir_mul(k, b->c.row_in_group, ir_int(k, IR_I32, (int64_t)lanes * pitch));
-  ir_barrier(k, true);
-  for (int j = 0; j < n; j++)
+  if (n > 1) ir_barrier(k, true);
+  for (int j = 0; j < n && n > 1; j++)
     ir_store(k, b->meeting, ir_add(k, ir_add(k, start, in_row), ir_int(k, IR_I32, j * pitch)), IR_NONE, sum[j] == IR_NONE ? ir_real(k, b->c.f.t, 0) : ir_get(k, sum[j]));
-  ir_barrier(k, true);
+  if (n > 1) ir_barrier(k, true);
   ir_val element = ir_2(k, IR_DIV, in_row, ir_int(k, IR_I32, parts)), part = ir_sub(k, in_row, ir_mul(k, element, ir_int(k, IR_I32, parts)));
   ir_val first = ir_mul(k, part, ir_int(k, IR_I32, share)), row = ir_add(k, start, ir_mul(k, element, ir_int(k, IR_I32, pitch))), total = ir_real(k, b->c.f.t, 0);
   ir_val some = ir_2(k, IR_LT, element, ir_int(k, IR_I32, n));
-  for (int i = 0; i < share; i++) {
+  if (n == 1 && sum[0] != IR_NONE) total = ir_get(k, sum[0]); /* a part is one thread's share */
+  for (int i = 0; i < share && n > 1; i++) {
     ir_val at = ir_add(k, first, ir_int(k, IR_I32, i)), there = ir_2(k, IR_AND, some, ir_2(k, IR_LT, at, ir_int(k, IR_I32, threads)));
     total = ir_add(k, total, ir_load(k, b->meeting, ir_add(k, row, at), there));
   }
+  if (parts == 1) return total; /* lane j of the first unit has found element j's */
   ir_barrier(k, true);
   ir_store(k, b->meeting, ir_add(k, start, in_row), IR_NONE, total);
   ir_barrier(k, true);
@@ -259,7 +261,7 @@ static void all_paths(builder *b) {
       if (twins && twin[b->order[q]] < 0) continue;
       b->c.f.twin = twins ? &b->c.f.tp->path[twin[b->order[q]]] : NULL;
       b->c.f.path = p;
-      if (b->c.f.s->lockstep) ir_barrier(of(b), true);
+      if (b->c.f.s->lockstep) ir_pace(of(b));
       one_path(b, p);
       store_complete(b, p, Z);
       store_complete(b, p, X);

@@ -252,10 +252,23 @@ static void edges_by_units(clb_convolution *c, ir_val first, ir_val last) {
   }
 }
 
+/* Element i of the sums is cleared and stored by lane i mod lanes. */
+static bool own_when_stored(const clb_convolution *c) {
+  bool splines = c->f.p->convolution.spline && clb_wanted_output(&c->f, W) >= 0;
+  return c->f.s->shuffles && !c->f.s->units && !splines && clb_y_columns(c->f.p) == c->f.tp->y.dim;
+}
+
+/* And that lane is the one that adds to it in that part; between parts of which lanes differ they meet. */
+static bool own_when_added(const clb_convolution *c, int part) {
+  int n = c->f.tp->y.dim, width = clb_slice_width(c->f.s, c->parts.mul[part]);
+  return own_when_stored(c) && (n == width || (n % width == 0 && width == c->f.s->lanes));
+}
+
 void clb_results_of_edges(clb_convolution *c) {
   ir_kernel *k = of(c);
   bool units = c->f.s->units;
   int o_y = clb_wanted_output(&c->f, Y), o_w = clb_wanted_output(&c->f, W), columns = c->f.tp->y.dim;
+  int last_part = c->parts.n - 1, first_part = c->batch.shares == IR_NONE ? 0 : last_part;
   ir_val other = i32(c, c->shares), turn = ir_var(k, i32(c, 0), true);
   clb_form_row(&c->f, &c->f.in[Z][0], c->walk.row);
   if (units) start_units(c);
@@ -270,10 +283,10 @@ void clb_results_of_edges(clb_convolution *c) {
     edges_by_units(c, first, last);
     ir_set(k, turn, ir_sub(k, other, c->turn));
   } else {
-    ir_barrier(k, false);
+    if (!own_when_stored(c)) ir_barrier(k, false);
     if (c->meeting != IR_NONE) clear_meeting(c);
     if (c->batch.shares != IR_NONE) clb_batch_clear(c, c->batch.shares, (int64_t)c->f.s->batch * clb_y_columns(c->f.p) * c->f.s->lanes);
-    if (c->f.s->shuffles) ir_barrier(k, false);
+    if (c->f.s->shuffles && !own_when_added(c, first_part)) ir_barrier(k, false);
     edges_in_turn(c, first, last);
     if (c->batch.shares != IR_NONE) {
       ir_val place = ir_loop(k, first, last, i32(c, 1));
@@ -283,7 +296,7 @@ void clb_results_of_edges(clb_convolution *c) {
       ir_end(k);
     }
   }
-  ir_barrier(k, c->f.s->subgroups > 1);
+  if (!own_when_added(c, last_part)) ir_barrier(k, c->f.s->subgroups > 1);
   if (o_y >= 0) store_sums(c, o_y, 0, columns, first, last);
   if (o_w >= 0 && c->f.p->convolution.spline) store_sums(c, o_w, columns, 1, first, last);
   ir_end(k);

@@ -10,7 +10,7 @@ ir_type clb_ir_type(clb_dtype dtype) {
 
 void clb_rows_begin(clb_row_block *b, ir_kernel *k, const clb_schedule *s, clb_dtype arithmetic) {
   k->narrow = s->narrow;
-  *b = (clb_row_block){.k = k, .schedule = s, .arithmetic = clb_ir_type(arithmetic), .n = ir_scalar(k, IR_I64), .stage = IR_NONE};
+  *b = (clb_row_block){.k = k, .schedule = s, .arithmetic = clb_ir_type(arithmetic), .n = ir_scalar(k, IR_I64), .stage = IR_NONE, .staged_n = -1};
 }
 
 clb_row_array clb_rows_array(clb_row_block *b, clb_dtype storage, bool written) {
@@ -114,6 +114,14 @@ static ir_val own_spot(clb_row_block *b, int i) {
   return ir_add(k, ir_mul(k, lane, ir_int(k, IR_I32, b->pitch)), ir_int(k, IR_I32, i));
 }
 
+/* Between lanes' own rows and turns over n columns lanes meet; in the same way again each finds its own. */
+enum { OWN = 0 };
+static void go_over(clb_row_block *b, int n) {
+  if (b->staged_n != n || b->staged_scope != b->k->scope) ir_barrier(b->k, false);
+  b->staged_n = n;
+  b->staged_scope = b->k->scope;
+}
+
 static void load_staged(clb_row_block *b, const clb_row_array *a, int column, int n, ir_val *values) {
   ir_kernel *k = b->k;
   ir_val loaded[CLB_MAX_WIDTH], local[CLB_MAX_WIDTH];
@@ -124,18 +132,18 @@ static void load_staged(clb_row_block *b, const clb_row_array *a, int column, in
     loaded[i] = ir_load(k, a->buffer, at.global, at.mask);
     local[i] = at.local;
   }
-  ir_barrier(k, false);
+  go_over(b, n);
   for (int i = 0; i < n; i++) ir_store(k, b->stage, local[i], IR_NONE, loaded[i]);
-  ir_barrier(k, false);
+  go_over(b, OWN);
   for (int i = 0; i < n; i++) values[i] = ir_load(k, b->stage, own_spot(b, i), IR_NONE);
 }
 
 static void store_staged(clb_row_block *b, const clb_row_array *a, int column, int n, const ir_val *values) {
   ir_kernel *k = b->k;
   walk w;
-  ir_barrier(k, false);
+  go_over(b, OWN);
   for (int i = 0; i < n; i++) ir_store(k, b->stage, own_spot(b, i), IR_NONE, values[i]);
-  ir_barrier(k, false);
+  go_over(b, n);
   start_walk(b, a, column, n, &w);
   for (int i = 0; i < n; i++) {
     spot at = next_spot(b, &w, i);

@@ -19,6 +19,8 @@ typedef struct {
   ir_val mask;       /* lanes with a row */
   ir_val stage;      /* local array, IR_NONE if not staged */
   int pitch;         /* of its rows */
+  int staged_n;      /* how lanes last went over the stage: n columns in turns, 0: their own rows */
+  int32_t staged_scope; /* in which block */
 } clb_row_block;
 
 /* One operand: three parameters (buffer, i64 offset, i64 stride, all in elements). */

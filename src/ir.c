@@ -1,5 +1,5 @@
 /* ir.c - builds a kernel: types, shapes, hash-consing, constant folding, removal of what nothing uses. */
-#include "ir.h"
+#include "ir_meet.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -457,6 +457,7 @@ void ir_ask(ir_kernel *k, ir_val buffer, ir_val index, int width) {
   emit(k, (ir_ins){.op = IR_ASK, .arg = {buffer, index, IR_NONE, IR_NONE, IR_NONE}, .stride = IR_NONE, .width = width});
 }
 void ir_barrier(ir_kernel *k, bool group) { bare(k, IR_BARRIER, group); }
+void ir_pace(ir_kernel *k) { bare(k, IR_BARRIER, IR_PACE); }
 
 /* ---- lanes ---- */
 
@@ -534,11 +535,8 @@ static void mark(const ir_kernel *k, int32_t *live) {
   }
 }
 
-bool ir_finish(ir_kernel *k) {
-  if (!k->error[0] && k->scope != IR_NONE) mistake(k, "%s at %d is not ended", ir_op_name(k->ins[k->scope].op), k->scope);
-  int32_t *at = k->error[0] ? NULL : calloc((size_t)k->n + 1, sizeof *at), n = 0;
-  if (!at) return mistake(k, "no memory"), false;
-  mark(k, at);
+void ir_keep(ir_kernel *k, int32_t *at) {
+  int32_t n = 0;
   for (int32_t v = 0; v < k->n; v++) {
     ir_ins i = k->ins[v];
     if (!at[v]) continue;
@@ -551,7 +549,15 @@ bool ir_finish(ir_kernel *k) {
   }
   for (int32_t j = 0; j < k->pool_n; j++) k->pool[j] = at[k->pool[j]];
   k->n = n;
-  free(at);
+}
+
+bool ir_finish(ir_kernel *k) {
+  if (!k->error[0] && k->scope != IR_NONE) mistake(k, "%s at %d is not ended", ir_op_name(k->ins[k->scope].op), k->scope);
+  int32_t *live = k->error[0] ? NULL : calloc((size_t)k->n + 1, sizeof *live);
+  if (!live) return mistake(k, "no memory"), false;
+  mark(k, live);
+  ir_keep(k, live);
+  free(live);
   free(k->hash);
   k->hash = NULL;
   k->hash_cap = 0;

@@ -78,7 +78,8 @@ typedef enum { IR_UNIFORM, IR_AFFINE, IR_VARYING } ir_shape;
   X(COPY_COMMIT, 0, 0) /* ends a batch of COPY                                                        */ \
   X(COPY_WAIT, 0, 0)   /* until at most imm batches of this lane are in flight                        */ \
   X(BARRIER, 0, 0)     /* imm 0: lanes of the sub-group, 1: of the group; local memory is consistent.  Devices
-                          without sub-groups widen 0 to 1: put it where the whole group comes by       */ \
+                          without sub-groups widen 0 to 1: put it where the whole group comes by.
+                          imm 2: as 1, and stays where it orders nothing, for the sake of pace          */ \
   X(SHUFFLE, 0, 2)     /* value of arg 0 in lane arg 1 (i32, in range)                                */ \
   X(SHUFFLE_XOR, 0, 1) /* value of arg 0 in lane (lane ^ imm)                                         */ \
   X(REDUCE_ADD, 0, 1)  /* sum over lanes, uniform: for d = lanes/2 ... 1: v = v + shuffle_xor(v, d)   */ \
@@ -98,6 +99,7 @@ typedef enum {
 typedef int32_t ir_val;
 #define IR_NONE (-1)
 #define IR_MAX_WIDTH 16
+#define IR_PACE 2 /* imm of a BARRIER */
 
 typedef struct {
   uint8_t op, type, shape, element; /* type: of the value; element: of the array of BUFFER, LOCAL */
@@ -161,6 +163,7 @@ void ir_copy_commit(ir_kernel *k);
 void ir_copy_wait(ir_kernel *k, int batches);
 void ir_ask(ir_kernel *k, ir_val buffer, ir_val index, int width); /* hint: this will be read; lanes lie back to back */
 void ir_barrier(ir_kernel *k, bool group);
+void ir_pace(ir_kernel *k);
 ir_val ir_shuffle(ir_kernel *k, ir_val value, ir_val lane);
 ir_val ir_shuffle_xor(ir_kernel *k, ir_val value, int with);
 ir_val ir_reduce_add(ir_kernel *k, ir_val value);
@@ -175,6 +178,9 @@ static inline ir_val ir_mul(ir_kernel *k, ir_val a, ir_val b) { return ir_2(k, I
 
 /* Drops instructions nothing uses and gives back the building memory.  false: k->error. */
 bool ir_finish(ir_kernel *k);
+
+/* Drops the BARRIERs that order nothing; of a kernel that ir_verify has passed.  false: no memory. */
+bool ir_drop_barriers(ir_kernel *k);
 
 /* ---- reading ---- */
 const char *ir_op_name(ir_op op);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ir.h"
+#include "ir_meet.h"
 
 enum { MAX_DEPTH = 64, MAX_GROUP = 1024 };
 
@@ -274,7 +275,7 @@ static bool copy(checker *c) {
   return (to->op == IR_LOCAL && from->op == IR_BUFFER && to->element == from->element) || wrong(c, "must go from a BUFFER to a LOCAL with the same element");
 }
 
-static bool mark(checker *c) { return in_range(c, "imm", here(c)->imm, 0, here(c)->op == IR_BARRIER ? 1 : INT32_MAX); }
+static bool mark(checker *c) { return in_range(c, "imm", here(c)->imm, 0, here(c)->op == IR_BARRIER ? IR_PACE : INT32_MAX); }
 
 static bool shuffle(checker *c) {
   const ir_ins *i = here(c);
@@ -409,6 +410,16 @@ static bool head(checker *c) {
   return true;
 }
 
+static bool lanes_meet(checker *c) {
+  ir_val store, under;
+  if (ir_reads_unmet(c->k, &store, &c->at)) return wrong(c, "it reads what another lane stores in instruction %d, with no BARRIER between", (int)store);
+  switch (ir_barriers_meet(c->k, &c->at, &under)) {
+    case IR_MEETS: return true;
+    case IR_PARTS: return wrong(c, "it is the group's, under instruction %d %s, whose operands may differ between sub-groups", (int)under, ir_op_name((ir_op)c->k->ins[under].op));
+    default: return c->at = IR_NONE, wrong(c, "no memory");
+  }
+}
+
 bool ir_verify(const ir_kernel *k, char *error, size_t size) {
   checker c = {.k = k, .at = IR_NONE, .scope = IR_NONE, .error = error, .size = size};
   if (size) error[0] = 0;
@@ -416,5 +427,5 @@ bool ir_verify(const ir_kernel *k, char *error, size_t size) {
   for (c.at = 0; c.at < k->n; c.at++)
     if (!instruction(&c)) return false;
   c.at = c.scope;
-  return c.scope == IR_NONE || wrong(&c, "it has no END");
+  return c.scope == IR_NONE ? lanes_meet(&c) : wrong(&c, "it has no END");
 }

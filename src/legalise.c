@@ -84,7 +84,7 @@ static void act(legaliser *l, const ir_ins *i) {
     case IR_COPY: (i->imm ? ir_copy_aligned : ir_copy)(k, mapped(l, a[0]), mapped(l, a[1]), mapped(l, a[2]), mapped(l, a[3]), mapped(l, a[4]), i->width); break;
     case IR_COPY_COMMIT: ir_copy_commit(k); break;
     case IR_COPY_WAIT: ir_copy_wait(k, (int)i->imm); break;
-    case IR_BARRIER: ir_barrier(k, true); break;
+    case IR_BARRIER: (i->imm == IR_PACE ? ir_pace(k) : ir_barrier(k, true)); break;
     case IR_ASK: ir_ask(k, mapped(l, a[0]), mapped(l, a[1]), i->width); break;
     case IR_IF: ir_if(k, mapped(l, a[0])); break;
     case IR_ELSE: ir_else(k); break;

@@ -50,7 +50,7 @@ clb_status clb_kernel_get(clb_context *ctx, ir_kernel *k, clb_kernel **found) {
   if (ctx->recording) s = clb_not_recording(ctx, "creating an op");
   else if (k->error[0]) s = clb_fail(&ctx->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, k->error);
   else if (!ir_verify(k, mistake, sizeof mistake)) s = clb_fail(&ctx->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, mistake);
-  else if (!(kernel = calloc(1, sizeof *kernel))) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
+  else if (!ir_drop_barriers(k) || !(kernel = calloc(1, sizeof *kernel))) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
   else s = find_key(ctx->device, k, &kernel->key);
   if (s) goto done;
   for (clb_kernel *old = ctx->kernels; old && !*found; old = old->next)

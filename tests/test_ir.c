@@ -206,7 +206,7 @@ static void test_fields(void **state) {
       {IR_COPY, FIELD(arg[2]), 3, "must go from a BUFFER to a LOCAL"},
       {IR_COPY, FIELD(width), 0, "width 0"},
       {IR_COPY_WAIT, FIELD(imm), -1, "imm -1 must be in 0"},
-      {IR_BARRIER, FIELD(imm), 2, "imm 2 must be in 0 ... 1"},
+      {IR_BARRIER, FIELD(imm), 3, "imm 3 must be in 0 ... 2"},
       {IR_ASK, FIELD(arg[0]), 2, "must be a BUFFER or LOCAL"},
       {IR_ASK, FIELD(width), 17, "width 17 must be in 1 ... 16"},
       {IR_SHUFFLE_XOR, FIELD(imm), 8, "imm 8 must be in 0 ... 7"},
@@ -444,6 +444,86 @@ static void test_reduce_order(void **state) {
   ir_free(&k);
 }
 
+/* A store and a load of a LOCAL array, `apart` elements from lane to lane, and what may stand between. */
+static void test_loads_across_lanes(void **state) {
+  static const struct {
+    int64_t at;   /* of the load from the store */
+    int64_t apart;
+    bool barrier, masked, in_loop, refused;
+  } cases[] = {{1, 1, false, false, false, true}, {0, 1, false, false, false, false}, {1, 1, true, false, false, false}, {1, 2, false, false, false, false}, {2, 2, false, false, false, true},
+               {1, 1, false, true, false, false}, {1, 1, false, false, true, false}, {-3, 1, false, false, false, true}, {9, 1, false, false, false, false}};
+  (void)state;
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    ir_kernel k;
+    char error[300];
+    ir_begin(&k, "k", 8, 1, 8);
+    ir_val to = ir_buffer(&k, IR_I32, true), local = ir_local(&k, IR_I32, 64), four = ir_int(&k, IR_I32, 4);
+    ir_val at = ir_add(&k, ir_mul(&k, ir_lane(&k), ir_int(&k, IR_I32, cases[c].apart)), four);
+    ir_store(&k, local, at, cases[c].masked ? ir_2(&k, IR_LT, ir_lane(&k), four) : IR_NONE, ir_lane(&k));
+    if (cases[c].barrier) ir_barrier(&k, false);
+    if (cases[c].in_loop) ir_loop(&k, ir_int(&k, IR_I32, 0), ir_group(&k), four);
+    ir_store(&k, to, ir_lane(&k), IR_NONE, ir_load(&k, local, ir_add(&k, at, ir_int(&k, IR_I32, cases[c].at)), IR_NONE));
+    if (cases[c].in_loop) ir_end(&k);
+    assert_true(ir_finish(&k));
+    if (cases[c].refused) refuse(&k, "LOAD: it reads what another lane stores in instruction", "with no BARRIER between");
+    else if (!ir_verify(&k, error, sizeof error)) fail_msg("case %d: %s", (int)c, error);
+    ir_free(&k);
+  }
+}
+
+/* A letter is an instruction: s and l store to and load from one array, S and L another, c copies to it, w waits for that; b, g, p are barriers of the
+   sub-group, of the group and for pace; ( ) a loop, [ | ] an if with its else. */
+static void build_letters(ir_kernel *k, const char *letters, int lanes, int subgroups) {
+  ir_begin(k, "k", lanes, subgroups, lanes * subgroups);
+  ir_val n = ir_scalar(k, IR_I32), to = ir_buffer(k, IR_I32, true), from = ir_buffer(k, IR_I32, false), one = ir_int(k, IR_I32, 1);
+  ir_val local[2] = {ir_local(k, IR_I32, 64), ir_local(k, IR_I32, 64)}, lane = ir_lane(k);
+  for (const char *c = letters; *c; c++) {
+    if (*c == 's' || *c == 'S') ir_store(k, local[*c == 'S'], lane, IR_NONE, n);
+    if (*c == 'l' || *c == 'L') ir_store(k, to, lane, IR_NONE, ir_load(k, local[*c == 'L'], lane, IR_NONE));
+    if (*c == 'c') ir_copy(k, local[0], lane, from, lane, IR_NONE, 1), ir_copy_commit(k);
+    if (*c == 'w') ir_copy_wait(k, 0);
+    if (*c == 'b' || *c == 'g') ir_barrier(k, *c == 'g');
+    if (*c == 'p') ir_pace(k);
+    if (*c == '(') ir_loop(k, one, n, one);
+    if (*c == '[') ir_if(k, ir_2(k, IR_LT, n, one));
+    if (*c == '|') ir_else(k);
+    if (*c == ')' || *c == ']') ir_end(k);
+  }
+  assert_true(ir_finish(k));
+}
+
+static void test_idle_barriers(void **state) {
+  static const struct {
+    const char *before, *after;
+    int lanes, subgroups;
+  } cases[] = {{"bsblb", "sbl", 8, 1},     {"sbblbs", "sblbs", 8, 1},   {"sbL", "sL", 8, 1},         {"lbl", "ll", 8, 1},        {"sbs", "sbs", 8, 1},
+               {"(sbl)", "(sbl)", 8, 1},   {"(sblb)", "(sblb)", 8, 1},  {"(bsbl)", "(bsbl)", 8, 1},  {"(bl)", "(l)", 8, 1},      {"(s)b(l)", "(s)b(l)", 8, 1},
+               {"[s|S]bl", "[s|S]bl", 8, 1}, {"[s|bl]", "[s|l]", 8, 1}, {"[sb|S]bl", "[s|S]bl", 8, 1}, {"[sb]l", "[sb]l", 8, 1},  {"(sbSb)", "(sSb)", 8, 1},
+               {"sgbl", "sgl", 8, 2},      {"sbgl", "sgl", 8, 2},       {"sbl", "sl", 1, 2},         {"sgl", "sgl", 1, 2},      {"sgl", "sl", 1, 1},
+               {"spl", "spl", 8, 2},       {"pp", "pp", 8, 2},          {"spbl", "spl", 8, 2},       {"cwbl", "cwbl", 8, 1},    {"cbw", "cbw", 8, 1},
+               {"cbwbl", "cbwbl", 8, 1},    {"lbc", "lbc", 8, 1},        {"Lbcw", "Lcw", 8, 1},       {"((sb)l)", "((sb)l)", 8, 1}, {"([bs|b]l)", "([bs|b]l)", 8, 1}};
+  (void)state;
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    ir_kernel k, wanted;
+    char error[300];
+    build_letters(&k, cases[c].before, cases[c].lanes, cases[c].subgroups);
+    build_letters(&wanted, cases[c].after, cases[c].lanes, cases[c].subgroups);
+    assert_true(ir_drop_barriers(&k));
+    if (!ir_verify(&k, error, sizeof error)) fail_msg("%s: %s", cases[c].before, error);
+    bool same = k.n == wanted.n;
+    for (int32_t v = 0; v < k.n && same; v++) same = k.ins[v].op == wanted.ins[v].op && k.ins[v].imm == wanted.ins[v].imm && k.ins[v].scope == wanted.ins[v].scope;
+    if (!same) {
+      char left[64] = "";
+      int at = 0;
+      for (int32_t v = 0; v < k.n; v++)
+        if (k.ins[v].op == IR_BARRIER) at += snprintf(left + at, sizeof left - (size_t)at, " %d", (int)v);
+      fail_msg("%s should become %s; the barriers left are%s", cases[c].before, cases[c].after, left);
+    }
+    ir_free(&k);
+    ir_free(&wanted);
+  }
+}
+
 static void test_barriers(void **state) {
   ir_kernel k;
   int32_t y[64];
@@ -471,7 +551,9 @@ static void test_barriers(void **state) {
   ir_if(&k, ir_2(&k, IR_EQ, ir_subgroup(&k), ir_int(&k, IR_I32, 1)));
   ir_barrier(&k, true);
   ir_end(&k);
-  finish(&k);
+  assert_true(ir_finish(&k));
+  assert_false(ir_verify(&k, error, sizeof error));
+  assert_non_null(strstr(error, "BARRIER: it is the group's, under instruction"));
   assert_false(ir_run(&k, NULL, 0, 1, error, sizeof error));
   assert_non_null(strstr(error, "do not meet at the same BARRIER"));
   ir_free(&k);
@@ -750,7 +832,7 @@ int main(void) {
       cmocka_unit_test(test_same_expression_is_same_value), cmocka_unit_test(test_shapes), cmocka_unit_test(test_first_mistake_is_kept),
       cmocka_unit_test(test_fields), cmocka_unit_test(test_uniform_where_needed), cmocka_unit_test(test_shuffles_need_powers_of_two),
       cmocka_unit_test(test_head), cmocka_unit_test(test_blocks), cmocka_unit_test(test_steps_and_depth), cmocka_unit_test(test_counts),
-      cmocka_unit_test(test_reduce_order), cmocka_unit_test(test_barriers), cmocka_unit_test(test_what_is_reported), cmocka_unit_test(test_casts_truncate), cmocka_unit_test(test_aligned_loads),
+      cmocka_unit_test(test_reduce_order), cmocka_unit_test(test_barriers), cmocka_unit_test(test_loads_across_lanes), cmocka_unit_test(test_idle_barriers), cmocka_unit_test(test_what_is_reported), cmocka_unit_test(test_casts_truncate), cmocka_unit_test(test_aligned_loads),
       cmocka_unit_test(test_arithmetic_rounds_once), cmocka_unit_test(test_integers_wrap), cmocka_unit_test(test_halves),
       cmocka_unit_test(test_bytes), cmocka_unit_test(test_listing), cmocka_unit_test(test_legalise_refuses),
   };
