@@ -155,9 +155,11 @@ static barrier_use use_of(const mutants *m, int b) {
   return sends_in_vain(m, b) ? IN_VAIN : IDLE;
 }
 
-/* What may live: barriers for the pace of channel-wise products; those of a convolution's parts whose paths all weigh 0 (KNOTTED); one before such a part, whose
-   operands come where in the part before the same lanes read; and between batches of edges, where all are whole and take a multiple of
-   the stage's slots in turns, so that the slot read last is the one that the next batch does not start with. */
+/* What may live, which only shrinks.  PACE: channel-wise products' sub-groups go through paths
+   together.  IN_VAIN: a convolution's loops over operands of paths that all weigh 0 (KNOTTED) read
+   nothing of what they copy.  IDLE: the openings of stages.  Two seem to be so because batches are
+   whole and take a multiple of the stage's slots, so that the slot read last is not the one that the
+   next batch fills first; convolution_forward's (KNOTTED) is not explained. */
 static const struct {
   const char *kernel;
   barrier_use use;
