@@ -34,13 +34,15 @@ static void fma_kernel(ir_kernel *k, const clb_limits *limits, clb_dtype type) {
   ir_begin(k, type == CLB_F64 ? "ceiling_fma_f64" : "ceiling_fma_f32", lanes, subgroups, lanes * subgroups);
   ir_val to = ir_buffer(k, t, true), seed = ir_scalar(k, t), one = ir_int(k, IR_I32, 1); /* lanes start at 1: from 0 they would fall to slow subnormals */
   ir_val at = ir_add(k, ir_mul(k, ir_subgroup(k), ir_int(k, IR_I32, lanes)), ir_lane(k));
+  ir_val rows = ir_int(k, IR_I64, (int64_t)lanes * subgroups); /* each group has places of its own */
+  ir_val place = ir_add(k, ir_mul(k, ir_cast(k, IR_I64, ir_group(k)), rows), ir_cast(k, IR_I64, at));
   ir_val start = ir_cast(k, t, ir_add(k, at, one)), scale = ir_mul(k, seed, ir_real(k, t, 0.5));
   for (int c = 0; c < CHAINS; c++) var[c] = ir_var(k, ir_add(k, start, ir_real(k, t, c)), false);
   ir_loop(k, ir_int(k, IR_I32, 0), ir_int(k, IR_I32, TURNS), one);
   for (int c = 0; c < CHAINS; c++) ir_set(k, var[c], ir_fma(k, ir_get(k, var[c]), scale, start));
   ir_end(k);
   for (int c = 0; c < CHAINS; c++) sum = sum == IR_NONE ? ir_get(k, var[c]) : ir_add(k, sum, ir_get(k, var[c]));
-  ir_store(k, to, at, IR_NONE, sum);
+  ir_store(k, to, place, IR_NONE, sum);
   ir_finish(k);
 }
 
@@ -103,12 +105,12 @@ static clb_status measure_fma(clb_context *ctx, clb_dtype type, double *rate) {
   double seconds = 1;
   fma_kernel(&k, &d->limits, type);
   clb_status s = clb_kernel_get(ctx, &k, &kernel);
-  if (!s) s = clb_device_alloc(d, (uint64_t)kernel->ir.rows * 8, &to);
+  const int64_t groups = (int64_t)d->limits.units * 256;
+  if (!s) s = clb_device_alloc(d, (uint64_t)(groups * kernel->ir.rows * clb_dtype_bytes((int32_t)type)), &to);
   if (!s) {
     clb_arg args[] = {{.type = IR_VOID, .memory = &to}, {.type = type == CLB_F64 ? IR_F64 : IR_F32}};
     if (type == CLB_F64) args[1].f64 = 1;
     else args[1].f32 = 1;
-    int64_t groups = (int64_t)d->limits.units * 256;
     s = best_time(ctx, kernel, groups, args, 2, &seconds);
     *rate = 2.0 * CHAINS * TURNS * (double)groups * kernel->ir.rows / seconds;
   }
