@@ -7,7 +7,7 @@
 
 #include "../src/context.h"
 
-enum { SENDERS = 5, RECEIVERS = 2, EDGES = 3, MOST = 11, PASSES = 3, ROOM = 1 << 16 };
+enum { SENDERS = 5, RECEIVERS = 2, EDGES = 3, MOST = 11, PASSES = 3, LONG = 700, ROOM = 1 << 18 };
 
 static const clb_instruction two_paths[] = {{0, 0, 0, CLB_UVU, 1, 1}, {0, 1, 1, CLB_UVU, 1, 1}};
 static const clb_convolution_desc plain = {
@@ -72,6 +72,11 @@ static fixture begin(void) {
   for (int i = 0; i < MOST; i++) f.rows[i] = (clb_rows){.buffer = f.buffer, .offset = 100 * i, .stride = CLB_DENSE};
   create(&f, &plain);
   return f;
+}
+
+/* No operand shares an element with another, with as many as LONG edges. */
+static void part_rows(fixture *f) {
+  for (int i = 0; i < MOST; i++) f->rows[i].offset = (int64_t)i * LONG * 8;
 }
 
 static void end(fixture *f) {
@@ -360,7 +365,7 @@ static void workspace(void **state) {
   (void)state;
   fixture f = begin();
   clb_buffer *roomy = f.workspace, *exact, *short_of_it;
-  for (int i = 0; i < MOST; i++) f.rows[i].offset = 0;
+  part_rows(&f);
   for (int k = 0; k < 2; k++) {
     update(&f, SENDERS, RECEIVERS, k ? 300 : EDGES);
     for (int pass = 0; pass < PASSES; pass++) {
@@ -402,8 +407,8 @@ static void failing_launches(void **state) {
   (void)state;
   fixture f = begin();
   clb_backend poor = *(genuine = f.ctx->device->backend);
-  for (int i = 0; i < MOST; i++) f.rows[i].offset = 0;
-  update(&f, SENDERS, RECEIVERS, 700);
+  part_rows(&f);
+  update(&f, SENDERS, RECEIVERS, LONG);
   poor.launch = launch_or_not;
   f.ctx->device->backend = &poor;
   for (int pass = 0; pass < PASSES; pass++) {
