@@ -45,6 +45,18 @@ static void compare(const random_kernel *r, const ir_kernel *k, int s, const cha
   free_data(r, found);
 }
 
+/* The same, to the last bit. */
+static void same_bits(const random_kernel *r, const ir_kernel *k, int s) {
+  void *expected[RANDOM_PARAMETERS], *found[RANDOM_PARAMETERS];
+  interpret(r, &r->k, s, expected);
+  interpret(r, k, s, found);
+  for (int p = 0; p < r->n; p++)
+    if (expected[p] && memcmp(expected[p], found[p], random_kernel_bytes(r, p)))
+      fail_msg("seed %d: parameter %d has other bits", s, p);
+  free_data(r, expected);
+  free_data(r, found);
+}
+
 static void *bytes_of(const ir_kernel *k, size_t *size) {
   *size = ir_write(k, NULL, 0);
   void *bytes = malloc(*size);
@@ -148,6 +160,40 @@ static void test_legalised(void **state) {
     random_kernel_free(&r);
   }
   assert_true(shuffles > 300);
+}
+
+/* Barriers that order nothing go from random kernels, legalised or not: what is left is valid, gives
+   the same bits, and has no such barrier. */
+static void test_idle_barriers(void **state) {
+  enum { SEEDS = 300 };
+  int gone = 0, left = 0;
+  (void)state;
+  for (int s = 0; s < SEEDS; s++) {
+    random_kernel r;
+    ir_kernel k;
+    char error[300];
+    size_t once, twice;
+    make(&r, s, 0, s % 2, RANDOM_ALL);
+    void *bytes = bytes_of(&r.k, &once);
+    assert_true(s % 2 ? clb_legalise(&r.k, &k) : ir_read(&k, bytes, once));
+    free(bytes);
+    const int before = count_op(&k, IR_BARRIER);
+    assert_true(ir_drop_barriers(&k));
+    if (!ir_verify(&k, error, sizeof error)) fail_msg("seed %d: %s", s, error);
+    same_bits(&r, &k, s);
+    left += count_op(&k, IR_BARRIER);
+    gone += before - count_op(&k, IR_BARRIER);
+    bytes = bytes_of(&k, &once);
+    assert_true(ir_drop_barriers(&k));
+    void *again = bytes_of(&k, &twice);
+    if (once != twice || memcmp(bytes, again, once))
+      fail_msg("seed %d: more barriers go the second time", s);
+    free(bytes);
+    free(again);
+    ir_free(&k);
+    random_kernel_free(&r);
+  }
+  if (gone < SEEDS / 2 || left < SEEDS / 2) fail_msg("only %d barriers went, %d stayed", gone, left);
 }
 
 /* The generator must say everything the language can. */
@@ -289,7 +335,8 @@ int main(int n, char **argument) {
   const struct CMUnitTest one[] = {cmocka_unit_test(test_chosen)};
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_op_is_generated), cmocka_unit_test(test_bytes),     cmocka_unit_test(test_damaged_bytes),
-      cmocka_unit_test(test_legalised),             cmocka_unit_test(test_spirv_is_valid), cmocka_unit_test(test_cpu),
+      cmocka_unit_test(test_legalised),             cmocka_unit_test(test_idle_barriers),
+      cmocka_unit_test(test_spirv_is_valid), cmocka_unit_test(test_cpu),
       cmocka_unit_test(test_cpu_interpreter),       cmocka_unit_test(test_opencl),
   };
   chosen = argument;
