@@ -57,6 +57,22 @@ bool clb_cache_path(const char *name, clb_text *path) {
   return path->n && !path->failed;
 }
 
+/* What the folder holds by a lasting name: kernels by their keys, "wisdom", and what cpu knows of a
+   compiler (".cc-" and a key). */
+static bool is_lasting(const char *name, size_t n) {
+  enum { HEX = 32 };
+  if (n == 6 && !strncmp(name, "wisdom", 6)) return true;
+  if (n < HEX || strspn(name + n - HEX, "0123456789abcdef") < HEX) return false;
+  return n == HEX || (*name == '.' && name[n - HEX - 1] == '-');
+}
+
+clb_cache_name clb_cache_name_of(const char *name) {
+  const char *point = strrchr(name, '.');
+  if (is_lasting(name, strlen(name))) return CLB_CACHE_LASTING;
+  if (point && is_lasting(name, (size_t)(point - name))) return CLB_CACHE_TEMPORARY;
+  return CLB_CACHE_FOREIGN;
+}
+
 /* A new file beside `path`, as readable as the user's umask has it (mkstemp's are not).  -1: errno. */
 static int make_beside(const char *path, clb_text *name) {
   int fd = -1;

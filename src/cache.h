@@ -12,6 +12,10 @@ typedef struct {
   uint64_t hash[2];
 } clb_cache_key;
 
+/* What a file of the folder is, by its name.  TEMPORARY: it was being written: a lasting name, a
+   point, and what made it new. */
+typedef enum { CLB_CACHE_FOREIGN, CLB_CACHE_LASTING, CLB_CACHE_TEMPORARY } clb_cache_name;
+clb_cache_name clb_cache_name_of(const char *name);
 /* Removes temporary files that processes left which were killed. */
 void clb_cache_sweep(void);
 /* Two independent 64-bit hashes of the parts, each part's length included. */

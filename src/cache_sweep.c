@@ -1,26 +1,18 @@
 /* cache_sweep.c - temporary files in the cache's folder, of processes that ended while they wrote them. */
 #include <dirent.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cache.h"
 
-enum { HEX = 32, SETTLED = 60 }; /* digits of a key; seconds after which nobody writes any more */
-
-/* A key or "wisdom", then a point and whatever made the name new. */
-static bool is_temporary(const char *name) {
-  const size_t n = strcspn(name, ".");
-  if (!name[n]) return false;
-  return (n == HEX && strspn(name, "0123456789abcdef") == HEX) ||
-         (n == 6 && !strncmp(name, "wisdom", 6));
-}
+enum { SETTLED = 60 }; /* seconds after which nobody writes any more */
 
 static void sweep_one(int folder, const char *name) {
   struct stat about;
-  if (!is_temporary(name) || fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW)) return;
+  if (clb_cache_name_of(name) != CLB_CACHE_TEMPORARY) return;
+  if (fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW)) return;
   if (!S_ISREG(about.st_mode) || about.st_uid != geteuid()) return;
   if (time(NULL) - about.st_mtime >= SETTLED) unlinkat(folder, name, 0);
 }
