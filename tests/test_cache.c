@@ -101,6 +101,37 @@ static void damage_is_a_miss(void **state) {
   clb_text_free(&t);
 }
 
+/* Where an entry should be there is a folder, a link to nowhere, to itself, or to a device without an
+   end: a miss, and the folder alone cannot be replaced. */
+static void other_things_are_a_miss(void **state) {
+  static const char *const targets[] = {NULL, "/nowhere/at all", "itself", "/dev/zero"};
+  (void)state;
+  clb_cache_key key = key_of("kernel");
+  clb_cache_put(&key, "binary", 6, &trouble);
+  assert_null(trouble.s);
+  char path[600];
+  snprintf(path, sizeof path, "%s", file(0));
+  for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+    clb_text t = {0};
+    const bool is_folder = !targets[i], is_itself = i == 2;
+    assert_int_equal(unlink(path), 0);
+    if (is_folder) assert_int_equal(mkdir(path, 0700), 0);
+    else assert_int_equal(symlink(is_itself ? path : targets[i], path), 0);
+    assert_false(clb_cache_get(&key, &t));
+    assert_int_equal(t.n, 0);
+    clb_cache_put(&key, "binary", 6, &trouble);
+    assert_int_equal(trouble.s != NULL, is_folder);
+    assert_int_equal(clb_cache_get(&key, &t), !is_folder);
+    assert_null(file(1)); /* no temporary file stays */
+    clb_text_free(&t);
+    clb_text_free(&trouble);
+    if (is_folder) {
+      assert_int_equal(rmdir(path), 0);
+      clb_cache_put(&key, "binary", 6, &trouble);
+    }
+  }
+}
+
 static void off_and_unwritable(void **state) {
   (void)state;
   clb_cache_key key = key_of("kernel");
@@ -222,6 +253,7 @@ int main(void) {
       cmocka_unit_test(parts_matter),
       cmocka_unit_test_setup_teardown(kept_and_found, fresh, clean),
       cmocka_unit_test_setup_teardown(damage_is_a_miss, fresh, clean),
+      cmocka_unit_test_setup_teardown(other_things_are_a_miss, fresh, clean),
       cmocka_unit_test_setup_teardown(off_and_unwritable, fresh, clean),
       cmocka_unit_test_setup_teardown(obeys_umask, fresh, clean),
       cmocka_unit_test_setup_teardown(folder_is_a_file, fresh, clean),

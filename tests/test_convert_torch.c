@@ -243,6 +243,22 @@ static void refuses_pickles(void **state) {
   }
 }
 
+/* Found by a fuzzer: arithmetic on a stack that is not there. */
+static void refuses_a_strange_pickle(void **state) {
+  (void)state;
+  char path[600];
+  size_t n;
+  assert_non_null(getenv("CLB_TEST_DATA"));
+  snprintf(path, sizeof path, "%s/strangers/pickle_data.pkl", getenv("CLB_TEST_DATA"));
+  unsigned char *pickle = get_file(path, &n);
+  assert_non_null(pickle);
+  for (int cut = 0; cut < 2; cut++) { /* its first byte chose the entry */
+    make_pair(pickle + cut, n - (size_t)cut);
+    refused_bytes(made.bytes, made.n, "pickle 'data.pkl' takes from an empty stack at byte");
+  }
+  free(pickle);
+}
+
 /* One opcode over and over, with a start and an end. */
 static void refused_many(const char *start, char opcode, size_t n, const char *end, const char *what) {
   static char pickle[3 << 20];
@@ -384,6 +400,7 @@ static void refuses_other_networks(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(refuses_archives), cmocka_unit_test(refuses_other_archives), cmocka_unit_test(refuses_packed_entries), cmocka_unit_test(refuses_pickles),
+      cmocka_unit_test(refuses_a_strange_pickle),
       cmocka_unit_test(long_pickles),     cmocka_unit_test(converts_water),         cmocka_unit_test(takes_part_of_a_storage), cmocka_unit_test(refuses_other_networks),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);

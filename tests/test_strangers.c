@@ -140,7 +140,85 @@ static void models(void **state) {
   assert_int_not_equal(access("nan.xyz", F_OK), 0);
 }
 
+/* ---- models that say more than their files hold ---- */
+
+/* The small model, whose first layer says that it has so many scalars before and behind a matrix;
+   the file holds that of 2 times 3. */
+static void write_blown_up(const char *path, long long message, long long linear) {
+  static unsigned char bytes[1 << 16];
+  uint64_t header;
+  snprintf((char *)bytes, sizeof bytes, "%s/strangers/tiny.safetensors", data_folder());
+  FILE *f = fopen((char *)bytes, "rb");
+  assert_non_null(f);
+  const size_t n = fread(bytes, 1, sizeof bytes, f);
+  fclose(f);
+  memcpy(&header, bytes, sizeof header);
+  assert_true(n < sizeof bytes && header < n);
+  json_t *all = json_loadb((const char *)bytes + 8, header, 0, NULL);
+  json_t *metadata = json_object_get(all, "__metadata__");
+  assert_non_null(metadata);
+#define SET(key, ...) \
+  json_object_set_new(metadata, "layers.0.irreps_" key, json_sprintf(__VA_ARGS__))
+  SET("message", "%lldx0e+2x1o", message);
+  SET("linear", "%lldx0e+1x1o", linear);
+  SET("scalars", "%lldx0e", linear - 1);
+  SET("out", "%lldx0e+1x1o", linear - 1);
+  char *text = json_dumps(all, JSON_COMPACT);
+  assert_non_null(text);
+  const uint64_t length = (strlen(text) + 7) / 8 * 8;
+  f = fopen(path, "wb");
+  assert_non_null(f);
+  fwrite(&length, sizeof length, 1, f);
+  fprintf(f, "%-*s", (int)length, text);
+  fwrite(bytes + 8 + header, 1, n - 8 - header, f);
+  assert_int_equal(fclose(f), 0);
+  free(text);
+  json_decref(all);
+}
+
+/* Sizes that make memory, and products of sizes, 2^60 and its neighbours, that wrap around. */
+static void blown_up_models(void **state) {
+  (void)state;
+  static const long long counts[] = {3,       15000,   1000000,       1 << 27, (1 << 30) - 1,
+                                     INT32_MAX - 1, 1ll << 62};
+  static const long long wraps[] = {0, 1, 4, 5, 1000, 46341, (1 << 30) - 2};
+  static const stranger refused = {"blown_up", "layers.0.", 0, NULL};
+  char path[600];
+  snprintf(path, sizeof path, "%s/strangers/w3.xyz", data_folder());
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    write_blown_up("blown_up", counts[i], counts[i] + 1);
+    energy_of("energy --repeat 1", "blown_up", path, &refused, "blown_up");
+  }
+  for (size_t i = 0; i < sizeof wraps / sizeof *wraps; i++) {
+    write_blown_up("blown_up", (1ll << 30) + wraps[i], (1ll << 30) - wraps[i]);
+    energy_of("energy --repeat 1", "blown_up", path, &refused, "blown_up");
+  }
+  write_blown_up("blown_up", 2, 3); /* what it is */
+  static const stranger read = {"blown_up", NULL, 8.097867, NULL};
+  energy_of("energy --repeat 1", "blown_up", path, &read, "blown_up");
+}
+
+/* ---- another program's model ---- */
+
+/* Nequix's, of random numbers: read as it is, and converted before.  The energy is what it was found
+   to be, no other program's. */
+static void another_programs_model(void **state) {
+  (void)state;
+  static const stranger read = {"w3.xyz", NULL, 1.167905, "3 atoms: 2 H 1 O"};
+  char structure[600], from[600], arguments[1300];
+  snprintf(structure, sizeof structure, "%s/strangers/w3.xyz", data_folder());
+  snprintf(from, sizeof from, "%s/../fuzz/corpus/nqx/tiny", data_folder());
+  snprintf(arguments, sizeof arguments, "convert %s converted", from);
+  outcome o = expect_outcome(arguments, "tiny", NULL);
+  forget(&o);
+  energy_of("energy --repeat 1", "converted", structure, &read, "w3.xyz");
+  assert_int_equal(symlink(from, "strange.nqx"), 0);
+  energy_of("energy --repeat 1", "strange.nqx", structure, &read, "w3.xyz");
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(structures), cmocka_unit_test(models)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(structures), cmocka_unit_test(models),
+                                     cmocka_unit_test(blown_up_models),
+                                     cmocka_unit_test(another_programs_model)};
   return cmocka_run_group_tests(tests, make_work, remove_work);
 }

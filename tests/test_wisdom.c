@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "../src/context.h"
+#include "../src/wisdom.h"
 
 static char dir[64];
 static const char *device = "cpu:interpreter";
@@ -144,11 +145,16 @@ static clb_tuning tuning_of(clb_op *op, clb_pass pass) {
   return t;
 }
 
+static int candidates_of(clb_op *op, clb_pass pass, clb_schedule *list) {
+  op->problem.pass = (int32_t)pass;
+  const clb_kernel_kind *kind = clb_kernel_kinds[op->problem.kind];
+  return kind->candidates(&op->problem, &op->ctx->device->limits, list);
+}
+
 /* The schedule that the op's pass has, as its number among the candidates. */
 static int chosen(clb_op *op, clb_pass pass) {
   clb_schedule list[CLB_MAX_CANDIDATES];
-  op->problem.pass = (int32_t)pass;
-  int n = clb_kernel_kinds[op->problem.kind]->candidates(&op->problem, &op->ctx->device->limits, list);
+  int n = candidates_of(op, pass, list);
   assert_true(n > 2);
   for (int i = 0; i < n; i++)
     if (!memcmp(&list[i], &op->choice[pass].schedule, sizeof *list)) return i;
@@ -449,6 +455,156 @@ static void long_files_are_quick(void **state) {
   free(line);
 }
 
+enum { EDGES = 12, NODES = 5, NUMBERS = 100 * EDGES, RESULTS = 3 * NUMBERS };
+
+static clb_op *product_or_convolution(clb_context *ctx, bool convolves, clb_pass pass) {
+  const clb_convolution_desc c = {.product = product(ctx, CLB_PASS_BIT(pass))};
+  clb_op *op;
+  if (convolves) OK(ctx, clb_convolution_create(ctx, &c, &op));
+  else OK(ctx, clb_tensor_product_create(ctx, &c.product, &op));
+  return op;
+}
+
+/* What it gives of certain numbers. */
+static void run_op(clb_op *op, bool convolves, clb_pass pass, float *out) {
+  enum { X, Y, W, G, A, B, C, ROWS };
+  static const int32_t senders[EDGES] = {0, 4, 2, 2, 1, 3, 3, 0, 1, 4, 2, 2};
+  static const int32_t receivers[EDGES] = {1, 1, 1, 0, 3, 3, 2, 4, 4, 4, 4, 0};
+  const clb_index_list from = {.host = senders}, to = {.host = receivers};
+  clb_context *ctx = op->ctx;
+  clb_rows r[ROWS];
+  clb_graph *g;
+  clb_buffer *space;
+  uint64_t seed = 3;
+  for (int i = 0; i < ROWS; i++) {
+    static float x[NUMBERS];
+    for (int j = 0; j < NUMBERS; j++) x[j] = i < A ? (float)test_random(&seed) : 0;
+    r[i] = (clb_rows){.stride = CLB_DENSE};
+    OK(ctx, clb_buffer_create(ctx, sizeof x, &r[i].buffer));
+    OK(ctx, clb_buffer_write(r[i].buffer, 0, x, sizeof x));
+  }
+  OK(ctx, clb_buffer_create(ctx, 1 << 20, &space));
+  OK(ctx, clb_graph_create(ctx, NODES, EDGES, &g));
+  OK(ctx, clb_graph_update(g, NODES, NODES, EDGES, CLB_I32, from, to));
+  if (convolves && !pass)
+    OK(ctx, clb_convolution_forward(op, g, r[X], r[Y], r[W], r[A], space));
+  if (convolves && pass)
+    OK(ctx, clb_convolution_backward(op, g, r[X], r[Y], r[W], r[G], r[A], r[B], r[C], space));
+  if (!convolves && !pass)
+    OK(ctx, clb_tensor_product_forward(op, EDGES, r[X], r[Y], r[W], r[A]));
+  if (!convolves && pass)
+    OK(ctx, clb_tensor_product_backward(op, EDGES, r[X], r[Y], r[W], r[G], r[A], r[B], r[C]));
+  for (int i = A; i < ROWS; i++)
+    OK(ctx, clb_buffer_read(r[i].buffer, 0, out + (i - A) * NUMBERS, NUMBERS * sizeof *out));
+  for (int i = 0; i < ROWS; i++) clb_buffer_destroy(&r[i].buffer);
+  clb_buffer_destroy(&space);
+  clb_graph_destroy(&g);
+}
+
+/* A line for the last candidate of each: what is not the estimate. */
+static char *lines_of_four(size_t *n) {
+  clb_context *ctx = open_genuine();
+  for (int i = 0; i < 4; i++) {
+    clb_schedule list[CLB_MAX_CANDIDATES];
+    clb_op *op = product_or_convolution(ctx, i / 2, (clb_pass)(i % 2));
+    const int count = candidates_of(op, (clb_pass)(i % 2), list);
+    clb_wisdom_keep(ctx, &op->problem, &(clb_choice){.schedule = list[count - 1], .ns = 1000});
+    clb_op_destroy(&op);
+  }
+  clb_context_destroy(&ctx);
+  return read_file("wisdom", n);
+}
+
+/* Behind the settings of each line come some of random names and values, which then hold; in
+   round 0 none do. */
+static void write_changed(const char *lines, int round, uint64_t *seed) {
+  static const char *const names[] = {
+      "lanes", "subgroups", "staged",   "large_registers", "units", "width",     "body",
+      "span",  "brief",     "pairs",    "whole_rows",      "edges", "lockstep",  "nonzeros",
+      "part",  "slices",    "resident", "shuffles",        "batch", "in_memory", "stages",
+      "twins", "narrow",    "ns"};
+  static const long long values[] = {0,   1,   2,    3,    4,    5,     7,       8,         16,
+                                     17,  32,  63,   64,   65,   128,   256,     1000,      1024,
+                                     -1,  -2,  -8,   4096, 65536, 1 << 30, INT32_MAX, INT32_MIN,
+                                     100000000000000000};
+  clb_text text = {0};
+  for (const char *line = lines, *end; (end = strchr(line, '\n')); line = end + 1) {
+    const char *comment = strstr(line, " # ");
+    assert_true(comment && comment < end);
+    clb_text_bytes(&text, line, (size_t)(comment - line));
+    for (int left = round ? 1 + (int)(2 * (1 + test_random(seed))) : 0; left > 0; left--) {
+      const size_t name = (size_t)((1 + test_random(seed)) / 2 * (sizeof names / sizeof *names));
+      const size_t value = (size_t)((1 + test_random(seed)) / 2 * (sizeof values / sizeof *values));
+      clb_text_add(&text, " %s=%lld", names[name], values[value]);
+    }
+    clb_text_bytes(&text, comment, (size_t)(end + 1 - comment));
+  }
+  write_file("wisdom", text.s, text.n);
+  clb_text_free(&text);
+}
+
+static void changed_settings_do_no_harm(void **state) {
+  enum { ROUNDS = 25 };
+  static float must[4][RESULTS], is[RESULTS];
+  size_t n;
+  uint64_t seed = 5;
+  int followed = 0;
+  (void)state;
+  char *lines = lines_of_four(&n);
+  for (int round = 0; round < ROUNDS; round++) {
+    write_changed(lines, round, &seed);
+    clb_context *ctx = open_genuine();
+    for (int i = round ? round % 4 : 0; i < 4; i += round ? 4 : 1) { /* all four, then in turns */
+      const clb_pass pass = (clb_pass)(i % 2);
+      clb_op *op = product_or_convolution(ctx, i / 2, pass);
+      chosen(op, pass);
+      followed += op->choice[pass].measured;
+      run_op(op, i / 2, pass, round ? is : must[i]);
+      for (int k = 0; k < RESULTS && round; k++)
+        if (!(is[k] - must[i][k] < 1e-4f && must[i][k] - is[k] < 1e-4f))
+          fail_msg("round %d, op %d: number %d is %g, not %g", round, i, k, is[k], must[i][k]);
+      clb_op_destroy(&op);
+    }
+    clb_context_destroy(&ctx);
+    if (!round) assert_int_equal(followed, 4);
+  }
+  assert_in_range(followed, 5, ROUNDS);
+  free(lines);
+}
+
+/* Two files of different keys, in all more than is kept: the newest of the first stay before the
+   second. */
+static void the_newest_lines_stay(void **state) {
+  enum { MANY = 1 << 20 };
+  size_t n, used[2] = {0}, all;
+  (void)state;
+  char *line = line_of_candidate_1(&n), *big[2], *problem = strchr(strchr(line, ':'), ' ') + 1;
+  for (unsigned f = 0, i = 0; f < 2; f++) {
+    assert_non_null(big[f] = malloc(MANY));
+    for (; used[f] + n < (f ? MANY / 2 : MANY); i++, used[f] += n) {
+      char number[9];
+      snprintf(number, sizeof number, "%08x", i * 2654435761u);
+      memcpy(problem, number, 8);
+      memcpy(big[f] + used[f], line, n);
+    }
+    write_file(f ? "second" : "first", big[f], used[f]);
+  }
+  unlink(path_of("wisdom"));
+  clb_context *ctx = open_genuine();
+  OK(ctx, clb_wisdom_import(ctx, path_of("first")));
+  OK(ctx, clb_wisdom_import(ctx, path_of("second")));
+  OK(ctx, clb_wisdom_export(ctx, path_of("exported")));
+  free(line);
+  line = read_file("exported", &all);
+  assert_in_range(all, MANY - n, MANY);
+  const size_t old = all - used[1];
+  assert_memory_equal(line, big[0] + used[0] - old, old);
+  assert_memory_equal(line + old, big[1], used[1]);
+  clb_context_destroy(&ctx);
+  for (int f = 0; f < 2; f++) free(big[f]);
+  free(line);
+}
+
 /* Lines of other devices stay in the file, are not followed and not exported; those of one key are replaced. */
 static void lines_are_merged(void **state) {
   size_t n, all;
@@ -576,7 +732,10 @@ static void compiled_kernels(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(the_fastest_stays), TEST(without_the_flag_nothing_runs), TEST(bad_candidates_are_dropped), TEST(a_failing_device_is_told_of),
-                                     TEST(products_are_measured), TEST(convolutions_are_measured), TEST(bad_lines_do_nothing), TEST(hostile_files), TEST(long_files_are_quick), TEST(lines_are_merged),
+                                     TEST(products_are_measured), TEST(convolutions_are_measured),
+                                     TEST(bad_lines_do_nothing), TEST(hostile_files),
+                                     TEST(long_files_are_quick), TEST(the_newest_lines_stay),
+                                     TEST(changed_settings_do_no_harm), TEST(lines_are_merged),
                                      TEST(round_trip_without_a_folder), TEST(import_goes_to_the_folder), TEST(mistakes), TEST(compiled_kernels)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
