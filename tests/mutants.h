@@ -4,6 +4,7 @@
 #define CLB_MUTANTS_H
 
 #include "../src/context.h"
+#include "../src/print.h"
 #include "test.h"
 
 typedef enum { MUTANT_LIVES, MUTANT_RACES, MUTANT_MISSES, MUTANT_DIFFERS } mutant_fate; /* MISSES: sub-groups do not meet, or another error */
@@ -30,6 +31,7 @@ static struct {
   mutants *kernels;
   loaded *modules;
   clb_backend backend;
+  bool legalises; /* kernels that shuffle, where there are no sub-groups, as such devices run them */
 } mutation;
 
 static inline mutants *mutants_of(const ir_kernel *k) {
@@ -53,12 +55,25 @@ static inline mutants *mutants_of(const ir_kernel *k) {
   return mutation.kernels = m;
 }
 
+static inline bool shuffles(const ir_kernel *k) {
+  bool any = false;
+  for (int32_t v = 0; v < k->n; v++) {
+    const int op = k->ins[v].op;
+    any |= op == IR_SHUFFLE || op == IR_SHUFFLE_XOR || op == IR_REDUCE_ADD;
+  }
+  return any;
+}
+
 static inline clb_status mutants_load(clb_device *d, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module) {
   clb_status s = clb_backend_cpu.load(d, k, binary, bytes, module);
   loaded *l = s ? NULL : calloc(1, sizeof *l);
   if (!l) return s;
-  *l = (loaded){mutation.modules, *module, mutants_of(k)};
+  ir_kernel legal = {0};
+  const bool legalise = mutation.legalises && !d->limits.subgroups && shuffles(k);
+  if (legalise && !clb_legalise(k, &legal)) fail_msg("%s: %s", k->name, legal.error);
+  *l = (loaded){mutation.modules, *module, mutants_of(legalise ? &legal : k)};
   mutation.modules = l;
+  ir_free(&legal);
   return s;
 }
 

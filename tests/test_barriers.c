@@ -4,6 +4,9 @@
 #include "convolution_problems.h"
 #include "mutants.h"
 
+#include "../src/layer_ops.h"
+#include "../src/linear.h"
+
 /* Beside the limits of GPUs (convolution_arrays.h) those of CPUs and of groups that are small. */
 static const clb_limits more[] = {
     {.lanes = {8, 16}, .max_subgroups = 1, .local_bytes = 1 << 20, .most_local_bytes = 1 << 20, .registers = 32, .units = 2, .simd = true, .f64 = true},
@@ -107,6 +110,70 @@ static void harmonics(void **state) {
   clb_op_destroy(&op);
 }
 
+/* Of few groups and long sums: those are split among the sub-groups. */
+static void matrix_products(void **state) {
+  enum { M = 3, N = 5, K = 520 };
+  static float x[K * N];
+  clb_context *ctx = *state;
+  clb_op *op;
+  clb_buffer *b[3];
+  for (int i = 0; i < K * N; i++) x[i] = (float)(i * 37 % 101) / 50 - 1;
+  for (int i = 0; i < 3; i++) {
+    OK(ctx, clb_buffer_create(ctx, sizeof x, &b[i]));
+    OK(ctx, clb_buffer_write(b[i], 0, x, sizeof x));
+  }
+  OK(ctx, clb_product_create_generated(ctx, CLB_F32, &op));
+  for (int transpose = 0; transpose < 2; transpose++) {
+    const clb_product p = {.m = M, .n = N, .k = K, .count = 1, .transpose_b = transpose,
+                           .a = &b[0]->memory, .b = &b[1]->memory, .c = &b[2]->memory,
+                           .ld_a = K, .ld_b = transpose ? K : N, .ld_c = N};
+    OK(ctx, clb_product_run(op, &p));
+  }
+  for (int i = 0; i < 3; i++) clb_buffer_destroy(&b[i]);
+  clb_op_destroy(&op);
+}
+
+/* Those that add up across lanes have barriers where there are no sub-groups. */
+static void layer_ops(void **state) {
+  enum { ATOMS = 5, COLUMNS = 16, NUMBERS = 4096 };
+  static const double ones[COLUMNS] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  static const int32_t from[] = {0, 1, 1, 4, 2, 3, 0}, to[] = {1, 0, 4, 1, 2, 2, 2};
+  enum { EDGES = sizeof from / sizeof *from };
+  static float x[NUMBERS];
+  static int32_t species[ATOMS];
+  clb_context *ctx = *state;
+  clb_graph *graph;
+  clb_op *op;
+  clb_rows r[4];
+  for (int i = 0; i < NUMBERS; i++) x[i] = (float)(i * 37 % 101) / 50 - 1;
+  for (int i = 0; i < 4; i++) {
+    const void *data = i ? (void *)x : species;
+    r[i] = (clb_rows){.stride = CLB_DENSE};
+    OK(ctx, clb_buffer_create(ctx, sizeof x, &r[i].buffer));
+    OK(ctx, clb_buffer_write(r[i].buffer, 0, data, i ? sizeof x : sizeof species));
+  }
+  OK(ctx, clb_graph_create(ctx, ATOMS, EDGES, &graph));
+  OK(ctx, clb_graph_update(graph, ATOMS, ATOMS, EDGES, CLB_I32, (clb_index_list){.host = from},
+                           (clb_index_list){.host = to}));
+  mutation.legalises = true;
+  OK(ctx, clb_rms_norm_create(ctx, CLB_F32, "4x0e+4x1o", 1e-3, ones, &op));
+  OK(ctx, clb_rms_norm_forward(op, ATOMS, r[1], r[2]));
+  OK(ctx, clb_rms_norm_backward(op, ATOMS, r[1], r[2], r[3]));
+  clb_op_destroy(&op);
+  OK(ctx, clb_energy_create(ctx, CLB_F32, 2, ones, ones, &op));
+  OK(ctx, clb_energy_forward(op, ATOMS, r[0], r[1], r[2], r[3]));
+  clb_op_destroy(&op);
+  OK(ctx, clb_virial_create(ctx, CLB_F32, &op));
+  OK(ctx, clb_virial_run(op, EDGES, r[1], r[2], r[3]));
+  clb_op_destroy(&op);
+  OK(ctx, clb_forces_create(ctx, CLB_F32, &op));
+  OK(ctx, clb_forces_run(op, graph, r[1], r[2]));
+  clb_op_destroy(&op);
+  mutation.legalises = false;
+  for (int i = 0; i < 4; i++) clb_buffer_destroy(&r[i].buffer);
+  clb_graph_destroy(&graph);
+}
+
 /* ---- what became of them ---- */
 
 /* One line for each kernel by name. */
@@ -147,19 +214,34 @@ static bool sends_in_vain(const mutants *m, int b) {
   return copies && !loads;
 }
 
-typedef enum { NEEDED, PACE, IN_VAIN, IDLE } barrier_use;
+/* No loop comes back to it, and behind it nobody looks at local memory. */
+static bool is_last(const mutants *m, int b) {
+  const ir_ins *ins = m->k.ins;
+  for (ir_val s = ins[m->at[b]].scope; s != IR_NONE; s = ins[s].scope)
+    if (ins[s].op == IR_LOOP) return false;
+  for (ir_val v = m->at[b] + 1; v < m->k.n; v++) {
+    const ir_op op = (ir_op)ins[v].op;
+    const bool access = op == IR_LOAD || op == IR_STORE || op == IR_ATOMIC_ADD || op == IR_COPY;
+    if (access && ins[ins[v].arg[0]].op == IR_LOCAL) return false;
+  }
+  return true;
+}
+
+typedef enum { NEEDED, PACE, IN_VAIN, LAST, IDLE } barrier_use;
 
 static barrier_use use_of(const mutants *m, int b) {
   if (!m->ran || m->fate[b] != MUTANT_LIVES) return NEEDED;
   if (m->k.ins[m->at[b]].imm == IR_PACE) return PACE;
-  return sends_in_vain(m, b) ? IN_VAIN : IDLE;
+  return sends_in_vain(m, b) ? IN_VAIN : is_last(m, b) ? LAST : IDLE;
 }
 
 /* What may live, which only shrinks.  PACE: channel-wise products' sub-groups go through paths
    together.  IN_VAIN: a convolution's loops over operands of paths that all weigh 0 (KNOTTED) read
-   nothing of what they copy.  IDLE: the openings of stages.  Two seem to be so because batches are
-   whole and take a multiple of the stage's slots, so that the slot read last is not the one that the
-   next batch fills first; convolution_forward's (KNOTTED) is not explained. */
+   nothing of what they copy.  LAST: sums across lanes where there are no sub-groups have two barriers
+   each, of which the second keeps what comes next from writing too early: nothing does.  IDLE: the
+   openings of stages.  Two seem to be so because batches are whole and take a multiple of the stage's
+   slots, so that the slot read last is not the one that the next batch fills first;
+   convolution_forward's (KNOTTED) is not explained. */
 static const struct {
   const char *kernel;
   barrier_use use;
@@ -173,11 +255,20 @@ static const struct {
     {"convolution_double_backward", IN_VAIN, 4},
     {"convolution_double_backward", IDLE, 1},
     {"convolution_double_backward_z", IN_VAIN, 2},
+    {"rms_norm", LAST, 2},
+    {"rms_norm_backward", LAST, 2},
+    {"energies", LAST, 2},
+    {"virials", LAST, 2},
+    {"total", LAST, 4},
+    {"forces", LAST, 2},
 };
 
 /* Those of the kernel that live by that use; prints each where `say`. */
 static int living(const char *kernel, barrier_use use, bool say) {
-  static const char *const uses[] = {[PACE] = "is for pace", [IN_VAIN] = "waits for what nobody reads", [IDLE] = "orders nothing that shows"};
+  static const char *const uses[] = {[PACE] = "is for pace",
+                                     [IN_VAIN] = "waits for what nobody reads",
+                                     [LAST] = "is the last",
+                                     [IDLE] = "orders nothing that shows"};
   int n = 0;
   for (const mutants *m = mutation.kernels; m; m = m->next)
     for (int b = 0; b < m->n; b++) {
@@ -186,6 +277,24 @@ static int living(const char *kernel, barrier_use use, bool say) {
       if (say) fprintf(stderr, "%s, %d sub-groups of %d lanes: BARRIER %d of %d (instruction %d) %s\n", m->k.name, (int)m->k.subgroups, (int)m->k.lanes, b, m->n, (int)m->at[b], uses[use]);
     }
   return n;
+}
+
+/* Of these some ran: a kernel that loses its barriers, or its name, is not passed over. */
+static void all_were_tried(void **state) {
+  static const char *const kernels[] = {
+      "spherical_harmonics_forward", "spherical_harmonics_backward",
+      "spherical_harmonics_double_backward", "tensor_product_forward", "tensor_product_backward",
+      "tensor_product_double_backward",
+      "convolution_forward", "convolution_backward", "convolution_double_backward",
+      "graph_count", "graph_place", "matrix_product_split", "matrix_product_bt_split",
+      "rms_norm", "rms_norm_backward", "energies", "virials", "total", "forces"};
+  (void)state;
+  for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+    int n = 0;
+    for (const mutants *m = mutation.kernels; m; m = m->next)
+      n += m->ran && !strcmp(m->k.name, kernels[i]) ? m->n : 0;
+    if (!n) fail_msg("no barrier of %s was left out", kernels[i]);
+  }
 }
 
 static void all_are_needed(void **state) {
@@ -208,10 +317,12 @@ int main(int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run)(void **);
-  } tests[] = {{"harmonics", harmonics}, {"products", products}, {"convolutions", convolutions}, {"sorting", sorting}};
+  } tests[] = {{"harmonics", harmonics},       {"products", products}, {"sorting", sorting},
+               {"convolutions", convolutions}, {"layer_ops", layer_ops},
+               {"matrix_products", matrix_products}};
   enum { TESTS = sizeof tests / sizeof *tests };
   static char labels[PLACES * TESTS][64];
-  static struct CMUnitTest all[PLACES * TESTS + 1];
+  static struct CMUnitTest all[PLACES * TESTS + 2];
   clb_context *ctx[PLACES];
   int n = 0;
   (void)argv;
@@ -222,6 +333,7 @@ int main(int argc, char **argv) {
       all[n] = (struct CMUnitTest){labels[n], tests[t].run, NULL, NULL, ctx[i]};
     }
   }
+  all[n++] = (struct CMUnitTest)cmocka_unit_test(all_were_tried);
   all[n++] = (struct CMUnitTest)cmocka_unit_test(all_are_needed);
   int failed = _cmocka_run_group_tests("barriers", all, (size_t)n, NULL, NULL);
   if (argc > 1) table();

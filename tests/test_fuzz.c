@@ -162,8 +162,8 @@ static void test_legalised(void **state) {
   assert_true(shuffles > 300);
 }
 
-/* Barriers that order nothing go from random kernels, legalised or not: what is left is valid, gives
-   the same bits, and has no such barrier. */
+/* Barriers that order nothing go from random kernels, legalised or not: what is left is valid,
+   gives the same bits, and has no such barrier. */
 static void test_idle_barriers(void **state) {
   enum { SEEDS = 300 };
   int gone = 0, left = 0;
@@ -193,7 +193,8 @@ static void test_idle_barriers(void **state) {
     ir_free(&k);
     random_kernel_free(&r);
   }
-  if (gone < SEEDS / 2 || left < SEEDS / 2) fail_msg("only %d barriers went, %d stayed", gone, left);
+  if (gone < SEEDS / 2 || left < SEEDS / 2)
+    fail_msg("only %d barriers went, %d stayed", gone, left);
 }
 
 /* The generator must say everything the language can. */

@@ -566,9 +566,8 @@ static void changed_settings_do_no_harm(void **state) {
       clb_op_destroy(&op);
     }
     clb_context_destroy(&ctx);
-    if (!round) assert_int_equal(followed, 4);
+    if (!round) assert_int_equal(followed, 4); /* later only what is a candidate still */
   }
-  assert_in_range(followed, 5, ROUNDS);
   free(lines);
 }
 

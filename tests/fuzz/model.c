@@ -1,9 +1,13 @@
-/* model.c - what fuzzers of models share: whether a model that was read agrees with itself. */
+/* model.c - what fuzzers of models share: whether a model that was read, or that another program's
+   became, agrees with itself. */
 #include "model.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "../../tools/convert.h"
 
 static void check_weights(const clb_model_file *f, int64_t at, int64_t n) {
   FUZZ_CHECK(n >= 0 && at >= 0 && at <= f->n_all_weights && n <= f->n_all_weights - at);
@@ -86,7 +90,7 @@ typedef struct {
   clb_status status;
 } input;
 
-static bool read(void *user) {
+static bool read_model(void *user) {
   input *in = user;
   return !(in->status = clb_model_file_read(&in->error, in->path, &in->file));
 }
@@ -94,7 +98,7 @@ static bool read(void *user) {
 bool fuzz_model(const char *path, size_t n) {
   static const fuzz_bounds bounds = {16 << 20, 256, true};
   input in = {.path = path};
-  const bool good = fuzz_run(&bounds, n, read, &in);
+  const bool good = fuzz_run(&bounds, n, read_model, &in);
   if (good) check(&in.file);
   else {
     fuzz_sentence(in.error.text.s);
@@ -103,6 +107,23 @@ bool fuzz_model(const char *path, size_t n) {
   clb_model_file_free(&in.file);
   clb_text_free(&in.error.text);
   return good;
+}
+
+typedef struct {
+  const char *from, *to;
+} paths;
+
+static bool convert(void *user) {
+  const paths *p = user;
+  convert_file(p->from, p->to);
+  return true;
+}
+
+void fuzz_convert(const char *path, size_t n) {
+  static const fuzz_bounds bounds = {4 << 20, 256, false};
+  paths p = {path, fuzz_path(".safetensors")};
+  if (fuzz_run(&bounds, n, convert, &p)) fuzz_model(p.to, n), unlink(p.to);
+  else FUZZ_CHECK(access(p.to, F_OK));
 }
 
 uint8_t *fuzz_corpus(const char *name, size_t *n) {

@@ -1,4 +1,5 @@
-/* model.h - what fuzzers of models share: whether a model that was read agrees with itself. */
+/* model.h - what fuzzers of models share: whether a model that was read, or that another program's
+   became, agrees with itself. */
 #ifndef FUZZ_MODEL_H
 #define FUZZ_MODEL_H
 
@@ -7,6 +8,10 @@
 
 /* Reads the model within bounds and checks it; false: it was refused, with a sentence. */
 bool fuzz_model(const char *path, size_t n);
+
+/* Converts another program's model of n bytes within bounds: what comes out must be a model; where
+   nothing does, there is no file. */
+void fuzz_convert(const char *path, size_t n);
 
 /* A file of the corpus, to be freed. */
 uint8_t *fuzz_corpus(const char *name, size_t *n);

@@ -3,10 +3,8 @@
    Input: the length of data.pkl (4 bytes, little endian), data.pkl, constants.pkl. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <zlib.h>
 
-#include "../../tools/convert.h"
 #include "../../tools/zip.h"
 #include "model.h"
 
@@ -96,18 +94,7 @@ static void end(void) {
   put(archive, &n_archive, 0, 2);
 }
 
-typedef struct {
-  const char *from, *to;
-} paths;
-
-static bool convert(void *user) {
-  const paths *p = user;
-  convert_file(p->from, p->to);
-  return true;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
-  static const fuzz_bounds bounds = {4 << 20, 256, false};
   uint32_t first;
   if (n < 4 || n > MOST_BYTES / 2) return -1;
   memcpy(&first, data, sizeof first);
@@ -118,8 +105,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   add("constants.pkl", data + 4 + first, n - 4 - first);
   for (int i = 0; i < n_others; i++) add(others[i].name, others[i].data, others[i].n);
   end();
-  paths p = {fuzz_file(archive, n_archive, ".pth"), fuzz_path(".safetensors")};
-  if (fuzz_run(&bounds, n_archive, convert, &p)) fuzz_model(p.to, n_archive), unlink(p.to);
-  else FUZZ_CHECK(access(p.to, F_OK));
+  fuzz_convert(fuzz_file(archive, n_archive, ".pth"), n_archive);
   return fuzz_done();
 }
