@@ -31,7 +31,7 @@ static struct {
   mutants *kernels;
   loaded *modules;
   clb_backend backend;
-  bool legalises; /* kernels that shuffle, where there are no sub-groups, as such devices run them */
+  bool legalises; /* where there are no sub-groups, kernels that shuffle run as on such devices */
 } mutation;
 
 static inline mutants *mutants_of(const ir_kernel *k) {

@@ -237,10 +237,10 @@ static barrier_use use_of(const mutants *m, int b) {
 
 /* What may live, which only shrinks.  PACE: channel-wise products' sub-groups go through paths
    together.  IN_VAIN: a convolution's loops over operands of paths that all weigh 0 (KNOTTED) read
-   nothing of what they copy.  LAST: sums across lanes where there are no sub-groups have two barriers
-   each, of which the second keeps what comes next from writing too early: nothing does.  IDLE: the
-   openings of stages.  Two seem to be so because batches are whole and take a multiple of the stage's
-   slots, so that the slot read last is not the one that the next batch fills first;
+   nothing of what they copy.  LAST: sums across lanes where there are no sub-groups have two
+   barriers each, of which the second keeps what comes next from writing too early: nothing does.
+   IDLE: the openings of stages.  Two seem to be so because batches are whole and take a multiple of
+   the stage's slots, so that the slot read last is not the one that the next batch fills first;
    convolution_forward's (KNOTTED) is not explained. */
 static const struct {
   const char *kernel;

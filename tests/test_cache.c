@@ -101,8 +101,8 @@ static void damage_is_a_miss(void **state) {
   clb_text_free(&t);
 }
 
-/* Where an entry should be there is a folder, a link to nowhere, to itself, or to a device without an
-   end: a miss, and the folder alone cannot be replaced. */
+/* Where an entry should be there is a folder, a link to nowhere, to itself, or to a device without
+   an end: a miss, and the folder alone cannot be replaced. */
 static void other_things_are_a_miss(void **state) {
   static const char *const targets[] = {NULL, "/nowhere/at all", "itself", "/dev/zero"};
   (void)state;

@@ -200,8 +200,8 @@ static void blown_up_models(void **state) {
 
 /* ---- another program's model ---- */
 
-/* Nequix's, of random numbers: read as it is, and converted before.  The energy is what it was found
-   to be, no other program's. */
+/* Nequix's, of random numbers: read as it is, and converted before.  The energy is what it was
+   found to be, no other program's. */
 static void another_programs_model(void **state) {
   (void)state;
   static const stranger read = {"w3.xyz", NULL, 1.167905, "3 atoms: 2 H 1 O"};
