@@ -10,12 +10,12 @@ typedef struct {
   int components, nonzeros;
 } load;
 
-static load load_of(const clb_tensor_product_problem *tp, int term, double *symbol, clb_entry *e) {
+static load load_of(const clb_tensor_product_problem *tp, int term) {
   load l = {clb_width(&tp->x.term[term]), 0};
   for (int q = 0; q < tp->n_paths; q++) {
     if (tp->path[q].in1 != term) continue;
     l.components += clb_width(&tp->z.term[tp->path[q].out]);
-    l.nonzeros += clb_form_entries(tp, &tp->path[q], symbol, e);
+    l.nonzeros += clb_form_path_size(tp, &tp->path[q]);
   }
   return l;
 }
@@ -34,20 +34,16 @@ static void take(const clb_tensor_product_problem *tp, items *it, int term, int 
 }
 
 static void find_items(const clb_tensor_product_problem *tp, items *it) {
-  double *symbol = malloc(sizeof *symbol * MAX_M * MAX_M * MAX_M);
-  clb_entry *e = malloc(sizeof *e * MAX_M * MAX_M * MAX_M);
   *it = (items){0};
   for (int t = 0; t < CLB_MAX_TERMS; t++) it->of_x[t] = -1;
   for (int t = 0; t < tp->x.n; t++) {
     if (!tp->x.term[t].mul) continue;
     if (it->of_x[t] < 0) take(tp, it, t, it->n++);
-    load l = symbol && e ? load_of(tp, t, symbol, e) : (load){0};
+    load l = load_of(tp, t);
     it->mul[it->of_x[t]] = tp->x.term[t].mul;
     it->size[it->of_x[t]].components += l.components;
     it->size[it->of_x[t]].nonzeros += l.nonzeros;
   }
-  free(symbol);
-  free(e);
 }
 
 /* Items of multiplicity mul into n bins, the greatest first, each into the bin that has least; returns what the fullest bins have. */

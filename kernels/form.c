@@ -1,7 +1,6 @@
 /* form.c - the tensor product as one 4-linear form, what each pass asks of it, and its operands in memory. */
 #include "form.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "../src/wigner.h"
@@ -186,13 +185,13 @@ int clb_form_entries(const clb_tensor_product_problem *tp, const clb_path *p, do
   return n;
 }
 
+int clb_form_path_size(const clb_tensor_product_problem *tp, const clb_path *p) {
+  return clb_wigner_nonzeros(tp->x.term[p->in1].l, tp->y.term[p->in2].l, tp->z.term[p->out].l);
+}
+
 int64_t clb_form_size(const clb_tensor_product_problem *tp) {
-  double *symbol = malloc(sizeof *symbol * MAX_M * MAX_M * MAX_M);
-  clb_entry *e = malloc(sizeof *e * MAX_M * MAX_M * MAX_M);
   int64_t n = 0;
-  for (int p = 0; symbol && e && p < tp->n_paths; p++) n += clb_form_entries(tp, &tp->path[p], symbol, e);
-  free(symbol);
-  free(e);
+  for (int p = 0; p < tp->n_paths; p++) n += clb_form_path_size(tp, &tp->path[p]);
   return n;
 }
 

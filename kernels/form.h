@@ -99,7 +99,8 @@ ir_val clb_plus_scaled(clb_form_builder *b, ir_val sum, double c, ir_val v);
 
 /* Returns how many; `symbol` has room for MAX_M^3 numbers, e too. */
 int clb_form_entries(const clb_tensor_product_problem *tp, const clb_path *p, double *symbol, clb_entry *e);
-/* Non-zeros of all paths. */
+/* Non-zeros of a path, and of all; counted without memory, for schedules cannot fail. */
+int clb_form_path_size(const clb_tensor_product_problem *tp, const clb_path *p);
 int64_t clb_form_size(const clb_tensor_product_problem *tp);
 
 /* z_k += c x_i y_j;  x_i += c y_j z_k;  y_j += c x_i z_k */

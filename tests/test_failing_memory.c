@@ -10,6 +10,8 @@
 
 #include <clebsch/model.h>
 
+#include "../kernels/kernels.h"
+#include "../src/context.h"
 #include "failing_malloc.h"
 
 enum { SOME = 40 };
@@ -213,6 +215,44 @@ static void sweeps_all(void **state) {
   sweep_one(*state);
 }
 
+/* ---- schedules: lack of memory, which they could not tell, would choose other kernels ---- */
+
+static void choose_without_memory(const clb_op *op, const clb_limits *limits) {
+  const clb_kernel_kind *kind = clb_kernel_kinds[op->problem.kind];
+  clb_schedule list[CLB_MAX_CANDIDATES], s;
+  clb_problem p = op->problem;
+  for (p.pass = 0; p.pass < kind->passes; p.pass++) {
+    *plan = (failing_plan){0};
+    failing_follow(plan);
+    kind->schedule(&p, limits, &s);
+    if (kind->candidates) kind->candidates(&p, limits, list);
+    failing_follow(NULL);
+    if (plan->count) fail_msg("%s, pass %d: %ld allocations while a schedule is chosen", kind->name, (int)p.pass, plan->count);
+  }
+}
+
+static void schedules(void **state) {
+  clb_context *ctx = NULL;
+  clb_instructions found;
+  clb_op *op[2];
+  (void)state;
+  assert_int_equal(clb_context_create("cpu:interpreter", &ctx), CLB_OK);
+  const char *y = "0e+1o+2e+3o";
+  assert_int_equal(clb_channel_wise(ctx, "64x0e+32x1o+8x2e", y, y, CLB_SORTED, &found), CLB_OK);
+  const clb_tensor_product_desc product = {.irreps_x = found.irreps_x, .irreps_y = found.irreps_y, .irreps_z = found.irreps_z, .instructions = found.instructions,
+                                           .n_instructions = found.n_instructions, .passes = 1};
+  const clb_convolution_desc walk = {.product = product, .scale = 1};
+  if (clb_tensor_product_create(ctx, &product, &op[0]) || clb_convolution_create(ctx, &walk, &op[1])) fail_msg("%s", clb_error(ctx));
+  for (int i = 0; i < 2; i++) {
+    clb_limits gpu = ctx->device->limits;
+    choose_without_memory(op[i], &gpu);
+    gpu.simd = false, gpu.lanes[CLB_F32] = gpu.lanes[CLB_F64] = 32, gpu.max_subgroups = 8;
+    choose_without_memory(op[i], &gpu);
+    clb_op_destroy(&op[i]);
+  }
+  clb_context_destroy(&ctx);
+}
+
 static int make_files(void **state) {
   static const char *const all[][2] = {{"compare_a.json", "a.json"}, {"compare_b.json", "b.json"}};
   if (make_work(state)) return -1;
@@ -229,7 +269,7 @@ static int make_files(void **state) {
 }
 
 int __wrap_main(int argc, char **argv) {
-  struct CMUnitTest tests[SWEEPS];
+  struct CMUnitTest tests[SWEEPS + 1];
   size_t n = 0;
   only = argc > 1 ? argv[1] : NULL;
   if (argc > 2 && strchr(argv[2], '/')) assert_int_equal(sscanf(argv[2], "%ld/%ld", &shard, &shards), 2);
@@ -237,5 +277,6 @@ int __wrap_main(int argc, char **argv) {
   for (int i = 0; i < SWEEPS; i++)
     if (!only || !strcmp(only, "whole") || !strcmp(only, sweeps[i].name))
       tests[n++] = (struct CMUnitTest){sweeps[i].name, sweeps_all, NULL, NULL, (void *)&sweeps[i]};
+  if (!only || !strcmp(only, "whole") || !strcmp(only, "schedules")) tests[n++] = (struct CMUnitTest)cmocka_unit_test(schedules);
   return _cmocka_run_group_tests("failing_memory", tests, n, make_files, remove_work);
 }

@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include "../src/irreps.h"
+#include "../src/wigner.h"
 #include "../tools/tensor_product_problems.h"
 
 /* ---- text ---- */
@@ -310,8 +311,27 @@ static void named_errors(void **state) {
   clb_context_destroy(&ctx);
 }
 
+/* ---- 3j symbols ---- */
+
+static void nonzeros(void **state) {
+  enum { MOST = 8, N = 2 * MOST + 1 };
+  double *C = malloc(sizeof *C * N * N * N);
+  (void)state;
+  assert_non_null(C);
+  for (int l1 = 0; l1 <= MOST; l1++)
+    for (int l2 = 0; l2 <= MOST; l2++)
+      for (int l3 = 0; l3 <= MOST; l3++) {
+        int n = 0;
+        clb_wigner_3j(l1, l2, l3, C);
+        for (int i = 0; i < (2 * l1 + 1) * (2 * l2 + 1) * (2 * l3 + 1); i++) n += C[i] != 0;
+        if (clb_wigner_nonzeros(l1, l2, l3) != n) fail_msg("%d %d %d: %d, not %d", l1, l2, l3, clb_wigner_nonzeros(l1, l2, l3), n);
+      }
+  free(C);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(good_text), cmocka_unit_test(bad_text), cmocka_unit_test(standard_problems), cmocka_unit_test(channel_wise),
-                                     cmocka_unit_test(fully_connected), cmocka_unit_test(full), cmocka_unit_test(elementwise), cmocka_unit_test(named_errors)};
+                                     cmocka_unit_test(fully_connected), cmocka_unit_test(full), cmocka_unit_test(elementwise), cmocka_unit_test(named_errors),
+                                     cmocka_unit_test(nonzeros)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
