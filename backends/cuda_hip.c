@@ -59,7 +59,7 @@ static const clb_gpu_vendor amd = {
 enum { OUT_OF_MEMORY = 2 };                /* in both */
 enum { CUDA_MAJOR = 75, CUDA_MINOR = 76, CUDA_MOST_LOCAL = 97 }; /* attributes: compute capability; local memory of a group that asks for it */
 
-clb_status clb_gpu_check(clb_gpu *g, int call, int code) {
+static clb_status check(clb_gpu *g, const char *call, int code) {
   const char *name = NULL, *text = NULL;
   if (!code) return CLB_OK;
   if (g->vendor == &nvidia) {
@@ -70,7 +70,11 @@ clb_status clb_gpu_check(clb_gpu *g, int call, int code) {
     text = g->driver.hip_error_text(code);
   }
   return clb_fail(g->head.error, code == OUT_OF_MEMORY ? CLB_ERROR_MEMORY : CLB_ERROR_DRIVER, "%s: %s: %s (%d): %s",
-                  g->name[0] ? g->name : g->vendor->name, g->vendor->call_names[call], name ? name : "unknown error", code, text ? text : "no text");
+                  g->name[0] ? g->name : g->vendor->name, call, name ? name : "unknown error", code, text ? text : "no text");
+}
+
+clb_status clb_gpu_check(clb_gpu *g, int call, int code) {
+  return check(g, g->vendor->call_names[call], code);
 }
 
 clb_status clb_gpu_enter(clb_gpu *g, clb_gpu_turn *t) {
@@ -125,16 +129,18 @@ static clb_status open_driver(clb_gpu *g) {
 }
 
 /* "gfx90a:sramecc+:xnack-": behind the device's name, wherever this version of ROCm keeps it. */
-static bool find_target(clb_gpu *g) {
+static clb_status find_target(clb_gpu *g) {
   char properties[8192] = {0};
-  int (*ask)(void *, int) = g->driver.properties_6 ? g->driver.properties_6 : g->driver.properties;
-  if (!ask || ask(properties, g->ordinal)) return false;
+  clb_status s = CLB_OK;
+  if (g->driver.properties_6) s = check(g, "hipGetDevicePropertiesR0600", g->driver.properties_6(properties, g->ordinal));
+  else if (g->driver.properties) s = check(g, "hipGetDeviceProperties", g->driver.properties(properties, g->ordinal));
+  if (s) return s;
   for (size_t at = 256; at + sizeof g->target < sizeof properties; at++)
     if (!memcmp(properties + at, "gfx", 3)) {
       memcpy(g->target, properties + at, sizeof g->target - 1);
-      return true;
+      return CLB_OK;
     }
-  return false;
+  return clb_fail(g->head.error, CLB_ERROR_DRIVER, "%s: the driver does not say which gfx target this is", g->name);
 }
 
 static clb_status find_numbers(clb_gpu *g, int *warp, int *local, int *most, int *units) {
@@ -145,7 +151,7 @@ static clb_status find_numbers(clb_gpu *g, int *warp, int *local, int *most, int
   if (!s) s = CLB_GPU_CALL(g, attribute, local, v->local, g->ordinal);
   if (!s) s = CLB_GPU_CALL(g, attribute, units, v->units, g->ordinal);
   if (!g->driver.attribute(&pageable, v->pageable, g->ordinal)) g->pageable = pageable != 0;
-  if (v == &amd) return s || find_target(g) ? s : clb_fail(g->head.error, CLB_ERROR_DRIVER, "%s: the driver does not say which gfx target this is", g->name);
+  if (v == &amd) return s ? s : find_target(g);
   int major = 0, minor = 0;
   if (!s) s = CLB_GPU_CALL(g, attribute, &major, CUDA_MAJOR, g->ordinal);
   if (!s) s = CLB_GPU_CALL(g, attribute, &minor, CUDA_MINOR, g->ordinal);

@@ -66,6 +66,8 @@ clb_status lz_wrap(clb_device *device, clb_memory *memory);
 clb_status lz_write(clb_device *device, const clb_memory *to, uint64_t offset, const void *from, uint64_t bytes);
 clb_status lz_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to, uint64_t bytes);
 clb_status lz_wait(clb_device *device);
+/* Before what the device may be using goes away.  A wait that fails is tried once more: one failed call leaves no work in flight. */
+void lz_quiet(lz_device *d);
 /* Orders what is appended next after everything before. */
 clb_status lz_barrier(lz_device *d);
 

@@ -75,6 +75,10 @@ clb_status lz_wait(clb_device *device) {
   return s;
 }
 
+void lz_quiet(lz_device *d) {
+  if (d->busy && lz_wait(&d->base)) lz_wait(&d->base);
+}
+
 /* ---- memory ---- */
 
 clb_status lz_alloc(clb_device *device, uint64_t bytes, clb_memory *memory) {
@@ -97,7 +101,7 @@ clb_status lz_alloc(clb_device *device, uint64_t bytes, clb_memory *memory) {
 
 void lz_free(clb_device *device, clb_memory *memory) {
   lz_device *d = (lz_device *)device;
-  if (d->busy) lz_wait(device); /* the device may still be using it */
+  lz_quiet(d);
   d->ze.MemFree(d->context, memory->handle);
   memory->handle = NULL;
 }
@@ -130,7 +134,9 @@ static clb_status copy(clb_device *device, void *to, const void *from, uint64_t 
   if (s || !bytes) return s;
   ze_result_t r = d->ze.CommandListAppendMemoryCopy(d->list, to, from, (size_t)bytes, NULL, 0, NULL);
   if (r) return lz_failed(device->error, "zeCommandListAppendMemoryCopy", r);
-  return lz_wait(device);
+  s = lz_wait(device);
+  if (s) lz_quiet(d); /* the host's memory may be gone when we return */
+  return s;
 }
 
 clb_status lz_write(clb_device *device, const clb_memory *to, uint64_t offset, const void *from, uint64_t bytes) {

@@ -122,7 +122,7 @@ clb_status lz_load(clb_device *device, const ir_kernel *k, const void *binary, s
 void lz_unload(clb_device *device, clb_module *m) {
   lz_device *d = (lz_device *)device;
   if (!m) return;
-  if (d->busy) lz_wait(device); /* the device may still be running it */
+  lz_quiet(d);
   d->ze.KernelDestroy(m->kernel);
   d->ze.ModuleDestroy(m->module);
   free(m);

@@ -51,7 +51,7 @@ void lz_record(clb_device *device, const clb_work *work, int64_t n, clb_recorded
 
 /* After a failure: both events as they were, once the lists are done. */
 static clb_status undo(lz_device *d, const char *call, ze_result_t result) {
-  lz_wait(&d->base);
+  lz_quiet(d);
   d->ze.CommandQueueSynchronize(d->queue, UINT64_MAX);
   d->ze.EventHostReset(d->before);
   d->ze.EventHostReset(d->after);
@@ -71,7 +71,7 @@ clb_status lz_replay(clb_device *device, clb_recorded *recorded) {
 
 void lz_forget(clb_device *device, clb_recorded *recorded) {
   lz_device *d = (lz_device *)device;
-  if (d->busy) lz_wait(device); /* the device may still be running it */
+  lz_quiet(d);
   d->ze.CommandListDestroy(recorded->list);
   free(recorded);
 }

@@ -156,8 +156,9 @@ static clb_status get_facts(clb_opencl *o, const clb_text *extensions, facts *f)
     char *value = (char *)f + fact_table[i].offset;
     if (extension && *extension && !has_word(extensions, extension)) continue;
     cl_int code = o->cl.clGetDeviceInfo(o->device, fact_table[i].what, fact_table[i].bytes, value, NULL);
-    if (code && extension) memset(value, 0, fact_table[i].bytes);
-    if (code && !extension) {
+    const bool unknown = extension && code == CL_INVALID_VALUE;
+    if (unknown) memset(value, 0, fact_table[i].bytes);
+    if (code && !unknown) {
       clb_status s = clb_opencl_failed(o->head.error, "clGetDeviceInfo", code);
       return clb_fail_more(o->head.error, s, " for %s", fact_table[i].name);
     }

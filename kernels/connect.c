@@ -172,5 +172,6 @@ ir_val clb_connection_z(const clb_connection *c) {
 ir_val clb_connection_weight(const clb_connection *c) { return mixes(c->mode) ? times_plus(c->k, pair(c), c->n.mul_z, c->w) : pair(c); }
 
 ir_val clb_connection_mask(const clb_connection *c, ir_val index) {
+  if (c->k->error[0]) return IR_NONE; /* there may be no instructions */
   return c->k->ins[index].shape == IR_UNIFORM ? c->row_mask : c->pair_mask;
 }

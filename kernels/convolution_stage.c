@@ -237,6 +237,7 @@ static ir_val edge_in_slot(clb_convolution *c, ir_val number) {
 static void send(clb_convolution *c, ir_val place, ir_val last, ir_val sender, ir_val edge, ir_val r, ir_val number) {
   ir_kernel *k = of(c);
   clb_stage *g = &c->stage;
+  if (k->error[0]) return;
   int width = 16 / (int)ir_type_bytes((ir_type)k->ins[g->array].element);
   ir_if(k, ir_2(k, IR_LT, place, last));
   for (int slot = X; slot <= W; slot++)

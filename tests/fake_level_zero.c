@@ -15,6 +15,7 @@ static const char *const kind_names[] = {"context", "event pool", "event", "comm
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 object *fake_objects;
+fake_level_zero_wish fake_level_zero = {.left = -1};
 static int violations;
 static bool failed_as_wished;
 static char first_violation[300];
@@ -52,6 +53,10 @@ ze_result_t fake_begin(const char *function) {
   const char *now = getenv("CLB_TEST_FAIL"), *never = getenv("CLB_TEST_UNSUPPORTED"), *colon;
   pthread_mutex_lock(&lock);
   if (never && !strcmp(never, function)) return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+  if (fake_level_zero.left >= 0 && fake_level_zero.left-- == 0) {
+    fake_level_zero.failed = function;
+    return (ze_result_t)fake_level_zero.code;
+  }
   if (strcmp(wish, now ? now : "") != 0) {
     snprintf(wish, sizeof wish, "%s", now ? now : "");
     calls = 0;

@@ -9,11 +9,14 @@
 #include <level_zero/ze_api.h>
 #include <level_zero/ze_ddi.h>
 
+#include "fake_level_zero_state.h"
+
 /* For the test: how often the rules of Level Zero were broken (and how, the first time), how many objects are alive, and whether the
    call that CLB_TEST_FAIL names has come. */
 __attribute__((visibility("default"))) int fake_level_zero_violations(const char **first);
 __attribute__((visibility("default"))) int fake_level_zero_live(void);
 __attribute__((visibility("default"))) int fake_level_zero_failed(void);
+extern __attribute__((visibility("default"))) fake_level_zero_wish fake_level_zero;
 
 /* ---- fake_level_zero_run.c: SPIR-V words, run on a CPU through OpenCL ---- */
 

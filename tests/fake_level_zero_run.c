@@ -1,4 +1,5 @@
-/* fake_level_zero_run.c - runs the test-only driver's SPIR-V on a CPU: Intel's OpenCL driver, else PoCL through llvm-spirv. */
+/* fake_level_zero_run.c - runs the test-only driver's SPIR-V on a CPU: Intel's OpenCL driver, else PoCL through llvm-spirv; or, idle,
+   calls the test. */
 #include "fake_level_zero.h"
 
 #include <pthread.h>
@@ -28,10 +29,15 @@ static void open_platform(void) {
 }
 
 void *fake_memory_new(size_t bytes) {
+  void *idle = NULL;
+  if (fake_level_zero.idle) return posix_memalign(&idle, 64, bytes) ? NULL : memset(idle, 0, bytes);
   pthread_once(&once, open_platform);
   return cl.alloc ? cl.alloc(cl.runner.context, 1 /* read and write */, bytes, 64) : NULL;
 }
-void fake_memory_free(void *memory) { cl.free(cl.runner.context, memory); }
+void fake_memory_free(void *memory) {
+  if (fake_level_zero.idle) free(memory);
+  else cl.free(cl.runner.context, memory);
+}
 
 /* ---- what a module says of its kernel ---- */
 
@@ -93,23 +99,43 @@ static void *through_bitcode(const void *spirv, size_t bytes, char *log, size_t 
   return program;
 }
 
+/* Stands for a program or a kernel while idle. */
+static char nothing;
+
 void *fake_program_new(const void *spirv, size_t bytes, char *log, size_t size) {
+  if (fake_level_zero.idle) return &nothing;
   pthread_once(&once, open_platform);
   snprintf(log, size, "no OpenCL for CPUs here");
   if (!cl.alloc) return NULL;
   return cl.is_intel ? runner_program(&cl.runner, 1, spirv, bytes, log, size) : through_bitcode(spirv, bytes, log, size);
 }
-void fake_program_free(void *program) { cl.runner.clReleaseProgram(program); }
+void fake_program_free(void *program) {
+  if (program != &nothing) cl.runner.clReleaseProgram(program);
+}
 
 void *fake_kernel_new(void *program, const char *name) {
   int status = 0;
-  return cl.runner.clCreateKernel(program, name, &status);
+  return program == &nothing ? program : cl.runner.clCreateKernel(program, name, &status);
 }
-void fake_kernel_free(void *kernel) { cl.runner.clReleaseKernel(kernel); }
+void fake_kernel_free(void *kernel) {
+  if (kernel != &nothing) cl.runner.clReleaseKernel(kernel);
+}
+
+static bool idle_run(const fake_signature *s, const fake_argument *args, uint32_t groups, uint32_t group_size) {
+  fake_argument values[FAKE_PARAMETERS];
+  void *params[FAKE_PARAMETERS];
+  char text[sizeof s->name + 8];
+  memcpy(values, args, sizeof values);
+  for (int i = 0; i < FAKE_PARAMETERS; i++) params[i] = &values[i];
+  snprintf(text, sizeof text, " %s(", s->name);
+  if (fake_level_zero.launch) fake_level_zero.launch(NULL, text, groups, group_size, params);
+  return true;
+}
 
 bool fake_kernel_run(void *kernel, const fake_signature *s, const fake_argument *args, uint32_t groups, uint32_t group_size) {
   size_t local = group_size, global = local * groups;
   int status = 0;
+  if (kernel == &nothing) return idle_run(s, args, groups, group_size);
   for (int i = 0; i < s->n_parameters && !status; i++)
     status = s->bytes[i] ? cl.runner.clSetKernelArg(kernel, (unsigned)i, (size_t)s->bytes[i], args[i].bytes) : cl.pointer(kernel, (unsigned)i, args[i].pointer);
   if (!status) status = cl.runner.clEnqueueNDRangeKernel(cl.runner.queue, kernel, 1, NULL, &global, &local, 0, NULL, NULL);

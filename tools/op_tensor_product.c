@@ -1,6 +1,7 @@
 /* op_tensor_product.c - the Clebsch-Gordan tensor product as the command sees it. */
 #include "op_tensor_product_cases.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,9 +187,11 @@ clb_status tensor_problem_describe(clb_context *ctx, const tensor_problem *p, te
 
 reference_product *tensor_problem_reference(const tensor_problem *p) {
   tensor_desc *d = start_desc(p);
+  errno = 0;
   int good = reference_finds(p, &d->found);
   if (p->kind != OTHER_PRODUCT) d->desc.n_instructions = d->found.n_instructions;
   reference_product *r = good && d->desc.n_instructions > 0 ? reference_product_create(&d->desc) : NULL;
+  if (!r && errno == ENOMEM) give_up("out of memory for the reference of tensor_product");
   if (!r) give_up("the reference of tensor_product does not understand this problem");
   free(d);
   return r;

@@ -46,10 +46,8 @@ static int print_irreps(const reference_irreps *irreps, char out[CLB_IRREPS_BYTE
   return used < CLB_IRREPS_BYTES;
 }
 
-/* Neighbours of the same irrep become one term; terms without channels go. */
-static void simplify(reference_irreps *irreps) {
-  reference_irreps *from = malloc(sizeof *from);
-  if (!from) abort();
+/* Neighbours of the same irrep become one term; terms without channels go.  from: room for a copy. */
+static void simplify(reference_irreps *irreps, reference_irreps *from) {
   *from = *irreps;
   irreps->n = irreps->dim = 0;
   for (int i = 0; i < from->n; i++) {
@@ -59,20 +57,19 @@ static void simplify(reference_irreps *irreps) {
     if (last && last->l == t->l && last->parity == t->parity) last->mul += t->mul, irreps->dim += t->mul * (2 * t->l + 1);
     else append(irreps, t->mul, t->l, t->parity);
   }
-  free(from);
 }
 
 /* ---- named products ---- */
 
 typedef struct {
-  reference_irreps x, y, filter, z;
+  reference_irreps x, y, filter, z, from; /* from: room for a copy of one */
   int unfiltered, n;
   clb_instruction path[CLB_MAX_INSTRUCTIONS]; /* out: the term of z, in the order found */
 } product;
 
 static product *product_of(const char *x, const char *y, const char *filter) {
   product *p = calloc(1, sizeof *p);
-  if (!p) abort();
+  if (!p) return NULL;
   p->unfiltered = !filter || !*filter;
   if (reference_irreps_read(x, &p->x) && reference_irreps_read(y, &p->y) && (p->unfiltered || reference_irreps_read(filter, &p->filter))) return p;
   free(p);
@@ -99,8 +96,7 @@ static int join(product *p, int i, int j, int mul, clb_mode mode, int has_weight
 
 /* ranks[old place] = new place, for keys that ascend. */
 static void sort_outputs(product *p, int (*key)(const reference_irrep *)) {
-  reference_irreps *from = malloc(sizeof *from);
-  if (!from) abort();
+  reference_irreps *from = &p->from;
   *from = p->z;
   p->z.n = p->z.dim = 0;
   for (int k = 0; k <= 2 * (2 * REFERENCE_MAX_L) + 1; k++)
@@ -109,7 +105,6 @@ static void sort_outputs(product *p, int (*key)(const reference_irrep *)) {
       p->path[i].out = p->z.n;
       append(&p->z, from->term[i].mul, from->term[i].l, from->term[i].parity);
     }
-  free(from);
 }
 
 static int natural_first(const reference_irrep *t) { return 2 * t->l + (t->parity != (t->l % 2 ? -1 : 1)); }
@@ -155,8 +150,8 @@ int reference_full(const char *x, const char *y, const char *filter, clb_instruc
   product *p = product_of(x, y, filter);
   int good = p != NULL;
   if (!p) return 0;
-  simplify(&p->x);
-  simplify(&p->y);
+  simplify(&p->x, &p->from);
+  simplify(&p->y, &p->from);
   for (int i = 0; i < p->x.n; i++)
     for (int j = 0; j < p->y.n; j++) good = good && join(p, i, j, p->x.term[i].mul * p->y.term[j].mul, CLB_UVUV, 0);
   sort_outputs(p, odd_first);
@@ -164,10 +159,8 @@ int reference_full(const char *x, const char *y, const char *filter, clb_instruc
 }
 
 /* Cuts the terms of `to` where those of `at` end. */
-static int cut(reference_irreps *to, const reference_irreps *at) {
-  reference_irreps *from = malloc(sizeof *from);
+static int cut(reference_irreps *to, const reference_irreps *at, reference_irreps *from) {
   int good = 1, i = 0, left = at->n ? at->term[0].mul : 0;
-  if (!from) abort();
   *from = *to;
   to->n = to->dim = 0;
   for (int j = 0; j < from->n; j++)
@@ -177,7 +170,6 @@ static int cut(reference_irreps *to, const reference_irreps *at) {
       mul -= part, left -= part;
       if (!left && ++i < at->n) left = at->term[i].mul;
     }
-  free(from);
   return good && i == at->n; /* as many channels on both sides */
 }
 
@@ -185,9 +177,9 @@ int reference_elementwise(const char *x, const char *y, const char *filter, clb_
   product *p = product_of(x, y, filter);
   int good = p != NULL;
   if (!p) return 0;
-  simplify(&p->x);
-  simplify(&p->y);
-  good = cut(&p->x, &p->y) && cut(&p->y, &p->x);
+  simplify(&p->x, &p->from);
+  simplify(&p->y, &p->from);
+  good = cut(&p->x, &p->y, &p->from) && cut(&p->y, &p->x, &p->from);
   for (int i = 0; good && i < p->x.n; i++) good = join(p, i, i, p->x.term[i].mul, CLB_UUU, 0);
   return finish(p, good, 0, found);
 }

@@ -18,7 +18,8 @@ typedef struct {
 /* Returns 0 where the text is wrong. */
 int reference_irreps_read(const char *text, reference_irreps *irreps);
 
-/* What clb_channel_wise and its like find.  They return 0 where a text is wrong or something does not fit. */
+/* What clb_channel_wise and its like find.  They return 0 where a text is wrong, something does not fit or there is no memory (errno
+   is ENOMEM). */
 int reference_channel_wise(const char *x, const char *y, const char *filter, clb_path_order order, clb_instructions *found);
 int reference_fully_connected(const char *x, const char *y, const char *z, clb_instructions *found);
 int reference_full(const char *x, const char *y, const char *filter, clb_instructions *found);
