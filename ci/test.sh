@@ -12,7 +12,8 @@ Installs what the tests need, then runs, two at a time:
   clebsch check, whole, on every device that runs here (ci/check.sh)
   the tests under ASan and UBSan (build-sanitize)
   the fuzzers of all readers of files, 20 s each (ci/fuzz.sh), where clang is installed
-  --long   also clebsch check on the interpreter, and of the sanitized build on the CPU; fuzzers take 600 s each
+  --long   all cases of all tests, on all devices; also clebsch check on the interpreter, and of the sanitized build on the CPU; fuzzers take
+           600 s each
 CLB_TEST_MODELS names the folder of large models and structures (default: ../shared): models/nequix-mp-1.nqx, structures/*.  Without it the tests
 of these are skipped.
 END
@@ -21,7 +22,7 @@ END
 long=""
 case "${1:-}" in
   "") ;;
-  --long) long=yes ;;
+  --long) long=yes && export CLB_TEST_LONG=yes ;;
   --help) usage && exit ;;
   *) usage >&2 && exit 2 ;;
 esac
@@ -43,7 +44,7 @@ fi
 for build in build-test build-sanitize; do
   [ $build = build-test ] && options="" || options="-Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized"
   # shellcheck disable=SC2086
-  [ -d $build ] || meson setup $build $options
+  [ -d $build ] || meson setup $build $options -Dtest_kernels="$PWD/build-test/tests/kernels"
   meson compile -C $build
 done
 took "installing and building" "$started"

@@ -341,6 +341,17 @@ static inline int runs_on(const device_test *t, const device *d) {
   return t->where == EVERYWHERE || d->effort == THOROUGH;
 }
 
+/* Short runs give each test to one of the devices that take seconds to compile, by turns. */
+static inline bool leaves_to_another(const device *d, int test) {
+  int number = 0, n = 0;
+  for (const device *other = all_devices(); other < all_devices() + MAX_DEVICES && *other->name; other++) {
+    if (other->effort != SLOW) continue;
+    if (!strcmp(other->name, d->name)) number = n;
+    n++;
+  }
+  return !long_tests() && d->effort == SLOW && test % n != number;
+}
+
 static inline int run_on_devices(const char *group, const device_test *tests, int n_tests) {
   static struct CMUnitTest all[MAX_DEVICES * MAX_TESTS];
   static char labels[MAX_DEVICES * MAX_TESTS][128];
@@ -354,7 +365,7 @@ static inline int run_on_devices(const char *group, const device_test *tests, in
   }
   for (int d = 0; d < n_devices; d++)
     for (int t = 0; t < n_tests; t++) {
-      if (!runs_on(&tests[t], &all_devices()[d])) continue;
+      if (!runs_on(&tests[t], &all_devices()[d]) || leaves_to_another(&all_devices()[d], t)) continue;
       snprintf(labels[n], sizeof labels[n], "%s_%s[%s]", group, tests[t].name, all_devices()[d].name);
       all[n] = (struct CMUnitTest){labels[n], tests[t].run, NULL, NULL, &all_devices()[d]};
       n++;

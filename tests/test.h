@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,6 +21,12 @@
     fprintf(stderr, "\n");         \
     skip();                        \
   } while (0)
+
+/* Whether there is time for all cases (`ci/test.sh --long`); else CI's short choice. */
+static inline bool long_tests(void) {
+  const char *asked = getenv("CLB_TEST_LONG");
+  return asked && *asked;
+}
 
 /* A number in [-1, 1) from a seed that it moves on (splitmix64): the same on every machine. */
 static inline double test_random(uint64_t *seed) {

@@ -46,7 +46,7 @@ static void grid(const char *name, int step) {
 static void whole(void **state) {
   (void)state;
   const char *asked = getenv("CLB_DEVICE");
-  grid(asked && *asked ? asked : "cpu:interpreter", 1);
+  grid(asked && *asked ? asked : "cpu:interpreter", SANITIZED && !long_tests() ? 2 : 1);
 }
 
 static void some_compiled(void **state) {

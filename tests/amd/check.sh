@@ -24,7 +24,7 @@ $(grep -v ' ok$' "$cache/log" | head -40)
 $(head -20 "$cache/errors")"
   tail -1 "$cache/log"
 done
-if AMD_EMULATOR_BARRIERS=off check tensor_product >"$cache/log" 2>&1; then fail "products on $target are right without any barrier: the emulator proves nothing of them"; fi
+if AMD_EMULATOR_BARRIERS=off check tensor_product --part 1/8 >"$cache/log" 2>&1; then fail "products on $target are right without any barrier: the emulator proves nothing of them"; fi
 grep -q WRONG "$cache/log" || fail "without barriers products fail, but none is wrong:
 $(tail -5 "$cache/log")"
 echo "without barriers: $(grep -c 'WRONG$' "$cache/log") wrong, as they must be"
