@@ -50,6 +50,13 @@ typedef struct {
   bool host; /* only on devices whose memory is the host's */
 } named_test;
 
+/* Short runs take each test to every other of the OpenCL devices, by turns: plain on one driver, as a GPU on the next. */
+static inline bool leaves_to_another(int d, int test) {
+  int turn = devices[d].simulates;
+  for (int i = 0; i < d; i++) turn += !strncmp(devices[i].name, "opencl", 6) && !devices[i].simulates && strcmp(devices[i].name, devices[d].name) != 0;
+  return !long_tests() && !strncmp(devices[d].name, "opencl", 6) && (turn + test) % 2;
+}
+
 /* Each test on each device that runs, and `compiles` on those that do not. */
 static inline int run_on_all(const char *group, const named_test *tests, int n_tests, void (*compiles)(void **)) {
   static struct CMUnitTest all[MAX_DEVICES * 16];
@@ -59,7 +66,7 @@ static inline int run_on_all(const char *group, const named_test *tests, int n_t
   for (int d = 0; d < n_devices; d++)
     for (int t = 0; t < (devices[d].runs ? n_tests : 1); t++) {
       const struct device *on = &devices[d];
-      if (on->runs && tests[t].host && strncmp(on->name, "cpu", 3)) continue;
+      if (on->runs && (leaves_to_another(d, t) || (tests[t].host && strncmp(on->name, "cpu", 3)))) continue;
       snprintf(labels[n], sizeof labels[n], "%s_%s[%s%s]", group, on->runs ? tests[t].name : "compiles", on->name, on->simulates ? ", as a GPU" : "");
       all[n] = (struct CMUnitTest){labels[n], on->runs ? tests[t].test : compiles, NULL, NULL, &devices[d]};
       n++;
