@@ -64,17 +64,11 @@ clb_status clb_device_alloc(clb_device *d, uint64_t bytes, clb_memory *memory) {
   return all ? clb_fail_more(d->error, s, "; %s has %.1f MiB", d->info.name, (double)all / MiB) : s;
 }
 
-static bool has_shuffles(const ir_kernel *k) {
-  for (int32_t i = 0; i < k->n; i++)
-    if (k->ins[i].op == IR_SHUFFLE || k->ins[i].op == IR_SHUFFLE_XOR || k->ins[i].op == IR_REDUCE_ADD) return true;
-  return false;
-}
-
 clb_status clb_device_text(const clb_device *d, const ir_kernel *k, clb_text *text) {
   char mistake[256] = "";
   ir_kernel legal = {0};
   clb_status s = CLB_OK;
-  bool legalise = !d->limits.subgroups && has_shuffles(k);
+  bool legalise = !d->limits.subgroups && clb_shuffles(k);
   if (legalise && k->subgroups > 1)
     return clb_fail(d->error, CLB_ERROR_UNSUPPORTED, "%s: %s has no sub-groups; a kernel that shuffles can have one per group, not %d", k->name, d->info.name, (int)k->subgroups);
   if (legalise && !clb_legalise(k, &legal)) s = clb_fail(d->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, legal.error);

@@ -15,6 +15,12 @@ typedef struct {
 
 static bool crosses(ir_op op) { return op == IR_SHUFFLE || op == IR_SHUFFLE_XOR || op == IR_REDUCE_ADD; }
 
+bool clb_shuffles(const ir_kernel *k) {
+  for (int32_t v = 0; v < k->n; v++)
+    if (crosses((ir_op)k->ins[v].op)) return true;
+  return false;
+}
+
 static ir_val mapped(const legaliser *l, ir_val v) { return v == IR_NONE ? IR_NONE : l->map[v]; }
 
 /* Every lane shows its value to the others. */

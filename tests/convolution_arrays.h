@@ -311,7 +311,7 @@ static inline int run_at_places(const char *group, const place_test *tests, int 
   for (int d = 0; d < n_places; d++)
     for (int t = 0; t < n_tests; t++) {
       place *p = &all_places()[d];
-      if ((int)p->device.effort < tests[t].effort || leaves_to_another(&p->device, t)) continue;
+      if ((int)p->device.effort < tests[t].effort || waits_its_turn(&p->device, t)) continue;
       snprintf(labels[n], sizeof labels[n], "%s_%s[%s%s%s]", group, tests[t].name, p->device.name, p->gpu < 0 ? "" : " as ", p->gpu < 0 ? "" : gpus[p->gpu].name);
       all[n] = (struct CMUnitTest){labels[n], tests[t].run, NULL, NULL, p};
       n++;

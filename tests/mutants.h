@@ -55,21 +55,12 @@ static inline mutants *mutants_of(const ir_kernel *k) {
   return mutation.kernels = m;
 }
 
-static inline bool shuffles(const ir_kernel *k) {
-  bool any = false;
-  for (int32_t v = 0; v < k->n; v++) {
-    const int op = k->ins[v].op;
-    any |= op == IR_SHUFFLE || op == IR_SHUFFLE_XOR || op == IR_REDUCE_ADD;
-  }
-  return any;
-}
-
 static inline clb_status mutants_load(clb_device *d, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module) {
   clb_status s = clb_backend_cpu.load(d, k, binary, bytes, module);
   loaded *l = s ? NULL : calloc(1, sizeof *l);
   if (!l) return s;
   ir_kernel legal = {0};
-  const bool legalise = mutation.legalises && !d->limits.subgroups && shuffles(k);
+  const bool legalise = mutation.legalises && !d->limits.subgroups && clb_shuffles(k);
   if (legalise && !clb_legalise(k, &legal)) fail_msg("%s: %s", k->name, legal.error);
   *l = (loaded){mutation.modules, *module, mutants_of(legalise ? &legal : k)};
   mutation.modules = l;

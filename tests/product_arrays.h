@@ -287,6 +287,7 @@ enum { MAX_DEVICES = 16, MAX_MADE = 24, MAX_TESTS = 16 };
 typedef struct {
   char name[64];
   enum { SLOW, BRISK, THOROUGH } effort; /* OpenCL on a CPU takes seconds to compile what the interpreter just runs */
+  int turn; /* of the SLOW ones, in short runs */
   clb_context *ctx;
   test_product *made[MAX_MADE];
 } device;
@@ -297,6 +298,8 @@ typedef struct {
   void (*run)(void **device);
   enum { EVERYWHERE, HOST, WHERE_THOROUGH } where;
 } device_test;
+
+static int n_slow; /* devices */
 
 static inline device *all_devices(void) {
   static device devices[MAX_DEVICES];
@@ -309,8 +312,11 @@ static inline void add_device(const clb_device_info *info, void *user) {
   if (!info->runs || !info->f64 || *n == MAX_DEVICES) return;
   snprintf(d->name, sizeof d->name, "%s", info->name);
   d->effort = !strcmp(info->name, "cpu:interpreter") ? THOROUGH : !strcmp(info->backend, "opencl") ? SLOW : BRISK;
+  if (d->effort == SLOW) d->turn = n_slow++;
   ++*n;
 }
+
+static inline bool waits_its_turn(const device *d, int test) { return d->effort == SLOW && leaves_to_another(d->turn, n_slow, test); }
 
 static inline clb_context *context_of(device *d) {
   if (!d->ctx) OK(d->ctx, clb_context_create(d->name, &d->ctx));
@@ -341,17 +347,6 @@ static inline int runs_on(const device_test *t, const device *d) {
   return t->where == EVERYWHERE || d->effort == THOROUGH;
 }
 
-/* Short runs give each test to one of the devices that take seconds to compile, by turns. */
-static inline bool leaves_to_another(const device *d, int test) {
-  int number = 0, n = 0;
-  for (const device *other = all_devices(); other < all_devices() + MAX_DEVICES && *other->name; other++) {
-    if (other->effort != SLOW) continue;
-    if (!strcmp(other->name, d->name)) number = n;
-    n++;
-  }
-  return !long_tests() && d->effort == SLOW && test % n != number;
-}
-
 static inline int run_on_devices(const char *group, const device_test *tests, int n_tests) {
   static struct CMUnitTest all[MAX_DEVICES * MAX_TESTS];
   static char labels[MAX_DEVICES * MAX_TESTS][128];
@@ -365,7 +360,7 @@ static inline int run_on_devices(const char *group, const device_test *tests, in
   }
   for (int d = 0; d < n_devices; d++)
     for (int t = 0; t < n_tests; t++) {
-      if (!runs_on(&tests[t], &all_devices()[d]) || leaves_to_another(&all_devices()[d], t)) continue;
+      if (!runs_on(&tests[t], &all_devices()[d]) || waits_its_turn(&all_devices()[d], t)) continue;
       snprintf(labels[n], sizeof labels[n], "%s_%s[%s]", group, tests[t].name, all_devices()[d].name);
       all[n] = (struct CMUnitTest){labels[n], tests[t].run, NULL, NULL, &all_devices()[d]};
       n++;

@@ -9,17 +9,20 @@ enum { MAX_DEVICES = 24 };
 static struct device {
   char name[64];
   bool runs, simulates, f64; /* simulates: a CPU that is taken for a GPU */
+  int turn, turns; /* in short runs each test is on every other OpenCL device: plain on one driver, as a GPU on the next */
   clb_context *ctx;
 } devices[MAX_DEVICES];
 static int n_devices;
 
 static inline void add_device(const clb_device_info *info, void *user) {
   (void)user;
-  bool cpu = info->runs && (!strcmp(info->backend, "cpu") || !strcmp(info->backend, "opencl"));
+  static int n_opencl;
+  bool opencl = !strcmp(info->backend, "opencl"), cpu = info->runs && (!strcmp(info->backend, "cpu") || opencl);
   for (int i = 0; i < 1 + cpu && n_devices < MAX_DEVICES; i++, n_devices++) {
-    devices[n_devices] = (struct device){.runs = info->runs, .simulates = i, .f64 = info->f64};
+    devices[n_devices] = (struct device){.runs = info->runs, .simulates = i, .f64 = info->f64, .turn = opencl ? (n_opencl + i) % 2 : 0, .turns = opencl ? 2 : 1};
     snprintf(devices[n_devices].name, sizeof devices[0].name, "%s", info->name);
   }
+  n_opencl += opencl;
 }
 
 static inline clb_context *context(void **state) {
@@ -50,13 +53,6 @@ typedef struct {
   bool host; /* only on devices whose memory is the host's */
 } named_test;
 
-/* Short runs take each test to every other of the OpenCL devices, by turns: plain on one driver, as a GPU on the next. */
-static inline bool leaves_to_another(int d, int test) {
-  int turn = devices[d].simulates;
-  for (int i = 0; i < d; i++) turn += !strncmp(devices[i].name, "opencl", 6) && !devices[i].simulates && strcmp(devices[i].name, devices[d].name) != 0;
-  return !long_tests() && !strncmp(devices[d].name, "opencl", 6) && (turn + test) % 2;
-}
-
 /* Each test on each device that runs, and `compiles` on those that do not. */
 static inline int run_on_all(const char *group, const named_test *tests, int n_tests, void (*compiles)(void **)) {
   static struct CMUnitTest all[MAX_DEVICES * 16];
@@ -66,7 +62,7 @@ static inline int run_on_all(const char *group, const named_test *tests, int n_t
   for (int d = 0; d < n_devices; d++)
     for (int t = 0; t < (devices[d].runs ? n_tests : 1); t++) {
       const struct device *on = &devices[d];
-      if (on->runs && (leaves_to_another(d, t) || (tests[t].host && strncmp(on->name, "cpu", 3)))) continue;
+      if (on->runs && (leaves_to_another(on->turn, on->turns, t) || (tests[t].host && strncmp(on->name, "cpu", 3)))) continue;
       snprintf(labels[n], sizeof labels[n], "%s_%s[%s%s]", group, on->runs ? tests[t].name : "compiles", on->name, on->simulates ? ", as a GPU" : "");
       all[n] = (struct CMUnitTest){labels[n], on->runs ? tests[t].test : compiles, NULL, NULL, &devices[d]};
       n++;

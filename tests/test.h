@@ -28,6 +28,9 @@ static inline bool long_tests(void) {
   return asked && *asked;
 }
 
+/* Short runs give each test to one of so many devices, by turns. */
+static inline bool leaves_to_another(int turn, int turns, int test) { return !long_tests() && test % turns != turn; }
+
 /* A number in [-1, 1) from a seed that it moves on (splitmix64): the same on every machine. */
 static inline double test_random(uint64_t *seed) {
   uint64_t z = *seed += 0x9e3779b97f4a7c15u;
