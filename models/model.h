@@ -61,10 +61,11 @@ struct clb_model {
   int64_t rebuilds;
 };
 
-/* Where results start, in numbers of sum_type, in the order in which they are asked for together, so that one read
-   takes them: the energy's rows, forces [n_total][3], the virial's rows of 9, [n_local]. */
+/* Where results start, in numbers of sum_type: forces [n_total][3], e_atom [n_local], the energy's rows, the virial's
+   rows of 9.  e_atom and energy, which every step writes, lie between: whatever is asked for, one read takes it, and
+   nothing that was not written. */
 typedef struct {
-  int64_t energy, forces, virial, e_atom, end;
+  int64_t forces, e_atom, energy, virial, end;
 } clb_model_places;
 clb_model_places clb_model_result_places(const clb_model *m);
 static inline clb_rows clb_model_result(const clb_model *m, int64_t place) { return (clb_rows){m->results, place, CLB_DENSE, NULL}; }

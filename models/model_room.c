@@ -43,10 +43,10 @@ clb_status clb_model_download(clb_model *m, clb_buffer *from, clb_dtype type, in
 /* ---- results ---- */
 
 clb_model_places clb_model_result_places(const clb_model *m) {
-  clb_model_places p = {.energy = 0, .forces = clb_totals_rows(m->energy)};
-  p.virial = p.forces + 3 * m->n_total;
-  p.e_atom = p.virial + 9 * clb_totals_rows(m->virial);
-  p.end = p.e_atom + m->n_local;
+  clb_model_places p = {.forces = 0, .e_atom = 3 * m->n_total};
+  p.energy = p.e_atom + m->n_local;
+  p.virial = p.energy + clb_totals_rows(m->energy);
+  p.end = p.virial + 9 * clb_totals_rows(m->virial);
   return p;
 }
 
@@ -57,8 +57,8 @@ static void symmetrise(double *a) {
 
 clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, double *forces, double *e_atom) {
   const clb_model_places p = clb_model_result_places(m);
-  const int64_t begin = energy ? p.energy : forces ? p.forces : virial ? p.virial : p.e_atom;
-  const int64_t end = e_atom ? p.end : virial ? p.e_atom : forces ? p.virial : p.forces;
+  const int64_t begin = forces ? p.forces : e_atom ? p.e_atom : energy ? p.energy : p.virial;
+  const int64_t end = virial ? p.end : energy ? p.virial : e_atom ? p.energy : forces ? p.e_atom : begin;
   const int64_t bytes = clb_dtype_bytes((int32_t)m->sum_type);
   if (begin >= end) return clb_wait(m->ctx);
   char *host = clb_model_staging(m, (size_t)((end - begin) * bytes));
