@@ -1,17 +1,17 @@
-/* backend.h - the contract between the library and a driver.
+/* backends/backend.h - the contract between the library and a driver.
 
    A backend knows no op.  It opens a device, keeps memory, turns a kernel of the IR into a binary that can be kept on disk,
    loads and launches it.  All work of a device goes into one in-order queue.  Every function returns a clb_status and, on
    failure, leaves the sentence in device->error (open: in its argument `error`): what was called, with the driver's own word. */
-#ifndef CLB_BACKEND_H
-#define CLB_BACKEND_H
+#ifndef CLB_BACKENDS_BACKEND_H
+#define CLB_BACKENDS_BACKEND_H
 
 #include <clebsch/clebsch.h>
 
-#include "../src/error.h"
-#include "../src/ir.h"
-#include "../src/print.h"
-#include "../src/text.h"
+#include "src/base/error.h"
+#include "src/ir/ir.h"
+#include "src/codegen/codegen.h"
+#include "src/base/text.h"
 
 /* What a schedule may know of a device. */
 typedef struct {

@@ -1,4 +1,4 @@
-/* spherical_harmonics.c - real spherical harmonics and their derivatives; a lane is a point.
+/* kernels/spherical_harmonics.c - real spherical harmonics and their derivatives; a lane is a point.
 
    With (X, Y, Z) = (z, x, y), C_m + i S_m = (X + iY)^m and the monic polynomials
      p_m^m = 1,  p_{m+1}^m = Z,  p_l^m = Z p_{l-1}^m - b r^2 p_{l-2}^m,  b = (l+m-1)(l-m-1) / ((2l-1)(2l-3)),
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/wigner.h"
-#include "rows.h"
+#include "src/problem/wigner.h"
+#include "kernels/common/rows.h"
 
 extern const clb_kernel_kind clb_spherical_harmonics;
 

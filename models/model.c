@@ -1,5 +1,5 @@
-/* model.c - the calls of model.h. */
-#include "model.h"
+/* models/model.c - the calls of model.h. */
+#include "models/network.h"
 
 #include <math.h>
 #include <stdlib.h>

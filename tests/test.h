@@ -1,6 +1,6 @@
-/* test.h - what every test program includes. */
-#ifndef CLB_TEST_H
-#define CLB_TEST_H
+/* tests/test.h - what every test program includes. */
+#ifndef CLB_TESTS_TEST_H
+#define CLB_TESTS_TEST_H
 
 #include <setjmp.h>
 #include <stdarg.h>

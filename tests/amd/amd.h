@@ -1,6 +1,6 @@
-/* amd.h - an emulator of the AMD instructions that our kernels use: what its files share. */
-#ifndef AMD_H
-#define AMD_H
+/* tests/amd/amd.h - an emulator of the AMD instructions that our kernels use: what its files share. */
+#ifndef CLB_TESTS_AMD_AMD_H
+#define CLB_TESTS_AMD_AMD_H
 
 #include <stdbool.h>
 #include <stddef.h>

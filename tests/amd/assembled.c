@@ -1,6 +1,6 @@
-/* assembled.c - test kernels in AMD's assembly, through clang into a loaded code object. */
+/* tests/amd/assembled.c - test kernels in AMD's assembly, through clang into a loaded code object. */
 #define _GNU_SOURCE
-#include "assembled.h"
+#include "tests/amd/assembled.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-/* assembled.h - test kernels in AMD's assembly: v[2:9] hold eight words of each lane, v[10:13] are
+/* tests/amd/assembled.h - test kernels in AMD's assembly: v[2:9] hold eight words of each lane, v[10:13] are
  * stored as its results. */
-#ifndef AMD_ASSEMBLED_H
-#define AMD_ASSEMBLED_H
+#ifndef CLB_TESTS_AMD_ASSEMBLED_H
+#define CLB_TESTS_AMD_ASSEMBLED_H
 
-#include "amd.h"
+#include "tests/amd/amd.h"
 
 enum { AMD_INPUTS = 8, AMD_RESULTS = 4, AMD_TEST_LDS = 4096, AMD_TEST_SCRATCH = 64 };
 

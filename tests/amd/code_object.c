@@ -1,4 +1,4 @@
-/* code_object.c - a code object's segments, kernel descriptors and the note that tells kernels'
+/* tests/amd/code_object.c - a code object's segments, kernel descriptors and the note that tells kernels'
  * arguments. */
 #include <elf.h>
 #include <stdarg.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "amd.h"
+#include "tests/amd/amd.h"
 
 static bool no(char *error, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -1,5 +1,5 @@
-/* dump.c - a launch as a file, for tests/amd/compare.py: what went in, and memory afterwards. */
-#include "dump.h"
+/* tests/amd/dump.c - a launch as a file, for tests/amd/compare.py: what went in, and memory afterwards. */
+#include "tests/amd/dump.h"
 
 #include <stdio.h>
 #include <stdlib.h>

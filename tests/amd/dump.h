@@ -1,8 +1,8 @@
-/* dump.h - launches as files: AMD_EMULATOR_DUMP names a folder. */
-#ifndef AMD_DUMP_H
-#define AMD_DUMP_H
+/* tests/amd/dump.h - launches as files: AMD_EMULATOR_DUMP names a folder. */
+#ifndef CLB_TESTS_AMD_DUMP_H
+#define CLB_TESTS_AMD_DUMP_H
 
-#include "amd.h"
+#include "tests/amd/amd.h"
 
 typedef struct amd_dump amd_dump;
 

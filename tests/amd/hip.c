@@ -1,4 +1,4 @@
-/* hip.c - libamdhip64.so.7 for one emulated GPU; a launch has run when it returns.
+/* tests/amd/hip.c - libamdhip64.so.7 for one emulated GPU; a launch has run when it returns.
 
    AMD_EMULATOR_TARGET says which GPU (gfx90a, gfx942, gfx1100); AMD_EMULATOR_SEED how waves are
    interleaved; AMD_EMULATOR_BARRIERS=off makes s_barrier do nothing (a control); AMD_EMULATOR_KEEP
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dump.h"
+#include "tests/amd/dump.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

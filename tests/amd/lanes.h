@@ -1,11 +1,11 @@
-/* lanes.h - what instructions are written with: bits, rows of lanes, operands. */
-#ifndef AMD_LANES_H
-#define AMD_LANES_H
+/* tests/amd/lanes.h - what instructions are written with: bits, rows of lanes, operands. */
+#ifndef CLB_TESTS_AMD_LANES_H
+#define CLB_TESTS_AMD_LANES_H
 
 #include <math.h>
 #include <string.h>
 
-#include "amd.h"
+#include "tests/amd/amd.h"
 
 /* Rows run eight lanes at a time where the processor can; sanitizers cannot begin so early. */
 #if defined __x86_64__ && defined __gnu_linux__ && !defined __clang__ && \

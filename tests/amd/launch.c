@@ -1,11 +1,11 @@
-/* launch.c - a launch: registers at the start, waves of a group interleaved at random between
+/* tests/amd/launch.c - a launch: registers at the start, waves of a group interleaved at random between
  * barriers. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lanes.h"
+#include "tests/amd/lanes.h"
 
 enum { JUNK = 1 << 15, MOST_STEPS = 200 };
 enum {

@@ -1,5 +1,5 @@
-/* lds.c - local memory of a group. */
-#include "lanes.h"
+/* tests/amd/lds.c - local memory of a group. */
+#include "tests/amd/lanes.h"
 
 static unsigned char *place(amd_wave *w, const amd_ins *i, int lane, uint32_t address,
                             uint32_t bytes) {

@@ -1,11 +1,11 @@
-/* listing.c - LLVM's listing of a code object, line by line into instructions. */
+/* tests/amd/listing.c - LLVM's listing of a code object, line by line into instructions. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "lanes.h"
+#include "tests/amd/lanes.h"
 
 enum { MAX_PARTS = 8, MAX_MODIFIERS = 12 };
 

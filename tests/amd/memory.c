@@ -1,10 +1,10 @@
-/* memory.c - the emulated GPU's memory: the host's, behind guard pages. */
+/* tests/amd/memory.c - the emulated GPU's memory: the host's, behind guard pages. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "amd.h"
+#include "tests/amd/amd.h"
 
 enum { PAGE = 4096, ALIGNMENT = 256, RUBBISH = 0xee };
 static const size_t most_filled = (size_t)256 << 20; /* what is larger starts as zeros */

@@ -1,9 +1,9 @@
-/* operands.c - operands and modifiers as LLVM's listing prints them. */
+/* tests/amd/operands.c - operands and modifiers as LLVM's listing prints them. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "lanes.h"
+#include "tests/amd/lanes.h"
 
 static int add_constant(amd_module *m, uint64_t value) {
   uint32_t low = (uint32_t)value, high = (uint32_t)(value >> 32);

@@ -1,5 +1,5 @@
-/* scalar.c - scalar instructions, branches and scalar loads. */
-#include "lanes.h"
+/* tests/amd/scalar.c - scalar instructions, branches and scalar loads. */
+#include "tests/amd/lanes.h"
 
 static inline void put_word(amd_wave *w, const amd_ins *i, uint32_t x) {
   w->s[i->d.index] = x;

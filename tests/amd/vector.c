@@ -1,5 +1,5 @@
-/* vector.c - how a vector instruction gets its rows and puts its result. */
-#include "lanes.h"
+/* tests/amd/vector.c - how a vector instruction gets its rows and puts its result. */
+#include "tests/amd/lanes.h"
 
 #ifdef __SSE2__
 #include <emmintrin.h>

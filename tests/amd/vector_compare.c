@@ -1,5 +1,5 @@
-/* vector_compare.c - comparisons: a mask of lanes as the result. */
-#include "lanes.h"
+/* tests/amd/vector_compare.c - comparisons: a mask of lanes as the result. */
+#include "tests/amd/lanes.h"
 
 #define COMPARE(name, type, get, test) \
   AMD_LANES(name) { \

@@ -1,5 +1,5 @@
-/* vector_half.c - vector instructions on 16 bits. */
-#include "lanes.h"
+/* tests/amd/vector_half.c - vector instructions on 16 bits. */
+#include "tests/amd/lanes.h"
 
 #define SHORTS(name, expression) \
   AMD_LANES(name) { \

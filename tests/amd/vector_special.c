@@ -1,6 +1,6 @@
-/* vector_special.c - vector instructions with a shape of their own: carries, lanes, packed and
+/* tests/amd/vector_special.c - vector instructions with a shape of their own: carries, lanes, packed and
  * mixed precision, steps of a division. */
-#include "lanes.h"
+#include "tests/amd/lanes.h"
 
 /* ---- carries ---- */
 

@@ -1,5 +1,5 @@
-/* vector_wide.c - vector instructions on 64 bits: integers and f64. */
-#include "lanes.h"
+/* tests/amd/vector_wide.c - vector instructions on 64 bits: integers and f64. */
+#include "tests/amd/lanes.h"
 
 #define LONGS(name, expression) \
   AMD_LANES(name) { \

@@ -1,5 +1,5 @@
-/* vector_words.c - vector instructions on words: integers and f32. */
-#include "lanes.h"
+/* tests/amd/vector_words.c - vector instructions on words: integers and f32. */
+#include "tests/amd/lanes.h"
 
 #define WORDS(name, expression) \
   AMD_LANES(name) { \

@@ -1,5 +1,5 @@
-/* vmemory.c - vector loads, stores and atomics: global memory and scratch. */
-#include "lanes.h"
+/* tests/amd/vmemory.c - vector loads, stores and atomics: global memory and scratch. */
+#include "tests/amd/lanes.h"
 
 /* Flags beside the number of bytes. */
 enum { SIGNED = 0x100, HIGH_HALF = 0x200, KEEP = 0x400, SIZE = 0xff };

@@ -1,9 +1,9 @@
-/* driver.h - what the programs of this folder share: one kernel, built from text and run on the CPU device of an OpenCL platform.
+/* tests/drivers/driver.h - what the programs of this folder share: one kernel, built from text and run on the CPU device of an OpenCL platform.
 
    Each program stands alone: cc -o x x.c -ldl, ./x PLATFORM VERSION.  PLATFORM is a word in the platform's name, VERSION in that of a driver known to be
    wrong.  It prints what is right and what came, and ends with 0 if the way around the fault gives what is right, 77 if there is no such platform. */
-#ifndef CLB_DRIVER_H
-#define CLB_DRIVER_H
+#ifndef CLB_TESTS_DRIVERS_DRIVER_H
+#define CLB_TESTS_DRIVERS_DRIVER_H
 
 #include <dlfcn.h>
 #include <stddef.h>

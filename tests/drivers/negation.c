@@ -1,9 +1,9 @@
-/* negation.c - Intel's OpenCL driver for CPUs loses a negated float across a barrier.
+/* tests/drivers/negation.c - Intel's OpenCL driver for CPUs loses a negated float across a barrier.
 
    Each work-item negates a number of its own, which is needed on both sides of barriers.  Right is the number's negation; what comes, from the second
    turn of the loop on, is that of the sub-group (or vector of work-items) that ran last before the barrier.  Other unary and binary operations are kept,
    and so is a product with -1 that the compiler cannot tell from others: the way around it. */
-#include "driver.h"
+#include "tests/drivers/driver.h"
 
 enum { GROUP = 48, TURNS = 3 };
 

@@ -1,4 +1,4 @@
-/* sub_devices.c - PoCL 3.1 dies, once in some hundred times, where a part of a device is released whose work is done.
+/* tests/drivers/sub_devices.c - PoCL 3.1 dies, once in some hundred times, where a part of a device is released whose work is done.
 
    clFinish has returned, queue and context are released; a thread of the driver still releases the event of the last kernel, with what the device's
    release has freed.  Right is that each child ends by itself; some are killed by signal 11, in POclReleaseEvent.  The way around it: parts of devices
@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "driver.h"
+#include "tests/drivers/driver.h"
 
 enum { CHILDREN = 6, TURNS = 15, N = 64 };
 

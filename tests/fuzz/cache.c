@@ -1,15 +1,15 @@
-/* cache.c - fuzzer of the kernel cache's entries, and of the kernels that the interpreter keeps there.
+/* tests/fuzz/cache.c - fuzzer of the kernel cache's entries, and of the kernels that the interpreter keeps there.
 
    Input: a byte; if it is even, the rest is a whole file; else it is what a good file holds. */
-#include "../../src/cache.h"
+#include "src/runtime/kernel_cache.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "../../src/ir.h"
-#include "fuzz.h"
+#include "src/ir/ir.h"
+#include "tests/fuzz/fuzz.h"
 
 static const clb_cache_key key = {{0x0123456789abcdef, 0xfedcba9876543210}};
 static char entry[600]; /* the key's file */

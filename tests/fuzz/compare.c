@@ -1,9 +1,9 @@
-/* compare.c - fuzzer of results of `clebsch bench`, as `clebsch compare` reads and shows them. */
-#include "../../tools/compare.h"
+/* tests/fuzz/compare.c - fuzzer of results of `clebsch bench`, as `clebsch compare` reads and shows them. */
+#include "tools/compare/compare.h"
 
 #include <stdlib.h>
 
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 typedef struct {
   const char *path;

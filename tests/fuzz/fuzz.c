@@ -1,6 +1,6 @@
-/* fuzz.c - what the fuzzers share: the input as a file, sentences caught, exits returned from, time and memory bounded. */
+/* tests/fuzz/fuzz.c - what the fuzzers share: the input as a file, sentences caught, exits returned from, time and memory bounded. */
 #define _GNU_SOURCE /* fopencookie */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "memory.h"
+#include "tests/fuzz/memory.h"
 
 void fuzz_fail(const char *format, ...) {
   char text[1024];

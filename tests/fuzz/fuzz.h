@@ -1,6 +1,6 @@
-/* fuzz.h - what the fuzzers share: the input as a file, sentences caught, exits returned from, time and memory bounded. */
-#ifndef FUZZ_H
-#define FUZZ_H
+/* tests/fuzz/fuzz.h - what the fuzzers share: the input as a file, sentences caught, exits returned from, time and memory bounded. */
+#ifndef CLB_TESTS_FUZZ_FUZZ_H
+#define CLB_TESTS_FUZZ_FUZZ_H
 
 #include <stdbool.h>
 #include <stddef.h>

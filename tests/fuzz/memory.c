@@ -1,8 +1,8 @@
-/* memory.c - what a reader allocates, counted, and freed where it exits.
+/* tests/fuzz/memory.c - what a reader allocates, counted, and freed where it exits.
 
    The linker puts __wrap_malloc in the place of malloc (--wrap) in all that is linked statically; jansson is told.  Pointers are kept
    in a table with linear probing, so that the sanitizer's red zones stay where they are. */
-#include "memory.h"
+#include "tests/fuzz/memory.h"
 
 #include <jansson.h>
 #include <malloc.h>

@@ -1,6 +1,6 @@
-/* memory.h - what a reader allocates, counted, and freed where it exits. */
-#ifndef FUZZ_MEMORY_H
-#define FUZZ_MEMORY_H
+/* tests/fuzz/memory.h - what a reader allocates, counted, and freed where it exits. */
+#ifndef CLB_TESTS_FUZZ_MEMORY_H
+#define CLB_TESTS_FUZZ_MEMORY_H
 
 #include <stddef.h>
 

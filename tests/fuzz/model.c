@@ -1,13 +1,13 @@
-/* model.c - what fuzzers of models share: whether a model that was read, or that another program's
+/* tests/fuzz/model.c - what fuzzers of models share: whether a model that was read, or that another program's
    became, agrees with itself. */
-#include "model.h"
+#include "tests/fuzz/fuzz_model.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "../../tools/convert.h"
+#include "tools/convert/convert.h"
 
 static void check_weights(const clb_model_file *f, int64_t at, int64_t n) {
   FUZZ_CHECK(n >= 0 && at >= 0 && at <= f->n_all_weights && n <= f->n_all_weights - at);

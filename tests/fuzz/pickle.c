@@ -1,12 +1,12 @@
-/* pickle.c - fuzzer of the pickles of a TorchScript archive, whose other entries and sums are good.
+/* tests/fuzz/pickle.c - fuzzer of the pickles of a TorchScript archive, whose other entries and sums are good.
 
    Input: the length of data.pkl (4 bytes, little endian), data.pkl, constants.pkl. */
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
-#include "../../tools/zip.h"
-#include "model.h"
+#include "tools/convert/zip.h"
+#include "tests/fuzz/fuzz_model.h"
 
 enum { MOST_ENTRIES = 64, MOST_BYTES = 1 << 20 };
 

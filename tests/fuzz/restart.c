@@ -1,8 +1,8 @@
-/* restart.c - fuzzer of the files that a run goes on from.
+/* tests/fuzz/restart.c - fuzzer of the files that a run goes on from.
 
    An input that begins as such a file does is one; any other is what follows its first line, which then has its length and checksum. */
-#include "../../tools/md_restart.h"
-#include "../../tools/output.h"
+#include "tools/dynamics/md_restart.h"
+#include "tools/common/output.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 typedef struct {
   const char *path;

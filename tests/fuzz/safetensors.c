@@ -1,5 +1,5 @@
-/* safetensors.c - fuzzer of models' files: whole ones. */
-#include "model.h"
+/* tests/fuzz/safetensors.c - fuzzer of models' files: whole ones. */
+#include "tests/fuzz/fuzz_model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   fuzz_model(fuzz_file(data, n, ".safetensors"), n);

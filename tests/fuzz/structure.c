@@ -1,11 +1,11 @@
-/* structure.c - fuzzer of atoms from files; FUZZ_ENDING says of which format. */
+/* tests/fuzz/structure.c - fuzzer of atoms from files; FUZZ_ENDING says of which format. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../models/neighbours.h"
-#include "../../tools/md_files.h"
-#include "fuzz.h"
+#include "models/atoms/neighbours.h"
+#include "tools/dynamics/md_files.h"
+#include "tests/fuzz/fuzz.h"
 
 typedef struct {
   const char *path;

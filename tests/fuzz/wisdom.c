@@ -1,13 +1,13 @@
-/* wisdom.c - fuzzer of files of wisdom.
+/* tests/fuzz/wisdom.c - fuzzer of files of wisdom.
 
    No input could guess hashes: a line that starts with '!' is made one of this device and of a problem of it, one that starts with '@' one
    of this device and of a problem of its own.  A text that starts with '%' is repeated, so that what is quadratic takes long. */
-#include "../../src/wisdom.h"
+#include "src/runtime/wisdom.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 static clb_context *ctx;
 static clb_problem problem;

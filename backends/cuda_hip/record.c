@@ -1,0 +1,82 @@
+/* backends/cuda_hip/record.c - recordings as CUDA's or HIP's graphs: the stream captures what it would run. */
+#include <stdlib.h>
+
+#include "backends/cuda_hip/gpu.h"
+
+struct clb_recorded {
+  void *runnable; /* a graph made ready to be launched */
+};
+
+enum { THIS_THREAD = 1 }; /* what other threads do meanwhile spoils no capture; in both */
+
+static bool has_graphs(const clb_gpu *g) {
+  const clb_gpu_driver *d = &g->driver;
+  return d->capture_begin && d->capture_end && d->graph_instantiate && d->graph_launch && d->graph_destroy && d->runnable_destroy;
+}
+
+/* NULL where the driver refuses: the default stream captures nothing, nor does one that its owner is capturing, nor do all libraries allow it. */
+static void *capture(clb_gpu *g, const clb_work *work, int64_t n) {
+  clb_status s = CLB_OK;
+  void *graph = NULL;
+  if (!g->stream || !has_graphs(g) || g->driver.capture_begin(g->stream, THIS_THREAD)) return NULL;
+  for (int64_t i = 0; i < n && !s; i++)
+    s = work[i].product ? clb_gpu_multiply(&g->head, work[i].type, work[i].product)
+                        : clb_gpu_launch(&g->head, work[i].module, work[i].groups, work[i].args, work[i].n_args);
+  if (g->driver.capture_end(g->stream, &graph)) s = CLB_ERROR_DRIVER;
+  if (!s || !graph) return graph;
+  g->driver.graph_destroy(graph);
+  return NULL;
+}
+
+/* Whether the runnable graph does as `graph` does from its next launch on. */
+static bool update(clb_gpu *g, void *runnable, void *graph) {
+  struct {
+    int result;
+    void *node, *from;
+  } what = {0};
+  if (g->driver.cuda_update) return !g->driver.cuda_update(runnable, graph, &what);
+  return g->driver.hip_update && !g->driver.hip_update(runnable, graph, &what.node, &what.result);
+}
+
+static void drop(clb_gpu *g, void *runnable) {
+  if (!runnable) return;
+  clb_gpu_wait(&g->head); /* it may be running */
+  g->driver.runnable_destroy(runnable);
+}
+
+void clb_gpu_record(clb_device *device, const clb_work *work, int64_t n, clb_recorded **recorded) {
+  clb_gpu *g = (clb_gpu *)device;
+  clb_gpu_turn t;
+  clb_recorded *r = *recorded ? *recorded : calloc(1, sizeof *r);
+  *recorded = NULL;
+  if (!r) return;
+  void *graph = clb_gpu_enter(g, &t) ? NULL : capture(g, work, n);
+  if (!graph || !r->runnable || !update(g, r->runnable, graph)) {
+    drop(g, r->runnable);
+    r->runnable = NULL;
+    if (graph && g->driver.graph_instantiate(&r->runnable, graph, 0)) r->runnable = NULL;
+  }
+  if (graph) g->driver.graph_destroy(graph);
+  if (r->runnable && g->driver.graph_upload) g->driver.graph_upload(r->runnable, g->stream); /* else the first launch does it */
+  clb_gpu_leave(g, &t);
+  if (r->runnable) *recorded = r;
+  else free(r);
+}
+
+clb_status clb_gpu_replay(clb_device *device, clb_recorded *recorded) {
+  clb_gpu *g = (clb_gpu *)device;
+  clb_gpu_turn t;
+  clb_status s = clb_gpu_enter(g, &t);
+  if (!s) s = CLB_GPU_CALL(g, graph_launch, recorded->runnable, g->stream);
+  clb_gpu_leave(g, &t);
+  return s;
+}
+
+void clb_gpu_forget(clb_device *device, clb_recorded *recorded) {
+  clb_gpu *g = (clb_gpu *)device;
+  clb_gpu_turn t;
+  clb_gpu_enter(g, &t); /* if it fails, so may this: there is nobody to tell */
+  drop(g, recorded->runnable);
+  clb_gpu_leave(g, &t);
+  free(recorded);
+}

@@ -1,0 +1,253 @@
+/* kernels/convolution/partition.c - how a convolution's channels and paths are divided among sub-groups. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/convolution/builder.h"
+
+/* What a term of x brings along: components of x and z, non-zeros. */
+typedef struct {
+  int components, nonzeros;
+} load;
+
+static load load_of(const clb_tensor_product_problem *tp, int term) {
+  load l = {clb_width(&tp->x.term[term]), 0};
+  for (int q = 0; q < tp->n_paths; q++) {
+    if (tp->path[q].in1 != term) continue;
+    l.components += clb_width(&tp->z.term[tp->path[q].out]);
+    l.nonzeros += clb_form_path_size(tp, &tp->path[q]);
+  }
+  return l;
+}
+
+/* Terms of x that share a term of z, directly or through others, are one item. */
+typedef struct {
+  int n, of_x[CLB_MAX_TERMS], mul[CLB_MAX_TERMS];
+  load size[CLB_MAX_TERMS];
+} items;
+
+static void take(const clb_tensor_product_problem *tp, items *it, int term, int item) {
+  it->of_x[term] = item;
+  for (int q = 0; q < tp->n_paths; q++)
+    for (int other = 0; other < tp->n_paths && tp->path[q].in1 == term; other++)
+      if (tp->path[other].out == tp->path[q].out && it->of_x[tp->path[other].in1] < 0) take(tp, it, tp->path[other].in1, item);
+}
+
+static void find_items(const clb_tensor_product_problem *tp, items *it) {
+  *it = (items){0};
+  for (int t = 0; t < CLB_MAX_TERMS; t++) it->of_x[t] = -1;
+  for (int t = 0; t < tp->x.n; t++) {
+    if (!tp->x.term[t].mul) continue;
+    if (it->of_x[t] < 0) take(tp, it, t, it->n++);
+    load l = load_of(tp, t);
+    it->mul[it->of_x[t]] = tp->x.term[t].mul;
+    it->size[it->of_x[t]].components += l.components;
+    it->size[it->of_x[t]].nonzeros += l.nonzeros;
+  }
+}
+
+/* Items of multiplicity mul into n bins, the greatest first, each into the bin that has least; returns what the fullest bins have. */
+static load fill(const items *it, int mul, int n, int *bin) {
+  load in[CLB_MAX_TERMS] = {{0}}, most = {0};
+  bool done[CLB_MAX_TERMS] = {false};
+  for (;;) {
+    int next = -1, to = 0;
+    for (int i = 0; i < it->n; i++)
+      if (it->mul[i] == mul && !done[i] && (next < 0 || it->size[i].nonzeros > it->size[next].nonzeros)) next = i;
+    if (next < 0) break;
+    for (int b = 1; b < n; b++)
+      if (in[b].nonzeros < in[to].nonzeros || (in[b].nonzeros == in[to].nonzeros && in[b].components < in[to].components)) to = b;
+    done[next] = true;
+    bin[next] = to;
+    in[to].components += it->size[next].components;
+    in[to].nonzeros += it->size[next].nonzeros;
+  }
+  for (int b = 0; b < n; b++) {
+    if (in[b].components > most.components) most.components = in[b].components;
+    if (in[b].nonzeros > most.nonzeros) most.nonzeros = in[b].nonzeros;
+  }
+  return most;
+}
+
+static int blocks_of(int mul, int lanes) { return (mul + lanes - 1) / lanes; }
+
+/* The parts of multiplicity mul: as few as the limits allow (what is little above them stays whole), then as many blocks together. */
+static void make_parts(const items *it, int mul, load limit, int lanes, clb_parts *parts, int *part_of) {
+  int bin[CLB_MAX_TERMS], count = 0, n = 1, together = 1;
+  for (int i = 0; i < it->n; i++) count += it->mul[i] == mul;
+  load most = fill(it, mul, n, bin);
+  while (n < count && (most.components > limit.components || most.nonzeros > limit.nonzeros + (n == 1 ? limit.nonzeros / 8 : 0))) most = fill(it, mul, ++n, bin);
+  for (int t = 2; lanes && t <= CLB_MAX_TOGETHER; t++)
+    if (blocks_of(mul, lanes) % t == 0 && most.components * t <= limit.components && most.nonzeros * t <= limit.nonzeros) together = t;
+  for (int i = 0; i < it->n; i++)
+    if (it->mul[i] == mul) part_of[i] = parts->n + bin[i];
+  if (most.nonzeros * together > parts->nonzeros) parts->nonzeros = most.nonzeros * together;
+  for (int b = 0; b < n; b++) parts->mul[parts->n] = mul, parts->together[parts->n++] = together;
+}
+
+void clb_parts_make(const clb_tensor_product_problem *tp, int most, int most_nonzeros, int lanes, clb_parts *parts) {
+  items it;
+  int part_of[CLB_MAX_TERMS], largest = INT32_MAX;
+  find_items(tp, &it);
+  *parts = (clb_parts){0};
+  for (;;) {
+    int mul = 0;
+    for (int i = 0; i < it.n; i++)
+      if (it.mul[i] < largest && it.mul[i] > mul) mul = it.mul[i];
+    if (!mul) break;
+    make_parts(&it, mul, (load){most, most_nonzeros}, lanes, parts, part_of);
+    largest = mul;
+  }
+  for (int t = 0; t < CLB_MAX_TERMS; t++) parts->of_x[t] = it.of_x[t] < 0 ? -1 : part_of[it.of_x[t]], parts->of_z[t] = -1;
+  for (int q = 0; q < tp->n_paths; q++) parts->of_z[tp->path[q].out] = parts->of_x[tp->path[q].in1];
+}
+
+void clb_parts_of_z(const clb_tensor_product_problem *tp, int most, clb_parts *parts) {
+  int source[CLB_MAX_TERMS];
+  *parts = (clb_parts){0};
+  for (int t = 0; t < CLB_MAX_TERMS; t++) parts->of_x[t] = parts->of_z[t] = source[t] = -1;
+  for (int q = tp->n_paths - 1; q >= 0; q--) source[tp->path[q].out] = tp->path[q].in1;
+  for (int x = 0; x < tp->x.n; x++) { /* what comes from one term of x first stays together */
+    int n = 0, all = 0, had = 0, share;
+    for (int t = 0; t < tp->z.n; t++) all += source[t] == x && tp->z.term[t].mul ? clb_width(&tp->z.term[t]) : 0;
+    share = all ? (all + (all + most - 1) / most - 1) / ((all + most - 1) / most) : 0;
+    for (int t = 0; t < tp->z.n; t++) {
+      if (source[t] != x || !tp->z.term[t].mul) continue;
+      if (!n || had >= share || had + clb_width(&tp->z.term[t]) > most) {
+        parts->mul[parts->n] = tp->z.term[t].mul;
+        parts->together[parts->n++] = 1;
+        had = 0;
+        n++;
+      }
+      parts->of_z[t] = parts->n - 1;
+      had += clb_width(&tp->z.term[t]);
+    }
+  }
+}
+
+int clb_slice_width(const clb_schedule *s, int mul) {
+  int width = s->lanes;
+  while (width % 2 == 0 && width / 2 >= mul && s->lanes / width < s->slices) width /= 2;
+  return width;
+}
+
+int clb_parts_units(const clb_parts *parts, int lanes) {
+  int n = 0;
+  for (int p = 0; p < parts->n; p++) n += blocks_of(parts->mul[p], lanes) / parts->together[p];
+  return n;
+}
+
+/* Sizes of coefficients that are multiplied with an element of y already. */
+typedef struct {
+  double size;
+  int y;
+} known;
+typedef struct {
+  known *all;
+  int n, most;
+} knowledge;
+
+static bool knows(const knowledge *k, double size, int y) {
+  for (int i = 0; i < k->n; i++)
+    if (k->all[i].y == y && k->all[i].size == size) return true;
+  return size == 1;
+}
+
+/* As a size that is known, if it is one but for rounding. */
+static double round_to(const knowledge *k, double size) {
+  if (fabs(size - 1) < 1e-14) return 1;
+  for (int i = 0; i < k->n; i++)
+    if (fabs(size - k->all[i].size) < 1e-14 * size) return k->all[i].size;
+  return size;
+}
+
+static void learn(knowledge *k, const clb_entry *e, int n, int y, double scale) {
+  for (int q = 0; q < n; q++) {
+    double size = round_to(k, fabs(e[q].c) / scale);
+    if (!knows(k, size, y + e[q].j) && k->n < k->most) k->all[k->n++] = (known){size, y + e[q].j};
+  }
+}
+
+/* Products that are new with this scale. */
+static int count_new(knowledge *k, const clb_entry *e, int n, int y, double scale) {
+  int before = k->n;
+  learn(k, e, n, y, scale);
+  int count = k->n - before;
+  k->n = before;
+  return count;
+}
+
+/* Whether the size of a coefficient, or one that is known, stands further ahead, too: each is tried once. */
+static bool seen(const clb_entry *e, int q) {
+  for (int i = 0; i < q; i++)
+    if (fabs(e[i].c) == fabs(e[q].c)) return true;
+  return false;
+}
+static bool met(const knowledge *k, int at) {
+  for (int i = 0; i < at; i++)
+    if (k->all[i].size == k->all[at].size) return true;
+  return false;
+}
+
+/* One coefficient becomes 1, or a size that is known: whichever needs the fewest new products. */
+static double best_scale(knowledge *k, const clb_entry *e, int n, int y) {
+  double best = n ? fabs(e[0].c) : 1;
+  int fewest = count_new(k, e, n, y, best), sizes = k->n;
+  for (int q = 0; q < n; q++)
+    for (int i = -1; i < sizes; i++) {
+      if (seen(e, q) || (i >= 0 && met(k, i))) continue;
+      double scale = fabs(e[q].c) / (i < 0 ? 1 : k->all[i].size);
+      int count = count_new(k, e, n, y, scale);
+      if (count < fewest) fewest = count, best = scale;
+    }
+  return best;
+}
+
+/* A path's scale of its term of z; with it products are known. */
+static void scale_term(knowledge *products, const clb_entry *e, int n, int y, double *scale) {
+  double all = scale[0];
+  if (all == 0) all = n <= 64 ? best_scale(products, e, n, y) : fabs(e[0].c);
+  for (int k = 0; k < MAX_M; k++) scale[k] = all;
+  learn(products, e, n, y, all);
+}
+
+/* Of each component: the largest coefficient that starts a sum a_ij (path.h), which then starts with the component itself. */
+static void scale_components(const clb_entry *e, int n, double *scale) {
+  bool started[MAX_M][MAX_M] = {{false}};
+  for (int q = 0; q < n; q++) {
+    if (!started[e[q].i][e[q].j]) scale[e[q].k] = fmax(scale[e[q].k], fabs(e[q].c));
+    started[e[q].i][e[q].j] = true;
+  }
+}
+
+bool clb_z_scales(const clb_tensor_product_problem *tp, const clb_parts *parts, bool pairs, double scale[][MAX_M]) {
+  enum { MOST = 4096 };
+  double *symbol = malloc(sizeof *symbol * MAX_M * MAX_M * MAX_M);
+  clb_entry *e = malloc(sizeof *e * MAX_M * MAX_M * MAX_M);
+  knowledge products = {malloc(sizeof *products.all * MOST), 0, MOST};
+  const bool memory = symbol && e && products.all;
+  memset(scale, 0, sizeof *scale * CLB_MAX_TERMS);
+  for (int part = 0; memory && part < parts->n; part++) {
+    products.n = 0; /* parts share nothing */
+    for (int q = 0; q < tp->n_paths; q++) {
+      const clb_path *p = &tp->path[q];
+      if (parts->of_z[p->out] != part) continue;
+      int n = clb_form_entries(tp, p, symbol, e);
+      if (pairs) scale_components(e, n, scale[p->out]);
+      else scale_term(&products, e, n, tp->y.term[p->in2].at, scale[p->out]);
+    }
+  }
+  for (int t = 0; t < CLB_MAX_TERMS; t++)
+    for (int k = 0; k < MAX_M; k++)
+      if (scale[t][k] == 0) scale[t][k] = 1;
+  free(products.all);
+  free(symbol);
+  free(e);
+  return memory;
+}
+
+int clb_wanted_output(const clb_form_builder *f, int slot) {
+  for (int o = 0; o < f->form->n_outputs; o++)
+    if (f->form->output[o].slot == slot && clb_form_wanted(f, o)) return o;
+  return -1;
+}

@@ -1,0 +1,155 @@
+/* kernels/convolution/receiver_results.c - results of a convolution that belong to receivers: z summed in registers over the walk of a row. */
+#include "kernels/convolution/builder.h"
+
+static ir_kernel *of(clb_convolution *c) { return c->f.k; }
+static ir_val i32(clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I32, n); }
+static ir_val less(clb_convolution *c, ir_val a, ir_val b) { return ir_2(c->f.k, IR_LT, a, b); }
+
+/* Of a part's component of z so far. */
+static ir_val sum_so_far(clb_convolution *c, int term, int i) {
+  if (!c->f.s->batch) return ir_real(of(c), c->f.t, 0);
+  return ir_load(of(c), c->batch.sums, clb_batch_sum(c, term, i), c->mask);
+}
+
+static void add_z(clb_convolution *c, const clb_path *p, int o) {
+  ir_kernel *k = of(c);
+  ir_val sum[MAX_M], *var = c->z[c->block][p->out];
+  int width = clb_width(&c->f.tp->z.term[p->out]);
+  bool in_memory = c->f.s->in_memory, in_sums = in_memory && c->f.s->batch;
+  clb_path_open(&c->at, p, c->scale[p->out]);
+  clb_none(sum, MAX_M);
+  for (int i = 0; i < width; i++) sum[i] = in_sums ? sum_so_far(c, p->out, i) : in_memory ? IR_NONE : ir_get(k, var[i]);
+  clb_path_z(&c->at, o, sum);
+  for (int i = 0; i < width; i++)
+    if (in_sums) ir_store(k, c->batch.sums, clb_batch_sum(c, p->out, i), c->mask, sum[i]);
+    else if (!in_memory) ir_set(k, var[i], sum[i]);
+    else if (sum[i] != IR_NONE) sum[i] = ir_mul(k, sum[i], ir_real(k, c->f.t, c->scale[p->out][i]));
+  if (in_memory && !in_sums) clb_form_put(&c->f, &c->f.out[o], p->out, c->channel, c->mask, sum, true);
+}
+
+/* Each path of each edge adds to results in memory: they start as 0, unless they are added to. */
+static void clear_part(clb_convolution *c, int part, int o) {
+  ir_kernel *k = of(c);
+  ir_val nothing[MAX_M];
+  clb_none(nothing, MAX_M);
+  ir_if(k, ir_1(k, IR_NOT, ir_2(k, IR_EQ, c->add, i32(c, 1))));
+  for (int j = 0; j < c->parts.together[part]; j++) {
+    clb_turn_to(c, j);
+    for (int t = 0; t < c->f.tp->z.n; t++)
+      if (c->parts.of_z[t] == part) clb_form_put(&c->f, &c->f.out[o], t, c->channel, c->mask, nothing, false);
+  }
+  ir_end(k);
+}
+
+static void walk_z(clb_convolution *c, int part, int o, ir_val first, ir_val last) {
+  ir_kernel *k = of(c);
+  const clb_irreps *z = &c->f.tp->z;
+  int together = c->parts.together[part];
+  if (c->f.s->in_memory && !c->f.s->batch) clear_part(c, part, o);
+  for (int j = 0; j < together && !c->f.s->in_memory; j++) {
+    clb_turn_to(c, j);
+    for (int t = 0; t < z->n; t++)
+      for (int i = 0; i < clb_width(&z->term[t]) && c->parts.of_z[t] == part; i++) c->z[j][t][i] = ir_var(k, sum_so_far(c, t, i), false);
+  }
+  if (c->stage.stages) clb_stage_open(c, part, first, last);
+  ir_val place = clb_turns_open(c, first, last);
+  clb_edge_begin(c, place, last);
+  if (c->f.s->batch) clb_batch_ask(c, place);
+  if (c->batch.n_products) clb_batch_turn(c, ir_sub(k, place, first));
+  for (int j = 0; j < together; j++) {
+    clb_turn_to(c, j);
+    for (int q = 0; q < c->f.tp->n_paths; q++)
+      if (c->parts.of_z[c->f.tp->path[q].out] == part) add_z(c, &c->f.tp->path[q], o);
+  }
+  if (c->stage.stages) clb_stage_next(c);
+  clb_turns_close(c);
+}
+
+/* Of a component: the sub-group's sum, the slices' added up. */
+static ir_val sum_of_row(clb_convolution *c, int block, int term, int i) {
+  ir_kernel *k = of(c);
+  ir_val sum = ir_get(k, c->z[block][term][i]);
+  for (int apart = c->width; apart < c->f.s->lanes; apart *= 2) sum = ir_add(k, sum, ir_shuffle_xor(k, sum, apart));
+  return sum;
+}
+
+/* Overwrites or adds, as the caller of the kernel says. */
+static void store_z(clb_convolution *c, int term, int o, const ir_val *v) {
+  ir_kernel *k = of(c);
+  ir_if(k, ir_2(k, IR_EQ, c->add, i32(c, 1)));
+  clb_form_put(&c->f, &c->f.out[o], term, c->channel, c->mask, v, true);
+  ir_else(k);
+  clb_form_put(&c->f, &c->f.out[o], term, c->channel, c->mask, v, false);
+  ir_end(k);
+}
+
+static void store_part(clb_convolution *c, int part, int o) {
+  ir_kernel *k = of(c);
+  for (int j = 0; j < c->parts.together[part]; j++) {
+    clb_turn_to(c, j);
+    if (c->slice != IR_NONE) c->mask = less(c, ir_lane(k), i32(c, c->mul)); /* the first one writes */
+    for (int t = 0; t < c->f.tp->z.n; t++) {
+      ir_val v[MAX_M];
+      if (c->parts.of_z[t] != part) continue;
+      for (int i = 0; i < clb_width(&c->f.tp->z.term[t]); i++) v[i] = ir_mul(k, c->f.s->batch ? sum_so_far(c, t, i) : sum_of_row(c, j, t, i), ir_real(k, c->f.t, c->scale[t][i]));
+      store_z(c, t, o, v);
+    }
+  }
+}
+
+/* Terms that no path reaches are 0. */
+static void store_unreached(clb_convolution *c, int o) {
+  ir_kernel *k = of(c);
+  ir_val nothing[MAX_M];
+  clb_none(nothing, MAX_M);
+  for (int t = 0; t < c->f.tp->z.n; t++) {
+    int mul = c->f.tp->z.term[t].mul, lanes = c->f.s->lanes;
+    if (c->parts.of_z[t] >= 0 || !mul) continue;
+    ir_val first = ir_mul(k, ir_loop(k, i32(c, 0), i32(c, (mul + lanes - 1) / lanes), i32(c, 1)), i32(c, lanes)), lane = ir_add(k, first, ir_lane(k));
+    clb_form_put(&c->f, &c->f.out[o], t, ir_cast(k, IR_I64, lane), less(c, lane, i32(c, mul)), nothing, false);
+    ir_end(k);
+  }
+}
+
+/* One batch of edges after the other; in between the sums lie in local memory. */
+static void batches_of_z(clb_convolution *c, int o) {
+  ir_kernel *k = of(c);
+  clb_batch_clear(c, c->batch.sums, c->f.tp->z.dim);
+  ir_val first = ir_loop(k, c->walk.first, c->walk.last, i32(c, c->f.s->batch)), last = ir_2(k, IR_MIN, c->walk.last, ir_add(k, first, i32(c, c->f.s->batch)));
+  ir_barrier(k, false);
+  if (c->batch.n_products) {
+    ir_val place = ir_loop(k, first, last, i32(c, 1));
+    clb_edge_begin(c, place, last);
+    clb_batch_multiply(c, ir_sub(k, place, first));
+    ir_end(k);
+    ir_barrier(k, false);
+  }
+  for (int part = 0, next_unit = 0; part < c->parts.n; part++) {
+    bool opened = clb_part_open(c, part, &next_unit);
+    walk_z(c, part, o, first, last);
+    for (int t = 0; t < c->f.tp->z.n && !c->f.s->in_memory; t++)
+      for (int i = 0; c->parts.of_z[t] == part && i < clb_width(&c->f.tp->z.term[t]); i++)
+        ir_store(k, c->batch.sums, clb_batch_sum(c, t, i), c->mask, ir_get(k, c->z[0][t][i]));
+    if (opened) ir_end(k);
+  }
+  ir_end(k);
+  ir_barrier(k, false);
+}
+
+void clb_results_of_z(clb_convolution *c, int o) {
+  ir_kernel *k = of(c);
+  int next_unit = 0;
+  ir_if(k, ir_2(k, IR_OR, less(c, c->add, i32(c, 2)), less(c, i32(c, 0), c->walk.count)));
+  clb_form_row(&c->f, &c->f.out[o], c->walk.index);
+  if (c->f.s->batch) batches_of_z(c, o);
+  for (int part = 0; part < c->parts.n; part++) {
+    bool opened = clb_part_open(c, part, &next_unit);
+    if (!c->f.s->batch) walk_z(c, part, o, c->walk.first, c->walk.last);
+    if (c->f.s->batch || !c->f.s->in_memory) store_part(c, part, o);
+    if (opened) ir_end(k);
+  }
+  ir_if(k, ir_2(k, IR_AND, ir_1(k, IR_NOT, ir_2(k, IR_EQ, c->add, i32(c, 1))), ir_2(k, IR_EQ, c->unit, i32(c, 0))));
+  store_unreached(c, o);
+  ir_end(k);
+  ir_end(k);
+}

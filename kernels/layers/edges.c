@@ -1,0 +1,63 @@
+/* kernels/layers/edges.c - vectors of edges from positions, v = x[sender] - x[receiver] + shift . cell in f64; a lane is an edge. */
+#include "kernels/layers/layer.h"
+
+extern const clb_kernel_kind clb_edge_vectors;
+
+static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
+  (void)p, (void)limits, (void)error;
+  return CLB_OK;
+}
+
+static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
+  clb_layer_schedule(limits, p->arithmetic, false, s);
+  s->width = limits->simd ? 3 : 1;
+}
+
+/* x[number] */
+static void position(clb_layer *b, const clb_row_array *positions, ir_val number, ir_val mask, ir_val *x) {
+  ir_val row = clb_layer_row(b, positions, ir_cast(b->k, IR_I64, number));
+  if (b->s->width == 3) ir_load_wide(b->k, positions->buffer, row, mask, 3, x);
+  for (int i = 0; i < 3 && b->s->width != 3; i++) x[i] = clb_layer_load(b, positions, row, clb_i64(b->k, i), mask);
+}
+
+/* The three numbers of clb_edge_shift. */
+static void unpack(ir_kernel *k, ir_val packed, ir_val *shift) {
+  ir_val size = clb_i32(k, CLB_EDGE_SHIFTS);
+  for (int d = 0; d < 3; d++) {
+    ir_val digit = d < 2 ? ir_2(k, IR_MOD, packed, size) : packed;
+    shift[d] = ir_cast(k, IR_F64, ir_sub(k, digit, clb_i32(k, CLB_EDGE_SHIFTS / 2)));
+    packed = ir_2(k, IR_DIV, packed, size);
+  }
+}
+
+static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+  clb_layer b;
+  ir_val end[2], cell[9], x[2][3], shift[3], v[3];
+  clb_layer_begin(&b, k, "edge_vectors", s, p->arithmetic);
+  ir_val edges = ir_scalar(k, IR_I64);
+  clb_row_array positions = clb_layer_array(&b, CLB_F64, false);
+  ir_val shifts = ir_buffer(k, IR_I32, false), first_shift = ir_scalar(k, IR_I64);
+  for (int i = 0; i < 2; i++) end[i] = ir_buffer(k, IR_I32, false); /* senders, receivers */
+  for (int i = 0; i < 9; i++) cell[i] = ir_scalar(k, IR_F64);
+  clb_row_array out = clb_layer_array(&b, p->storage, true);
+  clb_layer_start(&b);
+  ir_val first = ir_mul(k, b.unit, clb_i64(k, s->lanes)), edge = ir_add(k, first, ir_cast(k, IR_I64, ir_lane(k)));
+  ir_val mask = ir_2(k, IR_LT, ir_lane(k), ir_cast(k, IR_I32, ir_2(k, IR_MIN, ir_sub(k, edges, first), clb_i64(k, s->lanes))));
+  for (int i = 0; i < 2; i++) position(&b, &positions, ir_load(k, end[i], edge, mask), mask, x[i]);
+  unpack(k, ir_load(k, shifts, ir_add(k, first_shift, edge), mask), shift);
+  for (int i = 0; i < 3; i++) { /* rounded as clb_neighbours_vectors does */
+    ir_val by = ir_add(k, ir_add(k, ir_mul(k, shift[0], cell[i]), ir_mul(k, shift[1], cell[3 + i])), ir_mul(k, shift[2], cell[6 + i]));
+    v[i] = ir_cast(k, ir_register_type(out.element), ir_add(k, ir_sub(k, x[0][i], x[1][i]), by));
+  }
+  ir_val row = clb_layer_row(&b, &out, edge);
+  if (s->width == 3) ir_store_wide(k, out.buffer, row, mask, 3, v);
+  for (int i = 0; i < 3 && s->width != 3; i++) ir_store(k, out.buffer, ir_add(k, row, clb_i64(k, i)), mask, v[i]);
+  clb_layer_finish(&b);
+}
+
+static void print(const clb_problem *p, clb_text *out) {
+  (void)p;
+  clb_text_add(out, "from positions");
+}
+
+const clb_kernel_kind clb_edge_vectors = {.name = "edge_vectors", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 1};

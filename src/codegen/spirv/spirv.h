@@ -1,0 +1,50 @@
+/* src/codegen/spirv/spirv.h - what the two halves of the SPIR-V printer share: its state, and one function for each kind of instruction. */
+#ifndef CLB_SRC_CODEGEN_SPIRV_SPIRV_H
+#define CLB_SRC_CODEGEN_SPIRV_SPIRV_H
+
+#include "src/codegen/codegen.h"
+#include "src/codegen/spirv/module.h"
+
+enum { SPIRV_MAX_DEPTH = 64 };
+
+/* An open LOOP, IF or ELSE. */
+typedef struct {
+  uint32_t header, next, merge; /* LOOP: test, step, exit.  IF: next is the other branch until ELSE, then 0 */
+  uint32_t counter, stepped, step, type;
+} spirv_block;
+
+typedef struct {
+  spirv_module m;
+  const ir_kernel *k;
+  bool subgroups, float_atomics;
+  bool by_subgroup;    /* lanes and sub-groups are the device's own, not computed from the local index */
+  bool fma_negates;    /* Intel's driver for CPUs (2026.2) mixes up sub-groups where a negated number lives across a barrier */
+  uint32_t *id;        /* of each instruction; a wide LOAD's values have consecutive ids */
+  uint32_t here;       /* the label of the block being written */
+  int depth;
+  spirv_block open[SPIRV_MAX_DEPTH];
+  char *error;
+  size_t size;
+} spirv_printer;
+
+/* Adds one instruction to the body of `p`. */
+#define EMIT(opcode, ...) SPIRV_OP(&p->m.body, opcode, __VA_ARGS__)
+
+static inline ir_type spirv_type_of(const spirv_printer *p, ir_val v) { return (ir_type)p->k->ins[v].type; }
+uint32_t spirv_unary(spirv_printer *p, int opcode, int type, uint32_t a);
+uint32_t spirv_binary(spirv_printer *p, int opcode, int type, uint32_t a, uint32_t b);
+uint32_t spirv_i32(spirv_printer *p, uint32_t value);
+void spirv_start_block(spirv_printer *p, uint32_t label);
+
+bool spirv_print_local(spirv_printer *p, ir_val v);
+bool spirv_print_var(spirv_printer *p, ir_val v);
+bool spirv_print_get(spirv_printer *p, ir_val v);
+bool spirv_print_set(spirv_printer *p, ir_val v);
+bool spirv_print_load(spirv_printer *p, ir_val v);
+bool spirv_print_element(spirv_printer *p, ir_val v);
+bool spirv_print_store(spirv_printer *p, ir_val v);
+bool spirv_print_copy(spirv_printer *p, ir_val v);
+bool spirv_print_atomic_add(spirv_printer *p, ir_val v);
+
+#endif
+

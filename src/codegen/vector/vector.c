@@ -1,0 +1,321 @@
+/* src/codegen/vector/vector.c - a kernel as C with vector extensions, for CPUs: one sub-group, whose lanes are those of a vector.
+
+   A uniform value is a scalar.  An affine integer is the scalar of lane 0; its stride is another value.  A varying value is a
+   vector, save a mask "lane < bound", which is the count of the lanes that act: accesses under it test it once and then touch all
+   lanes together.  Constants are printed where they are used. */
+#include "src/codegen/vector/vector.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/codegen/codegen.h"
+
+void vector_say(vector_printer *p, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  clb_text_vadd(p->out, format, args);
+  va_end(args);
+}
+
+/* ---- operands ---- */
+
+/* Hexadecimal, digit by digit: printf's %a depends on the locale. */
+static void real(vector_printer *p, ir_type type, double x) {
+  const char *suffix = type == IR_F32 ? "f" : "";
+  uint64_t u;
+  memcpy(&u, &x, sizeof u);
+  uint64_t fraction = u & 0xfffffffffffffu;
+  int exponent = (int)(u >> 52 & 0x7ff);
+  const char *sign = u >> 63 ? "-" : "";
+  if (exponent == 0x7ff) vector_say(p, fraction ? "(%s__builtin_nan%s(\"\"))" : "(%s__builtin_inf%s())", sign, suffix);
+  else if (!exponent && !fraction) vector_say(p, "(%s0x0p+0%s)", sign, suffix);
+  else vector_say(p, "(%s0x%d.%013" PRIx64 "p%+d%s)", sign, exponent != 0, fraction, exponent ? exponent - 1023 : -1022, suffix);
+}
+
+static void integer(vector_printer *p, ir_type type, int64_t x) {
+  if (type == IR_I64) vector_say(p, "(i64)%" PRIu64 "u", (uint64_t)x);
+  else vector_say(p, "(i32)%" PRIu32 "u", (uint32_t)(uint64_t)x);
+}
+
+void vector_scalar(vector_printer *p, ir_val v) {
+  const ir_ins *i = vector_ins(p, v);
+  if (i->op == IR_REAL) real(p, (ir_type)i->type, i->real);
+  else if (i->op == IR_INT) integer(p, (ir_type)i->type, i->imm);
+  else vector_say(p, "v%d", (int)v);
+}
+
+void vector_lanes(vector_printer *p, ir_val v) {
+  const ir_ins *i = vector_ins(p, v);
+  const char *t = vector_type_name((ir_type)i->type);
+  if (i->shape == IR_VARYING) {
+    vector_say(p, p->counted[v] ? "prefix(v%d)" : "v%d", (int)v);
+    return;
+  }
+  vector_say(p, i->shape == IR_AFFINE ? "affine_%s(" : i->type == IR_BOOL ? "splat_%s(-" : "splat_%s(", t);
+  vector_scalar(p, v);
+  if (i->shape == IR_AFFINE) {
+    vector_say(p, ", ");
+    vector_scalar(p, i->stride);
+  }
+  vector_say(p, ")");
+}
+
+static void operand(vector_printer *p, ir_val v, bool wide) { (wide ? vector_lanes : vector_scalar)(p, v); }
+
+void vector_operands(vector_printer *p, const ir_val *v, int n, bool wide) {
+  for (int j = 0; j < n; j++) {
+    vector_say(p, j ? ", " : "");
+    operand(p, v[j], wide);
+  }
+}
+
+/* ---- masks ---- */
+
+/* "lane < bound" without wrap-around: the lanes that act are the first ones. */
+static bool is_prefix(const vector_printer *p, const ir_ins *i) {
+  const ir_ins *a = vector_ins(p, i->arg[0]);
+  if (i->op != IR_LT || a->shape != IR_AFFINE || !vector_uniform(p, i->arg[1]) || ir_int_value(p->k, a->stride, 0) != 1) return false;
+  return a->op == IR_LANE || a->type == IR_I64;
+}
+
+bool vector_countable(const vector_printer *p, ir_val v) { return v == IR_NONE || vector_uniform(p, v) || p->counted[v]; }
+
+static bool is_counted(const vector_printer *p, const ir_ins *i) {
+  if (i->type != IR_BOOL || i->shape == IR_UNIFORM) return false;
+  return is_prefix(p, i) || (i->op == IR_AND && vector_countable(p, i->arg[0]) && vector_countable(p, i->arg[1]));
+}
+
+void vector_count(vector_printer *p, ir_val mask) {
+  if (mask == IR_NONE) {
+    vector_say(p, "L");
+  } else if (vector_uniform(p, mask)) {
+    vector_say(p, "(");
+    vector_scalar(p, mask);
+    vector_say(p, " ? L : 0)");
+  } else {
+    vector_say(p, "v%d", (int)mask);
+  }
+}
+
+void vector_lane_mask(vector_printer *p, ir_val mask) {
+  if (mask == IR_NONE) vector_say(p, "splat_i32(-1)");
+  else vector_lanes(p, mask);
+}
+
+static void counted_mask(vector_printer *p, const ir_ins *i) {
+  vector_say(p, i->op == IR_LT ? "prefix_count(" : "min_i32(");
+  if (i->op == IR_LT) vector_operands(p, i->arg, 2, false);
+  else {
+    vector_count(p, i->arg[0]);
+    vector_say(p, ", ");
+    vector_count(p, i->arg[1]);
+  }
+  vector_say(p, ")");
+}
+
+/* ---- values ---- */
+
+static void infix(vector_printer *p, const ir_ins *i, bool wide) {
+  static const char *const signs[IR_OP_COUNT] = {[IR_ADD] = "+", [IR_SUB] = "-", [IR_MUL] = "*", [IR_DIV] = "/", [IR_MOD] = "%", [IR_AND] = "&", [IR_OR] = "|"};
+  operand(p, i->arg[0], wide);
+  vector_say(p, " %s ", signs[i->op]);
+  operand(p, i->arg[1], wide);
+}
+
+static void compare(vector_printer *p, const ir_ins *i, bool wide) {
+  static const char *const signs[IR_OP_COUNT] = {[IR_LT] = "<", [IR_LE] = "<=", [IR_EQ] = "=="};
+  static const char *const names[IR_OP_COUNT] = {[IR_LT] = "lt", [IR_LE] = "le", [IR_EQ] = "eq"};
+  if (wide) vector_say(p, "%s_%sv(", names[i->op], vector_type_name(vector_type(p, i->arg[0])));
+  operand(p, i->arg[0], wide);
+  vector_say(p, wide ? ", " : " %s ", signs[i->op]);
+  operand(p, i->arg[1], wide);
+  if (wide) vector_say(p, ")");
+}
+
+static void call(vector_printer *p, const ir_ins *i, bool wide) {
+  static const char *const names[IR_OP_COUNT] = {[IR_MIN] = "min", [IR_MAX] = "max", [IR_ABS] = "abs", [IR_FMA] = "fma", [IR_SQRT] = "sqrt",
+                                                 [IR_EXP] = "exp", [IR_SIN] = "sin", [IR_COS] = "cos", [IR_SELECT] = "select"};
+  vector_say(p, "%s_%s%s(", names[i->op], vector_type_name((ir_type)i->type), wide ? "v" : "");
+  vector_operands(p, i->arg, i->arg[2] == IR_NONE ? 1 + (i->arg[1] != IR_NONE) : 3, wide);
+  vector_say(p, ")");
+}
+
+static void prefixed(vector_printer *p, const ir_ins *i, bool wide) {
+  vector_say(p, i->op == IR_NEG ? "-" : wide ? "~" : "!");
+  operand(p, i->arg[0], wide);
+}
+
+static void cast(vector_printer *p, const ir_ins *i, bool wide) {
+  vector_say(p, wide ? "CONVERT(%sv, " : "(%s)(", vector_type_name((ir_type)i->type));
+  operand(p, i->arg[0], wide);
+  vector_say(p, ")");
+}
+
+static void shuffle(vector_printer *p, const ir_ins *i, bool wide) {
+  const char *t = vector_type_name((ir_type)i->type);
+  vector_say(p, wide ? "shuffle_%s(" : "lane_%s(", t);
+  vector_lanes(p, i->arg[0]);
+  vector_say(p, ", ");
+  operand(p, i->arg[1], wide);
+  vector_say(p, ")");
+}
+
+static void shuffle_xor(vector_printer *p, const ir_ins *i, bool wide) {
+  const char *t = vector_type_name((ir_type)i->type);
+  (void)wide;
+  vector_say(p, "SHUF(%sv, %si, ", t, t);
+  vector_lanes(p, i->arg[0]);
+  vector_say(p, ", ");
+  vector_lanes(p, i->arg[0]);
+  for (int r = 0; r < p->k->lanes; r++) vector_say(p, ", %d", r ^ (int)i->imm);
+  vector_say(p, ")");
+}
+
+static void reduce(vector_printer *p, const ir_ins *i, bool wide) {
+  (void)wide;
+  vector_say(p, "reduce_%s(", vector_type_name((ir_type)i->type));
+  vector_lanes(p, i->arg[0]);
+  vector_say(p, ")");
+}
+
+static void identity(vector_printer *p, const ir_ins *i, bool wide) {
+  (void)wide;
+  vector_say(p, i->op == IR_GROUP ? "(i32)group" : "0");
+}
+
+static void get(vector_printer *p, const ir_ins *i, bool wide) {
+  (void)wide;
+  vector_say(p, "x%d", (int)i->arg[0]);
+}
+
+static void element(vector_printer *p, const ir_ins *i, bool wide) {
+  (void)wide;
+  vector_say(p, "w%d[%d]", (int)i->arg[0], (int)i->imm);
+}
+
+/* ---- statements ---- */
+
+static void assignment(vector_printer *p, ir_val var, ir_val value) {
+  vector_say(p, "x%d = ", (int)var);
+  operand(p, value, !vector_uniform(p, var));
+  vector_say(p, ";");
+}
+
+static void loop(vector_printer *p, int32_t v, const ir_ins *i) {
+  vector_say(p, "for (%s v%d = ", vector_type_name((ir_type)i->type), (int)v);
+  vector_scalar(p, i->arg[0]);
+  vector_say(p, "; v%d < ", (int)v);
+  vector_scalar(p, i->arg[1]);
+  vector_say(p, "; v%d += ", (int)v);
+  vector_scalar(p, i->arg[2]);
+  vector_say(p, ") {");
+}
+
+typedef void say_value(vector_printer *p, const ir_ins *i, bool wide);
+static say_value *const values[IR_OP_COUNT] = {
+    [IR_GROUP] = identity, [IR_SUBGROUP] = identity, [IR_LANE] = identity, [IR_ADD] = infix, [IR_SUB] = infix, [IR_MUL] = infix,
+    [IR_DIV] = infix, [IR_MOD] = infix, [IR_AND] = infix, [IR_OR] = infix, [IR_MIN] = call, [IR_MAX] = call, [IR_ABS] = call,
+    [IR_FMA] = call, [IR_SQRT] = call, [IR_EXP] = call, [IR_SIN] = call, [IR_COS] = call, [IR_SELECT] = call, [IR_NEG] = prefixed,
+    [IR_NOT] = prefixed, [IR_LT] = compare, [IR_LE] = compare, [IR_EQ] = compare, [IR_CAST] = cast, [IR_SHUFFLE] = shuffle,
+    [IR_SHUFFLE_XOR] = shuffle_xor, [IR_REDUCE_ADD] = reduce, [IR_GET] = get, [IR_ELEMENT] = element};
+
+static void value(vector_printer *p, int32_t v, const ir_ins *i) {
+  bool wide = i->shape == IR_VARYING && !p->counted[v];
+  vector_say(p, "const %s%s v%d = ", vector_type_name((ir_type)i->type), wide ? "v" : "", (int)v);
+  if (p->counted[v]) counted_mask(p, i);
+  else values[i->op](p, i, wide);
+  vector_say(p, ";");
+}
+
+static void statement(vector_printer *p, int32_t v, const ir_ins *i) {
+  if (i->op == IR_ELSE || i->op == IR_END) p->depth--, vector_close_pointers(p);
+  vector_say(p, "%*s", 2 * p->depth, "");
+  switch (i->op) {
+    case IR_LOCAL: vector_say(p, "%s b%d[%" PRId64 "] __attribute__((aligned(64)));", clb_vector_storage((ir_type)i->element), (int)v, i->imm); break;
+    case IR_VAR: vector_say(p, "%s%s ", vector_type_name((ir_type)i->type), i->shape == IR_UNIFORM ? "" : "v"), assignment(p, v, i->arg[0]); break;
+    case IR_SET: assignment(p, i->arg[0], i->arg[1]); break;
+    case IR_LOAD: vector_load(p, v, i); break;
+    case IR_STORE: vector_store(p, i); break;
+    case IR_ATOMIC_ADD: vector_atomic_add(p, i); break;
+    case IR_COPY: vector_copy(p, i); break;
+    case IR_ASK: vector_ask(p, i); break;
+    case IR_LOOP: loop(p, v, i); break;
+    case IR_IF: vector_say(p, "if ("), vector_scalar(p, i->arg[0]), vector_say(p, ") {"); break;
+    case IR_ELSE: vector_say(p, "} else {"); break;
+    case IR_END: vector_say(p, "}"); break;
+    default: value(p, v, i);
+  }
+  vector_say(p, "\n");
+  if (i->op == IR_LOOP || i->op == IR_IF || i->op == IR_ELSE) p->depth++;
+}
+
+static void parameters(vector_printer *p) {
+  int n = 0;
+  for (int32_t v = 0; v < p->k->n; v++) {
+    const ir_ins *i = vector_ins(p, v);
+    if (i->op == IR_BUFFER) vector_say(p, "  %s *const b%d = arg[%d].p;\n", clb_vector_storage((ir_type)i->element), (int)v, n++);
+    if (i->op == IR_SCALAR) vector_say(p, "  const %s v%d = arg[%d].%s;\n", vector_type_name((ir_type)i->type), (int)v, n, vector_type_name((ir_type)i->type)), n++;
+  }
+  vector_say(p, "  const i32 stream = arg[%d].i64 != 0;\n", n + 1);
+  for (int32_t v = 0; v < p->k->n; v++) {
+    const char *s = clb_vector_storage(vector_element(p, v));
+    if (!p->block[v].columns) continue;
+    vector_say(p, "  %s stage%d[L * %d] __attribute__((aligned(64)));\n", s, (int)v, (int)p->block[v].columns);
+    vector_say(p, "  const i32 large%d = arg[%d].i64 > LARGE / (i64)sizeof stage%d;\n", (int)v, n, (int)v);
+  }
+}
+
+/* Said elsewhere, or nothing to say where lanes run in step. */
+static bool silent(ir_op op) {
+  return op == IR_BUFFER || op == IR_SCALAR || op == IR_INT || op == IR_REAL || op == IR_COPY_COMMIT || op == IR_COPY_WAIT || op == IR_BARRIER;
+}
+
+static bool reads(const ir_ins *i, ir_val array) {
+  return ((i->op == IR_LOAD || i->op == IR_ATOMIC_ADD) && i->arg[0] == array) || (i->op == IR_COPY && i->arg[2] == array);
+}
+
+/* What has to be known before the first word. */
+static void prepare(vector_printer *p) {
+  for (int32_t v = 0; v < p->k->n; v++) p->counted[v] = is_counted(p, vector_ins(p, v));
+  for (int32_t v = 0; v < p->k->n; v++)
+    if (vector_ins(p, v)->op != IR_BUFFER || !clb_vector_find_block(p->k, v, &p->block[v]) || !vector_countable(p, p->block[v].mask)) p->block[v].columns = 0;
+  for (int32_t v = 0; v < p->k->n; v++)
+    for (int32_t a = 0; a < p->k->n; a++)
+      if (p->k->ins[a].op == IR_LOCAL || (p->k->ins[a].op == IR_BUFFER && reads(vector_ins(p, v), a))) p->block[a].read = true;
+  clb_vector_find_ahead(p->k, p->ahead);
+}
+
+bool clb_print_vector(const ir_kernel *k, const clb_dialect *dialect, clb_text *out, char *error, size_t size) {
+  vector_printer p = {.k = k, .out = out, .depth = 2};
+  (void)dialect;
+  if (k->subgroups != 1 || k->lanes > CLB_VECTOR_MAX_LANES || (k->lanes & (k->lanes - 1))) {
+    snprintf(error, size, "C for CPUs takes one sub-group of 1 ... %d lanes, a power of two, not %d of %d", CLB_VECTOR_MAX_LANES, (int)k->subgroups, (int)k->lanes);
+    return false;
+  }
+  p.counted = calloc((size_t)k->n + 1, sizeof *p.counted);
+  p.block = calloc((size_t)k->n + 1, sizeof *p.block);
+  p.ahead = calloc((size_t)k->n + 1, sizeof *p.ahead);
+  p.pointer = calloc(CLB_VECTOR_POINTERS, sizeof *p.pointer);
+  if (p.counted && p.block && p.ahead && p.pointer) {
+    prepare(&p);
+    clb_vector_prelude(k, out);
+    clb_vector_rows(k, out);
+    vector_say(&p, "\nvoid %s(const union arg *arg, i64 first, i64 last) {\n", k->name);
+    parameters(&p);
+    vector_say(&p, "  for (i64 group = first; group < last; group++) {\n");
+    for (int32_t v = 0; v < k->n; v++) vector_begin_ahead(&p, v);
+    for (int32_t v = 0; v < k->n; v++)
+      if (!silent((ir_op)k->ins[v].op)) statement(&p, v, vector_ins(&p, v));
+    for (int32_t v = 0; v < k->n; v++) vector_end_block(&p, v);
+    vector_say(&p, "  }\n  if (stream) FENCE();\n}\n");
+  }
+  bool ok = p.counted && p.block && p.ahead && p.pointer && !out->failed;
+  if (!ok) snprintf(error, size, "no memory");
+  free(p.counted);
+  free(p.block);
+  free(p.ahead);
+  free(p.pointer);
+  return ok;
+}

@@ -1,0 +1,58 @@
+/* src/ir/interpret.h - the interpreter's machine, and the room where it reads and writes memory. */
+#ifndef CLB_SRC_IR_INTERPRET_H
+#define CLB_SRC_IR_INTERPRET_H
+
+#include "src/ir/ir.h"
+#include "src/ir/races.h"
+
+/* What a lane's COPY has still to bring, and after how many COPY_COMMITs of its sub-group it was sent for. */
+typedef struct {
+  char *to;
+  const char *from;
+  size_t bytes;
+  int64_t batch;
+  ir_shadow *at; /* records of the elements that it writes, */
+  int32_t width; /* so many */
+} ir_coming;
+typedef struct {
+  ir_coming *first;
+  size_t n, room;
+  int64_t batches; /* committed so far */
+} ir_queue;
+
+typedef struct {
+  const ir_kernel *k;
+  const ir_arg *arg;
+  size_t *slot;      /* of a value: its bytes from the start of a sub-group's values; of a LOCAL: from the start of `local` */
+  int32_t *jump;     /* of LOOP, IF, ELSE: its ELSE or END; of END: its LOOP, or itself */
+  void **array;      /* of BUFFER, LOCAL: its memory */
+  char *values;      /* sub-group by sub-group */
+  size_t bytes;      /* of one sub-group's values */
+  char *local;
+  size_t local_bytes;
+  int64_t *at;       /* indices of the lanes at work; -1 where masked */
+  int32_t *pc;       /* where each sub-group is */
+  bool *met;         /* whether it waits for the others of the group */
+  ir_queue *queue;   /* of each sub-group: what COPY has sent for, in order */
+  ir_races *races;   /* what is done where, and whether lanes may */
+  int64_t group;
+  char *error;
+  size_t size;
+} ir_machine;
+
+bool ir_machine_wrong(const ir_machine *m, int32_t v, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* The lanes of a value in the sub-group that starts at `base`. */
+static inline void *ir_machine_lanes(const ir_machine *m, char *base, ir_val v) { return v == IR_NONE ? base : base + m->slot[v]; }
+
+static inline bool ir_machine_wide(ir_type t) { return t == IR_I64 || t == IR_F64; }
+
+/* LOAD, STORE, ATOMIC_ADD and COPY; what COPY_WAIT waits for. */
+bool ir_machine_load(const ir_machine *m, char *base, int32_t v);
+bool ir_machine_store(const ir_machine *m, char *base, int32_t v);
+bool ir_machine_atomic_add(const ir_machine *m, char *base, int32_t v);
+bool ir_machine_copy(const ir_machine *m, char *base, int32_t v);
+void ir_machine_wait(const ir_machine *m, char *base, int64_t in_flight);
+ir_queue *ir_machine_queue(const ir_machine *m, const char *base);
+
+#endif

@@ -1,0 +1,13 @@
+/* src/ops/shared_weights.h - tensor products whose weights are one row for all rows. */
+#ifndef CLB_SRC_OPS_SHARED_WEIGHTS_H
+#define CLB_SRC_OPS_SHARED_WEIGHTS_H
+
+#include "src/runtime/context.h"
+
+/* Instead of clb_op_create, for a problem with shared weights. */
+clb_status clb_shared_weights_create(clb_context *ctx, const clb_problem *problem, unsigned passes, clb_op **op);
+void clb_shared_weights_destroy(clb_shared_weights **shared);
+/* Operands as clb_op_run_rows takes them; those of weights are one row. */
+clb_status clb_shared_weights_run(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands, int n_operands);
+
+#endif

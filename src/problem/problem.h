@@ -1,0 +1,131 @@
+/* src/problem/problem.h - the canonical description of one pass of one op: equal problems have equal bytes. */
+#ifndef CLB_SRC_PROBLEM_PROBLEM_H
+#define CLB_SRC_PROBLEM_PROBLEM_H
+
+#include <clebsch/clebsch.h>
+
+#include "src/base/text.h"
+
+#define CLB_MAX_DEGREES 64
+
+typedef struct {
+  int32_t n_degrees, normalization, normalize;
+  int32_t fresh; /* 1: y and d_g_y are overwritten even where gradients of points are added to */
+  int32_t degrees[CLB_MAX_DEGREES]; /* unused ones are 0 */
+} clb_spherical_harmonics_problem;
+
+#define CLB_MAX_TERMS 512
+#define CLB_MAX_PATHS 512
+
+/* One term of irreps: mul x l, parity (1 or -1); at: where it starts in a row. */
+typedef struct {
+  int32_t mul, l, parity, at;
+  int32_t apart; /* in layout CLB_IR_MUL, elements from one component to the next; 0: mul */
+} clb_term;
+
+static inline int64_t clb_apart(const clb_term *t) { return t->apart ? t->apart : t->mul; }
+
+typedef struct {
+  int32_t n, dim;
+  clb_term term[CLB_MAX_TERMS]; /* unused ones are 0 */
+} clb_irreps;
+
+typedef struct {
+  int32_t in1, in2, out, mode, has_weight;
+  int32_t weight_at; /* where its weights start in a row */
+  double coefficient; /* of the path, normalisations and path_weight included; times the 3j symbol of norm 1 */
+} clb_path;
+
+typedef struct {
+  clb_irreps x, y, z;
+  int32_t n_paths, n_weights;
+  int32_t layout_x, layout_y, layout_z, shared_weights;
+  int32_t indexed, gradients, incoming; /* CLB_X + CLB_Y + ..., never 0 where the description's 0 means all */
+  int32_t edges; /* 0, or rows are the edges of a graph: what is read and like x, or like z, is found by number (`indexed`), and results like these
+                    (CLB_X + CLB_Z, perhaps CLB_Y) go to a workspace: overwritten even where others are added to; of x and z in arithmetic precision */
+  clb_path path[CLB_MAX_PATHS];
+} clb_tensor_product_problem;
+
+typedef struct {
+  clb_tensor_product_problem product; /* first, so that it is `tensor_product` too */
+  int32_t atomics, spline;            /* spline: weights are read from a table */
+  int32_t vectors;                    /* gradients of y (and of lengths) go to a workspace: they are overwritten even where others are added to */
+} clb_convolution_problem;
+
+typedef struct {
+  int64_t columns, most_rows; /* of what the op was made for; its kernels take any */
+} clb_column_sum_problem;
+
+enum { CLB_ROWS_BY_PLACE, CLB_ROWS_BY_EDGE, CLB_ROWS_OWN };
+typedef struct {
+  int64_t columns;
+  int32_t listed, from; /* listed: how rows are numbered; OWN: each row has one; from: clb_dtype of what is added up */
+} clb_row_sum_problem;
+
+typedef struct {
+  int32_t step; /* clb_graph_step */
+  int32_t whole; /* no row is worked on in pieces */
+} clb_graph_problem;
+
+/* ---- of src/layer_ops.h ---- */
+
+enum { CLB_POINTWISE_COMBINE, CLB_POINTWISE_GATHER, CLB_POINTWISE_ACTIVATION };
+typedef struct {
+  int32_t function, activation;
+  double scale, factor; /* ACTIVATION: factor f(scale x) */
+} clb_pointwise_problem;
+
+/* Channels that lie together in all they are of: scalars (gate < 0), or gated ones, whose components lie in_step and out_step apart. */
+typedef struct {
+  int32_t in, in_step, out, out_step, gate, mul, components, activation;
+  double scale;
+} clb_gate_segment;
+
+typedef struct {
+  int32_t in, out, n_segments, unused; /* columns */
+  clb_gate_segment segment[CLB_MAX_TERMS];
+} clb_gate_problem;
+
+typedef struct {
+  clb_irreps irreps;
+  double epsilon;
+} clb_rms_norm_problem;
+
+enum { CLB_MAX_BASIS = 64 };
+typedef struct {
+  int32_t n_basis, p;
+  double r_max, frequency[CLB_MAX_BASIS];
+} clb_radial_problem;
+
+enum { CLB_TOTAL_ENERGY, CLB_TOTAL_VIRIAL };
+typedef struct {
+  int32_t what, n_species;
+} clb_totals_problem;
+
+typedef struct {
+  clb_irreps in, out;
+  int32_t n_species;
+} clb_species_linear_problem;
+
+enum { CLB_EDGE_SHIFTS = 1024 }; /* that clb_edge_shift can tell apart in one direction */
+
+typedef struct {
+  int32_t kind; /* index in clb_kernel_kinds */
+  int32_t pass, storage, arithmetic, accumulate;
+  union {
+    clb_spherical_harmonics_problem spherical_harmonics;
+    clb_tensor_product_problem tensor_product;
+    clb_convolution_problem convolution;
+    clb_graph_problem graph;
+    clb_column_sum_problem column_sum;
+    clb_row_sum_problem row_sum;
+    clb_pointwise_problem pointwise;
+    clb_gate_problem gate;
+    clb_rms_norm_problem rms_norm;
+    clb_radial_problem radial;
+    clb_totals_problem totals;
+    clb_species_linear_problem species_linear;
+  };
+} clb_problem; /* start from zeros: every byte counts */
+
+#endif

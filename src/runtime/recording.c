@@ -1,0 +1,182 @@
+/* src/runtime/recording.c - what ops submit, kept in a list and submitted again; by the driver's own object where it makes one of the list. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/runtime/context.h"
+
+/* What one work points to. */
+typedef struct {
+  clb_product product;
+  clb_memory *memory;
+  int n_memory;
+  clb_arg args[];
+} kept;
+
+struct clb_recording {
+  clb_context *ctx;
+  clb_work *work;
+  kept **kept;             /* of each work */
+  int64_t n, room;
+  clb_recorded *recorded;  /* the driver's; NULL: the list is it */
+  bool lost;               /* memory that it uses was freed */
+  clb_recording *next;     /* of the context's */
+};
+
+/* ---- the list ---- */
+
+static bool make_room(clb_recording *r) {
+  int64_t room = r->room ? 2 * r->room : 16;
+  if (r->n < r->room) return true;
+  clb_work *work = realloc(r->work, (size_t)room * sizeof *work);
+  if (work) r->work = work;
+  kept **all = work ? realloc(r->kept, (size_t)room * sizeof *all) : NULL;
+  if (all) r->kept = all;
+  if (all) r->room = room;
+  return all;
+}
+
+static const clb_memory *keep(kept *k, const clb_memory *memory) {
+  if (!memory) return NULL;
+  k->memory[k->n_memory] = *memory;
+  return &k->memory[k->n_memory++];
+}
+
+/* Memory by value: the structs that arguments point to may be gone by the replay. */
+clb_status clb_recording_keep(clb_recording *r, const clb_work *w) {
+  size_t n = (size_t)w->n_args, most = n > 3 ? n : 3;
+  kept *k = make_room(r) ? calloc(1, sizeof *k + n * sizeof *k->args + most * sizeof *k->memory) : NULL;
+  if (!k) return clb_fail(&r->ctx->error, CLB_ERROR_MEMORY, "no memory for the recording of %s", w->name);
+  k->memory = (clb_memory *)(k->args + n);
+  for (size_t i = 0; i < n; i++) {
+    k->args[i] = w->args[i];
+    if (w->args[i].type == IR_VOID) k->args[i].memory = keep(k, w->args[i].memory);
+  }
+  if (w->product) {
+    k->product = *w->product;
+    k->product.a = keep(k, w->product->a);
+    k->product.b = keep(k, w->product->b);
+    k->product.c = keep(k, w->product->c);
+  }
+  r->kept[r->n] = k;
+  r->work[r->n] = *w;
+  r->work[r->n].args = k->args;
+  r->work[r->n++].product = w->product ? &k->product : NULL;
+  return CLB_OK;
+}
+
+static void let_driver_record(clb_recording *r) {
+  clb_device *d = r->ctx->device;
+  if (r->n && d->backend->record) d->backend->record(d, r->work, r->n, &r->recorded);
+}
+
+static bool uses(const clb_recording *r, const void *handle) {
+  for (int64_t i = 0; i < r->n; i++)
+    for (int m = 0; m < r->kept[i]->n_memory; m++)
+      if (r->kept[i]->memory[m].handle == handle) return true;
+  return false;
+}
+
+void clb_memory_free(clb_context *ctx, clb_memory *memory) {
+  if (ctx->recording && uses(ctx->recording, memory->handle)) ctx->recording->lost = true;
+  for (clb_recording *r = ctx->recordings; r; r = r->next)
+    if (!r->lost && uses(r, memory->handle)) r->lost = true;
+  ctx->device->backend->free(ctx->device, memory);
+}
+
+/* ---- the calls ---- */
+
+clb_status clb_not_recording(clb_context *ctx, const char *call) {
+  if (!ctx->recording) return CLB_OK;
+  return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "%s: not between clb_record_begin and clb_record_end, for it needs the device now", call);
+}
+
+clb_status clb_record_begin(clb_context *ctx) {
+  clb_status s = clb_context_check(ctx);
+  if (s) return s;
+  clb_error_sink *e = &ctx->error;
+  if (ctx->recording) return clb_fail(e, CLB_ERROR_ARGUMENT, "clb_record_begin: a recording has begun; clb_record_end must come first");
+  if (!ctx->device->info.runs) return clb_fail(e, CLB_ERROR_UNSUPPORTED, "clb_record_begin: %s only compiles; nothing runs on it", ctx->device->info.name);
+  ctx->recording = calloc(1, sizeof *ctx->recording);
+  if (!ctx->recording) return clb_fail(e, CLB_ERROR_MEMORY, "clb_record_begin: no memory");
+  ctx->recording->ctx = clb_context_hold(ctx);
+  e->first = CLB_OK;
+  return CLB_OK;
+}
+
+clb_status clb_record_end(clb_context *ctx, clb_recording **recording) {
+  clb_status s = clb_context_check(ctx);
+  if (recording) *recording = NULL;
+  if (s) return s;
+  clb_error_sink *e = &ctx->error;
+  if (!ctx->recording) return clb_fail(e, CLB_ERROR_ARGUMENT, "clb_record_end: there was no clb_record_begin");
+  if (e->first) s = clb_fail(e, e->first, "clb_record_end: a call since clb_record_begin failed, so nothing is kept; the last failure: %s", e->text.s ? e->text.s : "");
+  else if (!recording) s = clb_fail(e, CLB_ERROR_ARGUMENT, "clb_record_end: recording is NULL");
+  clb_recording *r = ctx->recording;
+  ctx->recording = NULL;
+  if (s) clb_recording_destroy(&r);
+  else {
+    r->next = ctx->recordings;
+    ctx->recordings = *recording = r;
+    let_driver_record(r);
+  }
+  return s;
+}
+
+clb_status clb_replay(clb_recording *r) {
+  clb_status s = CLB_OK;
+  if (!r) return CLB_ERROR_ARGUMENT;
+  clb_context *ctx = r->ctx;
+  if (r->lost) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_replay: a buffer, graph or op that the recording uses was destroyed; they must still be there");
+  if (r->recorded && !ctx->recording && !ctx->profiles) return ctx->device->backend->replay(ctx->device, r->recorded);
+  for (int64_t i = 0; i < r->n && !s; i++) s = clb_submit(ctx, &r->work[i]);
+  return s;
+}
+
+static clb_status check_new(const clb_recording *r, const clb_buffer *from, const clb_buffer *to) {
+  clb_error_sink *e = &r->ctx->error;
+  static const char call[] = "clb_recording_replace";
+  if (!from || !to) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: %s is NULL", call, from ? "new_buffer" : "old_buffer");
+  const char *foreign = from->ctx != r->ctx ? "old_buffer" : to->ctx != r->ctx ? "new_buffer" : NULL;
+  if (foreign) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: %s belongs to another context", call, foreign);
+  const clb_memory *a = &from->memory, *b = &to->memory;
+  if (b->bytes < a->bytes)
+    return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: new_buffer has %llu bytes; old_buffer has %llu", call, (unsigned long long)b->bytes, (unsigned long long)a->bytes);
+  if (a->kind != b->kind)
+    return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: one buffer is a cl_mem, the other a pointer; both must be the same", call);
+  if (a->kind == CLB_POINTER && (uintptr_t)a->handle % 16 == 0 && (uintptr_t)b->handle % 16)
+    return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: new_buffer starts at %p; it must be a multiple of 16, as old_buffer's %p is", call, b->handle, a->handle);
+  return CLB_OK;
+}
+
+clb_status clb_recording_replace(clb_recording *r, clb_buffer *old_buffer, clb_buffer *new_buffer) {
+  if (!r) return CLB_ERROR_ARGUMENT;
+  clb_status s = check_new(r, old_buffer, new_buffer);
+  if (s) return s;
+  const void *old = old_buffer->memory.handle;
+  int64_t uses = 0;
+  for (int64_t i = 0; i < r->n; i++)
+    for (int m = 0; m < r->kept[i]->n_memory; m++) {
+      if (r->kept[i]->memory[m].handle != old) continue;
+      r->kept[i]->memory[m] = new_buffer->memory;
+      uses++;
+    }
+  if (!uses) return clb_fail(&r->ctx->error, CLB_ERROR_ARGUMENT, "clb_recording_replace: the recording does not use old_buffer");
+  if (new_buffer->memory.handle != old) let_driver_record(r);
+  return CLB_OK;
+}
+
+void clb_recording_destroy(clb_recording **recording) {
+  if (!recording || !*recording) return;
+  clb_recording *r = *recording;
+  clb_context *ctx = r->ctx;
+  clb_recording **link = &ctx->recordings;
+  while (*link && *link != r) link = &(*link)->next;
+  if (*link) *link = r->next;
+  if (r->recorded) ctx->device->backend->forget(ctx->device, r->recorded);
+  for (int64_t i = 0; i < r->n; i++) free(r->kept[i]);
+  free(r->kept);
+  free(r->work);
+  free(r);
+  *recording = NULL;
+  clb_context_release(ctx);
+}

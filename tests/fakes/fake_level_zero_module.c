@@ -1,0 +1,211 @@
+/* tests/fakes/fake_level_zero_module.c - modules and kernels of the test-only driver. */
+#include "tests/fakes/fake_level_zero.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- modules ---- */
+
+/* A native binary: this head, then the words. */
+typedef struct {
+  char magic[8];
+  uint32_t large, registers;
+  uint64_t bytes, sum;
+} native_head;
+
+static uint64_t sum_of(const uint8_t *bytes, size_t n) {
+  uint64_t sum = 14695981039346656037u;
+  for (size_t i = 0; i < n; i++) sum = (sum ^ bytes[i]) * 1099511628211u;
+  return sum;
+}
+
+/* Every option must be known here. */
+static bool read_options(object *module, const char *flags, char *log, size_t size) {
+  static const char *const known[] = {"-ze-opt-greater-than-4GB-buffer-required", "-ze-opt-large-register-file", "-cl-fp32-correctly-rounded-divide-sqrt"};
+  for (const char *at = flags ? flags : "", *stop; *at; at = *stop ? stop + 1 : stop) {
+    int found = -1;
+    stop = at + strcspn(at, " ");
+    for (int i = 0; i < 3; i++)
+      if (strlen(known[i]) == (size_t)(stop - at) && !strncmp(at, known[i], (size_t)(stop - at))) found = i;
+    if (found == 0) module->large = true;
+    if (found == 1) module->registers = true;
+    if (found < 0 && stop != at) {
+      snprintf(log, size, "unknown option %.*s", (int)(stop - at), at);
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool read_native(object *module, const ze_module_desc_t *desc, const uint8_t **words, size_t *n, char *log, size_t size) {
+  native_head head;
+  snprintf(log, size, "not a binary of this driver");
+  if (desc->inputSize < sizeof head) return false;
+  memcpy(&head, desc->pInputModule, sizeof head);
+  *words = desc->pInputModule + sizeof head;
+  *n = desc->inputSize - sizeof head;
+  if (memcmp(head.magic, "FAKE-ZE1", 8) || head.bytes != *n || head.sum != sum_of(*words, *n)) return false;
+  module->large = head.large;
+  module->registers = head.registers;
+  return true;
+}
+
+static ze_result_t compile(object *module, const ze_module_desc_t *desc, char *log, size_t size) {
+  const uint8_t *words = desc->pInputModule;
+  size_t n = desc->inputSize;
+  bool native = desc->format == ZE_MODULE_FORMAT_NATIVE;
+  if (native && !read_native(module, desc, &words, &n, log, size)) return ZE_RESULT_ERROR_INVALID_NATIVE_BINARY;
+  if (!native && !read_options(module, desc->pBuildFlags, log, size)) return ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
+  module->spirv = calloc(n ? n : 1, 1);
+  if (!module->spirv) abort();
+  memcpy(module->spirv, words, n);
+  module->bytes = n;
+  snprintf(log, size, "the words are no module with one kernel");
+  if (n % 4 || !fake_read_signature((const uint32_t *)module->spirv, n / 4, &module->signature)) return ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
+  snprintf(log, size, "sub-groups of %u lanes", module->signature.sub_group);
+  if (module->signature.sub_group && module->signature.sub_group != 16 && module->signature.sub_group != 32) return ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
+  module->program = fake_program_new(module->spirv, n, log, size);
+  return module->program ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
+}
+
+static void module_free(object *m) {
+  if (m->program) fake_program_free(m->program);
+  free(m->spirv);
+  free(m);
+}
+
+static ze_result_t ZE_APICALL module_create(ze_context_handle_t c, ze_device_handle_t d, const ze_module_desc_t *desc, ze_module_handle_t *out,
+                                            ze_module_build_log_handle_t *log) {
+  char words[2000] = "made to fail";
+  ze_result_t r = fake_begin("zeModuleCreate");
+  bool injected = r;
+  if (!r) r = fake_check(c, CONTEXT);
+  if (!r) r = fake_check_device(d);
+  if (!r) r = fake_check_struct(desc, ZE_STRUCTURE_TYPE_MODULE_DESC, "module description");
+  if (!r) r = fake_check_pointer(desc->pInputModule, "the module's words");
+  if (r && !injected) return fake_end(r);
+  object *module = fake_made(MODULE, (object *)c, d);
+  if (!r) r = compile(module, desc, words, sizeof words);
+  if (r) {
+    fake_objects = module->next;
+    module_free(module);
+  }
+  if (log) {
+    object *o = fake_made(LOG, NULL, NULL);
+    snprintf(o->log, sizeof o->log, "%s", r ? words : "");
+    *log = (ze_module_build_log_handle_t)o;
+  }
+  if (!r) *out = (ze_module_handle_t)module;
+  return fake_end(r);
+}
+
+static ze_result_t ZE_APICALL module_destroy(ze_module_handle_t m) {
+  ze_result_t failure = fake_begin("zeModuleDestroy"), r = fake_destroy((object *)m, MODULE);
+  if (!r) module_free((object *)m);
+  return fake_end(r ? r : failure);
+}
+
+static ze_result_t ZE_APICALL log_destroy(ze_module_build_log_handle_t l) { return fake_destroy_plain("zeModuleBuildLogDestroy", l, LOG); }
+
+static ze_result_t ZE_APICALL log_string(ze_module_build_log_handle_t l, size_t *n, char *out) {
+  ze_result_t r = fake_begin("zeModuleBuildLogGetString");
+  if (!r) r = fake_check(l, LOG);
+  if (!r) r = fake_check_pointer(n, "the log's size");
+  if (!r && out) snprintf(out, *n, "%s", ((object *)l)->log);
+  if (!r && !out) *n = strlen(((object *)l)->log) + 1;
+  return fake_end(r);
+}
+
+static ze_result_t ZE_APICALL module_native(ze_module_handle_t m, size_t *n, uint8_t *out) {
+  const object *module = (object *)m;
+  ze_result_t r = fake_begin("zeModuleGetNativeBinary");
+  if (!r) r = fake_check(m, MODULE);
+  if (!r) r = fake_check_pointer(n, "the binary's size");
+  if (r) return fake_end(r);
+  native_head head = {"FAKE-ZE1", module->large, module->registers, module->bytes, sum_of(module->spirv, module->bytes)};
+  if (out && *n < sizeof head + module->bytes) return fake_end(fake_broken(ZE_RESULT_ERROR_INVALID_SIZE, "no room for the binary"));
+  if (out) memcpy(out, &head, sizeof head), memcpy(out + sizeof head, module->spirv, module->bytes);
+  *n = sizeof head + module->bytes;
+  return fake_end(r);
+}
+
+/* ---- kernels ---- */
+
+static ze_result_t ZE_APICALL kernel_create(ze_module_handle_t m, const ze_kernel_desc_t *desc, ze_kernel_handle_t *out) {
+  const object *module = (object *)m;
+  ze_result_t r = fake_begin("zeKernelCreate");
+  if (!r) r = fake_check(m, MODULE);
+  if (!r) r = fake_check_struct(desc, ZE_STRUCTURE_TYPE_KERNEL_DESC, "kernel description");
+  if (!r) r = fake_check_pointer(desc->pKernelName, "the kernel's name");
+  if (!r && strcmp(desc->pKernelName, module->signature.name) != 0) r = ZE_RESULT_ERROR_INVALID_KERNEL_NAME;
+  void *run = r ? NULL : fake_kernel_new(module->program, desc->pKernelName);
+  if (!r && !run) r = ZE_RESULT_ERROR_UNKNOWN;
+  if (r) return fake_end(r);
+  object *o = fake_made(KERNEL, (object *)m, NULL);
+  o->run = run;
+  o->signature = module->signature;
+  *out = (ze_kernel_handle_t)o;
+  return fake_end(r);
+}
+
+static ze_result_t ZE_APICALL kernel_destroy(ze_kernel_handle_t k) {
+  ze_result_t failure = fake_begin("zeKernelDestroy"), r = fake_destroy((object *)k, KERNEL);
+  if (!r) fake_kernel_free(((object *)k)->run);
+  if (!r) free(k);
+  return fake_end(r ? r : failure);
+}
+
+static ze_result_t ZE_APICALL kernel_size(ze_kernel_handle_t k, uint32_t x, uint32_t y, uint32_t z) {
+  object *kernel = (object *)k;
+  ze_result_t r = fake_begin("zeKernelSetGroupSize");
+  if (!r) r = fake_check(k, KERNEL);
+  if (!r && (!x || x > 1024 || y != 1 || z != 1 || (kernel->signature.local_size && kernel->signature.local_size != x)))
+    r = fake_broken(ZE_RESULT_ERROR_INVALID_GROUP_SIZE_DIMENSION, "groups of %u x %u x %u", x, y, z);
+  if (!r) kernel->size = x;
+  return fake_end(r);
+}
+
+/* A pointer must lie in an allocation of the kernel's context; larger ones need a module compiled for them. */
+static ze_result_t check_argument(const object *kernel, uint32_t index, size_t bytes, const void *value) {
+  const fake_signature *s = &kernel->signature;
+  if (index >= (uint32_t)s->n_parameters) return fake_broken(ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_INDEX, "argument %u of %d", index, s->n_parameters);
+  size_t right = s->bytes[index] ? (size_t)s->bytes[index] : sizeof(void *);
+  if (bytes != right) return fake_broken(ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_SIZE, "argument %u has %zu bytes instead of %zu", index, bytes, right);
+  if (s->bytes[index]) return ZE_RESULT_SUCCESS;
+  void *pointer;
+  memcpy(&pointer, value, sizeof pointer);
+  const object *m = fake_memory_at(pointer);
+  if (!m || m->parent != kernel->parent->parent) return fake_broken(ZE_RESULT_ERROR_INVALID_ARGUMENT, "argument %u is no memory of the kernel's context", index);
+  if (m->length > LARGE && !kernel->parent->large) return fake_broken(ZE_RESULT_ERROR_INVALID_ARGUMENT, "argument %u is large, its module was not told", index);
+  return ZE_RESULT_SUCCESS;
+}
+
+static ze_result_t ZE_APICALL kernel_argument(ze_kernel_handle_t k, uint32_t index, size_t bytes, const void *value) {
+  object *kernel = (object *)k;
+  ze_result_t r = fake_begin("zeKernelSetArgumentValue");
+  if (!r) r = fake_check(k, KERNEL);
+  if (!r) r = fake_check_pointer(value, "an argument's value");
+  if (!r) r = check_argument(kernel, index, bytes, value);
+  if (!r) memcpy(&kernel->args[index], value, bytes);
+  if (!r) kernel->set[index] = true;
+  return fake_end(r);
+}
+
+static ze_result_t ZE_APICALL kernel_properties(ze_kernel_handle_t k, ze_kernel_properties_t *p) {
+  ze_result_t r = fake_begin("zeKernelGetProperties");
+  if (!r) r = fake_check(k, KERNEL);
+  if (!r) r = fake_check_struct(p, ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES, "kernel properties");
+  if (r) return fake_end(r);
+  const fake_signature *s = &((object *)k)->signature;
+  p->numKernelArgs = (uint32_t)s->n_parameters;
+  p->requiredSubgroupSize = s->sub_group;
+  p->maxSubgroupSize = s->sub_group ? s->sub_group : 32;
+  p->spillMemSize = 0;
+  return fake_end(r);
+}
+
+TABLE(Module, ze_module_dditable_t, .pfnCreate = module_create, .pfnDestroy = module_destroy, .pfnGetNativeBinary = module_native)
+TABLE(ModuleBuildLog, ze_module_build_log_dditable_t, .pfnDestroy = log_destroy, .pfnGetString = log_string)
+TABLE(Kernel, ze_kernel_dditable_t, .pfnCreate = kernel_create, .pfnDestroy = kernel_destroy, .pfnSetGroupSize = kernel_size,
+      .pfnSetArgumentValue = kernel_argument, .pfnGetProperties = kernel_properties)

@@ -1,8 +1,0 @@
-/* make_model.c - writes a small model of random numbers that knows H and O:  make_model FILE */
-#include "model_made.h"
-
-int main(int argc, char **argv) {
-  if (argc != 2) return 1;
-  made_write(&made_models[2], argv[1], NULL, NULL);
-  return 0;
-}

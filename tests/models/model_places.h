@@ -1,0 +1,94 @@
+/* tests/models/model_places.h - models opened on devices, atoms, and what is computed for them. */
+#ifndef CLB_TESTS_MODELS_MODEL_PLACES_H
+#define CLB_TESTS_MODELS_MODEL_PLACES_H
+
+#include <clebsch/model.h>
+
+#include <math.h>
+#include <unistd.h>
+
+#include "tests/models/model_made.h"
+
+enum { MAX_ATOMS = 128 };
+
+typedef struct {
+  int64_t n;
+  int32_t species[MAX_ATOMS];
+  double positions[3 * MAX_ATOMS], cell[9];
+  int periodic[3];
+} atom_set;
+
+typedef struct {
+  double energy, e_atom[MAX_ATOMS], forces[3 * MAX_ATOMS], stress[9];
+} computed;
+
+typedef struct {
+  clb_context *ctx;
+  clb_model *model;
+} opened;
+
+static inline opened open_file(const char *device, const char *path, const clb_model_options *options) {
+  opened o = {0};
+  if (clb_context_create(device, &o.ctx)) fail_msg("%s: %s", device, clb_error(o.ctx));
+  if (clb_model_open(o.ctx, path, options, &o.model)) fail_msg("%s: %s", device, clb_error(o.ctx));
+  return o;
+}
+
+static inline void close_model(opened *o) {
+  clb_model_destroy(&o->model);
+  clb_context_destroy(&o->ctx);
+}
+
+/* A made model, whose file is gone once it is open. */
+static inline opened open_made(const char *device, int which, const clb_model_options *options) {
+  char path[] = "/tmp/clebsch_made_XXXXXX";
+  int file = mkstemp(path);
+  assert_true(file >= 0);
+  close(file);
+  made_write(&made_models[which], path, NULL, NULL);
+  opened o = open_file(device, path, options);
+  unlink(path);
+  return o;
+}
+
+static inline computed compute_atoms(opened *o, const atom_set *a) {
+  computed c = {0};
+  const bool whole = a->periodic[0] && a->periodic[1] && a->periodic[2];
+  const clb_model_atoms atoms = {a->n, a->species, a->positions, a->cell, {a->periodic[0], a->periodic[1], a->periodic[2]}};
+  if (clb_model_compute(o->model, &atoms, &(clb_model_results){&c.energy, c.e_atom, c.forces, whole ? c.stress : NULL})) fail_msg("%s", clb_error(o->ctx));
+  return c;
+}
+
+static inline double energy_of(opened *o, const atom_set *a) { return compute_atoms(o, a).energy; }
+
+/* Atoms at random, none too close to another, in a skewed cell that is smaller than the cutoff in one direction. */
+static inline atom_set random_atoms(int64_t n, int n_species, bool periodic, uint64_t seed) {
+  atom_set a = {.n = n, .cell = {4.1, 0.2, -0.3, 0.9, 3.8, 0.1, -0.4, 0.6, 2.4}, .periodic = {periodic, periodic, periodic}};
+  for (int64_t i = 0; i < n; i++) {
+    double f[3];
+    for (int d = 0; d < 3; d++) f[d] = test_random(&seed);
+    for (int k = 0; k < 3; k++) a.positions[3 * i + k] = f[0] * a.cell[k] + f[1] * a.cell[3 + k] + f[2] * a.cell[6 + k];
+    a.species[i] = (int32_t)(i % n_species);
+  }
+  return a;
+}
+
+static inline void close_to(const char *what, int64_t n, const double *x, const double *y, double most) {
+  for (int64_t i = 0; i < n; i++)
+    if (!(fabs(x[i] - y[i]) <= most)) fail_msg("%s[%d] is %.15g, not %.15g: off by %g, more than %g", what, (int)i, x[i], y[i], x[i] - y[i], most);
+}
+
+static inline double largest(int64_t n, const double *x) {
+  double most = 0;
+  for (int64_t i = 0; i < n; i++) most = fmax(most, fabs(x[i]));
+  return most;
+}
+
+static inline void expect_same(const computed *c, const computed *wanted, int64_t n, double most) {
+  close_to("energy", 1, &c->energy, &wanted->energy, most);
+  close_to("e_atom", n, c->e_atom, wanted->e_atom, most);
+  close_to("force", 3 * n, c->forces, wanted->forces, most * (1 + largest(3 * n, wanted->forces)));
+  close_to("stress", 9, c->stress, wanted->stress, most * (1 + largest(9, wanted->stress)));
+}
+
+#endif

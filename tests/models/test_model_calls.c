@@ -1,0 +1,359 @@
+/* tests/models/test_model_calls.c - the entry for simulation codes: edges, ghosts, buffers; sizes, and what calls refuse. */
+#include "models/network.h"
+
+#include "tests/models/model_places.h"
+
+enum { MAX_EDGES = 4096, GHOSTS = 1024 };
+static const clb_model_options f64 = {.precision = CLB_F64};
+
+/* Edges of a set of atoms, every edge from another image by a ghost of its own. */
+typedef struct {
+  int64_t n_local, n_total, n_edges;
+  int32_t species[GHOSTS], owner[GHOSTS], senders[MAX_EDGES], receivers[MAX_EDGES];
+  double vectors[3 * MAX_EDGES];
+  int calls[2]; /* of the exchange, forward and backward */
+  clb_status fail;
+} edge_set;
+
+static edge_set edges_of(const atom_set *a, double r_max, bool ghosts) {
+  edge_set e = {.n_local = a->n, .n_total = a->n};
+  clb_neighbours list = {.cutoff = r_max};
+  const bool periodic[3] = {a->periodic[0], a->periodic[1], a->periodic[2]};
+  if (clb_neighbours_update(&list, a->n, a->positions, a->cell, periodic, NULL)) fail_msg("%s", list.error);
+  assert_true(list.n_edges < MAX_EDGES && list.n_edges + a->n < GHOSTS);
+  e.n_edges = list.n_edges;
+  clb_neighbours_vectors(&list, a->positions, e.vectors);
+  for (int64_t i = 0; i < a->n; i++) e.species[i] = a->species[i];
+  for (int64_t i = 0; i < e.n_edges; i++) {
+    const bool image = list.shifts[3 * i] || list.shifts[3 * i + 1] || list.shifts[3 * i + 2];
+    e.receivers[i] = list.receivers[i];
+    e.senders[i] = list.senders[i];
+    if (!ghosts || !image) continue;
+    e.owner[e.n_total] = list.senders[i];
+    e.species[e.n_total] = a->species[list.senders[i]];
+    e.senders[i] = (int32_t)e.n_total++;
+  }
+  clb_neighbours_free(&list);
+  return e;
+}
+
+/* Ghosts' rows from, or added to, their owners', on the host. */
+static void exchange_rows(const edge_set *e, int backward, int64_t columns, clb_dtype type, void *rows) {
+  for (int64_t g = e->n_local; g < e->n_total; g++)
+    for (int64_t c = 0; c < columns; c++) {
+      const int64_t ghost = g * columns + c, owner = e->owner[g] * columns + c;
+      double *x = rows;
+      float *y = rows;
+      if (type == CLB_F64 && backward) x[owner] += x[ghost];
+      else if (type == CLB_F64) x[ghost] = x[owner];
+      else if (backward) y[owner] += y[ghost];
+      else y[ghost] = y[owner];
+    }
+}
+
+static clb_status exchange(void *user, int backward, int64_t n_local, int64_t n_total, int64_t columns, clb_dtype type, clb_buffer *buffer, void *host) {
+  edge_set *e = user;
+  const uint64_t bytes = (uint64_t)(n_total * columns * (type == CLB_F64 ? 8 : 4));
+  assert_true(n_local == e->n_local && n_total == e->n_total);
+  e->calls[backward]++;
+  if (e->fail) return e->fail;
+  void *rows = host ? host : malloc(bytes);
+  assert_non_null(rows);
+  if (!host) assert_int_equal(clb_buffer_read(buffer, 0, rows, bytes), CLB_OK);
+  exchange_rows(e, backward, columns, type, rows);
+  if (host) return CLB_OK;
+  assert_int_equal(clb_buffer_write(buffer, 0, rows, bytes), CLB_OK);
+  free(rows);
+  return CLB_OK;
+}
+
+typedef struct {
+  double energy, e_atom[MAX_ATOMS], d_vectors[3 * MAX_EDGES], virial[9];
+} edge_result;
+
+static clb_model_edges call_of(edge_set *e) {
+  return (clb_model_edges){.n_local = e->n_local, .n_total = e->n_total, .n_edges = e->n_edges, .species = e->species, .senders = {.host = e->senders}, .receivers = {.host = e->receivers},
+                           .vectors = e->vectors, .exchange = e->n_total > e->n_local ? exchange : NULL, .user = e};
+}
+
+static edge_result compute_edges(opened *o, const clb_model_edges *e) {
+  edge_result r = {0};
+  if (clb_model_compute_edges(o->model, e, &(clb_model_edge_results){&r.energy, r.e_atom, r.d_vectors, NULL, r.virial})) fail_msg("%s", clb_error(o->ctx));
+  return r;
+}
+
+static double volume_of(const double *c) {
+  return fabs(c[0] * (c[4] * c[8] - c[5] * c[7]) - c[1] * (c[3] * c[8] - c[5] * c[6]) + c[2] * (c[3] * c[7] - c[4] * c[6]));
+}
+
+/* What the edges' results say of the atoms. */
+static computed of_atoms(const edge_set *e, const edge_result *r, double volume) {
+  computed c = {.energy = r->energy};
+  memcpy(c.e_atom, r->e_atom, sizeof c.e_atom);
+  for (int64_t i = 0; i < e->n_edges; i++)
+    for (int k = 0; k < 3; k++) {
+      const int64_t sender = e->senders[i] < e->n_local ? e->senders[i] : e->owner[e->senders[i]];
+      c.forces[3 * sender + k] -= r->d_vectors[3 * i + k];
+      c.forces[3 * e->receivers[i] + k] += r->d_vectors[3 * i + k];
+    }
+  for (int i = 0; i < 9; i++) c.stress[i] = r->virial[i] / volume;
+  return c;
+}
+
+/* ---- edges and ghosts ---- */
+
+static void edges(void **state) {
+  (void)state;
+  for (int which = 0; which < MADE_MODELS; which++)
+    for (int single = 0; single < 2; single++) {
+      opened o = open_made("cpu:interpreter", which, &(clb_model_options){.precision = single ? CLB_F32 : CLB_F64});
+      const atom_set a = random_atoms(6, made_models[which].n_species, true, 11);
+      const computed wanted = compute_atoms(&o, &a);
+      for (int way = 0; way < 3; way++) { /* no ghosts, ghosts by buffer, ghosts on the host */
+        edge_set e = edges_of(&a, 3.1, way > 0);
+        clb_model_edges call = call_of(&e);
+        call.host_exchange = way == 2;
+        const edge_result r = compute_edges(&o, &call);
+        const computed c = of_atoms(&e, &r, volume_of(a.cell));
+        assert_true(way == 0 || e.n_total > 2 * a.n);
+        expect_same(&c, &wanted, a.n, single ? 2e-5 : 1e-11);
+        for (int i = 0; i < 2; i++) assert_int_equal(e.calls[i], way ? made_models[which].n_layers - 1 : 0);
+      }
+      close_model(&o);
+    }
+}
+
+/* The same lists and vectors in buffers; gradients in a buffer. */
+static void buffers(void **state) {
+  (void)state;
+  opened o = open_made("cpu:interpreter", 0, &f64);
+  const atom_set a = random_atoms(6, 3, true, 12);
+  edge_set e = edges_of(&a, 3.1, false);
+  clb_model_edges call = call_of(&e);
+  const edge_result wanted = compute_edges(&o, &call);
+  clb_buffer *b[4] = {NULL};
+  const uint64_t bytes[] = {(uint64_t)e.n_edges * 4, (uint64_t)e.n_edges * 4, (uint64_t)e.n_edges * 24, (uint64_t)e.n_edges * 24};
+  const void *from[] = {e.senders, e.receivers, e.vectors};
+  for (int i = 0; i < 4; i++) {
+    assert_int_equal(clb_buffer_create(o.ctx, bytes[i], &b[i]), CLB_OK);
+    if (i < 3) assert_int_equal(clb_buffer_write(b[i], 0, from[i], bytes[i]), CLB_OK);
+  }
+  call.senders = (clb_index_list){.buffer = b[0]};
+  call.receivers = (clb_index_list){.buffer = b[1]};
+  call.vectors = NULL;
+  call.vectors_buffer = b[2];
+  edge_result r = {0};
+  assert_int_equal(clb_model_compute_edges(o.model, &call, &(clb_model_edge_results){.energy = &r.energy, .d_vectors_buffer = b[3]}), CLB_OK);
+  assert_int_equal(clb_buffer_read(b[3], 0, r.d_vectors, bytes[3]), CLB_OK);
+  assert_true(r.energy == wanted.energy);
+  assert_memory_equal(r.d_vectors, wanted.d_vectors, bytes[3]);
+  for (int i = 0; i < 4; i++) clb_buffer_destroy(&b[i]);
+  close_model(&o);
+}
+
+/* The lists are not looked at again, the vectors are; and both entries may take turns. */
+static void same_graph(void **state) {
+  (void)state;
+  opened o = open_made("cpu:interpreter", 2, &f64);
+  atom_set a = random_atoms(6, 2, true, 13);
+  edge_set e = edges_of(&a, 3.1, false);
+  clb_model_edges call = call_of(&e);
+  compute_edges(&o, &call);
+  for (int64_t i = 0; i < 3 * e.n_edges; i++) e.vectors[i] *= 1.01;
+  for (int64_t i = 0; i < 9; i++) a.cell[i] *= 1.01;
+  for (int64_t i = 0; i < 3 * a.n; i++) a.positions[i] *= 1.01;
+  call.same_graph = 1;
+  call.species = NULL;
+  call.senders.host = call.receivers.host = NULL;
+  const edge_result r = compute_edges(&o, &call);
+  const computed c = of_atoms(&e, &r, volume_of(a.cell)), wanted = compute_atoms(&o, &a);
+  expect_same(&c, &wanted, a.n, 1e-11);
+  const atom_set other = random_atoms(4, 2, true, 14);
+  compute_atoms(&o, &other);
+  assert_int_equal(clb_model_compute_edges(o.model, &call, &(clb_model_edge_results){0}), CLB_ERROR_ARGUMENT); /* that graph is gone */
+  call = call_of(&e);
+  const edge_result again = compute_edges(&o, &call);
+  assert_memory_equal(&again, &r, sizeof r);
+  const computed after = compute_atoms(&o, &a);
+  assert_memory_equal(&after, &wanted, sizeof after);
+  close_model(&o);
+}
+
+/* Atoms that have not moved, after edges as many as theirs but others. */
+static void turns(void **state) {
+  (void)state;
+  opened o = open_made("cpu:interpreter", 0, &(clb_model_options){.skin = 0.2});
+  const atom_set a = random_atoms(6, 3, true, 13);
+  edge_set e = edges_of(&a, 3.3, false);
+  const clb_model_edges call = call_of(&e);
+  const computed c = compute_atoms(&o, &a);
+  for (int64_t i = 0; i < e.n_edges; i++) e.senders[i] = (int32_t)((e.senders[i] + 1) % a.n);
+  compute_edges(&o, &call);
+  const computed d = compute_atoms(&o, &a);
+  assert_memory_equal(&d, &c, sizeof d);
+  close_model(&o);
+}
+
+/* ---- sizes ---- */
+
+/* A small system, a larger, none at all, and one atom without neighbours, whose energy is known by then. */
+static void sizes(void **state) {
+  (void)state;
+  opened o = open_made("cpu:interpreter", 2, &f64);
+  const atom_set small = random_atoms(3, 2, false, 16), large = random_atoms(40, 2, true, 17), none = {.n = 0};
+  const computed first = compute_atoms(&o, &small);
+  compute_atoms(&o, &large);
+  const computed nothing = compute_atoms(&o, &none), again = compute_atoms(&o, &small);
+  assert_true(nothing.energy == 0);
+  assert_memory_equal(&first, &again, sizeof first);
+  atom_set apart = {.n = 2, .species = {0, 1}, .positions = {0, 0, 0, 100, 0, 0}};
+  const computed both = compute_atoms(&o, &apart);
+  apart.n = 1;
+  const computed one = compute_atoms(&o, &apart);
+  assert_true(one.energy == both.e_atom[0] && both.energy == both.e_atom[0] + both.e_atom[1]);
+  assert_true(largest(6, both.forces) == 0);
+  close_model(&o);
+}
+
+/* A workspace of the least size, for some edges at a time, gives the same. */
+static void workspaces(void **state) {
+  (void)state;
+  opened wide = open_made("cpu", 0, &f64), narrow = open_made("cpu", 0, &(clb_model_options){.workspace_bytes = 1});
+  const atom_set a = random_atoms(90, 3, true, 18);
+  const computed c = compute_atoms(&wide, &a), d = compute_atoms(&narrow, &a);
+  assert_true(narrow.model->n_edges > 16384 && narrow.model->workspace->memory.bytes < wide.model->workspace->memory.bytes * 3 / 4);
+  expect_same(&d, &c, a.n, 1e-10 * fabs(c.energy));
+  close_model(&wide);
+  close_model(&narrow);
+}
+
+/* ---- what is refused ---- */
+
+static void refuse_open(const char *key, const char *value, const clb_model_options *options, clb_status status, const char *what) {
+  clb_context *ctx;
+  clb_model *m;
+  char path[] = "/tmp/clebsch_made_XXXXXX";
+  close(mkstemp(path));
+  made_write(&made_models[0], path, key, value);
+  assert_int_equal(clb_context_create("cpu:interpreter", &ctx), CLB_OK);
+  const clb_status s = clb_model_open(ctx, path, options, &m);
+  if (s != status || m || !strstr(clb_error(ctx), what)) fail_msg("status %d, not %d and \"%s\": %s", s, status, what, clb_error(ctx));
+  unlink(path);
+  clb_context_destroy(&ctx);
+}
+
+static void bad_files(void **state) {
+  (void)state;
+  static const struct {
+    const char *key, *value, *what;
+  } bad[] = {{"format", "other", "format"}, {"format_version", "2", "format_version"}, {"architecture", NULL, "architecture"}, {"species", "H C Xx", "Xx"}, {"species", "H C", "species_scale"},
+             {"species", "", "species"}, {"r_max", "0", "r_max"}, {"r_max", "-1", "r_max"}, {"irreps_sh", "1x0e+1x1o", "irreps_sh"}, {"irreps_sh", "1x0e+1x1e+1x2e", "irreps_sh"},
+             {"radial_basis", "gauss", "radial_basis"}, {"n_basis", "4", "bessel_frequencies"}, {"cutoff", "cosine", "cutoff"}, {"cutoff_p", "1", "cutoff_p"},
+             {"radial_layers", "3", "radial"}, {"radial_activation", "tanh", "radial_activation"}, {"radial_normalization", "some", "radial_normalization"},
+             {"avg_num_neighbors", "0", "avg_num_neighbors"}, {"embedding", "other", "embedding"}, {"n_layers", "4", "layers.3"}, {"self_connection", "all", "self_connection"},
+             {"norm", "layer", "norm"}, {"norm_epsilon", "0", "norm_epsilon"}, {"activation_even", "relu", "activation_even"}, {"activation_gate_scale", NULL, "activation_gate_scale"},
+             {"readout_layers", "2", "readout"}, {"energy_scale", "x", "energy_scale"}, {"layers.1.paths", "0,0,0 0,3,0", "paths"}, {"layers.1.paths", "0,0,0 5,0,0", "paths"}, {"layers.1.paths", "0,0,7", "paths"},
+             {"layers.1.paths", "", "paths"}, {"layers.1.paths", "0,0,0;", "paths"}, {"layers.1.paths", "0,0,4", "layers.1"}, {"layers.1.irreps_in", "4x0e+2x1o", "layers.1.irreps_in"},
+             {"layers.1.irreps_out", "4x0e+2x2e+3x1o", "layers.1.irreps_out"}, {"layers.1.irreps_linear", "9x0e+3x1o+1x2e+1x2e", "layers.1"}, {"layers.1.irreps_gates", "4x0e", "layers.1"},
+             {"layers.0.irreps_in", "2x0e", "layers.0"}, {"layers.1.irreps_scalars", "4x0q", "irreps_scalars"}};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) refuse_open(bad[i].key, bad[i].value, NULL, CLB_ERROR_ARGUMENT, bad[i].what);
+}
+
+static void bad_options(void **state) {
+  (void)state;
+  const struct {
+    clb_model_options options;
+    const char *what;
+  } bad[] = {{{.precision = CLB_F16}, "precision"}, {{.knots = 1}, "knots"}, {{.knots = -2}, "knots"}, {{.skin = -1}, "skin"}, {{.skin = NAN}, "skin"}};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) refuse_open(NULL, NULL, &bad[i].options, CLB_ERROR_ARGUMENT, bad[i].what);
+  clb_context *ctx;
+  clb_model *m;
+  assert_int_equal(clb_context_create("cpu:interpreter", &ctx), CLB_OK);
+  assert_int_equal(clb_model_open(ctx, "/nowhere/model", NULL, &m), CLB_ERROR_ARGUMENT);
+  assert_non_null(strstr(clb_error(ctx), "/nowhere/model"));
+  assert_int_equal(clb_model_open(ctx, NULL, NULL, &m), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_model_open(ctx, "x", NULL, NULL), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_model_open(NULL, "x", NULL, &m), CLB_ERROR_ARGUMENT);
+  clb_context_destroy(&ctx);
+}
+
+static void refuse_edges(opened *o, const clb_model_edges *e, clb_status status, const char *what) {
+  double x;
+  const clb_status s = clb_model_compute_edges(o->model, e, &(clb_model_edge_results){.energy = &x});
+  if (s != status || (what && !strstr(clb_error(o->ctx), what))) fail_msg("status %d, not %d and \"%s\": %s", s, status, what ? what : "", clb_error(o->ctx));
+}
+
+static void bad_edges(void **state) {
+  (void)state;
+  opened o = open_made("cpu:interpreter", 0, &f64), other = open_made("cpu:interpreter", 0, &f64);
+  const atom_set a = random_atoms(4, 3, true, 19);
+  edge_set e = edges_of(&a, 3.1, true);
+  const clb_model_edges good = call_of(&e);
+  clb_model_edges c = good;
+  clb_buffer *small, *foreign;
+  assert_int_equal(clb_buffer_create(o.ctx, (uint64_t)e.n_edges * 24 - 8, &small), CLB_OK);
+  assert_int_equal(clb_buffer_create(other.ctx, (uint64_t)e.n_edges * 24, &foreign), CLB_OK);
+#define REFUSED(what, ...) (c = good, __VA_ARGS__, refuse_edges(&o, &c, CLB_ERROR_ARGUMENT, what))
+  REFUSED("n_local", c.n_local = -1);
+  REFUSED("n_edges", c.n_edges = -1);
+  REFUSED("n_total", c.n_total = e.n_local - 1);
+  REFUSED("exchange", c.exchange = NULL);
+  REFUSED("species", c.species = NULL);
+  REFUSED("same_graph", c.same_graph = 1);
+  REFUSED("vectors", c.vectors = NULL);
+  REFUSED("vectors", c.vectors_buffer = small);
+  REFUSED("vectors_buffer", c.vectors = NULL, c.vectors_buffer = small);
+  REFUSED("vectors_buffer", c.vectors = NULL, c.vectors_buffer = foreign);
+  REFUSED("senders", c.senders.host = NULL);
+  e.species[e.n_total - 1] = 3;
+  REFUSED("species", c.user = &e);
+  e.species[e.n_total - 1] = 0;
+  e.senders[3] = (int32_t)e.n_total;
+  REFUSED("senders[3]", c.user = &e);
+  e.senders[3] = 0;
+  e.receivers[2] = (int32_t)e.n_local; /* a ghost may not receive */
+  REFUSED("receivers[2]", c.user = &e);
+  e.receivers[2] = 0;
+  e.fail = CLB_ERROR_DRIVER;
+  refuse_edges(&o, &good, CLB_ERROR_DRIVER, NULL);
+  assert_int_equal(clb_model_compute_edges(NULL, &good, &(clb_model_edge_results){0}), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_model_compute_edges(o.model, NULL, &(clb_model_edge_results){0}), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_model_compute_edges(o.model, &good, NULL), CLB_ERROR_ARGUMENT);
+  clb_buffer_destroy(&small);
+  clb_buffer_destroy(&foreign);
+  close_model(&o);
+  close_model(&other);
+}
+
+static void bad_atoms(void **state) {
+  (void)state;
+  opened o = open_made("cpu:interpreter", 0, &f64);
+  const atom_set a = random_atoms(4, 3, true, 20);
+  const clb_model_atoms good = {4, a.species, a.positions, a.cell, {1, 1, 1}};
+  clb_model_atoms b = good;
+  double stress[9], x;
+  const double bad_position[12] = {NAN};
+  const int32_t bad_species[4] = {0, 0, 0, -1};
+  const double flat[9] = {1, 0, 0, 0, 1, 0, 1, 1, 0};
+#define REFUSED_ATOMS(what, ...) (b = good, __VA_ARGS__, assert_int_equal(clb_model_compute(o.model, &b, &(clb_model_results){&x, NULL, NULL, stress}), CLB_ERROR_ARGUMENT), \
+                                  assert_non_null(strstr(clb_error(o.ctx), what)))
+  REFUSED_ATOMS("n is", b.n = -1);
+  REFUSED_ATOMS("positions", b.positions = NULL);
+  REFUSED_ATOMS("species", b.species = NULL);
+  REFUSED_ATOMS("species[3]", b.species = bad_species);
+  REFUSED_ATOMS("cell", b.cell = NULL);
+  REFUSED_ATOMS("stress", b.periodic[1] = 0);
+  REFUSED_ATOMS("cell", b.cell = flat);
+  REFUSED_ATOMS("position", b.positions = bad_position);
+  assert_int_equal(clb_model_compute(NULL, &good, &(clb_model_results){0}), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_model_compute(o.model, NULL, &(clb_model_results){0}), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_model_compute(o.model, &good, NULL), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_model_compute(o.model, &good, &(clb_model_results){0}), CLB_OK); /* nothing wanted */
+  close_model(&o);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(edges), cmocka_unit_test(buffers), cmocka_unit_test(same_graph), cmocka_unit_test(turns), cmocka_unit_test(sizes),
+                                     cmocka_unit_test(workspaces), cmocka_unit_test(bad_files), cmocka_unit_test(bad_options), cmocka_unit_test(bad_edges), cmocka_unit_test(bad_atoms)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

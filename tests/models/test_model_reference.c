@@ -1,0 +1,154 @@
+/* tests/models/test_model_reference.c - real models against what their own programs give.  CLB_TEST_NEQUIX: nequix-mp-1.nqx; CLB_TEST_NEQUIP: water.pth, by
+   default that of Debian's cp2k-data; CLB_TEST_STRUCTURES: a folder with water96.extxyz. */
+#include "tests/tools/convert_runner.h"
+#include "tests/models/model_places.h"
+
+#include "tools/common/structure.h"
+
+static char nequix[80], water[80];
+
+/* Converts a model; an empty path where there is none. */
+static void convert_model(const char *from, const char *name, char to[80]) {
+  if (!from || access(from, R_OK)) return;
+  snprintf(to, 80, "%s/%s", convert_folder, name);
+  const converted c = run_convert(from, to);
+  if (c.status) fail_msg("%s", c.said);
+}
+
+static int convert_models(void **state) {
+  const char *path = getenv("CLB_TEST_NEQUIP");
+  if (make_folder(state)) return -1;
+  convert_model(getenv("CLB_TEST_NEQUIX"), "nequix", nequix);
+  convert_model(path ? path : "/usr/share/cp2k/NequIP/water.pth", "water", water);
+  return 0;
+}
+
+static int remove_models(void **state) {
+  if (*nequix) unlink(nequix);
+  if (*water) unlink(water);
+  return remove_folder(state);
+}
+
+/* ---- Nequix ---- */
+
+static void read_doubles(const json_t *from, double *to) {
+  if (json_is_number(from)) *to = json_number_value(from);
+  for (size_t i = 0; json_is_array(from) && i < json_array_size(from); i++) {
+    const json_t *each = json_array_get(from, i);
+    read_doubles(each, to + i * (json_is_array(each) ? json_array_size(each) : 1));
+  }
+}
+
+static void expect_reference(opened *o, const char *name, const json_t *r, const clb_model_options *options) {
+  atom_set a = {.n = (int64_t)json_array_size(json_object_get(r, "Z"))};
+  double z[MAX_ATOMS];
+  computed wanted = {0};
+  read_doubles(json_object_get(r, "Z"), z);
+  read_doubles(json_object_get(r, "pos"), a.positions);
+  read_doubles(json_object_get(r, "cell"), a.cell);
+  read_doubles(json_object_get(r, "E"), &wanted.energy);
+  read_doubles(json_object_get(r, "E_atom"), wanted.e_atom);
+  read_doubles(json_object_get(r, "F"), wanted.forces);
+  read_doubles(json_object_get(r, "stress"), wanted.stress);
+  for (int d = 0; d < 3; d++) a.periodic[d] = json_is_array(json_object_get(r, "cell"));
+  for (int64_t i = 0; i < a.n; i++) assert_true((a.species[i] = clb_model_species(o->model, (int)z[i])) >= 0);
+  const computed c = compute_atoms(o, &a);
+  clb_model_neighbours found;
+  assert_int_equal(clb_model_last_neighbours(o->model, &found), CLB_OK);
+  if (found.n_edges != json_integer_value(json_object_get(r, "n_edges"))) fail_msg("%s has %d edges", name, (int)found.n_edges);
+  const bool single = options->precision == CLB_F32;
+  const double strongest = largest(3 * a.n, wanted.forces), exact = 1e-8 + (options->knots ? 2e-6 * (1 + strongest) : 0);
+  const double energy = single ? 2e-6 * fabs(wanted.energy) : exact, force = single ? 2e-5 * strongest + 1e-5 : exact;
+  close_to(name, 1, &c.energy, &wanted.energy, energy);
+  close_to(name, a.n, c.e_atom, wanted.e_atom, energy);
+  close_to(name, 3 * a.n, c.forces, wanted.forces, force);
+  if (a.periodic[0]) close_to(name, 9, c.stress, wanted.stress, force);
+}
+
+static void expect_references(const char *device, const clb_model_options *options) {
+  char path[512];
+  if (!*nequix) skip_because("CLB_TEST_NEQUIX does not name nequix-mp-1.nqx");
+  snprintf(path, sizeof path, "%s/nequix_mp1_reference.json", getenv("CLB_TEST_DATA"));
+  json_t *all = json_load_file(path, 0, NULL);
+  assert_non_null(all);
+  opened o = open_file(device, nequix, options);
+  const char *name;
+  json_t *r;
+  json_object_foreach(all, name, r) expect_reference(&o, name, r, options);
+  close_model(&o);
+  json_decref(all);
+}
+
+static void nequix_f64(void **state) {
+  (void)state;
+  expect_references("", &(clb_model_options){.precision = CLB_F64});
+}
+
+static void nequix_f32(void **state) {
+  (void)state;
+  expect_references("", &(clb_model_options){.precision = CLB_F32});
+}
+
+static void nequix_described(void **state) {
+  (void)state;
+  if (!*nequix) skip_because("CLB_TEST_NEQUIX does not name nequix-mp-1.nqx");
+  opened o = open_file("cpu", nequix, NULL);
+  clb_model_info info;
+  assert_int_equal(clb_model_describe(o.model, &info), CLB_OK);
+  assert_string_equal(info.architecture, "nequix");
+  assert_true(info.r_max == 6);
+  assert_int_equal(info.n_layers, 4);
+  assert_int_equal(info.l_max, 3);
+  assert_int_equal(info.n_species, 89);
+  assert_string_equal(info.symbols[13], "Si");
+  assert_int_equal(info.atomic_numbers[88], 94);
+  assert_int_equal(info.weights, 356 + 1312 + 1312 + 256);
+  assert_int_equal(clb_model_species(o.model, 14), 13);
+  assert_int_equal(clb_model_species(o.model, 84), -1);
+  close_model(&o);
+}
+
+static void nequix_tables(void **state) {
+  (void)state;
+  expect_references("", &(clb_model_options){.precision = CLB_F64, .knots = 600});
+}
+
+/* ---- NequIP's water ---- */
+
+static atom_set water_box(const clb_model *model, const char *path) {
+  char error[256];
+  structure s;
+  if (!structure_read(path, false, &s, error, sizeof error)) fail_msg("%s", error);
+  atom_set a = {.n = s.n};
+  assert_true(s.n <= MAX_ATOMS);
+  memcpy(a.positions, s.positions, (size_t)s.n * 3 * sizeof *a.positions);
+  memcpy(a.cell, s.cell, sizeof a.cell);
+  for (int64_t i = 0; i < s.n; i++) a.species[i] = clb_model_species(model, s.numbers[i]);
+  for (int d = 0; d < 3; d++) a.periodic[d] = s.periodic[d];
+  structure_free(&s);
+  return a;
+}
+
+static void water_energies(void **state) {
+  (void)state;
+  char path[512];
+  const char *folder = getenv("CLB_TEST_STRUCTURES");
+  snprintf(path, sizeof path, "%s/water96.extxyz", folder ? folder : ".");
+  if (!*water) skip_because("there is no water.pth (package cp2k-data, or CLB_TEST_NEQUIP)");
+  if (!folder || access(path, R_OK)) skip_because("CLB_TEST_STRUCTURES does not name a folder with water96.extxyz");
+  computed double_precision = {0};
+  for (int single = 0; single < 2; single++) {
+    opened o = open_file("", water, &(clb_model_options){.precision = single ? CLB_F32 : CLB_F64});
+    const atom_set a = water_box(o.model, path);
+    const computed c = compute_atoms(&o, &a);
+    close_to("energy", 1, &c.energy, &(double){-14983.5073}, single ? 2e-6 * 14984 : 1e-3);
+    if (!single) double_precision = c;
+    close_to("force", 3 * a.n, c.forces, double_precision.forces, 2e-5 * largest(3 * a.n, double_precision.forces) + 1e-5);
+    close_model(&o);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(nequix_described), cmocka_unit_test(nequix_f64), cmocka_unit_test(nequix_f32), cmocka_unit_test(nequix_tables), cmocka_unit_test(water_energies)};
+  return cmocka_run_group_tests(tests, convert_models, remove_models);
+}

@@ -1,0 +1,204 @@
+/* tests/models/test_model_steps.c - step after step: skins, what is moved to and from the device and made there, room. */
+#include "models/network.h"
+
+#include "tests/models/model_places.h"
+
+static const clb_model_options f64 = {.precision = CLB_F64};
+
+static void step(atom_set *a, int64_t t) {
+  uint64_t seed = (uint64_t)t;
+  for (int64_t i = 0; i < 3 * a->n; i++) a->positions[i] += 0.03 * test_random(&seed);
+}
+
+/* A skin changes nothing but how often neighbours are looked for, and what a step needs is there after the first. */
+static void skins(void **state) {
+  (void)state;
+  opened bare = open_made("cpu:interpreter", 0, &f64), skin = open_made("cpu:interpreter", 0, &(clb_model_options){.precision = CLB_F64, .skin = 0.15});
+  atom_set a = random_atoms(6, 3, true, 15);
+  int64_t atom_room = 0, edge_room = 0;
+  clb_model_neighbours found;
+  for (int64_t t = 0; t < 12; t++, step(&a, t)) {
+    const computed c = compute_atoms(&bare, &a), d = compute_atoms(&skin, &a);
+    expect_same(&d, &c, a.n, 1e-10);
+    if (!t) atom_room = skin.model->atom_room, edge_room = skin.model->edge_room;
+    assert_true(atom_room == skin.model->atom_room && edge_room == skin.model->edge_room);
+  }
+  assert_int_equal(clb_model_last_neighbours(bare.model, &found), CLB_OK);
+  assert_int_equal(found.rebuilds, 12);
+  assert_int_equal(clb_model_last_neighbours(skin.model, &found), CLB_OK);
+  assert_true(found.rebuilds > 1 && found.rebuilds < 6);
+  a.species[0] = 1; /* without new neighbours */
+  a.species[1] = 0;
+  const computed c = compute_atoms(&bare, &a), d = compute_atoms(&skin, &a);
+  expect_same(&d, &c, a.n, 1e-10);
+  close_model(&bare);
+  close_model(&skin);
+}
+
+/* Atoms hundreds of cells away from each other, whose vectors are made on the host; then near again. */
+static void far_images(void **state) {
+  (void)state;
+  opened o = open_made("cpu:interpreter", 0, &f64);
+  atom_set a = random_atoms(6, 3, true, 15), far = a;
+  const computed c = compute_atoms(&o, &a);
+  assert_true(o.model->shifts_fit);
+  for (int k = 0; k < 3; k++) far.positions[3 + k] += 400 * a.cell[k], far.positions[6 + k] -= 400 * a.cell[k];
+  const computed d = compute_atoms(&o, &far);
+  assert_true(!o.model->shifts_fit);
+  expect_same(&d, &c, a.n, 1e-8);
+  const computed again = compute_atoms(&o, &a);
+  assert_true(o.model->shifts_fit);
+  assert_memory_equal(&again, &c, sizeof c);
+  close_model(&o);
+}
+
+/* As on devices without double precision. */
+static void without_f64(void **state) {
+  (void)state;
+  char path[] = "/tmp/clebsch_made_XXXXXX";
+  opened o[2];
+  close(mkstemp(path));
+  made_write(&made_models[0], path, NULL, NULL);
+  const atom_set a = random_atoms(6, 3, true, 22);
+  computed c[2];
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(clb_context_create("cpu:interpreter", &o[i].ctx), CLB_OK);
+    if (i) o[i].ctx->device->limits.f64 = false;
+    assert_int_equal(clb_model_open(o[i].ctx, path, &(clb_model_options){.precision = CLB_F32}, &o[i].model), CLB_OK);
+    assert_true(!o[i].model->edge_vectors == (i == 1));
+    c[i] = compute_atoms(&o[i], &a);
+    const computed again = compute_atoms(&o[i], &a);
+    assert_memory_equal(&again, &c[i], sizeof again);
+  }
+  expect_same(&c[1], &c[0], a.n, 2e-5);
+  unlink(path);
+  for (int i = 0; i < 2; i++) close_model(&o[i]);
+}
+
+/* Counts what the host does with the device. */
+static struct {
+  clb_backend counting;
+  const clb_backend *backend;
+  int allocs, writes, reads, waits;
+  int most_allocs; /* 0: any number */
+} device;
+static clb_status alloc_counted(clb_device *d, uint64_t bytes, clb_memory *m) {
+  if (device.allocs++ >= device.most_allocs && device.most_allocs) return clb_fail(d->error, CLB_ERROR_MEMORY, "no more memory");
+  return device.backend->alloc(d, bytes, m);
+}
+static clb_status write_counted(clb_device *d, const clb_memory *to, uint64_t offset, const void *from, uint64_t bytes) {
+  device.writes++;
+  return device.backend->write(d, to, offset, from, bytes);
+}
+static clb_status read_counted(clb_device *d, const clb_memory *from, uint64_t offset, void *to, uint64_t bytes) {
+  device.reads++;
+  return device.backend->read(d, from, offset, to, bytes);
+}
+static clb_status wait_counted(clb_device *d) { return device.waits++, device.backend->wait(d); }
+
+static void count_calls(clb_device *d) {
+  device.backend = d->backend;
+  device.counting = *d->backend;
+  device.counting.alloc = alloc_counted;
+  device.counting.write = write_counted;
+  device.counting.read = read_counted;
+  device.counting.wait = wait_counted;
+  d->backend = &device.counting;
+}
+
+static void expect_counts(int writes, int reads, int waits) {
+  if (device.allocs || device.writes != writes || device.reads != reads || device.waits != waits)
+    fail_msg("a step allocates %d times, writes %d, reads %d, waits %d times", device.allocs, device.writes, device.reads, device.waits);
+  device.allocs = device.writes = device.reads = device.waits = 0;
+}
+
+/* The other entry: vectors go there, gradients come back by themselves. */
+static void step_of_edges(opened *o, const atom_set *a) {
+  const clb_neighbours *list = &o->model->neighbours;
+  const int64_t n = list->n_edges;
+  double *vectors = malloc((size_t)n * 48), energy, virial[9];
+  assert_non_null(vectors);
+  clb_neighbours_vectors(list, a->positions, vectors);
+  const clb_model_edges e = {.n_local = a->n, .n_total = a->n, .n_edges = n, .same_graph = 1, .vectors = vectors};
+  assert_int_equal(clb_model_compute_edges(o->model, &e, &(clb_model_edge_results){.energy = &energy, .virial = virial}), CLB_OK);
+  expect_counts(1, 1, 0);
+  assert_int_equal(clb_model_compute_edges(o->model, &e, &(clb_model_edge_results){.energy = &energy, .d_vectors = vectors + 3 * n}), CLB_OK);
+  expect_counts(1, 2, 0);
+  assert_int_equal(clb_model_compute_edges(o->model, &e, &(clb_model_edge_results){.energy = NULL}), CLB_OK);
+  expect_counts(1, 0, 1);
+  free(vectors);
+}
+
+/* Without new neighbours: positions go there, all results come back at once, and nothing else passes; not even staging grows. */
+static void one_wait(void **state) {
+  (void)state;
+  for (int knots = 0; knots <= 16; knots += 16) {
+    opened o = open_made("cpu:interpreter", 0, &(clb_model_options){.skin = 1, .knots = knots});
+    atom_set a = random_atoms(6, 3, true, 23);
+    count_calls(o.ctx->device);
+    compute_atoms(&o, &a);
+    const size_t staging = o.model->staging_bytes;
+    device.allocs = device.writes = device.reads = device.waits = 0;
+    for (int t = 1; t < 4; t++) {
+      step(&a, t);
+      compute_atoms(&o, &a);
+      expect_counts(1, 1, 0);
+    }
+    a.species[0] = 1 - a.species[0];
+    compute_atoms(&o, &a);
+    expect_counts(2, 1, 0);
+    double energy;
+    const clb_model_atoms atoms = {a.n, a.species, a.positions, a.cell, {1, 1, 1}};
+    assert_int_equal(clb_model_compute(o.model, &atoms, &(clb_model_results){.energy = &energy}), CLB_OK);
+    expect_counts(1, 1, 0);
+    assert_true(staging == o.model->staging_bytes && o.model->rebuilds == 1);
+    step_of_edges(&o, &a);
+    o.ctx->device->backend = device.backend;
+    close_model(&o);
+  }
+}
+
+/* Memory for a larger system is gone at some point; afterwards the model is as good as before. */
+static void out_of_memory(void **state) {
+  (void)state;
+  const atom_set small = random_atoms(6, 3, true, 24), large = random_atoms(40, 3, true, 25);
+  const clb_model_atoms atoms = {large.n, large.species, large.positions, large.cell, {1, 1, 1}};
+  double energy;
+  clb_status s = CLB_ERROR_MEMORY;
+  for (int most = 1; s; most++) {
+    opened o = open_made("cpu:interpreter", 0, &f64);
+    const computed c = compute_atoms(&o, &small);
+    count_calls(o.ctx->device);
+    device.allocs = 0;
+    device.most_allocs = most;
+    s = clb_model_compute(o.model, &atoms, &(clb_model_results){.energy = &energy});
+    if (s && (s != CLB_ERROR_MEMORY || most > 100)) fail_msg("%d allocations: %s", most, clb_error(o.ctx));
+    device.most_allocs = 0;
+    const computed again = compute_atoms(&o, &small);
+    assert_memory_equal(&again, &c, sizeof c);
+    o.ctx->device->backend = device.backend;
+    close_model(&o);
+  }
+}
+
+/* There is room for a quarter more atoms and edges than were met. */
+static void room(void **state) {
+  (void)state;
+  opened o = open_made("cpu:interpreter", 0, &f64);
+  const atom_set a = random_atoms(8, 3, true, 21);
+  atom_set more = a;
+  memcpy(more.positions + 24, (const double[]){0.5, 0.5, 0.5, 1.5, 1, 0.1}, 6 * sizeof *more.positions);
+  more.n = 10;
+  compute_atoms(&o, &a);
+  const int64_t atom_room = o.model->atom_room, edge_room = o.model->edge_room;
+  assert_true(atom_room == 10 && edge_room == o.model->n_edges + o.model->n_edges / 4);
+  compute_atoms(&o, &more);
+  assert_true(atom_room == o.model->atom_room);
+  close_model(&o);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(skins), cmocka_unit_test(far_images), cmocka_unit_test(without_f64), cmocka_unit_test(one_wait), cmocka_unit_test(out_of_memory),
+                                     cmocka_unit_test(room)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,284 @@
+/* tests/ops/convolution/test_convolution_lengths.c - graph convolutions that make y, and the lengths that splines are read at, of edge vectors: against those of given lengths,
+   and by the energy of a cluster. */
+#include "tests/ops/convolution/convolution_vectored.h"
+
+static const manner plain = {DENSE, MOST}, loose = {APART, MOST};
+
+/* ---- with splines: what a convolution by lengths gives, put together here ---- */
+
+enum { KNOTS = 5 };
+
+typedef struct {
+  vectored v;
+  int weights;
+  clb_buffer *table;
+} splined;
+
+static splined splined_create(place *at, clb_convolution_desc desc) {
+  uint64_t seed = 5;
+  desc.knots = KNOTS;
+  desc.last_knot = 2;
+  splined s = {.v = vectored_create(at, &desc)};
+  s.weights = s.v.run->product.width[LIKE_W];
+  s.v.run->product.width[LIKE_W] = 0;
+  s.v.given->product.width[LIKE_W] = s.weights ? 1 : 0;
+  s.v.given->desc.product.accumulate = 0; /* its ops are made later */
+  s.v.given->desc.product.gradients = s.v.given->product.desc.gradients = 0;
+  if (desc.product.incoming) s.v.given->desc.product.incoming = s.v.given->product.desc.incoming = desc.product.incoming & CLB_Y ? desc.product.incoming | CLB_W : desc.product.incoming;
+  size_t n = (size_t)(KNOTS * s.weights * 2);
+  double *table = numbers(n);
+  random_fill(desc.product.storage, table, n, &seed);
+  s.table = buffer_of(&s.v.run->product, table, n, n + !n);
+  free(table);
+  return s;
+}
+
+static void run_splined(const splined *s, convolution *c, int pass, const edge_list *e, clb_graph *g, arrays *a) {
+  OK(c->product.ctx, clb_convolution_set_table(convolution_op(c, pass), s->table, 0));
+  run_convolution(c, pass, e, g, c == s->v.run ? loose : plain, a);
+}
+
+/* The gradient by vectors: of harmonics, and of lengths. */
+static void put_together(const splined *s, int n, const double *x, const arrays *by, double *want) {
+  double *unused = numbers((size_t)(3 * n));
+  reference_backward(&s->v.sh, n, x, by->out[LIKE_Y], want, unused);
+  for (int i = 0; i < 3 * n && s->weights; i++) {
+    double r = sqrt(square(x + i / 3 * 3));
+    want[i] += r > 0 ? by->out[LIKE_W][i / 3] * x[i] / r : 0;
+  }
+  free(unused);
+}
+
+/* before: what was added to, or NULL. */
+static void expect_near(const splined *s, const char *name, size_t n, const double *got, const double *want, const double *before) {
+  double largest = 1;
+  for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(want[i]));
+  for (size_t i = 0; i < n; i++) {
+    double result = got[i] - (before ? before[i] : 0);
+    if (!(fabs(result - want[i]) <= 20 * tolerance(&s->v.run->product) * largest)) fail_msg("%s: element %zu is %.17g, not %.17g", name, i, result, want[i]);
+  }
+}
+
+/* Turns h into what comes in along harmonics and lengths; bend: what gradients by those, in by->out, become for vectors then. */
+static void go_along(const splined *s, int n, const double *x, const double *h, arrays *by, double *bend) {
+  double *unused = numbers((size_t)(3 * n)), *more = numbers((size_t)(n * s->v.columns));
+  reference_double_backward(&s->v.sh, n, x, by->out[LIKE_Y], h, bend, by->in[5], unused, more);
+  for (int i = 0; i < n && s->weights; i++) {
+    const double *u = x + 3 * i, r = sqrt(square(u)), q = r > 0 ? (u[0] * h[3 * i] + u[1] * h[3 * i + 1] + u[2] * h[3 * i + 2]) / r : 0;
+    by->in[6][i] = q;
+    for (int k = 3 * i; k < 3 * i + 3; k++) bend[k] += r > 0 ? by->out[LIKE_W][i] * (h[k] - x[k] * q / r) / r : 0;
+  }
+  free(unused);
+  free(more);
+}
+
+/* After the backward pass of `given`, whose results are in by->out. */
+static void twice_agrees(const splined *s, const edge_list *e, clb_graph *g, arrays *a, arrays *by, const arrays *before) {
+  const vectored *v = &s->v;
+  const int n = e->rows[LIKE_Y], like[] = {LIKE_X, LIKE_Y, LIKE_W, LIKE_Z};
+  double *want = numbers((size_t)(3 * n)), *bend = numbers((size_t)(3 * n));
+  memcpy(by->in[4], a->in[4], count_of(v->run, e, LIKE_X) * sizeof(double));
+  if (reads(&v->run->product, 5)) go_along(s, n, a->in[LIKE_Y], a->in[5], by, bend);
+  else memset(by->in[6], 0, count_of(v->given, e, LIKE_W) * sizeof(double)); /* nothing comes in along lengths, whatever `incoming` says of weights */
+  for (int o = 0; o < CONVOLUTION_OUT; o++) memcpy(a->out[o], before->out[o], count_of(v->run, e, like[o]) * sizeof(double));
+  run_splined(s, v->run, CLB_DOUBLE_BACKWARD, e, g, a);
+  run_splined(s, v->given, CLB_DOUBLE_BACKWARD, e, g, by);
+  put_together(s, n, a->in[LIKE_Y], by, want);
+  for (int i = 0; i < 3 * n; i++) want[i] += bend[i];
+  const double *const wants[] = {by->out[0], want, NULL, by->out[3]};
+  static const char *const names[] = {"d_x", "d_v", "", "d_g"};
+  for (int o = 0; o < CONVOLUTION_OUT; o++)
+    if (o != LIKE_W && gives(&v->run->product, CLB_DOUBLE_BACKWARD, o))
+      expect_near(s, names[o], count_of(v->run, e, like[o]), a->out[o], wants[o], v->run->desc.product.accumulate ? before->out[o] : NULL);
+  free(want);
+  free(bend);
+}
+
+static void splines_agree(place *at, const clb_convolution_desc *desc, const edge_list *e) {
+  splined s = splined_create(at, *desc);
+  vectored *v = &s.v;
+  int n = e->rows[LIKE_Y], adds = desc->product.accumulate;
+  arrays a = vectored_arrays(v, e, 3), by = convolution_arrays(v->given, e, 3), before = vectored_arrays(v, e, 3);
+  double *unused = numbers((size_t)(n * v->columns)), *want = numbers((size_t)(3 * n));
+  v->sh.degrees = v->degrees;
+  reference_forward(&v->sh, n, a.in[LIKE_Y], by.in[LIKE_Y], unused);
+  memcpy(by.in[LIKE_X], a.in[LIKE_X], count_of(v->run, e, LIKE_X) * sizeof(double));
+  memcpy(by.in[LIKE_Z], a.in[LIKE_Z], count_of(v->run, e, LIKE_Z) * sizeof(double));
+  for (int i = 0; i < n && s.weights; i++) by.in[LIKE_W][i] = sqrt(square(a.in[LIKE_Y] + 3 * i));
+  run_splined(&s, v->run, CLB_FORWARD, e, graph_at(at, e), &a);
+  run_splined(&s, v->given, CLB_FORWARD, e, graph_at(at, e), &by);
+  expect_near(&s, "z", count_of(v->run, e, LIKE_Z), a.out[0], by.out[0], adds ? before.out[0] : NULL);
+  memcpy(a.out[0], before.out[0], count_of(v->run, e, LIKE_X) * sizeof(double));
+  run_splined(&s, v->run, CLB_BACKWARD, e, graph_at(at, e), &a);
+  run_splined(&s, v->given, CLB_BACKWARD, e, graph_at(at, e), &by);
+  if (gives(&v->run->product, CLB_BACKWARD, LIKE_X)) expect_near(&s, "g_x", count_of(v->run, e, LIKE_X), a.out[0], by.out[0], adds ? before.out[0] : NULL);
+  put_together(&s, n, a.in[LIKE_Y], &by, want);
+  if (gives(&v->run->product, CLB_BACKWARD, LIKE_Y)) expect_near(&s, "g_v", (size_t)(3 * n), a.out[LIKE_Y], want, adds ? before.out[LIKE_Y] : NULL);
+  twice_agrees(&s, e, graph_at(at, e), &a, &by, &before);
+  free(unused);
+  free(want);
+  arrays_destroy(&a);
+  arrays_destroy(&by);
+  arrays_destroy(&before);
+  clb_buffer_destroy(&s.table);
+  vectored_destroy(v);
+}
+
+static void splines(void **state) {
+  static const unsigned gradients[] = {0, CLB_Y, CLB_X | CLB_W, CLB_Y | CLB_W | CLB_Z, CLB_W, CLB_X | CLB_Y}, incoming[] = {0, CLB_Y, CLB_X | CLB_W, CLB_W, CLB_X | CLB_Y};
+  place *at = *state;
+  edge_list some = edges_of(SQUARE), hub = hub_edges(20, 30, 700, 500, 4);
+  for (int i = 0; i < many(&at->device, 1, 4, 30); i++) {
+    clb_convolution_desc desc = describe(at, i == 2 ? BARE : i % 6 == 1 ? MIXED : SMALL);
+    desc.product.gradients = gradients[i % 6];
+    desc.product.incoming = incoming[i % 5];
+    desc.product.accumulate = i / 2 % 2;
+    desc.product.storage = desc.product.arithmetic = i == 3 ? CLB_F32 : CLB_F64;
+    if (i == 5) desc.product.storage = CLB_F32;
+    splines_agree(at, &desc, i % 3 ? &some : &hub);
+  }
+  edges_destroy(&some);
+  edges_destroy(&hub);
+}
+
+/* Where no path has weights, lengths are nothing, and their gradients are written nowhere: not into the graph either. */
+static void no_weights(void **state) {
+  place *at = *state;
+  edge_list e = edges_of(SQUARE);
+  splined s = splined_create(at, describe(at, BARE));
+  convolution *both[] = {s.v.run, s.v.given};
+  for (int i = 0; i < 2; i++) {
+    clb_graph *g = graph_at(at, &e);
+    arrays a = convolution_arrays(both[i], &e, 3), again = convolution_arrays(both[i], &e, 3);
+    run_splined(&s, both[i], CLB_BACKWARD, &e, g, &a);
+    run_splined(&s, both[i], CLB_BACKWARD, &e, g, &again);
+    expect_same_bits(both[i], CLB_BACKWARD, &e, &a, &again);
+    arrays_destroy(&a);
+    arrays_destroy(&again);
+  }
+  clb_buffer_destroy(&s.table);
+  vectored_destroy(&s.v);
+  edges_destroy(&e);
+}
+
+/* ---- the energy of a cluster, y and lengths by its vectors ---- */
+
+/* Of the unit vectors' harmonics; steps a quarter as long as elsewhere. */
+static const double shorter = 0.25;
+
+typedef struct {
+  cluster c; /* its convolution is not looked at but for what z is like */
+  vectored v;
+} vector_cluster;
+
+static vector_cluster vector_cluster_create(place *at, bool splines) {
+  vector_cluster k = {.c = cluster_create(at, splines)};
+  clb_convolution_desc desc = k.c.c->desc;
+  desc.product.incoming = CLB_Y;
+  k.v = vectored_create(at, &desc);
+  if (splines) k.v.run->product.width[LIKE_W] = 0;
+  for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD && splines; pass++) OK(context_at(at), clb_convolution_set_table(convolution_op(k.v.run, pass), k.c.table, 0));
+  return k;
+}
+
+static void vector_cluster_destroy(vector_cluster *k) {
+  vectored_destroy(&k->v);
+  cluster_destroy(&k->c);
+}
+
+static void run_cluster(vector_cluster *k, int pass) { run_convolution(k->v.run, pass, &k->c.edges, k->c.graph, plain, &k->c.a); }
+
+static double energy_of(vector_cluster *k) {
+  cluster *c = &k->c;
+  for (int i = 0; i < 3 * BONDS; i++) c->a.in[LIKE_Y][i] = c->position[3 * c->edges.senders[i / 3] + i % 3] - c->position[3 * c->edges.receivers[i / 3] + i % 3];
+  run_cluster(k, CLB_FORWARD);
+  return cluster_read_out(c, c->a.out[0], NULL, NULL);
+}
+
+/* Forces; leaves z in `z`, g in c.a.in. */
+static void forces_of(vector_cluster *k, double *z, double *force) {
+  cluster *c = &k->c;
+  memset(force, 0, sizeof *force * 3 * ATOMS);
+  energy_of(k);
+  memcpy(z, c->a.out[0], sizeof *z * count_of(c->c, &c->edges, LIKE_Z));
+  cluster_read_out(c, z, NULL, c->a.in[LIKE_Z]);
+  run_cluster(k, CLB_BACKWARD);
+  cluster_scatter(c, c->a.out[LIKE_Y], -1, force);
+}
+
+static void forces_are_slopes(void **state) {
+  place *at = *state;
+  for (int splines = 0; splines < 2; splines++) {
+    vector_cluster k = vector_cluster_create(at, splines);
+    double force[3 * ATOMS], largest = 0, *z = numbers(count_of(k.c.c, &k.c.edges, LIKE_Z));
+    forces_of(&k, z, force);
+    for (int i = 0; i < 3 * ATOMS; i++) largest = fmax(largest, fabs(force[i]));
+    assert_true(largest > 0.1);
+    for (int i = 0; i < 3 * ATOMS; i++) {
+      double slope = 0, here = k.c.position[i];
+      for (int s = 0; s < STENCIL; s++) {
+        k.c.position[i] = here + shorter * step[s];
+        slope += weight[s] / shorter * energy_of(&k);
+      }
+      k.c.position[i] = here;
+      if (!(fabs(slope + force[i]) <= 1e-9 * largest)) fail_msg("splines %d: force %d is %.12g, not %.12g", splines, i, force[i], -slope);
+    }
+    free(z);
+    vector_cluster_destroy(&k);
+  }
+}
+
+/* out = (d2E / dposition2) direction. */
+static void hessian(vector_cluster *k, const double *direction, double *out) {
+  cluster *c = &k->c;
+  double *z = numbers(count_of(c->c, &c->edges, LIKE_Z)), force[3 * ATOMS];
+  forces_of(k, z, force);
+  memset(out, 0, sizeof *out * 3 * ATOMS);
+  free(c->a.in[5]);
+  c->a.in[5] = numbers(3 * BONDS);
+  for (int i = 0; i < 3 * BONDS; i++) c->a.in[5][i] = direction[3 * c->edges.senders[i / 3] + i % 3] - direction[3 * c->edges.receivers[i / 3] + i % 3];
+  run_cluster(k, CLB_DOUBLE_BACKWARD);
+  cluster_scatter(c, c->a.out[LIKE_Y], 1, out);
+  cluster_read_out(c, z, c->a.out[3], c->a.in[LIKE_Z]);
+  run_cluster(k, CLB_BACKWARD);
+  cluster_scatter(c, c->a.out[LIKE_Y], 1, out);
+  free(z);
+}
+
+/* Symmetric, and how the forces change. */
+static void jacobian_of(place *at, bool splines) {
+  vector_cluster k = vector_cluster_create(at, splines);
+  double row[3 * ATOMS][3 * ATOMS], direction[3 * ATOMS], force[3 * ATOMS], change[3 * ATOMS] = {0}, here[3 * ATOMS], largest = 0;
+  double *z = numbers(count_of(k.c.c, &k.c.edges, LIKE_Z));
+  for (int i = 0; i < 3 * ATOMS; i++) {
+    for (int j = 0; j < 3 * ATOMS; j++) direction[j] = i == j;
+    hessian(&k, direction, row[i]);
+    for (int j = 0; j < 3 * ATOMS; j++) largest = fmax(largest, fabs(row[i][j]));
+  }
+  assert_true(largest > 0.1);
+  for (int i = 0; i < 3 * ATOMS; i++)
+    for (int j = 0; j < i; j++) assert_true(fabs(row[i][j] - row[j][i]) <= 1e-12 * largest);
+  for (int i = 0; i < 3 * ATOMS; i++) here[i] = k.c.position[i], direction[i] = factor(3 * i);
+  for (int s = 0; s < STENCIL; s++) {
+    for (int i = 0; i < 3 * ATOMS; i++) k.c.position[i] = here[i] + shorter / 4 * step[s] * direction[i];
+    forces_of(&k, z, force);
+    for (int i = 0; i < 3 * ATOMS; i++) change[i] += weight[s] / (shorter / 4) * force[i];
+  }
+  for (int i = 0; i < 3 * ATOMS; i++) {
+    double sum = 0;
+    for (int j = 0; j < 3 * ATOMS; j++) sum += row[j][i] * direction[j];
+    if (!(fabs(sum + change[i]) <= 1e-8 * largest)) fail_msg("force %d changes by %.12g, not %.12g", i, -sum, change[i]);
+  }
+  free(z);
+  vector_cluster_destroy(&k);
+}
+
+static void jacobian(void **state) {
+  for (int splines = 0; splines < 2; splines++) jacobian_of(*state, splines);
+}
+
+int main(void) {
+  static const place_test tests[] = {{"splines", splines, SLOW}, {"no_weights", no_weights, BRISK}, {"forces_are_slopes", forces_are_slopes, BRISK},
+                                     {"jacobian", jacobian, BRISK}};
+  return run_at_places("convolution_lengths", tests, sizeof tests / sizeof *tests);
+}

@@ -1,0 +1,480 @@
+/* tests/ops/layers/test_layer_ops.c - gate, norm, species and pointwise ops against plain loops and central differences, on every device that runs here, and on
+   the interpreter with a GPU's limits. */
+#include "tests/ops/layers/layer_rows.h"
+
+#include "src/problem/irreps.h"
+
+static const int64_t sizes[] = {0, 1, 5, 33};
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+static double error_of(clb_dtype type) { return type == CLB_F64 ? 1e-12 : 3e-6; }
+static double slope_error_of(clb_dtype type) { return type == CLB_F64 ? 1e-9 : 1e-5; } /* of the differences; f32 */
+
+#define EACH_TYPE(d, type) for (clb_dtype type = (d)->f64 ? CLB_F64 : CLB_F32; type <= CLB_F32; type++)
+
+/* Activations written down once more. */
+static double activation(clb_activation f, double x) {
+  return f == CLB_SILU ? x / (1 + exp(-x)) : f == CLB_TANH ? tanh(x) : f == CLB_ABS ? fabs(x) : x;
+}
+
+/* ---- pointwise ---- */
+
+static void combines_once(clb_context *ctx, clb_dtype type, clb_op *op, int64_t n, int64_t columns, int where, bool both) {
+  uint64_t seed = (uint64_t)(n + 31 * columns);
+  bool dense = where % 2;
+  int in_place = where / 2; /* 0: no, 1: out is x, 2: out is y */
+  if (in_place == 2 && !both) return;
+  table x = random_table(ctx, type, n, columns, dense, 2, &seed), y = random_table(ctx, type, n, columns, !in_place && n == 5 ? !dense : dense, 2, &seed);
+  table out = result_table(ctx, type, n, columns, dense, false, &seed);
+  double a = 1.25, b = -0.375, *must = plain(&x), *other = plain(&y);
+  for (int64_t i = 0; i < n * columns; i++) must[i] = a * must[i] + (both ? b * other[i] : 0);
+  table *to = in_place == 1 ? &x : in_place == 2 ? &y : &out;
+  OK(ctx, clb_combine_run(op, n, columns, a, rows_of(&x), b, both ? rows_of(&y) : (clb_rows){0}, rows_of(to)));
+  expect_rows(ctx, "combine", to, false, must, error_of(type) / 3);
+  free(must);
+  free(other);
+  drop(&x.a);
+  drop(&y.a);
+  drop(&out.a);
+}
+
+static const int64_t widths[] = {0, 1, 3, 64, 129, 300};
+enum { WIDTHS = sizeof widths / sizeof *widths };
+
+static void combines(void **state) {
+  clb_context *ctx = context(state);
+  EACH_TYPE((struct device *)*state, type) {
+    clb_op *op;
+    OK(ctx, clb_combine_create(ctx, type, &op));
+    for (int s = 0; s < SIZES; s++)
+      for (int w = 0; w < WIDTHS; w++)
+        for (int where = 0; where < 6; where++) combines_once(ctx, type, op, sizes[s], widths[w], where, (s + w + where) % 3);
+    clb_op_destroy(&op);
+  }
+}
+
+static void gathers(void **state) {
+  clb_context *ctx = context(state);
+  enum { SPECIES = 7 };
+  EACH_TYPE((struct device *)*state, type) {
+    clb_op *op;
+    OK(ctx, clb_gather_create(ctx, type, &op));
+    for (int turn = 0; turn < SIZES * WIDTHS; turn++) {
+      int64_t n = sizes[turn / WIDTHS], columns = widths[turn % WIDTHS];
+      uint64_t seed = 3;
+      int32_t *species = calloc((size_t)n + 1, sizeof *species);
+      clb_buffer *index;
+      for (int64_t i = 0; i < n; i++) species[i] = (int32_t)pick(&seed, SPECIES);
+      OK(ctx, clb_buffer_create(ctx, (uint64_t)n * 4 + 1, &index));
+      OK(ctx, clb_buffer_write(index, 0, species, (uint64_t)n * 4));
+      table from = random_table(ctx, type, SPECIES, columns, turn % 2, 1, &seed), out = result_table(ctx, type, n, columns, turn % 3, false, &seed);
+      double *all = plain(&from), *must = calloc((size_t)(n * columns + 1), sizeof *must);
+      for (int64_t i = 0; i < n * columns; i++) must[i] = all[species[i / columns] * columns + i % columns];
+      clb_rows rows = rows_of(&from);
+      rows.index = index;
+      OK(ctx, clb_gather_run(op, n, columns, rows, rows_of(&out)));
+      expect_rows(ctx, "gather", &out, false, must, 0);
+      free(species);
+      free(all);
+      free(must);
+      clb_buffer_destroy(&index);
+      drop(&from.a);
+      drop(&out.a);
+    }
+    clb_op_destroy(&op);
+  }
+}
+
+typedef struct {
+  double scale, factor;
+  int64_t columns;
+} silu_case;
+
+static void silu_row(const void *user, const double *x, double *out) {
+  const silu_case *c = user;
+  for (int64_t i = 0; i < c->columns; i++) out[i] = c->factor * activation(CLB_SILU, c->scale * x[i]);
+}
+
+static void silus_once(clb_context *ctx, clb_dtype type, clb_op *op, silu_case c, int64_t n, bool dense, bool in_place) {
+  uint64_t seed = 5;
+  table a = random_table(ctx, type, n, c.columns, dense, 6, &seed), g = random_table(ctx, type, n, c.columns, dense, 1, &seed);
+  table h = result_table(ctx, type, n, c.columns, dense, false, &seed), g_a = result_table(ctx, type, n, c.columns, dense, false, &seed);
+  double *x = plain(&a), *gradient = plain(&g), *must = apply(silu_row, &c, x, n, c.columns, c.columns);
+  double *slope = differences(silu_row, &c, x, gradient, n, c.columns, c.columns);
+  OK(ctx, clb_silu_backward(op, n, c.columns, rows_of(&a), rows_of(&g), rows_of(in_place ? &g : &g_a)));
+  OK(ctx, clb_silu_forward(op, n, c.columns, rows_of(&a), rows_of(in_place ? &a : &h)));
+  expect_rows(ctx, "silu", in_place ? &a : &h, false, must, error_of(type));
+  expect_rows(ctx, "silu backward", in_place ? &g : &g_a, false, slope, slope_error_of(type));
+  table *all[] = {&a, &g, &h, &g_a};
+  for (int i = 0; i < 4; i++) drop(&all[i]->a);
+  free(x);
+  free(gradient);
+  free(must);
+  free(slope);
+}
+
+static void silus(void **state) {
+  clb_context *ctx = context(state);
+  EACH_TYPE((struct device *)*state, type) {
+    clb_op *op;
+    silu_case c = {0.7, 1.6791767924, 0};
+    OK(ctx, clb_silu_create(ctx, type, c.scale, c.factor, &op));
+    for (int turn = 0; turn < SIZES * WIDTHS; turn++) {
+      c.columns = widths[turn % WIDTHS];
+      silus_once(ctx, type, op, c, sizes[turn / WIDTHS], turn % 2, turn / 2 % 2);
+    }
+    clb_op_destroy(&op);
+  }
+}
+
+/* Far out nothing overflows to NaN. */
+static void silus_far_out(void **state) {
+  clb_context *ctx = context(state);
+  EACH_TYPE((struct device *)*state, type) {
+    static const double far[] = {-1e4, -800, -100, -0.0, 100, 800, 1e4};
+    enum { N = sizeof far / sizeof *far };
+    uint64_t seed = 1;
+    clb_op *op;
+    table a = make_table(type, 1, N, true), h = result_table(ctx, type, 1, N, true, false, &seed), g = make_table(type, 1, N, true), g_a = result_table(ctx, type, 1, N, true, false, &seed);
+    double value[N], slope[N];
+    for (int i = 0; i < N; i++) {
+      put(type, a.a.host, i, far[i]);
+      put(type, g.a.host, i, 1);
+      value[i] = far[i] < 0 ? 0 : far[i];
+      slope[i] = far[i] == 0 ? 0.5 : far[i] < 0 ? 0 : 1;
+    }
+    upload(ctx, &a.a);
+    upload(ctx, &g.a);
+    OK(ctx, clb_silu_create(ctx, type, 1, 1, &op));
+    OK(ctx, clb_silu_forward(op, 1, N, rows_of(&a), rows_of(&h)));
+    OK(ctx, clb_silu_backward(op, 1, N, rows_of(&a), rows_of(&g), rows_of(&g_a)));
+    expect_rows(ctx, "silu far out", &h, false, value, 1e-6);
+    expect_rows(ctx, "silu backward far out", &g_a, false, slope, 1e-6);
+    clb_op_destroy(&op);
+    table *all[] = {&a, &g, &h, &g_a};
+    for (int i = 0; i < 4; i++) drop(&all[i]->a);
+  }
+}
+
+/* ---- gate ---- */
+
+static const clb_gate_desc gates[] = {
+    {"5x0o+13x0e+3x1o+4x1e", "5x0o+6x0e", "7x0e", "3x1o+4x1e", CLB_SILU, CLB_TANH, CLB_SILU, 1.6791767924, 1.5937334474, 1.25},
+    {"70x0e+40x1o+9x2e+1x3o", "20x0e", "50x0e", "40x1o+9x2e+1x3o", CLB_SILU, CLB_IDENTITY, CLB_SILU, 1.676562056, 1, 1.676562056},
+    {"1x2o+2x0e+4x0o+4x1e", "1x0o", "2x0e+3x0o", "4x1e+1x2o", CLB_TANH, CLB_ABS, CLB_TANH, 1, 0.5, 2}, /* gates cut amid a gated term; order of terms not that of parts */
+    {"9x0e", "9x0e", NULL, "", CLB_TANH, CLB_TANH, CLB_SILU, 3, 1, 1},
+    {"6x0e+3x1e+3x1o", "", "2x0e+4x0e", "1x1e+2x1e+3x1o", CLB_SILU, CLB_SILU, CLB_IDENTITY, 1, 1, 0.75},
+    {"700x0e", "700x0e", NULL, NULL, CLB_SILU, CLB_SILU, CLB_SILU, 1, 1, 1}};
+enum { GATES = sizeof gates / sizeof *gates };
+
+/* Channel by channel, as FORMAT.md says it. */
+typedef struct {
+  const clb_gate_desc *desc;
+  clb_irreps in, scalars, gates, gated;
+} gate_case;
+
+/* Place of the next channel of this irrep, and the step to its next component. */
+static int64_t next_channel(const gate_case *c, int *used, const clb_term *like, int64_t *step) {
+  for (int t = 0; t < c->in.n; t++)
+    if (c->in.term[t].l == like->l && c->in.term[t].parity == like->parity) {
+      *step = c->in.term[t].mul;
+      return c->in.term[t].at + used[t]++;
+    }
+  fail_msg("no such irrep");
+  return 0;
+}
+
+static void gate_row(const void *user, const double *x, double *out) {
+  const gate_case *c = user;
+  const clb_gate_desc *d = c->desc;
+  int used[16] = {0}, gate = 0;
+  int64_t step = 0, at_out = 0, place[1024];
+  for (int t = 0; t < c->scalars.n; t++)
+    for (int u = 0; u < c->scalars.term[t].mul; u++) {
+      bool even = c->scalars.term[t].parity > 0;
+      out[at_out++] = (even ? d->scale_even : d->scale_odd) * activation(even ? d->even : d->odd, x[next_channel(c, used, &c->scalars.term[t], &step)]);
+    }
+  for (int t = 0, n = 0; t < c->gates.n; t++)
+    for (int u = 0; u < c->gates.term[t].mul; u++) place[n++] = next_channel(c, used, &c->gates.term[t], &step);
+  for (int t = 0; t < c->gated.n; t++) {
+    const clb_term *term = &c->gated.term[t];
+    for (int u = 0; u < term->mul; u++, gate++) {
+      int64_t in = next_channel(c, used, term, &step);
+      for (int m = 0; m < 2 * term->l + 1; m++) out[at_out + m * term->mul + u] = d->scale_gate * activation(d->gate, x[place[gate]]) * x[in + m * step];
+    }
+    at_out += term->mul * (2 * term->l + 1);
+  }
+}
+
+static void gates_once(clb_context *ctx, clb_dtype type, clb_op *op, const gate_case *c, int64_t n, bool dense) {
+  uint64_t seed = 7;
+  int64_t columns = c->in.dim, columns_out = c->scalars.dim + c->gated.dim;
+  table in = random_table(ctx, type, n, columns, dense, 2, &seed), g_out = random_table(ctx, type, n, columns_out, !dense, 1, &seed);
+  double *x = plain(&in), *g = plain(&g_out), *must = apply(gate_row, c, x, n, columns, columns_out);
+  double *slope = columns < 500 || n < 2 ? differences(gate_row, c, x, g, n, columns, columns_out) : NULL;
+  for (int again = 0; again < 2; again++) {
+    table out = result_table(ctx, type, n, columns_out, dense, false, &seed), g_in = result_table(ctx, type, n, columns, !dense, false, &seed);
+    OK(ctx, clb_gate_forward(op, n, rows_of(&in), rows_of(&out)));
+    OK(ctx, clb_gate_backward(op, n, rows_of(&in), rows_of(&g_out), rows_of(&g_in)));
+    expect_rows(ctx, c->desc->irreps_in, &out, false, must, error_of(type));
+    if (slope) expect_rows(ctx, c->desc->irreps_in, &g_in, false, slope, slope_error_of(type));
+    drop(&out.a);
+    drop(&g_in.a);
+  }
+  free(x);
+  free(g);
+  free(must);
+  free(slope);
+  drop(&in.a);
+  drop(&g_out.a);
+}
+
+static void gate_works(void **state) {
+  clb_context *ctx = context(state);
+  gate_case *c = calloc(1, sizeof *c);
+  EACH_TYPE((struct device *)*state, type)
+    for (int i = 0; i < GATES; i++) {
+      const clb_gate_desc *d = c->desc = &gates[i];
+      clb_op *op;
+      OK(ctx, clb_irreps_read(d->irreps_in, "", &c->in, &ctx->error));
+      OK(ctx, clb_irreps_read(d->irreps_scalars, "", &c->scalars, &ctx->error));
+      OK(ctx, clb_irreps_read(d->irreps_gates ? d->irreps_gates : "", "", &c->gates, &ctx->error));
+      OK(ctx, clb_irreps_read(d->irreps_gated ? d->irreps_gated : "", "", &c->gated, &ctx->error));
+      OK(ctx, clb_gate_create(ctx, type, d, &op));
+      for (int s = 0; s < SIZES; s++) gates_once(ctx, type, op, c, sizes[s], (s + i) % 2);
+      clb_op_destroy(&op);
+    }
+  free(c);
+}
+
+/* Small arguments keep their digits, large ones saturate. */
+static void tanh_is_exact(void **state) {
+  clb_context *ctx = context(state);
+  EACH_TYPE((struct device *)*state, type) {
+    static const double points[] = {1e-30, 1e-8, -1e-3, 0.01, 0.1, -0.3, 0.49999, 0.5, 0.50001, -0.7, 1, 3, -9, 20, 100, -1000};
+    enum { N = sizeof points / sizeof *points };
+    clb_gate_desc d = {"16x0o", "16x0o", NULL, NULL, CLB_SILU, CLB_TANH, CLB_SILU, 1, 1, 1};
+    uint64_t seed = 1;
+    clb_op *op;
+    table x = make_table(type, 1, N, true), out = result_table(ctx, type, 1, N, true, false, &seed);
+    for (int i = 0; i < N; i++) put(type, x.a.host, i, points[i]);
+    upload(ctx, &x.a);
+    OK(ctx, clb_gate_create(ctx, type, &d, &op));
+    OK(ctx, clb_gate_forward(op, 1, rows_of(&x), rows_of(&out)));
+    void *got = download(ctx, &out.a);
+    for (int i = 0; i < N; i++) {
+      double must = tanh(get(type, x.a.host, i)), is = get(type, got, i);
+      if (!(fabs(is - must) <= (type == CLB_F64 ? 1e-15 : 4e-7) * fabs(must))) fail_msg("tanh(%g) = %.17g, must be %.17g", points[i], is, must);
+    }
+    free(got);
+    clb_op_destroy(&op);
+    drop(&x.a);
+    drop(&out.a);
+  }
+}
+
+/* ---- norm ---- */
+
+typedef struct {
+  clb_irreps irreps;
+  double epsilon, *weights;
+} norm_case;
+
+static void norm_row(const void *user, const double *x, double *out) {
+  const norm_case *c = user;
+  const double *w = c->weights;
+  double t = 0;
+  for (int i = 0; i < c->irreps.n; i++) {
+    const clb_term *term = &c->irreps.term[i];
+    int width = 2 * term->l + 1;
+    for (int j = 0; j < term->mul * width; j++) t += x[term->at + j] * x[term->at + j] / (c->irreps.n * width * width);
+  }
+  for (int i = 0; i < c->irreps.n; w += c->irreps.term[i++].mul) {
+    const clb_term *term = &c->irreps.term[i];
+    for (int m = 0; m < 2 * term->l + 1; m++)
+      for (int u = 0; u < term->mul; u++) out[term->at + m * term->mul + u] = x[term->at + m * term->mul + u] * w[u] / sqrt(t + c->epsilon);
+  }
+}
+
+static void norms_once(clb_context *ctx, clb_dtype type, clb_op *op, const norm_case *c, int64_t n, bool dense, bool in_place) {
+  uint64_t seed = 9;
+  int64_t columns = c->irreps.dim;
+  double *x = NULL, *g = NULL, *must = NULL, *slope = NULL;
+  table in[2], g_y[2], y[2], g_x[2];
+  for (int i = 0; i < 2; i++) {
+    seed = 9;
+    in[i] = random_table(ctx, type, n, columns, dense, 1, &seed), g_y[i] = random_table(ctx, type, n, columns, dense, 1, &seed);
+    y[i] = result_table(ctx, type, n, columns, dense, false, &seed), g_x[i] = result_table(ctx, type, n, columns, dense, false, &seed);
+    OK(ctx, clb_rms_norm_backward(op, n, rows_of(&in[i]), rows_of(&g_y[i]), rows_of(in_place ? &g_y[i] : &g_x[i])));
+    OK(ctx, clb_rms_norm_forward(op, n, rows_of(&in[i]), rows_of(in_place ? &in[i] : &y[i])));
+  }
+  x = plain(&in[0]), g = plain(&g_y[0]);
+  must = apply(norm_row, c, x, n, columns, columns), slope = differences(norm_row, c, x, g, n, columns, columns);
+  expect_rows(ctx, "norm", in_place ? &in[0] : &y[0], false, must, error_of(type));
+  expect_rows(ctx, "norm backward", in_place ? &g_y[0] : &g_x[0], false, slope, slope_error_of(type));
+  table *both[] = {in, g_y, y, g_x};
+  for (int i = 0; i < 4; i++) {
+    expect_same(ctx, &both[i][0], &both[i][1]);
+    drop(&both[i][0].a);
+  }
+  free(x);
+  free(g);
+  free(must);
+  free(slope);
+}
+
+static void norms(void **state) {
+  clb_context *ctx = context(state);
+  static const char *const irreps[] = {"6x0e+5x1o+3x2e", "130x0e", "1x3o+33x0e+2x1e"};
+  EACH_TYPE((struct device *)*state, type)
+    for (int i = 0; i < 3; i++) {
+      norm_case c = {.epsilon = i ? 0.1 : 1e-12, .weights = malloc(sizeof(double) * 200)};
+      uint64_t seed = 2;
+      clb_op *op;
+      for (int w = 0; w < 200; w++) c.weights[w] = type == CLB_F64 ? test_random(&seed) : (double)(float)test_random(&seed);
+      OK(ctx, clb_irreps_read(irreps[i], "", &c.irreps, &ctx->error));
+      OK(ctx, clb_rms_norm_create(ctx, type, irreps[i], c.epsilon, c.weights, &op));
+      for (int s = 0; s < SIZES; s++) norms_once(ctx, type, op, &c, sizes[s], (s + i) % 2, s == 2);
+      clb_op_destroy(&op);
+      free(c.weights);
+    }
+}
+
+/* ---- linear, with weights by species ---- */
+
+typedef struct {
+  clb_irreps in, out;
+  int n_species;
+  double weights[8000];
+} linear_case;
+
+/* backward: out and x change places. */
+static void linear_row(const linear_case *c, bool backward, int32_t s, const double *x, double *to) {
+  const double *w = c->weights;
+  for (int i = 0; i < c->in.n; i++)
+    for (int j = 0; j < c->out.n; j++) {
+      const clb_term *a = &c->in.term[i], *b = &c->out.term[j];
+      if (a->l != b->l || a->parity != b->parity) continue;
+      for (int u = 0; u < a->mul; u++)
+        for (int v = 0; v < b->mul; v++)
+          for (int m = 0; m < 2 * a->l + 1; m++) {
+            double weight = w[(u * c->n_species + s) * b->mul + v];
+            int in = a->at + m * a->mul + u, out = b->at + m * b->mul + v;
+            if (backward) to[in] += weight * x[out];
+            else to[out] += weight * x[in];
+          }
+      w += a->mul * c->n_species * b->mul;
+    }
+}
+
+static void linears_once(clb_context *ctx, clb_dtype type, clb_op *op, const linear_case *c, int64_t n, bool dense, bool add, bool backward) {
+  uint64_t seed = 11;
+  int32_t *numbers;
+  int64_t columns = backward ? c->out.dim : c->in.dim, columns_out = backward ? c->in.dim : c->out.dim;
+  clb_rows species = random_species(ctx, n, c->n_species, &seed, &numbers);
+  table x = random_table(ctx, type, n, columns, dense, 1, &seed);
+  double *all = plain(&x), *must = calloc((size_t)(n * columns_out + 1), sizeof *must);
+  table out[2];
+  for (int64_t i = 0; i < n; i++) linear_row(c, backward, numbers[i], all + i * columns, must + i * columns_out);
+  for (int i = 0; i < 2; i++) {
+    seed = 13;
+    out[i] = result_table(ctx, type, n, columns_out, !dense, add, &seed);
+    OK(ctx, (backward ? clb_species_linear_backward : clb_species_linear_forward)(op, n, species, rows_of(&x), rows_of(&out[i]), add));
+  }
+  expect_rows(ctx, backward ? "species_linear backward" : "species_linear", &out[0], add, must, type == CLB_F64 ? 1e-12 : 1e-5);
+  expect_same(ctx, &out[0], &out[1]);
+  drop(&out[0].a);
+  drop(&x.a);
+  clb_buffer_destroy(&species.buffer);
+  free(numbers);
+  free(all);
+  free(must);
+}
+
+static void linears(void **state) {
+  clb_context *ctx = context(state);
+  static const char *const irreps[][2] = {{"6x0e+5x1o+3x2e", "2x1o+7x0e"}, {"3x0e", "2x0o+35x0e+1x1e"}, {"33x1o+2x0o", "4x1o+3x0o"}};
+  linear_case *c = malloc(sizeof *c);
+  EACH_TYPE((struct device *)*state, type)
+    for (int i = 0; i < 3; i++) {
+      uint64_t seed = 4;
+      clb_op *op;
+      c->n_species = 1 + 2 * i;
+      for (int w = 0; w < 8000; w++) c->weights[w] = test_random(&seed);
+      OK(ctx, clb_irreps_read(irreps[i][0], "", &c->in, &ctx->error));
+      OK(ctx, clb_irreps_read(irreps[i][1], "", &c->out, &ctx->error));
+      OK(ctx, clb_species_linear_create(ctx, type, irreps[i][0], irreps[i][1], c->n_species, c->weights, &op));
+      for (int turn = 0; turn < 2 * SIZES; turn++) linears_once(ctx, type, op, c, sizes[turn / 2], turn % 3 == 0, turn / 2 % 2, turn % 2);
+      clb_op_destroy(&op);
+    }
+  free(c);
+}
+
+/* ---- mistakes, and targets ---- */
+
+static void refuses(void **state) {
+  clb_context *ctx = context(state);
+  clb_op *op, *gate;
+  uint64_t seed = 1;
+  double weights[100] = {0};
+  clb_gate_desc d = gates[0];
+  table x = random_table(ctx, CLB_F32, 3, 40, true, 1, &seed), y = random_table(ctx, CLB_F32, 3, 40, true, 1, &seed);
+  d.irreps_gates = "6x0e";
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "fewer channels", clb_gate_create(ctx, CLB_F32, &d, &op));
+  assert_null(op);
+  d.irreps_gates = "8x0e";
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "lacks 8x0e of irreps_gates", clb_gate_create(ctx, CLB_F32, &d, &op));
+  d.irreps_gates = "7x0e", d.irreps_gated = "3x1o+3x1e";
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "more channels", clb_gate_create(ctx, CLB_F32, &d, &op));
+  d = gates[0], d.irreps_scalars = "5x0o+5x0e";
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "only 12 channels", clb_gate_create(ctx, CLB_F32, &d, &op));
+  d = gates[0], d.irreps_scalars = "3x1o";
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "degree 1", clb_gate_create(ctx, CLB_F32, &d, &op));
+  d = gates[0], d.odd = (clb_activation)9;
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "activation is 9", clb_gate_create(ctx, CLB_F32, &d, &op));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "arithmetic", clb_gate_create(ctx, CLB_F16, &gates[0], &op));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "epsilon", clb_rms_norm_create(ctx, CLB_F32, "3x0e", -1, weights, &op));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "weights", clb_rms_norm_create(ctx, CLB_F32, "3x0e", 1, NULL, &op));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "terms 0 and 1", clb_species_linear_create(ctx, CLB_F32, "3x0e+2x0e", "1x0e", 1, weights, &op));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "n_species", clb_species_linear_create(ctx, CLB_F32, "3x0e", "1x0e", 0, weights, &op));
+  OK(ctx, clb_combine_create(ctx, CLB_F32, &op));
+  OK(ctx, clb_gate_create(ctx, CLB_F32, &gates[0], &gate));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "not pointwise", clb_combine_run(gate, 3, 40, 1, rows_of(&x), 1, rows_of(&y), rows_of(&y)));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "bytes of y", clb_combine_run(op, 4, 40, 1, (clb_rows){x.a.buffer, 0, 0, NULL}, 1, rows_of(&y), rows_of(&y)));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "buffer of out is NULL", clb_combine_run(op, 3, 40, 1, rows_of(&x), 1, rows_of(&y), (clb_rows){0}));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "stride of out is 39", clb_combine_run(op, 3, 40, 1, rows_of(&x), 1, rows_of(&y), (clb_rows){x.a.buffer, 0, 39, NULL}));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "n is -1", clb_combine_run(op, -1, 40, 1, rows_of(&x), 1, rows_of(&y), rows_of(&y)));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "another function", clb_silu_forward(op, 3, 40, rows_of(&x), rows_of(&y)));
+  assert_int_equal(clb_gate_forward(NULL, 1, rows_of(&x), rows_of(&y)), CLB_ERROR_ARGUMENT);
+  clb_op_destroy(&op);
+  clb_op_destroy(&gate);
+  drop(&x.a);
+  drop(&y.a);
+}
+
+static void compiles(void **state) {
+  struct device *d = *state;
+  if (SANITIZED && !strncmp(d->name, "level_zero", 10)) skip_because("%s: Intel's compiler does not start under a sanitizer", d->name);
+  clb_context *ctx = context(state);
+  double weights[100] = {0};
+  EACH_TYPE(d, type) {
+    clb_op *op[6];
+    OK(ctx, clb_combine_create(ctx, type, &op[0]));
+    OK(ctx, clb_gather_create(ctx, type, &op[1]));
+    OK(ctx, clb_silu_create(ctx, type, 1, 1, &op[2]));
+    OK(ctx, clb_gate_create(ctx, type, &gates[0], &op[3]));
+    OK(ctx, clb_rms_norm_create(ctx, type, "6x0e+5x1o", 1, weights, &op[4]));
+    OK(ctx, clb_species_linear_create(ctx, type, "6x0e+5x1o", "2x1o+3x0e", 2, weights, &op[5]));
+    REFUSED(ctx, CLB_ERROR_UNSUPPORTED, "only compiles", clb_gate_forward(op[3], 0, (clb_rows){0}, (clb_rows){0}));
+    for (int i = 0; i < 6; i++) {
+      assert_true(op[i]->kernel[0]->binary.n > 0 && (i == 1 || op[i]->kernel[1]->binary.n > 0));
+      clb_op_destroy(&op[i]);
+    }
+  }
+}
+
+int main(void) {
+  static const named_test tests[] = {{"combines", combines, false}, {"gathers", gathers, false}, {"silus", silus, false}, {"silus_far_out", silus_far_out, false}, {"gate", gate_works, false},
+                                     {"tanh", tanh_is_exact, false}, {"norms", norms, false}, {"linears", linears, false}, {"refuses", refuses, false}};
+  return run_on_all("layer_ops", tests, sizeof tests / sizeof *tests, compiles);
+}

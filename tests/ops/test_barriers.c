@@ -1,0 +1,343 @@
+/* tests/ops/test_barriers.c - each barrier of each op's kernels is needed: without it the interpreter finds a race, or a result differs.  With an argument:
+   the table of that. */
+#define _GNU_SOURCE
+#include "tests/ops/convolution/convolution_problems.h"
+#include "tests/ops/mutants.h"
+
+#include "src/ops/layers/layers.h"
+#include "src/ops/matmul.h"
+
+/* Beside the limits of GPUs (convolution_arrays.h) those of CPUs and of groups that are small. */
+static const clb_limits more[] = {
+    {.lanes = {8, 16}, .max_subgroups = 1, .local_bytes = 1 << 20, .most_local_bytes = 1 << 20, .registers = 32, .units = 2, .simd = true, .f64 = true},
+    {.lanes = {8, 8}, .max_subgroups = 4, .local_bytes = 32768, .most_local_bytes = 65536, .registers = 128, .units = 4, .subgroups = true, .async_copies = true, .f64 = true},
+};
+enum { PLACES = GPUS + sizeof more / sizeof *more };
+
+static clb_context *open_place(int i) {
+  clb_context *ctx = NULL;
+  OK(ctx, clb_context_create("cpu:interpreter", &ctx));
+  ctx->device->limits = i < GPUS ? gpus[i].limits : more[i - GPUS];
+  mutate(ctx);
+  return ctx;
+}
+
+static int candidates_of(clb_op *op, int pass, clb_schedule *list) {
+  op->problem.pass = pass;
+  return clb_kernel_kinds[op->problem.kind]->candidates(&op->problem, &op->ctx->device->limits, list);
+}
+
+static void products(void **state) {
+  static const struct {
+    const char *x, *y, *filter;
+    clb_layout layout;
+  } cases[] = {{"19x0e+19x1o", SH1, SH1, CLB_IR_MUL}, {"33x0e+33x1o", SH1, SH1, CLB_MUL_IR}, {"5x0e+13x1o", SH1, SH1, CLB_MUL_IR}, {"40x0e", SH2, SH2, CLB_IR_MUL}};
+  clb_context *ctx = *state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    static clb_instructions found;
+    OK(ctx, clb_channel_wise(ctx, cases[i].x, cases[i].y, cases[i].filter, CLB_AS_FOUND, &found));
+    clb_tensor_product_desc desc = {.irreps_x = found.irreps_x, .irreps_y = found.irreps_y, .irreps_z = found.irreps_z, .instructions = found.instructions,
+                                    .n_instructions = found.n_instructions, .layout_x = cases[i].layout, .layout_z = cases[i].layout, .layout_y = cases[i].layout,
+                                    .storage = CLB_F32, .arithmetic = CLB_F32};
+    test_product *p = product_create(ctx, &desc, dense_golden_3j);
+    for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) {
+      clb_schedule list[CLB_MAX_CANDIDATES];
+      for (int n = candidates_of(op_of(p, pass), pass, list), s = 0; s < n; s++) {
+        OK(ctx, clb_op_set_schedule(op_of(p, pass), (clb_pass)pass, &list[s]));
+        run_and_compare(p, pass, 7, 3);
+      }
+    }
+    product_destroy(p);
+  }
+}
+
+static void convolutions(void **state) {
+  static const int which[] = {SMALL, KNOTTED, EVEN_MUL_IR, SHORT};
+  place at = {.device = {.name = "cpu:interpreter", .ctx = *state}};
+  edge_list e = hub_edges(9, 7, 110, 73, 5);
+  for (size_t i = 0; i < sizeof which / sizeof *which; i++)
+    for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) {
+      clb_convolution_desc desc = describe(&at, which[i]);
+      convolution *c = convolution_create(*state, &desc);
+      clb_schedule list[CLB_MAX_CANDIDATES];
+      for (int n = candidates_of(convolution_op(c, pass), pass, list), s = 0; s < n; s++) {
+        OK(at.device.ctx, clb_op_set_schedule(c->op[pass], (clb_pass)pass, &list[s]));
+        convolve_and_compare(c, pass, &e, graph_at(&at, &e), (manner){ALIGNED, MOST}, 3);
+      }
+      convolution_destroy(c);
+    }
+  clb_graph_destroy(&at.graph);
+  edges_destroy(&e);
+}
+
+/* Many edges, and of the nodes few and all: lanes meet at one digit. */
+static void sorting(void **state) {
+  enum { NODES = 300, EDGES = 3000 };
+  clb_context *ctx = *state;
+  clb_graph *g;
+  static int32_t ends[2][EDGES];
+  for (int i = 0; i < EDGES; i++) ends[0][i] = i * 7 % NODES, ends[1][i] = i % 5 ? i / 90 : i * 11 % NODES;
+  OK(ctx, clb_graph_create(ctx, NODES, EDGES, &g));
+  OK(ctx, clb_graph_update(g, NODES, NODES, EDGES, CLB_I32, (clb_index_list){.host = ends[0]}, (clb_index_list){.host = ends[1]}));
+  clb_graph_destroy(&g);
+}
+
+enum { POINTS = 131, HARMONICS = 36 };
+static void harmonics(void **state) {
+  static const int degrees[] = {0, 1, 2, 3, 4, 5};
+  const clb_spherical_harmonics_desc desc = {degrees, 6, CLB_INTEGRAL, 1, CLB_F32, CLB_F32, 0, 7};
+  clb_context *ctx = *state;
+  clb_op *op;
+  clb_rows r[5];
+  static float x[POINTS * HARMONICS];
+  for (int i = 0; i < POINTS * HARMONICS; i++) x[i] = (float)(i * 37 % 101) / 50 - 1;
+  for (int i = 0; i < 5; i++) {
+    r[i] = (clb_rows){.stride = CLB_DENSE};
+    OK(ctx, clb_buffer_create(ctx, sizeof x, &r[i].buffer));
+    OK(ctx, clb_buffer_write(r[i].buffer, 0, x, sizeof x));
+  }
+  OK(ctx, clb_spherical_harmonics_create(ctx, &desc, &op));
+  for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) {
+    clb_schedule list[CLB_MAX_CANDIDATES];
+    for (int n = candidates_of(op, pass, list), s = 0; s < n; s++) {
+      OK(ctx, clb_op_set_schedule(op, (clb_pass)pass, &list[s]));
+      if (pass == CLB_FORWARD) OK(ctx, clb_spherical_harmonics_forward(op, POINTS, r[0], r[1]));
+      if (pass == CLB_BACKWARD) OK(ctx, clb_spherical_harmonics_backward(op, POINTS, r[0], r[1], r[2]));
+      if (pass == CLB_DOUBLE_BACKWARD) OK(ctx, clb_spherical_harmonics_double_backward(op, POINTS, r[0], r[1], r[2], r[3], r[4]));
+    }
+  }
+  for (int i = 0; i < 5; i++) clb_buffer_destroy(&r[i].buffer);
+  clb_op_destroy(&op);
+}
+
+/* Of few groups and long sums: those are split among the sub-groups. */
+static void matrix_products(void **state) {
+  enum { M = 3, N = 5, K = 520 };
+  static float x[K * N];
+  clb_context *ctx = *state;
+  clb_op *op;
+  clb_buffer *b[3];
+  for (int i = 0; i < K * N; i++) x[i] = (float)(i * 37 % 101) / 50 - 1;
+  for (int i = 0; i < 3; i++) {
+    OK(ctx, clb_buffer_create(ctx, sizeof x, &b[i]));
+    OK(ctx, clb_buffer_write(b[i], 0, x, sizeof x));
+  }
+  OK(ctx, clb_product_create_generated(ctx, CLB_F32, &op));
+  for (int transpose = 0; transpose < 2; transpose++) {
+    const clb_product p = {.m = M, .n = N, .k = K, .count = 1, .transpose_b = transpose,
+                           .a = &b[0]->memory, .b = &b[1]->memory, .c = &b[2]->memory,
+                           .ld_a = K, .ld_b = transpose ? K : N, .ld_c = N};
+    OK(ctx, clb_product_run(op, &p));
+  }
+  for (int i = 0; i < 3; i++) clb_buffer_destroy(&b[i]);
+  clb_op_destroy(&op);
+}
+
+/* Those that add up across lanes have barriers where there are no sub-groups. */
+static void layer_ops(void **state) {
+  enum { ATOMS = 5, COLUMNS = 16, NUMBERS = 4096 };
+  static const double ones[COLUMNS] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  static const int32_t from[] = {0, 1, 1, 4, 2, 3, 0}, to[] = {1, 0, 4, 1, 2, 2, 2};
+  enum { EDGES = sizeof from / sizeof *from };
+  static float x[NUMBERS];
+  static int32_t species[ATOMS];
+  clb_context *ctx = *state;
+  clb_graph *graph;
+  clb_op *op;
+  clb_rows r[4];
+  for (int i = 0; i < NUMBERS; i++) x[i] = (float)(i * 37 % 101) / 50 - 1;
+  for (int i = 0; i < 4; i++) {
+    const void *data = i ? (void *)x : species;
+    r[i] = (clb_rows){.stride = CLB_DENSE};
+    OK(ctx, clb_buffer_create(ctx, sizeof x, &r[i].buffer));
+    OK(ctx, clb_buffer_write(r[i].buffer, 0, data, i ? sizeof x : sizeof species));
+  }
+  OK(ctx, clb_graph_create(ctx, ATOMS, EDGES, &graph));
+  OK(ctx, clb_graph_update(graph, ATOMS, ATOMS, EDGES, CLB_I32, (clb_index_list){.host = from},
+                           (clb_index_list){.host = to}));
+  mutation.legalises = true;
+  OK(ctx, clb_rms_norm_create(ctx, CLB_F32, "4x0e+4x1o", 1e-3, ones, &op));
+  OK(ctx, clb_rms_norm_forward(op, ATOMS, r[1], r[2]));
+  OK(ctx, clb_rms_norm_backward(op, ATOMS, r[1], r[2], r[3]));
+  clb_op_destroy(&op);
+  OK(ctx, clb_energy_create(ctx, CLB_F32, 2, ones, ones, &op));
+  OK(ctx, clb_energy_forward(op, ATOMS, r[0], r[1], r[2], r[3]));
+  clb_op_destroy(&op);
+  OK(ctx, clb_virial_create(ctx, CLB_F32, &op));
+  OK(ctx, clb_virial_run(op, EDGES, r[1], r[2], r[3]));
+  clb_op_destroy(&op);
+  OK(ctx, clb_forces_create(ctx, CLB_F32, &op));
+  OK(ctx, clb_forces_run(op, graph, r[1], r[2]));
+  clb_op_destroy(&op);
+  mutation.legalises = false;
+  for (int i = 0; i < 4; i++) clb_buffer_destroy(&r[i].buffer);
+  clb_graph_destroy(&graph);
+}
+
+/* ---- what became of them ---- */
+
+/* One line for each kernel by name. */
+static void table(void) {
+  printf("%-36s %8s %9s %6s %7s %6s %6s\n", "kernel", "variants", "barriers", "race", "number", "error", "lives");
+  for (const mutants *m = mutation.kernels; m; m = m->next) {
+    int variants = 0, n = 0, by[4] = {0}, first = 1;
+    for (const mutants *b = mutation.kernels; b != m; b = b->next) first &= strcmp(b->k.name, m->k.name) != 0;
+    for (const mutants *s = m; s && first; s = s->next) {
+      if (strcmp(s->k.name, m->k.name) || !s->ran || !s->n) continue;
+      variants++, n += s->n;
+      for (int b = 0; b < s->n; b++) by[s->fate[b]]++;
+    }
+    if (variants) printf("%-36s %8d %9d %6d %7d %6d %6d\n", m->k.name, variants, n, by[MUTANT_RACES], by[MUTANT_DIFFERS], by[MUTANT_MISSES], by[MUTANT_LIVES]);
+  }
+}
+
+static bool of_array(const mutants *m, ir_val v, ir_op op, ir_val array) {
+  return m->k.ins[v].op == op && m->k.ins[v].arg[0] == array;
+}
+
+/* In a loop that sends for operands, of paths which all weigh 0, and reads none. */
+static bool sends_in_vain(const mutants *m, int b) {
+  ir_val loop = m->k.ins[m->at[b]].scope, array = IR_NONE;
+  int copies = 0, loads = 0, depth = 0;
+  if (loop == IR_NONE || m->k.ins[loop].op != IR_LOOP) return false;
+  for (ir_val v = m->at[b]; depth >= 0; v++) {
+    ir_op op = (ir_op)m->k.ins[v].op;
+    if (op == IR_COPY) array = m->k.ins[v].arg[0], copies++;
+    if (op == IR_LOOP || op == IR_IF) depth++;
+    if (op == IR_END) depth--;
+  }
+  for (ir_val v = m->at[b], d = 0; d >= 0; v++) {
+    loads += copies && of_array(m, v, IR_LOAD, array);
+    if (m->k.ins[v].op == IR_LOOP || m->k.ins[v].op == IR_IF) d++;
+    if (m->k.ins[v].op == IR_END) d--;
+  }
+  return copies && !loads;
+}
+
+/* No loop comes back to it, and behind it nobody looks at local memory. */
+static bool is_last(const mutants *m, int b) {
+  const ir_ins *ins = m->k.ins;
+  for (ir_val s = ins[m->at[b]].scope; s != IR_NONE; s = ins[s].scope)
+    if (ins[s].op == IR_LOOP) return false;
+  for (ir_val v = m->at[b] + 1; v < m->k.n; v++) {
+    const ir_op op = (ir_op)ins[v].op;
+    const bool access = op == IR_LOAD || op == IR_STORE || op == IR_ATOMIC_ADD || op == IR_COPY;
+    if (access && ins[ins[v].arg[0]].op == IR_LOCAL) return false;
+  }
+  return true;
+}
+
+typedef enum { NEEDED, PACE, IN_VAIN, LAST, IDLE } barrier_use;
+
+static barrier_use use_of(const mutants *m, int b) {
+  if (!m->ran || m->fate[b] != MUTANT_LIVES) return NEEDED;
+  if (m->k.ins[m->at[b]].imm == IR_PACE) return PACE;
+  return sends_in_vain(m, b) ? IN_VAIN : is_last(m, b) ? LAST : IDLE;
+}
+
+/* What may live, which only shrinks.  PACE: channel-wise products' sub-groups go through paths
+   together.  IN_VAIN: a convolution's loops over operands of paths that all weigh 0 (KNOTTED) read
+   nothing of what they copy.  LAST: sums across lanes where there are no sub-groups have two
+   barriers each, of which the second keeps what comes next from writing too early: nothing does.
+   IDLE: the openings of stages.  Two seem to be so because batches are whole and take a multiple of
+   the stage's slots, so that the slot read last is not the one that the next batch fills first;
+   convolution_forward's (KNOTTED) is not explained. */
+static const struct {
+  const char *kernel;
+  barrier_use use;
+  int most;
+} may_live[] = {
+    {"tensor_product_forward", PACE, 38},
+    {"convolution_forward", IN_VAIN, 8},
+    {"convolution_forward", IDLE, 1},
+    {"convolution_backward", IN_VAIN, 11},
+    {"convolution_backward", IDLE, 1},
+    {"convolution_double_backward", IN_VAIN, 4},
+    {"convolution_double_backward", IDLE, 1},
+    {"convolution_double_backward_z", IN_VAIN, 2},
+    {"rms_norm", LAST, 2},
+    {"rms_norm_backward", LAST, 2},
+    {"energies", LAST, 2},
+    {"virials", LAST, 2},
+    {"total", LAST, 4},
+    {"forces", LAST, 2},
+};
+
+/* Those of the kernel that live by that use; prints each where `say`. */
+static int living(const char *kernel, barrier_use use, bool say) {
+  static const char *const uses[] = {[PACE] = "is for pace",
+                                     [IN_VAIN] = "waits for what nobody reads",
+                                     [LAST] = "is the last",
+                                     [IDLE] = "orders nothing that shows"};
+  int n = 0;
+  for (const mutants *m = mutation.kernels; m; m = m->next)
+    for (int b = 0; b < m->n; b++) {
+      if (use_of(m, b) != use || (kernel && strcmp(m->k.name, kernel))) continue;
+      n++;
+      if (say) fprintf(stderr, "%s, %d sub-groups of %d lanes: BARRIER %d of %d (instruction %d) %s\n", m->k.name, (int)m->k.subgroups, (int)m->k.lanes, b, m->n, (int)m->at[b], uses[use]);
+    }
+  return n;
+}
+
+/* Of these some ran: a kernel that loses its barriers, or its name, is not passed over. */
+static void all_were_tried(void **state) {
+  static const char *const kernels[] = {
+      "spherical_harmonics_forward", "spherical_harmonics_backward",
+      "spherical_harmonics_double_backward", "tensor_product_forward", "tensor_product_backward",
+      "tensor_product_double_backward",
+      "convolution_forward", "convolution_backward", "convolution_double_backward",
+      "graph_count", "graph_place", "matrix_product_split", "matrix_product_bt_split",
+      "rms_norm", "rms_norm_backward", "energies", "virials", "total", "forces"};
+  (void)state;
+  for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+    int n = 0;
+    for (const mutants *m = mutation.kernels; m; m = m->next)
+      n += m->ran && !strcmp(m->k.name, kernels[i]) ? m->n : 0;
+    if (!n) fail_msg("no barrier of %s was left out", kernels[i]);
+  }
+}
+
+static void all_are_needed(void **state) {
+  int n = 0;
+  (void)state;
+  for (barrier_use use = PACE; use <= IDLE; use++) n += living(NULL, use, false);
+  for (size_t i = 0; i < sizeof may_live / sizeof *may_live; i++) {
+    int k = living(may_live[i].kernel, may_live[i].use, false);
+    n -= k;
+    if (k <= may_live[i].most) continue;
+    living(may_live[i].kernel, may_live[i].use, true);
+    fail_msg("%s: nothing tells that %d barriers are missing, one by one; at most %d are known", may_live[i].kernel, k, may_live[i].most);
+  }
+  if (!n) return;
+  for (barrier_use use = PACE; use <= IDLE; use++) living(NULL, use, true);
+  fail_msg("of kernels or uses that have no such, nothing tells that %d barriers are missing, one by one", n);
+}
+
+int main(int argc, char **argv) {
+  static const struct {
+    const char *name;
+    void (*run)(void **);
+  } tests[] = {{"harmonics", harmonics},       {"products", products}, {"sorting", sorting},
+               {"convolutions", convolutions}, {"layer_ops", layer_ops},
+               {"matrix_products", matrix_products}};
+  enum { TESTS = sizeof tests / sizeof *tests };
+  static char labels[PLACES * TESTS][64];
+  static struct CMUnitTest all[PLACES * TESTS + 2];
+  clb_context *ctx[PLACES];
+  int n = 0;
+  (void)argv;
+  for (int i = 0; i < (int)PLACES; i++) {
+    ctx[i] = open_place(i);
+    for (int t = 0; t < TESTS; t++, n++) {
+      snprintf(labels[n], sizeof labels[n], "barriers_%s[%d]", tests[t].name, i);
+      all[n] = (struct CMUnitTest){labels[n], tests[t].run, NULL, NULL, ctx[i]};
+    }
+  }
+  all[n++] = (struct CMUnitTest)cmocka_unit_test(all_were_tried);
+  all[n++] = (struct CMUnitTest)cmocka_unit_test(all_are_needed);
+  int failed = _cmocka_run_group_tests("barriers", all, (size_t)n, NULL, NULL);
+  if (argc > 1) table();
+  for (int i = 0; i < (int)PLACES; i++) clb_context_destroy(&ctx[i]);
+  mutants_free();
+  return failed;
+}

@@ -1,0 +1,216 @@
+/* tests/runtime/test_api.c - what a user can do wrong, and lifetimes. */
+#include "tests/test.h"
+
+#include <malloc.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <clebsch/clebsch.h>
+
+static const int degrees[] = {0, 1, 2};
+static const clb_spherical_harmonics_desc plain = {degrees, 3, CLB_COMPONENT, 0, CLB_F32, CLB_F32, 0, CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD)};
+
+/* Asserts that a call fails with this status and that the sentence has this word. */
+#define FAILS(ctx, status, word, call)                                                              \
+  do {                                                                                              \
+    assert_int_equal(call, status);                                                                 \
+    if (!strstr(clb_error(ctx), word)) fail_msg("%s: \"%s\" lacks \"%s\"", #call, clb_error(ctx), word); \
+  } while (0)
+
+static clb_context *cpu(void) {
+  clb_context *ctx;
+  assert_int_equal(clb_context_create("cpu:interpreter", &ctx), CLB_OK);
+  return ctx;
+}
+
+static void devices(void **state) {
+  (void)state;
+  static const char *const wrong[] = {"vulkan", "cpux", "cpu:9", "cpu@x", "opencl:99", "opencl:0:99", "opencl:x", "cuda:99", "cuda:-1", "hip:x", "level_zero:0.99", "level_zero:a", "hip@", "cuda@", "level_zero@nothing", "hip@gfx0"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    clb_context *ctx = NULL;
+    if (!clb_context_create(wrong[i], &ctx)) fail_msg("%s opened", wrong[i]);
+    assert_non_null(ctx);
+    assert_true(strlen(clb_error(ctx)) > 15);
+    clb_buffer *b;
+    assert_int_not_equal(clb_buffer_create(ctx, 8, &b), CLB_OK);
+    assert_null(b);
+    assert_int_not_equal(clb_wait(ctx), CLB_OK);
+    clb_context_destroy(&ctx);
+    assert_null(ctx);
+    clb_context_destroy(&ctx);
+  }
+  clb_context *ctx;
+  FAILS(ctx, CLB_ERROR_DEVICE, "vulkan", clb_context_create("vulkan", &ctx));
+  clb_context_destroy(&ctx);
+  FAILS(ctx, CLB_ERROR_ARGUMENT, "native", clb_context_adopt("cuda", NULL, &ctx));
+  clb_context_destroy(&ctx);
+  assert_int_equal(clb_context_create("cpu", NULL), CLB_ERROR_ARGUMENT);
+  setenv("CLB_DEVICE", "cpu:interpreter", 1);
+  assert_int_equal(clb_context_create("", &ctx), CLB_OK);
+  clb_device_info info;
+  assert_int_equal(clb_context_device(ctx, &info), CLB_OK);
+  assert_string_equal(info.name, "cpu:interpreter");
+  clb_context_destroy(&ctx);
+  unsetenv("CLB_DEVICE");
+  assert_int_equal(clb_context_create(NULL, &ctx), CLB_OK);
+  clb_context_destroy(&ctx);
+  assert_string_equal(clb_error(NULL), "there is no context");
+  assert_string_equal(clb_status_text(CLB_ERROR_MEMORY), "out of memory");
+  assert_string_equal(clb_status_text((clb_status)99), "no such status");
+}
+
+static void buffers(void **state) {
+  (void)state;
+  clb_context *ctx = cpu();
+  clb_buffer *b;
+  char c[8];
+  FAILS(ctx, CLB_ERROR_ARGUMENT, "buffer", clb_buffer_create(ctx, 8, NULL));
+  FAILS(ctx, CLB_ERROR_MEMORY, "", clb_buffer_create(ctx, UINT64_MAX / 2, &b));
+  assert_null(b);
+  assert_int_equal(clb_buffer_create(ctx, 0, &b), CLB_OK);
+  clb_buffer_destroy(&b);
+  FAILS(ctx, CLB_ERROR_ARGUMENT, "memory", clb_buffer_wrap(ctx, CLB_POINTER, NULL, 8, &b));
+  FAILS(ctx, CLB_ERROR_ARGUMENT, "CL_MEM", clb_buffer_wrap(ctx, CLB_CL_MEM, c, 8, &b));
+  FAILS(ctx, CLB_ERROR_ARGUMENT, "kind", clb_buffer_wrap(ctx, (clb_memory_kind)7, c, 8, &b));
+  assert_int_equal(clb_buffer_create(ctx, 8, &b), CLB_OK);
+  FAILS(ctx, CLB_ERROR_ARGUMENT, "outside", clb_buffer_write(b, 1, c, 8));
+  FAILS(ctx, CLB_ERROR_ARGUMENT, "outside", clb_buffer_read(b, UINT64_MAX, c, 2));
+  FAILS(ctx, CLB_ERROR_ARGUMENT, "NULL", clb_buffer_read(b, 0, NULL, 2));
+  assert_int_equal(clb_buffer_write(NULL, 0, c, 1), CLB_ERROR_ARGUMENT);
+  clb_buffer_destroy(&b);
+  assert_null(b);
+  clb_buffer_destroy(&b);
+  clb_context_destroy(&ctx);
+}
+
+static void descriptions(void **state) {
+  (void)state;
+  static const int negative[] = {-1}, high[] = {13}, highest[] = {21};
+  clb_context *ctx = cpu();
+  clb_op *op;
+  clb_spherical_harmonics_desc d;
+#define WRONG(word, ...) d = plain, __VA_ARGS__; FAILS(ctx, CLB_ERROR_ARGUMENT, word, clb_spherical_harmonics_create(ctx, &d, &op)); assert_null(op)
+  WRONG("degrees", d.degrees = NULL);
+  WRONG("n_degrees", d.n_degrees = 0);
+  WRONG("n_degrees", d.n_degrees = 65);
+  WRONG("degrees[0]", d.degrees = negative, d.n_degrees = 1);
+  WRONG("0 ... 12", d.degrees = high, d.n_degrees = 1);
+  WRONG("0 ... 20", d.degrees = highest, d.n_degrees = 1, d.storage = d.arithmetic = CLB_F64);
+  WRONG("normalization", d.normalization = (clb_normalization)3);
+  WRONG("storage", d.storage = (clb_dtype)4);
+  WRONG("arithmetic", d.arithmetic = CLB_F16);
+  WRONG("arithmetic", d.storage = CLB_F64);
+  WRONG("arithmetic", d.storage = CLB_F16, d.arithmetic = CLB_F64);
+  WRONG("passes", d.passes = 0);
+  WRONG("passes", d.passes = 16);
+  d = plain, d.passes = CLB_PASS_BIT(CLB_TRIPLE_BACKWARD);
+  FAILS(ctx, CLB_ERROR_UNSUPPORTED, "double backward", clb_spherical_harmonics_create(ctx, &d, &op));
+  FAILS(ctx, CLB_ERROR_ARGUMENT, "desc", clb_spherical_harmonics_create(ctx, NULL, &op));
+  FAILS(ctx, CLB_ERROR_ARGUMENT, "op", clb_spherical_harmonics_create(ctx, &plain, NULL));
+  assert_int_equal(clb_spherical_harmonics_create(NULL, &plain, &op), CLB_ERROR_ARGUMENT);
+  clb_context_destroy(&ctx);
+}
+
+static void rows(void **state) {
+  (void)state;
+  clb_context *ctx = cpu(), *other = cpu();
+  clb_op *op;
+  clb_rows x = {.stride = CLB_DENSE}, y = {.stride = CLB_DENSE}, bad;
+  clb_buffer *foreign;
+  assert_int_equal(clb_spherical_harmonics_create(ctx, &plain, &op), CLB_OK);
+  assert_int_equal(clb_buffer_create(ctx, 10 * 12, &x.buffer), CLB_OK);
+  assert_int_equal(clb_buffer_create(ctx, 10 * 36, &y.buffer), CLB_OK);
+  assert_int_equal(clb_buffer_create(other, 10 * 36, &foreign), CLB_OK);
+  FAILS(ctx, CLB_ERROR_ARGUMENT, "n is -1", clb_spherical_harmonics_forward(op, -1, x, y));
+  FAILS(ctx, CLB_ERROR_ARGUMENT, "n is", clb_spherical_harmonics_forward(op, INT64_MAX, x, y));
+  FAILS(ctx, CLB_ERROR_ARGUMENT, "do not fit", clb_spherical_harmonics_forward(op, 11, x, y));
+#define ROWS(word, ...) bad = y, __VA_ARGS__; FAILS(ctx, CLB_ERROR_ARGUMENT, word, clb_spherical_harmonics_forward(op, 10, x, bad))
+  ROWS("NULL", bad.buffer = NULL);
+  ROWS("another context", bad.buffer = foreign);
+  ROWS("offset", bad.offset = -1);
+  ROWS("do not fit", bad.offset = 1);
+  ROWS("do not fit", bad.offset = INT64_MAX);
+  ROWS("stride", bad.stride = 8);
+  ROWS("stride", bad.stride = 0);
+  ROWS("stride", bad.stride = -2);
+  ROWS("do not fit", bad.stride = 10);
+  ROWS("do not fit", bad.stride = INT64_MAX / 2);
+  FAILS(ctx, CLB_ERROR_ARGUMENT, "double backward", clb_spherical_harmonics_double_backward(op, 1, x, y, x, x, y));
+  clb_counts c;
+  FAILS(ctx, CLB_ERROR_ARGUMENT, "pass", clb_op_counts(op, (clb_pass)3, &c));
+  FAILS(ctx, CLB_ERROR_ARGUMENT, "counts", clb_op_counts(op, CLB_FORWARD, NULL));
+  assert_int_equal(clb_spherical_harmonics_forward(NULL, 1, x, y), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_spherical_harmonics_forward(op, 0, (clb_rows){0}, (clb_rows){0}), CLB_OK);
+  assert_int_equal(clb_spherical_harmonics_forward(op, 10, x, y), CLB_OK);
+  clb_op_destroy(&op);
+  assert_null(op);
+  clb_op_destroy(&op);
+  clb_buffer_destroy(&x.buffer);
+  clb_buffer_destroy(&y.buffer);
+  clb_buffer_destroy(&foreign);
+  clb_context_destroy(&other);
+  clb_context_destroy(&ctx);
+}
+
+/* 10,000 rounds: what is in use at the end is what was in use after the first hundred. */
+static void rounds(void **state) {
+  (void)state;
+  clb_context *ctx = cpu();
+  size_t before = 0;
+  for (int i = 0; i < 10000; i++) {
+    clb_op *op;
+    clb_buffer *b;
+    assert_int_equal(clb_spherical_harmonics_create(ctx, &plain, &op), CLB_OK);
+    assert_int_equal(clb_buffer_create(ctx, 1000, &b), CLB_OK);
+    clb_buffer_destroy(&b);
+    clb_op_destroy(&op);
+    if (i == 100) before = mallinfo2().uordblks;
+  }
+  assert_true(mallinfo2().uordblks <= before + 1000);
+  clb_context_destroy(&ctx);
+}
+
+static void *one_thread(void *result) {
+  clb_context *ctx;
+  float x[300], *y = result;
+  uint64_t seed = 3;
+  for (int i = 0; i < 300; i++) x[i] = (float)test_random(&seed);
+  for (int turn = 0; turn < 20; turn++) {
+    clb_op *op;
+    clb_rows rx = {.stride = CLB_DENSE}, ry = {.stride = CLB_DENSE};
+    if (clb_context_create("cpu", &ctx) || clb_spherical_harmonics_create(ctx, &plain, &op)) return "create";
+    if (clb_buffer_create(ctx, sizeof x, &rx.buffer) || clb_buffer_create(ctx, 900 * 4, &ry.buffer)) return "buffers";
+    if (clb_buffer_write(rx.buffer, 0, x, sizeof x) || clb_spherical_harmonics_forward(op, 100, rx, ry) || clb_buffer_read(ry.buffer, 0, y, 900 * 4)) return "run";
+    clb_buffer_destroy(&rx.buffer);
+    clb_buffer_destroy(&ry.buffer);
+    clb_op_destroy(&op);
+    clb_context_destroy(&ctx);
+  }
+  return NULL;
+}
+
+static void two_threads(void **state) {
+  (void)state;
+  static float y[2][900];
+  pthread_t t[2];
+  char cache[] = "/tmp/clebsch-threads-XXXXXX", command[64];
+  assert_non_null(mkdtemp(cache));
+  setenv("CLB_CACHE_DIR", cache, 1);
+  for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&t[i], NULL, one_thread, y[i]), 0);
+  for (int i = 0; i < 2; i++) {
+    void *failed;
+    pthread_join(t[i], &failed);
+    if (failed) fail_msg("%s", (const char *)failed);
+  }
+  assert_memory_equal(y[0], y[1], sizeof y[0]);
+  setenv("CLB_CACHE_DIR", "off", 1);
+  snprintf(command, sizeof command, "rm -r %s", cache);
+  assert_int_equal(system(command), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(devices), cmocka_unit_test(buffers), cmocka_unit_test(descriptions), cmocka_unit_test(rows), cmocka_unit_test(rounds), cmocka_unit_test(two_threads),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

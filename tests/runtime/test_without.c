@@ -1,0 +1,160 @@
+/* tests/runtime/test_without.c - clb_context_without: results stay right without each optimisation, on the devices that run here and with the limits of GPUs, and kernels change. */
+#include "tests/ops/convolution/convolution_problems.h"
+
+enum { ALL = CLB_WIDE_ACCESSES | CLB_REGISTER_SUMS | CLB_SPLIT_ROWS };
+static const unsigned without[] = {CLB_WIDE_ACCESSES, CLB_REGISTER_SUMS, CLB_SPLIT_ROWS, ALL};
+enum { WITHOUT = sizeof without / sizeof *without };
+
+/* ---- results ---- */
+
+static clb_graph *graph_of(clb_context *ctx, const edge_list *e) {
+  clb_graph *g;
+  OK(ctx, clb_graph_create(ctx, 0, 0, &g));
+  OK(ctx, clb_graph_update(g, e->rows[LIKE_X], e->rows[LIKE_Z], e->rows[LIKE_Y], CLB_I32, (clb_index_list){.host = e->senders}, (clb_index_list){.host = e->receivers}));
+  return g;
+}
+
+/* Ops and graphs that were made without, used with all again. */
+static void convolutions(void **state) {
+  static const int which[] = {KNOTTED, EVEN_MUL_IR, GAPS};
+  place *at = *state;
+  clb_context *ctx = context_at(at);
+  edge_list edges[] = {edges_of(10), edges_of(SQUARE)};
+  for (int i = 0; i < WITHOUT; i++)
+    for (int k = 0; k < many(&at->device, 1, SANITIZED ? 1 : 2, SANITIZED ? 2 : sizeof which / sizeof *which); k++) {
+      if (at->device.effort == SLOW && without[i] != ALL) continue;
+      clb_convolution_desc d = describe(at, which[k]);
+      edge_list *e = &edges[(i + k) % 2];
+      d.product.accumulate = k % 2;
+      d.atomics = k == 1;
+      OK(ctx, clb_context_without(ctx, without[i]));
+      convolution *c = convolution_create(ctx, &d);
+      clb_graph *g = graph_of(ctx, e);
+      for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) convolution_op(c, pass);
+      OK(ctx, clb_context_without(ctx, 0));
+      for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) convolve_and_compare(c, pass, e, g, (manner){pass % 2 ? APART : ALIGNED, pass == CLB_DOUBLE_BACKWARD ? LEAST : MOST}, 3);
+      clb_graph_destroy(&g);
+      convolution_destroy(c);
+    }
+  for (int i = 0; i < 2; i++) edges_destroy(&edges[i]);
+}
+
+static void products(void **state) {
+  static const int which[] = {PARITIES, KNOTTED, MIXED};
+  place *at = *state;
+  clb_context *ctx = context_at(at);
+  for (int i = 0; i < WITHOUT; i++)
+    for (int k = 0; k < many(&at->device, 1, 1, SANITIZED ? 2 : sizeof which / sizeof *which); k++) {
+      if (without[i] & CLB_SPLIT_ROWS && without[i] != ALL) continue; /* products have no graph */
+      if (at->device.effort == SLOW && without[i] != ALL) continue;
+      clb_tensor_product_desc d = describe(at, which[k]).product;
+      d.accumulate = k % 2;
+      OK(ctx, clb_context_without(ctx, without[i]));
+      test_product *p = product_create(ctx, &d, dense_golden_3j);
+      for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) op_of(p, pass);
+      OK(ctx, clb_context_without(ctx, 0));
+      for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) run_and_compare(p, pass, 37, 5);
+      product_destroy(p);
+    }
+}
+
+/* ---- kernels ---- */
+
+/* Accesses to several real numbers in memory, and copies of them. */
+static int wide_accesses(const ir_kernel *k) {
+  int n = 0;
+  for (int i = 0; i < k->n; i++) {
+    const ir_ins *in = &k->ins[i];
+    if ((in->op != IR_LOAD && in->op != IR_STORE && in->op != IR_COPY) || in->width < 2) continue;
+    const ir_ins *array = &k->ins[in->arg[in->op == IR_COPY ? 2 : 0]];
+    n += array->op == IR_BUFFER && !ir_is_int((ir_type)array->element);
+  }
+  return n;
+}
+
+static clb_op *convolution_without(place *at, int which, unsigned what) {
+  clb_context *ctx = context_at(at);
+  clb_convolution_desc d = describe(at, which);
+  clb_op *op;
+  d.product.storage = d.product.arithmetic = CLB_F32;
+  d.product.passes = 3;
+  OK(ctx, clb_context_without(ctx, what));
+  OK(ctx, clb_convolution_create(ctx, &d, &op));
+  OK(ctx, clb_context_without(ctx, 0));
+  return op;
+}
+
+static void kernels(void **state) {
+  place *at = *state;
+  clb_op *all = convolution_without(at, EVEN_MUL_IR, 0), *narrow = convolution_without(at, EVEN_MUL_IR, CLB_WIDE_ACCESSES);
+  clb_op *in_memory = convolution_without(at, EVEN_MUL_IR, CLB_REGISTER_SUMS), *split = convolution_without(at, EVEN_MUL_IR, CLB_SPLIT_ROWS);
+  for (int pass = CLB_FORWARD; pass <= CLB_BACKWARD; pass++) {
+    clb_counts with, other;
+    clb_tuning t;
+    OK(all->ctx, clb_op_tuning(all, (clb_pass)pass, &t));
+    bool slices = strstr(t.schedule, "slices="); /* whose counts are of a turn, of several edges; in memory there are none */
+    OK(all->ctx, clb_op_counts(all, (clb_pass)pass, &with));
+    OK(all->ctx, clb_op_counts(in_memory, (clb_pass)pass, &other));
+    if (slices) assert_ptr_not_equal(all->kernel[pass], in_memory->kernel[pass]);
+    else if (pass == CLB_BACKWARD) assert_true(other.loads > with.loads);
+    else if (all->ctx->device->limits.simd) assert_ptr_not_equal(all->kernel[pass], in_memory->kernel[pass]); /* sums are in local memory */
+    else assert_true(other.stores > with.stores);
+    assert_true(wide_accesses(&all->kernel[pass]->ir) > 0);
+    assert_int_equal(wide_accesses(&narrow->kernel[pass]->ir), 0);
+    assert_ptr_equal(split->kernel[pass], all->kernel[pass]); /* that is the graph's matter */
+    OK(all->ctx, clb_op_tuning(in_memory, (clb_pass)pass, &t));
+    assert_non_null(strstr(t.schedule, "in_memory=1"));
+    OK(all->ctx, clb_op_tuning(narrow, (clb_pass)pass, &t));
+    assert_non_null(strstr(t.schedule, "narrow=1"));
+  }
+  clb_op **const ops[] = {&all, &narrow, &in_memory, &split};
+  for (int i = 0; i < 4; i++) clb_op_destroy(ops[i]);
+}
+
+/* Long rows have no pieces, and need no room for their sums. */
+static void graphs_without(void **state) {
+  place *at = *state;
+  clb_context *ctx = context_at(at);
+  edge_list e = edges_of(11);
+  clb_op *op = convolution_without(at, SMALL, 0);
+  uint64_t least, most[2];
+  for (int i = 0; i < 2; i++) {
+    OK(ctx, clb_context_without(ctx, i ? CLB_SPLIT_ROWS : 0));
+    clb_graph *g = graph_of(ctx, &e);
+    OK(ctx, clb_convolution_workspace(op, CLB_FORWARD, g, &least, &most[i]));
+    clb_graph_destroy(&g);
+  }
+  OK(ctx, clb_context_without(ctx, 0));
+  assert_true(most[0] > 0);
+  assert_int_equal(most[1], 0);
+  clb_op_destroy(&op);
+  edges_destroy(&e);
+}
+
+/* A long row whose edges are worked on in two goes: each finds its own among all of the row's. */
+static void parts(void **state) {
+  place *at = *state;
+  clb_context *ctx = context_at(at);
+  edge_list e = hub_edges(20, 12, 9000, 8500, 1);
+  clb_convolution_desc d = describe(at, TINY);
+  convolution *c = convolution_create(ctx, &d);
+  OK(ctx, clb_context_without(ctx, CLB_SPLIT_ROWS));
+  clb_graph *g = graph_of(ctx, &e);
+  OK(ctx, clb_context_without(ctx, 0));
+  convolve_and_compare(c, CLB_BACKWARD, &e, g, (manner){DENSE, LEAST}, 3);
+  clb_graph_destroy(&g);
+  convolution_destroy(c);
+  edges_destroy(&e);
+}
+
+static void refusals(void **state) {
+  clb_context *ctx = context_at(*state);
+  assert_int_equal(clb_context_without(NULL, 0), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_context_without(ctx, ALL + 1), CLB_ERROR_ARGUMENT);
+  assert_non_null(strstr(clb_error(ctx), "clb_context_without: optimisations is 0x8"));
+}
+
+int main(void) {
+  static const place_test tests[] = {{"convolutions", convolutions, 0}, {"products", products, 0}, {"kernels", kernels, THOROUGH}, {"graphs", graphs_without, BRISK}, {"parts", parts, BRISK}, {"refusals", refusals, 0}};
+  return run_at_places("without", tests, sizeof tests / sizeof *tests);
+}

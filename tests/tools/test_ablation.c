@@ -1,0 +1,127 @@
+/* tests/tools/test_ablation.c - `clebsch ablation`: every optimisation has its line, ways agree, the file goes on, and what is refused. */
+#include "tests/dynamics/energy_runner.h"
+
+#include <math.h>
+
+#define SMALL "ablation --quick --device cpu --problem nequip-water --out run.json"
+enum { CASES = 5 };
+
+static const char *const names[] = {"wide aligned accesses", "accumulators in registers", "split of long reductions", "receiver ownership",
+                                    "harmonics on the fly",  "radial tables",             "record and replay",        "all of them"};
+enum { NAMES = sizeof names / sizeof *names };
+
+static json_t *load(void) {
+  json_error_t error;
+  json_t *o = json_load_file("run.json", 0, &error);
+  if (!o) fail_msg("run.json: %s", error.text);
+  return o;
+}
+
+static double number(const json_t *o, const char *key) {
+  const json_t *x = json_object_get(o, key);
+  if (!json_is_number(x)) fail_msg("%s is no number in %s", key, json_dumps(o, 0));
+  return json_number_value(x);
+}
+
+/* The way of a case without one optimisation; NULL: it changes nothing there. */
+static const json_t *way_of(const json_t *result, const char *name) {
+  size_t i;
+  const json_t *way;
+  json_array_foreach(json_object_get(result, "ways"), i, way) if (!strcmp(json_string_value(json_object_get(way, "without")), name)) return way;
+  return NULL;
+}
+
+static bool says(const json_t *o, const char *key, const char *word) {
+  const char *s = json_string_value(json_object_get(o, key));
+  return s && strstr(s, word);
+}
+
+/* Where optimisations change something: each once, in all convolutions but for the split, which short rows do not know. */
+static bool wanted(const json_t *result, int name) {
+  bool convolves = says(result, "work", "convolution");
+  return convolves ? name != 2 || says(result, "graph", "hub") : name < 2 || name > 5;
+}
+
+static void has_every_way(void **state) {
+  (void)state;
+  expect_clebsch(SMALL, 0, NULL);
+  json_t *run = load(), *results = json_object_get(run, "results"), *result;
+  double logarithm[NAMES] = {0};
+  int count[NAMES] = {0};
+  size_t i;
+  assert_int_equal(json_array_size(results), CASES);
+  json_array_foreach(results, i, result) {
+    assert_true(number(result, "seconds") > 0 && number(result, "rows") > 0);
+    for (int k = 0; k < NAMES; k++) {
+      const json_t *way = way_of(result, names[k]);
+      if (!way != !wanted(result, k)) fail_msg("%s: %s", names[k], json_dumps(result, 0));
+      if (!way) continue;
+      assert_true(number(way, "ratio") > 0 && number(way, "seconds") > 0 && number(way, "seconds_min_with") > 0);
+      assert_in_range((int)(1e9 * number(way, "error")), 0, 2000000);
+      logarithm[k] += log(number(way, "ratio"));
+      count[k]++;
+    }
+  }
+  char *out = get_text("out");
+  for (int k = 0; k < NAMES; k++) {
+    const char *line = strstr(out, names[k]);
+    double mean = exp(logarithm[k] / count[k]), shown = 0;
+    int cases = 0;
+    if (!line || sscanf(line + strlen(names[k]), " %lf (%d)\n", &shown, &cases) != 2 || cases != count[k] || fabs(shown - mean) > 0.006)
+      fail_msg("the line of %s does not say %.2f (%d) in\n%s", names[k], mean, count[k], out);
+  }
+  free(out);
+  json_decref(run);
+}
+
+/* Nothing is measured twice; the other tables say the same. */
+static void goes_on(void **state) {
+  (void)state;
+  json_t *first = load();
+  expect_clebsch(SMALL " --format csv", 0, NULL);
+  char *out = get_text("out");
+  assert_int_equal(strncmp(out, "device,without,ratio,cases\ncpu,wide aligned accesses,", 53), 0);
+  assert_non_null(strstr(out, "\ncpu,split of long reductions,"));
+  free(out);
+  expect_clebsch(SMALL " --format markdown", 0, NULL);
+  out = get_text("out");
+  assert_int_equal(strncmp(out, "| time without / with |", 23), 0);
+  assert_non_null(strstr(out, "\n| receiver ownership | "));
+  free(out);
+  json_t *second = load();
+  assert_true(json_equal(first, second));
+  json_array_clear(json_object_get(second, "results"));
+  json_array_append(json_object_get(second, "results"), json_array_get(json_object_get(first, "results"), 1));
+  assert_int_equal(json_dump_file(second, "run.json", 0), 0);
+  json_decref(second);
+  expect_clebsch(SMALL, 0, NULL);
+  second = load();
+  assert_int_equal(json_array_size(json_object_get(second, "results")), CASES);
+  assert_true(json_equal(json_array_get(json_object_get(first, "results"), 1), json_array_get(json_object_get(second, "results"), 0)));
+  json_decref(first);
+  json_decref(second);
+}
+
+static void refuses(void **state) {
+  static const refusal all[] = {
+      {"--device cpu --problem nothing", 2, "there is no case of such a problem"},
+      {"--device cpu --quick --problem mace-large", 2, "among the quick ones"},
+      {"--format html", 2, "--format is text, csv or markdown, not 'html'"},
+      {"mace-large", 2, "takes no 'mace-large'"},
+      {"--device nowhere", 1, "nowhere"},
+      {"--device cpu --out atoms.xyz", 1, "atoms.xyz: not a file of `clebsch ablation` of this version"},
+      {"--device cpu --out run.json", 1, "run.json: not a file of `clebsch ablation` of this version"},
+  };
+  (void)state;
+  expect_refusals("ablation ", all, sizeof all / sizeof *all);
+  json_t *run = load();
+  json_object_set_new(json_array_get(json_object_get(run, "devices"), 0), "driver", json_string("another"));
+  assert_int_equal(json_dump_file(run, "run.json", 0), 0);
+  json_decref(run);
+  expect_clebsch(SMALL, 1, "its cpu is another device or driver");
+}
+
+int main(void) {
+  const struct CMUnitTest all[] = {cmocka_unit_test(has_every_way), cmocka_unit_test(goes_on), cmocka_unit_test(refuses)};
+  return cmocka_run_group_tests_name("ablation", all, make_work, remove_work);
+}

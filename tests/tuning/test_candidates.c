@@ -1,0 +1,196 @@
+/* tests/tuning/test_candidates.c - every schedule that may be measured gives right results, on the devices that run here and with the limits of GPUs, and is one that the
+   device has room for. */
+#include "tests/ops/convolution/convolution_problems.h"
+
+#include "src/problem/irreps.h"
+
+/* ---- results ---- */
+
+/* The candidates of an op's pass; at least the estimate. */
+static int list_candidates(clb_op *op, int pass, clb_schedule *list) {
+  op->problem.pass = pass;
+  return clb_kernel_kinds[op->problem.kind]->candidates(&op->problem, &op->ctx->device->limits, list);
+}
+
+/* On slow devices two of them will do. */
+static int tried(const place *at, int n) { return n > 2 && at->gpu < 0 && at->device.effort != THOROUGH ? 2 : n; }
+
+static void give(clb_op *op, int pass, const clb_schedule *s) { OK(op->ctx, clb_op_set_schedule(op, (clb_pass)pass, s)); }
+
+static void each_product(void **state) {
+  static const int which[] = {PARITIES, BARE, EVEN_MUL_IR, KNOTTED, MIXED, EVEN, COUNTS, MACE_MEDIUM};
+  place *at = *state;
+  for (int i = 0; i < many(&at->device, 1, SANITIZED ? 1 : 2, SANITIZED ? 2 : sizeof which / sizeof *which); i++) {
+    clb_tensor_product_desc desc = describe(at, which[i]).product;
+    desc.accumulate = i % 2;
+    test_product *p = product_create(context_at(at), &desc, dense_golden_3j);
+    for (int pass = 0; pass <= (i < 2 ? CLB_TRIPLE_BACKWARD : CLB_DOUBLE_BACKWARD); pass++) {
+      clb_schedule list[CLB_MAX_CANDIDATES];
+      int n = list_candidates(op_of(p, pass), pass, list);
+      for (int s = 0; s < tried(at, n); s++) {
+        give(op_of(p, pass), pass, &list[s]);
+        run_and_compare(p, pass, pass == CLB_FORWARD ? 37 : 11, 5);
+      }
+    }
+    product_destroy(p);
+  }
+}
+
+static void each_convolution(void **state) {
+  static const int which[] = {SMALL, KNOTTED, EVEN, COUNTS, SCALARS, EVEN_MUL_IR, SHORT};
+  place *at = *state;
+  edge_list e = random_edges(11, 13, 40, 1);
+  for (int i = 0; i < many(&at->device, 1, 1, SANITIZED ? 2 : sizeof which / sizeof *which); i++) {
+    convolution *c = get(at, which[i]);
+    for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) {
+      clb_schedule list[CLB_MAX_CANDIDATES];
+      int n = list_candidates(convolution_op(c, pass), pass, list);
+      for (int s = 0; s < tried(at, n); s++) {
+        give(c->op[pass], pass, &list[s]);
+        convolve_and_compare(c, pass, &e, graph_at(at, &e), (manner){s % 2 ? APART : ALIGNED, MOST}, 3);
+      }
+    }
+  }
+  edges_destroy(&e);
+}
+
+enum { POINTS = 131, HARMONICS = 6 * 6 + 1 };
+
+/* All results of a pass, one after the other. */
+static void run_harmonics(clb_op *op, int pass, double *all) {
+  const int columns[] = {3, HARMONICS, 3, 3, HARMONICS}, inputs = pass + 1, n_arrays = pass == CLB_DOUBLE_BACKWARD ? 5 : inputs + 1;
+  clb_rows r[5];
+  for (int i = 0; i < n_arrays; i++) {
+    uint64_t seed = (uint64_t)i;
+    double x[POINTS * HARMONICS];
+    for (int j = 0; j < POINTS * columns[i]; j++) x[j] = i < inputs ? test_random(&seed) : NAN;
+    r[i] = (clb_rows){.stride = CLB_DENSE};
+    OK(op->ctx, clb_buffer_create(op->ctx, sizeof(double) * POINTS * (size_t)columns[i], &r[i].buffer));
+    OK(op->ctx, clb_buffer_write(r[i].buffer, 0, x, sizeof(double) * POINTS * (size_t)columns[i]));
+  }
+  if (pass == CLB_FORWARD) OK(op->ctx, clb_spherical_harmonics_forward(op, POINTS, r[0], r[1]));
+  if (pass == CLB_BACKWARD) OK(op->ctx, clb_spherical_harmonics_backward(op, POINTS, r[0], r[1], r[2]));
+  if (pass == CLB_DOUBLE_BACKWARD) OK(op->ctx, clb_spherical_harmonics_double_backward(op, POINTS, r[0], r[1], r[2], r[3], r[4]));
+  for (int i = inputs; i < n_arrays; all += POINTS * columns[i++]) OK(op->ctx, clb_buffer_read(r[i].buffer, 0, all, sizeof(double) * POINTS * (size_t)columns[i]));
+  for (int i = 0; i < n_arrays; i++) clb_buffer_destroy(&r[i].buffer);
+}
+
+/* Not a bit differs: a schedule says only how rows are read and written. */
+static void each_harmonics(void **state) {
+  static const int degrees[] = {0, 1, 2, 3, 4, 5, 0};
+  place *at = *state;
+  clb_op *op;
+  const clb_spherical_harmonics_desc desc = {degrees, 7, CLB_INTEGRAL, 1, CLB_F64, CLB_F64, 0, 7};
+  OK(context_at(at), clb_spherical_harmonics_create(at->device.ctx, &desc, &op));
+  for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) {
+    static double want[POINTS * (HARMONICS + 3)], found[POINTS * (HARMONICS + 3)];
+    clb_schedule list[CLB_MAX_CANDIDATES];
+    int n = list_candidates(op, pass, list), columns = pass == CLB_FORWARD ? HARMONICS : pass == CLB_BACKWARD ? 3 : HARMONICS + 3;
+    run_harmonics(op, pass, want);
+    for (int i = 0; i < POINTS * columns; i++) assert_false(isnan(want[i]));
+    for (int s = 1; s < tried(at, n); s++) {
+      give(op, pass, &list[s]);
+      run_harmonics(op, pass, found);
+      assert_memory_equal(found, want, sizeof(double) * POINTS * (size_t)columns);
+    }
+  }
+  clb_op_destroy(&op);
+}
+
+/* ---- all named problems ---- */
+
+/* As the backends say: NVIDIA, AMD, Intel, OpenCL without sub-groups, and a CPU. */
+static const struct {
+  const char *name;
+  clb_limits limits;
+} targets[] = {
+    {"NVIDIA", {.lanes = {32, 32}, .max_subgroups = 32, .local_bytes = 49152, .most_local_bytes = 232448, .registers = 255, .units = 132, .subgroups = true, .async_copies = true,
+                .f64 = true}},
+    {"AMD", {.lanes = {64, 64}, .max_subgroups = 16, .local_bytes = 65536, .most_local_bytes = 65536, .registers = 256, .units = 304, .subgroups = true, .f64 = true}},
+    {"Intel", {.lanes = {16, 16}, .max_subgroups = 64, .local_bytes = 131072, .most_local_bytes = 131072, .registers = 128, .units = 128, .subgroups = true, .f64 = true}},
+    {"no sub-groups", {.lanes = {32, 32}, .max_subgroups = 32, .local_bytes = 49152, .most_local_bytes = 49152, .registers = 255, .units = 132, .f64 = true}},
+    {"CPU", {.lanes = {8, 16}, .max_subgroups = 1, .local_bytes = 1 << 20, .most_local_bytes = 1 << 20, .registers = 32, .units = 2, .simd = true, .subgroups = true, .f64 = true}},
+};
+enum { TARGETS = sizeof targets / sizeof *targets };
+
+static int lowered; /* kernels */
+
+static void check_list(const char *problem, clb_problem *p, int target, bool lowers) {
+  const clb_kernel_kind *kind = clb_kernel_kinds[p->kind];
+  const clb_limits *limits = &targets[target].limits;
+  clb_schedule list[CLB_MAX_CANDIDATES + 1], first;
+  memset(&list[CLB_MAX_CANDIDATES], 0x5a, sizeof *list);
+  int n = kind->candidates(p, limits, list);
+  kind->schedule(p, limits, &first);
+  assert_in_range(n, 1, CLB_MAX_CANDIDATES);
+  assert_memory_equal(&list[0], &first, sizeof first);
+  for (int i = 0; i < n; i++) {
+    char mistake[256] = "";
+    ir_kernel k;
+    for (int j = 0; j < i; j++) assert_memory_not_equal(&list[i], &list[j], sizeof *list);
+    assert_in_range(list[i].subgroups, 1, limits->max_subgroups);
+    if (!lowers) continue;
+    kind->lower(p, &list[i], &k);
+    lowered++;
+    if (k.error[0] || !ir_verify(&k, mistake, sizeof mistake)) fail_msg("%s, pass %d, %s, candidate %d: %s%s", problem, p->pass, targets[target].name, i, k.error, mistake);
+    if (ir_local_bytes(&k) > (k.resident || list[i].stages ? limits->most_local_bytes : limits->local_bytes))
+      fail_msg("%s, pass %d, %s, candidate %d has %lld bytes of local memory", problem, p->pass, targets[target].name, i, (long long)ir_local_bytes(&k));
+    ir_free(&k);
+  }
+}
+
+/* Lowered for one target in each pass, since all would take long: the targets take turns. */
+static void check_problem(const char *name, clb_problem *p, int turn, int passes) {
+  for (int pass = 0; pass < passes; pass++)
+    for (int target = 0; target < TARGETS; target++) {
+      p->pass = pass;
+      check_list(name, p, target, (turn + pass) % TARGETS == target && !SANITIZED);
+    }
+}
+
+static void read_named(clb_context *ctx, int i, int turn, clb_problem *p) {
+  static clb_instructions found;
+  clb_status s = standard[i].kind == CHANNEL_WISE ? clb_channel_wise(ctx, standard[i].x, standard[i].y, standard[i].filter, CLB_AS_FOUND, &found)
+                                                  : clb_fully_connected(ctx, standard[i].x, standard[i].y, standard[i].filter, &found);
+  OK(ctx, s);
+  clb_layout layout = turn % 3 ? CLB_IR_MUL : CLB_MUL_IR;
+  const clb_tensor_product_desc desc = {.irreps_x = found.irreps_x, .irreps_y = found.irreps_y, .irreps_z = found.irreps_z, .instructions = found.instructions,
+                                        .n_instructions = found.n_instructions, .layout_x = layout, .layout_z = layout, .shared_weights = standard[i].shared};
+  memset(p, 0, sizeof *p);
+  OK(ctx, clb_tensor_product_read(&desc, &p->tensor_product, &ctx->error));
+  p->storage = p->arithmetic = turn % 4 == 3 ? CLB_F64 : CLB_F32;
+}
+
+static void named_problems(void **state) {
+  clb_context *ctx;
+  static clb_problem p;
+  (void)state;
+  assert_int_equal(clb_context_create("cpu:interpreter", &ctx), CLB_OK);
+  for (int i = 0, turn = 0; i < STANDARD; i++, turn++) {
+    read_named(ctx, i, turn, &p);
+    p.kind = CLB_TENSOR_PRODUCT;
+    check_problem(standard[i].name, &p, turn, CLB_DOUBLE_BACKWARD + 1);
+    if (standard[i].kind != CHANNEL_WISE) continue;
+    p.kind = CLB_CONVOLUTION;
+    p.tensor_product.gradients = CLB_X | CLB_Y | CLB_W;
+    p.convolution.spline = i % 3 == 0;
+    check_problem(standard[i].name, &p, turn, p.convolution.spline ? 2 : 3);
+  }
+  for (int l = 0; l <= 12; l++) {
+    memset(&p, 0, sizeof p);
+    p.kind = CLB_SPHERICAL_HARMONICS;
+    p.storage = p.arithmetic = l % 2 ? CLB_F64 : CLB_F32;
+    p.spherical_harmonics.n_degrees = l + 1;
+    for (int i = 0; i <= l; i++) p.spherical_harmonics.degrees[i] = i;
+    for (int turn = 0; turn < TARGETS; turn++) check_problem("harmonics", &p, turn, 3);
+  }
+  assert_true(lowered > 500 || SANITIZED);
+  clb_context_destroy(&ctx);
+}
+
+int main(void) {
+  static const place_test tests[] = {{"products", each_product, 0}, {"convolutions", each_convolution, 0}, {"harmonics", each_harmonics, 0}};
+  const struct CMUnitTest all[] = {cmocka_unit_test(named_problems)};
+  int failed = cmocka_run_group_tests(all, NULL, NULL);
+  return failed + run_at_places("candidates", tests, sizeof tests / sizeof *tests);
+}

@@ -1,0 +1,213 @@
+/* tools/bench/bench.c - `clebsch bench`: time, bytes and errors of an op, against the device's own ceilings. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/measure/roofline.h"
+#include "tools/bench/launches.h"
+#include "tools/measure/measure.h"
+#include "tools/cli/request.h"
+#include "tools/bench/suite.h"
+
+typedef struct {
+  int64_t rows; /* 0: what the op says */
+} bench_options;
+
+typedef struct {
+  request request;
+  bench_options options;
+  json_t *rows; /* NULL: a table */
+  table table;
+  bool headed; /* the table of this device has its heading */
+} bench;
+
+enum { KEY_SUITE = 400 };
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  bench_options *o = state->input;
+  switch (key) {
+    case KEY_SUITE: argp_error(state, "write --suite in full"); return 0; /* else bench_main has seen it */
+    case 'n': o->rows = whole_number(state, "--rows", arg, 1, INT64_C(1) << 40); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* ---- output ---- */
+
+static void add_json(const bench *b, const result *r) {
+  json_t *row = json_array_add(b->rows, json_object());
+  json_add(row, "op", json_text(b->request.op->name));
+  json_add(row, "problem", json_text(r->problem));
+  json_add(row, "pass", json_text(r->pass));
+  json_add(row, "dtype", json_text(r->dtype));
+  json_add(row, "device", json_text(r->device));
+  json_add(row, "runs", json_boolean(r->runs));
+  json_add(row, "wisdom", json_boolean(r->tuned));
+  json_add(row, "rows", json_count(r->rows));
+  json_add(row, "seconds", json_number(r->seconds));
+  json_add(row, "seconds_min", json_number(r->seconds_min));
+  json_add(row, "spread", json_number(r->spread));
+  json_add(row, "repeats", json_count(r->repeats));
+  json_add(row, "compile_seconds", json_number(r->compile_seconds));
+  json_add(row, "bytes", json_count(llround(r->bytes)));
+  json_add(row, "flops", json_count(llround(r->flops)));
+  json_add(row, "copy_fraction", json_number(r->copy_fraction));
+  json_add(row, "peak_fraction", json_number(r->peak_fraction));
+  json_add(row, "error", json_number(r->error));
+  if (b->request.op->trial) {
+    json_add(row, "floor_seconds", json_number(r->floor));
+    json_add(row, "floor_seconds_with_workspace", json_number(r->more_floor));
+    json_add(row, "compared", json_text(r->compared));
+  }
+  if (r->runs) return;
+  add_bounds(row, r);
+  add_published(row, r->device);
+}
+
+enum { PASS, DTYPE, ROWS, BYTES, FLOPS, NS, MS, SPREAD, GBS, COPY, PEAK, COMPILE, ERROR, RUN_COLUMNS, FLOOR = RUN_COLUMNS, MORE_FLOOR, TRIAL_COLUMNS };
+enum { BOUNDS = FLOPS + 1, COMPILE_COLUMNS = BOUNDS + BOUND_COLUMNS };
+
+static void heading(bench *b, const clb_device_info *info, const ceilings *top) {
+  char problem[320];
+  b->request.op->print(b->request.problem, problem, sizeof problem);
+  if (info->runs)
+    b->table = (table){.n = RUN_COLUMNS,
+                       .titles = {"pass", "dtype", ">rows", ">B/row", ">flop/row", ">ns/row", ">ms", ">±%", ">GB/s", ">% copy", ">% peak", ">compile s", ">error", ">floor ms", ">with workspace"}};
+  else {
+    b->table = (table){.n = COMPILE_COLUMNS, .titles = {"pass", "dtype", ">rows", ">B/row", ">flop/row"}};
+    for (int c = 0; c < BOUND_COLUMNS; c++) b->table.titles[BOUNDS + c] = bound_titles[c];
+    table_fit(&b->table, BOUNDS + BOUND_MS, "1234.567");
+  }
+  if (info->runs && b->request.op->trial) b->table.n = TRIAL_COLUMNS;
+  table_fit(&b->table, PASS, pass_names[CLB_DOUBLE_BACKWARD]);
+  table_fit(&b->table, ROWS, "1000000");
+  for (int c = NS; info->runs && c <= GBS; c++) table_fit(&b->table, c, "1234.567");
+  table_fit(&b->table, ERROR, "1.0e-07");
+  progress(NULL);
+  printf("%s (%s): ", info->name, info->description);
+  if (info->runs) printf("copies %.1f GB/s, multiply-adds %.1f Gflop/s in f32", top->copy * 1e-9, top->fma[CLB_F32] * 1e-9);
+  else print_bound_heading(info->name);
+  if (info->runs && top->fma[CLB_F64] > 0) printf(", %.1f in f64", top->fma[CLB_F64] * 1e-9);
+  printf("\n%s %s\n", b->request.op->name, problem);
+  table_titles(&b->table);
+  fflush(stdout);
+}
+
+static void number(char out[24], int digits, double x) {
+  if (isfinite(x)) snprintf(out, 24, "%.*f", digits, x);
+  else out[0] = 0;
+}
+
+static void add_line(bench *b, const result *r) {
+  char made[TRIAL_COLUMNS][24];
+  const char *cells[TRIAL_COLUMNS] = {r->pass, r->dtype};
+  double rows = (double)r->rows;
+  number(made[ROWS], 0, rows);
+  number(made[BYTES], 0, r->bytes / rows);
+  number(made[FLOPS], 0, r->flops / rows);
+  if (r->runs) {
+    number(made[NS], 3, r->seconds / rows * 1e9);
+    number(made[MS], 4, r->seconds * 1e3);
+    number(made[SPREAD], 1, r->spread * 50);
+    number(made[COMPILE], 2, r->compile_seconds);
+    number(made[FLOOR], 4, r->floor * 1e3);
+    number(made[MORE_FLOOR], 4, r->more_floor * 1e3);
+    number(made[GBS], 1, r->bytes / r->seconds * 1e-9);
+    number(made[COPY], 1, r->copy_fraction * 100);
+    number(made[PEAK], 1, r->peak_fraction * 100);
+    snprintf(made[ERROR], sizeof made[ERROR], "%.1e", r->error);
+    if (!isfinite(r->copy_fraction)) snprintf(made[COPY], sizeof made[COPY], "cache");
+  } else bound_cells(r, made + BOUNDS);
+  for (int c = ROWS; c < b->table.n; c++) cells[c] = made[c];
+  progress(NULL);
+  table_line(&b->table, cells);
+  if (r->compared[0]) printf("  error: of %s\n", r->compared);
+  if (r->tuned) printf("  schedule: from wisdom in the cache, as `clebsch tune` left it\n");
+}
+
+/* ---- measuring ---- */
+
+static void add(bench *b, const clb_device_info *info, const ceilings *top, const result *r) {
+  if (b->rows) {
+    add_json(b, r);
+    return;
+  }
+  if (!b->headed) heading(b, info, top);
+  b->headed = true;
+  add_line(b, r);
+}
+
+static int one_result(bench *b, clb_context *ctx, const clb_device_info *info, clb_pass pass, clb_dtype dtype, const ceilings *top) {
+  const tool_op *op = b->request.op;
+  char label[128];
+  result r;
+  snprintf(label, sizeof label, "%s: %s %s %s", info->name, op->name, pass_names[pass], dtype_names[dtype]);
+  const measurement m = {.op = op, .kernel = {.problem = b->request.problem, .storage = dtype, .arithmetic = usual_arithmetic(dtype)}, .pass = pass, .rows = b->options.rows, .label = label};
+  clb_status status = measure(&m, ctx, info, top, &r);
+  int exit_status = status ? failure(status) : EXIT_GOOD;
+  if (status) complain("%s: %s", info->name, r.trouble ? r.trouble : clb_status_text(status));
+  else add(b, info, top, &r);
+  if (!status && info->runs && !is_correct(&r)) {
+    complain("%s: %s %s %s is wrong: error %.1e, tolerance %.1e", info->name, op->name, r.pass, r.dtype, r.error, r.tolerance);
+    exit_status = EXIT_FAILED;
+  }
+  free(r.trouble);
+  return exit_status;
+}
+
+static int bench_device(clb_context *ctx, const clb_device_info *info, const char *asked, void *user) {
+  static const char interpreter[] = "cpu:interpreter";
+  bench *b = user;
+  ceilings top = {0};
+  int worst = EXIT_GOOD;
+  b->headed = false;
+  if (is_interpreter(info) && strcmp(asked, interpreter)) {
+    complain("bench: %s (%s) only interprets, and the time of that tells little; --device %s insists", info->name, info->description, interpreter);
+    return EXIT_FAILED;
+  }
+  progress("%s: measuring its ceilings", info->name);
+  if (info->runs && measure_ceilings(ctx, &top)) {
+    complain("%s: %s", info->name, clb_error(ctx));
+    return EXIT_FAILED;
+  }
+  for (int dtype = 0; dtype < DTYPES; dtype++)
+    for (int pass = 0; pass < PASSES; pass++) {
+      if (worst == EXIT_USAGE || !(b->request.kernels.dtypes >> dtype & 1) || !(b->request.kernels.passes >> pass & 1)) continue;
+      int status = one_result(b, ctx, info, (clb_pass)pass, (clb_dtype)dtype, &top);
+      if (status > worst) worst = status;
+    }
+  progress(NULL);
+  return worst;
+}
+
+int bench_main(int argc, char **argv) {
+  if (suite_asked(argc, argv)) return suite_main(argc, argv);
+  if (launches_asked(argc, argv)) return launches_main(argc, argv);
+  static const struct argp_option options[] = {{"rows", 'n', "N", 0, "Rows of one launch (default: 1000000; tensor_product: 50000, from double_backward on 20000, single paths 200000)", 0},
+                                               {"suite", KEY_SUITE, "NAME", 0, "Instead of OP: standard, graphs or quick: many problems on every device into one file. --suite NAME --help tells more", 0}, {0}};
+  static const struct argp own = {.options = options, .parser = parse};
+  bench b = {.rows = NULL};
+  request_parse(&b.request, argc, argv, &own, &b.options,
+                "Times an op on random data, all passes up to double_backward unless --pass is given, and compares every output with a float64 reference.\v"
+                "ms: the median of repeated batches of launches, divided by the launches in one. Bytes and operations are counted from "
+                "the program, fma as two; the bytes of tensor_product are the fewest: each operand once. % copy and % peak: of the copy bandwidth and the multiply-add rate of this device, measured in "
+                "the same run. Rows that do not fit in the device's caches are spread over several sets of buffers; where they fit, % copy says cache. "
+                "error: as `clebsch check` defines it. For a device that only compiles, what its compiler says of the machine code: "
+                "elements loaded and stored and fused multiply-adds of one lane, registers, and bytes spilled; of these the occupancy; and as a bound, which is no measurement, "
+                "the least time that so many bytes and operations take at the vendor's published bandwidth and peak. Of a convolution rows are edges, bytes are those of its arrays and of 8 bytes of indices per edge, "
+                "and the floor is the time in which this device copies as many, without and with the gradients of x that a workspace holds for each edge; error is that "
+                "of some receivers, senders and edges, all of their edges counted. compile s is as short as the cache of kernels makes it. "
+                "`bench launches` instead of OP: what small ops cost the host, one by one and replayed from a recording.");
+  if (!b.request.kernels.passes) b.request.kernels.passes = USUAL_PASSES;
+  if (b.options.rows && b.request.op->trial) {
+    complain("bench: %s has no --rows: its graph says how many", b.request.op->name);
+    request_free(&b.request);
+    return EXIT_USAGE;
+  }
+  if (b.request.devices.json) b.rows = json_array();
+  int status = on_each_device(&b.request.devices, bench_device, &b);
+  if (b.rows) json_print(b.rows);
+  request_free(&b.request);
+  return status;
+}

@@ -1,0 +1,225 @@
+/* tools/bench/suite_list.c - what `bench --suite` times: ops, each with a problem, and how often. */
+#include "tools/bench/suite_list.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/ops/graphs.h"
+#include "tools/ops/convolution_tool.h"
+
+const char suite_names[] = "standard, graphs or quick";
+
+/* ---- the suites ---- */
+
+typedef struct {
+  const char *op, *problem; /* problem: of harmonics, lmax */
+  const char *graph, *options;
+  int64_t rows; /* 0: what the op says */
+} entry;
+
+enum { F32_ONLY = 1u << CLB_F32, BOTH = F32_ONLY | 1u << CLB_F64, MAX_ENTRIES = 256 };
+
+typedef struct {
+  int n;
+  entry entry[MAX_ENTRIES];
+  unsigned dtypes;
+} entries;
+
+static void add(entries *e, entry one) {
+  if (e->n == MAX_ENTRIES) give_up("a suite of more than %d problems", MAX_ENTRIES);
+  e->entry[e->n++] = one;
+}
+
+static void add_standard(entries *e) {
+  static const char *const l_max[] = {"1", "2", "3", "4", "6", "10", "12"};
+  static const char *const also_mul_ir[] = {"mace-large", "nequip-lips", "nequix-main"};
+  static const entry on_graphs[] = {
+      {NULL, "mace-large", "carbon", NULL, 0},      {NULL, "mace-medium", "carbon", NULL, 0}, {NULL, "nequix-main", "carbon", NULL, 0},
+      {NULL, "sevennet-main", "carbon", NULL, 0},   {NULL, "mace-large", "spike", NULL, 0},   {NULL, "nequix-main", "spike", NULL, 0},
+      {NULL, "nequix-main", "dhfr-water", NULL, 0}, {NULL, "nequip-water", "water-box", NULL, 0}, {NULL, "nequix-main", "hub", NULL, 0},
+      {NULL, "nequix-main", "even", NULL, 0},       {NULL, "flashtp-l1", "flashtp", NULL, 0}, {NULL, "flashtp-l2", "flashtp", NULL, 0},
+      {NULL, "flashtp-l3", "flashtp", NULL, 0},     {NULL, "flashtp-l4", "flashtp", NULL, 0}, {NULL, "flashtp-l5", "flashtp", NULL, 0},
+  };
+  e->dtypes = BOTH;
+  for (size_t l = 0; l < sizeof l_max / sizeof *l_max; l++)
+    for (int64_t rows = 1000; rows <= 10000000; rows *= 10) add(e, (entry){"spherical_harmonics", l_max[l], NULL, NULL, rows});
+  for (int i = 0; i < STANDARD; i++) add(e, (entry){"tensor_product", standard[i].name, NULL, NULL, 0});
+  for (size_t i = 0; i < sizeof also_mul_ir / sizeof *also_mul_ir; i++) add(e, (entry){"tensor_product", also_mul_ir[i], NULL, "mul_ir", 0});
+  for (size_t i = 0; i < sizeof on_graphs / sizeof *on_graphs; i++) {
+    add(e, (entry){"convolution", on_graphs[i].problem, on_graphs[i].graph, NULL, 0});
+    add(e, (entry){"convolution", on_graphs[i].problem, on_graphs[i].graph, "table", 0});
+  }
+  add(e, (entry){"convolution", "mace-large", "carbon", "mul_ir", 0});
+}
+
+/* Every channel-wise problem on every graph. */
+static void add_graphs(entries *e) {
+  static const char *const graphs[] = {"water-box", "carbon", "spike", "hub", "dhfr-water"};
+  e->dtypes = F32_ONLY;
+  for (size_t g = 0; g < sizeof graphs / sizeof *graphs; g++)
+    for (int i = 0; i < STANDARD; i++)
+      if (standard[i].kind == CHANNEL_WISE && strncmp(standard[i].name, "flashtp", 7) && strncmp(standard[i].name, "single", 6))
+        add(e, (entry){"convolution", standard[i].name, graphs[g], NULL, 0});
+  for (int i = 0; i < STANDARD; i++)
+    if (!strncmp(standard[i].name, "flashtp", 7)) add(e, (entry){"convolution", standard[i].name, "flashtp", NULL, 0});
+}
+
+static void add_quick(entries *e) {
+  static const entry all[] = {
+      {"spherical_harmonics", "4", NULL, NULL, 100000},          {"spherical_harmonics", "8", NULL, NULL, 20000},
+      {"tensor_product", "mace-large", NULL, NULL, 2000},        {"tensor_product", "nequix-main", NULL, NULL, 2000},
+      {"tensor_product", "e3tools-conv", NULL, NULL, 1000},      {"tensor_product", "single-3-3-3", NULL, NULL, 4000},
+      {"convolution", "nequip-water", "carbon:2", NULL, 0},      {"convolution", "nequip-water", "carbon:2", "table", 0},
+  };
+  e->dtypes = F32_ONLY;
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) add(e, all[i]);
+}
+
+/* ---- what is left of them ---- */
+
+enum { OP, PROBLEM, GRAPH, OPTIONS, PASS, DTYPE, KINDS };
+
+static void words_of(const entry *e, const char *words[KINDS]) {
+  words[OP] = e->op, words[PROBLEM] = e->problem, words[GRAPH] = e->graph, words[OPTIONS] = e->options;
+}
+
+/* Is the word in `only`, up to a comma? */
+static bool listed(const char *only, const char *word) {
+  size_t n = word ? strlen(word) : 0;
+  for (const char *s = only; n && s; s = strchr(s, ',') ? strchr(s, ',') + 1 : NULL)
+    if (!strncmp(s, word, n) && (!s[n] || s[n] == ',')) return true;
+  return false;
+}
+
+/* Passes or dtypes of `only`; all of them if it has none. */
+static unsigned chosen(const char *only, const char *const names[], int n, unsigned all) {
+  unsigned set = 0;
+  for (int i = 0; i < n; i++)
+    if (all >> i & 1 && listed(only, names[i])) set |= 1u << i;
+  return set ? set : all;
+}
+
+/* The kind of a word; KINDS: none. */
+static int kind_of(const entries *e, const char *word) {
+  const char *words[KINDS];
+  for (int i = 0; i < e->n; i++) {
+    words_of(&e->entry[i], words);
+    for (int k = 0; k < PASS; k++)
+      if (words[k] && !strcmp(words[k], word)) return k;
+  }
+  for (int i = 0; i < PASSES; i++)
+    if (USUAL_PASSES >> i & 1 && !strcmp(pass_names[i], word)) return PASS;
+  for (int i = 0; i < DTYPES; i++)
+    if (e->dtypes >> i & 1 && !strcmp(dtype_names[i], word)) return DTYPE;
+  return KINDS;
+}
+
+/* Drops what has no word of a kind that `only` has words of. */
+static bool keep(entries *e, const char *suite, const char *only) {
+  bool kinds[KINDS + 1] = {false};
+  int n = 0;
+  char *copy = strdup(only), *rest = copy;
+  for (char *word; copy && (word = strsep(&rest, ","));) {
+    int kind = kind_of(e, word);
+    if (kind == KINDS) complain("bench: suite %s has nothing that is called '%s': --list shows what it has", suite, word);
+    kinds[kind] = true;
+  }
+  free(copy);
+  for (int i = 0; i < e->n; i++) {
+    const char *words[KINDS];
+    bool kept = true;
+    words_of(&e->entry[i], words);
+    for (int k = 0; k < PASS; k++) kept &= !kinds[k] || listed(only, words[k]);
+    if (kept) e->entry[n++] = e->entry[i];
+  }
+  e->n = n;
+  if (!n && !kinds[KINDS]) complain("bench: suite %s has nothing that is all of '%s'", suite, only);
+  return n && !kinds[KINDS];
+}
+
+/* ---- problems ---- */
+
+static void make_problem(suite_problem *p, const entry *e) {
+  const char *argv[8] = {"bench"};
+  int n = 1;
+  p->op = find_op(e->op);
+  p->problem = allocate(1, p->op->problem_bytes);
+  p->graph = e->graph, p->options = e->options, p->l_max = -1;
+  argv[n++] = p->op == &tool_op_spherical_harmonics ? "--lmax" : "--problem", argv[n++] = e->problem;
+  if (e->graph) argv[n++] = "--graph", argv[n++] = e->graph;
+  if (e->options) argv[n++] = strcmp(e->options, "table") ? "--layout" : "--weights", argv[n++] = e->options;
+  parse_arguments(p->op->options, n, (char **)argv, ARGP_NO_HELP, p->problem);
+  snprintf(p->name, sizeof p->name, "%s", e->problem);
+  if (p->op != &tool_op_spherical_harmonics) return;
+  p->l_max = atoi(e->problem);
+  p->op->print(p->problem, p->name, sizeof p->name);
+}
+
+/* Rows and bytes of each pass. */
+static void add_sizes(suite_problem *p, int64_t rows) {
+  const tool_op *op = p->op->trial ? &tool_op_tensor_product : p->op;
+  const void *problem = p->op->trial ? &((const convolution_problem *)p->problem)->product : p->problem;
+  for (int pass = 0; pass < PASSES; pass++) {
+    tool_array a[MAX_ARRAYS];
+    if (!(p->passes >> pass & 1)) continue;
+    p->rows[pass] = p->graph ? p->edges : rows ? rows : p->op->rows(p->problem, (clb_pass)pass);
+    for (int i = op->arrays(problem, (clb_pass)pass, a); i > 0; i--)
+      if (!a[i - 1].one_row) p->bytes[pass] += 4.0 * a[i - 1].width * (double)p->rows[pass];
+  }
+}
+
+/* How many edges a graph has; negative: it cannot be made, as is said once. */
+static int64_t edges_of(suite_list *list, const char *graph) {
+  tool_graph g;
+  char error[2048];
+  for (int i = 0; i < list->n; i++)
+    if (list->problem[i].graph && !strcmp(list->problem[i].graph, graph)) return list->problem[i].edges;
+  if (list->missing && !strcmp(list->missing, graph)) return -1;
+  progress("making the graph %s", graph);
+  if (graph_make(graph, &g, error, sizeof error)) {
+    int64_t n = g.n_edges;
+    graph_free(&g);
+    return n;
+  }
+  complain("left out: %s", error);
+  list->missing = graph;
+  return -1;
+}
+
+bool suite_list_make(suite_list *list, const char *suite, const char *only) {
+  entries *e = allocate(1, sizeof *e);
+  bool good = true;
+  *list = (suite_list){0};
+  if (!strcmp(suite, "standard")) add_standard(e);
+  else if (!strcmp(suite, "graphs")) add_graphs(e);
+  else if (!strcmp(suite, "quick")) add_quick(e);
+  else complain("bench: --suite is %s, not '%s'", suite_names, suite), good = false;
+  if (good && only) good = keep(e, suite, only);
+  list->problem = allocate((size_t)e->n, sizeof *list->problem);
+  for (int i = 0; good && i < e->n; i++) {
+    int64_t edges = e->entry[i].graph ? edges_of(list, e->entry[i].graph) : 0;
+    if (edges < 0) continue;
+    suite_problem *p = &list->problem[list->n++];
+    make_problem(p, &e->entry[i]);
+    p->passes = chosen(only, pass_names, PASSES, USUAL_PASSES);
+    p->dtypes = chosen(only, dtype_names, DTYPES, e->dtypes);
+    p->edges = edges;
+    add_sizes(p, e->entry[i].rows);
+  }
+  free(e);
+  return good;
+}
+
+void suite_list_free(suite_list *list) {
+  for (int i = 0; i < list->n; i++) free(list->problem[i].problem);
+  free(list->problem);
+  *list = (suite_list){0};
+}
+
+int64_t suite_jobs(const suite_list *list, bool f64) {
+  int64_t n = 0;
+  for (int i = 0; i < list->n; i++)
+    n += __builtin_popcount(list->problem[i].passes) * __builtin_popcount(list->problem[i].dtypes & (f64 ? ~0u : ~(1u << CLB_F64)));
+  return n;
+}

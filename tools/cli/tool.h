@@ -1,0 +1,88 @@
+/* tools/cli/tool.h - what the subcommands of `clebsch` share: options, names, sentences, tables, JSON. */
+#ifndef CLB_TOOLS_CLI_TOOL_H
+#define CLB_TOOLS_CLI_TOOL_H
+
+#include <argp.h>
+#include <clebsch/clebsch.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+enum { EXIT_GOOD, EXIT_FAILED, EXIT_USAGE }; /* of the command */
+
+/* Each runs one subcommand on its own arguments (argv[0]: "clebsch devices") and returns the exit status. */
+int devices_main(int argc, char **argv);
+int check_main(int argc, char **argv);
+int source_main(int argc, char **argv);
+int bench_main(int argc, char **argv);
+int compare_main(int argc, char **argv);
+int tune_main(int argc, char **argv);
+int ablation_main(int argc, char **argv);
+int convert_main(int argc, char **argv);
+int energy_main(int argc, char **argv);
+int md_main(int argc, char **argv);
+
+/* "clebsch: ..." on standard error. */
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* complain, then exit with EXIT_FAILED: for what no subcommand can survive. */
+void give_up(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+/* Once: what the context has to say though nothing failed. */
+void tell_note(const clb_context *ctx);
+void *allocate(size_t n, size_t size); /* zeros; gives up when there is no memory */
+void *enlarge(void *p, size_t n, size_t size); /* realloc that gives up; until it returns the caller holds p, and leaks nothing */
+/* One line on standard error that the next one replaces; only where that is a terminal.  NULL clears it. */
+void progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The exit status of a failed call: what the user asked for is wrong, or it did not work. */
+int failure(clb_status status);
+
+/* ---- names ---- */
+enum { DTYPES = 4, PASSES = 4 };
+extern const char *const dtype_names[DTYPES], *const pass_names[PASSES];
+
+/* ---- options that several subcommands take: children of their argp ---- */
+enum { MAX_DEVICES = 64 };
+typedef struct {
+  bool json;
+  int n_devices; /* at least 1 after parsing: "" is the default device */
+  const char *devices[MAX_DEVICES];
+} device_options;
+extern const struct argp device_argp; /* --device, --json; input: device_options */
+
+typedef struct {
+  unsigned passes, dtypes; /* bit sets; 0: not given */
+} kernel_options;
+extern const struct argp kernel_argp; /* --pass, --dtype; input: kernel_options */
+
+/* argp_parse, which ends the program where the arguments are wrong or there is no memory for them. */
+void parse_arguments(const struct argp *argp, int argc, char **argv, unsigned flags, void *input);
+/* A whole number in [low, high], also as "1e6"; otherwise the usage error of `option`. */
+int64_t whole_number(const struct argp_state *state, const char *option, const char *text, int64_t low, int64_t high);
+
+bool is_interpreter(const clb_device_info *info);
+/* Opens each device in turn and calls use(); returns the worst exit status. */
+int on_each_device(const device_options *devices, int (*use)(clb_context *ctx, const clb_device_info *info, const char *asked, void *user),
+                   void *user);
+
+/* ---- text tables: titles, then a line at a time ---- */
+enum { MAX_COLUMNS = 16 };
+typedef struct {
+  int n, width[MAX_COLUMNS];
+  const char *titles[MAX_COLUMNS]; /* one that starts with '>' is set to the right */
+} table;
+void table_fit(table *t, int column, const char *cell); /* makes room, before the first line */
+void table_titles(table *t);
+void table_line(const table *t, const char *const cells[]);
+
+/* ---- JSON ---- */
+void json_give_up_without_memory(void); /* once, before any JSON */
+json_t *json_text(const char *s);    /* never NULL: bytes that are no UTF-8 become '?' */
+json_t *json_number(double x);       /* null where x is not finite */
+json_t *json_count(int64_t x);       /* null where x < 0 */
+void json_add(json_t *object, const char *key, json_t *value); /* takes value */
+/* `, "name": [...]` of a file that people read too and compare line by line: one element to a line, reals with so many digits.  false: it cannot be written. */
+bool json_write_list(FILE *out, const char *name, const json_t *list, int digits);
+json_t *json_array_add(json_t *array, json_t *value);          /* takes value and returns it */
+/* Writes the array and frees it. */
+void json_print(json_t *array);
+
+#endif

@@ -1,0 +1,79 @@
+/* tools/compare/compare.c - `clebsch compare`: the same work on several devices, side by side. */
+#include "tools/compare/compare.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/output.h"
+
+enum { MOST_FILES = 64 };
+
+typedef struct {
+  const char *files[MOST_FILES], *html, *baseline;
+  int n_files;
+  enum compare_format format;
+} compare_arguments;
+
+static enum compare_format format_named(const struct argp_state *state, const char *name) {
+  static const char *const names[] = {"text", "csv", "markdown"};
+  for (int i = 0; i < 3; i++)
+    if (!strcmp(name, names[i])) return (enum compare_format)i;
+  argp_error(state, "--format is text, csv or markdown, not '%s'", name);
+  return COMPARE_TEXT;
+}
+
+static void add_file(const struct argp_state *state, compare_arguments *a, const char *path) {
+  for (int i = 0; i < a->n_files; i++)
+    if (!strcmp(a->files[i], path)) argp_error(state, "'%s' is named twice", path);
+  if (a->n_files == MOST_FILES) argp_error(state, "at most %d files", MOST_FILES);
+  a->files[a->n_files++] = path;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  compare_arguments *a = state->input;
+  switch (key) {
+    case 'f': a->format = format_named(state, arg); return 0;
+    case 'o': a->html = arg; return 0;
+    case 'b': a->baseline = arg; return 0;
+    case ARGP_KEY_ARG: add_file(state, a, arg); return 0;
+    case ARGP_KEY_END:
+      if (!a->n_files) argp_error(state, "name the files that `clebsch bench` wrote");
+      return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static bool check_output(const compare_arguments *a) {
+  named_file files[MOST_FILES + 1];
+  for (int i = 0; i < a->n_files; i++)
+    files[i] = (named_file){"a file to compare", a->files[i], FILE_INPUT};
+  files[a->n_files] = (named_file){"the report (--html)", a->html, FILE_WHOLE};
+  return outputs_ready(files, a->n_files + 1);
+}
+
+int compare_main(int argc, char **argv) {
+  static const struct argp_option options[] = {{"format", 'f', "FORMAT", 0, "text, csv or markdown (default: text)", 0},
+                                               {"html", 'o', "FILE", 0, "Also write a report with charts, one file that needs no other", 0},
+                                               {"baseline", 'b', "DEVICE", 0, "Which device the others are compared with (default: the first)", 0},
+                                               {0}};
+  static const struct argp argp = {.options = options,
+                                   .parser = parse,
+                                   .args_doc = "FILE...",
+                                   .doc = "Compares devices on the same work, from what `clebsch bench --suite` or `clebsch bench OP --json` wrote.\v"
+                                          "speed: the time of the baseline divided by that of the device, so that above 1 the device is faster; /row: of times by the "
+                                          "row, where numbers of rows differ. <=, >=: times of devices that are not at hand are bounds. % of: of the device's ceiling that a "
+                                          "result comes nearest to, copy bandwidth or multiply-adds. Incorrect results are shown and take part in no speed. Devices of one name "
+                                          "in several files are told apart by the file's name: --baseline 'cuda:0 [b.json]'. csv has everything in seconds, and means as lines of the kind mean."};
+  compare_arguments a = {.format = COMPARE_TEXT};
+  parse_arguments(&argp, argc, argv, 0, &a);
+  if (!check_output(&a)) return EXIT_FAILED;
+  comparison *c = allocate(1, sizeof *c);
+  int status = EXIT_GOOD;
+  for (int i = 0; i < a.n_files && !status; i++) status = compare_read(c, a.files[i]) ? EXIT_GOOD : EXIT_FAILED;
+  if (!status) status = compare_make(c, a.baseline);
+  if (!status) compare_print(c, a.format);
+  if (!status && a.html && !file_replace(a.html, compare_html, c)) status = EXIT_FAILED;
+  compare_free(c);
+  free(c);
+  return status;
+}

@@ -1,0 +1,238 @@
+/* tools/compare/grid.c - a table of texts, printed as plain text, CSV, Markdown or HTML. */
+#include "tools/compare/grid.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/tool.h"
+
+void grid_add_column(grid *g, const char *over, const char *title) {
+  g->columns = enlarge(g->columns, (size_t)g->n_columns + 1, sizeof *g->columns);
+  const bool right = *title == '>';
+  g->columns[g->n_columns++] = (grid_column){.over = over, .title = title + right, .right = right};
+}
+
+void grid_add(grid *g, const char *format, ...) {
+  va_list args, again;
+  va_start(args, format);
+  va_copy(again, args);
+  const int n = vsnprintf(NULL, 0, format, args);
+  if (n < 0) give_up("a cell of a table could not be printed");
+  char *cell = allocate((size_t)n + 1, 1);
+  vsnprintf(cell, (size_t)n + 1, format, again);
+  va_end(again);
+  va_end(args);
+  if (g->n_cells == g->room) {
+    g->room = 2 * g->room + 64;
+    g->cells = enlarge(g->cells, (size_t)g->room, sizeof *g->cells);
+  }
+  if (n) g->columns[g->n_cells % g->n_columns].used = true;
+  g->cells[g->n_cells++] = cell;
+}
+
+void grid_free(grid *g) {
+  for (int i = 0; i < g->n_cells; i++) free(g->cells[i]);
+  free(g->cells);
+  free(g->columns);
+  *g = (grid){.n_columns = 0};
+}
+
+/* ---- plain text ---- */
+
+static int width_of(const char *s) { /* of UTF-8 */
+  int n = 0;
+  for (; *s; s++) n += (*s & 0xc0) != 0x80;
+  return n;
+}
+
+/* One past the last column that shares column c's title above. */
+static int group_end(const grid *g, int c) {
+  int end = c + 1;
+  while (end < g->n_columns && g->columns[c].over && g->columns[end].over == g->columns[c].over) end++;
+  return end;
+}
+
+static void fit(const grid *g, int width[]) {
+  for (int c = 0; c < g->n_columns; c++) width[c] = g->columns[c].used ? width_of(g->columns[c].title) : -2;
+  for (int i = 0; i < g->n_cells; i++) {
+    const int n = width_of(g->cells[i]), c = i % g->n_columns;
+    if (n > width[c]) width[c] = g->columns[c].used ? n : -2;
+  }
+  for (int c = 0, end; c < g->n_columns; c = end) {
+    int all = -2, last = c;
+    end = group_end(g, c);
+    for (int k = c; k < end; k++) {
+      all += width[k] + 2;
+      if (g->columns[k].used) last = k;
+    }
+    const int lacks = g->columns[c].over ? width_of(g->columns[c].over) - all : 0;
+    if (lacks > 0 && g->columns[last].used) width[last] += lacks;
+  }
+}
+
+typedef struct {
+  FILE *f;
+  int owed; /* blanks, of which none is printed at the end of a line */
+} text_line;
+
+static void text_cell(text_line *l, const char *text, int width, bool right) {
+  const int pad = width > width_of(text) ? width - width_of(text) : 0;
+  if (*text) fprintf(l->f, "%*s%s", l->owed + (right ? pad : 0), "", text);
+  l->owed = *text ? (right ? 0 : pad) + 2 : l->owed + pad + 2;
+}
+
+static void text_end(text_line *l) {
+  fputc('\n', l->f);
+  l->owed = 0;
+}
+
+void grid_text(FILE *f, const grid *g) {
+  int *width = allocate((size_t)g->n_columns, sizeof *width);
+  text_line line = {.f = f};
+  bool over = false;
+  fit(g, width);
+  for (int c = 0; c < g->n_columns; c++) over |= g->columns[c].over && g->columns[c].used;
+  for (int c = 0, end; over && c < g->n_columns; c = end) {
+    int all = -2;
+    end = group_end(g, c);
+    for (int k = c; k < end; k++) all += width[k] + 2;
+    if (all > -2) text_cell(&line, g->columns[c].over ? g->columns[c].over : "", all, false);
+  }
+  if (over) text_end(&line);
+  for (int c = 0; c < g->n_columns; c++)
+    if (g->columns[c].used) text_cell(&line, g->columns[c].title, width[c], g->columns[c].right);
+  text_end(&line);
+  for (int i = 0; i < g->n_cells; i++) {
+    const int c = i % g->n_columns;
+    if (g->columns[c].used) text_cell(&line, g->cells[i], width[c], g->columns[c].right);
+    if (c == g->n_columns - 1) text_end(&line);
+  }
+  free(width);
+}
+
+/* ---- CSV, Markdown ---- */
+
+static void csv_cell(FILE *f, const char *over, const char *text) {
+  const bool quote = strpbrk(text, ",\"\r\n") || (over && strpbrk(over, ",\"\r\n"));
+  if (quote) fputc('"', f);
+  for (const char *part = over ? over : text;; part = text) {
+    for (const char *s = part; *s; s++) {
+      if (*s == '"') fputc('"', f);
+      fputc(*s, f);
+    }
+    if (part == text) break;
+    fputc(' ', f);
+  }
+  if (quote) fputc('"', f);
+}
+
+void grid_csv(FILE *f, const grid *g) {
+  for (int c = 0; c < g->n_columns; c++) {
+    if (c) fputc(',', f);
+    csv_cell(f, g->columns[c].over, g->columns[c].title);
+  }
+  fputc('\n', f);
+  for (int i = 0; i < g->n_cells; i++) {
+    const bool last = i % g->n_columns == g->n_columns - 1;
+    csv_cell(f, NULL, g->cells[i]);
+    fputc(last ? '\n' : ',', f);
+  }
+}
+
+static void markdown_text(FILE *f, const char *text) {
+  for (; *text; text++) {
+    if (strchr("\\|`*[]~", *text)) fputc('\\', f);
+    if (*text == '<') fputs("&lt;", f);
+    else if (*text == '&') fputs("&amp;", f);
+    else fputc(*text, f);
+  }
+}
+
+void grid_markdown(FILE *f, const grid *g) {
+  for (int c = 0; c < g->n_columns; c++) {
+    if (!g->columns[c].used) continue;
+    fputs("| ", f);
+    if (g->columns[c].over) markdown_text(f, g->columns[c].over), fputc(' ', f);
+    markdown_text(f, g->columns[c].title);
+    fputc(' ', f);
+  }
+  fputs("|\n", f);
+  for (int c = 0; c < g->n_columns; c++)
+    if (g->columns[c].used) fputs(g->columns[c].right ? "|--:" : "|---", f);
+  fputs("|\n", f);
+  for (int i = 0; i < g->n_cells; i++) {
+    const int c = i % g->n_columns;
+    if (g->columns[c].used) fputs("| ", f), markdown_text(f, g->cells[i]), fputc(' ', f);
+    if (c == g->n_columns - 1) fputs("|\n", f);
+  }
+}
+
+/* ---- HTML ---- */
+
+/* Bytes of the letter of UTF-8 at s; 0: it is none, as where a text was cut or is the name of a file. */
+static int letter_at(const char *s) {
+  const unsigned char c = (unsigned char)*s;
+  const int n = c < 0x80 ? c >= ' ' : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
+  for (int i = 1; i < n; i++)
+    if ((s[i] & 0xc0) != 0x80) return 0;
+  return n;
+}
+
+void html_text(FILE *f, const char *text) {
+  for (int n; *text; text += n ? n : 1) {
+    n = letter_at(text);
+    switch (*text) {
+      case '&': fputs("&amp;", f); break;
+      case '<': fputs("&lt;", f); break;
+      case '>': fputs("&gt;", f); break;
+      case '"': fputs("&quot;", f); break;
+      case '\'': fputs("&#39;", f); break;
+      default:
+        if (n) fwrite(text, 1, (size_t)n, f);
+        else fputc('?', f);
+    }
+  }
+}
+
+static void html_titles(FILE *f, const grid *g) {
+  bool over = false;
+  for (int c = 0; c < g->n_columns; c++) over |= g->columns[c].over && g->columns[c].used;
+  fputs("<thead>\n<tr>", f);
+  for (int c = 0, end; c < g->n_columns; c = end) {
+    int n = 0;
+    end = group_end(g, c);
+    for (int k = c; k < end; k++) n += g->columns[k].used;
+    if (!n) continue;
+    if (g->columns[c].over) fprintf(f, "<th colspan=\"%d\" class=\"over\">", n);
+    else fprintf(f, "<th%s%s>", over ? " rowspan=\"2\"" : "", g->columns[c].right ? " class=\"right\"" : "");
+    html_text(f, g->columns[c].over ? g->columns[c].over : g->columns[c].title);
+    fputs("</th>", f);
+  }
+  if (over) fputs("</tr>\n<tr>", f);
+  for (int c = 0; c < g->n_columns; c++) {
+    if (!g->columns[c].used || !g->columns[c].over) continue;
+    fprintf(f, "<th%s>", g->columns[c].right ? " class=\"right\"" : "");
+    html_text(f, g->columns[c].title);
+    fputs("</th>", f);
+  }
+  fputs("</tr>\n</thead>\n", f);
+}
+
+void grid_html(FILE *f, const grid *g) {
+  fputs("<div class=\"scroll\" tabindex=\"0\"><table>\n", f);
+  html_titles(f, g);
+  fputs("<tbody>\n", f);
+  for (int i = 0; i < g->n_cells; i++) {
+    const int c = i % g->n_columns;
+    const bool wrong = !strncmp(g->cells[i], "INCORRECT", 9);
+    if (!c) fputs("<tr>", f);
+    if (g->columns[c].used) {
+      fputs(wrong ? "<td class=\"wrong\">" : g->columns[c].right ? "<td class=\"right\">" : "<td>", f);
+      html_text(f, g->cells[i]);
+      fputs("</td>", f);
+    }
+    if (c == g->n_columns - 1) fputs("</tr>\n", f);
+  }
+  fputs("</tbody>\n</table></div>\n", f);
+}

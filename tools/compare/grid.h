@@ -1,0 +1,32 @@
+/* tools/compare/grid.h - a table of texts, printed as plain text, CSV, Markdown or HTML. */
+#ifndef CLB_TOOLS_COMPARE_GRID_H
+#define CLB_TOOLS_COMPARE_GRID_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+typedef struct {
+  const char *over, *title; /* over: a title of neighbouring columns that share the pointer, NULL: none */
+  bool right, used;         /* used: a cell has text; other columns are left out */
+} grid_column;
+
+typedef struct {
+  int n_columns, n_cells, room;
+  grid_column *columns;
+  char **cells; /* row by row */
+} grid;
+
+void grid_add_column(grid *g, const char *over, const char *title); /* a title with '>' in front is set to the right */
+/* The next cell. */
+void grid_add(grid *g, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void grid_free(grid *g);
+
+void grid_text(FILE *f, const grid *g);
+void grid_csv(FILE *f, const grid *g); /* RFC 4180, with line feeds; every column */
+void grid_markdown(FILE *f, const grid *g);
+void grid_html(FILE *f, const grid *g); /* in a box that scrolls */
+
+/* For HTML and SVG, within elements and attributes. */
+void html_text(FILE *f, const char *text);
+
+#endif

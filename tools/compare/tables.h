@@ -1,0 +1,14 @@
+/* tools/compare/tables.h - the tables of a comparison. */
+#ifndef CLB_TOOLS_COMPARE_TABLES_H
+#define CLB_TOOLS_COMPARE_TABLES_H
+
+#include "tools/compare/compare.h"
+#include "tools/compare/grid.h"
+
+grid devices_table(const comparison *c);
+grid results_table(const comparison *c);
+grid means_table(const comparison *c);     /* no cells: nothing is compared */
+grid compilers_table(const comparison *c); /* no cells: every result is a measurement */
+grid exact_table(const comparison *c);     /* results and means for programs: seconds, and figures that read back */
+
+#endif

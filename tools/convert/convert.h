@@ -1,0 +1,80 @@
+/* tools/convert/convert.h - a model on its way from another program's file to safetensors (models/FORMAT.md). */
+#ifndef CLB_TOOLS_CONVERT_CONVERT_H
+#define CLB_TOOLS_CONVERT_CONVERT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The file that is converted. */
+typedef struct {
+  const char *path;
+  unsigned char *bytes;
+  size_t n;
+} source_file;
+
+/* "clebsch: PATH: ..." on standard error, then exit(EXIT_FAILED).  What a file says may be among the arguments: it cannot drive a terminal. */
+void refuse(const char *path, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
+
+/* Writes the model of a file to the safetensors file `to`; exits (refuse) where it cannot. */
+void convert_file(const char *from, const char *to);
+/* The same as a file in memory, which has no name and goes with its descriptor: that is returned. */
+int convert_in_memory(const char *from);
+
+/* ---- what is written ---- */
+
+enum { MAX_RANK = 3, MAX_TENSORS = 4096, NAME_BYTES = 80 };
+
+typedef struct {
+  char name[NAME_BYTES];
+  bool f64; /* else F32 */
+  int rank;
+  int64_t shape[MAX_RANK];
+  size_t bytes;
+  unsigned char *data; /* little endian, owned */
+} model_tensor;
+
+typedef struct {
+  const char *from; /* the path of the file that is converted */
+  json_t *metadata;
+  int n;
+  model_tensor tensors[MAX_TENSORS];
+} model;
+
+/* One string of the metadata; what is said twice must be the same. */
+void say(model *m, const char *value, const char *key, ...) __attribute__((format(printf, 3, 4)));
+void say_number(model *m, double x, const char *key); /* the shortest text that gives x back */
+/* Copies the elements of `data`; f64 or f32. */
+void keep(model *m, const void *data, bool f64, int rank, const int64_t *shape, const char *name, ...) __attribute__((format(printf, 6, 7)));
+void keep_doubles(model *m, const double *data, int64_t n, const char *name); /* of rank 1, in F64 */
+
+double number_at(const unsigned char *data, bool f64, int64_t i); /* of such data */
+
+/* ---- irreps ---- */
+
+enum { MAX_TERMS = 256, MAX_DEGREE = 12, MAX_CHANNELS = 1 << 16, IRREPS_BYTES = MAX_TERMS * 12, LABEL_BYTES = 8 };
+
+typedef struct {
+  int mul, l, parity; /* parity: 1 or -1 */
+} irrep;
+
+typedef struct {
+  int n;
+  irrep term[MAX_TERMS];
+} irreps;
+
+bool same_irrep(irrep a, irrep b); /* whatever the multiplicities */
+/* "0e": writes to text and returns it. */
+const char *irrep_label(irrep t, char text[LABEL_BYTES]);
+/* "32x0e+16x1o"; "" where there are no terms. */
+void say_irreps(model *m, const irreps *list, const char *key, ...) __attribute__((format(printf, 3, 4)));
+
+/* ---- formats ---- */
+
+bool is_torch(const source_file *in);
+void convert_torch(const source_file *in, model *out);
+bool is_nequix(const source_file *in);
+void convert_nequix(const source_file *in, model *out);
+
+#endif

@@ -1,0 +1,357 @@
+/* tools/convert/pickle.c - reads a pickle of a TorchScript archive into values: a restricted interpreter that executes nothing.
+
+   The opcodes are those of protocol 2 that PyTorch writes.  A value costs a bounded number of bytes, values and what the memo holds are
+   counted, and nothing recurs: a pickle of n bytes takes O(n) time and memory. */
+#include "tools/convert/pickle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/tool.h"
+
+enum { MAX_PICKLE = 8 << 20, MAX_VALUES = 2000000, MAX_GLOBAL = 256 };
+
+/* ---- memory ---- */
+
+typedef struct pickle_block {
+  struct pickle_block *next;
+} pickle_block;
+
+static void *take(pickle_arena *arena, size_t bytes) {
+  pickle_block *block = allocate(1, sizeof *block + bytes);
+  block->next = arena->blocks;
+  arena->blocks = block;
+  return block + 1;
+}
+
+void pickle_free(pickle_arena *arena) {
+  for (pickle_block *next; arena->blocks; arena->blocks = next) {
+    next = arena->blocks->next;
+    free(arena->blocks);
+  }
+}
+
+/* ---- the machine ---- */
+
+typedef struct {
+  pickle_arena *arena;
+  const char *path, *name;
+  const unsigned char *start, *at, *end;
+  pickle_value **stack, **memo;
+  size_t *marks; /* heights of the stack */
+  size_t height, stack_cap, n_memo, memo_cap, n_marks, marks_cap;
+} machine;
+
+#define WRONG(m, ...) refuse((m)->path, __VA_ARGS__)
+
+static const unsigned char *next(machine *m, size_t n) {
+  if ((size_t)(m->end - m->at) < n) WRONG(m, "pickle '%s' ends too early", m->name);
+  m->at += n;
+  return m->at - n;
+}
+
+static uint32_t next_number(machine *m, int bytes) {
+  const unsigned char *p = next(m, (size_t)bytes);
+  uint32_t x = 0;
+  while (bytes-- > 0) x = x << 8 | p[bytes];
+  return x;
+}
+
+/* Room for one more element of an array that is given back at the end. */
+static void *grown(void *array, size_t n, size_t *cap, size_t size) {
+  if (n < *cap) return array;
+  *cap = *cap ? 2 * *cap : 64;
+  void *more = realloc(array, *cap * size);
+  if (!more) give_up("out of memory");
+  return more;
+}
+
+static size_t bottom(const machine *m) { /* of what may be popped */
+  return m->n_marks ? m->marks[m->n_marks - 1] : 0;
+}
+
+static pickle_value *pop(machine *m) {
+  if (m->height == bottom(m)) WRONG(m, "pickle '%s' takes from an empty stack at byte %td", m->name, m->at - m->start - 1);
+  return m->stack[--m->height];
+}
+
+static void push(machine *m, pickle_value *v) {
+  m->stack = grown(m->stack, m->height, &m->stack_cap, sizeof *m->stack);
+  m->stack[m->height++] = v;
+}
+
+static pickle_value *push_new(machine *m, pickle_kind kind) {
+  if (++m->arena->values > MAX_VALUES) WRONG(m, "pickle '%s' makes more than %d values", m->name, MAX_VALUES);
+  pickle_value *v = take(m->arena, sizeof *v);
+  v->kind = kind;
+  push(m, v);
+  return v;
+}
+
+static pickle_value *popped(machine *m, pickle_kind kind, const char *what) {
+  pickle_value *v = pop(m);
+  if (v->kind != kind) WRONG(m, "pickle '%s' has no %s before byte %td", m->name, what, m->at - m->start - 1);
+  return v;
+}
+
+static void append(machine *m, pickle_value *v, const pickle_value *item) {
+  if (v->n == v->cap) {
+    const size_t cap = v->cap ? 2 * v->cap : 4;
+    const pickle_value **items = take(m->arena, cap * sizeof *items);
+    if (v->n) memcpy(items, v->items, v->n * sizeof *items);
+    v->items = items;
+    v->cap = cap;
+  }
+  v->items[v->n++] = item;
+}
+
+/* Ends the innermost mark: the stack from there on holds *n values, of which *first is the first; they are popped. */
+static pickle_value **since_mark(machine *m, size_t *n) {
+  if (!m->n_marks) WRONG(m, "pickle '%s' lacks a mark before byte %td", m->name, m->at - m->start - 1);
+  const size_t from = m->marks[--m->n_marks];
+  *n = m->height - from;
+  m->height = from;
+  return m->stack + from;
+}
+
+/* ---- opcodes ---- */
+
+static void op_protocol(machine *m, int unused) {
+  (void)unused;
+  const uint32_t version = next_number(m, 1);
+  if (version != 2) WRONG(m, "pickle '%s' is of protocol %u, not 2", m->name, version);
+}
+
+static void op_mark(machine *m, int unused) {
+  (void)unused;
+  m->marks = grown(m->marks, m->n_marks, &m->marks_cap, sizeof *m->marks);
+  m->marks[m->n_marks++] = m->height;
+}
+
+static void op_empty(machine *m, int kind) {
+  push_new(m, (pickle_kind)kind);
+}
+
+static void op_bool(machine *m, int value) {
+  push_new(m, PICKLE_BOOL)->whole = value;
+}
+
+static void op_whole(machine *m, int bytes) {
+  const uint32_t x = next_number(m, bytes);
+  push_new(m, PICKLE_WHOLE)->whole = bytes == 4 ? (int32_t)x : (int64_t)x;
+}
+
+static void op_real(machine *m, int unused) {
+  (void)unused;
+  const unsigned char *p = next(m, 8);
+  uint64_t word = 0;
+  for (int i = 0; i < 8; i++) word = word << 8 | p[i];
+  memcpy(&push_new(m, PICKLE_REAL)->real, &word, 8);
+}
+
+static void push_text(machine *m, pickle_kind kind, const unsigned char *bytes, size_t n) {
+  char *text = take(m->arena, n + 1);
+  memcpy(text, bytes, n);
+  push_new(m, kind)->text = text;
+}
+
+static void op_text(machine *m, int unused) {
+  (void)unused;
+  const uint32_t n = next_number(m, 4);
+  const unsigned char *bytes = next(m, n);
+  if (memchr(bytes, 0, n)) WRONG(m, "pickle '%s' has a 0 byte in a text", m->name);
+  push_text(m, PICKLE_TEXT, bytes, n);
+}
+
+static void op_put(machine *m, int bytes) {
+  const uint32_t i = next_number(m, bytes);
+  if (m->height == bottom(m)) WRONG(m, "pickle '%s' remembers what is not there", m->name);
+  if (i > m->n_memo) WRONG(m, "pickle '%s' leaves gaps in its memo: %u after %zu", m->name, i, m->n_memo);
+  if (i == m->n_memo) m->memo = grown(m->memo, m->n_memo++, &m->memo_cap, sizeof *m->memo);
+  m->memo[i] = m->stack[m->height - 1];
+}
+
+static void op_get(machine *m, int bytes) {
+  const uint32_t i = next_number(m, bytes);
+  if (i >= m->n_memo) WRONG(m, "pickle '%s' asks for %u of a memo of %zu", m->name, i, m->n_memo);
+  push(m, m->memo[i]);
+}
+
+static void op_tuple(machine *m, int n) { /* n < 0: all since the mark */
+  size_t count = (size_t)n;
+  pickle_value *items[3], **from = items;
+  if (n < 0) from = since_mark(m, &count);
+  else
+    for (int i = n; i-- > 0;) items[i] = pop(m);
+  const pickle_value **kept = take(m->arena, count * sizeof *kept);
+  for (size_t i = 0; i < count; i++) kept[i] = from[i];
+  pickle_value *tuple = push_new(m, PICKLE_TUPLE);
+  tuple->items = kept;
+  tuple->n = tuple->cap = count;
+}
+
+static void op_append(machine *m, int kind) { /* what was since the mark to the list or dict below it */
+  size_t n;
+  pickle_value **from = since_mark(m, &n), *to = popped(m, (pickle_kind)kind, kind == PICKLE_LIST ? "list" : "dict");
+  if (kind == PICKLE_DICT && n % 2) WRONG(m, "pickle '%s' has a key without a value", m->name);
+  for (size_t i = 0; i < n; i++) append(m, to, from[i]);
+  push(m, to);
+}
+
+/* ---- globals ---- */
+
+typedef enum { CLASS, STORAGE_TYPE, MAKES_TENSOR, MAKES_DICT, SAME } global_use;
+static const struct {
+  const char *name;
+  global_use use;
+} globals[] = {{"torch FloatStorage", STORAGE_TYPE},
+               {"torch DoubleStorage", STORAGE_TYPE},
+               {"torch LongStorage", STORAGE_TYPE},
+               {"torch IntStorage", STORAGE_TYPE},
+               {"torch BoolStorage", STORAGE_TYPE},
+               {"torch._utils _rebuild_tensor_v2", MAKES_TENSOR},
+               {"collections OrderedDict", MAKES_DICT},
+               {"torch.jit._pickle restore_type_tag", SAME},
+               {"torch.jit._pickle build_intlist", SAME},
+               {"torch.jit._pickle build_doublelist", SAME},
+               {"torch.jit._pickle build_boollist", SAME}};
+
+static bool find_global(const char *name, global_use *use) {
+  *use = CLASS;
+  if (!strncmp(name, "__torch__.", 10)) return true;
+  for (size_t i = 0; i < sizeof globals / sizeof *globals; i++)
+    if (!strcmp(name, globals[i].name)) return *use = globals[i].use, true;
+  return false;
+}
+
+static size_t line(machine *m) {
+  const unsigned char *end = memchr(m->at, '\n', (size_t)(m->end - m->at));
+  if (!end || end - m->at > MAX_GLOBAL) WRONG(m, "pickle '%s' has a global without an end at byte %td", m->name, m->at - m->start);
+  return (size_t)(end - m->at);
+}
+
+static void op_global(machine *m, int unused) {
+  (void)unused;
+  char name[2 * MAX_GLOBAL + 2];
+  global_use use;
+  size_t n = line(m);
+  memcpy(name, next(m, n + 1), n);
+  name[n++] = ' ';
+  const size_t more = line(m);
+  memcpy(name + n, next(m, more + 1), more);
+  name[n += more] = 0;
+  if (!find_global(name, &use)) WRONG(m, "pickle '%s' asks for '%s', which no model needs", m->name, name);
+  push_text(m, PICKLE_GLOBAL, (const unsigned char *)name, n);
+}
+
+static global_use use_of(machine *m, const pickle_value *global) {
+  global_use use;
+  if (global->kind != PICKLE_GLOBAL || !find_global(global->text, &use)) WRONG(m, "pickle '%s' calls what is no function", m->name);
+  return use;
+}
+
+static bool is(const pickle_value *tuple, size_t i, pickle_kind kind) {
+  return i < tuple->n && tuple->items[i]->kind == kind;
+}
+
+/* A tuple never changes: what it stands for shares its items. */
+static void op_storage(machine *m, int unused) {
+  (void)unused;
+  pickle_value *id = popped(m, PICKLE_TUPLE, "tuple");
+  bool good = id->n == 5 && is(id, 0, PICKLE_TEXT) && !strcmp(id->items[0]->text, "storage");
+  good = good && is(id, 1, PICKLE_GLOBAL) && is(id, 2, PICKLE_TEXT) && is(id, 4, PICKLE_WHOLE);
+  if (!good || use_of(m, id->items[1]) != STORAGE_TYPE) WRONG(m, "pickle '%s' has a storage that is not understood", m->name);
+  pickle_value *storage = push_new(m, PICKLE_STORAGE);
+  storage->items = id->items;
+  storage->n = id->n;
+}
+
+static void op_new(machine *m, int unused) {
+  (void)unused;
+  pickle_value *arguments = popped(m, PICKLE_TUPLE, "tuple"), *class = popped(m, PICKLE_GLOBAL, "class");
+  if (use_of(m, class) != CLASS || arguments->n) WRONG(m, "pickle '%s' makes an object of '%s'", m->name, class->text);
+  append(m, push_new(m, PICKLE_OBJECT), class);
+}
+
+static void op_build(machine *m, int unused) {
+  (void)unused;
+  pickle_value *state = popped(m, PICKLE_DICT, "dict"), *object = popped(m, PICKLE_OBJECT, "object");
+  if (object->n != 1) WRONG(m, "pickle '%s' builds an object twice", m->name);
+  append(m, object, state);
+  push(m, object);
+}
+
+static void op_call(machine *m, int unused) {
+  (void)unused;
+  pickle_value *arguments = popped(m, PICKLE_TUPLE, "tuple"), *function = popped(m, PICKLE_GLOBAL, "function");
+  const global_use use = use_of(m, function);
+  if (use == SAME && arguments->n >= 1) push(m, (pickle_value *)arguments->items[0]);
+  else if (use == MAKES_DICT && !arguments->n) push_new(m, PICKLE_DICT);
+  else if (use == MAKES_TENSOR && is(arguments, 0, PICKLE_STORAGE) && is(arguments, 1, PICKLE_WHOLE) &&
+           is(arguments, 2, PICKLE_TUPLE) && is(arguments, 3, PICKLE_TUPLE)) {
+    pickle_value *tensor = push_new(m, PICKLE_TENSOR);
+    tensor->items = arguments->items;
+    tensor->n = arguments->n;
+  } else WRONG(m, "pickle '%s' calls '%s' with arguments that are not understood", m->name, function->text);
+}
+
+enum { STOP = '.' };
+static const struct {
+  unsigned char code;
+  void (*run)(machine *m, int argument);
+  int argument;
+} opcodes[] = {{0x80, op_protocol, 0},
+               {'(', op_mark, 0},
+               {'N', op_empty, PICKLE_NONE},
+               {0x88, op_bool, 1},
+               {0x89, op_bool, 0},
+               {'K', op_whole, 1},
+               {'M', op_whole, 2},
+               {'J', op_whole, 4},
+               {'G', op_real, 0},
+               {'X', op_text, 0},
+               {'q', op_put, 1},
+               {'r', op_put, 4},
+               {'h', op_get, 1},
+               {'j', op_get, 4},
+               {')', op_empty, PICKLE_TUPLE},
+               {'t', op_tuple, -1},
+               {0x85, op_tuple, 1},
+               {0x86, op_tuple, 2},
+               {0x87, op_tuple, 3},
+               {']', op_empty, PICKLE_LIST},
+               {'e', op_append, PICKLE_LIST},
+               {'}', op_empty, PICKLE_DICT},
+               {'u', op_append, PICKLE_DICT},
+               {'c', op_global, 0},
+               {'Q', op_storage, 0},
+               {0x81, op_new, 0},
+               {'R', op_call, 0},
+               {'b', op_build, 0}};
+
+static void step(machine *m, unsigned char code) {
+  size_t i = 0;
+  while (i < sizeof opcodes / sizeof *opcodes && opcodes[i].code != code) i++;
+  if (i == sizeof opcodes / sizeof *opcodes)
+    WRONG(m, "pickle '%s' has opcode 0x%02x at byte %td, which no model needs", m->name, code, m->at - m->start - 1);
+  opcodes[i].run(m, opcodes[i].argument);
+}
+
+const pickle_value *pickle_read(pickle_arena *arena, const char *path, const char *name, const unsigned char *bytes, size_t n) {
+  machine m = {.arena = arena, .path = path, .name = name, .start = bytes, .at = bytes, .end = bytes + n};
+  if (n > MAX_PICKLE) WRONG(&m, "pickle '%s' has more than %d bytes", name, MAX_PICKLE);
+  m.stack = grown(NULL, 0, &m.stack_cap, sizeof *m.stack); /* there from the start: no values are taken from it by number, too */
+  for (unsigned char code; (code = *next(&m, 1)) != STOP;) step(&m, code);
+  if (m.n_marks || m.height != 1) WRONG(&m, "pickle '%s' ends with %zu values, not with one", name, m.height);
+  const pickle_value *result = pop(&m);
+  free(m.stack);
+  free(m.memo);
+  free(m.marks);
+  return result;
+}
+
+const pickle_value *pickle_entry(const pickle_value *dict, const char *key) {
+  for (size_t i = dict->n / 2; i-- > 0;)
+    if (dict->items[2 * i]->kind == PICKLE_TEXT && !strcmp(dict->items[2 * i]->text, key)) return dict->items[2 * i + 1];
+  return NULL;
+}

@@ -1,0 +1,276 @@
+/* tools/dynamics/energy.c - `clebsch energy`: energy, forces and stress of the atoms in a file. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/dynamics/md_files.h"
+#include "tools/dynamics/md_system.h"
+#include "tools/common/output.h"
+#include "tools/measure/timing.h"
+
+static const double gpa_per_ev_a3 = 160.2176634;
+
+typedef struct {
+  md_choice choice;
+  const char *forces;
+  int repeats;
+  bool json, profile, exact;
+} energy_arguments;
+
+enum { MAX_KINDS = 64 };
+typedef struct {
+  char kernel[48];
+  int64_t launches;
+  double seconds;
+} energy_share;
+
+/* What --profile and --exact ask for. */
+typedef struct {
+  energy_share share[MAX_KINDS]; /* of one computation, the largest first */
+  int kinds;
+  double profiled;               /* seconds of that computation */
+  double largest_force, force_error, energy_error; /* eV/A, eV; against the exact radial networks */
+} energy_extras;
+
+typedef struct {
+  double first, median, least; /* seconds; first: opening the model and the first compute, compiling included */
+} energy_times;
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  energy_arguments *a = state->input;
+  switch (key) {
+    case 'f': a->forces = arg; return 0;
+    case 'r': a->repeats = (int)whole_number(state, "--repeat", arg, 1, 1000000); return 0;
+    case 'j': a->json = true; return 0;
+    case 'p': a->profile = true; return 0;
+    case 'x': a->exact = true; return 0;
+    case ARGP_KEY_INIT: state->child_inputs[0] = &a->choice; return 0;
+    case ARGP_KEY_ARG: argp_error(state, "'%s' is one argument too many", arg); return 0;
+    case ARGP_KEY_END:
+      if (!a->choice.structure) argp_error(state, "--structure is missing");
+      if (a->exact && !a->choice.options.knots) argp_error(state, "--exact compares splines with the networks they stand for; it goes with --knots");
+      return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+/* ---- computing ---- */
+
+static bool compute(md_system *y, const energy_arguments *a, energy_times *t) {
+  const double start = seconds_now();
+  structure atoms;
+  char error[512];
+  if (!structure_read(a->choice.structure, false, &atoms, error, sizeof error)) return complain("%s", error), false;
+  const bool open = md_system_open(y, &a->choice);
+  if (!open) return structure_free(&atoms), false;
+  if (!md_system_place(y, &atoms, a->choice.structure) || !md_system_compute(y, NULL)) return false;
+  t->first = seconds_now() - start;
+  double *seconds = allocate((size_t)a->repeats, sizeof *seconds);
+  bool good = true;
+  for (int i = 0; i < a->repeats && good; i++) {
+    const double before = seconds_now();
+    progress("%s: %d of %d", y->device.name, i + 1, a->repeats);
+    good = md_system_compute(y, NULL);
+    seconds[i] = seconds_now() - before;
+  }
+  progress(NULL);
+  t->median = median(seconds, a->repeats);
+  t->least = seconds[0];
+  free(seconds);
+  return good;
+}
+
+/* ---- where the time goes ---- */
+
+static void take_share(const clb_profile_entry *entry, void *user) {
+  energy_extras *e = user;
+  if (e->kinds == MAX_KINDS) return;
+  energy_share *s = &e->share[e->kinds++];
+  snprintf(s->kernel, sizeof s->kernel, "%s", entry->kernel);
+  s->launches = entry->launches;
+  s->seconds = entry->seconds;
+}
+
+static int by_seconds(const void *a, const void *b) {
+  const double x = ((const energy_share *)a)->seconds, y = ((const energy_share *)b)->seconds;
+  return (x < y) - (x > y);
+}
+
+static bool profile(md_system *y, energy_extras *e) {
+  clb_status status = clb_profile_begin(y->ctx);
+  const double start = seconds_now();
+  const bool good = !status && md_system_compute(y, NULL);
+  e->profiled = seconds_now() - start;
+  status = clb_profile_end(y->ctx, take_share, e);
+  qsort(e->share, (size_t)e->kinds, sizeof *e->share, by_seconds);
+  return good && !status;
+}
+
+/* ---- what the splines cost in accuracy ---- */
+
+/* The same atoms once more, with the radial networks themselves. */
+static bool compare_with_exact(const md_system *y, const energy_arguments *a, energy_extras *e) {
+  md_system exact = {0};
+  md_choice choice = a->choice;
+  structure atoms = {0};
+  char error[512];
+  choice.options.knots = 0;
+  bool good = structure_read(choice.structure, false, &atoms, error, sizeof error);
+  if (!good) complain("%s", error);
+  good = good && md_system_open(&exact, &choice) && md_system_place(&exact, &atoms, choice.structure) && md_system_compute(&exact, NULL);
+  for (int64_t i = 0; good && i < 3 * exact.atoms.n; i++) {
+    e->largest_force = fmax(e->largest_force, fabs(exact.forces[i]));
+    e->force_error = fmax(e->force_error, fabs(exact.forces[i] - y->forces[i]));
+  }
+  e->energy_error = fabs(exact.energy - y->energy);
+  structure_free(&atoms);
+  md_system_close(&exact);
+  return good;
+}
+
+/* ---- for scripts ---- */
+
+static json_t *numbers(const double *x, int64_t n) {
+  json_t *list = json_array();
+  for (int64_t i = 0; i < n; i++) json_array_add(list, json_number(x[i]));
+  return list;
+}
+
+static void print_json(const md_system *y, const energy_arguments *a, const energy_times *t, const energy_extras *e) {
+  json_t *o = json_object(), *forces = json_array();
+  for (int64_t i = 0; i < y->atoms.n; i++) json_array_add(forces, numbers(y->forces + 3 * i, 3));
+  json_add(o, "model", json_text(a->choice.model));
+  json_add(o, "structure", json_text(a->choice.structure));
+  json_add(o, "atoms", json_count(y->atoms.n));
+  json_add(o, "edges", json_count(md_system_edges(y)));
+  json_add(o, "device", json_text(y->device.name));
+  json_add(o, "dtype", json_text(dtype_names[a->choice.options.precision]));
+  json_add(o, "energy", json_number(y->energy));
+  json_add(o, "atom_energies", numbers(y->e_atom, y->atoms.n));
+  json_add(o, "forces", forces);
+  json_add(o, "stress", y->has_stress ? numbers(&y->stress[0][0], 9) : json_null());
+  json_add(o, "seconds_first", json_number(t->first));
+  json_add(o, "seconds", json_number(t->median));
+  json_add(o, "seconds_min", json_number(t->least));
+  if (a->exact) json_add(o, "force_error_of_splines", json_number(e->force_error)), json_add(o, "energy_error_of_splines", json_number(e->energy_error));
+  json_t *shares = a->profile ? json_array() : NULL;
+  for (int i = 0; i < e->kinds; i++) {
+    json_t *s = json_array_add(shares, json_object());
+    json_add(s, "kernel", json_text(e->share[i].kernel));
+    json_add(s, "launches", json_count(e->share[i].launches));
+    json_add(s, "seconds", json_number(e->share[i].seconds));
+  }
+  if (shares) json_add(o, "profile", shares);
+  json_print(o);
+}
+
+/* ---- for people ---- */
+
+static void print_system(const md_system *y, const energy_arguments *a) {
+  const structure *s = &y->atoms;
+  int64_t count[CLB_ELEMENTS + 1] = {0};
+  for (int64_t i = 0; i < s->n; i++) count[s->numbers[i]]++;
+  printf("structure  %s: %lld atoms:", a->choice.structure, (long long)s->n);
+  for (int z = 1; z <= CLB_ELEMENTS; z++)
+    if (count[z]) printf(" %lld %s", (long long)count[z], clb_element_symbols[z]);
+  const bool *p = s->periodic;
+  printf("; periodic: %s%s%s%s", p[0] ? "a" : "", p[1] ? "b" : "", p[2] ? "c" : "", p[0] || p[1] || p[2] ? "" : "no");
+  if (s->alternates) printf("; %lld atom%s at an alternate place %s left out", (long long)s->alternates, s->alternates > 1 ? "s" : "", s->alternates > 1 ? "are" : "is");
+  putchar('\n');
+  printf("model      %s: %s, %d layers, l <= %d, r_max %g A, %lld parameters\n", y->name, y->info.architecture, y->info.n_layers, y->info.l_max, y->info.r_max,
+         (long long)y->info.parameters);
+  printf("device     %s: %s; %s", y->device.name, y->device.description, dtype_names[a->choice.options.precision]);
+  if (a->choice.options.knots) printf(", splines of %d knots, off by at most %.2g of the largest weight", a->choice.options.knots, y->info.table_error);
+  const int64_t edges = md_system_edges(y);
+  printf("\nedges      %lld, %.1f per atom\n", (long long)edges, s->n ? (double)edges / (double)s->n : 0);
+}
+
+static void print_forces(const md_system *y) {
+  double sum = 0, largest = -1;
+  int64_t at = 0;
+  for (int64_t i = 0; i < y->atoms.n; i++) {
+    const double *f = y->forces + 3 * i, square = f[0] * f[0] + f[1] * f[1] + f[2] * f[2];
+    sum += square;
+    if (!(square > largest)) continue;
+    largest = square;
+    at = i;
+  }
+  printf("forces     norm %.6f eV/A", sqrt(sum));
+  if (y->atoms.n) printf(", the largest %.6f eV/A on atom %lld (%s)", sqrt(largest), (long long)at + 1, clb_element_symbols[y->atoms.numbers[at]]);
+  putchar('\n');
+}
+
+static void print_stress(const md_system *y) {
+  const double(*s)[3] = y->stress;
+  if (!y->has_stress) {
+    puts("stress     none: not periodic in all directions");
+    return;
+  }
+  printf("stress     xx %.6g, yy %.6g, zz %.6g, yz %.6g, xz %.6g, xy %.6g eV/A^3; pressure %.4g GPa\n", s[0][0], s[1][1], s[2][2], s[1][2], s[0][2], s[0][1],
+         -(s[0][0] + s[1][1] + s[2][2]) / 3 * gpa_per_ev_a3);
+}
+
+static void print_profile(const energy_extras *e) {
+  table t = {.n = 5, .titles = {"kernel", ">launches", ">ms", ">%", ">us each"}};
+  double sum = 0;
+  for (int i = 0; i < e->kinds; i++) sum += e->share[i].seconds, table_fit(&t, 0, e->share[i].kernel);
+  table_fit(&t, 2, "12345.678");
+  printf("profile    %.4g ms in kernels, each waited for, of %.4g ms in all\n", 1e3 * sum, 1e3 * e->profiled);
+  table_titles(&t);
+  for (int i = 0; i < e->kinds; i++) {
+    const energy_share *s = &e->share[i];
+    char launches[24], ms[24], part[24], each[24];
+    snprintf(launches, sizeof launches, "%lld", (long long)s->launches);
+    snprintf(ms, sizeof ms, "%.3f", 1e3 * s->seconds);
+    snprintf(part, sizeof part, "%.1f", 100 * s->seconds / sum);
+    snprintf(each, sizeof each, "%.1f", 1e6 * s->seconds / (double)s->launches);
+    table_line(&t, (const char *const[]){s->kernel, launches, ms, part, each});
+  }
+}
+
+static void print(const md_system *y, const energy_arguments *a, const energy_times *t, const energy_extras *e) {
+  const double n = y->atoms.n ? (double)y->atoms.n : 1;
+  print_system(y, a);
+  printf("energy     %.6f eV, %.6f eV per atom\n", y->energy, y->energy / n);
+  print_forces(y);
+  print_stress(y);
+  printf("time       the first, compiling included, %.3g s; then at best %.4g ms, %.3g us per atom\n", t->first, 1e3 * t->least, 1e6 * t->least / n);
+  if (a->exact)
+    printf("splines    energy off by %.3g eV, forces by at most %.3g eV/A (largest component %.4g) from the exact radial networks\n", e->energy_error, e->force_error, e->largest_force);
+  if (a->forces) printf("written    %s\n", a->forces);
+  if (a->profile) print_profile(e);
+}
+
+int energy_main(int argc, char **argv) {
+  static const struct argp_option options[] = {{"forces", 'f', "FILE", 0, "Write atoms and forces as extended XYZ", 0},
+                                               {"repeat", 'r', "N", 0, "Time N more computations (default: 3)", 0},
+                                               {"json", 'j', NULL, 0, "Print one JSON object, nothing else", 0},
+                                               {"profile", 'p', NULL, 0, "Then once more, with every kernel timed by itself", 0},
+                                               {"exact", 'x', NULL, 0, "With --knots: compare with the radial networks that the splines stand for", 0},
+                                               {0}};
+  static const struct argp_child children[] = {{&md_choice_argp, 0, NULL, 0}, {0}};
+  static const struct argp argp = {.options = options,
+                                   .parser = parse,
+                                   .children = children,
+                                   .args_doc = "--model FILE --structure FILE",
+                                   .doc = "Energy, forces and stress of the atoms in a file.\v"
+                                          "eV and Angstrom. stress is dE/dstrain / volume; pressure is -trace / 3. Each time is of a whole computation, the search for "
+                                          "neighbours and all copies included."};
+  energy_arguments a = {.repeats = 3};
+  parse_arguments(&argp, argc, argv, 0, &a);
+  md_system y = {0};
+  energy_times t = {0};
+  energy_extras e = {0};
+  const named_file files[] = {{"the model (--model)", a.choice.model, FILE_INPUT},
+                              {"the structure (--structure)", a.choice.structure, FILE_INPUT},
+                              {"the file of forces (--forces)", a.forces, FILE_WHOLE}};
+  bool good = outputs_ready(files, sizeof files / sizeof *files) && compute(&y, &a, &t);
+  if (good && a.profile) good = profile(&y, &e);
+  if (good && a.exact) good = compare_with_exact(&y, &a, &e);
+  if (good && a.forces) good = file_replace(a.forces, frame_write, &(md_frame){.system = &y, .forces = true, .time = NAN});
+  if (good && a.json) print_json(&y, &a, &t, &e);
+  else if (good) print(&y, &a, &t, &e);
+  md_system_close(&y);
+  return good ? EXIT_GOOD : EXIT_FAILED;
+}

@@ -1,0 +1,141 @@
+/* tools/dynamics/md_system.c - a model and the atoms of a file. */
+#include "tools/dynamics/md_system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/convert/convert.h"
+#include "tools/common/output.h"
+
+/* ---- options ---- */
+
+double real_number(const struct argp_state *state, const char *option, const char *text, double low, double high) {
+  char *end;
+  const double x = strtod(text, &end);
+  if (end == text || *end || !(x >= low && x <= high)) argp_error(state, "%s is a number from %g to %g, not '%s'", option, low, high, text);
+  return x;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  md_choice *c = state->input;
+  switch (key) {
+    case 'm': c->model = arg; return 0;
+    case 's': c->structure = arg; return 0;
+    case 'd': c->device = arg; return 0;
+    case 'k': c->options.knots = (int)whole_number(state, "--knots", arg, 0, 1 << 20); return 0;
+    case 't':
+      if (strcmp(arg, "f64") != 0 && strcmp(arg, "f32") != 0) argp_error(state, "--dtype is f64 or f32, not '%s'", arg);
+      c->options.precision = arg[1] == '6' ? CLB_F64 : CLB_F32;
+      return 0;
+    case ARGP_KEY_END:
+      if (!c->model) argp_error(state, "--model is missing");
+      return 0;
+    default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+static const struct argp_option options[] = {
+    {"model", 'm', "FILE", 0, "What `clebsch convert` wrote, or a .pth or .nqx file that it reads", 0},
+    {"structure", 's', "FILE", 0, "Atoms: extended XYZ (.xyz, .extxyz), GROMACS (.gro) or PDB (.pdb, .ent); the first frame", 0},
+    {"device", 'd', "DEVICE", 0, "A name that `clebsch devices` shows (default: $CLB_DEVICE, else the first that opens)", 0},
+    {"dtype", 't', "TYPE", 0, "Precision inside the model: f64 (default) or f32", 0},
+    {"knots", 'k', "N", 0, "Radial networks from cubic splines over N knots: faster (default: 0, computed at every edge)", 0},
+    {0}};
+const struct argp md_choice_argp = {.options = options, .parser = parse};
+
+/* ---- the model ---- */
+
+static bool ends_in(const char *text, const char *end) {
+  const size_t n = strlen(text), m = strlen(end);
+  return n >= m && !strcmp(text + n - m, end);
+}
+
+static bool sum_model(const char *path, uint64_t *sum) {
+  struct stat about;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const bool good = fd >= 0 && !fstat(fd, &about) && file_checksum(fd, 0, about.st_size, sum);
+  if (!good) complain("%s: %s", path, strerror(errno));
+  if (fd >= 0) close(fd);
+  return good;
+}
+
+static bool open_model(md_system *y, const md_choice *choice, const char *path) {
+  progress("%s: compiling %s", y->device.name, choice->model);
+  clb_status status = clb_model_open(y->ctx, path, &choice->options, &y->model);
+  if (!status) status = clb_model_describe(y->model, &y->info);
+  progress(NULL);
+  if (status) complain("%s", clb_error(y->ctx));
+  tell_note(y->ctx);
+  return !status && (!choice->checksum || sum_model(path, &y->checksum));
+}
+
+bool md_system_open(md_system *y, const md_choice *choice) {
+  const bool foreign = ends_in(choice->model, ".pth") || ends_in(choice->model, ".nqx");
+  char memory[40];
+  y->name = choice->model;
+  const int fd = foreign ? convert_in_memory(choice->model) : -1;
+  snprintf(memory, sizeof memory, "/proc/self/fd/%d", fd);
+  clb_status status = clb_context_create(choice->device, &y->ctx);
+  if (!status) status = clb_context_device(y->ctx, &y->device);
+  if (status) complain("%s", y->ctx ? clb_error(y->ctx) : clb_status_text(status));
+  else if (!y->device.runs) complain("%s only compiles: `clebsch devices` shows what runs", y->device.name);
+  const bool good = !status && y->device.runs && open_model(y, choice, foreign ? memory : choice->model);
+  if (foreign) close(fd);
+  return good;
+}
+
+/* ---- the atoms ---- */
+
+static bool find_species(md_system *y, const char *from) {
+  for (int64_t i = 0; i < y->atoms.n; i++) {
+    const char *symbol = clb_element_symbols[y->atoms.numbers[i]];
+    y->species[i] = (int32_t)clb_model_species(y->model, y->atoms.numbers[i]);
+    if (y->species[i] >= 0) continue;
+    char known[600] = "";
+    for (int s = 0; s < y->info.n_species; s++) snprintf(known + strlen(known), sizeof known - strlen(known), " %s", y->info.symbols[s]);
+    complain("%s: atom %lld is %s, but %s knows only%s", from, (long long)i + 1, symbol, y->name, known);
+    return false;
+  }
+  return true;
+}
+
+bool md_system_place(md_system *y, structure *atoms, const char *from) {
+  y->from = from;
+  y->atoms = *atoms;
+  *atoms = (structure){0};
+  const size_t n = (size_t)y->atoms.n;
+  y->species = allocate(n, sizeof *y->species);
+  y->e_atom = allocate(n, sizeof *y->e_atom);
+  y->forces = allocate(n, 3 * sizeof *y->forces);
+  y->has_stress = y->atoms.periodic[0] && y->atoms.periodic[1] && y->atoms.periodic[2];
+  return find_species(y, from);
+}
+
+bool md_system_compute(md_system *y, const double *positions) {
+  const structure *s = &y->atoms;
+  const bool *p = s->periodic;
+  const clb_model_atoms atoms = {s->n, y->species, positions ? positions : s->positions, &s->cell[0][0], {p[0], p[1], p[2]}};
+  const clb_model_results results = {&y->energy, y->e_atom, y->forces, y->has_stress ? &y->stress[0][0] : NULL};
+  const clb_status status = clb_model_compute(y->model, &atoms, &results);
+  if (status) complain("%s: %s", y->from, clb_error(y->ctx));
+  return !status;
+}
+
+int64_t md_system_edges(const md_system *y) {
+  clb_model_neighbours found = {0};
+  return clb_model_last_neighbours(y->model, &found) ? -1 : found.n_edges;
+}
+
+void md_system_close(md_system *y) {
+  clb_model_destroy(&y->model);
+  clb_context_destroy(&y->ctx);
+  structure_free(&y->atoms);
+  free(y->species);
+  free(y->e_atom);
+  free(y->forces);
+}

@@ -1,0 +1,93 @@
+/* tools/inspect/devices.c - `clebsch devices`: what this machine can run on and compile for. */
+#include "tools/cli/tool.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static error_t parse(int key, char *arg, struct argp_state *state) {
+  if (key == ARGP_KEY_ARG) argp_error(state, "'%s' is one argument too many", arg);
+  if (key != 'j') return ARGP_ERR_UNKNOWN;
+  *(bool *)state->input = true;
+  return 0;
+}
+
+static void collect(const clb_device_info *info, void *user) {
+  json_t *d = json_array_add(user, json_object()), *sizes = json_array();
+  json_add(d, "name", json_text(info->name));
+  json_add(d, "backend", json_text(info->backend));
+  json_add(d, "vendor", json_text(info->vendor));
+  json_add(d, "description", json_text(info->description));
+  json_add(d, "driver", json_text(info->driver));
+  json_add(d, "runs", json_boolean(info->runs));
+  json_add(d, "memory_bytes", json_count((int64_t)info->memory_bytes));
+  json_add(d, "f64", json_boolean(info->f64));
+  json_add(d, "sub_group_sizes", sizes);
+  for (int i = 0; i < 8 && info->sub_group_sizes[i]; i++) json_array_add(sizes, json_count(info->sub_group_sizes[i]));
+}
+
+static const char *text(const json_t *device, const char *key) {
+  return json_string_value(json_object_get(device, key));
+}
+
+enum { NAME, RUNS, MEMORY, F64, SUB_GROUPS, VENDOR, DESCRIPTION, DRIVER, COLUMNS };
+
+/* cells point into the device or into `made`. */
+static void cells_of(const json_t *d, const char *cells[COLUMNS], char made[2][48]) {
+  int64_t bytes = json_integer_value(json_object_get(d, "memory_bytes"));
+  made[0][0] = made[1][0] = 0;
+  if (bytes) snprintf(made[0], sizeof made[0], "%.1f GiB", (double)bytes / 0x1p30);
+  size_t i;
+  json_t *size;
+  json_array_foreach(json_object_get(d, "sub_group_sizes"), i, size) {
+    size_t used = strlen(made[1]);
+    snprintf(made[1] + used, sizeof made[1] - used, "%s%" JSON_INTEGER_FORMAT, i ? " " : "", json_integer_value(size));
+  }
+  cells[NAME] = text(d, "name");
+  cells[RUNS] = json_is_true(json_object_get(d, "runs")) ? "runs" : "compiles";
+  cells[MEMORY] = made[0];
+  cells[F64] = json_is_true(json_object_get(d, "f64")) ? "yes" : "no";
+  cells[SUB_GROUPS] = made[1];
+  cells[VENDOR] = text(d, "vendor");
+  cells[DESCRIPTION] = text(d, "description");
+  cells[DRIVER] = text(d, "driver");
+}
+
+static void print(json_t *devices) {
+  table t = {.n = COLUMNS, .titles = {"name", "use", ">memory", "f64", "sub-groups", "vendor", "description", "driver"}};
+  const char *cells[COLUMNS];
+  char made[2][48];
+  bool compiler = false, cpu = false;
+  size_t i;
+  json_t *d;
+  json_array_foreach(devices, i, d) {
+    cells_of(d, cells, made);
+    for (int c = 0; c < COLUMNS; c++) table_fit(&t, c, cells[c]);
+    bool of_cpu = !strcmp(text(d, "backend"), "cpu");
+    cpu |= of_cpu;
+    compiler |= of_cpu && !strstr(text(d, "description"), "interpreter");
+  }
+  table_titles(&t);
+  json_array_foreach(devices, i, d) {
+    cells_of(d, cells, made);
+    table_line(&t, cells);
+  }
+  if (cpu && !compiler) puts("\ncpu has only the interpreter, which is slow: no C compiler was found.");
+}
+
+int devices_main(int argc, char **argv) {
+  static const struct argp_option options[] = {{"json", 'j', NULL, 0, "Print one JSON array, nothing else", 0}, {0}};
+  static const struct argp argp = {.options = options,
+                                   .parser = parse,
+                                   .doc = "What this machine can run on (runs) and, without the hardware, compile for (compiles).\v"
+                                          "Each line's name is what --device of the other commands takes."};
+  bool json = false;
+  parse_arguments(&argp, argc, argv, 0, &json);
+  json_t *devices = json_array();
+  clb_status status = clb_devices(collect, devices);
+  if (status) complain("devices: %s", clb_status_text(status));
+  if (!json) print(devices);
+  if (json) json_print(devices);
+  else json_decref(devices);
+  return status ? EXIT_FAILED : EXIT_GOOD;
+}

@@ -1,0 +1,81 @@
+/* tools/measure/roofline.c - rows and columns of what was compiled and not run. */
+#include "tools/measure/roofline.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "tools/measure/vendor_specs.h"
+
+const char *const bound_titles[BOUND_COLUMNS] = {">loads", ">stores", ">FMAs", ">registers", ">bytes spilled", ">% occupancy", ">bound ms", "limited by"};
+
+static time_bound bound_on(const published *p, const result *r) { return bound_of(p, r->arithmetic, r->bytes, r->flops); }
+
+static void add_bound(json_t *to, const published *p, const result *r) {
+  time_bound b = bound_on(p, r);
+  json_add(to, "bound_seconds", json_number(b.seconds));
+  json_add(to, "limited_by", json_text(b.limited_by));
+}
+
+static void add_other_bounds(json_t *row, const result *r) {
+  json_t *others = json_array();
+  const published *p;
+  json_add(row, "other_bounds", others);
+  for (int i = 1; (p = published_of(r->device, i)); i++) {
+    json_t *other = json_array_add(others, json_object());
+    json_add(other, "name", json_text(p->name));
+    add_bound(other, p, r);
+  }
+}
+
+void add_bounds(json_t *row, const result *r) {
+  const published *p = published_of(r->device, 0);
+  json_add(row, "loads", json_count(r->report.loads));
+  json_add(row, "stores", json_count(r->report.stores));
+  json_add(row, "fmas", json_count(r->report.fmas));
+  json_add(row, "registers", json_count(r->report.registers));
+  json_add(row, "spills", json_count(r->report.spill_bytes));
+  json_add(row, "occupancy", p ? json_number(occupancy(p->core, &r->report)) : json_null());
+  json_add(row, "bound", json_true());
+  if (p) add_bound(row, p, r);
+  else {
+    json_add(row, "bound_seconds", json_null());
+    json_add(row, "limited_by", json_null());
+  }
+  if (published_of(r->device, 1)) add_other_bounds(row, r);
+}
+
+void add_published(json_t *to, const char *device) {
+  const published *p = published_of(device, 0);
+  json_t *product = p ? json_object() : json_null();
+  json_add(to, "published", product);
+  if (!p) return;
+  json_add(product, "name", json_text(p->name));
+  json_add(product, "bytes_per_second", json_number(p->bytes_per_second));
+  json_add(product, "f32_per_second", json_number(p->flops_per_second[CLB_F32]));
+  json_add(product, "f64_per_second", json_number(p->flops_per_second[CLB_F64]));
+}
+
+static void cell(char out[24], int digits, double x) {
+  if (isfinite(x)) snprintf(out, 24, "%.*f", digits, x);
+  else out[0] = 0;
+}
+
+void bound_cells(const result *r, char cells[BOUND_COLUMNS][24]) {
+  const int said[] = {r->report.loads, r->report.stores, r->report.fmas, r->report.registers, r->report.spill_bytes};
+  const published *p = published_of(r->device, 0);
+  time_bound b = p ? bound_on(p, r) : (time_bound){NAN, ""};
+  for (int i = 0; i < 5; i++) cell(cells[i], 0, said[i] < 0 ? (double)NAN : said[i]);
+  cell(cells[5], 0, p ? 100 * occupancy(p->core, &r->report) : (double)NAN);
+  cell(cells[BOUND_MS], 4, b.seconds * 1e3);
+  snprintf(cells[7], 24, "%s", b.limited_by);
+}
+
+void print_bound_heading(const char *device) {
+  const published *p = published_of(device, 0);
+  if (!p) {
+    fputs("compiles only; no published figures are known here, so times have no bounds", stdout);
+    return;
+  }
+  printf("compiles only: times are bounds from the vendor's published figures, not measurements\n%s: %.1f GB/s, %.1f Tflop/s in f32, %.1f in f64", p->name,
+         p->bytes_per_second * 1e-9, p->flops_per_second[CLB_F32] * 1e-12, p->flops_per_second[CLB_F64] * 1e-12);
+}

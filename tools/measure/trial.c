@@ -1,0 +1,293 @@
+/* tools/measure/trial.c - one pass of an op on made data: values, the reference's answer, buffers on a device, the comparison. */
+#include "tools/measure/trial.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/dtype.h"
+
+/* Where rows lie, in elements. */
+enum { PADDED_OFFSET = 5, PADDING = 3 };
+
+/* Bytes before, between and behind the rows: NaN in inputs, so that it shows when they are used, a number in outputs, so that it
+   shows when they are overwritten, by NaN too. */
+static int filler(const trial *t, int a) {
+  return t->array[a].output ? 0x5a : 0xff;
+}
+
+static bool repeats(const trial *t, int a) {
+  return t->data.layout == LAYOUT_REPEAT && t->array[a].repeats;
+}
+
+static int64_t rows_of(const trial *t, int a) {
+  return repeats(t, a) || t->array[a].one_row ? 1 : t->data.rows;
+}
+
+static int64_t period_of(const trial *t, int a) {
+  return t->array[a].one_row ? 1 : t->period;
+}
+
+static int64_t pitch(const trial *t, int a) { /* from one row in memory to the next */
+  return t->array[a].width + (t->data.layout == LAYOUT_PADDED ? PADDING : 0);
+}
+
+static int64_t offset(const trial *t) {
+  return t->data.layout == LAYOUT_PADDED ? PADDED_OFFSET : 0;
+}
+
+static size_t guard_bytes(const trial *t, int a) { /* behind the last row: room for one row too many */
+  return (size_t)(pitch(t, a) + 16) * dtype_bytes(t->kernel->storage);
+}
+
+static uint64_t array_bytes(const trial *t, int a) {
+  return (uint64_t)(offset(t) + rows_of(t, a) * pitch(t, a)) * dtype_bytes(t->kernel->storage) + guard_bytes(t, a);
+}
+
+uint64_t trial_bytes(const trial *t) {
+  uint64_t bytes = 0;
+  for (int a = 0; a < t->n; a++) bytes += array_bytes(t, a) + (t->array[a].indexed ? (uint64_t)t->data.rows * sizeof(int32_t) : 0);
+  return bytes;
+}
+
+/* ---- values ---- */
+
+static void round_to_storage(const trial *t, int a) {
+  int64_t n = period_of(t, a) * t->array[a].width;
+  void *stored = allocate((size_t)n, dtype_bytes(t->kernel->storage));
+  encode(t->kernel->storage, t->values[a], stored, n);
+  decode(t->kernel->storage, stored, t->values[a], n);
+  free(stored);
+}
+
+/* Some rows are found often, some never. */
+static void choose_rows(trial *t, int a, uint64_t *seed) {
+  size_t width = (size_t)t->array[a].width;
+  t->stored[a] = t->values[a];
+  t->values[a] = allocate((size_t)t->period * width, sizeof(double));
+  t->found[a] = allocate((size_t)t->period, sizeof(int32_t));
+  for (int64_t r = 0; r < t->period; r++) {
+    t->found[a][r] = (int32_t)((random_number(seed) + 1) / 2 * (double)t->period);
+    memcpy(t->values[a] + (size_t)r * width, t->stored[a] + (size_t)t->found[a][r] * width, width * sizeof(double));
+  }
+}
+
+static void fill_inputs(trial *t, uint64_t *seed) {
+  double *inputs[MAX_ARRAYS] = {NULL};
+  for (int a = 0; a < t->n; a++)
+    if (!t->array[a].output) inputs[a] = t->values[a];
+  t->op->fill(t->kernel->problem, t->pass, t->data.hard, t->period, inputs, seed);
+  for (int a = 0; a < t->n; a++) {
+    size_t width = (size_t)t->array[a].width;
+    if (repeats(t, a))
+      for (int64_t r = 1; r < period_of(t, a); r++) memcpy(t->values[a] + (size_t)r * width, t->values[a], width * sizeof(double));
+    if (inputs[a]) round_to_storage(t, a);
+    if (t->array[a].indexed) choose_rows(t, a, seed);
+  }
+}
+
+static void fill_outputs(trial *t, uint64_t *seed) { /* what is there before */
+  for (int a = 0; a < t->n; a++) {
+    if (!t->array[a].output) continue;
+    for (int64_t i = 0; i < period_of(t, a) * t->array[a].width; i++) t->values[a][i] = t->kernel->accumulate ? random_number(seed) : NAN;
+    round_to_storage(t, a);
+  }
+}
+
+/* What is summed over all rows, from the sums over one period. */
+static void sum_periods(trial *t) {
+  bool any = false;
+  for (int a = 0; a < t->n; a++) any |= t->array[a].output && t->array[a].one_row;
+  if (!any) return;
+  int64_t periods = t->data.rows / t->period, rest = t->data.rows % t->period;
+  double *wanted[MAX_ARRAYS] = {NULL}, *scale[MAX_ARRAYS] = {NULL};
+  for (int a = 0; a < t->n; a++) {
+    size_t n = (size_t)t->period * (size_t)t->array[a].width;
+    if (t->array[a].output) wanted[a] = allocate(n, sizeof(double)), scale[a] = allocate(n, sizeof(double));
+  }
+  t->op->reference(t->kernel->problem, t->pass, rest, t->values, wanted, scale);
+  for (int a = 0; a < t->n; a++) {
+    for (int i = 0; t->array[a].output && t->array[a].one_row && i < t->array[a].width; i++) {
+      t->wanted[a][i] = t->wanted[a][i] * (double)periods + wanted[a][i];
+      t->scale[a][i] = t->scale[a][i] * (double)periods + scale[a][i];
+    }
+    free(wanted[a]);
+    free(scale[a]);
+  }
+}
+
+static void compute_wanted(trial *t) {
+  t->op->reference(t->kernel->problem, t->pass, t->period, t->values, t->wanted, t->scale);
+  if (t->period < t->data.rows) sum_periods(t);
+  if (!t->kernel->accumulate) return;
+  for (int a = 0; a < t->n; a++)
+    for (int64_t i = 0; t->array[a].output && i < period_of(t, a) * t->array[a].width; i++) {
+      t->wanted[a][i] += t->values[a][i];
+      t->scale[a][i] += fabs(t->values[a][i]);
+    }
+}
+
+void trial_make(trial *t, const tool_op *op, const tool_kernel *kernel, clb_pass pass, tool_data data, int64_t max_period) {
+  *t = (trial){.op = op, .kernel = kernel, .pass = pass, .data = data, .period = data.rows < max_period ? data.rows : max_period};
+  t->n = op->arrays(kernel->problem, pass, t->array);
+  for (int a = 0; a < t->n; a++) {
+    size_t n = (size_t)period_of(t, a) * (size_t)t->array[a].width;
+    t->values[a] = allocate(n, sizeof(double));
+    if (!t->array[a].output) continue;
+    t->wanted[a] = allocate(n, sizeof(double));
+    t->scale[a] = allocate(n, sizeof(double));
+  }
+  uint64_t seed = 1;
+  fill_inputs(t, &seed);
+  fill_outputs(t, &seed);
+  compute_wanted(t);
+}
+
+void trial_free(trial *t) {
+  for (int a = 0; a < t->n; a++) {
+    free(t->values[a]);
+    free(t->stored[a]);
+    free(t->found[a]);
+    free(t->wanted[a]);
+    free(t->scale[a]);
+  }
+  t->n = 0;
+}
+
+/* ---- buffers ---- */
+
+/* One period of an array as it lies in memory, padding and all. */
+static void *image_of(const trial *t, int a) {
+  size_t size = dtype_bytes(t->kernel->storage), row = (size_t)pitch(t, a) * size;
+  const double *values = t->stored[a] ? t->stored[a] : t->values[a];
+  unsigned char *image = allocate((size_t)period_of(t, a), row);
+  memset(image, filler(t, a), (size_t)period_of(t, a) * row);
+  for (int64_t r = 0; r < period_of(t, a); r++) encode(t->kernel->storage, values + r * t->array[a].width, image + (size_t)r * row, t->array[a].width);
+  return image;
+}
+
+static clb_status write_guards(const trial *t, int a, clb_buffer *buffer) {
+  size_t before = (size_t)offset(t) * dtype_bytes(t->kernel->storage), behind = guard_bytes(t, a);
+  unsigned char *guard = allocate(behind, 1); /* behind is more than before */
+  memset(guard, filler(t, a), behind);
+  clb_status status = before ? clb_buffer_write(buffer, 0, guard, before) : CLB_OK;
+  if (!status) status = clb_buffer_write(buffer, array_bytes(t, a) - behind, guard, behind);
+  free(guard);
+  return status;
+}
+
+static clb_status write_array(const trial *t, int a, clb_buffer *buffer) {
+  size_t size = dtype_bytes(t->kernel->storage), row = (size_t)pitch(t, a) * size;
+  void *image = image_of(t, a);
+  clb_status status = write_guards(t, a, buffer);
+  for (int64_t first = 0; !status && first < rows_of(t, a); first += t->period) {
+    int64_t left = rows_of(t, a) - first, rows = left < t->period ? left : t->period;
+    status = clb_buffer_write(buffer, (uint64_t)offset(t) * size + (uint64_t)first * row, image, (uint64_t)rows * row);
+  }
+  free(image);
+  return status;
+}
+
+/* Row r is one of a period that is anywhere in the array: row found[r mod period] of it. */
+static clb_status write_index(const trial *t, int a, clb_context *ctx, clb_buffer **buffer) {
+  int64_t rows = t->data.rows, periods = rows / t->period;
+  int32_t *index = allocate((size_t)rows, sizeof *index);
+  uint64_t seed = 2;
+  for (int64_t r = 0; r < rows; r++)
+    index[r] = (int32_t)(t->found[a][r % t->period] + t->period * (int64_t)((random_number(&seed) + 1) / 2 * (double)periods));
+  clb_status status = clb_buffer_create(ctx, (uint64_t)rows * sizeof *index, buffer);
+  if (!status) status = clb_buffer_write(*buffer, 0, index, (uint64_t)rows * sizeof *index);
+  free(index);
+  return status;
+}
+
+clb_status trial_set_make(const trial *t, clb_context *ctx, trial_set *set) {
+  *set = (trial_set){0};
+  for (int a = 0; a < t->n; a++) {
+    clb_rows *rows = &set->rows[a];
+    if (!t->array[a].width) continue;
+    rows->offset = offset(t);
+    rows->stride = repeats(t, a) ? 0 : t->data.layout == LAYOUT_PADDED ? pitch(t, a) : CLB_DENSE;
+    clb_status status = clb_buffer_create(ctx, array_bytes(t, a), &rows->buffer);
+    if (!status) status = write_array(t, a, rows->buffer);
+    if (!status && t->array[a].indexed) status = write_index(t, a, ctx, &rows->index);
+    if (status) return status; /* what was made goes with trial_set_free */
+  }
+  return CLB_OK;
+}
+
+void trial_set_free(trial_set *set) {
+  for (int a = 0; a < MAX_ARRAYS; a++) {
+    clb_buffer_destroy(&set->rows[a].buffer);
+    clb_buffer_destroy(&set->rows[a].index);
+  }
+}
+
+clb_status trial_run(const trial *t, clb_op *op, const trial_set *set) {
+  return t->op->run(op, t->pass, t->data.rows, set->rows);
+}
+
+/* ---- comparison ---- */
+
+static bool untouched(const trial *t, int a, const unsigned char *bytes, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (bytes[i] != filler(t, a)) return false;
+  return true;
+}
+
+static double row_error(const trial *t, int a, int64_t row, const double *got) {
+  static const double smallest[] = {[CLB_F64] = DBL_MIN, [CLB_F32] = FLT_MIN, [CLB_F16] = 0x1p-24, [CLB_BF16] = FLT_MIN};
+  double error = 0, least = smallest[t->kernel->storage];
+  const double *wanted = t->wanted[a] + row * t->array[a].width, *scale = t->scale[a] + row * t->array[a].width;
+  for (int i = 0; i < t->array[a].width; i++) {
+    double difference = fabs(got[i] - wanted[i]);
+    if (difference <= least) continue;
+    double e = difference / scale[i];
+    if (!(e <= error)) error = e < INFINITY ? e : INFINITY;
+  }
+  return error;
+}
+
+static clb_status guards_error(const trial *t, int a, const clb_rows *rows, double *error) {
+  size_t before = (size_t)offset(t) * dtype_bytes(t->kernel->storage), behind = guard_bytes(t, a);
+  unsigned char *guard = allocate(behind, 1);
+  clb_status status = before ? clb_buffer_read(rows->buffer, 0, guard, before) : CLB_OK;
+  if (!status && !untouched(t, a, guard, before)) *error = INFINITY;
+  if (!status) status = clb_buffer_read(rows->buffer, array_bytes(t, a) - behind, guard, behind);
+  if (!status && !untouched(t, a, guard, behind)) *error = INFINITY;
+  free(guard);
+  return status;
+}
+
+static clb_status array_error(const trial *t, int a, const clb_rows *rows, double *error) {
+  size_t size = dtype_bytes(t->kernel->storage), row = (size_t)pitch(t, a) * size, used = (size_t)t->array[a].width * size;
+  int64_t period = period_of(t, a);
+  unsigned char *bytes = allocate((size_t)period, row), *compared = allocate((size_t)period, row); /* compared: the first period */
+  double *got = allocate((size_t)t->array[a].width, sizeof *got);
+  clb_status status = guards_error(t, a, rows, error);
+  for (int64_t first = 0; !status && first < rows_of(t, a); first += period) {
+    int64_t left = rows_of(t, a) - first, n = left < period ? left : period;
+    status = clb_buffer_read(rows->buffer, (uint64_t)offset(t) * size + (uint64_t)first * row, bytes, (uint64_t)n * row);
+    if (first && !memcmp(bytes, compared, (size_t)n * row)) continue; /* the same once more: no better, no worse */
+    if (!first) memcpy(compared, bytes, (size_t)n * row);
+    for (int64_t r = 0; !status && r < n; r++) {
+      const unsigned char *here = bytes + (size_t)r * row;
+      decode(t->kernel->storage, here, got, t->array[a].width);
+      double e = untouched(t, a, here + used, row - used) ? row_error(t, a, r, got) : INFINITY;
+      if (e > *error) *error = e;
+    }
+  }
+  free(bytes);
+  free(compared);
+  free(got);
+  return status;
+}
+
+clb_status trial_error(const trial *t, const trial_set *set, double *error) {
+  clb_status status = CLB_OK;
+  *error = 0;
+  for (int a = 0; !status && a < t->n; a++)
+    if (t->array[a].output && t->array[a].width) status = array_error(t, a, &set->rows[a], error);
+  return status;
+}

@@ -1,0 +1,59 @@
+/* tools/ops/registry.c - the table of ops, and what the command says of all of them. */
+#include "tools/ops/op.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const tool_op *const tool_ops[TOOL_OPS] = {&tool_op_spherical_harmonics, &tool_op_tensor_product, &tool_op_convolution};
+
+const tool_op *find_op(const char *name) {
+  for (int i = 0; i < TOOL_OPS; i++)
+    if (!strcmp(tool_ops[i]->name, name)) return tool_ops[i];
+  return NULL;
+}
+
+const tool_op *wanted_op(const struct argp_state *state, const char *name) {
+  const tool_op *op = find_op(name);
+  if (op) return op;
+  char list[256] = "";
+  for (int i = 0; i < TOOL_OPS; i++) {
+    size_t used = strlen(list);
+    snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", tool_ops[i]->name);
+  }
+  argp_error(state, "no op '%s'; there is %s", name, list);
+  return NULL;
+}
+
+const tool_op *op_among(int argc, char **argv) {
+  for (int i = 1; i < argc; i++)
+    if (find_op(argv[i])) return find_op(argv[i]);
+  return NULL;
+}
+
+unsigned passes_of(const tool_op *op, const tool_case *k) {
+  return k->passes ? k->passes : op->passes;
+}
+
+clb_dtype usual_arithmetic(clb_dtype storage) {
+  return storage == CLB_F64 ? CLB_F64 : CLB_F32;
+}
+
+void print_kernel(const tool_op *op, const tool_kernel *kernel, char *out, size_t size) {
+  op->print(kernel->problem, out, size);
+  size_t used = strlen(out);
+  snprintf(out + used, size - used, "%s%s", kernel->arithmetic == usual_arithmetic(kernel->storage) ? "" : ", f64 arithmetic",
+           kernel->accumulate ? ", accumulate" : "");
+}
+
+double tolerance_of(const tool_op *op, const tool_kernel *kernel) {
+  static const double tolerance[DTYPES] = {1e-12, 2e-6, 2e-3, 1.6e-2};
+  if (kernel->storage == CLB_F32 && kernel->arithmetic == CLB_F64) return 2e-7; /* the rounding of the result alone */
+  return tolerance[kernel->storage] * (kernel->storage == CLB_F32 ? op->growth(kernel->problem) : 1);
+}
+
+double random_number(uint64_t *seed) { /* splitmix64 */
+  uint64_t z = *seed += 0x9e3779b97f4a7c15u;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  return (double)(int64_t)(z ^ z >> 31) * 0x1p-63;
+}

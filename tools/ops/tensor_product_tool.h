@@ -1,0 +1,33 @@
+/* tools/ops/tensor_product_tool.h - what a problem of the tensor product is to the command. */
+#ifndef CLB_TOOLS_OPS_TENSOR_PRODUCT_TOOL_H
+#define CLB_TOOLS_OPS_TENSOR_PRODUCT_TOOL_H
+
+#include "tools/ops/op.h"
+#include "tools/reference/reference_tensor_product.h"
+#include "tools/ops/tensor_product_problems.h"
+
+/* A named product, or (OTHER_PRODUCT) irreps and paths as `desc` has them; desc also says all the rest. */
+typedef struct {
+  const char *name; /* NULL: print the irreps */
+  product_kind kind;
+  const char *x, *y, *z; /* z: the filter (NULL: none), or the irreps of the output */
+  clb_path_order order;
+  clb_tensor_product_desc desc;
+  bool said; /* an option chose the irreps */
+} tensor_problem;
+
+extern const struct argp tensor_problem_argp; /* input: tensor_problem */
+void tensor_problem_print(const void *problem, char *out, size_t size);
+
+/* A description, with room for what a constructor finds. */
+typedef struct {
+  clb_tensor_product_desc desc;
+  clb_instructions found;
+} tensor_desc;
+/* Irreps, paths and all that the problem says; *made is the caller's to free, whatever the status. */
+clb_status tensor_problem_describe(clb_context *ctx, const tensor_problem *p, tensor_desc **made);
+reference_product *tensor_problem_reference(const tensor_problem *p); /* gives up where it does not understand the problem */
+/* Whether a pass has this operand, whose rows are like CLB_X, ...: some need not be given. */
+bool tensor_operand_present(const clb_tensor_product_desc *d, clb_pass pass, int operand, int like);
+
+#endif
