@@ -2,8 +2,10 @@
 #ifndef CLB_KERNELS_KERNEL_H
 #define CLB_KERNELS_KERNEL_H
 
-#include "backends/backend.h"
+#include "src/base/error.h"
+#include "src/base/text.h"
 #include "src/ir/ir.h"
+#include "src/ir/limits.h"
 #include "src/problem/problem.h"
 
 /* The few small integers a kernel is generated from. */

@@ -11,7 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/runtime/kernel_cache.h"
+#include "src/base/cache_folder.h"
+#include "src/base/hash.h"
 #include "src/base/dl.h"
 #include "backends/cpu/cpu.h"
 
@@ -236,8 +237,8 @@ static verdict try_compiler(clb_cpu_compiler *c, const char *name, const char *t
     const void *parts[FLAGS + 2] = {out.s, c->libmvec};
     size_t bytes[FLAGS + 2] = {out.n, strlen(c->libmvec)};
     for (int i = 0; i < FLAGS; i++) parts[i + 2] = flags[i], bytes[i + 2] = strlen(flags[i]);
-    clb_cache_key key = clb_cache_hash(parts, bytes, FLAGS + 2);
-    snprintf(c->features, sizeof c->features, "%016" PRIx64 "%016" PRIx64, key.hash[0], key.hash[1]);
+    clb_hash key = clb_hash_parts(parts, bytes, FLAGS + 2);
+    snprintf(c->features, sizeof c->features, "%016" PRIx64 "%016" PRIx64, key.word[0], key.word[1]);
     c->name = name;
     c->target = target;
     c->vector_bytes = vector_bytes(out.s);

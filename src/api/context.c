@@ -1,4 +1,5 @@
 /* src/api/context.c - contexts, buffers and devices as the user sees them. */
+#include "src/base/cache_folder.h"
 #include "src/runtime/kernel_cache.h"
 #include "src/runtime/context.h"
 

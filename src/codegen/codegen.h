@@ -37,10 +37,4 @@ bool clb_print_ir(const ir_kernel *k, const clb_dialect *dialect, clb_text *out,
 /* Bytes of local memory that every launch must give a group, because the LOCAL arrays exceed the 48 KB that a text in CUDA can declare; else 0. */
 int64_t clb_launch_local_bytes(const ir_kernel *k, const clb_dialect *dialect);
 
-/* Whether k has SHUFFLE, SHUFFLE_XOR or REDUCE_ADD. */
-bool clb_shuffles(const ir_kernel *k);
-/* A kernel that says the same without SHUFFLE, SHUFFLE_XOR and REDUCE_ADD: they go through local memory and group barriers.
-   Only for kernels with one sub-group per group.  `out` is begun and finished here; false: out->error. */
-bool clb_legalise(const ir_kernel *k, ir_kernel *out);
-
 #endif

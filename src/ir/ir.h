@@ -225,4 +225,10 @@ typedef union {
    with which other (of buffers those count that are written, and those that start where a written one does). */
 bool ir_run(const ir_kernel *k, const ir_arg *arg, int64_t first, int64_t last, char *error, size_t size);
 
+/* Whether k has SHUFFLE, SHUFFLE_XOR or REDUCE_ADD. */
+bool clb_shuffles(const ir_kernel *k);
+/* A kernel that says the same without SHUFFLE, SHUFFLE_XOR and REDUCE_ADD: they go through local memory and group barriers.
+   Only for kernels with one sub-group per group.  `out` is begun and finished here; false: out->error. */
+bool clb_legalise(const ir_kernel *k, ir_kernel *out);
+
 #endif

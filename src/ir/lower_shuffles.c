@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "src/codegen/codegen.h"
+#include "src/ir/ir.h"
 
 typedef struct {
   const ir_kernel *from;

@@ -9,7 +9,7 @@
 /* A kernel compiled and loaded on the context's device; lives as long as the context, shared by equal problems. */
 typedef struct clb_kernel {
   struct clb_kernel *next;
-  clb_cache_key key;
+  clb_hash key;
   ir_kernel ir;
   clb_text binary;
   clb_module *module;

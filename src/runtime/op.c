@@ -11,7 +11,7 @@
 /* ---- kernels ---- */
 
 /* The text is a part beside the IR: an equal program printed differently is another binary. */
-static clb_status find_key(clb_device *d, const ir_kernel *k, clb_cache_key *key) {
+static clb_status find_key(clb_device *d, const ir_kernel *k, clb_hash *key) {
   clb_text text = {0};
   clb_status s = clb_device_text(d, k, &text);
   size_t bytes = ir_write(k, NULL, 0);
@@ -21,7 +21,7 @@ static clb_status find_key(clb_device *d, const ir_kernel *k, clb_cache_key *key
     ir_write(k, list, bytes);
     const void *parts[] = {list, text.s, d->backend->name, d->key, CLB_VERSION};
     size_t sizes[] = {bytes, text.n, strlen(d->backend->name), strlen(d->key), strlen(CLB_VERSION)};
-    *key = clb_cache_hash(parts, sizes, 5);
+    *key = clb_hash_parts(parts, sizes, 5);
   }
   free(list);
   clb_text_free(&text);

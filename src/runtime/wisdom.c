@@ -1,5 +1,6 @@
 /* src/runtime/wisdom.c - which schedules were measured to be best, as lines of text. */
 #include "src/runtime/wisdom.h"
+#include "src/base/cache_folder.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -175,8 +176,8 @@ static void add_to_file(const clb_text *lines) {
 /* ---- keys ---- */
 
 static void add_hash(const void *const *parts, const size_t *bytes, int n, clb_text *out) {
-  clb_cache_key key = clb_cache_hash(parts, bytes, n);
-  clb_text_add(out, "%016" PRIx64 "%016" PRIx64 " ", key.hash[0], key.hash[1]);
+  clb_hash key = clb_hash_parts(parts, bytes, n);
+  clb_text_add(out, "%016" PRIx64 "%016" PRIx64 " ", key.word[0], key.word[1]);
 }
 
 /* What all lines of this device and version start with. */

@@ -1,6 +1,7 @@
 /* tests/fuzz/cache.c - fuzzer of the kernel cache's entries, and of the kernels that the interpreter keeps there.
 
    Input: a byte; if it is even, the rest is a whole file; else it is what a good file holds. */
+#include "src/base/cache_folder.h"
 #include "src/runtime/kernel_cache.h"
 
 #include <inttypes.h>
@@ -11,7 +12,7 @@
 #include "src/ir/ir.h"
 #include "tests/fuzz/fuzz.h"
 
-static const clb_cache_key key = {{0x0123456789abcdef, 0xfedcba9876543210}};
+static const clb_hash key = {{0x0123456789abcdef, 0xfedcba9876543210}};
 static char entry[600]; /* the key's file */
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
@@ -19,7 +20,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
   char name[40];
   clb_text path = {0};
   setenv("CLB_CACHE_DIR", fuzz_path(".cache"), 1);
-  snprintf(name, sizeof name, "%016" PRIx64 "%016" PRIx64, key.hash[0], key.hash[1]);
+  snprintf(name, sizeof name, "%016" PRIx64 "%016" PRIx64, key.word[0], key.word[1]);
   FUZZ_CHECK(clb_cache_path(name, &path) && path.n < sizeof entry);
   memcpy(entry, path.s, path.n + 1);
   clb_text_free(&path);

@@ -39,25 +39,25 @@ static int clean(void **state) {
   return rmdir(dir);
 }
 
-static clb_cache_key key_of(const char *text) {
+static clb_hash key_of(const char *text) {
   const void *parts[] = {text};
   size_t bytes[] = {strlen(text)};
-  return clb_cache_hash(parts, bytes, 1);
+  return clb_hash_parts(parts, bytes, 1);
 }
 
 static void parts_matter(void **state) {
   (void)state;
   const void *a[] = {"ab", "c"}, *b[] = {"a", "bc"};
   size_t na[] = {2, 1}, nb[] = {1, 2};
-  clb_cache_key x = clb_cache_hash(a, na, 2), y = clb_cache_hash(b, nb, 2), z = clb_cache_hash(a, na, 2);
+  clb_hash x = clb_hash_parts(a, na, 2), y = clb_hash_parts(b, nb, 2), z = clb_hash_parts(a, na, 2);
   assert_memory_not_equal(&x, &y, sizeof x);
   assert_memory_equal(&x, &z, sizeof x);
-  assert_true(x.hash[0] != x.hash[1]);
+  assert_true(x.word[0] != x.word[1]);
 }
 
 static void kept_and_found(void **state) {
   (void)state;
-  clb_cache_key key = key_of("kernel"), other = key_of("another");
+  clb_hash key = key_of("kernel"), other = key_of("another");
   clb_text t = {0};
   assert_false(clb_cache_get(&key, &t));
   clb_cache_put(&key, "binary", 6, &trouble);
@@ -71,7 +71,7 @@ static void kept_and_found(void **state) {
 /* Every single byte changed, every length cut, and a file under another key's name. */
 static void damage_is_a_miss(void **state) {
   (void)state;
-  clb_cache_key key = key_of("kernel"), other = key_of("another");
+  clb_hash key = key_of("kernel"), other = key_of("another");
   clb_cache_put(&key, "binary", 6, &trouble);
   const char *path = file(0);
   unsigned char good[256];
@@ -92,7 +92,7 @@ static void damage_is_a_miss(void **state) {
     clb_text_free(&t);
   }
   char name[600];
-  snprintf(name, sizeof name, "%s/%016llx%016llx", dir, (unsigned long long)other.hash[0], (unsigned long long)other.hash[1]);
+  snprintf(name, sizeof name, "%s/%016llx%016llx", dir, (unsigned long long)other.word[0], (unsigned long long)other.word[1]);
   f = fopen(name, "wb");
   fwrite(good, 1, n, f);
   fclose(f);
@@ -134,7 +134,7 @@ static void other_things_are_a_miss(void **state) {
 
 static void off_and_unwritable(void **state) {
   (void)state;
-  clb_cache_key key = key_of("kernel");
+  clb_hash key = key_of("kernel");
   clb_text t = {0};
   setenv("CLB_CACHE_DIR", "off", 1);
   clb_cache_put(&key, "binary", 6, &trouble);
@@ -152,7 +152,7 @@ static void off_and_unwritable(void **state) {
 static void obeys_umask(void **state) {
   (void)state;
   static const mode_t masks[] = {0002, 0022, 0077, 0};
-  clb_cache_key key = key_of("kernel");
+  clb_hash key = key_of("kernel");
   const mode_t before = umask(0);
   for (int i = 0; i < 4; i++) {
     struct stat about;
@@ -168,7 +168,7 @@ static void obeys_umask(void **state) {
 /* Two processes write the same key again and again while this one reads: what is read is whole. */
 static void race(void **state) {
   (void)state;
-  clb_cache_key key = key_of("kernel");
+  clb_hash key = key_of("kernel");
   char content[2][5000];
   pid_t child[2];
   for (int c = 0; c < 2; c++) {
@@ -231,7 +231,7 @@ static void folder_is_a_file(void **state) {
   (void)state;
   static const int degrees[] = {0, 1};
   clb_spherical_harmonics_desc d = {degrees, 2, CLB_COMPONENT, 0, CLB_F32, CLB_F32, 0, CLB_PASS_BIT(CLB_FORWARD)};
-  clb_cache_key key = key_of("kernel");
+  clb_hash key = key_of("kernel");
   clb_context *ctx;
   clb_op *op;
   char inside[600];

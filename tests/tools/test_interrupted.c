@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "src/base/cache_folder.h"
 #include "src/runtime/kernel_cache.h"
 
 #define ENERGY "energy -m model -s pair.xyz --device cpu --repeat 1"

@@ -8,12 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/graph/sort.h"
 #include "tools/ablation/ablation.h"
 #include "tools/ops/graphs.h"
 #include "tools/ops/convolution_tool.h"
 
-enum { HIDDEN = 64, SUM_COLUMNS = 1024 };
+enum { HIDDEN = 64, SUM_COLUMNS = 1024, LONG_ROW = 256 }; /* LONG_ROW: graphs split rows of more edges */
 
 /* All that ways share. */
 typedef struct {
@@ -91,7 +90,7 @@ static bool has_long_rows(const tool_graph *g) {
     most = b > most ? b : most;
   }
   free(degree);
-  return most > CLB_GRAPH_PIECE;
+  return most > LONG_ROW;
 }
 
 static void make_graphs(piece *p) {

@@ -1,11 +1,11 @@
-/* src/runtime/kernel_cache_sweep.c - temporary files in the cache's folder, of processes that ended while they wrote them. */
+/* src/base/cache_sweep.c - temporary files in the cache's folder, of processes that ended while they wrote them. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "src/runtime/kernel_cache.h"
+#include "src/base/cache_folder.h"
 
 enum { SETTLED = 60 }; /* seconds after which nobody writes any more */
 

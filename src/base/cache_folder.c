@@ -1,0 +1,88 @@
+/* src/base/cache_folder.c - the folder of files kept between runs, their names, and how they are written. */
+#include "src/base/cache_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void clb_cache_folder(clb_text *path) {
+  const char *own = getenv("CLB_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+  if (own && *own) {
+    if (strcmp(own, "off")) clb_text_add(path, "%s", own);
+  } else if (xdg && *xdg) clb_text_add(path, "%s/clebsch", xdg);
+  else if (home && *home) clb_text_add(path, "%s/.cache/clebsch", home);
+}
+
+/* Of a file to come. */
+static void make_folders(const char *path) {
+  clb_text part = {0};
+  for (const char *c = path; *c && !part.failed; c++) {
+    if (*c == '/' && part.n) mkdir(part.s, 0777);
+    clb_text_bytes(&part, c, 1);
+  }
+  clb_text_free(&part);
+}
+
+bool clb_cache_path(const char *name, clb_text *path) {
+  clb_cache_folder(path);
+  if (path->n) clb_text_add(path, "/%s", name);
+  return path->n && !path->failed;
+}
+
+/* What the folder holds by a lasting name: kernels by their keys, "wisdom", and what cpu knows of a
+   compiler (".cc-" and a key). */
+static bool is_lasting(const char *name, size_t n) {
+  enum { HEX = 32 };
+  if (n == 6 && !strncmp(name, "wisdom", 6)) return true;
+  if (n < HEX || strspn(name + n - HEX, "0123456789abcdef") < HEX) return false;
+  return n == HEX || (*name == '.' && name[n - HEX - 1] == '-');
+}
+
+clb_cache_name clb_cache_name_of(const char *name) {
+  const char *point = strrchr(name, '.');
+  if (is_lasting(name, strlen(name))) return CLB_CACHE_LASTING;
+  if (point && is_lasting(name, (size_t)(point - name))) return CLB_CACHE_TEMPORARY;
+  return CLB_CACHE_FOREIGN;
+}
+
+/* A new file beside `path`, as readable as the user's umask has it (mkstemp's are not).  -1: errno. */
+static int make_beside(const char *path, clb_text *name) {
+  int fd = -1;
+  for (int i = 0; i < 1000 && fd < 0; i++) {
+    name->n = 0;
+    clb_text_add(name, "%s.%ld-%d", path, (long)getpid(), i);
+    errno = ENOMEM;
+    if (!name->failed) fd = open(name->s, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0 && errno != EEXIST) break;
+  }
+  return fd;
+}
+
+static bool write_all(int fd, const char *bytes, size_t n) {
+  while (n) {
+    const ssize_t done = write(fd, bytes, n);
+    if (done < 0 && errno != EINTR) return false;
+    if (done > 0) bytes += done, n -= (size_t)done;
+  }
+  return true;
+}
+
+bool clb_cache_write(const char *path, const void *const *parts, const size_t *bytes, int n) {
+  clb_text temporary = {0};
+  make_folders(path);
+  const int fd = make_beside(path, &temporary);
+  bool good = fd >= 0;
+  int e = errno;
+  for (int i = 0; i < n && good; i++) good = write_all(fd, parts[i], bytes[i]);
+  if (fd >= 0 && !good) e = errno;
+  if (fd >= 0 && close(fd) && good) good = false, e = errno;
+  if (good && rename(temporary.s, path)) good = false, e = errno;
+  if (fd >= 0 && !good) unlink(temporary.s);
+  clb_text_free(&temporary);
+  errno = e;
+  return good;
+}
