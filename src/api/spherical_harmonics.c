@@ -1,9 +1,8 @@
-/* src/api/spherical_harmonics.c - the calls of each op: what the user said, checked and made canonical. */
+/* src/api/spherical_harmonics.c - the calls of the spherical harmonics: what the user said, checked and made canonical. */
 #include <stdlib.h>
 
+#include "src/ops/spherical_harmonics.h"
 #include "src/tuning/autotune.h"
-
-/* ---- real spherical harmonics ---- */
 
 clb_status clb_spherical_harmonics_create(clb_context *ctx, const clb_spherical_harmonics_desc *desc, clb_op **op) {
   clb_status s = clb_context_check(ctx);
@@ -23,40 +22,17 @@ clb_status clb_spherical_harmonics_create(clb_context *ctx, const clb_spherical_
   sh->normalize = desc->normalize != 0;
   bool sensible = desc->n_degrees <= CLB_MAX_DEGREES; /* else the op's check refuses it, and degrees is better not read */
   for (int i = 0; sensible && i < desc->n_degrees; i++) sh->degrees[i] = desc->degrees[i];
-  s = clb_op_create(ctx, p, clb_measure_asked(ctx, desc->passes), op);
+  s = clb_op_create(ctx, p, desc->passes & ~CLB_MEASURE, clb_tuner_asked(ctx, desc->passes), op);
   free(p);
   return s;
 }
 
-int clb_spherical_harmonics_operands(const clb_spherical_harmonics_problem *p, clb_pass pass, const clb_rows *rows, clb_operand *operands) {
-  static const struct {
-    int count;
-    struct {
-      const char *name;
-      bool harmonics, written;
-    } operand[5];
-  } passes[] = {{2, {{"x", false, false}, {"y", true, true}}},
-                {3, {{"x", false, false}, {"g_y", true, false}, {"g_x", false, true}}},
-                {5, {{"x", false, false}, {"g_y", true, false}, {"h", false, false}, {"d_x", false, true}, {"d_g_y", true, true}}}};
-  int64_t columns = 0;
-  for (int i = 0; i < p->n_degrees; i++) columns += 2 * p->degrees[i] + 1;
-  for (int i = 0; i < passes[pass].count; i++)
-    operands[i] = (clb_operand){.name = passes[pass].operand[i].name, .rows = rows[i], .columns = passes[pass].operand[i].harmonics ? columns : 3, .written = passes[pass].operand[i].written};
-  return passes[pass].count;
-}
-
-static clb_status run_pass(clb_op *op, clb_pass pass, int64_t n, const clb_rows *rows) {
-  clb_operand operands[CLB_MAX_OPERANDS];
-  if (!op) return CLB_ERROR_ARGUMENT;
-  return clb_op_run_rows(op, CLB_SPHERICAL_HARMONICS, pass, n, operands, clb_spherical_harmonics_operands(&op->problem.spherical_harmonics, pass, rows, operands));
-}
-
-clb_status clb_spherical_harmonics_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y) { return run_pass(op, CLB_FORWARD, n, (const clb_rows[]){x, y}); }
+clb_status clb_spherical_harmonics_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y) { return clb_spherical_harmonics_run(op, CLB_FORWARD, n, (const clb_rows[]){x, y}); }
 
 clb_status clb_spherical_harmonics_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y, clb_rows g_x) {
-  return run_pass(op, CLB_BACKWARD, n, (const clb_rows[]){x, g_y, g_x});
+  return clb_spherical_harmonics_run(op, CLB_BACKWARD, n, (const clb_rows[]){x, g_y, g_x});
 }
 
 clb_status clb_spherical_harmonics_double_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y, clb_rows h, clb_rows d_x, clb_rows d_g_y) {
-  return run_pass(op, CLB_DOUBLE_BACKWARD, n, (const clb_rows[]){x, g_y, h, d_x, d_g_y});
+  return clb_spherical_harmonics_run(op, CLB_DOUBLE_BACKWARD, n, (const clb_rows[]){x, g_y, h, d_x, d_g_y});
 }

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/runtime/context.h"
+#include "src/ops/tensor_product.h"
 #include "src/problem/irreps.h"
 #include "src/tuning/autotune.h"
 #include "src/ops/shared_weights.h"
@@ -20,7 +20,9 @@ clb_status clb_tensor_product_create(clb_context *ctx, const clb_tensor_product_
   p->arithmetic = (int32_t)desc->arithmetic;
   p->accumulate = desc->accumulate != 0;
   s = clb_tensor_product_read(desc, &p->tensor_product, &ctx->error);
-  if (!s) s = (p->tensor_product.shared_weights ? clb_shared_weights_create : clb_op_create)(ctx, p, clb_measure_asked(ctx, desc->passes), op);
+  unsigned passes = desc->passes & ~CLB_MEASURE;
+  clb_tuner tune = clb_tuner_asked(ctx, desc->passes);
+  if (!s) s = (p->tensor_product.shared_weights ? clb_shared_weights_create : clb_op_create)(ctx, p, passes, tune, op);
   free(p);
   return s;
 }
@@ -80,75 +82,24 @@ clb_status clb_tensor_product_mask(clb_context *ctx, const clb_tensor_product_de
 
 /* ---- passes ---- */
 
-/* OPERAND: x, y or w, which may be indexed (of edges all that is read); INCOMING: a, b or c; GRADIENT: given if asked for. */
-enum role { OPERAND, OTHER, INCOMING, RESULT, GRADIENT };
-enum { MOST = sizeof(clb_triple_operands) / sizeof(clb_rows) };
-
-/* In the order of the calls and of the kernels' arguments. */
-static const struct {
-  int count;
-  struct {
-    const char *name;
-    int of; /* whose shape it has */
-    enum role role;
-  } operand[MOST];
-} passes[CLB_PASSES] = {
-    [CLB_FORWARD] = {4, {{"x", CLB_X, OPERAND}, {"y", CLB_Y, OPERAND}, {"w", CLB_W, OPERAND}, {"z", CLB_Z, RESULT}}},
-    [CLB_BACKWARD] = {7, {{"x", CLB_X, OPERAND}, {"y", CLB_Y, OPERAND}, {"w", CLB_W, OPERAND}, {"g", CLB_Z, OTHER},
-                          {"g_x", CLB_X, GRADIENT}, {"g_y", CLB_Y, GRADIENT}, {"g_w", CLB_W, GRADIENT}}},
-    [CLB_DOUBLE_BACKWARD] = {11, {{"x", CLB_X, OPERAND}, {"y", CLB_Y, OPERAND}, {"w", CLB_W, OPERAND}, {"g", CLB_Z, OTHER},
-                                  {"a", CLB_X, INCOMING}, {"b", CLB_Y, INCOMING}, {"c", CLB_W, INCOMING},
-                                  {"d_x", CLB_X, GRADIENT}, {"d_y", CLB_Y, GRADIENT}, {"d_w", CLB_W, GRADIENT}, {"d_g", CLB_Z, GRADIENT}}},
-    [CLB_TRIPLE_BACKWARD] = {18, {{"x", CLB_X, OPERAND}, {"y", CLB_Y, OPERAND}, {"w", CLB_W, OPERAND}, {"g", CLB_Z, OTHER},
-                                  {"a", CLB_X, INCOMING}, {"b", CLB_Y, INCOMING}, {"c", CLB_W, INCOMING},
-                                  {"p", CLB_X, OTHER}, {"q", CLB_Y, OTHER}, {"r", CLB_W, OTHER}, {"s", CLB_Z, OTHER},
-                                  {"e_x", CLB_X, GRADIENT}, {"e_y", CLB_Y, GRADIENT}, {"e_w", CLB_W, GRADIENT}, {"e_g", CLB_Z, GRADIENT},
-                                  {"e_a", CLB_X, GRADIENT}, {"e_b", CLB_Y, GRADIENT}, {"e_c", CLB_W, GRADIENT}}},
-};
-
-int clb_tensor_product_operands(const clb_tensor_product_problem *p, clb_pass pass, const clb_rows *rows, clb_operand *operands) {
-  const int64_t columns[] = {[CLB_X] = p->x.dim, [CLB_Y] = p->y.dim, [CLB_W] = p->n_weights, [CLB_Z] = p->z.dim};
-  for (int i = 0; i < passes[pass].count; i++) {
-    int of = passes[pass].operand[i].of;
-    enum role role = passes[pass].operand[i].role;
-    bool absent = (role == INCOMING && !(p->incoming & of)) || (role == GRADIENT && !(p->gradients & of));
-    operands[i] = (clb_operand){.name = passes[pass].operand[i].name, .rows = rows[i], .columns = absent ? 0 : columns[of], .of = of,
-                                .written = role == RESULT || role == GRADIENT, .indexed = (role == OPERAND || p->edges) && !(role == RESULT || role == GRADIENT) && p->indexed & of};
-    operands[i].wide = operands[i].written && p->edges && (of == CLB_X || of == CLB_Z);
-    if (of != CLB_W || !p->shared_weights) continue;
-    operands[i].one_row = true;
-    operands[i].rows.stride = role == GRADIENT ? CLB_DENSE : 0;
-    operands[i].rows.index = NULL;
-  }
-  return passes[pass].count;
-}
-
-static clb_status run_pass(clb_op *op, clb_pass pass, int64_t n, const clb_rows *rows) {
-  clb_operand operands[MOST];
-  if (!op) return CLB_ERROR_ARGUMENT;
-  int count = clb_tensor_product_operands(&op->problem.tensor_product, pass, rows, operands);
-  if (op->problem.tensor_product.shared_weights && op->problem.kind == CLB_TENSOR_PRODUCT) return clb_shared_weights_run(op, pass, n, operands, count);
-  return clb_op_run_rows(op, CLB_TENSOR_PRODUCT, pass, n, operands, count);
-}
-
 clb_status clb_tensor_product_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y, clb_rows w, clb_rows z) {
-  return run_pass(op, CLB_FORWARD, n, (const clb_rows[]){x, y, w, z});
+  return clb_tensor_product_run(op, CLB_FORWARD, n, (const clb_rows[]){x, y, w, z});
 }
 
 clb_status clb_tensor_product_backward(clb_op *op, int64_t n, clb_rows x, clb_rows y, clb_rows w, clb_rows g, clb_rows g_x, clb_rows g_y,
                                        clb_rows g_w) {
-  return run_pass(op, CLB_BACKWARD, n, (const clb_rows[]){x, y, w, g, g_x, g_y, g_w});
+  return clb_tensor_product_run(op, CLB_BACKWARD, n, (const clb_rows[]){x, y, w, g, g_x, g_y, g_w});
 }
 
 clb_status clb_tensor_product_double_backward(clb_op *op, int64_t n, clb_rows x, clb_rows y, clb_rows w, clb_rows g, clb_rows a, clb_rows b,
                                               clb_rows c, clb_rows d_x, clb_rows d_y, clb_rows d_w, clb_rows d_g) {
-  return run_pass(op, CLB_DOUBLE_BACKWARD, n, (const clb_rows[]){x, y, w, g, a, b, c, d_x, d_y, d_w, d_g});
+  return clb_tensor_product_run(op, CLB_DOUBLE_BACKWARD, n, (const clb_rows[]){x, y, w, g, a, b, c, d_x, d_y, d_w, d_g});
 }
 
 clb_status clb_tensor_product_triple_backward(clb_op *op, int64_t n, const clb_triple_operands *operands) {
-  clb_rows rows[MOST];
+  clb_rows rows[CLB_TENSOR_PRODUCT_OPERANDS];
   if (!op) return CLB_ERROR_ARGUMENT;
   if (!operands) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_tensor_product_triple_backward: operands is NULL");
   memcpy(rows, operands, sizeof rows);
-  return run_pass(op, CLB_TRIPLE_BACKWARD, n, rows);
+  return clb_tensor_product_run(op, CLB_TRIPLE_BACKWARD, n, rows);
 }

@@ -8,7 +8,10 @@
 enum { CLB_LINE = 256 };
 static inline int64_t clb_lines(int64_t bytes) { return (bytes + CLB_LINE - 1) / CLB_LINE * CLB_LINE; }
 
-void clb_convolution_destroy(clb_convolution_parts **parts);
+/* An op with the passes of the bit set, tuned where tune is not NULL: desc has been checked to be there, its own passes are not read. */
+clb_status clb_convolution_make(clb_context *ctx, const clb_convolution_desc *desc, unsigned passes, clb_tuner tune, clb_op **op);
+/* A pass with the rows of its call. */
+clb_status clb_convolution_run(clb_op *op, clb_pass pass, clb_graph *graph, const clb_rows *rows, clb_buffer *workspace);
 
 /* Bytes of workspace: pieces of rows of results of z, and of gradients of x; for one edge, gradients of x and of weights that all edges share. */
 typedef struct {

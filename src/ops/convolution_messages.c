@@ -50,7 +50,7 @@ static bool converts(const clb_op *op) { return op->problem.storage != op->probl
 
 /* ---- create ---- */
 
-static clb_status create_product(clb_op *op, unsigned passes, clb_op **product) {
+static clb_status create_product(clb_op *op, unsigned passes, clb_tuner tune, clb_op **product) {
   clb_problem *p = calloc(1, sizeof *p);
   if (!p) return clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
   p->kind = CLB_TENSOR_PRODUCT;
@@ -60,7 +60,7 @@ static clb_status create_product(clb_op *op, unsigned passes, clb_op **product) 
   p->tensor_product = op->problem.tensor_product;
   p->tensor_product.indexed = (p->tensor_product.x.dim ? CLB_X : 0) | (p->tensor_product.z.dim ? CLB_Z : 0);
   p->tensor_product.edges = CLB_X | CLB_Z | (op->problem.convolution.vectors ? CLB_Y : 0);
-  clb_status s = clb_op_create(op->ctx, p, passes, product);
+  clb_status s = clb_op_create(op->ctx, p, passes, tune, product);
   free(p);
   return s;
 }
@@ -75,10 +75,10 @@ static clb_status create_sums(clb_op *op, unsigned passes, int i, clb_convolutio
   return s || !converts(op) ? s : clb_row_copy_create(op->ctx, arithmetic, storage, arithmetic, columns, &m->copy[i]);
 }
 
-clb_status clb_convolution_messages_create(clb_op *op, unsigned passes, clb_convolution_messages **messages) {
+clb_status clb_convolution_messages_create(clb_op *op, unsigned passes, clb_tuner tune, clb_convolution_messages **messages) {
   clb_convolution_messages *m = *messages = calloc(1, sizeof *m);
   if (!m) return clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
-  clb_status s = create_product(op, passes, &m->product);
+  clb_status s = create_product(op, passes, tune, &m->product);
   for (int i = 0; i < NODES && !s; i++) s = create_sums(op, passes, i, m);
   if (!s && passes >> CLB_BACKWARD && message(op, CLB_BACKWARD, CLB_W))
     s = clb_column_sum_create(op->ctx, (clb_dtype)op->problem.storage, (clb_dtype)op->problem.arithmetic, columns_of(op, CLB_W), INT32_MAX, &m->weights);

@@ -7,7 +7,7 @@
 typedef struct clb_convolution_messages clb_convolution_messages;
 
 /* op: the convolution, whose problem says which results of nodes and edges there are; it is given the kernels of its product to show. */
-clb_status clb_convolution_messages_create(clb_op *op, unsigned passes, clb_convolution_messages **messages);
+clb_status clb_convolution_messages_create(clb_op *op, unsigned passes, clb_tuner tune, clb_convolution_messages **messages);
 void clb_convolution_messages_destroy(clb_convolution_messages **messages);
 
 /* Bytes of workspace, of which it uses the first. */

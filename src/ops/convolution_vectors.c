@@ -11,6 +11,7 @@
 
 #include "src/ops/layers/call.h"
 #include "src/ops/layers/layers.h"
+#include "src/ops/spherical_harmonics.h"
 
 struct clb_convolution_vectors {
   clb_op *harmonics, *adding; /* adding: to d_v that is there already; NULL: not needed */
@@ -48,41 +49,40 @@ static clb_status read_degrees(clb_context *ctx, const clb_irreps *y, clb_spheri
 }
 
 /* accumulates: into gradients of vectors; rows of the workspace are overwritten in any case. */
-static clb_status create_harmonics(clb_context *ctx, const clb_convolution_desc *desc, const clb_problem *p, int32_t accumulates, unsigned passes, clb_op **op) {
+static clb_status create_harmonics(clb_context *ctx, const clb_convolution_desc *desc, const clb_problem *p, int32_t accumulates, unsigned passes, clb_tuner tune, clb_op **op) {
   clb_problem *h = clb_layer_problem(ctx, CLB_SPHERICAL_HARMONICS, (clb_dtype)p->storage, (clb_dtype)p->arithmetic);
   if (!h) return CLB_ERROR_MEMORY;
   h->accumulate = accumulates;
   h->spherical_harmonics.normalization = (int32_t)desc->normalization;
   h->spherical_harmonics.normalize = h->spherical_harmonics.fresh = 1;
   clb_status s = read_degrees(ctx, &p->tensor_product.y, &h->spherical_harmonics);
-  if (!s) return clb_layer_create(ctx, h, passes, op);
+  if (!s) s = clb_op_create(ctx, h, passes, tune, op);
   free(h);
   return s;
 }
 
-static clb_status create_first(clb_context *ctx, const clb_convolution_desc *desc, clb_op **op) {
+static clb_status create_first(clb_context *ctx, const clb_convolution_desc *desc, clb_tuner tune, clb_op **op) {
   clb_convolution_desc d = *desc;
   d.vectors = 0;
   d.product.gradients = d.knots ? CLB_Y | CLB_W : CLB_Y;
   d.product.accumulate = 0;
-  d.product.passes = CLB_PASS_BIT(CLB_BACKWARD) | (ctx->measures ? CLB_MEASURE : 0);
-  return clb_convolution_create(ctx, &d, op);
+  return clb_convolution_make(ctx, &d, CLB_PASS_BIT(CLB_BACKWARD), tune, op);
 }
 
-clb_status clb_convolution_vectors_create(clb_context *ctx, const clb_convolution_desc *desc, const clb_problem *p, clb_convolution_vectors **vectors) {
+clb_status clb_convolution_vectors_create(clb_context *ctx, const clb_convolution_desc *desc, unsigned asked, clb_tuner tune, const clb_problem *p, clb_convolution_vectors **vectors) {
   clb_convolution_vectors *v = *vectors = calloc(1, sizeof *v);
   const clb_tensor_product_problem *tp = &p->tensor_product;
   if (!v) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
-  bool wanted = tp->gradients & CLB_Y, back = wanted && desc->product.passes >> CLB_BACKWARD;
-  bool along = desc->product.passes & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) && tp->incoming & CLB_Y;
+  bool wanted = tp->gradients & CLB_Y, back = wanted && asked >> CLB_BACKWARD;
+  bool along = asked & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) && tp->incoming & CLB_Y;
   unsigned passes = CLB_PASS_BIT(CLB_FORWARD) | (back ? CLB_PASS_BIT(CLB_BACKWARD) : 0) | (along ? CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) : 0);
   v->bytes = clb_dtype_bytes(p->storage);
   v->dim = tp->y.dim;
   int64_t step = 16 / v->bytes, least = v->dim > 3 ? v->dim : 4; /* 4: gradients of vectors find room, too */
   v->stride = (least + step - 1) / step * step;
-  clb_status s = create_harmonics(ctx, desc, p, p->accumulate, passes, &v->harmonics);
-  if (!s && wanted && along) s = create_harmonics(ctx, desc, p, 1, CLB_PASS_BIT(CLB_BACKWARD), &v->adding);
-  if (!s && wanted && along) s = create_first(ctx, desc, &v->first);
+  clb_status s = create_harmonics(ctx, desc, p, p->accumulate, passes, tune, &v->harmonics);
+  if (!s && wanted && along) s = create_harmonics(ctx, desc, p, 1, CLB_PASS_BIT(CLB_BACKWARD), tune, &v->adding);
+  if (!s && wanted && along) s = create_first(ctx, desc, tune, &v->first);
   if (!s && p->convolution.spline) s = clb_lengths_create(ctx, (clb_dtype)p->storage, (clb_dtype)p->arithmetic, &v->lengths);
   if (!s && p->convolution.spline && along) s = clb_lengths_along_create(ctx, (clb_dtype)p->storage, (clb_dtype)p->arithmetic, &v->lengths_along);
   return s; /* the convolution that it is a part of destroys it */
@@ -141,10 +141,10 @@ static clb_status go_along(const clb_convolution_vectors *v, const clb_convoluti
   const clb_operand *o = c->operand;
   bool bends = kept->gradient.buffer;
   clb_status s = CLB_OK;
-  if (bends) s = clb_convolution_backward(v->first, c->graph, o[X_AT].rows, at->y, o[W_AT].rows, o[G_AT].rows, (clb_rows){0}, at->g_y, at->g_r, NULL);
+  if (bends) s = clb_convolution_run(v->first, CLB_BACKWARD, c->graph, (const clb_rows[]){o[X_AT].rows, at->y, o[W_AT].rows, o[G_AT].rows, {0}, at->g_y, at->g_r}, NULL);
   if (s) return s;
   clb_rows g_y = bends ? at->g_y : at->y, g_r = bends ? at->g_r : at->r, d_v = bends ? kept->gradient : at->g_y; /* else none matters */
-  s = clb_spherical_harmonics_double_backward(v->harmonics, c->graph->n_edges, kept->vector, g_y, kept->along, d_v, at->b);
+  s = clb_spherical_harmonics_run(v->harmonics, CLB_DOUBLE_BACKWARD, c->graph->n_edges, (const clb_rows[]){kept->vector, g_y, kept->along, d_v, at->b});
   return s || !v->lengths ? s : clb_lengths_along_run(v->lengths_along, c->graph->n_edges, kept->vector, kept->along, g_r, at->q, d_v);
 }
 
@@ -155,7 +155,7 @@ clb_status clb_convolution_vectors_before(const clb_convolution_vectors *v, clb_
   if (!n) return CLB_OK;
   c->workspace.bytes = (c->workspace.bytes - (uint64_t)bytes) / CLB_LINE * CLB_LINE;
   scratch at = scratch_of(v, c, kept);
-  clb_status s = clb_spherical_harmonics_forward(v->harmonics, n, kept->vector, at.y);
+  clb_status s = clb_spherical_harmonics_run(v->harmonics, CLB_FORWARD, n, (const clb_rows[]){kept->vector, at.y});
   if (!s && v->lengths) s = clb_radial_forward(v->lengths, n, kept->vector, at.r, (clb_rows){0});
   put(&o[Y_AT], at.y, v->dim);
   if (v->lengths) put(&o[W_AT], at.r, 1);
@@ -175,6 +175,6 @@ clb_status clb_convolution_vectors_after(const clb_convolution_vectors *v, const
   int64_t n = c->graph->n_edges;
   if (!kept->gradient.buffer) return CLB_OK;
   scratch at = scratch_of(v, c, kept);
-  clb_status s = clb_spherical_harmonics_backward(kept->along.buffer ? v->adding : v->harmonics, n, kept->vector, at.g_y, kept->gradient);
+  clb_status s = clb_spherical_harmonics_run(kept->along.buffer ? v->adding : v->harmonics, CLB_BACKWARD, n, (const clb_rows[]){kept->vector, at.g_y, kept->gradient});
   return s || !v->lengths ? s : clb_radial_backward_distance(v->lengths, n, kept->vector, at.g_r, kept->gradient, true);
 }

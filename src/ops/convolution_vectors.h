@@ -7,7 +7,7 @@
 typedef struct clb_convolution_vectors clb_convolution_vectors;
 
 /* p: the convolution's problem, of rows of y (and of lengths). */
-clb_status clb_convolution_vectors_create(clb_context *ctx, const clb_convolution_desc *desc, const clb_problem *p, clb_convolution_vectors **vectors);
+clb_status clb_convolution_vectors_create(clb_context *ctx, const clb_convolution_desc *desc, unsigned passes, clb_tuner tune, const clb_problem *p, clb_convolution_vectors **vectors);
 void clb_convolution_vectors_destroy(clb_convolution_vectors **vectors);
 
 /* That the splines are read from, if there are any. */

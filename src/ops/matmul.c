@@ -29,7 +29,7 @@ enum { B_TRANSPOSED = 1, SPLIT = 2, TILES_PER_UNIT = 4, WORTH_SPLITTING = 512 };
 
 static clb_status create_with_kernels(clb_context *ctx, const clb_problem *p, clb_op **op) {
   const clb_limits *l = &ctx->device->limits;
-  return clb_op_create(ctx, p, l->simd || l->max_subgroups < 2 ? 3 : 15, op);
+  return clb_op_create(ctx, p, l->simd || l->max_subgroups < 2 ? 3 : 15, NULL, op);
 }
 
 static clb_status create_without_kernels(clb_context *ctx, const clb_problem *p, clb_op **op) {
@@ -167,7 +167,7 @@ clb_status clb_column_sum_create(clb_context *ctx, clb_dtype storage, clb_dtype 
   p->storage = (int32_t)storage;
   p->arithmetic = (int32_t)arithmetic;
   p->column_sum = (clb_column_sum_problem){columns, most_rows};
-  clb_status s = clb_op_create(ctx, p, 3, op);
+  clb_status s = clb_op_create(ctx, p, 3, NULL, op);
   free(p);
   uint64_t bytes = s ? 0 : (uint64_t)(count_blocks(most_rows, columns) * columns * clb_dtype_bytes((int32_t)arithmetic));
   if (!s && ctx->device->info.runs) s = clb_device_alloc(ctx->device, bytes ? bytes : 1, &(*op)->workspace);

@@ -11,7 +11,7 @@ struct clb_row_sum {
 static clb_status create(clb_context *ctx, clb_problem *p, int32_t listed, clb_dtype from, clb_op **op) {
   p->row_sum.listed = listed;
   p->row_sum.from = (int32_t)from;
-  return clb_op_create(ctx, p, CLB_PASS_BIT(CLB_FORWARD), op);
+  return clb_op_create(ctx, p, CLB_PASS_BIT(CLB_FORWARD), NULL, op);
 }
 
 /* pieces: those of rows that are listed, too. */

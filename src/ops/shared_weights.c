@@ -18,7 +18,7 @@ typedef struct {
   bool first; /* into its term of z */
 } mixing_path;
 
-struct clb_shared_weights {
+typedef struct {
   clb_op *sum;         /* over rows, of the gradients of weights; of an op without mixing paths */
   clb_buffer *rows;    /* its rows: [outputs][chunk][W] */
   clb_op *rest;        /* the paths that are no matrix products; NULL: none */
@@ -29,7 +29,14 @@ struct clb_shared_weights {
   int64_t chunk, n_pairs;
   int n_paths;
   mixing_path path[CLB_MAX_PATHS];
-};
+} clb_shared_weights;
+
+static void destroy_parts(clb_op *op);
+
+static void give_parts(clb_op *op, clb_shared_weights *w) {
+  op->parts = w;
+  op->destroy_parts = w ? destroy_parts : NULL;
+}
 
 enum { LEAST_CHANNELS = 8 }; /* below, a matrix product costs more than it saves */
 
@@ -43,12 +50,13 @@ static int64_t chunk_of(const clb_context *ctx, int64_t bytes) {
 
 static int count_weight_outputs(clb_pass pass) { return pass == CLB_FORWARD ? 0 : pass == CLB_TRIPLE_BACKWARD ? 2 : 1; }
 
-static clb_status create_summed(clb_context *ctx, const clb_problem *p, unsigned passes, bool partly, clb_op **op) {
+static clb_status create_summed(clb_context *ctx, const clb_problem *p, unsigned passes, bool partly, clb_tuner tune, clb_op **op) {
   int64_t W = p->tensor_product.n_weights;
-  clb_status s = clb_op_create(ctx, p, passes, op);
+  clb_status s = clb_op_create(ctx, p, passes, tune, op);
   if (s || !W || !(p->tensor_product.gradients & CLB_W) || !(passes >> CLB_BACKWARD)) return s;
   int64_t outputs = passes & CLB_PASS_BIT(CLB_TRIPLE_BACKWARD) ? 2 : 1, row = W * clb_dtype_bytes(p->storage);
-  clb_shared_weights *w = (*op)->shared = calloc(1, sizeof *w);
+  clb_shared_weights *w = calloc(1, sizeof *w);
+  give_parts(*op, w);
   if (!w) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "tensor_product: no memory");
   if (!s) w->chunk = chunk_of(ctx, row * outputs);
   if (!s && ctx->device->info.runs) s = clb_buffer_create(ctx, (uint64_t)(row * outputs * w->chunk), &w->rows);
@@ -73,7 +81,7 @@ static clb_operand rows_from(const clb_operand *o, int64_t first) {
 }
 
 static clb_status run_summed(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands, int n_operands) {
-  clb_shared_weights *w = op->shared;
+  clb_shared_weights *w = op->parts;
   clb_operand part[CLB_MAX_OPERANDS];
   clb_status s = CLB_OK;
   int64_t W = op->problem.tensor_product.n_weights;
@@ -153,25 +161,25 @@ static bool make_rest(const clb_problem *p, clb_problem *rest) {
   return to->n_paths || (some && !p->accumulate);
 }
 
-static clb_status create_parts(clb_context *ctx, const clb_problem *p, unsigned passes, clb_problem *part, clb_shared_weights *w) {
+static clb_status create_parts(clb_context *ctx, const clb_problem *p, unsigned passes, clb_tuner tune, clb_problem *part, clb_shared_weights *w) {
   clb_status s = CLB_OK;
   int32_t xy = p->tensor_product.gradients & (CLB_X | CLB_Y), incoming = p->tensor_product.incoming & (CLB_X | CLB_Y);
   unsigned twice = incoming ? passes & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) : 0, upto = passes & ~CLB_PASS_BIT(CLB_TRIPLE_BACKWARD);
-  if (make_rest(p, part) && upto) s = create_summed(ctx, part, upto, true, &w->rest);
-  if (!s && passes & CLB_PASS_BIT(CLB_TRIPLE_BACKWARD)) s = create_summed(ctx, p, CLB_PASS_BIT(CLB_TRIPLE_BACKWARD), false, &w->third);
+  if (make_rest(p, part) && upto) s = create_summed(ctx, part, upto, true, tune, &w->rest);
+  if (!s && passes & CLB_PASS_BIT(CLB_TRIPLE_BACKWARD)) s = create_summed(ctx, p, CLB_PASS_BIT(CLB_TRIPLE_BACKWARD), false, tune, &w->third);
   if (s || !upto) return s;
   w->n_paths = 0;
   make_pairs(p, part, w);
   part->accumulate = 0;
   part->tensor_product.incoming = incoming;
   part->tensor_product.gradients = CLB_Z;
-  s = clb_op_create(ctx, part, CLB_PASS_BIT(CLB_FORWARD) | twice, &w->pairs);
+  s = clb_op_create(ctx, part, CLB_PASS_BIT(CLB_FORWARD) | twice, tune, &w->pairs);
   for (int add = 0; add < 2 && !s && xy && upto >> CLB_BACKWARD; add++) {
     unsigned back = CLB_PASS_BIT(CLB_BACKWARD) | twice;
     if (!add && (p->accumulate || w->rest)) continue; /* something is there to add to */
     part->accumulate = add;
     part->tensor_product.gradients = xy;
-    s = clb_op_create(ctx, part, back, &w->back[add]);
+    s = clb_op_create(ctx, part, back, tune, &w->back[add]);
   }
   if (!s) s = clb_product_create(ctx, (clb_dtype)p->arithmetic, &w->product);
   int arrays = upto & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) ? 4 : upto & CLB_PASS_BIT(CLB_BACKWARD) ? 2 : 1;
@@ -180,21 +188,19 @@ static clb_status create_parts(clb_context *ctx, const clb_problem *p, unsigned 
   return s;
 }
 
-clb_status clb_shared_weights_create(clb_context *ctx, const clb_problem *problem, unsigned passes, clb_op **op) {
+clb_status clb_shared_weights_create(clb_context *ctx, const clb_problem *problem, unsigned passes, clb_tuner tune, clb_op **op) {
   clb_problem *part = malloc(sizeof *part);
   clb_shared_weights *w = calloc(1, sizeof *w);
   clb_status s = part && w ? CLB_OK : clb_fail(&ctx->error, CLB_ERROR_MEMORY, "tensor_product: no memory");
   if (!s && (!make_pairs(problem, part, w) || !w->n_paths)) {
-    s = create_summed(ctx, problem, passes, false, op);
+    s = create_summed(ctx, problem, passes, false, tune, op);
     goto done;
   }
-  if (!s && !passes) s = clb_op_create(ctx, problem, passes, op); /* says what is wrong */
-  if (!s && !(*op = calloc(1, sizeof **op))) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "tensor_product: no memory");
+  if (!s && !passes) s = clb_op_check(ctx, problem, passes); /* says what is wrong */
+  if (!s) s = clb_op_new(ctx, problem, op);
   if (s) goto done;
-  (*op)->ctx = clb_context_hold(ctx);
-  (*op)->problem = *problem;
-  (*op)->shared = w;
-  s = create_parts(ctx, problem, passes, part, w);
+  give_parts(*op, w);
+  s = create_parts(ctx, problem, passes, tune, part, w);
   for (int pass = 0; pass < CLB_PASSES && !s; pass++) { /* what clb_op_source and its like show */
     const clb_op *shown = pass == CLB_TRIPLE_BACKWARD ? w->third : pass == CLB_FORWARD ? w->pairs : w->back[1] ? w->back[1] : w->pairs;
     if (!(passes & CLB_PASS_BIT(pass)) || !shown) continue;
@@ -211,15 +217,14 @@ done:
   return s;
 }
 
-void clb_shared_weights_destroy(clb_shared_weights **shared) {
-  clb_shared_weights *w = *shared;
+static void destroy_parts(clb_op *op) {
+  clb_shared_weights *w = op->parts;
   if (!w) return;
   clb_op *ops[] = {w->sum, w->rest, w->third, w->pairs, w->back[0], w->back[1], w->product};
   for (int i = 0; i < 7; i++) clb_op_destroy(&ops[i]);
   for (int i = 0; i < 4; i++) clb_buffer_destroy(&w->t[i]);
   clb_buffer_destroy(&w->rows);
   free(w);
-  *shared = NULL;
 }
 
 /* ---- running matrix products ---- */
@@ -339,7 +344,7 @@ static int64_t chunk_for(const clb_shared_weights *w, const clb_operand *operand
 }
 
 static clb_status run_products(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands, int n_operands) {
-  clb_shared_weights *w = op->shared;
+  clb_shared_weights *w = op->parts;
   clb_operand part[CLB_MAX_OPERANDS];
   bool add = op->problem.accumulate || w->rest;
   int64_t chunk = chunk_for(w, operands, n_operands, op->problem.tensor_product.z.dim);
@@ -355,7 +360,7 @@ static clb_status run_products(clb_op *op, clb_pass pass, int64_t n, const clb_o
 }
 
 clb_status clb_shared_weights_run(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands, int n_operands) {
-  clb_shared_weights *w = op->shared;
+  clb_shared_weights *w = op->parts;
   if (w && w->product && pass != CLB_TRIPLE_BACKWARD) return run_products(op, pass, n, operands, n_operands);
   return run_summed(w && w->third ? w->third : op, pass, n, operands, n_operands);
 }

@@ -28,7 +28,6 @@ struct clb_context {
   clb_recording *recordings; /* those that are ended */
   clb_text wisdom;          /* wisdom.h */
   bool wisdom_read;         /* from the cache's folder, once */
-  bool measures;            /* the op being created is to be measured */
   unsigned without;         /* optimisations that ops and graphs to come go without */
   int64_t held;             /* by so many buffers, graphs, ops, recordings and models */
   bool destroyed;           /* by the caller: the last that holds it closes it */
@@ -51,9 +50,6 @@ typedef struct {
   int64_t estimate_ns, ns;
 } clb_choice;
 
-typedef struct clb_shared_weights clb_shared_weights;
-typedef struct clb_convolution_parts clb_convolution_parts;
-
 struct clb_op {
   clb_context *ctx;
   clb_problem problem;           /* the passes differ in `pass` only */
@@ -64,8 +60,8 @@ struct clb_op {
   clb_memory workspace;          /* of the device; no handle: none */
   clb_memory numbers, reals;     /* tables that kernels read; no handle: none */
   bool reads_tables[CLB_PASSES];
-  clb_shared_weights *shared;    /* NULL: none */
-  clb_convolution_parts *convolution; /* NULL: it is none */
+  void *parts;                   /* what else it is made of, which its own file knows; NULL: nothing */
+  void (*destroy_parts)(clb_op *op); /* frees these; NULL: there are none */
   bool blas;                     /* matrix products go to the device's BLAS where it can do them */
 };
 
@@ -95,9 +91,14 @@ void clb_memory_free(clb_context *ctx, clb_memory *memory);
 /* Refuses a call that needs the device now where a recording is being made. */
 clb_status clb_not_recording(clb_context *ctx, const char *call);
 
-/* Creates an op with the passes of the bit set.  _check: whether it could. */
+/* Gives each pass of an op that has just been made the fastest of its kernels.  Of a convolution its description is told, too, and the
+   op of the double backward pass's d_g (NULL: it has none); else both are NULL. */
+typedef clb_status (*clb_tuner)(clb_op *op, clb_op *results, const clb_convolution_desc *desc);
+
+/* Creates an op with the passes of the bit set, tuned where tune is not NULL.  _check: whether it could.  _new: without kernels. */
 clb_status clb_op_check(clb_context *ctx, const clb_problem *problem, unsigned passes);
-clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned passes, clb_op **op);
+clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned passes, clb_tuner tune, clb_op **op);
+clb_status clb_op_new(clb_context *ctx, const clb_problem *problem, clb_op **op);
 
 /* Gives the pass a kernel of this schedule, and the op the tables that it reads; after a failure the pass has the kernel it had. */
 clb_status clb_op_set_schedule(clb_op *op, clb_pass pass, const clb_schedule *schedule);
@@ -116,9 +117,6 @@ typedef struct {
 } clb_operand;
 static inline int64_t clb_operand_bytes(const clb_op *op, const clb_operand *o) { return clb_dtype_bytes(o->wide ? op->problem.arithmetic : op->problem.storage); }
 static inline int64_t clb_operand_stride(const clb_operand *o) { return o->rows.stride == CLB_DENSE ? o->columns : o->rows.stride; }
-/* The operands of a pass, in the order of the calls and of the kernels' arguments; returns how many. */
-int clb_tensor_product_operands(const clb_tensor_product_problem *p, clb_pass pass, const clb_rows *rows, clb_operand *operands);
-int clb_spherical_harmonics_operands(const clb_spherical_harmonics_problem *p, clb_pass pass, const clb_rows *rows, clb_operand *operands);
 /* CLB_OK where the op was created with this pass. */
 clb_status clb_op_check_pass(clb_op *op, clb_pass pass);
 /* Checks one operand of n rows. */

@@ -1,8 +1,5 @@
 /* src/runtime/op.c - problem -> schedule -> IR -> binary (cached) -> loaded kernel -> launch: what all ops share. */
 #include "src/runtime/context.h"
-#include "src/ops/convolution.h"
-#include "src/tuning/autotune.h"
-#include "src/ops/shared_weights.h"
 #include "src/runtime/wisdom.h"
 
 #include <stdlib.h>
@@ -171,15 +168,20 @@ clb_status clb_op_check(clb_context *ctx, const clb_problem *problem, unsigned p
   return s ? s : kind->check(problem, &ctx->device->limits, &ctx->error);
 }
 
-clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned passes, clb_op **op) {
-  clb_status s = clb_op_check(ctx, problem, passes);
-  if (!s && !(*op = calloc(1, sizeof **op))) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "no memory");
-  if (s) return s;
+clb_status clb_op_new(clb_context *ctx, const clb_problem *problem, clb_op **op) {
+  if (!(*op = calloc(1, sizeof **op))) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "%s: no memory", clb_kernel_kinds[problem->kind]->name);
   (*op)->ctx = clb_context_hold(ctx);
   memcpy(&(*op)->problem, problem, sizeof *problem);
+  return CLB_OK;
+}
+
+clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned passes, clb_tuner tune, clb_op **op) {
+  clb_status s = clb_op_check(ctx, problem, passes);
+  if (!s) s = clb_op_new(ctx, problem, op);
+  if (s) return s;
   for (int pass = 0; pass < CLB_PASSES && !s; pass++)
     if (passes & CLB_PASS_BIT(pass)) s = compile_pass(*op, (clb_pass)pass);
-  if (!s && ctx->measures && problem->kind != CLB_CONVOLUTION) s = clb_measure_rows(*op);
+  if (!s && tune) s = tune(*op, NULL, NULL);
   if (s) clb_op_destroy(op);
   return s;
 }
@@ -190,8 +192,7 @@ void clb_op_destroy(clb_op **op) {
   clb_memory *owned[] = {&(*op)->workspace, &(*op)->numbers, &(*op)->reals};
   for (int i = 0; i < 3; i++)
     if (owned[i]->handle) clb_memory_free(ctx, owned[i]);
-  clb_shared_weights_destroy(&(*op)->shared);
-  clb_convolution_destroy(&(*op)->convolution);
+  if ((*op)->destroy_parts) (*op)->destroy_parts(*op);
   clb_text_free(&(*op)->source);
   for (int i = 0; i < 2; i++) clb_text_free(&(*op)->tuning[i]);
   free(*op);

@@ -12,11 +12,6 @@ static const double long_enough = 10e-3, sample = 2e-3, slow = 0.1;
 /* Times: against the estimate's, below which another schedule is chosen; against the best, above which one is timed no more. */
 static const double worth = 0.97, hopeless = 2;
 
-unsigned clb_measure_asked(clb_context *ctx, unsigned passes) {
-  ctx->measures = passes & CLB_MEASURE && !ctx->without;
-  return passes & ~CLB_MEASURE;
-}
-
 typedef struct {
   clb_schedule schedule;
   clb_kernel *kernel; /* NULL: it has been dropped */
@@ -217,27 +212,22 @@ static clb_status measure(clb_op *op, clb_op *of, clb_pass pass, bool results, c
   if (!kind->candidates || !of->kernel[pass] || of->choice[pass].measured || !ctx->device->info.runs) return CLB_OK;
   measurement *m = calloc(1, sizeof *m);
   if (!m) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "no memory to measure with");
-  bool profiles = ctx->profiles, measures = ctx->measures;
-  ctx->profiles = ctx->measures = false;
+  bool profiles = ctx->profiles;
+  ctx->profiles = false;
   of->problem.pass = (int32_t)pass;
   m->trial = (clb_trial){.op = op, .of = of, .pass = pass, .results = results, .desc = desc};
   m->n = kind->candidates(&of->problem, &ctx->device->limits, list);
   for (int i = 0; i < m->n; i++) m->c[i].schedule = list[i];
   clb_status s = m->n > 1 ? measure_pass(m) : CLB_OK;
   ctx->profiles = profiles;
-  ctx->measures = measures;
   free(m);
   return s;
 }
 
-clb_status clb_measure_rows(clb_op *op) {
-  clb_status s = CLB_OK;
-  for (int pass = 0; pass < CLB_PASSES && !s; pass++) s = measure(op, op, (clb_pass)pass, false, NULL);
-  return s;
-}
-
-clb_status clb_measure_convolution(clb_op *op, clb_op *results, const clb_convolution_desc *desc) {
+static clb_status tune(clb_op *op, clb_op *results, const clb_convolution_desc *desc) {
   clb_status s = CLB_OK;
   for (int pass = 0; pass < CLB_PASSES && !s; pass++) s = measure(op, op, (clb_pass)pass, results && pass == CLB_DOUBLE_BACKWARD, desc);
   return s || !results ? s : measure(op, results, CLB_DOUBLE_BACKWARD, true, desc);
 }
+
+clb_tuner clb_tuner_asked(const clb_context *ctx, unsigned passes) { return passes & CLB_MEASURE && !ctx->without ? tune : NULL; }

@@ -4,15 +4,11 @@
 
 #include "src/runtime/context.h"
 
-/* Notes whether the op about to be created is to be measured; returns the passes alone. */
-unsigned clb_measure_asked(clb_context *ctx, unsigned passes);
+/* What gives passes without wisdom the kernel that is fastest here, and the context wisdom of it; NULL where `passes` does not ask for it, or
+   the context goes without optimisations, which would be measured, too. */
+clb_tuner clb_tuner_asked(const clb_context *ctx, unsigned passes);
 
-/* Passes without wisdom get the kernel that is fastest here, and the context wisdom of it.  Of ops that clb_op_run_rows runs; of a convolution,
-   whose double backward pass may have `results` of its own (else NULL). */
-clb_status clb_measure_rows(clb_op *op);
-clb_status clb_measure_convolution(clb_op *op, clb_op *results, const clb_convolution_desc *desc);
-
-/* ---- made-up data (measure_data.c) ---- */
+/* ---- made-up data (trial.c) ---- */
 
 typedef struct {
   clb_op *op, *of;                   /* what is called; whose kernel is exchanged: op, or a part of it */

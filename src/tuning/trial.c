@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/ops/graph.h"
+#include "src/ops/convolution.h"
+#include "src/ops/spherical_harmonics.h"
+#include "src/ops/tensor_product.h"
 #include "src/ir/interpret_values.h"
 #include "src/tuning/autotune.h"
 
@@ -183,7 +185,5 @@ clb_status clb_trial_run(clb_trial *t) {
   clb_rows r[CLB_MAX_OPERANDS];
   if (!t->desc) return clb_op_run_rows(t->op, t->op->problem.kind, t->pass, t->size, t->operand, t->n);
   for (int i = 0; i < t->n; i++) r[i] = t->operand[i].rows;
-  if (t->pass == CLB_FORWARD) return clb_convolution_forward(t->op, t->graph, r[0], r[1], r[2], r[3], t->workspace);
-  if (t->pass == CLB_BACKWARD) return clb_convolution_backward(t->op, t->graph, r[0], r[1], r[2], r[3], r[4], r[5], r[6], t->workspace);
-  return clb_convolution_double_backward(t->op, t->graph, r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], t->workspace);
+  return clb_convolution_run(t->op, t->pass, t->graph, r, t->workspace);
 }

@@ -17,7 +17,7 @@ clb_problem *clb_layer_problem(clb_context *ctx, int32_t kind, clb_dtype storage
 
 clb_status clb_layer_create(clb_context *ctx, clb_problem *p, unsigned passes, clb_op **op) {
   *op = NULL;
-  clb_status s = p ? clb_op_create(ctx, p, passes, op) : CLB_ERROR_MEMORY;
+  clb_status s = p ? clb_op_create(ctx, p, passes, NULL, op) : CLB_ERROR_MEMORY;
   free(p);
   return s;
 }

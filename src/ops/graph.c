@@ -1,4 +1,4 @@
-/* src/api/graph.c - graphs as the user sees them: capacities, checks, and the launches that sort the edges. */
+/* src/ops/graph.c - graphs as the user sees them: capacities, checks, and the launches that sort the edges. */
 #include "src/ops/graph.h"
 
 #include <inttypes.h>
