@@ -68,6 +68,9 @@ struct clb_op {
 /* What the caller gets of a context holds it from its making (returns ctx) to its destruction's end. */
 clb_context *clb_context_hold(clb_context *ctx);
 void clb_context_release(clb_context *ctx);
+/* Waits for what was submitted.  Frees a context that nothing holds. */
+void clb_context_finish(clb_context *ctx);
+void clb_context_close(clb_context *ctx);
 
 /* CLB_OK where ctx has an open device. */
 clb_status clb_context_check(clb_context *ctx);

@@ -106,7 +106,7 @@ static void damage_is_a_miss(void **state) {
 static void other_things_are_a_miss(void **state) {
   static const char *const targets[] = {NULL, "/nowhere/at all", "itself", "/dev/zero"};
   (void)state;
-  clb_cache_key key = key_of("kernel");
+  clb_hash key = key_of("kernel");
   clb_cache_put(&key, "binary", 6, &trouble);
   assert_null(trouble.s);
   char path[600];

@@ -1,0 +1,75 @@
+/* src/runtime/buffer.c - memory of a device as the user sees it, and waiting for all that was submitted. */
+#include "src/runtime/context.h"
+
+#include <stdlib.h>
+
+clb_status clb_wait(clb_context *ctx) {
+  clb_status s = clb_context_check(ctx);
+  if (!s) s = clb_not_recording(ctx, "clb_wait");
+  return s ? s : ctx->device->backend->wait(ctx->device);
+}
+
+static clb_status new_buffer(clb_context *ctx, const char *call, uint64_t bytes, clb_buffer **buffer) {
+  clb_status s = clb_context_check(ctx);
+  if (buffer) *buffer = NULL;
+  if (s) return s;
+  if (!buffer) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "%s: buffer is NULL", call);
+  *buffer = calloc(1, sizeof **buffer);
+  if (!*buffer) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "%s: no memory", call);
+  **buffer = (clb_buffer){.ctx = clb_context_hold(ctx), .memory.bytes = bytes};
+  return CLB_OK;
+}
+
+clb_status clb_buffer_create(clb_context *ctx, uint64_t bytes, clb_buffer **buffer) {
+  clb_status s = new_buffer(ctx, "clb_buffer_create", bytes, buffer);
+  if (s) return s;
+  s = clb_device_alloc(ctx->device, bytes ? bytes : 1, &(*buffer)->memory);
+  (*buffer)->owned = s == CLB_OK;
+  (*buffer)->memory.bytes = bytes;
+  if (s) clb_buffer_destroy(buffer);
+  return s;
+}
+
+clb_status clb_buffer_wrap(clb_context *ctx, clb_memory_kind kind, void *memory, uint64_t bytes, clb_buffer **buffer) {
+  clb_status s = new_buffer(ctx, "clb_buffer_wrap", bytes, buffer);
+  if (s) return s;
+  clb_memory *m = &(*buffer)->memory;
+  m->handle = memory;
+  m->kind = kind;
+  if (!memory && bytes) s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_buffer_wrap: memory is NULL");
+  else if (kind != CLB_POINTER && kind != CLB_CL_MEM) s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_buffer_wrap: kind is %d; it must be CLB_POINTER or CLB_CL_MEM", kind);
+  else if (ctx->device->backend->wrap) s = ctx->device->backend->wrap(ctx->device, m);
+  else if (kind == CLB_CL_MEM) s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_buffer_wrap: CLB_CL_MEM is for opencl devices, not for %s", ctx->device->info.name);
+  if (s) clb_buffer_destroy(buffer);
+  return s;
+}
+
+void clb_buffer_destroy(clb_buffer **buffer) {
+  if (!buffer || !*buffer) return;
+  clb_context *ctx = (*buffer)->ctx;
+  if ((*buffer)->owned) clb_memory_free(ctx, &(*buffer)->memory);
+  free(*buffer);
+  *buffer = NULL;
+  clb_context_release(ctx);
+}
+
+static clb_status check_range(clb_buffer *b, const char *call, uint64_t offset, const void *host, uint64_t bytes) {
+  if (!b) return CLB_ERROR_ARGUMENT;
+  if (!host && bytes) return clb_fail(&b->ctx->error, CLB_ERROR_ARGUMENT, "%s: the host pointer is NULL", call);
+  if (offset > b->memory.bytes || bytes > b->memory.bytes - offset)
+    return clb_fail(&b->ctx->error, CLB_ERROR_ARGUMENT, "%s: bytes %llu ... %llu are outside the buffer of %llu bytes", call, (unsigned long long)offset,
+                    (unsigned long long)(offset + bytes), (unsigned long long)b->memory.bytes);
+  return clb_not_recording(b->ctx, call);
+}
+
+clb_status clb_buffer_write(clb_buffer *b, uint64_t offset, const void *from, uint64_t bytes) {
+  clb_status s = check_range(b, "clb_buffer_write", offset, from, bytes);
+  if (s || !bytes) return s;
+  return b->ctx->device->backend->write(b->ctx->device, &b->memory, offset, from, bytes);
+}
+
+clb_status clb_buffer_read(clb_buffer *b, uint64_t offset, void *to, uint64_t bytes) {
+  clb_status s = check_range(b, "clb_buffer_read", offset, to, bytes);
+  if (s || !bytes) return s;
+  return b->ctx->device->backend->read(b->ctx->device, &b->memory, offset, to, bytes);
+}

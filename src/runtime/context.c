@@ -1,0 +1,33 @@
+/* src/runtime/context.c - a context while something holds it. */
+#include "src/runtime/context.h"
+
+#include <stdlib.h>
+
+void clb_context_finish(clb_context *c) {
+  if (c->device && c->device->info.runs) c->device->backend->wait(c->device);
+}
+
+void clb_context_close(clb_context *c) {
+  clb_context_finish(c);
+  while (c->kernels) clb_kernel_free(c, c->kernels);
+  clb_text_free(&c->wisdom);
+  if (c->device) c->device->backend->close(c->device);
+  clb_text_free(&c->error.text);
+  clb_text_free(&c->note);
+  free(c);
+}
+
+clb_context *clb_context_hold(clb_context *ctx) {
+  ctx->held++;
+  return ctx;
+}
+
+void clb_context_release(clb_context *ctx) {
+  if (!--ctx->held && ctx->destroyed) clb_context_close(ctx);
+}
+
+clb_status clb_context_check(clb_context *ctx) {
+  if (!ctx) return CLB_ERROR_ARGUMENT;
+  if (!ctx->device) return clb_fail_more(&ctx->error, CLB_ERROR_ARGUMENT, " (this context never opened)");
+  return CLB_OK;
+}
