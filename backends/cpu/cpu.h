@@ -6,7 +6,7 @@
 
 #include "backends/backend.h"
 
-/* ---- cpu_compiler.c ---- */
+/* ---- compiler.c ---- */
 
 typedef struct {
   const char *name;      /* "cc", "gcc" or "clang"; NULL: there is none */
@@ -23,7 +23,7 @@ clb_status clb_cpu_compiler_find(clb_cpu_compiler *c, clb_error_sink *error);
 /* From text to the bytes of a shared library. */
 clb_status clb_cpu_compile(const clb_cpu_compiler *c, const char *kernel, const clb_text *source, clb_text *binary, clb_error_sink *error);
 
-/* ---- cpu_folder.c ---- */
+/* ---- folder.c ---- */
 
 typedef struct {
   clb_text path;
@@ -47,7 +47,7 @@ typedef enum { CLB_CPU_STREAM_AUTO, CLB_CPU_STREAM_NEVER, CLB_CPU_STREAM_ALWAYS 
 void clb_cpu_set_stream(clb_device *device, clb_cpu_stream when);
 bool clb_cpu_streams(const clb_device *device, const clb_module *m, int64_t groups);
 
-/* ---- cpu_blas.c ---- */
+/* ---- blas.c ---- */
 
 typedef struct {
   void (*f64)(int order, int ta, int tb, int m, int n, int k, double alpha, const double *a, int ld_a, const double *b, int ld_b, double beta, double *c, int ld_c);
@@ -60,7 +60,7 @@ const char *clb_cpu_blas_open(clb_cpu_blas *blas);
 clb_status clb_cpu_blas_can(const clb_cpu_blas *blas, const clb_product *product, clb_error_sink *error);
 clb_status clb_cpu_blas_multiply(const clb_cpu_blas *blas, clb_dtype type, const clb_product *product, clb_error_sink *error);
 
-/* ---- cpu_threads.c ---- */
+/* ---- threads.c ---- */
 
 /* arg: the kernel's parameters, then the number of groups of the whole launch and whether to store past the caches (i64). */
 typedef void clb_cpu_function(const ir_arg *arg, int64_t first, int64_t last);

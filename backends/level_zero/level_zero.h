@@ -58,7 +58,7 @@ typedef struct {
   char name[48], vendor[16], description[ZE_MAX_DEVICE_NAME + 32], driver[64];
 } lz_device;
 
-/* ---- level_zero_memory.c, level_zero_module.c: the backend's functions on a running device ---- */
+/* ---- memory.c, module.c: the backend's functions on a running device ---- */
 clb_status lz_failed(clb_error_sink *error, const char *call, ze_result_t result);
 clb_status lz_alloc(clb_device *device, uint64_t bytes, clb_memory *memory);
 void lz_free(clb_device *device, clb_memory *memory);
@@ -85,7 +85,7 @@ void lz_record(clb_device *device, const clb_work *work, int64_t n, clb_recorded
 clb_status lz_replay(clb_device *device, clb_recorded *recorded);
 void lz_forget(clb_device *device, clb_recorded *recorded);
 
-/* ---- level_zero_ocloc.c ---- */
+/* ---- ocloc.c ---- */
 bool lz_ocloc_open(lz_ocloc *o);
 /* Whether ocloc knows the device; version becomes ocloc's own. */
 clb_status lz_ocloc_check(const lz_ocloc *o, const char *target, char *version, size_t size, clb_error_sink *error);
@@ -94,7 +94,7 @@ clb_status lz_ocloc_compile(const lz_ocloc *o, const char *target, const clb_tex
 bool lz_ocloc_disassemble(const lz_ocloc *o, const char *target, const char *kernel, const void *binary, size_t bytes, clb_text *assembly,
                           clb_text *description);
 
-/* ---- level_zero_report.c ---- */
+/* ---- report.c ---- */
 clb_status lz_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report);
 /* Counts loads and stores of global memory and fused multiply-adds per row in an assembly; false: it holds messages of a kind not known here. */
 bool lz_count_messages(const ir_kernel *k, const char *assembly, clb_report *report);

@@ -32,7 +32,7 @@ int clb_parts_units(const clb_parts *parts, int lanes);
    a term as a whole, so that paths share their products c y. */
 bool clb_z_scales(const clb_tensor_product_problem *tp, const clb_parts *parts, bool pairs, double scale[][MAX_M]);
 
-/* The operands of the next edges on their way into local memory (convolution_stage.c).  A block of channels of an operand is `pieces` runs of
+/* The operands of the next edges on their way into local memory (pipeline.c).  A block of channels of an operand is `pieces` runs of
    `lanes` elements. */
 enum { CLB_MAX_STAGES = 8, CLB_MAX_PIECES = 1024, CLB_MAX_HELD = CLB_MAX_TERMS * MAX_M };
 typedef struct {
@@ -57,7 +57,7 @@ typedef struct {
   ir_val base;                    /* of the slot at hand, where this slice's edge starts */
 } clb_stage;
 
-/* Weights as cubic Hermite splines W(r) between knots (convolution_spline.c).  With u = (r - r_i) / h in the interval:
+/* Weights as cubic Hermite splines W(r) between knots (spline.c).  With u = (r - r_i) / h in the interval:
    W = v_i + u^2 (3-2u) (v_i+1 - v_i) + h (u (1-u)^2 s_i + u^2 (u-1) s_i+1) of values v and slopes s; beyond the ends r is theirs.
    Double backward: the number q that comes in along r makes the vector c = q W', and r's gradient is W' . (gradient of w) + q W'' . (gradient of c). */
 typedef struct {
@@ -70,7 +70,7 @@ typedef struct {
   ir_val sum[2][3];               /* of these three over paths, times gradients by w and by c; IR_NONE: nothing yet */
 } clb_spline;
 
-/* On a CPU, whose registers hold few components: some edges at a time, for one part and block of channels after the other (convolution_batch.c).
+/* On a CPU, whose registers hold few components: some edges at a time, for one part and block of channels after the other (batch.c).
    What stays between these turns lies in local memory: sums of z, products c y of the edges, vectors whose lanes add up to gradients of y. */
 enum { CLB_MAX_PRODUCTS = 2048 };
 typedef struct {

@@ -1,6 +1,6 @@
-/* kernels/convolution/convolution.c - the graph convolution owned by its receiver: a group walks the edges of a row (kernels/walk.h), results of z in registers.
+/* kernels/convolution/convolution.c - the graph convolution owned by its receiver: a group walks the edges of a row (kernels/graph/walk.h), results of z in registers.
 
-   A pass gives either results of z (convolution_rows.c) or those of edges (convolution_edges.c), never both: the host asks twice. */
+   A pass gives either results of z (receiver_results.c) or those of edges (edge_results.c), never both: the host asks twice. */
 #include "kernels/convolution/builder.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* kernels/layers/layer.c - what the kernels of src/layer_ops.h share. */
+/* kernels/layers/layer.c - what the kernels of src/ops/layers/layers.h share. */
 #include "kernels/layers/layer.h"
 
 enum { SUBGROUPS = 4, UNROLLED = 8 };

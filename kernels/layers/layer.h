@@ -1,4 +1,4 @@
-/* kernels/layers/layer.h - what the kernels of src/layer_ops.h share. */
+/* kernels/layers/layer.h - what the kernels of src/ops/layers/layers.h share. */
 #ifndef CLB_KERNELS_LAYERS_LAYER_H
 #define CLB_KERNELS_LAYERS_LAYER_H
 

@@ -1,4 +1,4 @@
-/* kernels/tensor_product/body_general.c - a product of any modes, unrolled per path or driven by tables (then table_product.c has the results).
+/* kernels/tensor_product/body_general.c - a product of any modes, unrolled per path or driven by tables (then body_table.c has the results).
 
    Lanes are the channels of one result at a time: each term of each result is walked block by block, sums up what every path and monomial
    give it, and is written once; operands are read again from cache for each result.  `span` lanes share a row, so that a sub-group of few

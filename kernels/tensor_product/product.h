@@ -1,4 +1,4 @@
-/* kernels/tensor_product/product.h - the three ways to lower a tensor product, from which kernels/tensor_product.c chooses. */
+/* kernels/tensor_product/product.h - the three ways to lower a tensor product, from which kernels/tensor_product/schedule.c chooses. */
 #ifndef CLB_KERNELS_TENSOR_PRODUCT_PRODUCT_H
 #define CLB_KERNELS_TENSOR_PRODUCT_PRODUCT_H
 

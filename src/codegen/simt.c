@@ -1,4 +1,4 @@
-/* src/codegen/simt.c - a kernel as SIMT text: OpenCL C, CUDA and HIP.  The body is the same text in all three; words.c tells them apart. */
+/* src/codegen/simt.c - a kernel as SIMT text: OpenCL C, CUDA and HIP.  The body is the same text in all three; simt_builtins.c tells them apart. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 enum {
   CLB_GRAPH_RECEIVERS, CLB_GRAPH_SENDERS, /* as given */
   CLB_GRAPH_ROW_START, CLB_GRAPH_EDGE = CLB_GRAPH_ROW_START + 2, CLB_GRAPH_OTHER = CLB_GRAPH_EDGE + 2, CLB_GRAPH_WALK = CLB_GRAPH_OTHER + 2,
-  CLB_GRAPH_PIECES_OF = CLB_GRAPH_WALK + 2, CLB_GRAPH_REST = CLB_GRAPH_PIECES_OF + 2, /* int32[..][3]: of rows, of pieces, of pieces (kernels/graph.h) */
+  CLB_GRAPH_PIECES_OF = CLB_GRAPH_WALK + 2, CLB_GRAPH_REST = CLB_GRAPH_PIECES_OF + 2, /* int32[..][3]: of rows, of pieces, of pieces (kernels/graph/sort.h) */
   CLB_GRAPH_PAIRS = CLB_GRAPH_REST + 2, /* two: the sort goes to and fro; also where lists from the host arrive */
   CLB_GRAPH_TABLE = CLB_GRAPH_PAIRS + 2, CLB_GRAPH_SUMS, CLB_GRAPH_FOUND, /* counts by digit and group, sums by digit, first bad edges by group */
   CLB_GRAPH_BUFFERS

@@ -67,7 +67,7 @@ typedef struct {
   int32_t whole; /* no row is worked on in pieces */
 } clb_graph_problem;
 
-/* ---- of src/layer_ops.h ---- */
+/* ---- of src/ops/layers/layers.h ---- */
 
 enum { CLB_POINTWISE_COMBINE, CLB_POINTWISE_GATHER, CLB_POINTWISE_ACTIVATION };
 typedef struct {

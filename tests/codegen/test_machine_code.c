@@ -406,7 +406,7 @@ static void products_compile(void **state) {
 
 /* ---- NVIDIA: aligned loads ---- */
 
-/* Loads of global memory of 8 or 16 bytes each in the code of a cubin; as gpu_report.c reads it. */
+/* Loads of global memory of 8 or 16 bytes each in the code of a cubin; as report.c reads it. */
 static int wide_loads(const clb_text *cubin, int bytes) {
   Elf64_Ehdr head;
   int n = 0;

@@ -1,5 +1,5 @@
 /* tools/ops/op.h - the table of ops as the command sees them: all it takes to name, check, show and time one.
-   An op is one file here (op_NAME.c) and one line in ops.c. */
+   An op is one file here (op_NAME.c) and one line in registry.c. */
 #ifndef CLB_TOOLS_OPS_OP_H
 #define CLB_TOOLS_OPS_OP_H
 

@@ -16,7 +16,7 @@ static inline const char *vector_type_name(ir_type type) { return type == IR_BOO
 /* How elements lie in memory: "f32", "u16", ... */
 static inline const char *clb_vector_storage(ir_type element) { return element == IR_F16 || element == IR_BF16 ? "u16" : ir_type_name(element); }
 
-/* ---- print_vector_blocks.c ---- */
+/* ---- store_blocks.c ---- */
 
 /* A buffer that the kernel only writes, in stores whose indices are `root` plus a constant and which together fill `columns` columns from
    `first` on, all under one mask.  Where rows turn out to be back to back the lanes' rows are one block of memory: large outputs are
@@ -31,7 +31,7 @@ bool clb_vector_find_block(const ir_kernel *k, ir_val array, clb_vector_block *b
 /* The constant of such an index. */
 int64_t clb_vector_column(const ir_kernel *k, ir_val index);
 
-/* ---- print_vector_ahead.c ---- */
+/* ---- prefetch.c ---- */
 
 /* Of an array of which group g reads the row that starts at the sum of `term` plus g `stride`; all of them SCALARs. */
 enum { CLB_VECTOR_AHEAD_TERMS = 4 };
@@ -41,7 +41,7 @@ typedef struct {
 } clb_vector_ahead;
 void clb_vector_find_ahead(const ir_kernel *k, clb_vector_ahead *ahead); /* ahead[k->n] */
 
-/* ---- print_vector.c ---- */
+/* ---- vector.c ---- */
 
 /* pN = array + terms of an index (not its constants), said where it is first needed: addresses that differ by a constant share it. */
 enum { CLB_VECTOR_POINTER_TERMS = 6, CLB_VECTOR_POINTERS = 1024 };
@@ -73,7 +73,7 @@ bool vector_countable(const vector_printer *p, ir_val mask);                    
 void vector_count(vector_printer *p, ir_val mask);
 void vector_lane_mask(vector_printer *p, ir_val mask);
 
-/* ---- print_vector_memory.c ---- */
+/* ---- memory.c ---- */
 
 void vector_load(vector_printer *p, int32_t v, const ir_ins *i);
 void vector_store(vector_printer *p, const ir_ins *i);
@@ -86,7 +86,7 @@ void vector_end_block(vector_printer *p, ir_val array); /* at the end of a group
 void vector_begin_ahead(vector_printer *p, ir_val array); /* at the start of a group */
 void vector_fetch_ahead(vector_printer *p, const ir_ins *load);
 
-/* ---- print_vector_prelude.c, print_vector_rows.c ---- */
+/* ---- prelude.c, transpose.c ---- */
 
 /* Types, arithmetic, conversions. */
 void clb_vector_prelude(const ir_kernel *k, clb_text *out);

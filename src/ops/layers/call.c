@@ -1,4 +1,4 @@
-/* src/ops/layers/call.c - how the ops of layer_ops.h are created, and their operands checked and handed over. */
+/* src/ops/layers/call.c - how the ops of layers.h are created, and their operands checked and handed over. */
 #include "src/ops/layers/call.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* src/ops/layers/call.h - how the ops of layer_ops.h are created, and their operands checked and handed over. */
+/* src/ops/layers/call.h - how the ops of layers.h are created, and their operands checked and handed over. */
 #ifndef CLB_SRC_OPS_LAYERS_CALL_H
 #define CLB_SRC_OPS_LAYERS_CALL_H
 

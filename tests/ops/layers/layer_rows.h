@@ -1,4 +1,4 @@
-/* tests/ops/layers/layer_rows.h - for tests of src/layer_ops.h: rows of numbers with something around them that nobody may touch, and comparisons. */
+/* tests/ops/layers/layer_rows.h - for tests of src/ops/layers/layers.h: rows of numbers with something around them that nobody may touch, and comparisons. */
 #ifndef CLB_TESTS_OPS_LAYERS_LAYER_ROWS_H
 #define CLB_TESTS_OPS_LAYERS_LAYER_ROWS_H
 

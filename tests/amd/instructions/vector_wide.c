@@ -1,4 +1,4 @@
-/* tests/amd/vector_wide.c - vector instructions on 64 bits: integers and f64. */
+/* tests/amd/instructions/vector_wide.c - vector instructions on 64 bits: integers and f64. */
 #include "tests/amd/lanes.h"
 
 #define LONGS(name, expression) \

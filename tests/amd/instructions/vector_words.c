@@ -1,4 +1,4 @@
-/* tests/amd/vector_words.c - vector instructions on words: integers and f32. */
+/* tests/amd/instructions/vector_words.c - vector instructions on words: integers and f32. */
 #include "tests/amd/lanes.h"
 
 #define WORDS(name, expression) \

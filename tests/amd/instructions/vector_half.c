@@ -1,4 +1,4 @@
-/* tests/amd/vector_half.c - vector instructions on 16 bits. */
+/* tests/amd/instructions/vector_half.c - vector instructions on 16 bits. */
 #include "tests/amd/lanes.h"
 
 #define SHORTS(name, expression) \

@@ -1,4 +1,4 @@
-/* tests/amd/vector.c - how a vector instruction gets its rows and puts its result. */
+/* tests/amd/instructions/vector.c - how a vector instruction gets its rows and puts its result. */
 #include "tests/amd/lanes.h"
 
 #ifdef __SSE2__

@@ -1,4 +1,4 @@
-/* tests/amd/scalar.c - scalar instructions, branches and scalar loads. */
+/* tests/amd/instructions/scalar.c - scalar instructions, branches and scalar loads. */
 #include "tests/amd/lanes.h"
 
 static inline void put_word(amd_wave *w, const amd_ins *i, uint32_t x) {

@@ -1,4 +1,4 @@
-/* tests/amd/vector_compare.c - comparisons: a mask of lanes as the result. */
+/* tests/amd/instructions/vector_compare.c - comparisons: a mask of lanes as the result. */
 #include "tests/amd/lanes.h"
 
 #define COMPARE(name, type, get, test) \

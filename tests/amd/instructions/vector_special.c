@@ -1,4 +1,4 @@
-/* tests/amd/vector_special.c - vector instructions with a shape of their own: carries, lanes, packed and
+/* tests/amd/instructions/vector_special.c - vector instructions with a shape of their own: carries, lanes, packed and
  * mixed precision, steps of a division. */
 #include "tests/amd/lanes.h"
 

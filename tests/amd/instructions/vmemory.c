@@ -1,4 +1,4 @@
-/* tests/amd/vmemory.c - vector loads, stores and atomics: global memory and scratch. */
+/* tests/amd/instructions/vmemory.c - vector loads, stores and atomics: global memory and scratch. */
 #include "tests/amd/lanes.h"
 
 /* Flags beside the number of bytes. */

@@ -1,4 +1,4 @@
-/* tests/amd/lds.c - local memory of a group. */
+/* tests/amd/instructions/lds.c - local memory of a group. */
 #include "tests/amd/lanes.h"
 
 static unsigned char *place(amd_wave *w, const amd_ins *i, int lane, uint32_t address,

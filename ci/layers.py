@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Checks that each folder uses only folders below it: python3 ci/layers.py [--list]
+
+Includes are written from the repository's root.  A folder includes its own files, those of the
+folders that MAY names for it, and public headers.  What src/api defines is called by the
+command and by programs, never by the library itself.  No header has the name of another one,
+and no folder has more than MOST files in C.  --list prints MAY, from the lowest folder up."""
+import collections
+import pathlib
+import re
+import sys
+
+MAY = {  # folder: what it may include, besides itself; a folder stands for those in it
+    "src/base": "",
+    "src/ir": "src/base",
+    "src/problem": "src/base",
+    "src/codegen": "src/ir src/base",
+    "kernels": "src/problem src/ir src/base",
+    "backends": "src/codegen src/ir src/base",
+    "src/runtime": "kernels backends src/problem src/ir src/base",
+    "src/ops": "src/runtime kernels src/problem src/ir src/base",
+    "src/tuning": "src/ops src/runtime kernels src/problem src/ir src/base",
+    "src/api": "src/tuning src/ops src/runtime src/problem src/base",
+    "models": "src/ops src/runtime src/problem src/base",
+    "tools": "models/atoms src/base",
+    "examples": "",
+    "bench": "",
+}
+MOST = 20
+ABOVE_API = ("models", "tools", "examples", "bench")
+
+root = pathlib.Path(__file__).resolve().parent.parent
+
+
+def folder_of(path):
+    return next((f for f in sorted(MAY, key=len, reverse=True) if path.startswith(f + "/")), None)
+
+
+def allowed(folder, included):
+    return any(included.startswith(f + "/") for f in [folder] + MAY[folder].split())
+
+
+def sources(folder):
+    return sorted(p for p in (root / folder).rglob("*.[ch]") if p.is_file())
+
+
+def main():
+    if sys.argv[1:] == ["--list"]:
+        for folder, may in MAY.items():
+            print(f"{folder}: {may or 'none'}")
+        return
+    if sys.argv[1:]:
+        sys.exit(__doc__)
+    bad, headers, counts, includes = [], collections.defaultdict(list), collections.Counter(), 0
+    of_api = set()
+    for path in sources("src/api"):
+        of_api |= set(re.findall(r"^\w[\w *]*?\b(clb_\w+)\([^;]*?\) \{", path.read_text(), re.M | re.S))
+    for top in sorted({f.split("/")[0] for f in MAY} | {"tests"}):
+        for path in sources(top):
+            name = str(path.relative_to(root))
+            if name.startswith(("tests/data/", "bench/results/")):
+                continue
+            counts[str(path.parent.relative_to(root))] += 1
+            if path.suffix == ".h":
+                headers[path.name].append(name)
+            folder, text = folder_of(name), path.read_text()
+            for n, line in enumerate(text.splitlines(), 1):
+                found = re.match(r'#include "([^"]+)"', line)
+                if not found:
+                    continue
+                includes += 1
+                if not (root / found[1]).is_file():
+                    bad.append(f"{name}:{n}: {found[1]} is no path from the repository's root")
+                elif folder and not allowed(folder, found[1]):
+                    bad.append(f"{name}:{n}: {folder} may not include {found[1]}")
+            if folder and not folder.startswith(ABOVE_API) and folder != "src/api":
+                for call in sorted(set(re.findall(r"\b(clb_\w+)\(", text)) & of_api):
+                    bad.append(f"{name}: calls {call}, which src/api defines")
+    bad += [f"header twice: {' '.join(p)}" for p in headers.values() if len(p) > 1]
+    bad += [f"{f} has {n} files; at most {MOST}" for f, n in sorted(counts.items()) if n > MOST]
+    print("\n".join(bad) if bad else f"layers: {includes} includes in {len(counts)} folders, "
+          f"{len(of_api)} calls of src/api: each folder uses only those below it")
+    sys.exit(bool(bad))
+
+
+main()
