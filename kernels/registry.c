@@ -1,8 +1,6 @@
 /* kernels/registry.c - the table of ops. */
 #include "kernels/kernel.h"
 
-#include <string.h>
-
 extern const clb_kernel_kind clb_spherical_harmonics, clb_tensor_product, clb_matrix_product, clb_column_sum, clb_row_sum_kind, clb_graph_sort, clb_convolution_walk;
 extern const clb_kernel_kind clb_pointwise, clb_gate, clb_rms_norm, clb_radial, clb_species_linear, clb_totals, clb_forces, clb_edge_vectors, clb_lengths_along;
 
@@ -24,15 +22,3 @@ const clb_kernel_kind *const clb_kernel_kinds[CLB_KERNEL_KINDS] = {
     [CLB_EDGE_VECTORS] = &clb_edge_vectors,
     [CLB_LENGTHS_ALONG] = &clb_lengths_along,
 };
-
-void clb_candidate_add(clb_schedule *list, int *n, const clb_schedule *s) {
-  for (int i = 0; i < *n; i++)
-    if (!memcmp(&list[i], s, sizeof *s)) return;
-  if (*n < CLB_MAX_CANDIDATES) list[(*n)++] = *s;
-}
-
-void clb_candidate_with(clb_schedule *list, int *n, const clb_schedule *s, size_t field, int32_t value) {
-  clb_schedule other = *s;
-  memcpy((char *)&other + field, &value, sizeof value);
-  clb_candidate_add(list, n, &other);
-}

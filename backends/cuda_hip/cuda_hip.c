@@ -54,51 +54,7 @@ static const clb_gpu_vendor amd = {
   .threads = 56, .warp = 87, .units = 63, .local = 74, .pageable = 65, .registers = 256,
 };
 
-/* ---- errors, and whose turn it is ---- */
-
-enum { OUT_OF_MEMORY = 2 };                /* in both */
 enum { CUDA_MAJOR = 75, CUDA_MINOR = 76, CUDA_MOST_LOCAL = 97 }; /* attributes: compute capability; local memory of a group that asks for it */
-
-static clb_status check(clb_gpu *g, const char *call, int code) {
-  const char *name = NULL, *text = NULL;
-  if (!code) return CLB_OK;
-  if (g->vendor == &nvidia) {
-    g->driver.cuda_error_name(code, &name);
-    g->driver.cuda_error_text(code, &text);
-  } else {
-    name = g->driver.hip_error_name(code);
-    text = g->driver.hip_error_text(code);
-  }
-  return clb_fail(g->head.error, code == OUT_OF_MEMORY ? CLB_ERROR_MEMORY : CLB_ERROR_DRIVER, "%s: %s: %s (%d): %s",
-                  g->name[0] ? g->name : g->vendor->name, call, name ? name : "unknown error", code, text ? text : "no text");
-}
-
-clb_status clb_gpu_check(clb_gpu *g, int call, int code) {
-  return check(g, g->vendor->call_names[call], code);
-}
-
-clb_status clb_gpu_enter(clb_gpu *g, clb_gpu_turn *t) {
-  clb_status s;
-  *t = (clb_gpu_turn){0};
-  if (g->vendor == &nvidia) {
-    void *now = NULL;
-    if (!g->driver.context_current(&now) && now == g->context) return CLB_OK;
-    s = CLB_GPU_CALL(g, context_push, g->context);
-  } else {
-    s = CLB_GPU_CALL(g, device_current, &t->device);
-    if (s || t->device == g->ordinal) return s;
-    s = CLB_GPU_CALL(g, device_set, g->ordinal);
-  }
-  t->changed = !s;
-  return s;
-}
-
-void clb_gpu_leave(clb_gpu *g, const clb_gpu_turn *t) {
-  void *ours;
-  if (!t->changed) return;
-  if (g->vendor == &nvidia) g->driver.context_pop(&ours);
-  else g->driver.device_set(t->device);
-}
 
 /* ---- opening ---- */
 
@@ -132,8 +88,8 @@ static clb_status open_driver(clb_gpu *g) {
 static clb_status find_target(clb_gpu *g) {
   char properties[8192] = {0};
   clb_status s = CLB_OK;
-  if (g->driver.properties_6) s = check(g, "hipGetDevicePropertiesR0600", g->driver.properties_6(properties, g->ordinal));
-  else if (g->driver.properties) s = check(g, "hipGetDeviceProperties", g->driver.properties(properties, g->ordinal));
+  if (g->driver.properties_6) s = clb_gpu_told(g, "hipGetDevicePropertiesR0600", g->driver.properties_6(properties, g->ordinal));
+  else if (g->driver.properties) s = clb_gpu_told(g, "hipGetDeviceProperties", g->driver.properties(properties, g->ordinal));
   if (s) return s;
   for (size_t at = 256; at + sizeof g->target < sizeof properties; at++)
     if (!memcmp(properties + at, "gfx", 3)) {

@@ -145,6 +145,7 @@ typedef struct {
 } clb_gpu;
 
 /* CLB_OK for 0; else the call's name with the driver's own words. */
+clb_status clb_gpu_told(clb_gpu *g, const char *call, int code);
 clb_status clb_gpu_check(clb_gpu *g, int call, int code);
 #define CLB_GPU_CALL(g, field, ...) clb_gpu_check(g, CLB_GPU_##field, (g)->driver.field(__VA_ARGS__))
 

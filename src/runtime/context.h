@@ -120,6 +120,9 @@ typedef struct {
 } clb_operand;
 static inline int64_t clb_operand_bytes(const clb_op *op, const clb_operand *o) { return clb_dtype_bytes(o->wide ? op->problem.arithmetic : op->problem.storage); }
 static inline int64_t clb_operand_stride(const clb_operand *o) { return o->rows.stride == CLB_DENSE ? o->columns : o->rows.stride; }
+const char *clb_pass_name(clb_pass pass); /* "double backward" */
+/* The kernel of a pass, or why there is none. */
+clb_status clb_op_pass_kernel(clb_op *op, clb_pass pass, const clb_kernel **kernel);
 /* CLB_OK where the op was created with this pass. */
 clb_status clb_op_check_pass(clb_op *op, clb_pass pass);
 /* Checks one operand of n rows. */

@@ -1,93 +1,12 @@
-/* src/runtime/recording.c - what ops submit, kept in a list and submitted again; by the driver's own object where it makes one of the list. */
+/* src/runtime/recording.c - what was recorded, submitted again; by the driver's own object where it makes one of the list. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/runtime/context.h"
-
-/* What one work points to. */
-typedef struct {
-  clb_product product;
-  clb_memory *memory;
-  int n_memory;
-  clb_arg args[];
-} kept;
-
-struct clb_recording {
-  clb_context *ctx;
-  clb_work *work;
-  kept **kept;             /* of each work */
-  int64_t n, room;
-  clb_recorded *recorded;  /* the driver's; NULL: the list is it */
-  bool lost;               /* memory that it uses was freed */
-  clb_recording *next;     /* of the context's */
-};
-
-/* ---- the list ---- */
-
-static bool make_room(clb_recording *r) {
-  int64_t room = r->room ? 2 * r->room : 16;
-  if (r->n < r->room) return true;
-  clb_work *work = realloc(r->work, (size_t)room * sizeof *work);
-  if (work) r->work = work;
-  kept **all = work ? realloc(r->kept, (size_t)room * sizeof *all) : NULL;
-  if (all) r->kept = all;
-  if (all) r->room = room;
-  return all;
-}
-
-static const clb_memory *keep(kept *k, const clb_memory *memory) {
-  if (!memory) return NULL;
-  k->memory[k->n_memory] = *memory;
-  return &k->memory[k->n_memory++];
-}
-
-/* Memory by value: the structs that arguments point to may be gone by the replay. */
-clb_status clb_recording_keep(clb_recording *r, const clb_work *w) {
-  size_t n = (size_t)w->n_args, most = n > 3 ? n : 3;
-  kept *k = make_room(r) ? calloc(1, sizeof *k + n * sizeof *k->args + most * sizeof *k->memory) : NULL;
-  if (!k) return clb_fail(&r->ctx->error, CLB_ERROR_MEMORY, "no memory for the recording of %s", w->name);
-  k->memory = (clb_memory *)(k->args + n);
-  for (size_t i = 0; i < n; i++) {
-    k->args[i] = w->args[i];
-    if (w->args[i].type == IR_VOID) k->args[i].memory = keep(k, w->args[i].memory);
-  }
-  if (w->product) {
-    k->product = *w->product;
-    k->product.a = keep(k, w->product->a);
-    k->product.b = keep(k, w->product->b);
-    k->product.c = keep(k, w->product->c);
-  }
-  r->kept[r->n] = k;
-  r->work[r->n] = *w;
-  r->work[r->n].args = k->args;
-  r->work[r->n++].product = w->product ? &k->product : NULL;
-  return CLB_OK;
-}
+#include "src/runtime/recording_list.h"
 
 static void let_driver_record(clb_recording *r) {
   clb_device *d = r->ctx->device;
   if (r->n && d->backend->record) d->backend->record(d, r->work, r->n, &r->recorded);
-}
-
-static bool uses(const clb_recording *r, const void *handle) {
-  for (int64_t i = 0; i < r->n; i++)
-    for (int m = 0; m < r->kept[i]->n_memory; m++)
-      if (r->kept[i]->memory[m].handle == handle) return true;
-  return false;
-}
-
-void clb_memory_free(clb_context *ctx, clb_memory *memory) {
-  if (ctx->recording && uses(ctx->recording, memory->handle)) ctx->recording->lost = true;
-  for (clb_recording *r = ctx->recordings; r; r = r->next)
-    if (!r->lost && uses(r, memory->handle)) r->lost = true;
-  ctx->device->backend->free(ctx->device, memory);
-}
-
-/* ---- the calls ---- */
-
-clb_status clb_not_recording(clb_context *ctx, const char *call) {
-  if (!ctx->recording) return CLB_OK;
-  return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "%s: not between clb_record_begin and clb_record_end, for it needs the device now", call);
 }
 
 clb_status clb_record_begin(clb_context *ctx) {

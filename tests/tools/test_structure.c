@@ -8,7 +8,6 @@
 #include "tools/ops/op.h"
 #include "tools/common/structure.h"
 
-double random_number(uint64_t *seed) { return test_random(seed); } /* as the command's */
 
 static void data_path(char path[1024], const char *file) {
   const char *data = getenv("CLB_TEST_DATA");

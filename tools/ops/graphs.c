@@ -2,7 +2,7 @@
 #include "tools/ops/graphs.h"
 
 #include "models/atoms/neighbours.h"
-#include "tools/ops/op.h"
+#include "tools/common/random.h"
 #include "tools/common/structure.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
 #ifndef CLB_TOOLS_OPS_OP_H
 #define CLB_TOOLS_OPS_OP_H
 
+#include "tools/common/random.h"
 #include "tools/cli/tool.h"
 
 /* What data an op is run on. */
@@ -109,6 +110,5 @@ clb_dtype usual_arithmetic(clb_dtype storage);
 /* The largest error that is well, relative to the scale of tool_op.reference. */
 double tolerance_of(const tool_op *op, const tool_kernel *kernel);
 
-double random_number(uint64_t *seed); /* in [-1, 1) */
 
 #endif

@@ -50,10 +50,3 @@ double tolerance_of(const tool_op *op, const tool_kernel *kernel) {
   if (kernel->storage == CLB_F32 && kernel->arithmetic == CLB_F64) return 2e-7; /* the rounding of the result alone */
   return tolerance[kernel->storage] * (kernel->storage == CLB_F32 ? op->growth(kernel->problem) : 1);
 }
-
-double random_number(uint64_t *seed) { /* splitmix64 */
-  uint64_t z = *seed += 0x9e3779b97f4a7c15u;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-  return (double)(int64_t)(z ^ z >> 31) * 0x1p-63;
-}

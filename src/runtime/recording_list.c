@@ -1,0 +1,63 @@
+/* src/runtime/recording_list.c - what ops submit, kept in a list. */
+#include "src/runtime/recording_list.h"
+
+#include <stdlib.h>
+
+static bool reserve(clb_recording *r) {
+  int64_t capacity = r->capacity ? 2 * r->capacity : 16;
+  if (r->n < r->capacity) return true;
+  clb_work *work = realloc(r->work, (size_t)capacity * sizeof *work);
+  if (work) r->work = work;
+  clb_kept **all = work ? realloc(r->kept, (size_t)capacity * sizeof *all) : NULL;
+  if (all) r->kept = all;
+  if (all) r->capacity = capacity;
+  return all;
+}
+
+static const clb_memory *keep(clb_kept *k, const clb_memory *memory) {
+  if (!memory) return NULL;
+  k->memory[k->n_memory] = *memory;
+  return &k->memory[k->n_memory++];
+}
+
+/* Memory by value: the structs that arguments point to may be gone by the replay. */
+clb_status clb_recording_keep(clb_recording *r, const clb_work *w) {
+  size_t n = (size_t)w->n_args, most = n > 3 ? n : 3;
+  clb_kept *k = reserve(r) ? calloc(1, sizeof *k + n * sizeof *k->args + most * sizeof *k->memory) : NULL;
+  if (!k) return clb_fail(&r->ctx->error, CLB_ERROR_MEMORY, "no memory for the recording of %s", w->name);
+  k->memory = (clb_memory *)(k->args + n);
+  for (size_t i = 0; i < n; i++) {
+    k->args[i] = w->args[i];
+    if (w->args[i].type == IR_VOID) k->args[i].memory = keep(k, w->args[i].memory);
+  }
+  if (w->product) {
+    k->product = *w->product;
+    k->product.a = keep(k, w->product->a);
+    k->product.b = keep(k, w->product->b);
+    k->product.c = keep(k, w->product->c);
+  }
+  r->kept[r->n] = k;
+  r->work[r->n] = *w;
+  r->work[r->n].args = k->args;
+  r->work[r->n++].product = w->product ? &k->product : NULL;
+  return CLB_OK;
+}
+
+static bool uses(const clb_recording *r, const void *handle) {
+  for (int64_t i = 0; i < r->n; i++)
+    for (int m = 0; m < r->kept[i]->n_memory; m++)
+      if (r->kept[i]->memory[m].handle == handle) return true;
+  return false;
+}
+
+void clb_memory_free(clb_context *ctx, clb_memory *memory) {
+  if (ctx->recording && uses(ctx->recording, memory->handle)) ctx->recording->lost = true;
+  for (clb_recording *r = ctx->recordings; r; r = r->next)
+    if (!r->lost && uses(r, memory->handle)) r->lost = true;
+  ctx->device->backend->free(ctx->device, memory);
+}
+
+clb_status clb_not_recording(clb_context *ctx, const char *call) {
+  if (!ctx->recording) return CLB_OK;
+  return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "%s: not between clb_record_begin and clb_record_end, for it needs the device now", call);
+}
