@@ -96,7 +96,7 @@ by_pkg_config shared
 check shared shared
 "./shared/tensor_product_cpp" cpu | cmp -s - said || fail "C++ and C differ on the product"
 # shellcheck disable=SC2046
-gfortran -Wall -Wextra -Werror -O2 -std=f2018 -J "$stage" "$fortran" "$source/tests/convolution.f90" -o convolution $(pkg-config --libs clebsch)
+gfortran -Wall -Wextra -Werror -O2 -std=f2018 -J "$stage" "$fortran" "$source/tests/install/convolution.f90" -o convolution $(pkg-config --libs clebsch)
 [ "$(./convolution cpu)" = holds ] || fail "the convolution in Fortran"
 PKG_CONFIG_PATH="$stage/static${PKG_CONFIG_PATH#"$stage/all"}" by_pkg_config static --static
 check static static
@@ -126,7 +126,7 @@ done
 mkdir "$stage/locales"
 if localedef -i de_DE -f UTF-8 "$stage/locales/de_DE.UTF-8" >/dev/null 2>&1; then
   # shellcheck disable=SC2046
-  cc water_edges.c "$source/tests/locale_of_environment.c" -o comma $(pkg-config --cflags --libs clebsch)
+  cc water_edges.c "$source/tests/install/locale_of_environment.c" -o comma $(pkg-config --cflags --libs clebsch)
   CLB_CACHE_DIR=off LOCPATH=$stage/locales LC_ALL=de_DE.UTF-8 ./comma "$stage/made.safetensors" cpu >said || fail "de_DE: water_edges"
   grep -q "[0-9],[0-9]" said || fail "de_DE: no decimal comma: the test tests nothing"
   tr , . <said | cmp -s - edges || fail "de_DE changes the numbers"
