@@ -156,5 +156,7 @@ bool clb_legalise(const ir_kernel *k, ir_kernel *out) {
   else if (meet(&l) && k->subgroups != 1) snprintf(out->error, sizeof out->error, "without sub-groups a group whose lanes meet is one sub-group, not %d", (int)k->subgroups);
   for (int32_t v = 0; v < k->n && !out->error[0]; v++) l.map[v] = again(&l, &k->ins[v]);
   free(l.map);
-  return ir_finish(out);
+  if (!ir_finish(out)) return false;
+  if (!ir_drop_barriers(out)) snprintf(out->error, sizeof out->error, "no memory");
+  return !out->error[0];
 }

