@@ -155,10 +155,14 @@ bool outputs_ready(const named_file *files, int n) {
 
 /* ---- whole files ---- */
 
-void folder_flush(const char *path) {
-  char *target = target_of(path), *folder = joined(target, folder_length(target), ".");
+static void flush_folder(const char *folder) {
   const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd >= 0) fsync(fd), close(fd);
+}
+
+void folder_flush(const char *path) {
+  char *target = target_of(path), *folder = joined(target, folder_length(target), ".");
+  flush_folder(folder);
   free(folder);
   free(target);
 }
@@ -170,11 +174,8 @@ static bool write_to(FILE *f, bool (*write)(FILE *f, const void *user), const vo
 }
 
 /* A file without a name, which goes with this process; -1: this file system has none. */
-static int open_nameless(const char *target) {
-  char *folder = joined(target, folder_length(target), ".");
-  const int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
-  free(folder);
-  return fd;
+static int open_nameless(const char *folder) {
+  return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
 }
 
 /* The temporary name, which is there for no longer than a rename takes. */
@@ -198,19 +199,20 @@ static int open_named(char *temporary) {
   return fd;
 }
 
-static bool replace(const char *path, const char *target, char *temporary,
+/* Allocates nothing: a file that is there is never told as a failure for lack of memory. */
+static bool replace(const char *path, const char *target, const char *folder, char *temporary,
                     bool (*write)(FILE *f, const void *user), const void *user) {
   struct stat there;
   if (!stat(target, &there) && !S_ISREG(there.st_mode))
     return complain("%s: not a file", path), false;
-  const int nameless = open_nameless(target), fd = nameless < 0 ? open_named(temporary) : nameless;
+  const int nameless = open_nameless(folder), fd = nameless < 0 ? open_named(temporary) : nameless;
   FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
   bool named = fd >= 0 && nameless < 0, good = f && write_to(f, write, user);
   if (good && !named) good = named = give_name(fd, target, temporary);
   int error = errno;
   if (f ? fclose(f) : fd >= 0 && close(fd)) error = good ? errno : error, good = false;
   if (good && rename(temporary, target)) error = errno, good = false;
-  if (good) return folder_flush(target), true;
+  if (good) return flush_folder(folder), true;
   if (fd < 0)
     complain("%s: %s", path, strerror(error));
   else
@@ -221,7 +223,9 @@ static bool replace(const char *path, const char *target, char *temporary,
 
 bool file_replace(const char *path, bool (*write)(FILE *f, const void *user), const void *user) {
   char *target = target_of(path), *temporary = temporary_of(target);
-  const bool good = replace(path, target, temporary, write, user);
+  char *folder = joined(target, folder_length(target), ".");
+  const bool good = replace(path, target, folder, temporary, write, user);
+  free(folder);
   free(temporary);
   free(target);
   return good;
