@@ -186,6 +186,31 @@ static void help(void **state) {
   }
 }
 
+/* Each command that the help lists has a help of its own, and the error of an unknown one names it. */
+static void commands(void **state) {
+  (void)state;
+  run all = clebsch("--help"), unknown = clebsch("sing");
+  char *rest = strstr(all.out, "Commands:\n"), *end = rest ? strstr(rest, "\n\n") : NULL;
+  int n = 0;
+  assert_non_null(end);
+  *end = 0;
+  strtok_r(rest, "\n", &rest);
+  for (char *line; (line = strtok_r(rest, "\n", &rest)); n++) {
+    char name[32], arguments[48], usage[64];
+    assert_int_equal(sscanf(line, " %31s", name), 1);
+    snprintf(arguments, sizeof arguments, "%s --help", name);
+    snprintf(usage, sizeof usage, "Usage: clebsch %s ", name);
+    run r = clebsch(arguments);
+    expect_status(&r, arguments, 0);
+    assert_int_equal(strncmp(r.out, usage, strlen(usage)), 0);
+    assert_non_null(strstr(strstr(unknown.err, "commands are"), name));
+    forget(&r);
+  }
+  assert_true(n >= 10);
+  forget(&all);
+  forget(&unknown);
+}
+
 static void devices(void **state) {
   (void)state;
   json_t *found = array_of("devices --json", 0, device_keys), *d, *size;
@@ -523,7 +548,7 @@ static void failures(void **state) { /* one bad device does not hide the others 
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(usage_errors), cmocka_unit_test(help),         cmocka_unit_test(devices), cmocka_unit_test(interpreter_is_refused),
+      cmocka_unit_test(usage_errors), cmocka_unit_test(help), cmocka_unit_test(commands), cmocka_unit_test(devices), cmocka_unit_test(interpreter_is_refused),
       cmocka_unit_test(check),        cmocka_unit_test(check_parts), cmocka_unit_test(sources),      cmocka_unit_test(source_files), cmocka_unit_test(bench),
       cmocka_unit_test(bench_of_products), cmocka_unit_test(options_of_products), cmocka_unit_test(bench_of_compilers), cmocka_unit_test(bench_of_launches), cmocka_unit_test(tune), cmocka_unit_test(failures)};
   return cmocka_run_group_tests(tests, NULL, NULL);

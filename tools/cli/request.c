@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "src/base/text.h"
+
 typedef struct {
   request *request;
   void *own;
@@ -32,6 +34,19 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   }
 }
 
+/* Says behind the help, while no op is named, which there are. */
+static char *complete_help(int key, const char *text, void *input) {
+  if (key != ARGP_KEY_HELP_EXTRA) return (char *)text;
+  const inputs *in = input;
+  if (in && in->request->problem) return NULL;
+  clb_text t = {0};
+  clb_text_add(&t, "OP is one of ");
+  for (int i = 0; i < TOOL_OPS; i++) clb_text_add(&t, "%s%s", i ? ", " : "", tool_ops[i]->name);
+  clb_text_add(&t, ". OP --help shows the options of its problem.");
+  if (t.failed) give_up("out of memory");
+  return t.s; /* argp frees it */
+}
+
 void request_parse(request *r, int argc, char **argv, const struct argp *own_argp, void *own, const char *doc) {
   const tool_op *op = op_among(argc, argv); /* its options come with it; the parser then meets the name again */
   struct argp_child children[CHILDREN + 1] = {[OWN] = {own_argp, 0, NULL, 0}, [DEVICES] = {&device_argp, 0, NULL, 0}, [KERNELS] = {&kernel_argp, 0, NULL, 0}};
@@ -42,7 +57,7 @@ void request_parse(request *r, int argc, char **argv, const struct argp *own_arg
     snprintf(header, sizeof header, "The problem of %s:", op->name);
     children[PROBLEM] = (struct argp_child){op->options, 0, header, 1};
   }
-  struct argp argp = {.parser = parse, .children = children, .args_doc = "OP", .doc = doc};
+  struct argp argp = {.parser = parse, .children = children, .args_doc = "OP", .doc = doc, .help_filter = complete_help};
   inputs in = {r, own};
   parse_arguments(&argp, argc, argv, ARGP_IN_ORDER, &in);
   for (int pass = 0; pass < PASSES; pass++)

@@ -11,16 +11,9 @@
 enum { EXIT_GOOD, EXIT_FAILED, EXIT_USAGE }; /* of the command */
 
 /* Each runs one subcommand on its own arguments (argv[0]: "clebsch devices") and returns the exit status. */
-int devices_main(int argc, char **argv);
-int check_main(int argc, char **argv);
-int source_main(int argc, char **argv);
-int bench_main(int argc, char **argv);
-int compare_main(int argc, char **argv);
-int tune_main(int argc, char **argv);
-int ablation_main(int argc, char **argv);
-int convert_main(int argc, char **argv);
-int energy_main(int argc, char **argv);
-int md_main(int argc, char **argv);
+#define COMMAND(name, summary, run) int run(int argc, char **argv);
+#include "tools/cli/commands.def"
+#undef COMMAND
 
 /* "clebsch: ..." on standard error. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
