@@ -46,18 +46,41 @@ static void fma_kernel(ir_kernel *k, const clb_limits *limits, clb_dtype type) {
   ir_finish(k);
 }
 
-/* Seconds of one launch, the best of several batches that last a while. */
-static clb_status best_time(clb_context *ctx, const clb_kernel *kernel, int64_t groups, const clb_arg *args, int n, double *seconds) {
-  clb_device *d = ctx->device;
+typedef struct {
+  clb_context *ctx;
+  const clb_kernel *kernel;
+  const clb_arg *args;
+  int n_args;
+} work;
+
+/* Of `batch` launches; s: an earlier error, or one now. */
+static double seconds_of(const work *w, int64_t groups, int batch, clb_status *s) {
+  clb_device *d = w->ctx->device;
+  const double start = clb_seconds_now();
+  for (int i = 0; i < batch && !*s; i++) *s = clb_launch(w->ctx, w->kernel, groups, w->args, w->n_args);
+  if (!*s) *s = d->backend->wait(d);
+  return clb_seconds_now() - start;
+}
+
+/* As many groups as a launch of LONGEST seconds can have, `most` at most: interpreters are slow.  The
+   first launch may compile, so the second one is timed. */
+static int64_t groups_in_time(const work *w, int64_t most, clb_status *s) {
+  static const double LONGEST = 0.05;
+  const int64_t few = most < 256 ? 1 : most / 256;
+  seconds_of(w, few, 1, s);
+  const double t = seconds_of(w, few, 1, s), can = LONGEST / t * (double)few;
+  return can >= (double)most ? most : can < 1 ? 1 : (int64_t)can;
+}
+
+/* Groups a second: the best of several batches that last a while. */
+static clb_status best_rate(const work *w, int64_t most, double *rate) {
   clb_status s = CLB_OK;
+  const int64_t groups = groups_in_time(w, most, &s);
   int batch = 1;
-  *seconds = 1e30;
+  *rate = 0;
   for (int sample = 0; sample < SAMPLES && !s; sample++) {
-    double start = clb_seconds_now(), t;
-    for (int i = 0; i < batch && !s; i++) s = clb_launch(ctx, kernel, groups, args, n);
-    if (!s) s = d->backend->wait(d);
-    t = (clb_seconds_now() - start) / batch;
-    if (sample && t < *seconds) *seconds = t;
+    const double t = seconds_of(w, groups, batch, &s) / batch;
+    if (sample && (double)groups / t > *rate) *rate = (double)groups / t;
     if (t * batch < 5e-3) batch = (int)(5e-3 / t) + 1;
   }
   return s;
@@ -77,7 +100,6 @@ static clb_status measure_copy(clb_context *ctx, double *rate) {
   clb_kernel *kernel;
   ir_kernel k;
   clb_memory from = {0}, to = {0};
-  double seconds = 1;
   /* Far more than any cache: 1 GiB on a GPU, 256 MiB through a CPU. */
   uint64_t bytes = d->limits.units > 64 || !d->limits.simd ? 1u << 29 : 1u << 27;
   if (d->info.memory_bytes && bytes > d->info.memory_bytes / 8) bytes = d->info.memory_bytes / 8;
@@ -88,9 +110,9 @@ static clb_status measure_copy(clb_context *ctx, double *rate) {
   if (!s) s = fill(d, &from);
   if (!s) {
     const clb_arg args[] = {{.type = IR_VOID, .memory = &from}, {.type = IR_VOID, .memory = &to}};
-    int64_t groups = (int64_t)bytes / kernel->ir.rows; /* rows of this kernel: bytes */
-    s = best_time(ctx, kernel, groups, args, 2, &seconds);
-    *rate = 2.0 * (double)groups * kernel->ir.rows / seconds;
+    const int rows = kernel->ir.rows; /* of this kernel: bytes */
+    s = best_rate(&(work){ctx, kernel, args, 2}, (int64_t)bytes / rows, rate);
+    *rate *= 2.0 * rows;
   }
   if (to.handle) d->backend->free(d, &to);
   if (from.handle) d->backend->free(d, &from);
@@ -102,7 +124,6 @@ static clb_status measure_fma(clb_context *ctx, clb_dtype type, double *rate) {
   clb_kernel *kernel;
   ir_kernel k;
   clb_memory to = {0};
-  double seconds = 1;
   fma_kernel(&k, &d->limits, type);
   clb_status s = clb_kernel_get(ctx, &k, &kernel);
   const int64_t groups = (int64_t)d->limits.units * 256;
@@ -111,8 +132,8 @@ static clb_status measure_fma(clb_context *ctx, clb_dtype type, double *rate) {
     clb_arg args[] = {{.type = IR_VOID, .memory = &to}, {.type = type == CLB_F64 ? IR_F64 : IR_F32}};
     if (type == CLB_F64) args[1].f64 = 1;
     else args[1].f32 = 1;
-    s = best_time(ctx, kernel, groups, args, 2, &seconds);
-    *rate = 2.0 * CHAINS * TURNS * (double)groups * kernel->ir.rows / seconds;
+    s = best_rate(&(work){ctx, kernel, args, 2}, groups, rate);
+    *rate *= 2.0 * CHAINS * TURNS * kernel->ir.rows;
   }
   if (to.handle) d->backend->free(d, &to);
   return s;
