@@ -1,135 +1,154 @@
-"""Writes the tables of README.md that come from bench/results: python3 bench/tables.py [--check]
+"""Writes what README.md and docs/ say of measurements, from bench/results:
 
-A table stands between the lines "<!-- table NAME -->" and "<!-- end -->"."""
-import json
+    python3 bench/tables.py [--check]
+
+A table stands between the lines "<!-- table NAME -->" and "<!-- end -->", a single number in
+"<!-- n:NAME ARGUMENTS -->4.80<!-- / -->" (runs.py has the names), and docs/peers.svg is a chart.
+--check writes nothing and fails where a file is not what would be written, or where README.md or
+docs/performance.md has a time, a speed or a share that comes from no result."""
 import math
-import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-PASSES = ("forward", "backward", "double_backward")
-LIBRARIES = ("clebsch", "e3nn", "openequivariance", "flashtp", "cuequivariance", "sphericart", "equitriton")  # the columns, of those that have results
+import chart
+from runs import (LIBRARIES, PASSES, ROOT, best_of_peers, found, geometric_mean, milliseconds,
+                  number, results)
 
-
-def results(name):
-    return json.loads((ROOT / "bench" / "results" / name).read_text())
+SHARES = "ms, forward / backward / double backward (% of the floor)"
+MODELS = ("mace", "nequi", "sevennet")
 
 
 def table(head, rows):
-    line = lambda cells: "| " + " | ".join(cells) + " |"
+    def line(cells):
+        return "| " + " | ".join(cells) + " |"
     return "\n".join([line(head), line(["---"] * len(head))] + [line(r) for r in rows])
 
 
-def milliseconds(seconds):
-    return "-" if seconds is None else f"{seconds * 1e3:.3g}"
-
-
 def times(runs):
-    return " / ".join(milliseconds(r["seconds"]) if r and r.get("correct") else "-" for r in runs) if any(runs) else "-"
+    cells = [milliseconds(r["seconds"]) if r and r.get("correct") else "-" for r in runs]
+    return " / ".join(cells) if any(runs) else "-"
 
 
 def shares(runs):
     """Milliseconds of each pass, and what share of the floor's speed that is."""
-    percent = lambda r: f"{100 * r['floor_seconds'] / r['seconds']:.0f}" if r and r.get("correct") else "-"
-    return times(runs) + (" (" + " / ".join(map(percent, runs)) + " %)" if any(runs) else "")
+    def percent(r):
+        ok = r and r.get("correct")
+        return f"{100 * r['floor_seconds'] / r['seconds']:.0f}" if ok else "-"
+    return times(runs) + (f" ({' / '.join(map(percent, runs))} %)" if any(runs) else "")
 
 
-def found(run, **wanted):
-    """Results by (problem, graph, options), then device, dtype and pass, in the order of the file."""
-    works = {}
-    for r in run["results"]:
-        if all(r.get(k) == v for k, v in wanted.items()):
-            works.setdefault((r["problem"], r["graph"], r["options"]), {})[r["device"], r["dtype"], r["pass"]] = r
-    return works
+def passes_of(by, device, dtype):
+    return [by.get((device, dtype, q)) for q in PASSES]
 
 
-def geometric_mean(x):
-    return math.exp(sum(map(math.log, x)) / len(x)) if x else math.nan
+def name_of(*parts):
+    return ", ".join(str(x).replace("_", " ") for x in parts if x)
+
+
+def drivers_of_one_card(run):
+    cuda, opencl = (next(d["name"] for d in run["devices"] if d["backend"] == b)
+                    for b in ("cuda", "opencl"))
+    return ("CUDA, f32", cuda, "f32"), ("NVIDIA's OpenCL, f32", opencl, "f32"), \
+           ("CUDA, f64", cuda, "f64")
 
 
 def harmonics():
     """A million points of `bench --suite standard`."""
     run = results("h200_standard.json")
-    works = found(run, op="spherical_harmonics", rows=1000000, device=run["devices"][0]["name"])
-    rows = [[p.split()[0]] + [shares([by.get((run["devices"][0]["name"], t, q)) for q in PASSES]) for t in ("f32", "f64")] for (p, _, _), by in works.items()]
-    return table(["ms, forward / backward / double backward (% of the floor)", "f32", "f64"], rows)
+    cuda = run["devices"][0]["name"]
+    works = found(run, op="spherical_harmonics", rows=1000000, device=cuda)
+    rows = [[p.split()[0]] + [shares(passes_of(by, cuda, t)) for t in ("f32", "f64")]
+            for (p, _, _), by in works.items()]
+    return table([SHARES, "f32", "f64"], rows)
 
 
 def options():
     """Convolutions on carbon: f64, splines and the other layout beside what `graphs` has."""
     run = results("h200_standard.json")
-    cuda, opencl = (next(d["name"] for d in run["devices"] if d["backend"] == b) for b in ("cuda", "opencl"))
-    columns = [("CUDA, f32", cuda, "f32"), ("CUDA, f64", cuda, "f64"), ("NVIDIA's OpenCL, f32", opencl, "f32")]
+    columns = drivers_of_one_card(run)
     named = {"table": "splines", None: "", "mul_ir": "mul_ir"}
     works = found(run, op="convolution", graph="carbon")
-    rows = [[f"{p} {named[o]}".strip()] + [times([by.get((d, t, q)) for q in PASSES]) for _, d, t in columns] for (p, _, o), by in works.items()]
-    return table(["carbon: ms, forward / backward / double backward"] + [c[0] for c in columns], rows)
+    rows = [[f"{p} {named[o]}".strip()] + [times(passes_of(by, d, t)) for _, d, t in columns]
+            for (p, _, o), by in works.items()]
+    return table(["carbon: ms, forward / backward / double backward"] + [c[0] for c in columns],
+                 rows)
 
 
 def products():
     """Tensor products of `bench --suite standard` through both drivers of one card."""
     run = results("h200_standard.json")
-    cuda, opencl = (next(d["name"] for d in run["devices"] if d["backend"] == b) for b in ("cuda", "opencl"))
-    columns = [("CUDA, f32", cuda, "f32"), ("NVIDIA's OpenCL, f32", opencl, "f32"), ("CUDA, f64", cuda, "f64")]
+    columns = drivers_of_one_card(run)
     works = found(run, op="tensor_product")
-    rows = [[p + (f" {o}" if o else "")] + [shares([by.get((d, t, q)) for q in PASSES]) for _, d, t in columns] for (p, _, o), by in works.items()]
+    rows = [[p + (f" {o}" if o else "")] + [shares(passes_of(by, d, t)) for _, d, t in columns]
+            for (p, _, o), by in works.items()]
     means = ["geometric mean of mace, nequip, nequix and sevennet"]
     for _, d, t in columns:
-        models = [by for (p, _, o), by in works.items() if not o and p.startswith(("mace", "nequi", "sevennet"))]
-        shared = [[r["floor_seconds"] / r["seconds"] for by in models for r in [by.get((d, t, q))] if r and r["seconds"]] for q in PASSES]
+        models = [by for (p, _, o), by in works.items() if not o and p.startswith(MODELS)]
+        shared = [[r["floor_seconds"] / r["seconds"] for by in models for r in [by.get((d, t, q))]
+                   if r and r["seconds"]] for q in PASSES]
         means.append(" / ".join(f"{100 * geometric_mean(x):.0f}" for x in shared) + " %")
-    return table(["ms, forward / backward / double backward (% of the floor)"] + [c[0] for c in columns], rows + [means])
+    return table([SHARES] + [c[0] for c in columns], rows + [means])
+
+
+def on_graphs(wanted):
+    """Convolutions of `bench --suite graphs`: every problem on each of the graphs that `wanted`
+    takes by name."""
+    run = results("h200_graphs.json")
+    cells = {}
+    for (problem, graph, _), by in found(run, op="convolution").items():
+        if wanted(graph):
+            cells[problem, graph] = shares(passes_of(by, run["devices"][0]["name"], "f32"))
+    problems, names = ([*dict.fromkeys(k[i] for k in cells)] for i in (0, 1))
+    return table([SHARES] + names, [[p] + [cells.get((p, g), "") for g in names] for p in problems])
 
 
 def graphs():
-    """Convolutions of `bench --suite graphs`: every problem on every graph."""
-    run = results("h200_graphs.json")
-    works, cells = found(run, op="convolution"), {}
-    for (problem, graph, _), by in works.items():
-        cells[problem, graph] = shares([by.get((run["devices"][0]["name"], "f32", q)) for q in PASSES])
-    problems, names = list(dict.fromkeys(p for p, _ in cells)), list(dict.fromkeys(g for _, g in cells))
-    return table(["ms, forward / backward / double backward (% of the floor)"] + names, [[p] + [cells.get((p, g), "") for g in names] for p in problems])
+    return on_graphs(lambda graph: graph != "flashtp")
+
+
+def flashtp():
+    return on_graphs(lambda graph: graph == "flashtp")
 
 
 def bounds():
-    """What is not at hand: the least time that bytes and flops of the compiled code take, and what it spills."""
+    """Devices that were not there: the least time that bytes and flops of the compiled code take,
+    and what it spills."""
     run = results("bounds.json")
     works, rows = {}, []
     for r in run["results"]:
-        if r["options"]:
-            continue
-        works.setdefault((r["op"].replace("_", " "), r["problem"], r["graph"]), {})[r["device"], r["pass"]] = r
+        if not r["options"]:
+            work = works.setdefault((r["op"], r["problem"], r["graph"]), {})
+            work[r["device"], r["pass"]] = r
     for work, by in works.items():
         cells = []
         for d in run["devices"]:
             runs = [by.get((d["name"], q)) for q in PASSES]
             spills = [str(r["spills"]) if r and r["spills"] is not None else "-" for r in runs]
-            cells.append(" / ".join(milliseconds(r["bound_seconds"]) if r else "-" for r in runs) + ("" if set(spills) == {"0"} else f" ({' / '.join(spills)} B)"))
-        rows.append([", ".join(x for x in work if x)] + cells)
-    return table(["bound, ms, forward / backward / double backward (bytes spilled)"] + [f"{d['name']}: {d['published']['name']}" for d in run["devices"]], rows)
+            least = " / ".join(milliseconds(r["bound_seconds"]) if r else "-" for r in runs)
+            cells.append(least + ("" if set(spills) == {"0"} else f" ({' / '.join(spills)} B)"))
+        rows.append([name_of(*work)] + cells)
+    devices = [f"{d['name']}: {d['published']['name']}" for d in run["devices"]]
+    head = "bound, ms, forward / backward / double backward (bytes spilled)"
+    return table([head] + devices, rows)
+
+
+def of_peers(wanted):
+    """The least time of each library, forward / backward, for ops that `wanted` takes."""
+    best = best_of_peers()
+    works = [*dict.fromkeys(key[:3] for key in best if wanted(key[0]))]
+    libraries = [n for n in LIBRARIES if any(key[3] == n and key[:3] in works for key in best)]
+    rows = [[name_of(*work)] + [" / ".join(milliseconds(best.get(work + (library, p)))
+                                           for p in PASSES[:2]) for library in libraries]
+            for work in works]
+    return table(["ms, forward / backward"] + libraries, rows)
 
 
 def peers():
-    """Least time of each library over its layouts and options, forward / backward."""
-    run = results("h200_peers.json")
-    best, works = {}, []
-    for r in run["results"]:
-        library = r["device"].split()[0]
-        work = (r["op"], r["problem"], r.get("graph"))
-        if r.get("seconds") is None or not r.get("correct") or "atomics" in r["device"]:
-            continue
-        if work not in works:
-            works.append(work)
-        key = work + (library, r["pass"])
-        best[key] = min(best.get(key, math.inf), r["seconds"])
-    libraries = [name for name in LIBRARIES if any(name in key for key in best)]
-    rows = []
-    for work in works:
-        name = ", ".join(x for x in (work[0].replace("_", " "), work[1], work[2]) if x)
-        cells = [" / ".join(milliseconds(best.get(work + (library, p))) for p in PASSES[:2]) for library in libraries]
-        rows.append([name] + cells)
-    return table(["ms, forward / backward"] + libraries, rows)
+    return of_peers(lambda op: op != "spherical_harmonics")
+
+
+def peers_harmonics():
+    return of_peers(lambda op: op == "spherical_harmonics")
 
 
 def drivers():
@@ -137,46 +156,84 @@ def drivers():
     run = results("cpu_quick.json")
     names = {}
     for d in run["devices"]:
-        maker = "cpu, " if d["backend"] == "cpu" else "PoCL " if "pthread" in d["description"] else d["vendor"] + ", "
+        pocl = "pthread" in d["description"]
+        maker = "cpu, " if d["backend"] == "cpu" else "PoCL " if pocl else d["vendor"] + ", "
         names[d["name"]] = maker + d["driver"]
-    works, seconds = [], {}
+    works = {}
     for r in run["results"]:
-        work = (r["op"], r["problem"], r.get("graph"), r.get("options"), r["rows"])
-        if work not in works:
-            works.append(work)
-        seconds[work + (r["device"], r["pass"])] = r.get("seconds") if r.get("correct") else None
-    rows = []
-    for work in works:
-        name = ", ".join(str(x) for x in (work[0].replace("_", " "), work[1], work[2], work[3], f"{work[4]} rows") if x)
-        rows.append([name] + [" / ".join(milliseconds(seconds.get(work + (d, p))) for p in PASSES) for d in names])
+        work = r["op"], r["problem"], r.get("graph"), r.get("options"), f"{r['rows']} rows"
+        works.setdefault(work, {})[r["device"], r["pass"]] = r
+    rows = [[name_of(*work)] + [times([by.get((d, p)) for p in PASSES]) for d in names]
+            for work, by in works.items()]
     return table(["ms, forward / backward / double backward"] + list(names.values()), rows)
 
 
 def ablation():
-    """Geometric mean over cases of the time without an optimisation over the time with it, and the number of cases."""
-    runs = [results(f.name) for f in sorted((ROOT / "bench" / "results").glob("ablation_*.json"))]
-    devices = [(run, d) for run in runs for d in run["devices"]]
+    """Geometric mean over cases of the time without an optimisation over the time with it, and
+    the number of cases."""
+    files = sorted((ROOT / "bench" / "results").glob("ablation_*.json"))
+    devices = [(run, d) for run in (results(f.name) for f in files) for d in run["devices"]]
     names, ratios = [], {}
     for i, (run, d) in enumerate(devices):
-        for way in (w for r in run["results"] if r["device"] == d["name"] for w in r["ways"]):
+        mine = [r for r in run["results"] if r["device"] == d["name"]]
+        for way in (w for r in mine for w in r["ways"]):
             if way["without"] not in names:
                 names.append(way["without"])
             ratios.setdefault((i, way["without"]), []).append(way["ratio"])
     names.sort(key=lambda name: name == "all of them")
-    cell = lambda r: f"{math.exp(sum(map(math.log, r)) / len(r)):.2f} ({len(r)})" if r else "-"
+
+    def cell(r):
+        return f"{math.exp(sum(map(math.log, r)) / len(r)):.2f} ({len(r)})" if r else "-"
     rows = [[name] + [cell(ratios.get((i, name))) for i in range(len(devices))] for name in names]
     return table(["time without / with (cases)"] + [d["description"] for _, d in devices], rows)
 
 
+def models():
+    """Energy, forces and stress of whole networks."""
+    def of(value, form, unit=""):
+        return "-" if value is None else format(value, form) + unit
+    rows = []
+    for r in results("h200_models.json")["results"]:
+        seconds, error = r["seconds_min"], r["largest_force_error_of_splines_ev_per_a"]
+        rows.append([f"{r['model']}, {r['structure']}: {r['atoms']:,} atoms, {r['edges']:,} edges",
+                     f"{seconds * 1e3:.3g}", f"{seconds / r['atoms'] * 1e6:.2g}",
+                     of(r["peak_memory_mib"] and r["peak_memory_mib"] / 1024, ".3g", " GiB"),
+                     of(error, ".1e")])
+    return table(["model and structure", "ms a step", "us per atom", "device memory",
+                  "error of splines in a force, eV/A"], rows)
+
+
+TABLES = {f.__name__: f for f in (harmonics, options, products, graphs, flashtp, bounds, peers,
+                                  peers_harmonics, drivers, ablation, models)}
+GENERATED = re.compile(r"<!-- table (\w+) -->\n.*?<!-- end -->", re.S)
+NUMBER = re.compile(r"<!-- n:([^>]+) -->.*?<!-- / -->", re.S)
+MEASURED = re.compile(r"\d[\d.,]*\s*(?:ms|us|ns|%|[GT]B/s|GiB|eV)(?!\w)")
+
+
+def written(text):
+    text = GENERATED.sub(lambda m: f"<!-- table {m[1]} -->\n{TABLES[m[1]]()}\n<!-- end -->", text)
+    return NUMBER.sub(lambda m: f"<!-- n:{m[1]} -->{number(m[1])}<!-- / -->", text)
+
+
+def typed_by_hand(text):
+    """Measurements outside of what is generated."""
+    return MEASURED.findall(NUMBER.sub("", GENERATED.sub("", text)))
+
+
 def main():
-    readme = ROOT / "README.md"
-    before = readme.read_text()
-    made = {"harmonics": harmonics, "options": options, "products": products, "graphs": graphs, "peers": peers, "drivers": drivers, "ablation": ablation, "bounds": bounds}
-    after = re.sub(r"<!-- table (\w+) -->\n.*?<!-- end -->", lambda m: f"<!-- table {m[1]} -->\n{made[m[1]]()}\n<!-- end -->", before, flags=re.S)
-    if "--check" in sys.argv and after != before:
-        sys.exit("README.md: its tables are not those of bench/results; run python3 bench/tables.py")
-    if "--check" not in sys.argv:
-        readme.write_text(after)
+    bad, check = [], "--check" in sys.argv
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    made = {page: written(page.read_text()) for page in pages}
+    made[ROOT / "docs" / "peers.svg"] = chart.svg()
+    for path, after in made.items():
+        name = path.relative_to(ROOT)
+        if not check:
+            path.write_text(after)
+        elif not path.exists() or path.read_text() != after:
+            bad.append(f"{name} is not made of bench/results; run python3 bench/tables.py")
+        if str(name) in ("README.md", "docs/performance.md") and typed_by_hand(after):
+            bad.append(f"{name}: {len(typed_by_hand(after))} measurements are typed by hand")
+    sys.exit("\n".join(bad) if bad else 0)
 
 
 main()

@@ -1,5 +1,5 @@
 /* models/run.c - the sequence of a model's ops: forward to the energies, and the same backward to the gradient of the vectors.  Numbers in
-   brackets are FORMAT.md's steps. */
+   brackets are docs/model-format.md's steps. */
 #include "models/network.h"
 
 typedef struct {

@@ -26,7 +26,7 @@ typedef struct {
   uint64_t workspace_bytes; /* gradients of convolutions keep to so much memory, or the least that they can do with; 0: 256 MiB, or 1/192 of the device's where that is more */
 } clb_model_options;
 
-/* Reads a model that `clebsch convert` wrote (a safetensors file; models/FORMAT.md in the sources), compiles its kernels and moves its
+/* Reads a model that `clebsch convert` wrote (a safetensors file; docs/model-format.md in the sources), compiles its kernels and moves its
    weights to the device.  options: NULL means all zeros.  CLB_ERROR_ARGUMENT: no such file, or not such a model; CLB_ERROR_UNSUPPORTED: f64 on
    a device without.  The file is not needed afterwards. */
 CLB_API clb_status clb_model_open(clb_context *ctx, const char *path, const clb_model_options *options, clb_model **model);

@@ -1,4 +1,4 @@
-/* models/file/file.h - a model as FORMAT.md has it, in double precision, checked, with all constants folded into its weights. */
+/* models/file/file.h - a model as docs/model-format.md has it, in double precision, checked, with all constants folded into its weights. */
 #ifndef CLB_MODELS_FILE_FILE_H
 #define CLB_MODELS_FILE_FILE_H
 

@@ -77,7 +77,7 @@ static void read_paths(reader *r, int n) {
   else if (y->n_paths < y->message.n) clb_model_refuse(r, "'%s' has %d paths, but layers.%d.irreps_message %d terms; it must be one for each", key, y->n_paths, n, y->message.n);
 }
 
-/* Whether the features of a layer are as FORMAT.md has them. */
+/* Whether the features of a layer are as docs/model-format.md has them. */
 static void check_irreps(reader *r, int n) {
   const clb_model_layer *y = &r->out->layer[n];
   const clb_irreps *parts[] = {&y->scalars, &y->gates, &y->gated};

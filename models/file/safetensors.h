@@ -1,4 +1,4 @@
-/* models/file/safetensors.h - reads safetensors files: named arrays of numbers and named strings.  FORMAT.md says what a model's file holds.
+/* models/file/safetensors.h - reads safetensors files: named arrays of numbers and named strings.  docs/model-format.md says what a model's file holds.
 
    The file: 8 bytes, the length of the header (little endian); the header, a JSON object; the data.  The header maps each tensor's name
    to {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, offsets in bytes from the end of the header, and "__metadata__"

@@ -1,4 +1,4 @@
-/* tests/models/model_made.h - small models of random numbers, in files as FORMAT.md has them: what both architectures can do, in few channels. */
+/* tests/models/model_made.h - small models of random numbers, in files as docs/model-format.md has them: what both architectures can do, in few channels. */
 #ifndef CLB_TESTS_MODELS_MODEL_MADE_H
 #define CLB_TESTS_MODELS_MODEL_MADE_H
 

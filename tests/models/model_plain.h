@@ -1,4 +1,4 @@
-/* tests/models/model_plain.h - energies straight from a model's file, as FORMAT.md has them step by step, slowly; features here are x[c][m], term by term.
+/* tests/models/model_plain.h - energies straight from a model's file, as docs/model-format.md has them step by step, slowly; features here are x[c][m], term by term.
    For models of l <= 2, activations silu and tanh, few atoms in the open. */
 #ifndef CLB_TESTS_MODELS_MODEL_PLAIN_H
 #define CLB_TESTS_MODELS_MODEL_PLAIN_H

@@ -1,4 +1,4 @@
-/* tools/convert/convert.h - a model on its way from another program's file to safetensors (models/FORMAT.md). */
+/* tools/convert/convert.h - a model on its way from another program's file to safetensors (docs/model-format.md). */
 #ifndef CLB_TOOLS_CONVERT_CONVERT_H
 #define CLB_TOOLS_CONVERT_CONVERT_H
 

@@ -1,7 +1,7 @@
 /* tools/convert/nequip.c - NequIP's deployed models.
 
    Of the code only the activation functions are looked at: no attribute names them.  What the file says of itself (normalisations, irreps
-   of each step) is compared with what FORMAT.md promises, so that a model that computes something else is refused, not converted. */
+   of each step) is compared with what docs/model-format.md promises, so that a model that computes something else is refused, not converted. */
 #define _GNU_SOURCE /* memmem */
 #include <math.h>
 #include <stdio.h>

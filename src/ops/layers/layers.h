@@ -36,7 +36,7 @@ clb_status clb_silu_backward(clb_op *op, int64_t n, int64_t columns, clb_rows a,
 
 typedef enum { CLB_SILU, CLB_TANH, CLB_ABS, CLB_IDENTITY } clb_activation;
 
-/* Irreps as text, as FORMAT.md has them: the channels of each irrep of irreps_in go first to irreps_scalars, then to irreps_gates, then to
+/* Irreps as text, as docs/model-format.md has them: the channels of each irrep of irreps_in go first to irreps_scalars, then to irreps_gates, then to
    irreps_gated, all of them; as many gates as gated channels; gates and gated may be "" or NULL.  Each label is met once in irreps_in. */
 typedef struct {
   const char *irreps_in, *irreps_scalars, *irreps_gates, *irreps_gated;
@@ -111,7 +111,7 @@ clb_status clb_species_linear_backward(clb_op *op, int64_t n, clb_rows species, 
 
 /* ---- energies, forces, virial ---- */
 
-/* e[i] = scale[species] x[i] + shift[species].  scale, shift: host arrays of n_species (energy_scale times what FORMAT.md calls so); copied, in clb_sum_type.
+/* e[i] = scale[species] x[i] + shift[species].  scale, shift: host arrays of n_species (energy_scale times what docs/model-format.md calls so); copied, in clb_sum_type.
    forward: e_atom[n][1] of clb_sum_type (buffer NULL: not wanted) from x[n][1] of `type`, and total (below).
    backward: g_x[n][1] of `type` = dE/dx = scale[species]. */
 clb_status clb_energy_create(clb_context *ctx, clb_dtype type, int64_t n_species, const double *scale, const double *shift, clb_op **op);

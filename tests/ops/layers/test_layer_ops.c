@@ -167,7 +167,7 @@ static const clb_gate_desc gates[] = {
     {"700x0e", "700x0e", NULL, NULL, CLB_SILU, CLB_SILU, CLB_SILU, 1, 1, 1}};
 enum { GATES = sizeof gates / sizeof *gates };
 
-/* Channel by channel, as FORMAT.md says it. */
+/* Channel by channel, as docs/model-format.md says it. */
 typedef struct {
   const clb_gate_desc *desc;
   clb_irreps in, scalars, gates, gated;

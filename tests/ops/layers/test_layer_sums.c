@@ -11,7 +11,7 @@ typedef struct {
   int p, n_basis;
 } radial_case;
 
-/* The formula as FORMAT.md has it. */
+/* The formula as docs/model-format.md has it. */
 static void basis_row(const void *user, const double *v, double *out) {
   const radial_case *c = user;
   double r = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]), u = r / c->r_max, p = c->p;

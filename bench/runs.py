@@ -1,0 +1,86 @@
+"""What bench/results holds, read for tables.py and chart.py: times, shares and single numbers."""
+import json
+import math
+import pathlib
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PASSES = ("forward", "backward", "double_backward")
+# The columns of the comparison with other libraries, of those that have results.
+LIBRARIES = ("clebsch", "e3nn", "openequivariance", "flashtp", "cuequivariance", "sphericart",
+             "equitriton")
+
+
+def results(name):
+    return json.loads((ROOT / "bench" / "results" / name).read_text())
+
+
+def milliseconds(seconds):
+    return "-" if seconds is None else f"{seconds * 1e3:.3g}"
+
+
+def geometric_mean(x):
+    return math.exp(sum(map(math.log, x)) / len(x)) if x else math.nan
+
+
+def found(run, **wanted):
+    """Results by (problem, graph, options), then device, dtype and pass, in the file's order."""
+    works = {}
+    for r in run["results"]:
+        if all(r.get(k) == v for k, v in wanted.items()):
+            work = works.setdefault((r["problem"], r["graph"], r["options"]), {})
+            work[r["device"], r["dtype"], r["pass"]] = r
+    return works
+
+
+def best_of_peers():
+    """The least time of each library over its layouts and options, by op, problem, graph, library
+    and pass.  Without Clebsch's option to add up with atomics."""
+    best = {}
+    for r in results("h200_peers.json")["results"]:
+        if r.get("seconds") is None or not r.get("correct") or "atomics" in r["device"]:
+            continue
+        key = r["op"], r["problem"], r.get("graph"), r["device"].split()[0], r["pass"]
+        best[key] = min(best.get(key, math.inf), r["seconds"])
+    return best
+
+
+# ---- numbers in the text: <!-- n:NAME ARGUMENTS -->4.80<!-- / --> ----
+
+def peers(op, problem, graph, library, which):
+    return milliseconds(best_of_peers()[op, problem, None if graph == "-" else graph, library,
+                                        which])
+
+
+def atomics(which):
+    return next(milliseconds(r["seconds"]) for r in results("h200_peers.json")["results"]
+                if r["device"].endswith(" atomics") and r["pass"] == which)
+
+
+def copy(file, backend):
+    """Read + written, in units of 10^12 bytes a second."""
+    device = next(d for d in results(file)["devices"] if d["backend"] == backend)
+    return f"{device['copy_bytes_per_second'] / 1e12:.3g}"
+
+
+def launch(host_or_all, submitted_or_replayed):
+    times = results("h200_models.json")["launches"]["nequip-water, 64 rows"]
+    return f"{times[2 * (host_or_all == 'all') + (submitted_or_replayed == 'replayed')]:.2g}"
+
+
+def profile(*kernels):
+    run = results("h200_models.json")["profile_of_5dfr_solv"]
+    return f"{100 * sum(run['milliseconds'][k] for k in kernels) / run['of']:.0f}"
+
+
+def drift(dtype, knots, field):
+    runs = results("h200_models.json")["constant_energy"]
+    run = next(r for r in runs if r["dtype"] == dtype and r["knots"] == int(knots))
+    return f"{run[field] * 1e6:.1f}" if field != "ms_per_step" else f"{run[field]:.3g}"
+
+
+NUMBERS = {f.__name__: f for f in (peers, atomics, copy, launch, profile, drift)}
+
+
+def number(key):
+    name, *arguments = key.split()
+    return NUMBERS[name](*arguments)

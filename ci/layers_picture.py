@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Draws the layers into README.md and docs/architecture.md: python3 ci/layers_picture.py [--check]
+
+The folders and what each may include are those of ci/layers.py --list, so that the picture cannot
+say anything else than the check.  It stands between "<!-- layers -->" and "<!-- end -->"; --check
+writes nothing and fails where a picture is out of date."""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SAYS = {  # README.md has what stands before the colon, docs/architecture.md all of it
+    "tools": "the command: what it prints, and files that it reads",
+    "examples": "programs: to copy, on public headers",
+    "bench": "measurements: and the comparison with other libraries",
+    "models": "whole networks: files, energies, forces",
+    "src/api": "public calls: arguments checked, descriptions read",
+    "src/tuning": "timing of candidates: on the device, when an op is created",
+    "src/ops": "the host side of ops: operands, workspaces, launches",
+    "src/runtime": "contexts, launches, caches: and buffers, recordings, wisdom",
+    "kernels": "the device side of ops: a problem becomes a kernel",
+    "backends": "drivers: text becomes a binary, and runs",
+    "src/codegen": "text and SPIR-V: of a kernel, in a device's language",
+    "src/problem": "irreps: descriptions of ops, Wigner 3j symbols",
+    "src/ir": "kernel language: builder, verifier, interpreter",
+    "src/base": "strings, errors: hashes, files kept between runs",
+}
+
+
+def folders():
+    listed = subprocess.run([sys.executable, str(ROOT / "ci" / "layers.py"), "--list"],
+                            check=True, capture_output=True, text=True).stdout
+    lines = (line.split(": ") for line in listed.splitlines())
+    return {name: [] if may == "none" else may.split() for name, may in lines}
+
+
+def floors():
+    """Folders by floor: one above those that a folder may include."""
+    may, floor = folders(), {}
+    for name, below in may.items():  # listed from the lowest up; models/atoms is of models
+        known = [floor[f] if f in floor else floor[f.split("/")[0]] for f in below]
+        floor[name] = 1 + max(known, default=-1)
+    programs = "tools", "examples", "bench"  # on the installed library, whatever else they include
+    top = 1 + max(f for name, f in floor.items() if name not in programs)
+    floor.update((name, top) for name in programs)
+    return {n: [name for name in may if floor[name] == n] for n in range(top, -1, -1)}
+
+
+def short():
+    """A line for each floor."""
+    return "\n".join(f"    {n}  {' | '.join(names):<26} "
+                     f"{' | '.join(SAYS[name].split(':')[0] for name in names)}"
+                     for n, names in floors().items())
+
+
+def whole():
+    """A line for each folder."""
+    return "\n".join(f"    {n if name == names[0] else ' '}  {name:<12} {SAYS[name]}"
+                     for n, names in floors().items() for name in names)
+
+
+def main():
+    if set(folders()) != set(SAYS):
+        sys.exit(f"layers_picture.py: not told of {set(folders()) ^ set(SAYS)}")
+    between, bad = re.compile(r"(<!-- layers -->\n\n).*?(\n\n<!-- end -->)", re.S), []
+    for name, picture in ("README.md", short()), ("docs/architecture.md", whole()):
+        page = ROOT / name
+        before = page.read_text()
+        after, pictures = between.subn(lambda m: m[1] + picture + m[2], before)
+        if not pictures:
+            bad.append(f"{name} has no picture of the layers")
+        elif "--check" not in sys.argv:
+            page.write_text(after)
+        elif after != before:
+            bad.append(f"{name} is out of date; run python3 ci/layers_picture.py")
+    sys.exit("\n".join(bad) if bad else 0)
+
+
+main()
