@@ -90,8 +90,9 @@ struct clb_backend {
   clb_status (*write)(clb_device *device, const clb_memory *to, uint64_t offset, const void *from, uint64_t bytes);
   clb_status (*read)(clb_device *device, const clb_memory *from, uint64_t offset, void *to, uint64_t bytes);
 
-  /* Compiles; `binary` is what the cache keeps.  k has passed ir_verify.  The compiler's whole log goes into the error. */
-  clb_status (*build)(clb_device *device, const ir_kernel *k, clb_text *binary);
+  /* Compiles the text (SPIR-V: the words) that clb_device_text made of k, which has passed ir_verify; `binary` is what the cache
+     keeps.  The compiler's whole log goes into the error. */
+  clb_status (*build)(clb_device *device, const ir_kernel *k, const clb_text *text, clb_text *binary);
   /* k is the kernel the binary was built from. */
   clb_status (*load)(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module);
   void (*unload)(clb_device *device, clb_module *module);
@@ -124,7 +125,7 @@ static inline clb_report clb_report_unknown(void) { return (clb_report){-1, -1, 
 extern const clb_backend clb_backend_cpu, clb_backend_opencl, clb_backend_level_zero, clb_backend_cuda, clb_backend_hip;
 extern const clb_backend *const clb_backends[]; /* in the order in which "" tries them; ends with NULL */
 
-/* Adds the kernel in the device's language, legalised where the device has no sub-groups. */
+/* Adds the kernel in the device's language, legalised where the device has no sub-groups: what the backend's build takes. */
 clb_status clb_device_text(const clb_device *device, const ir_kernel *k, clb_text *text);
 
 /* The backend's alloc; where there is no memory, the sentence also says what the device has. */

@@ -176,16 +176,10 @@ static clb_status build_interpreted(clb_device *device, const ir_kernel *k, clb_
   return ir && !binary->failed ? CLB_OK : clb_fail(device->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
 }
 
-static clb_status cpu_build(clb_device *device, const ir_kernel *k, clb_text *binary) {
-  cpu *d = (cpu *)device;
-  clb_text source = {0};
-  char mistake[1024] = "";
-  clb_status s;
+static clb_status cpu_build(clb_device *device, const ir_kernel *k, const clb_text *text, clb_text *binary) {
+  const cpu *d = (cpu *)device;
   if (!d->compiler.name) return build_interpreted(device, k, binary);
-  if (!clb_print(k, &device->dialect, &source, mistake, sizeof mistake)) s = clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "%s: %s", k->name, mistake);
-  else s = clb_cpu_compile(&d->compiler, k->name, &source, binary, device->error);
-  clb_text_free(&source);
-  return s;
+  return clb_cpu_compile(&d->compiler, k->name, text, binary, device->error);
 }
 
 /* Of what the loader would take the whole process down for; NULL: none.  A linker writes the table of sections last. */

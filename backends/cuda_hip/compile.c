@@ -150,7 +150,7 @@ static int rtc_major(const clb_gpu *g) {
   return g->compiler.version(&major, &minor) ? 0 : major;
 }
 
-static clb_status with_rtc(clb_gpu *g, const ir_kernel *k, const char *text, bool verbose, clb_text *binary, clb_text *log) {
+static clb_status with_rtc(clb_gpu *g, const char *name, const char *text, bool verbose, clb_text *binary, clb_text *log) {
   const char *option[MAX_OPTIONS];
   char target[160];
   int n = 0;
@@ -160,25 +160,20 @@ static clb_status with_rtc(clb_gpu *g, const ir_kernel *k, const char *text, boo
   if (verbose) option[n++] = "--ptxas-options=-v";
   if (verbose && rtc_major(g) >= 13) option[n++] = "--no-cache"; /* what NVRTC takes from its cache has no log */
   for (const char *const *o = g->vendor->options; *o && n < MAX_OPTIONS; o++) option[n++] = *o;
-  clb_status s = CALL(g, create, &program, text, k->name, 0, NULL, NULL);
+  clb_status s = CALL(g, create, &program, text, name, 0, NULL, NULL);
   if (s) return s;
   s = CALL(g, compile, program, n, option);
   take_log(g, program, log);
-  if (s) clb_fail_more(g->head.error, s, ", compiling %s:\n%s", k->name, log->s ? log->s : "");
+  if (s) clb_fail_more(g->head.error, s, ", compiling %s:\n%s", name, log->s ? log->s : "");
   if (!s) s = take_code(g, program, binary);
   g->compiler.destroy(&program);
   return s;
 }
 
-clb_status clb_gpu_compile(clb_gpu *g, const ir_kernel *k, bool verbose, clb_text *binary, clb_text *log) {
-  clb_text text = {0}, own = {0};
-  char error[256] = "";
-  clb_status s = CLB_OK;
-  if (!clb_print(k, &g->head.dialect, &text, error, sizeof error)) s = clb_fail(g->head.error, CLB_ERROR_UNSUPPORTED, "%s: %s", g->name, error);
-  else if (g->clang[0]) s = clb_gpu_clang(g, k->name, &text, binary);
-  else s = with_rtc(g, k, text.s, verbose, binary, log ? log : &own);
-  if (!s && binary->failed) s = clb_fail(g->head.error, CLB_ERROR_MEMORY, "%s: no memory for the machine code of %s", g->name, k->name);
-  clb_text_free(&text);
+clb_status clb_gpu_compile(clb_gpu *g, const char *name, const clb_text *text, bool verbose, clb_text *binary, clb_text *log) {
+  clb_text own = {0};
+  clb_status s = g->clang[0] ? clb_gpu_clang(g, name, text, binary) : with_rtc(g, name, text->s, verbose, binary, log ? log : &own);
+  if (!s && binary->failed) s = clb_fail(g->head.error, CLB_ERROR_MEMORY, "%s: no memory for the machine code of %s", g->name, name);
   clb_text_free(&own);
   return s;
 }

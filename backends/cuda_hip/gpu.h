@@ -164,7 +164,7 @@ void clb_gpu_free(clb_device *device, clb_memory *memory);
 clb_status clb_gpu_wrap(clb_device *device, clb_memory *memory);
 clb_status clb_gpu_write(clb_device *device, const clb_memory *to, uint64_t offset, const void *from, uint64_t bytes);
 clb_status clb_gpu_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to, uint64_t bytes);
-clb_status clb_gpu_build(clb_device *device, const ir_kernel *k, clb_text *binary);
+clb_status clb_gpu_build(clb_device *device, const ir_kernel *k, const clb_text *text, clb_text *binary);
 clb_status clb_gpu_load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module);
 void clb_gpu_unload(clb_device *device, clb_module *module);
 clb_status clb_gpu_launch(clb_device *device, clb_module *m, int64_t groups, const clb_arg *args, int n);
@@ -181,8 +181,8 @@ void clb_gpu_forget(clb_device *device, clb_recorded *recorded);
 
 /* Opens the compiler for g->target: NVRTC, hiprtc or a clang. */
 clb_status clb_gpu_compiler_open(clb_gpu *g);
-/* The kernel as text, through the compiler.  verbose: with what the assembler says of registers; `log`, if not NULL, takes the log. */
-clb_status clb_gpu_compile(clb_gpu *g, const ir_kernel *k, bool verbose, clb_text *binary, clb_text *log);
+/* A kernel's text through the compiler.  verbose: with what the assembler says of registers; `log`, if not NULL, takes the log. */
+clb_status clb_gpu_compile(clb_gpu *g, const char *name, const clb_text *text, bool verbose, clb_text *binary, clb_text *log);
 clb_status clb_gpu_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report);
 
 /* What machine code does, counted in its bytes (NVIDIA) or in llvm-objdump's listing of it (AMD). */

@@ -84,7 +84,7 @@ clb_status clb_gpu_read(clb_device *device, const clb_memory *from, uint64_t off
 
 /* ---- kernels ---- */
 
-clb_status clb_gpu_build(clb_device *device, const ir_kernel *k, clb_text *binary) {
+clb_status clb_gpu_build(clb_device *device, const ir_kernel *k, const clb_text *text, clb_text *binary) {
   clb_gpu *g = (clb_gpu *)device;
   if (k->lanes > device->limits.lanes[CLB_F32] || k->lanes * k->subgroups > g->threads)
     return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "%s: %s wants %d sub-groups of %d lanes; the device has %d lanes and groups of %d", g->name, k->name,
@@ -93,7 +93,7 @@ clb_status clb_gpu_build(clb_device *device, const ir_kernel *k, clb_text *binar
   if (local > most)
     return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "%s: %s wants %" PRId64 " bytes of local memory; the device has at most %" PRId64 " for a group",
                     g->name, k->name, local, most);
-  return clb_gpu_compile(g, k, false, binary, NULL);
+  return clb_gpu_compile(g, k->name, text, false, binary, NULL);
 }
 
 void clb_gpu_unload(clb_device *device, clb_module *module) {

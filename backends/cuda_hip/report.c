@@ -72,13 +72,15 @@ static int number_before(const char *log, const char *word) {
 }
 
 static clb_status report_cuda(clb_gpu *g, const ir_kernel *k, clb_report *r) {
-  clb_text again = {0}, log = {0};
-  clb_status s = clb_gpu_compile(g, k, true, &again, &log);
+  clb_text text = {0}, again = {0}, log = {0};
+  clb_status s = clb_device_text(&g->head, k, &text);
+  if (!s) s = clb_gpu_compile(g, k->name, &text, true, &again, &log);
   if (!s) {
     int stores = number_before(log.s, " bytes spill stores"), loads = number_before(log.s, " bytes spill loads");
     r->registers = number_before(log.s, " registers");
     r->spill_bytes = stores > loads ? stores : loads;
   }
+  clb_text_free(&text);
   clb_text_free(&again);
   clb_text_free(&log);
   return s;

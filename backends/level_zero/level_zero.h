@@ -71,7 +71,7 @@ void lz_quiet(lz_device *d);
 /* Orders what is appended next after everything before. */
 clb_status lz_barrier(lz_device *d);
 
-clb_status lz_build(clb_device *device, const ir_kernel *k, clb_text *binary);
+clb_status lz_build(clb_device *device, const ir_kernel *k, const clb_text *spirv, clb_text *binary);
 clb_status lz_load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module);
 void lz_unload(clb_device *device, clb_module *module);
 clb_status lz_launch(clb_device *device, clb_module *module, int64_t groups, const clb_arg *args, int n_args);

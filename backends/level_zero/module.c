@@ -72,17 +72,10 @@ static clb_status build_offline(lz_device *d, const ir_kernel *k, const clb_text
   return s;
 }
 
-clb_status lz_build(clb_device *device, const ir_kernel *k, clb_text *binary) {
+clb_status lz_build(clb_device *device, const ir_kernel *k, const clb_text *spirv, clb_text *binary) {
   lz_device *d = (lz_device *)device;
-  clb_text spirv = {0};
-  char why[256] = "";
-  clb_status s;
-  if (!clb_print(k, &device->dialect, &spirv, why, sizeof why))
-    s = clb_fail(device->error, *why ? CLB_ERROR_UNSUPPORTED : CLB_ERROR_MEMORY, "kernel %s as SPIR-V: %s", k->name, *why ? why : "out of memory");
-  else
-    s = d->compiles_only ? build_offline(d, k, &spirv, binary) : build_on_device(d, k, &spirv, binary);
+  clb_status s = d->compiles_only ? build_offline(d, k, spirv, binary) : build_on_device(d, k, spirv, binary);
   if (!s && binary->failed) s = clb_fail(device->error, CLB_ERROR_MEMORY, "kernel %s: out of memory for its binary", k->name);
-  clb_text_free(&spirv);
   return s;
 }
 

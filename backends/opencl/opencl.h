@@ -101,7 +101,7 @@ clb_status clb_opencl_wrap(clb_device *device, clb_memory *memory);
 clb_status clb_opencl_write(clb_device *device, const clb_memory *to, uint64_t offset, const void *from, uint64_t bytes);
 clb_status clb_opencl_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to, uint64_t bytes);
 
-clb_status clb_opencl_build(clb_device *device, const ir_kernel *k, clb_text *binary);
+clb_status clb_opencl_build(clb_device *device, const ir_kernel *k, const clb_text *text, clb_text *binary);
 clb_status clb_opencl_load_kernel(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module);
 void clb_opencl_unload(clb_device *device, clb_module *module);
 clb_status clb_opencl_launch(clb_device *device, clb_module *module, int64_t groups, const clb_arg *args, int n_args);

@@ -82,16 +82,13 @@ done:
   return s;
 }
 
-clb_status clb_opencl_build(clb_device *device, const ir_kernel *k, clb_text *binary) {
+clb_status clb_opencl_build(clb_device *device, const ir_kernel *k, const clb_text *text, clb_text *binary) {
   clb_opencl *o = (clb_opencl *)device;
-  clb_text text = {0};
   cl_program program = NULL;
-  clb_status s = clb_device_text(&o->head, k, &text);
-  if (!s) s = compile(o, k, text.s, text.n, &program);
-  if (!s && o->keeps_text) clb_text_bytes(binary, text.s, text.n);
+  clb_status s = compile(o, k, text->s, text->n, &program);
+  if (!s && o->keeps_text) clb_text_bytes(binary, text->s, text->n);
   else if (!s) s = get_binary(o, program, binary);
   if (program) o->cl.clReleaseProgram(program);
-  clb_text_free(&text);
   return s;
 }
 

@@ -5,31 +5,26 @@
 #include "src/runtime/context.h"
 
 /* The text is a part beside the IR: an equal program printed differently is another binary. */
-static clb_status find_key(clb_device *d, const ir_kernel *k, clb_hash *key) {
-  clb_text text = {0};
-  clb_status s = clb_device_text(d, k, &text);
+static clb_status find_key(const clb_device *d, const ir_kernel *k, const clb_text *text, clb_hash *key) {
   size_t bytes = ir_write(k, NULL, 0);
   char *list = malloc(bytes);
-  if (!s && !list) s = clb_fail(d->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
-  if (!s) {
-    ir_write(k, list, bytes);
-    const void *parts[] = {list, text.s, d->backend->name, d->key, CLB_VERSION};
-    size_t sizes[] = {bytes, text.n, strlen(d->backend->name), strlen(d->key), strlen(CLB_VERSION)};
-    *key = clb_hash_parts(parts, sizes, 5);
-  }
+  if (!list) return clb_fail(d->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
+  ir_write(k, list, bytes);
+  const void *parts[] = {list, text->s, d->backend->name, d->key, CLB_VERSION};
+  size_t sizes[] = {bytes, text->n, strlen(d->backend->name), strlen(d->key), strlen(CLB_VERSION)};
+  *key = clb_hash_parts(parts, sizes, 5);
   free(list);
-  clb_text_free(&text);
-  return s;
+  return CLB_OK;
 }
 
 /* From the disk if a good binary is there, else compiled and kept. */
-static clb_status build_and_load(clb_device *d, clb_kernel *kernel, clb_text *note) {
+static clb_status build_and_load(clb_device *d, clb_kernel *kernel, const clb_text *text, clb_text *note) {
   if (clb_cache_get(&kernel->key, &kernel->binary)) {
     const clb_status loaded = d->info.runs ? d->backend->load(d, &kernel->ir, kernel->binary.s, kernel->binary.n, &kernel->module) : CLB_OK;
     if (!loaded || loaded == CLB_ERROR_MEMORY) return loaded;
     clb_text_free(&kernel->binary); /* a binary its own driver refuses is a miss */
   }
-  clb_status s = d->backend->build(d, &kernel->ir, &kernel->binary);
+  clb_status s = d->backend->build(d, &kernel->ir, text, &kernel->binary);
   if (!s && kernel->binary.failed) s = clb_fail(d->error, CLB_ERROR_MEMORY, "no memory for the binary of %s", kernel->ir.name);
   if (!s && d->info.runs) s = d->backend->load(d, &kernel->ir, kernel->binary.s, kernel->binary.n, &kernel->module);
   if (!s) clb_cache_put(&kernel->key, kernel->binary.s, kernel->binary.n, note);
@@ -40,18 +35,20 @@ clb_status clb_kernel_get(clb_context *ctx, ir_kernel *k, clb_kernel **found) {
   char mistake[256] = "";
   clb_status s = CLB_OK;
   clb_kernel *kernel = NULL;
+  clb_text text = {0};
   *found = NULL;
   if (ctx->recording) s = clb_not_recording(ctx, "creating an op");
   else if (k->error[0]) s = clb_fail(&ctx->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, k->error);
   else if (!ir_verify(k, mistake, sizeof mistake)) s = clb_fail(&ctx->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, mistake);
   else if (!ir_drop_barriers(k) || !(kernel = calloc(1, sizeof *kernel))) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
-  else s = find_key(ctx->device, k, &kernel->key);
+  else s = clb_device_text(ctx->device, k, &text);
+  if (!s) s = find_key(ctx->device, k, &text, &kernel->key);
   if (s) goto done;
   for (clb_kernel *old = ctx->kernels; old && !*found; old = old->next)
     if (!memcmp(&old->key, &kernel->key, sizeof old->key)) *found = old;
   if (*found) goto done;
   kernel->ir = *k;
-  s = build_and_load(ctx->device, kernel, &ctx->note);
+  s = build_and_load(ctx->device, kernel, &text, &ctx->note);
   if (s) goto done;
   *k = (ir_kernel){0};
   kernel->next = ctx->kernels;
@@ -60,6 +57,7 @@ clb_status clb_kernel_get(clb_context *ctx, ir_kernel *k, clb_kernel **found) {
 done:
   if (kernel) clb_text_free(&kernel->binary);
   free(kernel);
+  clb_text_free(&text);
   ir_free(k);
   return s;
 }

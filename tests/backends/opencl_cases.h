@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "backends/backend.h"
+#include "tests/build_kernel.h"
 #include "tests/test.h"
 
 enum { CASE_PARAMETERS = 8 };
@@ -204,7 +205,7 @@ static clb_status case_run(clb_device *d, const kernel_case *c, void *arrays[CAS
     if (bytes && !s && b->wrap) s = b->wrap(d, &memory[i]);
     if (bytes && !s) s = b->write(d, &memory[i], 0, arrays[i], bytes);
   }
-  if (!s) s = b->build(d, &c->k, &binary);
+  if (!s) s = build_kernel(d, &c->k, &binary);
   if (!s) s = b->load(d, &c->k, binary.s, binary.n, &module);
   if (!s) s = b->report(d, &c->k, binary.s, binary.n, &report);
   if (!s) s = b->launch(d, module, c->groups, args, c->n);

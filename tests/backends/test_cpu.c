@@ -1,4 +1,5 @@
 /* tests/backends/test_cpu.c - kernels printed as C and compiled by the system's compiler give the interpreter's numbers; the backend's failures. */
+#include "tests/build_kernel.h"
 #include "tests/test.h"
 
 #include <math.h>
@@ -111,7 +112,7 @@ static clb_module *built(ir_kernel *k) {
   char mistake[256] = "";
   if (k->error[0]) fail_msg("%s", k->error);
   if (!ir_verify(k, mistake, sizeof mistake)) fail_msg("%s", mistake);
-  if (clb_backend_cpu.build(device, k, &binary) || clb_backend_cpu.load(device, k, binary.s, binary.n, &m)) fail_msg("%s", sink.text.s);
+  if (build_kernel(device, k, &binary) || clb_backend_cpu.load(device, k, binary.s, binary.n, &m)) fail_msg("%s", sink.text.s);
   clb_text_free(&binary);
   return m;
 }
@@ -639,7 +640,7 @@ static void *own_context(void *device_rest) {
   const char *wrong = "could not";
   float *values = calloc(N, sizeof *values);
   simple_kernel(&k, 8);
-  if (!values || clb_backend_cpu.open("cpu", device_rest, NULL, &error, &d) || clb_backend_cpu.build(d, &k, &binary) ||
+  if (!values || clb_backend_cpu.open("cpu", device_rest, NULL, &error, &d) || build_kernel(d, &k, &binary) ||
       clb_backend_cpu.load(d, &k, binary.s, binary.n, &m) || clb_backend_cpu.alloc(d, N * 4, &x) || clb_backend_cpu.alloc(d, N * 4, &y))
     goto end;
   for (int i = 0; i < N; i++) values[i] = (float)i;
@@ -689,7 +690,7 @@ static void damaged_binaries(void **state) {
     ir_kernel k;
     simple_kernel(&k, 8);
     assert_int_equal(clb_backend_cpu.open("cpu", rests[i], NULL, &error, &d), CLB_OK);
-    assert_int_equal(clb_backend_cpu.build(d, &k, &binary), CLB_OK);
+    assert_int_equal(build_kernel(d, &k, &binary), CLB_OK);
     for (size_t n = 0; n < binary.n; n += binary.n / 13 + 1) {
       assert_int_equal(clb_backend_cpu.load(d, &k, binary.s, n, &m), CLB_ERROR_DRIVER);
       assert_non_null(strstr(error.text.s, "simple"));
@@ -717,7 +718,7 @@ static void what_it_refuses(void **state) {
   clb_text_free(&error.text);
   ir_begin(&k, "two", 8, 2, 8);
   assert_true(ir_finish(&k));
-  assert_int_equal(clb_backend_cpu.build(device, &k, &binary), CLB_ERROR_UNSUPPORTED);
+  assert_int_equal(build_kernel(device, &k, &binary), CLB_ERROR_UNSUPPORTED);
   assert_non_null(strstr(sink.text.s, "two"));
   clb_text_free(&binary);
   ir_free(&k);
@@ -771,7 +772,7 @@ static void compiler_that_fails(void **state) {
     simple_kernel(&k, 4);
     set_compiler(scripts[i]);
     clb_status opened = clb_backend_cpu.open("cpu", "", NULL, &error, &d);
-    clb_status built_it = opened ? opened : clb_backend_cpu.build(d, &k, &binary);
+    clb_status built_it = opened ? opened : build_kernel(d, &k, &binary);
     restore_compiler();
     assert_int_equal(opened, CLB_OK);
     assert_int_equal(built_it, CLB_ERROR_COMPILE);
@@ -813,7 +814,7 @@ static void compiler_without_linker(void **state) {
   simple_kernel(&k, 4);
   set_compiler(NAMES "echo \"collect2: fatal error: cannot find 'ld'\" >&2; exit 1");
   clb_status opened = clb_backend_cpu.open("cpu", "", NULL, &error, &d);
-  clb_status built_it = opened ? opened : clb_backend_cpu.build(d, &k, &binary);
+  clb_status built_it = opened ? opened : build_kernel(d, &k, &binary);
   restore_compiler();
   assert_int_equal(opened, CLB_OK);
   assert_non_null(strstr(d->info.description, "interpreter only (cc: collect2: fatal error: cannot find 'ld')"));
@@ -834,7 +835,7 @@ static void no_temporary_folder(void **state) {
   need_compiler();
   simple_kernel(&k, 4);
   setenv("TMPDIR", "/nowhere/at/all", 1);
-  clb_status s = clb_backend_cpu.build(device, &k, &binary);
+  clb_status s = build_kernel(device, &k, &binary);
   if (before) setenv("TMPDIR", before, 1);
   else unsetenv("TMPDIR");
   free(before);

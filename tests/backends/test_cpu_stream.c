@@ -1,4 +1,5 @@
 /* tests/backends/test_cpu_stream.c - stores past the caches give the same bytes, stay in their bounds, and are chosen where they should be; rows ahead. */
+#include "tests/build_kernel.h"
 #include "tests/test.h"
 
 #include "backends/cpu/cpu.h"
@@ -76,7 +77,7 @@ static void whole_rows(ir_kernel *k) {
 static clb_module *built(const ir_kernel *k) {
   clb_text binary = {0};
   clb_module *m = NULL;
-  if (clb_backend_cpu.build(device, k, &binary) || clb_backend_cpu.load(device, k, binary.s, binary.n, &m)) fail_msg("%s", sink.text.s);
+  if (build_kernel(device, k, &binary) || clb_backend_cpu.load(device, k, binary.s, binary.n, &m)) fail_msg("%s", sink.text.s);
   clb_text_free(&binary);
   return m;
 }

@@ -2,6 +2,7 @@
 #include "backends/cuda_hip/gpu.h"
 #include "kernels/kernel.h"
 #include "tests/ir/random_kernel.h"
+#include "tests/build_kernel.h"
 #include "tests/test.h"
 
 #include <elf.h>
@@ -27,7 +28,7 @@ static void close_target(clb_device *d, clb_error_sink *error) {
 
 static clb_report build_and_report(clb_device *d, const ir_kernel *k, clb_text *binary) {
   clb_report r;
-  if (d->backend->build(d, k, binary) || d->backend->report(d, k, binary->s, binary->n, &r)) fail_msg("%s", d->error->text.s);
+  if (build_kernel(d, k, binary) || d->backend->report(d, k, binary->s, binary->n, &r)) fail_msg("%s", d->error->text.s);
   return r;
 }
 
@@ -132,7 +133,7 @@ static void build_arithmetic(clb_device *d, int which, clb_text *binary) {
   ir_val r = which == 0 ? ir_add(&k, ir_mul(&k, v[0], v[1]), v[2]) : which == 1 ? ir_2(&k, IR_DIV, v[2], v[0]) : ir_1(&k, IR_SQRT, v[0]);
   ir_store(&k, y, lane, IR_NONE, r);
   assert_true(ir_finish(&k));
-  if (d->backend->build(d, &k, binary)) fail_msg("%s", d->error->text.s);
+  if (build_kernel(d, &k, binary)) fail_msg("%s", d->error->text.s);
   ir_free(&k);
 }
 
@@ -280,7 +281,7 @@ static void local_memory_compiles(void **state) {
       ir_kernel k;
       assert_int_equal(d->limits.most_local_bytes, local_limits[t].most);
       make_local(&k, d->limits.lanes[CLB_F32], sizes[more]);
-      clb_status s = d->backend->build(d, &k, &binary);
+      clb_status s = build_kernel(d, &k, &binary);
       if (!s != (more < 2)) fail_msg("%s, %d bytes: %d, %s", local_limits[t].name, (int)sizes[more], (int)s, error.text.s ? error.text.s : "");
       if (s && d->dialect.language == CLB_LANGUAGE_CUDA && !strstr(error.text.s, "bytes of local memory; the device has at most ")) fail_msg("%s", error.text.s);
       if (!s && d->dialect.language == CLB_LANGUAGE_CUDA) {
@@ -323,7 +324,7 @@ static void check_local(clb_device *d, int64_t bytes) {
   make_local(&k, d->limits.lanes[CLB_F32], bytes);
   for (int i = 0; i < MOST_LANES; i++) in[i] = (float)i;
   if (!ir_run(&k, (const ir_arg[]){{.p = in}, {.p = expected}}, 0, 1, error, sizeof error)) fail_msg("%s", error);
-  clb_status s = b->build(d, &k, &binary);
+  clb_status s = build_kernel(d, &k, &binary);
   if (!s) s = b->load(d, &k, binary.s, binary.n, &module);
   if (!s) s = b->alloc(d, sizeof in, &x);
   if (!s) s = b->alloc(d, sizeof found, &y);
@@ -404,12 +405,12 @@ static void compilers_refuse(void **state) {
     ir_begin(&k, "switch", d->limits.lanes[CLB_F32], 1, 1); /* no name in any C */
     ir_store(&k, ir_buffer(&k, IR_F32, true), ir_lane(&k), IR_NONE, ir_real(&k, IR_F32, 1));
     assert_true(ir_finish(&k));
-    assert_int_equal(d->backend->build(d, &k, &binary), CLB_ERROR_COMPILE);
+    assert_int_equal(build_kernel(d, &k, &binary), CLB_ERROR_COMPILE);
     if (!strstr(error.text.s, targets[t]) || !strstr(error.text.s, "error") || !strstr(error.text.s, "switch")) fail_msg("%s", error.text.s);
     assert_int_equal(binary.n, 0);
     assert_int_equal(d->backend->load(d, &k, "x", 1, &module), CLB_ERROR_UNSUPPORTED);
     k.lanes = 128;
-    assert_int_equal(d->backend->build(d, &k, &binary), CLB_ERROR_UNSUPPORTED);
+    assert_int_equal(build_kernel(d, &k, &binary), CLB_ERROR_UNSUPPORTED);
     assert_non_null(strstr(error.text.s, "1 sub-groups of 128 lanes"));
     ir_free(&k);
     clb_text_free(&binary);
@@ -427,7 +428,7 @@ static clb_status launch_random(clb_device *d, const random_kernel *r, void *con
   clb_arg args[RANDOM_PARAMETERS];
   clb_text binary = {0};
   clb_module *module = NULL;
-  clb_status s = b->build(d, &r->k, &binary);
+  clb_status s = build_kernel(d, &r->k, &binary);
   if (!s) s = b->load(d, &r->k, binary.s, binary.n, &module);
   for (int p = 0; p < r->n && !s; p++) {
     args[p] = (clb_arg){.type = r->parameter[p].type, .memory = &memory[p]};

@@ -4,6 +4,7 @@
 
 #include "backends/cuda_hip/gpu.h"
 #include "tests/fakes/fake_gpu.h"
+#include "tests/build_kernel.h"
 #include "tests/test.h"
 
 static struct {
@@ -96,7 +97,7 @@ static clb_status use(trial *t, clb_device *d, const ir_kernel *k) {
   if (!s) s = b->alloc(d, sizeof out, &y);
   if (!s) s = b->write(d, &x, 4, in + 1, sizeof in - 4);
   if (!s) s = b->write(d, &x, 0, in, 4);
-  if (!s) s = b->build(d, k, &binary);
+  if (!s) s = build_kernel(d, k, &binary);
   if (!s) s = b->load(d, k, binary.s, binary.n, &module);
   middle = (clb_memory){y.handle, CLB_POINTER, y.bytes};
   if (!s) s = b->wrap(d, &middle);
@@ -335,7 +336,7 @@ static void misuse(void **state) {
   assert_int_equal(t.backend->open("cuda", "", NULL, &t.error, &d), CLB_OK);
   assert_int_equal(d->info.runs, 1);
   assert_string_equal(d->info.description, "Fake GPU 0, sm_90");
-  assert_int_equal(t.backend->build(d, &k, &binary), CLB_OK);
+  assert_int_equal(build_kernel(d, &k, &binary), CLB_OK);
   assert_int_equal(t.backend->load(d, &k, "\177ELF", 4, &module), CLB_ERROR_DRIVER);
   assert_string_equal(t.error.text.s, "cuda:0: the binary of scale_rows (4 bytes) is damaged: it is cut short within its ELF header");
   assert_int_equal(t.backend->load(d, &k, binary.s, binary.n, &module), CLB_OK);

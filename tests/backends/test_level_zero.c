@@ -73,7 +73,7 @@ static clb_status run_random(clb_device *d, const random_kernel *r, void *const 
   clb_arg args[RANDOM_PARAMETERS] = {0};
   clb_text binary = {0};
   clb_module *module = NULL;
-  clb_status s = level_zero->build(d, &r->k, &binary);
+  clb_status s = build_kernel(d, &r->k, &binary);
   if (!s) s = level_zero->load(d, &r->k, binary.s, binary.n, &module);
   for (int i = 0; i < r->n && !s; i++) {
     const random_parameter *p = &r->parameter[i];
@@ -135,7 +135,7 @@ typedef struct {
 
 static clb_status affine_load(clb_device *d, affine *a, uint64_t bytes) {
   affine_kernel(&a->k, 16);
-  clb_status s = level_zero->build(d, &a->k, &a->binary);
+  clb_status s = build_kernel(d, &a->k, &a->binary);
   if (!s) s = level_zero->load(d, &a->k, a->binary.s, a->binary.n, &a->module);
   return s ? s : level_zero->alloc(d, bytes, &a->y);
 }
@@ -405,7 +405,7 @@ static void refused(void **state) {
   clb_text binary = {0};
   clb_module *module;
   affine_kernel(&a.k, 8); /* no such sub-group */
-  assert_int_equal(level_zero->build(d, &a.k, &binary), CLB_ERROR_COMPILE);
+  assert_int_equal(build_kernel(d, &a.k, &binary), CLB_ERROR_COMPILE);
   assert_non_null(strstr(error.text.s, "sub-groups of 8 lanes"));
   assert_non_null(strstr(error.text.s, "ZE_RESULT_ERROR_MODULE_BUILD_FAILURE"));
   ir_free(&a.k);

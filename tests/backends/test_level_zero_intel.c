@@ -67,7 +67,7 @@ static int run_on_max(const char *name) {
     case_begin(&c, i % CASES, &d->limits, true);
     c.k.large_registers = i & 1;
     case_copies(&c, arrays);
-    bad = case_run(d, &c, arrays) != CLB_OK || level_zero->build(d, &c.k, &binary) || level_zero->report(d, &c.k, binary.s, binary.n, &report);
+    bad = case_run(d, &c, arrays) != CLB_OK || build_kernel(d, &c.k, &binary) || level_zero->report(d, &c.k, binary.s, binary.n, &report);
     if (bad || report.spill_bytes) bad = printf("%s: %d bytes spilled, %s\n", c.k.name, report.spill_bytes, error.text.s ? error.text.s : "");
     clb_text_free(&binary);
     case_free_copies(arrays);
@@ -145,7 +145,7 @@ static void rows_kernel(ir_kernel *k, ir_type t, int lanes, int loads, bool agai
 static clb_report report_of(clb_device *d, const ir_kernel *k) {
   clb_text binary = {0};
   clb_report report;
-  if (level_zero->build(d, k, &binary) || level_zero->report(d, k, binary.s, binary.n, &report)) fail_msg("%s", d->error->text.s);
+  if (build_kernel(d, k, &binary) || level_zero->report(d, k, binary.s, binary.n, &report)) fail_msg("%s", d->error->text.s);
   clb_text_free(&binary);
   return report;
 }
@@ -209,7 +209,7 @@ static void only_compiles(void **state) {
   assert_string_equal(error.text.s, "level_zero@pvc only compiles: it has no memory");
   assert_int_equal(level_zero->wrap(d, &memory), CLB_ERROR_UNSUPPORTED);
   assert_int_equal(level_zero->read(d, &memory, 0, &k, 4), CLB_ERROR_UNSUPPORTED);
-  assert_int_equal(level_zero->build(d, &k, &binary), CLB_OK);
+  assert_int_equal(build_kernel(d, &k, &binary), CLB_OK);
   assert_int_equal(level_zero->load(d, &k, binary.s, binary.n, &module), CLB_ERROR_UNSUPPORTED);
   assert_int_equal(level_zero->launch(d, NULL, 1, NULL, 0), CLB_ERROR_UNSUPPORTED);
   assert_int_equal(level_zero->wait(d), CLB_OK);
@@ -230,7 +230,7 @@ static int refuse(void) {
   for (int i = 0; i < 4; i++) bad |= level_zero->open(unknown[i], unknown[i] + strlen("level_zero"), NULL, &error, &d) != CLB_ERROR_DEVICE || d;
   if (level_zero->open("level_zero@acm-g10", "@acm-g10", NULL, &error, &d)) return 2;
   rows_kernel(&k, IR_F64, 16, 2, false);
-  bad |= level_zero->build(d, &k, &binary) != CLB_ERROR_COMPILE || !strstr(error.text.s, "Double type is not supported");
+  bad |= build_kernel(d, &k, &binary) != CLB_ERROR_COMPILE || !strstr(error.text.s, "Double type is not supported");
   level_zero->close(d);
   ir_free(&k);
   clb_text_free(&binary);

@@ -120,7 +120,7 @@ static void adds_lane(clb_device *d, clb_memory *y, void *host_copy) {
   ir_store(&k, array, at, mask, ir_add(&k, ir_load(&k, array, at, mask), ir_cast(&k, IR_F32, at)));
   assert_true(ir_finish(&k));
   if (opencl->wrap(d, y)) fail_msg("%s", d->error->text.s);
-  if (opencl->write(d, y, 4, values + 1, 12) || opencl->write(d, y, 0, values, 4) || opencl->build(d, &k, &binary) || opencl->load(d, &k, binary.s, binary.n, &module)) fail_msg("%s", d->error->text.s);
+  if (opencl->write(d, y, 4, values + 1, 12) || opencl->write(d, y, 0, values, 4) || build_kernel(d, &k, &binary) || opencl->load(d, &k, binary.s, binary.n, &module)) fail_msg("%s", d->error->text.s);
   if (opencl->launch(d, module, 1, (const clb_arg[]){{.type = IR_VOID, .memory = y}}, 1) || opencl->read(d, y, 4, back, 12)) fail_msg("%s", d->error->text.s);
   for (int i = 0; i < 3; i++) assert_true(back[i] == values[i + 1] + (float)(i + 1));
   opencl->unload(d, module);

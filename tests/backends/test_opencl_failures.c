@@ -76,7 +76,7 @@ static clb_status use_pointer(trial *t) {
   assert_true(ir_finish(&k));
   clb_status s = opencl->wrap(d, &memory);
   if (!s) s = opencl->write(d, &memory, 0, in, sizeof in);
-  if (!s) s = opencl->build(d, &k, &binary);
+  if (!s) s = build_kernel(d, &k, &binary);
   if (!s) s = opencl->load(d, &k, binary.s, binary.n, &module);
   if (!s) s = opencl->launch(d, module, 1, (const clb_arg[]){{.type = IR_VOID, .memory = &memory}}, 1);
   if (!s) s = opencl->read(d, &memory, 0, out, sizeof out);
@@ -101,7 +101,7 @@ static clb_status use_recorded(trial *t) {
   ir_val y = ir_buffer(&k, IR_F32, true), step = ir_scalar(&k, IR_F32), mask = ir_2(&k, IR_LT, ir_lane(&k), ir_int(&k, IR_I32, 1));
   ir_store(&k, y, ir_lane(&k), mask, ir_fma(&k, ir_load(&k, y, ir_lane(&k), mask), ir_real(&k, IR_F32, 2), step));
   assert_true(ir_finish(&k));
-  clb_status s = opencl->build(d, &k, &binary);
+  clb_status s = build_kernel(d, &k, &binary);
   if (!s) s = opencl->load(d, &k, binary.s, binary.n, &module);
   for (int m = 0; m < 2 && !s; m++)
     if (!(s = opencl->alloc(d, 4, &memory[m]))) s = opencl->write(d, &memory[m], 0, &x[m], 4);

@@ -77,7 +77,7 @@ static int compile(clb_device *d) {
     clb_report report; /* loads the kernel, too */
     case_begin(&c, i / 2, &d->limits, true);
     c.k.large_registers = i % 2;
-    if (opencl->build(d, &c.k, &binary) || opencl->report(d, &c.k, binary.s, binary.n, &report)) return puts(d->error->text.s), 1;
+    if (build_kernel(d, &c.k, &binary) || opencl->report(d, &c.k, binary.s, binary.n, &report)) return puts(d->error->text.s), 1;
     spilled += report.spill_bytes;
     clb_text_free(&binary);
     case_free(&c);

@@ -9,6 +9,7 @@
 #include "src/runtime/context.h"
 #include "src/problem/irreps.h"
 #include "tools/ops/tensor_product_problems.h"
+#include "tests/build_kernel.h"
 #include "tests/test.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -122,7 +123,7 @@ static answer machine_agrees(const clb_report *r, const demand *w) {
 static clb_report compiled(clb_device *d, const ir_kernel *k) {
   clb_text binary = {0};
   clb_report r;
-  if (d->backend->build(d, k, &binary) || d->backend->report(d, k, binary.s, binary.n, &r)) fail_msg("%s", d->error->text.s);
+  if (build_kernel(d, k, &binary) || d->backend->report(d, k, binary.s, binary.n, &r)) fail_msg("%s", d->error->text.s);
   assert_true(binary.n > 0);
   clb_text_free(&binary);
   return r;
@@ -254,7 +255,7 @@ static void all_build(void **state) {
     ir_kernel k;
     if (storage == CLB_F32 && !normalize) continue; /* counts_agree builds them */
     lower(d, &w, storage, normalize, &k);
-    if (d->backend->build(d, &k, &binary)) fail_msg("%s", error.text.s);
+    if (build_kernel(d, &k, &binary)) fail_msg("%s", error.text.s);
     assert_true(binary.n > 0);
     clb_text_free(&binary);
     ir_free(&k);
@@ -443,7 +444,7 @@ static void aligned_loads(void **state) {
     for (int j = 1; j < width; j++) v[0] = ir_add(&k, v[0], v[j]);
     ir_store(&k, y, ir_lane(&k), IR_NONE, v[0]);
     if (!ir_finish(&k)) fail_msg("%s", k.error);
-    if (d->backend->build(d, &k, &binary)) fail_msg("%s", error.text.s);
+    if (build_kernel(d, &k, &binary)) fail_msg("%s", error.text.s);
     if ((n = wide_loads(&binary, bytes)) != aligned) fail_msg("%d of %s%s%s: %d loads of %d bytes", width, ir_type_name(element), aligned ? ", aligned" : "", masked ? ", masked" : "", n, bytes);
     clb_text_free(&binary);
     ir_free(&k);

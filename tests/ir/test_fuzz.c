@@ -3,6 +3,7 @@
    test_fuzz DEVICE FIRST LAST: only that device, on the seeds FIRST ... LAST - 1. */
 #include "backends/backend.h"
 #include "tests/ir/random_kernel.h"
+#include "tests/build_kernel.h"
 #include "tests/test.h"
 
 #include <unistd.h>
@@ -252,7 +253,7 @@ static void run_on(clb_device *d, const clb_error_sink *sink, const random_kerne
   clb_text binary = {0};
   clb_module *module;
   data_of(r, found);
-  check(b->build(d, &r->k, &binary), sink, s, "build");
+  check(build_kernel(d, &r->k, &binary), sink, s, "build");
   check(b->load(d, &r->k, binary.s, binary.n, &module), sink, s, "load");
   for (int p = 0; p < r->n; p++) {
     const random_parameter *q = &r->parameter[p];

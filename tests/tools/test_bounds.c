@@ -8,6 +8,7 @@
 #include "backends/cuda_hip/gpu.h"
 #include "backends/level_zero/level_zero.h"
 #include "tools/measure/vendor_specs.h"
+#include "tests/build_kernel.h"
 #include "tests/test.h"
 
 /* ---- occupancy ---- */
@@ -244,7 +245,7 @@ static void compiled(void **state) {
     clb_text binary = {0};
     clb_report r;
     horner(&k, i ? IR_F64 : IR_F32, d->limits.lanes[i ? CLB_F64 : CLB_F32]);
-    if (d->backend->build(d, &k, &binary) || d->backend->report(d, &k, binary.s, binary.n, &r)) fail_msg("%s", error.text.s);
+    if (build_kernel(d, &k, &binary) || d->backend->report(d, &k, binary.s, binary.n, &r)) fail_msg("%s", error.text.s);
     assert_int_equal(ir_local_bytes(&k), 300 * (i ? 8 : 4));
     if (r.fmas >= 0 && r.fmas != FMAS) fail_msg("%s: %d fused multiply-adds, the program has %d", target, r.fmas, FMAS);
     r.subgroups = k.subgroups;
