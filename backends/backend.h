@@ -122,7 +122,9 @@ struct clb_backend {
 /* Of a compiler that says nothing. */
 static inline clb_report clb_report_unknown(void) { return (clb_report){-1, -1, -1, -1, -1, -1, -1}; }
 
-extern const clb_backend clb_backend_cpu, clb_backend_opencl, clb_backend_level_zero, clb_backend_cuda, clb_backend_hip;
+#define BACKEND(name, first) extern const clb_backend clb_backend_##name;
+#include "backends/backends.def"
+#undef BACKEND
 extern const clb_backend *const clb_backends[]; /* in the order in which "" tries them; ends with NULL */
 
 /* Adds the kernel in the device's language, legalised where the device has no sub-groups: what the backend's build takes. */

@@ -4,7 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-const clb_backend *const clb_backends[] = {&clb_backend_cuda, &clb_backend_hip, &clb_backend_level_zero, &clb_backend_opencl, &clb_backend_cpu, NULL};
+#define BACKEND(name, first) &clb_backend_##name,
+const clb_backend *const clb_backends[] = {
+#include "backends/backends.def"
+    NULL};
+#undef BACKEND
+
+/* What "" opens of each. */
+#define BACKEND(name, first) first,
+static const char *const firsts[] = {
+#include "backends/backends.def"
+};
+#undef BACKEND
 
 /* What follows the backend's name in a device string, or NULL if it names another backend. */
 static const char *rest_of(const char *name, const char *backend) {
@@ -22,16 +33,13 @@ static clb_status open_by(const clb_backend *b, const char *name, const char *re
   return CLB_OK;
 }
 
-/* A CPU through OpenCL is no reason to leave the cpu backend, so "" takes opencl only for its GPUs. */
 static clb_status open_first(clb_error_sink *error, clb_device **device) {
-  for (const clb_backend *const *b = clb_backends; *b; b++) {
-    const char *rest = *b == &clb_backend_opencl ? ":gpu" : "";
-    if (open_by(*b, (*b)->name, rest, NULL, error, device) == CLB_OK) {
+  for (int i = 0; clb_backends[i]; i++)
+    if (open_by(clb_backends[i], clb_backends[i]->name, firsts[i], NULL, error, device) == CLB_OK) {
       clb_text_free(&error->text);
       return CLB_OK;
     }
-  }
-  return CLB_ERROR_DEVICE; /* the sentence is that of cpu */
+  return CLB_ERROR_DEVICE; /* the sentence is that of the last */
 }
 
 clb_status clb_device_open(const char *name, const clb_native *adopt, clb_error_sink *error, clb_device **device) {
