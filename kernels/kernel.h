@@ -1,4 +1,4 @@
-/* kernels/kernel.h - the table of ops.  An op is a file here: check, schedule, lower. */
+/* kernels/kernel.h - the table of kinds of kernels.  One is a file here (check, schedule, lower) and a row of src/problem/kinds.def. */
 #ifndef CLB_KERNELS_KERNEL_H
 #define CLB_KERNELS_KERNEL_H
 
@@ -62,8 +62,8 @@ void clb_candidate_add(clb_schedule *list, int *n, const clb_schedule *s);
 void clb_candidate_with(clb_schedule *list, int *n, const clb_schedule *s, size_t field, int32_t value);
 #define CLB_FIELD(name) offsetof(clb_schedule, name)
 
-enum { CLB_SPHERICAL_HARMONICS, CLB_TENSOR_PRODUCT, CLB_MATRIX_PRODUCT, CLB_COLUMN_SUM, CLB_ROW_SUM, CLB_GRAPH, CLB_CONVOLUTION,
-       CLB_POINTWISE, CLB_GATE, CLB_RMS_NORM, CLB_RADIAL, CLB_SPECIES_LINEAR, CLB_TOTALS, CLB_FORCES, CLB_EDGE_VECTORS, CLB_LENGTHS_ALONG, CLB_KERNEL_KINDS };
+#define KIND(NAME, name) extern const clb_kernel_kind clb_kind_##name;
+#include "src/problem/kinds.def"
 extern const clb_kernel_kind *const clb_kernel_kinds[CLB_KERNEL_KINDS];
 
 #endif

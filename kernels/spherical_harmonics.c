@@ -15,8 +15,6 @@
 #include "src/problem/wigner.h"
 #include "kernels/common/rows.h"
 
-extern const clb_kernel_kind clb_spherical_harmonics;
-
 enum { MAX_DEGREE = 20, MAX_ORDERS = 2 * MAX_DEGREE + 1, MAX_COLUMNS = CLB_MAX_DEGREES * MAX_ORDERS };
 
 /* A number and, in double backward, its derivative along h (else IR_NONE). */
@@ -432,5 +430,5 @@ static void print(const clb_problem *p, clb_text *out) {
   clb_text_add(out, ", %s%s", normalizations[sh->normalization], sh->normalize ? ", normalize" : "");
 }
 
-const clb_kernel_kind clb_spherical_harmonics = {
+const clb_kernel_kind clb_kind_spherical_harmonics = {
     .name = "spherical_harmonics", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 3, .candidates = candidates};

@@ -3,8 +3,6 @@
 
 #include "kernels/convolution/builder.h"
 
-extern const clb_kernel_kind clb_convolution_walk, clb_tensor_product;
-
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   (void)limits;
@@ -137,7 +135,7 @@ static int candidates(const clb_problem *p, const clb_limits *limits, clb_schedu
 
 static void print(const clb_problem *p, clb_text *out) {
   clb_text_add(out, "convolution of ");
-  clb_tensor_product.print(p, out);
+  clb_kind_tensor_product.print(p, out);
 }
 
-const clb_kernel_kind clb_convolution_walk = {.name = "convolution", .check = check, .schedule = schedule, .lower = clb_convolution_lower, .print = print, .passes = 3, .candidates = candidates};
+const clb_kernel_kind clb_kind_convolution = {.name = "convolution", .check = check, .schedule = schedule, .lower = clb_convolution_lower, .print = print, .passes = 3, .candidates = candidates};

@@ -6,8 +6,6 @@
 #include "kernels/common/rows.h"
 #include "kernels/graph/walk.h"
 
-extern const clb_kernel_kind clb_row_sum_kind;
-
 enum { TOGETHER = 8, SUBGROUPS = 4, GPU_WIDTH = 2, CPU_WIDTH = 8 }; /* width: lots of columns, one of each per lane, that a sub-group adds up together */
 
 typedef struct {
@@ -141,4 +139,4 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
 
 static void print(const clb_problem *p, clb_text *out) { clb_text_add(out, "%lld columns", (long long)p->row_sum.columns); }
 
-const clb_kernel_kind clb_row_sum_kind = {.name = "row_sum", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 1};
+const clb_kernel_kind clb_kind_row_sum = {.name = "row_sum", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 1};

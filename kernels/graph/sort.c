@@ -285,4 +285,4 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
 
 static void print(const clb_problem *p, clb_text *out) { clb_text_add(out, "%s", names[p->graph.step]); }
 
-const clb_kernel_kind clb_graph_sort = {.name = "graph", .check = check, .schedule = schedule, .lower = lower, .print = print};
+const clb_kernel_kind clb_kind_graph = {.name = "graph", .check = check, .schedule = schedule, .lower = lower, .print = print};

@@ -1,8 +1,6 @@
 /* kernels/layers/edges.c - vectors of edges from positions, v = x[sender] - x[receiver] + shift . cell in f64; a lane is an edge. */
 #include "kernels/layers/layer.h"
 
-extern const clb_kernel_kind clb_edge_vectors;
-
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
   (void)p, (void)limits, (void)error;
   return CLB_OK;
@@ -60,4 +58,4 @@ static void print(const clb_problem *p, clb_text *out) {
   clb_text_add(out, "from positions");
 }
 
-const clb_kernel_kind clb_edge_vectors = {.name = "edge_vectors", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 1};
+const clb_kernel_kind clb_kind_edge_vectors = {.name = "edge_vectors", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 1};

@@ -1,8 +1,6 @@
 /* kernels/layers/forces.c - forces on atoms: the gradients of the edges they receive minus those they send; lanes are edges, a sub-group does an atom. */
 #include "kernels/layers/layer.h"
 
-extern const clb_kernel_kind clb_forces;
-
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
   (void)p, (void)limits, (void)error;
   return CLB_OK;
@@ -59,4 +57,4 @@ static void print(const clb_problem *p, clb_text *out) {
   clb_text_add(out, "by receiver and sender");
 }
 
-const clb_kernel_kind clb_forces = {.name = "forces", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 1};
+const clb_kernel_kind clb_kind_forces = {.name = "forces", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 1};

@@ -1,8 +1,6 @@
 /* kernels/layers/gate.c - activations of scalars, and of gates times what they gate; lanes are channels, a sub-group does a row. */
 #include "kernels/layers/layer.h"
 
-extern const clb_kernel_kind clb_gate;
-
 typedef struct {
   clb_layer l;
   bool backward;
@@ -78,4 +76,4 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
 
 static void print(const clb_problem *p, clb_text *out) { clb_text_add(out, "%d -> %d", (int)p->gate.in, (int)p->gate.out); }
 
-const clb_kernel_kind clb_gate = {.name = "gate", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 2};
+const clb_kernel_kind clb_kind_gate = {.name = "gate", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 2};

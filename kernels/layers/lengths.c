@@ -4,8 +4,6 @@
    g_r (h - v q / r) / r, which is 0 where r is below SHORTEST. */
 #include "kernels/layers/layer.h"
 
-extern const clb_kernel_kind clb_lengths_along;
-
 #define SHORTEST 1e-12
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
@@ -47,4 +45,4 @@ static void print(const clb_problem *p, clb_text *out) {
   clb_text_add(out, "twice");
 }
 
-const clb_kernel_kind clb_lengths_along = {.name = "lengths_along", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 1};
+const clb_kernel_kind clb_kind_lengths_along = {.name = "lengths_along", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 1};

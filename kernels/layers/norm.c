@@ -4,8 +4,6 @@
    g_x = w g_y s - c_T s^3 x sum (g_y w x).  Each row is read twice, the second time from a near cache. */
 #include "kernels/layers/layer.h"
 
-extern const clb_kernel_kind clb_rms_norm;
-
 enum { MAX_COMPONENTS = 25 };
 
 typedef struct {
@@ -101,4 +99,4 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
 
 static void print(const clb_problem *p, clb_text *out) { clb_text_add(out, "%d columns", (int)p->rms_norm.irreps.dim); }
 
-const clb_kernel_kind clb_rms_norm = {.name = "rms_norm", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 2};
+const clb_kernel_kind clb_kind_rms_norm = {.name = "rms_norm", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 2};

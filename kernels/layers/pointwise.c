@@ -1,8 +1,6 @@
 /* kernels/layers/pointwise.c - sums with factors, gathered rows, silu: lanes are columns, a sub-group does a block of columns of one row. */
 #include "kernels/layers/layer.h"
 
-extern const clb_kernel_kind clb_pointwise;
-
 enum { LOTS = 4 }; /* of lanes: columns of a block */
 
 typedef struct {
@@ -61,4 +59,4 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
 
 static void print(const clb_problem *p, clb_text *out) { clb_text_add(out, "function %d", (int)p->pointwise.function); }
 
-const clb_kernel_kind clb_pointwise = {.name = "pointwise", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 2};
+const clb_kernel_kind clb_kind_pointwise = {.name = "pointwise", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 2};

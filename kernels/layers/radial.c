@@ -6,8 +6,6 @@
    r is taken for at least SHORTEST R, so that v / r is 0 at v = 0. */
 #include "kernels/layers/layer.h"
 
-extern const clb_kernel_kind clb_radial;
-
 #define SHORTEST 1e-6
 
 enum { FORWARD, DISTANCES, BACKWARD, BACKWARD_DISTANCE, PASSES, GPU_WIDTH = 16, CPU_WIDTH = 8 };
@@ -132,4 +130,4 @@ static void print(const clb_problem *p, clb_text *out) {
   clb_text_add(out, "%d Bessel functions, p = %d, r_max = %g", (int)p->radial.n_basis, (int)p->radial.p, p->radial.r_max);
 }
 
-const clb_kernel_kind clb_radial = {.name = "radial", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = PASSES};
+const clb_kernel_kind clb_kind_radial = {.name = "radial", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = PASSES};

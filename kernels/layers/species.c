@@ -3,8 +3,6 @@
    out_T[c][v] = sum_u x_T[c][u] W_T[u][species][v].  The backward pass is the same with W_T[v][species][u], which lies behind all of W. */
 #include "kernels/layers/layer.h"
 
-extern const clb_kernel_kind clb_species_linear;
-
 enum { TOGETHER = 4, MAX_COMPONENTS = 25 }; /* channels of x that are under way together */
 
 typedef struct {
@@ -105,4 +103,4 @@ static void print(const clb_problem *p, clb_text *out) {
   clb_text_add(out, "%d -> %d columns of %d species", (int)p->species_linear.in.dim, (int)p->species_linear.out.dim, (int)p->species_linear.n_species);
 }
 
-const clb_kernel_kind clb_species_linear = {.name = "species_linear", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 2};
+const clb_kernel_kind clb_kind_species_linear = {.name = "species_linear", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 2};

@@ -3,8 +3,6 @@
    PARTS: so many sub-groups (`units`) each add up a block of rows, lane by lane, then over lanes: part[unit][column].  SUM: the parts of each column, which are dense. */
 #include "kernels/layers/layer.h"
 
-extern const clb_kernel_kind clb_totals;
-
 enum { PARTS, SUM, ENERGY_BACKWARD, PASSES, GPU_PARTS = 64, CPU_PARTS = 4, TOGETHER = 4 }; /* parts per lane */
 
 static int columns_of(const clb_problem *p) { return p->totals.what == CLB_TOTAL_ENERGY ? 1 : 9; }
@@ -122,4 +120,4 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
 
 static void print(const clb_problem *p, clb_text *out) { clb_text_add(out, "%d columns", columns_of(p)); }
 
-const clb_kernel_kind clb_totals = {.name = "totals", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = PASSES};
+const clb_kernel_kind clb_kind_totals = {.name = "totals", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = PASSES};

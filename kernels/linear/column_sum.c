@@ -5,8 +5,6 @@
 #include "kernels/kernel.h"
 #include "kernels/common/rows.h"
 
-extern const clb_kernel_kind clb_column_sum;
-
 enum { IN_FLIGHT = 8 }; /* rows that are loaded together, each into a sum of its own */
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
@@ -69,4 +67,4 @@ static void print(const clb_problem *p, clb_text *out) {
   clb_text_add(out, "%lld columns of at most %lld rows", (long long)p->column_sum.columns, (long long)p->column_sum.most_rows);
 }
 
-const clb_kernel_kind clb_column_sum = {.name = "column_sum", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 2};
+const clb_kernel_kind clb_kind_column_sum = {.name = "column_sum", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 2};

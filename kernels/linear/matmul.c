@@ -6,8 +6,6 @@
 #include "kernels/kernel.h"
 #include "kernels/common/rows.h"
 
-extern const clb_kernel_kind clb_matrix_product;
-
 enum { B_TRANSPOSED = 1, SPLIT = 2, VARIANTS = 4 };
 enum { MAX_ROWS = 8, MAX_WIDTH = 2, UNROLLED = 16, SAFE_GROUP = 256 };
 
@@ -180,4 +178,4 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
 
 static void print(const clb_problem *p, clb_text *out) { clb_text_add(out, "C %s A B%s", p->accumulate ? "+=" : "=", p->pass & B_TRANSPOSED ? "^T" : ""); }
 
-const clb_kernel_kind clb_matrix_product = {.name = "matrix_product", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = VARIANTS};
+const clb_kernel_kind clb_kind_matrix_product = {.name = "matrix_product", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = VARIANTS};

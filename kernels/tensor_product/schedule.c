@@ -5,8 +5,6 @@
 #include "kernels/tensor_product/channels.h"
 #include "kernels/tensor_product/product.h"
 
-extern const clb_kernel_kind clb_tensor_product;
-
 /* The code-size budget: a product is driven by tables where its paths have more non-zeros together, or where the pass would spell out
    more products of them.  GPUs gain more than that (measured on an H200, l <= 4: 2 to 16 times, compiled in 2 to 15 s), but for forward in f64. */
 typedef struct {
@@ -209,6 +207,6 @@ static void print(const clb_problem *p, clb_text *out) {
   clb_text_add(out, ", %d paths", p->tensor_product.n_paths);
 }
 
-const clb_kernel_kind clb_tensor_product = {
+const clb_kernel_kind clb_kind_tensor_product = {
     .name = "tensor_product", .check = check, .schedule = schedule, .lower = lower, .print = print, .reads_tables = reads_tables, .tables = tables, .passes = 4,
     .candidates = candidates};

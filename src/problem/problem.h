@@ -109,22 +109,21 @@ typedef struct {
 
 enum { CLB_EDGE_SHIFTS = 1024 }; /* that clb_edge_shift can tell apart in one direction */
 
+/* ---- all of them ---- */
+
+enum {
+#define KIND(NAME, name) CLB_##NAME,
+#include "src/problem/kinds.def"
+  CLB_KERNEL_KINDS
+};
+
 typedef struct {
-  int32_t kind; /* index in clb_kernel_kinds */
+  int32_t kind; /* CLB_SPHERICAL_HARMONICS ...: index in clb_kernel_kinds */
   int32_t pass, storage, arithmetic, accumulate;
   union {
-    clb_spherical_harmonics_problem spherical_harmonics;
-    clb_tensor_product_problem tensor_product;
-    clb_convolution_problem convolution;
-    clb_graph_problem graph;
-    clb_column_sum_problem column_sum;
-    clb_row_sum_problem row_sum;
-    clb_pointwise_problem pointwise;
-    clb_gate_problem gate;
-    clb_rms_norm_problem rms_norm;
-    clb_radial_problem radial;
-    clb_totals_problem totals;
-    clb_species_linear_problem species_linear;
+#define PLAIN(NAME, name)
+#define KIND(NAME, name) clb_##name##_problem name;
+#include "src/problem/kinds.def"
   };
 } clb_problem; /* start from zeros: every byte counts */
 
