@@ -6,7 +6,6 @@ A table stands between the lines "<!-- table NAME -->" and "<!-- end -->", a sin
 "<!-- n:NAME ARGUMENTS -->4.80<!-- / -->" (runs.py has the names), and docs/peers.svg is a chart.
 --check writes nothing and fails where a file is not what would be written, or where README.md or
 docs/performance.md has a time, a speed or a share that comes from no result."""
-import math
 import re
 import sys
 
@@ -183,7 +182,7 @@ def ablation():
     names.sort(key=lambda name: name == "all of them")
 
     def cell(r):
-        return f"{math.exp(sum(map(math.log, r)) / len(r)):.2f} ({len(r)})" if r else "-"
+        return f"{geometric_mean(r):.3g} ({len(r)})" if r else "-"
     rows = [[name] + [cell(ratios.get((i, name))) for i in range(len(devices))] for name in names]
     return table(["time without / with (cases)"] + [d["description"] for _, d in devices], rows)
 
