@@ -258,6 +258,7 @@ static void set_dialect(clb_opencl *o, const facts *f, const clb_text *extension
   /* Intel's driver 2026.22.10 for CPUs: from lane < 5 follows lane < 9, and then some loads and stores are done in all lanes. */
   o->head.dialect.hides_masks = o->head.dialect.subgroups && f->type & CL_DEVICE_TYPE_CPU;
   /* The same driver: after a barrier all lanes of a group have the negated float of the sub-group that ran last (tests/drivers/negation.c). */
+  o->head.dialect.widens_halves = o->head.dialect.hides_masks;
   o->head.dialect.hides_negation = o->head.dialect.hides_masks;
 }
 

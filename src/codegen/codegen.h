@@ -21,6 +21,7 @@ typedef struct {
   bool subgroups;       /* OpenCL: cl_khr_subgroups or cl_intel_subgroups with a required size are there */
   bool float_atomics;   /* OpenCL: cl_ext_float_atomics is there; else compare-and-swap */
   bool hides_masks;     /* OpenCL with sub-groups: what follows from one mask for another is hidden from the compiler, which makes mistakes with it */
+  bool widens_halves;   /* OpenCL: f16 becomes f32 by arithmetic on its bits; vload_half takes this compiler minutes */
   bool hides_negation;  /* OpenCL: the compiler is not to know that a float is negated; it loses that across barriers */
 } clb_dialect;
 

@@ -126,6 +126,7 @@ typedef struct {
 } way;
 static way loaded(const printer *p, ir_val array) {
   ir_type t = p->k->ins[array].element;
+  if (t == IR_F16 && p->dialect->widens_halves) return (way){"f16_bits_to_f32(", ")"};
   return t == IR_F16 ? (way){"f16_to_f32(", ")"} : t == IR_BF16 ? (way){"bf16_to_f32(", ")"} : (way){"", ""};
 }
 static way stored(const printer *p, ir_val array) {

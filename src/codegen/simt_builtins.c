@@ -79,6 +79,11 @@ static const word words[] = {
   {"f16_to_f32", "DEVICE float f16_to_f32(u16 h) { return vload_half(0, (const __private half *)&h); }", NULL,
    "DEVICE float f16_to_f32(u16 h) { float x; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(x) : \"h\"(h)); return x; }",
    "#define f16_to_f32(h) (float)__builtin_bit_cast(_Float16, (u16)(h))"},
+  /* Without its sign a half is a float with too small an exponent; infinity and NaN get the largest. */
+  {"f16_bits_to_f32",
+   "DEVICE float f16_bits_to_f32(u16 h) {\n  const u32 m = (u32)(h & 0x7fff) << 13;\n"
+   "  return as_float(as_uint(as_float(m) * 0x1p112f) | (u32)(h & 0x8000) << 16 | (m >= 0xf800000u ? 0x7f800000u : 0u));\n}",
+   NULL, NULL, NULL},
   {"f32_to_f16", "DEVICE u16 f32_to_f16(float x) { u16 h; vstore_half_rte(x, 0, (__private half *)&h); return h; }", NULL,
    "DEVICE u16 f32_to_f16(float x) { u16 h; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h) : \"f\"(x)); return h; }",
    "#define f32_to_f16(x) __builtin_bit_cast(u16, (_Float16)(float)(x))"},

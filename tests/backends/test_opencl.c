@@ -134,6 +134,55 @@ static void refused_kernel(void **state) {
   }
 }
 
+/* Every f16 becomes the f32 of the same value; a NaN stays one. */
+static void halves(void **state) {
+  enum { ALL = 1 << 16 };
+  static uint16_t half[ALL];
+  static uint32_t wide[ALL];
+  (void)state;
+  if (!found.n) skip_because("no OpenCL device");
+  for (int i = 0; i < ALL; i++) half[i] = (uint16_t)i;
+  for (int i = 0; i < found.n; i++) {
+    clb_error_sink error = {0};
+    clb_text binary = {0};
+    clb_module *module = NULL;
+    clb_memory in = {0}, out = {0};
+    ir_kernel k;
+    clb_device *d = open_named(found.name[i], NULL, &error);
+    const int lanes = d->limits.lanes[CLB_F32];
+    ir_begin(&k, "halves", lanes, 1, lanes);
+    ir_val from = ir_buffer(&k, IR_F16, false), to = ir_buffer(&k, IR_F32, true);
+    ir_val at = ir_add(&k, ir_mul(&k, ir_group(&k), ir_int(&k, IR_I32, lanes)), ir_lane(&k));
+    ir_store(&k, to, at, IR_NONE, ir_load(&k, from, at, IR_NONE));
+    assert_true(ir_finish(&k));
+    clb_status s = build_kernel(d, &k, &binary);
+    if (!s) s = opencl->load(d, &k, binary.s, binary.n, &module);
+    if (!s) s = opencl->alloc(d, sizeof half, &in);
+    if (!s) s = opencl->alloc(d, sizeof wide, &out);
+    if (!s) s = opencl->write(d, &in, 0, half, sizeof half);
+    const clb_arg args[] = {{.type = IR_VOID, .memory = &in}, {.type = IR_VOID, .memory = &out}};
+    if (!s) s = opencl->launch(d, module, ALL / lanes, args, 2);
+    if (!s) s = opencl->read(d, &out, 0, wide, sizeof wide);
+    if (s) fail_msg("%s: %s", found.name[i], error.text.s);
+    for (int h = 0; h < ALL; h++) {
+      const int exponent = h >> 10 & 31, fraction = h & 1023;
+      const bool nan = exponent == 31 && fraction;
+      const double size = exponent == 31 ? INFINITY : exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24);
+      float is;
+      memcpy(&is, &wide[h], sizeof is);
+      if (nan ? !isnan(is) : is != (float)size * (h >> 15 ? -1 : 1) || !!signbit(is) != h >> 15)
+        fail_msg("%s: f16 0x%04x became %a", found.name[i], (unsigned)h, (double)is);
+    }
+    opencl->free(d, &in);
+    opencl->free(d, &out);
+    opencl->unload(d, module);
+    clb_text_free(&binary);
+    ir_free(&k);
+    opencl->close(d);
+    clb_text_free(&error.text);
+  }
+}
+
 /* ---- two contexts in two threads ---- */
 
 static void *thread_body(void *name) {
@@ -173,7 +222,7 @@ static void threads(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(numbers),  cmocka_unit_test(sub_group_sizes), cmocka_unit_test(names),
-      cmocka_unit_test(binaries), cmocka_unit_test(refused_kernel),  cmocka_unit_test(threads),
+      cmocka_unit_test(binaries), cmocka_unit_test(refused_kernel),  cmocka_unit_test(threads), cmocka_unit_test(halves),
   };
   opencl->list(remember, NULL);
   return cmocka_run_group_tests(tests, NULL, NULL);
