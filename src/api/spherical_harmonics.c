@@ -1,7 +1,7 @@
 /* src/api/spherical_harmonics.c - the calls of the spherical harmonics: what the user said, checked and made canonical. */
 #include <stdlib.h>
 
-#include "src/ops/spherical_harmonics.h"
+#include "src/ops/public_op.h"
 #include "src/tuning/autotune.h"
 
 clb_status clb_spherical_harmonics_create(clb_context *ctx, const clb_spherical_harmonics_desc *desc, clb_op **op) {
@@ -27,12 +27,14 @@ clb_status clb_spherical_harmonics_create(clb_context *ctx, const clb_spherical_
   return s;
 }
 
-clb_status clb_spherical_harmonics_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y) { return clb_spherical_harmonics_run(op, CLB_FORWARD, n, (const clb_rows[]){x, y}); }
+clb_status clb_spherical_harmonics_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y) {
+  return clb_public_op_run(op, CLB_SPHERICAL_HARMONICS, CLB_FORWARD, n, (const clb_rows[]){x, y});
+}
 
 clb_status clb_spherical_harmonics_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y, clb_rows g_x) {
-  return clb_spherical_harmonics_run(op, CLB_BACKWARD, n, (const clb_rows[]){x, g_y, g_x});
+  return clb_public_op_run(op, CLB_SPHERICAL_HARMONICS, CLB_BACKWARD, n, (const clb_rows[]){x, g_y, g_x});
 }
 
 clb_status clb_spherical_harmonics_double_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y, clb_rows h, clb_rows d_x, clb_rows d_g_y) {
-  return clb_spherical_harmonics_run(op, CLB_DOUBLE_BACKWARD, n, (const clb_rows[]){x, g_y, h, d_x, d_g_y});
+  return clb_public_op_run(op, CLB_SPHERICAL_HARMONICS, CLB_DOUBLE_BACKWARD, n, (const clb_rows[]){x, g_y, h, d_x, d_g_y});
 }

@@ -11,7 +11,7 @@
 #include "src/problem/irreps.h"
 #include "src/ops/matmul.h"
 #include "src/ops/row_sum.h"
-#include "src/ops/tensor_product.h"
+#include "src/ops/public_op.h"
 
 enum { LEAST_EDGES = 8192 }; /* that are worth a launch */
 
@@ -316,10 +316,13 @@ static clb_status run_all_edges(call *c) {
 }
 
 /* Rows of lengths in the place of weights; rows of vectors in the place of y, which tell the lengths, too. */
-static void set_columns(const clb_op *op, clb_operand *o) {
-  const clb_convolution_problem *p = &op->problem.convolution;
-  if (o->of == CLB_W && o->columns && p->spline) o->columns = p->vectors ? 0 : 1;
-  if (o->of == CLB_Y && o->columns && p->vectors) o->columns = 3;
+int clb_convolution_operands(const clb_problem *p, clb_pass pass, const clb_rows *rows, clb_operand *operands) {
+  int n = clb_tensor_product_operands(p, pass, rows, operands);
+  for (clb_operand *o = operands; o < operands + n; o++) {
+    if (o->of == CLB_W && o->columns && p->convolution.spline) o->columns = p->convolution.vectors ? 0 : 1;
+    if (o->of == CLB_Y && o->columns && p->convolution.vectors) o->columns = 3;
+  }
+  return n;
 }
 
 static clb_status check_operands(call *c) {
@@ -356,8 +359,7 @@ clb_status clb_convolution_run(clb_op *op, clb_pass pass, clb_graph *graph, cons
   int gradients = tp->gradients;
   c.needs = measure(op, pass, graph);
   tp->gradients |= results ? CLB_Z : 0;
-  c.n_operands = clb_tensor_product_operands(tp, pass, rows, c.operand);
-  for (int i = 0; i < c.n_operands; i++) set_columns(op, &c.operand[i]);
+  c.n_operands = clb_convolution_operands(&op->problem, pass, rows, c.operand);
   tp->gradients = gradients;
   s = check_operands(&c);
   if (!s) s = check_workspace(&c, workspace);

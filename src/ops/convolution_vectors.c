@@ -11,7 +11,7 @@
 
 #include "src/ops/layers/call.h"
 #include "src/ops/layers/layers.h"
-#include "src/ops/spherical_harmonics.h"
+#include "src/ops/public_op.h"
 
 struct clb_convolution_vectors {
   clb_op *harmonics, *adding; /* adding: to d_v that is there already; NULL: not needed */
@@ -144,7 +144,7 @@ static clb_status go_along(const clb_convolution_vectors *v, const clb_convoluti
   if (bends) s = clb_convolution_run(v->first, CLB_BACKWARD, c->graph, (const clb_rows[]){o[X_AT].rows, at->y, o[W_AT].rows, o[G_AT].rows, {0}, at->g_y, at->g_r}, NULL);
   if (s) return s;
   clb_rows g_y = bends ? at->g_y : at->y, g_r = bends ? at->g_r : at->r, d_v = bends ? kept->gradient : at->g_y; /* else none matters */
-  s = clb_spherical_harmonics_run(v->harmonics, CLB_DOUBLE_BACKWARD, c->graph->n_edges, (const clb_rows[]){kept->vector, g_y, kept->along, d_v, at->b});
+  s = clb_public_op_run(v->harmonics, CLB_SPHERICAL_HARMONICS, CLB_DOUBLE_BACKWARD, c->graph->n_edges, (const clb_rows[]){kept->vector, g_y, kept->along, d_v, at->b});
   return s || !v->lengths ? s : clb_lengths_along_run(v->lengths_along, c->graph->n_edges, kept->vector, kept->along, g_r, at->q, d_v);
 }
 
@@ -155,7 +155,7 @@ clb_status clb_convolution_vectors_before(const clb_convolution_vectors *v, clb_
   if (!n) return CLB_OK;
   c->workspace.bytes = (c->workspace.bytes - (uint64_t)bytes) / CLB_LINE * CLB_LINE;
   scratch at = scratch_of(v, c, kept);
-  clb_status s = clb_spherical_harmonics_run(v->harmonics, CLB_FORWARD, n, (const clb_rows[]){kept->vector, at.y});
+  clb_status s = clb_public_op_run(v->harmonics, CLB_SPHERICAL_HARMONICS, CLB_FORWARD, n, (const clb_rows[]){kept->vector, at.y});
   if (!s && v->lengths) s = clb_radial_forward(v->lengths, n, kept->vector, at.r, (clb_rows){0});
   put(&o[Y_AT], at.y, v->dim);
   if (v->lengths) put(&o[W_AT], at.r, 1);
@@ -175,6 +175,6 @@ clb_status clb_convolution_vectors_after(const clb_convolution_vectors *v, const
   int64_t n = c->graph->n_edges;
   if (!kept->gradient.buffer) return CLB_OK;
   scratch at = scratch_of(v, c, kept);
-  clb_status s = clb_spherical_harmonics_run(kept->along.buffer ? v->adding : v->harmonics, CLB_BACKWARD, n, (const clb_rows[]){kept->vector, at.g_y, kept->gradient});
+  clb_status s = clb_public_op_run(kept->along.buffer ? v->adding : v->harmonics, CLB_SPHERICAL_HARMONICS, CLB_BACKWARD, n, (const clb_rows[]){kept->vector, at.g_y, kept->gradient});
   return s || !v->lengths ? s : clb_radial_backward_distance(v->lengths, n, kept->vector, at.g_r, kept->gradient, true);
 }

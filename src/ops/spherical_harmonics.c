@@ -1,7 +1,8 @@
-/* src/ops/spherical_harmonics.c - the operands of each pass of the spherical harmonics, and a call of it. */
-#include "src/ops/spherical_harmonics.h"
+/* src/ops/spherical_harmonics.c - the operands of each pass of the spherical harmonics. */
+#include "src/ops/public_op.h"
 
-int clb_spherical_harmonics_operands(const clb_spherical_harmonics_problem *p, clb_pass pass, const clb_rows *rows, clb_operand *operands) {
+int clb_spherical_harmonics_operands(const clb_problem *problem, clb_pass pass, const clb_rows *rows, clb_operand *operands) {
+  const clb_spherical_harmonics_problem *p = &problem->spherical_harmonics;
   static const struct {
     int count;
     struct {
@@ -16,10 +17,4 @@ int clb_spherical_harmonics_operands(const clb_spherical_harmonics_problem *p, c
   for (int i = 0; i < passes[pass].count; i++)
     operands[i] = (clb_operand){.name = passes[pass].operand[i].name, .rows = rows[i], .columns = passes[pass].operand[i].harmonics ? columns : 3, .written = passes[pass].operand[i].written};
   return passes[pass].count;
-}
-
-clb_status clb_spherical_harmonics_run(clb_op *op, clb_pass pass, int64_t n, const clb_rows *rows) {
-  clb_operand operands[CLB_MAX_OPERANDS];
-  if (!op) return CLB_ERROR_ARGUMENT;
-  return clb_op_run_rows(op, CLB_SPHERICAL_HARMONICS, pass, n, operands, clb_spherical_harmonics_operands(&op->problem.spherical_harmonics, pass, rows, operands));
 }

@@ -28,7 +28,8 @@ static const struct {
                                   {"e_a", CLB_X, GRADIENT}, {"e_b", CLB_Y, GRADIENT}, {"e_c", CLB_W, GRADIENT}}},
 };
 
-int clb_tensor_product_operands(const clb_tensor_product_problem *p, clb_pass pass, const clb_rows *rows, clb_operand *operands) {
+int clb_tensor_product_operands(const clb_problem *problem, clb_pass pass, const clb_rows *rows, clb_operand *operands) {
+  const clb_tensor_product_problem *p = &problem->tensor_product;
   const int64_t columns[] = {[CLB_X] = p->x.dim, [CLB_Y] = p->y.dim, [CLB_W] = p->n_weights, [CLB_Z] = p->z.dim};
   for (int i = 0; i < passes[pass].count; i++) {
     int of = passes[pass].operand[i].of;
@@ -48,7 +49,7 @@ int clb_tensor_product_operands(const clb_tensor_product_problem *p, clb_pass pa
 clb_status clb_tensor_product_run(clb_op *op, clb_pass pass, int64_t n, const clb_rows *rows) {
   clb_operand operands[CLB_TENSOR_PRODUCT_OPERANDS];
   if (!op) return CLB_ERROR_ARGUMENT;
-  int count = clb_tensor_product_operands(&op->problem.tensor_product, pass, rows, operands);
+  int count = clb_tensor_product_operands(&op->problem, pass, rows, operands);
   if (op->problem.tensor_product.shared_weights && op->problem.kind == CLB_TENSOR_PRODUCT) return clb_shared_weights_run(op, pass, n, operands, count);
   return clb_op_run_rows(op, CLB_TENSOR_PRODUCT, pass, n, operands, count);
 }

@@ -2,12 +2,10 @@
 #ifndef CLB_SRC_OPS_TENSOR_PRODUCT_H
 #define CLB_SRC_OPS_TENSOR_PRODUCT_H
 
-#include "src/runtime/context.h"
+#include "src/ops/public_op.h"
 
 enum { CLB_TENSOR_PRODUCT_OPERANDS = sizeof(clb_triple_operands) / sizeof(clb_rows) }; /* of the pass that has most */
 
-/* The operands of a pass, in the order of the calls and of the kernels' arguments; returns how many. */
-int clb_tensor_product_operands(const clb_tensor_product_problem *p, clb_pass pass, const clb_rows *rows, clb_operand *operands);
 clb_status clb_tensor_product_run(clb_op *op, clb_pass pass, int64_t n, const clb_rows *rows);
 
 #endif

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/ops/public_op.h"
 #include "src/runtime/wisdom.h"
+#include "src/tuning/trial_kind.h"
 
 enum { ROUNDS = 7, FEW_ROUNDS = 3 };
 /* Seconds: of a call on enough data; of a sample, at least; of a call that is timed fewer times. */
@@ -50,7 +52,7 @@ static clb_status make_data(measurement *m) {
   const clb_device_info *info = &m->trial.op->ctx->device->info;
   int64_t bytes = clb_trial_begin(&m->trial), room = INT64_C(256) << 20;
   if (info->memory_bytes && info->memory_bytes / 16 < (uint64_t)room) room = (int64_t)(info->memory_bytes / 16);
-  int64_t most = bytes && room / bytes ? room / bytes : 1, size = m->trial.desc ? 4 : 64;
+  int64_t most = bytes && room / bytes ? room / bytes : 1, size = m->trial.kind->first_size;
   double seconds = 0;
   clb_status s = CLB_OK;
   for (;; size *= 8) {
@@ -209,13 +211,13 @@ static clb_status measure(clb_op *op, clb_op *of, clb_pass pass, bool results, c
   const clb_kernel_kind *kind = clb_kernel_kinds[of->problem.kind];
   clb_context *ctx = of->ctx;
   clb_schedule list[CLB_MAX_CANDIDATES];
-  if (!kind->candidates || !of->kernel[pass] || of->choice[pass].measured || !ctx->device->info.runs) return CLB_OK;
+  if (!kind->candidates || !clb_operands_of[op->problem.kind] || !of->kernel[pass] || of->choice[pass].measured || !ctx->device->info.runs) return CLB_OK;
   measurement *m = calloc(1, sizeof *m);
   if (!m) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "no memory to measure with");
   bool profiles = ctx->profiles;
   ctx->profiles = false;
   of->problem.pass = (int32_t)pass;
-  m->trial = (clb_trial){.op = op, .of = of, .pass = pass, .results = results, .desc = desc};
+  m->trial = (clb_trial){.kind = desc ? &clb_trial_of_convolution : &clb_trial_of_rows, .op = op, .of = of, .pass = pass, .results = results, .desc = desc};
   m->n = kind->candidates(&of->problem, &ctx->device->limits, list);
   for (int i = 0; i < m->n; i++) m->c[i].schedule = list[i];
   clb_status s = m->n > 1 ? measure_pass(m) : CLB_OK;

@@ -1,5 +1,5 @@
 /* tools/ops/op.h - the table of ops as the command sees them: all it takes to name, check, show and time one.
-   An op is one file here (op_NAME.c) and one line in registry.c. */
+   An op is one file here, NAME.c, and one row of ops.def. */
 #ifndef CLB_TOOLS_OPS_OP_H
 #define CLB_TOOLS_OPS_OP_H
 
@@ -94,9 +94,17 @@ typedef struct {
 unsigned passes_of(const tool_op *op, const tool_case *k);
 enum { USUAL_PASSES = CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD) | CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) };
 
-extern const tool_op tool_op_spherical_harmonics, tool_op_tensor_product, tool_op_convolution;
+/* One row of ops.def an op. */
+#define TOOL_OP(name) extern const tool_op tool_op_##name;
+#include "tools/ops/ops.def"
+#undef TOOL_OP
 
-enum { TOOL_OPS = 3 };
+enum {
+#define TOOL_OP(name) TOOL_OP_##name,
+#include "tools/ops/ops.def"
+#undef TOOL_OP
+  TOOL_OPS
+};
 extern const tool_op *const tool_ops[TOOL_OPS];
 
 const tool_op *find_op(const char *name); /* NULL: no such op */

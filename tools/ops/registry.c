@@ -4,7 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-const tool_op *const tool_ops[TOOL_OPS] = {&tool_op_spherical_harmonics, &tool_op_tensor_product, &tool_op_convolution};
+const tool_op *const tool_ops[TOOL_OPS] = {
+#define TOOL_OP(name) &tool_op_##name,
+#include "tools/ops/ops.def"
+#undef TOOL_OP
+};
 
 const tool_op *find_op(const char *name) {
   for (int i = 0; i < TOOL_OPS; i++)
