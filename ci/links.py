@@ -2,7 +2,9 @@
 """Checks that links between documents resolve: python3 ci/links.py
 
 Every relative link of every committed *.md names a file or folder of the tree, and its anchor, if
-it has one, a heading of that file.  Links to the web are left alone: nothing is fetched."""
+it has one, a heading of that file.  A path like `src/ir/ir.h` in README.md and docs/, in the text
+or in a picture, names a file, too; * stands for any name.  Links to the web are left alone:
+nothing is fetched."""
 import pathlib
 import re
 import sys
@@ -11,6 +13,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SKIPPED = ("build", ".", "subprojects")  # how folders begin whose documents are not ours
 FENCE = re.compile(r"^(```|~~~).*?^\1", re.M | re.S)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+FOLDERS = ("backends", "bench", "ci", "docs", "examples", "include", "kernels", "models", "src",
+           "tests", "tools")
+PATH = re.compile(rf"(?<![\w/.$-])(?:{'|'.join(FOLDERS)})/(?:[\w./-]|(?<!\*)\*(?!\*))*")
 
 
 def documents():
@@ -44,6 +49,11 @@ def main():
                 bad.append(f"{name}: no such file: {target}")
             elif anchor and (there.suffix != ".md" or anchor not in anchors(there)):
                 bad.append(f"{name}: no such heading: {target}")
+        if name.parts[0] in ("README.md", "docs"):
+            for path in set(PATH.findall(document.read_text())):
+                count += 1
+                if not any(ROOT.glob(path.rstrip("./"))):
+                    bad.append(f"{name}: no such path: {path}")
     print("\n".join(bad) if bad else f"links: {count} resolve")
     sys.exit(bool(bad) or not count)
 
