@@ -4,8 +4,8 @@
 
 A table stands between the lines "<!-- table NAME -->" and "<!-- end -->", a single number in
 "<!-- n:NAME ARGUMENTS -->4.80<!-- / -->" (runs.py has the names), and docs/peers.svg is a chart.
---check writes nothing and fails where a file is not what would be written, or where README.md or
-docs/performance.md has a time, a speed or a share that comes from no result."""
+--check writes nothing and fails where a file is not what would be written, or where a page has a
+time, a speed or a share that comes from no result."""
 import re
 import sys
 
@@ -230,8 +230,9 @@ def main():
             path.write_text(after)
         elif not path.exists() or path.read_text() != after:
             bad.append(f"{name} is not made of bench/results; run python3 bench/tables.py")
-        if str(name) in ("README.md", "docs/performance.md") and typed_by_hand(after):
-            bad.append(f"{name}: {len(typed_by_hand(after))} measurements are typed by hand")
+        by_hand = typed_by_hand(after) if path in pages else []
+        if by_hand:
+            bad.append(f"{name}: typed by hand: {', '.join(by_hand)}")
     sys.exit("\n".join(bad) if bad else 0)
 
 
