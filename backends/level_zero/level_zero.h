@@ -8,18 +8,53 @@
 #include <level_zero/ze_ddi.h>
 
 /* Every function of the loader that is used, without its "ze". */
-#define LZ_FUNCTIONS(X)                                                                                              \
-  X(Init) X(DriverGet) X(DriverGetApiVersion) X(DriverGetProperties)                                                 \
-  X(DeviceGet) X(DeviceGetSubDevices) X(DeviceGetProperties) X(DeviceGetComputeProperties)                           \
-  X(DeviceGetModuleProperties) X(DeviceGetMemoryProperties) X(DeviceGetCommandQueueGroupProperties)                  \
-  X(DevicePciGetPropertiesExt) X(ContextCreate) X(ContextDestroy)                                                    \
-  X(CommandListCreateImmediate) X(CommandListDestroy) X(CommandListAppendBarrier) X(CommandListAppendMemoryCopy)     \
-  X(CommandListAppendLaunchKernel) X(EventPoolCreate) X(EventPoolDestroy) X(EventCreate) X(EventDestroy)             \
-  X(EventHostSynchronize) X(EventHostReset) X(MemAllocDevice) X(MemFree) X(MemGetAllocProperties)                    \
-  X(MemGetAddressRange) X(ModuleCreate) X(ModuleDestroy) X(ModuleBuildLogGetString) X(ModuleBuildLogDestroy)         \
-  X(ModuleGetNativeBinary) X(KernelCreate) X(KernelDestroy) X(KernelSetGroupSize) X(KernelSetArgumentValue)          \
-  X(KernelGetProperties) X(CommandListCreate) X(CommandListClose) X(CommandListAppendEventReset)                     \
-  X(CommandQueueCreate) X(CommandQueueDestroy) X(CommandQueueExecuteCommandLists) X(CommandQueueSynchronize)
+#define LZ_FUNCTIONS(X) \
+  X(Init) \
+  X(DriverGet) \
+  X(DriverGetApiVersion) \
+  X(DriverGetProperties) \
+  X(DeviceGet) \
+  X(DeviceGetSubDevices) \
+  X(DeviceGetProperties) \
+  X(DeviceGetComputeProperties) \
+  X(DeviceGetModuleProperties) \
+  X(DeviceGetMemoryProperties) \
+  X(DeviceGetCommandQueueGroupProperties) \
+  X(DevicePciGetPropertiesExt) \
+  X(ContextCreate) \
+  X(ContextDestroy) \
+  X(CommandListCreateImmediate) \
+  X(CommandListDestroy) \
+  X(CommandListAppendBarrier) \
+  X(CommandListAppendMemoryCopy) \
+  X(CommandListAppendLaunchKernel) \
+  X(EventPoolCreate) \
+  X(EventPoolDestroy) \
+  X(EventCreate) \
+  X(EventDestroy) \
+  X(EventHostSynchronize) \
+  X(EventHostReset) \
+  X(MemAllocDevice) \
+  X(MemFree) \
+  X(MemGetAllocProperties) \
+  X(MemGetAddressRange) \
+  X(ModuleCreate) \
+  X(ModuleDestroy) \
+  X(ModuleBuildLogGetString) \
+  X(ModuleBuildLogDestroy) \
+  X(ModuleGetNativeBinary) \
+  X(KernelCreate) \
+  X(KernelDestroy) \
+  X(KernelSetGroupSize) \
+  X(KernelSetArgumentValue) \
+  X(KernelGetProperties) \
+  X(CommandListCreate) \
+  X(CommandListClose) \
+  X(CommandListAppendEventReset) \
+  X(CommandQueueCreate) \
+  X(CommandQueueDestroy) \
+  X(CommandQueueExecuteCommandLists) \
+  X(CommandQueueSynchronize)
 
 typedef struct {
 #define LZ_X(name) ze_pfn##name##_t name;

@@ -9,15 +9,34 @@
 
 #include "backends/backend.h"
 
-#define CLB_OPENCL_CALLS(X)                                                                                        \
-  X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo)                                    \
-  X(clGetExtensionFunctionAddressForPlatform)                                                                      \
-  X(clCreateContext) X(clReleaseContext)                                                       \
-  X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clGetCommandQueueInfo) X(clFinish)                            \
-  X(clCreateBuffer) X(clReleaseMemObject) X(clGetMemObjectInfo) X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer)     \
-  X(clCreateProgramWithSource) X(clCreateProgramWithBinary) X(clBuildProgram) X(clGetProgramInfo)                  \
-  X(clGetProgramBuildInfo) X(clReleaseProgram)                                                                     \
-  X(clCreateKernel) X(clReleaseKernel) X(clGetKernelInfo) X(clGetKernelWorkGroupInfo) X(clSetKernelArg)            \
+#define CLB_OPENCL_CALLS(X) \
+  X(clGetPlatformIDs) \
+  X(clGetPlatformInfo) \
+  X(clGetDeviceIDs) \
+  X(clGetDeviceInfo) \
+  X(clGetExtensionFunctionAddressForPlatform) \
+  X(clCreateContext) \
+  X(clReleaseContext) \
+  X(clCreateCommandQueue) \
+  X(clReleaseCommandQueue) \
+  X(clGetCommandQueueInfo) \
+  X(clFinish) \
+  X(clCreateBuffer) \
+  X(clReleaseMemObject) \
+  X(clGetMemObjectInfo) \
+  X(clEnqueueReadBuffer) \
+  X(clEnqueueWriteBuffer) \
+  X(clCreateProgramWithSource) \
+  X(clCreateProgramWithBinary) \
+  X(clBuildProgram) \
+  X(clGetProgramInfo) \
+  X(clGetProgramBuildInfo) \
+  X(clReleaseProgram) \
+  X(clCreateKernel) \
+  X(clReleaseKernel) \
+  X(clGetKernelInfo) \
+  X(clGetKernelWorkGroupInfo) \
+  X(clSetKernelArg) \
   X(clEnqueueNDRangeKernel)
 
 /* The loader's functions by their own names. */

@@ -18,10 +18,12 @@ typedef struct clb_model clb_model;
 typedef struct {
   clb_dtype precision;      /* of features, weights and arithmetic: CLB_F64 or CLB_F32.  Energies, forces and the virial are added up in f64
                                where the device has it */
-  int knots;                /* 0: the radial network is computed at every edge, which takes `weights` numbers per edge (clb_model_info).
-                               2 or more: it is read from cubic splines over so many knots from 0 to r_max, made when the model is opened: faster, and
-                               no numbers per edge.  Forces are the derivatives of that energy; from the exact ones they are off by 5e-6 eV / Angstrom
-                               (256 knots) or 2e-7 (512) in Nequix's silicon */
+  int knots;                /* 0: the radial network is computed at every edge, which takes
+                               `weights` numbers per edge (clb_model_info).  2 or more: it is read
+                               from cubic splines over so many knots from 0 to r_max, made when the
+                               model is opened: faster, and no numbers per edge.  Forces are the
+                               derivatives of that energy; from the exact ones they are off by
+                               5e-6 eV / Angstrom (256 knots) or 2e-7 (512) in Nequix's silicon */
   double skin;              /* clb_model_compute only: neighbours are looked for within r_max + skin, and again when an atom has moved by skin / 2 */
   uint64_t workspace_bytes; /* gradients of convolutions keep to so much memory, or the least that they can do with; 0: 256 MiB, or 1/192 of the device's where that is more */
 } clb_model_options;

@@ -53,52 +53,71 @@ uint16_t ir_to_f16(float x) {
 /* ---- arithmetic ---- */
 
 /* unary, binary: X(op, type of the operands, its C type, C type of the result, result); integers wrap */
-#define REALS(X, op, f32, f64) X(op, F32, float, float, f32) X(op, F64, double, double, f64)
+/* clang-format off */
+#define REALS(X, op, f32, f64) \
+  X(op, F32, float, float, f32) \
+  X(op, F64, double, double, f64)
 #define NUMBERS(X, op, result) \
-  X(op, I32, int32_t, int32_t, result) X(op, I64, int64_t, int64_t, result) X(op, F32, float, float, result) X(op, F64, double, double, result)
+  X(op, I32, int32_t, int32_t, result) \
+  X(op, I64, int64_t, int64_t, result) \
+  X(op, F32, float, float, result) \
+  X(op, F64, double, double, result)
 #define COMPARISONS(X, op, result) \
-  X(op, I32, int32_t, int32_t, result) X(op, I64, int64_t, int32_t, result) X(op, F32, float, int32_t, result) X(op, F64, double, int32_t, result)
+  X(op, I32, int32_t, int32_t, result) \
+  X(op, I64, int64_t, int32_t, result) \
+  X(op, F32, float, int32_t, result) \
+  X(op, F64, double, int32_t, result)
 #define WRAPPING(X, op, sign) \
-  X(op, I32, int32_t, int32_t, (int32_t)((uint32_t)a sign (uint32_t)b)) X(op, I64, int64_t, int64_t, (int64_t)((uint64_t)a sign (uint64_t)b)) \
+  X(op, I32, int32_t, int32_t, (int32_t)((uint32_t)a sign (uint32_t)b)) \
+  X(op, I64, int64_t, int64_t, (int64_t)((uint64_t)a sign (uint64_t)b)) \
   REALS(X, op, a sign b, a sign b)
 
-#define UNARY(X)                        \
-  REALS(X, NEG, -a, -a)                 \
-  REALS(X, ABS, fabsf(a), fabs(a))      \
-  REALS(X, SQRT, sqrtf(a), sqrt(a))     \
-  REALS(X, EXP, expf(a), exp(a))        \
-  REALS(X, SIN, sinf(a), sin(a))        \
-  REALS(X, COS, cosf(a), cos(a))        \
+#define UNARY(X) \
+  REALS(X, NEG, -a, -a) \
+  REALS(X, ABS, fabsf(a), fabs(a)) \
+  REALS(X, SQRT, sqrtf(a), sqrt(a)) \
+  REALS(X, EXP, expf(a), exp(a)) \
+  REALS(X, SIN, sinf(a), sin(a)) \
+  REALS(X, COS, cosf(a), cos(a)) \
   X(NOT, BOOL, int32_t, int32_t, !a)
-#define BINARY(X)                                  \
-  WRAPPING(X, ADD, +)                              \
-  WRAPPING(X, SUB, -)                              \
-  WRAPPING(X, MUL, *)                              \
-  NUMBERS(X, DIV, a / b)                           \
-  X(MOD, I32, int32_t, int32_t, a % b)             \
-  X(MOD, I64, int64_t, int64_t, a % b)             \
-  NUMBERS(X, MIN, a < b || b != b ? a : b)         \
-  NUMBERS(X, MAX, a > b || b != b ? a : b)         \
-  COMPARISONS(X, LT, a < b)                        \
-  COMPARISONS(X, LE, a <= b)                       \
-  COMPARISONS(X, EQ, a == b)                       \
-  X(AND, BOOL, int32_t, int32_t, a && b)           \
+#define BINARY(X) \
+  WRAPPING(X, ADD, +) \
+  WRAPPING(X, SUB, -) \
+  WRAPPING(X, MUL, *) \
+  NUMBERS(X, DIV, a / b) \
+  X(MOD, I32, int32_t, int32_t, a % b) \
+  X(MOD, I64, int64_t, int64_t, a % b) \
+  NUMBERS(X, MIN, a < b || b != b ? a : b) \
+  NUMBERS(X, MAX, a > b || b != b ? a : b) \
+  COMPARISONS(X, LT, a < b) \
+  COMPARISONS(X, LE, a <= b) \
+  COMPARISONS(X, EQ, a == b) \
+  X(AND, BOOL, int32_t, int32_t, a && b) \
   X(OR, BOOL, int32_t, int32_t, a || b)
 /* X(op, type, C type of the first operand, of the others and the result, result) */
-#define TERNARY(X)                               \
-  X(FMA, F32, float, float, fmaf(a, b, c))       \
-  X(FMA, F64, double, double, fma(a, b, c))      \
-  X(SELECT, BOOL, int32_t, int32_t, a ? b : c)   \
-  X(SELECT, I32, int32_t, int32_t, a ? b : c)    \
-  X(SELECT, I64, int32_t, int64_t, a ? b : c)    \
-  X(SELECT, F32, int32_t, float, a ? b : c)      \
+#define TERNARY(X) \
+  X(FMA, F32, float, float, fmaf(a, b, c)) \
+  X(FMA, F64, double, double, fma(a, b, c)) \
+  X(SELECT, BOOL, int32_t, int32_t, a ? b : c) \
+  X(SELECT, I32, int32_t, int32_t, a ? b : c) \
+  X(SELECT, I64, int32_t, int64_t, a ? b : c) \
+  X(SELECT, F32, int32_t, float, a ? b : c) \
   X(SELECT, F64, int32_t, double, a ? b : c)
 /* X(from, its C type, to, its C type) */
-#define CASTS(X)                                                                                                    \
-  X(I32, int32_t, I64, int64_t) X(I32, int32_t, F32, float) X(I32, int32_t, F64, double)                            \
-  X(I64, int64_t, I32, int32_t) X(I64, int64_t, F32, float) X(I64, int64_t, F64, double)                            \
-  X(F32, float, F64, double) X(F32, float, I32, int32_t) X(F32, float, I64, int64_t)                                \
-  X(F64, double, F32, float) X(F64, double, I32, int32_t) X(F64, double, I64, int64_t)
+#define CASTS(X) \
+  X(I32, int32_t, I64, int64_t) \
+  X(I32, int32_t, F32, float) \
+  X(I32, int32_t, F64, double) \
+  X(I64, int64_t, I32, int32_t) \
+  X(I64, int64_t, F32, float) \
+  X(I64, int64_t, F64, double) \
+  X(F32, float, F64, double) \
+  X(F32, float, I32, int32_t) \
+  X(F32, float, I64, int64_t) \
+  X(F64, double, F32, float) \
+  X(F64, double, I32, int32_t) \
+  X(F64, double, I64, int64_t)
+/* clang-format on */
 
 #define X1(op, type, A, R, result)                                                                                         \
   static void op##_##type(int32_t lanes, void *to, const void *a_, const void *b_, const void *c_) {                       \

@@ -34,60 +34,69 @@ typedef enum { IR_VOID, IR_BOOL, IR_I32, IR_I64, IR_F32, IR_F64, IR_F16, IR_BF16
 typedef enum { IR_UNIFORM, IR_AFFINE, IR_VARYING } ir_shape;
 
 /* name, pure, operands (values in arg[]) */
-#define IR_OPS(X)                                                                                        \
-  X(BUFFER, 0, 0)      /* parameter: global array of `element`; imm 1: written, 2: and not soon read  */ \
-  X(SCALAR, 0, 0)      /* parameter: i32, i64, f32 or f64, uniform                                    */ \
-  X(GROUP, 1, 0)       /* index of the group, i32, uniform                                            */ \
-  X(SUBGROUP, 1, 0)    /* index of the sub-group in its group, i32, uniform                           */ \
-  X(LANE, 1, 0)        /* index of the lane in its sub-group, i32, affine                             */ \
-  X(INT, 1, 0)         /* constant imm: bool, i32 or i64                                              */ \
-  X(REAL, 1, 0)        /* constant real: f32 (already rounded) or f64                                 */ \
-  X(ADD, 1, 2)                                                                                           \
-  X(SUB, 1, 2)                                                                                           \
-  X(MUL, 1, 2)                                                                                           \
-  X(DIV, 1, 2)                                                                                           \
-  X(MOD, 1, 2)         /* integers                                                                    */ \
-  X(MIN, 1, 2)                                                                                           \
-  X(MAX, 1, 2)                                                                                           \
-  X(NEG, 1, 1)         /* floats                                                                      */ \
-  X(ABS, 1, 1)         /* floats                                                                      */ \
-  X(FMA, 1, 3)         /* floats: a b + c, one rounding                                               */ \
-  X(SQRT, 1, 1)                                                                                          \
-  X(EXP, 1, 1)                                                                                           \
-  X(SIN, 1, 1)                                                                                           \
-  X(COS, 1, 1)                                                                                           \
-  X(LT, 1, 2)          /* numbers -> bool; false where an operand is NaN                              */ \
-  X(LE, 1, 2)                                                                                            \
-  X(EQ, 1, 2)                                                                                            \
-  X(AND, 1, 2)         /* bool                                                                        */ \
-  X(OR, 1, 2)          /* bool                                                                        */ \
-  X(NOT, 1, 1)         /* bool                                                                        */ \
-  X(SELECT, 1, 3)      /* a ? b : c, lane by lane                                                     */ \
-  X(CAST, 1, 1)        /* between different types of number: i32, i64, f32, f64                       */ \
-  X(LOCAL, 0, 0)       /* group-local array: `element`, imm elements                                  */ \
-  X(VAR, 0, 1)         /* private variable; arg 0: its first value                                    */ \
-  X(GET, 0, 1)         /* value of VAR arg 0 now; imm 1: compilers should not compute with it before  */ \
-  X(SET, 0, 2)         /* VAR arg 0 = arg 1                                                           */ \
-  X(LOAD, 0, 3)        /* array, index, mask or IR_NONE; `width` elements from index on; 0 where masked; \
-                          imm 1: index is a multiple of the width, and the array starts at one of the bytes loaded */ \
-  X(ELEMENT, 1, 1)     /* element imm of a LOAD with width > 1                                        */ \
-  X(STORE, 0, 3)       /* array, index, mask or IR_NONE; the `width` values are pool[imm ...]         */ \
-  X(ATOMIC_ADD, 0, 4)  /* array (f32 or f64), index, mask or IR_NONE, value                           */ \
-  X(COPY, 0, 5)        /* local array, index, buffer, index, mask: `width` elements, asynchronous; same element type;
-                          imm 1: both places start at a multiple of the bytes copied, of a local array and of memory */ \
-  X(COPY_COMMIT, 0, 0) /* ends a batch of COPY                                                        */ \
-  X(COPY_WAIT, 0, 0)   /* until at most imm batches of this lane are in flight                        */ \
-  X(BARRIER, 0, 0)     /* imm 0: lanes of the sub-group, 1: of the group; local memory is consistent.  Devices
-                          without sub-groups widen 0 to 1: put it where the whole group comes by.
-                          imm 2: as 1, and stays where it orders nothing, for the sake of pace          */ \
-  X(SHUFFLE, 0, 2)     /* value of arg 0 in lane arg 1 (i32, in range)                                */ \
-  X(SHUFFLE_XOR, 0, 1) /* value of arg 0 in lane (lane ^ imm)                                         */ \
-  X(REDUCE_ADD, 0, 1)  /* sum over lanes, uniform: for d = lanes/2 ... 1: v = v + shuffle_xor(v, d)   */ \
-  X(LOOP, 0, 3)        /* for (value = a; value < b; value += c), integers, uniform                   */ \
-  X(IF, 0, 1)          /* uniform bool                                                                */ \
-  X(ELSE, 0, 0)                                                                                          \
-  X(END, 0, 0)                                                                                           \
-  X(ASK, 0, 2)         /* buffer, index: `width` elements of each lane from there on are soon read; a hint, for CPUs, of any index */
+/* clang-format off */
+#define IR_OPS(X)                                                                                 \
+  X(BUFFER, 0, 0)      /* parameter: global array of `element`; imm 1: written, 2: and not        \
+                          soon read */                                                            \
+  X(SCALAR, 0, 0)      /* parameter: i32, i64, f32 or f64, uniform */                             \
+  X(GROUP, 1, 0)       /* index of the group, i32, uniform */                                     \
+  X(SUBGROUP, 1, 0)    /* index of the sub-group in its group, i32, uniform */                    \
+  X(LANE, 1, 0)        /* index of the lane in its sub-group, i32, affine */                      \
+  X(INT, 1, 0)         /* constant imm: bool, i32 or i64 */                                       \
+  X(REAL, 1, 0)        /* constant real: f32 (already rounded) or f64 */                          \
+  X(ADD, 1, 2)                                                                                    \
+  X(SUB, 1, 2)                                                                                    \
+  X(MUL, 1, 2)                                                                                    \
+  X(DIV, 1, 2)                                                                                    \
+  X(MOD, 1, 2)         /* integers */                                                             \
+  X(MIN, 1, 2)                                                                                    \
+  X(MAX, 1, 2)                                                                                    \
+  X(NEG, 1, 1)         /* floats */                                                               \
+  X(ABS, 1, 1)         /* floats */                                                               \
+  X(FMA, 1, 3)         /* floats: a b + c, one rounding */                                        \
+  X(SQRT, 1, 1)                                                                                   \
+  X(EXP, 1, 1)                                                                                    \
+  X(SIN, 1, 1)                                                                                    \
+  X(COS, 1, 1)                                                                                    \
+  X(LT, 1, 2)          /* numbers -> bool; false where an operand is NaN */                       \
+  X(LE, 1, 2)                                                                                     \
+  X(EQ, 1, 2)                                                                                     \
+  X(AND, 1, 2)         /* bool */                                                                 \
+  X(OR, 1, 2)          /* bool */                                                                 \
+  X(NOT, 1, 1)         /* bool */                                                                 \
+  X(SELECT, 1, 3)      /* a ? b : c, lane by lane */                                              \
+  X(CAST, 1, 1)        /* between different types of number: i32, i64, f32, f64 */                \
+  X(LOCAL, 0, 0)       /* group-local array: `element`, imm elements */                           \
+  X(VAR, 0, 1)         /* private variable; arg 0: its first value */                             \
+  X(GET, 0, 1)         /* value of VAR arg 0 now; imm 1: compilers should not compute with it     \
+                          before */                                                               \
+  X(SET, 0, 2)         /* VAR arg 0 = arg 1 */                                                    \
+  X(LOAD, 0, 3)        /* array, index, mask or IR_NONE; `width` elements from index on; 0        \
+                          where masked; imm 1: index is a multiple of the width, and the array    \
+                          starts at one of the bytes loaded */                                    \
+  X(ELEMENT, 1, 1)     /* element imm of a LOAD with width > 1 */                                 \
+  X(STORE, 0, 3)       /* array, index, mask or IR_NONE; the `width` values are pool[imm ...] */  \
+  X(ATOMIC_ADD, 0, 4)  /* array (f32 or f64), index, mask or IR_NONE, value */                    \
+  X(COPY, 0, 5)        /* local array, index, buffer, index, mask: `width` elements,              \
+                          asynchronous; same element type; imm 1: both places start at a          \
+                          multiple of the bytes copied, of a local array and of memory */         \
+  X(COPY_COMMIT, 0, 0) /* ends a batch of COPY */                                                 \
+  X(COPY_WAIT, 0, 0)   /* until at most imm batches of this lane are in flight */                 \
+  X(BARRIER, 0, 0)     /* imm 0: lanes of the sub-group, 1: of the group; local memory is         \
+                          consistent. Devices without sub-groups widen 0 to 1: put it where       \
+                          the whole group comes by. imm 2: as 1, and stays where it orders        \
+                          nothing, for the sake of pace */                                        \
+  X(SHUFFLE, 0, 2)     /* value of arg 0 in lane arg 1 (i32, in range) */                         \
+  X(SHUFFLE_XOR, 0, 1) /* value of arg 0 in lane (lane ^ imm) */                                  \
+  X(REDUCE_ADD, 0, 1)  /* sum over lanes, uniform: for d = lanes/2 ... 1: v = v +                 \
+                          shuffle_xor(v, d) */                                                    \
+  X(LOOP, 0, 3)        /* for (value = a; value < b; value += c), integers, uniform */            \
+  X(IF, 0, 1)          /* uniform bool */                                                         \
+  X(ELSE, 0, 0)                                                                                   \
+  X(END, 0, 0)                                                                                    \
+  X(ASK, 0, 2)         /* buffer, index: `width` elements of each lane from there on are soon     \
+                          read; a hint, for CPUs, of any index */
+/* clang-format on */
 
 typedef enum {
 #define IR_X(name, pure, operands) IR_##name,

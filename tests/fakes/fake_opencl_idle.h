@@ -7,11 +7,22 @@
 extern fake_opencl_state fake_opencl;
 
 #define IDLE(name) extern __typeof__(name) idle_##name;
-IDLE(clCreateBuffer) IDLE(clReleaseMemObject) IDLE(clEnqueueReadBuffer) IDLE(clEnqueueWriteBuffer)
-IDLE(clCreateProgramWithSource) IDLE(clCreateProgramWithBinary) IDLE(clBuildProgram) IDLE(clReleaseProgram)
-IDLE(clGetProgramInfo) IDLE(clGetProgramBuildInfo)
-IDLE(clCreateKernel) IDLE(clReleaseKernel) IDLE(clGetKernelInfo) IDLE(clGetKernelWorkGroupInfo)
-IDLE(clSetKernelArg) IDLE(clEnqueueNDRangeKernel)
+IDLE(clCreateBuffer)
+IDLE(clReleaseMemObject)
+IDLE(clEnqueueReadBuffer)
+IDLE(clEnqueueWriteBuffer)
+IDLE(clCreateProgramWithSource)
+IDLE(clCreateProgramWithBinary)
+IDLE(clBuildProgram)
+IDLE(clReleaseProgram)
+IDLE(clGetProgramInfo)
+IDLE(clGetProgramBuildInfo)
+IDLE(clCreateKernel)
+IDLE(clReleaseKernel)
+IDLE(clGetKernelInfo)
+IDLE(clGetKernelWorkGroupInfo)
+IDLE(clSetKernelArg)
+IDLE(clEnqueueNDRangeKernel)
 #undef IDLE
 
 /* Of command buffers. */

@@ -21,22 +21,34 @@ static inline uint32_t get_w(const uint32_t *a, int i) { return a[i] & 0xffff; }
 
 #define ORDERED(X, ...) \
   X(lt, A < B, __VA_ARGS__) \
-  X(eq, A == B, __VA_ARGS__) X(le, A <= B, __VA_ARGS__) X(gt, A > B, __VA_ARGS__) \
-      X(ge, A >= B, __VA_ARGS__)
-#define INTEGERS(X, ...) ORDERED(X, __VA_ARGS__) X(ne, A != B, __VA_ARGS__)
+  X(eq, A == B, __VA_ARGS__) \
+  X(le, A <= B, __VA_ARGS__) \
+  X(gt, A > B, __VA_ARGS__) \
+  X(ge, A >= B, __VA_ARGS__)
+#define INTEGERS(X, ...) \
+  ORDERED(X, __VA_ARGS__) \
+  X(ne, A != B, __VA_ARGS__)
 #define REALS(X, ...) \
   ORDERED(X, __VA_ARGS__) \
-  X(lg, A<B || A> B, __VA_ARGS__) X(o, A == A && B == B, __VA_ARGS__) \
-      X(u, A != A || B != B, __VA_ARGS__) X(nge, !(A >= B), __VA_ARGS__) \
-          X(nlg, !(A < B || A > B), __VA_ARGS__) X(ngt, !(A > B), __VA_ARGS__) \
-              X(nle, !(A <= B), __VA_ARGS__) X(neq, !(A == B), __VA_ARGS__) \
-                  X(nlt, !(A < B), __VA_ARGS__)
+  X(lg, A<B || A> B, __VA_ARGS__) \
+  X(o, A == A && B == B, __VA_ARGS__) \
+  X(u, A != A || B != B, __VA_ARGS__) \
+  X(nge, !(A >= B), __VA_ARGS__) \
+  X(nlg, !(A < B || A > B), __VA_ARGS__) \
+  X(ngt, !(A > B), __VA_ARGS__) \
+  X(nle, !(A <= B), __VA_ARGS__) \
+  X(neq, !(A == B), __VA_ARGS__) \
+  X(nlt, !(A < B), __VA_ARGS__)
 #define TYPES(X) \
   REALS(X, f32, float, get_f, "ff") \
-  REALS(X, f16, float, get_h, "hh") REALS(X, f64, double, get_d, "dd") \
-      INTEGERS(X, i32, int32_t, get_i, "uu") INTEGERS(X, u32, uint32_t, get_u, "uu") \
-          INTEGERS(X, i64, int64_t, get_q, "ii") INTEGERS(X, u64, uint64_t, get_r, "qq") \
-              INTEGERS(X, i16, int32_t, get_s, "ww") INTEGERS(X, u16, uint32_t, get_w, "ww")
+  REALS(X, f16, float, get_h, "hh") \
+  REALS(X, f64, double, get_d, "dd") \
+  INTEGERS(X, i32, int32_t, get_i, "uu") \
+  INTEGERS(X, u32, uint32_t, get_u, "uu") \
+  INTEGERS(X, i64, int64_t, get_q, "ii") \
+  INTEGERS(X, u64, uint64_t, get_r, "qq") \
+  INTEGERS(X, i16, int32_t, get_s, "ww") \
+  INTEGERS(X, u16, uint32_t, get_w, "ww")
 
 #define DEFINE(relation, test, suffix, type, get, types) \
   COMPARE(relation##_##suffix, type, get, test)
