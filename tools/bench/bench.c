@@ -199,7 +199,7 @@ int bench_main(int argc, char **argv) {
                 "and the floor is the time in which this device copies as many, without and with the gradients of x that a workspace holds for each edge; error is that "
                 "of some receivers, senders and edges, all of their edges counted. compile s is as short as the cache of kernels makes it. "
                 "`bench launches` instead of OP: what small ops cost the host, one by one and replayed from a recording.");
-  if (!b.request.kernels.passes) b.request.kernels.passes = USUAL_PASSES;
+  if (!b.request.kernels.passes) b.request.kernels.passes = USUAL_PASSES & b.request.op->passes;
   if (b.options.rows && b.request.op->trial) {
     complain("bench: %s has no --rows: its graph says how many", b.request.op->name);
     request_free(&b.request);
