@@ -3,8 +3,8 @@
 
 Every relative link of every committed *.md names a file or folder of the tree, and its anchor, if
 it has one, a heading of that file.  A path like `src/ir/ir.h` in README.md and docs/, in the text
-or in a picture, names a file, too; * stands for any name.  Links to the web are left alone:
-nothing is fetched."""
+or in a picture, names a file, too; * and NAME stand for any name.  Links to the web are left
+alone: nothing is fetched."""
 import pathlib
 import re
 import sys
@@ -52,7 +52,7 @@ def main():
         if name.parts[0] in ("README.md", "docs"):
             for path in set(PATH.findall(document.read_text())):
                 count += 1
-                if not any(ROOT.glob(path.rstrip("./"))):
+                if not any(ROOT.glob(path.rstrip("./").replace("NAME", "*"))):
                     bad.append(f"{name}: no such path: {path}")
     print("\n".join(bad) if bad else f"links: {count} resolve")
     sys.exit(bool(bad) or not count)
