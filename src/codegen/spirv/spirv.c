@@ -10,25 +10,6 @@ static bool wrong(spirv_printer *p, ir_val v, const char *what) {
   return false;
 }
 
-uint32_t spirv_i32(spirv_printer *p, uint32_t value) { return spirv_constant(&p->m, IR_I32, value); }
-
-void spirv_start_block(spirv_printer *p, uint32_t label) {
-  EMIT(OpLabel, label);
-  p->here = label;
-}
-
-uint32_t spirv_unary(spirv_printer *p, int opcode, int type, uint32_t a) {
-  uint32_t t = spirv_type_id(&p->m, type), r = spirv_id(&p->m);
-  EMIT(opcode, t, r, a);
-  return r;
-}
-
-uint32_t spirv_binary(spirv_printer *p, int opcode, int type, uint32_t a, uint32_t b) {
-  uint32_t t = spirv_type_id(&p->m, type), r = spirv_id(&p->m);
-  EMIT(opcode, t, r, a, b);
-  return r;
-}
-
 /* ---- ids ---- */
 
 static uint32_t first_component(spirv_printer *p, spirv_builtin which) {

@@ -31,10 +31,15 @@ typedef struct {
 #define EMIT(opcode, ...) SPIRV_OP(&p->m.body, opcode, __VA_ARGS__)
 
 static inline ir_type spirv_type_of(const spirv_printer *p, ir_val v) { return (ir_type)p->k->ins[v].type; }
+
+/* ---- emit.c ---- */
+
 uint32_t spirv_unary(spirv_printer *p, int opcode, int type, uint32_t a);
 uint32_t spirv_binary(spirv_printer *p, int opcode, int type, uint32_t a, uint32_t b);
 uint32_t spirv_i32(spirv_printer *p, uint32_t value);
 void spirv_start_block(spirv_printer *p, uint32_t label);
+
+/* ---- memory.c ---- */
 
 bool spirv_print_local(spirv_printer *p, ir_val v);
 bool spirv_print_var(spirv_printer *p, ir_val v);
@@ -47,4 +52,3 @@ bool spirv_print_copy(spirv_printer *p, ir_val v);
 bool spirv_print_atomic_add(spirv_printer *p, ir_val v);
 
 #endif
-

@@ -8,68 +8,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "src/codegen/codegen.h"
-
-void vector_say(vector_printer *p, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  clb_text_vadd(p->out, format, args);
-  va_end(args);
-}
-
-/* ---- operands ---- */
-
-/* Hexadecimal, digit by digit: printf's %a depends on the locale. */
-static void real(vector_printer *p, ir_type type, double x) {
-  const char *suffix = type == IR_F32 ? "f" : "";
-  uint64_t u;
-  memcpy(&u, &x, sizeof u);
-  uint64_t fraction = u & 0xfffffffffffffu;
-  int exponent = (int)(u >> 52 & 0x7ff);
-  const char *sign = u >> 63 ? "-" : "";
-  if (exponent == 0x7ff) vector_say(p, fraction ? "(%s__builtin_nan%s(\"\"))" : "(%s__builtin_inf%s())", sign, suffix);
-  else if (!exponent && !fraction) vector_say(p, "(%s0x0p+0%s)", sign, suffix);
-  else vector_say(p, "(%s0x%d.%013" PRIx64 "p%+d%s)", sign, exponent != 0, fraction, exponent ? exponent - 1023 : -1022, suffix);
-}
-
-static void integer(vector_printer *p, ir_type type, int64_t x) {
-  if (type == IR_I64) vector_say(p, "(i64)%" PRIu64 "u", (uint64_t)x);
-  else vector_say(p, "(i32)%" PRIu32 "u", (uint32_t)(uint64_t)x);
-}
-
-void vector_scalar(vector_printer *p, ir_val v) {
-  const ir_ins *i = vector_ins(p, v);
-  if (i->op == IR_REAL) real(p, (ir_type)i->type, i->real);
-  else if (i->op == IR_INT) integer(p, (ir_type)i->type, i->imm);
-  else vector_say(p, "v%d", (int)v);
-}
-
-void vector_lanes(vector_printer *p, ir_val v) {
-  const ir_ins *i = vector_ins(p, v);
-  const char *t = vector_type_name((ir_type)i->type);
-  if (i->shape == IR_VARYING) {
-    vector_say(p, p->counted[v] ? "prefix(v%d)" : "v%d", (int)v);
-    return;
-  }
-  vector_say(p, i->shape == IR_AFFINE ? "affine_%s(" : i->type == IR_BOOL ? "splat_%s(-" : "splat_%s(", t);
-  vector_scalar(p, v);
-  if (i->shape == IR_AFFINE) {
-    vector_say(p, ", ");
-    vector_scalar(p, i->stride);
-  }
-  vector_say(p, ")");
-}
-
-static void operand(vector_printer *p, ir_val v, bool wide) { (wide ? vector_lanes : vector_scalar)(p, v); }
-
-void vector_operands(vector_printer *p, const ir_val *v, int n, bool wide) {
-  for (int j = 0; j < n; j++) {
-    vector_say(p, j ? ", " : "");
-    operand(p, v[j], wide);
-  }
-}
 
 /* ---- masks ---- */
 
@@ -80,28 +20,9 @@ static bool is_prefix(const vector_printer *p, const ir_ins *i) {
   return a->op == IR_LANE || a->type == IR_I64;
 }
 
-bool vector_countable(const vector_printer *p, ir_val v) { return v == IR_NONE || vector_uniform(p, v) || p->counted[v]; }
-
 static bool is_counted(const vector_printer *p, const ir_ins *i) {
   if (i->type != IR_BOOL || i->shape == IR_UNIFORM) return false;
   return is_prefix(p, i) || (i->op == IR_AND && vector_countable(p, i->arg[0]) && vector_countable(p, i->arg[1]));
-}
-
-void vector_count(vector_printer *p, ir_val mask) {
-  if (mask == IR_NONE) {
-    vector_say(p, "L");
-  } else if (vector_uniform(p, mask)) {
-    vector_say(p, "(");
-    vector_scalar(p, mask);
-    vector_say(p, " ? L : 0)");
-  } else {
-    vector_say(p, "v%d", (int)mask);
-  }
-}
-
-void vector_lane_mask(vector_printer *p, ir_val mask) {
-  if (mask == IR_NONE) vector_say(p, "splat_i32(-1)");
-  else vector_lanes(p, mask);
 }
 
 static void counted_mask(vector_printer *p, const ir_ins *i) {
@@ -119,18 +40,18 @@ static void counted_mask(vector_printer *p, const ir_ins *i) {
 
 static void infix(vector_printer *p, const ir_ins *i, bool wide) {
   static const char *const signs[IR_OP_COUNT] = {[IR_ADD] = "+", [IR_SUB] = "-", [IR_MUL] = "*", [IR_DIV] = "/", [IR_MOD] = "%", [IR_AND] = "&", [IR_OR] = "|"};
-  operand(p, i->arg[0], wide);
+  vector_operand(p, i->arg[0], wide);
   vector_say(p, " %s ", signs[i->op]);
-  operand(p, i->arg[1], wide);
+  vector_operand(p, i->arg[1], wide);
 }
 
 static void compare(vector_printer *p, const ir_ins *i, bool wide) {
   static const char *const signs[IR_OP_COUNT] = {[IR_LT] = "<", [IR_LE] = "<=", [IR_EQ] = "=="};
   static const char *const names[IR_OP_COUNT] = {[IR_LT] = "lt", [IR_LE] = "le", [IR_EQ] = "eq"};
   if (wide) vector_say(p, "%s_%sv(", names[i->op], vector_type_name(vector_type(p, i->arg[0])));
-  operand(p, i->arg[0], wide);
+  vector_operand(p, i->arg[0], wide);
   vector_say(p, wide ? ", " : " %s ", signs[i->op]);
-  operand(p, i->arg[1], wide);
+  vector_operand(p, i->arg[1], wide);
   if (wide) vector_say(p, ")");
 }
 
@@ -144,12 +65,12 @@ static void call(vector_printer *p, const ir_ins *i, bool wide) {
 
 static void prefixed(vector_printer *p, const ir_ins *i, bool wide) {
   vector_say(p, i->op == IR_NEG ? "-" : wide ? "~" : "!");
-  operand(p, i->arg[0], wide);
+  vector_operand(p, i->arg[0], wide);
 }
 
 static void cast(vector_printer *p, const ir_ins *i, bool wide) {
   vector_say(p, wide ? "CONVERT(%sv, " : "(%s)(", vector_type_name((ir_type)i->type));
-  operand(p, i->arg[0], wide);
+  vector_operand(p, i->arg[0], wide);
   vector_say(p, ")");
 }
 
@@ -158,7 +79,7 @@ static void shuffle(vector_printer *p, const ir_ins *i, bool wide) {
   vector_say(p, wide ? "shuffle_%s(" : "lane_%s(", t);
   vector_lanes(p, i->arg[0]);
   vector_say(p, ", ");
-  operand(p, i->arg[1], wide);
+  vector_operand(p, i->arg[1], wide);
   vector_say(p, ")");
 }
 
@@ -199,7 +120,7 @@ static void element(vector_printer *p, const ir_ins *i, bool wide) {
 
 static void assignment(vector_printer *p, ir_val var, ir_val value) {
   vector_say(p, "x%d = ", (int)var);
-  operand(p, value, !vector_uniform(p, var));
+  vector_operand(p, value, !vector_uniform(p, var));
   vector_say(p, ";");
 }
 

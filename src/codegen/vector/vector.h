@@ -41,7 +41,7 @@ typedef struct {
 } clb_vector_ahead;
 void clb_vector_find_ahead(const ir_kernel *k, clb_vector_ahead *ahead); /* ahead[k->n] */
 
-/* ---- vector.c ---- */
+/* ---- emit.c ---- */
 
 /* pN = array + terms of an index (not its constants), said where it is first needed: addresses that differ by a constant share it. */
 enum { CLB_VECTOR_POINTER_TERMS = 6, CLB_VECTOR_POINTERS = 1024 };
@@ -68,10 +68,16 @@ static inline bool vector_uniform(const vector_printer *p, ir_val v) { return p-
 void vector_say(vector_printer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void vector_scalar(vector_printer *p, ir_val v);                                    /* uniform, or lane 0 of an affine value */
 void vector_lanes(vector_printer *p, ir_val v);                                     /* as a vector */
+void vector_operand(vector_printer *p, ir_val v, bool wide);                        /* wide: as a vector */
 void vector_operands(vector_printer *p, const ir_val *v, int n, bool wide);         /* "a, b, ..." */
 bool vector_countable(const vector_printer *p, ir_val mask);                        /* it can be said as a count of lanes */
 void vector_count(vector_printer *p, ir_val mask);
 void vector_lane_mask(vector_printer *p, ir_val mask);
+
+/* ---- prefetch.c, of the printer ---- */
+
+void vector_begin_ahead(vector_printer *p, ir_val array); /* at the start of a group */
+void vector_fetch_ahead(vector_printer *p, const ir_ins *load);
 
 /* ---- memory.c ---- */
 
@@ -82,9 +88,6 @@ void vector_copy(vector_printer *p, const ir_ins *i);
 void vector_ask(vector_printer *p, const ir_ins *i);
 void vector_close_pointers(vector_printer *p); /* at the end of a LOOP, IF or ELSE */
 void vector_end_block(vector_printer *p, ir_val array); /* at the end of a group */
-
-void vector_begin_ahead(vector_printer *p, ir_val array); /* at the start of a group */
-void vector_fetch_ahead(vector_printer *p, const ir_ins *load);
 
 /* ---- prelude.c, transpose.c ---- */
 
