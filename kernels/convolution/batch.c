@@ -4,9 +4,9 @@
 
 #include "kernels/convolution/builder.h"
 
-static ir_kernel *of(clb_convolution *c) { return c->f.k; }
-static ir_val i32(clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I32, n); }
-static ir_val i64(clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I64, n); }
+static ir_kernel *of(const clb_convolution *c) { return c->f.k; }
+static ir_val i32(const clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I32, n); }
+static ir_val i64(const clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I64, n); }
 
 int64_t clb_batch_bytes(const clb_problem *p, int edges) {
   int64_t columns = p->tensor_product.x.dim + (p->convolution.spline ? 0 : p->tensor_product.n_weights);
@@ -17,7 +17,7 @@ enum { LINE = 64 }; /* bytes */
 
 /* ---- products c y ---- */
 
-static ir_val times(void *owner, int order, int j, double coefficient) {
+ir_val clb_batch_times(void *owner, int order, int j, double coefficient) {
   clb_convolution *c = owner;
   clb_batch *b = &c->batch;
   clb_batch_product *p = b->product;
@@ -33,8 +33,7 @@ static bool listed(const clb_batch *b, int order, int y, double coefficient) {
 }
 
 /* Lists what a path multiplies elements of y with; false: they are too many. */
-static bool list(clb_convolution *c, const clb_path *p, int o) {
-  clb_batch *b = &c->batch;
+static bool list(clb_batch *b, const clb_convolution *c, const clb_path *p, int o) {
   int n = clb_form_entries(c->f.tp, p, c->at.symbol, c->at.entry), y = c->f.tp->y.term[p->in2].at;
   for (int m = 0; m < c->f.form->n_monomials; m++)
     for (int q = 0; q < n && clb_form_alive(&c->f, m, o, p); q++) {
@@ -46,30 +45,26 @@ static bool list(clb_convolution *c, const clb_path *p, int o) {
   return true;
 }
 
-static void list_products(clb_convolution *c, int o) {
-  clb_batch *b = &c->batch;
+static void list_products(clb_batch *b, const clb_convolution *c, int o) {
   b->product = malloc(sizeof *b->product * CLB_MAX_PRODUCTS);
   if (!b->product) snprintf(of(c)->error, sizeof of(c)->error, "no memory");
   for (int q = 0; b->product && q < c->f.tp->n_paths; q++)
-    if (!list(c, &c->f.tp->path[q], o)) {
+    if (!list(b, c, &c->f.tp->path[q], o)) {
       b->n_products = 0;
       return;
     }
   if (!b->n_products) return;
   b->products = ir_local(of(c), c->f.t, (int64_t)c->f.s->batch * b->n_products);
-  c->at.times = times;
 }
 
-void clb_batch_turn(clb_convolution *c, ir_val number) {
-  clb_batch *b = &c->batch;
+void clb_batch_turn(clb_batch *b, const clb_convolution *c, ir_val number) {
   b->row = ir_mul(of(c), ir_cast(of(c), IR_I64, number), i64(c, b->n_products));
   for (int i = 0; i < b->n_products; i++) b->product[i].value = IR_NONE;
 }
 
-void clb_batch_multiply(clb_convolution *c, ir_val number) {
+void clb_batch_multiply(clb_batch *b, const clb_convolution *c, ir_val number) {
   ir_kernel *k = of(c);
-  clb_batch *b = &c->batch;
-  clb_batch_turn(c, number);
+  clb_batch_turn(b, c, number);
   for (int i = 0; i < b->n_products; i++) {
     const clb_batch_product *p = &b->product[i];
     ir_store(k, b->products, ir_add(k, b->row, i64(c, i)), IR_NONE, ir_mul(k, ir_real(k, c->f.t, p->c), c->at.y[p->order][p->y]));
@@ -78,21 +73,20 @@ void clb_batch_multiply(clb_convolution *c, ir_val number) {
 
 /* ---- the whole ---- */
 
-void clb_batch_begin(clb_convolution *c) {
-  clb_batch *b = &c->batch;
+void clb_batch_begin(clb_batch *b, const clb_convolution *c) {
   int o_z = clb_wanted_output(&c->f, Z);
   b->sums = b->products = b->shares = IR_NONE;
   if (!c->f.s->batch) return;
   b->turns = clb_parts_units(&c->parts, c->f.s->lanes);
   if (o_z >= 0) {
     b->sums = ir_local(of(c), c->f.t, c->f.tp->z.dim ? c->f.tp->z.dim : 1);
-    list_products(c, o_z);
+    list_products(b, c, o_z);
   } else if (clb_wants_sums(c->f.p)) b->shares = ir_local(of(c), c->f.t, (int64_t)c->f.s->batch * clb_y_columns(c->f.p) * c->f.s->lanes);
 }
 
-void clb_batch_free(clb_convolution *c) { free(c->batch.product); }
+void clb_batch_free(clb_batch *b) { free(b->product); }
 
-void clb_batch_clear(clb_convolution *c, ir_val array, int64_t n) {
+void clb_batch_clear(const clb_convolution *c, ir_val array, int64_t n) {
   ir_kernel *k = of(c);
   int lanes = c->f.s->lanes;
   int64_t whole = n / lanes * lanes;
@@ -107,25 +101,25 @@ void clb_batch_clear(clb_convolution *c, ir_val array, int64_t n) {
 
 /* ---- the next batch ---- */
 
-void clb_batch_limit(clb_convolution *c) {
+void clb_batch_limit(clb_batch *b, const clb_convolution *c) {
   ir_kernel *k = of(c);
   ir_val entry[3];
   ir_load_wide(k, c->walk.walk, ir_mul(k, ir_sub(k, c->f.n, i64(c, 1)), i64(c, 3)), IR_NONE, 3, entry);
-  c->batch.limit = ir_sub(k, ir_2(k, IR_MAX, c->walk.last, ir_add(k, entry[1], entry[2])), i32(c, 1));
+  b->limit = ir_sub(k, ir_2(k, IR_MAX, c->walk.last, ir_add(k, entry[1], entry[2])), i32(c, 1));
 }
 
 /* Asks for the turn's share of `n` elements from index `row` on: whole lines of memory, so that shares follow each other. */
-static void ask_share(clb_convolution *c, ir_val buffer, ir_type element, ir_val row, int64_t n) {
+static void ask_share(const clb_convolution *c, ir_val buffer, ir_type element, ir_val row, int64_t n) {
   ir_kernel *k = of(c);
   int64_t lanes = c->f.s->lanes, line = LINE / ir_type_bytes(element), lines = (n + line - 1) / line, share = (lines + c->batch.turns - 1) / c->batch.turns;
-  ir_val at = ir_add(k, row, ir_cast(k, IR_I64, ir_2(k, IR_MIN, ir_mul(k, c->batch.turn, i32(c, share * line)), i32(c, (lines - share) * line))));
+  ir_val at = ir_add(k, row, ir_cast(k, IR_I64, ir_2(k, IR_MIN, ir_mul(k, c->unit.turn, i32(c, share * line)), i32(c, (lines - share) * line))));
   for (int64_t done = 0, vectors = (share * line + lanes - 1) / lanes, width; done < vectors; done += width) {
     width = vectors - done < IR_MAX_WIDTH ? vectors - done : IR_MAX_WIDTH;
     ir_ask(k, buffer, ir_add(k, ir_add(k, at, ir_mul(k, ir_cast(k, IR_I64, ir_lane(k)), i64(c, width))), i64(c, done * lanes)), (int)width);
   }
 }
 
-void clb_batch_ask(clb_convolution *c, ir_val place) {
+void clb_batch_ask(const clb_convolution *c, ir_val place) {
   ir_kernel *k = of(c);
   const clb_tensor_product_problem *tp = c->f.tp;
   ir_val at = ir_cast(k, IR_I64, ir_2(k, IR_MIN, ir_add(k, place, i32(c, c->f.s->batch)), c->batch.limit));
@@ -138,7 +132,7 @@ void clb_batch_ask(clb_convolution *c, ir_val place) {
       ir_val row = ir_add(k, ir_mul(k, slot == X ? sender : edge, a->stride), a->offset);
       int64_t n = slot == X ? tp->x.dim : tp->n_weights;
       if (spline) {
-        row = clb_spline_row(c, ir_cast(k, c->f.t, ir_load(k, a->buffer, row, IR_NONE)));
+        row = clb_spline_row(&c->spline, &c->f, ir_cast(k, c->f.t, ir_load(k, a->buffer, row, IR_NONE)));
         a = &c->spline.table.rows;
         n *= 4; /* both ends of the interval */
       }
@@ -148,9 +142,9 @@ void clb_batch_ask(clb_convolution *c, ir_val place) {
 
 /* ---- sums ---- */
 
-ir_val clb_batch_sum(clb_convolution *c, int term, int i) {
+ir_val clb_batch_sum(const clb_convolution *c, int term, int i) {
   const clb_term *t = &c->f.tp->z.term[term];
-  return ir_add(of(c), c->channel, i64(c, t->at + i * clb_apart(t)));
+  return ir_add(of(c), c->unit.channel, i64(c, t->at + i * clb_apart(t)));
 }
 
 /* Whether paths from this term of x (-1: any) add to this column. */
@@ -163,19 +157,19 @@ static bool adds(const clb_convolution *c, int x, int column) {
   return false;
 }
 
-static ir_val share(clb_convolution *c, ir_val number, int column) {
+static ir_val share(const clb_convolution *c, ir_val number, int column) {
   ir_kernel *k = of(c);
   int lanes = c->f.s->lanes;
   ir_val row = ir_mul(k, ir_cast(k, IR_I64, number), i64(c, (int64_t)clb_y_columns(c->f.p) * lanes));
   return ir_add(k, ir_add(k, row, ir_cast(k, IR_I64, ir_lane(k))), i64(c, (int64_t)column * lanes));
 }
 
-void clb_batch_recall(clb_convolution *c, int x, int first, int n, ir_val number) {
+void clb_batch_recall(const clb_convolution *c, int x, int first, int n, ir_val number, ir_val *sum) {
   for (int i = first; i < first + n; i++)
-    if (adds(c, x, i)) c->y_sum[i] = ir_load(of(c), c->batch.shares, share(c, number, i), IR_NONE);
+    if (adds(c, x, i)) sum[i] = ir_load(of(c), c->batch.shares, share(c, number, i), IR_NONE);
 }
 
-void clb_batch_keep(clb_convolution *c, int x, int first, int n, ir_val number) {
+void clb_batch_keep(const clb_convolution *c, int x, int first, int n, ir_val number, const ir_val *sum) {
   for (int i = first; i < first + n; i++)
-    if (adds(c, x, i)) ir_store(of(c), c->batch.shares, share(c, number, i), IR_NONE, c->y_sum[i]);
+    if (adds(c, x, i)) ir_store(of(c), c->batch.shares, share(c, number, i), IR_NONE, sum[i]);
 }

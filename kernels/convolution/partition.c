@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/convolution/builder.h"
+#include "kernels/convolution/parts.h"
 
 /* What a term of x brings along: components of x and z, non-zeros. */
 typedef struct {

@@ -2,13 +2,13 @@
 
    Each sub-group fetches for itself, so that sub-groups need not wait for each other.  A slot holds, one after the other, the pieces of w
    and x of the sub-group's block of channels and the elements of y; where slices share the sub-group, that of each slice's edge in turn. */
+#include <string.h>
+
 #include "kernels/convolution/builder.h"
 
-static ir_kernel *of(clb_convolution *c) { return c->f.k; }
-static ir_val i32(clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I32, n); }
-static ir_val i64(clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I64, n); }
-
-bool clb_reads(const clb_tensor_product_problem *tp, int slot, int order) { return order == 0 || (order == 1 && tp->incoming >> slot & 1); }
+static ir_kernel *of(const clb_convolution *c) { return c->f.k; }
+static ir_val i32(const clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I32, n); }
+static ir_val i64(const clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I64, n); }
 
 /* ---- what a slot holds ---- */
 
@@ -55,12 +55,12 @@ int clb_stage_size(const clb_problem *p, const clb_parts *parts, const clb_sched
   return most;
 }
 
-void clb_stage_begin(clb_convolution *c) {
-  clb_stage *g = &c->stage;
+void clb_stage_begin(clb_stage *g, const clb_convolution *c) {
   const clb_schedule *s = c->f.s;
   g->stages = s->stages;
   g->aligned = ir_scalar(of(c), IR_I32);
   if (!g->stages) return;
+  memcpy(g->in, c->f.in, sizeof g->in);
   g->size = clb_stage_size(c->f.p, &c->parts, s);
   g->array = ir_local(of(c), clb_ir_type((clb_dtype)c->f.p->storage), (int64_t)s->subgroups * g->stages * g->size);
   g->slot = ir_var(of(c), i32(c, 0), true);
@@ -76,12 +76,12 @@ void clb_stage_begin(clb_convolution *c) {
   g->next_r = ir_var(of(c), ir_real(of(c), c->f.t, 0), uniform);
 }
 
-static void pieces_of_x(clb_convolution *c, int part, clb_staged_operand *o) {
+static void pieces_of_x(const clb_convolution *c, int part, clb_staged_operand *o) {
   const clb_irreps *x = &c->f.tp->x;
   for (int t = 0; t < x->n; t++) {
     int width = clb_width(&x->term[t]), side = c->f.tp->layout_x == CLB_MUL_IR;
     for (int m = 0; m < width && c->parts.of_x[t] == part; m++, o->n++) {
-      o->from[o->n] = x->term[t].at + (int64_t)m * (side ? c->width : x->term[t].mul);
+      o->from[o->n] = x->term[t].at + (int64_t)m * (side ? c->unit.width : x->term[t].mul);
       o->step[o->n] = side ? width : 1;
       o->of[o->n] = t;
       o->within[o->n] = side ? m : 0;
@@ -89,7 +89,7 @@ static void pieces_of_x(clb_convolution *c, int part, clb_staged_operand *o) {
   }
 }
 
-static void pieces_of_w(clb_convolution *c, int part, clb_staged_operand *o) {
+static void pieces_of_w(const clb_convolution *c, int part, clb_staged_operand *o) {
   const clb_tensor_product_problem *tp = c->f.tp;
   int n = pieces_of_weight(c->f.p);
   for (int q = 0; q < tp->n_paths; q++) {
@@ -99,13 +99,13 @@ static void pieces_of_w(clb_convolution *c, int part, clb_staged_operand *o) {
       o->step[o->n] = n > 1 ? 2 : 1;
       o->of[o->n] = q;
       o->within[o->n] = piece % 2;
-      o->from[o->n] = o->step[o->n] * (p->weight_at + piece / 2 * (int64_t)tp->n_weights) + piece % 2 * c->width;
+      o->from[o->n] = o->step[o->n] * (p->weight_at + piece / 2 * (int64_t)tp->n_weights) + piece % 2 * c->unit.width;
     }
   }
 }
 
 /* The first block's, then the same again, so many channels on. */
-static void list_pieces(clb_convolution *c, int part, int slot, clb_staged_operand *o) {
+static void list_pieces(const clb_convolution *c, int part, int slot, clb_staged_operand *o) {
   o->n = 0;
   (slot == W ? pieces_of_w : pieces_of_x)(c, part, o);
   o->of_block = o->n;
@@ -117,19 +117,19 @@ static void list_pieces(clb_convolution *c, int part, int slot, clb_staged_opera
   }
 }
 
-void clb_stage_plan(clb_convolution *c, int part) {
-  clb_stage *g = &c->stage;
+void clb_stage_plan(clb_stage *g, const clb_convolution *c, int part) {
   int at = 0;
-  g->first = ir_cast(of(c), IR_I64, c->first);
+  g->first = ir_cast(of(c), IR_I64, c->unit.first);
+  g->knots.rows = c->spline.table.rows;
   for (int order = 0; order < clb_orders(c->f.p); order++) {
     clb_staged_operand *operands[] = {&g->w[order], &g->x[order]};
     const int slots[] = {W, X};
     for (int i = 0; i < 2; i++) {
       list_pieces(c, part, slots[i], operands[i]);
-      operands[i]->array = slots[i] == W && c->f.p->convolution.spline ? &c->spline.table : &c->f.in[slots[i]][order];
+      operands[i]->array = slots[i] == W && c->f.p->convolution.spline ? &g->knots : &g->in[slots[i]][order];
       operands[i]->at = at;
       if (!clb_reads(c->f.tp, slots[i], order)) operands[i]->n = 0;
-      at += operands[i]->n * c->width;
+      at += operands[i]->n * c->unit.width;
     }
     g->y[order] = at;
     if (clb_reads(c->f.tp, Y, order)) at += y_size(c->f.tp);
@@ -142,10 +142,10 @@ void clb_stage_plan(clb_convolution *c, int part) {
 
 /* i64: index of element `inside` (i32) of this lane's piece: pieces first ... first + n - 1 for the lanes in n equal shares.  Constants come last,
    so that copies share the rest of their addresses. */
-static ir_val piece_element(clb_convolution *c, const clb_staged_operand *o, int first, int share, ir_val inside) {
+static ir_val piece_element(const clb_convolution *c, const clb_staged_operand *o, int first, int share, ir_val inside) {
   ir_kernel *k = of(c);
-  int n = c->width / share, there = o->n - first < n ? o->n - first : n;
-  ir_val which = ir_2(k, IR_DIV, c->lane, i32(c, share)), skipped = ir_mul(k, c->stage.first, i64(c, o->step[first]));
+  int n = c->unit.width / share, there = o->n - first < n ? o->n - first : n;
+  ir_val which = ir_2(k, IR_DIV, c->unit.lane, i32(c, share)), skipped = ir_mul(k, c->stage.first, i64(c, o->step[first]));
   ir_val near = ir_add(k, o->array->base, ir_add(k, skipped, ir_cast(k, IR_I64, inside)));
   int64_t apart = o->n > 1 ? o->from[1] - o->from[0] : 0;
   bool even = true;
@@ -165,39 +165,39 @@ static ir_val piece_element(clb_convolution *c, const clb_staged_operand *o, int
 }
 
 /* 16 bytes a lane. */
-static void send_wide(clb_convolution *c, const clb_staged_operand *o, ir_val slot, int width) {
+static void send_wide(const clb_convolution *c, const clb_staged_operand *o, ir_val slot, int width) {
   ir_kernel *k = of(c);
-  int lanes = c->width, share = lanes / width;
-  ir_val inside = ir_mul(k, ir_2(k, IR_MOD, c->lane, i32(c, share)), i32(c, width));
+  int lanes = c->unit.width, share = lanes / width;
+  ir_val inside = ir_mul(k, ir_2(k, IR_MOD, c->unit.lane, i32(c, share)), i32(c, width));
   for (int first = 0; first < o->n; first += width) {
-    ir_val at = ir_add(k, ir_add(k, slot, ir_mul(k, c->lane, i32(c, width))), i32(c, o->at + (int64_t)first * lanes));
+    ir_val at = ir_add(k, ir_add(k, slot, ir_mul(k, c->unit.lane, i32(c, width))), i32(c, o->at + (int64_t)first * lanes));
     ir_val from = piece_element(c, o, first, share, inside);
-    ir_val mask = o->n - first < width ? ir_2(k, IR_LT, c->lane, i32(c, (int64_t)(o->n - first) * share)) : IR_NONE;
+    ir_val mask = o->n - first < width ? ir_2(k, IR_LT, c->unit.lane, i32(c, (int64_t)(o->n - first) * share)) : IR_NONE;
     ir_copy_aligned(k, c->stage.array, at, o->array->rows.buffer, from, mask, width);
   }
 }
 
-static void send_narrow(clb_convolution *c, const clb_staged_operand *o, ir_val slot) {
+static void send_narrow(const clb_convolution *c, const clb_staged_operand *o, ir_val slot) {
   ir_kernel *k = of(c);
-  int lanes = c->width;
+  int lanes = c->unit.width;
   for (int j = 0; j < o->n; j++) {
-    ir_val at = ir_add(k, ir_add(k, slot, c->lane), i32(c, o->at + (int64_t)j * lanes)), mask = IR_NONE;
-    ir_val from = piece_element(c, o, j, lanes, c->lane);
-    if (c->mul % lanes) { /* of a run, so many elements are there */
+    ir_val at = ir_add(k, ir_add(k, slot, c->unit.lane), i32(c, o->at + (int64_t)j * lanes)), mask = IR_NONE;
+    ir_val from = piece_element(c, o, j, lanes, c->unit.lane);
+    if (c->unit.mul % lanes) { /* of a run, so many elements are there */
       int block = j / o->of_block;
-      ir_val channels = ir_sub(k, i32(c, c->mul - (int64_t)block * lanes), c->first);
-      mask = ir_2(k, IR_LT, ir_add(k, c->lane, i32(c, (int64_t)o->within[j] * lanes)), ir_mul(k, channels, i32(c, o->step[j])));
+      ir_val channels = ir_sub(k, i32(c, c->unit.mul - (int64_t)block * lanes), c->unit.first);
+      mask = ir_2(k, IR_LT, ir_add(k, c->unit.lane, i32(c, (int64_t)o->within[j] * lanes)), ir_mul(k, channels, i32(c, o->step[j])));
     }
     ir_copy(k, c->stage.array, at, o->array->rows.buffer, from, mask, 1);
   }
 }
 
-static void send_y(clb_convolution *c, int order, ir_val slot, int width) {
+static void send_y(const clb_convolution *c, int order, ir_val slot, int width) {
   ir_kernel *k = of(c);
-  const clb_form_array *a = &c->f.in[Y][order];
-  int n = c->f.tp->y.dim, lanes = c->width;
+  const clb_form_array *a = &c->stage.in[Y][order];
+  int n = c->f.tp->y.dim, lanes = c->unit.width;
   for (int first = 0; first < n; first += lanes * width) {
-    ir_val lane = ir_mul(k, c->lane, i32(c, width)), element = ir_add(k, lane, i32(c, first)), at = ir_add(k, ir_add(k, slot, lane), i32(c, c->stage.y[order] + first));
+    ir_val lane = ir_mul(k, c->unit.lane, i32(c, width)), element = ir_add(k, lane, i32(c, first)), at = ir_add(k, ir_add(k, slot, lane), i32(c, c->stage.y[order] + first));
     ir_val from = ir_add(k, ir_add(k, a->base, ir_cast(k, IR_I64, lane)), i64(c, first)), mask = n - first < lanes * width ? ir_2(k, IR_LT, element, i32(c, n)) : IR_NONE;
     if (width > 1) ir_copy_aligned(k, c->stage.array, at, a->rows.buffer, from, mask, width);
     else ir_copy(k, c->stage.array, at, a->rows.buffer, from, mask, 1);
@@ -207,7 +207,7 @@ static void send_y(clb_convolution *c, int order, ir_val slot, int width) {
 /* Whether full blocks start at multiples of 16 bytes in a row that does. */
 static bool aligns(const clb_convolution *c, int width) {
   const clb_stage *g = &c->stage;
-  bool all = !c->f.s->narrow && c->mul % c->width == 0 && c->width % width == 0 && c->f.tp->y.dim % width == 0 && g->size % width == 0 && g->own % width == 0;
+  bool all = !c->f.s->narrow && c->unit.mul % c->unit.width == 0 && c->unit.width % width == 0 && c->f.tp->y.dim % width == 0 && g->size % width == 0 && g->own % width == 0;
   for (int order = 0; order < clb_orders(c->f.p); order++) {
     for (int j = 0; j < g->w[order].n; j++) all &= g->w[order].from[j] % width == 0;
     for (int j = 0; j < g->x[order].n; j++) all &= g->x[order].from[j] % width == 0;
@@ -215,7 +215,7 @@ static bool aligns(const clb_convolution *c, int width) {
   return all;
 }
 
-static void send_all(clb_convolution *c, ir_val slot, int width) {
+static void send_all(const clb_convolution *c, ir_val slot, int width) {
   for (int order = 0; order < clb_orders(c->f.p); order++) {
     const clb_staged_operand *operands[] = {&c->stage.w[order], &c->stage.x[order]};
     for (int i = 0; i < 2; i++) {
@@ -227,28 +227,27 @@ static void send_all(clb_convolution *c, ir_val slot, int width) {
 }
 
 /* Where the edge of this lane's slice starts in slot `number`. */
-static ir_val edge_in_slot(clb_convolution *c, ir_val number) {
+static ir_val edge_in_slot(const clb_convolution *c, ir_val number) {
   ir_kernel *k = of(c);
   ir_val slot = ir_add(k, c->stage.start, ir_mul(k, number, i32(c, c->stage.size)));
-  return c->slice == IR_NONE ? slot : ir_add(k, slot, ir_mul(k, c->slice, i32(c, c->stage.own)));
+  return c->unit.slice == IR_NONE ? slot : ir_add(k, slot, ir_mul(k, c->unit.slice, i32(c, c->stage.own)));
 }
 
 /* Sends for a place's operands into slot number `number`; always one batch.  r: the edge's length, where knots are staged. */
-static void send(clb_convolution *c, ir_val place, ir_val last, ir_val sender, ir_val edge, ir_val r, ir_val number) {
+static void send(clb_stage *g, const clb_convolution *c, ir_val place, ir_val last, ir_val sender, ir_val edge, ir_val r, ir_val number) {
   ir_kernel *k = of(c);
-  clb_stage *g = &c->stage;
   if (k->error[0]) return;
   int width = 16 / (int)ir_type_bytes((ir_type)k->ins[g->array].element);
   ir_if(k, ir_2(k, IR_LT, place, last));
   for (int slot = X; slot <= W; slot++)
-    for (int order = 0; order < clb_orders(c->f.p); order++) clb_form_row(&c->f, &c->f.in[slot][order], ir_cast(k, IR_I64, slot == X ? sender : edge));
+    for (int order = 0; order < clb_orders(c->f.p); order++) clb_form_row(&c->f, &g->in[slot][order], ir_cast(k, IR_I64, slot == X ? sender : edge));
   ir_val slot = edge_in_slot(c, number);
   if (c->f.p->convolution.spline) {
     for (int order = 0; order < clb_orders(c->f.p); order++) {
-      const clb_form_array *a = &c->f.in[W][order];
-      if (clb_reads(c->f.tp, W, order)) ir_copy(k, g->array, ir_add(k, slot, i32(c, g->r + order)), a->rows.buffer, a->base, ir_2(k, IR_LT, c->lane, i32(c, 1)), 1);
+      const clb_form_array *a = &g->in[W][order];
+      if (clb_reads(c->f.tp, W, order)) ir_copy(k, g->array, ir_add(k, slot, i32(c, g->r + order)), a->rows.buffer, a->base, ir_2(k, IR_LT, c->unit.lane, i32(c, 1)), 1);
     }
-    if (r != IR_NONE) clb_spline_find(c, r);
+    if (r != IR_NONE) g->knots.base = clb_spline_row(&c->spline, &c->f, r);
   }
   if (aligns(c, width)) {
     ir_if(k, ir_2(k, IR_EQ, g->aligned, i32(c, 1)));
@@ -261,57 +260,55 @@ static void send(clb_convolution *c, ir_val place, ir_val last, ir_val sender, i
   ir_copy_commit(k);
 }
 
-static void look_up(clb_convolution *c, ir_val place, ir_val last, ir_val *sender, ir_val *edge) {
+static void look_up(const clb_convolution *c, ir_val place, ir_val last, ir_val *sender, ir_val *edge) {
   ir_kernel *k = of(c);
-  ir_val there = ir_2(k, IR_LT, place, last), at = ir_cast(k, IR_I64, clb_slice_place(c, place, last));
+  ir_val there = ir_2(k, IR_LT, place, last), at = ir_cast(k, IR_I64, clb_slice_place(&c->unit, &c->f, place, last));
   *sender = ir_load(k, c->other, at, there);
   *edge = ir_load(k, c->walk.edge, at, there);
 }
 
 /* The length of an edge, where knots are staged. */
-static ir_val length(clb_convolution *c, ir_val place, ir_val last, ir_val edge) {
+static ir_val length(clb_stage *g, const clb_convolution *c, ir_val place, ir_val last, ir_val edge) {
   ir_kernel *k = of(c);
   if (!clb_stages_knots(c->f.p)) return IR_NONE;
-  clb_form_row(&c->f, &c->f.in[W][0], ir_cast(k, IR_I64, edge));
-  return ir_cast(k, c->f.t, ir_load(k, c->f.in[W][0].rows.buffer, c->f.in[W][0].base, ir_2(k, IR_LT, place, last)));
+  clb_form_row(&c->f, &g->in[W][0], ir_cast(k, IR_I64, edge));
+  return ir_cast(k, c->f.t, ir_load(k, g->in[W][0].rows.buffer, g->in[W][0].base, ir_2(k, IR_LT, place, last)));
 }
 
 /* ---- the walk ---- */
 
-void clb_stage_open(clb_convolution *c, int part, ir_val first, ir_val last) {
+void clb_stage_open(clb_stage *g, const clb_convolution *c, int part, ir_val first, ir_val last) {
   ir_kernel *k = of(c);
-  clb_stage *g = &c->stage;
   ir_val sender, edge;
-  clb_stage_plan(c, part);
+  clb_stage_plan(g, c, part);
   ir_set(k, g->slot, i32(c, 0));
   if (!c->f.s->units) ir_barrier(k, false); /* those before have read what this overwrites; a unit does one part */
-  ir_val turn = ir_loop(k, i32(c, 0), i32(c, g->stages - 1), i32(c, 1)), place = ir_add(k, first, ir_mul(k, turn, i32(c, clb_slices(c))));
+  ir_val turn = ir_loop(k, i32(c, 0), i32(c, g->stages - 1), i32(c, 1)), place = ir_add(k, first, ir_mul(k, turn, i32(c, clb_slices(&c->unit, &c->f))));
   look_up(c, place, last, &sender, &edge);
-  send(c, place, last, sender, edge, length(c, place, last, edge), turn);
+  send(g, c, place, last, sender, edge, length(g, c, place, last, edge), turn);
   ir_end(k);
   for (int i = 0; i < g->stages; i++) {
-    look_up(c, ir_add(k, first, i32(c, i * clb_slices(c))), last, &sender, &edge);
+    look_up(c, ir_add(k, first, i32(c, i * clb_slices(&c->unit, &c->f))), last, &sender, &edge);
     ir_set(k, g->sender[i], sender);
     ir_set(k, g->edge[i], edge);
   }
   if (!clb_stages_knots(c->f.p)) return;
-  ir_set(k, g->next_r, length(c, ir_add(k, first, i32(c, (g->stages - 1) * clb_slices(c))), last, edge));
-  look_up(c, ir_add(k, first, i32(c, g->stages * clb_slices(c))), last, &sender, &edge);
+  ir_set(k, g->next_r, length(g, c, ir_add(k, first, i32(c, (g->stages - 1) * clb_slices(&c->unit, &c->f))), last, edge));
+  look_up(c, ir_add(k, first, i32(c, g->stages * clb_slices(&c->unit, &c->f))), last, &sender, &edge);
   ir_set(k, g->next_sender, sender);
   ir_set(k, g->next_edge, edge);
 }
 
 /* One turn on: the ends of the one after those that are known are looked up; where knots are staged one earlier, as its length is looked up then. */
-static void move_on(clb_convolution *c, ir_val ahead, ir_val last) {
+static void move_on(clb_stage *g, const clb_convolution *c, ir_val ahead, ir_val last) {
   ir_kernel *k = of(c);
-  clb_stage *g = &c->stage;
-  ir_val sender, edge, next = ir_add(k, ahead, i32(c, clb_slices(c)));
+  ir_val sender, edge, next = ir_add(k, ahead, i32(c, clb_slices(&c->unit, &c->f)));
   if (clb_stages_knots(c->f.p)) {
     ir_val later_sender, later_edge;
     sender = ir_get(k, g->next_sender);
     edge = ir_get(k, g->next_edge);
-    ir_set(k, g->next_r, length(c, next, last, edge));
-    look_up(c, ir_add(k, next, i32(c, clb_slices(c))), last, &later_sender, &later_edge);
+    ir_set(k, g->next_r, length(g, c, next, last, edge));
+    look_up(c, ir_add(k, next, i32(c, clb_slices(&c->unit, &c->f))), last, &later_sender, &later_edge);
     ir_set(k, g->next_sender, later_sender);
     ir_set(k, g->next_edge, later_edge);
   } else look_up(c, next, last, &sender, &edge);
@@ -321,69 +318,64 @@ static void move_on(clb_convolution *c, ir_val ahead, ir_val last) {
   }
 }
 
-void clb_stage_edge(clb_convolution *c, ir_val place, ir_val last) {
+void clb_stage_edge(clb_stage *g, const clb_convolution *c, ir_val place, ir_val last, ir_val *sender, ir_val *edge) {
   ir_kernel *k = of(c);
-  clb_stage *g = &c->stage;
   ir_val slot = ir_get(k, g->slot), before = ir_select(k, ir_2(k, IR_EQ, slot, i32(c, 0)), i32(c, g->stages - 1), ir_sub(k, slot, i32(c, 1)));
-  ir_val ahead = ir_add(k, place, i32(c, (g->stages - 1) * clb_slices(c))), r = clb_stages_knots(c->f.p) ? ir_get(k, g->next_r) : IR_NONE;
+  ir_val ahead = ir_add(k, place, i32(c, (g->stages - 1) * clb_slices(&c->unit, &c->f))), r = clb_stages_knots(c->f.p) ? ir_get(k, g->next_r) : IR_NONE;
   ir_copy_wait(k, g->stages - 2);
   ir_barrier(k, false);
-  send(c, ahead, last, ir_get(k, g->sender[g->stages - 1]), ir_get(k, g->edge[g->stages - 1]), r, before);
-  c->sender = ir_cast(k, IR_I64, ir_get(k, g->sender[0]));
-  c->edge = ir_cast(k, IR_I64, ir_get(k, g->edge[0]));
-  move_on(c, ahead, last);
+  send(g, c, ahead, last, ir_get(k, g->sender[g->stages - 1]), ir_get(k, g->edge[g->stages - 1]), r, before);
+  *sender = ir_cast(k, IR_I64, ir_get(k, g->sender[0]));
+  *edge = ir_cast(k, IR_I64, ir_get(k, g->edge[0]));
+  move_on(g, c, ahead, last);
   g->base = edge_in_slot(c, slot);
-  if (c->f.p->convolution.spline) {
-    ir_val own[ORDERS] = {IR_NONE, IR_NONE};
-    for (int order = 0; order < clb_orders(c->f.p); order++)
-      if (clb_reads(c->f.tp, W, order)) own[order] = ir_cast(k, c->f.t, ir_load(k, g->array, ir_add(k, g->base, i32(c, g->r + order)), IR_NONE));
-    if (!clb_stages_knots(c->f.p)) clb_spline_find(c, own[0]);
-    clb_spline_edge(c, own);
+}
+
+void clb_stage_y(const clb_stage *g, const clb_convolution *c, int order, ir_val *y) {
+  ir_kernel *k = of(c);
+  for (int j = 0, n; j < c->f.tp->y.dim; j += n) {
+    ir_val v[4];
+    n = c->f.tp->y.dim - j < 4 ? c->f.tp->y.dim - j : 4;
+    ir_load_wide(k, g->array, ir_add(k, g->base, i32(c, g->y[order] + j)), IR_NONE, n, v);
+    for (int i = 0; i < n; i++) y[j + i] = ir_cast(k, c->f.t, v[i]);
   }
-  for (int order = 0; order < clb_orders(c->f.p); order++)
-    for (int j = 0, n; j < c->f.tp->y.dim && clb_reads(c->f.tp, Y, order); j += n) {
-      ir_val v[4];
-      n = c->f.tp->y.dim - j < 4 ? c->f.tp->y.dim - j : 4;
-      ir_load_wide(k, g->array, ir_add(k, g->base, i32(c, g->y[order] + j)), IR_NONE, n, v);
-      for (int i = 0; i < n; i++) c->at.y[order][j + i] = ir_cast(k, c->f.t, v[i]);
-    }
 }
 
-void clb_stage_next(clb_convolution *c) {
+void clb_stage_next(clb_stage *g, const clb_convolution *c) {
   ir_kernel *k = of(c);
-  ir_val next = ir_add(k, ir_get(k, c->stage.slot), i32(c, 1));
-  ir_set(k, c->stage.slot, ir_select(k, ir_2(k, IR_EQ, next, i32(c, c->stage.stages)), i32(c, 0), next));
+  ir_val next = ir_add(k, ir_get(k, g->slot), i32(c, 1));
+  ir_set(k, g->slot, ir_select(k, ir_2(k, IR_EQ, next, i32(c, g->stages)), i32(c, 0), next));
 }
 
-static ir_val element(clb_convolution *c, const clb_staged_operand *o, int piece, int more, ir_val within) {
+static ir_val element(const clb_convolution *c, const clb_staged_operand *o, int piece, int more, ir_val within) {
   ir_kernel *k = of(c);
-  ir_val at = ir_add(k, ir_add(k, c->stage.base, within), i32(c, o->at + more + (int64_t)piece * c->width));
-  return ir_cast(k, c->f.t, ir_load(k, c->stage.array, at, c->mask));
+  ir_val at = ir_add(k, ir_add(k, c->stage.base, within), i32(c, o->at + more + (int64_t)piece * c->unit.width));
+  return ir_cast(k, c->f.t, ir_load(k, c->stage.array, at, c->unit.mask));
 }
 
 /* Number of the first piece of a term or path, in the block of channels at hand. */
 static int find_piece(const clb_convolution *c, const clb_staged_operand *o, int64_t number) {
   int first = 0;
   while (o->of[first] != number) first++;
-  return first + c->block * o->of_block;
+  return first + c->unit.block * o->of_block;
 }
 
-void clb_stage_knots(clb_convolution *c, ir_val v[4]) {
+void clb_stage_knots(const clb_stage *g, const clb_convolution *c, ir_val v[4]) {
   ir_kernel *k = of(c);
-  const clb_staged_operand *o = &c->stage.w[0];
-  int lanes = c->width, first = find_piece(c, o, c->at.path - c->f.tp->path);
-  ir_val near = ir_add(k, c->stage.base, ir_mul(k, c->lane, i32(c, 2)));
-  for (int i = 0; i < 2; i++) ir_load_aligned(k, c->stage.array, ir_add(k, near, i32(c, o->at + (int64_t)(first + 2 * i) * lanes)), c->mask, 2, v + 2 * i);
+  const clb_staged_operand *o = &g->w[0];
+  int lanes = c->unit.width, first = find_piece(c, o, c->at.path - c->f.tp->path);
+  ir_val near = ir_add(k, g->base, ir_mul(k, c->unit.lane, i32(c, 2)));
+  for (int i = 0; i < 2; i++) ir_load_aligned(k, g->array, ir_add(k, near, i32(c, o->at + (int64_t)(first + 2 * i) * lanes)), c->unit.mask, 2, v + 2 * i);
 }
 
-void clb_stage_load(clb_convolution *c, int slot, int order, ir_val *v) {
+void clb_stage_load(const clb_stage *g, const clb_convolution *c, int slot, int order, ir_val *v) {
   ir_kernel *k = of(c);
   const clb_tensor_product_problem *tp = c->f.tp;
   const clb_path *p = c->at.path;
-  const clb_staged_operand *o = slot == W ? &c->stage.w[order] : &c->stage.x[order];
+  const clb_staged_operand *o = slot == W ? &g->w[order] : &g->x[order];
   int first = find_piece(c, o, slot == W ? p - tp->path : p->in1), width = clb_width(&tp->x.term[p->in1]);
-  if (slot == W) v[0] = element(c, o, first, 0, c->lane);
+  if (slot == W) v[0] = element(c, o, first, 0, c->unit.lane);
   else
     for (int m = 0; m < width; m++)
-      v[m] = tp->layout_x == CLB_IR_MUL ? element(c, o, first + m, 0, c->lane) : element(c, o, first, m, ir_mul(k, c->lane, i32(c, width)));
+      v[m] = tp->layout_x == CLB_IR_MUL ? element(c, o, first + m, 0, c->unit.lane) : element(c, o, first, m, ir_mul(k, c->unit.lane, i32(c, width)));
 }

@@ -1,19 +1,19 @@
 /* kernels/convolution/receiver_results.c - results of a convolution that belong to receivers: z summed in registers over the walk of a row. */
 #include "kernels/convolution/builder.h"
 
-static ir_kernel *of(clb_convolution *c) { return c->f.k; }
-static ir_val i32(clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I32, n); }
-static ir_val less(clb_convolution *c, ir_val a, ir_val b) { return ir_2(c->f.k, IR_LT, a, b); }
+static ir_kernel *of(const clb_convolution *c) { return c->f.k; }
+static ir_val i32(const clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I32, n); }
+static ir_val less(const clb_convolution *c, ir_val a, ir_val b) { return ir_2(c->f.k, IR_LT, a, b); }
 
 /* Of a part's component of z so far. */
 static ir_val sum_so_far(clb_convolution *c, int term, int i) {
   if (!c->f.s->batch) return ir_real(of(c), c->f.t, 0);
-  return ir_load(of(c), c->batch.sums, clb_batch_sum(c, term, i), c->mask);
+  return ir_load(of(c), c->batch.sums, clb_batch_sum(c, term, i), c->unit.mask);
 }
 
 static void add_z(clb_convolution *c, const clb_path *p, int o) {
   ir_kernel *k = of(c);
-  ir_val sum[MAX_M], *var = c->z[c->block][p->out];
+  ir_val sum[MAX_M], *var = c->z[c->unit.block][p->out];
   int width = clb_width(&c->f.tp->z.term[p->out]);
   bool in_memory = c->f.s->in_memory, in_sums = in_memory && c->f.s->batch;
   clb_path_open(&c->at, p, c->scale[p->out]);
@@ -21,10 +21,10 @@ static void add_z(clb_convolution *c, const clb_path *p, int o) {
   for (int i = 0; i < width; i++) sum[i] = in_sums ? sum_so_far(c, p->out, i) : in_memory ? IR_NONE : ir_get(k, var[i]);
   clb_path_z(&c->at, o, sum);
   for (int i = 0; i < width; i++)
-    if (in_sums) ir_store(k, c->batch.sums, clb_batch_sum(c, p->out, i), c->mask, sum[i]);
+    if (in_sums) ir_store(k, c->batch.sums, clb_batch_sum(c, p->out, i), c->unit.mask, sum[i]);
     else if (!in_memory) ir_set(k, var[i], sum[i]);
     else if (sum[i] != IR_NONE) sum[i] = ir_mul(k, sum[i], ir_real(k, c->f.t, c->scale[p->out][i]));
-  if (in_memory && !in_sums) clb_form_put(&c->f, &c->f.out[o], p->out, c->channel, c->mask, sum, true);
+  if (in_memory && !in_sums) clb_form_put(&c->f, &c->f.out[o], p->out, c->unit.channel, c->unit.mask, sum, true);
 }
 
 /* Each path of each edge adds to results in memory: they start as 0, unless they are added to. */
@@ -36,7 +36,7 @@ static void clear_part(clb_convolution *c, int part, int o) {
   for (int j = 0; j < c->parts.together[part]; j++) {
     clb_turn_to(c, j);
     for (int t = 0; t < c->f.tp->z.n; t++)
-      if (c->parts.of_z[t] == part) clb_form_put(&c->f, &c->f.out[o], t, c->channel, c->mask, nothing, false);
+      if (c->parts.of_z[t] == part) clb_form_put(&c->f, &c->f.out[o], t, c->unit.channel, c->unit.mask, nothing, false);
   }
   ir_end(k);
 }
@@ -51,17 +51,17 @@ static void walk_z(clb_convolution *c, int part, int o, ir_val first, ir_val las
     for (int t = 0; t < z->n; t++)
       for (int i = 0; i < clb_width(&z->term[t]) && c->parts.of_z[t] == part; i++) c->z[j][t][i] = ir_var(k, sum_so_far(c, t, i), false);
   }
-  if (c->stage.stages) clb_stage_open(c, part, first, last);
+  if (c->stage.stages) clb_stage_open(&c->stage, c, part, first, last);
   ir_val place = clb_turns_open(c, first, last);
   clb_edge_begin(c, place, last);
   if (c->f.s->batch) clb_batch_ask(c, place);
-  if (c->batch.n_products) clb_batch_turn(c, ir_sub(k, place, first));
+  if (c->batch.n_products) clb_batch_turn(&c->batch, c, ir_sub(k, place, first));
   for (int j = 0; j < together; j++) {
     clb_turn_to(c, j);
     for (int q = 0; q < c->f.tp->n_paths; q++)
       if (c->parts.of_z[c->f.tp->path[q].out] == part) add_z(c, &c->f.tp->path[q], o);
   }
-  if (c->stage.stages) clb_stage_next(c);
+  if (c->stage.stages) clb_stage_next(&c->stage, c);
   clb_turns_close(c);
 }
 
@@ -69,7 +69,7 @@ static void walk_z(clb_convolution *c, int part, int o, ir_val first, ir_val las
 static ir_val sum_of_row(clb_convolution *c, int block, int term, int i) {
   ir_kernel *k = of(c);
   ir_val sum = ir_get(k, c->z[block][term][i]);
-  for (int apart = c->width; apart < c->f.s->lanes; apart *= 2) sum = ir_add(k, sum, ir_shuffle_xor(k, sum, apart));
+  for (int apart = c->unit.width; apart < c->f.s->lanes; apart *= 2) sum = ir_add(k, sum, ir_shuffle_xor(k, sum, apart));
   return sum;
 }
 
@@ -77,9 +77,9 @@ static ir_val sum_of_row(clb_convolution *c, int block, int term, int i) {
 static void store_z(clb_convolution *c, int term, int o, const ir_val *v) {
   ir_kernel *k = of(c);
   ir_if(k, ir_2(k, IR_EQ, c->add, i32(c, 1)));
-  clb_form_put(&c->f, &c->f.out[o], term, c->channel, c->mask, v, true);
+  clb_form_put(&c->f, &c->f.out[o], term, c->unit.channel, c->unit.mask, v, true);
   ir_else(k);
-  clb_form_put(&c->f, &c->f.out[o], term, c->channel, c->mask, v, false);
+  clb_form_put(&c->f, &c->f.out[o], term, c->unit.channel, c->unit.mask, v, false);
   ir_end(k);
 }
 
@@ -87,7 +87,7 @@ static void store_part(clb_convolution *c, int part, int o) {
   ir_kernel *k = of(c);
   for (int j = 0; j < c->parts.together[part]; j++) {
     clb_turn_to(c, j);
-    if (c->slice != IR_NONE) c->mask = less(c, ir_lane(k), i32(c, c->mul)); /* the first one writes */
+    if (c->unit.slice != IR_NONE) c->unit.mask = less(c, ir_lane(k), i32(c, c->unit.mul)); /* the first one writes */
     for (int t = 0; t < c->f.tp->z.n; t++) {
       ir_val v[MAX_M];
       if (c->parts.of_z[t] != part) continue;
@@ -120,7 +120,7 @@ static void batches_of_z(clb_convolution *c, int o) {
   if (c->batch.n_products) {
     ir_val place = ir_loop(k, first, last, i32(c, 1));
     clb_edge_begin(c, place, last);
-    clb_batch_multiply(c, ir_sub(k, place, first));
+    clb_batch_multiply(&c->batch, c, ir_sub(k, place, first));
     ir_end(k);
     ir_barrier(k, false);
   }
@@ -129,7 +129,7 @@ static void batches_of_z(clb_convolution *c, int o) {
     walk_z(c, part, o, first, last);
     for (int t = 0; t < c->f.tp->z.n && !c->f.s->in_memory; t++)
       for (int i = 0; c->parts.of_z[t] == part && i < clb_width(&c->f.tp->z.term[t]); i++)
-        ir_store(k, c->batch.sums, clb_batch_sum(c, t, i), c->mask, ir_get(k, c->z[0][t][i]));
+        ir_store(k, c->batch.sums, clb_batch_sum(c, t, i), c->unit.mask, ir_get(k, c->z[0][t][i]));
     if (opened) ir_end(k);
   }
   ir_end(k);
@@ -148,7 +148,7 @@ void clb_results_of_z(clb_convolution *c, int o) {
     if (c->f.s->batch || !c->f.s->in_memory) store_part(c, part, o);
     if (opened) ir_end(k);
   }
-  ir_if(k, ir_2(k, IR_AND, ir_1(k, IR_NOT, ir_2(k, IR_EQ, c->add, i32(c, 1))), ir_2(k, IR_EQ, c->unit, i32(c, 0))));
+  ir_if(k, ir_2(k, IR_AND, ir_1(k, IR_NOT, ir_2(k, IR_EQ, c->add, i32(c, 1))), ir_2(k, IR_EQ, c->unit.number, i32(c, 0))));
   store_unreached(c, o);
   ir_end(k);
   ir_end(k);

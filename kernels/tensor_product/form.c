@@ -51,7 +51,7 @@ void clb_form_begin(clb_form_builder *b, ir_kernel *k, const clb_problem *p, con
     }
 }
 
-void clb_form_row(clb_form_builder *b, clb_form_array *a, ir_val row) {
+void clb_form_row(const clb_form_builder *b, clb_form_array *a, ir_val row) {
   a->base = ir_add(b->k, ir_mul(b->k, row, a->rows.stride), a->rows.offset);
 }
 

@@ -62,7 +62,7 @@ void clb_form_rows(clb_form_builder *b, ir_val row);
 void clb_form_indexed_rows(clb_form_builder *b, ir_val row, ir_val mask);
 
 /* Array a at row `row` (i64). */
-void clb_form_row(clb_form_builder *b, clb_form_array *a, ir_val row);
+void clb_form_row(const clb_form_builder *b, clb_form_array *a, ir_val row);
 
 /* Whether output o is to be computed. */
 bool clb_form_wanted(const clb_form_builder *b, int o);

@@ -1,10 +1,10 @@
-/* kernels/common/lanes.c - sums over lanes of many values at once. */
-#include "kernels/convolution/builder.h"
+/* kernels/common/lane_sums.c - sums over lanes of many values at once. */
+#include "kernels/common/lane_sums.h"
 
 static ir_val plus(ir_kernel *k, ir_val a, ir_val b) { return a == IR_NONE ? b : b == IR_NONE ? a : ir_add(k, a, b); }
 
 ir_val clb_sum_over_lanes(ir_kernel *k, ir_type t, int lanes, const ir_val *v, int n, int *share) {
-  ir_val sum[CLB_MAX_CHANNEL_WISE_Y], zero = ir_real(k, t, 0);
+  ir_val sum[CLB_MAX_SUMMED_LANES], zero = ir_real(k, t, 0);
   int width = 1, step = lanes / 2;
   while (width < n) width *= 2;
   *share = lanes / width;
