@@ -21,7 +21,7 @@ static clb_status open_loader(lz_api *ze, clb_error_sink *error) {
   const char *missing = clb_dl_symbols(library, symbols, sizeof symbols / sizeof *symbols, ze);
   if (missing) return clb_fail(error, CLB_ERROR_DRIVER, "level_zero: libze_loader.so.1 is too old: it has no %s", missing);
   ze_result_t r = ze->Init(ZE_INIT_FLAG_GPU_ONLY);
-  if (r) lz_failed(error, "zeInit", r);
+  if (r) clb_lz_failed(error, "zeInit", r);
   return r ? clb_fail_more(error, CLB_ERROR_DEVICE, " (no GPU with a Level Zero driver, or no access to it)") : CLB_OK;
 }
 
@@ -72,7 +72,7 @@ static void number(const lz_api *ze, places *p, place *one) {
 static clb_status add_tiles(const lz_api *ze, places *p, const place *card, clb_error_sink *error) {
   uint32_t n = 0;
   ze_result_t r = ze->DeviceGetSubDevices(card->device, &n, NULL);
-  if (r) return lz_failed(error, "zeDeviceGetSubDevices", r);
+  if (r) return clb_lz_failed(error, "zeDeviceGetSubDevices", r);
   if (n < 2) return CLB_OK;
   ze_device_handle_t *tiles = calloc(n, sizeof(ze_device_handle_t));
   bool room = tiles;
@@ -82,21 +82,21 @@ static clb_status add_tiles(const lz_api *ze, places *p, const place *card, clb_
     room = add_place(p, &one);
   }
   free(tiles);
-  if (r) return lz_failed(error, "zeDeviceGetSubDevices", r);
+  if (r) return clb_lz_failed(error, "zeDeviceGetSubDevices", r);
   return room ? CLB_OK : clb_fail(error, CLB_ERROR_MEMORY, "level_zero: out of memory for the list of devices");
 }
 
 static clb_status add_driver(const lz_api *ze, places *p, ze_driver_handle_t driver, clb_error_sink *error) {
   uint32_t n = 0;
   ze_result_t r = ze->DeviceGet(driver, &n, NULL);
-  if (r || !n) return r ? lz_failed(error, "zeDeviceGet", r) : CLB_OK;
+  if (r || !n) return r ? clb_lz_failed(error, "zeDeviceGet", r) : CLB_OK;
   ze_device_handle_t *devices = calloc(n, sizeof(ze_device_handle_t));
   if (!devices) return clb_fail(error, CLB_ERROR_MEMORY, "level_zero: out of memory for the list of devices");
   clb_status s = CLB_OK;
-  if ((r = ze->DeviceGet(driver, &n, devices))) s = lz_failed(error, "zeDeviceGet", r);
+  if ((r = ze->DeviceGet(driver, &n, devices))) s = clb_lz_failed(error, "zeDeviceGet", r);
   for (uint32_t i = 0; !s && i < n; i++) {
     ze_device_properties_t props = {.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES};
-    if ((r = ze->DeviceGetProperties(devices[i], &props))) s = lz_failed(error, "zeDeviceGetProperties", r);
+    if ((r = ze->DeviceGetProperties(devices[i], &props))) s = clb_lz_failed(error, "zeDeviceGetProperties", r);
     if (s || props.type != ZE_DEVICE_TYPE_GPU) continue;
     place one = {.driver = driver, .device = devices[i]};
     number(ze, p, &one);
@@ -113,7 +113,7 @@ static clb_status find_places(const lz_api *ze, places *p, clb_error_sink *error
   ze_result_t r = ze->DriverGet(&n, NULL);
   if (n > 16) n = 16;
   if (!r && n) r = ze->DriverGet(&n, drivers);
-  clb_status s = r ? lz_failed(error, "zeDriverGet", r) : CLB_OK;
+  clb_status s = r ? clb_lz_failed(error, "zeDriverGet", r) : CLB_OK;
   for (uint32_t i = 0; !s && i < n; i++) s = add_driver(ze, p, drivers[i], error);
   if (!s && !p->n) s = clb_fail(error, CLB_ERROR_DEVICE, "level_zero: no GPU found");
   return s;
@@ -150,14 +150,14 @@ static clb_status describe_memory(lz_device *d, clb_error_sink *error) {
   for (int i = 0; i < 8; i++) memory[i] = (ze_device_memory_properties_t){.stype = ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES};
   ze_result_t r = d->ze.DeviceGetMemoryProperties(d->device, &n, memory);
   for (uint32_t i = 0; !r && i < n && i < 8; i++) d->base.info.memory_bytes += memory[i].totalSize;
-  return r ? lz_failed(error, "zeDeviceGetMemoryProperties", r) : CLB_OK;
+  return r ? clb_lz_failed(error, "zeDeviceGetMemoryProperties", r) : CLB_OK;
 }
 
 /* Sub-groups of 16 where the device has them: on a Max GPU, 128 registers of 64 bytes are 128 numbers for each lane. */
 static clb_status describe_lanes(lz_device *d, clb_error_sink *error) {
   ze_device_compute_properties_t c = {.stype = ZE_STRUCTURE_TYPE_DEVICE_COMPUTE_PROPERTIES};
   ze_result_t r = d->ze.DeviceGetComputeProperties(d->device, &c);
-  if (r) return lz_failed(error, "zeDeviceGetComputeProperties", r);
+  if (r) return clb_lz_failed(error, "zeDeviceGetComputeProperties", r);
   int lanes = 0, n = 0;
   for (uint32_t i = 0; i < c.numSubGroupSizes && n < 7; i++) {
     d->base.info.sub_group_sizes[n++] = (int)c.subGroupSizes[i];
@@ -175,7 +175,7 @@ static clb_status describe_types(lz_device *d, clb_error_sink *error) {
   ze_float_atomic_ext_properties_t atomics = {.stype = ZE_STRUCTURE_TYPE_FLOAT_ATOMIC_EXT_PROPERTIES};
   ze_device_module_properties_t m = {.stype = ZE_STRUCTURE_TYPE_DEVICE_MODULE_PROPERTIES, .pNext = &atomics};
   ze_result_t r = d->ze.DeviceGetModuleProperties(d->device, &m);
-  if (r) return lz_failed(error, "zeDeviceGetModuleProperties", r);
+  if (r) return clb_lz_failed(error, "zeDeviceGetModuleProperties", r);
   d->base.info.f64 = d->base.limits.f64 = m.flags & ZE_DEVICE_MODULE_FLAG_FP64;
   d->base.dialect.float_atomics = atomics.fp32Flags & ZE_DEVICE_FP_ATOMIC_EXT_FLAG_GLOBAL_ADD &&
                                   (!d->base.info.f64 || atomics.fp64Flags & ZE_DEVICE_FP_ATOMIC_EXT_FLAG_GLOBAL_ADD);
@@ -187,9 +187,9 @@ static clb_status describe(lz_device *d, ze_driver_handle_t driver, clb_error_si
   ze_device_properties_t p = {.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES};
   ze_api_version_t api = ZE_API_VERSION_1_0;
   ze_result_t r = d->ze.DriverGetProperties(driver, &version);
-  if (r) return lz_failed(error, "zeDriverGetProperties", r);
-  if ((r = d->ze.DriverGetApiVersion(driver, &api))) return lz_failed(error, "zeDriverGetApiVersion", r);
-  if ((r = d->ze.DeviceGetProperties(d->device, &p))) return lz_failed(error, "zeDeviceGetProperties", r);
+  if (r) return clb_lz_failed(error, "zeDriverGetProperties", r);
+  if ((r = d->ze.DriverGetApiVersion(driver, &api))) return clb_lz_failed(error, "zeDriverGetApiVersion", r);
+  if ((r = d->ze.DeviceGetProperties(d->device, &p))) return clb_lz_failed(error, "zeDeviceGetProperties", r);
   d->max_allocation = p.maxMemAllocSize;
   d->base.limits.units = (int)(p.numSlices * p.numSubslicesPerSlice);
   snprintf(d->vendor, sizeof d->vendor, p.vendorId == 0x8086 ? "Intel" : "PCI %04x", p.vendorId);
@@ -225,7 +225,7 @@ static lz_device *new_device(clb_error_sink *error) {
 static void close_device(clb_device *device) {
   lz_device *d = (lz_device *)device;
   if (!d) return;
-  lz_quiet(d);
+  clb_lz_quiet(d);
   if (d->queue) d->ze.CommandQueueDestroy(d->queue);
   if (d->after) d->ze.EventDestroy(d->after);
   if (d->before) d->ze.EventDestroy(d->before);
@@ -238,10 +238,10 @@ static void close_device(clb_device *device) {
 
 static clb_status make_list(lz_device *d, clb_error_sink *error) {
   ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS};
-  clb_status s = lz_find_queues(d, &desc.ordinal);
+  clb_status s = clb_lz_find_queues(d, &desc.ordinal);
   if (s) return s;
   ze_result_t r = d->ze.CommandListCreateImmediate(d->context, d->device, &desc, &d->list);
-  return r ? lz_failed(error, "zeCommandListCreateImmediate", r) : CLB_OK;
+  return r ? clb_lz_failed(error, "zeCommandListCreateImmediate", r) : CLB_OK;
 }
 
 static clb_status make_events(lz_device *d, clb_error_sink *error) {
@@ -249,9 +249,9 @@ static clb_status make_events(lz_device *d, clb_error_sink *error) {
   ze_event_desc_t event = {.stype = ZE_STRUCTURE_TYPE_EVENT_DESC, .signal = ZE_EVENT_SCOPE_FLAG_HOST, .wait = ZE_EVENT_SCOPE_FLAG_HOST};
   ze_event_handle_t *const events[] = {&d->done, &d->before, &d->after};
   ze_result_t r = d->ze.EventPoolCreate(d->context, &pool, 1, &d->device, &d->pool);
-  if (r) return lz_failed(error, "zeEventPoolCreate", r);
+  if (r) return clb_lz_failed(error, "zeEventPoolCreate", r);
   for (; !r && event.index < 3; event.index++) r = d->ze.EventCreate(d->pool, &event, events[event.index]);
-  return r ? lz_failed(error, "zeEventCreate", r) : CLB_OK;
+  return r ? clb_lz_failed(error, "zeEventCreate", r) : CLB_OK;
 }
 
 static clb_status own(lz_device *d, const places *p, const char *name, const char *rest, clb_error_sink *error) {
@@ -263,7 +263,7 @@ static clb_status own(lz_device *d, const places *p, const char *name, const cha
   snprintf(d->name, sizeof d->name, at->tile < 0 ? "level_zero:%d" : "level_zero:%d.%d", at->card, at->tile);
   if ((s = describe(d, at->driver, error))) return s;
   ze_result_t r = d->ze.ContextCreate(at->driver, &desc, &d->context);
-  if (r) return lz_failed(error, "zeContextCreate", r);
+  if (r) return clb_lz_failed(error, "zeContextCreate", r);
   s = make_list(d, error);
   return s ? s : make_events(d, error);
 }
@@ -287,7 +287,7 @@ static clb_status open_native(lz_device *d, const char *name, const char *rest, 
   if (!s && !native) s = find_places(&d->ze, &p, error);
   if (!s && !native) s = own(d, &p, name, rest, error);
   free(p.at);
-  lz_ocloc_open(&d->ocloc);
+  clb_lz_ocloc_open(&d->ocloc);
   d->base.info.runs = 1;
   return s;
 }
@@ -297,8 +297,8 @@ static clb_status open_target(lz_device *d, const char *target, clb_error_sink *
   d->compiles_only = true;
   if (strlen(target) >= sizeof d->target || !*target || target[strspn(target, "abcdefghijklmnopqrstuvwxyz0123456789-_.")])
     return clb_fail(error, CLB_ERROR_DEVICE, "no device \"level_zero@%s\": write ocloc's name for a device, level_zero@pvc", target);
-  if (!lz_ocloc_open(&d->ocloc)) return clb_fail(error, CLB_ERROR_DEVICE, "level_zero@%s: no libocloc.so here (Debian's package is intel-opencl-icd)", target);
-  clb_status s = lz_ocloc_check(&d->ocloc, target, d->driver, sizeof d->driver, error);
+  if (!clb_lz_ocloc_open(&d->ocloc)) return clb_fail(error, CLB_ERROR_DEVICE, "level_zero@%s: no libocloc.so here (Debian's package is intel-opencl-icd)", target);
+  clb_status s = clb_lz_ocloc_check(&d->ocloc, target, d->driver, sizeof d->driver, error);
   if (s) return s;
   snprintf(d->target, sizeof d->target, "%s", target);
   snprintf(d->name, sizeof d->name, "level_zero@%s", target);
@@ -359,7 +359,7 @@ static void list(void (*each)(const clb_device_info *info, void *user), void *us
 
 const clb_backend clb_backend_level_zero = {
   .name = "level_zero", .list = list, .open = open_device, .close = close_device,
-  .alloc = lz_alloc, .free = lz_free, .wrap = lz_wrap, .write = lz_write, .read = lz_read,
-  .build = lz_build, .load = lz_load, .unload = lz_unload, .launch = lz_launch, .wait = lz_wait,
-  .record = lz_record, .replay = lz_replay, .forget = lz_forget, .report = lz_report,
+  .alloc = clb_lz_alloc, .free = clb_lz_free, .wrap = clb_lz_wrap, .write = clb_lz_write, .read = clb_lz_read,
+  .build = clb_lz_build, .load = clb_lz_load, .unload = clb_lz_unload, .launch = clb_lz_launch, .wait = clb_lz_wait,
+  .record = clb_lz_record, .replay = clb_lz_replay, .forget = clb_lz_forget, .report = clb_lz_report,
 };

@@ -94,46 +94,46 @@ typedef struct {
 } lz_device;
 
 /* ---- memory.c, module.c: the backend's functions on a running device ---- */
-clb_status lz_failed(clb_error_sink *error, const char *call, ze_result_t result);
-clb_status lz_alloc(clb_device *device, uint64_t bytes, clb_memory *memory);
-void lz_free(clb_device *device, clb_memory *memory);
-clb_status lz_wrap(clb_device *device, clb_memory *memory);
-clb_status lz_write(clb_device *device, const clb_memory *to, uint64_t offset, const void *from, uint64_t bytes);
-clb_status lz_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to, uint64_t bytes);
-clb_status lz_wait(clb_device *device);
+clb_status clb_lz_failed(clb_error_sink *error, const char *call, ze_result_t result);
+clb_status clb_lz_alloc(clb_device *device, uint64_t bytes, clb_memory *memory);
+void clb_lz_free(clb_device *device, clb_memory *memory);
+clb_status clb_lz_wrap(clb_device *device, clb_memory *memory);
+clb_status clb_lz_write(clb_device *device, const clb_memory *to, uint64_t offset, const void *from, uint64_t bytes);
+clb_status clb_lz_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to, uint64_t bytes);
+clb_status clb_lz_wait(clb_device *device);
 /* Before what the device may be using goes away.  A wait that fails is tried once more: one failed call leaves no work in flight. */
-void lz_quiet(lz_device *d);
+void clb_lz_quiet(lz_device *d);
 /* Orders what is appended next after everything before. */
-clb_status lz_barrier(lz_device *d);
+clb_status clb_lz_barrier(lz_device *d);
 
-clb_status lz_build(clb_device *device, const ir_kernel *k, const clb_text *spirv, clb_text *binary);
-clb_status lz_load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module);
-void lz_unload(clb_device *device, clb_module *module);
-clb_status lz_launch(clb_device *device, clb_module *module, int64_t groups, const clb_arg *args, int n_args);
+clb_status clb_lz_build(clb_device *device, const ir_kernel *k, const clb_text *spirv, clb_text *binary);
+clb_status clb_lz_load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module);
+void clb_lz_unload(clb_device *device, clb_module *module);
+clb_status clb_lz_launch(clb_device *device, clb_module *module, int64_t groups, const clb_arg *args, int n_args);
 /* Bytes of scratch memory per thread that the driver says the kernel spills to. */
-clb_status lz_spill(lz_device *d, clb_module *module, int *bytes);
+clb_status clb_lz_spill(lz_device *d, clb_module *module, int *bytes);
 
 /* The first group of queues that computes. */
-clb_status lz_find_queues(lz_device *d, uint32_t *ordinal);
+clb_status clb_lz_find_queues(lz_device *d, uint32_t *ordinal);
 
-void lz_record(clb_device *device, const clb_work *work, int64_t n, clb_recorded **recorded);
-clb_status lz_replay(clb_device *device, clb_recorded *recorded);
-void lz_forget(clb_device *device, clb_recorded *recorded);
+void clb_lz_record(clb_device *device, const clb_work *work, int64_t n, clb_recorded **recorded);
+clb_status clb_lz_replay(clb_device *device, clb_recorded *recorded);
+void clb_lz_forget(clb_device *device, clb_recorded *recorded);
 
 /* ---- ocloc.c ---- */
-bool lz_ocloc_open(lz_ocloc *o);
+bool clb_lz_ocloc_open(lz_ocloc *o);
 /* Whether ocloc knows the device; version becomes ocloc's own. */
-clb_status lz_ocloc_check(const lz_ocloc *o, const char *target, char *version, size_t size, clb_error_sink *error);
-clb_status lz_ocloc_compile(const lz_ocloc *o, const char *target, const clb_text *spirv, const char *options, clb_text *binary, clb_error_sink *error);
+clb_status clb_lz_ocloc_check(const lz_ocloc *o, const char *target, char *version, size_t size, clb_error_sink *error);
+clb_status clb_lz_ocloc_compile(const lz_ocloc *o, const char *target, const clb_text *spirv, const char *options, clb_text *binary, clb_error_sink *error);
 /* Adds the kernel's assembly and the description that its binary carries (.ze_info).  false: no disassembler, or it refused. */
-bool lz_ocloc_disassemble(const lz_ocloc *o, const char *target, const char *kernel, const void *binary, size_t bytes, clb_text *assembly,
+bool clb_lz_ocloc_disassemble(const lz_ocloc *o, const char *target, const char *kernel, const void *binary, size_t bytes, clb_text *assembly,
                           clb_text *description);
 
 /* ---- report.c ---- */
-clb_status lz_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report);
+clb_status clb_lz_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report);
 /* Counts loads and stores of global memory and fused multiply-adds per row in an assembly; false: it holds messages of a kind not known here. */
-bool lz_count_messages(const ir_kernel *k, const char *assembly, clb_report *report);
+bool clb_lz_count_messages(const ir_kernel *k, const char *assembly, clb_report *report);
 /* Reads registers and scratch memory from .ze_info; leaves what it does not find. */
-void lz_read_description(const char *description, clb_report *report);
+void clb_lz_read_description(const char *description, clb_report *report);
 
 #endif

@@ -33,7 +33,7 @@ static clb_status status_of(ze_result_t result) {
   }
 }
 
-clb_status lz_failed(clb_error_sink *error, const char *call, ze_result_t result) {
+clb_status clb_lz_failed(clb_error_sink *error, const char *call, ze_result_t result) {
   for (size_t i = 0; i < sizeof result_names / sizeof *result_names; i++)
     if (result_names[i].result == result) return clb_fail(error, status_of(result), "level_zero: %s: %s", call, result_names[i].name);
   return clb_fail(error, status_of(result), "level_zero: %s: error 0x%x", call, (unsigned)result);
@@ -45,43 +45,43 @@ static clb_status only_compiles(lz_device *d, const char *what) {
 
 /* ---- order ---- */
 
-clb_status lz_barrier(lz_device *d) {
+clb_status clb_lz_barrier(lz_device *d) {
   ze_result_t r = d->ze.CommandListAppendBarrier(d->list, NULL, 0, NULL);
   d->busy = true;
-  return r ? lz_failed(d->base.error, "zeCommandListAppendBarrier", r) : CLB_OK;
+  return r ? clb_lz_failed(d->base.error, "zeCommandListAppendBarrier", r) : CLB_OK;
 }
 
 /* Waits for the event of a barrier that was appended, also one whose wait failed before. */
 static clb_status settle(lz_device *d) {
   if (!d->signalling) return CLB_OK;
   ze_result_t r = d->ze.EventHostSynchronize(d->done, UINT64_MAX);
-  if (r) return lz_failed(d->base.error, "zeEventHostSynchronize", r);
+  if (r) return clb_lz_failed(d->base.error, "zeEventHostSynchronize", r);
   r = d->ze.EventHostReset(d->done);
-  if (r) return lz_failed(d->base.error, "zeEventHostReset", r);
+  if (r) return clb_lz_failed(d->base.error, "zeEventHostReset", r);
   d->signalling = false;
   return CLB_OK;
 }
 
-clb_status lz_wait(clb_device *device) {
+clb_status clb_lz_wait(clb_device *device) {
   lz_device *d = (lz_device *)device;
   if (d->compiles_only) return CLB_OK;
   clb_status s = settle(d);
   if (s) return s;
   ze_result_t r = d->ze.CommandListAppendBarrier(d->list, d->done, 0, NULL);
-  if (r) return lz_failed(device->error, "zeCommandListAppendBarrier", r);
+  if (r) return clb_lz_failed(device->error, "zeCommandListAppendBarrier", r);
   d->busy = d->signalling = true;
   s = settle(d);
   d->busy = s != CLB_OK;
   return s;
 }
 
-void lz_quiet(lz_device *d) {
-  if (d->busy && lz_wait(&d->base)) lz_wait(&d->base);
+void clb_lz_quiet(lz_device *d) {
+  if (d->busy && clb_lz_wait(&d->base)) clb_lz_wait(&d->base);
 }
 
 /* ---- memory ---- */
 
-clb_status lz_alloc(clb_device *device, uint64_t bytes, clb_memory *memory) {
+clb_status clb_lz_alloc(clb_device *device, uint64_t bytes, clb_memory *memory) {
   lz_device *d = (lz_device *)device;
   if (d->compiles_only) return only_compiles(d, "memory");
   ze_relaxed_allocation_limits_exp_desc_t relaxed = {.stype = ZE_STRUCTURE_TYPE_RELAXED_ALLOCATION_LIMITS_EXP_DESC,
@@ -91,7 +91,7 @@ clb_status lz_alloc(clb_device *device, uint64_t bytes, clb_memory *memory) {
   if (bytes > SIZE_MAX) return clb_fail(device->error, CLB_ERROR_MEMORY, "level_zero: %llu bytes are more than the address space", (unsigned long long)bytes);
   ze_result_t r = d->ze.MemAllocDevice(d->context, &desc, (size_t)bytes, 64, d->device, &p);
   if (r) {
-    clb_status s = lz_failed(device->error, "zeMemAllocDevice", r);
+    clb_status s = clb_lz_failed(device->error, "zeMemAllocDevice", r);
     if (r == ZE_RESULT_ERROR_UNSUPPORTED_SIZE) s = CLB_ERROR_MEMORY;
     return clb_fail_more(device->error, s, " (%llu bytes)", (unsigned long long)bytes);
   }
@@ -99,14 +99,14 @@ clb_status lz_alloc(clb_device *device, uint64_t bytes, clb_memory *memory) {
   return CLB_OK;
 }
 
-void lz_free(clb_device *device, clb_memory *memory) {
+void clb_lz_free(clb_device *device, clb_memory *memory) {
   lz_device *d = (lz_device *)device;
-  lz_quiet(d);
+  clb_lz_quiet(d);
   d->ze.MemFree(d->context, memory->handle);
   memory->handle = NULL;
 }
 
-clb_status lz_wrap(clb_device *device, clb_memory *memory) {
+clb_status clb_lz_wrap(clb_device *device, clb_memory *memory) {
   lz_device *d = (lz_device *)device;
   ze_memory_allocation_properties_t p = {.stype = ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES};
   ze_device_handle_t owner = NULL;
@@ -115,11 +115,11 @@ clb_status lz_wrap(clb_device *device, clb_memory *memory) {
   if (d->compiles_only) return only_compiles(d, "memory");
   if (memory->kind != CLB_POINTER) return clb_fail(device->error, CLB_ERROR_ARGUMENT, "level_zero: memory must be a CLB_POINTER; a cl_mem belongs to OpenCL");
   ze_result_t r = d->ze.MemGetAllocProperties(d->context, memory->handle, &p, &owner);
-  if (r) return lz_failed(device->error, "zeMemGetAllocProperties", r);
+  if (r) return clb_lz_failed(device->error, "zeMemGetAllocProperties", r);
   if (p.type == ZE_MEMORY_TYPE_UNKNOWN)
     return clb_fail(device->error, CLB_ERROR_ARGUMENT, "level_zero: %p is no device, shared or host memory of this context", memory->handle);
   r = d->ze.MemGetAddressRange(d->context, memory->handle, &base, &size);
-  if (r) return lz_failed(device->error, "zeMemGetAddressRange", r);
+  if (r) return clb_lz_failed(device->error, "zeMemGetAddressRange", r);
   size_t left = size - (size_t)((char *)memory->handle - (char *)base);
   if (memory->bytes > left)
     return clb_fail(device->error, CLB_ERROR_ARGUMENT, "level_zero: %llu bytes wanted at %p, but its allocation ends after %zu", (unsigned long long)memory->bytes,
@@ -130,19 +130,19 @@ clb_status lz_wrap(clb_device *device, clb_memory *memory) {
 static clb_status copy(clb_device *device, void *to, const void *from, uint64_t bytes) {
   lz_device *d = (lz_device *)device;
   if (d->compiles_only) return only_compiles(d, "memory");
-  clb_status s = lz_barrier(d);
+  clb_status s = clb_lz_barrier(d);
   if (s || !bytes) return s;
   ze_result_t r = d->ze.CommandListAppendMemoryCopy(d->list, to, from, (size_t)bytes, NULL, 0, NULL);
-  if (r) return lz_failed(device->error, "zeCommandListAppendMemoryCopy", r);
-  s = lz_wait(device);
-  if (s) lz_quiet(d); /* the host's memory may be gone when we return */
+  if (r) return clb_lz_failed(device->error, "zeCommandListAppendMemoryCopy", r);
+  s = clb_lz_wait(device);
+  if (s) clb_lz_quiet(d); /* the host's memory may be gone when we return */
   return s;
 }
 
-clb_status lz_write(clb_device *device, const clb_memory *to, uint64_t offset, const void *from, uint64_t bytes) {
+clb_status clb_lz_write(clb_device *device, const clb_memory *to, uint64_t offset, const void *from, uint64_t bytes) {
   return copy(device, (char *)to->handle + offset, from, bytes);
 }
 
-clb_status lz_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to, uint64_t bytes) {
+clb_status clb_lz_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to, uint64_t bytes) {
   return copy(device, to, (const char *)from->handle + offset, bytes);
 }

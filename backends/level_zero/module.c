@@ -33,7 +33,7 @@ static clb_status create(lz_device *d, const ir_kernel *k, ze_module_format_t fo
   clb_status s = CLB_OK;
   ze_result_t r = d->ze.ModuleCreate(d->context, d->device, &desc, module, &log);
   if (r) {
-    s = lz_failed(d->base.error, "zeModuleCreate", r);
+    s = clb_lz_failed(d->base.error, "zeModuleCreate", r);
     s = clb_fail_more(d->base.error, s, " (kernel %s, %s)", k->name, format == ZE_MODULE_FORMAT_IL_SPIRV ? options(k) : "its kept binary");
     s = with_log(d, log, s);
   }
@@ -49,7 +49,7 @@ static clb_status native_binary(lz_device *d, ze_module_handle_t module, clb_tex
   if (!r) r = d->ze.ModuleGetNativeBinary(module, &n, bytes);
   if (!r) clb_text_bytes(binary, bytes, n);
   free(bytes);
-  return r ? lz_failed(d->base.error, "zeModuleGetNativeBinary", r) : CLB_OK;
+  return r ? clb_lz_failed(d->base.error, "zeModuleGetNativeBinary", r) : CLB_OK;
 }
 
 static clb_status build_on_device(lz_device *d, const ir_kernel *k, const clb_text *spirv, clb_text *binary) {
@@ -66,13 +66,13 @@ static clb_status build_offline(lz_device *d, const ir_kernel *k, const clb_text
   clb_error_sink *error = d->base.error;
   char section[80];
   snprintf(section, sizeof section, ".text.%s", k->name);
-  clb_status s = lz_ocloc_compile(&d->ocloc, d->target, spirv, options(k), binary, error);
+  clb_status s = clb_lz_ocloc_compile(&d->ocloc, d->target, spirv, options(k), binary, error);
   if (!s && binary->s && !memmem(binary->s, binary->n, section, strlen(section) + 1))
     s = clb_fail(error, CLB_ERROR_COMPILE, "%s: ocloc left kernel %s out of its binary", d->name, k->name);
   return s;
 }
 
-clb_status lz_build(clb_device *device, const ir_kernel *k, const clb_text *spirv, clb_text *binary) {
+clb_status clb_lz_build(clb_device *device, const ir_kernel *k, const clb_text *spirv, clb_text *binary) {
   lz_device *d = (lz_device *)device;
   clb_status s = d->compiles_only ? build_offline(d, k, spirv, binary) : build_on_device(d, k, spirv, binary);
   if (!s && binary->failed) s = clb_fail(device->error, CLB_ERROR_MEMORY, "kernel %s: out of memory for its binary", k->name);
@@ -85,16 +85,16 @@ static clb_status prepare(lz_device *d, const ir_kernel *k, clb_module *m) {
   ze_kernel_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_KERNEL_DESC, .pKernelName = k->name};
   ze_kernel_properties_t p = {.stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES};
   ze_result_t r = d->ze.KernelCreate(m->module, &desc, &m->kernel);
-  if (r) return clb_fail_more(error, lz_failed(error, "zeKernelCreate", r), " (kernel %s)", k->name);
+  if (r) return clb_fail_more(error, clb_lz_failed(error, "zeKernelCreate", r), " (kernel %s)", k->name);
   r = d->ze.KernelGetProperties(m->kernel, &p);
-  if (r) return lz_failed(error, "zeKernelGetProperties", r);
+  if (r) return clb_lz_failed(error, "zeKernelGetProperties", r);
   if (k->lanes > 1 && p.maxSubgroupSize != (uint32_t)k->lanes)
     return clb_fail(error, CLB_ERROR_COMPILE, "kernel %s: the driver made sub-groups of %u lanes instead of %d", k->name, p.maxSubgroupSize, k->lanes);
   r = d->ze.KernelSetGroupSize(m->kernel, (uint32_t)(k->lanes * k->subgroups), 1, 1);
-  return r ? clb_fail_more(error, lz_failed(error, "zeKernelSetGroupSize", r), " (kernel %s, %d work-items)", k->name, k->lanes * k->subgroups) : CLB_OK;
+  return r ? clb_fail_more(error, clb_lz_failed(error, "zeKernelSetGroupSize", r), " (kernel %s, %d work-items)", k->name, k->lanes * k->subgroups) : CLB_OK;
 }
 
-clb_status lz_load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module) {
+clb_status clb_lz_load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module) {
   lz_device *d = (lz_device *)device;
   *module = NULL;
   if (d->compiles_only) return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "%s only compiles: it runs no kernel", d->name);
@@ -112,10 +112,10 @@ clb_status lz_load(clb_device *device, const ir_kernel *k, const void *binary, s
   return CLB_OK;
 }
 
-void lz_unload(clb_device *device, clb_module *m) {
+void clb_lz_unload(clb_device *device, clb_module *m) {
   lz_device *d = (lz_device *)device;
   if (!m) return;
-  lz_quiet(d);
+  clb_lz_quiet(d);
   d->ze.KernelDestroy(m->kernel);
   d->ze.ModuleDestroy(m->module);
   free(m);
@@ -126,27 +126,27 @@ static ze_result_t set_argument(lz_device *d, ze_kernel_handle_t kernel, uint32_
   return d->ze.KernelSetArgumentValue(kernel, index, (size_t)ir_type_bytes(a->type), &a->i64);
 }
 
-clb_status lz_launch(clb_device *device, clb_module *m, int64_t groups, const clb_arg *args, int n_args) {
+clb_status clb_lz_launch(clb_device *device, clb_module *m, int64_t groups, const clb_arg *args, int n_args) {
   lz_device *d = (lz_device *)device;
   if (d->compiles_only) return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "%s only compiles: it runs no kernel", d->name);
   if (groups > d->max_groups)
     return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "level_zero: %lld groups in one launch; this device takes %u", (long long)groups, d->max_groups);
   for (int i = 0; i < n_args; i++) {
     ze_result_t r = set_argument(d, m->kernel, (uint32_t)i, &args[i]);
-    if (r) return clb_fail_more(device->error, lz_failed(device->error, "zeKernelSetArgumentValue", r), " (argument %d)", i);
+    if (r) return clb_fail_more(device->error, clb_lz_failed(device->error, "zeKernelSetArgumentValue", r), " (argument %d)", i);
   }
-  clb_status s = lz_barrier(d);
+  clb_status s = clb_lz_barrier(d);
   if (s) return s;
   const ze_group_count_t count = {(uint32_t)groups, 1, 1};
   ze_result_t r = d->ze.CommandListAppendLaunchKernel(d->list, m->kernel, &count, NULL, 0, NULL);
-  if (r) return lz_failed(device->error, "zeCommandListAppendLaunchKernel", r);
-  return d->adopted ? lz_barrier(d) : CLB_OK;
+  if (r) return clb_lz_failed(device->error, "zeCommandListAppendLaunchKernel", r);
+  return d->adopted ? clb_lz_barrier(d) : CLB_OK;
 }
 
-clb_status lz_spill(lz_device *d, clb_module *m, int *bytes) {
+clb_status clb_lz_spill(lz_device *d, clb_module *m, int *bytes) {
   ze_kernel_properties_t p = {.stype = ZE_STRUCTURE_TYPE_KERNEL_PROPERTIES};
   ze_result_t r = d->ze.KernelGetProperties(m->kernel, &p);
-  if (r) return lz_failed(d->base.error, "zeKernelGetProperties", r);
+  if (r) return clb_lz_failed(d->base.error, "zeKernelGetProperties", r);
   *bytes = (int)p.spillMemSize;
   return CLB_OK;
 }

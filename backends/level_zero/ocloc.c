@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool lz_ocloc_open(lz_ocloc *o) {
+bool clb_lz_ocloc_open(lz_ocloc *o) {
   static const char *const names[] = {"libocloc.so.1", "libocloc.so", NULL};
   static const clb_symbol symbols[] = {{"oclocInvoke", offsetof(lz_ocloc, invoke), false}, {"oclocFreeOutput", offsetof(lz_ocloc, free_output), false}};
   o->library = clb_dl_open(names); /* never closed: the compilers behind it do not survive that */
@@ -62,7 +62,7 @@ static clb_status refused(const outputs *out, clb_error_sink *error, clb_status 
   return clb_fail_more(error, status, "\n%.*s", (int)(out->bytes[log] < 1 << 20 ? out->bytes[log] : 1 << 20), (const char *)out->data[log]);
 }
 
-clb_status lz_ocloc_check(const lz_ocloc *o, const char *target, char *version, size_t size, clb_error_sink *error) {
+clb_status clb_lz_ocloc_check(const lz_ocloc *o, const char *target, char *version, size_t size, clb_error_sink *error) {
   const char *args[] = {"ocloc", "ids", target}, *query[] = {"ocloc", "query", "OCL_DRIVER_VERSION"};
   outputs out;
   clb_status s = CLB_OK;
@@ -99,7 +99,7 @@ static const char *archived(const uint8_t *archive, size_t bytes, size_t *member
 
 /* A range of devices, from the target to itself: ocloc then keeps its words in the log, where for one device it writes to standard
    output when the compiler refuses. */
-clb_status lz_ocloc_compile(const lz_ocloc *o, const char *target, const clb_text *spirv, const char *options, clb_text *binary, clb_error_sink *error) {
+clb_status clb_lz_ocloc_compile(const lz_ocloc *o, const char *target, const clb_text *spirv, const char *options, clb_text *binary, clb_error_sink *error) {
   char range[72];
   snprintf(range, sizeof range, "%s:%s", target, target);
   const char *args[] = {"ocloc", "compile", "-q", "-spirv_input", "-file", "k", "-device", range, "-output", "binary",
@@ -151,7 +151,7 @@ static bool have_disassembler(void) {
   return false;
 }
 
-bool lz_ocloc_disassemble(const lz_ocloc *o, const char *target, const char *kernel, const void *binary, size_t bytes, clb_text *assembly,
+bool clb_lz_ocloc_disassemble(const lz_ocloc *o, const char *target, const char *kernel, const void *binary, size_t bytes, clb_text *assembly,
                           clb_text *description) {
   char of_elf[80], of_tokens[96]; /* the two kinds of binary have their own names for a kernel's assembly */
 

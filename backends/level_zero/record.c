@@ -13,7 +13,7 @@ struct clb_recorded {
 
 /* The queue and the ordinal that its lists are made for. */
 static bool ready(lz_device *d, uint32_t *ordinal) {
-  if (lz_find_queues(d, ordinal)) return false;
+  if (clb_lz_find_queues(d, ordinal)) return false;
   const ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .ordinal = *ordinal, .mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS};
   return d->queue || !d->ze.CommandQueueCreate(d->context, d->device, &desc, &d->queue);
 }
@@ -30,15 +30,15 @@ static bool fill(lz_device *d, ze_command_list_handle_t list, const clb_work *wo
   clb_status s = CLB_OK;
   if (await(d, list, d->before)) return false;
   d->list = list;
-  for (int64_t i = 0; i < n && !s; i++) s = lz_launch(&d->base, work[i].module, work[i].groups, work[i].args, work[i].n_args);
+  for (int64_t i = 0; i < n && !s; i++) s = clb_lz_launch(&d->base, work[i].module, work[i].groups, work[i].args, work[i].n_args);
   d->list = immediate;
   return !s && !d->ze.CommandListAppendBarrier(list, d->after, 0, NULL) && !d->ze.CommandListClose(list);
 }
 
-void lz_record(clb_device *device, const clb_work *work, int64_t n, clb_recorded **recorded) {
+void clb_lz_record(clb_device *device, const clb_work *work, int64_t n, clb_recorded **recorded) {
   lz_device *d = (lz_device *)device;
   ze_command_list_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC};
-  if (*recorded) lz_forget(device, *recorded);
+  if (*recorded) clb_lz_forget(device, *recorded);
   *recorded = NULL;
   clb_recorded *r = ready(d, &desc.commandQueueGroupOrdinal) ? calloc(1, sizeof *r) : NULL;
   if (!r || d->ze.CommandListCreate(d->context, d->device, &desc, &r->list)) free(r);
@@ -51,27 +51,27 @@ void lz_record(clb_device *device, const clb_work *work, int64_t n, clb_recorded
 
 /* After a failure: both events as they were, once the lists are done. */
 static clb_status undo(lz_device *d, const char *call, ze_result_t result) {
-  lz_quiet(d);
+  clb_lz_quiet(d);
   d->ze.CommandQueueSynchronize(d->queue, UINT64_MAX);
   d->ze.EventHostReset(d->before);
   d->ze.EventHostReset(d->after);
-  return lz_failed(d->base.error, call, result);
+  return clb_lz_failed(d->base.error, call, result);
 }
 
-clb_status lz_replay(clb_device *device, clb_recorded *recorded) {
+clb_status clb_lz_replay(clb_device *device, clb_recorded *recorded) {
   lz_device *d = (lz_device *)device;
   ze_result_t r = d->ze.CommandListAppendBarrier(d->list, d->before, 0, NULL);
   d->busy = true;
-  if (r) return lz_failed(device->error, "zeCommandListAppendBarrier", r);
+  if (r) return clb_lz_failed(device->error, "zeCommandListAppendBarrier", r);
   if ((r = d->ze.CommandQueueExecuteCommandLists(d->queue, 1, &recorded->list, NULL))) return undo(d, "zeCommandQueueExecuteCommandLists", r);
   if ((r = d->ze.CommandListAppendBarrier(d->list, NULL, 1, &d->after))) return undo(d, "zeCommandListAppendBarrier", r);
   if ((r = d->ze.CommandListAppendEventReset(d->list, d->after))) return undo(d, "zeCommandListAppendEventReset", r);
-  return d->adopted ? lz_barrier(d) : CLB_OK;
+  return d->adopted ? clb_lz_barrier(d) : CLB_OK;
 }
 
-void lz_forget(clb_device *device, clb_recorded *recorded) {
+void clb_lz_forget(clb_device *device, clb_recorded *recorded) {
   lz_device *d = (lz_device *)device;
-  lz_quiet(d);
+  clb_lz_quiet(d);
   d->ze.CommandListDestroy(recorded->list);
   free(recorded);
 }

@@ -79,7 +79,7 @@ static double fmas_in(const char *line, const char *end, int lanes) {
   return executes == 1 ? 1 : (double)executes / lanes;
 }
 
-bool lz_count_messages(const ir_kernel *k, const char *assembly, clb_report *report) {
+bool clb_lz_count_messages(const ir_kernel *k, const char *assembly, clb_report *report) {
   double loads = 0, stores = 0, fmas = 0;
   int element = element_bytes(k);
   for (const char *line = assembly, *end; *line; line = *end ? end + 1 : end) {
@@ -101,7 +101,7 @@ static int value_of(const char *from, const char *key) {
 
 /* Registers as Intel counts them: of 64 bytes on a Max GPU, so with 16 lanes also 32-bit registers of a lane.  Compilers that do not
    give spills a size of their own keep them in the scratch buffer. */
-void lz_read_description(const char *description, clb_report *report) {
+void clb_lz_read_description(const char *description, clb_report *report) {
   int registers = value_of(description, "grf_count:"), spill = value_of(description, "spill_size:");
   const char *scratch = strstr(description, "type:            scratch");
   if (registers > 0) report->registers = registers;
@@ -109,21 +109,21 @@ void lz_read_description(const char *description, clb_report *report) {
   if (registers > 0) report->spill_bytes = spill;
 }
 
-clb_status lz_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report) {
+clb_status clb_lz_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report) {
   lz_device *d = (lz_device *)device;
   clb_text assembly = {0}, description = {0};
   clb_module *module = NULL;
   clb_status s = CLB_OK;
   *report = clb_report_unknown();
-  if (lz_ocloc_disassemble(&d->ocloc, d->target, k->name, binary, bytes, &assembly, &description)) {
-    lz_count_messages(k, assembly.s, report);
-    if (description.s) lz_read_description(description.s, report);
+  if (clb_lz_ocloc_disassemble(&d->ocloc, d->target, k->name, binary, bytes, &assembly, &description)) {
+    clb_lz_count_messages(k, assembly.s, report);
+    if (description.s) clb_lz_read_description(description.s, report);
   }
   clb_text_free(&assembly);
   clb_text_free(&description);
   if (d->compiles_only) return CLB_OK;
-  s = lz_load(device, k, binary, bytes, &module);
-  if (!s) s = lz_spill(d, module, &report->spill_bytes);
-  lz_unload(device, module);
+  s = clb_lz_load(device, k, binary, bytes, &module);
+  if (!s) s = clb_lz_spill(d, module, &report->spill_bytes);
+  clb_lz_unload(device, module);
   return s;
 }

@@ -256,7 +256,7 @@ static void expect_counts(const char *assembly, int lanes, bool known, int loads
   ir_val y = ir_buffer(&k, IR_F32, true), n = ir_scalar(&k, IR_F32);
   ir_store(&k, y, ir_lane(&k), IR_NONE, n);
   assert_true(ir_finish(&k));
-  assert_int_equal(lz_count_messages(&k, assembly, &r), known);
+  assert_int_equal(clb_lz_count_messages(&k, assembly, &r), known);
   assert_int_equal(r.loads, loads);
   assert_int_equal(r.stores, stores);
   ir_free(&k);

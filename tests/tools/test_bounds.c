@@ -186,7 +186,7 @@ static int fmas_of_assembly(const char *assembly, int lanes) {
   ir_begin(&k, "k", lanes, 1, lanes);
   ir_store(&k, ir_buffer(&k, IR_F32, true), ir_lane(&k), IR_NONE, ir_scalar(&k, IR_F32));
   assert_true(ir_finish(&k));
-  assert_true(lz_count_messages(&k, assembly, &r));
+  assert_true(clb_lz_count_messages(&k, assembly, &r));
   ir_free(&k);
   return r.fmas;
 }

@@ -6,26 +6,26 @@
 
 /* ---- variables and arrays ---- */
 
-bool spirv_print_local(spirv_printer *p, ir_val v) {
+bool clb_spirv_print_local(spirv_printer *p, ir_val v) {
   const ir_ins *i = &p->k->ins[v];
-  p->id[v] = spirv_array(&p->m, spirv_memory_type(i->element), (uint32_t)i->imm);
+  p->id[v] = clb_spirv_array(&p->m, spirv_memory_type(i->element), (uint32_t)i->imm);
   return true;
 }
 
-bool spirv_print_var(spirv_printer *p, ir_val v) {
-  uint32_t t = spirv_pointer_type(&p->m, FunctionClass, spirv_type_of(p, v));
+bool clb_spirv_print_var(spirv_printer *p, ir_val v) {
+  uint32_t t = clb_spirv_pointer_type(&p->m, FunctionClass, spirv_type_of(p, v));
   p->id[v] = spirv_id(&p->m);
   SPIRV_OP(&p->m.variables, OpVariable, t, p->id[v], FunctionClass);
   EMIT(OpStore, p->id[v], p->id[p->k->ins[v].arg[0]]);
   return true;
 }
 
-bool spirv_print_get(spirv_printer *p, ir_val v) {
-  p->id[v] = spirv_unary(p, OpLoad, spirv_type_of(p, v), p->id[p->k->ins[v].arg[0]]);
+bool clb_spirv_print_get(spirv_printer *p, ir_val v) {
+  p->id[v] = clb_spirv_unary(p, OpLoad, spirv_type_of(p, v), p->id[p->k->ins[v].arg[0]]);
   return true;
 }
 
-bool spirv_print_set(spirv_printer *p, ir_val v) {
+bool clb_spirv_print_set(spirv_printer *p, ir_val v) {
   EMIT(OpStore, p->id[p->k->ins[v].arg[0]], p->id[p->k->ins[v].arg[1]]);
   return true;
 }
@@ -41,15 +41,15 @@ typedef struct {
 static location at(spirv_printer *p, ir_val array, ir_val index) {
   const ir_ins *a = &p->k->ins[array];
   location r = {.storage_class = a->op == IR_LOCAL ? WorkgroupClass : CrossWorkgroupClass, .element = a->element};
-  uint32_t t = spirv_pointer_type(&p->m, r.storage_class, spirv_memory_type(r.element)), i = p->id[index];
-  if (spirv_type_of(p, index) == IR_I32) i = spirv_unary(p, OpSConvert, IR_I64, i);
+  uint32_t t = clb_spirv_pointer_type(&p->m, r.storage_class, spirv_memory_type(r.element)), i = p->id[index];
+  if (spirv_type_of(p, index) == IR_I32) i = clb_spirv_unary(p, OpSConvert, IR_I64, i);
   r.pointer = spirv_id(&p->m);
   EMIT(a->op == IR_LOCAL ? OpInBoundsAccessChain : OpInBoundsPtrAccessChain, t, r.pointer, p->id[array], i);
   return r;
 }
 
 static location after(spirv_printer *p, location l, int elements) {
-  uint32_t t = spirv_pointer_type(&p->m, l.storage_class, spirv_memory_type(l.element)), by = spirv_small(&p->m, elements), r = spirv_id(&p->m);
+  uint32_t t = clb_spirv_pointer_type(&p->m, l.storage_class, spirv_memory_type(l.element)), by = clb_spirv_small(&p->m, elements), r = spirv_id(&p->m);
   if (!elements) return l;
   EMIT(OpInBoundsPtrAccessChain, t, r, l.pointer, by);
   l.pointer = r;
@@ -57,14 +57,14 @@ static location after(spirv_printer *p, location l, int elements) {
 }
 
 static uint32_t as_half_pointer(spirv_printer *p, location l) {
-  uint32_t t = spirv_pointer_type(&p->m, l.storage_class, IR_F16), r = spirv_id(&p->m);
+  uint32_t t = clb_spirv_pointer_type(&p->m, l.storage_class, IR_F16), r = spirv_id(&p->m);
   EMIT(OpBitcast, t, r, l.pointer);
   return r;
 }
 
 /* As it lies in memory. */
 static void raw_load(spirv_printer *p, location l, uint32_t r) {
-  uint32_t t = spirv_type_id(&p->m, spirv_memory_type(l.element));
+  uint32_t t = clb_spirv_type_id(&p->m, spirv_memory_type(l.element));
   EMIT(OpLoad, t, r, l.pointer, Aligned, (uint32_t)ir_type_bytes((ir_type)l.element));
 }
 
@@ -73,14 +73,14 @@ static void raw_store(spirv_printer *p, location l, uint32_t value) {
 }
 
 static void load_half(spirv_printer *p, location l, uint32_t r) {
-  uint32_t t = spirv_type_id(&p->m, IR_F32), from = as_half_pointer(p, l), zero = spirv_small(&p->m, 0);
+  uint32_t t = clb_spirv_type_id(&p->m, IR_F32), from = as_half_pointer(p, l), zero = clb_spirv_small(&p->m, 0);
   EMIT(OpExtInst, t, r, p->m.cl, ClVloadHalf, zero, from);
 }
 
 static void load_bf16(spirv_printer *p, location l, uint32_t r) {
-  uint32_t t = spirv_type_id(&p->m, IR_F32), raw = spirv_id(&p->m);
+  uint32_t t = clb_spirv_type_id(&p->m, IR_F32), raw = spirv_id(&p->m);
   raw_load(p, l, raw);
-  uint32_t wide = spirv_unary(p, OpUConvert, IR_I32, raw), bits = spirv_binary(p, OpShiftLeftLogical, IR_I32, wide, spirv_i32(p, 16));
+  uint32_t wide = clb_spirv_unary(p, OpUConvert, IR_I32, raw), bits = clb_spirv_binary(p, OpShiftLeftLogical, IR_I32, wide, clb_spirv_i32(p, 16));
   EMIT(OpBitcast, t, r, bits);
 }
 
@@ -92,18 +92,18 @@ static void load_element(spirv_printer *p, location l, uint32_t r) {
 
 /* The upper half of an f32, rounded to nearest, even; NaN stays NaN. */
 static uint32_t to_bf16(spirv_printer *p, uint32_t value) {
-  uint32_t bits = spirv_unary(p, OpBitcast, IR_I32, value), sixteen = spirv_i32(p, 16), upper = spirv_binary(p, OpShiftRightLogical, IR_I32, bits, sixteen);
-  uint32_t odd = spirv_binary(p, OpBitwiseAnd, IR_I32, upper, spirv_i32(p, 1));
-  uint32_t sum = spirv_binary(p, OpIAdd, IR_I32, spirv_binary(p, OpIAdd, IR_I32, bits, spirv_i32(p, 0x7fff)), odd);
-  uint32_t rounded = spirv_binary(p, OpShiftRightLogical, IR_I32, sum, sixteen), quiet = spirv_binary(p, OpBitwiseOr, IR_I32, upper, spirv_i32(p, 0x40));
-  uint32_t nan = spirv_binary(p, OpFUnordNotEqual, IR_BOOL, value, value), t = spirv_type_id(&p->m, IR_I32), r = spirv_id(&p->m);
+  uint32_t bits = clb_spirv_unary(p, OpBitcast, IR_I32, value), sixteen = clb_spirv_i32(p, 16), upper = clb_spirv_binary(p, OpShiftRightLogical, IR_I32, bits, sixteen);
+  uint32_t odd = clb_spirv_binary(p, OpBitwiseAnd, IR_I32, upper, clb_spirv_i32(p, 1));
+  uint32_t sum = clb_spirv_binary(p, OpIAdd, IR_I32, clb_spirv_binary(p, OpIAdd, IR_I32, bits, clb_spirv_i32(p, 0x7fff)), odd);
+  uint32_t rounded = clb_spirv_binary(p, OpShiftRightLogical, IR_I32, sum, sixteen), quiet = clb_spirv_binary(p, OpBitwiseOr, IR_I32, upper, clb_spirv_i32(p, 0x40));
+  uint32_t nan = clb_spirv_binary(p, OpFUnordNotEqual, IR_BOOL, value, value), t = clb_spirv_type_id(&p->m, IR_I32), r = spirv_id(&p->m);
   EMIT(OpSelect, t, r, nan, quiet, rounded);
-  return spirv_unary(p, OpUConvert, SPIRV_U16, r);
+  return clb_spirv_unary(p, OpUConvert, SPIRV_U16, r);
 }
 
 static void store_element(spirv_printer *p, location l, uint32_t value) {
   if (l.element == IR_F16) {
-    uint32_t t = spirv_type_id(&p->m, IR_VOID), to = as_half_pointer(p, l), zero = spirv_small(&p->m, 0), r = spirv_id(&p->m);
+    uint32_t t = clb_spirv_type_id(&p->m, IR_VOID), to = as_half_pointer(p, l), zero = clb_spirv_small(&p->m, 0), r = spirv_id(&p->m);
     EMIT(OpExtInst, t, r, p->m.cl, ClVstoreHalfR, value, zero, to, RoundToNearestEven);
   } else raw_store(p, l, l.element == IR_BF16 ? to_bf16(p, value) : value);
 }
@@ -120,14 +120,14 @@ static masked begin_mask(spirv_printer *p, ir_val mask) {
   s.merge = spirv_id(&p->m);
   EMIT(OpSelectionMerge, s.merge, 0);
   EMIT(OpBranchConditional, p->id[mask], inside, s.merge);
-  spirv_start_block(p, inside);
+  clb_spirv_start_block(p, inside);
   return s;
 }
 
 static void end_mask(spirv_printer *p, masked s) {
   if (!s.merge) return;
   EMIT(OpBranch, s.merge);
-  spirv_start_block(p, s.merge);
+  clb_spirv_start_block(p, s.merge);
 }
 
 static uint32_t new_ids(spirv_printer *p, int n) {
@@ -136,26 +136,26 @@ static uint32_t new_ids(spirv_printer *p, int n) {
   return first;
 }
 
-bool spirv_print_load(spirv_printer *p, ir_val v) {
+bool clb_spirv_print_load(spirv_printer *p, ir_val v) {
   const ir_ins *i = &p->k->ins[v];
   bool select = i->arg[2] != IR_NONE;
-  uint32_t result = new_ids(p, i->width), inside = select ? new_ids(p, i->width) : result, t = spirv_type_id(&p->m, i->type);
+  uint32_t result = new_ids(p, i->width), inside = select ? new_ids(p, i->width) : result, t = clb_spirv_type_id(&p->m, i->type);
   masked s = begin_mask(p, i->arg[2]);
   location from = at(p, i->arg[0], i->arg[1]);
   for (int j = 0; j < i->width; j++) load_element(p, after(p, from, j), inside + (uint32_t)j);
   uint32_t read = p->here;
   end_mask(p, s);
-  for (int j = 0; select && j < i->width; j++) EMIT(OpPhi, t, result + (uint32_t)j, inside + (uint32_t)j, read, spirv_zero(&p->m, i->type), s.before);
+  for (int j = 0; select && j < i->width; j++) EMIT(OpPhi, t, result + (uint32_t)j, inside + (uint32_t)j, read, clb_spirv_zero(&p->m, i->type), s.before);
   p->id[v] = result;
   return true;
 }
 
-bool spirv_print_element(spirv_printer *p, ir_val v) {
+bool clb_spirv_print_element(spirv_printer *p, ir_val v) {
   p->id[v] = p->id[p->k->ins[v].arg[0]] + (uint32_t)p->k->ins[v].imm;
   return true;
 }
 
-bool spirv_print_store(spirv_printer *p, ir_val v) {
+bool clb_spirv_print_store(spirv_printer *p, ir_val v) {
   const ir_ins *i = &p->k->ins[v];
   masked s = begin_mask(p, i->arg[2]);
   location to = at(p, i->arg[0], i->arg[1]);
@@ -164,7 +164,7 @@ bool spirv_print_store(spirv_printer *p, ir_val v) {
   return true;
 }
 
-bool spirv_print_copy(spirv_printer *p, ir_val v) {
+bool clb_spirv_print_copy(spirv_printer *p, ir_val v) {
   const ir_ins *i = &p->k->ins[v];
   masked s = begin_mask(p, i->arg[4]);
   location to = at(p, i->arg[0], i->arg[1]), from = at(p, i->arg[2], i->arg[3]);
@@ -182,31 +182,31 @@ bool spirv_print_copy(spirv_printer *p, ir_val v) {
 /* old = *to; while ((seen = compare_exchange(to, old, old + value)) != old) old = seen; */
 static void add_by_exchange(spirv_printer *p, location to, uint32_t value) {
   int integer = to.element == IR_F64 ? IR_I64 : IR_I32;
-  uint32_t t = spirv_type_id(&p->m, integer), pt = spirv_pointer_type(&p->m, to.storage_class, integer), pointer = spirv_id(&p->m), first = spirv_id(&p->m), old = spirv_id(&p->m), seen = spirv_id(&p->m);
-  uint32_t header = spirv_id(&p->m), next = spirv_id(&p->m), merge = spirv_id(&p->m), scope = spirv_i32(p, DeviceScope), relaxed = spirv_i32(p, Relaxed), before = p->here;
+  uint32_t t = clb_spirv_type_id(&p->m, integer), pt = clb_spirv_pointer_type(&p->m, to.storage_class, integer), pointer = spirv_id(&p->m), first = spirv_id(&p->m), old = spirv_id(&p->m), seen = spirv_id(&p->m);
+  uint32_t header = spirv_id(&p->m), next = spirv_id(&p->m), merge = spirv_id(&p->m), scope = clb_spirv_i32(p, DeviceScope), relaxed = clb_spirv_i32(p, Relaxed), before = p->here;
   if (integer == IR_I64) p->m.needs[SPIRV_INT64_ATOMICS] = true;
   EMIT(OpBitcast, pt, pointer, to.pointer);
   EMIT(OpAtomicLoad, t, first, pointer, scope, relaxed);
   EMIT(OpBranch, header);
-  spirv_start_block(p, header);
+  clb_spirv_start_block(p, header);
   EMIT(OpPhi, t, old, first, before, seen, next);
-  uint32_t sum = spirv_binary(p, OpFAdd, to.element, spirv_unary(p, OpBitcast, to.element, old), value), bits = spirv_unary(p, OpBitcast, integer, sum);
+  uint32_t sum = clb_spirv_binary(p, OpFAdd, to.element, clb_spirv_unary(p, OpBitcast, to.element, old), value), bits = clb_spirv_unary(p, OpBitcast, integer, sum);
   EMIT(OpAtomicCompareExchange, t, seen, pointer, scope, relaxed, relaxed, bits, old);
-  uint32_t done = spirv_binary(p, OpIEqual, IR_BOOL, seen, old);
+  uint32_t done = clb_spirv_binary(p, OpIEqual, IR_BOOL, seen, old);
   EMIT(OpLoopMerge, merge, next, 0);
   EMIT(OpBranchConditional, done, merge, next);
-  spirv_start_block(p, next);
+  clb_spirv_start_block(p, next);
   EMIT(OpBranch, header);
-  spirv_start_block(p, merge);
+  clb_spirv_start_block(p, merge);
 }
 
-bool spirv_print_atomic_add(spirv_printer *p, ir_val v) {
+bool clb_spirv_print_atomic_add(spirv_printer *p, ir_val v) {
   const ir_ins *i = &p->k->ins[v];
   masked s = begin_mask(p, i->arg[2]);
   location to = at(p, i->arg[0], i->arg[1]);
   uint32_t value = p->id[i->arg[3]];
   if (p->float_atomics) {
-    uint32_t t = spirv_type_id(&p->m, to.element), scope = spirv_i32(p, DeviceScope), relaxed = spirv_i32(p, Relaxed), r = spirv_id(&p->m);
+    uint32_t t = clb_spirv_type_id(&p->m, to.element), scope = clb_spirv_i32(p, DeviceScope), relaxed = clb_spirv_i32(p, Relaxed), r = spirv_id(&p->m);
     p->m.needs[to.element == IR_F64 ? SPIRV_ATOMIC_F64 : SPIRV_ATOMIC_F32] = true;
     EMIT(OpAtomicFAddEXT, t, r, to.pointer, scope, relaxed, value);
   } else add_by_exchange(p, to, value);

@@ -10,7 +10,7 @@ static void put(clb_text *section, uint32_t word) {
   clb_text_bytes(section, bytes, sizeof bytes);
 }
 
-void spirv_op(clb_text *section, int opcode, int n, const uint32_t *operands) {
+void clb_spirv_op(clb_text *section, int opcode, int n, const uint32_t *operands) {
   put(section, (uint32_t)(n + 1) << 16 | (uint32_t)opcode);
   for (int i = 0; i < n; i++) put(section, operands[i]);
 }
@@ -27,7 +27,7 @@ static void op_string(clb_text *section, int opcode, int n, const uint32_t *befo
 
 /* ---- types ---- */
 
-uint32_t spirv_type_id(spirv_module *m, int type) {
+uint32_t clb_spirv_type_id(spirv_module *m, int type) {
   static const struct {
     int opcode, n;
     uint32_t operands[2]; /* bits; signedness: none in OpenCL */
@@ -41,15 +41,15 @@ uint32_t spirv_type_id(spirv_module *m, int type) {
   if (m->type[type]) return m->type[type];
   uint32_t words[3] = {m->type[type] = spirv_id(m)};
   memcpy(words + 1, types[type].operands, sizeof types[type].operands);
-  spirv_op(&m->globals, types[type].opcode, 1 + types[type].n, words);
+  clb_spirv_op(&m->globals, types[type].opcode, 1 + types[type].n, words);
   if (types[type].needs != SPIRV_CAPABILITIES) m->needs[types[type].needs] = true;
   return m->type[type];
 }
 
-uint32_t spirv_pointer_type(spirv_module *m, int storage_class, int type) {
+uint32_t clb_spirv_pointer_type(spirv_module *m, int storage_class, int type) {
   uint32_t *id = &m->pointer[storage_class][type];
   if (*id) return *id;
-  uint32_t to = spirv_type_id(m, type);
+  uint32_t to = clb_spirv_type_id(m, type);
   *id = spirv_id(m);
   SPIRV_OP(&m->globals, OpTypePointer, *id, (uint32_t)storage_class, to);
   return *id;
@@ -57,7 +57,7 @@ uint32_t spirv_pointer_type(spirv_module *m, int storage_class, int type) {
 
 static uint32_t vector_type(spirv_module *m) {
   if (m->vector) return m->vector;
-  uint32_t of = spirv_type_id(m, IR_I64);
+  uint32_t of = clb_spirv_type_id(m, IR_I64);
   m->vector = spirv_id(m);
   SPIRV_OP(&m->globals, OpTypeVector, m->vector, of, 3);
   return m->vector;
@@ -65,31 +65,31 @@ static uint32_t vector_type(spirv_module *m) {
 
 /* ---- constants and variables ---- */
 
-uint32_t spirv_constant(spirv_module *m, int type, uint64_t bits) {
-  uint32_t t = spirv_type_id(m, type), r = spirv_id(m);
+uint32_t clb_spirv_constant(spirv_module *m, int type, uint64_t bits) {
+  uint32_t t = clb_spirv_type_id(m, type), r = spirv_id(m);
   if (type == IR_BOOL) SPIRV_OP(&m->globals, bits ? OpConstantTrue : OpConstantFalse, t, r);
   else if (type == IR_I64 || type == IR_F64) SPIRV_OP(&m->globals, OpConstant, t, r, (uint32_t)bits, (uint32_t)(bits >> 32));
   else SPIRV_OP(&m->globals, OpConstant, t, r, (uint32_t)bits);
   return r;
 }
 
-uint32_t spirv_zero(spirv_module *m, int type) {
-  if (!m->zero[type]) m->zero[type] = spirv_constant(m, type, 0);
+uint32_t clb_spirv_zero(spirv_module *m, int type) {
+  if (!m->zero[type]) m->zero[type] = clb_spirv_constant(m, type, 0);
   return m->zero[type];
 }
 
-uint32_t spirv_small(spirv_module *m, int value) {
-  if (!m->small[value]) m->small[value] = spirv_constant(m, IR_I64, (uint64_t)value);
+uint32_t clb_spirv_small(spirv_module *m, int value) {
+  if (!m->small[value]) m->small[value] = clb_spirv_constant(m, IR_I64, (uint64_t)value);
   return m->small[value];
 }
 
 static bool is_vector(int builtin) { return builtin == SPIRV_WORKGROUP_ID || builtin == SPIRV_LOCAL_INVOCATION_ID; }
 
-uint32_t spirv_builtin_variable(spirv_module *m, spirv_builtin which) {
+uint32_t clb_spirv_builtin_variable(spirv_module *m, spirv_builtin which) {
   static const uint32_t number[SPIRV_BUILTINS] = {
       [SPIRV_WORKGROUP_ID] = 26, [SPIRV_LOCAL_INVOCATION_ID] = 27, [SPIRV_SUBGROUP_ID] = 40, [SPIRV_SUBGROUP_LOCAL_INVOCATION_ID] = 41};
   if (m->builtin[which]) return m->builtin[which];
-  uint32_t of = is_vector(which) ? vector_type(m) : spirv_type_id(m, IR_I32), pointer = spirv_id(m), r = spirv_id(m);
+  uint32_t of = is_vector(which) ? vector_type(m) : clb_spirv_type_id(m, IR_I32), pointer = spirv_id(m), r = spirv_id(m);
   SPIRV_OP(&m->globals, OpTypePointer, pointer, InputClass, of);
   SPIRV_OP(&m->globals, OpVariable, pointer, r, InputClass);
   SPIRV_OP(&m->decorations, OpDecorate, r, DecorationBuiltIn, number[which]);
@@ -97,13 +97,13 @@ uint32_t spirv_builtin_variable(spirv_module *m, spirv_builtin which) {
   return m->builtin[which] = r;
 }
 
-uint32_t spirv_parameter(spirv_module *m, uint32_t type) {
+uint32_t clb_spirv_parameter(spirv_module *m, uint32_t type) {
   m->parameter_type[m->n_parameters] = type;
   return m->parameter[m->n_parameters++] = spirv_id(m);
 }
 
-uint32_t spirv_array(spirv_module *m, int type, uint32_t length) {
-  uint32_t of = spirv_type_id(m, type), n = spirv_constant(m, IR_I32, length), array = spirv_id(m), pointer = spirv_id(m), r = spirv_id(m);
+uint32_t clb_spirv_array(spirv_module *m, int type, uint32_t length) {
+  uint32_t of = clb_spirv_type_id(m, type), n = clb_spirv_constant(m, IR_I32, length), array = spirv_id(m), pointer = spirv_id(m), r = spirv_id(m);
   SPIRV_OP(&m->globals, OpTypeArray, array, of, n);
   SPIRV_OP(&m->globals, OpTypePointer, pointer, WorkgroupClass, array);
   SPIRV_OP(&m->globals, OpVariable, pointer, r, WorkgroupClass);
@@ -112,14 +112,14 @@ uint32_t spirv_array(spirv_module *m, int type, uint32_t length) {
 
 /* ---- the whole module ---- */
 
-void spirv_begin(spirv_module *m) {
+void clb_spirv_begin(spirv_module *m) {
   *m = (spirv_module){.bound = 1};
   m->cl = spirv_id(m);
   m->function = spirv_id(m);
   m->entry = spirv_id(m);
 }
 
-void spirv_free(spirv_module *m) {
+void clb_spirv_free(spirv_module *m) {
   clb_text *const section[] = {&m->decorations, &m->globals, &m->variables, &m->body};
   for (size_t i = 0; i < sizeof section / sizeof *section; i++) clb_text_free(section[i]);
 }
@@ -155,10 +155,10 @@ static void head(const spirv_module *m, const char *name, uint32_t group_size, u
   if (sub_group_size) SPIRV_OP(out, OpExecutionMode, m->function, 35 /* SubgroupSize */, sub_group_size);
 }
 
-void spirv_assemble(spirv_module *m, const char *name, uint32_t group_size, uint32_t sub_group_size, clb_text *out) {
-  uint32_t nothing = spirv_type_id(m, IR_VOID), signature[2 + SPIRV_MAX_PARAMETERS] = {spirv_id(m), nothing};
+void clb_spirv_assemble(spirv_module *m, const char *name, uint32_t group_size, uint32_t sub_group_size, clb_text *out) {
+  uint32_t nothing = clb_spirv_type_id(m, IR_VOID), signature[2 + SPIRV_MAX_PARAMETERS] = {spirv_id(m), nothing};
   memcpy(signature + 2, m->parameter_type, (size_t)m->n_parameters * sizeof *m->parameter_type);
-  spirv_op(&m->globals, OpTypeFunction, 2 + m->n_parameters, signature);
+  clb_spirv_op(&m->globals, OpTypeFunction, 2 + m->n_parameters, signature);
   uint32_t header[5] = {0x07230203, 0x00010200, 0, m->bound, 0}; /* magic, version 1.2, generator, bound, schema */
   for (int i = 0; i < 5; i++) put(out, header[i]);
   if (sub_group_size) m->needs[SPIRV_SUBGROUP_DISPATCH] = true;
@@ -170,7 +170,7 @@ void spirv_assemble(spirv_module *m, const char *name, uint32_t group_size, uint
   SPIRV_OP(out, OpLabel, m->entry);
   clb_text_bytes(out, m->variables.s, m->variables.n);
   clb_text_bytes(out, m->body.s, m->body.n);
-  spirv_op(out, OpReturn, 0, NULL);
-  spirv_op(out, OpFunctionEnd, 0, NULL);
+  clb_spirv_op(out, OpReturn, 0, NULL);
+  clb_spirv_op(out, OpFunctionEnd, 0, NULL);
   if (m->decorations.failed || m->globals.failed || m->variables.failed || m->body.failed) out->failed = true;
 }

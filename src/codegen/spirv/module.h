@@ -56,29 +56,29 @@ typedef struct {
 } spirv_module;
 
 /* Adds one instruction of n operand words to a section. */
-void spirv_op(clb_text *section, int opcode, int n, const uint32_t *operands);
+void clb_spirv_op(clb_text *section, int opcode, int n, const uint32_t *operands);
 #define SPIRV_OP(section, opcode, ...) \
-  spirv_op(section, opcode, (int)(sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)), (const uint32_t[]){__VA_ARGS__})
+  clb_spirv_op(section, opcode, (int)(sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)), (const uint32_t[]){__VA_ARGS__})
 
 static inline uint32_t spirv_id(spirv_module *m) { return m->bound++; }
 
 /* f16 is only good behind a pointer. */
-uint32_t spirv_type_id(spirv_module *m, int type);
-uint32_t spirv_pointer_type(spirv_module *m, int storage_class, int type);
+uint32_t clb_spirv_type_id(spirv_module *m, int type);
+uint32_t clb_spirv_pointer_type(spirv_module *m, int storage_class, int type);
 /* How an element lies in memory: f16 and bf16 as 16 bits. */
 static inline int spirv_memory_type(int element) { return element == IR_F16 || element == IR_BF16 ? (int)SPIRV_U16 : element; }
 
-uint32_t spirv_constant(spirv_module *m, int type, uint64_t bits);
-uint32_t spirv_zero(spirv_module *m, int type);     /* 0, 0.0 or false */
-uint32_t spirv_small(spirv_module *m, int value);   /* i64, 0 <= value < IR_MAX_WIDTH */
-uint32_t spirv_builtin_variable(spirv_module *m, spirv_builtin which);
-uint32_t spirv_parameter(spirv_module *m, uint32_t type);
+uint32_t clb_spirv_constant(spirv_module *m, int type, uint64_t bits);
+uint32_t clb_spirv_zero(spirv_module *m, int type);     /* 0, 0.0 or false */
+uint32_t clb_spirv_small(spirv_module *m, int value);   /* i64, 0 <= value < IR_MAX_WIDTH */
+uint32_t clb_spirv_builtin_variable(spirv_module *m, spirv_builtin which);
+uint32_t clb_spirv_parameter(spirv_module *m, uint32_t type);
 /* A variable of the work-group: an array. */
-uint32_t spirv_array(spirv_module *m, int type, uint32_t length);
+uint32_t clb_spirv_array(spirv_module *m, int type, uint32_t length);
 
-void spirv_begin(spirv_module *m);
+void clb_spirv_begin(spirv_module *m);
 /* Puts the sections together in the order SPIR-V wants.  sub_group_size 0: the consumer's choice. */
-void spirv_assemble(spirv_module *m, const char *name, uint32_t group_size, uint32_t sub_group_size, clb_text *out);
-void spirv_free(spirv_module *m);
+void clb_spirv_assemble(spirv_module *m, const char *name, uint32_t group_size, uint32_t sub_group_size, clb_text *out);
+void clb_spirv_free(spirv_module *m);
 
 #endif

@@ -13,23 +13,23 @@ static bool wrong(spirv_printer *p, ir_val v, const char *what) {
 /* ---- ids ---- */
 
 static uint32_t first_component(spirv_printer *p, spirv_builtin which) {
-  uint32_t variable = spirv_builtin_variable(&p->m, which), all = spirv_id(&p->m), one = spirv_id(&p->m), t = spirv_type_id(&p->m, IR_I64);
+  uint32_t variable = clb_spirv_builtin_variable(&p->m, which), all = spirv_id(&p->m), one = spirv_id(&p->m), t = clb_spirv_type_id(&p->m, IR_I64);
   EMIT(OpLoad, p->m.vector, all, variable);
   EMIT(OpCompositeExtract, t, one, all, 0);
-  return spirv_unary(p, OpUConvert, IR_I32, one);
+  return clb_spirv_unary(p, OpUConvert, IR_I32, one);
 }
 
-static uint32_t own_id(spirv_printer *p, spirv_builtin which) { return spirv_unary(p, OpLoad, IR_I32, spirv_builtin_variable(&p->m, which)); }
+static uint32_t own_id(spirv_printer *p, spirv_builtin which) { return clb_spirv_unary(p, OpLoad, IR_I32, clb_spirv_builtin_variable(&p->m, which)); }
 
 static bool place(spirv_printer *p, ir_val v) {
   const ir_kernel *k = p->k;
   uint32_t *r = &p->id[v];
   ir_op op = (ir_op)k->ins[v].op;
   if (op == IR_GROUP) *r = first_component(p, SPIRV_WORKGROUP_ID);
-  else if (op == IR_LANE ? k->lanes == 1 : k->subgroups == 1) *r = spirv_zero(&p->m, IR_I32);
+  else if (op == IR_LANE ? k->lanes == 1 : k->subgroups == 1) *r = clb_spirv_zero(&p->m, IR_I32);
   else if (p->by_subgroup) *r = own_id(p, op == IR_LANE ? SPIRV_SUBGROUP_LOCAL_INVOCATION_ID : SPIRV_SUBGROUP_ID);
   else if (op == IR_LANE && k->subgroups == 1) *r = first_component(p, SPIRV_LOCAL_INVOCATION_ID);
-  else *r = spirv_binary(p, op == IR_LANE ? OpUMod : OpUDiv, IR_I32, first_component(p, SPIRV_LOCAL_INVOCATION_ID), spirv_i32(p, (uint32_t)k->lanes));
+  else *r = clb_spirv_binary(p, op == IR_LANE ? OpUMod : OpUDiv, IR_I32, first_component(p, SPIRV_LOCAL_INVOCATION_ID), clb_spirv_i32(p, (uint32_t)k->lanes));
   return true;
 }
 
@@ -38,8 +38,8 @@ static bool place(spirv_printer *p, ir_val v) {
 static bool parameter(spirv_printer *p, ir_val v) {
   const ir_ins *i = &p->k->ins[v];
   if (p->m.n_parameters == SPIRV_MAX_PARAMETERS) return wrong(p, v, "more than 128 parameters");
-  uint32_t t = i->op == IR_SCALAR ? spirv_type_id(&p->m, i->type) : spirv_pointer_type(&p->m, CrossWorkgroupClass, spirv_memory_type(i->element));
-  p->id[v] = spirv_parameter(&p->m, t);
+  uint32_t t = i->op == IR_SCALAR ? clb_spirv_type_id(&p->m, i->type) : clb_spirv_pointer_type(&p->m, CrossWorkgroupClass, spirv_memory_type(i->element));
+  p->id[v] = clb_spirv_parameter(&p->m, t);
   return true;
 }
 
@@ -49,12 +49,12 @@ static uint32_t real(spirv_printer *p, ir_type type, double value) {
   float single = (float)value;
   memcpy(&wide, &value, sizeof wide);
   memcpy(&narrow, &single, sizeof narrow);
-  return spirv_constant(&p->m, type, type == IR_F64 ? wide : narrow);
+  return clb_spirv_constant(&p->m, type, type == IR_F64 ? wide : narrow);
 }
 
 static bool constant(spirv_printer *p, ir_val v) {
   const ir_ins *i = &p->k->ins[v];
-  p->id[v] = i->op == IR_REAL ? real(p, (ir_type)i->type, i->real) : spirv_constant(&p->m, i->type, (uint64_t)i->imm);
+  p->id[v] = i->op == IR_REAL ? real(p, (ir_type)i->type, i->real) : clb_spirv_constant(&p->m, i->type, (uint64_t)i->imm);
   return true;
 }
 
@@ -82,7 +82,7 @@ static ir_val negated(const ir_kernel *k, ir_val v) {
 /* -x = x (-1) - 0, exactly. */
 static bool negation_by_fma(spirv_printer *p, ir_val v, ir_val x) {
   ir_type type = spirv_type_of(p, v);
-  uint32_t t = spirv_type_id(&p->m, type), minus_one = real(p, type, -1), minus_zero = real(p, type, -0.0), r = p->id[v] = spirv_id(&p->m);
+  uint32_t t = clb_spirv_type_id(&p->m, type), minus_one = real(p, type, -1), minus_zero = real(p, type, -0.0), r = p->id[v] = spirv_id(&p->m);
   EMIT(OpExtInst, t, r, p->m.cl, ClFma, p->id[x], minus_one, minus_zero);
   return true;
 }
@@ -92,7 +92,7 @@ static bool arithmetic(spirv_printer *p, ir_val v) {
   ir_val x = p->fma_negates ? negated(p->k, v) : IR_NONE;
   if (x != IR_NONE) return negation_by_fma(p, v, x);
   int opcode = ir_is_float(spirv_type_of(p, i->arg[0])) || ir_is_float((ir_type)i->type) ? opcodes[i->op].real : opcodes[i->op].integer, n = 0;
-  uint32_t words[7] = {spirv_type_id(&p->m, i->type), p->id[v] = spirv_id(&p->m)};
+  uint32_t words[7] = {clb_spirv_type_id(&p->m, i->type), p->id[v] = spirv_id(&p->m)};
   n = 2;
   if (opcode >= EXTENDED) {
     words[n++] = p->m.cl;
@@ -100,20 +100,20 @@ static bool arithmetic(spirv_printer *p, ir_val v) {
     opcode = OpExtInst;
   }
   for (int a = 0; a < 3 && i->arg[a] != IR_NONE; a++) words[n++] = p->id[i->arg[a]];
-  spirv_op(&p->m.body, opcode, n, words);
+  clb_spirv_op(&p->m.body, opcode, n, words);
   return true;
 }
 
 /* Intel's compiler (IGC 1.0.12504) refuses OpLogicalNot without a word. */
 static bool logical_not(spirv_printer *p, ir_val v) {
-  p->id[v] = spirv_binary(p, OpLogicalNotEqual, IR_BOOL, p->id[p->k->ins[v].arg[0]], spirv_constant(&p->m, IR_BOOL, 1));
+  p->id[v] = clb_spirv_binary(p, OpLogicalNotEqual, IR_BOOL, p->id[p->k->ins[v].arg[0]], clb_spirv_constant(&p->m, IR_BOOL, 1));
   return true;
 }
 
 static bool cast(spirv_printer *p, ir_val v) {
   ir_type from = spirv_type_of(p, p->k->ins[v].arg[0]), to = spirv_type_of(p, v);
   int opcode = ir_is_float(from) ? (ir_is_float(to) ? OpFConvert : OpConvertFToS) : ir_is_float(to) ? OpConvertSToF : OpSConvert;
-  p->id[v] = spirv_unary(p, opcode, to, p->id[p->k->ins[v].arg[0]]);
+  p->id[v] = clb_spirv_unary(p, opcode, to, p->id[p->k->ins[v].arg[0]]);
   return true;
 }
 
@@ -121,13 +121,13 @@ static bool cast(spirv_printer *p, ir_val v) {
 
 static bool barrier(spirv_printer *p, ir_val v) {
   bool narrow = p->by_subgroup && !p->k->ins[v].imm;
-  uint32_t scope = spirv_i32(p, narrow ? SubgroupScope : WorkgroupScope), semantics = spirv_i32(p, AcquireReleaseWorkgroupMemory);
+  uint32_t scope = clb_spirv_i32(p, narrow ? SubgroupScope : WorkgroupScope), semantics = clb_spirv_i32(p, AcquireReleaseWorkgroupMemory);
   EMIT(OpControlBarrier, scope, scope, semantics);
   return true;
 }
 
 static uint32_t shuffle_xor(spirv_printer *p, int type, uint32_t value, uint32_t with) {
-  return spirv_binary(p, OpSubgroupShuffleXorINTEL, type, value, spirv_i32(p, with));
+  return clb_spirv_binary(p, OpSubgroupShuffleXorINTEL, type, value, clb_spirv_i32(p, with));
 }
 
 static bool across(spirv_printer *p, ir_val v) {
@@ -135,9 +135,9 @@ static bool across(spirv_printer *p, ir_val v) {
   uint32_t value = p->id[i->arg[0]];
   if (p->k->lanes > 1 && !p->subgroups) return wrong(p, v, "needs sub-groups; legalise the kernel");
   if (p->k->lanes > 1) p->m.needs[SPIRV_SUBGROUP_SHUFFLE] = true;
-  if (p->k->lanes > 1 && i->op == IR_SHUFFLE) value = spirv_binary(p, OpSubgroupShuffleINTEL, i->type, value, p->id[i->arg[1]]);
+  if (p->k->lanes > 1 && i->op == IR_SHUFFLE) value = clb_spirv_binary(p, OpSubgroupShuffleINTEL, i->type, value, p->id[i->arg[1]]);
   if (i->op == IR_SHUFFLE_XOR && i->imm) value = shuffle_xor(p, i->type, value, (uint32_t)i->imm);
-  for (int d = p->k->lanes / 2; i->op == IR_REDUCE_ADD && d; d /= 2) value = spirv_binary(p, OpFAdd, i->type, value, shuffle_xor(p, i->type, value, (uint32_t)d));
+  for (int d = p->k->lanes / 2; i->op == IR_REDUCE_ADD && d; d /= 2) value = clb_spirv_binary(p, OpFAdd, i->type, value, shuffle_xor(p, i->type, value, (uint32_t)d));
   p->id[v] = value;
   return true;
 }
@@ -155,14 +155,14 @@ static bool loop(spirv_printer *p, ir_val v) {
   spirv_block *b = push(p, v);
   if (!b) return false;
   uint32_t before = p->here, inside = spirv_id(&p->m);
-  *b = (spirv_block){.header = spirv_id(&p->m), .next = spirv_id(&p->m), .merge = spirv_id(&p->m), .counter = spirv_id(&p->m), .stepped = spirv_id(&p->m), .step = p->id[i->arg[2]], .type = spirv_type_id(&p->m, i->type)};
+  *b = (spirv_block){.header = spirv_id(&p->m), .next = spirv_id(&p->m), .merge = spirv_id(&p->m), .counter = spirv_id(&p->m), .stepped = spirv_id(&p->m), .step = p->id[i->arg[2]], .type = clb_spirv_type_id(&p->m, i->type)};
   EMIT(OpBranch, b->header);
-  spirv_start_block(p, b->header);
+  clb_spirv_start_block(p, b->header);
   EMIT(OpPhi, b->type, b->counter, p->id[i->arg[0]], before, b->stepped, b->next);
-  uint32_t more = spirv_binary(p, OpSLessThan, IR_BOOL, b->counter, p->id[i->arg[1]]);
+  uint32_t more = clb_spirv_binary(p, OpSLessThan, IR_BOOL, b->counter, p->id[i->arg[1]]);
   EMIT(OpLoopMerge, b->merge, b->next, 0);
   EMIT(OpBranchConditional, more, inside, b->merge);
-  spirv_start_block(p, inside);
+  clb_spirv_start_block(p, inside);
   p->id[v] = b->counter;
   return true;
 }
@@ -174,7 +174,7 @@ static bool begin_if(spirv_printer *p, ir_val v) {
   *b = (spirv_block){.next = spirv_id(&p->m), .merge = spirv_id(&p->m)};
   EMIT(OpSelectionMerge, b->merge, 0);
   EMIT(OpBranchConditional, p->id[p->k->ins[v].arg[0]], inside, b->next);
-  spirv_start_block(p, inside);
+  clb_spirv_start_block(p, inside);
   return true;
 }
 
@@ -182,7 +182,7 @@ static bool begin_else(spirv_printer *p, ir_val v) {
   (void)v;
   spirv_block *b = &p->open[p->depth - 1];
   EMIT(OpBranch, b->merge);
-  spirv_start_block(p, b->next);
+  clb_spirv_start_block(p, b->next);
   b->next = 0;
   return true;
 }
@@ -192,11 +192,11 @@ static bool end(spirv_printer *p, ir_val v) {
   spirv_block *b = &p->open[--p->depth];
   if (b->next) {
     EMIT(OpBranch, b->header ? b->next : b->merge);
-    spirv_start_block(p, b->next);
+    clb_spirv_start_block(p, b->next);
   }
   if (b->header) EMIT(OpIAdd, b->type, b->stepped, b->counter, b->step);
   EMIT(OpBranch, b->header ? b->header : b->merge);
-  spirv_start_block(p, b->merge);
+  clb_spirv_start_block(p, b->merge);
   return true;
 }
 
@@ -210,8 +210,8 @@ static bool (*const print[IR_OP_COUNT])(spirv_printer *p, ir_val v) = {
     [IR_MOD] = arithmetic, [IR_MIN] = arithmetic, [IR_MAX] = arithmetic, [IR_NEG] = arithmetic, [IR_ABS] = arithmetic, [IR_FMA] = arithmetic,
     [IR_SQRT] = arithmetic, [IR_EXP] = arithmetic, [IR_SIN] = arithmetic, [IR_COS] = arithmetic, [IR_LT] = arithmetic, [IR_LE] = arithmetic,
     [IR_EQ] = arithmetic, [IR_AND] = arithmetic, [IR_OR] = arithmetic, [IR_NOT] = logical_not, [IR_SELECT] = arithmetic, [IR_CAST] = cast,
-    [IR_LOCAL] = spirv_print_local, [IR_VAR] = spirv_print_var, [IR_GET] = spirv_print_get, [IR_SET] = spirv_print_set, [IR_LOAD] = spirv_print_load, [IR_ELEMENT] = spirv_print_element, [IR_STORE] = spirv_print_store,
-    [IR_ATOMIC_ADD] = spirv_print_atomic_add, [IR_COPY] = spirv_print_copy, [IR_COPY_COMMIT] = nothing, [IR_COPY_WAIT] = nothing, [IR_BARRIER] = barrier,
+    [IR_LOCAL] = clb_spirv_print_local, [IR_VAR] = clb_spirv_print_var, [IR_GET] = clb_spirv_print_get, [IR_SET] = clb_spirv_print_set, [IR_LOAD] = clb_spirv_print_load, [IR_ELEMENT] = clb_spirv_print_element, [IR_STORE] = clb_spirv_print_store,
+    [IR_ATOMIC_ADD] = clb_spirv_print_atomic_add, [IR_COPY] = clb_spirv_print_copy, [IR_COPY_COMMIT] = nothing, [IR_COPY_WAIT] = nothing, [IR_BARRIER] = barrier,
     [IR_SHUFFLE] = across, [IR_SHUFFLE_XOR] = across, [IR_REDUCE_ADD] = across, [IR_LOOP] = loop, [IR_IF] = begin_if, [IR_ELSE] = begin_else,
     [IR_END] = end, [IR_ASK] = nothing};
 
@@ -231,11 +231,11 @@ bool clb_print_spirv(const ir_kernel *k, const clb_dialect *dialect, clb_text *o
   spirv_printer p = {.k = k, .subgroups = subgroups, .by_subgroup = subgroups && by_subgroup(k), .float_atomics = dialect->float_atomics, .error = error, .size = size};
   p.fma_negates = k->subgroups > 1 && uses(k, IR_BARRIER, -1);
   bool ok = (p.id = calloc((size_t)k->n + 1, sizeof *p.id)) != NULL, printed = true;
-  spirv_begin(&p.m);
+  clb_spirv_begin(&p.m);
   p.here = p.m.entry;
   for (ir_val v = 0; ok && printed && v < k->n; v++) printed = print[k->ins[v].op](&p, v);
-  if (ok && printed) spirv_assemble(&p.m, k->name, (uint32_t)(k->lanes * k->subgroups), subgroups ? (uint32_t)k->lanes : 0, out);
-  spirv_free(&p.m);
+  if (ok && printed) clb_spirv_assemble(&p.m, k->name, (uint32_t)(k->lanes * k->subgroups), subgroups ? (uint32_t)k->lanes : 0, out);
+  clb_spirv_free(&p.m);
   free(p.id);
   ok = ok && !out->failed;
   if (!ok) snprintf(error, size, "SPIR-V: out of memory");

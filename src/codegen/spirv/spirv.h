@@ -34,21 +34,21 @@ static inline ir_type spirv_type_of(const spirv_printer *p, ir_val v) { return (
 
 /* ---- emit.c ---- */
 
-uint32_t spirv_unary(spirv_printer *p, int opcode, int type, uint32_t a);
-uint32_t spirv_binary(spirv_printer *p, int opcode, int type, uint32_t a, uint32_t b);
-uint32_t spirv_i32(spirv_printer *p, uint32_t value);
-void spirv_start_block(spirv_printer *p, uint32_t label);
+uint32_t clb_spirv_unary(spirv_printer *p, int opcode, int type, uint32_t a);
+uint32_t clb_spirv_binary(spirv_printer *p, int opcode, int type, uint32_t a, uint32_t b);
+uint32_t clb_spirv_i32(spirv_printer *p, uint32_t value);
+void clb_spirv_start_block(spirv_printer *p, uint32_t label);
 
 /* ---- memory.c ---- */
 
-bool spirv_print_local(spirv_printer *p, ir_val v);
-bool spirv_print_var(spirv_printer *p, ir_val v);
-bool spirv_print_get(spirv_printer *p, ir_val v);
-bool spirv_print_set(spirv_printer *p, ir_val v);
-bool spirv_print_load(spirv_printer *p, ir_val v);
-bool spirv_print_element(spirv_printer *p, ir_val v);
-bool spirv_print_store(spirv_printer *p, ir_val v);
-bool spirv_print_copy(spirv_printer *p, ir_val v);
-bool spirv_print_atomic_add(spirv_printer *p, ir_val v);
+bool clb_spirv_print_local(spirv_printer *p, ir_val v);
+bool clb_spirv_print_var(spirv_printer *p, ir_val v);
+bool clb_spirv_print_get(spirv_printer *p, ir_val v);
+bool clb_spirv_print_set(spirv_printer *p, ir_val v);
+bool clb_spirv_print_load(spirv_printer *p, ir_val v);
+bool clb_spirv_print_element(spirv_printer *p, ir_val v);
+bool clb_spirv_print_store(spirv_printer *p, ir_val v);
+bool clb_spirv_print_copy(spirv_printer *p, ir_val v);
+bool clb_spirv_print_atomic_add(spirv_printer *p, ir_val v);
 
 #endif

@@ -39,12 +39,12 @@ static void point(vector_printer *p, ir_val array, ir_val index) {
   q.depth = p->depth;
   q.number = p->pointers_said++;
   p->pointer[p->n_pointers++] = q;
-  vector_say(p, "%s *const p%d = b%d", clb_vector_storage(vector_element(p, array)), q.number, (int)array);
-  for (int i = 0; i < q.n; i++) vector_say(p, " + (i64)"), vector_scalar(p, q.term[i]);
-  vector_say(p, "; ");
+  clb_vector_say(p, "%s *const p%d = b%d", clb_vector_storage(vector_element(p, array)), q.number, (int)array);
+  for (int i = 0; i < q.n; i++) clb_vector_say(p, " + (i64)"), clb_vector_scalar(p, q.term[i]);
+  clb_vector_say(p, "; ");
 }
 
-void vector_close_pointers(vector_printer *p) {
+void clb_vector_close_pointers(vector_printer *p) {
   while (p->n_pointers && p->pointer[p->n_pointers - 1].depth > p->depth) p->n_pointers--;
 }
 
@@ -52,55 +52,55 @@ static void address(vector_printer *p, ir_val array, ir_val index) {
   clb_vector_pointer q;
   int64_t constant = pointer_of(p, array, index, &q);
   const clb_vector_pointer *known = find(p, &q);
-  if (known) vector_say(p, "p%d + %" PRId64, known->number, constant);
+  if (known) clb_vector_say(p, "p%d + %" PRId64, known->number, constant);
   else {
-    vector_say(p, "b%d + (i64)", (int)array);
-    vector_scalar(p, index);
+    clb_vector_say(p, "b%d + (i64)", (int)array);
+    clb_vector_scalar(p, index);
   }
 }
 
 /* ", stride, count": of lanes that lie evenly. */
 static void evenly(vector_printer *p, const ir_ins *i) {
-  vector_say(p, ", ");
-  vector_scalar(p, vector_ins(p, i->arg[1])->stride);
-  vector_say(p, ", ");
-  vector_count(p, i->arg[2]);
+  clb_vector_say(p, ", ");
+  clb_vector_scalar(p, vector_ins(p, i->arg[1])->stride);
+  clb_vector_say(p, ", ");
+  clb_vector_count(p, i->arg[2]);
 }
 
-static bool lies_evenly(const vector_printer *p, const ir_ins *i) { return vector_ins(p, i->arg[1])->shape == IR_AFFINE && vector_countable(p, i->arg[2]); }
+static bool lies_evenly(const vector_printer *p, const ir_ins *i) { return vector_ins(p, i->arg[1])->shape == IR_AFFINE && clb_vector_countable(p, i->arg[2]); }
 
 static void places(vector_printer *p, ir_val index) {
-  vector_say(p, "CONVERT(i64v, ");
-  vector_lanes(p, index);
-  vector_say(p, ")");
+  clb_vector_say(p, "CONVERT(i64v, ");
+  clb_vector_lanes(p, index);
+  clb_vector_say(p, ")");
 }
 
-void vector_load(vector_printer *p, int32_t v, const ir_ins *i) {
+void clb_vector_load(vector_printer *p, int32_t v, const ir_ins *i) {
   const char *e = ir_type_name(vector_element(p, i->arg[0])), *t = ir_type_name((ir_type)i->type);
   if (i->shape == IR_UNIFORM || lies_evenly(p, i)) point(p, i->arg[0], i->arg[1]);
-  vector_say(p, "%s%s w%d[%d];", t, i->shape == IR_UNIFORM ? "" : "v", (int)v, (int)i->width);
+  clb_vector_say(p, "%s%s w%d[%d];", t, i->shape == IR_UNIFORM ? "" : "v", (int)v, (int)i->width);
   if (i->shape == IR_UNIFORM) {
     for (int c = 0; c < i->width; c++) {
-      vector_say(p, " w%d[%d] = ", (int)v, c);
-      if (i->arg[2] != IR_NONE) vector_scalar(p, i->arg[2]);
-      vector_say(p, i->arg[2] == IR_NONE ? "unpack1_%s((" : " ? unpack1_%s((", e);
+      clb_vector_say(p, " w%d[%d] = ", (int)v, c);
+      if (i->arg[2] != IR_NONE) clb_vector_scalar(p, i->arg[2]);
+      clb_vector_say(p, i->arg[2] == IR_NONE ? "unpack1_%s((" : " ? unpack1_%s((", e);
       address(p, i->arg[0], i->arg[1]);
-      vector_say(p, i->arg[2] == IR_NONE ? ")[%d]);" : ")[%d]) : 0;", c);
+      clb_vector_say(p, i->arg[2] == IR_NONE ? ")[%d]);" : ")[%d]) : 0;", c);
     }
   } else if (lies_evenly(p, i)) {
-    vector_fetch_ahead(p, i);
-    vector_say(p, " get_%s_%d(", e, (int)i->width);
+    clb_vector_fetch_ahead(p, i);
+    clb_vector_say(p, " get_%s_%d(", e, (int)i->width);
     address(p, i->arg[0], i->arg[1]);
     evenly(p, i);
-    vector_say(p, ", w%d);", (int)v);
+    clb_vector_say(p, ", w%d);", (int)v);
   } else {
-    vector_say(p, " gather_%s(b%d, ", e, (int)i->arg[0]);
+    clb_vector_say(p, " gather_%s(b%d, ", e, (int)i->arg[0]);
     places(p, i->arg[1]);
-    vector_say(p, ", ");
-    vector_lane_mask(p, i->arg[2]);
-    vector_say(p, ", %d, w%d);", (int)i->width, (int)v);
+    clb_vector_say(p, ", ");
+    clb_vector_lane_mask(p, i->arg[2]);
+    clb_vector_say(p, ", %d, w%d);", (int)i->width, (int)v);
   }
-  if (i->width == 1) vector_say(p, " const %s%s v%d = w%d[0];", t, i->shape == IR_UNIFORM ? "" : "v", (int)v, (int)v);
+  if (i->width == 1) clb_vector_say(p, " const %s%s v%d = w%d[0];", t, i->shape == IR_UNIFORM ? "" : "v", (int)v, (int)v);
 }
 
 /* oN: where this group's part of buffer N goes, itself or the local array stageN. */
@@ -108,23 +108,23 @@ static void begin_block(vector_printer *p, ir_val array) {
   clb_vector_block *b = &p->block[array];
   if (b->begun) return;
   b->begun = true;
-  vector_say(p, "%s *const o%d = large%d && ", clb_vector_storage(vector_element(p, array)), (int)array, (int)array);
-  vector_scalar(p, vector_ins(p, b->root)->stride);
-  vector_say(p, " == %d && FULL(", (int)b->columns);
-  vector_count(p, b->mask);
-  vector_say(p, ") && ALIGNED(");
+  clb_vector_say(p, "%s *const o%d = large%d && ", clb_vector_storage(vector_element(p, array)), (int)array, (int)array);
+  clb_vector_scalar(p, vector_ins(p, b->root)->stride);
+  clb_vector_say(p, " == %d && FULL(", (int)b->columns);
+  clb_vector_count(p, b->mask);
+  clb_vector_say(p, ") && ALIGNED(");
   address(p, array, b->root);
-  vector_say(p, " + %d) ? stage%d : ", (int)b->first, (int)array);
+  clb_vector_say(p, " + %d) ? stage%d : ", (int)b->first, (int)array);
   address(p, array, b->root);
-  vector_say(p, " + %d; ", (int)b->first);
+  clb_vector_say(p, " + %d; ", (int)b->first);
 }
 
-void vector_end_block(vector_printer *p, ir_val array) {
+void clb_vector_end_block(vector_printer *p, ir_val array) {
   const clb_vector_block *b = &p->block[array];
   if (!b->columns) return;
-  vector_say(p, "    if (o%d == stage%d) flush_%s(", (int)array, (int)array, clb_vector_storage(vector_element(p, array)));
+  clb_vector_say(p, "    if (o%d == stage%d) flush_%s(", (int)array, (int)array, clb_vector_storage(vector_element(p, array)));
   address(p, array, b->root);
-  vector_say(p, " + %d, stage%d, %d, stream);\n", (int)b->first, (int)array, (int)b->columns);
+  clb_vector_say(p, " + %d, stage%d, %d, stream);\n", (int)b->first, (int)array, (int)b->columns);
 }
 
 static bool all_uniform(const vector_printer *p, const ir_ins *store) {
@@ -133,63 +133,63 @@ static bool all_uniform(const vector_printer *p, const ir_ins *store) {
   return vector_uniform(p, store->arg[1]) && (store->arg[2] == IR_NONE || vector_uniform(p, store->arg[2]));
 }
 
-void vector_store(vector_printer *p, const ir_ins *i) {
+void clb_vector_store(vector_printer *p, const ir_ins *i) {
   const char *e = ir_type_name(vector_element(p, i->arg[0])), *t = ir_type_name(ir_register_type(vector_element(p, i->arg[0])));
   const ir_val *values = p->k->pool + i->imm;
   if (all_uniform(p, i) || lies_evenly(p, i)) point(p, i->arg[0], i->arg[1]);
   if (all_uniform(p, i)) {
     for (int c = 0; c < i->width; c++) {
-      if (i->arg[2] != IR_NONE) vector_say(p, "if ("), vector_scalar(p, i->arg[2]), vector_say(p, ") ");
-      vector_say(p, "(");
+      if (i->arg[2] != IR_NONE) clb_vector_say(p, "if ("), clb_vector_scalar(p, i->arg[2]), clb_vector_say(p, ") ");
+      clb_vector_say(p, "(");
       address(p, i->arg[0], i->arg[1]);
-      vector_say(p, ")[%d] = pack1_%s(", c, e);
-      vector_scalar(p, values[c]);
-      vector_say(p, "); ");
+      clb_vector_say(p, ")[%d] = pack1_%s(", c, e);
+      clb_vector_scalar(p, values[c]);
+      clb_vector_say(p, "); ");
     }
   } else if (lies_evenly(p, i)) {
     const clb_vector_block *b = &p->block[i->arg[0]];
     if (b->columns) begin_block(p, i->arg[0]);
-    vector_say(p, "put_%s_%d(", e, (int)i->width);
-    if (b->columns) vector_say(p, "o%d + %d", (int)i->arg[0], (int)(clb_vector_column(p->k, i->arg[1]) - b->first));
+    clb_vector_say(p, "put_%s_%d(", e, (int)i->width);
+    if (b->columns) clb_vector_say(p, "o%d + %d", (int)i->arg[0], (int)(clb_vector_column(p->k, i->arg[1]) - b->first));
     else address(p, i->arg[0], i->arg[1]);
     evenly(p, i);
-    vector_say(p, b->columns || b->read ? ", 0, " : ", stream, ");
-    vector_operands(p, values, i->width, true);
-    vector_say(p, ");");
+    clb_vector_say(p, b->columns || b->read ? ", 0, " : ", stream, ");
+    clb_vector_operands(p, values, i->width, true);
+    clb_vector_say(p, ");");
   } else {
-    vector_say(p, "scatter_%s(b%d, ", e, (int)i->arg[0]);
+    clb_vector_say(p, "scatter_%s(b%d, ", e, (int)i->arg[0]);
     places(p, i->arg[1]);
-    vector_say(p, ", ");
-    vector_lane_mask(p, i->arg[2]);
-    vector_say(p, ", %d, (const %sv[]){", (int)i->width, t);
-    vector_operands(p, values, i->width, true);
-    vector_say(p, "});");
+    clb_vector_say(p, ", ");
+    clb_vector_lane_mask(p, i->arg[2]);
+    clb_vector_say(p, ", %d, (const %sv[]){", (int)i->width, t);
+    clb_vector_operands(p, values, i->width, true);
+    clb_vector_say(p, "});");
   }
 }
 
-void vector_atomic_add(vector_printer *p, const ir_ins *i) {
-  vector_say(p, "atomic_add_%s(b%d, ", ir_type_name(vector_element(p, i->arg[0])), (int)i->arg[0]);
+void clb_vector_atomic_add(vector_printer *p, const ir_ins *i) {
+  clb_vector_say(p, "atomic_add_%s(b%d, ", ir_type_name(vector_element(p, i->arg[0])), (int)i->arg[0]);
   places(p, i->arg[1]);
-  vector_say(p, ", ");
-  vector_lane_mask(p, i->arg[2]);
-  vector_say(p, ", ");
-  vector_lanes(p, i->arg[3]);
-  vector_say(p, ");");
+  clb_vector_say(p, ", ");
+  clb_vector_lane_mask(p, i->arg[2]);
+  clb_vector_say(p, ", ");
+  clb_vector_lanes(p, i->arg[3]);
+  clb_vector_say(p, ");");
 }
 
-void vector_copy(vector_printer *p, const ir_ins *i) {
-  vector_say(p, "copy_%s(b%d, ", ir_type_name(vector_element(p, i->arg[0])), (int)i->arg[0]);
+void clb_vector_copy(vector_printer *p, const ir_ins *i) {
+  clb_vector_say(p, "copy_%s(b%d, ", ir_type_name(vector_element(p, i->arg[0])), (int)i->arg[0]);
   places(p, i->arg[1]);
-  vector_say(p, ", b%d, ", (int)i->arg[2]);
+  clb_vector_say(p, ", b%d, ", (int)i->arg[2]);
   places(p, i->arg[3]);
-  vector_say(p, ", ");
-  vector_lane_mask(p, i->arg[4]);
-  vector_say(p, ", %d);", (int)i->width);
+  clb_vector_say(p, ", ");
+  clb_vector_lane_mask(p, i->arg[4]);
+  clb_vector_say(p, ", %d);", (int)i->width);
 }
 
 /* Into the second level: until it is read other memory is. */
-void vector_ask(vector_printer *p, const ir_ins *i) {
-  vector_say(p, "ASK(");
+void clb_vector_ask(vector_printer *p, const ir_ins *i) {
+  clb_vector_say(p, "ASK(");
   address(p, i->arg[0], i->arg[1]);
-  vector_say(p, ", %d);", (int)i->width);
+  clb_vector_say(p, ", %d);", (int)i->width);
 }

@@ -39,15 +39,15 @@ void clb_vector_find_ahead(const ir_kernel *k, clb_vector_ahead *ahead) {
 }
 
 /* nN: the address in the next row up to which buffer N has been asked for. */
-void vector_begin_ahead(vector_printer *p, ir_val array) {
+void clb_vector_begin_ahead(vector_printer *p, ir_val array) {
   const clb_vector_ahead *a = &p->ahead[array];
   if (a->stride == IR_NONE) return;
-  vector_say(p, "    u64 n%d = (u64)b%d + sizeof *b%d * ((u64)v%d * (u64)(group + 1)", (int)array, (int)array, (int)array, (int)a->stride);
-  for (int i = 0; i < a->n; i++) vector_say(p, " + (u64)v%d", (int)a->term[i]);
-  vector_say(p, ");\n");
+  clb_vector_say(p, "    u64 n%d = (u64)b%d + sizeof *b%d * ((u64)v%d * (u64)(group + 1)", (int)array, (int)array, (int)array, (int)a->stride);
+  for (int i = 0; i < a->n; i++) clb_vector_say(p, " + (u64)v%d", (int)a->term[i]);
+  clb_vector_say(p, ");\n");
 }
 
-void vector_fetch_ahead(vector_printer *p, const ir_ins *load) {
+void clb_vector_fetch_ahead(vector_printer *p, const ir_ins *load) {
   if (p->ahead[load->arg[0]].stride == IR_NONE || !dense(p->k, load)) return;
-  vector_say(p, " FETCH(n%d, %d);", (int)load->arg[0], p->k->lanes * (int)load->width * ir_type_bytes(vector_element(p, load->arg[0])));
+  clb_vector_say(p, " FETCH(n%d, %d);", (int)load->arg[0], p->k->lanes * (int)load->width * ir_type_bytes(vector_element(p, load->arg[0])));
 }

@@ -65,29 +65,29 @@ static inline ir_type vector_type(const vector_printer *p, ir_val v) { return (i
 static inline ir_type vector_element(const vector_printer *p, ir_val array) { return (ir_type)p->k->ins[array].element; }
 static inline bool vector_uniform(const vector_printer *p, ir_val v) { return p->k->ins[v].shape == IR_UNIFORM; }
 
-void vector_say(vector_printer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void vector_scalar(vector_printer *p, ir_val v);                                    /* uniform, or lane 0 of an affine value */
-void vector_lanes(vector_printer *p, ir_val v);                                     /* as a vector */
-void vector_operand(vector_printer *p, ir_val v, bool wide);                        /* wide: as a vector */
-void vector_operands(vector_printer *p, const ir_val *v, int n, bool wide);         /* "a, b, ..." */
-bool vector_countable(const vector_printer *p, ir_val mask);                        /* it can be said as a count of lanes */
-void vector_count(vector_printer *p, ir_val mask);
-void vector_lane_mask(vector_printer *p, ir_val mask);
+void clb_vector_say(vector_printer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void clb_vector_scalar(vector_printer *p, ir_val v);                                    /* uniform, or lane 0 of an affine value */
+void clb_vector_lanes(vector_printer *p, ir_val v);                                     /* as a vector */
+void clb_vector_operand(vector_printer *p, ir_val v, bool wide);                        /* wide: as a vector */
+void clb_vector_operands(vector_printer *p, const ir_val *v, int n, bool wide);         /* "a, b, ..." */
+bool clb_vector_countable(const vector_printer *p, ir_val mask);                        /* it can be said as a count of lanes */
+void clb_vector_count(vector_printer *p, ir_val mask);
+void clb_vector_lane_mask(vector_printer *p, ir_val mask);
 
 /* ---- prefetch.c, of the printer ---- */
 
-void vector_begin_ahead(vector_printer *p, ir_val array); /* at the start of a group */
-void vector_fetch_ahead(vector_printer *p, const ir_ins *load);
+void clb_vector_begin_ahead(vector_printer *p, ir_val array); /* at the start of a group */
+void clb_vector_fetch_ahead(vector_printer *p, const ir_ins *load);
 
 /* ---- memory.c ---- */
 
-void vector_load(vector_printer *p, int32_t v, const ir_ins *i);
-void vector_store(vector_printer *p, const ir_ins *i);
-void vector_atomic_add(vector_printer *p, const ir_ins *i);
-void vector_copy(vector_printer *p, const ir_ins *i);
-void vector_ask(vector_printer *p, const ir_ins *i);
-void vector_close_pointers(vector_printer *p); /* at the end of a LOOP, IF or ELSE */
-void vector_end_block(vector_printer *p, ir_val array); /* at the end of a group */
+void clb_vector_load(vector_printer *p, int32_t v, const ir_ins *i);
+void clb_vector_store(vector_printer *p, const ir_ins *i);
+void clb_vector_atomic_add(vector_printer *p, const ir_ins *i);
+void clb_vector_copy(vector_printer *p, const ir_ins *i);
+void clb_vector_ask(vector_printer *p, const ir_ins *i);
+void clb_vector_close_pointers(vector_printer *p); /* at the end of a LOOP, IF or ELSE */
+void clb_vector_end_block(vector_printer *p, ir_val array); /* at the end of a group */
 
 /* ---- prelude.c, transpose.c ---- */
 
