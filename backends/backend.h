@@ -1,8 +1,9 @@
 /* backends/backend.h - the contract between the library and a driver.
 
-   A backend knows no op.  It opens a device, keeps memory, turns a kernel of the IR into a binary that can be kept on disk,
-   loads and launches it.  All work of a device goes into one in-order queue.  Every function returns a clb_status and, on
-   failure, leaves the sentence in device->error (open: in its argument `error`): what was called, with the driver's own word. */
+   A backend knows no op.  It opens a device, keeps memory, turns a kernel of the IR into a binary
+   that can be kept on disk, loads and launches it.  All work of a device goes into one in-order
+   queue.  Every function returns a clb_status and, on failure, leaves the sentence in device->error
+   (open: in its argument `error`): what was called, with the driver's own word. */
 #ifndef CLB_BACKENDS_BACKEND_H
 #define CLB_BACKENDS_BACKEND_H
 
@@ -20,23 +21,24 @@ typedef struct clb_backend clb_backend;
 typedef struct {
   const clb_backend *backend;
   clb_error_sink *error;
-  clb_device_info info;  /* strings owned by the device */
+  clb_device_info info; /* strings owned by the device */
   clb_limits limits;
-  clb_dialect dialect;   /* what `build` compiles, and what `clebsch source` shows */
-  char key[256];         /* all that a binary depends on: target, driver and compiler versions; part of the cache key */
-  const char *blas;      /* the library that open_blas found; NULL: none, or not asked for yet */
+  clb_dialect dialect; /* what `build` compiles, and what `clebsch source` shows */
+  char key[256]; /* all that a binary depends on: target, driver and compiler versions; part of the
+                    cache key */
+  const char *blas; /* the library that open_blas found; NULL: none, or not asked for yet */
 } clb_device;
 
 /* Memory of a device, as a backend's launch and copy see it. */
 typedef struct {
-  void *handle;          /* pointer or cl_mem */
+  void *handle; /* pointer or cl_mem */
   clb_memory_kind kind;
   uint64_t bytes;
 } clb_memory;
 
 /* One launch argument, in the order of the kernel's parameters. */
 typedef struct {
-  ir_type type;          /* IR_VOID: memory; else the scalar's type */
+  ir_type type; /* IR_VOID: memory; else the scalar's type */
   union {
     const clb_memory *memory;
     int32_t i32;
@@ -46,9 +48,9 @@ typedef struct {
   };
 } clb_arg;
 
-/* `count` products C = A B or C + A B of row-major matrices: C is [m][n], A [m][k] (or [k][m], used transposed), B [k][n] (or [n][k]).
-   Offsets, leading dimensions (>= the row's length) and strides from one product of the batch to the next count elements; a stride
-   of A or B may be 0. */
+/* `count` products C = A B or C + A B of row-major matrices: C is [m][n], A [m][k] (or [k][m], used
+   transposed), B [k][n] (or [n][k]). Offsets, leading dimensions (>= the row's length) and strides
+   from one product of the batch to the next count elements; a stride of A or B may be 0. */
 typedef struct {
   int64_t m, n, k, count;
   const clb_memory *a, *b, *c;
@@ -60,7 +62,7 @@ typedef struct clb_module clb_module; /* one loaded kernel; each backend has its
 
 /* One launch, or one product. */
 typedef struct {
-  const char *name;      /* of the kernel, or of the library */
+  const char *name; /* of the kernel, or of the library */
   clb_module *module;
   int64_t groups;
   const clb_arg *args;
@@ -69,65 +71,85 @@ typedef struct {
   const clb_product *product; /* NULL: a launch */
 } clb_work;
 
-typedef struct clb_recorded clb_recorded; /* launches that are submitted at once; each backend has its own */
+typedef struct clb_recorded
+    clb_recorded; /* launches that are submitted at once; each backend has its own */
 
 struct clb_backend {
-  const char *name;      /* what a device string starts with */
+  const char *name; /* what a device string starts with */
 
-  /* Calls each() for every device and every compile-only target that could be opened.  An absent driver is no error. */
+  /* Calls each() for every device and every compile-only target that could be opened.  An absent
+     driver is no error. */
   void (*list)(void (*each)(const clb_device_info *info, void *user), void *user);
 
-  /* `name` is the whole device string, `rest` what follows the backend's name in it: "", ":1", ":0:1", "@gfx942", ":interpreter".
-     adopt: the caller's handles, or NULL. */
-  clb_status (*open)(const char *name, const char *rest, const clb_native *adopt, clb_error_sink *error, clb_device **device);
+  /* `name` is the whole device string, `rest` what follows the backend's name in it: "", ":1",
+     ":0:1", "@gfx942", ":interpreter". adopt: the caller's handles, or NULL. */
+  clb_status (*open)(const char *name, const char *rest, const clb_native *adopt,
+                     clb_error_sink *error, clb_device **device);
   void (*close)(clb_device *device);
 
-  clb_status (*alloc)(clb_device *device, uint64_t bytes, clb_memory *memory);   /* bytes >= 1 */
-  uint64_t (*free_bytes)(clb_device *device);                                    /* that are free now, 0: unknown; NULL: the driver does not tell */
+  clb_status (*alloc)(clb_device *device, uint64_t bytes, clb_memory *memory); /* bytes >= 1 */
+  uint64_t (*free_bytes)(
+      clb_device *device); /* that are free now, 0: unknown; NULL: the driver does not tell */
   void (*free)(clb_device *device, clb_memory *memory);
-  clb_status (*wrap)(clb_device *device, clb_memory *memory);                    /* checks a caller's handle; may be NULL: accepts CLB_POINTER */
+  clb_status (*wrap)(
+      clb_device *device,
+      clb_memory *memory); /* checks a caller's handle; may be NULL: accepts CLB_POINTER */
   /* In order with the launches; returns when the host side is done with. */
-  clb_status (*write)(clb_device *device, const clb_memory *to, uint64_t offset, const void *from, uint64_t bytes);
-  clb_status (*read)(clb_device *device, const clb_memory *from, uint64_t offset, void *to, uint64_t bytes);
+  clb_status (*write)(clb_device *device, const clb_memory *to, uint64_t offset, const void *from,
+                      uint64_t bytes);
+  clb_status (*read)(clb_device *device, const clb_memory *from, uint64_t offset, void *to,
+                     uint64_t bytes);
 
-  /* Compiles the text (SPIR-V: the words) that clb_device_text made of k, which has passed ir_verify; `binary` is what the cache
-     keeps.  The compiler's whole log goes into the error. */
-  clb_status (*build)(clb_device *device, const ir_kernel *k, const clb_text *text, clb_text *binary);
+  /* Compiles the text (SPIR-V: the words) that clb_device_text made of k, which has passed
+     ir_verify; `binary` is what the cache keeps.  The compiler's whole log goes into the error. */
+  clb_status (*build)(clb_device *device, const ir_kernel *k, const clb_text *text,
+                      clb_text *binary);
   /* k is the kernel the binary was built from. */
-  clb_status (*load)(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module);
+  clb_status (*load)(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes,
+                     clb_module **module);
   void (*unload)(clb_device *device, clb_module *module);
   /* groups >= 1.  Allocates nothing, waits for nothing. */
-  clb_status (*launch)(clb_device *device, clb_module *module, int64_t groups, const clb_arg *args, int n_args);
+  clb_status (*launch)(clb_device *device, clb_module *module, int64_t groups, const clb_arg *args,
+                       int n_args);
   clb_status (*wait)(clb_device *device);
 
-  /* Both NULL where no library is known.  open_blas finds the vendor's BLAS for CLB_F64 or CLB_F32, readies it and names it in
-     device->blas; CLB_ERROR_UNSUPPORTED where there is none.  *partly: multiply cannot do all that this device may be given.
-     multiply: in order with the launches, m, n, count 1 ... INT32_MAX, k 0 ... INT32_MAX; CLB_ERROR_UNSUPPORTED where it cannot do just this. */
+  /* Both NULL where no library is known.  open_blas finds the vendor's BLAS for CLB_F64 or CLB_F32,
+     readies it and names it in device->blas; CLB_ERROR_UNSUPPORTED where there is none.  *partly:
+     multiply cannot do all that this device may be given. multiply: in order with the launches, m,
+     n, count 1 ... INT32_MAX, k 0 ... INT32_MAX; CLB_ERROR_UNSUPPORTED where it cannot do just
+     this. */
   clb_status (*open_blas)(clb_device *device, clb_dtype type, bool *partly);
   clb_status (*multiply)(clb_device *device, clb_dtype type, const clb_product *product);
-  /* Fails as multiply would with CLB_ERROR_UNSUPPORTED, and does nothing else; NULL where there is no multiply. */
+  /* Fails as multiply would with CLB_ERROR_UNSUPPORTED, and does nothing else; NULL where there is
+     no multiply. */
   clb_status (*can_multiply)(clb_device *device, clb_dtype type, const clb_product *product);
 
-  /* All NULL: there is no such object.  record: of n >= 1 launches and products, as submitted one after the other; NULL where the driver
-     cannot, which is no failure.  *recorded: NULL, or the object of the same work on other memory, which becomes the new one.
-     replay: submits all of it, in order with the launches; allocates nothing, waits for nothing. */
+  /* All NULL: there is no such object.  record: of n >= 1 launches and products, as submitted one
+     after the other; NULL where the driver cannot, which is no failure.  *recorded: NULL, or the
+     object of the same work on other memory, which becomes the new one. replay: submits all of it,
+     in order with the launches; allocates nothing, waits for nothing. */
   void (*record)(clb_device *device, const clb_work *work, int64_t n, clb_recorded **recorded);
   clb_status (*replay)(clb_device *device, clb_recorded *recorded);
   void (*forget)(clb_device *device, clb_recorded *recorded); /* after what was submitted of it */
 
   /* What the vendor's compiler made of the kernel; -1 where unknown. */
-  clb_status (*report)(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report);
+  clb_status (*report)(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes,
+                       clb_report *report);
 };
 
 /* Of a compiler that says nothing. */
-static inline clb_report clb_report_unknown(void) { return (clb_report){-1, -1, -1, -1, -1, -1, -1}; }
+static inline clb_report clb_report_unknown(void) {
+  return (clb_report){-1, -1, -1, -1, -1, -1, -1};
+}
 
 #define BACKEND(name, first) extern const clb_backend clb_backend_##name;
 #include "backends/backends.def"
 #undef BACKEND
-extern const clb_backend *const clb_backends[]; /* in the order in which "" tries them; ends with NULL */
+extern const clb_backend
+    *const clb_backends[]; /* in the order in which "" tries them; ends with NULL */
 
-/* Adds the kernel in the device's language, legalised where the device has no sub-groups: what the backend's build takes. */
+/* Adds the kernel in the device's language, legalised where the device has no sub-groups: what the
+   backend's build takes. */
 clb_status clb_device_text(const clb_device *device, const ir_kernel *k, clb_text *text);
 
 /* The backend's alloc; where there is no memory, the sentence also says what the device has. */
@@ -136,6 +158,7 @@ clb_status clb_device_alloc(clb_device *device, uint64_t bytes, clb_memory *memo
 uint64_t clb_device_free_bytes(clb_device *device);
 
 /* Opens by device string ("" as in clb_context_create). */
-clb_status clb_device_open(const char *name, const clb_native *adopt, clb_error_sink *error, clb_device **device);
+clb_status clb_device_open(const char *name, const clb_native *adopt, clb_error_sink *error,
+                           clb_device **device);
 
 #endif

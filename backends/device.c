@@ -1,14 +1,18 @@
 /* backends/device.c - what all backends do with a device: its memory, and a kernel's text. */
 #include "backends/backend.h"
 
-uint64_t clb_device_free_bytes(clb_device *d) { return d->backend->free_bytes ? d->backend->free_bytes(d) : 0; }
+uint64_t clb_device_free_bytes(clb_device *d) {
+  return d->backend->free_bytes ? d->backend->free_bytes(d) : 0;
+}
 
 clb_status clb_device_alloc(clb_device *d, uint64_t bytes, clb_memory *memory) {
   static const double MiB = 1 << 20;
   const clb_status s = d->backend->alloc(d, bytes, memory);
   if (s != CLB_ERROR_MEMORY) return s;
   const uint64_t all = d->info.memory_bytes, left = clb_device_free_bytes(d);
-  if (left) return clb_fail_more(d->error, s, "; of the %.1f MiB of %s %.1f MiB are free", (double)all / MiB, d->info.name, (double)left / MiB);
+  if (left)
+    return clb_fail_more(d->error, s, "; of the %.1f MiB of %s %.1f MiB are free",
+                         (double)all / MiB, d->info.name, (double)left / MiB);
   return all ? clb_fail_more(d->error, s, "; %s has %.1f MiB", d->info.name, (double)all / MiB) : s;
 }
 
@@ -18,9 +22,14 @@ clb_status clb_device_text(const clb_device *d, const ir_kernel *k, clb_text *te
   clb_status s = CLB_OK;
   bool legalise = !d->limits.subgroups && clb_shuffles(k);
   if (legalise && k->subgroups > 1)
-    return clb_fail(d->error, CLB_ERROR_UNSUPPORTED, "%s: %s has no sub-groups; a kernel that shuffles can have one per group, not %d", k->name, d->info.name, (int)k->subgroups);
-  if (legalise && !clb_legalise(k, &legal)) s = clb_fail(d->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, legal.error);
-  if (!s && !clb_print(legalise ? &legal : k, &d->dialect, text, mistake, sizeof mistake)) s = clb_fail(d->error, CLB_ERROR_UNSUPPORTED, "%s: %s", k->name, mistake);
+    return clb_fail(
+        d->error, CLB_ERROR_UNSUPPORTED,
+        "%s: %s has no sub-groups; a kernel that shuffles can have one per group, not %d", k->name,
+        d->info.name, (int)k->subgroups);
+  if (legalise && !clb_legalise(k, &legal))
+    s = clb_fail(d->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, legal.error);
+  if (!s && !clb_print(legalise ? &legal : k, &d->dialect, text, mistake, sizeof mistake))
+    s = clb_fail(d->error, CLB_ERROR_UNSUPPORTED, "%s: %s", k->name, mistake);
   if (text->failed) s = clb_fail(d->error, CLB_ERROR_MEMORY, "%s: no memory for its text", k->name);
   ir_free(&legal);
   return s;

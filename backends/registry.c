@@ -25,7 +25,8 @@ static const char *rest_of(const char *name, const char *backend) {
 }
 
 /* Opens, and completes the limits where the backend knows of no more. */
-static clb_status open_by(const clb_backend *b, const char *name, const char *rest, const clb_native *adopt, clb_error_sink *error, clb_device **device) {
+static clb_status open_by(const clb_backend *b, const char *name, const char *rest,
+                          const clb_native *adopt, clb_error_sink *error, clb_device **device) {
   clb_status s = b->open(name, rest, adopt, error, device);
   if (s) return s;
   clb_limits *l = &(*device)->limits;
@@ -42,7 +43,8 @@ static clb_status open_first(clb_error_sink *error, clb_device **device) {
   return CLB_ERROR_DEVICE; /* the sentence is that of the last */
 }
 
-clb_status clb_device_open(const char *name, const clb_native *adopt, clb_error_sink *error, clb_device **device) {
+clb_status clb_device_open(const char *name, const clb_native *adopt, clb_error_sink *error,
+                           clb_device **device) {
   clb_text names = {0};
   const char *wish = getenv("CLB_DEVICE");
   *device = NULL;
@@ -56,7 +58,10 @@ clb_status clb_device_open(const char *name, const clb_native *adopt, clb_error_
     }
     clb_text_add(&names, "%s%s", b == clb_backends ? "" : ", ", (*b)->name);
   }
-  clb_status s = clb_fail(error, CLB_ERROR_DEVICE, "no device \"%s\": a device string starts with one of %s; `clebsch devices` lists those here", name, names.s ? names.s : "");
+  clb_status s = clb_fail(
+      error, CLB_ERROR_DEVICE,
+      "no device \"%s\": a device string starts with one of %s; `clebsch devices` lists those here",
+      name, names.s ? names.s : "");
   clb_text_free(&names);
   return s;
 }

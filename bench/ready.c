@@ -1,7 +1,7 @@
 /* ready.c - how soon a device is ready:  ready DEVICE...  prints one JSON array.
-   open_first: the first context of the process, the driver's own start included; open_again: a second one;
-   cold, warm: an op (l <= 4, forward and backward, f32) compiled anew, and found in the cache by a new context;
-   launch: host time of one forward call on one row, of many in a row. */
+   open_first: the first context of the process, the driver's own start included; open_again: a
+   second one; cold, warm: an op (l <= 4, forward and backward, f32) compiled anew, and found in the
+   cache by a new context; launch: host time of one forward call on one row, of many in a row. */
 #include <clebsch/clebsch.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -30,7 +30,8 @@ static double launch_seconds(clb_context *ctx, clb_op *op) {
   must(clb_buffer_write(in.buffer, 0, x, sizeof x), ctx, "write");
   for (int turn = 0; turn < 5; turn++) {
     double start = now();
-    for (int i = 0; i < N; i++) must(clb_spherical_harmonics_forward(op, 1, in, out), ctx, "forward");
+    for (int i = 0; i < N; i++)
+      must(clb_spherical_harmonics_forward(op, 1, in, out), ctx, "forward");
     double t = (now() - start) / N;
     must(clb_wait(ctx), ctx, "wait");
     if (t < best) best = t;
@@ -42,7 +43,15 @@ static double launch_seconds(clb_context *ctx, clb_op *op) {
 
 static json_t *measure(const char *device) {
   static const int degrees[] = {0, 1, 2, 3, 4};
-  const clb_spherical_harmonics_desc desc = {degrees, 5, CLB_COMPONENT, 0, CLB_F32, CLB_F32, 0, CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD)};
+  const clb_spherical_harmonics_desc desc = {degrees,
+                                             5,
+                                             CLB_COMPONENT,
+                                             0,
+                                             CLB_F32,
+                                             CLB_F32,
+                                             0,
+                                             CLB_PASS_BIT(CLB_FORWARD) |
+                                                 CLB_PASS_BIT(CLB_BACKWARD)};
   clb_context *ctx[2];
   clb_op *op;
   double open[2], ready[2], launch = 0;
@@ -59,7 +68,8 @@ static json_t *measure(const char *device) {
     clb_op_destroy(&op);
   }
   for (int i = 0; i < 2; i++) clb_context_destroy(&ctx[i]);
-  return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f}", "device", device, "open_first", open[0], "open_again", open[1], "cold", ready[0], "warm", ready[1], "launch", launch);
+  return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f}", "device", device, "open_first", open[0],
+                   "open_again", open[1], "cold", ready[0], "warm", ready[1], "launch", launch);
 }
 
 int main(int argc, char **argv) {

@@ -55,24 +55,37 @@ static int check(const array *a) {
 }
 
 /* Sizes, and where the weights of each path are. */
-static clb_status describe(clb_context *ctx, const clb_tensor_product_desc *desc, clb_tensor_product_sizes *n) {
+static clb_status describe(clb_context *ctx, const clb_tensor_product_desc *desc,
+                           clb_tensor_product_sizes *n) {
   clb_status s = clb_tensor_product_measure(ctx, desc, n);
-  if (!s) printf("x %d, y %d, z %d elements in a row, %d weights in all\n", (int)n->x, (int)n->y, (int)n->z, (int)n->w);
+  if (!s)
+    printf("x %d, y %d, z %d elements in a row, %d weights in all\n", (int)n->x, (int)n->y,
+           (int)n->z, (int)n->w);
   for (int i = 0; i < desc->n_instructions && !s; i++) {
     const clb_instruction *p = &desc->instructions[i];
     clb_weight_slice w;
     s = clb_tensor_product_weights(ctx, desc, i, &w);
-    if (!s) printf("x[%d] y[%d] -> z[%d]: weights %d ... %d are w[%d][%d][%d]\n", p->in1, p->in2, p->out, (int)w.first, (int)(w.first + w.count - 1),
-                   (int)w.shape[0], (int)w.shape[1], (int)w.shape[2]);
+    if (!s)
+      printf("x[%d] y[%d] -> z[%d]: weights %d ... %d are w[%d][%d][%d]\n", p->in1, p->in2, p->out,
+             (int)w.first, (int)(w.first + w.count - 1), (int)w.shape[0], (int)w.shape[1],
+             (int)w.shape[2]);
   }
   return s;
 }
 
 int main(int argc, char **argv) {
   static clb_instructions found; /* 40 kB */
-  clb_tensor_product_desc desc = {.irreps_x = found.irreps_x, .irreps_y = found.irreps_y, .irreps_z = found.irreps_z, .instructions = found.instructions,
-                                  .layout_x = CLB_IR_MUL, .layout_y = CLB_IR_MUL, .layout_z = CLB_IR_MUL, .shared_weights = 1,
-                                  .storage = CLB_F32, .arithmetic = CLB_F32, .passes = CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD)};
+  clb_tensor_product_desc desc = {.irreps_x = found.irreps_x,
+                                  .irreps_y = found.irreps_y,
+                                  .irreps_z = found.irreps_z,
+                                  .instructions = found.instructions,
+                                  .layout_x = CLB_IR_MUL,
+                                  .layout_y = CLB_IR_MUL,
+                                  .layout_z = CLB_IR_MUL,
+                                  .shared_weights = 1,
+                                  .storage = CLB_F32,
+                                  .arithmetic = CLB_F32,
+                                  .passes = CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD)};
   clb_tensor_product_sizes n = {0, 0, 0, 0};
   clb_context *ctx = NULL;
   clb_op *op = NULL;
@@ -87,8 +100,11 @@ int main(int argc, char **argv) {
   const int64_t counts[ARRAYS] = {N * n.x, N * n.y, n.w, N * n.z, N * n.z, N * n.x, N * n.y, n.w};
   for (int i = 0; i < ARRAYS && !s; i++) s = make(ctx, counts[i], i <= G, &a[i]);
   if (!s) s = clb_tensor_product_forward(op, N, a[X].rows, a[Y].rows, a[W].rows, a[Z].rows);
-  if (!s) s = clb_tensor_product_backward(op, N, a[X].rows, a[Y].rows, a[W].rows, a[G].rows, a[G_X].rows, a[G_Y].rows, a[G_W].rows);
-  for (int i = Z; i < ARRAYS && !s; i++) s = clb_buffer_read(a[i].rows.buffer, 0, a[i].host, (uint64_t)a[i].count * sizeof(float));
+  if (!s)
+    s = clb_tensor_product_backward(op, N, a[X].rows, a[Y].rows, a[W].rows, a[G].rows, a[G_X].rows,
+                                    a[G_Y].rows, a[G_W].rows);
+  for (int i = Z; i < ARRAYS && !s; i++)
+    s = clb_buffer_read(a[i].rows.buffer, 0, a[i].host, (uint64_t)a[i].count * sizeof(float));
   if (s) fprintf(stderr, "tensor_product: %s: %s\n", clb_status_text(s), clb_error(ctx));
   else good = check(a);
 

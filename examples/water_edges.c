@@ -7,7 +7,8 @@
 
 static const char help[] =
     "Usage: water_edges MODEL [DEVICE]\n"
-    "MODEL knows H and O and was made by `clebsch convert`; Debian's package cp2k-data brings one to convert:\n"
+    "MODEL knows H and O and was made by `clebsch convert`; Debian's package cp2k-data brings one "
+    "to convert:\n"
     "  clebsch convert /usr/share/cp2k/NequIP/water.pth water.safetensors\n"
     "DEVICE is cuda, hip:1, level_zero, opencl:0:0, cpu, ...; without it, the best one here.\n";
 
@@ -34,7 +35,8 @@ static int allocate(atoms *a, int side) {
   a->vectors = malloc(pairs * sizeof *a->vectors);
   a->d_vectors = malloc(pairs * sizeof *a->d_vectors);
   a->forces = calloc(n, sizeof *a->forces);
-  return a->species && a->positions && a->senders && a->receivers && a->vectors && a->d_vectors && a->forces;
+  return a->species && a->positions && a->senders && a->receivers && a->vectors && a->d_vectors &&
+         a->forces;
 }
 
 static void release(atoms *a) {
@@ -65,7 +67,8 @@ static void place(atoms *a, int side, double spacing, int32_t oxygen, int32_t hy
   }
 }
 
-/* All pairs, each with the nearest image: right where the box is at least twice as wide as the cutoff. */
+/* All pairs, each with the nearest image: right where the box is at least twice as wide as the
+   cutoff. */
 static void find_edges(atoms *a, double cutoff) {
   a->n_edges = 0;
   for (int64_t i = 0; i < a->n; i++)
@@ -122,8 +125,13 @@ static const char *prepare(const clb_model *model, double cutoff, atoms *a) {
 
 static clb_status compute(clb_model *model, atoms *a) {
   double energy;
-  const clb_model_edges edges = {.n_local = a->n, .n_total = a->n, .n_edges = a->n_edges, .species = a->species, .senders.host = a->senders,
-                                 .receivers.host = a->receivers, .vectors = a->vectors[0]};
+  const clb_model_edges edges = {.n_local = a->n,
+                                 .n_total = a->n,
+                                 .n_edges = a->n_edges,
+                                 .species = a->species,
+                                 .senders.host = a->senders,
+                                 .receivers.host = a->receivers,
+                                 .vectors = a->vectors[0]};
   const clb_model_edge_results results = {.energy = &energy, .d_vectors = a->d_vectors[0]};
   const clb_status s = clb_model_compute_edges(model, &edges, &results);
   if (s) return s;

@@ -9,7 +9,8 @@ void clb_candidate_add(clb_schedule *list, int *n, const clb_schedule *s) {
   if (*n < CLB_MAX_CANDIDATES) list[(*n)++] = *s;
 }
 
-void clb_candidate_with(clb_schedule *list, int *n, const clb_schedule *s, size_t field, int32_t value) {
+void clb_candidate_with(clb_schedule *list, int *n, const clb_schedule *s, size_t field,
+                        int32_t value) {
   clb_schedule other = *s;
   memcpy((char *)&other + field, &value, sizeof value);
   clb_candidate_add(list, n, &other);

@@ -1,12 +1,13 @@
-/* kernels/spherical_harmonics.c - real spherical harmonics and their derivatives; a lane is a point.
+/* kernels/spherical_harmonics.c - real spherical harmonics and their derivatives; a lane is a
+   point.
 
    With (X, Y, Z) = (z, x, y), C_m + i S_m = (X + iY)^m and the monic polynomials
-     p_m^m = 1,  p_{m+1}^m = Z,  p_l^m = Z p_{l-1}^m - b r^2 p_{l-2}^m,  b = (l+m-1)(l-m-1) / ((2l-1)(2l-3)),
-   a harmonic is scale(l, m) p_l^|m| {S_|m|, 1, C_m}: `base` below is all but the scale.
-   Derivatives come from  d_k Y^l_i = sqrt(l) (2l+1) sum_j C^{(l,l-1,1)}_ijk Y^{l-1}_j  (linear in the degree below):
-     backward         g_x[k]   = sum_lij c_ijk g_i base_j
-     double backward  d_x[k]   = sum_lij c_ijk g_i dbase_j     where dbase = derivative of base along h (dual numbers),
-                      d_g_y[i] = sum_jk  c_ijk h_k base_j. */
+     p_m^m = 1,  p_{m+1}^m = Z,  p_l^m = Z p_{l-1}^m - b r^2 p_{l-2}^m,  b = (l+m-1)(l-m-1) /
+   ((2l-1)(2l-3)), a harmonic is scale(l, m) p_l^|m| {S_|m|, 1, C_m}: `base` below is all but the
+   scale. Derivatives come from  d_k Y^l_i = sqrt(l) (2l+1) sum_j C^{(l,l-1,1)}_ijk Y^{l-1}_j
+   (linear in the degree below): backward         g_x[k]   = sum_lij c_ijk g_i base_j double
+   backward  d_x[k]   = sum_lij c_ijk g_i dbase_j     where dbase = derivative of base along h (dual
+   numbers), d_g_y[i] = sum_jk  c_ijk h_k base_j. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,11 @@
 #include "src/problem/wigner.h"
 #include "kernels/common/rows.h"
 
-enum { MAX_DEGREE = 20, MAX_ORDERS = 2 * MAX_DEGREE + 1, MAX_COLUMNS = CLB_MAX_DEGREES * MAX_ORDERS };
+enum {
+  MAX_DEGREE = 20,
+  MAX_ORDERS = 2 * MAX_DEGREE + 1,
+  MAX_COLUMNS = CLB_MAX_DEGREES * MAX_ORDERS
+};
 
 /* A number and, in double backward, its derivative along h (else IR_NONE). */
 typedef struct {
@@ -28,14 +33,14 @@ typedef struct {
   const clb_spherical_harmonics_problem *sh;
   const clb_schedule *s;
   clb_row_block rows;
-  ir_type t;                        /* arithmetic */
+  ir_type t; /* arithmetic */
   int lmax, n_columns;
   int degree_of[MAX_COLUMNS], order_of[MAX_COLUMNS]; /* of a column: l, and l + m */
-  dual X, Y, Z, r2;                 /* the point, axes as above */
+  dual X, Y, Z, r2;                                  /* the point, axes as above */
   dual cosine[MAX_DEGREE + 1], sine[MAX_DEGREE + 1];
   dual below[MAX_DEGREE + 1], now[MAX_DEGREE + 1]; /* p_{l-1}^m, p_l^m */
-  dual base[MAX_ORDERS];            /* of the degree reached */
-  ir_val read[MAX_COLUMNS], write[MAX_COLUMNS]; /* IR_NONE: not yet */
+  dual base[MAX_ORDERS];                           /* of the degree reached */
+  ir_val read[MAX_COLUMNS], write[MAX_COLUMNS];    /* IR_NONE: not yet */
 } builder;
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
@@ -43,35 +48,46 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
   int most = p->arithmetic == CLB_F64 ? 20 : 12;
   (void)limits;
   if (sh->n_degrees < 1 || sh->n_degrees > CLB_MAX_DEGREES)
-    return clb_fail(error, CLB_ERROR_ARGUMENT, "n_degrees is %d; it must be 1 ... %d", sh->n_degrees, CLB_MAX_DEGREES);
+    return clb_fail(error, CLB_ERROR_ARGUMENT, "n_degrees is %d; it must be 1 ... %d",
+                    sh->n_degrees, CLB_MAX_DEGREES);
   for (int i = 0; i < sh->n_degrees; i++)
     if (sh->degrees[i] < 0 || sh->degrees[i] > most)
-      return clb_fail(error, CLB_ERROR_ARGUMENT, "degrees[%d] is %d; with %s arithmetic it must be 0 ... %d", i, sh->degrees[i], p->arithmetic == CLB_F64 ? "f64" : "f32", most);
+      return clb_fail(error, CLB_ERROR_ARGUMENT,
+                      "degrees[%d] is %d; with %s arithmetic it must be 0 ... %d", i,
+                      sh->degrees[i], p->arithmetic == CLB_F64 ? "f64" : "f32", most);
   if (sh->normalization < CLB_COMPONENT || sh->normalization > CLB_INTEGRAL)
-    return clb_fail(error, CLB_ERROR_ARGUMENT, "normalization is %d; it must be CLB_COMPONENT, CLB_NORM or CLB_INTEGRAL", sh->normalization);
+    return clb_fail(error, CLB_ERROR_ARGUMENT,
+                    "normalization is %d; it must be CLB_COMPONENT, CLB_NORM or CLB_INTEGRAL",
+                    sh->normalization);
   return CLB_OK;
 }
 
 static int n_columns(const clb_problem *p) {
   int n = 0;
-  for (int i = 0; i < p->spherical_harmonics.n_degrees; i++) n += 2 * p->spherical_harmonics.degrees[i] + 1;
+  for (int i = 0; i < p->spherical_harmonics.n_degrees; i++)
+    n += 2 * p->spherical_harmonics.degrees[i] + 1;
   return n;
 }
 
 /* Local memory of a sub-group. */
-static int64_t row_bytes(const clb_problem *p, const clb_schedule *s) { return (int64_t)s->lanes * (s->width | 1) * ir_type_bytes(clb_ir_type((clb_dtype)p->storage)); }
+static int64_t row_bytes(const clb_problem *p, const clb_schedule *s) {
+  return (int64_t)s->lanes * (s->width | 1) * ir_type_bytes(clb_ir_type((clb_dtype)p->storage));
+}
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .staged = !limits->simd, .width = 8};
+  *s = (clb_schedule){
+      .lanes = limits->lanes[p->arithmetic], .subgroups = 1, .staged = !limits->simd, .width = 8};
   if (limits->simd) return;
-  /* Measured on an H200 (bench/results): rows that fit are written whole, so that memory is contiguous; longer ones go in pieces
-     that registers can hold, and reads of medium ones in halves.  Small groups win: what they hold goes free sooner. */
+  /* Measured on an H200 (bench/results): rows that fit are written whole, so that memory is
+     contiguous; longer ones go in pieces that registers can hold, and reads of medium ones in
+     halves.  Small groups win: what they hold goes free sooner. */
   int columns = n_columns(p);
   s->width = columns <= 64 ? columns : 60;
   if (p->pass == CLB_BACKWARD && columns > 32 && columns <= 64) s->width = 24;
   if (p->pass == CLB_DOUBLE_BACKWARD && columns > 32) s->width = 32;
   if (limits->registers <= 128) {
-    s->large_registers = columns > 32 && (p->pass == CLB_DOUBLE_BACKWARD || p->arithmetic == CLB_F64);
+    s->large_registers =
+        columns > 32 && (p->pass == CLB_DOUBLE_BACKWARD || p->arithmetic == CLB_F64);
     s->width = s->width > 16 ? 16 : s->width;
   }
   int rows = p->pass == CLB_DOUBLE_BACKWARD && columns > 32 ? 64 : 32;
@@ -89,17 +105,22 @@ static int candidates(const clb_problem *p, const clb_limits *limits, clb_schedu
   clb_schedule first, s;
   schedule(p, limits, &first);
   clb_candidate_add(list, &n, &first);
-  for (size_t i = 0; i < sizeof groups / sizeof *groups && limits->subgroups && !limits->simd; i++) {
-    if (groups[i] <= limits->max_subgroups && groups[i] * row_bytes(p, &first) <= limits->local_bytes) clb_candidate_with(list, &n, &first, CLB_FIELD(subgroups), groups[i]);
+  for (size_t i = 0; i < sizeof groups / sizeof *groups && limits->subgroups && !limits->simd;
+       i++) {
+    if (groups[i] <= limits->max_subgroups &&
+        groups[i] * row_bytes(p, &first) <= limits->local_bytes)
+      clb_candidate_with(list, &n, &first, CLB_FIELD(subgroups), groups[i]);
   }
-  if (limits->registers <= 128 && !limits->simd) clb_candidate_with(list, &n, &first, CLB_FIELD(large_registers), !first.large_registers);
+  if (limits->registers <= 128 && !limits->simd)
+    clb_candidate_with(list, &n, &first, CLB_FIELD(large_registers), !first.large_registers);
   s = (clb_schedule){.lanes = first.lanes, .subgroups = first.subgroups, .width = 1};
   if (!limits->simd) clb_candidate_add(list, &n, &s);
   for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
     s = first;
     s.width = widths[i];
     bool room = limits->simd || (s.staged && s.subgroups * row_bytes(p, &s) <= limits->local_bytes);
-    if (room && widths[i] < columns && widths[i] <= (limits->simd ? 16 : 64)) clb_candidate_add(list, &n, &s);
+    if (room && widths[i] < columns && widths[i] <= (limits->simd ? 16 : 64))
+      clb_candidate_add(list, &n, &s);
   }
   return n;
 }
@@ -141,13 +162,15 @@ static dual times_plus(builder *b, dual x, dual y, dual z) {
 }
 
 static dual scaled(builder *b, double c, dual x) {
-  return (dual){ir_mul(b->k, real(b, c), x.v), x.d == IR_NONE ? IR_NONE : ir_mul(b->k, real(b, c), x.d)};
+  return (dual){ir_mul(b->k, real(b, c), x.v),
+                x.d == IR_NONE ? IR_NONE : ir_mul(b->k, real(b, c), x.d)};
 }
 
 /* ---- harmonics, degree by degree ---- */
 
 static void start_degrees(builder *b, const ir_val point[3], const ir_val *along) {
-  ir_val d[3] = {along ? along[0] : IR_NONE, along ? along[1] : IR_NONE, along ? along[2] : IR_NONE};
+  ir_val d[3] = {along ? along[0] : IR_NONE, along ? along[1] : IR_NONE,
+                 along ? along[2] : IR_NONE};
   b->Y = (dual){point[0], d[0]};
   b->Z = (dual){point[1], d[1]};
   b->X = (dual){point[2], d[2]};
@@ -196,18 +219,21 @@ static int columns_from(const builder *b, int lowest, int *columns) {
   return n;
 }
 
-/* Reads each piece with a column of degree l that has not been read yet; degrees below `lowest` are never read. */
+/* Reads each piece with a column of degree l that has not been read yet; degrees below `lowest` are
+   never read. */
 static void read_degree(builder *b, const clb_row_array *a, int l, int lowest) {
   int columns[MAX_COLUMNS], n = columns_from(b, lowest, columns);
   for (int at = 0, end; at < n; at = end) {
     bool need = false;
     end = clb_rows_piece(b->s, columns, n, at);
-    for (int c = at; c < end; c++) need |= b->degree_of[columns[c]] == l && b->read[columns[c]] == IR_NONE;
+    for (int c = at; c < end; c++)
+      need |= b->degree_of[columns[c]] == l && b->read[columns[c]] == IR_NONE;
     if (need) clb_rows_load(&b->rows, a, columns[at], end - at, b->read + columns[at]);
   }
 }
 
-/* Gives the values of degree l to every column that asks for them, and writes the pieces that this completes. */
+/* Gives the values of degree l to every column that asks for them, and writes the pieces that this
+   completes. */
 static void write_degree(builder *b, const clb_row_array *a, int l, const ir_val *value) {
   int columns[MAX_COLUMNS], n = columns_from(b, 0, columns);
   for (int c = 0; c < n; c++)
@@ -216,7 +242,8 @@ static void write_degree(builder *b, const clb_row_array *a, int l, const ir_val
     bool complete = true, mine = false;
     end = clb_rows_piece(b->s, columns, n, at);
     for (int c = at; c < end; c++) complete &= b->write[c] != IR_NONE, mine |= b->degree_of[c] == l;
-    if (complete && mine) clb_rows_store(&b->rows, a, at, end - at, b->write + at, b->p->accumulate && !b->sh->fresh);
+    if (complete && mine)
+      clb_rows_store(&b->rows, a, at, end - at, b->write + at, b->p->accumulate && !b->sh->fresh);
   }
 }
 
@@ -234,7 +261,8 @@ static void coefficients(const builder *b, int l, double *C) {
   double f = sqrt(l) * (2 * l + 1) * normalization(b, l);
   for (int i = 0; i < 2 * l + 1; i++)
     for (int j = 0; j < 2 * l - 1; j++)
-      for (int k = 0; k < 3; k++) C[(i * (2 * l - 1) + j) * 3 + k] *= f * scale(l - 1, j < l - 1 ? l - 1 - j : j - l + 1);
+      for (int k = 0; k < 3; k++)
+        C[(i * (2 * l - 1) + j) * 3 + k] *= f * scale(l - 1, j < l - 1 ? l - 1 - j : j - l + 1);
 }
 
 /* Adds degree l's share to the gradient of sum_i g_i Y_i along base, and to that along dbase. */
@@ -263,7 +291,8 @@ static void directional(builder *b, int l, const double *C, const ir_val h[3], i
     for (int j = 0; j < 2 * l - 1; j++)
       for (int k = 0; k < 3; k++) {
         double c = C[(i * (2 * l - 1) + j) * 3 + k];
-        if (c != 0) out[i] = plus(b, out[i], l == 1 ? h[k] : ir_mul(b->k, b->base[j].v, h[k]), real(b, c));
+        if (c != 0)
+          out[i] = plus(b, out[i], l == 1 ? h[k] : ir_mul(b->k, b->base[j].v, h[k]), real(b, c));
       }
   }
 }
@@ -271,8 +300,9 @@ static void directional(builder *b, int l, const double *C, const ir_val h[3], i
 /* ---- x / max(|x|, 1e-12), without overflow or underflow on the way ---- */
 
 typedef struct {
-  ir_val u[3], inverse; /* inverse = 1 / max(|x|, 1e-12), but 0 at the origin, where gradients are 0 */
-  ir_val inside;        /* |x| <= 1e-12: there u is linear in x */
+  ir_val u[3],
+      inverse;   /* inverse = 1 / max(|x|, 1e-12), but 0 at the origin, where gradients are 0 */
+  ir_val inside; /* |x| <= 1e-12: there u is linear in x */
 } unit;
 
 static ir_val dot(builder *b, const ir_val x[3], const ir_val y[3]) {
@@ -290,14 +320,16 @@ static unit unit_vector(builder *b, const ir_val x[3]) {
   ir_val grow = ir_2(k, IR_DIV, one, ir_2(k, IR_MAX, length, bound));
   for (int i = 0; i < 3; i++) r.u[i] = ir_mul(k, v[i], grow);
   r.inside = ir_2(k, IR_LE, length, bound);
-  r.inverse = ir_select(k, ir_2(k, IR_EQ, largest, real(b, 0)), real(b, 0), ir_mul(k, shrink, grow));
+  r.inverse =
+      ir_select(k, ir_2(k, IR_EQ, largest, real(b, 0)), real(b, 0), ir_mul(k, shrink, grow));
   return r;
 }
 
 /* v - u <u, v> outside, v inside. */
 static void project(builder *b, const unit *n, const ir_val v[3], ir_val out[3]) {
   ir_val along = ir_1(b->k, IR_NEG, dot(b, n->u, v));
-  for (int i = 0; i < 3; i++) out[i] = ir_select(b->k, n->inside, v[i], ir_fma(b->k, along, n->u[i], v[i]));
+  for (int i = 0; i < 3; i++)
+    out[i] = ir_select(b->k, n->inside, v[i], ir_fma(b->k, along, n->u[i], v[i]));
 }
 
 /* ---- passes ---- */
@@ -324,7 +356,8 @@ static void forward(builder *b, const clb_row_array *x, const clb_row_array *y) 
   }
 }
 
-static void backward(builder *b, const clb_row_array *x, const clb_row_array *g_y, const clb_row_array *g_x) {
+static void backward(builder *b, const clb_row_array *x, const clb_row_array *g_y,
+                     const clb_row_array *g_x) {
   ir_val point[3], gradient[3] = {IR_NONE, IR_NONE, IR_NONE};
   double C[MAX_ORDERS * MAX_ORDERS * 3];
   clb_rows_load(&b->rows, x, 0, 3, point);
@@ -348,9 +381,11 @@ static void backward(builder *b, const clb_row_array *x, const clb_row_array *g_
 
 /* With normalize: u = x/r, q = gradient at u, along = P h / r, L = <along, q>, P = 1 - u u^T, and
    d_x = (P [H along - (<u,q> h + <u,h> q) / r] - L u) / r  outside,  H along / r  inside. */
-static void chain_unit(builder *b, const unit *n, const ir_val h[3], const ir_val along[3], const ir_val q[3], ir_val d_x[3]) {
+static void chain_unit(builder *b, const unit *n, const ir_val h[3], const ir_val along[3],
+                       const ir_val q[3], ir_val d_x[3]) {
   ir_kernel *k = b->k;
-  ir_val uq = ir_mul(k, dot(b, n->u, q), n->inverse), uh = ir_mul(k, dot(b, n->u, h), n->inverse), L = dot(b, along, q), inner[3];
+  ir_val uq = ir_mul(k, dot(b, n->u, q), n->inverse), uh = ir_mul(k, dot(b, n->u, h), n->inverse),
+         L = dot(b, along, q), inner[3];
   for (int i = 0; i < 3; i++) {
     ir_val bend = ir_fma(k, uq, h[i], ir_mul(k, uh, q[i]));
     inner[i] = ir_select(k, n->inside, d_x[i], ir_sub(k, d_x[i], bend));
@@ -362,10 +397,12 @@ static void chain_unit(builder *b, const unit *n, const ir_val h[3], const ir_va
   }
 }
 
-static void double_backward(builder *b, const clb_row_array *x, const clb_row_array *g_y, const clb_row_array *incoming, const clb_row_array *d_x,
+static void double_backward(builder *b, const clb_row_array *x, const clb_row_array *g_y,
+                            const clb_row_array *incoming, const clb_row_array *d_x,
                             const clb_row_array *d_g_y) {
   ir_kernel *k = b->k;
-  ir_val point[3], h[3], along[3], q[3] = {IR_NONE, IR_NONE, IR_NONE}, second[3] = {IR_NONE, IR_NONE, IR_NONE}, value[MAX_ORDERS];
+  ir_val point[3], h[3], along[3], q[3] = {IR_NONE, IR_NONE, IR_NONE},
+                                   second[3] = {IR_NONE, IR_NONE, IR_NONE}, value[MAX_ORDERS];
   double C[MAX_ORDERS * MAX_ORDERS * 3];
   bool unit_sphere = b->sh->normalize;
   clb_rows_load(&b->rows, x, 0, 3, point);
@@ -395,7 +432,8 @@ static void double_backward(builder *b, const clb_row_array *x, const clb_row_ar
 }
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
-  static const char *const names[] = {"spherical_harmonics_forward", "spherical_harmonics_backward", "spherical_harmonics_double_backward"};
+  static const char *const names[] = {"spherical_harmonics_forward", "spherical_harmonics_backward",
+                                      "spherical_harmonics_double_backward"};
   builder *b = calloc(1, sizeof *b);
   ir_begin(k, names[p->pass], s->lanes, s->subgroups, s->lanes * s->subgroups);
   if (!b) {
@@ -403,18 +441,25 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
     return;
   }
   k->large_registers = s->large_registers;
-  *b = (builder){.k = k, .p = p, .sh = &p->spherical_harmonics, .s = s, .t = clb_ir_type((clb_dtype)p->arithmetic)};
+  *b = (builder){.k = k,
+                 .p = p,
+                 .sh = &p->spherical_harmonics,
+                 .s = s,
+                 .t = clb_ir_type((clb_dtype)p->arithmetic)};
   for (int i = 0; i < b->sh->n_degrees; i++) {
     int l = b->sh->degrees[i];
     if (l > b->lmax) b->lmax = l;
-    for (int o = 0; o < 2 * l + 1; o++, b->n_columns++) b->degree_of[b->n_columns] = l, b->order_of[b->n_columns] = o;
+    for (int o = 0; o < 2 * l + 1; o++, b->n_columns++)
+      b->degree_of[b->n_columns] = l, b->order_of[b->n_columns] = o;
   }
   for (int c = 0; c < b->n_columns; c++) b->read[c] = b->write[c] = IR_NONE;
   clb_row_array a[5];
   int inputs = p->pass + 1, arrays = p->pass == CLB_DOUBLE_BACKWARD ? 5 : inputs + 1;
   clb_rows_begin(&b->rows, k, s, (clb_dtype)p->arithmetic);
-  for (int i = 0; i < arrays; i++) a[i] = clb_rows_array(&b->rows, (clb_dtype)p->storage, i >= inputs);
-  clb_rows_start(&b->rows, (clb_dtype)p->storage, s->width < b->n_columns ? s->width : b->n_columns);
+  for (int i = 0; i < arrays; i++)
+    a[i] = clb_rows_array(&b->rows, (clb_dtype)p->storage, i >= inputs);
+  clb_rows_start(&b->rows, (clb_dtype)p->storage,
+                 s->width < b->n_columns ? s->width : b->n_columns);
   if (p->pass == CLB_FORWARD) forward(b, &a[0], &a[1]);
   if (p->pass == CLB_BACKWARD) backward(b, &a[0], &a[1], &a[2]);
   if (p->pass == CLB_DOUBLE_BACKWARD) double_backward(b, &a[0], &a[1], &a[2], &a[3], &a[4]);
@@ -427,8 +472,14 @@ static void print(const clb_problem *p, clb_text *out) {
   static const char *const normalizations[] = {"component", "norm", "integral"};
   clb_text_add(out, "l =");
   for (int i = 0; i < sh->n_degrees; i++) clb_text_add(out, " %d", sh->degrees[i]);
-  clb_text_add(out, ", %s%s", normalizations[sh->normalization], sh->normalize ? ", normalize" : "");
+  clb_text_add(out, ", %s%s", normalizations[sh->normalization],
+               sh->normalize ? ", normalize" : "");
 }
 
-const clb_kernel_kind clb_kind_spherical_harmonics = {
-    .name = "spherical_harmonics", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 3, .candidates = candidates};
+const clb_kernel_kind clb_kind_spherical_harmonics = {.name = "spherical_harmonics",
+                                                      .check = check,
+                                                      .schedule = schedule,
+                                                      .lower = lower,
+                                                      .print = print,
+                                                      .passes = 3,
+                                                      .candidates = candidates};

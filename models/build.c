@@ -13,8 +13,12 @@ static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 static clb_status upload_weights(clb_model *m) {
   const int64_t n = m->file.n_all_weights;
   for (int64_t i = 0; i < n && m->type == CLB_F32; i++)
-    if (fabs(m->file.weights[i]) > FLT_MAX) return clb_fail(&m->ctx->error, CLB_ERROR_ARGUMENT, "a weight is %g, more than single precision holds; CLB_F64 takes it", m->file.weights[i]);
-  clb_status s = clb_buffer_create(m->ctx, (uint64_t)(n * clb_dtype_bytes((int32_t)m->type)), &m->weights);
+    if (fabs(m->file.weights[i]) > FLT_MAX)
+      return clb_fail(&m->ctx->error, CLB_ERROR_ARGUMENT,
+                      "a weight is %g, more than single precision holds; CLB_F64 takes it",
+                      m->file.weights[i]);
+  clb_status s =
+      clb_buffer_create(m->ctx, (uint64_t)(n * clb_dtype_bytes((int32_t)m->type)), &m->weights);
   return s ? s : clb_model_upload(m, m->weights, m->type, n, m->file.weights);
 }
 
@@ -22,10 +26,13 @@ static clb_status upload_weights(clb_model *m) {
 
 /* Weights and their derivatives at a distance of so many knots. */
 static clb_status weights_at(clb_model *m, int n, double knot, double *w) {
-  return clb_model_file_radial(&m->ctx->error, &m->file, n, m->file.r_max * knot / (double)(m->options.knots - 1), w, w + m->file.layer[n].n_weights);
+  return clb_model_file_radial(&m->ctx->error, &m->file, n,
+                               m->file.r_max * knot / (double)(m->options.knots - 1), w,
+                               w + m->file.layer[n].n_weights);
 }
 
-/* What splines of the table miss in the middle of each interval, where they miss most, as a part of the largest weight. */
+/* What splines of the table miss in the middle of each interval, where they miss most, as a part of
+   the largest weight. */
 static clb_status table_error(clb_model *m, int n, const double *table, double *w) {
   const int64_t width = m->file.layer[n].n_weights, knots = m->options.knots;
   const double h = m->file.r_max / (double)(knots - 1);
@@ -45,8 +52,10 @@ static clb_status table_error(clb_model *m, int n, const double *table, double *
 
 static clb_status make_table(clb_model *m, int n) {
   const int64_t width = m->file.layer[n].n_weights, knots = m->options.knots;
-  double *w = malloc((size_t)width * 2 * sizeof *w), *table = malloc((size_t)(knots * width * 2) * sizeof *table);
-  clb_status s = w && table ? CLB_OK : clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
+  double *w = malloc((size_t)width * 2 * sizeof *w),
+         *table = malloc((size_t)(knots * width * 2) * sizeof *table);
+  clb_status s =
+      w && table ? CLB_OK : clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
   for (int64_t k = 0; k < knots && !s; k++) {
     s = weights_at(m, n, (double)k, w);
     for (int64_t i = 0; i < width && !s; i++)
@@ -54,7 +63,9 @@ static clb_status make_table(clb_model *m, int n) {
   }
   if (!s) s = table_error(m, n, table, w);
   clb_buffer **buffer = &m->layer[n].table;
-  if (!s) s = clb_buffer_create(m->ctx, (uint64_t)(knots * width * 2 * clb_dtype_bytes((int32_t)m->type)), buffer);
+  if (!s)
+    s = clb_buffer_create(m->ctx, (uint64_t)(knots * width * 2 * clb_dtype_bytes((int32_t)m->type)),
+                          buffer);
   if (!s) s = clb_model_upload(m, *buffer, m->type, knots * width * 2, table);
   if (!s) s = clb_convolution_set_table(m->layer[n].convolution, *buffer, 0);
   free(w);
@@ -79,15 +90,31 @@ static clb_status make_convolution(clb_model *m, int n) {
   const clb_model_layer *y = &m->file.layer[n];
   clb_text text[TEXTS] = {{0}};
   clb_irreps *sh = calloc(1, sizeof *sh);
-  for (int l = 0; sh && l <= m->file.l_max; l++) sh->term[sh->n++] = (clb_term){.mul = 1, .l = l, .parity = l % 2 ? -1 : 1};
-  const char *in = print(&y->in, &text[0]), *harmonics = sh ? print(sh, &text[1]) : NULL, *message = print(&y->message, &text[2]);
+  for (int l = 0; sh && l <= m->file.l_max; l++)
+    sh->term[sh->n++] = (clb_term){.mul = 1, .l = l, .parity = l % 2 ? -1 : 1};
+  const char *in = print(&y->in, &text[0]), *harmonics = sh ? print(sh, &text[1]) : NULL,
+             *message = print(&y->message, &text[2]);
   clb_convolution_desc d = {
-      .product = {.irreps_x = in, .irreps_y = harmonics, .irreps_z = message, .instructions = y->path, .n_instructions = y->n_paths,
-                  .irrep_normalization = CLB_IRREP_COMPONENT, .path_normalization = CLB_PATH_NONE, .layout_x = CLB_IR_MUL, .layout_y = CLB_IR_MUL, .layout_z = y->merged ? CLB_MERGED : CLB_IR_MUL,
-                  .gradients = (n ? CLB_X : 0) | CLB_Y | CLB_W, .storage = m->type, .arithmetic = m->type,
+      .product = {.irreps_x = in,
+                  .irreps_y = harmonics,
+                  .irreps_z = message,
+                  .instructions = y->path,
+                  .n_instructions = y->n_paths,
+                  .irrep_normalization = CLB_IRREP_COMPONENT,
+                  .path_normalization = CLB_PATH_NONE,
+                  .layout_x = CLB_IR_MUL,
+                  .layout_y = CLB_IR_MUL,
+                  .layout_z = y->merged ? CLB_MERGED : CLB_IR_MUL,
+                  .gradients = (n ? CLB_X : 0) | CLB_Y | CLB_W,
+                  .storage = m->type,
+                  .arithmetic = m->type,
                   .passes = CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD)},
-      .scale = 1 / sqrt(m->file.neighbours), .knots = m->options.knots, .last_knot = m->file.r_max};
-  clb_status s = in && harmonics && message ? clb_convolution_create(m->ctx, &d, &m->layer[n].convolution) : clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
+      .scale = 1 / sqrt(m->file.neighbours),
+      .knots = m->options.knots,
+      .last_knot = m->file.r_max};
+  clb_status s = in && harmonics && message
+                     ? clb_convolution_create(m->ctx, &d, &m->layer[n].convolution)
+                     : clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
   free(sh);
   free_texts(text);
   return s;
@@ -99,11 +126,22 @@ static clb_status make_gate(clb_model *m, int n) {
   clb_text text[TEXTS] = {{0}};
   clb_status s = CLB_OK;
   for (int i = 0; i < TEXTS; i++)
-    if (!print(parts[i], &text[i])) s = clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
-  const clb_gate_desc d = {text[0].s, text[1].s, text[2].s, text[3].s, m->file.even.function, m->file.odd.function, m->file.gate.function,
-                           m->file.even.scale, m->file.odd.scale, m->file.gate.scale};
+    if (!print(parts[i], &text[i]))
+      s = clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
+  const clb_gate_desc d = {text[0].s,
+                           text[1].s,
+                           text[2].s,
+                           text[3].s,
+                           m->file.even.function,
+                           m->file.odd.function,
+                           m->file.gate.function,
+                           m->file.even.scale,
+                           m->file.odd.scale,
+                           m->file.gate.scale};
   if (!s) s = clb_gate_create(m->ctx, m->type, &d, &m->layer[n].gate);
-  if (!s && m->file.rms) s = clb_rms_norm_create(m->ctx, m->type, text[0].s, m->file.norm_epsilon, m->file.weights + y->norm, &m->layer[n].norm);
+  if (!s && m->file.rms)
+    s = clb_rms_norm_create(m->ctx, m->type, text[0].s, m->file.norm_epsilon,
+                            m->file.weights + y->norm, &m->layer[n].norm);
   free_texts(text);
   return s;
 }
@@ -113,16 +151,23 @@ static clb_status make_self(clb_model *m, int n) {
   const clb_model_layer *y = &m->file.layer[n];
   clb_text text[TEXTS] = {{0}};
   int64_t size = 0, at = 0;
-  for (int b = 0; b < y->self.n; b++) size += (int64_t)y->in.term[y->self.block[b].from].mul * m->file.n_species * y->linear.term[y->self.block[b].to].mul;
+  for (int b = 0; b < y->self.n; b++)
+    size += (int64_t)y->in.term[y->self.block[b].from].mul * m->file.n_species *
+            y->linear.term[y->self.block[b].to].mul;
   double *w = malloc((size_t)(size ? size : 1) * sizeof *w);
   const char *in = print(&y->in, &text[0]), *out = print(&y->linear, &text[1]);
-  clb_status s = w && in && out ? CLB_OK : clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
+  clb_status s = w && in && out
+                     ? CLB_OK
+                     : clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
   for (int b = 0; b < y->self.n && !s; b++) {
-    const int64_t count = (int64_t)y->in.term[y->self.block[b].from].mul * m->file.n_species * y->linear.term[y->self.block[b].to].mul;
+    const int64_t count = (int64_t)y->in.term[y->self.block[b].from].mul * m->file.n_species *
+                          y->linear.term[y->self.block[b].to].mul;
     memcpy(w + at, m->file.weights + y->self.block[b].weights, (size_t)count * sizeof *w);
     at += count;
   }
-  if (!s) s = clb_species_linear_create(m->ctx, m->type, in, out, m->file.n_species, w, &m->layer[n].self);
+  if (!s)
+    s = clb_species_linear_create(m->ctx, m->type, in, out, m->file.n_species, w,
+                                  &m->layer[n].self);
   free(w);
   free_texts(text);
   return s;
@@ -133,19 +178,34 @@ static clb_status make_self(clb_model *m, int n) {
 static clb_status make_harmonics(clb_model *m, int accumulate, unsigned passes, clb_op **op) {
   int degrees[CLB_MAX_L + 1];
   for (int l = 0; l <= m->file.l_max; l++) degrees[l] = l;
-  return clb_spherical_harmonics_create(m->ctx, &(clb_spherical_harmonics_desc){.degrees = degrees, .n_degrees = m->file.l_max + 1, .normalization = CLB_COMPONENT,
-      .normalize = 1, .storage = m->type, .arithmetic = m->type, .accumulate = accumulate, .passes = passes}, op);
+  return clb_spherical_harmonics_create(
+      m->ctx,
+      &(clb_spherical_harmonics_desc){.degrees = degrees,
+                                      .n_degrees = m->file.l_max + 1,
+                                      .normalization = CLB_COMPONENT,
+                                      .normalize = 1,
+                                      .storage = m->type,
+                                      .arithmetic = m->type,
+                                      .accumulate = accumulate,
+                                      .passes = passes},
+      op);
 }
 
 static clb_status make_ops(clb_model *m) {
   const clb_model_file *f = &m->file;
   const double *w = f->weights;
   clb_context *c = m->ctx;
-  clb_status s = c->device->limits.f64 ? clb_edge_vectors_create(c, m->type, &m->edge_vectors) : CLB_OK;
+  clb_status s =
+      c->device->limits.f64 ? clb_edge_vectors_create(c, m->type, &m->edge_vectors) : CLB_OK;
   if (!s) s = clb_product_create(c, m->type, &m->product);
-  if (!s) s = make_harmonics(m, 0, CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD), &m->harmonics);
+  if (!s)
+    s = make_harmonics(m, 0, CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD), &m->harmonics);
   if (!s) s = make_harmonics(m, 1, CLB_PASS_BIT(CLB_BACKWARD), &m->add_harmonics);
-  if (!s) s = clb_radial_create(c, m->type, &(clb_radial_desc){f->r_max, f->cutoff_p, m->options.knots ? 0 : f->n_basis, w + f->frequencies}, &m->radial);
+  if (!s)
+    s = clb_radial_create(c, m->type,
+                          &(clb_radial_desc){f->r_max, f->cutoff_p,
+                                             m->options.knots ? 0 : f->n_basis, w + f->frequencies},
+                          &m->radial);
   if (!s && !m->options.knots) s = clb_silu_create(c, m->type, 1, 1, &m->silu);
   if (!s) s = clb_gather_create(c, m->type, &m->gather);
   if (!s) s = clb_energy_create(c, m->type, f->n_species, w + f->scale, w + f->shift, &m->energy);
@@ -156,7 +216,8 @@ static clb_status make_ops(clb_model *m) {
     if (!s) s = make_gate(m, n);
     if (!s && n && f->species_self) s = make_self(m, n);
     if (!s && m->options.knots) s = make_table(m, n);
-    if (s) clb_fail(&c->error, s, "layers.%d: %s", n, c->error.text.s ? c->error.text.s : "no memory");
+    if (s)
+      clb_fail(&c->error, s, "layers.%d: %s", n, c->error.text.s ? c->error.text.s : "no memory");
   }
   return s;
 }
@@ -171,7 +232,8 @@ static void set_columns(clb_model *m) {
   c[CLB_MODEL_VECTOR] = c[CLB_MODEL_G_VECTOR] = 3;
   c[CLB_MODEL_SHIFT] = f64;
   c[CLB_MODEL_POSITION] = f64 ? 3 : 0;
-  c[CLB_MODEL_HARMONICS] = c[CLB_MODEL_G_HARMONICS] = clb_model_stride((f->l_max + 1) * (f->l_max + 1));
+  c[CLB_MODEL_HARMONICS] = c[CLB_MODEL_G_HARMONICS] =
+      clb_model_stride((f->l_max + 1) * (f->l_max + 1));
   c[CLB_MODEL_DISTANCE] = c[CLB_MODEL_G_DISTANCE] = tables;
   c[CLB_MODEL_BASIS] = c[CLB_MODEL_G_BASIS] = tables ? 0 : clb_model_stride(f->n_basis);
   c[CLB_MODEL_SPECIES] = c[CLB_MODEL_SCALAR] = 1;
@@ -180,7 +242,9 @@ static void set_columns(clb_model *m) {
     int64_t sum = 0;
     for (int k = 1; k < f->n_radial; k++) sum += clb_model_stride(y->radial_width[k]);
     hidden = larger(hidden, sum);
-    if (!tables) c[CLB_MODEL_WEIGHTS] = c[CLB_MODEL_G_WEIGHTS] = larger(c[CLB_MODEL_WEIGHTS], clb_model_stride(y->n_weights));
+    if (!tables)
+      c[CLB_MODEL_WEIGHTS] = c[CLB_MODEL_G_WEIGHTS] =
+          larger(c[CLB_MODEL_WEIGHTS], clb_model_stride(y->n_weights));
     if (n) c[CLB_MODEL_G_X] = larger(c[CLB_MODEL_G_X], clb_model_stride(y->in.dim));
     c[CLB_MODEL_MESSAGE] = larger(c[CLB_MODEL_MESSAGE], clb_model_stride(y->message.dim));
     c[CLB_MODEL_FEATURES] = larger(c[CLB_MODEL_FEATURES], clb_model_stride(y->out.dim));
@@ -204,9 +268,13 @@ static void set_info(clb_model *m) {
   info->parameters = f->parameters;
   info->bytes_per_edge = 40;
   info->bytes_per_atom = 56 + 4 * (uint64_t)clb_dtype_bytes((int32_t)m->sum_type);
-  for (int i = 0; i < CLB_MODEL_ARRAYS; i++) *(i < CLB_MODEL_EDGE_ARRAYS ? &info->bytes_per_edge : &info->bytes_per_atom) += (uint64_t)clb_model_row_bytes(m, i);
+  for (int i = 0; i < CLB_MODEL_ARRAYS; i++)
+    *(i < CLB_MODEL_EDGE_ARRAYS ? &info->bytes_per_edge : &info->bytes_per_atom) +=
+        (uint64_t)clb_model_row_bytes(m, i);
   for (int n = 0; n < f->n_layers; n++)
-    info->bytes_per_atom += (uint64_t)(clb_model_stride(f->layer[n].in.dim) + clb_model_stride(f->layer[n].linear.dim)) * (uint64_t)clb_dtype_bytes((int32_t)m->type);
+    info->bytes_per_atom += (uint64_t)(clb_model_stride(f->layer[n].in.dim) +
+                                       clb_model_stride(f->layer[n].linear.dim)) *
+                            (uint64_t)clb_dtype_bytes((int32_t)m->type);
 }
 
 clb_status clb_model_build(clb_model *m) {

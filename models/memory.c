@@ -1,4 +1,5 @@
-/* models/memory.c - a model's memory: arrays that grow with some to spare, staging on the host, numbers to and fro. */
+/* models/memory.c - a model's memory: arrays that grow with some to spare, staging on the host,
+   numbers to and fro. */
 #include "models/network.h"
 
 #include <math.h>
@@ -16,10 +17,14 @@ void *clb_model_staging(clb_model *m, size_t bytes) {
   return m->staging;
 }
 
-static clb_status no_memory(clb_model *m) { return clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model: no memory"); }
+static clb_status no_memory(clb_model *m) {
+  return clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model: no memory");
+}
 
-clb_status clb_model_upload(clb_model *m, clb_buffer *to, clb_dtype type, int64_t n, const double *from) {
-  if (type == CLB_F64 || !n) return n ? clb_buffer_write(to, 0, from, (uint64_t)n * sizeof *from) : CLB_OK;
+clb_status clb_model_upload(clb_model *m, clb_buffer *to, clb_dtype type, int64_t n,
+                            const double *from) {
+  if (type == CLB_F64 || !n)
+    return n ? clb_buffer_write(to, 0, from, (uint64_t)n * sizeof *from) : CLB_OK;
   float *x = clb_model_staging(m, (size_t)n * sizeof *x);
   if (!x) return no_memory(m);
   for (int64_t i = 0; i < n; i++) x[i] = (float)from[i];
@@ -29,11 +34,14 @@ clb_status clb_model_upload(clb_model *m, clb_buffer *to, clb_dtype type, int64_
 static void widen(clb_dtype type, int64_t n, const void *from, double *to) {
   const float *x = from;
   if (type == CLB_F64) memcpy(to, from, (size_t)n * sizeof *to);
-  else for (int64_t i = 0; i < n; i++) to[i] = x[i];
+  else
+    for (int64_t i = 0; i < n; i++) to[i] = x[i];
 }
 
-clb_status clb_model_download(clb_model *m, clb_buffer *from, clb_dtype type, int64_t n, double *to) {
-  if (type == CLB_F64 || !n) return n ? clb_buffer_read(from, 0, to, (uint64_t)n * sizeof *to) : CLB_OK;
+clb_status clb_model_download(clb_model *m, clb_buffer *from, clb_dtype type, int64_t n,
+                              double *to) {
+  if (type == CLB_F64 || !n)
+    return n ? clb_buffer_read(from, 0, to, (uint64_t)n * sizeof *to) : CLB_OK;
   float *x = clb_model_staging(m, (size_t)n * sizeof *x);
   clb_status s = x ? clb_buffer_read(from, 0, x, (uint64_t)n * sizeof *x) : no_memory(m);
   if (!s) widen(type, n, x, to);
@@ -55,17 +63,25 @@ static void symmetrise(double *a) {
     for (int j = 0; j < i; j++) a[3 * i + j] = a[3 * j + i] = (a[3 * i + j] + a[3 * j + i]) / 2;
 }
 
-clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, double *forces, double *e_atom) {
+clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, double *forces,
+                                  double *e_atom) {
   const clb_model_places p = clb_model_result_places(m);
   const int64_t begin = forces ? p.forces : e_atom ? p.e_atom : energy ? p.energy : p.virial;
-  const int64_t end = virial ? p.end : energy ? p.virial : e_atom ? p.energy : forces ? p.e_atom : begin;
+  const int64_t end = virial   ? p.end
+                      : energy ? p.virial
+                      : e_atom ? p.energy
+                      : forces ? p.e_atom
+                               : begin;
   const int64_t bytes = clb_dtype_bytes((int32_t)m->sum_type);
   if (begin >= end) return clb_wait(m->ctx);
   char *host = clb_model_staging(m, (size_t)((end - begin) * bytes));
-  clb_status s = host ? clb_buffer_read(m->results, (uint64_t)(begin * bytes), host, (uint64_t)((end - begin) * bytes)) : no_memory(m);
+  clb_status s = host ? clb_buffer_read(m->results, (uint64_t)(begin * bytes), host,
+                                        (uint64_t)((end - begin) * bytes))
+                      : no_memory(m);
   if (s) return s;
   if (energy) clb_totals_add(m->energy, host + (p.energy - begin) * bytes, energy);
-  if (virial) clb_totals_add(m->virial, host + (p.virial - begin) * bytes, virial), symmetrise(virial);
+  if (virial)
+    clb_totals_add(m->virial, host + (p.virial - begin) * bytes, virial), symmetrise(virial);
   if (forces) widen(m->sum_type, 3 * m->n_local, host + (p.forces - begin) * bytes, forces);
   if (e_atom) widen(m->sum_type, m->n_local, host + (p.e_atom - begin) * bytes, e_atom);
   s = clb_model_finite(m, "energy", energy ? 1 : 0, 1, energy);
@@ -74,10 +90,13 @@ clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, 
   return s ? s : clb_model_finite(m, "virial", virial ? 3 : 0, 3, virial);
 }
 
-clb_status clb_model_finite(clb_model *m, const char *name, int64_t rows, int64_t columns, const double *x) {
+clb_status clb_model_finite(clb_model *m, const char *name, int64_t rows, int64_t columns,
+                            const double *x) {
   for (int64_t i = 0; i < rows * columns; i++)
     if (!isfinite(x[i]))
-      return clb_fail(&m->ctx->error, CLB_ERROR_ARGUMENT, "clb_model: %s[%lld] comes out as %g: atoms are too close or moved too far at once, or the model's numbers are too large for its precision",
+      return clb_fail(&m->ctx->error, CLB_ERROR_ARGUMENT,
+                      "clb_model: %s[%lld] comes out as %g: atoms are too close or moved too far "
+                      "at once, or the model's numbers are too large for its precision",
                       name, (long long)(i / columns), x[i]);
   return CLB_OK;
 }
@@ -131,15 +150,18 @@ static clb_status grow_edges(clb_model *m, int64_t n) {
   return s;
 }
 
-/* One workspace for all convolutions: what they ask for, but no more than the limit unless one cannot do with less. */
+/* One workspace for all convolutions: what they ask for, but no more than the limit unless one
+   cannot do with less. */
 static clb_status grow_workspace(clb_model *m) {
-  const uint64_t share = m->ctx->device->info.memory_bytes / 192, usual = share > (uint64_t)256 << 20 ? share : (uint64_t)256 << 20;
+  const uint64_t share = m->ctx->device->info.memory_bytes / 192,
+                 usual = share > (uint64_t)256 << 20 ? share : (uint64_t)256 << 20;
   const uint64_t limit = m->options.workspace_bytes ? m->options.workspace_bytes : usual;
   uint64_t need = 0;
   for (int l = 0; l < m->file.n_layers; l++)
     for (clb_pass pass = CLB_FORWARD; pass <= CLB_BACKWARD; pass++) {
       uint64_t least, most;
-      clb_status s = clb_convolution_workspace(m->layer[l].convolution, pass, m->graph, &least, &most);
+      clb_status s =
+          clb_convolution_workspace(m->layer[l].convolution, pass, m->graph, &least, &most);
       if (s) return s;
       if (most > limit) most = least > limit ? least : limit;
       if (most > need) need = most;
@@ -156,7 +178,9 @@ clb_status clb_model_set_species(clb_model *m, int64_t n, const int32_t *species
   if (m->n_species == n && !memcmp(species, m->species, bytes)) return CLB_OK;
   for (int64_t i = 0; i < n; i++)
     if (species[i] < 0 || species[i] >= m->file.n_species)
-      return clb_fail(&m->ctx->error, CLB_ERROR_ARGUMENT, "clb_model: species[%lld] is %d; it must be 0 ... %d", (long long)i, (int)species[i], m->file.n_species - 1);
+      return clb_fail(&m->ctx->error, CLB_ERROR_ARGUMENT,
+                      "clb_model: species[%lld] is %d; it must be 0 ... %d", (long long)i,
+                      (int)species[i], m->file.n_species - 1);
   m->n_species = -1;
   if (n > m->species_room) {
     free(m->species);
@@ -176,13 +200,16 @@ clb_status clb_model_set_shifts(clb_model *m) {
   int32_t *packed = clb_model_staging(m, bytes ? bytes : 1);
   if (!packed) return no_memory(m);
   m->shifts_fit = true;
-  for (int64_t e = 0; e < list->n_edges && m->shifts_fit; e++) m->shifts_fit = (packed[e] = clb_edge_shift(list->shifts + 3 * e)) >= 0;
-  return m->shifts_fit && bytes ? clb_buffer_write(m->array[CLB_MODEL_SHIFT], 0, packed, bytes) : CLB_OK;
+  for (int64_t e = 0; e < list->n_edges && m->shifts_fit; e++)
+    m->shifts_fit = (packed[e] = clb_edge_shift(list->shifts + 3 * e)) >= 0;
+  return m->shifts_fit && bytes ? clb_buffer_write(m->array[CLB_MODEL_SHIFT], 0, packed, bytes)
+                                : CLB_OK;
 }
 
 /* Bytes of what grows with the system. */
 static uint64_t held(const clb_model *m) {
-  uint64_t n = (m->results ? m->results->memory.bytes : 0) + (m->workspace ? m->workspace->memory.bytes : 0);
+  uint64_t n =
+      (m->results ? m->results->memory.bytes : 0) + (m->workspace ? m->workspace->memory.bytes : 0);
   for (int i = 0; i < CLB_MODEL_ARRAYS; i++) n += m->array[i] ? m->array[i]->memory.bytes : 0;
   for (int l = 0; l < m->file.n_layers; l++) {
     const clb_model_layer_parts *p = &m->layer[l];
@@ -191,28 +218,42 @@ static uint64_t held(const clb_model *m) {
   return n;
 }
 
-/* Memory has run out: what the system needs, and how much of its kind would fit in what is free or the model's already (else in the
-   whole device).  The workspace is as large as it need be, so it counts by what it is. */
+/* Memory has run out: what the system needs, and how much of its kind would fit in what is free or
+   the model's already (else in the whole device).  The workspace is as large as it need be, so it
+   counts by what it is. */
 static clb_status say_what_fits(clb_model *m, const clb_model_edges *e) {
   static const double MiB = 1 << 20;
   clb_device *d = m->ctx->device;
-  const uint64_t left = clb_device_free_bytes(d), all = d->info.memory_bytes, workspace = m->workspace ? m->workspace->memory.bytes : 0;
-  const double room = (double)(left ? left + held(m) : all) - (double)workspace, atoms = (double)(e->n_total + spare(e->n_total)), edges = (double)(e->n_edges + spare(e->n_edges));
-  const double need = atoms * (double)m->info.bytes_per_atom + edges * (double)m->info.bytes_per_edge;
-  clb_fail_more(&m->ctx->error, CLB_ERROR_MEMORY, ": %lld atoms and %lld edges take %.1f MiB (%llu bytes an atom, %llu an edge, and some to spare)", (long long)e->n_total,
-                (long long)e->n_edges, need / MiB, (unsigned long long)m->info.bytes_per_atom, (unsigned long long)m->info.bytes_per_edge);
+  const uint64_t left = clb_device_free_bytes(d), all = d->info.memory_bytes,
+                 workspace = m->workspace ? m->workspace->memory.bytes : 0;
+  const double room = (double)(left ? left + held(m) : all) - (double)workspace,
+               atoms = (double)(e->n_total + spare(e->n_total)),
+               edges = (double)(e->n_edges + spare(e->n_edges));
+  const double need =
+      atoms * (double)m->info.bytes_per_atom + edges * (double)m->info.bytes_per_edge;
+  clb_fail_more(&m->ctx->error, CLB_ERROR_MEMORY,
+                ": %lld atoms and %lld edges take %.1f MiB (%llu bytes an atom, %llu an edge, and "
+                "some to spare)",
+                (long long)e->n_total, (long long)e->n_edges, need / MiB,
+                (unsigned long long)m->info.bytes_per_atom,
+                (unsigned long long)m->info.bytes_per_edge);
   if (!all || need <= 0) return CLB_ERROR_MEMORY;
   const double part = room > 0 ? fmin(room / need, 1) : 0;
-  return clb_fail_more(&m->ctx->error, CLB_ERROR_MEMORY, "; about %.0f atoms and %.0f edges would fit", floor(part * (double)e->n_total), floor(part * (double)e->n_edges));
+  return clb_fail_more(&m->ctx->error, CLB_ERROR_MEMORY,
+                       "; about %.0f atoms and %.0f edges would fit",
+                       floor(part * (double)e->n_total), floor(part * (double)e->n_edges));
 }
 
 static clb_status set_graph(clb_model *m, const clb_model_edges *e) {
-  clb_status s = clb_wait(m->ctx); /* what an earlier call left behind may still use what is replaced */
+  clb_status s =
+      clb_wait(m->ctx); /* what an earlier call left behind may still use what is replaced */
   m->n_edges = -1;
   if (!s && (e->n_total > m->atom_room || !m->atom_room)) s = grow_atoms(m, e->n_total);
   if (!s && (e->n_edges > m->edge_room || !m->edge_room)) s = grow_edges(m, e->n_edges);
   if (!s) s = clb_model_set_species(m, e->n_total, e->species);
-  if (!s) s = clb_graph_update(m->graph, e->n_total, e->n_local, e->n_edges, CLB_I32, e->senders, e->receivers);
+  if (!s)
+    s = clb_graph_update(m->graph, e->n_total, e->n_local, e->n_edges, CLB_I32, e->senders,
+                         e->receivers);
   if (!s) s = grow_workspace(m);
   if (s) return s;
   m->n_local = e->n_local;

@@ -11,27 +11,43 @@
 
 static clb_status check_options(clb_context *ctx, const clb_model_options *o) {
   if (o->precision != CLB_F64 && o->precision != CLB_F32)
-    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_model_open: precision is %d; it must be CLB_F64 or CLB_F32", (int)o->precision);
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                    "clb_model_open: precision is %d; it must be CLB_F64 or CLB_F32",
+                    (int)o->precision);
   if (o->precision == CLB_F64 && !ctx->device->limits.f64)
-    return clb_fail(&ctx->error, CLB_ERROR_UNSUPPORTED, "clb_model_open: precision is CLB_F64; %s has no double precision", ctx->device->info.name);
-  if (o->knots < 0 || o->knots == 1 || o->knots > 1 << 20) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_model_open: knots is %d; it must be 0, or 2 ... %d", o->knots, 1 << 20);
-  if (!(o->skin >= 0 && isfinite(o->skin))) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_model_open: skin is %g; it must be 0 or positive", o->skin);
+    return clb_fail(&ctx->error, CLB_ERROR_UNSUPPORTED,
+                    "clb_model_open: precision is CLB_F64; %s has no double precision",
+                    ctx->device->info.name);
+  if (o->knots < 0 || o->knots == 1 || o->knots > 1 << 20)
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                    "clb_model_open: knots is %d; it must be 0, or 2 ... %d", o->knots, 1 << 20);
+  if (!(o->skin >= 0 && isfinite(o->skin)))
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                    "clb_model_open: skin is %g; it must be 0 or positive", o->skin);
   return CLB_OK;
 }
 
-clb_status clb_model_open(clb_context *ctx, const char *path, const clb_model_options *options, clb_model **model) {
+clb_status clb_model_open(clb_context *ctx, const char *path, const clb_model_options *options,
+                          clb_model **model) {
   clb_status s = clb_context_check(ctx);
   const clb_model_options o = options ? *options : (clb_model_options){0};
   if (model) *model = NULL;
   if (s) return s;
-  if (!path || !model) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_model_open: %s is NULL", path ? "model" : "path");
+  if (!path || !model)
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_model_open: %s is NULL",
+                    path ? "model" : "path");
   if ((s = check_options(ctx, &o))) return s;
   clb_model *m = *model = calloc(1, sizeof *m);
   if (!m) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
-  *m = (clb_model){.ctx = clb_context_hold(ctx), .type = o.precision, .sum_type = clb_sum_type(ctx), .options = o, .n_edges = -1};
+  *m = (clb_model){.ctx = clb_context_hold(ctx),
+                   .type = o.precision,
+                   .sum_type = clb_sum_type(ctx),
+                   .options = o,
+                   .n_edges = -1};
   s = clb_model_file_read(&ctx->error, path, &m->file);
   if (!s) m->neighbours.cutoff = m->file.r_max, m->neighbours.skin = o.skin;
-  if (!s && (s = clb_model_build(m))) clb_fail(&ctx->error, s, "%s: %s", path, ctx->error.text.s ? ctx->error.text.s : "no memory");
+  if (!s && (s = clb_model_build(m)))
+    clb_fail(&ctx->error, s, "%s: %s", path, ctx->error.text.s ? ctx->error.text.s : "no memory");
   if (s) clb_model_destroy(model);
   return s;
 }
@@ -47,7 +63,8 @@ void clb_model_destroy(clb_model **model) {
   if (!model || !*model) return;
   clb_model *m = *model;
   clb_context *ctx = m->ctx;
-  clb_op **ops[] = {&m->edge_vectors, &m->product, &m->harmonics, &m->add_harmonics, &m->radial, &m->silu, &m->gather, &m->energy, &m->virial, &m->forces};
+  clb_op **ops[] = {&m->edge_vectors, &m->product, &m->harmonics, &m->add_harmonics, &m->radial,
+                    &m->silu,         &m->gather,  &m->energy,    &m->virial,        &m->forces};
   for (int l = 0; m->layer && l < m->file.n_layers; l++) destroy_layer(&m->layer[l]);
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) clb_op_destroy(ops[i]);
   for (int i = 0; i < CLB_MODEL_ARRAYS; i++) clb_buffer_destroy(&m->array[i]);
@@ -83,7 +100,8 @@ int clb_model_species(const clb_model *m, int atomic_number) {
 
 clb_status clb_model_last_neighbours(const clb_model *m, clb_model_neighbours *neighbours) {
   if (!m) return CLB_ERROR_ARGUMENT;
-  if (!neighbours) return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_last_neighbours: neighbours is NULL");
+  if (!neighbours)
+    return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_last_neighbours: neighbours is NULL");
   *neighbours = (clb_model_neighbours){m->neighbours.n_edges, m->rebuilds};
   return CLB_OK;
 }
@@ -96,20 +114,33 @@ static clb_status check_counts(clb_model *m, const clb_model_edges *e) {
     int64_t n;
   } counts[] = {{"n_local", e->n_local}, {"n_total", e->n_total}, {"n_edges", e->n_edges}};
   for (int i = 0; i < 3; i++)
-    if (counts[i].n < 0 || counts[i].n >= INT32_MAX) return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model: %s is %lld; it must be 0 ... 2^31 - 2", counts[i].name, (long long)counts[i].n);
-  if (e->n_total < e->n_local) return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model: n_total is %lld; it must be n_local, %lld, or more", (long long)e->n_total, (long long)e->n_local);
+    if (counts[i].n < 0 || counts[i].n >= INT32_MAX)
+      return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model: %s is %lld; it must be 0 ... 2^31 - 2",
+                  counts[i].name, (long long)counts[i].n);
+  if (e->n_total < e->n_local)
+    return FAIL(m, CLB_ERROR_ARGUMENT,
+                "clb_model: n_total is %lld; it must be n_local, %lld, or more",
+                (long long)e->n_total, (long long)e->n_local);
   if (!e->exchange && e->n_total != e->n_local)
-    return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model: n_total is %lld; without an exchange it must be n_local, %lld", (long long)e->n_total, (long long)e->n_local);
-  if (e->same_graph && (m->n_edges != e->n_edges || m->n_local != e->n_local || m->n_total != e->n_total))
-    return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model: same_graph is %d; the last call's counts were others, or it failed", e->same_graph);
+    return FAIL(m, CLB_ERROR_ARGUMENT,
+                "clb_model: n_total is %lld; without an exchange it must be n_local, %lld",
+                (long long)e->n_total, (long long)e->n_local);
+  if (e->same_graph &&
+      (m->n_edges != e->n_edges || m->n_local != e->n_local || m->n_total != e->n_total))
+    return FAIL(m, CLB_ERROR_ARGUMENT,
+                "clb_model: same_graph is %d; the last call's counts were others, or it failed",
+                e->same_graph);
   return CLB_OK;
 }
 
 /* A buffer for vectors, or NULL. */
-static clb_status check_buffer(clb_model *m, const char *name, const clb_buffer *b, int64_t n_edges) {
-  if (b && b->ctx != m->ctx) return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model: %s belongs to another context", name);
+static clb_status check_buffer(clb_model *m, const char *name, const clb_buffer *b,
+                               int64_t n_edges) {
+  if (b && b->ctx != m->ctx)
+    return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model: %s belongs to another context", name);
   if (b && b->memory.bytes / (uint64_t)(3 * clb_dtype_bytes((int32_t)m->type)) < (uint64_t)n_edges)
-    return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model: %s has %llu bytes; %lld vectors do not fit", name, (unsigned long long)b->memory.bytes, (long long)n_edges);
+    return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model: %s has %llu bytes; %lld vectors do not fit",
+                name, (unsigned long long)b->memory.bytes, (long long)n_edges);
   return CLB_OK;
 }
 
@@ -119,33 +150,45 @@ static clb_status check_vectors(clb_model *m, int64_t n, const double *v) {
   for (int64_t i = 0; v && i < n; i++, v += 3) {
     const double square = v[0] * v[0] + v[1] * v[1] + v[2] * v[2];
     if (!(square >= shortest * shortest && square <= longest * longest))
-      return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute_edges: vectors[%lld] is (%g, %g, %g); it must be finite, and from %g to %g Angstrom long", (long long)i, v[0], v[1], v[2],
-                  shortest, longest);
+      return FAIL(m, CLB_ERROR_ARGUMENT,
+                  "clb_model_compute_edges: vectors[%lld] is (%g, %g, %g); it must be finite, and "
+                  "from %g to %g Angstrom long",
+                  (long long)i, v[0], v[1], v[2], shortest, longest);
   }
   return CLB_OK;
 }
 
-/* What the two entries have in common, once the graph is there.  Without vectors the array has them. */
-static clb_status compute(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r, double *forces) {
-  clb_buffer *vectors = e->vectors_buffer ? e->vectors_buffer : m->array[CLB_MODEL_VECTOR], *g = r->d_vectors_buffer ? r->d_vectors_buffer : m->array[CLB_MODEL_G_VECTOR];
+/* What the two entries have in common, once the graph is there.  Without vectors the array has
+   them. */
+static clb_status compute(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r,
+                          double *forces) {
+  clb_buffer *vectors = e->vectors_buffer ? e->vectors_buffer : m->array[CLB_MODEL_VECTOR],
+             *g = r->d_vectors_buffer ? r->d_vectors_buffer : m->array[CLB_MODEL_G_VECTOR];
   const clb_rows v = {vectors, 0, CLB_DENSE, NULL}, g_v = {g, 0, CLB_DENSE, NULL};
   const bool backward = forces || r->d_vectors || r->d_vectors_buffer || r->virial;
   const clb_model_places at = clb_model_result_places(m);
-  clb_status s = e->vectors ? clb_model_upload(m, vectors, m->type, 3 * e->n_edges, e->vectors) : CLB_OK;
+  clb_status s =
+      e->vectors ? clb_model_upload(m, vectors, m->type, 3 * e->n_edges, e->vectors) : CLB_OK;
   if (!s) s = clb_model_run(m, e, vectors, g, backward);
-  if (!s && r->virial) s = clb_virial_run(m->virial, e->n_edges, v, g_v, clb_model_result(m, at.virial));
+  if (!s && r->virial)
+    s = clb_virial_run(m->virial, e->n_edges, v, g_v, clb_model_result(m, at.virial));
   if (!s && forces) s = clb_forces_run(m->forces, m->graph, g_v, clb_model_result(m, at.forces));
   if (!s) s = clb_model_read_results(m, r->energy, r->virial, forces, r->e_atom);
   if (!s && r->d_vectors) s = clb_model_download(m, g, m->type, 3 * e->n_edges, r->d_vectors);
   return s || !r->d_vectors ? s : clb_model_finite(m, "d_vectors", e->n_edges, 3, r->d_vectors);
 }
 
-clb_status clb_model_compute_edges(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *results) {
+clb_status clb_model_compute_edges(clb_model *m, const clb_model_edges *e,
+                                   const clb_model_edge_results *results) {
   if (!m) return CLB_ERROR_ARGUMENT;
-  if (!e || !results) return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute_edges: %s is NULL", e ? "results" : "edges");
+  if (!e || !results)
+    return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute_edges: %s is NULL",
+                e ? "results" : "edges");
   clb_status s = check_counts(m, e);
   if (!s && !e->vectors == !e->vectors_buffer && (e->n_edges || e->vectors))
-    s = FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute_edges: one of vectors and vectors_buffer must be NULL, the other not");
+    s = FAIL(
+        m, CLB_ERROR_ARGUMENT,
+        "clb_model_compute_edges: one of vectors and vectors_buffer must be NULL, the other not");
   if (!s) s = check_buffer(m, "vectors_buffer", e->vectors_buffer, e->n_edges);
   if (!s) s = check_buffer(m, "d_vectors_buffer", results->d_vectors_buffer, e->n_edges);
   if (!s) s = check_vectors(m, e->n_edges, e->vectors);
@@ -157,15 +200,25 @@ clb_status clb_model_compute_edges(clb_model *m, const clb_model_edges *e, const
 /* ---- atoms ---- */
 
 static double volume(const double *c) {
-  return fabs(c[0] * (c[4] * c[8] - c[5] * c[7]) + c[1] * (c[5] * c[6] - c[3] * c[8]) + c[2] * (c[3] * c[7] - c[4] * c[6]));
+  return fabs(c[0] * (c[4] * c[8] - c[5] * c[7]) + c[1] * (c[5] * c[6] - c[3] * c[8]) +
+              c[2] * (c[3] * c[7] - c[4] * c[6]));
 }
 
 static clb_status check_atoms(clb_model *m, const clb_model_atoms *a, const clb_model_results *r) {
-  if (a->n < 0 || a->n >= INT32_MAX) return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute: n is %lld; it must be 0 ... 2^31 - 2", (long long)a->n);
-  if (a->n && (!a->positions || !a->species)) return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute: %s is NULL", a->positions ? "species" : "positions");
+  if (a->n < 0 || a->n >= INT32_MAX)
+    return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute: n is %lld; it must be 0 ... 2^31 - 2",
+                (long long)a->n);
+  if (a->n && (!a->positions || !a->species))
+    return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute: %s is NULL",
+                a->positions ? "species" : "positions");
   for (int d = 0; d < 3; d++) {
-    if (a->periodic[d] && !a->cell) return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute: cell is NULL, but periodic[%d] is %d", d, a->periodic[d]);
-    if (!a->periodic[d] && r->stress) return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute: stress is asked for, but periodic[%d] is 0; there is no volume", d);
+    if (a->periodic[d] && !a->cell)
+      return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute: cell is NULL, but periodic[%d] is %d",
+                  d, a->periodic[d]);
+    if (!a->periodic[d] && r->stress)
+      return FAIL(
+          m, CLB_ERROR_ARGUMENT,
+          "clb_model_compute: stress is asked for, but periodic[%d] is 0; there is no volume", d);
   }
   return CLB_OK;
 }
@@ -176,7 +229,8 @@ static clb_status host_vectors(clb_model *m, const clb_model_atoms *a, clb_model
   if (list->n_edges > m->vectors_room) {
     free(m->vectors);
     m->vectors_room = list->n_edges + list->n_edges / 4;
-    if (!(m->vectors = malloc((size_t)m->vectors_room * 3 * sizeof *m->vectors))) m->vectors_room = 0;
+    if (!(m->vectors = malloc((size_t)m->vectors_room * 3 * sizeof *m->vectors)))
+      m->vectors_room = 0;
     if (!m->vectors) return FAIL(m, CLB_ERROR_MEMORY, "clb_model_compute: no memory");
   }
   clb_neighbours_vectors(list, a->positions, m->vectors);
@@ -186,13 +240,15 @@ static clb_status host_vectors(clb_model *m, const clb_model_atoms *a, clb_model
 
 static clb_status device_vectors(clb_model *m, const clb_model_atoms *a) {
   const clb_neighbours *list = &m->neighbours;
-  const clb_rows positions = {m->array[CLB_MODEL_POSITION], 0, CLB_DENSE, NULL}, shifts = {m->array[CLB_MODEL_SHIFT], 0, CLB_DENSE, NULL};
+  const clb_rows positions = {m->array[CLB_MODEL_POSITION], 0, CLB_DENSE, NULL},
+                 shifts = {m->array[CLB_MODEL_SHIFT], 0, CLB_DENSE, NULL};
   const clb_rows v = {m->array[CLB_MODEL_VECTOR], 0, CLB_DENSE, NULL};
   const clb_status s = clb_model_upload(m, positions.buffer, CLB_F64, 3 * a->n, a->positions);
   return s ? s : clb_edge_vectors_run(m->edge_vectors, m->graph, positions, shifts, list->cell, v);
 }
 
-/* Between atoms at one place there is no direction, and no force: no two may be nearer than files tell them apart. */
+/* Between atoms at one place there is no direction, and no force: no two may be nearer than files
+   tell them apart. */
 static clb_status check_places(clb_model *m, const double *positions) {
   static const double nearest = 1e-3;
   const clb_neighbours *list = &m->neighbours;
@@ -201,8 +257,10 @@ static clb_status check_places(clb_model *m, const double *positions) {
     clb_neighbours_vector(list, positions, e, v);
     const double square = v[0] * v[0] + v[1] * v[1] + v[2] * v[2];
     if (square < nearest * nearest)
-      return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute: positions[%d] and positions[%d] are one place, %g Angstrom apart; they must be %g apart or more", (int)list->receivers[e],
-                  (int)list->senders[e], sqrt(square), nearest);
+      return FAIL(m, CLB_ERROR_ARGUMENT,
+                  "clb_model_compute: positions[%d] and positions[%d] are one place, %g Angstrom "
+                  "apart; they must be %g apart or more",
+                  (int)list->receivers[e], (int)list->senders[e], sqrt(square), nearest);
   }
   return CLB_OK;
 }
@@ -211,14 +269,20 @@ static clb_status check_places(clb_model *m, const double *positions) {
 static clb_status find_edges(clb_model *m, const clb_model_atoms *a, clb_model_edges *e) {
   const bool periodic[3] = {a->periodic[0] != 0, a->periodic[1] != 0, a->periodic[2] != 0};
   bool rebuilt;
-  clb_status s = clb_neighbours_update(&m->neighbours, a->n, a->positions, a->cell, periodic, &rebuilt);
+  clb_status s =
+      clb_neighbours_update(&m->neighbours, a->n, a->positions, a->cell, periodic, &rebuilt);
   if (s) return FAIL(m, s, "clb_model_compute: %s", m->neighbours.error);
   if (rebuilt && (s = check_places(m, a->positions))) {
     m->neighbours.built = false;
     return s;
   }
   const clb_neighbours *list = &m->neighbours;
-  *e = (clb_model_edges){.n_local = a->n, .n_total = a->n, .n_edges = list->n_edges, .species = a->species, .senders = {.host = list->senders}, .receivers = {.host = list->receivers}};
+  *e = (clb_model_edges){.n_local = a->n,
+                         .n_total = a->n,
+                         .n_edges = list->n_edges,
+                         .species = a->species,
+                         .senders = {.host = list->senders},
+                         .receivers = {.host = list->receivers}};
   m->rebuilds += rebuilt;
   if (rebuilt) s = clb_model_set_graph(m, e);
   else s = clb_model_set_species(m, a->n, a->species);
@@ -232,10 +296,15 @@ clb_status clb_model_compute(clb_model *m, const clb_model_atoms *a, const clb_m
   clb_model_edges e;
   double virial[9];
   if (!m) return CLB_ERROR_ARGUMENT;
-  if (!a || !r) return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute: %s is NULL", a ? "results" : "atoms");
+  if (!a || !r)
+    return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute: %s is NULL", a ? "results" : "atoms");
   clb_status s = check_atoms(m, a, r);
   if (!s) s = find_edges(m, a, &e);
-  if (!s) s = compute(m, &e, &(clb_model_edge_results){.energy = r->energy, .e_atom = r->e_atom, .virial = r->stress ? virial : NULL}, r->forces);
+  if (!s)
+    s = compute(m, &e,
+                &(clb_model_edge_results){
+                    .energy = r->energy, .e_atom = r->e_atom, .virial = r->stress ? virial : NULL},
+                r->forces);
   for (int i = 0; i < 9 && r->stress && !s; i++) r->stress[i] = virial[i] / volume(a->cell);
   return s;
 }

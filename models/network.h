@@ -1,4 +1,5 @@
-/* models/network.h - what stands behind clb_model: its file, its ops, and its room on the device. */
+/* models/network.h - what stands behind clb_model: its file, its ops, and its room on the device.
+ */
 #ifndef CLB_MODELS_NETWORK_H
 #define CLB_MODELS_NETWORK_H
 
@@ -9,26 +10,40 @@
 #include "models/file/file.h"
 #include "models/atoms/neighbours.h"
 
-/* Arrays with a row per edge, per atom (ghosts included), per local atom; all layers share those that are not listed by layer.  Rows are padded
-   (clb_model_stride); G_...: gradients of E. */
+/* Arrays with a row per edge, per atom (ghosts included), per local atom; all layers share those
+   that are not listed by layer.  Rows are padded (clb_model_stride); G_...: gradients of E. */
 typedef enum {
-  CLB_MODEL_VECTOR, CLB_MODEL_G_VECTOR, CLB_MODEL_HARMONICS, CLB_MODEL_G_HARMONICS,
+  CLB_MODEL_VECTOR,
+  CLB_MODEL_G_VECTOR,
+  CLB_MODEL_HARMONICS,
+  CLB_MODEL_G_HARMONICS,
   CLB_MODEL_SHIFT, /* int32: clb_edge_shift */
-  CLB_MODEL_DISTANCE, CLB_MODEL_G_DISTANCE, /* with tables */
-  CLB_MODEL_BASIS, CLB_MODEL_G_BASIS, CLB_MODEL_HIDDEN, CLB_MODEL_ACTIVE, CLB_MODEL_G_HIDDEN, CLB_MODEL_WEIGHTS, CLB_MODEL_G_WEIGHTS, /* without: of one layer at a time */
+  CLB_MODEL_DISTANCE,
+  CLB_MODEL_G_DISTANCE, /* with tables */
+  CLB_MODEL_BASIS,
+  CLB_MODEL_G_BASIS,
+  CLB_MODEL_HIDDEN,
+  CLB_MODEL_ACTIVE,
+  CLB_MODEL_G_HIDDEN,
+  CLB_MODEL_WEIGHTS,
+  CLB_MODEL_G_WEIGHTS, /* without: of one layer at a time */
   CLB_MODEL_EDGE_ARRAYS,
-  CLB_MODEL_SPECIES = CLB_MODEL_EDGE_ARRAYS, CLB_MODEL_POSITION /* double */, CLB_MODEL_G_X,
+  CLB_MODEL_SPECIES = CLB_MODEL_EDGE_ARRAYS,
+  CLB_MODEL_POSITION /* double */,
+  CLB_MODEL_G_X,
   CLB_MODEL_MESSAGE,  /* and its gradient */
   CLB_MODEL_FEATURES, /* and theirs, which are there once the last features have been read */
   CLB_MODEL_NORMED,   /* with a norm: of the layer that was last normed */
-  CLB_MODEL_G_LINEAR, CLB_MODEL_SCALAR,
+  CLB_MODEL_G_LINEAR,
+  CLB_MODEL_SCALAR,
   CLB_MODEL_ARRAYS
 } clb_model_array;
 
 typedef struct {
   clb_op *convolution, *gate, *norm, *self; /* NULL: none (self: weights by species) */
-  clb_buffer *table;               /* of splines */
-  clb_buffer *x, *linear;          /* [n_total][in] what convolutions read; [n_local][linear] before the norm */
+  clb_buffer *table;                        /* of splines */
+  clb_buffer *x,
+      *linear; /* [n_total][in] what convolutions read; [n_local][linear] before the norm */
 } clb_model_layer_parts;
 
 struct clb_model {
@@ -38,7 +53,8 @@ struct clb_model {
   clb_model_file file;
   clb_model_info info;
 
-  clb_op *edge_vectors, *product, *harmonics, *add_harmonics, *radial, *silu, *gather, *energy, *virial, *forces; /* edge_vectors NULL: the device has no f64 */
+  clb_op *edge_vectors, *product, *harmonics, *add_harmonics, *radial, *silu, *gather, *energy,
+      *virial, *forces; /* edge_vectors NULL: the device has no f64 */
   clb_buffer *weights;
   clb_model_layer_parts *layer;
 
@@ -61,23 +77,28 @@ struct clb_model {
   int64_t rebuilds;
 };
 
-/* Where results start, in numbers of sum_type: forces [n_total][3], e_atom [n_local], the energy's rows, the virial's
-   rows of 9.  e_atom and energy, which every step writes, lie between: whatever is asked for, one read takes it, and
-   nothing that was not written. */
+/* Where results start, in numbers of sum_type: forces [n_total][3], e_atom [n_local], the energy's
+   rows, the virial's rows of 9.  e_atom and energy, which every step writes, lie between: whatever
+   is asked for, one read takes it, and nothing that was not written. */
 typedef struct {
   int64_t forces, e_atom, energy, virial, end;
 } clb_model_places;
 clb_model_places clb_model_result_places(const clb_model *m);
-static inline clb_rows clb_model_result(const clb_model *m, int64_t place) { return (clb_rows){m->results, place, CLB_DENSE, NULL}; }
+static inline clb_rows clb_model_result(const clb_model *m, int64_t place) {
+  return (clb_rows){m->results, place, CLB_DENSE, NULL};
+}
 
 /* Rows start at multiples of 16 bytes. */
 static inline int64_t clb_model_stride(int64_t columns) { return (columns + 3) / 4 * 4; }
-static inline clb_rows clb_model_rows(clb_buffer *buffer, int64_t columns) { return (clb_rows){buffer, 0, clb_model_stride(columns), NULL}; }
+static inline clb_rows clb_model_rows(clb_buffer *buffer, int64_t columns) {
+  return (clb_rows){buffer, 0, clb_model_stride(columns), NULL};
+}
 
 /* Of a row of an array; 0: not needed. */
 static inline int64_t clb_model_row_bytes(const clb_model *m, int array) {
   const bool number = array == CLB_MODEL_SPECIES || array == CLB_MODEL_SHIFT;
-  return m->columns[array] * (number ? 4 : clb_dtype_bytes((int32_t)(array == CLB_MODEL_POSITION ? CLB_F64 : m->type)));
+  return m->columns[array] *
+         (number ? 4 : clb_dtype_bytes((int32_t)(array == CLB_MODEL_POSITION ? CLB_F64 : m->type)));
 }
 
 /* Ops, tables and weights for the file that was read. */
@@ -89,17 +110,24 @@ clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *edges);
 clb_status clb_model_set_species(clb_model *m, int64_t n, const int32_t *species);
 /* Takes the shifts of the neighbours, which are the graph's. */
 clb_status clb_model_set_shifts(clb_model *m);
-/* From vectors (in the array, or in a buffer of the model's precision) to e_atom and, with `backward`, the gradient of the vectors. */
-clb_status clb_model_run(clb_model *m, const clb_model_edges *edges, clb_buffer *vectors, clb_buffer *g_vectors, bool backward);
+/* From vectors (in the array, or in a buffer of the model's precision) to e_atom and, with
+   `backward`, the gradient of the vectors. */
+clb_status clb_model_run(clb_model *m, const clb_model_edges *edges, clb_buffer *vectors,
+                         clb_buffer *g_vectors, bool backward);
 
 /* Host memory of at least so many bytes, good until the next call; NULL: none left. */
 void *clb_model_staging(clb_model *m, size_t bytes);
-/* Waits once for all results that are not NULL; they are finite.  virial: [3][3], symmetrised; forces: [n_local][3]. */
-clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, double *forces, double *e_atom);
+/* Waits once for all results that are not NULL; they are finite.  virial: [3][3], symmetrised;
+   forces: [n_local][3]. */
+clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, double *forces,
+                                  double *e_atom);
 /* Results that are none are never handed out: x[rows][columns] must be finite. */
-clb_status clb_model_finite(clb_model *m, const char *name, int64_t rows, int64_t columns, const double *x);
+clb_status clb_model_finite(clb_model *m, const char *name, int64_t rows, int64_t columns,
+                            const double *x);
 /* Double precision on the host to and from dense rows of numbers on the device. */
-clb_status clb_model_upload(clb_model *m, clb_buffer *to, clb_dtype type, int64_t n, const double *from);
-clb_status clb_model_download(clb_model *m, clb_buffer *from, clb_dtype type, int64_t n, double *to);
+clb_status clb_model_upload(clb_model *m, clb_buffer *to, clb_dtype type, int64_t n,
+                            const double *from);
+clb_status clb_model_download(clb_model *m, clb_buffer *from, clb_dtype type, int64_t n,
+                              double *to);
 
 #endif

@@ -14,12 +14,12 @@
 #include <cmocka.h>
 
 /* skip() with the reason, which the run's log keeps. */
-#define skip_because(...)          \
-  do {                             \
-    fprintf(stderr, "skipped: ");  \
-    fprintf(stderr, __VA_ARGS__);  \
-    fprintf(stderr, "\n");         \
-    skip();                        \
+#define skip_because(...)                                                                          \
+  do {                                                                                             \
+    fprintf(stderr, "skipped: ");                                                                  \
+    fprintf(stderr, __VA_ARGS__);                                                                  \
+    fprintf(stderr, "\n");                                                                         \
+    skip();                                                                                        \
   } while (0)
 
 /* Whether there is time for all cases (`ci/test.sh --long`); else CI's short choice. */
@@ -29,7 +29,9 @@ static inline bool long_tests(void) {
 }
 
 /* Short runs give each test to one of so many devices, by turns. */
-static inline bool leaves_to_another(int turn, int turns, int test) { return !long_tests() && test % turns != turn; }
+static inline bool leaves_to_another(int turn, int turns, int test) {
+  return !long_tests() && test % turns != turn;
+}
 
 /* A number in [-1, 1) from a seed that it moves on (splitmix64): the same on every machine. */
 static inline double test_random(uint64_t *seed) {

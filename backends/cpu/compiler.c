@@ -17,8 +17,18 @@
 #include "backends/cpu/cpu.h"
 
 /* Exact arithmetic: nothing is contracted or reassociated, integers wrap. */
-static const char *const flags[] = {"-O2", "-ftree-slp-vectorize", "-std=gnu11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv",
-                                    "-fno-strict-aliasing", "-w", "-Wno-psabi", "-shared", "-fPIC"};
+static const char *const flags[] = {"-O2",
+                                    "-ftree-slp-vectorize",
+                                    "-std=gnu11",
+                                    "-ffp-contract=off",
+                                    "-fno-math-errno",
+                                    "-fno-trapping-math",
+                                    "-fwrapv",
+                                    "-fno-strict-aliasing",
+                                    "-w",
+                                    "-Wno-psabi",
+                                    "-shared",
+                                    "-fPIC"};
 enum { FLAGS = sizeof flags / sizeof *flags };
 
 /* ---- running a program, without a shell ---- */
@@ -74,11 +84,12 @@ no_actions:
   return e;
 }
 
-/* RAN: and was content.  MISSING: there is no such program.  NO_MEMORY: here, not there; nobody knows what it would have said. */
+/* RAN: and was content.  MISSING: there is no such program.  NO_MEMORY: here, not there; nobody
+   knows what it would have said. */
 typedef enum { RAN, FAILED, MISSING, NO_MEMORY } verdict;
 
-/* What it said, or why it did not start, is added to `log`.  Where the program ignores SIGCHLD its verdict is lost: then what it left
-   behind has to tell. */
+/* What it said, or why it did not start, is added to `log`.  Where the program ignores SIGCHLD its
+   verdict is lost: then what it left behind has to tell. */
 static verdict run(const char *const *argv, clb_cpu_folder *folder, clb_text *log) {
   int pipe_[2], status = 0;
   pid_t pid;
@@ -126,15 +137,19 @@ static int vector_bytes(const char *macros) {
   return 16;
 }
 
-/* Good to 4 ulp.  The compiler is given the file that this process opens: it may have a C library of its own, without. */
+/* Good to 4 ulp.  The compiler is given the file that this process opens: it may have a C library
+   of its own, without. */
 static bool find_libmvec(const char *macros, clb_cpu_compiler *c) { /* false: no memory to look */
   char value[8];
   Dl_info info;
   const bool here = macro(macros, "__x86_64__", value, sizeof value);
-  void *library = here ? dlopen("libmvec.so.1", RTLD_LAZY | RTLD_LOCAL) : NULL, *exp = library ? dlsym(library, "_ZGVbN2v_exp") : NULL;
+  void *library = here ? dlopen("libmvec.so.1", RTLD_LAZY | RTLD_LOCAL) : NULL,
+       *exp = library ? dlsym(library, "_ZGVbN2v_exp") : NULL;
   c->libmvec[0] = 0;
   if (here && !exp && clb_dl_lacked_memory(dlerror())) return false;
-  if (exp && dladdr(exp, &info) && info.dli_fname[0] == '/' && strlen(info.dli_fname) < sizeof c->libmvec) strcpy(c->libmvec, info.dli_fname);
+  if (exp && dladdr(exp, &info) && info.dli_fname[0] == '/' &&
+      strlen(info.dli_fname) < sizeof c->libmvec)
+    strcpy(c->libmvec, info.dli_fname);
   if (library) dlclose(library);
   return true;
 }
@@ -156,8 +171,8 @@ static bool read_file(const char *path, clb_text *out) {
   return ok;
 }
 
-static clb_status compile_in(const clb_cpu_compiler *c, const char *kernel, clb_cpu_folder *folder, const clb_text *source, clb_text *binary,
-                             clb_error_sink *error) {
+static clb_status compile_in(const clb_cpu_compiler *c, const char *kernel, clb_cpu_folder *folder,
+                             const clb_text *source, clb_text *binary, clb_error_sink *error) {
   clb_text from = {0}, to = {0}, log = {0};
   clb_status s = CLB_OK;
   clb_text_add(&from, "%s/kernel.c", folder->path.s);
@@ -172,11 +187,18 @@ static clb_status compile_in(const clb_cpu_compiler *c, const char *kernel, clb_
   if (c->libmvec[0]) argv[n++] = "-DMVEC", argv[n++] = c->libmvec;
   argv[n++] = c->target;
   if (from.failed || to.failed) s = clb_fail(error, CLB_ERROR_MEMORY, "%s: no memory", kernel);
-  else if (!write_file(from.s, source)) s = clb_fail(error, CLB_ERROR_DRIVER, "%s: cannot write its source in the folder for temporary files: %s", kernel, strerror(errno));
+  else if (!write_file(from.s, source))
+    s = clb_fail(error, CLB_ERROR_DRIVER,
+                 "%s: cannot write its source in the folder for temporary files: %s", kernel,
+                 strerror(errno));
   else {
     const verdict v = run(argv, folder, &log);
-    if (v == NO_MEMORY || (v == RAN && !read_file(to.s, binary) && binary->failed)) s = clb_fail(error, CLB_ERROR_MEMORY, "%s: no memory to run the C compiler %s", kernel, c->name);
-    else if (v != RAN || !binary->n) s = clb_fail(error, CLB_ERROR_COMPILE, "%s: the C compiler %s failed:\n%s", kernel, c->name, log.s ? log.s : "");
+    if (v == NO_MEMORY || (v == RAN && !read_file(to.s, binary) && binary->failed))
+      s = clb_fail(error, CLB_ERROR_MEMORY, "%s: no memory to run the C compiler %s", kernel,
+                   c->name);
+    else if (v != RAN || !binary->n)
+      s = clb_fail(error, CLB_ERROR_COMPILE, "%s: the C compiler %s failed:\n%s", kernel, c->name,
+                   log.s ? log.s : "");
   }
   clb_text_free(&from);
   clb_text_free(&to);
@@ -184,7 +206,8 @@ static clb_status compile_in(const clb_cpu_compiler *c, const char *kernel, clb_
   return s;
 }
 
-clb_status clb_cpu_compile(const clb_cpu_compiler *c, const char *kernel, const clb_text *source, clb_text *binary, clb_error_sink *error) {
+clb_status clb_cpu_compile(const clb_cpu_compiler *c, const char *kernel, const clb_text *source,
+                           clb_text *binary, clb_error_sink *error) {
   clb_cpu_folder folder;
   clb_status s = clb_cpu_folder_make(&folder, kernel, error);
   if (s) return s;
@@ -201,7 +224,8 @@ static void remember_why(clb_cpu_compiler *c, const char *name, const char *said
   snprintf(c->why, sizeof c->why, "%s: %.*s", name, (int)strcspn(said, "\n"), said);
 }
 
-/* A compiler without its linker, or without the C library's files, is none.  An empty file in the cache says that this one has linked before. */
+/* A compiler without its linker, or without the C library's files, is none.  An empty file in the
+   cache says that this one has linked before. */
 static verdict links(clb_cpu_compiler *c) {
   char name[sizeof c->features + 32];
   clb_text known = {0}, source = {0}, out = {0};
@@ -211,9 +235,13 @@ static verdict links(clb_cpu_compiler *c) {
   const bool cached = clb_cache_path(name, &known);
   if (!cached || access(known.s, F_OK)) {
     clb_text_add(&source, "double clb_links(double x) { return __builtin_exp(x); }\n");
-    const clb_status s = source.failed || known.failed ? CLB_ERROR_MEMORY : clb_cpu_compile(c, "a first program", &source, &out, &error);
+    const clb_status s = source.failed || known.failed
+                             ? CLB_ERROR_MEMORY
+                             : clb_cpu_compile(c, "a first program", &source, &out, &error);
     if (!s && cached) clb_cache_write(known.s, NULL, NULL, 0);
-    v = s == CLB_ERROR_MEMORY ? NO_MEMORY : s == CLB_ERROR_COMPILE ? FAILED : RAN; /* a full disk is told when a kernel is compiled */
+    v = s == CLB_ERROR_MEMORY    ? NO_MEMORY
+        : s == CLB_ERROR_COMPILE ? FAILED
+                                 : RAN; /* a full disk is told when a kernel is compiled */
     const char *said = v == FAILED && error.text.s ? strchr(error.text.s, '\n') : NULL;
     if (said) remember_why(c, c->name, said);
   }
@@ -230,15 +258,19 @@ static verdict try_compiler(clb_cpu_compiler *c, const char *name, const char *t
   char value[100];
   verdict v = run(argv, NULL, &out);
   if (v == FAILED && out.s) remember_why(c, name, out.s);
-  if (v == RAN && !(out.s && macro(out.s, "__GNUC__", value, sizeof value) && macro(out.s, "__VERSION__", value, sizeof value))) v = FAILED;
+  if (v == RAN && !(out.s && macro(out.s, "__GNUC__", value, sizeof value) &&
+                    macro(out.s, "__VERSION__", value, sizeof value)))
+    v = FAILED;
   if (v == RAN && !find_libmvec(out.s, c)) v = NO_MEMORY;
   if (v == RAN) {
-    snprintf(c->version, sizeof c->version, "%s%s", strstr(out.s, "#define __clang__") ? "" : "GCC ", value);
+    snprintf(c->version, sizeof c->version, "%s%s",
+             strstr(out.s, "#define __clang__") ? "" : "GCC ", value);
     const void *parts[FLAGS + 2] = {out.s, c->libmvec};
     size_t bytes[FLAGS + 2] = {out.n, strlen(c->libmvec)};
     for (int i = 0; i < FLAGS; i++) parts[i + 2] = flags[i], bytes[i + 2] = strlen(flags[i]);
     clb_hash key = clb_hash_parts(parts, bytes, FLAGS + 2);
-    snprintf(c->features, sizeof c->features, "%016" PRIx64 "%016" PRIx64, key.word[0], key.word[1]);
+    snprintf(c->features, sizeof c->features, "%016" PRIx64 "%016" PRIx64, key.word[0],
+             key.word[1]);
     c->name = name;
     c->target = target;
     c->vector_bytes = vector_bytes(out.s);
@@ -249,14 +281,18 @@ static verdict try_compiler(clb_cpu_compiler *c, const char *name, const char *t
 }
 
 clb_status clb_cpu_compiler_find(clb_cpu_compiler *c, clb_error_sink *error) {
-  static const char *const names[] = {"cc", "gcc", "clang"}, *const targets[] = {"-march=native", "-mcpu=native", NULL};
+  static const char *const names[] = {"cc", "gcc", "clang"}, *const targets[] = {"-march=native",
+                                                                                 "-mcpu=native",
+                                                                                 NULL};
   char why[sizeof c->why] = "";
   clb_cpu_folders_sweep();
   for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
     *c = (clb_cpu_compiler){.vector_bytes = 16};
     for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
       const verdict v = try_compiler(c, names[n], targets[t]);
-      if (v == NO_MEMORY) return clb_fail(error, CLB_ERROR_MEMORY, "cpu: no memory to run the C compiler %s", names[n]);
+      if (v == NO_MEMORY)
+        return clb_fail(error, CLB_ERROR_MEMORY, "cpu: no memory to run the C compiler %s",
+                        names[n]);
       if (v == RAN) return CLB_OK;
       if (v == MISSING) break;
     }

@@ -1,4 +1,5 @@
-/* backends/cpu/cpu.c - the backend for CPUs: the system's C compiler, or the interpreter where there is none. */
+/* backends/cpu/cpu.c - the backend for CPUs: the system's C compiler, or the interpreter where
+   there is none. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
@@ -13,7 +14,14 @@
 #include "src/base/dl.h"
 #include "backends/cpu/cpu.h"
 
-enum { MAX_ARGUMENTS = 64, ALIGNMENT = 64, HUGE_PAGE = 2 << 20, CHUNK_INSTRUCTIONS = 1 << 15, TURNS = 1024, LOCAL_BYTES = 1 << 16 };
+enum {
+  MAX_ARGUMENTS = 64,
+  ALIGNMENT = 64,
+  HUGE_PAGE = 2 << 20,
+  CHUNK_INSTRUCTIONS = 1 << 15,
+  TURNS = 1024,
+  LOCAL_BYTES = 1 << 16
+};
 
 typedef struct {
   clb_device head;
@@ -30,7 +38,8 @@ struct clb_module {
   clb_cpu_function *f;
   void *library;
   int fd;
-  int64_t chunk; /* groups that are worth a thread's while; fixed, so that results do not depend on the number of threads */
+  int64_t chunk; /* groups that are worth a thread's while; fixed, so that results do not depend on
+                    the number of threads */
   double stored; /* bytes by one group, as far as loops' bounds are known */
   uint64_t streamed; /* bit n: what argument n is written for need not stay in caches */
   ir_kernel kernel;
@@ -38,7 +47,8 @@ struct clb_module {
 
 /* ---- open, close, list ---- */
 
-/* Of the last level, as far as a launch may count on it: virtual machines report a cache that they share with others. */
+/* Of the last level, as far as a launch may count on it: virtual machines report a cache that they
+   share with others. */
 static int64_t cache_bytes(void) {
   const int64_t least = 1 << 20, most = 64 << 20;
   long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
@@ -55,7 +65,8 @@ static void cpuinfo(const char *key, char *value, size_t size) {
   if (fd >= 0) close(fd);
   text[n > 0 ? n : 0] = 0;
   snprintf(value, size, "unknown");
-  for (const char *line = text; line && *line; line = (line = strchr(line, '\n')) ? line + 1 : NULL) {
+  for (const char *line = text; line && *line;
+       line = (line = strchr(line, '\n')) ? line + 1 : NULL) {
     const char *colon = strchr(line, ':');
     if (strncmp(line, key, strlen(key)) || !colon || colon[1] != ' ') continue;
     snprintf(value, size, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
@@ -70,7 +81,8 @@ static void describe(cpu *d, bool asked_for_interpreter, int cores) {
   if (asked_for_interpreter) snprintf(how, sizeof how, ", interpreter");
   else if (!d->compiler.name) snprintf(how, sizeof how, ", interpreter only (%s)", d->compiler.why);
   snprintf(d->description, sizeof d->description, "%s, %d cores%s", model, cores, how);
-  if (d->compiler.name) snprintf(d->driver, sizeof d->driver, "%s %s", d->compiler.name, d->compiler.version);
+  if (d->compiler.name)
+    snprintf(d->driver, sizeof d->driver, "%s %s", d->compiler.name, d->compiler.version);
   else snprintf(d->driver, sizeof d->driver, "interpreter %s", CLB_VERSION);
 }
 
@@ -83,12 +95,28 @@ static void fill_head(cpu *d, bool asked_for_interpreter, int cores, clb_error_s
   describe(d, asked_for_interpreter, cores);
   h->backend = &clb_backend_cpu;
   h->error = error;
-  h->info = (clb_device_info){.name = d->name, .backend = "cpu", .vendor = d->vendor, .description = d->description, .driver = d->driver, .runs = 1,
-                              .memory_bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0, .f64 = 1, .sub_group_sizes = {lanes / 2, lanes}};
-  h->limits = (clb_limits){.lanes = {[CLB_F64] = lanes / 2, [CLB_F32] = lanes}, .max_subgroups = 1, .local_bytes = LOCAL_BYTES, .registers = 32,
-                           .units = cores, .simd = true, .subgroups = true, .f64 = true};
+  h->info = (clb_device_info){.name = d->name,
+                              .backend = "cpu",
+                              .vendor = d->vendor,
+                              .description = d->description,
+                              .driver = d->driver,
+                              .runs = 1,
+                              .memory_bytes =
+                                  pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0,
+                              .f64 = 1,
+                              .sub_group_sizes = {lanes / 2, lanes}};
+  h->limits = (clb_limits){.lanes = {[CLB_F64] = lanes / 2, [CLB_F32] = lanes},
+                           .max_subgroups = 1,
+                           .local_bytes = LOCAL_BYTES,
+                           .registers = 32,
+                           .units = cores,
+                           .simd = true,
+                           .subgroups = true,
+                           .f64 = true};
   h->dialect.language = compiled ? CLB_LANGUAGE_CPU : CLB_LANGUAGE_IR;
-  if (compiled) snprintf(h->key, sizeof h->key, "%s %.100s %s", d->compiler.name, d->compiler.version, d->compiler.features);
+  if (compiled)
+    snprintf(h->key, sizeof h->key, "%s %.100s %s", d->compiler.name, d->compiler.version,
+             d->compiler.features);
   else snprintf(h->key, sizeof h->key, "interpreter");
 }
 
@@ -99,11 +127,15 @@ static void cpu_close(clb_device *device) {
   free(d);
 }
 
-static clb_status cpu_open(const char *name, const char *rest, const clb_native *adopt, clb_error_sink *error, clb_device **device) {
+static clb_status cpu_open(const char *name, const char *rest, const clb_native *adopt,
+                           clb_error_sink *error, clb_device **device) {
   bool interpreter = !strcmp(rest, ":interpreter");
   int cores = clb_cpu_cores();
-  if (*rest && !interpreter) return clb_fail(error, CLB_ERROR_DEVICE, "no device '%s': there are cpu and cpu:interpreter", name);
-  if (adopt) return clb_fail(error, CLB_ERROR_ARGUMENT, "cpu has no queue of the caller's to adopt");
+  if (*rest && !interpreter)
+    return clb_fail(error, CLB_ERROR_DEVICE, "no device '%s': there are cpu and cpu:interpreter",
+                    name);
+  if (adopt)
+    return clb_fail(error, CLB_ERROR_ARGUMENT, "cpu has no queue of the caller's to adopt");
   cpu *d = calloc(1, sizeof *d);
   if (d) d->threads = clb_cpu_threads_create(cores);
   if (!d || !d->threads) {
@@ -139,7 +171,8 @@ static clb_status cpu_alloc(clb_device *device, uint64_t bytes, clb_memory *memo
   bool large = bytes >= 2 * HUGE_PAGE;
   void *p = NULL;
   if (bytes > SIZE_MAX / 2 || posix_memalign(&p, large ? HUGE_PAGE : ALIGNMENT, (size_t)bytes))
-    return clb_fail(device->error, CLB_ERROR_MEMORY, "cpu: no memory for %llu bytes", (unsigned long long)bytes);
+    return clb_fail(device->error, CLB_ERROR_MEMORY, "cpu: no memory for %llu bytes",
+                    (unsigned long long)bytes);
   if (large) madvise(p, (size_t)bytes, MADV_HUGEPAGE); /* advice: may be refused */
   *memory = (clb_memory){.handle = p, .kind = CLB_POINTER, .bytes = bytes};
   return CLB_OK;
@@ -151,13 +184,15 @@ static void cpu_free(clb_device *device, clb_memory *memory) {
   memory->handle = NULL;
 }
 
-static clb_status cpu_write(clb_device *device, const clb_memory *to, uint64_t offset, const void *from, uint64_t bytes) {
+static clb_status cpu_write(clb_device *device, const clb_memory *to, uint64_t offset,
+                            const void *from, uint64_t bytes) {
   (void)device;
   memcpy((char *)to->handle + offset, from, (size_t)bytes);
   return CLB_OK;
 }
 
-static clb_status cpu_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to, uint64_t bytes) {
+static clb_status cpu_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to,
+                           uint64_t bytes) {
   (void)device;
   memcpy(to, (const char *)from->handle + offset, (size_t)bytes);
   return CLB_OK;
@@ -173,22 +208,28 @@ static clb_status build_interpreted(clb_device *device, const ir_kernel *k, clb_
     clb_text_bytes(binary, ir, bytes);
   }
   free(ir);
-  return ir && !binary->failed ? CLB_OK : clb_fail(device->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
+  return ir && !binary->failed
+             ? CLB_OK
+             : clb_fail(device->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
 }
 
-static clb_status cpu_build(clb_device *device, const ir_kernel *k, const clb_text *text, clb_text *binary) {
+static clb_status cpu_build(clb_device *device, const ir_kernel *k, const clb_text *text,
+                            clb_text *binary) {
   const cpu *d = (cpu *)device;
   if (!d->compiler.name) return build_interpreted(device, k, binary);
   return clb_cpu_compile(&d->compiler, k->name, text, binary, device->error);
 }
 
-/* Of what the loader would take the whole process down for; NULL: none.  A linker writes the table of sections last. */
+/* Of what the loader would take the whole process down for; NULL: none.  A linker writes the table
+   of sections last. */
 static const char *library_damage(const char *bytes, size_t n) {
   Elf64_Ehdr h;
   if (n < sizeof h) return "shorter than the head of a shared library";
   memcpy(&h, bytes, sizeof h);
   if (memcmp(h.e_ident, ELFMAG, SELFMAG) || h.e_type != ET_DYN) return "not a shared library";
-  return h.e_shoff <= n && (size_t)h.e_shnum * h.e_shentsize <= n - h.e_shoff ? NULL : "a shared library that is cut short";
+  return h.e_shoff <= n && (size_t)h.e_shnum * h.e_shentsize <= n - h.e_shoff
+             ? NULL
+             : "a shared library that is cut short";
 }
 
 static bool write_all(int fd, const char *bytes, size_t n) {
@@ -200,20 +241,26 @@ static bool write_all(int fd, const char *bytes, size_t n) {
   return true;
 }
 
-/* A file without a name.  It stays open as long as the library: dlopen takes two files for one if their names are equal, and the
-   name has the descriptor in it. */
-static clb_status load_library(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module *m) {
+/* A file without a name.  It stays open as long as the library: dlopen takes two files for one if
+   their names are equal, and the name has the descriptor in it. */
+static clb_status load_library(clb_device *device, const ir_kernel *k, const void *binary,
+                               size_t bytes, clb_module *m) {
   char path[64];
   const char *damage = library_damage(binary, bytes);
-  if (damage) return clb_fail(device->error, CLB_ERROR_DRIVER, "%s: its binary is damaged: %s", k->name, damage);
+  if (damage)
+    return clb_fail(device->error, CLB_ERROR_DRIVER, "%s: its binary is damaged: %s", k->name,
+                    damage);
   m->fd = memfd_create("clebsch", MFD_CLOEXEC);
-  if (m->fd < 0 || !write_all(m->fd, binary, bytes)) return clb_fail(device->error, CLB_ERROR_DRIVER, "%s: memfd_create: %s", k->name, strerror(errno));
+  if (m->fd < 0 || !write_all(m->fd, binary, bytes))
+    return clb_fail(device->error, CLB_ERROR_DRIVER, "%s: memfd_create: %s", k->name,
+                    strerror(errno));
   snprintf(path, sizeof path, "/proc/self/fd/%d", m->fd);
   m->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   void *symbol = m->library ? dlsym(m->library, k->name) : NULL;
   if (!symbol) {
     const char *why = dlerror();
-    return clb_fail(device->error, clb_dl_lacked_memory(why) ? CLB_ERROR_MEMORY : CLB_ERROR_DRIVER, "%s: its binary does not load: %s", k->name, why ? why : "it lacks the kernel");
+    return clb_fail(device->error, clb_dl_lacked_memory(why) ? CLB_ERROR_MEMORY : CLB_ERROR_DRIVER,
+                    "%s: its binary does not load: %s", k->name, why ? why : "it lacks the kernel");
   }
   memcpy(&m->f, &symbol, sizeof symbol);
   return CLB_OK;
@@ -233,10 +280,12 @@ static int64_t work_of(const ir_kernel *k) {
   int64_t work = 1;
   for (int32_t v = 0; v < k->n; v++) {
     int64_t times = 1;
-    for (int32_t s = k->ins[v].scope; s != IR_NONE && times < CHUNK_INSTRUCTIONS; s = k->ins[s].scope) {
+    for (int32_t s = k->ins[v].scope; s != IR_NONE && times < CHUNK_INSTRUCTIONS;
+         s = k->ins[s].scope) {
       const ir_ins *i = &k->ins[s];
       if (i->op != IR_LOOP) continue;
-      int64_t first = ir_int_value(k, i->arg[0], -1), end = ir_int_value(k, i->arg[1], -1), step = ir_int_value(k, i->arg[2], 0);
+      int64_t first = ir_int_value(k, i->arg[0], -1), end = ir_int_value(k, i->arg[1], -1),
+              step = ir_int_value(k, i->arg[2], 0);
       times *= first >= 0 && end >= first && step > 0 ? (end - first) / step + 1 : TURNS;
     }
     work += times;
@@ -248,11 +297,15 @@ static uint64_t streamed_of(const ir_kernel *k) {
   uint64_t streamed = 0;
   int n = 0;
   for (int32_t v = 0; v < k->n; v++)
-    if (k->ins[v].op == IR_BUFFER || k->ins[v].op == IR_SCALAR) streamed |= (uint64_t)(k->ins[v].op == IR_BUFFER && k->ins[v].imm == 2 && n < MAX_ARGUMENTS) << n % MAX_ARGUMENTS, n++;
+    if (k->ins[v].op == IR_BUFFER || k->ins[v].op == IR_SCALAR)
+      streamed |= (uint64_t)(k->ins[v].op == IR_BUFFER && k->ins[v].imm == 2 && n < MAX_ARGUMENTS)
+                  << n % MAX_ARGUMENTS,
+          n++;
   return streamed;
 }
 
-static clb_status cpu_load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module) {
+static clb_status cpu_load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes,
+                           clb_module **module) {
   clb_module *m = calloc(1, sizeof *m);
   clb_status s = CLB_OK;
   if (!m) return clb_fail(device->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
@@ -262,7 +315,9 @@ static clb_status cpu_load(clb_device *device, const ir_kernel *k, const void *b
   m->streamed = streamed_of(k);
   if (((cpu *)device)->compiler.name) s = load_library(device, k, binary, bytes, m);
   else if (!ir_read(&m->kernel, binary, bytes))
-    s = clb_fail(device->error, strstr(m->kernel.error, "no memory") ? CLB_ERROR_MEMORY : CLB_ERROR_DRIVER, "%s: its binary does not load: %s", k->name, m->kernel.error);
+    s = clb_fail(device->error,
+                 strstr(m->kernel.error, "no memory") ? CLB_ERROR_MEMORY : CLB_ERROR_DRIVER,
+                 "%s: its binary does not load: %s", k->name, m->kernel.error);
   if (s) cpu_unload(device, m);
   else *module = m;
   return s;
@@ -272,7 +327,8 @@ static clb_status cpu_load(clb_device *device, const ir_kernel *k, const void *b
 
 bool clb_cpu_streams(const clb_device *device, const clb_module *m, int64_t groups) {
   const cpu *d = (const cpu *)device;
-  return d->stream == CLB_CPU_STREAM_AUTO ? m->stored * (double)groups > (double)d->cache_bytes : d->stream == CLB_CPU_STREAM_ALWAYS;
+  return d->stream == CLB_CPU_STREAM_AUTO ? m->stored * (double)groups > (double)d->cache_bytes
+                                          : d->stream == CLB_CPU_STREAM_ALWAYS;
 }
 
 /* Results of edges are as many as the graph has, which only their memory tells. */
@@ -283,18 +339,24 @@ static bool outgrows(const cpu *d, const clb_module *m, const clb_arg *args, int
   return d->stream == CLB_CPU_STREAM_AUTO && bytes > (uint64_t)d->cache_bytes;
 }
 
-static clb_status cpu_launch(clb_device *device, clb_module *m, int64_t groups, const clb_arg *args, int n_args) {
+static clb_status cpu_launch(clb_device *device, clb_module *m, int64_t groups, const clb_arg *args,
+                             int n_args) {
   ir_arg values[MAX_ARGUMENTS + 2];
   char mistake[1024] = "";
-  if (n_args > MAX_ARGUMENTS) return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "cpu: a kernel with %d arguments; at most %d", n_args, MAX_ARGUMENTS);
+  if (n_args > MAX_ARGUMENTS)
+    return clb_fail(device->error, CLB_ERROR_UNSUPPORTED,
+                    "cpu: a kernel with %d arguments; at most %d", n_args, MAX_ARGUMENTS);
   for (int i = 0; i < n_args; i++) {
     values[i] = (ir_arg){.i64 = args[i].i64};
     if (args[i].type == IR_VOID) values[i].p = args[i].memory->handle;
   }
   values[n_args].i64 = groups;
-  values[n_args + 1].i64 = clb_cpu_streams(device, m, groups) || outgrows((cpu *)device, m, args, n_args);
+  values[n_args + 1].i64 =
+      clb_cpu_streams(device, m, groups) || outgrows((cpu *)device, m, args, n_args);
   if (m->f) clb_cpu_threads_run(((cpu *)device)->threads, m->f, values, groups, m->chunk);
-  else if (!ir_run(&m->kernel, values, 0, groups, mistake, sizeof mistake)) return clb_fail(device->error, CLB_ERROR_DRIVER, "interpreter: %s: %s", m->kernel.name, mistake);
+  else if (!ir_run(&m->kernel, values, 0, groups, mistake, sizeof mistake))
+    return clb_fail(device->error, CLB_ERROR_DRIVER, "interpreter: %s: %s", m->kernel.name,
+                    mistake);
   return CLB_OK;
 }
 
@@ -308,7 +370,9 @@ static clb_status cpu_open_blas(clb_device *device, clb_dtype type, bool *partly
   (void)type;
   *partly = false;
   device->blas = clb_cpu_blas_open(&((cpu *)device)->blas);
-  return device->blas ? CLB_OK : clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "cpu: no CBLAS is installed");
+  return device->blas
+             ? CLB_OK
+             : clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "cpu: no CBLAS is installed");
 }
 
 static clb_status cpu_multiply(clb_device *device, clb_dtype type, const clb_product *product) {
@@ -320,13 +384,27 @@ static clb_status cpu_can_multiply(clb_device *device, clb_dtype type, const clb
   return clb_cpu_blas_can(&((cpu *)device)->blas, product, device->error);
 }
 
-static clb_status cpu_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report) {
+static clb_status cpu_report(clb_device *device, const ir_kernel *k, const void *binary,
+                             size_t bytes, clb_report *report) {
   (void)device, (void)k, (void)binary, (void)bytes;
   *report = clb_report_unknown();
   return CLB_OK;
 }
 
-const clb_backend clb_backend_cpu = {
-    .name = "cpu", .list = cpu_list, .open = cpu_open, .close = cpu_close, .alloc = cpu_alloc, .free = cpu_free, .write = cpu_write, .read = cpu_read,
-    .build = cpu_build, .load = cpu_load, .unload = cpu_unload, .launch = cpu_launch, .wait = cpu_wait,
-    .open_blas = cpu_open_blas, .multiply = cpu_multiply, .can_multiply = cpu_can_multiply, .report = cpu_report};
+const clb_backend clb_backend_cpu = {.name = "cpu",
+                                     .list = cpu_list,
+                                     .open = cpu_open,
+                                     .close = cpu_close,
+                                     .alloc = cpu_alloc,
+                                     .free = cpu_free,
+                                     .write = cpu_write,
+                                     .read = cpu_read,
+                                     .build = cpu_build,
+                                     .load = cpu_load,
+                                     .unload = cpu_unload,
+                                     .launch = cpu_launch,
+                                     .wait = cpu_wait,
+                                     .open_blas = cpu_open_blas,
+                                     .multiply = cpu_multiply,
+                                     .can_multiply = cpu_can_multiply,
+                                     .report = cpu_report};

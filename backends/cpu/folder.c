@@ -1,4 +1,5 @@
-/* backends/cpu/folder.c - a folder for one compilation, gone with the process that made it, however that ends.
+/* backends/cpu/folder.c - a folder for one compilation, gone with the process that made it, however
+   that ends.
 
    A watcher, a shell, reads from a socket whose other end only this process has: where that closes
    without a word, it kills the compiler and removes the folder.  Where the watcher was killed, too,
@@ -51,7 +52,9 @@ static bool spawn_watcher(clb_cpu_folder *f, int from) {
   e = posix_spawn_file_actions_adddup2(&actions, from, 0);
   if (!e) e = posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
   if (!e) e = posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  if (!e) e = posix_spawn(&f->watcher, "/bin/sh", &actions, &attributes, (char *const *)(uintptr_t)argv, environ);
+  if (!e)
+    e = posix_spawn(&f->watcher, "/bin/sh", &actions, &attributes, (char *const *)(uintptr_t)argv,
+                    environ);
   posix_spawnattr_destroy(&attributes);
 no_attributes:
   posix_spawn_file_actions_destroy(&actions);
@@ -83,7 +86,8 @@ static void end_watch(clb_cpu_folder *f) {
   if (f->lifeline < 0) return;
   say(f, f->told ? "over\n" : "\nover\n");
   close(f->lifeline);
-  while (waitpid(f->watcher, NULL, 0) < 0 && errno == EINTR) {}
+  while (waitpid(f->watcher, NULL, 0) < 0 && errno == EINTR) {
+  }
   f->lifeline = -1;
 }
 
@@ -105,7 +109,8 @@ static void sweep_one(const char *path) {
   struct stat about;
   const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return;
-  const bool ours = !fstat(fd, &about) && about.st_uid == geteuid() && time(NULL) - about.st_mtime >= SETTLED;
+  const bool ours =
+      !fstat(fd, &about) && about.st_uid == geteuid() && time(NULL) - about.st_mtime >= SETTLED;
   if (ours && !flock(fd, LOCK_EX | LOCK_NB)) remove_folder(fd, path);
   close(fd);
 }
@@ -129,7 +134,8 @@ clb_status clb_cpu_folder_make(clb_cpu_folder *f, const char *kernel, clb_error_
   if (f->path.failed) return clb_fail(error, CLB_ERROR_MEMORY, "%s: no memory", kernel);
   if (!mkdtemp(f->path.s)) {
     const int e = errno;
-    clb_status s = clb_fail(error, CLB_ERROR_DRIVER, "%s: cannot make the folder %s: %s", kernel, f->path.s, strerror(e));
+    clb_status s = clb_fail(error, CLB_ERROR_DRIVER, "%s: cannot make the folder %s: %s", kernel,
+                            f->path.s, strerror(e));
     clb_text_free(&f->path);
     return s;
   }

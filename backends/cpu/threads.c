@@ -16,15 +16,15 @@ typedef struct {
 } job;
 
 struct clb_cpu_threads {
-  pthread_mutex_t lock;          /* of all below but `next` */
+  pthread_mutex_t lock; /* of all below but `next` */
   pthread_cond_t wake, idle;
   pthread_t *thread;
-  int wanted, started, busy;     /* besides the thread that launches */
-  bool stop, open;               /* open: there is a job to join */
-  uint64_t turn;                 /* jobs so far */
+  int wanted, started, busy; /* besides the thread that launches */
+  bool stop, open;           /* open: there is a job to join */
+  uint64_t turn;             /* jobs so far */
   job now;
-  _Atomic int64_t next;          /* first group that nobody has taken */
-  pid_t owner;                   /* the process that has the threads: not a child that it forks */
+  _Atomic int64_t next; /* first group that nobody has taken */
+  pid_t owner;          /* the process that has the threads: not a child that it forks */
 };
 
 int clb_cpu_cores(void) {
@@ -65,7 +65,8 @@ static void start(clb_cpu_threads *t) {
   sigset_t all, before;
   sigfillset(&all);
   if (pthread_sigmask(SIG_SETMASK, &all, &before)) return;
-  while (t->started < t->wanted && !pthread_create(&t->thread[t->started], NULL, serve, t)) t->started++;
+  while (t->started < t->wanted && !pthread_create(&t->thread[t->started], NULL, serve, t))
+    t->started++;
   t->wanted = t->started;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
@@ -118,7 +119,8 @@ void clb_cpu_threads_destroy(clb_cpu_threads *t) {
   free(t);
 }
 
-void clb_cpu_threads_run(clb_cpu_threads *t, clb_cpu_function *f, const ir_arg *arg, int64_t groups, int64_t chunk) {
+void clb_cpu_threads_run(clb_cpu_threads *t, clb_cpu_function *f, const ir_arg *arg, int64_t groups,
+                         int64_t chunk) {
   if (groups > chunk && is_forked(t)) begin_anew(t);
   if (groups > chunk && t->started < t->wanted) start(t);
   if (groups <= chunk || !t->started) {

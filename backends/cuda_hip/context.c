@@ -1,4 +1,5 @@
-/* backends/cuda_hip/context.c - what a driver's code means, and which context is current while its calls are made. */
+/* backends/cuda_hip/context.c - what a driver's code means, and which context is current while its
+   calls are made. */
 #include "backends/cuda_hip/gpu.h"
 
 enum { OUT_OF_MEMORY = 2 }; /* in both */
@@ -15,8 +16,9 @@ clb_status clb_gpu_told(clb_gpu *g, const char *call, int code) {
     name = g->driver.hip_error_name(code);
     text = g->driver.hip_error_text(code);
   }
-  return clb_fail(g->head.error, code == OUT_OF_MEMORY ? CLB_ERROR_MEMORY : CLB_ERROR_DRIVER, "%s: %s: %s (%d): %s",
-                  g->name[0] ? g->name : g->vendor->name, call, name ? name : "unknown error", code, text ? text : "no text");
+  return clb_fail(g->head.error, code == OUT_OF_MEMORY ? CLB_ERROR_MEMORY : CLB_ERROR_DRIVER,
+                  "%s: %s: %s (%d): %s", g->name[0] ? g->name : g->vendor->name, call,
+                  name ? name : "unknown error", code, text ? text : "no text");
 }
 
 clb_status clb_gpu_check(clb_gpu *g, int call, int code) {

@@ -15,51 +15,96 @@
 #define HIP_MAYBE(field, args, cuda, hip) {hip, FIELD(field), true},
 #define FIELD(field) offsetof(clb_gpu_driver, field)
 static const clb_symbol cuda_symbols[] = {
-  CLB_GPU_CALLS(CUDA) CLB_GPU_GRAPH_CALLS(CUDA_MAYBE) {"cuGraphExecUpdate_v2", FIELD(cuda_update), true}, {"cuMemGetInfo_v2", FIELD(memory_info), true}, CLB_CUDA_CALLS(CUDA) {"cuGetErrorName", FIELD(cuda_error_name), false},
-  {"cuGetErrorString", FIELD(cuda_error_text), false}};
+    CLB_GPU_CALLS(CUDA)
+        CLB_GPU_GRAPH_CALLS(CUDA_MAYBE){"cuGraphExecUpdate_v2", FIELD(cuda_update), true},
+    {"cuMemGetInfo_v2", FIELD(memory_info), true},
+    CLB_CUDA_CALLS(CUDA){"cuGetErrorName", FIELD(cuda_error_name), false},
+    {"cuGetErrorString", FIELD(cuda_error_text), false}};
 static const clb_symbol hip_symbols[] = {
-  CLB_GPU_CALLS(HIP) CLB_GPU_GRAPH_CALLS(HIP_MAYBE) {"hipGraphExecUpdate", FIELD(hip_update), true}, {"hipMemGetInfo", FIELD(memory_info), true}, CLB_HIP_CALLS(HIP) {"hipGetErrorName", FIELD(hip_error_name), false}, {"hipGetErrorString", FIELD(hip_error_text), false},
-  {"hipGetDeviceProperties", FIELD(properties), true}, {"hipGetDevicePropertiesR0600", FIELD(properties_6), true}};
+    CLB_GPU_CALLS(HIP)
+        CLB_GPU_GRAPH_CALLS(HIP_MAYBE){"hipGraphExecUpdate", FIELD(hip_update), true},
+    {"hipMemGetInfo", FIELD(memory_info), true},
+    CLB_HIP_CALLS(HIP){"hipGetErrorName", FIELD(hip_error_name), false},
+    {"hipGetErrorString", FIELD(hip_error_text), false},
+    {"hipGetDeviceProperties", FIELD(properties), true},
+    {"hipGetDevicePropertiesR0600", FIELD(properties_6), true}};
 #undef FIELD
 #define FIELD(field) offsetof(clb_gpu_compiler, field)
 static const clb_symbol nvrtc_symbols[] = {
-  CLB_GPU_COMPILER_CALLS(CUDA) {"nvrtcGetErrorString", FIELD(error_text), false}, {"nvrtcGetNumSupportedArchs", FIELD(n_targets), false},
-  {"nvrtcGetSupportedArchs", FIELD(targets), false}};
-static const clb_symbol hiprtc_symbols[] = {CLB_GPU_COMPILER_CALLS(HIP) {"hiprtcGetErrorString", FIELD(error_text), false}};
+    CLB_GPU_COMPILER_CALLS(CUDA){"nvrtcGetErrorString", FIELD(error_text), false},
+    {"nvrtcGetNumSupportedArchs", FIELD(n_targets), false},
+    {"nvrtcGetSupportedArchs", FIELD(targets), false}};
+static const clb_symbol hiprtc_symbols[] = {
+    CLB_GPU_COMPILER_CALLS(HIP){"hiprtcGetErrorString", FIELD(error_text), false}};
 #undef FIELD
 
 #define CUDA_NAME(field, args, cuda, hip) [CLB_GPU_##field] = cuda,
 #define HIP_NAME(field, args, cuda, hip) [CLB_GPU_##field] = hip,
-static const char *const cuda_calls[] = {CLB_GPU_CALLS(CUDA_NAME) CLB_GPU_GRAPH_CALLS(CUDA_NAME) CLB_CUDA_CALLS(CUDA_NAME)};
-static const char *const hip_calls[] = {CLB_GPU_CALLS(HIP_NAME) CLB_GPU_GRAPH_CALLS(HIP_NAME) CLB_HIP_CALLS(HIP_NAME)};
+static const char *const cuda_calls[] = {CLB_GPU_CALLS(CUDA_NAME) CLB_GPU_GRAPH_CALLS(CUDA_NAME)
+                                             CLB_CUDA_CALLS(CUDA_NAME)};
+static const char *const hip_calls[] = {CLB_GPU_CALLS(HIP_NAME) CLB_GPU_GRAPH_CALLS(HIP_NAME)
+                                            CLB_HIP_CALLS(HIP_NAME)};
 
-#define LIST(...) (const char *const[]){__VA_ARGS__, NULL}
+#define LIST(...)                                                                                  \
+  (const char *const[]) { __VA_ARGS__, NULL }
 #define TABLE(symbols) symbols, sizeof symbols / sizeof *symbols
 static const clb_gpu_vendor nvidia = {
-  .backend = &clb_backend_cuda, .language = CLB_LANGUAGE_CUDA, .name = "cuda", .maker = "NVIDIA",
-  .driver_library = "libcuda.so.1", .driver_names = LIST("libcuda.so.1"), .driver_symbols = {TABLE(cuda_symbols)}, .call_names = cuda_calls,
-  .compiler_name = "NVRTC", .compiler_names = LIST("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"),
-  .compiler_symbols = {TABLE(nvrtc_symbols)}, .options = LIST("--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false"),
-  .target_prefix = "sm_", .targets = LIST("sm_80", "sm_90"),
-  .threads = 1, .warp = 10, .units = 16, .local = 8, .pageable = 88, .registers = 255,
+    .backend = &clb_backend_cuda,
+    .language = CLB_LANGUAGE_CUDA,
+    .name = "cuda",
+    .maker = "NVIDIA",
+    .driver_library = "libcuda.so.1",
+    .driver_names = LIST("libcuda.so.1"),
+    .driver_symbols = {TABLE(cuda_symbols)},
+    .call_names = cuda_calls,
+    .compiler_name = "NVRTC",
+    .compiler_names = LIST("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"),
+    .compiler_symbols = {TABLE(nvrtc_symbols)},
+    .options = LIST("--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false"),
+    .target_prefix = "sm_",
+    .targets = LIST("sm_80", "sm_90"),
+    .threads = 1,
+    .warp = 10,
+    .units = 16,
+    .local = 8,
+    .pageable = 88,
+    .registers = 255,
 };
 static const clb_gpu_vendor amd = {
-  .backend = &clb_backend_hip, .language = CLB_LANGUAGE_HIP, .name = "hip", .maker = "AMD",
-  .driver_library = "libamdhip64.so", .driver_names = LIST("libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"),
-  .driver_symbols = {TABLE(hip_symbols)}, .call_names = hip_calls,
-  .compiler_name = "hiprtc",
-  .compiler_names = LIST("libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"),
-  .compiler_symbols = {TABLE(hiprtc_symbols)}, .options = LIST("-O3", "-ffp-contract=off", "-fno-vectorize", "-fno-slp-vectorize"),
-  .target_prefix = "gfx", .targets = LIST("gfx90a", "gfx942", "gfx1100"),
-  .threads = 56, .warp = 87, .units = 63, .local = 74, .pageable = 65, .registers = 256,
+    .backend = &clb_backend_hip,
+    .language = CLB_LANGUAGE_HIP,
+    .name = "hip",
+    .maker = "AMD",
+    .driver_library = "libamdhip64.so",
+    .driver_names = LIST("libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"),
+    .driver_symbols = {TABLE(hip_symbols)},
+    .call_names = hip_calls,
+    .compiler_name = "hiprtc",
+    .compiler_names = LIST("libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libamdhip64.so.7",
+                           "libamdhip64.so.6", "libamdhip64.so.5"),
+    .compiler_symbols = {TABLE(hiprtc_symbols)},
+    .options = LIST("-O3", "-ffp-contract=off", "-fno-vectorize", "-fno-slp-vectorize"),
+    .target_prefix = "gfx",
+    .targets = LIST("gfx90a", "gfx942", "gfx1100"),
+    .threads = 56,
+    .warp = 87,
+    .units = 63,
+    .local = 74,
+    .pageable = 65,
+    .registers = 256,
 };
 
-enum { CUDA_MAJOR = 75, CUDA_MINOR = 76, CUDA_MOST_LOCAL = 97 }; /* attributes: compute capability; local memory of a group that asks for it */
+enum {
+  CUDA_MAJOR = 75,
+  CUDA_MINOR = 76,
+  CUDA_MOST_LOCAL = 97
+}; /* attributes: compute capability; local memory of a group that asks for it */
 
 /* ---- opening ---- */
 
-/* HIP brings an LLVM that may not meet another driver's, so where there is no GPU (AMD's kernel driver or Windows' is not there) it
-   stays apart.  A library that the program has already is the one its streams belong to. */
+/* HIP brings an LLVM that may not meet another driver's, so where there is no GPU (AMD's kernel
+   driver or Windows' is not there) it stays apart.  A library that the program has already is the
+   one its streams belong to. */
 static void *open_library(const clb_gpu_vendor *v) {
   for (const char *const *name = v->driver_names; *name; name++) {
     void *loaded = dlopen(*name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
@@ -72,15 +117,25 @@ static void *open_library(const clb_gpu_vendor *v) {
 static clb_status open_driver(clb_gpu *g) {
   const clb_gpu_vendor *v = g->vendor;
   g->driver_library = open_library(v);
-  if (!g->driver_library) return clb_fail(g->head.error, CLB_ERROR_DEVICE, "%s: %s cannot be opened: is %s's driver installed?", v->name, v->driver_library, v->maker);
-  const char *missing = clb_dl_symbols(g->driver_library, v->driver_symbols.table, v->driver_symbols.n, &g->driver);
-  if (missing) return clb_fail(g->head.error, CLB_ERROR_DEVICE, "%s: %s has no %s: the driver is too old", v->name, v->driver_library, missing);
+  if (!g->driver_library)
+    return clb_fail(g->head.error, CLB_ERROR_DEVICE,
+                    "%s: %s cannot be opened: is %s's driver installed?", v->name,
+                    v->driver_library, v->maker);
+  const char *missing =
+      clb_dl_symbols(g->driver_library, v->driver_symbols.table, v->driver_symbols.n, &g->driver);
+  if (missing)
+    return clb_fail(g->head.error, CLB_ERROR_DEVICE, "%s: %s has no %s: the driver is too old",
+                    v->name, v->driver_library, missing);
   int n = 0;
   clb_status s = CLB_GPU_CALL(g, init, 0);
   if (!s) s = CLB_GPU_CALL(g, count, &n);
-  if (s || !n) return clb_fail(g->head.error, CLB_ERROR_DEVICE, "%s: the driver finds no %s GPU here (%s)", v->name, v->maker, s ? g->head.error->text.s : "it counts 0");
-  if (g->ordinal >= n) return clb_fail(g->head.error, CLB_ERROR_DEVICE, "%s:%d: there %s %d %s GPU%s here, counted from 0", v->name, g->ordinal, n > 1 ? "are" : "is", n, v->maker,
-                                      n > 1 ? "s" : "");
+  if (s || !n)
+    return clb_fail(g->head.error, CLB_ERROR_DEVICE, "%s: the driver finds no %s GPU here (%s)",
+                    v->name, v->maker, s ? g->head.error->text.s : "it counts 0");
+  if (g->ordinal >= n)
+    return clb_fail(g->head.error, CLB_ERROR_DEVICE,
+                    "%s:%d: there %s %d %s GPU%s here, counted from 0", v->name, g->ordinal,
+                    n > 1 ? "are" : "is", n, v->maker, n > 1 ? "s" : "");
   return CLB_OK;
 }
 
@@ -88,15 +143,19 @@ static clb_status open_driver(clb_gpu *g) {
 static clb_status find_target(clb_gpu *g) {
   char properties[8192] = {0};
   clb_status s = CLB_OK;
-  if (g->driver.properties_6) s = clb_gpu_told(g, "hipGetDevicePropertiesR0600", g->driver.properties_6(properties, g->ordinal));
-  else if (g->driver.properties) s = clb_gpu_told(g, "hipGetDeviceProperties", g->driver.properties(properties, g->ordinal));
+  if (g->driver.properties_6)
+    s = clb_gpu_told(g, "hipGetDevicePropertiesR0600",
+                     g->driver.properties_6(properties, g->ordinal));
+  else if (g->driver.properties)
+    s = clb_gpu_told(g, "hipGetDeviceProperties", g->driver.properties(properties, g->ordinal));
   if (s) return s;
   for (size_t at = 256; at + sizeof g->target < sizeof properties; at++)
     if (!memcmp(properties + at, "gfx", 3)) {
       memcpy(g->target, properties + at, sizeof g->target - 1);
       return CLB_OK;
     }
-  return clb_fail(g->head.error, CLB_ERROR_DRIVER, "%s: the driver does not say which gfx target this is", g->name);
+  return clb_fail(g->head.error, CLB_ERROR_DRIVER,
+                  "%s: the driver does not say which gfx target this is", g->name);
 }
 
 static clb_status find_numbers(clb_gpu *g, int *warp, int *local, int *most, int *units) {
@@ -117,13 +176,24 @@ static clb_status find_numbers(clb_gpu *g, int *warp, int *local, int *most, int
 }
 
 static void set_limits(clb_gpu *g, int warp, int local, int most, int units) {
-  g->head.limits = (clb_limits){
-    .lanes = {warp, warp}, .max_subgroups = g->threads / warp, .local_bytes = local, .most_local_bytes = most, .registers = g->vendor->registers,
-    .units = units, .subgroups = true, .f64 = true, .async_copies = g->vendor->language == CLB_LANGUAGE_CUDA};
-  g->head.dialect = (clb_dialect){.language = g->vendor->language, .subgroups = true, .float_atomics = true};
-  g->head.info = (clb_device_info){
-    .name = g->name, .backend = g->vendor->name, .vendor = g->vendor->maker, .description = g->description, .driver = g->driver_text,
-    .f64 = 1, .sub_group_sizes = {warp}};
+  g->head.limits = (clb_limits){.lanes = {warp, warp},
+                                .max_subgroups = g->threads / warp,
+                                .local_bytes = local,
+                                .most_local_bytes = most,
+                                .registers = g->vendor->registers,
+                                .units = units,
+                                .subgroups = true,
+                                .f64 = true,
+                                .async_copies = g->vendor->language == CLB_LANGUAGE_CUDA};
+  g->head.dialect =
+      (clb_dialect){.language = g->vendor->language, .subgroups = true, .float_atomics = true};
+  g->head.info = (clb_device_info){.name = g->name,
+                                   .backend = g->vendor->name,
+                                   .vendor = g->vendor->maker,
+                                   .description = g->description,
+                                   .driver = g->driver_text,
+                                   .f64 = 1,
+                                   .sub_group_sizes = {warp}};
 }
 
 /* What a device is; makes no context. */
@@ -136,11 +206,15 @@ static clb_status describe(clb_gpu *g) {
   if (!s) s = CLB_GPU_CALL(g, memory, &memory, g->ordinal);
   if (!s) s = CLB_GPU_CALL(g, version, &version);
   if (s) return s;
-  if (warp < 1 || g->threads < warp) return clb_fail(g->head.error, CLB_ERROR_DRIVER, "%s: the driver says %d lanes and %d threads", g->name, warp, g->threads);
+  if (warp < 1 || g->threads < warp)
+    return clb_fail(g->head.error, CLB_ERROR_DRIVER, "%s: the driver says %d lanes and %d threads",
+                    g->name, warp, g->threads);
   set_limits(g, warp, local, most, units);
   snprintf(g->description, sizeof g->description, "%s, %s", model, g->target);
   bool nv = g->vendor == &nvidia; /* 13020 is 13.2; 50221153 is 5.2 */
-  snprintf(g->driver_text, sizeof g->driver_text, "driver %d.%d (%d)", version / (nv ? 1000 : 10000000), nv ? version % 1000 / 10 : version / 100000 % 100, version);
+  snprintf(g->driver_text, sizeof g->driver_text, "driver %d.%d (%d)",
+           version / (nv ? 1000 : 10000000), nv ? version % 1000 / 10 : version / 100000 % 100,
+           version);
   g->head.info.runs = 1;
   g->head.info.memory_bytes = memory;
   return CLB_OK;
@@ -161,7 +235,9 @@ static clb_status find_context(clb_gpu *g, const clb_native *adopt) {
   s = clb_gpu_enter(g, &t);
   if (!s) s = CLB_GPU_CALL(g, context_device, &device);
   clb_gpu_leave(g, &t);
-  if (!s && device != g->ordinal) s = clb_fail(g->head.error, CLB_ERROR_DEVICE, "%s: the caller's stream belongs to cuda:%d", g->name, device);
+  if (!s && device != g->ordinal)
+    s = clb_fail(g->head.error, CLB_ERROR_DEVICE, "%s: the caller's stream belongs to cuda:%d",
+                 g->name, device);
   return s;
 }
 
@@ -233,7 +309,8 @@ static int most_local(const char *target) {
   static const struct {
     const char *target;
     int kilobytes;
-  } table[] = {{"sm_75", 64}, {"sm_80", 163}, {"sm_86", 99}, {"sm_87", 163}, {"sm_89", 99}, {"sm_90", 227}, {"sm_100", 227}, {"sm_120", 99}};
+  } table[] = {{"sm_75", 64}, {"sm_80", 163}, {"sm_86", 99},   {"sm_87", 163},
+               {"sm_89", 99}, {"sm_90", 227}, {"sm_100", 227}, {"sm_120", 99}};
   for (size_t i = 0; i < sizeof table / sizeof *table; i++)
     if (!strcmp(target, table[i].target)) return table[i].kilobytes << 10;
   return 0;
@@ -244,7 +321,8 @@ static clb_status open_target(clb_gpu *g, const char *target) {
   const clb_gpu_vendor *v = g->vendor;
   bool wide = v == &amd && strncmp(target, "gfx1", 4);
   if (strncmp(target, v->target_prefix, strlen(v->target_prefix)) || strlen(target) >= 32)
-    return clb_fail(g->head.error, CLB_ERROR_DEVICE, "%s@%s: a target of %s looks like %s@%s", v->name, target, v->name, v->name, v->targets[0]);
+    return clb_fail(g->head.error, CLB_ERROR_DEVICE, "%s@%s: a target of %s looks like %s@%s",
+                    v->name, target, v->name, v->name, v->targets[0]);
   snprintf(g->target, sizeof g->target, "%s", target);
   snprintf(g->name, sizeof g->name, "%s@%s", v->name, target);
   snprintf(g->description, sizeof g->description, "%s %s, compile only", v->maker, target);
@@ -253,27 +331,35 @@ static clb_status open_target(clb_gpu *g, const char *target) {
   return clb_gpu_compiler_open(g);
 }
 
-static clb_status open_named(const clb_gpu_vendor *v, const char *name, const char *rest, const clb_native *adopt, clb_error_sink *error, clb_device **device) {
+static clb_status open_named(const clb_gpu_vendor *v, const char *name, const char *rest,
+                             const clb_native *adopt, clb_error_sink *error, clb_device **device) {
   clb_status s;
   *device = NULL;
   clb_gpu *g = create(v, error);
   if (!g) return CLB_ERROR_MEMORY;
   g->ordinal = ordinal_of(rest);
-  if (*rest == '@') s = adopt ? clb_fail(error, CLB_ERROR_ARGUMENT, "%s only compiles: it takes no stream", name) : open_target(g, rest + 1);
-  else if (g->ordinal < 0) s = clb_fail(error, CLB_ERROR_DEVICE, "no device \"%s\": write \"%s\", \"%s:0\" or \"%s@%s\"", name, v->name, v->name, v->name, v->targets[0]);
+  if (*rest == '@')
+    s = adopt ? clb_fail(error, CLB_ERROR_ARGUMENT, "%s only compiles: it takes no stream", name)
+              : open_target(g, rest + 1);
+  else if (g->ordinal < 0)
+    s = clb_fail(error, CLB_ERROR_DEVICE, "no device \"%s\": write \"%s\", \"%s:0\" or \"%s@%s\"",
+                 name, v->name, v->name, v->name, v->targets[0]);
   else s = open_device(g, adopt);
   if (s) close_device(&g->head);
   else *device = &g->head;
   return s;
 }
-static clb_status open_cuda(const char *name, const char *rest, const clb_native *adopt, clb_error_sink *error, clb_device **device) {
+static clb_status open_cuda(const char *name, const char *rest, const clb_native *adopt,
+                            clb_error_sink *error, clb_device **device) {
   return open_named(&nvidia, name, rest, adopt, error, device);
 }
-static clb_status open_hip(const char *name, const char *rest, const clb_native *adopt, clb_error_sink *error, clb_device **device) {
+static clb_status open_hip(const char *name, const char *rest, const clb_native *adopt,
+                           clb_error_sink *error, clb_device **device) {
   return open_named(&amd, name, rest, adopt, error, device);
 }
 
-static void list(const clb_gpu_vendor *v, void (*each)(const clb_device_info *info, void *user), void *user) {
+static void list(const clb_gpu_vendor *v, void (*each)(const clb_device_info *info, void *user),
+                 void *user) {
   clb_error_sink ignored = {0};
   bool more = true;
   for (int ordinal = 0; more; ordinal++) {
@@ -293,13 +379,19 @@ static void list(const clb_gpu_vendor *v, void (*each)(const clb_device_info *in
   }
   clb_text_free(&ignored.text);
 }
-static void list_cuda(void (*each)(const clb_device_info *info, void *user), void *user) { list(&nvidia, each, user); }
-static void list_hip(void (*each)(const clb_device_info *info, void *user), void *user) { list(&amd, each, user); }
+static void list_cuda(void (*each)(const clb_device_info *info, void *user), void *user) {
+  list(&nvidia, each, user);
+}
+static void list_hip(void (*each)(const clb_device_info *info, void *user), void *user) {
+  list(&amd, each, user);
+}
 
-#define COMMON                                                                                                           \
-  .close = close_device, .alloc = clb_gpu_alloc, .free_bytes = clb_gpu_free_bytes, .free = clb_gpu_free, .wrap = clb_gpu_wrap, .write = clb_gpu_write, .read = clb_gpu_read, \
-  .build = clb_gpu_build, .load = clb_gpu_load, .unload = clb_gpu_unload, .launch = clb_gpu_launch, .wait = clb_gpu_wait, \
-  .open_blas = clb_gpu_open_blas, .multiply = clb_gpu_multiply, .can_multiply = clb_gpu_can_multiply, \
-  .record = clb_gpu_record, .replay = clb_gpu_replay, .forget = clb_gpu_forget, .report = clb_gpu_report
+#define COMMON                                                                                     \
+  .close = close_device, .alloc = clb_gpu_alloc, .free_bytes = clb_gpu_free_bytes,                 \
+  .free = clb_gpu_free, .wrap = clb_gpu_wrap, .write = clb_gpu_write, .read = clb_gpu_read,        \
+  .build = clb_gpu_build, .load = clb_gpu_load, .unload = clb_gpu_unload,                          \
+  .launch = clb_gpu_launch, .wait = clb_gpu_wait, .open_blas = clb_gpu_open_blas,                  \
+  .multiply = clb_gpu_multiply, .can_multiply = clb_gpu_can_multiply, .record = clb_gpu_record,    \
+  .replay = clb_gpu_replay, .forget = clb_gpu_forget, .report = clb_gpu_report
 const clb_backend clb_backend_cuda = {.name = "cuda", .list = list_cuda, .open = open_cuda, COMMON};
 const clb_backend clb_backend_hip = {.name = "hip", .list = list_hip, .open = open_hip, COMMON};

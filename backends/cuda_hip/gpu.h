@@ -6,75 +6,91 @@
 #include "backends/backend.h"
 
 /* field, arguments, CUDA's symbol, HIP's symbol; enumerants that differ stand in clb_gpu_vendor. */
-#define CLB_GPU_CALLS(X)                                                                                                      \
-  X(init, (unsigned flags), "cuInit", "hipInit")                                                                              \
-  X(version, (int *version), "cuDriverGetVersion", "hipRuntimeGetVersion")                                                    \
-  X(count, (int *n), "cuDeviceGetCount", "hipGetDeviceCount")                                                                 \
-  X(name, (char *name, int size, int device), "cuDeviceGetName", "hipDeviceGetName")                                          \
-  X(memory, (size_t *bytes, int device), "cuDeviceTotalMem_v2", "hipDeviceTotalMem")                                          \
-  X(attribute, (int *value, int which, int device), "cuDeviceGetAttribute", "hipDeviceGetAttribute")                          \
-  X(alloc, (void **memory, size_t bytes), "cuMemAlloc_v2", "hipMalloc")                                                       \
-  X(free, (void *memory), "cuMemFree_v2", "hipFree")                                                                          \
-  X(write, (void *to, const void *from, size_t bytes, void *stream), "cuMemcpyHtoDAsync_v2", "hipMemcpyHtoDAsync")            \
-  X(read, (void *to, void *from, size_t bytes, void *stream), "cuMemcpyDtoHAsync_v2", "hipMemcpyDtoHAsync")                   \
-  X(stream_create, (void **stream, unsigned flags), "cuStreamCreate", "hipStreamCreateWithFlags")                             \
-  X(stream_destroy, (void *stream), "cuStreamDestroy_v2", "hipStreamDestroy")                                                 \
-  X(stream_wait, (void *stream), "cuStreamSynchronize", "hipStreamSynchronize")                                               \
-  X(module_load, (void **module, const void *binary), "cuModuleLoadData", "hipModuleLoadData")                                \
-  X(module_unload, (void *module), "cuModuleUnload", "hipModuleUnload")                                                       \
-  X(function, (void **function, void *module, const char *name), "cuModuleGetFunction", "hipModuleGetFunction")               \
-  X(pointer, (void *value, int which, const void *pointer), "cuPointerGetAttribute", "hipPointerGetAttribute")                \
-  X(launch, (void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned local,    \
-             void *stream, void **params, void **extra), "cuLaunchKernel", "hipModuleLaunchKernel")
+#define CLB_GPU_CALLS(X)                                                                           \
+  X(init, (unsigned flags), "cuInit", "hipInit")                                                   \
+  X(version, (int *version), "cuDriverGetVersion", "hipRuntimeGetVersion")                         \
+  X(count, (int *n), "cuDeviceGetCount", "hipGetDeviceCount")                                      \
+  X(name, (char *name, int size, int device), "cuDeviceGetName", "hipDeviceGetName")               \
+  X(memory, (size_t * bytes, int device), "cuDeviceTotalMem_v2", "hipDeviceTotalMem")              \
+  X(attribute, (int *value, int which, int device), "cuDeviceGetAttribute",                        \
+    "hipDeviceGetAttribute")                                                                       \
+  X(alloc, (void **memory, size_t bytes), "cuMemAlloc_v2", "hipMalloc")                            \
+  X(free, (void *memory), "cuMemFree_v2", "hipFree")                                               \
+  X(write, (void *to, const void *from, size_t bytes, void *stream), "cuMemcpyHtoDAsync_v2",       \
+    "hipMemcpyHtoDAsync")                                                                          \
+  X(read, (void *to, void *from, size_t bytes, void *stream), "cuMemcpyDtoHAsync_v2",              \
+    "hipMemcpyDtoHAsync")                                                                          \
+  X(stream_create, (void **stream, unsigned flags), "cuStreamCreate", "hipStreamCreateWithFlags")  \
+  X(stream_destroy, (void *stream), "cuStreamDestroy_v2", "hipStreamDestroy")                      \
+  X(stream_wait, (void *stream), "cuStreamSynchronize", "hipStreamSynchronize")                    \
+  X(module_load, (void **module, const void *binary), "cuModuleLoadData", "hipModuleLoadData")     \
+  X(module_unload, (void *module), "cuModuleUnload", "hipModuleUnload")                            \
+  X(function, (void **function, void *module, const char *name), "cuModuleGetFunction",            \
+    "hipModuleGetFunction")                                                                        \
+  X(pointer, (void *value, int which, const void *pointer), "cuPointerGetAttribute",               \
+    "hipPointerGetAttribute")                                                                      \
+  X(launch,                                                                                        \
+    (void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, \
+     unsigned local, void *stream, void **params, void **extra),                                   \
+    "cuLaunchKernel", "hipModuleLaunchKernel")
 /* Graphs; a driver without one of these has none. */
-#define CLB_GPU_GRAPH_CALLS(X)                                                                                                \
-  X(capture_begin, (void *stream, int mode), "cuStreamBeginCapture_v2", "hipStreamBeginCapture")                              \
-  X(capture_end, (void *stream, void **graph), "cuStreamEndCapture", "hipStreamEndCapture")                                   \
-  X(graph_instantiate, (void **runnable, void *graph, unsigned long long flags), "cuGraphInstantiateWithFlags", "hipGraphInstantiateWithFlags") \
-  X(graph_upload, (void *runnable, void *stream), "cuGraphUpload", "hipGraphUpload")                                          \
-  X(graph_launch, (void *runnable, void *stream), "cuGraphLaunch", "hipGraphLaunch")                                          \
-  X(graph_destroy, (void *graph), "cuGraphDestroy", "hipGraphDestroy")                                                        \
+#define CLB_GPU_GRAPH_CALLS(X)                                                                     \
+  X(capture_begin, (void *stream, int mode), "cuStreamBeginCapture_v2", "hipStreamBeginCapture")   \
+  X(capture_end, (void *stream, void **graph), "cuStreamEndCapture", "hipStreamEndCapture")        \
+  X(graph_instantiate, (void **runnable, void *graph, unsigned long long flags),                   \
+    "cuGraphInstantiateWithFlags", "hipGraphInstantiateWithFlags")                                 \
+  X(graph_upload, (void *runnable, void *stream), "cuGraphUpload", "hipGraphUpload")               \
+  X(graph_launch, (void *runnable, void *stream), "cuGraphLaunch", "hipGraphLaunch")               \
+  X(graph_destroy, (void *graph), "cuGraphDestroy", "hipGraphDestroy")                             \
   X(runnable_destroy, (void *runnable), "cuGraphExecDestroy", "hipGraphExecDestroy")
 /* Contexts are CUDA's, a current device is HIP's. */
-#define CLB_CUDA_CALLS(X)                                                    \
-  X(retain, (void **context, int device), "cuDevicePrimaryCtxRetain", )      \
-  X(release, (int device), "cuDevicePrimaryCtxRelease_v2", )                 \
-  X(context_current, (void **context), "cuCtxGetCurrent", )                  \
-  X(context_push, (void *context), "cuCtxPushCurrent_v2", )                  \
-  X(context_pop, (void **context), "cuCtxPopCurrent_v2", )                   \
-  X(context_device, (int *device), "cuCtxGetDevice", )                       \
-  X(stream_context, (void *stream, void **context), "cuStreamGetCtx", )      \
+#define CLB_CUDA_CALLS(X)                                                                          \
+  X(retain, (void **context, int device), "cuDevicePrimaryCtxRetain", )                            \
+  X(release, (int device), "cuDevicePrimaryCtxRelease_v2", )                                       \
+  X(context_current, (void **context), "cuCtxGetCurrent", )                                        \
+  X(context_push, (void *context), "cuCtxPushCurrent_v2", )                                        \
+  X(context_pop, (void **context), "cuCtxPopCurrent_v2", )                                         \
+  X(context_device, (int *device), "cuCtxGetDevice", )                                             \
+  X(stream_context, (void *stream, void **context), "cuStreamGetCtx", )                            \
   X(function_set, (void *function, int which, int value), "cuFuncSetAttribute", )
-#define CLB_HIP_CALLS(X)                                       \
-  X(device_current, (int *device), , "hipGetDevice")           \
+#define CLB_HIP_CALLS(X)                                                                           \
+  X(device_current, (int *device), , "hipGetDevice")                                               \
   X(device_set, (int device), , "hipSetDevice")
 
 /* NVRTC and hiprtc. */
-#define CLB_GPU_COMPILER_CALLS(X)                                                                                            \
-  X(version, (int *major, int *minor), "nvrtcVersion", "hiprtcVersion")                                                      \
-  X(create, (void **program, const char *text, const char *name, int headers, const char *const *header, const char *const *include), \
-    "nvrtcCreateProgram", "hiprtcCreateProgram")                                                                             \
-  X(destroy, (void **program), "nvrtcDestroyProgram", "hiprtcDestroyProgram")                                                \
-  X(compile, (void *program, int options, const char *const *option), "nvrtcCompileProgram", "hiprtcCompileProgram")         \
-  X(log_size, (void *program, size_t *bytes), "nvrtcGetProgramLogSize", "hiprtcGetProgramLogSize")                           \
-  X(log, (void *program, char *log), "nvrtcGetProgramLog", "hiprtcGetProgramLog")                                            \
-  X(code_size, (void *program, size_t *bytes), "nvrtcGetCUBINSize", "hiprtcGetCodeSize")                                     \
+#define CLB_GPU_COMPILER_CALLS(X)                                                                  \
+  X(version, (int *major, int *minor), "nvrtcVersion", "hiprtcVersion")                            \
+  X(create,                                                                                        \
+    (void **program, const char *text, const char *name, int headers, const char *const *header,   \
+     const char *const *include),                                                                  \
+    "nvrtcCreateProgram", "hiprtcCreateProgram")                                                   \
+  X(destroy, (void **program), "nvrtcDestroyProgram", "hiprtcDestroyProgram")                      \
+  X(compile, (void *program, int options, const char *const *option), "nvrtcCompileProgram",       \
+    "hiprtcCompileProgram")                                                                        \
+  X(log_size, (void *program, size_t *bytes), "nvrtcGetProgramLogSize", "hiprtcGetProgramLogSize") \
+  X(log, (void *program, char *log), "nvrtcGetProgramLog", "hiprtcGetProgramLog")                  \
+  X(code_size, (void *program, size_t *bytes), "nvrtcGetCUBINSize", "hiprtcGetCodeSize")           \
   X(code, (void *program, char *code), "nvrtcGetCUBIN", "hiprtcGetCode")
 
-/* cuBLAS and rocBLAS; alpha and beta lie on the host.  set_mode: cublasMath_t, rocblas_atomics_mode. */
-#define CLB_GPU_GEMM                                                                                                                                        \
-  (void *handle, int ta, int tb, int m, int n, int k, const void *alpha, const void *a, int ld_a, long long stride_a, const void *b, int ld_b, long long stride_b, \
-   const void *beta, void *c, int ld_c, long long stride_c, int count)
-#define CLB_GPU_BLAS_CALLS(X)                                                                    \
-  X(create, (void **handle), "cublasCreate_v2", "rocblas_create_handle")                         \
-  X(destroy, (void *handle), "cublasDestroy_v2", "rocblas_destroy_handle")                       \
-  X(set_stream, (void *handle, void *stream), "cublasSetStream_v2", "rocblas_set_stream")        \
-  X(set_mode, (void *handle, int mode), "cublasSetMathMode", "rocblas_set_atomics_mode")         \
-  X(f64, CLB_GPU_GEMM, "cublasDgemmStridedBatched", "rocblas_dgemm_strided_batched")             \
+/* cuBLAS and rocBLAS; alpha and beta lie on the host.  set_mode: cublasMath_t,
+   rocblas_atomics_mode. */
+#define CLB_GPU_GEMM                                                                               \
+  (void *handle, int ta, int tb, int m, int n, int k, const void *alpha, const void *a, int ld_a,  \
+   long long stride_a, const void *b, int ld_b, long long stride_b, const void *beta, void *c,     \
+   int ld_c, long long stride_c, int count)
+#define CLB_GPU_BLAS_CALLS(X)                                                                      \
+  X(create, (void **handle), "cublasCreate_v2", "rocblas_create_handle")                           \
+  X(destroy, (void *handle), "cublasDestroy_v2", "rocblas_destroy_handle")                         \
+  X(set_stream, (void *handle, void *stream), "cublasSetStream_v2", "rocblas_set_stream")          \
+  X(set_mode, (void *handle, int mode), "cublasSetMathMode", "rocblas_set_atomics_mode")           \
+  X(f64, CLB_GPU_GEMM, "cublasDgemmStridedBatched", "rocblas_dgemm_strided_batched")               \
   X(f32, CLB_GPU_GEMM, "cublasSgemmStridedBatched", "rocblas_sgemm_strided_batched")
 
 #define CLB_X(field, args, cuda, hip) CLB_GPU_##field,
-enum { CLB_GPU_CALLS(CLB_X) CLB_GPU_GRAPH_CALLS(CLB_X) CLB_CUDA_CALLS(CLB_X) CLB_HIP_CALLS(CLB_X) CLB_GPU_N_CALLS };
+enum {
+  CLB_GPU_CALLS(CLB_X) CLB_GPU_GRAPH_CALLS(CLB_X) CLB_CUDA_CALLS(CLB_X) CLB_HIP_CALLS(CLB_X)
+      CLB_GPU_N_CALLS
+};
 #undef CLB_X
 #define CLB_X(field, args, cuda, hip) CLB_GPU_COMPILER_##field,
 enum { CLB_GPU_COMPILER_CALLS(CLB_X) CLB_GPU_N_COMPILER_CALLS };
@@ -86,10 +102,12 @@ typedef struct {
   CLB_GPU_GRAPH_CALLS(CLB_X)
   CLB_CUDA_CALLS(CLB_X)
   CLB_HIP_CALLS(CLB_X)
-  int (*memory_info)(size_t *free, size_t *all);                         /* may be NULL */
-  int (*cuda_update)(void *runnable, void *graph, void *what);           /* of a runnable graph; may be NULL */
+  int (*memory_info)(size_t *free, size_t *all); /* may be NULL */
+  int (*cuda_update)(void *runnable, void *graph,
+                     void *what); /* of a runnable graph; may be NULL */
   int (*hip_update)(void *runnable, void *graph, void **node, int *what);
-  int (*cuda_error_name)(int code, const char **name), (*cuda_error_text)(int code, const char **text);
+  int (*cuda_error_name)(int code, const char **name),
+      (*cuda_error_text)(int code, const char **text);
   const char *(*hip_error_name)(int code), *(*hip_error_text)(int code);
   int (*properties)(void *properties, int device); /* HIP; its layout has changed, so two names */
   int (*properties_6)(void *properties, int device);
@@ -118,12 +136,12 @@ typedef struct {
   const char *name, *maker;
   const char *driver_library, *const *driver_names;
   clb_gpu_symbols driver_symbols;
-  const char *const *call_names;                        /* by CLB_GPU_... */
+  const char *const *call_names; /* by CLB_GPU_... */
   const char *compiler_name, *const *compiler_names;
   clb_gpu_symbols compiler_symbols;
-  const char *const *options;                           /* of the compiler, beside the target */
-  const char *target_prefix, *const *targets;           /* compile-only ones worth listing */
-  int threads, warp, units, local, pageable;            /* enumerants of `attribute` */
+  const char *const *options;                 /* of the compiler, beside the target */
+  const char *target_prefix, *const *targets; /* compile-only ones worth listing */
+  int threads, warp, units, local, pageable;  /* enumerants of `attribute` */
   int registers;
 } clb_gpu_vendor;
 
@@ -137,19 +155,22 @@ typedef struct {
   int ordinal;
   void *context, *stream;
   bool retained, own_stream;
-  bool pageable;          /* the device reads any host memory */
-  int threads;            /* the most of a group */
-  char target[128];       /* "sm_90", "gfx90a:sramecc+:xnack-" */
-  char clang[256];        /* HIP: the clang that compiles where hiprtc does not know the target; else empty */
+  bool pageable;    /* the device reads any host memory */
+  int threads;      /* the most of a group */
+  char target[128]; /* "sm_90", "gfx90a:sramecc+:xnack-" */
+  char clang[256]; /* HIP: the clang that compiles where hiprtc does not know the target; else empty
+                    */
   char name[160], description[400], driver_text[160];
 } clb_gpu;
 
 /* CLB_OK for 0; else the call's name with the driver's own words. */
 clb_status clb_gpu_told(clb_gpu *g, const char *call, int code);
 clb_status clb_gpu_check(clb_gpu *g, int call, int code);
-#define CLB_GPU_CALL(g, field, ...) clb_gpu_check(g, CLB_GPU_##field, (g)->driver.field(__VA_ARGS__))
+#define CLB_GPU_CALL(g, field, ...)                                                                \
+  clb_gpu_check(g, CLB_GPU_##field, (g)->driver.field(__VA_ARGS__))
 
-/* Between these two the calling thread has the device's context (CUDA) or device (HIP); then it gets its own back. */
+/* Between these two the calling thread has the device's context (CUDA) or device (HIP); then it
+   gets its own back. */
 typedef struct {
   bool changed;
   int device;
@@ -162,12 +183,17 @@ clb_status clb_gpu_alloc(clb_device *device, uint64_t bytes, clb_memory *memory)
 uint64_t clb_gpu_free_bytes(clb_device *device);
 void clb_gpu_free(clb_device *device, clb_memory *memory);
 clb_status clb_gpu_wrap(clb_device *device, clb_memory *memory);
-clb_status clb_gpu_write(clb_device *device, const clb_memory *to, uint64_t offset, const void *from, uint64_t bytes);
-clb_status clb_gpu_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to, uint64_t bytes);
-clb_status clb_gpu_build(clb_device *device, const ir_kernel *k, const clb_text *text, clb_text *binary);
-clb_status clb_gpu_load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module);
+clb_status clb_gpu_write(clb_device *device, const clb_memory *to, uint64_t offset,
+                         const void *from, uint64_t bytes);
+clb_status clb_gpu_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to,
+                        uint64_t bytes);
+clb_status clb_gpu_build(clb_device *device, const ir_kernel *k, const clb_text *text,
+                         clb_text *binary);
+clb_status clb_gpu_load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes,
+                        clb_module **module);
 void clb_gpu_unload(clb_device *device, clb_module *module);
-clb_status clb_gpu_launch(clb_device *device, clb_module *m, int64_t groups, const clb_arg *args, int n);
+clb_status clb_gpu_launch(clb_device *device, clb_module *m, int64_t groups, const clb_arg *args,
+                          int n);
 clb_status clb_gpu_wait(clb_device *device);
 
 clb_status clb_gpu_open_blas(clb_device *device, clb_dtype type, bool *partly);
@@ -181,11 +207,15 @@ void clb_gpu_forget(clb_device *device, clb_recorded *recorded);
 
 /* Opens the compiler for g->target: NVRTC, hiprtc or a clang. */
 clb_status clb_gpu_compiler_open(clb_gpu *g);
-/* A kernel's text through the compiler.  verbose: with what the assembler says of registers; `log`, if not NULL, takes the log. */
-clb_status clb_gpu_compile(clb_gpu *g, const char *name, const clb_text *text, bool verbose, clb_text *binary, clb_text *log);
-clb_status clb_gpu_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report);
+/* A kernel's text through the compiler.  verbose: with what the assembler says of registers; `log`,
+   if not NULL, takes the log. */
+clb_status clb_gpu_compile(clb_gpu *g, const char *name, const clb_text *text, bool verbose,
+                           clb_text *binary, clb_text *log);
+clb_status clb_gpu_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes,
+                          clb_report *report);
 
-/* What machine code does, counted in its bytes (NVIDIA) or in llvm-objdump's listing of it (AMD). */
+/* What machine code does, counted in its bytes (NVIDIA) or in llvm-objdump's listing of it (AMD).
+ */
 typedef struct {
   int64_t loaded, stored; /* bytes of global memory */
   int fmas;

@@ -18,7 +18,8 @@ clb_status clb_gpu_alloc(clb_device *device, uint64_t bytes, clb_memory *memory)
   clb_gpu_turn t;
   *memory = (clb_memory){.kind = CLB_POINTER, .bytes = bytes};
   clb_status s = clb_gpu_enter(g, &t);
-  if (!s && (s = CLB_GPU_CALL(g, alloc, &memory->handle, bytes))) clb_fail_more(device->error, s, " (%" PRIu64 " bytes)", bytes);
+  if (!s && (s = CLB_GPU_CALL(g, alloc, &memory->handle, bytes)))
+    clb_fail_more(device->error, s, " (%" PRIu64 " bytes)", bytes);
   clb_gpu_leave(g, &t);
   return s;
 }
@@ -57,12 +58,14 @@ clb_status clb_gpu_wrap(clb_device *device, clb_memory *memory) {
   clb_gpu_turn t;
   clb_status s = clb_gpu_enter(g, &t);
   if (!s && !g->pageable && g->driver.pointer(&type, POINTER_MEMORY_TYPE, memory->handle))
-    s = clb_fail(device->error, CLB_ERROR_ARGUMENT, "%s: %p is no memory of this driver", g->name, memory->handle);
+    s = clb_fail(device->error, CLB_ERROR_ARGUMENT, "%s: %p is no memory of this driver", g->name,
+                 memory->handle);
   clb_gpu_leave(g, &t);
   return s;
 }
 
-clb_status clb_gpu_write(clb_device *device, const clb_memory *to, uint64_t offset, const void *from, uint64_t bytes) {
+clb_status clb_gpu_write(clb_device *device, const clb_memory *to, uint64_t offset,
+                         const void *from, uint64_t bytes) {
   clb_gpu *g = (clb_gpu *)device;
   clb_gpu_turn t;
   clb_status s = clb_gpu_enter(g, &t);
@@ -72,7 +75,8 @@ clb_status clb_gpu_write(clb_device *device, const clb_memory *to, uint64_t offs
   return s;
 }
 
-clb_status clb_gpu_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to, uint64_t bytes) {
+clb_status clb_gpu_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to,
+                        uint64_t bytes) {
   clb_gpu *g = (clb_gpu *)device;
   clb_gpu_turn t;
   clb_status s = clb_gpu_enter(g, &t);
@@ -84,14 +88,20 @@ clb_status clb_gpu_read(clb_device *device, const clb_memory *from, uint64_t off
 
 /* ---- kernels ---- */
 
-clb_status clb_gpu_build(clb_device *device, const ir_kernel *k, const clb_text *text, clb_text *binary) {
+clb_status clb_gpu_build(clb_device *device, const ir_kernel *k, const clb_text *text,
+                         clb_text *binary) {
   clb_gpu *g = (clb_gpu *)device;
   if (k->lanes > device->limits.lanes[CLB_F32] || k->lanes * k->subgroups > g->threads)
-    return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "%s: %s wants %d sub-groups of %d lanes; the device has %d lanes and groups of %d", g->name, k->name,
-                    k->subgroups, k->lanes, device->limits.lanes[CLB_F32], g->threads);
-  int64_t local = clb_launch_local_bytes(k, &device->dialect), most = device->limits.most_local_bytes;
+    return clb_fail(
+        device->error, CLB_ERROR_UNSUPPORTED,
+        "%s: %s wants %d sub-groups of %d lanes; the device has %d lanes and groups of %d", g->name,
+        k->name, k->subgroups, k->lanes, device->limits.lanes[CLB_F32], g->threads);
+  int64_t local = clb_launch_local_bytes(k, &device->dialect),
+          most = device->limits.most_local_bytes;
   if (local > most)
-    return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "%s: %s wants %" PRId64 " bytes of local memory; the device has at most %" PRId64 " for a group",
+    return clb_fail(device->error, CLB_ERROR_UNSUPPORTED,
+                    "%s: %s wants %" PRId64
+                    " bytes of local memory; the device has at most %" PRId64 " for a group",
                     g->name, k->name, local, most);
   return clb_gpu_compile(g, k->name, text, false, binary, NULL);
 }
@@ -108,39 +118,58 @@ void clb_gpu_unload(clb_device *device, clb_module *module) {
 
 enum { FUNCTION_LOCAL_BYTES = 8 }; /* CUDA's attribute: the most that a launch may give */
 
-clb_status clb_gpu_load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module) {
+clb_status clb_gpu_load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes,
+                        clb_module **module) {
   clb_gpu *g = (clb_gpu *)device;
   clb_gpu_turn t;
   int n = 0;
   *module = NULL;
-  if (!device->info.runs) return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "%s only compiles", g->name);
-  const char *damage = clb_gpu_damage(binary, bytes); /* the driver takes no length, and would read past the end */
-  if (damage) return clb_fail(device->error, CLB_ERROR_DRIVER, "%s: the binary of %s (%zu bytes) is damaged: %s", g->name, k->name, bytes, damage);
+  if (!device->info.runs)
+    return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "%s only compiles", g->name);
+  const char *damage =
+      clb_gpu_damage(binary, bytes); /* the driver takes no length, and would read past the end */
+  if (damage)
+    return clb_fail(device->error, CLB_ERROR_DRIVER,
+                    "%s: the binary of %s (%zu bytes) is damaged: %s", g->name, k->name, bytes,
+                    damage);
   for (int v = 0; v < k->n; v++) n += k->ins[v].op == IR_BUFFER || k->ins[v].op == IR_SCALAR;
   clb_module *m = calloc(1, sizeof *m + (size_t)n * sizeof *m->params);
-  if (!m) return clb_fail(device->error, CLB_ERROR_MEMORY, "%s: no memory for %s", g->name, k->name);
+  if (!m)
+    return clb_fail(device->error, CLB_ERROR_MEMORY, "%s: no memory for %s", g->name, k->name);
   m->n = n;
   m->threads = (unsigned)(k->lanes * k->subgroups);
   m->local = (unsigned)clb_launch_local_bytes(k, &device->dialect);
   clb_status s = clb_gpu_enter(g, &t);
-  if (!s && (s = CLB_GPU_CALL(g, module_load, &m->module, binary))) clb_fail_more(device->error, s, ", loading the binary of %s (%zu bytes, for %s)", k->name, bytes, g->target);
+  if (!s && (s = CLB_GPU_CALL(g, module_load, &m->module, binary)))
+    clb_fail_more(device->error, s, ", loading the binary of %s (%zu bytes, for %s)", k->name,
+                  bytes, g->target);
   if (!s) s = CLB_GPU_CALL(g, function, &m->function, m->module, k->name);
-  if (!s && m->local) s = CLB_GPU_CALL(g, function_set, m->function, FUNCTION_LOCAL_BYTES, (int)m->local);
+  if (!s && m->local)
+    s = CLB_GPU_CALL(g, function_set, m->function, FUNCTION_LOCAL_BYTES, (int)m->local);
   clb_gpu_leave(g, &t);
   if (s) clb_gpu_unload(device, m);
   else *module = m;
   return s;
 }
 
-clb_status clb_gpu_launch(clb_device *device, clb_module *m, int64_t groups, const clb_arg *args, int n) {
+clb_status clb_gpu_launch(clb_device *device, clb_module *m, int64_t groups, const clb_arg *args,
+                          int n) {
   clb_gpu *g = (clb_gpu *)device;
   clb_gpu_turn t;
-  if (n != m->n) return clb_fail(device->error, CLB_ERROR_INTERNAL, "%s: %d arguments for a kernel of %d", g->name, n, m->n);
-  if (groups > INT32_MAX) return clb_fail(device->error, CLB_ERROR_ARGUMENT, "%s: %" PRId64 " groups in one launch; at most %d", g->name, groups, INT32_MAX);
+  if (n != m->n)
+    return clb_fail(device->error, CLB_ERROR_INTERNAL, "%s: %d arguments for a kernel of %d",
+                    g->name, n, m->n);
+  if (groups > INT32_MAX)
+    return clb_fail(device->error, CLB_ERROR_ARGUMENT,
+                    "%s: %" PRId64 " groups in one launch; at most %d", g->name, groups, INT32_MAX);
   /* The driver reads the values before it returns. */
-  for (int i = 0; i < n; i++) m->params[i] = args[i].type == IR_VOID ? (void *)(uintptr_t)&args[i].memory->handle : (void *)(uintptr_t)&args[i].i64;
+  for (int i = 0; i < n; i++)
+    m->params[i] = args[i].type == IR_VOID ? (void *)(uintptr_t)&args[i].memory->handle
+                                           : (void *)(uintptr_t)&args[i].i64;
   clb_status s = clb_gpu_enter(g, &t);
-  if (!s) s = CLB_GPU_CALL(g, launch, m->function, (unsigned)groups, 1, 1, m->threads, 1, 1, m->local, g->stream, m->params, NULL);
+  if (!s)
+    s = CLB_GPU_CALL(g, launch, m->function, (unsigned)groups, 1, 1, m->threads, 1, 1, m->local,
+                     g->stream, m->params, NULL);
   clb_gpu_leave(g, &t);
   return s;
 }

@@ -1,4 +1,5 @@
-/* backends/cuda_hip/record.c - recordings as CUDA's or HIP's graphs: the stream captures what it would run. */
+/* backends/cuda_hip/record.c - recordings as CUDA's or HIP's graphs: the stream captures what it
+   would run. */
 #include <stdlib.h>
 
 #include "backends/cuda_hip/gpu.h"
@@ -11,17 +12,20 @@ enum { THIS_THREAD = 1 }; /* what other threads do meanwhile spoils no capture; 
 
 static bool has_graphs(const clb_gpu *g) {
   const clb_gpu_driver *d = &g->driver;
-  return d->capture_begin && d->capture_end && d->graph_instantiate && d->graph_launch && d->graph_destroy && d->runnable_destroy;
+  return d->capture_begin && d->capture_end && d->graph_instantiate && d->graph_launch &&
+         d->graph_destroy && d->runnable_destroy;
 }
 
-/* NULL where the driver refuses: the default stream captures nothing, nor does one that its owner is capturing, nor do all libraries allow it. */
+/* NULL where the driver refuses: the default stream captures nothing, nor does one that its owner
+   is capturing, nor do all libraries allow it. */
 static void *capture(clb_gpu *g, const clb_work *work, int64_t n) {
   clb_status s = CLB_OK;
   void *graph = NULL;
   if (!g->stream || !has_graphs(g) || g->driver.capture_begin(g->stream, THIS_THREAD)) return NULL;
   for (int64_t i = 0; i < n && !s; i++)
     s = work[i].product ? clb_gpu_multiply(&g->head, work[i].type, work[i].product)
-                        : clb_gpu_launch(&g->head, work[i].module, work[i].groups, work[i].args, work[i].n_args);
+                        : clb_gpu_launch(&g->head, work[i].module, work[i].groups, work[i].args,
+                                         work[i].n_args);
   if (g->driver.capture_end(g->stream, &graph)) s = CLB_ERROR_DRIVER;
   if (!s || !graph) return graph;
   g->driver.graph_destroy(graph);
@@ -57,7 +61,8 @@ void clb_gpu_record(clb_device *device, const clb_work *work, int64_t n, clb_rec
     if (graph && g->driver.graph_instantiate(&r->runnable, graph, 0)) r->runnable = NULL;
   }
   if (graph) g->driver.graph_destroy(graph);
-  if (r->runnable && g->driver.graph_upload) g->driver.graph_upload(r->runnable, g->stream); /* else the first launch does it */
+  if (r->runnable && g->driver.graph_upload)
+    g->driver.graph_upload(r->runnable, g->stream); /* else the first launch does it */
   clb_gpu_leave(g, &t);
   if (r->runnable) *recorded = r;
   else free(r);

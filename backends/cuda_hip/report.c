@@ -1,8 +1,10 @@
-/* backends/cuda_hip/report.c - what the vendors' compilers made of a kernel, read from the machine code itself.
+/* backends/cuda_hip/report.c - what the vendors' compilers made of a kernel, read from the machine
+   code itself.
 
-   Loads and stores are counted in bytes and divided by the smallest element that the kernel loads or stores; fused multiply-adds by element.
-   NVIDIA: the instructions are decoded here (128 bits each, sm_70 and later); registers and spills are ptxas's own words.
-   AMD: llvm-objdump's listing; registers and spills are in the code object's notes. */
+   Loads and stores are counted in bytes and divided by the smallest element that the kernel loads
+   or stores; fused multiply-adds by element. NVIDIA: the instructions are decoded here (128 bits
+   each, sm_70 and later); registers and spills are ptxas's own words. AMD: llvm-objdump's listing;
+   registers and spills are in the code object's notes. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <stdio.h>
@@ -35,20 +37,26 @@ void clb_gpu_count_sass(const unsigned char *code, size_t n, clb_gpu_traffic *t)
     memcpy(&high, code + at + 8, 8);
     int width = widths[high >> 9 & 7];
     switch (low & 0x1ff) { /* the rest of the 12 bits says where operands come from */
-      case 0x180: case 0x181: case 0x1ae: t->loaded += width; break; /* LD, LDG, LDGSTS */
-      case 0x185: case 0x186: t->stored += width; break;             /* ST, STG */
-      case 0x023: case 0x02b: t->fmas++; break;                      /* FFMA, DFMA */
-      case 0x049: t->fmas += 2; break;                               /* FFMA2, of sm_100 */
+      case 0x180:
+      case 0x181:
+      case 0x1ae: t->loaded += width; break; /* LD, LDG, LDGSTS */
+      case 0x185:
+      case 0x186: t->stored += width; break; /* ST, STG */
+      case 0x023:
+      case 0x02b: t->fmas++; break;    /* FFMA, DFMA */
+      case 0x049: t->fmas += 2; break; /* FFMA2, of sm_100 */
     }
   }
 }
 
 /* The section ".text.NAME" of a cubin. */
-static bool count_cubin(const char *name, const unsigned char *cubin, size_t bytes, clb_gpu_traffic *t) {
+static bool count_cubin(const char *name, const unsigned char *cubin, size_t bytes,
+                        clb_gpu_traffic *t) {
   Elf64_Ehdr head;
   Elf64_Shdr names, section;
   char want[96];
-  if (bytes < sizeof head || memcmp(cubin, ELFMAG, SELFMAG) || clb_gpu_damage(cubin, bytes)) return false;
+  if (bytes < sizeof head || memcmp(cubin, ELFMAG, SELFMAG) || clb_gpu_damage(cubin, bytes))
+    return false;
   memcpy(&head, cubin, sizeof head);
   if (head.e_shentsize != sizeof section || head.e_shstrndx >= head.e_shnum) return false;
   memcpy(&names, cubin + head.e_shoff + head.e_shstrndx * sizeof section, sizeof names);
@@ -56,7 +64,8 @@ static bool count_cubin(const char *name, const unsigned char *cubin, size_t byt
   for (int i = 0; i < head.e_shnum; i++) {
     memcpy(&section, cubin + head.e_shoff + (size_t)i * sizeof section, sizeof section);
     uint64_t at = names.sh_offset + section.sh_name;
-    if (at > bytes || bytes - at < (size_t)length || memcmp(cubin + at, want, (size_t)length)) continue;
+    if (at > bytes || bytes - at < (size_t)length || memcmp(cubin + at, want, (size_t)length))
+      continue;
     if (section.sh_offset > bytes || section.sh_size > bytes - section.sh_offset) return false;
     clb_gpu_count_sass(cubin + section.sh_offset, section.sh_size, t);
     return true;
@@ -76,7 +85,8 @@ static clb_status report_cuda(clb_gpu *g, const ir_kernel *k, clb_report *r) {
   clb_status s = clb_device_text(&g->head, k, &text);
   if (!s) s = clb_gpu_compile(g, k->name, &text, true, &again, &log);
   if (!s) {
-    int stores = number_before(log.s, " bytes spill stores"), loads = number_before(log.s, " bytes spill loads");
+    int stores = number_before(log.s, " bytes spill stores"),
+        loads = number_before(log.s, " bytes spill loads");
     r->registers = number_before(log.s, " registers");
     r->spill_bytes = stores > loads ? stores : loads;
   }
@@ -97,7 +107,8 @@ static int note(const unsigned char *binary, size_t bytes, const char *key) {
     if (b[0] < 0x80) return b[0];
     if (b[0] == 0xcc) return b[1];
     if (b[0] == 0xcd) return b[1] << 8 | b[2];
-    if (b[0] == 0xce) return (int)((uint32_t)b[1] << 24 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 8 | b[4]);
+    if (b[0] == 0xce)
+      return (int)((uint32_t)b[1] << 24 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 8 | b[4]);
   }
   return -1;
 }
@@ -107,10 +118,13 @@ static int width_of(const char *s) {
   static const struct {
     const char *name;
     int bytes;
-  } widths[] = {{"dwordx4", 16}, {"dwordx3", 12}, {"dwordx2", 8}, {"dwordx8", 32}, {"dwordx16", 64}, {"dword", 4},  {"b128", 16}, {"b96", 12},
-                {"b64", 8},      {"b256", 32},    {"b512", 64},   {"b32", 4},      {"ubyte", 1},     {"sbyte", 1},  {"byte", 1},  {"u8", 1},
-                {"i8", 1},       {"b8", 1},       {"ushort", 2},  {"sshort", 2},   {"short", 2},     {"u16", 2},    {"i16", 2},   {"b16", 2},
-                {"d16_b16", 2},  {"d16_hi_b16", 2}, {"short_d16", 2}, {"short_d16_hi", 2}};
+  } widths[] = {{"dwordx4", 16},  {"dwordx3", 12},   {"dwordx2", 8},   {"dwordx8", 32},
+                {"dwordx16", 64}, {"dword", 4},      {"b128", 16},     {"b96", 12},
+                {"b64", 8},       {"b256", 32},      {"b512", 64},     {"b32", 4},
+                {"ubyte", 1},     {"sbyte", 1},      {"byte", 1},      {"u8", 1},
+                {"i8", 1},        {"b8", 1},         {"ushort", 2},    {"sshort", 2},
+                {"short", 2},     {"u16", 2},        {"i16", 2},       {"b16", 2},
+                {"d16_b16", 2},   {"d16_hi_b16", 2}, {"short_d16", 2}, {"short_d16_hi", 2}};
   size_t n = strcspn(s, " \t");
   for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
     if (strlen(widths[i].name) == n && !memcmp(s, widths[i].name, n)) return widths[i].bytes;
@@ -131,7 +145,8 @@ static span registers_of(const char *s) {
 }
 static bool overlap(span a, span b) { return a.first <= b.last && b.first <= a.last; }
 
-/* Where the pointer to the arguments is: in scalar registers, and perhaps saved in a lane of a vector register. */
+/* Where the pointer to the arguments is: in scalar registers, and perhaps saved in a lane of a
+   vector register. */
 typedef struct {
   span at;
   int saved, lane;
@@ -142,16 +157,25 @@ static bool starts(const char *s, const char *with) { return !strncmp(s, with, s
 /* Follows the pointer into a lane and back; whatever else is written to its registers ends it. */
 static void follow(pointer *p, const char *name, const char *operands, span to) {
   int v = 0, s = 0, lane = 0;
-  if (starts(name, "v_writelane_b32") && sscanf(operands, " v%d, s%d, %d", &v, &s, &lane) == 3 && s == p->at.first) p->saved = v, p->lane = lane;
-  bool back = starts(name, "v_readlane_b32") && sscanf(operands, " s%d, v%d, %d", &s, &v, &lane) == 3 && v == p->saved && lane == p->lane;
-  bool writes = name[0] == 'v' || (starts(name, "s_") && !starts(name, "s_cmp") && !starts(name, "s_wait"));
+  if (starts(name, "v_writelane_b32") && sscanf(operands, " v%d, s%d, %d", &v, &s, &lane) == 3 &&
+      s == p->at.first)
+    p->saved = v, p->lane = lane;
+  bool back = starts(name, "v_readlane_b32") &&
+              sscanf(operands, " s%d, v%d, %d", &s, &v, &lane) == 3 && v == p->saved &&
+              lane == p->lane;
+  bool writes =
+      name[0] == 'v' || (starts(name, "s_") && !starts(name, "s_cmp") && !starts(name, "s_wait"));
   if (back) p->at = (span){s, s + 1};
-  else if (writes && overlap(to, p->at) && !(starts(name, "v_readlane_b32") && to.first == p->at.last)) p->at = (span){-3, -4};
+  else if (writes && overlap(to, p->at) &&
+           !(starts(name, "v_readlane_b32") && to.first == p->at.last))
+    p->at = (span){-3, -4};
 }
 
-/* v_fma_f32, v_fmac_f64_e32, v_fmaak_f32, v_dual_fmamk_f32, v_pk_fma_f32 (of two); not those of f16, nor v_div_fmas_f32. */
+/* v_fma_f32, v_fmac_f64_e32, v_fmaak_f32, v_dual_fmamk_f32, v_pk_fma_f32 (of two); not those of
+   f16, nor v_div_fmas_f32. */
 static int fmas_of(const char *name) {
-  bool packed = starts(name, "v_pk_fma_"), fused = packed || starts(name, "v_fma") || starts(name, "v_dual_fma");
+  bool packed = starts(name, "v_pk_fma_"),
+       fused = packed || starts(name, "v_fma") || starts(name, "v_dual_fma");
   size_t n = strcspn(name, " \t\n");
   bool wide = memmem(name, n, "_f32", 4) || memmem(name, n, "_f64", 4);
   return fused && wide ? 1 + packed : 0;
@@ -163,7 +187,8 @@ static const char *second_of(const char *name) {
   return other ? other + 3 : "";
 }
 
-/* The first s_load reads the arguments; whatever else is loaded through the same pointer is an argument too. */
+/* The first s_load reads the arguments; whatever else is loaded through the same pointer is an
+   argument too. */
 static void count_line(const char *s, pointer *arguments, clb_gpu_traffic *t) {
   const char *name = s + strspn(s, " \t");
   const char *operands = name + strcspn(name, " \t\n"), *next = operands + strcspn(operands, ",\n");
@@ -196,7 +221,8 @@ static bool report_hip(const void *binary, size_t bytes, clb_report *r, clb_gpu_
   return ok;
 }
 
-clb_status clb_gpu_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report) {
+clb_status clb_gpu_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes,
+                          clb_report *report) {
   clb_gpu *g = (clb_gpu *)device;
   clb_gpu_traffic t = {0};
   bool counted;

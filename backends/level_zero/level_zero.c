@@ -1,4 +1,5 @@
-/* backends/level_zero/level_zero.c - Level Zero: SPIR-V, an immediate command list; targets of ocloc that only compile.  Devices, and the backend's table. */
+/* backends/level_zero/level_zero.c - Level Zero: SPIR-V, an immediate command list; targets of
+   ocloc that only compile.  Devices, and the backend's table. */
 #include "backends/level_zero/level_zero.h"
 
 #include "src/base/dl.h"
@@ -13,25 +14,32 @@ static clb_status open_loader(lz_api *ze, clb_error_sink *error) {
   static const char *const names[] = {"libze_loader.so.1", "libze_loader.so", NULL};
   static const clb_symbol symbols[] = {
 #define LZ_X(name) {"ze" #name, offsetof(lz_api, name), false},
-    LZ_FUNCTIONS(LZ_X)
+      LZ_FUNCTIONS(LZ_X)
 #undef LZ_X
   };
   void *library = clb_dl_open(names); /* never closed: drivers do not survive being unloaded */
-  if (!library) return clb_fail(error, CLB_ERROR_DEVICE, "level_zero: no libze_loader.so.1 here (Debian's package is libze1)");
+  if (!library)
+    return clb_fail(error, CLB_ERROR_DEVICE,
+                    "level_zero: no libze_loader.so.1 here (Debian's package is libze1)");
   const char *missing = clb_dl_symbols(library, symbols, sizeof symbols / sizeof *symbols, ze);
-  if (missing) return clb_fail(error, CLB_ERROR_DRIVER, "level_zero: libze_loader.so.1 is too old: it has no %s", missing);
+  if (missing)
+    return clb_fail(error, CLB_ERROR_DRIVER,
+                    "level_zero: libze_loader.so.1 is too old: it has no %s", missing);
   ze_result_t r = ze->Init(ZE_INIT_FLAG_GPU_ONLY);
   if (r) clb_lz_failed(error, "zeInit", r);
-  return r ? clb_fail_more(error, CLB_ERROR_DEVICE, " (no GPU with a Level Zero driver, or no access to it)") : CLB_OK;
+  return r ? clb_fail_more(error, CLB_ERROR_DEVICE,
+                           " (no GPU with a Level Zero driver, or no access to it)")
+           : CLB_OK;
 }
 
 /* ---- places: cards and their tiles ---- */
 
-/* Tiles are sub-devices of a card, or, with ZE_FLAT_DEVICE_HIERARCHY=FLAT, devices with the card's PCI address in common. */
+/* Tiles are sub-devices of a card, or, with ZE_FLAT_DEVICE_HIERARCHY=FLAT, devices with the card's
+   PCI address in common. */
 typedef struct {
   ze_driver_handle_t driver;
   ze_device_handle_t device;
-  int card, tile;                /* tile -1: the whole card */
+  int card, tile; /* tile -1: the whole card */
   bool has_pci;
   ze_pci_address_ext_t pci;
 } place;
@@ -52,7 +60,8 @@ static bool add_place(places *p, const place *one) {
   return true;
 }
 
-/* Numbers a device that the driver calls a root: a new card, or the next tile of one already met. */
+/* Numbers a device that the driver calls a root: a new card, or the next tile of one already met.
+ */
 static void number(const lz_api *ze, places *p, place *one) {
   ze_pci_ext_properties_t pci = {.stype = ZE_STRUCTURE_TYPE_PCI_EXT_PROPERTIES};
   one->has_pci = !ze->DevicePciGetPropertiesExt(one->device, &pci);
@@ -61,7 +70,9 @@ static void number(const lz_api *ze, places *p, place *one) {
   one->card = p->cards;
   for (int i = 0; i < p->n && one->has_pci; i++) {
     place *other = &p->at[i];
-    if (!other->has_pci || other->driver != one->driver || memcmp(&other->pci, &one->pci, sizeof one->pci)) continue;
+    if (!other->has_pci || other->driver != one->driver ||
+        memcmp(&other->pci, &one->pci, sizeof one->pci))
+      continue;
     if (other->tile < 0) other->tile = 0;
     one->card = other->card;
     one->tile = other->tile + 1;
@@ -83,24 +94,30 @@ static clb_status add_tiles(const lz_api *ze, places *p, const place *card, clb_
   }
   free(tiles);
   if (r) return clb_lz_failed(error, "zeDeviceGetSubDevices", r);
-  return room ? CLB_OK : clb_fail(error, CLB_ERROR_MEMORY, "level_zero: out of memory for the list of devices");
+  return room ? CLB_OK
+              : clb_fail(error, CLB_ERROR_MEMORY,
+                         "level_zero: out of memory for the list of devices");
 }
 
-static clb_status add_driver(const lz_api *ze, places *p, ze_driver_handle_t driver, clb_error_sink *error) {
+static clb_status add_driver(const lz_api *ze, places *p, ze_driver_handle_t driver,
+                             clb_error_sink *error) {
   uint32_t n = 0;
   ze_result_t r = ze->DeviceGet(driver, &n, NULL);
   if (r || !n) return r ? clb_lz_failed(error, "zeDeviceGet", r) : CLB_OK;
   ze_device_handle_t *devices = calloc(n, sizeof(ze_device_handle_t));
-  if (!devices) return clb_fail(error, CLB_ERROR_MEMORY, "level_zero: out of memory for the list of devices");
+  if (!devices)
+    return clb_fail(error, CLB_ERROR_MEMORY, "level_zero: out of memory for the list of devices");
   clb_status s = CLB_OK;
   if ((r = ze->DeviceGet(driver, &n, devices))) s = clb_lz_failed(error, "zeDeviceGet", r);
   for (uint32_t i = 0; !s && i < n; i++) {
     ze_device_properties_t props = {.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES};
-    if ((r = ze->DeviceGetProperties(devices[i], &props))) s = clb_lz_failed(error, "zeDeviceGetProperties", r);
+    if ((r = ze->DeviceGetProperties(devices[i], &props)))
+      s = clb_lz_failed(error, "zeDeviceGetProperties", r);
     if (s || props.type != ZE_DEVICE_TYPE_GPU) continue;
     place one = {.driver = driver, .device = devices[i]};
     number(ze, p, &one);
-    if (!add_place(p, &one)) s = clb_fail(error, CLB_ERROR_MEMORY, "level_zero: out of memory for the list of devices");
+    if (!add_place(p, &one))
+      s = clb_fail(error, CLB_ERROR_MEMORY, "level_zero: out of memory for the list of devices");
     if (!s) s = add_tiles(ze, p, &one, error);
   }
   free(devices);
@@ -120,7 +137,8 @@ static clb_status find_places(const lz_api *ze, places *p, clb_error_sink *error
 }
 
 /* The place that "", ":CARD" or ":CARD.TILE" means. */
-static clb_status choose(const places *p, const char *name, const char *rest, const place **found, clb_error_sink *error) {
+static clb_status choose(const places *p, const char *name, const char *rest, const place **found,
+                         clb_error_sink *error) {
   char *end;
   long card = 0, tile = -1;
   int tiles = 0;
@@ -129,17 +147,27 @@ static clb_status choose(const places *p, const char *name, const char *rest, co
   card = strtol(rest + 1, &end, 10);
   if (*end == '.' && end != rest + 1) tile = strtol(end + 1, &end, 10);
   if (*end || rest[0] != ':' || end == rest + 1 || end[-1] == '.' || strpbrk(rest, "+- \t"))
-    return clb_fail(error, CLB_ERROR_DEVICE, "no device \"%s\": write level_zero, level_zero:CARD, level_zero:CARD.TILE or level_zero@TARGET", name);
+    return clb_fail(error, CLB_ERROR_DEVICE,
+                    "no device \"%s\": write level_zero, level_zero:CARD, level_zero:CARD.TILE or "
+                    "level_zero@TARGET",
+                    name);
   for (int i = 0; i < p->n; i++) {
     if (p->at[i].card != card) continue;
     *found = &p->at[i];
     if (p->at[i].tile == tile) return CLB_OK;
     tiles += p->at[i].tile >= 0;
   }
-  if (card >= p->cards) return clb_fail(error, CLB_ERROR_DEVICE, "no device \"%s\": there are %d cards", name, p->cards);
+  if (card >= p->cards)
+    return clb_fail(error, CLB_ERROR_DEVICE, "no device \"%s\": there are %d cards", name,
+                    p->cards);
   if (tile == 0 && !tiles) return CLB_OK; /* a card of one tile */
-  if (tile < 0) return clb_fail(error, CLB_ERROR_DEVICE, "no device \"%s\": this process sees the tiles of that card as devices (ZE_FLAT_DEVICE_HIERARCHY); name one, level_zero:%ld.0", name, card);
-  return clb_fail(error, CLB_ERROR_DEVICE, "no device \"%s\": that card has %d tiles", name, tiles ? tiles : 1);
+  if (tile < 0)
+    return clb_fail(error, CLB_ERROR_DEVICE,
+                    "no device \"%s\": this process sees the tiles of that card as devices "
+                    "(ZE_FLAT_DEVICE_HIERARCHY); name one, level_zero:%ld.0",
+                    name, card);
+  return clb_fail(error, CLB_ERROR_DEVICE, "no device \"%s\": that card has %d tiles", name,
+                  tiles ? tiles : 1);
 }
 
 /* ---- what a device is ---- */
@@ -147,13 +175,16 @@ static clb_status choose(const places *p, const char *name, const char *rest, co
 static clb_status describe_memory(lz_device *d, clb_error_sink *error) {
   ze_device_memory_properties_t memory[8];
   uint32_t n = 8;
-  for (int i = 0; i < 8; i++) memory[i] = (ze_device_memory_properties_t){.stype = ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES};
+  for (int i = 0; i < 8; i++)
+    memory[i] =
+        (ze_device_memory_properties_t){.stype = ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES};
   ze_result_t r = d->ze.DeviceGetMemoryProperties(d->device, &n, memory);
   for (uint32_t i = 0; !r && i < n && i < 8; i++) d->base.info.memory_bytes += memory[i].totalSize;
   return r ? clb_lz_failed(error, "zeDeviceGetMemoryProperties", r) : CLB_OK;
 }
 
-/* Sub-groups of 16 where the device has them: on a Max GPU, 128 registers of 64 bytes are 128 numbers for each lane. */
+/* Sub-groups of 16 where the device has them: on a Max GPU, 128 registers of 64 bytes are 128
+   numbers for each lane. */
 static clb_status describe_lanes(lz_device *d, clb_error_sink *error) {
   ze_device_compute_properties_t c = {.stype = ZE_STRUCTURE_TYPE_DEVICE_COMPUTE_PROPERTIES};
   ze_result_t r = d->ze.DeviceGetComputeProperties(d->device, &c);
@@ -163,7 +194,9 @@ static clb_status describe_lanes(lz_device *d, clb_error_sink *error) {
     d->base.info.sub_group_sizes[n++] = (int)c.subGroupSizes[i];
     if (lanes != 16) lanes = (int)c.subGroupSizes[i];
   }
-  if (!lanes) return clb_fail(error, CLB_ERROR_UNSUPPORTED, "level_zero: %s has no sub-groups", d->description);
+  if (!lanes)
+    return clb_fail(error, CLB_ERROR_UNSUPPORTED, "level_zero: %s has no sub-groups",
+                    d->description);
   d->base.limits.lanes[CLB_F64] = d->base.limits.lanes[CLB_F32] = lanes;
   d->base.limits.max_subgroups = (int)c.maxTotalGroupSize / lanes;
   d->base.limits.local_bytes = c.maxSharedLocalMemory;
@@ -172,13 +205,16 @@ static clb_status describe_lanes(lz_device *d, clb_error_sink *error) {
 }
 
 static clb_status describe_types(lz_device *d, clb_error_sink *error) {
-  ze_float_atomic_ext_properties_t atomics = {.stype = ZE_STRUCTURE_TYPE_FLOAT_ATOMIC_EXT_PROPERTIES};
-  ze_device_module_properties_t m = {.stype = ZE_STRUCTURE_TYPE_DEVICE_MODULE_PROPERTIES, .pNext = &atomics};
+  ze_float_atomic_ext_properties_t atomics = {.stype =
+                                                  ZE_STRUCTURE_TYPE_FLOAT_ATOMIC_EXT_PROPERTIES};
+  ze_device_module_properties_t m = {.stype = ZE_STRUCTURE_TYPE_DEVICE_MODULE_PROPERTIES,
+                                     .pNext = &atomics};
   ze_result_t r = d->ze.DeviceGetModuleProperties(d->device, &m);
   if (r) return clb_lz_failed(error, "zeDeviceGetModuleProperties", r);
   d->base.info.f64 = d->base.limits.f64 = m.flags & ZE_DEVICE_MODULE_FLAG_FP64;
-  d->base.dialect.float_atomics = atomics.fp32Flags & ZE_DEVICE_FP_ATOMIC_EXT_FLAG_GLOBAL_ADD &&
-                                  (!d->base.info.f64 || atomics.fp64Flags & ZE_DEVICE_FP_ATOMIC_EXT_FLAG_GLOBAL_ADD);
+  d->base.dialect.float_atomics =
+      atomics.fp32Flags & ZE_DEVICE_FP_ATOMIC_EXT_FLAG_GLOBAL_ADD &&
+      (!d->base.info.f64 || atomics.fp64Flags & ZE_DEVICE_FP_ATOMIC_EXT_FLAG_GLOBAL_ADD);
   return CLB_OK;
 }
 
@@ -188,17 +224,22 @@ static clb_status describe(lz_device *d, ze_driver_handle_t driver, clb_error_si
   ze_api_version_t api = ZE_API_VERSION_1_0;
   ze_result_t r = d->ze.DriverGetProperties(driver, &version);
   if (r) return clb_lz_failed(error, "zeDriverGetProperties", r);
-  if ((r = d->ze.DriverGetApiVersion(driver, &api))) return clb_lz_failed(error, "zeDriverGetApiVersion", r);
-  if ((r = d->ze.DeviceGetProperties(d->device, &p))) return clb_lz_failed(error, "zeDeviceGetProperties", r);
+  if ((r = d->ze.DriverGetApiVersion(driver, &api)))
+    return clb_lz_failed(error, "zeDriverGetApiVersion", r);
+  if ((r = d->ze.DeviceGetProperties(d->device, &p)))
+    return clb_lz_failed(error, "zeDeviceGetProperties", r);
   d->max_allocation = p.maxMemAllocSize;
   d->base.limits.units = (int)(p.numSlices * p.numSubslicesPerSlice);
   snprintf(d->vendor, sizeof d->vendor, p.vendorId == 0x8086 ? "Intel" : "PCI %04x", p.vendorId);
   snprintf(d->description, sizeof d->description, "%.*s", ZE_MAX_DEVICE_NAME, p.name);
-  snprintf(d->driver, sizeof d->driver, "Level Zero %u.%u, driver %u.%u.%u", ZE_MAJOR_VERSION(api), ZE_MINOR_VERSION(api), version.driverVersion >> 24,
-           version.driverVersion >> 16 & 255, version.driverVersion & 65535);
+  snprintf(d->driver, sizeof d->driver, "Level Zero %u.%u, driver %u.%u.%u", ZE_MAJOR_VERSION(api),
+           ZE_MINOR_VERSION(api), version.driverVersion >> 24, version.driverVersion >> 16 & 255,
+           version.driverVersion & 65535);
   snprintf(d->target, sizeof d->target, "0x%04x", p.deviceId);
-  snprintf(d->base.key, sizeof d->base.key, "level_zero %04x:%04x %.80s; %s", p.vendorId, p.deviceId, d->description, d->driver);
-  for (int i = 0; i < ZE_MAX_DEVICE_UUID_SIZE / 2; i++) { /* the first half: vendor, device, revision */
+  snprintf(d->base.key, sizeof d->base.key, "level_zero %04x:%04x %.80s; %s", p.vendorId,
+           p.deviceId, d->description, d->driver);
+  for (int i = 0; i < ZE_MAX_DEVICE_UUID_SIZE / 2;
+       i++) { /* the first half: vendor, device, revision */
     size_t n = strlen(d->base.key);
     snprintf(d->base.key + n, sizeof d->base.key - n, "%s%02x", i ? "" : "; ", p.uuid.id[i]);
   }
@@ -218,7 +259,11 @@ static lz_device *new_device(clb_error_sink *error) {
   d->base.dialect.subgroups = true;
   d->base.limits.registers = 128;
   d->base.limits.subgroups = true;
-  d->base.info = (clb_device_info){.name = d->name, .backend = "level_zero", .vendor = d->vendor, .description = d->description, .driver = d->driver};
+  d->base.info = (clb_device_info){.name = d->name,
+                                   .backend = "level_zero",
+                                   .vendor = d->vendor,
+                                   .description = d->description,
+                                   .driver = d->driver};
   return d;
 }
 
@@ -237,7 +282,8 @@ static void close_device(clb_device *device) {
 }
 
 static clb_status make_list(lz_device *d, clb_error_sink *error) {
-  ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS};
+  ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC,
+                                  .mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS};
   clb_status s = clb_lz_find_queues(d, &desc.ordinal);
   if (s) return s;
   ze_result_t r = d->ze.CommandListCreateImmediate(d->context, d->device, &desc, &d->list);
@@ -245,22 +291,29 @@ static clb_status make_list(lz_device *d, clb_error_sink *error) {
 }
 
 static clb_status make_events(lz_device *d, clb_error_sink *error) {
-  const ze_event_pool_desc_t pool = {.stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, .flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE, .count = 3};
-  ze_event_desc_t event = {.stype = ZE_STRUCTURE_TYPE_EVENT_DESC, .signal = ZE_EVENT_SCOPE_FLAG_HOST, .wait = ZE_EVENT_SCOPE_FLAG_HOST};
+  const ze_event_pool_desc_t pool = {.stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC,
+                                     .flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE,
+                                     .count = 3};
+  ze_event_desc_t event = {.stype = ZE_STRUCTURE_TYPE_EVENT_DESC,
+                           .signal = ZE_EVENT_SCOPE_FLAG_HOST,
+                           .wait = ZE_EVENT_SCOPE_FLAG_HOST};
   ze_event_handle_t *const events[] = {&d->done, &d->before, &d->after};
   ze_result_t r = d->ze.EventPoolCreate(d->context, &pool, 1, &d->device, &d->pool);
   if (r) return clb_lz_failed(error, "zeEventPoolCreate", r);
-  for (; !r && event.index < 3; event.index++) r = d->ze.EventCreate(d->pool, &event, events[event.index]);
+  for (; !r && event.index < 3; event.index++)
+    r = d->ze.EventCreate(d->pool, &event, events[event.index]);
   return r ? clb_lz_failed(error, "zeEventCreate", r) : CLB_OK;
 }
 
-static clb_status own(lz_device *d, const places *p, const char *name, const char *rest, clb_error_sink *error) {
+static clb_status own(lz_device *d, const places *p, const char *name, const char *rest,
+                      clb_error_sink *error) {
   const ze_context_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC};
   const place *at;
   clb_status s = choose(p, name, rest, &at, error);
   if (s) return s;
   d->device = at->device;
-  snprintf(d->name, sizeof d->name, at->tile < 0 ? "level_zero:%d" : "level_zero:%d.%d", at->card, at->tile);
+  snprintf(d->name, sizeof d->name, at->tile < 0 ? "level_zero:%d" : "level_zero:%d.%d", at->card,
+           at->tile);
   if ((s = describe(d, at->driver, error))) return s;
   ze_result_t r = d->ze.ContextCreate(at->driver, &desc, &d->context);
   if (r) return clb_lz_failed(error, "zeContextCreate", r);
@@ -270,7 +323,9 @@ static clb_status own(lz_device *d, const places *p, const char *name, const cha
 
 static clb_status adopt_native(lz_device *d, const clb_native *n, clb_error_sink *error) {
   if (!n->driver || !n->context || !n->device || !n->queue)
-    return clb_fail(error, CLB_ERROR_ARGUMENT, "level_zero: to be adopted are four handles: driver, context, device and, as queue, an immediate command list; one is NULL");
+    return clb_fail(error, CLB_ERROR_ARGUMENT,
+                    "level_zero: to be adopted are four handles: driver, context, device and, as "
+                    "queue, an immediate command list; one is NULL");
   d->adopted = true;
   d->context = n->context;
   d->device = n->device;
@@ -280,7 +335,8 @@ static clb_status adopt_native(lz_device *d, const clb_native *n, clb_error_sink
   return s ? s : make_events(d, error);
 }
 
-static clb_status open_native(lz_device *d, const char *name, const char *rest, const clb_native *native, clb_error_sink *error) {
+static clb_status open_native(lz_device *d, const char *name, const char *rest,
+                              const clb_native *native, clb_error_sink *error) {
   places p = {0};
   clb_status s = open_loader(&d->ze, error);
   if (!s && native) s = adopt_native(d, native, error);
@@ -295,18 +351,26 @@ static clb_status open_native(lz_device *d, const char *name, const char *rest, 
 /* A target of ocloc, with the limits of a Max GPU. */
 static clb_status open_target(lz_device *d, const char *target, clb_error_sink *error) {
   d->compiles_only = true;
-  if (strlen(target) >= sizeof d->target || !*target || target[strspn(target, "abcdefghijklmnopqrstuvwxyz0123456789-_.")])
-    return clb_fail(error, CLB_ERROR_DEVICE, "no device \"level_zero@%s\": write ocloc's name for a device, level_zero@pvc", target);
-  if (!clb_lz_ocloc_open(&d->ocloc)) return clb_fail(error, CLB_ERROR_DEVICE, "level_zero@%s: no libocloc.so here (Debian's package is intel-opencl-icd)", target);
+  if (strlen(target) >= sizeof d->target || !*target ||
+      target[strspn(target, "abcdefghijklmnopqrstuvwxyz0123456789-_.")])
+    return clb_fail(error, CLB_ERROR_DEVICE,
+                    "no device \"level_zero@%s\": write ocloc's name for a device, level_zero@pvc",
+                    target);
+  if (!clb_lz_ocloc_open(&d->ocloc))
+    return clb_fail(error, CLB_ERROR_DEVICE,
+                    "level_zero@%s: no libocloc.so here (Debian's package is intel-opencl-icd)",
+                    target);
   clb_status s = clb_lz_ocloc_check(&d->ocloc, target, d->driver, sizeof d->driver, error);
   if (s) return s;
   snprintf(d->target, sizeof d->target, "%s", target);
   snprintf(d->name, sizeof d->name, "level_zero@%s", target);
   snprintf(d->vendor, sizeof d->vendor, "Intel");
-  snprintf(d->description, sizeof d->description, "Intel's compiler for %s, without a device", target);
+  snprintf(d->description, sizeof d->description, "Intel's compiler for %s, without a device",
+           target);
   snprintf(d->base.key, sizeof d->base.key, "%s; %s", d->name, d->driver);
   d->base.info.f64 = d->base.limits.f64 = true;
-  d->base.info.sub_group_sizes[0] = d->base.limits.lanes[CLB_F64] = d->base.limits.lanes[CLB_F32] = 16;
+  d->base.info.sub_group_sizes[0] = d->base.limits.lanes[CLB_F64] = d->base.limits.lanes[CLB_F32] =
+      16;
   d->base.info.sub_group_sizes[1] = 32;
   d->base.limits.max_subgroups = 64;
   d->base.limits.local_bytes = 128 << 10;
@@ -315,12 +379,15 @@ static clb_status open_target(lz_device *d, const char *target, clb_error_sink *
   return CLB_OK;
 }
 
-static clb_status open_device(const char *name, const char *rest, const clb_native *native, clb_error_sink *error, clb_device **device) {
+static clb_status open_device(const char *name, const char *rest, const clb_native *native,
+                              clb_error_sink *error, clb_device **device) {
   *device = NULL;
-  if (native && *rest == '@') return clb_fail(error, CLB_ERROR_ARGUMENT, "%s only compiles: it adopts nothing", name);
+  if (native && *rest == '@')
+    return clb_fail(error, CLB_ERROR_ARGUMENT, "%s only compiles: it adopts nothing", name);
   lz_device *d = new_device(error);
   if (!d) return clb_fail(error, CLB_ERROR_MEMORY, "level_zero: out of memory for a device");
-  clb_status s = *rest == '@' ? open_target(d, rest + 1, error) : open_native(d, name, rest, native, error);
+  clb_status s =
+      *rest == '@' ? open_target(d, rest + 1, error) : open_native(d, name, rest, native, error);
   if (s) {
     close_device(&d->base);
     return s;
@@ -331,13 +398,16 @@ static clb_status open_device(const char *name, const char *rest, const clb_nati
 
 /* ---- list ---- */
 
-static void list_place(const lz_api *ze, const place *at, void (*each)(const clb_device_info *info, void *user), void *user, clb_error_sink *error) {
+static void list_place(const lz_api *ze, const place *at,
+                       void (*each)(const clb_device_info *info, void *user), void *user,
+                       clb_error_sink *error) {
   lz_device *d = new_device(error);
   if (!d) return;
   d->ze = *ze;
   d->device = at->device;
   d->base.info.runs = 1;
-  snprintf(d->name, sizeof d->name, at->tile < 0 ? "level_zero:%d" : "level_zero:%d.%d", at->card, at->tile);
+  snprintf(d->name, sizeof d->name, at->tile < 0 ? "level_zero:%d" : "level_zero:%d.%d", at->card,
+           at->tile);
   if (!describe(d, at->driver, error)) each(&d->base.info, user);
   close_device(&d->base);
 }
@@ -358,8 +428,22 @@ static void list(void (*each)(const clb_device_info *info, void *user), void *us
 }
 
 const clb_backend clb_backend_level_zero = {
-  .name = "level_zero", .list = list, .open = open_device, .close = close_device,
-  .alloc = clb_lz_alloc, .free = clb_lz_free, .wrap = clb_lz_wrap, .write = clb_lz_write, .read = clb_lz_read,
-  .build = clb_lz_build, .load = clb_lz_load, .unload = clb_lz_unload, .launch = clb_lz_launch, .wait = clb_lz_wait,
-  .record = clb_lz_record, .replay = clb_lz_replay, .forget = clb_lz_forget, .report = clb_lz_report,
+    .name = "level_zero",
+    .list = list,
+    .open = open_device,
+    .close = close_device,
+    .alloc = clb_lz_alloc,
+    .free = clb_lz_free,
+    .wrap = clb_lz_wrap,
+    .write = clb_lz_write,
+    .read = clb_lz_read,
+    .build = clb_lz_build,
+    .load = clb_lz_load,
+    .unload = clb_lz_unload,
+    .launch = clb_lz_launch,
+    .wait = clb_lz_wait,
+    .record = clb_lz_record,
+    .replay = clb_lz_replay,
+    .forget = clb_lz_forget,
+    .report = clb_lz_report,
 };

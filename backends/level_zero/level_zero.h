@@ -8,52 +8,52 @@
 #include <level_zero/ze_ddi.h>
 
 /* Every function of the loader that is used, without its "ze". */
-#define LZ_FUNCTIONS(X) \
-  X(Init) \
-  X(DriverGet) \
-  X(DriverGetApiVersion) \
-  X(DriverGetProperties) \
-  X(DeviceGet) \
-  X(DeviceGetSubDevices) \
-  X(DeviceGetProperties) \
-  X(DeviceGetComputeProperties) \
-  X(DeviceGetModuleProperties) \
-  X(DeviceGetMemoryProperties) \
-  X(DeviceGetCommandQueueGroupProperties) \
-  X(DevicePciGetPropertiesExt) \
-  X(ContextCreate) \
-  X(ContextDestroy) \
-  X(CommandListCreateImmediate) \
-  X(CommandListDestroy) \
-  X(CommandListAppendBarrier) \
-  X(CommandListAppendMemoryCopy) \
-  X(CommandListAppendLaunchKernel) \
-  X(EventPoolCreate) \
-  X(EventPoolDestroy) \
-  X(EventCreate) \
-  X(EventDestroy) \
-  X(EventHostSynchronize) \
-  X(EventHostReset) \
-  X(MemAllocDevice) \
-  X(MemFree) \
-  X(MemGetAllocProperties) \
-  X(MemGetAddressRange) \
-  X(ModuleCreate) \
-  X(ModuleDestroy) \
-  X(ModuleBuildLogGetString) \
-  X(ModuleBuildLogDestroy) \
-  X(ModuleGetNativeBinary) \
-  X(KernelCreate) \
-  X(KernelDestroy) \
-  X(KernelSetGroupSize) \
-  X(KernelSetArgumentValue) \
-  X(KernelGetProperties) \
-  X(CommandListCreate) \
-  X(CommandListClose) \
-  X(CommandListAppendEventReset) \
-  X(CommandQueueCreate) \
-  X(CommandQueueDestroy) \
-  X(CommandQueueExecuteCommandLists) \
+#define LZ_FUNCTIONS(X)                                                                            \
+  X(Init)                                                                                          \
+  X(DriverGet)                                                                                     \
+  X(DriverGetApiVersion)                                                                           \
+  X(DriverGetProperties)                                                                           \
+  X(DeviceGet)                                                                                     \
+  X(DeviceGetSubDevices)                                                                           \
+  X(DeviceGetProperties)                                                                           \
+  X(DeviceGetComputeProperties)                                                                    \
+  X(DeviceGetModuleProperties)                                                                     \
+  X(DeviceGetMemoryProperties)                                                                     \
+  X(DeviceGetCommandQueueGroupProperties)                                                          \
+  X(DevicePciGetPropertiesExt)                                                                     \
+  X(ContextCreate)                                                                                 \
+  X(ContextDestroy)                                                                                \
+  X(CommandListCreateImmediate)                                                                    \
+  X(CommandListDestroy)                                                                            \
+  X(CommandListAppendBarrier)                                                                      \
+  X(CommandListAppendMemoryCopy)                                                                   \
+  X(CommandListAppendLaunchKernel)                                                                 \
+  X(EventPoolCreate)                                                                               \
+  X(EventPoolDestroy)                                                                              \
+  X(EventCreate)                                                                                   \
+  X(EventDestroy)                                                                                  \
+  X(EventHostSynchronize)                                                                          \
+  X(EventHostReset)                                                                                \
+  X(MemAllocDevice)                                                                                \
+  X(MemFree)                                                                                       \
+  X(MemGetAllocProperties)                                                                         \
+  X(MemGetAddressRange)                                                                            \
+  X(ModuleCreate)                                                                                  \
+  X(ModuleDestroy)                                                                                 \
+  X(ModuleBuildLogGetString)                                                                       \
+  X(ModuleBuildLogDestroy)                                                                         \
+  X(ModuleGetNativeBinary)                                                                         \
+  X(KernelCreate)                                                                                  \
+  X(KernelDestroy)                                                                                 \
+  X(KernelSetGroupSize)                                                                            \
+  X(KernelSetArgumentValue)                                                                        \
+  X(KernelGetProperties)                                                                           \
+  X(CommandListCreate)                                                                             \
+  X(CommandListClose)                                                                              \
+  X(CommandListAppendEventReset)                                                                   \
+  X(CommandQueueCreate)                                                                            \
+  X(CommandQueueDestroy)                                                                           \
+  X(CommandQueueExecuteCommandLists)                                                               \
   X(CommandQueueSynchronize)
 
 typedef struct {
@@ -63,10 +63,14 @@ typedef struct {
 } lz_api;
 
 /* Intel's offline compiler, called in this process; everything goes through memory. */
-typedef int (*lz_ocloc_invoke)(unsigned n_args, const char **args, uint32_t n_sources, const uint8_t **sources, const uint64_t *source_bytes,
-                               const char **source_names, uint32_t n_headers, const uint8_t **headers, const uint64_t *header_bytes,
-                               const char **header_names, uint32_t *n_outputs, uint8_t ***outputs, uint64_t **output_bytes, char ***output_names);
-typedef int (*lz_ocloc_free)(uint32_t *n_outputs, uint8_t ***outputs, uint64_t **output_bytes, char ***output_names);
+typedef int (*lz_ocloc_invoke)(unsigned n_args, const char **args, uint32_t n_sources,
+                               const uint8_t **sources, const uint64_t *source_bytes,
+                               const char **source_names, uint32_t n_headers,
+                               const uint8_t **headers, const uint64_t *header_bytes,
+                               const char **header_names, uint32_t *n_outputs, uint8_t ***outputs,
+                               uint64_t **output_bytes, char ***output_names);
+typedef int (*lz_ocloc_free)(uint32_t *n_outputs, uint8_t ***outputs, uint64_t **output_bytes,
+                             char ***output_names);
 typedef struct {
   void *library; /* NULL: not installed */
   lz_ocloc_invoke invoke;
@@ -77,19 +81,20 @@ typedef struct {
   clb_device base;
   lz_api ze;
   lz_ocloc ocloc;
-  bool compiles_only;            /* a target of ocloc; the handles below are NULL */
-  bool adopted;                  /* context and list are the caller's */
-  bool busy;                     /* something was submitted since the last wait */
-  bool signalling;               /* a barrier that signals `done` was appended; `done` was not reset since */
+  bool compiles_only; /* a target of ocloc; the handles below are NULL */
+  bool adopted;       /* context and list are the caller's */
+  bool busy;          /* something was submitted since the last wait */
+  bool signalling;    /* a barrier that signals `done` was appended; `done` was not reset since */
   ze_context_handle_t context;
   ze_device_handle_t device;
   ze_command_list_handle_t list; /* immediate */
   ze_event_pool_handle_t pool;
-  ze_event_handle_t done, before, after; /* before, after: what a closed list waits for, and signals */
+  ze_event_handle_t done, before,
+      after;                       /* before, after: what a closed list waits for, and signals */
   ze_command_queue_handle_t queue; /* of closed lists; NULL until the first one */
-  uint64_t max_allocation;       /* bytes, without relaxed limits */
+  uint64_t max_allocation;         /* bytes, without relaxed limits */
   uint32_t max_groups;
-  char target[32];               /* ocloc's name for the device */
+  char target[32]; /* ocloc's name for the device */
   char name[48], vendor[16], description[ZE_MAX_DEVICE_NAME + 32], driver[64];
 } lz_device;
 
@@ -98,18 +103,24 @@ clb_status clb_lz_failed(clb_error_sink *error, const char *call, ze_result_t re
 clb_status clb_lz_alloc(clb_device *device, uint64_t bytes, clb_memory *memory);
 void clb_lz_free(clb_device *device, clb_memory *memory);
 clb_status clb_lz_wrap(clb_device *device, clb_memory *memory);
-clb_status clb_lz_write(clb_device *device, const clb_memory *to, uint64_t offset, const void *from, uint64_t bytes);
-clb_status clb_lz_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to, uint64_t bytes);
+clb_status clb_lz_write(clb_device *device, const clb_memory *to, uint64_t offset, const void *from,
+                        uint64_t bytes);
+clb_status clb_lz_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to,
+                       uint64_t bytes);
 clb_status clb_lz_wait(clb_device *device);
-/* Before what the device may be using goes away.  A wait that fails is tried once more: one failed call leaves no work in flight. */
+/* Before what the device may be using goes away.  A wait that fails is tried once more: one failed
+   call leaves no work in flight. */
 void clb_lz_quiet(lz_device *d);
 /* Orders what is appended next after everything before. */
 clb_status clb_lz_barrier(lz_device *d);
 
-clb_status clb_lz_build(clb_device *device, const ir_kernel *k, const clb_text *spirv, clb_text *binary);
-clb_status clb_lz_load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module);
+clb_status clb_lz_build(clb_device *device, const ir_kernel *k, const clb_text *spirv,
+                        clb_text *binary);
+clb_status clb_lz_load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes,
+                       clb_module **module);
 void clb_lz_unload(clb_device *device, clb_module *module);
-clb_status clb_lz_launch(clb_device *device, clb_module *module, int64_t groups, const clb_arg *args, int n_args);
+clb_status clb_lz_launch(clb_device *device, clb_module *module, int64_t groups,
+                         const clb_arg *args, int n_args);
 /* Bytes of scratch memory per thread that the driver says the kernel spills to. */
 clb_status clb_lz_spill(lz_device *d, clb_module *module, int *bytes);
 
@@ -123,15 +134,21 @@ void clb_lz_forget(clb_device *device, clb_recorded *recorded);
 /* ---- ocloc.c ---- */
 bool clb_lz_ocloc_open(lz_ocloc *o);
 /* Whether ocloc knows the device; version becomes ocloc's own. */
-clb_status clb_lz_ocloc_check(const lz_ocloc *o, const char *target, char *version, size_t size, clb_error_sink *error);
-clb_status clb_lz_ocloc_compile(const lz_ocloc *o, const char *target, const clb_text *spirv, const char *options, clb_text *binary, clb_error_sink *error);
-/* Adds the kernel's assembly and the description that its binary carries (.ze_info).  false: no disassembler, or it refused. */
-bool clb_lz_ocloc_disassemble(const lz_ocloc *o, const char *target, const char *kernel, const void *binary, size_t bytes, clb_text *assembly,
-                          clb_text *description);
+clb_status clb_lz_ocloc_check(const lz_ocloc *o, const char *target, char *version, size_t size,
+                              clb_error_sink *error);
+clb_status clb_lz_ocloc_compile(const lz_ocloc *o, const char *target, const clb_text *spirv,
+                                const char *options, clb_text *binary, clb_error_sink *error);
+/* Adds the kernel's assembly and the description that its binary carries (.ze_info).  false: no
+   disassembler, or it refused. */
+bool clb_lz_ocloc_disassemble(const lz_ocloc *o, const char *target, const char *kernel,
+                              const void *binary, size_t bytes, clb_text *assembly,
+                              clb_text *description);
 
 /* ---- report.c ---- */
-clb_status clb_lz_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report);
-/* Counts loads and stores of global memory and fused multiply-adds per row in an assembly; false: it holds messages of a kind not known here. */
+clb_status clb_lz_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes,
+                         clb_report *report);
+/* Counts loads and stores of global memory and fused multiply-adds per row in an assembly; false:
+   it holds messages of a kind not known here. */
 bool clb_lz_count_messages(const ir_kernel *k, const char *assembly, clb_report *report);
 /* Reads registers and scratch memory from .ze_info; leaves what it does not find. */
 void clb_lz_read_description(const char *description, clb_report *report);

@@ -1,8 +1,10 @@
 /* backends/level_zero/record.c - recordings as closed command lists.
 
-   A closed list runs on a queue of its own, which nothing orders with the immediate list but two events: the immediate list signals `before` once all
-   before is done, and then waits for `after`, which the closed list signals.  Each event is reset by the list that waited for it, before it can be
-   signalled again: recordings take turns in the immediate list, so the device's one pair is enough. */
+   A closed list runs on a queue of its own, which nothing orders with the immediate list but two
+   events: the immediate list signals `before` once all before is done, and then waits for `after`,
+   which the closed list signals.  Each event is reset by the list that waited for it, before it can
+   be signalled again: recordings take turns in the immediate list, so the device's one pair is
+   enough. */
 #include <stdlib.h>
 
 #include "backends/level_zero/level_zero.h"
@@ -14,7 +16,9 @@ struct clb_recorded {
 /* The queue and the ordinal that its lists are made for. */
 static bool ready(lz_device *d, uint32_t *ordinal) {
   if (clb_lz_find_queues(d, ordinal)) return false;
-  const ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .ordinal = *ordinal, .mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS};
+  const ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC,
+                                        .ordinal = *ordinal,
+                                        .mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS};
   return d->queue || !d->ze.CommandQueueCreate(d->context, d->device, &desc, &d->queue);
 }
 
@@ -30,9 +34,11 @@ static bool fill(lz_device *d, ze_command_list_handle_t list, const clb_work *wo
   clb_status s = CLB_OK;
   if (await(d, list, d->before)) return false;
   d->list = list;
-  for (int64_t i = 0; i < n && !s; i++) s = clb_lz_launch(&d->base, work[i].module, work[i].groups, work[i].args, work[i].n_args);
+  for (int64_t i = 0; i < n && !s; i++)
+    s = clb_lz_launch(&d->base, work[i].module, work[i].groups, work[i].args, work[i].n_args);
   d->list = immediate;
-  return !s && !d->ze.CommandListAppendBarrier(list, d->after, 0, NULL) && !d->ze.CommandListClose(list);
+  return !s && !d->ze.CommandListAppendBarrier(list, d->after, 0, NULL) &&
+         !d->ze.CommandListClose(list);
 }
 
 void clb_lz_record(clb_device *device, const clb_work *work, int64_t n, clb_recorded **recorded) {
@@ -63,9 +69,12 @@ clb_status clb_lz_replay(clb_device *device, clb_recorded *recorded) {
   ze_result_t r = d->ze.CommandListAppendBarrier(d->list, d->before, 0, NULL);
   d->busy = true;
   if (r) return clb_lz_failed(device->error, "zeCommandListAppendBarrier", r);
-  if ((r = d->ze.CommandQueueExecuteCommandLists(d->queue, 1, &recorded->list, NULL))) return undo(d, "zeCommandQueueExecuteCommandLists", r);
-  if ((r = d->ze.CommandListAppendBarrier(d->list, NULL, 1, &d->after))) return undo(d, "zeCommandListAppendBarrier", r);
-  if ((r = d->ze.CommandListAppendEventReset(d->list, d->after))) return undo(d, "zeCommandListAppendEventReset", r);
+  if ((r = d->ze.CommandQueueExecuteCommandLists(d->queue, 1, &recorded->list, NULL)))
+    return undo(d, "zeCommandQueueExecuteCommandLists", r);
+  if ((r = d->ze.CommandListAppendBarrier(d->list, NULL, 1, &d->after)))
+    return undo(d, "zeCommandListAppendBarrier", r);
+  if ((r = d->ze.CommandListAppendEventReset(d->list, d->after)))
+    return undo(d, "zeCommandListAppendEventReset", r);
   return d->adopted ? clb_lz_barrier(d) : CLB_OK;
 }
 

@@ -2,15 +2,17 @@
 
    A message to memory is a line such as
      send.ugm (16|M0)  r18  r16  null:0  0x0  0x04100580  {$4} // wr:2+0, rd:1; load.ugm.d32x4.a64
-   ugm is global memory (slm: local).  d32x4: 4 numbers of 32 bits for each of 16 lanes; d16u32: 16 bits, kept in 32; a t after the
-   width: that many numbers in a row, once for the sub-group.  bti[255] marks the kernel's own arguments, ss[...] and "scratch" scratch memory. */
+   ugm is global memory (slm: local).  d32x4: 4 numbers of 32 bits for each of 16 lanes; d16u32: 16
+   bits, kept in 32; a t after the width: that many numbers in a row, once for the sub-group.
+   bti[255] marks the kernel's own arguments, ss[...] and "scratch" scratch memory. */
 #define _GNU_SOURCE
 #include "backends/level_zero/level_zero.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of one element, where all buffers agree: the compiler may join narrow elements to wide messages.  Else 0. */
+/* Bytes of one element, where all buffers agree: the compiler may join narrow elements to wide
+   messages.  Else 0. */
 static int element_bytes(const ir_kernel *k) {
   int bytes = 0;
   for (int32_t i = 0; i < k->n; i++) {
@@ -48,20 +50,26 @@ static const char *in_line(const char *from, const char *end, const char *words)
 }
 
 /* Counts one line of assembly.  false: a message of a kind not known here. */
-static bool count_line(const char *line, const char *end, int lanes, int element, double *loads, double *stores) {
+static bool count_line(const char *line, const char *end, int lanes, int element, double *loads,
+                       double *stores) {
   access a;
   const char *send = in_line(line, end, "send"), *comment = in_line(line, end, "//");
   if (!send || (comment && comment < send)) return true;
   if (starts(send, "send.slm") || starts(send, "send.gtwy") || starts(send, "send.ts")) return true;
   if (comment && in_line(comment, end, "scratch")) return true;
-  const char *bracket = in_line(send, end, "("), *what = comment ? in_line(comment, end, "; ") : NULL;
-  if (!starts(send, "send.ugm") || !bracket || !what) return false; /* generations before Max have other data ports */
+  const char *bracket = in_line(send, end, "("),
+             *what = comment ? in_line(comment, end, "; ") : NULL;
+  if (!starts(send, "send.ugm") || !bracket || !what)
+    return false; /* generations before Max have other data ports */
   what += 2;
-  if (in_line(what, end, "bti[255]") || in_line(what, end, ".ss[") || starts(what, "fence")) return true;
-  bool load = starts(what, "load."), store = starts(what, "store."), atomic = starts(what, "atomic_");
+  if (in_line(what, end, "bti[255]") || in_line(what, end, ".ss[") || starts(what, "fence"))
+    return true;
+  bool load = starts(what, "load."), store = starts(what, "store."),
+       atomic = starts(what, "atomic_");
   const char *data = in_line(what, end, ".ugm.");
   int executes = atoi(bracket + 1);
-  if (!(load || store || atomic) || !data || !read_access(data + 5, executes, element, &a)) return false;
+  if (!(load || store || atomic) || !data || !read_access(data + 5, executes, element, &a))
+    return false;
   double n = a.once ? a.elements : a.elements * executes / lanes;
   if (load || atomic) *loads += n;
   if (store || atomic) *stores += n;
@@ -70,10 +78,13 @@ static bool count_line(const char *line, const char *end, int lanes, int element
 
 /* Fused multiply-adds of f32 or f64 of one lane in a line such as
      (W)  mad (16|M0)  r12.0<1>:f  acc2.0<1;0>:f  r7.0<1;0>:f  r7.0<1>:f
-   whose first type is the result's; madm is that of divisions and square roots.  Done once for the sub-group it counts as one. */
+   whose first type is the result's; madm is that of divisions and square roots.  Done once for the
+   sub-group it counts as one. */
 static double fmas_in(const char *line, const char *end, int lanes) {
-  const char *comment = in_line(line, end, "//"), *mad = in_line(line, comment ? comment : end, "mad");
-  const char *bracket = mad ? in_line(mad, end, " (") : NULL, *type = bracket ? in_line(bracket, end, ":") : NULL;
+  const char *comment = in_line(line, end, "//"),
+             *mad = in_line(line, comment ? comment : end, "mad");
+  const char *bracket = mad ? in_line(mad, end, " (") : NULL,
+             *type = bracket ? in_line(bracket, end, ":") : NULL;
   if (!type || bracket > mad + 4 || !(starts(type, ":f ") || starts(type, ":df "))) return 0;
   int executes = atoi(bracket + 2);
   return executes == 1 ? 1 : (double)executes / lanes;
@@ -99,8 +110,9 @@ static int value_of(const char *from, const char *key) {
   return at ? atoi(at + strlen(key)) : -1;
 }
 
-/* Registers as Intel counts them: of 64 bytes on a Max GPU, so with 16 lanes also 32-bit registers of a lane.  Compilers that do not
-   give spills a size of their own keep them in the scratch buffer. */
+/* Registers as Intel counts them: of 64 bytes on a Max GPU, so with 16 lanes also 32-bit registers
+   of a lane.  Compilers that do not give spills a size of their own keep them in the scratch
+   buffer. */
 void clb_lz_read_description(const char *description, clb_report *report) {
   int registers = value_of(description, "grf_count:"), spill = value_of(description, "spill_size:");
   const char *scratch = strstr(description, "type:            scratch");
@@ -109,13 +121,15 @@ void clb_lz_read_description(const char *description, clb_report *report) {
   if (registers > 0) report->spill_bytes = spill;
 }
 
-clb_status clb_lz_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report) {
+clb_status clb_lz_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes,
+                         clb_report *report) {
   lz_device *d = (lz_device *)device;
   clb_text assembly = {0}, description = {0};
   clb_module *module = NULL;
   clb_status s = CLB_OK;
   *report = clb_report_unknown();
-  if (clb_lz_ocloc_disassemble(&d->ocloc, d->target, k->name, binary, bytes, &assembly, &description)) {
+  if (clb_lz_ocloc_disassemble(&d->ocloc, d->target, k->name, binary, bytes, &assembly,
+                               &description)) {
     clb_lz_count_messages(k, assembly.s, report);
     if (description.s) clb_lz_read_description(description.s, report);
   }

@@ -1,4 +1,5 @@
-/* backends/opencl/driver.c - the OpenCL loader's functions, its errors by name, its devices and what they can do. */
+/* backends/opencl/driver.c - the OpenCL loader's functions, its errors by name, its devices and
+   what they can do. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,13 +23,14 @@ clb_status clb_opencl_load(clb_error_sink *error, clb_opencl_calls *cl) {
 #define CLB_X(name) {#name, offsetof(clb_opencl_calls, name), false},
       CLB_OPENCL_CALLS(CLB_X)
 #undef CLB_X
-      {"clSetKernelArgSVMPointer", offsetof(clb_opencl_calls, clSetKernelArgSVMPointer), true},
+          {"clSetKernelArgSVMPointer", offsetof(clb_opencl_calls, clSetKernelArgSVMPointer), true},
       {"clEnqueueSVMMemcpy", offsetof(clb_opencl_calls, clEnqueueSVMMemcpy), true},
   };
   void *library = clb_dl_open(names);
   if (!library) return clb_fail(error, CLB_ERROR_DEVICE, "opencl: %s is not installed", names[0]);
   const char *missing = clb_dl_symbols(library, symbols, sizeof symbols / sizeof *symbols, cl);
-  return missing ? clb_fail(error, CLB_ERROR_DEVICE, "opencl: %s has no %s", names[0], missing) : CLB_OK;
+  return missing ? clb_fail(error, CLB_ERROR_DEVICE, "opencl: %s has no %s", names[0], missing)
+                 : CLB_OK;
 }
 
 /* ---- errors ---- */
@@ -37,22 +39,70 @@ static const struct {
   cl_int code;
   const char *name;
 } error_names[] = {
-#define E(name) {name, #name}
-    E(CL_DEVICE_NOT_FOUND), E(CL_DEVICE_NOT_AVAILABLE), E(CL_COMPILER_NOT_AVAILABLE), E(CL_MEM_OBJECT_ALLOCATION_FAILURE),
-    E(CL_OUT_OF_RESOURCES), E(CL_OUT_OF_HOST_MEMORY), E(CL_PROFILING_INFO_NOT_AVAILABLE), E(CL_MEM_COPY_OVERLAP),
-    E(CL_IMAGE_FORMAT_MISMATCH), E(CL_IMAGE_FORMAT_NOT_SUPPORTED), E(CL_BUILD_PROGRAM_FAILURE), E(CL_MAP_FAILURE),
-    E(CL_MISALIGNED_SUB_BUFFER_OFFSET), E(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST), E(CL_COMPILE_PROGRAM_FAILURE),
-    E(CL_LINKER_NOT_AVAILABLE), E(CL_LINK_PROGRAM_FAILURE), E(CL_DEVICE_PARTITION_FAILED), E(CL_KERNEL_ARG_INFO_NOT_AVAILABLE),
-    E(CL_INVALID_VALUE), E(CL_INVALID_DEVICE_TYPE), E(CL_INVALID_PLATFORM), E(CL_INVALID_DEVICE), E(CL_INVALID_CONTEXT),
-    E(CL_INVALID_QUEUE_PROPERTIES), E(CL_INVALID_COMMAND_QUEUE), E(CL_INVALID_HOST_PTR), E(CL_INVALID_MEM_OBJECT),
-    E(CL_INVALID_IMAGE_FORMAT_DESCRIPTOR), E(CL_INVALID_IMAGE_SIZE), E(CL_INVALID_SAMPLER), E(CL_INVALID_BINARY),
-    E(CL_INVALID_BUILD_OPTIONS), E(CL_INVALID_PROGRAM), E(CL_INVALID_PROGRAM_EXECUTABLE), E(CL_INVALID_KERNEL_NAME),
-    E(CL_INVALID_KERNEL_DEFINITION), E(CL_INVALID_KERNEL), E(CL_INVALID_ARG_INDEX), E(CL_INVALID_ARG_VALUE), E(CL_INVALID_ARG_SIZE),
-    E(CL_INVALID_KERNEL_ARGS), E(CL_INVALID_WORK_DIMENSION), E(CL_INVALID_WORK_GROUP_SIZE), E(CL_INVALID_WORK_ITEM_SIZE),
-    E(CL_INVALID_GLOBAL_OFFSET), E(CL_INVALID_EVENT_WAIT_LIST), E(CL_INVALID_EVENT), E(CL_INVALID_OPERATION), E(CL_INVALID_GL_OBJECT),
-    E(CL_INVALID_BUFFER_SIZE), E(CL_INVALID_MIP_LEVEL), E(CL_INVALID_GLOBAL_WORK_SIZE), E(CL_INVALID_PROPERTY),
-    E(CL_INVALID_IMAGE_DESCRIPTOR), E(CL_INVALID_COMPILER_OPTIONS), E(CL_INVALID_LINKER_OPTIONS), E(CL_INVALID_DEVICE_PARTITION_COUNT),
-    E(CL_INVALID_PIPE_SIZE), E(CL_INVALID_DEVICE_QUEUE), E(CL_INVALID_SPEC_ID), E(CL_MAX_SIZE_RESTRICTION_EXCEEDED),
+#define E(name)                                                                                    \
+  { name, #name }
+    E(CL_DEVICE_NOT_FOUND),
+    E(CL_DEVICE_NOT_AVAILABLE),
+    E(CL_COMPILER_NOT_AVAILABLE),
+    E(CL_MEM_OBJECT_ALLOCATION_FAILURE),
+    E(CL_OUT_OF_RESOURCES),
+    E(CL_OUT_OF_HOST_MEMORY),
+    E(CL_PROFILING_INFO_NOT_AVAILABLE),
+    E(CL_MEM_COPY_OVERLAP),
+    E(CL_IMAGE_FORMAT_MISMATCH),
+    E(CL_IMAGE_FORMAT_NOT_SUPPORTED),
+    E(CL_BUILD_PROGRAM_FAILURE),
+    E(CL_MAP_FAILURE),
+    E(CL_MISALIGNED_SUB_BUFFER_OFFSET),
+    E(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST),
+    E(CL_COMPILE_PROGRAM_FAILURE),
+    E(CL_LINKER_NOT_AVAILABLE),
+    E(CL_LINK_PROGRAM_FAILURE),
+    E(CL_DEVICE_PARTITION_FAILED),
+    E(CL_KERNEL_ARG_INFO_NOT_AVAILABLE),
+    E(CL_INVALID_VALUE),
+    E(CL_INVALID_DEVICE_TYPE),
+    E(CL_INVALID_PLATFORM),
+    E(CL_INVALID_DEVICE),
+    E(CL_INVALID_CONTEXT),
+    E(CL_INVALID_QUEUE_PROPERTIES),
+    E(CL_INVALID_COMMAND_QUEUE),
+    E(CL_INVALID_HOST_PTR),
+    E(CL_INVALID_MEM_OBJECT),
+    E(CL_INVALID_IMAGE_FORMAT_DESCRIPTOR),
+    E(CL_INVALID_IMAGE_SIZE),
+    E(CL_INVALID_SAMPLER),
+    E(CL_INVALID_BINARY),
+    E(CL_INVALID_BUILD_OPTIONS),
+    E(CL_INVALID_PROGRAM),
+    E(CL_INVALID_PROGRAM_EXECUTABLE),
+    E(CL_INVALID_KERNEL_NAME),
+    E(CL_INVALID_KERNEL_DEFINITION),
+    E(CL_INVALID_KERNEL),
+    E(CL_INVALID_ARG_INDEX),
+    E(CL_INVALID_ARG_VALUE),
+    E(CL_INVALID_ARG_SIZE),
+    E(CL_INVALID_KERNEL_ARGS),
+    E(CL_INVALID_WORK_DIMENSION),
+    E(CL_INVALID_WORK_GROUP_SIZE),
+    E(CL_INVALID_WORK_ITEM_SIZE),
+    E(CL_INVALID_GLOBAL_OFFSET),
+    E(CL_INVALID_EVENT_WAIT_LIST),
+    E(CL_INVALID_EVENT),
+    E(CL_INVALID_OPERATION),
+    E(CL_INVALID_GL_OBJECT),
+    E(CL_INVALID_BUFFER_SIZE),
+    E(CL_INVALID_MIP_LEVEL),
+    E(CL_INVALID_GLOBAL_WORK_SIZE),
+    E(CL_INVALID_PROPERTY),
+    E(CL_INVALID_IMAGE_DESCRIPTOR),
+    E(CL_INVALID_COMPILER_OPTIONS),
+    E(CL_INVALID_LINKER_OPTIONS),
+    E(CL_INVALID_DEVICE_PARTITION_COUNT),
+    E(CL_INVALID_PIPE_SIZE),
+    E(CL_INVALID_DEVICE_QUEUE),
+    E(CL_INVALID_SPEC_ID),
+    E(CL_MAX_SIZE_RESTRICTION_EXCEEDED),
     E(CL_PLATFORM_NOT_FOUND_KHR),
 #undef E
 };
@@ -62,8 +112,12 @@ clb_status clb_opencl_failed(clb_error_sink *error, const char *call, cl_int cod
   clb_status status = CLB_ERROR_DRIVER;
   for (size_t i = 0; i < sizeof error_names / sizeof *error_names; i++)
     if (error_names[i].code == code) name = error_names[i].name;
-  if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY || code == CL_INVALID_BUFFER_SIZE) status = CLB_ERROR_MEMORY;
-  if (code == CL_DEVICE_NOT_FOUND || code == CL_DEVICE_NOT_AVAILABLE || code == CL_PLATFORM_NOT_FOUND_KHR) status = CLB_ERROR_DEVICE;
+  if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY ||
+      code == CL_INVALID_BUFFER_SIZE)
+    status = CLB_ERROR_MEMORY;
+  if (code == CL_DEVICE_NOT_FOUND || code == CL_DEVICE_NOT_AVAILABLE ||
+      code == CL_PLATFORM_NOT_FOUND_KHR)
+    status = CLB_ERROR_DEVICE;
   return clb_fail(error, status, "%s: %s (%d)", call, name, (int)code);
 }
 
@@ -72,7 +126,8 @@ clb_status clb_opencl_failed(clb_error_sink *error, const char *call, cl_int cod
 enum { MAX_PLATFORMS = 64, MAX_DEVICES = 64 }; /* of one platform */
 
 /* The devices of platform p; one without any, or whose driver fails, has none. */
-static int devices_of(const clb_opencl_calls *cl, clb_error_sink *error, cl_platform_id platform, int p, clb_opencl_place *places) {
+static int devices_of(const clb_opencl_calls *cl, clb_error_sink *error, cl_platform_id platform,
+                      int p, clb_opencl_place *places) {
   cl_device_id devices[MAX_DEVICES];
   cl_uint n = 0;
   cl_int code = cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_DEVICES, devices, &n);
@@ -88,7 +143,8 @@ static int devices_of(const clb_opencl_calls *cl, clb_error_sink *error, cl_plat
   return (int)n;
 }
 
-clb_status clb_opencl_places(const clb_opencl_calls *cl, clb_error_sink *error, clb_opencl_place **places, int *n) {
+clb_status clb_opencl_places(const clb_opencl_calls *cl, clb_error_sink *error,
+                             clb_opencl_place **places, int *n) {
   cl_platform_id platforms[MAX_PLATFORMS];
   cl_uint n_platforms = 0;
   *places = NULL;
@@ -96,12 +152,16 @@ clb_status clb_opencl_places(const clb_opencl_calls *cl, clb_error_sink *error, 
   cl_int code = cl->clGetPlatformIDs(MAX_PLATFORMS, platforms, &n_platforms);
   if (code) {
     clb_status s = clb_opencl_failed(error, "clGetPlatformIDs", code);
-    return code == CL_PLATFORM_NOT_FOUND_KHR ? clb_fail_more(error, s, ", no OpenCL driver is installed") : s;
+    return code == CL_PLATFORM_NOT_FOUND_KHR
+               ? clb_fail_more(error, s, ", no OpenCL driver is installed")
+               : s;
   }
   if (n_platforms > MAX_PLATFORMS) n_platforms = MAX_PLATFORMS;
   *places = malloc((n_platforms * MAX_DEVICES + 1) * sizeof **places);
-  if (!*places) return clb_fail(error, CLB_ERROR_MEMORY, "opencl: no memory for %u platforms", n_platforms);
-  for (cl_uint p = 0; p < n_platforms; p++) *n += devices_of(cl, error, platforms[p], (int)p, *places + *n);
+  if (!*places)
+    return clb_fail(error, CLB_ERROR_MEMORY, "opencl: no memory for %u platforms", n_platforms);
+  for (cl_uint p = 0; p < n_platforms; p++)
+    *n += devices_of(cl, error, platforms[p], (int)p, *places + *n);
   return CLB_OK;
 }
 
@@ -123,7 +183,8 @@ static const struct {
   const char *name;
   cl_device_info what;
   size_t offset, bytes;
-  const char *extension; /* NULL: every device answers; "": some do; else those with the extension do */
+  const char
+      *extension; /* NULL: every device answers; "": some do; else those with the extension do */
 } fact_table[] = {
     {FACT(CL_DEVICE_TYPE, type), NULL},
     {FACT(CL_DEVICE_MAX_COMPUTE_UNITS, units), NULL},
@@ -155,7 +216,8 @@ static clb_status get_facts(clb_opencl *o, const clb_text *extensions, facts *f)
     const char *extension = fact_table[i].extension;
     char *value = (char *)f + fact_table[i].offset;
     if (extension && *extension && !has_word(extensions, extension)) continue;
-    cl_int code = o->cl.clGetDeviceInfo(o->device, fact_table[i].what, fact_table[i].bytes, value, NULL);
+    cl_int code =
+        o->cl.clGetDeviceInfo(o->device, fact_table[i].what, fact_table[i].bytes, value, NULL);
     const bool unknown = extension && code == CL_INVALID_VALUE;
     if (unknown) memset(value, 0, fact_table[i].bytes);
     if (code && !unknown) {
@@ -171,9 +233,12 @@ static clb_status get_text(clb_opencl *o, bool platform, cl_uint what, clb_text 
   clb_error_sink *e = o->head.error;
   char *s = NULL;
   size_t n = 0;
-  cl_int code = platform ? o->cl.clGetPlatformInfo(o->platform, what, 0, NULL, &n) : o->cl.clGetDeviceInfo(o->device, what, 0, NULL, &n);
+  cl_int code = platform ? o->cl.clGetPlatformInfo(o->platform, what, 0, NULL, &n)
+                         : o->cl.clGetDeviceInfo(o->device, what, 0, NULL, &n);
   if (!code && !(s = calloc(n + 1, 1))) return clb_fail(e, CLB_ERROR_MEMORY, "opencl: no memory");
-  if (!code) code = platform ? o->cl.clGetPlatformInfo(o->platform, what, n, s, NULL) : o->cl.clGetDeviceInfo(o->device, what, n, s, NULL);
+  if (!code)
+    code = platform ? o->cl.clGetPlatformInfo(o->platform, what, n, s, NULL)
+                    : o->cl.clGetDeviceInfo(o->device, what, n, s, NULL);
   if (!code) clb_text_add(text, "%s", s);
   free(s);
   if (code) return clb_opencl_failed(e, platform ? "clGetPlatformInfo" : "clGetDeviceInfo", code);
@@ -186,8 +251,8 @@ static bool has_size(const facts *f, int size) {
   return false;
 }
 
-/* Registers stay in reach with 16 lanes on Intel's GPUs; elsewhere a wave is what the hardware says it is, and on a CPU a
-   few vectors, so that a group is worth its start. */
+/* Registers stay in reach with 16 lanes on Intel's GPUs; elsewhere a wave is what the hardware says
+   it is, and on a CPU a few vectors, so that a group is worth its start. */
 static int lanes_of(const facts *f, bool subgroups, clb_dtype arithmetic) {
   int width = (int)(arithmetic == CLB_F64 ? f->double_width : f->float_width);
   if (subgroups && !(f->type & CL_DEVICE_TYPE_GPU) && has_size(f, width)) return width;
@@ -200,13 +265,19 @@ static int lanes_of(const facts *f, bool subgroups, clb_dtype arithmetic) {
 static void set_limits(clb_opencl *o, const facts *f) {
   clb_limits *l = &o->head.limits;
   bool cpu = f->type & CL_DEVICE_TYPE_CPU;
-  int lanes[2] = {lanes_of(f, o->head.dialect.subgroups, CLB_F64), lanes_of(f, o->head.dialect.subgroups, CLB_F32)};
-  int most = f->group > 1024 ? 1024 : (int)f->group, widest = lanes[0] > lanes[1] ? lanes[0] : lanes[1];
+  int lanes[2] = {lanes_of(f, o->head.dialect.subgroups, CLB_F64),
+                  lanes_of(f, o->head.dialect.subgroups, CLB_F32)};
+  int most = f->group > 1024 ? 1024 : (int)f->group,
+      widest = lanes[0] > lanes[1] ? lanes[0] : lanes[1];
   *l = (clb_limits){
       .lanes = {lanes[0] < most ? lanes[0] : most, lanes[1] < most ? lanes[1] : most},
       .max_subgroups = most / widest > 0 ? most / widest : 1,
       .local_bytes = (int64_t)f->local,
-      .registers = cpu ? 32 : !o->intel_gpu ? 255 : has_size(f, 8) ? 64 : 128, /* Intel: 128 of 32 bytes, or of 64 where 8 lanes are gone */
+      .registers = cpu             ? 32
+                   : !o->intel_gpu ? 255
+                   : has_size(f, 8)
+                       ? 64
+                       : 128, /* Intel: 128 of 32 bytes, or of 64 where 8 lanes are gone */
       .units = (int)f->units,
       .simd = cpu,
       .subgroups = o->head.dialect.subgroups,
@@ -222,13 +293,15 @@ static void find_call(const clb_opencl *o, const char *name, void *call) {
 static void set_pointers(clb_opencl *o, const facts *f, const clb_text *extensions) {
   clb_opencl_pointers *p = &o->pointers;
   if (has_word(extensions, "cl_intel_unified_shared_memory")) {
-    *p = (clb_opencl_pointers){.set_name = "clSetKernelArgMemPointerINTEL", .copy_name = "clEnqueueMemcpyINTEL"};
+    *p = (clb_opencl_pointers){.set_name = "clSetKernelArgMemPointerINTEL",
+                               .copy_name = "clEnqueueMemcpyINTEL"};
     find_call(o, p->set_name, &p->set);
     find_call(o, p->copy_name, &p->copy);
     find_call(o, "clGetMemAllocInfoINTEL", &p->info);
   }
   if (p->set && p->copy && p->info) return;
-  *p = (clb_opencl_pointers){.set_name = "clSetKernelArgSVMPointer", .copy_name = "clEnqueueSVMMemcpy"};
+  *p = (clb_opencl_pointers){.set_name = "clSetKernelArgSVMPointer",
+                             .copy_name = "clEnqueueSVMMemcpy"};
   if (!f->svm || !o->cl.clSetKernelArgSVMPointer || !o->cl.clEnqueueSVMMemcpy) return;
   p->set = o->cl.clSetKernelArgSVMPointer;
   p->copy = o->cl.clEnqueueSVMMemcpy;
@@ -242,10 +315,12 @@ static void set_commands(clb_opencl *o, const facts *f) {
   find_call(o, "clFinalizeCommandBufferKHR", &c->finish);
   find_call(o, "clEnqueueCommandBufferKHR", &c->submit);
   find_call(o, "clReleaseCommandBufferKHR", &c->release);
-  if (!c->create || !c->launch || !c->finish || !c->submit || !c->release) *c = (clb_opencl_commands){0};
+  if (!c->create || !c->launch || !c->finish || !c->submit || !c->release)
+    *c = (clb_opencl_commands){0};
 }
 
-/* Sub-groups need a size that can be demanded and shuffles; NVIDIA's warps and AMD's waves give neither here. */
+/* Sub-groups need a size that can be demanded and shuffles; NVIDIA's warps and AMD's waves give
+   neither here. */
 static void set_dialect(clb_opencl *o, const facts *f, const clb_text *extensions, bool opencl_3) {
   const cl_bitfield add = GLOBAL_FP_ATOMIC_ADD_EXT | LOCAL_FP_ATOMIC_ADD_EXT;
   o->rounds_division = f->f32 & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
@@ -255,9 +330,11 @@ static void set_dialect(clb_opencl *o, const facts *f, const clb_text *extension
       .float_atomics = opencl_3 && (f->f32_atomics & add) == add,
   };
   o->intel_gpu = o->head.dialect.subgroups && f->type & CL_DEVICE_TYPE_GPU;
-  /* Intel's driver 2026.22.10 for CPUs: from lane < 5 follows lane < 9, and then some loads and stores are done in all lanes. */
+  /* Intel's driver 2026.22.10 for CPUs: from lane < 5 follows lane < 9, and then some loads and
+     stores are done in all lanes. */
   o->head.dialect.hides_masks = o->head.dialect.subgroups && f->type & CL_DEVICE_TYPE_CPU;
-  /* The same driver: after a barrier all lanes of a group have the negated float of the sub-group that ran last (tests/drivers/negation.c). */
+  /* The same driver: after a barrier all lanes of a group have the negated float of the sub-group
+     that ran last (tests/drivers/negation.c). */
   o->head.dialect.widens_halves = o->head.dialect.hides_masks;
   o->head.dialect.hides_negation = o->head.dialect.hides_masks;
 }
@@ -279,9 +356,13 @@ clb_status clb_opencl_describe(clb_opencl *o) {
     set_pointers(o, &f, &extensions);
     set_commands(o, &f);
     o->keeps_text = has_word(&name, "Portable"); /* PoCL, "Portable Computing Language" */
-    o->head.info = (clb_device_info){o->name, "opencl", o->vendor.s, o->description.s, o->driver.s, 1, f.memory, f.f64 != 0, {0}};
-    for (int i = 0; i < 8 && o->head.dialect.subgroups; i++) o->head.info.sub_group_sizes[i] = (int)f.sizes[i];
-    snprintf(o->head.key, sizeof o->head.key, "%.70s|%.60s|%.60s|%.50s", platform.s, version.s, o->description.s, o->driver.s);
+    o->head.info =
+        (clb_device_info){o->name,  "opencl",   o->vendor.s, o->description.s, o->driver.s, 1,
+                          f.memory, f.f64 != 0, {0}};
+    for (int i = 0; i < 8 && o->head.dialect.subgroups; i++)
+      o->head.info.sub_group_sizes[i] = (int)f.sizes[i];
+    snprintf(o->head.key, sizeof o->head.key, "%.70s|%.60s|%.60s|%.50s", platform.s, version.s,
+             o->description.s, o->driver.s);
   }
   clb_text_free(&extensions);
   clb_text_free(&version);

@@ -23,10 +23,12 @@ static bool parse(const char *rest, int *p, int *d, bool *gpu) {
 }
 
 /* The device meant: the first GPU that fits, else the first device that does. */
-static const clb_opencl_place *choose(const clb_opencl_place *places, int n, int p, int d, bool gpu) {
+static const clb_opencl_place *choose(const clb_opencl_place *places, int n, int p, int d,
+                                      bool gpu) {
   const clb_opencl_place *found = NULL;
   for (int i = 0; i < n; i++) {
-    bool fits = (p < 0 || p == places[i].p) && (d < 0 || d == places[i].d) && (places[i].gpu || !gpu);
+    bool fits =
+        (p < 0 || p == places[i].p) && (d < 0 || d == places[i].d) && (places[i].gpu || !gpu);
     if (fits && (!found || (places[i].gpu && !found->gpu))) found = &places[i];
   }
   return found;
@@ -41,12 +43,14 @@ static void set_place(clb_opencl *o, const clb_opencl_place *place) {
 /* ---- whose context and queue ---- */
 
 static clb_status own_context(clb_opencl *o) {
-  const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)o->platform, 0};
+  const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
+                                              (cl_context_properties)o->platform, 0};
   cl_int code = 0;
   o->context = o->cl.clCreateContext(properties, 1, &o->device, NULL, NULL, &code);
   if (!o->context || code) return clb_opencl_failed(o->head.error, "clCreateContext", code);
   o->queue = o->cl.clCreateCommandQueue(o->context, o->device, 0, &code);
-  return !o->queue || code ? clb_opencl_failed(o->head.error, "clCreateCommandQueue", code) : CLB_OK;
+  return !o->queue || code ? clb_opencl_failed(o->head.error, "clCreateCommandQueue", code)
+                           : CLB_OK;
 }
 
 static clb_status check_adopted(clb_opencl *o) {
@@ -54,26 +58,44 @@ static clb_status check_adopted(clb_opencl *o) {
   cl_context context = NULL;
   cl_device_id device = NULL;
   cl_command_queue_properties properties = 0;
-  cl_int code = o->cl.clGetCommandQueueInfo(o->queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
-  if (!code) code = o->cl.clGetCommandQueueInfo(o->queue, CL_QUEUE_DEVICE, sizeof device, &device, NULL);
-  if (!code) code = o->cl.clGetCommandQueueInfo(o->queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
+  cl_int code =
+      o->cl.clGetCommandQueueInfo(o->queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
+  if (!code)
+    code = o->cl.clGetCommandQueueInfo(o->queue, CL_QUEUE_DEVICE, sizeof device, &device, NULL);
+  if (!code)
+    code = o->cl.clGetCommandQueueInfo(o->queue, CL_QUEUE_PROPERTIES, sizeof properties,
+                                       &properties, NULL);
   if (code) return clb_opencl_failed(e, "clGetCommandQueueInfo", code);
-  if (context != o->context) return clb_fail(e, CLB_ERROR_ARGUMENT, "opencl: the adopted queue belongs to another cl_context");
-  if (device != o->device) return clb_fail(e, CLB_ERROR_ARGUMENT, "opencl: the adopted queue belongs to another cl_device_id");
+  if (context != o->context)
+    return clb_fail(e, CLB_ERROR_ARGUMENT,
+                    "opencl: the adopted queue belongs to another cl_context");
+  if (device != o->device)
+    return clb_fail(e, CLB_ERROR_ARGUMENT,
+                    "opencl: the adopted queue belongs to another cl_device_id");
   if (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
-    return clb_fail(e, CLB_ERROR_ARGUMENT, "opencl: the adopted queue runs out of order (CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE); Clebsch needs one in order");
+    return clb_fail(e, CLB_ERROR_ARGUMENT,
+                    "opencl: the adopted queue runs out of order "
+                    "(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE); Clebsch needs one in order");
   return CLB_OK;
 }
 
 /* Takes the caller's handles; `place` is the device that the name means, if it means one. */
-static clb_status adopt_handles(clb_opencl *o, const clb_native *native, const clb_opencl_place *places, int n, const clb_opencl_place *place) {
+static clb_status adopt_handles(clb_opencl *o, const clb_native *native,
+                                const clb_opencl_place *places, int n,
+                                const clb_opencl_place *place) {
   clb_error_sink *e = o->head.error;
   o->adopted = true;
   if (!native->context || !native->device || !native->queue)
-    return clb_fail(e, CLB_ERROR_ARGUMENT, "opencl: adopting needs a cl_context, a cl_device_id and a cl_command_queue; the %s is NULL",
-                    !native->context ? "context" : !native->device ? "device" : "queue");
+    return clb_fail(e, CLB_ERROR_ARGUMENT,
+                    "opencl: adopting needs a cl_context, a cl_device_id and a cl_command_queue; "
+                    "the %s is NULL",
+                    !native->context  ? "context"
+                    : !native->device ? "device"
+                                      : "queue");
   if (place && place->device != native->device)
-    return clb_fail(e, CLB_ERROR_ARGUMENT, "opencl: the adopted cl_device_id is not opencl:%d:%d; \"opencl\" takes any", place->p, place->d);
+    return clb_fail(e, CLB_ERROR_ARGUMENT,
+                    "opencl: the adopted cl_device_id is not opencl:%d:%d; \"opencl\" takes any",
+                    place->p, place->d);
   snprintf(o->name, sizeof o->name, "opencl"); /* a part of a device has no name of its own */
   for (int i = 0; i < n; i++)
     if (places[i].device == native->device) set_place(o, &places[i]);
@@ -81,7 +103,9 @@ static clb_status adopt_handles(clb_opencl *o, const clb_native *native, const c
   o->device = native->device;
   o->queue = native->queue;
   clb_status s = check_adopted(o);
-  cl_int code = s ? CL_SUCCESS : o->cl.clGetDeviceInfo(o->device, CL_DEVICE_PLATFORM, sizeof o->platform, &o->platform, NULL);
+  cl_int code = s ? CL_SUCCESS
+                  : o->cl.clGetDeviceInfo(o->device, CL_DEVICE_PLATFORM, sizeof o->platform,
+                                          &o->platform, NULL);
   return code ? clb_opencl_failed(e, "clGetDeviceInfo", code) : s;
 }
 
@@ -99,12 +123,17 @@ static void close_device(clb_device *device) {
   free(o);
 }
 
-static clb_status open_device(const char *name, const char *rest, const clb_native *native, clb_error_sink *error, clb_device **device) {
+static clb_status open_device(const char *name, const char *rest, const clb_native *native,
+                              clb_error_sink *error, clb_device **device) {
   clb_opencl_place *places = NULL;
   int n = 0, p, d;
   bool gpu;
   *device = NULL;
-  if (!parse(rest, &p, &d, &gpu)) return clb_fail(error, CLB_ERROR_ARGUMENT, "%s: an OpenCL device is opencl, opencl:PLATFORM or opencl:PLATFORM:DEVICE, with numbers", name);
+  if (!parse(rest, &p, &d, &gpu))
+    return clb_fail(
+        error, CLB_ERROR_ARGUMENT,
+        "%s: an OpenCL device is opencl, opencl:PLATFORM or opencl:PLATFORM:DEVICE, with numbers",
+        name);
   clb_opencl *o = calloc(1, sizeof *o);
   if (!o) return clb_fail(error, CLB_ERROR_MEMORY, "%s: no memory", name);
   o->head.backend = &clb_backend_opencl;
@@ -115,7 +144,8 @@ static clb_status open_device(const char *name, const char *rest, const clb_nati
   const clb_opencl_place *place = choose(places, n, p, d, gpu);
   if (!place && (!native || p >= 0)) {
     const char *why = error->text.s; /* of a platform that failed */
-    s = clb_fail(error, CLB_ERROR_DEVICE, "%s: no such %s among the %d that OpenCL shows%s%s", name, gpu ? "GPU" : "device", n, why ? "; " : "", why ? why : "");
+    s = clb_fail(error, CLB_ERROR_DEVICE, "%s: no such %s among the %d that OpenCL shows%s%s", name,
+                 gpu ? "GPU" : "device", n, why ? "; " : "", why ? why : "");
   } else if (native) s = adopt_handles(o, native, places, n, p < 0 ? NULL : place);
   else set_place(o, place);
   if (!s) s = clb_opencl_describe(o);
@@ -132,7 +162,8 @@ static void list(void (*each)(const clb_device_info *info, void *user), void *us
   clb_opencl_calls cl = {0};
   clb_opencl_place *places = NULL;
   int n = 0;
-  if (clb_opencl_load(&error, &cl) == CLB_OK && clb_opencl_places(&cl, &error, &places, &n) == CLB_OK)
+  if (clb_opencl_load(&error, &cl) == CLB_OK &&
+      clb_opencl_places(&cl, &error, &places, &n) == CLB_OK)
     for (int i = 0; i < n; i++) {
       clb_opencl o = {.head.error = &error, .cl = cl};
       set_place(&o, &places[i]);

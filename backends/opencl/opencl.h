@@ -9,34 +9,34 @@
 
 #include "backends/backend.h"
 
-#define CLB_OPENCL_CALLS(X) \
-  X(clGetPlatformIDs) \
-  X(clGetPlatformInfo) \
-  X(clGetDeviceIDs) \
-  X(clGetDeviceInfo) \
-  X(clGetExtensionFunctionAddressForPlatform) \
-  X(clCreateContext) \
-  X(clReleaseContext) \
-  X(clCreateCommandQueue) \
-  X(clReleaseCommandQueue) \
-  X(clGetCommandQueueInfo) \
-  X(clFinish) \
-  X(clCreateBuffer) \
-  X(clReleaseMemObject) \
-  X(clGetMemObjectInfo) \
-  X(clEnqueueReadBuffer) \
-  X(clEnqueueWriteBuffer) \
-  X(clCreateProgramWithSource) \
-  X(clCreateProgramWithBinary) \
-  X(clBuildProgram) \
-  X(clGetProgramInfo) \
-  X(clGetProgramBuildInfo) \
-  X(clReleaseProgram) \
-  X(clCreateKernel) \
-  X(clReleaseKernel) \
-  X(clGetKernelInfo) \
-  X(clGetKernelWorkGroupInfo) \
-  X(clSetKernelArg) \
+#define CLB_OPENCL_CALLS(X)                                                                        \
+  X(clGetPlatformIDs)                                                                              \
+  X(clGetPlatformInfo)                                                                             \
+  X(clGetDeviceIDs)                                                                                \
+  X(clGetDeviceInfo)                                                                               \
+  X(clGetExtensionFunctionAddressForPlatform)                                                      \
+  X(clCreateContext)                                                                               \
+  X(clReleaseContext)                                                                              \
+  X(clCreateCommandQueue)                                                                          \
+  X(clReleaseCommandQueue)                                                                         \
+  X(clGetCommandQueueInfo)                                                                         \
+  X(clFinish)                                                                                      \
+  X(clCreateBuffer)                                                                                \
+  X(clReleaseMemObject)                                                                            \
+  X(clGetMemObjectInfo)                                                                            \
+  X(clEnqueueReadBuffer)                                                                           \
+  X(clEnqueueWriteBuffer)                                                                          \
+  X(clCreateProgramWithSource)                                                                     \
+  X(clCreateProgramWithBinary)                                                                     \
+  X(clBuildProgram)                                                                                \
+  X(clGetProgramInfo)                                                                              \
+  X(clGetProgramBuildInfo)                                                                         \
+  X(clReleaseProgram)                                                                              \
+  X(clCreateKernel)                                                                                \
+  X(clReleaseKernel)                                                                               \
+  X(clGetKernelInfo)                                                                               \
+  X(clGetKernelWorkGroupInfo)                                                                      \
+  X(clSetKernelArg)                                                                                \
   X(clEnqueueNDRangeKernel)
 
 /* The loader's functions by their own names. */
@@ -48,7 +48,8 @@ typedef struct {
 #undef CLB_X
 } clb_opencl_calls;
 
-/* Memory behind plain pointers: unified shared memory where the device has it, else shared virtual memory, else both are NULL. */
+/* Memory behind plain pointers: unified shared memory where the device has it, else shared virtual
+   memory, else both are NULL. */
 typedef struct {
   const char *set_name, *copy_name;
   cl_int(CL_API_CALL *set)(cl_kernel kernel, cl_uint index, const void *pointer);
@@ -56,7 +57,8 @@ typedef struct {
   clGetMemAllocInfoINTEL_fn info; /* unified shared memory only */
 } clb_opencl_pointers;
 
-/* Of cl_khr_command_buffer; all are NULL where there is none that may be submitted while it runs. */
+/* Of cl_khr_command_buffer; all are NULL where there is none that may be submitted while it runs.
+ */
 typedef struct {
   clCreateCommandBufferKHR_fn create;
   clCommandNDRangeKernelKHR_fn launch;
@@ -74,14 +76,20 @@ typedef struct {
 
 /* CLBlast's functions; warm: by type, whether its kernels are compiled. */
 typedef struct {
-  int (*f32)(int order, int ta, int tb, size_t m, size_t n, size_t k, float alpha, cl_mem a, size_t at_a, size_t ld_a, cl_mem b, size_t at_b, size_t ld_b, float beta,
-             cl_mem c, size_t at_c, size_t ld_c, cl_command_queue *queue, cl_event *event);
-  int (*f64)(int order, int ta, int tb, size_t m, size_t n, size_t k, double alpha, cl_mem a, size_t at_a, size_t ld_a, cl_mem b, size_t at_b, size_t ld_b, double beta,
-             cl_mem c, size_t at_c, size_t ld_c, cl_command_queue *queue, cl_event *event);
-  int (*f32_batch)(int order, int ta, int tb, size_t m, size_t n, size_t k, float alpha, cl_mem a, size_t at_a, size_t ld_a, size_t jump_a, cl_mem b, size_t at_b,
-                   size_t ld_b, size_t jump_b, float beta, cl_mem c, size_t at_c, size_t ld_c, size_t jump_c, size_t count, cl_command_queue *queue, cl_event *event);
-  int (*f64_batch)(int order, int ta, int tb, size_t m, size_t n, size_t k, double alpha, cl_mem a, size_t at_a, size_t ld_a, size_t jump_a, cl_mem b, size_t at_b,
-                   size_t ld_b, size_t jump_b, double beta, cl_mem c, size_t at_c, size_t ld_c, size_t jump_c, size_t count, cl_command_queue *queue, cl_event *event);
+  int (*f32)(int order, int ta, int tb, size_t m, size_t n, size_t k, float alpha, cl_mem a,
+             size_t at_a, size_t ld_a, cl_mem b, size_t at_b, size_t ld_b, float beta, cl_mem c,
+             size_t at_c, size_t ld_c, cl_command_queue *queue, cl_event *event);
+  int (*f64)(int order, int ta, int tb, size_t m, size_t n, size_t k, double alpha, cl_mem a,
+             size_t at_a, size_t ld_a, cl_mem b, size_t at_b, size_t ld_b, double beta, cl_mem c,
+             size_t at_c, size_t ld_c, cl_command_queue *queue, cl_event *event);
+  int (*f32_batch)(int order, int ta, int tb, size_t m, size_t n, size_t k, float alpha, cl_mem a,
+                   size_t at_a, size_t ld_a, size_t jump_a, cl_mem b, size_t at_b, size_t ld_b,
+                   size_t jump_b, float beta, cl_mem c, size_t at_c, size_t ld_c, size_t jump_c,
+                   size_t count, cl_command_queue *queue, cl_event *event);
+  int (*f64_batch)(int order, int ta, int tb, size_t m, size_t n, size_t k, double alpha, cl_mem a,
+                   size_t at_a, size_t ld_a, size_t jump_a, cl_mem b, size_t at_b, size_t ld_b,
+                   size_t jump_b, double beta, cl_mem c, size_t at_c, size_t ld_c, size_t jump_c,
+                   size_t count, cl_command_queue *queue, cl_event *event);
   bool warm[2];
 } clb_opencl_blas;
 
@@ -95,18 +103,22 @@ typedef struct {
   cl_device_id device;
   cl_context context;
   cl_command_queue queue;
-  bool adopted;              /* context and queue are the caller's */
-  bool intel_gpu;            /* takes Intel's compiler options */
-  bool rounds_division;      /* takes -cl-fp32-correctly-rounded-divide-sqrt */
-  bool keeps_text;           /* the driver has a cache of its own, and its binaries cost a second compilation */
+  bool adopted;         /* context and queue are the caller's */
+  bool intel_gpu;       /* takes Intel's compiler options */
+  bool rounds_division; /* takes -cl-fp32-correctly-rounded-divide-sqrt */
+  bool keeps_text; /* the driver has a cache of its own, and its binaries cost a second compilation
+                    */
   char name[32];
   clb_text vendor, description, driver;
 } clb_opencl;
 
-/* Closes neither on failure nor later: drivers keep threads and tables of their own and do not survive being unloaded. */
+/* Closes neither on failure nor later: drivers keep threads and tables of their own and do not
+   survive being unloaded. */
 clb_status clb_opencl_load(clb_error_sink *error, clb_opencl_calls *cl);
-/* Every device of every platform, in the loader's order; an array to free.  A platform that fails is passed over; its word stays in `error`. */
-clb_status clb_opencl_places(const clb_opencl_calls *cl, clb_error_sink *error, clb_opencl_place **places, int *n);
+/* Every device of every platform, in the loader's order; an array to free.  A platform that fails
+   is passed over; its word stays in `error`. */
+clb_status clb_opencl_places(const clb_opencl_calls *cl, clb_error_sink *error,
+                             clb_opencl_place **places, int *n);
 /* Fills in info, limits, dialect, key and pointers of o->device. */
 clb_status clb_opencl_describe(clb_opencl *o);
 void clb_opencl_forget(clb_opencl *o); /* what describe allocated */
@@ -117,18 +129,27 @@ clb_status clb_opencl_failed(clb_error_sink *error, const char *call, cl_int cod
 clb_status clb_opencl_alloc(clb_device *device, uint64_t bytes, clb_memory *memory);
 void clb_opencl_free(clb_device *device, clb_memory *memory);
 clb_status clb_opencl_wrap(clb_device *device, clb_memory *memory);
-clb_status clb_opencl_write(clb_device *device, const clb_memory *to, uint64_t offset, const void *from, uint64_t bytes);
-clb_status clb_opencl_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to, uint64_t bytes);
+clb_status clb_opencl_write(clb_device *device, const clb_memory *to, uint64_t offset,
+                            const void *from, uint64_t bytes);
+clb_status clb_opencl_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to,
+                           uint64_t bytes);
 
-clb_status clb_opencl_build(clb_device *device, const ir_kernel *k, const clb_text *text, clb_text *binary);
-clb_status clb_opencl_load_kernel(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module);
+clb_status clb_opencl_build(clb_device *device, const ir_kernel *k, const clb_text *text,
+                            clb_text *binary);
+clb_status clb_opencl_load_kernel(clb_device *device, const ir_kernel *k, const void *binary,
+                                  size_t bytes, clb_module **module);
 void clb_opencl_unload(clb_device *device, clb_module *module);
-clb_status clb_opencl_launch(clb_device *device, clb_module *module, int64_t groups, const clb_arg *args, int n_args);
-clb_status clb_opencl_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes, clb_report *report);
+clb_status clb_opencl_launch(clb_device *device, clb_module *module, int64_t groups,
+                             const clb_arg *args, int n_args);
+clb_status clb_opencl_report(clb_device *device, const ir_kernel *k, const void *binary,
+                             size_t bytes, clb_report *report);
 
-/* Adds a launch, with a kernel of its own that must outlive the commands; *kernel may be there after a failure. */
-bool clb_opencl_command(clb_opencl *o, cl_command_buffer_khr commands, const clb_work *work, cl_kernel *kernel);
-void clb_opencl_record(clb_device *device, const clb_work *work, int64_t n, clb_recorded **recorded);
+/* Adds a launch, with a kernel of its own that must outlive the commands; *kernel may be there
+   after a failure. */
+bool clb_opencl_command(clb_opencl *o, cl_command_buffer_khr commands, const clb_work *work,
+                        cl_kernel *kernel);
+void clb_opencl_record(clb_device *device, const clb_work *work, int64_t n,
+                       clb_recorded **recorded);
 clb_status clb_opencl_replay(clb_device *device, clb_recorded *recorded);
 void clb_opencl_forget_recorded(clb_device *device, clb_recorded *recorded);
 

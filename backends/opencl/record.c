@@ -1,9 +1,11 @@
-/* backends/opencl/record.c - recordings as command buffers (cl_khr_command_buffer), of launches only: CLBlast submits by itself. */
+/* backends/opencl/record.c - recordings as command buffers (cl_khr_command_buffer), of launches
+   only: CLBlast submits by itself. */
 #include <stdlib.h>
 
 #include "backends/opencl/opencl.h"
 
-/* Each command has its own kernel: PoCL 3.1 reads the kernel's arguments when the buffer is submitted, not when the command is added. */
+/* Each command has its own kernel: PoCL 3.1 reads the kernel's arguments when the buffer is
+   submitted, not when the command is added. */
 struct clb_recorded {
   cl_command_buffer_khr commands;
   int64_t n;
@@ -12,7 +14,8 @@ struct clb_recorded {
 
 /* The queue is in order, so the buffer's commands are. */
 static bool fill(clb_opencl *o, const clb_work *work, int64_t n, clb_recorded *r) {
-  static const cl_command_buffer_properties_khr properties[] = {CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, 0};
+  static const cl_command_buffer_properties_khr properties[] = {
+      CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, 0};
   cl_int code = 0;
   r->commands = o->commands.create(1, &o->queue, properties, &code);
   if (!r->commands || code) return false;
@@ -34,7 +37,8 @@ void clb_opencl_forget_recorded(clb_device *device, clb_recorded *recorded) {
   drop(o, recorded, recorded->n);
 }
 
-void clb_opencl_record(clb_device *device, const clb_work *work, int64_t n, clb_recorded **recorded) {
+void clb_opencl_record(clb_device *device, const clb_work *work, int64_t n,
+                       clb_recorded **recorded) {
   clb_opencl *o = (clb_opencl *)device;
   bool can = o->commands.create;
   if (*recorded) clb_opencl_forget_recorded(device, *recorded);

@@ -1,9 +1,9 @@
 /* clebsch.h - kernels of O(3)-equivariant networks on Intel, NVIDIA and AMD GPUs and on CPUs.
 
-   Four nouns.  A *context* is one open device with its queue; a *buffer* is memory on it; a *graph* is
-   a list of edges, sorted; an *op* is a compiled operation.  Ops are compiled when created, never when
-   executed; executing neither allocates, transfers nor waits: clb_wait does.  One thread at a time per
-   context; contexts are independent.
+   Four nouns.  A *context* is one open device with its queue; a *buffer* is memory on it; a *graph*
+   is a list of edges, sorted; an *op* is a compiled operation.  Ops are compiled when created,
+   never when executed; executing neither allocates, transfers nor waits: clb_wait does.  One thread
+   at a time per context; contexts are independent.
 
    Every function that can fail returns a clb_status; clb_error(ctx) then gives the whole sentence.
    Destroy functions take the address of the handle, accept NULL, and set the handle to NULL. */
@@ -25,14 +25,14 @@ extern "C" {
 
 #define CLB_VERSION "0.1.0"
 
-#define CLB_STATUSES(X)                                                                  \
-  X(CLB_OK, "no error")                                                                  \
-  X(CLB_ERROR_ARGUMENT, "an argument is wrong")                                          \
-  X(CLB_ERROR_MEMORY, "out of memory")                                                   \
-  X(CLB_ERROR_DEVICE, "no such device")                                                  \
-  X(CLB_ERROR_DRIVER, "a driver call failed")                                            \
-  X(CLB_ERROR_COMPILE, "a compiler refused a kernel")                                    \
-  X(CLB_ERROR_UNSUPPORTED, "this device cannot do that")                                 \
+#define CLB_STATUSES(X)                                                                            \
+  X(CLB_OK, "no error")                                                                            \
+  X(CLB_ERROR_ARGUMENT, "an argument is wrong")                                                    \
+  X(CLB_ERROR_MEMORY, "out of memory")                                                             \
+  X(CLB_ERROR_DEVICE, "no such device")                                                            \
+  X(CLB_ERROR_DRIVER, "a driver call failed")                                                      \
+  X(CLB_ERROR_COMPILE, "a compiler refused a kernel")                                              \
+  X(CLB_ERROR_UNSUPPORTED, "this device cannot do that")                                           \
   X(CLB_ERROR_INTERNAL, "a mistake inside Clebsch; please report it")
 
 typedef enum {
@@ -41,10 +41,12 @@ typedef enum {
 #undef CLB_X
 } clb_status;
 
-/* How numbers are kept in memory; arithmetic is CLB_F64 or CLB_F32 (see `arithmetic` of each op). */
+/* How numbers are kept in memory; arithmetic is CLB_F64 or CLB_F32 (see `arithmetic` of each op).
+ */
 typedef enum { CLB_F64, CLB_F32, CLB_F16, CLB_BF16 } clb_dtype;
 
-/* Each derivative is the one before, differentiated once more; CLB_TRIPLE_BACKWARD: tensor product only. */
+/* Each derivative is the one before, differentiated once more; CLB_TRIPLE_BACKWARD: tensor product
+   only. */
 typedef enum { CLB_FORWARD, CLB_BACKWARD, CLB_DOUBLE_BACKWARD, CLB_TRIPLE_BACKWARD } clb_pass;
 #define CLB_PASS_BIT(pass) (1u << (pass)) /* for the `passes` of an op's description */
 #define CLB_MEASURE (1u << 30)            /* added to them: see tuning */
@@ -57,29 +59,33 @@ CLB_API const char *clb_version(void);
 /* "no error", "an argument is wrong", ...: a static string. */
 CLB_API const char *clb_status_text(clb_status status);
 
-/* ---- devices ---------------------------------------------------------------------------------- */
+/* ---- devices ----------------------------------------------------------------------------------
+ */
 
 typedef struct {
-  const char *name;         /* what clb_context_create takes: "cuda:0", "opencl:0:1", "cpu", "hip@gfx942" */
-  const char *backend;      /* "cpu", "opencl", "level_zero", "cuda", "hip" */
+  const char *name; /* what clb_context_create takes: "cuda:0", "opencl:0:1", "cpu", "hip@gfx942" */
+  const char *backend; /* "cpu", "opencl", "level_zero", "cuda", "hip" */
   const char *vendor, *description, *driver;
-  int runs;                 /* 0: this target only compiles */
-  uint64_t memory_bytes;    /* 0 where unknown */
-  int f64;                  /* 1: computes in double precision */
-  int sub_group_sizes[8];   /* ends at the first 0; empty where the device has no sub-groups */
+  int runs;               /* 0: this target only compiles */
+  uint64_t memory_bytes;  /* 0 where unknown */
+  int f64;                /* 1: computes in double precision */
+  int sub_group_sizes[8]; /* ends at the first 0; empty where the device has no sub-groups */
 } clb_device_info;
 
-/* Calls each(info, user) for every device found, then for every compile-only target whose compiler is
-   installed; info and its strings live for that call only.  Drivers that are absent are no error. */
+/* Calls each(info, user) for every device found, then for every compile-only target whose compiler
+   is installed; info and its strings live for that call only.  Drivers that are absent are no
+   error. */
 CLB_API clb_status clb_devices(void (*each)(const clb_device_info *info, void *user), void *user);
 
-/* ---- context ---------------------------------------------------------------------------------- */
+/* ---- context ----------------------------------------------------------------------------------
+ */
 
-/* device: NULL or "": $CLB_DEVICE, else the first of cuda, hip, level_zero, a GPU through opencl, cpu that opens.
-   "cuda:1", "hip", "level_zero:0", "level_zero:0.1" (a tile), "opencl:PLATFORM:DEVICE", "cpu" (the system's C compiler, or the
-   interpreter where there is none), "cpu:interpreter"; compile-only: "hip@gfx90a", "hip@gfx942", "cuda@sm_90", "level_zero@pvc".
-   An explicit request never falls back.
-   On failure *ctx is a context good for clb_error and clb_context_destroy only (NULL if out of memory). */
+/* device: NULL or "": $CLB_DEVICE, else the first of cuda, hip, level_zero, a GPU through opencl,
+   cpu that opens. "cuda:1", "hip", "level_zero:0", "level_zero:0.1" (a tile),
+   "opencl:PLATFORM:DEVICE", "cpu" (the system's C compiler, or the interpreter where there is
+   none), "cpu:interpreter"; compile-only: "hip@gfx90a", "hip@gfx942", "cuda@sm_90",
+   "level_zero@pvc". An explicit request never falls back. On failure *ctx is a context good for
+   clb_error and clb_context_destroy only (NULL if out of memory). */
 CLB_API clb_status clb_context_create(const char *device, clb_context **ctx);
 
 /* The caller's own handles, which must outlive the context and what is made with it, and stay the
@@ -88,25 +94,26 @@ CLB_API clb_status clb_context_create(const char *device, clb_context **ctx);
      cuda        queue: CUstream (NULL: the legacy default stream)
      hip         queue: hipStream_t (NULL: the default stream)
      opencl      context: cl_context, device: cl_device_id, queue: cl_command_queue, in order
-     level_zero  driver: ze_driver_handle_t, context: ze_context_handle_t, device: ze_device_handle_t, queue: an immediate
-                 ze_command_list_handle_t
-   `device` names the backend and, for cuda and hip, the ordinal: "cuda:1". */
+     level_zero  driver: ze_driver_handle_t, context: ze_context_handle_t, device:
+   ze_device_handle_t, queue: an immediate ze_command_list_handle_t `device` names the backend and,
+   for cuda and hip, the ordinal: "cuda:1". */
 typedef struct {
   void *driver, *context, *device, *queue;
 } clb_native;
-CLB_API clb_status clb_context_adopt(const char *device, const clb_native *native, clb_context **ctx);
+CLB_API clb_status clb_context_adopt(const char *device, const clb_native *native,
+                                     clb_context **ctx);
 
 /* Before or after what was made with it, in any order: buffers, graphs, ops, recordings and models
-   keep the device open, work as before, and the last of them closes it.  Their failures are then told
-   by the status alone.  A recording that was not ended and a profile end here. */
+   keep the device open, work as before, and the last of them closes it.  Their failures are then
+   told by the status alone.  A recording that was not ended and a profile end here. */
 CLB_API void clb_context_destroy(clb_context **ctx);
 
-/* The sentence of the last failure: function, argument, the driver's own word, the whole compiler log.
-   Owned by the context, good until its next call.  Never NULL. */
+/* The sentence of the last failure: function, argument, the driver's own word, the whole compiler
+   log. Owned by the context, good until its next call.  Never NULL. */
 CLB_API const char *clb_error(const clb_context *ctx);
 
-/* NULL, or a sentence about what no call fails for but its owner may want to mend: that the cache's folder cannot be used.
-   The first such; it stays as long as the context. */
+/* NULL, or a sentence about what no call fails for but its owner may want to mend: that the cache's
+   folder cannot be used. The first such; it stays as long as the context. */
 CLB_API const char *clb_context_note(const clb_context *ctx);
 
 /* The device of this context; strings live as long as the context. */
@@ -115,60 +122,79 @@ CLB_API clb_status clb_context_device(clb_context *ctx, clb_device_info *info);
 /* Waits until everything submitted on this context has finished. */
 CLB_API clb_status clb_wait(clb_context *ctx);
 
-/* What this device can do, measured here and now by generated kernels (about a second): bytes read + written per second by a
-   copy far larger than any cache, multiply-add operations per second in f32 and f64 (fma = 2; 0 where there is no f64). */
-CLB_API clb_status clb_measure_ceilings(clb_context *ctx, double *copy_bytes_per_second, double *f32_per_second, double *f64_per_second);
+/* What this device can do, measured here and now by generated kernels (about a second): bytes read
+   + written per second by a copy far larger than any cache, multiply-add operations per second in
+   f32 and f64 (fma = 2; 0 where there is no f64). */
+CLB_API clb_status clb_measure_ceilings(clb_context *ctx, double *copy_bytes_per_second,
+                                        double *f32_per_second, double *f64_per_second);
 
-/* Where the time goes.  From begin to end every launch is waited for and timed by itself, which costs some microseconds each; `end` then
-   calls each(entry, user) for every kind of kernel, in the order of their first launches.  The entry lives for that call only. */
+/* Where the time goes.  From begin to end every launch is waited for and timed by itself, which
+   costs some microseconds each; `end` then calls each(entry, user) for every kind of kernel, in the
+   order of their first launches.  The entry lives for that call only. */
 typedef struct {
-  const char *kernel;               /* "convolution_backward"; or the name of the library that multiplied matrices */
+  const char
+      *kernel; /* "convolution_backward"; or the name of the library that multiplied matrices */
   int64_t launches;
-  double seconds;                   /* of all of them, the submission included */
+  double seconds; /* of all of them, the submission included */
 } clb_profile_entry;
 CLB_API clb_status clb_profile_begin(clb_context *ctx);
-CLB_API clb_status clb_profile_end(clb_context *ctx, void (*each)(const clb_profile_entry *entry, void *user), void *user);
+CLB_API clb_status clb_profile_end(clb_context *ctx,
+                                   void (*each)(const clb_profile_entry *entry, void *user),
+                                   void *user);
 
-/* ---- recordings ------------------------------------------------------------------------------- */
+/* ---- recordings -------------------------------------------------------------------------------
+ */
 
-/* A sequence of ops, submitted again as one: a graph of CUDA or HIP, a closed command list of Level Zero, a command buffer of OpenCL, or, where
-   the driver has none (and on cpu, and while a profile is taken), launch after launch without the ops' own checks. */
+/* A sequence of ops, submitted again as one: a graph of CUDA or HIP, a closed command list of Level
+   Zero, a command buffer of OpenCL, or, where the driver has none (and on cpu, and while a profile
+   is taken), launch after launch without the ops' own checks. */
 typedef struct clb_recording clb_recording;
 
-/* From begin to end what ops submit on this context is kept instead of run.  Refused in between, and changing nothing, is what needs the device
-   now: clb_wait, clb_buffer_write and _read, clb_graph_update, creating ops and graphs, another clb_record_begin.  After any call in between that
-   failed *recording is NULL and the status that of the first failure; else *recording is one to replay, which may be empty. */
+/* From begin to end what ops submit on this context is kept instead of run.  Refused in between,
+   and changing nothing, is what needs the device now: clb_wait, clb_buffer_write and _read,
+   clb_graph_update, creating ops and graphs, another clb_record_begin.  After any call in between
+   that failed *recording is NULL and the status that of the first failure; else *recording is one
+   to replay, which may be empty. */
 CLB_API clb_status clb_record_begin(clb_context *ctx);
 CLB_API clb_status clb_record_end(clb_context *ctx, clb_recording **recording);
 
-/* Submits all of it again, in order; allocates nothing, waits for nothing.  Numbers (n, offsets, strides, those of a graph's nodes and edges) are as
-   they were; buffers, graphs and ops must still be there.  Between begin and end it is recorded itself. */
+/* Submits all of it again, in order; allocates nothing, waits for nothing.  Numbers (n, offsets,
+   strides, those of a graph's nodes and edges) are as they were; buffers, graphs and ops must still
+   be there.  Between begin and end it is recorded itself. */
 CLB_API clb_status clb_replay(clb_recording *recording);
 
-/* From the next replay on `new_buffer` is used wherever the recording uses old_buffer, which must still be there: at least as large, of the same context
-   and kind, and at a multiple of 16 bytes if that is.  May allocate and wait.  A buffer that the recording does not use is an error. */
-CLB_API clb_status clb_recording_replace(clb_recording *recording, clb_buffer *old_buffer, clb_buffer *new_buffer);
+/* From the next replay on `new_buffer` is used wherever the recording uses old_buffer, which must
+   still be there: at least as large, of the same context and kind, and at a multiple of 16 bytes if
+   that is.  May allocate and wait.  A buffer that the recording does not use is an error. */
+CLB_API clb_status clb_recording_replace(clb_recording *recording, clb_buffer *old_buffer,
+                                         clb_buffer *new_buffer);
 
 CLB_API void clb_recording_destroy(clb_recording **recording);
 
-/* ---- buffers ---------------------------------------------------------------------------------- */
+/* ---- buffers ----------------------------------------------------------------------------------
+ */
 
 CLB_API clb_status clb_buffer_create(clb_context *ctx, uint64_t bytes, clb_buffer **buffer);
 
-/* Memory the caller owns.  CLB_POINTER: a pointer good on the device: host memory for cpu, CUdeviceptr / hipDeviceptr_t,
-   Level Zero or OpenCL unified shared memory, OpenCL shared virtual memory.  CLB_CL_MEM: a cl_mem. */
+/* Memory the caller owns.  CLB_POINTER: a pointer good on the device: host memory for cpu,
+   CUdeviceptr / hipDeviceptr_t, Level Zero or OpenCL unified shared memory, OpenCL shared virtual
+   memory.  CLB_CL_MEM: a cl_mem. */
 typedef enum { CLB_POINTER, CLB_CL_MEM } clb_memory_kind;
-CLB_API clb_status clb_buffer_wrap(clb_context *ctx, clb_memory_kind kind, void *memory, uint64_t bytes, clb_buffer **buffer);
+CLB_API clb_status clb_buffer_wrap(clb_context *ctx, clb_memory_kind kind, void *memory,
+                                   uint64_t bytes, clb_buffer **buffer);
 CLB_API void clb_buffer_destroy(clb_buffer **buffer);
 
-/* Copies `bytes` between host memory and the buffer at `offset` (bytes), after all work submitted before; returns when done. */
-CLB_API clb_status clb_buffer_write(clb_buffer *buffer, uint64_t offset, const void *from, uint64_t bytes);
+/* Copies `bytes` between host memory and the buffer at `offset` (bytes), after all work submitted
+   before; returns when done. */
+CLB_API clb_status clb_buffer_write(clb_buffer *buffer, uint64_t offset, const void *from,
+                                    uint64_t bytes);
 CLB_API clb_status clb_buffer_read(clb_buffer *buffer, uint64_t offset, void *to, uint64_t bytes);
 
-/* Rows of numbers inside a buffer.  offset and stride count elements; row r starts at offset + r stride.
-   stride CLB_DENSE: rows lie back to back.  stride 0: every row is the same one (inputs only).
-   index: NULL, or, for an operand that its op was told is indexed, a buffer of at least n int32 row numbers: row r is then row
-   index[r], which must lie in the buffer (the numbers are not checked). */
+/* Rows of numbers inside a buffer.  offset and stride count elements; row r starts at offset + r
+   stride. stride CLB_DENSE: rows lie back to back.  stride 0: every row is the same one (inputs
+   only). index: NULL, or, for an operand that its op was told is indexed, a buffer of at least n
+   int32 row numbers: row r is then row index[r], which must lie in the buffer (the numbers are not
+   checked). */
 #define CLB_DENSE (-1)
 typedef struct {
   clb_buffer *buffer;
@@ -176,116 +202,150 @@ typedef struct {
   clb_buffer *index;
 } clb_rows;
 
-/* ---- ops: common ------------------------------------------------------------------------------ */
+/* ---- ops: common ------------------------------------------------------------------------------
+ */
 
 CLB_API void clb_op_destroy(clb_op **op);
 
-/* What the kernel of one pass does, counted from the program itself, per row; loops whose bounds only memory tells count as one turn.
-   A pass with shared weights may take several kernels; this, clb_op_report and clb_op_source tell of one of them. */
+/* What the kernel of one pass does, counted from the program itself, per row; loops whose bounds
+   only memory tells count as one turn. A pass with shared weights may take several kernels; this,
+   clb_op_report and clb_op_source tell of one of them. */
 typedef struct {
-  double loads, stores;             /* elements of global memory */
+  double loads, stores; /* elements of global memory */
   double bytes_loaded, bytes_stored;
-  double flops;                     /* fma = 2 */
+  double flops; /* fma = 2 */
 } clb_counts;
 CLB_API clb_status clb_op_counts(clb_op *op, clb_pass pass, clb_counts *counts);
 
-/* What the vendor's compiler made of it; -1 where that compiler does not say.  Loads and stores are elements of global
-   memory in the machine code, wide accesses counted by element; the arguments' own loads are left out. */
+/* What the vendor's compiler made of it; -1 where that compiler does not say.  Loads and stores are
+   elements of global memory in the machine code, wide accesses counted by element; the arguments'
+   own loads are left out. */
 typedef struct {
   int registers, spill_bytes, loads, stores;
-  int fmas;                         /* fused multiply-adds of f32 and f64 in the machine code, packed ones counted by element */
-  int subgroups, local_bytes;       /* of one group, from the program */
+  int fmas; /* fused multiply-adds of f32 and f64 in the machine code, packed ones counted by
+               element */
+  int subgroups, local_bytes; /* of one group, from the program */
 } clb_report;
 CLB_API clb_status clb_op_report(clb_op *op, clb_pass pass, clb_report *report);
 
-/* The kernel as text in the device's language (SPIR-V words for level_zero).  Owned by the op; text ends with a 0 byte
-   that `bytes` does not count. */
+/* The kernel as text in the device's language (SPIR-V words for level_zero).  Owned by the op; text
+   ends with a 0 byte that `bytes` does not count. */
 CLB_API clb_status clb_op_source(clb_op *op, clb_pass pass, const char **source, size_t *bytes);
 
-/* ---- tuning ----------------------------------------------------------------------------------- */
+/* ---- tuning -----------------------------------------------------------------------------------
+ */
 
-/* A kernel is made after a schedule: an estimate, or, for spherical harmonics, tensor products and convolutions, what was measured to be the fastest of some
-   candidates: wisdom.  Creating an op uses wisdom where there is some.  With CLB_MEASURE among its `passes` it times the candidates of the other passes on
-   made-up data, which takes up to 256 MiB a pass and some seconds (a compiler's time for each of up to 12), leaves out those whose results are not the
-   estimate's but for rounding, and keeps the fastest in the context and in the file `wisdom` beside the cached kernels.  Devices that only compile measure
-   nothing.  Schedules round differently: where equal calls are said to give equal bits, that is with equal wisdom. */
+/* A kernel is made after a schedule: an estimate, or, for spherical harmonics, tensor products and
+   convolutions, what was measured to be the fastest of some candidates: wisdom.  Creating an op
+   uses wisdom where there is some.  With CLB_MEASURE among its `passes` it times the candidates of
+   the other passes on made-up data, which takes up to 256 MiB a pass and some seconds (a compiler's
+   time for each of up to 12), leaves out those whose results are not the estimate's but for
+   rounding, and keeps the fastest in the context and in the file `wisdom` beside the cached
+   kernels.  Devices that only compile measure nothing.  Schedules round differently: where equal
+   calls are said to give equal bits, that is with equal wisdom. */
 typedef struct {
-  const char *schedule, *estimate;  /* "lanes=32 subgroups=4 ...": of the kernel, and as it would be without wisdom; good until the op's next clb_op_tuning */
-  int measured;                     /* 1: now or earlier; 0: it is the estimate */
-  double seconds, estimate_seconds; /* of a call on that data with each; 0 where nothing was measured */
+  const char *schedule, *estimate; /* "lanes=32 subgroups=4 ...": of the kernel, and as it would be
+                                      without wisdom; good until the op's next clb_op_tuning */
+  int measured;                    /* 1: now or earlier; 0: it is the estimate */
+  double seconds,
+      estimate_seconds; /* of a call on that data with each; 0 where nothing was measured */
 } clb_tuning;
 CLB_API clb_status clb_op_tuning(clb_op *op, clb_pass pass, clb_tuning *tuning);
 
-/* The wisdom of the context's device, its driver and compiler and this version of Clebsch as text, a line for each kernel; any such file's lines into the context and
-   the cache's folder, in the place of those of the same kernels.  Lines of other devices are kept for them and not used; others, also those that name no
-   candidate, do nothing; a file of none is an error. */
+/* The wisdom of the context's device, its driver and compiler and this version of Clebsch as text,
+   a line for each kernel; any such file's lines into the context and the cache's folder, in the
+   place of those of the same kernels.  Lines of other devices are kept for them and not used;
+   others, also those that name no candidate, do nothing; a file of none is an error. */
 CLB_API clb_status clb_wisdom_export(clb_context *ctx, const char *path);
 CLB_API clb_status clb_wisdom_import(clb_context *ctx, const char *path);
 /* The context's, for ops to come: they are measured anew.  The file stays. */
 CLB_API clb_status clb_wisdom_forget(clb_context *ctx);
 
-/* Ops and graphs that the context creates from now on go without these, added up, for who wants to know what each is worth (`clebsch ablation`); 0: with all,
-   as at first.  Results are the same but for rounding.  Meanwhile CLB_MEASURE does nothing. */
+/* Ops and graphs that the context creates from now on go without these, added up, for who wants to
+   know what each is worth (`clebsch ablation`); 0: with all, as at first.  Results are the same but
+   for rounding.  Meanwhile CLB_MEASURE does nothing. */
 enum {
-  CLB_WIDE_ACCESSES = 1,            /* to neighbouring numbers in memory at once; else each by itself */
-  CLB_REGISTER_SUMS = 2,            /* what several paths or edges add to stays in registers, and g of a receiver; else in memory */
-  CLB_SPLIT_ROWS = 4                /* of a graph, with more than 256 edges, to be worked on in parts side by side */
+  CLB_WIDE_ACCESSES = 1, /* to neighbouring numbers in memory at once; else each by itself */
+  CLB_REGISTER_SUMS = 2, /* what several paths or edges add to stays in registers, and g of a
+                            receiver; else in memory */
+  CLB_SPLIT_ROWS =
+      4 /* of a graph, with more than 256 edges, to be worked on in parts side by side */
 };
 CLB_API clb_status clb_context_without(clb_context *ctx, unsigned optimisations);
 
-/* ---- real spherical harmonics ----------------------------------------------------------------- */
+/* ---- real spherical harmonics -----------------------------------------------------------------
+ */
 
-/* CLB_COMPONENT: sum_m Y^2 = 2l+1 on the unit sphere; CLB_NORM: 1; CLB_INTEGRAL: (2l+1)/(4 pi), e3nn's default. */
+/* CLB_COMPONENT: sum_m Y^2 = 2l+1 on the unit sphere; CLB_NORM: 1; CLB_INTEGRAL: (2l+1)/(4 pi),
+   e3nn's default. */
 typedef enum { CLB_COMPONENT, CLB_NORM, CLB_INTEGRAL } clb_normalization;
 
 typedef struct {
-  const int *degrees;               /* any order, gaps and repeats allowed; 0 <= l <= 12 (f32), 20 (f64) */
-  int n_degrees;                    /* 1 ... 64 */
+  const int *degrees; /* any order, gaps and repeats allowed; 0 <= l <= 12 (f32), 20 (f64) */
+  int n_degrees;      /* 1 ... 64 */
   clb_normalization normalization;
-  int normalize;                    /* 1: evaluate at x / max(|x|, 1e-12); gradients at x = 0 are 0 */
-  clb_dtype storage, arithmetic;    /* arithmetic: CLB_F64 (storage f64 or f32) or CLB_F32 (storage f32, f16, bf16) */
-  int accumulate;                   /* 1: add to the outputs instead of overwriting them */
-  unsigned passes;                  /* CLB_PASS_BIT of each pass to compile */
+  int normalize; /* 1: evaluate at x / max(|x|, 1e-12); gradients at x = 0 are 0 */
+  clb_dtype storage,
+      arithmetic; /* arithmetic: CLB_F64 (storage f64 or f32) or CLB_F32 (storage f32, f16, bf16) */
+  int accumulate; /* 1: add to the outputs instead of overwriting them */
+  unsigned passes; /* CLB_PASS_BIT of each pass to compile */
 } clb_spherical_harmonics_desc;
 
-/* Real spherical harmonics in e3nn's convention (polar axis y, no Condon-Shortley phase, m = -l ... l), without
-   `normalize` homogeneous polynomials of degree l.  Below D = sum over degrees of (2l+1), degrees concatenated. */
-CLB_API clb_status clb_spherical_harmonics_create(clb_context *ctx, const clb_spherical_harmonics_desc *desc, clb_op **op);
+/* Real spherical harmonics in e3nn's convention (polar axis y, no Condon-Shortley phase, m = -l ...
+   l), without `normalize` homogeneous polynomials of degree l.  Below D = sum over degrees of
+   (2l+1), degrees concatenated. */
+CLB_API clb_status clb_spherical_harmonics_create(clb_context *ctx,
+                                                  const clb_spherical_harmonics_desc *desc,
+                                                  clb_op **op);
 
 /* y[n][D] = Y(x[n][3]).  Any length unit (the same for all of x). */
 CLB_API clb_status clb_spherical_harmonics_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y);
 
 /* g_x[n][3] = sum_i g_y[n][i] dY_i/dx, from x[n][3] and g_y[n][D].  No Jacobian is stored. */
-CLB_API clb_status clb_spherical_harmonics_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y, clb_rows g_x);
+CLB_API clb_status clb_spherical_harmonics_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y,
+                                                    clb_rows g_x);
 
 /* The gradient of s = sum_nk h[n][k] g_x[n][k] (h: the incoming gradient of g_x):
    d_x[n][3] = ds/dx and d_g_y[n][D] = ds/dg_y, from x[n][3], g_y[n][D] and h[n][3]. */
-CLB_API clb_status clb_spherical_harmonics_double_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y, clb_rows h,
-                                                           clb_rows d_x, clb_rows d_g_y);
+CLB_API clb_status clb_spherical_harmonics_double_backward(clb_op *op, int64_t n, clb_rows x,
+                                                           clb_rows g_y, clb_rows h, clb_rows d_x,
+                                                           clb_rows d_g_y);
 
-/* ---- Clebsch-Gordan tensor product ------------------------------------------------------------ */
+/* ---- Clebsch-Gordan tensor product ------------------------------------------------------------
+ */
 
-/* e3nn's irreps: "128x0e+64x1o+2y"; white space is ignored, "3e" is "1x3e", y is parity (-1)^l; l <= 12, at most 512 terms. */
+/* e3nn's irreps: "128x0e+64x1o+2y"; white space is ignored, "3e" is "1x3e", y is parity (-1)^l; l
+   <= 12, at most 512 terms. */
 
-/* How one row of irreps lies in memory: CLB_MUL_IR [mul][2l+1] (e3nn's), CLB_IR_MUL [2l+1][mul] (the fastest).  CLB_MERGED, of z of a
-   convolution only: as CLB_IR_MUL, but terms side by side that are the same irrep lie there like one term with all their channels ("8x1o+4x1o" like
+/* How one row of irreps lies in memory: CLB_MUL_IR [mul][2l+1] (e3nn's), CLB_IR_MUL [2l+1][mul]
+   (the fastest).  CLB_MERGED, of z of a convolution only: as CLB_IR_MUL, but terms side by side
+   that are the same irrep lie there like one term with all their channels ("8x1o+4x1o" like
    "12x1o"), so that one matrix product for each component mixes them all. */
 typedef enum { CLB_MUL_IR, CLB_IR_MUL, CLB_MERGED } clb_layout;
 
 /* How multiplicities connect, as in e3nn.  t[u,v] = C x[u] y[v] is the product of two irreps:
      uvw    out[w] = sum_uv w[u,v,w] t[u,v]            uuu    out[u] = w[u] t[u,u]
      uvu    out[u] = sum_v w[u,v] t[u,v]               uvuv   out[u mul_y + v] = w[u,v] t[u,v]
-     uvv    out[v] = sum_u w[u,v] t[u,v]               uvu<v  out[q] = w[q] t[u,v],  q counts the pairs u < v, row by row
-     uuw    out[w] = sum_u w[u,w] t[u,u]               u<vw   out[w] = sum_q w[q,w] t[u,v]
-   uvw and u<vw always have weights; uuw without weights has one output channel. */
-typedef enum { CLB_UVW, CLB_UVU, CLB_UVV, CLB_UUW, CLB_UUU, CLB_UVUV, CLB_UVU_HALF, CLB_UVW_HALF } clb_mode;
+     uvv    out[v] = sum_u w[u,v] t[u,v]               uvu<v  out[q] = w[q] t[u,v],  q counts the
+   pairs u < v, row by row uuw    out[w] = sum_u w[u,w] t[u,u]               u<vw   out[w] = sum_q
+   w[q,w] t[u,v] uvw and u<vw always have weights; uuw without weights has one output channel. */
+typedef enum {
+  CLB_UVW,
+  CLB_UVU,
+  CLB_UVV,
+  CLB_UUW,
+  CLB_UUU,
+  CLB_UVUV,
+  CLB_UVU_HALF,
+  CLB_UVW_HALF
+} clb_mode;
 
 /* One path: terms of x, y and the output (counted from 0), as in e3nn's TensorProduct. */
 typedef struct {
   int in1, in2, out;
   clb_mode mode;
   int has_weight;
-  double path_weight;               /* 0 or more, under the root of the path's coefficient; e3nn's default is 1 */
+  double path_weight; /* 0 or more, under the root of the path's coefficient; e3nn's default is 1 */
 } clb_instruction;
 
 typedef enum { CLB_IRREP_COMPONENT, CLB_IRREP_NORM, CLB_IRREP_NONE } clb_irrep_normalization;
@@ -297,46 +357,58 @@ enum { CLB_X = 1, CLB_Y = 2, CLB_W = 4, CLB_Z = 8 };
 typedef struct {
   const char *irreps_x, *irreps_y, *irreps_z;
   const clb_instruction *instructions;
-  int n_instructions;               /* 1 ... 512 */
+  int n_instructions; /* 1 ... 512 */
   clb_irrep_normalization irrep_normalization;
   clb_path_normalization path_normalization;
   clb_layout layout_x, layout_y, layout_z;
-  int shared_weights;               /* 1: w (and c, r) is one row for all rows, and gradients of it are summed over rows */
-  unsigned indexed;                 /* of CLB_X, CLB_Y, CLB_W (not shared): x, y or w has its clb_rows.index; nothing else has one */
-  unsigned gradients;               /* what derivative passes give, of CLB_X: g_x, d_x, e_x, e_a; CLB_Y, CLB_W: likewise; CLB_Z: d_g, e_g; 0: all.
-                                       The rest is neither computed nor stored, and its clb_rows may be empty */
-  unsigned incoming;                /* which of a (CLB_X), b (CLB_Y), c (CLB_W) there are, the rest being 0; 0: all */
-  clb_dtype storage, arithmetic;    /* as for spherical harmonics */
-  int accumulate;                   /* 1: add to the outputs instead of overwriting them */
-  unsigned passes;                  /* CLB_PASS_BIT of each pass to compile */
+  int shared_weights; /* 1: w (and c, r) is one row for all rows, and gradients of it are summed
+                         over rows */
+  unsigned indexed;   /* of CLB_X, CLB_Y, CLB_W (not shared): x, y or w has its clb_rows.index;
+                         nothing else has one */
+  unsigned gradients; /* what derivative passes give, of CLB_X: g_x, d_x, e_x, e_a; CLB_Y, CLB_W:
+                         likewise; CLB_Z: d_g, e_g; 0: all. The rest is neither computed nor stored,
+                         and its clb_rows may be empty */
+  unsigned
+      incoming; /* which of a (CLB_X), b (CLB_Y), c (CLB_W) there are, the rest being 0; 0: all */
+  clb_dtype storage, arithmetic; /* as for spherical harmonics */
+  int accumulate;                /* 1: add to the outputs instead of overwriting them */
+  unsigned passes;               /* CLB_PASS_BIT of each pass to compile */
 } clb_tensor_product_desc;
 
-/* z = T(x, y, w), linear in each: numbers and order of weights are those of e3nn 0.6; what no instruction reaches is 0.  Below X, Y, Z
-   are the dimensions of the irreps, W the number of weights: in instruction order, only of those with has_weight, each row-major in the
-   order of its letters above.  Weights are one row per row of x.  With shared_weights there is one row in all, stride and index of w,
-   g_w, c, d_w, ... are not looked at, equal calls on one device give equal bits, and the op keeps workspaces for some rows at a time:
-   on a GPU up to 256 MiB each. */
-CLB_API clb_status clb_tensor_product_create(clb_context *ctx, const clb_tensor_product_desc *desc, clb_op **op);
+/* z = T(x, y, w), linear in each: numbers and order of weights are those of e3nn 0.6; what no
+   instruction reaches is 0.  Below X, Y, Z are the dimensions of the irreps, W the number of
+   weights: in instruction order, only of those with has_weight, each row-major in the order of its
+   letters above.  Weights are one row per row of x.  With shared_weights there is one row in all,
+   stride and index of w, g_w, c, d_w, ... are not looked at, equal calls on one device give equal
+   bits, and the op keeps workspaces for some rows at a time: on a GPU up to 256 MiB each. */
+CLB_API clb_status clb_tensor_product_create(clb_context *ctx, const clb_tensor_product_desc *desc,
+                                             clb_op **op);
 
 /* z[n][Z] from x[n][X], y[n][Y], w[n][W]. */
-CLB_API clb_status clb_tensor_product_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y, clb_rows w, clb_rows z);
+CLB_API clb_status clb_tensor_product_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y,
+                                              clb_rows w, clb_rows z);
 
 /* The gradients of sum g z: g_x[n][X], g_y[n][Y], g_w[n][W], from the operands and g[n][Z]. */
-CLB_API clb_status clb_tensor_product_backward(clb_op *op, int64_t n, clb_rows x, clb_rows y, clb_rows w, clb_rows g, clb_rows g_x,
-                                               clb_rows g_y, clb_rows g_w);
+CLB_API clb_status clb_tensor_product_backward(clb_op *op, int64_t n, clb_rows x, clb_rows y,
+                                               clb_rows w, clb_rows g, clb_rows g_x, clb_rows g_y,
+                                               clb_rows g_w);
 
-/* The gradients of sum a g_x + b g_y + c g_w, with a[n][X], b[n][Y], c[n][W]: d_x, d_y, d_w and d_g[n][Z]. */
-CLB_API clb_status clb_tensor_product_double_backward(clb_op *op, int64_t n, clb_rows x, clb_rows y, clb_rows w, clb_rows g,
-                                                      clb_rows a, clb_rows b, clb_rows c, clb_rows d_x, clb_rows d_y, clb_rows d_w,
-                                                      clb_rows d_g);
+/* The gradients of sum a g_x + b g_y + c g_w, with a[n][X], b[n][Y], c[n][W]: d_x, d_y, d_w and
+   d_g[n][Z]. */
+CLB_API clb_status clb_tensor_product_double_backward(clb_op *op, int64_t n, clb_rows x, clb_rows y,
+                                                      clb_rows w, clb_rows g, clb_rows a,
+                                                      clb_rows b, clb_rows c, clb_rows d_x,
+                                                      clb_rows d_y, clb_rows d_w, clb_rows d_g);
 
-/* The gradients of sum p d_x + q d_y + r d_w + s d_g, with p[n][X], q[n][Y], r[n][W], s[n][Z], by all that double backward reads:
-   e_x, e_y, e_w, e_g, e_a, e_b, e_c.  p, q, r and s must be there, whatever `gradients` and `incoming` say. */
+/* The gradients of sum p d_x + q d_y + r d_w + s d_g, with p[n][X], q[n][Y], r[n][W], s[n][Z], by
+   all that double backward reads: e_x, e_y, e_w, e_g, e_a, e_b, e_c.  p, q, r and s must be there,
+   whatever `gradients` and `incoming` say. */
 typedef struct {
   clb_rows x, y, w, g, a, b, c, p, q, r, s;
   clb_rows e_x, e_y, e_w, e_g, e_a, e_b, e_c;
 } clb_triple_operands;
-CLB_API clb_status clb_tensor_product_triple_backward(clb_op *op, int64_t n, const clb_triple_operands *operands);
+CLB_API clb_status clb_tensor_product_triple_backward(clb_op *op, int64_t n,
+                                                      const clb_triple_operands *operands);
 
 /* ---- what a description holds ---- */
 
@@ -344,61 +416,80 @@ CLB_API clb_status clb_tensor_product_triple_backward(clb_op *op, int64_t n, con
 typedef struct {
   int64_t x, y, z, w;
 } clb_tensor_product_sizes;
-CLB_API clb_status clb_tensor_product_measure(clb_context *ctx, const clb_tensor_product_desc *desc, clb_tensor_product_sizes *sizes);
+CLB_API clb_status clb_tensor_product_measure(clb_context *ctx, const clb_tensor_product_desc *desc,
+                                              clb_tensor_product_sizes *sizes);
 
-/* The weights of instruction i: `count` numbers from `first` on, of the shape given (unused extents are 1; without weights all are 0). */
+/* The weights of instruction i: `count` numbers from `first` on, of the shape given (unused extents
+   are 1; without weights all are 0). */
 typedef struct {
   int64_t first, count, shape[3];
 } clb_weight_slice;
-CLB_API clb_status clb_tensor_product_weights(clb_context *ctx, const clb_tensor_product_desc *desc, int i, clb_weight_slice *slice);
+CLB_API clb_status clb_tensor_product_weights(clb_context *ctx, const clb_tensor_product_desc *desc,
+                                              int i, clb_weight_slice *slice);
 
-/* mask[Z], the same in layouts CLB_MUL_IR and CLB_IR_MUL: 1 where some instruction with path_weight > 0 reaches the output element, else 0 (e3nn's
-   output_mask).  size: Z. */
-CLB_API clb_status clb_tensor_product_mask(clb_context *ctx, const clb_tensor_product_desc *desc, unsigned char *mask, int64_t size);
+/* mask[Z], the same in layouts CLB_MUL_IR and CLB_IR_MUL: 1 where some instruction with path_weight
+   > 0 reaches the output element, else 0 (e3nn's output_mask).  size: Z. */
+CLB_API clb_status clb_tensor_product_mask(clb_context *ctx, const clb_tensor_product_desc *desc,
+                                           unsigned char *mask, int64_t size);
 
 /* ---- named products ---- */
 
-/* What the constructors below find: point a description's irreps and instructions here.  About 40 kB. */
+/* What the constructors below find: point a description's irreps and instructions here.  About 40
+   kB. */
 enum { CLB_MAX_INSTRUCTIONS = 512, CLB_IRREPS_BYTES = 8192 };
 typedef struct {
-  char irreps_x[CLB_IRREPS_BYTES], irreps_y[CLB_IRREPS_BYTES], irreps_z[CLB_IRREPS_BYTES]; /* end with a 0 byte */
+  char irreps_x[CLB_IRREPS_BYTES], irreps_y[CLB_IRREPS_BYTES],
+      irreps_z[CLB_IRREPS_BYTES]; /* end with a 0 byte */
   clb_instruction instructions[CLB_MAX_INSTRUCTIONS];
   int n_instructions;
 } clb_instructions;
 
-/* The channel-wise product of MACE, NequIP and their like: mode uvu, one output term for each allowed (x term, y term, irrep of
-   `filter`, whose multiplicities do not matter), every path with a weight.  Output terms are sorted by l, then parity (that of (-1)^l
-   first), stably.
-   CLB_SORTED: instructions (and so weights) in the order of the output, as MACE has them; CLB_AS_FOUND: x term by x term, as NequIP. */
+/* The channel-wise product of MACE, NequIP and their like: mode uvu, one output term for each
+   allowed (x term, y term, irrep of `filter`, whose multiplicities do not matter), every path with
+   a weight.  Output terms are sorted by l, then parity (that of (-1)^l first), stably. CLB_SORTED:
+   instructions (and so weights) in the order of the output, as MACE has them; CLB_AS_FOUND: x term
+   by x term, as NequIP. */
 typedef enum { CLB_SORTED, CLB_AS_FOUND } clb_path_order;
-CLB_API clb_status clb_channel_wise(clb_context *ctx, const char *irreps_x, const char *irreps_y, const char *filter, clb_path_order order,
+CLB_API clb_status clb_channel_wise(clb_context *ctx, const char *irreps_x, const char *irreps_y,
+                                    const char *filter, clb_path_order order,
                                     clb_instructions *found);
 
-/* e3nn's FullyConnectedTensorProduct: uvw, with weights, each (x term, y term, z term) that is allowed. */
-CLB_API clb_status clb_fully_connected(clb_context *ctx, const char *irreps_x, const char *irreps_y, const char *irreps_z, clb_instructions *found);
+/* e3nn's FullyConnectedTensorProduct: uvw, with weights, each (x term, y term, z term) that is
+   allowed. */
+CLB_API clb_status clb_fully_connected(clb_context *ctx, const char *irreps_x, const char *irreps_y,
+                                       const char *irreps_z, clb_instructions *found);
 
-/* e3nn's FullTensorProduct: uvuv without weights, outputs sorted.  filter: the irreps to keep; NULL or "": all, none of which may have
-   l > 12.  Equal neighbours among the terms of x and of y are merged: found->irreps_x and irreps_y are the irreps of the rows to give
-   (which matters in layout ir_mul). */
-CLB_API clb_status clb_full(clb_context *ctx, const char *irreps_x, const char *irreps_y, const char *filter, clb_instructions *found);
+/* e3nn's FullTensorProduct: uvuv without weights, outputs sorted.  filter: the irreps to keep; NULL
+   or "": all, none of which may have l > 12.  Equal neighbours among the terms of x and of y are
+   merged: found->irreps_x and irreps_y are the irreps of the rows to give (which matters in layout
+   ir_mul). */
+CLB_API clb_status clb_full(clb_context *ctx, const char *irreps_x, const char *irreps_y,
+                            const char *filter, clb_instructions *found);
 
-/* e3nn's ElementwiseTensorProduct: uuu without weights, filter as above.  Terms are merged and then split so that those of x and y pair
-   up: again found->irreps_x and irreps_y are those of the rows to give. */
-CLB_API clb_status clb_elementwise(clb_context *ctx, const char *irreps_x, const char *irreps_y, const char *filter, clb_instructions *found);
+/* e3nn's ElementwiseTensorProduct: uuu without weights, filter as above.  Terms are merged and then
+   split so that those of x and y pair up: again found->irreps_x and irreps_y are those of the rows
+   to give. */
+CLB_API clb_status clb_elementwise(clb_context *ctx, const char *irreps_x, const char *irreps_y,
+                                   const char *filter, clb_instructions *found);
 
-/* ---- graphs ----------------------------------------------------------------------------------- */
+/* ---- graphs -----------------------------------------------------------------------------------
+ */
 
-/* The edges of a directed graph from lists of their ends, in any order, with repeats, self-loops and isolated nodes: kept sorted by
-   receiver and by sender on the device, for as many layers and passes as use it.  Senders and receivers are numbered apart (local
-   receivers, ghost senders); where they are the same nodes the two numbers of nodes are equal.  About 40 bytes per edge, 56 per node. */
+/* The edges of a directed graph from lists of their ends, in any order, with repeats, self-loops
+   and isolated nodes: kept sorted by receiver and by sender on the device, for as many layers and
+   passes as use it.  Senders and receivers are numbered apart (local receivers, ghost senders);
+   where they are the same nodes the two numbers of nodes are equal.  About 40 bytes per edge, 56
+   per node. */
 typedef struct clb_graph clb_graph;
 
-/* Room for `edges`, and for `nodes` of senders and of receivers each: updates within it do not allocate. */
-CLB_API clb_status clb_graph_create(clb_context *ctx, int64_t nodes, int64_t edges, clb_graph **graph);
+/* Room for `edges`, and for `nodes` of senders and of receivers each: updates within it do not
+   allocate. */
+CLB_API clb_status clb_graph_create(clb_context *ctx, int64_t nodes, int64_t edges,
+                                    clb_graph **graph);
 CLB_API void clb_graph_destroy(clb_graph **graph);
 
-/* As many numbers as there are edges, from `offset` (elements) on: host memory, or a buffer of the graph's context (not one of the
-   graph's own); the other one is NULL. */
+/* As many numbers as there are edges, from `offset` (elements) on: host memory, or a buffer of the
+   graph's context (not one of the graph's own); the other one is NULL. */
 typedef enum { CLB_I32, CLB_I64 } clb_index_type;
 typedef struct {
   const void *host;
@@ -406,73 +497,99 @@ typedef struct {
   int64_t offset;
 } clb_index_list;
 
-/* Replaces the edges: edge e goes from senders[e] (0 ... n_senders - 1) to receivers[e] (0 ... n_receivers - 1); counts are below 2^31 - 1.
-   Unlike an op it waits for the device, to say which edge is the first bad one; the sort is then only submitted.  It allocates
-   only where the graph grows beyond all it had room for.  After a failure the graph has no nodes and no edges. */
-CLB_API clb_status clb_graph_update(clb_graph *graph, int64_t n_senders, int64_t n_receivers, int64_t n_edges, clb_index_type type,
-                                    clb_index_list senders, clb_index_list receivers);
+/* Replaces the edges: edge e goes from senders[e] (0 ... n_senders - 1) to receivers[e] (0 ...
+   n_receivers - 1); counts are below 2^31 - 1. Unlike an op it waits for the device, to say which
+   edge is the first bad one; the sort is then only submitted.  It allocates only where the graph
+   grows beyond all it had room for.  After a failure the graph has no nodes and no edges. */
+CLB_API clb_status clb_graph_update(clb_graph *graph, int64_t n_senders, int64_t n_receivers,
+                                    int64_t n_edges, clb_index_type type, clb_index_list senders,
+                                    clb_index_list receivers);
 
-/* The edges by row, all int32.  Row r has the places row_start[r] ... row_start[r + 1] - 1; place p is edge[p], whose other end
-   (by receiver: its sender, and the reverse) is other[p].  Edges of a row ascend.  Buffers are the graph's, the same for all its
-   life; they hold what the last update found and may be longer. */
+/* The edges by row, all int32.  Row r has the places row_start[r] ... row_start[r + 1] - 1; place p
+   is edge[p], whose other end (by receiver: its sender, and the reverse) is other[p].  Edges of a
+   row ascend.  Buffers are the graph's, the same for all its life; they hold what the last update
+   found and may be longer. */
 typedef enum { CLB_BY_RECEIVER, CLB_BY_SENDER } clb_graph_order;
 typedef struct {
   int64_t n_rows, n_edges;
-  clb_buffer *row_start;            /* [n_rows + 1] */
-  clb_buffer *edge, *other;         /* [n_edges] */
+  clb_buffer *row_start;    /* [n_rows + 1] */
+  clb_buffer *edge, *other; /* [n_edges] */
 } clb_sorted_edges;
-CLB_API clb_status clb_graph_sorted(clb_graph *graph, clb_graph_order order, clb_sorted_edges *sorted);
+CLB_API clb_status clb_graph_sorted(clb_graph *graph, clb_graph_order order,
+                                    clb_sorted_edges *sorted);
 
 /* The lists as given, as int32[n_edges]: good for clb_rows.index. */
 CLB_API clb_status clb_graph_lists(clb_graph *graph, clb_buffer **senders, clb_buffer **receivers);
 
-/* ---- graph convolution ------------------------------------------------------------------------ */
+/* ---- graph convolution ------------------------------------------------------------------------
+ */
 
-/* z[i] = scale * (sum over the edges e into i of T(x[sender(e)], y[e], w[e])), T a tensor product.  Equal calls on one device give equal bits, unless
-   `atomics`.  Where every path is of mode uvu with one channel of y (clb_channel_wise), and y has 1024 elements at most, T is *channel-wise*: a receiver
-   walks its edges, and no message is ever stored.  Else some edges at a time leave their messages in the workspace, where they are summed. */
+/* z[i] = scale * (sum over the edges e into i of T(x[sender(e)], y[e], w[e])), T a tensor product.
+   Equal calls on one device give equal bits, unless `atomics`.  Where every path is of mode uvu
+   with one channel of y (clb_channel_wise), and y has 1024 elements at most, T is *channel-wise*: a
+   receiver walks its edges, and no message is ever stored.  Else some edges at a time leave their
+   messages in the workspace, where they are summed. */
 typedef struct {
-  /* T: irreps, instructions, normalisations, layouts, gradients, incoming, storage, arithmetic, accumulate and passes (not the triple one) as there;
-     `indexed` must be 0.  shared_weights (without knots): w is one row for all edges, and gradients of it are sums over edges, in a fixed order; the op
-     keeps 2 MiB for them, or 8 rows if that is more. */
+  /* T: irreps, instructions, normalisations, layouts, gradients, incoming, storage, arithmetic,
+     accumulate and passes (not the triple one) as there; `indexed` must be 0.  shared_weights
+     (without knots): w is one row for all edges, and gradients of it are sums over edges, in a
+     fixed order; the op keeps 2 MiB for them, or 8 rows if that is more. */
   clb_tensor_product_desc product;
-  double scale;                     /* often 1 / sqrt(neighbours); 0: 1 */
-  int atomics;                      /* 1: gradients of x are added up as they come: faster, no workspace for them, other bits each time; f32 and f64, channel-wise only */
-  int knots;                        /* 2 or more: weights are cubic Hermite splines of the edge's length, W(r) on a grid of so many knots;
-                                       w is then r[n_edges][1], its gradient g_r[n_edges][1], and c and d_w are like it; of the second derivative by r,
-                                       which changes at knots, the piece above counts.  Channel-wise only.  0: weights are given */
-  double first_knot, last_knot;     /* the grid, ends included, in the unit of r; beyond it weights are those at its ends */
-  int vectors;                      /* 1: y is v[n_edges][3], vectors of edges, and the product gets Y(v / |v|); g_y, b and d_y are like v, too: gradients by v
-                                       and what comes in along it.  Terms of irreps_y are then 1x0e, 1x1o, 1x2e, ..., in any order.  With knots r = |v|:
-                                       w, g_w, c and d_w are not looked at, g_y (of `gradients` CLB_Y alone) is the gradient by v of Y and r both, and b
-                                       (of `incoming` CLB_Y alone) comes in along it.  At v = 0 gradients by v are 0.  Y, r and gradients by them are kept
-                                       in the storage type */
-  clb_normalization normalization;  /* of Y, with vectors */
+  double scale; /* often 1 / sqrt(neighbours); 0: 1 */
+  int atomics;  /* 1: gradients of x are added up as they come: faster, no workspace for them, other
+                   bits each time; f32 and f64, channel-wise only */
+  int knots; /* 2 or more: weights are cubic Hermite splines of the edge's length, W(r) on a grid of
+                so many knots; w is then r[n_edges][1], its gradient g_r[n_edges][1], and c and d_w
+                are like it; of the second derivative by r, which changes at knots, the piece above
+                counts.  Channel-wise only.  0: weights are given */
+  double first_knot, last_knot; /* the grid, ends included, in the unit of r; beyond it weights are
+                                   those at its ends */
+  int vectors; /* 1: y is v[n_edges][3], vectors of edges, and the product gets Y(v / |v|); g_y, b
+                  and d_y are like v, too: gradients by v and what comes in along it.  Terms of
+                  irreps_y are then 1x0e, 1x1o, 1x2e, ..., in any order.  With knots r = |v|: w,
+                  g_w, c and d_w are not looked at, g_y (of `gradients` CLB_Y alone) is the gradient
+                  by v of Y and r both, and b (of `incoming` CLB_Y alone) comes in along it.  At v =
+                  0 gradients by v are 0.  Y, r and gradients by them are kept in the storage type
+                */
+  clb_normalization normalization; /* of Y, with vectors */
 } clb_convolution_desc;
 
-CLB_API clb_status clb_convolution_create(clb_context *ctx, const clb_convolution_desc *desc, clb_op **op);
+CLB_API clb_status clb_convolution_create(clb_context *ctx, const clb_convolution_desc *desc,
+                                          clb_op **op);
 
-/* The table of the splines: [knots][W][2], value and derivative by r of each weight at each knot, of the storage type, from element
-   `offset` (even) on; memory that was wrapped starts at a multiple of 16 bytes.  The buffer stays the caller's and must outlive the op's passes. */
+/* The table of the splines: [knots][W][2], value and derivative by r of each weight at each knot,
+   of the storage type, from element `offset` (even) on; memory that was wrapped starts at a
+   multiple of 16 bytes.  The buffer stays the caller's and must outlive the op's passes. */
 CLB_API clb_status clb_convolution_set_table(clb_op *op, clb_buffer *table, int64_t offset);
 
-/* Bytes of workspace that a pass needs on this graph as it is now: with `most` gradients of x (and of shared weights) are kept for all edges at
-   once, with less, down to `least`, for some edges at a time, one part after the other.  Where T is not channel-wise they are equal: messages of up to
-   65536 edges, 16384 on a CPU, and at most 64 MiB of them, plus a row for each 256 edges (and for each node, where storage is not arithmetic).  Both count
-   what vectors take: at most three rows of y and three numbers of each edge. */
-CLB_API clb_status clb_convolution_workspace(clb_op *op, clb_pass pass, clb_graph *graph, uint64_t *least, uint64_t *most);
+/* Bytes of workspace that a pass needs on this graph as it is now: with `most` gradients of x (and
+   of shared weights) are kept for all edges at once, with less, down to `least`, for some edges at
+   a time, one part after the other.  Where T is not channel-wise they are equal: messages of up to
+   65536 edges, 16384 on a CPU, and at most 64 MiB of them, plus a row for each 256 edges (and for
+   each node, where storage is not arithmetic).  Both count what vectors take: at most three rows of
+   y and three numbers of each edge. */
+CLB_API clb_status clb_convolution_workspace(clb_op *op, clb_pass pass, clb_graph *graph,
+                                             uint64_t *least, uint64_t *most);
 
-/* Below x[n_senders][X], z[n_receivers][Z], y[n_edges][Y], w[n_edges][W], edges numbered as they were given to the graph.  `workspace`: a buffer of
-   at least the least bytes, free for other use after the pass; NULL where none is needed. */
-CLB_API clb_status clb_convolution_forward(clb_op *op, clb_graph *graph, clb_rows x, clb_rows y, clb_rows w, clb_rows z, clb_buffer *workspace);
+/* Below x[n_senders][X], z[n_receivers][Z], y[n_edges][Y], w[n_edges][W], edges numbered as they
+   were given to the graph.  `workspace`: a buffer of at least the least bytes, free for other use
+   after the pass; NULL where none is needed. */
+CLB_API clb_status clb_convolution_forward(clb_op *op, clb_graph *graph, clb_rows x, clb_rows y,
+                                           clb_rows w, clb_rows z, clb_buffer *workspace);
 
-/* The gradients of sum g z: g_x[n_senders][X], g_y[n_edges][Y], g_w[n_edges][W], from g[n_receivers][Z]. */
-CLB_API clb_status clb_convolution_backward(clb_op *op, clb_graph *graph, clb_rows x, clb_rows y, clb_rows w, clb_rows g, clb_rows g_x,
-                                            clb_rows g_y, clb_rows g_w, clb_buffer *workspace);
+/* The gradients of sum g z: g_x[n_senders][X], g_y[n_edges][Y], g_w[n_edges][W], from
+   g[n_receivers][Z]. */
+CLB_API clb_status clb_convolution_backward(clb_op *op, clb_graph *graph, clb_rows x, clb_rows y,
+                                            clb_rows w, clb_rows g, clb_rows g_x, clb_rows g_y,
+                                            clb_rows g_w, clb_buffer *workspace);
 
-/* The gradients of sum a g_x + b g_y + c g_w: d_x, d_y, d_w and d_g, shaped like x, y, w and g; a like x, b like y, c like w. */
-CLB_API clb_status clb_convolution_double_backward(clb_op *op, clb_graph *graph, clb_rows x, clb_rows y, clb_rows w, clb_rows g, clb_rows a,
-                                                   clb_rows b, clb_rows c, clb_rows d_x, clb_rows d_y, clb_rows d_w, clb_rows d_g, clb_buffer *workspace);
+/* The gradients of sum a g_x + b g_y + c g_w: d_x, d_y, d_w and d_g, shaped like x, y, w and g; a
+   like x, b like y, c like w. */
+CLB_API clb_status clb_convolution_double_backward(clb_op *op, clb_graph *graph, clb_rows x,
+                                                   clb_rows y, clb_rows w, clb_rows g, clb_rows a,
+                                                   clb_rows b, clb_rows c, clb_rows d_x,
+                                                   clb_rows d_y, clb_rows d_w, clb_rows d_g,
+                                                   clb_buffer *workspace);
 
 #ifdef __cplusplus
 }

@@ -1,16 +1,23 @@
-/* kernels/common/rows.c - lanes are rows: reading and writing some columns of the row that each lane holds. */
+/* kernels/common/rows.c - lanes are rows: reading and writing some columns of the row that each
+   lane holds. */
 #include "kernels/common/rows.h"
 
 enum { UNSTAGED = 3 }; /* so few columns share their memory lines anyway */
 
 ir_type clb_ir_type(clb_dtype dtype) {
-  static const ir_type types[] = {[CLB_F64] = IR_F64, [CLB_F32] = IR_F32, [CLB_F16] = IR_F16, [CLB_BF16] = IR_BF16};
+  static const ir_type types[] = {
+      [CLB_F64] = IR_F64, [CLB_F32] = IR_F32, [CLB_F16] = IR_F16, [CLB_BF16] = IR_BF16};
   return types[dtype];
 }
 
 void clb_rows_begin(clb_row_block *b, ir_kernel *k, const clb_schedule *s, clb_dtype arithmetic) {
   k->narrow = s->narrow;
-  *b = (clb_row_block){.k = k, .schedule = s, .arithmetic = clb_ir_type(arithmetic), .n = ir_scalar(k, IR_I64), .stage = IR_NONE, .staged_n = -1};
+  *b = (clb_row_block){.k = k,
+                       .schedule = s,
+                       .arithmetic = clb_ir_type(arithmetic),
+                       .n = ir_scalar(k, IR_I64),
+                       .stage = IR_NONE,
+                       .staged_n = -1};
 }
 
 clb_row_array clb_rows_array(clb_row_block *b, clb_dtype storage, bool written) {
@@ -24,13 +31,17 @@ clb_row_array clb_rows_array(clb_row_block *b, clb_dtype storage, bool written) 
 void clb_rows_start(clb_row_block *b, clb_dtype stage_element, int most) {
   ir_kernel *k = b->k;
   const clb_schedule *s = b->schedule;
-  ir_val block = ir_add(k, ir_mul(k, ir_cast(k, IR_I64, ir_group(k)), ir_int(k, IR_I64, s->subgroups)), ir_cast(k, IR_I64, ir_subgroup(k)));
+  ir_val block =
+      ir_add(k, ir_mul(k, ir_cast(k, IR_I64, ir_group(k)), ir_int(k, IR_I64, s->subgroups)),
+             ir_cast(k, IR_I64, ir_subgroup(k)));
   if (s->subgroups == 1) block = ir_cast(k, IR_I64, ir_group(k));
   b->first = ir_mul(k, block, ir_int(k, IR_I64, s->lanes));
-  b->left = ir_cast(k, IR_I32, ir_2(k, IR_MIN, ir_sub(k, b->n, b->first), ir_int(k, IR_I64, s->lanes)));
+  b->left =
+      ir_cast(k, IR_I32, ir_2(k, IR_MIN, ir_sub(k, b->n, b->first), ir_int(k, IR_I64, s->lanes)));
   b->mask = ir_2(k, IR_LT, ir_lane(k), b->left);
   b->pitch = most | 1; /* odd: lanes that read one column of their rows meet different banks */
-  if (s->staged && most > UNSTAGED) b->stage = ir_local(k, clb_ir_type(stage_element), (int64_t)s->subgroups * s->lanes * b->pitch);
+  if (s->staged && most > UNSTAGED)
+    b->stage = ir_local(k, clb_ir_type(stage_element), (int64_t)s->subgroups * s->lanes * b->pitch);
 }
 
 /* Element (row, column) of an operand; row: i64. */
@@ -57,7 +68,8 @@ static void load_own(clb_row_block *b, const clb_row_array *a, int column, int n
   }
 }
 
-static void store_own(clb_row_block *b, const clb_row_array *a, int column, int n, const ir_val *values) {
+static void store_own(clb_row_block *b, const clb_row_array *a, int column, int n,
+                      const ir_val *values) {
   for (int i = 0, w; i < n; i += w) {
     w = b->schedule->width > 1 ? wide(n - i, b->schedule->width) : 1;
     ir_store_wide(b->k, a->buffer, own_element(b, a, column + i), b->mask, w, values + i);
@@ -65,16 +77,18 @@ static void store_own(clb_row_block *b, const clb_row_array *a, int column, int 
 }
 
 /* ---- staged ----
-   In turn t a lane handles element j = t lanes + lane of the block's flattened rows: column j mod n of row j / n.  No lane is ever
-   idle, and dense rows are written in whole memory lines.  After n / gcd(lanes, n) turns (a cycle) every lane is at the same column
-   again, some rows further on: from then on an access costs additions only. */
+   In turn t a lane handles element j = t lanes + lane of the block's flattened rows: column j mod n
+   of row j / n.  No lane is ever idle, and dense rows are written in whole memory lines.  After n /
+   gcd(lanes, n) turns (a cycle) every lane is at the same column again, some rows further on: from
+   then on an access costs additions only. */
 
 static int greatest_divisor(int a, int b) { return b ? greatest_divisor(b, a % b) : a; }
 
 typedef struct {
-  int turns, step;                                            /* of a cycle: turns, rows */
-  ir_val global[CLB_MAX_WIDTH], local[CLB_MAX_WIDTH], row[CLB_MAX_WIDTH]; /* of the cycle reached; row: of cycle 0 */
-  ir_val advance;                                             /* of `global` from cycle to cycle */
+  int turns, step; /* of a cycle: turns, rows */
+  ir_val global[CLB_MAX_WIDTH], local[CLB_MAX_WIDTH],
+      row[CLB_MAX_WIDTH]; /* of the cycle reached; row: of cycle 0 */
+  ir_val advance;         /* of `global` from cycle to cycle */
 } walk;
 
 static void start_walk(clb_row_block *b, const clb_row_array *a, int column, int n, walk *w) {
@@ -86,10 +100,14 @@ static void start_walk(clb_row_block *b, const clb_row_array *a, int column, int
   w->step = w->turns * lanes / n;
   w->advance = ir_mul(k, a->stride, ir_int(k, IR_I64, w->step));
   for (int t = 0; t < w->turns; t++) {
-    ir_val j = ir_add(k, ir_lane(k), ir_int(k, IR_I32, (int64_t)t * lanes)), row = ir_2(k, IR_DIV, j, size), at = ir_sub(k, j, ir_mul(k, row, size));
+    ir_val j = ir_add(k, ir_lane(k), ir_int(k, IR_I32, (int64_t)t * lanes)),
+           row = ir_2(k, IR_DIV, j, size), at = ir_sub(k, j, ir_mul(k, row, size));
     w->row[t] = row;
-    w->global[t] = ir_add(k, start, ir_add(k, ir_mul(k, ir_cast(k, IR_I64, row), a->stride), ir_cast(k, IR_I64, at)));
-    w->local[t] = ir_add(k, mine, ir_add(k, ir_mul(k, row, ir_int(k, IR_I32, b->pitch - n)), j)); /* = row pitch + at */
+    w->global[t] = ir_add(
+        k, start, ir_add(k, ir_mul(k, ir_cast(k, IR_I64, row), a->stride), ir_cast(k, IR_I64, at)));
+    w->local[t] = ir_add(
+        k, mine,
+        ir_add(k, ir_mul(k, row, ir_int(k, IR_I32, b->pitch - n)), j)); /* = row pitch + at */
   }
 }
 
@@ -110,11 +128,13 @@ static spot next_spot(clb_row_block *b, walk *w, int i) {
 /* Column i of this lane's row in the stage. */
 static ir_val own_spot(clb_row_block *b, int i) {
   ir_kernel *k = b->k;
-  ir_val lane = ir_add(k, ir_mul(k, ir_subgroup(k), ir_int(k, IR_I32, b->schedule->lanes)), ir_lane(k));
+  ir_val lane =
+      ir_add(k, ir_mul(k, ir_subgroup(k), ir_int(k, IR_I32, b->schedule->lanes)), ir_lane(k));
   return ir_add(k, ir_mul(k, lane, ir_int(k, IR_I32, b->pitch)), ir_int(k, IR_I32, i));
 }
 
-/* Between lanes' own rows and turns over n columns lanes meet; in the same way again each finds its own. */
+/* Between lanes' own rows and turns over n columns lanes meet; in the same way again each finds its
+   own. */
 enum { OWN = 0 };
 static void go_over(clb_row_block *b, int n) {
   if (b->staged_n != n || b->staged_scope != b->k->scope) ir_barrier(b->k, false);
@@ -122,7 +142,8 @@ static void go_over(clb_row_block *b, int n) {
   b->staged_scope = b->k->scope;
 }
 
-static void load_staged(clb_row_block *b, const clb_row_array *a, int column, int n, ir_val *values) {
+static void load_staged(clb_row_block *b, const clb_row_array *a, int column, int n,
+                        ir_val *values) {
   ir_kernel *k = b->k;
   ir_val loaded[CLB_MAX_WIDTH], local[CLB_MAX_WIDTH];
   walk w;
@@ -138,7 +159,8 @@ static void load_staged(clb_row_block *b, const clb_row_array *a, int column, in
   for (int i = 0; i < n; i++) values[i] = ir_load(k, b->stage, own_spot(b, i), IR_NONE);
 }
 
-static void store_staged(clb_row_block *b, const clb_row_array *a, int column, int n, const ir_val *values) {
+static void store_staged(clb_row_block *b, const clb_row_array *a, int column, int n,
+                         const ir_val *values) {
   ir_kernel *k = b->k;
   walk w;
   go_over(b, OWN);
@@ -166,10 +188,12 @@ void clb_rows_load(clb_row_block *b, const clb_row_array *a, int column, int n, 
   for (int i = 0; i < n; i++) values[i] = ir_cast(b->k, b->arithmetic, values[i]);
 }
 
-void clb_rows_store(clb_row_block *b, const clb_row_array *a, int column, int n, const ir_val *values, bool accumulate) {
+void clb_rows_store(clb_row_block *b, const clb_row_array *a, int column, int n,
+                    const ir_val *values, bool accumulate) {
   ir_val sum[CLB_MAX_WIDTH];
   if (accumulate) clb_rows_load(b, a, column, n, sum);
   for (int i = 0; i < n; i++)
-    sum[i] = ir_cast(b->k, ir_register_type(a->element), accumulate ? ir_add(b->k, sum[i], values[i]) : values[i]);
+    sum[i] = ir_cast(b->k, ir_register_type(a->element),
+                     accumulate ? ir_add(b->k, sum[i], values[i]) : values[i]);
   (staged(b, n) ? store_staged : store_own)(b, a, column, n, sum);
 }

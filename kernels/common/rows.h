@@ -1,7 +1,9 @@
-/* kernels/common/rows.h - lanes are rows: reading and writing some columns of the row that each lane holds.
+/* kernels/common/rows.h - lanes are rows: reading and writing some columns of the row that each
+   lane holds.
 
-   Three ways, the schedule's choice: staged (through local memory, so that the sub-group touches contiguous memory),
-   wide (`width` columns at a time, for a CPU's SIMD lanes), or column by column. */
+   Three ways, the schedule's choice: staged (through local memory, so that the sub-group touches
+   contiguous memory), wide (`width` columns at a time, for a CPU's SIMD lanes), or column by
+   column. */
 #ifndef CLB_KERNELS_COMMON_ROWS_H
 #define CLB_KERNELS_COMMON_ROWS_H
 
@@ -14,12 +16,12 @@ typedef struct {
   ir_kernel *k;
   const clb_schedule *schedule;
   ir_type arithmetic;
-  ir_val n, first;   /* i64: rows in all, first row of the sub-group */
-  ir_val left;       /* i32: rows that this sub-group has to do; may be <= 0 or more than its lanes */
-  ir_val mask;       /* lanes with a row */
-  ir_val stage;      /* local array, IR_NONE if not staged */
-  int pitch;         /* of its rows */
-  int staged_n;      /* how lanes last went over the stage: n columns in turns, 0: their own rows */
+  ir_val n, first; /* i64: rows in all, first row of the sub-group */
+  ir_val left;     /* i32: rows that this sub-group has to do; may be <= 0 or more than its lanes */
+  ir_val mask;     /* lanes with a row */
+  ir_val stage;    /* local array, IR_NONE if not staged */
+  int pitch;       /* of its rows */
+  int staged_n;    /* how lanes last went over the stage: n columns in turns, 0: their own rows */
   int32_t staged_scope; /* in which block */
 } clb_row_block;
 
@@ -31,17 +33,21 @@ typedef struct {
 
 ir_type clb_ir_type(clb_dtype dtype);
 
-/* Declares the parameter n, then leaves operands to clb_rows_array; call clb_rows_start after the last one. */
+/* Declares the parameter n, then leaves operands to clb_rows_array; call clb_rows_start after the
+   last one. */
 void clb_rows_begin(clb_row_block *b, ir_kernel *k, const clb_schedule *s, clb_dtype arithmetic);
 clb_row_array clb_rows_array(clb_row_block *b, clb_dtype storage, bool written);
 /* stage_element: of the rows that go through local memory, `most` columns at a time. */
 void clb_rows_start(clb_row_block *b, clb_dtype stage_element, int most);
 
-/* Where the piece that starts with column `at` of n ascending columns ends: never across a gap, nor longer than the schedule's width. */
+/* Where the piece that starts with column `at` of n ascending columns ends: never across a gap, nor
+   longer than the schedule's width. */
 int clb_rows_piece(const clb_schedule *s, const int *columns, int n, int at);
 
-/* Values (in arithmetic precision) of n consecutive columns from `column` on, n <= the schedule's width. */
+/* Values (in arithmetic precision) of n consecutive columns from `column` on, n <= the schedule's
+   width. */
 void clb_rows_load(clb_row_block *b, const clb_row_array *a, int column, int n, ir_val *values);
-void clb_rows_store(clb_row_block *b, const clb_row_array *a, int column, int n, const ir_val *values, bool accumulate);
+void clb_rows_store(clb_row_block *b, const clb_row_array *a, int column, int n,
+                    const ir_val *values, bool accumulate);
 
 #endif

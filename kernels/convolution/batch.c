@@ -1,4 +1,5 @@
-/* kernels/convolution/batch.c - a convolution on a CPU: what lies in local memory while a batch of edges goes through parts and blocks of channels. */
+/* kernels/convolution/batch.c - a convolution on a CPU: what lies in local memory while a batch of
+   edges goes through parts and blocks of channels. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,8 +10,10 @@ static ir_val i32(const clb_convolution *c, int64_t n) { return ir_int(c->f.k, I
 static ir_val i64(const clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I64, n); }
 
 int64_t clb_batch_bytes(const clb_problem *p, int edges) {
-  int64_t columns = p->tensor_product.x.dim + (p->convolution.spline ? 0 : p->tensor_product.n_weights);
-  return edges * columns * (clb_orders(p) + (p->pass != CLB_FORWARD)) * ir_type_bytes(clb_ir_type((clb_dtype)p->storage));
+  int64_t columns =
+      p->tensor_product.x.dim + (p->convolution.spline ? 0 : p->tensor_product.n_weights);
+  return edges * columns * (clb_orders(p) + (p->pass != CLB_FORWARD)) *
+         ir_type_bytes(clb_ir_type((clb_dtype)p->storage));
 }
 
 enum { LINE = 64 }; /* bytes */
@@ -22,13 +25,15 @@ ir_val clb_batch_times(void *owner, int order, int j, double coefficient) {
   clb_batch *b = &c->batch;
   clb_batch_product *p = b->product;
   while (p->order != order || p->y != j || p->c != coefficient) p++;
-  if (p->value == IR_NONE) p->value = ir_load(of(c), b->products, ir_add(of(c), b->row, i64(c, p - b->product)), IR_NONE);
+  if (p->value == IR_NONE)
+    p->value = ir_load(of(c), b->products, ir_add(of(c), b->row, i64(c, p - b->product)), IR_NONE);
   return p->value;
 }
 
 static bool listed(const clb_batch *b, int order, int y, double coefficient) {
   for (int i = 0; i < b->n_products; i++)
-    if (b->product[i].order == order && b->product[i].y == y && b->product[i].c == coefficient) return true;
+    if (b->product[i].order == order && b->product[i].y == y && b->product[i].c == coefficient)
+      return true;
   return false;
 }
 
@@ -37,7 +42,8 @@ static bool list(clb_batch *b, const clb_convolution *c, const clb_path *p, int 
   int n = clb_form_entries(c->f.tp, p, c->at.symbol, c->at.entry), y = c->f.tp->y.term[p->in2].at;
   for (int m = 0; m < c->f.form->n_monomials; m++)
     for (int q = 0; q < n && clb_form_alive(&c->f, m, o, p); q++) {
-      clb_batch_product next = {c->f.form->monomial[m][Y], y + c->at.entry[q].j, c->at.entry[q].c / c->scale[p->out][c->at.entry[q].k], IR_NONE};
+      clb_batch_product next = {c->f.form->monomial[m][Y], y + c->at.entry[q].j,
+                                c->at.entry[q].c / c->scale[p->out][c->at.entry[q].k], IR_NONE};
       if (listed(b, next.order, next.y, next.c)) continue;
       if (b->n_products == CLB_MAX_PRODUCTS) return false;
       b->product[b->n_products++] = next;
@@ -67,7 +73,8 @@ void clb_batch_multiply(clb_batch *b, const clb_convolution *c, ir_val number) {
   clb_batch_turn(b, c, number);
   for (int i = 0; i < b->n_products; i++) {
     const clb_batch_product *p = &b->product[i];
-    ir_store(k, b->products, ir_add(k, b->row, i64(c, i)), IR_NONE, ir_mul(k, ir_real(k, c->f.t, p->c), c->at.y[p->order][p->y]));
+    ir_store(k, b->products, ir_add(k, b->row, i64(c, i)), IR_NONE,
+             ir_mul(k, ir_real(k, c->f.t, p->c), c->at.y[p->order][p->y]));
   }
 }
 
@@ -81,7 +88,9 @@ void clb_batch_begin(clb_batch *b, const clb_convolution *c) {
   if (o_z >= 0) {
     b->sums = ir_local(of(c), c->f.t, c->f.tp->z.dim ? c->f.tp->z.dim : 1);
     list_products(b, c, o_z);
-  } else if (clb_wants_sums(c->f.p)) b->shares = ir_local(of(c), c->f.t, (int64_t)c->f.s->batch * clb_y_columns(c->f.p) * c->f.s->lanes);
+  } else if (clb_wants_sums(c->f.p))
+    b->shares =
+        ir_local(of(c), c->f.t, (int64_t)c->f.s->batch * clb_y_columns(c->f.p) * c->f.s->lanes);
 }
 
 void clb_batch_free(clb_batch *b) { free(b->product); }
@@ -96,7 +105,9 @@ void clb_batch_clear(const clb_convolution *c, ir_val array, int64_t n) {
     ir_store(k, array, ir_add(k, at, ir_lane(k)), IR_NONE, zero);
     ir_end(k);
   }
-  if (n % lanes) ir_store(k, array, ir_add(k, i32(c, whole), ir_lane(k)), ir_2(k, IR_LT, ir_lane(k), i32(c, n % lanes)), zero);
+  if (n % lanes)
+    ir_store(k, array, ir_add(k, i32(c, whole), ir_lane(k)),
+             ir_2(k, IR_LT, ir_lane(k), i32(c, n % lanes)), zero);
 }
 
 /* ---- the next batch ---- */
@@ -104,26 +115,39 @@ void clb_batch_clear(const clb_convolution *c, ir_val array, int64_t n) {
 void clb_batch_limit(clb_batch *b, const clb_convolution *c) {
   ir_kernel *k = of(c);
   ir_val entry[3];
-  ir_load_wide(k, c->walk.walk, ir_mul(k, ir_sub(k, c->f.n, i64(c, 1)), i64(c, 3)), IR_NONE, 3, entry);
+  ir_load_wide(k, c->walk.walk, ir_mul(k, ir_sub(k, c->f.n, i64(c, 1)), i64(c, 3)), IR_NONE, 3,
+               entry);
   b->limit = ir_sub(k, ir_2(k, IR_MAX, c->walk.last, ir_add(k, entry[1], entry[2])), i32(c, 1));
 }
 
-/* Asks for the turn's share of `n` elements from index `row` on: whole lines of memory, so that shares follow each other. */
-static void ask_share(const clb_convolution *c, ir_val buffer, ir_type element, ir_val row, int64_t n) {
+/* Asks for the turn's share of `n` elements from index `row` on: whole lines of memory, so that
+   shares follow each other. */
+static void ask_share(const clb_convolution *c, ir_val buffer, ir_type element, ir_val row,
+                      int64_t n) {
   ir_kernel *k = of(c);
-  int64_t lanes = c->f.s->lanes, line = LINE / ir_type_bytes(element), lines = (n + line - 1) / line, share = (lines + c->batch.turns - 1) / c->batch.turns;
-  ir_val at = ir_add(k, row, ir_cast(k, IR_I64, ir_2(k, IR_MIN, ir_mul(k, c->unit.turn, i32(c, share * line)), i32(c, (lines - share) * line))));
-  for (int64_t done = 0, vectors = (share * line + lanes - 1) / lanes, width; done < vectors; done += width) {
+  int64_t lanes = c->f.s->lanes, line = LINE / ir_type_bytes(element),
+          lines = (n + line - 1) / line, share = (lines + c->batch.turns - 1) / c->batch.turns;
+  ir_val at = ir_add(k, row,
+                     ir_cast(k, IR_I64,
+                             ir_2(k, IR_MIN, ir_mul(k, c->unit.turn, i32(c, share * line)),
+                                  i32(c, (lines - share) * line))));
+  for (int64_t done = 0, vectors = (share * line + lanes - 1) / lanes, width; done < vectors;
+       done += width) {
     width = vectors - done < IR_MAX_WIDTH ? vectors - done : IR_MAX_WIDTH;
-    ir_ask(k, buffer, ir_add(k, ir_add(k, at, ir_mul(k, ir_cast(k, IR_I64, ir_lane(k)), i64(c, width))), i64(c, done * lanes)), (int)width);
+    ir_ask(k, buffer,
+           ir_add(k, ir_add(k, at, ir_mul(k, ir_cast(k, IR_I64, ir_lane(k)), i64(c, width))),
+                  i64(c, done * lanes)),
+           (int)width);
   }
 }
 
 void clb_batch_ask(const clb_convolution *c, ir_val place) {
   ir_kernel *k = of(c);
   const clb_tensor_product_problem *tp = c->f.tp;
-  ir_val at = ir_cast(k, IR_I64, ir_2(k, IR_MIN, ir_add(k, place, i32(c, c->f.s->batch)), c->batch.limit));
-  ir_val sender = ir_cast(k, IR_I64, ir_load(k, c->other, at, IR_NONE)), edge = ir_cast(k, IR_I64, ir_load(k, c->walk.edge, at, IR_NONE));
+  ir_val at =
+      ir_cast(k, IR_I64, ir_2(k, IR_MIN, ir_add(k, place, i32(c, c->f.s->batch)), c->batch.limit));
+  ir_val sender = ir_cast(k, IR_I64, ir_load(k, c->other, at, IR_NONE)),
+         edge = ir_cast(k, IR_I64, ir_load(k, c->walk.edge, at, IR_NONE));
   for (int order = 0; order < clb_orders(c->f.p); order++)
     for (int slot = X; slot <= W; slot += W - X) {
       const clb_row_array *a = &c->f.in[slot][order].rows;
@@ -132,7 +156,8 @@ void clb_batch_ask(const clb_convolution *c, ir_val place) {
       ir_val row = ir_add(k, ir_mul(k, slot == X ? sender : edge, a->stride), a->offset);
       int64_t n = slot == X ? tp->x.dim : tp->n_weights;
       if (spline) {
-        row = clb_spline_row(&c->spline, &c->f, ir_cast(k, c->f.t, ir_load(k, a->buffer, row, IR_NONE)));
+        row = clb_spline_row(&c->spline, &c->f,
+                             ir_cast(k, c->f.t, ir_load(k, a->buffer, row, IR_NONE)));
         a = &c->spline.table.rows;
         n *= 4; /* both ends of the interval */
       }
@@ -152,7 +177,9 @@ static bool adds(const clb_convolution *c, int x, int column) {
   const clb_tensor_product_problem *tp = c->f.tp;
   for (int q = 0; q < tp->n_paths; q++) {
     const clb_term *t = &tp->y.term[tp->path[q].in2];
-    if ((x < 0 || tp->path[q].in1 == x) && (column == tp->y.dim || (column >= t->at && column < t->at + clb_width(t)))) return true;
+    if ((x < 0 || tp->path[q].in1 == x) &&
+        (column == tp->y.dim || (column >= t->at && column < t->at + clb_width(t))))
+      return true;
   }
   return false;
 }
@@ -160,16 +187,19 @@ static bool adds(const clb_convolution *c, int x, int column) {
 static ir_val share(const clb_convolution *c, ir_val number, int column) {
   ir_kernel *k = of(c);
   int lanes = c->f.s->lanes;
-  ir_val row = ir_mul(k, ir_cast(k, IR_I64, number), i64(c, (int64_t)clb_y_columns(c->f.p) * lanes));
+  ir_val row =
+      ir_mul(k, ir_cast(k, IR_I64, number), i64(c, (int64_t)clb_y_columns(c->f.p) * lanes));
   return ir_add(k, ir_add(k, row, ir_cast(k, IR_I64, ir_lane(k))), i64(c, (int64_t)column * lanes));
 }
 
-void clb_batch_recall(const clb_convolution *c, int x, int first, int n, ir_val number, ir_val *sum) {
+void clb_batch_recall(const clb_convolution *c, int x, int first, int n, ir_val number,
+                      ir_val *sum) {
   for (int i = first; i < first + n; i++)
     if (adds(c, x, i)) sum[i] = ir_load(of(c), c->batch.shares, share(c, number, i), IR_NONE);
 }
 
-void clb_batch_keep(const clb_convolution *c, int x, int first, int n, ir_val number, const ir_val *sum) {
+void clb_batch_keep(const clb_convolution *c, int x, int first, int n, ir_val number,
+                    const ir_val *sum) {
   for (int i = first; i < first + n; i++)
     if (adds(c, x, i)) ir_store(of(c), c->batch.shares, share(c, number, i), IR_NONE, sum[i]);
 }

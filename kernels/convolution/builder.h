@@ -1,11 +1,13 @@
-/* kernels/convolution/builder.h - a row's walk over its edges: how it is divided among sub-groups, and its operands.
+/* kernels/convolution/builder.h - a row's walk over its edges: how it is divided among sub-groups,
+   and its operands.
 
-   Results of z are sums over the row's edges, kept in registers; the others belong to an edge.  A *part* is some terms of x with equal
-   multiplicity and all paths from them; some blocks of its channels together go to one sub-group (a unit), or one sub-group goes through
-   them all.
+   Results of z are sums over the row's edges, kept in registers; the others belong to an edge.  A
+   *part* is some terms of x with equal multiplicity and all paths from them; some blocks of its
+   channels together go to one sub-group (a unit), or one sub-group goes through them all.
 
-   Where a part has few channels a sub-group falls into *slices* of `width` lanes, a power of two, which do an edge each: in a turn slice s has
-   that at place + s.  At the row's end slices that have none left do the last one again, times 0 in sums over edges, and write nothing. */
+   Where a part has few channels a sub-group falls into *slices* of `width` lanes, a power of two,
+   which do an edge each: in a turn slice s has that at place + s.  At the row's end slices that
+   have none left do the last one again, times 0 in sums over edges, and write nothing. */
 #ifndef CLB_KERNELS_CONVOLUTION_BUILDER_H
 #define CLB_KERNELS_CONVOLUTION_BUILDER_H
 
@@ -13,85 +15,104 @@
 #include "kernels/graph/walk.h"
 #include "kernels/tensor_product/path.h"
 
-/* The operands of the next edges on their way into local memory (pipeline.c).  A block of channels of an operand is `pieces` runs of
-   `lanes` elements. */
+/* The operands of the next edges on their way into local memory (pipeline.c).  A block of channels
+   of an operand is `pieces` runs of `lanes` elements. */
 enum { CLB_MAX_STAGES = 8, CLB_MAX_PIECES = 1024, CLB_MAX_HELD = CLB_MAX_TERMS * MAX_M };
 typedef struct {
   const clb_form_array *array;
-  int n, at, of_block;            /* pieces; where the first one lies in a slot; pieces of one block, which come block by block */
-  int64_t from[CLB_MAX_PIECES];   /* where each starts in the row, for the first block of channels */
-  int step[CLB_MAX_PIECES];       /* elements from one channel to the next */
-  int of[CLB_MAX_PIECES];         /* the term of x, or the path of a weight */
-  int within[CLB_MAX_PIECES];     /* number of the piece in a run of `step` pieces that hold the same channels */
+  int n, at, of_block; /* pieces; where the first one lies in a slot; pieces of one block, which
+                          come block by block */
+  int64_t from[CLB_MAX_PIECES]; /* where each starts in the row, for the first block of channels */
+  int step[CLB_MAX_PIECES];     /* elements from one channel to the next */
+  int of[CLB_MAX_PIECES];       /* the term of x, or the path of a weight */
+  int within[CLB_MAX_PIECES];   /* number of the piece in a run of `step` pieces that hold the same
+                                   channels */
 } clb_staged_operand;
 
 typedef struct {
-  int stages;                     /* slots; 0: nothing is staged */
-  int size, own;                  /* elements of a slot; of an edge of the part in it */
-  ir_val array, aligned;          /* local array; parameter (i32): 1: operands' rows start at multiples of 16 bytes */
-  ir_val start, slot;             /* where this sub-group's slots start; variable: the slot at hand */
-  ir_val sender[CLB_MAX_STAGES], edge[CLB_MAX_STAGES]; /* variables: ends of the edges to come, from the one at hand to the next to be fetched */
-  ir_val next_sender, next_edge, next_r; /* variables, where knots are staged: ends of the edge after those, and the length of the next to be fetched */
-  clb_form_array in[SLOTS][ORDERS], knots; /* the operands and the table of splines; base: the rows of the edge that is sent for */
+  int stages;    /* slots; 0: nothing is staged */
+  int size, own; /* elements of a slot; of an edge of the part in it */
+  ir_val array,
+      aligned; /* local array; parameter (i32): 1: operands' rows start at multiples of 16 bytes */
+  ir_val start, slot; /* where this sub-group's slots start; variable: the slot at hand */
+  ir_val sender[CLB_MAX_STAGES],
+      edge[CLB_MAX_STAGES]; /* variables: ends of the edges to come, from the one at hand to the
+                               next to be fetched */
+  /* Variables, where knots are staged: ends of the edge after those, the length of the next one. */
+  ir_val next_sender, next_edge, next_r;
+  clb_form_array in[SLOTS][ORDERS], knots; /* the operands and the table of splines; base: the rows
+                                              of the edge that is sent for */
   clb_staged_operand x[ORDERS], w[ORDERS];
-  int y[ORDERS], r;               /* where elements of y lie in a slot, and the edge's length */
-  ir_val first;                   /* i64: the unit's first channel */
-  ir_val base;                    /* of the slot at hand, where this slice's edge starts */
+  int y[ORDERS], r; /* where elements of y lie in a slot, and the edge's length */
+  ir_val first;     /* i64: the unit's first channel */
+  ir_val base;      /* of the slot at hand, where this slice's edge starts */
 } clb_stage;
 
-/* On a CPU, whose registers hold few components: some edges at a time, for one part and block of channels after the other (batch.c).
-   What stays between these turns lies in local memory: sums of z, products c y of the edges, vectors whose lanes add up to gradients of y. */
+/* On a CPU, whose registers hold few components: some edges at a time, for one part and block of
+   channels after the other (batch.c). What stays between these turns lies in local memory: sums of
+   z, products c y of the edges, vectors whose lanes add up to gradients of y. */
 enum { CLB_MAX_PRODUCTS = 2048 };
 typedef struct {
-  int order, y;                   /* an element of y or its like */
+  int order, y; /* an element of y or its like */
   double c;
-  ir_val value;                   /* of the edge at hand, or IR_NONE */
+  ir_val value; /* of the edge at hand, or IR_NONE */
 } clb_batch_product;
 typedef struct {
-  ir_val sums, products, shares;  /* local arrays [Z], [edges][products], [edges][columns][lanes]; IR_NONE: none */
+  ir_val sums, products,
+      shares; /* local arrays [Z], [edges][products], [edges][columns][lanes]; IR_NONE: none */
   int n_products;
   clb_batch_product *product;
-  ir_val limit;                   /* i32: no place beyond this is asked for */
-  ir_val row;                     /* i64: of the edge at hand in `products` */
-  int turns;                      /* blocks of channels of all parts, that an edge goes through */
+  ir_val limit; /* i32: no place beyond this is asked for */
+  ir_val row;   /* i64: of the edge at hand in `products` */
+  int turns;    /* blocks of channels of all parts, that an edge goes through */
 } clb_batch;
 
 /* Gradients of the edge at hand, and where those of y of several edges meet (edge_results.c). */
 typedef struct {
   ir_val x_sum[CLB_MAX_TERMS][MAX_M], y_sum[CLB_MAX_CHANNEL_WISE_Y + 1];
-  ir_val meeting, turn;           /* local array [edges][units][of y][pitch], of units twice, or IR_NONE; i32: 0 or `shares`: which half is in use */
-  int shares, pitch;              /* pitch: 1, or without shuffles one for each lane and one more */
-  int n_held;                     /* variables that hold g across batches of edges */
+  ir_val meeting, turn; /* local array [edges][units][of y][pitch], of units twice, or IR_NONE; i32:
+                           0 or `shares`: which half is in use */
+  int shares, pitch;    /* pitch: 1, or without shuffles one for each lane and one more */
+  int n_held;           /* variables that hold g across batches of edges */
   ir_val held[CLB_MAX_HELD];
 } clb_edge_results;
 
-/* A convolution being lowered.  Each piece writes its own state alone and reads the rest; edge.c and the two files of results drive them. */
+/* A convolution being lowered.  Each piece writes its own state alone and reads the rest; edge.c
+   and the two files of results drive them. */
 typedef struct {
   clb_form_builder f;
   clb_walk walk;
   clb_path_builder at;
   clb_parts parts;
   double scale[CLB_MAX_TERMS][MAX_M];
-  ir_val other, add;              /* parameters: the sender of each place (int32), of results of z (i32): 0 overwrite, 1 add, 2 overwrite where the row has edges */
+  ir_val other, add; /* parameters: the sender of each place (int32), of results of z (i32): 0
+                        overwrite, 1 add, 2 overwrite where the row has edges */
   clb_spline spline;
   clb_unit unit;
-  ir_val z[CLB_MAX_TOGETHER][CLB_MAX_TERMS][MAX_M]; /* components: of g, or variables that sum up a result */
+  ir_val z[CLB_MAX_TOGETHER][CLB_MAX_TERMS]
+          [MAX_M]; /* components: of g, or variables that sum up a result */
   /* of the edge at hand */
-  ir_val edge, sender;            /* i64 */
+  ir_val edge, sender; /* i64 */
   clb_stage stage;
   clb_batch batch;
   clb_edge_results results;
 } clb_convolution;
 
-/* Sums over channels that an edge asks for: gradients of y, and where weights are splines that of r, the last one. */
-static inline int clb_y_columns(const clb_problem *p) { return p->tensor_product.y.dim + (p->convolution.spline ? 1 : 0); }
+/* Sums over channels that an edge asks for: gradients of y, and where weights are splines that of
+   r, the last one. */
+static inline int clb_y_columns(const clb_problem *p) {
+  return p->tensor_product.y.dim + (p->convolution.spline ? 1 : 0);
+}
 
 /* Whether a pass reads the vector of this slot and order. */
-static inline bool clb_reads(const clb_tensor_product_problem *tp, int slot, int order) { return order == 0 || (order == 1 && tp->incoming >> slot & 1); }
+static inline bool clb_reads(const clb_tensor_product_problem *tp, int slot, int order) {
+  return order == 0 || (order == 1 && tp->incoming >> slot & 1);
+}
 
 /* ---- the edge at hand (edge.c) ---- */
 
-/* Opens the blocks of channels of a part: the next units do some each, or this sub-group goes through them; whether that is to be ended. */
+/* Opens the blocks of channels of a part: the next units do some each, or this sub-group goes
+   through them; whether that is to be ended. */
 bool clb_part_open(clb_convolution *c, int part, int *next_unit);
 /* Turns to block number j of the unit's. */
 void clb_turn_to(clb_convolution *c, int j);
@@ -102,7 +123,8 @@ void clb_turns_close(clb_convolution *c);
 void clb_edge_begin(clb_convolution *c, ir_val place, ir_val last);
 /* The elements of a term of y and its like, of the edge at hand. */
 void clb_load_y(clb_convolution *c, int term);
-/* Where registers are few, a batch's paths come in the order of the terms of y, whose elements and gradients then are at hand for a while only. */
+/* Where registers are few, a batch's paths come in the order of the terms of y, whose elements and
+   gradients then are at hand for a while only. */
 bool clb_by_terms_of_y(const clb_convolution *c);
 /* A vector of the path at hand, for the builder of paths, whose owner is the clb_convolution. */
 void clb_edge_load(void *owner, int slot, int order, ir_val *v);
@@ -120,15 +142,21 @@ void clb_results_of_edges(clb_convolution *c);
 
 /* Declares the parameter, and the local array if the schedule asks for stages. */
 void clb_stage_begin(clb_stage *g, const clb_convolution *c);
-/* Turns to a part's block of channels; then starts with places first ... last - 1 of a part's block of channels. */
+/* Turns to a part's block of channels; then starts with places first ... last - 1 of a part's block
+   of channels. */
 void clb_stage_plan(clb_stage *g, const clb_convolution *c, int part);
 void clb_stage_open(clb_stage *g, const clb_convolution *c, int part, ir_val first, ir_val last);
-/* Waits for the place at hand, sends for one more; the edge's ends.  Then its elements of y, and vectors of x and w, can be read. */
-void clb_stage_edge(clb_stage *g, const clb_convolution *c, ir_val place, ir_val last, ir_val *sender, ir_val *edge);
+/* Waits for the place at hand, sends for one more; the edge's ends.  Then its elements of y, and
+   vectors of x and w, can be read. */
+void clb_stage_edge(clb_stage *g, const clb_convolution *c, ir_val place, ir_val last,
+                    ir_val *sender, ir_val *edge);
 void clb_stage_y(const clb_stage *g, const clb_convolution *c, int order, ir_val *y);
 void clb_stage_load(const clb_stage *g, const clb_convolution *c, int slot, int order, ir_val *v);
-/* Knots of splines are staged where copies are little of the work; else an edge's are loaded where they are needed. */
-static inline bool clb_stages_knots(const clb_problem *p) { return p->convolution.spline && p->pass == CLB_FORWARD; }
+/* Knots of splines are staged where copies are little of the work; else an edge's are loaded where
+   they are needed. */
+static inline bool clb_stages_knots(const clb_problem *p) {
+  return p->convolution.spline && p->pass == CLB_FORWARD;
+}
 /* Of the path at hand: value and slope at both ends of the edge's interval. */
 void clb_stage_knots(const clb_stage *g, const clb_convolution *c, ir_val v[4]);
 /* At the end of the edge. */
@@ -138,14 +166,16 @@ int clb_stage_size(const clb_problem *p, const clb_parts *parts, const clb_sched
 
 /* Whether such sums are among a pass's results. */
 static inline bool clb_wants_sums(const clb_problem *p) {
-  return p->pass != CLB_FORWARD && p->tensor_product.gradients & (CLB_Y | (p->convolution.spline ? CLB_W : 0));
+  return p->pass != CLB_FORWARD &&
+         p->tensor_product.gradients & (CLB_Y | (p->convolution.spline ? CLB_W : 0));
 }
 
 /* ---- batches ---- */
 
 void clb_batch_begin(clb_batch *b, const clb_convolution *c);
 void clb_batch_free(clb_batch *b);
-/* c times element j of y or its like, of those listed; for the builder of paths, whose owner is the clb_convolution. */
+/* c times element j of y or its like, of those listed; for the builder of paths, whose owner is the
+   clb_convolution. */
 ir_val clb_batch_times(void *owner, int order, int j, double c);
 /* After clb_walk_begin. */
 void clb_batch_limit(clb_batch *b, const clb_convolution *c);
@@ -153,20 +183,26 @@ void clb_batch_limit(clb_batch *b, const clb_convolution *c);
 int64_t clb_batch_bytes(const clb_problem *p, int edges);
 /* Sets n elements, whole vectors or the last one in part, to 0. */
 void clb_batch_clear(const clb_convolution *c, ir_val array, int64_t n);
-/* Asks for rows of the edge that is a batch ahead of the place: in each turn for as many lines, in the order of the memory, which processors
-   take up and run ahead of. */
+/* Asks for rows of the edge that is a batch ahead of the place: in each turn for as many lines, in
+   the order of the memory, which processors take up and run ahead of. */
 void clb_batch_ask(const clb_convolution *c, ir_val place);
-/* Makes the products of the edge at hand, the batch's number `number` (i32); turns to those of an edge. */
+/* Makes the products of the edge at hand, the batch's number `number` (i32); turns to those of an
+   edge. */
 void clb_batch_multiply(clb_batch *b, const clb_convolution *c, ir_val number);
 void clb_batch_turn(clb_batch *b, const clb_convolution *c, ir_val number);
 /* Where component i of the block at hand of a term of z is summed up (i64, of `sums`). */
 ir_val clb_batch_sum(const clb_convolution *c, int term, int i);
-/* Sums of those of n columns from `first` on that paths from a term of x (-1: any) add to, of the edge of this number. */
-void clb_batch_recall(const clb_convolution *c, int x, int first, int n, ir_val number, ir_val *sum);
-void clb_batch_keep(const clb_convolution *c, int x, int first, int n, ir_val number, const ir_val *sum);
+/* Sums of those of n columns from `first` on that paths from a term of x (-1: any) add to, of the
+   edge of this number. */
+void clb_batch_recall(const clb_convolution *c, int x, int first, int n, ir_val number,
+                      ir_val *sum);
+void clb_batch_keep(const clb_convolution *c, int x, int first, int n, ir_val number,
+                    const ir_val *sum);
 
 /* Vectors of x, y and w that a pass may read. */
-static inline int clb_orders(const clb_problem *p) { return p->pass == CLB_DOUBLE_BACKWARD ? 2 : 1; }
+static inline int clb_orders(const clb_problem *p) {
+  return p->pass == CLB_DOUBLE_BACKWARD ? 2 : 1;
+}
 
 /* The walk itself, in IR (convolution.c). */
 void clb_convolution_lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k);

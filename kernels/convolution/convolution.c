@@ -1,6 +1,8 @@
-/* kernels/convolution/convolution.c - the graph convolution owned by its receiver: a group walks the edges of a row (kernels/graph/walk.h), results of z in registers.
+/* kernels/convolution/convolution.c - the graph convolution owned by its receiver: a group walks
+   the edges of a row (kernels/graph/walk.h), results of z in registers.
 
-   A pass gives either results of z (receiver_results.c) or those of edges (edge_results.c), never both: the host asks twice. */
+   A pass gives either results of z (receiver_results.c) or those of edges (edge_results.c), never
+   both: the host asks twice. */
 #include "kernels/convolution/builder.h"
 
 #include <stdio.h>
@@ -11,15 +13,21 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   clb_walk_parameters(&c->walk, k);
   for (int o = 0; o < c->f.form->n_outputs; o++) {
     int slot = c->f.form->output[o].slot;
-    if ((slot == W && !p->convolution.spline) || (slot == X && !p->convolution.atomics && !s->in_memory)) ir_stream(k, c->f.out[o].rows.buffer);
+    if ((slot == W && !p->convolution.spline) ||
+        (slot == X && !p->convolution.atomics && !s->in_memory))
+      ir_stream(k, c->f.out[o].rows.buffer);
   }
   c->other = ir_buffer(k, IR_I32, false);
   c->add = ir_scalar(k, IR_I32);
   int o_z = clb_wanted_output(&c->f, Z);
   if (s->batch && o_z >= 0) clb_parts_of_z(&p->tensor_product, s->part, &c->parts);
-  else clb_parts_make(&p->tensor_product, s->batch ? 1 : s->part, s->nonzeros, s->units ? s->lanes : 0, &c->parts);
-  const bool pairs = o_z < 0 && s->pairs && !p->convolution.spline; /* beside splines it is slower, on an H200 */
-  if (!clb_z_scales(&p->tensor_product, &c->parts, pairs, c->scale)) snprintf(k->error, sizeof k->error, "no memory");
+  else
+    clb_parts_make(&p->tensor_product, s->batch ? 1 : s->part, s->nonzeros, s->units ? s->lanes : 0,
+                   &c->parts);
+  const bool pairs =
+      o_z < 0 && s->pairs && !p->convolution.spline; /* beside splines it is slower, on an H200 */
+  if (!clb_z_scales(&p->tensor_product, &c->parts, pairs, c->scale))
+    snprintf(k->error, sizeof k->error, "no memory");
   c->at.pairs = s->pairs;
   clb_unit_begin(&c->unit, &c->f);
   clb_stage_begin(&c->stage, c);
@@ -34,8 +42,10 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
 }
 
 void clb_convolution_lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
-  static const char *const names[][2] = {{"convolution_forward", "convolution_forward"}, {"convolution_backward", "convolution_backward"},
-                                         {"convolution_double_backward", "convolution_double_backward_z"}};
+  static const char *const names[][2] = {
+      {"convolution_forward", "convolution_forward"},
+      {"convolution_backward", "convolution_backward"},
+      {"convolution_double_backward", "convolution_double_backward_z"}};
   clb_convolution *c = calloc(1, sizeof *c);
   ir_begin(k, names[p->pass][p->tensor_product.gradients >> 3 & 1], s->lanes, s->subgroups, 1);
   k->resident = s->resident;

@@ -1,10 +1,13 @@
-/* kernels/convolution/edge.c - one edge of a convolution: the channels and the place at hand, and its operands, staged or from where they are. */
+/* kernels/convolution/edge.c - one edge of a convolution: the channels and the place at hand, and
+   its operands, staged or from where they are. */
 #include "kernels/convolution/builder.h"
 
 static ir_kernel *of(const clb_convolution *c) { return c->f.k; }
 static ir_val i32(const clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I32, n); }
 static ir_val i64(const clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I64, n); }
-static ir_val less(const clb_convolution *c, ir_val a, ir_val b) { return ir_2(c->f.k, IR_LT, a, b); }
+static ir_val less(const clb_convolution *c, ir_val a, ir_val b) {
+  return ir_2(c->f.k, IR_LT, a, b);
+}
 
 /* ---- channels and places ---- */
 
@@ -19,7 +22,9 @@ bool clb_part_open(clb_convolution *c, int part, int *next_unit) {
   return opened;
 }
 
-ir_val clb_turns_open(const clb_convolution *c, ir_val first, ir_val last) { return ir_loop(of(c), first, last, i32(c, clb_slices(&c->unit, &c->f))); }
+ir_val clb_turns_open(const clb_convolution *c, ir_val first, ir_val last) {
+  return ir_loop(of(c), first, last, i32(c, clb_slices(&c->unit, &c->f)));
+}
 
 void clb_turns_close(clb_convolution *c) {
   ir_end(of(c));
@@ -43,7 +48,8 @@ static ir_val spline(clb_convolution *c, int order) {
 /* Components of g, scaled. */
 void clb_load_scaled(clb_convolution *c, int term, ir_val *v) {
   clb_form_load(&c->f, &c->f.in[Z][0], term, c->unit.channel, c->unit.mask, v);
-  for (int i = 0; i < clb_width(&c->f.tp->z.term[term]); i++) v[i] = ir_mul(of(c), v[i], ir_real(of(c), c->f.t, c->scale[term][i]));
+  for (int i = 0; i < clb_width(&c->f.tp->z.term[term]); i++)
+    v[i] = ir_mul(of(c), v[i], ir_real(of(c), c->f.t, c->scale[term][i]));
 }
 
 void clb_edge_load(void *owner, int slot, int order, ir_val *v) {
@@ -52,7 +58,8 @@ void clb_edge_load(void *owner, int slot, int order, ir_val *v) {
   int term = clb_path_term(c->at.path, slot);
   if (slot == W && c->f.p->convolution.spline) v[0] = spline(c, order);
   else if (slot != Z && c->stage.stages) clb_stage_load(&c->stage, c, slot, order, v);
-  else if (slot == W) v[0] = clb_form_load_weight(&c->f, a, c->at.path, c->unit.channel, c->unit.mask);
+  else if (slot == W)
+    v[0] = clb_form_load_weight(&c->f, a, c->at.path, c->unit.channel, c->unit.mask);
   else if (slot == X) clb_form_load(&c->f, a, term, c->unit.channel, c->unit.mask, v);
   else if (c->f.s->in_memory) clb_load_scaled(c, term, v);
   else
@@ -64,12 +71,18 @@ void clb_load_y(clb_convolution *c, int term) {
   ir_kernel *k = of(c);
   const clb_term *t = &c->f.tp->y.term[term];
   for (int order = 0; order < clb_orders(c->f.p); order++)
-    for (int j = t->at; j < t->at + t->mul * clb_width(t) && clb_reads(c->f.tp, Y, order); j++) /* mul is 1 where a path is */
-      c->at.y[order][j] = ir_cast(k, c->f.t, ir_load(k, c->f.in[Y][order].rows.buffer, ir_add(k, c->f.in[Y][order].base, i64(c, j)), IR_NONE));
+    for (int j = t->at; j < t->at + t->mul * clb_width(t) && clb_reads(c->f.tp, Y, order);
+         j++) /* mul is 1 where a path is */
+      c->at.y[order][j] = ir_cast(k, c->f.t,
+                                  ir_load(k, c->f.in[Y][order].rows.buffer,
+                                          ir_add(k, c->f.in[Y][order].base, i64(c, j)), IR_NONE));
 }
 
-/* Where registers are few, a batch's paths come in the order of the terms of y, whose elements and gradients then are at hand for a while only. */
-bool clb_by_terms_of_y(const clb_convolution *c) { return c->f.s->batch && c->batch.sums == IR_NONE; }
+/* Where registers are few, a batch's paths come in the order of the terms of y, whose elements and
+   gradients then are at hand for a while only. */
+bool clb_by_terms_of_y(const clb_convolution *c) {
+  return c->f.s->batch && c->batch.sums == IR_NONE;
+}
 
 /* Where operands are staged: the ends of the edge, the spline at its length, the elements of y. */
 static void staged(clb_convolution *c, ir_val place, ir_val last) {
@@ -79,7 +92,9 @@ static void staged(clb_convolution *c, ir_val place, ir_val last) {
   if (c->f.p->convolution.spline) {
     ir_val own[ORDERS] = {IR_NONE, IR_NONE};
     for (int order = 0; order < clb_orders(c->f.p); order++)
-      if (clb_reads(c->f.tp, W, order)) own[order] = ir_cast(k, c->f.t, ir_load(k, g->array, ir_add(k, g->base, i32(c, g->r + order)), IR_NONE));
+      if (clb_reads(c->f.tp, W, order))
+        own[order] = ir_cast(
+            k, c->f.t, ir_load(k, g->array, ir_add(k, g->base, i32(c, g->r + order)), IR_NONE));
     if (!clb_stages_knots(c->f.p)) clb_spline_find(&c->spline, &c->f, own[0]);
     clb_spline_edge(&c->spline, &c->f, own);
   }
@@ -92,28 +107,41 @@ void clb_edge_begin(clb_convolution *c, ir_val place, ir_val last) {
   ir_kernel *k = of(c);
   if (c->stage.stages) staged(c, place, last);
   ir_val at = ir_cast(k, IR_I64, clb_slice_place(&c->unit, &c->f, place, last));
-  c->unit.there = c->unit.slice == IR_NONE ? IR_NONE : less(c, ir_add(k, place, c->unit.slice), last);
+  c->unit.there =
+      c->unit.slice == IR_NONE ? IR_NONE : less(c, ir_add(k, place, c->unit.slice), last);
   int orders = clb_orders(c->f.p);
   if (!c->stage.stages) {
     c->sender = ir_cast(k, IR_I64, ir_load(k, c->other, at, IR_NONE));
     c->edge = ir_cast(k, IR_I64, ir_load(k, c->walk.edge, at, IR_NONE));
   }
   for (int slot = X; slot <= W && !c->stage.stages; slot++)
-    for (int order = 0; order < orders; order++) clb_form_row(&c->f, &c->f.in[slot][order], slot == X ? c->sender : c->edge);
+    for (int order = 0; order < orders; order++)
+      clb_form_row(&c->f, &c->f.in[slot][order], slot == X ? c->sender : c->edge);
   for (int o = 0; o < c->f.form->n_outputs; o++) {
     int slot = c->f.form->output[o].slot;
-    bool shares = (slot == X && !c->f.p->convolution.atomics) || (slot == W && c->f.tp->shared_weights);
-    if (slot != Z) clb_form_row(&c->f, &c->f.out[o], shares ? ir_sub(k, c->edge, ir_cast(k, IR_I64, c->walk.e0)) : slot == X ? c->sender : c->edge);
+    bool shares =
+        (slot == X && !c->f.p->convolution.atomics) || (slot == W && c->f.tp->shared_weights);
+    if (slot != Z)
+      clb_form_row(&c->f, &c->f.out[o],
+                   shares      ? ir_sub(k, c->edge, ir_cast(k, IR_I64, c->walk.e0))
+                   : slot == X ? c->sender
+                               : c->edge);
   }
-  for (int t = 0; t < c->f.tp->y.n && !c->stage.stages && !clb_by_terms_of_y(c); t++) clb_load_y(c, t);
-  for (int i = 0; c->unit.there != IR_NONE && clb_wanted_output(&c->f, Z) >= 0 && i < orders * c->f.tp->y.dim; i++) {
+  for (int t = 0; t < c->f.tp->y.n && !c->stage.stages && !clb_by_terms_of_y(c); t++)
+    clb_load_y(c, t);
+  for (int i = 0;
+       c->unit.there != IR_NONE && clb_wanted_output(&c->f, Z) >= 0 && i < orders * c->f.tp->y.dim;
+       i++) {
     int order = i / c->f.tp->y.dim, j = i % c->f.tp->y.dim;
-    if (clb_reads(c->f.tp, Y, order)) c->at.y[order][j] = ir_select(k, c->unit.there, c->at.y[order][j], ir_real(k, c->f.t, 0));
+    if (clb_reads(c->f.tp, Y, order))
+      c->at.y[order][j] = ir_select(k, c->unit.there, c->at.y[order][j], ir_real(k, c->f.t, 0));
   }
   if (c->f.p->convolution.spline && !c->stage.stages) {
     ir_val r[ORDERS] = {IR_NONE, IR_NONE};
     for (int order = 0; order < orders; order++)
-      if (clb_reads(c->f.tp, W, order)) r[order] = ir_cast(k, c->f.t, ir_load(k, c->f.in[W][order].rows.buffer, c->f.in[W][order].base, IR_NONE));
+      if (clb_reads(c->f.tp, W, order))
+        r[order] = ir_cast(
+            k, c->f.t, ir_load(k, c->f.in[W][order].rows.buffer, c->f.in[W][order].base, IR_NONE));
     clb_spline_find(&c->spline, &c->f, r[0]);
     clb_spline_edge(&c->spline, &c->f, r);
   }

@@ -1,4 +1,5 @@
-/* kernels/convolution/partition.c - how a convolution's channels and paths are divided among sub-groups. */
+/* kernels/convolution/partition.c - how a convolution's channels and paths are divided among
+   sub-groups. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,8 @@ static void take(const clb_tensor_product_problem *tp, items *it, int term, int 
   it->of_x[term] = item;
   for (int q = 0; q < tp->n_paths; q++)
     for (int other = 0; other < tp->n_paths && tp->path[q].in1 == term; other++)
-      if (tp->path[other].out == tp->path[q].out && it->of_x[tp->path[other].in1] < 0) take(tp, it, tp->path[other].in1, item);
+      if (tp->path[other].out == tp->path[q].out && it->of_x[tp->path[other].in1] < 0)
+        take(tp, it, tp->path[other].in1, item);
 }
 
 static void find_items(const clb_tensor_product_problem *tp, items *it) {
@@ -46,17 +48,22 @@ static void find_items(const clb_tensor_product_problem *tp, items *it) {
   }
 }
 
-/* Items of multiplicity mul into n bins, the greatest first, each into the bin that has least; returns what the fullest bins have. */
+/* Items of multiplicity mul into n bins, the greatest first, each into the bin that has least;
+   returns what the fullest bins have. */
 static load fill(const items *it, int mul, int n, int *bin) {
   load in[CLB_MAX_TERMS] = {{0}}, most = {0};
   bool done[CLB_MAX_TERMS] = {false};
   for (;;) {
     int next = -1, to = 0;
     for (int i = 0; i < it->n; i++)
-      if (it->mul[i] == mul && !done[i] && (next < 0 || it->size[i].nonzeros > it->size[next].nonzeros)) next = i;
+      if (it->mul[i] == mul && !done[i] &&
+          (next < 0 || it->size[i].nonzeros > it->size[next].nonzeros))
+        next = i;
     if (next < 0) break;
     for (int b = 1; b < n; b++)
-      if (in[b].nonzeros < in[to].nonzeros || (in[b].nonzeros == in[to].nonzeros && in[b].components < in[to].components)) to = b;
+      if (in[b].nonzeros < in[to].nonzeros ||
+          (in[b].nonzeros == in[to].nonzeros && in[b].components < in[to].components))
+        to = b;
     done[next] = true;
     bin[next] = to;
     in[to].components += it->size[next].components;
@@ -71,21 +78,28 @@ static load fill(const items *it, int mul, int n, int *bin) {
 
 static int blocks_of(int mul, int lanes) { return (mul + lanes - 1) / lanes; }
 
-/* The parts of multiplicity mul: as few as the limits allow (what is little above them stays whole), then as many blocks together. */
-static void make_parts(const items *it, int mul, load limit, int lanes, clb_parts *parts, int *part_of) {
+/* The parts of multiplicity mul: as few as the limits allow (what is little above them stays
+   whole), then as many blocks together. */
+static void make_parts(const items *it, int mul, load limit, int lanes, clb_parts *parts,
+                       int *part_of) {
   int bin[CLB_MAX_TERMS], count = 0, n = 1, together = 1;
   for (int i = 0; i < it->n; i++) count += it->mul[i] == mul;
   load most = fill(it, mul, n, bin);
-  while (n < count && (most.components > limit.components || most.nonzeros > limit.nonzeros + (n == 1 ? limit.nonzeros / 8 : 0))) most = fill(it, mul, ++n, bin);
+  while (n < count && (most.components > limit.components ||
+                       most.nonzeros > limit.nonzeros + (n == 1 ? limit.nonzeros / 8 : 0)))
+    most = fill(it, mul, ++n, bin);
   for (int t = 2; lanes && t <= CLB_MAX_TOGETHER; t++)
-    if (blocks_of(mul, lanes) % t == 0 && most.components * t <= limit.components && most.nonzeros * t <= limit.nonzeros) together = t;
+    if (blocks_of(mul, lanes) % t == 0 && most.components * t <= limit.components &&
+        most.nonzeros * t <= limit.nonzeros)
+      together = t;
   for (int i = 0; i < it->n; i++)
     if (it->mul[i] == mul) part_of[i] = parts->n + bin[i];
   if (most.nonzeros * together > parts->nonzeros) parts->nonzeros = most.nonzeros * together;
   for (int b = 0; b < n; b++) parts->mul[parts->n] = mul, parts->together[parts->n++] = together;
 }
 
-void clb_parts_make(const clb_tensor_product_problem *tp, int most, int most_nonzeros, int lanes, clb_parts *parts) {
+void clb_parts_make(const clb_tensor_product_problem *tp, int most, int most_nonzeros, int lanes,
+                    clb_parts *parts) {
   items it;
   int part_of[CLB_MAX_TERMS], largest = INT32_MAX;
   find_items(tp, &it);
@@ -98,7 +112,8 @@ void clb_parts_make(const clb_tensor_product_problem *tp, int most, int most_non
     make_parts(&it, mul, (load){most, most_nonzeros}, lanes, parts, part_of);
     largest = mul;
   }
-  for (int t = 0; t < CLB_MAX_TERMS; t++) parts->of_x[t] = it.of_x[t] < 0 ? -1 : part_of[it.of_x[t]], parts->of_z[t] = -1;
+  for (int t = 0; t < CLB_MAX_TERMS; t++)
+    parts->of_x[t] = it.of_x[t] < 0 ? -1 : part_of[it.of_x[t]], parts->of_z[t] = -1;
   for (int q = 0; q < tp->n_paths; q++) parts->of_z[tp->path[q].out] = parts->of_x[tp->path[q].in1];
 }
 
@@ -109,7 +124,8 @@ void clb_parts_of_z(const clb_tensor_product_problem *tp, int most, clb_parts *p
   for (int q = tp->n_paths - 1; q >= 0; q--) source[tp->path[q].out] = tp->path[q].in1;
   for (int x = 0; x < tp->x.n; x++) { /* what comes from one term of x first stays together */
     int n = 0, all = 0, had = 0, share;
-    for (int t = 0; t < tp->z.n; t++) all += source[t] == x && tp->z.term[t].mul ? clb_width(&tp->z.term[t]) : 0;
+    for (int t = 0; t < tp->z.n; t++)
+      all += source[t] == x && tp->z.term[t].mul ? clb_width(&tp->z.term[t]) : 0;
     share = all ? (all + (all + most - 1) / most - 1) / ((all + most - 1) / most) : 0;
     for (int t = 0; t < tp->z.n; t++) {
       if (source[t] != x || !tp->z.term[t].mul) continue;
@@ -177,7 +193,8 @@ static int count_new(knowledge *k, const clb_entry *e, int n, int y, double scal
   return count;
 }
 
-/* Whether the size of a coefficient, or one that is known, stands further ahead, too: each is tried once. */
+/* Whether the size of a coefficient, or one that is known, stands further ahead, too: each is tried
+   once. */
 static bool seen(const clb_entry *e, int q) {
   for (int i = 0; i < q; i++)
     if (fabs(e[i].c) == fabs(e[q].c)) return true;
@@ -211,7 +228,8 @@ static void scale_term(knowledge *products, const clb_entry *e, int n, int y, do
   learn(products, e, n, y, all);
 }
 
-/* Of each component: the largest coefficient that starts a sum a_ij (path.h), which then starts with the component itself. */
+/* Of each component: the largest coefficient that starts a sum a_ij (path.h), which then starts
+   with the component itself. */
 static void scale_components(const clb_entry *e, int n, double *scale) {
   bool started[MAX_M][MAX_M] = {{false}};
   for (int q = 0; q < n; q++) {
@@ -220,7 +238,8 @@ static void scale_components(const clb_entry *e, int n, double *scale) {
   }
 }
 
-bool clb_z_scales(const clb_tensor_product_problem *tp, const clb_parts *parts, bool pairs, double scale[][MAX_M]) {
+bool clb_z_scales(const clb_tensor_product_problem *tp, const clb_parts *parts, bool pairs,
+                  double scale[][MAX_M]) {
   enum { MOST = 4096 };
   double *symbol = malloc(sizeof *symbol * MAX_M * MAX_M * MAX_M);
   clb_entry *e = malloc(sizeof *e * MAX_M * MAX_M * MAX_M);

@@ -1,7 +1,9 @@
-/* kernels/convolution/pipeline.c - a convolution's operands of the next edges, copied into local memory while the edge at hand is worked on.
+/* kernels/convolution/pipeline.c - a convolution's operands of the next edges, copied into local
+   memory while the edge at hand is worked on.
 
-   Each sub-group fetches for itself, so that sub-groups need not wait for each other.  A slot holds, one after the other, the pieces of w
-   and x of the sub-group's block of channels and the elements of y; where slices share the sub-group, that of each slice's edge in turn. */
+   Each sub-group fetches for itself, so that sub-groups need not wait for each other.  A slot
+   holds, one after the other, the pieces of w and x of the sub-group's block of channels and the
+   elements of y; where slices share the sub-group, that of each slice's edge in turn. */
 #include <string.h>
 
 #include "kernels/convolution/builder.h"
@@ -22,33 +24,47 @@ static int count_x(const clb_tensor_product_problem *tp, const clb_parts *parts,
 
 enum { KNOTS = 4 }; /* pieces of a weight's spline: two ends of values and slopes */
 
-static int pieces_of_weight(const clb_problem *p) { return !p->convolution.spline ? 1 : clb_stages_knots(p) ? KNOTS : 0; }
+static int pieces_of_weight(const clb_problem *p) {
+  return !p->convolution.spline ? 1 : clb_stages_knots(p) ? KNOTS : 0;
+}
 
 static int count_w(const clb_problem *p, const clb_parts *parts, int part) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   int n = 0;
-  for (int q = 0; q < tp->n_paths; q++) n += parts->of_x[tp->path[q].in1] == part && tp->path[q].has_weight;
+  for (int q = 0; q < tp->n_paths; q++)
+    n += parts->of_x[tp->path[q].in1] == part && tp->path[q].has_weight;
   return pieces_of_weight(p) * n;
 }
 
-enum { LENGTH = 4 }; /* elements that keep an edge's length, and what comes in along it, in a slot, so that all starts are aligned */
+enum {
+  LENGTH = 4
+}; /* elements that keep an edge's length, and what comes in along it, in a slot, so that all starts
+      are aligned */
 static int y_size(const clb_tensor_product_problem *tp) { return (tp->y.dim + 3) / 4 * 4; }
 
-/* Elements of an edge, of which slices read side by side from banks of their own; INT32_MAX: too many pieces. */
-static int size_of_edge(const clb_problem *p, const clb_parts *parts, const clb_schedule *s, int part) {
+/* Elements of an edge, of which slices read side by side from banks of their own; INT32_MAX: too
+   many pieces. */
+static int size_of_edge(const clb_problem *p, const clb_parts *parts, const clb_schedule *s,
+                        int part) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
-  int width = clb_slice_width(s, parts->mul[part]), n_x = count_x(tp, parts, part) * parts->together[part], n_w = count_w(p, parts, part) * parts->together[part];
+  int width = clb_slice_width(s, parts->mul[part]),
+      n_x = count_x(tp, parts, part) * parts->together[part],
+      n_w = count_w(p, parts, part) * parts->together[part];
   int size = p->convolution.spline ? LENGTH : 0;
   for (int order = 0; order < clb_orders(p); order++)
-    size += clb_reads(tp, X, order) * n_x * width + clb_reads(tp, W, order) * n_w * width + clb_reads(tp, Y, order) * y_size(tp);
-  if (width < s->lanes) size += (s->lanes + (width > 4 ? width : 4) - size % s->lanes) % s->lanes; /* all starts stay aligned */
+    size += clb_reads(tp, X, order) * n_x * width + clb_reads(tp, W, order) * n_w * width +
+            clb_reads(tp, Y, order) * y_size(tp);
+  if (width < s->lanes)
+    size += (s->lanes + (width > 4 ? width : 4) - size % s->lanes) %
+            s->lanes; /* all starts stay aligned */
   return n_x > CLB_MAX_PIECES || n_w > CLB_MAX_PIECES ? INT32_MAX : size;
 }
 
 int clb_stage_size(const clb_problem *p, const clb_parts *parts, const clb_schedule *s) {
   int most = 0;
   for (int part = 0; part < parts->n; part++) {
-    int slices = s->lanes / clb_slice_width(s, parts->mul[part]), size = size_of_edge(p, parts, s, part);
+    int slices = s->lanes / clb_slice_width(s, parts->mul[part]),
+        size = size_of_edge(p, parts, s, part);
     if (size == INT32_MAX) return size;
     if (slices * size > most) most = slices * size;
   }
@@ -62,7 +78,8 @@ void clb_stage_begin(clb_stage *g, const clb_convolution *c) {
   if (!g->stages) return;
   memcpy(g->in, c->f.in, sizeof g->in);
   g->size = clb_stage_size(c->f.p, &c->parts, s);
-  g->array = ir_local(of(c), clb_ir_type((clb_dtype)c->f.p->storage), (int64_t)s->subgroups * g->stages * g->size);
+  g->array = ir_local(of(c), clb_ir_type((clb_dtype)c->f.p->storage),
+                      (int64_t)s->subgroups * g->stages * g->size);
   g->slot = ir_var(of(c), i32(c, 0), true);
   bool uniform = s->slices < 2;
   for (int i = 0; i < g->stages; i++) {
@@ -99,7 +116,8 @@ static void pieces_of_w(const clb_convolution *c, int part, clb_staged_operand *
       o->step[o->n] = n > 1 ? 2 : 1;
       o->of[o->n] = q;
       o->within[o->n] = piece % 2;
-      o->from[o->n] = o->step[o->n] * (p->weight_at + piece / 2 * (int64_t)tp->n_weights) + piece % 2 * c->unit.width;
+      o->from[o->n] = o->step[o->n] * (p->weight_at + piece / 2 * (int64_t)tp->n_weights) +
+                      piece % 2 * c->unit.width;
     }
   }
 }
@@ -126,7 +144,8 @@ void clb_stage_plan(clb_stage *g, const clb_convolution *c, int part) {
     const int slots[] = {W, X};
     for (int i = 0; i < 2; i++) {
       list_pieces(c, part, slots[i], operands[i]);
-      operands[i]->array = slots[i] == W && c->f.p->convolution.spline ? &g->knots : &g->in[slots[i]][order];
+      operands[i]->array =
+          slots[i] == W && c->f.p->convolution.spline ? &g->knots : &g->in[slots[i]][order];
       operands[i]->at = at;
       if (!clb_reads(c->f.tp, slots[i], order)) operands[i]->n = 0;
       at += operands[i]->n * c->unit.width;
@@ -140,24 +159,33 @@ void clb_stage_plan(clb_stage *g, const clb_convolution *c, int part) {
 
 /* ---- sending for an edge ---- */
 
-/* i64: index of element `inside` (i32) of this lane's piece: pieces first ... first + n - 1 for the lanes in n equal shares.  Constants come last,
-   so that copies share the rest of their addresses. */
-static ir_val piece_element(const clb_convolution *c, const clb_staged_operand *o, int first, int share, ir_val inside) {
+/* i64: index of element `inside` (i32) of this lane's piece: pieces first ... first + n - 1 for the
+   lanes in n equal shares.  Constants come last, so that copies share the rest of their addresses.
+ */
+static ir_val piece_element(const clb_convolution *c, const clb_staged_operand *o, int first,
+                            int share, ir_val inside) {
   ir_kernel *k = of(c);
   int n = c->unit.width / share, there = o->n - first < n ? o->n - first : n;
-  ir_val which = ir_2(k, IR_DIV, c->unit.lane, i32(c, share)), skipped = ir_mul(k, c->stage.first, i64(c, o->step[first]));
+  ir_val which = ir_2(k, IR_DIV, c->unit.lane, i32(c, share)),
+         skipped = ir_mul(k, c->stage.first, i64(c, o->step[first]));
   ir_val near = ir_add(k, o->array->base, ir_add(k, skipped, ir_cast(k, IR_I64, inside)));
   int64_t apart = o->n > 1 ? o->from[1] - o->from[0] : 0;
   bool even = true;
-  for (int j = 1; j < there; j++) even &= o->from[first + j] == o->from[first] + j * apart && o->step[first + j] == o->step[first];
+  for (int j = 1; j < there; j++)
+    even &=
+        o->from[first + j] == o->from[first] + j * apart && o->step[first + j] == o->step[first];
   if (even && n == 1) return ir_add(k, near, i64(c, o->from[first]));
-  if (even) return ir_add(k, ir_add(k, near, ir_mul(k, ir_cast(k, IR_I64, which), i64(c, apart))), i64(c, o->from[first]));
+  if (even)
+    return ir_add(k, ir_add(k, near, ir_mul(k, ir_cast(k, IR_I64, which), i64(c, apart))),
+                  i64(c, o->from[first]));
   bool alike = true;
   for (int j = 1; j < there; j++) alike &= o->step[first + j] == o->step[first];
   if (!alike) near = ir_add(k, o->array->base, ir_cast(k, IR_I64, inside));
   ir_val start = IR_NONE;
   for (int j = 0; j < there; j++) {
-    ir_val own = alike ? i64(c, o->from[first + j] - o->from[first]) : ir_add(k, i64(c, o->from[first + j]), ir_mul(k, c->stage.first, i64(c, o->step[first + j])));
+    ir_val own = alike ? i64(c, o->from[first + j] - o->from[first])
+                       : ir_add(k, i64(c, o->from[first + j]),
+                                ir_mul(k, c->stage.first, i64(c, o->step[first + j])));
     start = start == IR_NONE ? own : ir_select(k, ir_2(k, IR_EQ, which, i32(c, j)), own, start);
   }
   near = ir_add(k, near, start);
@@ -165,14 +193,18 @@ static ir_val piece_element(const clb_convolution *c, const clb_staged_operand *
 }
 
 /* 16 bytes a lane. */
-static void send_wide(const clb_convolution *c, const clb_staged_operand *o, ir_val slot, int width) {
+static void send_wide(const clb_convolution *c, const clb_staged_operand *o, ir_val slot,
+                      int width) {
   ir_kernel *k = of(c);
   int lanes = c->unit.width, share = lanes / width;
   ir_val inside = ir_mul(k, ir_2(k, IR_MOD, c->unit.lane, i32(c, share)), i32(c, width));
   for (int first = 0; first < o->n; first += width) {
-    ir_val at = ir_add(k, ir_add(k, slot, ir_mul(k, c->unit.lane, i32(c, width))), i32(c, o->at + (int64_t)first * lanes));
+    ir_val at = ir_add(k, ir_add(k, slot, ir_mul(k, c->unit.lane, i32(c, width))),
+                       i32(c, o->at + (int64_t)first * lanes));
     ir_val from = piece_element(c, o, first, share, inside);
-    ir_val mask = o->n - first < width ? ir_2(k, IR_LT, c->unit.lane, i32(c, (int64_t)(o->n - first) * share)) : IR_NONE;
+    ir_val mask = o->n - first < width
+                      ? ir_2(k, IR_LT, c->unit.lane, i32(c, (int64_t)(o->n - first) * share))
+                      : IR_NONE;
     ir_copy_aligned(k, c->stage.array, at, o->array->rows.buffer, from, mask, width);
   }
 }
@@ -181,12 +213,14 @@ static void send_narrow(const clb_convolution *c, const clb_staged_operand *o, i
   ir_kernel *k = of(c);
   int lanes = c->unit.width;
   for (int j = 0; j < o->n; j++) {
-    ir_val at = ir_add(k, ir_add(k, slot, c->unit.lane), i32(c, o->at + (int64_t)j * lanes)), mask = IR_NONE;
+    ir_val at = ir_add(k, ir_add(k, slot, c->unit.lane), i32(c, o->at + (int64_t)j * lanes)),
+           mask = IR_NONE;
     ir_val from = piece_element(c, o, j, lanes, c->unit.lane);
     if (c->unit.mul % lanes) { /* of a run, so many elements are there */
       int block = j / o->of_block;
       ir_val channels = ir_sub(k, i32(c, c->unit.mul - (int64_t)block * lanes), c->unit.first);
-      mask = ir_2(k, IR_LT, ir_add(k, c->unit.lane, i32(c, (int64_t)o->within[j] * lanes)), ir_mul(k, channels, i32(c, o->step[j])));
+      mask = ir_2(k, IR_LT, ir_add(k, c->unit.lane, i32(c, (int64_t)o->within[j] * lanes)),
+                  ir_mul(k, channels, i32(c, o->step[j])));
     }
     ir_copy(k, c->stage.array, at, o->array->rows.buffer, from, mask, 1);
   }
@@ -197,8 +231,10 @@ static void send_y(const clb_convolution *c, int order, ir_val slot, int width) 
   const clb_form_array *a = &c->stage.in[Y][order];
   int n = c->f.tp->y.dim, lanes = c->unit.width;
   for (int first = 0; first < n; first += lanes * width) {
-    ir_val lane = ir_mul(k, c->unit.lane, i32(c, width)), element = ir_add(k, lane, i32(c, first)), at = ir_add(k, ir_add(k, slot, lane), i32(c, c->stage.y[order] + first));
-    ir_val from = ir_add(k, ir_add(k, a->base, ir_cast(k, IR_I64, lane)), i64(c, first)), mask = n - first < lanes * width ? ir_2(k, IR_LT, element, i32(c, n)) : IR_NONE;
+    ir_val lane = ir_mul(k, c->unit.lane, i32(c, width)), element = ir_add(k, lane, i32(c, first)),
+           at = ir_add(k, ir_add(k, slot, lane), i32(c, c->stage.y[order] + first));
+    ir_val from = ir_add(k, ir_add(k, a->base, ir_cast(k, IR_I64, lane)), i64(c, first)),
+           mask = n - first < lanes * width ? ir_2(k, IR_LT, element, i32(c, n)) : IR_NONE;
     if (width > 1) ir_copy_aligned(k, c->stage.array, at, a->rows.buffer, from, mask, width);
     else ir_copy(k, c->stage.array, at, a->rows.buffer, from, mask, 1);
   }
@@ -207,7 +243,8 @@ static void send_y(const clb_convolution *c, int order, ir_val slot, int width) 
 /* Whether full blocks start at multiples of 16 bytes in a row that does. */
 static bool aligns(const clb_convolution *c, int width) {
   const clb_stage *g = &c->stage;
-  bool all = !c->f.s->narrow && c->unit.mul % c->unit.width == 0 && c->unit.width % width == 0 && c->f.tp->y.dim % width == 0 && g->size % width == 0 && g->own % width == 0;
+  bool all = !c->f.s->narrow && c->unit.mul % c->unit.width == 0 && c->unit.width % width == 0 &&
+             c->f.tp->y.dim % width == 0 && g->size % width == 0 && g->own % width == 0;
   for (int order = 0; order < clb_orders(c->f.p); order++) {
     for (int j = 0; j < g->w[order].n; j++) all &= g->w[order].from[j] % width == 0;
     for (int j = 0; j < g->x[order].n; j++) all &= g->x[order].from[j] % width == 0;
@@ -230,22 +267,28 @@ static void send_all(const clb_convolution *c, ir_val slot, int width) {
 static ir_val edge_in_slot(const clb_convolution *c, ir_val number) {
   ir_kernel *k = of(c);
   ir_val slot = ir_add(k, c->stage.start, ir_mul(k, number, i32(c, c->stage.size)));
-  return c->unit.slice == IR_NONE ? slot : ir_add(k, slot, ir_mul(k, c->unit.slice, i32(c, c->stage.own)));
+  return c->unit.slice == IR_NONE ? slot
+                                  : ir_add(k, slot, ir_mul(k, c->unit.slice, i32(c, c->stage.own)));
 }
 
-/* Sends for a place's operands into slot number `number`; always one batch.  r: the edge's length, where knots are staged. */
-static void send(clb_stage *g, const clb_convolution *c, ir_val place, ir_val last, ir_val sender, ir_val edge, ir_val r, ir_val number) {
+/* Sends for a place's operands into slot number `number`; always one batch.  r: the edge's length,
+   where knots are staged. */
+static void send(clb_stage *g, const clb_convolution *c, ir_val place, ir_val last, ir_val sender,
+                 ir_val edge, ir_val r, ir_val number) {
   ir_kernel *k = of(c);
   if (k->error[0]) return;
   int width = 16 / (int)ir_type_bytes((ir_type)k->ins[g->array].element);
   ir_if(k, ir_2(k, IR_LT, place, last));
   for (int slot = X; slot <= W; slot++)
-    for (int order = 0; order < clb_orders(c->f.p); order++) clb_form_row(&c->f, &g->in[slot][order], ir_cast(k, IR_I64, slot == X ? sender : edge));
+    for (int order = 0; order < clb_orders(c->f.p); order++)
+      clb_form_row(&c->f, &g->in[slot][order], ir_cast(k, IR_I64, slot == X ? sender : edge));
   ir_val slot = edge_in_slot(c, number);
   if (c->f.p->convolution.spline) {
     for (int order = 0; order < clb_orders(c->f.p); order++) {
       const clb_form_array *a = &g->in[W][order];
-      if (clb_reads(c->f.tp, W, order)) ir_copy(k, g->array, ir_add(k, slot, i32(c, g->r + order)), a->rows.buffer, a->base, ir_2(k, IR_LT, c->unit.lane, i32(c, 1)), 1);
+      if (clb_reads(c->f.tp, W, order))
+        ir_copy(k, g->array, ir_add(k, slot, i32(c, g->r + order)), a->rows.buffer, a->base,
+                ir_2(k, IR_LT, c->unit.lane, i32(c, 1)), 1);
     }
     if (r != IR_NONE) g->knots.base = clb_spline_row(&c->spline, &c->f, r);
   }
@@ -260,19 +303,24 @@ static void send(clb_stage *g, const clb_convolution *c, ir_val place, ir_val la
   ir_copy_commit(k);
 }
 
-static void look_up(const clb_convolution *c, ir_val place, ir_val last, ir_val *sender, ir_val *edge) {
+static void look_up(const clb_convolution *c, ir_val place, ir_val last, ir_val *sender,
+                    ir_val *edge) {
   ir_kernel *k = of(c);
-  ir_val there = ir_2(k, IR_LT, place, last), at = ir_cast(k, IR_I64, clb_slice_place(&c->unit, &c->f, place, last));
+  ir_val there = ir_2(k, IR_LT, place, last),
+         at = ir_cast(k, IR_I64, clb_slice_place(&c->unit, &c->f, place, last));
   *sender = ir_load(k, c->other, at, there);
   *edge = ir_load(k, c->walk.edge, at, there);
 }
 
 /* The length of an edge, where knots are staged. */
-static ir_val length(clb_stage *g, const clb_convolution *c, ir_val place, ir_val last, ir_val edge) {
+static ir_val length(clb_stage *g, const clb_convolution *c, ir_val place, ir_val last,
+                     ir_val edge) {
   ir_kernel *k = of(c);
   if (!clb_stages_knots(c->f.p)) return IR_NONE;
   clb_form_row(&c->f, &g->in[W][0], ir_cast(k, IR_I64, edge));
-  return ir_cast(k, c->f.t, ir_load(k, g->in[W][0].rows.buffer, g->in[W][0].base, ir_2(k, IR_LT, place, last)));
+  return ir_cast(
+      k, c->f.t,
+      ir_load(k, g->in[W][0].rows.buffer, g->in[W][0].base, ir_2(k, IR_LT, place, last)));
 }
 
 /* ---- the walk ---- */
@@ -282,8 +330,10 @@ void clb_stage_open(clb_stage *g, const clb_convolution *c, int part, ir_val fir
   ir_val sender, edge;
   clb_stage_plan(g, c, part);
   ir_set(k, g->slot, i32(c, 0));
-  if (!c->f.s->units) ir_barrier(k, false); /* those before have read what this overwrites; a unit does one part */
-  ir_val turn = ir_loop(k, i32(c, 0), i32(c, g->stages - 1), i32(c, 1)), place = ir_add(k, first, ir_mul(k, turn, i32(c, clb_slices(&c->unit, &c->f))));
+  if (!c->f.s->units)
+    ir_barrier(k, false); /* those before have read what this overwrites; a unit does one part */
+  ir_val turn = ir_loop(k, i32(c, 0), i32(c, g->stages - 1), i32(c, 1)),
+         place = ir_add(k, first, ir_mul(k, turn, i32(c, clb_slices(&c->unit, &c->f))));
   look_up(c, place, last, &sender, &edge);
   send(g, c, place, last, sender, edge, length(g, c, place, last, edge), turn);
   ir_end(k);
@@ -293,13 +343,17 @@ void clb_stage_open(clb_stage *g, const clb_convolution *c, int part, ir_val fir
     ir_set(k, g->edge[i], edge);
   }
   if (!clb_stages_knots(c->f.p)) return;
-  ir_set(k, g->next_r, length(g, c, ir_add(k, first, i32(c, (g->stages - 1) * clb_slices(&c->unit, &c->f))), last, edge));
-  look_up(c, ir_add(k, first, i32(c, g->stages * clb_slices(&c->unit, &c->f))), last, &sender, &edge);
+  ir_set(k, g->next_r,
+         length(g, c, ir_add(k, first, i32(c, (g->stages - 1) * clb_slices(&c->unit, &c->f))), last,
+                edge));
+  look_up(c, ir_add(k, first, i32(c, g->stages * clb_slices(&c->unit, &c->f))), last, &sender,
+          &edge);
   ir_set(k, g->next_sender, sender);
   ir_set(k, g->next_edge, edge);
 }
 
-/* One turn on: the ends of the one after those that are known are looked up; where knots are staged one earlier, as its length is looked up then. */
+/* One turn on: the ends of the one after those that are known are looked up; where knots are staged
+   one earlier, as its length is looked up then. */
 static void move_on(clb_stage *g, const clb_convolution *c, ir_val ahead, ir_val last) {
   ir_kernel *k = of(c);
   ir_val sender, edge, next = ir_add(k, ahead, i32(c, clb_slices(&c->unit, &c->f)));
@@ -308,7 +362,8 @@ static void move_on(clb_stage *g, const clb_convolution *c, ir_val ahead, ir_val
     sender = ir_get(k, g->next_sender);
     edge = ir_get(k, g->next_edge);
     ir_set(k, g->next_r, length(g, c, next, last, edge));
-    look_up(c, ir_add(k, next, i32(c, clb_slices(&c->unit, &c->f))), last, &later_sender, &later_edge);
+    look_up(c, ir_add(k, next, i32(c, clb_slices(&c->unit, &c->f))), last, &later_sender,
+            &later_edge);
     ir_set(k, g->next_sender, later_sender);
     ir_set(k, g->next_edge, later_edge);
   } else look_up(c, next, last, &sender, &edge);
@@ -318,13 +373,18 @@ static void move_on(clb_stage *g, const clb_convolution *c, ir_val ahead, ir_val
   }
 }
 
-void clb_stage_edge(clb_stage *g, const clb_convolution *c, ir_val place, ir_val last, ir_val *sender, ir_val *edge) {
+void clb_stage_edge(clb_stage *g, const clb_convolution *c, ir_val place, ir_val last,
+                    ir_val *sender, ir_val *edge) {
   ir_kernel *k = of(c);
-  ir_val slot = ir_get(k, g->slot), before = ir_select(k, ir_2(k, IR_EQ, slot, i32(c, 0)), i32(c, g->stages - 1), ir_sub(k, slot, i32(c, 1)));
-  ir_val ahead = ir_add(k, place, i32(c, (g->stages - 1) * clb_slices(&c->unit, &c->f))), r = clb_stages_knots(c->f.p) ? ir_get(k, g->next_r) : IR_NONE;
+  ir_val slot = ir_get(k, g->slot),
+         before = ir_select(k, ir_2(k, IR_EQ, slot, i32(c, 0)), i32(c, g->stages - 1),
+                            ir_sub(k, slot, i32(c, 1)));
+  ir_val ahead = ir_add(k, place, i32(c, (g->stages - 1) * clb_slices(&c->unit, &c->f))),
+         r = clb_stages_knots(c->f.p) ? ir_get(k, g->next_r) : IR_NONE;
   ir_copy_wait(k, g->stages - 2);
   ir_barrier(k, false);
-  send(g, c, ahead, last, ir_get(k, g->sender[g->stages - 1]), ir_get(k, g->edge[g->stages - 1]), r, before);
+  send(g, c, ahead, last, ir_get(k, g->sender[g->stages - 1]), ir_get(k, g->edge[g->stages - 1]), r,
+       before);
   *sender = ir_cast(k, IR_I64, ir_get(k, g->sender[0]));
   *edge = ir_cast(k, IR_I64, ir_get(k, g->edge[0]));
   move_on(g, c, ahead, last);
@@ -347,9 +407,11 @@ void clb_stage_next(clb_stage *g, const clb_convolution *c) {
   ir_set(k, g->slot, ir_select(k, ir_2(k, IR_EQ, next, i32(c, g->stages)), i32(c, 0), next));
 }
 
-static ir_val element(const clb_convolution *c, const clb_staged_operand *o, int piece, int more, ir_val within) {
+static ir_val element(const clb_convolution *c, const clb_staged_operand *o, int piece, int more,
+                      ir_val within) {
   ir_kernel *k = of(c);
-  ir_val at = ir_add(k, ir_add(k, c->stage.base, within), i32(c, o->at + more + (int64_t)piece * c->unit.width));
+  ir_val at = ir_add(k, ir_add(k, c->stage.base, within),
+                     i32(c, o->at + more + (int64_t)piece * c->unit.width));
   return ir_cast(k, c->f.t, ir_load(k, c->stage.array, at, c->unit.mask));
 }
 
@@ -365,7 +427,9 @@ void clb_stage_knots(const clb_stage *g, const clb_convolution *c, ir_val v[4]) 
   const clb_staged_operand *o = &g->w[0];
   int lanes = c->unit.width, first = find_piece(c, o, c->at.path - c->f.tp->path);
   ir_val near = ir_add(k, g->base, ir_mul(k, c->unit.lane, i32(c, 2)));
-  for (int i = 0; i < 2; i++) ir_load_aligned(k, g->array, ir_add(k, near, i32(c, o->at + (int64_t)(first + 2 * i) * lanes)), c->unit.mask, 2, v + 2 * i);
+  for (int i = 0; i < 2; i++)
+    ir_load_aligned(k, g->array, ir_add(k, near, i32(c, o->at + (int64_t)(first + 2 * i) * lanes)),
+                    c->unit.mask, 2, v + 2 * i);
 }
 
 void clb_stage_load(const clb_stage *g, const clb_convolution *c, int slot, int order, ir_val *v) {
@@ -373,9 +437,12 @@ void clb_stage_load(const clb_stage *g, const clb_convolution *c, int slot, int 
   const clb_tensor_product_problem *tp = c->f.tp;
   const clb_path *p = c->at.path;
   const clb_staged_operand *o = slot == W ? &g->w[order] : &g->x[order];
-  int first = find_piece(c, o, slot == W ? p - tp->path : p->in1), width = clb_width(&tp->x.term[p->in1]);
+  int first = find_piece(c, o, slot == W ? p - tp->path : p->in1),
+      width = clb_width(&tp->x.term[p->in1]);
   if (slot == W) v[0] = element(c, o, first, 0, c->unit.lane);
   else
     for (int m = 0; m < width; m++)
-      v[m] = tp->layout_x == CLB_IR_MUL ? element(c, o, first + m, 0, c->unit.lane) : element(c, o, first, m, ir_mul(k, c->unit.lane, i32(c, width)));
+      v[m] = tp->layout_x == CLB_IR_MUL
+                 ? element(c, o, first + m, 0, c->unit.lane)
+                 : element(c, o, first, m, ir_mul(k, c->unit.lane, i32(c, width)));
 }

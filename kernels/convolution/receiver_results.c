@@ -1,9 +1,12 @@
-/* kernels/convolution/receiver_results.c - results of a convolution that belong to receivers: z summed in registers over the walk of a row. */
+/* kernels/convolution/receiver_results.c - results of a convolution that belong to receivers: z
+   summed in registers over the walk of a row. */
 #include "kernels/convolution/builder.h"
 
 static ir_kernel *of(const clb_convolution *c) { return c->f.k; }
 static ir_val i32(const clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I32, n); }
-static ir_val less(const clb_convolution *c, ir_val a, ir_val b) { return ir_2(c->f.k, IR_LT, a, b); }
+static ir_val less(const clb_convolution *c, ir_val a, ir_val b) {
+  return ir_2(c->f.k, IR_LT, a, b);
+}
 
 /* Of a part's component of z so far. */
 static ir_val sum_so_far(clb_convolution *c, int term, int i) {
@@ -18,13 +21,15 @@ static void add_z(clb_convolution *c, const clb_path *p, int o) {
   bool in_memory = c->f.s->in_memory, in_sums = in_memory && c->f.s->batch;
   clb_path_open(&c->at, p, c->scale[p->out]);
   clb_none(sum, MAX_M);
-  for (int i = 0; i < width; i++) sum[i] = in_sums ? sum_so_far(c, p->out, i) : in_memory ? IR_NONE : ir_get(k, var[i]);
+  for (int i = 0; i < width; i++)
+    sum[i] = in_sums ? sum_so_far(c, p->out, i) : in_memory ? IR_NONE : ir_get(k, var[i]);
   clb_path_z(&c->at, o, sum);
   for (int i = 0; i < width; i++)
     if (in_sums) ir_store(k, c->batch.sums, clb_batch_sum(c, p->out, i), c->unit.mask, sum[i]);
     else if (!in_memory) ir_set(k, var[i], sum[i]);
     else if (sum[i] != IR_NONE) sum[i] = ir_mul(k, sum[i], ir_real(k, c->f.t, c->scale[p->out][i]));
-  if (in_memory && !in_sums) clb_form_put(&c->f, &c->f.out[o], p->out, c->unit.channel, c->unit.mask, sum, true);
+  if (in_memory && !in_sums)
+    clb_form_put(&c->f, &c->f.out[o], p->out, c->unit.channel, c->unit.mask, sum, true);
 }
 
 /* Each path of each edge adds to results in memory: they start as 0, unless they are added to. */
@@ -36,7 +41,8 @@ static void clear_part(clb_convolution *c, int part, int o) {
   for (int j = 0; j < c->parts.together[part]; j++) {
     clb_turn_to(c, j);
     for (int t = 0; t < c->f.tp->z.n; t++)
-      if (c->parts.of_z[t] == part) clb_form_put(&c->f, &c->f.out[o], t, c->unit.channel, c->unit.mask, nothing, false);
+      if (c->parts.of_z[t] == part)
+        clb_form_put(&c->f, &c->f.out[o], t, c->unit.channel, c->unit.mask, nothing, false);
   }
   ir_end(k);
 }
@@ -49,7 +55,8 @@ static void walk_z(clb_convolution *c, int part, int o, ir_val first, ir_val las
   for (int j = 0; j < together && !c->f.s->in_memory; j++) {
     clb_turn_to(c, j);
     for (int t = 0; t < z->n; t++)
-      for (int i = 0; i < clb_width(&z->term[t]) && c->parts.of_z[t] == part; i++) c->z[j][t][i] = ir_var(k, sum_so_far(c, t, i), false);
+      for (int i = 0; i < clb_width(&z->term[t]) && c->parts.of_z[t] == part; i++)
+        c->z[j][t][i] = ir_var(k, sum_so_far(c, t, i), false);
   }
   if (c->stage.stages) clb_stage_open(&c->stage, c, part, first, last);
   ir_val place = clb_turns_open(c, first, last);
@@ -69,7 +76,8 @@ static void walk_z(clb_convolution *c, int part, int o, ir_val first, ir_val las
 static ir_val sum_of_row(clb_convolution *c, int block, int term, int i) {
   ir_kernel *k = of(c);
   ir_val sum = ir_get(k, c->z[block][term][i]);
-  for (int apart = c->unit.width; apart < c->f.s->lanes; apart *= 2) sum = ir_add(k, sum, ir_shuffle_xor(k, sum, apart));
+  for (int apart = c->unit.width; apart < c->f.s->lanes; apart *= 2)
+    sum = ir_add(k, sum, ir_shuffle_xor(k, sum, apart));
   return sum;
 }
 
@@ -87,11 +95,14 @@ static void store_part(clb_convolution *c, int part, int o) {
   ir_kernel *k = of(c);
   for (int j = 0; j < c->parts.together[part]; j++) {
     clb_turn_to(c, j);
-    if (c->unit.slice != IR_NONE) c->unit.mask = less(c, ir_lane(k), i32(c, c->unit.mul)); /* the first one writes */
+    if (c->unit.slice != IR_NONE)
+      c->unit.mask = less(c, ir_lane(k), i32(c, c->unit.mul)); /* the first one writes */
     for (int t = 0; t < c->f.tp->z.n; t++) {
       ir_val v[MAX_M];
       if (c->parts.of_z[t] != part) continue;
-      for (int i = 0; i < clb_width(&c->f.tp->z.term[t]); i++) v[i] = ir_mul(k, c->f.s->batch ? sum_so_far(c, t, i) : sum_of_row(c, j, t, i), ir_real(k, c->f.t, c->scale[t][i]));
+      for (int i = 0; i < clb_width(&c->f.tp->z.term[t]); i++)
+        v[i] = ir_mul(k, c->f.s->batch ? sum_so_far(c, t, i) : sum_of_row(c, j, t, i),
+                      ir_real(k, c->f.t, c->scale[t][i]));
       store_z(c, t, o, v);
     }
   }
@@ -105,8 +116,11 @@ static void store_unreached(clb_convolution *c, int o) {
   for (int t = 0; t < c->f.tp->z.n; t++) {
     int mul = c->f.tp->z.term[t].mul, lanes = c->f.s->lanes;
     if (c->parts.of_z[t] >= 0 || !mul) continue;
-    ir_val first = ir_mul(k, ir_loop(k, i32(c, 0), i32(c, (mul + lanes - 1) / lanes), i32(c, 1)), i32(c, lanes)), lane = ir_add(k, first, ir_lane(k));
-    clb_form_put(&c->f, &c->f.out[o], t, ir_cast(k, IR_I64, lane), less(c, lane, i32(c, mul)), nothing, false);
+    ir_val first = ir_mul(k, ir_loop(k, i32(c, 0), i32(c, (mul + lanes - 1) / lanes), i32(c, 1)),
+                          i32(c, lanes)),
+           lane = ir_add(k, first, ir_lane(k));
+    clb_form_put(&c->f, &c->f.out[o], t, ir_cast(k, IR_I64, lane), less(c, lane, i32(c, mul)),
+                 nothing, false);
     ir_end(k);
   }
 }
@@ -115,7 +129,8 @@ static void store_unreached(clb_convolution *c, int o) {
 static void batches_of_z(clb_convolution *c, int o) {
   ir_kernel *k = of(c);
   clb_batch_clear(c, c->batch.sums, c->f.tp->z.dim);
-  ir_val first = ir_loop(k, c->walk.first, c->walk.last, i32(c, c->f.s->batch)), last = ir_2(k, IR_MIN, c->walk.last, ir_add(k, first, i32(c, c->f.s->batch)));
+  ir_val first = ir_loop(k, c->walk.first, c->walk.last, i32(c, c->f.s->batch)),
+         last = ir_2(k, IR_MIN, c->walk.last, ir_add(k, first, i32(c, c->f.s->batch)));
   ir_barrier(k, false);
   if (c->batch.n_products) {
     ir_val place = ir_loop(k, first, last, i32(c, 1));
@@ -148,7 +163,8 @@ void clb_results_of_z(clb_convolution *c, int o) {
     if (c->f.s->batch || !c->f.s->in_memory) store_part(c, part, o);
     if (opened) ir_end(k);
   }
-  ir_if(k, ir_2(k, IR_AND, ir_1(k, IR_NOT, ir_2(k, IR_EQ, c->add, i32(c, 1))), ir_2(k, IR_EQ, c->unit.number, i32(c, 0))));
+  ir_if(k, ir_2(k, IR_AND, ir_1(k, IR_NOT, ir_2(k, IR_EQ, c->add, i32(c, 1))),
+                ir_2(k, IR_EQ, c->unit.number, i32(c, 0))));
   store_unreached(c, o);
   ir_end(k);
   ir_end(k);

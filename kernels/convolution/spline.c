@@ -14,7 +14,8 @@ void clb_spline_parameters(clb_spline *s, const clb_form_builder *f) {
 }
 
 /* The interval of r (i32), and r in knots from the first one on, kept between the ends. */
-static ir_val interval(const clb_spline *s, const clb_form_builder *f, ir_val r, ir_val *t, ir_val *near) {
+static ir_val interval(const clb_spline *s, const clb_form_builder *f, ir_val r, ir_val *t,
+                       ir_val *near) {
   ir_kernel *k = f->k;
   ir_val most = ir_cast(k, f->t, ir_sub(k, s->knots, ir_int(k, IR_I32, 1)));
   *t = ir_mul(k, ir_sub(k, r, s->first), s->inverse);
@@ -27,14 +28,19 @@ ir_val clb_spline_row(const clb_spline *s, const clb_form_builder *f, ir_val r) 
   return ir_add(f->k, s->at, ir_mul(f->k, i, ir_int(f->k, IR_I64, 2 * (int64_t)f->tp->n_weights)));
 }
 
-void clb_spline_find(clb_spline *s, const clb_form_builder *f, ir_val r) { s->table.base = clb_spline_row(s, f, r); }
+void clb_spline_find(clb_spline *s, const clb_form_builder *f, ir_val r) {
+  s->table.base = clb_spline_row(s, f, r);
+}
 
 void clb_spline_edge(clb_spline *s, const clb_form_builder *f, const ir_val *r) {
   ir_kernel *k = f->k;
-  ir_val t, near, i = interval(s, f, *r, &t, &near), one = real(f, 1), zero = real(f, 0), two = real(f, 2), three = real(f, 3);
-  ir_val most = ir_cast(k, f->t, ir_sub(k, s->knots, ir_int(k, IR_I32, 1))), inside = ir_2(k, IR_AND, ir_2(k, IR_LE, zero, t), ir_2(k, IR_LE, t, most));
+  ir_val t, near, i = interval(s, f, *r, &t, &near), one = real(f, 1), zero = real(f, 0),
+                  two = real(f, 2), three = real(f, 3);
+  ir_val most = ir_cast(k, f->t, ir_sub(k, s->knots, ir_int(k, IR_I32, 1))),
+         inside = ir_2(k, IR_AND, ir_2(k, IR_LE, zero, t), ir_2(k, IR_LE, t, most));
   ir_val u = ir_sub(k, near, ir_cast(k, f->t, i));
-  ir_val left = ir_sub(k, one, u), left2 = ir_mul(k, left, left), u2 = ir_mul(k, u, u), flat = ir_select(k, inside, one, zero);
+  ir_val left = ir_sub(k, one, u), left2 = ir_mul(k, left, left), u2 = ir_mul(k, u, u),
+         flat = ir_select(k, inside, one, zero);
   s->weight[0] = ir_mul(k, u2, ir_sub(k, three, ir_mul(k, two, u)));
   s->weight[1] = ir_mul(k, ir_mul(k, u, left2), s->spacing);
   s->weight[2] = ir_mul(k, ir_mul(k, ir_sub(k, u, one), u2), s->spacing);
@@ -50,12 +56,15 @@ void clb_spline_edge(clb_spline *s, const clb_form_builder *f, const ir_val *r) 
   s->bend[2] = ir_mul(k, ir_sub(k, u6, two), by);
 }
 
-void clb_spline_knots(const clb_spline *s, const clb_form_builder *f, const clb_path *path, const clb_unit *u, ir_val v[4]) {
+void clb_spline_knots(const clb_spline *s, const clb_form_builder *f, const clb_path *path,
+                      const clb_unit *u, ir_val v[4]) {
   ir_kernel *k = f->k;
   ir_val near = ir_add(k, s->table.base, ir_mul(k, u->channel, ir_int(k, IR_I64, 2)));
   for (int i = 0; i < 2; i++) {
-    ir_val at = ir_add(k, near, ir_int(k, IR_I64, 2 * (path->weight_at + i * (int64_t)f->tp->n_weights)));
-    (f->p->storage <= CLB_F32 ? ir_load_aligned : ir_load_wide)(k, s->table.rows.buffer, at, u->mask, 2, v + 2 * i);
+    ir_val at =
+        ir_add(k, near, ir_int(k, IR_I64, 2 * (path->weight_at + i * (int64_t)f->tp->n_weights)));
+    (f->p->storage <= CLB_F32 ? ir_load_aligned : ir_load_wide)(k, s->table.rows.buffer, at,
+                                                                u->mask, 2, v + 2 * i);
   }
 }
 

@@ -1,4 +1,5 @@
-/* kernels/convolution/unit.c - the channels that a sub-group works on: which part, which of its blocks, which slice does which edge. */
+/* kernels/convolution/unit.c - the channels that a sub-group works on: which part, which of its
+   blocks, which slice does which edge. */
 #include "kernels/convolution/unit.h"
 
 static ir_val i32(const clb_form_builder *f, int64_t n) { return ir_int(f->k, IR_I32, n); }
@@ -14,12 +15,14 @@ void clb_unit_select(clb_unit *u, const clb_form_builder *f, int j) {
   int lanes = f->s->lanes;
   ir_val first = ir_add(k, u->first, i32(f, (int64_t)j * lanes));
   u->block = j;
-  u->channel = ir_cast(k, IR_I64, ir_add(k, ir_add(k, u->first, u->lane), i32(f, (int64_t)j * lanes)));
+  u->channel =
+      ir_cast(k, IR_I64, ir_add(k, ir_add(k, u->first, u->lane), i32(f, (int64_t)j * lanes)));
   u->mask = u->mul % u->width ? ir_2(k, IR_LT, u->lane, ir_sub(k, i32(f, u->mul), first)) : IR_NONE;
   u->write = clb_both(k, u->mask, u->there);
 }
 
-bool clb_unit_open(clb_unit *u, const clb_form_builder *f, const clb_parts *parts, int part, int *next_unit) {
+bool clb_unit_open(clb_unit *u, const clb_form_builder *f, const clb_parts *parts, int part,
+                   int *next_unit) {
   ir_kernel *k = f->k;
   int lanes = f->s->lanes, mul = parts->mul[part], together = parts->together[part];
   int turns = (mul + lanes - 1) / lanes / together, units = f->s->units;
@@ -27,7 +30,9 @@ bool clb_unit_open(clb_unit *u, const clb_form_builder *f, const clb_parts *part
   bool opened = units ? turns < units : turns > 1;
   if (units) {
     turn = *next_unit ? ir_sub(k, u->number, i32(f, *next_unit)) : u->number;
-    if (opened) ir_if(k, ir_2(k, IR_AND, ir_2(k, IR_LE, i32(f, 0), turn), ir_2(k, IR_LT, turn, i32(f, turns))));
+    if (opened)
+      ir_if(k,
+            ir_2(k, IR_AND, ir_2(k, IR_LE, i32(f, 0), turn), ir_2(k, IR_LT, turn, i32(f, turns))));
   } else if (opened) turn = ir_loop(k, i32(f, 0), i32(f, turns), i32(f, 1));
   u->turn = ir_add(k, turn, i32(f, *next_unit));
   *next_unit += turns;
@@ -43,5 +48,7 @@ bool clb_unit_open(clb_unit *u, const clb_form_builder *f, const clb_parts *part
 
 ir_val clb_slice_place(const clb_unit *u, const clb_form_builder *f, ir_val place, ir_val last) {
   ir_kernel *k = f->k;
-  return u->slice == IR_NONE ? place : ir_2(k, IR_MIN, ir_add(k, place, u->slice), ir_sub(k, last, i32(f, 1)));
+  return u->slice == IR_NONE
+             ? place
+             : ir_2(k, IR_MIN, ir_add(k, place, u->slice), ir_sub(k, last, i32(f, 1)));
 }

@@ -1,12 +1,19 @@
-/* kernels/graph/row_sum.c - sums of rows by list: the rows of the places of each entry of a walk; lanes are columns.
+/* kernels/graph/row_sum.c - sums of rows by list: the rows of the places of each entry of a walk;
+   lanes are columns.
 
-   out[entry][column] = (+) sum over the entry's due places of in[edge[place] - e0][column] (`listed`), or out[the entry's row][column] that of
-   in[place][column]; CLB_ROWS_OWN: of the one row in[the entry's row][column].
-   TOGETHER rows are loaded at a time, added up by pairs, and then to the sum so far: a fixed order, with all those loads under way. */
+   out[entry][column] = (+) sum over the entry's due places of in[edge[place] - e0][column]
+   (`listed`), or out[the entry's row][column] that of in[place][column]; CLB_ROWS_OWN: of the one
+   row in[the entry's row][column]. TOGETHER rows are loaded at a time, added up by pairs, and then
+   to the sum so far: a fixed order, with all those loads under way. */
 #include "kernels/common/rows.h"
 #include "kernels/graph/walk.h"
 
-enum { TOGETHER = 8, SUBGROUPS = 4, GPU_WIDTH = 2, CPU_WIDTH = 8 }; /* width: lots of columns, one of each per lane, that a sub-group adds up together */
+enum {
+  TOGETHER = 8,
+  SUBGROUPS = 4,
+  GPU_WIDTH = 2,
+  CPU_WIDTH = 8
+}; /* width: lots of columns, one of each per lane, that a sub-group adds up together */
 
 typedef struct {
   ir_kernel *k;
@@ -22,84 +29,120 @@ static int64_t parts_of(int64_t n, int64_t size) { return n / size + (n % size !
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
   const clb_row_sum_problem *r = &p->row_sum;
-  bool from_fits = p->arithmetic == CLB_F64 ? r->from == CLB_F64 || r->from == CLB_F32 : r->from >= CLB_F32 && r->from <= CLB_BF16;
+  bool from_fits = p->arithmetic == CLB_F64 ? r->from == CLB_F64 || r->from == CLB_F32
+                                            : r->from >= CLB_F32 && r->from <= CLB_BF16;
   (void)limits;
-  if (!from_fits) return clb_fail(error, CLB_ERROR_ARGUMENT,
-                                     "row_sum: from is %d; arithmetic CLB_F64 takes CLB_F64 or CLB_F32, CLB_F32 takes CLB_F32, CLB_F16 or CLB_BF16", (int)r->from);
-  if (r->columns < 0 || r->columns > INT32_MAX) return clb_fail(error, CLB_ERROR_ARGUMENT,
-                                                              "row_sum: columns is %lld; it must be 0 ... %d", (long long)r->columns, INT32_MAX);
+  if (!from_fits)
+    return clb_fail(error, CLB_ERROR_ARGUMENT,
+                    "row_sum: from is %d; arithmetic CLB_F64 takes CLB_F64 or CLB_F32, CLB_F32 "
+                    "takes CLB_F32, CLB_F16 or CLB_BF16",
+                    (int)r->from);
+  if (r->columns < 0 || r->columns > INT32_MAX)
+    return clb_fail(error, CLB_ERROR_ARGUMENT, "row_sum: columns is %lld; it must be 0 ... %d",
+                    (long long)r->columns, INT32_MAX);
   return CLB_OK;
 }
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   int lanes = limits->lanes[p->arithmetic], subgroups = limits->simd ? 1 : SUBGROUPS;
-  int64_t lots = parts_of(p->row_sum.columns, lanes), blocks = parts_of(lots, limits->simd ? CPU_WIDTH : GPU_WIDTH);
+  int64_t lots = parts_of(p->row_sum.columns, lanes),
+          blocks = parts_of(lots, limits->simd ? CPU_WIDTH : GPU_WIDTH);
   if (!blocks) lots = blocks = 1;
-  *s = (clb_schedule){.lanes = lanes, .subgroups = subgroups < limits->max_subgroups ? subgroups : limits->max_subgroups,
-                      .units = limits->simd ? 0 : (int32_t)blocks, .width = (int32_t)parts_of(lots, blocks)};
+  *s = (clb_schedule){.lanes = lanes,
+                      .subgroups =
+                          subgroups < limits->max_subgroups ? subgroups : limits->max_subgroups,
+                      .units = limits->simd ? 0 : (int32_t)blocks,
+                      .width = (int32_t)parts_of(lots, blocks)};
 }
 
-static ir_val pairwise(ir_kernel *k, const ir_val *v, int n) { return n == 1 ? *v : ir_add(k, pairwise(k, v, n / 2), pairwise(k, v + n / 2, n - n / 2)); }
+static ir_val pairwise(ir_kernel *k, const ir_val *v, int n) {
+  return n == 1 ? *v : ir_add(k, pairwise(k, v, n / 2), pairwise(k, v + n / 2, n - n / 2));
+}
 
-static ir_val load(builder *b, const clb_row_array *a, ir_val at, ir_val mask) { return ir_cast(b->k, b->arithmetic, ir_load(b->k, a->buffer, at, mask)); }
+static ir_val load(builder *b, const clb_row_array *a, ir_val at, ir_val mask) {
+  return ir_cast(b->k, b->arithmetic, ir_load(b->k, a->buffer, at, mask));
+}
 
-/* Adds the rows of `together` places from number i of n on (i32) to the sums, columns as in add_columns. */
-static void add_rows(builder *b, ir_val i, ir_val n, int together, ir_val base, int width, const ir_val *mask, const ir_val *sum) {
+/* Adds the rows of `together` places from number i of n on (i32) to the sums, columns as in
+   add_columns. */
+static void add_rows(builder *b, ir_val i, ir_val n, int together, ir_val base, int width,
+                     const ir_val *mask, const ir_val *sum) {
   ir_kernel *k = b->k;
   ir_val start[TOGETHER], inside[TOGETHER], value[CPU_WIDTH][TOGETHER];
   for (int t = 0; t < together; t++) {
     ir_val number = ir_add(k, i, ir_int(k, IR_I32, t)), row = ir_add(k, b->walk.first, number);
     inside[t] = t ? ir_2(k, IR_LT, number, n) : IR_NONE;
-    if (b->listed) row = ir_sub(k, ir_load(k, b->walk.edge, ir_cast(k, IR_I64, row), inside[t]), b->walk.e0);
+    if (b->listed)
+      row = ir_sub(k, ir_load(k, b->walk.edge, ir_cast(k, IR_I64, row), inside[t]), b->walk.e0);
     start[t] = ir_add(k, ir_mul(k, ir_cast(k, IR_I64, row), b->in.stride), base);
   }
   for (int t = 0; t < together; t++)
     for (int j = 0; j < width; j++) {
-      ir_val due = inside[t] == IR_NONE ? mask[j] : mask[j] == IR_NONE ? inside[t] : ir_2(k, IR_AND, inside[t], mask[j]);
-      value[j][t] = load(b, &b->in, ir_add(k, start[t], ir_int(k, IR_I64, (int64_t)j * b->s->lanes)), due);
+      ir_val due = inside[t] == IR_NONE ? mask[j]
+                   : mask[j] == IR_NONE ? inside[t]
+                                        : ir_2(k, IR_AND, inside[t], mask[j]);
+      value[j][t] =
+          load(b, &b->in, ir_add(k, start[t], ir_int(k, IR_I64, (int64_t)j * b->s->lanes)), due);
     }
-  for (int j = 0; j < width; j++) ir_set(k, sum[j], ir_add(k, ir_get(k, sum[j]), pairwise(k, value[j], together)));
+  for (int j = 0; j < width; j++)
+    ir_set(k, sum[j], ir_add(k, ir_get(k, sum[j]), pairwise(k, value[j], together)));
 }
 
-/* All rows of `width` columns per lane: column + lane, column + lanes + lane, ... of which `left` (i32; IR_NONE: all) are there. */
+/* All rows of `width` columns per lane: column + lane, column + lanes + lane, ... of which `left`
+   (i32; IR_NONE: all) are there. */
 static void add_columns(builder *b, ir_val column, int width, ir_val left) {
   ir_kernel *k = b->k;
-  ir_val at[CPU_WIDTH], mask[CPU_WIDTH], there[CPU_WIDTH], sum[CPU_WIDTH], mine = ir_add(k, column, ir_cast(k, IR_I64, ir_lane(k))), zero = ir_real(k, b->arithmetic, 0);
-  ir_val row = ir_add(k, ir_mul(k, b->listed ? b->walk.index : b->walk.row, b->out.stride), ir_add(k, b->out.offset, mine)), base = ir_add(k, b->in.offset, mine);
+  ir_val at[CPU_WIDTH], mask[CPU_WIDTH], there[CPU_WIDTH], sum[CPU_WIDTH],
+      mine = ir_add(k, column, ir_cast(k, IR_I64, ir_lane(k))), zero = ir_real(k, b->arithmetic, 0);
+  ir_val row = ir_add(k, ir_mul(k, b->listed ? b->walk.index : b->walk.row, b->out.stride),
+                      ir_add(k, b->out.offset, mine)),
+         base = ir_add(k, b->in.offset, mine);
   int together = b->s->units || width == 1 ? TOGETHER : TOGETHER / width;
   for (int j = 0; j < width; j++) {
     at[j] = ir_add(k, row, ir_int(k, IR_I64, (int64_t)j * b->s->lanes));
-    mask[j] = left == IR_NONE ? IR_NONE : ir_2(k, IR_LT, ir_lane(k), ir_sub(k, left, ir_int(k, IR_I32, (int64_t)j * b->s->lanes)));
+    mask[j] = left == IR_NONE ? IR_NONE
+                              : ir_2(k, IR_LT, ir_lane(k),
+                                     ir_sub(k, left, ir_int(k, IR_I32, (int64_t)j * b->s->lanes)));
     there[j] = ir_var(k, zero, false);
     sum[j] = ir_var(k, zero, false);
   }
   ir_if(k, b->adds);
   for (int j = 0; j < width; j++) ir_set(k, there[j], load(b, &b->out, at[j], mask[j]));
   ir_end(k);
-  ir_val n = ir_sub(k, b->walk.last, b->walk.first), i = ir_loop(k, ir_int(k, IR_I32, 0), n, ir_int(k, IR_I32, together));
+  ir_val n = ir_sub(k, b->walk.last, b->walk.first),
+         i = ir_loop(k, ir_int(k, IR_I32, 0), n, ir_int(k, IR_I32, together));
   add_rows(b, i, n, together, base, width, mask, sum);
   ir_end(k);
   for (int j = 0; j < width; j++)
-    ir_store(k, b->out.buffer, at[j], mask[j], ir_cast(k, ir_register_type(b->out.element), ir_add(k, ir_get(k, there[j]), ir_get(k, sum[j]))));
+    ir_store(k, b->out.buffer, at[j], mask[j],
+             ir_cast(k, ir_register_type(b->out.element),
+                     ir_add(k, ir_get(k, there[j]), ir_get(k, sum[j]))));
 }
 
 /* One block after the other, the last one as narrow as it may be. */
 static void loop_over_columns(builder *b, int64_t columns) {
   ir_kernel *k = b->k;
-  int64_t lanes = b->s->lanes, block = lanes * b->s->width, whole = columns / block * block, left = columns - whole;
+  int64_t lanes = b->s->lanes, block = lanes * b->s->width, whole = columns / block * block,
+          left = columns - whole;
   if (whole) {
-    ir_val column = ir_loop(k, ir_int(k, IR_I64, 0), ir_int(k, IR_I64, whole), ir_int(k, IR_I64, block));
+    ir_val column =
+        ir_loop(k, ir_int(k, IR_I64, 0), ir_int(k, IR_I64, whole), ir_int(k, IR_I64, block));
     add_columns(b, column, b->s->width, IR_NONE);
     ir_end(k);
   }
-  if (left) add_columns(b, ir_int(k, IR_I64, whole), (int)parts_of(left, lanes), left % lanes ? ir_int(k, IR_I32, left) : IR_NONE);
+  if (left)
+    add_columns(b, ir_int(k, IR_I64, whole), (int)parts_of(left, lanes),
+                left % lanes ? ir_int(k, IR_I32, left) : IR_NONE);
 }
 
 static void add_own_columns(builder *b, int64_t columns, ir_val own) {
   ir_kernel *k = b->k;
   int64_t block = (int64_t)b->s->lanes * b->s->width;
-  ir_val column = ir_mul(k, own, ir_int(k, IR_I64, block)), left = ir_2(k, IR_MIN, ir_sub(k, ir_int(k, IR_I64, columns), column), ir_int(k, IR_I64, block));
-  add_columns(b, column, b->s->width, columns % block || !columns ? ir_cast(k, IR_I32, left) : IR_NONE);
+  ir_val column = ir_mul(k, own, ir_int(k, IR_I64, block)),
+         left = ir_2(k, IR_MIN, ir_sub(k, ir_int(k, IR_I64, columns), column),
+                     ir_int(k, IR_I64, block));
+  add_columns(b, column, b->s->width,
+              columns % block || !columns ? ir_cast(k, IR_I32, left) : IR_NONE);
 }
 
 static clb_row_array declare(ir_kernel *k, int32_t type, bool written) {
@@ -112,8 +155,13 @@ static clb_row_array declare(ir_kernel *k, int32_t type, bool written) {
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   const clb_row_sum_problem *r = &p->row_sum;
-  builder b = {.k = k, .s = s, .arithmetic = clb_ir_type((clb_dtype)p->arithmetic), .listed = r->listed == CLB_ROWS_BY_EDGE};
-  static const char *const names[] = {[CLB_ROWS_BY_PLACE] = "row_sum_pieces", [CLB_ROWS_BY_EDGE] = "row_sum_listed", [CLB_ROWS_OWN] = "row_copy"};
+  builder b = {.k = k,
+               .s = s,
+               .arithmetic = clb_ir_type((clb_dtype)p->arithmetic),
+               .listed = r->listed == CLB_ROWS_BY_EDGE};
+  static const char *const names[] = {[CLB_ROWS_BY_PLACE] = "row_sum_pieces",
+                                      [CLB_ROWS_BY_EDGE] = "row_sum_listed",
+                                      [CLB_ROWS_OWN] = "row_copy"};
   ir_begin(k, names[r->listed], s->lanes, s->subgroups, s->subgroups);
   ir_val n = ir_scalar(k, IR_I64), none = ir_int(k, IR_I32, 0);
   clb_walk_parameters(&b.walk, k);
@@ -122,7 +170,9 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   b.out = declare(k, p->storage, true);
   b.adds = ir_2(k, IR_LT, none, ir_scalar(k, IR_I32));
   ir_val unit = ir_cast(k, IR_I64, ir_group(k)), units = ir_int(k, IR_I64, s->units ? s->units : 1);
-  if (s->subgroups > 1) unit = ir_add(k, ir_mul(k, unit, ir_int(k, IR_I64, s->subgroups)), ir_cast(k, IR_I64, ir_subgroup(k)));
+  if (s->subgroups > 1)
+    unit = ir_add(k, ir_mul(k, unit, ir_int(k, IR_I64, s->subgroups)),
+                  ir_cast(k, IR_I64, ir_subgroup(k)));
   ir_if(k, ir_2(k, IR_LT, unit, ir_mul(k, n, units)));
   clb_walk_begin(&b.walk, ir_2(k, IR_DIV, unit, units));
   if (r->listed == CLB_ROWS_OWN) {
@@ -137,6 +187,13 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   ir_finish(k);
 }
 
-static void print(const clb_problem *p, clb_text *out) { clb_text_add(out, "%lld columns", (long long)p->row_sum.columns); }
+static void print(const clb_problem *p, clb_text *out) {
+  clb_text_add(out, "%lld columns", (long long)p->row_sum.columns);
+}
 
-const clb_kernel_kind clb_kind_row_sum = {.name = "row_sum", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 1};
+const clb_kernel_kind clb_kind_row_sum = {.name = "row_sum",
+                                          .check = check,
+                                          .schedule = schedule,
+                                          .lower = lower,
+                                          .print = print,
+                                          .passes = 1};

@@ -3,7 +3,10 @@
 
 #include <stdio.h>
 
-enum { WIDTH = 2, PLACES_OF_GROUP = 1024 }; /* loads of a lane under way; places of ROWS where a group walks */
+enum {
+  WIDTH = 2,
+  PLACES_OF_GROUP = 1024
+}; /* loads of a lane under way; places of ROWS where a group walks */
 
 static ir_val i32(ir_kernel *k, int64_t x) { return ir_int(k, IR_I32, x); }
 static ir_val i64(ir_kernel *k, int64_t x) { return ir_int(k, IR_I64, x); }
@@ -15,7 +18,9 @@ static ir_val input(ir_kernel *k) { return ir_buffer(k, IR_I32, false); }
 static ir_val output(ir_kernel *k) { return ir_buffer(k, IR_I32, true); }
 
 /* One lane is uniform: then a CPU's compiler sees plain numbers. */
-static ir_val lane_of(ir_kernel *k, const clb_schedule *s) { return s->lanes == 1 ? i32(k, 0) : ir_lane(k); }
+static ir_val lane_of(ir_kernel *k, const clb_schedule *s) {
+  return s->lanes == 1 ? i32(k, 0) : ir_lane(k);
+}
 
 int clb_graph_digit_bits(const clb_schedule *s) { return s->lanes == 1 ? 11 : 8; }
 int clb_graph_stride(const clb_schedule *s) { return s->lanes * s->width; }
@@ -25,16 +30,24 @@ int clb_graph_stride(const clb_schedule *s) { return s->lanes * s->width; }
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
   (void)limits;
   bool known = p->graph.step >= 0 && p->graph.step < CLB_GRAPH_STEPS;
-  return known ? CLB_OK : clb_fail(error, CLB_ERROR_INTERNAL, "graph: there is no step %d", (int)p->graph.step);
+  return known ? CLB_OK
+               : clb_fail(error, CLB_ERROR_INTERNAL, "graph: there is no step %d",
+                          (int)p->graph.step);
 }
 
-/* A CPU walks with one lane: that needs no ranks.  Elsewhere a few loads are under way at a time. */
+/* A CPU walks with one lane: that needs no ranks.  Elsewhere a few loads are under way at a time.
+ */
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  static const bool walks[CLB_GRAPH_STEPS] = {[CLB_GRAPH_COUNT] = true, [CLB_GRAPH_SCAN] = true, [CLB_GRAPH_PLACE] = true, [CLB_GRAPH_ROWS] = true};
+  static const bool walks[CLB_GRAPH_STEPS] = {[CLB_GRAPH_COUNT] = true,
+                                              [CLB_GRAPH_SCAN] = true,
+                                              [CLB_GRAPH_PLACE] = true,
+                                              [CLB_GRAPH_ROWS] = true};
   bool flat = p->graph.step >= CLB_GRAPH_EDGES;
   int lanes = limits->lanes[CLB_F32], subgroups = !flat || limits->simd ? 1 : 256 / lanes;
   if (subgroups > limits->max_subgroups) subgroups = limits->max_subgroups;
-  *s = (clb_schedule){.lanes = lanes, .subgroups = subgroups < 1 ? 1 : subgroups, .width = limits->simd || flat ? 1 : WIDTH};
+  *s = (clb_schedule){.lanes = lanes,
+                      .subgroups = subgroups < 1 ? 1 : subgroups,
+                      .width = limits->simd || flat ? 1 : WIDTH};
   if (limits->simd && walks[p->graph.step]) s->lanes = 1;
 }
 
@@ -43,7 +56,7 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
 typedef struct {
   ir_kernel *k;
   const clb_schedule *s;
-  ir_val lane, end;     /* end: of the chunk */
+  ir_val lane, end;      /* end: of the chunk */
   ir_val counter, shown; /* local: by digit; the digits of all lanes */
 } walker;
 
@@ -56,7 +69,8 @@ static ir_val begin_chunk(walker *w, ir_val n, ir_val chunk) {
 }
 
 static ir_val place_of(walker *w, ir_val start, int turn) {
-  return ir_add(w->k, ir_add(w->k, start, i64(w->k, (int64_t)turn * w->s->lanes)), wide(w->k, w->lane));
+  return ir_add(w->k, ir_add(w->k, start, i64(w->k, (int64_t)turn * w->s->lanes)),
+                wide(w->k, w->lane));
 }
 
 static void lower_check(ir_kernel *k, const clb_schedule *s, ir_type type) {
@@ -71,11 +85,13 @@ static void lower_check(ir_kernel *k, const clb_schedule *s, ir_type type) {
     ir_val place = place_of(&w, start, u), mask = less(k, place, w.end), value[2];
     for (int i = 0; i < 2; i++) value[i] = ir_load(k, from[i], ir_add(k, place, offset[i]), mask);
     for (int i = 0; i < 2; i++) {
-      ir_val fits = both(k, ir_2(k, IR_LE, ir_int(k, type, 0), value[i]), less(k, value[i], limit[i]));
+      ir_val fits =
+          both(k, ir_2(k, IR_LE, ir_int(k, type, 0), value[i]), less(k, value[i], limit[i]));
       good = i ? both(k, good, fits) : fits;
       ir_store(k, to[i], place, mask, ir_cast(k, IR_I32, value[i]));
     }
-    ir_val here = ir_select(k, both(k, mask, ir_1(k, IR_NOT, good)), ir_cast(k, IR_I32, place), none);
+    ir_val here =
+        ir_select(k, both(k, mask, ir_1(k, IR_NOT, good)), ir_cast(k, IR_I32, place), none);
     ir_set(k, bad, minimum(k, ir_get(k, bad), here));
   }
   ir_end(k);
@@ -96,7 +112,8 @@ static ir_val digit_of(walker *w, ir_val node, ir_val which) {
   return digit;
 }
 
-/* The value of the digit's counter when this lane's turn comes, lanes having their turns one after the other. */
+/* The value of the digit's counter when this lane's turn comes, lanes having their turns one after
+   the other. */
 static ir_val count_up(walker *w, ir_val digit, ir_val mask) {
   ir_kernel *k = w->k;
   int lanes = w->s->lanes;
@@ -109,12 +126,15 @@ static ir_val count_up(walker *w, ir_val digit, ir_val mask) {
   ir_store(k, w->shown, w->lane, IR_NONE, ir_select(k, mask, digit, i32(k, -1)));
   ir_barrier(k, false);
   for (int j = 0; j < lanes; j++) {
-    if (j % IR_MAX_WIDTH == 0) ir_load_wide(k, w->shown, i32(k, j), IR_NONE, lanes - j < IR_MAX_WIDTH ? lanes - j : IR_MAX_WIDTH, seen);
+    if (j % IR_MAX_WIDTH == 0)
+      ir_load_wide(k, w->shown, i32(k, j), IR_NONE,
+                   lanes - j < IR_MAX_WIDTH ? lanes - j : IR_MAX_WIDTH, seen);
     ir_val same = ir_2(k, IR_EQ, seen[j % IR_MAX_WIDTH], digit);
     all = ir_add(k, all, ir_select(k, same, one, zero));
     before = ir_add(k, before, ir_select(k, both(k, same, less(k, i32(k, j), w->lane)), one, zero));
   }
-  ir_val at = ir_load(k, w->counter, digit, mask), last = ir_2(k, IR_EQ, ir_add(k, before, one), all);
+  ir_val at = ir_load(k, w->counter, digit, mask),
+         last = ir_2(k, IR_EQ, ir_add(k, before, one), all);
   ir_barrier(k, false);
   ir_store(k, w->counter, digit, both(k, mask, last), ir_add(k, at, all));
   return ir_add(k, at, before);
@@ -123,7 +143,9 @@ static ir_val count_up(walker *w, ir_val digit, ir_val mask) {
 /* Over all digits, `lanes` at a time: gives this lane's, and its place in the table. */
 static ir_val begin_digits(walker *w, ir_val *in_table, ir_val groups) {
   ir_kernel *k = w->k;
-  ir_val first = ir_loop(k, i32(k, 0), i32(k, 1 << clb_graph_digit_bits(w->s)), i32(k, w->s->lanes)), digit = ir_add(k, first, w->lane);
+  ir_val first =
+             ir_loop(k, i32(k, 0), i32(k, 1 << clb_graph_digit_bits(w->s)), i32(k, w->s->lanes)),
+         digit = ir_add(k, first, w->lane);
   *in_table = ir_add(k, ir_mul(k, wide(k, digit), groups), wide(k, ir_group(k)));
   return digit;
 }
@@ -131,13 +153,17 @@ static ir_val begin_digits(walker *w, ir_val *in_table, ir_val groups) {
 /* COUNT and PLACE walk alike. */
 static void lower_sort(ir_kernel *k, const clb_schedule *s, bool moves) {
   walker w = {.k = k, .s = s, .lane = lane_of(k, s)};
-  ir_val list = input(k), stride = ir_scalar(k, IR_I32), n = ir_scalar(k, IR_I64), chunk = ir_scalar(k, IR_I64), which = ir_scalar(k, IR_I32);
-  ir_val table = ir_buffer(k, IR_I32, !moves), base = moves ? input(k) : IR_NONE, to = moves ? output(k) : IR_NONE, in_table;
-  ir_val apart = wide(k, stride), pairs = ir_2(k, IR_EQ, stride, i32(k, 2)), node[WIDTH], edge[WIDTH], mask[WIDTH];
+  ir_val list = input(k), stride = ir_scalar(k, IR_I32), n = ir_scalar(k, IR_I64),
+         chunk = ir_scalar(k, IR_I64), which = ir_scalar(k, IR_I32);
+  ir_val table = ir_buffer(k, IR_I32, !moves), base = moves ? input(k) : IR_NONE,
+         to = moves ? output(k) : IR_NONE, in_table;
+  ir_val apart = wide(k, stride), pairs = ir_2(k, IR_EQ, stride, i32(k, 2)), node[WIDTH],
+         edge[WIDTH], mask[WIDTH];
   ir_val groups = ir_2(k, IR_DIV, ir_add(k, n, ir_sub(k, chunk, i64(k, 1))), chunk);
   w.counter = ir_local(k, IR_I32, 1 << clb_graph_digit_bits(s));
   if (s->lanes > 1) w.shown = ir_local(k, IR_I32, s->lanes);
-  ir_val digit = begin_digits(&w, &in_table, groups), start = moves ? ir_load(k, table, in_table, IR_NONE) : i32(k, 0);
+  ir_val digit = begin_digits(&w, &in_table, groups),
+         start = moves ? ir_load(k, table, in_table, IR_NONE) : i32(k, 0);
   if (moves) start = ir_add(k, start, ir_load(k, base, digit, IR_NONE));
   ir_store(k, w.counter, digit, IR_NONE, start);
   ir_end(k);
@@ -148,11 +174,16 @@ static void lower_sort(ir_kernel *k, const clb_schedule *s, bool moves) {
     ir_val place = place_of(&w, start, u), at = ir_mul(k, place, apart);
     mask[u] = less(k, place, w.end);
     node[u] = ir_load(k, list, at, mask[u]);
-    if (moves) edge[u] = ir_select(k, pairs, ir_load(k, list, ir_add(k, at, i64(k, 1)), both(k, mask[u], pairs)), ir_cast(k, IR_I32, place));
+    if (moves)
+      edge[u] =
+          ir_select(k, pairs, ir_load(k, list, ir_add(k, at, i64(k, 1)), both(k, mask[u], pairs)),
+                    ir_cast(k, IR_I32, place));
   }
   for (int u = 0; u < s->width; u++) {
     ir_val at = count_up(&w, digit_of(&w, node[u], which), mask[u]);
-    if (moves) ir_store_wide(k, to, ir_mul(k, wide(k, at), i64(k, 2)), mask[u], 2, (ir_val[]){node[u], edge[u]});
+    if (moves)
+      ir_store_wide(k, to, ir_mul(k, wide(k, at), i64(k, 2)), mask[u], 2,
+                    (ir_val[]){node[u], edge[u]});
   }
   ir_end(k);
   if (moves) return;
@@ -164,16 +195,20 @@ static void lower_sort(ir_kernel *k, const clb_schedule *s, bool moves) {
 
 /* Numbers become the sums of those before them. */
 static void lower_scan(ir_kernel *k, const clb_schedule *s) {
-  ir_val numbers = output(k), length = ir_scalar(k, IR_I64), sums = output(k), lane = lane_of(k, s), zero = i32(k, 0);
+  ir_val numbers = output(k), length = ir_scalar(k, IR_I64), sums = output(k), lane = lane_of(k, s),
+         zero = i32(k, 0);
   ir_val row = ir_mul(k, wide(k, ir_group(k)), length), before = ir_var(k, zero, true);
-  ir_val first = ir_loop(k, i64(k, 0), length, i64(k, s->lanes)), i = ir_add(k, first, wide(k, lane)), mask = less(k, i, length);
+  ir_val first = ir_loop(k, i64(k, 0), length, i64(k, s->lanes)),
+         i = ir_add(k, first, wide(k, lane)), mask = less(k, i, length);
   ir_val own = ir_load(k, numbers, ir_add(k, row, i), mask), sum = own;
   for (int d = 1; d < s->lanes; d *= 2) {
     ir_val far = ir_sub(k, lane, i32(k, d)), other = ir_shuffle(k, sum, ir_2(k, IR_MAX, far, zero));
     sum = ir_add(k, sum, ir_select(k, ir_2(k, IR_LE, zero, far), other, zero));
   }
   ir_store(k, numbers, ir_add(k, row, i), mask, ir_add(k, ir_get(k, before), ir_sub(k, sum, own)));
-  ir_set(k, before, ir_add(k, ir_get(k, before), s->lanes == 1 ? sum : ir_shuffle(k, sum, i32(k, s->lanes - 1))));
+  ir_set(
+      k, before,
+      ir_add(k, ir_get(k, before), s->lanes == 1 ? sum : ir_shuffle(k, sum, i32(k, s->lanes - 1))));
   ir_end(k);
   ir_store(k, sums, ir_add(k, ir_group(k), lane), less(k, lane, i32(k, 1)), ir_get(k, before));
 }
@@ -182,12 +217,14 @@ static void lower_scan(ir_kernel *k, const clb_schedule *s) {
 
 static ir_val own_index(ir_kernel *k, const clb_schedule *s) {
   ir_val group = wide(k, ir_group(k));
-  if (s->subgroups > 1) group = ir_add(k, ir_mul(k, group, i64(k, s->subgroups)), wide(k, ir_subgroup(k)));
+  if (s->subgroups > 1)
+    group = ir_add(k, ir_mul(k, group, i64(k, s->subgroups)), wide(k, ir_subgroup(k)));
   return ir_add(k, ir_mul(k, group, i64(k, s->lanes)), wide(k, lane_of(k, s)));
 }
 
 static void lower_edges(ir_kernel *k, const clb_schedule *s) {
-  ir_val pairs = input(k), others = input(k), n = ir_scalar(k, IR_I64), edges = output(k), ends = output(k);
+  ir_val pairs = input(k), others = input(k), n = ir_scalar(k, IR_I64), edges = output(k),
+         ends = output(k);
   ir_val place = own_index(k, s), mask = less(k, place, n);
   ir_val edge = ir_load(k, pairs, ir_add(k, ir_mul(k, place, i64(k, 2)), i64(k, 1)), mask);
   ir_store(k, edges, place, mask, edge);
@@ -199,27 +236,39 @@ typedef struct {
   ir_val pairs, n, n_rows, turns, top, starts; /* n: i64 */
 } row_search;
 
-/* A lane has a row: a binary search by adding powers of two to the number of places known to be of rows before it. */
+/* A lane has a row: a binary search by adding powers of two to the number of places known to be of
+   rows before it. */
 static void search_rows(ir_kernel *k, const clb_schedule *s, const row_search *r) {
-  ir_val index = own_index(k, s), mask = ir_2(k, IR_LE, index, wide(k, r->n_rows)), row = ir_cast(k, IR_I32, index), n = ir_cast(k, IR_I32, r->n);
+  ir_val index = own_index(k, s), mask = ir_2(k, IR_LE, index, wide(k, r->n_rows)),
+         row = ir_cast(k, IR_I32, index), n = ir_cast(k, IR_I32, r->n);
   ir_val known = ir_var(k, i32(k, 0), false), step = ir_var(k, r->top, true);
   ir_loop(k, i32(k, 0), r->turns, i32(k, 1));
-  ir_val next = ir_add(k, ir_get(k, known), ir_get(k, step)), inside = both(k, mask, ir_2(k, IR_LE, next, n));
-  ir_val node = ir_load(k, r->pairs, ir_mul(k, wide(k, ir_sub(k, next, i32(k, 1))), i64(k, 2)), inside);
+  ir_val next = ir_add(k, ir_get(k, known), ir_get(k, step)),
+         inside = both(k, mask, ir_2(k, IR_LE, next, n));
+  ir_val node =
+      ir_load(k, r->pairs, ir_mul(k, wide(k, ir_sub(k, next, i32(k, 1))), i64(k, 2)), inside);
   ir_set(k, known, ir_select(k, both(k, inside, less(k, node, row)), next, ir_get(k, known)));
   ir_set(k, step, ir_2(k, IR_DIV, ir_get(k, step), i32(k, 2)));
   ir_end(k);
   ir_store(k, r->starts, index, mask, ir_get(k, known));
 }
 
-/* A group of one lane walks some places, and those before it starts the rows from after the last place's on; n stands for a place of
-   row n_rows. */
+/* A group of one lane walks some places, and those before it starts the rows from after the last
+   place's on; n stands for a place of row n_rows. */
 static void walk_rows(ir_kernel *k, const row_search *r) {
-  ir_val one = i32(k, 1), first = ir_mul(k, wide(k, ir_group(k)), i64(k, PLACES_OF_GROUP)), before = ir_sub(k, first, i64(k, 1));
+  ir_val one = i32(k, 1), first = ir_mul(k, wide(k, ir_group(k)), i64(k, PLACES_OF_GROUP)),
+         before = ir_sub(k, first, i64(k, 1));
   ir_val node = ir_load(k, r->pairs, ir_mul(k, before, i64(k, 2)), less(k, i64(k, 0), first));
-  ir_val row = ir_var(k, ir_select(k, less(k, i64(k, 0), first), ir_add(k, node, one), i32(k, 0)), true);
-  ir_val place = ir_loop(k, first, minimum(k, ir_add(k, first, i64(k, PLACES_OF_GROUP)), ir_add(k, r->n, i64(k, 1))), i64(k, 1)), inside = less(k, place, r->n);
-  ir_val end = ir_add(k, ir_select(k, inside, ir_load(k, r->pairs, ir_mul(k, place, i64(k, 2)), inside), r->n_rows), one);
+  ir_val row =
+      ir_var(k, ir_select(k, less(k, i64(k, 0), first), ir_add(k, node, one), i32(k, 0)), true);
+  ir_val place = ir_loop(
+             k, first,
+             minimum(k, ir_add(k, first, i64(k, PLACES_OF_GROUP)), ir_add(k, r->n, i64(k, 1))),
+             i64(k, 1)),
+         inside = less(k, place, r->n);
+  ir_val end = ir_add(
+      k, ir_select(k, inside, ir_load(k, r->pairs, ir_mul(k, place, i64(k, 2)), inside), r->n_rows),
+      one);
   ir_val start = ir_loop(k, ir_get(k, row), end, one);
   ir_store(k, r->starts, start, IR_NONE, ir_cast(k, IR_I32, place));
   ir_end(k);
@@ -241,34 +290,47 @@ static void lower_rows(ir_kernel *k, const clb_schedule *s) {
 
 /* The only row that can own piece s is that of place s P. */
 static void lower_pieces(ir_kernel *k, const clb_schedule *s) {
-  ir_val pairs = input(k), starts = input(k), n = ir_scalar(k, IR_I64), pieces = output(k), rest = output(k), length = i64(k, CLB_GRAPH_PIECE), index = own_index(k, s);
+  ir_val pairs = input(k), starts = input(k), n = ir_scalar(k, IR_I64), pieces = output(k),
+         rest = output(k), length = i64(k, CLB_GRAPH_PIECE), index = own_index(k, s);
   ir_val mask = less(k, index, n), piece = ir_add(k, index, i64(k, 1));
   ir_val row = ir_load(k, pairs, ir_mul(k, ir_mul(k, piece, length), i64(k, 2)), mask);
-  ir_val a = wide(k, ir_load(k, starts, row, mask)), b = wide(k, ir_load(k, starts, ir_add(k, row, i32(k, 1)), mask));
-  ir_val turn = ir_sub(k, piece, ir_2(k, IR_DIV, a, length)), first = ir_add(k, a, ir_mul(k, turn, length));
-  ir_val used = both(k, less(k, i64(k, 0), turn), less(k, first, b)), count = ir_select(k, used, minimum(k, length, ir_sub(k, b, first)), i64(k, 0));
-  ir_val number = ir_cast(k, IR_I32, index), first_one = both(k, used, ir_2(k, IR_EQ, turn, i64(k, 1)));
-  ir_val later = ir_select(k, first_one, ir_2(k, IR_DIV, ir_sub(k, ir_sub(k, b, a), i64(k, 1)), length), i64(k, 0));
-  ir_store_wide(k, pieces, ir_mul(k, index, i64(k, 3)), mask, 3, (ir_val[]){row, ir_cast(k, IR_I32, first), ir_cast(k, IR_I32, count)});
-  ir_store_wide(k, rest, ir_mul(k, index, i64(k, 3)), mask, 3, (ir_val[]){row, number, ir_cast(k, IR_I32, later)});
+  ir_val a = wide(k, ir_load(k, starts, row, mask)),
+         b = wide(k, ir_load(k, starts, ir_add(k, row, i32(k, 1)), mask));
+  ir_val turn = ir_sub(k, piece, ir_2(k, IR_DIV, a, length)),
+         first = ir_add(k, a, ir_mul(k, turn, length));
+  ir_val used = both(k, less(k, i64(k, 0), turn), less(k, first, b)),
+         count = ir_select(k, used, minimum(k, length, ir_sub(k, b, first)), i64(k, 0));
+  ir_val number = ir_cast(k, IR_I32, index),
+         first_one = both(k, used, ir_2(k, IR_EQ, turn, i64(k, 1)));
+  ir_val later = ir_select(
+      k, first_one, ir_2(k, IR_DIV, ir_sub(k, ir_sub(k, b, a), i64(k, 1)), length), i64(k, 0));
+  ir_store_wide(k, pieces, ir_mul(k, index, i64(k, 3)), mask, 3,
+                (ir_val[]){row, ir_cast(k, IR_I32, first), ir_cast(k, IR_I32, count)});
+  ir_store_wide(k, rest, ir_mul(k, index, i64(k, 3)), mask, 3,
+                (ir_val[]){row, number, ir_cast(k, IR_I32, later)});
 }
 
 /* A lane has a row. */
 static void lower_list(ir_kernel *k, const clb_schedule *s, bool whole) {
   ir_val starts = input(k), n_rows = ir_scalar(k, IR_I32), walk = output(k);
   ir_val length = i32(k, whole ? INT32_MAX : CLB_GRAPH_PIECE), index = own_index(k, s);
-  ir_val mask = less(k, index, wide(k, n_rows)), row = ir_cast(k, IR_I32, index), at = ir_mul(k, index, i64(k, 3));
-  ir_val a = ir_load(k, starts, index, mask), n = ir_sub(k, ir_load(k, starts, ir_add(k, index, i64(k, 1)), mask), a);
+  ir_val mask = less(k, index, wide(k, n_rows)), row = ir_cast(k, IR_I32, index),
+         at = ir_mul(k, index, i64(k, 3));
+  ir_val a = ir_load(k, starts, index, mask),
+         n = ir_sub(k, ir_load(k, starts, ir_add(k, index, i64(k, 1)), mask), a);
   ir_store_wide(k, walk, at, mask, 3, (ir_val[]){row, a, minimum(k, n, length)});
 }
 
 /* ---- the kind ---- */
 
-static const char *const names[CLB_GRAPH_STEPS] = {"graph_check", "graph_check_wide", "graph_count", "graph_scan", "graph_place", "graph_edges", "graph_rows", "graph_pieces", "graph_lists"};
+static const char *const names[CLB_GRAPH_STEPS] = {
+    "graph_check", "graph_check_wide", "graph_count",  "graph_scan", "graph_place",
+    "graph_edges", "graph_rows",       "graph_pieces", "graph_lists"};
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   bool walks_rows = p->graph.step == CLB_GRAPH_ROWS && s->lanes == 1;
-  ir_begin(k, names[p->graph.step], s->lanes, s->subgroups, walks_rows ? PLACES_OF_GROUP : s->lanes * s->subgroups);
+  ir_begin(k, names[p->graph.step], s->lanes, s->subgroups,
+           walks_rows ? PLACES_OF_GROUP : s->lanes * s->subgroups);
   switch ((clb_graph_step)p->graph.step) {
     case CLB_GRAPH_CHECK: lower_check(k, s, IR_I32); break;
     case CLB_GRAPH_CHECK_WIDE: lower_check(k, s, IR_I64); break;
@@ -283,6 +345,9 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   ir_finish(k);
 }
 
-static void print(const clb_problem *p, clb_text *out) { clb_text_add(out, "%s", names[p->graph.step]); }
+static void print(const clb_problem *p, clb_text *out) {
+  clb_text_add(out, "%s", names[p->graph.step]);
+}
 
-const clb_kernel_kind clb_kind_graph = {.name = "graph", .check = check, .schedule = schedule, .lower = lower, .print = print};
+const clb_kernel_kind clb_kind_graph = {
+    .name = "graph", .check = check, .schedule = schedule, .lower = lower, .print = print};

@@ -12,15 +12,23 @@ void clb_walk_parameters(clb_walk *w, ir_kernel *k) {
   w->partial = ir_scalar(k, IR_I32);
 }
 
-/* Moves the variable `first` up to the first place before `last` whose edge is not below `least`: by halves, as many as a row's piece has, or any row. */
+/* Moves the variable `first` up to the first place before `last` whose edge is not below `least`:
+   by halves, as many as a row's piece has, or any row. */
 static void skip(clb_walk *w, ir_val first, ir_val last, ir_val least) {
   ir_kernel *k = w->k;
   ir_val low = first, high = ir_var(k, last, true);
   int turns = 1;
   while (1 << turns <= CLB_GRAPH_PIECE) turns++;
-  ir_loop(k, i32(k, 0), ir_select(k, ir_2(k, IR_LE, w->count, i32(k, CLB_GRAPH_PIECE)), i32(k, turns), i32(k, 31)), i32(k, 1));
-  ir_val a = ir_get(k, low), b = ir_get(k, high), middle = ir_add(k, a, ir_2(k, IR_DIV, ir_sub(k, b, a), i32(k, 2))), open = ir_2(k, IR_LT, a, b);
-  ir_val before = ir_2(k, IR_AND, open, ir_2(k, IR_LT, ir_load(k, w->edge, ir_cast(k, IR_I64, middle), open), least));
+  ir_loop(
+      k, i32(k, 0),
+      ir_select(k, ir_2(k, IR_LE, w->count, i32(k, CLB_GRAPH_PIECE)), i32(k, turns), i32(k, 31)),
+      i32(k, 1));
+  ir_val a = ir_get(k, low), b = ir_get(k, high),
+         middle = ir_add(k, a, ir_2(k, IR_DIV, ir_sub(k, b, a), i32(k, 2))),
+         open = ir_2(k, IR_LT, a, b);
+  ir_val before =
+      ir_2(k, IR_AND, open,
+           ir_2(k, IR_LT, ir_load(k, w->edge, ir_cast(k, IR_I64, middle), open), least));
   ir_set(k, low, ir_select(k, before, ir_add(k, middle, i32(k, 1)), a));
   ir_set(k, high, ir_select(k, before, b, ir_2(k, IR_MAX, a, ir_select(k, open, middle, b))));
   ir_end(k);
@@ -33,7 +41,8 @@ void clb_walk_begin(clb_walk *w, ir_val index) {
   w->index = index;
   w->row = ir_cast(k, IR_I64, entry[0]);
   w->count = entry[2];
-  ir_val end = ir_add(k, entry[1], entry[2]), first = ir_var(k, entry[1], true), last = ir_var(k, end, true);
+  ir_val end = ir_add(k, entry[1], entry[2]), first = ir_var(k, entry[1], true),
+         last = ir_var(k, end, true);
   ir_if(k, ir_2(k, IR_LT, i32(k, 0), w->partial));
   skip(w, first, end, w->e0);
   ir_set(k, last, ir_get(k, first));

@@ -1,4 +1,5 @@
-/* kernels/layers/edges.c - vectors of edges from positions, v = x[sender] - x[receiver] + shift . cell in f64; a lane is an edge. */
+/* kernels/layers/edges.c - vectors of edges from positions, v = x[sender] - x[receiver] + shift .
+   cell in f64; a lane is an edge. */
 #include "kernels/layers/layer.h"
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
@@ -12,10 +13,12 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
 }
 
 /* x[number] */
-static void position(clb_layer *b, const clb_row_array *positions, ir_val number, ir_val mask, ir_val *x) {
+static void position(clb_layer *b, const clb_row_array *positions, ir_val number, ir_val mask,
+                     ir_val *x) {
   ir_val row = clb_layer_row(b, positions, ir_cast(b->k, IR_I64, number));
   if (b->s->width == 3) ir_load_wide(b->k, positions->buffer, row, mask, 3, x);
-  for (int i = 0; i < 3 && b->s->width != 3; i++) x[i] = clb_layer_load(b, positions, row, clb_i64(b->k, i), mask);
+  for (int i = 0; i < 3 && b->s->width != 3; i++)
+    x[i] = clb_layer_load(b, positions, row, clb_i64(b->k, i), mask);
 }
 
 /* The three numbers of clb_edge_shift. */
@@ -39,17 +42,22 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   for (int i = 0; i < 9; i++) cell[i] = ir_scalar(k, IR_F64);
   clb_row_array out = clb_layer_array(&b, p->storage, true);
   clb_layer_start(&b);
-  ir_val first = ir_mul(k, b.unit, clb_i64(k, s->lanes)), edge = ir_add(k, first, ir_cast(k, IR_I64, ir_lane(k)));
-  ir_val mask = ir_2(k, IR_LT, ir_lane(k), ir_cast(k, IR_I32, ir_2(k, IR_MIN, ir_sub(k, edges, first), clb_i64(k, s->lanes))));
+  ir_val first = ir_mul(k, b.unit, clb_i64(k, s->lanes)),
+         edge = ir_add(k, first, ir_cast(k, IR_I64, ir_lane(k)));
+  ir_val mask =
+      ir_2(k, IR_LT, ir_lane(k),
+           ir_cast(k, IR_I32, ir_2(k, IR_MIN, ir_sub(k, edges, first), clb_i64(k, s->lanes))));
   for (int i = 0; i < 2; i++) position(&b, &positions, ir_load(k, end[i], edge, mask), mask, x[i]);
   unpack(k, ir_load(k, shifts, ir_add(k, first_shift, edge), mask), shift);
   for (int i = 0; i < 3; i++) { /* rounded as clb_neighbours_vectors does */
-    ir_val by = ir_add(k, ir_add(k, ir_mul(k, shift[0], cell[i]), ir_mul(k, shift[1], cell[3 + i])), ir_mul(k, shift[2], cell[6 + i]));
+    ir_val by = ir_add(k, ir_add(k, ir_mul(k, shift[0], cell[i]), ir_mul(k, shift[1], cell[3 + i])),
+                       ir_mul(k, shift[2], cell[6 + i]));
     v[i] = ir_cast(k, ir_register_type(out.element), ir_add(k, ir_sub(k, x[0][i], x[1][i]), by));
   }
   ir_val row = clb_layer_row(&b, &out, edge);
   if (s->width == 3) ir_store_wide(k, out.buffer, row, mask, 3, v);
-  for (int i = 0; i < 3 && s->width != 3; i++) ir_store(k, out.buffer, ir_add(k, row, clb_i64(k, i)), mask, v[i]);
+  for (int i = 0; i < 3 && s->width != 3; i++)
+    ir_store(k, out.buffer, ir_add(k, row, clb_i64(k, i)), mask, v[i]);
   clb_layer_finish(&b);
 }
 
@@ -58,4 +66,9 @@ static void print(const clb_problem *p, clb_text *out) {
   clb_text_add(out, "from positions");
 }
 
-const clb_kernel_kind clb_kind_edge_vectors = {.name = "edge_vectors", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 1};
+const clb_kernel_kind clb_kind_edge_vectors = {.name = "edge_vectors",
+                                               .check = check,
+                                               .schedule = schedule,
+                                               .lower = lower,
+                                               .print = print,
+                                               .passes = 1};

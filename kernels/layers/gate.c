@@ -1,4 +1,5 @@
-/* kernels/layers/gate.c - activations of scalars, and of gates times what they gate; lanes are channels, a sub-group does a row. */
+/* kernels/layers/gate.c - activations of scalars, and of gates times what they gate; lanes are
+   channels, a sub-group does a row. */
 #include "kernels/layers/layer.h"
 
 typedef struct {
@@ -11,16 +12,23 @@ typedef struct {
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
   (void)limits;
-  return p->storage == p->arithmetic ? CLB_OK : clb_fail(error, CLB_ERROR_ARGUMENT, "type is %d; it must be CLB_F64 or CLB_F32", p->storage);
+  return p->storage == p->arithmetic
+             ? CLB_OK
+             : clb_fail(error, CLB_ERROR_ARGUMENT, "type is %d; it must be CLB_F64 or CLB_F32",
+                        p->storage);
 }
 
-static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) { clb_layer_schedule(limits, p->arithmetic, false, s); }
+static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
+  clb_layer_schedule(limits, p->arithmetic, false, s);
+}
 
-static ir_val load(builder *b, const clb_row_array *a, ir_val row, int64_t first, ir_val channel, ir_val mask) {
+static ir_val load(builder *b, const clb_row_array *a, ir_val row, int64_t first, ir_val channel,
+                   ir_val mask) {
   return clb_layer_load(&b->l, a, row, ir_add(b->l.k, clb_i64(b->l.k, first), channel), mask);
 }
 
-static void store(builder *b, const clb_row_array *a, ir_val row, int64_t first, ir_val channel, ir_val mask, ir_val value) {
+static void store(builder *b, const clb_row_array *a, ir_val row, int64_t first, ir_val channel,
+                  ir_val mask, ir_val value) {
   clb_layer_store(&b->l, a, row, ir_add(b->l.k, clb_i64(b->l.k, first), channel), mask, value);
 }
 
@@ -28,16 +36,20 @@ static void scalars(builder *b, ir_val channel, ir_val mask) {
   const clb_gate_segment *g = b->g;
   ir_kernel *k = b->l.k;
   ir_val value, slope, scale = ir_real(k, b->l.t, g->scale);
-  clb_activate(k, b->l.t, g->activation, load(b, &b->in, b->in_row, g->in, channel, mask), &value, &slope);
+  clb_activate(k, b->l.t, g->activation, load(b, &b->in, b->in_row, g->in, channel, mask), &value,
+               &slope);
   if (!b->backward) store(b, &b->out, b->out_row, g->out, channel, mask, ir_mul(k, scale, value));
-  else store(b, &b->result, b->result_row, g->in, channel, mask, ir_mul(k, load(b, &b->out, b->out_row, g->out, channel, mask), ir_mul(k, scale, slope)));
+  else
+    store(b, &b->result, b->result_row, g->in, channel, mask,
+          ir_mul(k, load(b, &b->out, b->out_row, g->out, channel, mask), ir_mul(k, scale, slope)));
 }
 
 static void gated(builder *b, ir_val channel, ir_val mask) {
   const clb_gate_segment *g = b->g;
   ir_kernel *k = b->l.k;
   ir_val value, slope, scale = ir_real(k, b->l.t, g->scale), sum = IR_NONE;
-  clb_activate(k, b->l.t, g->activation, load(b, &b->in, b->in_row, g->gate, channel, mask), &value, &slope);
+  clb_activate(k, b->l.t, g->activation, load(b, &b->in, b->in_row, g->gate, channel, mask), &value,
+               &slope);
   value = ir_mul(k, scale, value);
   for (int64_t c = 0; c < g->components; c++) {
     ir_val x = load(b, &b->in, b->in_row, g->in + c * g->in_step, channel, mask);
@@ -47,9 +59,12 @@ static void gated(builder *b, ir_val channel, ir_val mask) {
     }
     ir_val gradient = load(b, &b->out, b->out_row, g->out + c * g->out_step, channel, mask);
     sum = sum == IR_NONE ? ir_mul(k, gradient, x) : ir_fma(k, gradient, x, sum);
-    store(b, &b->result, b->result_row, g->in + c * g->in_step, channel, mask, ir_mul(k, value, gradient));
+    store(b, &b->result, b->result_row, g->in + c * g->in_step, channel, mask,
+          ir_mul(k, value, gradient));
   }
-  if (b->backward) store(b, &b->result, b->result_row, g->gate, channel, mask, ir_mul(k, ir_mul(k, scale, slope), sum));
+  if (b->backward)
+    store(b, &b->result, b->result_row, g->gate, channel, mask,
+          ir_mul(k, ir_mul(k, scale, slope), sum));
 }
 
 static void segment(void *user, ir_val channel, ir_val mask) {
@@ -74,6 +89,13 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   clb_layer_finish(&b.l);
 }
 
-static void print(const clb_problem *p, clb_text *out) { clb_text_add(out, "%d -> %d", (int)p->gate.in, (int)p->gate.out); }
+static void print(const clb_problem *p, clb_text *out) {
+  clb_text_add(out, "%d -> %d", (int)p->gate.in, (int)p->gate.out);
+}
 
-const clb_kernel_kind clb_kind_gate = {.name = "gate", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 2};
+const clb_kernel_kind clb_kind_gate = {.name = "gate",
+                                       .check = check,
+                                       .schedule = schedule,
+                                       .lower = lower,
+                                       .print = print,
+                                       .passes = 2};

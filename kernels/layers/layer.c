@@ -3,17 +3,22 @@
 
 enum { SUBGROUPS = 4, UNROLLED = 8 };
 
-void clb_layer_schedule(const clb_limits *limits, int32_t arithmetic, bool reduces, clb_schedule *s) {
+void clb_layer_schedule(const clb_limits *limits, int32_t arithmetic, bool reduces,
+                        clb_schedule *s) {
   int subgroups = limits->simd || (reduces && !limits->subgroups) ? 1 : SUBGROUPS;
-  *s = (clb_schedule){.lanes = limits->lanes[arithmetic], .subgroups = subgroups < limits->max_subgroups ? subgroups : limits->max_subgroups};
+  *s = (clb_schedule){.lanes = limits->lanes[arithmetic],
+                      .subgroups =
+                          subgroups < limits->max_subgroups ? subgroups : limits->max_subgroups};
 }
 
 ir_val clb_i64(ir_kernel *k, int64_t x) { return ir_int(k, IR_I64, x); }
 ir_val clb_i32(ir_kernel *k, int64_t x) { return ir_int(k, IR_I32, x); }
 
-void clb_layer_begin(clb_layer *b, ir_kernel *k, const char *name, const clb_schedule *s, int32_t arithmetic) {
+void clb_layer_begin(clb_layer *b, ir_kernel *k, const char *name, const clb_schedule *s,
+                     int32_t arithmetic) {
   ir_begin(k, name, s->lanes, s->subgroups, s->subgroups);
-  *b = (clb_layer){.k = k, .s = s, .t = clb_ir_type((clb_dtype)arithmetic), .n = ir_scalar(k, IR_I64)};
+  *b = (clb_layer){
+      .k = k, .s = s, .t = clb_ir_type((clb_dtype)arithmetic), .n = ir_scalar(k, IR_I64)};
 }
 
 clb_row_array clb_layer_array(clb_layer *b, int32_t type, bool written) {
@@ -27,7 +32,9 @@ clb_row_array clb_layer_array(clb_layer *b, int32_t type, bool written) {
 void clb_layer_start(clb_layer *b) {
   ir_kernel *k = b->k;
   b->unit = ir_cast(k, IR_I64, ir_group(k));
-  if (b->s->subgroups > 1) b->unit = ir_add(k, ir_mul(k, b->unit, clb_i64(k, b->s->subgroups)), ir_cast(k, IR_I64, ir_subgroup(k)));
+  if (b->s->subgroups > 1)
+    b->unit = ir_add(k, ir_mul(k, b->unit, clb_i64(k, b->s->subgroups)),
+                     ir_cast(k, IR_I64, ir_subgroup(k)));
   ir_if(k, ir_2(k, IR_LT, b->unit, b->n));
 }
 
@@ -36,21 +43,28 @@ void clb_layer_finish(clb_layer *b) {
   ir_finish(b->k);
 }
 
-ir_val clb_layer_row(clb_layer *b, const clb_row_array *a, ir_val row) { return ir_add(b->k, ir_mul(b->k, row, a->stride), a->offset); }
+ir_val clb_layer_row(clb_layer *b, const clb_row_array *a, ir_val row) {
+  return ir_add(b->k, ir_mul(b->k, row, a->stride), a->offset);
+}
 
-ir_val clb_layer_load(clb_layer *b, const clb_row_array *a, ir_val row_start, ir_val at, ir_val mask) {
+ir_val clb_layer_load(clb_layer *b, const clb_row_array *a, ir_val row_start, ir_val at,
+                      ir_val mask) {
   return ir_cast(b->k, b->t, ir_load(b->k, a->buffer, ir_add(b->k, row_start, at), mask));
 }
 
-void clb_layer_store(clb_layer *b, const clb_row_array *a, ir_val row_start, ir_val at, ir_val mask, ir_val value) {
-  ir_store(b->k, a->buffer, ir_add(b->k, row_start, at), mask, ir_cast(b->k, ir_register_type(a->element), value));
+void clb_layer_store(clb_layer *b, const clb_row_array *a, ir_val row_start, ir_val at, ir_val mask,
+                     ir_val value) {
+  ir_store(b->k, a->buffer, ir_add(b->k, row_start, at), mask,
+           ir_cast(b->k, ir_register_type(a->element), value));
 }
 
 ir_val clb_wanted_lanes(ir_kernel *k, ir_val wanted, ir_val left) {
-  return ir_2(k, IR_LT, ir_lane(k), ir_select(k, ir_2(k, IR_EQ, wanted, clb_i32(k, 0)), clb_i32(k, 0), left));
+  return ir_2(k, IR_LT, ir_lane(k),
+              ir_select(k, ir_2(k, IR_EQ, wanted, clb_i32(k, 0)), clb_i32(k, 0), left));
 }
 
-void clb_layer_channels(clb_layer *b, int64_t mul, void (*each)(void *user, ir_val channel, ir_val mask), void *user) {
+void clb_layer_channels(clb_layer *b, int64_t mul,
+                        void (*each)(void *user, ir_val channel, ir_val mask), void *user) {
   ir_kernel *k = b->k;
   int64_t lanes = b->s->lanes, whole = mul / lanes, looped = whole > UNROLLED ? whole : 0;
   ir_val lane = ir_cast(k, IR_I64, ir_lane(k));
@@ -59,36 +73,47 @@ void clb_layer_channels(clb_layer *b, int64_t mul, void (*each)(void *user, ir_v
     each(user, ir_add(k, first, lane), IR_NONE);
     ir_end(k);
   }
-  for (int64_t i = looped; i < whole; i++) each(user, ir_add(k, clb_i64(k, i * lanes), lane), IR_NONE);
-  if (mul % lanes) each(user, ir_add(k, clb_i64(k, whole * lanes), lane), ir_2(k, IR_LT, ir_lane(k), clb_i32(k, mul % lanes)));
+  for (int64_t i = looped; i < whole; i++)
+    each(user, ir_add(k, clb_i64(k, i * lanes), lane), IR_NONE);
+  if (mul % lanes)
+    each(user, ir_add(k, clb_i64(k, whole * lanes), lane),
+         ir_2(k, IR_LT, ir_lane(k), clb_i32(k, mul % lanes)));
 }
 
 /* ---- activations ---- */
 
 /* silu = x s, s = 1 / (1 + exp(-x)); its slope is s (1 + x (1 - s)). */
 static void silu(ir_kernel *k, ir_type t, ir_val x, ir_val *value, ir_val *slope) {
-  ir_val one = ir_real(k, t, 1), d = ir_add(k, one, ir_1(k, IR_EXP, ir_1(k, IR_NEG, x))), s = ir_2(k, IR_DIV, one, d);
+  ir_val one = ir_real(k, t, 1), d = ir_add(k, one, ir_1(k, IR_EXP, ir_1(k, IR_NEG, x))),
+         s = ir_2(k, IR_DIV, one, d);
   *value = ir_2(k, IR_DIV, x, d);
   *slope = ir_mul(k, s, ir_fma(k, x, ir_sub(k, one, s), one));
 }
 
-/* Small x: Lambert's continued fraction x / (1 + x^2 / (3 + x^2 / (5 + ...))) as one quotient; else by exp(-2|x|), where nothing cancels. */
+/* Small x: Lambert's continued fraction x / (1 + x^2 / (3 + x^2 / (5 + ...))) as one quotient; else
+   by exp(-2|x|), where nothing cancels. */
 static void tanh_of(ir_kernel *k, ir_type t, ir_val x, ir_val *value, ir_val *slope) {
   int levels = t == IR_F64 ? 9 : 5;
-  ir_val one = ir_real(k, t, 1), zero = ir_real(k, t, 0), x2 = ir_mul(k, x, x), size = ir_1(k, IR_ABS, x);
-  ir_val above[2] = {zero, x}, below[2] = {one, one}; /* of the fractions with one level less, and now */
+  ir_val one = ir_real(k, t, 1), zero = ir_real(k, t, 0), x2 = ir_mul(k, x, x),
+         size = ir_1(k, IR_ABS, x);
+  ir_val above[2] = {zero, x},
+         below[2] = {one, one}; /* of the fractions with one level less, and now */
   for (int i = 1; i < levels; i++) {
-    ir_val odd = ir_real(k, t, 2 * i + 1), a = ir_fma(k, odd, above[1], ir_mul(k, x2, above[0])), c = ir_fma(k, odd, below[1], ir_mul(k, x2, below[0]));
+    ir_val odd = ir_real(k, t, 2 * i + 1), a = ir_fma(k, odd, above[1], ir_mul(k, x2, above[0])),
+           c = ir_fma(k, odd, below[1], ir_mul(k, x2, below[0]));
     above[0] = above[1], above[1] = a, below[0] = below[1], below[1] = c;
   }
-  ir_val e = ir_1(k, IR_EXP, ir_mul(k, ir_real(k, t, -2), size)), large = ir_2(k, IR_DIV, ir_sub(k, one, e), ir_add(k, one, e));
+  ir_val e = ir_1(k, IR_EXP, ir_mul(k, ir_real(k, t, -2), size)),
+         large = ir_2(k, IR_DIV, ir_sub(k, one, e), ir_add(k, one, e));
   large = ir_select(k, ir_2(k, IR_LT, x, zero), ir_1(k, IR_NEG, large), large);
-  *value = ir_select(k, ir_2(k, IR_LT, size, ir_real(k, t, 0.5)), ir_2(k, IR_DIV, above[1], below[1]), large);
+  *value = ir_select(k, ir_2(k, IR_LT, size, ir_real(k, t, 0.5)),
+                     ir_2(k, IR_DIV, above[1], below[1]), large);
   *slope = ir_mul(k, ir_sub(k, one, *value), ir_add(k, one, *value));
 }
 
 static void abs_of(ir_kernel *k, ir_type t, ir_val x, ir_val *value, ir_val *slope) {
-  ir_val zero = ir_real(k, t, 0), plus = ir_select(k, ir_2(k, IR_LT, zero, x), ir_real(k, t, 1), zero);
+  ir_val zero = ir_real(k, t, 0),
+         plus = ir_select(k, ir_2(k, IR_LT, zero, x), ir_real(k, t, 1), zero);
   *value = ir_1(k, IR_ABS, x);
   *slope = ir_select(k, ir_2(k, IR_LT, x, zero), ir_real(k, t, -1), plus);
 }
@@ -99,6 +124,7 @@ static void identity(ir_kernel *k, ir_type t, ir_val x, ir_val *value, ir_val *s
 }
 
 void clb_activate(ir_kernel *k, ir_type t, int activation, ir_val x, ir_val *value, ir_val *slope) {
-  static void (*const functions[])(ir_kernel *, ir_type, ir_val, ir_val *, ir_val *) = {silu, tanh_of, abs_of, identity}; /* by clb_activation */
+  static void (*const functions[])(ir_kernel *, ir_type, ir_val, ir_val *, ir_val *) = {
+      silu, tanh_of, abs_of, identity}; /* by clb_activation */
   functions[activation](k, t, x, value, slope);
 }

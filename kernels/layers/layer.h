@@ -5,32 +5,40 @@
 #include "kernels/common/rows.h"
 
 /* reduces: the kernel adds up over lanes. */
-void clb_layer_schedule(const clb_limits *limits, int32_t arithmetic, bool reduces, clb_schedule *s);
+void clb_layer_schedule(const clb_limits *limits, int32_t arithmetic, bool reduces,
+                        clb_schedule *s);
 
-/* Begins a kernel whose sub-groups each do one unit of work; its first parameter counts them (i64).  Opens an IF: end it. */
+/* Begins a kernel whose sub-groups each do one unit of work; its first parameter counts them (i64).
+   Opens an IF: end it. */
 typedef struct {
   ir_kernel *k;
   const clb_schedule *s;
-  ir_type t;          /* arithmetic */
-  ir_val n, unit;     /* i64 */
+  ir_type t;      /* arithmetic */
+  ir_val n, unit; /* i64 */
 } clb_layer;
-void clb_layer_begin(clb_layer *b, ir_kernel *k, const char *name, const clb_schedule *s, int32_t arithmetic);
-clb_row_array clb_layer_array(clb_layer *b, int32_t type, bool written); /* parameters: buffer, offset, stride */
+void clb_layer_begin(clb_layer *b, ir_kernel *k, const char *name, const clb_schedule *s,
+                     int32_t arithmetic);
+clb_row_array clb_layer_array(clb_layer *b, int32_t type,
+                              bool written); /* parameters: buffer, offset, stride */
 void clb_layer_start(clb_layer *b);
 void clb_layer_finish(clb_layer *b);
 
 /* Where row `row` of an array starts; element `at` (i64) from there, in arithmetic precision. */
 ir_val clb_layer_row(clb_layer *b, const clb_row_array *a, ir_val row);
-ir_val clb_layer_load(clb_layer *b, const clb_row_array *a, ir_val row_start, ir_val at, ir_val mask);
-void clb_layer_store(clb_layer *b, const clb_row_array *a, ir_val row_start, ir_val at, ir_val mask, ir_val value);
+ir_val clb_layer_load(clb_layer *b, const clb_row_array *a, ir_val row_start, ir_val at,
+                      ir_val mask);
+void clb_layer_store(clb_layer *b, const clb_row_array *a, ir_val row_start, ir_val at, ir_val mask,
+                     ir_val value);
 
 ir_val clb_i64(ir_kernel *k, int64_t x);
 ir_val clb_i32(ir_kernel *k, int64_t x);
 /* Lanes below `left` (i32), none where `wanted` (i32) is 0. */
 ir_val clb_wanted_lanes(ir_kernel *k, ir_val wanted, ir_val left);
 
-/* Calls each(user, channel, mask) for every block of `mul` channels: channel is this lane's (i64), mask the lanes that have one, or IR_NONE. */
-void clb_layer_channels(clb_layer *b, int64_t mul, void (*each)(void *user, ir_val channel, ir_val mask), void *user);
+/* Calls each(user, channel, mask) for every block of `mul` channels: channel is this lane's (i64),
+   mask the lanes that have one, or IR_NONE. */
+void clb_layer_channels(clb_layer *b, int64_t mul,
+                        void (*each)(void *user, ir_val channel, ir_val mask), void *user);
 
 /* The activation's value and slope at x. */
 void clb_activate(ir_kernel *k, ir_type t, int activation, ir_val x, ir_val *value, ir_val *slope);

@@ -1,4 +1,5 @@
-/* kernels/layers/pointwise.c - sums with factors, gathered rows, silu: lanes are columns, a sub-group does a block of columns of one row. */
+/* kernels/layers/pointwise.c - sums with factors, gathered rows, silu: lanes are columns, a
+   sub-group does a block of columns of one row. */
 #include "kernels/layers/layer.h"
 
 enum { LOTS = 4 }; /* of lanes: columns of a block */
@@ -12,7 +13,10 @@ typedef struct {
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
   (void)limits;
-  return p->storage == p->arithmetic ? CLB_OK : clb_fail(error, CLB_ERROR_ARGUMENT, "type is %d; it must be CLB_F64 or CLB_F32", p->storage);
+  return p->storage == p->arithmetic
+             ? CLB_OK
+             : clb_fail(error, CLB_ERROR_ARGUMENT, "type is %d; it must be CLB_F64 or CLB_F32",
+                        p->storage);
 }
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
@@ -26,24 +30,32 @@ static ir_val function(builder *b, int pass, const ir_val *x) {
   ir_val value, slope, scale = ir_real(k, b->l.t, b->p->scale);
   if (b->p->function == CLB_POINTWISE_GATHER) return x[0];
   if (b->p->function == CLB_POINTWISE_COMBINE)
-    return pass ? ir_fma(k, b->factor[0], x[0], ir_mul(k, b->factor[1], x[1])) : ir_mul(k, b->factor[0], x[0]);
+    return pass ? ir_fma(k, b->factor[0], x[0], ir_mul(k, b->factor[1], x[1]))
+                : ir_mul(k, b->factor[0], x[0]);
   clb_activate(k, b->l.t, b->p->activation, ir_mul(k, scale, x[0]), &value, &slope);
-  return pass ? ir_mul(k, x[1], ir_mul(k, ir_real(k, b->l.t, b->p->factor * b->p->scale), slope)) : ir_mul(k, ir_real(k, b->l.t, b->p->factor), value);
+  return pass ? ir_mul(k, x[1], ir_mul(k, ir_real(k, b->l.t, b->p->factor * b->p->scale), slope))
+              : ir_mul(k, ir_real(k, b->l.t, b->p->factor), value);
 }
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
-  static const char *const names[][2] = {{"scaled", "combined"}, {"gathered", ""}, {"activation", "activation_backward"}};
+  static const char *const names[][2] = {
+      {"scaled", "combined"}, {"gathered", ""}, {"activation", "activation_backward"}};
   builder b = {.p = &p->pointwise};
   clb_layer_begin(&b.l, k, names[b.p->function][p->pass], s, p->arithmetic);
   ir_val columns = ir_scalar(k, IR_I64), blocks = ir_scalar(k, IR_I64); /* of columns */
-  for (int i = 0; i <= p->pass; i++) b.in[i] = clb_layer_array(&b.l, p->storage, b.p->function != CLB_POINTWISE_GATHER); /* out may be one of them */
+  for (int i = 0; i <= p->pass; i++)
+    b.in[i] = clb_layer_array(&b.l, p->storage,
+                              b.p->function != CLB_POINTWISE_GATHER); /* out may be one of them */
   b.out = clb_layer_array(&b.l, p->storage, true);
   ir_val index = b.p->function == CLB_POINTWISE_GATHER ? ir_buffer(k, IR_I32, false) : IR_NONE;
   if (b.p->function == CLB_POINTWISE_COMBINE)
     for (int i = 0; i <= p->pass; i++) b.factor[i] = ir_scalar(k, b.l.t);
   clb_layer_start(&b.l);
-  ir_val row = ir_2(k, IR_DIV, b.l.unit, blocks), first = ir_mul(k, ir_2(k, IR_MOD, b.l.unit, blocks), clb_i64(k, s->width));
-  ir_val left = ir_cast(k, IR_I32, ir_2(k, IR_MIN, ir_sub(k, columns, first), clb_i64(k, s->width))), column = ir_add(k, first, ir_cast(k, IR_I64, ir_lane(k)));
+  ir_val row = ir_2(k, IR_DIV, b.l.unit, blocks),
+         first = ir_mul(k, ir_2(k, IR_MOD, b.l.unit, blocks), clb_i64(k, s->width));
+  ir_val left =
+             ir_cast(k, IR_I32, ir_2(k, IR_MIN, ir_sub(k, columns, first), clb_i64(k, s->width))),
+         column = ir_add(k, first, ir_cast(k, IR_I64, ir_lane(k)));
   ir_val from = index == IR_NONE ? row : ir_cast(k, IR_I64, ir_load(k, index, row, IR_NONE));
   for (int i = 0; i <= p->pass; i++) b.start[i] = clb_layer_row(&b.l, &b.in[i], from);
   b.start[2] = clb_layer_row(&b.l, &b.out, row);
@@ -51,12 +63,21 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   for (int j = 0; j < LOTS; j++) {
     mask[j] = ir_2(k, IR_LT, ir_lane(k), ir_sub(k, left, clb_i32(k, (int64_t)j * s->lanes)));
     at[j] = ir_add(k, column, clb_i64(k, (int64_t)j * s->lanes));
-    for (int i = 0; i <= p->pass; i++) x[j][i] = clb_layer_load(&b.l, &b.in[i], b.start[i], at[j], mask[j]);
+    for (int i = 0; i <= p->pass; i++)
+      x[j][i] = clb_layer_load(&b.l, &b.in[i], b.start[i], at[j], mask[j]);
   }
-  for (int j = 0; j < LOTS; j++) clb_layer_store(&b.l, &b.out, b.start[2], at[j], mask[j], function(&b, p->pass, x[j]));
+  for (int j = 0; j < LOTS; j++)
+    clb_layer_store(&b.l, &b.out, b.start[2], at[j], mask[j], function(&b, p->pass, x[j]));
   clb_layer_finish(&b.l);
 }
 
-static void print(const clb_problem *p, clb_text *out) { clb_text_add(out, "function %d", (int)p->pointwise.function); }
+static void print(const clb_problem *p, clb_text *out) {
+  clb_text_add(out, "function %d", (int)p->pointwise.function);
+}
 
-const clb_kernel_kind clb_kind_pointwise = {.name = "pointwise", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = 2};
+const clb_kernel_kind clb_kind_pointwise = {.name = "pointwise",
+                                            .check = check,
+                                            .schedule = schedule,
+                                            .lower = lower,
+                                            .print = print,
+                                            .passes = 2};

@@ -1,7 +1,8 @@
-/* kernels/layers/radial.c - lengths of edges, Bessel functions with a polynomial cutoff, and their gradient; a lane is an edge.
+/* kernels/layers/radial.c - lengths of edges, Bessel functions with a polynomial cutoff, and their
+   gradient; a lane is an edge.
 
-   b_k = (2/R) sin(w_k u) f(u) / r, u = r / R, with f written so that nothing cancels near the cutoff:
-     f = (1 - u)^3 sum_{i<p} (i+1)(i+2)/2 u^i,   df/du = - p(p+1)(p+2)/2 u^(p-1) (1 - u)^2,
+   b_k = (2/R) sin(w_k u) f(u) / r, u = r / R, with f written so that nothing cancels near the
+   cutoff: f = (1 - u)^3 sum_{i<p} (i+1)(i+2)/2 u^i,   df/du = - p(p+1)(p+2)/2 u^(p-1) (1 - u)^2,
      db_k/dr = (2/R) (w_k/R cos(w_k u) f - sin(w_k u) f / r + sin(w_k u) f'/R) / r.
    r is taken for at least SHORTEST R, so that v / r is 0 at v = 0. */
 #include "kernels/layers/layer.h"
@@ -22,16 +23,23 @@ typedef struct {
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
   const clb_radial_problem *r = &p->radial;
   (void)limits;
-  if (!(r->r_max > 0)) return clb_fail(error, CLB_ERROR_ARGUMENT, "r_max is %g; it must be above 0", r->r_max);
-  if (r->p < 1 || r->p > 64) return clb_fail(error, CLB_ERROR_ARGUMENT, "p is %d; it must be 1 ... 64", (int)r->p);
-  return p->storage == p->arithmetic || !r->n_basis ? CLB_OK : clb_fail(error, CLB_ERROR_ARGUMENT, "type is %d; it must be CLB_F64 or CLB_F32", p->storage);
+  if (!(r->r_max > 0))
+    return clb_fail(error, CLB_ERROR_ARGUMENT, "r_max is %g; it must be above 0", r->r_max);
+  if (r->p < 1 || r->p > 64)
+    return clb_fail(error, CLB_ERROR_ARGUMENT, "p is %d; it must be 1 ... 64", (int)r->p);
+  return p->storage == p->arithmetic || !r->n_basis
+             ? CLB_OK
+             : clb_fail(error, CLB_ERROR_ARGUMENT, "type is %d; it must be CLB_F64 or CLB_F32",
+                        p->storage);
 }
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   clb_layer_schedule(limits, p->arithmetic, false, s);
   int most = limits->simd ? CPU_WIDTH : GPU_WIDTH;
   s->width = p->radial.n_basis > most ? most : p->radial.n_basis > 3 ? p->radial.n_basis : 3;
-  s->staged = !limits->simd && (int64_t)s->subgroups * s->lanes * (s->width | 1) * ir_type_bytes(clb_ir_type((clb_dtype)p->storage)) <= limits->local_bytes;
+  s->staged = !limits->simd && (int64_t)s->subgroups * s->lanes * (s->width | 1) *
+                                       ir_type_bytes(clb_ir_type((clb_dtype)p->storage)) <=
+                                   limits->local_bytes;
   if (!limits->subgroups && s->staged) s->subgroups = 1;
 }
 
@@ -41,7 +49,8 @@ static ir_val times(builder *b, ir_val x, ir_val y) { return ir_mul(b->k, x, y);
 static void length(builder *b, const clb_row_array *v) {
   ir_kernel *k = b->k;
   clb_rows_load(&b->rows, v, 0, 3, b->v);
-  b->r = ir_1(k, IR_SQRT, ir_fma(k, b->v[0], b->v[0], ir_fma(k, b->v[1], b->v[1], times(b, b->v[2], b->v[2]))));
+  b->r = ir_1(k, IR_SQRT,
+              ir_fma(k, b->v[0], b->v[0], ir_fma(k, b->v[1], b->v[1], times(b, b->v[2], b->v[2]))));
   b->safe = ir_2(k, IR_MAX, b->r, real(b, SHORTEST * b->p->r_max));
   b->inverse = ir_2(k, IR_DIV, real(b, 1), b->safe);
   b->u = times(b, b->safe, real(b, 1 / b->p->r_max));
@@ -50,7 +59,8 @@ static void length(builder *b, const clb_row_array *v) {
 static void cutoff(builder *b) {
   ir_kernel *k = b->k;
   int p = b->p->p;
-  ir_val zero = real(b, 0), left = ir_2(k, IR_MAX, ir_sub(k, real(b, 1), b->u), zero), square = times(b, left, left);
+  ir_val zero = real(b, 0), left = ir_2(k, IR_MAX, ir_sub(k, real(b, 1), b->u), zero),
+         square = times(b, left, left);
   ir_val sum = real(b, (p + 1.0) * p / 2), power = real(b, 1);
   for (int i = p - 2; i >= 0; i--) sum = ir_fma(k, sum, b->u, real(b, (i + 1.0) * (i + 2) / 2));
   for (int i = 1; i < p; i++) power = times(b, power, b->u);
@@ -64,7 +74,9 @@ static void write_basis(builder *b, const clb_row_array *basis) {
   ir_val factor = times(b, times(b, real(b, 2 / b->p->r_max), b->f), b->inverse), value[GPU_WIDTH];
   for (int at = 0, n; at < b->p->n_basis; at += n) {
     n = b->p->n_basis - at < b->rows.schedule->width ? b->p->n_basis - at : b->rows.schedule->width;
-    for (int i = 0; i < n; i++) value[i] = times(b, factor, ir_1(b->k, IR_SIN, times(b, b->u, real(b, b->p->frequency[at + i]))));
+    for (int i = 0; i < n; i++)
+      value[i] =
+          times(b, factor, ir_1(b->k, IR_SIN, times(b, b->u, real(b, b->p->frequency[at + i]))));
     clb_rows_store(&b->rows, basis, at, n, value, false);
   }
 }
@@ -80,10 +92,12 @@ static ir_val gradient(builder *b, const clb_row_array *g_basis) {
       double w = b->p->frequency[at + i];
       ir_val angle = times(b, b->u, real(b, w));
       sines = ir_fma(k, g[i], ir_1(k, IR_SIN, angle), sines);
-      cosines = ir_fma(k, times(b, g[i], real(b, w / b->p->r_max)), ir_1(k, IR_COS, angle), cosines);
+      cosines =
+          ir_fma(k, times(b, g[i], real(b, w / b->p->r_max)), ir_1(k, IR_COS, angle), cosines);
     }
   }
-  ir_val bend = ir_sub(k, b->slope, times(b, b->f, b->inverse)), sum = ir_fma(k, bend, sines, times(b, b->f, cosines));
+  ir_val bend = ir_sub(k, b->slope, times(b, b->f, b->inverse)),
+         sum = ir_fma(k, bend, sines, times(b, b->f, cosines));
   return times(b, times(b, real(b, 2 / b->p->r_max), b->inverse), sum);
 }
 
@@ -98,7 +112,8 @@ static void pull(builder *b, const clb_row_array *g_v, ir_val g_r, ir_val add) {
 }
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
-  static const char *const names[PASSES] = {"radial", "radial_distances", "radial_backward", "radial_backward_distance"};
+  static const char *const names[PASSES] = {"radial", "radial_distances", "radial_backward",
+                                            "radial_backward_distance"};
   builder b = {.k = k, .p = &p->radial, .t = clb_ir_type((clb_dtype)p->arithmetic)};
   clb_dtype type = (clb_dtype)p->storage;
   bool back = p->pass >= BACKWARD, basis = p->pass == FORWARD || p->pass == BACKWARD;
@@ -108,7 +123,9 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   if (p->pass != BACKWARD) r = clb_rows_array(&b.rows, type, !back);
   if (basis) bases = clb_rows_array(&b.rows, type, !back);
   if (back) result = clb_rows_array(&b.rows, type, true);
-  ir_val wanted = p->pass == DISTANCES ? IR_NONE : p->pass == FORWARD || back ? ir_scalar(k, IR_I32) : IR_NONE; /* r; that g_v is added to */
+  ir_val wanted = p->pass == DISTANCES         ? IR_NONE
+                  : p->pass == FORWARD || back ? ir_scalar(k, IR_I32)
+                                               : IR_NONE; /* r; that g_v is added to */
   clb_rows_start(&b.rows, type, basis ? s->width : 1);
   length(&b, &v);
   if (basis) cutoff(&b);
@@ -127,7 +144,13 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
 }
 
 static void print(const clb_problem *p, clb_text *out) {
-  clb_text_add(out, "%d Bessel functions, p = %d, r_max = %g", (int)p->radial.n_basis, (int)p->radial.p, p->radial.r_max);
+  clb_text_add(out, "%d Bessel functions, p = %d, r_max = %g", (int)p->radial.n_basis,
+               (int)p->radial.p, p->radial.r_max);
 }
 
-const clb_kernel_kind clb_kind_radial = {.name = "radial", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = PASSES};
+const clb_kernel_kind clb_kind_radial = {.name = "radial",
+                                         .check = check,
+                                         .schedule = schedule,
+                                         .lower = lower,
+                                         .print = print,
+                                         .passes = PASSES};

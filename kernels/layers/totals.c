@@ -1,9 +1,19 @@
-/* kernels/layers/totals.c - sums over all rows in two stages and a fixed order: the energies of atoms, v_a g_b of edges; lanes are rows.
+/* kernels/layers/totals.c - sums over all rows in two stages and a fixed order: the energies of
+   atoms, v_a g_b of edges; lanes are rows.
 
-   PARTS: so many sub-groups (`units`) each add up a block of rows, lane by lane, then over lanes: part[unit][column].  SUM: the parts of each column, which are dense. */
+   PARTS: so many sub-groups (`units`) each add up a block of rows, lane by lane, then over lanes:
+   part[unit][column].  SUM: the parts of each column, which are dense. */
 #include "kernels/layers/layer.h"
 
-enum { PARTS, SUM, ENERGY_BACKWARD, PASSES, GPU_PARTS = 64, CPU_PARTS = 4, TOGETHER = 4 }; /* parts per lane */
+enum {
+  PARTS,
+  SUM,
+  ENERGY_BACKWARD,
+  PASSES,
+  GPU_PARTS = 64,
+  CPU_PARTS = 4,
+  TOGETHER = 4
+}; /* parts per lane */
 
 static int columns_of(const clb_problem *p) { return p->totals.what == CLB_TOTAL_ENERGY ? 1 : 9; }
 
@@ -21,7 +31,9 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
 static void load3(clb_layer *b, const clb_row_array *a, ir_val row, ir_val mask, ir_val *v) {
   ir_val start = clb_layer_row(b, a, row);
   if (b->s->width == 3) ir_load_wide(b->k, a->buffer, start, mask, 3, v);
-  for (int i = 0; i < 3; i++) v[i] = b->s->width == 3 ? ir_cast(b->k, b->t, v[i]) : clb_layer_load(b, a, start, clb_i64(b->k, i), mask);
+  for (int i = 0; i < 3; i++)
+    v[i] = b->s->width == 3 ? ir_cast(b->k, b->t, v[i])
+                            : clb_layer_load(b, a, start, clb_i64(b->k, i), mask);
 }
 
 /* ---- energies ---- */
@@ -42,11 +54,14 @@ static ir_val species_of(clb_layer *b, const species *s, ir_val row, ir_val mask
   return ir_cast(b->k, IR_I64, ir_load(b->k, s->species, ir_add(b->k, s->offset, row), mask));
 }
 
-static ir_val add_energy(clb_layer *b, const species *s, const clb_row_array *x, const clb_row_array *e, ir_val row, ir_val mask, ir_val wanted) {
+static ir_val add_energy(clb_layer *b, const species *s, const clb_row_array *x,
+                         const clb_row_array *e, ir_val row, ir_val mask, ir_val wanted) {
   ir_kernel *k = b->k;
   ir_val number = species_of(b, s, row, mask), zero = clb_i64(k, 0);
-  ir_val scale = ir_load(k, s->scale, number, mask), shift = ir_load(k, s->scale, ir_add(k, s->shift, number), mask);
-  ir_val energy = ir_fma(k, scale, clb_layer_load(b, x, clb_layer_row(b, x, row), zero, mask), shift);
+  ir_val scale = ir_load(k, s->scale, number, mask),
+         shift = ir_load(k, s->scale, ir_add(k, s->shift, number), mask);
+  ir_val energy =
+      ir_fma(k, scale, clb_layer_load(b, x, clb_layer_row(b, x, row), zero, mask), shift);
   clb_layer_store(b, e, clb_layer_row(b, e, row), zero, wanted, energy);
   return energy;
 }
@@ -58,9 +73,13 @@ static void energy_backward(const clb_problem *p, const clb_schedule *s, ir_kern
   species sp = declare_species(&b);
   ir_val rows = ir_scalar(k, IR_I64);
   clb_layer_start(&b);
-  ir_val first = ir_mul(k, b.unit, clb_i64(k, s->lanes)), row = ir_add(k, first, ir_cast(k, IR_I64, ir_lane(k)));
-  ir_val mask = ir_2(k, IR_LT, ir_lane(k), ir_cast(k, IR_I32, ir_2(k, IR_MIN, ir_sub(k, rows, first), clb_i64(k, s->lanes))));
-  clb_layer_store(&b, &g, clb_layer_row(&b, &g, row), clb_i64(k, 0), mask, ir_load(k, sp.scale, species_of(&b, &sp, row, mask), mask));
+  ir_val first = ir_mul(k, b.unit, clb_i64(k, s->lanes)),
+         row = ir_add(k, first, ir_cast(k, IR_I64, ir_lane(k)));
+  ir_val mask =
+      ir_2(k, IR_LT, ir_lane(k),
+           ir_cast(k, IR_I32, ir_2(k, IR_MIN, ir_sub(k, rows, first), clb_i64(k, s->lanes))));
+  clb_layer_store(&b, &g, clb_layer_row(&b, &g, row), clb_i64(k, 0), mask,
+                  ir_load(k, sp.scale, species_of(&b, &sp, row, mask), mask));
   clb_layer_finish(&b);
 }
 
@@ -71,18 +90,27 @@ static void parts(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   int columns = columns_of(p);
   clb_layer b;
   clb_layer_begin(&b, k, energy ? "energies" : "virials", s, p->arithmetic);
-  clb_row_array x = clb_layer_array(&b, p->storage, false), y = clb_layer_array(&b, energy ? p->arithmetic : p->storage, energy); /* out, e_atom; v, g_v */
+  clb_row_array x = clb_layer_array(&b, p->storage, false),
+                y = clb_layer_array(&b, energy ? p->arithmetic : p->storage,
+                                    energy); /* out, e_atom; v, g_v */
   species sp = {0};
   if (energy) sp = declare_species(&b);
-  ir_val want = energy ? ir_scalar(k, IR_I32) : IR_NONE, rows = ir_scalar(k, IR_I64), block = ir_scalar(k, IR_I64);
+  ir_val want = energy ? ir_scalar(k, IR_I32) : IR_NONE, rows = ir_scalar(k, IR_I64),
+         block = ir_scalar(k, IR_I64);
   clb_row_array out = clb_layer_array(&b, p->arithmetic, true);
   clb_layer_start(&b);
   ir_val sum[9];
   for (int i = 0; i < columns; i++) sum[i] = ir_var(k, ir_real(k, b.t, 0), false);
-  ir_val lanes = clb_i64(k, s->lanes), begin = ir_mul(k, b.unit, block), end = ir_2(k, IR_MIN, ir_add(k, begin, block), rows);
-  ir_val first = ir_loop(k, begin, end, lanes), row = ir_add(k, first, ir_cast(k, IR_I64, ir_lane(k)));
-  ir_val left = ir_cast(k, IR_I32, ir_2(k, IR_MIN, ir_sub(k, end, first), lanes)), mask = ir_2(k, IR_LT, ir_lane(k), left);
-  if (energy) ir_set(k, sum[0], ir_add(k, ir_get(k, sum[0]), add_energy(&b, &sp, &x, &y, row, mask, clb_wanted_lanes(k, want, left))));
+  ir_val lanes = clb_i64(k, s->lanes), begin = ir_mul(k, b.unit, block),
+         end = ir_2(k, IR_MIN, ir_add(k, begin, block), rows);
+  ir_val first = ir_loop(k, begin, end, lanes),
+         row = ir_add(k, first, ir_cast(k, IR_I64, ir_lane(k)));
+  ir_val left = ir_cast(k, IR_I32, ir_2(k, IR_MIN, ir_sub(k, end, first), lanes)),
+         mask = ir_2(k, IR_LT, ir_lane(k), left);
+  if (energy)
+    ir_set(k, sum[0],
+           ir_add(k, ir_get(k, sum[0]),
+                  add_energy(&b, &sp, &x, &y, row, mask, clb_wanted_lanes(k, want, left))));
   else {
     ir_val v[3], g[3];
     load3(&b, &x, row, mask, v);
@@ -90,7 +118,9 @@ static void parts(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
     for (int i = 0; i < 9; i++) ir_set(k, sum[i], ir_fma(k, v[i / 3], g[i % 3], ir_get(k, sum[i])));
   }
   ir_end(k);
-  for (int i = 0; i < columns; i++) clb_layer_store(&b, &out, clb_layer_row(&b, &out, b.unit), clb_i64(k, i), IR_NONE, ir_reduce_add(k, ir_get(k, sum[i])));
+  for (int i = 0; i < columns; i++)
+    clb_layer_store(&b, &out, clb_layer_row(&b, &out, b.unit), clb_i64(k, i), IR_NONE,
+                    ir_reduce_add(k, ir_get(k, sum[i])));
   clb_layer_finish(&b);
 }
 
@@ -102,22 +132,37 @@ static void sum_parts(const clb_problem *p, const clb_schedule *s, ir_kernel *k)
   clb_row_array out = clb_layer_array(&b, p->arithmetic, true);
   clb_layer_start(&b);
   for (int i = 0; i < TOGETHER; i++) sum[i] = ir_var(k, ir_real(k, b.t, 0), false);
-  ir_val first = ir_loop(k, clb_i64(k, 0), clb_i64(k, s->units), clb_i64(k, (int64_t)TOGETHER * s->lanes));
+  ir_val first =
+      ir_loop(k, clb_i64(k, 0), clb_i64(k, s->units), clb_i64(k, (int64_t)TOGETHER * s->lanes));
   for (int i = 0; i < TOGETHER; i++) {
-    ir_val part = ir_add(k, ir_add(k, first, clb_i64(k, (int64_t)i * s->lanes)), ir_cast(k, IR_I64, ir_lane(k)));
-    ir_set(k, sum[i], ir_add(k, ir_get(k, sum[i]), ir_load(k, parts, ir_add(k, ir_mul(k, part, clb_i64(k, columns)), b.unit), IR_NONE)));
+    ir_val part = ir_add(k, ir_add(k, first, clb_i64(k, (int64_t)i * s->lanes)),
+                         ir_cast(k, IR_I64, ir_lane(k)));
+    ir_set(k, sum[i],
+           ir_add(k, ir_get(k, sum[i]),
+                  ir_load(k, parts, ir_add(k, ir_mul(k, part, clb_i64(k, columns)), b.unit),
+                          IR_NONE)));
   }
   ir_end(k);
-  ir_val all = ir_add(k, ir_add(k, ir_get(k, sum[0]), ir_get(k, sum[1])), ir_add(k, ir_get(k, sum[2]), ir_get(k, sum[3])));
-  clb_layer_store(&b, &out, clb_layer_row(&b, &out, clb_i64(k, 0)), b.unit, IR_NONE, ir_reduce_add(k, all));
+  ir_val all = ir_add(k, ir_add(k, ir_get(k, sum[0]), ir_get(k, sum[1])),
+                      ir_add(k, ir_get(k, sum[2]), ir_get(k, sum[3])));
+  clb_layer_store(&b, &out, clb_layer_row(&b, &out, clb_i64(k, 0)), b.unit, IR_NONE,
+                  ir_reduce_add(k, all));
   clb_layer_finish(&b);
 }
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
-  static void (*const lowers[PASSES])(const clb_problem *, const clb_schedule *, ir_kernel *) = {parts, sum_parts, energy_backward};
+  static void (*const lowers[PASSES])(const clb_problem *, const clb_schedule *,
+                                      ir_kernel *) = {parts, sum_parts, energy_backward};
   lowers[p->pass](p, s, k);
 }
 
-static void print(const clb_problem *p, clb_text *out) { clb_text_add(out, "%d columns", columns_of(p)); }
+static void print(const clb_problem *p, clb_text *out) {
+  clb_text_add(out, "%d columns", columns_of(p));
+}
 
-const clb_kernel_kind clb_kind_totals = {.name = "totals", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = PASSES};
+const clb_kernel_kind clb_kind_totals = {.name = "totals",
+                                         .check = check,
+                                         .schedule = schedule,
+                                         .lower = lower,
+                                         .print = print,
+                                         .passes = PASSES};

@@ -1,8 +1,11 @@
-/* kernels/linear/matmul.c - C = A B or C + A B of row-major matrices, in batches; a sub-group makes a tile of C, lanes are its columns.
+/* kernels/linear/matmul.c - C = A B or C + A B of row-major matrices, in batches; a sub-group makes
+   a tile of C, lanes are its columns.
 
-   Passes are variants: bit 0: B is used transposed; bit 1: the sub-groups of a group share one tile, each with its part of k (where C
-   is too small to fill the device), and add up through local memory in a fixed order.  A is transposed by its two run-time strides.
-   Where sub-groups shuffle, a lane loads column k + lane of the tile's rows of A, which then go round; elsewhere A's elements are uniform loads. */
+   Passes are variants: bit 0: B is used transposed; bit 1: the sub-groups of a group share one
+   tile, each with its part of k (where C is too small to fill the device), and add up through local
+   memory in a fixed order.  A is transposed by its two run-time strides. Where sub-groups shuffle,
+   a lane loads column k + lane of the tile's rows of A, which then go round; elsewhere A's elements
+   are uniform loads. */
 #include "kernels/kernel.h"
 #include "kernels/common/rows.h"
 
@@ -14,28 +17,35 @@ typedef struct {
   const clb_schedule *s;
   ir_type t;
   bool transposed, split;
-  ir_val a, b, c;                             /* buffers */
-  ir_val base_a, base_b, base_c, ld_c;        /* i64: where this product's matrices start */
-  ir_val row_a, column_a;                     /* i64: from row to row, column to column of A */
-  ir_val ld_b, m, n, depth;                   /* i64; depth: k */
-  ir_val row, part;                           /* i64: first row of the tile; which of the sub-groups that share it this one is */
-  ir_val column[MAX_WIDTH], left[MAX_WIDTH], mask[MAX_WIDTH]; /* i64: this lane's columns of the tile; i32: columns that are left */
-  ir_val sum[MAX_ROWS][MAX_WIDTH];            /* variables */
+  ir_val a, b, c;                      /* buffers */
+  ir_val base_a, base_b, base_c, ld_c; /* i64: where this product's matrices start */
+  ir_val row_a, column_a;              /* i64: from row to row, column to column of A */
+  ir_val ld_b, m, n, depth;            /* i64; depth: k */
+  ir_val row,
+      part; /* i64: first row of the tile; which of the sub-groups that share it this one is */
+  ir_val column[MAX_WIDTH], left[MAX_WIDTH],
+      mask[MAX_WIDTH]; /* i64: this lane's columns of the tile; i32: columns that are left */
+  ir_val sum[MAX_ROWS][MAX_WIDTH]; /* variables */
 } builder;
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
   (void)limits;
-  return p->storage == p->arithmetic ? CLB_OK : clb_fail(error, CLB_ERROR_UNSUPPORTED, "matrix products have equal storage and arithmetic");
+  return p->storage == p->arithmetic
+             ? CLB_OK
+             : clb_fail(error, CLB_ERROR_UNSUPPORTED,
+                        "matrix products have equal storage and arithmetic");
 }
 
 /* units: rows of the tile; width: columns per lane; staged: A goes round by shuffles. */
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  int lanes = limits->lanes[p->arithmetic], most = limits->max_subgroups, sums = MAX_ROWS * lanes * ir_type_bytes(clb_ir_type((clb_dtype)p->arithmetic));
+  int lanes = limits->lanes[p->arithmetic], most = limits->max_subgroups,
+      sums = MAX_ROWS * lanes * ir_type_bytes(clb_ir_type((clb_dtype)p->arithmetic));
   if (limits->simd) {
     *s = (clb_schedule){.lanes = lanes, .subgroups = 1, .units = 4, .width = 2};
     return;
   }
-  *s = (clb_schedule){.lanes = lanes, .subgroups = 4, .units = MAX_ROWS, .width = 1, .staged = limits->subgroups};
+  *s = (clb_schedule){
+      .lanes = lanes, .subgroups = 4, .units = MAX_ROWS, .width = 1, .staged = limits->subgroups};
   if (p->pass & SPLIT) {
     if (limits->local_bytes / sums < most) most = (int)(limits->local_bytes / sums);
     if (!limits->subgroups && most * lanes > SAFE_GROUP) most = SAFE_GROUP / lanes;
@@ -51,7 +61,8 @@ static ir_val number(builder *b, int64_t x) { return ir_int(b->k, IR_I64, x); }
 
 static void parameters(builder *b) {
   ir_kernel *k = b->k;
-  ir_val *const scalars[] = {&b->m, &b->n, &b->depth, &b->base_a, &b->row_a, &b->column_a, &b->base_b, &b->ld_b, &b->base_c, &b->ld_c};
+  ir_val *const scalars[] = {&b->m,        &b->n,      &b->depth, &b->base_a, &b->row_a,
+                             &b->column_a, &b->base_b, &b->ld_b,  &b->base_c, &b->ld_c};
   b->a = ir_buffer(k, b->t, false);
   b->b = ir_buffer(k, b->t, false);
   b->c = ir_buffer(k, b->t, true);
@@ -61,20 +72,26 @@ static void parameters(builder *b) {
 /* Tiles are counted along the columns of C, then its rows, then the batch. */
 static void find_tile(builder *b) {
   ir_kernel *k = b->k;
-  ir_val stride_a = ir_scalar(k, IR_I64), stride_b = ir_scalar(k, IR_I64), stride_c = ir_scalar(k, IR_I64);
+  ir_val stride_a = ir_scalar(k, IR_I64), stride_b = ir_scalar(k, IR_I64),
+         stride_c = ir_scalar(k, IR_I64);
   ir_val across = ir_scalar(k, IR_I32), down = ir_scalar(k, IR_I32); /* groups of one product */
-  ir_val group = ir_group(k), rest = ir_2(k, IR_DIV, group, across), subgroup = b->s->subgroups > 1 ? wide(b, ir_subgroup(k)) : number(b, 0);
-  ir_val product = wide(b, ir_2(k, IR_DIV, rest, down)), i = wide(b, ir_2(k, IR_MOD, rest, down)), j = wide(b, ir_2(k, IR_MOD, group, across));
+  ir_val group = ir_group(k), rest = ir_2(k, IR_DIV, group, across),
+         subgroup = b->s->subgroups > 1 ? wide(b, ir_subgroup(k)) : number(b, 0);
+  ir_val product = wide(b, ir_2(k, IR_DIV, rest, down)), i = wide(b, ir_2(k, IR_MOD, rest, down)),
+         j = wide(b, ir_2(k, IR_MOD, group, across));
   b->base_a = ir_add(k, b->base_a, ir_mul(k, product, stride_a));
   b->base_b = ir_add(k, b->base_b, ir_mul(k, product, stride_b));
   b->base_c = ir_add(k, b->base_c, ir_mul(k, product, stride_c));
   b->part = b->split ? subgroup : number(b, 0);
-  if (!b->split && b->s->subgroups > 1) i = ir_add(k, ir_mul(k, i, number(b, b->s->subgroups)), subgroup);
+  if (!b->split && b->s->subgroups > 1)
+    i = ir_add(k, ir_mul(k, i, number(b, b->s->subgroups)), subgroup);
   b->row = ir_mul(k, i, number(b, b->s->units));
   for (int w = 0; w < b->s->width; w++) {
-    ir_val first = ir_mul(k, ir_add(k, ir_mul(k, j, number(b, b->s->width)), number(b, w)), number(b, b->s->lanes));
+    ir_val first = ir_mul(k, ir_add(k, ir_mul(k, j, number(b, b->s->width)), number(b, w)),
+                          number(b, b->s->lanes));
     b->column[w] = ir_add(k, first, wide(b, ir_lane(k)));
-    b->left[w] = ir_cast(k, IR_I32, ir_2(k, IR_MIN, ir_sub(k, b->n, first), number(b, b->s->lanes)));
+    b->left[w] =
+        ir_cast(k, IR_I32, ir_2(k, IR_MIN, ir_sub(k, b->n, first), number(b, b->s->lanes)));
     b->mask[w] = ir_2(k, IR_LT, ir_lane(k), b->left[w]);
   }
 }
@@ -88,7 +105,8 @@ static ir_val row_of_a(builder *b, int r) {
 
 static ir_val load_b(builder *b, ir_val at, int w) {
   ir_kernel *k = b->k;
-  ir_val index = b->transposed ? ir_add(k, at, ir_mul(k, b->column[w], b->ld_b)) : ir_add(k, ir_mul(k, at, b->ld_b), b->column[w]);
+  ir_val index = b->transposed ? ir_add(k, at, ir_mul(k, b->column[w], b->ld_b))
+                               : ir_add(k, ir_mul(k, at, b->ld_b), b->column[w]);
   return ir_load(k, b->b, ir_add(k, b->base_b, index), b->mask[w]);
 }
 
@@ -98,7 +116,8 @@ static void add_products(builder *b, const ir_val *a, ir_val at) {
   ir_kernel *k = b->k;
   for (int w = 0; w < b->s->width; w++) {
     ir_val element = load_b(b, at, w);
-    for (int r = 0; r < b->s->units; r++) ir_set(k, b->sum[r][w], ir_fma(k, a[r], element, ir_get(k, b->sum[r][w])));
+    for (int r = 0; r < b->s->units; r++)
+      ir_set(k, b->sum[r][w], ir_fma(k, a[r], element, ir_get(k, b->sum[r][w])));
   }
 }
 
@@ -107,8 +126,10 @@ static void uniform_loop(builder *b, ir_val first) {
   ir_kernel *k = b->k;
   ir_val a[MAX_ROWS] = {0}, row[MAX_ROWS] = {0};
   for (int r = 0; r < b->s->units; r++) row[r] = row_of_a(b, r);
-  ir_val at = ir_loop(k, ir_add(k, first, b->part), b->depth, number(b, b->split ? b->s->subgroups : 1));
-  for (int r = 0; r < b->s->units; r++) a[r] = ir_load(k, b->a, ir_add(k, row[r], ir_mul(k, at, b->column_a)), IR_NONE);
+  ir_val at =
+      ir_loop(k, ir_add(k, first, b->part), b->depth, number(b, b->split ? b->s->subgroups : 1));
+  for (int r = 0; r < b->s->units; r++)
+    a[r] = ir_load(k, b->a, ir_add(k, row[r], ir_mul(k, at, b->column_a)), IR_NONE);
   add_products(b, a, at);
   ir_end(k);
 }
@@ -117,12 +138,15 @@ static void uniform_loop(builder *b, ir_val first) {
 static ir_val shuffled_loop(builder *b) {
   ir_kernel *k = b->k;
   int lanes = b->s->lanes, parts = b->split ? b->s->subgroups : 1;
-  ir_val a[MAX_ROWS] = {0}, one[MAX_ROWS] = {0}, row[MAX_ROWS] = {0}, turn = number(b, lanes), end = ir_mul(k, ir_2(k, IR_DIV, b->depth, turn), turn);
+  ir_val a[MAX_ROWS] = {0}, one[MAX_ROWS] = {0}, row[MAX_ROWS] = {0}, turn = number(b, lanes),
+         end = ir_mul(k, ir_2(k, IR_DIV, b->depth, turn), turn);
   for (int r = 0; r < b->s->units; r++) row[r] = row_of_a(b, r);
   ir_val at = ir_loop(k, ir_mul(k, b->part, turn), end, number(b, (int64_t)lanes * parts));
   ir_val mine = ir_mul(k, ir_add(k, at, wide(b, ir_lane(k))), b->column_a);
   for (int r = 0; r < b->s->units; r++) a[r] = ir_load(k, b->a, ir_add(k, row[r], mine), IR_NONE);
-  ir_val from = lanes > UNROLLED ? ir_loop(k, ir_int(k, IR_I32, 0), ir_int(k, IR_I32, lanes), ir_int(k, IR_I32, UNROLLED)) : ir_int(k, IR_I32, 0);
+  ir_val from = lanes > UNROLLED ? ir_loop(k, ir_int(k, IR_I32, 0), ir_int(k, IR_I32, lanes),
+                                           ir_int(k, IR_I32, UNROLLED))
+                                 : ir_int(k, IR_I32, 0);
   for (int i = 0; i < UNROLLED && i < lanes; i++) {
     ir_val l = ir_add(k, from, ir_int(k, IR_I32, i));
     for (int r = 0; r < b->s->units; r++) one[r] = ir_shuffle(k, a[r], l);
@@ -137,9 +161,12 @@ static ir_val shuffled_loop(builder *b) {
 
 static void store(builder *b, ir_val row, int w, ir_val value, ir_val add) {
   ir_kernel *k = b->k;
-  ir_val index = ir_add(k, ir_add(k, b->base_c, ir_mul(k, row, b->ld_c)), b->column[w]), nothing = ir_int(k, IR_I32, 0);
-  ir_val left = ir_select(k, ir_2(k, IR_LT, row, b->m), b->left[w], nothing), old = ir_select(k, ir_2(k, IR_EQ, add, nothing), nothing, left);
-  value = ir_add(k, value, ir_load(k, b->c, index, ir_2(k, IR_LT, ir_lane(k), old))); /* 0 where not adding */
+  ir_val index = ir_add(k, ir_add(k, b->base_c, ir_mul(k, row, b->ld_c)), b->column[w]),
+         nothing = ir_int(k, IR_I32, 0);
+  ir_val left = ir_select(k, ir_2(k, IR_LT, row, b->m), b->left[w], nothing),
+         old = ir_select(k, ir_2(k, IR_EQ, add, nothing), nothing, left);
+  value = ir_add(k, value,
+                 ir_load(k, b->c, index, ir_2(k, IR_LT, ir_lane(k), old))); /* 0 where not adding */
   ir_store(k, b->c, index, ir_2(k, IR_LT, ir_lane(k), left), value);
 }
 
@@ -147,13 +174,18 @@ static void store(builder *b, ir_val row, int w, ir_val value, ir_val add) {
 static void store_shared(builder *b, ir_val stage, ir_val add) {
   ir_kernel *k = b->k;
   int rows = b->s->units, parts = b->s->subgroups;
-  ir_val lanes = ir_int(k, IR_I32, b->s->lanes), mine = ir_mul(k, ir_subgroup(k), ir_int(k, IR_I32, (int64_t)rows * b->s->lanes));
+  ir_val lanes = ir_int(k, IR_I32, b->s->lanes),
+         mine = ir_mul(k, ir_subgroup(k), ir_int(k, IR_I32, (int64_t)rows * b->s->lanes));
   for (int r = 0; r < rows; r++)
-    ir_store(k, stage, ir_add(k, ir_add(k, mine, ir_int(k, IR_I32, (int64_t)r * b->s->lanes)), ir_lane(k)), IR_NONE, ir_get(k, b->sum[r][0]));
+    ir_store(k, stage,
+             ir_add(k, ir_add(k, mine, ir_int(k, IR_I32, (int64_t)r * b->s->lanes)), ir_lane(k)),
+             IR_NONE, ir_get(k, b->sum[r][0]));
   ir_barrier(k, true);
-  ir_val r = ir_loop(k, ir_subgroup(k), ir_int(k, IR_I32, rows), ir_int(k, IR_I32, parts)), at = ir_add(k, ir_mul(k, r, lanes), ir_lane(k)), sum = IR_NONE;
+  ir_val r = ir_loop(k, ir_subgroup(k), ir_int(k, IR_I32, rows), ir_int(k, IR_I32, parts)),
+         at = ir_add(k, ir_mul(k, r, lanes), ir_lane(k)), sum = IR_NONE;
   for (int q = 0; q < parts; q++) {
-    ir_val part = ir_load(k, stage, ir_add(k, at, ir_int(k, IR_I32, (int64_t)q * rows * b->s->lanes)), IR_NONE);
+    ir_val part = ir_load(
+        k, stage, ir_add(k, at, ir_int(k, IR_I32, (int64_t)q * rows * b->s->lanes)), IR_NONE);
     sum = q ? ir_add(k, sum, part) : part;
   }
   store(b, ir_add(k, b->row, wide(b, r)), 0, sum, add);
@@ -161,21 +193,35 @@ static void store_shared(builder *b, ir_val stage, ir_val add) {
 }
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
-  static const char *const names[VARIANTS] = {"matrix_product", "matrix_product_bt", "matrix_product_split", "matrix_product_bt_split"};
-  builder b = {.k = k, .s = s, .t = clb_ir_type((clb_dtype)p->arithmetic), .transposed = p->pass & B_TRANSPOSED, .split = (p->pass & SPLIT) && s->subgroups > 1};
+  static const char *const names[VARIANTS] = {"matrix_product", "matrix_product_bt",
+                                              "matrix_product_split", "matrix_product_bt_split"};
+  builder b = {.k = k,
+               .s = s,
+               .t = clb_ir_type((clb_dtype)p->arithmetic),
+               .transposed = p->pass & B_TRANSPOSED,
+               .split = (p->pass & SPLIT) && s->subgroups > 1};
   ir_begin(k, names[p->pass], s->lanes, s->subgroups, b.split ? s->units : s->units * s->subgroups);
   parameters(&b);
   find_tile(&b);
-  ir_val add = ir_scalar(k, IR_I32), stage = b.split ? ir_local(k, b.t, (int64_t)s->subgroups * s->units * s->lanes) : IR_NONE;
+  ir_val add = ir_scalar(k, IR_I32),
+         stage = b.split ? ir_local(k, b.t, (int64_t)s->subgroups * s->units * s->lanes) : IR_NONE;
   for (int r = 0; r < s->units; r++)
     for (int w = 0; w < s->width; w++) b.sum[r][w] = ir_var(k, ir_real(k, b.t, 0), false);
   uniform_loop(&b, s->staged ? shuffled_loop(&b) : number(&b, 0));
   if (b.split) store_shared(&b, stage, add);
   for (int r = 0; r < s->units && !b.split; r++)
-    for (int w = 0; w < s->width; w++) store(&b, ir_add(k, b.row, number(&b, r)), w, ir_get(k, b.sum[r][w]), add);
+    for (int w = 0; w < s->width; w++)
+      store(&b, ir_add(k, b.row, number(&b, r)), w, ir_get(k, b.sum[r][w]), add);
   ir_finish(k);
 }
 
-static void print(const clb_problem *p, clb_text *out) { clb_text_add(out, "C %s A B%s", p->accumulate ? "+=" : "=", p->pass & B_TRANSPOSED ? "^T" : ""); }
+static void print(const clb_problem *p, clb_text *out) {
+  clb_text_add(out, "C %s A B%s", p->accumulate ? "+=" : "=", p->pass & B_TRANSPOSED ? "^T" : "");
+}
 
-const clb_kernel_kind clb_kind_matrix_product = {.name = "matrix_product", .check = check, .schedule = schedule, .lower = lower, .print = print, .passes = VARIANTS};
+const clb_kernel_kind clb_kind_matrix_product = {.name = "matrix_product",
+                                                 .check = check,
+                                                 .schedule = schedule,
+                                                 .lower = lower,
+                                                 .print = print,
+                                                 .passes = VARIANTS};

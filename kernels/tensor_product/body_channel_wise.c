@@ -1,8 +1,9 @@
-/* kernels/tensor_product/body_channel_wise.c - a product of mode uvu with one y channel, unrolled; lanes are channels.  A row belongs to one sub-group that goes through
-   its blocks of channels, or to several (units) that have a block each.
+/* kernels/tensor_product/body_channel_wise.c - a product of mode uvu with one y channel, unrolled;
+   lanes are channels.  A row belongs to one sub-group that goes through its blocks of channels, or
+   to several (units) that have a block each.
 
-   Gradients of y are summed over lanes at the end.  Terms of equal multiplicity share their blocks of channels, so that each operand is
-   loaded once. */
+   Gradients of y are summed over lanes at the end.  Terms of equal multiplicity share their blocks
+   of channels, so that each operand is loaded once. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +20,14 @@ typedef struct {
 
 typedef struct {
   clb_channels c;
-  int order[CLB_MAX_PATHS];                     /* paths by multiplicity, then term of x */
-  clb_path_builder at;                          /* the path at hand */
-  ir_val sum[MAX_OUTPUTS][MAX_Y];               /* variables: this lane's share of a gradient of y; IR_NONE: untouched */
-  ir_val meeting;                               /* local array where lanes add up gradients of y, or IR_NONE */
-  components *by_term[MAX_OUTPUTS];             /* gradients of x and z, by term */
-  int left[SLOTS][CLB_MAX_TERMS], paths[SLOTS][CLB_MAX_TERMS]; /* paths to come, and all, by term of x and of z */
+  int order[CLB_MAX_PATHS]; /* paths by multiplicity, then term of x */
+  clb_path_builder at;      /* the path at hand */
+  ir_val sum[MAX_OUTPUTS]
+            [MAX_Y]; /* variables: this lane's share of a gradient of y; IR_NONE: untouched */
+  ir_val meeting;    /* local array where lanes add up gradients of y, or IR_NONE */
+  components *by_term[MAX_OUTPUTS]; /* gradients of x and z, by term */
+  int left[SLOTS][CLB_MAX_TERMS],
+      paths[SLOTS][CLB_MAX_TERMS]; /* paths to come, and all, by term of x and of z */
 } builder;
 
 static ir_kernel *of(builder *b) { return b->c.f.k; }
@@ -32,21 +35,28 @@ static ir_kernel *of(builder *b) { return b->c.f.k; }
 /* ---- twins: the same paths again, from terms of the other parity ---- */
 
 static bool alike(const clb_tensor_product_problem *tp, const clb_path *p, const clb_path *q) {
-  const clb_term *x = &tp->x.term[p->in1], *z = &tp->z.term[p->out], *x2 = &tp->x.term[q->in1], *z2 = &tp->z.term[q->out];
-  return p->in2 == q->in2 && x->l == x2->l && x->mul == x2->mul && z->l == z2->l && z->mul == z2->mul && p->has_weight == q->has_weight &&
-         p->coefficient == q->coefficient && p->out != q->out;
+  const clb_term *x = &tp->x.term[p->in1], *z = &tp->z.term[p->out], *x2 = &tp->x.term[q->in1],
+                 *z2 = &tp->z.term[q->out];
+  return p->in2 == q->in2 && x->l == x2->l && x->mul == x2->mul && z->l == z2->l &&
+         z->mul == z2->mul && p->has_weight == q->has_weight && p->coefficient == q->coefficient &&
+         p->out != q->out;
 }
 
 /* The path that does the same as order[at] from x term `term`: the first one not taken. */
-static int twin_of(const clb_tensor_product_problem *tp, const int *order, int n, int path, int term, const bool *taken) {
+static int twin_of(const clb_tensor_product_problem *tp, const int *order, int n, int path,
+                   int term, const bool *taken) {
   for (int i = 0; i < n; i++)
-    if (!taken[order[i]] && tp->path[order[i]].in1 == term && alike(tp, &tp->path[path], &tp->path[order[i]])) return order[i];
+    if (!taken[order[i]] && tp->path[order[i]].in1 == term &&
+        alike(tp, &tp->path[path], &tp->path[order[i]]))
+      return order[i];
   return -1;
 }
 
-/* Pairs all n paths, so that those of a term of x go with those of one other term; each output belongs to one path.  twin[]: -1, or the
-   path's twin, given for one of the two only.  false: that is not how these paths are. */
-static bool pair_paths(const clb_tensor_product_problem *tp, const int *order, int n, const int *left_z, int *twin) {
+/* Pairs all n paths, so that those of a term of x go with those of one other term; each output
+   belongs to one path.  twin[]: -1, or the path's twin, given for one of the two only.  false: that
+   is not how these paths are. */
+static bool pair_paths(const clb_tensor_product_problem *tp, const int *order, int n,
+                       const int *left_z, int *twin) {
   bool taken[CLB_MAX_PATHS] = {false};
   int partner[CLB_MAX_TERMS], left = n;
   for (int t = 0; t < CLB_MAX_TERMS; t++) partner[t] = -1;
@@ -58,7 +68,8 @@ static bool pair_paths(const clb_tensor_product_problem *tp, const int *order, i
     int found = -1;
     taken[order[i]] = true;
     for (int t = 0; t < tp->x.n && found < 0; t++)
-      if (t != p->in1 && (partner[p->in1] == t || (partner[p->in1] < 0 && partner[t] < 0))) found = twin_of(tp, order, n, order[i], t, taken);
+      if (t != p->in1 && (partner[p->in1] == t || (partner[p->in1] < 0 && partner[t] < 0)))
+        found = twin_of(tp, order, n, order[i], t, taken);
     if (found < 0) return false;
     partner[p->in1] = tp->path[found].in1;
     partner[tp->path[found].in1] = p->in1;
@@ -99,21 +110,29 @@ static void one_path(builder *b, const clb_path *p) {
     for (int o = 0; o < b->c.f.form->n_outputs; o++) {
       if (b->c.f.form->output[o].slot != slots[s] || !clb_form_wanted(&b->c.f, o)) continue;
       if (slots[s] == Y) by_y(b, o);
-      else if (slots[s] != W) (slots[s] == X ? clb_path_x : clb_path_z)(&b->at, o, b->by_term[o][clb_path_term(p, slots[s])].v);
-      else if (p->has_weight) clb_form_store_weight(&b->c.f, &b->c.f.out[o], p, b->c.channel, b->c.write, clb_path_w(&b->at, o));
+      else if (slots[s] != W)
+        (slots[s] == X ? clb_path_x : clb_path_z)(&b->at, o,
+                                                  b->by_term[o][clb_path_term(p, slots[s])].v);
+      else if (p->has_weight)
+        clb_form_store_weight(&b->c.f, &b->c.f.out[o], p, b->c.channel, b->c.write,
+                              clb_path_w(&b->at, o));
     }
 }
 
 /* Writes what has all its paths; where sums are in memory, adds what the path gives. */
 static void store_complete(builder *b, const clb_path *p, int slot) {
   int term = clb_path_term(p, slot), all = b->paths[slot][term];
-  bool last = !--b->left[slot][term], in_memory = b->c.f.s->in_memory && all > 1 && !(slot == Z && b->c.whole != IR_NONE);
+  bool last = !--b->left[slot][term],
+       in_memory = b->c.f.s->in_memory && all > 1 && !(slot == Z && b->c.whole != IR_NONE);
   bool later = b->left[slot][term] + 1 < all;
   for (int o = 0; o < b->c.f.form->n_outputs && (last || in_memory); o++) {
     ir_val *v = b->by_term[o][term].v;
     if (b->c.f.form->output[o].slot != slot || !clb_form_wanted(&b->c.f, o)) continue;
     if (!in_memory) clb_channels_store(&b->c, &b->c.f.out[o], term, v);
-    else clb_form_put(&b->c.f, &b->c.f.out[o], term, b->c.channel, b->c.write, v, later || b->c.f.out[o].adds), clb_none(v, MAX_M);
+    else
+      clb_form_put(&b->c.f, &b->c.f.out[o], term, b->c.channel, b->c.write, v,
+                   later || b->c.f.out[o].adds),
+          clb_none(v, MAX_M);
   }
 }
 
@@ -135,62 +154,84 @@ static void store_unreached(builder *b, int o, const int *paths) {
 static void load_y(builder *b, int order) {
   const clb_form_array *a = &b->c.f.in[Y][order];
   ir_kernel *k = of(b);
-  for (int j = 0; j < b->c.f.tp->y.dim; j++) b->at.y[order][j] = ir_cast(k, b->c.f.t, ir_load(k, a->rows.buffer, ir_add(k, a->base, ir_int(k, IR_I64, j)), IR_NONE));
+  for (int j = 0; j < b->c.f.tp->y.dim; j++)
+    b->at.y[order][j] = ir_cast(
+        k, b->c.f.t, ir_load(k, a->rows.buffer, ir_add(k, a->base, ir_int(k, IR_I64, j)), IR_NONE));
 }
 
-/* Lane j takes element first + j of the sub-group's sum, so that one store writes as many as there are lanes. */
+/* Lane j takes element first + j of the sub-group's sum, so that one store writes as many as there
+   are lanes. */
 static ir_val sum_of_lanes(builder *b, const ir_val *sum, int n) {
   ir_kernel *k = of(b);
   ir_val out = ir_real(k, b->c.f.t, 0);
   for (int j = 0; j < n; j++)
-    if (sum[j] != IR_NONE) out = ir_select(k, ir_2(k, IR_EQ, ir_lane(k), ir_int(k, IR_I32, j)), ir_reduce_add(k, ir_get(k, sum[j])), out);
+    if (sum[j] != IR_NONE)
+      out = ir_select(k, ir_2(k, IR_EQ, ir_lane(k), ir_int(k, IR_I32, j)),
+                      ir_reduce_add(k, ir_get(k, sum[j])), out);
   return out;
 }
 
-/* Where several sub-groups share the row, they meet in local memory and the first adds them up in order.  Called by whole groups. */
+/* Where several sub-groups share the row, they meet in local memory and the first adds them up in
+   order.  Called by whole groups. */
 static ir_val sum_of_units(builder *b, ir_val own) {
   ir_kernel *k = of(b);
   const clb_schedule *s = b->c.f.s;
-  ir_val lanes = ir_int(k, IR_I32, s->lanes), at = ir_add(k, ir_mul(k, ir_subgroup(k), lanes), ir_lane(k));
+  ir_val lanes = ir_int(k, IR_I32, s->lanes),
+         at = ir_add(k, ir_mul(k, ir_subgroup(k), lanes), ir_lane(k));
   ir_barrier(k, true);
   ir_store(k, b->meeting, at, IR_NONE, own);
   ir_barrier(k, true);
   for (int u = 1; u < s->units; u++) {
-    ir_val last = ir_int(k, IR_I32, s->subgroups * s->lanes - 1), other = ir_add(k, at, ir_int(k, IR_I32, u * s->lanes));
-    own = ir_add(k, own, ir_load(k, b->meeting, ir_2(k, IR_MIN, other, last), IR_NONE)); /* the first unit's neighbours; others read anything */
+    ir_val last = ir_int(k, IR_I32, s->subgroups * s->lanes - 1),
+           other = ir_add(k, at, ir_int(k, IR_I32, u * s->lanes));
+    own = ir_add(k, own,
+                 ir_load(k, b->meeting, ir_2(k, IR_MIN, other, last),
+                         IR_NONE)); /* the first unit's neighbours; others read anything */
   }
   return own;
 }
 
-/* Without shuffles: every thread of the row shows its share of n <= lanes elements; then `parts` of the row's threads add up the shares of
-   an element, and lane j of the first unit what these found of element j.  Called by whole groups. */
+/* Without shuffles: every thread of the row shows its share of n <= lanes elements; then `parts` of
+   the row's threads add up the shares of an element, and lane j of the first unit what these found
+   of element j.  Called by whole groups. */
 static ir_val sum_of_threads(builder *b, const ir_val *sum, int n) {
   ir_kernel *k = of(b);
-  int lanes = b->c.f.s->lanes, threads = b->c.units * lanes, pitch = threads + 1, parts = threads / n, share = (threads + parts - 1) / parts;
-  ir_val in_row = ir_add(k, ir_mul(k, b->c.unit, ir_int(k, IR_I32, lanes)), ir_lane(k)), start = ir_mul(k, b->c.row_in_group, ir_int(k, IR_I32, (int64_t)lanes * pitch));
+  int lanes = b->c.f.s->lanes, threads = b->c.units * lanes, pitch = threads + 1,
+      parts = threads / n, share = (threads + parts - 1) / parts;
+  ir_val in_row = ir_add(k, ir_mul(k, b->c.unit, ir_int(k, IR_I32, lanes)), ir_lane(k)),
+         start = ir_mul(k, b->c.row_in_group, ir_int(k, IR_I32, (int64_t)lanes * pitch));
   if (n > 1) ir_barrier(k, true);
   for (int j = 0; j < n && n > 1; j++)
-    ir_store(k, b->meeting, ir_add(k, ir_add(k, start, in_row), ir_int(k, IR_I32, j * pitch)), IR_NONE, sum[j] == IR_NONE ? ir_real(k, b->c.f.t, 0) : ir_get(k, sum[j]));
+    ir_store(k, b->meeting, ir_add(k, ir_add(k, start, in_row), ir_int(k, IR_I32, j * pitch)),
+             IR_NONE, sum[j] == IR_NONE ? ir_real(k, b->c.f.t, 0) : ir_get(k, sum[j]));
   if (n > 1) ir_barrier(k, true);
-  ir_val element = ir_2(k, IR_DIV, in_row, ir_int(k, IR_I32, parts)), part = ir_sub(k, in_row, ir_mul(k, element, ir_int(k, IR_I32, parts)));
-  ir_val first = ir_mul(k, part, ir_int(k, IR_I32, share)), row = ir_add(k, start, ir_mul(k, element, ir_int(k, IR_I32, pitch))), total = ir_real(k, b->c.f.t, 0);
+  ir_val element = ir_2(k, IR_DIV, in_row, ir_int(k, IR_I32, parts)),
+         part = ir_sub(k, in_row, ir_mul(k, element, ir_int(k, IR_I32, parts)));
+  ir_val first = ir_mul(k, part, ir_int(k, IR_I32, share)),
+         row = ir_add(k, start, ir_mul(k, element, ir_int(k, IR_I32, pitch))),
+         total = ir_real(k, b->c.f.t, 0);
   ir_val some = ir_2(k, IR_LT, element, ir_int(k, IR_I32, n));
   if (n == 1 && sum[0] != IR_NONE) total = ir_get(k, sum[0]); /* a part is one thread's share */
   for (int i = 0; i < share && n > 1; i++) {
-    ir_val at = ir_add(k, first, ir_int(k, IR_I32, i)), there = ir_2(k, IR_AND, some, ir_2(k, IR_LT, at, ir_int(k, IR_I32, threads)));
+    ir_val at = ir_add(k, first, ir_int(k, IR_I32, i)),
+           there = ir_2(k, IR_AND, some, ir_2(k, IR_LT, at, ir_int(k, IR_I32, threads)));
     total = ir_add(k, total, ir_load(k, b->meeting, ir_add(k, row, at), there));
   }
   if (parts == 1) return total; /* lane j of the first unit has found element j's */
   ir_barrier(k, true);
   ir_store(k, b->meeting, ir_add(k, start, in_row), IR_NONE, total);
   ir_barrier(k, true);
-  ir_val lane = ir_add(k, start, ir_mul(k, ir_lane(k), ir_int(k, IR_I32, parts))), out = ir_real(k, b->c.f.t, 0), mine = ir_2(k, IR_LT, ir_lane(k), ir_int(k, IR_I32, n));
-  for (int i = 0; i < parts; i++) out = ir_add(k, out, ir_load(k, b->meeting, ir_add(k, lane, ir_int(k, IR_I32, i)), mine));
+  ir_val lane = ir_add(k, start, ir_mul(k, ir_lane(k), ir_int(k, IR_I32, parts))),
+         out = ir_real(k, b->c.f.t, 0), mine = ir_2(k, IR_LT, ir_lane(k), ir_int(k, IR_I32, n));
+  for (int i = 0; i < parts; i++)
+    out = ir_add(k, out, ir_load(k, b->meeting, ir_add(k, lane, ir_int(k, IR_I32, i)), mine));
   return out;
 }
 
 /* Elements that are summed and stored together. */
-static int y_step(const builder *b) { return b->c.f.s->shuffles || b->c.f.s->lanes < 16 ? b->c.f.s->lanes : 16; }
+static int y_step(const builder *b) {
+  return b->c.f.s->shuffles || b->c.f.s->lanes < 16 ? b->c.f.s->lanes : 16;
+}
 
 static void store_y(builder *b, int o) {
   ir_kernel *k = of(b);
@@ -199,17 +240,24 @@ static void store_y(builder *b, int o) {
   ir_val lane = ir_lane(k), due = ir_2(k, IR_LT, b->c.row, b->c.f.n);
   for (int first = 0, step = y_step(b), n; first < a->irreps->dim; first += step) {
     n = a->irreps->dim - first < step ? a->irreps->dim - first : step;
-    ir_val out = s->shuffles ? sum_of_lanes(b, b->sum[o] + first, n) : sum_of_threads(b, b->sum[o] + first, n);
-    ir_val index = ir_add(k, ir_add(k, a->base, ir_int(k, IR_I64, first)), ir_cast(k, IR_I64, lane)), mask = n == s->lanes ? IR_NONE : ir_2(k, IR_LT, lane, ir_int(k, IR_I32, n));
+    ir_val out = s->shuffles ? sum_of_lanes(b, b->sum[o] + first, n)
+                             : sum_of_threads(b, b->sum[o] + first, n);
+    ir_val index =
+               ir_add(k, ir_add(k, a->base, ir_int(k, IR_I64, first)), ir_cast(k, IR_I64, lane)),
+           mask = n == s->lanes ? IR_NONE : ir_2(k, IR_LT, lane, ir_int(k, IR_I32, n));
     if (s->shuffles && s->units > 1) out = sum_of_units(b, out);
-    if (s->subgroups > 1) ir_if(k, ir_2(k, IR_AND, due, ir_2(k, IR_EQ, b->c.unit, ir_int(k, IR_I32, 0))));
-    if (a->adds) out = ir_add(k, out, ir_cast(k, b->c.f.t, ir_load(k, a->rows.buffer, index, mask)));
+    if (s->subgroups > 1)
+      ir_if(k, ir_2(k, IR_AND, due, ir_2(k, IR_EQ, b->c.unit, ir_int(k, IR_I32, 0))));
+    if (a->adds)
+      out = ir_add(k, out, ir_cast(k, b->c.f.t, ir_load(k, a->rows.buffer, index, mask)));
     ir_store(k, a->rows.buffer, index, mask, ir_cast(k, ir_register_type(a->rows.element), out));
     if (s->subgroups > 1) ir_end(k);
   }
 }
 
-static bool gives_y(const builder *b, int o) { return b->c.f.form->output[o].slot == Y && clb_form_wanted(&b->c.f, o); }
+static bool gives_y(const builder *b, int o) {
+  return b->c.f.form->output[o].slot == Y && clb_form_wanted(&b->c.f, o);
+}
 
 /* Variables for what some path adds to; returns whether there are any. */
 static bool start_sums(builder *b) {
@@ -219,7 +267,8 @@ static bool start_sums(builder *b) {
     for (int q = 0; q < b->c.f.tp->n_paths && gives_y(b, o); q++) {
       const clb_term *t = &b->c.f.tp->y.term[b->c.f.tp->path[q].in2];
       for (int j = t->at; j < t->at + clb_width(t); j++)
-        if (b->sum[o][j] == IR_NONE) b->sum[o][j] = ir_var(of(b), ir_real(of(b), b->c.f.t, 0), false);
+        if (b->sum[o][j] == IR_NONE)
+          b->sum[o][j] = ir_var(of(b), ir_real(of(b), b->c.f.t, 0), false);
       some = true;
     }
   }
@@ -228,7 +277,9 @@ static bool start_sums(builder *b) {
 
 /* ---- the whole ---- */
 
-static int channels(const builder *b, int path) { return b->c.f.tp->x.term[b->c.f.tp->path[path].in1].mul; }
+static int channels(const builder *b, int path) {
+  return b->c.f.tp->x.term[b->c.f.tp->path[path].in1].mul;
+}
 
 /* Paths by multiplicity, then term of x: simple insertion, stable. */
 static void sort_paths(builder *b) {
@@ -236,7 +287,9 @@ static void sort_paths(builder *b) {
     int at = q, in1 = b->c.f.tp->path[q].in1, mul = channels(b, q);
     for (; at > 0; at--) {
       int other = b->order[at - 1];
-      if (channels(b, other) > mul || (channels(b, other) == mul && b->c.f.tp->path[other].in1 <= in1)) break;
+      if (channels(b, other) > mul ||
+          (channels(b, other) == mul && b->c.f.tp->path[other].in1 <= in1))
+        break;
       b->order[at] = other;
     }
     b->order[at] = q;
@@ -254,8 +307,11 @@ static void all_paths(builder *b) {
       for (int t = 0; t < CLB_MAX_TERMS; t++) clb_none(b->by_term[o][t].v, MAX_M);
     clb_channels_open(&b->c, mul, false);
     clb_path_forget(&b->at);
-    bool twins = b->c.f.s->twins && pair_paths(b->c.f.tp, b->order + first, end - first, b->left[Z], twin);
-    b->c.f.second = twins ? ir_loop(of(b), ir_int(of(b), IR_I64, 0), ir_int(of(b), IR_I64, 2), ir_int(of(b), IR_I64, 1)) : IR_NONE;
+    bool twins =
+        b->c.f.s->twins && pair_paths(b->c.f.tp, b->order + first, end - first, b->left[Z], twin);
+    b->c.f.second = twins ? ir_loop(of(b), ir_int(of(b), IR_I64, 0), ir_int(of(b), IR_I64, 2),
+                                    ir_int(of(b), IR_I64, 1))
+                          : IR_NONE;
     for (int q = first; q < end; q++) {
       const clb_path *p = &b->c.f.tp->path[b->order[q]];
       if (twins && twin[b->order[q]] < 0) continue;
@@ -279,21 +335,29 @@ static void whole(builder *b) {
   int y = b->c.f.tp->y.dim < y_step(b) ? b->c.f.tp->y.dim : y_step(b);
   bool sums = start_sums(b);
   b->meeting = IR_NONE;
-  if (sums && !s->shuffles) b->meeting = ir_local(k, b->c.f.t, (int64_t)(b->c.rows_of_group - 1) * s->lanes * (b->c.units * s->lanes + 1) + (int64_t)y * (b->c.units * s->lanes + 1));
-  else if (sums && s->units > 1) b->meeting = ir_local(k, b->c.f.t, (int64_t)s->subgroups * s->lanes);
+  if (sums && !s->shuffles)
+    b->meeting =
+        ir_local(k, b->c.f.t,
+                 (int64_t)(b->c.rows_of_group - 1) * s->lanes * (b->c.units * s->lanes + 1) +
+                     (int64_t)y * (b->c.units * s->lanes + 1));
+  else if (sums && s->units > 1)
+    b->meeting = ir_local(k, b->c.f.t, (int64_t)s->subgroups * s->lanes);
   clb_channels_guard(&b->c);
-  for (int order = 0, n = b->c.f.p->pass > CLB_BACKWARD ? b->c.f.p->pass : 1; order < n; order++) load_y(b, order); /* y; y b; y b q */
+  for (int order = 0, n = b->c.f.p->pass > CLB_BACKWARD ? b->c.f.p->pass : 1; order < n; order++)
+    load_y(b, order); /* y; y b; y b q */
   memcpy(b->paths, b->left, sizeof b->paths);
   all_paths(b);
   if (b->c.units > 1) ir_if(k, ir_2(k, IR_EQ, b->c.unit, ir_int(k, IR_I32, 0)));
   for (int o = 0; o < form->n_outputs; o++) {
     int slot = form->output[o].slot;
     bool needs = !b->c.f.out[o].adds || (slot == Z && b->c.whole != IR_NONE);
-    if ((slot == X || slot == Z) && needs && clb_form_wanted(&b->c.f, o)) store_unreached(b, o, b->paths[slot]);
+    if ((slot == X || slot == Z) && needs && clb_form_wanted(&b->c.f, o))
+      store_unreached(b, o, b->paths[slot]);
   }
   if (b->c.units > 1) ir_end(k);
   for (int o = 0; o < form->n_outputs; o++)
-    if (form->output[o].slot == Z && b->c.whole != IR_NONE && clb_form_wanted(&b->c.f, o)) clb_channels_flush(&b->c, &b->c.f.out[o]);
+    if (form->output[o].slot == Z && b->c.whole != IR_NONE && clb_form_wanted(&b->c.f, o))
+      clb_channels_flush(&b->c, &b->c.f.out[o]);
   clb_channels_end_guard(&b->c);
   for (int o = 0; o < form->n_outputs; o++)
     if (gives_y(b, o)) store_y(b, o);
@@ -303,7 +367,8 @@ void clb_lower_channel_wise(const clb_problem *p, const clb_schedule *s, ir_kern
   builder *b = calloc(1, sizeof *b);
   if (b) b->at.pairs = s->pairs;
   bool memory = b && clb_path_begin(&b->at, &b->c.f, load, b);
-  for (int o = 0; memory && o < MAX_OUTPUTS; o++) memory = (b->by_term[o] = malloc(sizeof **b->by_term * CLB_MAX_TERMS)) != NULL;
+  for (int o = 0; memory && o < MAX_OUTPUTS; o++)
+    memory = (b->by_term[o] = malloc(sizeof **b->by_term * CLB_MAX_TERMS)) != NULL;
   if (memory) {
     clb_channels_begin(&b->c, k, p, s);
     sort_paths(b);

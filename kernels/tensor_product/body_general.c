@@ -1,11 +1,14 @@
-/* kernels/tensor_product/body_general.c - a product of any modes, unrolled per path or driven by tables (then body_table.c has the results).
+/* kernels/tensor_product/body_general.c - a product of any modes, unrolled per path or driven by
+   tables (then body_table.c has the results).
 
-   Lanes are the channels of one result at a time: each term of each result is walked block by block, sums up what every path and monomial
-   give it, and is written once; operands are read again from cache for each result.  `span` lanes share a row, so that a sub-group of few
-   channels works on several rows.  A path is a nest of loops over the channels u, v, w that its mode connects and the result's channel
-   leaves open.  With the pair products t = C x y and h = sum_w w z the contributions are
-     to z: w t      to w: t . z      to x: C y h      to y: C x h
-   Where a result has few channels and its partner many, lanes are the partner's channels and meet in a sum (`across`). */
+   Lanes are the channels of one result at a time: each term of each result is walked block by
+   block, sums up what every path and monomial give it, and is written once; operands are read again
+   from cache for each result.  `span` lanes share a row, so that a sub-group of few channels works
+   on several rows.  A path is a nest of loops over the channels u, v, w that its mode connects and
+   the result's channel leaves open.  With the pair products t = C x y and h = sum_w w z the
+   contributions are to z: w t      to w: t . z      to x: C y h      to y: C x h Where a result has
+   few channels and its partner many, lanes are the partner's channels and meet in a sum (`across`).
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +19,8 @@
 
 typedef struct {
   clb_form_builder f;
-  clb_connection at;      /* where the path at hand stands */
-  ir_val row_mask;        /* lanes that have a row; IR_NONE: all */
+  clb_connection at; /* where the path at hand stands */
+  ir_val row_mask;   /* lanes that have a row; IR_NONE: all */
   clb_entry *entry;
   double *symbol;
   int n;
@@ -33,7 +36,11 @@ static void load(builder *b, int slot, int order, ir_val *v) {
   const clb_path *p = b->path;
   ir_val channel = slot == X ? b->at.u : slot == Y ? b->at.v : clb_connection_z(&b->at);
   clb_none(v, MAX_M);
-  clb_form_load(&b->f, &b->f.in[slot][order], slot == X ? p->in1 : slot == Y ? p->in2 : p->out, ir_cast(of(b), IR_I64, channel), clb_connection_mask(&b->at, channel), v);
+  clb_form_load(&b->f, &b->f.in[slot][order],
+                slot == X   ? p->in1
+                : slot == Y ? p->in2
+                            : p->out,
+                ir_cast(of(b), IR_I64, channel), clb_connection_mask(&b->at, channel), v);
 }
 
 /* Weights of n neighbouring channels w, from the one at hand on. */
@@ -41,7 +48,8 @@ static void load_weights(builder *b, int order, int n, ir_val *weight) {
   const clb_form_array *a = &b->f.in[W][order];
   *weight = IR_NONE;
   if (!b->path->has_weight) return;
-  ir_val channel = clb_connection_weight(&b->at), index = ir_add(of(b), clb_form_weight(&b->f, a, b->path), ir_cast(of(b), IR_I64, channel));
+  ir_val channel = clb_connection_weight(&b->at),
+         index = ir_add(of(b), clb_form_weight(&b->f, a, b->path), ir_cast(of(b), IR_I64, channel));
   ir_load_wide(of(b), a->rows.buffer, index, clb_connection_mask(&b->at, channel), n, weight);
   for (int i = 0; i < n; i++) weight[i] = ir_cast(of(b), b->f.t, weight[i]);
 }
@@ -52,16 +60,21 @@ static ir_val load_weight(builder *b, int order) {
   return weight;
 }
 
-/* The orders of `slot` and `other` that go with order `mine` of slot `with`: whether some monomial of output o has them. */
-static bool together(builder *b, int o, int with, int mine, int slot, int order, int other, int second) {
+/* The orders of `slot` and `other` that go with order `mine` of slot `with`: whether some monomial
+   of output o has them. */
+static bool together(builder *b, int o, int with, int mine, int slot, int order, int other,
+                     int second) {
   for (int m = 0; m < b->f.form->n_monomials; m++) {
     const int *orders = b->f.form->monomial[m];
-    if (orders[with] == mine && orders[slot] == order && orders[other] == second && clb_form_alive(&b->f, m, o, b->path)) return true;
+    if (orders[with] == mine && orders[slot] == order && orders[other] == second &&
+        clb_form_alive(&b->f, m, o, b->path))
+      return true;
   }
   return false;
 }
 
-/* t_k = sum of C x y over the monomials of output o whose vector of slot `with` has order `mine`.  false: there are none. */
+/* t_k = sum of C x y over the monomials of output o whose vector of slot `with` has order `mine`.
+   false: there are none. */
 static bool pair(builder *b, int o, int with, int mine, ir_val *t) {
   ir_val x[MAX_M], y[MAX_M];
   bool some = false;
@@ -77,7 +90,8 @@ static bool pair(builder *b, int o, int with, int mine, ir_val *t) {
   return some;
 }
 
-/* h_k += w z for n neighbouring channels w, over the monomials of output o whose vector of slot `with` has order `mine`. */
+/* h_k += w z for n neighbouring channels w, over the monomials of output o whose vector of slot
+   `with` has order `mine`. */
 static void add_weighted(builder *b, int o, int with, int mine, int n, ir_val *h) {
   ir_val z[MAX_M], weight[IR_MAX_WIDTH], first = b->at.w;
   for (int w = 0; w < ORDERS; w++)
@@ -87,12 +101,14 @@ static void add_weighted(builder *b, int o, int with, int mine, int n, ir_val *h
       for (int j = 0; j < n; j++, b->at.w = first) {
         if (j) b->at.w = ir_add(of(b), first, number(b, j));
         load(b, Z, i, z);
-        for (int k = 0; k < clb_width(&b->f.tp->z.term[b->path->out]); k++) h[k] = clb_plus_weighted(of(b), h[k], *weight == IR_NONE ? IR_NONE : weight[j], z[k]);
+        for (int k = 0; k < clb_width(&b->f.tp->z.term[b->path->out]); k++)
+          h[k] = clb_plus_weighted(of(b), h[k], *weight == IR_NONE ? IR_NONE : weight[j], z[k]);
       }
     }
 }
 
-/* h_k = sum of w z over the weights that meet the pair; so many at a time as the schedule says, as the lanes' lie apart.  false: there are none. */
+/* h_k = sum of w z over the weights that meet the pair; so many at a time as the schedule says, as
+   the lanes' lie apart.  false: there are none. */
 static bool weighted(builder *b, int o, int with, int mine, ir_val *h) {
   const clb_term *out = &b->f.tp->z.term[b->path->out];
   int n3 = clb_width(out), n = b->f.s->width;
@@ -152,12 +168,15 @@ static clb_extents turn_to(builder *b, const clb_path *p) {
   const clb_tensor_product_problem *tp = b->f.tp;
   b->path = p;
   b->n = clb_form_entries(tp, p, b->symbol, b->entry);
-  return (clb_extents){number(b, tp->x.term[p->in1].mul), number(b, tp->y.term[p->in2].mul), number(b, tp->z.term[p->out].mul)};
+  return (clb_extents){number(b, tp->x.term[p->in1].mul), number(b, tp->y.term[p->in2].mul),
+                       number(b, tp->z.term[p->out].mul)};
 }
 
-static void one_path(builder *b, int o, const clb_path *p, ir_val channel, ir_val mask, bool across, const ir_val *sum) {
+static void one_path(builder *b, int o, const clb_path *p, ir_val channel, ir_val mask, bool across,
+                     const ir_val *sum) {
   clb_extents n = turn_to(b, p);
-  clb_connection_open(&b->at, of(b), b->f.s, p->mode, n, b->f.form->output[o].slot, channel, mask, b->row_mask, across);
+  clb_connection_open(&b->at, of(b), b->f.s, p->mode, n, b->f.form->output[o].slot, channel, mask,
+                      b->row_mask, across);
   contribute(b, o, sum);
   clb_connection_close(&b->at);
 }
@@ -191,12 +210,15 @@ static void one_term(builder *b, int o, int term) {
   int slot = b->f.form->output[o].slot;
   bool across = goes_across(b, slot, term);
   ir_val sum[MAX_M], v[MAX_M], channel, mask;
-  clb_block block = clb_block_open(k, b->f.s, across ? 1 : b->f.s->span, number(b, t->mul), b->row_mask, &channel, &mask);
+  clb_block block = clb_block_open(k, b->f.s, across ? 1 : b->f.s->span, number(b, t->mul),
+                                   b->row_mask, &channel, &mask);
   start(b, clb_width(t), sum);
   for (int q = 0; q < b->f.tp->n_paths; q++)
-    if (clb_path_term(&b->f.tp->path[q], slot) == term) one_path(b, o, &b->f.tp->path[q], channel, mask, across, sum);
+    if (clb_path_term(&b->f.tp->path[q], slot) == term)
+      one_path(b, o, &b->f.tp->path[q], channel, mask, across, sum);
   clb_none(v, MAX_M);
-  for (int i = 0; i < clb_width(t); i++) v[i] = across ? clb_sum_of_span(k, b->f.s, ir_get(k, sum[i])) : ir_get(k, sum[i]);
+  for (int i = 0; i < clb_width(t); i++)
+    v[i] = across ? clb_sum_of_span(k, b->f.s, ir_get(k, sum[i])) : ir_get(k, sum[i]);
   if (across) mask = clb_first_of_span(k, b->f.s, b->row_mask);
   clb_form_store(&b->f, a, term, ir_cast(k, IR_I64, channel), mask, v);
   clb_block_close(k, block);
@@ -208,12 +230,14 @@ static void weights_by_pairs(builder *b, int o, const clb_path *p) {
   ir_val sum[MAX_M], q, w, mask;
   clb_extents n = turn_to(b, p);
   int64_t mul = b->f.tp->z.term[p->out].mul;
-  clb_block pairs = clb_block_open(k, b->f.s, 1, number(b, clb_path_weights(b->f.tp, p) / mul), b->row_mask, &q, &mask);
+  clb_block pairs = clb_block_open(k, b->f.s, 1, number(b, clb_path_weights(b->f.tp, p) / mul),
+                                   b->row_mask, &q, &mask);
   clb_block block = clb_block_open(k, b->f.s, b->f.s->span, n.mul_z, b->row_mask, &w, &mask);
   start(b, 1, sum);
   clb_connection_open_pair(&b->at, k, p->mode, n, q, w, mask, b->row_mask);
   contribute(b, o, sum);
-  clb_form_store_weight(&b->f, &b->f.out[o], p, ir_cast(k, IR_I64, clb_connection_weight(&b->at)), mask, ir_get(k, sum[0]));
+  clb_form_store_weight(&b->f, &b->f.out[o], p, ir_cast(k, IR_I64, clb_connection_weight(&b->at)),
+                        mask, ir_get(k, sum[0]));
   clb_connection_close(&b->at);
   clb_block_close(k, block);
   clb_block_close(k, pairs);
@@ -227,10 +251,12 @@ static void weights(builder *b, int o, const clb_path *p) {
     weights_by_pairs(b, o, p);
     return;
   }
-  clb_block block = clb_block_open(k, b->f.s, b->f.s->span, number(b, clb_path_weights(b->f.tp, p)), b->row_mask, &channel, &mask);
+  clb_block block = clb_block_open(k, b->f.s, b->f.s->span, number(b, clb_path_weights(b->f.tp, p)),
+                                   b->row_mask, &channel, &mask);
   start(b, 1, sum);
   one_path(b, o, p, channel, mask, false, sum);
-  clb_form_store_weight(&b->f, &b->f.out[o], p, ir_cast(k, IR_I64, channel), mask, ir_get(k, sum[0]));
+  clb_form_store_weight(&b->f, &b->f.out[o], p, ir_cast(k, IR_I64, channel), mask,
+                        ir_get(k, sum[0]));
   clb_block_close(k, block);
 }
 
@@ -250,7 +276,9 @@ static ir_val first_row(builder *b, int rows) {
   ir_kernel *k = of(b);
   const clb_schedule *s = b->f.s;
   ir_val row = ir_cast(k, IR_I64, ir_group(k));
-  if (s->subgroups > 1) row = ir_add(k, ir_mul(k, row, ir_int(k, IR_I64, s->subgroups)), ir_cast(k, IR_I64, ir_subgroup(k)));
+  if (s->subgroups > 1)
+    row = ir_add(k, ir_mul(k, row, ir_int(k, IR_I64, s->subgroups)),
+                 ir_cast(k, IR_I64, ir_subgroup(k)));
   if (rows > 1) row = ir_mul(k, row, ir_int(k, IR_I64, rows));
   return s->span < s->lanes ? ir_add(k, row, ir_cast(k, IR_I64, clb_row_of_lane(k, s))) : row;
 }
@@ -272,12 +300,14 @@ static void whole(builder *b) {
 static void by_tables(builder *b) {
   const clb_schedule *s = b->f.s;
   ir_val numbers = ir_buffer(of(b), IR_I32, false), reals = ir_buffer(of(b), b->f.t, false);
-  clb_table_results(&b->f, first_row(b, s->lanes / s->span * s->width), s->lanes / s->span, numbers, reals);
+  clb_table_results(&b->f, first_row(b, s->lanes / s->span * s->width), s->lanes / s->span, numbers,
+                    reals);
 }
 
 void clb_lower_general(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   builder *b = calloc(1, sizeof *b);
-  bool memory = b && (b->entry = malloc(sizeof *b->entry * MAX_M * MAX_M * MAX_M)) && (b->symbol = malloc(sizeof *b->symbol * MAX_M * MAX_M * MAX_M));
+  bool memory = b && (b->entry = malloc(sizeof *b->entry * MAX_M * MAX_M * MAX_M)) &&
+                (b->symbol = malloc(sizeof *b->symbol * MAX_M * MAX_M * MAX_M));
   if (memory) {
     clb_form_begin(&b->f, k, p, s);
     (s->body == CLB_BODY_TABLE ? by_tables : whole)(b);

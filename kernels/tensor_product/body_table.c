@@ -1,5 +1,6 @@
-/* kernels/tensor_product/body_table.c - a tensor product driven by tables: loops over terms, components, paths, channels and non-zeros, all told by memory, so
-   that the body's size depends on the modes that occur and on nothing else.  What memory tells serves several rows at a time. */
+/* kernels/tensor_product/body_table.c - a tensor product driven by tables: loops over terms,
+   components, paths, channels and non-zeros, all told by memory, so that the body's size depends on
+   the modes that occur and on nothing else.  What memory tells serves several rows at a time. */
 #include "kernels/tensor_product/modes.h"
 #include "kernels/tensor_product/product.h"
 
@@ -21,23 +22,28 @@ typedef struct {
   row row[ROWS];
   ir_val numbers, reals;
   clb_connection at;
-  clb_path class;             /* mode and has_weight of the paths at hand */
-  ir_val path;                /* i32: where the record of the path at hand starts */
-  int o, slot;                /* the result at hand */
+  clb_path class; /* mode and has_weight of the paths at hand */
+  ir_val path;    /* i32: where the record of the path at hand starts */
+  int o, slot;    /* the result at hand */
 } builder;
 
 static ir_kernel *of(builder *b) { return b->f->k; }
 static ir_val number(builder *b, int64_t n) { return ir_int(b->f->k, IR_I32, n); }
 static ir_val zero(builder *b) { return ir_real(b->f->k, b->f->t, 0); }
 
-static ir_val look(builder *b, ir_val at, int field) { return ir_load(of(b), b->numbers, ir_add(of(b), at, number(b, field)), IR_NONE); }
+static ir_val look(builder *b, ir_val at, int field) {
+  return ir_load(of(b), b->numbers, ir_add(of(b), at, number(b, field)), IR_NONE);
+}
 
 static int third(int slot) { return slot == Z ? 2 : slot; } /* place of a slot among x y z */
 
 /* ---- operands ---- */
 
-/* What all records of a kind have in common need not be looked up: then loops and masks are as plain as those of one path. */
-static ir_val common(builder *b, ir_val record, int field, int64_t (*of_record)(const clb_tensor_product_problem *, int slot, int i), int slot, int n) {
+/* What all records of a kind have in common need not be looked up: then loops and masks are as
+   plain as those of one path. */
+static ir_val common(builder *b, ir_val record, int field,
+                     int64_t (*of_record)(const clb_tensor_product_problem *, int slot, int i),
+                     int slot, int n) {
   int64_t first = n ? of_record(b->f->tp, slot, 0) : 0;
   for (int i = 1; i < n; i++)
     if (of_record(b->f->tp, slot, i) != first) return look(b, record, field);
@@ -67,21 +73,26 @@ static ir_val steps(builder *b, int slot, ir_val channel, ir_val record, int fie
 
 /* Where the channel at hand of a vector starts in its row, i32. */
 static ir_val place(builder *b, int slot, ir_val channel) {
-  return ir_add(of(b), look(b, b->path, PATH_AT + third(slot)), steps(b, slot, channel, b->path, PATH_STEP + third(slot)));
+  return ir_add(of(b), look(b, b->path, PATH_AT + third(slot)),
+                steps(b, slot, channel, b->path, PATH_STEP + third(slot)));
 }
 
 static ir_val weight(builder *b, int r, int order) {
   ir_kernel *k = of(b);
   const clb_form_array *a = &b->row[r].in[W][order];
   if (!b->class.has_weight) return IR_NONE;
-  ir_val channel = clb_connection_weight(&b->at), at = ir_add(k, look(b, b->path, PATH_WEIGHT_AT), channel);
-  return ir_cast(k, b->f->t, ir_load(k, a->rows.buffer, ir_add(k, a->base, ir_cast(k, IR_I64, at)), clb_connection_mask(&b->at, channel)));
+  ir_val channel = clb_connection_weight(&b->at),
+         at = ir_add(k, look(b, b->path, PATH_WEIGHT_AT), channel);
+  return ir_cast(k, b->f->t,
+                 ir_load(k, a->rows.buffer, ir_add(k, a->base, ir_cast(k, IR_I64, at)),
+                         clb_connection_mask(&b->at, channel)));
 }
 
 /* What some monomial of the result holds in a slot. */
 static bool used(const builder *b, int slot, int order) {
   for (int m = 0; m < b->f->form->n_monomials; m++)
-    if (clb_form_alive(b->f, m, b->o, &b->class) && b->f->form->monomial[m][slot] == order) return true;
+    if (clb_form_alive(b->f, m, b->o, &b->class) && b->f->form->monomial[m][slot] == order)
+      return true;
   return false;
 }
 
@@ -90,15 +101,18 @@ typedef struct {
   ir_val place[SLOTS], mask[SLOTS];
 } channels;
 
-/* What the monomials give for one non-zero c at `offset` in row r; weights are the same for all non-zeros. */
-static ir_val plus_entry(builder *b, int r, ir_val c, const ir_val *at, const ir_val *mask, const ir_val *weights, ir_val total) {
+/* What the monomials give for one non-zero c at `offset` in row r; weights are the same for all
+   non-zeros. */
+static ir_val plus_entry(builder *b, int r, ir_val c, const ir_val *at, const ir_val *mask,
+                         const ir_val *weights, ir_val total) {
   ir_kernel *k = of(b);
   ir_val loaded[SLOTS][ORDERS];
   for (int slot = X; slot <= Z; slot++)
     for (int order = 0; order < ORDERS; order++) {
       if (slot == W || slot == b->slot || !used(b, slot, order)) continue;
       const clb_form_array *a = &b->row[r].in[slot][order];
-      loaded[slot][order] = ir_cast(k, b->f->t, ir_load(k, a->rows.buffer, ir_add(k, a->base, at[slot]), mask[slot]));
+      loaded[slot][order] =
+          ir_cast(k, b->f->t, ir_load(k, a->rows.buffer, ir_add(k, a->base, at[slot]), mask[slot]));
     }
   for (int m = 0; m < b->f->form->n_monomials; m++) {
     const int *order = b->f->form->monomial[m];
@@ -112,24 +126,32 @@ static ir_val plus_entry(builder *b, int r, ir_val c, const ir_val *at, const ir
   return total;
 }
 
-/* Adds the sums over the path's non-zeros from `first` on: c, times the two or three vectors of x, y and z that the result leaves. */
-static void add_entries(builder *b, ir_val first, ir_val end, const channels *ch, ir_val (*weights)[ORDERS], const ir_val *sum) {
+/* Adds the sums over the path's non-zeros from `first` on: c, times the two or three vectors of x,
+   y and z that the result leaves. */
+static void add_entries(builder *b, ir_val first, ir_val end, const channels *ch,
+                        ir_val (*weights)[ORDERS], const ir_val *sum) {
   ir_kernel *k = of(b);
-  ir_val e = ir_loop(k, first, end, number(b, 1)), at = ir_add(k, ir_mul(k, e, number(b, ENTRY_FIELDS)), number(b, b->table.entries));
+  ir_val e = ir_loop(k, first, end, number(b, 1)),
+         at = ir_add(k, ir_mul(k, e, number(b, ENTRY_FIELDS)), number(b, b->table.entries));
   ir_val c = ir_load(k, b->reals, e, IR_NONE), index[SLOTS];
   for (int slot = X; slot <= Z; slot++)
-    if (ch->place[slot] != IR_NONE) index[slot] = ir_cast(k, IR_I64, ir_add(k, ch->place[slot], look(b, at, third(slot))));
-  for (int r = 0; r < b->f->s->width; r++) ir_set(k, sum[r], plus_entry(b, r, c, index, ch->mask, weights[r], ir_get(k, sum[r])));
+    if (ch->place[slot] != IR_NONE)
+      index[slot] = ir_cast(k, IR_I64, ir_add(k, ch->place[slot], look(b, at, third(slot))));
+  for (int r = 0; r < b->f->s->width; r++)
+    ir_set(k, sum[r], plus_entry(b, r, c, index, ch->mask, weights[r], ir_get(k, sum[r])));
   ir_end(k);
 }
 
-/* Adds what the path gives at the channels at hand; component: of the result, or IR_NONE (all non-zeros). */
+/* Adds what the path gives at the channels at hand; component: of the result, or IR_NONE (all
+   non-zeros). */
 static void contribute(builder *b, ir_val component, const ir_val *sum) {
   ir_kernel *k = of(b);
   channels ch;
-  ir_val weights[ROWS][ORDERS], list = look(b, b->path, PATH_FIRST + (component == IR_NONE ? 2 : third(b->slot)));
+  ir_val weights[ROWS][ORDERS],
+      list = look(b, b->path, PATH_FIRST + (component == IR_NONE ? 2 : third(b->slot)));
   for (int r = 0; r < b->f->s->width; r++)
-    for (int order = 0; order < ORDERS; order++) weights[r][order] = b->slot != W && used(b, W, order) ? weight(b, r, order) : IR_NONE;
+    for (int order = 0; order < ORDERS; order++)
+      weights[r][order] = b->slot != W && used(b, W, order) ? weight(b, r, order) : IR_NONE;
   for (int slot = X; slot <= Z; slot++) {
     ch.place[slot] = IR_NONE;
     if (slot == W || slot == b->slot) continue;
@@ -138,17 +160,22 @@ static void contribute(builder *b, ir_val component, const ir_val *sum) {
     ch.mask[slot] = clb_connection_mask(&b->at, channel);
   }
   ir_val first = component == IR_NONE ? list : ir_add(k, list, component);
-  ir_val end = component == IR_NONE ? ir_add(k, list, look(b, b->path, PATH_WIDTH)) : ir_add(k, first, number(b, 1));
-  add_entries(b, ir_load(k, b->numbers, first, IR_NONE), ir_load(k, b->numbers, end, IR_NONE), &ch, weights, sum);
+  ir_val end = component == IR_NONE ? ir_add(k, list, look(b, b->path, PATH_WIDTH))
+                                    : ir_add(k, first, number(b, 1));
+  add_entries(b, ir_load(k, b->numbers, first, IR_NONE), ir_load(k, b->numbers, end, IR_NONE), &ch,
+              weights, sum);
 }
 
 /* Adds to `sum` what the path adds to a channel of the result. */
-static void one_path(builder *b, ir_val component, ir_val channel, ir_val mask, bool across, const ir_val *sum) {
+static void one_path(builder *b, ir_val component, ir_val channel, ir_val mask, bool across,
+                     const ir_val *sum) {
   ir_kernel *k = of(b);
   int paths = b->f->tp->n_paths;
-  clb_extents n = {common(b, b->path, PATH_MUL, channels_of_path, X, paths), common(b, b->path, PATH_MUL + 1, channels_of_path, Y, paths),
+  clb_extents n = {common(b, b->path, PATH_MUL, channels_of_path, X, paths),
+                   common(b, b->path, PATH_MUL + 1, channels_of_path, Y, paths),
                    common(b, b->path, PATH_MUL + 2, channels_of_path, Z, paths)};
-  clb_connection_open(&b->at, k, b->f->s, b->class.mode, n, b->slot, channel, mask, IR_NONE, across);
+  clb_connection_open(&b->at, k, b->f->s, b->class.mode, n, b->slot, channel, mask, IR_NONE,
+                      across);
   bool inner = clb_mode_mixes(b->class.mode) && (b->slot == X || b->slot == Y);
   if (inner) clb_connection_open_w(&b->at, 1);
   contribute(b, component, sum);
@@ -159,7 +186,8 @@ static void one_path(builder *b, ir_val component, ir_val channel, ir_val mask, 
 /* Opens a loop over a list of paths. */
 static void open_paths(builder *b, int class, ir_val first, ir_val end) {
   ir_kernel *k = of(b);
-  b->class = (clb_path){.mode = b->table.class_of[class] / 2, .has_weight = b->table.class_of[class] % 2};
+  b->class =
+      (clb_path){.mode = b->table.class_of[class] / 2, .has_weight = b->table.class_of[class] % 2};
   ir_val q = ir_loop(k, first, end, number(b, 1));
   b->path = ir_mul(k, ir_load(k, b->numbers, q, IR_NONE), number(b, PATH_FIELDS));
 }
@@ -197,7 +225,8 @@ static int most(const clb_irreps *irreps) {
   return mul;
 }
 
-/* One choice for all terms: the partner has more channels than the result, which has few, and every path has a partner. */
+/* One choice for all terms: the partner has more channels than the result, which has few, and every
+   path has a partner. */
 static bool goes_across(const builder *b) {
   const clb_tensor_product_problem *tp = b->f->tp;
   int own = most(b->slot == X ? &tp->x : &tp->y), partner = most(b->slot == X ? &tp->y : &tp->x);
@@ -213,8 +242,11 @@ static void terms(builder *b) {
   bool across = goes_across(b);
   ir_val channel, mask, one = number(b, 1);
   if (!n) return;
-  ir_val i = ir_loop(k, number(b, 0), number(b, n), one), term = ir_add(k, ir_mul(k, i, number(b, fields)), number(b, b->table.terms[b->slot]));
-  clb_block block = clb_block_open(k, b->f->s, across ? 1 : b->f->s->span, common(b, term, TERM_MUL, channels_of_term, b->slot, n), IR_NONE, &channel, &mask);
+  ir_val i = ir_loop(k, number(b, 0), number(b, n), one),
+         term = ir_add(k, ir_mul(k, i, number(b, fields)), number(b, b->table.terms[b->slot]));
+  clb_block block = clb_block_open(k, b->f->s, across ? 1 : b->f->s->span,
+                                   common(b, term, TERM_MUL, channels_of_term, b->slot, n), IR_NONE,
+                                   &channel, &mask);
   ir_val component = ir_loop(k, number(b, 0), look(b, term, TERM_WIDTH), one), sum[ROWS];
   start(b, sum);
   for (int c = 0; c < b->table.n_classes; c++) {
@@ -223,7 +255,8 @@ static void terms(builder *b) {
     one_path(b, component, channel, mask, across, sum);
     ir_end(k);
   }
-  ir_val at = ir_add(k, ir_mul(k, component, look(b, term, TERM_COMPONENT)), steps(b, b->slot, channel, term, TERM_STEP));
+  ir_val at = ir_add(k, ir_mul(k, component, look(b, term, TERM_COMPONENT)),
+                     steps(b, b->slot, channel, term, TERM_STEP));
   at = ir_add(k, at, look(b, term, TERM_AT));
   store(b, at, across ? clb_first_of_span(k, b->f->s, IR_NONE) : mask, across, sum);
   ir_end(k);
@@ -237,7 +270,10 @@ static void weights(builder *b) {
   for (int c = 0; c < b->table.n_classes; c++) {
     if (b->table.class_of[c] % 2 == 0) continue;
     open_paths(b, c, number(b, b->table.lists[c]), number(b, b->table.ends[c]));
-    clb_block block = clb_block_open(k, b->f->s, b->f->s->span, common(b, b->path, PATH_WEIGHTS, weights_of_path, W, b->f->tp->n_paths), IR_NONE, &channel, &mask);
+    clb_block block =
+        clb_block_open(k, b->f->s, b->f->s->span,
+                       common(b, b->path, PATH_WEIGHTS, weights_of_path, W, b->f->tp->n_paths),
+                       IR_NONE, &channel, &mask);
     ir_val sum[ROWS];
     start(b, sum);
     one_path(b, IR_NONE, channel, mask, false, sum);
@@ -251,7 +287,8 @@ static void weights(builder *b) {
 static void find_rows(builder *b, ir_val first, int apart) {
   ir_kernel *k = of(b);
   for (int r = 0; r < b->f->s->width; r++) {
-    ir_val mine = ir_add(k, first, ir_int(k, IR_I64, (int64_t)r * apart)), last = ir_sub(k, b->f->n, ir_int(k, IR_I64, 1)), at = ir_2(k, IR_MIN, mine, last);
+    ir_val mine = ir_add(k, first, ir_int(k, IR_I64, (int64_t)r * apart)),
+           last = ir_sub(k, b->f->n, ir_int(k, IR_I64, 1)), at = ir_2(k, IR_MIN, mine, last);
     clb_form_rows(b->f, at);
     clb_form_indexed_rows(b->f, at, IR_NONE);
     b->row[r].there = ir_2(k, IR_LT, mine, b->f->n);

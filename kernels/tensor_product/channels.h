@@ -1,8 +1,11 @@
-/* kernels/tensor_product/channels.h - lanes are channels: the row of a sub-group, its blocks of channels, and reading and writing terms of them.
+/* kernels/tensor_product/channels.h - lanes are channels: the row of a sub-group, its blocks of
+   channels, and reading and writing terms of them.
 
-   Where a channel's components lie side by side (layout mul_ir), a block of channels is one piece of memory: results of z that are `staged`
-   go through local memory, so that the sub-group writes them in order.  With `whole_rows` all of z's row does: where channels are no
-   multiple of the lanes, terms begin in the midst of memory lines.  Only where a group is one sub-group with one row. */
+   Where a channel's components lie side by side (layout mul_ir), a block of channels is one piece
+   of memory: results of z that are `staged` go through local memory, so that the sub-group writes
+   them in order.  With `whole_rows` all of z's row does: where channels are no multiple of the
+   lanes, terms begin in the midst of memory lines.  Only where a group is one sub-group with one
+   row. */
 #ifndef CLB_KERNELS_TENSOR_PRODUCT_CHANNELS_H
 #define CLB_KERNELS_TENSOR_PRODUCT_CHANNELS_H
 
@@ -15,18 +18,22 @@ typedef struct {
   int next_unit;                  /* the first one whose block has not been said yet */
   bool opened;                    /* the block at hand stands in a LOOP or IF */
   int mul;                        /* of the block at hand: channels of its terms, */
-  ir_val first, channel, mask;    /* its first (i32) and this lane's (i64); lanes that have one, or IR_NONE */
-  ir_val write;                   /* lanes that have one and a row; with `lockstep`, sub-groups beyond the last row do it again and write nothing */
-  ir_val stage, whole;            /* local arrays, or IR_NONE */
-  ir_type staged;                 /* its element */
+  ir_val first, channel,
+      mask;     /* its first (i32) and this lane's (i64); lanes that have one, or IR_NONE */
+  ir_val write; /* lanes that have one and a row; with `lockstep`, sub-groups beyond the last row do
+                   it again and write nothing */
+  ir_val stage, whole; /* local arrays, or IR_NONE */
+  ir_type staged;      /* its element */
 } clb_channels;
 
-/* Declares the parameters and finds the row; then the guard, where a group may have rows too many. */
+/* Declares the parameters and finds the row; then the guard, where a group may have rows too many.
+ */
 void clb_channels_begin(clb_channels *c, ir_kernel *k, const clb_problem *p, const clb_schedule *s);
 void clb_channels_guard(clb_channels *c);
 void clb_channels_end_guard(clb_channels *c);
 
-/* Opens what goes over mul channels, lanes at a time.  `alone`: by the first unit, others do nothing. */
+/* Opens what goes over mul channels, lanes at a time.  `alone`: by the first unit, others do
+   nothing. */
 void clb_channels_open(clb_channels *c, int mul, bool alone);
 void clb_channels_close(clb_channels *c);
 

@@ -1,11 +1,13 @@
-/* kernels/tensor_product/form.h - the tensor product as one 4-linear form, what each pass asks of it, and its operands in memory.
+/* kernels/tensor_product/form.h - the tensor product as one 4-linear form, what each pass asks of
+   it, and its operands in memory.
 
-   F(x, y, w, z) = sum over paths of c_p sum_ijk C_ijk w x_i y_j z_k, with the channels that the path's mode connects.  A pass is a sum of
-   F with some vector in each of the four slots (a monomial), differentiated by some of the vectors:
-     forward          F(x,y,w,g)                                             by g (which is then not read)
-     backward         F(x,y,w,g)                                             by x y w
-     double backward  F(a,y,w,g) + F(x,b,w,g) + F(x,y,c,g)                   by x y w g; by c, too, where w and c are functions of one number (BY_C)
-     triple backward  F(p,b,w,g) + F(p,y,c,g) + F(a,q,w,g) + F(x,q,c,g) + F(a,y,r,g) + F(x,b,r,g)
+   F(x, y, w, z) = sum over paths of c_p sum_ijk C_ijk w x_i y_j z_k, with the channels that the
+   path's mode connects.  A pass is a sum of F with some vector in each of the four slots (a
+   monomial), differentiated by some of the vectors: forward          F(x,y,w,g) by g (which is then
+   not read) backward         F(x,y,w,g)                                             by x y w double
+   backward  F(a,y,w,g) + F(x,b,w,g) + F(x,y,c,g)                   by x y w g; by c, too, where w
+   and c are functions of one number (BY_C) triple backward  F(p,b,w,g) + F(p,y,c,g) + F(a,q,w,g) +
+   F(x,q,c,g) + F(a,y,r,g) + F(x,b,r,g)
                       + F(a,y,w,s) + F(x,b,w,s) + F(x,y,c,s)                 by x y w g a b c */
 #ifndef CLB_KERNELS_TENSOR_PRODUCT_FORM_H
 #define CLB_KERNELS_TENSOR_PRODUCT_FORM_H
@@ -15,7 +17,14 @@
 
 enum { X, Y, W, Z, SLOTS };
 /* Vectors of a slot in order: x a p, y b q, w c r, g s. */
-enum { ORDERS = 3, MAX_MONOMIALS = 9, MAX_OUTPUTS = 7, BY_C = 4, MAX_L = 12, MAX_M = 2 * MAX_L + 1 };
+enum {
+  ORDERS = 3,
+  MAX_MONOMIALS = 9,
+  MAX_OUTPUTS = 7,
+  BY_C = 4,
+  MAX_L = 12,
+  MAX_M = 2 * MAX_L + 1
+};
 
 typedef struct {
   int slot, order;
@@ -42,11 +51,12 @@ typedef struct {
   const clb_tensor_product_problem *tp;
   const clb_schedule *s;
   const clb_form *form;
-  ir_type t;                 /* of arithmetic */
-  ir_val n;                  /* i64: rows */
+  ir_type t; /* of arithmetic */
+  ir_val n;  /* i64: rows */
   clb_form_array in[SLOTS][ORDERS], out[MAX_OUTPUTS];
-  const clb_path *path, *twin; /* twin: NULL, or what stands for `path` in the second turn of a loop */
-  ir_val second;             /* i64: 0 in the first, 1 in the second turn */
+  const clb_path *path,
+      *twin;     /* twin: NULL, or what stands for `path` in the second turn of a loop */
+  ir_val second; /* i64: 0 in the first, 1 in the second turn */
 } clb_form_builder;
 
 /* A non-zero of a path: C_ijk times the path's coefficient. */
@@ -57,7 +67,8 @@ typedef struct {
 
 /* Declares the parameters: n, the operands in the order of the calls, the row numbers. */
 void clb_form_begin(clb_form_builder *b, ir_kernel *k, const clb_problem *p, const clb_schedule *s);
-/* Finds where row `row` (i64) of each array starts; of those with row numbers, and of the others.  mask: lanes that have a row, or IR_NONE. */
+/* Finds where row `row` (i64) of each array starts; of those with row numbers, and of the others.
+   mask: lanes that have a row, or IR_NONE. */
 void clb_form_rows(clb_form_builder *b, ir_val row);
 void clb_form_indexed_rows(clb_form_builder *b, ir_val row, ir_val mask);
 
@@ -71,23 +82,34 @@ bool clb_form_alive(const clb_form_builder *b, int m, int o, const clb_path *p);
 
 static inline int clb_width(const clb_term *t) { return 2 * t->l + 1; }
 /* The path's term of x, y or z. */
-static inline int clb_path_term(const clb_path *p, int slot) { return slot == X ? p->in1 : slot == Y ? p->in2 : p->out; }
+static inline int clb_path_term(const clb_path *p, int slot) {
+  return slot == X ? p->in1 : slot == Y ? p->in2 : p->out;
+}
 /* Of two masks; IR_NONE: all lanes. */
-static inline ir_val clb_both(ir_kernel *k, ir_val a, ir_val b) { return a == IR_NONE ? b : b == IR_NONE ? a : ir_2(k, IR_AND, a, b); }
+static inline ir_val clb_both(ir_kernel *k, ir_val a, ir_val b) {
+  return a == IR_NONE ? b : b == IR_NONE ? a : ir_2(k, IR_AND, a, b);
+}
 
 /* i64: where term t of this row starts. */
 ir_val clb_form_start(clb_form_builder *b, const clb_form_array *a, const clb_term *t);
-/* i64: index of component m of channel `channel` (i64) of term t; in layout mul_ir the components lie side by side. */
-ir_val clb_form_component(clb_form_builder *b, const clb_form_array *a, const clb_term *t, int m, ir_val channel);
+/* i64: index of component m of channel `channel` (i64) of term t; in layout mul_ir the components
+   lie side by side. */
+ir_val clb_form_component(clb_form_builder *b, const clb_form_array *a, const clb_term *t, int m,
+                          ir_val channel);
 /* Components (in arithmetic precision) of channel `channel` (i64) of term `term`. */
-void clb_form_load(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel, ir_val mask, ir_val *v);
+void clb_form_load(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel,
+                   ir_val mask, ir_val *v);
 /* IR_NONE stands for 0.  put: adds or overwrites as told, not as the array says. */
-void clb_form_put(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel, ir_val mask, const ir_val *v, bool add);
-void clb_form_store(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel, ir_val mask, const ir_val *v);
+void clb_form_put(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel,
+                  ir_val mask, const ir_val *v, bool add);
+void clb_form_store(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel,
+                    ir_val mask, const ir_val *v);
 /* i64: where the weights of a path start.  load, store: number `channel` (i64) of them. */
 ir_val clb_form_weight(clb_form_builder *b, const clb_form_array *a, const clb_path *p);
-ir_val clb_form_load_weight(clb_form_builder *b, const clb_form_array *a, const clb_path *p, ir_val channel, ir_val mask);
-void clb_form_store_weight(clb_form_builder *b, const clb_form_array *a, const clb_path *p, ir_val channel, ir_val mask, ir_val v);
+ir_val clb_form_load_weight(clb_form_builder *b, const clb_form_array *a, const clb_path *p,
+                            ir_val channel, ir_val mask);
+void clb_form_store_weight(clb_form_builder *b, const clb_form_array *a, const clb_path *p,
+                           ir_val channel, ir_val mask, ir_val v);
 
 /* ---- arithmetic of sums; IR_NONE is an empty sum, and as a weight it is 1 ---- */
 
@@ -98,14 +120,18 @@ void clb_none(ir_val *v, int n);
 ir_val clb_plus_scaled(clb_form_builder *b, ir_val sum, double c, ir_val v);
 
 /* Returns how many; `symbol` has room for MAX_M^3 numbers, e too. */
-int clb_form_entries(const clb_tensor_product_problem *tp, const clb_path *p, double *symbol, clb_entry *e);
+int clb_form_entries(const clb_tensor_product_problem *tp, const clb_path *p, double *symbol,
+                     clb_entry *e);
 /* Non-zeros of a path, and of all; counted without memory, for schedules cannot fail. */
 int clb_form_path_size(const clb_tensor_product_problem *tp, const clb_path *p);
 int64_t clb_form_size(const clb_tensor_product_problem *tp);
 
 /* z_k += c x_i y_j;  x_i += c y_j z_k;  y_j += c x_i z_k */
-void clb_contract_z(clb_form_builder *b, const clb_entry *e, int n, const ir_val *x, const ir_val *y, ir_val *z);
-void clb_contract_x(clb_form_builder *b, const clb_entry *e, int n, const ir_val *y, const ir_val *z, ir_val *x);
-void clb_contract_y(clb_form_builder *b, const clb_entry *e, int n, const ir_val *x, const ir_val *z, ir_val *y);
+void clb_contract_z(clb_form_builder *b, const clb_entry *e, int n, const ir_val *x,
+                    const ir_val *y, ir_val *z);
+void clb_contract_x(clb_form_builder *b, const clb_entry *e, int n, const ir_val *y,
+                    const ir_val *z, ir_val *x);
+void clb_contract_y(clb_form_builder *b, const clb_entry *e, int n, const ir_val *x,
+                    const ir_val *z, ir_val *y);
 
 #endif

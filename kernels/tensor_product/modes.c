@@ -1,4 +1,5 @@
-/* kernels/tensor_product/modes.c - which channels a path's mode connects: loops over u, v, w, given a channel of one result. */
+/* kernels/tensor_product/modes.c - which channels a path's mode connects: loops over u, v, w, given
+   a channel of one result. */
 #include "kernels/tensor_product/modes.h"
 
 #include "kernels/tensor_product/form.h"
@@ -11,7 +12,9 @@ static ir_val lane_in_span(ir_kernel *k, const clb_schedule *s) {
   return s->span == s->lanes ? ir_lane(k) : ir_2(k, IR_MOD, ir_lane(k), number(k, s->span));
 }
 
-ir_val clb_row_of_lane(ir_kernel *k, const clb_schedule *s) { return ir_2(k, IR_DIV, ir_lane(k), number(k, s->span)); }
+ir_val clb_row_of_lane(ir_kernel *k, const clb_schedule *s) {
+  return ir_2(k, IR_DIV, ir_lane(k), number(k, s->span));
+}
 
 ir_val clb_first_of_span(ir_kernel *k, const clb_schedule *s, ir_val row_mask) {
   return clb_both(k, ir_2(k, IR_EQ, lane_in_span(k, s), number(k, 0)), row_mask);
@@ -23,12 +26,15 @@ ir_val clb_sum_of_span(ir_kernel *k, const clb_schedule *s, ir_val v) {
   return v;
 }
 
-clb_block clb_block_open(ir_kernel *k, const clb_schedule *s, int span, ir_val n, ir_val row_mask, ir_val *channel, ir_val *mask) {
+clb_block clb_block_open(ir_kernel *k, const clb_schedule *s, int span, ir_val n, ir_val row_mask,
+                         ir_val *channel, ir_val *mask) {
   int64_t constant = ir_int_value(k, n, -1);
   clb_block block = {constant < 0 || constant > span};
   ir_val first = block.opened ? ir_loop(k, number(k, 0), n, number(k, span)) : number(k, 0);
   *channel = span == 1 ? first : ir_add(k, first, lane_in_span(k, s));
-  *mask = span == 1 || (constant >= 0 && constant % span == 0) ? row_mask : clb_both(k, ir_2(k, IR_LT, *channel, n), row_mask);
+  *mask = span == 1 || (constant >= 0 && constant % span == 0)
+              ? row_mask
+              : clb_both(k, ir_2(k, IR_LT, *channel, n), row_mask);
   return block;
 }
 
@@ -51,12 +57,15 @@ int64_t clb_path_weights(const clb_tensor_product_problem *tp, const clb_path *p
   return mixes(p->mode) ? pairs * w : pairs;
 }
 
-static ir_val times_plus(ir_kernel *k, ir_val a, ir_val b, ir_val c) { return ir_add(k, ir_mul(k, a, b), c); }
+static ir_val times_plus(ir_kernel *k, ir_val a, ir_val b, ir_val c) {
+  return ir_add(k, ir_mul(k, a, b), c);
+}
 
 /* The number of the first pair of row u, of pairs u < v. */
 static ir_val first_of_row(const clb_connection *c, ir_val u) {
   ir_kernel *k = c->k;
-  ir_val twice = ir_mul(k, u, ir_sub(k, ir_sub(k, ir_mul(k, c->n.mul_x, number(k, 2)), u), number(k, 1)));
+  ir_val twice =
+      ir_mul(k, u, ir_sub(k, ir_sub(k, ir_mul(k, c->n.mul_x, number(k, 2)), u), number(k, 1)));
   return ir_2(k, IR_DIV, twice, number(k, 2));
 }
 
@@ -85,7 +94,8 @@ static void find_pair(clb_connection *c, ir_val q) {
     c->v = ir_sub(k, q, ir_mul(k, c->u, c->n.mul_y));
     return;
   }
-  ir_val zero = number(k, 0), one = number(k, 1), u = ir_var(k, zero, false), start = ir_var(k, zero, false);
+  ir_val zero = number(k, 0), one = number(k, 1), u = ir_var(k, zero, false),
+         start = ir_var(k, zero, false);
   ir_val row = ir_loop(k, one, ir_sub(k, c->n.mul_x, one), one);
   ir_val next = first_of_row(c, row), reached = ir_2(k, IR_LE, next, q);
   ir_set(k, u, ir_select(k, reached, row, ir_get(k, u)));
@@ -95,7 +105,9 @@ static void find_pair(clb_connection *c, ir_val q) {
   c->v = ir_add(k, ir_add(k, ir_sub(k, q, ir_get(k, start)), c->u), one);
 }
 
-static void narrow(clb_connection *c, ir_val mask) { c->pair_mask = clb_both(c->k, c->pair_mask, mask); }
+static void narrow(clb_connection *c, ir_val mask) {
+  c->pair_mask = clb_both(c->k, c->pair_mask, mask);
+}
 
 /* Lanes over the partner's channels, or one after the other. */
 static ir_val partner(clb_connection *c, const clb_schedule *s, ir_val n, bool across) {
@@ -135,14 +147,24 @@ static void open_weight(clb_connection *c, ir_val channel) {
   find_pair(c, q);
 }
 
-void clb_connection_open_pair(clb_connection *c, ir_kernel *k, int mode, clb_extents n, ir_val q, ir_val w, ir_val mask, ir_val row_mask) {
-  *c = (clb_connection){.k = k, .mode = mode, .n = n, .w = w, .pair_mask = mask, .row_mask = row_mask};
+void clb_connection_open_pair(clb_connection *c, ir_kernel *k, int mode, clb_extents n, ir_val q,
+                              ir_val w, ir_val mask, ir_val row_mask) {
+  *c = (clb_connection){
+      .k = k, .mode = mode, .n = n, .w = w, .pair_mask = mask, .row_mask = row_mask};
   find_pair(c, q);
 }
 
-void clb_connection_open(clb_connection *c, ir_kernel *k, const clb_schedule *s, int mode, clb_extents n, int slot, ir_val channel, ir_val mask, ir_val row_mask,
+void clb_connection_open(clb_connection *c, ir_kernel *k, const clb_schedule *s, int mode,
+                         clb_extents n, int slot, ir_val channel, ir_val mask, ir_val row_mask,
                          bool across) {
-  *c = (clb_connection){.k = k, .mode = mode, .n = n, .u = IR_NONE, .v = IR_NONE, .w = IR_NONE, .pair_mask = mask, .row_mask = row_mask};
+  *c = (clb_connection){.k = k,
+                        .mode = mode,
+                        .n = n,
+                        .u = IR_NONE,
+                        .v = IR_NONE,
+                        .w = IR_NONE,
+                        .pair_mask = mask,
+                        .row_mask = row_mask};
   if (slot == Z) open_z(c, channel);
   else if (slot == W) open_weight(c, channel);
   else if (diagonal(mode)) c->u = c->v = channel;
@@ -160,7 +182,9 @@ void clb_connection_close(clb_connection *c) {
   while (c->opened) ir_end(c->k), c->opened--;
 }
 
-void clb_connection_open_w(clb_connection *c, int step) { c->w = ir_loop(c->k, number(c->k, 0), c->n.mul_z, number(c->k, step)); }
+void clb_connection_open_w(clb_connection *c, int step) {
+  c->w = ir_loop(c->k, number(c->k, 0), c->n.mul_z, number(c->k, step));
+}
 void clb_connection_close_w(clb_connection *c) { ir_end(c->k); }
 
 ir_val clb_connection_z(const clb_connection *c) {
@@ -169,7 +193,9 @@ ir_val clb_connection_z(const clb_connection *c) {
   return c->mode == CLB_UVV ? c->v : pair(c);
 }
 
-ir_val clb_connection_weight(const clb_connection *c) { return mixes(c->mode) ? times_plus(c->k, pair(c), c->n.mul_z, c->w) : pair(c); }
+ir_val clb_connection_weight(const clb_connection *c) {
+  return mixes(c->mode) ? times_plus(c->k, pair(c), c->n.mul_z, c->w) : pair(c);
+}
 
 ir_val clb_connection_mask(const clb_connection *c, ir_val index) {
   if (c->k->error[0]) return IR_NONE; /* there may be no instructions */

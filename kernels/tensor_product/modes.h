@@ -1,4 +1,5 @@
-/* kernels/tensor_product/modes.h - which channels a path's mode connects: loops over u, v, w, given a channel of one result. */
+/* kernels/tensor_product/modes.h - which channels a path's mode connects: loops over u, v, w, given
+   a channel of one result. */
 #ifndef CLB_KERNELS_TENSOR_PRODUCT_MODES_H
 #define CLB_KERNELS_TENSOR_PRODUCT_MODES_H
 
@@ -24,24 +25,29 @@ typedef struct {
   bool opened;
 } clb_block;
 
-/* `span` lanes at a time over n channels: the lane's channel (i32) and whether there is one and a row.  span 1: the same channel in all lanes. */
-clb_block clb_block_open(ir_kernel *k, const clb_schedule *s, int span, ir_val n, ir_val row_mask, ir_val *channel, ir_val *mask);
+/* `span` lanes at a time over n channels: the lane's channel (i32) and whether there is one and a
+   row.  span 1: the same channel in all lanes. */
+clb_block clb_block_open(ir_kernel *k, const clb_schedule *s, int span, ir_val n, ir_val row_mask,
+                         ir_val *channel, ir_val *mask);
 void clb_block_close(ir_kernel *k, clb_block block);
 
-ir_val clb_row_of_lane(ir_kernel *k, const clb_schedule *s);   /* i32: which row of the sub-group's */
+ir_val clb_row_of_lane(ir_kernel *k, const clb_schedule *s); /* i32: which row of the sub-group's */
 ir_val clb_first_of_span(ir_kernel *k, const clb_schedule *s, ir_val row_mask);
 ir_val clb_sum_of_span(ir_kernel *k, const clb_schedule *s, ir_val v);
 
-bool clb_mode_mixes(int mode);        /* z has an index of its own: uvw, u<vw, uuw */
-bool clb_mode_has_partner(int mode);  /* u and v are not the same */
+bool clb_mode_mixes(int mode);       /* z has an index of its own: uvw, u<vw, uuw */
+bool clb_mode_has_partner(int mode); /* u and v are not the same */
 int64_t clb_path_weights(const clb_tensor_product_problem *tp, const clb_path *p);
 
-/* Opens the loops that leave one term per lane of what the path adds to `channel` of a result; slot: X, Y, W, Z of form.h.
-   across: `channel` is the same in all lanes, which go over the partner's. */
-void clb_connection_open(clb_connection *c, ir_kernel *k, const clb_schedule *s, int mode, clb_extents n, int slot, ir_val channel, ir_val mask, ir_val row_mask,
+/* Opens the loops that leave one term per lane of what the path adds to `channel` of a result;
+   slot: X, Y, W, Z of form.h. across: `channel` is the same in all lanes, which go over the
+   partner's. */
+void clb_connection_open(clb_connection *c, ir_kernel *k, const clb_schedule *s, int mode,
+                         clb_extents n, int slot, ir_val channel, ir_val mask, ir_val row_mask,
                          bool across);
 /* Turns to weight w of pair number q, which is the same in all lanes, of a path that mixes. */
-void clb_connection_open_pair(clb_connection *c, ir_kernel *k, int mode, clb_extents n, ir_val q, ir_val w, ir_val mask, ir_val row_mask);
+void clb_connection_open_pair(clb_connection *c, ir_kernel *k, int mode, clb_extents n, ir_val q,
+                              ir_val w, ir_val mask, ir_val row_mask);
 void clb_connection_close(clb_connection *c);
 /* The inner loop over w, for gradients of x and y, `step` at a time. */
 void clb_connection_open_w(clb_connection *c, int step);

@@ -1,10 +1,12 @@
-/* kernels/tensor_product/path.c - one path of a channel-wise product: what each result gets from it. */
+/* kernels/tensor_product/path.c - one path of a channel-wise product: what each result gets from
+   it. */
 #include "kernels/tensor_product/path.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-bool clb_path_begin(clb_path_builder *b, clb_form_builder *f, void (*load)(void *owner, int slot, int order, ir_val *v), void *owner) {
+bool clb_path_begin(clb_path_builder *b, clb_form_builder *f,
+                    void (*load)(void *owner, int slot, int order, ir_val *v), void *owner) {
   b->f = f;
   b->load = load;
   b->owner = owner;
@@ -43,14 +45,16 @@ static void load_all(clb_path_builder *b) {
   for (int i = 0; i < 3; i++)
     for (int m = 0; m < b->f->form->n_monomials; m++)
       for (int o = 0; o < b->f->form->n_outputs; o++)
-        if (clb_form_wanted(b->f, o) && b->f->form->output[o].slot != slots[i] && clb_form_alive(b->f, m, o, b->path))
+        if (clb_form_wanted(b->f, o) && b->f->form->output[o].slot != slots[i] &&
+            clb_form_alive(b->f, m, o, b->path))
           value(b, slots[i], b->f->form->monomial[m][slots[i]]);
 }
 
 static void turn_to(clb_path_builder *b, const clb_path *p, const double *scale) {
   b->path = p;
   b->n = clb_form_entries(b->f->tp, p, b->symbol, b->entry);
-  for (int q = 0; q < b->n; q++) if (scale) b->entry[q].c /= scale[b->entry[q].k];
+  for (int q = 0; q < b->n; q++)
+    if (scale) b->entry[q].c /= scale[b->entry[q].k];
   memset(b->loaded, 0, sizeof b->loaded);
   memset(b->contracted, 0, sizeof b->contracted);
   memset(b->paired, 0, sizeof b->paired);
@@ -94,15 +98,19 @@ static const ir_val *beta(clb_path_builder *b, int y, int z) {
   return v;
 }
 
-/* Sum of w x over the monomials with these orders of y and z that output o asks for (-1: any, as it is differentiated by it). */
+/* Sum of w x over the monomials with these orders of y and z that output o asks for (-1: any, as it
+   is differentiated by it). */
 static bool weighted(clb_path_builder *b, int o, int y, int z, ir_val *u) {
   bool some = false;
   clb_none(u, MAX_M);
   for (int m = 0; m < b->f->form->n_monomials; m++) {
     const int *order = b->f->form->monomial[m];
-    if (!clb_form_alive(b->f, m, o, b->path) || (y >= 0 && order[Y] != y) || (z >= 0 && order[Z] != z)) continue;
+    if (!clb_form_alive(b->f, m, o, b->path) || (y >= 0 && order[Y] != y) ||
+        (z >= 0 && order[Z] != z))
+      continue;
     const ir_val *x = value(b, X, order[X]), w = *value(b, W, order[W]);
-    for (int i = 0; i < MAX_M && x[i] != IR_NONE; i++) u[i] = clb_plus_weighted(b->f->k, u[i], w, x[i]);
+    for (int i = 0; i < MAX_M && x[i] != IR_NONE; i++)
+      u[i] = clb_plus_weighted(b->f->k, u[i], w, x[i]);
     some = true;
   }
   return some;
@@ -135,7 +143,8 @@ void clb_path_z(clb_path_builder *b, int o, ir_val *sum) {
     if (!b->times) clb_contract_z(b->f, b->entry, b->n, u, b->y[y] + at_y(b), sum);
     for (int q = 0; b->times && q < b->n; q++) {
       const clb_entry *e = &b->entry[q];
-      sum[e->k] = clb_plus(b->f->k, sum[e->k], u[e->i], b->times(b->owner, y, at_y(b) + e->j, e->c));
+      sum[e->k] =
+          clb_plus(b->f->k, sum[e->k], u[e->i], b->times(b->owner, y, at_y(b) + e->j, e->c));
     }
   }
 }
@@ -151,6 +160,7 @@ void clb_path_y(clb_path_builder *b, int o, ir_val *sum) {
     ir_val(*a)[MAX_M] = pair(b, z);
     for (int i = 0; i < MAX_M; i++)
       for (int j = 0; j < MAX_M; j++)
-        if (a[i][j] != IR_NONE && u[i] != IR_NONE) sum[j] = clb_plus(b->f->k, sum[j], u[i], a[i][j]);
+        if (a[i][j] != IR_NONE && u[i] != IR_NONE)
+          sum[j] = clb_plus(b->f->k, sum[j], u[i], a[i][j]);
   }
 }

@@ -1,8 +1,10 @@
-/* kernels/tensor_product/path.h - one path of a channel-wise product (mode uvu, one channel of y): what each result gets from it.
+/* kernels/tensor_product/path.h - one path of a channel-wise product (mode uvu, one channel of y):
+   what each result gets from it.
 
-   y is uniform.  beta_i = sum_jk C y_j z_k serves the gradients of x (w beta) and of w (x . beta), u = w x those of z (sum_ij C u_i y_j)
-   and of y (sum_ik C u_i z_k).  With `pairs` the sums a_ij = sum_k C z_k are made first: beta_i = sum_j y_j a_ij, and the gradient of y
-   is sum_i u_i a_ij, so that a non-zero that is alone in its pair (i, j) costs nothing of its own. */
+   y is uniform.  beta_i = sum_jk C y_j z_k serves the gradients of x (w beta) and of w (x . beta),
+   u = w x those of z (sum_ij C u_i y_j) and of y (sum_ik C u_i z_k).  With `pairs` the sums a_ij =
+   sum_k C z_k are made first: beta_i = sum_j y_j a_ij, and the gradient of y is sum_i u_i a_ij, so
+   that a non-zero that is alone in its pair (i, j) costs nothing of its own. */
 #ifndef CLB_KERNELS_TENSOR_PRODUCT_PATH_H
 #define CLB_KERNELS_TENSOR_PRODUCT_PATH_H
 
@@ -11,10 +13,12 @@
 
 typedef struct {
   clb_form_builder *f;
-  /* Loads the components of a vector of x or z (2l+1 of them; the others are IR_NONE), or a weight into v[0]. */
+  /* Loads the components of a vector of x or z (2l+1 of them; the others are IR_NONE), or a weight
+     into v[0]. */
   void (*load)(void *owner, int slot, int order, ir_val *v);
   void *owner;
-  /* c times element j of y or its like; NULL: multiplied here.  The owner sets it after clb_path_begin. */
+  /* c times element j of y or its like; NULL: multiplied here.  The owner sets it after
+     clb_path_begin. */
   ir_val (*times)(void *owner, int order, int j, double c);
   bool pairs;
   ir_val y[ORDERS][CLB_MAX_CHANNEL_WISE_Y]; /* elements of y and its like, uniform */
@@ -25,17 +29,20 @@ typedef struct {
   int n;
   int x_term[ORDERS]; /* the term whose components `value` holds; -1: none */
   bool loaded[SLOTS][ORDERS], contracted[ORDERS][ORDERS], paired[ORDERS];
-  ir_val value[SLOTS][ORDERS][MAX_M], beta[ORDERS][ORDERS][MAX_M]; /* beta: by order of y and of z */
+  ir_val value[SLOTS][ORDERS][MAX_M],
+      beta[ORDERS][ORDERS][MAX_M]; /* beta: by order of y and of z */
   ir_val pair[ORDERS][MAX_M][MAX_M];
 } clb_path_builder;
 
 /* false: no memory.  Release with clb_path_free. */
-bool clb_path_begin(clb_path_builder *b, clb_form_builder *f, void (*load)(void *owner, int slot, int order, ir_val *v), void *owner);
+bool clb_path_begin(clb_path_builder *b, clb_form_builder *f,
+                    void (*load)(void *owner, int slot, int order, ir_val *v), void *owner);
 void clb_path_free(clb_path_builder *b);
 
 /* Nothing of x is at hand. */
 void clb_path_forget(clb_path_builder *b);
-/* Turns to path p, its coefficients divided by those of components of z (NULL: 1), and loads what it reads, so that it is under way together. */
+/* Turns to path p, its coefficients divided by those of components of z (NULL: 1), and loads what
+   it reads, so that it is under way together. */
 void clb_path_open(clb_path_builder *b, const clb_path *p, const double *scale);
 
 /* Makes the sums a_ij of z of a path, so that a loop that is opened next finds them. */
@@ -44,8 +51,9 @@ void clb_path_pairs(clb_path_builder *b, const clb_path *p, const double *scale)
 /* The path's weight (order 0), loaded if it was not; IR_NONE: 1. */
 ir_val clb_path_weight(clb_path_builder *b);
 
-/* What output o gets from the path: added to `sum` (IR_NONE: nothing yet), or, of a weight, by itself (IR_NONE: nothing).  x and w share
-   beta, y and z share w x: so best in the order X, W, Z, Y. */
+/* What output o gets from the path: added to `sum` (IR_NONE: nothing yet), or, of a weight, by
+   itself (IR_NONE: nothing).  x and w share beta, y and z share w x: so best in the order X, W, Z,
+   Y. */
 void clb_path_x(clb_path_builder *b, int o, ir_val *sum);
 ir_val clb_path_w(clb_path_builder *b, int o);
 void clb_path_z(clb_path_builder *b, int o, ir_val *sum);

@@ -1,4 +1,5 @@
-/* kernels/tensor_product/product.h - the three ways to lower a tensor product, from which kernels/tensor_product/schedule.c chooses. */
+/* kernels/tensor_product/product.h - the three ways to lower a tensor product, from which
+   kernels/tensor_product/schedule.c chooses. */
 #ifndef CLB_KERNELS_TENSOR_PRODUCT_PRODUCT_H
 #define CLB_KERNELS_TENSOR_PRODUCT_PRODUCT_H
 
@@ -7,7 +8,9 @@
 /* What the schedule's `body` says. */
 enum { CLB_BODY_CHANNEL_WISE, CLB_BODY_UNROLLED, CLB_BODY_TABLE };
 
-enum { CLB_MAX_CHANNEL_WISE_Y = 1024 }; /* elements of y that lie in registers, if ever so many are used */
+enum {
+  CLB_MAX_CHANNEL_WISE_Y = 1024
+}; /* elements of y that lie in registers, if ever so many are used */
 
 /* Whether every path is of mode uvu with one channel of y, whose elements are few enough. */
 bool clb_is_channel_wise(const clb_tensor_product_problem *tp);
@@ -19,13 +22,25 @@ bool clb_channel_wise_twins(const clb_tensor_product_problem *tp);
 void clb_lower_channel_wise(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
 void clb_lower_general(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
 
-/* ---- CLB_BODY_TABLE: the paths as tables in memory, read by a body whose size does not depend on them ---- */
+/* ---- CLB_BODY_TABLE: the paths as tables in memory, read by a body whose size does not depend on
+   them ---- */
 
-/* Of a path: channels, where its terms start in their rows, elements from channel to channel, its weights, components of z, and where in `number` the
-   first entries of its components of x, y, z stand (the end of the last one follows). */
-enum { PATH_MUL, PATH_AT = PATH_MUL + 3, PATH_STEP = PATH_AT + 3, PATH_WEIGHT_AT = PATH_STEP + 3, PATH_WEIGHTS, PATH_WIDTH, PATH_FIRST, PATH_FIELDS = PATH_FIRST + 3 };
-/* Of a term: channels, start in the row, components, elements from component to component and channel to channel; then, for each class
-   of paths, first and end of the list of those that meet the term. */
+/* Of a path: channels, where its terms start in their rows, elements from channel to channel, its
+   weights, components of z, and where in `number` the first entries of its components of x, y, z
+   stand (the end of the last one follows). */
+enum {
+  PATH_MUL,
+  PATH_AT = PATH_MUL + 3,
+  PATH_STEP = PATH_AT + 3,
+  PATH_WEIGHT_AT = PATH_STEP + 3,
+  PATH_WEIGHTS,
+  PATH_WIDTH,
+  PATH_FIRST,
+  PATH_FIELDS = PATH_FIRST + 3
+};
+/* Of a term: channels, start in the row, components, elements from component to component and
+   channel to channel; then, for each class of paths, first and end of the list of those that meet
+   the term. */
 enum { TERM_MUL, TERM_AT, TERM_WIDTH, TERM_COMPONENT, TERM_STEP, TERM_CLASSES };
 /* Of a non-zero: what its components of x, y, z add to the index. */
 enum { ENTRY_FIELDS = 3 };
@@ -34,19 +49,20 @@ enum { CLASSES = 16 };
 
 typedef struct {
   int n_classes, class_of[CLASSES]; /* those that occur */
-  int64_t terms[SLOTS];             /* where the terms of x, y, z start in `number`; paths start at 0 */
-  int64_t lists[CLASSES];           /* of the paths of each class */
+  int64_t terms[SLOTS];   /* where the terms of x, y, z start in `number`; paths start at 0 */
+  int64_t lists[CLASSES]; /* of the paths of each class */
   int64_t ends[CLASSES];
-  int64_t entries;                  /* of the fields of the non-zeros */
+  int64_t entries; /* of the fields of the non-zeros */
   int64_t n_numbers, n_reals;
   int32_t *number;
-  double *real;                     /* coefficient of each non-zero */
+  double *real; /* coefficient of each non-zero */
 } clb_product_table;
 /* false: no memory.  Release with clb_product_table_free. */
 bool clb_product_table_make(const clb_tensor_product_problem *tp, clb_product_table *t);
 void clb_product_table_free(clb_product_table *t);
 
-/* All results of the schedule's `width` rows (at most CLB_TABLE_ROWS), the first i64 and `apart` from each other. */
+/* All results of the schedule's `width` rows (at most CLB_TABLE_ROWS), the first i64 and `apart`
+   from each other. */
 enum { CLB_TABLE_ROWS = 4 };
 void clb_table_results(clb_form_builder *f, ir_val first, int apart, ir_val numbers, ir_val reals);
 

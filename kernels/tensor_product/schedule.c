@@ -1,12 +1,14 @@
-/* kernels/tensor_product/schedule.c - the Clebsch-Gordan tensor product: which of its bodies a problem gets, and with what schedule. */
+/* kernels/tensor_product/schedule.c - the Clebsch-Gordan tensor product: which of its bodies a
+   problem gets, and with what schedule. */
 #include <stdio.h>
 
 #include "src/problem/irreps.h"
 #include "kernels/tensor_product/channels.h"
 #include "kernels/tensor_product/product.h"
 
-/* The code-size budget: a product is driven by tables where its paths have more non-zeros together, or where the pass would spell out
-   more products of them.  GPUs gain more than that (measured on an H200, l <= 4: 2 to 16 times, compiled in 2 to 15 s), but for forward in f64. */
+/* The code-size budget: a product is driven by tables where its paths have more non-zeros together,
+   or where the pass would spell out more products of them.  GPUs gain more than that (measured on
+   an H200, l <= 4: 2 to 16 times, compiled in 2 to 15 s), but for forward in f64. */
 typedef struct {
   int nonzeros, channel_wise, general;
 } budget;
@@ -49,7 +51,8 @@ static int count_blocks(const clb_tensor_product_problem *tp, int lanes) {
 
 /* Local memory of a group whose results of z go through it. */
 static int64_t stage_bytes(const clb_problem *p, const clb_schedule *s) {
-  return (int64_t)s->subgroups * s->lanes * clb_widest(&p->tensor_product.z) * (p->storage == CLB_F64 ? 8 : 4);
+  return (int64_t)s->subgroups * s->lanes * clb_widest(&p->tensor_product.z) *
+         (p->storage == CLB_F64 ? 8 : 4);
 }
 
 static int widest(const clb_tensor_product_problem *tp) {
@@ -57,40 +60,54 @@ static int widest(const clb_tensor_product_problem *tp) {
   return x > y ? (x > z ? x : z) : y > z ? y : z;
 }
 
-/* Measured on an H200 (bench/results).  A loop over blocks tempts compilers to keep every product c y in a register across it, so
-   where all blocks are alike they go to sub-groups of their own; sub-groups with unlike work would wait for each other.  Sub-groups that
-   write neighbouring memory do best at the same time. */
+/* Measured on an H200 (bench/results).  A loop over blocks tempts compilers to keep every product c
+   y in a register across it, so where all blocks are alike they go to sub-groups of their own;
+   sub-groups with unlike work would wait for each other.  Sub-groups that write neighbouring memory
+   do best at the same time. */
 static void schedule_channel_wise(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
-  bool second = p->pass >= CLB_DOUBLE_BACKWARD, large = p->arithmetic == CLB_F64 && second && widest(tp) >= 11;
-  s->pairs = p->pass >= CLB_BACKWARD && !large && (s->lanes <= 32 || count_blocks(tp, s->lanes)); /* else they spill, as where 64 lanes loop over unlike blocks */
-  if (limits->simd) { /* whole lines of memory, where no term begins on one */
+  bool second = p->pass >= CLB_DOUBLE_BACKWARD,
+       large = p->arithmetic == CLB_F64 && second && widest(tp) >= 11;
+  s->pairs =
+      p->pass >= CLB_BACKWARD && !large &&
+      (s->lanes <= 32 ||
+       count_blocks(tp, s->lanes)); /* else they spill, as where 64 lanes loop over unlike blocks */
+  if (limits->simd) {               /* whole lines of memory, where no term begins on one */
     s->shuffles = limits->subgroups;
     bool odd = false;
     for (int q = 0; q < tp->n_paths; q++) odd |= tp->z.term[tp->path[q].out].mul % s->lanes != 0;
-    s->whole_rows = odd && p->pass == CLB_FORWARD && tp->layout_z == CLB_IR_MUL && tp->z.dim * INT64_C(8) <= limits->local_bytes;
+    s->whole_rows = odd && p->pass == CLB_FORWARD && tp->layout_z == CLB_IR_MUL &&
+                    tp->z.dim * INT64_C(8) <= limits->local_bytes;
     return;
   }
   bool forward = p->pass == CLB_FORWARD, results = forward || p->pass == CLB_DOUBLE_BACKWARD;
-  int units = count_blocks(tp, s->lanes), most = limits->max_subgroups, rows = units ? 128 / (s->lanes * units) : 32 / s->lanes;
-  bool loops = tp->n_paths == 1 && clb_form_size(tp) > 150 && p->pass >= CLB_BACKWARD && !large; /* products c y kept are worth it there */
+  int units = count_blocks(tp, s->lanes), most = limits->max_subgroups,
+      rows = units ? 128 / (s->lanes * units) : 32 / s->lanes;
+  bool loops = tp->n_paths == 1 && clb_form_size(tp) > 150 && p->pass >= CLB_BACKWARD &&
+               !large; /* products c y kept are worth it there */
   bool alike = units >= 1 && units <= 8 && units <= most && !loops;
   if (alike) s->units = units;
   if (forward && units >= 2) rows = units == 3 ? 2 : 1;
   s->lockstep = alike && forward && units > 1;
-  s->shuffles = limits->subgroups && !(s->twins && p->pass == CLB_DOUBLE_BACKWARD && p->arithmetic == CLB_F32);
-  if (rows < 1 || !s->shuffles || loops) rows = 1; /* lanes that meet at a barrier of the whole group all have a row */
+  s->shuffles = limits->subgroups &&
+                !(s->twins && p->pass == CLB_DOUBLE_BACKWARD && p->arithmetic == CLB_F32);
+  if (rows < 1 || !s->shuffles || loops)
+    rows = 1; /* lanes that meet at a barrier of the whole group all have a row */
   s->subgroups = rows * (alike ? units : 1);
   if (s->subgroups > most) s->subgroups = alike ? units : most;
-  s->staged = results && tp->layout_z == CLB_MUL_IR && (alike || limits->subgroups) && stage_bytes(p, s) <= limits->local_bytes / 2;
-  s->brief = s->twins || (p->pass >= CLB_DOUBLE_BACKWARD && (units == 0 || units > 2)) || (p->pass != CLB_FORWARD && s->lanes > 32);
+  s->staged = results && tp->layout_z == CLB_MUL_IR && (alike || limits->subgroups) &&
+              stage_bytes(p, s) <= limits->local_bytes / 2;
+  s->brief = s->twins || (p->pass >= CLB_DOUBLE_BACKWARD && (units == 0 || units > 2)) ||
+             (p->pass != CLB_FORWARD && s->lanes > 32);
 }
 
-/* Forward with unlike multiplicities or few channels, each result by itself keeps more lanes busy. */
+/* Forward with unlike multiplicities or few channels, each result by itself keeps more lanes busy.
+ */
 static bool by_results(const clb_problem *p, const clb_limits *limits, int lanes) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   bool plain = p->pass == CLB_FORWARD && tp->layout_z == CLB_IR_MUL && tp->layout_x == CLB_IR_MUL;
-  return plain && !limits->simd && limits->subgroups && limits->registers > 128 && count_blocks(tp, lanes) < 2;
+  return plain && !limits->simd && limits->subgroups && limits->registers > 128 &&
+         count_blocks(tp, lanes) < 2;
 }
 
 /* Products c v v of non-zeros that a pass spells out, for each non-zero. */
@@ -102,8 +119,10 @@ static int repeats(int body, int pass) {
 static void settle(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   if (s->body == CLB_BODY_TABLE) s->width = p->pass == CLB_FORWARD ? 4 : 2;
   if (s->body == CLB_BODY_CHANNEL_WISE) schedule_channel_wise(p, limits, s);
-  else if (s->body == CLB_BODY_UNROLLED && limits->simd && p->pass != CLB_FORWARD) s->width = IR_MAX_WIDTH;
-  else if (!limits->simd && limits->subgroups) s->subgroups = 128 / s->lanes > limits->max_subgroups ? limits->max_subgroups : 128 / s->lanes;
+  else if (s->body == CLB_BODY_UNROLLED && limits->simd && p->pass != CLB_FORWARD)
+    s->width = IR_MAX_WIDTH;
+  else if (!limits->simd && limits->subgroups)
+    s->subgroups = 128 / s->lanes > limits->max_subgroups ? limits->max_subgroups : 128 / s->lanes;
 }
 
 static int64_t spelt(const clb_problem *p, const clb_schedule *s) {
@@ -114,16 +133,25 @@ static int64_t spelt(const clb_problem *p, const clb_schedule *s) {
 static bool affords(const clb_problem *p, const clb_limits *limits, const clb_schedule *s) {
   budget most = budget_of(p, limits);
   return s->body == CLB_BODY_TABLE ||
-         (clb_form_size(&p->tensor_product) <= most.nonzeros && spelt(p, s) <= (s->body == CLB_BODY_CHANNEL_WISE ? most.channel_wise : most.general));
+         (clb_form_size(&p->tensor_product) <= most.nonzeros &&
+          spelt(p, s) <= (s->body == CLB_BODY_CHANNEL_WISE ? most.channel_wise : most.general));
 }
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
-  *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1, .width = 1, .span = 1, .shuffles = limits->subgroups};
+  *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic],
+                      .subgroups = 1,
+                      .width = 1,
+                      .span = 1,
+                      .shuffles = limits->subgroups};
   int most = most_channels(tp);
-  s->body = clb_is_channel_wise(tp) && 4 * most > s->lanes && !by_results(p, limits, s->lanes) ? CLB_BODY_CHANNEL_WISE : CLB_BODY_UNROLLED;
-  bool tight = s->lanes > 32 || (p->arithmetic == CLB_F64 && !limits->simd); /* registers spill sooner */
-  s->twins = s->body == CLB_BODY_CHANNEL_WISE && spelt(p, s) > (tight ? 2000 : 2500) && clb_channel_wise_twins(tp);
+  s->body = clb_is_channel_wise(tp) && 4 * most > s->lanes && !by_results(p, limits, s->lanes)
+                ? CLB_BODY_CHANNEL_WISE
+                : CLB_BODY_UNROLLED;
+  bool tight =
+      s->lanes > 32 || (p->arithmetic == CLB_F64 && !limits->simd); /* registers spill sooner */
+  s->twins = s->body == CLB_BODY_CHANNEL_WISE && spelt(p, s) > (tight ? 2000 : 2500) &&
+             clb_channel_wise_twins(tp);
   if (!affords(p, limits, s)) s->body = CLB_BODY_TABLE;
   while (s->span < most && s->span < s->lanes) s->span *= 2;
   settle(p, limits, s);
@@ -131,21 +159,29 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
 
 /* ---- what else may be fast ---- */
 
-static void add_body(const clb_problem *p, const clb_limits *limits, const clb_schedule *first, int body, clb_schedule *list, int *n) {
-  clb_schedule s = {.lanes = first->lanes, .subgroups = 1, .width = 1, .span = first->span, .shuffles = limits->subgroups, .body = body};
+static void add_body(const clb_problem *p, const clb_limits *limits, const clb_schedule *first,
+                     int body, clb_schedule *list, int *n) {
+  clb_schedule s = {.lanes = first->lanes,
+                    .subgroups = 1,
+                    .width = 1,
+                    .span = first->span,
+                    .shuffles = limits->subgroups,
+                    .body = body};
   settle(p, limits, &s);
   if (affords(p, limits, &s)) clb_candidate_add(list, n, &s);
 }
 
 /* So many rows to a group; not where results then do not fit in local memory. */
-static void add_rows(const clb_problem *p, const clb_limits *limits, const clb_schedule *first, int rows, clb_schedule *list, int *n) {
+static void add_rows(const clb_problem *p, const clb_limits *limits, const clb_schedule *first,
+                     int rows, clb_schedule *list, int *n) {
   clb_schedule s = *first;
   s.subgroups = rows * (s.units ? s.units : 1);
   if (rows < 1 || s.subgroups > limits->max_subgroups || limits->simd || !limits->subgroups) return;
   if (!s.staged || stage_bytes(p, &s) <= limits->local_bytes / 2) clb_candidate_add(list, n, &s);
 }
 
-static void add_channel_wise(const clb_problem *p, const clb_limits *limits, const clb_schedule *first, clb_schedule *list, int *n) {
+static void add_channel_wise(const clb_problem *p, const clb_limits *limits,
+                             const clb_schedule *first, clb_schedule *list, int *n) {
   clb_schedule s = *first;
   clb_candidate_with(list, n, first, CLB_FIELD(brief), !first->brief);
   if (p->pass >= CLB_BACKWARD) clb_candidate_with(list, n, first, CLB_FIELD(pairs), !first->pairs);
@@ -153,10 +189,12 @@ static void add_channel_wise(const clb_problem *p, const clb_limits *limits, con
   if (first->whole_rows) clb_candidate_with(list, n, first, CLB_FIELD(whole_rows), 0);
   if (first->staged) clb_candidate_with(list, n, first, CLB_FIELD(staged), 0);
   s.twins = !first->twins;
-  if (affords(p, limits, &s) && clb_channel_wise_twins(&p->tensor_product)) clb_candidate_add(list, n, &s);
+  if (affords(p, limits, &s) && clb_channel_wise_twins(&p->tensor_product))
+    clb_candidate_add(list, n, &s);
   s = *first; /* sums through local memory, a row to a group: all its lanes meet there */
   s.shuffles = 0, s.subgroups = first->units ? first->units : 1;
-  if (p->pass >= CLB_BACKWARD && first->shuffles && limits->subgroups && !limits->simd) clb_candidate_add(list, n, &s);
+  if (p->pass >= CLB_BACKWARD && first->shuffles && limits->subgroups && !limits->simd)
+    clb_candidate_add(list, n, &s);
   if (first->units <= 1 || !limits->subgroups) return;
   s = *first; /* one sub-group loops over the blocks */
   s.units = s.lockstep = 0;
@@ -173,17 +211,24 @@ static int candidates(const clb_problem *p, const clb_limits *limits, clb_schedu
   add_rows(p, limits, &first, 2 * rows, list, &n);
   add_rows(p, limits, &first, rows / 2, list, &n);
   if (first.body == CLB_BODY_CHANNEL_WISE) add_channel_wise(p, limits, &first, list, &n);
-  else if (clb_is_channel_wise(&p->tensor_product)) add_body(p, limits, &first, CLB_BODY_CHANNEL_WISE, list, &n);
-  for (int width = 1; width <= CLB_TABLE_ROWS && first.body == CLB_BODY_TABLE; width *= 2) clb_candidate_with(list, &n, &first, CLB_FIELD(width), width);
-  if (first.span > 1 && first.body != CLB_BODY_CHANNEL_WISE) clb_candidate_with(list, &n, &first, CLB_FIELD(span), first.span / 2);
+  else if (clb_is_channel_wise(&p->tensor_product))
+    add_body(p, limits, &first, CLB_BODY_CHANNEL_WISE, list, &n);
+  for (int width = 1; width <= CLB_TABLE_ROWS && first.body == CLB_BODY_TABLE; width *= 2)
+    clb_candidate_with(list, &n, &first, CLB_FIELD(width), width);
+  if (first.span > 1 && first.body != CLB_BODY_CHANNEL_WISE)
+    clb_candidate_with(list, &n, &first, CLB_FIELD(span), first.span / 2);
   if (first.body != CLB_BODY_UNROLLED) add_body(p, limits, &first, CLB_BODY_UNROLLED, list, &n);
   if (first.body != CLB_BODY_TABLE) add_body(p, limits, &first, CLB_BODY_TABLE, list, &n);
   return n;
 }
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
-  static const char *const names[] = {"tensor_product_forward", "tensor_product_backward", "tensor_product_double_backward", "tensor_product_triple_backward"};
-  int rows = s->body == CLB_BODY_CHANNEL_WISE ? s->subgroups / (s->units ? s->units : 1) : s->subgroups * (s->lanes / s->span) * (s->body == CLB_BODY_TABLE ? s->width : 1);
+  static const char *const names[] = {"tensor_product_forward", "tensor_product_backward",
+                                      "tensor_product_double_backward",
+                                      "tensor_product_triple_backward"};
+  int rows = s->body == CLB_BODY_CHANNEL_WISE
+                 ? s->subgroups / (s->units ? s->units : 1)
+                 : s->subgroups * (s->lanes / s->span) * (s->body == CLB_BODY_TABLE ? s->width : 1);
   ir_begin(k, names[p->pass], s->lanes, s->subgroups, rows);
   (s->body == CLB_BODY_CHANNEL_WISE ? clb_lower_channel_wise : clb_lower_general)(p, s, k);
   ir_finish(k);
@@ -207,6 +252,12 @@ static void print(const clb_problem *p, clb_text *out) {
   clb_text_add(out, ", %d paths", p->tensor_product.n_paths);
 }
 
-const clb_kernel_kind clb_kind_tensor_product = {
-    .name = "tensor_product", .check = check, .schedule = schedule, .lower = lower, .print = print, .reads_tables = reads_tables, .tables = tables, .passes = 4,
-    .candidates = candidates};
+const clb_kernel_kind clb_kind_tensor_product = {.name = "tensor_product",
+                                                 .check = check,
+                                                 .schedule = schedule,
+                                                 .lower = lower,
+                                                 .print = print,
+                                                 .reads_tables = reads_tables,
+                                                 .tables = tables,
+                                                 .passes = 4,
+                                                 .candidates = candidates};

@@ -39,12 +39,20 @@ static void real(maker *m, double value) {
   if (!m->failed) t->real[t->n_reals++] = value;
 }
 
-static const clb_irreps *irreps(const maker *m, int slot) { return slot == X ? &m->tp->x : slot == Y ? &m->tp->y : &m->tp->z; }
-static int layout(const maker *m, int slot) { return slot == X ? m->tp->layout_x : slot == Y ? m->tp->layout_y : m->tp->layout_z; }
+static const clb_irreps *irreps(const maker *m, int slot) {
+  return slot == X ? &m->tp->x : slot == Y ? &m->tp->y : &m->tp->z;
+}
+static int layout(const maker *m, int slot) {
+  return slot == X ? m->tp->layout_x : slot == Y ? m->tp->layout_y : m->tp->layout_z;
+}
 static int class_of(const clb_path *p) { return 2 * p->mode + (p->has_weight != 0); }
 
-static int step(const maker *m, int slot, const clb_term *t) { return layout(m, slot) == CLB_MUL_IR ? clb_width(t) : 1; }
-static int component(const maker *m, int slot, const clb_term *t) { return layout(m, slot) == CLB_MUL_IR ? 1 : (int)clb_apart(t); }
+static int step(const maker *m, int slot, const clb_term *t) {
+  return layout(m, slot) == CLB_MUL_IR ? clb_width(t) : 1;
+}
+static int component(const maker *m, int slot, const clb_term *t) {
+  return layout(m, slot) == CLB_MUL_IR ? 1 : (int)clb_apart(t);
+}
 
 static void paths(maker *m) {
   int64_t at = numbers(m, (int64_t)m->tp->n_paths * PATH_FIELDS);
@@ -92,10 +100,13 @@ static void terms(maker *m, int slot) {
   }
 }
 
-static int component_of(const clb_entry *e, int slot) { return slot == X ? e->i : slot == Y ? e->j : e->k; }
+static int component_of(const clb_entry *e, int slot) {
+  return slot == X ? e->i : slot == Y ? e->j : e->k;
+}
 
 /* Of path q, once for each slot, sorted by its component. */
-static void entries(maker *m, int q, const clb_entry *e, int n, int64_t *n_entries, int32_t **fields) {
+static void entries(maker *m, int q, const clb_entry *e, int n, int64_t *n_entries,
+                    int32_t **fields) {
   static const int slots[] = {X, Y, Z};
   const clb_path *p = &m->tp->path[q];
   for (int i = 0; i < 3; i++) {
@@ -111,7 +122,10 @@ static void entries(maker *m, int q, const clb_entry *e, int n, int64_t *n_entri
         if (!more) m->failed = true;
         if (m->failed) return;
         *fields = more;
-        for (int s = 0; s < 3; s++) more[*n_entries * ENTRY_FIELDS + s] = component_of(&e[a], slots[s]) * component(m, slots[s], &irreps(m, slots[s])->term[clb_path_term(p, slots[s])]);
+        for (int s = 0; s < 3; s++)
+          more[*n_entries * ENTRY_FIELDS + s] =
+              component_of(&e[a], slots[s]) *
+              component(m, slots[s], &irreps(m, slots[s])->term[clb_path_term(p, slots[s])]);
         real(m, e[a].c);
         ++*n_entries;
       }
@@ -126,10 +140,12 @@ static void all_entries(maker *m) {
   int32_t *fields = NULL;
   int64_t n = 0;
   if (!e || !symbol) m->failed = true;
-  for (int q = 0; q < m->tp->n_paths && !m->failed; q++) entries(m, q, e, clb_form_entries(m->tp, &m->tp->path[q], symbol, e), &n, &fields);
+  for (int q = 0; q < m->tp->n_paths && !m->failed; q++)
+    entries(m, q, e, clb_form_entries(m->tp, &m->tp->path[q], symbol, e), &n, &fields);
   if (!m->failed && n) {
     m->t->entries = numbers(m, n * ENTRY_FIELDS);
-    if (!m->failed) memcpy(m->t->number + m->t->entries, fields, sizeof *fields * ENTRY_FIELDS * (size_t)n);
+    if (!m->failed)
+      memcpy(m->t->number + m->t->entries, fields, sizeof *fields * ENTRY_FIELDS * (size_t)n);
   }
   free(fields);
   free(symbol);
@@ -139,7 +155,7 @@ static void all_entries(maker *m) {
 bool clb_product_table_make(const clb_tensor_product_problem *tp, clb_product_table *t) {
   maker m = {.tp = tp, .t = t};
   *t = (clb_product_table){0};
-  for (int class = 0; class < CLASSES; class++)
+  for (int class = 0; class < CLASSES; class ++)
     for (int q = 0; q < tp->n_paths; q++)
       if (class_of(&tp->path[q]) == class) {
         t->class_of[t->n_classes++] = class;
@@ -148,7 +164,8 @@ bool clb_product_table_make(const clb_tensor_product_problem *tp, clb_product_ta
   paths(&m);
   for (int slot = X; slot <= Z; slot++)
     if (slot != W && !m.failed) terms(&m, slot);
-  for (int c = 0; c < t->n_classes && !m.failed; c++) list(&m, t->class_of[c], W, 0, &t->lists[c], &t->ends[c]);
+  for (int c = 0; c < t->n_classes && !m.failed; c++)
+    list(&m, t->class_of[c], W, 0, &t->lists[c], &t->ends[c]);
   if (!m.failed) all_entries(&m);
   if (m.failed) clb_product_table_free(t);
   return !m.failed;

@@ -1,8 +1,10 @@
 /* models/atoms/neighbours.c - which atoms lie within a cutoff of which.
 
-   Space is cut into bins of half a radius, parallel to the cell's faces; an atom's neighbours lie at most `reach` bins away.  Bins are
-   kept modulo `slots` in each direction, so that their memory is O(N) however far atoms lie apart: what is far away but shares a slot
-   is found, measured, and left out.  No pair is met twice, as slots >= 2 reach + 1 wherever one slot stands for several bins. */
+   Space is cut into bins of half a radius, parallel to the cell's faces; an atom's neighbours lie
+   at most `reach` bins away.  Bins are kept modulo `slots` in each direction, so that their memory
+   is O(N) however far atoms lie apart: what is far away but shares a slot is found, measured, and
+   left out.  No pair is met twice, as slots >= 2 reach + 1 wherever one slot stands for several
+   bins. */
 #include "models/atoms/neighbours.h"
 
 #include <math.h>
@@ -11,10 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_BINS = 1 << 29, MAX_NEIGHBOURS = 1 << 14 }; /* of an atom: diamond's within 28 Angstrom */
-static const double max_images = 0x1p21, max_steps = 0x1p29; /* of the cell around an atom; of a search through them */
+enum {
+  MAX_BINS = 1 << 29,
+  MAX_NEIGHBOURS = 1 << 14
+}; /* of an atom: diamond's within 28 Angstrom */
+static const double max_images = 0x1p21,
+                    max_steps = 0x1p29; /* of the cell around an atom; of a search through them */
 static const int64_t max_count = INT32_MAX - 1;
-static const double max_length = 1e8; /* Angstrom, of a cell's vector: atoms that are moved by it keep their place to 1.5e-8 */
+static const double max_length =
+    1e8; /* Angstrom, of a cell's vector: atoms that are moved by it keep their place to 1.5e-8 */
 static const double slack = 1e-6; /* of a bin: for the rounding of positions in units of the cell */
 
 /* Members of clb_neighbours.array. */
@@ -27,10 +34,11 @@ typedef struct {
 } place;
 
 typedef struct {
-  double cell[3][3], reciprocal[3][3]; /* open directions: unit vectors normal to the others; x = sum_d (x . reciprocal[d]) cell[d] */
+  double cell[3][3], reciprocal[3][3]; /* open directions: unit vectors normal to the others; x =
+                                          sum_d (x . reciprocal[d]) cell[d] */
   double low[3], per_unit[3];          /* bin = (x . reciprocal - low) per_unit */
   int32_t bins[3], reach[3], slots[3];
-  int32_t folds[3];                    /* bins / slots; 0 in open directions */
+  int32_t folds[3]; /* bins / slots; 0 in open directions */
 } grid;
 
 typedef struct {
@@ -38,7 +46,8 @@ typedef struct {
   int32_t bin[3], wrap[3];
 } spot;
 
-static clb_status fail(clb_neighbours *l, clb_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static clb_status fail(clb_neighbours *l, clb_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 static clb_status fail(clb_neighbours *l, clb_status status, const char *format, ...) {
   va_list args;
   va_start(args, format);
@@ -51,7 +60,8 @@ static clb_status fail(clb_neighbours *l, clb_status status, const char *format,
 
 /* ---- memory ---- */
 
-/* Room in array i for so many elements; what it held is lost.  Where it grows again there is some to spare. */
+/* Room in array i for so many elements; what it held is lost.  Where it grows again there is some
+   to spare. */
 static bool room(clb_neighbours *l, int i, int64_t n, size_t size) {
   if ((uint64_t)n > SIZE_MAX / 2 / size) return false;
   size_t need = (size_t)n * size;
@@ -70,10 +80,13 @@ void clb_neighbours_free(clb_neighbours *l) {
 
 /* ---- geometry ---- */
 
-static double dot(const double a[3], const double b[3]) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
+static double dot(const double a[3], const double b[3]) {
+  return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
 
 static void cross(const double a[3], const double b[3], double c[3]) {
-  for (int k = 0; k < 3; k++) c[k] = a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3];
+  for (int k = 0; k < 3; k++)
+    c[k] = a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3];
 }
 
 static void scale(double a[3], double by) {
@@ -115,14 +128,17 @@ static bool invert(double cell[3][3], double reciprocal[3][3]) {
 static clb_status check_lengths(clb_neighbours *l) {
   for (int d = 0; d < 3; d++) {
     const double length = sqrt(dot(l->cell[d], l->cell[d]));
-    if (length > max_length) return fail(l, CLB_ERROR_ARGUMENT, "cell[%d] is %g Angstrom long: it must be at most %g", d, length, max_length);
+    if (length > max_length)
+      return fail(l, CLB_ERROR_ARGUMENT, "cell[%d] is %g Angstrom long: it must be at most %g", d,
+                  length, max_length);
   }
   return CLB_OK;
 }
 
 /* ---- the grid ---- */
 
-/* Halves the longest direction until the slots are O(n).  It has over ten, hence a reach of at most 2, and keeps 2 reach + 1 or more. */
+/* Halves the longest direction until the slots are O(n).  It has over ten, hence a reach of at most
+   2, and keeps 2 reach + 1 or more. */
 static void fold(grid *g, int64_t n) {
   while ((double)g->slots[0] * g->slots[1] * g->slots[2] > 2 * (double)n + 1000) {
     int longest = g->slots[1] > g->slots[0];
@@ -132,7 +148,8 @@ static void fold(grid *g, int64_t n) {
 }
 
 /* Bins of an open direction from low to high, a periodic one from 0 to 1. */
-static clb_status lay(clb_neighbours *l, const double low[3], const double high[3], double radius, grid *g) {
+static clb_status lay(clb_neighbours *l, const double low[3], const double high[3], double radius,
+                      grid *g) {
   double images = 1, most = 0, height[3], width = radius / 2 * (1 + 2 * slack);
   for (int d = 0; d < 3; d++) {
     height[d] = 1 / sqrt(dot(g->reciprocal[d], g->reciprocal[d]));
@@ -140,14 +157,20 @@ static clb_status lay(clb_neighbours *l, const double low[3], const double high[
     images *= 2 * radius / height[d] + 1;
     most = fmax(most, radius / height[d]);
   }
-  if (!(images < max_images && images * (double)l->n < max_steps + 8 * (double)l->n && most < 0x1p28))
-    return fail(l, CLB_ERROR_ARGUMENT, "cutoff + skin, %g Angstrom, reaches too many images of a cell only %g x %g x %g Angstrom high", radius,
-                height[0], height[1], height[2]);
+  if (!(images < max_images && images * (double)l->n < max_steps + 8 * (double)l->n &&
+        most < 0x1p28))
+    return fail(l, CLB_ERROR_ARGUMENT,
+                "cutoff + skin, %g Angstrom, reaches too many images of a cell only %g x %g x %g "
+                "Angstrom high",
+                radius, height[0], height[1], height[2]);
   for (int d = 0; d < 3; d++) {
-    double extent = l->periodic[d] ? height[d] : high[d] - low[d], finest = fmax(width, extent / MAX_BINS);
-    if (!isfinite(extent)) return fail(l, CLB_ERROR_ARGUMENT, "positions lie further apart than numbers reach");
+    double extent = l->periodic[d] ? height[d] : high[d] - low[d],
+           finest = fmax(width, extent / MAX_BINS);
+    if (!isfinite(extent))
+      return fail(l, CLB_ERROR_ARGUMENT, "positions lie further apart than numbers reach");
     g->low[d] = l->periodic[d] ? 0 : low[d];
-    g->bins[d] = l->periodic[d] ? (int32_t)fmax(1, extent / finest) : (int32_t)(extent / finest) + 1;
+    g->bins[d] =
+        l->periodic[d] ? (int32_t)fmax(1, extent / finest) : (int32_t)(extent / finest) + 1;
     if (l->periodic[d]) finest = height[d] / g->bins[d];
     g->reach[d] = (int32_t)(radius / finest + slack) + 1;
     g->slots[d] = l->periodic[d] ? g->bins[d] : g->bins[d] + 2 * g->reach[d];
@@ -184,7 +207,9 @@ static inline int32_t slot_of(const grid *g, int d, int32_t bin, int32_t *image)
   return bin - turns * n;
 }
 
-static int64_t slot_number(const grid *g, const int32_t slot[3]) { return ((int64_t)slot[0] * g->slots[1] + slot[1]) * g->slots[2] + slot[2]; }
+static int64_t slot_number(const grid *g, const int32_t slot[3]) {
+  return ((int64_t)slot[0] * g->slots[1] + slot[1]) * g->slots[2] + slot[2];
+}
 
 static int64_t slot_at(const grid *g, const spot *at) {
   int32_t slot[3], image;
@@ -208,26 +233,31 @@ static bool sort(clb_neighbours *l, const grid *g, const double *positions) {
   for (int64_t s = 0; s < n_slots; s++) start[s + 1] += start[s];
   for (int64_t i = l->n - 1; i >= 0; i--) {
     locate(g, positions + 3 * i, &at);
-    places[--start[slot_at(g, &at)]] = (place){.x = {at.x[0], at.x[1], at.x[2]}, .atom = (int32_t)i, .wrap = {at.wrap[0], at.wrap[1], at.wrap[2]}};
+    places[--start[slot_at(g, &at)]] = (place){.x = {at.x[0], at.x[1], at.x[2]},
+                                               .atom = (int32_t)i,
+                                               .wrap = {at.wrap[0], at.wrap[1], at.wrap[2]}};
   }
   return true;
 }
 
 /* ---- edges ---- */
 
-/* Where the edges into one receiver go: from number n on, or nowhere while they are only counted (senders is NULL). */
+/* Where the edges into one receiver go: from number n on, or nowhere while they are only counted
+   (senders is NULL). */
 typedef struct {
   int64_t n;
   int32_t *senders, *shifts;
 } row;
 
-/* Which of n <= CHUNK places lie within the radius of x, the receiver's own left out (NULL: none is): how many.  Branches would cost most
-   of the time, as no one can tell which way they go. */
+/* Which of n <= CHUNK places lie within the radius of x, the receiver's own left out (NULL: none
+   is): how many.  Branches would cost most of the time, as no one can tell which way they go. */
 enum { CHUNK = 64 };
-static inline int near(const place *p, int n, const place *own, const double x[3], const double by[3], double squared, int found[CHUNK]) {
+static inline int near(const place *p, int n, const place *own, const double x[3],
+                       const double by[3], double squared, int found[CHUNK]) {
   int k = 0;
   for (int i = 0; i < n; i++) {
-    /* The difference first: so the two directions of a pair give the same distance to the last bit. */
+    /* The difference first: so the two directions of a pair give the same distance to the last bit.
+     */
     double a = p[i].x[0] - x[0] + by[0], b = p[i].x[1] - x[1] + by[1], c = p[i].x[2] - x[2] + by[2];
     found[k] = i;
     k += (a * a + b * b + c * c < squared) & (p + i != own);
@@ -236,11 +266,13 @@ static inline int near(const place *p, int n, const place *own, const double x[3
 }
 
 /* Edges from the atoms of places [p, end) in the given image of the cell. */
-static inline void edges_from(const place *p, const place *end, const place *receiver, const int32_t image[3], const double cell[3][3],
-                              double squared, row *to) {
+static inline void edges_from(const place *p, const place *end, const place *receiver,
+                              const int32_t image[3], const double cell[3][3], double squared,
+                              row *to) {
   double by[3];
   int found[CHUNK];
-  for (int k = 0; k < 3; k++) by[k] = image[0] * cell[0][k] + image[1] * cell[1][k] + image[2] * cell[2][k];
+  for (int k = 0; k < 3; k++)
+    by[k] = image[0] * cell[0][k] + image[1] * cell[1][k] + image[2] * cell[2][k];
   const place *own = image[0] | image[1] | image[2] ? NULL : receiver;
   for (int some; p < end; p += some) {
     some = end - p < CHUNK ? (int)(end - p) : CHUNK;
@@ -248,13 +280,15 @@ static inline void edges_from(const place *p, const place *end, const place *rec
     for (int i = 0; to->senders && i < n; i++) {
       const place *sender = p + found[i];
       to->senders[to->n + i] = sender->atom;
-      for (int d = 0; d < 3; d++) to->shifts[3 * (to->n + i) + d] = image[d] - sender->wrap[d] + receiver->wrap[d];
+      for (int d = 0; d < 3; d++)
+        to->shifts[3 * (to->n + i) + d] = image[d] - sender->wrap[d] + receiver->wrap[d];
     }
     to->n += n;
   }
 }
 
-static void edges_into(const clb_neighbours *l, const grid *g, const place *receiver, const int32_t bin[3], double squared, row *to) {
+static void edges_into(const clb_neighbours *l, const grid *g, const place *receiver,
+                       const int32_t bin[3], double squared, row *to) {
   const place *places = l->array[PLACES];
   const int32_t *start = l->array[SLOT_START];
   int32_t slot[3], image[3];
@@ -263,25 +297,32 @@ static void edges_into(const clb_neighbours *l, const grid *g, const place *rece
     slot[0] = slot_of(g, 0, x, &image[0]);
     for (int32_t y = bin[1] - g->reach[1]; y <= bin[1] + g->reach[1]; y++) {
       slot[1] = slot_of(g, 1, y, &image[1]);
-      for (int32_t z = bin[2] - g->reach[2], end = bin[2] + g->reach[2] + 1, run; z < end && to->n <= most; z += run) {
+      for (int32_t z = bin[2] - g->reach[2], end = bin[2] + g->reach[2] + 1, run;
+           z < end && to->n <= most; z += run) {
         slot[2] = slot_of(g, 2, z, &image[2]);
-        run = g->slots[2] - slot[2] < end - z ? g->slots[2] - slot[2] : end - z; /* slots side by side in one image */
+        run = g->slots[2] - slot[2] < end - z ? g->slots[2] - slot[2]
+                                              : end - z; /* slots side by side in one image */
         int64_t first = slot_number(g, slot);
-        edges_from(places + start[first], places + start[first + run], receiver, image, g->cell, squared, to);
+        edges_from(places + start[first], places + start[first + run], receiver, image, g->cell,
+                   squared, to);
       }
     }
   }
 }
 
-/* Receivers come in the order of their places, whose neighbours are then near in memory.  Counts edges into row_end[receiver], or, where
-   these are known, fills the rows from row_end[receiver - 1] on.  Returns an atom with more than MAX_NEIGHBOURS, l->n where all have more than
-   max_count edges, -1 where all is well. */
-static int64_t all_edges(const clb_neighbours *l, const grid *g, const double *positions, double squared, bool fill) {
+/* Receivers come in the order of their places, whose neighbours are then near in memory.  Counts
+   edges into row_end[receiver], or, where these are known, fills the rows from row_end[receiver -
+   1] on.  Returns an atom with more than MAX_NEIGHBOURS, l->n where all have more than max_count
+   edges, -1 where all is well. */
+static int64_t all_edges(const clb_neighbours *l, const grid *g, const double *positions,
+                         double squared, bool fill) {
   const place *places = l->array[PLACES];
   int64_t *row_end = l->array[ROW_END], n = 0;
   for (int64_t i = 0; i < l->n && n <= max_count; i++) {
     int32_t receiver = places[i].atom;
-    row to = {.n = fill && receiver ? row_end[receiver - 1] : 0, .senders = fill ? l->array[SENDERS] : NULL, .shifts = fill ? l->array[SHIFTS] : NULL};
+    row to = {.n = fill && receiver ? row_end[receiver - 1] : 0,
+              .senders = fill ? l->array[SENDERS] : NULL,
+              .shifts = fill ? l->array[SHIFTS] : NULL};
     spot at;
     locate(g, positions + 3 * (int64_t)receiver, &at);
     edges_into(l, g, places + i, at.bin, squared, &to);
@@ -295,16 +336,22 @@ static int64_t all_edges(const clb_neighbours *l, const grid *g, const double *p
 
 static clb_status build(clb_neighbours *l, const grid *g, const double *positions, double radius) {
   static const char *const no_memory = "out of memory for the neighbours of %lld atoms";
-  if (!sort(l, g, positions) || !room(l, ROW_END, l->n, sizeof(int64_t)) || !room(l, BUILT_AT, l->n, 3 * sizeof(double)))
+  if (!sort(l, g, positions) || !room(l, ROW_END, l->n, sizeof(int64_t)) ||
+      !room(l, BUILT_AT, l->n, 3 * sizeof(double)))
     return fail(l, CLB_ERROR_MEMORY, no_memory, (long long)l->n);
   const int64_t crowded = all_edges(l, g, positions, radius * radius, false);
   if (crowded >= 0 && crowded < l->n)
-    return fail(l, CLB_ERROR_ARGUMENT, "atom %lld has more than %d neighbours within %g Angstrom (cutoff + skin)", (long long)crowded, MAX_NEIGHBOURS, radius);
+    return fail(l, CLB_ERROR_ARGUMENT,
+                "atom %lld has more than %d neighbours within %g Angstrom (cutoff + skin)",
+                (long long)crowded, MAX_NEIGHBOURS, radius);
   if (crowded == l->n)
-    return fail(l, CLB_ERROR_ARGUMENT, "more than 2^31 - 2 edges: %g Angstrom (cutoff + skin) are too many for %lld atoms", radius, (long long)l->n);
+    return fail(l, CLB_ERROR_ARGUMENT,
+                "more than 2^31 - 2 edges: %g Angstrom (cutoff + skin) are too many for %lld atoms",
+                radius, (long long)l->n);
   int64_t *row_end = l->array[ROW_END], n = 0;
   for (int64_t i = 0; i < l->n; i++) row_end[i] = n += row_end[i];
-  if (!room(l, SENDERS, n, sizeof(int32_t)) || !room(l, RECEIVERS, n, sizeof(int32_t)) || !room(l, SHIFTS, n, 3 * sizeof(int32_t)))
+  if (!room(l, SENDERS, n, sizeof(int32_t)) || !room(l, RECEIVERS, n, sizeof(int32_t)) ||
+      !room(l, SHIFTS, n, 3 * sizeof(int32_t)))
     return fail(l, CLB_ERROR_MEMORY, no_memory, (long long)l->n);
   int32_t *receivers = l->array[RECEIVERS];
   for (int64_t i = 0, e = 0; i < l->n; i++)
@@ -320,14 +367,19 @@ static clb_status build(clb_neighbours *l, const grid *g, const double *position
 /* ---- what the caller sees ---- */
 
 /* Checks the positions, and finds the ends of open directions. */
-static clb_status survey(clb_neighbours *l, const grid *g, const double *positions, double low[3], double high[3]) {
+static clb_status survey(clb_neighbours *l, const grid *g, const double *positions, double low[3],
+                         double high[3]) {
   for (int64_t i = 0; i < l->n; i++) {
     for (int d = 0; d < 3; d++)
-      if (!isfinite(positions[3 * i + d])) return fail(l, CLB_ERROR_ARGUMENT, "positions[%lld][%d] is %g: it must be finite", (long long)i, d, positions[3 * i + d]);
+      if (!isfinite(positions[3 * i + d]))
+        return fail(l, CLB_ERROR_ARGUMENT, "positions[%lld][%d] is %g: it must be finite",
+                    (long long)i, d, positions[3 * i + d]);
     for (int d = 0; d < 3; d++) {
       double f = dot(positions + 3 * i, g->reciprocal[d]);
       if (!isfinite(f) || (l->periodic[d] && fabs(f) >= 0x1p29))
-        return fail(l, CLB_ERROR_ARGUMENT, "positions[%lld] lies too far away: %g cells along direction %d", (long long)i, f, d);
+        return fail(l, CLB_ERROR_ARGUMENT,
+                    "positions[%lld] lies too far away: %g cells along direction %d", (long long)i,
+                    f, d);
       if (!i || f < low[d]) low[d] = f;
       if (!i || f > high[d]) high[d] = f;
     }
@@ -346,14 +398,20 @@ static bool still_good(const clb_neighbours *l, const double *positions) {
   return true;
 }
 
-clb_status clb_neighbours_update(clb_neighbours *l, int64_t n, const double *positions, const double *cell, const bool periodic[3], bool *rebuilt) {
+clb_status clb_neighbours_update(clb_neighbours *l, int64_t n, const double *positions,
+                                 const double *cell, const bool periodic[3], bool *rebuilt) {
   grid g = {0};
   double low[3], high[3], radius = l->cutoff + l->skin;
   if (!(l->cutoff >= 0 && l->skin >= 0 && isfinite(radius * radius)))
-    return fail(l, CLB_ERROR_ARGUMENT, "cutoff and skin are %g and %g Angstrom: they must be finite and not negative", l->cutoff, l->skin);
-  if (n < 0 || n > max_count) return fail(l, CLB_ERROR_ARGUMENT, "n is %lld: the number of atoms is 0 ... 2^31 - 2", (long long)n);
+    return fail(l, CLB_ERROR_ARGUMENT,
+                "cutoff and skin are %g and %g Angstrom: they must be finite and not negative",
+                l->cutoff, l->skin);
+  if (n < 0 || n > max_count)
+    return fail(l, CLB_ERROR_ARGUMENT, "n is %lld: the number of atoms is 0 ... 2^31 - 2",
+                (long long)n);
   if (n && !positions) return fail(l, CLB_ERROR_ARGUMENT, "positions is NULL");
-  if (!cell && (periodic[0] || periodic[1] || periodic[2])) return fail(l, CLB_ERROR_ARGUMENT, "cell is NULL, but a direction is periodic");
+  if (!cell && (periodic[0] || periodic[1] || periodic[2]))
+    return fail(l, CLB_ERROR_ARGUMENT, "cell is NULL, but a direction is periodic");
   bool same = l->built && l->n == n;
   for (int d = 0; d < 3; d++)
     for (int k = 0; k < 3; k++) {
@@ -370,7 +428,9 @@ clb_status clb_neighbours_update(clb_neighbours *l, int64_t n, const double *pos
   memcpy(l->cell, g.cell, sizeof l->cell);
   memcpy(l->periodic, periodic, sizeof l->periodic);
   complete(g.cell, periodic);
-  if (!invert(g.cell, g.reciprocal)) return fail(l, CLB_ERROR_ARGUMENT, "cell is singular: its periodic vectors must be finite and span a volume");
+  if (!invert(g.cell, g.reciprocal))
+    return fail(l, CLB_ERROR_ARGUMENT,
+                "cell is singular: its periodic vectors must be finite and span a volume");
   clb_status status = check_lengths(l);
   if (!status) status = survey(l, &g, positions, low, high);
   if (status || !n || radius == 0) {
@@ -381,13 +441,20 @@ clb_status clb_neighbours_update(clb_neighbours *l, int64_t n, const double *pos
   return status ? status : build(l, &g, positions, radius);
 }
 
-static inline void vector_of(const clb_neighbours *l, const double *positions, int64_t e, double vector[3]) {
-  const double *from = positions + 3 * (int64_t)l->receivers[e], *to = positions + 3 * (int64_t)l->senders[e];
+static inline void vector_of(const clb_neighbours *l, const double *positions, int64_t e,
+                             double vector[3]) {
+  const double *from = positions + 3 * (int64_t)l->receivers[e],
+               *to = positions + 3 * (int64_t)l->senders[e];
   const int32_t *shift = l->shifts + 3 * e;
-  for (int k = 0; k < 3; k++) vector[k] = to[k] - from[k] + (shift[0] * l->cell[0][k] + shift[1] * l->cell[1][k] + shift[2] * l->cell[2][k]);
+  for (int k = 0; k < 3; k++)
+    vector[k] = to[k] - from[k] +
+                (shift[0] * l->cell[0][k] + shift[1] * l->cell[1][k] + shift[2] * l->cell[2][k]);
 }
 
-void clb_neighbours_vector(const clb_neighbours *l, const double *positions, int64_t e, double vector[3]) { vector_of(l, positions, e, vector); }
+void clb_neighbours_vector(const clb_neighbours *l, const double *positions, int64_t e,
+                           double vector[3]) {
+  vector_of(l, positions, e, vector);
+}
 
 void clb_neighbours_vectors(const clb_neighbours *l, const double *positions, double *vectors) {
   for (int64_t e = 0; e < l->n_edges; e++) vector_of(l, positions, e, vectors + 3 * e);

@@ -1,4 +1,5 @@
-/* models/file/file.c - reads a model's file: what its metadata say, what its tensors hold, and whether the two agree. */
+/* models/file/file.c - reads a model's file: what its metadata say, what its tensors hold, and
+   whether the two agree. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,12 +19,14 @@ void clb_model_refuse(reader *r, const char *format, ...) {
   va_start(args, format);
   clb_text_vadd(&t, format, args);
   va_end(args);
-  r->status = t.failed ? clb_fail(r->error, CLB_ERROR_MEMORY, "%s: no memory", r->path) : clb_fail(r->error, CLB_ERROR_ARGUMENT, "%s: %s", r->path, t.s);
+  r->status = t.failed ? clb_fail(r->error, CLB_ERROR_MEMORY, "%s: no memory", r->path)
+                       : clb_fail(r->error, CLB_ERROR_ARGUMENT, "%s: %s", r->path, t.s);
   clb_text_free(&t);
 }
 
 void clb_model_no_memory(reader *r) {
-  if (!r->status) r->status = clb_fail(r->error, CLB_ERROR_MEMORY, "%s: no memory for the model", r->path);
+  if (!r->status)
+    r->status = clb_fail(r->error, CLB_ERROR_MEMORY, "%s: no memory for the model", r->path);
 }
 
 /* ---- metadata ---- */
@@ -50,7 +53,8 @@ static int whole_of(reader *r, const char *key, int low, int high) {
 static int choice_of(reader *r, const char *key, const char *first, const char *second) {
   const char *text = clb_model_text(r, key);
   if (!r->status && strcmp(text, first) != 0 && (!second || strcmp(text, second) != 0))
-    clb_model_refuse(r, "'%s' is \"%.60s\"; only \"%s\"%s%s%s is known", key, text, first, second ? " or \"" : "", second ? second : "", second ? "\"" : "");
+    clb_model_refuse(r, "'%s' is \"%.60s\"; only \"%s\"%s%s%s is known", key, text, first,
+                     second ? " or \"" : "", second ? second : "", second ? "\"" : "");
   return !r->status && strcmp(text, first) != 0;
 }
 
@@ -58,15 +62,18 @@ void clb_model_irreps(reader *r, const char *key, clb_irreps *irreps) {
   const char *text = clb_model_text(r, key);
   if (r->status) return;
   r->status = clb_irreps_read(text, key, irreps, r->error);
-  if (r->status) clb_fail(r->error, r->status, "%s: %s", r->path, r->error->text.s ? r->error->text.s : key);
+  if (r->status)
+    clb_fail(r->error, r->status, "%s: %s", r->path, r->error->text.s ? r->error->text.s : key);
   for (int t = 0; t < irreps->n && !r->status; t++)
-    if (!irreps->term[t].mul) clb_model_refuse(r, "'%s' is \"%.60s\"; multiplicities must be positive", key, text);
+    if (!irreps->term[t].mul)
+      clb_model_refuse(r, "'%s' is \"%.60s\"; multiplicities must be positive", key, text);
 }
 
 static const struct {
   const char *name;
   clb_activation function;
-} activations[] = {{"silu", CLB_SILU}, {"tanh", CLB_TANH}, {"abs", CLB_ABS}, {"identity", CLB_IDENTITY}};
+} activations[] = {
+    {"silu", CLB_SILU}, {"tanh", CLB_TANH}, {"abs", CLB_ABS}, {"identity", CLB_IDENTITY}};
 
 static clb_model_activation activation_of(reader *r, const char *which) {
   char key[KEY_BYTES], scale[KEY_BYTES];
@@ -74,7 +81,8 @@ static clb_model_activation activation_of(reader *r, const char *which) {
   snprintf(scale, sizeof scale, "activation_%s_scale", which);
   const char *text = clb_model_text(r, key);
   for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
-    if (!strcmp(text, activations[i].name)) return (clb_model_activation){activations[i].function, number_of(r, scale)};
+    if (!strcmp(text, activations[i].name))
+      return (clb_model_activation){activations[i].function, number_of(r, scale)};
   clb_model_refuse(r, "'%s' is \"%.60s\"; only silu, tanh, abs and identity are known", key, text);
   return (clb_model_activation){CLB_SILU, 1};
 }
@@ -86,13 +94,17 @@ static void read_species(reader *r) {
   if (!(f->symbols = strdup(text))) clb_model_no_memory(r);
   for (char *s = f->symbols; s && *s;) {
     size_t n = strcspn(s, " ");
-    if (f->n_species == CLB_ELEMENTS) clb_model_refuse(r, "'species' are more than %d", CLB_ELEMENTS);
+    if (f->n_species == CLB_ELEMENTS)
+      clb_model_refuse(r, "'species' are more than %d", CLB_ELEMENTS);
     if (r->status) return;
     f->symbol[f->n_species] = s;
     const int element = f->atomic_number[f->n_species] = clb_element(s, n);
-    if (!element) clb_model_refuse(r, "'species' has \"%.*s\", which is no element", (int)(n < 60 ? n : 60), s);
+    if (!element)
+      clb_model_refuse(r, "'species' has \"%.*s\", which is no element", (int)(n < 60 ? n : 60), s);
     for (int i = 0; i < f->n_species; i++)
-      if (f->atomic_number[i] == element) clb_model_refuse(r, "'species' has %.*s twice, as species %d and %d", (int)n, s, i, f->n_species);
+      if (f->atomic_number[i] == element)
+        clb_model_refuse(r, "'species' has %.*s twice, as species %d and %d", (int)n, s, i,
+                         f->n_species);
     f->n_species++;
     if (!s[n]) break;
     s[n] = 0;
@@ -106,7 +118,8 @@ static void read_header(reader *r) {
   choice_of(r, "format", "clebsch model", NULL);
   choice_of(r, "format_version", "1", NULL);
   choice_of(r, "architecture", "nequip", "nequix");
-  if (!r->status && !(f->architecture = strdup(clb_model_text(r, "architecture")))) clb_model_no_memory(r);
+  if (!r->status && !(f->architecture = strdup(clb_model_text(r, "architecture"))))
+    clb_model_no_memory(r);
   read_species(r);
   f->r_max = number_of(r, "r_max");
   f->l_max = whole_of(r, "l_max", 0, CLB_MAX_L);
@@ -122,17 +135,23 @@ static void read_header(reader *r) {
   f->species_self = choice_of(r, "self_connection", "linear", "species");
   f->rms = choice_of(r, "norm", "none", "rms");
   f->norm_epsilon = f->rms ? number_of(r, "norm_epsilon") : 0;
-  if (!(f->r_max >= least_r_max && f->r_max <= largest_r_max)) clb_model_refuse(r, "'r_max' is %g; it must be from %g to %g Angstrom", f->r_max, least_r_max, largest_r_max);
-  if (!r->status && !(f->neighbours > 0)) clb_model_refuse(r, "'avg_num_neighbors' is %g; it must be positive", f->neighbours);
-  if (!r->status && f->rms && !(f->norm_epsilon > 0)) clb_model_refuse(r, "'norm_epsilon' is %g; it must be positive", f->norm_epsilon);
+  if (!(f->r_max >= least_r_max && f->r_max <= largest_r_max))
+    clb_model_refuse(r, "'r_max' is %g; it must be from %g to %g Angstrom", f->r_max, least_r_max,
+                     largest_r_max);
+  if (!r->status && !(f->neighbours > 0))
+    clb_model_refuse(r, "'avg_num_neighbors' is %g; it must be positive", f->neighbours);
+  if (!r->status && f->rms && !(f->norm_epsilon > 0))
+    clb_model_refuse(r, "'norm_epsilon' is %g; it must be positive", f->norm_epsilon);
 }
 
 static void check_harmonics(reader *r) {
   clb_irreps sh = {0};
   clb_model_irreps(r, "irreps_sh", &sh);
   bool good = sh.n == r->out->l_max + 1;
-  for (int l = 0; l < sh.n && good; l++) good = sh.term[l].mul == 1 && sh.term[l].l == l && sh.term[l].parity == (l % 2 ? -1 : 1);
-  if (!good) clb_model_refuse(r, "'irreps_sh' must be degrees 0 to l_max, once each, of parity (-1)^l");
+  for (int l = 0; l < sh.n && good; l++)
+    good = sh.term[l].mul == 1 && sh.term[l].l == l && sh.term[l].parity == (l % 2 ? -1 : 1);
+  if (!good)
+    clb_model_refuse(r, "'irreps_sh' must be degrees 0 to l_max, once each, of parity (-1)^l");
 }
 
 /* ---- tensors ---- */
@@ -168,10 +187,13 @@ int64_t clb_model_take(reader *r, const char *name, int rank, const int64_t *sha
   int64_t n = 1;
   for (int i = 0; i < rank; i++) n *= shape[i];
   const int64_t at = clb_model_room(r, n);
-  if (!r->status) r->status = clb_safetensors_read(r->error, r->file, name, rank, shape, r->out->weights + at);
+  if (!r->status)
+    r->status = clb_safetensors_read(r->error, r->file, name, rank, shape, r->out->weights + at);
   for (int64_t i = 0; i < n && !r->status; i++) {
     const double x = r->out->weights[at + i];
-    if (!isfinite(r->out->weights[at + i] *= factor)) clb_model_refuse(r, "number %lld of tensor '%s', %g, times %g is not finite", (long long)i, name, x, factor);
+    if (!isfinite(r->out->weights[at + i] *= factor))
+      clb_model_refuse(r, "number %lld of tensor '%s', %g, times %g is not finite", (long long)i,
+                       name, x, factor);
   }
   return r->status ? 0 : at;
 }
@@ -180,29 +202,39 @@ static void check_frequencies(reader *r) {
   for (int k = 0; k < r->out->n_basis && !r->status; k++) {
     const double w = r->out->weights[r->out->frequencies + k];
     if (w == 0 || !(fabs(w) <= largest_frequency))
-      clb_model_refuse(r, "number %d of tensor 'bessel_frequencies' is %g; frequencies are not 0, and at most %g", k, w, largest_frequency);
+      clb_model_refuse(
+          r,
+          "number %d of tensor 'bessel_frequencies' is %g; frequencies are not 0, and at most %g",
+          k, w, largest_frequency);
   }
 }
 
-/* Nothing in the file may be without a meaning: it would be of another model than the metadata's. */
+/* Nothing in the file may be without a meaning: it would be of another model than the metadata's.
+ */
 static void check_all_used(reader *r) {
   for (int i = 0; i < clb_safetensors_size(r->file); i++)
-    if (!r->used[i]) clb_model_refuse(r, "tensor '%.60s' has no place in the model that the metadata describe", clb_safetensors_at(r->file, i)->name);
+    if (!r->used[i])
+      clb_model_refuse(r, "tensor '%.60s' has no place in the model that the metadata describe",
+                       clb_safetensors_at(r->file, i)->name);
 }
 
 /* Those that were multiplied, too. */
 static void check_weights(reader *r) {
   for (int64_t i = 0; i < r->out->n_all_weights; i++)
-    if (!isfinite(r->out->weights[i])) clb_model_refuse(r, "its matrices multiply to numbers that are not finite");
+    if (!isfinite(r->out->weights[i]))
+      clb_model_refuse(r, "its matrices multiply to numbers that are not finite");
 }
 
 /* ---- the first layer: its features depend on the species alone ---- */
 
 /* out += x times a map's block */
-static void apply(const clb_model_file *f, const clb_model_block *b, int64_t species, int64_t in, int64_t out, const double *x, double *sum) {
-  const int64_t first = f->species_self ? species * out : 0, stride = f->species_self ? f->n_species * out : out;
+static void apply(const clb_model_file *f, const clb_model_block *b, int64_t species, int64_t in,
+                  int64_t out, const double *x, double *sum) {
+  const int64_t first = f->species_self ? species * out : 0,
+                stride = f->species_self ? f->n_species * out : out;
   for (int64_t i = 0; i < in; i++)
-    for (int64_t o = 0; o < out; o++) sum[o] += x[i] * f->weights[b->weights + first + i * stride + o];
+    for (int64_t o = 0; o < out; o++)
+      sum[o] += x[i] * f->weights[b->weights + first + i * stride + o];
 }
 
 static void fill_first(reader *r, int64_t embedding) {
@@ -219,7 +251,8 @@ static void fill_first(reader *r, int64_t embedding) {
       for (int64_t o = 0; o < n; o++) f->weights[y->first_x + s * n + o] += x[i] * w[i * n + o];
     for (int b = 0; b < y->self.n; b++) {
       const clb_term *to = &y->linear.term[y->self.block[b].to];
-      apply(f, &y->self.block[b], s, n, to->mul, x, f->weights + y->first_o + s * y->linear.dim + to->at);
+      apply(f, &y->self.block[b], s, n, to->mul, x,
+            f->weights + y->first_o + s * y->linear.dim + to->at);
     }
   }
   y->linear_1.n = y->self.n = 0;
@@ -234,8 +267,12 @@ static void read_first(reader *r) {
     clb_model_refuse(r, "layers.0.irreps_in must be scalars, with 'one_hot' one of each species");
     return;
   }
-  const int64_t embedding = f->one_hot ? clb_model_room(r, species * species) : clb_model_take(r, "embedding", 2, (const int64_t[]){species, n}, 1 / sqrt((double)species));
-  for (int64_t s = 0; f->one_hot && s < species && !r->status; s++) f->weights[embedding + s * species + s] = 1;
+  const int64_t embedding = f->one_hot
+                                ? clb_model_room(r, species * species)
+                                : clb_model_take(r, "embedding", 2, (const int64_t[]){species, n},
+                                                 1 / sqrt((double)species));
+  for (int64_t s = 0; f->one_hot && s < species && !r->status; s++)
+    f->weights[embedding + s * species + s] = 1;
   fill_first(r, embedding);
 }
 
@@ -254,14 +291,18 @@ static void read_readout(reader *r) {
     snprintf(key, sizeof key, "readout.%d", k);
     const clb_tensor *t = clb_safetensors_find(r->file, key);
     width[k + 1] = k == matrices - 1 ? 1 : t && t->rank == 2 ? t->shape[1] : 0;
-    if (width[k] < 1 || width[k] > CLB_MODEL_WIDTH) clb_model_refuse(r, "'%s' must have 1 to %d rows", key, CLB_MODEL_WIDTH);
-    at[k] = clb_model_take(r, key, 2, (const int64_t[]){width[k], width[k + 1]}, r->status ? 1 : 1 / sqrt((double)width[k]));
+    if (width[k] < 1 || width[k] > CLB_MODEL_WIDTH)
+      clb_model_refuse(r, "'%s' must have 1 to %d rows", key, CLB_MODEL_WIDTH);
+    at[k] = clb_model_take(r, key, 2, (const int64_t[]){width[k], width[k + 1]},
+                           r->status ? 1 : 1 / sqrt((double)width[k]));
   }
   f->readout = r->status ? 0 : at[matrices - 1];
   for (int k = matrices - 2; k >= 0 && !r->status; k--) {
     const int64_t product = clb_model_room(r, width[k]);
     for (int64_t i = 0; i < width[k] && !r->status; i++)
-      for (int64_t j = 0; j < width[k + 1]; j++) f->weights[product + i] += f->weights[at[k] + i * width[k + 1] + j] * f->weights[f->readout + j];
+      for (int64_t j = 0; j < width[k + 1]; j++)
+        f->weights[product + i] +=
+            f->weights[at[k] + i * width[k + 1] + j] * f->weights[f->readout + j];
     f->readout = product;
   }
 }
@@ -282,14 +323,17 @@ static void read_all(reader *r) {
   read_header(r);
   check_harmonics(r);
   const bool fan_in = choice_of(r, "radial_normalization", "none", "fan_in");
-  const double radial_scale = number_of(r, "radial_activation_scale"), energy_scale = number_of(r, "energy_scale");
+  const double radial_scale = number_of(r, "radial_activation_scale"),
+               energy_scale = number_of(r, "energy_scale");
   const int64_t species = f->n_species, basis = f->n_basis;
   f->frequencies = clb_model_take(r, "bessel_frequencies", 1, &basis, 1);
   check_frequencies(r);
   f->scale = clb_model_take(r, "species_scale", 1, &species, energy_scale);
   f->shift = clb_model_take(r, "species_shift", 1, &species, energy_scale);
-  if (!r->status && !(f->layer = calloc((size_t)f->n_layers, sizeof *f->layer))) clb_model_no_memory(r);
-  for (int n = 0; n < f->n_layers && !r->status; n++) clb_model_read_layer(r, n, fan_in, radial_scale);
+  if (!r->status && !(f->layer = calloc((size_t)f->n_layers, sizeof *f->layer)))
+    clb_model_no_memory(r);
+  for (int n = 0; n < f->n_layers && !r->status; n++)
+    clb_model_read_layer(r, n, fan_in, radial_scale);
   if (!r->status && any(f, false, 1)) f->even = activation_of(r, "even");
   if (!r->status && any(f, false, -1)) f->odd = activation_of(r, "odd");
   if (!r->status && any(f, true, 0)) f->gate = activation_of(r, "gate");
@@ -297,14 +341,16 @@ static void read_all(reader *r) {
   read_readout(r);
   check_all_used(r);
   check_weights(r);
-  for (int i = 0; i < clb_safetensors_size(r->file) && !r->status; i++) f->parameters += clb_safetensors_at(r->file, i)->count;
+  for (int i = 0; i < clb_safetensors_size(r->file) && !r->status; i++)
+    f->parameters += clb_safetensors_at(r->file, i)->count;
 }
 
 clb_status clb_model_file_read(clb_error_sink *error, const char *path, clb_model_file *out) {
   reader r = {.error = error, .path = path, .out = out};
   memset(out, 0, sizeof *out);
   r.status = clb_safetensors_open(error, path, &r.file);
-  if (!r.status && !(r.used = calloc((size_t)clb_safetensors_size(r.file) + 1, sizeof *r.used))) clb_model_no_memory(&r);
+  if (!r.status && !(r.used = calloc((size_t)clb_safetensors_size(r.file) + 1, sizeof *r.used)))
+    clb_model_no_memory(&r);
   if (!r.status) read_all(&r);
   free(r.used);
   clb_safetensors_close(&r.file);

@@ -1,4 +1,5 @@
-/* models/file/file.h - a model as docs/model-format.md has it, in double precision, checked, with all constants folded into its weights. */
+/* models/file/file.h - a model as docs/model-format.md has it, in double precision, checked, with
+   all constants folded into its weights. */
 #ifndef CLB_MODELS_FILE_FILE_H
 #define CLB_MODELS_FILE_FILE_H
 
@@ -14,8 +15,9 @@ typedef struct {
   double scale;
 } clb_model_activation;
 
-/* A map between features: row by row and component by component, the channels of term `to` get those of term `from` times a matrix
-   [channels of from][channels of to], or [channels of from][species][channels of to]. */
+/* A map between features: row by row and component by component, the channels of term `to` get
+   those of term `from` times a matrix [channels of from][channels of to], or [channels of
+   from][species][channels of to]. */
 typedef struct {
   int from, to;
   int64_t weights; /* where the matrix starts */
@@ -27,7 +29,8 @@ typedef struct {
 
 /* Rows of features are in layout ir_mul.  weights: numbers from clb_model_file.weights[...] on. */
 typedef struct {
-  clb_irreps gathered;                        /* what linear_2 reads: the message, whose neighbours of one irrep may have become one term (CLB_MERGED) */
+  clb_irreps gathered; /* what linear_2 reads: the message, whose neighbours of one irrep may have
+                          become one term (CLB_MERGED) */
   bool merged;
   clb_irreps in, message, linear, scalars, gates, gated, out;
   clb_instruction path[CLB_MAX_PATHS];
@@ -36,8 +39,9 @@ typedef struct {
   int64_t radial_width[CLB_MODEL_RADIAL + 1]; /* basis, ..., n_weights */
   int64_t radial[CLB_MODEL_RADIAL];           /* weights: [width][next width] */
   clb_model_map linear_1, linear_2, self;     /* self: of the first layer empty */
-  int64_t norm;                               /* weights: one per channel, term by term of `linear` */
-  int64_t first_x, first_o;                   /* of the first layer: linear_1 and the self connection of each species: [species][in], [species][linear] */
+  int64_t norm;             /* weights: one per channel, term by term of `linear` */
+  int64_t first_x, first_o; /* of the first layer: linear_1 and the self connection of each species:
+                               [species][in], [species][linear] */
 } clb_model_layer;
 
 typedef struct {
@@ -48,25 +52,29 @@ typedef struct {
   bool one_hot, species_self, rms;
   double r_max, norm_epsilon, neighbours;
   clb_model_activation even, odd, gate;
-  int64_t frequencies; /* weights: [n_basis] */
+  int64_t frequencies;  /* weights: [n_basis] */
   int64_t scale, shift; /* weights: [species], energy_scale included */
-  int64_t readout;     /* weights: [channels of the last layer's scalars], all matrices in one */
+  int64_t readout;      /* weights: [channels of the last layer's scalars], all matrices in one */
   int64_t parameters;
   clb_model_layer *layer;
   double *weights;
   int64_t n_all_weights, room;
 } clb_model_file;
 
-clb_status clb_model_file_read(clb_error_sink *error, const char *path, clb_model_file *out); /* to be freed, whatever happens */
+clb_status clb_model_file_read(clb_error_sink *error, const char *path,
+                               clb_model_file *out); /* to be freed, whatever happens */
 void clb_model_file_free(clb_model_file *file);
 
 /* Drops what the energy does not need: of the last layer all but even scalars. */
 clb_status clb_model_file_prune(clb_error_sink *error, clb_model_file *file);
 
-/* Lets messages be gathered with neighbours of one irrep merged, so that linear_2 takes one product for each irrep. */
+/* Lets messages be gathered with neighbours of one irrep merged, so that linear_2 takes one product
+   for each irrep. */
 void clb_model_file_merge(clb_model_file *file);
 
-/* The weights of a layer's paths and their derivatives at distance r (Angstrom): w[n_weights], dw[n_weights]. */
-clb_status clb_model_file_radial(clb_error_sink *error, const clb_model_file *file, int layer, double r, double *w, double *dw);
+/* The weights of a layer's paths and their derivatives at distance r (Angstrom): w[n_weights],
+   dw[n_weights]. */
+clb_status clb_model_file_radial(clb_error_sink *error, const clb_model_file *file, int layer,
+                                 double r, double *w, double *dw);
 
 #endif

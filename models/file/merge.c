@@ -1,7 +1,10 @@
-/* models/file/merge.c - messages whose neighbours of one irrep lie in memory like one term, and the blocks of linear_2 that this makes one. */
+/* models/file/merge.c - messages whose neighbours of one irrep lie in memory like one term, and the
+   blocks of linear_2 that this makes one. */
 #include "models/file/file.h"
 
-static bool alike(const clb_term *a, const clb_term *b) { return a->l == b->l && a->parity == b->parity; }
+static bool alike(const clb_term *a, const clb_term *b) {
+  return a->l == b->l && a->parity == b->parity;
+}
 
 /* Terms that follow each other become one; `number` gets the new number of each. */
 static void merge_terms(const clb_irreps *from, clb_irreps *to, int *number) {
@@ -21,7 +24,10 @@ static bool merge_blocks(const clb_model_layer *y, const int *number, clb_model_
   for (int b = 0; b < map->n; b++) {
     const clb_model_block *k = &map->block[b], *before = b ? k - 1 : NULL;
     const bool same = before && before->to == k->to && number[before->from] == number[k->from];
-    if (same && (k->from != before->from + 1 || k->weights != before->weights + (int64_t)y->message.term[before->from].mul * y->linear.term[k->to].mul)) return false;
+    if (same && (k->from != before->from + 1 ||
+                 k->weights != before->weights + (int64_t)y->message.term[before->from].mul *
+                                                     y->linear.term[k->to].mul))
+      return false;
     if (!same) to->block[to->n++] = (clb_model_block){number[k->from], k->to, k->weights};
   }
   return true;

@@ -1,4 +1,5 @@
-/* models/file/prune.c - drops what the energy does not need: in the last layer all but the even scalars, unless a norm takes in the rest. */
+/* models/file/prune.c - drops what the energy does not need: in the last layer all but the even
+   scalars, unless a norm takes in the rest. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +25,8 @@ static void keep_terms(clb_irreps *irreps, int *number) {
   *irreps = kept;
 }
 
-/* Keeps the paths to messages that stay, and of the last matrix of the radial network their columns. */
+/* Keeps the paths to messages that stay, and of the last matrix of the radial network their
+   columns. */
 static void keep_paths(clb_model_file *f, clb_model_layer *y, const int *message) {
   double *w = f->weights + y->radial[f->n_radial - 1];
   const int64_t rows = y->radial_width[f->n_radial - 1], before = y->n_weights;
@@ -33,7 +35,8 @@ static void keep_paths(clb_model_file *f, clb_model_layer *y, const int *message
   for (int q = 0; q < y->n_paths; q++) {
     const int64_t mul = y->in.term[y->path[q].in1].mul;
     if (message[y->path[q].out] >= 0) {
-      for (int64_t i = 0; i < rows; i++) memmove(w + i * before + to, w + i * before + from, (size_t)mul * sizeof *w);
+      for (int64_t i = 0; i < rows; i++)
+        memmove(w + i * before + to, w + i * before + from, (size_t)mul * sizeof *w);
       y->path[n] = y->path[q];
       y->path[n++].out = message[y->path[q].out];
       to += mul;
@@ -46,7 +49,9 @@ static void keep_paths(clb_model_file *f, clb_model_layer *y, const int *message
 }
 
 /* Of the blocks to `scalars` (a term of `linear` before) the first columns stay. */
-static void keep_blocks(clb_model_file *f, clb_model_map *m, const clb_irreps *from, const int *number, int scalars, int64_t copies, int64_t before, int64_t after) {
+static void keep_blocks(clb_model_file *f, clb_model_map *m, const clb_irreps *from,
+                        const int *number, int scalars, int64_t copies, int64_t before,
+                        int64_t after) {
   int n = 0;
   for (int b = 0; b < m->n; b++) {
     clb_model_block k = m->block[b];
@@ -65,15 +70,18 @@ clb_status clb_model_file_prune(clb_error_sink *error, clb_model_file *f) {
   if (f->rms || f->n_layers == 1) return CLB_OK;
   if (!before) return clb_fail(error, CLB_ERROR_MEMORY, "no memory");
   while (linear < y->linear.n && !even_scalar(&y->linear.term[linear])) linear++;
-  for (int t = 0; t < y->scalars.n; t++) wanted += even_scalar(&y->scalars.term[t]) ? y->scalars.term[t].mul : 0;
+  for (int t = 0; t < y->scalars.n; t++)
+    wanted += even_scalar(&y->scalars.term[t]) ? y->scalars.term[t].mul : 0;
   *before = y->message;
   keep_terms(&y->message, message);
   if (y->message.n) {
     const int64_t width = y->linear.term[linear].mul;
     keep_paths(f, y, message);
     keep_blocks(f, &y->linear_2, before, message, linear, 1, width, wanted);
-    keep_blocks(f, &y->self, &y->in, NULL, linear, f->species_self ? f->n_species : 1, width, wanted);
-    y->linear = y->scalars = y->out = (clb_irreps){.n = 1, .dim = (int32_t)wanted, .term = {{.mul = (int32_t)wanted, .parity = 1}}};
+    keep_blocks(f, &y->self, &y->in, NULL, linear, f->species_self ? f->n_species : 1, width,
+                wanted);
+    y->linear = y->scalars = y->out = (clb_irreps){
+        .n = 1, .dim = (int32_t)wanted, .term = {{.mul = (int32_t)wanted, .parity = 1}}};
     y->gates = y->gated = (clb_irreps){0};
   } else {
     y->message = *before; /* no message reaches them; nothing is worth dropping */

@@ -1,4 +1,5 @@
-/* models/file/radial.c - the radial network on the host, in double precision, with its derivative: what tables are made of. */
+/* models/file/radial.c - the radial network on the host, in double precision, with its derivative:
+   what tables are made of. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,17 +10,22 @@ static void basis_of(const clb_model_file *f, double r, double *b, double *db) {
   const double u = r / f->r_max, p = f->cutoff_p, least = 1e-6 * f->r_max;
   const double c0 = (p + 1) * (p + 2) / 2, c1 = p * (p + 2), c2 = p * (p + 1) / 2;
   const double cut = u < 1 ? 1 - c0 * pow(u, p) + c1 * pow(u, p + 1) - c2 * pow(u, p + 2) : 0;
-  const double slope = u < 1 ? (-c0 * p * pow(u, p - 1) + c1 * (p + 1) * pow(u, p) - c2 * (p + 2) * pow(u, p + 1)) / f->r_max : 0;
+  const double slope =
+      u < 1 ? (-c0 * p * pow(u, p - 1) + c1 * (p + 1) * pow(u, p) - c2 * (p + 2) * pow(u, p + 1)) /
+                  f->r_max
+            : 0;
   for (int k = 0; k < f->n_basis; k++) {
     const double w = f->weights[f->frequencies + k] / f->r_max, s = 2 / f->r_max;
-    const double wave = r < least ? s * w : s * sin(w * r) / r, turn = r < least ? 0 : s * (w * cos(w * r) - sin(w * r) / r) / r;
+    const double wave = r < least ? s * w : s * sin(w * r) / r,
+                 turn = r < least ? 0 : s * (w * cos(w * r) - sin(w * r) / r) / r;
     b[k] = wave * cut;
     db[k] = turn * cut + wave * slope;
   }
 }
 
 /* One matrix: x and dx of `rows` numbers to y and dy of `columns`. */
-static void multiply(const double *w, int64_t rows, int64_t columns, const double *x, const double *dx, double *y, double *dy) {
+static void multiply(const double *w, int64_t rows, int64_t columns, const double *x,
+                     const double *dx, double *y, double *dy) {
   for (int64_t o = 0; o < columns; o++) y[o] = dy[o] = 0;
   for (int64_t i = 0; i < rows; i++)
     for (int64_t o = 0; o < columns; o++) {
@@ -36,11 +42,14 @@ static void activate(int64_t n, double *x, double *dx) {
   }
 }
 
-clb_status clb_model_file_radial(clb_error_sink *error, const clb_model_file *f, int layer, double r, double *w, double *dw) {
+clb_status clb_model_file_radial(clb_error_sink *error, const clb_model_file *f, int layer,
+                                 double r, double *w, double *dw) {
   const clb_model_layer *y = &f->layer[layer];
   int64_t widest = 1;
-  for (int k = 0; k < f->n_radial; k++) widest = y->radial_width[k] > widest ? y->radial_width[k] : widest;
-  double *x = malloc((size_t)widest * 4 * sizeof *x), *dx = x + widest, *to = x + 2 * widest, *dto = x + 3 * widest;
+  for (int k = 0; k < f->n_radial; k++)
+    widest = y->radial_width[k] > widest ? y->radial_width[k] : widest;
+  double *x = malloc((size_t)widest * 4 * sizeof *x), *dx = x + widest, *to = x + 2 * widest,
+         *dto = x + 3 * widest;
   if (!x) return clb_fail(error, CLB_ERROR_MEMORY, "no memory");
   basis_of(f, r, x, dx);
   for (int k = 0; k < f->n_radial; k++) {

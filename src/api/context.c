@@ -33,14 +33,18 @@ static clb_status open_context(const char *device, const clb_native *native, clb
   return clb_device_open(device ? device : "", native, &c->error, &c->device);
 }
 
-clb_status clb_context_create(const char *device, clb_context **ctx) { return open_context(device, NULL, ctx); }
+clb_status clb_context_create(const char *device, clb_context **ctx) {
+  return open_context(device, NULL, ctx);
+}
 
 clb_status clb_context_adopt(const char *device, const clb_native *native, clb_context **ctx) {
   if (!ctx) return CLB_ERROR_ARGUMENT;
   if (native && device && *device) return open_context(device, native, ctx);
   *ctx = calloc(1, sizeof **ctx);
   if (!*ctx) return CLB_ERROR_MEMORY;
-  return clb_fail(&(*ctx)->error, CLB_ERROR_ARGUMENT, "clb_context_adopt: %s", native ? "device is empty; name the backend, \"cuda\" for example" : "native is NULL");
+  return clb_fail(&(*ctx)->error, CLB_ERROR_ARGUMENT, "clb_context_adopt: %s",
+                  native ? "device is empty; name the backend, \"cuda\" for example"
+                         : "native is NULL");
 }
 
 void clb_context_destroy(clb_context **ctx) {
@@ -60,7 +64,9 @@ const char *clb_error(const clb_context *ctx) {
   return ctx->error.text.s ? ctx->error.text.s : "no error";
 }
 
-const char *clb_context_note(const clb_context *ctx) { return ctx && !ctx->note.failed ? ctx->note.s : NULL; }
+const char *clb_context_note(const clb_context *ctx) {
+  return ctx && !ctx->note.failed ? ctx->note.s : NULL;
+}
 
 clb_status clb_context_device(clb_context *ctx, clb_device_info *info) {
   clb_status s = clb_context_check(ctx);
@@ -74,7 +80,10 @@ clb_status clb_context_without(clb_context *ctx, unsigned optimisations) {
   clb_status s = clb_context_check(ctx);
   if (s) return s;
   if (optimisations & ~(unsigned)(CLB_WIDE_ACCESSES | CLB_REGISTER_SUMS | CLB_SPLIT_ROWS))
-    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_context_without: optimisations is %#x; it must be a sum of CLB_WIDE_ACCESSES and its like", optimisations);
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                    "clb_context_without: optimisations is %#x; it must be a sum of "
+                    "CLB_WIDE_ACCESSES and its like",
+                    optimisations);
   ctx->without = optimisations;
   return CLB_OK;
 }

@@ -1,17 +1,24 @@
-/* src/api/spherical_harmonics.c - the calls of the spherical harmonics: what the user said, checked and made canonical. */
+/* src/api/spherical_harmonics.c - the calls of the spherical harmonics: what the user said, checked
+   and made canonical. */
 #include <stdlib.h>
 
 #include "src/ops/public_op.h"
 #include "src/tuning/autotune.h"
 
-clb_status clb_spherical_harmonics_create(clb_context *ctx, const clb_spherical_harmonics_desc *desc, clb_op **op) {
+clb_status clb_spherical_harmonics_create(clb_context *ctx,
+                                          const clb_spherical_harmonics_desc *desc, clb_op **op) {
   clb_status s = clb_context_check(ctx);
   if (op) *op = NULL;
   if (s) return s;
-  if (!desc || !op) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_spherical_harmonics_create: %s is NULL", desc ? "op" : "desc");
-  if (!desc->degrees) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_spherical_harmonics_create: degrees is NULL");
+  if (!desc || !op)
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_spherical_harmonics_create: %s is NULL",
+                    desc ? "op" : "desc");
+  if (!desc->degrees)
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                    "clb_spherical_harmonics_create: degrees is NULL");
   clb_problem *p = calloc(1, sizeof *p);
-  if (!p) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_spherical_harmonics_create: no memory");
+  if (!p)
+    return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_spherical_harmonics_create: no memory");
   p->kind = CLB_SPHERICAL_HARMONICS;
   p->storage = (int32_t)desc->storage;
   p->arithmetic = (int32_t)desc->arithmetic;
@@ -20,7 +27,9 @@ clb_status clb_spherical_harmonics_create(clb_context *ctx, const clb_spherical_
   sh->n_degrees = desc->n_degrees;
   sh->normalization = (int32_t)desc->normalization;
   sh->normalize = desc->normalize != 0;
-  bool sensible = desc->n_degrees <= CLB_MAX_DEGREES; /* else the op's check refuses it, and degrees is better not read */
+  bool sensible =
+      desc->n_degrees <=
+      CLB_MAX_DEGREES; /* else the op's check refuses it, and degrees is better not read */
   for (int i = 0; sensible && i < desc->n_degrees; i++) sh->degrees[i] = desc->degrees[i];
   s = clb_op_create(ctx, p, desc->passes & ~CLB_MEASURE, clb_tuner_asked(ctx, desc->passes), op);
   free(p);
@@ -31,10 +40,14 @@ clb_status clb_spherical_harmonics_forward(clb_op *op, int64_t n, clb_rows x, cl
   return clb_public_op_run(op, CLB_SPHERICAL_HARMONICS, CLB_FORWARD, n, (const clb_rows[]){x, y});
 }
 
-clb_status clb_spherical_harmonics_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y, clb_rows g_x) {
-  return clb_public_op_run(op, CLB_SPHERICAL_HARMONICS, CLB_BACKWARD, n, (const clb_rows[]){x, g_y, g_x});
+clb_status clb_spherical_harmonics_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y,
+                                            clb_rows g_x) {
+  return clb_public_op_run(op, CLB_SPHERICAL_HARMONICS, CLB_BACKWARD, n,
+                           (const clb_rows[]){x, g_y, g_x});
 }
 
-clb_status clb_spherical_harmonics_double_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y, clb_rows h, clb_rows d_x, clb_rows d_g_y) {
-  return clb_public_op_run(op, CLB_SPHERICAL_HARMONICS, CLB_DOUBLE_BACKWARD, n, (const clb_rows[]){x, g_y, h, d_x, d_g_y});
+clb_status clb_spherical_harmonics_double_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y,
+                                                   clb_rows h, clb_rows d_x, clb_rows d_g_y) {
+  return clb_public_op_run(op, CLB_SPHERICAL_HARMONICS, CLB_DOUBLE_BACKWARD, n,
+                           (const clb_rows[]){x, g_y, h, d_x, d_g_y});
 }

@@ -1,4 +1,5 @@
-/* src/api/tensor_product.c - the calls of the Clebsch-Gordan tensor product: what the user said, checked and made canonical. */
+/* src/api/tensor_product.c - the calls of the Clebsch-Gordan tensor product: what the user said,
+   checked and made canonical. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,12 +8,18 @@
 #include "src/tuning/autotune.h"
 #include "src/ops/shared_weights.h"
 
-clb_status clb_tensor_product_create(clb_context *ctx, const clb_tensor_product_desc *desc, clb_op **op) {
+clb_status clb_tensor_product_create(clb_context *ctx, const clb_tensor_product_desc *desc,
+                                     clb_op **op) {
   clb_status s = clb_context_check(ctx);
   if (op) *op = NULL;
   if (s) return s;
-  if (!desc || !op) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_tensor_product_create: %s is NULL", desc ? "op" : "desc");
-  if (desc->layout_z == CLB_MERGED) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_tensor_product_create: layout_z is CLB_MERGED, which only convolutions have");
+  if (!desc || !op)
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_tensor_product_create: %s is NULL",
+                    desc ? "op" : "desc");
+  if (desc->layout_z == CLB_MERGED)
+    return clb_fail(
+        &ctx->error, CLB_ERROR_ARGUMENT,
+        "clb_tensor_product_create: layout_z is CLB_MERGED, which only convolutions have");
   clb_problem *p = calloc(1, sizeof *p);
   if (!p) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_tensor_product_create: no memory");
   p->kind = CLB_TENSOR_PRODUCT;
@@ -22,7 +29,9 @@ clb_status clb_tensor_product_create(clb_context *ctx, const clb_tensor_product_
   s = clb_tensor_product_read(desc, &p->tensor_product, &ctx->error);
   unsigned passes = desc->passes & ~CLB_MEASURE;
   clb_tuner tune = clb_tuner_asked(ctx, desc->passes);
-  if (!s) s = (p->tensor_product.shared_weights ? clb_shared_weights_create : clb_op_create)(ctx, p, passes, tune, op);
+  if (!s)
+    s = (p->tensor_product.shared_weights ? clb_shared_weights_create
+                                          : clb_op_create)(ctx, p, passes, tune, op);
   free(p);
   return s;
 }
@@ -30,12 +39,14 @@ clb_status clb_tensor_product_create(clb_context *ctx, const clb_tensor_product_
 /* ---- what a description holds ---- */
 
 /* result: the call's own argument, which must be there; *p: NULL on failure, else to be freed. */
-static clb_status read_description(clb_context *ctx, const char *call, const clb_tensor_product_desc *desc, const void *result, const char *name,
-                                   clb_tensor_product_problem **p) {
+static clb_status read_description(clb_context *ctx, const char *call,
+                                   const clb_tensor_product_desc *desc, const void *result,
+                                   const char *name, clb_tensor_product_problem **p) {
   clb_status s = clb_context_check(ctx);
   *p = NULL;
   if (s) return s;
-  if (!desc || !result) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "%s: %s is NULL", call, desc ? name : "desc");
+  if (!desc || !result)
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "%s: %s is NULL", call, desc ? name : "desc");
   *p = calloc(1, sizeof **p);
   if (!*p) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "%s: no memory", call);
   s = clb_tensor_product_read(desc, *p, &ctx->error);
@@ -45,36 +56,46 @@ static clb_status read_description(clb_context *ctx, const char *call, const clb
   return s;
 }
 
-clb_status clb_tensor_product_measure(clb_context *ctx, const clb_tensor_product_desc *desc, clb_tensor_product_sizes *sizes) {
+clb_status clb_tensor_product_measure(clb_context *ctx, const clb_tensor_product_desc *desc,
+                                      clb_tensor_product_sizes *sizes) {
   clb_tensor_product_problem *p;
   clb_status s = read_description(ctx, "clb_tensor_product_measure", desc, sizes, "sizes", &p);
-  if (sizes) *sizes = p ? (clb_tensor_product_sizes){p->x.dim, p->y.dim, p->z.dim, p->n_weights} : (clb_tensor_product_sizes){0};
+  if (sizes)
+    *sizes = p ? (clb_tensor_product_sizes){p->x.dim, p->y.dim, p->z.dim, p->n_weights}
+               : (clb_tensor_product_sizes){0};
   free(p);
   return s;
 }
 
-clb_status clb_tensor_product_weights(clb_context *ctx, const clb_tensor_product_desc *desc, int i, clb_weight_slice *slice) {
+clb_status clb_tensor_product_weights(clb_context *ctx, const clb_tensor_product_desc *desc, int i,
+                                      clb_weight_slice *slice) {
   clb_tensor_product_problem *p;
   clb_status s = read_description(ctx, "clb_tensor_product_weights", desc, slice, "slice", &p);
   if (slice) *slice = (clb_weight_slice){0};
   if (s) return s;
   if (i < 0 || i >= desc->n_instructions)
-    s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_tensor_product_weights: i is %d; there are %d instructions", i, desc->n_instructions);
+    s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                 "clb_tensor_product_weights: i is %d; there are %d instructions", i,
+                 desc->n_instructions);
   else *slice = clb_tensor_product_slice(desc, p, i);
   free(p);
   return s;
 }
 
-clb_status clb_tensor_product_mask(clb_context *ctx, const clb_tensor_product_desc *desc, unsigned char *mask, int64_t size) {
+clb_status clb_tensor_product_mask(clb_context *ctx, const clb_tensor_product_desc *desc,
+                                   unsigned char *mask, int64_t size) {
   clb_tensor_product_problem *p;
   clb_status s = read_description(ctx, "clb_tensor_product_mask", desc, mask, "mask", &p);
   if (s) return s;
-  if (size != p->z.dim) s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_tensor_product_mask: size is %lld; Z is %d", (long long)size, (int)p->z.dim);
+  if (size != p->z.dim)
+    s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_tensor_product_mask: size is %lld; Z is %d",
+                 (long long)size, (int)p->z.dim);
   else memset(mask, 0, (size_t)size);
   for (int i = 0; i < desc->n_instructions && !s; i++) {
     const clb_term *t = &p->z.term[desc->instructions[i].out];
     if (desc->instructions[i].path_weight > 0 && clb_tensor_product_has_path(desc, p, i))
-      for (int m = 0; m < 2 * t->l + 1; m++) memset(mask + t->at + m * clb_apart(t), 1, (size_t)t->mul);
+      for (int m = 0; m < 2 * t->l + 1; m++)
+        memset(mask + t->at + m * clb_apart(t), 1, (size_t)t->mul);
   }
   free(p);
   return s;
@@ -82,24 +103,31 @@ clb_status clb_tensor_product_mask(clb_context *ctx, const clb_tensor_product_de
 
 /* ---- passes ---- */
 
-clb_status clb_tensor_product_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y, clb_rows w, clb_rows z) {
+clb_status clb_tensor_product_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y, clb_rows w,
+                                      clb_rows z) {
   return clb_tensor_product_run(op, CLB_FORWARD, n, (const clb_rows[]){x, y, w, z});
 }
 
-clb_status clb_tensor_product_backward(clb_op *op, int64_t n, clb_rows x, clb_rows y, clb_rows w, clb_rows g, clb_rows g_x, clb_rows g_y,
-                                       clb_rows g_w) {
+clb_status clb_tensor_product_backward(clb_op *op, int64_t n, clb_rows x, clb_rows y, clb_rows w,
+                                       clb_rows g, clb_rows g_x, clb_rows g_y, clb_rows g_w) {
   return clb_tensor_product_run(op, CLB_BACKWARD, n, (const clb_rows[]){x, y, w, g, g_x, g_y, g_w});
 }
 
-clb_status clb_tensor_product_double_backward(clb_op *op, int64_t n, clb_rows x, clb_rows y, clb_rows w, clb_rows g, clb_rows a, clb_rows b,
-                                              clb_rows c, clb_rows d_x, clb_rows d_y, clb_rows d_w, clb_rows d_g) {
-  return clb_tensor_product_run(op, CLB_DOUBLE_BACKWARD, n, (const clb_rows[]){x, y, w, g, a, b, c, d_x, d_y, d_w, d_g});
+clb_status clb_tensor_product_double_backward(clb_op *op, int64_t n, clb_rows x, clb_rows y,
+                                              clb_rows w, clb_rows g, clb_rows a, clb_rows b,
+                                              clb_rows c, clb_rows d_x, clb_rows d_y, clb_rows d_w,
+                                              clb_rows d_g) {
+  return clb_tensor_product_run(op, CLB_DOUBLE_BACKWARD, n,
+                                (const clb_rows[]){x, y, w, g, a, b, c, d_x, d_y, d_w, d_g});
 }
 
-clb_status clb_tensor_product_triple_backward(clb_op *op, int64_t n, const clb_triple_operands *operands) {
+clb_status clb_tensor_product_triple_backward(clb_op *op, int64_t n,
+                                              const clb_triple_operands *operands) {
   clb_rows rows[CLB_TENSOR_PRODUCT_OPERANDS];
   if (!op) return CLB_ERROR_ARGUMENT;
-  if (!operands) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_tensor_product_triple_backward: operands is NULL");
+  if (!operands)
+    return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT,
+                    "clb_tensor_product_triple_backward: operands is NULL");
   memcpy(rows, operands, sizeof rows);
   return clb_tensor_product_run(op, CLB_TRIPLE_BACKWARD, n, rows);
 }

@@ -1,4 +1,5 @@
-/* src/base/cache_folder.c - the folder of files kept between runs, their names, and how they are written. */
+/* src/base/cache_folder.c - the folder of files kept between runs, their names, and how they are
+   written. */
 #include "src/base/cache_folder.h"
 
 #include <errno.h>
@@ -10,7 +11,8 @@
 #include <unistd.h>
 
 void clb_cache_folder(clb_text *path) {
-  const char *own = getenv("CLB_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+  const char *own = getenv("CLB_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"),
+             *home = getenv("HOME");
   if (own && *own) {
     if (strcmp(own, "off")) clb_text_add(path, "%s", own);
   } else if (xdg && *xdg) clb_text_add(path, "%s/clebsch", xdg);
@@ -49,7 +51,8 @@ clb_cache_name clb_cache_name_of(const char *name) {
   return CLB_CACHE_FOREIGN;
 }
 
-/* A new file beside `path`, as readable as the user's umask has it (mkstemp's are not).  -1: errno. */
+/* A new file beside `path`, as readable as the user's umask has it (mkstemp's are not).  -1: errno.
+ */
 static int make_beside(const char *path, clb_text *name) {
   int fd = -1;
   for (int i = 0; i < 1000 && fd < 0; i++) {

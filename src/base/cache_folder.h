@@ -1,5 +1,6 @@
-/* src/base/cache_folder.h - files kept between runs: in $CLB_CACHE_DIR, else $XDG_CACHE_HOME/clebsch, else ~/.cache/clebsch; "off" disables.
-   A file is written under a temporary name and renamed. */
+/* src/base/cache_folder.h - files kept between runs: in $CLB_CACHE_DIR, else
+   $XDG_CACHE_HOME/clebsch, else ~/.cache/clebsch; "off" disables. A file is written under a
+   temporary name and renamed. */
 #ifndef CLB_SRC_BASE_CACHE_FOLDER_H
 #define CLB_SRC_BASE_CACHE_FOLDER_H
 
@@ -11,7 +12,8 @@
 void clb_cache_folder(clb_text *path);
 /* The path of a file in the folder; false: there is none. */
 bool clb_cache_path(const char *name, clb_text *path);
-/* A file of these parts, in folders that are made; a reader finds it whole or not at all.  false: errno. */
+/* A file of these parts, in folders that are made; a reader finds it whole or not at all.  false:
+   errno. */
 bool clb_cache_write(const char *path, const void *const *parts, const size_t *bytes, int n);
 
 /* What a file of the folder is, by its name.  TEMPORARY: it was being written: a lasting name, a

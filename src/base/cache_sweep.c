@@ -1,4 +1,5 @@
-/* src/base/cache_sweep.c - temporary files in the cache's folder, of processes that ended while they wrote them. */
+/* src/base/cache_sweep.c - temporary files in the cache's folder, of processes that ended while
+   they wrote them. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>

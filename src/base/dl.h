@@ -7,20 +7,23 @@
 
 /* Opens the first of the names (ending with NULL) that opens; NULL if none does. */
 void *clb_dl_open(const char *const *names);
-/* The same, kept apart from all other libraries of the process: for compilers whose LLVM aborts when another driver brings the
-   same one (Debian's HIP and PoCL do).  What it returns shares nothing with the caller but memory it is given. */
+/* The same, kept apart from all other libraries of the process: for compilers whose LLVM aborts
+   when another driver brings the same one (Debian's HIP and PoCL do).  What it returns shares
+   nothing with the caller but memory it is given. */
 void *clb_dl_open_apart(const char *const *names);
 void clb_dl_close(void *library);
 /* Whether this sentence of dlerror (NULL: none) is about lack of memory. */
 bool clb_dl_lacked_memory(const char *sentence);
 
-/* Where to put the address of a symbol: `offset` bytes into `table`.  `optional` ones may stay NULL. */
+/* Where to put the address of a symbol: `offset` bytes into `table`.  `optional` ones may stay
+   NULL. */
 typedef struct {
   const char *name;
   size_t offset;
   bool optional;
 } clb_symbol;
-/* Fills a table of function pointers; returns the name of the first missing symbol, or NULL if all is well. */
+/* Fills a table of function pointers; returns the name of the first missing symbol, or NULL if all
+   is well. */
 const char *clb_dl_symbols(void *library, const clb_symbol *symbols, size_t n, void *table);
 
 #endif

@@ -9,6 +9,8 @@ uint64_t clb_hash_bytes(uint64_t h, const void *bytes, size_t n) {
 clb_hash clb_hash_parts(const void *const *parts, const size_t *bytes, int n) {
   clb_hash h = {{14695981039346656037u, 0x6c62272e07bb0142u}};
   for (int i = 0; i < n; i++)
-    for (int k = 0; k < 2; k++) h.word[k] = clb_hash_bytes(clb_hash_bytes(h.word[k], &bytes[i], sizeof bytes[i]), parts[i], bytes[i]);
+    for (int k = 0; k < 2; k++)
+      h.word[k] =
+          clb_hash_bytes(clb_hash_bytes(h.word[k], &bytes[i], sizeof bytes[i]), parts[i], bytes[i]);
   return h;
 }

@@ -47,7 +47,12 @@ void clb_text_add(clb_text *t, const char *format, ...) {
 /* Bytes of the UTF-8 character at s, n left; 0: there is none, or a control character. */
 static size_t plain_bytes(const unsigned char *s, size_t n) {
   static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-  const size_t bytes = *s < 0x80 ? 1 : *s < 0xc0 ? 0 : *s < 0xe0 ? 2 : *s < 0xf0 ? 3 : *s < 0xf8 ? 4 : 0;
+  const size_t bytes = *s < 0x80   ? 1
+                       : *s < 0xc0 ? 0
+                       : *s < 0xe0 ? 2
+                       : *s < 0xf0 ? 3
+                       : *s < 0xf8 ? 4
+                                   : 0;
   if (bytes == 1) return *s >= ' ' && *s != 127;
   if (!bytes || bytes > n) return 0;
   uint32_t c = *s & (0x7fu >> bytes);
@@ -55,8 +60,11 @@ static size_t plain_bytes(const unsigned char *s, size_t n) {
     if ((s[i] & 0xc0) != 0x80) return 0;
     c = c << 6 | (s[i] & 0x3f);
   }
-  const bool turns = (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069); /* the direction of writing */
-  return c >= 0xa0 && c >= least[bytes] && c <= 0x10ffff && !(c >= 0xd800 && c < 0xe000) && !turns ? bytes : 0;
+  const bool turns =
+      (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069); /* the direction of writing */
+  return c >= 0xa0 && c >= least[bytes] && c <= 0x10ffff && !(c >= 0xd800 && c < 0xe000) && !turns
+             ? bytes
+             : 0;
 }
 
 bool clb_text_is_plain(const char *s) {

@@ -15,10 +15,11 @@ typedef struct {
 void clb_text_add(clb_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void clb_text_vadd(clb_text *t, const char *format, va_list args);
 void clb_text_bytes(clb_text *t, const void *bytes, size_t n);
-/* What a file or a driver says must not drive the terminal that shows it: of the bytes from `from` on, control characters (but ends of
-   lines and tabs) and what is no UTF-8 become \xNN.  Every sentence of the library and of the command goes through it. */
+/* What a file or a driver says must not drive the terminal that shows it: of the bytes from `from`
+   on, control characters (but ends of lines and tabs) and what is no UTF-8 become \xNN.  Every
+   sentence of the library and of the command goes through it. */
 void clb_text_quote(clb_text *t, size_t from);
 bool clb_text_is_plain(const char *s); /* one line, and nothing to quote */
-void clb_text_free(clb_text *t); /* also makes it empty again */
+void clb_text_free(clb_text *t);       /* also makes it empty again */
 
 #endif

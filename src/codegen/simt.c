@@ -1,4 +1,5 @@
-/* src/codegen/simt.c - a kernel as SIMT text: OpenCL C, CUDA and HIP.  The body is the same text in all three; simt_builtins.c tells them apart. */
+/* src/codegen/simt.c - a kernel as SIMT text: OpenCL C, CUDA and HIP.  The body is the same text in
+   all three; simt_builtins.c tells them apart. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,46 +18,50 @@ typedef struct {
 static const struct {
   const char *element, *value, *suffix, *plain; /* plain: the unsigned type that wraps */
 } types[] = {
-  [IR_BOOL] = {"bool", "bool", "bool", ""},  [IR_I32] = {"int", "int", "i32", "u32"},       [IR_I64] = {"i64", "i64", "i64", "u64"},
-  [IR_F32] = {"float", "float", "f32", ""},  [IR_F64] = {"double", "double", "f64", ""},    [IR_F16] = {"u16", "float", "f16", ""},
-  [IR_BF16] = {"u16", "float", "bf16", ""},
+    [IR_BOOL] = {"bool", "bool", "bool", ""},   [IR_I32] = {"int", "int", "i32", "u32"},
+    [IR_I64] = {"i64", "i64", "i64", "u64"},    [IR_F32] = {"float", "float", "f32", ""},
+    [IR_F64] = {"double", "double", "f64", ""}, [IR_F16] = {"u16", "float", "f16", ""},
+    [IR_BF16] = {"u16", "float", "bf16", ""},
 };
 
-/* What an instruction computes.  $a $b $c: operands, $t: type of the value, $s: its suffix, $u: the unsigned type, $i: imm, $l: lanes. */
+/* What an instruction computes.  $a $b $c: operands, $t: type of the value, $s: its suffix, $u: the
+   unsigned type, $i: imm, $l: lanes. */
 static const struct {
   const char *real, *integer;
 } expressions[IR_OP_COUNT] = {
-  [IR_GROUP] = {NULL, "group_index()"},
-  [IR_ADD] = {"$a + $b", "($t)(($u)$a + ($u)$b)"},
-  [IR_SUB] = {"$a - $b", "($t)(($u)$a - ($u)$b)"},
-  [IR_MUL] = {"$a * $b", "($t)(($u)$a * ($u)$b)"},
-  [IR_DIV] = {"$a / $b", "$a / $b"},
-  [IR_MOD] = {NULL, "$a % $b"},
-  [IR_MIN] = {"fmin_$s($a, $b)", "$a < $b ? $a : $b"},
-  [IR_MAX] = {"fmax_$s($a, $b)", "$a < $b ? $b : $a"},
-  [IR_NEG] = {"-$a", NULL},
-  [IR_ABS] = {"fabs_$s($a)", NULL},
-  [IR_FMA] = {"fma_$s($a, $b, $c)", NULL},
-  [IR_SQRT] = {"sqrt_$s($a)", NULL},
-  [IR_EXP] = {"exp_$s($a)", NULL},
-  [IR_SIN] = {"sin_$s($a)", NULL},
-  [IR_COS] = {"cos_$s($a)", NULL},
-  [IR_LT] = {NULL, "$a < $b"},
-  [IR_LE] = {NULL, "$a <= $b"},
-  [IR_EQ] = {NULL, "$a == $b"},
-  [IR_AND] = {NULL, "$a && $b"},
-  [IR_OR] = {NULL, "$a || $b"},
-  [IR_NOT] = {NULL, "!$a"},
-  [IR_SELECT] = {"$a ? $b : $c", "$a ? $b : $c"},
-  [IR_CAST] = {"($t)$a", "($t)$a"},
-  [IR_GET] = {"$a", "$a"},
-  [IR_SHUFFLE] = {"shuffle_$s($a, $b, $l)", "shuffle_$s($a, $b, $l)"},
-  [IR_SHUFFLE_XOR] = {"shuffle_xor_$s($a, $i, $l)", "shuffle_xor_$s($a, $i, $l)"},
+    [IR_GROUP] = {NULL, "group_index()"},
+    [IR_ADD] = {"$a + $b", "($t)(($u)$a + ($u)$b)"},
+    [IR_SUB] = {"$a - $b", "($t)(($u)$a - ($u)$b)"},
+    [IR_MUL] = {"$a * $b", "($t)(($u)$a * ($u)$b)"},
+    [IR_DIV] = {"$a / $b", "$a / $b"},
+    [IR_MOD] = {NULL, "$a % $b"},
+    [IR_MIN] = {"fmin_$s($a, $b)", "$a < $b ? $a : $b"},
+    [IR_MAX] = {"fmax_$s($a, $b)", "$a < $b ? $b : $a"},
+    [IR_NEG] = {"-$a", NULL},
+    [IR_ABS] = {"fabs_$s($a)", NULL},
+    [IR_FMA] = {"fma_$s($a, $b, $c)", NULL},
+    [IR_SQRT] = {"sqrt_$s($a)", NULL},
+    [IR_EXP] = {"exp_$s($a)", NULL},
+    [IR_SIN] = {"sin_$s($a)", NULL},
+    [IR_COS] = {"cos_$s($a)", NULL},
+    [IR_LT] = {NULL, "$a < $b"},
+    [IR_LE] = {NULL, "$a <= $b"},
+    [IR_EQ] = {NULL, "$a == $b"},
+    [IR_AND] = {NULL, "$a && $b"},
+    [IR_OR] = {NULL, "$a || $b"},
+    [IR_NOT] = {NULL, "!$a"},
+    [IR_SELECT] = {"$a ? $b : $c", "$a ? $b : $c"},
+    [IR_CAST] = {"($t)$a", "($t)$a"},
+    [IR_GET] = {"$a", "$a"},
+    [IR_SHUFFLE] = {"shuffle_$s($a, $b, $l)", "shuffle_$s($a, $b, $l)"},
+    [IR_SHUFFLE_XOR] = {"shuffle_xor_$s($a, $i, $l)", "shuffle_xor_$s($a, $i, $l)"},
 };
 
 #define ADD(...) clb_text_add(p->out, __VA_ARGS__)
 
-static const char *element_name(const printer *p, ir_val array) { return types[p->k->ins[array].element].element; }
+static const char *element_name(const printer *p, ir_val array) {
+  return types[p->k->ins[array].element].element;
+}
 
 /* Exact in every locale: the bits of the number, in hexadecimal. */
 static void put_real(printer *p, double x, bool narrow) {
@@ -80,8 +85,11 @@ static void put_real(printer *p, double x, bool narrow) {
   snprintf(fraction, sizeof fraction, "%013" PRIx64, digits);
   for (int n = 13; n > 1 && fraction[n - 1] == '0'; n--) fraction[n - 1] = 0;
   bool minus = bits >> 63;
-  ADD("%s0x%d.%sp%+d%s%s", minus ? "(-" : "", exponent ? 1 : 0, fraction, zero ? 0 : exponent ? exponent - 1023 : -1022, narrow ? "f" : "",
-      minus ? ")" : "");
+  ADD("%s0x%d.%sp%+d%s%s", minus ? "(-" : "", exponent ? 1 : 0, fraction,
+      zero       ? 0
+      : exponent ? exponent - 1023
+                 : -1022,
+      narrow ? "f" : "", minus ? ")" : "");
 }
 
 static void put_int(printer *p, ir_type type, int64_t x) {
@@ -127,11 +135,15 @@ typedef struct {
 static way loaded(const printer *p, ir_val array) {
   ir_type t = p->k->ins[array].element;
   if (t == IR_F16 && p->dialect->widens_halves) return (way){"f16_bits_to_f32(", ")"};
-  return t == IR_F16 ? (way){"f16_to_f32(", ")"} : t == IR_BF16 ? (way){"bf16_to_f32(", ")"} : (way){"", ""};
+  return t == IR_F16    ? (way){"f16_to_f32(", ")"}
+         : t == IR_BF16 ? (way){"bf16_to_f32(", ")"}
+                        : (way){"", ""};
 }
 static way stored(const printer *p, ir_val array) {
   ir_type t = p->k->ins[array].element;
-  return t == IR_F16 ? (way){"f32_to_f16(", ")"} : t == IR_BF16 ? (way){"f32_to_bf16(", ")"} : (way){"", ""};
+  return t == IR_F16    ? (way){"f32_to_f16(", ")"}
+         : t == IR_BF16 ? (way){"f32_to_bf16(", ")"}
+                        : (way){"", ""};
 }
 
 static void mask_if(printer *p, ir_val mask) {
@@ -145,17 +157,20 @@ static void mask_if(printer *p, ir_val mask) {
 static void put_pointer(printer *p, ir_val v, const char *name, ir_val array, ir_val index) {
   const ir_ins *a = &p->k->ins[array];
   line(p);
-  ADD("%s %s%s *%s%d = v%d + ", a->op == IR_LOCAL ? "LOCAL" : "GLOBAL", a->op == IR_BUFFER && !a->imm ? "const " : "", element_name(p, array), name,
-      (int)v, (int)array);
+  ADD("%s %s%s *%s%d = v%d + ", a->op == IR_LOCAL ? "LOCAL" : "GLOBAL",
+      a->op == IR_BUFFER && !a->imm ? "const " : "", element_name(p, array), name, (int)v,
+      (int)array);
   put(p, index);
   ADD(";\n");
 }
 
 /* CUDA's vectors: of 8 or 16 bytes. */
-static const char *const vectors[IR_BF16 + 1] = {[IR_I32] = "int", [IR_I64] = "longlong", [IR_F32] = "float", [IR_F64] = "double"};
+static const char *const vectors[IR_BF16 + 1] = {
+    [IR_I32] = "int", [IR_I64] = "longlong", [IR_F32] = "float", [IR_F64] = "double"};
 
 static void put_elements(printer *p, ir_val v, const ir_ins *i) {
-  for (int e = 0; e < i->width; e++) ADD("%sv%d_%d = q%d.%c", e ? ", " : "", (int)v, e, (int)v, "xyzw"[e]);
+  for (int e = 0; e < i->width; e++)
+    ADD("%sv%d_%d = q%d.%c", e ? ", " : "", (int)v, e, (int)v, "xyzw"[e]);
 }
 
 /* One access for all elements. */
@@ -171,7 +186,8 @@ static void put_load_aligned(printer *p, ir_val v, const ir_ins *i) {
     mask_if(p, i->arg[2]);
     ADD("{ ");
   }
-  ADD("const %s%d q%d = *(const %s%d *)(v%d + ", vector, i->width, (int)v, vector, i->width, (int)i->arg[0]);
+  ADD("const %s%d q%d = *(const %s%d *)(v%d + ", vector, i->width, (int)v, vector, i->width,
+      (int)i->arg[0]);
   put(p, i->arg[1]);
   ADD("); ");
   if (!masked) ADD("const %s ", type);
@@ -211,7 +227,8 @@ static void put_load(printer *p, ir_val v, const ir_ins *i) {
   if (mask == IR_NONE) return;
   line(p);
   mask_if(p, mask);
-  for (int e = 0; e < i->width; e++) ADD("%sv%d_%d = %sp%d[%d]%s", e ? ", " : "", (int)v, e, how.open, (int)v, e, how.shut);
+  for (int e = 0; e < i->width; e++)
+    ADD("%sv%d_%d = %sp%d[%d]%s", e ? ", " : "", (int)v, e, how.open, (int)v, e, how.shut);
   ADD(";\n");
 }
 
@@ -219,7 +236,8 @@ static void put_store(printer *p, ir_val v, const ir_ins *i) {
   ir_val array = i->arg[0], mask = i->arg[2];
   way how = stored(p, array);
   const ir_ins *a = &p->k->ins[array];
-  bool streamed = p->dialect->language == CLB_LANGUAGE_CUDA && a->op == IR_BUFFER && a->imm == 2 && ir_is_float((ir_type)a->element);
+  bool streamed = p->dialect->language == CLB_LANGUAGE_CUDA && a->op == IR_BUFFER && a->imm == 2 &&
+                  ir_is_float((ir_type)a->element);
   if (i->width > 1) put_pointer(p, v, "p", array, i->arg[1]);
   line(p);
   mask_if(p, mask);
@@ -245,17 +263,20 @@ static void put_copy(printer *p, ir_val v, const ir_ins *i) {
   ADD("{");
   int bytes = ir_type_bytes(p->k->ins[i->arg[0]].element);
   bool whole = i->imm && p->dialect->language == CLB_LANGUAGE_CUDA;
-  for (int e = 0; e < i->width; e += whole ? i->width : 1) ADD(" copy_%d(to%d + %d, from%d + %d);", whole ? bytes * i->width : bytes, (int)v, e, (int)v, e);
+  for (int e = 0; e < i->width; e += whole ? i->width : 1)
+    ADD(" copy_%d(to%d + %d, from%d + %d);", whole ? bytes * i->width : bytes, (int)v, e, (int)v,
+        e);
   ADD(" }\n");
 }
 
 static void put_atomic(printer *p, const ir_ins *i) {
   ir_type type = p->k->ins[i->arg[0]].element;
-  bool native = p->dialect->language == CLB_LANGUAGE_OPENCL && p->dialect->float_atomics && type == IR_F32;
+  bool native =
+      p->dialect->language == CLB_LANGUAGE_OPENCL && p->dialect->float_atomics && type == IR_F32;
   line(p);
   mask_if(p, i->arg[2]);
-  ADD("%s_add_%s(%s, v%d + ", native ? "native" : "atomic", types[type].suffix, p->k->ins[i->arg[0]].op == IR_LOCAL ? "LOCAL" : "GLOBAL",
-      (int)i->arg[0]);
+  ADD("%s_add_%s(%s, v%d + ", native ? "native" : "atomic", types[type].suffix,
+      p->k->ins[i->arg[0]].op == IR_LOCAL ? "LOCAL" : "GLOBAL", (int)i->arg[0]);
   put(p, i->arg[1]);
   ADD(", ");
   put(p, i->arg[3]);
@@ -269,7 +290,8 @@ static void put_reduce(printer *p, ir_val v, const ir_ins *i) {
   ADD(";\n");
   for (int d = p->k->lanes / 2; d; d /= 2) {
     line(p);
-    ADD("v%d = v%d + shuffle_xor_%s(v%d, %d, %d);\n", (int)v, (int)v, types[i->type].suffix, (int)v, d, p->k->lanes);
+    ADD("v%d = v%d + shuffle_xor_%s(v%d, %d, %d);\n", (int)v, (int)v, types[i->type].suffix, (int)v,
+        d, p->k->lanes);
   }
 }
 
@@ -290,12 +312,14 @@ static void put_place(printer *p, ir_val v, const ir_ins *i) {
   bool one = p->k->subgroups == 1;
   line(p);
   ADD("const int v%d = ", (int)v);
-  if (i->op == IR_LANE) ADD(one ? "(int)(thread_index());\n" : "(int)(thread_index() %% %d);\n", p->k->lanes);
+  if (i->op == IR_LANE)
+    ADD(one ? "(int)(thread_index());\n" : "(int)(thread_index() %% %d);\n", p->k->lanes);
   else if (one) ADD("0;\n");
   else ADD("subgroup_index(%d);\n", p->k->lanes);
 }
 
-/* What compilers make a negation of: -a, a * -1, a / -1, -0 - a.  The value that is negated, or IR_NONE. */
+/* What compilers make a negation of: -a, a * -1, a / -1, -0 - a.  The value that is negated, or
+   IR_NONE. */
 static ir_val negated(const printer *p, const ir_ins *i) {
   const ir_ins *ins = p->k->ins;
   ir_val a = i->arg[0], b = i->arg[1];
@@ -308,7 +332,8 @@ static ir_val negated(const printer *p, const ir_ins *i) {
 }
 
 static void put_value(printer *p, ir_val v, const ir_ins *i) {
-  if (i->op == IR_GET && i->imm && ir_is_float(i->type) && p->dialect->language == CLB_LANGUAGE_CUDA) { /* for all the compiler knows, it changes */
+  if (i->op == IR_GET && i->imm && ir_is_float(i->type) &&
+      p->dialect->language == CLB_LANGUAGE_CUDA) { /* for all the compiler knows, it changes */
     line(p);
     ADD("asm volatile(\"\" : \"+%s\"(v%d));\n", i->type == IR_F32 ? "f" : "d", (int)i->arg[0]);
   }
@@ -338,7 +363,8 @@ static void put_control(printer *p, const ir_ins *i) {
   p->depth += i->op != IR_END;
 }
 
-/* Threads of a vendor's sub-group that a shuffle or a barrier of the IR's sub-group can be said with. */
+/* Threads of a vendor's sub-group that a shuffle or a barrier of the IR's sub-group can be said
+   with. */
 static bool narrow(const printer *p) {
   int lanes = p->k->lanes, most = p->dialect->language == CLB_LANGUAGE_CUDA ? 32 : 64;
   return p->dialect->language == CLB_LANGUAGE_OPENCL || (lanes <= most && !(lanes & (lanes - 1)));
@@ -346,20 +372,30 @@ static bool narrow(const printer *p) {
 
 static void put_instruction(printer *p, ir_val v, const ir_ins *i) {
   switch ((ir_op)i->op) {
-    case IR_BUFFER: case IR_SCALAR: case IR_INT: case IR_REAL: case IR_ELEMENT: case IR_LOCAL: case IR_ASK: return;
-    case IR_SUBGROUP: case IR_LANE: put_place(p, v, i); return;
+    case IR_BUFFER:
+    case IR_SCALAR:
+    case IR_INT:
+    case IR_REAL:
+    case IR_ELEMENT:
+    case IR_LOCAL:
+    case IR_ASK: return;
+    case IR_SUBGROUP:
+    case IR_LANE: put_place(p, v, i); return;
     case IR_LOAD: put_load(p, v, i); return;
     case IR_STORE: put_store(p, v, i); return;
     case IR_ATOMIC_ADD: put_atomic(p, i); return;
     case IR_COPY: put_copy(p, v, i); return;
     case IR_REDUCE_ADD: put_reduce(p, v, i); return;
     case IR_LOOP: put_loop(p, v, i); return;
-    case IR_IF: case IR_ELSE: case IR_END: put_control(p, i); return;
+    case IR_IF:
+    case IR_ELSE:
+    case IR_END: put_control(p, i); return;
     case IR_SET:
       line(p);
       put_expression(p, i, "$a = $b;\n");
       return;
-    case IR_COPY_COMMIT: case IR_COPY_WAIT:
+    case IR_COPY_COMMIT:
+    case IR_COPY_WAIT:
       line(p);
       put_expression(p, i, i->op == IR_COPY_WAIT ? "copy_wait($i);\n" : "copy_commit();\n");
       return;
@@ -375,7 +411,9 @@ static void put_parameters(printer *p) {
   const char *comma = "";
   for (ir_val v = 0; v < p->k->n; v++) {
     const ir_ins *i = &p->k->ins[v];
-    if (i->op == IR_BUFFER) ADD("%sGLOBAL %s%s *%sv%d", comma, i->imm ? "" : "const ", element_name(p, v), i->imm ? "" : "restrict ", (int)v);
+    if (i->op == IR_BUFFER)
+      ADD("%sGLOBAL %s%s *%sv%d", comma, i->imm ? "" : "const ", element_name(p, v),
+          i->imm ? "" : "restrict ", (int)v);
     else if (i->op == IR_SCALAR) ADD("%s%s v%d", comma, types[i->type].value, (int)v);
     else continue;
     comma = ", ";
@@ -388,7 +426,8 @@ enum { CUDA_DECLARES = 48 << 10 }; /* bytes of __shared__ arrays that one kernel
 static int64_t local_bytes(const ir_kernel *k, ir_val end) {
   int64_t sum = 0;
   for (ir_val v = 0; v < end; v++)
-    if (k->ins[v].op == IR_LOCAL) sum += (k->ins[v].imm * ir_type_bytes((ir_type)k->ins[v].element) + 15) / 16 * 16;
+    if (k->ins[v].op == IR_LOCAL)
+      sum += (k->ins[v].imm * ir_type_bytes((ir_type)k->ins[v].element) + 15) / 16 * 16;
   return sum;
 }
 
@@ -403,14 +442,17 @@ static void put_locals(printer *p) {
   for (ir_val v = 0; v < p->k->n; v++) {
     if (p->k->ins[v].op != IR_LOCAL) continue;
     const char *element = element_name(p, v);
-    if (launched) ADD("  %s *const v%d = (%s *)(shared + %" PRId64 ");\n", element, (int)v, element, local_bytes(p->k, v));
+    if (launched)
+      ADD("  %s *const v%d = (%s *)(shared + %" PRId64 ");\n", element, (int)v, element,
+          local_bytes(p->k, v));
     else ADD("  SHARED %s v%d[%" PRId64 "];\n", element, (int)v, p->k->ins[v].imm);
   }
 }
 
 static void put_body(printer *p) {
   const ir_kernel *k = p->k;
-  ADD("KERNEL(%d, %d, %d) %s(", k->lanes * k->subgroups, k->lanes, k->resident ? k->resident : 1, k->name);
+  ADD("KERNEL(%d, %d, %d) %s(", k->lanes * k->subgroups, k->lanes, k->resident ? k->resident : 1,
+      k->name);
   put_parameters(p);
   ADD(") {\n");
   p->depth = 1;
@@ -423,14 +465,17 @@ static bool sayable(const printer *p, char *error, size_t size) {
   for (ir_val v = 0; v < p->k->n; v++) {
     ir_op op = p->k->ins[v].op;
     if ((op != IR_SHUFFLE && op != IR_SHUFFLE_XOR && op != IR_REDUCE_ADD) || narrow(p)) continue;
-    snprintf(error, size, "kernel %s: %s among %d lanes: a warp has 32, a wave at most 64, and sub-groups are powers of two", p->k->name,
-             ir_op_name(op), p->k->lanes);
+    snprintf(error, size,
+             "kernel %s: %s among %d lanes: a warp has 32, a wave at most 64, and sub-groups are "
+             "powers of two",
+             p->k->name, ir_op_name(op), p->k->lanes);
     return false;
   }
   return true;
 }
 
-bool clb_print_c(const ir_kernel *k, const clb_dialect *dialect, clb_text *out, char *error, size_t size) {
+bool clb_print_c(const ir_kernel *k, const clb_dialect *dialect, clb_text *out, char *error,
+                 size_t size) {
   clb_text body = {0};
   printer p = {.k = k, .dialect = dialect, .out = &body};
   bool ok = false;
@@ -438,7 +483,8 @@ bool clb_print_c(const ir_kernel *k, const clb_dialect *dialect, clb_text *out, 
   put_body(&p);
   if (!body.failed) {
     const char *missing = clb_words(dialect, body.s, out);
-    if (missing) snprintf(error, size, "kernel %s: this device has no %s: no sub-groups", k->name, missing);
+    if (missing)
+      snprintf(error, size, "kernel %s: this device has no %s: no sub-groups", k->name, missing);
     if (missing) goto done;
     clb_text_bytes(out, body.s, body.n);
   }

@@ -1,13 +1,16 @@
-/* src/codegen/simt_builtins.h - the words in which OpenCL C, CUDA and HIP differ; a kernel's body is the same text in all three. */
+/* src/codegen/simt_builtins.h - the words in which OpenCL C, CUDA and HIP differ; a kernel's body
+   is the same text in all three. */
 #ifndef CLB_SRC_CODEGEN_SIMT_BUILTINS_H
 #define CLB_SRC_CODEGEN_SIMT_BUILTINS_H
 
 #include "src/codegen/codegen.h"
 
-/* Adds to `out` the definition of every word the body uses.  NULL, or the word that this language lacks. */
+/* Adds to `out` the definition of every word the body uses.  NULL, or the word that this language
+   lacks. */
 const char *clb_words(const clb_dialect *dialect, const char *body, clb_text *out);
 
 /* AMD's own: simt_builtins_hip.c. */
-extern const char clb_hip_exp_f32[], clb_hip_exp_f64[], clb_hip_turn_f32[], clb_hip_turn_f64[], clb_hip_sine[];
+extern const char clb_hip_exp_f32[], clb_hip_exp_f64[], clb_hip_turn_f32[], clb_hip_turn_f64[],
+    clb_hip_sine[];
 
 #endif

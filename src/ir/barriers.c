@@ -1,5 +1,6 @@
-/* src/ir/barriers.c - what can be known without running about lanes that meet: whether all sub-groups come by the same barriers of the group, and whether
-   a barrier stands between a store and a load that surely reads what another lane stored. */
+/* src/ir/barriers.c - what can be known without running about lanes that meet: whether all
+   sub-groups come by the same barriers of the group, and whether a barrier stands between a store
+   and a load that surely reads what another lane stored. */
 #include "src/ir/barriers.h"
 
 #include <stdlib.h>
@@ -13,7 +14,8 @@ typedef struct {
   ir_val *condition;   /* of an ELSE: its IF */
 } meeting;
 
-/* The innermost LOOP or IF from `scope` outwards that sub-groups may go through in different ways; IR_NONE: none. */
+/* The innermost LOOP or IF from `scope` outwards that sub-groups may go through in different ways;
+   IR_NONE: none. */
 static ir_val parting(const meeting *m, ir_val scope) {
   for (; scope != IR_NONE; scope = m->k->ins[scope].scope) {
     ir_val by = m->k->ins[scope].op == IR_ELSE ? m->condition[scope] : scope;
@@ -42,7 +44,9 @@ static bool learn(meeting *m) {
 }
 
 ir_met ir_barriers_meet(const ir_kernel *k, ir_val *barrier, ir_val *under) {
-  meeting m = {.k = k, .same = malloc((size_t)k->n + 1), .condition = calloc((size_t)k->n + 1, sizeof *m.condition)};
+  meeting m = {.k = k,
+               .same = malloc((size_t)k->n + 1),
+               .condition = calloc((size_t)k->n + 1, sizeof *m.condition)};
   ir_met met = m.same && m.condition ? IR_MEETS : IR_MEETS_UNKNOWN;
   if (met == IR_MEETS && k->subgroups > 1) {
     memset(m.same, 1, (size_t)k->n + 1);
@@ -74,8 +78,11 @@ static bool linear_of(const ir_kernel *k, ir_val v, linear *f) {
   if (i->op == IR_INT) return f->at = i->imm, true;
   if (i->op == IR_LANE) return f->stride = 1, true;
   if (i->shape == IR_UNIFORM) return f->root = v, true;
-  if (i->op == IR_CAST && ir_is_int((ir_type)k->ins[i->arg[0]].type)) return linear_of(k, i->arg[0], f);
-  if ((i->op != IR_ADD && i->op != IR_MUL) || i->shape != IR_AFFINE || !linear_of(k, i->arg[0], &a) || !linear_of(k, i->arg[1], &b)) return false;
+  if (i->op == IR_CAST && ir_is_int((ir_type)k->ins[i->arg[0]].type))
+    return linear_of(k, i->arg[0], f);
+  if ((i->op != IR_ADD && i->op != IR_MUL) || i->shape != IR_AFFINE ||
+      !linear_of(k, i->arg[0], &a) || !linear_of(k, i->arg[1], &b))
+    return false;
   if (i->op == IR_ADD) {
     *f = (linear){a.root == IR_NONE ? b.root : a.root, a.at + b.at, a.stride + b.stride};
     return a.root == IR_NONE || b.root == IR_NONE;
@@ -92,8 +99,12 @@ static bool small(const linear *f) { return llabs(f->at) < SMALL && llabs(f->str
 /* Whether some lane of the load reads what another stores. */
 static bool crosses(const ir_kernel *k, const ir_ins *store, const ir_ins *load) {
   linear s, l;
-  if (store->arg[0] != load->arg[0] || store->scope != load->scope || store->arg[2] != IR_NONE || load->arg[2] != IR_NONE) return false;
-  if (!linear_of(k, store->arg[1], &s) || !linear_of(k, load->arg[1], &l) || s.root != l.root || !small(&s) || !small(&l) || !s.stride) return false;
+  if (store->arg[0] != load->arg[0] || store->scope != load->scope || store->arg[2] != IR_NONE ||
+      load->arg[2] != IR_NONE)
+    return false;
+  if (!linear_of(k, store->arg[1], &s) || !linear_of(k, load->arg[1], &l) || s.root != l.root ||
+      !small(&s) || !small(&l) || !s.stride)
+    return false;
   for (int32_t p = 0; p < k->lanes; p++)
     for (int32_t q = 0; q < k->lanes; q++) {
       int64_t apart = s.at + s.stride * p - l.at - l.stride * q;

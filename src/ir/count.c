@@ -1,7 +1,8 @@
 /* src/ir/count.c - what one row costs: loads and stores of global memory, flops.
 
-   Each sub-group is followed through the list, but only to where something is decided: values made of constants, LANE, SUBGROUP and
-   loop variables are computed, lane by lane, if a mask, a condition or a bound asks for them.  The rest is summed up once per block. */
+   Each sub-group is followed through the list, but only to where something is decided: values made
+   of constants, LANE, SUBGROUP and loop variables are computed, lane by lane, if a mask, a
+   condition or a bound asks for them.  The rest is summed up once per block. */
 #include <stdlib.h>
 
 #include "src/ir/ir.h"
@@ -29,7 +30,7 @@ typedef struct {
   value *values;
   size_t n_values;
   int32_t n_items, subgroup, steps; /* steps: items that loops may still walk over */
-  bool alike;    /* sub-groups do the same */
+  bool alike;                       /* sub-groups do the same */
 } counter;
 
 /* ---- what one instruction does in a sub-group ---- */
@@ -43,18 +44,24 @@ static bool is_access(const ir_kernel *k, const ir_ins *i) {
 
 /* `active`: lanes that take part.  What is uniform is done once. */
 static ir_counts one(const ir_kernel *k, const ir_ins *i, double active) {
-  static const uint8_t flops[IR_OP_COUNT] = {[IR_ADD] = 1, [IR_SUB] = 1, [IR_MUL] = 1, [IR_DIV] = 1, [IR_FMA] = 2, [IR_SQRT] = 1,
-                                             [IR_EXP] = 1, [IR_SIN] = 1, [IR_COS] = 1, [IR_REDUCE_ADD] = 1, [IR_ATOMIC_ADD] = 1};
+  static const uint8_t flops[IR_OP_COUNT] = {
+      [IR_ADD] = 1, [IR_SUB] = 1,        [IR_MUL] = 1,       [IR_DIV] = 1,
+      [IR_FMA] = 2, [IR_SQRT] = 1,       [IR_EXP] = 1,       [IR_SIN] = 1,
+      [IR_COS] = 1, [IR_REDUCE_ADD] = 1, [IR_ATOMIC_ADD] = 1};
   ir_counts c = {0};
   if (flops[i->op] && (ir_is_float((ir_type)i->type) || i->op == IR_ATOMIC_ADD)) {
-    c.flops = flops[i->op] * (i->shape == IR_UNIFORM && i->op != IR_ATOMIC_ADD && i->op != IR_REDUCE_ADD ? 1 : active);
+    c.flops =
+        flops[i->op] *
+        (i->shape == IR_UNIFORM && i->op != IR_ATOMIC_ADD && i->op != IR_REDUCE_ADD ? 1 : active);
     if (i->op == IR_REDUCE_ADD) c.flops = active - 1;
   }
   if (!is_access(k, i)) return c;
   const ir_ins *array = &k->ins[i->arg[i->op == IR_COPY ? 2 : 0]];
-  bool uniform = k->ins[i->arg[1]].shape == IR_UNIFORM && (i->arg[2] == IR_NONE || k->ins[i->arg[2]].shape == IR_UNIFORM);
+  bool uniform = k->ins[i->arg[1]].shape == IR_UNIFORM &&
+                 (i->arg[2] == IR_NONE || k->ins[i->arg[2]].shape == IR_UNIFORM);
   bool once = uniform && (i->op == IR_LOAD || i->op == IR_STORE);
-  double elements = (i->width ? i->width : 1) * (once ? active > 0 : active), bytes = elements * ir_type_bytes((ir_type)array->element);
+  double elements = (i->width ? i->width : 1) * (once ? active > 0 : active),
+         bytes = elements * ir_type_bytes((ir_type)array->element);
   if (i->op != IR_STORE) c.loads = elements, c.bytes_loaded = bytes;
   if (i->op == IR_STORE || i->op == IR_ATOMIC_ADD) c.stores = elements, c.bytes_stored = bytes;
   return c;
@@ -71,28 +78,45 @@ static void add(ir_counts *to, const ir_counts *c, double times) {
 static double larger(double a, double b) { return a > b ? a : b; }
 
 static ir_counts larger_of(const ir_counts *a, const ir_counts *b) {
-  return (ir_counts){larger(a->loads, b->loads), larger(a->stores, b->stores), larger(a->bytes_loaded, b->bytes_loaded),
+  return (ir_counts){larger(a->loads, b->loads), larger(a->stores, b->stores),
+                     larger(a->bytes_loaded, b->bytes_loaded),
                      larger(a->bytes_stored, b->bytes_stored), larger(a->flops, b->flops)};
 }
 
 int ir_local_bytes(const ir_kernel *k) {
   int64_t bytes = 0;
   for (int32_t v = 0; v < k->n; v++)
-    if (k->ins[v].op == IR_LOCAL) bytes += k->ins[v].imm * ir_type_bytes((ir_type)k->ins[v].element);
+    if (k->ins[v].op == IR_LOCAL)
+      bytes += k->ins[v].imm * ir_type_bytes((ir_type)k->ins[v].element);
   return bytes < INT32_MAX ? (int)bytes : INT32_MAX;
 }
 
 /* ---- values ---- */
 
-static bool whole(const ir_kernel *k, ir_val v) { return k->ins[v].type == IR_BOOL || ir_is_int((ir_type)k->ins[v].type); }
+static bool whole(const ir_kernel *k, ir_val v) {
+  return k->ins[v].type == IR_BOOL || ir_is_int((ir_type)k->ins[v].type);
+}
 
 static bool may_be_known(const counter *c, const ir_ins *i) {
   bool arg[3] = {false, false, false};
-  for (int a = 0; a < 3; a++) arg[a] = i->arg[a] != IR_NONE && whole(c->k, i->arg[a]) && c->mark[i->arg[a]] & MAY_BE_KNOWN;
+  for (int a = 0; a < 3; a++)
+    arg[a] = i->arg[a] != IR_NONE && whole(c->k, i->arg[a]) && c->mark[i->arg[a]] & MAY_BE_KNOWN;
   switch (i->op) {
-    case IR_INT: case IR_LANE: case IR_SUBGROUP: return true;
-    case IR_ADD: case IR_SUB: case IR_MUL: case IR_DIV: case IR_MOD: case IR_MIN: case IR_MAX: case IR_LT: case IR_LE: case IR_EQ: return arg[0] && arg[1];
-    case IR_AND: case IR_OR: return arg[0] || arg[1];
+    case IR_INT:
+    case IR_LANE:
+    case IR_SUBGROUP: return true;
+    case IR_ADD:
+    case IR_SUB:
+    case IR_MUL:
+    case IR_DIV:
+    case IR_MOD:
+    case IR_MIN:
+    case IR_MAX:
+    case IR_LT:
+    case IR_LE:
+    case IR_EQ: return arg[0] && arg[1];
+    case IR_AND:
+    case IR_OR: return arg[0] || arg[1];
     case IR_NOT: return arg[0];
     case IR_CAST: return arg[0] && ir_is_int((ir_type)i->type);
     case IR_SELECT: return arg[0] && (arg[1] || arg[2]);
@@ -111,7 +135,8 @@ static value get(const counter *c, ir_val v, int lane) {
 }
 
 static value compute(const ir_ins *i, value a, value b, value d) {
-  bool both = a.known && b.known, some = (a.known && a.n) || (b.known && b.n), none = (a.known && !a.n) || (b.known && !b.n);
+  bool both = a.known && b.known, some = (a.known && a.n) || (b.known && b.n),
+       none = (a.known && !a.n) || (b.known && !b.n);
   uint64_t x = (uint64_t)a.n, y = (uint64_t)b.n, r = 0;
   switch (i->op) {
     case IR_AND: return none ? (value){0, true} : (value){1, both};
@@ -160,13 +185,18 @@ static ir_counts walk_loop(counter *c, int32_t at) {
   const item *it = &c->items[at];
   const ir_ins *i = &c->k->ins[it->v];
   value first = get(c, i->arg[0], 0), last = get(c, i->arg[1], 0), step = get(c, i->arg[2], 0);
-  bool known = first.known && last.known && step.known && step.n > 0, asked = c->mark[it->v] & ASKED;
-  uint64_t turns = !known ? 1 : first.n < last.n ? ((uint64_t)last.n - (uint64_t)first.n - 1) / (uint64_t)step.n + 1 : 0;
+  bool known = first.known && last.known && step.known && step.n > 0,
+       asked = c->mark[it->v] & ASKED;
+  uint64_t turns = !known ? 1
+                   : first.n < last.n
+                       ? ((uint64_t)last.n - (uint64_t)first.n - 1) / (uint64_t)step.n + 1
+                       : 0;
   bool each = known && asked && turns <= (uint64_t)(c->steps / (it->end - at));
   ir_counts sum = {0};
   if (each) c->steps -= (int32_t)turns * (it->end - at);
   for (uint64_t t = 0; t < (each || !turns ? turns : 1); t++) {
-    if (asked) c->values[it->first] = (value){(int64_t)((uint64_t)first.n + t * (uint64_t)step.n), each};
+    if (asked)
+      c->values[it->first] = (value){(int64_t)((uint64_t)first.n + t * (uint64_t)step.n), each};
     ir_counts turn = walk(c, at);
     add(&sum, &turn, each ? 1 : (double)turns);
   }
@@ -226,7 +256,8 @@ static void mark(counter *c) {
 /* Whether instruction v becomes an item; `lanes`: of its value. */
 static bool decides(const counter *c, ir_val v, size_t *lanes) {
   const ir_ins *i = &c->k->ins[v];
-  bool leaf = i->op == IR_INT || i->op == IR_LANE || i->op == IR_SUBGROUP, valued = c->mark[v] & ASKED && !leaf;
+  bool leaf = i->op == IR_INT || i->op == IR_LANE || i->op == IR_SUBGROUP,
+       valued = c->mark[v] & ASKED && !leaf;
   *lanes = !valued ? 0 : i->shape == IR_UNIFORM ? 1 : (size_t)c->k->lanes;
   if (is_access(c->k, i)) {
     ir_val mask = i->arg[mask_of(i)];
@@ -252,7 +283,8 @@ static void make_items(counter *c) {
     }
     c->at[v] = c->n_items;
     c->items[c->n_items] = (item){.v = v, .first = c->n_values};
-    if (i->op == IR_ELSE || i->op == IR_END) c->items[open].end = c->n_items, open = head(c, i->scope);
+    if (i->op == IR_ELSE || i->op == IR_END)
+      c->items[open].end = c->n_items, open = head(c, i->scope);
     if (i->op == IR_LOOP || i->op == IR_IF || i->op == IR_ELSE) open = c->n_items;
     c->n_values += lanes;
     c->n_items++;
@@ -278,7 +310,8 @@ ir_counts ir_count(const ir_kernel *k) {
     ir_counts own = walk(&c, 0);
     add(&row, &own, c.alike ? k->subgroups : 1);
   }
-  row = (ir_counts){row.loads / k->rows, row.stores / k->rows, row.bytes_loaded / k->rows, row.bytes_stored / k->rows, row.flops / k->rows};
+  row = (ir_counts){row.loads / k->rows, row.stores / k->rows, row.bytes_loaded / k->rows,
+                    row.bytes_stored / k->rows, row.flops / k->rows};
 done:
   free(c.mark);
   free(c.at);

@@ -1,9 +1,9 @@
 /* src/ir/drop_barriers.c - barriers that order nothing go.
 
-   A barrier orders what its lanes did to LOCAL arrays before it, since a barrier as wide, and what they
-   do after it, until a barrier as wide.  It is idle where on no path one of the former and one of the
-   latter are to the same array with a write among them.  They go one by one: of two that stand together
-   the second then is needed. */
+   A barrier orders what its lanes did to LOCAL arrays before it, since a barrier as wide, and what
+   they do after it, until a barrier as wide.  It is idle where on no path one of the former and one
+   of the latter are to the same array with a write among them.  They go one by one: of two that
+   stand together the second then is needed. */
 #include "src/ir/barriers.h"
 
 #include <stdlib.h>
@@ -13,9 +13,9 @@
 typedef struct {
   ir_val at;
   ir_op op;
-  int32_t array;        /* of an access; else -1 */
+  int32_t array; /* of an access; else -1 */
   bool writes;
-  int32_t way[2][2];    /* those before, those after; -1: none */
+  int32_t way[2][2]; /* those before, those after; -1: none */
 } event;
 
 enum { BEFORE, AFTER };
@@ -117,7 +117,8 @@ static bool idle(paths *p, int32_t barrier) {
   reach(p, barrier, BEFORE);
   reach(p, barrier, AFTER);
   for (int32_t a = 0; a < p->n_arrays; a++)
-    if (p->done[BEFORE][a] && p->done[AFTER][a] && (p->done[BEFORE][a] | p->done[AFTER][a]) & WRITTEN)
+    if (p->done[BEFORE][a] && p->done[AFTER][a] &&
+        (p->done[BEFORE][a] | p->done[AFTER][a]) & WRITTEN)
       return false;
   return true;
 }

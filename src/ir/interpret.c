@@ -1,8 +1,10 @@
-/* src/ir/interpret.c - runs a kernel on this thread, one instruction at a time, lane by lane: the meaning of the IR.
+/* src/ir/interpret.c - runs a kernel on this thread, one instruction at a time, lane by lane: the
+   meaning of the IR.
 
-   A value is an array over lanes: 4 bytes a lane (bool is i32) or 8; a wide LOAD is `width` such arrays, and its ELEMENTs point
-   into them.  A sub-group runs to its next BARRIER, then the others have
-   their turn, until all have met at one of the group; arrays of the group are filled with NaN before. */
+   A value is an array over lanes: 4 bytes a lane (bool is i32) or 8; a wide LOAD is `width` such
+   arrays, and its ELEMENTs point into them.  A sub-group runs to its next BARRIER, then the others
+   have their turn, until all have met at one of the group; arrays of the group are filled with NaN
+   before. */
 #include "src/ir/ir.h"
 
 #include <inttypes.h>
@@ -17,7 +19,8 @@
 
 bool ir_machine_wrong(const ir_machine *m, int32_t v, const char *format, ...) {
   va_list args;
-  int used = snprintf(m->error, m->size, "instruction %d %s: ", (int)v, ir_op_name((ir_op)m->k->ins[v].op));
+  int used = snprintf(m->error, m->size, "instruction %d %s: ", (int)v,
+                      ir_op_name((ir_op)m->k->ins[v].op));
   if (used < 0 || (size_t)used >= m->size) return false;
   va_start(args, format);
   vsnprintf(m->error + used, m->size - (size_t)used, format, args);
@@ -35,7 +38,8 @@ static bool shuffle(const ir_machine *m, char *base, int32_t v) {
   size_t bytes = (size_t)ir_type_bytes((ir_type)i->type);
   for (int32_t l = 0; l < m->k->lanes; l++) {
     int32_t source = lane ? lane[l] : l ^ (int32_t)i->imm;
-    if (source < 0 || source >= m->k->lanes) return ir_machine_wrong(m, v, "lane %d of %d does not exist", (int)source, (int)m->k->lanes);
+    if (source < 0 || source >= m->k->lanes)
+      return ir_machine_wrong(m, v, "lane %d of %d does not exist", (int)source, (int)m->k->lanes);
     memcpy(to + (size_t)l * bytes, from + (size_t)source * bytes, bytes);
   }
   return true;
@@ -47,7 +51,8 @@ static bool reduce(const ir_machine *m, char *base, int32_t v) {
   char *to = ir_machine_lanes(m, base, v);
   memcpy(to, ir_machine_lanes(m, base, i->arg[0]), (size_t)m->k->lanes * bytes);
   /* Lane l + d of a step has what lane l has: addition commutes. */
-  for (int32_t d = m->k->lanes / 2; d; d /= 2) ir_lane_functions[IR_ADD][i->type](d, to, to, to + (size_t)d * bytes, NULL);
+  for (int32_t d = m->k->lanes / 2; d; d /= 2)
+    ir_lane_functions[IR_ADD][i->type](d, to, to, to + (size_t)d * bytes, NULL);
   for (int32_t l = 1; l < m->k->lanes; l++) memcpy(to + (size_t)l * bytes, to, bytes);
   return true;
 }
@@ -58,7 +63,8 @@ static bool divisible(const ir_machine *m, char *base, int32_t v) {
   const ir_ins *i = &m->k->ins[v];
   const void *by = ir_machine_lanes(m, base, i->arg[1]);
   for (int32_t l = 0; l < m->k->lanes; l++)
-    if ((i->type == IR_I64 ? ((const int64_t *)by)[l] : ((const int32_t *)by)[l]) <= 0) return ir_machine_wrong(m, v, "the divisor of lane %d is not positive", (int)l);
+    if ((i->type == IR_I64 ? ((const int64_t *)by)[l] : ((const int32_t *)by)[l]) <= 0)
+      return ir_machine_wrong(m, v, "the divisor of lane %d is not positive", (int)l);
   return true;
 }
 
@@ -69,13 +75,16 @@ static bool fits(const ir_machine *m, char *base, int32_t v, ir_type from) {
   double end = i->type == IR_I32 ? 0x1p31 : 0x1p63;
   for (int32_t l = 0; l < m->k->lanes; l++) {
     double x = from == IR_F64 ? ((const double *)a)[l] : (double)((const float *)a)[l];
-    if (!(trunc(x) >= -end && trunc(x) < end)) return ir_machine_wrong(m, v, "%.17g of lane %d does not fit into %s", x, (int)l, ir_type_name((ir_type)i->type));
+    if (!(trunc(x) >= -end && trunc(x) < end))
+      return ir_machine_wrong(m, v, "%.17g of lane %d does not fit into %s", x, (int)l,
+                              ir_type_name((ir_type)i->type));
   }
   return true;
 }
 
 static void assign(const ir_machine *m, char *base, ir_val to, ir_val from) {
-  memcpy(ir_machine_lanes(m, base, to), ir_machine_lanes(m, base, from), (size_t)m->k->lanes * (ir_machine_wide((ir_type)m->k->ins[from].type) ? 8 : 4));
+  memcpy(ir_machine_lanes(m, base, to), ir_machine_lanes(m, base, from),
+         (size_t)m->k->lanes * (ir_machine_wide((ir_type)m->k->ins[from].type) ? 8 : 4));
 }
 
 static void fill(const ir_machine *m, char *base, int32_t v, ir_arg x) {
@@ -88,12 +97,18 @@ static void fill(const ir_machine *m, char *base, int32_t v, ir_arg x) {
 
 static bool compute(const ir_machine *m, char *base, int32_t v) {
   const ir_ins *i = &m->k->ins[v];
-  ir_type from = i->arg[0] == IR_NONE ? IR_VOID : (ir_type)m->k->ins[i->arg[i->op == IR_SELECT]].type;
-  ir_lane_function *f = i->op == IR_CAST ? ir_lane_casts[from][i->type] : ir_lane_functions[i->op][from];
+  ir_type from =
+      i->arg[0] == IR_NONE ? IR_VOID : (ir_type)m->k->ins[i->arg[i->op == IR_SELECT]].type;
+  ir_lane_function *f =
+      i->op == IR_CAST ? ir_lane_casts[from][i->type] : ir_lane_functions[i->op][from];
   if (!f) return true;
-  if ((i->op == IR_DIV || i->op == IR_MOD) && ir_is_int(from) && !divisible(m, base, v)) return false;
-  if (i->op == IR_CAST && ir_is_float(from) && ir_is_int((ir_type)i->type) && !fits(m, base, v, from)) return false;
-  f(m->k->lanes, ir_machine_lanes(m, base, v), ir_machine_lanes(m, base, i->arg[0]), ir_machine_lanes(m, base, i->arg[1]), ir_machine_lanes(m, base, i->arg[2]));
+  if ((i->op == IR_DIV || i->op == IR_MOD) && ir_is_int(from) && !divisible(m, base, v))
+    return false;
+  if (i->op == IR_CAST && ir_is_float(from) && ir_is_int((ir_type)i->type) &&
+      !fits(m, base, v, from))
+    return false;
+  f(m->k->lanes, ir_machine_lanes(m, base, v), ir_machine_lanes(m, base, i->arg[0]),
+    ir_machine_lanes(m, base, i->arg[1]), ir_machine_lanes(m, base, i->arg[2]));
   return true;
 }
 
@@ -116,9 +131,11 @@ static int32_t branch(const ir_machine *m, char *base, int32_t v) {
   int32_t loop = i->op == IR_LOOP ? v : m->jump[v];
   if (loop == v && i->op == IR_END) return v + 1;
   const ir_val *a = m->k->ins[loop].arg;
-  int64_t x = first_lane(m, base, i->op == IR_LOOP ? a[0] : loop), last = first_lane(m, base, a[1]), step = first_lane(m, base, a[2]);
+  int64_t x = first_lane(m, base, i->op == IR_LOOP ? a[0] : loop), last = first_lane(m, base, a[1]),
+          step = first_lane(m, base, a[2]);
   if (step <= 0) return ir_machine_wrong(m, loop, "step %" PRId64 " is not positive", step), -1;
-  if ((i->op == IR_END && __builtin_add_overflow(x, step, &x)) || x >= last) return m->jump[loop] + 1;
+  if ((i->op == IR_END && __builtin_add_overflow(x, step, &x)) || x >= last)
+    return m->jump[loop] + 1;
   count_to(m, base, loop, x);
   return loop + 1;
 }
@@ -150,7 +167,8 @@ static bool run_to_barrier(const ir_machine *m, int32_t subgroup) {
   int32_t v = m->pc[subgroup];
   while (v < m->k->n) {
     const ir_ins *i = &m->k->ins[v];
-    if (i->op == IR_LOOP || i->op == IR_IF || i->op == IR_ELSE || i->op == IR_END) v = branch(m, base, v);
+    if (i->op == IR_LOOP || i->op == IR_IF || i->op == IR_ELSE || i->op == IR_END)
+      v = branch(m, base, v);
     else v = step(m, base, v) ? v + 1 : -1;
     if (v < 0) return false;
     if (i->op == IR_BARRIER) break;
@@ -175,7 +193,11 @@ static bool run_group(const ir_machine *m) {
       met += m->met[g];
     }
     for (int32_t g = 1; g < subgroups; g++)
-      if (m->pc[g] != m->pc[0]) return ir_machine_wrong(m, m->pc[g] - 1, "sub-groups 0 and %d of group %" PRId64 " do not meet at the same BARRIER", (int)g, m->group);
+      if (m->pc[g] != m->pc[0])
+        return ir_machine_wrong(m, m->pc[g] - 1,
+                                "sub-groups 0 and %d of group %" PRId64
+                                " do not meet at the same BARRIER",
+                                (int)g, m->group);
     ir_races_barrier(m->races, 0, true);
   } while (m->pc[0] < m->k->n);
   return true;
@@ -221,17 +243,20 @@ static void prepare(ir_machine *m) {
     if (i->op == IR_LOCAL) m->array[v] = m->local + m->slot[v];
     if (i->op == IR_SCALAR) x = *arg++;
     if (i->op == IR_INT && i->type != IR_I64) x = (ir_arg){.i32 = (int32_t)i->imm};
-    if (i->op == IR_REAL) x = i->type == IR_F64 ? (ir_arg){.f64 = i->real} : (ir_arg){.f32 = (float)i->real};
+    if (i->op == IR_REAL)
+      x = i->type == IR_F64 ? (ir_arg){.f64 = i->real} : (ir_arg){.f32 = (float)i->real};
     for (int32_t g = 0; g < m->k->subgroups; g++) {
       char *base = m->values + m->bytes * (size_t)g;
       if (i->op == IR_SCALAR || i->op == IR_INT || i->op == IR_REAL) fill(m, base, v, x);
       if (i->op == IR_SUBGROUP) fill(m, base, v, (ir_arg){.i32 = g});
-      for (int32_t l = 0; l < m->k->lanes && i->op == IR_LANE; l++) ((int32_t *)ir_machine_lanes(m, base, v))[l] = l;
+      for (int32_t l = 0; l < m->k->lanes && i->op == IR_LANE; l++)
+        ((int32_t *)ir_machine_lanes(m, base, v))[l] = l;
     }
   }
 }
 
-bool ir_run(const ir_kernel *k, const ir_arg *arg, int64_t first, int64_t last, char *error, size_t size) {
+bool ir_run(const ir_kernel *k, const ir_arg *arg, int64_t first, int64_t last, char *error,
+            size_t size) {
   ir_machine m = {.k = k, .arg = arg, .error = error, .size = size};
   size_t n = (size_t)k->n + 1;
   bool ok = false;

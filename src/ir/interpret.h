@@ -5,7 +5,8 @@
 #include "src/ir/ir.h"
 #include "src/ir/races.h"
 
-/* What a lane's COPY has still to bring, and after how many COPY_COMMITs of its sub-group it was sent for. */
+/* What a lane's COPY has still to bring, and after how many COPY_COMMITs of its sub-group it was
+   sent for. */
 typedef struct {
   char *to;
   const char *from;
@@ -23,27 +24,31 @@ typedef struct {
 typedef struct {
   const ir_kernel *k;
   const ir_arg *arg;
-  size_t *slot;      /* of a value: its bytes from the start of a sub-group's values; of a LOCAL: from the start of `local` */
-  int32_t *jump;     /* of LOOP, IF, ELSE: its ELSE or END; of END: its LOOP, or itself */
-  void **array;      /* of BUFFER, LOCAL: its memory */
-  char *values;      /* sub-group by sub-group */
-  size_t bytes;      /* of one sub-group's values */
+  size_t *slot;  /* of a value: its bytes from the start of a sub-group's values; of a LOCAL: from
+                    the start of `local` */
+  int32_t *jump; /* of LOOP, IF, ELSE: its ELSE or END; of END: its LOOP, or itself */
+  void **array;  /* of BUFFER, LOCAL: its memory */
+  char *values;  /* sub-group by sub-group */
+  size_t bytes;  /* of one sub-group's values */
   char *local;
   size_t local_bytes;
-  int64_t *at;       /* indices of the lanes at work; -1 where masked */
-  int32_t *pc;       /* where each sub-group is */
-  bool *met;         /* whether it waits for the others of the group */
-  ir_queue *queue;   /* of each sub-group: what COPY has sent for, in order */
-  ir_races *races;   /* what is done where, and whether lanes may */
+  int64_t *at;     /* indices of the lanes at work; -1 where masked */
+  int32_t *pc;     /* where each sub-group is */
+  bool *met;       /* whether it waits for the others of the group */
+  ir_queue *queue; /* of each sub-group: what COPY has sent for, in order */
+  ir_races *races; /* what is done where, and whether lanes may */
   int64_t group;
   char *error;
   size_t size;
 } ir_machine;
 
-bool ir_machine_wrong(const ir_machine *m, int32_t v, const char *format, ...) __attribute__((format(printf, 3, 4)));
+bool ir_machine_wrong(const ir_machine *m, int32_t v, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* The lanes of a value in the sub-group that starts at `base`. */
-static inline void *ir_machine_lanes(const ir_machine *m, char *base, ir_val v) { return v == IR_NONE ? base : base + m->slot[v]; }
+static inline void *ir_machine_lanes(const ir_machine *m, char *base, ir_val v) {
+  return v == IR_NONE ? base : base + m->slot[v];
+}
 
 static inline bool ir_machine_wide(ir_type t) { return t == IR_I64 || t == IR_F64; }
 

@@ -1,4 +1,5 @@
-/* src/ir/interpret_memory.c - the interpreter reads and writes memory, and says where lanes race. */
+/* src/ir/interpret_memory.c - the interpreter reads and writes memory, and says where lanes race.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,21 +9,26 @@
 #include "src/ir/interpret_values.h"
 #include "src/ir/listing.h"
 
-static int32_t subgroup_of(const ir_machine *m, const char *base) { return (int32_t)((size_t)(base - m->values) / m->bytes); }
+static int32_t subgroup_of(const ir_machine *m, const char *base) {
+  return (int32_t)((size_t)(base - m->values) / m->bytes);
+}
 
 /* ---- races ---- */
 
 /* "lane 3 of sub-group 1 of group 0", as far as there is one. */
 static void add_actor(clb_text *t, int32_t lane, int32_t subgroup, int64_t group) {
   if (lane >= 0) clb_text_add(t, "lane %d of ", (int)lane);
-  if (subgroup >= 0) clb_text_add(t, "%ssub-group %d of ", lane >= 0 ? "" : "lanes of ", (int)subgroup);
+  if (subgroup >= 0)
+    clb_text_add(t, "%ssub-group %d of ", lane >= 0 ? "" : "lanes of ", (int)subgroup);
   else clb_text_add(t, "several sub-groups of ");
   if (group >= 0) clb_text_add(t, "group %" PRId64, group);
   else clb_text_add(t, "several groups");
 }
 
-static bool race(const ir_machine *m, int32_t v, int32_t subgroup, ir_val array, ir_doing doing, const ir_conflict *c) {
-  static const char *const does[] = {[IR_READS] = "reads", [IR_WRITES] = "writes", [IR_ADDS] = "adds to"};
+static bool race(const ir_machine *m, int32_t v, int32_t subgroup, ir_val array, ir_doing doing,
+                 const ir_conflict *c) {
+  static const char *const does[] = {
+      [IR_READS] = "reads", [IR_WRITES] = "writes", [IR_ADDS] = "adds to"};
   bool local = m->k->ins[array].op == IR_LOCAL;
   clb_text t = {0};
   if (c->by == IR_NONE) return ir_machine_wrong(m, v, "no memory");
@@ -30,12 +36,18 @@ static bool race(const ir_machine *m, int32_t v, int32_t subgroup, ir_val array,
   ir_list_instruction(m->k, v, &t);
   clb_text_add(&t, " of ");
   add_actor(&t, c->lane, subgroup, m->group);
-  clb_text_add(&t, " %s element %" PRId64 " of %%%d, which instruction %d ", does[doing], c->index, (int)array, (int)c->by);
+  clb_text_add(&t, " %s element %" PRId64 " of %%%d, which instruction %d ", does[doing], c->index,
+               (int)array, (int)c->by);
   ir_list_instruction(m->k, c->by, &t);
   clb_text_add(&t, " of ");
   add_actor(&t, c->by_lane, c->by_subgroup, c->by_group < 0 ? -1 : m->group - c->by_group);
-  clb_text_add(&t, " %s", c->in_flight ? "is still writing: a COPY_WAIT must come first" : c->wrote ? "wrote" : "read");
-  if (!c->in_flight) clb_text_add(&t, local ? ", with no BARRIER between" : ", and nothing orders them in one launch");
+  clb_text_add(&t, " %s",
+               c->in_flight ? "is still writing: a COPY_WAIT must come first"
+               : c->wrote   ? "wrote"
+                            : "read");
+  if (!c->in_flight)
+    clb_text_add(&t,
+                 local ? ", with no BARRIER between" : ", and nothing orders them in one launch");
   snprintf(m->error, m->size, "%s", t.s ? t.s : "no memory");
   clb_text_free(&t);
   return false;
@@ -43,20 +55,24 @@ static bool race(const ir_machine *m, int32_t v, int32_t subgroup, ir_val array,
 
 /* Whether all lanes go to one place. */
 static bool alike(const ir_machine *m, ir_val index, ir_val mask) {
-  return m->k->ins[index].shape == IR_UNIFORM && (mask == IR_NONE || m->k->ins[mask].shape == IR_UNIFORM);
+  return m->k->ins[index].shape == IR_UNIFORM &&
+         (mask == IR_NONE || m->k->ins[mask].shape == IR_UNIFORM);
 }
 
 /* Whether the lanes may do to m->at what instruction v does. */
-static bool may(const ir_machine *m, char *base, int32_t v, ir_val array, ir_doing doing, bool once, int32_t width) {
+static bool may(const ir_machine *m, char *base, int32_t v, ir_val array, ir_doing doing, bool once,
+                int32_t width) {
   ir_conflict c;
   int32_t subgroup = subgroup_of(m, base);
-  return ir_races_access(m->races, v, subgroup, array, doing, m->at, once, width, &c) || race(m, v, subgroup, array, doing, &c);
+  return ir_races_access(m->races, v, subgroup, array, doing, m->at, once, width, &c) ||
+         race(m, v, subgroup, array, doing, &c);
 }
 
 /* ---- places ---- */
 
 /* Fills m->at for `width` elements of an array of `length` (-1: unknown). */
-static bool resolve(const ir_machine *m, char *base, int32_t v, ir_val index, ir_val mask, int32_t width, int64_t length) {
+static bool resolve(const ir_machine *m, char *base, int32_t v, ir_val index, ir_val mask,
+                    int32_t width, int64_t length) {
   const int32_t *on = mask == IR_NONE ? NULL : ir_machine_lanes(m, base, mask);
   const void *from = ir_machine_lanes(m, base, index);
   bool wide = m->k->ins[index].type == IR_I64;
@@ -64,7 +80,10 @@ static bool resolve(const ir_machine *m, char *base, int32_t v, ir_val index, ir
     int64_t at = wide ? ((const int64_t *)from)[l] : ((const int32_t *)from)[l];
     m->at[l] = -1;
     if (on && !on[l]) continue;
-    if (at < 0 || (length >= 0 && at > length - width)) return ir_machine_wrong(m, v, "index %" PRId64 " of lane %d leaves the array of group %" PRId64, at, (int)l, m->group);
+    if (at < 0 || (length >= 0 && at > length - width))
+      return ir_machine_wrong(m, v,
+                              "index %" PRId64 " of lane %d leaves the array of group %" PRId64, at,
+                              (int)l, m->group);
     m->at[l] = at;
   }
   return true;
@@ -79,9 +98,13 @@ bool ir_machine_load(const ir_machine *m, char *base, int32_t v) {
   const ir_ins *i = &m->k->ins[v];
   if (!resolve(m, base, v, i->arg[1], i->arg[2], i->width, length_of(m, i->arg[0]))) return false;
   for (int32_t l = 0; i->imm && l < m->k->lanes; l++)
-    if (m->at[l] >= 0 && m->at[l] % i->width) return ir_machine_wrong(m, v, "index %" PRId64 " of lane %d is no multiple of the aligned load's width", m->at[l], (int)l);
+    if (m->at[l] >= 0 && m->at[l] % i->width)
+      return ir_machine_wrong(
+          m, v, "index %" PRId64 " of lane %d is no multiple of the aligned load's width", m->at[l],
+          (int)l);
   if (!may(m, base, v, i->arg[0], IR_READS, alike(m, i->arg[1], i->arg[2]), i->width)) return false;
-  ir_gathers[m->k->ins[i->arg[0]].element](m->k->lanes, i->width, m->at, m->array[i->arg[0]], ir_machine_lanes(m, base, v));
+  ir_gathers[m->k->ins[i->arg[0]].element](m->k->lanes, i->width, m->at, m->array[i->arg[0]],
+                                           ir_machine_lanes(m, base, v));
   return true;
 }
 
@@ -89,10 +112,12 @@ bool ir_machine_store(const ir_machine *m, char *base, int32_t v) {
   const ir_ins *i = &m->k->ins[v];
   if (!resolve(m, base, v, i->arg[1], i->arg[2], i->width, length_of(m, i->arg[0]))) return false;
   bool once = alike(m, i->arg[1], i->arg[2]);
-  for (int32_t w = 0; w < i->width && once; w++) once = m->k->ins[m->k->pool[i->imm + w]].shape == IR_UNIFORM;
+  for (int32_t w = 0; w < i->width && once; w++)
+    once = m->k->ins[m->k->pool[i->imm + w]].shape == IR_UNIFORM;
   if (!may(m, base, v, i->arg[0], IR_WRITES, once, i->width)) return false;
   for (int32_t w = 0; w < i->width; w++)
-    ir_scatters[m->k->ins[i->arg[0]].element](m->k->lanes, w, m->at, m->array[i->arg[0]], ir_machine_lanes(m, base, m->k->pool[i->imm + w]));
+    ir_scatters[m->k->ins[i->arg[0]].element](m->k->lanes, w, m->at, m->array[i->arg[0]],
+                                              ir_machine_lanes(m, base, m->k->pool[i->imm + w]));
   return true;
 }
 
@@ -100,11 +125,13 @@ bool ir_machine_atomic_add(const ir_machine *m, char *base, int32_t v) {
   const ir_ins *i = &m->k->ins[v];
   if (!resolve(m, base, v, i->arg[1], i->arg[2], 1, length_of(m, i->arg[0]))) return false;
   if (!may(m, base, v, i->arg[0], IR_ADDS, false, 1)) return false;
-  ir_atomic_adds(m->k->ins[i->arg[0]].element == IR_F64, m->k->lanes, m->at, m->array[i->arg[0]], ir_machine_lanes(m, base, i->arg[3]));
+  ir_atomic_adds(m->k->ins[i->arg[0]].element == IR_F64, m->k->lanes, m->at, m->array[i->arg[0]],
+                 ir_machine_lanes(m, base, i->arg[3]));
   return true;
 }
 
-/* A COPY is done as late as it may be: when COPY_WAIT says that its batch has arrived; what is read before is what was there. */
+/* A COPY is done as late as it may be: when COPY_WAIT says that its batch has arrived; what is read
+   before is what was there. */
 static bool send_for(const ir_machine *m, ir_queue *q, int32_t v, ir_coming what) {
   if (q->n == q->room) {
     size_t room = 2 * q->room + 64;
@@ -129,7 +156,9 @@ void ir_machine_wait(const ir_machine *m, char *base, int64_t in_flight) {
   if (n) memmove(q->first, q->first + n, q->n * sizeof *q->first);
 }
 
-ir_queue *ir_machine_queue(const ir_machine *m, const char *base) { return &m->queue[subgroup_of(m, base)]; }
+ir_queue *ir_machine_queue(const ir_machine *m, const char *base) {
+  return &m->queue[subgroup_of(m, base)];
+}
 
 bool ir_machine_copy(const ir_machine *m, char *base, int32_t v) {
   const ir_ins *i = &m->k->ins[v];
@@ -140,17 +169,25 @@ bool ir_machine_copy(const ir_machine *m, char *base, int32_t v) {
     int64_t index[2];
     for (int j = 0; j < 2; j++) {
       const void *from = ir_machine_lanes(m, base, i->arg[1 + 2 * j]);
-      index[j] = m->k->ins[i->arg[1 + 2 * j]].type == IR_I64 ? ((const int64_t *)from)[l] : ((const int32_t *)from)[l];
+      index[j] = m->k->ins[i->arg[1 + 2 * j]].type == IR_I64 ? ((const int64_t *)from)[l]
+                                                             : ((const int32_t *)from)[l];
       int64_t length = length_of(m, i->arg[2 * j]);
-      if (index[j] < 0 || (length >= 0 && index[j] > length - i->width)) return ir_machine_wrong(m, v, "index %" PRId64 " of lane %d leaves the array", index[j], (int)l);
-      if (i->imm && index[j] % i->width) return ir_machine_wrong(m, v, "index %" PRId64 " of lane %d is no multiple of the aligned copy's width", index[j], (int)l);
+      if (index[j] < 0 || (length >= 0 && index[j] > length - i->width))
+        return ir_machine_wrong(m, v, "index %" PRId64 " of lane %d leaves the array", index[j],
+                                (int)l);
+      if (i->imm && index[j] % i->width)
+        return ir_machine_wrong(
+            m, v, "index %" PRId64 " of lane %d is no multiple of the aligned copy's width",
+            index[j], (int)l);
     }
     char *to = (char *)m->array[i->arg[0]] + (size_t)index[0] * bytes;
     const char *from = (char *)m->array[i->arg[2]] + (size_t)index[1] * bytes;
     ir_conflict c;
-    ir_shadow *at = ir_races_send(m->races, v, subgroup_of(m, base), l, i->arg[0], index[0], i->width, &c);
+    ir_shadow *at =
+        ir_races_send(m->races, v, subgroup_of(m, base), l, i->arg[0], index[0], i->width, &c);
     if (!at) return race(m, v, subgroup_of(m, base), i->arg[0], IR_WRITES, &c);
-    ir_coming what = {.to = to, .from = from, .bytes = (size_t)i->width * bytes, .at = at, .width = i->width};
+    ir_coming what = {
+        .to = to, .from = from, .bytes = (size_t)i->width * bytes, .at = at, .width = i->width};
     if (!send_for(m, ir_machine_queue(m, base), v, what)) return false;
     m->at[l] = index[1];
   }

@@ -34,7 +34,8 @@ uint16_t ir_to_bf16(float x) {
 
 /* A subnormal is its fraction times 2^-24. */
 float ir_from_f16(uint16_t bits) {
-  uint32_t sign = (uint32_t)(bits & 0x8000) << 16, exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
+  uint32_t sign = (uint32_t)(bits & 0x8000) << 16, exponent = bits >> 10 & 31,
+           fraction = bits & 0x3ff;
   if (exponent == 31) return float_of(sign | 0x7f800000 | fraction << 13);
   if (exponent) return float_of(sign | (exponent + 112) << 23 | fraction << 13);
   return float_of(sign | bits_of((float)fraction * 0x1p-24f));
@@ -43,7 +44,8 @@ float ir_from_f16(uint16_t bits) {
 uint16_t ir_to_f16(float x) {
   uint32_t bits = bits_of(x), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
   if (x != x) return (uint16_t)(sign | 0x7e00);
-  if (size >= 0x47800000) return (uint16_t)(sign | 0x7c00); /* 2^16; 65520 and more below it round to infinity */
+  if (size >= 0x47800000)
+    return (uint16_t)(sign | 0x7c00); /* 2^16; 65520 and more below it round to infinity */
   if (size >= 0x38800000) return (uint16_t)(sign | (rounded(size, 13) - (112u << 10)));
   int exponent = (int)(size >> 23); /* below 2^-14 the unit is 2^-24 = 2^(103 - 127) */
   if (exponent < 102) return (uint16_t)sign;
@@ -52,7 +54,8 @@ uint16_t ir_to_f16(float x) {
 
 /* ---- arithmetic ---- */
 
-/* unary, binary: X(op, type of the operands, its C type, C type of the result, result); integers wrap */
+/* unary, binary: X(op, type of the operands, its C type, C type of the result, result); integers
+   wrap */
 /* clang-format off */
 #define REALS(X, op, f32, f64) \
   X(op, F32, float, float, f32) \
@@ -119,34 +122,38 @@ uint16_t ir_to_f16(float x) {
   X(F64, double, I64, int64_t)
 /* clang-format on */
 
-#define X1(op, type, A, R, result)                                                                                         \
-  static void op##_##type(int32_t lanes, void *to, const void *a_, const void *b_, const void *c_) {                       \
-    (void)b_, (void)c_;                                                                                                    \
-    for (int32_t l = 0; l < lanes; l++) {                                                                                  \
-      A a = ((const A *)a_)[l];                                                                                            \
-      ((R *)to)[l] = result;                                                                                               \
-    }                                                                                                                      \
+#define X1(op, type, A, R, result)                                                                 \
+  static void op##_##type(int32_t lanes, void *to, const void *a_, const void *b_,                 \
+                          const void *c_) {                                                        \
+    (void)b_, (void)c_;                                                                            \
+    for (int32_t l = 0; l < lanes; l++) {                                                          \
+      A a = ((const A *)a_)[l];                                                                    \
+      ((R *)to)[l] = result;                                                                       \
+    }                                                                                              \
   }
-#define X2(op, type, A, R, result)                                                                                         \
-  static void op##_##type(int32_t lanes, void *to, const void *a_, const void *b_, const void *c_) {                       \
-    (void)c_;                                                                                                              \
-    for (int32_t l = 0; l < lanes; l++) {                                                                                  \
-      A a = ((const A *)a_)[l], b = ((const A *)b_)[l];                                                                    \
-      ((R *)to)[l] = result;                                                                                               \
-    }                                                                                                                      \
+#define X2(op, type, A, R, result)                                                                 \
+  static void op##_##type(int32_t lanes, void *to, const void *a_, const void *b_,                 \
+                          const void *c_) {                                                        \
+    (void)c_;                                                                                      \
+    for (int32_t l = 0; l < lanes; l++) {                                                          \
+      A a = ((const A *)a_)[l], b = ((const A *)b_)[l];                                            \
+      ((R *)to)[l] = result;                                                                       \
+    }                                                                                              \
   }
-#define X3(op, type, A, R, result)                                                                                         \
-  static void op##_##type(int32_t lanes, void *to, const void *a_, const void *b_, const void *c_) {                       \
-    for (int32_t l = 0; l < lanes; l++) {                                                                                  \
-      A a = ((const A *)a_)[l];                                                                                            \
-      R b = ((const R *)b_)[l], c = ((const R *)c_)[l];                                                                    \
-      ((R *)to)[l] = result;                                                                                               \
-    }                                                                                                                      \
+#define X3(op, type, A, R, result)                                                                 \
+  static void op##_##type(int32_t lanes, void *to, const void *a_, const void *b_,                 \
+                          const void *c_) {                                                        \
+    for (int32_t l = 0; l < lanes; l++) {                                                          \
+      A a = ((const A *)a_)[l];                                                                    \
+      R b = ((const R *)b_)[l], c = ((const R *)c_)[l];                                            \
+      ((R *)to)[l] = result;                                                                       \
+    }                                                                                              \
   }
-#define XC(from, A, into, R)                                                                                               \
-  static void from##_to_##into(int32_t lanes, void *to, const void *a, const void *b_, const void *c_) {                   \
-    (void)b_, (void)c_;                                                                                                    \
-    for (int32_t l = 0; l < lanes; l++) ((R *)to)[l] = (R)((const A *)a)[l];                                               \
+#define XC(from, A, into, R)                                                                       \
+  static void from##_to_##into(int32_t lanes, void *to, const void *a, const void *b_,             \
+                               const void *c_) {                                                   \
+    (void)b_, (void)c_;                                                                            \
+    for (int32_t l = 0; l < lanes; l++) ((R *)to)[l] = (R)((const A *)a)[l];                       \
   }
 UNARY(X1)
 BINARY(X2)
@@ -154,34 +161,37 @@ TERNARY(X3)
 CASTS(XC)
 
 #define ENTRY(op, type, A, R, result) [IR_##op][IR_##type] = op##_##type,
-ir_lane_function *const ir_lane_functions[IR_OP_COUNT][IR_F64 + 1] = {UNARY(ENTRY) BINARY(ENTRY) TERNARY(ENTRY)};
+ir_lane_function *const ir_lane_functions[IR_OP_COUNT][IR_F64 + 1] = {UNARY(ENTRY) BINARY(ENTRY)
+                                                                          TERNARY(ENTRY)};
 #define CAST_ENTRY(from, A, into, R) [IR_##from][IR_##into] = from##_to_##into,
 ir_lane_function *const ir_lane_casts[IR_F64 + 1][IR_F64 + 1] = {CASTS(CAST_ENTRY)};
 
 /* ---- memory ---- */
 
 /* X(element, its C type, C type in registers, from memory, to memory) */
-#define ELEMENTS(X)                                          \
-  X(I32, int32_t, int32_t, x, x)                             \
-  X(I64, int64_t, int64_t, x, x)                             \
-  X(F32, float, float, x, x)                                 \
-  X(F64, double, double, x, x)                               \
-  X(F16, uint16_t, float, ir_from_f16(x), ir_to_f16(x))      \
+#define ELEMENTS(X)                                                                                \
+  X(I32, int32_t, int32_t, x, x)                                                                   \
+  X(I64, int64_t, int64_t, x, x)                                                                   \
+  X(F32, float, float, x, x)                                                                       \
+  X(F64, double, double, x, x)                                                                     \
+  X(F16, uint16_t, float, ir_from_f16(x), ir_to_f16(x))                                            \
   X(BF16, uint16_t, float, ir_from_bf16(x), ir_to_bf16(x))
 
-#define ACCESS(element, M, R, in, out)                                                                                       \
-  static void gather_##element(int32_t lanes, int32_t width, const int64_t *at, const void *from, void *to) {                \
-    for (int32_t w = 0; w < width; w++)                                                                                      \
-      for (int32_t l = 0; l < lanes; l++) {                                                                                  \
-        M x = at[l] < 0 ? 0 : ((const M *)from)[at[l] + w];                                                                  \
-        ((R *)to)[w * lanes + l] = in;                                                                                       \
-      }                                                                                                                      \
-  }                                                                                                                          \
-  static void scatter_##element(int32_t lanes, int32_t w, const int64_t *at, void *to, const void *from) {                   \
-    for (int32_t l = 0; l < lanes; l++) {                                                                                    \
-      R x = ((const R *)from)[l];                                                                                            \
-      if (at[l] >= 0) ((M *)to)[at[l] + w] = out;                                                                            \
-    }                                                                                                                        \
+#define ACCESS(element, M, R, in, out)                                                             \
+  static void gather_##element(int32_t lanes, int32_t width, const int64_t *at, const void *from,  \
+                               void *to) {                                                         \
+    for (int32_t w = 0; w < width; w++)                                                            \
+      for (int32_t l = 0; l < lanes; l++) {                                                        \
+        M x = at[l] < 0 ? 0 : ((const M *)from)[at[l] + w];                                        \
+        ((R *)to)[w * lanes + l] = in;                                                             \
+      }                                                                                            \
+  }                                                                                                \
+  static void scatter_##element(int32_t lanes, int32_t w, const int64_t *at, void *to,             \
+                                const void *from) {                                                \
+    for (int32_t l = 0; l < lanes; l++) {                                                          \
+      R x = ((const R *)from)[l];                                                                  \
+      if (at[l] >= 0) ((M *)to)[at[l] + w] = out;                                                  \
+    }                                                                                              \
   }
 ELEMENTS(ACCESS)
 

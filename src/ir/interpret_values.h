@@ -1,4 +1,5 @@
-/* src/ir/interpret_values.h - the loops over lanes of the interpreter, as tables by op and type; NULL where there is none. */
+/* src/ir/interpret_values.h - the loops over lanes of the interpreter, as tables by op and type;
+   NULL where there is none. */
 #ifndef CLB_SRC_IR_INTERPRET_VALUES_H
 #define CLB_SRC_IR_INTERPRET_VALUES_H
 
@@ -6,11 +7,14 @@
 
 /* to[l] = op(a[l], b[l], c[l]); operands an op does not take are not read. */
 typedef void ir_lane_function(int32_t lanes, void *to, const void *a, const void *b, const void *c);
-extern ir_lane_function *const ir_lane_functions[IR_OP_COUNT][IR_F64 + 1]; /* by op, type of the first operand (SELECT: the second) */
-extern ir_lane_function *const ir_lane_casts[IR_F64 + 1][IR_F64 + 1];      /* by type from, type to */
+extern ir_lane_function *const
+    ir_lane_functions[IR_OP_COUNT]
+                     [IR_F64 + 1]; /* by op, type of the first operand (SELECT: the second) */
+extern ir_lane_function *const ir_lane_casts[IR_F64 + 1][IR_F64 + 1]; /* by type from, type to */
 
 /* Between memory and registers, by element type; at[l] < 0: masked.
-   gather: to[w][l] = from[at[l] + w], 0 where masked.  scatter: to[at[l] + w] = from[l], lane by lane. */
+   gather: to[w][l] = from[at[l] + w], 0 where masked.  scatter: to[at[l] + w] = from[l], lane by
+   lane. */
 typedef void ir_gather(int32_t lanes, int32_t width, const int64_t *at, const void *from, void *to);
 typedef void ir_scatter(int32_t lanes, int32_t w, const int64_t *at, void *to, const void *from);
 extern ir_gather *const ir_gathers[IR_BF16 + 1];

@@ -1,28 +1,32 @@
 /* src/ir/ir.h - a kernel as a flat list of instructions; an instruction's index is its value.
 
-   Execution.  A launch is a number of groups; a group is `subgroups` sub-groups of `lanes` lanes.  The list runs once per
-   sub-group.  A value is UNIFORM (one number per sub-group), AFFINE (an integer that grows by the uniform
-   `stride` from lane to lane) or VARYING.  LOOP and IF take uniform operands; lanes that must not act are masked in LOAD, STORE,
-   ATOMIC_ADD and COPY.  Sub-groups of a group meet only at BARRIER (imm 1),
-   which stands where all of them come by: not under a LOOP or IF whose operands may differ between sub-groups.
+   Execution.  A launch is a number of groups; a group is `subgroups` sub-groups of `lanes` lanes.
+   The list runs once per sub-group.  A value is UNIFORM (one number per sub-group), AFFINE (an
+   integer that grows by the uniform `stride` from lane to lane) or VARYING.  LOOP and IF take
+   uniform operands; lanes that must not act are masked in LOAD, STORE, ATOMIC_ADD and COPY.
+   Sub-groups of a group meet only at BARRIER (imm 1), which stands where all of them come by: not
+   under a LOOP or IF whose operands may differ between sub-groups.
 
-   Who may read what others wrote.  Lanes are not in step, sub-groups neither.  What one lane writes to a LOCAL array another reads or
-   overwrites, and what it reads another overwrites, only after a BARRIER: of the sub-group within one, else of the group; a
-   language may print as nothing what its lanes, being in step, do not need.  A STORE of uniform values is all lanes', who may read it.
-   A COPY writes from then until COPY_WAIT, in the name of its lane.  Nothing orders what two lanes do to one element of a BUFFER
-   in one launch: where one of them writes, both are ATOMIC_ADDs.  ir_run calls everything else a race.
+   Who may read what others wrote.  Lanes are not in step, sub-groups neither.  What one lane writes
+   to a LOCAL array another reads or overwrites, and what it reads another overwrites, only after a
+   BARRIER: of the sub-group within one, else of the group; a language may print as nothing what its
+   lanes, being in step, do not need.  A STORE of uniform values is all lanes', who may read it. A
+   COPY writes from then until COPY_WAIT, in the name of its lane.  Nothing orders what two lanes do
+   to one element of a BUFFER in one launch: where one of them writes, both are ATOMIC_ADDs.  ir_run
+   calls everything else a race.
 
-   Arithmetic is IEEE: every ADD, MUL, FMA, DIV, SQRT rounds once and nothing is contracted or reassociated; EXP, SIN, COS are the
-   device's own, to 4 ulp.  MIN and MAX of floats: the other operand where one is NaN.  Subnormals may be flushed.
-   Integer DIV and MOD truncate; operands are non-negative, the divisor positive.  i32 and i64 wrap.
-   An AFFINE i32 that is cast to i64 must not wrap from lane to lane.
-   A float that is cast to an integer is truncated towards zero and must then fit, in every lane; NaN does not.
+   Arithmetic is IEEE: every ADD, MUL, FMA, DIV, SQRT rounds once and nothing is contracted or
+   reassociated; EXP, SIN, COS are the device's own, to 4 ulp.  MIN and MAX of floats: the other
+   operand where one is NaN.  Subnormals may be flushed. Integer DIV and MOD truncate; operands are
+   non-negative, the divisor positive.  i32 and i64 wrap. An AFFINE i32 that is cast to i64 must not
+   wrap from lane to lane. A float that is cast to an integer is truncated towards zero and must
+   then fit, in every lane; NaN does not.
 
-   Memory.  f16 and bf16 exist only as element types: a LOAD gives f32, a STORE takes f32 (round to nearest, even).
-   LOCAL arrays belong to the group and start undefined.
+   Memory.  f16 and bf16 exist only as element types: a LOAD gives f32, a STORE takes f32 (round to
+   nearest, even). LOCAL arrays belong to the group and start undefined.
 
-   Pure instructions are hash-consed while they are built: the same expression in an open scope is the same value.
-   Integer constants fold. */
+   Pure instructions are hash-consed while they are built: the same expression in an open scope is
+   the same value. Integer constants fold. */
 #ifndef CLB_SRC_IR_IR_H
 #define CLB_SRC_IR_IR_H
 
@@ -102,7 +106,7 @@ typedef enum {
 #define IR_X(name, pure, operands) IR_##name,
   IR_OPS(IR_X)
 #undef IR_X
-  IR_OP_COUNT
+      IR_OP_COUNT
 } ir_op;
 
 typedef int32_t ir_val;
@@ -113,28 +117,29 @@ typedef int32_t ir_val;
 typedef struct {
   uint8_t op, type, shape, element; /* type: of the value; element: of the array of BUFFER, LOCAL */
   ir_val arg[5];                    /* operands not used are IR_NONE */
-  ir_val stride;                    /* AFFINE: value (uniform, same type) added from lane to lane; else IR_NONE */
-  int32_t scope;                    /* the LOOP, IF or ELSE it stands in; IR_NONE at top level */
-  int32_t width;                    /* LOAD, STORE, COPY: elements; else 0 */
+  ir_val stride; /* AFFINE: value (uniform, same type) added from lane to lane; else IR_NONE */
+  int32_t scope; /* the LOOP, IF or ELSE it stands in; IR_NONE at top level */
+  int32_t width; /* LOAD, STORE, COPY: elements; else 0 */
   int32_t unused;
   int64_t imm;
   double real;
 } ir_ins;
 
 typedef struct {
-  char name[64];                    /* a C identifier */
-  int32_t lanes, subgroups;         /* of a group */
-  int32_t rows;                     /* rows that one group works on: launch ceil(n / rows) groups */
-  int32_t large_registers;          /* 1: ask for the device's large register mode (Intel: 256 registers) */
-  int32_t resident;                 /* groups that a multiprocessor should hold at once (CUDA: caps registers); 0: the compiler's choice */
+  char name[64];            /* a C identifier */
+  int32_t lanes, subgroups; /* of a group */
+  int32_t rows;             /* rows that one group works on: launch ceil(n / rows) groups */
+  int32_t large_registers;  /* 1: ask for the device's large register mode (Intel: 256 registers) */
+  int32_t resident; /* groups that a multiprocessor should hold at once (CUDA: caps registers); 0:
+                       the compiler's choice */
   int32_t n, pool_n;
   ir_ins *ins;
-  ir_val *pool;                     /* operands of wide stores */
+  ir_val *pool; /* operands of wide stores */
   /* while building */
   int32_t cap, pool_cap, scope, hash_cap;
-  int32_t *hash;                    /* open addressing: instruction + 1, or 0 */
-  bool narrow;                      /* wide accesses to real numbers in buffers become one for each */
-  char error[200];                  /* the first mistake; empty while all is well */
+  int32_t *hash;   /* open addressing: instruction + 1, or 0 */
+  bool narrow;     /* wide accesses to real numbers in buffers become one for each */
+  char error[200]; /* the first mistake; empty while all is well */
 } ir_kernel;
 
 /* ---- building; after the first mistake everything returns 0 and k->error says what it was ---- */
@@ -157,20 +162,26 @@ ir_val ir_cast(ir_kernel *k, ir_type type, ir_val a);
 ir_val ir_local(ir_kernel *k, ir_type element, int64_t length);
 ir_val ir_var(ir_kernel *k, ir_val first, bool uniform); /* uniform: every SET must be uniform */
 ir_val ir_get(ir_kernel *k, ir_val var);
-/* In a loop that does not set it: what is computed from it stays there too, rather than fill registers all the loop long. */
+/* In a loop that does not set it: what is computed from it stays there too, rather than fill
+   registers all the loop long. */
 ir_val ir_get_here(ir_kernel *k, ir_val var);
 void ir_set(ir_kernel *k, ir_val var, ir_val value);
 ir_val ir_load(ir_kernel *k, ir_val array, ir_val index, ir_val mask);
 void ir_load_wide(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width, ir_val *values);
-void ir_load_aligned(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width, ir_val *values); /* 8 or 16 bytes, not of f16 or bf16 */
+void ir_load_aligned(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width,
+                     ir_val *values); /* 8 or 16 bytes, not of f16 or bf16 */
 void ir_store(ir_kernel *k, ir_val array, ir_val index, ir_val mask, ir_val value);
-void ir_store_wide(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width, const ir_val *values);
+void ir_store_wide(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width,
+                   const ir_val *values);
 void ir_atomic_add(ir_kernel *k, ir_val array, ir_val index, ir_val mask, ir_val value);
-void ir_copy(ir_kernel *k, ir_val local, ir_val at, ir_val buffer, ir_val from, ir_val mask, int width);
-void ir_copy_aligned(ir_kernel *k, ir_val local, ir_val at, ir_val buffer, ir_val from, ir_val mask, int width); /* 8 or 16 bytes */
+void ir_copy(ir_kernel *k, ir_val local, ir_val at, ir_val buffer, ir_val from, ir_val mask,
+             int width);
+void ir_copy_aligned(ir_kernel *k, ir_val local, ir_val at, ir_val buffer, ir_val from, ir_val mask,
+                     int width); /* 8 or 16 bytes */
 void ir_copy_commit(ir_kernel *k);
 void ir_copy_wait(ir_kernel *k, int batches);
-void ir_ask(ir_kernel *k, ir_val buffer, ir_val index, int width); /* hint: this will be read; lanes lie back to back */
+void ir_ask(ir_kernel *k, ir_val buffer, ir_val index,
+            int width); /* hint: this will be read; lanes lie back to back */
 void ir_barrier(ir_kernel *k, bool group);
 void ir_pace(ir_kernel *k);
 ir_val ir_shuffle(ir_kernel *k, ir_val value, ir_val lane);
@@ -188,7 +199,8 @@ static inline ir_val ir_mul(ir_kernel *k, ir_val a, ir_val b) { return ir_2(k, I
 /* Drops instructions nothing uses and gives back the building memory.  false: k->error. */
 bool ir_finish(ir_kernel *k);
 
-/* Drops the BARRIERs that order nothing; of a kernel that ir_verify has passed.  false: no memory. */
+/* Drops the BARRIERs that order nothing; of a kernel that ir_verify has passed.  false: no memory.
+ */
 bool ir_drop_barriers(ir_kernel *k);
 
 /* ---- reading ---- */
@@ -198,26 +210,32 @@ int ir_type_bytes(ir_type type);
 static inline bool ir_is_float(ir_type t) { return t == IR_F32 || t == IR_F64; }
 static inline bool ir_is_int(ir_type t) { return t == IR_I32 || t == IR_I64; }
 /* The register type of an element in memory: f16 and bf16 are f32. */
-static inline ir_type ir_register_type(ir_type t) { return t == IR_F16 || t == IR_BF16 ? IR_F32 : t; }
+static inline ir_type ir_register_type(ir_type t) {
+  return t == IR_F16 || t == IR_BF16 ? IR_F32 : t;
+}
 /* The constant of an INT (for LOOP bounds, strides), or `otherwise`. */
 int64_t ir_int_value(const ir_kernel *k, ir_val v, int64_t otherwise);
 
-/* Whether the whole list keeps the rules above; if not, error says which instruction breaks which. */
+/* Whether the whole list keeps the rules above; if not, error says which instruction breaks which.
+ */
 bool ir_verify(const ir_kernel *k, char *error, size_t size);
 
 typedef struct {
   double loads, stores, bytes_loaded, bytes_stored, flops; /* per row; global memory only */
 } ir_counts;
-/* Summed over the group's sub-groups and lanes.  Values made of constants, LANE, SUBGROUP and loop variables are known: lanes known to be
-   masked do not count, nor do branches known not to be taken.  What is unknown (a row's number, what was loaded) is taken for true;
-   of IF and ELSE the larger counts, a loop of unknown bounds is one turn, and in one of very many turns the variable is unknown.
-   A uniform value is computed, loaded or stored once per sub-group; arithmetic is done in all lanes.  loads < 0: no memory. */
+/* Summed over the group's sub-groups and lanes.  Values made of constants, LANE, SUBGROUP and loop
+   variables are known: lanes known to be masked do not count, nor do branches known not to be
+   taken.  What is unknown (a row's number, what was loaded) is taken for true; of IF and ELSE the
+   larger counts, a loop of unknown bounds is one turn, and in one of very many turns the variable
+   is unknown. A uniform value is computed, loaded or stored once per sub-group; arithmetic is done
+   in all lanes.  loads < 0: no memory. */
 ir_counts ir_count(const ir_kernel *k);
 
 /* Bytes of a group's LOCAL arrays. */
 int ir_local_bytes(const ir_kernel *k);
 
-/* The list as bytes (equal kernels have equal bytes) and back.  ir_read trusts nothing: false leaves k empty but for k->error. */
+/* The list as bytes (equal kernels have equal bytes) and back.  ir_read trusts nothing: false
+   leaves k empty but for k->error. */
 size_t ir_write(const ir_kernel *k, void *bytes, size_t size); /* returns the size needed */
 bool ir_read(ir_kernel *k, const void *bytes, size_t size);
 
@@ -229,15 +247,18 @@ typedef union {
   float f32;
   double f64;
 } ir_arg;
-/* Runs groups [first, last) on this thread; arg in the order of the parameters.  false: no memory, or error says which
-   instruction divided by zero, cast what does not fit, shuffled from no lane, left the LOCAL array, missed an aligned place or raced
-   with which other (of buffers those count that are written, and those that start where a written one does). */
-bool ir_run(const ir_kernel *k, const ir_arg *arg, int64_t first, int64_t last, char *error, size_t size);
+/* Runs groups [first, last) on this thread; arg in the order of the parameters.  false: no memory,
+   or error says which instruction divided by zero, cast what does not fit, shuffled from no lane,
+   left the LOCAL array, missed an aligned place or raced with which other (of buffers those count
+   that are written, and those that start where a written one does). */
+bool ir_run(const ir_kernel *k, const ir_arg *arg, int64_t first, int64_t last, char *error,
+            size_t size);
 
 /* Whether k has SHUFFLE, SHUFFLE_XOR or REDUCE_ADD. */
 bool clb_shuffles(const ir_kernel *k);
-/* A kernel that says the same without SHUFFLE, SHUFFLE_XOR and REDUCE_ADD: they go through local memory and group barriers.
-   Only for kernels with one sub-group per group.  `out` is begun and finished here; false: out->error. */
+/* A kernel that says the same without SHUFFLE, SHUFFLE_XOR and REDUCE_ADD: they go through local
+   memory and group barriers. Only for kernels with one sub-group per group.  `out` is begun and
+   finished here; false: out->error. */
 bool clb_legalise(const ir_kernel *k, ir_kernel *out);
 
 #endif

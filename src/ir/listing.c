@@ -34,10 +34,19 @@ void ir_list_instruction(const ir_kernel *k, ir_val v, clb_text *out) {
     else if (a < last) clb_text_add(out, " -");
   }
   switch (i->op) {
-    case IR_BUFFER: clb_text_add(out, " %s%s", ir_type_name((ir_type)i->element), i->imm == 2 ? " streamed" : i->imm ? " written" : ""); break;
-    case IR_LOCAL: clb_text_add(out, " %s[%" PRId64 "]", ir_type_name((ir_type)i->element), i->imm); break;
+    case IR_BUFFER:
+      clb_text_add(out, " %s%s", ir_type_name((ir_type)i->element),
+                   i->imm == 2 ? " streamed"
+                   : i->imm    ? " written"
+                               : "");
+      break;
+    case IR_LOCAL:
+      clb_text_add(out, " %s[%" PRId64 "]", ir_type_name((ir_type)i->element), i->imm);
+      break;
     case IR_REAL: print_real(i->real, out); break;
-    case IR_BARRIER: clb_text_add(out, i->imm == IR_PACE ? " pace" : i->imm ? " group" : " sub-group"); break;
+    case IR_BARRIER:
+      clb_text_add(out, i->imm == IR_PACE ? " pace" : i->imm ? " group" : " sub-group");
+      break;
     case IR_LOAD:
     case IR_COPY: clb_text_add(out, "%s", i->imm ? " aligned" : ""); break;
     case IR_INT:
@@ -47,5 +56,6 @@ void ir_list_instruction(const ir_kernel *k, ir_val v, clb_text *out) {
     default: break;
   }
   if (i->width > 1) clb_text_add(out, " x%d", (int)i->width);
-  for (int32_t j = 0; i->op == IR_STORE && j < i->width; j++) clb_text_add(out, "%s%%%d", j ? ", " : " = ", (int)k->pool[i->imm + j]);
+  for (int32_t j = 0; i->op == IR_STORE && j < i->width; j++)
+    clb_text_add(out, "%s%%%d", j ? ", " : " = ", (int)k->pool[i->imm + j]);
 }

@@ -1,6 +1,8 @@
-/* src/ir/lower_shuffles.c - the same kernel for devices without sub-groups: lanes meet in local memory.
+/* src/ir/lower_shuffles.c - the same kernel for devices without sub-groups: lanes meet in local
+   memory.
 
-   Lanes meet only where a group is one sub-group: then uniform loops and ifs bring the whole group to every barrier. */
+   Lanes meet only where a group is one sub-group: then uniform loops and ifs bring the whole group
+   to every barrier. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,11 +11,13 @@
 typedef struct {
   const ir_kernel *from;
   ir_kernel *to;
-  ir_val *map;                /* from a value of `from` to one of `to` */
+  ir_val *map;                 /* from a value of `from` to one of `to` */
   ir_val meeting[IR_BF16 + 1]; /* by type: one LOCAL element per lane */
 } legaliser;
 
-static bool crosses(ir_op op) { return op == IR_SHUFFLE || op == IR_SHUFFLE_XOR || op == IR_REDUCE_ADD; }
+static bool crosses(ir_op op) {
+  return op == IR_SHUFFLE || op == IR_SHUFFLE_XOR || op == IR_REDUCE_ADD;
+}
 
 bool clb_shuffles(const ir_kernel *k) {
   for (int32_t v = 0; v < k->n; v++)
@@ -41,13 +45,16 @@ static ir_val flipped(ir_kernel *k, int64_t with) {
   ir_val lane = ir_lane(k), sum = lane;
   for (int64_t bit = 1; bit <= with; bit *= 2) {
     if (!(with & bit)) continue;
-    ir_val digit = ir_2(k, IR_MOD, ir_2(k, IR_DIV, lane, ir_int(k, IR_I32, bit)), ir_int(k, IR_I32, 2));
-    sum = ir_add(k, sum, ir_sub(k, ir_int(k, IR_I32, bit), ir_mul(k, digit, ir_int(k, IR_I32, 2 * bit))));
+    ir_val digit =
+        ir_2(k, IR_MOD, ir_2(k, IR_DIV, lane, ir_int(k, IR_I32, bit)), ir_int(k, IR_I32, 2));
+    sum = ir_add(k, sum,
+                 ir_sub(k, ir_int(k, IR_I32, bit), ir_mul(k, digit, ir_int(k, IR_I32, 2 * bit))));
   }
   return sum;
 }
 
-/* Every lane adds all the values, in the order of REDUCE_ADD: v[j] is what lane j < d has after step d. */
+/* Every lane adds all the values, in the order of REDUCE_ADD: v[j] is what lane j < d has after
+   step d. */
 static ir_val reduce(legaliser *l, ir_val value, ir_type type) {
   ir_kernel *k = l->to;
   int32_t lanes = k->lanes;
@@ -58,7 +65,8 @@ static ir_val reduce(legaliser *l, ir_val value, ir_type type) {
   }
   ir_val array = show(l, value, type);
   for (int32_t at = 0; at < lanes; at += IR_MAX_WIDTH)
-    ir_load_wide(k, array, ir_int(k, IR_I32, at), IR_NONE, lanes - at < IR_MAX_WIDTH ? lanes - at : IR_MAX_WIDTH, v + at);
+    ir_load_wide(k, array, ir_int(k, IR_I32, at), IR_NONE,
+                 lanes - at < IR_MAX_WIDTH ? lanes - at : IR_MAX_WIDTH, v + at);
   ir_barrier(k, true);
   for (int32_t d = lanes / 2; d; d /= 2)
     for (int32_t j = 0; j < d; j++) v[j] = ir_add(k, v[j], v[j + d]);
@@ -69,14 +77,16 @@ static ir_val reduce(legaliser *l, ir_val value, ir_type type) {
 
 static ir_val load(legaliser *l, const ir_ins *i) {
   ir_val v[IR_MAX_WIDTH];
-  (i->imm ? ir_load_aligned : ir_load_wide)(l->to, mapped(l, i->arg[0]), mapped(l, i->arg[1]), mapped(l, i->arg[2]), i->width, v);
+  (i->imm ? ir_load_aligned : ir_load_wide)(l->to, mapped(l, i->arg[0]), mapped(l, i->arg[1]),
+                                            mapped(l, i->arg[2]), i->width, v);
   return v[0]; /* ELEMENT j of a wide one is v[0] + j: they are built in one go */
 }
 
 static void store(legaliser *l, const ir_ins *i) {
   ir_val v[IR_MAX_WIDTH];
   for (int32_t j = 0; j < i->width; j++) v[j] = l->map[l->from->pool[i->imm + j]];
-  ir_store_wide(l->to, mapped(l, i->arg[0]), mapped(l, i->arg[1]), mapped(l, i->arg[2]), i->width, v);
+  ir_store_wide(l->to, mapped(l, i->arg[0]), mapped(l, i->arg[1]), mapped(l, i->arg[2]), i->width,
+                v);
 }
 
 /* What has no value: memory, batches, blocks. */
@@ -86,8 +96,13 @@ static void act(legaliser *l, const ir_ins *i) {
   switch (i->op) {
     case IR_SET: ir_set(k, mapped(l, a[0]), mapped(l, a[1])); break;
     case IR_STORE: store(l, i); break;
-    case IR_ATOMIC_ADD: ir_atomic_add(k, mapped(l, a[0]), mapped(l, a[1]), mapped(l, a[2]), mapped(l, a[3])); break;
-    case IR_COPY: (i->imm ? ir_copy_aligned : ir_copy)(k, mapped(l, a[0]), mapped(l, a[1]), mapped(l, a[2]), mapped(l, a[3]), mapped(l, a[4]), i->width); break;
+    case IR_ATOMIC_ADD:
+      ir_atomic_add(k, mapped(l, a[0]), mapped(l, a[1]), mapped(l, a[2]), mapped(l, a[3]));
+      break;
+    case IR_COPY:
+      (i->imm ? ir_copy_aligned : ir_copy)(k, mapped(l, a[0]), mapped(l, a[1]), mapped(l, a[2]),
+                                           mapped(l, a[3]), mapped(l, a[4]), i->width);
+      break;
     case IR_COPY_COMMIT: ir_copy_commit(k); break;
     case IR_COPY_WAIT: ir_copy_wait(k, (int)i->imm); break;
     case IR_BARRIER: (i->imm == IR_PACE ? ir_pace(k) : ir_barrier(k, true)); break;
@@ -134,7 +149,8 @@ static ir_val again(legaliser *l, const ir_ins *i) {
   return i->arg[1] == IR_NONE ? ir_1(k, (ir_op)i->op, a) : ir_2(k, (ir_op)i->op, a, b);
 }
 
-/* The arrays that lanes meet in stand at the head: one for each type that crosses lanes.  Returns whether any does. */
+/* The arrays that lanes meet in stand at the head: one for each type that crosses lanes.  Returns
+   whether any does. */
 static bool meet(legaliser *l) {
   bool met[IR_BF16 + 1] = {false}, some = false;
   for (int32_t v = 0; v < l->from->n; v++) {
@@ -153,7 +169,10 @@ bool clb_legalise(const ir_kernel *k, ir_kernel *out) {
   out->large_registers = k->large_registers;
   out->resident = k->resident;
   if (!l.map) snprintf(out->error, sizeof out->error, "no memory");
-  else if (meet(&l) && k->subgroups != 1) snprintf(out->error, sizeof out->error, "without sub-groups a group whose lanes meet is one sub-group, not %d", (int)k->subgroups);
+  else if (meet(&l) && k->subgroups != 1)
+    snprintf(out->error, sizeof out->error,
+             "without sub-groups a group whose lanes meet is one sub-group, not %d",
+             (int)k->subgroups);
   for (int32_t v = 0; v < k->n && !out->error[0]; v++) l.map[v] = again(&l, &k->ins[v]);
   free(l.map);
   if (!ir_finish(out)) return false;

@@ -1,18 +1,19 @@
 /* src/ir/races.c - who read and wrote each element since which barrier.
 
-   An element keeps its last write and its last read.  Of accesses that nothing orders, several reads or several ATOMIC_ADDs, it keeps that
-   lanes or sub-groups were many: whatever is in conflict with one of them is so with many.  What is ordered after the last
-   write is ordered after all before it. */
+   An element keeps its last write and its last read.  Of accesses that nothing orders, several
+   reads or several ATOMIC_ADDs, it keeps that lanes or sub-groups were many: whatever is in
+   conflict with one of them is so with many.  What is ordered after the last write is ordered after
+   all before it. */
 #include "src/ir/races.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-  MANY = 0xfff,      /* lanes, or sub-groups */
-  ATOMIC = 1 << 24,  /* in `who` of a write: by ATOMIC_ADD; */
-  ALIKE = 1 << 25,   /* all lanes of the sub-group write the same */
-  PAGE = 512,        /* elements whose records lie side by side */
+  MANY = 0xfff,     /* lanes, or sub-groups */
+  ATOMIC = 1 << 24, /* in `who` of a write: by ATOMIC_ADD; */
+  ALIKE = 1 << 25,  /* all lanes of the sub-group write the same */
+  PAGE = 512,       /* elements whose records lie side by side */
 };
 #define IN_FLIGHT UINT32_MAX
 #define MANY_GROUPS UINT32_MAX
@@ -25,18 +26,21 @@ typedef struct {
 struct ir_races {
   const ir_kernel *k;
   /* LOCAL arrays */
-  ir_shadow **local;      /* by instruction; NULL: a buffer */
+  ir_shadow **local; /* by instruction; NULL: a buffer */
   ir_shadow *locals;
-  uint32_t time, since_group, *since; /* of the last barrier: any, of the group, of each sub-group */
+  uint32_t time, since_group,
+      *since; /* of the last barrier: any, of the group, of each sub-group */
   /* buffers */
-  char **base;            /* by instruction; NULL: what is done there does not count */
-  page *table, last;      /* open addressing */
+  char **base;       /* by instruction; NULL: what is done there does not count */
+  page *table, last; /* open addressing */
   size_t n_pages, room;
-  int unit;               /* bytes that a record is for */
-  uint32_t group;         /* groups so far */
+  int unit;       /* bytes that a record is for */
+  uint32_t group; /* groups so far */
 };
 
-static uint32_t who(int32_t subgroup, int32_t lane) { return (uint32_t)subgroup << 12 | (uint32_t)lane; }
+static uint32_t who(int32_t subgroup, int32_t lane) {
+  return (uint32_t)subgroup << 12 | (uint32_t)lane;
+}
 static uint32_t lane_of(uint32_t w) { return w & MANY; }
 static uint32_t subgroup_of(uint32_t w) { return w >> 12 & MANY; }
 
@@ -90,16 +94,19 @@ static void find_buffers(ir_races *r, const ir_arg *arg) {
   }
   for (int32_t v = 0; v < k->n; v++) {
     bool counts = false;
-    for (int32_t w = 0; w < k->n && r->base[v] && !counts; w++) counts = k->ins[w].op == IR_BUFFER && k->ins[w].imm && r->base[w] == r->base[v];
+    for (int32_t w = 0; w < k->n && r->base[v] && !counts; w++)
+      counts = k->ins[w].op == IR_BUFFER && k->ins[w].imm && r->base[w] == r->base[v];
     if (!counts) r->base[v] = NULL;
-    else if (ir_type_bytes((ir_type)k->ins[v].element) < r->unit) r->unit = ir_type_bytes((ir_type)k->ins[v].element);
+    else if (ir_type_bytes((ir_type)k->ins[v].element) < r->unit)
+      r->unit = ir_type_bytes((ir_type)k->ins[v].element);
   }
 }
 
 ir_races *ir_races_begin(const ir_kernel *k, const ir_arg *arg) {
   ir_races *r = calloc(1, sizeof *r);
   size_t elements = 0, n = (size_t)k->n + 1;
-  for (int32_t v = 0; v < k->n; v++) elements += k->ins[v].op == IR_LOCAL ? (size_t)k->ins[v].imm : 0;
+  for (int32_t v = 0; v < k->n; v++)
+    elements += k->ins[v].op == IR_LOCAL ? (size_t)k->ins[v].imm : 0;
   if (!r) return NULL;
   r->k = k;
   r->local = calloc(n, sizeof *r->local);
@@ -155,21 +162,26 @@ typedef struct {
   int32_t by;
 } actor;
 
-/* Whether an access so far is ordered before what the actor does now, for all lanes of its sub-group, */
+/* Whether an access so far is ordered before what the actor does now, for all lanes of its
+   sub-group, */
 static bool ordered(const actor *a, const ir_access *x) {
   if (!x->time) return true;
   if (!a->local || x->time == IN_FLIGHT) return false;
-  return x->time < a->r->since_group || (subgroup_of(x->who) == subgroup_of(a->who) && x->time < a->r->since[subgroup_of(a->who)]);
+  return x->time < a->r->since_group ||
+         (subgroup_of(x->who) == subgroup_of(a->who) && x->time < a->r->since[subgroup_of(a->who)]);
 }
 
 /* or is its own. */
 static bool own(const actor *a, const ir_access *x) {
-  return (x->who & ~(uint32_t)(ATOMIC | ALIKE)) == a->who && lane_of(a->who) != MANY && (a->local ? x->time != IN_FLIGHT : x->time == a->time);
+  return (x->who & ~(uint32_t)(ATOMIC | ALIKE)) == a->who && lane_of(a->who) != MANY &&
+         (a->local ? x->time != IN_FLIGHT : x->time == a->time);
 }
 
-/* Where all lanes wrote one number, each of them reads it, and, after the last of them, what all write next is there. */
+/* Where all lanes wrote one number, each of them reads it, and, after the last of them, what all
+   write next is there. */
 static bool follows(const actor *a, const ir_access *x, ir_doing doing) {
-  bool same = x->who & ALIKE && subgroup_of(x->who) == subgroup_of(a->who) && (a->local ? x->time != IN_FLIGHT : x->time == a->time);
+  bool same = x->who & ALIKE && subgroup_of(x->who) == subgroup_of(a->who) &&
+              (a->local ? x->time != IN_FLIGHT : x->time == a->time);
   return same && (doing == IR_READS || (doing == IR_WRITES && lane_of(a->who) == MANY));
 }
 
@@ -179,7 +191,9 @@ static void add(const actor *a, ir_access *x, uint32_t mark) {
   bool groups = !a->local && x->time && x->time != a->time;
   if (!ordered(a, x) && !own(a, x)) {
     bool same = subgroup_of(x->who) == subgroup_of(all);
-    all = same ? who((int32_t)subgroup_of(all), lane_of(x->who) == lane_of(all) ? (int32_t)lane_of(all) : MANY) : who(MANY, MANY);
+    all = same ? who((int32_t)subgroup_of(all),
+                     lane_of(x->who) == lane_of(all) ? (int32_t)lane_of(all) : MANY)
+               : who(MANY, MANY);
   }
   *x = (ir_access){groups ? MANY_GROUPS : a->time, all | mark, a->by};
 }
@@ -191,30 +205,42 @@ static bool allowed(const actor *a, ir_doing doing, ir_shadow *s, const ir_acces
     return false;
   *with = &s->read;
   if (doing != IR_READS && !ordered(a, &s->read) && !own(a, &s->read)) return false;
-  bool plain = doing == IR_ADDS && !(s->write.who & ATOMIC) && !ordered(a, &s->write); /* the lane's own: others are in conflict with it still */
+  bool plain = doing == IR_ADDS && !(s->write.who & ATOMIC) &&
+               !ordered(a, &s->write); /* the lane's own: others are in conflict with it still */
   if (doing == IR_READS) add(a, &s->read, 0);
   else if (doing == IR_ADDS && !plain) add(a, &s->write, ATOMIC);
-  else if (doing == IR_WRITES) s->write = (ir_access){a->time, a->who | (lane_of(a->who) == MANY ? (uint32_t)ALIKE : 0), a->by};
+  else if (doing == IR_WRITES)
+    s->write =
+        (ir_access){a->time, a->who | (lane_of(a->who) == MANY ? (uint32_t)ALIKE : 0), a->by};
   return true;
 }
 
 static int32_t one(uint32_t x) { return x == MANY ? IR_NONE : (int32_t)x; }
 
-static bool conflict(const actor *a, const ir_access *with, bool wrote, int64_t index, ir_conflict *c) {
-  *c = (ir_conflict){.index = index, .lane = one(lane_of(a->who)), .by = with->by, .by_lane = one(lane_of(with->who)), .by_subgroup = one(subgroup_of(with->who)),
-                     .wrote = wrote, .in_flight = a->local && with->time == IN_FLIGHT};
-  if (!a->local) c->by_group = with->time == MANY_GROUPS ? IR_NONE : (int32_t)(a->time - with->time);
+static bool conflict(const actor *a, const ir_access *with, bool wrote, int64_t index,
+                     ir_conflict *c) {
+  *c = (ir_conflict){.index = index,
+                     .lane = one(lane_of(a->who)),
+                     .by = with->by,
+                     .by_lane = one(lane_of(with->who)),
+                     .by_subgroup = one(subgroup_of(with->who)),
+                     .wrote = wrote,
+                     .in_flight = a->local && with->time == IN_FLIGHT};
+  if (!a->local)
+    c->by_group = with->time == MANY_GROUPS ? IR_NONE : (int32_t)(a->time - with->time);
   return false;
 }
 
-static bool element(ir_races *r, const actor *a, ir_val array, ir_doing doing, int64_t index, ir_conflict *c) {
+static bool element(ir_races *r, const actor *a, ir_val array, ir_doing doing, int64_t index,
+                    ir_conflict *c) {
   const ir_access *with;
   if (a->local) {
     ir_shadow *s = &r->local[array][index];
     return allowed(a, doing, s, &with) || conflict(a, with, with == &s->write, index, c);
   }
   int bytes = ir_type_bytes((ir_type)r->k->ins[array].element), n = bytes / r->unit;
-  uint64_t first = ((uint64_t)(uintptr_t)r->base[array] + (uint64_t)index * (uint64_t)bytes) / (uint64_t)r->unit;
+  uint64_t first =
+      ((uint64_t)(uintptr_t)r->base[array] + (uint64_t)index * (uint64_t)bytes) / (uint64_t)r->unit;
   for (int i = 0; i < n; i++) {
     ir_shadow *s = record(r, first + (uint64_t)i);
     if (!s) return c->by = IR_NONE, false;
@@ -223,7 +249,8 @@ static bool element(ir_races *r, const actor *a, ir_val array, ir_doing doing, i
   return true;
 }
 
-bool ir_races_access(ir_races *r, int32_t v, int32_t subgroup, ir_val array, ir_doing doing, const int64_t *at, bool once, int32_t width, ir_conflict *c) {
+bool ir_races_access(ir_races *r, int32_t v, int32_t subgroup, ir_val array, ir_doing doing,
+                     const int64_t *at, bool once, int32_t width, ir_conflict *c) {
   actor a = {.r = r, .local = r->local[array] != NULL, .by = v};
   int32_t lanes = once ? 1 : r->k->lanes;
   if (!a.local && !r->base[array]) return true;
@@ -237,7 +264,8 @@ bool ir_races_access(ir_races *r, int32_t v, int32_t subgroup, ir_val array, ir_
   return true;
 }
 
-ir_shadow *ir_races_send(ir_races *r, int32_t v, int32_t subgroup, int32_t lane, ir_val local, int64_t at, int32_t width, ir_conflict *c) {
+ir_shadow *ir_races_send(ir_races *r, int32_t v, int32_t subgroup, int32_t lane, ir_val local,
+                         int64_t at, int32_t width, ir_conflict *c) {
   actor a = {.r = r, .local = true, .time = r->time, .who = who(subgroup, lane), .by = v};
   for (int32_t w = 0; w < width; w++) {
     if (!element(r, &a, local, IR_WRITES, at + w, c)) return NULL;

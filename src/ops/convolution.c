@@ -1,7 +1,9 @@
-/* src/ops/convolution.c - the graph convolution: what the user said, checked, and the launches of a pass.
+/* src/ops/convolution.c - the graph convolution: what the user said, checked, and the launches of a
+   pass.
 
-   Results of edges are made for some edges at a time where the workspace does not hold the gradients of x (and of shared weights) of all:
-   the kernels take the edges numbered e0 ... e1 - 1, and these gradients are then summed by sender (over all edges). */
+   Results of edges are made for some edges at a time where the workspace does not hold the
+   gradients of x (and of shared weights) of all: the kernels take the edges numbered e0 ... e1 - 1,
+   and these gradients are then summed by sender (over all edges). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,15 +18,16 @@
 enum { LEAST_EDGES = 8192 }; /* that are worth a launch */
 
 typedef struct {
-  clb_op *results;       /* the double backward pass's d_g; NULL: not asked for */
-  clb_row_sum *x, *z;    /* gradients of x by sender, pieces of results of z; NULL: not needed */
-  clb_op *weights;       /* sums over edges of gradients of shared weights; NULL: not needed */
+  clb_op *results;    /* the double backward pass's d_g; NULL: not asked for */
+  clb_row_sum *x, *z; /* gradients of x by sender, pieces of results of z; NULL: not needed */
+  clb_op *weights;    /* sums over edges of gradients of shared weights; NULL: not needed */
   clb_convolution_vectors *vectors; /* NULL: y is given */
-  clb_convolution_messages *messages; /* NULL: there is a walk for the product; else nothing of the above but vectors */
-  int knots;             /* of the splines; 0: weights are given */
+  clb_convolution_messages
+      *messages; /* NULL: there is a walk for the product; else nothing of the above but vectors */
+  int knots;     /* of the splines; 0: weights are given */
   double first, spacing;
-  clb_memory table;      /* no handle: not set */
-  int64_t table_at;      /* its first element */
+  clb_memory table; /* no handle: not set */
+  int64_t table_at; /* its first element */
 } clb_convolution_parts;
 
 static clb_convolution_parts *parts_of(const clb_op *op) { return op->parts; }
@@ -46,14 +49,23 @@ static void destroy_parts(clb_op *op) {
 
 static clb_status check_spline(clb_context *ctx, const clb_convolution_desc *d) {
   double width = d->last_knot - d->first_knot;
-  if (d->knots < 0 || d->knots == 1 || d->knots > 1 << 20) return FAIL(ctx, CLB_ERROR_ARGUMENT, "clb_convolution_create: knots is %d; it must be 0 or 2 ... %d", d->knots, 1 << 20);
+  if (d->knots < 0 || d->knots == 1 || d->knots > 1 << 20)
+    return FAIL(ctx, CLB_ERROR_ARGUMENT,
+                "clb_convolution_create: knots is %d; it must be 0 or 2 ... %d", d->knots, 1 << 20);
   if (d->knots && !(width > 0 && width - width == 0))
-    return FAIL(ctx, CLB_ERROR_ARGUMENT, "clb_convolution_create: first_knot is %g and last_knot %g; they must be numbers, the first below the last", d->first_knot, d->last_knot);
-  if (d->knots && d->product.shared_weights) return FAIL(ctx, CLB_ERROR_ARGUMENT, "clb_convolution_create: shared_weights is set; with knots weights are those of each edge's length");
+    return FAIL(ctx, CLB_ERROR_ARGUMENT,
+                "clb_convolution_create: first_knot is %g and last_knot %g; they must be numbers, "
+                "the first below the last",
+                d->first_knot, d->last_knot);
+  if (d->knots && d->product.shared_weights)
+    return FAIL(ctx, CLB_ERROR_ARGUMENT,
+                "clb_convolution_create: shared_weights is set; with knots weights are those of "
+                "each edge's length");
   return CLB_OK;
 }
 
-static clb_status read_description(clb_context *ctx, const clb_convolution_desc *desc, clb_problem *p) {
+static clb_status read_description(clb_context *ctx, const clb_convolution_desc *desc,
+                                   clb_problem *p) {
   const clb_tensor_product_desc *product = &desc->product;
   p->kind = CLB_CONVOLUTION;
   p->storage = (int32_t)product->storage;
@@ -62,34 +74,49 @@ static clb_status read_description(clb_context *ctx, const clb_convolution_desc 
   p->convolution.atomics = desc->atomics != 0;
   clb_status s = clb_tensor_product_read(product, &p->tensor_product, &ctx->error);
   if (!s) s = check_spline(ctx, desc);
-  if (!s && product->indexed) s = FAIL(ctx, CLB_ERROR_ARGUMENT, "clb_convolution_create: product.indexed is %#x; it must be 0: the graph says which rows", product->indexed);
-  if (!s && !(desc->scale - desc->scale == 0)) s = FAIL(ctx, CLB_ERROR_ARGUMENT, "clb_convolution_create: scale is %g; it must be a number", desc->scale);
-  for (int q = 0; q < p->tensor_product.n_paths && desc->scale != 0; q++) p->tensor_product.path[q].coefficient *= desc->scale;
+  if (!s && product->indexed)
+    s = FAIL(
+        ctx, CLB_ERROR_ARGUMENT,
+        "clb_convolution_create: product.indexed is %#x; it must be 0: the graph says which rows",
+        product->indexed);
+  if (!s && !(desc->scale - desc->scale == 0))
+    s = FAIL(ctx, CLB_ERROR_ARGUMENT, "clb_convolution_create: scale is %g; it must be a number",
+             desc->scale);
+  for (int q = 0; q < p->tensor_product.n_paths && desc->scale != 0; q++)
+    p->tensor_product.path[q].coefficient *= desc->scale;
   p->convolution.vectors = desc->vectors != 0;
   p->convolution.spline = desc->knots != 0 && p->tensor_product.n_weights;
   int32_t *gradients = &p->tensor_product.gradients;
   int32_t *of[] = {gradients, &p->tensor_product.incoming};
-  for (int i = 0; i < 2 && desc->vectors && desc->knots; i++) *of[i] = *of[i] & CLB_Y ? *of[i] | CLB_W : *of[i] & ~CLB_W; /* of lengths go with those of vectors */
+  for (int i = 0; i < 2 && desc->vectors && desc->knots; i++)
+    *of[i] =
+        *of[i] & CLB_Y ? *of[i] | CLB_W : *of[i] & ~CLB_W; /* of lengths go with those of vectors */
   return s;
 }
 
-static clb_status create_parts(clb_op *op, clb_problem *p, unsigned passes, clb_tuner tune, int gradients) {
+static clb_status create_parts(clb_op *op, clb_problem *p, unsigned passes, clb_tuner tune,
+                               int gradients) {
   clb_context *ctx = op->ctx;
   const clb_tensor_product_problem *tp = &p->tensor_product;
   clb_convolution_parts *parts = op->parts = calloc(1, sizeof *parts);
   if (!parts) return FAIL(ctx, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
   op->destroy_parts = destroy_parts;
-  if (!clb_is_channel_wise(tp)) return clb_convolution_messages_create(op, passes, tune, &parts->messages);
+  if (!clb_is_channel_wise(tp))
+    return clb_convolution_messages_create(op, passes, tune, &parts->messages);
   clb_dtype storage = (clb_dtype)p->storage, arithmetic = (clb_dtype)p->arithmetic;
-  bool twice = passes & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) && gradients & CLB_Z, derivatives = passes >> CLB_BACKWARD;
+  bool twice = passes & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) && gradients & CLB_Z,
+       derivatives = passes >> CLB_BACKWARD;
   clb_status s = CLB_OK;
   if (twice) {
     p->tensor_product.gradients = CLB_Z;
     s = clb_op_create(ctx, p, CLB_PASS_BIT(CLB_DOUBLE_BACKWARD), NULL, &parts->results);
   }
-  if (!s && (passes & CLB_PASS_BIT(CLB_FORWARD) || twice) && tp->z.dim) s = clb_row_sum_create(ctx, arithmetic, storage, arithmetic, tp->z.dim, &parts->z);
-  if (!s && derivatives && gradients & CLB_X && tp->x.dim) s = clb_row_sum_create(ctx, arithmetic, storage, arithmetic, tp->x.dim, &parts->x);
-  if (!s && derivatives && gradients & CLB_W && tp->shared_weights && tp->n_weights) s = clb_column_sum_create(ctx, storage, arithmetic, tp->n_weights, INT32_MAX, &parts->weights);
+  if (!s && (passes & CLB_PASS_BIT(CLB_FORWARD) || twice) && tp->z.dim)
+    s = clb_row_sum_create(ctx, arithmetic, storage, arithmetic, tp->z.dim, &parts->z);
+  if (!s && derivatives && gradients & CLB_X && tp->x.dim)
+    s = clb_row_sum_create(ctx, arithmetic, storage, arithmetic, tp->x.dim, &parts->x);
+  if (!s && derivatives && gradients & CLB_W && tp->shared_weights && tp->n_weights)
+    s = clb_column_sum_create(ctx, storage, arithmetic, tp->n_weights, INT32_MAX, &parts->weights);
   return s;
 }
 
@@ -100,7 +127,8 @@ static clb_status create_op(clb_context *ctx, const clb_problem *p, unsigned pas
   return s ? s : clb_op_new(ctx, p, op);
 }
 
-clb_status clb_convolution_make(clb_context *ctx, const clb_convolution_desc *desc, unsigned passes, clb_tuner tune, clb_op **op) {
+clb_status clb_convolution_make(clb_context *ctx, const clb_convolution_desc *desc, unsigned passes,
+                                clb_tuner tune, clb_op **op) {
   clb_problem *p = calloc(1, sizeof *p);
   if (!p) return FAIL(ctx, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
   clb_status s = read_description(ctx, desc, p);
@@ -110,7 +138,8 @@ clb_status clb_convolution_make(clb_context *ctx, const clb_convolution_desc *de
   if (!s) s = create_op(ctx, p, passes, op);
   if (!s) s = create_parts(*op, p, passes, tune, gradients);
   clb_convolution_parts *parts = s ? NULL : parts_of(*op);
-  if (!s && desc->vectors) s = clb_convolution_vectors_create(ctx, desc, passes, tune, &(*op)->problem, &parts->vectors);
+  if (!s && desc->vectors)
+    s = clb_convolution_vectors_create(ctx, desc, passes, tune, &(*op)->problem, &parts->vectors);
   if (!s && desc->knots) {
     parts->knots = desc->knots;
     parts->first = desc->first_knot;
@@ -128,15 +157,29 @@ clb_status clb_convolution_make(clb_context *ctx, const clb_convolution_desc *de
 clb_status clb_convolution_set_table(clb_op *op, clb_buffer *table, int64_t offset) {
   if (!op) return CLB_ERROR_ARGUMENT;
   clb_convolution_parts *parts = op->parts;
-  if (!parts || !parts->knots) return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "clb_convolution_set_table: this op was created without knots");
-  if (!table || table->ctx != op->ctx) return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "clb_convolution_set_table: table %s", table ? "belongs to another context" : "is NULL");
-  int64_t bytes = clb_dtype_bytes(op->problem.storage), n = 2 * (int64_t)parts->knots * op->problem.tensor_product.n_weights;
+  if (!parts || !parts->knots)
+    return FAIL(op->ctx, CLB_ERROR_ARGUMENT,
+                "clb_convolution_set_table: this op was created without knots");
+  if (!table || table->ctx != op->ctx)
+    return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "clb_convolution_set_table: table %s",
+                table ? "belongs to another context" : "is NULL");
+  int64_t bytes = clb_dtype_bytes(op->problem.storage),
+          n = 2 * (int64_t)parts->knots * op->problem.tensor_product.n_weights;
   if (table->memory.kind == CLB_POINTER && (uintptr_t)table->memory.handle % 16)
-    return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "clb_convolution_set_table: table starts at %p; it must start at a multiple of 16 bytes", table->memory.handle);
-  if (offset < 0 || offset % 2) return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "clb_convolution_set_table: offset is %lld; it must be even and not negative", (long long)offset);
-  if ((uint64_t)offset > table->memory.bytes / (uint64_t)bytes || (uint64_t)(offset + n) > table->memory.bytes / (uint64_t)bytes)
-    return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "clb_convolution_set_table: %lld numbers from %lld on do not fit in the %llu bytes of the table", (long long)n, (long long)offset,
-                (unsigned long long)table->memory.bytes);
+    return FAIL(
+        op->ctx, CLB_ERROR_ARGUMENT,
+        "clb_convolution_set_table: table starts at %p; it must start at a multiple of 16 bytes",
+        table->memory.handle);
+  if (offset < 0 || offset % 2)
+    return FAIL(op->ctx, CLB_ERROR_ARGUMENT,
+                "clb_convolution_set_table: offset is %lld; it must be even and not negative",
+                (long long)offset);
+  if ((uint64_t)offset > table->memory.bytes / (uint64_t)bytes ||
+      (uint64_t)(offset + n) > table->memory.bytes / (uint64_t)bytes)
+    return FAIL(op->ctx, CLB_ERROR_ARGUMENT,
+                "clb_convolution_set_table: %lld numbers from %lld on do not fit in the %llu bytes "
+                "of the table",
+                (long long)n, (long long)offset, (unsigned long long)table->memory.bytes);
   parts->table = table->memory;
   parts->table_at = offset;
   return parts->vectors ? clb_convolution_vectors_set_table(parts->vectors, table, offset) : CLB_OK;
@@ -149,7 +192,8 @@ static clb_convolution_needs measure(const clb_op *op, clb_pass pass, const clb_
   int64_t pieces = clb_graph_own_pieces(g), bytes = clb_dtype_bytes(op->problem.storage);
   clb_convolution_needs n = {0};
   if (parts_of(op)->messages) return n;
-  if (pass == CLB_FORWARD || (pass == CLB_DOUBLE_BACKWARD && parts_of(op)->results)) n.z = pieces * tp->z.dim * bytes;
+  if (pass == CLB_FORWARD || (pass == CLB_DOUBLE_BACKWARD && parts_of(op)->results))
+    n.z = pieces * tp->z.dim * bytes;
   if (pass != CLB_FORWARD && tp->gradients & CLB_X && !op->problem.convolution.atomics) {
     n.x = clb_lines(pieces * tp->x.dim * bytes);
     n.edge_x = tp->x.dim * clb_dtype_bytes(op->problem.arithmetic);
@@ -159,30 +203,45 @@ static clb_convolution_needs measure(const clb_op *op, clb_pass pass, const clb_
 }
 
 /* Where gradients of shared weights of so many edges start: behind those of x. */
-static int64_t start_of_weights(const clb_convolution_needs *n, int64_t edges) { return n->edge_w ? clb_lines(n->x + n->edge_x * edges) : n->x + n->edge_x * edges; }
+static int64_t start_of_weights(const clb_convolution_needs *n, int64_t edges) {
+  return n->edge_w ? clb_lines(n->x + n->edge_x * edges) : n->x + n->edge_x * edges;
+}
 
 static uint64_t bytes_for(const clb_convolution_call *c, int64_t edges) {
   const clb_convolution_needs *n = &c->needs;
   const clb_convolution_vectors *v = parts_of(c->op)->vectors;
-  int64_t x = start_of_weights(n, edges) + n->edge_w * edges, all = parts_of(c->op)->messages ? clb_convolution_messages_bytes(c->op, c->pass, c->graph) : x > n->z ? x : n->z, own = v ? clb_convolution_vectors_bytes(v, c->pass, c->graph->n_edges) : 0;
+  int64_t x = start_of_weights(n, edges) + n->edge_w * edges,
+          all = parts_of(c->op)->messages ? clb_convolution_messages_bytes(c->op, c->pass, c->graph)
+                : x > n->z                ? x
+                                          : n->z,
+          own = v ? clb_convolution_vectors_bytes(v, c->pass, c->graph->n_edges) : 0;
   return (uint64_t)(own ? clb_lines(all) + own : all);
 }
 
-static uint64_t least_bytes(const clb_convolution_call *c) { return bytes_for(c, c->graph->n_edges < LEAST_EDGES ? c->graph->n_edges : LEAST_EDGES); }
+static uint64_t least_bytes(const clb_convolution_call *c) {
+  return bytes_for(c, c->graph->n_edges < LEAST_EDGES ? c->graph->n_edges : LEAST_EDGES);
+}
 
 static clb_status check_call(clb_op *op, clb_pass pass, const clb_graph *g) {
-  if (op->problem.kind != CLB_CONVOLUTION) return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "this op is %s, not convolution", clb_kernel_kinds[op->problem.kind]->name);
+  if (op->problem.kind != CLB_CONVOLUTION)
+    return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "this op is %s, not convolution",
+                clb_kernel_kinds[op->problem.kind]->name);
   if (!g) return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "convolution: graph is NULL");
-  if (g->ctx != op->ctx) return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "convolution: the graph belongs to another context");
+  if (g->ctx != op->ctx)
+    return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "convolution: the graph belongs to another context");
   return clb_op_check_pass(op, pass);
 }
 
-clb_status clb_convolution_workspace(clb_op *op, clb_pass pass, clb_graph *graph, uint64_t *least, uint64_t *most) {
+clb_status clb_convolution_workspace(clb_op *op, clb_pass pass, clb_graph *graph, uint64_t *least,
+                                     uint64_t *most) {
   if (!op) return CLB_ERROR_ARGUMENT;
   clb_status s = check_call(op, pass, graph);
   if (s) return s;
-  if (!least || !most) return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "clb_convolution_workspace: %s is NULL", least ? "most" : "least");
-  const clb_convolution_call c = {.op = op, .pass = pass, .graph = graph, .needs = measure(op, pass, graph)};
+  if (!least || !most)
+    return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "clb_convolution_workspace: %s is NULL",
+                least ? "most" : "least");
+  const clb_convolution_call c = {
+      .op = op, .pass = pass, .graph = graph, .needs = measure(op, pass, graph)};
   *most = bytes_for(&c, graph->n_edges);
   *least = least_bytes(&c);
   return CLB_OK;
@@ -192,10 +251,14 @@ clb_status clb_convolution_workspace(clb_op *op, clb_pass pass, clb_graph *graph
 
 typedef clb_convolution_call call;
 
-enum { EXTRA = 15 }; /* arguments beside operands: n, then the walk's five, the senders, `add`, `aligned`, the splines' six */
+enum {
+  EXTRA = 15
+}; /* arguments beside operands: n, then the walk's five, the senders, `add`, `aligned`, the
+      splines' six */
 
 static clb_arg real_arg(const clb_op *op, double x) {
-  return op->problem.arithmetic == CLB_F64 ? (clb_arg){.type = IR_F64, .f64 = x} : (clb_arg){.type = IR_F32, .f32 = (float)x};
+  return op->problem.arithmetic == CLB_F64 ? (clb_arg){.type = IR_F64, .f64 = x}
+                                           : (clb_arg){.type = IR_F32, .f32 = (float)x};
 }
 
 /* Whether the rows that edges read, of the table, too, start at multiples of 16 bytes. */
@@ -204,15 +267,19 @@ static bool aligned(const call *c) {
   if (c->op->problem.convolution.spline && parts_of(c->op)->table_at % step) return false;
   for (int i = 0; i < c->n_operands; i++) {
     const clb_operand *o = &c->operand[i];
-    if (!o->columns || o->written || o->of == CLB_Z || (o->of == CLB_W && c->op->problem.convolution.spline)) continue;
-    bool start = o->rows.buffer->memory.kind != CLB_POINTER || (uintptr_t)o->rows.buffer->memory.handle % 16 == 0;
+    if (!o->columns || o->written || o->of == CLB_Z ||
+        (o->of == CLB_W && c->op->problem.convolution.spline))
+      continue;
+    bool start = o->rows.buffer->memory.kind != CLB_POINTER ||
+                 (uintptr_t)o->rows.buffer->memory.handle % 16 == 0;
     if (!start || o->rows.offset % step || clb_operand_stride(o) % step) return false;
   }
   return true;
 }
 
 /* Launches the op's kernel on `groups` entries of a walk, for edges e0 ... e1 - 1. */
-static clb_status launch(const call *c, clb_op *op, int64_t groups, const clb_buffer *walk, int64_t e0, int64_t e1, int32_t add) {
+static clb_status launch(const call *c, clb_op *op, int64_t groups, const clb_buffer *walk,
+                         int64_t e0, int64_t e1, int32_t add) {
   clb_arg args[3 * CLB_MAX_OPERANDS + EXTRA];
   const clb_buffer *b = c->graph->buffer;
   const clb_memory *some = &b[CLB_GRAPH_EDGE].memory; /* for what is never touched */
@@ -244,30 +311,35 @@ static clb_status launch(const call *c, clb_op *op, int64_t groups, const clb_bu
 
 static clb_operand *written(call *c, int of) {
   for (int i = 0; i < c->n_operands; i++)
-    if (c->operand[i].written && c->operand[i].of == of && c->operand[i].columns) return &c->operand[i];
+    if (c->operand[i].written && c->operand[i].of == of && c->operand[i].columns)
+      return &c->operand[i];
   return NULL;
 }
 
-/* Sums over the edges of each receiver: rows up to a piece's length, then the pieces of longer ones. */
+/* Sums over the edges of each receiver: rows up to a piece's length, then the pieces of longer
+   ones. */
 static clb_status run_results(call *c, clb_op *op) {
   const clb_buffer *b = c->graph->buffer;
   clb_operand *z = written(c, CLB_Z);
   int64_t n = c->graph->n_edges, pieces = clb_graph_own_pieces(c->graph);
   if (!z) return CLB_OK;
   clb_operand whole = *z;
-  clb_status s = launch(c, op, c->graph->n_rows[CLB_BY_RECEIVER], &b[CLB_GRAPH_WALK + CLB_BY_RECEIVER], 0, n, op->problem.accumulate);
+  clb_status s = launch(c, op, c->graph->n_rows[CLB_BY_RECEIVER],
+                        &b[CLB_GRAPH_WALK + CLB_BY_RECEIVER], 0, n, op->problem.accumulate);
   if (s || !pieces) return s;
   clb_buffer part = {.ctx = op->ctx, .memory = c->workspace};
   z->rows = (clb_rows){&part, 0, CLB_DENSE, NULL};
   s = launch(c, op, pieces, &b[CLB_GRAPH_PIECES_OF + CLB_BY_RECEIVER], 0, n, 2);
   *z = whole;
   if (!s)
-    s = clb_row_sum_combine(parts_of(c->op)->z, c->graph, CLB_BY_RECEIVER, &z->rows.buffer->memory, z->rows.offset, clb_operand_stride(z), &c->workspace, 0);
+    s = clb_row_sum_combine(parts_of(c->op)->z, c->graph, CLB_BY_RECEIVER, &z->rows.buffer->memory,
+                            z->rows.offset, clb_operand_stride(z), &c->workspace, 0);
   return s;
 }
 
 /* Lets rows of the workspace, from `start` bytes on, stand in the place of a result's. */
-static clb_operand to_workspace(clb_operand *o, clb_buffer *workspace, int64_t start, int64_t bytes) {
+static clb_operand to_workspace(clb_operand *o, clb_buffer *workspace, int64_t start,
+                                int64_t bytes) {
   clb_operand whole = *o;
   o->rows = (clb_rows){workspace, start / bytes, CLB_DENSE, NULL};
   return whole;
@@ -278,26 +350,36 @@ static clb_status run_edges(call *c, int64_t e0, int64_t e1) {
   const clb_buffer *b = c->graph->buffer;
   clb_op *op = c->op;
   clb_convolution_parts *parts = op->parts;
-  clb_operand *x = op->problem.convolution.atomics ? NULL : written(c, CLB_X), *w = parts->weights ? written(c, CLB_W) : NULL, x_whole, w_whole;
+  clb_operand *x = op->problem.convolution.atomics ? NULL : written(c, CLB_X),
+              *w = parts->weights ? written(c, CLB_W) : NULL, x_whole, w_whole;
   clb_buffer workspace = {.ctx = op->ctx, .memory = c->workspace};
   const clb_memory *m = &c->workspace;
   bool add = e0 > 0 || op->problem.accumulate;
   if (x) x_whole = to_workspace(x, &workspace, c->needs.x, clb_dtype_bytes(op->problem.arithmetic));
-  if (w) w_whole = to_workspace(w, &workspace, start_of_weights(&c->needs, e1 - e0), clb_dtype_bytes(op->problem.storage));
-  clb_status s = launch(c, op, c->graph->n_rows[CLB_BY_RECEIVER], &b[CLB_GRAPH_WALK + CLB_BY_RECEIVER], e0, e1, 0);
-  if (!s) s = launch(c, op, clb_graph_own_pieces(c->graph), &b[CLB_GRAPH_PIECES_OF + CLB_BY_RECEIVER], e0, e1, 0);
+  if (w)
+    w_whole = to_workspace(w, &workspace, start_of_weights(&c->needs, e1 - e0),
+                           clb_dtype_bytes(op->problem.storage));
+  clb_status s = launch(c, op, c->graph->n_rows[CLB_BY_RECEIVER],
+                        &b[CLB_GRAPH_WALK + CLB_BY_RECEIVER], e0, e1, 0);
+  if (!s)
+    s = launch(c, op, clb_graph_own_pieces(c->graph), &b[CLB_GRAPH_PIECES_OF + CLB_BY_RECEIVER], e0,
+               e1, 0);
   int64_t x_at = x ? x->rows.offset : 0, w_at = w ? w->rows.offset : 0;
   if (x) *x = x_whole;
   if (w) *w = w_whole;
   if (x && !s)
-    s = clb_row_sum_run(parts->x, c->graph, CLB_BY_SENDER, e0, e1, m, x_at, x->columns, &x->rows.buffer->memory, x->rows.offset, clb_operand_stride(x), add, m, 0);
-  if (w && !s) s = clb_column_sum_run(parts->weights, e1 - e0, m, w_at, w->columns, &w->rows.buffer->memory, w->rows.offset, add);
+    s = clb_row_sum_run(parts->x, c->graph, CLB_BY_SENDER, e0, e1, m, x_at, x->columns,
+                        &x->rows.buffer->memory, x->rows.offset, clb_operand_stride(x), add, m, 0);
+  if (w && !s)
+    s = clb_column_sum_run(parts->weights, e1 - e0, m, w_at, w->columns, &w->rows.buffer->memory,
+                           w->rows.offset, add);
   return s;
 }
 
 /* Edges at a time that there is workspace for. */
 static int64_t part_of(const call *c) {
-  int64_t n = c->graph->n_edges, edge = c->needs.edge_x + c->needs.edge_w, room = (int64_t)c->workspace.bytes;
+  int64_t n = c->graph->n_edges, edge = c->needs.edge_x + c->needs.edge_w,
+          room = (int64_t)c->workspace.bytes;
   int64_t part = edge ? (room - c->needs.x) / edge : n;
   if (part > n) part = n;
   while (part > 1 && start_of_weights(&c->needs, part) + c->needs.edge_w * part > room) part--;
@@ -309,24 +391,34 @@ static clb_status run_all_edges(call *c) {
   clb_status s = CLB_OK;
   const clb_operand *x = written(c, CLB_X);
   if (!x && !written(c, CLB_Y) && !written(c, CLB_W)) return CLB_OK;
-  if (x && c->op->problem.convolution.atomics && !c->op->problem.accumulate) /* sums over no edges are 0 */
-    s = clb_row_sum_run(parts_of(c->op)->x, c->graph, CLB_BY_SENDER, 0, 0, &x->rows.buffer->memory, 0, 0, &x->rows.buffer->memory, x->rows.offset, clb_operand_stride(x), false, NULL, 0);
-  for (int64_t e0 = 0; !s && (e0 < n || !e0); e0 += part ? part : 1) s = run_edges(c, e0, e0 + part < n ? e0 + part : n);
+  if (x && c->op->problem.convolution.atomics &&
+      !c->op->problem.accumulate) /* sums over no edges are 0 */
+    s = clb_row_sum_run(parts_of(c->op)->x, c->graph, CLB_BY_SENDER, 0, 0, &x->rows.buffer->memory,
+                        0, 0, &x->rows.buffer->memory, x->rows.offset, clb_operand_stride(x), false,
+                        NULL, 0);
+  for (int64_t e0 = 0; !s && (e0 < n || !e0); e0 += part ? part : 1)
+    s = run_edges(c, e0, e0 + part < n ? e0 + part : n);
   return s;
 }
 
-/* Rows of lengths in the place of weights; rows of vectors in the place of y, which tell the lengths, too. */
-int clb_convolution_operands(const clb_problem *p, clb_pass pass, const clb_rows *rows, clb_operand *operands) {
+/* Rows of lengths in the place of weights; rows of vectors in the place of y, which tell the
+   lengths, too. */
+int clb_convolution_operands(const clb_problem *p, clb_pass pass, const clb_rows *rows,
+                             clb_operand *operands) {
   int n = clb_tensor_product_operands(p, pass, rows, operands);
   for (clb_operand *o = operands; o < operands + n; o++) {
-    if (o->of == CLB_W && o->columns && p->convolution.spline) o->columns = p->convolution.vectors ? 0 : 1;
+    if (o->of == CLB_W && o->columns && p->convolution.spline)
+      o->columns = p->convolution.vectors ? 0 : 1;
     if (o->of == CLB_Y && o->columns && p->convolution.vectors) o->columns = 3;
   }
   return n;
 }
 
 static clb_status check_operands(call *c) {
-  const int64_t n[] = {[CLB_X] = c->graph->n_rows[CLB_BY_SENDER], [CLB_Y] = c->graph->n_edges, [CLB_W] = c->graph->n_edges, [CLB_Z] = c->graph->n_rows[CLB_BY_RECEIVER]};
+  const int64_t n[] = {[CLB_X] = c->graph->n_rows[CLB_BY_SENDER],
+                       [CLB_Y] = c->graph->n_edges,
+                       [CLB_W] = c->graph->n_edges,
+                       [CLB_Z] = c->graph->n_rows[CLB_BY_RECEIVER]};
   clb_status s = CLB_OK;
   for (int i = 0; i < c->n_operands && !s; i++) {
     s = clb_op_check_operand(c->op, c->pass, n[c->operand[i].of], &c->operand[i]);
@@ -337,23 +429,34 @@ static clb_status check_operands(call *c) {
 
 static clb_status check_workspace(call *c, const clb_buffer *workspace) {
   uint64_t least = least_bytes(c);
-  if (workspace && workspace->ctx != c->op->ctx) return FAIL(c->op->ctx, CLB_ERROR_ARGUMENT, "convolution: workspace belongs to another context");
+  if (workspace && workspace->ctx != c->op->ctx)
+    return FAIL(c->op->ctx, CLB_ERROR_ARGUMENT,
+                "convolution: workspace belongs to another context");
   if (least && (!workspace || workspace->memory.bytes < least))
-    return FAIL(c->op->ctx, CLB_ERROR_ARGUMENT, "convolution: workspace has %llu bytes; clb_convolution_workspace asks for %llu at least",
-                (unsigned long long)(workspace ? workspace->memory.bytes : 0), (unsigned long long)least);
+    return FAIL(
+        c->op->ctx, CLB_ERROR_ARGUMENT,
+        "convolution: workspace has %llu bytes; clb_convolution_workspace asks for %llu at least",
+        (unsigned long long)(workspace ? workspace->memory.bytes : 0), (unsigned long long)least);
   c->workspace = workspace ? workspace->memory : c->graph->buffer[CLB_GRAPH_EDGE].memory;
   return CLB_OK;
 }
 
-clb_status clb_convolution_run(clb_op *op, clb_pass pass, clb_graph *graph, const clb_rows *rows, clb_buffer *workspace) {
+clb_status clb_convolution_run(clb_op *op, clb_pass pass, clb_graph *graph, const clb_rows *rows,
+                               clb_buffer *workspace) {
   if (!op) return CLB_ERROR_ARGUMENT;
   call c = {.op = op, .pass = pass, .graph = graph};
   clb_convolution_vector_rows kept;
   clb_status s = check_call(op, pass, graph);
   if (s) return s;
-  if (parts_of(op)->knots && !parts_of(op)->table.handle) return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "convolution: this op has knots; call clb_convolution_set_table first");
-  if (!op->ctx->device->info.runs) return FAIL(op->ctx, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it", op->ctx->device->info.name);
-  clb_op *results = pass == CLB_DOUBLE_BACKWARD ? parts_of(op)->results : pass == CLB_FORWARD ? op : NULL;
+  if (parts_of(op)->knots && !parts_of(op)->table.handle)
+    return FAIL(op->ctx, CLB_ERROR_ARGUMENT,
+                "convolution: this op has knots; call clb_convolution_set_table first");
+  if (!op->ctx->device->info.runs)
+    return FAIL(op->ctx, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
+                op->ctx->device->info.name);
+  clb_op *results = pass == CLB_DOUBLE_BACKWARD ? parts_of(op)->results
+                    : pass == CLB_FORWARD       ? op
+                                                : NULL;
   clb_tensor_product_problem *tp = &op->problem.tensor_product;
   const clb_convolution_vectors *vectors = parts_of(op)->vectors;
   int gradients = tp->gradients;

@@ -1,10 +1,14 @@
-/* src/ops/convolution_messages.c - graph convolutions of products that no walk of their own is made for: messages of some edges at a time, then sums.
+/* src/ops/convolution_messages.c - graph convolutions of products that no walk of their own is made
+   for: messages of some edges at a time, then sums.
 
-   Weights that mix channels are many more numbers than a message has, so that writing messages and reading them again costs little beside:
-   the tensor product of edges e0 ... e1 - 1 finds its rows of nodes by number and leaves results of nodes in the workspace, where they are
-   added up by receiver, or by sender, in a fixed order.  How many edges go together depends on the op alone, so that bits do, too.
+   Weights that mix channels are many more numbers than a message has, so that writing messages and
+   reading them again costs little beside: the tensor product of edges e0 ... e1 - 1 finds its rows
+   of nodes by number and leaves results of nodes in the workspace, where they are added up by
+   receiver, or by sender, in a fixed order.  How many edges go together depends on the op alone, so
+   that bits do, too.
 
-   Sums over several such parts are kept in arithmetic precision; where rows are stored as something else they are converted at the end. */
+   Sums over several such parts are kept in arithmetic precision; where rows are stored as something
+   else they are converted at the end. */
 #include "src/ops/convolution_messages.h"
 
 #include <stdlib.h>
@@ -19,7 +23,7 @@ static const int like[NODES] = {CLB_X, CLB_Z}, direction[NODES] = {CLB_BY_SENDER
 struct clb_convolution_messages {
   clb_op *product;
   clb_row_sum *sum[NODES], *copy[NODES]; /* NULL: not needed */
-  clb_op *weights;                       /* sums over edges of gradients of shared weights; NULL: not needed */
+  clb_op *weights; /* sums over edges of gradients of shared weights; NULL: not needed */
 };
 
 void clb_convolution_messages_destroy(clb_convolution_messages **messages) {
@@ -42,7 +46,9 @@ static int64_t columns_of(const clb_op *op, int of) {
 /* Columns of a result that lies in the workspace, edge by edge; 0: the pass does not give it. */
 static int64_t message(const clb_op *op, clb_pass pass, int of) {
   const clb_tensor_product_problem *tp = &op->problem.tensor_product;
-  bool given = pass == CLB_FORWARD ? of == CLB_Z : tp->gradients & of && (of != CLB_Z || pass == CLB_DOUBLE_BACKWARD);
+  bool given = pass == CLB_FORWARD
+                   ? of == CLB_Z
+                   : tp->gradients & of && (of != CLB_Z || pass == CLB_DOUBLE_BACKWARD);
   return given && (of != CLB_W || tp->shared_weights) ? columns_of(op, of) : 0;
 }
 
@@ -58,7 +64,8 @@ static clb_status create_product(clb_op *op, unsigned passes, clb_tuner tune, cl
   p->arithmetic = op->problem.arithmetic;
   p->accumulate = op->problem.accumulate;
   p->tensor_product = op->problem.tensor_product;
-  p->tensor_product.indexed = (p->tensor_product.x.dim ? CLB_X : 0) | (p->tensor_product.z.dim ? CLB_Z : 0);
+  p->tensor_product.indexed =
+      (p->tensor_product.x.dim ? CLB_X : 0) | (p->tensor_product.z.dim ? CLB_Z : 0);
   p->tensor_product.edges = CLB_X | CLB_Z | (op->problem.convolution.vectors ? CLB_Y : 0);
   clb_status s = clb_op_create(op->ctx, p, passes, tune, product);
   free(p);
@@ -66,22 +73,30 @@ static clb_status create_product(clb_op *op, unsigned passes, clb_tuner tune, cl
 }
 
 static clb_status create_sums(clb_op *op, unsigned passes, int i, clb_convolution_messages *m) {
-  clb_dtype storage = (clb_dtype)op->problem.storage, arithmetic = (clb_dtype)op->problem.arithmetic;
+  clb_dtype storage = (clb_dtype)op->problem.storage,
+            arithmetic = (clb_dtype)op->problem.arithmetic;
   int64_t columns = 0;
   for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
-    if (passes & CLB_PASS_BIT(pass) && message(op, (clb_pass)pass, like[i])) columns = columns_of(op, like[i]);
+    if (passes & CLB_PASS_BIT(pass) && message(op, (clb_pass)pass, like[i]))
+      columns = columns_of(op, like[i]);
   if (!columns) return CLB_OK;
-  clb_status s = clb_row_sum_create(op->ctx, arithmetic, arithmetic, arithmetic, columns, &m->sum[i]);
-  return s || !converts(op) ? s : clb_row_copy_create(op->ctx, arithmetic, storage, arithmetic, columns, &m->copy[i]);
+  clb_status s =
+      clb_row_sum_create(op->ctx, arithmetic, arithmetic, arithmetic, columns, &m->sum[i]);
+  return s || !converts(op)
+             ? s
+             : clb_row_copy_create(op->ctx, arithmetic, storage, arithmetic, columns, &m->copy[i]);
 }
 
-clb_status clb_convolution_messages_create(clb_op *op, unsigned passes, clb_tuner tune, clb_convolution_messages **messages) {
+clb_status clb_convolution_messages_create(clb_op *op, unsigned passes, clb_tuner tune,
+                                           clb_convolution_messages **messages) {
   clb_convolution_messages *m = *messages = calloc(1, sizeof *m);
   if (!m) return clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
   clb_status s = create_product(op, passes, tune, &m->product);
   for (int i = 0; i < NODES && !s; i++) s = create_sums(op, passes, i, m);
   if (!s && passes >> CLB_BACKWARD && message(op, CLB_BACKWARD, CLB_W))
-    s = clb_column_sum_create(op->ctx, (clb_dtype)op->problem.storage, (clb_dtype)op->problem.arithmetic, columns_of(op, CLB_W), INT32_MAX, &m->weights);
+    s = clb_column_sum_create(op->ctx, (clb_dtype)op->problem.storage,
+                              (clb_dtype)op->problem.arithmetic, columns_of(op, CLB_W), INT32_MAX,
+                              &m->weights);
   for (int pass = 0; pass < CLB_PASSES && !s; pass++) {
     op->kernel[pass] = m->product->kernel[pass];
     op->choice[pass] = m->product->choice[pass];
@@ -95,19 +110,24 @@ clb_status clb_convolution_messages_create(clb_op *op, unsigned passes, clb_tune
 enum { ROOM = 64 << 20, MOST_EDGES = 65536, MOST_EDGES_OF_A_CPU = 16384 };
 
 static int64_t part_of(const clb_op *op, clb_pass pass) {
-  int64_t arithmetic = clb_dtype_bytes(op->problem.arithmetic), storage = clb_dtype_bytes(op->problem.storage);
-  int64_t row = (message(op, pass, CLB_X) + message(op, pass, CLB_Z)) * arithmetic + message(op, pass, CLB_W) * storage;
-  int64_t most = op->ctx->device->limits.simd ? MOST_EDGES_OF_A_CPU : MOST_EDGES, part = row ? ROOM / row : INT32_MAX;
+  int64_t arithmetic = clb_dtype_bytes(op->problem.arithmetic),
+          storage = clb_dtype_bytes(op->problem.storage);
+  int64_t row = (message(op, pass, CLB_X) + message(op, pass, CLB_Z)) * arithmetic +
+                message(op, pass, CLB_W) * storage;
+  int64_t most = op->ctx->device->limits.simd ? MOST_EDGES_OF_A_CPU : MOST_EDGES,
+          part = row ? ROOM / row : INT32_MAX;
   return part < 1 ? 1 : row && part > most ? most : part;
 }
 
-/* Where things start, in bytes: messages; sums of pieces of long rows; sums of rows that are to be converted; gradients of weights. */
+/* Where things start, in bytes: messages; sums of pieces of long rows; sums of rows that are to be
+   converted; gradients of weights. */
 typedef struct {
   int64_t message[NODES], piece[NODES], sum[NODES], weights, end;
 } places;
 
 static places places_of(const clb_op *op, clb_pass pass, const clb_graph *g) {
-  int64_t arithmetic = clb_dtype_bytes(op->problem.arithmetic), part = part_of(op, pass), rows = g->n_edges < part ? g->n_edges : part;
+  int64_t arithmetic = clb_dtype_bytes(op->problem.arithmetic), part = part_of(op, pass),
+          rows = g->n_edges < part ? g->n_edges : part;
   places at = {.end = 0};
   for (int i = 0; i < NODES; i++) {
     int64_t row = message(op, pass, like[i]) * arithmetic;
@@ -121,66 +141,87 @@ static places places_of(const clb_op *op, clb_pass pass, const clb_graph *g) {
   return at;
 }
 
-int64_t clb_convolution_messages_bytes(const clb_op *op, clb_pass pass, const clb_graph *graph) { return places_of(op, pass, graph).end; }
+int64_t clb_convolution_messages_bytes(const clb_op *op, clb_pass pass, const clb_graph *graph) {
+  return places_of(op, pass, graph).end;
+}
 
 /* ---- passes ---- */
 
 static const clb_operand *written(const clb_convolution_call *c, int of) {
   for (int i = 0; i < c->n_operands; i++)
-    if (c->operand[i].written && c->operand[i].of == of && c->operand[i].columns) return &c->operand[i];
+    if (c->operand[i].written && c->operand[i].of == of && c->operand[i].columns)
+      return &c->operand[i];
   return NULL;
 }
 
 /* The operand as the product of edges from e0 on has it. */
-static clb_operand of_edges(const clb_convolution_call *c, const clb_operand *o, const places *at, clb_buffer *workspace, int64_t e0) {
+static clb_operand of_edges(const clb_convolution_call *c, const clb_operand *o, const places *at,
+                            clb_buffer *workspace, int64_t e0) {
   const clb_buffer *b = c->graph->buffer;
   clb_operand r = *o;
   bool shared = o->of == CLB_W && o->one_row;
   int node = o->of == CLB_X ? SENDERS : RECEIVERS;
   if (o->of == CLB_X || o->of == CLB_Z) {
-    if (o->written) r.rows = (clb_rows){workspace, at->message[node] / clb_dtype_bytes(c->op->problem.arithmetic), CLB_DENSE, NULL};
-    else r.rows.index = (clb_buffer *)&b[node == SENDERS ? CLB_GRAPH_SENDERS : CLB_GRAPH_RECEIVERS], r.indexed = true, r.index_first = e0;
+    if (o->written)
+      r.rows = (clb_rows){workspace, at->message[node] / clb_dtype_bytes(c->op->problem.arithmetic),
+                          CLB_DENSE, NULL};
+    else
+      r.rows.index = (clb_buffer *)&b[node == SENDERS ? CLB_GRAPH_SENDERS : CLB_GRAPH_RECEIVERS],
+      r.indexed = true, r.index_first = e0;
     r.wide = o->written;
   } else if (!shared) r.rows.offset += e0 * clb_operand_stride(o);
-  else if (o->written) r.rows = (clb_rows){workspace, at->weights / clb_dtype_bytes(c->op->problem.storage), CLB_DENSE, NULL}, r.one_row = false;
+  else if (o->written)
+    r.rows = (clb_rows){workspace, at->weights / clb_dtype_bytes(c->op->problem.storage), CLB_DENSE,
+                        NULL},
+    r.one_row = false;
   return r;
 }
 
 /* Adds up what edges e0 ... e1 - 1 give to senders or receivers. */
-static clb_status add_up(const clb_convolution_messages *m, const clb_convolution_call *c, const places *at, int i, int64_t e0, int64_t e1) {
+static clb_status add_up(const clb_convolution_messages *m, const clb_convolution_call *c,
+                         const places *at, int i, int64_t e0, int64_t e1) {
   const clb_operand *o = written(c, like[i]);
   int64_t bytes = clb_dtype_bytes(c->op->problem.arithmetic);
   if (!o) return CLB_OK;
   bool apart = m->copy[i], add = e0 || (c->op->problem.accumulate && !apart);
   const clb_memory *w = &c->workspace, *to = apart ? w : &o->rows.buffer->memory;
-  return clb_row_sum_run(m->sum[i], c->graph, direction[i], e0, e1, w, at->message[i] / bytes, o->columns, to, apart ? at->sum[i] / bytes : o->rows.offset,
+  return clb_row_sum_run(m->sum[i], c->graph, direction[i], e0, e1, w, at->message[i] / bytes,
+                         o->columns, to, apart ? at->sum[i] / bytes : o->rows.offset,
                          apart ? o->columns : clb_operand_stride(o), add, w, at->piece[i] / bytes);
 }
 
-static clb_status run_part(const clb_convolution_messages *m, const clb_convolution_call *c, const places *at, int64_t e0, int64_t e1) {
+static clb_status run_part(const clb_convolution_messages *m, const clb_convolution_call *c,
+                           const places *at, int64_t e0, int64_t e1) {
   clb_operand part[CLB_MAX_OPERANDS];
   clb_buffer workspace = {.ctx = c->op->ctx, .memory = c->workspace};
   const clb_operand *w = m->weights ? written(c, CLB_W) : NULL;
   clb_status s = CLB_OK;
   for (int i = 0; i < c->n_operands; i++) part[i] = of_edges(c, &c->operand[i], at, &workspace, e0);
-  if (e0 < e1) s = clb_op_run_rows(m->product, CLB_TENSOR_PRODUCT, c->pass, e1 - e0, part, c->n_operands);
+  if (e0 < e1)
+    s = clb_op_run_rows(m->product, CLB_TENSOR_PRODUCT, c->pass, e1 - e0, part, c->n_operands);
   for (int i = 0; i < NODES && !s; i++) s = add_up(m, c, at, i, e0, e1);
   if (s || !w) return s;
-  return clb_column_sum_run(m->weights, e1 - e0, &c->workspace, at->weights / clb_dtype_bytes(c->op->problem.storage), w->columns, &w->rows.buffer->memory, w->rows.offset,
-                            e0 || c->op->problem.accumulate);
+  return clb_column_sum_run(
+      m->weights, e1 - e0, &c->workspace, at->weights / clb_dtype_bytes(c->op->problem.storage),
+      w->columns, &w->rows.buffer->memory, w->rows.offset, e0 || c->op->problem.accumulate);
 }
 
-clb_status clb_convolution_messages_run(const clb_convolution_messages *m, const clb_convolution_call *c) {
-  int64_t n = c->graph->n_edges, part = part_of(c->op, c->pass), bytes = clb_dtype_bytes(c->op->problem.arithmetic);
+clb_status clb_convolution_messages_run(const clb_convolution_messages *m,
+                                        const clb_convolution_call *c) {
+  int64_t n = c->graph->n_edges, part = part_of(c->op, c->pass),
+          bytes = clb_dtype_bytes(c->op->problem.arithmetic);
   places at = places_of(c->op, c->pass, c->graph);
   clb_status s = CLB_OK;
   bool gives = false;
   for (int i = 0; i < c->n_operands; i++) gives |= c->operand[i].written && c->operand[i].columns;
-  for (int64_t e0 = 0; !s && gives && (e0 < n || !e0); e0 += part) s = run_part(m, c, &at, e0, e0 + part < n ? e0 + part : n);
+  for (int64_t e0 = 0; !s && gives && (e0 < n || !e0); e0 += part)
+    s = run_part(m, c, &at, e0, e0 + part < n ? e0 + part : n);
   for (int i = 0; i < NODES && !s; i++) {
     const clb_operand *o = written(c, like[i]);
     if (o && m->copy[i])
-      s = clb_row_copy_run(m->copy[i], c->graph, direction[i], &c->workspace, at.sum[i] / bytes, o->columns, &o->rows.buffer->memory, o->rows.offset, clb_operand_stride(o), c->op->problem.accumulate);
+      s = clb_row_copy_run(m->copy[i], c->graph, direction[i], &c->workspace, at.sum[i] / bytes,
+                           o->columns, &o->rows.buffer->memory, o->rows.offset,
+                           clb_operand_stride(o), c->op->problem.accumulate);
   }
   return s;
 }

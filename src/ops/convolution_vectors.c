@@ -1,10 +1,12 @@
-/* src/ops/convolution_vectors.c - edge vectors in the place of a convolution's y and, where weights are splines, of lengths.
+/* src/ops/convolution_vectors.c - edge vectors in the place of a convolution's y and, where weights
+   are splines, of lengths.
 
    With y = Y(v / |v|), r = |v| and J = dY/dv:
      backward         g_v = J^T g_y + g_r v / |v|
-     double backward  b = J h, q = h . v / r, and d_v = J^T d_y + (dJ/dv h)^T g_y + d_r v / |v| + g_r dq/dv, h the incoming gradient of g_v;
-                      for this g_y and g_r are computed once more.
-   Rows of y, b, r, q and their gradients lie at the end of the caller's workspace, of the storage type: some hundred bytes of each edge. */
+     double backward  b = J h, q = h . v / r, and d_v = J^T d_y + (dJ/dv h)^T g_y + d_r v / |v| +
+   g_r dq/dv, h the incoming gradient of g_v; for this g_y and g_r are computed once more. Rows of
+   y, b, r, q and their gradients lie at the end of the caller's workspace, of the storage type:
+   some hundred bytes of each edge. */
 #include "src/ops/convolution_vectors.h"
 
 #include <stdlib.h>
@@ -14,11 +16,11 @@
 #include "src/ops/public_op.h"
 
 struct clb_convolution_vectors {
-  clb_op *harmonics, *adding; /* adding: to d_v that is there already; NULL: not needed */
+  clb_op *harmonics, *adding;      /* adding: to d_v that is there already; NULL: not needed */
   clb_op *lengths, *lengths_along; /* NULL: not needed */
-  clb_op *first;              /* a convolution that gives g_y (and g_r) alone; NULL: not needed */
-  int64_t dim, stride;        /* of rows of y; stride: of multiples of 16 bytes */
-  int64_t bytes;              /* of an element */
+  clb_op *first;       /* a convolution that gives g_y (and g_r) alone; NULL: not needed */
+  int64_t dim, stride; /* of rows of y; stride: of multiples of 16 bytes */
+  int64_t bytes;       /* of an element */
 };
 
 void clb_convolution_vectors_destroy(clb_convolution_vectors **vectors) {
@@ -34,23 +36,36 @@ void clb_convolution_vectors_destroy(clb_convolution_vectors **vectors) {
 
 /* ---- create ---- */
 
-static clb_status read_degrees(clb_context *ctx, const clb_irreps *y, clb_spherical_harmonics_problem *sh) {
+static clb_status read_degrees(clb_context *ctx, const clb_irreps *y,
+                               clb_spherical_harmonics_problem *sh) {
   for (int i = 0; i < y->n; i++) {
     const clb_term *t = &y->term[i];
     if (!t->mul) continue;
     if (t->mul != 1 || t->parity != (t->l % 2 ? -1 : 1))
-      return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_convolution_create: term %d of irreps_y is %dx%d%c; with vectors it must be one of 1x0e, 1x1o, 1x2e, ...", i,
-                      (int)t->mul, (int)t->l, t->parity > 0 ? 'e' : 'o');
+      return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                      "clb_convolution_create: term %d of irreps_y is %dx%d%c; with vectors it "
+                      "must be one of 1x0e, 1x1o, 1x2e, ...",
+                      i, (int)t->mul, (int)t->l, t->parity > 0 ? 'e' : 'o');
     if (sh->n_degrees == CLB_MAX_DEGREES)
-      return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_convolution_create: irreps_y has more than %d terms, too many for vectors", CLB_MAX_DEGREES);
+      return clb_fail(
+          &ctx->error, CLB_ERROR_ARGUMENT,
+          "clb_convolution_create: irreps_y has more than %d terms, too many for vectors",
+          CLB_MAX_DEGREES);
     sh->degrees[sh->n_degrees++] = t->l;
   }
-  return sh->n_degrees ? CLB_OK : clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_convolution_create: irreps_y is empty; with vectors it must have a term");
+  return sh->n_degrees
+             ? CLB_OK
+             : clb_fail(
+                   &ctx->error, CLB_ERROR_ARGUMENT,
+                   "clb_convolution_create: irreps_y is empty; with vectors it must have a term");
 }
 
 /* accumulates: into gradients of vectors; rows of the workspace are overwritten in any case. */
-static clb_status create_harmonics(clb_context *ctx, const clb_convolution_desc *desc, const clb_problem *p, int32_t accumulates, unsigned passes, clb_tuner tune, clb_op **op) {
-  clb_problem *h = clb_layer_problem(ctx, CLB_SPHERICAL_HARMONICS, (clb_dtype)p->storage, (clb_dtype)p->arithmetic);
+static clb_status create_harmonics(clb_context *ctx, const clb_convolution_desc *desc,
+                                   const clb_problem *p, int32_t accumulates, unsigned passes,
+                                   clb_tuner tune, clb_op **op) {
+  clb_problem *h = clb_layer_problem(ctx, CLB_SPHERICAL_HARMONICS, (clb_dtype)p->storage,
+                                     (clb_dtype)p->arithmetic);
   if (!h) return CLB_ERROR_MEMORY;
   h->accumulate = accumulates;
   h->spherical_harmonics.normalization = (int32_t)desc->normalization;
@@ -61,7 +76,8 @@ static clb_status create_harmonics(clb_context *ctx, const clb_convolution_desc 
   return s;
 }
 
-static clb_status create_first(clb_context *ctx, const clb_convolution_desc *desc, clb_tuner tune, clb_op **op) {
+static clb_status create_first(clb_context *ctx, const clb_convolution_desc *desc, clb_tuner tune,
+                               clb_op **op) {
   clb_convolution_desc d = *desc;
   d.vectors = 0;
   d.product.gradients = d.knots ? CLB_Y | CLB_W : CLB_Y;
@@ -69,26 +85,35 @@ static clb_status create_first(clb_context *ctx, const clb_convolution_desc *des
   return clb_convolution_make(ctx, &d, CLB_PASS_BIT(CLB_BACKWARD), tune, op);
 }
 
-clb_status clb_convolution_vectors_create(clb_context *ctx, const clb_convolution_desc *desc, unsigned asked, clb_tuner tune, const clb_problem *p, clb_convolution_vectors **vectors) {
+clb_status clb_convolution_vectors_create(clb_context *ctx, const clb_convolution_desc *desc,
+                                          unsigned asked, clb_tuner tune, const clb_problem *p,
+                                          clb_convolution_vectors **vectors) {
   clb_convolution_vectors *v = *vectors = calloc(1, sizeof *v);
   const clb_tensor_product_problem *tp = &p->tensor_product;
   if (!v) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
   bool wanted = tp->gradients & CLB_Y, back = wanted && asked >> CLB_BACKWARD;
   bool along = asked & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) && tp->incoming & CLB_Y;
-  unsigned passes = CLB_PASS_BIT(CLB_FORWARD) | (back ? CLB_PASS_BIT(CLB_BACKWARD) : 0) | (along ? CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) : 0);
+  unsigned passes = CLB_PASS_BIT(CLB_FORWARD) | (back ? CLB_PASS_BIT(CLB_BACKWARD) : 0) |
+                    (along ? CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) : 0);
   v->bytes = clb_dtype_bytes(p->storage);
   v->dim = tp->y.dim;
-  int64_t step = 16 / v->bytes, least = v->dim > 3 ? v->dim : 4; /* 4: gradients of vectors find room, too */
+  int64_t step = 16 / v->bytes,
+          least = v->dim > 3 ? v->dim : 4; /* 4: gradients of vectors find room, too */
   v->stride = (least + step - 1) / step * step;
   clb_status s = create_harmonics(ctx, desc, p, p->accumulate, passes, tune, &v->harmonics);
-  if (!s && wanted && along) s = create_harmonics(ctx, desc, p, 1, CLB_PASS_BIT(CLB_BACKWARD), tune, &v->adding);
+  if (!s && wanted && along)
+    s = create_harmonics(ctx, desc, p, 1, CLB_PASS_BIT(CLB_BACKWARD), tune, &v->adding);
   if (!s && wanted && along) s = create_first(ctx, desc, tune, &v->first);
-  if (!s && p->convolution.spline) s = clb_lengths_create(ctx, (clb_dtype)p->storage, (clb_dtype)p->arithmetic, &v->lengths);
-  if (!s && p->convolution.spline && along) s = clb_lengths_along_create(ctx, (clb_dtype)p->storage, (clb_dtype)p->arithmetic, &v->lengths_along);
+  if (!s && p->convolution.spline)
+    s = clb_lengths_create(ctx, (clb_dtype)p->storage, (clb_dtype)p->arithmetic, &v->lengths);
+  if (!s && p->convolution.spline && along)
+    s = clb_lengths_along_create(ctx, (clb_dtype)p->storage, (clb_dtype)p->arithmetic,
+                                 &v->lengths_along);
   return s; /* the convolution that it is a part of destroys it */
 }
 
-clb_status clb_convolution_vectors_set_table(const clb_convolution_vectors *v, clb_buffer *table, int64_t offset) {
+clb_status clb_convolution_vectors_set_table(const clb_convolution_vectors *v, clb_buffer *table,
+                                             int64_t offset) {
   return v->first ? clb_convolution_set_table(v->first, table, offset) : CLB_OK;
 }
 
@@ -100,7 +125,8 @@ typedef struct {
 } places;
 
 static places places_of(const clb_convolution_vectors *v, clb_pass pass, int64_t n) {
-  int64_t rows = clb_lines(n * v->stride * v->bytes), numbers = v->lengths ? clb_lines(n * v->bytes) : 0;
+  int64_t rows = clb_lines(n * v->stride * v->bytes),
+          numbers = v->lengths ? clb_lines(n * v->bytes) : 0;
   places at = {0};
   at.g_y = rows;
   at.b = at.g_y + (pass != CLB_FORWARD ? rows : 0);
@@ -111,7 +137,10 @@ static places places_of(const clb_convolution_vectors *v, clb_pass pass, int64_t
   return at;
 }
 
-int64_t clb_convolution_vectors_bytes(const clb_convolution_vectors *v, clb_pass pass, int64_t n_edges) { return places_of(v, pass, n_edges).end; }
+int64_t clb_convolution_vectors_bytes(const clb_convolution_vectors *v, clb_pass pass,
+                                      int64_t n_edges) {
+  return places_of(v, pass, n_edges).end;
+}
 
 /* ---- passes ---- */
 
@@ -122,12 +151,16 @@ typedef struct {
   clb_rows y, g_y, b, r, g_r, q;
 } scratch;
 
-static scratch scratch_of(const clb_convolution_vectors *v, const clb_convolution_call *c, const clb_convolution_vector_rows *kept) {
+static scratch scratch_of(const clb_convolution_vectors *v, const clb_convolution_call *c,
+                          const clb_convolution_vector_rows *kept) {
   places at = places_of(v, c->pass, c->graph->n_edges);
   int64_t start = (int64_t)c->workspace.bytes;
   clb_buffer *b = (clb_buffer *)&kept->rows;
-  return (scratch){{b, (start + at.y) / v->bytes, v->stride, NULL}, {b, (start + at.g_y) / v->bytes, v->stride, NULL}, {b, (start + at.b) / v->bytes, v->stride, NULL},
-                   {b, (start + at.r) / v->bytes, CLB_DENSE, NULL}, {b, (start + at.g_r) / v->bytes, CLB_DENSE, NULL},
+  return (scratch){{b, (start + at.y) / v->bytes, v->stride, NULL},
+                   {b, (start + at.g_y) / v->bytes, v->stride, NULL},
+                   {b, (start + at.b) / v->bytes, v->stride, NULL},
+                   {b, (start + at.r) / v->bytes, CLB_DENSE, NULL},
+                   {b, (start + at.g_r) / v->bytes, CLB_DENSE, NULL},
                    {b, (start + at.q) / v->bytes, CLB_DENSE, NULL}};
 }
 
@@ -137,25 +170,38 @@ static void put(clb_operand *o, clb_rows rows, int64_t columns) {
 }
 
 /* b = J h and q, and the part of d_v that is not by d_y and d_r, if that is asked for. */
-static clb_status go_along(const clb_convolution_vectors *v, const clb_convolution_call *c, const clb_convolution_vector_rows *kept, const scratch *at) {
+static clb_status go_along(const clb_convolution_vectors *v, const clb_convolution_call *c,
+                           const clb_convolution_vector_rows *kept, const scratch *at) {
   const clb_operand *o = c->operand;
   bool bends = kept->gradient.buffer;
   clb_status s = CLB_OK;
-  if (bends) s = clb_convolution_run(v->first, CLB_BACKWARD, c->graph, (const clb_rows[]){o[X_AT].rows, at->y, o[W_AT].rows, o[G_AT].rows, {0}, at->g_y, at->g_r}, NULL);
+  if (bends)
+    s = clb_convolution_run(
+        v->first, CLB_BACKWARD, c->graph,
+        (const clb_rows[]){o[X_AT].rows, at->y, o[W_AT].rows, o[G_AT].rows, {0}, at->g_y, at->g_r},
+        NULL);
   if (s) return s;
-  clb_rows g_y = bends ? at->g_y : at->y, g_r = bends ? at->g_r : at->r, d_v = bends ? kept->gradient : at->g_y; /* else none matters */
-  s = clb_public_op_run(v->harmonics, CLB_SPHERICAL_HARMONICS, CLB_DOUBLE_BACKWARD, c->graph->n_edges, (const clb_rows[]){kept->vector, g_y, kept->along, d_v, at->b});
-  return s || !v->lengths ? s : clb_lengths_along_run(v->lengths_along, c->graph->n_edges, kept->vector, kept->along, g_r, at->q, d_v);
+  clb_rows g_y = bends ? at->g_y : at->y, g_r = bends ? at->g_r : at->r,
+           d_v = bends ? kept->gradient : at->g_y; /* else none matters */
+  s = clb_public_op_run(v->harmonics, CLB_SPHERICAL_HARMONICS, CLB_DOUBLE_BACKWARD,
+                        c->graph->n_edges,
+                        (const clb_rows[]){kept->vector, g_y, kept->along, d_v, at->b});
+  return s || !v->lengths ? s
+                          : clb_lengths_along_run(v->lengths_along, c->graph->n_edges, kept->vector,
+                                                  kept->along, g_r, at->q, d_v);
 }
 
-clb_status clb_convolution_vectors_before(const clb_convolution_vectors *v, clb_convolution_call *c, clb_convolution_vector_rows *kept) {
+clb_status clb_convolution_vectors_before(const clb_convolution_vectors *v, clb_convolution_call *c,
+                                          clb_convolution_vector_rows *kept) {
   int64_t n = c->graph->n_edges, bytes = clb_convolution_vectors_bytes(v, c->pass, n);
   clb_operand *o = c->operand, *g = c->pass == CLB_FORWARD ? NULL : &o[y_gradient(c->pass)];
-  *kept = (clb_convolution_vector_rows){.vector = o[Y_AT].rows, .rows = {.ctx = c->op->ctx, .memory = c->workspace}};
+  *kept = (clb_convolution_vector_rows){.vector = o[Y_AT].rows,
+                                        .rows = {.ctx = c->op->ctx, .memory = c->workspace}};
   if (!n) return CLB_OK;
   c->workspace.bytes = (c->workspace.bytes - (uint64_t)bytes) / CLB_LINE * CLB_LINE;
   scratch at = scratch_of(v, c, kept);
-  clb_status s = clb_public_op_run(v->harmonics, CLB_SPHERICAL_HARMONICS, CLB_FORWARD, n, (const clb_rows[]){kept->vector, at.y});
+  clb_status s = clb_public_op_run(v->harmonics, CLB_SPHERICAL_HARMONICS, CLB_FORWARD, n,
+                                   (const clb_rows[]){kept->vector, at.y});
   if (!s && v->lengths) s = clb_radial_forward(v->lengths, n, kept->vector, at.r, (clb_rows){0});
   put(&o[Y_AT], at.y, v->dim);
   if (v->lengths) put(&o[W_AT], at.r, 1);
@@ -171,10 +217,16 @@ clb_status clb_convolution_vectors_before(const clb_convolution_vectors *v, clb_
   return go_along(v, c, kept, &at);
 }
 
-clb_status clb_convolution_vectors_after(const clb_convolution_vectors *v, const clb_convolution_call *c, const clb_convolution_vector_rows *kept) {
+clb_status clb_convolution_vectors_after(const clb_convolution_vectors *v,
+                                         const clb_convolution_call *c,
+                                         const clb_convolution_vector_rows *kept) {
   int64_t n = c->graph->n_edges;
   if (!kept->gradient.buffer) return CLB_OK;
   scratch at = scratch_of(v, c, kept);
-  clb_status s = clb_public_op_run(kept->along.buffer ? v->adding : v->harmonics, CLB_SPHERICAL_HARMONICS, CLB_BACKWARD, n, (const clb_rows[]){kept->vector, at.g_y, kept->gradient});
-  return s || !v->lengths ? s : clb_radial_backward_distance(v->lengths, n, kept->vector, at.g_r, kept->gradient, true);
+  clb_status s =
+      clb_public_op_run(kept->along.buffer ? v->adding : v->harmonics, CLB_SPHERICAL_HARMONICS,
+                        CLB_BACKWARD, n, (const clb_rows[]){kept->vector, at.g_y, kept->gradient});
+  return s || !v->lengths ? s
+                          : clb_radial_backward_distance(v->lengths, n, kept->vector, at.g_r,
+                                                         kept->gradient, true);
 }

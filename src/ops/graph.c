@@ -1,4 +1,5 @@
-/* src/ops/graph.c - graphs as the user sees them: capacities, checks, and the launches that sort the edges. */
+/* src/ops/graph.c - graphs as the user sees them: capacities, checks, and the launches that sort
+   the edges. */
 #include "src/ops/graph.h"
 
 #include <inttypes.h>
@@ -12,7 +13,8 @@ enum { GROUPS_OF_UNIT = 16, MOST_GROUPS = 2048, MOST_COUNT = INT32_MAX - 1 };
 
 static clb_status compile(clb_graph *g) {
   clb_problem *p = calloc(1, sizeof *p);
-  clb_status s = p ? CLB_OK : clb_fail(&g->ctx->error, CLB_ERROR_MEMORY, "clb_graph_create: no memory");
+  clb_status s =
+      p ? CLB_OK : clb_fail(&g->ctx->error, CLB_ERROR_MEMORY, "clb_graph_create: no memory");
   for (int step = 0; step < CLB_GRAPH_STEPS && !s; step++) {
     const clb_kernel_kind *kind = clb_kernel_kinds[CLB_GRAPH];
     ir_kernel k;
@@ -27,7 +29,9 @@ static clb_status compile(clb_graph *g) {
   return s;
 }
 
-static int64_t radix(const clb_graph *g) { return (int64_t)1 << clb_graph_digit_bits(&g->schedule[CLB_GRAPH_COUNT]); }
+static int64_t radix(const clb_graph *g) {
+  return (int64_t)1 << clb_graph_digit_bits(&g->schedule[CLB_GRAPH_COUNT]);
+}
 
 static uint64_t bytes_of(const clb_graph *g, int buffer) {
   if (buffer < CLB_GRAPH_ROW_START) return 4 * (uint64_t)g->edges;
@@ -36,7 +40,9 @@ static uint64_t bytes_of(const clb_graph *g, int buffer) {
   if (buffer < CLB_GRAPH_PIECES_OF) return 12 * (uint64_t)g->nodes;
   if (buffer < CLB_GRAPH_PAIRS) return 12 * (uint64_t)clb_graph_pieces(g->edges);
   if (buffer < CLB_GRAPH_TABLE) return 8 * (uint64_t)g->edges;
-  return 4 * (uint64_t)(buffer == CLB_GRAPH_TABLE ? radix(g) * g->groups : buffer == CLB_GRAPH_SUMS ? radix(g) : g->groups);
+  return 4 * (uint64_t)(buffer == CLB_GRAPH_TABLE  ? radix(g) * g->groups
+                        : buffer == CLB_GRAPH_SUMS ? radix(g)
+                                                   : g->groups);
 }
 
 /* Gives every buffer room for the capacities; nothing of what a buffer held is kept. */
@@ -68,12 +74,19 @@ clb_status clb_graph_create(clb_context *ctx, int64_t nodes, int64_t edges, clb_
   if (s) return s;
   if (!graph) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_graph_create: graph is NULL");
   if (!counts_something(nodes) || !counts_something(edges))
-    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_graph_create: %s is %" PRId64 "; it must be 0 ... %d", counts_something(nodes) ? "edges" : "nodes",
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                    "clb_graph_create: %s is %" PRId64 "; it must be 0 ... %d",
+                    counts_something(nodes) ? "edges" : "nodes",
                     counts_something(nodes) ? edges : nodes, MOST_COUNT);
   clb_graph *g = *graph = calloc(1, sizeof *g);
   if (!g) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_graph_create: no memory");
   const clb_limits *limits = &ctx->device->limits;
-  *g = (clb_graph){.ctx = clb_context_hold(ctx), .nodes = nodes, .edges = edges, .whole = (ctx->without & CLB_SPLIT_ROWS) != 0, .groups = (int64_t)limits->units * (limits->simd ? GROUPS_OF_UNIT / 2 : GROUPS_OF_UNIT)};
+  *g = (clb_graph){.ctx = clb_context_hold(ctx),
+                   .nodes = nodes,
+                   .edges = edges,
+                   .whole = (ctx->without & CLB_SPLIT_ROWS) != 0,
+                   .groups = (int64_t)limits->units *
+                             (limits->simd ? GROUPS_OF_UNIT / 2 : GROUPS_OF_UNIT)};
   g->groups = g->groups > MOST_GROUPS ? MOST_GROUPS : g->groups < 1 ? 1 : g->groups;
   for (int i = 0; i < CLB_GRAPH_BUFFERS; i++) g->buffer[i].ctx = ctx;
   s = compile(g);
@@ -95,40 +108,52 @@ void clb_graph_destroy(clb_graph **graph) {
 
 /* ---- launches ---- */
 
-#define MEMORY(b) (clb_arg){.type = IR_VOID, .memory = &(b)->memory}
-#define NARROW(x) (clb_arg){.type = IR_I32, .i32 = (int32_t)(x)}
-#define WIDE(x) (clb_arg){.type = IR_I64, .i64 = (x)}
-#define LAUNCH(g, step, groups, ...) launch(g, step, groups, (const clb_arg[]){__VA_ARGS__}, (int)(sizeof(const clb_arg[]){__VA_ARGS__} / sizeof(clb_arg)))
+#define MEMORY(b)                                                                                  \
+  (clb_arg) { .type = IR_VOID, .memory = &(b)->memory }
+#define NARROW(x)                                                                                  \
+  (clb_arg) { .type = IR_I32, .i32 = (int32_t)(x) }
+#define WIDE(x)                                                                                    \
+  (clb_arg) { .type = IR_I64, .i64 = (x) }
+#define LAUNCH(g, step, groups, ...)                                                               \
+  launch(g, step, groups, (const clb_arg[]){__VA_ARGS__},                                          \
+         (int)(sizeof(const clb_arg[]){__VA_ARGS__} / sizeof(clb_arg)))
 
 static clb_status launch(clb_graph *g, int step, int64_t groups, const clb_arg *args, int n) {
   return groups ? clb_launch(g->ctx, g->kernel[step], groups, args, n) : CLB_OK;
 }
 
 static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-static int64_t flat_groups(const clb_graph *g, int step, int64_t n) { return divide_up(n, g->kernel[step]->ir.rows); }
+static int64_t flat_groups(const clb_graph *g, int step, int64_t n) {
+  return divide_up(n, g->kernel[step]->ir.rows);
+}
 
-/* How a list is cut up: as many groups as the device likes, but no chunk so short that its digits' counters outweigh it. */
+/* How a list is cut up: as many groups as the device likes, but no chunk so short that its digits'
+   counters outweigh it. */
 typedef struct {
   int64_t chunk, groups;
 } cut;
 
 static cut cut_up(const clb_graph *g, int step, int64_t n) {
-  int64_t stride = clb_graph_stride(&g->schedule[step]), least = 2 * radix(g), chunk = divide_up(n, g->groups);
+  int64_t stride = clb_graph_stride(&g->schedule[step]), least = 2 * radix(g),
+          chunk = divide_up(n, g->groups);
   chunk = divide_up(chunk > least ? chunk : least, stride) * stride;
   return (cut){chunk, divide_up(n, chunk)};
 }
 
 /* One digit of the sort, from `list` to `to`. */
-static clb_status sort_digit(clb_graph *g, int digit, const clb_buffer *list, const clb_buffer *to) {
-  const clb_buffer *table = &g->buffer[CLB_GRAPH_TABLE], *sums = &g->buffer[CLB_GRAPH_SUMS], *unused = &g->buffer[CLB_GRAPH_FOUND];
+static clb_status sort_digit(clb_graph *g, int digit, const clb_buffer *list,
+                             const clb_buffer *to) {
+  const clb_buffer *table = &g->buffer[CLB_GRAPH_TABLE], *sums = &g->buffer[CLB_GRAPH_SUMS],
+                   *unused = &g->buffer[CLB_GRAPH_FOUND];
   cut c = cut_up(g, CLB_GRAPH_COUNT, g->n_edges);
   int stride = digit ? 2 : 1;
-  clb_status s = LAUNCH(g, CLB_GRAPH_COUNT, c.groups, MEMORY(list), NARROW(stride), WIDE(g->n_edges), WIDE(c.chunk), NARROW(digit), MEMORY(table));
+  clb_status s = LAUNCH(g, CLB_GRAPH_COUNT, c.groups, MEMORY(list), NARROW(stride),
+                        WIDE(g->n_edges), WIDE(c.chunk), NARROW(digit), MEMORY(table));
   if (!s) s = LAUNCH(g, CLB_GRAPH_SCAN, radix(g), MEMORY(table), WIDE(c.groups), MEMORY(sums));
   if (!s) s = LAUNCH(g, CLB_GRAPH_SCAN, 1, MEMORY(sums), WIDE(radix(g)), MEMORY(unused));
   if (!s)
-    s = LAUNCH(g, CLB_GRAPH_PLACE, c.groups, MEMORY(list), NARROW(stride), WIDE(g->n_edges), WIDE(c.chunk), NARROW(digit), MEMORY(table),
-               MEMORY(sums), MEMORY(to));
+    s = LAUNCH(g, CLB_GRAPH_PLACE, c.groups, MEMORY(list), NARROW(stride), WIDE(g->n_edges),
+               WIDE(c.chunk), NARROW(digit), MEMORY(table), MEMORY(sums), MEMORY(to));
   return s;
 }
 
@@ -142,7 +167,8 @@ static int digits_of(const clb_graph *g, int64_t nodes) {
 /* Sorts by receiver or sender, and reads the rows off. */
 static clb_status sort(clb_graph *g, int direction) {
   clb_buffer *b = g->buffer, *pairs = NULL;
-  int64_t n = g->n_edges, n_rows = g->n_rows[direction], pieces = clb_graph_own_pieces(g), turns = 0;
+  int64_t n = g->n_edges, n_rows = g->n_rows[direction], pieces = clb_graph_own_pieces(g),
+          turns = 0;
   clb_status s = CLB_OK;
   for (int digit = 0; digit < digits_of(g, n_rows) && !s; digit++) {
     clb_buffer *to = &b[CLB_GRAPH_PAIRS + digit % 2];
@@ -151,17 +177,22 @@ static clb_status sort(clb_graph *g, int direction) {
   }
   while (n >> turns) turns++;
   if (!s)
-    s = LAUNCH(g, CLB_GRAPH_EDGES, flat_groups(g, CLB_GRAPH_EDGES, n), MEMORY(pairs), MEMORY(&b[CLB_GRAPH_RECEIVERS + 1 - direction]), WIDE(n),
+    s = LAUNCH(g, CLB_GRAPH_EDGES, flat_groups(g, CLB_GRAPH_EDGES, n), MEMORY(pairs),
+               MEMORY(&b[CLB_GRAPH_RECEIVERS + 1 - direction]), WIDE(n),
                MEMORY(&b[CLB_GRAPH_EDGE + direction]), MEMORY(&b[CLB_GRAPH_OTHER + direction]));
   if (!s)
-    s = LAUNCH(g, CLB_GRAPH_ROWS, flat_groups(g, CLB_GRAPH_ROWS, (g->schedule[CLB_GRAPH_ROWS].lanes > 1 ? n_rows : n) + 1), MEMORY(pairs), WIDE(n),
-               NARROW(n_rows), NARROW(turns), NARROW(turns ? 1 << (turns - 1) : 0),
-               MEMORY(&b[CLB_GRAPH_ROW_START + direction]));
+    s = LAUNCH(
+        g, CLB_GRAPH_ROWS,
+        flat_groups(g, CLB_GRAPH_ROWS, (g->schedule[CLB_GRAPH_ROWS].lanes > 1 ? n_rows : n) + 1),
+        MEMORY(pairs), WIDE(n), NARROW(n_rows), NARROW(turns), NARROW(turns ? 1 << (turns - 1) : 0),
+        MEMORY(&b[CLB_GRAPH_ROW_START + direction]));
   if (!s)
-    s = LAUNCH(g, CLB_GRAPH_PIECES, flat_groups(g, CLB_GRAPH_PIECES, pieces), MEMORY(pairs), MEMORY(&b[CLB_GRAPH_ROW_START + direction]), WIDE(pieces),
+    s = LAUNCH(g, CLB_GRAPH_PIECES, flat_groups(g, CLB_GRAPH_PIECES, pieces), MEMORY(pairs),
+               MEMORY(&b[CLB_GRAPH_ROW_START + direction]), WIDE(pieces),
                MEMORY(&b[CLB_GRAPH_PIECES_OF + direction]), MEMORY(&b[CLB_GRAPH_REST + direction]));
   if (!s)
-    s = LAUNCH(g, CLB_GRAPH_LIST, flat_groups(g, CLB_GRAPH_LIST, n_rows), MEMORY(&b[CLB_GRAPH_ROW_START + direction]), NARROW(n_rows),
+    s = LAUNCH(g, CLB_GRAPH_LIST, flat_groups(g, CLB_GRAPH_LIST, n_rows),
+               MEMORY(&b[CLB_GRAPH_ROW_START + direction]), NARROW(n_rows),
                MEMORY(&b[CLB_GRAPH_WALK + direction]));
   return s;
 }
@@ -175,7 +206,8 @@ typedef struct {
   clb_index_list list[2];
 } request;
 
-static const char *const list_names[] = {"receivers", "senders"}, *const count_names[] = {"n_receivers", "n_senders"};
+static const char *const list_names[] = {"receivers", "senders"}, *const count_names[] = {
+                                                                      "n_receivers", "n_senders"};
 
 static int64_t index_bytes(const request *r) { return r->type == CLB_I64 ? 8 : 4; }
 
@@ -185,33 +217,51 @@ static clb_status check_list(clb_graph *g, const request *r, int i) {
   int64_t end;
   if (!l->host == !l->buffer)
     return FAIL(g, CLB_ERROR_ARGUMENT, "clb_graph_update: %s has %s; it must have one", name,
-                l->host ? "both a host pointer and a buffer" : "neither a host pointer nor a buffer");
-  if (l->offset < 0) return FAIL(g, CLB_ERROR_ARGUMENT, "clb_graph_update: the offset of %s is %" PRId64 "; it must not be negative", name, l->offset);
+                l->host ? "both a host pointer and a buffer"
+                        : "neither a host pointer nor a buffer");
+  if (l->offset < 0)
+    return FAIL(g, CLB_ERROR_ARGUMENT,
+                "clb_graph_update: the offset of %s is %" PRId64 "; it must not be negative", name,
+                l->offset);
   if (l->host) return CLB_OK;
-  if (l->buffer->ctx != g->ctx) return FAIL(g, CLB_ERROR_ARGUMENT, "clb_graph_update: the buffer of %s belongs to another context", name);
+  if (l->buffer->ctx != g->ctx)
+    return FAIL(g, CLB_ERROR_ARGUMENT,
+                "clb_graph_update: the buffer of %s belongs to another context", name);
   if (l->buffer >= g->buffer && l->buffer < g->buffer + CLB_GRAPH_BUFFERS)
-    return FAIL(g, CLB_ERROR_ARGUMENT, "clb_graph_update: the buffer of %s is the graph's own; copy it", name);
-  if (__builtin_add_overflow(l->offset, r->n, &end) || (uint64_t)end > l->buffer->memory.bytes / (uint64_t)index_bytes(r))
-    return FAIL(g, CLB_ERROR_ARGUMENT, "clb_graph_update: %" PRId64 " numbers of %d bytes from %" PRId64 " on do not fit in the %" PRIu64 " bytes of %s",
+    return FAIL(g, CLB_ERROR_ARGUMENT,
+                "clb_graph_update: the buffer of %s is the graph's own; copy it", name);
+  if (__builtin_add_overflow(l->offset, r->n, &end) ||
+      (uint64_t)end > l->buffer->memory.bytes / (uint64_t)index_bytes(r))
+    return FAIL(g, CLB_ERROR_ARGUMENT,
+                "clb_graph_update: %" PRId64 " numbers of %d bytes from %" PRId64
+                " on do not fit in the %" PRIu64 " bytes of %s",
                 r->n, (int)index_bytes(r), l->offset, l->buffer->memory.bytes, name);
   return CLB_OK;
 }
 
 static clb_status check_request(clb_graph *g, const request *r) {
   clb_status s = CLB_OK;
-  if (!g->ctx->device->info.runs) return FAIL(g, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it", g->ctx->device->info.name);
+  if (!g->ctx->device->info.runs)
+    return FAIL(g, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
+                g->ctx->device->info.name);
   for (int i = 1; i >= 0; i--)
     if (!counts_something(r->n_rows[i]))
-      return FAIL(g, CLB_ERROR_ARGUMENT, "clb_graph_update: %s is %" PRId64 "; it must be 0 ... %d", count_names[i], r->n_rows[i], MOST_COUNT);
-  if (!counts_something(r->n)) return FAIL(g, CLB_ERROR_ARGUMENT, "clb_graph_update: n_edges is %" PRId64 "; it must be 0 ... %d", r->n, MOST_COUNT);
-  if (r->type != CLB_I32 && r->type != CLB_I64) return FAIL(g, CLB_ERROR_ARGUMENT, "clb_graph_update: type is %d; it must be CLB_I32 or CLB_I64", (int)r->type);
+      return FAIL(g, CLB_ERROR_ARGUMENT, "clb_graph_update: %s is %" PRId64 "; it must be 0 ... %d",
+                  count_names[i], r->n_rows[i], MOST_COUNT);
+  if (!counts_something(r->n))
+    return FAIL(g, CLB_ERROR_ARGUMENT,
+                "clb_graph_update: n_edges is %" PRId64 "; it must be 0 ... %d", r->n, MOST_COUNT);
+  if (r->type != CLB_I32 && r->type != CLB_I64)
+    return FAIL(g, CLB_ERROR_ARGUMENT,
+                "clb_graph_update: type is %d; it must be CLB_I32 or CLB_I64", (int)r->type);
   for (int i = 1; i >= 0 && !s && r->n; i--) s = check_list(g, r, i);
   return s;
 }
 
 /* A quarter more than asked for, so that graphs which grow step by step do not allocate at each. */
 static clb_status grow(clb_graph *g, const request *r) {
-  int64_t nodes = r->n_rows[0] > r->n_rows[1] ? r->n_rows[0] : r->n_rows[1], most = MOST_COUNT, nodes_before = g->nodes, edges_before = g->edges;
+  int64_t nodes = r->n_rows[0] > r->n_rows[1] ? r->n_rows[0] : r->n_rows[1], most = MOST_COUNT,
+          nodes_before = g->nodes, edges_before = g->edges;
   if (nodes > g->nodes) g->nodes = nodes + nodes / 4 < most ? nodes + nodes / 4 : most;
   if (r->n > g->edges) g->edges = r->n + r->n / 4 < most ? r->n + r->n / 4 : most;
   clb_status s = make_room(g);
@@ -227,7 +277,9 @@ static clb_status value_of(clb_graph *g, const request *r, int i, int64_t place,
   bool wide = r->type == CLB_I64;
   clb_status s = CLB_OK;
   place += l->offset;
-  if (l->buffer) s = d->backend->read(d, &l->buffer->memory, (uint64_t)(place * index_bytes(r)), wide ? (void *)value : &narrow, (uint64_t)index_bytes(r));
+  if (l->buffer)
+    s = d->backend->read(d, &l->buffer->memory, (uint64_t)(place * index_bytes(r)),
+                         wide ? (void *)value : &narrow, (uint64_t)index_bytes(r));
   else if (wide) *value = ((const int64_t *)l->host)[place];
   else narrow = ((const int32_t *)l->host)[place];
   if (!wide) *value = narrow;
@@ -236,7 +288,9 @@ static clb_status value_of(clb_graph *g, const request *r, int i, int64_t place,
 
 /* What comes back of a device is no better than the device. */
 static clb_status say_broken(clb_graph *g, const request *r, int64_t edge) {
-  return FAIL(g, CLB_ERROR_DRIVER, "clb_graph_update: %s says that edge %" PRId64 " of %" PRId64 " is the first bad one, which it is not; kernels do not run, or not rightly, there",
+  return FAIL(g, CLB_ERROR_DRIVER,
+              "clb_graph_update: %s says that edge %" PRId64 " of %" PRId64
+              " is the first bad one, which it is not; kernels do not run, or not rightly, there",
               g->ctx->device->info.name, edge, r->n);
 }
 
@@ -246,12 +300,18 @@ static clb_status say_bad(clb_graph *g, const request *r, int64_t edge) {
     clb_status s = value_of(g, r, i, edge, &value);
     if (s) return s;
     if (value >= 0 && value < n) continue;
-    if (!n) return FAIL(g, CLB_ERROR_ARGUMENT, "clb_graph_update: %s[%" PRId64 "] is %" PRId64 "; %s is 0, so there must be no edges", list_names[i],
-        edge, value, count_names[i]);
-    return FAIL(g, CLB_ERROR_ARGUMENT, "clb_graph_update: %s[%" PRId64 "] is %" PRId64 "; it must be 0 ... %" PRId64, list_names[i], edge, value, n - 1);
+    if (!n)
+      return FAIL(g, CLB_ERROR_ARGUMENT,
+                  "clb_graph_update: %s[%" PRId64 "] is %" PRId64
+                  "; %s is 0, so there must be no edges",
+                  list_names[i], edge, value, count_names[i]);
+    return FAIL(g, CLB_ERROR_ARGUMENT,
+                "clb_graph_update: %s[%" PRId64 "] is %" PRId64 "; it must be 0 ... %" PRId64,
+                list_names[i], edge, value, n - 1);
   }
   if (r->list[0].host && r->list[1].host) return say_broken(g, r, edge);
-  return FAIL(g, CLB_ERROR_ARGUMENT, "clb_graph_update: edge %" PRId64 " was bad and has been changed since", edge);
+  return FAIL(g, CLB_ERROR_ARGUMENT,
+              "clb_graph_update: edge %" PRId64 " was bad and has been changed since", edge);
 }
 
 /* Brings the lists in as int32 and waits to hear of the first bad edge. */
@@ -266,14 +326,18 @@ static clb_status take_lists(clb_graph *g, const request *r) {
     const clb_index_list *l = &r->list[i];
     from[i] = l->buffer ? l->buffer : &b[CLB_GRAPH_PAIRS + i];
     offset[i] = l->buffer ? l->offset : 0;
-    if (l->host) s = d->backend->write(d, &from[i]->memory, 0, (const char *)l->host + l->offset * index_bytes(r), (uint64_t)(r->n * index_bytes(r)));
+    if (l->host)
+      s = d->backend->write(d, &from[i]->memory, 0,
+                            (const char *)l->host + l->offset * index_bytes(r),
+                            (uint64_t)(r->n * index_bytes(r)));
   }
   int step = r->type == CLB_I64 ? CLB_GRAPH_CHECK_WIDE : CLB_GRAPH_CHECK;
   cut c = cut_up(g, step, r->n);
   if (!s)
-    s = LAUNCH(g, step, c.groups, MEMORY(from[1]), WIDE(offset[1]), MEMORY(from[0]), WIDE(offset[0]), WIDE(r->n), WIDE(c.chunk),
-               NARROW(r->n_rows[1]), NARROW(r->n_rows[0]),
-               MEMORY(&b[CLB_GRAPH_SENDERS]), MEMORY(&b[CLB_GRAPH_RECEIVERS]), MEMORY(&b[CLB_GRAPH_FOUND]));
+    s = LAUNCH(g, step, c.groups, MEMORY(from[1]), WIDE(offset[1]), MEMORY(from[0]),
+               WIDE(offset[0]), WIDE(r->n), WIDE(c.chunk), NARROW(r->n_rows[1]),
+               NARROW(r->n_rows[0]), MEMORY(&b[CLB_GRAPH_SENDERS]), MEMORY(&b[CLB_GRAPH_RECEIVERS]),
+               MEMORY(&b[CLB_GRAPH_FOUND]));
   if (!s) s = d->backend->read(d, &b[CLB_GRAPH_FOUND].memory, 0, found, (uint64_t)c.groups * 4);
   for (int64_t i = 0; i < c.groups && !s; i++)
     if (found[i] < first) first = found[i];
@@ -287,8 +351,8 @@ static void set_counts(clb_graph *g, int64_t n_receivers, int64_t n_senders, int
   g->n_edges = n_edges;
 }
 
-clb_status clb_graph_update(clb_graph *g, int64_t n_senders, int64_t n_receivers, int64_t n_edges, clb_index_type type, clb_index_list senders,
-                            clb_index_list receivers) {
+clb_status clb_graph_update(clb_graph *g, int64_t n_senders, int64_t n_receivers, int64_t n_edges,
+                            clb_index_type type, clb_index_list senders, clb_index_list receivers) {
   if (!g) return CLB_ERROR_ARGUMENT;
   const request r = {n_edges, {n_receivers, n_senders}, type, {receivers, senders}};
   clb_status s = clb_not_recording(g->ctx, "clb_graph_update");
@@ -307,17 +371,22 @@ clb_status clb_graph_update(clb_graph *g, int64_t n_senders, int64_t n_receivers
 
 clb_status clb_graph_sorted(clb_graph *g, clb_graph_order order, clb_sorted_edges *sorted) {
   if (!g) return CLB_ERROR_ARGUMENT;
-  if (order != CLB_BY_RECEIVER && order != CLB_BY_SENDER) return FAIL(g, CLB_ERROR_ARGUMENT,
-      "clb_graph_sorted: order is %d; it must be CLB_BY_RECEIVER or CLB_BY_SENDER", (int)order);
+  if (order != CLB_BY_RECEIVER && order != CLB_BY_SENDER)
+    return FAIL(g, CLB_ERROR_ARGUMENT,
+                "clb_graph_sorted: order is %d; it must be CLB_BY_RECEIVER or CLB_BY_SENDER",
+                (int)order);
   if (!sorted) return FAIL(g, CLB_ERROR_ARGUMENT, "clb_graph_sorted: sorted is NULL");
   clb_buffer *b = g->buffer + order;
-  *sorted = (clb_sorted_edges){g->n_rows[order], g->n_edges, &b[CLB_GRAPH_ROW_START], &b[CLB_GRAPH_EDGE], &b[CLB_GRAPH_OTHER]};
+  *sorted = (clb_sorted_edges){g->n_rows[order], g->n_edges, &b[CLB_GRAPH_ROW_START],
+                               &b[CLB_GRAPH_EDGE], &b[CLB_GRAPH_OTHER]};
   return CLB_OK;
 }
 
 clb_status clb_graph_lists(clb_graph *g, clb_buffer **senders, clb_buffer **receivers) {
   if (!g) return CLB_ERROR_ARGUMENT;
-  if (!senders || !receivers) return FAIL(g, CLB_ERROR_ARGUMENT, "clb_graph_lists: %s is NULL", senders ? "receivers" : "senders");
+  if (!senders || !receivers)
+    return FAIL(g, CLB_ERROR_ARGUMENT, "clb_graph_lists: %s is NULL",
+                senders ? "receivers" : "senders");
   *senders = &g->buffer[CLB_GRAPH_SENDERS];
   *receivers = &g->buffer[CLB_GRAPH_RECEIVERS];
   return CLB_OK;

@@ -1,4 +1,5 @@
-/* src/ops/matmul.c - dense matrix products and column sums: which kernel or library, in how many pieces and blocks. */
+/* src/ops/matmul.c - dense matrix products and column sums: which kernel or library, in how many
+   pieces and blocks. */
 #include "src/ops/matmul.h"
 
 #include <stdlib.h>
@@ -9,18 +10,26 @@ static clb_arg memory_arg(const clb_memory *m) { return (clb_arg){.type = IR_VOI
 static clb_arg i64_arg(int64_t x) { return (clb_arg){.type = IR_I64, .i64 = x}; }
 static clb_arg i32_arg(int64_t x) { return (clb_arg){.type = IR_I32, .i32 = (int32_t)x}; }
 
-/* CLB_OK where `rows` rows of `width` elements, `stride` apart, `count` times `jump` apart, lie in the memory. */
-static clb_status check_fits(clb_op *op, const char *name, const clb_memory *m, int64_t bytes, int64_t offset, int64_t rows, int64_t stride, int64_t width, int64_t count,
-                             int64_t jump) {
+/* CLB_OK where `rows` rows of `width` elements, `stride` apart, `count` times `jump` apart, lie in
+   the memory. */
+static clb_status check_fits(clb_op *op, const char *name, const clb_memory *m, int64_t bytes,
+                             int64_t offset, int64_t rows, int64_t stride, int64_t width,
+                             int64_t count, int64_t jump) {
   int64_t down, along, end = 0;
   if (!rows || !width || !count) return CLB_OK;
-  bool fits = m && rows > 0 && width > 0 && count > 0 && offset >= 0 && stride >= 0 && jump >= 0 && !__builtin_mul_overflow(rows - 1, stride, &down) &&
-              !__builtin_mul_overflow(count - 1, jump, &along) && !__builtin_add_overflow(down, along, &end) && !__builtin_add_overflow(end, offset, &end) &&
-              !__builtin_add_overflow(end, width, &end) && (uint64_t)end <= m->bytes / (uint64_t)bytes;
+  bool fits =
+      m && rows > 0 && width > 0 && count > 0 && offset >= 0 && stride >= 0 && jump >= 0 &&
+      !__builtin_mul_overflow(rows - 1, stride, &down) &&
+      !__builtin_mul_overflow(count - 1, jump, &along) &&
+      !__builtin_add_overflow(down, along, &end) && !__builtin_add_overflow(end, offset, &end) &&
+      !__builtin_add_overflow(end, width, &end) && (uint64_t)end <= m->bytes / (uint64_t)bytes;
   return fits ? CLB_OK
-              : clb_fail(&op->ctx->error, CLB_ERROR_INTERNAL, "%s: %lld times %lld rows of %lld elements, %lld and %lld apart from %lld on, do not lie in the %llu bytes of %s",
-                         clb_kernel_kinds[op->problem.kind]->name, (long long)count, (long long)rows, (long long)width, (long long)jump, (long long)stride, (long long)offset,
-                         m ? (unsigned long long)m->bytes : 0, name);
+              : clb_fail(&op->ctx->error, CLB_ERROR_INTERNAL,
+                         "%s: %lld times %lld rows of %lld elements, %lld and %lld apart from %lld "
+                         "on, do not lie in the %llu bytes of %s",
+                         clb_kernel_kinds[op->problem.kind]->name, (long long)count,
+                         (long long)rows, (long long)width, (long long)jump, (long long)stride,
+                         (long long)offset, m ? (unsigned long long)m->bytes : 0, name);
 }
 
 /* ---- products ---- */
@@ -48,30 +57,47 @@ static clb_status create(clb_context *ctx, clb_dtype type, bool blas, clb_op **o
   p->kind = CLB_MATRIX_PRODUCT;
   p->storage = p->arithmetic = (int32_t)type;
   /* A library that is there and does not start is as good as none. */
-  blas = blas && d->info.runs && (type == CLB_F32 || (type == CLB_F64 && d->limits.f64)) && d->backend->open_blas && d->backend->open_blas(ctx->device, type, &partly) == CLB_OK;
+  blas = blas && d->info.runs && (type == CLB_F32 || (type == CLB_F64 && d->limits.f64)) &&
+         d->backend->open_blas && d->backend->open_blas(ctx->device, type, &partly) == CLB_OK;
   clb_status s = (blas && !partly ? create_without_kernels : create_with_kernels)(ctx, p, op);
   if (!s) (*op)->blas = blas;
   free(p);
   return s;
 }
 
-clb_status clb_product_create(clb_context *ctx, clb_dtype type, clb_op **op) { return create(ctx, type, true, op); }
-clb_status clb_product_create_generated(clb_context *ctx, clb_dtype type, clb_op **op) { return create(ctx, type, false, op); }
+clb_status clb_product_create(clb_context *ctx, clb_dtype type, clb_op **op) {
+  return create(ctx, type, true, op);
+}
+clb_status clb_product_create_generated(clb_context *ctx, clb_dtype type, clb_op **op) {
+  return create(ctx, type, false, op);
+}
 
 static clb_status check_product(clb_op *op, const clb_product *p) {
   clb_error_sink *e = &op->ctx->error;
   int64_t bytes = clb_dtype_bytes(op->problem.storage);
-  if (op->problem.kind != CLB_MATRIX_PRODUCT) return clb_fail(e, CLB_ERROR_INTERNAL, "this op is %s, not matrix_product", clb_kernel_kinds[op->problem.kind]->name);
+  if (op->problem.kind != CLB_MATRIX_PRODUCT)
+    return clb_fail(e, CLB_ERROR_INTERNAL, "this op is %s, not matrix_product",
+                    clb_kernel_kinds[op->problem.kind]->name);
   if (p->m < 0 || p->n < 0 || p->k < 0 || p->count < 0)
-    return clb_fail(e, CLB_ERROR_INTERNAL, "matrix_product: m, n, k, count are %lld, %lld, %lld, %lld", (long long)p->m, (long long)p->n, (long long)p->k, (long long)p->count);
-  int64_t rows_a = p->transpose_a ? p->k : p->m, width_a = p->transpose_a ? p->m : p->k, rows_b = p->transpose_b ? p->n : p->k, width_b = p->transpose_b ? p->k : p->n;
+    return clb_fail(e, CLB_ERROR_INTERNAL,
+                    "matrix_product: m, n, k, count are %lld, %lld, %lld, %lld", (long long)p->m,
+                    (long long)p->n, (long long)p->k, (long long)p->count);
+  int64_t rows_a = p->transpose_a ? p->k : p->m, width_a = p->transpose_a ? p->m : p->k,
+          rows_b = p->transpose_b ? p->n : p->k, width_b = p->transpose_b ? p->k : p->n;
   if (p->ld_a < width_a || p->ld_b < width_b || p->ld_c < p->n)
-    return clb_fail(e, CLB_ERROR_INTERNAL, "matrix_product: leading dimensions %lld, %lld, %lld; rows of A, B, C have %lld, %lld, %lld elements", (long long)p->ld_a,
-                    (long long)p->ld_b, (long long)p->ld_c, (long long)width_a, (long long)width_b, (long long)p->n);
+    return clb_fail(e, CLB_ERROR_INTERNAL,
+                    "matrix_product: leading dimensions %lld, %lld, %lld; rows of A, B, C have "
+                    "%lld, %lld, %lld elements",
+                    (long long)p->ld_a, (long long)p->ld_b, (long long)p->ld_c, (long long)width_a,
+                    (long long)width_b, (long long)p->n);
   bool some = p->m && p->n && p->k; /* else A and B are not read */
-  clb_status s = check_fits(op, "A", p->a, bytes, p->offset_a, some ? rows_a : 0, p->ld_a, width_a, p->count, p->stride_a);
-  if (!s) s = check_fits(op, "B", p->b, bytes, p->offset_b, some ? rows_b : 0, p->ld_b, width_b, p->count, p->stride_b);
-  if (!s) s = check_fits(op, "C", p->c, bytes, p->offset_c, p->m, p->ld_c, p->n, p->count, p->stride_c);
+  clb_status s = check_fits(op, "A", p->a, bytes, p->offset_a, some ? rows_a : 0, p->ld_a, width_a,
+                            p->count, p->stride_a);
+  if (!s)
+    s = check_fits(op, "B", p->b, bytes, p->offset_b, some ? rows_b : 0, p->ld_b, width_b, p->count,
+                   p->stride_b);
+  if (!s)
+    s = check_fits(op, "C", p->c, bytes, p->offset_c, p->m, p->ld_c, p->n, p->count, p->stride_c);
   return s;
 }
 
@@ -105,32 +131,60 @@ static bool cut(clb_product *p, int64_t most, clb_product *first) {
 }
 
 /* Groups of a variant along the columns and the rows of C. */
-static int64_t count_groups(clb_op *op, int variant, const clb_product *p, int64_t *across, int64_t *down) {
+static int64_t count_groups(clb_op *op, int variant, const clb_product *p, int64_t *across,
+                            int64_t *down) {
   clb_schedule s;
   op->problem.pass = variant;
   clb_kernel_kinds[CLB_MATRIX_PRODUCT]->schedule(&op->problem, &op->ctx->device->limits, &s);
   int64_t both, groups;
   *across = parts_of(p->n, (int64_t)s.lanes * s.width);
   *down = parts_of(p->m, op->kernel[variant]->ir.rows);
-  return __builtin_mul_overflow(*across, *down, &both) || __builtin_mul_overflow(both, p->count, &groups) ? INT64_MAX : groups;
+  return __builtin_mul_overflow(*across, *down, &both) ||
+                 __builtin_mul_overflow(both, p->count, &groups)
+             ? INT64_MAX
+             : groups;
 }
 
 static clb_status launch_product(clb_op *op, const clb_product *p) {
   clb_device *d = op->ctx->device;
   int variant = p->transpose_b ? B_TRANSPOSED : 0;
   int64_t across, down, groups = count_groups(op, variant, p, &across, &down);
-  if (op->kernel[variant | SPLIT] && groups < (int64_t)TILES_PER_UNIT * d->limits.units && p->k >= WORTH_SPLITTING)
+  if (op->kernel[variant | SPLIT] && groups < (int64_t)TILES_PER_UNIT * d->limits.units &&
+      p->k >= WORTH_SPLITTING)
     groups = count_groups(op, variant |= SPLIT, p, &across, &down);
-  if (groups > INT32_MAX) return clb_product_run_in_pieces(op, p, (p->m > p->n ? p->m > p->count ? p->m : p->count : p->n > p->count ? p->n : p->count) / 2 + 1);
-  const clb_arg args[] = {
-      memory_arg(p->k ? p->a : p->c), memory_arg(p->k ? p->b : p->c), memory_arg(p->c), i64_arg(p->m), i64_arg(p->n), i64_arg(p->k),
-      i64_arg(p->offset_a), i64_arg(p->transpose_a ? 1 : p->ld_a), i64_arg(p->transpose_a ? p->ld_a : 1), i64_arg(p->offset_b), i64_arg(p->ld_b),
-      i64_arg(p->offset_c), i64_arg(p->ld_c), i64_arg(p->stride_a), i64_arg(p->stride_b), i64_arg(p->stride_c), i32_arg(across), i32_arg(down), i32_arg(p->add)};
+  if (groups > INT32_MAX)
+    return clb_product_run_in_pieces(op, p,
+                                     (p->m > p->n       ? p->m > p->count ? p->m : p->count
+                                      : p->n > p->count ? p->n
+                                                        : p->count) /
+                                             2 +
+                                         1);
+  const clb_arg args[] = {memory_arg(p->k ? p->a : p->c),
+                          memory_arg(p->k ? p->b : p->c),
+                          memory_arg(p->c),
+                          i64_arg(p->m),
+                          i64_arg(p->n),
+                          i64_arg(p->k),
+                          i64_arg(p->offset_a),
+                          i64_arg(p->transpose_a ? 1 : p->ld_a),
+                          i64_arg(p->transpose_a ? p->ld_a : 1),
+                          i64_arg(p->offset_b),
+                          i64_arg(p->ld_b),
+                          i64_arg(p->offset_c),
+                          i64_arg(p->ld_c),
+                          i64_arg(p->stride_a),
+                          i64_arg(p->stride_b),
+                          i64_arg(p->stride_c),
+                          i32_arg(across),
+                          i32_arg(down),
+                          i32_arg(p->add)};
   return clb_launch(op->ctx, op->kernel[variant], groups, args, (int)(sizeof args / sizeof *args));
 }
 
 static clb_status run_piece(clb_op *op, const clb_product *p) {
-  clb_status before = op->ctx->error.first, s = op->blas ? clb_multiply(op->ctx, (clb_dtype)op->problem.arithmetic, p) : CLB_ERROR_UNSUPPORTED;
+  clb_status before = op->ctx->error.first,
+             s = op->blas ? clb_multiply(op->ctx, (clb_dtype)op->problem.arithmetic, p)
+                          : CLB_ERROR_UNSUPPORTED;
   if (s != CLB_ERROR_UNSUPPORTED || !op->kernel[0]) return s;
   op->ctx->error.first = before; /* no failure: there is the kernel */
   return launch_product(op, p);
@@ -140,12 +194,16 @@ clb_status clb_product_run_in_pieces(clb_op *op, const clb_product *product, int
   clb_status s = check_product(op, product);
   clb_product left = *product, first;
   if (s || !left.m || !left.n || !left.count || (!left.k && left.add)) return s;
-  if (!op->ctx->device->info.runs) return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it", op->ctx->device->info.name);
+  if (!op->ctx->device->info.runs)
+    return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
+                    op->ctx->device->info.name);
   while (!s && cut(&left, most, &first)) s = clb_product_run_in_pieces(op, &first, most);
   return s ? s : run_piece(op, &left);
 }
 
-clb_status clb_product_run(clb_op *op, const clb_product *product) { return clb_product_run_in_pieces(op, product, INT32_MAX); }
+clb_status clb_product_run(clb_op *op, const clb_product *product) {
+  return clb_product_run_in_pieces(op, product, INT32_MAX);
+}
 
 /* ---- column sums ---- */
 
@@ -159,7 +217,8 @@ static int64_t count_blocks(int64_t rows, int64_t columns) {
   return blocks < most ? blocks : most;
 }
 
-clb_status clb_column_sum_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic, int64_t columns, int64_t most_rows, clb_op **op) {
+clb_status clb_column_sum_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic,
+                                 int64_t columns, int64_t most_rows, clb_op **op) {
   clb_problem *p = calloc(1, sizeof *p);
   *op = NULL;
   if (!p) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "no memory");
@@ -169,8 +228,11 @@ clb_status clb_column_sum_create(clb_context *ctx, clb_dtype storage, clb_dtype 
   p->column_sum = (clb_column_sum_problem){columns, most_rows};
   clb_status s = clb_op_create(ctx, p, 3, NULL, op);
   free(p);
-  uint64_t bytes = s ? 0 : (uint64_t)(count_blocks(most_rows, columns) * columns * clb_dtype_bytes((int32_t)arithmetic));
-  if (!s && ctx->device->info.runs) s = clb_device_alloc(ctx->device, bytes ? bytes : 1, &(*op)->workspace);
+  uint64_t bytes = s ? 0
+                     : (uint64_t)(count_blocks(most_rows, columns) * columns *
+                                  clb_dtype_bytes((int32_t)arithmetic));
+  if (!s && ctx->device->info.runs)
+    s = clb_device_alloc(ctx->device, bytes ? bytes : 1, &(*op)->workspace);
   if (s) clb_op_destroy(op);
   return s;
 }
@@ -180,26 +242,42 @@ typedef struct {
   int64_t offset, stride;
 } place;
 
-static clb_status launch_sums(clb_op *op, int stage, place in, int64_t rows, int64_t block_rows, place out, bool add) {
+static clb_status launch_sums(clb_op *op, int stage, place in, int64_t rows, int64_t block_rows,
+                              place out, bool add) {
   const ir_kernel *k = &op->kernel[stage]->ir;
-  int64_t columns = op->problem.column_sum.columns, across = parts_of(columns, k->lanes), units = across * (rows ? parts_of(rows, block_rows) : 1);
-  const clb_arg args[] = {memory_arg(in.memory), i64_arg(in.offset), i64_arg(in.stride), i64_arg(rows), i64_arg(block_rows), memory_arg(out.memory), i64_arg(out.offset),
-                          i32_arg(columns), i32_arg(add), i32_arg(across), i64_arg(units)};
-  return clb_launch(op->ctx, op->kernel[stage], parts_of(units, k->subgroups), args, (int)(sizeof args / sizeof *args));
+  int64_t columns = op->problem.column_sum.columns, across = parts_of(columns, k->lanes),
+          units = across * (rows ? parts_of(rows, block_rows) : 1);
+  const clb_arg args[] = {memory_arg(in.memory), i64_arg(in.offset),  i64_arg(in.stride),
+                          i64_arg(rows),         i64_arg(block_rows), memory_arg(out.memory),
+                          i64_arg(out.offset),   i32_arg(columns),    i32_arg(add),
+                          i32_arg(across),       i64_arg(units)};
+  return clb_launch(op->ctx, op->kernel[stage], parts_of(units, k->subgroups), args,
+                    (int)(sizeof args / sizeof *args));
 }
 
-clb_status clb_column_sum_run(clb_op *op, int64_t rows, const clb_memory *in, int64_t offset, int64_t stride, const clb_memory *out, int64_t out_offset, bool add) {
+clb_status clb_column_sum_run(clb_op *op, int64_t rows, const clb_memory *in, int64_t offset,
+                              int64_t stride, const clb_memory *out, int64_t out_offset, bool add) {
   const clb_column_sum_problem *c = &op->problem.column_sum;
   clb_error_sink *e = &op->ctx->error;
   int64_t bytes = clb_dtype_bytes(op->problem.storage);
-  if (op->problem.kind != CLB_COLUMN_SUM) return clb_fail(e, CLB_ERROR_INTERNAL, "this op is %s, not column_sum", clb_kernel_kinds[op->problem.kind]->name);
-  if (rows < 0 || rows > c->most_rows) return clb_fail(e, CLB_ERROR_INTERNAL, "column_sum: rows is %lld; this op was made for 0 ... %lld", (long long)rows, (long long)c->most_rows);
+  if (op->problem.kind != CLB_COLUMN_SUM)
+    return clb_fail(e, CLB_ERROR_INTERNAL, "this op is %s, not column_sum",
+                    clb_kernel_kinds[op->problem.kind]->name);
+  if (rows < 0 || rows > c->most_rows)
+    return clb_fail(e, CLB_ERROR_INTERNAL,
+                    "column_sum: rows is %lld; this op was made for 0 ... %lld", (long long)rows,
+                    (long long)c->most_rows);
   clb_status s = check_fits(op, "in", in, bytes, offset, rows, stride, c->columns, 1, 0);
   if (!s) s = check_fits(op, "out", out, bytes, out_offset, 1, 0, c->columns, 1, 0);
   if (s || !c->columns || (!rows && add)) return s;
-  if (!op->ctx->device->info.runs) return clb_fail(e, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it", op->ctx->device->info.name);
+  if (!op->ctx->device->info.runs)
+    return clb_fail(e, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
+                    op->ctx->device->info.name);
   place sums = {&op->workspace, 0, c->columns};
-  int64_t block_rows = rows ? parts_of(rows, count_blocks(rows, c->columns)) : 1, blocks = parts_of(rows, block_rows);
+  int64_t block_rows = rows ? parts_of(rows, count_blocks(rows, c->columns)) : 1,
+          blocks = parts_of(rows, block_rows);
   if (rows) s = launch_sums(op, 0, (place){in, offset, stride}, rows, block_rows, sums, false);
-  return s ? s : launch_sums(op, 1, sums, blocks, blocks ? blocks : 1, (place){out, out_offset, 0}, add);
+  return s ? s
+           : launch_sums(op, 1, sums, blocks, blocks ? blocks : 1, (place){out, out_offset, 0},
+                         add);
 }

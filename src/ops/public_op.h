@@ -1,4 +1,5 @@
-/* src/ops/public_op.h - the operands of the public ops, by kind: of each one function, in src/ops/. */
+/* src/ops/public_op.h - the operands of the public ops, by kind: of each one function, in src/ops/.
+ */
 #ifndef CLB_SRC_OPS_PUBLIC_OP_H
 #define CLB_SRC_OPS_PUBLIC_OP_H
 

@@ -4,18 +4,22 @@
 #include <stdlib.h>
 
 struct clb_row_sum {
-  clb_op *listed, *pieces; /* rows by edge (of a copy: their own); rows by place, which are the sums of pieces (of a copy: NULL) */
+  clb_op *listed, *pieces; /* rows by edge (of a copy: their own); rows by place, which are the sums
+                              of pieces (of a copy: NULL) */
   int64_t columns, units;  /* units: sub-groups that share a row */
 };
 
-static clb_status create(clb_context *ctx, clb_problem *p, int32_t listed, clb_dtype from, clb_op **op) {
+static clb_status create(clb_context *ctx, clb_problem *p, int32_t listed, clb_dtype from,
+                         clb_op **op) {
   p->row_sum.listed = listed;
   p->row_sum.from = (int32_t)from;
   return clb_op_create(ctx, p, CLB_PASS_BIT(CLB_FORWARD), NULL, op);
 }
 
 /* pieces: those of rows that are listed, too. */
-static clb_status create_sum(clb_context *ctx, int32_t listed, bool pieces, clb_dtype from, clb_dtype storage, clb_dtype arithmetic, int64_t columns, clb_row_sum **sum) {
+static clb_status create_sum(clb_context *ctx, int32_t listed, bool pieces, clb_dtype from,
+                             clb_dtype storage, clb_dtype arithmetic, int64_t columns,
+                             clb_row_sum **sum) {
   clb_problem *p = calloc(1, sizeof *p);
   clb_schedule schedule;
   *sum = calloc(1, sizeof **sum);
@@ -37,11 +41,13 @@ done:
   return s;
 }
 
-clb_status clb_row_sum_create(clb_context *ctx, clb_dtype from, clb_dtype storage, clb_dtype arithmetic, int64_t columns, clb_row_sum **sum) {
+clb_status clb_row_sum_create(clb_context *ctx, clb_dtype from, clb_dtype storage,
+                              clb_dtype arithmetic, int64_t columns, clb_row_sum **sum) {
   return create_sum(ctx, CLB_ROWS_BY_EDGE, true, from, storage, arithmetic, columns, sum);
 }
 
-clb_status clb_row_copy_create(clb_context *ctx, clb_dtype from, clb_dtype storage, clb_dtype arithmetic, int64_t columns, clb_row_sum **copy) {
+clb_status clb_row_copy_create(clb_context *ctx, clb_dtype from, clb_dtype storage,
+                               clb_dtype arithmetic, int64_t columns, clb_row_sum **copy) {
   return create_sum(ctx, CLB_ROWS_OWN, false, from, storage, arithmetic, columns, copy);
 }
 
@@ -69,24 +75,38 @@ typedef struct {
 static clb_status check_fits(clb_row_sum *sum, const char *name, int32_t type, rows r, int64_t n) {
   int64_t end, columns = sum->columns;
   if (!n) return CLB_OK;
-  bool fits = r.memory && r.offset >= 0 && r.stride >= 0 && !__builtin_mul_overflow(n - 1, r.stride, &end) && !__builtin_add_overflow(end, r.offset, &end) &&
-              !__builtin_add_overflow(end, columns, &end) && (uint64_t)end <= r.memory->bytes / (uint64_t)clb_dtype_bytes(type);
+  bool fits = r.memory && r.offset >= 0 && r.stride >= 0 &&
+              !__builtin_mul_overflow(n - 1, r.stride, &end) &&
+              !__builtin_add_overflow(end, r.offset, &end) &&
+              !__builtin_add_overflow(end, columns, &end) &&
+              (uint64_t)end <= r.memory->bytes / (uint64_t)clb_dtype_bytes(type);
   return fits ? CLB_OK
-              : clb_fail(&sum->listed->ctx->error, CLB_ERROR_INTERNAL, "row_sum: %lld rows of %lld elements from %lld on, %lld apart, do not lie in the %llu bytes of %s",
-                         (long long)n, (long long)columns, (long long)r.offset, (long long)r.stride, r.memory ? (unsigned long long)r.memory->bytes : 0, name);
+              : clb_fail(&sum->listed->ctx->error, CLB_ERROR_INTERNAL,
+                         "row_sum: %lld rows of %lld elements from %lld on, %lld apart, do not lie "
+                         "in the %llu bytes of %s",
+                         (long long)n, (long long)columns, (long long)r.offset, (long long)r.stride,
+                         r.memory ? (unsigned long long)r.memory->bytes : 0, name);
 }
 
 static clb_status check(clb_row_sum *sum, const edges *e, rows out, rows pieces) {
   const clb_op *op = sum->listed;
   clb_error_sink *sink = &op->ctx->error;
-  if (!op->ctx->device->info.runs) return clb_fail(sink, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it", op->ctx->device->info.name);
-  if (e->direction < CLB_BY_RECEIVER || e->direction > CLB_BY_SENDER) return clb_fail(sink, CLB_ERROR_INTERNAL, "row_sum: direction is %d", e->direction);
+  if (!op->ctx->device->info.runs)
+    return clb_fail(sink, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
+                    op->ctx->device->info.name);
+  if (e->direction < CLB_BY_RECEIVER || e->direction > CLB_BY_SENDER)
+    return clb_fail(sink, CLB_ERROR_INTERNAL, "row_sum: direction is %d", e->direction);
   if (e->e0 < 0 || e->e1 < e->e0 || e->e1 > e->graph->n_edges)
-    return clb_fail(sink, CLB_ERROR_INTERNAL, "row_sum: edges %lld ... %lld of %lld", (long long)e->e0, (long long)e->e1, (long long)e->graph->n_edges);
+    return clb_fail(sink, CLB_ERROR_INTERNAL, "row_sum: edges %lld ... %lld of %lld",
+                    (long long)e->e0, (long long)e->e1, (long long)e->graph->n_edges);
   if (out.stride < sum->columns)
-    return clb_fail(sink, CLB_ERROR_INTERNAL, "row_sum: rows of out are %lld apart and have %lld columns", (long long)out.stride, (long long)sum->columns);
+    return clb_fail(sink, CLB_ERROR_INTERNAL,
+                    "row_sum: rows of out are %lld apart and have %lld columns",
+                    (long long)out.stride, (long long)sum->columns);
   clb_status s = check_fits(sum, "out", op->problem.storage, out, e->graph->n_rows[e->direction]);
-  return s || e->e0 == e->e1 ? s : check_fits(sum, "pieces", op->problem.storage, pieces, clb_graph_own_pieces(e->graph));
+  return s || e->e0 == e->e1 ? s
+                             : check_fits(sum, "pieces", op->problem.storage, pieces,
+                                          clb_graph_own_pieces(e->graph));
 }
 
 /* Which of a graph's lists, and whether its empty entries are left alone. */
@@ -100,16 +120,32 @@ static clb_arg memory_arg(const clb_memory *m) { return (clb_arg){.type = IR_VOI
 static clb_arg i64_arg(int64_t x) { return (clb_arg){.type = IR_I64, .i64 = x}; }
 static clb_arg i32_arg(int64_t x) { return (clb_arg){.type = IR_I32, .i32 = (int32_t)x}; }
 
-static clb_status launch(clb_row_sum *sum, const clb_op *op, const edges *e, entries l, rows in, rows out, bool add) {
+static clb_status launch(clb_row_sum *sum, const clb_op *op, const edges *e, entries l, rows in,
+                         rows out, bool add) {
   const clb_buffer *b = &e->graph->buffer[e->direction];
   int64_t units, subgroups = op->kernel[CLB_FORWARD]->ir.subgroups;
   if (__builtin_mul_overflow(l.n, sum->units, &units) || units / subgroups >= INT32_MAX)
-    return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED, "row_sum: %lld rows of %lld columns are more than one launch can do", (long long)l.n, (long long)sum->columns);
-  bool partial = op->problem.row_sum.listed == CLB_ROWS_BY_EDGE && (e->e0 || e->e1 < e->graph->n_edges);
-  const clb_arg args[] = {
-      i64_arg(l.n), memory_arg(&b[l.list].memory), memory_arg(&b[CLB_GRAPH_EDGE].memory), i32_arg(e->e0), i32_arg(e->e1), i32_arg(partial), i32_arg(l.skips),
-      memory_arg(in.memory), i64_arg(in.offset), i64_arg(in.stride), memory_arg(out.memory), i64_arg(out.offset), i64_arg(out.stride), i32_arg(add)};
-  return clb_launch(op->ctx, op->kernel[CLB_FORWARD], (units + subgroups - 1) / subgroups, args, (int)(sizeof args / sizeof *args));
+    return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED,
+                    "row_sum: %lld rows of %lld columns are more than one launch can do",
+                    (long long)l.n, (long long)sum->columns);
+  bool partial =
+      op->problem.row_sum.listed == CLB_ROWS_BY_EDGE && (e->e0 || e->e1 < e->graph->n_edges);
+  const clb_arg args[] = {i64_arg(l.n),
+                          memory_arg(&b[l.list].memory),
+                          memory_arg(&b[CLB_GRAPH_EDGE].memory),
+                          i32_arg(e->e0),
+                          i32_arg(e->e1),
+                          i32_arg(partial),
+                          i32_arg(l.skips),
+                          memory_arg(in.memory),
+                          i64_arg(in.offset),
+                          i64_arg(in.stride),
+                          memory_arg(out.memory),
+                          i64_arg(out.offset),
+                          i64_arg(out.stride),
+                          i32_arg(add)};
+  return clb_launch(op->ctx, op->kernel[CLB_FORWARD], (units + subgroups - 1) / subgroups, args,
+                    (int)(sizeof args / sizeof *args));
 }
 
 static clb_status combine(clb_row_sum *sum, const edges *e, rows out, rows pieces) {
@@ -118,7 +154,8 @@ static clb_status combine(clb_row_sum *sum, const edges *e, rows out, rows piece
   return launch(sum, sum->pieces, e, (entries){CLB_GRAPH_REST, n, true}, pieces, out, true);
 }
 
-clb_status clb_row_sum_combine(clb_row_sum *sum, const clb_graph *graph, int direction, const clb_memory *out, int64_t out_offset, int64_t out_stride,
+clb_status clb_row_sum_combine(clb_row_sum *sum, const clb_graph *graph, int direction,
+                               const clb_memory *out, int64_t out_offset, int64_t out_stride,
                                const clb_memory *pieces, int64_t pieces_offset) {
   const edges e = {graph, direction, 0, graph->n_edges};
   const rows to = {out, out_offset, out_stride}, parts = {pieces, pieces_offset, sum->columns};
@@ -126,26 +163,39 @@ clb_status clb_row_sum_combine(clb_row_sum *sum, const clb_graph *graph, int dir
   return s ? s : combine(sum, &e, to, parts);
 }
 
-clb_status clb_row_sum_run(clb_row_sum *sum, const clb_graph *graph, int direction, int64_t e0, int64_t e1, const clb_memory *in, int64_t in_offset,
-                           int64_t in_stride, const clb_memory *out, int64_t out_offset, int64_t out_stride, bool add, const clb_memory *pieces, int64_t pieces_offset) {
+clb_status clb_row_sum_run(clb_row_sum *sum, const clb_graph *graph, int direction, int64_t e0,
+                           int64_t e1, const clb_memory *in, int64_t in_offset, int64_t in_stride,
+                           const clb_memory *out, int64_t out_offset, int64_t out_stride, bool add,
+                           const clb_memory *pieces, int64_t pieces_offset) {
   const edges e = {graph, direction, e0, e1};
   const rows to = {out, out_offset, out_stride}, parts = {pieces, pieces_offset, sum->columns};
   clb_status s = check(sum, &e, to, parts);
-  if (!s) s = check_fits(sum, "in", sum->listed->problem.row_sum.from, (rows){in, in_offset, in_stride}, e1 - e0);
+  if (!s)
+    s = check_fits(sum, "in", sum->listed->problem.row_sum.from, (rows){in, in_offset, in_stride},
+                   e1 - e0);
   int64_t n = s ? 0 : graph->n_rows[direction], n_pieces = clb_graph_own_pieces(graph);
   if (!n || !sum->columns || (e0 == e1 && add)) return s;
-  rows from = e0 == e1 ? to : (rows){in, in_offset, in_stride}; /* without edges it is not read, but drivers want memory */
+  rows from = e0 == e1
+                  ? to
+                  : (rows){in, in_offset,
+                           in_stride}; /* without edges it is not read, but drivers want memory */
   s = launch(sum, sum->listed, &e, (entries){CLB_GRAPH_WALK, n, false}, from, to, add);
-  if (!s && n_pieces && e0 < e1) s = launch(sum, sum->listed, &e, (entries){CLB_GRAPH_PIECES_OF, n_pieces, true}, from, parts, false);
+  if (!s && n_pieces && e0 < e1)
+    s = launch(sum, sum->listed, &e, (entries){CLB_GRAPH_PIECES_OF, n_pieces, true}, from, parts,
+               false);
   return s || e0 == e1 ? s : combine(sum, &e, to, parts);
 }
 
-clb_status clb_row_copy_run(clb_row_sum *copy, const clb_graph *graph, int direction, const clb_memory *in, int64_t in_offset, int64_t in_stride, const clb_memory *out,
-                            int64_t out_offset, int64_t out_stride, bool add) {
+clb_status clb_row_copy_run(clb_row_sum *copy, const clb_graph *graph, int direction,
+                            const clb_memory *in, int64_t in_offset, int64_t in_stride,
+                            const clb_memory *out, int64_t out_offset, int64_t out_stride,
+                            bool add) {
   const edges none = {graph, direction, 0, 0};
   const rows from = {in, in_offset, in_stride}, to = {out, out_offset, out_stride};
   int64_t n = graph->n_rows[direction];
   clb_status s = check(copy, &none, to, to);
   if (!s) s = check_fits(copy, "in", copy->listed->problem.row_sum.from, from, n);
-  return s || !n ? s : launch(copy, copy->listed, &none, (entries){CLB_GRAPH_WALK, n, false}, from, to, add);
+  return s || !n ? s
+                 : launch(copy, copy->listed, &none, (entries){CLB_GRAPH_WALK, n, false}, from, to,
+                          add);
 }

@@ -1,4 +1,5 @@
-/* src/ops/row_sum.h - sums of rows over the edges of each node of a graph, in a fixed order; long rows in pieces. */
+/* src/ops/row_sum.h - sums of rows over the edges of each node of a graph, in a fixed order; long
+   rows in pieces. */
 #ifndef CLB_SRC_OPS_ROW_SUM_H
 #define CLB_SRC_OPS_ROW_SUM_H
 
@@ -6,25 +7,34 @@
 
 typedef struct clb_row_sum clb_row_sum;
 
-/* from: type of the rows that are added up; storage: of the sums, also those of pieces.  All kernels are compiled here. */
-clb_status clb_row_sum_create(clb_context *ctx, clb_dtype from, clb_dtype storage, clb_dtype arithmetic, int64_t columns, clb_row_sum **sum);
+/* from: type of the rows that are added up; storage: of the sums, also those of pieces.  All
+   kernels are compiled here. */
+clb_status clb_row_sum_create(clb_context *ctx, clb_dtype from, clb_dtype storage,
+                              clb_dtype arithmetic, int64_t columns, clb_row_sum **sum);
 void clb_row_sum_destroy(clb_row_sum **sum);
 
 /* As storage: out[row][columns] = (add: +=) in[row][columns], for every row of that direction. */
-clb_status clb_row_copy_create(clb_context *ctx, clb_dtype from, clb_dtype storage, clb_dtype arithmetic, int64_t columns, clb_row_sum **copy);
-clb_status clb_row_copy_run(clb_row_sum *copy, const clb_graph *graph, int direction, const clb_memory *in, int64_t in_offset, int64_t in_stride, const clb_memory *out,
-                            int64_t out_offset, int64_t out_stride, bool add);
+clb_status clb_row_copy_create(clb_context *ctx, clb_dtype from, clb_dtype storage,
+                               clb_dtype arithmetic, int64_t columns, clb_row_sum **copy);
+clb_status clb_row_copy_run(clb_row_sum *copy, const clb_graph *graph, int direction,
+                            const clb_memory *in, int64_t in_offset, int64_t in_stride,
+                            const clb_memory *out, int64_t out_offset, int64_t out_stride,
+                            bool add);
 
-/* out[row][columns] = (add: +=) sum over the row's edges e, e0 <= e < e1, of in[e - e0][columns], for every row of that direction
-   (clb_graph_order).  Offsets and strides in elements; strides of `out` are at least `columns`.  pieces: dense rows of `columns`, as many as
-   clb_graph_pieces(n_edges), of type storage, from pieces_offset on; without pieces it may be NULL.  Submits; allocates nothing,
-   waits for nothing.  Equal calls on one device give equal bits. */
-clb_status clb_row_sum_run(clb_row_sum *sum, const clb_graph *graph, int direction, int64_t e0, int64_t e1, const clb_memory *in, int64_t in_offset,
-                           int64_t in_stride, const clb_memory *out, int64_t out_offset, int64_t out_stride, bool add, const clb_memory *pieces, int64_t pieces_offset);
+/* out[row][columns] = (add: +=) sum over the row's edges e, e0 <= e < e1, of in[e - e0][columns],
+   for every row of that direction (clb_graph_order).  Offsets and strides in elements; strides of
+   `out` are at least `columns`.  pieces: dense rows of `columns`, as many as
+   clb_graph_pieces(n_edges), of type storage, from pieces_offset on; without pieces it may be NULL.
+   Submits; allocates nothing, waits for nothing.  Equal calls on one device give equal bits. */
+clb_status clb_row_sum_run(clb_row_sum *sum, const clb_graph *graph, int direction, int64_t e0,
+                           int64_t e1, const clb_memory *in, int64_t in_offset, int64_t in_stride,
+                           const clb_memory *out, int64_t out_offset, int64_t out_stride, bool add,
+                           const clb_memory *pieces, int64_t pieces_offset);
 
-/* The last step alone, for who made the sums of the first CLB_GRAPH_PIECE edges of each row in `out` and those of the pieces in `pieces`:
-   adds the pieces to their rows. */
-clb_status clb_row_sum_combine(clb_row_sum *sum, const clb_graph *graph, int direction, const clb_memory *out, int64_t out_offset, int64_t out_stride,
+/* The last step alone, for who made the sums of the first CLB_GRAPH_PIECE edges of each row in
+   `out` and those of the pieces in `pieces`: adds the pieces to their rows. */
+clb_status clb_row_sum_combine(clb_row_sum *sum, const clb_graph *graph, int direction,
+                               const clb_memory *out, int64_t out_offset, int64_t out_stride,
                                const clb_memory *pieces, int64_t pieces_offset);
 
 #endif

@@ -1,9 +1,10 @@
 /* src/ops/shared_weights.c - tensor products whose weights are one row for all rows.
 
-   Paths whose weights mix channels are matrix products where that pays: with the pairs t = C x y (a product of mode uvuv, uuu or uvu<v
-   without weights, `pairs`) rows of z are t W, those of the gradient of t are g W^T, and the gradient of W is t^T g, for each component.
-   The other paths (`rest`, or the op itself) run as if every row had weights of its own; the gradients of these go to a workspace, some
-   rows at a time, and are summed over rows in a fixed order. */
+   Paths whose weights mix channels are matrix products where that pays: with the pairs t = C x y (a
+   product of mode uvuv, uuu or uvu<v without weights, `pairs`) rows of z are t W, those of the
+   gradient of t are g W^T, and the gradient of W is t^T g, for each component. The other paths
+   (`rest`, or the op itself) run as if every row had weights of its own; the gradients of these go
+   to a workspace, some rows at a time, and are summed over rows in a fixed order. */
 #include "src/ops/shared_weights.h"
 
 #include <stdlib.h>
@@ -19,13 +20,13 @@ typedef struct {
 } mixing_path;
 
 typedef struct {
-  clb_op *sum;         /* over rows, of the gradients of weights; of an op without mixing paths */
-  clb_buffer *rows;    /* its rows: [outputs][chunk][W] */
-  clb_op *rest;        /* the paths that are no matrix products; NULL: none */
-  clb_op *third;       /* all paths, for the triple backward pass; NULL: not asked for */
+  clb_op *sum;      /* over rows, of the gradients of weights; of an op without mixing paths */
+  clb_buffer *rows; /* its rows: [outputs][chunk][W] */
+  clb_op *rest;     /* the paths that are no matrix products; NULL: none */
+  clb_op *third;    /* all paths, for the triple backward pass; NULL: not asked for */
   clb_op *pairs, *back[2]; /* t, and the gradients of x and y overwriting or adding */
   clb_op *product;
-  clb_buffer *t[4];    /* [chunk][pairs] */
+  clb_buffer *t[4]; /* [chunk][pairs] */
   int64_t chunk, n_pairs;
   int n_paths;
   mixing_path path[CLB_MAX_PATHS];
@@ -40,31 +41,41 @@ static void give_parts(clb_op *op, clb_shared_weights *w) {
 
 enum { LEAST_CHANNELS = 8 }; /* below, a matrix product costs more than it saves */
 
-/* Rows of `bytes` each that a workspace has room for: what stays in cache on a CPU, what fills the device on a GPU. */
+/* Rows of `bytes` each that a workspace has room for: what stays in cache on a CPU, what fills the
+   device on a GPU. */
 static int64_t chunk_of(const clb_context *ctx, int64_t bytes) {
-  int64_t room = ctx->device->limits.simd ? INT64_C(4) << 20 : INT64_C(256) << 20, rows = bytes ? room / bytes : 1;
+  int64_t room = ctx->device->limits.simd ? INT64_C(4) << 20 : INT64_C(256) << 20,
+          rows = bytes ? room / bytes : 1;
   return rows < 1 ? 1 : rows > 65536 ? 65536 : rows;
 }
 
 /* ---- all rows have weights of their own ---- */
 
-static int count_weight_outputs(clb_pass pass) { return pass == CLB_FORWARD ? 0 : pass == CLB_TRIPLE_BACKWARD ? 2 : 1; }
+static int count_weight_outputs(clb_pass pass) {
+  return pass == CLB_FORWARD ? 0 : pass == CLB_TRIPLE_BACKWARD ? 2 : 1;
+}
 
-static clb_status create_summed(clb_context *ctx, const clb_problem *p, unsigned passes, bool partly, clb_tuner tune, clb_op **op) {
+static clb_status create_summed(clb_context *ctx, const clb_problem *p, unsigned passes,
+                                bool partly, clb_tuner tune, clb_op **op) {
   int64_t W = p->tensor_product.n_weights;
   clb_status s = clb_op_create(ctx, p, passes, tune, op);
   if (s || !W || !(p->tensor_product.gradients & CLB_W) || !(passes >> CLB_BACKWARD)) return s;
-  int64_t outputs = passes & CLB_PASS_BIT(CLB_TRIPLE_BACKWARD) ? 2 : 1, row = W * clb_dtype_bytes(p->storage);
+  int64_t outputs = passes & CLB_PASS_BIT(CLB_TRIPLE_BACKWARD) ? 2 : 1,
+          row = W * clb_dtype_bytes(p->storage);
   clb_shared_weights *w = calloc(1, sizeof *w);
   give_parts(*op, w);
   if (!w) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "tensor_product: no memory");
   if (!s) w->chunk = chunk_of(ctx, row * outputs);
-  if (!s && ctx->device->info.runs) s = clb_buffer_create(ctx, (uint64_t)(row * outputs * w->chunk), &w->rows);
-  if (!s) s = clb_column_sum_create(ctx, (clb_dtype)p->storage, (clb_dtype)p->arithmetic, W, w->chunk, &w->sum);
+  if (!s && ctx->device->info.runs)
+    s = clb_buffer_create(ctx, (uint64_t)(row * outputs * w->chunk), &w->rows);
+  if (!s)
+    s = clb_column_sum_create(ctx, (clb_dtype)p->storage, (clb_dtype)p->arithmetic, W, w->chunk,
+                              &w->sum);
   if (!s && partly && w->rows) { /* weights of other paths: nothing is ever written there */
     size_t bytes = (size_t)(row * outputs * w->chunk);
     void *zeros = calloc(1, bytes);
-    s = zeros ? clb_buffer_write(w->rows, 0, zeros, bytes) : clb_fail(&ctx->error, CLB_ERROR_MEMORY, "tensor_product: no memory");
+    s = zeros ? clb_buffer_write(w->rows, 0, zeros, bytes)
+              : clb_fail(&ctx->error, CLB_ERROR_MEMORY, "tensor_product: no memory");
     free(zeros);
   }
   if (s) clb_op_destroy(op);
@@ -80,12 +91,14 @@ static clb_operand rows_from(const clb_operand *o, int64_t first) {
   return r;
 }
 
-static clb_status run_summed(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands, int n_operands) {
+static clb_status run_summed(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands,
+                             int n_operands) {
   clb_shared_weights *w = op->parts;
   clb_operand part[CLB_MAX_OPERANDS];
   clb_status s = CLB_OK;
   int64_t W = op->problem.tensor_product.n_weights;
-  if (!w || !count_weight_outputs(pass)) return clb_op_run_rows(op, CLB_TENSOR_PRODUCT, pass, n, operands, n_operands);
+  if (!w || !count_weight_outputs(pass))
+    return clb_op_run_rows(op, CLB_TENSOR_PRODUCT, pass, n, operands, n_operands);
   s = clb_op_check_rows(op, CLB_TENSOR_PRODUCT, pass, n, operands, n_operands);
   for (int64_t first = 0; (first < n || !first) && !s; first += w->chunk) {
     int64_t rows = n - first < w->chunk ? n - first : w->chunk, output = 0;
@@ -98,7 +111,8 @@ static clb_status run_summed(clb_op *op, clb_pass pass, int64_t n, const clb_ope
     s = clb_op_run_rows(op, CLB_TENSOR_PRODUCT, pass, rows, part, n_operands);
     for (int i = 0; i < n_operands && !s; i++) {
       if (!operands[i].written || !operands[i].one_row || !operands[i].columns) continue;
-      s = clb_column_sum_run(w->sum, rows, &w->rows->memory, part[i].rows.offset, W, &operands[i].rows.buffer->memory, operands[i].rows.offset,
+      s = clb_column_sum_run(w->sum, rows, &w->rows->memory, part[i].rows.offset, W,
+                             &operands[i].rows.buffer->memory, operands[i].rows.offset,
                              first || op->problem.accumulate);
     }
   }
@@ -110,12 +124,16 @@ static clb_status run_summed(clb_op *op, clb_pass pass, int64_t n, const clb_ope
 static bool is_mixing(const clb_problem *p, const clb_path *path) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   bool mixes = clb_mode_mixes(path->mode), plain = p->storage == p->arithmetic;
-  const clb_term *x = &tp->x.term[path->in1], *y = &tp->y.term[path->in2], *z = &tp->z.term[path->out];
-  bool columns = tp->layout_z == CLB_IR_MUL || !z->l; /* else the channels of z do not lie side by side */
-  return mixes && plain && path->has_weight && columns && z->mul >= LEAST_CHANNELS && (int64_t)x->mul * y->mul >= LEAST_CHANNELS;
+  const clb_term *x = &tp->x.term[path->in1], *y = &tp->y.term[path->in2],
+                 *z = &tp->z.term[path->out];
+  bool columns =
+      tp->layout_z == CLB_IR_MUL || !z->l; /* else the channels of z do not lie side by side */
+  return mixes && plain && path->has_weight && columns && z->mul >= LEAST_CHANNELS &&
+         (int64_t)x->mul * y->mul >= LEAST_CHANNELS;
 }
 
-/* The pairs of the mixing paths, each a term of its own in layout ir_mul; false: they would not fit. */
+/* The pairs of the mixing paths, each a term of its own in layout ir_mul; false: they would not
+   fit. */
 static bool make_pairs(const clb_problem *p, clb_problem *pairs, clb_shared_weights *w) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   clb_tensor_product_problem *to = &pairs->tensor_product;
@@ -133,10 +151,15 @@ static bool make_pairs(const clb_problem *p, clb_problem *pairs, clb_shared_weig
     const clb_term *z = &tp->z.term[q->out];
     int64_t mul = clb_path_weights(tp, q) / z->mul, width = 2 * z->l + 1;
     if (at + mul * width > INT32_MAX) return false;
-    int mode = q->mode == CLB_UVW ? CLB_UVUV : q->mode == CLB_UUW ? CLB_UUU : CLB_UVU_HALF, term = to->z.n++;
-    to->z.term[term] = (clb_term){.mul = (int32_t)mul, .l = z->l, .parity = z->parity, .at = (int32_t)at};
+    int mode = q->mode == CLB_UVW   ? CLB_UVUV
+               : q->mode == CLB_UUW ? CLB_UUU
+                                    : CLB_UVU_HALF,
+        term = to->z.n++;
+    to->z.term[term] =
+        (clb_term){.mul = (int32_t)mul, .l = z->l, .parity = z->parity, .at = (int32_t)at};
     to->path[to->n_paths++] = (clb_path){q->in1, q->in2, term, mode, 0, 0, q->coefficient};
-    w->path[w->n_paths++] = (mixing_path){mul, z->mul, width, at, z->at, q->weight_at, !reached[q->out]};
+    w->path[w->n_paths++] =
+        (mixing_path){mul, z->mul, width, at, z->at, q->weight_at, !reached[q->out]};
     reached[q->out] = true;
     at += mul * width;
   }
@@ -144,7 +167,8 @@ static bool make_pairs(const clb_problem *p, clb_problem *pairs, clb_shared_weig
   return true;
 }
 
-/* What is left: the other paths, or the zeros of terms that no mixing path reaches.  Returns whether there is anything. */
+/* What is left: the other paths, or the zeros of terms that no mixing path reaches.  Returns
+   whether there is anything. */
 static bool make_rest(const clb_problem *p, clb_problem *rest) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   clb_tensor_product_problem *to = &rest->tensor_product;
@@ -161,12 +185,16 @@ static bool make_rest(const clb_problem *p, clb_problem *rest) {
   return to->n_paths || (some && !p->accumulate);
 }
 
-static clb_status create_parts(clb_context *ctx, const clb_problem *p, unsigned passes, clb_tuner tune, clb_problem *part, clb_shared_weights *w) {
+static clb_status create_parts(clb_context *ctx, const clb_problem *p, unsigned passes,
+                               clb_tuner tune, clb_problem *part, clb_shared_weights *w) {
   clb_status s = CLB_OK;
-  int32_t xy = p->tensor_product.gradients & (CLB_X | CLB_Y), incoming = p->tensor_product.incoming & (CLB_X | CLB_Y);
-  unsigned twice = incoming ? passes & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) : 0, upto = passes & ~CLB_PASS_BIT(CLB_TRIPLE_BACKWARD);
+  int32_t xy = p->tensor_product.gradients & (CLB_X | CLB_Y),
+          incoming = p->tensor_product.incoming & (CLB_X | CLB_Y);
+  unsigned twice = incoming ? passes & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) : 0,
+           upto = passes & ~CLB_PASS_BIT(CLB_TRIPLE_BACKWARD);
   if (make_rest(p, part) && upto) s = create_summed(ctx, part, upto, true, tune, &w->rest);
-  if (!s && passes & CLB_PASS_BIT(CLB_TRIPLE_BACKWARD)) s = create_summed(ctx, p, CLB_PASS_BIT(CLB_TRIPLE_BACKWARD), false, tune, &w->third);
+  if (!s && passes & CLB_PASS_BIT(CLB_TRIPLE_BACKWARD))
+    s = create_summed(ctx, p, CLB_PASS_BIT(CLB_TRIPLE_BACKWARD), false, tune, &w->third);
   if (s || !upto) return s;
   w->n_paths = 0;
   make_pairs(p, part, w);
@@ -182,16 +210,22 @@ static clb_status create_parts(clb_context *ctx, const clb_problem *p, unsigned 
     s = clb_op_create(ctx, part, back, tune, &w->back[add]);
   }
   if (!s) s = clb_product_create(ctx, (clb_dtype)p->arithmetic, &w->product);
-  int arrays = upto & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) ? 4 : upto & CLB_PASS_BIT(CLB_BACKWARD) ? 2 : 1;
+  int arrays = upto & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) ? 4
+               : upto & CLB_PASS_BIT(CLB_BACKWARD)      ? 2
+                                                        : 1;
   w->chunk = chunk_of(ctx, w->n_pairs * arrays * clb_dtype_bytes(p->storage));
-  for (int i = 0; i < arrays && !s && ctx->device->info.runs; i++) s = clb_buffer_create(ctx, (uint64_t)(w->n_pairs * w->chunk * clb_dtype_bytes(p->storage)), &w->t[i]);
+  for (int i = 0; i < arrays && !s && ctx->device->info.runs; i++)
+    s = clb_buffer_create(ctx, (uint64_t)(w->n_pairs * w->chunk * clb_dtype_bytes(p->storage)),
+                          &w->t[i]);
   return s;
 }
 
-clb_status clb_shared_weights_create(clb_context *ctx, const clb_problem *problem, unsigned passes, clb_tuner tune, clb_op **op) {
+clb_status clb_shared_weights_create(clb_context *ctx, const clb_problem *problem, unsigned passes,
+                                     clb_tuner tune, clb_op **op) {
   clb_problem *part = malloc(sizeof *part);
   clb_shared_weights *w = calloc(1, sizeof *w);
-  clb_status s = part && w ? CLB_OK : clb_fail(&ctx->error, CLB_ERROR_MEMORY, "tensor_product: no memory");
+  clb_status s =
+      part && w ? CLB_OK : clb_fail(&ctx->error, CLB_ERROR_MEMORY, "tensor_product: no memory");
   if (!s && (!make_pairs(problem, part, w) || !w->n_paths)) {
     s = create_summed(ctx, problem, passes, false, tune, op);
     goto done;
@@ -202,7 +236,10 @@ clb_status clb_shared_weights_create(clb_context *ctx, const clb_problem *proble
   give_parts(*op, w);
   s = create_parts(ctx, problem, passes, tune, part, w);
   for (int pass = 0; pass < CLB_PASSES && !s; pass++) { /* what clb_op_source and its like show */
-    const clb_op *shown = pass == CLB_TRIPLE_BACKWARD ? w->third : pass == CLB_FORWARD ? w->pairs : w->back[1] ? w->back[1] : w->pairs;
+    const clb_op *shown = pass == CLB_TRIPLE_BACKWARD ? w->third
+                          : pass == CLB_FORWARD       ? w->pairs
+                          : w->back[1]                ? w->back[1]
+                                                      : w->pairs;
     if (!(passes & CLB_PASS_BIT(pass)) || !shown) continue;
     int of = shown->kernel[pass] ? pass : CLB_FORWARD;
     if (of != pass) shown = w->pairs;
@@ -235,46 +272,88 @@ typedef struct {
   int64_t rows; /* of the chunk */
 } run;
 
-
 /* A stride of one row matters to nobody, but must be long enough. */
-static int64_t leading(const run *r, const clb_operand *z) { return r->rows > 1 ? clb_operand_stride(z) : z->columns; }
+static int64_t leading(const run *r, const clb_operand *z) {
+  return r->rows > 1 ? clb_operand_stride(z) : z->columns;
+}
 
 /* z (+)= t W */
-static clb_status times_weights(run *r, int t, const clb_operand *weights, const clb_operand *z, bool add) {
+static clb_status times_weights(run *r, int t, const clb_operand *weights, const clb_operand *z,
+                                bool add) {
   clb_status s = CLB_OK;
   for (int i = 0; i < r->w->n_paths && !s; i++) {
     const mixing_path *p = &r->w->path[i];
-    s = clb_product_run(r->w->product, &(clb_product){.m = r->rows, .n = p->w, .k = p->q, .count = p->components, .add = add || !p->first,
-                                                      .a = &r->w->t[t]->memory, .offset_a = p->at_pairs, .ld_a = r->w->n_pairs, .stride_a = p->q,
-                                                      .b = &weights->rows.buffer->memory, .offset_b = weights->rows.offset + p->weight_at, .ld_b = p->w,
-                                                      .c = &z->rows.buffer->memory, .offset_c = z->rows.offset + p->at_z, .ld_c = leading(r, z), .stride_c = p->w});
+    s = clb_product_run(r->w->product,
+                        &(clb_product){.m = r->rows,
+                                       .n = p->w,
+                                       .k = p->q,
+                                       .count = p->components,
+                                       .add = add || !p->first,
+                                       .a = &r->w->t[t]->memory,
+                                       .offset_a = p->at_pairs,
+                                       .ld_a = r->w->n_pairs,
+                                       .stride_a = p->q,
+                                       .b = &weights->rows.buffer->memory,
+                                       .offset_b = weights->rows.offset + p->weight_at,
+                                       .ld_b = p->w,
+                                       .c = &z->rows.buffer->memory,
+                                       .offset_c = z->rows.offset + p->at_z,
+                                       .ld_c = leading(r, z),
+                                       .stride_c = p->w});
   }
   return s;
 }
 
 /* t = g W^T */
-static clb_status times_transposed(run *r, const clb_operand *g, const clb_operand *weights, int t) {
+static clb_status times_transposed(run *r, const clb_operand *g, const clb_operand *weights,
+                                   int t) {
   clb_status s = CLB_OK;
   for (int i = 0; i < r->w->n_paths && !s; i++) {
     const mixing_path *p = &r->w->path[i];
-    s = clb_product_run(r->w->product, &(clb_product){.m = r->rows, .n = p->q, .k = p->w, .count = p->components, .transpose_b = true,
-                                                      .a = &g->rows.buffer->memory, .offset_a = g->rows.offset + p->at_z, .ld_a = leading(r, g), .stride_a = p->w,
-                                                      .b = &weights->rows.buffer->memory, .offset_b = weights->rows.offset + p->weight_at, .ld_b = p->w,
-                                                      .c = &r->w->t[t]->memory, .offset_c = p->at_pairs, .ld_c = r->w->n_pairs, .stride_c = p->q});
+    s = clb_product_run(r->w->product,
+                        &(clb_product){.m = r->rows,
+                                       .n = p->q,
+                                       .k = p->w,
+                                       .count = p->components,
+                                       .transpose_b = true,
+                                       .a = &g->rows.buffer->memory,
+                                       .offset_a = g->rows.offset + p->at_z,
+                                       .ld_a = leading(r, g),
+                                       .stride_a = p->w,
+                                       .b = &weights->rows.buffer->memory,
+                                       .offset_b = weights->rows.offset + p->weight_at,
+                                       .ld_b = p->w,
+                                       .c = &r->w->t[t]->memory,
+                                       .offset_c = p->at_pairs,
+                                       .ld_c = r->w->n_pairs,
+                                       .stride_c = p->q});
   }
   return s;
 }
 
 /* g_w (+)= t^T g; `rows` may be 0. */
-static clb_status weight_gradient(run *r, int t, const clb_operand *g, int64_t rows, const clb_operand *g_w, bool add) {
+static clb_status weight_gradient(run *r, int t, const clb_operand *g, int64_t rows,
+                                  const clb_operand *g_w, bool add) {
   clb_status s = CLB_OK;
   for (int i = 0; i < r->w->n_paths && !s; i++) {
     const mixing_path *p = &r->w->path[i];
     for (int64_t c = 0; c < p->components && !s; c++)
-      s = clb_product_run(r->w->product, &(clb_product){.m = p->q, .n = p->w, .k = rows, .count = 1, .transpose_a = true, .add = add || c,
-                                                        .a = &r->w->t[t]->memory, .offset_a = p->at_pairs + c * p->q, .ld_a = r->w->n_pairs,
-                                                        .b = &g->rows.buffer->memory, .offset_b = g->rows.offset + p->at_z + c * p->w, .ld_b = leading(r, g),
-                                                        .c = &g_w->rows.buffer->memory, .offset_c = g_w->rows.offset + p->weight_at, .ld_c = p->w});
+      s = clb_product_run(r->w->product,
+                          &(clb_product){.m = p->q,
+                                         .n = p->w,
+                                         .k = rows,
+                                         .count = 1,
+                                         .transpose_a = true,
+                                         .add = add || c,
+                                         .a = &r->w->t[t]->memory,
+                                         .offset_a = p->at_pairs + c * p->q,
+                                         .ld_a = r->w->n_pairs,
+                                         .b = &g->rows.buffer->memory,
+                                         .offset_b = g->rows.offset + p->at_z + c * p->w,
+                                         .ld_b = leading(r, g),
+                                         .c = &g_w->rows.buffer->memory,
+                                         .offset_c = g_w->rows.offset + p->weight_at,
+                                         .ld_c = p->w});
   }
   return s;
 }
@@ -282,7 +361,10 @@ static clb_status weight_gradient(run *r, int t, const clb_operand *g, int64_t r
 static const clb_operand nothing = {.name = "nothing"};
 
 static clb_operand pairs_operand(const run *r, int t, bool written) {
-  return (clb_operand){.name = "pairs", .rows = {r->w->t[t], 0, CLB_DENSE, NULL}, .columns = r->w->n_pairs, .written = written};
+  return (clb_operand){.name = "pairs",
+                       .rows = {r->w->t[t], 0, CLB_DENSE, NULL},
+                       .columns = r->w->n_pairs,
+                       .written = written};
 }
 
 static clb_status run_pairs(run *r, const clb_operand *x, const clb_operand *y, int t) {
@@ -290,7 +372,8 @@ static clb_status run_pairs(run *r, const clb_operand *x, const clb_operand *y, 
   return clb_op_run_rows(r->w->pairs, CLB_TENSOR_PRODUCT, CLB_FORWARD, r->rows, o, 4);
 }
 
-static clb_status run_back(run *r, bool add, const clb_operand *x, const clb_operand *y, int t, const clb_operand *g_x, const clb_operand *g_y) {
+static clb_status run_back(run *r, bool add, const clb_operand *x, const clb_operand *y, int t,
+                           const clb_operand *g_x, const clb_operand *g_y) {
   clb_operand o[] = {*x, *y, nothing, pairs_operand(r, t, false), *g_x, *g_y, nothing};
   return clb_op_run_rows(r->w->back[add], CLB_TENSOR_PRODUCT, CLB_BACKWARD, r->rows, o, 7);
 }
@@ -319,14 +402,28 @@ static clb_status double_backward(run *r, const clb_operand *o, bool add, bool a
   bool ab = tp->incoming & (CLB_X | CLB_Y), c = tp->incoming & CLB_W;
   clb_status s = CLB_OK;
   if (tp->gradients & (CLB_X | CLB_Y)) {
-    clb_operand back[] = {o[0], o[1], nothing, pairs_operand(r, 2, false), o[4], o[5], nothing, o[7], o[8], nothing, nothing};
+    clb_operand back[] = {o[0], o[1],    nothing, pairs_operand(r, 2, false),
+                          o[4], o[5],    nothing, o[7],
+                          o[8], nothing, nothing};
     if (ab) s = times_transposed(r, &o[3], &o[2], 2);
-    if (ab && !s) s = clb_op_run_rows(r->w->back[add], CLB_TENSOR_PRODUCT, CLB_DOUBLE_BACKWARD, r->rows, back, 11);
+    if (ab && !s)
+      s = clb_op_run_rows(r->w->back[add], CLB_TENSOR_PRODUCT, CLB_DOUBLE_BACKWARD, r->rows, back,
+                          11);
     if (c && !s) s = times_transposed(r, &o[3], &o[6], 3);
     if (c && !s) s = run_back(r, add || ab, &o[0], &o[1], 3, &o[7], &o[8]);
   }
   if (!s && ab && tp->gradients & (CLB_W | CLB_Z)) {
-    clb_operand twice[] = {o[0], o[1], nothing, nothing, o[4], o[5], nothing, nothing, nothing, nothing, pairs_operand(r, 1, true)};
+    clb_operand twice[] = {o[0],
+                           o[1],
+                           nothing,
+                           nothing,
+                           o[4],
+                           o[5],
+                           nothing,
+                           nothing,
+                           nothing,
+                           nothing,
+                           pairs_operand(r, 1, true)};
     s = clb_op_run_rows(r->w->pairs, CLB_TENSOR_PRODUCT, CLB_DOUBLE_BACKWARD, r->rows, twice, 11);
   }
   if (!s && tp->gradients & CLB_W) s = weight_gradient(r, 1, &o[3], ab ? r->rows : 0, &o[9], add_w);
@@ -337,13 +434,16 @@ static clb_status double_backward(run *r, const clb_operand *o, bool add, bool a
 }
 
 /* Rows at a time: where the rows of some operand overlap (stride 0), no matrix has them as rows. */
-static int64_t chunk_for(const clb_shared_weights *w, const clb_operand *operands, int n_operands, int Z) {
+static int64_t chunk_for(const clb_shared_weights *w, const clb_operand *operands, int n_operands,
+                         int Z) {
   for (int i = 0; i < n_operands; i++)
-    if (operands[i].columns == Z && !operands[i].one_row && clb_operand_stride(&operands[i]) < Z) return 1;
+    if (operands[i].columns == Z && !operands[i].one_row && clb_operand_stride(&operands[i]) < Z)
+      return 1;
   return w->chunk;
 }
 
-static clb_status run_products(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands, int n_operands) {
+static clb_status run_products(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands,
+                               int n_operands) {
   clb_shared_weights *w = op->parts;
   clb_operand part[CLB_MAX_OPERANDS];
   bool add = op->problem.accumulate || w->rest;
@@ -359,8 +459,10 @@ static clb_status run_products(clb_op *op, clb_pass pass, int64_t n, const clb_o
   return s;
 }
 
-clb_status clb_shared_weights_run(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands, int n_operands) {
+clb_status clb_shared_weights_run(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands,
+                                  int n_operands) {
   clb_shared_weights *w = op->parts;
-  if (w && w->product && pass != CLB_TRIPLE_BACKWARD) return run_products(op, pass, n, operands, n_operands);
+  if (w && w->product && pass != CLB_TRIPLE_BACKWARD)
+    return run_products(op, pass, n, operands, n_operands);
   return run_summed(w && w->third ? w->third : op, pass, n, operands, n_operands);
 }

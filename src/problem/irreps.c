@@ -37,18 +37,26 @@ static bool read_term(const char **s, clb_term *term) {
   return true;
 }
 
-clb_status clb_irreps_read(const char *text, const char *name, clb_irreps *irreps, clb_error_sink *error) {
+clb_status clb_irreps_read(const char *text, const char *name, clb_irreps *irreps,
+                           clb_error_sink *error) {
   memset(irreps, 0, sizeof *irreps);
   if (!text) return clb_fail(error, CLB_ERROR_ARGUMENT, "%s is NULL", name);
   for (const char *s = skip_space(text); *s || irreps->n;) {
     clb_term term = {0};
     const char *start = s;
     if (!read_term(&s, &term) || (*s && *s != '+'))
-      return clb_fail(error, CLB_ERROR_ARGUMENT, "%s is \"%s\"; a term such as 16x1o must stand where it says \"%s\"", name, text, start);
-    if (term.l > CLB_MAX_L) return clb_fail(error, CLB_ERROR_ARGUMENT, "%s is \"%s\"; l is at most %d", name, text, CLB_MAX_L);
-    if (irreps->n == CLB_MAX_TERMS) return clb_fail(error, CLB_ERROR_ARGUMENT, "%s has more than %d terms", name, CLB_MAX_TERMS);
+      return clb_fail(error, CLB_ERROR_ARGUMENT,
+                      "%s is \"%s\"; a term such as 16x1o must stand where it says \"%s\"", name,
+                      text, start);
+    if (term.l > CLB_MAX_L)
+      return clb_fail(error, CLB_ERROR_ARGUMENT, "%s is \"%s\"; l is at most %d", name, text,
+                      CLB_MAX_L);
+    if (irreps->n == CLB_MAX_TERMS)
+      return clb_fail(error, CLB_ERROR_ARGUMENT, "%s has more than %d terms", name, CLB_MAX_TERMS);
     int64_t dim = irreps->dim + (int64_t)term.mul * (2 * term.l + 1);
-    if (dim > INT32_MAX) return clb_fail(error, CLB_ERROR_ARGUMENT, "%s is \"%s\"; its dimension is more than 2^31 - 1", name, text);
+    if (dim > INT32_MAX)
+      return clb_fail(error, CLB_ERROR_ARGUMENT,
+                      "%s is \"%s\"; its dimension is more than 2^31 - 1", name, text);
     term.at = irreps->dim;
     irreps->dim = (int32_t)dim;
     irreps->term[irreps->n++] = term;
@@ -62,7 +70,8 @@ void clb_irreps_merge(clb_irreps *irreps) {
   for (int i = 0, n; i < irreps->n; i += n) {
     clb_term *t = &irreps->term[i];
     int32_t all = 0;
-    for (n = 0; i + n < irreps->n && t[n].l == t->l && t[n].parity == t->parity; n++) all += t[n].mul;
+    for (n = 0; i + n < irreps->n && t[n].l == t->l && t[n].parity == t->parity; n++)
+      all += t[n].mul;
     for (int j = 0, before = 0; j < n; before += t[j++].mul) {
       t[j].at = t->at + before;
       t[j].apart = all;

@@ -1,4 +1,5 @@
-/* src/problem/problem.h - the canonical description of one pass of one op: equal problems have equal bytes. */
+/* src/problem/problem.h - the canonical description of one pass of one op: equal problems have
+   equal bytes. */
 #ifndef CLB_SRC_PROBLEM_PROBLEM_H
 #define CLB_SRC_PROBLEM_PROBLEM_H
 
@@ -32,24 +33,29 @@ typedef struct {
 
 typedef struct {
   int32_t in1, in2, out, mode, has_weight;
-  int32_t weight_at; /* where its weights start in a row */
-  double coefficient; /* of the path, normalisations and path_weight included; times the 3j symbol of norm 1 */
+  int32_t weight_at;  /* where its weights start in a row */
+  double coefficient; /* of the path, normalisations and path_weight included; times the 3j symbol
+                         of norm 1 */
 } clb_path;
 
 typedef struct {
   clb_irreps x, y, z;
   int32_t n_paths, n_weights;
   int32_t layout_x, layout_y, layout_z, shared_weights;
-  int32_t indexed, gradients, incoming; /* CLB_X + CLB_Y + ..., never 0 where the description's 0 means all */
-  int32_t edges; /* 0, or rows are the edges of a graph: what is read and like x, or like z, is found by number (`indexed`), and results like these
-                    (CLB_X + CLB_Z, perhaps CLB_Y) go to a workspace: overwritten even where others are added to; of x and z in arithmetic precision */
+  int32_t indexed, gradients,
+      incoming;  /* CLB_X + CLB_Y + ..., never 0 where the description's 0 means all */
+  int32_t edges; /* 0, or rows are the edges of a graph: what is read and like x, or like z, is
+                    found by number (`indexed`), and results like these (CLB_X + CLB_Z, perhaps
+                    CLB_Y) go to a workspace: overwritten even where others are added to; of x and z
+                    in arithmetic precision */
   clb_path path[CLB_MAX_PATHS];
 } clb_tensor_product_problem;
 
 typedef struct {
   clb_tensor_product_problem product; /* first, so that it is `tensor_product` too */
   int32_t atomics, spline;            /* spline: weights are read from a table */
-  int32_t vectors;                    /* gradients of y (and of lengths) go to a workspace: they are overwritten even where others are added to */
+  int32_t vectors; /* gradients of y (and of lengths) go to a workspace: they are overwritten even
+                      where others are added to */
 } clb_convolution_problem;
 
 typedef struct {
@@ -59,11 +65,12 @@ typedef struct {
 enum { CLB_ROWS_BY_PLACE, CLB_ROWS_BY_EDGE, CLB_ROWS_OWN };
 typedef struct {
   int64_t columns;
-  int32_t listed, from; /* listed: how rows are numbered; OWN: each row has one; from: clb_dtype of what is added up */
+  int32_t listed, from; /* listed: how rows are numbered; OWN: each row has one; from: clb_dtype of
+                           what is added up */
 } clb_row_sum_problem;
 
 typedef struct {
-  int32_t step; /* clb_graph_step */
+  int32_t step;  /* clb_graph_step */
   int32_t whole; /* no row is worked on in pieces */
 } clb_graph_problem;
 
@@ -75,7 +82,8 @@ typedef struct {
   double scale, factor; /* ACTIVATION: factor f(scale x) */
 } clb_pointwise_problem;
 
-/* Channels that lie together in all they are of: scalars (gate < 0), or gated ones, whose components lie in_step and out_step apart. */
+/* Channels that lie together in all they are of: scalars (gate < 0), or gated ones, whose
+   components lie in_step and out_step apart. */
 typedef struct {
   int32_t in, in_step, out, out_step, gate, mul, components, activation;
   double scale;

@@ -1,24 +1,32 @@
-/* src/problem/tensor_product.c - what a tensor product's description says of its paths: the rules of each mode, coefficients, weights. */
+/* src/problem/tensor_product.c - what a tensor product's description says of its paths: the rules
+   of each mode, coefficients, weights. */
 #include "src/problem/irreps.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Extents are letters: u, v, w channels in the terms of x, y and the output, q pairs u < v; a product of none is 1. */
+/* Extents are letters: u, v, w channels in the terms of x, y and the output, q pairs u < v; a
+   product of none is 1. */
 static const struct {
-  const char *name, *weights, *summed, *out; /* summed: elements in one output element, for the normalisation */
-  bool paired, needs_weights;                /* paired: as many channels in y as in x */
+  const char *name, *weights, *summed,
+      *out;                   /* summed: elements in one output element, for the normalisation */
+  bool paired, needs_weights; /* paired: as many channels in y as in x */
   const char *needs;
 } modes[] = {
     [CLB_UVW] = {"uvw", "uvw", "uv", "w", false, true, "weights"},
     [CLB_UVU] = {"uvu", "uv", "v", "u", false, false, "as many channels in the output as in x"},
     [CLB_UVV] = {"uvv", "uv", "u", "v", false, false, "as many channels in the output as in y"},
-    [CLB_UUW] = {"uuw", "uw", "u", "w", true, false, "as many channels in y as in x, and without weights one in the output"},
-    [CLB_UUU] = {"uuu", "u", "", "u", true, false, "as many channels in y and in the output as in x"},
-    [CLB_UVUV] = {"uvuv", "uv", "", "uv", false, false, "in the output the channels of x times those of y"},
-    [CLB_UVU_HALF] = {"uvu<v", "q", "", "q", true, false, "as many channels in y as in x, say m, and m (m - 1) / 2 in the output"},
-    [CLB_UVW_HALF] = {"u<vw", "qw", "q", "w", true, true, "weights, and as many channels in y as in x"},
+    [CLB_UUW] = {"uuw", "uw", "u", "w", true, false,
+                 "as many channels in y as in x, and without weights one in the output"},
+    [CLB_UUU] = {"uuu", "u", "", "u", true, false,
+                 "as many channels in y and in the output as in x"},
+    [CLB_UVUV] = {"uvuv", "uv", "", "uv", false, false,
+                  "in the output the channels of x times those of y"},
+    [CLB_UVU_HALF] = {"uvu<v", "q", "", "q", true, false,
+                      "as many channels in y as in x, say m, and m (m - 1) / 2 in the output"},
+    [CLB_UVW_HALF] = {"u<vw", "qw", "q", "w", true, true,
+                      "weights, and as many channels in y as in x"},
 };
 enum { MODES = sizeof modes / sizeof *modes };
 
@@ -28,7 +36,8 @@ static int64_t extent(const clb_tensor_product_problem *p, const clb_instruction
 }
 
 /* A double: three extents may go beyond 64 bits; below 2^53 it is exact. */
-static double extents(const clb_tensor_product_problem *p, const clb_instruction *q, const char *letters) {
+static double extents(const clb_tensor_product_problem *p, const clb_instruction *q,
+                      const char *letters) {
   double n = 1;
   for (; *letters; letters++) n *= (double)extent(p, q, *letters);
   return n;
@@ -37,7 +46,10 @@ static double extents(const clb_tensor_product_problem *p, const clb_instruction
 /* ---- checks ---- */
 
 static clb_status check_choice(const char *name, int value, int choices, clb_error_sink *error) {
-  return value >= 0 && value < choices ? CLB_OK : clb_fail(error, CLB_ERROR_ARGUMENT, "%s is %d; it must be 0 ... %d", name, value, choices - 1);
+  return value >= 0 && value < choices
+             ? CLB_OK
+             : clb_fail(error, CLB_ERROR_ARGUMENT, "%s is %d; it must be 0 ... %d", name, value,
+                        choices - 1);
 }
 
 static clb_status check_choices(const clb_tensor_product_desc *desc, clb_error_sink *error) {
@@ -48,60 +60,86 @@ static clb_status check_choices(const clb_tensor_product_desc *desc, clb_error_s
   if (!s) s = check_choice("layout_z", (int)desc->layout_z, 3, error);
   if (s) return s;
   if (desc->indexed & ~(unsigned)(CLB_X | CLB_Y | CLB_W))
-    return clb_fail(error, CLB_ERROR_ARGUMENT, "indexed is %#x; it must be a sum of CLB_X, CLB_Y and CLB_W, or 0", desc->indexed);
+    return clb_fail(error, CLB_ERROR_ARGUMENT,
+                    "indexed is %#x; it must be a sum of CLB_X, CLB_Y and CLB_W, or 0",
+                    desc->indexed);
   if (desc->indexed & CLB_W && desc->shared_weights)
-    return clb_fail(error, CLB_ERROR_ARGUMENT, "indexed is %#x, with CLB_W; shared weights are one row, which no index can choose", desc->indexed);
+    return clb_fail(
+        error, CLB_ERROR_ARGUMENT,
+        "indexed is %#x, with CLB_W; shared weights are one row, which no index can choose",
+        desc->indexed);
   if (desc->gradients & ~(unsigned)(CLB_X | CLB_Y | CLB_W | CLB_Z))
-    return clb_fail(error, CLB_ERROR_ARGUMENT, "gradients is %#x; it must be a sum of CLB_X, CLB_Y, CLB_W and CLB_Z, or 0", desc->gradients);
+    return clb_fail(error, CLB_ERROR_ARGUMENT,
+                    "gradients is %#x; it must be a sum of CLB_X, CLB_Y, CLB_W and CLB_Z, or 0",
+                    desc->gradients);
   if (desc->incoming & ~(unsigned)(CLB_X | CLB_Y | CLB_W))
-    return clb_fail(error, CLB_ERROR_ARGUMENT, "incoming is %#x; it must be a sum of CLB_X, CLB_Y and CLB_W, or 0", desc->incoming);
+    return clb_fail(error, CLB_ERROR_ARGUMENT,
+                    "incoming is %#x; it must be a sum of CLB_X, CLB_Y and CLB_W, or 0",
+                    desc->incoming);
   if (!desc->instructions) return clb_fail(error, CLB_ERROR_ARGUMENT, "instructions is NULL");
   if (desc->n_instructions < 1 || desc->n_instructions > CLB_MAX_PATHS)
-    return clb_fail(error, CLB_ERROR_ARGUMENT, "n_instructions is %d; it must be 1 ... %d", desc->n_instructions, CLB_MAX_PATHS);
+    return clb_fail(error, CLB_ERROR_ARGUMENT, "n_instructions is %d; it must be 1 ... %d",
+                    desc->n_instructions, CLB_MAX_PATHS);
   return CLB_OK;
 }
 
-static clb_status check_term(int i, const char *member, int term, const char *name, const clb_irreps *irreps, clb_error_sink *error) {
+static clb_status check_term(int i, const char *member, int term, const char *name,
+                             const clb_irreps *irreps, clb_error_sink *error) {
   if (term >= 0 && term < irreps->n) return CLB_OK;
-  return clb_fail(error, CLB_ERROR_ARGUMENT, "instructions[%d].%s is %d; %s has %d terms", i, member, term, name, (int)irreps->n);
+  return clb_fail(error, CLB_ERROR_ARGUMENT, "instructions[%d].%s is %d; %s has %d terms", i,
+                  member, term, name, (int)irreps->n);
 }
 
 static char letter_of(const clb_term *t) { return t->parity > 0 ? 'e' : 'o'; }
 
 /* Multiplicities and weights. */
-static clb_status check_mode(const clb_tensor_product_problem *p, const clb_instruction *q, int i, clb_error_sink *error) {
+static clb_status check_mode(const clb_tensor_product_problem *p, const clb_instruction *q, int i,
+                             clb_error_sink *error) {
   bool ok = extents(p, q, modes[q->mode].out) == (double)extent(p, q, 'w');
   if (modes[q->mode].paired && extent(p, q, 'u') != extent(p, q, 'v')) ok = false;
   if (modes[q->mode].needs_weights && !q->has_weight) ok = false;
   if (q->mode == CLB_UUW && !q->has_weight && extent(p, q, 'w') != 1) ok = false;
   if (ok) return CLB_OK;
-  return clb_fail(error, CLB_ERROR_ARGUMENT, "instructions[%d]: mode %s needs %s; it has %d in x, %d in y, %d in the output, and %s weights", i, modes[q->mode].name,
-                  modes[q->mode].needs, (int)extent(p, q, 'u'), (int)extent(p, q, 'v'), (int)extent(p, q, 'w'), q->has_weight ? "has" : "no");
+  return clb_fail(error, CLB_ERROR_ARGUMENT,
+                  "instructions[%d]: mode %s needs %s; it has %d in x, %d in y, %d in the output, "
+                  "and %s weights",
+                  i, modes[q->mode].name, modes[q->mode].needs, (int)extent(p, q, 'u'),
+                  (int)extent(p, q, 'v'), (int)extent(p, q, 'w'), q->has_weight ? "has" : "no");
 }
 
-static clb_status check_instruction(const clb_tensor_product_problem *p, const clb_instruction *q, int i, clb_error_sink *error) {
+static clb_status check_instruction(const clb_tensor_product_problem *p, const clb_instruction *q,
+                                    int i, clb_error_sink *error) {
   clb_status s = check_term(i, "in1", q->in1, "irreps_x", &p->x, error);
   if (!s) s = check_term(i, "in2", q->in2, "irreps_y", &p->y, error);
   if (!s) s = check_term(i, "out", q->out, "irreps_z", &p->z, error);
   if (s) return s;
   const clb_term *x = &p->x.term[q->in1], *y = &p->y.term[q->in2], *z = &p->z.term[q->out];
   if ((int)q->mode < 0 || (int)q->mode >= MODES)
-    return clb_fail(error, CLB_ERROR_ARGUMENT, "instructions[%d].mode is %d; it must be 0 ... %d", i, (int)q->mode, MODES - 1);
+    return clb_fail(error, CLB_ERROR_ARGUMENT, "instructions[%d].mode is %d; it must be 0 ... %d",
+                    i, (int)q->mode, MODES - 1);
   if (x->parity * y->parity != z->parity || z->l < abs(x->l - y->l) || z->l > x->l + y->l)
-    return clb_fail(error, CLB_ERROR_ARGUMENT, "instructions[%d]: %d%c times %d%c holds no %d%c; parities multiply, and |l1 - l2| <= l3 <= l1 + l2", i, (int)x->l,
-                    letter_of(x), (int)y->l, letter_of(y), (int)z->l, letter_of(z));
+    return clb_fail(error, CLB_ERROR_ARGUMENT,
+                    "instructions[%d]: %d%c times %d%c holds no %d%c; parities multiply, and |l1 - "
+                    "l2| <= l3 <= l1 + l2",
+                    i, (int)x->l, letter_of(x), (int)y->l, letter_of(y), (int)z->l, letter_of(z));
   if (!(q->path_weight >= 0 && q->path_weight < INFINITY))
-    return clb_fail(error, CLB_ERROR_ARGUMENT, "instructions[%d].path_weight is %g; it must be 0 or more, and finite", i, q->path_weight);
+    return clb_fail(error, CLB_ERROR_ARGUMENT,
+                    "instructions[%d].path_weight is %g; it must be 0 or more, and finite", i,
+                    q->path_weight);
   return check_mode(p, q, i, error);
 }
 
 /* ---- paths ---- */
 
 /* sqrt(alpha path_weight / x), as e3nn defines alpha and x.  Variances of the inputs are 1. */
-static double coefficient(const clb_tensor_product_problem *p, const clb_tensor_product_desc *desc, int i) {
+static double coefficient(const clb_tensor_product_problem *p, const clb_tensor_product_desc *desc,
+                          int i) {
   const clb_instruction *all = desc->instructions, *q = &all[i];
-  double n1 = 2 * p->x.term[q->in1].l + 1, n2 = 2 * p->y.term[q->in2].l + 1, n3 = 2 * p->z.term[q->out].l + 1;
-  double alpha = desc->irrep_normalization == CLB_IRREP_COMPONENT ? n3 : desc->irrep_normalization == CLB_IRREP_NORM ? n1 * n2 : 1;
+  double n1 = 2 * p->x.term[q->in1].l + 1, n2 = 2 * p->y.term[q->in2].l + 1,
+         n3 = 2 * p->z.term[q->out].l + 1;
+  double alpha = desc->irrep_normalization == CLB_IRREP_COMPONENT ? n3
+                 : desc->irrep_normalization == CLB_IRREP_NORM    ? n1 * n2
+                                                                  : 1;
   double elements = 0, paths = 0, x = 1;
   for (int j = 0; j < desc->n_instructions; j++)
     if (all[j].out == q->out) elements += extents(p, &all[j], modes[all[j].mode].summed), paths++;
@@ -114,24 +152,29 @@ static double count_weights(const clb_tensor_product_problem *p, const clb_instr
   return q->has_weight ? extents(p, q, modes[q->mode].weights) : 0;
 }
 
-clb_weight_slice clb_tensor_product_slice(const clb_tensor_product_desc *desc, const clb_tensor_product_problem *p, int i) {
+clb_weight_slice clb_tensor_product_slice(const clb_tensor_product_desc *desc,
+                                          const clb_tensor_product_problem *p, int i) {
   const clb_instruction *q = &desc->instructions[i];
   const char *letters = modes[q->mode].weights;
   clb_weight_slice slice = {0};
   for (int j = 0; j < i; j++) slice.first += (int64_t)count_weights(p, &desc->instructions[j]);
   slice.count = (int64_t)count_weights(p, q);
-  for (int d = 0; d < 3 && q->has_weight; d++) slice.shape[d] = *letters ? extent(p, q, *letters++) : 1;
+  for (int d = 0; d < 3 && q->has_weight; d++)
+    slice.shape[d] = *letters ? extent(p, q, *letters++) : 1;
   return slice;
 }
 
-bool clb_tensor_product_has_path(const clb_tensor_product_desc *desc, const clb_tensor_product_problem *p, int i) {
+bool clb_tensor_product_has_path(const clb_tensor_product_desc *desc,
+                                 const clb_tensor_product_problem *p, int i) {
   return extents(p, &desc->instructions[i], modes[desc->instructions[i].mode].weights) > 0;
 }
 
-static clb_status add_path(clb_tensor_product_problem *p, const clb_tensor_product_desc *desc, int i, clb_error_sink *error) {
+static clb_status add_path(clb_tensor_product_problem *p, const clb_tensor_product_desc *desc,
+                           int i, clb_error_sink *error) {
   const clb_instruction *q = &desc->instructions[i];
   double weights = count_weights(p, q);
-  if (p->n_weights + weights > INT32_MAX) return clb_fail(error, CLB_ERROR_ARGUMENT, "there are more than 2^31 - 1 weights");
+  if (p->n_weights + weights > INT32_MAX)
+    return clb_fail(error, CLB_ERROR_ARGUMENT, "there are more than 2^31 - 1 weights");
   if (clb_tensor_product_has_path(desc, p, i)) {
     clb_path *path = &p->path[p->n_paths++];
     path->in1 = q->in1;
@@ -146,13 +189,15 @@ static clb_status add_path(clb_tensor_product_problem *p, const clb_tensor_produ
   return CLB_OK;
 }
 
-clb_status clb_tensor_product_read(const clb_tensor_product_desc *desc, clb_tensor_product_problem *p, clb_error_sink *error) {
+clb_status clb_tensor_product_read(const clb_tensor_product_desc *desc,
+                                   clb_tensor_product_problem *p, clb_error_sink *error) {
   clb_status s = check_choices(desc, error);
   if (!s) s = clb_irreps_read(desc->irreps_x, "irreps_x", &p->x, error);
   if (!s) s = clb_irreps_read(desc->irreps_y, "irreps_y", &p->y, error);
   if (!s) s = clb_irreps_read(desc->irreps_z, "irreps_z", &p->z, error);
   if (s) return s;
-  for (int i = 0; i < desc->n_instructions && !s; i++) s = check_instruction(p, &desc->instructions[i], i, error);
+  for (int i = 0; i < desc->n_instructions && !s; i++)
+    s = check_instruction(p, &desc->instructions[i], i, error);
   for (int i = 0; i < desc->n_instructions && !s; i++) s = add_path(p, desc, i, error);
   p->layout_x = (int32_t)desc->layout_x;
   p->layout_y = (int32_t)desc->layout_y;
@@ -162,6 +207,7 @@ clb_status clb_tensor_product_read(const clb_tensor_product_desc *desc, clb_tens
   p->gradients = desc->gradients ? (int32_t)desc->gradients : CLB_X | CLB_Y | CLB_W | CLB_Z;
   p->incoming = desc->incoming ? (int32_t)desc->incoming : CLB_X | CLB_Y | CLB_W;
   /* What has no columns has no row numbers. */
-  p->indexed = (int32_t)desc->indexed & ((p->x.dim ? CLB_X : 0) | (p->y.dim ? CLB_Y : 0) | (p->n_weights ? CLB_W : 0));
+  p->indexed = (int32_t)desc->indexed &
+               ((p->x.dim ? CLB_X : 0) | (p->y.dim ? CLB_Y : 0) | (p->n_weights ? CLB_W : 0));
   return s;
 }

@@ -1,4 +1,5 @@
-/* src/runtime/buffer.c - memory of a device as the user sees it, and waiting for all that was submitted. */
+/* src/runtime/buffer.c - memory of a device as the user sees it, and waiting for all that was
+   submitted. */
 #include "src/runtime/context.h"
 
 #include <stdlib.h>
@@ -9,7 +10,8 @@ clb_status clb_wait(clb_context *ctx) {
   return s ? s : ctx->device->backend->wait(ctx->device);
 }
 
-static clb_status new_buffer(clb_context *ctx, const char *call, uint64_t bytes, clb_buffer **buffer) {
+static clb_status new_buffer(clb_context *ctx, const char *call, uint64_t bytes,
+                             clb_buffer **buffer) {
   clb_status s = clb_context_check(ctx);
   if (buffer) *buffer = NULL;
   if (s) return s;
@@ -30,16 +32,23 @@ clb_status clb_buffer_create(clb_context *ctx, uint64_t bytes, clb_buffer **buff
   return s;
 }
 
-clb_status clb_buffer_wrap(clb_context *ctx, clb_memory_kind kind, void *memory, uint64_t bytes, clb_buffer **buffer) {
+clb_status clb_buffer_wrap(clb_context *ctx, clb_memory_kind kind, void *memory, uint64_t bytes,
+                           clb_buffer **buffer) {
   clb_status s = new_buffer(ctx, "clb_buffer_wrap", bytes, buffer);
   if (s) return s;
   clb_memory *m = &(*buffer)->memory;
   m->handle = memory;
   m->kind = kind;
-  if (!memory && bytes) s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_buffer_wrap: memory is NULL");
-  else if (kind != CLB_POINTER && kind != CLB_CL_MEM) s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_buffer_wrap: kind is %d; it must be CLB_POINTER or CLB_CL_MEM", kind);
+  if (!memory && bytes)
+    s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_buffer_wrap: memory is NULL");
+  else if (kind != CLB_POINTER && kind != CLB_CL_MEM)
+    s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                 "clb_buffer_wrap: kind is %d; it must be CLB_POINTER or CLB_CL_MEM", kind);
   else if (ctx->device->backend->wrap) s = ctx->device->backend->wrap(ctx->device, m);
-  else if (kind == CLB_CL_MEM) s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_buffer_wrap: CLB_CL_MEM is for opencl devices, not for %s", ctx->device->info.name);
+  else if (kind == CLB_CL_MEM)
+    s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                 "clb_buffer_wrap: CLB_CL_MEM is for opencl devices, not for %s",
+                 ctx->device->info.name);
   if (s) clb_buffer_destroy(buffer);
   return s;
 }
@@ -53,12 +62,16 @@ void clb_buffer_destroy(clb_buffer **buffer) {
   clb_context_release(ctx);
 }
 
-static clb_status check_range(clb_buffer *b, const char *call, uint64_t offset, const void *host, uint64_t bytes) {
+static clb_status check_range(clb_buffer *b, const char *call, uint64_t offset, const void *host,
+                              uint64_t bytes) {
   if (!b) return CLB_ERROR_ARGUMENT;
-  if (!host && bytes) return clb_fail(&b->ctx->error, CLB_ERROR_ARGUMENT, "%s: the host pointer is NULL", call);
+  if (!host && bytes)
+    return clb_fail(&b->ctx->error, CLB_ERROR_ARGUMENT, "%s: the host pointer is NULL", call);
   if (offset > b->memory.bytes || bytes > b->memory.bytes - offset)
-    return clb_fail(&b->ctx->error, CLB_ERROR_ARGUMENT, "%s: bytes %llu ... %llu are outside the buffer of %llu bytes", call, (unsigned long long)offset,
-                    (unsigned long long)(offset + bytes), (unsigned long long)b->memory.bytes);
+    return clb_fail(&b->ctx->error, CLB_ERROR_ARGUMENT,
+                    "%s: bytes %llu ... %llu are outside the buffer of %llu bytes", call,
+                    (unsigned long long)offset, (unsigned long long)(offset + bytes),
+                    (unsigned long long)b->memory.bytes);
   return clb_not_recording(b->ctx, call);
 }
 

@@ -28,6 +28,7 @@ void clb_context_release(clb_context *ctx) {
 
 clb_status clb_context_check(clb_context *ctx) {
   if (!ctx) return CLB_ERROR_ARGUMENT;
-  if (!ctx->device) return clb_fail_more(&ctx->error, CLB_ERROR_ARGUMENT, " (this context never opened)");
+  if (!ctx->device)
+    return clb_fail_more(&ctx->error, CLB_ERROR_ARGUMENT, " (this context never opened)");
   return CLB_OK;
 }

@@ -5,7 +5,8 @@
 #include "src/runtime/context.h"
 
 /* The text is a part beside the IR: an equal program printed differently is another binary. */
-static clb_status find_key(const clb_device *d, const ir_kernel *k, const clb_text *text, clb_hash *key) {
+static clb_status find_key(const clb_device *d, const ir_kernel *k, const clb_text *text,
+                           clb_hash *key) {
   size_t bytes = ir_write(k, NULL, 0);
   char *list = malloc(bytes);
   if (!list) return clb_fail(d->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
@@ -18,15 +19,20 @@ static clb_status find_key(const clb_device *d, const ir_kernel *k, const clb_te
 }
 
 /* From the disk if a good binary is there, else compiled and kept. */
-static clb_status build_and_load(clb_device *d, clb_kernel *kernel, const clb_text *text, clb_text *note) {
+static clb_status build_and_load(clb_device *d, clb_kernel *kernel, const clb_text *text,
+                                 clb_text *note) {
   if (clb_cache_get(&kernel->key, &kernel->binary)) {
-    const clb_status loaded = d->info.runs ? d->backend->load(d, &kernel->ir, kernel->binary.s, kernel->binary.n, &kernel->module) : CLB_OK;
+    const clb_status loaded = d->info.runs ? d->backend->load(d, &kernel->ir, kernel->binary.s,
+                                                              kernel->binary.n, &kernel->module)
+                                           : CLB_OK;
     if (!loaded || loaded == CLB_ERROR_MEMORY) return loaded;
     clb_text_free(&kernel->binary); /* a binary its own driver refuses is a miss */
   }
   clb_status s = d->backend->build(d, &kernel->ir, text, &kernel->binary);
-  if (!s && kernel->binary.failed) s = clb_fail(d->error, CLB_ERROR_MEMORY, "no memory for the binary of %s", kernel->ir.name);
-  if (!s && d->info.runs) s = d->backend->load(d, &kernel->ir, kernel->binary.s, kernel->binary.n, &kernel->module);
+  if (!s && kernel->binary.failed)
+    s = clb_fail(d->error, CLB_ERROR_MEMORY, "no memory for the binary of %s", kernel->ir.name);
+  if (!s && d->info.runs)
+    s = d->backend->load(d, &kernel->ir, kernel->binary.s, kernel->binary.n, &kernel->module);
   if (!s) clb_cache_put(&kernel->key, kernel->binary.s, kernel->binary.n, note);
   return s;
 }
@@ -39,8 +45,10 @@ clb_status clb_kernel_get(clb_context *ctx, ir_kernel *k, clb_kernel **found) {
   *found = NULL;
   if (ctx->recording) s = clb_not_recording(ctx, "creating an op");
   else if (k->error[0]) s = clb_fail(&ctx->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, k->error);
-  else if (!ir_verify(k, mistake, sizeof mistake)) s = clb_fail(&ctx->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, mistake);
-  else if (!ir_drop_barriers(k) || !(kernel = calloc(1, sizeof *kernel))) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
+  else if (!ir_verify(k, mistake, sizeof mistake))
+    s = clb_fail(&ctx->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, mistake);
+  else if (!ir_drop_barriers(k) || !(kernel = calloc(1, sizeof *kernel)))
+    s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
   else s = clb_device_text(ctx->device, k, &text);
   if (!s) s = find_key(ctx->device, k, &text, &kernel->key);
   if (s) goto done;

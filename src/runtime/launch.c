@@ -1,4 +1,5 @@
-/* src/runtime/launch.c - the one way from the ops to a device: every launch, every product; timed one by one where a profile is taken, kept where a recording is made. */
+/* src/runtime/launch.c - the one way from the ops to a device: every launch, every product; timed
+   one by one where a profile is taken, kept where a recording is made. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -33,7 +34,8 @@ static clb_profile_entry *find(clb_context *ctx, const char *name) {
   clb_profile **end = &ctx->profile;
   size_t bytes = strlen(name) + 1;
   while (*end && strcmp((*end)->name, name)) end = &(*end)->next;
-  if (!*end && (*end = calloc(1, sizeof **end + bytes))) (*end)->entry.kernel = memcpy((*end)->name, name, bytes);
+  if (!*end && (*end = calloc(1, sizeof **end + bytes)))
+    (*end)->entry.kernel = memcpy((*end)->name, name, bytes);
   return *end ? &(*end)->entry : NULL;
 }
 
@@ -41,12 +43,14 @@ static clb_profile_entry *find(clb_context *ctx, const char *name) {
 
 static clb_status submit(clb_context *ctx, const clb_work *w) {
   clb_device *d = ctx->device;
-  return w->product ? d->backend->multiply(d, w->type, w->product) : d->backend->launch(d, w->module, w->groups, w->args, w->n_args);
+  return w->product ? d->backend->multiply(d, w->type, w->product)
+                    : d->backend->launch(d, w->module, w->groups, w->args, w->n_args);
 }
 
 static clb_status time_one(clb_context *ctx, const clb_work *w) {
   clb_profile_entry *entry = find(ctx, w->name);
-  clb_status s = entry ? clb_wait(ctx) : clb_fail(&ctx->error, CLB_ERROR_MEMORY, "no memory for the profile");
+  clb_status s =
+      entry ? clb_wait(ctx) : clb_fail(&ctx->error, CLB_ERROR_MEMORY, "no memory for the profile");
   double start = clb_seconds_now();
   if (!s) s = submit(ctx, w);
   if (!s) s = clb_wait(ctx);
@@ -61,11 +65,17 @@ clb_status clb_submit(clb_context *ctx, const clb_work *w) {
   return ctx->profiles ? time_one(ctx, w) : submit(ctx, w);
 }
 
-clb_status clb_launch(clb_context *ctx, const clb_kernel *kernel, int64_t groups, const clb_arg *args, int n) {
-  return clb_submit(ctx, &(clb_work){.name = kernel->ir.name, .module = kernel->module, .groups = groups, .args = args, .n_args = n});
+clb_status clb_launch(clb_context *ctx, const clb_kernel *kernel, int64_t groups,
+                      const clb_arg *args, int n) {
+  return clb_submit(ctx, &(clb_work){.name = kernel->ir.name,
+                                     .module = kernel->module,
+                                     .groups = groups,
+                                     .args = args,
+                                     .n_args = n});
 }
 
-/* Whether the library can do this product is said when it is recorded, for then there may be a kernel that can. */
+/* Whether the library can do this product is said when it is recorded, for then there may be a
+   kernel that can. */
 clb_status clb_multiply(clb_context *ctx, clb_dtype type, const clb_product *product) {
   clb_device *d = ctx->device;
   clb_status s = ctx->recording ? d->backend->can_multiply(d, type, product) : CLB_OK;
@@ -80,7 +90,8 @@ clb_status clb_profile_begin(clb_context *ctx) {
   return CLB_OK;
 }
 
-clb_status clb_profile_end(clb_context *ctx, void (*each)(const clb_profile_entry *entry, void *user), void *user) {
+clb_status clb_profile_end(clb_context *ctx,
+                           void (*each)(const clb_profile_entry *entry, void *user), void *user) {
   clb_status s = clb_context_check(ctx);
   if (s) return s;
   for (const clb_profile *p = ctx->profile; p && each; p = p->next)

@@ -7,16 +7,25 @@
 
 static clb_status check_types(clb_context *ctx, const clb_problem *p) {
   clb_error_sink *e = &ctx->error;
-  if (p->storage < CLB_F64 || p->storage > CLB_BF16) return clb_fail(e, CLB_ERROR_ARGUMENT, "storage is %d; it must be CLB_F64, CLB_F32, CLB_F16 or CLB_BF16", p->storage);
-  if (p->arithmetic != CLB_F64 && p->arithmetic != CLB_F32) return clb_fail(e, CLB_ERROR_ARGUMENT, "arithmetic is %d; it must be CLB_F64 or CLB_F32", p->arithmetic);
+  if (p->storage < CLB_F64 || p->storage > CLB_BF16)
+    return clb_fail(e, CLB_ERROR_ARGUMENT,
+                    "storage is %d; it must be CLB_F64, CLB_F32, CLB_F16 or CLB_BF16", p->storage);
+  if (p->arithmetic != CLB_F64 && p->arithmetic != CLB_F32)
+    return clb_fail(e, CLB_ERROR_ARGUMENT, "arithmetic is %d; it must be CLB_F64 or CLB_F32",
+                    p->arithmetic);
   if (p->arithmetic == CLB_F64 ? p->storage > CLB_F32 : p->storage == CLB_F64)
-    return clb_fail(e, CLB_ERROR_ARGUMENT, "arithmetic: CLB_F64 goes with storage CLB_F64 or CLB_F32, CLB_F32 with CLB_F32, CLB_F16 or CLB_BF16");
-  if (p->arithmetic == CLB_F64 && !ctx->device->limits.f64) return clb_fail(e, CLB_ERROR_UNSUPPORTED, "arithmetic: %s has no double precision", ctx->device->info.name);
+    return clb_fail(e, CLB_ERROR_ARGUMENT,
+                    "arithmetic: CLB_F64 goes with storage CLB_F64 or CLB_F32, CLB_F32 with "
+                    "CLB_F32, CLB_F16 or CLB_BF16");
+  if (p->arithmetic == CLB_F64 && !ctx->device->limits.f64)
+    return clb_fail(e, CLB_ERROR_UNSUPPORTED, "arithmetic: %s has no double precision",
+                    ctx->device->info.name);
   return CLB_OK;
 }
 
 const char *clb_pass_name(clb_pass pass) {
-  static const char *const names[CLB_PASSES] = {"forward", "backward", "double backward", "triple backward"};
+  static const char *const names[CLB_PASSES] = {"forward", "backward", "double backward",
+                                                "triple backward"};
   return names[pass];
 }
 
@@ -35,10 +44,14 @@ static clb_status make_tables(clb_op *op) {
   if (!some || op->numbers.handle || !d->info.runs) return CLB_OK;
   bool single = op->problem.arithmetic == CLB_F32, made = kind->tables(&op->problem, &t);
   float *singles = single && made ? malloc(sizeof *singles * (size_t)t.n_reals) : NULL;
-  clb_status s = made && (!single || singles) ? CLB_OK : clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "%s: no memory", kind->name);
+  clb_status s = made && (!single || singles)
+                     ? CLB_OK
+                     : clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "%s: no memory", kind->name);
   for (int64_t i = 0; singles && i < t.n_reals; i++) singles[i] = (float)t.real[i];
   if (!s) s = upload(d, t.number, t.n_numbers * (int64_t)sizeof *t.number, &op->numbers);
-  if (!s) s = upload(d, single ? (const void *)singles : t.real, t.n_reals * (single ? 4 : 8), &op->reals);
+  if (!s)
+    s = upload(d, single ? (const void *)singles : t.real, t.n_reals * (single ? 4 : 8),
+               &op->reals);
   free(singles);
   free(t.number);
   free(t.real);
@@ -65,14 +78,16 @@ clb_status clb_op_set_schedule(clb_op *op, clb_pass pass, const clb_schedule *sc
   return s;
 }
 
-/* Whether wisdom told of a candidate, whose kernel the pass then has: a line that is wrong does no harm. */
+/* Whether wisdom told of a candidate, whose kernel the pass then has: a line that is wrong does no
+   harm. */
 static bool follow_wisdom(clb_op *op, clb_pass pass) {
   const clb_kernel_kind *kind = clb_kernel_kinds[op->problem.kind];
   clb_schedule list[CLB_MAX_CANDIDATES];
   clb_choice wise;
   if (!kind->candidates || !clb_wisdom_find(op->ctx, &op->problem, &wise)) return false;
   for (int i = kind->candidates(&op->problem, &op->ctx->device->limits, list) - 1; i >= 0; i--)
-    if (!memcmp(&list[i], &wise.schedule, sizeof *list) && !clb_op_set_schedule(op, pass, &list[i])) {
+    if (!memcmp(&list[i], &wise.schedule, sizeof *list) &&
+        !clb_op_set_schedule(op, pass, &list[i])) {
       wise.estimate = list[0];
       op->choice[pass] = wise;
       return true;
@@ -92,19 +107,27 @@ clb_status clb_op_check(clb_context *ctx, const clb_problem *problem, unsigned p
   const clb_kernel_kind *kind = clb_kernel_kinds[problem->kind];
   clb_status s = check_types(ctx, problem);
   if (!s && kind->passes < CLB_PASSES && !(passes >> CLB_PASSES) && passes >> kind->passes)
-    s = clb_fail(&ctx->error, CLB_ERROR_UNSUPPORTED, "passes is %#x; %s goes no further than its %s pass", passes, kind->name, clb_pass_name((clb_pass)(kind->passes - 1)));
-  if (!s && (!passes || passes >> CLB_PASSES)) s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "passes is %#x; it must be a sum of CLB_PASS_BIT(CLB_FORWARD) and its like", passes);
+    s = clb_fail(&ctx->error, CLB_ERROR_UNSUPPORTED,
+                 "passes is %#x; %s goes no further than its %s pass", passes, kind->name,
+                 clb_pass_name((clb_pass)(kind->passes - 1)));
+  if (!s && (!passes || passes >> CLB_PASSES))
+    s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                 "passes is %#x; it must be a sum of CLB_PASS_BIT(CLB_FORWARD) and its like",
+                 passes);
   return s ? s : kind->check(problem, &ctx->device->limits, &ctx->error);
 }
 
 clb_status clb_op_new(clb_context *ctx, const clb_problem *problem, clb_op **op) {
-  if (!(*op = calloc(1, sizeof **op))) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "%s: no memory", clb_kernel_kinds[problem->kind]->name);
+  if (!(*op = calloc(1, sizeof **op)))
+    return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "%s: no memory",
+                    clb_kernel_kinds[problem->kind]->name);
   (*op)->ctx = clb_context_hold(ctx);
   memcpy(&(*op)->problem, problem, sizeof *problem);
   return CLB_OK;
 }
 
-clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned passes, clb_tuner tune, clb_op **op) {
+clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned passes,
+                         clb_tuner tune, clb_op **op) {
   clb_status s = clb_op_check(ctx, problem, passes);
   if (!s) s = clb_op_new(ctx, problem, op);
   if (s) return s;
@@ -131,9 +154,15 @@ void clb_op_destroy(clb_op **op) {
 
 clb_status clb_op_pass_kernel(clb_op *op, clb_pass pass, const clb_kernel **kernel) {
   if (!op) return CLB_ERROR_ARGUMENT;
-  if ((unsigned)pass >= CLB_PASSES) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "pass is %d; it must be CLB_FORWARD ... CLB_TRIPLE_BACKWARD", pass);
+  if ((unsigned)pass >= CLB_PASSES)
+    return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT,
+                    "pass is %d; it must be CLB_FORWARD ... CLB_TRIPLE_BACKWARD", pass);
   *kernel = op->kernel[pass];
-  return *kernel ? CLB_OK : clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "the op was created without its %s pass; add its CLB_PASS_BIT to `passes`", clb_pass_name(pass));
+  return *kernel
+             ? CLB_OK
+             : clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT,
+                        "the op was created without its %s pass; add its CLB_PASS_BIT to `passes`",
+                        clb_pass_name(pass));
 }
 
 clb_status clb_op_check_pass(clb_op *op, clb_pass pass) {
@@ -145,7 +174,8 @@ clb_status clb_op_counts(clb_op *op, clb_pass pass, clb_counts *counts) {
   const clb_kernel *kernel;
   clb_status s = clb_op_pass_kernel(op, pass, &kernel);
   if (s) return s;
-  if (!counts) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_op_counts: counts is NULL");
+  if (!counts)
+    return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_op_counts: counts is NULL");
   ir_counts c = ir_count(&kernel->ir);
   if (c.loads < 0) return clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "clb_op_counts: no memory");
   *counts = (clb_counts){c.loads, c.stores, c.bytes_loaded, c.bytes_stored, c.flops};
@@ -156,9 +186,11 @@ clb_status clb_op_report(clb_op *op, clb_pass pass, clb_report *report) {
   const clb_kernel *kernel;
   clb_status s = clb_op_pass_kernel(op, pass, &kernel);
   if (s) return s;
-  if (!report) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_op_report: report is NULL");
+  if (!report)
+    return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_op_report: report is NULL");
   *report = clb_report_unknown();
-  s = op->ctx->device->backend->report(op->ctx->device, &kernel->ir, kernel->binary.s, kernel->binary.n, report);
+  s = op->ctx->device->backend->report(op->ctx->device, &kernel->ir, kernel->binary.s,
+                                       kernel->binary.n, report);
   report->subgroups = kernel->ir.subgroups;
   report->local_bytes = ir_local_bytes(&kernel->ir);
   return s;
@@ -168,7 +200,8 @@ clb_status clb_op_source(clb_op *op, clb_pass pass, const char **source, size_t 
   const clb_kernel *kernel;
   clb_status s = clb_op_pass_kernel(op, pass, &kernel);
   if (s) return s;
-  if (!source || !bytes) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_op_source: source or bytes is NULL");
+  if (!source || !bytes)
+    return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_op_source: source or bytes is NULL");
   clb_text_free(&op->source);
   s = clb_device_text(op->ctx->device, &kernel->ir, &op->source);
   *source = op->source.s;
@@ -180,13 +213,16 @@ clb_status clb_op_tuning(clb_op *op, clb_pass pass, clb_tuning *tuning) {
   const clb_kernel *kernel;
   clb_status s = clb_op_pass_kernel(op, pass, &kernel);
   if (s) return s;
-  if (!tuning) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_op_tuning: tuning is NULL");
+  if (!tuning)
+    return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_op_tuning: tuning is NULL");
   const clb_choice *choice = &op->choice[pass];
   for (int i = 0; i < 2; i++) {
     clb_text_free(&op->tuning[i]);
     clb_schedule_print(i ? &choice->estimate : &choice->schedule, &op->tuning[i]);
   }
-  if (op->tuning[0].failed || op->tuning[1].failed) return clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "clb_op_tuning: no memory");
-  *tuning = (clb_tuning){op->tuning[0].s, op->tuning[1].s, choice->measured, 1e-9 * (double)choice->ns, 1e-9 * (double)choice->estimate_ns};
+  if (op->tuning[0].failed || op->tuning[1].failed)
+    return clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "clb_op_tuning: no memory");
+  *tuning = (clb_tuning){op->tuning[0].s, op->tuning[1].s, choice->measured,
+                         1e-9 * (double)choice->ns, 1e-9 * (double)choice->estimate_ns};
   return CLB_OK;
 }

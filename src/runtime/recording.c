@@ -1,4 +1,5 @@
-/* src/runtime/recording.c - what was recorded, submitted again; by the driver's own object where it makes one of the list. */
+/* src/runtime/recording.c - what was recorded, submitted again; by the driver's own object where it
+   makes one of the list. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +14,13 @@ clb_status clb_record_begin(clb_context *ctx) {
   clb_status s = clb_context_check(ctx);
   if (s) return s;
   clb_error_sink *e = &ctx->error;
-  if (ctx->recording) return clb_fail(e, CLB_ERROR_ARGUMENT, "clb_record_begin: a recording has begun; clb_record_end must come first");
-  if (!ctx->device->info.runs) return clb_fail(e, CLB_ERROR_UNSUPPORTED, "clb_record_begin: %s only compiles; nothing runs on it", ctx->device->info.name);
+  if (ctx->recording)
+    return clb_fail(e, CLB_ERROR_ARGUMENT,
+                    "clb_record_begin: a recording has begun; clb_record_end must come first");
+  if (!ctx->device->info.runs)
+    return clb_fail(e, CLB_ERROR_UNSUPPORTED,
+                    "clb_record_begin: %s only compiles; nothing runs on it",
+                    ctx->device->info.name);
   ctx->recording = calloc(1, sizeof *ctx->recording);
   if (!ctx->recording) return clb_fail(e, CLB_ERROR_MEMORY, "clb_record_begin: no memory");
   ctx->recording->ctx = clb_context_hold(ctx);
@@ -27,8 +33,13 @@ clb_status clb_record_end(clb_context *ctx, clb_recording **recording) {
   if (recording) *recording = NULL;
   if (s) return s;
   clb_error_sink *e = &ctx->error;
-  if (!ctx->recording) return clb_fail(e, CLB_ERROR_ARGUMENT, "clb_record_end: there was no clb_record_begin");
-  if (e->first) s = clb_fail(e, e->first, "clb_record_end: a call since clb_record_begin failed, so nothing is kept; the last failure: %s", e->text.s ? e->text.s : "");
+  if (!ctx->recording)
+    return clb_fail(e, CLB_ERROR_ARGUMENT, "clb_record_end: there was no clb_record_begin");
+  if (e->first)
+    s = clb_fail(e, e->first,
+                 "clb_record_end: a call since clb_record_begin failed, so nothing is kept; the "
+                 "last failure: %s",
+                 e->text.s ? e->text.s : "");
   else if (!recording) s = clb_fail(e, CLB_ERROR_ARGUMENT, "clb_record_end: recording is NULL");
   clb_recording *r = ctx->recording;
   ctx->recording = NULL;
@@ -45,8 +56,12 @@ clb_status clb_replay(clb_recording *r) {
   clb_status s = CLB_OK;
   if (!r) return CLB_ERROR_ARGUMENT;
   clb_context *ctx = r->ctx;
-  if (r->lost) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_replay: a buffer, graph or op that the recording uses was destroyed; they must still be there");
-  if (r->recorded && !ctx->recording && !ctx->profiles) return ctx->device->backend->replay(ctx->device, r->recorded);
+  if (r->lost)
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                    "clb_replay: a buffer, graph or op that the recording uses was destroyed; they "
+                    "must still be there");
+  if (r->recorded && !ctx->recording && !ctx->profiles)
+    return ctx->device->backend->replay(ctx->device, r->recorded);
   for (int64_t i = 0; i < r->n && !s; i++) s = clb_submit(ctx, &r->work[i]);
   return s;
 }
@@ -54,16 +69,26 @@ clb_status clb_replay(clb_recording *r) {
 static clb_status check_new(const clb_recording *r, const clb_buffer *from, const clb_buffer *to) {
   clb_error_sink *e = &r->ctx->error;
   static const char call[] = "clb_recording_replace";
-  if (!from || !to) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: %s is NULL", call, from ? "new_buffer" : "old_buffer");
-  const char *foreign = from->ctx != r->ctx ? "old_buffer" : to->ctx != r->ctx ? "new_buffer" : NULL;
-  if (foreign) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: %s belongs to another context", call, foreign);
+  if (!from || !to)
+    return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: %s is NULL", call,
+                    from ? "new_buffer" : "old_buffer");
+  const char *foreign = from->ctx != r->ctx ? "old_buffer"
+                        : to->ctx != r->ctx ? "new_buffer"
+                                            : NULL;
+  if (foreign)
+    return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: %s belongs to another context", call, foreign);
   const clb_memory *a = &from->memory, *b = &to->memory;
   if (b->bytes < a->bytes)
-    return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: new_buffer has %llu bytes; old_buffer has %llu", call, (unsigned long long)b->bytes, (unsigned long long)a->bytes);
+    return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: new_buffer has %llu bytes; old_buffer has %llu",
+                    call, (unsigned long long)b->bytes, (unsigned long long)a->bytes);
   if (a->kind != b->kind)
-    return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: one buffer is a cl_mem, the other a pointer; both must be the same", call);
+    return clb_fail(e, CLB_ERROR_ARGUMENT,
+                    "%s: one buffer is a cl_mem, the other a pointer; both must be the same", call);
   if (a->kind == CLB_POINTER && (uintptr_t)a->handle % 16 == 0 && (uintptr_t)b->handle % 16)
-    return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: new_buffer starts at %p; it must be a multiple of 16, as old_buffer's %p is", call, b->handle, a->handle);
+    return clb_fail(
+        e, CLB_ERROR_ARGUMENT,
+        "%s: new_buffer starts at %p; it must be a multiple of 16, as old_buffer's %p is", call,
+        b->handle, a->handle);
   return CLB_OK;
 }
 
@@ -79,7 +104,9 @@ clb_status clb_recording_replace(clb_recording *r, clb_buffer *old_buffer, clb_b
       r->kept[i]->memory[m] = new_buffer->memory;
       uses++;
     }
-  if (!uses) return clb_fail(&r->ctx->error, CLB_ERROR_ARGUMENT, "clb_recording_replace: the recording does not use old_buffer");
+  if (!uses)
+    return clb_fail(&r->ctx->error, CLB_ERROR_ARGUMENT,
+                    "clb_recording_replace: the recording does not use old_buffer");
   if (new_buffer->memory.handle != old) let_driver_record(r);
   return CLB_OK;
 }

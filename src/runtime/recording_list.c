@@ -23,8 +23,10 @@ static const clb_memory *keep(clb_kept *k, const clb_memory *memory) {
 /* Memory by value: the structs that arguments point to may be gone by the replay. */
 clb_status clb_recording_keep(clb_recording *r, const clb_work *w) {
   size_t n = (size_t)w->n_args, most = n > 3 ? n : 3;
-  clb_kept *k = reserve(r) ? calloc(1, sizeof *k + n * sizeof *k->args + most * sizeof *k->memory) : NULL;
-  if (!k) return clb_fail(&r->ctx->error, CLB_ERROR_MEMORY, "no memory for the recording of %s", w->name);
+  clb_kept *k =
+      reserve(r) ? calloc(1, sizeof *k + n * sizeof *k->args + most * sizeof *k->memory) : NULL;
+  if (!k)
+    return clb_fail(&r->ctx->error, CLB_ERROR_MEMORY, "no memory for the recording of %s", w->name);
   k->memory = (clb_memory *)(k->args + n);
   for (size_t i = 0; i < n; i++) {
     k->args[i] = w->args[i];
@@ -59,5 +61,7 @@ void clb_memory_free(clb_context *ctx, clb_memory *memory) {
 
 clb_status clb_not_recording(clb_context *ctx, const char *call) {
   if (!ctx->recording) return CLB_OK;
-  return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "%s: not between clb_record_begin and clb_record_end, for it needs the device now", call);
+  return clb_fail(
+      &ctx->error, CLB_ERROR_ARGUMENT,
+      "%s: not between clb_record_begin and clb_record_end, for it needs the device now", call);
 }

@@ -15,11 +15,11 @@ typedef struct {
 struct clb_recording {
   clb_context *ctx;
   clb_work *work;
-  clb_kept **kept;             /* of each work */
+  clb_kept **kept; /* of each work */
   int64_t n, capacity;
-  clb_recorded *recorded;  /* the driver's; NULL: the list is it */
-  bool lost;               /* memory that it uses was freed */
-  clb_recording *next;     /* of the context's */
+  clb_recorded *recorded; /* the driver's; NULL: the list is it */
+  bool lost;              /* memory that it uses was freed */
+  clb_recording *next;    /* of the context's */
 };
 
 #endif

@@ -7,19 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LINE = 1000, MOST_WORDS = 300, MOST_BYTES = 1 << 20 }; /* of a line; of its comment; of a file, from which the oldest lines go */
+enum {
+  MOST_LINE = 1000,
+  MOST_WORDS = 300,
+  MOST_BYTES = 1 << 20
+}; /* of a line; of its comment; of a file, from which the oldest lines go */
 
 static const struct {
   const char *name;
   size_t at;
 } fields[] = {
 #define F(x) {#x, offsetof(clb_schedule, x)},
-    F(lanes) F(subgroups) F(staged) F(large_registers) F(units) F(width) F(body) F(span) F(brief) F(pairs) F(shuffles) F(whole_rows) F(lockstep) F(edges) F(part)
-    F(nonzeros) F(resident) F(batch) F(stages) F(twins) F(slices) F(narrow) F(in_memory)
+    F(lanes) F(subgroups) F(staged) F(large_registers) F(units) F(width) F(body) F(span) F(brief)
+        F(pairs) F(shuffles) F(whole_rows) F(lockstep) F(edges) F(part) F(nonzeros) F(resident)
+            F(batch) F(stages) F(twins) F(slices) F(narrow) F(in_memory)
 #undef F
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
-_Static_assert(FIELDS * sizeof(int32_t) == sizeof(clb_schedule), "every field of a schedule has a name here");
+_Static_assert(FIELDS * sizeof(int32_t) == sizeof(clb_schedule),
+               "every field of a schedule has a name here");
 
 void clb_schedule_print(const clb_schedule *s, clb_text *out) {
   const char *between = "";
@@ -35,7 +41,8 @@ void clb_schedule_print(const clb_schedule *s, clb_text *out) {
 
 /* ---- lines ---- */
 
-static const char words[] = "abcdefghijklmnopqrstuvwxyz_", hex[] = "0123456789abcdef", digits[] = "0123456789", versions[] = "0123456789abcdefghijklmnopqrstuvwxyz.+-";
+static const char words[] = "abcdefghijklmnopqrstuvwxyz_", hex[] = "0123456789abcdef",
+                  digits[] = "0123456789", versions[] = "0123456789abcdefghijklmnopqrstuvwxyz.+-";
 
 /* Steps over least ... most of the allowed characters and the one after them. */
 static bool take(const char **s, const char *allowed, size_t least, size_t most, char after) {
@@ -51,12 +58,15 @@ static bool take_setting(const char **s) {
   return take(s, digits, 1, 18, ' ');
 }
 
-/* Length of the words that say whose line this is, with the space behind them; 0: it is none of wisdom.  Lines end with '\n'. */
+/* Length of the words that say whose line this is, with the space behind them; 0: it is none of
+   wisdom.  Lines end with '\n'. */
 static size_t key_of(const char *line, size_t n) {
   static const char head[] = "clebsch1 ";
   const char *s = line + sizeof head - 1;
   if (n > MOST_LINE || strncmp(line, head, sizeof head - 1)) return 0;
-  if (!take(&s, versions, 1, 32, ' ') || !take(&s, words, 1, 32, ':') || !take(&s, hex, 32, 32, ' ') || !take(&s, hex, 32, 32, ' ')) return 0;
+  if (!take(&s, versions, 1, 32, ' ') || !take(&s, words, 1, 32, ':') ||
+      !take(&s, hex, 32, 32, ' ') || !take(&s, hex, 32, 32, ' '))
+    return 0;
   size_t key = (size_t)(s - line);
   while (*s != '#')
     if (!take_setting(&s)) return 0;
@@ -107,8 +117,10 @@ static keyed *sorted_lines(const clb_text *t, size_t *count) {
   return all;
 }
 
-/* Adds the good lines of `from` that start like `start` to `to`, but for those whose key is in `except`: as quickly as they are sorted. */
-static int add_lines(const clb_text *from, const char *start, const clb_text *except, clb_text *to) {
+/* Adds the good lines of `from` that start like `start` to `to`, but for those whose key is in
+   `except`: as quickly as they are sorted. */
+static int add_lines(const clb_text *from, const char *start, const clb_text *except,
+                     clb_text *to) {
   const char *line;
   size_t at = 0, n, n_except = 0;
   int count = 0;
@@ -116,7 +128,9 @@ static int add_lines(const clb_text *from, const char *start, const clb_text *ex
   if (except && !others) to->failed = true;
   while (!to->failed && (line = next_line(from->s, from->n, &at, &n))) {
     one = (keyed){line, key_of(line, n)};
-    if (!one.key || strncmp(line, start, strlen(start)) != 0 || (n_except && bsearch(&one, others, n_except, sizeof *others, by_key))) continue;
+    if (!one.key || strncmp(line, start, strlen(start)) != 0 ||
+        (n_except && bsearch(&one, others, n_except, sizeof *others, by_key)))
+      continue;
     clb_text_bytes(to, line, n + 1);
     count++;
   }
@@ -124,13 +138,15 @@ static int add_lines(const clb_text *from, const char *start, const clb_text *ex
   return count;
 }
 
-/* Puts the good lines of `from` in the place of those with equal keys; returns how many they are.  Without memory nothing changes: 0. */
+/* Puts the good lines of `from` in the place of those with equal keys; returns how many they are.
+   Without memory nothing changes: 0. */
 static int merge(clb_text *into, const clb_text *from) {
   clb_text all = {0};
   add_lines(into, "", from, &all);
   int n = add_lines(from, "", NULL, &all);
   size_t skip = 0, line;
-  while (all.n - skip > MOST_BYTES && next_line(all.s, all.n, &skip, &line)) {}
+  while (all.n - skip > MOST_BYTES && next_line(all.s, all.n, &skip, &line)) {
+  }
   if (all.failed) {
     clb_text_free(&all);
     return 0;
@@ -149,14 +165,16 @@ static bool read_file(const char *path, clb_text *text) {
   FILE *f = fopen(path, "rb");
   char piece[4096];
   bool good = f != NULL;
-  for (size_t n; f && text->n < MOST_BYTES && (n = fread(piece, 1, sizeof piece, f)) > 0;) clb_text_bytes(text, piece, n);
+  for (size_t n; f && text->n < MOST_BYTES && (n = fread(piece, 1, sizeof piece, f)) > 0;)
+    clb_text_bytes(text, piece, n);
   if (f) good = !ferror(f), fclose(f);
   return good && !text->failed;
 }
 
 static void read_once(clb_context *ctx) {
   clb_text path = {0}, file = {0};
-  if (!ctx->wisdom_read && clb_cache_path("wisdom", &path) && read_file(path.s, &file)) merge(&ctx->wisdom, &file);
+  if (!ctx->wisdom_read && clb_cache_path("wisdom", &path) && read_file(path.s, &file))
+    merge(&ctx->wisdom, &file);
   ctx->wisdom_read = true;
   clb_text_free(&file);
   clb_text_free(&path);
@@ -182,9 +200,11 @@ static void add_hash(const void *const *parts, const size_t *bytes, int n, clb_t
 
 /* What all lines of this device and version start with. */
 static void add_device(const clb_device *d, clb_text *out) {
-  const char *text[] = {d->backend->name, d->key, d->info.description ? d->info.description : "", d->info.driver ? d->info.driver : ""};
+  const char *text[] = {d->backend->name, d->key, d->info.description ? d->info.description : "",
+                        d->info.driver ? d->info.driver : ""};
   const void *parts[] = {text[0], text[1], text[2], text[3], &d->limits.units};
-  size_t bytes[] = {strlen(text[0]), strlen(text[1]), strlen(text[2]), strlen(text[3]), sizeof d->limits.units};
+  size_t bytes[] = {strlen(text[0]), strlen(text[1]), strlen(text[2]), strlen(text[3]),
+                    sizeof d->limits.units};
   clb_text_add(out, "clebsch1 " CLB_VERSION " %s:", d->backend->name);
   add_hash(parts, bytes, 5, out);
 }
@@ -199,7 +219,8 @@ static void add_key(const clb_context *ctx, const clb_problem *p, clb_text *out)
 
 /* false: a name that no schedule has. */
 static bool set_field(clb_choice *c, const char *name, size_t n, long long value) {
-  if (n == strlen("estimate_ns") && !memcmp(name, "estimate_ns", n)) return c->estimate_ns = value, true;
+  if (n == strlen("estimate_ns") && !memcmp(name, "estimate_ns", n))
+    return c->estimate_ns = value, true;
   if (n == strlen("ns") && !memcmp(name, "ns", n)) return c->ns = value, true;
   for (int i = 0; i < FIELDS; i++)
     if (n == strlen(fields[i].name) && !memcmp(name, fields[i].name, n)) {
@@ -229,13 +250,15 @@ bool clb_wisdom_find(clb_context *ctx, const clb_problem *p, clb_choice *choice)
 
 /* Other characters are blanks. */
 static void add_words(const clb_problem *p, clb_text *out) {
-  static const char *const passes[] = {"forward", "backward", "double_backward", "triple_backward"}, *const types[] = {"f64", "f32", "f16", "bf16"};
+  static const char *const passes[] = {"forward", "backward", "double_backward", "triple_backward"},
+                           *const types[] = {"f64", "f32", "f16", "bf16"};
   const clb_kernel_kind *kind = clb_kernel_kinds[p->kind];
   clb_text t = {0};
   clb_text_add(&t, "%s %s %s ", kind->name, passes[p->pass], types[p->storage]);
   if (p->storage == CLB_F32 && p->arithmetic == CLB_F64) clb_text_add(&t, "in f64 ");
   kind->print(p, &t);
-  for (size_t i = 0; t.s && i < t.n && i < MOST_WORDS; i++) clb_text_bytes(out, t.s[i] >= ' ' && t.s[i] <= '~' ? &t.s[i] : " ", 1);
+  for (size_t i = 0; t.s && i < t.n && i < MOST_WORDS; i++)
+    clb_text_bytes(out, t.s[i] >= ' ' && t.s[i] <= '~' ? &t.s[i] : " ", 1);
   clb_text_free(&t);
 }
 
@@ -267,7 +290,8 @@ clb_status clb_wisdom_export(clb_context *ctx, const char *path) {
   FILE *f = fopen(path, "wb");
   bool good = f && (!lines.n || fwrite(lines.s, 1, lines.n, f) == lines.n);
   if (f) good = !fclose(f) && good;
-  if (device.failed || lines.failed) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_wisdom_export: no memory");
+  if (device.failed || lines.failed)
+    s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_wisdom_export: no memory");
   else if (!good) s = FAIL("clb_wisdom_export: '%s' cannot be written", path);
   clb_text_free(&lines);
   clb_text_free(&device);
@@ -281,8 +305,11 @@ clb_status clb_wisdom_import(clb_context *ctx, const char *path) {
   if (!path) return FAIL("clb_wisdom_import: path is NULL");
   read_once(ctx);
   if (!read_file(path, &file)) s = FAIL("clb_wisdom_import: '%s' cannot be read", path);
-  else if (file.n && !add_lines(&file, "", NULL, &lines) && !lines.failed) s = FAIL("clb_wisdom_import: no line of '%s' is wisdom; clb_wisdom_export writes such files", path);
-  else if (lines.failed || (lines.n && !merge(&ctx->wisdom, &lines))) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_wisdom_import: no memory");
+  else if (file.n && !add_lines(&file, "", NULL, &lines) && !lines.failed)
+    s = FAIL("clb_wisdom_import: no line of '%s' is wisdom; clb_wisdom_export writes such files",
+             path);
+  else if (lines.failed || (lines.n && !merge(&ctx->wisdom, &lines)))
+    s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_wisdom_import: no memory");
   else if (lines.n) add_to_file(&lines);
   clb_text_free(&file);
   clb_text_free(&lines);

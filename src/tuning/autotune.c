@@ -1,4 +1,5 @@
-/* src/tuning/autotune.c - the candidates of a pass: run, compared with the estimate, timed in turns; the fastest stays. */
+/* src/tuning/autotune.c - the candidates of a pass: run, compared with the estimate, timed in
+   turns; the fastest stays. */
 #include "src/tuning/autotune.h"
 
 #include <stdlib.h>
@@ -11,20 +12,21 @@
 enum { ROUNDS = 7, FEW_ROUNDS = 3 };
 /* Seconds: of a call on enough data; of a sample, at least; of a call that is timed fewer times. */
 static const double long_enough = 10e-3, sample = 2e-3, slow = 0.1;
-/* Times: against the estimate's, below which another schedule is chosen; against the best, above which one is timed no more. */
+/* Times: against the estimate's, below which another schedule is chosen; against the best, above
+   which one is timed no more. */
 static const double worth = 0.97, hopeless = 2;
 
 typedef struct {
   clb_schedule schedule;
-  clb_kernel *kernel; /* NULL: it has been dropped */
+  clb_kernel *kernel;       /* NULL: it has been dropped */
   bool reads_tables, fresh; /* fresh: this measurement compiled it */
-  double seconds[ROUNDS]; /* of a call */
+  double seconds[ROUNDS];   /* of a call */
 } candidate;
 
 typedef struct {
   clb_trial trial;
-  candidate c[CLB_MAX_CANDIDATES]; /* the first is the estimate */
-  int n, rounds, calls;            /* calls: of a sample */
+  candidate c[CLB_MAX_CANDIDATES];          /* the first is the estimate */
+  int n, rounds, calls;                     /* calls: of a sample */
   void *expected[CLB_MAX_OPERANDS], *found; /* results: of the estimate, of one operand */
 } measurement;
 
@@ -51,7 +53,8 @@ static clb_status time_calls(measurement *m, int calls, double *seconds) {
 static clb_status make_data(measurement *m) {
   const clb_device_info *info = &m->trial.op->ctx->device->info;
   int64_t bytes = clb_trial_begin(&m->trial), room = INT64_C(256) << 20;
-  if (info->memory_bytes && info->memory_bytes / 16 < (uint64_t)room) room = (int64_t)(info->memory_bytes / 16);
+  if (info->memory_bytes && info->memory_bytes / 16 < (uint64_t)room)
+    room = (int64_t)(info->memory_bytes / 16);
   int64_t most = bytes && room / bytes ? room / bytes : 1, size = m->trial.kind->first_size;
   double seconds = 0;
   clb_status s = CLB_OK;
@@ -67,8 +70,12 @@ static clb_status make_data(measurement *m) {
   return s;
 }
 
-static int64_t bytes_of(const measurement *m, int i) { return clb_trial_count(&m->trial, i) * clb_operand_bytes(m->trial.op, &m->trial.operand[i]); }
-static bool is_result(const measurement *m, int i) { return m->trial.operand[i].written && m->trial.operand[i].columns; }
+static int64_t bytes_of(const measurement *m, int i) {
+  return clb_trial_count(&m->trial, i) * clb_operand_bytes(m->trial.op, &m->trial.operand[i]);
+}
+static bool is_result(const measurement *m, int i) {
+  return m->trial.operand[i].written && m->trial.operand[i].columns;
+}
 
 /* One call that starts from the same numbers as the estimate's. */
 static clb_status run_afresh(measurement *m) {
@@ -88,9 +95,12 @@ static clb_status keep_expected(measurement *m) {
     if (bytes_of(m, i) > most) most = bytes_of(m, i);
     m->expected[i] = malloc((size_t)bytes_of(m, i));
     if (!m->expected[i]) s = clb_fail(e, CLB_ERROR_MEMORY, "no memory to measure with");
-    else s = clb_buffer_read(m->trial.operand[i].rows.buffer, 0, m->expected[i], (uint64_t)bytes_of(m, i));
+    else
+      s = clb_buffer_read(m->trial.operand[i].rows.buffer, 0, m->expected[i],
+                          (uint64_t)bytes_of(m, i));
   }
-  if (!s && !(m->found = malloc((size_t)most))) s = clb_fail(e, CLB_ERROR_MEMORY, "no memory to measure with");
+  if (!s && !(m->found = malloc((size_t)most)))
+    s = clb_fail(e, CLB_ERROR_MEMORY, "no memory to measure with");
   return s;
 }
 
@@ -111,7 +121,8 @@ static void drop(measurement *m, candidate *c) {
   c->kernel = NULL;
 }
 
-/* Compiles it and runs it once; one that fails, or whose results are others, is dropped, and so is a kernel that is there already. */
+/* Compiles it and runs it once; one that fails, or whose results are others, is dropped, and so is
+   a kernel that is there already. */
 static void try_candidate(measurement *m, candidate *c) {
   clb_op *of = m->trial.of;
   clb_pass pass = m->trial.pass;
@@ -144,7 +155,8 @@ static double median(double *x, int n) {
   return (x[(n - 1) / 2] + x[n / 2]) / 2;
 }
 
-/* All in turns, so that what else the machine does meets all; those that are far behind are left out early. */
+/* All in turns, so that what else the machine does meets all; those that are far behind are left
+   out early. */
 static clb_status time_all(measurement *m) {
   for (int round = 0; round < m->rounds; round++) {
     double best = 0;
@@ -155,7 +167,8 @@ static clb_status time_all(measurement *m) {
       clb_status s = time_calls(m, m->calls, &c->seconds[round]);
       if (s && !i) return s;
       if (s) use(m, &m->c[0]), drop(m, c);
-      else if (best == 0 || least(c->seconds, round + 1) < best) best = least(c->seconds, round + 1);
+      else if (best == 0 || least(c->seconds, round + 1) < best)
+        best = least(c->seconds, round + 1);
     }
     use(m, &m->c[0]);
     for (int i = 1; i < m->n && round; i++)
@@ -167,7 +180,8 @@ static clb_status time_all(measurement *m) {
 /* Time against the estimate's in the same round. */
 static double ratio(const measurement *m, int i) {
   double r[ROUNDS];
-  for (int round = 0; round < m->rounds; round++) r[round] = m->c[i].seconds[round] / m->c[0].seconds[round];
+  for (int round = 0; round < m->rounds; round++)
+    r[round] = m->c[i].seconds[round] / m->c[0].seconds[round];
   return median(r, m->rounds);
 }
 
@@ -183,7 +197,8 @@ static void choose(measurement *m) {
   use(m, &m->c[best]);
   for (int i = 1; i < m->n; i++)
     if (i != best && m->c[i].kernel) drop(m, &m->c[i]);
-  of->choice[pass] = (clb_choice){m->c[best].schedule, m->c[0].schedule, true, (int64_t)estimate, (int64_t)(best ? estimate * least_ratio : estimate)};
+  of->choice[pass] = (clb_choice){m->c[best].schedule, m->c[0].schedule, true, (int64_t)estimate,
+                                  (int64_t)(best ? estimate * least_ratio : estimate)};
   of->problem.pass = (int32_t)pass;
   clb_wisdom_keep(of->ctx, &of->problem, &of->choice[pass]);
 }
@@ -207,17 +222,25 @@ static clb_status measure_pass(measurement *m) {
   return s == CLB_ERROR_MEMORY ? CLB_OK : s; /* then it is the estimate */
 }
 
-static clb_status measure(clb_op *op, clb_op *of, clb_pass pass, bool results, const clb_convolution_desc *desc) {
+static clb_status measure(clb_op *op, clb_op *of, clb_pass pass, bool results,
+                          const clb_convolution_desc *desc) {
   const clb_kernel_kind *kind = clb_kernel_kinds[of->problem.kind];
   clb_context *ctx = of->ctx;
   clb_schedule list[CLB_MAX_CANDIDATES];
-  if (!kind->candidates || !clb_operands_of[op->problem.kind] || !of->kernel[pass] || of->choice[pass].measured || !ctx->device->info.runs) return CLB_OK;
+  if (!kind->candidates || !clb_operands_of[op->problem.kind] || !of->kernel[pass] ||
+      of->choice[pass].measured || !ctx->device->info.runs)
+    return CLB_OK;
   measurement *m = calloc(1, sizeof *m);
   if (!m) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "no memory to measure with");
   bool profiles = ctx->profiles;
   ctx->profiles = false;
   of->problem.pass = (int32_t)pass;
-  m->trial = (clb_trial){.kind = desc ? &clb_trial_of_convolution : &clb_trial_of_rows, .op = op, .of = of, .pass = pass, .results = results, .desc = desc};
+  m->trial = (clb_trial){.kind = desc ? &clb_trial_of_convolution : &clb_trial_of_rows,
+                         .op = op,
+                         .of = of,
+                         .pass = pass,
+                         .results = results,
+                         .desc = desc};
   m->n = kind->candidates(&of->problem, &ctx->device->limits, list);
   for (int i = 0; i < m->n; i++) m->c[i].schedule = list[i];
   clb_status s = m->n > 1 ? measure_pass(m) : CLB_OK;
@@ -228,8 +251,11 @@ static clb_status measure(clb_op *op, clb_op *of, clb_pass pass, bool results, c
 
 static clb_status tune(clb_op *op, clb_op *results, const clb_convolution_desc *desc) {
   clb_status s = CLB_OK;
-  for (int pass = 0; pass < CLB_PASSES && !s; pass++) s = measure(op, op, (clb_pass)pass, results && pass == CLB_DOUBLE_BACKWARD, desc);
+  for (int pass = 0; pass < CLB_PASSES && !s; pass++)
+    s = measure(op, op, (clb_pass)pass, results && pass == CLB_DOUBLE_BACKWARD, desc);
   return s || !results ? s : measure(op, results, CLB_DOUBLE_BACKWARD, true, desc);
 }
 
-clb_tuner clb_tuner_asked(const clb_context *ctx, unsigned passes) { return passes & CLB_MEASURE && !ctx->without ? tune : NULL; }
+clb_tuner clb_tuner_asked(const clb_context *ctx, unsigned passes) {
+  return passes & CLB_MEASURE && !ctx->without ? tune : NULL;
+}

@@ -1,4 +1,5 @@
-/* src/tuning/peaks.c - what a device can do, measured with two generated kernels: a copy, and chains of multiply-adds. */
+/* src/tuning/peaks.c - what a device can do, measured with two generated kernels: a copy, and
+   chains of multiply-adds. */
 
 #include "src/runtime/context.h"
 
@@ -11,37 +12,50 @@ static int subgroups_of(const clb_limits *limits, int lanes) {
   return n < 1 ? 1 : n;
 }
 
-/* to[i] = from[i], in elements as wide as the device has; every lane has IN_FLIGHT loads under way. */
+/* to[i] = from[i], in elements as wide as the device has; every lane has IN_FLIGHT loads under way.
+ */
 static void copy_kernel(ir_kernel *k, const clb_limits *limits) {
   ir_type t = limits->f64 ? IR_F64 : IR_F32;
-  int lanes = limits->lanes[limits->f64 ? CLB_F64 : CLB_F32], subgroups = subgroups_of(limits, lanes);
+  int lanes = limits->lanes[limits->f64 ? CLB_F64 : CLB_F32],
+      subgroups = subgroups_of(limits, lanes);
   int64_t block = (int64_t)lanes * IN_FLIGHT;
   ir_val v[IN_FLIGHT];
   ir_begin(k, "ceiling_copy", lanes, subgroups, (int)(block * subgroups * ir_type_bytes(t)));
   ir_val from = ir_buffer(k, t, false), to = ir_buffer(k, t, true);
-  ir_val group = ir_add(k, ir_mul(k, ir_cast(k, IR_I64, ir_group(k)), ir_int(k, IR_I64, subgroups)), ir_cast(k, IR_I64, ir_subgroup(k)));
-  ir_val first = ir_add(k, ir_mul(k, group, ir_int(k, IR_I64, block)), ir_cast(k, IR_I64, ir_lane(k)));
-  for (int i = 0; i < IN_FLIGHT; i++) v[i] = ir_load(k, from, ir_add(k, first, ir_int(k, IR_I64, (int64_t)i * lanes)), IR_NONE);
-  for (int i = 0; i < IN_FLIGHT; i++) ir_store(k, to, ir_add(k, first, ir_int(k, IR_I64, (int64_t)i * lanes)), IR_NONE, v[i]);
+  ir_val group = ir_add(k, ir_mul(k, ir_cast(k, IR_I64, ir_group(k)), ir_int(k, IR_I64, subgroups)),
+                        ir_cast(k, IR_I64, ir_subgroup(k)));
+  ir_val first =
+      ir_add(k, ir_mul(k, group, ir_int(k, IR_I64, block)), ir_cast(k, IR_I64, ir_lane(k)));
+  for (int i = 0; i < IN_FLIGHT; i++)
+    v[i] = ir_load(k, from, ir_add(k, first, ir_int(k, IR_I64, (int64_t)i * lanes)), IR_NONE);
+  for (int i = 0; i < IN_FLIGHT; i++)
+    ir_store(k, to, ir_add(k, first, ir_int(k, IR_I64, (int64_t)i * lanes)), IR_NONE, v[i]);
   ir_finish(k);
 }
 
-/* CHAINS independent chains of TURNS multiply-adds in every lane; their sum is kept so that none can be left out. */
+/* CHAINS independent chains of TURNS multiply-adds in every lane; their sum is kept so that none
+   can be left out. */
 static void fma_kernel(ir_kernel *k, const clb_limits *limits, clb_dtype type) {
   int lanes = limits->lanes[type], subgroups = subgroups_of(limits, lanes);
   ir_type t = type == CLB_F64 ? IR_F64 : IR_F32;
   ir_val var[CHAINS], sum = IR_NONE;
-  ir_begin(k, type == CLB_F64 ? "ceiling_fma_f64" : "ceiling_fma_f32", lanes, subgroups, lanes * subgroups);
-  ir_val to = ir_buffer(k, t, true), seed = ir_scalar(k, t), one = ir_int(k, IR_I32, 1); /* lanes start at 1: from 0 they would fall to slow subnormals */
+  ir_begin(k, type == CLB_F64 ? "ceiling_fma_f64" : "ceiling_fma_f32", lanes, subgroups,
+           lanes * subgroups);
+  ir_val to = ir_buffer(k, t, true), seed = ir_scalar(k, t),
+         one =
+             ir_int(k, IR_I32, 1); /* lanes start at 1: from 0 they would fall to slow subnormals */
   ir_val at = ir_add(k, ir_mul(k, ir_subgroup(k), ir_int(k, IR_I32, lanes)), ir_lane(k));
-  ir_val rows = ir_int(k, IR_I64, (int64_t)lanes * subgroups); /* each group has places of its own */
-  ir_val place = ir_add(k, ir_mul(k, ir_cast(k, IR_I64, ir_group(k)), rows), ir_cast(k, IR_I64, at));
+  ir_val rows =
+      ir_int(k, IR_I64, (int64_t)lanes * subgroups); /* each group has places of its own */
+  ir_val place =
+      ir_add(k, ir_mul(k, ir_cast(k, IR_I64, ir_group(k)), rows), ir_cast(k, IR_I64, at));
   ir_val start = ir_cast(k, t, ir_add(k, at, one)), scale = ir_mul(k, seed, ir_real(k, t, 0.5));
   for (int c = 0; c < CHAINS; c++) var[c] = ir_var(k, ir_add(k, start, ir_real(k, t, c)), false);
   ir_loop(k, ir_int(k, IR_I32, 0), ir_int(k, IR_I32, TURNS), one);
   for (int c = 0; c < CHAINS; c++) ir_set(k, var[c], ir_fma(k, ir_get(k, var[c]), scale, start));
   ir_end(k);
-  for (int c = 0; c < CHAINS; c++) sum = sum == IR_NONE ? ir_get(k, var[c]) : ir_add(k, sum, ir_get(k, var[c]));
+  for (int c = 0; c < CHAINS; c++)
+    sum = sum == IR_NONE ? ir_get(k, var[c]) : ir_add(k, sum, ir_get(k, var[c]));
   ir_store(k, to, place, IR_NONE, sum);
   ir_finish(k);
 }
@@ -57,13 +71,14 @@ typedef struct {
 static double seconds_of(const work *w, int64_t groups, int batch, clb_status *s) {
   clb_device *d = w->ctx->device;
   const double start = clb_seconds_now();
-  for (int i = 0; i < batch && !*s; i++) *s = clb_launch(w->ctx, w->kernel, groups, w->args, w->n_args);
+  for (int i = 0; i < batch && !*s; i++)
+    *s = clb_launch(w->ctx, w->kernel, groups, w->args, w->n_args);
   if (!*s) *s = d->backend->wait(d);
   return clb_seconds_now() - start;
 }
 
-/* As many groups as a launch of LONGEST seconds can have, `most` at most: interpreters are slow.  The
-   first launch may compile, so the second one is timed. */
+/* As many groups as a launch of LONGEST seconds can have, `most` at most: interpreters are slow.
+   The first launch may compile, so the second one is timed. */
 static int64_t groups_in_time(const work *w, int64_t most, clb_status *s) {
   static const double LONGEST = 0.05;
   const int64_t few = most < 256 ? 1 : most / 256;
@@ -90,8 +105,11 @@ static clb_status best_rate(const work *w, int64_t most, double *rate) {
 static clb_status fill(clb_device *d, const clb_memory *m) {
   uint32_t piece[1 << 14], x = 1;
   clb_status s = CLB_OK;
-  for (size_t i = 0; i < sizeof piece / sizeof *piece; i++) piece[i] = (x = x * 1664525u + 1013904223u) >> 9 | 0x3f800000u; /* floats in 1 ... 2 */
-  for (uint64_t at = 0; at < m->bytes && !s; at += sizeof piece) s = d->backend->write(d, m, at, piece, m->bytes - at < sizeof piece ? m->bytes - at : sizeof piece);
+  for (size_t i = 0; i < sizeof piece / sizeof *piece; i++)
+    piece[i] = (x = x * 1664525u + 1013904223u) >> 9 | 0x3f800000u; /* floats in 1 ... 2 */
+  for (uint64_t at = 0; at < m->bytes && !s; at += sizeof piece)
+    s = d->backend->write(d, m, at, piece,
+                          m->bytes - at < sizeof piece ? m->bytes - at : sizeof piece);
   return s;
 }
 
@@ -127,9 +145,12 @@ static clb_status measure_fma(clb_context *ctx, clb_dtype type, double *rate) {
   fma_kernel(&k, &d->limits, type);
   clb_status s = clb_kernel_get(ctx, &k, &kernel);
   const int64_t groups = (int64_t)d->limits.units * 256;
-  if (!s) s = clb_device_alloc(d, (uint64_t)(groups * kernel->ir.rows * clb_dtype_bytes((int32_t)type)), &to);
+  if (!s)
+    s = clb_device_alloc(d, (uint64_t)(groups * kernel->ir.rows * clb_dtype_bytes((int32_t)type)),
+                         &to);
   if (!s) {
-    clb_arg args[] = {{.type = IR_VOID, .memory = &to}, {.type = type == CLB_F64 ? IR_F64 : IR_F32}};
+    clb_arg args[] = {{.type = IR_VOID, .memory = &to},
+                      {.type = type == CLB_F64 ? IR_F64 : IR_F32}};
     if (type == CLB_F64) args[1].f64 = 1;
     else args[1].f32 = 1;
     s = best_rate(&(work){ctx, kernel, args, 2}, groups, rate);
@@ -142,8 +163,14 @@ static clb_status measure_fma(clb_context *ctx, clb_dtype type, double *rate) {
 clb_status clb_measure_ceilings(clb_context *ctx, double *copy, double *f32, double *f64) {
   clb_status s = clb_context_check(ctx);
   if (s) return s;
-  if (!copy || !f32 || !f64) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_measure_ceilings: %s is NULL", !copy ? "copy_bytes_per_second" : !f32 ? "f32_per_second" : "f64_per_second");
-  if (!ctx->device->info.runs) return clb_fail(&ctx->error, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it", ctx->device->info.name);
+  if (!copy || !f32 || !f64)
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_measure_ceilings: %s is NULL",
+                    !copy  ? "copy_bytes_per_second"
+                    : !f32 ? "f32_per_second"
+                           : "f64_per_second");
+  if (!ctx->device->info.runs)
+    return clb_fail(&ctx->error, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
+                    ctx->device->info.name);
   *copy = *f32 = *f64 = 0;
   s = measure_copy(ctx, copy);
   if (!s) s = measure_fma(ctx, CLB_F32, f32);

@@ -34,10 +34,14 @@ static double get(int32_t type, const void *from, int64_t i) {
   }
 }
 
-static int32_t type_of(const clb_trial *t, int i) { return t->operand[i].wide ? t->op->problem.arithmetic : t->op->problem.storage; }
+static int32_t type_of(const clb_trial *t, int i) {
+  return t->operand[i].wide ? t->op->problem.arithmetic : t->op->problem.storage;
+}
 
 bool clb_trial_agrees(const clb_trial *t, int i, const void *expected, const void *found) {
-  static const double tolerance[] = {[CLB_F64] = 1e-10, [CLB_F32] = 1e-4, [CLB_F16] = 1e-2, [CLB_BF16] = 6e-2}; /* of the largest result */
+  static const double tolerance[] = {
+      [CLB_F64] = 1e-10, [CLB_F32] = 1e-4, [CLB_F16] = 1e-2, [CLB_BF16] = 6e-2}; /* of the largest
+                                                                                    result */
   const clb_problem *p = &t->op->problem;
   double most = 0, worst = 0;
   int32_t type = type_of(t, i);
@@ -47,7 +51,8 @@ bool clb_trial_agrees(const clb_trial *t, int i, const void *expected, const voi
     worst = d > worst || d != d ? d : worst;
     if (d != d) return false;
   }
-  return worst <= tolerance[p->arithmetic == CLB_F32 && p->storage == CLB_F64 ? CLB_F32 : p->storage] * most;
+  return worst <=
+         tolerance[p->arithmetic == CLB_F32 && p->storage == CLB_F64 ? CLB_F32 : p->storage] * most;
 }
 
 /* ---- operands ---- */
@@ -57,7 +62,9 @@ static int64_t rows_of(const clb_trial *t, int i, int64_t size) {
   return o->one_row ? 1 : size * t->kind->rows(o);
 }
 
-int64_t clb_trial_count(const clb_trial *t, int i) { return t->operand[i].columns * rows_of(t, i, t->size); }
+int64_t clb_trial_count(const clb_trial *t, int i) {
+  return t->operand[i].columns * rows_of(t, i, t->size);
+}
 
 int64_t clb_trial_begin(clb_trial *t) {
   int64_t bytes = 0;
@@ -75,13 +82,18 @@ clb_status clb_trial_fill(clb_trial *t, int i) {
   enum { PIECE = 65521 };
   const clb_operand *o = &t->operand[i];
   double low = -1, high = 1;
-  int64_t n = clb_trial_count(t, i), piece = n < PIECE ? n : PIECE, bytes = clb_operand_bytes(t->op, o);
+  int64_t n = clb_trial_count(t, i), piece = n < PIECE ? n : PIECE,
+          bytes = clb_operand_bytes(t->op, o);
   uint64_t seed = (uint64_t)i + 1;
   void *from = malloc((size_t)(piece * bytes));
-  clb_status s = from ? CLB_OK : clb_fail(&t->op->ctx->error, CLB_ERROR_MEMORY, "no memory to measure with");
+  clb_status s =
+      from ? CLB_OK : clb_fail(&t->op->ctx->error, CLB_ERROR_MEMORY, "no memory to measure with");
   if (t->kind->range) t->kind->range(t, o, &low, &high);
-  for (int64_t j = 0; j < piece && from; j++) clb_trial_put(type_of(t, i), from, j, low + (high - low) * (0.5 + 0.5 * clb_trial_next(&seed)));
-  for (int64_t at = 0; at < n && !s; at += piece) s = clb_buffer_write(o->rows.buffer, (uint64_t)(at * bytes), from, (uint64_t)((n - at < piece ? n - at : piece) * bytes));
+  for (int64_t j = 0; j < piece && from; j++)
+    clb_trial_put(type_of(t, i), from, j, low + (high - low) * (0.5 + 0.5 * clb_trial_next(&seed)));
+  for (int64_t at = 0; at < n && !s; at += piece)
+    s = clb_buffer_write(o->rows.buffer, (uint64_t)(at * bytes), from,
+                         (uint64_t)((n - at < piece ? n - at : piece) * bytes));
   free(from);
   return s;
 }
@@ -98,10 +110,12 @@ void clb_trial_free(clb_trial *t) {
   clb_graph_destroy(&t->graph);
 }
 
-clb_status clb_trial_numbers(clb_context *ctx, int64_t n, int64_t below, uint64_t seed, clb_buffer **buffer) {
+clb_status clb_trial_numbers(clb_context *ctx, int64_t n, int64_t below, uint64_t seed,
+                             clb_buffer **buffer) {
   int32_t *number = malloc(sizeof *number * (size_t)n);
   if (!number) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "no memory to measure with");
-  for (int64_t i = 0; i < n; i++) number[i] = (int32_t)((double)below * (0.5 + 0.5 * clb_trial_next(&seed)) * (1 - 1e-9));
+  for (int64_t i = 0; i < n; i++)
+    number[i] = (int32_t)((double)below * (0.5 + 0.5 * clb_trial_next(&seed)) * (1 - 1e-9));
   clb_status s = clb_buffer_create(ctx, sizeof *number * (uint64_t)n, buffer);
   if (!s) s = clb_buffer_write(*buffer, 0, number, sizeof *number * (uint64_t)n);
   free(number);
@@ -115,9 +129,12 @@ clb_status clb_trial_make(clb_trial *t, int64_t size) {
   for (int i = 0; i < t->n && !s; i++) {
     clb_operand *o = &t->operand[i];
     if (!o->columns) continue;
-    s = clb_buffer_create(t->op->ctx, (uint64_t)(clb_trial_count(t, i) * clb_operand_bytes(t->op, o)), &o->rows.buffer);
+    s = clb_buffer_create(t->op->ctx,
+                          (uint64_t)(clb_trial_count(t, i) * clb_operand_bytes(t->op, o)),
+                          &o->rows.buffer);
     if (!s) s = clb_trial_fill(t, i);
-    if (!s && o->indexed) s = clb_trial_numbers(t->op->ctx, size, size, (uint64_t)i + 50, &o->rows.index);
+    if (!s && o->indexed)
+      s = clb_trial_numbers(t->op->ctx, size, size, (uint64_t)i + 50, &o->rows.index);
   }
   return s || !t->kind->make ? s : t->kind->make(t);
 }
@@ -142,4 +159,5 @@ static clb_status run_rows(clb_trial *t) {
   return clb_op_run_rows(t->op, t->op->problem.kind, t->pass, t->size, t->operand, t->n);
 }
 
-const clb_trial_kind clb_trial_of_rows = {.first_size = 64, .rows = one_each, .operands = list_rows, .run = run_rows};
+const clb_trial_kind clb_trial_of_rows = {
+    .first_size = 64, .rows = one_each, .operands = list_rows, .run = run_rows};

@@ -1,4 +1,5 @@
-/* src/tuning/trial_convolution.c - a convolution is timed on a graph without order, with a table and a workspace if it takes them. */
+/* src/tuning/trial_convolution.c - a convolution is timed on a graph without order, with a table
+   and a workspace if it takes them. */
 #include <stdlib.h>
 
 #include "src/ops/convolution.h"
@@ -7,7 +8,9 @@
 
 enum { EDGES = 64 }; /* of each node */
 
-static int64_t rows_of_node(const clb_operand *o) { return o->of == CLB_Y || o->of == CLB_W ? EDGES : 1; }
+static int64_t rows_of_node(const clb_operand *o) {
+  return o->of == CLB_Y || o->of == CLB_W ? EDGES : 1;
+}
 
 static int list_operands(clb_trial *t) {
   static const clb_rows none[CLB_MAX_OPERANDS];
@@ -23,7 +26,8 @@ static int list_operands(clb_trial *t) {
 static int64_t workspace_bytes(const clb_trial *t) {
   const clb_problem *p = &t->op->problem;
   if (t->pass == CLB_FORWARD) return 0;
-  return EDGES * (p->tensor_product.x.dim * clb_dtype_bytes(p->arithmetic) + 3 * p->tensor_product.y.dim * clb_dtype_bytes(p->storage));
+  return EDGES * (p->tensor_product.x.dim * clb_dtype_bytes(p->arithmetic) +
+                  3 * p->tensor_product.y.dim * clb_dtype_bytes(p->storage));
 }
 
 /* Lengths, given or those of vectors, are where the splines are. */
@@ -38,10 +42,13 @@ static clb_status make_graph(clb_trial *t) {
   int64_t edges = t->size * EDGES;
   clb_buffer *senders = NULL;
   int32_t *receivers = malloc(sizeof *receivers * (size_t)edges);
-  clb_status s = receivers ? clb_graph_create(ctx, t->size, edges, &t->graph) : clb_fail(&ctx->error, CLB_ERROR_MEMORY, "no memory to measure with");
+  clb_status s = receivers ? clb_graph_create(ctx, t->size, edges, &t->graph)
+                           : clb_fail(&ctx->error, CLB_ERROR_MEMORY, "no memory to measure with");
   for (int64_t e = 0; e < edges && receivers; e++) receivers[e] = (int32_t)(e / EDGES);
   if (!s) s = clb_trial_numbers(ctx, edges, t->size, 99, &senders);
-  if (!s) s = clb_graph_update(t->graph, t->size, t->size, edges, CLB_I32, (clb_index_list){.buffer = senders}, (clb_index_list){.host = receivers});
+  if (!s)
+    s = clb_graph_update(t->graph, t->size, t->size, edges, CLB_I32,
+                         (clb_index_list){.buffer = senders}, (clb_index_list){.host = receivers});
   free(receivers);
   clb_buffer_destroy(&senders);
   return s;
@@ -49,10 +56,14 @@ static clb_status make_graph(clb_trial *t) {
 
 static clb_status make_table(clb_trial *t) {
   const clb_problem *p = &t->op->problem;
-  uint64_t bytes = (uint64_t)(2 * t->desc->knots * (int64_t)p->tensor_product.n_weights * clb_dtype_bytes(p->storage)), seed = 98;
+  uint64_t bytes = (uint64_t)(2 * t->desc->knots * (int64_t)p->tensor_product.n_weights *
+                              clb_dtype_bytes(p->storage)),
+           seed = 98;
   void *from = malloc(bytes ? bytes : 1);
-  clb_status s = from ? clb_buffer_create(t->op->ctx, bytes, &t->table) : clb_fail(&t->op->ctx->error, CLB_ERROR_MEMORY, "no memory to measure with");
-  for (int64_t i = 0; from && i < 2 * (int64_t)t->desc->knots * p->tensor_product.n_weights; i++) clb_trial_put(p->storage, from, i, clb_trial_next(&seed));
+  clb_status s = from ? clb_buffer_create(t->op->ctx, bytes, &t->table)
+                      : clb_fail(&t->op->ctx->error, CLB_ERROR_MEMORY, "no memory to measure with");
+  for (int64_t i = 0; from && i < 2 * (int64_t)t->desc->knots * p->tensor_product.n_weights; i++)
+    clb_trial_put(p->storage, from, i, clb_trial_next(&seed));
   if (!s) s = clb_buffer_write(t->table, 0, from, bytes);
   if (!s) s = clb_convolution_set_table(t->op, t->table, 0);
   free(from);
@@ -73,4 +84,10 @@ static clb_status run(clb_trial *t) {
   return clb_convolution_run(t->op, t->pass, t->graph, r, t->workspace);
 }
 
-const clb_trial_kind clb_trial_of_convolution = {.first_size = 4, .rows = rows_of_node, .operands = list_operands, .more_bytes = workspace_bytes, .range = range, .make = make_convolution, .run = run};
+const clb_trial_kind clb_trial_of_convolution = {.first_size = 4,
+                                                 .rows = rows_of_node,
+                                                 .operands = list_operands,
+                                                 .more_bytes = workspace_bytes,
+                                                 .range = range,
+                                                 .make = make_convolution,
+                                                 .run = run};

@@ -1,4 +1,5 @@
-/* tests/amd/amd.h - an emulator of the AMD instructions that our kernels use: what its files share. */
+/* tests/amd/amd.h - an emulator of the AMD instructions that our kernels use: what its files share.
+ */
 #ifndef CLB_TESTS_AMD_AMD_H
 #define CLB_TESTS_AMD_AMD_H
 
@@ -64,7 +65,7 @@ typedef struct {
 } amd_module;
 
 /* NULL, with the reason: the code object cannot be loaded or holds an instruction that is not
- * known. */
+   known. */
 amd_module *amd_load(const void *binary, char *error, size_t size);
 void amd_unload(amd_module *m);
 /* The code object's sections into m. */
@@ -103,7 +104,7 @@ bool amd_modifier(amd_ins *i, const char *text);
 
 typedef void amd_run(amd_wave *w, const amd_ins *i);
 /* Lanes [0, n): d = f(a, b, c) where m is all ones.  A value of 64 bits has its high words AMD_ROW
- * behind. */
+   behind. */
 typedef void amd_lanes(uint32_t *d, const uint32_t *a, const uint32_t *b, const uint32_t *c,
                        const uint32_t *m, int n);
 

@@ -1,4 +1,5 @@
-/* tests/amd/assembled.c - test kernels in AMD's assembly, through clang into a loaded code object. */
+/* tests/amd/assembled.c - test kernels in AMD's assembly, through clang into a loaded code object.
+ */
 #define _GNU_SOURCE
 #include "tests/amd/assembled.h"
 
@@ -29,62 +30,53 @@ static void add_kernel(FILE *f, const char *target, const amd_source *k) {
       f,
       "s_load_dwordx4 s[8:11], s[%d:%d], 0x0\nv_lshlrev_b32_e32 v1, 5, v0\ns_waitcnt lgkmcnt(0)\n",
       buffer ? 4 : 0, buffer ? 5 : 1);
-  fputs(
-      "global_load_dwordx4 v[2:5], v1, s[8:9]\n"
-      "global_load_dwordx4 v[6:9], v1, s[8:9] offset:16\nv_lshlrev_b32_e32 v1, 4, v0\n",
-      f);
-  fputs(
-      "v_mov_b32_e32 v10, 0\nv_mov_b32_e32 v11, 0\nv_mov_b32_e32 v12, 0\n"
-      "v_mov_b32_e32 v13, 0\ns_waitcnt vmcnt(0)\n",
-      f);
+  fputs("global_load_dwordx4 v[2:5], v1, s[8:9]\n"
+        "global_load_dwordx4 v[6:9], v1, s[8:9] offset:16\nv_lshlrev_b32_e32 v1, 4, v0\n",
+        f);
+  fputs("v_mov_b32_e32 v10, 0\nv_mov_b32_e32 v11, 0\nv_mov_b32_e32 v12, 0\n"
+        "v_mov_b32_e32 v13, 0\ns_waitcnt vmcnt(0)\n",
+        f);
   add_body(f, k->body, wide);
   fprintf(
       f,
       "s_mov_%s, -1\ns_waitcnt lgkmcnt(0)\nglobal_store_dwordx4 v1, v[10:13], s[10:11]\ns_endpgm\n",
       wide ? "b64 exec" : "b32 exec_lo");
-  fprintf(
-      f,
-      ".rodata\n.p2align 6\n.amdhsa_kernel %s\n.amdhsa_group_segment_fixed_size %d\n"
-      ".amdhsa_private_segment_fixed_size %d\n",
-      k->name, AMD_TEST_LDS, AMD_TEST_SCRATCH);
-  fputs(
-      ".amdhsa_kernarg_size 16\n.amdhsa_user_sgpr_kernarg_segment_ptr 1\n"
-      ".amdhsa_next_free_vgpr 256\n.amdhsa_next_free_sgpr 64\n.amdhsa_ieee_mode 1\n",
-      f);
+  fprintf(f,
+          ".rodata\n.p2align 6\n.amdhsa_kernel %s\n.amdhsa_group_segment_fixed_size %d\n"
+          ".amdhsa_private_segment_fixed_size %d\n",
+          k->name, AMD_TEST_LDS, AMD_TEST_SCRATCH);
+  fputs(".amdhsa_kernarg_size 16\n.amdhsa_user_sgpr_kernarg_segment_ptr 1\n"
+        ".amdhsa_next_free_vgpr 256\n.amdhsa_next_free_sgpr 64\n.amdhsa_ieee_mode 1\n",
+        f);
   fputs(".amdhsa_float_denorm_mode_32 3\n.amdhsa_float_denorm_mode_16_64 3\n", f);
   if (buffer)
-    fputs(
-        ".amdhsa_user_sgpr_private_segment_buffer 1\n"
-        ".amdhsa_system_sgpr_private_segment_wavefront_offset 1\n",
-        f);
+    fputs(".amdhsa_user_sgpr_private_segment_buffer 1\n"
+          ".amdhsa_system_sgpr_private_segment_wavefront_offset 1\n",
+          f);
   else fputs(".amdhsa_enable_private_segment 1\n", f);
   fputs(wide ? ".amdhsa_accum_offset 128\n" : ".amdhsa_wavefront_size32 1\n", f);
   fputs(".end_amdhsa_kernel\n.text\n", f);
 }
 
 static void add_note(FILE *f, const char *target, const amd_source *sources, int n) {
-  fprintf(
-      f,
-      ".amdgpu_metadata\n---\namdhsa.version: [ 1, 2 ]\n"
-      "amdhsa.target: amdgcn-amd-amdhsa--%s\namdhsa.kernels:\n",
-      target);
+  fprintf(f,
+          ".amdgpu_metadata\n---\namdhsa.version: [ 1, 2 ]\n"
+          "amdhsa.target: amdgcn-amd-amdhsa--%s\namdhsa.kernels:\n",
+          target);
   for (int k = 0; k < n; k++) {
-    fprintf(
-        f,
-        "  - .name: %s\n    .symbol: %s.kd\n    .kernarg_segment_size: 16\n"
-        "    .kernarg_segment_align: 8\n    .group_segment_fixed_size: %d\n",
-        sources[k].name, sources[k].name, AMD_TEST_LDS);
-    fprintf(
-        f,
-        "    .private_segment_fixed_size: %d\n    .wavefront_size: %d\n    .sgpr_count: 64\n"
-        "    .vgpr_count: 256\n    .max_flat_workgroup_size: 256\n    .args:\n",
-        AMD_TEST_SCRATCH, strncmp(target, "gfx1", 4) ? 64 : 32);
+    fprintf(f,
+            "  - .name: %s\n    .symbol: %s.kd\n    .kernarg_segment_size: 16\n"
+            "    .kernarg_segment_align: 8\n    .group_segment_fixed_size: %d\n",
+            sources[k].name, sources[k].name, AMD_TEST_LDS);
+    fprintf(f,
+            "    .private_segment_fixed_size: %d\n    .wavefront_size: %d\n    .sgpr_count: 64\n"
+            "    .vgpr_count: 256\n    .max_flat_workgroup_size: 256\n    .args:\n",
+            AMD_TEST_SCRATCH, strncmp(target, "gfx1", 4) ? 64 : 32);
     for (int a = 0; a < 2; a++)
-      fprintf(
-          f,
-          "      - .offset: %d\n        .size: 8\n        .value_kind: global_buffer\n"
-          "        .address_space: global\n",
-          8 * a);
+      fprintf(f,
+              "      - .offset: %d\n        .size: 8\n        .value_kind: global_buffer\n"
+              "        .address_space: global\n",
+              8 * a);
   }
   fputs("...\n.end_amdgpu_metadata\n", f);
 }

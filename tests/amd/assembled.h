@@ -1,5 +1,5 @@
-/* tests/amd/assembled.h - test kernels in AMD's assembly: v[2:9] hold eight words of each lane, v[10:13] are
- * stored as its results. */
+/* tests/amd/assembled.h - test kernels in AMD's assembly: v[2:9] hold eight words of each lane,
+   v[10:13] are stored as its results. */
 #ifndef CLB_TESTS_AMD_ASSEMBLED_H
 #define CLB_TESTS_AMD_ASSEMBLED_H
 

@@ -1,5 +1,5 @@
-/* tests/amd/code_object.c - a code object's segments, kernel descriptors and the note that tells kernels'
- * arguments. */
+/* tests/amd/code_object.c - a code object's segments, kernel descriptors and the note that tells
+   kernels' arguments. */
 #include <elf.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -248,7 +248,7 @@ static size_t bytes_of(const unsigned char *b) {
 }
 
 /* hiprtc may wrap it in a bundle: its entries are offset, size, length of the target's name, the
- * name. */
+   name. */
 static const unsigned char *unwrap(const unsigned char *b) {
   static const char magic[] = "__CLANG_OFFLOAD_BUNDLE__";
   uint64_t n, head[3];

@@ -1,4 +1,5 @@
-/* tests/amd/dump.c - a launch as a file, for tests/amd/compare.py: what went in, and memory afterwards. */
+/* tests/amd/dump.c - a launch as a file, for tests/amd/compare.py: what went in, and memory
+   afterwards. */
 #include "tests/amd/dump.h"
 
 #include <stdio.h>
@@ -35,7 +36,7 @@ void amd_write_code(const char *folder, const char *target, int number, const vo
 }
 
 /* The blocks that arguments point into; an argument of 8 bytes that is a block's address is a
- * pointer. */
+   pointer. */
 static bool find_blocks(amd_dump *d, const amd_kernel *k, void **params) {
   size_t bytes = 0;
   for (int a = 0; a < k->n_arguments; a++) {
@@ -77,8 +78,8 @@ amd_dump *amd_dump_before(const amd_module *m, const amd_kernel *k, uint32_t gro
   if (!amd_dump_folder() || (k->n_arguments && !params)) return NULL;
   amd_dump *d = calloc(1, sizeof *d);
   if (!d) return NULL;
-  snprintf(path, sizeof path, "%s/%s.%ld.%06d.launch", amd_dump_folder(), m->target,
-           (long)getpid(), launches++);
+  snprintf(path, sizeof path, "%s/%s.%ld.%06d.launch", amd_dump_folder(), m->target, (long)getpid(),
+           launches++);
   if (!find_blocks(d, k, params) || !(d->file = fopen(path, "wb"))) {
     fprintf(stderr, "amd emulator: %s: %s is not written\n", k->name, path);
     free(d);

@@ -8,13 +8,13 @@
 #include "tests/amd/amd.h"
 
 /* Rows run eight lanes at a time where the processor can; sanitizers cannot begin so early. */
-#if defined __x86_64__ && defined __gnu_linux__ && !defined __clang__ && \
+#if defined __x86_64__ && defined __gnu_linux__ && !defined __clang__ &&                           \
     !defined __SANITIZE_ADDRESS__
 #define AMD_CLONES __attribute__((target_clones("arch=x86-64-v3", "default")))
 #else
 #define AMD_CLONES
 #endif
-#define AMD_LANES_OF \
+#define AMD_LANES_OF                                                                               \
   uint32_t *d, const uint32_t *a, const uint32_t *b, const uint32_t *c, const uint32_t *m, int n
 #define AMD_LANES(name) AMD_CLONES static void name(AMD_LANES_OF)
 /* Rows may be one register, never shifted ones. */

@@ -1,5 +1,5 @@
-/* tests/amd/launch.c - a launch: registers at the start, waves of a group interleaved at random between
- * barriers. */
+/* tests/amd/launch.c - a launch: registers at the start, waves of a group interleaved at random
+   between barriers. */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdio.h>
@@ -123,8 +123,8 @@ static void start(amd_wave *w, const amd_launch *p, int index, uint32_t group, c
   w->pc = p->kernel->first;
   w->state = AMD_RUNS;
   w->scc = (uint32_t)draw(random) & 1;
-  size_t words = (size_t)(vector_registers(p) < AMD_VGPRS ? vector_registers(p) : AMD_VGPRS) *
-                 AMD_ROW;
+  size_t words =
+      (size_t)(vector_registers(p) < AMD_VGPRS ? vector_registers(p) : AMD_VGPRS) * AMD_ROW;
   for (int file = 0; file < 2; file++)
     memcpy(rows[file], junk + draw(random) % (JUNK - words + 1), words * 4);
   memcpy(w->s, junk + draw(random) % (JUNK - AMD_SGPRS), sizeof w->s);

@@ -31,11 +31,10 @@ static char *disassemble(const void *binary, size_t bytes) {
   if (file < 0) return NULL;
   bool written = write(file, binary, bytes) == (ssize_t)bytes;
   close(file);
-  snprintf(
-      command, sizeof command,
-      "unset LD_PRELOAD; p=$(command -v llvm-objdump-19 || command -v llvm-objdump) && "
+  snprintf(command, sizeof command,
+           "unset LD_PRELOAD; p=$(command -v llvm-objdump-19 || command -v llvm-objdump) && "
            "exec $p -d %s",
-      path);
+           path);
   FILE *f = written ? popen(command, "r") : NULL;
   if (f) {
     text = read_all(f);
@@ -118,7 +117,8 @@ static bool operands(amd_module *m, amd_ins *i, const words *w) {
   for (const char *s = t + 1; *s; s++) sources += *s != '=';
   i->result = *t;
   bool missing = maybe && w->n == sources;
-  if (*t != '-' && !missing && (part >= w->n || !amd_operand_of(m, w->part[part++], *t, true, &i->d)))
+  if (*t != '-' && !missing &&
+      (part >= w->n || !amd_operand_of(m, w->part[part++], *t, true, &i->d)))
     return false;
   for (t++; *t; t++) {
     if (*t == 'M') {
@@ -143,7 +143,7 @@ static bool operands(amd_module *m, amd_ins *i, const words *w) {
 }
 
 /* Halves of 16-bit operands are selections, as SDWA has them; gfx11 keeps the result's other half,
- * gfx9 clears it. */
+   gfx9 clears it. */
 static void halves(const amd_module *m, amd_ins *i) {
   const char *t = i->op->types;
   bool result = *t == 'h' || *t == 'w';

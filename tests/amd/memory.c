@@ -68,7 +68,7 @@ static void forget(const amd_block *b) {
 }
 
 /* Aligned as hipMalloc does, so up to 255 bytes lie between the end and the guard; kernels'
- * accesses are checked to the byte. */
+   accesses are checked to the byte. */
 void *amd_alloc(size_t bytes) {
   if (!bytes || bytes > SIZE_MAX / 2) return NULL;
   size_t up = (bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1),

@@ -1,12 +1,12 @@
-/* tests/amd/test_amd_emulator.c - what the emulator refuses, by name and place; barriers that matter; memory
- * that is not a kernel's. */
+/* tests/amd/test_amd_emulator.c - what the emulator refuses, by name and place; barriers that
+   matter; memory that is not a kernel's. */
 #include "tests/amd/assembled.h"
 #include "tests/test.h"
 
-#define STORE_SWAPPED /* each lane's number to the group's memory; back comes that of the lane \
-                         opposite */ \
-  "v_lshlrev_b32_e32 v20, 2, v0\nds_write_b32 v20, v0\ns_waitcnt lgkmcnt(0)\ns_barrier\n" \
-  "v_xor_b32_e32 v20, 0x3fc, v20\nds_read_b32 v10, v20\n" \
+#define STORE_SWAPPED /* each lane's number to the group's memory; back comes that of the lane     \
+                         opposite */                                                               \
+  "v_lshlrev_b32_e32 v20, 2, v0\nds_write_b32 v20, v0\ns_waitcnt lgkmcnt(0)\ns_barrier\n"          \
+  "v_xor_b32_e32 v20, 0x3fc, v20\nds_read_b32 v10, v20\n"                                          \
   "s_waitcnt lgkmcnt(0)"
 
 /* Kernels, and what the reason must hold; NULL: it runs. */

@@ -1,4 +1,5 @@
-/* tests/backends/opencl_devices.h - the OpenCL devices here, and the cases of opencl_cases.h on one of them. */
+/* tests/backends/opencl_devices.h - the OpenCL devices here, and the cases of opencl_cases.h on one
+   of them. */
 #ifndef CLB_TESTS_BACKENDS_OPENCL_DEVICES_H
 #define CLB_TESTS_BACKENDS_OPENCL_DEVICES_H
 
@@ -18,14 +19,17 @@ static inline void remember(const clb_device_info *info, void *user) {
 
 static const clb_backend *const opencl = &clb_backend_opencl;
 
-static inline clb_device *open_named(const char *name, const clb_native *native, clb_error_sink *error) {
+static inline clb_device *open_named(const char *name, const clb_native *native,
+                                     clb_error_sink *error) {
   clb_device *d = NULL;
   clb_status s = opencl->open(name, name + strlen("opencl"), native, error, &d);
   if (s) fail_msg("%s: %s", name, error->text.s);
   return d;
 }
 
-static inline bool rounds_division(const clb_device *d) { return ((const clb_opencl *)d)->rounds_division; }
+static inline bool rounds_division(const clb_device *d) {
+  return ((const clb_opencl *)d)->rounds_division;
+}
 
 static inline void run_case(clb_device *d, int which) {
   void *arrays[CASE_PARAMETERS] = {0};

@@ -1,4 +1,5 @@
-/* tests/backends/test_cpu.c - kernels printed as C and compiled by the system's compiler give the interpreter's numbers; the backend's failures. */
+/* tests/backends/test_cpu.c - kernels printed as C and compiled by the system's compiler give the
+   interpreter's numbers; the backend's failures. */
 #include "tests/build_kernel.h"
 #include "tests/test.h"
 
@@ -50,12 +51,15 @@ static size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
 /* Memory that ends where touching more would be a fault. */
 static void *guarded(size_t bytes) {
-  char *p = mmap(NULL, pages(bytes) + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  char *p =
+      mmap(NULL, pages(bytes) + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   assert_true(p != MAP_FAILED && !mprotect(p + pages(bytes), PAGE, PROT_NONE));
   return p + pages(bytes) - bytes;
 }
 
-static void free_guarded(void *p, size_t bytes) { munmap((char *)p + bytes - pages(bytes), pages(bytes) + PAGE); }
+static void free_guarded(void *p, size_t bytes) {
+  munmap((char *)p + bytes - pages(bytes), pages(bytes) + PAGE);
+}
 
 static void give_buffer(run *r, ir_type element, const void *from, size_t elements) {
   int b = r->n_buffers++;
@@ -112,7 +116,8 @@ static clb_module *built(ir_kernel *k) {
   char mistake[256] = "";
   if (k->error[0]) fail_msg("%s", k->error);
   if (!ir_verify(k, mistake, sizeof mistake)) fail_msg("%s", mistake);
-  if (build_kernel(device, k, &binary) || clb_backend_cpu.load(device, k, binary.s, binary.n, &m)) fail_msg("%s", sink.text.s);
+  if (build_kernel(device, k, &binary) || clb_backend_cpu.load(device, k, binary.s, binary.n, &m))
+    fail_msg("%s", sink.text.s);
   clb_text_free(&binary);
   return m;
 }
@@ -125,7 +130,8 @@ static void compare(ir_kernel *k, clb_module *m, run *r, int64_t groups) {
   for (int b = 0; b < r->n_buffers; b++) {
     size_t size = (size_t)ir_type_bytes(r->element[b]);
     for (size_t i = 0; i < r->bytes[b]; i += size)
-      if (!same_element(r->element[b], (char *)r->ours[b] + i, (char *)r->theirs[b] + i)) fail_msg("%s: element %zu of buffer %d", k->name, i / size, b);
+      if (!same_element(r->element[b], (char *)r->ours[b] + i, (char *)r->theirs[b] + i))
+        fail_msg("%s: element %zu of buffer %d", k->name, i / size, b);
   }
   end_run(r);
 }
@@ -149,9 +155,13 @@ static ir_val row_of(ir_kernel *k) {
 /* ---- numbers ---- */
 
 static double number(uint64_t *seed, int i) {
-  static const double special[] = {0, -0.0, 1, -1, INFINITY, -INFINITY, NAN, 1e-310, 0x1p-149, -0x1p-140, 3.4e38, 1e300, 0.5, 1 + 0x1p-23, 1 + 0x1p-24};
+  static const double special[] = {0,         -0.0,  1,      -1,          INFINITY,
+                                   -INFINITY, NAN,   1e-310, 0x1p-149,    -0x1p-140,
+                                   3.4e38,    1e300, 0.5,    1 + 0x1p-23, 1 + 0x1p-24};
   int n = sizeof special / sizeof *special;
-  return i % 3 == 0 ? special[i / 3 % n] : i % 3 == 1 ? special[i / 3 / n % n] : ldexp(test_random(seed), (int)(30 * test_random(seed)));
+  return i % 3 == 0   ? special[i / 3 % n]
+         : i % 3 == 1 ? special[i / 3 / n % n]
+                      : ldexp(test_random(seed), (int)(30 * test_random(seed)));
 }
 
 static void *numbers(ir_type t, int n, uint64_t seed) {
@@ -160,7 +170,8 @@ static void *numbers(ir_type t, int n, uint64_t seed) {
   for (int i = 0; i < n; i++) {
     double x = number(&seed, i + (int)(seed & 63));
     float f = (float)x;
-    int64_t whole = (int64_t)(ldexp(test_random(&seed), 62)) * (i & 1 ? 1 : 2) + (i & 3 ? 0 : i - n / 2);
+    int64_t whole =
+        (int64_t)(ldexp(test_random(&seed), 62)) * (i & 1 ? 1 : 2) + (i & 3 ? 0 : i - n / 2);
     int32_t half = i & 4 ? (int32_t)whole : i % 7 - 3;
     if (t == IR_F64) memcpy(all + 8 * i, &x, 8);
     if (t == IR_F32) memcpy(all + 4 * i, &f, 4);
@@ -181,19 +192,24 @@ typedef struct {
 static void put(table *t, ir_val v) {
   ir_kernel *k = &t->k;
   ir_type type = (ir_type)k->ins[v].type;
-  if (type == IR_BOOL) v = ir_select(k, v, ir_int(k, IR_I32, 1), ir_int(k, IR_I32, 0)), type = IR_I32;
-  if (type != t->type && !(ir_is_float(type) && ir_is_int(t->type)) && !(t->type == IR_I32 && type == IR_I64)) v = ir_cast(k, t->type, v), type = t->type;
+  if (type == IR_BOOL)
+    v = ir_select(k, v, ir_int(k, IR_I32, 1), ir_int(k, IR_I32, 0)), type = IR_I32;
+  if (type != t->type && !(ir_is_float(type) && ir_is_int(t->type)) &&
+      !(t->type == IR_I32 && type == IR_I64))
+    v = ir_cast(k, t->type, v), type = t->type;
   assert_int_equal(type, t->type);
   ir_store(k, t->out, ir_add(k, t->row, ir_int(k, IR_I64, 1000 * t->columns++)), t->mask, v);
 }
 
 static void say_arithmetic(table *t, ir_val a, ir_val b, ir_val c) {
-  static const ir_op two[] = {IR_ADD, IR_SUB, IR_MUL, IR_MIN, IR_MAX, IR_LT, IR_LE, IR_EQ}, one[] = {IR_NEG, IR_ABS, IR_SQRT};
+  static const ir_op two[] = {IR_ADD, IR_SUB, IR_MUL, IR_MIN, IR_MAX, IR_LT, IR_LE, IR_EQ},
+                     one[] = {IR_NEG, IR_ABS, IR_SQRT};
   ir_kernel *k = &t->k;
   for (size_t i = 0; i < sizeof two / sizeof *two; i++) put(t, ir_2(k, two[i], a, b));
   put(t, ir_add(k, ir_mul(k, b, c), a)); /* not to be contracted: the product has no other use */
   put(t, ir_select(k, ir_2(k, IR_LT, a, c), b, c));
-  put(t, ir_select(k, ir_1(k, IR_NOT, ir_2(k, IR_OR, ir_2(k, IR_LT, a, c), ir_2(k, IR_EQ, b, c))), a, b));
+  put(t, ir_select(k, ir_1(k, IR_NOT, ir_2(k, IR_OR, ir_2(k, IR_LT, a, c), ir_2(k, IR_EQ, b, c))),
+                   a, b));
   if (ir_is_float(t->type)) {
     put(t, ir_2(k, IR_DIV, a, b));
     put(t, ir_fma(k, a, b, c));
@@ -201,7 +217,8 @@ static void say_arithmetic(table *t, ir_val a, ir_val b, ir_val c) {
     put(t, ir_cast(k, t->type, ir_cast(k, t->type == IR_F32 ? IR_F64 : IR_F32, a)));
   } else {
     ir_val low = ir_int(k, t->type, 1), high = ir_int(k, t->type, 1 << 20);
-    ir_val x = ir_2(k, IR_MAX, a, ir_int(k, t->type, 0)), y = ir_2(k, IR_MAX, low, ir_2(k, IR_MIN, b, high));
+    ir_val x = ir_2(k, IR_MAX, a, ir_int(k, t->type, 0)),
+           y = ir_2(k, IR_MAX, low, ir_2(k, IR_MIN, b, high));
     put(t, ir_2(k, IR_DIV, x, y));
     put(t, ir_2(k, IR_MOD, x, y));
     put(t, ir_cast(k, t->type, ir_cast(k, t->type == IR_I32 ? IR_I64 : IR_I32, a)));
@@ -220,7 +237,9 @@ static void arithmetic_of(ir_type type, int lanes) {
   t.row = row_of(k);
   t.mask = ir_2(k, IR_LT, t.row, rows);
   for (int i = 0; i < 3; i++) value[i] = ir_load(k, in[i], t.row, t.mask);
-  for (int i = 0; i < 3; i++) still[i] = ir_load(k, in[i], ir_add(k, ir_cast(k, IR_I64, ir_group(k)), ir_int(k, IR_I64, i)), IR_NONE);
+  for (int i = 0; i < 3; i++)
+    still[i] = ir_load(k, in[i], ir_add(k, ir_cast(k, IR_I64, ir_group(k)), ir_int(k, IR_I64, i)),
+                       IR_NONE);
   say_arithmetic(&t, value[0], value[1], value[2]);
   say_arithmetic(&t, still[0], still[1], still[2]);
   say_arithmetic(&t, still[0], value[1], value[2]);
@@ -239,7 +258,9 @@ static void arithmetic(void **state) {
   static const ir_type types[] = {IR_I32, IR_I64, IR_F32, IR_F64};
   (void)state;
   need_compiler();
-  for (int t = 0; t < 4; t++) arithmetic_of(types[t], types[t] == IR_F64 || types[t] == IR_I64 ? f32_lanes() / 2 : f32_lanes());
+  for (int t = 0; t < 4; t++)
+    arithmetic_of(types[t],
+                  types[t] == IR_F64 || types[t] == IR_I64 ? f32_lanes() / 2 : f32_lanes());
   arithmetic_of(IR_F32, 1);
   arithmetic_of(IR_F32, 8);
   arithmetic_of(IR_F64, 2);
@@ -248,7 +269,9 @@ static void arithmetic(void **state) {
 
 /* Constants, casts to float and the scalar parameters. */
 static void constants(void **state) {
-  static const double all[] = {0, -0.0, 1.5, -1e-3, INFINITY, -INFINITY, NAN, 0x1p-149, 0x1.fffffep+127, -0x1p-126, 1e300, 5e-324, 1 / 3.0};
+  static const double all[] = {0,         -0.0,   1.5,      -1e-3,           INFINITY,
+                               -INFINITY, NAN,    0x1p-149, 0x1.fffffep+127, -0x1p-126,
+                               1e300,     5e-324, 1 / 3.0};
   (void)state;
   need_compiler();
   for (int type = IR_F32; type <= IR_F64; type++) {
@@ -282,8 +305,10 @@ static void functions(void **state) {
   (void)state;
   need_compiler();
   ir_begin(&k, "functions", 8, 1, 8);
-  ir_val in = ir_buffer(&k, IR_F64, false), out = ir_buffer(&k, IR_F64, true), row = row_of(&k), v = ir_load(&k, in, row, IR_NONE);
-  for (int i = 0; i < 3; i++) ir_store(&k, out, ir_add(&k, row, ir_int(&k, IR_I64, 32 * i)), IR_NONE, ir_1(&k, ops[i], v));
+  ir_val in = ir_buffer(&k, IR_F64, false), out = ir_buffer(&k, IR_F64, true), row = row_of(&k),
+         v = ir_load(&k, in, row, IR_NONE);
+  for (int i = 0; i < 3; i++)
+    ir_store(&k, out, ir_add(&k, row, ir_int(&k, IR_I64, 32 * i)), IR_NONE, ir_1(&k, ops[i], v));
   assert_true(ir_finish(&k));
   for (int i = 0; i < 32; i++) x[i] = i / 3.0 - 5;
   give_buffer(&r, IR_F64, x, 32);
@@ -302,14 +327,17 @@ static void functions(void **state) {
 
 /* ---- memory ---- */
 
-/* Pieces of each kind of width, each reversed within itself; rows that are 3 elements longer than all pieces, or not. */
+/* Pieces of each kind of width, each reversed within itself; rows that are 3 elements longer than
+   all pieces, or not. */
 static const int some_widths[] = {1, 2, 3, 4, 5, 7, 8, 11, 16};
 
 static void widths_of(ir_type element, int lanes, const int64_t *sizes, int n_sizes) {
   ir_kernel k;
   int columns = 0;
   ir_begin(&k, "widths", lanes, 1, lanes);
-  ir_val n = ir_scalar(&k, IR_I64), in = ir_buffer(&k, element, false), in_stride = ir_scalar(&k, IR_I64), out = ir_buffer(&k, element, true), out_stride = ir_scalar(&k, IR_I64);
+  ir_val n = ir_scalar(&k, IR_I64), in = ir_buffer(&k, element, false),
+         in_stride = ir_scalar(&k, IR_I64), out = ir_buffer(&k, element, true),
+         out_stride = ir_scalar(&k, IR_I64);
   ir_val row = row_of(&k), mask = ir_2(&k, IR_LT, row, n);
   for (size_t piece = 0; piece < sizeof some_widths / sizeof *some_widths; piece++) {
     int w = some_widths[piece];
@@ -327,7 +355,8 @@ static void widths_of(ir_type element, int lanes, const int64_t *sizes, int n_si
     uint16_t *x = malloc(rows * (size_t)(columns + 3) * 8);
     assert_non_null(x);
     uint64_t seed = 5;
-    for (size_t i = 0; i < rows * (size_t)(columns + 3) * 4; i++) x[i] = (uint16_t)((uint64_t)(test_random(&seed) * 0x1p40) & 0xbfff); /* no infinity, no NaN */
+    for (size_t i = 0; i < rows * (size_t)(columns + 3) * 4; i++)
+      x[i] = (uint16_t)((uint64_t)(test_random(&seed) * 0x1p40) & 0xbfff); /* no infinity, no NaN */
     give_i64(&r, sizes[s]);
     give_buffer(&r, element, x, rows * (size_t)(columns + 3));
     give_i64(&r, columns + 3);
@@ -344,7 +373,8 @@ static void widths(void **state) {
   static const int64_t sizes[] = {0, 1, 15, 16, 17, 1003};
   (void)state;
   need_compiler();
-  for (int e = IR_I32; e <= IR_BF16; e++) widths_of((ir_type)e, ir_type_bytes((ir_type)e) == 8 ? f32_lanes() / 2 : f32_lanes(), sizes, 6);
+  for (int e = IR_I32; e <= IR_BF16; e++)
+    widths_of((ir_type)e, ir_type_bytes((ir_type)e) == 8 ? f32_lanes() / 2 : f32_lanes(), sizes, 6);
   for (int lanes = 1; lanes <= 8; lanes *= 2) widths_of(IR_F32, lanes, sizes + 4, 1);
   widths_of(IR_F64, 2, sizes + 4, 1);
   widths_of(IR_F16, 8, sizes + 4, 1);
@@ -359,7 +389,8 @@ static void narrow_rows(void **state) {
     ir_kernel k;
     int lanes = e == IR_F64 ? f32_lanes() / 2 : f32_lanes();
     ir_begin(&k, "narrow", lanes, 1, lanes);
-    ir_val n = ir_scalar(&k, IR_I64), stride[2], in[2], out[2], v[3], row = row_of(&k), mask = ir_2(&k, IR_LT, row, n);
+    ir_val n = ir_scalar(&k, IR_I64), stride[2], in[2], out[2], v[3], row = row_of(&k),
+           mask = ir_2(&k, IR_LT, row, n);
     for (int i = 0; i < 2; i++) {
       in[i] = ir_buffer(&k, (ir_type)e, false);
       out[i] = ir_buffer(&k, (ir_type)e, true);
@@ -391,7 +422,8 @@ static void narrow_rows(void **state) {
   }
 }
 
-/* An output so large that it is made block by block and copied: 16 columns, 64 MiB and more; rows at a multiple of 64 bytes or not. */
+/* An output so large that it is made block by block and copied: 16 columns, 64 MiB and more; rows
+   at a multiple of 64 bytes or not. */
 static void large_output(void **state) {
   enum { ROWS = (1 << 20) + 35, COLUMNS = 16 };
   ir_kernel k;
@@ -399,8 +431,11 @@ static void large_output(void **state) {
   need_compiler();
   int lanes = f32_lanes();
   ir_begin(&k, "large", lanes, 1, lanes);
-  ir_val n = ir_scalar(&k, IR_I64), offset = ir_scalar(&k, IR_I64), in = ir_buffer(&k, IR_F32, false), out = ir_buffer(&k, IR_F32, true), stride = ir_scalar(&k, IR_I64);
-  ir_val row = row_of(&k), mask = ir_2(&k, IR_LT, row, n), v[COLUMNS], to = ir_add(&k, ir_mul(&k, row, stride), offset);
+  ir_val n = ir_scalar(&k, IR_I64), offset = ir_scalar(&k, IR_I64),
+         in = ir_buffer(&k, IR_F32, false), out = ir_buffer(&k, IR_F32, true),
+         stride = ir_scalar(&k, IR_I64);
+  ir_val row = row_of(&k), mask = ir_2(&k, IR_LT, row, n), v[COLUMNS],
+         to = ir_add(&k, ir_mul(&k, row, stride), offset);
   v[0] = ir_load(&k, in, row, mask);
   for (int c = 1; c < COLUMNS; c++) v[c] = ir_add(&k, v[c - 1], ir_real(&k, IR_F32, c));
   ir_store_wide(&k, out, ir_add(&k, to, ir_int(&k, IR_I64, 8)), mask, 8, v + 8);
@@ -435,10 +470,15 @@ static void short_floats(void **state) {
       run r = {0};
       uint16_t all[65536];
       ir_begin(&k, "shorts", lanes, 1, lanes);
-      ir_val in = ir_buffer(&k, (ir_type)e, false), wide = ir_buffer(&k, IR_F32, true), out = ir_buffer(&k, (ir_type)e, true), row = row_of(&k);
-      ir_val v = ir_load(&k, in, row, IR_NONE), scale[] = {ir_real(&k, IR_F32, 1), ir_real(&k, IR_F32, 1 + 0x1p-11), ir_real(&k, IR_F32, 1 + 0x1p-8), ir_real(&k, IR_F32, 0x1p-7 + 0x1p-20)};
+      ir_val in = ir_buffer(&k, (ir_type)e, false), wide = ir_buffer(&k, IR_F32, true),
+             out = ir_buffer(&k, (ir_type)e, true), row = row_of(&k);
+      ir_val v = ir_load(&k, in, row, IR_NONE),
+             scale[] = {ir_real(&k, IR_F32, 1), ir_real(&k, IR_F32, 1 + 0x1p-11),
+                        ir_real(&k, IR_F32, 1 + 0x1p-8), ir_real(&k, IR_F32, 0x1p-7 + 0x1p-20)};
       ir_store(&k, wide, row, IR_NONE, v);
-      for (int i = 0; i < 4; i++) ir_store(&k, out, ir_add(&k, row, ir_int(&k, IR_I64, 65536 * i)), IR_NONE, ir_mul(&k, v, scale[i]));
+      for (int i = 0; i < 4; i++)
+        ir_store(&k, out, ir_add(&k, row, ir_int(&k, IR_I64, 65536 * i)), IR_NONE,
+                 ir_mul(&k, v, scale[i]));
       for (int i = 0; i < 65536; i++) all[i] = (uint16_t)i;
       give_buffer(&r, (ir_type)e, all, 65536);
       give_buffer(&r, IR_F32, NULL, 65536);
@@ -461,13 +501,27 @@ static void masks(void **state) {
   ir_val rows = ir_scalar(k, IR_I64), in = ir_buffer(k, IR_F32, false);
   t.out = ir_buffer(k, IR_F32, true);
   t.row = row_of(k);
-  ir_val lane = ir_lane(k), group = ir_group(k), two = ir_int(k, IR_I32, 2), row = ir_cast(k, IR_I32, t.row), prefix = ir_2(k, IR_LT, t.row, rows);
-  ir_val short_prefix = ir_2(k, IR_LT, lane, group), odd = ir_2(k, IR_EQ, ir_2(k, IR_MOD, row, two), ir_int(k, IR_I32, 1));
-  ir_val even_group = ir_2(k, IR_EQ, ir_2(k, IR_MOD, group, two), ir_int(k, IR_I32, 0)), suffix = ir_2(k, IR_LT, ir_int(k, IR_I32, 3), lane);
-  ir_val mask[] = {prefix, short_prefix, odd, even_group, suffix, ir_2(k, IR_AND, prefix, short_prefix), ir_2(k, IR_AND, prefix, even_group), ir_2(k, IR_AND, odd, prefix),
-                   ir_1(k, IR_NOT, prefix), ir_2(k, IR_OR, short_prefix, odd),
-                   ir_2(k, IR_OR, short_prefix, prefix), ir_2(k, IR_LE, t.row, rows), IR_NONE};
-  ir_val far = ir_2(k, IR_MOD, ir_mul(k, row, ir_int(k, IR_I32, 37)), ir_int(k, IR_I32, 251)), back = ir_sub(k, ir_int(k, IR_I64, 995), t.row);
+  ir_val lane = ir_lane(k), group = ir_group(k), two = ir_int(k, IR_I32, 2),
+         row = ir_cast(k, IR_I32, t.row), prefix = ir_2(k, IR_LT, t.row, rows);
+  ir_val short_prefix = ir_2(k, IR_LT, lane, group),
+         odd = ir_2(k, IR_EQ, ir_2(k, IR_MOD, row, two), ir_int(k, IR_I32, 1));
+  ir_val even_group = ir_2(k, IR_EQ, ir_2(k, IR_MOD, group, two), ir_int(k, IR_I32, 0)),
+         suffix = ir_2(k, IR_LT, ir_int(k, IR_I32, 3), lane);
+  ir_val mask[] = {prefix,
+                   short_prefix,
+                   odd,
+                   even_group,
+                   suffix,
+                   ir_2(k, IR_AND, prefix, short_prefix),
+                   ir_2(k, IR_AND, prefix, even_group),
+                   ir_2(k, IR_AND, odd, prefix),
+                   ir_1(k, IR_NOT, prefix),
+                   ir_2(k, IR_OR, short_prefix, odd),
+                   ir_2(k, IR_OR, short_prefix, prefix),
+                   ir_2(k, IR_LE, t.row, rows),
+                   IR_NONE};
+  ir_val far = ir_2(k, IR_MOD, ir_mul(k, row, ir_int(k, IR_I32, 37)), ir_int(k, IR_I32, 251)),
+         back = ir_sub(k, ir_int(k, IR_I64, 995), t.row);
   ir_val index[] = {t.row, row, far, ir_cast(k, IR_I64, far), back, ir_mul(k, lane, two), group};
   for (size_t m = 0; m < sizeof mask / sizeof *mask; m++) {
     for (size_t i = 0; i < sizeof index / sizeof *index; i++) {
@@ -478,15 +532,23 @@ static void masks(void **state) {
     }
     t.mask = mask[m];
     put(&t, ir_cast(k, IR_F32, row));
-    put(&t, ir_select(k, mask[m] == IR_NONE ? odd : mask[m], ir_cast(k, IR_F32, lane), ir_real(k, IR_F32, -1)));
-    ir_store(k, t.out, ir_add(k, back, ir_int(k, IR_I64, 1000 * t.columns++)), mask[m], ir_cast(k, IR_F32, row));
-    ir_val pair[2] = {ir_cast(k, IR_F32, row), ir_real(k, IR_F32, 7)}, two_far = ir_mul(k, ir_2(k, IR_MOD, ir_mul(k, row, ir_int(k, IR_I32, 37)), ir_int(k, IR_I32, 521)), two);
-    ir_store_wide(k, t.out, ir_add(k, two_far, ir_int(k, IR_I32, 1000 * t.columns)), mask[m], 2, pair); /* no two of 512 rows meet */
+    put(&t, ir_select(k, mask[m] == IR_NONE ? odd : mask[m], ir_cast(k, IR_F32, lane),
+                      ir_real(k, IR_F32, -1)));
+    ir_store(k, t.out, ir_add(k, back, ir_int(k, IR_I64, 1000 * t.columns++)), mask[m],
+             ir_cast(k, IR_F32, row));
+    ir_val pair[2] = {ir_cast(k, IR_F32, row), ir_real(k, IR_F32, 7)},
+           two_far = ir_mul(
+               k, ir_2(k, IR_MOD, ir_mul(k, row, ir_int(k, IR_I32, 37)), ir_int(k, IR_I32, 521)),
+               two);
+    ir_store_wide(k, t.out, ir_add(k, two_far, ir_int(k, IR_I32, 1000 * t.columns)), mask[m], 2,
+                  pair); /* no two of 512 rows meet */
     t.columns += 2;
   }
-  ir_store(k, t.out, ir_add(k, group, ir_int(k, IR_I32, 1000 * t.columns++)), even_group, ir_cast(k, IR_F32, group)); /* one number for all lanes */
+  ir_store(k, t.out, ir_add(k, group, ir_int(k, IR_I32, 1000 * t.columns++)), even_group,
+           ir_cast(k, IR_F32, group)); /* one number for all lanes */
   ir_val last = ir_2(k, IR_EQ, lane, ir_int(k, IR_I32, lanes - 1));
-  ir_store(k, t.out, ir_add(k, group, ir_int(k, IR_I32, 1000 * t.columns++)), last, ir_cast(k, IR_F32, lane)); /* the last lane's */
+  ir_store(k, t.out, ir_add(k, group, ir_int(k, IR_I32, 1000 * t.columns++)), last,
+           ir_cast(k, IR_F32, lane)); /* the last lane's */
   void *x = numbers(IR_F32, 3000, 9);
   give_i64(&r, n);
   give_buffer(&r, IR_F32, x, 3000);
@@ -508,10 +570,14 @@ static void between_lanes_of(ir_type type, int lanes) {
   ir_val lane = ir_lane(k), v = ir_load(k, in, t.row, IR_NONE), last = ir_int(k, IR_I32, lanes - 1);
   for (int d = 0; d < lanes; d++) put(&t, ir_shuffle_xor(k, v, d));
   put(&t, ir_shuffle(k, v, ir_sub(k, last, lane)));
-  put(&t, ir_shuffle(k, v, ir_2(k, IR_MOD, ir_mul(k, lane, ir_int(k, IR_I32, 5)), ir_int(k, IR_I32, lanes))));
+  put(&t,
+      ir_shuffle(k, v,
+                 ir_2(k, IR_MOD, ir_mul(k, lane, ir_int(k, IR_I32, 5)), ir_int(k, IR_I32, lanes))));
   put(&t, ir_shuffle(k, v, last));
-  put(&t, ir_cast(k, type, ir_shuffle(k, lane, ir_2(k, IR_MOD, ir_group(k), ir_int(k, IR_I32, lanes)))));
-  if (ir_is_float(type)) put(&t, ir_reduce_add(k, v)), put(&t, ir_reduce_add(k, ir_real(k, type, 0.1)));
+  put(&t, ir_cast(k, type,
+                  ir_shuffle(k, lane, ir_2(k, IR_MOD, ir_group(k), ir_int(k, IR_I32, lanes)))));
+  if (ir_is_float(type))
+    put(&t, ir_reduce_add(k, v)), put(&t, ir_reduce_add(k, ir_real(k, type, 0.1)));
   ir_val local = ir_local(k, type, 3 * lanes);
   ir_copy(k, local, ir_mul(k, lane, ir_int(k, IR_I32, 2)), in, t.row, IR_NONE, 2);
   ir_copy_commit(k);
@@ -544,13 +610,19 @@ static void control(void **state) {
   (void)state;
   need_compiler();
   ir_begin(k, "control", 8, 1, 8);
-  ir_val in = ir_buffer(k, IR_F64, false), start = ir_buffer(k, IR_I32, false), sums = ir_buffer(k, IR_F64, true);
+  ir_val in = ir_buffer(k, IR_F64, false), start = ir_buffer(k, IR_I32, false),
+         sums = ir_buffer(k, IR_F64, true);
   t.out = ir_buffer(k, IR_F64, true);
   t.row = row_of(k);
-  ir_val group = ir_group(k), lane = ir_lane(k), one = ir_int(k, IR_I32, 1), v = ir_load(k, in, t.row, IR_NONE);
-  ir_val sum = ir_var(k, v, false), count = ir_var(k, ir_int(k, IR_I32, 0), true), flag = ir_var(k, ir_2(k, IR_LT, lane, ir_int(k, IR_I32, 3)), false);
-  ir_val i = ir_loop(k, ir_load(k, start, group, IR_NONE), ir_load(k, start, ir_add(k, group, one), IR_NONE), ir_int(k, IR_I32, 2));
-  ir_set(k, sum, ir_fma(k, ir_get(k, sum), ir_real(k, IR_F64, 0.5), ir_load(k, in, ir_add(k, i, lane), IR_NONE)));
+  ir_val group = ir_group(k), lane = ir_lane(k), one = ir_int(k, IR_I32, 1),
+         v = ir_load(k, in, t.row, IR_NONE);
+  ir_val sum = ir_var(k, v, false), count = ir_var(k, ir_int(k, IR_I32, 0), true),
+         flag = ir_var(k, ir_2(k, IR_LT, lane, ir_int(k, IR_I32, 3)), false);
+  ir_val i = ir_loop(k, ir_load(k, start, group, IR_NONE),
+                     ir_load(k, start, ir_add(k, group, one), IR_NONE), ir_int(k, IR_I32, 2));
+  ir_set(k, sum,
+         ir_fma(k, ir_get(k, sum), ir_real(k, IR_F64, 0.5),
+                ir_load(k, in, ir_add(k, i, lane), IR_NONE)));
   ir_if(k, ir_2(k, IR_EQ, ir_2(k, IR_MOD, i, ir_int(k, IR_I32, 3)), one));
   ir_set(k, count, ir_add(k, ir_get(k, count), i));
   ir_set(k, flag, ir_1(k, IR_NOT, ir_get(k, flag)));
@@ -561,7 +633,8 @@ static void control(void **state) {
   put(&t, ir_get(k, sum));
   put(&t, ir_cast(k, IR_F64, ir_get(k, count)));
   put(&t, ir_select(k, ir_get(k, flag), ir_get(k, sum), v));
-  ir_atomic_add(k, sums, ir_2(k, IR_MOD, lane, ir_int(k, IR_I32, 3)), ir_2(k, IR_LT, lane, ir_int(k, IR_I32, 7)), v);
+  ir_atomic_add(k, sums, ir_2(k, IR_MOD, lane, ir_int(k, IR_I32, 3)),
+                ir_2(k, IR_LT, lane, ir_int(k, IR_I32, 7)), v);
   ir_atomic_add(k, sums, ir_add(k, lane, ir_int(k, IR_I32, 4)), IR_NONE, ir_real(k, IR_F64, 1));
   double x[400], zero[16] = {0};
   int32_t starts[41];
@@ -582,17 +655,28 @@ static void blocks(void **state) {
     ir_kernel k;
     clb_vector_block block;
     ir_begin(&k, "blocks", 16, 1, 16);
-    ir_val out = ir_buffer(&k, IR_F32, true), stride = ir_scalar(&k, IR_I64), row = row_of(&k), v[8], root = ir_mul(&k, row, stride), other = ir_mul(&k, root, stride);
-    ir_val mask = ir_2(&k, IR_LT, row, stride), zero = ir_int(&k, IR_I32, 0), one = ir_int(&k, IR_I32, 1);
+    ir_val out = ir_buffer(&k, IR_F32, true), stride = ir_scalar(&k, IR_I64), row = row_of(&k),
+           v[8], root = ir_mul(&k, row, stride), other = ir_mul(&k, root, stride);
+    ir_val mask = ir_2(&k, IR_LT, row, stride), zero = ir_int(&k, IR_I32, 0),
+           one = ir_int(&k, IR_I32, 1);
     for (int i = 0; i < 8; i++) v[i] = ir_real(&k, IR_F32, i);
     if (which == READ) v[0] = ir_load(&k, out, root, mask);
     if (which == IN_LOOP) ir_loop(&k, zero, one, one);
-    ir_store_wide(&k, out, ir_add(&k, root, ir_int(&k, IR_I64, which == OVERLAP ? 8 : which == GAP ? 10 : 9)), mask, 8, v);
+    ir_store_wide(&k, out,
+                  ir_add(&k, root,
+                         ir_int(&k, IR_I64,
+                                which == OVERLAP ? 8
+                                : which == GAP   ? 10
+                                                 : 9)),
+                  mask, 8, v);
     if (which == IN_LOOP) ir_end(&k);
-    ir_store_wide(&k, out, ir_add(&k, which == TWO_ROOTS ? other : root, ir_int(&k, IR_I64, 1)), which == TWO_MASKS ? IR_NONE : mask, 8, v);
+    ir_store_wide(&k, out, ir_add(&k, which == TWO_ROOTS ? other : root, ir_int(&k, IR_I64, 1)),
+                  which == TWO_MASKS ? IR_NONE : mask, 8, v);
     bool found = clb_vector_find_block(&k, out, &block);
     assert_int_equal(found, which == GOOD);
-    if (found) assert_true(block.root == root && block.mask == mask && block.first == 1 && block.columns == 16);
+    if (found)
+      assert_true(block.root == root && block.mask == mask && block.first == 1 &&
+                  block.columns == 16);
     ir_free(&k);
   }
 }
@@ -623,12 +707,15 @@ static void threads(void **state) {
 /* y = 2 x + 1, row by row. */
 static void simple_kernel(ir_kernel *k, int lanes) {
   ir_begin(k, "simple", lanes, 1, lanes);
-  ir_val n = ir_scalar(k, IR_I64), in = ir_buffer(k, IR_F32, false), out = ir_buffer(k, IR_F32, true), row = row_of(k), mask = ir_2(k, IR_LT, row, n);
-  ir_store(k, out, row, mask, ir_fma(k, ir_load(k, in, row, mask), ir_real(k, IR_F32, 2), ir_real(k, IR_F32, 1)));
+  ir_val n = ir_scalar(k, IR_I64), in = ir_buffer(k, IR_F32, false),
+         out = ir_buffer(k, IR_F32, true), row = row_of(k), mask = ir_2(k, IR_LT, row, n);
+  ir_store(k, out, row, mask,
+           ir_fma(k, ir_load(k, in, row, mask), ir_real(k, IR_F32, 2), ir_real(k, IR_F32, 1)));
   assert_true(ir_finish(k));
 }
 
-/* One context in a thread of its own, with its own kernel: the whole way, many times.  Returns NULL if all is well. */
+/* One context in a thread of its own, with its own kernel: the whole way, many times.  Returns NULL
+   if all is well. */
 static void *own_context(void *device_rest) {
   enum { N = 300000 };
   clb_error_sink error = {0};
@@ -640,16 +727,20 @@ static void *own_context(void *device_rest) {
   const char *wrong = "could not";
   float *values = calloc(N, sizeof *values);
   simple_kernel(&k, 8);
-  if (!values || clb_backend_cpu.open("cpu", device_rest, NULL, &error, &d) || build_kernel(d, &k, &binary) ||
-      clb_backend_cpu.load(d, &k, binary.s, binary.n, &m) || clb_backend_cpu.alloc(d, N * 4, &x) || clb_backend_cpu.alloc(d, N * 4, &y))
+  if (!values || clb_backend_cpu.open("cpu", device_rest, NULL, &error, &d) ||
+      build_kernel(d, &k, &binary) || clb_backend_cpu.load(d, &k, binary.s, binary.n, &m) ||
+      clb_backend_cpu.alloc(d, N * 4, &x) || clb_backend_cpu.alloc(d, N * 4, &y))
     goto end;
   for (int i = 0; i < N; i++) values[i] = (float)i;
   clb_backend_cpu.write(d, &x, 0, values, N * 4);
-  clb_arg args[] = {{.type = IR_I64, .i64 = N}, {.type = IR_VOID, .memory = &x}, {.type = IR_VOID, .memory = &y}};
+  clb_arg args[] = {
+      {.type = IR_I64, .i64 = N}, {.type = IR_VOID, .memory = &x}, {.type = IR_VOID, .memory = &y}};
   wrong = NULL;
   for (int turn = 0; turn < 30 && !wrong; turn++) {
     memset(y.handle, 0, N * 4);
-    if (clb_backend_cpu.launch(d, m, (N + 7) / 8, args, 3) || clb_backend_cpu.wait(d) || clb_backend_cpu.read(d, &y, 0, values, N * 4)) wrong = "launch";
+    if (clb_backend_cpu.launch(d, m, (N + 7) / 8, args, 3) || clb_backend_cpu.wait(d) ||
+        clb_backend_cpu.read(d, &y, 0, values, N * 4))
+      wrong = "launch";
     for (int i = 0; i < N && !wrong; i++)
       if (values[i] != 2 * (float)i + 1) wrong = "a number";
   }
@@ -671,7 +762,9 @@ static void two_contexts(void **state) {
   static char compiled[] = "", interpreted[] = ":interpreter";
   pthread_t thread[3];
   (void)state;
-  for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&thread[i], NULL, own_context, i < 2 ? compiled : interpreted), 0);
+  for (int i = 0; i < 3; i++)
+    assert_int_equal(pthread_create(&thread[i], NULL, own_context, i < 2 ? compiled : interpreted),
+                     0);
   for (int i = 0; i < 3; i++) {
     void *wrong;
     pthread_join(thread[i], &wrong);
@@ -756,13 +849,20 @@ static void restore_compiler(void) {
   free(path_before);
 }
 
-#define NAMES "case \"$*\" in *-dM*) echo '#define __GNUC__ 12'; echo '#define __VERSION__ \"of the test\"'; exit 0;; esac\n"
+#define NAMES                                                                                      \
+  "case \"$*\" in *-dM*) echo '#define __GNUC__ 12'; echo '#define __VERSION__ \"of the test\"'; " \
+  "exit 0;; esac\n"
 /* And links what it is given to try. */
-#define ANSWER NAMES "for a in \"$@\"; do case $a in *.c) read -r line <$a;; *.so) to=$a;; esac; done; case $line in *clb_links*) echo linked >$to; exit 0;; esac\n"
+#define ANSWER                                                                                     \
+  NAMES "for a in \"$@\"; do case $a in *.c) read -r line <$a;; *.so) to=$a;; esac; done; case "   \
+        "$line in *clb_links*) echo linked >$to; exit 0;; esac\n"
 
 static void compiler_that_fails(void **state) {
-  static const char *const scripts[] = {ANSWER "echo 'kernel.c:1: no luck today' >&2; exit 1", ANSWER "echo 'no luck today'", ANSWER "echo 'no luck today'; kill -9 $$",
-                                        ANSWER "echo 'no luck today'; while [ $# -gt 1 ]; do [ \"$1\" = -o ] && echo 'half a library' >\"$2\"; shift; done; exit 1"};
+  static const char *const scripts[] = {
+      ANSWER "echo 'kernel.c:1: no luck today' >&2; exit 1", ANSWER "echo 'no luck today'",
+      ANSWER "echo 'no luck today'; kill -9 $$",
+      ANSWER "echo 'no luck today'; while [ $# -gt 1 ]; do [ \"$1\" = -o ] && echo 'half a "
+             "library' >\"$2\"; shift; done; exit 1"};
   (void)state;
   for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
     clb_error_sink error = {0};
@@ -817,7 +917,8 @@ static void compiler_without_linker(void **state) {
   clb_status built_it = opened ? opened : build_kernel(d, &k, &binary);
   restore_compiler();
   assert_int_equal(opened, CLB_OK);
-  assert_non_null(strstr(d->info.description, "interpreter only (cc: collect2: fatal error: cannot find 'ld')"));
+  assert_non_null(strstr(d->info.description,
+                         "interpreter only (cc: collect2: fatal error: cannot find 'ld')"));
   assert_int_equal(d->dialect.language, CLB_LANGUAGE_IR);
   assert_int_equal(built_it, CLB_OK);
   clb_backend_cpu.close(d);
@@ -858,10 +959,25 @@ static void listed(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(arithmetic), cmocka_unit_test(constants), cmocka_unit_test(functions), cmocka_unit_test(widths), cmocka_unit_test(narrow_rows),
-      cmocka_unit_test(large_output), cmocka_unit_test(short_floats), cmocka_unit_test(masks), cmocka_unit_test(between_lanes), cmocka_unit_test(control), cmocka_unit_test(blocks), cmocka_unit_test(threads), cmocka_unit_test(two_contexts),
-      cmocka_unit_test(damaged_binaries), cmocka_unit_test(what_it_refuses), cmocka_unit_test(compiler_that_fails), cmocka_unit_test(no_compiler),
-      cmocka_unit_test(compiler_without_linker), cmocka_unit_test(no_temporary_folder), cmocka_unit_test(listed)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(arithmetic),
+                                     cmocka_unit_test(constants),
+                                     cmocka_unit_test(functions),
+                                     cmocka_unit_test(widths),
+                                     cmocka_unit_test(narrow_rows),
+                                     cmocka_unit_test(large_output),
+                                     cmocka_unit_test(short_floats),
+                                     cmocka_unit_test(masks),
+                                     cmocka_unit_test(between_lanes),
+                                     cmocka_unit_test(control),
+                                     cmocka_unit_test(blocks),
+                                     cmocka_unit_test(threads),
+                                     cmocka_unit_test(two_contexts),
+                                     cmocka_unit_test(damaged_binaries),
+                                     cmocka_unit_test(what_it_refuses),
+                                     cmocka_unit_test(compiler_that_fails),
+                                     cmocka_unit_test(no_compiler),
+                                     cmocka_unit_test(compiler_without_linker),
+                                     cmocka_unit_test(no_temporary_folder),
+                                     cmocka_unit_test(listed)};
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

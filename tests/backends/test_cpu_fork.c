@@ -1,4 +1,5 @@
-/* tests/backends/test_cpu_fork.c - a child forked from a process that uses "cpu": its copies, and contexts of its own. */
+/* tests/backends/test_cpu_fork.c - a child forked from a process that uses "cpu": its copies, and
+   contexts of its own. */
 #include "tests/test.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* tests/backends/test_cpu_maths.c - exp, sin and cos of vectors of any width, on the cpu backend: to 4 units in the last place, each lane by itself. */
+/* tests/backends/test_cpu_maths.c - exp, sin and cos of vectors of any width, on the cpu backend:
+   to 4 units in the last place, each lane by itself. */
 #include "tests/build_kernel.h"
 #include "tests/test.h"
 
@@ -16,7 +17,9 @@ typedef struct {
   int lanes;
 } shape;
 
-static double get(ir_type type, const void *x, int i) { return type == IR_F64 ? ((const double *)x)[i] : (double)((const float *)x)[i]; }
+static double get(ir_type type, const void *x, int i) {
+  return type == IR_F64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
+}
 
 /* out[f][i] = function f of x[i] */
 static void run(clb_device *d, const shape *s, const void *x, void *out) {
@@ -25,8 +28,13 @@ static void run(clb_device *d, const shape *s, const void *x, void *out) {
   clb_module *m = NULL;
   ir_begin(&k, "maths", s->lanes, 1, s->lanes);
   ir_val from = ir_buffer(&k, s->type, false), to = ir_buffer(&k, s->type, true);
-  ir_val row = ir_add(&k, ir_mul(&k, ir_cast(&k, IR_I64, ir_group(&k)), ir_int(&k, IR_I64, s->lanes)), ir_cast(&k, IR_I64, ir_lane(&k))), v = ir_load(&k, from, row, IR_NONE);
-  for (int f = 0; f < FUNCTIONS; f++) ir_store(&k, to, ir_add(&k, row, ir_int(&k, IR_I64, (int64_t)f * N)), IR_NONE, ir_1(&k, functions[f], v));
+  ir_val row =
+             ir_add(&k, ir_mul(&k, ir_cast(&k, IR_I64, ir_group(&k)), ir_int(&k, IR_I64, s->lanes)),
+                    ir_cast(&k, IR_I64, ir_lane(&k))),
+         v = ir_load(&k, from, row, IR_NONE);
+  for (int f = 0; f < FUNCTIONS; f++)
+    ir_store(&k, to, ir_add(&k, row, ir_int(&k, IR_I64, (int64_t)f * N)), IR_NONE,
+             ir_1(&k, functions[f], v));
   assert_true(ir_finish(&k));
   uint64_t bytes = (uint64_t)N * (uint64_t)ir_type_bytes(s->type);
   clb_memory memory[2];
@@ -35,7 +43,8 @@ static void run(clb_device *d, const shape *s, const void *x, void *out) {
   if (!status) status = d->backend->write(d, &memory[0], 0, x, bytes);
   if (!status) status = build_kernel(d, &k, &binary);
   if (!status) status = d->backend->load(d, &k, binary.s, binary.n, &m);
-  const clb_arg args[2] = {{.type = IR_VOID, .memory = &memory[0]}, {.type = IR_VOID, .memory = &memory[1]}};
+  const clb_arg args[2] = {{.type = IR_VOID, .memory = &memory[0]},
+                           {.type = IR_VOID, .memory = &memory[1]}};
   if (!status) status = d->backend->launch(d, m, N / s->lanes, args, 2);
   if (!status) status = d->backend->read(d, &memory[1], 0, out, FUNCTIONS * bytes);
   if (status) fail_msg("%s", d->error->text.s);
@@ -50,17 +59,46 @@ static long double exact(int f, double x) { return f == 0 ? expl(x) : f == 1 ? s
 /* Numbers below the least normal one may be flushed. */
 static void expect(const shape *s, int f, double x, double got) {
   const bool single = s->type == IR_F32;
-  const long double want = exact(f, x), most = single ? FLT_MAX : DBL_MAX, least = single ? FLT_MIN : DBL_MIN;
-  if (isnan(want) ? isnan(got) : fabsl(want) > most ? isinf(got) && got > 0 : fabsl(want) < least && fabs(got) <= 2 * least) return;
+  const long double want = exact(f, x), most = single ? FLT_MAX : DBL_MAX,
+                    least = single ? FLT_MIN : DBL_MIN;
+  if (isnan(want)          ? isnan(got)
+      : fabsl(want) > most ? isinf(got) && got > 0
+                           : fabsl(want) < least && fabs(got) <= 2 * least)
+    return;
   const long double ulp = ldexpl(1, ilogbl(want) - (single ? 23 : 52));
-  if (!(fabsl(got - want) <= 4 * ulp)) fail_msg("%s(%.17g) of %d lanes in %s: %.17g, off by %Lg ulp", names[f], x, s->lanes, single ? "f32" : "f64", got, fabsl(got - want) / ulp);
+  if (!(fabsl(got - want) <= 4 * ulp))
+    fail_msg("%s(%.17g) of %d lanes in %s: %.17g, off by %Lg ulp", names[f], x, s->lanes,
+             single ? "f32" : "f64", got, fabsl(got - want) / ulp);
 }
 
-/* Small and large, of both signs; those where libraries have their special cases stand among ordinary ones. */
+/* Small and large, of both signs; those where libraries have their special cases stand among
+   ordinary ones. */
 static double number(bool single, int i, uint64_t *seed) {
-  static const double special[] = {0, -0.0, INFINITY, -INFINITY, NAN, 1e-30, 89, -88, -104, 710, -709, -746, 1e5, 1e10, 3e38, -1e30, 3.14159265358979323846, 1.57079632679489661923, 355, 0x1p-149};
+  static const double special[] = {0,
+                                   -0.0,
+                                   INFINITY,
+                                   -INFINITY,
+                                   NAN,
+                                   1e-30,
+                                   89,
+                                   -88,
+                                   -104,
+                                   710,
+                                   -709,
+                                   -746,
+                                   1e5,
+                                   1e10,
+                                   3e38,
+                                   -1e30,
+                                   3.14159265358979323846,
+                                   1.57079632679489661923,
+                                   355,
+                                   0x1p-149};
   const double x = test_random(seed), range = single ? 87 : 700;
-  double y = i % 4 == 0 ? x : i % 4 == 1 ? range * x : i % 4 == 2 ? 1e4 * x : ldexp(x, (int)(30 * test_random(seed)));
+  double y = i % 4 == 0   ? x
+             : i % 4 == 1 ? range * x
+             : i % 4 == 2 ? 1e4 * x
+                          : ldexp(x, (int)(30 * test_random(seed)));
   if (i % 23 == 0) y = special[i / 23 % (sizeof special / sizeof *special)];
   return single ? (double)(float)y : y;
 }
@@ -88,19 +126,25 @@ static void maths(void **state) {
   for (int turn = 0; turn < 2; turn++) run(d, s, x[turn], out[turn]);
   for (int f = 0; f < FUNCTIONS; f++)
     for (int i = 0; i < N; i++) {
-      const double got = get(s->type, out[0], f * N + i), again = get(s->type, out[1], f * N + (i + 1) % N), from = get(s->type, x[0], i);
+      const double got = get(s->type, out[0], f * N + i),
+                   again = get(s->type, out[1], f * N + (i + 1) % N), from = get(s->type, x[0], i);
       expect(s, f, from, got);
-      if (got != again && !(isnan(got) && isnan(again))) fail_msg("%s(%.17g) of %d lanes: %.17g, but %.17g among others", names[f], from, s->lanes, got, again);
+      if (got != again && !(isnan(got) && isnan(again)))
+        fail_msg("%s(%.17g) of %d lanes: %.17g, but %.17g among others", names[f], from, s->lanes,
+                 got, again);
     }
   clb_backend_cpu.close(d);
   clb_text_free(&sink.text);
 }
 
 int main(void) {
-  static shape shapes[] = {{IR_F32, 1}, {IR_F32, 4}, {IR_F32, 8}, {IR_F32, 16}, {IR_F64, 1}, {IR_F64, 2}, {IR_F64, 4}, {IR_F64, 8}, {IR_F64, 16}};
-  static const char *const labels[] = {"f32x1", "f32x4", "f32x8", "f32x16", "f64x1", "f64x2", "f64x4", "f64x8", "f64x16"};
+  static shape shapes[] = {{IR_F32, 1}, {IR_F32, 4}, {IR_F32, 8}, {IR_F32, 16}, {IR_F64, 1},
+                           {IR_F64, 2}, {IR_F64, 4}, {IR_F64, 8}, {IR_F64, 16}};
+  static const char *const labels[] = {"f32x1", "f32x4", "f32x8", "f32x16", "f64x1",
+                                       "f64x2", "f64x4", "f64x8", "f64x16"};
   enum { SHAPES = sizeof shapes / sizeof *shapes };
   struct CMUnitTest tests[SHAPES];
-  for (int i = 0; i < SHAPES; i++) tests[i] = (struct CMUnitTest){labels[i], maths, NULL, NULL, &shapes[i]};
+  for (int i = 0; i < SHAPES; i++)
+    tests[i] = (struct CMUnitTest){labels[i], maths, NULL, NULL, &shapes[i]};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

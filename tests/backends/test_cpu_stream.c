@@ -1,11 +1,18 @@
-/* tests/backends/test_cpu_stream.c - stores past the caches give the same bytes, stay in their bounds, and are chosen where they should be; rows ahead. */
+/* tests/backends/test_cpu_stream.c - stores past the caches give the same bytes, stay in their
+   bounds, and are chosen where they should be; rows ahead. */
 #include "tests/build_kernel.h"
 #include "tests/test.h"
 
 #include "backends/cpu/cpu.h"
 #include "src/codegen/codegen.h"
 
-enum { BLOCKS = 4, GROUPS = 300, LINE = 64, SLACK = 16, BYTES = 1 << 20 }; /* SLACK: elements before and after */
+enum {
+  BLOCKS = 4,
+  GROUPS = 300,
+  LINE = 64,
+  SLACK = 16,
+  BYTES = 1 << 20
+}; /* SLACK: elements before and after */
 
 static clb_error_sink sink;
 static clb_device *device;
@@ -31,16 +38,19 @@ static void need_compiler(void) {
 /* Lanes whose elements fill a memory line, on any machine. */
 static int lanes_of(ir_type e) { return LINE / ir_type_bytes(e); }
 
-/* to[offset + row width + c] = 3 from[offset + row width + c] (add: 2 of it, and what is there), row < rows; BLOCKS lanes' rows per group.
-   Parameters: from, to, offset, rows. */
+/* to[offset + row width + c] = 3 from[offset + row width + c] (add: 2 of it, and what is there),
+   row < rows; BLOCKS lanes' rows per group. Parameters: from, to, offset, rows. */
 static void twice(ir_kernel *k, ir_type e, int width, bool add) {
   int lanes = lanes_of(e);
   ir_val from, to, offset, rows, x[IR_MAX_WIDTH], old[IR_MAX_WIDTH];
   ir_begin(k, "twice", lanes, 1, BLOCKS * lanes);
-  from = ir_buffer(k, e, false), to = ir_buffer(k, e, true), offset = ir_scalar(k, IR_I64), rows = ir_scalar(k, IR_I64);
-  ir_val first = ir_add(k, ir_mul(k, ir_cast(k, IR_I64, ir_group(k)), ir_int(k, IR_I64, k->rows)), ir_cast(k, IR_I64, ir_lane(k)));
+  from = ir_buffer(k, e, false), to = ir_buffer(k, e, true), offset = ir_scalar(k, IR_I64),
+  rows = ir_scalar(k, IR_I64);
+  ir_val first = ir_add(k, ir_mul(k, ir_cast(k, IR_I64, ir_group(k)), ir_int(k, IR_I64, k->rows)),
+                        ir_cast(k, IR_I64, ir_lane(k)));
   for (int b = 0; b < BLOCKS; b++) {
-    ir_val row = ir_add(k, first, ir_int(k, IR_I64, (int64_t)b * lanes)), mask = ir_2(k, IR_LT, row, rows);
+    ir_val row = ir_add(k, first, ir_int(k, IR_I64, (int64_t)b * lanes)),
+           mask = ir_2(k, IR_LT, row, rows);
     ir_val at = ir_add(k, offset, ir_mul(k, row, ir_int(k, IR_I64, width)));
     ir_load_wide(k, from, at, mask, width, x);
     if (add) ir_load_wide(k, to, at, mask, width, old);
@@ -50,15 +60,20 @@ static void twice(ir_kernel *k, ir_type e, int width, bool add) {
   if (!ir_finish(k)) fail_msg("%s", k->error);
 }
 
-/* Row by row as channel-wise products go: to[row columns + c] = 3 from[row stride + c], in blocks of lanes.  from, to, stride, columns. */
+/* Row by row as channel-wise products go: to[row columns + c] = 3 from[row stride + c], in blocks
+   of lanes.  from, to, stride, columns. */
 static void by_rows(ir_kernel *k) {
   int lanes = lanes_of(IR_F32);
   ir_begin(k, "by_rows", lanes, 1, 1);
-  ir_val from = ir_buffer(k, IR_F32, false), to = ir_buffer(k, IR_F32, true), stride = ir_scalar(k, IR_I64), columns = ir_scalar(k, IR_I64);
+  ir_val from = ir_buffer(k, IR_F32, false), to = ir_buffer(k, IR_F32, true),
+         stride = ir_scalar(k, IR_I64), columns = ir_scalar(k, IR_I64);
   ir_val row = ir_cast(k, IR_I64, ir_group(k)), zero = ir_int(k, IR_I64, 0);
-  ir_val block = ir_loop(k, zero, columns, ir_int(k, IR_I64, lanes)), column = ir_add(k, block, ir_cast(k, IR_I64, ir_lane(k)));
-  ir_val mask = ir_2(k, IR_LT, column, columns), x = ir_load(k, from, ir_add(k, ir_mul(k, stride, row), column), mask);
-  ir_store(k, to, ir_add(k, ir_mul(k, columns, row), column), mask, ir_mul(k, x, ir_real(k, IR_F32, 3)));
+  ir_val block = ir_loop(k, zero, columns, ir_int(k, IR_I64, lanes)),
+         column = ir_add(k, block, ir_cast(k, IR_I64, ir_lane(k)));
+  ir_val mask = ir_2(k, IR_LT, column, columns),
+         x = ir_load(k, from, ir_add(k, ir_mul(k, stride, row), column), mask);
+  ir_store(k, to, ir_add(k, ir_mul(k, columns, row), column), mask,
+           ir_mul(k, x, ir_real(k, IR_F32, 3)));
   ir_end(k);
   if (!ir_finish(k)) fail_msg("%s", k->error);
 }
@@ -68,16 +83,20 @@ static void whole_rows(ir_kernel *k) {
   int lanes = lanes_of(IR_F32);
   ir_begin(k, "whole_rows", lanes, 1, lanes);
   ir_val to = ir_buffer(k, IR_F32, true);
-  ir_val row = ir_add(k, ir_mul(k, ir_cast(k, IR_I64, ir_group(k)), ir_int(k, IR_I64, lanes)), ir_cast(k, IR_I64, ir_lane(k)));
+  ir_val row = ir_add(k, ir_mul(k, ir_cast(k, IR_I64, ir_group(k)), ir_int(k, IR_I64, lanes)),
+                      ir_cast(k, IR_I64, ir_lane(k)));
   ir_val root = ir_mul(k, row, ir_int(k, IR_I64, 5)), x = ir_cast(k, IR_F32, row);
-  for (int c = 0; c < 5; c++) ir_store(k, to, ir_add(k, root, ir_int(k, IR_I64, c)), IR_NONE, ir_add(k, x, ir_real(k, IR_F32, c)));
+  for (int c = 0; c < 5; c++)
+    ir_store(k, to, ir_add(k, root, ir_int(k, IR_I64, c)), IR_NONE,
+             ir_add(k, x, ir_real(k, IR_F32, c)));
   if (!ir_finish(k)) fail_msg("%s", k->error);
 }
 
 static clb_module *built(const ir_kernel *k) {
   clb_text binary = {0};
   clb_module *m = NULL;
-  if (build_kernel(device, k, &binary) || clb_backend_cpu.load(device, k, binary.s, binary.n, &m)) fail_msg("%s", sink.text.s);
+  if (build_kernel(device, k, &binary) || clb_backend_cpu.load(device, k, binary.s, binary.n, &m))
+    fail_msg("%s", sink.text.s);
   clb_text_free(&binary);
   return m;
 }
@@ -103,29 +122,41 @@ static void fill(ir_type e, char *p, uint64_t seed) {
 }
 
 /* One launch writes, the next reads what it wrote: to = 3 from, last = 3 to. */
-static void two_launches(clb_module *m, clb_cpu_stream when, char *from, char *to, char *last, int64_t offset, int64_t rows, int64_t groups) {
-  clb_memory memory[] = {{from, CLB_POINTER, BYTES}, {to, CLB_POINTER, BYTES}, {last, CLB_POINTER, BYTES}};
+static void two_launches(clb_module *m, clb_cpu_stream when, char *from, char *to, char *last,
+                         int64_t offset, int64_t rows, int64_t groups) {
+  clb_memory memory[] = {
+      {from, CLB_POINTER, BYTES}, {to, CLB_POINTER, BYTES}, {last, CLB_POINTER, BYTES}};
   clb_cpu_set_stream(device, when);
   memset(to, 0x3f, BYTES);
   memset(last, 0x3f, BYTES);
   for (int i = 0; i < 2; i++) {
-    clb_arg arg[] = {{.type = IR_VOID, .memory = &memory[i]}, {.type = IR_VOID, .memory = &memory[i + 1]}, {.type = IR_I64, .i64 = offset}, {.type = IR_I64, .i64 = rows}};
+    clb_arg arg[] = {{.type = IR_VOID, .memory = &memory[i]},
+                     {.type = IR_VOID, .memory = &memory[i + 1]},
+                     {.type = IR_I64, .i64 = offset},
+                     {.type = IR_I64, .i64 = rows}};
     assert_int_equal(clb_backend_cpu.launch(device, m, groups, arg, 4), CLB_OK);
   }
 }
 
 static void same_bytes(ir_type e, int width, bool add) {
-  char *from = aligned(BYTES), *to[2] = {aligned(BYTES), aligned(BYTES)}, *last[2] = {aligned(BYTES), aligned(BYTES)};
+  char *from = aligned(BYTES), *to[2] = {aligned(BYTES), aligned(BYTES)},
+       *last[2] = {aligned(BYTES), aligned(BYTES)};
   ir_kernel k;
   fill(e, from, 7);
   twice(&k, e, width, add);
   clb_module *m = built(&k);
-  int64_t most = BYTES / ir_type_bytes(e) / width - 2 * SLACK, full = (int64_t)GROUPS * k.rows < most ? (int64_t)GROUPS * k.rows : most / k.rows * k.rows;
+  int64_t most = BYTES / ir_type_bytes(e) / width - 2 * SLACK,
+          full =
+              (int64_t)GROUPS * k.rows < most ? (int64_t)GROUPS * k.rows : most / k.rows * k.rows;
   for (int64_t offset = 0; offset <= SLACK; offset += offset < 2 ? 1 : 7)
     for (int64_t left = 0; left < 3; left++) {
       int64_t rows = full - (left == 2 ? k.rows - 1 : left);
-      for (int i = 0; i < 2; i++) two_launches(m, i ? CLB_CPU_STREAM_ALWAYS : CLB_CPU_STREAM_NEVER, from, to[i], last[i], offset, rows, full / k.rows);
-      if (memcmp(to[0], to[1], BYTES) || memcmp(last[0], last[1], BYTES)) fail_msg("%s, width %d, offset %d, %d left out", ir_type_name(e), width, (int)offset, (int)left);
+      for (int i = 0; i < 2; i++)
+        two_launches(m, i ? CLB_CPU_STREAM_ALWAYS : CLB_CPU_STREAM_NEVER, from, to[i], last[i],
+                     offset, rows, full / k.rows);
+      if (memcmp(to[0], to[1], BYTES) || memcmp(last[0], last[1], BYTES))
+        fail_msg("%s, width %d, offset %d, %d left out", ir_type_name(e), width, (int)offset,
+                 (int)left);
       assert_true(memcmp(to[0] + LINE * SLACK, from + LINE * SLACK, BYTES / 4));
     }
   clb_backend_cpu.unload(device, m);
@@ -164,7 +195,8 @@ static void large_rows(void **state) {
     clb_cpu_set_stream(device, (clb_cpu_stream)when);
     assert_int_equal(clb_backend_cpu.launch(device, m, groups, &arg, 1), CLB_OK);
     for (int64_t i = 0; i < groups * k.rows * 5; i++)
-      if (to[i] != (float)(i / 5) + (float)(i % 5)) fail_msg("element %lld: %g", (long long)i, (double)to[i]);
+      if (to[i] != (float)(i / 5) + (float)(i % 5))
+        fail_msg("element %lld: %g", (long long)i, (double)to[i]);
     for (int64_t i = groups * k.rows * 5; i < FLOATS; i++) assert_true(to[i] == 0);
   }
   free(to);
@@ -182,8 +214,11 @@ static void when(void **state) {
     clb_module *m = built(&k);
     clb_cpu_set_stream(device, CLB_CPU_STREAM_AUTO);
     assert_false(clb_cpu_streams(device, m, 1));
-    assert_false(clb_cpu_streams(device, m, (1 << 19) / (k.rows * 4)));                     /* half a MiB: any last level holds that */
-    assert_true(clb_cpu_streams(device, m, INT64_C(1) + (INT64_C(64) << 20) / (k.rows * 4))); /* above the most that it counts on */
+    assert_false(clb_cpu_streams(
+        device, m, (1 << 19) / (k.rows * 4))); /* half a MiB: any last level holds that */
+    assert_true(clb_cpu_streams(
+        device, m,
+        INT64_C(1) + (INT64_C(64) << 20) / (k.rows * 4))); /* above the most that it counts on */
     clb_cpu_set_stream(device, CLB_CPU_STREAM_NEVER);
     assert_false(clb_cpu_streams(device, m, INT64_C(1) << 40));
     clb_cpu_set_stream(device, CLB_CPU_STREAM_ALWAYS);
@@ -208,7 +243,8 @@ static int count(const ir_kernel *k, const char *what) {
   return n;
 }
 
-/* A line that is read anyway is in the caches: its stores stay there.  Whoever streams waits for the stores to be seen. */
+/* A line that is read anyway is in the caches: its stores stay there.  Whoever streams waits for
+   the stores to be seen. */
 static void text(void **state) {
   (void)state;
   ir_kernel k;
@@ -241,11 +277,16 @@ static void rows_ahead(void **state) {
   for (int64_t stride = 0; stride <= COLUMNS; stride += COLUMNS) {
     float *from = malloc(sizeof *from * ROWS * COLUMNS), *to = malloc(sizeof *to * ROWS * COLUMNS);
     assert_true(from && to);
-    clb_memory a = {from, CLB_POINTER, sizeof *from * ROWS * COLUMNS}, b = {to, CLB_POINTER, sizeof *to * ROWS * COLUMNS};
-    clb_arg arg[] = {{.type = IR_VOID, .memory = &a}, {.type = IR_VOID, .memory = &b}, {.type = IR_I64, .i64 = stride}, {.type = IR_I64, .i64 = COLUMNS}};
+    clb_memory a = {from, CLB_POINTER, sizeof *from * ROWS * COLUMNS},
+               b = {to, CLB_POINTER, sizeof *to * ROWS * COLUMNS};
+    clb_arg arg[] = {{.type = IR_VOID, .memory = &a},
+                     {.type = IR_VOID, .memory = &b},
+                     {.type = IR_I64, .i64 = stride},
+                     {.type = IR_I64, .i64 = COLUMNS}};
     for (int i = 0; i < ROWS * COLUMNS; i++) from[i] = (float)i;
     assert_int_equal(clb_backend_cpu.launch(device, m, ROWS, arg, 4), CLB_OK);
-    for (int i = 0; i < ROWS * COLUMNS; i++) assert_true(to[i] == 3 * from[i / COLUMNS * stride + i % COLUMNS]);
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+      assert_true(to[i] == 3 * from[i / COLUMNS * stride + i % COLUMNS]);
     free(from);
     free(to);
   }
@@ -254,7 +295,8 @@ static void rows_ahead(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(elements), cmocka_unit_test(accumulated), cmocka_unit_test(large_rows),
-                                     cmocka_unit_test(when), cmocka_unit_test(text), cmocka_unit_test(rows_ahead)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(elements),   cmocka_unit_test(accumulated),
+                                     cmocka_unit_test(large_rows), cmocka_unit_test(when),
+                                     cmocka_unit_test(text),       cmocka_unit_test(rows_ahead)};
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

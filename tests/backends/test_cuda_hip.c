@@ -1,4 +1,5 @@
-/* tests/backends/test_cuda_hip.c - the CUDA and HIP backends on genuine compilers, and on genuine devices where there are some. */
+/* tests/backends/test_cuda_hip.c - the CUDA and HIP backends on genuine compilers, and on genuine
+   devices where there are some. */
 #include "backends/cuda_hip/gpu.h"
 #include "kernels/kernel.h"
 #include "tests/ir/random_kernel.h"
@@ -28,7 +29,8 @@ static void close_target(clb_device *d, clb_error_sink *error) {
 
 static clb_report build_and_report(clb_device *d, const ir_kernel *k, clb_text *binary) {
   clb_report r;
-  if (build_kernel(d, k, binary) || d->backend->report(d, k, binary->s, binary->n, &r)) fail_msg("%s", d->error->text.s);
+  if (build_kernel(d, k, binary) || d->backend->report(d, k, binary->s, binary->n, &r))
+    fail_msg("%s", d->error->text.s);
   return r;
 }
 
@@ -43,10 +45,13 @@ static void random_kernels_compile(void **state) {
     for (int seed = 0; d && seed < 4; seed++) {
       random_kernel r;
       clb_text binary = {0};
-      random_kernel_make(&r, (uint64_t)(100 * t + seed), d->limits.lanes[CLB_F32], 1 + seed % 3, RANDOM_ALL);
+      random_kernel_make(&r, (uint64_t)(100 * t + seed), d->limits.lanes[CLB_F32], 1 + seed % 3,
+                         RANDOM_ALL);
       assert_string_equal(r.k.error, "");
       clb_report report = build_and_report(d, &r.k, &binary);
-      if (report.spill_bytes || report.registers < 1) fail_msg("%s, seed %d: %d registers, %d bytes spilled", targets[t], seed, report.registers, report.spill_bytes);
+      if (report.spill_bytes || report.registers < 1)
+        fail_msg("%s, seed %d: %d registers, %d bytes spilled", targets[t], seed, report.registers,
+                 report.spill_bytes);
       clb_text_free(&binary);
       random_kernel_free(&r);
     }
@@ -88,8 +93,10 @@ static void machine_code_counts(void **state) {
       clb_report r = build_and_report(d, &k, &binary);
       ir_counts n = ir_count(&k);
       if (r.loads >= 0 && (r.loads != n.loads || r.stores != n.stores || r.spill_bytes > 0))
-        fail_msg("%s, pass %d, storage %d: %d loads, %d stores, %d bytes spilled; the IR has %g and %g", targets[t], (int)pass, (int)storages[i], r.loads, r.stores,
-                 r.spill_bytes, n.loads, n.stores);
+        fail_msg(
+            "%s, pass %d, storage %d: %d loads, %d stores, %d bytes spilled; the IR has %g and %g",
+            targets[t], (int)pass, (int)storages[i], r.loads, r.stores, r.spill_bytes, n.loads,
+            n.stores);
       clb_text_free(&binary);
       ir_free(&k);
     }
@@ -110,14 +117,16 @@ static void uniform_loads_count(void **state) {
       ir_kernel k;
       if (!d) continue;
       ir_begin(&k, "uniform_loads", d->limits.lanes[CLB_F32], 1, 1);
-      ir_val x = ir_buffer(&k, IR_F32, false), y = ir_buffer(&k, IR_F32, true), at = ir_mul(&k, ir_group(&k), ir_int(&k, IR_I32, 4)), v[4];
+      ir_val x = ir_buffer(&k, IR_F32, false), y = ir_buffer(&k, IR_F32, true),
+             at = ir_mul(&k, ir_group(&k), ir_int(&k, IR_I32, 4)), v[4];
       ir_load_wide(&k, x, at, IR_NONE, 4, v);
       ir_val sum = ir_add(&k, ir_add(&k, v[0], v[1]), ir_add(&k, v[2], v[3]));
       if (extra) sum = ir_mul(&k, sum, ir_load(&k, x, ir_lane(&k), IR_NONE));
       ir_store(&k, y, ir_add(&k, at, ir_lane(&k)), IR_NONE, sum);
       assert_true(ir_finish(&k));
       clb_report r = build_and_report(d, &k, &binary);
-      if (r.loads >= 0 && (r.loads != 4 + extra || r.stores != 1)) fail_msg("%s: %d loads, %d stores", targets[t], r.loads, r.stores);
+      if (r.loads >= 0 && (r.loads != 4 + extra || r.stores != 1))
+        fail_msg("%s: %d loads, %d stores", targets[t], r.loads, r.stores);
       clb_text_free(&binary);
       ir_free(&k);
       close_target(d, &error);
@@ -128,16 +137,20 @@ static void uniform_loads_count(void **state) {
 static void build_arithmetic(clb_device *d, int which, clb_text *binary) {
   ir_kernel k;
   ir_begin(&k, "arithmetic", d->limits.lanes[CLB_F32], 1, 1);
-  ir_val x = ir_buffer(&k, IR_F32, false), y = ir_buffer(&k, IR_F32, true), lane = ir_lane(&k), v[3];
+  ir_val x = ir_buffer(&k, IR_F32, false), y = ir_buffer(&k, IR_F32, true), lane = ir_lane(&k),
+         v[3];
   ir_load_wide(&k, x, ir_mul(&k, lane, ir_int(&k, IR_I32, 3)), IR_NONE, 3, v);
-  ir_val r = which == 0 ? ir_add(&k, ir_mul(&k, v[0], v[1]), v[2]) : which == 1 ? ir_2(&k, IR_DIV, v[2], v[0]) : ir_1(&k, IR_SQRT, v[0]);
+  ir_val r = which == 0   ? ir_add(&k, ir_mul(&k, v[0], v[1]), v[2])
+             : which == 1 ? ir_2(&k, IR_DIV, v[2], v[0])
+                          : ir_1(&k, IR_SQRT, v[0]);
   ir_store(&k, y, lane, IR_NONE, r);
   assert_true(ir_finish(&k));
   if (build_kernel(d, &k, binary)) fail_msg("%s", d->error->text.s);
   ir_free(&k);
 }
 
-/* How often an opcode of NVIDIA's stands in the code (12 bits of every 16 bytes, the high three apart). */
+/* How often an opcode of NVIDIA's stands in the code (12 bits of every 16 bytes, the high three
+   apart). */
 static int count_sass(const clb_text *cubin, unsigned opcode) {
   Elf64_Ehdr head;
   int n = 0;
@@ -166,13 +179,18 @@ static void arithmetic_rounds(void **state) {
       clb_text binary = {0}, listing = {0};
       build_arithmetic(d, which, &binary);
       if (d->dialect.language == CLB_LANGUAGE_CUDA) {
-        int mul = count_sass(&binary, FMUL), add = count_sass(&binary, FADD), fma = count_sass(&binary, FFMA);
-        if (which ? fma < 3 : mul != 1 || add != 1 || fma) fail_msg("%s, %d: %d mul, %d add, %d fma", targets[t], which, mul, add, fma);
+        int mul = count_sass(&binary, FMUL), add = count_sass(&binary, FADD),
+            fma = count_sass(&binary, FFMA);
+        if (which ? fma < 3 : mul != 1 || add != 1 || fma)
+          fail_msg("%s, %d: %d mul, %d add, %d fma", targets[t], which, mul, add, fma);
         done++;
       } else if (clb_gpu_objdump(binary.s, binary.n, &listing)) {
-        bool fused = strstr(listing.s, "v_fma") || strstr(listing.s, "v_mac") || strstr(listing.s, "v_fmac") || strstr(listing.s, "v_mad_f32") || strstr(listing.s, "_fmac_f32");
+        bool fused = strstr(listing.s, "v_fma") || strstr(listing.s, "v_mac") ||
+                     strstr(listing.s, "v_fmac") || strstr(listing.s, "v_mad_f32") ||
+                     strstr(listing.s, "_fmac_f32");
         if (fused != (which > 0)) fail_msg("%s, %d:\n%s", targets[t], which, listing.s);
-        if (which == 1 && !strstr(listing.s, "v_div_fixup_f32")) fail_msg("%s: division is not refined:\n%s", targets[t], listing.s);
+        if (which == 1 && !strstr(listing.s, "v_div_fixup_f32"))
+          fail_msg("%s: division is not refined:\n%s", targets[t], listing.s);
         done++;
       }
       clb_text_free(&binary);
@@ -223,14 +241,16 @@ static void disassembler_agrees(void **state) {
     clb_report r = build_and_report(d, &k, &binary);
     assert_int_equal(fwrite(binary.s, 1, binary.n, code), binary.n);
     fclose(code);
-    snprintf(command, sizeof command, "PATH=$PATH:/usr/local/cuda/bin cuobjdump --dump-sass %s", path);
+    snprintf(command, sizeof command, "PATH=$PATH:/usr/local/cuda/bin cuobjdump --dump-sass %s",
+             path);
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
     for (int c; (c = fgetc(pipe)) != EOF;) fputc(c, listing);
     assert_int_equal(pclose(pipe), 0);
     assert_int_equal(disassembled(listing, "LDG."), (int64_t)r.loads * bytes_of[storage]);
     assert_int_equal(disassembled(listing, "STG."), (int64_t)r.stores * bytes_of[storage]);
-    assert_int_equal(disassembled(listing, "FFMA") + disassembled(listing, "DFMA"), 4 * r.fmas); /* 4: what it says of no width */
+    assert_int_equal(disassembled(listing, "FFMA") + disassembled(listing, "DFMA"),
+                     4 * r.fmas); /* 4: what it says of no width */
     fclose(listing);
     unlink(path);
     clb_text_free(&binary);
@@ -241,12 +261,14 @@ static void disassembler_agrees(void **state) {
 
 /* ---- local memory ---- */
 
-/* Two arrays of `bytes` together: x in reverse, with other numbers, through the first elements and the last of both. */
+/* Two arrays of `bytes` together: x in reverse, with other numbers, through the first elements and
+   the last of both. */
 static void make_local(ir_kernel *k, int lanes, int64_t bytes) {
   int32_t half = (int32_t)(bytes / 8);
   char error[200];
   ir_begin(k, "local_memory", lanes, 1, 1);
-  ir_val x = ir_buffer(k, IR_F32, false), y = ir_buffer(k, IR_F32, true), a = ir_local(k, IR_F32, half), b = ir_local(k, IR_F32, half), lane = ir_lane(k);
+  ir_val x = ir_buffer(k, IR_F32, false), y = ir_buffer(k, IR_F32, true),
+         a = ir_local(k, IR_F32, half), b = ir_local(k, IR_F32, half), lane = ir_lane(k);
   ir_val back = ir_sub(k, ir_int(k, IR_I32, half - 1), lane), v = ir_load(k, x, lane, IR_NONE);
   ir_store(k, a, lane, IR_NONE, v);
   ir_store(k, a, back, IR_NONE, ir_add(k, v, ir_real(k, IR_F32, 1)));
@@ -255,9 +277,11 @@ static void make_local(ir_kernel *k, int lanes, int64_t bytes) {
   ir_copy_commit(k);
   ir_copy_wait(k, 0);
   ir_barrier(k, true);
-  ir_val other = ir_sub(k, ir_int(k, IR_I32, lanes - 1), lane), far = ir_add(k, ir_int(k, IR_I32, half - lanes), lane);
+  ir_val other = ir_sub(k, ir_int(k, IR_I32, lanes - 1), lane),
+         far = ir_add(k, ir_int(k, IR_I32, half - lanes), lane);
   ir_val sum = ir_add(k, ir_load(k, a, other, IR_NONE), ir_load(k, a, far, IR_NONE));
-  ir_store(k, y, lane, IR_NONE, ir_fma(k, ir_load(k, b, other, IR_NONE), ir_load(k, b, far, IR_NONE), sum));
+  ir_store(k, y, lane, IR_NONE,
+           ir_fma(k, ir_load(k, b, other, IR_NONE), ir_load(k, b, far, IR_NONE), sum));
   assert_true(ir_finish(k));
   if (!ir_verify(k, error, sizeof error)) fail_msg("%s", error);
 }
@@ -265,9 +289,13 @@ static void make_local(ir_kernel *k, int lanes, int64_t bytes) {
 static const struct {
   const char *name;
   int64_t most;
-} local_limits[] = {{"cuda@sm_80", 163 << 10}, {"cuda@sm_90", 227 << 10}, {"cuda@sm_86", 99 << 10}, {"hip@gfx90a", 64 << 10}};
+} local_limits[] = {{"cuda@sm_80", 163 << 10},
+                    {"cuda@sm_90", 227 << 10},
+                    {"cuda@sm_86", 99 << 10},
+                    {"hip@gfx90a", 64 << 10}};
 
-/* All that a group may ask for compiles, and its loads and stores are known to be local; more is refused. */
+/* All that a group may ask for compiles, and its loads and stores are known to be local; more is
+   refused. */
 static void local_memory_compiles(void **state) {
   enum { LD = 0x180, ST = 0x185, LDS = 0x184, STS = 0x188 };
   int done = 0;
@@ -276,17 +304,26 @@ static void local_memory_compiles(void **state) {
     clb_error_sink error = {0};
     clb_device *d = open_target(local_limits[t].name, &error);
     for (int more = 0; d && more < 3; more++) {
-      const int64_t declared = d->limits.local_bytes, sizes[] = {declared, d->limits.most_local_bytes, d->limits.most_local_bytes + 32};
+      const int64_t declared = d->limits.local_bytes,
+                    sizes[] = {declared, d->limits.most_local_bytes,
+                               d->limits.most_local_bytes + 32};
       clb_text binary = {0};
       ir_kernel k;
       assert_int_equal(d->limits.most_local_bytes, local_limits[t].most);
       make_local(&k, d->limits.lanes[CLB_F32], sizes[more]);
       clb_status s = build_kernel(d, &k, &binary);
-      if (!s != (more < 2)) fail_msg("%s, %d bytes: %d, %s", local_limits[t].name, (int)sizes[more], (int)s, error.text.s ? error.text.s : "");
-      if (s && d->dialect.language == CLB_LANGUAGE_CUDA && !strstr(error.text.s, "bytes of local memory; the device has at most ")) fail_msg("%s", error.text.s);
+      if (!s != (more < 2))
+        fail_msg("%s, %d bytes: %d, %s", local_limits[t].name, (int)sizes[more], (int)s,
+                 error.text.s ? error.text.s : "");
+      if (s && d->dialect.language == CLB_LANGUAGE_CUDA &&
+          !strstr(error.text.s, "bytes of local memory; the device has at most "))
+        fail_msg("%s", error.text.s);
       if (!s && d->dialect.language == CLB_LANGUAGE_CUDA) {
-        int generic = count_sass(&binary, LD) + count_sass(&binary, ST), loads = count_sass(&binary, LDS), stores = count_sass(&binary, STS);
-        if (generic || !loads || !stores) fail_msg("%s, %d bytes: %d generic, %d LDS, %d STS", local_limits[t].name, (int)sizes[more], generic, loads, stores);
+        int generic = count_sass(&binary, LD) + count_sass(&binary, ST),
+            loads = count_sass(&binary, LDS), stores = count_sass(&binary, STS);
+        if (generic || !loads || !stores)
+          fail_msg("%s, %d bytes: %d generic, %d LDS, %d STS", local_limits[t].name,
+                   (int)sizes[more], generic, loads, stores);
       }
       clb_text_free(&binary);
       ir_free(&k);
@@ -304,9 +341,12 @@ static void limits_complete(void **state) {
   for (int i = 0; i < 3; i++) {
     clb_error_sink error = {0};
     clb_device *d = NULL;
-    if (clb_device_open(opened[i], NULL, &error, &d)) fprintf(stderr, "skipped: %s\n", error.text.s);
-    if (d && (d->limits.local_bytes < 1 || d->limits.most_local_bytes != (i == 1 ? 227 << 10 : d->limits.local_bytes)))
-      fail_msg("%s: %d and %d bytes", opened[i], (int)d->limits.local_bytes, (int)d->limits.most_local_bytes);
+    if (clb_device_open(opened[i], NULL, &error, &d))
+      fprintf(stderr, "skipped: %s\n", error.text.s);
+    if (d && (d->limits.local_bytes < 1 ||
+              d->limits.most_local_bytes != (i == 1 ? 227 << 10 : d->limits.local_bytes)))
+      fail_msg("%s: %d and %d bytes", opened[i], (int)d->limits.local_bytes,
+               (int)d->limits.most_local_bytes);
     close_target(d, &error);
   }
 }
@@ -323,7 +363,8 @@ static void check_local(clb_device *d, int64_t bytes) {
   ir_kernel k;
   make_local(&k, d->limits.lanes[CLB_F32], bytes);
   for (int i = 0; i < MOST_LANES; i++) in[i] = (float)i;
-  if (!ir_run(&k, (const ir_arg[]){{.p = in}, {.p = expected}}, 0, 1, error, sizeof error)) fail_msg("%s", error);
+  if (!ir_run(&k, (const ir_arg[]){{.p = in}, {.p = expected}}, 0, 1, error, sizeof error))
+    fail_msg("%s", error);
   clb_status s = build_kernel(d, &k, &binary);
   if (!s) s = b->load(d, &k, binary.s, binary.n, &module);
   if (!s) s = b->alloc(d, sizeof in, &x);
@@ -343,11 +384,13 @@ static void check_local(clb_device *d, int64_t bytes) {
 
 /* ---- sentences ---- */
 
-static void refused(const char *name, const clb_native *adopt, clb_status status, const char *word) {
+static void refused(const char *name, const clb_native *adopt, clb_status status,
+                    const char *word) {
   clb_error_sink error = {0};
   clb_device *d = NULL;
   clb_status s = clb_device_open(name, adopt, &error, &d);
-  if (s != status || d || !strstr(error.text.s, word)) fail_msg("%s: %d, %s", name, (int)s, error.text.s ? error.text.s : "");
+  if (s != status || d || !strstr(error.text.s, word))
+    fail_msg("%s: %d, %s", name, (int)s, error.text.s ? error.text.s : "");
   clb_text_free(&error.text);
 }
 
@@ -355,22 +398,26 @@ static void names(void **state) {
   const clb_native native = {0};
   clb_error_sink error = {0};
   (void)state;
-  refused("cuda:x", NULL, CLB_ERROR_DEVICE, "no device \"cuda:x\": write \"cuda\", \"cuda:0\" or \"cuda@sm_80\"");
+  refused("cuda:x", NULL, CLB_ERROR_DEVICE,
+          "no device \"cuda:x\": write \"cuda\", \"cuda:0\" or \"cuda@sm_80\"");
   refused("cuda:", NULL, CLB_ERROR_DEVICE, "no device \"cuda:\"");
   refused("hip:-1", NULL, CLB_ERROR_DEVICE, "no device \"hip:-1\"");
   refused("cuda:99999999999", NULL, CLB_ERROR_DEVICE, "cuda:99999999999");
   refused("cuda@gfx90a", NULL, CLB_ERROR_DEVICE, "a target of cuda looks like cuda@sm_80");
   refused("hip@sm_90", NULL, CLB_ERROR_DEVICE, "a target of hip looks like hip@gfx90a");
-  refused("cuda@sm_90", &native, CLB_ERROR_ARGUMENT, "cuda@sm_90 only compiles: it takes no stream");
+  refused("cuda@sm_90", &native, CLB_ERROR_ARGUMENT,
+          "cuda@sm_90 only compiles: it takes no stream");
   refused("cuda:4321", NULL, CLB_ERROR_DEVICE, "cuda");
   refused("hip:4321", NULL, CLB_ERROR_DEVICE, "hip");
   clb_device *d = open_target("cuda@sm_90", &error);
   close_target(d, &error);
-  if (d) refused("cuda@sm_12", NULL, CLB_ERROR_DEVICE, "this NVRTC does not know sm_12; it knows sm_");
+  if (d)
+    refused("cuda@sm_12", NULL, CLB_ERROR_DEVICE, "this NVRTC does not know sm_12; it knows sm_");
 }
 
 static void noted(const clb_device_info *info, void *user) {
-  assert_true(info->name && info->backend && info->vendor && info->description && info->driver && info->sub_group_sizes[0]);
+  assert_true(info->name && info->backend && info->vendor && info->description && info->driver &&
+              info->sub_group_sizes[0]);
   assert_int_equal(strncmp(info->name, info->backend, strlen(info->backend)), 0);
   *(int *)user += !info->runs;
 }
@@ -381,7 +428,8 @@ static void lists(void **state) {
   (void)state;
   clb_backend_cuda.list(noted, &n);
   clb_backend_hip.list(noted, &n);
-  static const char *const all[] = {"cuda@sm_80", "cuda@sm_90", "hip@gfx90a", "hip@gfx942", "hip@gfx1100"};
+  static const char *const all[] = {"cuda@sm_80", "cuda@sm_90", "hip@gfx90a", "hip@gfx942",
+                                    "hip@gfx1100"};
   for (int i = 0; i < 5; i++) {
     clb_error_sink error = {0};
     clb_device *d = open_target(all[i], &error);
@@ -391,7 +439,8 @@ static void lists(void **state) {
   assert_int_equal(n, opened);
 }
 
-/* The whole log of a compiler that refuses; a group that does not fit; a target that does not run. */
+/* The whole log of a compiler that refuses; a group that does not fit; a target that does not run.
+ */
 static void compilers_refuse(void **state) {
   int done = 0;
   (void)state;
@@ -406,7 +455,9 @@ static void compilers_refuse(void **state) {
     ir_store(&k, ir_buffer(&k, IR_F32, true), ir_lane(&k), IR_NONE, ir_real(&k, IR_F32, 1));
     assert_true(ir_finish(&k));
     assert_int_equal(build_kernel(d, &k, &binary), CLB_ERROR_COMPILE);
-    if (!strstr(error.text.s, targets[t]) || !strstr(error.text.s, "error") || !strstr(error.text.s, "switch")) fail_msg("%s", error.text.s);
+    if (!strstr(error.text.s, targets[t]) || !strstr(error.text.s, "error") ||
+        !strstr(error.text.s, "switch"))
+      fail_msg("%s", error.text.s);
     assert_int_equal(binary.n, 0);
     assert_int_equal(d->backend->load(d, &k, "x", 1, &module), CLB_ERROR_UNSUPPORTED);
     k.lanes = 128;
@@ -433,7 +484,8 @@ static clb_status launch_random(clb_device *d, const random_kernel *r, void *con
   for (int p = 0; p < r->n && !s; p++) {
     args[p] = (clb_arg){.type = r->parameter[p].type, .memory = &memory[p]};
     if (args[p].type != IR_VOID) args[p].i64 = r->parameter[p].scalar.i64;
-    else if (!(s = b->alloc(d, random_kernel_bytes(r, p), &memory[p]))) s = b->write(d, &memory[p], 0, data[p], random_kernel_bytes(r, p));
+    else if (!(s = b->alloc(d, random_kernel_bytes(r, p), &memory[p])))
+      s = b->write(d, &memory[p], 0, data[p], random_kernel_bytes(r, p));
   }
   if (!s) s = b->launch(d, module, r->groups, args, r->n);
   for (int p = 0; p < r->n && !s; p++)
@@ -454,9 +506,11 @@ static void check_random(clb_device *d, uint64_t seed, int lanes, int subgroups)
     expected[p] = random_kernel_data(&r, p);
     found[p] = random_kernel_data(&r, p);
   }
-  if (!random_kernel_run(&r, &r.k, expected, error, sizeof error)) fail_msg("seed %d: %s", (int)seed, error);
+  if (!random_kernel_run(&r, &r.k, expected, error, sizeof error))
+    fail_msg("seed %d: %s", (int)seed, error);
   if (launch_random(d, &r, found)) fail_msg("seed %d: %s", (int)seed, d->error->text.s);
-  if (!random_kernel_agree(&r, expected, found, error, sizeof error)) fail_msg("%s, seed %d, %d lanes: %s", d->info.name, (int)seed, lanes, error);
+  if (!random_kernel_agree(&r, expected, found, error, sizeof error))
+    fail_msg("%s, seed %d, %d lanes: %s", d->info.name, (int)seed, lanes, error);
   for (int p = 0; p < r.n; p++) {
     free(expected[p]);
     free(found[p]);
@@ -472,14 +526,16 @@ static void check_adoption(clb_device *first) {
   float in[8] = {1, 2, 3, 4, 5, 6, 7, 8}, out[8] = {0};
   const clb_backend *b = first->backend;
   const clb_native native = {.queue = ((clb_gpu *)first)->stream};
-  if (b->open(first->info.name, first->info.name + strlen(b->name), &native, &error, &second)) fail_msg("%s", error.text.s);
+  if (b->open(first->info.name, first->info.name + strlen(b->name), &native, &error, &second))
+    fail_msg("%s", error.text.s);
   assert_int_equal(b->alloc(first, sizeof in, &memory), CLB_OK);
   known = (clb_memory){memory.handle, CLB_POINTER, memory.bytes};
   assert_int_equal(b->wrap(second, &known), CLB_OK);
   assert_int_equal(b->write(first, &memory, 0, in, sizeof in), CLB_OK);
   assert_int_equal(b->read(second, &known, 4, out, 12), CLB_OK);
   assert_memory_equal(out, in + 1, 12);
-  if (!((clb_gpu *)second)->pageable) assert_int_equal(b->wrap(second, &unknown), CLB_ERROR_ARGUMENT);
+  if (!((clb_gpu *)second)->pageable)
+    assert_int_equal(b->wrap(second, &unknown), CLB_ERROR_ARGUMENT);
   check_random(second, 5, first->limits.lanes[CLB_F32], 1);
   b->close(second);
   b->free(first, &memory);
@@ -493,8 +549,10 @@ static void devices(void **state) {
   for (int i = 0; i < 2; i++) {
     clb_error_sink error = {0};
     clb_device *d = NULL;
-    if (clb_device_open(wanted[i], NULL, &error, &d)) fprintf(stderr, "skipped: %s\n", error.text.s);
-    for (int seed = 0; d && seed < 40; seed++) check_random(d, (uint64_t)seed, d->limits.lanes[CLB_F32] >> (seed % 4), 1 + seed % 4);
+    if (clb_device_open(wanted[i], NULL, &error, &d))
+      fprintf(stderr, "skipped: %s\n", error.text.s);
+    for (int seed = 0; d && seed < 40; seed++)
+      check_random(d, (uint64_t)seed, d->limits.lanes[CLB_F32] >> (seed % 4), 1 + seed % 4);
     if (d) check_adoption(d);
     if (d) check_local(d, d->limits.local_bytes);
     if (d) check_local(d, d->limits.most_local_bytes);
@@ -505,8 +563,16 @@ static void devices(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(random_kernels_compile), cmocka_unit_test(machine_code_counts), cmocka_unit_test(uniform_loads_count), cmocka_unit_test(arithmetic_rounds),
-    cmocka_unit_test(disassembler_agrees), cmocka_unit_test(local_memory_compiles), cmocka_unit_test(limits_complete), cmocka_unit_test(names), cmocka_unit_test(lists), cmocka_unit_test(compilers_refuse), cmocka_unit_test(devices)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(random_kernels_compile),
+                                     cmocka_unit_test(machine_code_counts),
+                                     cmocka_unit_test(uniform_loads_count),
+                                     cmocka_unit_test(arithmetic_rounds),
+                                     cmocka_unit_test(disassembler_agrees),
+                                     cmocka_unit_test(local_memory_compiles),
+                                     cmocka_unit_test(limits_complete),
+                                     cmocka_unit_test(names),
+                                     cmocka_unit_test(lists),
+                                     cmocka_unit_test(compilers_refuse),
+                                     cmocka_unit_test(devices)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

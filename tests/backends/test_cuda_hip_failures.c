@@ -1,5 +1,6 @@
-/* tests/backends/test_cuda_hip_failures.c - the CUDA and HIP backends on fake drivers and compilers: numbers come back, every call fails once with a
-   sentence, nothing is leaked, the caller keeps its own context or device. */
+/* tests/backends/test_cuda_hip_failures.c - the CUDA and HIP backends on fake drivers and
+   compilers: numbers come back, every call fails once with a sentence, nothing is leaked, the
+   caller keeps its own context or device. */
 #include <dlfcn.h>
 
 #include "backends/cuda_hip/gpu.h"
@@ -28,11 +29,14 @@ enum { N = 100, GROUPS = 4 };
 static void make_kernel(ir_kernel *k, int lanes, int local) {
   char error[200];
   ir_begin(k, "scale_rows", lanes, 1, lanes);
-  ir_val n = ir_scalar(k, IR_I64), x = ir_buffer(k, IR_F32, false), y = ir_buffer(k, IR_F32, true), scale = ir_scalar(k, IR_F32);
-  ir_val row = ir_add(k, ir_mul(k, ir_group(k), ir_int(k, IR_I32, lanes)), ir_lane(k)), mask = ir_2(k, IR_LT, ir_cast(k, IR_I64, row), n);
+  ir_val n = ir_scalar(k, IR_I64), x = ir_buffer(k, IR_F32, false), y = ir_buffer(k, IR_F32, true),
+         scale = ir_scalar(k, IR_F32);
+  ir_val row = ir_add(k, ir_mul(k, ir_group(k), ir_int(k, IR_I32, lanes)), ir_lane(k)),
+         mask = ir_2(k, IR_LT, ir_cast(k, IR_I64, row), n);
   ir_val value = ir_fma(k, scale, ir_load(k, x, row, mask), ir_cast(k, IR_F32, row));
   if (local) {
-    ir_val array = ir_local(k, IR_F32, local), last = ir_sub(k, ir_int(k, IR_I32, local - 1), ir_lane(k));
+    ir_val array = ir_local(k, IR_F32, local),
+           last = ir_sub(k, ir_int(k, IR_I32, local - 1), ir_lane(k));
     ir_store(k, array, last, IR_NONE, value);
     value = ir_load(k, array, last, IR_NONE);
   }
@@ -42,7 +46,8 @@ static void make_kernel(ir_kernel *k, int lanes, int local) {
 }
 
 /* The fake device: the interpreter. */
-static void interpret(void *user, const char *text, unsigned groups, unsigned threads, void **params) {
+static void interpret(void *user, const char *text, unsigned groups, unsigned threads,
+                      void **params) {
   const ir_kernel *k = user;
   ir_arg arg[8] = {{0}};
   char error[200];
@@ -52,7 +57,8 @@ static void interpret(void *user, const char *text, unsigned groups, unsigned th
   for (int v = 0; v < k->n; v++) {
     const ir_ins *i = &k->ins[v];
     if (i->op == IR_BUFFER) memcpy(&arg[n].p, params[n], sizeof(void *));
-    else if (i->op == IR_SCALAR) memcpy(&arg[n], params[n], (size_t)ir_type_bytes((ir_type)i->type));
+    else if (i->op == IR_SCALAR)
+      memcpy(&arg[n], params[n], (size_t)ir_type_bytes((ir_type)i->type));
     else continue;
     n++;
   }
@@ -61,26 +67,37 @@ static void interpret(void *user, const char *text, unsigned groups, unsigned th
 
 /* ---- what is tried ---- */
 
-/* from -> to with the factor 2, then back with 1: `from` is twice itself and twice its indices more.  Then `to` likewise, by the same recording on other
-   memory; launch by launch where the driver made none of it. */
-static clb_status use_recorded(trial *t, clb_device *d, clb_module *module, const clb_memory *x, const clb_memory *y) {
+/* from -> to with the factor 2, then back with 1: `from` is twice itself and twice its indices
+   more.  Then `to` likewise, by the same recording on other memory; launch by launch where the
+   driver made none of it. */
+static clb_status use_recorded(trial *t, clb_device *d, clb_module *module, const clb_memory *x,
+                               const clb_memory *y) {
   const clb_backend *b = t->backend;
   clb_recorded *r = NULL;
   clb_status s = CLB_OK;
   float before[N], after[N];
   for (int turn = 0; turn < 2 && !s; turn++) {
     const clb_memory *from = turn ? y : x, *to = turn ? x : y;
-    const clb_arg args[2][4] = {{{.type = IR_I64, .i64 = N - 1}, {.type = IR_VOID, .memory = from}, {.type = IR_VOID, .memory = to}, {.type = IR_F32, .f32 = 2}},
-                                {{.type = IR_I64, .i64 = N - 1}, {.type = IR_VOID, .memory = to}, {.type = IR_VOID, .memory = from}, {.type = IR_F32, .f32 = 1}}};
+    const clb_arg args[2][4] = {{{.type = IR_I64, .i64 = N - 1},
+                                 {.type = IR_VOID, .memory = from},
+                                 {.type = IR_VOID, .memory = to},
+                                 {.type = IR_F32, .f32 = 2}},
+                                {{.type = IR_I64, .i64 = N - 1},
+                                 {.type = IR_VOID, .memory = to},
+                                 {.type = IR_VOID, .memory = from},
+                                 {.type = IR_F32, .f32 = 1}}};
     clb_work work[2];
-    for (int i = 0; i < 2; i++) work[i] = (clb_work){.name = "scale_rows", .module = module, .groups = GROUPS, .args = args[i], .n_args = 4};
+    for (int i = 0; i < 2; i++)
+      work[i] = (clb_work){
+          .name = "scale_rows", .module = module, .groups = GROUPS, .args = args[i], .n_args = 4};
     s = b->read(d, from, 0, before, sizeof before);
     b->record(d, work, 2, &r);
     if (!s && r) s = b->replay(d, r);
     for (int i = 0; i < 2 && !s && !r; i++) s = b->launch(d, module, GROUPS, args[i], 4);
     if (!s) s = b->read(d, from, 0, after, sizeof after);
     for (int i = 0; i < N - 1 && !s; i++)
-      if (after[i] != 2 * before[i] + 2 * (float)i) fail_msg("%s: turn %d: element %d is %g", t->name, turn, i, (double)after[i]);
+      if (after[i] != 2 * before[i] + 2 * (float)i)
+        fail_msg("%s: turn %d: element %d is %g", t->name, turn, i, (double)after[i]);
   }
   if (r) b->forget(d, r);
   return s;
@@ -101,12 +118,16 @@ static clb_status use(trial *t, clb_device *d, const ir_kernel *k) {
   if (!s) s = b->load(d, k, binary.s, binary.n, &module);
   middle = (clb_memory){y.handle, CLB_POINTER, y.bytes};
   if (!s) s = b->wrap(d, &middle);
-  const clb_arg args[] = {{.type = IR_I64, .i64 = N - 1}, {.type = IR_VOID, .memory = &x}, {.type = IR_VOID, .memory = &middle}, {.type = IR_F32, .f32 = 3}};
+  const clb_arg args[] = {{.type = IR_I64, .i64 = N - 1},
+                          {.type = IR_VOID, .memory = &x},
+                          {.type = IR_VOID, .memory = &middle},
+                          {.type = IR_F32, .f32 = 3}};
   if (!s) s = b->launch(d, module, GROUPS, args, 4);
   if (!s) s = b->wait(d);
   if (!s) s = b->read(d, &y, 4, out + 1, sizeof out - 4);
   for (int i = 1; i < N && !s; i++)
-    if (out[i] != (i == N - 1 ? 0 : 3 * in[i] + (float)i)) fail_msg("%s: element %d is %g", t->name, i, (double)out[i]);
+    if (out[i] != (i == N - 1 ? 0 : 3 * in[i] + (float)i))
+      fail_msg("%s: element %d is %g", t->name, i, (double)out[i]);
   if (!s) s = use_recorded(t, d, module, &x, &y);
   b->unload(d, module);
   if (y.handle) b->free(d, &y);
@@ -127,7 +148,8 @@ static clb_status attempt(trial *t) {
   void *context = here.state.context;
   int device = here.state.device;
   t->backend->list(ignore, &listed);
-  clb_status s = t->backend->open(t->name, t->name + strlen(t->backend->name), t->adopt ? &t->native : NULL, &t->error, &d);
+  clb_status s = t->backend->open(t->name, t->name + strlen(t->backend->name),
+                                  t->adopt ? &t->native : NULL, &t->error, &d);
   assert_true(!s == (d != NULL));
   make_kernel(&k, d ? d->limits.lanes[CLB_F32] : 32, t->local);
   here.state.user = &k;
@@ -135,7 +157,8 @@ static clb_status attempt(trial *t) {
   if (d) t->backend->close(d);
   ir_free(&k);
   if (here.state.mistake[0]) fail_msg("%s: %s", t->name, here.state.mistake);
-  if (strcmp(here.state.failed, "cuCtxPopCurrent_v2") && strcmp(here.state.failed, "hipSetDevice")) {
+  if (strcmp(here.state.failed, "cuCtxPopCurrent_v2") &&
+      strcmp(here.state.failed, "hipSetDevice")) {
     assert_ptr_equal(here.state.context, context);
     assert_int_equal(here.state.device, device);
   }
@@ -162,10 +185,13 @@ static void sweep(trial *t, int least) {
   for (;; n++) {
     reset(n, NULL, 999);
     clb_status s = attempt(t);
-    if (here.state.alive != alive) fail_msg("%s: after call %d (%s) failed, %d objects are left over", t->name, n, here.state.failed, here.state.alive - alive);
+    if (here.state.alive != alive)
+      fail_msg("%s: after call %d (%s) failed, %d objects are left over", t->name, n,
+               here.state.failed, here.state.alive - alive);
     if (!here.state.failed[0] && s) fail_msg("%s: %s", t->name, t->error.text.s);
     if (!here.state.failed[0]) break;
-    if (s && !strstr(t->error.text.s, t->backend->name)) fail_msg("%s: call %d (%s) failed: %s", t->name, n, here.state.failed, t->error.text.s);
+    if (s && !strstr(t->error.text.s, t->backend->name))
+      fail_msg("%s: call %d (%s) failed: %s", t->name, n, here.state.failed, t->error.text.s);
     told += s != CLB_OK;
   }
   reset(-1, NULL, 0);
@@ -176,7 +202,8 @@ static void sweep(trial *t, int least) {
 static void every_call(void **state) {
   (void)state;
   if (!here.n) skip_because("CLB_TEST_FAKE_GPU does not name the fake drivers");
-  trial cuda = {.backend = &clb_backend_cuda, .name = "cuda:1"}, hip = {.backend = &clb_backend_hip, .name = "hip:1"};
+  trial cuda = {.backend = &clb_backend_cuda, .name = "cuda:1"},
+        hip = {.backend = &clb_backend_hip, .name = "hip:1"};
   sweep(&cuda, 35);
   sweep(&hip, 40);
   cuda.local = 16384;
@@ -232,18 +259,27 @@ static void local_memory(void **state) {
     int local;
     unsigned launched;
     clb_status status;
-  } table[] = {{"cuda:1", 12288, 0, CLB_OK}, {"cuda:1", 12289, 49168, CLB_OK}, {"cuda:1", 16384, 65536, CLB_OK}, {"cuda:1", 58112, 232448, CLB_OK},
-               {"cuda:1", 58113, 0, CLB_ERROR_UNSUPPORTED}, {"hip:1", 16384, 0, CLB_OK}};
+  } table[] = {{"cuda:1", 12288, 0, CLB_OK},
+               {"cuda:1", 12289, 49168, CLB_OK},
+               {"cuda:1", 16384, 65536, CLB_OK},
+               {"cuda:1", 58112, 232448, CLB_OK},
+               {"cuda:1", 58113, 0, CLB_ERROR_UNSUPPORTED},
+               {"hip:1", 16384, 0, CLB_OK}};
   (void)state;
   if (!here.n) skip_because("CLB_TEST_FAKE_GPU does not name the fake drivers");
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-    trial t = {.backend = table[i].name[0] == 'c' ? &clb_backend_cuda : &clb_backend_hip, .name = table[i].name, .local = table[i].local};
+    trial t = {.backend = table[i].name[0] == 'c' ? &clb_backend_cuda : &clb_backend_hip,
+               .name = table[i].name,
+               .local = table[i].local};
     reset(-1, NULL, 0);
     here.state.local = 0;
     clb_status s = attempt(&t);
     if (s != table[i].status || here.state.local != table[i].launched)
-      fail_msg("%s, %d elements: %d, %u bytes, %s", t.name, t.local, (int)s, here.state.local, t.error.text.s ? t.error.text.s : "");
-    if (s) assert_string_equal(t.error.text.s, "cuda:1: scale_rows wants 232464 bytes of local memory; the device has at most 232448 for a group");
+      fail_msg("%s, %d elements: %d, %u bytes, %s", t.name, t.local, (int)s, here.state.local,
+               t.error.text.s ? t.error.text.s : "");
+    if (s)
+      assert_string_equal(t.error.text.s, "cuda:1: scale_rows wants 232464 bytes of local memory; "
+                                          "the device has at most 232448 for a group");
     clb_text_free(&t.error.text);
   }
   trial t = {.backend = &clb_backend_cuda, .name = "cuda:1", .local = 16384};
@@ -253,27 +289,35 @@ static void local_memory(void **state) {
   clb_text_free(&t.error.text);
 }
 
-/* A recording is one graph, updated where the driver can; whatever refuses, the launches are made one by one. */
+/* A recording is one graph, updated where the driver can; whatever refuses, the launches are made
+   one by one. */
 static void graphs(void **state) {
   static const struct {
     const char *refuses[2]; /* CUDA's, HIP's */
     int graphs, updates;
-  } table[] = {{{NULL, NULL}, 2, 1}, {{"cuGraphExecUpdate_v2", "hipGraphExecUpdate"}, 2, 0}, {{"cuStreamBeginCapture_v2", "hipStreamBeginCapture"}, 0, 0},
-               {{"cuStreamEndCapture", "hipStreamEndCapture"}, 0, 0}, {{"cuGraphInstantiateWithFlags", "hipGraphInstantiateWithFlags"}, 0, 0},
+  } table[] = {{{NULL, NULL}, 2, 1},
+               {{"cuGraphExecUpdate_v2", "hipGraphExecUpdate"}, 2, 0},
+               {{"cuStreamBeginCapture_v2", "hipStreamBeginCapture"}, 0, 0},
+               {{"cuStreamEndCapture", "hipStreamEndCapture"}, 0, 0},
+               {{"cuGraphInstantiateWithFlags", "hipGraphInstantiateWithFlags"}, 0, 0},
                {{"cuGraphUpload", "hipGraphUpload"}, 2, 1}};
   (void)state;
   if (!here.n) skip_because("CLB_TEST_FAKE_GPU does not name the fake drivers");
   for (int i = 0; i < 2 * (int)(sizeof table / sizeof *table); i++) {
-    trial t = {.backend = i % 2 ? &clb_backend_hip : &clb_backend_cuda, .name = i % 2 ? "hip:1" : "cuda:1"};
+    trial t = {.backend = i % 2 ? &clb_backend_hip : &clb_backend_cuda,
+               .name = i % 2 ? "hip:1" : "cuda:1"};
     const char *refuses = table[i / 2].refuses[i % 2];
     reset(refuses ? 0 : -1, refuses, 900);
     int alive = here.state.alive;
     if (attempt(&t)) fail_msg("%s, %s: %s", t.name, refuses, t.error.text.s);
-    if (here.state.graphs != table[i / 2].graphs || here.state.updates != table[i / 2].updates) fail_msg("%s, %s: %d graphs, %d updates", t.name, refuses, here.state.graphs, here.state.updates);
+    if (here.state.graphs != table[i / 2].graphs || here.state.updates != table[i / 2].updates)
+      fail_msg("%s, %s: %d graphs, %d updates", t.name, refuses, here.state.graphs,
+               here.state.updates);
     assert_int_equal(here.state.alive, alive);
     reset(0, i % 2 ? "hipGraphLaunch" : "cuGraphLaunch", 719);
     assert_int_equal(attempt(&t), CLB_ERROR_DRIVER);
-    assert_non_null(strstr(t.error.text.s, i % 2 ? "hip:1: hipGraphLaunch: FAKE_ERROR (719)" : "cuda:1: cuGraphLaunch: FAKE_ERROR (719)"));
+    assert_non_null(strstr(t.error.text.s, i % 2 ? "hip:1: hipGraphLaunch: FAKE_ERROR (719)"
+                                                 : "cuda:1: cuGraphLaunch: FAKE_ERROR (719)"));
     clb_text_free(&t.error.text);
   }
   reset(-1, NULL, 0);
@@ -288,25 +332,37 @@ static void sentences(void **state) {
     clb_status status;
     const char *word;
   } table[] = {
-    {0, "cuInit", 100, CLB_ERROR_DEVICE, "the driver finds no NVIDIA GPU here (cuda: cuInit: FAKE_ERROR (100)"},
-    {1, "hipInit", 100, CLB_ERROR_DEVICE, "the driver finds no AMD GPU here"},
-    {0, "cuMemAlloc_v2", 2, CLB_ERROR_MEMORY, "cuda:1: cuMemAlloc_v2: FAKE_OUT_OF_MEMORY (2): told to fail (400 bytes)"},
-    {1, "hipMalloc", 2, CLB_ERROR_MEMORY, "hip:1: hipMalloc: FAKE_OUT_OF_MEMORY (2)"},
-    {0, "cuPointerGetAttribute", 1, CLB_ERROR_ARGUMENT, "is no memory of this driver"},
-    {0, "nvrtcCompileProgram", 6, CLB_ERROR_COMPILE, "nvrtcCompileProgram: FAKE_COMPILATION (6), compiling scale_rows"},
-    {1, "hiprtcCompileProgram", 6, CLB_ERROR_COMPILE, "hiprtcCompileProgram: FAKE_COMPILATION (6)"},
-    {0, "cuModuleLoadData", 200, CLB_ERROR_DRIVER, "cuda:1: cuModuleLoadData: FAKE_ERROR (200): told to fail, loading the binary of scale_rows ("},
-    {1, "hipModuleLoadData", 200, CLB_ERROR_DRIVER, "hip:1: hipModuleLoadData: FAKE_ERROR (200): told to fail, loading the binary of scale_rows ("},
-    {0, "cuLaunchKernel", 719, CLB_ERROR_DRIVER, "cuda:1: cuLaunchKernel: FAKE_ERROR (719): told to fail"},
-    {1, "hipStreamSynchronize", 719, CLB_ERROR_DRIVER, "hip:1: hipStreamSynchronize: FAKE_ERROR (719)"},
+      {0, "cuInit", 100, CLB_ERROR_DEVICE,
+       "the driver finds no NVIDIA GPU here (cuda: cuInit: FAKE_ERROR (100)"},
+      {1, "hipInit", 100, CLB_ERROR_DEVICE, "the driver finds no AMD GPU here"},
+      {0, "cuMemAlloc_v2", 2, CLB_ERROR_MEMORY,
+       "cuda:1: cuMemAlloc_v2: FAKE_OUT_OF_MEMORY (2): told to fail (400 bytes)"},
+      {1, "hipMalloc", 2, CLB_ERROR_MEMORY, "hip:1: hipMalloc: FAKE_OUT_OF_MEMORY (2)"},
+      {0, "cuPointerGetAttribute", 1, CLB_ERROR_ARGUMENT, "is no memory of this driver"},
+      {0, "nvrtcCompileProgram", 6, CLB_ERROR_COMPILE,
+       "nvrtcCompileProgram: FAKE_COMPILATION (6), compiling scale_rows"},
+      {1, "hiprtcCompileProgram", 6, CLB_ERROR_COMPILE,
+       "hiprtcCompileProgram: FAKE_COMPILATION (6)"},
+      {0, "cuModuleLoadData", 200, CLB_ERROR_DRIVER,
+       "cuda:1: cuModuleLoadData: FAKE_ERROR (200): told to fail, loading the binary of scale_rows "
+       "("},
+      {1, "hipModuleLoadData", 200, CLB_ERROR_DRIVER,
+       "hip:1: hipModuleLoadData: FAKE_ERROR (200): told to fail, loading the binary of scale_rows "
+       "("},
+      {0, "cuLaunchKernel", 719, CLB_ERROR_DRIVER,
+       "cuda:1: cuLaunchKernel: FAKE_ERROR (719): told to fail"},
+      {1, "hipStreamSynchronize", 719, CLB_ERROR_DRIVER,
+       "hip:1: hipStreamSynchronize: FAKE_ERROR (719)"},
   };
   (void)state;
   if (!here.n) skip_because("CLB_TEST_FAKE_GPU does not name the fake drivers");
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-    trial t = {.backend = table[i].backend ? &clb_backend_hip : &clb_backend_cuda, .name = table[i].backend ? "hip:1" : "cuda:1"};
+    trial t = {.backend = table[i].backend ? &clb_backend_hip : &clb_backend_cuda,
+               .name = table[i].backend ? "hip:1" : "cuda:1"};
     reset(0, table[i].function, table[i].code);
     clb_status s = attempt(&t);
-    if (s != table[i].status || !strstr(t.error.text.s, table[i].word)) fail_msg("%s: %d, %s", table[i].function, (int)s, t.error.text.s);
+    if (s != table[i].status || !strstr(t.error.text.s, table[i].word))
+      fail_msg("%s: %d, %s", table[i].function, (int)s, t.error.text.s);
     clb_text_free(&t.error.text);
   }
   trial t = {.backend = &clb_backend_cuda, .name = "cuda:7"};
@@ -338,11 +394,13 @@ static void misuse(void **state) {
   assert_string_equal(d->info.description, "Fake GPU 0, sm_90");
   assert_int_equal(build_kernel(d, &k, &binary), CLB_OK);
   assert_int_equal(t.backend->load(d, &k, "\177ELF", 4, &module), CLB_ERROR_DRIVER);
-  assert_string_equal(t.error.text.s, "cuda:0: the binary of scale_rows (4 bytes) is damaged: it is cut short within its ELF header");
+  assert_string_equal(t.error.text.s, "cuda:0: the binary of scale_rows (4 bytes) is damaged: it "
+                                      "is cut short within its ELF header");
   assert_int_equal(t.backend->load(d, &k, binary.s, binary.n, &module), CLB_OK);
   assert_int_equal(t.backend->launch(d, module, 1, NULL, 0), CLB_ERROR_INTERNAL);
   const clb_memory none = {0};
-  const clb_arg args[4] = {{.type = IR_I64}, {.memory = &none}, {.memory = &none}, {.type = IR_F32}};
+  const clb_arg args[4] = {
+      {.type = IR_I64}, {.memory = &none}, {.memory = &none}, {.type = IR_F32}};
   assert_int_equal(t.backend->launch(d, module, INT64_C(1) << 31, args, 4), CLB_ERROR_ARGUMENT);
   t.backend->unload(d, module);
   t.backend->close(d);
@@ -351,14 +409,16 @@ static void misuse(void **state) {
   ir_free(&k);
 }
 
-/* Opens the fakes under the names of the genuine libraries; CLB_TEST_FAKE_GPU: their paths, by ':'. */
+/* Opens the fakes under the names of the genuine libraries; CLB_TEST_FAKE_GPU: their paths, by ':'.
+ */
 static void take_their_place(void) {
   const char *paths = getenv("CLB_TEST_FAKE_GPU");
   for (char path[4096]; paths && *paths && here.n < 8; paths += *paths == ':') {
     int length = (int)strcspn(paths, ":");
     snprintf(path, sizeof path, "%.*s", length, paths);
     paths += length;
-    void *library = here.library[here.n] = dlopen(path, RTLD_NOW | RTLD_LOCAL), *address = library ? dlsym(library, "fake_gpu_use") : NULL;
+    void *library = here.library[here.n] = dlopen(path, RTLD_NOW | RTLD_LOCAL),
+         *address = library ? dlsym(library, "fake_gpu_use") : NULL;
     void (*connect)(fake_gpu_state *) = NULL;
     memcpy(&connect, &address, sizeof address);
     if (!connect) {
@@ -371,7 +431,9 @@ static void take_their_place(void) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_call), cmocka_unit_test(adopted), cmocka_unit_test(local_memory), cmocka_unit_test(graphs), cmocka_unit_test(sentences), cmocka_unit_test(misuse)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_call),   cmocka_unit_test(adopted),
+                                     cmocka_unit_test(local_memory), cmocka_unit_test(graphs),
+                                     cmocka_unit_test(sentences),    cmocka_unit_test(misuse)};
   take_their_place();
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* tests/backends/test_level_zero.c - the Level Zero backend on the test-only driver, through the genuine loader: numbers, order, devices, failures. */
+/* tests/backends/test_level_zero.c - the Level Zero backend on the test-only driver, through the
+   genuine loader: numbers, order, devices, failures. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -11,8 +12,8 @@
 static const clb_backend *const level_zero = &clb_backend_level_zero;
 
 static struct {
-  bool runs;                                /* the driver opens and has a CPU to run on */
-  bool subgroups;                           /* which has sub-groups */
+  bool runs;      /* the driver opens and has a CPU to run on */
+  bool subgroups; /* which has sub-groups */
   int (*violations)(const char **first);
   int (*live)(void);
   int (*failed)(void);
@@ -21,8 +22,11 @@ static struct {
 
 static clb_device *open_device(const char *name, clb_error_sink *error) {
   clb_device *d;
-  if (!fake.runs) skip_because("no Level Zero loader, no test-only driver, or no OpenCL driver for CPUs that takes SPIR-V");
-  if (level_zero->open(name, name + strlen("level_zero"), NULL, error, &d)) fail_msg("%s", error->text.s);
+  if (!fake.runs)
+    skip_because("no Level Zero loader, no test-only driver, or no OpenCL driver for CPUs that "
+                 "takes SPIR-V");
+  if (level_zero->open(name, name + strlen("level_zero"), NULL, error, &d))
+    fail_msg("%s", error->text.s);
   return d;
 }
 
@@ -51,7 +55,8 @@ static void run_case(clb_device *d, int which) {
 }
 
 static clb_device *open_with_subgroups(const char *name, clb_error_sink *error) {
-  if (!fake.subgroups) skip_because("no OpenCL driver for CPUs with sub-groups; ci/intel_cpu.sh installs one");
+  if (!fake.subgroups)
+    skip_because("no OpenCL driver for CPUs with sub-groups; ci/intel_cpu.sh installs one");
   return open_device(name, error);
 }
 
@@ -85,7 +90,8 @@ static clb_status run_random(clb_device *d, const random_kernel *r, void *const 
   }
   if (!s) s = level_zero->launch(d, module, r->groups, args, r->n);
   for (int i = 0; i < r->n && !s; i++)
-    if (memory[i].handle) s = level_zero->read(d, &memory[i], 0, data[i], random_kernel_bytes(r, i));
+    if (memory[i].handle)
+      s = level_zero->read(d, &memory[i], 0, data[i], random_kernel_bytes(r, i));
   for (int i = 0; i < r->n; i++)
     if (memory[i].handle) level_zero->free(d, &memory[i]);
   level_zero->unload(d, module);
@@ -102,10 +108,12 @@ static void random_kernels(void **state) {
     random_kernel r;
     void *expected[RANDOM_PARAMETERS], *found[RANDOM_PARAMETERS];
     random_kernel_make(&r, 4000u + (unsigned)seed, seed % 2 ? 32 : 16, 1 + seed % 3, RANDOM_ALL);
-    for (int i = 0; i < r.n; i++) expected[i] = random_kernel_data(&r, i), found[i] = random_kernel_data(&r, i);
+    for (int i = 0; i < r.n; i++)
+      expected[i] = random_kernel_data(&r, i), found[i] = random_kernel_data(&r, i);
     if (!random_kernel_run(&r, &r.k, expected, why, sizeof why)) fail_msg("seed %d: %s", seed, why);
     if (run_random(d, &r, found)) fail_msg("seed %d: %s", seed, error.text.s);
-    if (!random_kernel_agree(&r, expected, found, why, sizeof why)) fail_msg("seed %d: %s", seed, why);
+    if (!random_kernel_agree(&r, expected, found, why, sizeof why))
+      fail_msg("seed %d: %s", seed, why);
     for (int i = 0; i < r.n; i++) free(expected[i]), free(found[i]);
     random_kernel_free(&r);
   }
@@ -141,16 +149,24 @@ static clb_status affine_load(clb_device *d, affine *a, uint64_t bytes) {
 }
 
 static clb_status affine_launch(clb_device *d, const affine *a, float factor, float term) {
-  const clb_arg args[] = {{.type = IR_VOID, .memory = &a->y}, {.type = IR_F32, .f32 = factor}, {.type = IR_F32, .f32 = term}};
+  const clb_arg args[] = {{.type = IR_VOID, .memory = &a->y},
+                          {.type = IR_F32, .f32 = factor},
+                          {.type = IR_F32, .f32 = term}};
   return level_zero->launch(d, a->module, ROWS / 16, args, 3);
 }
 
 /* factor y + term, then 2 y + 1. */
-static void affine_record(clb_device *d, const affine *a, float factor, float term, clb_recorded **r) {
-  const clb_arg args[2][3] = {{{.type = IR_VOID, .memory = &a->y}, {.type = IR_F32, .f32 = factor}, {.type = IR_F32, .f32 = term}},
-                              {{.type = IR_VOID, .memory = &a->y}, {.type = IR_F32, .f32 = 2}, {.type = IR_F32, .f32 = 1}}};
+static void affine_record(clb_device *d, const affine *a, float factor, float term,
+                          clb_recorded **r) {
+  const clb_arg args[2][3] = {
+      {{.type = IR_VOID, .memory = &a->y},
+       {.type = IR_F32, .f32 = factor},
+       {.type = IR_F32, .f32 = term}},
+      {{.type = IR_VOID, .memory = &a->y}, {.type = IR_F32, .f32 = 2}, {.type = IR_F32, .f32 = 1}}};
   clb_work work[2];
-  for (int i = 0; i < 2; i++) work[i] = (clb_work){.name = a->k.name, .module = a->module, .groups = ROWS / 16, .args = args[i], .n_args = 3};
+  for (int i = 0; i < 2; i++)
+    work[i] = (clb_work){
+        .name = a->k.name, .module = a->module, .groups = ROWS / 16, .args = args[i], .n_args = 3};
   level_zero->record(d, work, 2, r);
 }
 
@@ -182,7 +198,8 @@ static void check_order(clb_device *d, uint64_t bytes) {
   affine_unload(d, &a);
 }
 
-/* Closed lists, more than the driver keeps in flight, among launches, never waiting; anew while the old one may be running. */
+/* Closed lists, more than the driver keeps in flight, among launches, never waiting; anew while the
+   old one may be running. */
 static void check_recorded(clb_device *d) {
   affine a = {.module = NULL};
   clb_recorded *r = NULL, *second = NULL;
@@ -245,7 +262,8 @@ static void two_threads(void **state) {
   clb_error_sink error = {0};
   (void)state;
   level_zero->close(open_device("level_zero", &error));
-  for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&thread[i], NULL, one_thread, NULL), 0);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(pthread_create(&thread[i], NULL, one_thread, NULL), 0);
   for (int i = 0; i < 2; i++) pthread_join(thread[i], NULL);
 }
 
@@ -272,7 +290,8 @@ static void expect_description(const char *name, const char *description) {
 static void expect_absent(const char *name, const char *why) {
   clb_error_sink error = {0};
   clb_device *d;
-  assert_int_equal(level_zero->open(name, name + strlen("level_zero"), NULL, &error, &d), CLB_ERROR_DEVICE);
+  assert_int_equal(level_zero->open(name, name + strlen("level_zero"), NULL, &error, &d),
+                   CLB_ERROR_DEVICE);
   assert_null(d);
   if (!strstr(error.text.s, why)) fail_msg("%s", error.text.s);
   clb_text_free(&error.text);
@@ -280,7 +299,9 @@ static void expect_absent(const char *name, const char *why) {
 
 /* The same string is the same tile, whatever the process sees as a device. */
 static void tiles(void **state) {
-  static const char *const malformed[] = {"level_zero:", "level_zero:x", "level_zero:0.", "level_zero:.1", "level_zero:0.1.2", "level_zero:-1", "level_zero:0 "};
+  static const char *const malformed[] = {"level_zero:",   "level_zero:x",     "level_zero:0.",
+                                          "level_zero:.1", "level_zero:0.1.2", "level_zero:-1",
+                                          "level_zero:0 "};
   clb_error_sink error = {0};
   (void)state;
   clb_device *d = open_device("level_zero", &error);
@@ -299,13 +320,15 @@ static void tiles(void **state) {
   expect_description("level_zero:0.0", "test tile 0");
   expect_description("level_zero:0.1", "test tile 1");
   expect_absent("level_zero:0", "level_zero:0.0");
-  setenv("CLB_TEST_UNSUPPORTED", "zeDevicePciGetPropertiesExt", 1); /* then each is a card of its own */
+  setenv("CLB_TEST_UNSUPPORTED", "zeDevicePciGetPropertiesExt",
+         1); /* then each is a card of its own */
   expect_description("level_zero:1", "test tile 1");
   expect_description("level_zero:1.0", "test tile 1");
   expect_absent("level_zero:1.1", "1 tiles");
   unsetenv("CLB_TEST_UNSUPPORTED");
   unsetenv("ZE_FLAT_DEVICE_HIERARCHY");
-  for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++) expect_absent(malformed[i], "level_zero:CARD.TILE");
+  for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++)
+    expect_absent(malformed[i], "level_zero:CARD.TILE");
 }
 
 /* ---- the caller's handles and memory ---- */
@@ -313,13 +336,17 @@ static void tiles(void **state) {
 static clb_native callers_own(void) {
   clb_native n = {NULL};
   const ze_context_desc_t context = {.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC};
-  const ze_command_queue_desc_t queue = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC, .ordinal = 1, .mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS};
+  const ze_command_queue_desc_t queue = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC,
+                                         .ordinal = 1,
+                                         .mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS};
   uint32_t one = 1;
   assert_int_equal(fake.ze.Init(0), 0);
   assert_int_equal(fake.ze.DriverGet(&one, (ze_driver_handle_t *)&n.driver), 0);
   assert_int_equal(fake.ze.DeviceGet(n.driver, &one, (ze_device_handle_t *)&n.device), 0);
   assert_int_equal(fake.ze.ContextCreate(n.driver, &context, (ze_context_handle_t *)&n.context), 0);
-  assert_int_equal(fake.ze.CommandListCreateImmediate(n.context, n.device, &queue, (ze_command_list_handle_t *)&n.queue), 0);
+  assert_int_equal(fake.ze.CommandListCreateImmediate(n.context, n.device, &queue,
+                                                      (ze_command_list_handle_t *)&n.queue),
+                   0);
   return n;
 }
 
@@ -354,17 +381,23 @@ static void adopted_order(void **state) {
   assert_int_equal(level_zero->open("level_zero", "", &n, &error, &d), CLB_OK);
   assert_int_equal(affine_load(d, &a, sizeof y), CLB_OK);
   for (int i = 0; i < ROWS; i++) ones[i] = 1;
-  assert_int_equal(fake.ze.CommandListAppendMemoryCopy(n.queue, a.y.handle, ones, sizeof ones, NULL, 0, NULL), 0);
+  assert_int_equal(
+      fake.ze.CommandListAppendMemoryCopy(n.queue, a.y.handle, ones, sizeof ones, NULL, 0, NULL),
+      0);
   assert_int_equal(affine_launch(d, &a, 1, 2), CLB_OK);
-  assert_int_equal(fake.ze.CommandListAppendMemoryCopy(n.queue, y, a.y.handle, sizeof y, NULL, 0, NULL), 0);
+  assert_int_equal(
+      fake.ze.CommandListAppendMemoryCopy(n.queue, y, a.y.handle, sizeof y, NULL, 0, NULL), 0);
   assert_int_equal(level_zero->wait(d), CLB_OK);
   for (int i = 0; i < ROWS; i++) assert_true(y[i] == 3);
   clb_recorded *r = NULL;
   affine_record(d, &a, 1, 1, &r);
   assert_non_null(r);
-  assert_int_equal(fake.ze.CommandListAppendMemoryCopy(n.queue, a.y.handle, ones, sizeof ones, NULL, 0, NULL), 0);
+  assert_int_equal(
+      fake.ze.CommandListAppendMemoryCopy(n.queue, a.y.handle, ones, sizeof ones, NULL, 0, NULL),
+      0);
   assert_int_equal(level_zero->replay(d, r), CLB_OK);
-  assert_int_equal(fake.ze.CommandListAppendMemoryCopy(n.queue, y, a.y.handle, sizeof y, NULL, 0, NULL), 0);
+  assert_int_equal(
+      fake.ze.CommandListAppendMemoryCopy(n.queue, y, a.y.handle, sizeof y, NULL, 0, NULL), 0);
   assert_int_equal(level_zero->wait(d), CLB_OK);
   for (int i = 0; i < ROWS; i++) assert_true(y[i] == 5);
   level_zero->forget(d, r);
@@ -387,8 +420,10 @@ static void wrapped(void **state) {
   assert_int_equal(level_zero->alloc(d, 400, &memory), CLB_OK);
   expect_wrap(d, memory, CLB_OK, "");
   expect_wrap(d, (clb_memory){(char *)memory.handle + 100, CLB_POINTER, 300}, CLB_OK, "");
-  expect_wrap(d, (clb_memory){(char *)memory.handle + 100, CLB_POINTER, 301}, CLB_ERROR_ARGUMENT, "ends after 300");
-  expect_wrap(d, (clb_memory){&memory, CLB_POINTER, 4}, CLB_ERROR_ARGUMENT, "no device, shared or host memory");
+  expect_wrap(d, (clb_memory){(char *)memory.handle + 100, CLB_POINTER, 301}, CLB_ERROR_ARGUMENT,
+              "ends after 300");
+  expect_wrap(d, (clb_memory){&memory, CLB_POINTER, 4}, CLB_ERROR_ARGUMENT,
+              "no device, shared or host memory");
   expect_wrap(d, (clb_memory){memory.handle, CLB_CL_MEM, 4}, CLB_ERROR_ARGUMENT, "cl_mem");
   level_zero->free(d, &memory);
   level_zero->close(d);
@@ -413,7 +448,8 @@ static void refused(void **state) {
   a.binary.s[a.binary.n / 2] ^= 1;
   assert_int_equal(level_zero->load(d, &a.k, a.binary.s, a.binary.n, &module), CLB_ERROR_DRIVER);
   assert_non_null(strstr(error.text.s, "ZE_RESULT_ERROR_INVALID_NATIVE_BINARY"));
-  assert_int_equal(level_zero->launch(d, a.module, (int64_t)1 << 33, NULL, 0), CLB_ERROR_UNSUPPORTED);
+  assert_int_equal(level_zero->launch(d, a.module, (int64_t)1 << 33, NULL, 0),
+                   CLB_ERROR_UNSUPPORTED);
   assert_int_equal(level_zero->alloc(d, (uint64_t)1 << 50, &a.y), CLB_ERROR_MEMORY);
   assert_non_null(strstr(error.text.s, "1125899906842624 bytes"));
   affine_unload(d, &a);
@@ -473,10 +509,13 @@ static clb_status scenario(clb_error_sink *error) {
 
 /* What need not succeed for the rest to be right. */
 static bool may_fail(const char *function) {
-  return strstr(function, "Destroy") || !strcmp(function, "zeMemFree") || !strcmp(function, "zeModuleBuildLogGetString") || !strcmp(function, "zeDevicePciGetPropertiesExt");
+  return strstr(function, "Destroy") || !strcmp(function, "zeMemFree") ||
+         !strcmp(function, "zeModuleBuildLogGetString") ||
+         !strcmp(function, "zeDevicePciGetPropertiesExt");
 }
 
-/* The k-th call of the function fails: a sentence that names it, nothing left, no rule broken.  false: there was no such call. */
+/* The k-th call of the function fails: a sentence that names it, nothing left, no rule broken.
+   false: there was no such call. */
 static bool fail_once(const char *function, int k) {
   char wish[80];
   clb_error_sink error = {0};
@@ -487,7 +526,9 @@ static bool fail_once(const char *function, int k) {
   bool failed = fake.failed();
   unsetenv("CLB_TEST_FAIL");
   if (failed && !s && !may_fail(function) && !fell_back) fail_msg("%s was not noticed", wish);
-  if (s && !(failed && strstr(error.text.s, function) && strstr(error.text.s, "ZE_RESULT_ERROR_UNKNOWN"))) fail_msg("%s: %s", wish, error.text.s);
+  if (s && !(failed && strstr(error.text.s, function) &&
+             strstr(error.text.s, "ZE_RESULT_ERROR_UNKNOWN")))
+    fail_msg("%s: %s", wish, error.text.s);
   clb_text_free(&error.text);
   if (obeyed(NULL)) fail_msg("%s", wish);
   return failed;
@@ -496,7 +537,7 @@ static bool fail_once(const char *function, int k) {
 static void failures(void **state) {
   static const char *const functions[] = {
 #define X(name) "ze" #name,
-    LZ_FUNCTIONS(X)
+      LZ_FUNCTIONS(X)
 #undef X
   };
   clb_error_sink error = {0};
@@ -521,12 +562,14 @@ static void validated(void **state) {
   char self[1024] = "", command[1400], line[512];
   bool good = false;
   (void)state;
-  if (!fake.subgroups) skip_because("no OpenCL driver for CPUs with sub-groups; ci/intel_cpu.sh installs one");
+  if (!fake.subgroups)
+    skip_because("no OpenCL driver for CPUs with sub-groups; ci/intel_cpu.sh installs one");
   void *layer = dlopen("libze_validation_layer.so.1", RTLD_NOW);
   if (!layer) skip_because("libze_validation_layer.so.1 is not installed");
   dlclose(layer);
   assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
-  snprintf(command, sizeof command, "ZE_ENABLE_VALIDATION_LAYER=1 ZE_ENABLE_PARAMETER_VALIDATION=1 %s validated 2>&1", self);
+  snprintf(command, sizeof command,
+           "ZE_ENABLE_VALIDATION_LAYER=1 ZE_ENABLE_PARAMETER_VALIDATION=1 %s validated 2>&1", self);
   FILE *pipe = popen(command, "r");
   assert_non_null(pipe);
   while (fgets(line, sizeof line, pipe)) good = good || strstr(line, "PASSED  ] 6");
@@ -540,7 +583,8 @@ static bool find_fake(void) {
   opencl_runner runner;
   dlopen("libOpenCL.so.1", RTLD_NOW); /* stays: closed, it would leak */
   fake.subgroups = runner_open(&runner, "Intel(R) OpenCL", "");
-  if (!path || !(fake.subgroups || runner_open(&runner, "Portable Computing Language", ""))) return false;
+  if (!path || !(fake.subgroups || runner_open(&runner, "Portable Computing Language", "")))
+    return false;
   runner_close(&runner);
   if (!fake.subgroups && system("command -v llvm-spirv-15 >/dev/null 2>&1")) return false;
   setenv("ZE_ENABLE_ALT_DRIVERS", path, 1);
@@ -556,16 +600,24 @@ static bool find_fake(void) {
 }
 
 int main(int argc, char **argv) {
-  const struct CMUnitTest all[] = {
-    cmocka_unit_test_teardown(numbers, obeyed),   cmocka_unit_test_teardown(order, obeyed),         cmocka_unit_test_teardown(adopted, obeyed),
-    cmocka_unit_test_teardown(wrapped, obeyed),   cmocka_unit_test_teardown(tiles, obeyed),         cmocka_unit_test_teardown(random_kernels, obeyed),
-    cmocka_unit_test_teardown(two_threads, obeyed), cmocka_unit_test_teardown(adopted_order, obeyed), cmocka_unit_test_teardown(refused, obeyed),
-    cmocka_unit_test_teardown(recorded, obeyed),
-    cmocka_unit_test_teardown(failures, obeyed),  cmocka_unit_test(validated)};
+  const struct CMUnitTest all[] = {cmocka_unit_test_teardown(numbers, obeyed),
+                                   cmocka_unit_test_teardown(order, obeyed),
+                                   cmocka_unit_test_teardown(adopted, obeyed),
+                                   cmocka_unit_test_teardown(wrapped, obeyed),
+                                   cmocka_unit_test_teardown(tiles, obeyed),
+                                   cmocka_unit_test_teardown(random_kernels, obeyed),
+                                   cmocka_unit_test_teardown(two_threads, obeyed),
+                                   cmocka_unit_test_teardown(adopted_order, obeyed),
+                                   cmocka_unit_test_teardown(refused, obeyed),
+                                   cmocka_unit_test_teardown(recorded, obeyed),
+                                   cmocka_unit_test_teardown(failures, obeyed),
+                                   cmocka_unit_test(validated)};
   const struct CMUnitTest under_the_layer[] = {
-    cmocka_unit_test_teardown(numbers, obeyed), cmocka_unit_test_teardown(order, obeyed), cmocka_unit_test_teardown(adopted, obeyed),
-    cmocka_unit_test_teardown(wrapped, obeyed), cmocka_unit_test_teardown(tiles, obeyed), cmocka_unit_test_teardown(recorded, obeyed)};
+      cmocka_unit_test_teardown(numbers, obeyed), cmocka_unit_test_teardown(order, obeyed),
+      cmocka_unit_test_teardown(adopted, obeyed), cmocka_unit_test_teardown(wrapped, obeyed),
+      cmocka_unit_test_teardown(tiles, obeyed),   cmocka_unit_test_teardown(recorded, obeyed)};
   fake.runs = find_fake();
-  if (argc > 1 && !strcmp(argv[1], "validated")) return cmocka_run_group_tests_name("level_zero, validated", under_the_layer, NULL, NULL);
+  if (argc > 1 && !strcmp(argv[1], "validated"))
+    return cmocka_run_group_tests_name("level_zero, validated", under_the_layer, NULL, NULL);
   return cmocka_run_group_tests_name("level_zero", all, NULL, NULL);
 }

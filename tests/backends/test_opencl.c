@@ -1,4 +1,5 @@
-/* tests/backends/test_opencl.c - the OpenCL backend on every OpenCL device here: numbers, names, binaries, threads. */
+/* tests/backends/test_opencl.c - the OpenCL backend on every OpenCL device here: numbers, names,
+   binaries, threads. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -41,7 +42,8 @@ static void sub_group_sizes(void **state) {
 /* ---- names ---- */
 
 static void names(void **state) {
-  static const char *const wrong[] = {"opencl:", "opencl:x", "opencl:0:0:0", "opencl:-1", "opencl:0x1", "opencl@0", "opencl:0:", "opencl:0 "};
+  static const char *const wrong[] = {"opencl:",    "opencl:x", "opencl:0:0:0", "opencl:-1",
+                                      "opencl:0x1", "opencl@0", "opencl:0:",    "opencl:0 "};
   static const char *const absent[] = {"opencl:99", "opencl:0:99", "opencl:9999:0"};
   clb_error_sink error = {0};
   clb_device *d;
@@ -83,16 +85,19 @@ static void binaries(void **state) {
     opencl->close(d);
 
     again = open_named(found.name[i], NULL, &error);
-    if (opencl->load(again, &c.k, binary.s, binary.n, &module)) fail_msg("%s: %s", found.name[i], error.text.s);
+    if (opencl->load(again, &c.k, binary.s, binary.n, &module))
+      fail_msg("%s: %s", found.name[i], error.text.s);
     opencl->unload(again, module);
-    /* Another kernel's binary, one of the same name that takes other arguments, another driver's, nothing, a damaged one. */
+    /* Another kernel's binary, one of the same name that takes other arguments, another driver's,
+       nothing, a damaged one. */
     snprintf(other.k.name, sizeof other.k.name, "%s", c.k.name);
     assert_int_not_equal(opencl->load(again, &other.k, binary.s, binary.n, &module), CLB_OK);
     assert_non_null(strstr(error.text.s, "arguments"));
     snprintf(other.k.name, sizeof other.k.name, "other");
     assert_int_not_equal(opencl->load(again, &other.k, binary.s, binary.n, &module), CLB_OK);
     assert_null(module);
-    assert_int_not_equal(opencl->load(again, &c.k, "not a program at all, but long enough", 37, &module), CLB_OK);
+    assert_int_not_equal(
+        opencl->load(again, &c.k, "not a program at all, but long enough", 37, &module), CLB_OK);
     assert_int_not_equal(opencl->load(again, &c.k, "", 0, &module), CLB_OK);
     assert_non_null(strstr(error.text.s, "CL_INVALID_"));
     if (!((clb_opencl *)again)->keeps_text) assert_non_null(strstr(error.text.s, "the binary of "));
@@ -118,14 +123,17 @@ static void refused_kernel(void **state) {
     ir_begin(&k, "while", d->limits.lanes[CLB_F32], 1, 1);
     ir_store(&k, ir_buffer(&k, IR_F32, true), ir_lane(&k), IR_NONE, ir_real(&k, IR_F32, 1));
     assert_true(ir_finish(&k));
-    int loud = dup(2), quiet = open("/dev/null", O_WRONLY); /* some drivers print on standard error */
+    int loud = dup(2),
+        quiet = open("/dev/null", O_WRONLY); /* some drivers print on standard error */
     dup2(quiet, 2);
     clb_status s = build_kernel(d, &k, &binary);
     dup2(loud, 2);
     close(loud);
     close(quiet);
     assert_int_equal(s, CLB_ERROR_COMPILE);
-    if (!strstr(error.text.s, "clBuildProgram: CL_BUILD_PROGRAM_FAILURE") || !strstr(error.text.s, "error:") || !strstr(error.text.s, found.name[i])) fail_msg("%s", error.text.s);
+    if (!strstr(error.text.s, "clBuildProgram: CL_BUILD_PROGRAM_FAILURE") ||
+        !strstr(error.text.s, "error:") || !strstr(error.text.s, found.name[i]))
+      fail_msg("%s", error.text.s);
     assert_int_equal(binary.n, 0);
     ir_free(&k);
     clb_text_free(&binary);
@@ -167,7 +175,9 @@ static void halves(void **state) {
     for (int h = 0; h < ALL; h++) {
       const int exponent = h >> 10 & 31, fraction = h & 1023;
       const bool nan = exponent == 31 && fraction;
-      const double size = exponent == 31 ? INFINITY : exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24);
+      const double size = exponent == 31 ? INFINITY
+                          : exponent     ? ldexp(1024 + fraction, exponent - 25)
+                                         : ldexp(fraction, -24);
       float is;
       memcpy(&is, &wide[h], sizeof is);
       if (nan ? !isnan(is) : is != (float)size * (h >> 15 ? -1 : 1) || !!signbit(is) != h >> 15)
@@ -210,7 +220,8 @@ static void threads(void **state) {
   (void)state;
   if (!found.n) skip_because("no OpenCL device");
   for (int i = 0; i < found.n; i++) {
-    for (int t = 0; t < 2; t++) assert_int_equal(pthread_create(&thread[t], NULL, thread_body, found.name[i]), 0);
+    for (int t = 0; t < 2; t++)
+      assert_int_equal(pthread_create(&thread[t], NULL, thread_body, found.name[i]), 0);
     for (int t = 0; t < 2; t++) {
       void *result;
       assert_int_equal(pthread_join(thread[t], &result), 0);
@@ -222,7 +233,8 @@ static void threads(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(numbers),  cmocka_unit_test(sub_group_sizes), cmocka_unit_test(names),
-      cmocka_unit_test(binaries), cmocka_unit_test(refused_kernel),  cmocka_unit_test(threads), cmocka_unit_test(halves),
+      cmocka_unit_test(binaries), cmocka_unit_test(refused_kernel),  cmocka_unit_test(threads),
+      cmocka_unit_test(halves),
   };
   opencl->list(remember, NULL);
   return cmocka_run_group_tests(tests, NULL, NULL);

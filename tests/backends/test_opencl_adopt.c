@@ -1,4 +1,5 @@
-/* tests/backends/test_opencl_adopt.c - the caller's context, queue, buffers and pointers, on every OpenCL device here. */
+/* tests/backends/test_opencl_adopt.c - the caller's context, queue, buffers and pointers, on every
+   OpenCL device here. */
 #include "src/base/dl.h"
 #include "tests/backends/opencl_devices.h"
 
@@ -54,7 +55,8 @@ static void adopted(void **state) {
   if (!found.n) skip_because("no OpenCL device");
   for (int i = 0; i < found.n; i++) {
     clb_error_sink error = {0};
-    host a = host_open(found.name[i], 0), b = host_open(found.name[i], CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    host a = host_open(found.name[i], 0),
+         b = host_open(found.name[i], CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
     clb_device *d = open_named("opencl", &a.native, &error);
     assert_string_equal(d->info.name, found.name[i]);
     run_all_cases(d);
@@ -62,10 +64,16 @@ static void adopted(void **state) {
     d = open_named(found.name[i], &a.native, &error);
     opencl->close(d);
     refuses(&b.native, "opencl", "out of order");
-    refuses(&(clb_native){.context = a.native.context, .device = a.native.device, .queue = b.native.queue}, "opencl", "cl_context");
-    refuses(&(clb_native){.context = a.native.context, .device = a.native.device}, "opencl", "queue is NULL");
-    refuses(&(clb_native){.context = a.native.context, .queue = a.native.queue}, "opencl", "device is NULL");
-    refuses(&(clb_native){.device = a.native.device, .queue = a.native.queue}, "opencl", "context is NULL");
+    refuses(&(clb_native){.context = a.native.context,
+                          .device = a.native.device,
+                          .queue = b.native.queue},
+            "opencl", "cl_context");
+    refuses(&(clb_native){.context = a.native.context, .device = a.native.device}, "opencl",
+            "queue is NULL");
+    refuses(&(clb_native){.context = a.native.context, .queue = a.native.queue}, "opencl",
+            "device is NULL");
+    refuses(&(clb_native){.device = a.native.device, .queue = a.native.queue}, "opencl",
+            "context is NULL");
     if (found.n > 1) refuses(&a.native, found.name[!i], "is not opencl:");
     host_close(&b);
     host_close(&a);
@@ -73,8 +81,9 @@ static void adopted(void **state) {
   }
 }
 
-/* A context over two halves of a device, of which the second is adopted: the program has two binaries, one of them empty.
-   The halves are kept: PoCL 3.1 dies now and then where they are released (drivers/sub_devices.c). */
+/* A context over two halves of a device, of which the second is adopted: the program has two
+   binaries, one of them empty. The halves are kept: PoCL 3.1 dies now and then where they are
+   released (drivers/sub_devices.c). */
 static void half_a_device(void **state) {
   int tried = 0;
   __typeof__(&clCreateSubDevices) split;
@@ -87,7 +96,8 @@ static void half_a_device(void **state) {
     cl_int code;
     loader_call("clCreateSubDevices", &split);
     const cl_device_partition_property how[] = {CL_DEVICE_PARTITION_EQUALLY, 1, 0};
-    if (!split(a.native.device, how, 0, NULL, &n) && n == 2 && !split(a.native.device, how, 2, half, NULL)) {
+    if (!split(a.native.device, how, 0, NULL, &n) && n == 2 &&
+        !split(a.native.device, how, 2, half, NULL)) {
       h.native.context = h.cl.clCreateContext(NULL, 2, half, NULL, NULL, &code);
       assert_int_equal(code, CL_SUCCESS);
       h.native.device = half[1];
@@ -116,12 +126,17 @@ static void adds_lane(clb_device *d, clb_memory *y, void *host_copy) {
   int lanes = d->limits.lanes[CLB_F32];
   float back[4] = {0}, *values = host_copy;
   ir_begin(&k, "adds_lane", lanes, 1, lanes);
-  ir_val array = ir_buffer(&k, IR_F32, true), at = ir_lane(&k), mask = ir_2(&k, IR_LT, at, ir_int(&k, IR_I32, 4));
+  ir_val array = ir_buffer(&k, IR_F32, true), at = ir_lane(&k),
+         mask = ir_2(&k, IR_LT, at, ir_int(&k, IR_I32, 4));
   ir_store(&k, array, at, mask, ir_add(&k, ir_load(&k, array, at, mask), ir_cast(&k, IR_F32, at)));
   assert_true(ir_finish(&k));
   if (opencl->wrap(d, y)) fail_msg("%s", d->error->text.s);
-  if (opencl->write(d, y, 4, values + 1, 12) || opencl->write(d, y, 0, values, 4) || build_kernel(d, &k, &binary) || opencl->load(d, &k, binary.s, binary.n, &module)) fail_msg("%s", d->error->text.s);
-  if (opencl->launch(d, module, 1, (const clb_arg[]){{.type = IR_VOID, .memory = y}}, 1) || opencl->read(d, y, 4, back, 12)) fail_msg("%s", d->error->text.s);
+  if (opencl->write(d, y, 4, values + 1, 12) || opencl->write(d, y, 0, values, 4) ||
+      build_kernel(d, &k, &binary) || opencl->load(d, &k, binary.s, binary.n, &module))
+    fail_msg("%s", d->error->text.s);
+  if (opencl->launch(d, module, 1, (const clb_arg[]){{.type = IR_VOID, .memory = y}}, 1) ||
+      opencl->read(d, y, 4, back, 12))
+    fail_msg("%s", d->error->text.s);
   for (int i = 0; i < 3; i++) assert_true(back[i] == values[i + 1] + (float)(i + 1));
   opencl->unload(d, module);
   clb_text_free(&binary);
@@ -137,7 +152,8 @@ static void wrapped_buffers(void **state) {
     cl_int code;
     host a = host_open(found.name[i], 0), b = host_open(found.name[i], 0);
     clb_device *d = open_named("opencl", &a.native, &error);
-    cl_mem m = a.cl.clCreateBuffer(a.native.context, CL_MEM_READ_WRITE, 16, NULL, &code), foreign = b.cl.clCreateBuffer(b.native.context, CL_MEM_READ_WRITE, 16, NULL, &code);
+    cl_mem m = a.cl.clCreateBuffer(a.native.context, CL_MEM_READ_WRITE, 16, NULL, &code),
+           foreign = b.cl.clCreateBuffer(b.native.context, CL_MEM_READ_WRITE, 16, NULL, &code);
     adds_lane(d, &(clb_memory){m, CLB_CL_MEM, 16}, values);
     assert_int_equal(opencl->wrap(d, &(clb_memory){m, CLB_CL_MEM, 17}), CLB_ERROR_ARGUMENT);
     assert_int_equal(opencl->wrap(d, &(clb_memory){foreign, CLB_CL_MEM, 16}), CLB_ERROR_ARGUMENT);
@@ -154,7 +170,8 @@ static void wrapped_buffers(void **state) {
 
 /* Shared virtual memory, and unified shared memory of each kind; a device with neither says so. */
 static void wrapped_pointers(void **state) {
-  static const char *const makers[] = {"clHostMemAllocINTEL", "clDeviceMemAllocINTEL", "clSharedMemAllocINTEL"};
+  static const char *const makers[] = {"clHostMemAllocINTEL", "clDeviceMemAllocINTEL",
+                                       "clSharedMemAllocINTEL"};
   __typeof__(&clSVMAlloc) svm_alloc;
   __typeof__(&clSVMFree) svm_free;
   (void)state;
@@ -165,7 +182,9 @@ static void wrapped_pointers(void **state) {
     cl_int code;
     clb_device *d = open_named(found.name[i], NULL, &error);
     clb_opencl *o = (clb_opencl *)d;
-    if (!o->pointers.set) assert_int_equal(opencl->wrap(d, &(clb_memory){values, CLB_POINTER, 16}), CLB_ERROR_UNSUPPORTED);
+    if (!o->pointers.set)
+      assert_int_equal(opencl->wrap(d, &(clb_memory){values, CLB_POINTER, 16}),
+                       CLB_ERROR_UNSUPPORTED);
     cl_device_svm_capabilities svm = 0;
     o->cl.clGetDeviceInfo(o->device, CL_DEVICE_SVM_CAPABILITIES, sizeof svm, &svm, NULL);
     if (svm) {
@@ -180,11 +199,13 @@ static void wrapped_pointers(void **state) {
       clDeviceMemAllocINTEL_fn on_device;
       clHostMemAllocINTEL_fn on_host;
       clMemFreeINTEL_fn release;
-      void *make = o->cl.clGetExtensionFunctionAddressForPlatform(o->platform, makers[m]), *drop = o->cl.clGetExtensionFunctionAddressForPlatform(o->platform, "clMemFreeINTEL");
+      void *make = o->cl.clGetExtensionFunctionAddressForPlatform(o->platform, makers[m]),
+           *drop = o->cl.clGetExtensionFunctionAddressForPlatform(o->platform, "clMemFreeINTEL");
       memcpy(&on_device, &make, sizeof make);
       memcpy(&on_host, &make, sizeof make);
       memcpy(&release, &drop, sizeof drop);
-      char *p = m == 0 ? on_host(o->context, NULL, 64, 0, &code) : on_device(o->context, o->device, NULL, 64, 0, &code);
+      char *p = m == 0 ? on_host(o->context, NULL, 64, 0, &code)
+                       : on_device(o->context, o->device, NULL, 64, 0, &code);
       assert_non_null(p);
       adds_lane(d, &(clb_memory){p + 16, CLB_POINTER, 48}, values);
       assert_int_equal(opencl->wrap(d, &(clb_memory){p + 16, CLB_POINTER, 49}), CLB_ERROR_ARGUMENT);

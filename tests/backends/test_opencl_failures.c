@@ -1,4 +1,5 @@
-/* tests/backends/test_opencl_failures.c - every call of the OpenCL backend fails once: a sentence each time, nothing leaked, nothing crashed. */
+/* tests/backends/test_opencl_failures.c - every call of the OpenCL backend fails once: a sentence
+   each time, nothing leaked, nothing crashed. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -27,9 +28,9 @@ static void genuine_call(const char *name, void *call) {
 typedef struct {
   const char *name;
   clb_error_sink error;
-  clb_device *device;  /* open while the calls that fail are others' */
+  clb_device *device; /* open while the calls that fail are others' */
   clb_native native;
-  void *pointer;       /* shared memory, or NULL */
+  void *pointer; /* shared memory, or NULL */
 } trial;
 
 static clb_status open_and_close(trial *t) {
@@ -72,13 +73,15 @@ static clb_status use_pointer(trial *t) {
   float in[4] = {1, 2, 3, 4}, out[4];
   int lanes = d->limits.lanes[CLB_F32];
   ir_begin(&k, "fill", lanes, 1, lanes);
-  ir_store(&k, ir_buffer(&k, IR_F32, true), ir_lane(&k), ir_2(&k, IR_LT, ir_lane(&k), ir_int(&k, IR_I32, 2)), ir_real(&k, IR_F32, 7));
+  ir_store(&k, ir_buffer(&k, IR_F32, true), ir_lane(&k),
+           ir_2(&k, IR_LT, ir_lane(&k), ir_int(&k, IR_I32, 2)), ir_real(&k, IR_F32, 7));
   assert_true(ir_finish(&k));
   clb_status s = opencl->wrap(d, &memory);
   if (!s) s = opencl->write(d, &memory, 0, in, sizeof in);
   if (!s) s = build_kernel(d, &k, &binary);
   if (!s) s = opencl->load(d, &k, binary.s, binary.n, &module);
-  if (!s) s = opencl->launch(d, module, 1, (const clb_arg[]){{.type = IR_VOID, .memory = &memory}}, 1);
+  if (!s)
+    s = opencl->launch(d, module, 1, (const clb_arg[]){{.type = IR_VOID, .memory = &memory}}, 1);
   if (!s) s = opencl->read(d, &memory, 0, out, sizeof out);
   if (!s) assert_true(out[0] == 7 && out[1] == 7 && out[2] == 3 && out[3] == 4);
   opencl->unload(d, module);
@@ -87,7 +90,8 @@ static clb_status use_pointer(trial *t) {
   return s;
 }
 
-/* y[i] = 2 y[i] + step: twice with different steps, as a recording if the driver makes one, else one by one; then of other memory. */
+/* y[i] = 2 y[i] + step: twice with different steps, as a recording if the driver makes one, else
+   one by one; then of other memory. */
 static clb_status use_recorded(trial *t) {
   clb_device *d = t->device;
   clb_memory memory[2] = {{0}};
@@ -98,8 +102,10 @@ static clb_status use_recorded(trial *t) {
   float x[2] = {1, 5}, out[2];
   int lanes = d->limits.lanes[CLB_F32];
   ir_begin(&k, "twice", lanes, 1, lanes);
-  ir_val y = ir_buffer(&k, IR_F32, true), step = ir_scalar(&k, IR_F32), mask = ir_2(&k, IR_LT, ir_lane(&k), ir_int(&k, IR_I32, 1));
-  ir_store(&k, y, ir_lane(&k), mask, ir_fma(&k, ir_load(&k, y, ir_lane(&k), mask), ir_real(&k, IR_F32, 2), step));
+  ir_val y = ir_buffer(&k, IR_F32, true), step = ir_scalar(&k, IR_F32),
+         mask = ir_2(&k, IR_LT, ir_lane(&k), ir_int(&k, IR_I32, 1));
+  ir_store(&k, y, ir_lane(&k), mask,
+           ir_fma(&k, ir_load(&k, y, ir_lane(&k), mask), ir_real(&k, IR_F32, 2), step));
   assert_true(ir_finish(&k));
   clb_status s = build_kernel(d, &k, &binary);
   if (!s) s = opencl->load(d, &k, binary.s, binary.n, &module);
@@ -111,10 +117,12 @@ static clb_status use_recorded(trial *t) {
     for (int i = 0; i < 2; i++) {
       args[i][0] = (clb_arg){.type = IR_VOID, .memory = &memory[m]};
       args[i][1] = (clb_arg){.type = IR_F32, .f32 = i ? 1 : 10};
-      work[i] = (clb_work){.name = k.name, .module = module, .groups = 1, .args = args[i], .n_args = 2};
+      work[i] =
+          (clb_work){.name = k.name, .module = module, .groups = 1, .args = args[i], .n_args = 2};
     }
     opencl->record(d, work, 2, &r);
-    if (((clb_opencl *)d)->commands.create && here.fake->left != -1 && !here.fake->failed) assert_non_null(r);
+    if (((clb_opencl *)d)->commands.create && here.fake->left != -1 && !here.fake->failed)
+      assert_non_null(r);
     for (int turn = 0; turn < 2 && !s; turn++) {
       if (r) s = opencl->replay(d, r);
       for (int i = 0; i < 2 && !r && !s; i++) s = opencl->launch(d, module, 1, args[i], 2);
@@ -138,10 +146,14 @@ static void sweep(trial *t, clb_status (*attempt)(trial *), int least) {
     *f = (fake_opencl_state){.left = n, .code = CL_OUT_OF_RESOURCES, .alive = alive};
     clb_status s = attempt(t);
     f->left = -1;
-    if (f->alive != alive) fail_msg("%s: after call %d (%s) failed, %d objects are left over", t->name, n, f->failed, f->alive - alive);
+    if (f->alive != alive)
+      fail_msg("%s: after call %d (%s) failed, %d objects are left over", t->name, n, f->failed,
+               f->alive - alive);
     if (!f->failed && s) fail_msg("%s: %s", t->name, t->error.text.s);
     if (!f->failed) break;
-    if (s && (!strstr(t->error.text.s, f->failed) || !strstr(t->error.text.s, "CL_OUT_OF_RESOURCES"))) fail_msg("%s: call %d (%s) failed: %s", t->name, n, f->failed, t->error.text.s);
+    if (s &&
+        (!strstr(t->error.text.s, f->failed) || !strstr(t->error.text.s, "CL_OUT_OF_RESOURCES")))
+      fail_msg("%s: call %d (%s) failed: %s", t->name, n, f->failed, t->error.text.s);
     told += s != CLB_OK;
   }
   if (told < least) fail_msg("%s: of %d calls only %d are missed when they fail", t->name, n, told);
@@ -155,7 +167,8 @@ static void every_call(void **state) {
   __typeof__(&clSVMAlloc) svm_alloc;
   __typeof__(&clSVMFree) svm_free;
   (void)state;
-  if (!here.fake || !found.n) skip_because("no OpenCL device, or CLB_TEST_FAKE_OPENCL does not name the fake loader");
+  if (!here.fake || !found.n)
+    skip_because("no OpenCL device, or CLB_TEST_FAKE_OPENCL does not name the fake loader");
   genuine_call("clCreateContext", &make_context);
   genuine_call("clCreateCommandQueue", &make_queue);
   genuine_call("clReleaseContext", &drop_context);
@@ -171,9 +184,12 @@ static void every_call(void **state) {
     sweep(&t, use, 25);
     sweep(&t, use_recorded, 16);
     t.pointer = o->pointers.set ? svm_alloc(o->context, CL_MEM_READ_WRITE, 64, 0) : NULL;
-    if (t.pointer) sweep(&t, use_pointer, o->keeps_text ? 11 : 12); /* no binary is asked for: a call less in all */
+    if (t.pointer)
+      sweep(&t, use_pointer,
+            o->keeps_text ? 11 : 12); /* no binary is asked for: a call less in all */
     if (t.pointer) svm_free(o->context, t.pointer);
-    t.native = (clb_native){.context = make_context(NULL, 1, &o->device, NULL, NULL, &code), .device = o->device};
+    t.native = (clb_native){.context = make_context(NULL, 1, &o->device, NULL, NULL, &code),
+                            .device = o->device};
     t.native.queue = make_queue(t.native.context, o->device, 0, &code);
     sweep(&t, adopt_and_close, 20);
     drop_queue(t.native.queue);
@@ -191,24 +207,30 @@ static void codes(void **state) {
     clb_status status;
     const char *word;
   } table[] = {
-      {"clGetPlatformIDs", CL_PLATFORM_NOT_FOUND_KHR, CLB_ERROR_DEVICE, "clGetPlatformIDs: CL_PLATFORM_NOT_FOUND_KHR (-1001)"},
+      {"clGetPlatformIDs", CL_PLATFORM_NOT_FOUND_KHR, CLB_ERROR_DEVICE,
+       "clGetPlatformIDs: CL_PLATFORM_NOT_FOUND_KHR (-1001)"},
       {"clGetDeviceIDs", CL_DEVICE_NOT_FOUND, CLB_ERROR_DEVICE, "no such device among the 0"},
-      {"clCreateContext", CL_DEVICE_NOT_AVAILABLE, CLB_ERROR_DEVICE, "CL_DEVICE_NOT_AVAILABLE (-2)"},
+      {"clCreateContext", CL_DEVICE_NOT_AVAILABLE, CLB_ERROR_DEVICE,
+       "CL_DEVICE_NOT_AVAILABLE (-2)"},
       {"clCreateBuffer", CL_MEM_OBJECT_ALLOCATION_FAILURE, CLB_ERROR_MEMORY, "asked for 812 bytes"},
-      {"clBuildProgram", CL_BUILD_PROGRAM_FAILURE, CLB_ERROR_COMPILE, "kernel arithmetic on opencl:"},
+      {"clBuildProgram", CL_BUILD_PROGRAM_FAILURE, CLB_ERROR_COMPILE,
+       "kernel arithmetic on opencl:"},
       {"clEnqueueNDRangeKernel", -12345, CLB_ERROR_DRIVER, "(-12345)"},
   };
   (void)state;
-  if (!here.fake || !found.n) skip_because("no OpenCL device, or CLB_TEST_FAKE_OPENCL does not name the fake loader");
+  if (!here.fake || !found.n)
+    skip_because("no OpenCL device, or CLB_TEST_FAKE_OPENCL does not name the fake loader");
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
     trial t = {.name = found.name[0]};
     int listed = 0, alive = here.fake->alive;
-    *here.fake = (fake_opencl_state){.only = table[i].function, .code = table[i].code, .alive = alive};
+    *here.fake =
+        (fake_opencl_state){.only = table[i].function, .code = table[i].code, .alive = alive};
     clb_status s = opencl->open(t.name, t.name + 6, NULL, &t.error, &t.device);
     opencl->list(count, &listed);
     if (!s) s = use(&t);
     opencl->close(t.device);
-    if (s != table[i].status || !strstr(t.error.text.s, table[i].word)) fail_msg("%s: %d, %s", table[i].function, (int)s, t.error.text.s);
+    if (s != table[i].status || !strstr(t.error.text.s, table[i].word))
+      fail_msg("%s: %d, %s", table[i].function, (int)s, t.error.text.s);
     assert_int_equal(listed, i < 2 ? 0 : found.n);
     assert_int_equal(here.fake->alive, alive);
     *here.fake = (fake_opencl_state){.left = -1, .alive = alive};

@@ -1,12 +1,15 @@
-/* tests/backends/test_opencl_simulated.c - OpenCL devices that are not there: this program runs itself again under other variables. */
+/* tests/backends/test_opencl_simulated.c - OpenCL devices that are not there: this program runs
+   itself again under other variables. */
 #include "src/runtime/context.h"
 #include "tests/runtime/again.h"
 #include "tests/backends/opencl_devices.h"
 
 /* A simulator that sees races, accesses out of bounds and uninitialised reads. */
 static void no_races(void **state) {
-  static const char variables[] = "d=$(command -v oclgrind); echo ${d%/bin/*}/lib/oclgrind/liboclgrind-rt-icd.so >simulator.icd; "
-                                  "OCL_ICD_VENDORS=$PWD/simulator.icd OCLGRIND_DATA_RACES=1 OCLGRIND_UNINITIALIZED=1";
+  static const char variables[] =
+      "d=$(command -v oclgrind); echo ${d%/bin/*}/lib/oclgrind/liboclgrind-rt-icd.so "
+      ">simulator.icd; "
+      "OCL_ICD_VENDORS=$PWD/simulator.icd OCLGRIND_DATA_RACES=1 OCLGRIND_UNINITIALIZED=1";
   static const char *const bad[] = {"race", "Invalid", "ninitialized", "rror"};
   (void)state;
   if (system("command -v oclgrind >/dev/null")) skip_because("oclgrind is not installed");
@@ -17,10 +20,13 @@ static void no_races(void **state) {
   free(out);
 }
 
-/* Intel's driver as a Data Center GPU Max, without the GPU: kernels are compiled and loaded; waiting for one would last forever. */
+/* Intel's driver as a Data Center GPU Max, without the GPU: kernels are compiled and loaded;
+   waiting for one would last forever. */
 static void max_gpu(void **state) {
   (void)state;
-  char *out = again("NEOReadDebugKeys=1 SetCommandStreamReceiver=1 ProductFamilyOverride=pvc HardwareInfoOverride=2x4x8", "compile");
+  char *out = again("NEOReadDebugKeys=1 SetCommandStreamReceiver=1 ProductFamilyOverride=pvc "
+                    "HardwareInfoOverride=2x4x8",
+                    "compile");
   bool absent = strstr(out, "no such GPU");
   bool good = strstr(out, "0 bytes spilled") && strstr(out, "status 0");
   if (!absent && !good) fail_msg("%s", out);
@@ -28,11 +34,18 @@ static void max_gpu(void **state) {
   if (absent) skip_because("Intel's GPU driver for OpenCL is not installed");
 }
 
-/* All passes of spherical harmonics, adding to what is there; rows go through local memory, or not. */
+/* All passes of spherical harmonics, adding to what is there; rows go through local memory, or not.
+ */
 static int run_harmonics(bool simd, clb_dtype storage, clb_dtype arithmetic) {
   enum { N = 37, COLUMNS = 1 + 7 + 5 };
   const int degrees[] = {0, 3, 2};
-  const clb_spherical_harmonics_desc desc = {.degrees = degrees, .n_degrees = 3, .normalize = 1, .storage = storage, .arithmetic = arithmetic, .accumulate = 1, .passes = 7};
+  const clb_spherical_harmonics_desc desc = {.degrees = degrees,
+                                             .n_degrees = 3,
+                                             .normalize = 1,
+                                             .storage = storage,
+                                             .arithmetic = arithmetic,
+                                             .accumulate = 1,
+                                             .passes = 7};
   clb_context *ctx;
   clb_op *op = NULL;
   clb_buffer *buffer[6] = {0};
@@ -61,11 +74,14 @@ static int run_harmonics(bool simd, clb_dtype storage, clb_dtype arithmetic) {
 /* Every case on the first device, with numbers, and what users run. */
 static int run(clb_device *d) {
   for (int i = 0; i < CASES; i++)
-    if (case_builders[i] != case_atomics) run_case(d, i); /* compare-and-swap starts from a plain read, which oclgrind calls a race */
-  return run_harmonics(false, CLB_F32, CLB_F32) || run_harmonics(true, CLB_F32, CLB_F32) || run_harmonics(false, CLB_F64, CLB_F64) || run_harmonics(false, CLB_F16, CLB_F32);
+    if (case_builders[i] != case_atomics)
+      run_case(d, i); /* compare-and-swap starts from a plain read, which oclgrind calls a race */
+  return run_harmonics(false, CLB_F32, CLB_F32) || run_harmonics(true, CLB_F32, CLB_F32) ||
+         run_harmonics(false, CLB_F64, CLB_F64) || run_harmonics(false, CLB_F16, CLB_F32);
 }
 
-/* Every case on the first GPU, with and without the large register mode, and the spills of each; more than 4 GiB in one buffer. */
+/* Every case on the first GPU, with and without the large register mode, and the spills of each;
+   more than 4 GiB in one buffer. */
 static int compile(clb_device *d) {
   clb_memory large = {0};
   int spilled = 0;
@@ -77,7 +93,8 @@ static int compile(clb_device *d) {
     clb_report report; /* loads the kernel, too */
     case_begin(&c, i / 2, &d->limits, true);
     c.k.large_registers = i % 2;
-    if (build_kernel(d, &c.k, &binary) || opencl->report(d, &c.k, binary.s, binary.n, &report)) return puts(d->error->text.s), 1;
+    if (build_kernel(d, &c.k, &binary) || opencl->report(d, &c.k, binary.s, binary.n, &report))
+      return puts(d->error->text.s), 1;
     spilled += report.spill_bytes;
     clb_text_free(&binary);
     case_free(&c);
@@ -92,7 +109,8 @@ static int other_side(const char *mode) {
   clb_error_sink error = {0};
   clb_device *d = NULL;
   bool compiles = !strcmp(mode, "compile");
-  if (opencl->open("opencl", compiles ? ":gpu" : "", NULL, &error, &d)) return puts(error.text.s), 1;
+  if (opencl->open("opencl", compiles ? ":gpu" : "", NULL, &error, &d))
+    return puts(error.text.s), 1;
   printf("%s\n", d->info.description);
   int status = compiles ? compile(d) : run(d);
   opencl->close(d);

@@ -1,20 +1,28 @@
-/* tests/backends/test_without_subgroups.c - on a CPU without sub-groups a kernel's lanes meet a few times, whatever it sums: there every shuffle is two barriers of
-   the whole group, and PoCL compiles what lies between two barriers work-item by work-item. */
+/* tests/backends/test_without_subgroups.c - on a CPU without sub-groups a kernel's lanes meet a few
+   times, whatever it sums: there every shuffle is two barriers of the whole group, and PoCL
+   compiles what lies between two barriers work-item by work-item. */
 #include "tests/test.h"
 
 #include "src/runtime/context.h"
 #include "src/codegen/codegen.h"
 #include "tools/ops/tensor_product_problems.h"
 
-#define OK(ctx, call)                                                            \
-  do {                                                                           \
-    clb_status status_ = (call);                                                 \
-    if (status_) fail_msg("%s: %d: %s", #call, (int)status_, clb_error(ctx));    \
+#define OK(ctx, call)                                                                              \
+  do {                                                                                             \
+    clb_status status_ = (call);                                                                   \
+    if (status_) fail_msg("%s: %d: %s", #call, (int)status_, clb_error(ctx));                      \
   } while (0)
 
-static const clb_limits limits = {.lanes = {32, 32}, .max_subgroups = 32, .local_bytes = 1 << 20, .registers = 32, .units = 2, .simd = true, .f64 = true};
+static const clb_limits limits = {.lanes = {32, 32},
+                                  .max_subgroups = 32,
+                                  .local_bytes = 1 << 20,
+                                  .registers = 32,
+                                  .units = 2,
+                                  .simd = true,
+                                  .f64 = true};
 
-/* Of the two steps of a sum, 16 elements at a time; of rows that are put together, and of edges whose lanes' shares are kept. */
+/* Of the two steps of a sum, 16 elements at a time; of rows that are put together, and of edges
+   whose lanes' shares are kept. */
 enum { PER_SUMS = 4, SUMMED = 16, BESIDES = 4 };
 
 static int barriers(const ir_kernel *k) {
@@ -31,7 +39,8 @@ static void expect_few(clb_context *ctx, const char *problem, int most) {
   assert_non_null(ctx->kernels);
   for (clb_kernel *k = ctx->kernels; k; k = k->next) {
     int n = barriers(&k->ir);
-    if (n > most) fail_msg("%s of %s meets at %d barriers, more than %d", k->ir.name, problem, n, most);
+    if (n > most)
+      fail_msg("%s of %s meets at %d barriers, more than %d", k->ir.name, problem, n, most);
   }
 }
 
@@ -43,11 +52,21 @@ static clb_context *open_limited(void) {
 }
 
 static clb_tensor_product_desc describe(clb_context *ctx, int i, clb_instructions *found) {
-  if (standard[i].kind == CHANNEL_WISE) OK(ctx, clb_channel_wise(ctx, standard[i].x, standard[i].y, standard[i].filter, CLB_SORTED, found));
+  if (standard[i].kind == CHANNEL_WISE)
+    OK(ctx,
+       clb_channel_wise(ctx, standard[i].x, standard[i].y, standard[i].filter, CLB_SORTED, found));
   else OK(ctx, clb_fully_connected(ctx, standard[i].x, standard[i].y, standard[i].filter, found));
-  return (clb_tensor_product_desc){.irreps_x = found->irreps_x, .irreps_y = found->irreps_y, .irreps_z = found->irreps_z, .instructions = found->instructions,
-                                   .n_instructions = found->n_instructions, .layout_x = CLB_IR_MUL, .layout_z = CLB_IR_MUL, .shared_weights = standard[i].shared,
-                                   .storage = CLB_F32, .arithmetic = CLB_F32, .passes = 7};
+  return (clb_tensor_product_desc){.irreps_x = found->irreps_x,
+                                   .irreps_y = found->irreps_y,
+                                   .irreps_z = found->irreps_z,
+                                   .instructions = found->instructions,
+                                   .n_instructions = found->n_instructions,
+                                   .layout_x = CLB_IR_MUL,
+                                   .layout_z = CLB_IR_MUL,
+                                   .shared_weights = standard[i].shared,
+                                   .storage = CLB_F32,
+                                   .arithmetic = CLB_F32,
+                                   .passes = 7};
 }
 
 static void products(void **state) {

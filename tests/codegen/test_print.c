@@ -1,4 +1,5 @@
-/* tests/codegen/test_print.c - the SIMT text: one body for three languages, exact constants in any locale, and what cannot be said. */
+/* tests/codegen/test_print.c - the SIMT text: one body for three languages, exact constants in any
+   locale, and what cannot be said. */
 #include <locale.h>
 #include <math.h>
 
@@ -6,8 +7,12 @@
 #include "tests/ir/random_kernel.h"
 #include "tests/test.h"
 
-static const clb_dialect opencl = {.language = CLB_LANGUAGE_OPENCL}, opencl_subgroups = {.language = CLB_LANGUAGE_OPENCL, .subgroups = true, .float_atomics = true},
-                         cuda = {.language = CLB_LANGUAGE_CUDA}, hip = {.language = CLB_LANGUAGE_HIP};
+static const clb_dialect opencl = {.language = CLB_LANGUAGE_OPENCL},
+                         opencl_subgroups = {.language = CLB_LANGUAGE_OPENCL,
+                                             .subgroups = true,
+                                             .float_atomics = true},
+                         cuda = {.language = CLB_LANGUAGE_CUDA},
+                         hip = {.language = CLB_LANGUAGE_HIP};
 
 static char *print(const ir_kernel *k, const clb_dialect *d) {
   clb_text text = {0};
@@ -29,10 +34,12 @@ static void one_body(void **state) {
   (void)state;
   for (int seed = 0; seed < 60; seed++) {
     random_kernel r;
-    random_kernel_make(&r, (uint64_t)seed, 32, 1 + seed % 4, RANDOM_ALL & ~(unsigned)(RANDOM_ATOMICS | RANDOM_ALIGNED));
+    random_kernel_make(&r, (uint64_t)seed, 32, 1 + seed % 4,
+                       RANDOM_ALL & ~(unsigned)(RANDOM_ATOMICS | RANDOM_ALIGNED));
     char *texts[] = {print(&r.k, &cuda), print(&r.k, &hip), print(&r.k, &opencl_subgroups)};
     for (int i = 1; i < 3; i++)
-      if (strcmp(body(texts[0]), body(texts[i]))) fail_msg("seed %d:\n%s\n%s", seed, body(texts[0]), body(texts[i]));
+      if (strcmp(body(texts[0]), body(texts[i])))
+        fail_msg("seed %d:\n%s\n%s", seed, body(texts[0]), body(texts[i]));
     for (int i = 0; i < 3; i++) free(texts[i]);
     random_kernel_free(&r);
   }
@@ -56,16 +63,31 @@ static void put_reals(ir_kernel *k, ir_type type, const double *x, int n) {
 
 static void exact_constants(void **state) {
   static const char *const locales[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE.utf8", "C"};
-  double x[64] = {0.0, -0.0, 1, -1, 0.1, 1e300, -5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 0x1p-1074, 0x1.0000000000001p+0, 3};
+  double x[64] = {0.0,
+                  -0.0,
+                  1,
+                  -1,
+                  0.1,
+                  1e300,
+                  -5e-324,
+                  2.2250738585072014e-308,
+                  1.7976931348623157e308,
+                  0x1p-1074,
+                  0x1.0000000000001p+0,
+                  3};
   uint64_t seed = 3;
   (void)state;
   for (int i = 12; i < 64; i++) x[i] = ldexp(test_random(&seed), (int)(600 * test_random(&seed)));
   for (int narrow = 0; narrow < 2; narrow++) {
     ir_kernel k;
     if (narrow)
-      for (int i = 0; i < 64; i++) x[i] = (float)ldexp(x[i], i < 12 ? 0 : -ilogb(x[i]) + i - 32), x[i] = isfinite(x[i]) ? x[i] : 7;
+      for (int i = 0; i < 64; i++)
+        x[i] = (float)ldexp(x[i], i < 12 ? 0 : -ilogb(x[i]) + i - 32),
+        x[i] = isfinite(x[i]) ? x[i] : 7;
     put_reals(&k, narrow ? IR_F32 : IR_F64, x, 64);
-    for (size_t l = 0; l < sizeof locales / sizeof *locales && !setlocale(LC_ALL, locales[l]); l++) {}
+    for (size_t l = 0; l < sizeof locales / sizeof *locales && !setlocale(LC_ALL, locales[l]);
+         l++) {
+    }
     char *text = print(&k, &cuda);
     setlocale(LC_ALL, "C");
     for (int i = 0; i < 64; i++) {
@@ -106,13 +128,19 @@ static void integers(void **state) {
   ir_begin(&k, "integers", 1, 1, 1);
   ir_val y = ir_buffer(&k, IR_I64, true), z = ir_buffer(&k, IR_I32, true);
   const int64_t x[] = {0, -7, INT64_MAX, INT64_MIN};
-  for (int i = 0; i < 4; i++) ir_store(&k, y, ir_int(&k, IR_I32, i), IR_NONE, ir_int(&k, IR_I64, x[i]));
+  for (int i = 0; i < 4; i++)
+    ir_store(&k, y, ir_int(&k, IR_I32, i), IR_NONE, ir_int(&k, IR_I64, x[i]));
   ir_store(&k, z, ir_int(&k, IR_I32, 0), IR_NONE, ir_int(&k, IR_I32, INT32_MIN));
   ir_store(&k, z, ir_int(&k, IR_I32, 1), IR_NONE, ir_add(&k, ir_group(&k), ir_int(&k, IR_I32, -1)));
   assert_true(ir_finish(&k));
   char *text = print(&k, &hip);
-  static const char *const words[] = {"v0[0] = 0L;", "v0[1] = (-7L);", "v0[2] = 9223372036854775807L;", "v0[3] = (-9223372036854775807L - 1);",
-                                      "v1[0] = (-2147483647 - 1);", "(int)((u32)", "(u32)(-1)"};
+  static const char *const words[] = {"v0[0] = 0L;",
+                                      "v0[1] = (-7L);",
+                                      "v0[2] = 9223372036854775807L;",
+                                      "v0[3] = (-9223372036854775807L - 1);",
+                                      "v1[0] = (-2147483647 - 1);",
+                                      "(int)((u32)",
+                                      "(u32)(-1)"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (!strstr(text, words[i])) fail_msg("no %s in\n%s", words[i], text);
   free(text);
@@ -124,14 +152,19 @@ static void few_words(void **state) {
   ir_kernel k;
   (void)state;
   ir_begin(&k, "few_words", 32, 2, 64);
-  ir_val x = ir_buffer(&k, IR_F16, false), y = ir_buffer(&k, IR_F32, true), at = ir_add(&k, ir_mul(&k, ir_subgroup(&k), ir_int(&k, IR_I32, 32)), ir_lane(&k));
-  ir_store(&k, y, at, ir_2(&k, IR_LT, at, ir_int(&k, IR_I32, 40)), ir_1(&k, IR_SQRT, ir_load(&k, x, at, IR_NONE)));
+  ir_val x = ir_buffer(&k, IR_F16, false), y = ir_buffer(&k, IR_F32, true),
+         at = ir_add(&k, ir_mul(&k, ir_subgroup(&k), ir_int(&k, IR_I32, 32)), ir_lane(&k));
+  ir_store(&k, y, at, ir_2(&k, IR_LT, at, ir_int(&k, IR_I32, 40)),
+           ir_1(&k, IR_SQRT, ir_load(&k, x, at, IR_NONE)));
   assert_true(ir_finish(&k));
   const clb_dialect *const dialects[] = {&opencl, &opencl_subgroups, &cuda, &hip};
   for (int i = 0; i < 4; i++) {
     char *text = print(&k, dialects[i]);
-    static const char *const absent[] = {"double", "fp64", "exp", "shuffle", "barrier", "atomic", "bf16", "two_over_pi", "#include", "v32"};
-    static const char *const present[] = {"KERNEL(64, 32, 1) few_words(GLOBAL const u16 *restrict v0, GLOBAL float *v1)", "f16_to_f32(v0[", "sqrt_f32(", "if (v"};
+    static const char *const absent[] = {"double", "fp64", "exp",         "shuffle",  "barrier",
+                                         "atomic", "bf16", "two_over_pi", "#include", "v32"};
+    static const char *const present[] = {
+        "KERNEL(64, 32, 1) few_words(GLOBAL const u16 *restrict v0, GLOBAL float *v1)",
+        "f16_to_f32(v0[", "sqrt_f32(", "if (v"};
     for (size_t w = 0; w < sizeof absent / sizeof *absent; w++)
       if (strstr(text, absent[w])) fail_msg("%s in\n%s", absent[w], text);
     for (size_t w = 0; w < sizeof present / sizeof *present; w++)
@@ -144,11 +177,15 @@ static void few_words(void **state) {
 
 /* Masks of lanes are hidden where asked; what all lanes share is not. */
 static void hidden_masks(void **state) {
-  static const clb_dialect hides = {.language = CLB_LANGUAGE_OPENCL, .subgroups = true, .float_atomics = true, .hides_masks = true};
+  static const clb_dialect hides = {.language = CLB_LANGUAGE_OPENCL,
+                                    .subgroups = true,
+                                    .float_atomics = true,
+                                    .hides_masks = true};
   ir_kernel k;
   (void)state;
   ir_begin(&k, "masks", 32, 1, 64);
-  ir_val y = ir_buffer(&k, IR_F32, true), n = ir_scalar(&k, IR_I32), lane = ir_lane(&k), below = ir_2(&k, IR_LT, lane, ir_int(&k, IR_I32, 20));
+  ir_val y = ir_buffer(&k, IR_F32, true), n = ir_scalar(&k, IR_I32), lane = ir_lane(&k),
+         below = ir_2(&k, IR_LT, lane, ir_int(&k, IR_I32, 20));
   ir_val mask = ir_2(&k, IR_AND, below, ir_2(&k, IR_EQ, lane, n));
   ir_if(&k, ir_2(&k, IR_LE, n, ir_int(&k, IR_I32, 9)));
   ir_store(&k, y, lane, mask, ir_load(&k, y, lane, below));
@@ -156,7 +193,9 @@ static void hidden_masks(void **state) {
   assert_true(ir_finish(&k));
   char *plain = print(&k, &opencl_subgroups), *text = print(&k, &hides);
   assert_null(strstr(plain, "hidden"));
-  static const char *const words[] = {"#define hidden(", "v5 = hidden(v3 < 20);", "v6 = hidden(v1 == v3);", "v7 = hidden(v5 && v6);", "v9 = v1 <= 9;"};
+  static const char *const words[] = {"#define hidden(", "v5 = hidden(v3 < 20);",
+                                      "v6 = hidden(v1 == v3);", "v7 = hidden(v5 && v6);",
+                                      "v9 = v1 <= 9;"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (!strstr(text, words[i])) fail_msg("no %s in\n%s", words[i], text);
   free(plain);
@@ -164,14 +203,16 @@ static void hidden_masks(void **state) {
   ir_free(&k);
 }
 
-/* CUDA declares up to 48 KB of local arrays, each from a multiple of 16 bytes on; beyond that they are parts of what the launch gives. */
+/* CUDA declares up to 48 KB of local arrays, each from a multiple of 16 bytes on; beyond that they
+   are parts of what the launch gives. */
 static void much_local_memory(void **state) {
   static const clb_dialect *const others[] = {&opencl, &opencl_subgroups, &hip};
   (void)state;
   for (int more = 0; more < 2; more++) {
     ir_kernel k;
     ir_begin(&k, "much_local", 32, 1, 32);
-    ir_val y = ir_buffer(&k, IR_F64, true), a = ir_local(&k, IR_F16, 3), b = ir_local(&k, IR_F64, 6140 + more), c = ir_local(&k, IR_F32, 1), lane = ir_lane(&k);
+    ir_val y = ir_buffer(&k, IR_F64, true), a = ir_local(&k, IR_F16, 3),
+           b = ir_local(&k, IR_F64, 6140 + more), c = ir_local(&k, IR_F32, 1), lane = ir_lane(&k);
     ir_store(&k, a, ir_int(&k, IR_I32, 0), IR_NONE, ir_real(&k, IR_F32, 1));
     ir_store(&k, c, ir_int(&k, IR_I32, 0), IR_NONE, ir_real(&k, IR_F32, 2));
     ir_store(&k, b, lane, IR_NONE, ir_real(&k, IR_F64, 3));
@@ -180,14 +221,17 @@ static void much_local_memory(void **state) {
     assert_int_equal(clb_launch_local_bytes(&k, &cuda), more ? 49168 : 0);
     char *text = print(&k, &cuda);
     static const char *const want[] = {
-      "  SHARED u16 v1[3];\n  SHARED double v2[6140];\n  SHARED float v3[1];\n",
-      "  extern SHARED unsigned char shared[];\n  u16 *const v1 = (u16 *)(shared + 0);\n"
-      "  double *const v2 = (double *)(shared + 16);\n  float *const v3 = (float *)(shared + 49152);\n"};
+        "  SHARED u16 v1[3];\n  SHARED double v2[6140];\n  SHARED float v3[1];\n",
+        "  extern SHARED unsigned char shared[];\n  u16 *const v1 = (u16 *)(shared + 0);\n"
+        "  double *const v2 = (double *)(shared + 16);\n  float *const v3 = (float *)(shared + "
+        "49152);\n"};
     if (!strstr(text, want[more]) || strstr(text, want[!more])) fail_msg("%s", text);
     for (int i = 0; i < 3; i++) {
       char *other = print(&k, others[i]);
       assert_int_equal(clb_launch_local_bytes(&k, others[i]), 0);
-      if (!strstr(other, "  SHARED u16 v1[3];\n  SHARED double v2[614") || strstr(other, "extern SHARED")) fail_msg("%s", other);
+      if (!strstr(other, "  SHARED u16 v1[3];\n  SHARED double v2[614") ||
+          strstr(other, "extern SHARED"))
+        fail_msg("%s", other);
       free(other);
     }
     free(text);
@@ -199,15 +243,18 @@ static void much_local_memory(void **state) {
 static void aligned_loads(void **state) {
   static const clb_dialect *const others[] = {&opencl, &opencl_subgroups, &hip};
   static const char *const words[] = {
-    "  const float2 q8 = *(const float2 *)(v0 + v7); const float v8_0 = q8.x, v8_1 = q8.y;\n",
-    "  float v14_0 = 0, v14_1 = 0, v14_2 = 0, v14_3 = 0;\n"
-    "  if (v13) { const float4 q14 = *(const float4 *)(v0 + v11); v14_0 = q14.x, v14_1 = q14.y, v14_2 = q14.z, v14_3 = q14.w; }\n",
-    "= *(const double2 *)(v1 + v7)", "= *(const longlong2 *)(v2 + v7)", "= *(const int4 *)(v3 + v11)"};
+      "  const float2 q8 = *(const float2 *)(v0 + v7); const float v8_0 = q8.x, v8_1 = q8.y;\n",
+      "  float v14_0 = 0, v14_1 = 0, v14_2 = 0, v14_3 = 0;\n"
+      "  if (v13) { const float4 q14 = *(const float4 *)(v0 + v11); v14_0 = q14.x, v14_1 = q14.y, "
+      "v14_2 = q14.z, v14_3 = q14.w; }\n",
+      "= *(const double2 *)(v1 + v7)", "= *(const longlong2 *)(v2 + v7)",
+      "= *(const int4 *)(v3 + v11)"};
   ir_kernel k;
   ir_val v[4], y[5];
   (void)state;
   ir_begin(&k, "aligned", 32, 1, 32);
-  ir_val x[] = {ir_buffer(&k, IR_F32, false), ir_buffer(&k, IR_F64, false), ir_buffer(&k, IR_I64, false), ir_local(&k, IR_I32, 128)};
+  ir_val x[] = {ir_buffer(&k, IR_F32, false), ir_buffer(&k, IR_F64, false),
+                ir_buffer(&k, IR_I64, false), ir_local(&k, IR_I32, 128)};
   ir_val lane = ir_lane(&k), two = ir_mul(&k, lane, ir_int(&k, IR_I32, 2)), mask;
   ir_load_aligned(&k, x[0], two, IR_NONE, 2, v);
   y[0] = v[1];
@@ -234,29 +281,36 @@ static void aligned_loads(void **state) {
   ir_free(&k);
 }
 
-/* A negation, and what a compiler makes one of, where the compiler is not to see it; what only looks like one stays. */
+/* A negation, and what a compiler makes one of, where the compiler is not to see it; what only
+   looks like one stays. */
 static void hidden_negation(void **state) {
-  static const clb_dialect hides = {.language = CLB_LANGUAGE_OPENCL, .subgroups = true, .hides_negation = true};
+  static const clb_dialect hides = {
+      .language = CLB_LANGUAGE_OPENCL, .subgroups = true, .hides_negation = true};
   ir_kernel k;
   (void)state;
   ir_begin(&k, "negations", 32, 1, 32);
-  ir_val y = ir_buffer(&k, IR_F32, true), z = ir_buffer(&k, IR_F64, true), a = ir_scalar(&k, IR_F32), d = ir_scalar(&k, IR_F64), n = ir_scalar(&k, IR_I32), lane = ir_lane(&k);
-  const ir_val of[] = {ir_1(&k, IR_NEG, a),
-                       ir_mul(&k, a, ir_real(&k, IR_F32, -1)),
-                       ir_mul(&k, ir_real(&k, IR_F32, -1), ir_add(&k, a, a)),
-                       ir_2(&k, IR_DIV, ir_sub(&k, a, ir_real(&k, IR_F32, 3)), ir_real(&k, IR_F32, -1)),
-                       ir_sub(&k, ir_real(&k, IR_F32, -0.0), ir_mul(&k, a, a)),
-                       ir_sub(&k, ir_real(&k, IR_F32, 0), a),
-                       ir_mul(&k, a, ir_real(&k, IR_F32, -2)),
-                       ir_cast(&k, IR_F32, ir_mul(&k, n, ir_int(&k, IR_I32, -1)))};
-  for (size_t i = 0; i < sizeof of / sizeof *of; i++) ir_store(&k, y, ir_add(&k, lane, ir_int(&k, IR_I32, 32 * (int)i)), IR_NONE, of[i]);
+  ir_val y = ir_buffer(&k, IR_F32, true), z = ir_buffer(&k, IR_F64, true),
+         a = ir_scalar(&k, IR_F32), d = ir_scalar(&k, IR_F64), n = ir_scalar(&k, IR_I32),
+         lane = ir_lane(&k);
+  const ir_val of[] = {
+      ir_1(&k, IR_NEG, a),
+      ir_mul(&k, a, ir_real(&k, IR_F32, -1)),
+      ir_mul(&k, ir_real(&k, IR_F32, -1), ir_add(&k, a, a)),
+      ir_2(&k, IR_DIV, ir_sub(&k, a, ir_real(&k, IR_F32, 3)), ir_real(&k, IR_F32, -1)),
+      ir_sub(&k, ir_real(&k, IR_F32, -0.0), ir_mul(&k, a, a)),
+      ir_sub(&k, ir_real(&k, IR_F32, 0), a),
+      ir_mul(&k, a, ir_real(&k, IR_F32, -2)),
+      ir_cast(&k, IR_F32, ir_mul(&k, n, ir_int(&k, IR_I32, -1)))};
+  for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+    ir_store(&k, y, ir_add(&k, lane, ir_int(&k, IR_I32, 32 * (int)i)), IR_NONE, of[i]);
   ir_store(&k, z, lane, IR_NONE, ir_1(&k, IR_NEG, d));
   assert_true(ir_finish(&k));
   char *plain = print(&k, &opencl_subgroups), *text = print(&k, &hides);
   assert_null(strstr(plain, "negated"));
   int found = 0;
   for (const char *s = text; (s = strstr(s, "= negated(")); s++) found++;
-  if (found != 6 || !strstr(text, "#define negated(x)")) fail_msg("%d negations in\n%s", found, text);
+  if (found != 6 || !strstr(text, "#define negated(x)"))
+    fail_msg("%d negations in\n%s", found, text);
   free(plain);
   free(text);
   ir_free(&k);
@@ -265,7 +319,8 @@ static void hidden_negation(void **state) {
 static void refused(const ir_kernel *k, const clb_dialect *d, const char *word) {
   clb_text text = {0};
   char error[200] = "";
-  if (clb_print(k, d, &text, error, sizeof error) || !strstr(error, word)) fail_msg("%s: \"%s\"", word, error);
+  if (clb_print(k, d, &text, error, sizeof error) || !strstr(error, word))
+    fail_msg("%s: \"%s\"", word, error);
   clb_text_free(&text);
 }
 
@@ -276,7 +331,8 @@ static void cannot_be_said(void **state) {
     ir_kernel k;
     ir_begin(&k, "shuffled", lanes[i], 1, 1);
     ir_val lane = ir_lane(&k), y = ir_buffer(&k, IR_I32, true);
-    ir_store(&k, y, lane, IR_NONE, ir_shuffle(&k, lane, ir_sub(&k, ir_int(&k, IR_I32, lanes[i] - 1), lane)));
+    ir_store(&k, y, lane, IR_NONE,
+             ir_shuffle(&k, lane, ir_sub(&k, ir_int(&k, IR_I32, lanes[i] - 1), lane)));
     assert_true(ir_finish(&k));
     refused(&k, &opencl, "kernel shuffled: this device has no shuffle_i32: no sub-groups");
     if (lanes[i] > 32 || lanes[i] == 24) refused(&k, &cuda, "SHUFFLE among");
@@ -288,8 +344,11 @@ static void cannot_be_said(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(one_body),  cmocka_unit_test(exact_constants), cmocka_unit_test(no_numbers),    cmocka_unit_test(integers),
-                                     cmocka_unit_test(few_words), cmocka_unit_test(hidden_masks), cmocka_unit_test(hidden_negation), cmocka_unit_test(much_local_memory),
-                                     cmocka_unit_test(aligned_loads), cmocka_unit_test(cannot_be_said)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(one_body),        cmocka_unit_test(exact_constants),
+      cmocka_unit_test(no_numbers),      cmocka_unit_test(integers),
+      cmocka_unit_test(few_words),       cmocka_unit_test(hidden_masks),
+      cmocka_unit_test(hidden_negation), cmocka_unit_test(much_local_memory),
+      cmocka_unit_test(aligned_loads),   cmocka_unit_test(cannot_be_said)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* tests/codegen/test_spirv.c - SPIR-V words: spirv-val and Intel's compiler accept them, and two drivers that run them get the interpreter's numbers. */
+/* tests/codegen/test_spirv.c - SPIR-V words: spirv-val and Intel's compiler accept them, and two
+   drivers that run them get the interpreter's numbers. */
 #include <math.h>
 #include <unistd.h>
 
@@ -23,7 +24,8 @@ static void build(const test_case *c, int lanes, int subgroups, ir_kernel *k) {
 
 static void print(const ir_kernel *k, bool subgroups, bool float_atomics, clb_text *words) {
   char error[300] = "";
-  clb_dialect dialect = {.language = CLB_LANGUAGE_SPIRV, .subgroups = subgroups, .float_atomics = float_atomics};
+  clb_dialect dialect = {
+      .language = CLB_LANGUAGE_SPIRV, .subgroups = subgroups, .float_atomics = float_atomics};
   if (!clb_print_spirv(k, &dialect, words, error, sizeof error)) fail_msg("%s: %s", k->name, error);
 }
 
@@ -45,13 +47,17 @@ static void set_number(void *at, ir_type t, double x) {
   f16 half = (f16)f;
   int32_t i = (int32_t)fmin(fmax(fabs(x) * 20, 0), 60);
   int64_t l = i;
-  const void *from[] = {[IR_I32] = &i, [IR_I64] = &l, [IR_F32] = &f, [IR_F64] = &x, [IR_F16] = &half, [IR_BF16] = &brain};
+  const void *from[] = {[IR_I32] = &i, [IR_I64] = &l,    [IR_F32] = &f,
+                        [IR_F64] = &x, [IR_F16] = &half, [IR_BF16] = &brain};
   memcpy(at, from[t], (size_t)ir_type_bytes(t));
 }
 
 static void fill(const ir_kernel *k, bool special, arguments *a) {
-  /* among them halfway between two numbers of bf16 and of f16, and next to their largest and smallest */
-  static const double odd[] = {NAN, INFINITY, -INFINITY, 0, -0.0, 1e30, -1e-30, 65519, 65520, 0x1.ffp-15, 0x1.01p3, 0x1.03p3, 0x1.002p3, 0x1.006p3};
+  /* among them halfway between two numbers of bf16 and of f16, and next to their largest and
+     smallest */
+  static const double odd[] = {NAN,      INFINITY, -INFINITY, 0,        -0.0,
+                               1e30,     -1e-30,   65519,     65520,    0x1.ffp-15,
+                               0x1.01p3, 0x1.03p3, 0x1.002p3, 0x1.006p3};
   enum { ODD = sizeof odd / sizeof *odd };
   uint64_t seed = 1;
   a->n = 0;
@@ -61,7 +67,8 @@ static void fill(const ir_kernel *k, bool special, arguments *a) {
     size_t count = i->op == IR_BUFFER ? ELEMENTS : 1;
     ir_type t = a->type[a->n] = (ir_type)(i->op == IR_BUFFER ? i->element : i->type);
     runner_argument *to = &a->arg[a->n++];
-    *to = (runner_argument){calloc(count, (size_t)ir_type_bytes(t)), count * (size_t)ir_type_bytes(t), i->op == IR_BUFFER};
+    *to = (runner_argument){calloc(count, (size_t)ir_type_bytes(t)),
+                            count * (size_t)ir_type_bytes(t), i->op == IR_BUFFER};
     assert_non_null(to->data);
     for (size_t j = 0; j < count; j++) {
       double x = 3 * test_random(&seed), pick = 10 * (test_random(&seed) + 1);
@@ -104,21 +111,25 @@ static bool near(const void *x, const void *y, ir_type t, double ulp) {
   if (ir_is_int(t)) return false;
   double a = number(x, t), b = number(y, t), eps = t == IR_F64 ? 0x1p-52 : 0x1p-23;
   if (isnan(a) && isnan(b)) return true;
-  if (fabs(a) < 0x1p-126 && fabs(b) < 0x1p-126) return true; /* subnormals may be flushed; the sign of zero is free in MIN and MAX */
+  if (fabs(a) < 0x1p-126 && fabs(b) < 0x1p-126)
+    return true; /* subnormals may be flushed; the sign of zero is free in MIN and MAX */
   return fabs(a - b) <= ulp * eps * fabs(b);
 }
 
-static void compare(const ir_kernel *k, const char *where, const arguments *got, const arguments *wanted, double ulp) {
+static void compare(const ir_kernel *k, const char *where, const arguments *got,
+                    const arguments *wanted, double ulp) {
   for (int i = 0; i < got->n; i++) {
     size_t size = (size_t)ir_type_bytes(got->type[i]);
     for (size_t j = 0; j < got->arg[i].bytes / size; j++) {
-      const char *x = (char *)got->arg[i].data + j * size, *y = (char *)wanted->arg[i].data + j * size;
+      const char *x = (char *)got->arg[i].data + j * size,
+                 *y = (char *)wanted->arg[i].data + j * size;
       if (near(x, y, got->type[i], ulp)) continue;
       uint64_t bits[2] = {0, 0};
       memcpy(&bits[0], x, size);
       memcpy(&bits[1], y, size);
-      fail_msg("%s %s, %d x %d lanes: argument %d [%zu] (row %zu, column %zu): %#llx, wanted %#llx", where, k->name, (int)k->subgroups, (int)k->lanes, i, j, j / WIDTH,
-               j % WIDTH, (unsigned long long)bits[0], (unsigned long long)bits[1]);
+      fail_msg("%s %s, %d x %d lanes: argument %d [%zu] (row %zu, column %zu): %#llx, wanted %#llx",
+               where, k->name, (int)k->subgroups, (int)k->lanes, i, j, j / WIDTH, j % WIDTH,
+               (unsigned long long)bits[0], (unsigned long long)bits[1]);
     }
   }
 }
@@ -203,7 +214,8 @@ static void intel_gpu_compiler_accepts(void **state) {
     build(&cases[c], c & 1 ? 32 : 16, 2, &k);
     print(&k, true, c & 1, &words);
     write_file("k.spv", words.s, words.n);
-    command(cases[c].name, "env -u LD_LIBRARY_PATH ocloc compile -spirv_input -file k.spv -device pvc -options '-cl-fp32-correctly-rounded-divide-sqrt'");
+    command(cases[c].name, "env -u LD_LIBRARY_PATH ocloc compile -spirv_input -file k.spv -device "
+                           "pvc -options '-cl-fp32-correctly-rounded-divide-sqrt'");
     clb_text_free(&words);
     ir_free(&k);
   }
@@ -219,7 +231,8 @@ static void words_for(const ir_kernel *k, bool is_il, bool float_atomics, clb_te
   words->s = read_file("k.bc", &words->n);
 }
 
-static void run_case(const test_case *c, opencl_runner *r, const char *where, bool is_il, int lanes, int subgroups, bool float_atomics) {
+static void run_case(const test_case *c, opencl_runner *r, const char *where, bool is_il, int lanes,
+                     int subgroups, bool float_atomics) {
   ir_kernel k, legal;
   clb_text words = {0};
   arguments got, wanted;
@@ -231,7 +244,9 @@ static void run_case(const test_case *c, opencl_runner *r, const char *where, bo
   fill(&k, c->special, &got);
   fill(&k, c->special, &wanted);
   interpret(&k, &wanted);
-  if (!runner_run(r, is_il, words.s, words.n, c->name, GROUPS, (size_t)(lanes * subgroups), got.arg, got.n, log, sizeof log)) fail_msg("%s %s: %s", where, c->name, log);
+  if (!runner_run(r, is_il, words.s, words.n, c->name, GROUPS, (size_t)(lanes * subgroups), got.arg,
+                  got.n, log, sizeof log))
+    fail_msg("%s %s: %s", where, c->name, log);
   compare(&k, where, &got, &wanted, c->ulp);
   drop(&got);
   drop(&wanted);
@@ -245,17 +260,21 @@ static void pocl_runs_them(void **state) {
   opencl_runner r;
   if (!has_tool("llvm-spirv-15")) skip_because("llvm-spirv-15 is not installed");
   if (!runner_open(&r, "Portable Computing Language", "")) skip_because("PoCL is not installed");
-  for (int c = 0; c < CASES; c++) run_case(&cases[c], &r, "PoCL", false, 8, cases[c].shuffles ? 1 : 1 + (c & 1), false);
+  for (int c = 0; c < CASES; c++)
+    run_case(&cases[c], &r, "PoCL", false, 8, cases[c].shuffles ? 1 : 1 + (c & 1), false);
   runner_close(&r);
 }
 
 static void intel_cpu_runs_them(void **state) {
   (void)state;
   opencl_runner r;
-  if (!runner_open(&r, "Intel(R) OpenCL", "")) skip_because("Intel's OpenCL driver for CPUs is not installed");
+  if (!runner_open(&r, "Intel(R) OpenCL", ""))
+    skip_because("Intel's OpenCL driver for CPUs is not installed");
   for (int c = 0; c < CASES; c++)
     for (int size = 0; size < 3; size++)
-      if (cases[c].crosses || size == c % 3) run_case(&cases[c], &r, "Intel CPU", true, 8 << size, cases[c].crosses ? 2 : 1 + c % 2, size & 1);
+      if (cases[c].crosses || size == c % 3)
+        run_case(&cases[c], &r, "Intel CPU", true, 8 << size, cases[c].crosses ? 2 : 1 + c % 2,
+                 size & 1);
   runner_close(&r);
 }
 
@@ -268,7 +287,9 @@ static void take_data(const random_kernel *r, void **data, runner_argument *arg)
     data[i] = random_kernel_data(r, i);
     bool buffer = r->parameter[i].type == IR_VOID;
     if (buffer) arg[i] = (runner_argument){data[i], random_kernel_bytes(r, i), true};
-    else arg[i] = (runner_argument){(void *)&r->parameter[i].scalar, (size_t)ir_type_bytes(r->parameter[i].type), false};
+    else
+      arg[i] = (runner_argument){(void *)&r->parameter[i].scalar,
+                                 (size_t)ir_type_bytes(r->parameter[i].type), false};
   }
 }
 
@@ -276,7 +297,8 @@ static void drop_data(const random_kernel *r, void **data) {
   for (int i = 0; i < r->n; i++) free(data[i]);
 }
 
-static void run_random(uint64_t seed, opencl_runner *r, const char *where, bool is_il, int lanes, int subgroups) {
+static void run_random(uint64_t seed, opencl_runner *r, const char *where, bool is_il, int lanes,
+                       int subgroups) {
   random_kernel random;
   ir_kernel legal;
   clb_text words = {0};
@@ -284,16 +306,20 @@ static void run_random(uint64_t seed, opencl_runner *r, const char *where, bool 
   runner_argument arg[RANDOM_PARAMETERS];
   char log[4000];
   bool legalise = !is_il && subgroups == 1;
-  random_kernel_make(&random, seed, lanes, subgroups, legalise || is_il ? RANDOM_ALL : RANDOM_ALL & ~RANDOM_SHUFFLES);
+  random_kernel_make(&random, seed, lanes, subgroups,
+                     legalise || is_il ? RANDOM_ALL : RANDOM_ALL & ~RANDOM_SHUFFLES);
   if (random.k.error[0]) fail_msg("seed %d: %s", (int)seed, random.k.error);
   if (legalise && !clb_legalise(&random.k, &legal)) fail_msg("seed %d: %s", (int)seed, legal.error);
   words_for(legalise ? &legal : &random.k, is_il, seed & 1, &words);
   take_data(&random, wanted, arg);
-  if (!random_kernel_run(&random, &random.k, wanted, log, sizeof log)) fail_msg("seed %d: %s", (int)seed, log);
+  if (!random_kernel_run(&random, &random.k, wanted, log, sizeof log))
+    fail_msg("seed %d: %s", (int)seed, log);
   take_data(&random, got, arg);
-  if (!runner_run(r, is_il, words.s, words.n, random.k.name, (size_t)random.groups, (size_t)(lanes * subgroups), arg, random.n, log, sizeof log))
+  if (!runner_run(r, is_il, words.s, words.n, random.k.name, (size_t)random.groups,
+                  (size_t)(lanes * subgroups), arg, random.n, log, sizeof log))
     fail_msg("%s, seed %d: %s", where, (int)seed, log);
-  if (!random_kernel_agree(&random, wanted, got, log, sizeof log)) fail_msg("%s, seed %d, %d x %d lanes: %s", where, (int)seed, subgroups, lanes, log);
+  if (!random_kernel_agree(&random, wanted, got, log, sizeof log))
+    fail_msg("%s, seed %d, %d x %d lanes: %s", where, (int)seed, subgroups, lanes, log);
   drop_data(&random, wanted);
   drop_data(&random, got);
   clb_text_free(&words);
@@ -306,15 +332,18 @@ static void pocl_runs_random_kernels(void **state) {
   opencl_runner r;
   if (!has_tool("llvm-spirv-15")) skip_because("llvm-spirv-15 is not installed");
   if (!runner_open(&r, "Portable Computing Language", "")) skip_because("PoCL is not installed");
-  for (uint64_t seed = 0; seed < RANDOM_KERNELS / 4; seed++) run_random(seed, &r, "PoCL", false, 4 << seed % 3, seed & 1 ? 2 : 1);
+  for (uint64_t seed = 0; seed < RANDOM_KERNELS / 4; seed++)
+    run_random(seed, &r, "PoCL", false, 4 << seed % 3, seed & 1 ? 2 : 1);
   runner_close(&r);
 }
 
 static void intel_cpu_runs_random_kernels(void **state) {
   (void)state;
   opencl_runner r;
-  if (!runner_open(&r, "Intel(R) OpenCL", "")) skip_because("Intel's OpenCL driver for CPUs is not installed");
-  for (uint64_t seed = 0; seed < RANDOM_KERNELS; seed++) run_random(seed, &r, "Intel CPU", true, 8 << seed % 3, 1 + (int)(seed / 3 % 3));
+  if (!runner_open(&r, "Intel(R) OpenCL", ""))
+    skip_because("Intel's OpenCL driver for CPUs is not installed");
+  for (uint64_t seed = 0; seed < RANDOM_KERNELS; seed++)
+    run_random(seed, &r, "Intel CPU", true, 8 << seed % 3, 1 + (int)(seed / 3 % 3));
   runner_close(&r);
 }
 
@@ -330,7 +359,8 @@ static void random_words_are_valid(void **state) {
     write_file("k.spv", words.s, words.n);
     snprintf(what, sizeof what, "random kernel of seed %d", (int)seed);
     command(what, "spirv-val --target-env spv1.2 k.spv");
-    if (seed % 8 == 0 && has_tool("ocloc")) command(what, "env -u LD_LIBRARY_PATH ocloc compile -spirv_input -file k.spv -device pvc");
+    if (seed % 8 == 0 && has_tool("ocloc"))
+      command(what, "env -u LD_LIBRARY_PATH ocloc compile -spirv_input -file k.spv -device pvc");
     clb_text_free(&words);
     random_kernel_free(&random);
   }
@@ -338,17 +368,25 @@ static void random_words_are_valid(void **state) {
 
 /* ---- the kernels of ops ---- */
 
-/* The passes of spherical harmonics up to l = 4, as a GPU with these sub-groups would run them: through local memory. */
+/* The passes of spherical harmonics up to l = 4, as a GPU with these sub-groups would run them:
+   through local memory. */
 static void lower(int pass, clb_dtype storage, int normalize, int lanes, ir_kernel *k) {
   clb_problem problem;
-  clb_limits limits = {.lanes = {lanes, lanes}, .max_subgroups = 8, .local_bytes = 65536, .registers = 128, .units = 64, .subgroups = true, .f64 = true};
+  clb_limits limits = {.lanes = {lanes, lanes},
+                       .max_subgroups = 8,
+                       .local_bytes = 65536,
+                       .registers = 128,
+                       .units = 64,
+                       .subgroups = true,
+                       .f64 = true};
   clb_schedule schedule;
   char error[300];
   memset(&problem, 0, sizeof problem);
   problem.pass = pass;
   problem.storage = (int32_t)storage;
   problem.arithmetic = storage == CLB_F64 ? CLB_F64 : CLB_F32;
-  problem.spherical_harmonics = (clb_spherical_harmonics_problem){.n_degrees = 5, .normalize = normalize, .degrees = {0, 1, 2, 3, 4}};
+  problem.spherical_harmonics = (clb_spherical_harmonics_problem){
+      .n_degrees = 5, .normalize = normalize, .degrees = {0, 1, 2, 3, 4}};
   clb_kernel_kinds[CLB_SPHERICAL_HARMONICS]->schedule(&problem, &limits, &schedule);
   clb_kernel_kinds[CLB_SPHERICAL_HARMONICS]->lower(&problem, &schedule, k);
   if (!ir_verify(k, error, sizeof error)) fail_msg("%s: %s", k->name, error);
@@ -376,7 +414,9 @@ static void run_rows(opencl_runner *r, int pass, clb_dtype storage, int normaliz
   fill_rows(&k, pass, n, &got);
   fill_rows(&k, pass, n, &wanted);
   interpret(&k, &wanted);
-  if (!runner_run(r, true, words.s, words.n, k.name, GROUPS, (size_t)(k.lanes * k.subgroups), got.arg, got.n, log, sizeof log)) fail_msg("%s: %s", k.name, log);
+  if (!runner_run(r, true, words.s, words.n, k.name, GROUPS, (size_t)(k.lanes * k.subgroups),
+                  got.arg, got.n, log, sizeof log))
+    fail_msg("%s: %s", k.name, log);
   compare(&k, "Intel CPU", &got, &wanted, 0);
   drop(&got);
   drop(&wanted);
@@ -387,7 +427,8 @@ static void run_rows(opencl_runner *r, int pass, clb_dtype storage, int normaliz
 static void intel_cpu_runs_spherical_harmonics(void **state) {
   (void)state;
   opencl_runner r;
-  if (!runner_open(&r, "Intel(R) OpenCL", "")) skip_because("Intel's OpenCL driver for CPUs is not installed");
+  if (!runner_open(&r, "Intel(R) OpenCL", ""))
+    skip_because("Intel's OpenCL driver for CPUs is not installed");
   run_rows(&r, CLB_FORWARD, CLB_F32, 0, 16);
   run_rows(&r, CLB_BACKWARD, CLB_F16, 1, 8);
   run_rows(&r, CLB_DOUBLE_BACKWARD, CLB_F32, 1, 32);
@@ -402,8 +443,9 @@ static uint32_t barrier_scope(const clb_text *words) {
   for (int round = 0; round < 2; round++)
     for (size_t at = 20; at < words->n; at += 4 * (size_t)(word[0] >> 16)) {
       memcpy(word, words->s + at, sizeof word);
-      if ((word[0] & 0xffff) == 224) id = word[1];                          /* OpControlBarrier scope ... */
-      if ((word[0] & 0xffff) == 43 && word[2] == id) memcpy(&scope, words->s + at + 12, sizeof scope); /* OpConstant type id value */
+      if ((word[0] & 0xffff) == 224) id = word[1]; /* OpControlBarrier scope ... */
+      if ((word[0] & 0xffff) == 43 && word[2] == id)
+        memcpy(&scope, words->s + at + 12, sizeof scope); /* OpConstant type id value */
     }
   return scope;
 }
@@ -472,9 +514,16 @@ static void refusals(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(words_are_valid), cmocka_unit_test(intel_gpu_compiler_accepts), cmocka_unit_test(pocl_runs_them),
-                                     cmocka_unit_test(intel_cpu_runs_them), cmocka_unit_test(random_words_are_valid),
-                                     cmocka_unit_test(pocl_runs_random_kernels), cmocka_unit_test(intel_cpu_runs_random_kernels), cmocka_unit_test(intel_cpu_runs_spherical_harmonics), cmocka_unit_test(barriers_have_their_scope),
-                                     cmocka_unit_test(modes_are_set), cmocka_unit_test(refusals)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(words_are_valid),
+                                     cmocka_unit_test(intel_gpu_compiler_accepts),
+                                     cmocka_unit_test(pocl_runs_them),
+                                     cmocka_unit_test(intel_cpu_runs_them),
+                                     cmocka_unit_test(random_words_are_valid),
+                                     cmocka_unit_test(pocl_runs_random_kernels),
+                                     cmocka_unit_test(intel_cpu_runs_random_kernels),
+                                     cmocka_unit_test(intel_cpu_runs_spherical_harmonics),
+                                     cmocka_unit_test(barriers_have_their_scope),
+                                     cmocka_unit_test(modes_are_set),
+                                     cmocka_unit_test(refusals)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

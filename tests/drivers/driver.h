@@ -1,7 +1,10 @@
-/* tests/drivers/driver.h - what the programs of this folder share: one kernel, built from text and run on the CPU device of an OpenCL platform.
+/* tests/drivers/driver.h - what the programs of this folder share: one kernel, built from text and
+   run on the CPU device of an OpenCL platform.
 
-   Each program stands alone: cc -o x x.c -ldl, ./x PLATFORM VERSION.  PLATFORM is a word in the platform's name, VERSION in that of a driver known to be
-   wrong.  It prints what is right and what came, and ends with 0 if the way around the fault gives what is right, 77 if there is no such platform. */
+   Each program stands alone: cc -o x x.c -ldl, ./x PLATFORM VERSION.  PLATFORM is a word in the
+   platform's name, VERSION in that of a driver known to be wrong.  It prints what is right and what
+   came, and ends with 0 if the way around the fault gives what is right, 77 if there is no such
+   platform. */
 #ifndef CLB_TESTS_DRIVERS_DRIVER_H
 #define CLB_TESTS_DRIVERS_DRIVER_H
 
@@ -12,29 +15,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Name, result and arguments of every function used; handles are void *, cl_int is int, cl_bitfield is uint64_t. */
-#define DRIVER_FUNCTIONS(X)                                                                                                                     \
-  X(clGetPlatformIDs, int, (unsigned, void **, unsigned *))                                                                                     \
-  X(clGetPlatformInfo, int, (void *, unsigned, size_t, void *, size_t *))                                                                       \
-  X(clGetDeviceIDs, int, (void *, uint64_t, unsigned, void **, unsigned *))                                                                     \
-  X(clGetDeviceInfo, int, (void *, unsigned, size_t, void *, size_t *))                                                                         \
-  X(clCreateSubDevices, int, (void *, const intptr_t *, unsigned, void **, unsigned *))                                                         \
-  X(clReleaseDevice, int, (void *))                                                                                                             \
-  X(clCreateContext, void *, (const void *, unsigned, void *const *, void *, void *, int *))                                                    \
-  X(clReleaseContext, int, (void *))                                                                                                            \
-  X(clCreateCommandQueue, void *, (void *, void *, uint64_t, int *))                                                                            \
-  X(clReleaseCommandQueue, int, (void *))                                                                                                       \
-  X(clCreateProgramWithSource, void *, (void *, unsigned, const char **, const size_t *, int *))                                                \
-  X(clBuildProgram, int, (void *, unsigned, void *const *, const char *, void *, void *))                                                       \
-  X(clGetProgramBuildInfo, int, (void *, void *, unsigned, size_t, void *, size_t *))                                                           \
-  X(clReleaseProgram, int, (void *))                                                                                                            \
-  X(clCreateKernel, void *, (void *, const char *, int *))                                                                                      \
-  X(clReleaseKernel, int, (void *))                                                                                                             \
-  X(clSetKernelArg, int, (void *, unsigned, size_t, const void *))                                                                              \
-  X(clCreateBuffer, void *, (void *, uint64_t, size_t, void *, int *))                                                                          \
-  X(clReleaseMemObject, int, (void *))                                                                                                          \
-  X(clEnqueueNDRangeKernel, int, (void *, void *, unsigned, const size_t *, const size_t *, const size_t *, unsigned, const void *, void *))    \
-  X(clEnqueueReadBuffer, int, (void *, void *, unsigned, size_t, size_t, void *, unsigned, const void *, void *))                               \
+/* Name, result and arguments of every function used; handles are void *, cl_int is int, cl_bitfield
+   is uint64_t. */
+#define DRIVER_FUNCTIONS(X)                                                                        \
+  X(clGetPlatformIDs, int, (unsigned, void **, unsigned *))                                        \
+  X(clGetPlatformInfo, int, (void *, unsigned, size_t, void *, size_t *))                          \
+  X(clGetDeviceIDs, int, (void *, uint64_t, unsigned, void **, unsigned *))                        \
+  X(clGetDeviceInfo, int, (void *, unsigned, size_t, void *, size_t *))                            \
+  X(clCreateSubDevices, int, (void *, const intptr_t *, unsigned, void **, unsigned *))            \
+  X(clReleaseDevice, int, (void *))                                                                \
+  X(clCreateContext, void *, (const void *, unsigned, void *const *, void *, void *, int *))       \
+  X(clReleaseContext, int, (void *))                                                               \
+  X(clCreateCommandQueue, void *, (void *, void *, uint64_t, int *))                               \
+  X(clReleaseCommandQueue, int, (void *))                                                          \
+  X(clCreateProgramWithSource, void *, (void *, unsigned, const char **, const size_t *, int *))   \
+  X(clBuildProgram, int, (void *, unsigned, void *const *, const char *, void *, void *))          \
+  X(clGetProgramBuildInfo, int, (void *, void *, unsigned, size_t, void *, size_t *))              \
+  X(clReleaseProgram, int, (void *))                                                               \
+  X(clCreateKernel, void *, (void *, const char *, int *))                                         \
+  X(clReleaseKernel, int, (void *))                                                                \
+  X(clSetKernelArg, int, (void *, unsigned, size_t, const void *))                                 \
+  X(clCreateBuffer, void *, (void *, uint64_t, size_t, void *, int *))                             \
+  X(clReleaseMemObject, int, (void *))                                                             \
+  X(clEnqueueNDRangeKernel, int,                                                                   \
+    (void *, void *, unsigned, const size_t *, const size_t *, const size_t *, unsigned,           \
+     const void *, void *))                                                                        \
+  X(clEnqueueReadBuffer, int,                                                                      \
+    (void *, void *, unsigned, size_t, size_t, void *, unsigned, const void *, void *))            \
   X(clFinish, int, (void *))
 
 enum { DRIVER_ABSENT = 77, DRIVER_ARGUMENTS = 8 };
@@ -67,13 +74,17 @@ static inline void driver_open(driver *d, const char *platform_word) {
   if (d->clGetPlatformIDs(16, platform, &n)) n = 0;
   for (unsigned i = 0; i < n && i < 16 && !found; i++) {
     d->clGetPlatformInfo(platform[i], 0x0902 /* CL_PLATFORM_NAME */, sizeof name - 1, name, NULL);
-    if (!strstr(name, platform_word) || d->clGetDeviceIDs(platform[i], 2 /* CPU */, 1, &d->device, &found)) found = 0;
+    if (!strstr(name, platform_word) ||
+        d->clGetDeviceIDs(platform[i], 2 /* CPU */, 1, &d->device, &found))
+      found = 0;
   }
   if (!found) {
     printf("[  SKIPPED ] driver_of_%s\n", platform_word);
     exit(DRIVER_ABSENT);
   }
-  driver_check(d->clGetDeviceInfo(d->device, 0x102D /* CL_DRIVER_VERSION */, sizeof d->version - 1, d->version, NULL), "clGetDeviceInfo");
+  driver_check(d->clGetDeviceInfo(d->device, 0x102D /* CL_DRIVER_VERSION */, sizeof d->version - 1,
+                                  d->version, NULL),
+               "clGetDeviceInfo");
   printf("%s, driver %s\n", name, d->version);
   int status = 0;
   d->context = d->clCreateContext(NULL, 1, &d->device, NULL, NULL, &status);
@@ -93,7 +104,8 @@ typedef struct {
 } driver_buffer;
 
 /* Builds the text and runs its kernel `name` once on these buffers. */
-static inline void driver_run(driver *d, const char *text, const char *options, const char *name, size_t groups, size_t group_size, const driver_buffer *buffer,
+static inline void driver_run(driver *d, const char *text, const char *options, const char *name,
+                              size_t groups, size_t group_size, const driver_buffer *buffer,
                               int n) {
   void *memory[DRIVER_ARGUMENTS] = {NULL};
   size_t global = groups * group_size;
@@ -102,20 +114,27 @@ static inline void driver_run(driver *d, const char *text, const char *options, 
   driver_check(status, "clCreateProgramWithSource");
   if (d->clBuildProgram(program, 1, &d->device, options, NULL, NULL)) {
     char log[4000] = "";
-    d->clGetProgramBuildInfo(program, d->device, 0x1183 /* CL_PROGRAM_BUILD_LOG */, sizeof log - 1, log, NULL);
+    d->clGetProgramBuildInfo(program, d->device, 0x1183 /* CL_PROGRAM_BUILD_LOG */, sizeof log - 1,
+                             log, NULL);
     fprintf(stderr, "%s\n", log);
     exit(2);
   }
   void *kernel = d->clCreateKernel(program, name, &status);
   driver_check(status, "clCreateKernel");
   for (int i = 0; i < n; i++) {
-    memory[i] = d->clCreateBuffer(d->context, 1 | 32 /* read, write, copy */, buffer[i].bytes, buffer[i].data, &status);
+    memory[i] = d->clCreateBuffer(d->context, 1 | 32 /* read, write, copy */, buffer[i].bytes,
+                                  buffer[i].data, &status);
     driver_check(status, "clCreateBuffer");
-    driver_check(d->clSetKernelArg(kernel, (unsigned)i, sizeof(void *), &memory[i]), "clSetKernelArg");
+    driver_check(d->clSetKernelArg(kernel, (unsigned)i, sizeof(void *), &memory[i]),
+                 "clSetKernelArg");
   }
-  driver_check(d->clEnqueueNDRangeKernel(d->queue, kernel, 1, NULL, &global, &group_size, 0, NULL, NULL), "clEnqueueNDRangeKernel");
+  driver_check(
+      d->clEnqueueNDRangeKernel(d->queue, kernel, 1, NULL, &global, &group_size, 0, NULL, NULL),
+      "clEnqueueNDRangeKernel");
   for (int i = 0; i < n; i++) {
-    driver_check(d->clEnqueueReadBuffer(d->queue, memory[i], 1, 0, buffer[i].bytes, buffer[i].data, 0, NULL, NULL), "clEnqueueReadBuffer");
+    driver_check(d->clEnqueueReadBuffer(d->queue, memory[i], 1, 0, buffer[i].bytes, buffer[i].data,
+                                        0, NULL, NULL),
+                 "clEnqueueReadBuffer");
     d->clReleaseMemObject(memory[i]);
   }
   d->clFinish(d->queue);
@@ -123,10 +142,14 @@ static inline void driver_run(driver *d, const char *text, const char *options, 
   d->clReleaseProgram(program);
 }
 
-/* The exit status.  plain, hidden: wrong numbers as a program would say it, and by the way around it; known: of this driver the fault is known. */
+/* The exit status.  plain, hidden: wrong numbers as a program would say it, and by the way around
+   it; known: of this driver the fault is known. */
 static inline int driver_verdict(int plain, int hidden, int known) {
-  if (known && !plain) printf("this driver is known to be wrong, and is right: what is said of it here is not so\n");
-  else printf(plain ? "the driver is wrong; the way around it is %s\n" : "the driver is right\n", hidden ? "wrong, too" : "right");
+  if (known && !plain)
+    printf("this driver is known to be wrong, and is right: what is said of it here is not so\n");
+  else
+    printf(plain ? "the driver is wrong; the way around it is %s\n" : "the driver is right\n",
+           hidden ? "wrong, too" : "right");
   return hidden || (known && !plain);
 }
 

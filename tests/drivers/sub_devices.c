@@ -1,8 +1,10 @@
-/* tests/drivers/sub_devices.c - PoCL 3.1 dies, once in some hundred times, where a part of a device is released whose work is done.
+/* tests/drivers/sub_devices.c - PoCL 3.1 dies, once in some hundred times, where a part of a device
+   is released whose work is done.
 
-   clFinish has returned, queue and context are released; a thread of the driver still releases the event of the last kernel, with what the device's
-   release has freed.  Right is that each child ends by itself; some are killed by signal 11, in POclReleaseEvent.  The way around it: parts of devices
-   are kept until the process ends.  (Clebsch makes none; who adopts one should keep it.) */
+   clFinish has returned, queue and context are released; a thread of the driver still releases the
+   event of the last kernel, with what the device's release has freed.  Right is that each child
+   ends by itself; some are killed by signal 11, in POclReleaseEvent.  The way around it: parts of
+   devices are kept until the process ends.  (Clebsch makes none; who adopts one should keep it.) */
 #include <stdbool.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,7 +13,8 @@
 
 enum { CHILDREN = 6, TURNS = 15, N = 64 };
 
-static const char text[] = "__kernel void twice(__global float *y) { int i = get_global_id(0); y[i] = y[i] * 2 + 1; }\n";
+static const char text[] =
+    "__kernel void twice(__global float *y) { int i = get_global_id(0); y[i] = y[i] * 2 + 1; }\n";
 
 /* A kernel on the second half of a device; the status of this process. */
 static int half_a_device(const char *platform, bool releases) {
@@ -42,7 +45,8 @@ static int half_a_device(const char *platform, bool releases) {
   return 0;
 }
 
-/* Children that did not end by themselves with 0; -1: there is no such device, or it has no halves. */
+/* Children that did not end by themselves with 0; -1: there is no such device, or it has no halves.
+ */
 static int wrong(const char *platform, bool releases) {
   int bad = 0, status;
   for (int i = 0; i < CHILDREN; i++) {
@@ -52,9 +56,11 @@ static int wrong(const char *platform, bool releases) {
     if (child < 0 || waitpid(child, &status, 0) != child) exit(2);
     if (WIFEXITED(status) && WEXITSTATUS(status) == DRIVER_ABSENT) return -1;
     if (!WIFEXITED(status) || WEXITSTATUS(status)) bad++;
-    if (WIFSIGNALED(status)) printf("child %d: right is that it ends by itself, signal %d came\n", i, WTERMSIG(status));
+    if (WIFSIGNALED(status))
+      printf("child %d: right is that it ends by itself, signal %d came\n", i, WTERMSIG(status));
   }
-  printf("parts of devices are %s: %d of %d children died\n", releases ? "released" : "kept", bad, CHILDREN);
+  printf("parts of devices are %s: %d of %d children died\n", releases ? "released" : "kept", bad,
+         CHILDREN);
   return bad;
 }
 

@@ -1,4 +1,5 @@
-/* tests/dynamics/energy_runner.h - runs `clebsch energy` and `clebsch md` in a folder with a made model, a few atoms, and a cache of kernels. */
+/* tests/dynamics/energy_runner.h - runs `clebsch energy` and `clebsch md` in a folder with a made
+   model, a few atoms, and a cache of kernels. */
 #ifndef CLB_TESTS_DYNAMICS_ENERGY_RUNNER_H
 #define CLB_TESTS_DYNAMICS_ENERGY_RUNNER_H
 
@@ -17,7 +18,8 @@ extern char **environ;
 
 static char work_folder[] = "/tmp/clebsch_energy_XXXXXX";
 
-static inline int remove_one(const char *path, const struct stat *about, int kind, struct FTW *where) {
+static inline int remove_one(const char *path, const struct stat *about, int kind,
+                             struct FTW *where) {
   (void)about, (void)kind, (void)where;
   return remove(path);
 }
@@ -46,12 +48,16 @@ static inline char *get_text(const char *name) {
 /* The tests run in the folder. */
 static inline int make_work(void **state) {
   (void)state;
-  if (!mkdtemp(work_folder) || chdir(work_folder) || mkdir("tmp", 0700) || setenv("CLB_CACHE_DIR", work_folder, 1)) return -1;
+  if (!mkdtemp(work_folder) || chdir(work_folder) || mkdir("tmp", 0700) ||
+      setenv("CLB_CACHE_DIR", work_folder, 1))
+    return -1;
   setenv("TMPDIR", "tmp", 1);
   made_write(&made_models[0], "model", NULL, NULL);
-  put_text("atoms.xyz",
-           "6\nLattice=\"4.3 0 0 0.2 4.1 0 0 0.1 4.4\" Properties=species:S:1:pos:R:3 pbc=\"T T T\"\n"
-           "O 0.1 0.2 0.3\nH 1.1 0.2 0.1\nH -0.2 1.1 0.4\nO 2.2 2.3 2.1\nH 3.1 2.5 2.2\nH 2.0 2.2 3.1\n");
+  put_text(
+      "atoms.xyz",
+      "6\nLattice=\"4.3 0 0 0.2 4.1 0 0 0.1 4.4\" Properties=species:S:1:pos:R:3 pbc=\"T T T\"\n"
+      "O 0.1 0.2 0.3\nH 1.1 0.2 0.1\nH -0.2 1.1 0.4\nO 2.2 2.3 2.1\nH 3.1 2.5 2.2\nH 2.0 2.2 "
+      "3.1\n");
   put_text("pair.xyz", "2\nProperties=species:S:1:pos:R:3\nO 0 0 0\nH 0 0 1.1\n");
   return 0;
 }
@@ -71,8 +77,10 @@ static inline pid_t start_clebsch(const char *arguments) {
   for (char *w; (w = strtok_r(rest, " ", &rest)); argv[argc++] = w) assert_true(argc < 47);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "out", O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "err", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "out", O_WRONLY | O_CREAT | O_TRUNC,
+                                   0600);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "err", O_WRONLY | O_CREAT | O_TRUNC,
+                                   0600);
   pid_t pid;
   assert_int_equal(posix_spawn(&pid, argv[0], &actions, NULL, argv, environ), 0);
   posix_spawn_file_actions_destroy(&actions);
@@ -89,7 +97,9 @@ static inline int ended(pid_t pid) { /* its exit status; -1: killed by a signal 
 static inline void expect_clebsch(const char *arguments, int status, const char *said) {
   const int got = ended(start_clebsch(arguments));
   char *err = get_text("err");
-  if (got != status || (said ? !strstr(err, said) : *err)) fail_msg("clebsch %s: exit status %d, not %d and '%s': %s", arguments, got, status, said ? said : "", err);
+  if (got != status || (said ? !strstr(err, said) : *err))
+    fail_msg("clebsch %s: exit status %d, not %d and '%s': %s", arguments, got, status,
+             said ? said : "", err);
   free(err);
 }
 
@@ -104,7 +114,8 @@ typedef struct {
 static inline void expect_refusals(const char *command, const refusal *r, size_t n) {
   for (size_t i = 0; i < n; i++) {
     char arguments[1024];
-    assert_true(snprintf(arguments, sizeof arguments, "%s%s", command, r[i].arguments) < (int)sizeof arguments);
+    assert_true(snprintf(arguments, sizeof arguments, "%s%s", command, r[i].arguments) <
+                (int)sizeof arguments);
     expect_clebsch(arguments, r[i].status, r[i].said);
     char *out = get_text("out");
     assert_string_equal(out, "");
@@ -116,7 +127,8 @@ static inline void expect_refusals(const char *command, const refusal *r, size_t
 static inline const char *water_model(void) {
   const char *path = getenv("CLB_TEST_NEQUIP");
   if (!path) path = "/usr/share/cp2k/NequIP/water.pth";
-  if (access(path, R_OK)) skip_because("there is no water.pth (package cp2k-data, or CLB_TEST_NEQUIP)");
+  if (access(path, R_OK))
+    skip_because("there is no water.pth (package cp2k-data, or CLB_TEST_NEQUIP)");
   return path;
 }
 

@@ -1,5 +1,6 @@
-/* tests/dynamics/test_energy.c - `clebsch energy`: its JSON, its file of forces, its errors.  CLB_TEST_NEQUIP: water.pth, by default that of Debian's cp2k-data;
-   CLB_TEST_NEQUIX: nequix-mp-1.nqx. */
+/* tests/dynamics/test_energy.c - `clebsch energy`: its JSON, its file of forces, its errors.
+   CLB_TEST_NEQUIP: water.pth, by default that of Debian's cp2k-data; CLB_TEST_NEQUIX:
+   nequix-mp-1.nqx. */
 #include "tests/dynamics/energy_runner.h"
 
 #include <math.h>
@@ -31,7 +32,8 @@ static void near_to(const char *what, double x, double y, double most) {
 static void has_fields(void **state) {
   (void)state;
   json_t *o = json_of("energy --model model --structure atoms.xyz --json --repeat 2");
-  const json_t *e = json_object_get(o, "atom_energies"), *f = json_object_get(o, "forces"), *s = json_object_get(o, "stress");
+  const json_t *e = json_object_get(o, "atom_energies"), *f = json_object_get(o, "forces"),
+               *s = json_object_get(o, "stress");
   double sum = 0, total[3] = {0};
   assert_int_equal(json_integer_value(json_object_get(o, "atoms")), 6);
   assert_int_equal(json_integer_value(json_object_get(o, "edges")), 30);
@@ -47,12 +49,14 @@ static void has_fields(void **state) {
   near_to("the energy", number_of(o, "energy"), sum, 1e-9);
   for (int k = 0; k < 3; k++) near_to("the sum of the forces", total[k], 0, 1e-9);
   near_to("stress yx", at(s, 3), at(s, 1), 1e-12);
-  assert_true(number_of(o, "seconds_min") > 0 && number_of(o, "seconds") >= number_of(o, "seconds_min"));
+  assert_true(number_of(o, "seconds_min") > 0 &&
+              number_of(o, "seconds") >= number_of(o, "seconds_min"));
   assert_true(number_of(o, "seconds_first") > number_of(o, "seconds_min"));
   json_decref(o);
 }
 
-/* The forces are the derivative, so that what the file has is neither of another sign, nor order, nor unit. */
+/* The forces are the derivative, so that what the file has is neither of another sign, nor order,
+   nor unit. */
 static void differentiates(void **state) {
   (void)state;
   json_t *here = json_of("energy --model model --structure pair.xyz --json");
@@ -60,7 +64,8 @@ static void differentiates(void **state) {
   double energy[2];
   for (int i = 0; i < 2; i++) {
     char text[128];
-    snprintf(text, sizeof text, "2\nProperties=species:S:1:pos:R:3\nO 0 0 0\nH 0 0 %.6f\n", 1.1 + (i ? 1e-4 : -1e-4));
+    snprintf(text, sizeof text, "2\nProperties=species:S:1:pos:R:3\nO 0 0 0\nH 0 0 %.6f\n",
+             1.1 + (i ? 1e-4 : -1e-4));
     put_text("moved.xyz", text);
     json_t *o = json_of("energy --model model --structure moved.xyz --json");
     energy[i] = number_of(o, "energy");
@@ -83,12 +88,15 @@ static void writes_forces(void **state) {
   assert_non_null(fgets(line, sizeof line, f));
   assert_non_null(strstr(line, "Lattice=\"4.2999999999999998 0 0 "));
   assert_non_null(strstr(line, "Properties=species:S:1:pos:R:3:forces:R:3 "));
-  assert_int_equal(sscanf(strstr(line, " energy="), " energy=%lf stress=\"%lf", &energy, &first), 2);
+  assert_int_equal(sscanf(strstr(line, " energy="), " energy=%lf stress=\"%lf", &energy, &first),
+                   2);
   assert_true(energy == number_of(o, "energy") && first == at(json_object_get(o, "stress"), 0));
   for (size_t i = 0; i < 6; i++) {
-    assert_int_equal(fscanf(f, "%7s %lf %lf %lf %lf %lf %lf", symbol, x, x + 1, x + 2, x + 3, x + 4, x + 5), 7);
+    assert_int_equal(
+        fscanf(f, "%7s %lf %lf %lf %lf %lf %lf", symbol, x, x + 1, x + 2, x + 3, x + 4, x + 5), 7);
     assert_string_equal(symbol, i % 3 ? "H" : "O");
-    for (size_t k = 0; k < 3; k++) assert_true(x[3 + k] == at(json_array_get(json_object_get(o, "forces"), i), k));
+    for (size_t k = 0; k < 3; k++)
+      assert_true(x[3 + k] == at(json_array_get(json_object_get(o, "forces"), i), k));
   }
   assert_true(x[0] == 2.0 && x[1] == 2.2 && x[2] == 3.1);
   fclose(f);
@@ -101,7 +109,8 @@ static void writes_forces(void **state) {
 
 static void takes_precision(void **state) {
   (void)state;
-  json_t *wide = json_of("energy --model model --structure atoms.xyz --json"), *single = json_of("energy --model model --structure atoms.xyz --json --dtype f32");
+  json_t *wide = json_of("energy --model model --structure atoms.xyz --json"),
+         *single = json_of("energy --model model --structure atoms.xyz --json --dtype f32");
   json_t *splines = json_of("energy --model model --structure atoms.xyz --json --knots 400");
   const double e = number_of(wide, "energy");
   assert_string_equal(json_string_value(json_object_get(single, "dtype")), "f32");
@@ -115,7 +124,13 @@ static void takes_precision(void **state) {
 
 static void speaks_to_people(void **state) {
   (void)state;
-  static const char *const words[] = {"6 atoms: 4 H 2 O; periodic: abc", "nequix, 3 layers, l <= 2, r_max 3.1 A", "eV per atom", "forces     norm ", "pressure", "us per atom", "written    f.xyz"};
+  static const char *const words[] = {"6 atoms: 4 H 2 O; periodic: abc",
+                                      "nequix, 3 layers, l <= 2, r_max 3.1 A",
+                                      "eV per atom",
+                                      "forces     norm ",
+                                      "pressure",
+                                      "us per atom",
+                                      "written    f.xyz"};
   expect_clebsch("energy -m model -s atoms.xyz -f f.xyz -r 1", 0, NULL);
   char *out = get_text("out");
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -129,7 +144,8 @@ static void minds_its_arguments(void **state) {
   static const refusal wrong[] = {
       {"energy --structure atoms.xyz", 2, "--model is missing"},
       {"energy --model model", 2, "--structure is missing"},
-      {"energy --model model --structure atoms.xyz --dtype f16", 2, "--dtype is f64 or f32, not 'f16'"},
+      {"energy --model model --structure atoms.xyz --dtype f16", 2,
+       "--dtype is f64 or f32, not 'f16'"},
       {"energy --model model --structure atoms.xyz --knots -1", 2, "--knots is a whole number"},
       {"energy --model model --structure atoms.xyz --repeat 0", 2, "--repeat is a whole number"},
       {"energy --model model --structure atoms.xyz more", 2, "'more' is one argument too many"},
@@ -140,10 +156,12 @@ static void minds_its_arguments(void **state) {
       {"energy --model bad.pth --structure atoms.xyz", 1, "neither a TorchScript archive"},
       {"energy --model model --structure nowhere.xyz", 1, "nowhere.xyz: No such file"},
       {"energy --model model --structure model", 1, "model: "},
-      {"energy --model model --structure salt.xyz", 1, "salt.xyz: atom 2 is Na, but model knows only H C O"},
+      {"energy --model model --structure salt.xyz", 1,
+       "salt.xyz: atom 2 is Na, but model knows only H C O"},
       {"energy --model model --structure short.xyz", 1, "short.xyz, line "},
       {"energy --model model --structure atoms.xyz --device nothing", 1, "nothing"},
-      {"energy --model model --structure atoms.xyz --forces /nowhere/f.xyz", 1, "/nowhere/f.xyz: No such file"},
+      {"energy --model model --structure atoms.xyz --forces /nowhere/f.xyz", 1,
+       "/nowhere/f.xyz: No such file"},
       {"energy --model model --structure atoms.xyz --forces /dev/null", 1, "/dev/null: not a file"},
   };
   put_text("salt.xyz", "2\n\nO 0 0 0\nNa 0 0 2\n");
@@ -156,11 +174,14 @@ static void minds_its_arguments(void **state) {
 static void computes_water(void **state) {
   (void)state;
   char arguments[512];
-  snprintf(arguments, sizeof arguments, "energy --model %s --structure water.xyz --json --dtype f32", water_model());
+  snprintf(arguments, sizeof arguments,
+           "energy --model %s --structure water.xyz --json --dtype f32", water_model());
   put_text("water.xyz", "3\n\nO 0 0 0\nH 0.76 0.59 0\nH -0.76 0.59 0\n");
   json_t *o = json_of(arguments);
-  near_to("the energy of a molecule", number_of(o, "energy"), -468, 3); /* a third of -156 eV per atom in water */
-  near_to("its symmetry", at(json_array_get(json_object_get(o, "forces"), 1), 0), -at(json_array_get(json_object_get(o, "forces"), 2), 0), 1e-3);
+  near_to("the energy of a molecule", number_of(o, "energy"), -468,
+          3); /* a third of -156 eV per atom in water */
+  near_to("its symmetry", at(json_array_get(json_object_get(o, "forces"), 1), 0),
+          -at(json_array_get(json_object_get(o, "forces"), 2), 0), 1e-3);
   json_decref(o);
 }
 
@@ -169,17 +190,22 @@ static void computes_silicon(void **state) {
   char arguments[512];
   const char *path = getenv("CLB_TEST_NEQUIX");
   if (!path || access(path, R_OK)) skip_because("CLB_TEST_NEQUIX does not name nequix-mp-1.nqx");
-  snprintf(arguments, sizeof arguments, "energy --model %s --structure silicon.xyz --json --dtype f32", path);
-  put_text("silicon.xyz", "2\nLattice=\"0 2.715 2.715 2.715 0 2.715 2.715 2.715 0\" Properties=species:S:1:pos:R:3\nSi 0 0 0\nSi 1.3575 1.3575 1.3575\n");
+  snprintf(arguments, sizeof arguments,
+           "energy --model %s --structure silicon.xyz --json --dtype f32", path);
+  put_text("silicon.xyz", "2\nLattice=\"0 2.715 2.715 2.715 0 2.715 2.715 2.715 0\" "
+                          "Properties=species:S:1:pos:R:3\nSi 0 0 0\nSi 1.3575 1.3575 1.3575\n");
   json_t *o = json_of(arguments);
-  near_to("the energy of silicon", number_of(o, "energy"), -10.84, 0.1); /* Materials Project: -5.42 eV per atom */
+  near_to("the energy of silicon", number_of(o, "energy"), -10.84,
+          0.1); /* Materials Project: -5.42 eV per atom */
   json_decref(o);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(has_fields),          cmocka_unit_test(differentiates), cmocka_unit_test(writes_forces),    cmocka_unit_test(takes_precision),
-      cmocka_unit_test(speaks_to_people), cmocka_unit_test(minds_its_arguments), cmocka_unit_test(computes_water), cmocka_unit_test(computes_silicon),
+      cmocka_unit_test(has_fields),       cmocka_unit_test(differentiates),
+      cmocka_unit_test(writes_forces),    cmocka_unit_test(takes_precision),
+      cmocka_unit_test(speaks_to_people), cmocka_unit_test(minds_its_arguments),
+      cmocka_unit_test(computes_water),   cmocka_unit_test(computes_silicon),
   };
   return cmocka_run_group_tests(tests, make_work, remove_work);
 }

@@ -1,4 +1,5 @@
-/* tests/dynamics/test_md_files.c - files of `clebsch md`: restarts that lie, outputs that are inputs, full disks. */
+/* tests/dynamics/test_md_files.c - files of `clebsch md`: restarts that lie, outputs that are
+   inputs, full disks. */
 #include "tests/dynamics/md_runner.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* tests/dynamics/test_md_kill.c - `clebsch md` killed at random moments, over and over: the files are those of one
-   run.  CLB_TEST_KILLS: how often (default: 25); CLB_TEST_SEED: when. */
+/* tests/dynamics/test_md_kill.c - `clebsch md` killed at random moments, over and over: the files
+   are those of one run.  CLB_TEST_KILLS: how often (default: 25); CLB_TEST_SEED: when. */
 #include "tests/dynamics/md_runner.h"
 
 #include <dirent.h>
@@ -30,8 +30,8 @@ static long long step_now(void) {
   return step;
 }
 
-/* Frames that are whole, of the steps from 0 on, each once, as the restart says; behind its mark may
-   be anything. */
+/* Frames that are whole, of the steps from 0 on, each once, as the restart says; behind its mark
+   may be anything. */
 static void check_frames(const char *text, long long last) {
   for (long long step = 0; step <= last; step++) {
     int n = 0, taken = 0;

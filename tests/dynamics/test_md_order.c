@@ -1,5 +1,5 @@
-/* tests/dynamics/test_md_order.c - power may be lost at any moment: `clebsch md` has on the disk what a restart says
-   before the restart has its name.  Its system calls are watched. */
+/* tests/dynamics/test_md_order.c - power may be lost at any moment: `clebsch md` has on the disk
+   what a restart says before the restart has its name.  Its system calls are watched. */
 #include "tests/dynamics/md_runner.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ enum { MOST_FILES = 64, STEPS = 5 };
 typedef struct {
   pid_t pid;
   bool dirty[MOST_FILES]; /* by descriptor: written to since it was last flushed */
-  int restarts, records; /* restarts that were named; flushes of csv and trajectory */
+  int restarts, records;  /* restarts that were named; flushes of csv and trajectory */
 } watched;
 
 static bool ends_in(const char *text, const char *end) {

@@ -1,4 +1,5 @@
-/* tests/fakes/fake_blas.c - cuBLAS and rocBLAS for tests: memory is the host's, column by column.  Built once per library name. */
+/* tests/fakes/fake_blas.c - cuBLAS and rocBLAS for tests: memory is the host's, column by column.
+   Built once per library name. */
 #include "tests/fakes/fake_blas.h"
 
 #include <stdbool.h>
@@ -37,7 +38,9 @@ static int destroy(void *handle) {
 
 static int set_stream(void *handle, void *stream) {
   state->stream = stream;
-  return handle != &token ? mistake("set stream: no such handle") : fails("set stream") ? FAILED : 0;
+  return handle != &token      ? mistake("set stream: no such handle")
+         : fails("set stream") ? FAILED
+                               : 0;
 }
 
 static int set_mode(void *handle, int to) {
@@ -52,21 +55,29 @@ typedef struct {
   bool f64;
 } sizes;
 
-static double at(const void *array, long long i, bool f64) { return f64 ? ((const double *)array)[i] : (double)((const float *)array)[i]; }
+static double at(const void *array, long long i, bool f64) {
+  return f64 ? ((const double *)array)[i] : (double)((const float *)array)[i];
+}
 
-static int gemm(void *handle, const sizes *s, int plain, int transposed, const void *a, const void *b, void *c) {
-  if (handle != &token || mode != 0) return mistake("gemm: no such handle, or its mode was not set");
+static int gemm(void *handle, const sizes *s, int plain, int transposed, const void *a,
+                const void *b, void *c) {
+  if (handle != &token || mode != 0)
+    return mistake("gemm: no such handle, or its mode was not set");
   if (fails("gemm")) return FAILED;
-  if ((s->ta != plain && s->ta != transposed) || (s->tb != plain && s->tb != transposed)) return mistake("gemm: neither as it is nor transposed");
+  if ((s->ta != plain && s->ta != transposed) || (s->tb != plain && s->tb != transposed))
+    return mistake("gemm: neither as it is nor transposed");
   if (s->m < 0 || s->n < 0 || s->k < 0 || s->count < 0) return mistake("gemm: negative extents");
   int least_a = s->ta == plain ? s->m : s->k, least_b = s->tb == plain ? s->k : s->n;
-  if (s->ld_a < least_a || s->ld_a < 1 || s->ld_b < least_b || s->ld_b < 1 || s->ld_c < s->m || s->ld_c < 1) return mistake("gemm: a leading dimension is too small");
+  if (s->ld_a < least_a || s->ld_a < 1 || s->ld_b < least_b || s->ld_b < 1 || s->ld_c < s->m ||
+      s->ld_c < 1)
+    return mistake("gemm: a leading dimension is too small");
   for (int q = 0; q < s->count; q++)
     for (int j = 0; j < s->n; j++)
       for (int i = 0; i < s->m; i++) {
         double sum = 0;
         for (int k = 0; k < s->k; k++) {
-          long long of_a = s->ta == plain ? i + (long long)k * s->ld_a : k + (long long)i * s->ld_a, of_b = s->tb == plain ? k + (long long)j * s->ld_b : j + (long long)k * s->ld_b;
+          long long of_a = s->ta == plain ? i + (long long)k * s->ld_a : k + (long long)i * s->ld_a,
+                    of_b = s->tb == plain ? k + (long long)j * s->ld_b : j + (long long)k * s->ld_b;
           sum += at(a, q * s->stride_a + of_a, s->f64) * at(b, q * s->stride_b + of_b, s->f64);
         }
         long long of_c = q * s->stride_c + i + (long long)j * s->ld_c;
@@ -80,26 +91,32 @@ static int gemm(void *handle, const sizes *s, int plain, int transposed, const v
 
 static const char *text(int code) { return code ? "told to fail" : "well"; }
 
-#define GEMM(name, real, is_f64, plain, transposed)                                                                                                            \
-  EXPORT int name(void *handle, int ta, int tb, int m, int n, int k, const real *alpha, const real *a, int ld_a, long long stride_a, const real *b, int ld_b, \
-                  long long stride_b, const real *beta, real *c, int ld_c, long long stride_c, int count);                                                    \
-  int name(void *handle, int ta, int tb, int m, int n, int k, const real *alpha, const real *a, int ld_a, long long stride_a, const real *b, int ld_b,        \
-           long long stride_b, const real *beta, real *c, int ld_c, long long stride_c, int count) {                                                          \
-    sizes s = {ta, tb, m, n, k, ld_a, ld_b, ld_c, count, stride_a, stride_b, stride_c, (double)*alpha, (double)*beta, is_f64};                                 \
-    return gemm(handle, &s, plain, transposed, a, b, c);                                                                                                      \
+#define GEMM(name, real, is_f64, plain, transposed)                                                \
+  EXPORT int name(void *handle, int ta, int tb, int m, int n, int k, const real *alpha,            \
+                  const real *a, int ld_a, long long stride_a, const real *b, int ld_b,            \
+                  long long stride_b, const real *beta, real *c, int ld_c, long long stride_c,     \
+                  int count);                                                                      \
+  int name(void *handle, int ta, int tb, int m, int n, int k, const real *alpha, const real *a,    \
+           int ld_a, long long stride_a, const real *b, int ld_b, long long stride_b,              \
+           const real *beta, real *c, int ld_c, long long stride_c, int count) {                   \
+    sizes s = {ta,    tb,    m,        n,        k,        ld_a,           ld_b,                   \
+               ld_c,  count, stride_a, stride_b, stride_c, (double)*alpha, (double)*beta,          \
+               is_f64};                                                                            \
+    return gemm(handle, &s, plain, transposed, a, b, c);                                           \
   }
 GEMM(cublasDgemmStridedBatched, double, true, 0, 1)
 GEMM(cublasSgemmStridedBatched, float, false, 0, 1)
 GEMM(rocblas_dgemm_strided_batched, double, true, 111, 112)
 GEMM(rocblas_sgemm_strided_batched, float, false, 111, 112)
 
-#define BOTH(type, cuda, hip, parameters, call) \
-  EXPORT type cuda parameters;                  \
-  EXPORT type hip parameters;                   \
-  type cuda parameters { return call; }         \
+#define BOTH(type, cuda, hip, parameters, call)                                                    \
+  EXPORT type cuda parameters;                                                                     \
+  EXPORT type hip parameters;                                                                      \
+  type cuda parameters { return call; }                                                            \
   type hip parameters { return call; }
 BOTH(int, cublasCreate_v2, rocblas_create_handle, (void **handle), create(handle))
 BOTH(int, cublasDestroy_v2, rocblas_destroy_handle, (void *handle), destroy(handle))
-BOTH(int, cublasSetStream_v2, rocblas_set_stream, (void *handle, void *stream), set_stream(handle, stream))
+BOTH(int, cublasSetStream_v2, rocblas_set_stream, (void *handle, void *stream),
+     set_stream(handle, stream))
 BOTH(int, cublasSetMathMode, rocblas_set_atomics_mode, (void *handle, int to), set_mode(handle, to))
 BOTH(const char *, cublasGetStatusString, rocblas_status_to_string, (int code), text(code))

@@ -1,6 +1,7 @@
-/* tests/fakes/fake_gpu.c - libcuda, libnvrtc, libamdhip64 (with hiprtc) and libamd_comgr for tests: memory is the host's, machine code is the
-   text itself, a launch calls the test.  Strict about arguments, contexts and lifetimes; fails the call it is told to.
-   Built once per library name; a program that opens it first finds it under that name ever after. */
+/* tests/fakes/fake_gpu.c - libcuda, libnvrtc, libamdhip64 (with hiprtc) and libamd_comgr for tests:
+   memory is the host's, machine code is the text itself, a launch calls the test.  Strict about
+   arguments, contexts and lifetimes; fails the call it is told to. Built once per library name; a
+   program that opens it first finds it under that name ever after. */
 #include "tests/fakes/fake_gpu.h"
 
 #include <stdarg.h>
@@ -11,7 +12,16 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { OK, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NOT_FOUND = 500 };
+enum {
+  OK,
+  INVALID_VALUE = 1,
+  OUT_OF_MEMORY = 2,
+  NO_DEVICE = 100,
+  INVALID_DEVICE = 101,
+  INVALID_CONTEXT = 201,
+  INVALID_HANDLE = 400,
+  NOT_FOUND = 500
+};
 enum { COMPILATION = 6 };
 enum { DECLARED_LOCAL = 49152, MOST_LOCAL = 232448 };
 
@@ -74,7 +84,9 @@ static thing *find(const void *handle, sort kind) {
 
 static thing *find_memory(const void *pointer) {
   for (thing *t = things; t; t = t->next)
-    if (t->kind == MEMORY && (const char *)pointer >= t->data && (const char *)pointer < t->data + t->bytes) return t;
+    if (t->kind == MEMORY && (const char *)pointer >= t->data &&
+        (const char *)pointer < t->data + t->bytes)
+      return t;
   return NULL;
 }
 
@@ -94,7 +106,8 @@ static int destroy(thing *gone, const char *name) {
   return OK;
 }
 
-/* ---- what a stream captures instead of running: kernels with the values of their parameters ---- */
+/* ---- what a stream captures instead of running: kernels with the values of their parameters ----
+ */
 
 enum { CAPTURE_UNSUPPORTED = 900, MOST_PARAMETERS = 64 };
 typedef struct {
@@ -114,12 +127,12 @@ static int current(const char *name) {
   return context ? context->device : -1;
 }
 
-#define BEGIN(name)          \
-  int code = fails(name);    \
+#define BEGIN(name)                                                                                \
+  int code = fails(name);                                                                          \
   if (code) return code;
-#define BEGIN_IN_CONTEXT(name)                                                    \
-  int device = current(name);                                                     \
-  if (device < 0) return mistake(INVALID_CONTEXT, "%s: no current context", name); \
+#define BEGIN_IN_CONTEXT(name)                                                                     \
+  int device = current(name);                                                                      \
+  if (device < 0) return mistake(INVALID_CONTEXT, "%s: no current context", name);                 \
   BEGIN(name)
 
 static int count(const char *name, int *n) {
@@ -129,11 +142,14 @@ static int count(const char *name, int *n) {
 }
 
 static int attribute(const char *name, int *value, int which, int device) {
-  /* threads, warp, units, local memory (97: if asked for); CUDA's compute capability; pageable memory: no */
-  static const int cuda[][2] = {{1, 1024}, {10, 32}, {16, 4}, {8, DECLARED_LOCAL}, {97, MOST_LOCAL}, {75, 9}, {76, 0}, {88, 0}},
+  /* threads, warp, units, local memory (97: if asked for); CUDA's compute capability; pageable
+     memory: no */
+  static const int cuda[][2] = {{1, 1024},        {10, 32}, {16, 4}, {8, DECLARED_LOCAL},
+                                {97, MOST_LOCAL}, {75, 9},  {76, 0}, {88, 0}},
                    hip[][2] = {{56, 1024}, {87, 64}, {63, 4}, {74, 65536}, {65, 0}};
   BEGIN(name)
-  if (device < 0 || device >= fake_gpu->devices) return mistake(INVALID_DEVICE, "%s: device %d", name, device);
+  if (device < 0 || device >= fake_gpu->devices)
+    return mistake(INVALID_DEVICE, "%s: device %d", name, device);
   for (size_t i = 0; i < sizeof cuda / sizeof *cuda && name[0] == 'c'; i++)
     if (cuda[i][0] == which) return *value = cuda[i][1], OK;
   for (size_t i = 0; i < sizeof hip / sizeof *hip && name[0] == 'h'; i++)
@@ -185,18 +201,22 @@ static int alloc(const char *name, void **memory, size_t bytes) {
   return code;
 }
 
-/* What releases does so even where it is told to fail, so that `alive` counts only what was forgotten. */
+/* What releases does so even where it is told to fail, so that `alive` counts only what was
+   forgotten. */
 static int release(const char *name, thing *gone) {
   int code = fails(name), done = destroy(gone, name);
   return code ? code : done;
 }
 
-static int copy(const char *name, void *to, const void *from, const void *memory, size_t bytes, const void *stream) {
+static int copy(const char *name, void *to, const void *from, const void *memory, size_t bytes,
+                const void *stream) {
   BEGIN_IN_CONTEXT(name)
   const thing *t = find_memory(memory), *queue = find(stream, STREAM);
   if (stream && !queue) return mistake(INVALID_HANDLE, "%s: no such stream", name);
-  if (queue && queue->device != device) return mistake(INVALID_CONTEXT, "%s: another device's stream", name);
-  if (!t || (size_t)((const char *)memory - t->data) + bytes > t->bytes) return mistake(INVALID_VALUE, "%s: %zu bytes leave the memory", name, bytes);
+  if (queue && queue->device != device)
+    return mistake(INVALID_CONTEXT, "%s: another device's stream", name);
+  if (!t || (size_t)((const char *)memory - t->data) + bytes > t->bytes)
+    return mistake(INVALID_VALUE, "%s: %zu bytes leave the memory", name, bytes);
   memmove(to, from, bytes);
   return OK;
 }
@@ -241,7 +261,8 @@ static int function_set(const char *name, void *function, int which, int value) 
   BEGIN_IN_CONTEXT(name)
   thing *t = find(function, FUNCTION);
   if (!t) return mistake(INVALID_HANDLE, "%s: no such function", name);
-  if (which != 8 || value < 0 || value > MOST_LOCAL) return mistake(INVALID_VALUE, "%s: attribute %d is %d", name, which, value);
+  if (which != 8 || value < 0 || value > MOST_LOCAL)
+    return mistake(INVALID_VALUE, "%s: attribute %d is %d", name, which, value);
   t->bytes = (size_t)value;
   return OK;
 }
@@ -270,7 +291,8 @@ static int capture_begin(const char *name, thing *stream, int mode) {
   BEGIN_IN_CONTEXT(name)
   if (!stream) return CAPTURE_UNSUPPORTED;
   if (mode != 1) return mistake(INVALID_VALUE, "%s: mode %d", name, mode);
-  if (!find(stream, STREAM) || capturing) return mistake(INVALID_HANDLE, "%s: no such stream, or one is capturing", name);
+  if (!find(stream, STREAM) || capturing)
+    return mistake(INVALID_HANDLE, "%s: no such stream, or one is capturing", name);
   code = make(GRAPH, device, 0, NULL, &t);
   if (!code) t->parent = stream, capturing = t;
   return code;
@@ -279,7 +301,8 @@ static int capture_begin(const char *name, thing *stream, int mode) {
 /* Ends the capture even where it is told to fail. */
 static int capture_end(const char *name, thing *stream, void **graph) {
   int code = fails(name);
-  if (!capturing || capturing->parent != stream) return mistake(INVALID_HANDLE, "%s: this stream captures nothing", name);
+  if (!capturing || capturing->parent != stream)
+    return mistake(INVALID_HANDLE, "%s: this stream captures nothing", name);
   thing *made = capturing;
   capturing = NULL;
   made->parent = NULL;
@@ -288,11 +311,13 @@ static int capture_end(const char *name, thing *stream, void **graph) {
   return code;
 }
 
-static int instantiate(const char *name, void **runnable, const void *graph, unsigned long long flags) {
+static int instantiate(const char *name, void **runnable, const void *graph,
+                       unsigned long long flags) {
   const thing *from = find(graph, GRAPH);
   thing *t;
   BEGIN_IN_CONTEXT(name)
-  if (!from || from == capturing || flags) return mistake(INVALID_HANDLE, "%s: no such graph, or flags", name);
+  if (!from || from == capturing || flags)
+    return mistake(INVALID_HANDLE, "%s: no such graph, or flags", name);
   code = make(RUNNABLE, device, from->bytes, from->data, &t);
   if (!code) *runnable = t;
   return code;
@@ -301,7 +326,8 @@ static int instantiate(const char *name, void **runnable, const void *graph, uns
 static int update(const char *name, void *runnable, const void *graph) {
   thing *to = find(runnable, RUNNABLE), *from = find(graph, GRAPH);
   BEGIN_IN_CONTEXT(name)
-  if (!to || !from || to->bytes != from->bytes) return mistake(INVALID_HANDLE, "%s: no such graphs, or of another shape", name);
+  if (!to || !from || to->bytes != from->bytes)
+    return mistake(INVALID_HANDLE, "%s: no such graphs, or of another shape", name);
   memcpy(to->data, from->data, from->bytes);
   fake_gpu->updates++;
   return OK;
@@ -315,83 +341,122 @@ static int upload(const char *name, const void *runnable) {
 static int graph_launch(const char *name, const void *runnable, const void *stream) {
   const thing *t = find(runnable, RUNNABLE);
   BEGIN_IN_CONTEXT(name)
-  if (!t || !find(stream, STREAM)) return mistake(INVALID_HANDLE, "%s: no such graph or stream", name);
+  if (!t || !find(stream, STREAM))
+    return mistake(INVALID_HANDLE, "%s: no such graph or stream", name);
   for (size_t at = 0; at < t->bytes; at += sizeof(node)) {
     node n;
     void *params[MOST_PARAMETERS];
     memcpy(&n, t->data + at, sizeof n);
     for (int i = 0; i < MOST_PARAMETERS; i++) params[i] = n.values[i];
     if (!find(n.function, FUNCTION)) return mistake(INVALID_HANDLE, "%s: a kernel is gone", name);
-    if (fake_gpu->launch) fake_gpu->launch(fake_gpu->user, n.function->parent->data, n.groups, n.threads, params);
+    if (fake_gpu->launch)
+      fake_gpu->launch(fake_gpu->user, n.function->parent->data, n.groups, n.threads, params);
   }
   fake_gpu->graphs++;
   return OK;
 }
 
-static int launch(const char *name, void *function, const unsigned *grid, unsigned local, const void *stream, void **params) {
+static int launch(const char *name, void *function, const unsigned *grid, unsigned local,
+                  const void *stream, void **params) {
   BEGIN_IN_CONTEXT(name)
   const thing *f = find(function, FUNCTION);
-  if (!f || (stream && !find(stream, STREAM))) return mistake(INVALID_HANDLE, "%s: no such function or stream", name);
+  if (!f || (stream && !find(stream, STREAM)))
+    return mistake(INVALID_HANDLE, "%s: no such function or stream", name);
   if (f->device != device) return mistake(INVALID_CONTEXT, "%s: another device's kernel", name);
-  if (!grid[0] || grid[1] != 1 || grid[2] != 1 || !grid[3] || grid[3] > 1024 || grid[4] != 1 || grid[5] != 1) return mistake(INVALID_VALUE, "%s: sizes", name);
+  if (!grid[0] || grid[1] != 1 || grid[2] != 1 || !grid[3] || grid[3] > 1024 || grid[4] != 1 ||
+      grid[5] != 1)
+    return mistake(INVALID_VALUE, "%s: sizes", name);
   bool launched = strstr(f->parent->data, "extern SHARED"); /* else the text says how much */
-  if (local > f->bytes || launched != (local > 0)) return mistake(INVALID_VALUE, "%s: %u bytes of local memory", name, local);
-  if (capturing && capturing->parent == stream) return capture_launch(function, grid, local, params);
+  if (local > f->bytes || launched != (local > 0))
+    return mistake(INVALID_VALUE, "%s: %u bytes of local memory", name, local);
+  if (capturing && capturing->parent == stream)
+    return capture_launch(function, grid, local, params);
   fake_gpu->local = local;
   if (fake_gpu->launch) fake_gpu->launch(fake_gpu->user, f->parent->data, grid[0], grid[3], params);
   return OK;
 }
 
 /* Both drivers' names for the same. */
-#define BOTH(cuda, hip, parameters, call)       \
-  EXPORT int cuda parameters;                   \
-  EXPORT int hip parameters;                    \
-  int cuda parameters {                         \
-    static const char name[] = #cuda;           \
-    return call;                                \
-  }                                             \
-  int hip parameters {                          \
-    static const char name[] = #hip;            \
-    return call;                                \
+#define BOTH(cuda, hip, parameters, call)                                                          \
+  EXPORT int cuda parameters;                                                                      \
+  EXPORT int hip parameters;                                                                       \
+  int cuda parameters {                                                                            \
+    static const char name[] = #cuda;                                                              \
+    return call;                                                                                   \
+  }                                                                                                \
+  int hip parameters {                                                                             \
+    static const char name[] = #hip;                                                               \
+    return call;                                                                                   \
   }
 BOTH(cuInit, hipInit, (unsigned flags), flags ? INVALID_VALUE : fails(name))
 BOTH(cuDriverGetVersion, hipRuntimeGetVersion, (int *version), number(name, version, 12345))
 BOTH(cuDeviceGetCount, hipGetDeviceCount, (int *n), count(name, n))
-BOTH(cuDeviceGetName, hipDeviceGetName, (char *text, int size, int device), device_name(name, text, size, device))
-BOTH(cuDeviceTotalMem_v2, hipDeviceTotalMem, (size_t *bytes, int device), memory_size(name, bytes, device))
-BOTH(cuDeviceGetAttribute, hipDeviceGetAttribute, (int *value, int which, int device), attribute(name, value, which, device))
-BOTH(cuMemGetInfo_v2, hipMemGetInfo, (size_t *left, size_t *all), memory_info(name, left, all))
+BOTH(cuDeviceGetName, hipDeviceGetName, (char *text, int size, int device),
+     device_name(name, text, size, device))
+BOTH(cuDeviceTotalMem_v2, hipDeviceTotalMem, (size_t * bytes, int device),
+     memory_size(name, bytes, device))
+BOTH(cuDeviceGetAttribute, hipDeviceGetAttribute, (int *value, int which, int device),
+     attribute(name, value, which, device))
+BOTH(cuMemGetInfo_v2, hipMemGetInfo, (size_t * left, size_t *all), memory_info(name, left, all))
 BOTH(cuMemAlloc_v2, hipMalloc, (void **memory, size_t bytes), alloc(name, memory, bytes))
 BOTH(cuMemFree_v2, hipFree, (void *memory), release(name, find_memory(memory)))
-BOTH(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync, (void *to, const void *from, size_t bytes, void *stream), copy(name, to, from, to, bytes, stream))
-BOTH(cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync, (void *to, void *from, size_t bytes, void *stream), copy(name, to, from, from, bytes, stream))
-BOTH(cuStreamCreate, hipStreamCreateWithFlags, (void **stream, unsigned flags), flags > 1 ? INVALID_VALUE : stream_create(name, stream))
+BOTH(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync,
+     (void *to, const void *from, size_t bytes, void *stream),
+     copy(name, to, from, to, bytes, stream))
+BOTH(cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync, (void *to, void *from, size_t bytes, void *stream),
+     copy(name, to, from, from, bytes, stream))
+BOTH(cuStreamCreate, hipStreamCreateWithFlags, (void **stream, unsigned flags),
+     flags > 1 ? INVALID_VALUE : stream_create(name, stream))
 BOTH(cuStreamDestroy_v2, hipStreamDestroy, (void *stream), release(name, find(stream, STREAM)))
 BOTH(cuStreamSynchronize, hipStreamSynchronize, (void *stream), stream_wait(name, stream))
-BOTH(cuModuleLoadData, hipModuleLoadData, (void **module, const void *binary), module_load(name, module, binary))
+BOTH(cuModuleLoadData, hipModuleLoadData, (void **module, const void *binary),
+     module_load(name, module, binary))
 BOTH(cuModuleUnload, hipModuleUnload, (void *module), release(name, find(module, MODULE)))
-BOTH(cuModuleGetFunction, hipModuleGetFunction, (void **function, void *module, const char *kernel), get_function(name, function, module, kernel))
-BOTH(cuPointerGetAttribute, hipPointerGetAttribute, (void *value, int which, const void *pointer), pointer_attribute(name, value, which, pointer))
+BOTH(cuModuleGetFunction, hipModuleGetFunction, (void **function, void *module, const char *kernel),
+     get_function(name, function, module, kernel))
+BOTH(cuPointerGetAttribute, hipPointerGetAttribute, (void *value, int which, const void *pointer),
+     pointer_attribute(name, value, which, pointer))
 BOTH(cuLaunchKernel, hipModuleLaunchKernel,
-     (void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned local, void *stream, void **params, void **extra),
-     extra ? INVALID_VALUE : launch(name, function, (unsigned[]){gx, gy, gz, bx, by, bz}, local, stream, params))
+     (void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+      unsigned local, void *stream, void **params, void **extra),
+     extra ? INVALID_VALUE
+           : launch(name, function, (unsigned[]){gx, gy, gz, bx, by, bz}, local, stream, params))
 
-BOTH(cuStreamBeginCapture_v2, hipStreamBeginCapture, (void *stream, int mode), capture_begin(name, stream, mode))
-BOTH(cuStreamEndCapture, hipStreamEndCapture, (void *stream, void **graph), capture_end(name, stream, graph))
-BOTH(cuGraphInstantiateWithFlags, hipGraphInstantiateWithFlags, (void **runnable, void *graph, unsigned long long flags), instantiate(name, runnable, graph, flags))
-BOTH(cuGraphUpload, hipGraphUpload, (void *runnable, void *stream), find(stream, STREAM) ? upload(name, runnable) : INVALID_HANDLE)
-BOTH(cuGraphLaunch, hipGraphLaunch, (void *runnable, void *stream), graph_launch(name, runnable, stream))
+BOTH(cuStreamBeginCapture_v2, hipStreamBeginCapture, (void *stream, int mode),
+     capture_begin(name, stream, mode))
+BOTH(cuStreamEndCapture, hipStreamEndCapture, (void *stream, void **graph),
+     capture_end(name, stream, graph))
+BOTH(cuGraphInstantiateWithFlags, hipGraphInstantiateWithFlags,
+     (void **runnable, void *graph, unsigned long long flags),
+     instantiate(name, runnable, graph, flags))
+BOTH(cuGraphUpload, hipGraphUpload, (void *runnable, void *stream),
+     find(stream, STREAM) ? upload(name, runnable) : INVALID_HANDLE)
+BOTH(cuGraphLaunch, hipGraphLaunch, (void *runnable, void *stream),
+     graph_launch(name, runnable, stream))
 BOTH(cuGraphDestroy, hipGraphDestroy, (void *graph), release(name, find(graph, GRAPH)))
-BOTH(cuGraphExecDestroy, hipGraphExecDestroy, (void *runnable), release(name, find(runnable, RUNNABLE)))
-EXPORT int cuGraphExecUpdate_v2(void *runnable, void *graph, void *what), hipGraphExecUpdate(void *runnable, void *graph, void **node, int *what);
-int cuGraphExecUpdate_v2(void *runnable, void *graph, void *what) { return what ? update("cuGraphExecUpdate_v2", runnable, graph) : INVALID_VALUE; }
-int hipGraphExecUpdate(void *runnable, void *graph, void **node_out, int *what) { return node_out && what ? update("hipGraphExecUpdate", runnable, graph) : INVALID_VALUE; }
+BOTH(cuGraphExecDestroy, hipGraphExecDestroy, (void *runnable),
+     release(name, find(runnable, RUNNABLE)))
+EXPORT int cuGraphExecUpdate_v2(void *runnable, void *graph, void *what),
+    hipGraphExecUpdate(void *runnable, void *graph, void **node, int *what);
+int cuGraphExecUpdate_v2(void *runnable, void *graph, void *what) {
+  return what ? update("cuGraphExecUpdate_v2", runnable, graph) : INVALID_VALUE;
+}
+int hipGraphExecUpdate(void *runnable, void *graph, void **node_out, int *what) {
+  return node_out && what ? update("hipGraphExecUpdate", runnable, graph) : INVALID_VALUE;
+}
 
-EXPORT int cuGetErrorName(int code, const char **text), cuGetErrorString(int code, const char **text);
-int cuGetErrorName(int code, const char **text) { return *text = code == OUT_OF_MEMORY ? "FAKE_OUT_OF_MEMORY" : "FAKE_ERROR", OK; }
-int cuGetErrorString(int code, const char **text) { return *text = code ? "told to fail" : "well", OK; }
+EXPORT int cuGetErrorName(int code, const char **text),
+    cuGetErrorString(int code, const char **text);
+int cuGetErrorName(int code, const char **text) {
+  return *text = code == OUT_OF_MEMORY ? "FAKE_OUT_OF_MEMORY" : "FAKE_ERROR", OK;
+}
+int cuGetErrorString(int code, const char **text) {
+  return *text = code ? "told to fail" : "well", OK;
+}
 EXPORT const char *hipGetErrorName(int code), *hipGetErrorString(int code);
-const char *hipGetErrorName(int code) { return code == OUT_OF_MEMORY ? "FAKE_OUT_OF_MEMORY" : "FAKE_ERROR"; }
+const char *hipGetErrorName(int code) {
+  return code == OUT_OF_MEMORY ? "FAKE_OUT_OF_MEMORY" : "FAKE_ERROR";
+}
 const char *hipGetErrorString(int code) { return code ? "told to fail" : "well"; }
 
 /* ---- CUDA's contexts: one of each device, and a stack ---- */
@@ -399,8 +464,10 @@ const char *hipGetErrorString(int code) { return code ? "told to fail" : "well";
 static void *below[4];
 static int depth;
 
-EXPORT int cuDevicePrimaryCtxRetain(void **context, int device), cuDevicePrimaryCtxRelease_v2(int device), cuCtxGetCurrent(void **context);
-EXPORT int cuCtxPushCurrent_v2(void *context), cuCtxPopCurrent_v2(void **context), cuCtxGetDevice(int *device), cuStreamGetCtx(void *stream, void **context);
+EXPORT int cuDevicePrimaryCtxRetain(void **context, int device),
+    cuDevicePrimaryCtxRelease_v2(int device), cuCtxGetCurrent(void **context);
+EXPORT int cuCtxPushCurrent_v2(void *context), cuCtxPopCurrent_v2(void **context),
+    cuCtxGetDevice(int *device), cuStreamGetCtx(void *stream, void **context);
 static thing *primary(int device) {
   for (thing *t = things; t; t = t->next)
     if (t->kind == CONTEXT && t->device == device) return t;
@@ -429,8 +496,10 @@ int cuCtxGetCurrent(void **context) {
 }
 int cuCtxPushCurrent_v2(void *context) {
   BEGIN("cuCtxPushCurrent_v2")
-  if (!find(context, CONTEXT)) return mistake(INVALID_CONTEXT, "cuCtxPushCurrent_v2: no such context");
-  if (depth == 4) return mistake(INVALID_CONTEXT, "cuCtxPushCurrent_v2: contexts are pushed and not popped");
+  if (!find(context, CONTEXT))
+    return mistake(INVALID_CONTEXT, "cuCtxPushCurrent_v2: no such context");
+  if (depth == 4)
+    return mistake(INVALID_CONTEXT, "cuCtxPushCurrent_v2: contexts are pushed and not popped");
   below[depth++] = fake_gpu->context;
   fake_gpu->context = context;
   return OK;
@@ -457,9 +526,12 @@ int cuStreamGetCtx(void *stream, void **context) {
 }
 
 EXPORT int cuFuncSetAttribute(void *function, int which, int value);
-int cuFuncSetAttribute(void *function, int which, int value) { return function_set("cuFuncSetAttribute", function, which, value); }
+int cuFuncSetAttribute(void *function, int which, int value) {
+  return function_set("cuFuncSetAttribute", function, which, value);
+}
 
-EXPORT int hipGetDevice(int *device), hipSetDevice(int device), hipGetDevicePropertiesR0600(char *properties, int device);
+EXPORT int hipGetDevice(int *device), hipSetDevice(int device),
+    hipGetDevicePropertiesR0600(char *properties, int device);
 int hipGetDevice(int *device) {
   BEGIN("hipGetDevice")
   *device = fake_gpu->device;
@@ -467,7 +539,8 @@ int hipGetDevice(int *device) {
 }
 int hipSetDevice(int device) {
   BEGIN("hipSetDevice")
-  if (device < 0 || device >= fake_gpu->devices) return mistake(INVALID_DEVICE, "hipSetDevice: %d", device);
+  if (device < 0 || device >= fake_gpu->devices)
+    return mistake(INVALID_DEVICE, "hipSetDevice: %d", device);
   fake_gpu->device = device;
   return OK;
 }
@@ -497,11 +570,14 @@ static int program_destroy(const char *name, void **program) {
 static int program_compile(const char *name, void *program, int n, const char *const *option) {
   BEGIN(name)
   if (!find(program, PROGRAM)) return mistake(INVALID_VALUE, "%s: no such program", name);
-  if (n < 1 || strncmp(option[0], "--gpu-architecture=", 19)) return mistake(INVALID_VALUE, "%s: no target", name);
+  if (n < 1 || strncmp(option[0], "--gpu-architecture=", 19))
+    return mistake(INVALID_VALUE, "%s: no target", name);
   return fake_gpu->refuse ? COMPILATION : OK;
 }
 
-static const char *log_of(void) { return fake_gpu->refuse ? "line 1: refused by the fake compiler" : ""; }
+static const char *log_of(void) {
+  return fake_gpu->refuse ? "line 1: refused by the fake compiler" : "";
+}
 
 static int size_of(const char *name, size_t *bytes, size_t value) {
   BEGIN(name)
@@ -524,22 +600,34 @@ static thing *program_of(void *program) {
 
 BOTH(nvrtcVersion, hiprtcVersion, (int *major, int *minor), (*minor = 3, number(name, major, 12)))
 BOTH(nvrtcCreateProgram, hiprtcCreateProgram,
-     (void **program, const char *text, const char *file, int headers, const char *const *header, const char *const *include),
+     (void **program, const char *text, const char *file, int headers, const char *const *header,
+      const char *const *include),
      !file || headers || header || include ? INVALID_VALUE : program_create(name, program, text))
 BOTH(nvrtcDestroyProgram, hiprtcDestroyProgram, (void **program), program_destroy(name, program))
-BOTH(nvrtcCompileProgram, hiprtcCompileProgram, (void *program, int n, const char *const *option), program_compile(name, program, n, option))
-BOTH(nvrtcGetProgramLogSize, hiprtcGetProgramLogSize, (void *program, size_t *bytes), (program_of(program), size_of(name, bytes, strlen(log_of()))))
-BOTH(nvrtcGetProgramLog, hiprtcGetProgramLog, (void *program, char *log), (program_of(program), text_of(name, log, log_of(), strlen(log_of()))))
-BOTH(nvrtcGetCUBINSize, hiprtcGetCodeSize, (void *program, size_t *bytes), size_of(name, bytes, program_of(program)->bytes))
-BOTH(nvrtcGetCUBIN, hiprtcGetCode, (void *program, char *code), text_of(name, code, program_of(program)->data, program_of(program)->bytes))
+BOTH(nvrtcCompileProgram, hiprtcCompileProgram, (void *program, int n, const char *const *option),
+     program_compile(name, program, n, option))
+BOTH(nvrtcGetProgramLogSize, hiprtcGetProgramLogSize, (void *program, size_t *bytes),
+     (program_of(program), size_of(name, bytes, strlen(log_of()))))
+BOTH(nvrtcGetProgramLog, hiprtcGetProgramLog, (void *program, char *log),
+     (program_of(program), text_of(name, log, log_of(), strlen(log_of()))))
+BOTH(nvrtcGetCUBINSize, hiprtcGetCodeSize, (void *program, size_t *bytes),
+     size_of(name, bytes, program_of(program)->bytes))
+BOTH(nvrtcGetCUBIN, hiprtcGetCode, (void *program, char *code),
+     text_of(name, code, program_of(program)->data, program_of(program)->bytes))
 
 EXPORT const char *nvrtcGetErrorString(int code), *hiprtcGetErrorString(int code);
-const char *nvrtcGetErrorString(int code) { return code == COMPILATION ? "FAKE_COMPILATION" : "FAKE_ERROR"; }
-const char *hiprtcGetErrorString(int code) { return code == COMPILATION ? "FAKE_COMPILATION" : "FAKE_ERROR"; }
+const char *nvrtcGetErrorString(int code) {
+  return code == COMPILATION ? "FAKE_COMPILATION" : "FAKE_ERROR";
+}
+const char *hiprtcGetErrorString(int code) {
+  return code == COMPILATION ? "FAKE_COMPILATION" : "FAKE_ERROR";
+}
 EXPORT int nvrtcGetNumSupportedArchs(int *n), nvrtcGetSupportedArchs(int *numbers);
 int nvrtcGetNumSupportedArchs(int *n) { return number("nvrtcGetNumSupportedArchs", n, 1); }
 int nvrtcGetSupportedArchs(int *numbers) { return number("nvrtcGetSupportedArchs", numbers, 90); }
 
 EXPORT int amd_comgr_get_isa_count(size_t *n), amd_comgr_get_isa_name(size_t i, const char **name);
 int amd_comgr_get_isa_count(size_t *n) { return *n = 1, OK; }
-int amd_comgr_get_isa_name(size_t i, const char **name) { return *name = "amdgcn-amd-amdhsa--gfx90a", i ? INVALID_VALUE : OK; }
+int amd_comgr_get_isa_name(size_t i, const char **name) {
+  return *name = "amdgcn-amd-amdhsa--gfx90a", i ? INVALID_VALUE : OK;
+}

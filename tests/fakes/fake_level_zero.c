@@ -1,8 +1,9 @@
-/* tests/fakes/fake_level_zero.c - a test-only Level Zero driver (ZE_ENABLE_ALT_DRIVERS): one card of two tiles, strict about every argument.
+/* tests/fakes/fake_level_zero.c - a test-only Level Zero driver (ZE_ENABLE_ALT_DRIVERS): one card
+   of two tiles, strict about every argument.
 
    Nothing runs until the host waits, and then what no barrier separates runs in the reverse order.
-   ZE_FLAT_DEVICE_HIERARCHY=FLAT shows the tiles as devices.  CLB_TEST_FAIL=zeFunction:k makes the k-th call of it fail.
-   CLB_TEST_UNSUPPORTED=zeFunction: the driver does not have it. */
+   ZE_FLAT_DEVICE_HIERARCHY=FLAT shows the tiles as devices.  CLB_TEST_FAIL=zeFunction:k makes the
+   k-th call of it fail. CLB_TEST_UNSUPPORTED=zeFunction: the driver does not have it. */
 #include "tests/fakes/fake_level_zero.h"
 
 #include <pthread.h>
@@ -11,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kind_names[] = {"context", "event pool", "event", "command list", "command queue", "module", "build log", "kernel", "memory"};
+static const char *const kind_names[] = {"context",      "event pool",    "event",
+                                         "command list", "command queue", "module",
+                                         "build log",    "kernel",        "memory"};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 object *fake_objects;
@@ -19,7 +22,7 @@ fake_level_zero_wish fake_level_zero = {.left = -1};
 static int violations;
 static bool failed_as_wished;
 static char first_violation[300];
-static int driver, card, tiles[2];    /* their addresses are the handles */
+static int driver, card, tiles[2]; /* their addresses are the handles */
 
 /* ---- rules ---- */
 
@@ -62,7 +65,9 @@ ze_result_t fake_begin(const char *function) {
     calls = 0;
     failed_as_wished = false;
   }
-  if (!(colon = strchr(wish, ':')) || strlen(function) != (size_t)(colon - wish) || strncmp(wish, function, strlen(function))) return ZE_RESULT_SUCCESS;
+  if (!(colon = strchr(wish, ':')) || strlen(function) != (size_t)(colon - wish) ||
+      strncmp(wish, function, strlen(function)))
+    return ZE_RESULT_SUCCESS;
   if (++calls != atoi(colon + 1)) return ZE_RESULT_SUCCESS;
   failed_as_wished = true;
   return ZE_RESULT_ERROR_UNKNOWN;
@@ -84,7 +89,8 @@ ze_result_t fake_check(const void *handle, kind k) {
   if (!handle) return fake_broken(ZE_RESULT_ERROR_INVALID_NULL_HANDLE, "null %s", kind_names[k]);
   for (const object *o = fake_objects; o; o = o->next)
     if (o == handle && o->kind == k) return ZE_RESULT_SUCCESS;
-  return fake_broken(ZE_RESULT_ERROR_INVALID_NULL_HANDLE, "%p is no living %s", handle, kind_names[k]);
+  return fake_broken(ZE_RESULT_ERROR_INVALID_NULL_HANDLE, "%p is no living %s", handle,
+                     kind_names[k]);
 }
 
 ze_result_t fake_check_device(const void *device) {
@@ -93,14 +99,17 @@ ze_result_t fake_check_device(const void *device) {
 }
 
 ze_result_t fake_check_pointer(const void *p, const char *what) {
-  return p ? ZE_RESULT_SUCCESS : fake_broken(ZE_RESULT_ERROR_INVALID_NULL_POINTER, "%s is NULL", what);
+  return p ? ZE_RESULT_SUCCESS
+           : fake_broken(ZE_RESULT_ERROR_INVALID_NULL_POINTER, "%s is NULL", what);
 }
 
 ze_result_t fake_check_struct(const void *desc, ze_structure_type_t stype, const char *what) {
   if (!desc) return fake_check_pointer(desc, what);
   ze_structure_type_t found;
   memcpy(&found, desc, sizeof found);
-  return found == stype ? ZE_RESULT_SUCCESS : fake_broken(ZE_RESULT_ERROR_INVALID_ENUMERATION, "%s has stype 0x%x", what, (unsigned)found);
+  return found == stype ? ZE_RESULT_SUCCESS
+                        : fake_broken(ZE_RESULT_ERROR_INVALID_ENUMERATION, "%s has stype 0x%x",
+                                      what, (unsigned)found);
 }
 
 const object *fake_context_of(const object *o) {
@@ -110,7 +119,9 @@ const object *fake_context_of(const object *o) {
 
 static bool pending(const object *context) {
   for (const object *o = fake_objects; o; o = o->next)
-    if (o->parent == context && ((o->kind == LIST && o->immediate && o->n) || (o->kind == QUEUE && o->n_lists))) return true;
+    if (o->parent == context &&
+        ((o->kind == LIST && o->immediate && o->n) || (o->kind == QUEUE && o->n_lists)))
+      return true;
   return false;
 }
 
@@ -119,8 +130,12 @@ ze_result_t fake_destroy(object *o, kind k) {
   ze_result_t r = fake_check(o, k);
   if (r) return r;
   for (const object *child = fake_objects; child; child = child->next)
-    if (child->parent == o) return fake_broken(ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE, "a %s is destroyed before its %s", kind_names[k], kind_names[child->kind]);
-  if (pending(fake_context_of(o))) return fake_broken(ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE, "a %s is destroyed while work is in flight", kind_names[k]);
+    if (child->parent == o)
+      return fake_broken(ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE, "a %s is destroyed before its %s",
+                         kind_names[k], kind_names[child->kind]);
+  if (pending(fake_context_of(o)))
+    return fake_broken(ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE,
+                       "a %s is destroyed while work is in flight", kind_names[k]);
   object **at = &fake_objects;
   while (*at != o) at = &(*at)->next;
   *at = o->next;
@@ -130,7 +145,9 @@ ze_result_t fake_destroy(object *o, kind k) {
 /* The living allocation that holds p. */
 object *fake_memory_at(const void *p) {
   for (object *o = fake_objects; o; o = o->next)
-    if (o->kind == MEMORY && (const char *)p >= (const char *)o->base && (const char *)p < (const char *)o->base + o->length) return o;
+    if (o->kind == MEMORY && (const char *)p >= (const char *)o->base &&
+        (const char *)p < (const char *)o->base + o->length)
+      return o;
   return NULL;
 }
 
@@ -143,7 +160,8 @@ static bool flat(void) {
 
 static ze_result_t ZE_APICALL init(ze_init_flags_t flags) {
   ze_result_t r = fake_begin("zeInit");
-  if (!r && flags & ~(unsigned)ZE_INIT_FLAG_GPU_ONLY) r = fake_broken(ZE_RESULT_ERROR_INVALID_ENUMERATION, "zeInit: flags 0x%x", flags);
+  if (!r && flags & ~(unsigned)ZE_INIT_FLAG_GPU_ONLY)
+    r = fake_broken(ZE_RESULT_ERROR_INVALID_ENUMERATION, "zeInit: flags 0x%x", flags);
   return fake_end(r);
 }
 
@@ -166,7 +184,10 @@ static ze_result_t ZE_APICALL driver_get(uint32_t *n, ze_driver_handle_t *out) {
   return fake_end(r ? r : give(n, (void **)out, 1, all));
 }
 
-static ze_result_t check_driver(const void *d) { return d == &driver ? ZE_RESULT_SUCCESS : fake_broken(ZE_RESULT_ERROR_INVALID_NULL_HANDLE, "%p is no driver", d); }
+static ze_result_t check_driver(const void *d) {
+  return d == &driver ? ZE_RESULT_SUCCESS
+                      : fake_broken(ZE_RESULT_ERROR_INVALID_NULL_HANDLE, "%p is no driver", d);
+}
 
 static ze_result_t ZE_APICALL driver_version(ze_driver_handle_t d, ze_api_version_t *version) {
   ze_result_t r = fake_begin("zeDriverGetApiVersion");
@@ -184,14 +205,16 @@ static ze_result_t ZE_APICALL driver_properties(ze_driver_handle_t d, ze_driver_
   return fake_end(r);
 }
 
-static ze_result_t ZE_APICALL device_get(ze_driver_handle_t d, uint32_t *n, ze_device_handle_t *out) {
+static ze_result_t ZE_APICALL device_get(ze_driver_handle_t d, uint32_t *n,
+                                         ze_device_handle_t *out) {
   void *whole[] = {&card}, *parts[] = {&tiles[0], &tiles[1]};
   ze_result_t r = fake_begin("zeDeviceGet");
   if (!r) r = check_driver(d);
   return fake_end(r ? r : give(n, (void **)out, flat() ? 2 : 1, flat() ? parts : whole));
 }
 
-static ze_result_t ZE_APICALL sub_devices(ze_device_handle_t d, uint32_t *n, ze_device_handle_t *out) {
+static ze_result_t ZE_APICALL sub_devices(ze_device_handle_t d, uint32_t *n,
+                                          ze_device_handle_t *out) {
   void *parts[] = {&tiles[0], &tiles[1]};
   ze_result_t r = fake_begin("zeDeviceGetSubDevices");
   if (!r) r = fake_check_device(d);
@@ -209,14 +232,19 @@ static ze_result_t ZE_APICALL device_properties(ze_device_handle_t d, ze_device_
   p->maxMemAllocSize = LARGE;
   p->numSlices = (void *)d == &card ? 2 : 1;
   p->numSubslicesPerSlice = 64;
-  snprintf(p->name, sizeof p->name, "test %s", (void *)d == &card ? "card" : (void *)d == &tiles[0] ? "tile 0" : "tile 1");
+  snprintf(p->name, sizeof p->name, "test %s",
+           (void *)d == &card       ? "card"
+           : (void *)d == &tiles[0] ? "tile 0"
+                                    : "tile 1");
   return fake_end(r);
 }
 
-static ze_result_t ZE_APICALL compute_properties(ze_device_handle_t d, ze_device_compute_properties_t *p) {
+static ze_result_t ZE_APICALL compute_properties(ze_device_handle_t d,
+                                                 ze_device_compute_properties_t *p) {
   ze_result_t r = fake_begin("zeDeviceGetComputeProperties");
   if (!r) r = fake_check_device(d);
-  if (!r) r = fake_check_struct(p, ZE_STRUCTURE_TYPE_DEVICE_COMPUTE_PROPERTIES, "compute properties");
+  if (!r)
+    r = fake_check_struct(p, ZE_STRUCTURE_TYPE_DEVICE_COMPUTE_PROPERTIES, "compute properties");
   if (r) return fake_end(r);
   p->maxTotalGroupSize = 1024;
   p->maxGroupCountX = 1 << 30;
@@ -227,37 +255,45 @@ static ze_result_t ZE_APICALL compute_properties(ze_device_handle_t d, ze_device
   return fake_end(r);
 }
 
-static ze_result_t ZE_APICALL module_properties(ze_device_handle_t d, ze_device_module_properties_t *p) {
+static ze_result_t ZE_APICALL module_properties(ze_device_handle_t d,
+                                                ze_device_module_properties_t *p) {
   ze_result_t r = fake_begin("zeDeviceGetModuleProperties");
   if (!r) r = fake_check_device(d);
   if (!r) r = fake_check_struct(p, ZE_STRUCTURE_TYPE_DEVICE_MODULE_PROPERTIES, "module properties");
   if (r) return fake_end(r);
   p->flags = ZE_DEVICE_MODULE_FLAG_FP64;
   ze_float_atomic_ext_properties_t *atomics = p->pNext;
-  if (atomics && atomics->stype == ZE_STRUCTURE_TYPE_FLOAT_ATOMIC_EXT_PROPERTIES) atomics->fp32Flags = atomics->fp64Flags = ZE_DEVICE_FP_ATOMIC_EXT_FLAG_GLOBAL_ADD;
+  if (atomics && atomics->stype == ZE_STRUCTURE_TYPE_FLOAT_ATOMIC_EXT_PROPERTIES)
+    atomics->fp32Flags = atomics->fp64Flags = ZE_DEVICE_FP_ATOMIC_EXT_FLAG_GLOBAL_ADD;
   return fake_end(r);
 }
 
-static ze_result_t ZE_APICALL memory_properties(ze_device_handle_t d, uint32_t *n, ze_device_memory_properties_t *p) {
+static ze_result_t ZE_APICALL memory_properties(ze_device_handle_t d, uint32_t *n,
+                                                ze_device_memory_properties_t *p) {
   ze_result_t r = fake_begin("zeDeviceGetMemoryProperties");
   if (!r) r = fake_check_device(d);
   if (!r) r = fake_check_pointer(n, "a count");
-  if (!r && *n && p) r = fake_check_struct(p, ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES, "memory properties");
+  if (!r && *n && p)
+    r = fake_check_struct(p, ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES, "memory properties");
   if (!r && *n && p) p->totalSize = (uint64_t)64 << 30;
   if (!r) *n = 1;
   return fake_end(r);
 }
 
 /* The first group of queues only copies. */
-static ze_result_t ZE_APICALL queue_groups(ze_device_handle_t d, uint32_t *n, ze_command_queue_group_properties_t *p) {
+static ze_result_t ZE_APICALL queue_groups(ze_device_handle_t d, uint32_t *n,
+                                           ze_command_queue_group_properties_t *p) {
   ze_result_t r = fake_begin("zeDeviceGetCommandQueueGroupProperties");
   if (!r) r = fake_check_device(d);
   if (!r) r = fake_check_pointer(n, "a count");
   if (!r && *n && p) {
     if (*n > 2) *n = 2;
     for (uint32_t i = 0; !r && i < *n; i++) {
-      r = fake_check_struct(&p[i], ZE_STRUCTURE_TYPE_COMMAND_QUEUE_GROUP_PROPERTIES, "queue group properties");
-      p[i].flags = i ? ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE | ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY : ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY;
+      r = fake_check_struct(&p[i], ZE_STRUCTURE_TYPE_COMMAND_QUEUE_GROUP_PROPERTIES,
+                            "queue group properties");
+      p[i].flags = i ? ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE |
+                           ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY
+                     : ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY;
       p[i].numQueues = 1;
     }
   } else if (!r) {
@@ -276,7 +312,8 @@ static ze_result_t ZE_APICALL pci_properties(ze_device_handle_t d, ze_pci_ext_pr
 
 /* ---- contexts, events ---- */
 
-static ze_result_t ZE_APICALL context_create(ze_driver_handle_t d, const ze_context_desc_t *desc, ze_context_handle_t *out) {
+static ze_result_t ZE_APICALL context_create(ze_driver_handle_t d, const ze_context_desc_t *desc,
+                                             ze_context_handle_t *out) {
   ze_result_t r = fake_begin("zeContextCreate");
   if (!r) r = check_driver(d);
   if (!r) r = fake_check_struct(desc, ZE_STRUCTURE_TYPE_CONTEXT_DESC, "context description");
@@ -287,20 +324,31 @@ static ze_result_t ZE_APICALL context_create(ze_driver_handle_t d, const ze_cont
 /* Destroys what holds nothing more; also when made to fail, so that nothing stays. */
 ze_result_t fake_destroy_plain(const char *function, void *handle, kind k) {
   ze_result_t failure = fake_begin(function), r = fake_destroy(handle, k);
-  if (!r && k == EVENT) ((object *)handle)->parent->used &= ~((uint64_t)1 << ((object *)handle)->index);
+  if (!r && k == EVENT)
+    ((object *)handle)->parent->used &= ~((uint64_t)1 << ((object *)handle)->index);
   if (!r) free(handle);
   return fake_end(r ? r : failure);
 }
-static ze_result_t ZE_APICALL context_destroy(ze_context_handle_t c) { return fake_destroy_plain("zeContextDestroy", c, CONTEXT); }
-static ze_result_t ZE_APICALL pool_destroy(ze_event_pool_handle_t p) { return fake_destroy_plain("zeEventPoolDestroy", p, POOL); }
-static ze_result_t ZE_APICALL event_destroy(ze_event_handle_t e) { return fake_destroy_plain("zeEventDestroy", e, EVENT); }
+static ze_result_t ZE_APICALL context_destroy(ze_context_handle_t c) {
+  return fake_destroy_plain("zeContextDestroy", c, CONTEXT);
+}
+static ze_result_t ZE_APICALL pool_destroy(ze_event_pool_handle_t p) {
+  return fake_destroy_plain("zeEventPoolDestroy", p, POOL);
+}
+static ze_result_t ZE_APICALL event_destroy(ze_event_handle_t e) {
+  return fake_destroy_plain("zeEventDestroy", e, EVENT);
+}
 
-static ze_result_t ZE_APICALL pool_create(ze_context_handle_t c, const ze_event_pool_desc_t *desc, uint32_t n, ze_device_handle_t *devices, ze_event_pool_handle_t *out) {
+static ze_result_t ZE_APICALL pool_create(ze_context_handle_t c, const ze_event_pool_desc_t *desc,
+                                          uint32_t n, ze_device_handle_t *devices,
+                                          ze_event_pool_handle_t *out) {
   ze_result_t r = fake_begin("zeEventPoolCreate");
   if (!r) r = fake_check(c, CONTEXT);
   if (!r) r = fake_check_struct(desc, ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, "event pool description");
-  if (!r && (!desc->count || desc->count > 64)) r = fake_broken(ZE_RESULT_ERROR_INVALID_SIZE, "an event pool of %u", desc->count);
-  if (!r && !(desc->flags & ZE_EVENT_POOL_FLAG_HOST_VISIBLE)) r = fake_broken(ZE_RESULT_ERROR_INVALID_ENUMERATION, "events the host cannot see");
+  if (!r && (!desc->count || desc->count > 64))
+    r = fake_broken(ZE_RESULT_ERROR_INVALID_SIZE, "an event pool of %u", desc->count);
+  if (!r && !(desc->flags & ZE_EVENT_POOL_FLAG_HOST_VISIBLE))
+    r = fake_broken(ZE_RESULT_ERROR_INVALID_ENUMERATION, "events the host cannot see");
   for (uint32_t i = 0; !r && i < n; i++) r = fake_check_device(devices[i]);
   if (r) return fake_end(r);
   object *o = fake_made(POOL, (object *)c, NULL);
@@ -309,13 +357,18 @@ static ze_result_t ZE_APICALL pool_create(ze_context_handle_t c, const ze_event_
   return fake_end(r);
 }
 
-static ze_result_t ZE_APICALL event_create(ze_event_pool_handle_t p, const ze_event_desc_t *desc, ze_event_handle_t *out) {
+static ze_result_t ZE_APICALL event_create(ze_event_pool_handle_t p, const ze_event_desc_t *desc,
+                                           ze_event_handle_t *out) {
   object *pool = (object *)p;
   ze_result_t r = fake_begin("zeEventCreate");
   if (!r) r = fake_check(p, POOL);
   if (!r) r = fake_check_struct(desc, ZE_STRUCTURE_TYPE_EVENT_DESC, "event description");
-  if (!r && (desc->index >= pool->count || pool->used >> desc->index & 1)) r = fake_broken(ZE_RESULT_ERROR_INVALID_ARGUMENT, "event %u of a pool of %u", desc->index, pool->count);
-  if (!r && !(desc->signal & ZE_EVENT_SCOPE_FLAG_HOST)) r = fake_broken(ZE_RESULT_ERROR_INVALID_ENUMERATION, "an event that does not make memory visible to the host");
+  if (!r && (desc->index >= pool->count || pool->used >> desc->index & 1))
+    r = fake_broken(ZE_RESULT_ERROR_INVALID_ARGUMENT, "event %u of a pool of %u", desc->index,
+                    pool->count);
+  if (!r && !(desc->signal & ZE_EVENT_SCOPE_FLAG_HOST))
+    r = fake_broken(ZE_RESULT_ERROR_INVALID_ENUMERATION,
+                    "an event that does not make memory visible to the host");
   if (r) return fake_end(r);
   object *o = fake_made(EVENT, pool, NULL);
   o->index = desc->index;
@@ -334,20 +387,25 @@ static ze_result_t ZE_APICALL event_reset(ze_event_handle_t e) {
 /* ---- the tables that the loader asks for ---- */
 
 TABLE(Global, ze_global_dditable_t, .pfnInit = init)
-TABLE(Driver, ze_driver_dditable_t, .pfnGet = driver_get, .pfnGetApiVersion = driver_version, .pfnGetProperties = driver_properties)
-TABLE(Device, ze_device_dditable_t, .pfnGet = device_get, .pfnGetSubDevices = sub_devices, .pfnGetProperties = device_properties,
-      .pfnGetComputeProperties = compute_properties, .pfnGetModuleProperties = module_properties, .pfnGetCommandQueueGroupProperties = queue_groups,
+TABLE(Driver, ze_driver_dditable_t, .pfnGet = driver_get, .pfnGetApiVersion = driver_version,
+      .pfnGetProperties = driver_properties)
+TABLE(Device, ze_device_dditable_t, .pfnGet = device_get, .pfnGetSubDevices = sub_devices,
+      .pfnGetProperties = device_properties, .pfnGetComputeProperties = compute_properties,
+      .pfnGetModuleProperties = module_properties,
+      .pfnGetCommandQueueGroupProperties = queue_groups,
       .pfnGetMemoryProperties = memory_properties, .pfnPciGetPropertiesExt = pci_properties)
 TABLE(Context, ze_context_dditable_t, .pfnCreate = context_create, .pfnDestroy = context_destroy)
 TABLE(EventPool, ze_event_pool_dditable_t, .pfnCreate = pool_create, .pfnDestroy = pool_destroy)
-TABLE(Event, ze_event_dditable_t, .pfnCreate = event_create, .pfnDestroy = event_destroy, .pfnHostSynchronize = fake_event_wait, .pfnHostReset = event_reset)
+TABLE(Event, ze_event_dditable_t, .pfnCreate = event_create, .pfnDestroy = event_destroy,
+      .pfnHostSynchronize = fake_event_wait, .pfnHostReset = event_reset)
 
 /* Of these there is nothing, but the loader wants to be told so. */
-#define NO_TABLE(name)                                                                                                          \
-  __attribute__((visibility("default"))) ze_result_t ZE_APICALL name##ProcAddrTable(ze_api_version_t version, const void *out); \
-  ze_result_t ZE_APICALL name##ProcAddrTable(ze_api_version_t version, const void *out) {                                       \
-    (void)version, (void)out;                                                                                                   \
-    return ZE_RESULT_SUCCESS;                                                                                                   \
+#define NO_TABLE(name)                                                                             \
+  __attribute__((visibility("default")))                                                           \
+  ze_result_t ZE_APICALL name##ProcAddrTable(ze_api_version_t version, const void *out);           \
+  ze_result_t ZE_APICALL name##ProcAddrTable(ze_api_version_t version, const void *out) {          \
+    (void)version, (void)out;                                                                      \
+    return ZE_RESULT_SUCCESS;                                                                      \
   }
 NO_TABLE(zetGetContext)
 NO_TABLE(zetGetCommandList)

@@ -1,4 +1,5 @@
-/* tests/fakes/fake_level_zero.h - what the files of the test-only Level Zero driver share; independent of backends/. */
+/* tests/fakes/fake_level_zero.h - what the files of the test-only Level Zero driver share;
+   independent of backends/. */
 #ifndef CLB_TESTS_FAKES_FAKE_LEVEL_ZERO_H
 #define CLB_TESTS_FAKES_FAKE_LEVEL_ZERO_H
 
@@ -11,8 +12,8 @@
 
 #include "tests/fakes/fake_level_zero_state.h"
 
-/* For the test: how often the rules of Level Zero were broken (and how, the first time), how many objects are alive, and whether the
-   call that CLB_TEST_FAIL names has come. */
+/* For the test: how often the rules of Level Zero were broken (and how, the first time), how many
+   objects are alive, and whether the call that CLB_TEST_FAIL names has come. */
 __attribute__((visibility("default"))) int fake_level_zero_violations(const char **first);
 __attribute__((visibility("default"))) int fake_level_zero_live(void);
 __attribute__((visibility("default"))) int fake_level_zero_failed(void);
@@ -23,10 +24,10 @@ extern __attribute__((visibility("default"))) fake_level_zero_wish fake_level_ze
 enum { FAKE_PARAMETERS = 128 };
 typedef struct {
   char name[64];
-  uint32_t sub_group;                 /* required size, or 0 */
-  uint32_t local_size;                /* required work-items of a group, or 0 */
+  uint32_t sub_group;  /* required size, or 0 */
+  uint32_t local_size; /* required work-items of a group, or 0 */
   int n_parameters;
-  int bytes[FAKE_PARAMETERS];         /* of a scalar; 0: a pointer to global memory */
+  int bytes[FAKE_PARAMETERS]; /* of a scalar; 0: a pointer to global memory */
 } fake_signature;
 
 /* Reads the one kernel of a module.  false: not a module, or not one kernel. */
@@ -44,7 +45,8 @@ void *fake_program_new(const void *spirv, size_t bytes, char *log, size_t size);
 void fake_program_free(void *program);
 void *fake_kernel_new(void *program, const char *name);
 void fake_kernel_free(void *kernel);
-bool fake_kernel_run(void *kernel, const fake_signature *s, const fake_argument *args, uint32_t groups, uint32_t group_size);
+bool fake_kernel_run(void *kernel, const fake_signature *s, const fake_argument *args,
+                     uint32_t groups, uint32_t group_size);
 
 /* ---- objects ---- */
 
@@ -56,8 +58,8 @@ typedef enum { BARRIER, COPY, LAUNCH, RESET } command_kind;
 typedef struct object object;
 typedef struct {
   command_kind kind;
-  object *event, *kernel;         /* event: signalled when done */
-  object *other;                  /* event that BARRIER waits for, or that RESET resets */
+  object *event, *kernel; /* event: signalled when done */
+  object *other;          /* event that BARRIER waits for, or that RESET resets */
   void *to;
   const void *from;
   size_t bytes;
@@ -66,20 +68,47 @@ typedef struct {
 } command;
 
 struct object {
-  object *next, *parent;          /* the parent must outlive it */
+  object *next, *parent; /* the parent must outlive it */
   kind kind;
   ze_device_handle_t device;
   union {
-    struct { uint32_t count; uint64_t used; };                                          /* POOL */
-    struct { bool signalled; uint32_t index; };                                         /* EVENT */
-    struct { command *commands; int n, room, at; bool immediate, closed; };             /* LIST; at: what runs next, if immediate */
-    struct { object *lists[MAX_COMMANDS]; int n_lists, list_at; };                      /* QUEUE; list_at: what runs next of the first */
-    struct { void *program; uint8_t *spirv; size_t bytes; bool large, registers; };     /* MODULE */
-    char log[2000];                                                                     /* LOG */
-    struct { void *run; fake_argument args[FAKE_PARAMETERS]; bool set[FAKE_PARAMETERS]; uint32_t size; }; /* KERNEL */
-    struct { void *base; size_t length; ze_memory_type_t type; };                       /* MEMORY */
+    struct {
+      uint32_t count;
+      uint64_t used;
+    }; /* POOL */
+    struct {
+      bool signalled;
+      uint32_t index;
+    }; /* EVENT */
+    struct {
+      command *commands;
+      int n, room, at;
+      bool immediate, closed;
+    }; /* LIST; at: what runs next, if immediate */
+    struct {
+      object *lists[MAX_COMMANDS];
+      int n_lists, list_at;
+    }; /* QUEUE; list_at: what runs next of the first */
+    struct {
+      void *program;
+      uint8_t *spirv;
+      size_t bytes;
+      bool large, registers;
+    };              /* MODULE */
+    char log[2000]; /* LOG */
+    struct {
+      void *run;
+      fake_argument args[FAKE_PARAMETERS];
+      bool set[FAKE_PARAMETERS];
+      uint32_t size;
+    }; /* KERNEL */
+    struct {
+      void *base;
+      size_t length;
+      ze_memory_type_t type;
+    }; /* MEMORY */
   };
-  fake_signature signature;       /* MODULE, KERNEL */
+  fake_signature signature; /* MODULE, KERNEL */
 };
 
 /* ---- fake_level_zero.c ---- */
@@ -87,7 +116,8 @@ struct object {
 extern object *fake_objects; /* all that live */
 
 /* Counts a broken rule, and returns r. */
-__attribute__((format(printf, 2, 3))) ze_result_t fake_broken(ze_result_t r, const char *format, ...);
+__attribute__((format(printf, 2, 3))) ze_result_t fake_broken(ze_result_t r, const char *format,
+                                                              ...);
 /* Enters a function: its injected failure, or success.  fake_end leaves it. */
 ze_result_t fake_begin(const char *function);
 ze_result_t fake_end(ze_result_t r);
@@ -109,11 +139,12 @@ const object *fake_context_of(const object *o);
 ze_result_t ZE_APICALL fake_event_wait(ze_event_handle_t e, uint64_t timeout);
 
 /* Defines the function that gives the loader one table. */
-#define TABLE(name, table, ...)                                                                                                    \
-  __attribute__((visibility("default"))) ze_result_t ZE_APICALL zeGet##name##ProcAddrTable(ze_api_version_t version, table *out) { \
-    (void)version;                                                                                                     \
-    *out = (table){__VA_ARGS__};                                                                                       \
-    return ZE_RESULT_SUCCESS;                                                                                          \
+#define TABLE(name, table, ...)                                                                    \
+  __attribute__((visibility("default")))                                                           \
+  ze_result_t ZE_APICALL zeGet##name##ProcAddrTable(ze_api_version_t version, table *out) {        \
+    (void)version;                                                                                 \
+    *out = (table){__VA_ARGS__};                                                                   \
+    return ZE_RESULT_SUCCESS;                                                                      \
   }
 
 #endif

@@ -22,12 +22,15 @@ static uint64_t sum_of(const uint8_t *bytes, size_t n) {
 
 /* Every option must be known here. */
 static bool read_options(object *module, const char *flags, char *log, size_t size) {
-  static const char *const known[] = {"-ze-opt-greater-than-4GB-buffer-required", "-ze-opt-large-register-file", "-cl-fp32-correctly-rounded-divide-sqrt"};
+  static const char *const known[] = {"-ze-opt-greater-than-4GB-buffer-required",
+                                      "-ze-opt-large-register-file",
+                                      "-cl-fp32-correctly-rounded-divide-sqrt"};
   for (const char *at = flags ? flags : "", *stop; *at; at = *stop ? stop + 1 : stop) {
     int found = -1;
     stop = at + strcspn(at, " ");
     for (int i = 0; i < 3; i++)
-      if (strlen(known[i]) == (size_t)(stop - at) && !strncmp(at, known[i], (size_t)(stop - at))) found = i;
+      if (strlen(known[i]) == (size_t)(stop - at) && !strncmp(at, known[i], (size_t)(stop - at)))
+        found = i;
     if (found == 0) module->large = true;
     if (found == 1) module->registers = true;
     if (found < 0 && stop != at) {
@@ -38,14 +41,16 @@ static bool read_options(object *module, const char *flags, char *log, size_t si
   return true;
 }
 
-static bool read_native(object *module, const ze_module_desc_t *desc, const uint8_t **words, size_t *n, char *log, size_t size) {
+static bool read_native(object *module, const ze_module_desc_t *desc, const uint8_t **words,
+                        size_t *n, char *log, size_t size) {
   native_head head;
   snprintf(log, size, "not a binary of this driver");
   if (desc->inputSize < sizeof head) return false;
   memcpy(&head, desc->pInputModule, sizeof head);
   *words = desc->pInputModule + sizeof head;
   *n = desc->inputSize - sizeof head;
-  if (memcmp(head.magic, "FAKE-ZE1", 8) || head.bytes != *n || head.sum != sum_of(*words, *n)) return false;
+  if (memcmp(head.magic, "FAKE-ZE1", 8) || head.bytes != *n || head.sum != sum_of(*words, *n))
+    return false;
   module->large = head.large;
   module->registers = head.registers;
   return true;
@@ -55,16 +60,21 @@ static ze_result_t compile(object *module, const ze_module_desc_t *desc, char *l
   const uint8_t *words = desc->pInputModule;
   size_t n = desc->inputSize;
   bool native = desc->format == ZE_MODULE_FORMAT_NATIVE;
-  if (native && !read_native(module, desc, &words, &n, log, size)) return ZE_RESULT_ERROR_INVALID_NATIVE_BINARY;
-  if (!native && !read_options(module, desc->pBuildFlags, log, size)) return ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
+  if (native && !read_native(module, desc, &words, &n, log, size))
+    return ZE_RESULT_ERROR_INVALID_NATIVE_BINARY;
+  if (!native && !read_options(module, desc->pBuildFlags, log, size))
+    return ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
   module->spirv = calloc(n ? n : 1, 1);
   if (!module->spirv) abort();
   memcpy(module->spirv, words, n);
   module->bytes = n;
   snprintf(log, size, "the words are no module with one kernel");
-  if (n % 4 || !fake_read_signature((const uint32_t *)module->spirv, n / 4, &module->signature)) return ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
+  if (n % 4 || !fake_read_signature((const uint32_t *)module->spirv, n / 4, &module->signature))
+    return ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
   snprintf(log, size, "sub-groups of %u lanes", module->signature.sub_group);
-  if (module->signature.sub_group && module->signature.sub_group != 16 && module->signature.sub_group != 32) return ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
+  if (module->signature.sub_group && module->signature.sub_group != 16 &&
+      module->signature.sub_group != 32)
+    return ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
   module->program = fake_program_new(module->spirv, n, log, size);
   return module->program ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_MODULE_BUILD_FAILURE;
 }
@@ -75,7 +85,8 @@ static void module_free(object *m) {
   free(m);
 }
 
-static ze_result_t ZE_APICALL module_create(ze_context_handle_t c, ze_device_handle_t d, const ze_module_desc_t *desc, ze_module_handle_t *out,
+static ze_result_t ZE_APICALL module_create(ze_context_handle_t c, ze_device_handle_t d,
+                                            const ze_module_desc_t *desc, ze_module_handle_t *out,
                                             ze_module_build_log_handle_t *log) {
   char words[2000] = "made to fail";
   ze_result_t r = fake_begin("zeModuleCreate");
@@ -106,7 +117,9 @@ static ze_result_t ZE_APICALL module_destroy(ze_module_handle_t m) {
   return fake_end(r ? r : failure);
 }
 
-static ze_result_t ZE_APICALL log_destroy(ze_module_build_log_handle_t l) { return fake_destroy_plain("zeModuleBuildLogDestroy", l, LOG); }
+static ze_result_t ZE_APICALL log_destroy(ze_module_build_log_handle_t l) {
+  return fake_destroy_plain("zeModuleBuildLogDestroy", l, LOG);
+}
 
 static ze_result_t ZE_APICALL log_string(ze_module_build_log_handle_t l, size_t *n, char *out) {
   ze_result_t r = fake_begin("zeModuleBuildLogGetString");
@@ -123,8 +136,10 @@ static ze_result_t ZE_APICALL module_native(ze_module_handle_t m, size_t *n, uin
   if (!r) r = fake_check(m, MODULE);
   if (!r) r = fake_check_pointer(n, "the binary's size");
   if (r) return fake_end(r);
-  native_head head = {"FAKE-ZE1", module->large, module->registers, module->bytes, sum_of(module->spirv, module->bytes)};
-  if (out && *n < sizeof head + module->bytes) return fake_end(fake_broken(ZE_RESULT_ERROR_INVALID_SIZE, "no room for the binary"));
+  native_head head = {"FAKE-ZE1", module->large, module->registers, module->bytes,
+                      sum_of(module->spirv, module->bytes)};
+  if (out && *n < sizeof head + module->bytes)
+    return fake_end(fake_broken(ZE_RESULT_ERROR_INVALID_SIZE, "no room for the binary"));
   if (out) memcpy(out, &head, sizeof head), memcpy(out + sizeof head, module->spirv, module->bytes);
   *n = sizeof head + module->bytes;
   return fake_end(r);
@@ -132,13 +147,15 @@ static ze_result_t ZE_APICALL module_native(ze_module_handle_t m, size_t *n, uin
 
 /* ---- kernels ---- */
 
-static ze_result_t ZE_APICALL kernel_create(ze_module_handle_t m, const ze_kernel_desc_t *desc, ze_kernel_handle_t *out) {
+static ze_result_t ZE_APICALL kernel_create(ze_module_handle_t m, const ze_kernel_desc_t *desc,
+                                            ze_kernel_handle_t *out) {
   const object *module = (object *)m;
   ze_result_t r = fake_begin("zeKernelCreate");
   if (!r) r = fake_check(m, MODULE);
   if (!r) r = fake_check_struct(desc, ZE_STRUCTURE_TYPE_KERNEL_DESC, "kernel description");
   if (!r) r = fake_check_pointer(desc->pKernelName, "the kernel's name");
-  if (!r && strcmp(desc->pKernelName, module->signature.name) != 0) r = ZE_RESULT_ERROR_INVALID_KERNEL_NAME;
+  if (!r && strcmp(desc->pKernelName, module->signature.name) != 0)
+    r = ZE_RESULT_ERROR_INVALID_KERNEL_NAME;
   void *run = r ? NULL : fake_kernel_new(module->program, desc->pKernelName);
   if (!r && !run) r = ZE_RESULT_ERROR_UNKNOWN;
   if (r) return fake_end(r);
@@ -156,32 +173,46 @@ static ze_result_t ZE_APICALL kernel_destroy(ze_kernel_handle_t k) {
   return fake_end(r ? r : failure);
 }
 
-static ze_result_t ZE_APICALL kernel_size(ze_kernel_handle_t k, uint32_t x, uint32_t y, uint32_t z) {
+static ze_result_t ZE_APICALL kernel_size(ze_kernel_handle_t k, uint32_t x, uint32_t y,
+                                          uint32_t z) {
   object *kernel = (object *)k;
   ze_result_t r = fake_begin("zeKernelSetGroupSize");
   if (!r) r = fake_check(k, KERNEL);
-  if (!r && (!x || x > 1024 || y != 1 || z != 1 || (kernel->signature.local_size && kernel->signature.local_size != x)))
-    r = fake_broken(ZE_RESULT_ERROR_INVALID_GROUP_SIZE_DIMENSION, "groups of %u x %u x %u", x, y, z);
+  if (!r && (!x || x > 1024 || y != 1 || z != 1 ||
+             (kernel->signature.local_size && kernel->signature.local_size != x)))
+    r = fake_broken(ZE_RESULT_ERROR_INVALID_GROUP_SIZE_DIMENSION, "groups of %u x %u x %u", x, y,
+                    z);
   if (!r) kernel->size = x;
   return fake_end(r);
 }
 
-/* A pointer must lie in an allocation of the kernel's context; larger ones need a module compiled for them. */
-static ze_result_t check_argument(const object *kernel, uint32_t index, size_t bytes, const void *value) {
+/* A pointer must lie in an allocation of the kernel's context; larger ones need a module compiled
+   for them. */
+static ze_result_t check_argument(const object *kernel, uint32_t index, size_t bytes,
+                                  const void *value) {
   const fake_signature *s = &kernel->signature;
-  if (index >= (uint32_t)s->n_parameters) return fake_broken(ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_INDEX, "argument %u of %d", index, s->n_parameters);
+  if (index >= (uint32_t)s->n_parameters)
+    return fake_broken(ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_INDEX, "argument %u of %d", index,
+                       s->n_parameters);
   size_t right = s->bytes[index] ? (size_t)s->bytes[index] : sizeof(void *);
-  if (bytes != right) return fake_broken(ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_SIZE, "argument %u has %zu bytes instead of %zu", index, bytes, right);
+  if (bytes != right)
+    return fake_broken(ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_SIZE,
+                       "argument %u has %zu bytes instead of %zu", index, bytes, right);
   if (s->bytes[index]) return ZE_RESULT_SUCCESS;
   void *pointer;
   memcpy(&pointer, value, sizeof pointer);
   const object *m = fake_memory_at(pointer);
-  if (!m || m->parent != kernel->parent->parent) return fake_broken(ZE_RESULT_ERROR_INVALID_ARGUMENT, "argument %u is no memory of the kernel's context", index);
-  if (m->length > LARGE && !kernel->parent->large) return fake_broken(ZE_RESULT_ERROR_INVALID_ARGUMENT, "argument %u is large, its module was not told", index);
+  if (!m || m->parent != kernel->parent->parent)
+    return fake_broken(ZE_RESULT_ERROR_INVALID_ARGUMENT,
+                       "argument %u is no memory of the kernel's context", index);
+  if (m->length > LARGE && !kernel->parent->large)
+    return fake_broken(ZE_RESULT_ERROR_INVALID_ARGUMENT,
+                       "argument %u is large, its module was not told", index);
   return ZE_RESULT_SUCCESS;
 }
 
-static ze_result_t ZE_APICALL kernel_argument(ze_kernel_handle_t k, uint32_t index, size_t bytes, const void *value) {
+static ze_result_t ZE_APICALL kernel_argument(ze_kernel_handle_t k, uint32_t index, size_t bytes,
+                                              const void *value) {
   object *kernel = (object *)k;
   ze_result_t r = fake_begin("zeKernelSetArgumentValue");
   if (!r) r = fake_check(k, KERNEL);
@@ -205,7 +236,10 @@ static ze_result_t ZE_APICALL kernel_properties(ze_kernel_handle_t k, ze_kernel_
   return fake_end(r);
 }
 
-TABLE(Module, ze_module_dditable_t, .pfnCreate = module_create, .pfnDestroy = module_destroy, .pfnGetNativeBinary = module_native)
-TABLE(ModuleBuildLog, ze_module_build_log_dditable_t, .pfnDestroy = log_destroy, .pfnGetString = log_string)
-TABLE(Kernel, ze_kernel_dditable_t, .pfnCreate = kernel_create, .pfnDestroy = kernel_destroy, .pfnSetGroupSize = kernel_size,
-      .pfnSetArgumentValue = kernel_argument, .pfnGetProperties = kernel_properties)
+TABLE(Module, ze_module_dditable_t, .pfnCreate = module_create, .pfnDestroy = module_destroy,
+      .pfnGetNativeBinary = module_native)
+TABLE(ModuleBuildLog, ze_module_build_log_dditable_t, .pfnDestroy = log_destroy,
+      .pfnGetString = log_string)
+TABLE(Kernel, ze_kernel_dditable_t, .pfnCreate = kernel_create, .pfnDestroy = kernel_destroy,
+      .pfnSetGroupSize = kernel_size, .pfnSetArgumentValue = kernel_argument,
+      .pfnGetProperties = kernel_properties)

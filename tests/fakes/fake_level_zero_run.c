@@ -1,5 +1,5 @@
-/* tests/fakes/fake_level_zero_run.c - runs the test-only driver's SPIR-V on a CPU: Intel's OpenCL driver, else PoCL through llvm-spirv; or, idle,
-   calls the test. */
+/* tests/fakes/fake_level_zero_run.c - runs the test-only driver's SPIR-V on a CPU: Intel's OpenCL
+   driver, else PoCL through llvm-spirv; or, idle, calls the test. */
 #include "tests/fakes/fake_level_zero.h"
 
 #include <pthread.h>
@@ -41,7 +41,16 @@ void fake_memory_free(void *memory) {
 
 /* ---- what a module says of its kernel ---- */
 
-enum { OP_ENTRY = 15, OP_MODE = 16, OP_INT = 21, OP_FLOAT = 22, OP_POINTER = 32, OP_PARAMETER = 55, MODE_LOCAL_SIZE = 17, MODE_SUBGROUP_SIZE = 35 };
+enum {
+  OP_ENTRY = 15,
+  OP_MODE = 16,
+  OP_INT = 21,
+  OP_FLOAT = 22,
+  OP_POINTER = 32,
+  OP_PARAMETER = 55,
+  MODE_LOCAL_SIZE = 17,
+  MODE_SUBGROUP_SIZE = 35
+};
 
 /* Bytes of a parameter's type: 0 a pointer, -1 not found. */
 static int type_bytes(const uint32_t *words, size_t n, uint32_t type) {
@@ -57,22 +66,29 @@ static int type_bytes(const uint32_t *words, size_t n, uint32_t type) {
 bool fake_read_signature(const uint32_t *words, size_t n, fake_signature *s) {
   int kernels = 0;
   memset(s, 0, sizeof *s);
-  if (n < 5 || words[0] != 0x07230203 || words[1] > 0x00010200) return false; /* the Max driver takes at most 1.2 */
+  if (n < 5 || words[0] != 0x07230203 || words[1] > 0x00010200)
+    return false; /* the Max driver takes at most 1.2 */
   for (size_t i = 5, length; i < n; i += length) {
     uint32_t op = words[i] & 0xffff;
     if (!(length = words[i] >> 16) || length > n - i) return false;
-    if (op == OP_ENTRY) snprintf(s->name, sizeof s->name, "%.*s", (int)(4 * (length - 3)), (const char *)&words[i + 3]), kernels++;
+    if (op == OP_ENTRY)
+      snprintf(s->name, sizeof s->name, "%.*s", (int)(4 * (length - 3)),
+               (const char *)&words[i + 3]),
+          kernels++;
     if (op == OP_MODE && words[i + 2] == MODE_SUBGROUP_SIZE) s->sub_group = words[i + 3];
     if (op == OP_MODE && words[i + 2] == MODE_LOCAL_SIZE) s->local_size = words[i + 3];
     if (op != OP_PARAMETER) continue;
-    if (s->n_parameters == FAKE_PARAMETERS || (s->bytes[s->n_parameters++] = type_bytes(words, n, words[i + 1])) < 0) return false;
+    if (s->n_parameters == FAKE_PARAMETERS ||
+        (s->bytes[s->n_parameters++] = type_bytes(words, n, words[i + 1])) < 0)
+      return false;
   }
   return kernels == 1;
 }
 
 /* ---- programs ---- */
 
-static char *file_of(const char *folder, const char *name, const void *bytes, size_t n, char *path, size_t size) {
+static char *file_of(const char *folder, const char *name, const void *bytes, size_t n, char *path,
+                     size_t size) {
   snprintf(path, size, "%s/%s", folder, name);
   FILE *f = bytes ? fopen(path, "wb") : NULL;
   if (f) fwrite(bytes, 1, n, f), fclose(f);
@@ -107,7 +123,8 @@ void *fake_program_new(const void *spirv, size_t bytes, char *log, size_t size) 
   pthread_once(&once, open_platform);
   snprintf(log, size, "no OpenCL for CPUs here");
   if (!cl.alloc) return NULL;
-  return cl.is_intel ? runner_program(&cl.runner, 1, spirv, bytes, log, size) : through_bitcode(spirv, bytes, log, size);
+  return cl.is_intel ? runner_program(&cl.runner, 1, spirv, bytes, log, size)
+                     : through_bitcode(spirv, bytes, log, size);
 }
 void fake_program_free(void *program) {
   if (program != &nothing) cl.runner.clReleaseProgram(program);
@@ -121,7 +138,8 @@ void fake_kernel_free(void *kernel) {
   if (kernel != &nothing) cl.runner.clReleaseKernel(kernel);
 }
 
-static bool idle_run(const fake_signature *s, const fake_argument *args, uint32_t groups, uint32_t group_size) {
+static bool idle_run(const fake_signature *s, const fake_argument *args, uint32_t groups,
+                     uint32_t group_size) {
   fake_argument values[FAKE_PARAMETERS];
   void *params[FAKE_PARAMETERS];
   char text[sizeof s->name + 8];
@@ -132,12 +150,17 @@ static bool idle_run(const fake_signature *s, const fake_argument *args, uint32_
   return true;
 }
 
-bool fake_kernel_run(void *kernel, const fake_signature *s, const fake_argument *args, uint32_t groups, uint32_t group_size) {
+bool fake_kernel_run(void *kernel, const fake_signature *s, const fake_argument *args,
+                     uint32_t groups, uint32_t group_size) {
   size_t local = group_size, global = local * groups;
   int status = 0;
   if (kernel == &nothing) return idle_run(s, args, groups, group_size);
   for (int i = 0; i < s->n_parameters && !status; i++)
-    status = s->bytes[i] ? cl.runner.clSetKernelArg(kernel, (unsigned)i, (size_t)s->bytes[i], args[i].bytes) : cl.pointer(kernel, (unsigned)i, args[i].pointer);
-  if (!status) status = cl.runner.clEnqueueNDRangeKernel(cl.runner.queue, kernel, 1, NULL, &global, &local, 0, NULL, NULL);
+    status = s->bytes[i]
+                 ? cl.runner.clSetKernelArg(kernel, (unsigned)i, (size_t)s->bytes[i], args[i].bytes)
+                 : cl.pointer(kernel, (unsigned)i, args[i].pointer);
+  if (!status)
+    status = cl.runner.clEnqueueNDRangeKernel(cl.runner.queue, kernel, 1, NULL, &global, &local, 0,
+                                              NULL, NULL);
   return !status && !cl.runner.clFinish(cl.runner.queue);
 }

@@ -1,5 +1,6 @@
-/* tests/fakes/fake_opencl.c - a libOpenCL.so.1 for tests: passes everything on to the genuine one, but fails the call it is told to and
-   counts what is alive.  A program that opens it first finds it under that name ever after. */
+/* tests/fakes/fake_opencl.c - a libOpenCL.so.1 for tests: passes everything on to the genuine one,
+   but fails the call it is told to and counts what is alive.  A program that opens it first finds
+   it under that name ever after. */
 #include "tests/fakes/fake_opencl_idle.h"
 
 #include <dlfcn.h>
@@ -28,56 +29,57 @@ static bool fails(const char *name) {
   return true;
 }
 
-#define REAL(name)                                       \
-  static __typeof__(&name) real;                         \
-  if (!real) {                                           \
-    void *address = genuine(#name);                      \
-    memcpy(&real, &address, sizeof address);             \
+#define REAL(name)                                                                                 \
+  static __typeof__(&name) real;                                                                   \
+  if (!real) {                                                                                     \
+    void *address = genuine(#name);                                                                \
+    memcpy(&real, &address, sizeof address);                                                       \
   }
 
 /* A function that returns its code. */
-#define CALL(name, parameters, arguments)    \
-  EXPORT cl_int CL_API_CALL name parameters; \
-  cl_int CL_API_CALL name parameters {       \
-    REAL(name)                               \
-    if (fails(#name)) return fake_opencl.code; \
-    return real arguments;                   \
+#define CALL(name, parameters, arguments)                                                          \
+  EXPORT cl_int CL_API_CALL name parameters;                                                       \
+  cl_int CL_API_CALL name parameters {                                                             \
+    REAL(name)                                                                                     \
+    if (fails(#name)) return fake_opencl.code;                                                     \
+    return real arguments;                                                                         \
   }
 
 /* One that never reaches the genuine loader while the fake is idle. */
-#define CALL_OR_IDLE(name, parameters, arguments)              \
-  EXPORT cl_int CL_API_CALL name parameters;                   \
-  cl_int CL_API_CALL name parameters {                         \
-    REAL(name)                                                 \
-    if (fails(#name)) return fake_opencl.code;                 \
-    return (fake_opencl.idle ? idle_##name : real) arguments;  \
+#define CALL_OR_IDLE(name, parameters, arguments)                                                  \
+  EXPORT cl_int CL_API_CALL name parameters;                                                       \
+  cl_int CL_API_CALL name parameters {                                                             \
+    REAL(name)                                                                                     \
+    if (fails(#name)) return fake_opencl.code;                                                     \
+    return (fake_opencl.idle ? idle_##name : real)arguments;                                       \
   }
 
 /* A function that makes something; `code` is its last parameter. */
 #define MAKE(type, name, parameters, arguments) MAKE_FROM(type, name, parameters, real arguments)
-#define MAKE_OR_IDLE(type, name, parameters, arguments) MAKE_FROM(type, name, parameters, (fake_opencl.idle ? idle_##name : real) arguments)
-#define MAKE_FROM(type, name, parameters, call) \
-  EXPORT type CL_API_CALL name parameters;      \
-  type CL_API_CALL name parameters {            \
-    REAL(name)                                  \
-    if (fails(#name)) {                         \
-      *code = fake_opencl.code;                 \
-      return NULL;                              \
-    }                                           \
-    type made = call;                           \
-    fake_opencl.alive += made != NULL;          \
-    return made;                                \
+#define MAKE_OR_IDLE(type, name, parameters, arguments)                                            \
+  MAKE_FROM(type, name, parameters, (fake_opencl.idle ? idle_##name : real)arguments)
+#define MAKE_FROM(type, name, parameters, call)                                                    \
+  EXPORT type CL_API_CALL name parameters;                                                         \
+  type CL_API_CALL name parameters {                                                               \
+    REAL(name)                                                                                     \
+    if (fails(#name)) {                                                                            \
+      *code = fake_opencl.code;                                                                    \
+      return NULL;                                                                                 \
+    }                                                                                              \
+    type made = call;                                                                              \
+    fake_opencl.alive += made != NULL;                                                             \
+    return made;                                                                                   \
   }
 
 #define DROP(name, type) DROP_BY(name, type, real)
 #define DROP_OR_IDLE(name, type) DROP_BY(name, type, (fake_opencl.idle ? idle_##name : real))
-#define DROP_BY(name, type, call)         \
-  EXPORT cl_int CL_API_CALL name(type x); \
-  cl_int CL_API_CALL name(type x) {       \
-    REAL(name)                            \
-    cl_int code = call(x);                \
-    fake_opencl.alive -= code == 0;       \
-    return code;                          \
+#define DROP_BY(name, type, call)                                                                  \
+  EXPORT cl_int CL_API_CALL name(type x);                                                          \
+  cl_int CL_API_CALL name(type x) {                                                                \
+    REAL(name)                                                                                     \
+    cl_int code = call(x);                                                                         \
+    fake_opencl.alive -= code == 0;                                                                \
+    return code;                                                                                   \
   }
 
 #define INFO cl_uint what, size_t size, void *value, size_t *needed
@@ -87,7 +89,9 @@ static bool fails(const char *name) {
 
 CALL(clGetPlatformIDs, (cl_uint n, cl_platform_id *ids, cl_uint *found), (n, ids, found))
 CALL(clGetPlatformInfo, (cl_platform_id x, INFO), (x, INFO_ARGUMENTS))
-CALL(clGetDeviceIDs, (cl_platform_id x, cl_device_type type, cl_uint n, cl_device_id *ids, cl_uint *found), (x, type, n, ids, found))
+CALL(clGetDeviceIDs,
+     (cl_platform_id x, cl_device_type type, cl_uint n, cl_device_id *ids, cl_uint *found),
+     (x, type, n, ids, found))
 CALL(clGetDeviceInfo, (cl_device_id x, INFO), (x, INFO_ARGUMENTS))
 CALL(clGetCommandQueueInfo, (cl_command_queue x, INFO), (x, INFO_ARGUMENTS))
 CALL(clGetMemObjectInfo, (cl_mem x, INFO), (x, INFO_ARGUMENTS))
@@ -97,27 +101,47 @@ CALL_OR_IDLE(clGetKernelInfo, (cl_kernel x, INFO), (x, INFO_ARGUMENTS))
 CALL_OR_IDLE(clGetKernelWorkGroupInfo, (cl_kernel x, cl_device_id d, INFO), (x, d, INFO_ARGUMENTS))
 CALL(clFinish, (cl_command_queue x), (x))
 CALL_OR_IDLE(clBuildProgram,
-     (cl_program x, cl_uint n, const cl_device_id *ids, const char *options, void(CL_CALLBACK *done)(cl_program, void *), void *user),
-     (x, n, ids, options, done, user))
-CALL_OR_IDLE(clSetKernelArg, (cl_kernel x, cl_uint i, size_t size, const void *value), (x, i, size, value))
+             (cl_program x, cl_uint n, const cl_device_id *ids, const char *options,
+              void(CL_CALLBACK *done)(cl_program, void *), void *user),
+             (x, n, ids, options, done, user))
+CALL_OR_IDLE(clSetKernelArg, (cl_kernel x, cl_uint i, size_t size, const void *value),
+             (x, i, size, value))
 CALL(clSetKernelArgSVMPointer, (cl_kernel x, cl_uint i, const void *value), (x, i, value))
-CALL_OR_IDLE(clEnqueueReadBuffer, (cl_command_queue q, cl_mem x, cl_bool blocking, size_t at, size_t size, void *to, EVENTS), (q, x, blocking, at, size, to, EVENT_ARGUMENTS))
-CALL_OR_IDLE(clEnqueueWriteBuffer, (cl_command_queue q, cl_mem x, cl_bool blocking, size_t at, size_t size, const void *from, EVENTS),
-     (q, x, blocking, at, size, from, EVENT_ARGUMENTS))
-CALL(clEnqueueSVMMemcpy, (cl_command_queue q, cl_bool blocking, void *to, const void *from, size_t size, EVENTS), (q, blocking, to, from, size, EVENT_ARGUMENTS))
-CALL_OR_IDLE(clEnqueueNDRangeKernel, (cl_command_queue q, cl_kernel x, cl_uint n, const size_t *offset, const size_t *global, const size_t *local, EVENTS),
-     (q, x, n, offset, global, local, EVENT_ARGUMENTS))
+CALL_OR_IDLE(clEnqueueReadBuffer,
+             (cl_command_queue q, cl_mem x, cl_bool blocking, size_t at, size_t size, void *to,
+              EVENTS),
+             (q, x, blocking, at, size, to, EVENT_ARGUMENTS))
+CALL_OR_IDLE(clEnqueueWriteBuffer,
+             (cl_command_queue q, cl_mem x, cl_bool blocking, size_t at, size_t size,
+              const void *from, EVENTS),
+             (q, x, blocking, at, size, from, EVENT_ARGUMENTS))
+CALL(clEnqueueSVMMemcpy,
+     (cl_command_queue q, cl_bool blocking, void *to, const void *from, size_t size, EVENTS),
+     (q, blocking, to, from, size, EVENT_ARGUMENTS))
+CALL_OR_IDLE(clEnqueueNDRangeKernel,
+             (cl_command_queue q, cl_kernel x, cl_uint n, const size_t *offset,
+              const size_t *global, const size_t *local, EVENTS),
+             (q, x, n, offset, global, local, EVENT_ARGUMENTS))
 
 MAKE(cl_context, clCreateContext,
-     (const cl_context_properties *p, cl_uint n, const cl_device_id *ids, void(CL_CALLBACK *told)(const char *, const void *, size_t, void *), void *user, cl_int *code),
+     (const cl_context_properties *p, cl_uint n, const cl_device_id *ids,
+      void(CL_CALLBACK *told)(const char *, const void *, size_t, void *), void *user,
+      cl_int *code),
      (p, n, ids, told, user, code))
-MAKE(cl_command_queue, clCreateCommandQueue, (cl_context x, cl_device_id d, cl_command_queue_properties p, cl_int *code), (x, d, p, code))
-MAKE_OR_IDLE(cl_mem, clCreateBuffer, (cl_context x, cl_mem_flags flags, size_t size, void *host, cl_int *code), (x, flags, size, host, code))
-MAKE_OR_IDLE(cl_program, clCreateProgramWithSource, (cl_context x, cl_uint n, const char **s, const size_t *sizes, cl_int *code), (x, n, s, sizes, code))
+MAKE(cl_command_queue, clCreateCommandQueue,
+     (cl_context x, cl_device_id d, cl_command_queue_properties p, cl_int *code), (x, d, p, code))
+MAKE_OR_IDLE(cl_mem, clCreateBuffer,
+             (cl_context x, cl_mem_flags flags, size_t size, void *host, cl_int *code),
+             (x, flags, size, host, code))
+MAKE_OR_IDLE(cl_program, clCreateProgramWithSource,
+             (cl_context x, cl_uint n, const char **s, const size_t *sizes, cl_int *code),
+             (x, n, s, sizes, code))
 MAKE_OR_IDLE(cl_program, clCreateProgramWithBinary,
-     (cl_context x, cl_uint n, const cl_device_id *ids, const size_t *sizes, const unsigned char **binaries, cl_int *status, cl_int *code),
-     (x, n, ids, sizes, binaries, status, code))
-MAKE_OR_IDLE(cl_kernel, clCreateKernel, (cl_program x, const char *name, cl_int *code), (x, name, code))
+             (cl_context x, cl_uint n, const cl_device_id *ids, const size_t *sizes,
+              const unsigned char **binaries, cl_int *status, cl_int *code),
+             (x, n, ids, sizes, binaries, status, code))
+MAKE_OR_IDLE(cl_kernel, clCreateKernel, (cl_program x, const char *name, cl_int *code),
+             (x, name, code))
 
 DROP(clReleaseContext, cl_context)
 DROP(clReleaseCommandQueue, cl_command_queue)
@@ -134,8 +158,10 @@ static clGetMemAllocInfoINTEL_fn real_info;
 static cl_int CL_API_CALL set_pointer(cl_kernel x, cl_uint i, const void *value) {
   return fails("clSetKernelArgMemPointerINTEL") ? fake_opencl.code : real_set(x, i, value);
 }
-static cl_int CL_API_CALL copy_pointer(cl_command_queue q, cl_bool blocking, void *to, const void *from, size_t size, EVENTS) {
-  return fails("clEnqueueMemcpyINTEL") ? fake_opencl.code : real_copy(q, blocking, to, from, size, EVENT_ARGUMENTS);
+static cl_int CL_API_CALL copy_pointer(cl_command_queue q, cl_bool blocking, void *to,
+                                       const void *from, size_t size, EVENTS) {
+  return fails("clEnqueueMemcpyINTEL") ? fake_opencl.code
+                                       : real_copy(q, blocking, to, from, size, EVENT_ARGUMENTS);
 }
 static cl_int CL_API_CALL pointer_info(cl_context x, const void *p, INFO) {
   return fails("clGetMemAllocInfoINTEL") ? fake_opencl.code : real_info(x, p, INFO_ARGUMENTS);
@@ -147,23 +173,33 @@ static clFinalizeCommandBufferKHR_fn real_finalize;
 static clEnqueueCommandBufferKHR_fn real_submit;
 static clReleaseCommandBufferKHR_fn real_release;
 
-static cl_command_buffer_khr CL_API_CALL create_commands(cl_uint n, const cl_command_queue *queues, const cl_command_buffer_properties_khr *properties, cl_int *code) {
+static cl_command_buffer_khr CL_API_CALL
+create_commands(cl_uint n, const cl_command_queue *queues,
+                const cl_command_buffer_properties_khr *properties, cl_int *code) {
   if (fails("clCreateCommandBufferKHR")) return *code = fake_opencl.code, NULL;
-  cl_command_buffer_khr made = fake_opencl.idle ? idle_create_commands(code) : real_create(n, queues, properties, code);
+  cl_command_buffer_khr made =
+      fake_opencl.idle ? idle_create_commands(code) : real_create(n, queues, properties, code);
   fake_opencl.alive += made != NULL;
   return made;
 }
-static cl_int CL_API_CALL add_command(cl_command_buffer_khr x, cl_command_queue q, const cl_ndrange_kernel_command_properties_khr *properties, cl_kernel k, cl_uint dimensions,
-                                      const size_t *offset, const size_t *global, const size_t *local, cl_uint n, const cl_sync_point_khr *points, cl_sync_point_khr *point,
+static cl_int CL_API_CALL add_command(cl_command_buffer_khr x, cl_command_queue q,
+                                      const cl_ndrange_kernel_command_properties_khr *properties,
+                                      cl_kernel k, cl_uint dimensions, const size_t *offset,
+                                      const size_t *global, const size_t *local, cl_uint n,
+                                      const cl_sync_point_khr *points, cl_sync_point_khr *point,
                                       cl_mutable_command_khr *handle) {
   if (fails("clCommandNDRangeKernelKHR")) return fake_opencl.code;
   if (fake_opencl.idle) return idle_add_command(x, k, *global, *local);
-  return real_command(x, q, properties, k, dimensions, offset, global, local, n, points, point, handle);
+  return real_command(x, q, properties, k, dimensions, offset, global, local, n, points, point,
+                      handle);
 }
 static cl_int CL_API_CALL finalize_commands(cl_command_buffer_khr x) {
-  return fails("clFinalizeCommandBufferKHR") ? fake_opencl.code : fake_opencl.idle ? CL_SUCCESS : real_finalize(x);
+  return fails("clFinalizeCommandBufferKHR") ? fake_opencl.code
+         : fake_opencl.idle                  ? CL_SUCCESS
+                                             : real_finalize(x);
 }
-static cl_int CL_API_CALL submit_commands(cl_uint n, cl_command_queue *queues, cl_command_buffer_khr x, EVENTS) {
+static cl_int CL_API_CALL submit_commands(cl_uint n, cl_command_queue *queues,
+                                          cl_command_buffer_khr x, EVENTS) {
   if (fails("clEnqueueCommandBufferKHR")) return fake_opencl.code;
   return fake_opencl.idle ? idle_submit_commands(x) : real_submit(n, queues, x, EVENT_ARGUMENTS);
 }
@@ -172,7 +208,8 @@ static cl_int CL_API_CALL release_commands(cl_command_buffer_khr x) {
   return fake_opencl.idle ? idle_release_commands(x) : real_release(x);
 }
 
-EXPORT void *CL_API_CALL clGetExtensionFunctionAddressForPlatform(cl_platform_id x, const char *name);
+EXPORT void *CL_API_CALL clGetExtensionFunctionAddressForPlatform(cl_platform_id x,
+                                                                  const char *name);
 void *CL_API_CALL clGetExtensionFunctionAddressForPlatform(cl_platform_id x, const char *name) {
   static const clSetKernelArgMemPointerINTEL_fn fake_set = set_pointer;
   static const clEnqueueMemcpyINTEL_fn fake_copy = copy_pointer;
@@ -186,9 +223,13 @@ void *CL_API_CALL clGetExtensionFunctionAddressForPlatform(cl_platform_id x, con
     const char *name;
     void *real;
     const void *fake;
-  } known[] = {{"clSetKernelArgMemPointerINTEL", &real_set, &fake_set}, {"clEnqueueMemcpyINTEL", &real_copy, &fake_copy}, {"clGetMemAllocInfoINTEL", &real_info, &fake_info},
-               {"clCreateCommandBufferKHR", &real_create, &fake_create}, {"clCommandNDRangeKernelKHR", &real_command, &fake_command},
-               {"clFinalizeCommandBufferKHR", &real_finalize, &fake_finalize}, {"clEnqueueCommandBufferKHR", &real_submit, &fake_submit},
+  } known[] = {{"clSetKernelArgMemPointerINTEL", &real_set, &fake_set},
+               {"clEnqueueMemcpyINTEL", &real_copy, &fake_copy},
+               {"clGetMemAllocInfoINTEL", &real_info, &fake_info},
+               {"clCreateCommandBufferKHR", &real_create, &fake_create},
+               {"clCommandNDRangeKernelKHR", &real_command, &fake_command},
+               {"clFinalizeCommandBufferKHR", &real_finalize, &fake_finalize},
+               {"clEnqueueCommandBufferKHR", &real_submit, &fake_submit},
                {"clReleaseCommandBufferKHR", &real_release, &fake_release}};
   REAL(clGetExtensionFunctionAddressForPlatform)
   if (fails("clGetExtensionFunctionAddressForPlatform")) return NULL;

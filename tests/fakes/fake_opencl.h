@@ -9,14 +9,16 @@
 #include <stdbool.h>
 
 typedef struct {
-  int left;            /* calls that go well before one fails; -1: all go well */
-  const char *only;    /* not NULL: every call of this function fails once `left` have gone well */
-  cl_int code;         /* how it fails */
-  const char *failed;  /* which function last failed, or NULL */
-  int alive;           /* objects made and not yet released */
-  bool idle;           /* nothing is compiled or run: memory, programs, kernels and command buffers are the fake's own; set before any is made */
-  char mistake[200];   /* idle: the first wrong use of the interface */
-  /* idle, stands for the device: the kernel's text, its groups and their work-items, where the values of its arguments are (pointers: the host's) */
+  int left;           /* calls that go well before one fails; -1: all go well */
+  const char *only;   /* not NULL: every call of this function fails once `left` have gone well */
+  cl_int code;        /* how it fails */
+  const char *failed; /* which function last failed, or NULL */
+  int alive;          /* objects made and not yet released */
+  bool idle; /* nothing is compiled or run: memory, programs, kernels and command buffers are the
+                fake's own; set before any is made */
+  char mistake[200]; /* idle: the first wrong use of the interface */
+  /* idle, stands for the device: the kernel's text, its groups and their work-items, where the
+     values of its arguments are (pointers: the host's) */
   void (*launch)(void *user, const char *text, unsigned groups, unsigned threads, void **params);
 } fake_opencl_state;
 

@@ -1,5 +1,6 @@
-/* tests/fakes/fake_opencl_idle.c - the fake OpenCL loader's memory, programs, kernels and command buffers while it is idle: memory is the
-   host's and starts as zeros, a binary is the text itself, a launch calls the test.  Strict about handles, sizes and arguments. */
+/* tests/fakes/fake_opencl_idle.c - the fake OpenCL loader's memory, programs, kernels and command
+   buffers while it is idle: memory is the host's and starts as zeros, a binary is the text itself,
+   a launch calls the test.  Strict about handles, sizes and arguments. */
 #include "tests/fakes/fake_opencl_idle.h"
 
 #include <stdarg.h>
@@ -19,9 +20,9 @@ typedef struct thing {
   struct thing *next;
   sort kind;
   size_t bytes;
-  char *data;                     /* MEMORY; the text of PROGRAM and KERNEL; COMMANDS: command[] */
-  cl_uint n;                      /* KERNEL: its arguments; COMMANDS: how many */
-  size_t size[MOST_ARGUMENTS];    /* KERNEL, of each argument: 0 until it is set */
+  char *data;                  /* MEMORY; the text of PROGRAM and KERNEL; COMMANDS: command[] */
+  cl_uint n;                   /* KERNEL: its arguments; COMMANDS: how many */
+  size_t size[MOST_ARGUMENTS]; /* KERNEL, of each argument: 0 until it is set */
   bool pointer[MOST_ARGUMENTS];
   unsigned char value[MOST_ARGUMENTS][8];
 } thing;
@@ -31,7 +32,8 @@ static thing *things;
 static cl_int mistake(cl_int code, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  if (!fake_opencl.mistake[0]) vsnprintf(fake_opencl.mistake, sizeof fake_opencl.mistake, format, args);
+  if (!fake_opencl.mistake[0])
+    vsnprintf(fake_opencl.mistake, sizeof fake_opencl.mistake, format, args);
   va_end(args);
   return code;
 }
@@ -66,14 +68,16 @@ static cl_int release(const void *handle, sort kind, const char *call) {
 /* What every question about an object does. */
 static cl_int answer(const void *from, size_t bytes, size_t size, void *value, size_t *needed) {
   if (needed) *needed = bytes;
-  if (value && size < bytes) return mistake(CL_INVALID_VALUE, "%zu bytes for an answer of %zu", size, bytes);
+  if (value && size < bytes)
+    return mistake(CL_INVALID_VALUE, "%zu bytes for an answer of %zu", size, bytes);
   if (value) memcpy(value, from, bytes);
   return CL_SUCCESS;
 }
 
 /* ---- memory ---- */
 
-cl_mem idle_clCreateBuffer(cl_context x, cl_mem_flags flags, size_t size, void *host, cl_int *code) {
+cl_mem idle_clCreateBuffer(cl_context x, cl_mem_flags flags, size_t size, void *host,
+                           cl_int *code) {
   (void)x, (void)flags;
   *code = CL_INVALID_BUFFER_SIZE;
   if (host || !size) return mistake(0, "clCreateBuffer: %zu bytes, or of the host", size), NULL;
@@ -83,15 +87,19 @@ cl_int idle_clReleaseMemObject(cl_mem x) { return release(x, MEMORY, "clReleaseM
 
 static cl_int copy(cl_mem x, size_t at, size_t size, void *to, const void *from) {
   const thing *t = find(x, MEMORY, "a copy");
-  if (!t || !size || at > t->bytes || size > t->bytes - at) return mistake(CL_INVALID_VALUE, "a copy of %zu bytes leaves its buffer", size);
+  if (!t || !size || at > t->bytes || size > t->bytes - at)
+    return mistake(CL_INVALID_VALUE, "a copy of %zu bytes leaves its buffer", size);
   memcpy(to ? to : t->data + at, to ? t->data + at : from, size);
   return CL_SUCCESS;
 }
-cl_int idle_clEnqueueReadBuffer(cl_command_queue q, cl_mem x, cl_bool blocking, size_t at, size_t size, void *to, cl_uint n, const cl_event *events, cl_event *event) {
+cl_int idle_clEnqueueReadBuffer(cl_command_queue q, cl_mem x, cl_bool blocking, size_t at,
+                                size_t size, void *to, cl_uint n, const cl_event *events,
+                                cl_event *event) {
   (void)q, (void)blocking, (void)n, (void)events, (void)event;
   return copy(x, at, size, to, NULL);
 }
-cl_int idle_clEnqueueWriteBuffer(cl_command_queue q, cl_mem x, cl_bool blocking, size_t at, size_t size, const void *from, cl_uint n, const cl_event *events,
+cl_int idle_clEnqueueWriteBuffer(cl_command_queue q, cl_mem x, cl_bool blocking, size_t at,
+                                 size_t size, const void *from, cl_uint n, const cl_event *events,
                                  cl_event *event) {
   (void)q, (void)blocking, (void)n, (void)events, (void)event;
   return copy(x, at, size, NULL, from);
@@ -99,13 +107,15 @@ cl_int idle_clEnqueueWriteBuffer(cl_command_queue q, cl_mem x, cl_bool blocking,
 
 /* ---- programs ---- */
 
-cl_program idle_clCreateProgramWithSource(cl_context x, cl_uint n, const char **text, const size_t *sizes, cl_int *code) {
+cl_program idle_clCreateProgramWithSource(cl_context x, cl_uint n, const char **text,
+                                          const size_t *sizes, cl_int *code) {
   (void)x;
   if (n != 1) mistake(0, "clCreateProgramWithSource: %u texts", n);
   return (cl_program)make(PROGRAM, text[0], sizes[0], code);
 }
-cl_program idle_clCreateProgramWithBinary(cl_context x, cl_uint n, const cl_device_id *ids, const size_t *sizes, const unsigned char **binaries, cl_int *status,
-                                          cl_int *code) {
+cl_program idle_clCreateProgramWithBinary(cl_context x, cl_uint n, const cl_device_id *ids,
+                                          const size_t *sizes, const unsigned char **binaries,
+                                          cl_int *status, cl_int *code) {
   (void)x, (void)ids;
   if (n != 1) mistake(0, "clCreateProgramWithBinary: %u binaries", n);
   if (status) *status = CL_SUCCESS;
@@ -113,25 +123,31 @@ cl_program idle_clCreateProgramWithBinary(cl_context x, cl_uint n, const cl_devi
 }
 cl_int idle_clReleaseProgram(cl_program x) { return release(x, PROGRAM, "clReleaseProgram"); }
 
-cl_int idle_clBuildProgram(cl_program x, cl_uint n, const cl_device_id *ids, const char *options, void(CL_CALLBACK *done)(cl_program, void *), void *user) {
+cl_int idle_clBuildProgram(cl_program x, cl_uint n, const cl_device_id *ids, const char *options,
+                           void(CL_CALLBACK *done)(cl_program, void *), void *user) {
   (void)n, (void)ids, (void)options, (void)done, (void)user;
   return find(x, PROGRAM, "clBuildProgram") ? CL_SUCCESS : CL_INVALID_PROGRAM;
 }
 
-cl_int idle_clGetProgramInfo(cl_program x, cl_program_info what, size_t size, void *value, size_t *needed) {
+cl_int idle_clGetProgramInfo(cl_program x, cl_program_info what, size_t size, void *value,
+                             size_t *needed) {
   static const cl_uint one = 1;
   const thing *t = find(x, PROGRAM, "clGetProgramInfo");
   if (!t) return CL_INVALID_PROGRAM;
   if (what == CL_PROGRAM_NUM_DEVICES) return answer(&one, sizeof one, size, value, needed);
-  if (what == CL_PROGRAM_BINARY_SIZES) return answer(&t->bytes, sizeof t->bytes, size, value, needed);
-  if (what != CL_PROGRAM_BINARIES) return mistake(CL_INVALID_VALUE, "clGetProgramInfo: 0x%x", (unsigned)what);
+  if (what == CL_PROGRAM_BINARY_SIZES)
+    return answer(&t->bytes, sizeof t->bytes, size, value, needed);
+  if (what != CL_PROGRAM_BINARIES)
+    return mistake(CL_INVALID_VALUE, "clGetProgramInfo: 0x%x", (unsigned)what);
   memcpy(*(unsigned char **)value, t->data, t->bytes);
   return CL_SUCCESS;
 }
 
-cl_int idle_clGetProgramBuildInfo(cl_program x, cl_device_id d, cl_program_build_info what, size_t size, void *value, size_t *needed) {
+cl_int idle_clGetProgramBuildInfo(cl_program x, cl_device_id d, cl_program_build_info what,
+                                  size_t size, void *value, size_t *needed) {
   (void)d, (void)what;
-  return find(x, PROGRAM, "clGetProgramBuildInfo") ? answer("made to fail", 13, size, value, needed) : CL_INVALID_PROGRAM;
+  return find(x, PROGRAM, "clGetProgramBuildInfo") ? answer("made to fail", 13, size, value, needed)
+                                                   : CL_INVALID_PROGRAM;
 }
 
 /* ---- kernels ---- */
@@ -163,29 +179,35 @@ cl_kernel idle_clCreateKernel(cl_program x, const char *name, cl_int *code) {
 }
 cl_int idle_clReleaseKernel(cl_kernel x) { return release(x, KERNEL, "clReleaseKernel"); }
 
-cl_int idle_clGetKernelInfo(cl_kernel x, cl_kernel_info what, size_t size, void *value, size_t *needed) {
+cl_int idle_clGetKernelInfo(cl_kernel x, cl_kernel_info what, size_t size, void *value,
+                            size_t *needed) {
   const thing *t = find(x, KERNEL, "clGetKernelInfo");
-  if (!t || what != CL_KERNEL_NUM_ARGS) return mistake(CL_INVALID_VALUE, "clGetKernelInfo: 0x%x", (unsigned)what);
+  if (!t || what != CL_KERNEL_NUM_ARGS)
+    return mistake(CL_INVALID_VALUE, "clGetKernelInfo: 0x%x", (unsigned)what);
   return answer(&t->n, sizeof t->n, size, value, needed);
 }
 
-cl_int idle_clGetKernelWorkGroupInfo(cl_kernel x, cl_device_id d, cl_kernel_work_group_info what, size_t size, void *value, size_t *needed) {
+cl_int idle_clGetKernelWorkGroupInfo(cl_kernel x, cl_device_id d, cl_kernel_work_group_info what,
+                                     size_t size, void *value, size_t *needed) {
   static const size_t most = MOST_GROUP;
   (void)d;
-  if (!find(x, KERNEL, "clGetKernelWorkGroupInfo") || what != CL_KERNEL_WORK_GROUP_SIZE) return mistake(CL_INVALID_VALUE, "clGetKernelWorkGroupInfo: 0x%x", (unsigned)what);
+  if (!find(x, KERNEL, "clGetKernelWorkGroupInfo") || what != CL_KERNEL_WORK_GROUP_SIZE)
+    return mistake(CL_INVALID_VALUE, "clGetKernelWorkGroupInfo: 0x%x", (unsigned)what);
   return answer(&most, sizeof most, size, value, needed);
 }
 
 cl_int idle_clSetKernelArg(cl_kernel x, cl_uint i, size_t size, const void *value) {
   thing *t = find(x, KERNEL, "clSetKernelArg");
-  if (!t || i >= t->n || !value || !size || size > 8 || (t->pointer[i] && size != sizeof(cl_mem))) return mistake(CL_INVALID_ARG_INDEX, "clSetKernelArg: argument %u of %zu bytes", i, size);
+  if (!t || i >= t->n || !value || !size || size > 8 || (t->pointer[i] && size != sizeof(cl_mem)))
+    return mistake(CL_INVALID_ARG_INDEX, "clSetKernelArg: argument %u of %zu bytes", i, size);
   memcpy(t->value[i], value, t->size[i] = size);
   return CL_SUCCESS;
 }
 
 static cl_int run(thing *kernel, size_t global, size_t local) {
   void *params[MOST_ARGUMENTS], *memory[MOST_ARGUMENTS];
-  if (!local || local > MOST_GROUP || !global || global % local) return mistake(CL_INVALID_WORK_GROUP_SIZE, "a launch of %zu in groups of %zu", global, local);
+  if (!local || local > MOST_GROUP || !global || global % local)
+    return mistake(CL_INVALID_WORK_GROUP_SIZE, "a launch of %zu in groups of %zu", global, local);
   for (cl_uint i = 0; i < kernel->n; i++) {
     params[i] = kernel->value[i];
     if (!kernel->size[i]) return mistake(CL_INVALID_KERNEL_ARGS, "a launch without argument %u", i);
@@ -196,23 +218,30 @@ static cl_int run(thing *kernel, size_t global, size_t local) {
     memory[i] = t ? t->data : NULL;
     params[i] = &memory[i];
   }
-  if (fake_opencl.launch) fake_opencl.launch(NULL, kernel->data, (unsigned)(global / local), (unsigned)local, params);
+  if (fake_opencl.launch)
+    fake_opencl.launch(NULL, kernel->data, (unsigned)(global / local), (unsigned)local, params);
   return CL_SUCCESS;
 }
 
-cl_int idle_clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel x, cl_uint n, const size_t *offset, const size_t *global, const size_t *local, cl_uint n_events,
+cl_int idle_clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel x, cl_uint n, const size_t *offset,
+                                   const size_t *global, const size_t *local, cl_uint n_events,
                                    const cl_event *events, cl_event *event) {
   thing *t = find(x, KERNEL, "clEnqueueNDRangeKernel");
   (void)q, (void)n_events, (void)events, (void)event;
-  if (!t || n != 1 || offset) return mistake(CL_INVALID_KERNEL, "clEnqueueNDRangeKernel: no such kernel, or its dimensions");
+  if (!t || n != 1 || offset)
+    return mistake(CL_INVALID_KERNEL, "clEnqueueNDRangeKernel: no such kernel, or its dimensions");
   return run(t, *global, *local);
 }
 
-/* ---- command buffers: each command has its kernel's arguments at the time it is submitted, as PoCL's have ---- */
+/* ---- command buffers: each command has its kernel's arguments at the time it is submitted, as
+   PoCL's have ---- */
 
-cl_command_buffer_khr idle_create_commands(cl_int *code) { return (cl_command_buffer_khr)make(COMMANDS, NULL, 0, code); }
+cl_command_buffer_khr idle_create_commands(cl_int *code) {
+  return (cl_command_buffer_khr)make(COMMANDS, NULL, 0, code);
+}
 
-cl_int idle_add_command(cl_command_buffer_khr commands, cl_kernel kernel, size_t global, size_t local) {
+cl_int idle_add_command(cl_command_buffer_khr commands, cl_kernel kernel, size_t global,
+                        size_t local) {
   thing *t = find(commands, COMMANDS, "clCommandNDRangeKernelKHR");
   const command c = {find(kernel, KERNEL, "clCommandNDRangeKernelKHR"), global, local};
   if (!t || !c.kernel) return CL_INVALID_VALUE;
@@ -229,9 +258,12 @@ cl_int idle_submit_commands(cl_command_buffer_khr commands) {
   for (cl_uint i = 0; t && i < t->n && !code; i++) {
     command c;
     memcpy(&c, t->data + i * sizeof c, sizeof c);
-    code = find(c.kernel, KERNEL, "clEnqueueCommandBufferKHR") ? run(c.kernel, c.global, c.local) : CL_INVALID_KERNEL;
+    code = find(c.kernel, KERNEL, "clEnqueueCommandBufferKHR") ? run(c.kernel, c.global, c.local)
+                                                               : CL_INVALID_KERNEL;
   }
   return code;
 }
 
-cl_int idle_release_commands(cl_command_buffer_khr commands) { return release(commands, COMMANDS, "clReleaseCommandBufferKHR"); }
+cl_int idle_release_commands(cl_command_buffer_khr commands) {
+  return release(commands, COMMANDS, "clReleaseCommandBufferKHR");
+}

@@ -1,4 +1,5 @@
-/* tests/fakes/fake_opencl_idle.h - functions of the fake OpenCL loader that stand for the genuine ones while it is idle. */
+/* tests/fakes/fake_opencl_idle.h - functions of the fake OpenCL loader that stand for the genuine
+   ones while it is idle. */
 #ifndef CLB_TESTS_FAKES_FAKE_OPENCL_IDLE_H
 #define CLB_TESTS_FAKES_FAKE_OPENCL_IDLE_H
 
@@ -27,7 +28,8 @@ IDLE(clEnqueueNDRangeKernel)
 
 /* Of command buffers. */
 cl_command_buffer_khr idle_create_commands(cl_int *code);
-cl_int idle_add_command(cl_command_buffer_khr commands, cl_kernel kernel, size_t global, size_t local);
+cl_int idle_add_command(cl_command_buffer_khr commands, cl_kernel kernel, size_t global,
+                        size_t local);
 cl_int idle_submit_commands(cl_command_buffer_khr commands);
 cl_int idle_release_commands(cl_command_buffer_khr commands);
 

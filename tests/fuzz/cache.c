@@ -1,4 +1,5 @@
-/* tests/fuzz/cache.c - fuzzer of the kernel cache's entries, and of the kernels that the interpreter keeps there.
+/* tests/fuzz/cache.c - fuzzer of the kernel cache's entries, and of the kernels that the
+   interpreter keeps there.
 
    Input: a byte; if it is even, the rest is a whole file; else it is what a good file holds. */
 #include "src/base/cache_folder.h"
@@ -34,9 +35,7 @@ static void write_whole(const uint8_t *data, size_t n) {
   FUZZ_CHECK(f && fwrite(data, 1, n, f) == n && !fclose(f));
 }
 
-static bool get(void *binary) {
-  return clb_cache_get(&key, binary);
-}
+static bool get(void *binary) { return clb_cache_get(&key, binary); }
 
 /* What the cache gives is what it was given: the same file again. */
 static void put_again(const clb_text *binary, const uint8_t *file, size_t n) {
@@ -58,7 +57,8 @@ static bool read_kernel(void *user) {
   return ir_read(&in->k, in->binary->s, in->binary->n);
 }
 
-/* A kernel that is accepted is valid, and equal bytes come back: of the name, bytes after its end are lost. */
+/* A kernel that is accepted is valid, and equal bytes come back: of the name, bytes after its end
+   are lost. */
 static void check_kernel(const clb_text *binary) {
   static const fuzz_bounds bounds = {1 << 20, 64, true};
   kernel in = {.binary = binary};

@@ -1,4 +1,5 @@
-/* tests/fuzz/compare.c - fuzzer of results of `clebsch bench`, as `clebsch compare` reads and shows them. */
+/* tests/fuzz/compare.c - fuzzer of results of `clebsch bench`, as `clebsch compare` reads and shows
+   them. */
 #include "tools/compare/compare.h"
 
 #include <stdlib.h>
@@ -14,7 +15,8 @@ typedef struct {
 static bool compare(void *user) {
   input *in = user;
   if (!compare_read(in->c, in->path) || compare_make(in->c, NULL)) return false;
-  for (int k = COMPARE_TEXT; k <= COMPARE_MARKDOWN; k++) compare_print(in->c, (enum compare_format)k);
+  for (int k = COMPARE_TEXT; k <= COMPARE_MARKDOWN; k++)
+    compare_print(in->c, (enum compare_format)k);
   FUZZ_CHECK(compare_html(in->html, in->c));
   return true;
 }

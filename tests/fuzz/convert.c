@@ -1,4 +1,5 @@
-/* tests/fuzz/convert.c - fuzzer of other programs' models: files of Nequix, archives of TorchScript (FUZZ_ENDING).  What comes out must be a model. */
+/* tests/fuzz/convert.c - fuzzer of other programs' models: files of Nequix, archives of TorchScript
+   (FUZZ_ENDING).  What comes out must be a model. */
 #include "tests/fuzz/fuzz_model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {

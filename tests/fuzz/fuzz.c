@@ -1,4 +1,5 @@
-/* tests/fuzz/fuzz.c - what the fuzzers share: the input as a file, sentences caught, exits returned from, time and memory bounded. */
+/* tests/fuzz/fuzz.c - what the fuzzers share: the input as a file, sentences caught, exits returned
+   from, time and memory bounded. */
 #define _GNU_SOURCE /* fopencookie */
 #include "tests/fuzz/fuzz.h"
 
@@ -41,18 +42,18 @@ static named_file *file_with(const char *ending) {
   named_file *f = &files[n++];
   f->fd = -1;
   snprintf(f->ending, sizeof f->ending, "%s", ending);
-  snprintf(f->path, sizeof f->path, "%s/fuzz-%ld%s", folder ? folder : P_tmpdir, (long)getpid(), ending);
+  snprintf(f->path, sizeof f->path, "%s/fuzz-%ld%s", folder ? folder : P_tmpdir, (long)getpid(),
+           ending);
   return f;
 }
 
-const char *fuzz_path(const char *ending) {
-  return file_with(ending)->path;
-}
+const char *fuzz_path(const char *ending) { return file_with(ending)->path; }
 
 const char *fuzz_file(const void *data, size_t n, const char *ending) {
   named_file *f = file_with(ending);
   if (f->fd < 0) f->fd = open(f->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (f->fd < 0 || ftruncate(f->fd, 0) || pwrite(f->fd, data, n, 0) != (ssize_t)n) fuzz_fail("%s: cannot be written", f->path);
+  if (f->fd < 0 || ftruncate(f->fd, 0) || pwrite(f->fd, data, n, 0) != (ssize_t)n)
+    fuzz_fail("%s: cannot be written", f->path);
   return f->path;
 }
 
@@ -86,7 +87,9 @@ static bool drives_terminal(const char *text, size_t n, const char *allowed) {
   for (size_t i = 0; i < n; i++) {
     const unsigned char c = (unsigned char)text[i];
     if ((c < ' ' && !(c && strchr(allowed, c))) || c == 127) return true;
-    if (c == 0xc2 && i + 1 < n && (unsigned char)text[i + 1] >= 0x80 && (unsigned char)text[i + 1] < 0xa0) return true;
+    if (c == 0xc2 && i + 1 < n && (unsigned char)text[i + 1] >= 0x80 &&
+        (unsigned char)text[i + 1] < 0xa0)
+      return true;
   }
   return false;
 }
@@ -98,14 +101,17 @@ void fuzz_sentence(const char *text) {
 
 /* "clebsch: SENTENCE\n", once. */
 static void check_errors(bool wanted) {
-  static const char head[] = "clebsch: ", clear[] = "\r\033[K"; /* clear: of tool.c's progress(), on a terminal */
+  static const char head[] = "clebsch: ",
+                    clear[] = "\r\033[K"; /* clear: of tool.c's progress(), on a terminal */
   hear(&errors, "", 1);
   char *text = errors.text;
   if (!strncmp(text, clear, sizeof clear - 1)) text += sizeof clear - 1;
   if (!wanted && *text) fuzz_fail("it says yes, but: %s", text);
   if (!wanted) return;
   const size_t n = strlen(text), m = sizeof head - 1;
-  if (n <= m + 1 || strncmp(text, head, m) || text[n - 1] != '\n' || text + n + 1 != errors.text + errors.n) fuzz_fail("no sentence: '%s'", text);
+  if (n <= m + 1 || strncmp(text, head, m) || text[n - 1] != '\n' ||
+      text + n + 1 != errors.text + errors.n)
+    fuzz_fail("no sentence: '%s'", text);
   text[n - 1] = 0;
   fuzz_sentence(text + m);
 }
@@ -114,9 +120,7 @@ static void check_errors(bool wanted) {
 
 static jmp_buf back;
 
-void fuzz_exit(int status) {
-  longjmp(back, status ? status : -1);
-}
+void fuzz_exit(int status) { longjmp(back, status ? status : -1); }
 
 static double processor_seconds(void) {
   struct timespec t;
@@ -149,9 +153,11 @@ bool fuzz_run(const fuzz_bounds *bounds, size_t n, bool (*reader)(void *user), v
   stdout = before[1];
   if (left) memory_release();
   if (seconds > 1) fuzz_fail("%.2f s on %zu bytes", seconds, n);
-  if (memory_peak() > bounds->base + bounds->factor * n) fuzz_fail("%zu bytes of memory for %zu bytes", memory_peak(), n);
+  if (memory_peak() > bounds->base + bounds->factor * n)
+    fuzz_fail("%zu bytes of memory for %zu bytes", memory_peak(), n);
   check_errors(!good && !bounds->silent);
-  if (drives_terminal(output.text, output.n, "\n")) fuzz_fail("control characters on standard output");
+  if (drives_terminal(output.text, output.n, "\n"))
+    fuzz_fail("control characters on standard output");
   if (left > 0 || !left) return good;
   fuzz_fail("it exits with 0");
 }

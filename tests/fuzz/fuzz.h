@@ -1,4 +1,5 @@
-/* tests/fuzz/fuzz.h - what the fuzzers share: the input as a file, sentences caught, exits returned from, time and memory bounded. */
+/* tests/fuzz/fuzz.h - what the fuzzers share: the input as a file, sentences caught, exits returned
+   from, time and memory bounded. */
 #ifndef CLB_TESTS_FUZZ_FUZZ_H
 #define CLB_TESTS_FUZZ_FUZZ_H
 
@@ -22,16 +23,18 @@ void fuzz_fail(const char *format, ...) __attribute__((format(printf, 1, 2), nor
 /* A sentence must be one line, not empty, and must not drive a terminal. */
 void fuzz_sentence(const char *text);
 
-/* Runs a reader on an input of n bytes.  It may take a second of this processor and `base` + `factor` * n bytes.  What it prints
-   on standard error must be a sentence if it says no (returns false or exits), else nothing; what it prints on standard output must not
-   drive a terminal.  What it leaves allocated where it exits is freed. */
+/* Runs a reader on an input of n bytes.  It may take a second of this processor and `base` +
+   `factor` * n bytes.  What it prints on standard error must be a sentence if it says no (returns
+   false or exits), else nothing; what it prints on standard output must not drive a terminal.  What
+   it leaves allocated where it exits is freed. */
 typedef struct {
   size_t base, factor;
   bool silent; /* says no by another way than standard error */
 } fuzz_bounds;
 bool fuzz_run(const fuzz_bounds *bounds, size_t n, bool (*reader)(void *user), void *user);
 
-/* At the end of an input, when all is freed: fails where a reader has left something allocated.  Returns 0. */
+/* At the end of an input, when all is freed: fails where a reader has left something allocated.
+   Returns 0. */
 int fuzz_done(void);
 
 /* In the place of exit(): see meson.build. */

@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz_model.h - what fuzzers of models share: whether a model that was read, or that another program's
-   became, agrees with itself. */
+/* tests/fuzz/fuzz_model.h - what fuzzers of models share: whether a model that was read, or that
+   another program's became, agrees with itself. */
 #ifndef CLB_TESTS_FUZZ_FUZZ_MODEL_H
 #define CLB_TESTS_FUZZ_FUZZ_MODEL_H
 

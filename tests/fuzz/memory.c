@@ -1,7 +1,8 @@
 /* tests/fuzz/memory.c - what a reader allocates, counted, and freed where it exits.
 
-   The linker puts __wrap_malloc in the place of malloc (--wrap) in all that is linked statically; jansson is told.  Pointers are kept
-   in a table with linear probing, so that the sanitizer's red zones stay where they are. */
+   The linker puts __wrap_malloc in the place of malloc (--wrap) in all that is linked statically;
+   jansson is told.  Pointers are kept in a table with linear probing, so that the sanitizer's red
+   zones stay where they are. */
 #include "tests/fuzz/memory.h"
 
 #include <jansson.h>
@@ -21,7 +22,7 @@ void *__wrap_realloc(void *p, size_t n);
 void __wrap_free(void *p);
 
 static struct {
-  void **slots; /* NULL: empty */
+  void **slots;         /* NULL: empty */
   size_t n, cap;        /* cap: a power of 2 */
   ptrdiff_t live, peak; /* live: less than 0 where what an earlier run left is freed */
   bool on;
@@ -60,7 +61,8 @@ static void add(void *p) {
 static void close_gap(size_t gap) {
   const size_t mask = table.cap - 1;
   for (size_t i = (gap + 1) & mask; table.slots[i]; i = (i + 1) & mask)
-    if (((i - home(table.slots[i])) & mask) >= ((i - gap) & mask)) table.slots[gap] = table.slots[i], gap = i;
+    if (((i - home(table.slots[i])) & mask) >= ((i - gap) & mask))
+      table.slots[gap] = table.slots[i], gap = i;
   table.slots[gap] = NULL;
 }
 
@@ -105,17 +107,11 @@ void memory_begin(void) {
   table.on = true;
 }
 
-void memory_end(void) {
-  table.on = false;
-}
+void memory_end(void) { table.on = false; }
 
-size_t memory_peak(void) {
-  return (size_t)table.peak;
-}
+size_t memory_peak(void) { return (size_t)table.peak; }
 
-size_t memory_left(void) {
-  return table.n;
-}
+size_t memory_left(void) { return table.n; }
 
 void memory_release(void) {
   for (size_t i = 0; i < table.cap; i++) {

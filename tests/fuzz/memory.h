@@ -5,9 +5,9 @@
 #include <stddef.h>
 
 void memory_begin(void);
-void memory_end(void);      /* no more is counted */
-size_t memory_peak(void);   /* bytes, since memory_begin */
-size_t memory_left(void);   /* pieces that were allocated in any run and are still there */
-void memory_release(void);  /* frees them */
+void memory_end(void);     /* no more is counted */
+size_t memory_peak(void);  /* bytes, since memory_begin */
+size_t memory_left(void);  /* pieces that were allocated in any run and are still there */
+void memory_release(void); /* frees them */
 
 #endif

@@ -1,5 +1,5 @@
-/* tests/fuzz/model.c - what fuzzers of models share: whether a model that was read, or that another program's
-   became, agrees with itself. */
+/* tests/fuzz/model.c - what fuzzers of models share: whether a model that was read, or that another
+   program's became, agrees with itself. */
 #include "tests/fuzz/fuzz_model.h"
 
 #include <math.h>
@@ -18,14 +18,16 @@ static void check_irreps(const clb_irreps *x) {
   FUZZ_CHECK(x->n >= 0 && x->n <= CLB_MAX_TERMS);
   for (int t = 0; t < x->n; t++) {
     const clb_term *term = &x->term[t];
-    FUZZ_CHECK(term->mul >= 1 && term->l >= 0 && term->l <= CLB_MAX_L && (term->parity == 1 || term->parity == -1));
+    FUZZ_CHECK(term->mul >= 1 && term->l >= 0 && term->l <= CLB_MAX_L &&
+               (term->parity == 1 || term->parity == -1));
     FUZZ_CHECK(term->at == at);
     at += (int64_t)term->mul * (2 * term->l + 1);
   }
   FUZZ_CHECK(x->dim == at);
 }
 
-static void check_map(const clb_model_file *f, const clb_model_map *map, const clb_irreps *from, const clb_irreps *to, int64_t species) {
+static void check_map(const clb_model_file *f, const clb_model_map *map, const clb_irreps *from,
+                      const clb_irreps *to, int64_t species) {
   FUZZ_CHECK(map->n >= 0 && map->n <= CLB_MAX_TERMS);
   for (int b = 0; b < map->n; b++) {
     const clb_model_block *k = &map->block[b];
@@ -35,7 +37,8 @@ static void check_map(const clb_model_file *f, const clb_model_map *map, const c
 }
 
 static void check_layer(const clb_model_file *f, const clb_model_layer *y, int number) {
-  const clb_irreps *all[] = {&y->gathered, &y->in, &y->message, &y->scalars, &y->gates, &y->gated, &y->out};
+  const clb_irreps *all[] = {&y->gathered, &y->in,    &y->message, &y->scalars,
+                             &y->gates,    &y->gated, &y->out};
   int64_t channels = 0, n_weights = 0;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) check_irreps(all[i]);
   FUZZ_CHECK(y->gathered.dim == y->message.dim);
@@ -43,11 +46,14 @@ static void check_layer(const clb_model_file *f, const clb_model_layer *y, int n
   FUZZ_CHECK(y->n_paths >= 1 && y->n_paths <= CLB_MAX_PATHS);
   for (int p = 0; p < y->n_paths; p++) {
     const clb_instruction *q = &y->path[p];
-    FUZZ_CHECK(q->in1 >= 0 && q->in1 < y->in.n && q->in2 >= 0 && q->in2 <= f->l_max && q->out >= 0 && q->out < y->message.n);
+    FUZZ_CHECK(q->in1 >= 0 && q->in1 < y->in.n && q->in2 >= 0 && q->in2 <= f->l_max &&
+               q->out >= 0 && q->out < y->message.n);
     n_weights += y->in.term[q->in1].mul;
   }
-  FUZZ_CHECK(y->n_weights == n_weights && y->radial_width[0] == f->n_basis && y->radial_width[f->n_radial] == n_weights);
-  for (int k = 0; k < f->n_radial; k++) check_weights(f, y->radial[k], y->radial_width[k] * y->radial_width[k + 1]);
+  FUZZ_CHECK(y->n_weights == n_weights && y->radial_width[0] == f->n_basis &&
+             y->radial_width[f->n_radial] == n_weights);
+  for (int k = 0; k < f->n_radial; k++)
+    check_weights(f, y->radial[k], y->radial_width[k] * y->radial_width[k + 1]);
   check_map(f, &y->linear_1, &y->in, &y->in, 1);
   check_map(f, &y->linear_2, y->merged ? &y->gathered : &y->message, &y->linear, 1);
   check_map(f, &y->self, &y->in, &y->linear, f->species_self ? f->n_species : 1);
@@ -58,14 +64,17 @@ static void check_layer(const clb_model_file *f, const clb_model_layer *y, int n
 }
 
 static void check(const clb_model_file *f) {
-  FUZZ_CHECK(f->n_species >= 1 && f->n_species <= CLB_ELEMENTS && f->n_layers >= 1 && f->n_layers <= CLB_MODEL_LAYERS);
-  FUZZ_CHECK(f->l_max >= 0 && f->l_max <= CLB_MAX_L && f->n_radial >= 1 && f->n_radial <= CLB_MODEL_RADIAL && f->n_basis >= 1);
+  FUZZ_CHECK(f->n_species >= 1 && f->n_species <= CLB_ELEMENTS && f->n_layers >= 1 &&
+             f->n_layers <= CLB_MODEL_LAYERS);
+  FUZZ_CHECK(f->l_max >= 0 && f->l_max <= CLB_MAX_L && f->n_radial >= 1 &&
+             f->n_radial <= CLB_MODEL_RADIAL && f->n_basis >= 1);
   FUZZ_CHECK(isfinite(f->r_max) && f->r_max > 0 && f->neighbours > 0 && f->architecture);
   fuzz_sentence(f->architecture);
   bool known[CLB_ELEMENTS + 1] = {false};
   for (int s = 0; s < f->n_species; s++) {
     const int z = f->atomic_number[s];
-    FUZZ_CHECK(z >= 1 && z <= CLB_ELEMENTS && !known[z] && !strcmp(f->symbol[s], clb_element_symbols[z]));
+    FUZZ_CHECK(z >= 1 && z <= CLB_ELEMENTS && !known[z] &&
+               !strcmp(f->symbol[s], clb_element_symbols[z]));
     known[z] = true;
   }
   for (int64_t i = 0; i < f->n_all_weights; i++) FUZZ_CHECK(isfinite(f->weights[i]));

@@ -1,4 +1,5 @@
-/* tests/fuzz/pickle.c - fuzzer of the pickles of a TorchScript archive, whose other entries and sums are good.
+/* tests/fuzz/pickle.c - fuzzer of the pickles of a TorchScript archive, whose other entries and
+   sums are good.
 
    Input: the length of data.pkl (4 bytes, little endian), data.pkl, constants.pkl. */
 #include <stdlib.h>

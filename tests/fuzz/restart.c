@@ -1,6 +1,7 @@
 /* tests/fuzz/restart.c - fuzzer of the files that a run goes on from.
 
-   An input that begins as such a file does is one; any other is what follows its first line, which then has its length and checksum. */
+   An input that begins as such a file does is one; any other is what follows its first line, which
+   then has its length and checksum. */
 #include "tools/dynamics/md_restart.h"
 #include "tools/common/output.h"
 
@@ -25,12 +26,15 @@ static bool read_restart(void *user) {
 
 static void check(const md_restart *r) {
   const int64_t n = r->atoms.n;
-  FUZZ_CHECK(n >= 1 && r->state.step >= 0 && isfinite(r->state.time) && r->trajectory.bytes >= 0 && r->csv.bytes >= 0);
+  FUZZ_CHECK(n >= 1 && r->state.step >= 0 && isfinite(r->state.time) && r->trajectory.bytes >= 0 &&
+             r->csv.bytes >= 0);
   fuzz_sentence(r->model_name);
   for (int k = 0; k < 9; k++) FUZZ_CHECK(isfinite(r->atoms.cell[k / 3][k % 3]));
   for (int64_t i = 0; i < 3 * n; i++)
-    FUZZ_CHECK(isfinite(r->atoms.positions[i]) && isfinite(r->state.velocities[i]) && isfinite(r->state.listed[i]));
-  for (int64_t i = 0; i < n; i++) FUZZ_CHECK(r->atoms.numbers[i] >= 1 && r->atoms.numbers[i] <= CLB_ELEMENTS);
+    FUZZ_CHECK(isfinite(r->atoms.positions[i]) && isfinite(r->state.velocities[i]) &&
+               isfinite(r->state.listed[i]));
+  for (int64_t i = 0; i < n; i++)
+    FUZZ_CHECK(r->atoms.numbers[i] >= 1 && r->atoms.numbers[i] <= CLB_ELEMENTS);
 }
 
 static void equal_marks(const file_mark *a, const file_mark *b) {
@@ -44,14 +48,19 @@ static void round_trip(const md_restart *a) {
   input again = {.path = fuzz_path(".again")};
   const md_restart *b = &again.r;
   if (strchr(a->model_name, '/')) return;
-  FUZZ_CHECK(restart_write(again.path, &y, &a->state, &a->trajectory, &a->csv) && read_restart(&again));
+  FUZZ_CHECK(restart_write(again.path, &y, &a->state, &a->trajectory, &a->csv) &&
+             read_restart(&again));
   FUZZ_CHECK(b->model == a->model && !strcmp(b->model_name, a->model_name));
   equal_marks(&a->trajectory, &b->trajectory);
   equal_marks(&a->csv, &b->csv);
-  FUZZ_CHECK(b->state.step == a->state.step && b->state.time == a->state.time && b->state.seed == a->state.seed && b->atoms.n == a->atoms.n);
-  FUZZ_CHECK(!memcmp(b->atoms.cell, a->atoms.cell, sizeof a->atoms.cell) && !memcmp(b->atoms.periodic, a->atoms.periodic, sizeof a->atoms.periodic));
-  FUZZ_CHECK(!memcmp(b->atoms.numbers, a->atoms.numbers, (size_t)a->atoms.n * sizeof *a->atoms.numbers));
-  FUZZ_CHECK(!memcmp(b->atoms.positions, a->atoms.positions, bytes) && !memcmp(b->state.velocities, a->state.velocities, bytes));
+  FUZZ_CHECK(b->state.step == a->state.step && b->state.time == a->state.time &&
+             b->state.seed == a->state.seed && b->atoms.n == a->atoms.n);
+  FUZZ_CHECK(!memcmp(b->atoms.cell, a->atoms.cell, sizeof a->atoms.cell) &&
+             !memcmp(b->atoms.periodic, a->atoms.periodic, sizeof a->atoms.periodic));
+  FUZZ_CHECK(
+      !memcmp(b->atoms.numbers, a->atoms.numbers, (size_t)a->atoms.n * sizeof *a->atoms.numbers));
+  FUZZ_CHECK(!memcmp(b->atoms.positions, a->atoms.positions, bytes) &&
+             !memcmp(b->state.velocities, a->state.velocities, bytes));
   FUZZ_CHECK(!memcmp(b->state.listed, a->state.listed, bytes));
   restart_free(&again.r);
 }
@@ -60,10 +69,12 @@ static const char *file_of(const uint8_t *data, size_t n) {
   static const char magic[] = "clebsch restart ";
   char head[128];
   uint64_t sum;
-  if (n >= sizeof magic && !memcmp(data, magic, sizeof magic - 1)) return fuzz_file(data, n, ".restart");
+  if (n >= sizeof magic && !memcmp(data, magic, sizeof magic - 1))
+    return fuzz_file(data, n, ".restart");
   const int fd = open(fuzz_file(data, n, ".restart"), O_RDONLY);
   FUZZ_CHECK(fd >= 0 && file_checksum(fd, 0, (int64_t)n, &sum) && !close(fd));
-  const int m = snprintf(head, sizeof head, "clebsch restart 2 bytes %zu checksum %016" PRIx64 "\n", n, sum);
+  const int m =
+      snprintf(head, sizeof head, "clebsch restart 2 bytes %zu checksum %016" PRIx64 "\n", n, sum);
   char *whole = malloc((size_t)m + n);
   FUZZ_CHECK(whole);
   memcpy(whole, head, (size_t)m);

@@ -26,7 +26,8 @@ static bool read(void *user) {
 static void check(const structure *s) {
   FUZZ_CHECK(s->n >= 0);
   for (int64_t i = 0; i < 3 * s->n; i++) FUZZ_CHECK(isfinite(s->positions[i]));
-  for (int64_t i = 0; i < s->n; i++) FUZZ_CHECK(s->numbers[i] >= 1 && s->numbers[i] <= CLB_ELEMENTS);
+  for (int64_t i = 0; i < s->n; i++)
+    FUZZ_CHECK(s->numbers[i] >= 1 && s->numbers[i] <= CLB_ELEMENTS);
   for (int k = 0; k < 9; k++) FUZZ_CHECK(isfinite(s->cell[k / 3][k % 3]));
 }
 
@@ -41,7 +42,8 @@ static void round_trip(const structure *s) {
   FUZZ_CHECK(read(&again));
   FUZZ_CHECK(again.s.n == s->n && !memcmp(again.s.periodic, s->periodic, sizeof s->periodic));
   FUZZ_CHECK(!periodic || !memcmp(again.s.cell, s->cell, sizeof s->cell));
-  FUZZ_CHECK(!s->n || !memcmp(again.s.positions, s->positions, (size_t)s->n * 3 * sizeof *s->positions));
+  FUZZ_CHECK(!s->n ||
+             !memcmp(again.s.positions, s->positions, (size_t)s->n * 3 * sizeof *s->positions));
   FUZZ_CHECK(!s->n || !memcmp(again.s.numbers, s->numbers, (size_t)s->n * sizeof *s->numbers));
   structure_free(&again.s);
 }
@@ -67,7 +69,9 @@ typedef struct {
 static bool list(void *user) {
   listing *l = user;
   bool rebuilt;
-  if (!clb_neighbours_update(&l->list, l->s->n, l->s->positions, &l->s->cell[0][0], l->s->periodic, &rebuilt)) return true;
+  if (!clb_neighbours_update(&l->list, l->s->n, l->s->positions, &l->s->cell[0][0], l->s->periodic,
+                             &rebuilt))
+    return true;
   complain("%s", l->list.error);
   return false;
 }

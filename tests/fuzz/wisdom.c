@@ -1,7 +1,8 @@
 /* tests/fuzz/wisdom.c - fuzzer of files of wisdom.
 
-   No input could guess hashes: a line that starts with '!' is made one of this device and of a problem of it, one that starts with '@' one
-   of this device and of a problem of its own.  A text that starts with '%' is repeated, so that what is quadratic takes long. */
+   No input could guess hashes: a line that starts with '!' is made one of this device and of a
+   problem of it, one that starts with '@' one of this device and of a problem of its own.  A text
+   that starts with '%' is repeated, so that what is quadratic takes long. */
 #include "src/runtime/wisdom.h"
 
 #include <stdlib.h>
@@ -63,13 +64,9 @@ static void make_text(const uint8_t *data, size_t n, clb_text *out) {
   while (often && out->n < MOST);
 }
 
-static bool import(void *path) {
-  return !clb_wisdom_import(ctx, path);
-}
+static bool import(void *path) { return !clb_wisdom_import(ctx, path); }
 
-static bool export(void *path) {
-  return !clb_wisdom_export(ctx, path);
-}
+static bool export(void *path) { return !clb_wisdom_export(ctx, path); }
 
 static void equal_files(const char *first, const char *second) {
   size_t n, m;
@@ -86,7 +83,8 @@ static void round_trip(void) {
   FUZZ_CHECK(fuzz_run(&bounds, 0, export, (void *)first));
   for (int onto_itself = 0; onto_itself < 2; onto_itself++) {
     if (!onto_itself) clb_wisdom_forget(ctx);
-    FUZZ_CHECK(fuzz_run(&bounds, 0, import, (void *)first) && fuzz_run(&bounds, 0, export, (void *)second));
+    FUZZ_CHECK(fuzz_run(&bounds, 0, import, (void *)first) &&
+               fuzz_run(&bounds, 0, export, (void *)second));
     equal_files(first, second);
   }
 }

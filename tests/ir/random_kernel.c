@@ -18,11 +18,11 @@ typedef struct {
   int n[IR_F64 + 1];
   ir_val variable[VARIABLES], local[LOCALS];
   int variables, locals;
-  ir_val flat;      /* index of the lane in the launch */
-  int32_t total;    /* lanes of the launch */
+  ir_val flat;   /* index of the lane in the launch */
+  int32_t total; /* lanes of the launch */
   int depth, budget;
-  bool meet;        /* whether the whole group comes by */
-  bool apart;       /* in an if, where the device cannot shuffle */
+  bool meet;  /* whether the whole group comes by */
+  bool apart; /* in an if, where the device cannot shuffle */
 } maker;
 
 static int pick(maker *m, int n) { return (int)((test_random(&m->seed) + 1) / 2 * n); }
@@ -108,12 +108,14 @@ static void buffer(maker *m, ir_type element, bool written, int64_t length, int 
 static random_parameter *find(maker *m, ir_type element, bool written, int ulps) {
   for (int j = 0; j < m->r->n; j++) {
     random_parameter *p = &m->r->parameter[j];
-    if (p->type == IR_VOID && p->element == element && p->written == written && p->ulps == ulps) return p;
+    if (p->type == IR_VOID && p->element == element && p->written == written && p->ulps == ulps)
+      return p;
   }
   return NULL;
 }
 
-/* Sums of integers: buffers of which `ulps` is 0, as of any result, but which are not results of stores. */
+/* Sums of integers: buffers of which `ulps` is 0, as of any result, but which are not results of
+   stores. */
 enum { SUMS = 37, SUM_ULPS = -1, MATHS_ULPS = 8 };
 
 static bool usable(const maker *m, ir_type t) { return has(m, RANDOM_F64) || t != IR_F64; }
@@ -171,7 +173,9 @@ static void logic(maker *m) {
   ir_val a = any(m, t);
   switch (pick(m, 5)) {
     case 0: keep(m, ir_1(m->k, IR_NOT, any(m, IR_BOOL))); break;
-    case 1: keep(m, ir_2(m->k, chance(m, 2) ? IR_AND : IR_OR, any(m, IR_BOOL), any(m, IR_BOOL))); break;
+    case 1:
+      keep(m, ir_2(m->k, chance(m, 2) ? IR_AND : IR_OR, any(m, IR_BOOL), any(m, IR_BOOL)));
+      break;
     default: keep(m, ir_2(m->k, ops[pick(m, 3)], a, another(m, a)));
   }
 }
@@ -185,7 +189,8 @@ static void selection(maker *m) {
 static ir_val fitting(maker *m, ir_val v, ir_type to) {
   ir_kernel *k = m->k;
   ir_type t = (ir_type)k->ins[v].type;
-  double most = to == IR_I32 ? 0x1p31 - 128 : 0x1p63 - 0x1p40, least = to == IR_I32 ? -0x1p31 : -0x1p63;
+  double most = to == IR_I32 ? 0x1p31 - 128 : 0x1p63 - 0x1p40,
+         least = to == IR_I32 ? -0x1p31 : -0x1p63;
   if (chance(m, 2)) v = ir_mul(k, v, ir_real(k, t, ldexp(1.25, pick(m, 50))));
   return ir_2(k, IR_MIN, ir_2(k, IR_MAX, v, ir_real(k, t, least)), ir_real(k, t, most));
 }
@@ -204,8 +209,10 @@ static void maths(maker *m) {
   ir_type t = real(m);
   if (!has(m, RANDOM_MATHS)) return;
   random_parameter *p = find(m, t, true, MATHS_ULPS);
-  ir_val x = ir_2(m->k, IR_MIN, ir_2(m->k, IR_MAX, any(m, t), ir_real(m->k, t, -20)), ir_real(m->k, t, 20));
-  ir_store(m->k, p->v, scaled(m->k, m->flat, 1, p->length), IR_NONE, ir_1(m->k, ops[pick(m, 3)], x));
+  ir_val x = ir_2(m->k, IR_MIN, ir_2(m->k, IR_MAX, any(m, t), ir_real(m->k, t, -20)),
+                  ir_real(m->k, t, 20));
+  ir_store(m->k, p->v, scaled(m->k, m->flat, 1, p->length), IR_NONE,
+           ir_1(m->k, ops[pick(m, 3)], x));
   p->length += m->total;
 }
 
@@ -223,7 +230,8 @@ static int width(maker *m) {
   return widths[pick(m, 11)];
 }
 
-/* An index at which `width` elements of an input can be read; with a mask, also ones at which they cannot. */
+/* An index at which `width` elements of an input can be read; with a mask, also ones at which they
+   cannot. */
 static ir_val input_index(maker *m, int64_t length, int w, ir_val *on) {
   ir_val far;
   ir_kernel *k = m->k;
@@ -251,7 +259,8 @@ static ir_val aligned_index(maker *m, int64_t length, int w, ir_val *on) {
     case 2: i = bounded(m, uniform(m, IR_I32), length / w); break;
     default: i = scaled(m->k, i, 1 + pick(m, 5000), 0);
   }
-  *on = m->k->ins[i].shape == IR_AFFINE ? ir_2(m->k, IR_LT, i, ir_int(m->k, IR_I32, length / w)) : mask(m);
+  *on = m->k->ins[i].shape == IR_AFFINE ? ir_2(m->k, IR_LT, i, ir_int(m->k, IR_I32, length / w))
+                                        : mask(m);
   return scaled(m->k, i, w, 0);
 }
 
@@ -260,7 +269,8 @@ static void load(maker *m) {
   int w = width(m);
   random_parameter *p = find(m, element(m), false, 0);
   int bytes = w * ir_type_bytes(p->element);
-  bool aligned = (bytes == 8 || bytes == 16) && ir_register_type(p->element) == p->element && has(m, RANDOM_ALIGNED) && chance(m, 2);
+  bool aligned = (bytes == 8 || bytes == 16) && ir_register_type(p->element) == p->element &&
+                 has(m, RANDOM_ALIGNED) && chance(m, 2);
   ir_val at = aligned ? aligned_index(m, p->length, w, &on) : input_index(m, p->length, w, &on);
   if (at % 8 == 0 && m->k->ins[at].shape != IR_VARYING) ir_ask(m->k, p->v, at, w);
   if (aligned) ir_load_aligned(m->k, p->v, at, on, w, values);
@@ -275,7 +285,8 @@ static ir_val permuted(maker *m, ir_val lane, int n) {
   ir_kernel *k = m->k;
   if (chance(m, 2)) return lane;
   if (chance(m, 2)) return ir_sub(k, ir_int(k, IR_I32, n - 1), lane);
-  return n % by ? ir_2(k, IR_MOD, ir_mul(k, lane, ir_int(k, IR_I32, by)), ir_int(k, IR_I32, n)) : lane;
+  return n % by ? ir_2(k, IR_MOD, ir_mul(k, lane, ir_int(k, IR_I32, by)), ir_int(k, IR_I32, n))
+                : lane;
 }
 
 static void store(maker *m) {
@@ -300,8 +311,10 @@ static void store_uniform(maker *m) {
   ir_kernel *k = m->k;
   random_parameter *p = find(m, element(m), true, 0);
   ir_type t = ir_register_type(p->element);
-  ir_val subgroup = ir_add(k, ir_mul(k, ir_group(k), ir_int(k, IR_I32, k->subgroups)), ir_subgroup(k));
-  ir_val at = scaled(k, subgroup, 1, p->length), one = ir_2(k, IR_EQ, ir_lane(k), ir_int(k, IR_I32, pick(m, k->lanes)));
+  ir_val subgroup =
+      ir_add(k, ir_mul(k, ir_group(k), ir_int(k, IR_I32, k->subgroups)), ir_subgroup(k));
+  ir_val at = scaled(k, subgroup, 1, p->length),
+         one = ir_2(k, IR_EQ, ir_lane(k), ir_int(k, IR_I32, pick(m, k->lanes)));
   if (chance(m, 2)) ir_store(k, p->v, at, IR_NONE, uniform(m, t));
   else ir_store(k, p->v, at, one, any(m, t));
   p->length += (int64_t)m->r->groups * k->subgroups;
@@ -311,7 +324,8 @@ static void atomic_add(maker *m) {
   ir_type t = real(m);
   if (!has(m, RANDOM_ATOMICS)) return;
   ir_val value = ir_cast(m->k, t, bounded(m, any(m, IR_I32), 9));
-  ir_atomic_add(m->k, find(m, t, true, SUM_ULPS)->v, bounded(m, any(m, chance(m, 2) ? IR_I32 : IR_I64), SUMS), mask(m), value);
+  ir_atomic_add(m->k, find(m, t, true, SUM_ULPS)->v,
+                bounded(m, any(m, chance(m, 2) ? IR_I32 : IR_I64), SUMS), mask(m), value);
 }
 
 /* ---- between lanes ---- */
@@ -321,13 +335,18 @@ static void shuffle(maker *m) {
   if (!has(m, RANDOM_SHUFFLES) || m->apart) return;
   bool power = !(k->lanes & (k->lanes - 1));
   switch (power ? pick(m, 3) : 0) {
-    case 0: keep(m, ir_shuffle(k, any(m, number(m)), bounded(m, chance(m, 3) ? uniform(m, IR_I32) : any(m, IR_I32), k->lanes))); break;
+    case 0:
+      keep(m, ir_shuffle(k, any(m, number(m)),
+                         bounded(m, chance(m, 3) ? uniform(m, IR_I32) : any(m, IR_I32), k->lanes)));
+      break;
     case 1: keep(m, ir_shuffle_xor(k, any(m, number(m)), pick(m, k->lanes))); break;
     default: keep(m, ir_reduce_add(k, any(m, real(m))));
   }
 }
 
-static ir_val in_group(ir_kernel *k) { return ir_add(k, ir_mul(k, ir_subgroup(k), ir_int(k, IR_I32, k->lanes)), ir_lane(k)); }
+static ir_val in_group(ir_kernel *k) {
+  return ir_add(k, ir_mul(k, ir_subgroup(k), ir_int(k, IR_I32, k->lanes)), ir_lane(k));
+}
 
 /* Lanes leave values in a local array and take others'. */
 static void exchange(maker *m) {
@@ -337,7 +356,10 @@ static void exchange(maker *m) {
   int w = 1 + pick(m, LOCAL_WIDTH), lanes = k->lanes * k->subgroups, taken = 1 + pick(m, w);
   for (int j = 0; j < w; j++) values[j] = any(m, ir_register_type((ir_type)k->ins[array].element));
   bool near = chance(m, 3); /* within the sub-group */
-  ir_store_wide(k, array, ir_mul(k, near ? in_group(k) : permuted(m, in_group(k), lanes), ir_int(k, IR_I32, w)), IR_NONE, w, values);
+  ir_store_wide(
+      k, array,
+      ir_mul(k, near ? in_group(k) : permuted(m, in_group(k), lanes), ir_int(k, IR_I32, w)),
+      IR_NONE, w, values);
   ir_barrier(k, !near);
   ir_val from = bounded(m, any(m, IR_I32), (int64_t)(near ? k->lanes : lanes) * w - taken + 1);
   if (near) from = ir_add(k, from, ir_mul(k, ir_subgroup(k), ir_int(k, IR_I32, k->lanes * w)));
@@ -365,7 +387,10 @@ static void copy(maker *m) {
     ir_barrier(k, true);
     bool others = on[j] == IR_NONE && chance(m, 2);
     int taken = others ? 1 : w[j];
-    ir_load_wide(k, m->local[first + j], others ? bounded(m, any(m, IR_I32), (int64_t)k->lanes * k->subgroups * w[j]) : at[j], on[j], taken, values);
+    ir_load_wide(k, m->local[first + j],
+                 others ? bounded(m, any(m, IR_I32), (int64_t)k->lanes * k->subgroups * w[j])
+                        : at[j],
+                 on[j], taken, values);
     for (int i = 0; i < taken; i++) keep(m, values[i]);
   }
   ir_barrier(k, true);
@@ -376,7 +401,8 @@ static void copy(maker *m) {
 static void variable(maker *m) {
   ir_type t = chance(m, 8) ? IR_BOOL : number(m);
   bool flat = chance(m, 4);
-  if (m->variables < VARIABLES) m->variable[m->variables++] = ir_var(m->k, flat ? uniform(m, t) : any(m, t), flat);
+  if (m->variables < VARIABLES)
+    m->variable[m->variables++] = ir_var(m->k, flat ? uniform(m, t) : any(m, t), flat);
 }
 
 static void assign(maker *m) {
@@ -415,7 +441,8 @@ static void loop(maker *m) {
   if (m->depth == MAX_BLOCKS) return;
   ir_type t = chance(m, 3) ? IR_I64 : IR_I32;
   bool known = chance(m, 2), meet = known || k->subgroups == 1;
-  ir_val end = known ? ir_int(k, t, pick(m, 5)) : bounded(m, uniform(m, t), 5), begin = ir_int(k, t, pick(m, 3));
+  ir_val end = known ? ir_int(k, t, pick(m, 5)) : bounded(m, uniform(m, t), 5),
+         begin = ir_int(k, t, pick(m, 3));
   if (!known && chance(m, 2)) begin = bounded(m, uniform(m, t), 2);
   variable(m);
   ir_val counter = ir_loop(k, begin, end, ir_int(k, t, 1 + pick(m, 2)));
@@ -430,7 +457,9 @@ static void condition(maker *m) {
   bool meet = chance(m, 2), other = chance(m, 2), apart = m->apart;
   m->apart = apart || !has(m, RANDOM_IFS);
   variable(m);
-  ir_if(k, meet ? ir_2(k, IR_LT, ir_2(k, IR_MOD, ir_group(k), ir_int(k, IR_I32, 3)), ir_int(k, IR_I32, 1 + pick(m, 2))) : uniform(m, IR_BOOL));
+  ir_if(k, meet ? ir_2(k, IR_LT, ir_2(k, IR_MOD, ir_group(k), ir_int(k, IR_I32, 3)),
+                       ir_int(k, IR_I32, 1 + pick(m, 2)))
+                : uniform(m, IR_BOOL));
   branch(m, meet || k->subgroups == 1, IR_NONE);
   if (other) {
     ir_else(k);
@@ -441,10 +470,13 @@ static void condition(maker *m) {
 }
 
 static void statements(maker *m, int n) {
-  static void (*const kinds[])(maker *m) = {arithmetic, arithmetic, arithmetic, arithmetic, arithmetic, arithmetic, logic, logic, selection, cast, maths,
-                                            load, load, load, store, store, store_uniform, atomic_add, shuffle, shuffle, exchange, copy,
-                                            variable, assign, assign, loop, condition};
-  for (; n > 0 && m->budget > 0 && !m->k->error[0]; n--, m->budget--) kinds[pick(m, (int)(sizeof kinds / sizeof *kinds))](m);
+  static void (*const kinds[])(maker * m) = {
+      arithmetic, arithmetic, arithmetic,    arithmetic, arithmetic, arithmetic, logic,
+      logic,      selection,  cast,          maths,      load,       load,       load,
+      store,      store,      store_uniform, atomic_add, shuffle,    shuffle,    exchange,
+      copy,       variable,   assign,        assign,     loop,       condition};
+  for (; n > 0 && m->budget > 0 && !m->k->error[0]; n--, m->budget--)
+    kinds[pick(m, (int)(sizeof kinds / sizeof *kinds))](m);
 }
 
 /* ---- data ---- */
@@ -467,11 +499,13 @@ static void put(maker *m, random_parameter *p, int64_t j, bool special) {
 static bool fill(maker *m, random_parameter *p) {
   if (p->type != IR_VOID) return true;
   p->data = calloc((size_t)p->length, (size_t)ir_type_bytes(p->element));
-  for (int64_t j = 0; p->data && p->ulps != SUM_ULPS && j < p->length; j++) put(m, p, j, !p->written);
+  for (int64_t j = 0; p->data && p->ulps != SUM_ULPS && j < p->length; j++)
+    put(m, p, j, !p->written);
   return p->data;
 }
 
-void random_kernel_make(random_kernel *r, uint64_t seed, int lanes, int subgroups, unsigned features) {
+void random_kernel_make(random_kernel *r, uint64_t seed, int lanes, int subgroups,
+                        unsigned features) {
   maker *m = calloc(1, sizeof *m);
   *r = (random_kernel){.groups = 1};
   ir_begin(&r->k, "random_kernel", lanes, subgroups, lanes * subgroups);
@@ -484,8 +518,10 @@ void random_kernel_make(random_kernel *r, uint64_t seed, int lanes, int subgroup
   m->budget = 30 + pick(m, 90);
   m->total = lanes * subgroups * r->groups;
   parameters(m);
-  for (; has(m, RANDOM_LOCALS) && m->locals < LOCALS; m->locals++) m->local[m->locals] = ir_local(m->k, element(m), LOCAL_WIDTH * lanes * subgroups);
-  m->flat = ir_add(m->k, ir_mul(m->k, ir_group(m->k), ir_int(m->k, IR_I32, lanes * subgroups)), in_group(m->k));
+  for (; has(m, RANDOM_LOCALS) && m->locals < LOCALS; m->locals++)
+    m->local[m->locals] = ir_local(m->k, element(m), LOCAL_WIDTH * lanes * subgroups);
+  m->flat = ir_add(m->k, ir_mul(m->k, ir_group(m->k), ir_int(m->k, IR_I32, lanes * subgroups)),
+                   in_group(m->k));
   keep(m, m->flat);
   keep(m, ir_lane(m->k));
   keep(m, ir_subgroup(m->k));
@@ -520,9 +556,11 @@ void *random_kernel_data(const random_kernel *r, int p) {
   return data;
 }
 
-bool random_kernel_run(const random_kernel *r, const ir_kernel *k, void *const *data, char *error, size_t size) {
+bool random_kernel_run(const random_kernel *r, const ir_kernel *k, void *const *data, char *error,
+                       size_t size) {
   ir_arg arg[RANDOM_PARAMETERS];
-  for (int j = 0; j < r->n; j++) arg[j] = r->parameter[j].type == IR_VOID ? (ir_arg){.p = data[j]} : r->parameter[j].scalar;
+  for (int j = 0; j < r->n; j++)
+    arg[j] = r->parameter[j].type == IR_VOID ? (ir_arg){.p = data[j]} : r->parameter[j].scalar;
   return ir_run(k, arg, 0, r->groups, error, size);
 }
 
@@ -535,7 +573,8 @@ static double number_at(ir_type element, const void *data, int64_t j, int64_t *p
   if (element == IR_I32) x = (double)(*place = ((const int32_t *)data)[j]);
   if (element == IR_I64) x = (double)(*place = ((const int64_t *)data)[j]);
   if (element == IR_F16) x = (double)ir_from_f16((uint16_t)(*place = ((const uint16_t *)data)[j]));
-  if (element == IR_BF16) x = (double)ir_from_bf16((uint16_t)(*place = ((const uint16_t *)data)[j]));
+  if (element == IR_BF16)
+    x = (double)ir_from_bf16((uint16_t)(*place = ((const uint16_t *)data)[j]));
   if (element == IR_F32) {
     int32_t bits;
     memcpy(&bits, (const float *)data + j, sizeof bits);
@@ -551,15 +590,19 @@ static double number_at(ir_type element, const void *data, int64_t j, int64_t *p
   return x;
 }
 
-bool random_kernel_agree(const random_kernel *r, void *const *expected, void *const *found, char *error, size_t size) {
+bool random_kernel_agree(const random_kernel *r, void *const *expected, void *const *found,
+                         char *error, size_t size) {
   for (int p = 0; p < r->n; p++) {
     const random_parameter *q = &r->parameter[p];
     int64_t ulps = q->ulps > 0 ? q->ulps : 0, a, b;
     for (int64_t j = 0; q->type == IR_VOID && j < q->length; j++) {
-      double x = number_at(q->element, expected[p], j, &a), y = number_at(q->element, found[p], j, &b);
+      double x = number_at(q->element, expected[p], j, &a),
+             y = number_at(q->element, found[p], j, &b);
       if (a == b || (x != x && y != y)) continue;
       if (ulps && (a > b ? a - b : b - a) <= ulps) continue;
-      snprintf(error, size, "parameter %d (%s%s) element %" PRId64 " of %" PRId64 ": %.17g, not %.17g", p, ir_type_name(q->element), ulps ? ", maths" : "", j, q->length, y, x);
+      snprintf(error, size,
+               "parameter %d (%s%s) element %" PRId64 " of %" PRId64 ": %.17g, not %.17g", p,
+               ir_type_name(q->element), ulps ? ", maths" : "", j, q->length, y, x);
       return false;
     }
   }

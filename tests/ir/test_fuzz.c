@@ -1,4 +1,5 @@
-/* tests/ir/test_fuzz.c - random kernels mean the same to the interpreter, to every backend that opens here, and to what is made of them.
+/* tests/ir/test_fuzz.c - random kernels mean the same to the interpreter, to every backend that
+   opens here, and to what is made of them.
 
    test_fuzz DEVICE FIRST LAST: only that device, on the seeds FIRST ... LAST - 1. */
 #include "backends/backend.h"
@@ -8,12 +9,14 @@
 
 #include <unistd.h>
 
-static const int group_lanes[] = {1, 2, 4, 8, 16, 32, 3, 64}, group_subgroups[] = {1, 1, 2, 4, 1, 3, 1};
+static const int group_lanes[] = {1, 2, 4, 8, 16, 32, 3, 64},
+                 group_subgroups[] = {1, 1, 2, 4, 1, 3, 1};
 
 /* Seed s is a kernel of some group; `lanes` and `subgroups` 0: any. */
 static void make(random_kernel *r, int s, int lanes, int subgroups, unsigned features) {
   char error[300];
-  random_kernel_make(r, (uint64_t)s, lanes ? lanes : group_lanes[s % 8], subgroups ? subgroups : group_subgroups[s % 7], features);
+  random_kernel_make(r, (uint64_t)s, lanes ? lanes : group_lanes[s % 8],
+                     subgroups ? subgroups : group_subgroups[s % 7], features);
   if (r->k.error[0]) fail_msg("seed %d: not built: %s", s, r->k.error);
   if (!ir_verify(&r->k, error, sizeof error)) fail_msg("seed %d: not valid: %s", s, error);
 }
@@ -32,7 +35,8 @@ static void free_data(const random_kernel *r, void **data) {
 static void interpret(const random_kernel *r, const ir_kernel *k, int s, void **data) {
   char error[300];
   data_of(r, data);
-  if (!random_kernel_run(r, k, data, error, sizeof error)) fail_msg("seed %d: interpreter: %s", s, error);
+  if (!random_kernel_run(r, k, data, error, sizeof error))
+    fail_msg("seed %d: interpreter: %s", s, error);
 }
 
 /* What k gives must be what r->k gives. */
@@ -41,7 +45,8 @@ static void compare(const random_kernel *r, const ir_kernel *k, int s, const cha
   char error[300];
   interpret(r, &r->k, s, expected);
   interpret(r, k, s, found);
-  if (!random_kernel_agree(r, expected, found, error, sizeof error)) fail_msg("seed %d, %s: %s", s, what, error);
+  if (!random_kernel_agree(r, expected, found, error, sizeof error))
+    fail_msg("seed %d, %s: %s", s, what, error);
   free_data(r, expected);
   free_data(r, found);
 }
@@ -108,7 +113,8 @@ static void test_damaged_bytes(void **state) {
       memcpy(copy, bytes, size);
       for (int hits = 1 + round % 3; hits > 0; hits--) {
         size_t at = (size_t)((test_random(&seed) + 1) / 2 * (double)size);
-        copy[at] = round % 2 ? (uint8_t)(copy[at] + (test_random(&seed) > 0 ? 1 : -1)) : (uint8_t)((test_random(&seed) + 1) * 128);
+        copy[at] = round % 2 ? (uint8_t)(copy[at] + (test_random(&seed) > 0 ? 1 : -1))
+                             : (uint8_t)((test_random(&seed) + 1) * 128);
       }
       ir_kernel k;
       char error[200];
@@ -226,7 +232,8 @@ static void test_spirv_is_valid(void **state) {
   for (int s = 0; s < 30; s++) {
     random_kernel r;
     clb_text words = {0};
-    clb_dialect dialect = {.language = CLB_LANGUAGE_SPIRV, .subgroups = true, .float_atomics = s % 2};
+    clb_dialect dialect = {
+        .language = CLB_LANGUAGE_SPIRV, .subgroups = true, .float_atomics = s % 2};
     char error[300];
     make(&r, s, 8 << s % 3, 0, RANDOM_ALL);
     if (!clb_print(&r.k, &dialect, &words, error, sizeof error)) fail_msg("seed %d: %s", s, error);
@@ -246,7 +253,8 @@ static void check(clb_status status, const clb_error_sink *sink, int s, const ch
 }
 
 /* Builds, loads, launches r->k on the device and leaves its data in found[]. */
-static void run_on(clb_device *d, const clb_error_sink *sink, const random_kernel *r, int s, void **found) {
+static void run_on(clb_device *d, const clb_error_sink *sink, const random_kernel *r, int s,
+                   void **found) {
   const clb_backend *b = d->backend;
   clb_memory memory[RANDOM_PARAMETERS] = {{0}};
   clb_arg arg[RANDOM_PARAMETERS];
@@ -295,7 +303,8 @@ static void agree_on(const char *name, int first, int last) {
     skip_because("%s does not open: %s", name, why);
   }
   /* PoCL 3.1 loses the stores of an if that follows a barrier in another if of a loop. */
-  unsigned features = RANDOM_ALL & ~(d->limits.f64 ? 0u : RANDOM_F64) & ~(d->limits.subgroups ? 0u : RANDOM_IFS);
+  unsigned features =
+      RANDOM_ALL & ~(d->limits.f64 ? 0u : RANDOM_F64) & ~(d->limits.subgroups ? 0u : RANDOM_IFS);
   for (int s = first; s < last; s++) {
     random_kernel r;
     void *expected[RANDOM_PARAMETERS], *found[RANDOM_PARAMETERS];
@@ -303,10 +312,12 @@ static void agree_on(const char *name, int first, int last) {
     /* Without sub-groups: several only where nothing shuffles. */
     bool several = d->limits.subgroups || s % 2;
     int most = several ? d->limits.max_subgroups : 1, subgroups = group_subgroups[s % 7];
-    make(&r, s, lanes_of(d, s), subgroups < most ? subgroups : most, d->limits.subgroups || !several ? features : features & ~(unsigned)RANDOM_SHUFFLES);
+    make(&r, s, lanes_of(d, s), subgroups < most ? subgroups : most,
+         d->limits.subgroups || !several ? features : features & ~(unsigned)RANDOM_SHUFFLES);
     interpret(&r, &r.k, s, expected);
     run_on(d, &sink, &r, s, found);
-    if (!random_kernel_agree(&r, expected, found, error, sizeof error)) fail_msg("seed %d on %s: %s", s, d->info.name, error);
+    if (!random_kernel_agree(&r, expected, found, error, sizeof error))
+      fail_msg("seed %d on %s: %s", s, d->info.name, error);
     free_data(&r, expected);
     free_data(&r, found);
     random_kernel_free(&r);
@@ -337,11 +348,17 @@ static void test_chosen(void **state) {
 int main(int n, char **argument) {
   const struct CMUnitTest one[] = {cmocka_unit_test(test_chosen)};
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_every_op_is_generated), cmocka_unit_test(test_bytes),     cmocka_unit_test(test_damaged_bytes),
-      cmocka_unit_test(test_legalised),             cmocka_unit_test(test_idle_barriers),
-      cmocka_unit_test(test_spirv_is_valid), cmocka_unit_test(test_cpu),
-      cmocka_unit_test(test_cpu_interpreter),       cmocka_unit_test(test_opencl),
+      cmocka_unit_test(test_every_op_is_generated),
+      cmocka_unit_test(test_bytes),
+      cmocka_unit_test(test_damaged_bytes),
+      cmocka_unit_test(test_legalised),
+      cmocka_unit_test(test_idle_barriers),
+      cmocka_unit_test(test_spirv_is_valid),
+      cmocka_unit_test(test_cpu),
+      cmocka_unit_test(test_cpu_interpreter),
+      cmocka_unit_test(test_opencl),
   };
   chosen = argument;
-  return n == 4 ? cmocka_run_group_tests(one, NULL, NULL) : cmocka_run_group_tests(tests, NULL, NULL);
+  return n == 4 ? cmocka_run_group_tests(one, NULL, NULL)
+                : cmocka_run_group_tests(tests, NULL, NULL);
 }

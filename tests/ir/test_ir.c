@@ -1,4 +1,5 @@
-/* tests/ir/test_ir.c - the IR by hand: the builder, every rule of the verifier, counts, bytes, the interpreter, the listing. */
+/* tests/ir/test_ir.c - the IR by hand: the builder, every rule of the verifier, counts, bytes, the
+   interpreter, the listing. */
 #include <float.h>
 #include <math.h>
 
@@ -32,7 +33,8 @@ static void test_same_expression_is_same_value(void **state) {
   ir_val x = ir_buffer(&k, IR_F32, false), y = ir_buffer(&k, IR_F32, true), lane = ir_lane(&k);
   ir_val a = ir_load(&k, x, lane, IR_NONE), b = ir_load(&k, x, lane, IR_NONE);
   assert_int_equal(a, b);
-  assert_int_equal(ir_add(&k, a, lane == 0 ? a : ir_real(&k, IR_F32, 2)), ir_add(&k, ir_real(&k, IR_F32, 2), a));
+  assert_int_equal(ir_add(&k, a, lane == 0 ? a : ir_real(&k, IR_F32, 2)),
+                   ir_add(&k, ir_real(&k, IR_F32, 2), a));
   assert_int_equal(ir_add(&k, ir_int(&k, IR_I32, 2), ir_int(&k, IR_I32, 3)), ir_int(&k, IR_I32, 5));
   assert_int_equal(ir_int(&k, IR_I32, INT64_C(0x100000001)), ir_int(&k, IR_I32, 1));
   ir_val w = ir_load(&k, y, lane, IR_NONE);
@@ -96,7 +98,8 @@ static void test_first_mistake_is_kept(void **state) {
 static void good(ir_kernel *k, ir_val *at) {
   ir_val e[4], m;
   ir_begin(k, "good", 8, 2, 16);
-  ir_val x = ir_buffer(k, IR_F32, false), y = ir_buffer(k, IR_F32, true), n = ir_scalar(k, IR_I32), local = ir_local(k, IR_F32, 64);
+  ir_val x = ir_buffer(k, IR_F32, false), y = ir_buffer(k, IR_F32, true), n = ir_scalar(k, IR_I32),
+         local = ir_local(k, IR_F32, 64);
   ir_val lane = ir_lane(k), i = ir_add(k, ir_mul(k, ir_group(k), ir_int(k, IR_I32, 8)), lane);
   m = ir_2(k, IR_LT, i, n);
   ir_val a = ir_load(k, x, i, m);
@@ -116,7 +119,8 @@ static void good(ir_kernel *k, ir_val *at) {
   ir_ask(k, x, i, 1);
   ir_barrier(k, true);
   ir_val s = ir_shuffle(k, a, ir_int(k, IR_I32, 3)), t = ir_shuffle_xor(k, e[3], 4);
-  ir_val c = ir_select(k, ir_1(k, IR_NOT, m), s, ir_1(k, IR_SQRT, t)), d = ir_cast(k, IR_I64, i), q = ir_2(k, IR_MOD, n, ir_int(k, IR_I32, 5));
+  ir_val c = ir_select(k, ir_1(k, IR_NOT, m), s, ir_1(k, IR_SQRT, t)), d = ir_cast(k, IR_I64, i),
+         q = ir_2(k, IR_MOD, n, ir_int(k, IR_I32, 5));
   ir_store(k, y, d, ir_2(k, IR_AND, m, ir_2(k, IR_EQ, q, n)), c);
   ir_store_wide(k, y, i, m, 2, (ir_val[]){ir_get(k, sum), ir_load(k, local, lane, IR_NONE)});
   finish(k);
@@ -128,7 +132,8 @@ static void good(ir_kernel *k, ir_val *at) {
 static void refuse(ir_kernel *k, const char *word, const char *more) {
   char error[300];
   if (ir_verify(k, error, sizeof error)) fail_msg("accepted; should say '%s'", word);
-  if (!strstr(error, word) || !strstr(error, more)) fail_msg("says '%s', should say '%s' and '%s'", error, word, more);
+  if (!strstr(error, word) || !strstr(error, more))
+    fail_msg("says '%s', should say '%s' and '%s'", error, word, more);
 }
 
 static ir_val other(const ir_kernel *k, ir_op op, ir_type type) {
@@ -187,7 +192,8 @@ static void test_fields(void **state) {
       {IR_LOAD, FIELD(arg[1]), 0, "which has no value"},
       {IR_LOAD, FIELD(arg[2]), 2, "is i32, must be bool"},
       {IR_LOAD, FIELD(type), IR_F64, "its type is f64, must be f32"},
-      {IR_LOAD, FIELD(imm), 1, "aligned loads are of 8 or 16 bytes of i32, i64, f32 or f64, not of 1 of f32"},
+      {IR_LOAD, FIELD(imm), 1,
+       "aligned loads are of 8 or 16 bytes of i32, i64, f32 or f64, not of 1 of f32"},
       {IR_LOAD, FIELD(imm), 2, "imm 2 must be in 0 ... 1"},
       {IR_LOAD, FIELD(width), 0, "width 0 must be in 1 ... 16"},
       {IR_LOAD, FIELD(width), 17, "width 17 must be in 1 ... 16"},
@@ -228,7 +234,8 @@ static void test_fields(void **state) {
     char name[40];
     good(&k, at);
     if (s->op == IR_STORE && s->offset == offsetof(ir_ins, imm)) assert_int_equal(k.pool_n, 3);
-    memcpy((char *)&k.ins[at[s->op]] + s->offset, &s->to, (size_t)s->bytes); /* little-endian, as every machine the tests run on */
+    memcpy((char *)&k.ins[at[s->op]] + s->offset, &s->to,
+           (size_t)s->bytes); /* little-endian, as every machine the tests run on */
     snprintf(name, sizeof name, "instruction %d ", (int)at[s->op]);
     refuse(&k, s->word, name);
     ir_free(&k);
@@ -325,7 +332,10 @@ static void test_blocks(void **state) {
   refuse(&k, "has no END", "LOOP");
   ir_free(&k);
   good(&k, at);
-  k.ins[at[IR_IF]] = (ir_ins){.op = IR_COPY_COMMIT, .arg = {-1, -1, -1, -1, -1}, .stride = -1, .scope = k.ins[at[IR_IF]].scope};
+  k.ins[at[IR_IF]] = (ir_ins){.op = IR_COPY_COMMIT,
+                              .arg = {-1, -1, -1, -1, -1},
+                              .stride = -1,
+                              .scope = k.ins[at[IR_IF]].scope};
   refuse(&k, "must be", "");
   ir_free(&k);
   good(&k, at);
@@ -383,29 +393,31 @@ static void test_counts(void **state) {
   ir_val v[3];
   (void)state;
   ir_begin(&k, "k", 8, 2, 16); /* a lane a row */
-  ir_val x = ir_buffer(&k, IR_F16, false), y = ir_buffer(&k, IR_F64, true), w = ir_buffer(&k, IR_F32, false), local = ir_local(&k, IR_F32, 16);
+  ir_val x = ir_buffer(&k, IR_F16, false), y = ir_buffer(&k, IR_F64, true),
+         w = ir_buffer(&k, IR_F32, false), local = ir_local(&k, IR_F32, 16);
   ir_val row = ir_add(&k, ir_mul(&k, ir_group(&k), ir_int(&k, IR_I32, 16)), ir_lane(&k));
-  ir_load_wide(&k, x, row, IR_NONE, 3, v);                    /* 3 loads, 6 bytes */
-  ir_val u = ir_load(&k, w, ir_group(&k), IR_NONE);           /* uniform: 1/8 load, 1/2 byte */
-  ir_copy(&k, local, ir_lane(&k), w, row, IR_NONE, 1);        /* 1 load, 4 bytes */
-  ir_val sum = ir_var(&k, ir_mul(&k, u, u), false);           /* uniform: 1/8 flop */
+  ir_load_wide(&k, x, row, IR_NONE, 3, v);             /* 3 loads, 6 bytes */
+  ir_val u = ir_load(&k, w, ir_group(&k), IR_NONE);    /* uniform: 1/8 load, 1/2 byte */
+  ir_copy(&k, local, ir_lane(&k), w, row, IR_NONE, 1); /* 1 load, 4 bytes */
+  ir_val sum = ir_var(&k, ir_mul(&k, u, u), false);    /* uniform: 1/8 flop */
   ir_loop(&k, ir_int(&k, IR_I32, 1), ir_int(&k, IR_I32, 8), ir_int(&k, IR_I32, 3)); /* 3 turns */
   ir_loop(&k, ir_int(&k, IR_I64, 0), ir_int(&k, IR_I64, 6), ir_int(&k, IR_I64, 3)); /* of 2 turns */
   ir_loop(&k, ir_int(&k, IR_I64, 6), ir_int(&k, IR_I64, 6), ir_int(&k, IR_I64, 3)); /* never */
   ir_set(&k, sum, ir_mul(&k, v[0], v[2]));
   ir_end(&k);
-  ir_set(&k, sum, ir_fma(&k, v[0], v[1], ir_get(&k, sum)));   /* 2 flops each */
+  ir_set(&k, sum, ir_fma(&k, v[0], v[1], ir_get(&k, sum))); /* 2 flops each */
   ir_end(&k);
   ir_end(&k);
-  ir_set(&k, sum, ir_reduce_add(&k, v[0]));                   /* 7 in 8 lanes */
+  ir_set(&k, sum, ir_reduce_add(&k, v[0])); /* 7 in 8 lanes */
   ir_if(&k, ir_2(&k, IR_LT, ir_group(&k), ir_int(&k, IR_I32, 9)));
-  ir_store(&k, y, row, IR_NONE, ir_cast(&k, IR_F64, v[2]));   /* 1 store, 8 bytes */
+  ir_store(&k, y, row, IR_NONE, ir_cast(&k, IR_F64, v[2])); /* 1 store, 8 bytes */
   ir_else(&k);
   ir_store(&k, y, row, IR_NONE, ir_cast(&k, IR_F64, ir_get(&k, sum)));
-  ir_store(&k, y, row, IR_NONE, ir_real(&k, IR_F64, 0));      /* 2 stores: the larger branch */
+  ir_store(&k, y, row, IR_NONE, ir_real(&k, IR_F64, 0)); /* 2 stores: the larger branch */
   ir_end(&k);
-  ir_store(&k, local, ir_lane(&k), IR_NONE, v[0]);            /* local memory: nothing */
-  ir_atomic_add(&k, y, ir_int(&k, IR_I32, 0), IR_NONE, ir_real(&k, IR_F64, 1)); /* each lane: 1 load, 1 store, 1 flop */
+  ir_store(&k, local, ir_lane(&k), IR_NONE, v[0]); /* local memory: nothing */
+  ir_atomic_add(&k, y, ir_int(&k, IR_I32, 0), IR_NONE,
+                ir_real(&k, IR_F64, 1)); /* each lane: 1 load, 1 store, 1 flop */
   finish(&k);
   ir_counts c = ir_count(&k);
   assert_true(c.loads == 3 + 0.125 + 1 + 1);
@@ -424,10 +436,12 @@ static void test_reduce_order(void **state) {
   uint64_t seed = 5;
   (void)state;
   ir_begin(&k, "k", 8, 1, 8);
-  ir_val from = ir_buffer(&k, IR_F32, false), to = ir_buffer(&k, IR_F32, true), lane = ir_lane(&k), a = ir_load(&k, from, lane, IR_NONE);
+  ir_val from = ir_buffer(&k, IR_F32, false), to = ir_buffer(&k, IR_F32, true), lane = ir_lane(&k),
+         a = ir_load(&k, from, lane, IR_NONE);
   ir_store(&k, to, lane, IR_NONE, ir_reduce_add(&k, a));
   ir_store(&k, to, ir_add(&k, lane, ir_int(&k, IR_I32, 8)), IR_NONE, ir_shuffle_xor(&k, a, 5));
-  ir_store(&k, to, ir_add(&k, lane, ir_int(&k, IR_I32, 16)), IR_NONE, ir_shuffle(&k, a, ir_sub(&k, ir_int(&k, IR_I32, 7), lane)));
+  ir_store(&k, to, ir_add(&k, lane, ir_int(&k, IR_I32, 16)), IR_NONE,
+           ir_shuffle(&k, a, ir_sub(&k, ir_int(&k, IR_I32, 7), lane)));
   finish(&k);
   for (int l = 0; l < 8; l++) v[l] = x[l] = (float)test_random(&seed);
   run(&k, (ir_arg[]){{.p = x}, {.p = y}}, 1);
@@ -444,42 +458,54 @@ static void test_reduce_order(void **state) {
   ir_free(&k);
 }
 
-/* A store and a load of a LOCAL array, `apart` elements from lane to lane, and what may stand between. */
+/* A store and a load of a LOCAL array, `apart` elements from lane to lane, and what may stand
+   between. */
 static void test_loads_across_lanes(void **state) {
   static const struct {
-    int64_t at;   /* of the load from the store */
+    int64_t at; /* of the load from the store */
     int64_t apart;
     bool barrier, masked, in_loop, refused;
-  } cases[] = {{1, 1, false, false, false, true}, {0, 1, false, false, false, false}, {1, 1, true, false, false, false}, {1, 2, false, false, false, false}, {2, 2, false, false, false, true},
-               {1, 1, false, true, false, false}, {1, 1, false, false, true, false}, {-3, 1, false, false, false, true}, {9, 1, false, false, false, false}};
+  } cases[] = {{1, 1, false, false, false, true}, {0, 1, false, false, false, false},
+               {1, 1, true, false, false, false}, {1, 2, false, false, false, false},
+               {2, 2, false, false, false, true}, {1, 1, false, true, false, false},
+               {1, 1, false, false, true, false}, {-3, 1, false, false, false, true},
+               {9, 1, false, false, false, false}};
   (void)state;
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     ir_kernel k;
     char error[300];
     ir_begin(&k, "k", 8, 1, 8);
-    ir_val to = ir_buffer(&k, IR_I32, true), local = ir_local(&k, IR_I32, 64), four = ir_int(&k, IR_I32, 4);
+    ir_val to = ir_buffer(&k, IR_I32, true), local = ir_local(&k, IR_I32, 64),
+           four = ir_int(&k, IR_I32, 4);
     ir_val at = ir_add(&k, ir_mul(&k, ir_lane(&k), ir_int(&k, IR_I32, cases[c].apart)), four);
-    ir_store(&k, local, at, cases[c].masked ? ir_2(&k, IR_LT, ir_lane(&k), four) : IR_NONE, ir_lane(&k));
+    ir_store(&k, local, at, cases[c].masked ? ir_2(&k, IR_LT, ir_lane(&k), four) : IR_NONE,
+             ir_lane(&k));
     if (cases[c].barrier) ir_barrier(&k, false);
     if (cases[c].in_loop) ir_loop(&k, ir_int(&k, IR_I32, 0), ir_group(&k), four);
-    ir_store(&k, to, ir_lane(&k), IR_NONE, ir_load(&k, local, ir_add(&k, at, ir_int(&k, IR_I32, cases[c].at)), IR_NONE));
+    ir_store(&k, to, ir_lane(&k), IR_NONE,
+             ir_load(&k, local, ir_add(&k, at, ir_int(&k, IR_I32, cases[c].at)), IR_NONE));
     if (cases[c].in_loop) ir_end(&k);
     assert_true(ir_finish(&k));
-    if (cases[c].refused) refuse(&k, "LOAD: it reads what another lane stores in instruction", "with no BARRIER between");
+    if (cases[c].refused)
+      refuse(&k, "LOAD: it reads what another lane stores in instruction",
+             "with no BARRIER between");
     else if (!ir_verify(&k, error, sizeof error)) fail_msg("case %d: %s", (int)c, error);
     ir_free(&k);
   }
 }
 
-/* A letter is an instruction: s and l store to and load from one array, S and L another, c copies to it, w waits for that; b, g, p are barriers of the
-   sub-group, of the group and for pace; ( ) a loop, [ | ] an if with its else. */
+/* A letter is an instruction: s and l store to and load from one array, S and L another, c copies
+   to it, w waits for that; b, g, p are barriers of the sub-group, of the group and for pace; ( ) a
+   loop, [ | ] an if with its else. */
 static void build_letters(ir_kernel *k, const char *letters, int lanes, int subgroups) {
   ir_begin(k, "k", lanes, subgroups, lanes * subgroups);
-  ir_val n = ir_scalar(k, IR_I32), to = ir_buffer(k, IR_I32, true), from = ir_buffer(k, IR_I32, false), one = ir_int(k, IR_I32, 1);
+  ir_val n = ir_scalar(k, IR_I32), to = ir_buffer(k, IR_I32, true),
+         from = ir_buffer(k, IR_I32, false), one = ir_int(k, IR_I32, 1);
   ir_val local[2] = {ir_local(k, IR_I32, 64), ir_local(k, IR_I32, 64)}, lane = ir_lane(k);
   for (const char *c = letters; *c; c++) {
     if (*c == 's' || *c == 'S') ir_store(k, local[*c == 'S'], lane, IR_NONE, n);
-    if (*c == 'l' || *c == 'L') ir_store(k, to, lane, IR_NONE, ir_load(k, local[*c == 'L'], lane, IR_NONE));
+    if (*c == 'l' || *c == 'L')
+      ir_store(k, to, lane, IR_NONE, ir_load(k, local[*c == 'L'], lane, IR_NONE));
     if (*c == 'c') ir_copy(k, local[0], lane, from, lane, IR_NONE, 1), ir_copy_commit(k);
     if (*c == 'w') ir_copy_wait(k, 0);
     if (*c == 'b' || *c == 'g') ir_barrier(k, *c == 'g');
@@ -496,12 +522,21 @@ static void test_idle_barriers(void **state) {
   static const struct {
     const char *before, *after;
     int lanes, subgroups;
-  } cases[] = {{"bsblb", "sbl", 8, 1},     {"sbblbs", "sblbs", 8, 1},   {"sbL", "sL", 8, 1},         {"lbl", "ll", 8, 1},        {"sbs", "sbs", 8, 1},
-               {"(sbl)", "(sbl)", 8, 1},   {"(sblb)", "(sblb)", 8, 1},  {"(bsbl)", "(bsbl)", 8, 1},  {"(bl)", "(l)", 8, 1},      {"(s)b(l)", "(s)b(l)", 8, 1},
-               {"[s|S]bl", "[s|S]bl", 8, 1}, {"[s|bl]", "[s|l]", 8, 1}, {"[sb|S]bl", "[s|S]bl", 8, 1}, {"[sb]l", "[sb]l", 8, 1},  {"(sbSb)", "(sSb)", 8, 1},
-               {"sgbl", "sgl", 8, 2},      {"sbgl", "sgl", 8, 2},       {"sbl", "sl", 1, 2},         {"sgl", "sgl", 1, 2},      {"sgl", "sl", 1, 1},
-               {"spl", "spl", 8, 2},       {"pp", "pp", 8, 2},          {"spbl", "spl", 8, 2},       {"cwbl", "cwbl", 8, 1},    {"cbw", "cbw", 8, 1},
-               {"cbwbl", "cbwbl", 8, 1},    {"lbc", "lbc", 8, 1},        {"Lbcw", "Lcw", 8, 1},       {"((sb)l)", "((sb)l)", 8, 1}, {"([bs|b]l)", "([bs|b]l)", 8, 1}};
+  } cases[] = {{"bsblb", "sbl", 8, 1},        {"sbblbs", "sblbs", 8, 1},
+               {"sbL", "sL", 8, 1},           {"lbl", "ll", 8, 1},
+               {"sbs", "sbs", 8, 1},          {"(sbl)", "(sbl)", 8, 1},
+               {"(sblb)", "(sblb)", 8, 1},    {"(bsbl)", "(bsbl)", 8, 1},
+               {"(bl)", "(l)", 8, 1},         {"(s)b(l)", "(s)b(l)", 8, 1},
+               {"[s|S]bl", "[s|S]bl", 8, 1},  {"[s|bl]", "[s|l]", 8, 1},
+               {"[sb|S]bl", "[s|S]bl", 8, 1}, {"[sb]l", "[sb]l", 8, 1},
+               {"(sbSb)", "(sSb)", 8, 1},     {"sgbl", "sgl", 8, 2},
+               {"sbgl", "sgl", 8, 2},         {"sbl", "sl", 1, 2},
+               {"sgl", "sgl", 1, 2},          {"sgl", "sl", 1, 1},
+               {"spl", "spl", 8, 2},          {"pp", "pp", 8, 2},
+               {"spbl", "spl", 8, 2},         {"cwbl", "cwbl", 8, 1},
+               {"cbw", "cbw", 8, 1},          {"cbwbl", "cbwbl", 8, 1},
+               {"lbc", "lbc", 8, 1},          {"Lbcw", "Lcw", 8, 1},
+               {"((sb)l)", "((sb)l)", 8, 1},  {"([bs|b]l)", "([bs|b]l)", 8, 1}};
   (void)state;
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     ir_kernel k, wanted;
@@ -511,13 +546,17 @@ static void test_idle_barriers(void **state) {
     assert_true(ir_drop_barriers(&k));
     if (!ir_verify(&k, error, sizeof error)) fail_msg("%s: %s", cases[c].before, error);
     bool same = k.n == wanted.n;
-    for (int32_t v = 0; v < k.n && same; v++) same = k.ins[v].op == wanted.ins[v].op && k.ins[v].imm == wanted.ins[v].imm && k.ins[v].scope == wanted.ins[v].scope;
+    for (int32_t v = 0; v < k.n && same; v++)
+      same = k.ins[v].op == wanted.ins[v].op && k.ins[v].imm == wanted.ins[v].imm &&
+             k.ins[v].scope == wanted.ins[v].scope;
     if (!same) {
       char left[64] = "";
       int at = 0;
       for (int32_t v = 0; v < k.n; v++)
-        if (k.ins[v].op == IR_BARRIER) at += snprintf(left + at, sizeof left - (size_t)at, " %d", (int)v);
-      fail_msg("%s should become %s; the barriers left are%s", cases[c].before, cases[c].after, left);
+        if (k.ins[v].op == IR_BARRIER)
+          at += snprintf(left + at, sizeof left - (size_t)at, " %d", (int)v);
+      fail_msg("%s should become %s; the barriers left are%s", cases[c].before, cases[c].after,
+               left);
     }
     ir_free(&k);
     ir_free(&wanted);
@@ -530,15 +569,18 @@ static void test_barriers(void **state) {
   char error[300];
   (void)state;
   ir_begin(&k, "k", 8, 4, 32); /* each turn every sub-group takes the next one's number */
-  ir_val to = ir_buffer(&k, IR_I32, true), local = ir_local(&k, IR_I32, 4), s = ir_subgroup(&k), g = ir_group(&k);
-  ir_val mine = ir_var(&k, ir_mul(&k, s, s), true), four = ir_int(&k, IR_I32, 4), one = ir_int(&k, IR_I32, 1);
+  ir_val to = ir_buffer(&k, IR_I32, true), local = ir_local(&k, IR_I32, 4), s = ir_subgroup(&k),
+         g = ir_group(&k);
+  ir_val mine = ir_var(&k, ir_mul(&k, s, s), true), four = ir_int(&k, IR_I32, 4),
+         one = ir_int(&k, IR_I32, 1);
   ir_loop(&k, ir_int(&k, IR_I32, 0), ir_add(&k, g, one), one);
   ir_store(&k, local, s, IR_NONE, ir_get(&k, mine));
   ir_barrier(&k, true);
   ir_set(&k, mine, ir_load(&k, local, ir_2(&k, IR_MOD, ir_add(&k, s, one), four), IR_NONE));
   ir_barrier(&k, true);
   ir_end(&k);
-  ir_val row = ir_add(&k, ir_mul(&k, ir_add(&k, ir_mul(&k, g, four), s), ir_int(&k, IR_I32, 8)), ir_lane(&k));
+  ir_val row = ir_add(&k, ir_mul(&k, ir_add(&k, ir_mul(&k, g, four), s), ir_int(&k, IR_I32, 8)),
+                      ir_lane(&k));
   ir_store(&k, to, row, IR_NONE, ir_get(&k, mine));
   finish(&k);
   run(&k, (ir_arg[]){{.p = y}}, 2);
@@ -565,9 +607,11 @@ static void misbehave(int what, int64_t x0, const char *word) {
   int64_t x[4] = {x0, x0, x0, x0}, y[4];
   char error[300];
   ir_begin(&k, "k", 4, 1, 4);
-  ir_val from = ir_buffer(&k, IR_I64, false), to = ir_buffer(&k, IR_I64, true), local = ir_local(&k, IR_I64, 5), lane = ir_lane(&k);
+  ir_val from = ir_buffer(&k, IR_I64, false), to = ir_buffer(&k, IR_I64, true),
+         local = ir_local(&k, IR_I64, 5), lane = ir_lane(&k);
   ir_val a = ir_load(&k, from, lane, IR_NONE), b = a, values[2];
-  ir_val i = ir_cast(&k, IR_I32, a), x32 = ir_cast(&k, IR_F32, a), x64 = ir_cast(&k, IR_F64, a), mask = ir_2(&k, IR_LT, lane, ir_int(&k, IR_I32, 1));
+  ir_val i = ir_cast(&k, IR_I32, a), x32 = ir_cast(&k, IR_F32, a), x64 = ir_cast(&k, IR_F64, a),
+         mask = ir_2(&k, IR_LT, lane, ir_int(&k, IR_I32, 1));
   if (what == 0) b = ir_2(&k, IR_DIV, a, a);
   if (what == 1) b = ir_2(&k, IR_MOD, i, i), b = ir_cast(&k, IR_I64, b);
   if (what == 2) b = ir_load(&k, local, a, mask);
@@ -575,10 +619,15 @@ static void misbehave(int what, int64_t x0, const char *word) {
   if (what == 4) ir_store(&k, local, a, mask, a);
   if (what == 5) ir_copy(&k, local, a, from, lane, mask, 1);
   if (what == 6) b = ir_shuffle(&k, a, i);
-  if (what == 7) ir_loop(&k, ir_int(&k, IR_I64, 0), ir_int(&k, IR_I64, 4), ir_shuffle(&k, a, ir_int(&k, IR_I32, 0))), ir_end(&k);
+  if (what == 7)
+    ir_loop(&k, ir_int(&k, IR_I64, 0), ir_int(&k, IR_I64, 4),
+            ir_shuffle(&k, a, ir_int(&k, IR_I32, 0))),
+        ir_end(&k);
   if (what == 8) ir_load_aligned(&k, local, a, mask, 2, values), b = values[1];
   if (what == 9) b = ir_cast(&k, IR_I64, ir_cast(&k, IR_I32, x32));
-  if (what == 10) b = ir_cast(&k, IR_I64, ir_cast(&k, IR_I32, ir_add(&k, x64, ir_real(&k, IR_F64, x0 < 0 ? -0.5 : 0.5))));
+  if (what == 10)
+    b = ir_cast(&k, IR_I64,
+                ir_cast(&k, IR_I32, ir_add(&k, x64, ir_real(&k, IR_F64, x0 < 0 ? -0.5 : 0.5))));
   if (what == 11) b = ir_cast(&k, IR_I64, x32);
   if (what == 12) b = ir_cast(&k, IR_I64, x64);
   if (what == 13) b = ir_cast(&k, IR_I64, ir_2(&k, IR_DIV, x32, x32));
@@ -586,7 +635,8 @@ static void misbehave(int what, int64_t x0, const char *word) {
   finish(&k);
   bool ok = ir_run(&k, (ir_arg[]){{.p = x}, {.p = y}}, 0, 1, error, sizeof error);
   if (ok != !word) fail_msg("case %d with %lld: %s", what, (long long)x0, ok ? "ran" : error);
-  if (word && !strstr(error, word)) fail_msg("case %d: says '%s', should say '%s'", what, error, word);
+  if (word && !strstr(error, word))
+    fail_msg("case %d: says '%s', should say '%s'", what, error, word);
   ir_free(&k);
 }
 
@@ -640,7 +690,8 @@ static void test_casts_truncate(void **state) {
   for (int j = 0; j < 8; j++) x32[j] = (float)x[j];
   for (int flat = 0; flat < 2; flat++) {
     ir_begin(&k, "k", 8, 1, 8);
-    ir_val from[] = {ir_buffer(&k, IR_F32, false), ir_buffer(&k, IR_F64, false)}, to = ir_buffer(&k, IR_I32, true);
+    ir_val from[] = {ir_buffer(&k, IR_F32, false), ir_buffer(&k, IR_F64, false)},
+           to = ir_buffer(&k, IR_I32, true);
     ir_val at = flat ? ir_group(&k) : ir_lane(&k);
     for (int c = 0; c < 4; c++) {
       ir_val v = ir_cast(&k, c % 2 ? IR_I64 : IR_I32, ir_load(&k, from[c / 2], at, IR_NONE));
@@ -661,8 +712,9 @@ static void test_aligned_loads(void **state) {
     ir_type element;
     int width;
     bool good;
-  } cases[] = {{IR_F32, 2, true}, {IR_F32, 4, true}, {IR_I32, 4, true}, {IR_F64, 1, true}, {IR_F64, 2, true}, {IR_I64, 2, true},
-               {IR_F32, 1, false}, {IR_F32, 3, false}, {IR_F32, 8, false}, {IR_F64, 4, false}, {IR_F16, 4, false}, {IR_BF16, 8, false}};
+  } cases[] = {{IR_F32, 2, true},  {IR_F32, 4, true},  {IR_I32, 4, true},  {IR_F64, 1, true},
+               {IR_F64, 2, true},  {IR_I64, 2, true},  {IR_F32, 1, false}, {IR_F32, 3, false},
+               {IR_F32, 8, false}, {IR_F64, 4, false}, {IR_F16, 4, false}, {IR_BF16, 8, false}};
   (void)state;
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     ir_kernel k, out;
@@ -671,7 +723,9 @@ static void test_aligned_loads(void **state) {
     int w = cases[c].width;
     for (int j = 0; j < 32; j++) x[j] = INT64_C(0x3ff0000140000002) + j;
     ir_begin(&k, "k", 4, 1, 4);
-    ir_val from = ir_buffer(&k, cases[c].element, false), to = ir_buffer(&k, cases[c].element, true), at = ir_mul(&k, ir_lane(&k), ir_int(&k, IR_I32, w));
+    ir_val from = ir_buffer(&k, cases[c].element, false),
+           to = ir_buffer(&k, cases[c].element, true),
+           at = ir_mul(&k, ir_lane(&k), ir_int(&k, IR_I32, w));
     ir_load_aligned(&k, from, at, ir_2(&k, IR_LT, ir_lane(&k), ir_int(&k, IR_I32, 3)), w, v);
     if (!cases[c].good) {
       assert_non_null(strstr(k.error, "are not 8 or 16 bytes of i32, i64, f32 or f64"));
@@ -688,7 +742,8 @@ static void test_aligned_loads(void **state) {
     size_t size = (size_t)(ir_type_bytes(cases[c].element) * w);
     for (int legal = 0; legal < 2; legal++) {
       const ir_kernel *one = legal ? &out : &k;
-      for (int32_t i = 0; i < one->n; i++) assert_true(one->ins[i].op != IR_LOAD || one->ins[i].imm == 1);
+      for (int32_t i = 0; i < one->n; i++)
+        assert_true(one->ins[i].op != IR_LOAD || one->ins[i].imm == 1);
       memset(y, 77, sizeof y);
       run(one, (ir_arg[]){{.p = x}, {.p = y}}, 1);
       assert_memory_equal(x, y, 3 * size);
@@ -704,8 +759,11 @@ static float f32_of(ir_op op, float a, float b, float c) {
   ir_kernel k;
   float y = 0;
   ir_begin(&k, "k", 1, 1, 1);
-  ir_val to = ir_buffer(&k, IR_F32, true), x = ir_scalar(&k, IR_F32), z = ir_scalar(&k, IR_F32), w = ir_scalar(&k, IR_F32);
-  ir_val v = op == IR_FMA ? ir_fma(&k, x, z, w) : op == IR_SQRT ? ir_1(&k, op, x) : ir_2(&k, op, x, z);
+  ir_val to = ir_buffer(&k, IR_F32, true), x = ir_scalar(&k, IR_F32), z = ir_scalar(&k, IR_F32),
+         w = ir_scalar(&k, IR_F32);
+  ir_val v = op == IR_FMA    ? ir_fma(&k, x, z, w)
+             : op == IR_SQRT ? ir_1(&k, op, x)
+                             : ir_2(&k, op, x, z);
   ir_store(&k, to, ir_int(&k, IR_I32, 0), IR_NONE, v);
   finish(&k);
   run(&k, (ir_arg[]){{.p = &y}, {.f32 = a}, {.f32 = b}, {.f32 = c}}, 1);
@@ -718,8 +776,10 @@ static void test_arithmetic_rounds_once(void **state) {
   (void)state;
   assert_true(f32_of(IR_FMA, 1 + e, 1 - e, -1) == -e * e); /* 0 if the product were rounded */
   assert_true(f32_of(IR_ADD, 0x1p24f, 1, 0) == 0x1p24f);
-  assert_true(f32_of(IR_MIN, NAN, 2, 0) == 2 && f32_of(IR_MIN, 2, NAN, 0) == 2 && isnan(f32_of(IR_MIN, NAN, NAN, 0)));
-  assert_true(f32_of(IR_MAX, NAN, 2, 0) == 2 && f32_of(IR_MAX, 2, NAN, 0) == 2 && f32_of(IR_MAX, -1, 3, 0) == 3);
+  assert_true(f32_of(IR_MIN, NAN, 2, 0) == 2 && f32_of(IR_MIN, 2, NAN, 0) == 2 &&
+              isnan(f32_of(IR_MIN, NAN, NAN, 0)));
+  assert_true(f32_of(IR_MAX, NAN, 2, 0) == 2 && f32_of(IR_MAX, 2, NAN, 0) == 2 &&
+              f32_of(IR_MAX, -1, 3, 0) == 3);
   assert_true(f32_of(IR_SQRT, 2, 0, 0) == sqrtf(2));
   assert_true(f32_of(IR_DIV, 1, 3, 0) == 1.0f / 3);
 }
@@ -729,8 +789,10 @@ static void test_integers_wrap(void **state) {
   int64_t y[4];
   (void)state;
   ir_begin(&k, "k", 1, 1, 1);
-  ir_val to = ir_buffer(&k, IR_I64, true), a = ir_scalar(&k, IR_I32), b = ir_scalar(&k, IR_I64), one = ir_int(&k, IR_I32, 1);
-  ir_val v[] = {ir_cast(&k, IR_I64, ir_add(&k, a, one)), ir_mul(&k, b, b), ir_sub(&k, ir_int(&k, IR_I64, -2), b), ir_cast(&k, IR_I64, ir_cast(&k, IR_I32, b))};
+  ir_val to = ir_buffer(&k, IR_I64, true), a = ir_scalar(&k, IR_I32), b = ir_scalar(&k, IR_I64),
+         one = ir_int(&k, IR_I32, 1);
+  ir_val v[] = {ir_cast(&k, IR_I64, ir_add(&k, a, one)), ir_mul(&k, b, b),
+                ir_sub(&k, ir_int(&k, IR_I64, -2), b), ir_cast(&k, IR_I64, ir_cast(&k, IR_I32, b))};
   ir_store_wide(&k, to, ir_int(&k, IR_I32, 0), IR_NONE, 4, v);
   finish(&k);
   run(&k, (ir_arg[]){{.p = y}, {.i32 = INT32_MAX}, {.i64 = INT64_MAX}}, 1);
@@ -746,20 +808,24 @@ static void test_halves(void **state) {
     for (uint32_t bits = 0; bits < 0x7f80; bits++) {
       uint16_t low = (uint16_t)bits, high = (uint16_t)(bits + 1);
       if (!kind && bits >= 0x7bff) break;
-      double x = (double)(kind ? ir_from_bf16(low) : ir_from_f16(low)), y = (double)(kind ? ir_from_bf16(high) : ir_from_f16(high));
+      double x = (double)(kind ? ir_from_bf16(low) : ir_from_f16(low)),
+             y = (double)(kind ? ir_from_bf16(high) : ir_from_f16(high));
       if (kind && bits == 0x7f7f) y = 0x1p128;
       uint16_t even = bits & 1 ? high : low;
-      float middle = (float)((x + y) / 2), part = (float)(x + (y - x) * (test_random(&seed) * 0.49 + 0.5));
+      float middle = (float)((x + y) / 2),
+            part = (float)(x + (y - x) * (test_random(&seed) * 0.49 + 0.5));
       bool up = part > middle || (part == middle && even == high);
       for (int sign = 0; sign < 2; sign++) {
         float s = sign ? -1.0f : 1.0f;
         uint16_t minus = (uint16_t)(sign << 15);
         assert_int_equal(kind ? ir_to_bf16(s * (float)x) : ir_to_f16(s * (float)x), low | minus);
         assert_int_equal(kind ? ir_to_bf16(s * middle) : ir_to_f16(s * middle), even | minus);
-        assert_int_equal(kind ? ir_to_bf16(s * part) : ir_to_f16(s * part), (up ? high : low) | minus);
+        assert_int_equal(kind ? ir_to_bf16(s * part) : ir_to_f16(s * part),
+                         (up ? high : low) | minus);
       }
     }
-  assert_true(ir_from_f16(0x3555) == 0x1.554p-2f && ir_from_f16(1) == 0x1p-24f && ir_from_f16(0x7bff) == 65504);
+  assert_true(ir_from_f16(0x3555) == 0x1.554p-2f && ir_from_f16(1) == 0x1p-24f &&
+              ir_from_f16(0x7bff) == 65504);
   assert_int_equal(ir_to_f16(65519.996f), 0x7bff);
   assert_int_equal(ir_to_f16(65520), 0x7c00);
   assert_int_equal(ir_to_f16(INFINITY), 0x7c00);
@@ -805,7 +871,9 @@ static void test_listing(void **state) {
   (void)state;
   good(&k, at);
   assert_true(clb_print(&k, &dialect, &text, error, sizeof error));
-  assert_non_null(strstr(text.s, "good: 2 sub-groups of 8 lanes, 16 rows\n    0  BUFFER f32\n    1  BUFFER f32 written\n"));
+  assert_non_null(strstr(
+      text.s,
+      "good: 2 sub-groups of 8 lanes, 16 rows\n    0  BUFFER f32\n    1  BUFFER f32 written\n"));
   assert_non_null(strstr(text.s, "LOCAL f32[64]\n"));
   assert_non_null(strstr(text.s, "REAL f32 uniform 1p-1\n"));
   assert_non_null(strstr(text.s, "LANE i32 affine %"));
@@ -829,12 +897,29 @@ static void test_legalise_refuses(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_same_expression_is_same_value), cmocka_unit_test(test_shapes), cmocka_unit_test(test_first_mistake_is_kept),
-      cmocka_unit_test(test_fields), cmocka_unit_test(test_uniform_where_needed), cmocka_unit_test(test_shuffles_need_powers_of_two),
-      cmocka_unit_test(test_head), cmocka_unit_test(test_blocks), cmocka_unit_test(test_steps_and_depth), cmocka_unit_test(test_counts),
-      cmocka_unit_test(test_reduce_order), cmocka_unit_test(test_barriers), cmocka_unit_test(test_loads_across_lanes), cmocka_unit_test(test_idle_barriers), cmocka_unit_test(test_what_is_reported), cmocka_unit_test(test_casts_truncate), cmocka_unit_test(test_aligned_loads),
-      cmocka_unit_test(test_arithmetic_rounds_once), cmocka_unit_test(test_integers_wrap), cmocka_unit_test(test_halves),
-      cmocka_unit_test(test_bytes), cmocka_unit_test(test_listing), cmocka_unit_test(test_legalise_refuses),
+      cmocka_unit_test(test_same_expression_is_same_value),
+      cmocka_unit_test(test_shapes),
+      cmocka_unit_test(test_first_mistake_is_kept),
+      cmocka_unit_test(test_fields),
+      cmocka_unit_test(test_uniform_where_needed),
+      cmocka_unit_test(test_shuffles_need_powers_of_two),
+      cmocka_unit_test(test_head),
+      cmocka_unit_test(test_blocks),
+      cmocka_unit_test(test_steps_and_depth),
+      cmocka_unit_test(test_counts),
+      cmocka_unit_test(test_reduce_order),
+      cmocka_unit_test(test_barriers),
+      cmocka_unit_test(test_loads_across_lanes),
+      cmocka_unit_test(test_idle_barriers),
+      cmocka_unit_test(test_what_is_reported),
+      cmocka_unit_test(test_casts_truncate),
+      cmocka_unit_test(test_aligned_loads),
+      cmocka_unit_test(test_arithmetic_rounds_once),
+      cmocka_unit_test(test_integers_wrap),
+      cmocka_unit_test(test_halves),
+      cmocka_unit_test(test_bytes),
+      cmocka_unit_test(test_listing),
+      cmocka_unit_test(test_legalise_refuses),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

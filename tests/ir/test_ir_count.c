@@ -9,8 +9,10 @@ static ir_val x, y, n; /* f32, read; f32, written; i32: unknown */
 
 static ir_val number(int64_t i) { return ir_int(&k, IR_I32, i); }
 static ir_val less(ir_val a, ir_val b) { return ir_2(&k, IR_LT, a, b); }
-static ir_val and(ir_val a, ir_val b) { return ir_2(&k, IR_AND, a, b); }
-static ir_val loop(int64_t first, int64_t last, int64_t step) { return ir_loop(&k, number(first), number(last), number(step)); }
+static ir_val and (ir_val a, ir_val b) { return ir_2(&k, IR_AND, a, b); }
+static ir_val loop(int64_t first, int64_t last, int64_t step) {
+  return ir_loop(&k, number(first), number(last), number(step));
+}
 
 static void begin(int rows) {
   ir_begin(&k, "k", LANES, SUBGROUPS, rows);
@@ -31,9 +33,11 @@ static ir_counts counts(void) {
 
 static void expect(double loads, double stores, double flops) {
   ir_counts c = counts();
-  if (c.loads != loads || c.stores != stores || c.flops != flops || c.bytes_loaded != 4 * loads || c.bytes_stored != 4 * stores)
-    fail_msg("%.17g loads (%.17g bytes), %.17g stores (%.17g bytes), %.17g flops; not %.17g, %.17g, %.17g", c.loads, c.bytes_loaded, c.stores, c.bytes_stored, c.flops,
-             loads, stores, flops);
+  if (c.loads != loads || c.stores != stores || c.flops != flops || c.bytes_loaded != 4 * loads ||
+      c.bytes_stored != 4 * stores)
+    fail_msg("%.17g loads (%.17g bytes), %.17g stores (%.17g bytes), %.17g flops; not %.17g, "
+             "%.17g, %.17g",
+             c.loads, c.bytes_loaded, c.stores, c.bytes_stored, c.flops, loads, stores, flops);
   ir_free(&k);
 }
 
@@ -41,25 +45,30 @@ static void expect(double loads, double stores, double flops) {
 
 /* Units of a row take the blocks of 32, 16 and then 13 channels, the last block with a tail. */
 static void test_units(void **state) {
-  static const struct {
-    int mul, first;
-  } parts[] = {{32, 0}, {16, 0}, {13, 2}};
+  static const struct { int mul, first; } parts[] = {{32, 0}, {16, 0}, {13, 2}};
   (void)state;
   for (int rows = 1; rows <= 2; rows++) { /* of 4 and 2 units */
     begin(rows);
     int units = SUBGROUPS / rows;
-    ir_val in_group = ir_2(&k, IR_DIV, ir_subgroup(&k), number(units)), unit = ir_sub(&k, ir_subgroup(&k), ir_mul(&k, in_group, number(units)));
+    ir_val in_group = ir_2(&k, IR_DIV, ir_subgroup(&k), number(units)),
+           unit = ir_sub(&k, ir_subgroup(&k), ir_mul(&k, in_group, number(units)));
     ir_if(&k, less(ir_add(&k, ir_mul(&k, ir_group(&k), number(rows)), in_group), n));
     for (int p = rows - 1; p < 3; p++) {
-      ir_val block = ir_sub(&k, unit, number(rows == 1 ? parts[p].first : 0)), first = ir_mul(&k, block, number(LANES));
-      ir_if(&k, and(ir_2(&k, IR_LE, number(0), block), less(block, number((parts[p].mul + LANES - 1) / LANES))));
-      ir_val at = ir_add(&k, first, ir_lane(&k)), mask = parts[p].mul % LANES ? less(ir_lane(&k), ir_sub(&k, number(parts[p].mul), first)) : IR_NONE;
+      ir_val block = ir_sub(&k, unit, number(rows == 1 ? parts[p].first : 0)),
+             first = ir_mul(&k, block, number(LANES));
+      ir_if(&k, and(ir_2(&k, IR_LE, number(0), block),
+                    less(block, number((parts[p].mul + LANES - 1) / LANES))));
+      ir_val at = ir_add(&k, first, ir_lane(&k)),
+             mask = parts[p].mul % LANES
+                        ? less(ir_lane(&k), ir_sub(&k, number(parts[p].mul), first))
+                        : IR_NONE;
       ir_val v = ir_load(&k, x, at, mask);
       ir_store(&k, y, at, mask, ir_mul(&k, v, v));
       ir_end(&k);
     }
     ir_end(&k);
-    if (rows == 1) expect(32 + 16 + 13, 32 + 16 + 13, (4 + 2 + 2) * LANES); /* arithmetic is done in all lanes */
+    if (rows == 1)
+      expect(32 + 16 + 13, 32 + 16 + 13, (4 + 2 + 2) * LANES); /* arithmetic is done in all lanes */
     else expect(16 + 13, 16 + 13, (2 + 2) * LANES);
   }
 }
@@ -110,7 +119,7 @@ static void test_branches(void **state) {
     else expect(4 * LANES, 4 * 2 * LANES, 4 * LANES);
   }
   begin(SUBGROUPS);
-  ir_if(&k, less(number(0), n)); /* unknown, without ELSE: taken */
+  ir_if(&k, less(number(0), n));               /* unknown, without ELSE: taken */
   ir_if(&k, less(ir_subgroup(&k), number(0))); /* never */
   store(IR_NONE);
   ir_end(&k);
@@ -125,13 +134,15 @@ static void test_unknown(void **state) {
   for (int i = 0; i < 10; i++) {
     static const int lanes[] = {5, LANES, 5, LANES, 5, LANES, LANES, 0, LANES, 3};
     begin(SUBGROUPS);
-    ir_val lane = ir_lane(&k), tail = less(lane, number(5)), unknown = less(lane, n), yes = less(number(0), ir_add(&k, lane, number(1))), mask = tail;
+    ir_val lane = ir_lane(&k), tail = less(lane, number(5)), unknown = less(lane, n),
+           yes = less(number(0), ir_add(&k, lane, number(1))), mask = tail;
     if (i == 1) mask = unknown;
     if (i == 2) mask = and(unknown, tail);
     if (i == 3) mask = ir_2(&k, IR_OR, unknown, tail);
     if (i == 4) mask = ir_select(&k, yes, tail, unknown);
     if (i == 5) mask = ir_select(&k, unknown, tail, ir_1(&k, IR_NOT, yes));
-    if (i == 6) mask = less(lane, ir_2(&k, IR_DIV, number(5), ir_sub(&k, lane, lane))); /* no divisor */
+    if (i == 6)
+      mask = less(lane, ir_2(&k, IR_DIV, number(5), ir_sub(&k, lane, lane))); /* no divisor */
     if (i == 7) mask = and(unknown, ir_1(&k, IR_NOT, yes));
     if (i == 8) mask = less(ir_load(&k, x, lane, IR_NONE), ir_real(&k, IR_F32, 5));
     if (i == 9) mask = ir_1(&k, IR_NOT, ir_2(&k, IR_OR, unknown, tail));
@@ -144,11 +155,16 @@ static void test_unknown(void **state) {
 static void test_uniform(void **state) {
   (void)state;
   begin(1);
-  ir_val at = ir_mul(&k, ir_group(&k), number(4)), own = ir_2(&k, IR_EQ, ir_subgroup(&k), number(2)), sum, v[4];
-  ir_load_wide(&k, x, at, IR_NONE, 4, v);                                 /* 4 by each */
-  sum = ir_add(&k, v[0], v[3]);                                           /* once by each */
-  sum = ir_add(&k, sum, ir_load(&k, x, ir_add(&k, at, number(7)), own));  /* by one of them, and added by each */
-  sum = ir_add(&k, sum, ir_load(&k, x, ir_add(&k, at, number(8)), less(ir_lane(&k), number(3)))); /* 3 lanes of each */
+  ir_val at = ir_mul(&k, ir_group(&k), number(4)),
+         own = ir_2(&k, IR_EQ, ir_subgroup(&k), number(2)), sum, v[4];
+  ir_load_wide(&k, x, at, IR_NONE, 4, v); /* 4 by each */
+  sum = ir_add(&k, v[0], v[3]);           /* once by each */
+  sum = ir_add(
+      &k, sum,
+      ir_load(&k, x, ir_add(&k, at, number(7)), own)); /* by one of them, and added by each */
+  sum = ir_add(&k, sum,
+               ir_load(&k, x, ir_add(&k, at, number(8)),
+                       less(ir_lane(&k), number(3)))); /* 3 lanes of each */
   ir_store(&k, y, at, own, v[1]);
   ir_store(&k, y, ir_lane(&k), own, sum);
   expect(4 * 4 + 1 + 4 * 3, 1 + LANES, 4 * 2 + 4 * LANES);
@@ -179,7 +195,8 @@ static void test_constant_masks(void **state) {
   }
 }
 
-/* Loops too long to be walked: all lanes, as often as there are turns; where nothing asks for the variable, exactly. */
+/* Loops too long to be walked: all lanes, as often as there are turns; where nothing asks for the
+   variable, exactly. */
 static void test_long_loops(void **state) {
   ir_val outer, inner;
   (void)state;
@@ -204,7 +221,8 @@ static void test_long_loops(void **state) {
   for (int i = 0; i < 7; i++) ir_end(&k);
   expect(0, 1e14 * LANES, 0);
   begin(SUBGROUPS);
-  ir_loop(&k, ir_int(&k, IR_I64, INT64_MIN), ir_int(&k, IR_I64, INT64_MAX), ir_int(&k, IR_I64, INT64_MAX)); /* 3 turns */
+  ir_loop(&k, ir_int(&k, IR_I64, INT64_MIN), ir_int(&k, IR_I64, INT64_MAX),
+          ir_int(&k, IR_I64, INT64_MAX)); /* 3 turns */
   store(IR_NONE);
   ir_end(&k);
   ir_loop(&k, ir_int(&k, IR_I64, INT64_MIN), ir_int(&k, IR_I64, INT64_MAX), ir_int(&k, IR_I64, 1));
@@ -222,25 +240,36 @@ static ir_val expression(uint64_t *seed, const ir_val *leaf, int leaves, int dep
   static const ir_op ops[] = {IR_ADD, IR_SUB, IR_MUL, IR_MIN, IR_MAX, IR_DIV, IR_MOD};
   if (!depth) return dice(seed, 4) ? leaf[dice(seed, leaves)] : number(dice(seed, 9));
   int op = dice(seed, 8);
-  ir_val a = expression(seed, leaf, leaves, depth - 1), b = expression(seed, leaf, leaves, depth - 1);
-  if (op == 7) return ir_cast(&k, IR_I32, ir_add(&k, ir_cast(&k, IR_I64, a), ir_int(&k, IR_I64, INT64_C(0x7fffffff0) + dice(seed, 32))));
-  if (op >= 5) a = ir_2(&k, IR_MAX, a, number(0)), b = ir_2(&k, IR_MAX, b, number(1 + dice(seed, 4))); /* what the operands must be */
+  ir_val a = expression(seed, leaf, leaves, depth - 1),
+         b = expression(seed, leaf, leaves, depth - 1);
+  if (op == 7)
+    return ir_cast(&k, IR_I32,
+                   ir_add(&k, ir_cast(&k, IR_I64, a),
+                          ir_int(&k, IR_I64, INT64_C(0x7fffffff0) + dice(seed, 32))));
+  if (op >= 5)
+    a = ir_2(&k, IR_MAX, a, number(0)),
+    b = ir_2(&k, IR_MAX, b, number(1 + dice(seed, 4))); /* what the operands must be */
   return ir_2(&k, ops[op], a, b);
 }
 
 static ir_val condition(uint64_t *seed, const ir_val *leaf, int leaves, int depth) {
   static const ir_op compare[] = {IR_LT, IR_LE, IR_EQ}, join[] = {IR_AND, IR_OR};
-  if (!depth || !dice(seed, 3)) return ir_2(&k, compare[dice(seed, 3)], expression(seed, leaf, leaves, dice(seed, 3)), expression(seed, leaf, leaves, dice(seed, 2)));
+  if (!depth || !dice(seed, 3))
+    return ir_2(&k, compare[dice(seed, 3)], expression(seed, leaf, leaves, dice(seed, 3)),
+                expression(seed, leaf, leaves, dice(seed, 2)));
   ir_val a = condition(seed, leaf, leaves, depth - 1), b = condition(seed, leaf, leaves, depth - 1);
   int op = dice(seed, 4);
-  return op < 2 ? ir_2(&k, join[op], a, b) : op == 2 ? ir_1(&k, IR_NOT, a) : ir_select(&k, a, b, condition(seed, leaf, leaves, depth - 1));
+  return op < 2    ? ir_2(&k, join[op], a, b)
+         : op == 2 ? ir_1(&k, IR_NOT, a)
+                   : ir_select(&k, a, b, condition(seed, leaf, leaves, depth - 1));
 }
 
 /* leaf[0]: LANE; the others are uniform. */
 static void statements(uint64_t *seed, ir_val *leaf, int leaves, int depth) {
   for (int i = 0; i < 3; i++) {
     int what = depth ? dice(seed, 4) : 0;
-    if (what < 2) ir_atomic_add(&k, y, number(0), condition(seed, leaf, leaves, 2), ir_real(&k, IR_F32, 1));
+    if (what < 2)
+      ir_atomic_add(&k, y, number(0), condition(seed, leaf, leaves, 2), ir_real(&k, IR_F32, 1));
     if (what == 2) {
       ir_if(&k, condition(seed, leaf + 1, leaves - 1, 2));
       statements(seed, leaf, leaves, depth - 1);
@@ -248,7 +277,9 @@ static void statements(uint64_t *seed, ir_val *leaf, int leaves, int depth) {
       ir_end(&k);
     }
     if (what == 3) {
-      leaf[leaves] = ir_loop(&k, ir_2(&k, IR_MAX, expression(seed, leaf + 1, leaves - 1, 1), number(-3)), number(dice(seed, 6)), number(1 + dice(seed, 3)));
+      leaf[leaves] =
+          ir_loop(&k, ir_2(&k, IR_MAX, expression(seed, leaf + 1, leaves - 1, 1), number(-3)),
+                  number(dice(seed, 6)), number(1 + dice(seed, 3)));
       statements(seed, leaf, leaves + 1, depth - 1);
       ir_end(&k);
     }
@@ -267,9 +298,11 @@ static void test_against_the_interpreter(void **state) {
     leaf[0] = ir_lane(&k), leaf[1] = ir_subgroup(&k);
     statements(&seed, leaf, 2, 3);
     ir_counts c = counts();
-    if (!ir_run(&k, (ir_arg[]){{.p = sum}, {.p = sum}, {.i32 = 0}}, 0, 1, error, sizeof error)) fail_msg("kernel %d: %s", i, error);
+    if (!ir_run(&k, (ir_arg[]){{.p = sum}, {.p = sum}, {.i32 = 0}}, 0, 1, error, sizeof error))
+      fail_msg("kernel %d: %s", i, error);
     assert_true(sum[0] < 0x1p24f);
-    if (c.stores != (double)sum[0] / 3 || c.loads != c.stores || c.flops != c.stores) fail_msg("kernel %d: %.17g stores, not %g / 3", i, c.stores, (double)sum[0]);
+    if (c.stores != (double)sum[0] / 3 || c.loads != c.stores || c.flops != c.stores)
+      fail_msg("kernel %d: %.17g stores, not %g / 3", i, c.stores, (double)sum[0]);
     acted += sum[0] > 0;
     ir_free(&k);
   }
@@ -278,9 +311,16 @@ static void test_against_the_interpreter(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_units), cmocka_unit_test(test_first_unit), cmocka_unit_test(test_loops_with_tails), cmocka_unit_test(test_branches),
-      cmocka_unit_test(test_unknown), cmocka_unit_test(test_uniform), cmocka_unit_test(test_copies_and_atomics), cmocka_unit_test(test_constant_masks),
-      cmocka_unit_test(test_long_loops), cmocka_unit_test(test_against_the_interpreter),
+      cmocka_unit_test(test_units),
+      cmocka_unit_test(test_first_unit),
+      cmocka_unit_test(test_loops_with_tails),
+      cmocka_unit_test(test_branches),
+      cmocka_unit_test(test_unknown),
+      cmocka_unit_test(test_uniform),
+      cmocka_unit_test(test_copies_and_atomics),
+      cmocka_unit_test(test_constant_masks),
+      cmocka_unit_test(test_long_loops),
+      cmocka_unit_test(test_against_the_interpreter),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,8 @@ enum { LANES = 4 };
 
 typedef struct {
   ir_kernel k;
-  ir_val in, out, local, lane, subgroup, own, next, thread, zero; /* own, next: this thread's place in the group, another's */
+  ir_val in, out, local, lane, subgroup, own, next, thread,
+      zero; /* own, next: this thread's place in the group, another's */
 } kernel;
 
 static kernel begin(int subgroups) {
@@ -17,7 +18,8 @@ static kernel begin(int subgroups) {
   t.local = ir_local(k, IR_I32, LANES * subgroups);
   t.lane = ir_lane(k), t.subgroup = ir_subgroup(k), t.zero = ir_int(k, IR_I32, 0);
   t.own = ir_add(k, ir_mul(k, t.subgroup, ir_int(k, IR_I32, LANES)), t.lane);
-  t.next = ir_2(k, IR_MOD, ir_add(k, t.own, ir_int(k, IR_I32, 1)), ir_int(k, IR_I32, LANES * subgroups));
+  t.next =
+      ir_2(k, IR_MOD, ir_add(k, t.own, ir_int(k, IR_I32, 1)), ir_int(k, IR_I32, LANES * subgroups));
   t.thread = ir_add(k, ir_mul(k, ir_group(k), ir_int(k, IR_I32, LANES * subgroups)), t.own);
   return t;
 }
@@ -41,7 +43,8 @@ static void meet(kernel *t, int barrier) {
   if (barrier != NONE) ir_barrier(&t->k, barrier == GROUP);
 }
 
-/* Every lane shows a number to the lane before it, the last one of a sub-group to the next sub-group's first. */
+/* Every lane shows a number to the lane before it, the last one of a sub-group to the next
+   sub-group's first. */
 static void shown(void **state) {
   (void)state;
   for (int subgroups = 1; subgroups <= 2; subgroups++)
@@ -51,8 +54,13 @@ static void shown(void **state) {
       meet(&t, barrier);
       ir_store(&t.k, t.out, t.thread, IR_NONE, ir_load(&t.k, t.local, t.next, IR_NONE));
       if (barrier == GROUP || (barrier == SUBGROUP && subgroups == 1)) RUNS(&t);
-      else if (barrier == NONE) RACES(&t, " LOAD i32 varying %2 ", "STORE %2 ", "of lane 0 of sub-group 0 of group 0 reads element 1 of %2", "of lane 1 of", "wrote, with no BARRIER between");
-      else RACES(&t, "lane 3 of sub-group 0 of group 0 reads element 4 of %2", "of lane 0 of sub-group 1 of group 0 wrote");
+      else if (barrier == NONE)
+        RACES(&t, " LOAD i32 varying %2 ", "STORE %2 ",
+              "of lane 0 of sub-group 0 of group 0 reads element 1 of %2", "of lane 1 of",
+              "wrote, with no BARRIER between");
+      else
+        RACES(&t, "lane 3 of sub-group 0 of group 0 reads element 4 of %2",
+              "of lane 0 of sub-group 1 of group 0 wrote");
     }
 }
 
@@ -85,11 +93,14 @@ static void turns(void **state) {
       meet(&t, barrier);
       ir_end(&t.k);
       if (barrier) RUNS(&t);
-      else RACES(&t, "writes element", all ? "of lanes of sub-group 0 of group 0 read" : "read, with no BARRIER");
+      else
+        RACES(&t, "writes element",
+              all ? "of lanes of sub-group 0 of group 0 read" : "read, with no BARRIER");
     }
 }
 
-/* What all lanes store alike they may load, and store again; not what one of them stores differently. */
+/* What all lanes store alike they may load, and store again; not what one of them stores
+   differently. */
 static void alike(void **state) {
   (void)state;
   for (int what = 0; what < 3; what++) {
@@ -109,13 +120,17 @@ static void buffers(void **state) {
   (void)state;
   for (int what = 0; what < 4; what++) {
     kernel t = begin(2);
-    ir_val place = what == 0 ? t.thread : what == 1 ? t.own : ir_add(&t.k, t.thread, ir_int(&t.k, IR_I32, 1));
+    ir_val place = what == 0   ? t.thread
+                   : what == 1 ? t.own
+                               : ir_add(&t.k, t.thread, ir_int(&t.k, IR_I32, 1));
     ir_store(&t.k, t.out, t.thread, IR_NONE, t.lane);
     ir_barrier(&t.k, true);
     if (what == 3) ir_store(&t.k, t.out, place, IR_NONE, t.lane);
     else ir_store(&t.k, t.local, t.own, IR_NONE, ir_load(&t.k, t.out, place, IR_NONE));
     ir_store(&t.k, t.out, t.thread, IR_NONE, ir_load(&t.k, t.local, t.own, IR_NONE));
-    if (what == 3) RACES(&t, "writes element 1 of %1", "lane 1 of sub-group 0 of group 0 wrote, and nothing orders them in one launch");
+    if (what == 3)
+      RACES(&t, "writes element 1 of %1",
+            "lane 1 of sub-group 0 of group 0 wrote, and nothing orders them in one launch");
     else if (what == 0) RUNS(&t);
     else RACES(&t, "element", "%1", "nothing orders them in one launch");
   }
@@ -128,11 +143,14 @@ static void twice_the_same(void **state) {
   (void)state;
   for (int shift = 0; shift < 2; shift++) {
     kernel t = begin(1);
-    ir_store(&t.k, t.out, t.thread, IR_NONE, ir_load(&t.k, t.in, ir_add(&t.k, t.thread, ir_int(&t.k, IR_I32, shift)), IR_NONE));
+    ir_store(&t.k, t.out, t.thread, IR_NONE,
+             ir_load(&t.k, t.in, ir_add(&t.k, t.thread, ir_int(&t.k, IR_I32, shift)), IR_NONE));
     assert_true(ir_finish(&t.k));
     bool ok = ir_run(&t.k, (ir_arg[]){{.p = x}, {.p = x}}, 0, 2, error, sizeof error);
     assert_int_equal(ok, !shift);
-    if (shift) assert_non_null(strstr(error, "of lane 1 of sub-group 0 of group 0 writes element 1 of %1, which instruction"));
+    if (shift)
+      assert_non_null(strstr(
+          error, "of lane 1 of sub-group 0 of group 0 writes element 1 of %1, which instruction"));
     ir_free(&t.k);
   }
 }
@@ -145,8 +163,10 @@ static void atomics(void **state) {
     float x[64] = {0}, y[64] = {0};
     char error[1000];
     ir_begin(&k, "k", LANES, 2, 1);
-    ir_val in = ir_buffer(&k, IR_F32, false), out = ir_buffer(&k, IR_F32, true), local = ir_local(&k, IR_F32, 2), lane = ir_lane(&k), zero = ir_int(&k, IR_I32, 0);
-    ir_val one = ir_real(&k, IR_F32, 1), first = ir_2(&k, IR_EQ, ir_add(&k, ir_subgroup(&k), lane), zero);
+    ir_val in = ir_buffer(&k, IR_F32, false), out = ir_buffer(&k, IR_F32, true),
+           local = ir_local(&k, IR_F32, 2), lane = ir_lane(&k), zero = ir_int(&k, IR_I32, 0);
+    ir_val one = ir_real(&k, IR_F32, 1),
+           first = ir_2(&k, IR_EQ, ir_add(&k, ir_subgroup(&k), lane), zero);
     ir_store(&k, local, zero, first, ir_load(&k, in, zero, IR_NONE));
     if (what != 1) ir_barrier(&k, true);
     ir_atomic_add(&k, local, zero, IR_NONE, one);
@@ -157,7 +177,10 @@ static void atomics(void **state) {
     bool ok = ir_run(&k, (ir_arg[]){{.p = x}, {.p = y}}, 0, 2, error, sizeof error);
     if (ok != (what == 0)) fail_msg("case %d: %s", what, ok ? "it ran" : error);
     if (ok) assert_true(y[0] == 2 * (2 * LANES) * (2 * LANES));
-    else assert_non_null(strstr(error, what == 1 ? "adds to element 0 of %2" : what == 2 ? "LOAD" : "writes element 0 of %1"));
+    else
+      assert_non_null(strstr(error, what == 1   ? "adds to element 0 of %2"
+                                    : what == 2 ? "LOAD"
+                                                : "writes element 0 of %1"));
     ir_free(&k);
   }
 }
@@ -172,14 +195,20 @@ static void copies(void **state) {
     if (what == 3) ir_barrier(&t.k, true);
     if (what != 0 && what != 3) ir_copy_wait(&t.k, 0);
     if (what == 2) ir_barrier(&t.k, false);
-    ir_store(&t.k, t.out, t.thread, IR_NONE, ir_load(&t.k, t.local, what == 0 ? t.own : t.next, IR_NONE));
+    ir_store(&t.k, t.out, t.thread, IR_NONE,
+             ir_load(&t.k, t.local, what == 0 ? t.own : t.next, IR_NONE));
     if (what == 2) RUNS(&t);
-    else RACES(&t, "COPY", what == 1 ? "wrote, with no BARRIER between" : "is still writing: a COPY_WAIT must come first");
+    else
+      RACES(&t, "COPY",
+            what == 1 ? "wrote, with no BARRIER between"
+                      : "is still writing: a COPY_WAIT must come first");
   }
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(shown), cmocka_unit_test(overwritten), cmocka_unit_test(turns), cmocka_unit_test(alike),
-                                     cmocka_unit_test(buffers), cmocka_unit_test(twice_the_same), cmocka_unit_test(atomics), cmocka_unit_test(copies)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(shown),   cmocka_unit_test(overwritten),
+                                     cmocka_unit_test(turns),   cmocka_unit_test(alike),
+                                     cmocka_unit_test(buffers), cmocka_unit_test(twice_the_same),
+                                     cmocka_unit_test(atomics), cmocka_unit_test(copies)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

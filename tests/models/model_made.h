@@ -1,4 +1,5 @@
-/* tests/models/model_made.h - small models of random numbers, in files as docs/model-format.md has them: what both architectures can do, in few channels. */
+/* tests/models/model_made.h - small models of random numbers, in files as docs/model-format.md has
+   them: what both architectures can do, in few channels. */
 #ifndef CLB_TESTS_MODELS_MODEL_MADE_H
 #define CLB_TESTS_MODELS_MODEL_MADE_H
 
@@ -18,20 +19,58 @@ typedef struct {
 } made_model;
 
 static const made_model made_models[] = {
-    {"nequix", "H C O", "1x0e+1x1o+1x2e", "one_hot", "linear", "rms", "none", 3, 2, 3, 1,
-     {{"3x0e", "3x0e+3x1o+3x2e", "0,0,0 0,1,1 0,2,2", "7x0e+3x1o", "4x0e", "3x0e", "3x1o", "4x0e+3x1o"},
-      {"4x0e+3x1o", "4x0e+3x0e+4x1o+3x1o+3x1o+4x2e+3x2e", "0,0,0 1,1,1 0,1,2 1,0,3 1,2,4 0,2,5 1,1,6", "9x0e+3x1o+2x2e", "4x0e", "5x0e", "3x1o+2x2e", "4x0e+3x1o+2x2e"},
+    {"nequix",
+     "H C O",
+     "1x0e+1x1o+1x2e",
+     "one_hot",
+     "linear",
+     "rms",
+     "none",
+     3,
+     2,
+     3,
+     1,
+     {{"3x0e", "3x0e+3x1o+3x2e", "0,0,0 0,1,1 0,2,2", "7x0e+3x1o", "4x0e", "3x0e", "3x1o",
+       "4x0e+3x1o"},
+      {"4x0e+3x1o", "4x0e+3x0e+4x1o+3x1o+3x1o+4x2e+3x2e",
+       "0,0,0 1,1,1 0,1,2 1,0,3 1,2,4 0,2,5 1,1,6", "9x0e+3x1o+2x2e", "4x0e", "5x0e", "3x1o+2x2e",
+       "4x0e+3x1o+2x2e"},
       {"4x0e+3x1o+2x2e", "4x0e+3x0e+2x0e", "0,0,0 1,1,1 2,2,2", "4x0e", "4x0e", "", "", "4x0e"}}},
-    {"nequix", "H O", "1x0e+1x1o", "one_hot", "linear", "rms", "fan_in", 2, 1, 3, 1,
+    {"nequix",
+     "H O",
+     "1x0e+1x1o",
+     "one_hot",
+     "linear",
+     "rms",
+     "fan_in",
+     2,
+     1,
+     3,
+     1,
      {{"2x0e", "2x0e+2x1o", "0,0,0 0,1,1", "7x0e+3x1o", "4x0e", "3x0e", "3x1o", "4x0e+3x1o"},
-      {"4x0e+3x1o", "4x0e+3x0e+4x1o+3x1o+3x1e", "0,0,0 0,1,2 1,0,3 1,1,1 1,1,4", "9x0e+3x1o+2x1e", "4x0e", "5x0e", "2x1e+3x1o", "4x0e+2x1e+3x1o"},
-      {"4x0e+2x1e+3x1o", "2x0o+4x0e+3x0e", "0,0,1 1,1,0 2,1,2", "2x0o+4x0e", "2x0o+4x0e", "", "", "2x0o+4x0e"}}},
-    {"nequip", "H O", "1x0e+1x1o", "linear", "species", "none", "fan_in", 2, 1, 4, 2,
+      {"4x0e+3x1o", "4x0e+3x0e+4x1o+3x1o+3x1e", "0,0,0 0,1,2 1,0,3 1,1,1 1,1,4", "9x0e+3x1o+2x1e",
+       "4x0e", "5x0e", "2x1e+3x1o", "4x0e+2x1e+3x1o"},
+      {"4x0e+2x1e+3x1o", "2x0o+4x0e+3x0e", "0,0,1 1,1,0 2,1,2", "2x0o+4x0e", "2x0o+4x0e", "", "",
+       "2x0o+4x0e"}}},
+    {"nequip",
+     "H O",
+     "1x0e+1x1o",
+     "linear",
+     "species",
+     "none",
+     "fan_in",
+     2,
+     1,
+     4,
+     2,
      {{"4x0e", "4x0e+4x1o", "0,0,0 0,1,1", "7x0e+3x1o", "4x0e", "3x0e", "3x1o", "4x0e+3x1o"},
-      {"4x0e+3x1o", "4x0e+3x0e+4x1o+3x1o+3x1e", "0,0,0 0,1,2 1,0,3 1,1,1 1,1,4", "9x0e+3x1o+2x1e", "4x0e", "5x0e", "2x1e+3x1o", "4x0e+2x1e+3x1o"},
-      {"4x0e+2x1e+3x1o", "2x0o+4x0e+3x0e+4x1o+2x1o+3x1o+2x1e+3x1e", "0,0,1 0,1,3 1,0,6 1,1,0 1,1,4 2,0,5 2,1,2 2,1,7", "2x0o+9x0e+3x1o+2x1e", "4x0e+2x0o", "5x0e", "2x1e+3x1o",
-       "4x0e+2x0o+2x1e+3x1o"},
-      {"4x0e+2x0o+2x1e+3x1o", "2x0o+4x0e+3x0e+4x1o+3x1e", "0,0,1 0,1,3 1,0,0 3,1,2 3,1,4", "2x0o+9x0e+3x1o+2x1e", "4x0e+2x0o", "5x0e", "2x1e+3x1o", "4x0e+2x0o+2x1e+3x1o"}}}};
+      {"4x0e+3x1o", "4x0e+3x0e+4x1o+3x1o+3x1e", "0,0,0 0,1,2 1,0,3 1,1,1 1,1,4", "9x0e+3x1o+2x1e",
+       "4x0e", "5x0e", "2x1e+3x1o", "4x0e+2x1e+3x1o"},
+      {"4x0e+2x1e+3x1o", "2x0o+4x0e+3x0e+4x1o+2x1o+3x1o+2x1e+3x1e",
+       "0,0,1 0,1,3 1,0,6 1,1,0 1,1,4 2,0,5 2,1,2 2,1,7", "2x0o+9x0e+3x1o+2x1e", "4x0e+2x0o",
+       "5x0e", "2x1e+3x1o", "4x0e+2x0o+2x1e+3x1o"},
+      {"4x0e+2x0o+2x1e+3x1o", "2x0o+4x0e+3x0e+4x1o+3x1e", "0,0,1 0,1,3 1,0,0 3,1,2 3,1,4",
+       "2x0o+9x0e+3x1o+2x1e", "4x0e+2x0o", "5x0e", "2x1e+3x1o", "4x0e+2x0o+2x1e+3x1o"}}}};
 enum { MADE_MODELS = sizeof made_models / sizeof *made_models };
 
 /* ---- the file ---- */
@@ -61,7 +100,9 @@ static inline void made_tensor(made_file *f, const char *name, const int *shape,
   f->data = realloc(f->data, (f->n + n) * sizeof *f->data);
   assert_non_null(f->data);
   for (size_t i = 0; i < n; i++) f->data[f->n + i] = middle + test_random(&f->seed);
-  json_object_set_new(f->header, name, json_pack("{s:s, s:o, s:[i, i]}", "dtype", "F64", "shape", extents, "data_offsets", (int)(f->n * 8), (int)((f->n + n) * 8)));
+  json_object_set_new(f->header, name,
+                      json_pack("{s:s, s:o, s:[i, i]}", "dtype", "F64", "shape", extents,
+                                "data_offsets", (int)(f->n * 8), (int)((f->n + n) * 8)));
   f->n += n;
 }
 
@@ -69,13 +110,16 @@ static inline void made_tensor(made_file *f, const char *name, const int *shape,
 static inline int made_channels(const char *irreps, const char *label) {
   int sum = 0, mul, used;
   char each[8];
-  for (const char *s = irreps; *s && sscanf(s, "%dx%7[0-9eo]%n", &mul, each, &used) == 2; s += used + (s[used] == '+')) sum += !strcmp(each, label) ? mul : 0;
+  for (const char *s = irreps; *s && sscanf(s, "%dx%7[0-9eo]%n", &mul, each, &used) == 2;
+       s += used + (s[used] == '+'))
+    sum += !strcmp(each, label) ? mul : 0;
   return sum;
 }
 
 static inline int made_path_channels(const char *paths, const char *in) {
   int x, used, sum = 0;
-  for (const char *s = paths; *s && sscanf(s, "%d,%*d,%*d%n", &x, &used) == 1; s += used + (s[used] == ' ')) {
+  for (const char *s = paths; *s && sscanf(s, "%d,%*d,%*d%n", &x, &used) == 1;
+       s += used + (s[used] == ' ')) {
     const char *t = in;
     for (; x; x--) t = strchr(t, '+') + 1;
     sum += atoi(t);
@@ -93,15 +137,21 @@ static inline void made_layer_tensors(made_file *f, const made_model *m, int l) 
     made_tensor(f, name, radial[k], 0);
   }
   for (int i = 0; i < 5; i++) {
-    const int in = made_channels(y->in, labels[i]), message = made_channels(y->message, labels[i]), linear = made_channels(y->linear, labels[i]);
+    const int in = made_channels(y->in, labels[i]), message = made_channels(y->message, labels[i]),
+              linear = made_channels(y->linear, labels[i]);
     const bool species = !strcmp(m->self, "species");
     const struct {
       const char *what;
       int shape[3];
       bool there;
       double middle;
-    } tensors[] = {{"linear_1", {in, in}, in, 0}, {"linear_2", {message, linear}, linear, 0}, {"norm", {linear}, linear && !strcmp(m->norm, "rms"), 2},
-                   {"self_connection", {in, species ? m->n_species : linear, species ? linear : 0}, in && linear, 0}};
+    } tensors[] = {{"linear_1", {in, in}, in, 0},
+                   {"linear_2", {message, linear}, linear, 0},
+                   {"norm", {linear}, linear && !strcmp(m->norm, "rms"), 2},
+                   {"self_connection",
+                    {in, species ? m->n_species : linear, species ? linear : 0},
+                    in && linear,
+                    0}};
     for (int t = 0; t < 4; t++) {
       snprintf(name, sizeof name, "layers.%d.%s.%s", l, tensors[t].what, labels[i]);
       if (tensors[t].there) made_tensor(f, name, tensors[t].shape, tensors[t].middle);
@@ -113,23 +163,50 @@ static inline void made_metadata(made_file *f, const made_model *m) {
   char number[4][16];
   const int counts[] = {m->l_max, m->n_layers, m->readout_layers};
   for (int i = 0; i < 3; i++) snprintf(number[i], sizeof number[i], "%d", counts[i]);
-  const char *const all[][2] = {{"format", "clebsch model"}, {"format_version", "1"}, {"architecture", m->architecture}, {"species", m->species}, {"r_max", "3.1"},
-      {"irreps_sh", m->irreps_sh}, {"l_max", number[0]}, {"radial_basis", "bessel"}, {"n_basis", "3"}, {"cutoff", "polynomial"}, {"cutoff_p", "6"}, {"radial_layers", "2"},
-      {"radial_normalization", m->normalization}, {"radial_activation", "silu"}, {"radial_activation_scale", "1.7"}, {"avg_num_neighbors", "5.5"}, {"embedding", m->embedding},
-      {"n_layers", number[1]}, {"self_connection", m->self}, {"norm", m->norm}, {"norm_epsilon", "1e-3"}, {"activation_even", "silu"}, {"activation_even_scale", "1.6"},
-      {"activation_gate", "silu"}, {"activation_gate_scale", "1.4"}, {"activation_odd", "tanh"}, {"activation_odd_scale", "1.2"}, {"readout_layers", number[2]},
-      {"energy_scale", "0.7"}};
+  const char *const all[][2] = {{"format", "clebsch model"},
+                                {"format_version", "1"},
+                                {"architecture", m->architecture},
+                                {"species", m->species},
+                                {"r_max", "3.1"},
+                                {"irreps_sh", m->irreps_sh},
+                                {"l_max", number[0]},
+                                {"radial_basis", "bessel"},
+                                {"n_basis", "3"},
+                                {"cutoff", "polynomial"},
+                                {"cutoff_p", "6"},
+                                {"radial_layers", "2"},
+                                {"radial_normalization", m->normalization},
+                                {"radial_activation", "silu"},
+                                {"radial_activation_scale", "1.7"},
+                                {"avg_num_neighbors", "5.5"},
+                                {"embedding", m->embedding},
+                                {"n_layers", number[1]},
+                                {"self_connection", m->self},
+                                {"norm", m->norm},
+                                {"norm_epsilon", "1e-3"},
+                                {"activation_even", "silu"},
+                                {"activation_even_scale", "1.6"},
+                                {"activation_gate", "silu"},
+                                {"activation_gate_scale", "1.4"},
+                                {"activation_odd", "tanh"},
+                                {"activation_odd_scale", "1.2"},
+                                {"readout_layers", number[2]},
+                                {"energy_scale", "0.7"}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) made_say(f, -1, all[i][0], all[i][1]);
   for (int l = 0; l < m->n_layers; l++) {
     const made_layer *y = &m->layer[l];
-    const char *const parts[][2] = {{"irreps_in", y->in}, {"irreps_message", y->message}, {"paths", y->paths}, {"irreps_linear", y->linear}, {"irreps_scalars", y->scalars},
-                                    {"irreps_gates", y->gates}, {"irreps_gated", y->gated}, {"irreps_out", y->out}};
+    const char *const parts[][2] = {
+        {"irreps_in", y->in},         {"irreps_message", y->message}, {"paths", y->paths},
+        {"irreps_linear", y->linear}, {"irreps_scalars", y->scalars}, {"irreps_gates", y->gates},
+        {"irreps_gated", y->gated},   {"irreps_out", y->out}};
     for (int i = 0; i < 8; i++) made_say(f, l, parts[i][0], parts[i][1]);
   }
 }
 
-/* Writes the model; a key of metadata may be changed first (NULL: none; a NULL value takes it away). */
-static inline void made_write(const made_model *m, const char *path, const char *key, const char *value) {
+/* Writes the model; a key of metadata may be changed first (NULL: none; a NULL value takes it
+   away). */
+static inline void made_write(const made_model *m, const char *path, const char *key,
+                              const char *value) {
   made_file f = {.header = json_object(), .metadata = json_object(), .seed = 7};
   made_metadata(&f, m);
   if (key && value) json_object_set_new(f.metadata, key, json_string(value));
@@ -137,12 +214,17 @@ static inline void made_write(const made_model *m, const char *path, const char 
   made_tensor(&f, "bessel_frequencies", (const int[]){3, 0}, 5);
   made_tensor(&f, "species_scale", (const int[]){m->n_species, 0}, 2);
   made_tensor(&f, "species_shift", (const int[]){m->n_species, 0}, 0);
-  if (!strcmp(m->embedding, "linear")) made_tensor(&f, "embedding", (const int[]){m->n_species, made_channels(m->layer[0].in, "0e"), 0}, 0);
+  if (!strcmp(m->embedding, "linear"))
+    made_tensor(&f, "embedding",
+                (const int[]){m->n_species, made_channels(m->layer[0].in, "0e"), 0}, 0);
   for (int l = 0; l < m->n_layers; l++) made_layer_tensors(&f, m, l);
   for (int k = 0; k < m->readout_layers; k++) {
     char name[32];
     snprintf(name, sizeof name, "readout.%d", k);
-    made_tensor(&f, name, (const int[]){k ? 3 : made_channels(m->layer[m->n_layers - 1].scalars, "0e"), k == m->readout_layers - 1 ? 1 : 3, 0}, 0);
+    made_tensor(&f, name,
+                (const int[]){k ? 3 : made_channels(m->layer[m->n_layers - 1].scalars, "0e"),
+                              k == m->readout_layers - 1 ? 1 : 3, 0},
+                0);
   }
   json_object_set_new(f.header, "__metadata__", f.metadata);
   char *text = json_dumps(f.header, JSON_COMPACT);

@@ -27,7 +27,8 @@ typedef struct {
   clb_model *model;
 } opened;
 
-static inline opened open_file(const char *device, const char *path, const clb_model_options *options) {
+static inline opened open_file(const char *device, const char *path,
+                               const clb_model_options *options) {
   opened o = {0};
   if (clb_context_create(device, &o.ctx)) fail_msg("%s: %s", device, clb_error(o.ctx));
   if (clb_model_open(o.ctx, path, options, &o.model)) fail_msg("%s: %s", device, clb_error(o.ctx));
@@ -54,28 +55,39 @@ static inline opened open_made(const char *device, int which, const clb_model_op
 static inline computed compute_atoms(opened *o, const atom_set *a) {
   computed c = {0};
   const bool whole = a->periodic[0] && a->periodic[1] && a->periodic[2];
-  const clb_model_atoms atoms = {a->n, a->species, a->positions, a->cell, {a->periodic[0], a->periodic[1], a->periodic[2]}};
-  if (clb_model_compute(o->model, &atoms, &(clb_model_results){&c.energy, c.e_atom, c.forces, whole ? c.stress : NULL})) fail_msg("%s", clb_error(o->ctx));
+  const clb_model_atoms atoms = {
+      a->n, a->species, a->positions, a->cell, {a->periodic[0], a->periodic[1], a->periodic[2]}};
+  if (clb_model_compute(
+          o->model, &atoms,
+          &(clb_model_results){&c.energy, c.e_atom, c.forces, whole ? c.stress : NULL}))
+    fail_msg("%s", clb_error(o->ctx));
   return c;
 }
 
 static inline double energy_of(opened *o, const atom_set *a) { return compute_atoms(o, a).energy; }
 
-/* Atoms at random, none too close to another, in a skewed cell that is smaller than the cutoff in one direction. */
+/* Atoms at random, none too close to another, in a skewed cell that is smaller than the cutoff in
+   one direction. */
 static inline atom_set random_atoms(int64_t n, int n_species, bool periodic, uint64_t seed) {
-  atom_set a = {.n = n, .cell = {4.1, 0.2, -0.3, 0.9, 3.8, 0.1, -0.4, 0.6, 2.4}, .periodic = {periodic, periodic, periodic}};
+  atom_set a = {.n = n,
+                .cell = {4.1, 0.2, -0.3, 0.9, 3.8, 0.1, -0.4, 0.6, 2.4},
+                .periodic = {periodic, periodic, periodic}};
   for (int64_t i = 0; i < n; i++) {
     double f[3];
     for (int d = 0; d < 3; d++) f[d] = test_random(&seed);
-    for (int k = 0; k < 3; k++) a.positions[3 * i + k] = f[0] * a.cell[k] + f[1] * a.cell[3 + k] + f[2] * a.cell[6 + k];
+    for (int k = 0; k < 3; k++)
+      a.positions[3 * i + k] = f[0] * a.cell[k] + f[1] * a.cell[3 + k] + f[2] * a.cell[6 + k];
     a.species[i] = (int32_t)(i % n_species);
   }
   return a;
 }
 
-static inline void close_to(const char *what, int64_t n, const double *x, const double *y, double most) {
+static inline void close_to(const char *what, int64_t n, const double *x, const double *y,
+                            double most) {
   for (int64_t i = 0; i < n; i++)
-    if (!(fabs(x[i] - y[i]) <= most)) fail_msg("%s[%d] is %.15g, not %.15g: off by %g, more than %g", what, (int)i, x[i], y[i], x[i] - y[i], most);
+    if (!(fabs(x[i] - y[i]) <= most))
+      fail_msg("%s[%d] is %.15g, not %.15g: off by %g, more than %g", what, (int)i, x[i], y[i],
+               x[i] - y[i], most);
 }
 
 static inline double largest(int64_t n, const double *x) {

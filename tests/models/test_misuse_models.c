@@ -1,4 +1,5 @@
-/* tests/models/test_misuse_models.c - the calls of model.h with arguments that no sane program gives. */
+/* tests/models/test_misuse_models.c - the calls of model.h with arguments that no sane program
+   gives. */
 #include "tests/runtime/misuse.h"
 
 static clb_model *model;
@@ -18,11 +19,11 @@ static int close_model(void **state) {
 
 /* ---- open ---- */
 
-#define OPEN(end, ...)                                                              \
-  do {                                                                              \
-    clb_model_options q = {0};                                                      \
-    __VA_ARGS__;                                                                    \
-    end##_AS(#__VA_ARGS__, clb_model_open(t.ctx, path, &q, &made.model));           \
+#define OPEN(end, ...)                                                                             \
+  do {                                                                                             \
+    clb_model_options q = {0};                                                                     \
+    __VA_ARGS__;                                                                                   \
+    end##_AS(#__VA_ARGS__, clb_model_open(t.ctx, path, &q, &made.model));                          \
   } while (0)
 
 static void options(void **state) {
@@ -73,12 +74,12 @@ static void questions(void **state) {
 
 /* ---- atoms ---- */
 
-#define ATOMS(end, ...)                                                             \
-  do {                                                                              \
-    clb_model_atoms q = {.n = 2, .species = species, .positions = places};          \
-    clb_model_results r = {.energy = &energy, .forces = forces};                    \
-    __VA_ARGS__;                                                                    \
-    end##_AS(#__VA_ARGS__, clb_model_compute(model, &q, &r));                       \
+#define ATOMS(end, ...)                                                                            \
+  do {                                                                                             \
+    clb_model_atoms q = {.n = 2, .species = species, .positions = places};                         \
+    clb_model_results r = {.energy = &energy, .forces = forces};                                   \
+    __VA_ARGS__;                                                                                   \
+    end##_AS(#__VA_ARGS__, clb_model_compute(model, &q, &r));                                      \
   } while (0)
 
 static void atoms(void **state) {
@@ -125,12 +126,12 @@ static const clb_model_edges two = {.n_local = 2,
                                     .vectors = vectors};
 static const clb_model_edge_results both = {.energy = &energy, .d_vectors = d_vectors};
 
-#define MODEL_EDGES(end, ...)                                                       \
-  do {                                                                              \
-    clb_model_edges q = two;                                                        \
-    clb_model_edge_results r = both;                                                \
-    __VA_ARGS__;                                                                    \
-    end##_AS(#__VA_ARGS__, clb_model_compute_edges(model, &q, &r));                 \
+#define MODEL_EDGES(end, ...)                                                                      \
+  do {                                                                                             \
+    clb_model_edges q = two;                                                                       \
+    clb_model_edge_results r = both;                                                               \
+    __VA_ARGS__;                                                                                   \
+    end##_AS(#__VA_ARGS__, clb_model_compute_edges(model, &q, &r));                                \
   } while (0)
 
 static void edges(void **state) {

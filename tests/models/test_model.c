@@ -1,4 +1,5 @@
-/* tests/models/test_model.c - made models: derivatives against differences, symmetries, both entries, on every device. */
+/* tests/models/test_model.c - made models: derivatives against differences, symmetries, both
+   entries, on every device. */
 #include "tests/models/model_plain.h"
 
 static const clb_model_options f64 = {.precision = CLB_F64}, f32 = {.precision = CLB_F32};
@@ -15,7 +16,9 @@ static const char *level_zero;
 static void remember(const clb_device_info *info, void *user) {
   (void)user;
   if (level_zero && !strcmp(info->backend, "level_zero")) return; /* has a test of its own */
-  if (info->runs && info->f64 && devices.n < MAX_DEVICES && (!strcmp(info->name, "cpu") || strcmp(info->backend, "cpu") != 0)) snprintf(devices.name[devices.n++], sizeof *devices.name, "%s", info->name);
+  if (info->runs && info->f64 && devices.n < MAX_DEVICES &&
+      (!strcmp(info->name, "cpu") || strcmp(info->backend, "cpu") != 0))
+    snprintf(devices.name[devices.n++], sizeof *devices.name, "%s", info->name);
 }
 
 /* OpenCL on a CPU: one made model is enough. */
@@ -68,14 +71,17 @@ static void forces_are_differences(opened *o, atom_set a, double h, double most)
       e[k] = energy_of(o, &a);
     }
     a.positions[i] = x;
-    close_to("force", 1, &c.forces[i], &(double){-(e[0] - 8 * e[1] + 8 * e[2] - e[3]) / (12 * h)}, most * scale);
+    close_to("force", 1, &c.forces[i], &(double){-(e[0] - 8 * e[1] + 8 * e[2] - e[3]) / (12 * h)},
+             most * scale);
   }
 }
 
 static void stress_is_differences(opened *o, const atom_set *a) {
   const computed c = compute_atoms(o, a);
   const double *m = a->cell, h = 1e-3;
-  const double volume = fabs(m[0] * (m[4] * m[8] - m[5] * m[7]) - m[1] * (m[3] * m[8] - m[5] * m[6]) + m[2] * (m[3] * m[7] - m[4] * m[6]));
+  const double volume =
+      fabs(m[0] * (m[4] * m[8] - m[5] * m[7]) - m[1] * (m[3] * m[8] - m[5] * m[6]) +
+           m[2] * (m[3] * m[7] - m[4] * m[6]));
   for (int i = 0; i < 3; i++)
     for (int j = 0; j < 3; j++) {
       double e[4];
@@ -84,7 +90,9 @@ static void stress_is_differences(opened *o, const atom_set *a) {
         stretch(&b, i, j, h * (double[]){-2, -1, 1, 2}[k]);
         e[k] = energy_of(o, &b);
       }
-      close_to("stress", 1, &c.stress[3 * i + j], &(double){(e[0] - 8 * e[1] + 8 * e[2] - e[3]) / (12 * h) / volume}, 1e-8 * (largest(9, c.stress) + 1));
+      close_to("stress", 1, &c.stress[3 * i + j],
+               &(double){(e[0] - 8 * e[1] + 8 * e[2] - e[3]) / (12 * h) / volume},
+               1e-8 * (largest(9, c.stress) + 1));
     }
 }
 
@@ -103,8 +111,8 @@ static void derivatives(void **state) {
 
 /* ---- tables ---- */
 
-/* Forces come nearer with the 3rd power of the knots at least, forces are derivatives of what the tables give, and edges beyond the last knot do
-   not count. */
+/* Forces come nearer with the 3rd power of the knots at least, forces are derivatives of what the
+   tables give, and edges beyond the last knot do not count. */
 static void tables(void **state) {
   (void)state;
   for (int which = 0; which < MADE_MODELS; which++) {
@@ -120,17 +128,21 @@ static void tables(void **state) {
       assert_int_equal(clb_model_describe(o.model, &info), CLB_OK);
       said[i] = info.table_error;
       off[i] = 0;
-      for (int64_t k = 0; k < 3 * a.n; k++) off[i] = fmax(off[i], fabs(c.forces[k] - exact.forces[k]));
-      opened skin = open_made("cpu:interpreter", which, &(clb_model_options){.knots = i ? 400 : 100, .skin = 1});
+      for (int64_t k = 0; k < 3 * a.n; k++)
+        off[i] = fmax(off[i], fabs(c.forces[k] - exact.forces[k]));
+      opened skin = open_made("cpu:interpreter", which,
+                              &(clb_model_options){.knots = i ? 400 : 100, .skin = 1});
       const computed wide = compute_atoms(&skin, &a);
       expect_same(&wide, &c, a.n, 1e-11);
       forces_are_differences(&o, a, 1e-4, 1e-6);
       close_model(&skin);
       close_model(&o);
     }
-    if (!(off[0] < 1e-3 * largest(3 * a.n, exact.forces) && off[1] < off[0] / 20)) fail_msg("model %d: off by %g with 100 knots, by %g with 400", which, off[0], off[1]);
+    if (!(off[0] < 1e-3 * largest(3 * a.n, exact.forces) && off[1] < off[0] / 20))
+      fail_msg("model %d: off by %g with 100 knots, by %g with 400", which, off[0], off[1]);
     const double less = said[0] / said[1]; /* by the fourth power of 399 / 99 */
-    if (!(said[0] < 1e-2 && less > 100 && less < 600)) fail_msg("model %d: tables are said to be off by %g and %g", which, said[0], said[1]);
+    if (!(said[0] < 1e-2 && less > 100 && less < 600))
+      fail_msg("model %d: tables are said to be off by %g and %g", which, said[0], said[1]);
   }
 }
 
@@ -141,7 +153,9 @@ static void tables_everywhere(void **state) {
     for (int single = 0; single < 2; single++) {
       if (slow_to_compile(i)) continue;
       const atom_set a = random_atoms(7, made_models[0].n_species, true, 5);
-      opened o = open_made(devices.name[i], 0, &(clb_model_options){.precision = single ? CLB_F32 : CLB_F64, .knots = 64});
+      opened o =
+          open_made(devices.name[i], 0,
+                    &(clb_model_options){.precision = single ? CLB_F32 : CLB_F64, .knots = 64});
       const computed c = compute_atoms(&o, &a);
       if (!i && !single) first = c;
       expect_same(&c, &first, a.n, single ? 3e-5 : 1e-11);
@@ -156,7 +170,8 @@ static void tables_everywhere(void **state) {
 static void rotate(int64_t n, double *x) {
   for (int axis = 0; axis < 3; axis++)
     for (int64_t i = 0; i < n; i++) {
-      double *a = &x[3 * i + (axis + 1) % 3], *b = &x[3 * i + (axis + 2) % 3], c = cos(0.7 + axis), s = sin(0.7 + axis), old = *a;
+      double *a = &x[3 * i + (axis + 1) % 3], *b = &x[3 * i + (axis + 2) % 3], c = cos(0.7 + axis),
+             s = sin(0.7 + axis), old = *a;
       *a = c * old - s * *b;
       *b = s * old + c * *b;
     }
@@ -203,7 +218,11 @@ static void permuted(opened *o, const atom_set *a, const computed *c) {
 static void moved(opened *o, const atom_set *a, const computed *c) {
   atom_set b = *a;
   for (int64_t i = 0; i < a->n; i++)
-    for (int k = 0; k < 3; k++) b.positions[3 * i + k] += 0.37 + (double)k + (a->periodic[0] ? (double)(i % 3 - 1) * a->cell[k] + (double)(i % 2) * a->cell[6 + k] : 0);
+    for (int k = 0; k < 3; k++)
+      b.positions[3 * i + k] +=
+          0.37 + (double)k +
+          (a->periodic[0] ? (double)(i % 3 - 1) * a->cell[k] + (double)(i % 2) * a->cell[6 + k]
+                          : 0);
   computed d = compute_atoms(o, &b);
   expect_same(&d, c, a->n, 1e-10);
   b = *a;
@@ -226,7 +245,8 @@ static void symmetries(void **state) {
       const computed c = compute_atoms(&o, &a);
       if (!i) first = c;
       expect_same(&c, &first, a.n, 1e-11);
-      assert_true(c.stress[1] == c.stress[3] && c.stress[2] == c.stress[6] && c.stress[5] == c.stress[7]);
+      assert_true(c.stress[1] == c.stress[3] && c.stress[2] == c.stress[6] &&
+                  c.stress[5] == c.stress[7]);
       rotated(&o, &a, &c);
       permuted(&o, &a, &c);
       moved(&o, &a, &c);
@@ -246,13 +266,15 @@ static void through_spirv(void **state) {
   const int which = MADE_MODELS - 1;
   (void)state;
   if (!level_zero) {
-    puts("skipped: there is no test-only Level Zero driver here, or sanitizers refuse what it loads");
+    puts("skipped: there is no test-only Level Zero driver here, or sanitizers refuse what it "
+         "loads");
     skip();
   }
   const atom_set a = random_atoms(7, made_models[which].n_species, true, 5);
   for (int i = 0; i < 3; i++) {
     const clb_model_options options = {.precision = i ? CLB_F32 : CLB_F64, .knots = i > 1 ? 64 : 0};
-    opened plain = open_made("cpu:interpreter", which, &options), o = open_made("level_zero", which, &options);
+    opened plain = open_made("cpu:interpreter", which, &options),
+           o = open_made("level_zero", which, &options);
     const computed expected = compute_atoms(&plain, &a), c = compute_atoms(&o, &a);
     expect_same(&c, &expected, a.n, i ? 3e-5 : 1e-11);
     close_model(&plain);
@@ -267,7 +289,9 @@ int main(void) {
   if (level_zero) setenv("ZE_ENABLE_ALT_DRIVERS", level_zero, 1);
   snprintf(devices.name[devices.n++], sizeof *devices.name, "cpu:interpreter");
   clb_devices(remember, NULL);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(energies), cmocka_unit_test(derivatives), cmocka_unit_test(tables), cmocka_unit_test(tables_everywhere), cmocka_unit_test(symmetries),
-                                     cmocka_unit_test(through_spirv)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(energies),   cmocka_unit_test(derivatives),
+      cmocka_unit_test(tables),     cmocka_unit_test(tables_everywhere),
+      cmocka_unit_test(symmetries), cmocka_unit_test(through_spirv)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* tests/models/test_model_calls.c - the entry for simulation codes: edges, ghosts, buffers; sizes, and what calls refuse. */
+/* tests/models/test_model_calls.c - the entry for simulation codes: edges, ghosts, buffers; sizes,
+   and what calls refuse. */
 #include "models/network.h"
 
 #include "tests/models/model_places.h"
@@ -19,7 +20,8 @@ static edge_set edges_of(const atom_set *a, double r_max, bool ghosts) {
   edge_set e = {.n_local = a->n, .n_total = a->n};
   clb_neighbours list = {.cutoff = r_max};
   const bool periodic[3] = {a->periodic[0], a->periodic[1], a->periodic[2]};
-  if (clb_neighbours_update(&list, a->n, a->positions, a->cell, periodic, NULL)) fail_msg("%s", list.error);
+  if (clb_neighbours_update(&list, a->n, a->positions, a->cell, periodic, NULL))
+    fail_msg("%s", list.error);
   assert_true(list.n_edges < MAX_EDGES && list.n_edges + a->n < GHOSTS);
   e.n_edges = list.n_edges;
   clb_neighbours_vectors(&list, a->positions, e.vectors);
@@ -38,7 +40,8 @@ static edge_set edges_of(const atom_set *a, double r_max, bool ghosts) {
 }
 
 /* Ghosts' rows from, or added to, their owners', on the host. */
-static void exchange_rows(const edge_set *e, int backward, int64_t columns, clb_dtype type, void *rows) {
+static void exchange_rows(const edge_set *e, int backward, int64_t columns, clb_dtype type,
+                          void *rows) {
   for (int64_t g = e->n_local; g < e->n_total; g++)
     for (int64_t c = 0; c < columns; c++) {
       const int64_t ghost = g * columns + c, owner = e->owner[g] * columns + c;
@@ -51,7 +54,8 @@ static void exchange_rows(const edge_set *e, int backward, int64_t columns, clb_
     }
 }
 
-static clb_status exchange(void *user, int backward, int64_t n_local, int64_t n_total, int64_t columns, clb_dtype type, clb_buffer *buffer, void *host) {
+static clb_status exchange(void *user, int backward, int64_t n_local, int64_t n_total,
+                           int64_t columns, clb_dtype type, clb_buffer *buffer, void *host) {
   edge_set *e = user;
   const uint64_t bytes = (uint64_t)(n_total * columns * (type == CLB_F64 ? 8 : 4));
   assert_true(n_local == e->n_local && n_total == e->n_total);
@@ -72,18 +76,28 @@ typedef struct {
 } edge_result;
 
 static clb_model_edges call_of(edge_set *e) {
-  return (clb_model_edges){.n_local = e->n_local, .n_total = e->n_total, .n_edges = e->n_edges, .species = e->species, .senders = {.host = e->senders}, .receivers = {.host = e->receivers},
-                           .vectors = e->vectors, .exchange = e->n_total > e->n_local ? exchange : NULL, .user = e};
+  return (clb_model_edges){.n_local = e->n_local,
+                           .n_total = e->n_total,
+                           .n_edges = e->n_edges,
+                           .species = e->species,
+                           .senders = {.host = e->senders},
+                           .receivers = {.host = e->receivers},
+                           .vectors = e->vectors,
+                           .exchange = e->n_total > e->n_local ? exchange : NULL,
+                           .user = e};
 }
 
 static edge_result compute_edges(opened *o, const clb_model_edges *e) {
   edge_result r = {0};
-  if (clb_model_compute_edges(o->model, e, &(clb_model_edge_results){&r.energy, r.e_atom, r.d_vectors, NULL, r.virial})) fail_msg("%s", clb_error(o->ctx));
+  if (clb_model_compute_edges(
+          o->model, e, &(clb_model_edge_results){&r.energy, r.e_atom, r.d_vectors, NULL, r.virial}))
+    fail_msg("%s", clb_error(o->ctx));
   return r;
 }
 
 static double volume_of(const double *c) {
-  return fabs(c[0] * (c[4] * c[8] - c[5] * c[7]) - c[1] * (c[3] * c[8] - c[5] * c[6]) + c[2] * (c[3] * c[7] - c[4] * c[6]));
+  return fabs(c[0] * (c[4] * c[8] - c[5] * c[7]) - c[1] * (c[3] * c[8] - c[5] * c[6]) +
+              c[2] * (c[3] * c[7] - c[4] * c[6]));
 }
 
 /* What the edges' results say of the atoms. */
@@ -106,7 +120,8 @@ static void edges(void **state) {
   (void)state;
   for (int which = 0; which < MADE_MODELS; which++)
     for (int single = 0; single < 2; single++) {
-      opened o = open_made("cpu:interpreter", which, &(clb_model_options){.precision = single ? CLB_F32 : CLB_F64});
+      opened o = open_made("cpu:interpreter", which,
+                           &(clb_model_options){.precision = single ? CLB_F32 : CLB_F64});
       const atom_set a = random_atoms(6, made_models[which].n_species, true, 11);
       const computed wanted = compute_atoms(&o, &a);
       for (int way = 0; way < 3; way++) { /* no ghosts, ghosts by buffer, ghosts on the host */
@@ -117,7 +132,8 @@ static void edges(void **state) {
         const computed c = of_atoms(&e, &r, volume_of(a.cell));
         assert_true(way == 0 || e.n_total > 2 * a.n);
         expect_same(&c, &wanted, a.n, single ? 2e-5 : 1e-11);
-        for (int i = 0; i < 2; i++) assert_int_equal(e.calls[i], way ? made_models[which].n_layers - 1 : 0);
+        for (int i = 0; i < 2; i++)
+          assert_int_equal(e.calls[i], way ? made_models[which].n_layers - 1 : 0);
       }
       close_model(&o);
     }
@@ -132,7 +148,8 @@ static void buffers(void **state) {
   clb_model_edges call = call_of(&e);
   const edge_result wanted = compute_edges(&o, &call);
   clb_buffer *b[4] = {NULL};
-  const uint64_t bytes[] = {(uint64_t)e.n_edges * 4, (uint64_t)e.n_edges * 4, (uint64_t)e.n_edges * 24, (uint64_t)e.n_edges * 24};
+  const uint64_t bytes[] = {(uint64_t)e.n_edges * 4, (uint64_t)e.n_edges * 4,
+                            (uint64_t)e.n_edges * 24, (uint64_t)e.n_edges * 24};
   const void *from[] = {e.senders, e.receivers, e.vectors};
   for (int i = 0; i < 4; i++) {
     assert_int_equal(clb_buffer_create(o.ctx, bytes[i], &b[i]), CLB_OK);
@@ -143,7 +160,10 @@ static void buffers(void **state) {
   call.vectors = NULL;
   call.vectors_buffer = b[2];
   edge_result r = {0};
-  assert_int_equal(clb_model_compute_edges(o.model, &call, &(clb_model_edge_results){.energy = &r.energy, .d_vectors_buffer = b[3]}), CLB_OK);
+  assert_int_equal(
+      clb_model_compute_edges(
+          o.model, &call, &(clb_model_edge_results){.energy = &r.energy, .d_vectors_buffer = b[3]}),
+      CLB_OK);
   assert_int_equal(clb_buffer_read(b[3], 0, r.d_vectors, bytes[3]), CLB_OK);
   assert_true(r.energy == wanted.energy);
   assert_memory_equal(r.d_vectors, wanted.d_vectors, bytes[3]);
@@ -170,7 +190,8 @@ static void same_graph(void **state) {
   expect_same(&c, &wanted, a.n, 1e-11);
   const atom_set other = random_atoms(4, 2, true, 14);
   compute_atoms(&o, &other);
-  assert_int_equal(clb_model_compute_edges(o.model, &call, &(clb_model_edge_results){0}), CLB_ERROR_ARGUMENT); /* that graph is gone */
+  assert_int_equal(clb_model_compute_edges(o.model, &call, &(clb_model_edge_results){0}),
+                   CLB_ERROR_ARGUMENT); /* that graph is gone */
   call = call_of(&e);
   const edge_result again = compute_edges(&o, &call);
   assert_memory_equal(&again, &r, sizeof r);
@@ -196,11 +217,13 @@ static void turns(void **state) {
 
 /* ---- sizes ---- */
 
-/* A small system, a larger, none at all, and one atom without neighbours, whose energy is known by then. */
+/* A small system, a larger, none at all, and one atom without neighbours, whose energy is known by
+   then. */
 static void sizes(void **state) {
   (void)state;
   opened o = open_made("cpu:interpreter", 2, &f64);
-  const atom_set small = random_atoms(3, 2, false, 16), large = random_atoms(40, 2, true, 17), none = {.n = 0};
+  const atom_set small = random_atoms(3, 2, false, 16), large = random_atoms(40, 2, true, 17),
+                 none = {.n = 0};
   const computed first = compute_atoms(&o, &small);
   compute_atoms(&o, &large);
   const computed nothing = compute_atoms(&o, &none), again = compute_atoms(&o, &small);
@@ -218,10 +241,12 @@ static void sizes(void **state) {
 /* A workspace of the least size, for some edges at a time, gives the same. */
 static void workspaces(void **state) {
   (void)state;
-  opened wide = open_made("cpu", 0, &f64), narrow = open_made("cpu", 0, &(clb_model_options){.workspace_bytes = 1});
+  opened wide = open_made("cpu", 0, &f64),
+         narrow = open_made("cpu", 0, &(clb_model_options){.workspace_bytes = 1});
   const atom_set a = random_atoms(90, 3, true, 18);
   const computed c = compute_atoms(&wide, &a), d = compute_atoms(&narrow, &a);
-  assert_true(narrow.model->n_edges > 16384 && narrow.model->workspace->memory.bytes < wide.model->workspace->memory.bytes * 3 / 4);
+  assert_true(narrow.model->n_edges > 16384 &&
+              narrow.model->workspace->memory.bytes < wide.model->workspace->memory.bytes * 3 / 4);
   expect_same(&d, &c, a.n, 1e-10 * fabs(c.energy));
   close_model(&wide);
   close_model(&narrow);
@@ -229,7 +254,8 @@ static void workspaces(void **state) {
 
 /* ---- what is refused ---- */
 
-static void refuse_open(const char *key, const char *value, const clb_model_options *options, clb_status status, const char *what) {
+static void refuse_open(const char *key, const char *value, const clb_model_options *options,
+                        clb_status status, const char *what) {
   clb_context *ctx;
   clb_model *m;
   char path[] = "/tmp/clebsch_made_XXXXXX";
@@ -237,7 +263,8 @@ static void refuse_open(const char *key, const char *value, const clb_model_opti
   made_write(&made_models[0], path, key, value);
   assert_int_equal(clb_context_create("cpu:interpreter", &ctx), CLB_OK);
   const clb_status s = clb_model_open(ctx, path, options, &m);
-  if (s != status || m || !strstr(clb_error(ctx), what)) fail_msg("status %d, not %d and \"%s\": %s", s, status, what, clb_error(ctx));
+  if (s != status || m || !strstr(clb_error(ctx), what))
+    fail_msg("status %d, not %d and \"%s\": %s", s, status, what, clb_error(ctx));
   unlink(path);
   clb_context_destroy(&ctx);
 }
@@ -246,17 +273,47 @@ static void bad_files(void **state) {
   (void)state;
   static const struct {
     const char *key, *value, *what;
-  } bad[] = {{"format", "other", "format"}, {"format_version", "2", "format_version"}, {"architecture", NULL, "architecture"}, {"species", "H C Xx", "Xx"}, {"species", "H C", "species_scale"},
-             {"species", "", "species"}, {"r_max", "0", "r_max"}, {"r_max", "-1", "r_max"}, {"irreps_sh", "1x0e+1x1o", "irreps_sh"}, {"irreps_sh", "1x0e+1x1e+1x2e", "irreps_sh"},
-             {"radial_basis", "gauss", "radial_basis"}, {"n_basis", "4", "bessel_frequencies"}, {"cutoff", "cosine", "cutoff"}, {"cutoff_p", "1", "cutoff_p"},
-             {"radial_layers", "3", "radial"}, {"radial_activation", "tanh", "radial_activation"}, {"radial_normalization", "some", "radial_normalization"},
-             {"avg_num_neighbors", "0", "avg_num_neighbors"}, {"embedding", "other", "embedding"}, {"n_layers", "4", "layers.3"}, {"self_connection", "all", "self_connection"},
-             {"norm", "layer", "norm"}, {"norm_epsilon", "0", "norm_epsilon"}, {"activation_even", "relu", "activation_even"}, {"activation_gate_scale", NULL, "activation_gate_scale"},
-             {"readout_layers", "2", "readout"}, {"energy_scale", "x", "energy_scale"}, {"layers.1.paths", "0,0,0 0,3,0", "paths"}, {"layers.1.paths", "0,0,0 5,0,0", "paths"}, {"layers.1.paths", "0,0,7", "paths"},
-             {"layers.1.paths", "", "paths"}, {"layers.1.paths", "0,0,0;", "paths"}, {"layers.1.paths", "0,0,4", "layers.1"}, {"layers.1.irreps_in", "4x0e+2x1o", "layers.1.irreps_in"},
-             {"layers.1.irreps_out", "4x0e+2x2e+3x1o", "layers.1.irreps_out"}, {"layers.1.irreps_linear", "9x0e+3x1o+1x2e+1x2e", "layers.1"}, {"layers.1.irreps_gates", "4x0e", "layers.1"},
-             {"layers.0.irreps_in", "2x0e", "layers.0"}, {"layers.1.irreps_scalars", "4x0q", "irreps_scalars"}};
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) refuse_open(bad[i].key, bad[i].value, NULL, CLB_ERROR_ARGUMENT, bad[i].what);
+  } bad[] = {{"format", "other", "format"},
+             {"format_version", "2", "format_version"},
+             {"architecture", NULL, "architecture"},
+             {"species", "H C Xx", "Xx"},
+             {"species", "H C", "species_scale"},
+             {"species", "", "species"},
+             {"r_max", "0", "r_max"},
+             {"r_max", "-1", "r_max"},
+             {"irreps_sh", "1x0e+1x1o", "irreps_sh"},
+             {"irreps_sh", "1x0e+1x1e+1x2e", "irreps_sh"},
+             {"radial_basis", "gauss", "radial_basis"},
+             {"n_basis", "4", "bessel_frequencies"},
+             {"cutoff", "cosine", "cutoff"},
+             {"cutoff_p", "1", "cutoff_p"},
+             {"radial_layers", "3", "radial"},
+             {"radial_activation", "tanh", "radial_activation"},
+             {"radial_normalization", "some", "radial_normalization"},
+             {"avg_num_neighbors", "0", "avg_num_neighbors"},
+             {"embedding", "other", "embedding"},
+             {"n_layers", "4", "layers.3"},
+             {"self_connection", "all", "self_connection"},
+             {"norm", "layer", "norm"},
+             {"norm_epsilon", "0", "norm_epsilon"},
+             {"activation_even", "relu", "activation_even"},
+             {"activation_gate_scale", NULL, "activation_gate_scale"},
+             {"readout_layers", "2", "readout"},
+             {"energy_scale", "x", "energy_scale"},
+             {"layers.1.paths", "0,0,0 0,3,0", "paths"},
+             {"layers.1.paths", "0,0,0 5,0,0", "paths"},
+             {"layers.1.paths", "0,0,7", "paths"},
+             {"layers.1.paths", "", "paths"},
+             {"layers.1.paths", "0,0,0;", "paths"},
+             {"layers.1.paths", "0,0,4", "layers.1"},
+             {"layers.1.irreps_in", "4x0e+2x1o", "layers.1.irreps_in"},
+             {"layers.1.irreps_out", "4x0e+2x2e+3x1o", "layers.1.irreps_out"},
+             {"layers.1.irreps_linear", "9x0e+3x1o+1x2e+1x2e", "layers.1"},
+             {"layers.1.irreps_gates", "4x0e", "layers.1"},
+             {"layers.0.irreps_in", "2x0e", "layers.0"},
+             {"layers.1.irreps_scalars", "4x0q", "irreps_scalars"}};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    refuse_open(bad[i].key, bad[i].value, NULL, CLB_ERROR_ARGUMENT, bad[i].what);
 }
 
 static void bad_options(void **state) {
@@ -264,8 +321,13 @@ static void bad_options(void **state) {
   const struct {
     clb_model_options options;
     const char *what;
-  } bad[] = {{{.precision = CLB_F16}, "precision"}, {{.knots = 1}, "knots"}, {{.knots = -2}, "knots"}, {{.skin = -1}, "skin"}, {{.skin = NAN}, "skin"}};
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) refuse_open(NULL, NULL, &bad[i].options, CLB_ERROR_ARGUMENT, bad[i].what);
+  } bad[] = {{{.precision = CLB_F16}, "precision"},
+             {{.knots = 1}, "knots"},
+             {{.knots = -2}, "knots"},
+             {{.skin = -1}, "skin"},
+             {{.skin = NAN}, "skin"}};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    refuse_open(NULL, NULL, &bad[i].options, CLB_ERROR_ARGUMENT, bad[i].what);
   clb_context *ctx;
   clb_model *m;
   assert_int_equal(clb_context_create("cpu:interpreter", &ctx), CLB_OK);
@@ -279,8 +341,10 @@ static void bad_options(void **state) {
 
 static void refuse_edges(opened *o, const clb_model_edges *e, clb_status status, const char *what) {
   double x;
-  const clb_status s = clb_model_compute_edges(o->model, e, &(clb_model_edge_results){.energy = &x});
-  if (s != status || (what && !strstr(clb_error(o->ctx), what))) fail_msg("status %d, not %d and \"%s\": %s", s, status, what ? what : "", clb_error(o->ctx));
+  const clb_status s =
+      clb_model_compute_edges(o->model, e, &(clb_model_edge_results){.energy = &x});
+  if (s != status || (what && !strstr(clb_error(o->ctx), what)))
+    fail_msg("status %d, not %d and \"%s\": %s", s, status, what ? what : "", clb_error(o->ctx));
 }
 
 static void bad_edges(void **state) {
@@ -316,8 +380,10 @@ static void bad_edges(void **state) {
   e.receivers[2] = 0;
   e.fail = CLB_ERROR_DRIVER;
   refuse_edges(&o, &good, CLB_ERROR_DRIVER, NULL);
-  assert_int_equal(clb_model_compute_edges(NULL, &good, &(clb_model_edge_results){0}), CLB_ERROR_ARGUMENT);
-  assert_int_equal(clb_model_compute_edges(o.model, NULL, &(clb_model_edge_results){0}), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_model_compute_edges(NULL, &good, &(clb_model_edge_results){0}),
+                   CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_model_compute_edges(o.model, NULL, &(clb_model_edge_results){0}),
+                   CLB_ERROR_ARGUMENT);
   assert_int_equal(clb_model_compute_edges(o.model, &good, NULL), CLB_ERROR_ARGUMENT);
   clb_buffer_destroy(&small);
   clb_buffer_destroy(&foreign);
@@ -335,8 +401,11 @@ static void bad_atoms(void **state) {
   const double bad_position[12] = {NAN};
   const int32_t bad_species[4] = {0, 0, 0, -1};
   const double flat[9] = {1, 0, 0, 0, 1, 0, 1, 1, 0};
-#define REFUSED_ATOMS(what, ...) (b = good, __VA_ARGS__, assert_int_equal(clb_model_compute(o.model, &b, &(clb_model_results){&x, NULL, NULL, stress}), CLB_ERROR_ARGUMENT), \
-                                  assert_non_null(strstr(clb_error(o.ctx), what)))
+#define REFUSED_ATOMS(what, ...)                                                                   \
+  (b = good, __VA_ARGS__,                                                                          \
+   assert_int_equal(clb_model_compute(o.model, &b, &(clb_model_results){&x, NULL, NULL, stress}),  \
+                    CLB_ERROR_ARGUMENT),                                                           \
+   assert_non_null(strstr(clb_error(o.ctx), what)))
   REFUSED_ATOMS("n is", b.n = -1);
   REFUSED_ATOMS("positions", b.positions = NULL);
   REFUSED_ATOMS("species", b.species = NULL);
@@ -348,12 +417,16 @@ static void bad_atoms(void **state) {
   assert_int_equal(clb_model_compute(NULL, &good, &(clb_model_results){0}), CLB_ERROR_ARGUMENT);
   assert_int_equal(clb_model_compute(o.model, NULL, &(clb_model_results){0}), CLB_ERROR_ARGUMENT);
   assert_int_equal(clb_model_compute(o.model, &good, NULL), CLB_ERROR_ARGUMENT);
-  assert_int_equal(clb_model_compute(o.model, &good, &(clb_model_results){0}), CLB_OK); /* nothing wanted */
+  assert_int_equal(clb_model_compute(o.model, &good, &(clb_model_results){0}),
+                   CLB_OK); /* nothing wanted */
   close_model(&o);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(edges), cmocka_unit_test(buffers), cmocka_unit_test(same_graph), cmocka_unit_test(turns), cmocka_unit_test(sizes),
-                                     cmocka_unit_test(workspaces), cmocka_unit_test(bad_files), cmocka_unit_test(bad_options), cmocka_unit_test(bad_edges), cmocka_unit_test(bad_atoms)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(edges),      cmocka_unit_test(buffers),
+                                     cmocka_unit_test(same_graph), cmocka_unit_test(turns),
+                                     cmocka_unit_test(sizes),      cmocka_unit_test(workspaces),
+                                     cmocka_unit_test(bad_files),  cmocka_unit_test(bad_options),
+                                     cmocka_unit_test(bad_edges),  cmocka_unit_test(bad_atoms)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

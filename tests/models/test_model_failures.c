@@ -1,9 +1,10 @@
-/* tests/models/test_model_failures.c - a model step on the test-only drivers, whose k-th call fails once: either all went well,
-   or a sentence names the call and the driver's word; nothing is left alive, and the next step goes well.
-   Nothing computes on them: numbers are all the same.
+/* tests/models/test_model_failures.c - a model step on the test-only drivers, whose k-th call fails
+   once: either all went well, or a sentence names the call and the driver's word; nothing is left
+   alive, and the next step goes well. Nothing computes on them: numbers are all the same.
 
-   Without an argument each driver is tried in a process of its own: the fakes take the places of genuine libraries.
-   CLB_TEST_CALLS: how many calls of each part of a step fail, spread evenly (0: every one). */
+   Without an argument each driver is tried in a process of its own: the fakes take the places of
+   genuine libraries. CLB_TEST_CALLS: how many calls of each part of a step fail, spread evenly (0:
+   every one). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <limits.h>
@@ -15,23 +16,36 @@
 #include "tests/fakes/fake_opencl.h"
 #include "tests/models/model_places.h"
 
-static const made_model small = {"nequix", "H O", "1x0e+1x1o", "one_hot", "linear", "rms", "fan_in", 2, 1, 2, 1,
-  {{"2x0e", "2x0e+2x1o", "0,0,0 0,1,1", "5x0e+2x1o", "3x0e", "2x0e", "2x1o", "3x0e+2x1o"},
-   {"3x0e+2x1o", "3x0e+2x0e", "0,0,0 1,1,1", "4x0e", "4x0e", "", "", "4x0e"}}};
+static const made_model small = {
+    "nequix",
+    "H O",
+    "1x0e+1x1o",
+    "one_hot",
+    "linear",
+    "rms",
+    "fan_in",
+    2,
+    1,
+    2,
+    1,
+    {{"2x0e", "2x0e+2x1o", "0,0,0 0,1,1", "5x0e+2x1o", "3x0e", "2x0e", "2x1o", "3x0e+2x1o"},
+     {"3x0e+2x1o", "3x0e+2x0e", "0,0,0 1,1,1", "4x0e", "4x0e", "", "", "4x0e"}}};
 
 /* ---- the drivers ---- */
 
 typedef struct {
   const char *name;
-  int opens, steps;                    /* calls that fail of an opening and of a step, unless CLB_TEST_CALLS says otherwise */
+  int opens,
+      steps; /* calls that fail of an opening and of a step, unless CLB_TEST_CALLS says otherwise */
   bool (*find)(void);
   void (*arm)(long call, bool memory); /* 0: none */
   long (*calls)(const char **failed);  /* since */
   int (*alive)(void);
   const char *(*mistake)(void);
-  const char *words;                   /* that a sentence has */
-  const char *missed;                  /* functions, in blanks, that may fail unseen: what follows is right without them */
-  bool has_memory_size;                /* that a test can set */
+  const char *words; /* that a sentence has */
+  const char
+      *missed; /* functions, in blanks, that may fail unseen: what follows is right without them */
+  bool has_memory_size; /* that a test can set */
 } driver;
 
 enum { NEVER = INT_MAX };
@@ -54,7 +68,8 @@ static bool find_gpu(void) {
     const int length = (int)strcspn(paths, ":");
     snprintf(path, sizeof path, "%.*s", length, paths);
     paths += length;
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL), *address = library ? dlsym(library, "fake_gpu_use") : NULL;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL),
+         *address = library ? dlsym(library, "fake_gpu_use") : NULL;
     void (*connect)(fake_gpu_state *) = NULL;
     memcpy(&connect, &address, sizeof address);
     if (!connect) return false;
@@ -119,7 +134,8 @@ static bool find_level_zero(void) {
   setenv("ZE_ENABLE_ALT_DRIVERS", path, 1);
   void *library = dlopen(path, RTLD_NOW);
   if (!library || !dlopen("libze_loader.so.1", RTLD_NOW)) return false;
-  void *violations = dlsym(library, "fake_level_zero_violations"), *live = dlsym(library, "fake_level_zero_live");
+  void *violations = dlsym(library, "fake_level_zero_violations"),
+       *live = dlsym(library, "fake_level_zero_live");
   memcpy(&ze.violations, &violations, sizeof violations);
   memcpy(&ze.live, &live, sizeof live);
   if (!(ze.wish = dlsym(library, "fake_level_zero")) || !violations || !live) return false;
@@ -128,7 +144,8 @@ static bool find_level_zero(void) {
 }
 static void fail_level_zero(long call, bool memory) {
   ze.wish->left = call ? call - 1 : NEVER;
-  ze.wish->code = memory ? 0x70000003 /* ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY */ : 0x7ffffffe /* ZE_RESULT_ERROR_UNKNOWN */;
+  ze.wish->code = memory ? 0x70000003 /* ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY */
+                         : 0x7ffffffe /* ZE_RESULT_ERROR_UNKNOWN */;
   ze.wish->failed = NULL;
 }
 static long calls_level_zero(const char **failed) {
@@ -142,31 +159,42 @@ static const char *mistake_level_zero(void) {
 }
 
 static const driver drivers[] = {
-  {"cuda:0", 80, 60, find_gpu, fail_gpu, calls_gpu, alive_gpu, mistake_gpu, "FAKE_",
-   "cuDriverGetVersion cuDeviceGetAttribute cuCtxGetCurrent cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 cuMemFree_v2 nvrtcGetProgramLogSize nvrtcDestroyProgram", true},
-  {"hip:0", 80, 60, find_gpu, fail_gpu, calls_gpu, alive_gpu, mistake_gpu, "FAKE_", "hipRuntimeGetVersion hipDeviceGetAttribute hipGetDevice hipFree hiprtcGetProgramLogSize hiprtcDestroyProgram", true},
-  {"opencl:0:0", 20, 40, find_opencl, fail_opencl, calls_opencl, alive_opencl, mistake_opencl, "CL_OUT_OF_",
-   "clGetExtensionFunctionAddressForPlatform", false},
-  {"level_zero:0", 20, 40, find_level_zero, fail_level_zero, calls_level_zero, alive_level_zero, mistake_level_zero, "ZE_RESULT_ERROR_",
-   "zeModuleBuildLogDestroy zeMemFree zeModuleDestroy zeKernelDestroy zeDevicePciGetPropertiesExt zeCommandListAppendBarrier "
-   "zeEventHostSynchronize zeEventHostReset", false}};
+    {"cuda:0", 80, 60, find_gpu, fail_gpu, calls_gpu, alive_gpu, mistake_gpu, "FAKE_",
+     "cuDriverGetVersion cuDeviceGetAttribute cuCtxGetCurrent cuCtxPushCurrent_v2 "
+     "cuCtxPopCurrent_v2 cuMemFree_v2 nvrtcGetProgramLogSize nvrtcDestroyProgram",
+     true},
+    {"hip:0", 80, 60, find_gpu, fail_gpu, calls_gpu, alive_gpu, mistake_gpu, "FAKE_",
+     "hipRuntimeGetVersion hipDeviceGetAttribute hipGetDevice hipFree hiprtcGetProgramLogSize "
+     "hiprtcDestroyProgram",
+     true},
+    {"opencl:0:0", 20, 40, find_opencl, fail_opencl, calls_opencl, alive_opencl, mistake_opencl,
+     "CL_OUT_OF_", "clGetExtensionFunctionAddressForPlatform", false},
+    {"level_zero:0", 20, 40, find_level_zero, fail_level_zero, calls_level_zero, alive_level_zero,
+     mistake_level_zero, "ZE_RESULT_ERROR_",
+     "zeModuleBuildLogDestroy zeMemFree zeModuleDestroy zeKernelDestroy "
+     "zeDevicePciGetPropertiesExt zeCommandListAppendBarrier "
+     "zeEventHostSynchronize zeEventHostReset",
+     false}};
 
 /* ---- a step ---- */
 
 static struct {
   const driver *d;
   char path[64];
-  atom_set atoms[2];     /* the second has other neighbours, and more */
+  atom_set atoms[2]; /* the second has other neighbours, and more */
   computed right[2];
 } here;
 
 static clb_status compute_set(opened *o, int which, computed *c) {
   const atom_set *a = &here.atoms[which];
   const clb_model_atoms atoms = {a->n, a->species, a->positions, a->cell, {1, 1, 1}};
-  return clb_model_compute(o->model, &atoms, &(clb_model_results){&c->energy, c->e_atom, c->forces, c->stress});
+  return clb_model_compute(o->model, &atoms,
+                           &(clb_model_results){&c->energy, c->e_atom, c->forces, c->stress});
 }
 
-static void must_be_right(const computed *c, int which) { expect_same(c, &here.right[which], here.atoms[which].n, 0); }
+static void must_be_right(const computed *c, int which) {
+  expect_same(c, &here.right[which], here.atoms[which].n, 0);
+}
 
 static clb_status open_model(opened *o) {
   *o = (opened){0};
@@ -182,26 +210,41 @@ static bool among(const char *names, const char *name) {
 }
 
 /* Whose numbers of failures are others than the driver's. */
-static bool is_compilers(const char *name) { return !strncmp(name, "nvrtc", 5) || !strncmp(name, "hiprtc", 6) || !strncmp(name, "amd_comgr", 9); }
+static bool is_compilers(const char *name) {
+  return !strncmp(name, "nvrtc", 5) || !strncmp(name, "hiprtc", 6) ||
+         !strncmp(name, "amd_comgr", 9);
+}
 
-/* An injected failure, of lack of memory or not: told with the call's name, the driver's word and the status that fits, or none that matters. */
+/* An injected failure, of lack of memory or not: told with the call's name, the driver's word and
+   the status that fits, or none that matters. */
 static void must_be_told(const opened *o, clb_status s, const char *part, long k, bool memory) {
   const char *failed, *said = clb_error(o->ctx);
   here.d->calls(&failed);
   if (!s && (!failed || among(here.d->missed, failed))) return;
   if (!s) fail_msg("%s: %s, call %ld: %s failed unseen", here.d->name, part, k, failed);
   if (!failed) fail_msg("%s: %s fails with no call failing: %s", here.d->name, part, said);
-  if (!strstr(said, here.d->words) || !strstr(said, failed)) fail_msg("%s: %s, call %ld, %s failed: status %d, \"%s\"", here.d->name, part, k, failed, (int)s, said);
-  const bool fits = s == CLB_ERROR_DEVICE || (s == CLB_ERROR_MEMORY && (memory || strstr(failed, "Alloc") || strstr(failed, "Buffer") || strstr(failed, "Malloc"))) ||
-                    ((s == CLB_ERROR_DRIVER || s == CLB_ERROR_COMPILE) && (!memory || is_compilers(failed)));
-  if (!fits) fail_msg("%s: %s, call %ld, %s failed for%s lack of memory: status %d, \"%s\"", here.d->name, part, k, failed, memory ? "" : " no", (int)s, said);
+  if (!strstr(said, here.d->words) || !strstr(said, failed))
+    fail_msg("%s: %s, call %ld, %s failed: status %d, \"%s\"", here.d->name, part, k, failed,
+             (int)s, said);
+  const bool fits =
+      s == CLB_ERROR_DEVICE ||
+      (s == CLB_ERROR_MEMORY && (memory || strstr(failed, "Alloc") || strstr(failed, "Buffer") ||
+                                 strstr(failed, "Malloc"))) ||
+      ((s == CLB_ERROR_DRIVER || s == CLB_ERROR_COMPILE) && (!memory || is_compilers(failed)));
+  if (!fits)
+    fail_msg("%s: %s, call %ld, %s failed for%s lack of memory: status %d, \"%s\"", here.d->name,
+             part, k, failed, memory ? "" : " no", (int)s, said);
 }
 
 static void must_obey(const char *part, long k, int alive) {
   const char *failed;
   here.d->calls(&failed);
-  if (here.d->mistake()[0]) fail_msg("%s: %s, call %ld (%s): %s", here.d->name, part, k, failed ? failed : "none", here.d->mistake());
-  if (here.d->alive() != alive) fail_msg("%s: %s, call %ld (%s): %d objects are left over", here.d->name, part, k, failed ? failed : "none", here.d->alive() - alive);
+  if (here.d->mistake()[0])
+    fail_msg("%s: %s, call %ld (%s): %s", here.d->name, part, k, failed ? failed : "none",
+             here.d->mistake());
+  if (here.d->alive() != alive)
+    fail_msg("%s: %s, call %ld (%s): %d objects are left over", here.d->name, part, k,
+             failed ? failed : "none", here.d->alive() - alive);
 }
 
 /* From nothing to nothing; the k-th call fails (0: none).  How many calls there were. */
@@ -229,7 +272,8 @@ static long whole_step(long k, bool check) {
 static long next_call(long k, long n, int usual) {
   const char *wish = getenv("CLB_TEST_CALLS");
   const long most = wish ? atol(wish) : usual;
-  return k + (most > 0 && n > most ? (n + most - 1) / most | 1 : 1); /* odd: every other call asks for the context */
+  return k + (most > 0 && n > most ? (n + most - 1) / most | 1
+                                   : 1); /* odd: every other call asks for the context */
 }
 
 static void whole_steps(void **state) {
@@ -265,7 +309,8 @@ static void steps_of_one_model(void **state) {
     here.d->arm(0, false);
     for (int i = 0; i < 2; i++) {
       c = (computed){0};
-      if (compute_set(&o, i, &c)) fail_msg("%s: after call %ld of a step failed: %s", here.d->name, k, clb_error(o.ctx));
+      if (compute_set(&o, i, &c))
+        fail_msg("%s: after call %ld of a step failed: %s", here.d->name, k, clb_error(o.ctx));
       must_be_right(&c, i);
     }
   }
@@ -294,7 +339,8 @@ static void little_memory(void **state) {
   assert_int_equal(clb_buffer_create(o.ctx, 17 * MiB, &b), CLB_ERROR_MEMORY);
   must_say(o.ctx, "FAKE_OUT_OF_MEMORY");
   must_say(o.ctx, "(17825792 bytes)");
-  must_say(o.ctx, here.d->name[0] == 'c' ? "; of the 16.0 MiB of cuda:0 " : "; of the 16.0 MiB of hip:0 ");
+  must_say(o.ctx,
+           here.d->name[0] == 'c' ? "; of the 16.0 MiB of cuda:0 " : "; of the 16.0 MiB of hip:0 ");
   must_say(o.ctx, " MiB are free");
   /* as much memory as the larger system lacks a bit of */
   assert_int_equal(compute_set(&o, 0, &c), CLB_OK);
@@ -305,7 +351,8 @@ static void little_memory(void **state) {
   must_say(o.ctx, "FAKE_OUT_OF_MEMORY");
   must_say(o.ctx, ": 100 atoms and ");
   const char *fits = strstr(clb_error(o.ctx), "; about ");
-  if (!fits || sscanf(fits, "; about %lld atoms and %lld edges would fit", &atoms, &edges) != 2) fail_msg("%s", clb_error(o.ctx));
+  if (!fits || sscanf(fits, "; about %lld atoms and %lld edges would fit", &atoms, &edges) != 2)
+    fail_msg("%s", clb_error(o.ctx));
   if (atoms < 1 || atoms >= 100 || edges < 1) fail_msg("%s", clb_error(o.ctx));
   printf("%s: %s\n", here.d->name, clb_error(o.ctx));
   gpu.memory = 0;
@@ -342,20 +389,26 @@ static void by_itself(void **state) {
   assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
   snprintf(command, sizeof command, "'%s' %s", self, d->name);
   const int status = system(command);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED) skip_because("the test-only driver of %s does not open here", d->name);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED)
+    skip_because("the test-only driver of %s does not open here", d->name);
   assert_int_equal(status, 0);
 }
 
 int main(int argc, char **argv) {
-  const struct CMUnitTest parts[] = {cmocka_unit_test(whole_steps), cmocka_unit_test(steps_of_one_model), cmocka_unit_test(little_memory)};
+  const struct CMUnitTest parts[] = {cmocka_unit_test(whole_steps),
+                                     cmocka_unit_test(steps_of_one_model),
+                                     cmocka_unit_test(little_memory)};
   struct CMUnitTest all[sizeof drivers / sizeof *drivers];
   for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++) {
-    all[i] = (struct CMUnitTest){.name = drivers[i].name, .test_func = by_itself, .initial_state = (void *)(uintptr_t)&drivers[i]};
+    all[i] = (struct CMUnitTest){.name = drivers[i].name,
+                                 .test_func = by_itself,
+                                 .initial_state = (void *)(uintptr_t)&drivers[i]};
     if (argc < 2 || strcmp(argv[1], drivers[i].name)) continue;
     here.d = &drivers[i];
     if (!here.d->find()) return SKIPPED;
     here.d->arm(0, false);
-    return _cmocka_run_group_tests(here.d->name, parts, here.d->has_memory_size ? 3 : 2, make_right, remove_made);
+    return _cmocka_run_group_tests(here.d->name, parts, here.d->has_memory_size ? 3 : 2, make_right,
+                                   remove_made);
   }
   return cmocka_run_group_tests(all, NULL, NULL);
 }

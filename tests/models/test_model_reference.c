@@ -1,5 +1,6 @@
-/* tests/models/test_model_reference.c - real models against what their own programs give.  CLB_TEST_NEQUIX: nequix-mp-1.nqx; CLB_TEST_NEQUIP: water.pth, by
-   default that of Debian's cp2k-data; CLB_TEST_STRUCTURES: a folder with water96.extxyz. */
+/* tests/models/test_model_reference.c - real models against what their own programs give.
+   CLB_TEST_NEQUIX: nequix-mp-1.nqx; CLB_TEST_NEQUIP: water.pth, by default that of Debian's
+   cp2k-data; CLB_TEST_STRUCTURES: a folder with water96.extxyz. */
 #include "tests/tools/convert_runner.h"
 #include "tests/models/model_places.h"
 
@@ -39,7 +40,8 @@ static void read_doubles(const json_t *from, double *to) {
   }
 }
 
-static void expect_reference(opened *o, const char *name, const json_t *r, const clb_model_options *options) {
+static void expect_reference(opened *o, const char *name, const json_t *r,
+                             const clb_model_options *options) {
   atom_set a = {.n = (int64_t)json_array_size(json_object_get(r, "Z"))};
   double z[MAX_ATOMS];
   computed wanted = {0};
@@ -51,14 +53,18 @@ static void expect_reference(opened *o, const char *name, const json_t *r, const
   read_doubles(json_object_get(r, "F"), wanted.forces);
   read_doubles(json_object_get(r, "stress"), wanted.stress);
   for (int d = 0; d < 3; d++) a.periodic[d] = json_is_array(json_object_get(r, "cell"));
-  for (int64_t i = 0; i < a.n; i++) assert_true((a.species[i] = clb_model_species(o->model, (int)z[i])) >= 0);
+  for (int64_t i = 0; i < a.n; i++)
+    assert_true((a.species[i] = clb_model_species(o->model, (int)z[i])) >= 0);
   const computed c = compute_atoms(o, &a);
   clb_model_neighbours found;
   assert_int_equal(clb_model_last_neighbours(o->model, &found), CLB_OK);
-  if (found.n_edges != json_integer_value(json_object_get(r, "n_edges"))) fail_msg("%s has %d edges", name, (int)found.n_edges);
+  if (found.n_edges != json_integer_value(json_object_get(r, "n_edges")))
+    fail_msg("%s has %d edges", name, (int)found.n_edges);
   const bool single = options->precision == CLB_F32;
-  const double strongest = largest(3 * a.n, wanted.forces), exact = 1e-8 + (options->knots ? 2e-6 * (1 + strongest) : 0);
-  const double energy = single ? 2e-6 * fabs(wanted.energy) : exact, force = single ? 2e-5 * strongest + 1e-5 : exact;
+  const double strongest = largest(3 * a.n, wanted.forces),
+               exact = 1e-8 + (options->knots ? 2e-6 * (1 + strongest) : 0);
+  const double energy = single ? 2e-6 * fabs(wanted.energy) : exact,
+               force = single ? 2e-5 * strongest + 1e-5 : exact;
   close_to(name, 1, &c.energy, &wanted.energy, energy);
   close_to(name, a.n, c.e_atom, wanted.e_atom, energy);
   close_to(name, 3 * a.n, c.forces, wanted.forces, force);
@@ -135,7 +141,8 @@ static void water_energies(void **state) {
   const char *folder = getenv("CLB_TEST_STRUCTURES");
   snprintf(path, sizeof path, "%s/water96.extxyz", folder ? folder : ".");
   if (!*water) skip_because("there is no water.pth (package cp2k-data, or CLB_TEST_NEQUIP)");
-  if (!folder || access(path, R_OK)) skip_because("CLB_TEST_STRUCTURES does not name a folder with water96.extxyz");
+  if (!folder || access(path, R_OK))
+    skip_because("CLB_TEST_STRUCTURES does not name a folder with water96.extxyz");
   computed double_precision = {0};
   for (int single = 0; single < 2; single++) {
     opened o = open_file("", water, &(clb_model_options){.precision = single ? CLB_F32 : CLB_F64});
@@ -143,12 +150,16 @@ static void water_energies(void **state) {
     const computed c = compute_atoms(&o, &a);
     close_to("energy", 1, &c.energy, &(double){-14983.5073}, single ? 2e-6 * 14984 : 1e-3);
     if (!single) double_precision = c;
-    close_to("force", 3 * a.n, c.forces, double_precision.forces, 2e-5 * largest(3 * a.n, double_precision.forces) + 1e-5);
+    close_to("force", 3 * a.n, c.forces, double_precision.forces,
+             2e-5 * largest(3 * a.n, double_precision.forces) + 1e-5);
     close_model(&o);
   }
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(nequix_described), cmocka_unit_test(nequix_f64), cmocka_unit_test(nequix_f32), cmocka_unit_test(nequix_tables), cmocka_unit_test(water_energies)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(nequix_described),
+                                     cmocka_unit_test(nequix_f64), cmocka_unit_test(nequix_f32),
+                                     cmocka_unit_test(nequix_tables),
+                                     cmocka_unit_test(water_energies)};
   return cmocka_run_group_tests(tests, convert_models, remove_models);
 }

@@ -1,4 +1,5 @@
-/* tests/models/test_model_steps.c - step after step: skins, what is moved to and from the device and made there, room. */
+/* tests/models/test_model_steps.c - step after step: skins, what is moved to and from the device
+   and made there, room. */
 #include "models/network.h"
 
 #include "tests/models/model_places.h"
@@ -10,10 +11,13 @@ static void step(atom_set *a, int64_t t) {
   for (int64_t i = 0; i < 3 * a->n; i++) a->positions[i] += 0.03 * test_random(&seed);
 }
 
-/* A skin changes nothing but how often neighbours are looked for, and what a step needs is there after the first. */
+/* A skin changes nothing but how often neighbours are looked for, and what a step needs is there
+   after the first. */
 static void skins(void **state) {
   (void)state;
-  opened bare = open_made("cpu:interpreter", 0, &f64), skin = open_made("cpu:interpreter", 0, &(clb_model_options){.precision = CLB_F64, .skin = 0.15});
+  opened bare = open_made("cpu:interpreter", 0, &f64),
+         skin = open_made("cpu:interpreter", 0,
+                          &(clb_model_options){.precision = CLB_F64, .skin = 0.15});
   atom_set a = random_atoms(6, 3, true, 15);
   int64_t atom_room = 0, edge_room = 0;
   clb_model_neighbours found;
@@ -35,14 +39,16 @@ static void skins(void **state) {
   close_model(&skin);
 }
 
-/* Atoms hundreds of cells away from each other, whose vectors are made on the host; then near again. */
+/* Atoms hundreds of cells away from each other, whose vectors are made on the host; then near
+   again. */
 static void far_images(void **state) {
   (void)state;
   opened o = open_made("cpu:interpreter", 0, &f64);
   atom_set a = random_atoms(6, 3, true, 15), far = a;
   const computed c = compute_atoms(&o, &a);
   assert_true(o.model->shifts_fit);
-  for (int k = 0; k < 3; k++) far.positions[3 + k] += 400 * a.cell[k], far.positions[6 + k] -= 400 * a.cell[k];
+  for (int k = 0; k < 3; k++)
+    far.positions[3 + k] += 400 * a.cell[k], far.positions[6 + k] -= 400 * a.cell[k];
   const computed d = compute_atoms(&o, &far);
   assert_true(!o.model->shifts_fit);
   expect_same(&d, &c, a.n, 1e-8);
@@ -64,7 +70,9 @@ static void without_f64(void **state) {
   for (int i = 0; i < 2; i++) {
     assert_int_equal(clb_context_create("cpu:interpreter", &o[i].ctx), CLB_OK);
     if (i) o[i].ctx->device->limits.f64 = false;
-    assert_int_equal(clb_model_open(o[i].ctx, path, &(clb_model_options){.precision = CLB_F32}, &o[i].model), CLB_OK);
+    assert_int_equal(
+        clb_model_open(o[i].ctx, path, &(clb_model_options){.precision = CLB_F32}, &o[i].model),
+        CLB_OK);
     assert_true(!o[i].model->edge_vectors == (i == 1));
     c[i] = compute_atoms(&o[i], &a);
     const computed again = compute_atoms(&o[i], &a);
@@ -83,14 +91,17 @@ static struct {
   int most_allocs; /* 0: any number */
 } device;
 static clb_status alloc_counted(clb_device *d, uint64_t bytes, clb_memory *m) {
-  if (device.allocs++ >= device.most_allocs && device.most_allocs) return clb_fail(d->error, CLB_ERROR_MEMORY, "no more memory");
+  if (device.allocs++ >= device.most_allocs && device.most_allocs)
+    return clb_fail(d->error, CLB_ERROR_MEMORY, "no more memory");
   return device.backend->alloc(d, bytes, m);
 }
-static clb_status write_counted(clb_device *d, const clb_memory *to, uint64_t offset, const void *from, uint64_t bytes) {
+static clb_status write_counted(clb_device *d, const clb_memory *to, uint64_t offset,
+                                const void *from, uint64_t bytes) {
   device.writes++;
   return device.backend->write(d, to, offset, from, bytes);
 }
-static clb_status read_counted(clb_device *d, const clb_memory *from, uint64_t offset, void *to, uint64_t bytes) {
+static clb_status read_counted(clb_device *d, const clb_memory *from, uint64_t offset, void *to,
+                               uint64_t bytes) {
   device.reads++;
   return device.backend->read(d, from, offset, to, bytes);
 }
@@ -108,7 +119,8 @@ static void count_calls(clb_device *d) {
 
 static void expect_counts(int writes, int reads, int waits) {
   if (device.allocs || device.writes != writes || device.reads != reads || device.waits != waits)
-    fail_msg("a step allocates %d times, writes %d, reads %d, waits %d times", device.allocs, device.writes, device.reads, device.waits);
+    fail_msg("a step allocates %d times, writes %d, reads %d, waits %d times", device.allocs,
+             device.writes, device.reads, device.waits);
   device.allocs = device.writes = device.reads = device.waits = 0;
 }
 
@@ -119,17 +131,26 @@ static void step_of_edges(opened *o, const atom_set *a) {
   double *vectors = malloc((size_t)n * 48), energy, virial[9];
   assert_non_null(vectors);
   clb_neighbours_vectors(list, a->positions, vectors);
-  const clb_model_edges e = {.n_local = a->n, .n_total = a->n, .n_edges = n, .same_graph = 1, .vectors = vectors};
-  assert_int_equal(clb_model_compute_edges(o->model, &e, &(clb_model_edge_results){.energy = &energy, .virial = virial}), CLB_OK);
+  const clb_model_edges e = {
+      .n_local = a->n, .n_total = a->n, .n_edges = n, .same_graph = 1, .vectors = vectors};
+  assert_int_equal(
+      clb_model_compute_edges(o->model, &e,
+                              &(clb_model_edge_results){.energy = &energy, .virial = virial}),
+      CLB_OK);
   expect_counts(1, 1, 0);
-  assert_int_equal(clb_model_compute_edges(o->model, &e, &(clb_model_edge_results){.energy = &energy, .d_vectors = vectors + 3 * n}), CLB_OK);
+  assert_int_equal(
+      clb_model_compute_edges(
+          o->model, &e, &(clb_model_edge_results){.energy = &energy, .d_vectors = vectors + 3 * n}),
+      CLB_OK);
   expect_counts(1, 2, 0);
-  assert_int_equal(clb_model_compute_edges(o->model, &e, &(clb_model_edge_results){.energy = NULL}), CLB_OK);
+  assert_int_equal(clb_model_compute_edges(o->model, &e, &(clb_model_edge_results){.energy = NULL}),
+                   CLB_OK);
   expect_counts(1, 0, 1);
   free(vectors);
 }
 
-/* Without new neighbours: positions go there, all results come back at once, and nothing else passes; not even staging grows. */
+/* Without new neighbours: positions go there, all results come back at once, and nothing else
+   passes; not even staging grows. */
 static void one_wait(void **state) {
   (void)state;
   for (int knots = 0; knots <= 16; knots += 16) {
@@ -149,7 +170,8 @@ static void one_wait(void **state) {
     expect_counts(2, 1, 0);
     double energy;
     const clb_model_atoms atoms = {a.n, a.species, a.positions, a.cell, {1, 1, 1}};
-    assert_int_equal(clb_model_compute(o.model, &atoms, &(clb_model_results){.energy = &energy}), CLB_OK);
+    assert_int_equal(clb_model_compute(o.model, &atoms, &(clb_model_results){.energy = &energy}),
+                     CLB_OK);
     expect_counts(1, 1, 0);
     assert_true(staging == o.model->staging_bytes && o.model->rebuilds == 1);
     step_of_edges(&o, &a);
@@ -172,7 +194,8 @@ static void out_of_memory(void **state) {
     device.allocs = 0;
     device.most_allocs = most;
     s = clb_model_compute(o.model, &atoms, &(clb_model_results){.energy = &energy});
-    if (s && (s != CLB_ERROR_MEMORY || most > 100)) fail_msg("%d allocations: %s", most, clb_error(o.ctx));
+    if (s && (s != CLB_ERROR_MEMORY || most > 100))
+      fail_msg("%d allocations: %s", most, clb_error(o.ctx));
     device.most_allocs = 0;
     const computed again = compute_atoms(&o, &small);
     assert_memory_equal(&again, &c, sizeof c);
@@ -187,7 +210,8 @@ static void room(void **state) {
   opened o = open_made("cpu:interpreter", 0, &f64);
   const atom_set a = random_atoms(8, 3, true, 21);
   atom_set more = a;
-  memcpy(more.positions + 24, (const double[]){0.5, 0.5, 0.5, 1.5, 1, 0.1}, 6 * sizeof *more.positions);
+  memcpy(more.positions + 24, (const double[]){0.5, 0.5, 0.5, 1.5, 1, 0.1},
+         6 * sizeof *more.positions);
   more.n = 10;
   compute_atoms(&o, &a);
   const int64_t atom_room = o.model->atom_room, edge_room = o.model->edge_room;
@@ -198,7 +222,8 @@ static void room(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(skins), cmocka_unit_test(far_images), cmocka_unit_test(without_f64), cmocka_unit_test(one_wait), cmocka_unit_test(out_of_memory),
-                                     cmocka_unit_test(room)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(skins),         cmocka_unit_test(far_images),
+                                     cmocka_unit_test(without_f64),   cmocka_unit_test(one_wait),
+                                     cmocka_unit_test(out_of_memory), cmocka_unit_test(room)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

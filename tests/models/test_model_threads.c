@@ -1,4 +1,5 @@
-/* tests/models/test_model_threads.c - models on contexts of their own, in threads at the same time: the bits of one thread alone. */
+/* tests/models/test_model_threads.c - models on contexts of their own, in threads at the same time:
+   the bits of one thread alone. */
 #include <pthread.h>
 
 #include "tests/models/model_places.h"
@@ -31,16 +32,20 @@ static void *work(void *at) {
       computed *c = &j->step[k];
       memset(c, 0, sizeof *c);
       const clb_model_atoms atoms = {a.n, a.species, a.positions, a.cell, {1, 1, 1}};
-      s = clb_model_compute(model, &atoms, &(clb_model_results){&c->energy, c->e_atom, c->forces, c->stress});
+      s = clb_model_compute(model, &atoms,
+                            &(clb_model_results){&c->energy, c->e_atom, c->forces, c->stress});
     }
-    if (s) snprintf(j->wrong, sizeof j->wrong, "%s: %s: %s", j->device, clb_status_text(s), clb_error(ctx));
+    if (s)
+      snprintf(j->wrong, sizeof j->wrong, "%s: %s: %s", j->device, clb_status_text(s),
+               clb_error(ctx));
     clb_model_destroy(&model);
     clb_context_destroy(&ctx);
   }
   return NULL;
 }
 
-/* Two threads have the same model, the third another; all share the cache of kernels, which is empty at first. */
+/* Two threads have the same model, the third another; all share the cache of kernels, which is
+   empty at first. */
 static void threads(void **state) {
   const char *device = *state;
   char folder[] = "/tmp/clebsch-threads-XXXXXX", path[2][64], command[64];

@@ -40,14 +40,17 @@ static double vector(const atoms *a, const edge *e, double v[3]) {
   return v[0] * v[0] + v[1] * v[1] + v[2] * v[2];
 }
 
-/* Images to look at in each direction: those that the cutoff reaches, and as many as positions lie outside. */
+/* Images to look at in each direction: those that the cutoff reaches, and as many as positions lie
+   outside. */
 static void extents(const atoms *a, double cutoff, int32_t most[3]) {
   for (int d = 0; d < 3; d++) {
     most[d] = 0;
     if (!a->periodic[d]) continue;
     double g[3], height, size = 0, low = INFINITY, high = -INFINITY;
-    const double *b = a->cell + 3 * ((d + 1) % 3), *c = a->cell + 3 * ((d + 2) % 3), *own = a->cell + 3 * d;
-    for (int k = 0; k < 3; k++) g[k] = b[(k + 1) % 3] * c[(k + 2) % 3] - b[(k + 2) % 3] * c[(k + 1) % 3], size += g[k] * g[k];
+    const double *b = a->cell + 3 * ((d + 1) % 3), *c = a->cell + 3 * ((d + 2) % 3),
+                 *own = a->cell + 3 * d;
+    for (int k = 0; k < 3; k++)
+      g[k] = b[(k + 1) % 3] * c[(k + 2) % 3] - b[(k + 2) % 3] * c[(k + 1) % 3], size += g[k] * g[k];
     height = fabs(g[0] * own[0] + g[1] * own[1] + g[2] * own[2]) / sqrt(size);
     for (int64_t i = 0; i < a->n; i++) {
       double f = 0;
@@ -71,7 +74,9 @@ static edge *brute_force(const atoms *a, double cutoff, int64_t *n) {
       for (e.shift[0] = -most[0]; e.shift[0] <= most[0]; e.shift[0]++)
         for (e.shift[1] = -most[1]; e.shift[1] <= most[1]; e.shift[1]++)
           for (e.shift[2] = -most[2]; e.shift[2] <= most[2]; e.shift[2]++) {
-            if (vector(a, &e, v) >= cutoff * cutoff || (e.receiver == e.sender && !e.shift[0] && !e.shift[1] && !e.shift[2])) continue;
+            if (vector(a, &e, v) >= cutoff * cutoff ||
+                (e.receiver == e.sender && !e.shift[0] && !e.shift[1] && !e.shift[2]))
+              continue;
             if (*n == room) edges = realloc(edges, (size_t)(room *= 2) * sizeof *edges);
             assert_non_null(edges);
             edges[(*n)++] = e;
@@ -84,7 +89,9 @@ static edge *edges_of(const clb_neighbours *l) {
   edge *edges = malloc((size_t)l->n_edges * sizeof *edges + 1);
   assert_non_null(edges);
   for (int64_t i = 0; i < l->n_edges; i++) {
-    edges[i] = (edge){l->receivers[i], l->senders[i], {l->shifts[3 * i], l->shifts[3 * i + 1], l->shifts[3 * i + 2]}};
+    edges[i] = (edge){l->receivers[i],
+                      l->senders[i],
+                      {l->shifts[3 * i], l->shifts[3 * i + 1], l->shifts[3 * i + 2]}};
     assert_true(!i || l->receivers[i] >= l->receivers[i - 1]);
   }
   qsort(edges, (size_t)l->n_edges, sizeof *edges, by_edge);
@@ -93,7 +100,8 @@ static edge *edges_of(const clb_neighbours *l) {
 
 static bool update(clb_neighbours *l, const atoms *a) {
   bool rebuilt;
-  if (clb_neighbours_update(l, a->n, a->positions, a->cell, a->periodic, &rebuilt)) fail_msg("%s", l->error);
+  if (clb_neighbours_update(l, a->n, a->positions, a->cell, a->periodic, &rebuilt))
+    fail_msg("%s", l->error);
   return rebuilt;
 }
 
@@ -103,8 +111,13 @@ static void check_vectors(const clb_neighbours *l, const atoms *a) {
   clb_neighbours_vectors(l, a->positions, vectors);
   for (int64_t i = 0; i < l->n_edges; i++) {
     double v[3];
-    vector(a, &(edge){l->receivers[i], l->senders[i], {l->shifts[3 * i], l->shifts[3 * i + 1], l->shifts[3 * i + 2]}}, v);
-    for (int k = 0; k < 3; k++) assert_true(fabs(vectors[3 * i + k] - v[k]) <= 1e-12 * (1 + fabs(v[k])));
+    vector(a,
+           &(edge){l->receivers[i],
+                   l->senders[i],
+                   {l->shifts[3 * i], l->shifts[3 * i + 1], l->shifts[3 * i + 2]}},
+           v);
+    for (int k = 0; k < 3; k++)
+      assert_true(fabs(vectors[3 * i + k] - v[k]) <= 1e-12 * (1 + fabs(v[k])));
   }
   free(vectors);
 }
@@ -114,7 +127,8 @@ static int64_t check(clb_neighbours *l, const atoms *a, const char *what) {
   int64_t n;
   update(l, a);
   edge *want = brute_force(a, l->cutoff + l->skin, &n), *got = edges_of(l);
-  if (n != l->n_edges) fail_msg("%s: %lld edges instead of %lld", what, (long long)l->n_edges, (long long)n);
+  if (n != l->n_edges)
+    fail_msg("%s: %lld edges instead of %lld", what, (long long)l->n_edges, (long long)n);
   for (int64_t i = 0; i < n; i++)
     if (by_edge(&want[i], &got[i])) fail_msg("%s: edge %lld differs", what, (long long)i);
   check_vectors(l, a);
@@ -125,14 +139,20 @@ static int64_t check(clb_neighbours *l, const atoms *a, const char *what) {
 
 /* ---- random atoms ---- */
 
-static double between(uint64_t *seed, double low, double high) { return low + (high - low) * (test_random(seed) + 1) / 2; }
+static double between(uint64_t *seed, double low, double high) {
+  return low + (high - low) * (test_random(seed) + 1) / 2;
+}
 
-/* A cell whose edges are about so long: cubic, or skewed (its volume at least 1/20 of a rectangular one). */
+/* A cell whose edges are about so long: cubic, or skewed (its volume at least 1/20 of a rectangular
+   one). */
 static void random_cell(uint64_t *seed, double size, bool skewed, double cell[9]) {
   double volume;
   do {
-    for (int i = 0; i < 9; i++) cell[i] = skewed ? size * test_random(seed) : i % 4 ? 0 : size * between(seed, .5, 1.5);
-    volume = fabs(cell[0] * (cell[4] * cell[8] - cell[5] * cell[7]) + cell[1] * (cell[5] * cell[6] - cell[3] * cell[8]) + cell[2] * (cell[3] * cell[7] - cell[4] * cell[6]));
+    for (int i = 0; i < 9; i++)
+      cell[i] = skewed ? size * test_random(seed) : i % 4 ? 0 : size * between(seed, .5, 1.5);
+    volume = fabs(cell[0] * (cell[4] * cell[8] - cell[5] * cell[7]) +
+                  cell[1] * (cell[5] * cell[6] - cell[3] * cell[8]) +
+                  cell[2] * (cell[3] * cell[7] - cell[4] * cell[6]));
   } while (volume < size * size * size / 20);
 }
 
@@ -142,31 +162,36 @@ static void random_positions(uint64_t *seed, double outside, atoms *a) {
     double *x = a->positions + 3 * i, f[3];
     for (int d = 0; d < 3; d++) f[d] = between(seed, -outside, 1 + outside);
     for (int k = 0; k < 3; k++)
-      x[k] = i % 2 ? x[k - 3] + between(seed, -2, 2) : f[0] * a->cell[k] + f[1] * a->cell[3 + k] + f[2] * a->cell[6 + k];
+      x[k] = i % 2 ? x[k - 3] + between(seed, -2, 2)
+                   : f[0] * a->cell[k] + f[1] * a->cell[3 + k] + f[2] * a->cell[6 + k];
   }
 }
 
 static void random_atoms(void **state) {
   (void)state;
-  static const double sizes[] = {1.5, 4, 12, 50, 3000}; /* from many images per cell to many bins per atom */
+  static const double sizes[] = {1.5, 4, 12, 50,
+                                 3000}; /* from many images per cell to many bins per atom */
   uint64_t seed = 7;
   int64_t all = 0;
   char what[100];
   for (int trial = 0; trial < 400; trial++) {
     atoms a = {.periodic = {trial & 1, trial & 2, trial & 4}};
-    double size = sizes[trial / 8 % 5], cutoff = size < 2 ? between(&seed, .5, 4) : between(&seed, 1, 6);
+    double size = sizes[trial / 8 % 5],
+           cutoff = size < 2 ? between(&seed, .5, 4) : between(&seed, 1, 6);
     a.n = size < 2 ? trial % 5 : (int64_t)between(&seed, 0, size < 5 ? 20 : MAX_ATOMS);
     random_cell(&seed, size, trial / 40 % 2, a.cell);
     random_positions(&seed, trial / 80 % 2 ? 2 : 0, &a);
     clb_neighbours l = {.cutoff = cutoff};
-    snprintf(what, sizeof what, "trial %d: %lld atoms, cell of %g, cutoff %g", trial, (long long)a.n, size, cutoff);
+    snprintf(what, sizeof what, "trial %d: %lld atoms, cell of %g, cutoff %g", trial,
+             (long long)a.n, size, cutoff);
     all += check(&l, &a, what);
     clb_neighbours_free(&l);
   }
   assert_true(all > 20000);
 }
 
-/* One list for all: memory that was left behind is no matter; equal atoms give equal lists to the last bit. */
+/* One list for all: memory that was left behind is no matter; equal atoms give equal lists to the
+   last bit. */
 static void reused(void **state) {
   (void)state;
   uint64_t seed = 8;
@@ -228,16 +253,23 @@ static void strictly_below(void **state) {
   static const struct {
     double cutoff;
     int64_t each;
-  } shells[] = {{0, 0}, {1, 0}, {1.0000001, 6}, {1.5, 18}, {2, 26}, {2.0000001, 32}, {3, 92}, {3.0000001, 122}};
+  } shells[] = {{0, 0},  {1, 0},          {1.0000001, 6}, {1.5, 18},
+                {2, 26}, {2.0000001, 32}, {3, 92},        {3.0000001, 122}};
   for (int edge_cells = 1; edge_cells <= 3; edge_cells++)
     for (size_t i = 0; i < sizeof shells / sizeof *shells; i++) {
       atoms a = {.n = edge_cells * edge_cells * edge_cells, .periodic = {true, true, true}};
       for (int d = 0; d < 3; d++) a.cell[4 * d] = edge_cells;
       for (int j = 0; j < a.n; j++)
-        for (int d = 0; d < 3; d++) a.positions[3 * j + d] = (d == 0 ? j % edge_cells : d == 1 ? j / edge_cells % edge_cells : j / edge_cells / edge_cells) - (j == 4 ? 6 : 0);
+        for (int d = 0; d < 3; d++)
+          a.positions[3 * j + d] = (d == 0   ? j % edge_cells
+                                    : d == 1 ? j / edge_cells % edge_cells
+                                             : j / edge_cells / edge_cells) -
+                                   (j == 4 ? 6 : 0);
       clb_neighbours l = {.cutoff = shells[i].cutoff};
       update(&l, &a);
-      if (l.n_edges != shells[i].each * a.n) fail_msg("cutoff %g, %lld atoms: %lld edges", l.cutoff, (long long)a.n, (long long)l.n_edges);
+      if (l.n_edges != shells[i].each * a.n)
+        fail_msg("cutoff %g, %lld atoms: %lld edges", l.cutoff, (long long)a.n,
+                 (long long)l.n_edges);
       clb_neighbours_free(&l);
     }
 }
@@ -245,7 +277,8 @@ static void strictly_below(void **state) {
 static void few_atoms(void **state) {
   (void)state;
   clb_neighbours l = {.cutoff = 3};
-  atoms none = {.n = 0, .cell = {2, 0, 0, 0, 2, 0, 0, 0, 2}, .periodic = {true, true, true}}, one = none, same = none;
+  atoms none = {.n = 0, .cell = {2, 0, 0, 0, 2, 0, 0, 0, 2}, .periodic = {true, true, true}},
+        one = none, same = none;
   assert_int_equal(check(&l, &none, "no atoms"), 0);
   one.n = 1;
   assert_int_equal(check(&l, &one, "one atom"), 18); /* (1,0,0) and (1,1,0) of a lattice of 2 */
@@ -257,7 +290,8 @@ static void few_atoms(void **state) {
   same.positions[4] = -150; /* the same place, three cells away */
   assert_int_equal(check(&l, &same, "two atoms at images of one place"), 2);
   assert_int_equal(l.shifts[1], 3);
-  assert_false(clb_neighbours_update(&l, 1, one.positions, NULL, (bool[3]){false, false, false}, NULL));
+  assert_false(
+      clb_neighbours_update(&l, 1, one.positions, NULL, (bool[3]){false, false, false}, NULL));
   assert_int_equal(l.n_edges, 0);
   assert_false(clb_neighbours_update(&l, 0, NULL, NULL, (bool[3]){false, false, false}, NULL));
   clb_neighbours_free(&l);
@@ -298,9 +332,11 @@ static void far_apart(void **state) {
   uint64_t seed = 11;
   for (int i = 0; i < 5; i++)
     for (int periodic = 0; periodic < 2; periodic++) {
-      atoms a = {.n = 50, .cell = {6, 0, 0, 0, 5, 0, 0, 0, 7}, .periodic = {false, periodic, false}};
+      atoms a = {
+          .n = 50, .cell = {6, 0, 0, 0, 5, 0, 0, 0, 7}, .periodic = {false, periodic, false}};
       random_positions(&seed, 0, &a);
-      for (int d = 0; d < 3; d++) a.positions[3 + d] = far[i] * (d != 1), a.positions[6 + d] = -far[i] * (d == 0);
+      for (int d = 0; d < 3; d++)
+        a.positions[3 + d] = far[i] * (d != 1), a.positions[6 + d] = -far[i] * (d == 0);
       clb_neighbours l = {.cutoff = 3};
       check(&l, &a, "far apart");
       assert_true(l.bytes[SLOT_START] < 10000);
@@ -330,7 +366,8 @@ static void skin(void **state) {
   int64_t n;
   edge *near_now = brute_force(&moved, l.cutoff, &n), *got = edges_of(&l);
   assert_true(n > 100);
-  for (int64_t i = 0; i < n; i++) assert_non_null(bsearch(&near_now[i], got, (size_t)l.n_edges, sizeof *got, by_edge));
+  for (int64_t i = 0; i < n; i++)
+    assert_non_null(bsearch(&near_now[i], got, (size_t)l.n_edges, sizeof *got, by_edge));
   free(near_now);
   free(got);
   /* By how much one atom moved since the last rebuild, not since the last update. */
@@ -389,7 +426,8 @@ static void no_memory(void **state) {
   clb_neighbours l = {.cutoff = 4};
   for (int left = 0; left < CLB_NEIGHBOUR_ARRAYS; left++) {
     allocations_left = left;
-    assert_int_equal(clb_neighbours_update(&l, a.n, a.positions, a.cell, a.periodic, NULL), CLB_ERROR_MEMORY);
+    assert_int_equal(clb_neighbours_update(&l, a.n, a.positions, a.cell, a.periodic, NULL),
+                     CLB_ERROR_MEMORY);
     assert_non_null(strstr(l.error, "out of memory for the neighbours of 20 atoms"));
     assert_int_equal(l.n_edges, 0);
     clb_neighbours_free(&l);
@@ -399,13 +437,16 @@ static void no_memory(void **state) {
   clb_neighbours_free(&l);
 }
 
-/* A call that must fail, from good arguments with one thing wrong; the list is then empty, and the next call is well. */
-static void wrong(clb_neighbours l, const atoms *good, atoms bad, const double *cell, const char *words) {
+/* A call that must fail, from good arguments with one thing wrong; the list is then empty, and the
+   next call is well. */
+static void wrong(clb_neighbours l, const atoms *good, atoms bad, const double *cell,
+                  const char *words) {
   clb_neighbours list = {.cutoff = 3, .skin = .5};
   update(&list, good);
   list.cutoff = l.cutoff, list.skin = l.skin;
   int status = clb_neighbours_update(&list, bad.n, bad.positions, cell, bad.periodic, NULL);
-  if (status != CLB_ERROR_ARGUMENT || !strstr(list.error, words)) fail_msg("status %d: \"%s\" lacks \"%s\"", status, list.error, words);
+  if (status != CLB_ERROR_ARGUMENT || !strstr(list.error, words))
+    fail_msg("status %d: \"%s\" lacks \"%s\"", status, list.error, words);
   assert_int_equal(list.n_edges, 0);
   list.cutoff = 3, list.skin = .5;
   assert_true(update(&list, good));
@@ -416,7 +457,10 @@ static void mistakes(void **state) {
   (void)state;
   const clb_neighbours l = {.cutoff = 3, .skin = .5};
   clb_neighbours other = l;
-  const atoms good = {.n = 4, .positions = {1, 2, 3, 4, 5, 6, 7, 1, 2, 3, 4, 8}, .cell = {10, 0, 0, 0, 10, 0, 0, 0, 10}, .periodic = {true, true, false}};
+  const atoms good = {.n = 4,
+                      .positions = {1, 2, 3, 4, 5, 6, 7, 1, 2, 3, 4, 8},
+                      .cell = {10, 0, 0, 0, 10, 0, 0, 0, 10},
+                      .periodic = {true, true, false}};
   atoms a = good;
   const double nothing[] = {NAN, INFINITY, -INFINITY};
   for (int i = 0; i < 3; i++) {
@@ -442,13 +486,15 @@ static void mistakes(void **state) {
   wrong(l, &good, a, a.cell, "cell is singular");
   a = good, a.cell[3] = 20, a.cell[4] = 1e-7;
   wrong(l, &good, a, a.cell, "cell is singular");
-  a = good, a.periodic[2] = true, a.cell[6] = 10, a.cell[7] = 10, a.cell[8] = 0; /* in the plane of the others */
+  a = good, a.periodic[2] = true, a.cell[6] = 10, a.cell[7] = 10,
+  a.cell[8] = 0; /* in the plane of the others */
   wrong(l, &good, a, a.cell, "cell is singular");
   a = good, a.periodic[2] = true, a.cell[8] = 0; /* nothing else has changed */
   wrong(l, &good, a, a.cell, "cell is singular");
   a = good, a.cell[0] = 1.1e8;
   wrong(l, &good, a, a.cell, "cell[0] is 1.1e+08 Angstrom long: it must be at most 1e+08");
-  a = good, a.cell[3] = 0x1p157, a.cell[4] = 0x1p157; /* an atom at 0 is inside the cell, one at -3 rounds to the far end of it */
+  a = good, a.cell[3] = 0x1p157,
+  a.cell[4] = 0x1p157; /* an atom at 0 is inside the cell, one at -3 rounds to the far end of it */
   wrong(l, &good, a, a.cell, "cell[1] is 2.58");
   a = good, a.positions[4] = 1e10;
   wrong(l, &good, a, a.cell, "positions[1] lies too far away");
@@ -458,11 +504,13 @@ static void mistakes(void **state) {
   a.n = 1, a.positions[0] = a.positions[1] = 0;
   wrong(l, &good, a, a.cell, "too many images");
   clb_neighbours list = l;
-  assert_int_equal(clb_neighbours_update(&list, 3, NULL, good.cell, good.periodic, NULL), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_neighbours_update(&list, 3, NULL, good.cell, good.periodic, NULL),
+                   CLB_ERROR_ARGUMENT);
   assert_non_null(strstr(list.error, "positions is NULL"));
 }
 
-/* 132,000 atoms, each 16,384 at one place of its own, have more than 2^31 - 2 edges; one more at the first place is refused at once. */
+/* 132,000 atoms, each 16,384 at one place of its own, have more than 2^31 - 2 edges; one more at
+   the first place is refused at once. */
 static void too_many_edges(void **state) {
   (void)state;
   enum { EACH = 1 << 14 };
@@ -471,18 +519,23 @@ static void too_many_edges(void **state) {
   assert_non_null(positions);
   for (int64_t i = 0; i < n; i++) positions[3 * i] = 10. * (double)(i / EACH);
   clb_neighbours l = {.cutoff = 1};
-  assert_int_equal(clb_neighbours_update(&l, n, positions, NULL, (bool[3]){false, false, false}, NULL), CLB_ERROR_ARGUMENT);
+  assert_int_equal(
+      clb_neighbours_update(&l, n, positions, NULL, (bool[3]){false, false, false}, NULL),
+      CLB_ERROR_ARGUMENT);
   assert_non_null(strstr(l.error, "more than 2^31 - 2 edges"));
   assert_int_equal(l.n_edges, 0);
   positions[3 * EACH] = positions[3 * EACH + 3] = 0;
-  assert_int_equal(clb_neighbours_update(&l, EACH + 2, positions, NULL, (bool[3]){false, false, false}, NULL), CLB_ERROR_ARGUMENT);
+  assert_int_equal(
+      clb_neighbours_update(&l, EACH + 2, positions, NULL, (bool[3]){false, false, false}, NULL),
+      CLB_ERROR_ARGUMENT);
   assert_non_null(strstr(l.error, "has more than 16384 neighbours within 1 Angstrom"));
   assert_int_equal(l.n_edges, 0);
   clb_neighbours_free(&l);
   free(positions);
 }
 
-/* Thin cells, and cells of long vectors that are almost in one plane: refused before anything is searched. */
+/* Thin cells, and cells of long vectors that are almost in one plane: refused before anything is
+   searched. */
 static void thin_cells(void **state) {
   (void)state;
   static const struct {
@@ -491,24 +544,30 @@ static void thin_cells(void **state) {
   } cells[] = {
       {{.1, 0, 0, 0, .1, 0, 0, 0, .1}, "atom 0 has more than 16384 neighbours within 3 Angstrom"},
       {{10, 0, 0, 0, 10, 0, 0, 0, 2e-4}, "atom 0 has more than 16384 neighbours"},
-      {{.02, 0, 0, 0, .02, 0, 0, 0, .02}, "too many images of a cell only 0.02 x 0.02 x 0.02 Angstrom high"},
+      {{.02, 0, 0, 0, .02, 0, 0, 0, .02},
+       "too many images of a cell only 0.02 x 0.02 x 0.02 Angstrom high"},
       {{10, 0, 0, 0, 10, 0, 0, 0, 1e-6}, "too many images of a cell only 10 x 10 x 1e-06"},
       {{20, 0, 0, 20, .2, 0, 20, .1, .025}, "too many images"},
   };
   const double origin[3] = {0};
   for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
     clb_neighbours l = {.cutoff = 3};
-    if (!clb_neighbours_update(&l, 1, origin, cells[i].cell, (bool[3]){true, true, true}, NULL)) fail_msg("cell %zu: %lld edges", i, (long long)l.n_edges);
-    if (!strstr(l.error, cells[i].words)) fail_msg("cell %zu: no '%s' in %s", i, cells[i].words, l.error);
+    if (!clb_neighbours_update(&l, 1, origin, cells[i].cell, (bool[3]){true, true, true}, NULL))
+      fail_msg("cell %zu: %lld edges", i, (long long)l.n_edges);
+    if (!strstr(l.error, cells[i].words))
+      fail_msg("cell %zu: no '%s' in %s", i, cells[i].words, l.error);
     clb_neighbours_free(&l);
   }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(random_atoms),    cmocka_unit_test(reused),    cmocka_unit_test(wrapping), cmocka_unit_test(strictly_below), cmocka_unit_test(few_atoms),
-      cmocka_unit_test(open_directions), cmocka_unit_test(far_apart), cmocka_unit_test(skin),     cmocka_unit_test(allocates_once), cmocka_unit_test(no_memory),
-      cmocka_unit_test(mistakes),        cmocka_unit_test(too_many_edges),
+      cmocka_unit_test(random_atoms),   cmocka_unit_test(reused),
+      cmocka_unit_test(wrapping),       cmocka_unit_test(strictly_below),
+      cmocka_unit_test(few_atoms),      cmocka_unit_test(open_directions),
+      cmocka_unit_test(far_apart),      cmocka_unit_test(skin),
+      cmocka_unit_test(allocates_once), cmocka_unit_test(no_memory),
+      cmocka_unit_test(mistakes),       cmocka_unit_test(too_many_edges),
       cmocka_unit_test(thin_cells)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

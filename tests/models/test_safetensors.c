@@ -1,4 +1,5 @@
-/* tests/models/test_safetensors.c - reading safetensors: what a good file holds, and that no bad one is believed. */
+/* tests/models/test_safetensors.c - reading safetensors: what a good file holds, and that no bad
+   one is believed. */
 #include "tests/test.h"
 
 #include <unistd.h>
@@ -51,7 +52,8 @@ static void refused(const char *what) {
   clb_safetensors *file = (clb_safetensors *)path;
   assert_int_equal(open_file(&e, &file), CLB_ERROR_ARGUMENT);
   assert_null(file);
-  if (!strstr(e.text.s, path) || !strstr(e.text.s, what)) fail_msg("'%s' is not in '%s'", what, e.text.s);
+  if (!strstr(e.text.s, path) || !strstr(e.text.s, what))
+    fail_msg("'%s' is not in '%s'", what, e.text.s);
   if (!clb_text_is_plain(e.text.s)) fail_msg("not one line: '%s'", e.text.s);
   clb_text_free(&e.text);
 }
@@ -59,9 +61,12 @@ static void refused(const char *what) {
 /* ---- a good one ---- */
 
 static const char good_header[] =
-    "{\"__metadata__\":{\"r_max\":\"4.5\",\"name\":\"H O\",\"n\":\"12\",\"e\":\"1e-12\",\"x\":\"1,5\"},"
-    "\"b\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[16,40]},\"a\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[0,16]},"
-    "\"none\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[16,16]},\"one\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[40,44]},"
+    "{\"__metadata__\":{\"r_max\":\"4.5\",\"name\":\"H "
+    "O\",\"n\":\"12\",\"e\":\"1e-12\",\"x\":\"1,5\"},"
+    "\"b\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[16,40]},\"a\":{\"dtype\":\"F64\","
+    "\"shape\":[2],\"data_offsets\":[0,16]},"
+    "\"none\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[16,16]},\"one\":{\"dtype\":"
+    "\"F32\",\"shape\":[],\"data_offsets\":[40,44]},"
     "\"whole\":{\"dtype\":\"I32\",\"shape\":[1],\"data_offsets\":[44,48]}}   ";
 
 static image good(void) {
@@ -99,7 +104,8 @@ static void reads_tensors(void **state) {
   assert_true(out[0] == 7 && out[1] == -2.5);
   assert_int_equal(clb_safetensors_read(&e, file, "none", 2, (int64_t[]){0, 7}, NULL), CLB_OK);
   const clb_tensor *t = clb_safetensors_find(file, "b");
-  assert_true(t && t->rank == 2 && t->shape[0] == 2 && t->shape[1] == 3 && t->count == 6 && t->end - t->begin == 24 && !strcmp(t->dtype, "F32"));
+  assert_true(t && t->rank == 2 && t->shape[0] == 2 && t->shape[1] == 3 && t->count == 6 &&
+              t->end - t->begin == 24 && !strcmp(t->dtype, "F32"));
   assert_string_equal(clb_safetensors_at(file, 0)->name, "a");
   assert_null(clb_safetensors_find(file, "c"));
   assert_null(clb_safetensors_find(file, "__metadata__"));
@@ -120,10 +126,14 @@ static void says_what_does_not_fit(void **state) {
   clb_error_sink e = {0};
   clb_safetensors *file = open_good(&e);
   double out[6];
-  expect_sentence(&e, clb_safetensors_read(&e, file, "c", 1, (int64_t[]){2}, out), "there is no tensor 'c'");
-  expect_sentence(&e, clb_safetensors_read(&e, file, "whole", 1, (int64_t[]){1}, out), "tensor 'whole' is I32, not F64 or F32");
-  expect_sentence(&e, clb_safetensors_read(&e, file, "b", 2, (int64_t[]){3, 2}, out), "tensor 'b' is [2, 3], not [3, 2]");
-  expect_sentence(&e, clb_safetensors_read(&e, file, "b", 1, (int64_t[]){6}, out), "tensor 'b' is [2, 3], not [6]");
+  expect_sentence(&e, clb_safetensors_read(&e, file, "c", 1, (int64_t[]){2}, out),
+                  "there is no tensor 'c'");
+  expect_sentence(&e, clb_safetensors_read(&e, file, "whole", 1, (int64_t[]){1}, out),
+                  "tensor 'whole' is I32, not F64 or F32");
+  expect_sentence(&e, clb_safetensors_read(&e, file, "b", 2, (int64_t[]){3, 2}, out),
+                  "tensor 'b' is [2, 3], not [3, 2]");
+  expect_sentence(&e, clb_safetensors_read(&e, file, "b", 1, (int64_t[]){6}, out),
+                  "tensor 'b' is [2, 3], not [6]");
   clb_safetensors_close(&file);
   clb_text_free(&e.text);
 }
@@ -143,12 +153,18 @@ static void reads_metadata(void **state) {
   assert_true(x == 1e-12);
   assert_int_equal(clb_safetensors_whole(&e, file, "n", 1, 12, &n), CLB_OK);
   assert_int_equal(n, 12);
-  expect_sentence(&e, clb_safetensors_text(&e, file, "nothing", &text), "its metadata lack 'nothing'");
-  expect_sentence(&e, clb_safetensors_number(&e, file, "name", &x), "'name' of its metadata is not a number: \"H O\"");
-  expect_sentence(&e, clb_safetensors_number(&e, file, "x", &x), "'x' of its metadata is not a number: \"1,5\"");
-  expect_sentence(&e, clb_safetensors_whole(&e, file, "n", 0, 11, &n), "'n' of its metadata is not a whole number from 0 to 11");
-  expect_sentence(&e, clb_safetensors_whole(&e, file, "n", 13, 20, &n), "'n' of its metadata is not a whole number from 13 to 20");
-  expect_sentence(&e, clb_safetensors_whole(&e, file, "r_max", 0, 11, &n), "'r_max' of its metadata is not a whole number from 0 to 11");
+  expect_sentence(&e, clb_safetensors_text(&e, file, "nothing", &text),
+                  "its metadata lack 'nothing'");
+  expect_sentence(&e, clb_safetensors_number(&e, file, "name", &x),
+                  "'name' of its metadata is not a number: \"H O\"");
+  expect_sentence(&e, clb_safetensors_number(&e, file, "x", &x),
+                  "'x' of its metadata is not a number: \"1,5\"");
+  expect_sentence(&e, clb_safetensors_whole(&e, file, "n", 0, 11, &n),
+                  "'n' of its metadata is not a whole number from 0 to 11");
+  expect_sentence(&e, clb_safetensors_whole(&e, file, "n", 13, 20, &n),
+                  "'n' of its metadata is not a whole number from 13 to 20");
+  expect_sentence(&e, clb_safetensors_whole(&e, file, "r_max", 0, 11, &n),
+                  "'r_max' of its metadata is not a whole number from 0 to 11");
   clb_safetensors_close(&file);
   clb_text_free(&e.text);
 }
@@ -179,29 +195,52 @@ static void refuses_headers(void **state) {
       {"{\"a\":", "its header is wrong"},
       {"{}x", "its header is wrong"},
       {"{}", "8 bytes of data belong to no tensor"},
-      {"{\"__metadata__\":[],\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]}}", "__metadata__ is no object"},
-      {"{\"__metadata__\":{\"k\":1},\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]}}", "a value is no string"},
-      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]},\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]}}", "duplicate"},
+      {"{\"__metadata__\":[],\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]}}",
+       "__metadata__ is no object"},
+      {"{\"__metadata__\":{\"k\":1},\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]}"
+       "}",
+       "a value is no string"},
+      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]},\"a\":{\"dtype\":\"F64\","
+       "\"shape\":[1],\"data_offsets\":[0,8]}}",
+       "duplicate"},
       {"{\"a\":3}", "tensor 'a' has no dtype"},
-      {"{\"a\":{\"dtype\":\"F63\",\"shape\":[1],\"data_offsets\":[0,8]}}", "tensor 'a' has no dtype, or one that is unknown"},
+      {"{\"a\":{\"dtype\":\"F63\",\"shape\":[1],\"data_offsets\":[0,8]}}",
+       "tensor 'a' has no dtype, or one that is unknown"},
       {"{\"a\":{\"dtype\":\"F64\",\"data_offsets\":[0,8]}}", "its shape is not a list"},
-      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1.0],\"data_offsets\":[0,8]}}", "its shape is not a list"},
-      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[-1],\"data_offsets\":[0,8]}}", "its shape is not a list"},
-      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,8]}}", "at most 8 whole numbers"},
-      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,8]}}", "or too large"},
-      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[2305843009213693953],\"data_offsets\":[0,8]}}", "do not fit its 8 bytes"},
-      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[0,8]}}", "do not fit its 8 bytes"},
-      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,8]}}", "do not fit its 8 bytes"},
+      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1.0],\"data_offsets\":[0,8]}}",
+       "its shape is not a list"},
+      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[-1],\"data_offsets\":[0,8]}}",
+       "its shape is not a list"},
+      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,8]}}",
+       "at most 8 whole numbers"},
+      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,8]}}",
+       "or too large"},
+      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[2305843009213693953],\"data_offsets\":[0,8]}}",
+       "do not fit its 8 bytes"},
+      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+       "do not fit its 8 bytes"},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,8]}}",
+       "do not fit its 8 bytes"},
       {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1]}}", "data_offsets are not [begin, end]"},
-      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8,8]}}", "data_offsets are not [begin, end]"},
-      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[8,0]}}", "data_offsets are not [begin, end]"},
-      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[-8,0]}}", "data_offsets are not [begin, end]"},
-      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[8,16]}}", "tensor 'a' ends at byte 16 of 8 bytes"},
-      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", "4 bytes of data belong to no tensor"},
-      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", "a gap before tensor 'a'"},
-      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", "another tensor overlaps tensor 'b'"},
-      {"{\"a\\u001b[2J\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]}}", "control characters"},
-      {"{\"a\\nclebsch: b\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]}}", "tensor 'a?clebsch: b' holds control characters"},
+      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8,8]}}",
+       "data_offsets are not [begin, end]"},
+      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[8,0]}}",
+       "data_offsets are not [begin, end]"},
+      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[-8,0]}}",
+       "data_offsets are not [begin, end]"},
+      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[8,16]}}",
+       "tensor 'a' ends at byte 16 of 8 bytes"},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+       "4 bytes of data belong to no tensor"},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}",
+       "a gap before tensor 'a'"},
+      {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]},\"b\":{\"dtype\":\"F32\","
+       "\"shape\":[1],\"data_offsets\":[4,8]}}",
+       "another tensor overlaps tensor 'b'"},
+      {"{\"a\\u001b[2J\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]}}",
+       "control characters"},
+      {"{\"a\\nclebsch: b\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]}}",
+       "tensor 'a?clebsch: b' holds control characters"},
       {"{\"__metadata__\":{\"a\\nclebsch: b\":\"c\"}}", "'a?clebsch: b' holds control characters"},
       {"{\"a\":\nclebsch}", "its header is wrong"},
       {"{\"a\":\"b\nclebsch: c\"}", "its header is wrong"},
@@ -281,9 +320,11 @@ static void every_length(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(reads_tensors),     cmocka_unit_test(says_what_does_not_fit), cmocka_unit_test(reads_metadata),
-      cmocka_unit_test(no_metadata),       cmocka_unit_test(refuses_headers),        cmocka_unit_test(refuses_lengths),
-      cmocka_unit_test(refuses_other_things), cmocka_unit_test(every_bit_of_the_header), cmocka_unit_test(every_length),
+      cmocka_unit_test(reads_tensors),        cmocka_unit_test(says_what_does_not_fit),
+      cmocka_unit_test(reads_metadata),       cmocka_unit_test(no_metadata),
+      cmocka_unit_test(refuses_headers),      cmocka_unit_test(refuses_lengths),
+      cmocka_unit_test(refuses_other_things), cmocka_unit_test(every_bit_of_the_header),
+      cmocka_unit_test(every_length),
   };
   return cmocka_run_group_tests(tests, make_path, remove_path);
 }

@@ -1,5 +1,5 @@
-/* tests/ops/mutants.h - a cpu:interpreter that runs every launch once more for each barrier of its kernel, without that barrier: whether the interpreter
-   finds a race, or a result differs. */
+/* tests/ops/mutants.h - a cpu:interpreter that runs every launch once more for each barrier of its
+   kernel, without that barrier: whether the interpreter finds a race, or a result differs. */
 #ifndef CLB_TESTS_OPS_MUTANTS_H
 #define CLB_TESTS_OPS_MUTANTS_H
 
@@ -7,7 +7,12 @@
 #include "src/codegen/codegen.h"
 #include "tests/test.h"
 
-typedef enum { MUTANT_LIVES, MUTANT_RACES, MUTANT_MISSES, MUTANT_DIFFERS } mutant_fate; /* MISSES: sub-groups do not meet, or another error */
+typedef enum {
+  MUTANT_LIVES,
+  MUTANT_RACES,
+  MUTANT_MISSES,
+  MUTANT_DIFFERS
+} mutant_fate; /* MISSES: sub-groups do not meet, or another error */
 enum { MOST_BARRIERS = 512 };
 
 /* A kernel, and what became of it without each of its barriers. */
@@ -55,7 +60,8 @@ static inline mutants *mutants_of(const ir_kernel *k) {
   return mutation.kernels = m;
 }
 
-static inline clb_status mutants_load(clb_device *d, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module) {
+static inline clb_status mutants_load(clb_device *d, const ir_kernel *k, const void *binary,
+                                      size_t bytes, clb_module **module) {
   clb_status s = clb_backend_cpu.load(d, k, binary, bytes, module);
   loaded *l = s ? NULL : calloc(1, sizeof *l);
   if (!l) return s;
@@ -79,7 +85,8 @@ static inline void mutants_unload(clb_device *d, clb_module *module) {
   clb_backend_cpu.unload(d, module);
 }
 
-/* What a kernel's written buffers hold: `into` for each argument, or back from there; equal: compares instead. */
+/* What a kernel's written buffers hold: `into` for each argument, or back from there; equal:
+   compares instead. */
 typedef enum { KEEP, RESTORE, EQUAL } memory_act;
 static inline bool memories(const clb_arg *args, int n, char **kept, memory_act act) {
   for (int i = 0; i < n; i++) {
@@ -93,17 +100,24 @@ static inline bool memories(const clb_arg *args, int n, char **kept, memory_act 
   return true;
 }
 
-static inline mutant_fate fate_without(mutants *m, int b, int64_t groups, const ir_arg *values, const clb_arg *args, int n, char **after) {
+static inline mutant_fate fate_without(mutants *m, int b, int64_t groups, const ir_arg *values,
+                                       const clb_arg *args, int n, char **after) {
   char error[1000] = "";
   ir_ins *i = &m->k.ins[m->at[b]], kept = *i;
-  *i = (ir_ins){.op = IR_INT, .type = IR_I32, .shape = IR_UNIFORM, .arg = {IR_NONE, IR_NONE, IR_NONE, IR_NONE, IR_NONE}, .stride = IR_NONE, .scope = kept.scope};
+  *i = (ir_ins){.op = IR_INT,
+                .type = IR_I32,
+                .shape = IR_UNIFORM,
+                .arg = {IR_NONE, IR_NONE, IR_NONE, IR_NONE, IR_NONE},
+                .stride = IR_NONE,
+                .scope = kept.scope};
   bool ok = ir_run(&m->k, values, 0, groups, error, sizeof error);
   *i = kept;
   if (!ok) return !strncmp(error, "race", 4) ? MUTANT_RACES : MUTANT_MISSES;
   return memories(args, n, after, EQUAL) ? MUTANT_LIVES : MUTANT_DIFFERS;
 }
 
-static inline clb_status mutants_launch(clb_device *d, clb_module *module, int64_t groups, const clb_arg *args, int n) {
+static inline clb_status mutants_launch(clb_device *d, clb_module *module, int64_t groups,
+                                        const clb_arg *args, int n) {
   mutants *m = NULL;
   ir_arg values[64];
   char *before[64] = {0}, *after[64] = {0};

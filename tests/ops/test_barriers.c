@@ -1,5 +1,5 @@
-/* tests/ops/test_barriers.c - each barrier of each op's kernels is needed: without it the interpreter finds a race, or a result differs.  With an argument:
-   the table of that. */
+/* tests/ops/test_barriers.c - each barrier of each op's kernels is needed: without it the
+   interpreter finds a race, or a result differs.  With an argument: the table of that. */
 #define _GNU_SOURCE
 #include "tests/ops/convolution/convolution_problems.h"
 #include "tests/ops/mutants.h"
@@ -9,8 +9,23 @@
 
 /* Beside the limits of GPUs (convolution_arrays.h) those of CPUs and of groups that are small. */
 static const clb_limits more[] = {
-    {.lanes = {8, 16}, .max_subgroups = 1, .local_bytes = 1 << 20, .most_local_bytes = 1 << 20, .registers = 32, .units = 2, .simd = true, .f64 = true},
-    {.lanes = {8, 8}, .max_subgroups = 4, .local_bytes = 32768, .most_local_bytes = 65536, .registers = 128, .units = 4, .subgroups = true, .async_copies = true, .f64 = true},
+    {.lanes = {8, 16},
+     .max_subgroups = 1,
+     .local_bytes = 1 << 20,
+     .most_local_bytes = 1 << 20,
+     .registers = 32,
+     .units = 2,
+     .simd = true,
+     .f64 = true},
+    {.lanes = {8, 8},
+     .max_subgroups = 4,
+     .local_bytes = 32768,
+     .most_local_bytes = 65536,
+     .registers = 128,
+     .units = 4,
+     .subgroups = true,
+     .async_copies = true,
+     .f64 = true},
 };
 enum { PLACES = GPUS + sizeof more / sizeof *more };
 
@@ -24,21 +39,32 @@ static clb_context *open_place(int i) {
 
 static int candidates_of(clb_op *op, int pass, clb_schedule *list) {
   op->problem.pass = pass;
-  return clb_kernel_kinds[op->problem.kind]->candidates(&op->problem, &op->ctx->device->limits, list);
+  return clb_kernel_kinds[op->problem.kind]->candidates(&op->problem, &op->ctx->device->limits,
+                                                        list);
 }
 
 static void products(void **state) {
   static const struct {
     const char *x, *y, *filter;
     clb_layout layout;
-  } cases[] = {{"19x0e+19x1o", SH1, SH1, CLB_IR_MUL}, {"33x0e+33x1o", SH1, SH1, CLB_MUL_IR}, {"5x0e+13x1o", SH1, SH1, CLB_MUL_IR}, {"40x0e", SH2, SH2, CLB_IR_MUL}};
+  } cases[] = {{"19x0e+19x1o", SH1, SH1, CLB_IR_MUL},
+               {"33x0e+33x1o", SH1, SH1, CLB_MUL_IR},
+               {"5x0e+13x1o", SH1, SH1, CLB_MUL_IR},
+               {"40x0e", SH2, SH2, CLB_IR_MUL}};
   clb_context *ctx = *state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     static clb_instructions found;
     OK(ctx, clb_channel_wise(ctx, cases[i].x, cases[i].y, cases[i].filter, CLB_AS_FOUND, &found));
-    clb_tensor_product_desc desc = {.irreps_x = found.irreps_x, .irreps_y = found.irreps_y, .irreps_z = found.irreps_z, .instructions = found.instructions,
-                                    .n_instructions = found.n_instructions, .layout_x = cases[i].layout, .layout_z = cases[i].layout, .layout_y = cases[i].layout,
-                                    .storage = CLB_F32, .arithmetic = CLB_F32};
+    clb_tensor_product_desc desc = {.irreps_x = found.irreps_x,
+                                    .irreps_y = found.irreps_y,
+                                    .irreps_z = found.irreps_z,
+                                    .instructions = found.instructions,
+                                    .n_instructions = found.n_instructions,
+                                    .layout_x = cases[i].layout,
+                                    .layout_z = cases[i].layout,
+                                    .layout_y = cases[i].layout,
+                                    .storage = CLB_F32,
+                                    .arithmetic = CLB_F32};
     test_product *p = product_create(ctx, &desc, dense_golden_3j);
     for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) {
       clb_schedule list[CLB_MAX_CANDIDATES];
@@ -76,9 +102,11 @@ static void sorting(void **state) {
   clb_context *ctx = *state;
   clb_graph *g;
   static int32_t ends[2][EDGES];
-  for (int i = 0; i < EDGES; i++) ends[0][i] = i * 7 % NODES, ends[1][i] = i % 5 ? i / 90 : i * 11 % NODES;
+  for (int i = 0; i < EDGES; i++)
+    ends[0][i] = i * 7 % NODES, ends[1][i] = i % 5 ? i / 90 : i * 11 % NODES;
   OK(ctx, clb_graph_create(ctx, NODES, EDGES, &g));
-  OK(ctx, clb_graph_update(g, NODES, NODES, EDGES, CLB_I32, (clb_index_list){.host = ends[0]}, (clb_index_list){.host = ends[1]}));
+  OK(ctx, clb_graph_update(g, NODES, NODES, EDGES, CLB_I32, (clb_index_list){.host = ends[0]},
+                           (clb_index_list){.host = ends[1]}));
   clb_graph_destroy(&g);
 }
 
@@ -102,8 +130,10 @@ static void harmonics(void **state) {
     for (int n = candidates_of(op, pass, list), s = 0; s < n; s++) {
       OK(ctx, clb_op_set_schedule(op, (clb_pass)pass, &list[s]));
       if (pass == CLB_FORWARD) OK(ctx, clb_spherical_harmonics_forward(op, POINTS, r[0], r[1]));
-      if (pass == CLB_BACKWARD) OK(ctx, clb_spherical_harmonics_backward(op, POINTS, r[0], r[1], r[2]));
-      if (pass == CLB_DOUBLE_BACKWARD) OK(ctx, clb_spherical_harmonics_double_backward(op, POINTS, r[0], r[1], r[2], r[3], r[4]));
+      if (pass == CLB_BACKWARD)
+        OK(ctx, clb_spherical_harmonics_backward(op, POINTS, r[0], r[1], r[2]));
+      if (pass == CLB_DOUBLE_BACKWARD)
+        OK(ctx, clb_spherical_harmonics_double_backward(op, POINTS, r[0], r[1], r[2], r[3], r[4]));
     }
   }
   for (int i = 0; i < 5; i++) clb_buffer_destroy(&r[i].buffer);
@@ -124,9 +154,17 @@ static void matrix_products(void **state) {
   }
   OK(ctx, clb_product_create_generated(ctx, CLB_F32, &op));
   for (int transpose = 0; transpose < 2; transpose++) {
-    const clb_product p = {.m = M, .n = N, .k = K, .count = 1, .transpose_b = transpose,
-                           .a = &b[0]->memory, .b = &b[1]->memory, .c = &b[2]->memory,
-                           .ld_a = K, .ld_b = transpose ? K : N, .ld_c = N};
+    const clb_product p = {.m = M,
+                           .n = N,
+                           .k = K,
+                           .count = 1,
+                           .transpose_b = transpose,
+                           .a = &b[0]->memory,
+                           .b = &b[1]->memory,
+                           .c = &b[2]->memory,
+                           .ld_a = K,
+                           .ld_b = transpose ? K : N,
+                           .ld_c = N};
     OK(ctx, clb_product_run(op, &p));
   }
   for (int i = 0; i < 3; i++) clb_buffer_destroy(&b[i]);
@@ -178,16 +216,20 @@ static void layer_ops(void **state) {
 
 /* One line for each kernel by name. */
 static void table(void) {
-  printf("%-36s %8s %9s %6s %7s %6s %6s\n", "kernel", "variants", "barriers", "race", "number", "error", "lives");
+  printf("%-36s %8s %9s %6s %7s %6s %6s\n", "kernel", "variants", "barriers", "race", "number",
+         "error", "lives");
   for (const mutants *m = mutation.kernels; m; m = m->next) {
     int variants = 0, n = 0, by[4] = {0}, first = 1;
-    for (const mutants *b = mutation.kernels; b != m; b = b->next) first &= strcmp(b->k.name, m->k.name) != 0;
+    for (const mutants *b = mutation.kernels; b != m; b = b->next)
+      first &= strcmp(b->k.name, m->k.name) != 0;
     for (const mutants *s = m; s && first; s = s->next) {
       if (strcmp(s->k.name, m->k.name) || !s->ran || !s->n) continue;
       variants++, n += s->n;
       for (int b = 0; b < s->n; b++) by[s->fate[b]]++;
     }
-    if (variants) printf("%-36s %8d %9d %6d %7d %6d %6d\n", m->k.name, variants, n, by[MUTANT_RACES], by[MUTANT_DIFFERS], by[MUTANT_MISSES], by[MUTANT_LIVES]);
+    if (variants)
+      printf("%-36s %8d %9d %6d %7d %6d %6d\n", m->k.name, variants, n, by[MUTANT_RACES],
+             by[MUTANT_DIFFERS], by[MUTANT_MISSES], by[MUTANT_LIVES]);
   }
 }
 
@@ -232,14 +274,10 @@ static const struct {
   barrier_use use;
   int most;
 } may_live[] = {
-    {"tensor_product_forward", PACE, 38},
-    {"convolution_forward", IN_VAIN, 8},
-    {"convolution_forward", IDLE, 1},
-    {"convolution_backward", IN_VAIN, 11},
-    {"convolution_backward", IDLE, 1},
-    {"convolution_double_backward", IN_VAIN, 4},
-    {"convolution_double_backward", IDLE, 1},
-    {"convolution_double_backward_z", IN_VAIN, 2},
+    {"tensor_product_forward", PACE, 38},     {"convolution_forward", IN_VAIN, 8},
+    {"convolution_forward", IDLE, 1},         {"convolution_backward", IN_VAIN, 11},
+    {"convolution_backward", IDLE, 1},        {"convolution_double_backward", IN_VAIN, 4},
+    {"convolution_double_backward", IDLE, 1}, {"convolution_double_backward_z", IN_VAIN, 2},
 };
 
 /* Those of the kernel that live by that use; prints each where `say`. */
@@ -252,20 +290,34 @@ static int living(const char *kernel, barrier_use use, bool say) {
     for (int b = 0; b < m->n; b++) {
       if (use_of(m, b) != use || (kernel && strcmp(m->k.name, kernel))) continue;
       n++;
-      if (say) fprintf(stderr, "%s, %d sub-groups of %d lanes: BARRIER %d of %d (instruction %d) %s\n", m->k.name, (int)m->k.subgroups, (int)m->k.lanes, b, m->n, (int)m->at[b], uses[use]);
+      if (say)
+        fprintf(stderr, "%s, %d sub-groups of %d lanes: BARRIER %d of %d (instruction %d) %s\n",
+                m->k.name, (int)m->k.subgroups, (int)m->k.lanes, b, m->n, (int)m->at[b], uses[use]);
     }
   return n;
 }
 
 /* Of these some ran: a kernel that loses its barriers, or its name, is not passed over. */
 static void all_were_tried(void **state) {
-  static const char *const kernels[] = {
-      "spherical_harmonics_forward", "spherical_harmonics_backward",
-      "spherical_harmonics_double_backward", "tensor_product_forward", "tensor_product_backward",
-      "tensor_product_double_backward",
-      "convolution_forward", "convolution_backward", "convolution_double_backward",
-      "graph_count", "graph_place", "matrix_product_split", "matrix_product_bt_split",
-      "rms_norm", "rms_norm_backward", "energies", "virials", "total", "forces"};
+  static const char *const kernels[] = {"spherical_harmonics_forward",
+                                        "spherical_harmonics_backward",
+                                        "spherical_harmonics_double_backward",
+                                        "tensor_product_forward",
+                                        "tensor_product_backward",
+                                        "tensor_product_double_backward",
+                                        "convolution_forward",
+                                        "convolution_backward",
+                                        "convolution_double_backward",
+                                        "graph_count",
+                                        "graph_place",
+                                        "matrix_product_split",
+                                        "matrix_product_bt_split",
+                                        "rms_norm",
+                                        "rms_norm_backward",
+                                        "energies",
+                                        "virials",
+                                        "total",
+                                        "forces"};
   (void)state;
   for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
     int n = 0;
@@ -284,20 +336,23 @@ static void all_are_needed(void **state) {
     n -= k;
     if (k <= may_live[i].most) continue;
     living(may_live[i].kernel, may_live[i].use, true);
-    fail_msg("%s: nothing tells that %d barriers are missing, one by one; at most %d are known", may_live[i].kernel, k, may_live[i].most);
+    fail_msg("%s: nothing tells that %d barriers are missing, one by one; at most %d are known",
+             may_live[i].kernel, k, may_live[i].most);
   }
   if (!n) return;
   for (barrier_use use = PACE; use <= IDLE; use++) living(NULL, use, true);
-  fail_msg("of kernels or uses that have no such, nothing tells that %d barriers are missing, one by one", n);
+  fail_msg("of kernels or uses that have no such, nothing tells that %d barriers are missing, one "
+           "by one",
+           n);
 }
 
 int main(int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run)(void **);
-  } tests[] = {{"harmonics", harmonics},       {"products", products}, {"sorting", sorting},
-               {"convolutions", convolutions}, {"layer_ops", layer_ops},
-               {"matrix_products", matrix_products}};
+  } tests[] = {{"harmonics", harmonics}, {"products", products},
+               {"sorting", sorting},     {"convolutions", convolutions},
+               {"layer_ops", layer_ops}, {"matrix_products", matrix_products}};
   enum { TESTS = sizeof tests / sizeof *tests };
   static char labels[PLACES * TESTS][64];
   static struct CMUnitTest all[PLACES * TESTS + 2];

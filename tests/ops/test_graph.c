@@ -1,4 +1,5 @@
-/* tests/ops/test_graph.c - edges sorted by receiver and sender, against a plain stable sort, on every device that runs here. */
+/* tests/ops/test_graph.c - edges sorted by receiver and sender, against a plain stable sort, on
+   every device that runs here. */
 #include "tests/test.h"
 
 #include <clebsch/clebsch.h>
@@ -7,22 +8,24 @@
 
 enum { MAX_DEVICES = 32 };
 
-#define OK(ctx, call)                                  \
-  do {                                                 \
-    clb_status s_ = (call);                            \
-    if (s_) fail_msg("%s: %s", #call, clb_error(ctx)); \
+#define OK(ctx, call)                                                                              \
+  do {                                                                                             \
+    clb_status s_ = (call);                                                                        \
+    if (s_) fail_msg("%s: %s", #call, clb_error(ctx));                                             \
   } while (0)
 
 /* Asserts that a call fails with this status and that the sentence has this word. */
-#define FAILS(ctx, status, word, call)                                                                       \
-  do {                                                                                                       \
-    assert_int_equal(call, status);                                                                          \
-    if (!strstr(clb_error(ctx), word)) fail_msg("%s: \"%s\" lacks \"%s\"", #call, clb_error(ctx), word);     \
+#define FAILS(ctx, status, word, call)                                                             \
+  do {                                                                                             \
+    assert_int_equal(call, status);                                                                \
+    if (!strstr(clb_error(ctx), word))                                                             \
+      fail_msg("%s: \"%s\" lacks \"%s\"", #call, clb_error(ctx), word);                            \
   } while (0)
 
 static struct device {
   char name[64];
-  bool runs, simulates; /* simulates: a CPU that is taken for a GPU, with many lanes that sort together */
+  bool runs,
+      simulates; /* simulates: a CPU that is taken for a GPU, with many lanes that sort together */
   clb_context *ctx;
 } devices[MAX_DEVICES];
 static int n_devices;
@@ -43,7 +46,8 @@ static clb_context *context(void **state) {
   OK(d->ctx, clb_context_create(d->name, &d->ctx));
   clb_limits *limits = &d->ctx->device->limits;
   if (d->simulates) limits->simd = false;
-  if (d->simulates && !strcmp(d->name, "cpu:interpreter")) limits->lanes[CLB_F32] = 32, limits->max_subgroups = 4;
+  if (d->simulates && !strcmp(d->name, "cpu:interpreter"))
+    limits->lanes[CLB_F32] = 32, limits->max_subgroups = 4;
   return d->ctx;
 }
 
@@ -75,10 +79,14 @@ static void free_edges(edges *e) {
   free(e->receivers);
 }
 
-static int64_t below(int64_t n, uint64_t *seed) { return (int64_t)((test_random(seed) + 1) / 2 * (double)n); }
+static int64_t below(int64_t n, uint64_t *seed) {
+  return (int64_t)((test_random(seed) + 1) / 2 * (double)n);
+}
 
-/* Every third node is isolated, the last one is not; repeats, self-loops, and `hub` edges in one of three that end at receiver 1 and start at sender 2. */
-static edges random_edges(int64_t n_senders, int64_t n_receivers, int64_t n, bool hub, uint64_t seed) {
+/* Every third node is isolated, the last one is not; repeats, self-loops, and `hub` edges in one of
+   three that end at receiver 1 and start at sender 2. */
+static edges random_edges(int64_t n_senders, int64_t n_receivers, int64_t n, bool hub,
+                          uint64_t seed) {
   edges e = new_edges(n_senders, n_receivers, n);
   int64_t least = n_senders < n_receivers ? n_senders : n_receivers;
   for (int64_t i = 0; i < n; i++) {
@@ -106,7 +114,8 @@ typedef struct {
 } manner;
 
 /* The list among numbers that are no nodes. */
-static clb_index_list give(clb_context *ctx, const manner *m, const int64_t *list, int64_t n, void **copy) {
+static clb_index_list give(clb_context *ctx, const manner *m, const int64_t *list, int64_t n,
+                           void **copy) {
   int64_t total = m->offset + n + 3, size = m->type == CLB_I64 ? 8 : 4;
   clb_index_list l = {.offset = m->offset};
   *copy = memory(total * size);
@@ -125,8 +134,10 @@ static clb_index_list give(clb_context *ctx, const manner *m, const int64_t *lis
 
 static clb_status update(clb_context *ctx, clb_graph *g, const edges *e, const manner *m) {
   void *copy[2];
-  clb_index_list senders = give(ctx, m, e->senders, e->n, &copy[0]), receivers = give(ctx, m, e->receivers, e->n, &copy[1]);
-  clb_status s = clb_graph_update(g, e->n_senders, e->n_receivers, e->n, m->type, senders, receivers);
+  clb_index_list senders = give(ctx, m, e->senders, e->n, &copy[0]),
+                 receivers = give(ctx, m, e->receivers, e->n, &copy[1]);
+  clb_status s =
+      clb_graph_update(g, e->n_senders, e->n_receivers, e->n, m->type, senders, receivers);
   free(copy[0]); /* the lists are done with when the update returns */
   free(copy[1]);
   clb_buffer_destroy(&senders.buffer);
@@ -144,9 +155,11 @@ static int32_t *contents(clb_context *ctx, clb_buffer *b, int64_t n) {
   return p;
 }
 
-static void expect_pieces(clb_context *ctx, clb_graph *g, clb_graph_order order, const int64_t *start, int64_t n_rows, int64_t n) {
+static void expect_pieces(clb_context *ctx, clb_graph *g, clb_graph_order order,
+                          const int64_t *start, int64_t n_rows, int64_t n) {
   int64_t n_pieces = clb_graph_pieces(n), used = 0, P = CLB_GRAPH_PIECE, wanted = 0;
-  int32_t(*piece)[3] = (int32_t(*)[3])contents(ctx, &g->buffer[CLB_GRAPH_PIECES_OF + order], 3 * n_pieces);
+  int32_t(*piece)[3] =
+      (int32_t(*)[3])contents(ctx, &g->buffer[CLB_GRAPH_PIECES_OF + order], 3 * n_pieces);
   for (int64_t r = 0; r < n_rows; r++) {
     int64_t a = start[r], b = start[r + 1], s = a / P + 1;
     for (int64_t first = a + P; first < b; first += P, s++, wanted++) {
@@ -161,10 +174,12 @@ static void expect_pieces(clb_context *ctx, clb_graph *g, clb_graph_order order,
   free(piece);
 }
 
-static void expect_walks(clb_context *ctx, clb_graph *g, clb_graph_order order, const int64_t *start, int64_t n_rows) {
+static void expect_walks(clb_context *ctx, clb_graph *g, clb_graph_order order,
+                         const int64_t *start, int64_t n_rows) {
   int32_t(*walk)[3] = (int32_t(*)[3])contents(ctx, &g->buffer[CLB_GRAPH_WALK + order], 3 * n_rows);
   int64_t n_pieces = clb_graph_pieces(g->n_edges), combined = 0, wanted = 0;
-  int32_t(*rest)[3] = (int32_t(*)[3])contents(ctx, &g->buffer[CLB_GRAPH_REST + order], 3 * n_pieces);
+  int32_t(*rest)[3] =
+      (int32_t(*)[3])contents(ctx, &g->buffer[CLB_GRAPH_REST + order], 3 * n_pieces);
   for (int64_t r = 0; r < n_rows; r++) {
     int64_t P = CLB_GRAPH_PIECE, a = start[r], degree = start[r + 1] - a, later = 0;
     for (int64_t first = P; first < degree; first += P) later++;
@@ -184,22 +199,32 @@ static void expect_walks(clb_context *ctx, clb_graph *g, clb_graph_order order, 
 }
 
 static void expect_sorted(clb_context *ctx, clb_graph *g, const edges *e, clb_graph_order order) {
-  const int64_t *key = order == CLB_BY_RECEIVER ? e->receivers : e->senders, *other = order == CLB_BY_RECEIVER ? e->senders : e->receivers;
-  int64_t n_rows = order == CLB_BY_RECEIVER ? e->n_receivers : e->n_senders, *start = memory(8 * (n_rows + 1)), *next = memory(8 * (n_rows + 1));
+  const int64_t *key = order == CLB_BY_RECEIVER ? e->receivers : e->senders,
+                *other = order == CLB_BY_RECEIVER ? e->senders : e->receivers;
+  int64_t n_rows = order == CLB_BY_RECEIVER ? e->n_receivers : e->n_senders,
+          *start = memory(8 * (n_rows + 1)), *next = memory(8 * (n_rows + 1));
   clb_sorted_edges sorted;
   OK(ctx, clb_graph_sorted(g, order, &sorted));
   assert_int_equal(sorted.n_rows, n_rows);
   assert_int_equal(sorted.n_edges, e->n);
-  int32_t *found_start = contents(ctx, sorted.row_start, n_rows + 1), *found_edge = contents(ctx, sorted.edge, e->n), *found_other = contents(ctx, sorted.other, e->n);
+  int32_t *found_start = contents(ctx, sorted.row_start, n_rows + 1),
+          *found_edge = contents(ctx, sorted.edge, e->n),
+          *found_other = contents(ctx, sorted.other, e->n);
   for (int64_t i = 0; i < e->n; i++) start[key[i] + 1]++;
   for (int64_t r = 0; r < n_rows; r++) start[r + 1] += start[r];
   for (int64_t r = 0; r <= n_rows; r++)
-    if (found_start[r] != start[r]) fail_msg("row_start[%lld] is %d, must be %lld", (long long)r, found_start[r], (long long)start[r]);
+    if (found_start[r] != start[r])
+      fail_msg("row_start[%lld] is %d, must be %lld", (long long)r, found_start[r],
+               (long long)start[r]);
   memcpy(next, start, 8 * (size_t)(n_rows + 1));
   for (int64_t i = 0; i < e->n; i++) {
     int64_t place = next[key[i]]++;
-    if (found_edge[place] != i) fail_msg("place %lld has edge %d, must have %lld", (long long)place, found_edge[place], (long long)i);
-    if (found_other[place] != other[i]) fail_msg("place %lld has other end %d, must have %lld", (long long)place, found_other[place], (long long)other[i]);
+    if (found_edge[place] != i)
+      fail_msg("place %lld has edge %d, must have %lld", (long long)place, found_edge[place],
+               (long long)i);
+    if (found_other[place] != other[i])
+      fail_msg("place %lld has other end %d, must have %lld", (long long)place, found_other[place],
+               (long long)other[i]);
   }
   expect_pieces(ctx, g, order, start, n_rows, e->n);
   expect_walks(ctx, g, order, start, n_rows);
@@ -214,7 +239,8 @@ static void expect_lists(clb_context *ctx, clb_graph *g, const edges *e) {
   clb_buffer *b[2];
   OK(ctx, clb_graph_lists(g, &b[0], &b[1]));
   int32_t *senders = contents(ctx, b[0], e->n), *receivers = contents(ctx, b[1], e->n);
-  for (int64_t i = 0; i < e->n; i++) assert_true(senders[i] == e->senders[i] && receivers[i] == e->receivers[i]);
+  for (int64_t i = 0; i < e->n; i++)
+    assert_true(senders[i] == e->senders[i] && receivers[i] == e->receivers[i]);
   free(senders);
   free(receivers);
 }
@@ -235,22 +261,28 @@ static void expect_empty(clb_context *ctx, clb_graph *g) {
 
 /* ---- tests ---- */
 
-static const manner manners[] = {{CLB_I32, AT_HOST, 0}, {CLB_I64, AT_HOST, 0}, {CLB_I32, ON_DEVICE, 0}, {CLB_I64, ON_DEVICE, 0},
-                                 {CLB_I32, AT_HOST, 5}, {CLB_I64, AT_HOST, 3}, {CLB_I32, ON_DEVICE, 7}, {CLB_I64, ON_DEVICE, 1}};
+static const manner manners[] = {
+    {CLB_I32, AT_HOST, 0}, {CLB_I64, AT_HOST, 0}, {CLB_I32, ON_DEVICE, 0}, {CLB_I64, ON_DEVICE, 0},
+    {CLB_I32, AT_HOST, 5}, {CLB_I64, AT_HOST, 3}, {CLB_I32, ON_DEVICE, 7}, {CLB_I64, ON_DEVICE, 1}};
 enum { MANNERS = sizeof manners / sizeof *manners };
 
-/* Sizes around those at which kernels cut lists and rows up, and numbers of nodes around those at which the sort needs one more digit. */
+/* Sizes around those at which kernels cut lists and rows up, and numbers of nodes around those at
+   which the sort needs one more digit. */
 static void random_graphs(void **state) {
   static const struct {
     int64_t n_senders, n_receivers, n;
-  } sizes[] = {{1, 1, 1}, {1, 1, 256}, {2, 1, 257}, {1, 1, 512}, {3, 2, 2}, {17, 17, 31}, {40, 40, 255}, {256, 255, 256}, {255, 257, 257}, {2048, 2049, 4096}, {70, 3000, 4097}, {5000, 256, 8192},
+  } sizes[] = {{1, 1, 1},       {1, 1, 256},           {2, 1, 257},       {1, 1, 512},
+               {3, 2, 2},       {17, 17, 31},          {40, 40, 255},     {256, 255, 256},
+               {255, 257, 257}, {2048, 2049, 4096},    {70, 3000, 4097},  {5000, 256, 8192},
                {1, 9000, 8193}, {65536, 65537, 20000}, {70001, 3, 12289}, {4194305, 12, 600}};
   clb_context *ctx = context(state);
   clb_graph *g;
   OK(ctx, clb_graph_create(ctx, 0, 0, &g));
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
     for (int hub = 0; hub < 2; hub++) {
-      edges e = random_edges(sizes[i].n_senders, sizes[i].n_receivers, sizes[i].n, hub && sizes[i].n_senders > 2 && sizes[i].n_receivers > 1, 100 * i + (uint64_t)hub);
+      edges e = random_edges(sizes[i].n_senders, sizes[i].n_receivers, sizes[i].n,
+                             hub && sizes[i].n_senders > 2 && sizes[i].n_receivers > 1,
+                             100 * i + (uint64_t)hub);
       OK(ctx, update(ctx, g, &e, &manners[(2 * i + (size_t)hub) % MANNERS]));
       expect(ctx, g, &e);
       free_edges(&e);
@@ -259,7 +291,8 @@ static void random_graphs(void **state) {
   assert_null(g);
 }
 
-/* One and the same graph in all the ways it can be given; the host and the device at once; again and again. */
+/* One and the same graph in all the ways it can be given; the host and the device at once; again
+   and again. */
 static void ways_to_give(void **state) {
   clb_context *ctx = context(state);
   clb_graph *g;
@@ -270,7 +303,8 @@ static void ways_to_give(void **state) {
     OK(ctx, update(ctx, g, &e, &manners[i % MANNERS]));
     expect(ctx, g, &e);
   }
-  clb_index_list senders = give(ctx, &manners[4], e.senders, e.n, &copy[0]), receivers = give(ctx, &manners[6], e.receivers, e.n, &copy[1]);
+  clb_index_list senders = give(ctx, &manners[4], e.senders, e.n, &copy[0]),
+                 receivers = give(ctx, &manners[6], e.receivers, e.n, &copy[1]);
   OK(ctx, clb_graph_update(g, e.n_senders, e.n_receivers, e.n, CLB_I32, senders, receivers));
   expect(ctx, g, &e);
   free(copy[0]);
@@ -299,13 +333,16 @@ static void hubs(void **state) {
 static void empty_graphs(void **state) {
   clb_context *ctx = context(state);
   clb_graph *g;
-  edges none = new_edges(4, 9, 0), some = random_edges(4, 9, 700, false, 3), nobody = new_edges(0, 0, 0);
+  edges none = new_edges(4, 9, 0), some = random_edges(4, 9, 700, false, 3),
+        nobody = new_edges(0, 0, 0);
   OK(ctx, clb_graph_create(ctx, 0, 0, &g));
   expect_empty(ctx, g);
   const edges *const sequence[] = {&none, &some, &none, &nobody, &some};
   for (size_t i = 0; i < sizeof sequence / sizeof *sequence; i++) {
     if (sequence[i]->n) OK(ctx, update(ctx, g, sequence[i], &plain));
-    else OK(ctx, clb_graph_update(g, sequence[i]->n_senders, sequence[i]->n_receivers, 0, CLB_I32, (clb_index_list){0}, (clb_index_list){0}));
+    else
+      OK(ctx, clb_graph_update(g, sequence[i]->n_senders, sequence[i]->n_receivers, 0, CLB_I32,
+                               (clb_index_list){0}, (clb_index_list){0}));
     expect(ctx, g, sequence[i]);
   }
   clb_graph_destroy(&g);
@@ -318,13 +355,15 @@ static void handles(clb_graph *g, void **h) {
   for (int i = 0; i < CLB_GRAPH_BUFFERS; i++) h[i] = g->buffer[i].memory.handle;
 }
 
-/* Within the capacity memory stays where it is; growing moves it, with room for a little more; buffers are the same for ever. */
+/* Within the capacity memory stays where it is; growing moves it, with room for a little more;
+   buffers are the same for ever. */
 static void capacity(void **state) {
   static const struct {
     int64_t nodes, n;
     bool moves;
-  } steps[] = {{100, 3000, false}, {10, 40, false}, {1, 1, false}, {100, 2999, false}, {100, 3001, true}, {101, 3700, true}, {125, 3750, false},
-               {7, 0, false}, {126, 3751, false}, {40, 20000, true}};
+  } steps[] = {{100, 3000, false}, {10, 40, false},   {1, 1, false},      {100, 2999, false},
+               {100, 3001, true},  {101, 3700, true}, {125, 3750, false}, {7, 0, false},
+               {126, 3751, false}, {40, 20000, true}};
   clb_context *ctx = context(state);
   clb_graph *g;
   void *before[CLB_GRAPH_BUFFERS], *after[CLB_GRAPH_BUFFERS];
@@ -341,22 +380,28 @@ static void capacity(void **state) {
     if (!steps[i].moves) assert_memory_equal(before, after, sizeof before);
     assert_int_equal(g->edges != edges_before || g->nodes != nodes_before, steps[i].moves);
     OK(ctx, clb_graph_sorted(g, CLB_BY_RECEIVER, &now));
-    assert_true(now.row_start == first.row_start && now.edge == first.edge && now.other == first.other);
+    assert_true(now.row_start == first.row_start && now.edge == first.edge &&
+                now.other == first.other);
     free_edges(&e);
   }
   clb_graph_destroy(&g);
 }
 
-/* The first of the bad edges is named with its list, value and range, and the graph is empty until the next update. */
+/* The first of the bad edges is named with its list, value and range, and the graph is empty until
+   the next update. */
 static void bad_indices(void **state) {
   static const struct {
     bool receiver, wide_only;
     int64_t value;
     const char *text;
-  } bad[] = {{false, false, -1, "senders[%d] is -1; it must be 0 ... 39"},           {true, false, -3, "receivers[%d] is -3; it must be 0 ... 49"},
-             {false, false, 40, "senders[%d] is 40; it must be 0 ... 39"},           {true, false, 50, "receivers[%d] is 50; it must be 0 ... 49"},
-             {true, false, INT32_MAX, "receivers[%d] is 2147483647; it must"},       {false, false, INT32_MIN, "senders[%d] is -2147483648; it must"},
-             {false, true, (1LL << 32) + 5, "senders[%d] is 4294967301; it must"},   {true, true, -(1LL << 32) + 5, "receivers[%d] is -4294967291; it must"},
+  } bad[] = {{false, false, -1, "senders[%d] is -1; it must be 0 ... 39"},
+             {true, false, -3, "receivers[%d] is -3; it must be 0 ... 49"},
+             {false, false, 40, "senders[%d] is 40; it must be 0 ... 39"},
+             {true, false, 50, "receivers[%d] is 50; it must be 0 ... 49"},
+             {true, false, INT32_MAX, "receivers[%d] is 2147483647; it must"},
+             {false, false, INT32_MIN, "senders[%d] is -2147483648; it must"},
+             {false, true, (1LL << 32) + 5, "senders[%d] is 4294967301; it must"},
+             {true, true, -(1LL << 32) + 5, "receivers[%d] is -4294967291; it must"},
              {true, true, INT64_MIN, "receivers[%d] is -9223372036854775808; it must"}};
   static const int places[] = {0, 1, 31, 4095, 4096, 9999};
   clb_context *ctx = context(state);
@@ -376,10 +421,13 @@ static void bad_indices(void **state) {
     }
     free_edges(&e);
   }
-  edges both = random_edges(40, 50, 10, false, 1), good = random_edges(40, 50, 500, false, 2), nobody = new_edges(0, 5, 2);
+  edges both = random_edges(40, 50, 10, false, 1), good = random_edges(40, 50, 500, false, 2),
+        nobody = new_edges(0, 5, 2);
   both.senders[3] = both.receivers[3] = 99;
-  FAILS(ctx, CLB_ERROR_ARGUMENT, "senders[3] is 99; it must be 0 ... 39", update(ctx, g, &both, &plain));
-  FAILS(ctx, CLB_ERROR_ARGUMENT, "senders[0] is 0; n_senders is 0", update(ctx, g, &nobody, &plain));
+  FAILS(ctx, CLB_ERROR_ARGUMENT, "senders[3] is 99; it must be 0 ... 39",
+        update(ctx, g, &both, &plain));
+  FAILS(ctx, CLB_ERROR_ARGUMENT, "senders[0] is 0; n_senders is 0",
+        update(ctx, g, &nobody, &plain));
   OK(ctx, update(ctx, g, &good, &plain));
   expect(ctx, g, &good);
   clb_graph_destroy(&g);
@@ -399,7 +447,8 @@ static void mistakes(void **state) {
   assert_int_equal(clb_graph_create(NULL, 1, 1, &g), CLB_ERROR_ARGUMENT);
   FAILS(ctx, CLB_ERROR_ARGUMENT, "graph is NULL", clb_graph_create(ctx, 1, 1, NULL));
   FAILS(ctx, CLB_ERROR_ARGUMENT, "nodes is -1", clb_graph_create(ctx, -1, 1, &g));
-  FAILS(ctx, CLB_ERROR_ARGUMENT, "edges is 2147483647; it must be 0 ... 2147483646", clb_graph_create(ctx, 1, INT32_MAX, &g));
+  FAILS(ctx, CLB_ERROR_ARGUMENT, "edges is 2147483647; it must be 0 ... 2147483646",
+        clb_graph_create(ctx, 1, INT32_MAX, &g));
   assert_null(g);
   OK(ctx, clb_graph_create(ctx, 4, 4, &g));
   OK(ctx, clb_buffer_create(ctx, 23, &b));
@@ -423,9 +472,11 @@ static void mistakes(void **state) {
   bad = (clb_index_list){.buffer = own};
   WRONG("senders is the graph's own", 4, 4, 4, CLB_I32, bad, good);
   bad = (clb_index_list){.buffer = b};
-  WRONG("3 numbers of 8 bytes from 0 on do not fit in the 23 bytes of receivers", 4, 4, 3, CLB_I64, good, bad);
+  WRONG("3 numbers of 8 bytes from 0 on do not fit in the 23 bytes of receivers", 4, 4, 3, CLB_I64,
+        good, bad);
   bad.offset = 2;
-  WRONG("4 numbers of 4 bytes from 2 on do not fit in the 23 bytes of receivers", 4, 4, 4, CLB_I32, good, bad);
+  WRONG("4 numbers of 4 bytes from 2 on do not fit in the 23 bytes of receivers", 4, 4, 4, CLB_I32,
+        good, bad);
   bad.offset = INT64_MAX;
   WRONG("do not fit", 4, 4, 4, CLB_I32, good, bad);
   FAILS(ctx, CLB_ERROR_ARGUMENT, "order is 2", clb_graph_sorted(g, (clb_graph_order)2, &sorted));
@@ -446,7 +497,8 @@ static const clb_backend *genuine;
 static clb_backend poor;
 static int allocations_left, launches_left, allocated;
 static clb_status alloc_or_not(clb_device *d, uint64_t bytes, clb_memory *m) {
-  if (allocations_left >= 0 && !allocations_left--) return clb_fail(d->error, CLB_ERROR_MEMORY, "none left");
+  if (allocations_left >= 0 && !allocations_left--)
+    return clb_fail(d->error, CLB_ERROR_MEMORY, "none left");
   clb_status s = genuine->alloc(d, bytes, m);
   allocated += s == CLB_OK;
   return s;
@@ -456,8 +508,10 @@ static void free_counted(clb_device *d, clb_memory *m) {
   genuine->free(d, m);
 }
 
-static clb_status launch_or_not(clb_device *d, clb_module *m, int64_t groups, const clb_arg *args, int n) {
-  if (launches_left >= 0 && !launches_left--) return clb_fail(d->error, CLB_ERROR_DRIVER, "not today");
+static clb_status launch_or_not(clb_device *d, clb_module *m, int64_t groups, const clb_arg *args,
+                                int n) {
+  if (launches_left >= 0 && !launches_left--)
+    return clb_fail(d->error, CLB_ERROR_DRIVER, "not today");
   return genuine->launch(d, m, groups, args, n);
 }
 
@@ -540,8 +594,12 @@ static void compiles(void **state) {
 }
 
 int main(void) {
-  static void (*const tests[])(void **) = {random_graphs, ways_to_give, hubs, empty_graphs, capacity, bad_indices, mistakes, no_memory, failing_launches};
-  static const char *const names[] = {"random_graphs", "ways_to_give", "hubs", "empty_graphs", "capacity", "bad_indices", "mistakes", "no_memory", "failing_launches"};
+  static void (*const tests[])(void **) = {random_graphs, ways_to_give, hubs,
+                                           empty_graphs,  capacity,     bad_indices,
+                                           mistakes,      no_memory,    failing_launches};
+  static const char *const names[] = {"random_graphs", "ways_to_give", "hubs",
+                                      "empty_graphs",  "capacity",     "bad_indices",
+                                      "mistakes",      "no_memory",    "failing_launches"};
   enum { TESTS = sizeof tests / sizeof *tests };
   static struct CMUnitTest all[MAX_DEVICES * TESTS];
   static char labels[MAX_DEVICES * TESTS][96];
@@ -549,8 +607,11 @@ int main(void) {
   clb_devices(add_device, NULL);
   for (int d = 0; d < n_devices; d++)
     for (int t = 0; t < (devices[d].runs ? TESTS : 1); t++, n++) {
-      snprintf(labels[n], sizeof labels[n], "graph_%s[%s%s]", devices[d].runs ? names[t] : "compiles", devices[d].name, devices[d].simulates ? ", as a GPU" : "");
-      all[n] = (struct CMUnitTest){labels[n], devices[d].runs ? tests[t] : compiles, NULL, NULL, &devices[d]};
+      snprintf(labels[n], sizeof labels[n], "graph_%s[%s%s]",
+               devices[d].runs ? names[t] : "compiles", devices[d].name,
+               devices[d].simulates ? ", as a GPU" : "");
+      all[n] = (struct CMUnitTest){labels[n], devices[d].runs ? tests[t] : compiles, NULL, NULL,
+                                   &devices[d]};
     }
   return _cmocka_run_group_tests("graph", all, (size_t)n, NULL, forget_all);
 }

@@ -1,5 +1,5 @@
-/* tests/ops/test_row_sum.c - sums of rows over the edges of each node against a plain double loop, on every device that runs here, and on the
-   interpreter with a GPU's limits. */
+/* tests/ops/test_row_sum.c - sums of rows over the edges of each node against a plain double loop,
+   on every device that runs here, and on the interpreter with a GPU's limits. */
 #include "tests/fakes/simulated_devices.h"
 
 #include "src/ops/row_sum.h"
@@ -13,18 +13,29 @@ typedef struct {
   clb_graph *graph;
 } edges;
 
-/* hub: so many edges end at receiver 1 and start at sender 2, among the others; every third node is isolated, the last one is not. */
-static edges make_edges(clb_context *ctx, const char *name, int64_t n_receivers, int64_t n_senders, int64_t n, int64_t hub, uint64_t seed) {
-  edges e = {name, {n_receivers, n_senders}, n, {calloc((size_t)n + 1, 4), calloc((size_t)n + 1, 4)}, NULL};
+/* hub: so many edges end at receiver 1 and start at sender 2, among the others; every third node is
+   isolated, the last one is not. */
+static edges make_edges(clb_context *ctx, const char *name, int64_t n_receivers, int64_t n_senders,
+                        int64_t n, int64_t hub, uint64_t seed) {
+  edges e = {name,
+             {n_receivers, n_senders},
+             n,
+             {calloc((size_t)n + 1, 4), calloc((size_t)n + 1, 4)},
+             NULL};
   for (int64_t i = 0; i < n; i++) {
     bool again = i && !pick(&seed, 8), of_hub = pick(&seed, (int)n) < hub;
     for (int d = 0; d < 2; d++) {
       int32_t node = (int32_t)pick(&seed, (int)e.n_rows[d]);
-      e.end[d][i] = again ? e.end[d][i - 1] : of_hub ? 1 + d : i == n / 2 ? (int32_t)e.n_rows[d] - 1 : node % 3 || !node ? node : node - 1;
+      e.end[d][i] = again               ? e.end[d][i - 1]
+                    : of_hub            ? 1 + d
+                    : i == n / 2        ? (int32_t)e.n_rows[d] - 1
+                    : node % 3 || !node ? node
+                                        : node - 1;
     }
   }
   OK(ctx, clb_graph_create(ctx, 0, 0, &e.graph));
-  OK(ctx, clb_graph_update(e.graph, n_senders, n_receivers, n, CLB_I32, (clb_index_list){.host = e.end[1]}, (clb_index_list){.host = e.end[0]}));
+  OK(ctx, clb_graph_update(e.graph, n_senders, n_receivers, n, CLB_I32,
+                           (clb_index_list){.host = e.end[1]}, (clb_index_list){.host = e.end[0]}));
   return e;
 }
 
@@ -50,8 +61,10 @@ static void drop_edges(edges *e) {
 
 static const struct {
   clb_dtype from, storage, arithmetic;
-} kinds[] = {{CLB_F64, CLB_F64, CLB_F64}, {CLB_F32, CLB_F32, CLB_F32}, {CLB_F16, CLB_F16, CLB_F32}, {CLB_BF16, CLB_BF16, CLB_F32}, {CLB_F32, CLB_F64, CLB_F64},
-             {CLB_F64, CLB_F32, CLB_F64}, {CLB_F32, CLB_F16, CLB_F32}};
+} kinds[] = {{CLB_F64, CLB_F64, CLB_F64}, {CLB_F32, CLB_F32, CLB_F32},
+             {CLB_F16, CLB_F16, CLB_F32}, {CLB_BF16, CLB_BF16, CLB_F32},
+             {CLB_F32, CLB_F64, CLB_F64}, {CLB_F64, CLB_F32, CLB_F64},
+             {CLB_F32, CLB_F16, CLB_F32}};
 enum { KINDS = sizeof kinds / sizeof *kinds, F32 = 1 };
 
 typedef struct {
@@ -73,9 +86,11 @@ static double some_number(const test *t, uint64_t *seed) {
   return kinds[t->kind].storage >= CLB_F16 ? (double)(pick(seed, 3) - 1) : test_random(seed);
 }
 
-static void fill(const test *t, array *a, int64_t offset, int64_t rows, int64_t stride, uint64_t *seed) {
+static void fill(const test *t, array *a, int64_t offset, int64_t rows, int64_t stride,
+                 uint64_t *seed) {
   for (int64_t r = 0; r < rows; r++)
-    for (int64_t c = 0; c < t->columns; c++) put(a->type, a->host, offset + r * stride + c, some_number(t, seed));
+    for (int64_t c = 0; c < t->columns; c++)
+      put(a->type, a->host, offset + r * stride + c, some_number(t, seed));
 }
 
 /* The edges part by part: the first one overwrites unless `add`; each sees its own rows only. */
@@ -84,24 +99,37 @@ static void *run(const test *t, const places *p, const array *in, array *out, ar
   upload(t->ctx, out);
   upload(t->ctx, pieces);
   for (int i = 0; i < t->parts; i++) {
-    int64_t e0 = t->parts == 1 ? 0 : n * i * i / (t->parts * t->parts), e1 = t->parts == 1 ? n : n * (i + 1) * (i + 1) / (t->parts * t->parts);
-    OK(t->ctx, clb_row_sum_run(t->sum, t->e->graph, t->direction, e0, e1, &in->buffer->memory, p->in + e0 * p->in_stride, p->in_stride, &out->buffer->memory, p->out,
-                               p->out_stride, i || t->add, &pieces->buffer->memory, p->pieces));
+    int64_t e0 = t->parts == 1 ? 0 : n * i * i / (t->parts * t->parts),
+            e1 = t->parts == 1 ? n : n * (i + 1) * (i + 1) / (t->parts * t->parts);
+    OK(t->ctx,
+       clb_row_sum_run(t->sum, t->e->graph, t->direction, e0, e1, &in->buffer->memory,
+                       p->in + e0 * p->in_stride, p->in_stride, &out->buffer->memory, p->out,
+                       p->out_stride, i || t->add, &pieces->buffer->memory, p->pieces));
   }
   return download(t->ctx, out);
 }
 
 static void expect_untouched(const test *t, const array *a, const void *got, int64_t i) {
   size_t bytes = bytes_of(a->type);
-  if (memcmp((const char *)got + (size_t)i * bytes, (const char *)a->host + (size_t)i * bytes, bytes)) fail_msg("%s: element %lld, which is nobody's, was written", t->e->name, (long long)i);
+  if (memcmp((const char *)got + (size_t)i * bytes, (const char *)a->host + (size_t)i * bytes,
+             bytes))
+    fail_msg("%s: element %lld, which is nobody's, was written", t->e->name, (long long)i);
 }
 
-static void expect(const test *t, const places *p, const array *in, const array *out, const void *got) {
+static void expect(const test *t, const places *p, const array *in, const array *out,
+                   const void *got) {
   int64_t n_rows = t->e->n_rows[t->direction];
-  double *sum = calloc((size_t)(n_rows * t->columns) + 1, sizeof *sum), *size = calloc((size_t)(n_rows * t->columns) + 1, sizeof *size);
+  double *sum = calloc((size_t)(n_rows * t->columns) + 1, sizeof *sum),
+         *size = calloc((size_t)(n_rows * t->columns) + 1, sizeof *size);
   double turns = CLB_GRAPH_PIECE + (double)t->e->n / CLB_GRAPH_PIECE + t->parts, *error = size;
-  double step = out->type >= CLB_F16 ? 0 : kinds[t->kind].arithmetic == CLB_F64 ? turns * 0x1p-53 + (out->type == CLB_F32 ? (turns - CLB_GRAPH_PIECE) * 0x1p-24 : 0) : turns * 0x1p-24;
-  for (int64_t i = 0; t->add && i < n_rows * t->columns; i++) sum[i] = get(out->type, out->host, p->out + i / t->columns * p->out_stride + i % t->columns), size[i] = fabs(sum[i]);
+  double step =
+      out->type >= CLB_F16 ? 0
+      : kinds[t->kind].arithmetic == CLB_F64
+          ? turns * 0x1p-53 + (out->type == CLB_F32 ? (turns - CLB_GRAPH_PIECE) * 0x1p-24 : 0)
+          : turns * 0x1p-24;
+  for (int64_t i = 0; t->add && i < n_rows * t->columns; i++)
+    sum[i] = get(out->type, out->host, p->out + i / t->columns * p->out_stride + i % t->columns),
+    size[i] = fabs(sum[i]);
   for (int64_t e = 0; e < t->e->n; e++)
     for (int64_t c = 0; c < t->columns; c++) {
       double x = get(in->type, in->host, p->in + e * p->in_stride + c);
@@ -115,8 +143,10 @@ static void expect(const test *t, const places *p, const array *in, const array 
     double is = get(out->type, got, i);
     if (r == n_rows || c < 0) expect_untouched(t, out, got, i);
     else if (!(fabs(is - sum[at]) <= step * error[at]))
-      fail_msg("%s, kind %d, direction %d, %d parts%s: column %lld of %lld of row %lld is %.17g, must be %.17g", t->e->name, t->kind, t->direction, t->parts, t->add ? ", added" : "",
-               (long long)c, (long long)t->columns, (long long)r, is, sum[at]);
+      fail_msg("%s, kind %d, direction %d, %d parts%s: column %lld of %lld of row %lld is %.17g, "
+               "must be %.17g",
+               t->e->name, t->kind, t->direction, t->parts, t->add ? ", added" : "", (long long)c,
+               (long long)t->columns, (long long)r, is, sum[at]);
   }
   free(sum);
   free(size);
@@ -124,24 +154,32 @@ static void expect(const test *t, const places *p, const array *in, const array 
 
 /* Only the pieces that a row uses are written, and nothing around them. */
 static void expect_pieces(const test *t, const places *p, const array *pieces) {
-  int64_t n_rows = t->e->n_rows[t->direction], n_pieces = clb_graph_pieces(t->e->n), unused = n_pieces, *degree = calloc((size_t)n_rows + 1, sizeof *degree);
+  int64_t n_rows = t->e->n_rows[t->direction], n_pieces = clb_graph_pieces(t->e->n),
+          unused = n_pieces, *degree = calloc((size_t)n_rows + 1, sizeof *degree);
   void *left = download(t->ctx, pieces);
   for (int64_t i = 0; i < t->e->n; i++)
-    if (++degree[t->e->end[t->direction][i]] % CLB_GRAPH_PIECE == 1) unused -= degree[t->e->end[t->direction][i]] > 1;
-  for (int64_t i = 0; i < n_pieces && t->columns; i++) unused -= isnan(get(pieces->type, left, p->pieces + i * t->columns));
+    if (++degree[t->e->end[t->direction][i]] % CLB_GRAPH_PIECE == 1)
+      unused -= degree[t->e->end[t->direction][i]] > 1;
+  for (int64_t i = 0; i < n_pieces && t->columns; i++)
+    unused -= isnan(get(pieces->type, left, p->pieces + i * t->columns));
   assert_true(!t->columns || !unused);
   for (int64_t i = 0; i < pieces->n; i++)
-    if (i < p->pieces || i >= p->pieces + n_pieces * t->columns) expect_untouched(t, pieces, left, i);
+    if (i < p->pieces || i >= p->pieces + n_pieces * t->columns)
+      expect_untouched(t, pieces, left, i);
   free(left);
   free(degree);
 }
 
 static void try(const test *t) {
   clb_dtype storage = kinds[t->kind].storage;
-  int64_t columns = t->columns, n_rows = t->e->n_rows[t->direction], n_pieces = clb_graph_pieces(t->e->n);
+  int64_t columns = t->columns, n_rows = t->e->n_rows[t->direction],
+          n_pieces = clb_graph_pieces(t->e->n);
   uint64_t seed = (uint64_t)(columns + 7 * t->e->n);
-  const places p = t->dense ? (places){0, columns, 0, columns, 0} : (places){5, columns + 3, 2, columns + 1, 3};
-  array in = make(kinds[t->kind].from, p.in + t->e->n * p.in_stride), out = make(storage, p.out + n_rows * p.out_stride), pieces = make(storage, p.pieces + n_pieces * columns);
+  const places p =
+      t->dense ? (places){0, columns, 0, columns, 0} : (places){5, columns + 3, 2, columns + 1, 3};
+  array in = make(kinds[t->kind].from, p.in + t->e->n * p.in_stride),
+        out = make(storage, p.out + n_rows * p.out_stride),
+        pieces = make(storage, p.pieces + n_pieces * columns);
   void *got[2];
   fill(t, &in, p.in, t->e->n, p.in_stride, &seed);
   if (t->add) fill(t, &out, p.out, n_rows, p.out_stride, &seed);
@@ -163,7 +201,8 @@ static void try(const test *t) {
 
 /* ---- tests ---- */
 
-/* The interpreter compiles nothing but is slow: all kinds there, and fewer graphs for many columns. */
+/* The interpreter compiles nothing but is slow: all kinds there, and fewer graphs for many columns.
+ */
 static void sums(void **state) {
   static const int64_t columns[] = {1, 3, 33, 89, 128, 1152, 0};
   enum { COLUMNS = sizeof columns / sizeof *columns, MANY = 1000 };
@@ -176,8 +215,11 @@ static void sums(void **state) {
   for (int kind = 0; kind < KINDS; kind++)
     for (int c = 0; c < COLUMNS; c++) {
       test t = {.ctx = ctx, .kind = kind, .columns = columns[c]};
-      if ((kinds[kind].arithmetic == CLB_F64 && !d->f64) || (!slow && kind != F32 && (kind + c) % 3 != 2)) continue;
-      OK(ctx, clb_row_sum_create(ctx, kinds[kind].from, kinds[kind].storage, kinds[kind].arithmetic, columns[c], &t.sum));
+      if ((kinds[kind].arithmetic == CLB_F64 && !d->f64) ||
+          (!slow && kind != F32 && (kind + c) % 3 != 2))
+        continue;
+      OK(ctx, clb_row_sum_create(ctx, kinds[kind].from, kinds[kind].storage, kinds[kind].arithmetic,
+                                 columns[c], &t.sum));
       for (int g = 0; g < GRAPHS; g++)
         for (t.direction = 0; t.direction < 2; t.direction++, turn++) {
           if (slow && columns[c] > MANY && g != 4) continue;
@@ -210,17 +252,20 @@ static void combines(void **state) {
     int64_t *degree = calloc((size_t)n_rows, sizeof *degree), used = 0;
     for (int64_t i = 0; i < e.n; i++) degree[e.end[direction][i]]++;
     for (int64_t r = 0; r < n_rows; place += degree[r++])
-      for (int64_t i = 0; (i + 1) * P < degree[r]; i++, used++) fill(&t, &pieces, (place / P + i) * COLUMNS, 1, COLUMNS, &seed);
+      for (int64_t i = 0; (i + 1) * P < degree[r]; i++, used++)
+        fill(&t, &pieces, (place / P + i) * COLUMNS, 1, COLUMNS, &seed);
     assert_true(used > 10 && used < n_pieces);
     upload(ctx, &out);
     upload(ctx, &pieces);
-    OK(ctx, clb_row_sum_combine(t.sum, e.graph, direction, &out.buffer->memory, 0, COLUMNS, &pieces.buffer->memory, 0));
+    OK(ctx, clb_row_sum_combine(t.sum, e.graph, direction, &out.buffer->memory, 0, COLUMNS,
+                                &pieces.buffer->memory, 0));
     float *got = download(ctx, &out);
     place = 0;
     for (int64_t r = 0; r < n_rows; place += degree[r++])
       for (int64_t c = 0; c < COLUMNS; c++) {
         double sum = get(CLB_F32, out.host, r * COLUMNS + c);
-        for (int64_t i = 0; (i + 1) * P < degree[r]; i++) sum += get(CLB_F32, pieces.host, (place / P + i) * COLUMNS + c);
+        for (int64_t i = 0; (i + 1) * P < degree[r]; i++)
+          sum += get(CLB_F32, pieces.host, (place / P + i) * COLUMNS + c);
         assert_true(fabs(got[r * COLUMNS + c] - sum) < 1e-5);
       }
     free(degree);
@@ -244,10 +289,13 @@ static void cuts(void **state) {
   upload(ctx, &out);
   OK(ctx, clb_row_sum_create(ctx, CLB_F32, CLB_F32, CLB_F32, 1, &t.sum));
   for (int cut = 0; cut <= P; cut++) {
-    OK(ctx, clb_row_sum_run(t.sum, e.graph, 0, 0, cut, &in.buffer->memory, 0, 1, &out.buffer->memory, 0, 1, false, NULL, 0));
-    OK(ctx, clb_row_sum_run(t.sum, e.graph, 0, cut, P, &in.buffer->memory, cut, 1, &out.buffer->memory, 1, 1, false, NULL, 0));
+    OK(ctx, clb_row_sum_run(t.sum, e.graph, 0, 0, cut, &in.buffer->memory, 0, 1,
+                            &out.buffer->memory, 0, 1, false, NULL, 0));
+    OK(ctx, clb_row_sum_run(t.sum, e.graph, 0, cut, P, &in.buffer->memory, cut, 1,
+                            &out.buffer->memory, 1, 1, false, NULL, 0));
     float *got = download(ctx, &out), before = (float)(cut * (cut + 1) / 2);
-    if (got[0] != before || got[1] != (float)(P * (P + 1) / 2) - before) fail_msg("edges before and from %d on: %g and %g", cut, (double)got[0], (double)got[1]);
+    if (got[0] != before || got[1] != (float)(P * (P + 1) / 2) - before)
+      fail_msg("edges before and from %d on: %g and %g", cut, (double)got[0], (double)got[1]);
     free(got);
   }
   clb_row_sum_destroy(&t.sum);
@@ -265,18 +313,21 @@ static void far_apart(void **state) {
   clb_graph *graph;
   clb_row_sum *sum;
   clb_buffer *in = NULL, *out = NULL;
-  if (clb_buffer_create(ctx, (uint64_t)(2 * ((EDGES - 1) * in_stride + COLUMNS)), &in) || clb_buffer_create(ctx, (uint64_t)(2 * ((ROWS - 1) * out_stride + COLUMNS)), &out)) {
+  if (clb_buffer_create(ctx, (uint64_t)(2 * ((EDGES - 1) * in_stride + COLUMNS)), &in) ||
+      clb_buffer_create(ctx, (uint64_t)(2 * ((ROWS - 1) * out_stride + COLUMNS)), &out)) {
     clb_buffer_destroy(&in);
     skip_because("%s", clb_error(ctx));
   }
   OK(ctx, clb_graph_create(ctx, 0, 0, &graph));
-  OK(ctx, clb_graph_update(graph, 1, ROWS, EDGES, CLB_I32, (clb_index_list){.host = senders}, (clb_index_list){.host = receivers}));
+  OK(ctx, clb_graph_update(graph, 1, ROWS, EDGES, CLB_I32, (clb_index_list){.host = senders},
+                           (clb_index_list){.host = receivers}));
   OK(ctx, clb_row_sum_create(ctx, CLB_BF16, CLB_BF16, CLB_F32, COLUMNS, &sum));
   for (int e = 0; e < EDGES; e++) {
     uint16_t row[COLUMNS] = {ir_to_bf16((float)(1 << e)), ir_to_bf16((float)(100 + e))};
     OK(ctx, clb_buffer_write(in, (uint64_t)(2 * e * in_stride), row, sizeof row));
   }
-  OK(ctx, clb_row_sum_run(sum, graph, CLB_BY_RECEIVER, 0, EDGES, &in->memory, 0, in_stride, &out->memory, 0, out_stride, false, NULL, 0));
+  OK(ctx, clb_row_sum_run(sum, graph, CLB_BY_RECEIVER, 0, EDGES, &in->memory, 0, in_stride,
+                          &out->memory, 0, out_stride, false, NULL, 0));
   for (int r = 0; r < ROWS; r++) {
     static const float must[ROWS][COLUMNS] = {{2 + 8, 101 + 103}, {0, 0}, {1 + 4 + 16, 306}};
     uint16_t row[COLUMNS];
@@ -289,10 +340,11 @@ static void far_apart(void **state) {
   clb_buffer_destroy(&out);
 }
 
-#define REFUSED(ctx, status, word, call)                                                                 \
-  do {                                                                                                   \
-    assert_int_equal(call, status);                                                                      \
-    if (!strstr(clb_error(ctx), word)) fail_msg("%s: \"%s\" lacks \"%s\"", #call, clb_error(ctx), word); \
+#define REFUSED(ctx, status, word, call)                                                           \
+  do {                                                                                             \
+    assert_int_equal(call, status);                                                                \
+    if (!strstr(clb_error(ctx), word))                                                             \
+      fail_msg("%s: \"%s\" lacks \"%s\"", #call, clb_error(ctx), word);                            \
   } while (0)
 
 static void refuses(void **state) {
@@ -300,15 +352,20 @@ static void refuses(void **state) {
   clb_row_sum *sum;
   clb_buffer *b;
   edges e = make_edges(ctx, "random", 20, 10, 600, 0, 3);
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "from is 2", clb_row_sum_create(ctx, CLB_F16, CLB_F64, CLB_F64, 10, &sum));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "from is 2",
+          clb_row_sum_create(ctx, CLB_F16, CLB_F64, CLB_F64, 10, &sum));
   assert_null(sum);
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "from is 0", clb_row_sum_create(ctx, CLB_F64, CLB_F32, CLB_F32, 10, &sum));
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "columns is -1", clb_row_sum_create(ctx, CLB_F32, CLB_F32, CLB_F32, -1, &sum));
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "storage is 7", clb_row_sum_create(ctx, CLB_F32, (clb_dtype)7, CLB_F32, 1, &sum));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "from is 0",
+          clb_row_sum_create(ctx, CLB_F64, CLB_F32, CLB_F32, 10, &sum));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "columns is -1",
+          clb_row_sum_create(ctx, CLB_F32, CLB_F32, CLB_F32, -1, &sum));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "storage is 7",
+          clb_row_sum_create(ctx, CLB_F32, (clb_dtype)7, CLB_F32, 1, &sum));
   OK(ctx, clb_row_sum_create(ctx, CLB_F32, CLB_F32, CLB_F32, 10, &sum));
   OK(ctx, clb_buffer_create(ctx, 4 * 6000, &b));
   const clb_memory *m = &b->memory;
-#define WRONG(word, ...) REFUSED(ctx, CLB_ERROR_INTERNAL, word, clb_row_sum_run(sum, e.graph, __VA_ARGS__))
+#define WRONG(word, ...)                                                                           \
+  REFUSED(ctx, CLB_ERROR_INTERNAL, word, clb_row_sum_run(sum, e.graph, __VA_ARGS__))
   WRONG("direction is 2", 2, 0, 600, m, 0, 10, m, 0, 10, false, m, 0);
   WRONG("edges 0 ... 601 of 600", 0, 0, 601, m, 0, 10, m, 0, 10, false, m, 0);
   WRONG("edges -1 ... 5", 0, -1, 5, m, 0, 10, m, 0, 10, false, m, 0);
@@ -331,22 +388,30 @@ static void refuses(void **state) {
 static void compiles(void **state) {
   struct device *d = *state;
   static const int64_t columns[] = {3, 1152};
-  if (SANITIZED && !strncmp(d->name, "level_zero", 10)) skip_because("%s: Intel's compiler does not start under a sanitizer", d->name);
+  if (SANITIZED && !strncmp(d->name, "level_zero", 10))
+    skip_because("%s: Intel's compiler does not start under a sanitizer", d->name);
   clb_context *ctx = context(state);
   for (int i = 0; i < KINDS; i++) {
     clb_row_sum *sum;
     clb_graph *graph;
     if (kinds[i].arithmetic == CLB_F64 && !d->f64) continue;
-    if (!long_tests() && (i + (int)(d - devices)) % 3) continue; /* each kind on every third target */
-    OK(ctx, clb_row_sum_create(ctx, kinds[i].from, kinds[i].storage, kinds[i].arithmetic, columns[i % 2], &sum));
+    if (!long_tests() && (i + (int)(d - devices)) % 3)
+      continue; /* each kind on every third target */
+    OK(ctx, clb_row_sum_create(ctx, kinds[i].from, kinds[i].storage, kinds[i].arithmetic,
+                               columns[i % 2], &sum));
     OK(ctx, clb_graph_create(ctx, 0, 0, &graph));
-    REFUSED(ctx, CLB_ERROR_UNSUPPORTED, "only compiles", clb_row_sum_run(sum, graph, 0, 0, 0, NULL, 0, 0, NULL, 0, 0, false, NULL, 0));
+    REFUSED(ctx, CLB_ERROR_UNSUPPORTED, "only compiles",
+            clb_row_sum_run(sum, graph, 0, 0, 0, NULL, 0, 0, NULL, 0, 0, false, NULL, 0));
     clb_graph_destroy(&graph);
     clb_row_sum_destroy(&sum);
   }
 }
 
 int main(void) {
-  static const named_test tests[] = {{"sums", sums, false}, {"cuts", cuts, false}, {"combines", combines, false}, {"far_apart", far_apart, true}, {"refuses", refuses, false}};
+  static const named_test tests[] = {{"sums", sums, false},
+                                     {"cuts", cuts, false},
+                                     {"combines", combines, false},
+                                     {"far_apart", far_apart, true},
+                                     {"refuses", refuses, false}};
   return run_on_all("row_sum", tests, sizeof tests / sizeof *tests, compiles);
 }

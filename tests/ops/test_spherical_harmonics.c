@@ -1,4 +1,5 @@
-/* tests/ops/test_spherical_harmonics.c - the op by mathematical property, on every device that runs here. */
+/* tests/ops/test_spherical_harmonics.c - the op by mathematical property, on every device that runs
+   here. */
 #define _GNU_SOURCE
 #include "tests/test.h"
 
@@ -15,10 +16,12 @@ static int n_devices;
 
 static void add_device(const clb_device_info *info, void *user) {
   (void)user;
-  if (info->runs && info->f64 && n_devices < MAX_DEVICES) snprintf(devices[n_devices++], sizeof devices[0], "%s", info->name);
+  if (info->runs && info->f64 && n_devices < MAX_DEVICES)
+    snprintf(devices[n_devices++], sizeof devices[0], "%s", info->name);
 }
 
-static const int ascending[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20};
+static const int ascending[] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 10,
+                                11, 12, 13, 14, 15, 16, 17, 18, 19, 20};
 
 #define OK(ctx, call)                                                                              \
   do {                                                                                             \
@@ -52,31 +55,38 @@ static void take(clb_context *ctx, clb_rows *r, void *to, size_t bytes) {
   clb_buffer_destroy(&r->buffer);
 }
 
-static clb_op *new_op(clb_context *ctx, const int *degrees, int n_degrees, int normalize, clb_normalization normalization) {
+static clb_op *new_op(clb_context *ctx, const int *degrees, int n_degrees, int normalize,
+                      clb_normalization normalization) {
   clb_op *op;
-  clb_spherical_harmonics_desc d = {degrees, n_degrees, normalization, normalize, CLB_F64, CLB_F64, 0, 7};
+  clb_spherical_harmonics_desc d = {degrees, n_degrees, normalization, normalize, CLB_F64, CLB_F64,
+                                    0,       7};
   OK(ctx, clb_spherical_harmonics_create(ctx, &d, &op));
   return op;
 }
 
 /* All three passes in f64 on dense rows. */
-static void run_forward(clb_context *ctx, clb_op *op, int64_t n, int D, const double *x, double *y) {
+static void run_forward(clb_context *ctx, clb_op *op, int64_t n, int D, const double *x,
+                        double *y) {
   clb_rows rx = rows_of(ctx, x, 24 * (size_t)n), ry = nan_rows(ctx, (size_t)(n * D));
   OK(ctx, clb_spherical_harmonics_forward(op, n, rx, ry));
   take(ctx, &rx, NULL, 0);
   take(ctx, &ry, y, 8 * (size_t)(n * D));
 }
 
-static void run_backward(clb_context *ctx, clb_op *op, int64_t n, int D, const double *x, const double *g, double *g_x) {
-  clb_rows rx = rows_of(ctx, x, 24 * (size_t)n), rg = rows_of(ctx, g, 8 * (size_t)(n * D)), ro = nan_rows(ctx, (size_t)(3 * n));
+static void run_backward(clb_context *ctx, clb_op *op, int64_t n, int D, const double *x,
+                         const double *g, double *g_x) {
+  clb_rows rx = rows_of(ctx, x, 24 * (size_t)n), rg = rows_of(ctx, g, 8 * (size_t)(n * D)),
+           ro = nan_rows(ctx, (size_t)(3 * n));
   OK(ctx, clb_spherical_harmonics_backward(op, n, rx, rg, ro));
   take(ctx, &rx, NULL, 0);
   take(ctx, &rg, NULL, 0);
   take(ctx, &ro, g_x, 24 * (size_t)n);
 }
 
-static void run_double(clb_context *ctx, clb_op *op, int64_t n, int D, const double *x, const double *g, const double *h, double *d_x, double *d_g) {
-  clb_rows rx = rows_of(ctx, x, 24 * (size_t)n), rg = rows_of(ctx, g, 8 * (size_t)(n * D)), rh = rows_of(ctx, h, 24 * (size_t)n);
+static void run_double(clb_context *ctx, clb_op *op, int64_t n, int D, const double *x,
+                       const double *g, const double *h, double *d_x, double *d_g) {
+  clb_rows rx = rows_of(ctx, x, 24 * (size_t)n), rg = rows_of(ctx, g, 8 * (size_t)(n * D)),
+           rh = rows_of(ctx, h, 24 * (size_t)n);
   clb_rows ox = nan_rows(ctx, (size_t)(3 * n)), og = nan_rows(ctx, (size_t)(n * D));
   OK(ctx, clb_spherical_harmonics_double_backward(op, n, rx, rg, rh, ox, og));
   take(ctx, &rx, NULL, 0);
@@ -118,7 +128,8 @@ static void golden(void **state) {
     run_backward(ctx, op, D, D, x, g, g_x);
     for (int r = 0; r < D; r++) {
       assert_true(fabs(y[r] - want[0][r]) <= 2e-13 * (1 + fabs(want[0][r])));
-      for (int k = 0; k < 3; k++) assert_true(fabs(g_x[3 * r + k] - want[1 + k][r]) <= 2e-13 * (10 + fabs(want[1 + k][r])));
+      for (int k = 0; k < 3; k++)
+        assert_true(fabs(g_x[3 * r + k] - want[1 + k][r]) <= 2e-13 * (10 + fabs(want[1 + k][r])));
     }
     points++;
   }
@@ -128,14 +139,16 @@ static void golden(void **state) {
   clb_context_destroy(&ctx);
 }
 
-/* ---- adjointness and symmetry: <h, B(g)> is linear in g with matrix d_g; the second derivative is a symmetric form ---- */
+/* ---- adjointness and symmetry: <h, B(g)> is linear in g with matrix d_g; the second derivative is
+   a symmetric form ---- */
 
 static void derivatives(void **state) {
   const char *device = *state;
   static const int lists[][6] = {{0, 1, 2, 3, 4}, {3, 1, 1, 0, 5}, {2}, {6, 0, 6}};
   static const int lengths[] = {5, 5, 1, 3};
   enum { N = 33 };
-  static double x[3 * N], g[N * MAX_D], h[3 * N], h2[3 * N], g_x[3 * N], d_x[3 * N], d_x2[3 * N], d_g[N * MAX_D], plus[3 * N], minus[3 * N], moved[3 * N];
+  static double x[3 * N], g[N * MAX_D], h[3 * N], h2[3 * N], g_x[3 * N], d_x[3 * N], d_x2[3 * N],
+      d_g[N * MAX_D], plus[3 * N], minus[3 * N], moved[3 * N];
   clb_context *ctx = open_device(device);
   for (int t = 0; t < 8; t++) {
     const int *degrees = lists[t / 2], n_degrees = lengths[t / 2];
@@ -151,13 +164,16 @@ static void derivatives(void **state) {
     for (int r = 0; r < N; r++) {
       double a = 0, b = 0, size = 1;
       for (int k = 0; k < 3; k++) a += h[3 * r + k] * g_x[3 * r + k];
-      for (int i = 0; i < D; i++) b += g[r * D + i] * d_g[r * D + i], size += fabs(g[r * D + i] * d_g[r * D + i]);
+      for (int i = 0; i < D; i++)
+        b += g[r * D + i] * d_g[r * D + i], size += fabs(g[r * D + i] * d_g[r * D + i]);
       assert_true(fabs(a - b) <= 1e-12 * size);
     }
     run_double(ctx, op, N, D, x, g, h2, d_x2, d_g);
     for (int r = 0; r < N; r++) { /* h2^T H h = h^T H h2 */
       double a = 0, b = 0, size = 1;
-      for (int k = 0; k < 3; k++) a += h2[3 * r + k] * d_x[3 * r + k], b += h[3 * r + k] * d_x2[3 * r + k], size += fabs(d_x[3 * r + k]) + fabs(d_x2[3 * r + k]);
+      for (int k = 0; k < 3; k++)
+        a += h2[3 * r + k] * d_x[3 * r + k], b += h[3 * r + k] * d_x2[3 * r + k],
+            size += fabs(d_x[3 * r + k]) + fabs(d_x2[3 * r + k]);
       assert_true(fabs(a - b) <= 1e-11 * size);
     }
     const double e = 1e-5; /* d_x = d<h, g_x>/dx by central differences along h2 */
@@ -167,7 +183,9 @@ static void derivatives(void **state) {
     run_backward(ctx, op, N, D, moved, g, minus);
     for (int r = 0; r < N; r++) {
       double a = 0, b = 0, length = 0;
-      for (int k = 0; k < 3; k++) a += h[3 * r + k] * (plus[3 * r + k] - minus[3 * r + k]) / (2 * e), b += h2[3 * r + k] * d_x[3 * r + k], length += x[3 * r + k] * x[3 * r + k];
+      for (int k = 0; k < 3; k++)
+        a += h[3 * r + k] * (plus[3 * r + k] - minus[3 * r + k]) / (2 * e),
+            b += h2[3 * r + k] * d_x[3 * r + k], length += x[3 * r + k] * x[3 * r + k];
       if (t % 2 && length < 0.05) continue; /* differences of x / |x| need e << |x| */
       assert_true(fabs(a - b) <= 1e-4 * (1 + fabs(b)));
     }
@@ -177,7 +195,8 @@ static void derivatives(void **state) {
 }
 
 /* ---- rotations and inversion, without any matrix of a representation ----
-   K(x, p) = sum_i Y_i(x) Y_i(p) depends on |x|, |p| and the angle only, and is (2l+1) P_l for one degree on the sphere. */
+   K(x, p) = sum_i Y_i(x) Y_i(p) depends on |x|, |p| and the angle only, and is (2l+1) P_l for one
+   degree on the sphere. */
 
 static void rotate(const double *x, double *out) { /* a rotation about (1, 2, -2)/3 by 1 radian */
   const double a[3] = {1. / 3, 2. / 3, -2. / 3}, c = cos(1), s = sin(1);
@@ -191,7 +210,8 @@ static void rotate(const double *x, double *out) { /* a rotation about (1, 2, -2
 static void equivariance(void **state) {
   const char *device = *state;
   enum { N = 67, L = 12, D = (L + 1) * (L + 1) };
-  static double x[3 * N], p[3 * N], rx[3 * N], rp[3 * N], y[N * D], yp[N * D], ry[N * D], ryp[N * D], g_x[3 * N], rg_x[3 * N], turned[3], minus[3 * N], ym[N * D];
+  static double x[3 * N], p[3 * N], rx[3 * N], rp[3 * N], y[N * D], yp[N * D], ry[N * D],
+      ryp[N * D], g_x[3 * N], rg_x[3 * N], turned[3], minus[3 * N], ym[N * D];
   clb_context *ctx = open_device(device);
   clb_op *op = new_op(ctx, ascending, L + 1, 1, CLB_COMPONENT);
   random_fill(x, 3 * N, 5);
@@ -205,12 +225,15 @@ static void equivariance(void **state) {
   run_forward(ctx, op, N, D, minus, ym);
   for (int r = 0; r < N; r++) {
     const double *a = x + 3 * r, *b = p + 3 * r;
-    double t = (a[0] * b[0] + a[1] * b[1] + a[2] * b[2]) / sqrt((a[0] * a[0] + a[1] * a[1] + a[2] * a[2]) * (b[0] * b[0] + b[1] * b[1] + b[2] * b[2]));
+    double t =
+        (a[0] * b[0] + a[1] * b[1] + a[2] * b[2]) /
+        sqrt((a[0] * a[0] + a[1] * a[1] + a[2] * a[2]) * (b[0] * b[0] + b[1] * b[1] + b[2] * b[2]));
     double before = 0, legendre = 1;
     for (int l = 0; l <= L; l++) {
       double k = 0, rk = 0, norm = 0;
       for (int i = l * l; i < (l + 1) * (l + 1); i++) {
-        k += y[r * D + i] * yp[r * D + i], rk += ry[r * D + i] * ryp[r * D + i], norm += y[r * D + i] * y[r * D + i];
+        k += y[r * D + i] * yp[r * D + i], rk += ry[r * D + i] * ryp[r * D + i],
+            norm += y[r * D + i] * y[r * D + i];
         assert_true(ym[r * D + i] == (l % 2 ? -1 : 1) * y[r * D + i]);
       }
       assert_true(fabs(norm - (2 * l + 1)) <= 1e-12 * (2 * l + 1)); /* the sum rule */
@@ -227,7 +250,8 @@ static void equivariance(void **state) {
     double size = 0;
     for (int k = 0; k < 3; k++) size += fabs(g_x[3 * r + k]);
     rotate(g_x + 3 * r, turned);
-    for (int k = 0; k < 3; k++) assert_true(fabs(turned[k] - rg_x[3 * r + k]) <= 1e-12 * (100 + size) * D);
+    for (int k = 0; k < 3; k++)
+      assert_true(fabs(turned[k] - rg_x[3 * r + k]) <= 1e-12 * (100 + size) * D);
   }
   clb_op_destroy(&op);
   clb_context_destroy(&ctx);
@@ -244,14 +268,17 @@ static void strides(void **state) {
   for (size_t t = 0; t < sizeof numbers / sizeof *numbers; t++) {
     int64_t n = numbers[t];
     size_t nx = (size_t)(OFFSET + n * SX + 3), ny = (size_t)(OFFSET + n * SY + D);
-    double *x = malloc(8 * nx), *y = malloc(8 * ny), *g = malloc(8 * D), *g_x = malloc(8 * nx), *dense = malloc(24 * (size_t)n + 24), *want = malloc(8 * D * (size_t)n + 8),
+    double *x = malloc(8 * nx), *y = malloc(8 * ny), *g = malloc(8 * D), *g_x = malloc(8 * nx),
+           *dense = malloc(24 * (size_t)n + 24), *want = malloc(8 * D * (size_t)n + 8),
            *all_g = malloc(8 * D * (size_t)n + 8), *want_g = malloc(24 * (size_t)n + 24);
     random_fill(x, nx, 7);
     random_fill(g, D, 8);
     for (size_t i = 0; i < ny; i++) y[i] = 1000;
     for (size_t i = 0; i < nx; i++) g_x[i] = 1000;
-    for (int64_t r = 0; r < n; r++) memcpy(dense + 3 * r, x + OFFSET + r * SX, 24), memcpy(all_g + D * r, g, 8 * D);
-    clb_rows rx = rows_of(ctx, x, 8 * nx), ry = rows_of(ctx, y, 8 * ny), rg = rows_of(ctx, g, 8 * D), rgx = rows_of(ctx, g_x, 8 * nx);
+    for (int64_t r = 0; r < n; r++)
+      memcpy(dense + 3 * r, x + OFFSET + r * SX, 24), memcpy(all_g + D * r, g, 8 * D);
+    clb_rows rx = rows_of(ctx, x, 8 * nx), ry = rows_of(ctx, y, 8 * ny),
+             rg = rows_of(ctx, g, 8 * D), rgx = rows_of(ctx, g_x, 8 * nx);
     rx.offset = ry.offset = rgx.offset = OFFSET;
     rx.stride = rgx.stride = SX;
     ry.stride = SY;
@@ -262,7 +289,8 @@ static void strides(void **state) {
     take(ctx, &rg, NULL, 0);
     take(ctx, &ry, y, 8 * ny);
     take(ctx, &rgx, g_x, 8 * nx);
-    if (n) run_forward(ctx, op, n, D, dense, want), run_backward(ctx, op, n, D, dense, all_g, want_g);
+    if (n)
+      run_forward(ctx, op, n, D, dense, want), run_backward(ctx, op, n, D, dense, all_g, want_g);
     for (int64_t i = 0; i < (int64_t)ny; i++) {
       int64_t r = (i - OFFSET) / SY, c = (i - OFFSET) % SY;
       assert_true(y[i] == (i >= OFFSET && r < n && c < D ? want[r * D + c] : 1000));
@@ -283,7 +311,8 @@ static void many_rows(void **state) {
   enum { N = 100003, D = 25 };
   clb_context *ctx = open_device(device);
   clb_op *op;
-  clb_spherical_harmonics_desc d = {ascending, 5, CLB_INTEGRAL, 1, CLB_F32, CLB_F32, 0, CLB_PASS_BIT(CLB_FORWARD)};
+  clb_spherical_harmonics_desc d = {
+      ascending, 5, CLB_INTEGRAL, 1, CLB_F32, CLB_F32, 0, CLB_PASS_BIT(CLB_FORWARD)};
   OK(ctx, clb_spherical_harmonics_create(ctx, &d, &op));
   float *x = malloc(12 * N), *y = malloc(4 * N * D), *again = malloc(4 * N * D);
   uint64_t seed = 9;
@@ -299,7 +328,8 @@ static void many_rows(void **state) {
   for (int r = 0; r < N; r += r < 300 ? 1 : 97) {
     double p[3] = {x[3 * r], x[3 * r + 1], x[3 * r + 2]}, want[D], scale[D];
     reference_forward(&d, 1, p, want, scale);
-    for (int i = 0; i < D; i++) assert_true(fabs(y[(size_t)r * D + (size_t)i] - want[i]) <= 2e-6 * scale[i]);
+    for (int i = 0; i < D; i++)
+      assert_true(fabs(y[(size_t)r * D + (size_t)i] - want[i]) <= 2e-6 * scale[i]);
   }
   free(x), free(y), free(again);
   clb_op_destroy(&op);
@@ -309,7 +339,9 @@ static void many_rows(void **state) {
 /* The origin, and lengths whose squares leave f32. */
 static void extremes(void **state) {
   const char *device = *state;
-  static const float point[][3] = {{0, 0, 0}, {1e-20f, 0, 0}, {0, 1e20f, -1e20f}, {3e38f, 1e38f, 0}, {-0.0f, 0, 0}, {1e-13f, 1e-13f, 0}, {1e-38f, 0, 1e-38f}};
+  static const float point[][3] = {{0, 0, 0},          {1e-20f, 0, 0}, {0, 1e20f, -1e20f},
+                                   {3e38f, 1e38f, 0},  {-0.0f, 0, 0},  {1e-13f, 1e-13f, 0},
+                                   {1e-38f, 0, 1e-38f}};
   enum { N = sizeof point / sizeof *point, D = 16 };
   clb_context *ctx = open_device(device);
   clb_op *op;
@@ -319,8 +351,10 @@ static void extremes(void **state) {
   uint64_t seed = 10;
   for (int i = 0; i < N * D; i++) g[i] = (float)test_random(&seed);
   for (int i = 0; i < 3 * N; i++) h[i] = (float)test_random(&seed);
-  clb_rows rx = rows_of(ctx, point, sizeof point), ry = rows_of(ctx, NULL, sizeof y), rg = rows_of(ctx, g, sizeof g), rgx = rows_of(ctx, NULL, sizeof g_x), rh = rows_of(ctx, h, sizeof h),
-           rdx = rows_of(ctx, NULL, sizeof d_x), rdg = rows_of(ctx, NULL, sizeof d_g);
+  clb_rows rx = rows_of(ctx, point, sizeof point), ry = rows_of(ctx, NULL, sizeof y),
+           rg = rows_of(ctx, g, sizeof g), rgx = rows_of(ctx, NULL, sizeof g_x),
+           rh = rows_of(ctx, h, sizeof h), rdx = rows_of(ctx, NULL, sizeof d_x),
+           rdg = rows_of(ctx, NULL, sizeof d_g);
   OK(ctx, clb_spherical_harmonics_forward(op, N, rx, ry));
   OK(ctx, clb_spherical_harmonics_backward(op, N, rx, rg, rgx));
   OK(ctx, clb_spherical_harmonics_double_backward(op, N, rx, rg, rh, rdx, rdg));
@@ -334,7 +368,8 @@ static void extremes(void **state) {
   for (int r = 0; r < N; r++) {
     double p[3] = {point[r][0], point[r][1], point[r][2]}, want[D], scale[D];
     reference_forward(&d, 1, p, want, scale);
-    for (int i = 0; i < D; i++) assert_true(fabs(y[r * D + i] - want[i]) <= 2e-6 * (scale[i] + 1e-30));
+    for (int i = 0; i < D; i++)
+      assert_true(fabs(y[r * D + i] - want[i]) <= 2e-6 * (scale[i] + 1e-30));
     for (int k = 0; k < 3; k++) assert_true(isfinite(g_x[3 * r + k]) && isfinite(d_x[3 * r + k]));
     for (int i = 0; i < D; i++) assert_true(isfinite(d_g[r * D + i]));
     if (p[0] == 0 && p[1] == 0 && p[2] == 0)
@@ -352,9 +387,12 @@ static void far_offsets(void **state) {
   const size_t bytes = 4 * (size_t)(offset + N * stride);
   clb_context *ctx = open_device(device);
   clb_op *op;
-  clb_spherical_harmonics_desc d = {ascending, 2, CLB_COMPONENT, 0, CLB_F32, CLB_F32, 0, CLB_PASS_BIT(CLB_FORWARD)};
+  clb_spherical_harmonics_desc d = {
+      ascending, 2, CLB_COMPONENT, 0, CLB_F32, CLB_F32, 0, CLB_PASS_BIT(CLB_FORWARD)};
   OK(ctx, clb_spherical_harmonics_create(ctx, &d, &op));
-  float *far = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), x[3 * N] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  float *far = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
+        x[3 * N] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
   assert_true(far != MAP_FAILED);
   clb_rows rx = rows_of(ctx, x, sizeof x), ry = {.offset = offset, .stride = stride};
   OK(ctx, clb_buffer_wrap(ctx, CLB_POINTER, far, bytes, &ry.buffer));
@@ -383,7 +421,8 @@ static void counts(void **state) {
   for (int i = 0; i < 2; i++) {
     clb_op *op;
     clb_counts c;
-    clb_spherical_harmonics_desc d = {ascending, cases[i].lmax + 1, CLB_COMPONENT, 0, CLB_F32, CLB_F32, 0, 7};
+    clb_spherical_harmonics_desc d = {
+        ascending, cases[i].lmax + 1, CLB_COMPONENT, 0, CLB_F32, CLB_F32, 0, 7};
     OK(ctx, clb_spherical_harmonics_create(ctx, &d, &op));
     OK(ctx, clb_op_counts(op, CLB_FORWARD, &c));
     assert_true(c.loads == 3 && c.stores == cases[i].g + 1);
@@ -397,15 +436,18 @@ static void counts(void **state) {
 }
 
 int main(void) {
-  static void (*const tests[])(void **) = {golden, derivatives, equivariance, strides, many_rows, extremes, far_offsets, counts};
-  static const char *const names[] = {"golden", "derivatives", "equivariance", "strides", "many_rows", "extremes", "far_offsets", "counts"};
+  static void (*const tests[])(void **) = {golden,    derivatives, equivariance, strides,
+                                           many_rows, extremes,    far_offsets,  counts};
+  static const char *const names[] = {"golden",    "derivatives", "equivariance", "strides",
+                                      "many_rows", "extremes",    "far_offsets",  "counts"};
   static struct CMUnitTest all[MAX_DEVICES * 8];
   static char labels[MAX_DEVICES * 8][96];
   int n = 0;
   clb_devices(add_device, NULL);
   for (int d = 0; d < n_devices; d++)
     for (size_t t = 0; t < sizeof names / sizeof *names; t++) {
-      if (tests[t] == far_offsets && strncmp(devices[d], "cpu", 3)) continue; /* needs sparse host memory */
+      if (tests[t] == far_offsets && strncmp(devices[d], "cpu", 3))
+        continue; /* needs sparse host memory */
       snprintf(labels[n], sizeof labels[n], "spherical_harmonics_%s[%s]", names[t], devices[d]);
       all[n] = (struct CMUnitTest){labels[n], tests[t], NULL, NULL, devices[d]};
       n++;

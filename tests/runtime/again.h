@@ -7,14 +7,16 @@
 #include "src/base/text.h"
 #include "tests/test.h"
 
-/* What `mode` prints under the variables, in a folder of its own that is gone afterwards; ends with "status 0" if all went well. */
+/* What `mode` prints under the variables, in a folder of its own that is gone afterwards; ends with
+   "status 0" if all went well. */
 static char *again(const char *variables, const char *mode) {
   clb_text command = {0}, out = {0};
   char folder[] = "/tmp/clebsch-XXXXXX", self[1024] = "", part[512];
   size_t n;
   assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
   assert_non_null(mkdtemp(folder));
-  clb_text_add(&command, "cd %s && { %s %s %s; } 2>&1; echo status $?; rm -r %s", folder, variables, self, mode, folder);
+  clb_text_add(&command, "cd %s && { %s %s %s; } 2>&1; echo status $?; rm -r %s", folder, variables,
+               self, mode, folder);
   FILE *pipe = popen(command.s, "r");
   assert_non_null(pipe);
   while ((n = fread(part, 1, sizeof part, pipe)) > 0) clb_text_bytes(&out, part, n);

@@ -1,5 +1,5 @@
-/* tests/runtime/misuse.h - one of everything that the calls take, and how a misused call may end: refused with a
-   sentence, nothing made, or done. */
+/* tests/runtime/misuse.h - one of everything that the calls take, and how a misused call may end:
+   refused with a sentence, nothing made, or done. */
 #ifndef CLB_TESTS_RUNTIME_MISUSE_H
 #define CLB_TESTS_RUNTIME_MISUSE_H
 
@@ -57,7 +57,8 @@ static inline void end_call(void) {
 static inline void expect_refused(const char *call, clb_status s, bool says) {
   if (s != CLB_ERROR_ARGUMENT && s != CLB_ERROR_MEMORY && s != CLB_ERROR_UNSUPPORTED)
     fail_msg("%s: status %d: %s", call, (int)s, clb_error(t.ctx));
-  if (says && (!t.ctx->error.text.s || t.ctx->error.text.n < 10)) fail_msg("%s: no sentence: %s", call, clb_error(t.ctx));
+  if (says && (!t.ctx->error.text.s || t.ctx->error.text.n < 10))
+    fail_msg("%s: no sentence: %s", call, clb_error(t.ctx));
   if (made.buffer || made.op || made.graph || made.recording || made.model)
     fail_msg("%s: refused, but something is made", call);
 }

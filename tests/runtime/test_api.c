@@ -8,13 +8,22 @@
 #include <clebsch/clebsch.h>
 
 static const int degrees[] = {0, 1, 2};
-static const clb_spherical_harmonics_desc plain = {degrees, 3, CLB_COMPONENT, 0, CLB_F32, CLB_F32, 0, CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD)};
+static const clb_spherical_harmonics_desc plain = {degrees,
+                                                   3,
+                                                   CLB_COMPONENT,
+                                                   0,
+                                                   CLB_F32,
+                                                   CLB_F32,
+                                                   0,
+                                                   CLB_PASS_BIT(CLB_FORWARD) |
+                                                       CLB_PASS_BIT(CLB_BACKWARD)};
 
 /* Asserts that a call fails with this status and that the sentence has this word. */
-#define FAILS(ctx, status, word, call)                                                              \
-  do {                                                                                              \
-    assert_int_equal(call, status);                                                                 \
-    if (!strstr(clb_error(ctx), word)) fail_msg("%s: \"%s\" lacks \"%s\"", #call, clb_error(ctx), word); \
+#define FAILS(ctx, status, word, call)                                                             \
+  do {                                                                                             \
+    assert_int_equal(call, status);                                                                \
+    if (!strstr(clb_error(ctx), word))                                                             \
+      fail_msg("%s: \"%s\" lacks \"%s\"", #call, clb_error(ctx), word);                            \
   } while (0)
 
 static clb_context *cpu(void) {
@@ -25,7 +34,11 @@ static clb_context *cpu(void) {
 
 static void devices(void **state) {
   (void)state;
-  static const char *const wrong[] = {"vulkan", "cpux", "cpu:9", "cpu@x", "opencl:99", "opencl:0:99", "opencl:x", "cuda:99", "cuda:-1", "hip:x", "level_zero:0.99", "level_zero:a", "hip@", "cuda@", "level_zero@nothing", "hip@gfx0"};
+  static const char *const wrong[] = {
+      "vulkan",          "cpux",         "cpu:9",   "cpu@x",   "opencl:99",
+      "opencl:0:99",     "opencl:x",     "cuda:99", "cuda:-1", "hip:x",
+      "level_zero:0.99", "level_zero:a", "hip@",    "cuda@",   "level_zero@nothing",
+      "hip@gfx0"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     clb_context *ctx = NULL;
     if (!clb_context_create(wrong[i], &ctx)) fail_msg("%s opened", wrong[i]);
@@ -89,7 +102,10 @@ static void descriptions(void **state) {
   clb_context *ctx = cpu();
   clb_op *op;
   clb_spherical_harmonics_desc d;
-#define WRONG(word, ...) d = plain, __VA_ARGS__; FAILS(ctx, CLB_ERROR_ARGUMENT, word, clb_spherical_harmonics_create(ctx, &d, &op)); assert_null(op)
+#define WRONG(word, ...)                                                                           \
+  d = plain, __VA_ARGS__;                                                                          \
+  FAILS(ctx, CLB_ERROR_ARGUMENT, word, clb_spherical_harmonics_create(ctx, &d, &op));              \
+  assert_null(op)
   WRONG("degrees", d.degrees = NULL);
   WRONG("n_degrees", d.n_degrees = 0);
   WRONG("n_degrees", d.n_degrees = 65);
@@ -104,7 +120,8 @@ static void descriptions(void **state) {
   WRONG("passes", d.passes = 0);
   WRONG("passes", d.passes = 16);
   d = plain, d.passes = CLB_PASS_BIT(CLB_TRIPLE_BACKWARD);
-  FAILS(ctx, CLB_ERROR_UNSUPPORTED, "double backward", clb_spherical_harmonics_create(ctx, &d, &op));
+  FAILS(ctx, CLB_ERROR_UNSUPPORTED, "double backward",
+        clb_spherical_harmonics_create(ctx, &d, &op));
   FAILS(ctx, CLB_ERROR_ARGUMENT, "desc", clb_spherical_harmonics_create(ctx, NULL, &op));
   FAILS(ctx, CLB_ERROR_ARGUMENT, "op", clb_spherical_harmonics_create(ctx, &plain, NULL));
   assert_int_equal(clb_spherical_harmonics_create(NULL, &plain, &op), CLB_ERROR_ARGUMENT);
@@ -124,7 +141,9 @@ static void rows(void **state) {
   FAILS(ctx, CLB_ERROR_ARGUMENT, "n is -1", clb_spherical_harmonics_forward(op, -1, x, y));
   FAILS(ctx, CLB_ERROR_ARGUMENT, "n is", clb_spherical_harmonics_forward(op, INT64_MAX, x, y));
   FAILS(ctx, CLB_ERROR_ARGUMENT, "do not fit", clb_spherical_harmonics_forward(op, 11, x, y));
-#define ROWS(word, ...) bad = y, __VA_ARGS__; FAILS(ctx, CLB_ERROR_ARGUMENT, word, clb_spherical_harmonics_forward(op, 10, x, bad))
+#define ROWS(word, ...)                                                                            \
+  bad = y, __VA_ARGS__;                                                                            \
+  FAILS(ctx, CLB_ERROR_ARGUMENT, word, clb_spherical_harmonics_forward(op, 10, x, bad))
   ROWS("NULL", bad.buffer = NULL);
   ROWS("another context", bad.buffer = foreign);
   ROWS("offset", bad.offset = -1);
@@ -135,7 +154,8 @@ static void rows(void **state) {
   ROWS("stride", bad.stride = -2);
   ROWS("do not fit", bad.stride = 10);
   ROWS("do not fit", bad.stride = INT64_MAX / 2);
-  FAILS(ctx, CLB_ERROR_ARGUMENT, "double backward", clb_spherical_harmonics_double_backward(op, 1, x, y, x, x, y));
+  FAILS(ctx, CLB_ERROR_ARGUMENT, "double backward",
+        clb_spherical_harmonics_double_backward(op, 1, x, y, x, x, y));
   clb_counts c;
   FAILS(ctx, CLB_ERROR_ARGUMENT, "pass", clb_op_counts(op, (clb_pass)3, &c));
   FAILS(ctx, CLB_ERROR_ARGUMENT, "counts", clb_op_counts(op, CLB_FORWARD, NULL));
@@ -178,9 +198,14 @@ static void *one_thread(void *result) {
   for (int turn = 0; turn < 20; turn++) {
     clb_op *op;
     clb_rows rx = {.stride = CLB_DENSE}, ry = {.stride = CLB_DENSE};
-    if (clb_context_create("cpu", &ctx) || clb_spherical_harmonics_create(ctx, &plain, &op)) return "create";
-    if (clb_buffer_create(ctx, sizeof x, &rx.buffer) || clb_buffer_create(ctx, 900 * 4, &ry.buffer)) return "buffers";
-    if (clb_buffer_write(rx.buffer, 0, x, sizeof x) || clb_spherical_harmonics_forward(op, 100, rx, ry) || clb_buffer_read(ry.buffer, 0, y, 900 * 4)) return "run";
+    if (clb_context_create("cpu", &ctx) || clb_spherical_harmonics_create(ctx, &plain, &op))
+      return "create";
+    if (clb_buffer_create(ctx, sizeof x, &rx.buffer) || clb_buffer_create(ctx, 900 * 4, &ry.buffer))
+      return "buffers";
+    if (clb_buffer_write(rx.buffer, 0, x, sizeof x) ||
+        clb_spherical_harmonics_forward(op, 100, rx, ry) ||
+        clb_buffer_read(ry.buffer, 0, y, 900 * 4))
+      return "run";
     clb_buffer_destroy(&rx.buffer);
     clb_buffer_destroy(&ry.buffer);
     clb_op_destroy(&op);
@@ -210,7 +235,8 @@ static void two_threads(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(devices), cmocka_unit_test(buffers), cmocka_unit_test(descriptions), cmocka_unit_test(rows), cmocka_unit_test(rounds), cmocka_unit_test(two_threads),
+      cmocka_unit_test(devices), cmocka_unit_test(buffers), cmocka_unit_test(descriptions),
+      cmocka_unit_test(rows),    cmocka_unit_test(rounds),  cmocka_unit_test(two_threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

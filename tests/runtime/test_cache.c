@@ -1,4 +1,5 @@
-/* tests/runtime/test_cache.c - kernels kept on disk: found again, damaged ones are a miss, two processes may race. */
+/* tests/runtime/test_cache.c - kernels kept on disk: found again, damaged ones are a miss, two
+   processes may race. */
 #include "tests/test.h"
 
 #include <dirent.h>
@@ -25,7 +26,8 @@ static const char *file(int k) {
   DIR *d = opendir(dir);
   const char *found = NULL;
   for (struct dirent *e; d && (e = readdir(d)) && !found;)
-    if (e->d_name[0] != '.' && !k--) snprintf(path, sizeof path, "%s/%s", dir, e->d_name), found = path;
+    if (e->d_name[0] != '.' && !k--)
+      snprintf(path, sizeof path, "%s/%s", dir, e->d_name), found = path;
   if (d) closedir(d);
   return found;
 }
@@ -34,7 +36,8 @@ static int clean(void **state) {
   (void)state;
   struct dirent *e;
   DIR *d = opendir(dir);
-  while (d && (e = readdir(d))) unlinkat(dirfd(d), e->d_name, 0); /* what backends know of compilers is hidden */
+  while (d && (e = readdir(d)))
+    unlinkat(dirfd(d), e->d_name, 0); /* what backends know of compilers is hidden */
   if (d) closedir(d);
   return rmdir(dir);
 }
@@ -92,7 +95,8 @@ static void damage_is_a_miss(void **state) {
     clb_text_free(&t);
   }
   char name[600];
-  snprintf(name, sizeof name, "%s/%016llx%016llx", dir, (unsigned long long)other.word[0], (unsigned long long)other.word[1]);
+  snprintf(name, sizeof name, "%s/%016llx%016llx", dir, (unsigned long long)other.word[0],
+           (unsigned long long)other.word[1]);
   f = fopen(name, "wb");
   fwrite(good, 1, n, f);
   fclose(f);
@@ -142,8 +146,10 @@ static void off_and_unwritable(void **state) {
   assert_false(clb_cache_get(&key, &t));
   setenv("CLB_CACHE_DIR", "/proc/nowhere", 1);
   for (int i = 0; i < 2; i++) clb_cache_put(&key, "binary", 6, &trouble); /* told once */
-  assert_string_equal(trouble.s, "kernels cannot be kept in the cache folder '/proc/nowhere': No such file or directory; they are compiled again every time, unless "
-                                 "CLB_CACHE_DIR names another folder");
+  assert_string_equal(trouble.s,
+                      "kernels cannot be kept in the cache folder '/proc/nowhere': No such file or "
+                      "directory; they are compiled again every time, unless "
+                      "CLB_CACHE_DIR names another folder");
   assert_false(clb_cache_get(&key, &t));
   clb_text_free(&trouble);
   setenv("CLB_CACHE_DIR", dir, 1);
@@ -198,7 +204,8 @@ static void race(void **state) {
   assert_null(file(1));
 }
 
-/* Through the API: a second context finds the binary; a damaged one is compiled again and gives the same numbers. */
+/* Through the API: a second context finds the binary; a damaged one is compiled again and gives the
+   same numbers. */
 static void through_the_api(void **state) {
   (void)state;
   static const int degrees[] = {0, 1, 2};
@@ -207,7 +214,8 @@ static void through_the_api(void **state) {
     clb_context *ctx;
     clb_op *op;
     clb_rows rx = {.stride = CLB_DENSE}, ry = {.stride = CLB_DENSE};
-    clb_spherical_harmonics_desc d = {degrees, 3, CLB_COMPONENT, 0, CLB_F32, CLB_F32, 0, CLB_PASS_BIT(CLB_FORWARD)};
+    clb_spherical_harmonics_desc d = {
+        degrees, 3, CLB_COMPONENT, 0, CLB_F32, CLB_F32, 0, CLB_PASS_BIT(CLB_FORWARD)};
     if (turn == 2) assert_int_equal(truncate(file(0), 100), 0);
     assert_int_equal(clb_context_create("cpu", &ctx), CLB_OK);
     assert_int_equal(clb_spherical_harmonics_create(ctx, &d, &op), CLB_OK);
@@ -230,7 +238,8 @@ static void through_the_api(void **state) {
 static void folder_is_a_file(void **state) {
   (void)state;
   static const int degrees[] = {0, 1};
-  clb_spherical_harmonics_desc d = {degrees, 2, CLB_COMPONENT, 0, CLB_F32, CLB_F32, 0, CLB_PASS_BIT(CLB_FORWARD)};
+  clb_spherical_harmonics_desc d = {
+      degrees, 2, CLB_COMPONENT, 0, CLB_F32, CLB_F32, 0, CLB_PASS_BIT(CLB_FORWARD)};
   clb_hash key = key_of("kernel");
   clb_context *ctx;
   clb_op *op;

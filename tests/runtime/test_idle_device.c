@@ -1,5 +1,5 @@
-/* tests/runtime/test_idle_device.c - a device that takes every launch and computes nothing: what is read back of
-   it, whatever its memory held, is no index of the host's. */
+/* tests/runtime/test_idle_device.c - a device that takes every launch and computes nothing: what is
+   read back of it, whatever its memory held, is no index of the host's. */
 #include "tests/runtime/misuse.h"
 
 static const clb_backend *genuine;
@@ -12,8 +12,8 @@ static clb_status alloc_held(clb_device *d, uint64_t bytes, clb_memory *m) {
   return s;
 }
 
-static clb_status compute_nothing(clb_device *d, clb_module *m, int64_t groups,
-                                  const clb_arg *args, int n) {
+static clb_status compute_nothing(clb_device *d, clb_module *m, int64_t groups, const clb_arg *args,
+                                  int n) {
   (void)d, (void)m, (void)groups, (void)args, (void)n;
   return CLB_OK;
 }
@@ -90,8 +90,7 @@ static void models(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(graphs),
-                                     cmocka_unit_test(lists_of_the_device),
-                                     cmocka_unit_test(models)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(graphs), cmocka_unit_test(lists_of_the_device), cmocka_unit_test(models)};
   return cmocka_run_group_tests(tests, open_idle, close_idle);
 }

@@ -1,4 +1,5 @@
-/* tests/runtime/test_lifetimes.c - contexts and what is made with them, destroyed in any order, many times over. */
+/* tests/runtime/test_lifetimes.c - contexts and what is made with them, destroyed in any order,
+   many times over. */
 #include "tests/runtime/misuse.h"
 
 #include <dirent.h>
@@ -57,15 +58,12 @@ static double model_energy(void) {
 static void expect_use(double energy) {
   float out[9 * 10];
   const clb_index_list s = t.senders, r = t.receivers;
-  if (t.b && t.sh)
-    assert_int_equal(clb_spherical_harmonics_forward(t.sh, 10, t.x, t.y), CLB_OK);
-  if (t.recording)
-    assert_int_equal(clb_replay(t.recording), t.b ? CLB_OK : CLB_ERROR_ARGUMENT);
+  if (t.b && t.sh) assert_int_equal(clb_spherical_harmonics_forward(t.sh, 10, t.x, t.y), CLB_OK);
+  if (t.recording) assert_int_equal(clb_replay(t.recording), t.b ? CLB_OK : CLB_ERROR_ARGUMENT);
   if (t.b) assert_int_equal(clb_buffer_read(t.b, 4096 * 4, out, sizeof out), CLB_OK);
   if (t.b && (t.sh || t.recording)) assert_true(out[0] == 1); /* Y_00 */
   if (t.graph)
-    assert_int_equal(clb_graph_update(t.graph, RECEIVERS, RECEIVERS, EDGES, CLB_I32, s, r),
-                     CLB_OK);
+    assert_int_equal(clb_graph_update(t.graph, RECEIVERS, RECEIVERS, EDGES, CLB_I32, s, r), CLB_OK);
   if (model) assert_true(model_energy() == energy);
 }
 

@@ -1,4 +1,5 @@
-/* tests/runtime/test_misuse.c - the calls of clebsch.h with arguments that no sane program gives, on the CPU. */
+/* tests/runtime/test_misuse.c - the calls of clebsch.h with arguments that no sane program gives,
+   on the CPU. */
 #include "tests/runtime/misuse.h"
 
 static void each_entry(const clb_profile_entry *entry, void *user) { (void)entry, (void)user; }

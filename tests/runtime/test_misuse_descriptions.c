@@ -1,13 +1,14 @@
-/* tests/runtime/test_misuse_descriptions.c - descriptions of ops, and lists of irreps, that no sane program gives. */
+/* tests/runtime/test_misuse_descriptions.c - descriptions of ops, and lists of irreps, that no sane
+   program gives. */
 #include "tests/runtime/misuse.h"
 
 /* ---- spherical harmonics ---- */
 
-#define HARMONICS(end, ...)                                                         \
-  do {                                                                              \
-    clb_spherical_harmonics_desc q = t.sh_desc;                                     \
-    __VA_ARGS__;                                                                    \
-    end##_AS(#__VA_ARGS__, clb_spherical_harmonics_create(t.ctx, &q, &made.op));    \
+#define HARMONICS(end, ...)                                                                        \
+  do {                                                                                             \
+    clb_spherical_harmonics_desc q = t.sh_desc;                                                    \
+    __VA_ARGS__;                                                                                   \
+    end##_AS(#__VA_ARGS__, clb_spherical_harmonics_create(t.ctx, &q, &made.op));                   \
   } while (0)
 
 static void harmonics(void **state) {
@@ -39,22 +40,29 @@ static void harmonics(void **state) {
 /* ---- products ---- */
 
 /* `path` are the instructions' copies. */
-#define PRODUCT(end, ...)                                                           \
-  do {                                                                              \
-    clb_tensor_product_desc q = t.tp_desc;                                          \
-    clb_instruction path[16];                                                       \
-    assert_in_range(q.n_instructions, 1, 16);                                       \
-    memcpy(path, q.instructions, sizeof *path * (size_t)q.n_instructions);          \
-    q.instructions = path;                                                          \
-    __VA_ARGS__;                                                                    \
-    end##_AS(#__VA_ARGS__, clb_tensor_product_create(t.ctx, &q, &made.op));         \
+#define PRODUCT(end, ...)                                                                          \
+  do {                                                                                             \
+    clb_tensor_product_desc q = t.tp_desc;                                                         \
+    clb_instruction path[16];                                                                      \
+    assert_in_range(q.n_instructions, 1, 16);                                                      \
+    memcpy(path, q.instructions, sizeof *path *(size_t)q.n_instructions);                          \
+    q.instructions = path;                                                                         \
+    __VA_ARGS__;                                                                                   \
+    end##_AS(#__VA_ARGS__, clb_tensor_product_create(t.ctx, &q, &made.op));                        \
   } while (0)
 
 static void irreps_of_products(void **state) {
   (void)state;
-  static const char *const bad[] = {NULL,      "",         "banana",   "2147483647x0e",
-                                    "-4x0e",   "4x0e+",    "1x99999999999999o",
-                                    "4x0",     "4x-1e",    "99999999999999999999x0e"};
+  static const char *const bad[] = {NULL,
+                                    "",
+                                    "banana",
+                                    "2147483647x0e",
+                                    "-4x0e",
+                                    "4x0e+",
+                                    "1x99999999999999o",
+                                    "4x0",
+                                    "4x-1e",
+                                    "99999999999999999999x0e"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     PRODUCT(REFUSED, q.irreps_x = bad[i]);
     PRODUCT(REFUSED, q.irreps_y = bad[i]);
@@ -130,11 +138,11 @@ static void lists(void **state) {
 
 /* ---- convolutions ---- */
 
-#define CONVOLUTION(end, ...)                                                       \
-  do {                                                                              \
-    clb_convolution_desc q = t.cv_desc;                                             \
-    __VA_ARGS__;                                                                    \
-    end##_AS(#__VA_ARGS__, clb_convolution_create(t.ctx, &q, &made.op));            \
+#define CONVOLUTION(end, ...)                                                                      \
+  do {                                                                                             \
+    clb_convolution_desc q = t.cv_desc;                                                            \
+    __VA_ARGS__;                                                                                   \
+    end##_AS(#__VA_ARGS__, clb_convolution_create(t.ctx, &q, &made.op));                           \
   } while (0)
 
 static void convolutions(void **state) {
@@ -173,11 +181,13 @@ static void tables_and_workspaces(void **state) {
 
 /* What is refused is refused by any device before it compiles, so the interpreter will do. */
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(harmonics),          cmocka_unit_test(products),
-      cmocka_unit_test(irreps_of_products), cmocka_unit_test(questions),
-      cmocka_unit_test(lists),              cmocka_unit_test(convolutions),
-      cmocka_unit_test(tables_and_workspaces)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(harmonics),
+                                     cmocka_unit_test(products),
+                                     cmocka_unit_test(irreps_of_products),
+                                     cmocka_unit_test(questions),
+                                     cmocka_unit_test(lists),
+                                     cmocka_unit_test(convolutions),
+                                     cmocka_unit_test(tables_and_workspaces)};
   t.device = "cpu:interpreter";
   return cmocka_run_group_tests(tests, make_all, destroy_all);
 }

@@ -1,5 +1,6 @@
-/* tests/runtime/test_recording.c - what is recorded and replayed gives the bits of the ops themselves: ops of one launch and of many, products, buffers replaced, work
-   before, between and behind; on every device that runs here, or $CLB_DEVICE. */
+/* tests/runtime/test_recording.c - what is recorded and replayed gives the bits of the ops
+   themselves: ops of one launch and of many, products, buffers replaced, work before, between and
+   behind; on every device that runs here, or $CLB_DEVICE. */
 #include "backends/opencl/opencl.h"
 #include "src/ops/matmul.h"
 #include "tests/ops/tensor_product/product_arrays.h"
@@ -23,9 +24,11 @@ static clb_graph *make_graph(clb_context *ctx) {
   int32_t end[2][EDGES];
   uint64_t seed = 5;
   clb_graph *graph;
-  for (int i = 0; i < 2 * EDGES; i++) end[i % 2][i / 2] = (int32_t)((test_random(&seed) + 1) * NODES / 2);
+  for (int i = 0; i < 2 * EDGES; i++)
+    end[i % 2][i / 2] = (int32_t)((test_random(&seed) + 1) * NODES / 2);
   OK(ctx, clb_graph_create(ctx, 0, 0, &graph));
-  OK(ctx, clb_graph_update(graph, NODES, NODES, EDGES, CLB_I32, (clb_index_list){.host = end[0]}, (clb_index_list){.host = end[1]}));
+  OK(ctx, clb_graph_update(graph, NODES, NODES, EDGES, CLB_I32, (clb_index_list){.host = end[0]},
+                           (clb_index_list){.host = end[1]}));
   return graph;
 }
 
@@ -37,20 +40,43 @@ static scene make_scene(device *on) {
   clb_tensor_product_sizes sizes;
   uint64_t most;
   OK(s.ctx, clb_channel_wise(s.ctx, "3x0e+2x1o", "0e+1o", "0e+1o", CLB_SORTED, found));
-  clb_tensor_product_desc desc = {
-      .irreps_x = found->irreps_x, .irreps_y = found->irreps_y, .irreps_z = found->irreps_z, .instructions = found->instructions, .n_instructions = found->n_instructions,
-      .storage = CLB_F32, .arithmetic = CLB_F32, .accumulate = 1, .passes = CLB_PASS_BIT(CLB_FORWARD)};
+  clb_tensor_product_desc desc = {.irreps_x = found->irreps_x,
+                                  .irreps_y = found->irreps_y,
+                                  .irreps_z = found->irreps_z,
+                                  .instructions = found->instructions,
+                                  .n_instructions = found->n_instructions,
+                                  .storage = CLB_F32,
+                                  .arithmetic = CLB_F32,
+                                  .accumulate = 1,
+                                  .passes = CLB_PASS_BIT(CLB_FORWARD)};
   OK(s.ctx, clb_tensor_product_measure(s.ctx, &desc, &sizes));
   OK(s.ctx, clb_tensor_product_create(s.ctx, &desc, &s.product));
   desc.passes = CLB_PASS_BIT(CLB_BACKWARD);
-  OK(s.ctx, clb_convolution_create(s.ctx, &(clb_convolution_desc){.product = desc}, &s.convolution));
-  const clb_spherical_harmonics_desc harmonics = {.degrees = degrees, .n_degrees = 2, .storage = CLB_F32, .arithmetic = CLB_F32, .accumulate = 1, .passes = 1};
+  OK(s.ctx,
+     clb_convolution_create(s.ctx, &(clb_convolution_desc){.product = desc}, &s.convolution));
+  const clb_spherical_harmonics_desc harmonics = {.degrees = degrees,
+                                                  .n_degrees = 2,
+                                                  .storage = CLB_F32,
+                                                  .arithmetic = CLB_F32,
+                                                  .accumulate = 1,
+                                                  .passes = 1};
   OK(s.ctx, clb_spherical_harmonics_create(s.ctx, &harmonics, &s.harmonics));
   OK(s.ctx, clb_product_create(s.ctx, CLB_F32, &s.matrices));
   s.graph = make_graph(s.ctx);
   OK(s.ctx, clb_convolution_workspace(s.convolution, CLB_BACKWARD, s.graph, &s.bytes[WORK], &most));
-  const int64_t columns[] = {3 * EDGES, sizes.y * EDGES, sizes.x * EDGES, sizes.w * EDGES, sizes.z * EDGES, sizes.z * NODES, sizes.x * NODES, sizes.y * EDGES,
-                             sizes.w * EDGES, 0, M * K, K * N, M * N};
+  const int64_t columns[] = {3 * EDGES,
+                             sizes.y * EDGES,
+                             sizes.x * EDGES,
+                             sizes.w * EDGES,
+                             sizes.z * EDGES,
+                             sizes.z * NODES,
+                             sizes.x * NODES,
+                             sizes.y * EDGES,
+                             sizes.w * EDGES,
+                             0,
+                             M * K,
+                             K * N,
+                             M * N};
   for (int i = 0; i < BUFFERS; i++)
     if (i != WORK) s.bytes[i] = 4 * (uint64_t)columns[i];
   free(found);
@@ -89,8 +115,19 @@ static void submit(const scene *s, const set *on) {
   OK(s->ctx, clb_spherical_harmonics_forward(s->harmonics, EDGES, ROWS(V), ROWS(Y)));
   OK(s->ctx, clb_tensor_product_forward(s->product, EDGES, ROWS(X), ROWS(Y), ROWS(W), ROWS(Z)));
   OK(s->ctx, clb_tensor_product_forward(s->product, EDGES - 5, ROWS(X), ROWS(Y), ROWS(W), ROWS(Z)));
-  OK(s->ctx, clb_convolution_backward(s->convolution, s->graph, ROWS(X), ROWS(Y), ROWS(W), ROWS(G), ROWS(G_X), ROWS(G_Y), ROWS(G_W), b[WORK]));
-  const clb_product product = {.m = M, .n = N, .k = K, .count = 1, .a = &b[A]->memory, .b = &b[B]->memory, .c = &b[C]->memory, .ld_a = K, .ld_b = N, .ld_c = N, .add = true};
+  OK(s->ctx, clb_convolution_backward(s->convolution, s->graph, ROWS(X), ROWS(Y), ROWS(W), ROWS(G),
+                                      ROWS(G_X), ROWS(G_Y), ROWS(G_W), b[WORK]));
+  const clb_product product = {.m = M,
+                               .n = N,
+                               .k = K,
+                               .count = 1,
+                               .a = &b[A]->memory,
+                               .b = &b[B]->memory,
+                               .c = &b[C]->memory,
+                               .ld_a = K,
+                               .ld_b = N,
+                               .ld_c = N,
+                               .add = true};
   OK(s->ctx, clb_product_run(s->matrices, &product));
 #undef ROWS
 }
@@ -128,12 +165,17 @@ static struct {
   const clb_backend *backend;
   int replays, launches, allocs, waits;
 } calls;
-static clb_status count_replay(clb_device *d, clb_recorded *r) { return calls.replays++, calls.backend->replay(d, r); }
-static clb_status count_launch(clb_device *d, clb_module *m, int64_t groups, const clb_arg *args, int n) {
+static clb_status count_replay(clb_device *d, clb_recorded *r) {
+  return calls.replays++, calls.backend->replay(d, r);
+}
+static clb_status count_launch(clb_device *d, clb_module *m, int64_t groups, const clb_arg *args,
+                               int n) {
   calls.launches++;
   return calls.backend->launch(d, m, groups, args, n);
 }
-static clb_status count_alloc(clb_device *d, uint64_t bytes, clb_memory *m) { return calls.allocs++, calls.backend->alloc(d, bytes, m); }
+static clb_status count_alloc(clb_device *d, uint64_t bytes, clb_memory *m) {
+  return calls.allocs++, calls.backend->alloc(d, bytes, m);
+}
 static clb_status count_wait(clb_device *d) { return calls.waits++, calls.backend->wait(d); }
 
 static void replays(void **state) {
@@ -144,13 +186,16 @@ static void replays(void **state) {
   OK(s.ctx, clb_wait(s.ctx));
   expect_same(&s, &on, &before, false); /* nothing ran */
   calls.counting = *(calls.backend = d->backend);
-  calls.counting.replay = count_replay, calls.counting.launch = count_launch, calls.counting.alloc = count_alloc, calls.counting.wait = count_wait;
+  calls.counting.replay = count_replay, calls.counting.launch = count_launch,
+  calls.counting.alloc = count_alloc, calls.counting.wait = count_wait;
   calls.replays = calls.launches = calls.allocs = calls.waits = 0;
   d->backend = &calls.counting;
   for (int i = 0; i < 2; i++) OK(s.ctx, clb_replay(r));
   d->backend = calls.backend;
   assert_int_equal(calls.allocs + calls.waits, 0);
-  bool whole = !strcmp(d->backend->name, "opencl") ? ((clb_opencl *)d)->commands.create && !s.matrices->blas : strcmp(d->backend->name, "cpu") != 0;
+  bool whole = !strcmp(d->backend->name, "opencl")
+                   ? ((clb_opencl *)d)->commands.create && !s.matrices->blas
+                   : strcmp(d->backend->name, "cpu") != 0;
   assert_int_equal(calls.replays, whole ? 2 : 0);
   assert_true(whole ? calls.launches == 0 : calls.launches >= 10);
   expect_same(&s, &on, &before, true);
@@ -173,7 +218,8 @@ static void replays(void **state) {
 
 static void replaced(void **state) {
   scene s = make_scene(*state);
-  set direct = make_set(&s, 1), on = make_set(&s, 1), mixed = on, other = make_set(&s, 2), direct_mixed = direct;
+  set direct = make_set(&s, 1), on = make_set(&s, 1), mixed = on, other = make_set(&s, 2),
+      direct_mixed = direct;
   clb_recording *r = record(&s, &on);
   OK(s.ctx, clb_replay(r)); /* may still be running */
   for (int i = 0; i < BUFFERS; i += 2) {
@@ -199,7 +245,9 @@ static void replaced(void **state) {
   drop_scene(&s);
 }
 
-static void add_launches(const clb_profile_entry *entry, void *user) { *(int64_t *)user += entry->launches; }
+static void add_launches(const clb_profile_entry *entry, void *user) {
+  *(int64_t *)user += entry->launches;
+}
 
 /* A recording within a recording, and one that is timed. */
 static void nested(void **state) {
@@ -238,10 +286,10 @@ static void none(void **state) {
 
 /* ---- mistakes ---- */
 
-#define REFUSED(ctx, status, words, call)                                                                                       \
-  do {                                                                                                                          \
-    assert_int_equal(call, status);                                                                                             \
-    if (!strstr(clb_error(ctx), words)) fail_msg("%s", clb_error(ctx));                                                         \
+#define REFUSED(ctx, status, words, call)                                                          \
+  do {                                                                                             \
+    assert_int_equal(call, status);                                                                \
+    if (!strstr(clb_error(ctx), words)) fail_msg("%s", clb_error(ctx));                            \
   } while (0)
 
 static void refuses(void **state) {
@@ -253,22 +301,35 @@ static void refuses(void **state) {
   clb_graph *graph;
   clb_buffer *small, *foreign;
   float x = 1;
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_record_end: there was no clb_record_begin", clb_record_end(ctx, &r));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_record_end: there was no clb_record_begin",
+          clb_record_end(ctx, &r));
   assert_null(r);
   for (int i = 0; i < 7; i++) {
-    static const char needs[] = "not between clb_record_begin and clb_record_end, for it needs the device now";
+    static const char needs[] =
+        "not between clb_record_begin and clb_record_end, for it needs the device now";
     OK(ctx, clb_record_begin(ctx));
     submit(&s, &on);
     if (i == 0) REFUSED(ctx, CLB_ERROR_ARGUMENT, needs, clb_wait(ctx));
     if (i == 1) REFUSED(ctx, CLB_ERROR_ARGUMENT, needs, clb_buffer_write(on.b[X], 0, &x, 4));
     if (i == 2) REFUSED(ctx, CLB_ERROR_ARGUMENT, needs, clb_buffer_read(on.b[X], 0, &x, 4));
-    if (i == 3) REFUSED(ctx, CLB_ERROR_ARGUMENT, needs, clb_graph_update(s.graph, 1, 1, 0, CLB_I32, (clb_index_list){.host = &x}, (clb_index_list){.host = &x}));
-    if (i == 4) REFUSED(ctx, CLB_ERROR_ARGUMENT, needs, clb_product_create_generated(ctx, CLB_F32, &op));
+    if (i == 3)
+      REFUSED(ctx, CLB_ERROR_ARGUMENT, needs,
+              clb_graph_update(s.graph, 1, 1, 0, CLB_I32, (clb_index_list){.host = &x},
+                               (clb_index_list){.host = &x}));
+    if (i == 4)
+      REFUSED(ctx, CLB_ERROR_ARGUMENT, needs, clb_product_create_generated(ctx, CLB_F32, &op));
     if (i == 4) REFUSED(ctx, CLB_ERROR_ARGUMENT, needs, clb_graph_create(ctx, 0, 0, &graph));
-    if (i == 5) REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_record_begin: a recording has begun", clb_record_begin(ctx));
-    if (i == 6) REFUSED(ctx, CLB_ERROR_ARGUMENT, "bytes of y",
-                        clb_spherical_harmonics_forward(s.harmonics, EDGES + 1, (clb_rows){.buffer = on.b[X]}, (clb_rows){on.b[V], 0, CLB_DENSE, NULL}));
-    REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_record_end: a call since clb_record_begin failed, so nothing is kept; the last failure: ", clb_record_end(ctx, &r));
+    if (i == 5)
+      REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_record_begin: a recording has begun",
+              clb_record_begin(ctx));
+    if (i == 6)
+      REFUSED(ctx, CLB_ERROR_ARGUMENT, "bytes of y",
+              clb_spherical_harmonics_forward(s.harmonics, EDGES + 1, (clb_rows){.buffer = on.b[X]},
+                                              (clb_rows){on.b[V], 0, CLB_DENSE, NULL}));
+    REFUSED(ctx, CLB_ERROR_ARGUMENT,
+            "clb_record_end: a call since clb_record_begin failed, so nothing is kept; the last "
+            "failure: ",
+            clb_record_end(ctx, &r));
     assert_null(r);
   }
   clb_sorted_edges edges;
@@ -284,21 +345,31 @@ static void refuses(void **state) {
   OK(ctx, clb_buffer_create(ctx, s.bytes[X] - 1, &small));
   OK(ctx, clb_context_create("cpu:interpreter", &second));
   OK(second, clb_buffer_create(second, s.bytes[X], &foreign));
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_recording_replace: new_buffer is NULL", clb_recording_replace(r, on.b[X], NULL));
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_recording_replace: old_buffer is NULL", clb_recording_replace(r, NULL, on.b[X]));
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_recording_replace: new_buffer has ", clb_recording_replace(r, on.b[X], small));
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_recording_replace: the recording does not use old_buffer", clb_recording_replace(r, small, on.b[X]));
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_recording_replace: new_buffer belongs to another context", clb_recording_replace(r, on.b[X], foreign));
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_recording_replace: old_buffer belongs to another context", clb_recording_replace(r, foreign, on.b[X]));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_recording_replace: new_buffer is NULL",
+          clb_recording_replace(r, on.b[X], NULL));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_recording_replace: old_buffer is NULL",
+          clb_recording_replace(r, NULL, on.b[X]));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_recording_replace: new_buffer has ",
+          clb_recording_replace(r, on.b[X], small));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_recording_replace: the recording does not use old_buffer",
+          clb_recording_replace(r, small, on.b[X]));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_recording_replace: new_buffer belongs to another context",
+          clb_recording_replace(r, on.b[X], foreign));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_recording_replace: old_buffer belongs to another context",
+          clb_recording_replace(r, foreign, on.b[X]));
   clb_buffer_destroy(&foreign);
   clb_buffer_destroy(&small);
   OK(ctx, clb_replay(r));
   clb_recording *also = record(&s, &on);
-  clb_buffer_destroy(&on.b[X]); /* what uses it is never replayed, not even where another has its place by now */
+  clb_buffer_destroy(
+      &on.b[X]); /* what uses it is never replayed, not even where another has its place by now */
   OK(ctx, clb_buffer_create(ctx, s.bytes[X], &on.b[X]));
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_replay: a buffer, graph or op that the recording uses was destroyed", clb_replay(r));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT,
+          "clb_replay: a buffer, graph or op that the recording uses was destroyed", clb_replay(r));
   clb_recording_destroy(&r);
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_replay: a buffer, graph or op that the recording uses was destroyed", clb_replay(also));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT,
+          "clb_replay: a buffer, graph or op that the recording uses was destroyed",
+          clb_replay(also));
   clb_recording_destroy(&also);
   clb_context_destroy(&second);
   drop_set(&on);
@@ -313,7 +384,8 @@ static void unaligned(void **state) {
   clb_buffer *wrapped;
   char *memory = aligned_alloc(64, (s.bytes[X] + 128) / 64 * 64);
   OK(s.ctx, clb_buffer_wrap(s.ctx, CLB_POINTER, memory + 4, s.bytes[X], &wrapped));
-  REFUSED(s.ctx, CLB_ERROR_ARGUMENT, "it must be a multiple of 16, as old_buffer's", clb_recording_replace(r, on.b[X], wrapped));
+  REFUSED(s.ctx, CLB_ERROR_ARGUMENT, "it must be a multiple of 16, as old_buffer's",
+          clb_recording_replace(r, on.b[X], wrapped));
   clb_buffer_destroy(&wrapped);
   OK(s.ctx, clb_buffer_wrap(s.ctx, CLB_POINTER, memory + 16, s.bytes[X], &wrapped));
   OK(s.ctx, clb_recording_replace(r, on.b[X], wrapped));
@@ -329,7 +401,8 @@ static clb_status refuse(clb_device *d, clb_dtype type, const clb_product *p) {
   return clb_fail(d->error, CLB_ERROR_UNSUPPORTED, "not this one");
 }
 
-/* A library that refuses a product is no failure where there is a kernel, and one where there is none. */
+/* A library that refuses a product is no failure where there is a kernel, and one where there is
+   none. */
 static void library_refuses(void **state) {
   scene s = make_scene(*state);
   set direct = make_set(&s, 1), on = make_set(&s, 1);
@@ -346,7 +419,16 @@ static void library_refuses(void **state) {
   clb_kernel *kernel = s.matrices->kernel[0];
   s.matrices->kernel[0] = NULL;
   OK(s.ctx, clb_record_begin(s.ctx));
-  const clb_product p = {.m = M, .n = N, .k = K, .count = 1, .a = &on.b[A]->memory, .b = &on.b[B]->memory, .c = &on.b[C]->memory, .ld_a = K, .ld_b = N, .ld_c = N};
+  const clb_product p = {.m = M,
+                         .n = N,
+                         .k = K,
+                         .count = 1,
+                         .a = &on.b[A]->memory,
+                         .b = &on.b[B]->memory,
+                         .c = &on.b[C]->memory,
+                         .ld_a = K,
+                         .ld_b = N,
+                         .ld_c = N};
   REFUSED(s.ctx, CLB_ERROR_UNSUPPORTED, "not this one", clb_product_run(s.matrices, &p));
   clb_recording *second;
   REFUSED(s.ctx, CLB_ERROR_UNSUPPORTED, "not this one", clb_record_end(s.ctx, &second));
@@ -373,8 +455,13 @@ static void given_up(void **state) {
 }
 
 int main(void) {
-  static const device_test tests[] = {
-      {"replays", replays, EVERYWHERE}, {"replaced", replaced, EVERYWHERE}, {"nested", nested, EVERYWHERE}, {"none", none, EVERYWHERE},
-      {"refuses", refuses, EVERYWHERE}, {"unaligned", unaligned, HOST}, {"library_refuses", library_refuses, EVERYWHERE}, {"given_up", given_up, EVERYWHERE}};
+  static const device_test tests[] = {{"replays", replays, EVERYWHERE},
+                                      {"replaced", replaced, EVERYWHERE},
+                                      {"nested", nested, EVERYWHERE},
+                                      {"none", none, EVERYWHERE},
+                                      {"refuses", refuses, EVERYWHERE},
+                                      {"unaligned", unaligned, HOST},
+                                      {"library_refuses", library_refuses, EVERYWHERE},
+                                      {"given_up", given_up, EVERYWHERE}};
   return run_on_devices("recording", tests, sizeof tests / sizeof *tests);
 }

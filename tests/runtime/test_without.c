@@ -1,4 +1,5 @@
-/* tests/runtime/test_without.c - clb_context_without: results stay right without each optimisation, on the devices that run here and with the limits of GPUs, and kernels change. */
+/* tests/runtime/test_without.c - clb_context_without: results stay right without each optimisation,
+   on the devices that run here and with the limits of GPUs, and kernels change. */
 #include "tests/ops/convolution/convolution_problems.h"
 
 enum { ALL = CLB_WIDE_ACCESSES | CLB_REGISTER_SUMS | CLB_SPLIT_ROWS };
@@ -10,7 +11,9 @@ enum { WITHOUT = sizeof without / sizeof *without };
 static clb_graph *graph_of(clb_context *ctx, const edge_list *e) {
   clb_graph *g;
   OK(ctx, clb_graph_create(ctx, 0, 0, &g));
-  OK(ctx, clb_graph_update(g, e->rows[LIKE_X], e->rows[LIKE_Z], e->rows[LIKE_Y], CLB_I32, (clb_index_list){.host = e->senders}, (clb_index_list){.host = e->receivers}));
+  OK(ctx, clb_graph_update(g, e->rows[LIKE_X], e->rows[LIKE_Z], e->rows[LIKE_Y], CLB_I32,
+                           (clb_index_list){.host = e->senders},
+                           (clb_index_list){.host = e->receivers}));
   return g;
 }
 
@@ -21,7 +24,9 @@ static void convolutions(void **state) {
   clb_context *ctx = context_at(at);
   edge_list edges[] = {edges_of(10), edges_of(SQUARE)};
   for (int i = 0; i < WITHOUT; i++)
-    for (int k = 0; k < many(&at->device, 1, SANITIZED ? 1 : 2, SANITIZED ? 2 : sizeof which / sizeof *which); k++) {
+    for (int k = 0;
+         k < many(&at->device, 1, SANITIZED ? 1 : 2, SANITIZED ? 2 : sizeof which / sizeof *which);
+         k++) {
       if (at->device.effort == SLOW && without[i] != ALL) continue;
       clb_convolution_desc d = describe(at, which[k]);
       edge_list *e = &edges[(i + k) % 2];
@@ -32,7 +37,10 @@ static void convolutions(void **state) {
       clb_graph *g = graph_of(ctx, e);
       for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) convolution_op(c, pass);
       OK(ctx, clb_context_without(ctx, 0));
-      for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) convolve_and_compare(c, pass, e, g, (manner){pass % 2 ? APART : ALIGNED, pass == CLB_DOUBLE_BACKWARD ? LEAST : MOST}, 3);
+      for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++)
+        convolve_and_compare(
+            c, pass, e, g,
+            (manner){pass % 2 ? APART : ALIGNED, pass == CLB_DOUBLE_BACKWARD ? LEAST : MOST}, 3);
       clb_graph_destroy(&g);
       convolution_destroy(c);
     }
@@ -44,7 +52,8 @@ static void products(void **state) {
   place *at = *state;
   clb_context *ctx = context_at(at);
   for (int i = 0; i < WITHOUT; i++)
-    for (int k = 0; k < many(&at->device, 1, 1, SANITIZED ? 2 : sizeof which / sizeof *which); k++) {
+    for (int k = 0; k < many(&at->device, 1, 1, SANITIZED ? 2 : sizeof which / sizeof *which);
+         k++) {
       if (without[i] & CLB_SPLIT_ROWS && without[i] != ALL) continue; /* products have no graph */
       if (at->device.effort == SLOW && without[i] != ALL) continue;
       clb_tensor_product_desc d = describe(at, which[k]).product;
@@ -86,18 +95,24 @@ static clb_op *convolution_without(place *at, int which, unsigned what) {
 
 static void kernels(void **state) {
   place *at = *state;
-  clb_op *all = convolution_without(at, EVEN_MUL_IR, 0), *narrow = convolution_without(at, EVEN_MUL_IR, CLB_WIDE_ACCESSES);
-  clb_op *in_memory = convolution_without(at, EVEN_MUL_IR, CLB_REGISTER_SUMS), *split = convolution_without(at, EVEN_MUL_IR, CLB_SPLIT_ROWS);
+  clb_op *all = convolution_without(at, EVEN_MUL_IR, 0),
+         *narrow = convolution_without(at, EVEN_MUL_IR, CLB_WIDE_ACCESSES);
+  clb_op *in_memory = convolution_without(at, EVEN_MUL_IR, CLB_REGISTER_SUMS),
+         *split = convolution_without(at, EVEN_MUL_IR, CLB_SPLIT_ROWS);
   for (int pass = CLB_FORWARD; pass <= CLB_BACKWARD; pass++) {
     clb_counts with, other;
     clb_tuning t;
     OK(all->ctx, clb_op_tuning(all, (clb_pass)pass, &t));
-    bool slices = strstr(t.schedule, "slices="); /* whose counts are of a turn, of several edges; in memory there are none */
+    bool slices = strstr(
+        t.schedule,
+        "slices="); /* whose counts are of a turn, of several edges; in memory there are none */
     OK(all->ctx, clb_op_counts(all, (clb_pass)pass, &with));
     OK(all->ctx, clb_op_counts(in_memory, (clb_pass)pass, &other));
     if (slices) assert_ptr_not_equal(all->kernel[pass], in_memory->kernel[pass]);
     else if (pass == CLB_BACKWARD) assert_true(other.loads > with.loads);
-    else if (all->ctx->device->limits.simd) assert_ptr_not_equal(all->kernel[pass], in_memory->kernel[pass]); /* sums are in local memory */
+    else if (all->ctx->device->limits.simd)
+      assert_ptr_not_equal(all->kernel[pass],
+                           in_memory->kernel[pass]); /* sums are in local memory */
     else assert_true(other.stores > with.stores);
     assert_true(wide_accesses(&all->kernel[pass]->ir) > 0);
     assert_int_equal(wide_accesses(&narrow->kernel[pass]->ir), 0);
@@ -155,6 +170,8 @@ static void refusals(void **state) {
 }
 
 int main(void) {
-  static const place_test tests[] = {{"convolutions", convolutions, 0}, {"products", products, 0}, {"kernels", kernels, THOROUGH}, {"graphs", graphs_without, BRISK}, {"parts", parts, BRISK}, {"refusals", refusals, 0}};
+  static const place_test tests[] = {
+      {"convolutions", convolutions, 0}, {"products", products, 0}, {"kernels", kernels, THOROUGH},
+      {"graphs", graphs_without, BRISK}, {"parts", parts, BRISK},   {"refusals", refusals, 0}};
   return run_at_places("without", tests, sizeof tests / sizeof *tests);
 }

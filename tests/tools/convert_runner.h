@@ -67,9 +67,7 @@ static struct {
   unsigned char bytes[4 << 20];
 } made;
 
-static inline void start_file(void) {
-  made.n = 0;
-}
+static inline void start_file(void) { made.n = 0; }
 
 static inline void add_bytes(const void *bytes, size_t n) {
   assert_true(n <= sizeof made.bytes - made.n);
@@ -77,9 +75,7 @@ static inline void add_bytes(const void *bytes, size_t n) {
   made.n += n;
 }
 
-static inline void add_text(const char *text) {
-  add_bytes(text, strlen(text));
-}
+static inline void add_text(const char *text) { add_bytes(text, strlen(text)); }
 
 static inline void add_number(uint32_t x, int bytes) { /* little endian */
   for (int i = 0; i < bytes; i++) add_bytes(&(unsigned char){(unsigned char)(x >> 8 * i)}, 1);
@@ -113,7 +109,8 @@ static inline void refused_bytes(const void *bytes, size_t n, const char *what) 
   const converted c = run_convert(convert_in, convert_out);
   char start[96];
   snprintf(start, sizeof start, "clebsch: %s: ", convert_in);
-  if (c.status != 1 || strncmp(c.said, start, strlen(start)) != 0 || !strstr(c.said, what)) fail_msg("status %d, not 1 and '%s': %s", c.status, what, c.said);
+  if (c.status != 1 || strncmp(c.said, start, strlen(start)) != 0 || !strstr(c.said, what))
+    fail_msg("status %d, not 1 and '%s': %s", c.status, what, c.said);
   if (!access(convert_out, F_OK)) fail_msg("there is a file for: %s", c.said);
 }
 
@@ -160,9 +157,11 @@ static inline double sum_of(const clb_safetensors *file, const clb_tensor *t) {
 
 static inline void expect_tensor(const clb_safetensors *file, const expected_tensor *wanted) {
   const clb_tensor *t = clb_safetensors_find(file, wanted->name);
-  if (!t || strcmp(t->dtype, wanted->dtype) != 0) fail_msg("'%s' is %s, not %s", wanted->name, t ? t->dtype : "not there", wanted->dtype);
+  if (!t || strcmp(t->dtype, wanted->dtype) != 0)
+    fail_msg("'%s' is %s, not %s", wanted->name, t ? t->dtype : "not there", wanted->dtype);
   for (int i = 0; i < 4; i++)
-    if ((i < t->rank ? t->shape[i] : 0) != wanted->shape[i]) fail_msg("'%s' has extent %d wrong", wanted->name, i);
+    if ((i < t->rank ? t->shape[i] : 0) != wanted->shape[i])
+      fail_msg("'%s' has extent %d wrong", wanted->name, i);
   double *x = read_tensor(file, t), sum = sum_of(file, t), off = sum - wanted->sum;
   if (x[0] != wanted->first || x[t->count - 1] != wanted->last || !(off < 1e-9 && off > -1e-9))
     fail_msg("'%s' is %.17g ... %.17g, in all %.17g", wanted->name, x[0], x[t->count - 1], sum);

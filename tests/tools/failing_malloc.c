@@ -14,10 +14,12 @@
 #else
 #define GENUINE(name) __libc_##name
 #endif
-void *GENUINE(malloc)(size_t), *GENUINE(calloc)(size_t, size_t), *GENUINE(realloc)(void *, size_t), *GENUINE(memalign)(size_t, size_t);
+void *GENUINE(malloc)(size_t), *GENUINE(calloc)(size_t, size_t), *GENUINE(realloc)(void *, size_t),
+    *GENUINE(memalign)(size_t, size_t);
 
 /* Its own prototypes: those of <stdlib.h> promise that no argument is NULL. */
-void *malloc(size_t bytes), *calloc(size_t n, size_t size), *realloc(void *p, size_t bytes), *memalign(size_t alignment, size_t bytes);
+void *malloc(size_t bytes), *calloc(size_t n, size_t size), *realloc(void *p, size_t bytes),
+    *memalign(size_t alignment, size_t bytes);
 void *aligned_alloc(size_t alignment, size_t bytes);
 int posix_memalign(void **p, size_t alignment, size_t bytes);
 
@@ -35,9 +37,7 @@ void *__wrap_dlopen(const char *name, int flags) {
   return library;
 }
 
-void failing_follow(failing_plan *to) {
-  plan = to;
-}
+void failing_follow(failing_plan *to) { plan = to; }
 
 static void tell(void) {
   failing_plan *mine = plan;
@@ -56,25 +56,17 @@ static bool fails(void) {
   return true;
 }
 
-void *malloc(size_t bytes) {
-  return fails() ? NULL : GENUINE(malloc)(bytes);
-}
+void *malloc(size_t bytes) { return fails() ? NULL : GENUINE(malloc)(bytes); }
 
-void *calloc(size_t n, size_t size) {
-  return fails() ? NULL : GENUINE(calloc)(n, size);
-}
+void *calloc(size_t n, size_t size) { return fails() ? NULL : GENUINE(calloc)(n, size); }
 
-void *realloc(void *p, size_t bytes) {
-  return fails() ? NULL : GENUINE(realloc)(p, bytes);
-}
+void *realloc(void *p, size_t bytes) { return fails() ? NULL : GENUINE(realloc)(p, bytes); }
 
 void *memalign(size_t alignment, size_t bytes) {
   return fails() ? NULL : GENUINE(memalign)(alignment, bytes);
 }
 
-void *aligned_alloc(size_t alignment, size_t bytes) {
-  return memalign(alignment, bytes);
-}
+void *aligned_alloc(size_t alignment, size_t bytes) { return memalign(alignment, bytes); }
 
 int posix_memalign(void **p, size_t alignment, size_t bytes) {
   void *made = memalign(alignment, bytes);
@@ -94,7 +86,5 @@ char *strndup(const char *s, size_t most) {
   return copy;
 }
 
-char *strdup(const char *s) {
-  return strndup(s, SIZE_MAX - 1);
-}
+char *strdup(const char *s) { return strndup(s, SIZE_MAX - 1); }
 #endif

@@ -1,4 +1,5 @@
-/* tests/tools/test_ablation.c - `clebsch ablation`: every optimisation has its line, ways agree, the file goes on, and what is refused. */
+/* tests/tools/test_ablation.c - `clebsch ablation`: every optimisation has its line, ways agree,
+   the file goes on, and what is refused. */
 #include "tests/dynamics/energy_runner.h"
 
 #include <math.h>
@@ -6,8 +7,10 @@
 #define SMALL "ablation --quick --device cpu --problem nequip-water --out run.json"
 enum { CASES = 5 };
 
-static const char *const names[] = {"wide aligned accesses", "accumulators in registers", "split of long reductions", "receiver ownership",
-                                    "harmonics on the fly",  "radial tables",             "record and replay",        "all of them"};
+static const char *const names[] = {"wide aligned accesses",    "accumulators in registers",
+                                    "split of long reductions", "receiver ownership",
+                                    "harmonics on the fly",     "radial tables",
+                                    "record and replay",        "all of them"};
 enum { NAMES = sizeof names / sizeof *names };
 
 static json_t *load(void) {
@@ -27,7 +30,9 @@ static double number(const json_t *o, const char *key) {
 static const json_t *way_of(const json_t *result, const char *name) {
   size_t i;
   const json_t *way;
-  json_array_foreach(json_object_get(result, "ways"), i, way) if (!strcmp(json_string_value(json_object_get(way, "without")), name)) return way;
+  json_array_foreach(
+      json_object_get(result, "ways"), i,
+      way) if (!strcmp(json_string_value(json_object_get(way, "without")), name)) return way;
   return NULL;
 }
 
@@ -36,7 +41,8 @@ static bool says(const json_t *o, const char *key, const char *word) {
   return s && strstr(s, word);
 }
 
-/* Where optimisations change something: each once, in all convolutions but for the split, which short rows do not know. */
+/* Where optimisations change something: each once, in all convolutions but for the split, which
+   short rows do not know. */
 static bool wanted(const json_t *result, int name) {
   bool convolves = says(result, "work", "convolution");
   return convolves ? name != 2 || says(result, "graph", "hub") : name < 2 || name > 5;
@@ -56,7 +62,8 @@ static void has_every_way(void **state) {
       const json_t *way = way_of(result, names[k]);
       if (!way != !wanted(result, k)) fail_msg("%s: %s", names[k], json_dumps(result, 0));
       if (!way) continue;
-      assert_true(number(way, "ratio") > 0 && number(way, "seconds") > 0 && number(way, "seconds_min_with") > 0);
+      assert_true(number(way, "ratio") > 0 && number(way, "seconds") > 0 &&
+                  number(way, "seconds_min_with") > 0);
       assert_in_range((int)(1e9 * number(way, "error")), 0, 2000000);
       logarithm[k] += log(number(way, "ratio"));
       count[k]++;
@@ -67,7 +74,8 @@ static void has_every_way(void **state) {
     const char *line = strstr(out, names[k]);
     double mean = exp(logarithm[k] / count[k]), shown = 0;
     int cases = 0;
-    if (!line || sscanf(line + strlen(names[k]), " %lf (%d)\n", &shown, &cases) != 2 || cases != count[k] || fabs(shown - mean) > 0.006)
+    if (!line || sscanf(line + strlen(names[k]), " %lf (%d)\n", &shown, &cases) != 2 ||
+        cases != count[k] || fabs(shown - mean) > 0.006)
       fail_msg("the line of %s does not say %.2f (%d) in\n%s", names[k], mean, count[k], out);
   }
   free(out);
@@ -91,13 +99,15 @@ static void goes_on(void **state) {
   json_t *second = load();
   assert_true(json_equal(first, second));
   json_array_clear(json_object_get(second, "results"));
-  json_array_append(json_object_get(second, "results"), json_array_get(json_object_get(first, "results"), 1));
+  json_array_append(json_object_get(second, "results"),
+                    json_array_get(json_object_get(first, "results"), 1));
   assert_int_equal(json_dump_file(second, "run.json", 0), 0);
   json_decref(second);
   expect_clebsch(SMALL, 0, NULL);
   second = load();
   assert_int_equal(json_array_size(json_object_get(second, "results")), CASES);
-  assert_true(json_equal(json_array_get(json_object_get(first, "results"), 1), json_array_get(json_object_get(second, "results"), 0)));
+  assert_true(json_equal(json_array_get(json_object_get(first, "results"), 1),
+                         json_array_get(json_object_get(second, "results"), 0)));
   json_decref(first);
   json_decref(second);
 }
@@ -109,19 +119,23 @@ static void refuses(void **state) {
       {"--format html", 2, "--format is text, csv or markdown, not 'html'"},
       {"mace-large", 2, "takes no 'mace-large'"},
       {"--device nowhere", 1, "nowhere"},
-      {"--device cpu --out atoms.xyz", 1, "atoms.xyz: not a file of `clebsch ablation` of this version"},
-      {"--device cpu --out run.json", 1, "run.json: not a file of `clebsch ablation` of this version"},
+      {"--device cpu --out atoms.xyz", 1,
+       "atoms.xyz: not a file of `clebsch ablation` of this version"},
+      {"--device cpu --out run.json", 1,
+       "run.json: not a file of `clebsch ablation` of this version"},
   };
   (void)state;
   expect_refusals("ablation ", all, sizeof all / sizeof *all);
   json_t *run = load();
-  json_object_set_new(json_array_get(json_object_get(run, "devices"), 0), "driver", json_string("another"));
+  json_object_set_new(json_array_get(json_object_get(run, "devices"), 0), "driver",
+                      json_string("another"));
   assert_int_equal(json_dump_file(run, "run.json", 0), 0);
   json_decref(run);
   expect_clebsch(SMALL, 1, "its cpu is another device or driver");
 }
 
 int main(void) {
-  const struct CMUnitTest all[] = {cmocka_unit_test(has_every_way), cmocka_unit_test(goes_on), cmocka_unit_test(refuses)};
+  const struct CMUnitTest all[] = {cmocka_unit_test(has_every_way), cmocka_unit_test(goes_on),
+                                   cmocka_unit_test(refuses)};
   return cmocka_run_group_tests_name("ablation", all, make_work, remove_work);
 }

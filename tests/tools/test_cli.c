@@ -1,4 +1,5 @@
-/* tests/tools/test_cli.c - the command `clebsch` as a script meets it: exit status, standard output, standard error, JSON. */
+/* tests/tools/test_cli.c - the command `clebsch` as a script meets it: exit status, standard
+   output, standard error, JSON. */
 #include "tests/test.h"
 
 #include <fcntl.h>
@@ -61,9 +62,7 @@ static run clebsch_in(const char *arguments, char **env, int out_fd) {
   return r;
 }
 
-static run clebsch(const char *arguments) {
-  return clebsch_in(arguments, environ, -1);
-}
+static run clebsch(const char *arguments) { return clebsch_in(arguments, environ, -1); }
 
 static void forget(run *r) {
   free(r->out);
@@ -71,7 +70,8 @@ static void forget(run *r) {
 }
 
 static void expect_status(const run *r, const char *arguments, int status) {
-  if (r->status != status) fail_msg("clebsch %s: exit status %d, not %d: %s", arguments, r->status, status, r->err);
+  if (r->status != status)
+    fail_msg("clebsch %s: exit status %d, not %d: %s", arguments, r->status, status, r->err);
 }
 
 /* The array on standard output, which must hold nothing else; each element must have the keys. */
@@ -82,9 +82,9 @@ static json_t *array_of(const char *arguments, int status, const char *const key
   json_t *array = json_loads(r.out, 0, &error), *row;
   if (!json_is_array(array)) fail_msg("clebsch %s: %s in %s", arguments, error.text, r.out);
   size_t i;
-  json_array_foreach(array, i, row)
-    for (const char *const *key = keys; *key; key++)
-      if (!json_object_get(row, *key)) fail_msg("clebsch %s: no key %s in %s", arguments, *key, r.out);
+  json_array_foreach(array, i, row) for (const char *const *key = keys; *key;
+                                         key++) if (!json_object_get(row, *key))
+      fail_msg("clebsch %s: no key %s in %s", arguments, *key, r.out);
   forget(&r);
   return array;
 }
@@ -95,13 +95,21 @@ static const char *text(const json_t *row, const char *key) {
   return s;
 }
 
-static const char *const device_keys[] = {"name", "backend", "vendor", "description", "driver", "runs", "memory_bytes", "f64", "sub_group_sizes", NULL};
-static const char *const check_keys[] = {"op", "case", "pass", "dtype", "device", "error", "tolerance", "ok", NULL};
-static const char *const bench_keys[] = {"op", "problem", "pass", "dtype", "device", "rows", "seconds", "seconds_min", "repeats",
-                                         "bytes", "flops", "copy_fraction", "peak_fraction", "error", "runs", NULL};
-static const char *const compiled_keys[] = {"op", "problem", "pass", "dtype", "device", "runs", "loads", "stores", "fmas", "registers", "spills",
-                                            "occupancy", "bound", "bound_seconds", "limited_by", "published", NULL};
-static const char *const source_keys[] = {"op", "problem", "pass", "dtype", "device", "source", "program", "compiler", NULL};
+static const char *const device_keys[] = {
+    "name", "backend",      "vendor", "description",     "driver",
+    "runs", "memory_bytes", "f64",    "sub_group_sizes", NULL};
+static const char *const check_keys[] = {"op",    "case",      "pass", "dtype", "device",
+                                         "error", "tolerance", "ok",   NULL};
+static const char *const bench_keys[] = {
+    "op",          "problem", "pass",  "dtype", "device",        "rows",          "seconds",
+    "seconds_min", "repeats", "bytes", "flops", "copy_fraction", "peak_fraction", "error",
+    "runs",        NULL};
+static const char *const compiled_keys[] = {
+    "op",    "problem",       "pass",       "dtype",     "device", "runs",
+    "loads", "stores",        "fmas",       "registers", "spills", "occupancy",
+    "bound", "bound_seconds", "limited_by", "published", NULL};
+static const char *const source_keys[] = {"op",     "problem", "pass",     "dtype", "device",
+                                          "source", "program", "compiler", NULL};
 
 /* ---- tests ---- */
 
@@ -125,7 +133,8 @@ static void usage_errors(void **state) {
       "source spherical_harmonics --pass sideways",
       "source spherical_harmonics --dtype f8",
       "source spherical_harmonics twice",
-      "source spherical_harmonics --device cpu:interpreter --pass forward --pass backward -o /dev/null",
+      "source spherical_harmonics --device cpu:interpreter --pass forward --pass backward -o "
+      "/dev/null",
       "bench --lmax 2",
       "bench spherical_harmonics --lmax",
       "bench spherical_harmonics --lmax 21",
@@ -175,8 +184,10 @@ static void help(void **state) {
   (void)state;
   static const struct {
     const char *arguments, *says;
-  } asked[] = {{"--help", "devices"}, {"devices --help", "compile"}, {"check --help", "--op"}, {"source --help", "--stats"},
-               {"bench --help", "--rows"}, {"bench spherical_harmonics --help", "--lmax"}, {"--version", CLB_VERSION}, {"bench --version", CLB_VERSION}};
+  } asked[] = {{"--help", "devices"},      {"devices --help", "compile"},
+               {"check --help", "--op"},   {"source --help", "--stats"},
+               {"bench --help", "--rows"}, {"bench spherical_harmonics --help", "--lmax"},
+               {"--version", CLB_VERSION}, {"bench --version", CLB_VERSION}};
   for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
     run r = clebsch(asked[i].arguments);
     expect_status(&r, asked[i].arguments, 0);
@@ -186,7 +197,8 @@ static void help(void **state) {
   }
 }
 
-/* Each command that the help lists has a help of its own, and the error of an unknown one names it. */
+/* Each command that the help lists has a help of its own, and the error of an unknown one names it.
+ */
 static void commands(void **state) {
   (void)state;
   run all = clebsch("--help"), unknown = clebsch("sing");
@@ -217,11 +229,14 @@ static void devices(void **state) {
   size_t i, j;
   bool cpu = false;
   json_array_foreach(found, i, d) {
-    assert_true(json_is_boolean(json_object_get(d, "runs")) && json_is_boolean(json_object_get(d, "f64")));
+    assert_true(json_is_boolean(json_object_get(d, "runs")) &&
+                json_is_boolean(json_object_get(d, "f64")));
     assert_true(json_is_integer(json_object_get(d, "memory_bytes")));
-    json_array_foreach(json_object_get(d, "sub_group_sizes"), j, size) assert_true(json_integer_value(size) > 0);
+    json_array_foreach(json_object_get(d, "sub_group_sizes"), j, size)
+        assert_true(json_integer_value(size) > 0);
     cpu |= !strcmp(text(d, "backend"), "cpu");
-    assert_int_equal(strchr(text(d, "name"), '@') != NULL, json_is_false(json_object_get(d, "runs")));
+    assert_int_equal(strchr(text(d, "name"), '@') != NULL,
+                     json_is_false(json_object_get(d, "runs")));
   }
   assert_true(cpu);
   run r = clebsch("devices");
@@ -241,7 +256,8 @@ static void interpreter_is_refused(void **state) {
     if (strncmp(*e, "PATH=", 5)) env[n++] = *e;
   env[n++] = path;
   env[n] = NULL;
-  static const char small[] = "bench spherical_harmonics --lmax 0 --rows 10 --pass forward --device cpu";
+  static const char small[] =
+      "bench spherical_harmonics --lmax 0 --rows 10 --pass forward --device cpu";
   run r = clebsch_in("devices", env, -1);
   assert_int_equal(r.status, 0);
   assert_non_null(strstr(r.out, "interpreter"));
@@ -263,8 +279,13 @@ static void check_op(const char *op, unsigned all_passes) {
     assert_string_equal(text(row, "op"), op);
     assert_string_equal(text(row, "device"), "cpu:interpreter");
     assert_true(json_is_true(json_object_get(row, "ok")));
-    assert_true(json_number_value(json_object_get(row, "error")) <= json_number_value(json_object_get(row, "tolerance")));
-    static const char *const dtype_names[] = {"f64", "f32", "f16", "bf16"}, *const pass_names[] = {"forward", "backward", "double_backward", "triple_backward"};
+    assert_true(json_number_value(json_object_get(row, "error")) <=
+                json_number_value(json_object_get(row, "tolerance")));
+    static const char *const dtype_names[] = {"f64", "f32", "f16", "bf16"}, *const pass_names[] = {
+                                                                                "forward",
+                                                                                "backward",
+                                                                                "double_backward",
+                                                                                "triple_backward"};
     for (int j = 0; j < 4; j++) dtypes |= !strcmp(text(row, "dtype"), dtype_names[j]) ? 1u << j : 0;
     for (int j = 0; j < 4; j++) passes |= !strcmp(text(row, "pass"), pass_names[j]) ? 1u << j : 0;
   }
@@ -287,7 +308,9 @@ static void check_parts(void **state) {
   size_t n[3];
   for (int i = 0; i < 3; i++) {
     char arguments[128];
-    snprintf(arguments, sizeof arguments, "check --op spherical_harmonics --device cpu:interpreter --rows 12 --json %s", which[i]);
+    snprintf(arguments, sizeof arguments,
+             "check --op spherical_harmonics --device cpu:interpreter --rows 12 --json %s",
+             which[i]);
     json_t *rows = array_of(arguments, 0, check_keys), *row;
     size_t j;
     json_array_foreach(rows, j, row) {
@@ -303,14 +326,18 @@ static void check_parts(void **state) {
 static void source_of(const json_t *device, const char *pass) {
   char arguments[256];
   const char *name = text(device, "name");
-  snprintf(arguments, sizeof arguments, "source spherical_harmonics --lmax 2 --stats --json --pass %s --device %s", pass, name);
-  json_t *rows = array_of(arguments, 0, source_keys), *row = json_array_get(rows, 0), *source = json_object_get(row, "source");
+  snprintf(arguments, sizeof arguments,
+           "source spherical_harmonics --lmax 2 --stats --json --pass %s --device %s", pass, name);
+  json_t *rows = array_of(arguments, 0, source_keys), *row = json_array_get(rows, 0),
+         *source = json_object_get(row, "source");
   assert_int_equal(json_array_size(rows), 1);
   assert_string_equal(text(row, "device"), name);
   assert_string_equal(text(row, "pass"), pass);
   double loads = !strcmp(pass, "forward") ? 3 : 3 + 8; /* g_y without l = 0 */
-  assert_true(json_number_value(json_object_get(json_object_get(row, "program"), "loads")) == loads);
-  snprintf(arguments, sizeof arguments, "source spherical_harmonics --lmax 2 --pass %s --device %s", pass, name);
+  assert_true(json_number_value(json_object_get(json_object_get(row, "program"), "loads")) ==
+              loads);
+  snprintf(arguments, sizeof arguments, "source spherical_harmonics --lmax 2 --pass %s --device %s",
+           pass, name);
   run r = clebsch(arguments);
   expect_status(&r, arguments, 0);
   if (json_is_string(source)) {
@@ -347,8 +374,10 @@ static void source_files(void **state) {
   int fd = mkstemp(path);
   assert_true(fd >= 0);
   close(fd);
-  snprintf(arguments, sizeof arguments, "source spherical_harmonics --device cpu:interpreter -o %s", path);
-  run r = clebsch(arguments), shown = clebsch("source spherical_harmonics --device cpu:interpreter");
+  snprintf(arguments, sizeof arguments, "source spherical_harmonics --device cpu:interpreter -o %s",
+           path);
+  run r = clebsch(arguments),
+      shown = clebsch("source spherical_harmonics --device cpu:interpreter");
   expect_status(&r, arguments, 0);
   assert_string_equal(r.out, "");
   size_t bytes;
@@ -369,16 +398,19 @@ static void source_files(void **state) {
 
 static void bench(void **state) {
   (void)state;
-  static const char arguments[] = "bench spherical_harmonics --degrees 0,2,1 --rows 103 --device cpu:interpreter --dtype f32 --dtype f64 --json";
+  static const char arguments[] = "bench spherical_harmonics --degrees 0,2,1 --rows 103 --device "
+                                  "cpu:interpreter --dtype f32 --dtype f64 --json";
   json_t *rows = array_of(arguments, 0, bench_keys), *row;
   assert_int_equal(json_array_size(rows), 6);
   size_t i;
   json_array_foreach(rows, i, row) {
-    double seconds = json_number_value(json_object_get(row, "seconds")), error = json_number_value(json_object_get(row, "error"));
+    double seconds = json_number_value(json_object_get(row, "seconds")),
+           error = json_number_value(json_object_get(row, "error"));
     assert_string_equal(text(row, "problem"), "degrees=0,2,1 component");
     assert_true(seconds > 0 && seconds >= json_number_value(json_object_get(row, "seconds_min")));
     assert_true(error > 0 && error < 2e-6);
-    assert_true(json_is_null(json_object_get(row, "copy_fraction"))); /* 103 rows fit in any cache */
+    assert_true(
+        json_is_null(json_object_get(row, "copy_fraction"))); /* 103 rows fit in any cache */
     assert_true(json_number_value(json_object_get(row, "peak_fraction")) > 0);
     if (!strcmp(text(row, "pass"), "forward")) {
       int64_t size = strcmp(text(row, "dtype"), "f64") ? 4 : 8;
@@ -391,8 +423,13 @@ static void bench(void **state) {
 /* The bytes of a product are those of its operands, once each. */
 static void bench_of_products(void **state) {
   (void)state;
-  static const int elements[] = {256 + 4 + 320 + 704, 2 * (256 + 4 + 320) + 704, 3 * (256 + 4 + 320) + 2 * 704};
-  json_t *rows = array_of("bench tensor_product --problem nequip-water --rows 17 --device cpu:interpreter --json", 0, bench_keys), *row;
+  static const int elements[] = {256 + 4 + 320 + 704, 2 * (256 + 4 + 320) + 704,
+                                 3 * (256 + 4 + 320) + 2 * 704};
+  json_t
+      *rows = array_of(
+          "bench tensor_product --problem nequip-water --rows 17 --device cpu:interpreter --json",
+          0, bench_keys),
+      *row;
   assert_int_equal(json_array_size(rows), 3);
   size_t i;
   json_array_foreach(rows, i, row) {
@@ -403,7 +440,8 @@ static void bench_of_products(void **state) {
   json_decref(rows);
 }
 
-/* What the options of a product do to its operands, seen in the bytes of a pass, per row, and of what all rows share. */
+/* What the options of a product do to its operands, seen in the bytes of a pass, per row, and of
+   what all rows share. */
 static void options_of_products(void **state) {
   (void)state;
   enum { X = 7 + 15, Y = 4, Z = 3 + 6, W = 7 * 3 + 7 * 2 + 5 * 2 + 5 * 3, ROWS = 13 };
@@ -411,39 +449,55 @@ static void options_of_products(void **state) {
     const char *options, *says;
     int per_row, once;
   } asked[] = {
-      {"--pass forward --indexed x,w", "indexed=x,w mul_ir", X + Y + W + Z + 2, 0}, /* and two row numbers */
-      {"--pass backward --shared --gradients w,y", "shared gradients=y,w mul_ir", X + 2 * Y + Z, 2 * W},
-      {"--pass double_backward --incoming a,c --gradients x,z", "gradients=x,z incoming=a,c mul_ir", 3 * X + Y + 2 * W + 2 * Z, 0},
+      {"--pass forward --indexed x,w", "indexed=x,w mul_ir", X + Y + W + Z + 2,
+       0}, /* and two row numbers */
+      {"--pass backward --shared --gradients w,y", "shared gradients=y,w mul_ir", X + 2 * Y + Z,
+       2 * W},
+      {"--pass double_backward --incoming a,c --gradients x,z", "gradients=x,z incoming=a,c mul_ir",
+       3 * X + Y + 2 * W + 2 * Z, 0},
       {"--pass triple_backward", "mul_ir", 5 * (X + Y + W) + 3 * Z, 0},
   };
   for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
     char arguments[256], problem[256];
-    snprintf(arguments, sizeof arguments, "bench tensor_product --x 7x0e+5x1o --y 0e+1o --z 3x0e+2x1o --layout mul_ir --rows %d --device cpu:interpreter --json %s", ROWS, asked[i].options);
+    snprintf(arguments, sizeof arguments,
+             "bench tensor_product --x 7x0e+5x1o --y 0e+1o --z 3x0e+2x1o --layout mul_ir --rows %d "
+             "--device cpu:interpreter --json %s",
+             ROWS, asked[i].options);
     snprintf(problem, sizeof problem, "7x0e+5x1o (x) 0e+1o => 3x0e+2x1o %s", asked[i].says);
     json_t *rows = array_of(arguments, 0, bench_keys), *row = json_array_get(rows, 0);
     assert_int_equal(json_array_size(rows), 1);
     assert_string_equal(text(row, "problem"), problem);
-    assert_int_equal(json_integer_value(json_object_get(row, "bytes")), 4 * (ROWS * asked[i].per_row + asked[i].once));
+    assert_int_equal(json_integer_value(json_object_get(row, "bytes")),
+                     4 * (ROWS * asked[i].per_row + asked[i].once));
     assert_true(json_number_value(json_object_get(row, "error")) > 0);
     json_decref(rows);
   }
-  json_t *rows = array_of("bench tensor_product --x 2x0e+1x1o --y 0e+1o --filter 0e+1o --order found --rows 7 --pass forward --device cpu:interpreter --json", 0, bench_keys);
-  assert_string_equal(text(json_array_get(rows, 0), "problem"), "2x0e+1x1o (x) 0e+1o -> 0e+1o found ir_mul");
+  json_t *rows = array_of("bench tensor_product --x 2x0e+1x1o --y 0e+1o --filter 0e+1o --order "
+                          "found --rows 7 --pass forward --device cpu:interpreter --json",
+                          0, bench_keys);
+  assert_string_equal(text(json_array_get(rows, 0), "problem"),
+                      "2x0e+1x1o (x) 0e+1o -> 0e+1o found ir_mul");
   json_decref(rows);
 }
 
-static double real(const json_t *row, const char *key) { return json_number_value(json_object_get(row, key)); }
+static double real(const json_t *row, const char *key) {
+  return json_number_value(json_object_get(row, key));
+}
 
-/* The bound is what the published figures of the same row say, the compiler having no part in it; occupancy is a fraction. */
+/* The bound is what the published figures of the same row say, the compiler having no part in it;
+   occupancy is a fraction. */
 static void expect_bound(const json_t *row) {
   const json_t *p = json_object_get(row, "published");
-  assert_true(json_is_true(json_object_get(row, "bound")) && json_is_null(json_object_get(row, "seconds")));
+  assert_true(json_is_true(json_object_get(row, "bound")) &&
+              json_is_null(json_object_get(row, "seconds")));
   if (json_is_null(p)) return;
-  const double moving = real(row, "bytes") / real(p, "bytes_per_second"), computing = real(row, "flops") / real(p, "f32_per_second");
+  const double moving = real(row, "bytes") / real(p, "bytes_per_second"),
+               computing = real(row, "flops") / real(p, "f32_per_second");
   assert_true(strlen(text(p, "name")) > 0 && real(p, "f64_per_second") > 0);
   assert_true(moving > 0 && fabs(real(row, "bound_seconds") / fmax(moving, computing) - 1) < 1e-12);
   assert_string_equal(text(row, "limited_by"), moving >= computing ? "bytes" : "flops");
-  if (!json_is_null(json_object_get(row, "registers"))) assert_true(real(row, "occupancy") > 0 && real(row, "occupancy") <= 1);
+  if (!json_is_null(json_object_get(row, "registers")))
+    assert_true(real(row, "occupancy") > 0 && real(row, "occupancy") <= 1);
 }
 
 static void bench_of_compilers(void **state) {
@@ -453,18 +507,24 @@ static void bench_of_compilers(void **state) {
   json_array_foreach(found, i, d) {
     if (json_is_true(json_object_get(d, "runs"))) continue;
     char arguments[256];
-    snprintf(arguments, sizeof arguments, "bench spherical_harmonics --lmax 4 --pass backward --json --device %s", text(d, "name"));
-    json_t *rows = array_of(arguments, 0, compiled_keys), *row = json_array_get(rows, 0), *loads = json_object_get(row, "loads");
+    snprintf(arguments, sizeof arguments,
+             "bench spherical_harmonics --lmax 4 --pass backward --json --device %s",
+             text(d, "name"));
+    json_t *rows = array_of(arguments, 0, compiled_keys), *row = json_array_get(rows, 0),
+           *loads = json_object_get(row, "loads");
     assert_int_equal(json_array_size(rows), 1);
     assert_true(json_is_false(json_object_get(row, "runs")));
     if (!json_is_null(loads)) assert_int_equal(json_integer_value(loads), 3 + 24);
     if (!json_is_null(loads)) assert_true(real(row, "fmas") > 50);
     expect_bound(row);
-    snprintf(arguments, sizeof arguments, "bench spherical_harmonics --lmax 2 --pass forward --device %s", text(d, "name"));
+    snprintf(arguments, sizeof arguments,
+             "bench spherical_harmonics --lmax 2 --pass forward --device %s", text(d, "name"));
     run r = clebsch(arguments);
     expect_status(&r, arguments, 0);
     assert_non_null(strstr(r.out, "compiles only"));
-    if (!json_is_null(json_object_get(row, "published"))) assert_non_null(strstr(r.out, "times are bounds from the vendor's published figures, not measurements"));
+    if (!json_is_null(json_object_get(row, "published")))
+      assert_non_null(
+          strstr(r.out, "times are bounds from the vendor's published figures, not measurements"));
     forget(&r);
     snprintf(arguments, sizeof arguments, "check --device %s", text(d, "name"));
     r = clebsch(arguments);
@@ -479,18 +539,22 @@ static void bench_of_compilers(void **state) {
 
 static void bench_of_launches(void **state) {
   (void)state;
-  const char *const keys[] = {"op", "device", "rows", "ops", "host_seconds", "host_seconds_replayed", "seconds", "seconds_replayed", NULL};
+  const char *const keys[] = {"op",      "device",           "rows",
+                              "ops",     "host_seconds",     "host_seconds_replayed",
+                              "seconds", "seconds_replayed", NULL};
   json_t *rows = array_of("bench launches --json --device cpu", 0, keys), *row;
   size_t i;
   assert_int_equal(json_array_size(rows), 6);
-  json_array_foreach(rows, i, row)
-    for (int k = 4; keys[k]; k++) assert_true(json_number_value(json_object_get(row, keys[k])) > 0);
+  json_array_foreach(rows, i, row) for (int k = 4; keys[k]; k++)
+      assert_true(json_number_value(json_object_get(row, keys[k])) > 0);
   json_decref(rows);
 }
 
 /* What is measured can be taken elsewhere. */
 static void tune(void **state) {
-  static const char *const keys[] = {"op", "problem", "pass", "dtype", "device", "measured", "estimate_seconds", "seconds", "estimate", "schedule", NULL};
+  static const char *const keys[] = {
+      "op",      "problem",  "pass",     "dtype", "device", "measured", "estimate_seconds",
+      "seconds", "estimate", "schedule", NULL};
   char path[] = "/tmp/clebsch-tune-XXXXXX", arguments[256];
   double seconds[2];
   (void)state;
@@ -498,7 +562,10 @@ static void tune(void **state) {
   assert_true(fd >= 0);
   close(fd);
   for (int turn = 0; turn < 2; turn++) {
-    snprintf(arguments, sizeof arguments, "tune spherical_harmonics --lmax 4 --pass forward --device cpu:interpreter --json --%s %s", turn ? "import" : "export", path);
+    snprintf(
+        arguments, sizeof arguments,
+        "tune spherical_harmonics --lmax 4 --pass forward --device cpu:interpreter --json --%s %s",
+        turn ? "import" : "export", path);
     json_t *rows = array_of(arguments, 0, keys);
     assert_int_equal(json_array_size(rows), 1);
     const json_t *row = json_array_get(rows, 0);
@@ -506,19 +573,26 @@ static void tune(void **state) {
     assert_non_null(strstr(text(row, "estimate"), "lanes="));
     assert_non_null(strstr(text(row, "schedule"), "lanes="));
     seconds[turn] = json_number_value(json_object_get(row, "seconds"));
-    assert_true(seconds[turn] > 0 && seconds[turn] <= json_number_value(json_object_get(row, "estimate_seconds")));
+    assert_true(seconds[turn] > 0 &&
+                seconds[turn] <= json_number_value(json_object_get(row, "estimate_seconds")));
     json_decref(rows);
   }
   assert_true(seconds[0] == seconds[1]); /* not measured again */
-  snprintf(arguments, sizeof arguments, "tune spherical_harmonics --lmax 4 --pass forward --device cpu:interpreter --again --import=%s", path);
+  snprintf(arguments, sizeof arguments,
+           "tune spherical_harmonics --lmax 4 --pass forward --device cpu:interpreter --again "
+           "--import=%s",
+           path);
   run r = clebsch(arguments);
   expect_status(&r, arguments, 0);
   assert_non_null(strstr(r.out, "ratio"));
   assert_non_null(strstr(r.out, "lmax=4"));
   forget(&r);
   unlink(path);
-  static const char *const wrong[] = {"tune", "tune spherical_harmonics --lmax 1 --export /tmp/none --device cpu --device cpu:interpreter",
-                                      "tune spherical_harmonics --lmax 1 --device cpu:interpreter --import /tmp/none/such", "tune tensor_product --problem none"};
+  static const char *const wrong[] = {
+      "tune",
+      "tune spherical_harmonics --lmax 1 --export /tmp/none --device cpu --device cpu:interpreter",
+      "tune spherical_harmonics --lmax 1 --device cpu:interpreter --import /tmp/none/such",
+      "tune tensor_product --problem none"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     r = clebsch(wrong[i]);
     expect_status(&r, wrong[i], 2);
@@ -529,7 +603,9 @@ static void tune(void **state) {
 
 static void failures(void **state) { /* one bad device does not hide the others */
   (void)state;
-  json_t *rows = array_of("source spherical_harmonics --json --lmax 1 --device nothing --device cpu:interpreter --device cpu:9", 1, (const char *[]){"source", NULL});
+  json_t *rows = array_of("source spherical_harmonics --json --lmax 1 --device nothing --device "
+                          "cpu:interpreter --device cpu:9",
+                          1, (const char *[]){"source", NULL});
   assert_int_equal(json_array_size(rows), 1);
   json_decref(rows);
   run r = clebsch("check --device nothing");
@@ -547,9 +623,21 @@ static void failures(void **state) { /* one bad device does not hide the others 
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(usage_errors), cmocka_unit_test(help), cmocka_unit_test(commands), cmocka_unit_test(devices), cmocka_unit_test(interpreter_is_refused),
-      cmocka_unit_test(check),        cmocka_unit_test(check_parts), cmocka_unit_test(sources),      cmocka_unit_test(source_files), cmocka_unit_test(bench),
-      cmocka_unit_test(bench_of_products), cmocka_unit_test(options_of_products), cmocka_unit_test(bench_of_compilers), cmocka_unit_test(bench_of_launches), cmocka_unit_test(tune), cmocka_unit_test(failures)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(usage_errors),
+                                     cmocka_unit_test(help),
+                                     cmocka_unit_test(commands),
+                                     cmocka_unit_test(devices),
+                                     cmocka_unit_test(interpreter_is_refused),
+                                     cmocka_unit_test(check),
+                                     cmocka_unit_test(check_parts),
+                                     cmocka_unit_test(sources),
+                                     cmocka_unit_test(source_files),
+                                     cmocka_unit_test(bench),
+                                     cmocka_unit_test(bench_of_products),
+                                     cmocka_unit_test(options_of_products),
+                                     cmocka_unit_test(bench_of_compilers),
+                                     cmocka_unit_test(bench_of_launches),
+                                     cmocka_unit_test(tune),
+                                     cmocka_unit_test(failures)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

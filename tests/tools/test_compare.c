@@ -1,4 +1,5 @@
-/* tests/tools/test_compare.c - `clebsch compare`: its tables and means, its page, files that nobody should trust. */
+/* tests/tools/test_compare.c - `clebsch compare`: its tables and means, its page, files that nobody
+   should trust. */
 #include "tests/dynamics/energy_runner.h"
 
 #include <ctype.h>
@@ -53,8 +54,9 @@ static int times_in(const char *text, const char *part) {
 
 /* ---- tables ---- */
 
-/* By the times in the two files forward has the speeds 8 and 2, whose mean is 4; backward 9, apart from one that is incorrect; the convolution by the row
-   (0.01 / 1001) / (0.0025 / 500) = 1.998; all four the mean 4.1185.  Every other figure is that of a file. */
+/* By the times in the two files forward has the speeds 8 and 2, whose mean is 4; backward 9, apart
+   from one that is incorrect; the convolution by the row (0.01 / 1001) / (0.0025 / 500) = 1.998;
+   all four the mean 4.1185.  Every other figure is that of a file. */
 static void prints(void **state) {
   (void)state;
   same_as("compare a.json b.json --format csv", csv);
@@ -78,7 +80,10 @@ static void takes_a_baseline(void **state) {
 
 static void prints_markdown(void **state) {
   (void)state;
-  put_text("odd.json", "[{\"op\":\"a|b\",\"problem\":\"*p* <i>\",\"pass\":\"forward\",\"dtype\":\"f32\",\"device\":\"cpu\",\"rows\":1,\"seconds\":1}]");
+  put_text(
+      "odd.json",
+      "[{\"op\":\"a|b\",\"problem\":\"*p* "
+      "<i>\",\"pass\":\"forward\",\"dtype\":\"f32\",\"device\":\"cpu\",\"rows\":1,\"seconds\":1}]");
   expect_clebsch("compare odd.json --format markdown", 0, NULL);
   char *out = get_text("out");
   has(out, "| a\\|b | \\*p\\* &lt;i> |");
@@ -91,20 +96,25 @@ static void prints_markdown(void **state) {
 static void keeps_rows_apart(void **state) {
   (void)state;
 #define SOME "\"op\":\"o\",\"problem\":\"p\",\"pass\":\"forward\",\"dtype\":\"f32\""
-  put_text("rows.json", "[{" SOME ",\"device\":\"x\",\"rows\":1000,\"seconds\":1},{" SOME ",\"device\":\"x\",\"rows\":2000,\"seconds\":3},{" SOME ",\"device\":\"y\",\"rows\":2000,\"seconds\":2}]");
+  put_text("rows.json", "[{" SOME ",\"device\":\"x\",\"rows\":1000,\"seconds\":1},{" SOME
+                        ",\"device\":\"x\",\"rows\":2000,\"seconds\":3},{" SOME
+                        ",\"device\":\"y\",\"rows\":2000,\"seconds\":2}]");
   expect_clebsch("compare rows.json --format csv", 0, NULL);
   char *out = get_text("out");
   has(out, "\nresult,o,p,,,forward,f32,1000,1,1000,");
   has(out, "\nmean,,,,,,,,,,,,,,,,,,,,,,,,measured,1.5,,1\n");
   free(out);
-  put_text("rows.json", "[{" SOME ",\"device\":\"x\",\"rows\":50001,\"seconds\":4},{" SOME ",\"device\":\"x\",\"rows\":60000,\"seconds\":4},"
-                        "{" SOME ",\"device\":\"y\",\"rows\":6250,\"rows_halved\":3,\"seconds\":1}]");
+  put_text("rows.json",
+           "[{" SOME ",\"device\":\"x\",\"rows\":50001,\"seconds\":4},{" SOME
+           ",\"device\":\"x\",\"rows\":60000,\"seconds\":4},"
+           "{" SOME ",\"device\":\"y\",\"rows\":6250,\"rows_halved\":3,\"seconds\":1}]");
   expect_clebsch("compare rows.json --format csv", 0, NULL);
   out = get_text("out");
   has(out, ",measured,0.49999");
   has(out, ",row,\n");
   free(out);
-  put_text("twice.json", "[{" SOME ",\"device\":\"x\",\"rows\":10,\"seconds\":4},{" SOME ",\"device\":\"x\",\"rows\":10,\"seconds\":3}]");
+  put_text("twice.json", "[{" SOME ",\"device\":\"x\",\"rows\":10,\"seconds\":4},{" SOME
+                         ",\"device\":\"x\",\"rows\":10,\"seconds\":3}]");
   expect_clebsch("compare twice.json", 0, NULL);
   out = get_text("out");
   has(out, " 3000");
@@ -113,19 +123,27 @@ static void keeps_rows_apart(void **state) {
   free(out);
 }
 
-/* What is a bound is in no mean with measurements, and comes near no ceiling; what is above its tolerance is incorrect, whatever the file says. */
+/* What is a bound is in no mean with measurements, and comes near no ceiling; what is above its
+   tolerance is incorrect, whatever the file says. */
 static void judges(void **state) {
   (void)state;
 #define OTHER "\"op\":\"o\",\"problem\":\"q\",\"pass\":\"forward\",\"dtype\":\"f32\""
-  put_text("mixed.json", "[{" SOME ",\"device\":\"x\",\"rows\":10,\"seconds\":4},{" OTHER ",\"device\":\"x\",\"rows\":10,\"seconds\":4},{" SOME ",\"device\":\"y\",\"rows\":10,\"seconds\":2},"
-                         "{" OTHER ",\"device\":\"y\",\"rows\":10,\"seconds\":1,\"bound\":true,\"bound_seconds\":0.5,\"copy_fraction\":0.5}]");
+  put_text("mixed.json", "[{" SOME ",\"device\":\"x\",\"rows\":10,\"seconds\":4},{" OTHER
+                         ",\"device\":\"x\",\"rows\":10,\"seconds\":4},{" SOME
+                         ",\"device\":\"y\",\"rows\":10,\"seconds\":2},"
+                         "{" OTHER ",\"device\":\"y\",\"rows\":10,\"seconds\":1,\"bound\":true,"
+                         "\"bound_seconds\":0.5,\"copy_fraction\":0.5}]");
   expect_clebsch("compare mixed.json --format csv", 0, NULL);
   char *out = get_text("out");
   has(out, ",0.5,10,,,,,bound,8,launch,");
   has(out, "\nmean,,,,,,,,,,,,,,,,,,,,,,,,measured,2,,1\n");
   free(out);
-  put_text("mixed.json", "[{" SOME ",\"device\":\"x\",\"rows\":10,\"seconds\":4,\"error\":2,\"tolerance\":1,\"correct\":true},{" OTHER ",\"device\":\"x\",\"rows\":10,\"seconds\":4,\"correct\":false},"
-                         "{" SOME ",\"device\":\"y\",\"rows\":10,\"seconds\":4,\"correct\":true},{" OTHER ",\"device\":\"y\",\"rows\":10,\"seconds\":4,\"correct\":true}]");
+  put_text("mixed.json",
+           "[{" SOME ",\"device\":\"x\",\"rows\":10,\"seconds\":4,\"error\":2,\"tolerance\":1,"
+           "\"correct\":true},{" OTHER
+           ",\"device\":\"x\",\"rows\":10,\"seconds\":4,\"correct\":false},"
+           "{" SOME ",\"device\":\"y\",\"rows\":10,\"seconds\":4,\"correct\":true},{" OTHER
+           ",\"device\":\"y\",\"rows\":10,\"seconds\":4,\"correct\":true}]");
   expect_clebsch("compare mixed.json", 0, NULL);
   out = get_text("out");
   has(out, "INCORRECT: 2 of 4 results");
@@ -144,7 +162,8 @@ static void is_well_formed(const char *page) {
     const bool closing = s[1] == '/';
     char name[16] = "";
     int n = 0, quotes = 0;
-    for (const char *t = s + 1 + closing; n < 15 && (isalnum((unsigned char)*t) || *t == '!'); t++) name[n++] = *t;
+    for (const char *t = s + 1 + closing; n < 15 && (isalnum((unsigned char)*t) || *t == '!'); t++)
+      name[n++] = *t;
     const char *end = strchr(s, '>');
     assert_true(n && end);
     for (const char *t = s; t < end; t++) quotes += *t == '"';
@@ -174,8 +193,11 @@ static void is_within(const char *page) {
     const char *end = strstr(svg, "</svg>");
     for (const char *s = svg; (s = strpbrk(s + 1, "<")) && s < end;) {
       if (!strncmp(s, "<g ", 3)) s = strstr(s, "</g>");
-      if (sscanf(s, "<text x=\"%lf\" y=\"%lf\"", &x, &y) != 2 && (strncmp(s, "<path", 5) || sscanf(strstr(s, " d=\""), " d=\"M%lf %lf", &x, &y) != 2)) continue;
-      if (!(x >= 0 && x <= width && y >= 0 && y <= height)) fail_msg("outside of %g x %g: %.120s", width, height, s);
+      if (sscanf(s, "<text x=\"%lf\" y=\"%lf\"", &x, &y) != 2 &&
+          (strncmp(s, "<path", 5) || sscanf(strstr(s, " d=\""), " d=\"M%lf %lf", &x, &y) != 2))
+        continue;
+      if (!(x >= 0 && x <= width && y >= 0 && y <= height))
+        fail_msg("outside of %g x %g: %.120s", width, height, s);
     }
   }
 }
@@ -209,9 +231,13 @@ static void writes_a_page(void **state) {
 static void escapes(void **state) {
   (void)state;
   put_text("evil.json",
-           "[{\"op\":\"</title><script>\",\"problem\":\"<b>&\\\"'\\u001b[31m\\u009b\\n\",\"pass\":\"<i>\",\"dtype\":\"\\\">\",\"device\":\"<u>\",\"rows\":10,\"seconds\":1,"
+           "[{\"op\":\"</"
+           "title><script>\",\"problem\":\"<b>&\\\"'\\u001b[31m\\u009b\\n\",\"pass\":\"<i>\","
+           "\"dtype\":\"\\\">\",\"device\":\"<u>\",\"rows\":10,\"seconds\":1,"
            "\"bytes\":10,\"flops\":10},"
-           "{\"op\":\"</title><script>\",\"problem\":\"<b>&\\\"'\\u001b[31m\\u009b\\n\",\"pass\":\"<i>\",\"dtype\":\"\\\">\",\"device\":\"' onload='x\",\"rows\":10,\"seconds\":1}]");
+           "{\"op\":\"</"
+           "title><script>\",\"problem\":\"<b>&\\\"'\\u001b[31m\\u009b\\n\",\"pass\":\"<i>\","
+           "\"dtype\":\"\\\">\",\"device\":\"' onload='x\",\"rows\":10,\"seconds\":1}]");
   char *page = page_of("evil.json");
   is_well_formed(page);
   lacks(page, "<b>");
@@ -232,21 +258,28 @@ static void draws_scaling(void **state) {
   FILE *f = fopen("scaling.json", "w");
   assert_non_null(f);
   for (int i = 0; i < 18; i++)
-    fprintf(f, "%c{\"op\":\"spherical_harmonics\",\"problem\":\"lmax=%d component\",\"pass\":\"forward\",\"dtype\":\"f32\",\"device\":\"%s\",\"rows\":%.0f,\"seconds\":%g}", i ? ',' : '[',
-            1 + i / 3 % 3, i / 9 ? "cuda:0" : "cpu", 1000 * pow(10, i % 3), (1 + i % 3) * 1e-3);
+    fprintf(f,
+            "%c{\"op\":\"spherical_harmonics\",\"problem\":\"lmax=%d "
+            "component\",\"pass\":\"forward\",\"dtype\":\"f32\",\"device\":\"%s\",\"rows\":%.0f,"
+            "\"seconds\":%g}",
+            i ? ',' : '[', 1 + i / 3 % 3, i / 9 ? "cuda:0" : "cpu", 1000 * pow(10, i % 3),
+            (1 + i % 3) * 1e-3);
   fputs("]\n", f);
   fclose(f);
   char *page = page_of("scaling.json");
   is_well_formed(page);
   is_within(page);
-  const char *rows = strstr(page, "<h2>Scaling with rows"), *l = strstr(page, "<h2>Scaling with l<");
+  const char *rows = strstr(page, "<h2>Scaling with rows"),
+             *l = strstr(page, "<h2>Scaling with l<");
   assert_true(rows && l && rows < l);
   assert_int_equal(times_in(rows, "<svg") - times_in(l, "<svg"), 3);
   assert_int_equal(times_in(l, "<svg"), 1);
   assert_int_equal(times_in(l, "class=\"curve"), 2);
-  assert_int_equal(times_in(l, ", 100000 rows: 30.0 ns"), 6); /* 3 ms of 10^5 rows, for each l and device */
+  assert_int_equal(times_in(l, ", 100000 rows: 30.0 ns"),
+                   6); /* 3 ms of 10^5 rows, for each l and device */
   free(page);
-  put_text("scaling.json", "[{" SOME ",\"device\":\"x\",\"rows\":10,\"seconds\":4},{" SOME ",\"device\":\"x\",\"rows\":20,\"seconds\":4}]");
+  put_text("scaling.json", "[{" SOME ",\"device\":\"x\",\"rows\":10,\"seconds\":4},{" SOME
+                           ",\"device\":\"x\",\"rows\":20,\"seconds\":4}]");
   page = page_of("scaling.json"); /* two numbers of rows are no curve */
   lacks(page, "Scaling");
   free(page);
@@ -257,19 +290,28 @@ static void draws_scaling(void **state) {
 static void refuses(void **state) {
   (void)state;
 #define ROW "\"op\":\"o\",\"problem\":\"p\",\"pass\":\"forward\",\"dtype\":\"f32\",\"device\":\"d\""
-#define RUN "{\"format\":\"clebsch run 1\",\"devices\":[{\"name\":\"d\"}],\"results\":[{" ROW ",\"rows\":1,"
+#define RUN                                                                                        \
+  "{\"format\":\"clebsch run 1\",\"devices\":[{\"name\":\"d\"}],\"results\":[{" ROW ",\"rows\":1,"
   static const char *const files[][2] = {
       {"", "bad.json: line 1"},
       {"[]", "bad.json: has no results"},
       {"3", "bad.json: line 1"},
       {"{\"format\":\"clebsch run 2\"}", "bad.json: format is 'clebsch run 2'"},
       {"{\"devices\":[]}", "bad.json: format is missing"},
-      {"{\"format\":\"clebsch run 1\",\"devices\":[],\"results\":[]}", "bad.json: results has no results"},
+      {"{\"format\":\"clebsch run 1\",\"devices\":[],\"results\":[]}",
+       "bad.json: results has no results"},
       {"{\"format\":\"clebsch run 1\",\"devices\":7,\"results\":[]}", "devices is to be an array"},
-      {"{\"format\":\"clebsch run 1\",\"devices\":[3],\"results\":[]}", "bad.json: devices[0] is to be an object"},
-      {"{\"format\":\"clebsch run 1\",\"devices\":[{\"name\":\"d\"},{\"name\":\"d\"}],\"results\":[]}", "devices[1].name is 'd' again"},
-      {"{\"format\":\"clebsch run 1\",\"devices\":[{\"name\":\"d\",\"published\":{\"bytes_per_second\":\"fast\"}}],\"results\":[]}", "devices[0].published.bytes_per_second"},
-      {"{\"format\":\"clebsch run 1\",\"devices\":[],\"results\":[{" ROW ",\"rows\":1}]}", "results[0].device is 'd', which is not in devices"},
+      {"{\"format\":\"clebsch run 1\",\"devices\":[3],\"results\":[]}",
+       "bad.json: devices[0] is to be an object"},
+      {"{\"format\":\"clebsch run "
+       "1\",\"devices\":[{\"name\":\"d\"},{\"name\":\"d\"}],\"results\":[]}",
+       "devices[1].name is 'd' again"},
+      {"{\"format\":\"clebsch run "
+       "1\",\"devices\":[{\"name\":\"d\",\"published\":{\"bytes_per_second\":\"fast\"}}],"
+       "\"results\":[]}",
+       "devices[0].published.bytes_per_second"},
+      {"{\"format\":\"clebsch run 1\",\"devices\":[],\"results\":[{" ROW ",\"rows\":1}]}",
+       "results[0].device is 'd', which is not in devices"},
       {RUN "\"seconds\":\"NaN\"}]}", "bad.json: results[0].seconds is to be a number"},
       {RUN "\"seconds\":0}]}", "results[0].seconds is to be a number"},
       {RUN "\"seconds\":-1}]}", "results[0].seconds is to be a number"},
@@ -309,7 +351,8 @@ static void fill(const char *name, const char *before, const char *part, int n, 
 
 static void refuses_too_much(void **state) {
   (void)state;
-  fill("bad.json", "", "                                                                ", (64 << 20) / 64 + 1, "[]");
+  fill("bad.json", "", "                                                                ",
+       (64 << 20) / 64 + 1, "[]");
   expect_clebsch("compare bad.json", 1, "larger than 64 MiB");
   fill("bad.json", "", "[", 100000, "");
   expect_clebsch("compare bad.json", 1, "bad.json: line 1");
@@ -319,7 +362,8 @@ static void refuses_too_much(void **state) {
   expect_clebsch("compare bad.json", 1, "[0].device is missing");
   fill("bad.json", "[{\"device\":\"", "0123456789", 50, "\"}]");
   expect_clebsch("compare bad.json", 1, "[0].device is longer than 400 bytes");
-  fill("bad.json", "[{" ROW ",\"rows\":1,\"failed\":\"", "\xc3\xa4", 5000, "\"}]"); /* a compiler's log is cut */
+  fill("bad.json", "[{" ROW ",\"rows\":1,\"failed\":\"", "\xc3\xa4", 5000,
+       "\"}]"); /* a compiler's log is cut */
   expect_clebsch("compare bad.json", 0, NULL);
 }
 
@@ -338,7 +382,9 @@ static void survives(void **state) {
   }
   for (int i = 0; i < 200; i++) {
     char *changed = strdup(whole);
-    for (int k = 0; k < 3; k++) changed[(size_t)((test_random(&seed) + 1) / 2 * (double)(n - 1))] = "0e9-\"]}, :x"[(int)((test_random(&seed) + 1) * 5.4)];
+    for (int k = 0; k < 3; k++)
+      changed[(size_t)((test_random(&seed) + 1) / 2 * (double)(n - 1))] =
+          "0e9-\"]}, :x"[(int)((test_random(&seed) + 1) * 5.4)];
     put_text("bad.json", changed);
     const int status = ended(start_clebsch("compare b.json bad.json --html page.html"));
     if (status != 0 && status != 1) fail_msg("exit status %d: %s", status, changed);
@@ -355,9 +401,12 @@ static void survives(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(prints),        cmocka_unit_test(takes_a_baseline), cmocka_unit_test(prints_markdown), cmocka_unit_test(keeps_rows_apart), cmocka_unit_test(judges),
-      cmocka_unit_test(writes_a_page),
-      cmocka_unit_test(escapes),       cmocka_unit_test(draws_scaling),    cmocka_unit_test(refuses),         cmocka_unit_test(refuses_too_much), cmocka_unit_test(survives),
+      cmocka_unit_test(prints),          cmocka_unit_test(takes_a_baseline),
+      cmocka_unit_test(prints_markdown), cmocka_unit_test(keeps_rows_apart),
+      cmocka_unit_test(judges),          cmocka_unit_test(writes_a_page),
+      cmocka_unit_test(escapes),         cmocka_unit_test(draws_scaling),
+      cmocka_unit_test(refuses),         cmocka_unit_test(refuses_too_much),
+      cmocka_unit_test(survives),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_work);
 }

@@ -1,4 +1,5 @@
-/* tests/tools/test_convert_torch.c - `clebsch convert` on NequIP's models: archives and pickles that lie, and a real model. */
+/* tests/tools/test_convert_torch.c - `clebsch convert` on NequIP's models: archives and pickles
+   that lie, and a real model. */
 #define _GNU_SOURCE /* memmem */
 #include "tests/tools/convert_runner.h"
 
@@ -25,7 +26,8 @@ typedef struct {
 } part;
 
 enum { MAX_PARTS = 4 };
-static size_t local_at[MAX_PARTS], central_at[MAX_PARTS], end_at; /* where the records of the archive lie */
+static size_t local_at[MAX_PARTS], central_at[MAX_PARTS],
+    end_at; /* where the records of the archive lie */
 
 static void add_sizes(const part *p) {
   add_number(crc_of(p->data, p->n), 4);
@@ -106,7 +108,11 @@ static void refuses_archives(void **state) {
   };
   for (size_t i = 0; i < sizeof pokes / sizeof *pokes; i++) {
     make_pair("\x80\2N.", 4);
-    poke((pokes[i].record == LOCAL ? local_at[0] : pokes[i].record == CENTRAL ? central_at[0] : end_at) + pokes[i].at, pokes[i].x, pokes[i].bytes);
+    poke((pokes[i].record == LOCAL     ? local_at[0]
+          : pokes[i].record == CENTRAL ? central_at[0]
+                                       : end_at) +
+             pokes[i].at,
+         pokes[i].x, pokes[i].bytes);
     refused_bytes(made.bytes, made.n, pokes[i].what);
   }
 }
@@ -141,7 +147,8 @@ static void refuses_other_archives(void **state) {
   refused_bytes(made.bytes, made.n, "entry 'm/b' overlaps another");
   make_zip(NULL, 0);
   add_bytes("", 1);
-  memmove(made.bytes + 4, made.bytes, made.n); /* what is recognised, then an archive without entries */
+  memmove(made.bytes + 4, made.bytes,
+          made.n); /* what is recognised, then an archive without entries */
   memcpy(made.bytes, "PK\3\4", 4);
   made.n += 3;
   poke(20, 4, 4);
@@ -157,10 +164,12 @@ static void refuses_packed_entries(void **state) {
     uint32_t bytes; /* that the directory says */
     const char *what;
   } cases[] = {
-      {"\1\4\0\xfb\xff\x80\2N.", 9, 4, "'no object'"}, /* what a good one gives: no model is in it */
+      {"\1\4\0\xfb\xff\x80\2N.", 9, 4,
+       "'no object'"}, /* what a good one gives: no model is in it */
       {"\1\4\0\xfb\xff\x80\2N.", 9, 3, "does not unpack to its 3 bytes"},
       {"\1\4\0\xfb\xff\x80\2N.", 9, 5, "does not unpack to its 5 bytes"},
-      {"\1\4\0\xfb\xff\x80\2N.", 9, 0x10000000, "would unpack to 268435456 bytes: more than 67108864 in all"},
+      {"\1\4\0\xfb\xff\x80\2N.", 9, 0x10000000,
+       "would unpack to 268435456 bytes: more than 67108864 in all"},
       {"\1\4\0\xfb\xff\x80\2N.x", 10, 4, "does not unpack to its 4 bytes"},
       {"\1\4\0\xfb\xff\x80\2N", 8, 4, "does not unpack to its 4 bytes"},
       {"\0\4\0\xfb\xff\x80\2N.", 9, 4, "does not unpack to its 4 bytes"},
@@ -230,12 +239,17 @@ static void refuses_pickles(void **state) {
       {PICKLE("c__torch__.A\nB\n)R."), "calls '__torch__.A B' with arguments"},
       {PICKLE("N)R."), "has no function"},
       {PICKLE(")Q."), "a storage that is not understood"},
-      {PICKLE("(X\7\0\0\0storagec__torch__.A\nB\nX\1\0\0\0" "0X\3\0\0\0cpuK\1tQ."), "a storage that is not understood"},
+      {PICKLE("(X\7\0\0\0storagec__torch__.A\nB\nX\1\0\0\0"
+              "0X\3\0\0\0cpuK\1tQ."),
+       "a storage that is not understood"},
       {PICKLE("ctorch._utils\n_rebuild_tensor_v2\n)R."), "with arguments that are not understood"},
-      {PICKLE("ctorch._utils\n_rebuild_tensor_v2\n(NK\0))\x89NtR."), "with arguments that are not understood"},
-      {PICKLE("ctorch.jit._pickle\nrestore_type_tag\n)R."), "with arguments that are not understood"},
+      {PICKLE("ctorch._utils\n_rebuild_tensor_v2\n(NK\0))\x89NtR."),
+       "with arguments that are not understood"},
+      {PICKLE("ctorch.jit._pickle\nrestore_type_tag\n)R."),
+       "with arguments that are not understood"},
       {PICKLE("]q\0(h\0e."), "not of a NequIP model"}, /* a list that holds itself */
-      {PICKLE("c__torch__.A\nB\n)\x81q\0}(X\5\0\0\0modelh\0ub."), "not of a NequIP model: '__torch__.A B'"}, /* an object inside itself */
+      {PICKLE("c__torch__.A\nB\n)\x81q\0}(X\5\0\0\0modelh\0ub."),
+       "not of a NequIP model: '__torch__.A B'"}, /* an object inside itself */
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     make_pair(cases[i].bytes, cases[i].n);
@@ -260,7 +274,8 @@ static void refuses_a_strange_pickle(void **state) {
 }
 
 /* One opcode over and over, with a start and an end. */
-static void refused_many(const char *start, char opcode, size_t n, const char *end, const char *what) {
+static void refused_many(const char *start, char opcode, size_t n, const char *end,
+                         const char *what) {
   static char pickle[3 << 20];
   const size_t before = strlen(start), after = strlen(end);
   assert_true(before + n + after <= sizeof pickle);
@@ -274,7 +289,8 @@ static void refused_many(const char *start, char opcode, size_t n, const char *e
 static void long_pickles(void **state) {
   (void)state;
   refused_many("\x80\2", 'N', 2000001, "N.", "makes more than 2000000 values");
-  refused_many("\x80\2)", (char)0x85, 500000, ".", "not of a NequIP model"); /* deep, but nothing recurs */
+  refused_many("\x80\2)", (char)0x85, 500000, ".",
+               "not of a NequIP model"); /* deep, but nothing recurs */
   refused_many("\x80\2", '(', 2000000, "N.", "ends with 1 values");
 }
 
@@ -284,28 +300,70 @@ static void long_pickles(void **state) {
 static void converts_water(void **state) {
   (void)state;
   static const char *const said[][2] = {
-      {"architecture", "nequip"}, {"species", "H O"}, {"r_max", "4"}, {"irreps_sh", "1x0e+1x1o"}, {"l_max", "1"}, {"n_layers", "4"}, {"n_basis", "8"}, {"cutoff_p", "6"},
-      {"radial_layers", "3"}, {"radial_normalization", "fan_in"}, {"radial_activation", "silu"}, {"radial_activation_scale", "1.6791767923989418"},
-      {"avg_num_neighbors", "26.703332901000977"}, {"embedding", "linear"}, {"self_connection", "species"}, {"norm", "none"}, {"activation_even", "silu"},
-      {"activation_even_scale", "1.6791767923989418"}, {"activation_odd", "tanh"}, {"activation_odd_scale", "1.5937334472592695"}, {"activation_gate", "silu"},
-      {"activation_gate_scale", "1.6791767923989418"}, {"readout_layers", "2"}, {"energy_scale", "0.7736425399780273"},
-      {"layers.0.irreps_in", "32x0e"}, {"layers.0.paths", "0,0,0 0,1,1"}, {"layers.0.irreps_linear", "64x0e+32x1o"}, {"layers.0.irreps_gated", "32x1o"},
-      {"layers.2.irreps_in", "32x0e+32x1e+32x1o"}, {"layers.2.paths", "0,0,1 0,1,3 1,0,6 1,1,0 1,1,4 2,0,5 2,1,2 2,1,7"},
-      {"layers.2.irreps_message", "32x0o+32x0e+32x0e+32x1o+32x1o+32x1o+32x1e+32x1e"}, {"layers.2.irreps_linear", "32x0o+96x0e+32x1o+32x1e"},
-      {"layers.2.irreps_scalars", "32x0e+32x0o"}, {"layers.2.irreps_gates", "64x0e"}, {"layers.2.irreps_gated", "32x1e+32x1o"},
+      {"architecture", "nequip"},
+      {"species", "H O"},
+      {"r_max", "4"},
+      {"irreps_sh", "1x0e+1x1o"},
+      {"l_max", "1"},
+      {"n_layers", "4"},
+      {"n_basis", "8"},
+      {"cutoff_p", "6"},
+      {"radial_layers", "3"},
+      {"radial_normalization", "fan_in"},
+      {"radial_activation", "silu"},
+      {"radial_activation_scale", "1.6791767923989418"},
+      {"avg_num_neighbors", "26.703332901000977"},
+      {"embedding", "linear"},
+      {"self_connection", "species"},
+      {"norm", "none"},
+      {"activation_even", "silu"},
+      {"activation_even_scale", "1.6791767923989418"},
+      {"activation_odd", "tanh"},
+      {"activation_odd_scale", "1.5937334472592695"},
+      {"activation_gate", "silu"},
+      {"activation_gate_scale", "1.6791767923989418"},
+      {"readout_layers", "2"},
+      {"energy_scale", "0.7736425399780273"},
+      {"layers.0.irreps_in", "32x0e"},
+      {"layers.0.paths", "0,0,0 0,1,1"},
+      {"layers.0.irreps_linear", "64x0e+32x1o"},
+      {"layers.0.irreps_gated", "32x1o"},
+      {"layers.2.irreps_in", "32x0e+32x1e+32x1o"},
+      {"layers.2.paths", "0,0,1 0,1,3 1,0,6 1,1,0 1,1,4 2,0,5 2,1,2 2,1,7"},
+      {"layers.2.irreps_message", "32x0o+32x0e+32x0e+32x1o+32x1o+32x1o+32x1e+32x1e"},
+      {"layers.2.irreps_linear", "32x0o+96x0e+32x1o+32x1e"},
+      {"layers.2.irreps_scalars", "32x0e+32x0o"},
+      {"layers.2.irreps_gates", "64x0e"},
+      {"layers.2.irreps_gated", "32x1e+32x1o"},
       {"layers.2.irreps_out", "32x0e+32x0o+32x1e+32x1o"}};
   static const expected_tensor tensors[] = {
       {"bessel_frequencies", "F32", {8}, 2.7398393154144287, 25.52585792541504, 112.42668843269348},
       {"embedding", "F32", {2, 32}, 0.5602821707725525, 0.08595778793096542, 0.580151213798672},
-      {"layers.0.linear_1.0e", "F32", {32, 32}, 0.6160956621170044, -0.7259752750396729, -7.4881165060796775},
-      {"layers.0.self_connection.0e", "F32", {32, 2, 64}, 0.6286205649375916, 0.010469966568052769, 41.571175846940605},
-      {"layers.3.radial.2", "F32", {64, 320}, -0.6176862120628357, 1.5347317457199097, 95.1423513736263},
+      {"layers.0.linear_1.0e",
+       "F32",
+       {32, 32},
+       0.6160956621170044,
+       -0.7259752750396729,
+       -7.4881165060796775},
+      {"layers.0.self_connection.0e",
+       "F32",
+       {32, 2, 64},
+       0.6286205649375916,
+       0.010469966568052769,
+       41.571175846940605},
+      {"layers.3.radial.2",
+       "F32",
+       {64, 320},
+       -0.6176862120628357,
+       1.5347317457199097,
+       95.1423513736263},
       {"readout.0", "F32", {32, 16}, -0.40384966135025024, 0.6548309922218323, -26.732717430219054},
       {"readout.1", "F32", {16, 1}, -0.11855971068143845, 1.004491925239563, -3.7487411089241505},
       {"species_scale", "F32", {2}, 1, 1, 2},
       {"species_shift", "F32", {2}, -201.7623291015625, -201.7623291015625, -403.524658203125},
   };
-  if (access(real_model(), R_OK)) skip_because("there is no %s (package cp2k-data, or CLB_TEST_NEQUIP)", real_model());
+  if (access(real_model(), R_OK))
+    skip_because("there is no %s (package cp2k-data, or CLB_TEST_NEQUIP)", real_model());
   clb_safetensors *file = convert_file(real_model());
   double sum = 0;
   for (size_t i = 0; i < sizeof said / sizeof *said; i++) expect_said(file, said[i][0], said[i][1]);
@@ -314,8 +372,10 @@ static void converts_water(void **state) {
   for (int i = 0; i < 51; i++) sum += sum_of(file, clb_safetensors_at(file, i));
   assert_true(sum > -668.0780169 && sum < -668.0780168);
   /* parts of one array: by instruction, not by irreps */
-  double *odd = read_tensor(file, clb_safetensors_find(file, "layers.3.self_connection.1o")), *even = read_tensor(file, clb_safetensors_find(file, "layers.3.self_connection.0e"));
-  assert_true(odd[0] == 0.5302742123603821 && odd[32 * 2 * 32 - 1] == -0.1993878185749054 && even[0] == -1.3140615224838257);
+  double *odd = read_tensor(file, clb_safetensors_find(file, "layers.3.self_connection.1o")),
+         *even = read_tensor(file, clb_safetensors_find(file, "layers.3.self_connection.0e"));
+  assert_true(odd[0] == 0.5302742123603821 && odd[32 * 2 * 32 - 1] == -0.1993878185749054 &&
+              even[0] == -1.3140615224838257);
   free(odd);
   free(even);
   clb_safetensors_close(&file);
@@ -323,17 +383,22 @@ static void converts_water(void **state) {
 }
 
 /* Changes some bytes of data.pkl at their first place and mends the sum. */
-static void change(const unsigned char *file, size_t n, const char *from, const char *to, size_t length) {
+static void change(const unsigned char *file, size_t n, const char *from, const char *to,
+                   size_t length) {
   static const char name[] = "/data.pkl";
   start_file();
   add_bytes(file, n);
-  unsigned char *entry = memmem(made.bytes, n, name, 9), *central = entry ? memmem(entry + 9, n - (size_t)(entry + 9 - made.bytes), name, 9) : NULL;
+  unsigned char *entry = memmem(made.bytes, n, name, 9),
+                *central =
+                    entry ? memmem(entry + 9, n - (size_t)(entry + 9 - made.bytes), name, 9) : NULL;
   assert_non_null(central);
   while (memcmp(central, "PK\1\2", 4) != 0) central--;
   unsigned char *local = entry;
   while (memcmp(local, "PK\3\4", 4) != 0) local--;
-  const uint32_t bytes = (uint32_t)central[24] | (uint32_t)central[25] << 8 | (uint32_t)central[26] << 16;
-  unsigned char *data = local + 30 + local[26] + 256 * local[27] + local[28] + 256 * local[29], *at = memmem(data, bytes, from, length);
+  const uint32_t bytes =
+      (uint32_t)central[24] | (uint32_t)central[25] << 8 | (uint32_t)central[26] << 16;
+  unsigned char *data = local + 30 + local[26] + 256 * local[27] + local[28] + 256 * local[29],
+                *at = memmem(data, bytes, from, length);
   if (!at) fail_msg("there is no '%s'", from);
   memcpy(at, to, length);
   poke((size_t)(central + 16 - made.bytes), crc_of(data, bytes), 4);
@@ -343,22 +408,27 @@ static void change(const unsigned char *file, size_t n, const char *from, const 
 static void takes_part_of_a_storage(void **state) {
   (void)state;
 #define READOUT_1(key, offset) key "r\xa1\2\0\0h\6K\x10tQr\xa2\2\0\0K" offset "(K\x10t"
-  static const char from[] = READOUT_1("72", "\0"), to[] = READOUT_1("69", "\3"), beyond[] = READOUT_1("72", "\1");
+  static const char from[] = READOUT_1("72", "\0"), to[] = READOUT_1("69", "\3"),
+                    beyond[] = READOUT_1("72", "\1");
   size_t n;
   unsigned char *network = get_file(real_model(), &n);
-  if (!network) skip_because("there is no %s (package cp2k-data, or CLB_TEST_NEQUIP)", real_model());
+  if (!network)
+    skip_because("there is no %s (package cp2k-data, or CLB_TEST_NEQUIP)", real_model());
   change(network, n, from, to, sizeof from - 1);
   put_file(convert_in, made.bytes, made.n);
   clb_safetensors *file = convert_file(convert_in);
-  double *whole = read_tensor(file, clb_safetensors_find(file, "readout.0")), *taken = read_tensor(file, clb_safetensors_find(file, "readout.1"));
+  double *whole = read_tensor(file, clb_safetensors_find(file, "readout.0")),
+         *taken = read_tensor(file, clb_safetensors_find(file, "readout.1"));
   assert_memory_equal(taken, whole + 3, 16 * sizeof *taken);
   free(whole);
   free(taken);
   clb_safetensors_close(&file);
   unlink(convert_out);
   change(network, n, from, beyond, sizeof from - 1);
-  refused_bytes(made.bytes, made.n, "tensor 'weight' reaches beyond its entry 'data/72' of 64 bytes");
-  change(network, n, "(M\0\xct(K", "(M\1\xbt(K", 7); /* 2817 instead of 3072 weights, of two matrices */
+  refused_bytes(made.bytes, made.n,
+                "tensor 'weight' reaches beyond its entry 'data/72' of 64 bytes");
+  change(network, n, "(M\0\xct(K", "(M\1\xbt(K",
+         7); /* 2817 instead of 3072 weights, of two matrices */
   refused_bytes(made.bytes, made.n, "'layers.0.linear_2.1o' has 2817 weights, which are too few");
   free(network);
 }
@@ -385,7 +455,8 @@ static void refuses_other_networks(void **state) {
       {"has_shift", "has_shaft", "lacks 'has_shift'"},
       {"_factor", "_fuctor", "lacks '_factor'"},
       {"(K\x8K@t(K@K\1t", "(K\x8K@t(K\1K\1t", "tensor 'weight' is not contiguous"},
-      {"(K\x8K@t(K@K\1t", "(K\x9K@t(K@K\1t", "tensor 'weight' reaches beyond its entry 'data/11' of 2048 bytes"},
+      {"(K\x8K@t(K@K\1t", "(K\x9K@t(K@K\1t",
+       "tensor 'weight' reaches beyond its entry 'data/11' of 2048 bytes"},
   };
   size_t n;
   unsigned char *file = get_file(real_model(), &n);
@@ -399,9 +470,11 @@ static void refuses_other_networks(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(refuses_archives), cmocka_unit_test(refuses_other_archives), cmocka_unit_test(refuses_packed_entries), cmocka_unit_test(refuses_pickles),
-      cmocka_unit_test(refuses_a_strange_pickle),
-      cmocka_unit_test(long_pickles),     cmocka_unit_test(converts_water),         cmocka_unit_test(takes_part_of_a_storage), cmocka_unit_test(refuses_other_networks),
+      cmocka_unit_test(refuses_archives),         cmocka_unit_test(refuses_other_archives),
+      cmocka_unit_test(refuses_packed_entries),   cmocka_unit_test(refuses_pickles),
+      cmocka_unit_test(refuses_a_strange_pickle), cmocka_unit_test(long_pickles),
+      cmocka_unit_test(converts_water),           cmocka_unit_test(takes_part_of_a_storage),
+      cmocka_unit_test(refuses_other_networks),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,8 +1,9 @@
-/* tests/tools/test_failing_memory.c - each allocation of a small run of the command fails once: right bytes, or one sentence that speaks of memory.
+/* tests/tools/test_failing_memory.c - each allocation of a small run of the command fails once:
+   right bytes, or one sentence that speaks of memory.
 
-     test_failing_memory                 about SOME allocations of each run; another choice every day
-     test_failing_memory whole           all of them
-     test_failing_memory NAME [K | I/N]  all of one run, the K-th alone with what it said, or the N-th part from the I-th on */
+     test_failing_memory                 about SOME allocations of each run; another choice every
+   day test_failing_memory whole           all of them test_failing_memory NAME [K | I/N]  all of
+   one run, the K-th alone with what it said, or the N-th part from the I-th on */
 #include "tests/dynamics/energy_runner.h"
 
 #include <sys/mman.h>
@@ -26,15 +27,29 @@ typedef struct {
 } sweep;
 
 static const sweep sweeps[] = {
-    {"energy_interpreter", "energy --model model --structure atoms.xyz --repeat 1 --device cpu:interpreter --forces f.xyz", {"f.xyz"}},
+    {"energy_interpreter",
+     "energy --model model --structure atoms.xyz --repeat 1 --device cpu:interpreter --forces "
+     "f.xyz",
+     {"f.xyz"}},
     {"energy", "energy --model model --structure atoms.xyz --repeat 1 --device cpu --json", {NULL}},
-    {"energy_splines", "energy --model model --structure atoms.xyz --repeat 1 --device cpu --knots 16 --dtype f32 --exact", {NULL}},
-    {"md", "md --model model --structure atoms.xyz --device cpu --steps 3 --every 2 --dt 0.1 --temperature 300 --trajectory t.xyz --csv t.csv --plot t.svg --restart r",
+    {"energy_splines",
+     "energy --model model --structure atoms.xyz --repeat 1 --device cpu --knots 16 --dtype f32 "
+     "--exact",
+     {NULL}},
+    {"md",
+     "md --model model --structure atoms.xyz --device cpu --steps 3 --every 2 --dt 0.1 "
+     "--temperature 300 --trajectory t.xyz --csv t.csv --plot t.svg --restart r",
      {"t.xyz", "t.csv", "t.svg", "r"}},
-    {"continue", "md --model model --continue start --device cpu --steps 1 --dt 0.1 --restart r", {"r"}},
+    {"continue",
+     "md --model model --continue start --device cpu --steps 1 --dt 0.1 --restart r",
+     {"r"}},
     {"compare", "compare a.json b.json --html c.html", {"c.html"}},
-    {"check", "check --op spherical_harmonics --device cpu:interpreter --rows 5 --part 2/12", {NULL}},
-    {"check_product", "check --op tensor_product --device cpu:interpreter --rows 4 --part 1/65", {NULL}},
+    {"check",
+     "check --op spherical_harmonics --device cpu:interpreter --rows 5 --part 2/12",
+     {NULL}},
+    {"check_product",
+     "check --op tensor_product --device cpu:interpreter --rows 4 --part 1/65",
+     {NULL}},
     {"check_convolution", "check --op convolution --device cpu --rows 4 --part 1/60", {NULL}},
     {"convert_nequix", "convert tiny.nqx converted", {"converted"}},
     {"convert_torch", "convert tiny.pth converted", {"converted"}},
@@ -47,9 +62,9 @@ static const char *only;   /* the argument, or NULL */
 static long only_k, shard, shards = 1;
 
 typedef struct {
-  int status;         /* as of waitpid */
+  int status; /* as of waitpid */
   char *out, *err, *file[4];
-  size_t bytes[4];    /* of the files */
+  size_t bytes[4]; /* of the files */
 } outcome;
 
 static void forget(outcome *o) {
@@ -57,11 +72,13 @@ static void forget(outcome *o) {
   for (int i = 0; i < 4; i++) free(o->file[i]);
 }
 
-/* ---- the library, called as a program would; what failed is tried again, in the same context where there is one ---- */
+/* ---- the library, called as a program would; what failed is tried again, in the same context
+   where there is one ---- */
 
 static clb_status compute(clb_context **ctx, clb_model **model, double forces[18]) {
   static const int32_t species[6] = {1, 0, 0, 1, 0, 0};
-  static const double positions[18] = {0.1, 0.2, 0.3, 1.1, 0.2, 0.1, -0.2, 1.1, 0.4, 2.2, 2.3, 2.1, 3.1, 2.5, 2.2, 2.0, 2.2, 3.1};
+  static const double positions[18] = {0.1, 0.2, 0.3, 1.1, 0.2, 0.1, -0.2, 1.1, 0.4,
+                                       2.2, 2.3, 2.1, 3.1, 2.5, 2.2, 2.0,  2.2, 3.1};
   const clb_model_options options = {.precision = CLB_F64};
   const clb_model_atoms atoms = {6, species, positions, NULL, {false, false, false}};
   double energy, e_atom[6];
@@ -77,13 +94,15 @@ static int library(void) {
   double forces[18] = {0};
   const clb_status s = compute(&ctx, &model, forces);
   if (s) fprintf(stderr, "clebsch: %s\n", ctx ? clb_error(ctx) : clb_status_text(s));
-  else for (int i = 0; i < 18; i++) printf("%.17g\n", forces[i]);
+  else
+    for (int i = 0; i < 18; i++) printf("%.17g\n", forces[i]);
   failing_follow(NULL);
   if (s && !model) clb_context_destroy(&ctx); /* a context that never opened stays so */
   const clb_status again = s ? compute(&ctx, &model, forces) : CLB_OK;
   FILE *f = fopen("again", "w");
   if (again) fprintf(stderr, "and the second time: %s (null)\n", clb_error(ctx));
-  else for (int i = 0; i < 18; i++) fprintf(f, "%.17g\n", forces[i]);
+  else
+    for (int i = 0; i < 18; i++) fprintf(f, "%.17g\n", forces[i]);
   fclose(f);
   clb_model_destroy(&model);
   clb_context_destroy(&ctx);
@@ -93,12 +112,11 @@ static int library(void) {
 /* ---- runs ---- */
 
 /* What comes after is the sanitizers' own. */
-static void spare_the_rest(void) {
-  failing_follow(NULL);
-}
+static void spare_the_rest(void) { failing_follow(NULL); }
 
 static void become_command(const sweep *s) {
-  static const int fatal[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}; /* not cmocka's, which would go on as the test does */
+  static const int fatal[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE,
+                              SIGILL}; /* not cmocka's, which would go on as the test does */
   for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) signal(fatal[i], SIG_DFL);
   atexit(spare_the_rest);
   if (!s->arguments) {
@@ -125,7 +143,8 @@ static outcome run(const sweep *s, long k, bool from_then_on, bool tells) {
   outcome o = {0};
   for (int i = 0; i < 4 && s->files[i]; i++) unlink(s->files[i]);
   *plan = (failing_plan){.k = k, .from_then_on = from_then_on, .tells = tells};
-  plan->spares_loader = !s->arguments; /* what glibc's dlopen leaves behind then, a second one stumbles over */
+  plan->spares_loader =
+      !s->arguments; /* what glibc's dlopen leaves behind then, a second one stumbles over */
   fflush(NULL);
   const pid_t pid = fork();
   assert_true(pid >= 0);
@@ -154,12 +173,12 @@ static void blank_times(char *text) {
   }
 }
 
-static bool same(const char *a, const char *b) {
-  return a && b ? !strcmp(a, b) : a == b;
-}
+static bool same(const char *a, const char *b) { return a && b ? !strcmp(a, b) : a == b; }
 
 static bool same_file(const outcome *a, const outcome *b, int i) {
-  return a->file[i] && b->file[i] ? a->bytes[i] == b->bytes[i] && !memcmp(a->file[i], b->file[i], a->bytes[i]) : a->file[i] == b->file[i];
+  return a->file[i] && b->file[i]
+             ? a->bytes[i] == b->bytes[i] && !memcmp(a->file[i], b->file[i], a->bytes[i])
+             : a->file[i] == b->file[i];
 }
 
 /* Each whole line of `some` is one of `all`. */
@@ -168,7 +187,8 @@ static bool lines_of(const char *some, const char *all) {
     const size_t n = (size_t)(end - some) + 1;
     const char *at = all;
     while (at && strncmp(at, some, n)) at = (at = strchr(at, '\n')) ? at + 1 : NULL;
-    if (!at && !memmem(some, n, "DID NOT RUN", 11) && !memmem(some, n, " failed\n", 8)) return false;
+    if (!at && !memmem(some, n, "DID NOT RUN", 11) && !memmem(some, n, " failed\n", 8))
+      return false;
   }
   return true;
 }
@@ -181,12 +201,16 @@ static const char *trouble(const sweep *s, const outcome *o, const outcome *good
   if (!WEXITSTATUS(o->status)) {
     for (int i = 0; i < 4 && s->files[i]; i++)
       if (!same_file(o, good, i)) return "success, but another file";
-    return !same(o->out, good->out) ? "success, but another output" : *o->err ? "success, and a complaint" : NULL;
+    return !same(o->out, good->out) ? "success, but another output"
+           : *o->err                ? "success, and a complaint"
+                                    : NULL;
   }
-  if (!s->arguments && !same(o->file[0], good->file[0])) return "a second attempt that gives something else";
+  if (!s->arguments && !same(o->file[0], good->file[0]))
+    return "a second attempt that gives something else";
   if (!strncmp(s->name, "convert", 7) && o->file[0]) return "failure, but a file";
   if (strncmp(o->err, "clebsch: ", 9)) return "failure without a sentence";
-  if (!strcasestr(o->err, "memory") || strstr(o->err, "(null)")) return "a sentence that does not tell why";
+  if (!strcasestr(o->err, "memory") || strstr(o->err, "(null)"))
+    return "a sentence that does not tell why";
   return lines_of(o->out, good->out) ? NULL : "another output before the failure";
 }
 
@@ -206,7 +230,8 @@ static void try_one(const sweep *s, const outcome *good, long k, bool from_then_
   else t->same++;
   if (why && (only || t->bad <= 20)) {
     outcome told = run(s, k, from_then_on, true);
-    fprintf(stderr, "%s %ld%s: %s (status %x): %.3000s\n", s->name, k, from_then_on ? " and on" : "", why, (unsigned)o.status, told.err);
+    fprintf(stderr, "%s %ld%s: %s (status %x): %.3000s\n", s->name, k,
+            from_then_on ? " and on" : "", why, (unsigned)o.status, told.err);
     forget(&told);
   }
   if (only_k) printf("%s%s", o.out, o.err);
@@ -220,19 +245,24 @@ static void sweep_one(const sweep *s) {
   forget(&good);
   good = run(s, 0, false, false); /* with a cache that is full */
   blank_times(good.out);
-  const long n = plan->count, stride = only ? shards : n <= SOME ? 1 : n / SOME, first = only ? shard : (long)(time(NULL) / 86400) % stride;
+  const long n = plan->count,
+             stride = only        ? shards
+                      : n <= SOME ? 1
+                                  : n / SOME,
+             first = only ? shard : (long)(time(NULL) / 86400) % stride;
   for (int on = 0; on < 2; on++)
-    for (long k = only_k ? only_k : first + 1; k <= (only_k ? only_k : n); k += stride) try_one(s, &good, k, on, &t[on]);
+    for (long k = only_k ? only_k : first + 1; k <= (only_k ? only_k : n); k += stride)
+      try_one(s, &good, k, on, &t[on]);
   printf("%s: %ld allocations", s->name, n);
-  for (int on = 0; on < 2; on++) printf("; %ld %s: %ld same, %ld told, %ld bad", t[on].tried, on ? "and all after" : "alone", t[on].same, t[on].said, t[on].bad);
+  for (int on = 0; on < 2; on++)
+    printf("; %ld %s: %ld same, %ld told, %ld bad", t[on].tried, on ? "and all after" : "alone",
+           t[on].same, t[on].said, t[on].bad);
   printf("\n");
   forget(&good);
   assert_int_equal(t[0].bad + t[1].bad, 0);
 }
 
-static void sweeps_all(void **state) {
-  sweep_one(*state);
-}
+static void sweeps_all(void **state) { sweep_one(*state); }
 
 /* ---- schedules: lack of memory, which they could not tell, would choose other kernels ---- */
 
@@ -246,7 +276,9 @@ static void choose_without_memory(const clb_op *op, const clb_limits *limits) {
     kind->schedule(&p, limits, &s);
     if (kind->candidates) kind->candidates(&p, limits, list);
     failing_follow(NULL);
-    if (plan->count) fail_msg("%s, pass %d: %ld allocations while a schedule is chosen", kind->name, (int)p.pass, plan->count);
+    if (plan->count)
+      fail_msg("%s, pass %d: %ld allocations while a schedule is chosen", kind->name, (int)p.pass,
+               plan->count);
   }
 }
 
@@ -258,10 +290,16 @@ static void schedules(void **state) {
   assert_int_equal(clb_context_create("cpu:interpreter", &ctx), CLB_OK);
   const char *y = "0e+1o+2e+3o";
   assert_int_equal(clb_channel_wise(ctx, "64x0e+32x1o+8x2e", y, y, CLB_SORTED, &found), CLB_OK);
-  const clb_tensor_product_desc product = {.irreps_x = found.irreps_x, .irreps_y = found.irreps_y, .irreps_z = found.irreps_z, .instructions = found.instructions,
-                                           .n_instructions = found.n_instructions, .passes = 1};
+  const clb_tensor_product_desc product = {.irreps_x = found.irreps_x,
+                                           .irreps_y = found.irreps_y,
+                                           .irreps_z = found.irreps_z,
+                                           .instructions = found.instructions,
+                                           .n_instructions = found.n_instructions,
+                                           .passes = 1};
   const clb_convolution_desc walk = {.product = product, .scale = 1};
-  if (clb_tensor_product_create(ctx, &product, &op[0]) || clb_convolution_create(ctx, &walk, &op[1])) fail_msg("%s", clb_error(ctx));
+  if (clb_tensor_product_create(ctx, &product, &op[0]) ||
+      clb_convolution_create(ctx, &walk, &op[1]))
+    fail_msg("%s", clb_error(ctx));
   for (int i = 0; i < 2; i++) {
     clb_limits gpu = ctx->device->limits;
     choose_without_memory(op[i], &gpu);
@@ -273,7 +311,9 @@ static void schedules(void **state) {
 }
 
 static int make_files(void **state) {
-  static const char *const all[][2] = {{"compare_a.json", "a.json"}, {"compare_b.json", "b.json"}, {"../fuzz/corpus/nqx/tiny", "tiny.nqx"},
+  static const char *const all[][2] = {{"compare_a.json", "a.json"},
+                                       {"compare_b.json", "b.json"},
+                                       {"../fuzz/corpus/nqx/tiny", "tiny.nqx"},
                                        {"../fuzz/corpus/torch/tiny.pth", "tiny.pth"}};
   if (make_work(state)) return -1;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -281,7 +321,9 @@ static int make_files(void **state) {
     snprintf(path, sizeof path, "%s/%s", getenv("CLB_TEST_DATA"), all[i][0]);
     if (symlink(path, all[i][1])) return -1;
   }
-  expect_clebsch("md --model model --structure atoms.xyz --device cpu --steps 1 --dt 0.1 --restart start", 0, NULL);
+  expect_clebsch(
+      "md --model model --structure atoms.xyz --device cpu --steps 1 --dt 0.1 --restart start", 0,
+      NULL);
   plan = mmap(NULL, sizeof *plan, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   return plan == MAP_FAILED ? -1 : 0;
 }
@@ -290,11 +332,13 @@ int __wrap_main(int argc, char **argv) {
   struct CMUnitTest tests[SWEEPS + 1];
   size_t n = 0;
   only = argc > 1 ? argv[1] : NULL;
-  if (argc > 2 && strchr(argv[2], '/')) assert_int_equal(sscanf(argv[2], "%ld/%ld", &shard, &shards), 2);
+  if (argc > 2 && strchr(argv[2], '/'))
+    assert_int_equal(sscanf(argv[2], "%ld/%ld", &shard, &shards), 2);
   else if (argc > 2) only_k = atol(argv[2]);
   for (int i = 0; i < SWEEPS; i++)
     if (!only || !strcmp(only, "whole") || !strcmp(only, sweeps[i].name))
       tests[n++] = (struct CMUnitTest){sweeps[i].name, sweeps_all, NULL, NULL, (void *)&sweeps[i]};
-  if (!only || !strcmp(only, "whole") || !strcmp(only, "schedules")) tests[n++] = (struct CMUnitTest)cmocka_unit_test(schedules);
+  if (!only || !strcmp(only, "whole") || !strcmp(only, "schedules"))
+    tests[n++] = (struct CMUnitTest)cmocka_unit_test(schedules);
   return _cmocka_run_group_tests("failing_memory", tests, n, make_files, remove_work);
 }

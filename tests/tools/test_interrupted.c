@@ -1,4 +1,5 @@
-/* tests/tools/test_interrupted.c - a process that ends while its compiler runs leaves no file and no compiler. */
+/* tests/tools/test_interrupted.c - a process that ends while its compiler runs leaves no file and
+   no compiler. */
 #include "tests/dynamics/energy_runner.h"
 
 #include <dirent.h>
@@ -90,13 +91,12 @@ static void expect_nothing_left(const char *variable, const char *what) {
 static void slow_compiler(void) {
   char path[4096];
   if (getenv("REAL_PATH")) return; /* a test failed before */
-  put_text("slow/cc",
-           "#!/bin/sh\n"
-           "case \"$*\" in *-dM* | --version) PATH=$REAL_PATH exec cc \"$@\";; esac\n"
-           "touch \"$TMPDIR/ccfile.s\"\n"
-           "sleep 1000 &\n"
-           "touch tmp/started\n"
-           "wait\n");
+  put_text("slow/cc", "#!/bin/sh\n"
+                      "case \"$*\" in *-dM* | --version) PATH=$REAL_PATH exec cc \"$@\";; esac\n"
+                      "touch \"$TMPDIR/ccfile.s\"\n"
+                      "sleep 1000 &\n"
+                      "touch tmp/started\n"
+                      "wait\n");
   assert_int_equal(chmod("slow/cc", 0700), 0);
   setenv("REAL_PATH", getenv("PATH"), 1);
   snprintf(path, sizeof path, "%s/slow:%s", work_folder, getenv("PATH"));

@@ -1,4 +1,5 @@
-/* tests/tools/test_reference_product.c - the tensor product that `clebsch check` compares with: e3nn's own numbers, exact differences, adjoints. */
+/* tests/tools/test_reference_product.c - the tensor product that `clebsch check` compares with:
+   e3nn's own numbers, exact differences, adjoints. */
 #include "tests/test.h"
 
 #include <math.h>
@@ -23,7 +24,9 @@ typedef struct {
 static FILE *golden_file(void) {
   char name[4096];
   assert_non_null(getenv("CLB_TEST_DATA"));
-  assert_in_range(snprintf(name, sizeof name, "%s/golden_tensor_product.txt", getenv("CLB_TEST_DATA")), 1, sizeof name - 1);
+  assert_in_range(
+      snprintf(name, sizeof name, "%s/golden_tensor_product.txt", getenv("CLB_TEST_DATA")), 1,
+      sizeof name - 1);
   FILE *f = fopen(name, "r");
   assert_non_null(f);
   assert_int_equal(fscanf(f, "#%*[^\n] "), 0);
@@ -39,7 +42,8 @@ static int among(const char *word, const char *const names[3]) {
 
 static int read_instruction(FILE *f, clb_instruction *to, int with_path_weight) {
   int mode;
-  if (fscanf(f, " I %d %d %d %d %d", &to->in1, &to->in2, &to->out, &mode, &to->has_weight) != 5) return 0;
+  if (fscanf(f, " I %d %d %d %d %d", &to->in1, &to->in2, &to->out, &mode, &to->has_weight) != 5)
+    return 0;
   to->mode = (clb_mode)mode;
   to->path_weight = 1;
   assert_true(!with_path_weight || fscanf(f, "%lf", &to->path_weight) == 1);
@@ -48,11 +52,19 @@ static int read_instruction(FILE *f, clb_instruction *to, int with_path_weight) 
 
 static int read_product(FILE *f, golden_product *p) {
   char irrep[16], rule[16];
-  if (fscanf(f, " P %255[^|]|%255[^|]|%255[^ ] %15s %15s", p->irreps[0], p->irreps[1], p->irreps[2], irrep, rule) != 5) return 0;
-  p->desc = (clb_tensor_product_desc){.irreps_x = p->irreps[0], .irreps_y = p->irreps[1], .irreps_z = p->irreps[2], .instructions = p->instructions};
-  p->desc.irrep_normalization = (clb_irrep_normalization)among(irrep, (const char *[]){"component", "norm", "none"});
-  p->desc.path_normalization = (clb_path_normalization)among(rule, (const char *[]){"element", "path", "none"});
-  while (read_instruction(f, &p->instructions[p->desc.n_instructions], 1)) assert_true(++p->desc.n_instructions < 16);
+  if (fscanf(f, " P %255[^|]|%255[^|]|%255[^ ] %15s %15s", p->irreps[0], p->irreps[1], p->irreps[2],
+             irrep, rule) != 5)
+    return 0;
+  p->desc = (clb_tensor_product_desc){.irreps_x = p->irreps[0],
+                                      .irreps_y = p->irreps[1],
+                                      .irreps_z = p->irreps[2],
+                                      .instructions = p->instructions};
+  p->desc.irrep_normalization =
+      (clb_irrep_normalization)among(irrep, (const char *[]){"component", "norm", "none"});
+  p->desc.path_normalization =
+      (clb_path_normalization)among(rule, (const char *[]){"element", "path", "none"});
+  while (read_instruction(f, &p->instructions[p->desc.n_instructions], 1))
+    assert_true(++p->desc.n_instructions < 16);
   return 1;
 }
 
@@ -85,12 +97,15 @@ static void golden(void **state) {
       for (int o = 0, like; o < reference_outputs(pass); o++) {
         const char *name = reference_operand(pass, reference_inputs(pass) + o, &like);
         int64_t n = width_like(p, like);
-        double *want = numbers(n), *got = numbers(n), *scale = numbers(n), *out[REFERENCE_MAX_OUTPUTS] = {[0] = NULL}, *scales[REFERENCE_MAX_OUTPUTS];
+        double *want = numbers(n), *got = numbers(n), *scale = numbers(n),
+               *out[REFERENCE_MAX_OUTPUTS] = {[0] = NULL}, *scales[REFERENCE_MAX_OUTPUTS];
         out[o] = got, scales[o] = scale;
         read_vector(f, name, want, n);
         reference_product_run(p, pass, 1, (const double *const *)in, out, scales);
         for (int64_t i = 0; i < n; i++)
-          if (!(fabs(got[i] - want[i]) <= 2e-15 * scale[i])) fail_msg("product %d, %s[%d]: %.17g, not %.17g", products, name, (int)i, got[i], want[i]);
+          if (!(fabs(got[i] - want[i]) <= 2e-15 * scale[i]))
+            fail_msg("product %d, %s[%d]: %.17g, not %.17g", products, name, (int)i, got[i],
+                     want[i]);
         free(want), free(got), free(scale);
       }
     for (int i = 0; i < REFERENCE_MAX_INPUTS; i++) free(in[i]);
@@ -119,9 +134,11 @@ static void named(void **state) {
       continue;
     }
     assert_int_equal(fscanf(f, " %15s ", name), 1);
-    for (int i = 0; i < 6; i++) assert_true(fscanf(f, "%255[^|\n]", text[i]) >= 0 && fgetc(f) == (i < 5 ? '|' : '\n'));
+    for (int i = 0; i < 6; i++)
+      assert_true(fscanf(f, "%255[^|\n]", text[i]) >= 0 && fgetc(f) == (i < 5 ? '|' : '\n'));
     if (!strcmp(name, "full")) assert_true(reference_full(text[0], text[1], text[2], &found));
-    else if (!strcmp(name, "elementwise")) assert_true(reference_elementwise(text[0], text[1], text[2], &found));
+    else if (!strcmp(name, "elementwise"))
+      assert_true(reference_elementwise(text[0], text[1], text[2], &found));
     else assert_true(reference_fully_connected(text[0], text[1], text[2], &found));
     same_irreps(found.irreps_x, text[3]);
     same_irreps(found.irreps_y, text[4]);
@@ -130,7 +147,8 @@ static void named(void **state) {
     for (; read_instruction(f, &want, 0); n++) {
       const clb_instruction *got = &found.instructions[n];
       assert_true(n < found.n_instructions);
-      if (got->in1 != want.in1 || got->in2 != want.in2 || got->out != want.out || got->mode != want.mode || got->has_weight != want.has_weight || got->path_weight != 1)
+      if (got->in1 != want.in1 || got->in2 != want.in2 || got->out != want.out ||
+          got->mode != want.mode || got->has_weight != want.has_weight || got->path_weight != 1)
         fail_msg("%s %s (x) %s: instruction %d", name, text[0], text[1], n);
     }
     assert_int_equal(n, found.n_instructions);
@@ -147,13 +165,16 @@ static void channel_wise(void **state) {
   assert_true(reference_channel_wise("2x0e+3x1o", "0e+1o", "0e+1o+1e+0o", CLB_AS_FOUND, &found));
   same_irreps(sorted.irreps_z, "2x0e+3x0e+2x1o+3x1o+3x1e");
   same_irreps(found.irreps_z, sorted.irreps_z);
-  static const int in1[2][5] = {{0, 1, 0, 1, 1}, {0, 0, 1, 1, 1}}, in2[2][5] = {{0, 1, 1, 0, 1}, {0, 1, 0, 1, 1}}, out[2][5] = {{0, 1, 2, 3, 4}, {0, 2, 3, 1, 4}};
+  static const int in1[2][5] = {{0, 1, 0, 1, 1}, {0, 0, 1, 1, 1}},
+                   in2[2][5] = {{0, 1, 1, 0, 1}, {0, 1, 0, 1, 1}},
+                   out[2][5] = {{0, 1, 2, 3, 4}, {0, 2, 3, 1, 4}};
   for (int order = 0; order < 2; order++) {
     const clb_instructions *c = order ? &found : &sorted;
     assert_int_equal(c->n_instructions, 5);
     for (int i = 0; i < 5; i++) {
       const clb_instruction *q = &c->instructions[i];
-      assert_true(q->in1 == in1[order][i] && q->in2 == in2[order][i] && q->out == out[order][i] && q->mode == CLB_UVU && q->has_weight && q->path_weight == 1);
+      assert_true(q->in1 == in1[order][i] && q->in2 == in2[order][i] && q->out == out[order][i] &&
+                  q->mode == CLB_UVU && q->has_weight && q->path_weight == 1);
     }
   }
   assert_false(reference_channel_wise("2x0f", "0e", "0e", CLB_SORTED, &found));
@@ -162,16 +183,28 @@ static void channel_wise(void **state) {
 
 /* ---- laws ---- */
 
-/* Each mode with 3 channels where they must be equal, all of them in one product, and one without weights. */
-#define P(i, j, k, m, weight) {i, j, k, m, weight, 1.5}
-static const clb_instruction uvw[] = {P(0, 0, 0, CLB_UVW, 1), P(1, 1, 1, CLB_UVW, 1)}, uvu[] = {P(0, 0, 0, CLB_UVU, 1), P(1, 0, 1, CLB_UVU, 0)},
-                             uvv[] = {P(0, 0, 0, CLB_UVV, 1), P(1, 0, 1, CLB_UVV, 0)}, uuw[] = {P(0, 0, 0, CLB_UUW, 1), P(0, 0, 1, CLB_UUW, 0)},
-                             uuu[] = {P(0, 0, 0, CLB_UUU, 1), P(0, 0, 1, CLB_UUU, 0)}, uvuv[] = {P(0, 0, 0, CLB_UVUV, 1), P(1, 0, 1, CLB_UVUV, 0)},
-                             uvu_half[] = {P(0, 0, 0, CLB_UVU_HALF, 1), P(1, 1, 1, CLB_UVU_HALF, 0)}, uvw_half[] = {P(0, 0, 0, CLB_UVW_HALF, 1), P(1, 1, 1, CLB_UVW_HALF, 1)},
-                             all[] = {P(0, 0, 0, CLB_UVW, 1), P(0, 0, 0, CLB_UVU, 1), P(0, 0, 0, CLB_UVV, 0), P(0, 0, 0, CLB_UUW, 1), P(0, 0, 0, CLB_UUU, 1),
-                                      P(0, 0, 2, CLB_UVUV, 1), P(0, 0, 0, CLB_UVU_HALF, 1), P(0, 0, 0, CLB_UVW_HALF, 1), P(1, 1, 1, CLB_UUU, 1)};
+/* Each mode with 3 channels where they must be equal, all of them in one product, and one without
+   weights. */
+#define P(i, j, k, m, weight)                                                                      \
+  { i, j, k, m, weight, 1.5 }
+static const clb_instruction uvw[] = {P(0, 0, 0, CLB_UVW, 1), P(1, 1, 1, CLB_UVW, 1)},
+                             uvu[] = {P(0, 0, 0, CLB_UVU, 1), P(1, 0, 1, CLB_UVU, 0)},
+                             uvv[] = {P(0, 0, 0, CLB_UVV, 1), P(1, 0, 1, CLB_UVV, 0)},
+                             uuw[] = {P(0, 0, 0, CLB_UUW, 1), P(0, 0, 1, CLB_UUW, 0)},
+                             uuu[] = {P(0, 0, 0, CLB_UUU, 1), P(0, 0, 1, CLB_UUU, 0)},
+                             uvuv[] = {P(0, 0, 0, CLB_UVUV, 1), P(1, 0, 1, CLB_UVUV, 0)},
+                             uvu_half[] = {P(0, 0, 0, CLB_UVU_HALF, 1),
+                                           P(1, 1, 1, CLB_UVU_HALF, 0)},
+                             uvw_half[] = {P(0, 0, 0, CLB_UVW_HALF, 1),
+                                           P(1, 1, 1, CLB_UVW_HALF, 1)},
+                             all[] = {P(0, 0, 0, CLB_UVW, 1),      P(0, 0, 0, CLB_UVU, 1),
+                                      P(0, 0, 0, CLB_UVV, 0),      P(0, 0, 0, CLB_UUW, 1),
+                                      P(0, 0, 0, CLB_UUU, 1),      P(0, 0, 2, CLB_UVUV, 1),
+                                      P(0, 0, 0, CLB_UVU_HALF, 1), P(0, 0, 0, CLB_UVW_HALF, 1),
+                                      P(1, 1, 1, CLB_UUU, 1)};
 #undef P
-#define LAW(x, y, z, q) {x, y, z, q, sizeof q / sizeof *q}
+#define LAW(x, y, z, q)                                                                            \
+  { x, y, z, q, sizeof q / sizeof *q }
 static const struct {
   const char *x, *y, *z;
   const clb_instruction *instructions;
@@ -193,11 +226,20 @@ typedef struct {
 } made;
 
 static clb_tensor_product_desc describe(int law, int shared, clb_layout layout) {
-  return (clb_tensor_product_desc){.irreps_x = laws[law].x, .irreps_y = laws[law].y, .irreps_z = laws[law].z, .instructions = laws[law].instructions,
-                                   .n_instructions = laws[law].n, .layout_x = layout, .layout_y = layout, .layout_z = layout, .shared_weights = shared};
+  return (clb_tensor_product_desc){.irreps_x = laws[law].x,
+                                   .irreps_y = laws[law].y,
+                                   .irreps_z = laws[law].z,
+                                   .instructions = laws[law].instructions,
+                                   .n_instructions = laws[law].n,
+                                   .layout_x = layout,
+                                   .layout_y = layout,
+                                   .layout_z = layout,
+                                   .shared_weights = shared};
 }
 
-static int64_t size_of(const reference_product *p, int like, int shared) { return width_like(p, like) * (shared && like == CLB_W ? 1 : ROWS); }
+static int64_t size_of(const reference_product *p, int like, int shared) {
+  return width_like(p, like) * (shared && like == CLB_W ? 1 : ROWS);
+}
 
 static made make(int law, int shared, clb_layout layout, uint64_t seed) {
   clb_tensor_product_desc desc = describe(law, shared, layout);
@@ -228,18 +270,21 @@ static double dot(const double *a, const double *b, int64_t n, double *size) {
   return sum;
 }
 
-/* The sum of all outputs of a pass, each times the vector that the next pass has for it; size: of its terms. */
+/* The sum of all outputs of a pass, each times the vector that the next pass has for it; size: of
+   its terms. */
 static double paired(made *m, clb_pass pass, int shared, double *size) {
   double sum = 0;
   reference_product_run(m->product, pass, ROWS, (const double *const *)m->in, m->out, m->scale);
   for (int o = 0, like; o < reference_outputs(pass); o++) {
     reference_operand(pass, reference_inputs(pass) + o, &like);
-    sum += dot(m->in[reference_inputs(pass) + o], m->out[o], size_of(m->product, like, shared), size);
+    sum +=
+        dot(m->in[reference_inputs(pass) + o], m->out[o], size_of(m->product, like, shared), size);
   }
   return sum;
 }
 
-/* That sum is linear in each input, so that a central difference of it is exact at any step; the next pass says it too. */
+/* That sum is linear in each input, so that a central difference of it is exact at any step; the
+   next pass says it too. */
 static void differences(int law, int shared, clb_layout layout) {
   made at = make(law, shared, layout, 1), along = make(law, shared, layout, 2);
   for (clb_pass pass = CLB_FORWARD; pass < CLB_TRIPLE_BACKWARD; pass++)
@@ -247,7 +292,8 @@ static void differences(int law, int shared, clb_layout layout) {
       reference_operand(pass, k, &like);
       int64_t n = size_of(at.product, like, shared);
       double size = 0, sum[2], *kept = at.in[k], *moved = numbers(n);
-      reference_product_run(at.product, pass + 1, ROWS, (const double *const *)at.in, at.out, at.scale);
+      reference_product_run(at.product, pass + 1, ROWS, (const double *const *)at.in, at.out,
+                            at.scale);
       double said = dot(at.out[k], along.in[k], n, &size);
       at.in[k] = moved;
       for (int sign = 0; sign < 2; sign++) {
@@ -257,7 +303,9 @@ static void differences(int law, int shared, clb_layout layout) {
       at.in[k] = kept;
       free(moved);
       assert_true(n == 0 || like == CLB_W || size > 1);
-      if (!(fabs((sum[0] - sum[1]) / 2 - said) <= 1e-14 * size)) fail_msg("law %d, pass %d, by operand %d: %g, not %g", law, (int)pass, k, said, (sum[0] - sum[1]) / 2);
+      if (!(fabs((sum[0] - sum[1]) / 2 - said) <= 1e-14 * size))
+        fail_msg("law %d, pass %d, by operand %d: %g, not %g", law, (int)pass, k, said,
+                 (sum[0] - sum[1]) / 2);
     }
   drop(&at);
   drop(&along);
@@ -266,10 +314,12 @@ static void differences(int law, int shared, clb_layout layout) {
 static void each_pass_is_the_derivative(void **state) {
   (void)state;
   for (int law = 0; law < LAWS; law++)
-    for (int shared = 0; shared < 2; shared++) differences(law, shared, shared ? CLB_IR_MUL : CLB_MUL_IR);
+    for (int shared = 0; shared < 2; shared++)
+      differences(law, shared, shared ? CLB_IR_MUL : CLB_MUL_IR);
 }
 
-/* <g, z> = <x, g_x> = <y, g_y> = <w, g_w>, the last without the paths that have no weights: those are left out. */
+/* <g, z> = <x, g_x> = <y, g_y> = <w, g_w>, the last without the paths that have no weights: those
+   are left out. */
 static void adjoint(void **state) {
   (void)state;
   for (int law = 0; law < LAWS; law++)
@@ -278,10 +328,12 @@ static void adjoint(void **state) {
       int weightless = 0, like;
       for (int i = 0; i < laws[law].n; i++) weightless |= !laws[law].instructions[i].has_weight;
       double size = 0, form = paired(&m, CLB_FORWARD, shared, &size);
-      reference_product_run(m.product, CLB_BACKWARD, ROWS, (const double *const *)m.in, m.out, m.scale);
+      reference_product_run(m.product, CLB_BACKWARD, ROWS, (const double *const *)m.in, m.out,
+                            m.scale);
       for (int k = 0; k < 3 - weightless; k++) {
         reference_operand(CLB_BACKWARD, k, &like);
-        assert_true(fabs(dot(m.in[k], m.out[k], size_of(m.product, like, shared), &size) - form) <= 1e-14 * size);
+        assert_true(fabs(dot(m.in[k], m.out[k], size_of(m.product, like, shared), &size) - form) <=
+                    1e-14 * size);
       }
       assert_true(size > 1);
       drop(&m);
@@ -294,7 +346,8 @@ static void relaid(const reference_irreps *irreps, const double *mul_ir, double 
   for (int t = 0; t < irreps->n; t++)
     for (int u = 0; u < irreps->term[t].mul; u++)
       for (int m = 0; m < 2 * irreps->term[t].l + 1; m++)
-        ir_mul[irreps->term[t].at + m * irreps->term[t].mul + u] = mul_ir[irreps->term[t].at + u * (2 * irreps->term[t].l + 1) + m];
+        ir_mul[irreps->term[t].at + m * irreps->term[t].mul + u] =
+            mul_ir[irreps->term[t].at + u * (2 * irreps->term[t].l + 1) + m];
 }
 
 static void layouts(void **state) {
@@ -308,7 +361,8 @@ static void layouts(void **state) {
       relaid(&p->y, a.in[1] + r * p->y.dim, b.in[1] + r * p->y.dim);
     }
     reference_product_run(p, CLB_FORWARD, ROWS, (const double *const *)a.in, a.out, a.scale);
-    reference_product_run(b.product, CLB_FORWARD, ROWS, (const double *const *)b.in, b.out, b.scale);
+    reference_product_run(b.product, CLB_FORWARD, ROWS, (const double *const *)b.in, b.out,
+                          b.scale);
     for (int r = 0; r < ROWS; r++) {
       relaid(&p->z, a.out[0] + r * p->z.dim, z);
       assert_memory_equal(z, b.out[0] + r * p->z.dim, sizeof *z * (size_t)p->z.dim);
@@ -332,10 +386,13 @@ static void absent(void **state) {
         memset(a.in[k], 0, sizeof(double) * (size_t)size_of(a.product, like, 0));
         b.in[k] = NULL;
         reference_product_run(a.product, pass, ROWS, (const double *const *)a.in, a.out, a.scale);
-        reference_product_run(b.product, pass, ROWS, (const double *const *)b.in, (double *[REFERENCE_MAX_OUTPUTS]){NULL, b.out[1], NULL, b.out[3]}, b.scale);
+        reference_product_run(b.product, pass, ROWS, (const double *const *)b.in,
+                              (double *[REFERENCE_MAX_OUTPUTS]){NULL, b.out[1], NULL, b.out[3]},
+                              b.scale);
         for (int o = 1; o < 4; o += 2) {
           reference_operand(pass, reference_inputs(pass) + o, &like);
-          for (int64_t i = 0; i < size_of(a.product, like, 0); i++) assert_true(a.out[o][i] == b.out[o][i] && a.scale[o][i] == b.scale[o][i]);
+          for (int64_t i = 0; i < size_of(a.product, like, 0); i++)
+            assert_true(a.out[o][i] == b.out[o][i] && a.scale[o][i] == b.scale[o][i]);
         }
         b.in[k] = kept;
         drop(&a);
@@ -343,7 +400,8 @@ static void absent(void **state) {
       }
 }
 
-/* One row of weights: the same numbers as that row given for every row, gradients of it added up.  Scales bound what they are for. */
+/* One row of weights: the same numbers as that row given for every row, gradients of it added up.
+   Scales bound what they are for. */
 static void shared_weights(void **state) {
   (void)state;
   for (int law = 0; law < LAWS; law++) {
@@ -351,16 +409,23 @@ static void shared_weights(void **state) {
     int64_t W_ = reference_product_sizes(one.product).w;
     for (int i = 0, like; i < REFERENCE_MAX_INPUTS; i++) {
       reference_operand(CLB_TRIPLE_BACKWARD, i, &like);
-      for (int64_t j = 0; j < size_of(many.product, like, 0); j++) many.in[i][j] = one.in[i][like == CLB_W ? j % W_ : j];
+      for (int64_t j = 0; j < size_of(many.product, like, 0); j++)
+        many.in[i][j] = one.in[i][like == CLB_W ? j % W_ : j];
     }
-    reference_product_run(one.product, CLB_TRIPLE_BACKWARD, ROWS, (const double *const *)one.in, one.out, one.scale);
-    reference_product_run(many.product, CLB_TRIPLE_BACKWARD, ROWS, (const double *const *)many.in, many.out, many.scale);
+    reference_product_run(one.product, CLB_TRIPLE_BACKWARD, ROWS, (const double *const *)one.in,
+                          one.out, one.scale);
+    reference_product_run(many.product, CLB_TRIPLE_BACKWARD, ROWS, (const double *const *)many.in,
+                          many.out, many.scale);
     for (int o = 0, like; o < REFERENCE_MAX_OUTPUTS; o++) {
       reference_operand(CLB_TRIPLE_BACKWARD, REFERENCE_MAX_INPUTS + o, &like);
       for (int64_t j = 0; j < size_of(one.product, like, 1); j++) {
         double sum = 0, scale = 0;
-        for (int64_t i = j; i < size_of(many.product, like, 0); i += like == CLB_W ? W_ : INT64_MAX / 2) sum += many.out[o][i], scale += many.scale[o][i];
-        assert_true(fabs(one.out[o][j] - sum) <= 1e-15 * scale && fabs(one.scale[o][j] - scale) <= 1e-14 * scale && fabs(sum) <= scale * (1 + 1e-14));
+        for (int64_t i = j; i < size_of(many.product, like, 0);
+             i += like == CLB_W ? W_ : INT64_MAX / 2)
+          sum += many.out[o][i], scale += many.scale[o][i];
+        assert_true(fabs(one.out[o][j] - sum) <= 1e-15 * scale &&
+                    fabs(one.scale[o][j] - scale) <= 1e-14 * scale &&
+                    fabs(sum) <= scale * (1 + 1e-14));
       }
     }
     drop(&one);
@@ -373,19 +438,34 @@ static void refuses(void **state) {
   static const struct {
     const char *x, *y, *z;
     clb_instruction is;
-  } wrong[] = {{"2x1o", "3x1o", "3x1e", {0, 0, 0, CLB_UVU, 1, 1}}, {"2x1o", "3x1o", "2x1e", {0, 0, 0, CLB_UVV, 1, 1}}, {"2x1o", "3x1o", "2x1e", {0, 0, 0, CLB_UUU, 1, 1}},
-               {"2x1o", "2x1o", "3x1e", {0, 0, 0, CLB_UUU, 1, 1}}, {"2x1o", "2x1o", "2x1e", {0, 0, 0, CLB_UUW, 0, 1}}, {"2x1o", "2x1o", "2x1e", {0, 0, 0, CLB_UVW, 0, 1}},
-               {"2x1o", "3x1o", "5x1e", {0, 0, 0, CLB_UVUV, 1, 1}}, {"3x1o", "3x1o", "2x1e", {0, 0, 0, CLB_UVU_HALF, 1, 1}}, {"3x1o", "3x1o", "2x1e", {0, 0, 0, CLB_UVW_HALF, 0, 1}},
-               {"2x1o", "2x1o", "2x1o", {0, 0, 0, CLB_UVU, 1, 1}}, {"2x1o", "2x1o", "2x3e", {0, 0, 0, CLB_UVU, 1, 1}}, {"2x1o", "2x1o", "2x1e", {0, 1, 0, CLB_UVU, 1, 1}}};
+  } wrong[] = {{"2x1o", "3x1o", "3x1e", {0, 0, 0, CLB_UVU, 1, 1}},
+               {"2x1o", "3x1o", "2x1e", {0, 0, 0, CLB_UVV, 1, 1}},
+               {"2x1o", "3x1o", "2x1e", {0, 0, 0, CLB_UUU, 1, 1}},
+               {"2x1o", "2x1o", "3x1e", {0, 0, 0, CLB_UUU, 1, 1}},
+               {"2x1o", "2x1o", "2x1e", {0, 0, 0, CLB_UUW, 0, 1}},
+               {"2x1o", "2x1o", "2x1e", {0, 0, 0, CLB_UVW, 0, 1}},
+               {"2x1o", "3x1o", "5x1e", {0, 0, 0, CLB_UVUV, 1, 1}},
+               {"3x1o", "3x1o", "2x1e", {0, 0, 0, CLB_UVU_HALF, 1, 1}},
+               {"3x1o", "3x1o", "2x1e", {0, 0, 0, CLB_UVW_HALF, 0, 1}},
+               {"2x1o", "2x1o", "2x1o", {0, 0, 0, CLB_UVU, 1, 1}},
+               {"2x1o", "2x1o", "2x3e", {0, 0, 0, CLB_UVU, 1, 1}},
+               {"2x1o", "2x1o", "2x1e", {0, 1, 0, CLB_UVU, 1, 1}}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-    clb_tensor_product_desc desc = {.irreps_x = wrong[i].x, .irreps_y = wrong[i].y, .irreps_z = wrong[i].z, .instructions = &wrong[i].is, .n_instructions = 1};
+    clb_tensor_product_desc desc = {.irreps_x = wrong[i].x,
+                                    .irreps_y = wrong[i].y,
+                                    .irreps_z = wrong[i].z,
+                                    .instructions = &wrong[i].is,
+                                    .n_instructions = 1};
     if (reference_product_create(&desc)) fail_msg("case %d is not refused", (int)i);
   }
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(golden),  cmocka_unit_test(named),   cmocka_unit_test(channel_wise), cmocka_unit_test(each_pass_is_the_derivative),
-                                     cmocka_unit_test(adjoint), cmocka_unit_test(layouts), cmocka_unit_test(absent),       cmocka_unit_test(shared_weights),
-                                     cmocka_unit_test(refuses)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(golden),       cmocka_unit_test(named),
+      cmocka_unit_test(channel_wise), cmocka_unit_test(each_pass_is_the_derivative),
+      cmocka_unit_test(adjoint),      cmocka_unit_test(layouts),
+      cmocka_unit_test(absent),       cmocka_unit_test(shared_weights),
+      cmocka_unit_test(refuses)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

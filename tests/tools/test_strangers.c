@@ -1,5 +1,5 @@
-/* tests/tools/test_strangers.c - files from strangers, each of which once made a wrong number, a crash, a hang or a mess: now it is read right, or refused
-   in one sentence that names it. */
+/* tests/tools/test_strangers.c - files from strangers, each of which once made a wrong number, a
+   crash, a hang or a mess: now it is read right, or refused in one sentence that names it. */
 #include "tests/dynamics/energy_runner.h"
 
 #include <sys/resource.h>
@@ -24,7 +24,8 @@ static outcome run_clebsch(const char *arguments) {
   struct rusage usage;
   const pid_t pid = start_clebsch(arguments);
   assert_int_equal(wait4(pid, &status, 0, &usage), pid);
-  return (outcome){WIFEXITED(status) ? WEXITSTATUS(status) : -1, usage.ru_maxrss, get_text("out"), get_text("err")};
+  return (outcome){WIFEXITED(status) ? WEXITSTATUS(status) : -1, usage.ru_maxrss, get_text("out"),
+                   get_text("err")};
 }
 
 /* What it prints drives no terminal. */
@@ -32,7 +33,8 @@ static void expect_plain(const char *arguments, const char *text) {
   clb_text t = {0};
   clb_text_bytes(&t, text, strlen(text));
   clb_text_quote(&t, 0);
-  if (t.n != strlen(text)) fail_msg("clebsch %s prints bytes that a terminal obeys: %s", arguments, t.s);
+  if (t.n != strlen(text))
+    fail_msg("clebsch %s prints bytes that a terminal obeys: %s", arguments, t.s);
   clb_text_free(&t);
 }
 
@@ -49,12 +51,14 @@ static outcome expect_outcome(const char *arguments, const char *file, const cha
   expect_plain(arguments, o.out);
   expect_plain(arguments, o.err);
   if (o.kilobytes > MOST_KILOBYTES) fail_msg("clebsch %s takes %ld kB", arguments, o.kilobytes);
-  if (!said && (o.status || *o.err)) fail_msg("clebsch %s: exit status %d: %s", arguments, o.status, o.err);
+  if (!said && (o.status || *o.err))
+    fail_msg("clebsch %s: exit status %d: %s", arguments, o.status, o.err);
   if (!said) return o;
   const char *end = strchr(o.err, '\n');
   const bool one_line = !strncmp(o.err, "clebsch: ", 9) && end && !end[1];
   if (o.status != 1 || *o.out || !one_line || !strstr(o.err, file) || !strstr(o.err, said))
-    fail_msg("clebsch %s: exit status %d, not 1 and one sentence with '%s' and '%s': %s%s", arguments, o.status, file, said, o.err, o.out);
+    fail_msg("clebsch %s: exit status %d, not 1 and one sentence with '%s' and '%s': %s%s",
+             arguments, o.status, file, said, o.err, o.out);
   return o;
 }
 
@@ -71,14 +75,18 @@ typedef struct {
   const char *more;        /* in what is printed */
 } stranger;
 
-static void energy_of(const char *command, const char *model, const char *structure, const stranger *s, const char *file) {
+static void energy_of(const char *command, const char *model, const char *structure,
+                      const stranger *s, const char *file) {
   char arguments[1024];
-  assert_true(snprintf(arguments, sizeof arguments, "%s --device cpu:interpreter --model %s --structure %s", command, model, structure) < (int)sizeof arguments);
+  assert_true(snprintf(arguments, sizeof arguments,
+                       "%s --device cpu:interpreter --model %s --structure %s", command, model,
+                       structure) < (int)sizeof arguments);
   outcome o = expect_outcome(arguments, file, s->said);
   if (!s->said) {
     const char *found = strstr(o.out, "energy     ");
     const double energy = found ? atof(found + 11) : 0;
-    if (!(energy > s->energy - 2e-6 && energy < s->energy + 2e-6)) fail_msg("%s: %.6f eV, not %.6f: %s", file, energy, s->energy, o.out);
+    if (!(energy > s->energy - 2e-6 && energy < s->energy + 2e-6))
+      fail_msg("%s: %.6f eV, not %.6f: %s", file, energy, s->energy, o.out);
     if (s->more && !strstr(o.out, s->more)) fail_msg("%s: no '%s' in %s", file, s->more, o.out);
   }
   forget(&o);
@@ -93,7 +101,8 @@ static void structures(void **state) {
       {"bom.xyz", NULL, 8.097867, "periodic: no"},
       {"l3.xyz", NULL, 8.097867, "periodic: abc"},
       {"lh.xyz", NULL, 8.097867, "periodic: abc"},
-      {"altloc.pdb", NULL, 7.896393, "3 atoms: 2 H 1 O; periodic: no; 1 atom at an alternate place is left out"},
+      {"altloc.pdb", NULL, 7.896393,
+       "3 atoms: 2 H 1 O; periodic: no; 1 atom at an alternate place is left out"},
       {"l2.xyz", "line 2: Lattice is nine numbers in quotes, not '5,0,0,0,5,0,0,0,5'", 0, NULL},
       {"l4.xyz", "line 2: a cell is called Lattice in extended XYZ, not 'Cell'", 0, NULL},
       {"twol.xyz", "line 2: Lattice is there twice", 0, NULL},
@@ -120,8 +129,12 @@ static void structures(void **state) {
 static void models(void **state) {
   (void)state;
   static const stranger all[] = {
-      {"model_heap_overflow.safetensors", "layers.0.irreps_linear has 1073741819 numbers per atom", 0, NULL},
-      {"model_3.5GB.safetensors", "'layers.0.paths': path 0, \"0,0,0\": its message has 15000 channels; they must be the 2 of its features", 0, NULL},
+      {"model_heap_overflow.safetensors", "layers.0.irreps_linear has 1073741819 numbers per atom",
+       0, NULL},
+      {"model_3.5GB.safetensors",
+       "'layers.0.paths': path 0, \"0,0,0\": its message has 15000 channels; they must be the 2 of "
+       "its features",
+       0, NULL},
       {"model_escape.safetensors", "'architecture' holds control characters", 0, NULL},
   };
   static const stranger nan = {"w3.xyz", "forces[0] comes out as ", 0, NULL};
@@ -157,7 +170,7 @@ static void write_blown_up(const char *path, long long message, long long linear
   json_t *all = json_loadb((const char *)bytes + 8, header, 0, NULL);
   json_t *metadata = json_object_get(all, "__metadata__");
   assert_non_null(metadata);
-#define SET(key, ...) \
+#define SET(key, ...)                                                                              \
   json_object_set_new(metadata, "layers.0.irreps_" key, json_sprintf(__VA_ARGS__))
   SET("message", "%lldx0e+2x1o", message);
   SET("linear", "%lldx0e+1x1o", linear);
@@ -179,8 +192,8 @@ static void write_blown_up(const char *path, long long message, long long linear
 /* Sizes that make memory, and products of sizes, 2^60 and its neighbours, that wrap around. */
 static void blown_up_models(void **state) {
   (void)state;
-  static const long long counts[] = {3,       15000,   1000000,       1 << 27, (1 << 30) - 1,
-                                     INT32_MAX - 1, 1ll << 62};
+  static const long long counts[] = {
+      3, 15000, 1000000, 1 << 27, (1 << 30) - 1, INT32_MAX - 1, 1ll << 62};
   static const long long wraps[] = {0, 1, 4, 5, 1000, 46341, (1 << 30) - 2};
   static const stranger refused = {"blown_up", "layers.0.", 0, NULL};
   char path[600];

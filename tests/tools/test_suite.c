@@ -1,4 +1,5 @@
-/* tests/tools/test_suite.c - `clebsch bench --suite`: its file, how it goes on after an interruption, what it refuses, what it does where memory is short. */
+/* tests/tools/test_suite.c - `clebsch bench --suite`: its file, how it goes on after an
+   interruption, what it refuses, what it does where memory is short. */
 #include "tests/dynamics/energy_runner.h"
 
 #include <clebsch/clebsch.h>
@@ -15,8 +16,12 @@ static json_t *load(const char *path) {
   return o;
 }
 
-static size_t n_results(const json_t *run) { return json_array_size(json_object_get(run, "results")); }
-static json_t *result(const json_t *run, size_t i) { return json_array_get(json_object_get(run, "results"), i); }
+static size_t n_results(const json_t *run) {
+  return json_array_size(json_object_get(run, "results"));
+}
+static json_t *result(const json_t *run, size_t i) {
+  return json_array_get(json_object_get(run, "results"), i);
+}
 
 static void save(json_t *run, const char *path) { /* takes it */
   assert_int_equal(json_dump_file(run, path, 0), 0);
@@ -25,13 +30,15 @@ static void save(json_t *run, const char *path) { /* takes it */
 
 static double positive(const json_t *o, const char *key) {
   const json_t *x = json_object_get(o, key);
-  if (!json_is_number(x) || !(json_number_value(x) > 0)) fail_msg("%s is not a number above 0 in %s", key, json_dumps(o, 0));
+  if (!json_is_number(x) || !(json_number_value(x) > 0))
+    fail_msg("%s is not a number above 0 in %s", key, json_dumps(o, 0));
   return json_number_value(x);
 }
 
 static void expect_text(const json_t *o, const char *key, const char *wanted) {
   const json_t *x = json_object_get(o, key);
-  if (!x || (wanted ? !json_is_string(x) || strcmp(json_string_value(x), wanted) != 0 : !json_is_null(x)))
+  if (!x ||
+      (wanted ? !json_is_string(x) || strcmp(json_string_value(x), wanted) != 0 : !json_is_null(x)))
     fail_msg("%s is not %s in %s", key, wanted ? wanted : "null", json_dumps(o, 0));
 }
 
@@ -44,7 +51,8 @@ static void near_to(const char *what, double x, double y) {
 /* Until the file has a result, or the run ends. */
 static void wait_for_result(pid_t pid) {
   siginfo_t about = {.si_pid = 0};
-  for (size_t n = 0; !n && !waitid(P_PID, (id_t)pid, &about, WEXITED | WNOHANG | WNOWAIT) && !about.si_pid;) {
+  for (size_t n = 0;
+       !n && !waitid(P_PID, (id_t)pid, &about, WEXITED | WNOHANG | WNOWAIT) && !about.si_pid;) {
     bool there = !access("run.json", F_OK);
     json_t *run = json_load_file("run.json", 0, NULL); /* whole at any time */
     if (there && !run) fail_msg("run.json is there and cannot be read");
@@ -61,7 +69,8 @@ static void goes_on(void **state) {
   kill(pid, SIGINT);
   int status = ended(pid);
   char *err = get_text("err");
-  if (status != 1 || !strstr(err, "stopped by a signal")) fail_msg("interrupted: exit status %d, %s", status, err);
+  if (status != 1 || !strstr(err, "stopped by a signal"))
+    fail_msg("interrupted: exit status %d, %s", status, err);
   free(err);
   json_t *first = load("run.json");
   size_t n = n_results(first);
@@ -97,9 +106,12 @@ static void has_keys(void **state) {
   expect_text(device, "name", "cpu");
   expect_text(device, "backend", "cpu");
   expect_text(device, "published", NULL);
-  const double copy = positive(device, "copy_bytes_per_second"), peak = positive(device, "f32_per_second");
-  assert_true(positive(device, "f64_per_second") > 0 && positive(device, "launch_seconds") < 1e-2 && positive(device, "memory_bytes") > 1e8);
-  assert_true(json_is_true(json_object_get(device, "runs")) && json_is_true(json_object_get(device, "f64")));
+  const double copy = positive(device, "copy_bytes_per_second"),
+               peak = positive(device, "f32_per_second");
+  assert_true(positive(device, "f64_per_second") > 0 && positive(device, "launch_seconds") < 1e-2 &&
+              positive(device, "memory_bytes") > 1e8);
+  assert_true(json_is_true(json_object_get(device, "runs")) &&
+              json_is_true(json_object_get(device, "f64")));
   assert_int_equal(n_results(run), QUICK_RESULTS);
   for (size_t i = 0; i < QUICK_RESULTS; i++) {
     const json_t *r = result(run, i);
@@ -114,15 +126,20 @@ static void has_keys(void **state) {
     assert_int_equal(json_integer_value(json_object_get(r, "rows")), points[i / 3]);
     assert_int_equal(json_integer_value(json_object_get(r, "rows_halved")), 0);
     assert_int_equal(json_integer_value(json_object_get(r, "l_max")), i < 3 ? 4 : 8);
-    assert_true(json_is_true(json_object_get(r, "runs")) && json_is_true(json_object_get(r, "correct")));
-    assert_true(positive(r, "error") <= positive(r, "tolerance") && positive(r, "tolerance") < 1e-5);
-    assert_true(positive(r, "seconds_min") <= positive(r, "seconds") && positive(r, "repeats") >= 5);
+    assert_true(json_is_true(json_object_get(r, "runs")) &&
+                json_is_true(json_object_get(r, "correct")));
+    assert_true(positive(r, "error") <= positive(r, "tolerance") &&
+                positive(r, "tolerance") < 1e-5);
+    assert_true(positive(r, "seconds_min") <= positive(r, "seconds") &&
+                positive(r, "repeats") >= 5);
     assert_true(json_number_value(json_object_get(r, "spread")) >= 0);
     const double least = 4.0 * points[i / 3] * widths[i % 3], memory = positive(r, "memory_bytes");
     assert_true(memory >= least && memory < least + 4096); /* some lies behind the rows */
-    near_to("peak_fraction", positive(r, "peak_fraction"), positive(r, "flops") / positive(r, "seconds") / peak);
+    near_to("peak_fraction", positive(r, "peak_fraction"),
+            positive(r, "flops") / positive(r, "seconds") / peak);
     near_to("floor_seconds", positive(r, "floor_seconds"), positive(r, "bytes") / copy);
-    assert_true(positive(r, "warm_seconds") < positive(r, "compile_seconds")); /* which starts a C compiler */
+    assert_true(positive(r, "warm_seconds") <
+                positive(r, "compile_seconds")); /* which starts a C compiler */
   }
   json_decref(run);
 }
@@ -132,9 +149,12 @@ static void has_keys(void **state) {
 static void refuses(void **state) {
   (void)state;
   static const refusal wrong[] = {
-      {"bench --suite standard --device cpu --out run.json", 1, "it is of suite 'quick', not 'standard'"},
-      {"bench --suite quick --device cpu:interpreter --out run.json", 1, "run.json: it also has cpu ("},
-      {"bench --suite quick --device cpu --device cpu:interpreter --out run.json", 1, "run.json: it does not have cpu:interpreter ("},
+      {"bench --suite standard --device cpu --out run.json", 1,
+       "it is of suite 'quick', not 'standard'"},
+      {"bench --suite quick --device cpu:interpreter --out run.json", 1,
+       "run.json: it also has cpu ("},
+      {"bench --suite quick --device cpu --device cpu:interpreter --out run.json", 1,
+       "run.json: it does not have cpu:interpreter ("},
       {"bench --suite quick --device cpu --out other.json", 1, "its format is 'clebsch run 2'"},
       {"bench --suite quick --device cpu --out old.json", 1, "it is of clebsch '0.0.1'"},
       {"bench --suite quick --device cpu --out list.json", 1, "list.json: not a file of"},
@@ -142,11 +162,15 @@ static void refuses(void **state) {
       {"bench --suite quick --device cpu --out /dev/null", 1, "/dev/null: not a file"},
       {"bench --suite quick --device nothing --out new.json", 1, "nothing"},
       {"bench --suite quick --device cpu --device cpu --out new.json", 1, "cpu is asked for twice"},
-      {"bench --suite slow --device cpu --out new.json", 2, "--suite is standard, graphs or quick, not 'slow'"},
-      {"bench --suite quick --device cpu --only water --out new.json", 2, "nothing that is called 'water'"},
-      {"bench --suite quick --device cpu --only spherical_harmonics,mace-large --out new.json", 2, "nothing that is all of"},
+      {"bench --suite slow --device cpu --out new.json", 2,
+       "--suite is standard, graphs or quick, not 'slow'"},
+      {"bench --suite quick --device cpu --only water --out new.json", 2,
+       "nothing that is called 'water'"},
+      {"bench --suite quick --device cpu --only spherical_harmonics,mace-large --out new.json", 2,
+       "nothing that is all of"},
       {"bench --suite quick --device cpu", 2, "--out"},
-      {"bench tensor_product --suite quick --device cpu --out new.json", 2, "a suite brings its own ops"},
+      {"bench tensor_product --suite quick --device cpu --out new.json", 2,
+       "a suite brings its own ops"},
   };
   json_t *run = load("run.json"), *changed = json_deep_copy(run);
   json_object_set_new(changed, "format", json_string("clebsch run 2"));
@@ -165,13 +189,15 @@ static void refuses(void **state) {
   json_decref(run), json_decref(after);
 }
 
-/* A result that is wrong stays, and is said; one that failed is measured again, and what is there for other rows is another. */
+/* A result that is wrong stays, and is said; one that failed is measured again, and what is there
+   for other rows is another. */
 static void minds_what_is_there(void **state) {
   (void)state;
   json_t *run = load("run.json");
   json_object_set_new(result(run, 1), "correct", json_false());
   save(json_incref(run), "bad.json");
-  expect_clebsch("bench --suite quick --device cpu --only spherical_harmonics --out bad.json", 1, "1 of its results is wrong");
+  expect_clebsch("bench --suite quick --device cpu --only spherical_harmonics --out bad.json", 1,
+                 "1 of its results is wrong");
   json_t *again = load("bad.json");
   assert_true(json_equal(run, again));
   json_object_set_new(result(run, 1), "correct", json_null());
@@ -182,15 +208,19 @@ static void minds_what_is_there(void **state) {
   json_object_set_new(result(run, 2), "warm_seconds", json_real(45));
   save(run, "bad.json");
   json_decref(again);
-  expect_clebsch("bench --suite quick --device cpu --only spherical_harmonics --out bad.json", 0, "4 of 6 results are there");
+  expect_clebsch("bench --suite quick --device cpu --only spherical_harmonics --out bad.json", 0,
+                 "4 of 6 results are there");
   again = load("bad.json");
   assert_int_equal(n_results(again), QUICK_RESULTS + 1);
   const json_t *retried = result(again, QUICK_RESULTS - 1), *more = result(again, QUICK_RESULTS);
   expect_text(retried, "pass", "backward");
-  assert_true(positive(retried, "seconds") > 0 && json_is_true(json_object_get(retried, "correct")) && !json_object_get(retried, "failed"));
+  assert_true(positive(retried, "seconds") > 0 &&
+              json_is_true(json_object_get(retried, "correct")) &&
+              !json_object_get(retried, "failed"));
   expect_text(more, "pass", "double_backward");
   assert_int_equal(json_integer_value(json_object_get(more, "rows")), 100000);
-  assert_true(positive(more, "compile_seconds") == 123 && positive(more, "warm_seconds") == 45); /* the same kernel */
+  assert_true(positive(more, "compile_seconds") == 123 &&
+              positive(more, "warm_seconds") == 45); /* the same kernel */
   json_decref(again);
 }
 
@@ -198,7 +228,8 @@ static void minds_what_is_there(void **state) {
 
 static void times_graphs(void **state) {
   (void)state;
-  expect_clebsch("bench --suite quick --device cpu --only nequip-water,forward --out graphs.json", 0, NULL);
+  expect_clebsch("bench --suite quick --device cpu --only nequip-water,forward --out graphs.json",
+                 0, NULL);
   json_t *run = load("graphs.json");
   assert_int_equal(n_results(run), 2);
   for (size_t i = 0; i < 2; i++) {
@@ -211,7 +242,8 @@ static void times_graphs(void **state) {
     assert_true(positive(r, "seconds") > 0 && json_is_true(json_object_get(r, "correct")));
   }
   json_decref(run);
-  expect_clebsch("bench --suite quick --device cpu --only nequip-water,forward --out graphs.json", 0, "2 of 2 results are there");
+  expect_clebsch("bench --suite quick --device cpu --only nequip-water,forward --out graphs.json",
+                 0, "2 of 2 results are there");
 }
 
 /* Rows are halved until there is memory for them. */
@@ -228,7 +260,8 @@ static void halves_rows(void **state) {
   assert_int_equal(getrlimit(RLIMIT_AS, &was), 0);
   less = (struct rlimit){(rlim_t)1 << 30, was.rlim_max};
   setrlimit(RLIMIT_AS, &less);
-  pid_t pid = start_clebsch("bench --suite standard --device cpu --only tensor_product,single-7-7-7,forward,f64 --out short.json");
+  pid_t pid = start_clebsch("bench --suite standard --device cpu --only "
+                            "tensor_product,single-7-7-7,forward,f64 --out short.json");
   setrlimit(RLIMIT_AS, &was);
   int status = ended(pid);
   char *err = get_text("err");
@@ -236,13 +269,16 @@ static void halves_rows(void **state) {
   free(err);
   run = load("short.json");
   const json_t *r = result(run, 0);
-  const long long halved = json_integer_value(json_object_get(r, "rows_halved")), rows = json_integer_value(json_object_get(r, "rows"));
+  const long long halved = json_integer_value(json_object_get(r, "rows_halved")),
+                  rows = json_integer_value(json_object_get(r, "rows"));
   assert_in_range(halved, 3, 8); /* 200,000 rows of 32 kB */
   assert_int_equal(rows, 200000 >> halved);
   assert_true(json_is_true(json_object_get(r, "correct")));
   near_to("bytes", positive(r, "bytes"), 8.0 * (double)rows * (128 * 15 * 2 + 15 + 128));
   json_decref(run);
-  expect_clebsch("bench --suite standard --device cpu --only tensor_product,single-7-7-7,forward,f64 --out short.json", 0, "1 of 1 results are there");
+  expect_clebsch("bench --suite standard --device cpu --only "
+                 "tensor_product,single-7-7-7,forward,f64 --out short.json",
+                 0, "1 of 1 results are there");
 }
 
 static void bounds_others(void **state) {
@@ -256,11 +292,15 @@ static void bounds_others(void **state) {
   json_array_foreach(devices, i, d) {
     char arguments[256];
     if (json_is_true(json_object_get(d, "runs"))) continue;
-    snprintf(arguments, sizeof arguments, "bench --suite quick --only single-3-3-3,forward --restart --out bound.json --device %s", json_string_value(json_object_get(d, "name")));
+    snprintf(
+        arguments, sizeof arguments,
+        "bench --suite quick --only single-3-3-3,forward --restart --out bound.json --device %s",
+        json_string_value(json_object_get(d, "name")));
     expect_clebsch(arguments, 0, NULL);
     json_t *run = load("bound.json");
     const json_t *r = result(run, 0);
-    assert_true(json_is_false(json_object_get(r, "runs")) && json_is_true(json_object_get(r, "bound")));
+    assert_true(json_is_false(json_object_get(r, "runs")) &&
+                json_is_true(json_object_get(r, "bound")));
     expect_text(r, "seconds", NULL);
     expect_text(r, "correct", NULL);
     positive(r, "compile_seconds");
@@ -273,30 +313,39 @@ static void bounds_others(void **state) {
 
 static void lists(void **state) {
   (void)state;
-  expect_clebsch("bench --suite quick --device cpu --only tensor_product,backward --dry-run", 0, NULL);
+  expect_clebsch("bench --suite quick --device cpu --only tensor_product,backward --dry-run", 0,
+                 NULL);
   char *out = get_text("out");
   assert_non_null(strstr(out, "cpu: tensor_product mace-large backward f32, 2000 rows\n"));
   assert_non_null(strstr(out, "\n4 results\n"));
   free(out);
 }
 
-/* What `tune` left in the cache is used, and that is said; a suite, whose cache is its own, knows nothing of it. */
+/* What `tune` left in the cache is used, and that is said; a suite, whose cache is its own, knows
+   nothing of it. */
 static void wisdom_is_named(void **state) {
-  static const char bench[] = "bench spherical_harmonics --lmax 4 --pass forward --rows 200 --device cpu:interpreter";
+  static const char bench[] =
+      "bench spherical_harmonics --lmax 4 --pass forward --rows 200 --device cpu:interpreter";
   (void)state;
   for (int tuned = 0; tuned < 2; tuned++) {
-    if (tuned) expect_clebsch("tune spherical_harmonics --lmax 4 --pass forward --device cpu:interpreter", 0, NULL);
+    if (tuned)
+      expect_clebsch("tune spherical_harmonics --lmax 4 --pass forward --device cpu:interpreter", 0,
+                     NULL);
     expect_clebsch(bench, 0, NULL);
     char *out = get_text("out");
-    if ((strstr(out, "from wisdom") != NULL) != tuned) fail_msg("%s: %s", tuned ? "tuned" : "not tuned", out);
+    if ((strstr(out, "from wisdom") != NULL) != tuned)
+      fail_msg("%s: %s", tuned ? "tuned" : "not tuned", out);
     free(out);
   }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(goes_on),      cmocka_unit_test(has_keys),    cmocka_unit_test(refuses),       cmocka_unit_test(minds_what_is_there),
-      cmocka_unit_test(times_graphs), cmocka_unit_test(halves_rows), cmocka_unit_test(bounds_others), cmocka_unit_test(lists), cmocka_unit_test(wisdom_is_named),
+      cmocka_unit_test(goes_on),         cmocka_unit_test(has_keys),
+      cmocka_unit_test(refuses),         cmocka_unit_test(minds_what_is_there),
+      cmocka_unit_test(times_graphs),    cmocka_unit_test(halves_rows),
+      cmocka_unit_test(bounds_others),   cmocka_unit_test(lists),
+      cmocka_unit_test(wisdom_is_named),
   };
   return cmocka_run_group_tests(tests, make_work, remove_work);
 }

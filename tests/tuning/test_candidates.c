@@ -1,5 +1,5 @@
-/* tests/tuning/test_candidates.c - every schedule that may be measured gives right results, on the devices that run here and with the limits of GPUs, and is one that the
-   device has room for. */
+/* tests/tuning/test_candidates.c - every schedule that may be measured gives right results, on the
+   devices that run here and with the limits of GPUs, and is one that the device has room for. */
 #include "tests/ops/convolution/convolution_problems.h"
 
 #include "src/problem/irreps.h"
@@ -9,18 +9,26 @@
 /* The candidates of an op's pass; at least the estimate. */
 static int list_candidates(clb_op *op, int pass, clb_schedule *list) {
   op->problem.pass = pass;
-  return clb_kernel_kinds[op->problem.kind]->candidates(&op->problem, &op->ctx->device->limits, list);
+  return clb_kernel_kinds[op->problem.kind]->candidates(&op->problem, &op->ctx->device->limits,
+                                                        list);
 }
 
 /* On slow devices two of them will do. */
-static int tried(const place *at, int n) { return n > 2 && at->gpu < 0 && at->device.effort != THOROUGH ? 2 : n; }
+static int tried(const place *at, int n) {
+  return n > 2 && at->gpu < 0 && at->device.effort != THOROUGH ? 2 : n;
+}
 
-static void give(clb_op *op, int pass, const clb_schedule *s) { OK(op->ctx, clb_op_set_schedule(op, (clb_pass)pass, s)); }
+static void give(clb_op *op, int pass, const clb_schedule *s) {
+  OK(op->ctx, clb_op_set_schedule(op, (clb_pass)pass, s));
+}
 
 static void each_product(void **state) {
-  static const int which[] = {PARITIES, BARE, EVEN_MUL_IR, KNOTTED, MIXED, EVEN, COUNTS, MACE_MEDIUM};
+  static const int which[] = {PARITIES, BARE, EVEN_MUL_IR, KNOTTED,
+                              MIXED,    EVEN, COUNTS,      MACE_MEDIUM};
   place *at = *state;
-  for (int i = 0; i < many(&at->device, 1, SANITIZED ? 1 : 2, SANITIZED ? 2 : sizeof which / sizeof *which); i++) {
+  for (int i = 0;
+       i < many(&at->device, 1, SANITIZED ? 1 : 2, SANITIZED ? 2 : sizeof which / sizeof *which);
+       i++) {
     clb_tensor_product_desc desc = describe(at, which[i]).product;
     desc.accumulate = i % 2;
     test_product *p = product_create(context_at(at), &desc, dense_golden_3j);
@@ -47,7 +55,8 @@ static void each_convolution(void **state) {
       int n = list_candidates(convolution_op(c, pass), pass, list);
       for (int s = 0; s < tried(at, n); s++) {
         give(c->op[pass], pass, &list[s]);
-        convolve_and_compare(c, pass, &e, graph_at(at, &e), (manner){s % 2 ? APART : ALIGNED, MOST}, 3);
+        convolve_and_compare(c, pass, &e, graph_at(at, &e), (manner){s % 2 ? APART : ALIGNED, MOST},
+                             3);
       }
     }
   }
@@ -58,20 +67,25 @@ enum { POINTS = 131, HARMONICS = 6 * 6 + 1 };
 
 /* All results of a pass, one after the other. */
 static void run_harmonics(clb_op *op, int pass, double *all) {
-  const int columns[] = {3, HARMONICS, 3, 3, HARMONICS}, inputs = pass + 1, n_arrays = pass == CLB_DOUBLE_BACKWARD ? 5 : inputs + 1;
+  const int columns[] = {3, HARMONICS, 3, 3, HARMONICS}, inputs = pass + 1,
+            n_arrays = pass == CLB_DOUBLE_BACKWARD ? 5 : inputs + 1;
   clb_rows r[5];
   for (int i = 0; i < n_arrays; i++) {
     uint64_t seed = (uint64_t)i;
     double x[POINTS * HARMONICS];
     for (int j = 0; j < POINTS * columns[i]; j++) x[j] = i < inputs ? test_random(&seed) : NAN;
     r[i] = (clb_rows){.stride = CLB_DENSE};
-    OK(op->ctx, clb_buffer_create(op->ctx, sizeof(double) * POINTS * (size_t)columns[i], &r[i].buffer));
+    OK(op->ctx,
+       clb_buffer_create(op->ctx, sizeof(double) * POINTS * (size_t)columns[i], &r[i].buffer));
     OK(op->ctx, clb_buffer_write(r[i].buffer, 0, x, sizeof(double) * POINTS * (size_t)columns[i]));
   }
   if (pass == CLB_FORWARD) OK(op->ctx, clb_spherical_harmonics_forward(op, POINTS, r[0], r[1]));
-  if (pass == CLB_BACKWARD) OK(op->ctx, clb_spherical_harmonics_backward(op, POINTS, r[0], r[1], r[2]));
-  if (pass == CLB_DOUBLE_BACKWARD) OK(op->ctx, clb_spherical_harmonics_double_backward(op, POINTS, r[0], r[1], r[2], r[3], r[4]));
-  for (int i = inputs; i < n_arrays; all += POINTS * columns[i++]) OK(op->ctx, clb_buffer_read(r[i].buffer, 0, all, sizeof(double) * POINTS * (size_t)columns[i]));
+  if (pass == CLB_BACKWARD)
+    OK(op->ctx, clb_spherical_harmonics_backward(op, POINTS, r[0], r[1], r[2]));
+  if (pass == CLB_DOUBLE_BACKWARD)
+    OK(op->ctx, clb_spherical_harmonics_double_backward(op, POINTS, r[0], r[1], r[2], r[3], r[4]));
+  for (int i = inputs; i < n_arrays; all += POINTS * columns[i++])
+    OK(op->ctx, clb_buffer_read(r[i].buffer, 0, all, sizeof(double) * POINTS * (size_t)columns[i]));
   for (int i = 0; i < n_arrays; i++) clb_buffer_destroy(&r[i].buffer);
 }
 
@@ -85,7 +99,9 @@ static void each_harmonics(void **state) {
   for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) {
     static double want[POINTS * (HARMONICS + 3)], found[POINTS * (HARMONICS + 3)];
     clb_schedule list[CLB_MAX_CANDIDATES];
-    int n = list_candidates(op, pass, list), columns = pass == CLB_FORWARD ? HARMONICS : pass == CLB_BACKWARD ? 3 : HARMONICS + 3;
+    int n = list_candidates(op, pass, list), columns = pass == CLB_FORWARD    ? HARMONICS
+                                                       : pass == CLB_BACKWARD ? 3
+                                                                              : HARMONICS + 3;
     run_harmonics(op, pass, want);
     for (int i = 0; i < POINTS * columns; i++) assert_false(isnan(want[i]));
     for (int s = 1; s < tried(at, n); s++) {
@@ -104,12 +120,52 @@ static const struct {
   const char *name;
   clb_limits limits;
 } targets[] = {
-    {"NVIDIA", {.lanes = {32, 32}, .max_subgroups = 32, .local_bytes = 49152, .most_local_bytes = 232448, .registers = 255, .units = 132, .subgroups = true, .async_copies = true,
-                .f64 = true}},
-    {"AMD", {.lanes = {64, 64}, .max_subgroups = 16, .local_bytes = 65536, .most_local_bytes = 65536, .registers = 256, .units = 304, .subgroups = true, .f64 = true}},
-    {"Intel", {.lanes = {16, 16}, .max_subgroups = 64, .local_bytes = 131072, .most_local_bytes = 131072, .registers = 128, .units = 128, .subgroups = true, .f64 = true}},
-    {"no sub-groups", {.lanes = {32, 32}, .max_subgroups = 32, .local_bytes = 49152, .most_local_bytes = 49152, .registers = 255, .units = 132, .f64 = true}},
-    {"CPU", {.lanes = {8, 16}, .max_subgroups = 1, .local_bytes = 1 << 20, .most_local_bytes = 1 << 20, .registers = 32, .units = 2, .simd = true, .subgroups = true, .f64 = true}},
+    {"NVIDIA",
+     {.lanes = {32, 32},
+      .max_subgroups = 32,
+      .local_bytes = 49152,
+      .most_local_bytes = 232448,
+      .registers = 255,
+      .units = 132,
+      .subgroups = true,
+      .async_copies = true,
+      .f64 = true}},
+    {"AMD",
+     {.lanes = {64, 64},
+      .max_subgroups = 16,
+      .local_bytes = 65536,
+      .most_local_bytes = 65536,
+      .registers = 256,
+      .units = 304,
+      .subgroups = true,
+      .f64 = true}},
+    {"Intel",
+     {.lanes = {16, 16},
+      .max_subgroups = 64,
+      .local_bytes = 131072,
+      .most_local_bytes = 131072,
+      .registers = 128,
+      .units = 128,
+      .subgroups = true,
+      .f64 = true}},
+    {"no sub-groups",
+     {.lanes = {32, 32},
+      .max_subgroups = 32,
+      .local_bytes = 49152,
+      .most_local_bytes = 49152,
+      .registers = 255,
+      .units = 132,
+      .f64 = true}},
+    {"CPU",
+     {.lanes = {8, 16},
+      .max_subgroups = 1,
+      .local_bytes = 1 << 20,
+      .most_local_bytes = 1 << 20,
+      .registers = 32,
+      .units = 2,
+      .simd = true,
+      .subgroups = true,
+      .f64 = true}},
 };
 enum { TARGETS = sizeof targets / sizeof *targets };
 
@@ -132,9 +188,13 @@ static void check_list(const char *problem, clb_problem *p, int target, bool low
     if (!lowers) continue;
     kind->lower(p, &list[i], &k);
     lowered++;
-    if (k.error[0] || !ir_verify(&k, mistake, sizeof mistake)) fail_msg("%s, pass %d, %s, candidate %d: %s%s", problem, p->pass, targets[target].name, i, k.error, mistake);
-    if (ir_local_bytes(&k) > (k.resident || list[i].stages ? limits->most_local_bytes : limits->local_bytes))
-      fail_msg("%s, pass %d, %s, candidate %d has %lld bytes of local memory", problem, p->pass, targets[target].name, i, (long long)ir_local_bytes(&k));
+    if (k.error[0] || !ir_verify(&k, mistake, sizeof mistake))
+      fail_msg("%s, pass %d, %s, candidate %d: %s%s", problem, p->pass, targets[target].name, i,
+               k.error, mistake);
+    if (ir_local_bytes(&k) >
+        (k.resident || list[i].stages ? limits->most_local_bytes : limits->local_bytes))
+      fail_msg("%s, pass %d, %s, candidate %d has %lld bytes of local memory", problem, p->pass,
+               targets[target].name, i, (long long)ir_local_bytes(&k));
     ir_free(&k);
   }
 }
@@ -150,12 +210,21 @@ static void check_problem(const char *name, clb_problem *p, int turn, int passes
 
 static void read_named(clb_context *ctx, int i, int turn, clb_problem *p) {
   static clb_instructions found;
-  clb_status s = standard[i].kind == CHANNEL_WISE ? clb_channel_wise(ctx, standard[i].x, standard[i].y, standard[i].filter, CLB_AS_FOUND, &found)
-                                                  : clb_fully_connected(ctx, standard[i].x, standard[i].y, standard[i].filter, &found);
+  clb_status s =
+      standard[i].kind == CHANNEL_WISE
+          ? clb_channel_wise(ctx, standard[i].x, standard[i].y, standard[i].filter, CLB_AS_FOUND,
+                             &found)
+          : clb_fully_connected(ctx, standard[i].x, standard[i].y, standard[i].filter, &found);
   OK(ctx, s);
   clb_layout layout = turn % 3 ? CLB_IR_MUL : CLB_MUL_IR;
-  const clb_tensor_product_desc desc = {.irreps_x = found.irreps_x, .irreps_y = found.irreps_y, .irreps_z = found.irreps_z, .instructions = found.instructions,
-                                        .n_instructions = found.n_instructions, .layout_x = layout, .layout_z = layout, .shared_weights = standard[i].shared};
+  const clb_tensor_product_desc desc = {.irreps_x = found.irreps_x,
+                                        .irreps_y = found.irreps_y,
+                                        .irreps_z = found.irreps_z,
+                                        .instructions = found.instructions,
+                                        .n_instructions = found.n_instructions,
+                                        .layout_x = layout,
+                                        .layout_z = layout,
+                                        .shared_weights = standard[i].shared};
   memset(p, 0, sizeof *p);
   OK(ctx, clb_tensor_product_read(&desc, &p->tensor_product, &ctx->error));
   p->storage = p->arithmetic = turn % 4 == 3 ? CLB_F64 : CLB_F32;
@@ -189,7 +258,9 @@ static void named_problems(void **state) {
 }
 
 int main(void) {
-  static const place_test tests[] = {{"products", each_product, 0}, {"convolutions", each_convolution, 0}, {"harmonics", each_harmonics, 0}};
+  static const place_test tests[] = {{"products", each_product, 0},
+                                     {"convolutions", each_convolution, 0},
+                                     {"harmonics", each_harmonics, 0}};
   const struct CMUnitTest all[] = {cmocka_unit_test(named_problems)};
   int failed = cmocka_run_group_tests(all, NULL, NULL);
   return failed + run_at_places("candidates", tests, sizeof tests / sizeof *tests);

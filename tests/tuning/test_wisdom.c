@@ -1,4 +1,5 @@
-/* tests/tuning/test_wisdom.c - the fastest candidate is found, kept and followed; wrong candidates and wrong lines do no harm. */
+/* tests/tuning/test_wisdom.c - the fastest candidate is found, kept and followed; wrong candidates
+   and wrong lines do no harm. */
 #include "tests/test.h"
 
 #include <dirent.h>
@@ -30,10 +31,10 @@ static int clean(void **state) {
   return rmdir(dir) || setenv("CLB_CACHE_DIR", "off", 1);
 }
 
-#define OK(ctx, call)                                  \
-  do {                                                 \
-    clb_status s_ = (call);                            \
-    if (s_) fail_msg("%s: %s", #call, clb_error(ctx)); \
+#define OK(ctx, call)                                                                              \
+  do {                                                                                             \
+    clb_status s_ = (call);                                                                        \
+    if (s_) fail_msg("%s: %s", #call, clb_error(ctx));                                             \
   } while (0)
 
 static const char *path_of(const char *name) {
@@ -77,7 +78,7 @@ static struct {
   clb_backend backend;
   clb_module *module[MOST_MODULES]; /* in the order of their loading: the estimate's is the first */
   int n, alive, launches, fast, wrong, failing; /* numbers of modules; -1: none */
-  int patience;                     /* launches of the failing one that go well */
+  int patience;                                 /* launches of the failing one that go well */
 } fake;
 
 static int number_of(const clb_module *m) {
@@ -86,7 +87,8 @@ static int number_of(const clb_module *m) {
   return -1;
 }
 
-static clb_status load(clb_device *d, const ir_kernel *k, const void *binary, size_t bytes, clb_module **module) {
+static clb_status load(clb_device *d, const ir_kernel *k, const void *binary, size_t bytes,
+                       clb_module **module) {
   clb_status s = fake.genuine->load(d, k, binary, bytes, module);
   assert_in_range(fake.n, 0, MOST_MODULES - 1);
   if (!s) fake.module[fake.n++] = *module, fake.alive++;
@@ -101,10 +103,12 @@ static void unload(clb_device *d, clb_module *module) {
 }
 
 /* All but one take 15 milliseconds more; the wrong one does nothing. */
-static clb_status launch(clb_device *d, clb_module *module, int64_t groups, const clb_arg *args, int n) {
+static clb_status launch(clb_device *d, clb_module *module, int64_t groups, const clb_arg *args,
+                         int n) {
   int i = number_of(module);
   fake.launches++;
-  if (i == fake.failing && fake.patience-- <= 0) return clb_fail(d->error, CLB_ERROR_DRIVER, "it fails");
+  if (i == fake.failing && fake.patience-- <= 0)
+    return clb_fail(d->error, CLB_ERROR_DRIVER, "it fails");
   if (i != fake.fast) nanosleep(&(struct timespec){.tv_nsec = 15000000}, NULL);
   if (i == fake.wrong) return CLB_OK;
   return fake.genuine->launch(d, module, groups, args, n);
@@ -134,7 +138,8 @@ enum { DEGREES = 5, COLUMNS = 25 };
 
 static clb_op *harmonics(clb_context *ctx, unsigned passes) {
   clb_op *op;
-  const clb_spherical_harmonics_desc d = {degrees, DEGREES, CLB_COMPONENT, 0, CLB_F32, CLB_F32, 0, passes};
+  const clb_spherical_harmonics_desc d = {degrees, DEGREES, CLB_COMPONENT, 0, CLB_F32,
+                                          CLB_F32, 0,       passes};
   OK(ctx, clb_spherical_harmonics_create(ctx, &d, &op));
   return op;
 }
@@ -178,13 +183,16 @@ static void check_harmonics(clb_op *op) {
     double r2 = 0, sum[DEGREES] = {0};
     for (int k = 0; k < 3; k++) r2 += (double)x[3 * i + k] * (double)x[3 * i + k];
     for (int l = 0, at = 0; l < DEGREES; at += 2 * l + 1, l++)
-      for (int m = 0; m < 2 * l + 1; m++) sum[l] += (double)y[COLUMNS * i + at + m] * (double)y[COLUMNS * i + at + m];
+      for (int m = 0; m < 2 * l + 1; m++)
+        sum[l] += (double)y[COLUMNS * i + at + m] * (double)y[COLUMNS * i + at + m];
     for (int l = 0; l < DEGREES; l++) { /* sum_m Y^2 = (2l+1) r^2l */
       double want = 2 * l + 1;
       for (int k = 0; k < l; k++) want *= r2;
-      if (!(sum[l] > 0.9999 * want - 1e-6 && sum[l] < 1.0001 * want + 1e-6)) fail_msg("degree %d: %g, not %g", l, sum[l], want);
+      if (!(sum[l] > 0.9999 * want - 1e-6 && sum[l] < 1.0001 * want + 1e-6))
+        fail_msg("degree %d: %g, not %g", l, sum[l], want);
     }
-    for (int k = 0; k < 3; k++) assert_true(y[COLUMNS * i + 1 + k] * x[3 * i + k] >= 0); /* Y_1 is along x */
+    for (int k = 0; k < 3; k++)
+      assert_true(y[COLUMNS * i + 1 + k] * x[3 * i + k] >= 0); /* Y_1 is along x */
   }
   clb_buffer_destroy(&rx.buffer);
   clb_buffer_destroy(&ry.buffer);
@@ -212,7 +220,8 @@ static void the_fastest_stays(void **state) {
     assert_int_equal(fake.alive, fast ? 2 : 1); /* the kernels of the others are gone */
     check_harmonics(op);
     int launches = fake.launches;
-    other = harmonics(ctx, CLB_PASS_BIT(CLB_FORWARD) | CLB_MEASURE); /* what is known is not measured again */
+    other = harmonics(ctx, CLB_PASS_BIT(CLB_FORWARD) |
+                               CLB_MEASURE); /* what is known is not measured again */
     assert_int_equal(chosen(other, CLB_FORWARD), fast);
     assert_int_equal(fake.launches, launches);
     assert_ptr_equal(other->kernel[CLB_FORWARD], op->kernel[CLB_FORWARD]);
@@ -244,7 +253,8 @@ static void without_the_flag_nothing_runs(void **state) {
   assert_int_not_equal(access(path_of("wisdom"), F_OK), 0);
 }
 
-/* One whose results are wrong, one that fails, one that fails later: each would be the fastest by far. */
+/* One whose results are wrong, one that fails, one that fails later: each would be the fastest by
+   far. */
 static void bad_candidates_are_dropped(void **state) {
   (void)state;
   for (int bad = 1; bad < 3; bad++)
@@ -266,7 +276,8 @@ static void a_failing_device_is_told_of(void **state) {
   clb_op *op;
   (void)state;
   clb_context *ctx = open_fake(-1, -1, 0);
-  const clb_spherical_harmonics_desc d = {degrees, DEGREES, CLB_COMPONENT, 0, CLB_F32, CLB_F32, 0, 1 | CLB_MEASURE};
+  const clb_spherical_harmonics_desc d = {degrees, DEGREES, CLB_COMPONENT,  0, CLB_F32,
+                                          CLB_F32, 0,       1 | CLB_MEASURE};
   assert_int_equal(clb_spherical_harmonics_create(ctx, &d, &op), CLB_ERROR_DRIVER);
   assert_null(op);
   assert_non_null(strstr(clb_error(ctx), "it fails"));
@@ -280,16 +291,26 @@ static clb_instructions found;
 
 static clb_tensor_product_desc product(clb_context *ctx, unsigned passes) {
   OK(ctx, clb_channel_wise(ctx, "8x0e+8x1o", "0e+1o", "0e+1o", CLB_SORTED, &found));
-  return (clb_tensor_product_desc){.irreps_x = found.irreps_x, .irreps_y = found.irreps_y, .irreps_z = found.irreps_z, .instructions = found.instructions,
-                                   .n_instructions = found.n_instructions, .layout_x = CLB_IR_MUL, .layout_z = CLB_IR_MUL, .storage = CLB_F32, .arithmetic = CLB_F32, .passes = passes};
+  return (clb_tensor_product_desc){.irreps_x = found.irreps_x,
+                                   .irreps_y = found.irreps_y,
+                                   .irreps_z = found.irreps_z,
+                                   .instructions = found.instructions,
+                                   .n_instructions = found.n_instructions,
+                                   .layout_x = CLB_IR_MUL,
+                                   .layout_z = CLB_IR_MUL,
+                                   .storage = CLB_F32,
+                                   .arithmetic = CLB_F32,
+                                   .passes = passes};
 }
 
 static void expect_measured(const clb_op *op, int passes) {
   for (int pass = 0; pass < passes; pass++)
-    if (!op->kernel[pass] || !op->choice[pass].measured || op->choice[pass].ns <= 0) fail_msg("pass %d was not measured; the last error is: %s", pass, clb_error(op->ctx));
+    if (!op->kernel[pass] || !op->choice[pass].measured || op->choice[pass].ns <= 0)
+      fail_msg("pass %d was not measured; the last error is: %s", pass, clb_error(op->ctx));
 }
 
-/* With row numbers, shared weights, in every type, added to what is there: data can be made for all. */
+/* With row numbers, shared weights, in every type, added to what is there: data can be made for
+   all. */
 static void measure_products(int ways) {
   clb_context *ctx = open_genuine();
   for (int how = 0; how < ways; how++) {
@@ -303,7 +324,8 @@ static void measure_products(int ways) {
     OK(ctx, clb_tensor_product_create(ctx, &d, &op));
     expect_measured(op, ways == 1 ? 1 : how ? 3 : 4);
     for (int pass = 0; pass < CLB_PASSES; pass++)
-      if (op->kernel[pass]) assert_non_null(strstr(tuning_of(op, (clb_pass)pass).estimate, "lanes="));
+      if (op->kernel[pass])
+        assert_non_null(strstr(tuning_of(op, (clb_pass)pass).estimate, "lanes="));
     clb_op_destroy(&op);
   }
   clb_context_destroy(&ctx);
@@ -330,9 +352,11 @@ static void convolutions_are_measured(void **state) {
     OK(ctx, clb_convolution_create(ctx, &d, &op));
     expect_measured(op, table ? 2 : 3);
     OK(ctx, clb_graph_create(ctx, 3, 3, &graph));
-    OK(ctx, clb_graph_update(graph, 3, 3, 3, CLB_I32, (clb_index_list){.host = ends}, (clb_index_list){.host = ends}));
+    OK(ctx, clb_graph_update(graph, 3, 3, 3, CLB_I32, (clb_index_list){.host = ends},
+                             (clb_index_list){.host = ends}));
     if (table) { /* the made-up table is not the user's */
-      assert_int_equal(clb_convolution_forward(op, graph, none, none, none, none, NULL), CLB_ERROR_ARGUMENT);
+      assert_int_equal(clb_convolution_forward(op, graph, none, none, none, none, NULL),
+                       CLB_ERROR_ARGUMENT);
       assert_non_null(strstr(clb_error(ctx), "clb_convolution_set_table"));
     }
     clb_graph_destroy(&graph);
@@ -376,17 +400,33 @@ static void bad_lines_do_nothing(void **state) {
   size_t n;
   (void)state;
   char *line = line_of_candidate_1(&n), *twice = calloc(2 * n + 1, 1);
-  static const char *const edits[][2] = {
-      {"clebsch1 ", "clebsch2 "},     {" " CLB_VERSION " ", " 9.9.9 "}, {"lanes=", "lane="},          {"lanes=", "lanes=9"},           {"lanes=", "lanes=-"}, {"width=", "width=1000"},
-      {"width=", "width=4294967"},    {"subgroups=1", "subgroups=2"},   {"subgroups=1 ", "subgroups=0 "}, {"lanes", "lanes=1 lanes"}, {" lanes", " units=3 lanes"}, {"ns=", "ns="},
-      {"ns=", "n$="}, {"ns=", "ns=99999999999999999999"}, {" # ", " "}, {" # ", " #\t"}, {" #", " # \x01"}};
+  static const char *const edits[][2] = {{"clebsch1 ", "clebsch2 "},
+                                         {" " CLB_VERSION " ", " 9.9.9 "},
+                                         {"lanes=", "lane="},
+                                         {"lanes=", "lanes=9"},
+                                         {"lanes=", "lanes=-"},
+                                         {"width=", "width=1000"},
+                                         {"width=", "width=4294967"},
+                                         {"subgroups=1", "subgroups=2"},
+                                         {"subgroups=1 ", "subgroups=0 "},
+                                         {"lanes", "lanes=1 lanes"},
+                                         {" lanes", " units=3 lanes"},
+                                         {"ns=", "ns="},
+                                         {"ns=", "n$="},
+                                         {"ns=", "ns=99999999999999999999"},
+                                         {" # ", " "},
+                                         {" # ", " #\t"},
+                                         {" #", " # \x01"}};
   assert_non_null(twice);
   assert_int_equal(choice_with(line, n), 1);
   for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
-    int want = !strcmp(edits[i][0], edits[i][1]) || !strcmp(edits[i][1], "lanes=1 lanes"); /* a setting said twice: the last one holds */
-    if (choice_edited(line, edits[i][0], edits[i][1]) != want) fail_msg("'%s' for '%s': it is %sfollowed", edits[i][1], edits[i][0], want ? "not " : "");
+    int want = !strcmp(edits[i][0], edits[i][1]) ||
+               !strcmp(edits[i][1], "lanes=1 lanes"); /* a setting said twice: the last one holds */
+    if (choice_edited(line, edits[i][0], edits[i][1]) != want)
+      fail_msg("'%s' for '%s': it is %sfollowed", edits[i][1], edits[i][0], want ? "not " : "");
   }
-  for (size_t cut = 0; cut < n; cut += cut + 8 < n ? 3 : 1) assert_int_equal(choice_with(line, cut), 0);
+  for (size_t cut = 0; cut < n; cut += cut + 8 < n ? 3 : 1)
+    assert_int_equal(choice_with(line, cut), 0);
   for (size_t i = 0; i < n; i += 2) { /* a comment may be damaged, times too */
     bool key = i < 9 + strlen(CLB_VERSION) + 1 + 4 + 33 + 33;
     line[i] ^= 4;
@@ -425,12 +465,14 @@ static void hostile_files(void **state) {
   free(line);
 }
 
-/* A megabyte of good lines, imported onto itself: what once took as many steps as the square of its lines. */
+/* A megabyte of good lines, imported onto itself: what once took as many steps as the square of its
+   lines. */
 static void long_files_are_quick(void **state) {
   enum { MANY = 1 << 20 };
   size_t n, used = 0;
   (void)state;
-  char *line = line_of_candidate_1(&n), *big = malloc(MANY), *problem = strchr(strchr(line, ':'), ' ') + 1;
+  char *line = line_of_candidate_1(&n), *big = malloc(MANY),
+       *problem = strchr(strchr(line, ':'), ' ') + 1;
   assert_non_null(big);
   clb_context *ctx = open_genuine();
   for (unsigned i = 0; used + n + 1 < MANY; i++) {
@@ -486,12 +528,10 @@ static void run_op(clb_op *op, bool convolves, clb_pass pass, float *out) {
   OK(ctx, clb_buffer_create(ctx, 1 << 20, &space));
   OK(ctx, clb_graph_create(ctx, NODES, EDGES, &g));
   OK(ctx, clb_graph_update(g, NODES, NODES, EDGES, CLB_I32, from, to));
-  if (convolves && !pass)
-    OK(ctx, clb_convolution_forward(op, g, r[X], r[Y], r[W], r[A], space));
+  if (convolves && !pass) OK(ctx, clb_convolution_forward(op, g, r[X], r[Y], r[W], r[A], space));
   if (convolves && pass)
     OK(ctx, clb_convolution_backward(op, g, r[X], r[Y], r[W], r[G], r[A], r[B], r[C], space));
-  if (!convolves && !pass)
-    OK(ctx, clb_tensor_product_forward(op, EDGES, r[X], r[Y], r[W], r[A]));
+  if (!convolves && !pass) OK(ctx, clb_tensor_product_forward(op, EDGES, r[X], r[Y], r[W], r[A]));
   if (!convolves && pass)
     OK(ctx, clb_tensor_product_backward(op, EDGES, r[X], r[Y], r[W], r[G], r[A], r[B], r[C]));
   for (int i = A; i < ROWS; i++)
@@ -519,14 +559,14 @@ static char *lines_of_four(size_t *n) {
    round 0 none do. */
 static void write_changed(const char *lines, int round, uint64_t *seed) {
   static const char *const names[] = {
-      "lanes", "subgroups", "staged",   "large_registers", "units", "width",     "body",
-      "span",  "brief",     "pairs",    "whole_rows",      "edges", "lockstep",  "nonzeros",
-      "part",  "slices",    "resident", "shuffles",        "batch", "in_memory", "stages",
-      "twins", "narrow",    "ns"};
-  static const long long values[] = {0,   1,   2,    3,    4,    5,     7,       8,         16,
-                                     17,  32,  63,   64,   65,   128,   256,     1000,      1024,
-                                     -1,  -2,  -8,   4096, 65536, 1 << 30, INT32_MAX, INT32_MIN,
-                                     100000000000000000};
+      "lanes",    "subgroups", "staged", "large_registers", "units",      "width",
+      "body",     "span",      "brief",  "pairs",           "whole_rows", "edges",
+      "lockstep", "nonzeros",  "part",   "slices",          "resident",   "shuffles",
+      "batch",    "in_memory", "stages", "twins",           "narrow",     "ns"};
+  static const long long values[] = {
+      0,  1,  2,  3,    4,     5,       7,         8,         16,
+      17, 32, 63, 64,   65,    128,     256,       1000,      1024,
+      -1, -2, -8, 4096, 65536, 1 << 30, INT32_MAX, INT32_MIN, 100000000000000000};
   clb_text text = {0};
   for (const char *line = lines, *end; (end = strchr(line, '\n')); line = end + 1) {
     const char *comment = strstr(line, " # ");
@@ -604,7 +644,8 @@ static void the_newest_lines_stay(void **state) {
   free(line);
 }
 
-/* Lines of other devices stay in the file, are not followed and not exported; those of one key are replaced. */
+/* Lines of other devices stay in the file, are not followed and not exported; those of one key are
+   replaced. */
 static void lines_are_merged(void **state) {
   size_t n, all;
   (void)state;
@@ -613,9 +654,11 @@ static void lines_are_merged(void **state) {
   memset(strchr(foreign, ':') + 1, '0', 32);
   write_file("wisdom", foreign, (size_t)n_foreign);
   clb_context *first = open_genuine(), *second = open_genuine();
-  clb_op *op = harmonics(first, CLB_PASS_BIT(CLB_FORWARD)), *a = harmonics(second, CLB_PASS_BIT(CLB_FORWARD) | CLB_MEASURE), *b;
+  clb_op *op = harmonics(first, CLB_PASS_BIT(CLB_FORWARD)),
+         *a = harmonics(second, CLB_PASS_BIT(CLB_FORWARD) | CLB_MEASURE), *b;
   assert_int_equal(chosen(op, CLB_FORWARD), 0);
-  b = harmonics(first, CLB_PASS_BIT(CLB_BACKWARD) | CLB_MEASURE); /* has not seen what the second wrote */
+  b = harmonics(first,
+                CLB_PASS_BIT(CLB_BACKWARD) | CLB_MEASURE); /* has not seen what the second wrote */
   assert_int_equal(count_lines("wisdom"), 3);
   OK(first, clb_wisdom_export(first, path_of("exported")));
   assert_int_equal(count_lines("exported"), 1);
@@ -644,7 +687,8 @@ static void round_trip_without_a_folder(void **state) {
   (void)state;
   setenv("CLB_CACHE_DIR", "off", 1);
   clb_context *ctx = open_fake(1, -1, -1);
-  clb_op *op = harmonics(ctx, CLB_PASS_BIT(CLB_FORWARD) | CLB_MEASURE), *other = harmonics(ctx, CLB_PASS_BIT(CLB_FORWARD));
+  clb_op *op = harmonics(ctx, CLB_PASS_BIT(CLB_FORWARD) | CLB_MEASURE),
+         *other = harmonics(ctx, CLB_PASS_BIT(CLB_FORWARD));
   assert_int_equal(chosen(op, CLB_FORWARD), 1);
   assert_int_equal(chosen(other, CLB_FORWARD), 1);
   OK(ctx, clb_wisdom_export(ctx, path_of("a")));
@@ -706,9 +750,11 @@ static void mistakes(void **state) {
   assert_int_equal(clb_op_tuning(NULL, CLB_FORWARD, &t), CLB_ERROR_ARGUMENT);
   assert_int_equal(clb_op_tuning(op, CLB_BACKWARD, &t), CLB_ERROR_ARGUMENT);
   assert_int_equal(clb_op_tuning(op, CLB_FORWARD, NULL), CLB_ERROR_ARGUMENT);
-  const clb_spherical_harmonics_desc d = {degrees, DEGREES, CLB_COMPONENT, 0, CLB_F32, CLB_F32, 0, CLB_MEASURE};
+  const clb_spherical_harmonics_desc d = {degrees, DEGREES, CLB_COMPONENT, 0, CLB_F32,
+                                          CLB_F32, 0,       CLB_MEASURE};
   clb_op *none;
-  assert_int_equal(clb_spherical_harmonics_create(ctx, &d, &none), CLB_ERROR_ARGUMENT); /* the flag is no pass */
+  assert_int_equal(clb_spherical_harmonics_create(ctx, &d, &none),
+                   CLB_ERROR_ARGUMENT); /* the flag is no pass */
   assert_null(none);
   unlink(path_of("garbage"));
   close_all(&op, &ctx);
@@ -730,11 +776,21 @@ static void compiled_kernels(void **state) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, fresh, clean)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(the_fastest_stays), TEST(without_the_flag_nothing_runs), TEST(bad_candidates_are_dropped), TEST(a_failing_device_is_told_of),
-                                     TEST(products_are_measured), TEST(convolutions_are_measured),
-                                     TEST(bad_lines_do_nothing), TEST(hostile_files),
-                                     TEST(long_files_are_quick), TEST(the_newest_lines_stay),
-                                     TEST(changed_settings_do_no_harm), TEST(lines_are_merged),
-                                     TEST(round_trip_without_a_folder), TEST(import_goes_to_the_folder), TEST(mistakes), TEST(compiled_kernels)};
+  const struct CMUnitTest tests[] = {TEST(the_fastest_stays),
+                                     TEST(without_the_flag_nothing_runs),
+                                     TEST(bad_candidates_are_dropped),
+                                     TEST(a_failing_device_is_told_of),
+                                     TEST(products_are_measured),
+                                     TEST(convolutions_are_measured),
+                                     TEST(bad_lines_do_nothing),
+                                     TEST(hostile_files),
+                                     TEST(long_files_are_quick),
+                                     TEST(the_newest_lines_stay),
+                                     TEST(changed_settings_do_no_harm),
+                                     TEST(lines_are_merged),
+                                     TEST(round_trip_without_a_folder),
+                                     TEST(import_goes_to_the_folder),
+                                     TEST(mistakes),
+                                     TEST(compiled_kernels)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

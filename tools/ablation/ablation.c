@@ -23,7 +23,8 @@ typedef struct {
 enum { KEY_QUICK = 500, KEY_PROBLEM, KEY_FORMAT, KEY_RESTART };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
-  static const char *const formats[] = {[FORMAT_TEXT] = "text", [FORMAT_CSV] = "csv", [FORMAT_MARKDOWN] = "markdown"};
+  static const char *const formats[] = {
+      [FORMAT_TEXT] = "text", [FORMAT_CSV] = "csv", [FORMAT_MARKDOWN] = "markdown"};
   ablation_options *o = state->input;
   switch (key) {
     case 'o': o->out = arg; return 0;
@@ -38,8 +39,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       o->problem[o->n_problems++] = arg;
       return 0;
     case KEY_FORMAT:
-      for (o->format = FORMAT_TEXT; o->format < FORMATS && strcmp(arg, formats[o->format]); o->format++) {}
-      if (o->format == FORMATS) argp_error(state, "--format is text, csv or markdown, not '%s'", arg);
+      for (o->format = FORMAT_TEXT; o->format < FORMATS && strcmp(arg, formats[o->format]);
+           o->format++) {
+      }
+      if (o->format == FORMATS)
+        argp_error(state, "--format is text, csv or markdown, not '%s'", arg);
       return 0;
     case ARGP_KEY_ARG: argp_error(state, "ablation takes no '%s'", arg); return 0;
     case ARGP_KEY_END:
@@ -50,35 +54,53 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 }
 
 static const struct argp_option options[] = {
-    {"device", 'd', "DEVICE", 0, "A name that `clebsch devices` shows; repeats (default: $CLB_DEVICE, else the first that opens)", 0},
+    {"device", 'd', "DEVICE", 0,
+     "A name that `clebsch devices` shows; repeats (default: $CLB_DEVICE, else the first that "
+     "opens)",
+     0},
     {"quick", KEY_QUICK, NULL, 0, "Smaller and fewer cases, a minute on a CPU", 0},
     {"problem", KEY_PROBLEM, "NAME", 0, "Only the cases of this problem; repeats", 0},
-    {"out", 'o', "FILE", 0, "JSON of all cases, rewritten after each; what is in it already is not measured again", 0},
+    {"out", 'o', "FILE", 0,
+     "JSON of all cases, rewritten after each; what is in it already is not measured again", 0},
     {"format", KEY_FORMAT, "NAME", 0, "Of the table: text (default), csv or markdown", 0},
     {"restart", KEY_RESTART, NULL, 0, "Overwrite FILE", 0},
     {0}};
 
 static const char doc[] =
-    "Times pieces of work as they are and without one optimisation at a time, and without all, and compares the results.\v"
-    "Each number of the table is the geometric mean, over the cases that the optimisation changes anything in, of the time without it divided by the time with it; "
-    "beside it the number of these cases; a dash where there are none. All ways of a case are timed in turns, and the least time of each counts; FILE has medians, too.\n\n"
-    "wide aligned accesses: numbers are read and written one by one. accumulators in registers: what several paths or edges add to, and the gradient of a receiver, are in memory. "
-    "split of long reductions: a row of a graph is worked on by one group, however many edges it has. receiver ownership: a tensor product writes a message for each edge, which "
-    "are then summed by receiver (backward: gradients are gathered, and those of x summed by sender); compared with a convolution whose weights are given, as these messages' are. "
-    "harmonics on the fly: an op of its own writes them. radial tables: a matrix product of 64 numbers of each edge makes its weights, as the last layer of a radial network "
-    "does, whose other layers are not counted. record and replay: launches are submitted one by one.\n\n"
-    "Exit status: 0 all is well, 1 a result is wrong or something failed, 2 a mistake in the arguments.";
+    "Times pieces of work as they are and without one optimisation at a time, and without all, and "
+    "compares the results.\v"
+    "Each number of the table is the geometric mean, over the cases that the optimisation changes "
+    "anything in, of the time without it divided by the time with it; "
+    "beside it the number of these cases; a dash where there are none. All ways of a case are "
+    "timed in turns, and the least time of each counts; FILE has medians, too.\n\n"
+    "wide aligned accesses: numbers are read and written one by one. accumulators in registers: "
+    "what several paths or edges add to, and the gradient of a receiver, are in memory. "
+    "split of long reductions: a row of a graph is worked on by one group, however many edges it "
+    "has. receiver ownership: a tensor product writes a message for each edge, which "
+    "are then summed by receiver (backward: gradients are gathered, and those of x summed by "
+    "sender); compared with a convolution whose weights are given, as these messages' are. "
+    "harmonics on the fly: an op of its own writes them. radial tables: a matrix product of 64 "
+    "numbers of each edge makes its weights, as the last layer of a radial network "
+    "does, whose other layers are not counted. record and replay: launches are submitted one by "
+    "one.\n\n"
+    "Exit status: 0 all is well, 1 a result is wrong or something failed, 2 a mistake in the "
+    "arguments.";
 
 /* ---- cases ---- */
 
-/* On a host's processor graphs are smaller, and rows fewer; where there is neither, the case is left out. */
+/* On a host's processor graphs are smaller, and rows fewer; where there is neither, the case is
+   left out. */
 typedef struct {
   const char *kind, *problem, *layout, *graph, *cpu_graph;
   int64_t rows, cpu_rows;
   unsigned passes;
 } entry;
 
-enum { F = CLB_PASS_BIT(CLB_FORWARD), B = CLB_PASS_BIT(CLB_BACKWARD), D = CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) };
+enum {
+  F = CLB_PASS_BIT(CLB_FORWARD),
+  B = CLB_PASS_BIT(CLB_BACKWARD),
+  D = CLB_PASS_BIT(CLB_DOUBLE_BACKWARD)
+};
 static const entry standard_cases[] = {
     {"convolution", "mace-large", "ir_mul", "carbon", "carbon:1", 0, 0, F | B},
     {"convolution", "nequix-main", "ir_mul", "carbon", "carbon:1", 0, 0, F | B},
@@ -103,8 +125,11 @@ static const entry quick_cases[] = {
 };
 
 /* Those of the list that are asked for: one for each pass, but a sequence goes forward and back. */
-static int list_cases(const ablation_options *o, const clb_device_info *info, ablation_case *cases) {
-  const entry *e = o->quick ? quick_cases : standard_cases, *end = e + (o->quick ? sizeof quick_cases / sizeof *e : sizeof standard_cases / sizeof *e);
+static int list_cases(const ablation_options *o, const clb_device_info *info,
+                      ablation_case *cases) {
+  const entry *e = o->quick ? quick_cases : standard_cases,
+              *end = e + (o->quick ? sizeof quick_cases / sizeof *e
+                                   : sizeof standard_cases / sizeof *e);
   int n = 0;
   for (; e < end; e++) {
     bool asked = !o->n_problems, cpu = is_on_this_cpu(info);
@@ -112,7 +137,9 @@ static int list_cases(const ablation_options *o, const clb_device_info *info, ab
     asked &= (cpu ? e->cpu_graph : e->graph) || (cpu ? e->cpu_rows : e->rows);
     for (int pass = 0; pass < PASSES && asked; pass++)
       if (e->passes >> pass & 1 && (strcmp(e->kind, "sequence") || pass == CLB_BACKWARD))
-        cases[n++] = (ablation_case){e->kind, e->problem, e->layout, cpu ? e->cpu_graph : e->graph, (clb_pass)pass, cpu ? e->cpu_rows : e->rows};
+        cases[n++] = (ablation_case){e->kind,        e->problem,
+                                     e->layout,      cpu ? e->cpu_graph : e->graph,
+                                     (clb_pass)pass, cpu ? e->cpu_rows : e->rows};
   }
   return n;
 }
@@ -124,18 +151,23 @@ typedef struct {
   ablation_file file;
 } run;
 
-static const double TOLERANCE = 2e-3; /* of f32, of the root mean square: sums of 100,000 terms, in another order */
+static const double TOLERANCE =
+    2e-3; /* of f32, of the root mean square: sums of 100,000 terms, in another order */
 
 static const char *title(const ablation_case *c, char out[200]) {
-  snprintf(out, 200, "%s %s %s%s%s %s", c->kind, c->problem, c->layout, c->graph ? " " : "", c->graph ? c->graph : "", pass_names[c->pass]);
+  snprintf(out, 200, "%s %s %s%s%s %s", c->kind, c->problem, c->layout, c->graph ? " " : "",
+           c->graph ? c->graph : "", pass_names[c->pass]);
   return out;
 }
 
-static int one_case(run *r, clb_context *ctx, const clb_device_info *info, ablation_case *c, int number, int of) {
+static int one_case(run *r, clb_context *ctx, const clb_device_info *info, ablation_case *c,
+                    int number, int of) {
   static const struct {
     const char *kind;
     void (*make)(work *w, ablation_case *c);
-  } kinds[] = {{"convolution", ablation_convolution}, {"tensor_product", ablation_product}, {"sequence", ablation_sequence}};
+  } kinds[] = {{"convolution", ablation_convolution},
+               {"tensor_product", ablation_product},
+               {"sequence", ablation_sequence}};
   char name[200], label[400];
   int worst = EXIT_GOOD;
   if (ablation_file_has(&r->file, info->name, c)) return EXIT_GOOD;
@@ -147,11 +179,14 @@ static int one_case(run *r, clb_context *ctx, const clb_device_info *info, ablat
     if (!strcmp(kinds[i].kind, c->kind)) kinds[i].make(w, c);
   clb_status status = work_measure(w, r->o.quick ? 0.1 : 0.6, label);
   progress(NULL);
-  if (status) complain("%s: %s: %s", info->name, name, w->trouble[0] ? w->trouble : clb_error(ctx)), worst = EXIT_FAILED;
+  if (status)
+    complain("%s: %s: %s", info->name, name, w->trouble[0] ? w->trouble : clb_error(ctx)),
+        worst = EXIT_FAILED;
   for (int i = 0; i < w->n_ways && !status; i++) {
     const way *y = &w->way[i];
     if (y->error <= TOLERANCE) continue;
-    complain("%s: %s without %s is wrong: error %.1e, tolerance %.1e", info->name, name, y->without < ABLATIONS ? ablation_names[y->without] : "anything", y->error, TOLERANCE);
+    complain("%s: %s without %s is wrong: error %.1e, tolerance %.1e", info->name, name,
+             y->without < ABLATIONS ? ablation_names[y->without] : "anything", y->error, TOLERANCE);
     worst = EXIT_FAILED;
   }
   if (!status && !ablation_file_add(&r->file, info->name, c, w)) worst = EXIT_FAILED;
@@ -170,7 +205,8 @@ static int on_device(clb_context *ctx, const clb_device_info *info, const char *
     return EXIT_FAILED;
   }
   if (!n) {
-    complain("ablation: there is no case of such a problem%s", r->o.quick ? " among the quick ones" : "");
+    complain("ablation: there is no case of such a problem%s",
+             r->o.quick ? " among the quick ones" : "");
     return EXIT_USAGE;
   }
   if (!ablation_file_device(&r->file, info)) return EXIT_FAILED;
@@ -188,7 +224,9 @@ int ablation_main(int argc, char **argv) {
   parse_arguments(&argp, argc, argv, 0, &r->o);
   devices.n_devices = r->o.n_devices;
   memcpy(devices.devices, r->o.device, sizeof r->o.device);
-  int status = ablation_file_open(&r->file, r->o.out, r->o.quick, r->o.restart) ? on_each_device(&devices, on_device, r) : EXIT_FAILED;
+  int status = ablation_file_open(&r->file, r->o.out, r->o.quick, r->o.restart)
+                   ? on_each_device(&devices, on_device, r)
+                   : EXIT_FAILED;
   if (r->file.root) ablation_print(&r->file, r->o.format);
   ablation_file_close(&r->file);
   free(r);

@@ -1,34 +1,54 @@
-/* tools/ablation/ablation.h - `clebsch ablation`: a piece of work, and the ways in which it is done: with all optimisations, and without one or all of them. */
+/* tools/ablation/ablation.h - `clebsch ablation`: a piece of work, and the ways in which it is
+   done: with all optimisations, and without one or all of them. */
 #ifndef CLB_TOOLS_ABLATION_ABLATION_H
 #define CLB_TOOLS_ABLATION_ABLATION_H
 
 #include "tools/ops/op.h"
 
-typedef enum { NO_WIDE_ACCESSES, NO_REGISTER_SUMS, NO_SPLIT_ROWS, NO_OWNERSHIP, NO_FUSED_HARMONICS, NO_TABLES, NO_REPLAY, NO_OPTIMISATION, ABLATIONS } ablation;
+typedef enum {
+  NO_WIDE_ACCESSES,
+  NO_REGISTER_SUMS,
+  NO_SPLIT_ROWS,
+  NO_OWNERSHIP,
+  NO_FUSED_HARMONICS,
+  NO_TABLES,
+  NO_REPLAY,
+  NO_OPTIMISATION,
+  ABLATIONS
+} ablation;
 extern const char *const ablation_names[ABLATIONS];
 
 /* ---- ways: lists of calls ---- */
 
 typedef enum { CALL_HARMONICS, CALL_PRODUCT, CALL_CONVOLUTION } call_kind;
-enum { MOST_CALLS = 48, MOST_WAYS = ABLATIONS + 2, MOST_THINGS = 96, CALL_ROWS = 11, MOST_OUTPUTS = 7 };
+enum {
+  MOST_CALLS = 48,
+  MOST_WAYS = ABLATIONS + 2,
+  MOST_THINGS = 96,
+  CALL_ROWS = 11,
+  MOST_OUTPUTS = 7
+};
 typedef struct {
   call_kind kind;
   clb_op *op;
   clb_pass pass;
-  int64_t n;        /* rows, where there is no graph */
+  int64_t n; /* rows, where there is no graph */
   clb_graph *graph;
   clb_buffer *workspace;
   clb_rows rows[CALL_ROWS]; /* operands in the order of the call */
 } op_call;
 
 typedef struct {
-  ablation without; /* ABLATIONS: nothing */
-  int against;      /* number of the way that it is compared with */
-  bool replayed, completes; /* completes: calls added from now on only complete results, so that they can be compared */
-  int n, n_timed;   /* calls; those behind n_timed are such */
+  ablation without;         /* ABLATIONS: nothing */
+  int against;              /* number of the way that it is compared with */
+  bool replayed, completes; /* completes: calls added from now on only complete results, so that
+                               they can be compared */
+  int n, n_timed;           /* calls; those behind n_timed are such */
   op_call call[MOST_CALLS];
   clb_recording *recording;
-  double error, seconds, seconds_min, ratio; /* error: largest difference, of the root mean square; seconds: median; ratio: of least times, against the other way */
+  double error, seconds, seconds_min,
+      ratio; /* error: largest difference, of the root mean square; seconds: median; ratio: of least
+                times, against the other way */
 } way;
 
 /* Elements of rows that are compared. */
@@ -63,7 +83,8 @@ void work_without(work *w, unsigned optimisations);
 clb_op *work_product(work *w, const clb_tensor_product_desc *desc);
 clb_op *work_harmonics(work *w, const clb_spherical_harmonics_desc *desc);
 clb_op *work_convolution(work *w, const clb_convolution_desc *desc);
-clb_graph *work_graph(work *w, int64_t n_senders, int64_t n_receivers, int64_t n_edges, const int32_t *senders, const int32_t *receivers);
+clb_graph *work_graph(work *w, int64_t n_senders, int64_t n_receivers, int64_t n_edges,
+                      const int32_t *senders, const int32_t *receivers);
 /* Rows of f32, back to back: of these numbers, or (NULL) of numbers by lot. */
 clb_rows work_rows(work *w, int64_t n, int64_t width, const float *values);
 clb_rows work_ones(work *w, int64_t width); /* one row for all */
@@ -73,8 +94,8 @@ void work_output(work *w, clb_rows rows, int64_t n, int64_t width);
 way *work_way(work *w, ablation without, int against, bool replayed);
 void way_add(work *w, way *y, op_call call);
 
-/* Compares results with those of the other ways, then times all ways in turns for so many seconds each, about.  Ways that do the same as what they are
-   compared with are left out before. */
+/* Compares results with those of the other ways, then times all ways in turns for so many seconds
+   each, about.  Ways that do the same as what they are compared with are left out before. */
 clb_status work_measure(work *w, double seconds, const char *label);
 void work_free(work *w);
 

@@ -1,8 +1,11 @@
-/* tools/ablation/convolution.c - a graph convolution from vectors of edges and a table of splines, and the same put together from less.
+/* tools/ablation/convolution.c - a graph convolution from vectors of edges and a table of splines,
+   and the same put together from less.
 
-   Without receiver ownership a tensor product writes the message of each edge and these are summed by receiver; backward g is gathered, and gradients of x
-   are written for each edge and summed by sender.  Without tables a matrix product makes the weights of each edge from HIDDEN numbers, as the last layer of a
-   radial network does.  These numbers h(r) are splines on the knots of the table, so that both ways have the same weights but for rounding. */
+   Without receiver ownership a tensor product writes the message of each edge and these are summed
+   by receiver; backward g is gathered, and gradients of x are written for each edge and summed by
+   sender.  Without tables a matrix product makes the weights of each edge from HIDDEN numbers, as
+   the last layer of a radial network does.  These numbers h(r) are splines on the knots of the
+   table, so that both ways have the same weights but for rounding. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +15,11 @@
 #include "tools/ops/graphs.h"
 #include "tools/ops/convolution_tool.h"
 
-enum { HIDDEN = 64, SUM_COLUMNS = 1024, LONG_ROW = 256 }; /* LONG_ROW: graphs split rows of more edges */
+enum {
+  HIDDEN = 64,
+  SUM_COLUMNS = 1024,
+  LONG_ROW = 256
+}; /* LONG_ROW: graphs split rows of more edges */
 
 /* All that ways share. */
 typedef struct {
@@ -22,9 +29,11 @@ typedef struct {
   tool_graph g;
   int degrees[16], n_degrees;
   int64_t y_stride;
-  clb_graph *graph, *whole, *reverse, *reverse_whole; /* whole: not split; reverse: by sender; NULL: not needed */
+  clb_graph *graph, *whole, *reverse,
+      *reverse_whole; /* whole: not split; reverse: by sender; NULL: not needed */
   clb_buffer *table, *senders, *receivers;
-  clb_rows x, v, r, h, slope, y, unit, matrix, weights, message, results, g_x, g_v, g_x_edge, g_y, g_r, g_w, g_h;
+  clb_rows x, v, r, h, slope, y, unit, matrix, weights, message, results, g_x, g_v, g_x_edge, g_y,
+      g_r, g_w, g_h;
 } piece;
 
 /* ---- data ---- */
@@ -37,9 +46,16 @@ static double hidden_slope(int k, double r) { return (1 + 0.05 * k) * cos((1 + 0
 static void spline(int k, double r, float *value, float *slope) {
   double at = fmin(fmax(r, FIRST_KNOT), LAST_KNOT), h = SPACING;
   int i = (int)fmin((at - FIRST_KNOT) / h, KNOTS - 2);
-  double r0 = FIRST_KNOT + h * i, r1 = r0 + h, u = (at - r0) / h, rise = hidden(k, r1) - hidden(k, r0), s0 = h * hidden_slope(k, r0), s1 = h * hidden_slope(k, r1);
-  *value = (float)(hidden(k, r0) + u * u * (3 - 2 * u) * rise + u * (1 - u) * (1 - u) * s0 + u * u * (u - 1) * s1);
-  *slope = r > LAST_KNOT || r < FIRST_KNOT ? 0 : (float)((6 * u * (1 - u) * rise + (1 - u) * (1 - 3 * u) * s0 + u * (3 * u - 2) * s1) / h);
+  double r0 = FIRST_KNOT + h * i, r1 = r0 + h, u = (at - r0) / h,
+         rise = hidden(k, r1) - hidden(k, r0), s0 = h * hidden_slope(k, r0),
+         s1 = h * hidden_slope(k, r1);
+  *value = (float)(hidden(k, r0) + u * u * (3 - 2 * u) * rise + u * (1 - u) * (1 - u) * s0 +
+                   u * u * (u - 1) * s1);
+  *slope =
+      r > LAST_KNOT || r < FIRST_KNOT
+          ? 0
+          : (float)((6 * u * (1 - u) * rise + (1 - u) * (1 - 3 * u) * s0 + u * (3 * u - 2) * s1) /
+                    h);
 }
 
 static void make_table(piece *p, const float *matrix) {
@@ -48,7 +64,9 @@ static void make_table(piece *p, const float *matrix) {
   for (int i = 0; i < KNOTS; i++)
     for (int64_t j = 0; j < W; j++) {
       double r = FIRST_KNOT + SPACING * i, value = 0, slope = 0;
-      for (int k = 0; k < HIDDEN; k++) value += hidden(k, r) * (double)matrix[k * W + j], slope += hidden_slope(k, r) * (double)matrix[k * W + j];
+      for (int k = 0; k < HIDDEN; k++)
+        value += hidden(k, r) * (double)matrix[k * W + j],
+            slope += hidden_slope(k, r) * (double)matrix[k * W + j];
       t[2 * (i * W + j)] = (float)value;
       t[2 * (i * W + j) + 1] = (float)slope;
     }
@@ -68,12 +86,17 @@ static void make_matrix(piece *p) {
 
 static void make_edges(piece *p) {
   int64_t n = p->g.n_edges;
-  float *v = allocate((size_t)n * 3, sizeof *v), *r = allocate((size_t)n, sizeof *r), *h = allocate((size_t)n * HIDDEN, sizeof *h), *slope = allocate((size_t)n * HIDDEN, sizeof *slope);
+  float *v = allocate((size_t)n * 3, sizeof *v), *r = allocate((size_t)n, sizeof *r),
+        *h = allocate((size_t)n * HIDDEN, sizeof *h),
+        *slope = allocate((size_t)n * HIDDEN, sizeof *slope);
   for (int64_t e = 0; e < n; e++) {
     double squares = 0;
-    for (int i = 0; i < 3; i++) v[3 * e + i] = (float)p->g.vectors[3 * e + i], squares += (double)v[3 * e + i] * (double)v[3 * e + i];
+    for (int i = 0; i < 3; i++)
+      v[3 * e + i] = (float)p->g.vectors[3 * e + i],
+                squares += (double)v[3 * e + i] * (double)v[3 * e + i];
     r[e] = (float)sqrt(squares);
-    for (int k = 0; k < HIDDEN; k++) spline(k, (double)r[e], &h[e * HIDDEN + k], &slope[e * HIDDEN + k]);
+    for (int k = 0; k < HIDDEN; k++)
+      spline(k, (double)r[e], &h[e * HIDDEN + k], &slope[e * HIDDEN + k]);
   }
   p->v = work_rows(p->w, n, 3, v);
   p->r = work_rows(p->w, n, 1, r);
@@ -98,8 +121,11 @@ static void make_graphs(piece *p) {
   bool splits = has_long_rows(g);
   for (int whole = 0; whole <= (splits ? 1 : 0); whole++) {
     work_without(p->w, whole ? CLB_SPLIT_ROWS : 0);
-    *(whole ? &p->whole : &p->graph) = work_graph(p->w, g->n_nodes, g->n_nodes, g->n_edges, g->senders, g->receivers);
-    if (p->pass != CLB_FORWARD) *(whole ? &p->reverse_whole : &p->reverse) = work_graph(p->w, g->n_nodes, g->n_nodes, g->n_edges, g->receivers, g->senders);
+    *(whole ? &p->whole : &p->graph) =
+        work_graph(p->w, g->n_nodes, g->n_nodes, g->n_edges, g->senders, g->receivers);
+    if (p->pass != CLB_FORWARD)
+      *(whole ? &p->reverse_whole : &p->reverse) =
+          work_graph(p->w, g->n_nodes, g->n_nodes, g->n_edges, g->receivers, g->senders);
   }
   work_without(p->w, 0);
   if (!p->w->status) p->w->status = clb_graph_lists(p->graph, &p->senders, &p->receivers);
@@ -138,9 +164,20 @@ static void make_data(piece *p) {
 
 /* ---- ops ---- */
 
-static clb_tensor_product_desc plain(const char *x, const char *y, const char *z, const clb_instruction *path) {
-  return (clb_tensor_product_desc){.irreps_x = x, .irreps_y = y, .irreps_z = z, .instructions = path, .n_instructions = 1, .path_normalization = CLB_PATH_NONE,
-                                   .layout_x = CLB_IR_MUL, .layout_y = CLB_IR_MUL, .layout_z = CLB_IR_MUL, .storage = CLB_F32, .arithmetic = CLB_F32, .passes = CLB_PASS_BIT(CLB_FORWARD)};
+static clb_tensor_product_desc plain(const char *x, const char *y, const char *z,
+                                     const clb_instruction *path) {
+  return (clb_tensor_product_desc){.irreps_x = x,
+                                   .irreps_y = y,
+                                   .irreps_z = z,
+                                   .instructions = path,
+                                   .n_instructions = 1,
+                                   .path_normalization = CLB_PATH_NONE,
+                                   .layout_x = CLB_IR_MUL,
+                                   .layout_y = CLB_IR_MUL,
+                                   .layout_z = CLB_IR_MUL,
+                                   .storage = CLB_F32,
+                                   .arithmetic = CLB_F32,
+                                   .passes = CLB_PASS_BIT(CLB_FORWARD)};
 }
 
 static char *scalars(int64_t n, char text[32]) {
@@ -158,18 +195,30 @@ static clb_op *convolution(piece *p, bool vectors, bool splines) {
   return op;
 }
 
-static void call(piece *p, way *y, call_kind kind, clb_op *op, clb_pass pass, const clb_rows *rows, int n) {
-  op_call c = {.kind = kind, .op = op, .pass = pass, .n = p->g.n_edges, .graph = kind == CALL_CONVOLUTION ? p->graph : NULL};
+static void call(piece *p, way *y, call_kind kind, clb_op *op, clb_pass pass, const clb_rows *rows,
+                 int n) {
+  op_call c = {.kind = kind,
+               .op = op,
+               .pass = pass,
+               .n = p->g.n_edges,
+               .graph = kind == CALL_CONVOLUTION ? p->graph : NULL};
   memcpy(c.rows, rows, (size_t)n * sizeof *rows);
   way_add(p->w, y, c);
 }
-#define CALL(p, y, kind, op, pass, ...) call(p, y, kind, op, pass, (const clb_rows[]){__VA_ARGS__}, (int)(sizeof(const clb_rows[]){__VA_ARGS__} / sizeof(clb_rows)))
+#define CALL(p, y, kind, op, pass, ...)                                                            \
+  call(p, y, kind, op, pass, (const clb_rows[]){__VA_ARGS__},                                      \
+       (int)(sizeof(const clb_rows[]){__VA_ARGS__} / sizeof(clb_rows)))
 
 static const clb_rows nothing;
 
 /* y of vectors, or their gradient by those. */
 static void add_harmonics(piece *p, way *y, clb_pass pass) {
-  const clb_spherical_harmonics_desc d = {.degrees = p->degrees, .n_degrees = p->n_degrees, .normalize = 1, .storage = CLB_F32, .arithmetic = CLB_F32, .passes = CLB_PASS_BIT(pass)};
+  const clb_spherical_harmonics_desc d = {.degrees = p->degrees,
+                                          .n_degrees = p->n_degrees,
+                                          .normalize = 1,
+                                          .storage = CLB_F32,
+                                          .arithmetic = CLB_F32,
+                                          .passes = CLB_PASS_BIT(pass)};
   clb_op *op = work_harmonics(p->w, &d);
   if (pass == CLB_FORWARD) CALL(p, y, CALL_HARMONICS, op, pass, p->v, p->y);
   else CALL(p, y, CALL_HARMONICS, op, pass, p->v, p->g_y, p->g_v);
@@ -179,7 +228,8 @@ static void add_harmonics(piece *p, way *y, clb_pass pass) {
 static void add_layer(piece *p, way *y, clb_pass pass) {
   static const clb_instruction path = {0, 0, 0, CLB_UVW, 1, 1};
   char in[32], out[32];
-  clb_tensor_product_desc d = plain(scalars(HIDDEN, in), "1x0e", scalars(p->d->sizes.w, out), &path);
+  clb_tensor_product_desc d =
+      plain(scalars(HIDDEN, in), "1x0e", scalars(p->d->sizes.w, out), &path);
   d.shared_weights = 1;
   d.gradients = CLB_X;
   d.passes = CLB_PASS_BIT(pass);
@@ -190,7 +240,8 @@ static void add_layer(piece *p, way *y, clb_pass pass) {
 }
 
 /* Sums over the edges of each row, in blocks of columns that a group has room for. */
-static void add_sums(piece *p, way *y, clb_graph *graph, clb_rows edges, clb_rows sums, int64_t columns) {
+static void add_sums(piece *p, way *y, clb_graph *graph, clb_rows edges, clb_rows sums,
+                     int64_t columns) {
   static const clb_instruction path = {0, 0, 0, CLB_UVU, 1, 1};
   clb_rows ones = work_ones(p->w, SUM_COLUMNS), one = work_ones(p->w, 1);
   clb_op *op = NULL;
@@ -199,7 +250,11 @@ static void add_sums(piece *p, way *y, clb_graph *graph, clb_rows edges, clb_row
     n = columns - first < SUM_COLUMNS ? columns - first : SUM_COLUMNS;
     const clb_convolution_desc d = {.product = plain(scalars(n, text), "1x0e", text, &path)};
     if (n != before) op = work_convolution(p->w, &d);
-    op_call c = {.kind = CALL_CONVOLUTION, .op = op, .pass = CLB_FORWARD, .graph = graph, .rows = {ones, one, edges, sums}};
+    op_call c = {.kind = CALL_CONVOLUTION,
+                 .op = op,
+                 .pass = CLB_FORWARD,
+                 .graph = graph,
+                 .rows = {ones, one, edges, sums}};
     c.rows[2].stride = c.rows[3].stride = columns;
     c.rows[2].offset = c.rows[3].offset = first;
     way_add(p->w, y, c);
@@ -224,12 +279,19 @@ static void add_by_length(piece *p, way *y) {
   static const int degree = 1;
   clb_tensor_product_desc d = plain("1x0e", "1x1o", "1x1o", &path);
   d.accumulate = 1;
-  const clb_spherical_harmonics_desc s = {.degrees = &degree, .n_degrees = 1, .normalization = CLB_NORM, .normalize = 1, .storage = CLB_F32, .arithmetic = CLB_F32, .passes = CLB_PASS_BIT(CLB_FORWARD)};
+  const clb_spherical_harmonics_desc s = {.degrees = &degree,
+                                          .n_degrees = 1,
+                                          .normalization = CLB_NORM,
+                                          .normalize = 1,
+                                          .storage = CLB_F32,
+                                          .arithmetic = CLB_F32,
+                                          .passes = CLB_PASS_BIT(CLB_FORWARD)};
   CALL(p, y, CALL_HARMONICS, work_harmonics(p->w, &s), CLB_FORWARD, p->v, p->unit);
   CALL(p, y, CALL_PRODUCT, work_product(p->w, &d), CLB_FORWARD, p->g_r, p->unit, nothing, p->g_v);
 }
 
-/* What a gradient of weights adds to that of vectors, which a table gives at once: g_r = g_h . dh/dr. */
+/* What a gradient of weights adds to that of vectors, which a table gives at once: g_r = g_h .
+   dh/dr. */
 static void complete(piece *p, way *y) {
   static const clb_instruction path = {0, 0, 0, CLB_UUW, 0, 1};
   char text[32];
@@ -244,8 +306,10 @@ static void complete(piece *p, way *y) {
 
 /* ---- ways ---- */
 
-static void add_convolution(piece *p, way *y, clb_op *op, clb_graph *graph, bool vectors, bool splines) {
-  clb_rows in = vectors ? p->v : p->y, w = splines ? (vectors ? nothing : p->r) : p->weights, g_y = vectors ? p->g_v : p->g_y, g_w = splines ? (vectors ? nothing : p->g_r) : p->g_w;
+static void add_convolution(piece *p, way *y, clb_op *op, clb_graph *graph, bool vectors,
+                            bool splines) {
+  clb_rows in = vectors ? p->v : p->y, w = splines ? (vectors ? nothing : p->r) : p->weights,
+           g_y = vectors ? p->g_v : p->g_y, g_w = splines ? (vectors ? nothing : p->g_r) : p->g_w;
   if (p->pass == CLB_FORWARD) CALL(p, y, CALL_CONVOLUTION, op, p->pass, p->x, in, w, p->results);
   else CALL(p, y, CALL_CONVOLUTION, op, p->pass, p->x, in, w, p->results, p->g_x, g_y, g_w);
   y->call[y->n - 1].graph = graph;
@@ -265,9 +329,11 @@ static void one_by_edge(piece *p, way *y, bool whole) {
     return;
   }
   add_gather(p, y);
-  CALL(p, y, CALL_PRODUCT, work_product(p->w, &d), p->pass, x, p->y, p->weights, p->message, p->g_x_edge, p->g_y, p->g_w);
+  CALL(p, y, CALL_PRODUCT, work_product(p->w, &d), p->pass, x, p->y, p->weights, p->message,
+       p->g_x_edge, p->g_y, p->g_w);
   add_harmonics(p, y, CLB_BACKWARD);
-  add_sums(p, y, whole && p->reverse_whole ? p->reverse_whole : p->reverse, p->g_x_edge, p->g_x, p->d->sizes.x);
+  add_sums(p, y, whole && p->reverse_whole ? p->reverse_whole : p->reverse, p->g_x_edge, p->g_x,
+           p->d->sizes.x);
 }
 
 enum { NORMAL, GIVEN_WEIGHTS };
@@ -281,10 +347,14 @@ static void make_ways(piece *p) {
   complete(p, y);
   for (int off = CLB_WIDE_ACCESSES; off <= CLB_REGISTER_SUMS; off *= 2) {
     work_without(w, (unsigned)off);
-    add_convolution(p, work_way(w, off == CLB_WIDE_ACCESSES ? NO_WIDE_ACCESSES : NO_REGISTER_SUMS, NORMAL, true), convolution(p, true, true), p->graph, true, true);
+    add_convolution(
+        p,
+        work_way(w, off == CLB_WIDE_ACCESSES ? NO_WIDE_ACCESSES : NO_REGISTER_SUMS, NORMAL, true),
+        convolution(p, true, true), p->graph, true, true);
   }
   work_without(w, 0);
-  if (p->whole) add_convolution(p, work_way(w, NO_SPLIT_ROWS, NORMAL, true), normal, p->whole, true, true);
+  if (p->whole)
+    add_convolution(p, work_way(w, NO_SPLIT_ROWS, NORMAL, true), normal, p->whole, true, true);
   y = work_way(w, NO_OWNERSHIP, GIVEN_WEIGHTS, true);
   one_by_edge(p, y, false);
   complete(p, y);
@@ -317,7 +387,8 @@ static void make_weights(piece *p) {
 
 void ablation_convolution(work *w, ablation_case *c) {
   piece p = {.w = w, .pass = c->pass, .d = ablation_describe(w, c)};
-  if (!w->status && !graph_make(c->graph, &p.g, w->trouble, sizeof w->trouble)) w->status = CLB_ERROR_UNSUPPORTED;
+  if (!w->status && !graph_make(c->graph, &p.g, w->trouble, sizeof w->trouble))
+    w->status = CLB_ERROR_UNSUPPORTED;
   if (!w->status) {
     c->rows = p.g.n_edges;
     p.n_degrees = ablation_degrees(p.d, p.degrees);

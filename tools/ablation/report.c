@@ -29,15 +29,20 @@ static const char *text(const json_t *o, const char *key) {
 bool ablation_file_open(ablation_file *f, const char *path, bool quick, bool restart) {
   json_error_t error;
   *f = (ablation_file){.path = path};
-  if (!outputs_ready(&(named_file){"the file of results (--out)", path, FILE_WHOLE}, 1)) return false;
+  if (!outputs_ready(&(named_file){"the file of results (--out)", path, FILE_WHOLE}, 1))
+    return false;
   if (path && !restart && !access(path, F_OK)) f->root = json_load_file(path, 0, &error);
   else start(f, quick);
   f->devices = json_object_get(f->root, "devices");
   f->results = json_object_get(f->root, "results");
-  bool good = !strcmp(text(f->root, "format"), format_name) && !strcmp(text(f->root, "clebsch"), CLB_VERSION) && json_is_true(json_object_get(f->root, "quick")) == quick &&
+  bool good = !strcmp(text(f->root, "format"), format_name) &&
+              !strcmp(text(f->root, "clebsch"), CLB_VERSION) &&
+              json_is_true(json_object_get(f->root, "quick")) == quick &&
               json_is_array(f->devices) && json_is_array(f->results);
   if (good) return true;
-  complain("%s: not a file of %s`clebsch ablation` of this version: name another --out, or --restart overwrites it", path, quick ? "a quick " : "");
+  complain("%s: not a file of %s`clebsch ablation` of this version: name another --out, or "
+           "--restart overwrites it",
+           path, quick ? "a quick " : "");
   ablation_file_close(f);
   return false;
 }
@@ -52,8 +57,12 @@ bool ablation_file_device(ablation_file *f, const clb_device_info *info) {
   json_t *d;
   json_array_foreach(f->devices, i, d) {
     if (strcmp(text(d, "name"), info->name)) continue;
-    if (!strcmp(text(d, "description"), info->description) && !strcmp(text(d, "driver"), info->driver)) return true;
-    complain("%s: its %s is another device or driver: name another --out, or --restart overwrites it", f->path, info->name);
+    if (!strcmp(text(d, "description"), info->description) &&
+        !strcmp(text(d, "driver"), info->driver))
+      return true;
+    complain(
+        "%s: its %s is another device or driver: name another --out, or --restart overwrites it",
+        f->path, info->name);
     return false;
   }
   d = json_array_add(f->devices, json_object());
@@ -70,7 +79,8 @@ static json_t *head_of(const char *device, const ablation_case *c) {
   json_add(head, "problem", json_text(c->problem));
   json_add(head, "layout", json_text(c->layout));
   json_add(head, "graph", c->graph ? json_text(c->graph) : json_null());
-  json_add(head, "pass", json_text(strcmp(c->kind, "sequence") ? pass_names[c->pass] : "forward, backward"));
+  json_add(head, "pass",
+           json_text(strcmp(c->kind, "sequence") ? pass_names[c->pass] : "forward, backward"));
   if (!c->graph) json_add(head, "rows", json_count(c->rows));
   return head;
 }
@@ -92,11 +102,14 @@ bool ablation_file_has(const ablation_file *f, const char *device, const ablatio
 
 static bool write_file(FILE *out, const void *user) {
   const ablation_file *f = user;
-  fprintf(out, "{\"format\": \"%s\", \"clebsch\": \"%s\", \"quick\": %s", format_name, CLB_VERSION, json_is_true(json_object_get(f->root, "quick")) ? "true" : "false");
-  return json_write_list(out, "devices", f->devices, 6) && json_write_list(out, "results", f->results, 6) && fputs("}\n", out) >= 0;
+  fprintf(out, "{\"format\": \"%s\", \"clebsch\": \"%s\", \"quick\": %s", format_name, CLB_VERSION,
+          json_is_true(json_object_get(f->root, "quick")) ? "true" : "false");
+  return json_write_list(out, "devices", f->devices, 6) &&
+         json_write_list(out, "results", f->results, 6) && fputs("}\n", out) >= 0;
 }
 
-bool ablation_file_add(ablation_file *f, const char *device, const ablation_case *c, const work *w) {
+bool ablation_file_add(ablation_file *f, const char *device, const ablation_case *c,
+                       const work *w) {
   json_t *row = json_array_add(f->results, head_of(device, c)), *ways = json_array();
   json_add(row, "rows", json_count(c->rows));
   json_add(row, "seconds", json_number(w->way[0].seconds));
@@ -126,7 +139,10 @@ static int mean_ratio(const ablation_file *f, const char *device, ablation what,
   int n = 0;
   json_array_foreach(f->results, i, row) {
     if (strcmp(text(row, "device"), device)) continue;
-    json_array_foreach(json_object_get(row, "ways"), k, one) if (!strcmp(text(one, "without"), ablation_names[what])) sum += log(json_number_value(json_object_get(one, "ratio"))), n++;
+    json_array_foreach(json_object_get(row, "ways"), k,
+                       one) if (!strcmp(text(one, "without"), ablation_names[what])) sum +=
+        log(json_number_value(json_object_get(one, "ratio"))),
+        n++;
   }
   *mean = exp(sum / (n ? n : 1));
   return n;
@@ -139,7 +155,8 @@ static void print_plain(const ablation_file *f, int n) {
   const char *line[MOST_CELLS];
   table t = {.n = n + 1};
   for (int d = 0; d <= n; d++) {
-    if (d) snprintf(titles[d], CELL, ">%s", text(json_array_get(f->devices, (size_t)d - 1), "name"));
+    if (d)
+      snprintf(titles[d], CELL, ">%s", text(json_array_get(f->devices, (size_t)d - 1), "name"));
     t.titles[d] = titles[d];
     for (int a = 0; a < ABLATIONS; a++) {
       double mean;
@@ -172,14 +189,16 @@ static void print_csv(const ablation_file *f, int n) {
 
 static void print_markdown(const ablation_file *f, int n) {
   printf("| time without / with |");
-  for (int d = 0; d < n; d++) printf(" %s |", text(json_array_get(f->devices, (size_t)d), "description"));
+  for (int d = 0; d < n; d++)
+    printf(" %s |", text(json_array_get(f->devices, (size_t)d), "description"));
   printf("\n| --- |");
   for (int d = 0; d < n; d++) printf(" --- |");
   for (int a = 0; a < ABLATIONS; a++) {
     printf("\n| %s |", ablation_names[a]);
     for (int d = 0; d < n; d++) {
       double mean;
-      int cases = mean_ratio(f, text(json_array_get(f->devices, (size_t)d), "name"), (ablation)a, &mean);
+      int cases =
+          mean_ratio(f, text(json_array_get(f->devices, (size_t)d), "name"), (ablation)a, &mean);
       if (cases) printf(" %.2f (%d) |", mean, cases);
       else printf(" - |");
     }
@@ -188,7 +207,8 @@ static void print_markdown(const ablation_file *f, int n) {
 }
 
 void ablation_print(const ablation_file *f, ablation_format format) {
-  static void (*const print[FORMATS])(const ablation_file *f, int n) = {[FORMAT_TEXT] = print_plain, [FORMAT_CSV] = print_csv, [FORMAT_MARKDOWN] = print_markdown};
+  static void (*const print[FORMATS])(const ablation_file *f, int n) = {
+      [FORMAT_TEXT] = print_plain, [FORMAT_CSV] = print_csv, [FORMAT_MARKDOWN] = print_markdown};
   size_t n = json_array_size(f->devices);
   if (json_array_size(f->results)) print[format](f, n < MOST_CELLS ? (int)n : MOST_CELLS - 1);
 }

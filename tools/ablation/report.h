@@ -7,11 +7,12 @@
 typedef enum { FORMAT_TEXT, FORMAT_CSV, FORMAT_MARKDOWN, FORMATS } ablation_format;
 
 typedef struct {
-  const char *path; /* NULL: none is written */
+  const char *path;                 /* NULL: none is written */
   json_t *root, *devices, *results; /* of root */
 } ablation_file;
 
-/* The following return false after a sentence.  Reads the file, if there is one, or starts it; `restart`: starts it whatever is there. */
+/* The following return false after a sentence.  Reads the file, if there is one, or starts it;
+   `restart`: starts it whatever is there. */
 bool ablation_file_open(ablation_file *f, const char *path, bool quick, bool restart);
 /* One of that name must be the same that the file has. */
 bool ablation_file_device(ablation_file *f, const clb_device_info *info);

@@ -1,4 +1,5 @@
-/* tools/ablation/tensor_product.c - a tensor product of rows side by side, and a short sequence of calls on few rows. */
+/* tools/ablation/tensor_product.c - a tensor product of rows side by side, and a short sequence of
+   calls on few rows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,10 +12,19 @@ ablation_product_desc *ablation_describe(work *w, const ablation_case *c) {
   while (i < STANDARD && strcmp(standard[i].name, c->problem)) i++;
   if (i == STANDARD) give_up("ablation: there is no problem '%s'", c->problem);
   clb_layout layout = strcmp(c->layout, "mul_ir") ? CLB_IR_MUL : CLB_MUL_IR;
-  d->desc = (clb_tensor_product_desc){.irreps_x = d->found.irreps_x, .irreps_y = d->found.irreps_y, .irreps_z = d->found.irreps_z, .instructions = d->found.instructions,
-                                      .layout_x = layout, .layout_y = layout, .layout_z = layout, .storage = CLB_F32, .arithmetic = CLB_F32};
+  d->desc = (clb_tensor_product_desc){.irreps_x = d->found.irreps_x,
+                                      .irreps_y = d->found.irreps_y,
+                                      .irreps_z = d->found.irreps_z,
+                                      .instructions = d->found.instructions,
+                                      .layout_x = layout,
+                                      .layout_y = layout,
+                                      .layout_z = layout,
+                                      .storage = CLB_F32,
+                                      .arithmetic = CLB_F32};
   d->y = standard[i].y;
-  if (!w->status) w->status = clb_channel_wise(w->ctx, standard[i].x, standard[i].y, standard[i].filter, CLB_SORTED, &d->found);
+  if (!w->status)
+    w->status = clb_channel_wise(w->ctx, standard[i].x, standard[i].y, standard[i].filter,
+                                 CLB_SORTED, &d->found);
   d->desc.n_instructions = d->found.n_instructions;
   if (!w->status) w->status = clb_tensor_product_measure(w->ctx, &d->desc, &d->sizes);
   return d;
@@ -22,7 +32,8 @@ ablation_product_desc *ablation_describe(work *w, const ablation_case *c) {
 
 int ablation_degrees(const ablation_product_desc *d, int *degrees) {
   int n = 0;
-  for (const char *s = d->y; s; s = strchr(s, '+') ? strchr(s, '+') + 1 : NULL) degrees[n++] = atoi(s);
+  for (const char *s = d->y; s; s = strchr(s, '+') ? strchr(s, '+') + 1 : NULL)
+    degrees[n++] = atoi(s);
   return n;
 }
 
@@ -38,16 +49,21 @@ static clb_op *product(work *w, const ablation_product_desc *d, unsigned passes,
 }
 
 /* Operands and results in the order of the call: which of x, y, w, z each is like. */
-static const char *const letters[] = {[CLB_FORWARD] = "xyw>z", [CLB_BACKWARD] = "xywz>xyw", [CLB_DOUBLE_BACKWARD] = "xywzxyw>xywz"};
+static const char *const letters[] = {
+    [CLB_FORWARD] = "xyw>z", [CLB_BACKWARD] = "xywz>xyw", [CLB_DOUBLE_BACKWARD] = "xywzxyw>xywz"};
 
-static void make_operands(work *w, const ablation_product_desc *d, const ablation_case *c, clb_rows *rows) {
+static void make_operands(work *w, const ablation_product_desc *d, const ablation_case *c,
+                          clb_rows *rows) {
   bool results = false;
   for (const char *s = letters[c->pass]; *s; s++) {
     if (*s == '>') {
       results = true;
       continue;
     }
-    int64_t width = *s == 'x' ? d->sizes.x : *s == 'y' ? d->sizes.y : *s == 'w' ? d->sizes.w : d->sizes.z;
+    int64_t width = *s == 'x'   ? d->sizes.x
+                    : *s == 'y' ? d->sizes.y
+                    : *s == 'w' ? d->sizes.w
+                                : d->sizes.z;
     *rows = work_rows(w, c->rows, width, NULL);
     if (results) work_output(w, *rows, c->rows, width);
     rows++;
@@ -57,7 +73,10 @@ static void make_operands(work *w, const ablation_product_desc *d, const ablatio
 static const struct {
   ablation way;
   unsigned without;
-} switches[] = {{ABLATIONS, 0}, {NO_WIDE_ACCESSES, CLB_WIDE_ACCESSES}, {NO_REGISTER_SUMS, CLB_REGISTER_SUMS}, {NO_OPTIMISATION, ALL_OF_CONTEXT}};
+} switches[] = {{ABLATIONS, 0},
+                {NO_WIDE_ACCESSES, CLB_WIDE_ACCESSES},
+                {NO_REGISTER_SUMS, CLB_REGISTER_SUMS},
+                {NO_OPTIMISATION, ALL_OF_CONTEXT}};
 enum { SWITCHES = sizeof switches / sizeof *switches };
 
 void ablation_product(work *w, ablation_case *c) {
@@ -77,30 +96,60 @@ typedef struct {
   clb_rows v, x, y, w, z, g, g_x, g_y, g_w, g_v;
 } layer;
 
-static void add_sequence(work *w, way *y, const ablation_product_desc *d, const layer *l, int64_t n, unsigned without) {
+static void add_sequence(work *w, way *y, const ablation_product_desc *d, const layer *l, int64_t n,
+                         unsigned without) {
   int degrees[16];
-  const clb_spherical_harmonics_desc h = {.degrees = degrees, .n_degrees = ablation_degrees(d, degrees), .normalize = 1, .storage = CLB_F32, .arithmetic = CLB_F32, .passes = 3};
+  const clb_spherical_harmonics_desc h = {.degrees = degrees,
+                                          .n_degrees = ablation_degrees(d, degrees),
+                                          .normalize = 1,
+                                          .storage = CLB_F32,
+                                          .arithmetic = CLB_F32,
+                                          .passes = 3};
   clb_op *of_product = product(w, d, 3, without);
   work_without(w, without);
   clb_op *of_harmonics = work_harmonics(w, &h);
   work_without(w, 0);
-  way_add(w, y, (op_call){.kind = CALL_HARMONICS, .op = of_harmonics, .pass = CLB_FORWARD, .n = n, .rows = {l->v, l->y}});
-  way_add(w, y, (op_call){.kind = CALL_PRODUCT, .op = of_product, .pass = CLB_FORWARD, .n = n, .rows = {l->x, l->y, l->w, l->z}});
-  way_add(w, y, (op_call){.kind = CALL_PRODUCT, .op = of_product, .pass = CLB_BACKWARD, .n = n, .rows = {l->x, l->y, l->w, l->g, l->g_x, l->g_y, l->g_w}});
-  way_add(w, y, (op_call){.kind = CALL_HARMONICS, .op = of_harmonics, .pass = CLB_BACKWARD, .n = n, .rows = {l->v, l->g_y, l->g_v}});
+  way_add(w, y,
+          (op_call){.kind = CALL_HARMONICS,
+                    .op = of_harmonics,
+                    .pass = CLB_FORWARD,
+                    .n = n,
+                    .rows = {l->v, l->y}});
+  way_add(w, y,
+          (op_call){.kind = CALL_PRODUCT,
+                    .op = of_product,
+                    .pass = CLB_FORWARD,
+                    .n = n,
+                    .rows = {l->x, l->y, l->w, l->z}});
+  way_add(w, y,
+          (op_call){.kind = CALL_PRODUCT,
+                    .op = of_product,
+                    .pass = CLB_BACKWARD,
+                    .n = n,
+                    .rows = {l->x, l->y, l->w, l->g, l->g_x, l->g_y, l->g_w}});
+  way_add(w, y,
+          (op_call){.kind = CALL_HARMONICS,
+                    .op = of_harmonics,
+                    .pass = CLB_BACKWARD,
+                    .n = n,
+                    .rows = {l->v, l->g_y, l->g_v}});
 }
 
 void ablation_sequence(work *w, ablation_case *c) {
   ablation_product_desc *d = ablation_describe(w, c);
   const clb_tensor_product_sizes *s = &d->sizes;
   int64_t n = c->rows;
-  layer l = {work_rows(w, n, 3, NULL),    work_rows(w, n, s->x, NULL), work_rows(w, n, s->y, NULL), work_rows(w, n, s->w, NULL), work_rows(w, n, s->z, NULL),
-             work_rows(w, n, s->z, NULL), work_rows(w, n, s->x, NULL), work_rows(w, n, s->y, NULL), work_rows(w, n, s->w, NULL), work_rows(w, n, 3, NULL)};
+  layer l = {work_rows(w, n, 3, NULL),    work_rows(w, n, s->x, NULL), work_rows(w, n, s->y, NULL),
+             work_rows(w, n, s->w, NULL), work_rows(w, n, s->z, NULL), work_rows(w, n, s->z, NULL),
+             work_rows(w, n, s->x, NULL), work_rows(w, n, s->y, NULL), work_rows(w, n, s->w, NULL),
+             work_rows(w, n, 3, NULL)};
   work_output(w, l.z, n, s->z);
   work_output(w, l.g_x, n, s->x);
   work_output(w, l.g_w, n, s->w);
   work_output(w, l.g_v, n, 3);
-  for (int i = 0; i < SWITCHES; i++) add_sequence(w, work_way(w, switches[i].way, 0, switches[i].way != NO_OPTIMISATION), d, &l, n, switches[i].without);
+  for (int i = 0; i < SWITCHES; i++)
+    add_sequence(w, work_way(w, switches[i].way, 0, switches[i].way != NO_OPTIMISATION), d, &l, n,
+                 switches[i].without);
   add_sequence(w, work_way(w, NO_REPLAY, 0, false), d, &l, n, 0);
   free(d);
 }

@@ -1,4 +1,5 @@
-/* tools/ablation/variants.c - what `clebsch ablation` makes on a device, runs, compares and times. */
+/* tools/ablation/variants.c - what `clebsch ablation` makes on a device, runs, compares and times.
+ */
 #include "tools/ablation/ablation.h"
 
 #include <math.h>
@@ -8,15 +9,20 @@
 
 #include "tools/measure/timing.h"
 
-const char *const ablation_names[ABLATIONS] = {
-    [NO_WIDE_ACCESSES] = "wide aligned accesses", [NO_REGISTER_SUMS] = "accumulators in registers", [NO_SPLIT_ROWS] = "split of long reductions",
-    [NO_OWNERSHIP] = "receiver ownership",        [NO_FUSED_HARMONICS] = "harmonics on the fly",    [NO_TABLES] = "radial tables",
-    [NO_REPLAY] = "record and replay",            [NO_OPTIMISATION] = "all of them"};
+const char *const ablation_names[ABLATIONS] = {[NO_WIDE_ACCESSES] = "wide aligned accesses",
+                                               [NO_REGISTER_SUMS] = "accumulators in registers",
+                                               [NO_SPLIT_ROWS] = "split of long reductions",
+                                               [NO_OWNERSHIP] = "receiver ownership",
+                                               [NO_FUSED_HARMONICS] = "harmonics on the fly",
+                                               [NO_TABLES] = "radial tables",
+                                               [NO_REPLAY] = "record and replay",
+                                               [NO_OPTIMISATION] = "all of them"};
 
 /* ---- things ---- */
 
 static bool may(work *w, int n) {
-  if (!w->status && n == MOST_THINGS) give_up("ablation: more than %d things in a case", MOST_THINGS);
+  if (!w->status && n == MOST_THINGS)
+    give_up("ablation: more than %d things in a case", MOST_THINGS);
   return !w->status;
 }
 
@@ -42,11 +48,16 @@ clb_op *work_convolution(work *w, const clb_convolution_desc *desc) {
   return w->op[w->n_ops++];
 }
 
-clb_graph *work_graph(work *w, int64_t n_senders, int64_t n_receivers, int64_t n_edges, const int32_t *senders, const int32_t *receivers) {
+clb_graph *work_graph(work *w, int64_t n_senders, int64_t n_receivers, int64_t n_edges,
+                      const int32_t *senders, const int32_t *receivers) {
   if (!may(w, w->n_graphs)) return NULL;
   clb_graph **g = &w->graph[w->n_graphs++];
-  w->status = clb_graph_create(w->ctx, n_senders > n_receivers ? n_senders : n_receivers, n_edges, g);
-  if (!w->status) w->status = clb_graph_update(*g, n_senders, n_receivers, n_edges, CLB_I32, (clb_index_list){.host = senders}, (clb_index_list){.host = receivers});
+  w->status =
+      clb_graph_create(w->ctx, n_senders > n_receivers ? n_senders : n_receivers, n_edges, g);
+  if (!w->status)
+    w->status =
+        clb_graph_update(*g, n_senders, n_receivers, n_edges, CLB_I32,
+                         (clb_index_list){.host = senders}, (clb_index_list){.host = receivers});
   return *g;
 }
 
@@ -63,15 +74,20 @@ static clb_status fill(clb_buffer *b, int64_t n, uint64_t seed) {
   float *x = allocate((size_t)block, sizeof *x);
   clb_status status = CLB_OK;
   for (int64_t i = 0; i < block; i++) x[i] = (float)random_number(&seed);
-  for (int64_t i = 0; i < n && !status; i += block) status = clb_buffer_write(b, (uint64_t)i * sizeof *x, x, (uint64_t)(n - i < block ? n - i : block) * sizeof *x);
+  for (int64_t i = 0; i < n && !status; i += block)
+    status = clb_buffer_write(b, (uint64_t)i * sizeof *x, x,
+                              (uint64_t)(n - i < block ? n - i : block) * sizeof *x);
   free(x);
   return status;
 }
 
 clb_rows work_rows(work *w, int64_t n, int64_t width, const float *values) {
-  clb_rows rows = {.buffer = make_buffer(w, (uint64_t)(n * width) * sizeof(float)), .stride = CLB_DENSE};
+  clb_rows rows = {.buffer = make_buffer(w, (uint64_t)(n * width) * sizeof(float)),
+                   .stride = CLB_DENSE};
   if (w->status) return rows;
-  w->status = values ? clb_buffer_write(rows.buffer, 0, values, (uint64_t)(n * width) * sizeof *values) : fill(rows.buffer, n * width, (uint64_t)w->n_buffers);
+  w->status = values
+                  ? clb_buffer_write(rows.buffer, 0, values, (uint64_t)(n * width) * sizeof *values)
+                  : fill(rows.buffer, n * width, (uint64_t)w->n_buffers);
   return rows;
 }
 
@@ -84,7 +100,9 @@ clb_rows work_ones(work *w, int64_t width) {
   return rows;
 }
 
-void work_output(work *w, clb_rows rows, int64_t n, int64_t width) { w->output[w->n_outputs++] = (output){rows.buffer, n, width}; }
+void work_output(work *w, clb_rows rows, int64_t n, int64_t width) {
+  w->output[w->n_outputs++] = (output){rows.buffer, n, width};
+}
 
 way *work_way(work *w, ablation without, int against, bool replayed) {
   way *y = &w->way[w->n_ways++];
@@ -94,7 +112,8 @@ way *work_way(work *w, ablation without, int against, bool replayed) {
 
 void way_add(work *w, way *y, op_call call) {
   uint64_t least, most = 0;
-  if (!w->status && call.kind == CALL_CONVOLUTION) w->status = clb_convolution_workspace(call.op, call.pass, call.graph, &least, &most);
+  if (!w->status && call.kind == CALL_CONVOLUTION)
+    w->status = clb_convolution_workspace(call.op, call.pass, call.graph, &least, &most);
   if (most) call.workspace = make_buffer(w, most);
   if (y->n == MOST_CALLS) give_up("ablation: more than %d calls in a way", MOST_CALLS);
   y->call[y->n++] = call;
@@ -113,25 +132,34 @@ void work_free(work *w) {
 
 static clb_status run_harmonics(const op_call *c) {
   const clb_rows *a = c->rows;
-  return c->pass == CLB_FORWARD ? clb_spherical_harmonics_forward(c->op, c->n, a[0], a[1]) : clb_spherical_harmonics_backward(c->op, c->n, a[0], a[1], a[2]);
+  return c->pass == CLB_FORWARD ? clb_spherical_harmonics_forward(c->op, c->n, a[0], a[1])
+                                : clb_spherical_harmonics_backward(c->op, c->n, a[0], a[1], a[2]);
 }
 
-static clb_status run_product(const op_call *c) { return tool_op_tensor_product.run(c->op, c->pass, c->n, c->rows); }
+static clb_status run_product(const op_call *c) {
+  return tool_op_tensor_product.run(c->op, c->pass, c->n, c->rows);
+}
 
 static clb_status run_convolution(const op_call *c) {
   const clb_rows *a = c->rows;
-  return c->pass == CLB_FORWARD ? clb_convolution_forward(c->op, c->graph, a[0], a[1], a[2], a[3], c->workspace)
-                                : clb_convolution_backward(c->op, c->graph, a[0], a[1], a[2], a[3], a[4], a[5], a[6], c->workspace);
+  return c->pass == CLB_FORWARD
+             ? clb_convolution_forward(c->op, c->graph, a[0], a[1], a[2], a[3], c->workspace)
+             : clb_convolution_backward(c->op, c->graph, a[0], a[1], a[2], a[3], a[4], a[5], a[6],
+                                        c->workspace);
 }
 
 static clb_status run_calls(const way *y, int first, int last) {
-  static clb_status (*const run[])(const op_call *) = {[CALL_HARMONICS] = run_harmonics, [CALL_PRODUCT] = run_product, [CALL_CONVOLUTION] = run_convolution};
+  static clb_status (*const run[])(const op_call *) = {[CALL_HARMONICS] = run_harmonics,
+                                                       [CALL_PRODUCT] = run_product,
+                                                       [CALL_CONVOLUTION] = run_convolution};
   clb_status status = CLB_OK;
   for (int i = first; i < last && !status; i++) status = run[y->call[i].kind](&y->call[i]);
   return status;
 }
 
-static clb_status run_way(const way *y) { return y->recording ? clb_replay(y->recording) : run_calls(y, 0, y->n_timed); }
+static clb_status run_way(const way *y) {
+  return y->recording ? clb_replay(y->recording) : run_calls(y, 0, y->n_timed);
+}
 
 /* Whether two ways submit the same. */
 static bool same_kernel(const op_call *a, const op_call *b) {
@@ -139,7 +167,9 @@ static bool same_kernel(const op_call *a, const op_call *b) {
   size_t n[2];
   if (a->kind != b->kind || a->graph != b->graph) return false;
   if (a->op == b->op) return true;
-  if (clb_op_source(a->op, a->pass, &text[0], &n[0]) || clb_op_source(b->op, b->pass, &text[1], &n[1])) return false;
+  if (clb_op_source(a->op, a->pass, &text[0], &n[0]) ||
+      clb_op_source(b->op, b->pass, &text[1], &n[1]))
+    return false;
   return n[0] == n[1] && !memcmp(text[0], text[1], n[0]);
 }
 
@@ -153,7 +183,8 @@ static bool same(const way *a, const way *b) {
 static void leave_out_same(work *w) {
   int n = 1;
   for (int i = 1; i < w->n_ways; i++)
-    if (w->way[i].without == ABLATIONS || !same(&w->way[i], &w->way[w->way[i].against])) w->way[n++] = w->way[i];
+    if (w->way[i].without == ABLATIONS || !same(&w->way[i], &w->way[w->way[i].against]))
+      w->way[n++] = w->way[i];
   w->n_ways = n;
 }
 
@@ -161,7 +192,9 @@ static void leave_out_same(work *w) {
 
 enum { COMPARED_ROWS = 192 };
 
-static int64_t compared_rows(const output *o) { return o->n < COMPARED_ROWS ? o->n : COMPARED_ROWS; }
+static int64_t compared_rows(const output *o) {
+  return o->n < COMPARED_ROWS ? o->n : COMPARED_ROWS;
+}
 
 /* The first rows, and others spread over the rest. */
 static clb_status take_results(const work *w, float *to) {
@@ -169,7 +202,9 @@ static clb_status take_results(const work *w, float *to) {
   for (int i = 0; i < w->n_outputs; i++) {
     const output *o = &w->output[i];
     int64_t n = compared_rows(o), row = o->width * (int64_t)sizeof *to;
-    for (int64_t r = 0; r < n && !status; r++, to += o->width) status = clb_buffer_read(o->buffer, (uint64_t)(r * (o->n - 1) / (n > 1 ? n - 1 : 1) * row), to, (uint64_t)row);
+    for (int64_t r = 0; r < n && !status; r++, to += o->width)
+      status = clb_buffer_read(o->buffer, (uint64_t)(r * (o->n - 1) / (n > 1 ? n - 1 : 1) * row),
+                               to, (uint64_t)row);
   }
   return status;
 }
@@ -182,7 +217,9 @@ static clb_status spoil(const work *w) {
   memset(nan, 0xff, PIECE);
   for (int i = 0; i < w->n_outputs; i++) {
     uint64_t bytes = (uint64_t)(w->output[i].n * w->output[i].width) * sizeof(float);
-    for (uint64_t at = 0; at < bytes && !status; at += PIECE) status = clb_buffer_write(w->output[i].buffer, at, nan, bytes - at < PIECE ? bytes - at : PIECE);
+    for (uint64_t at = 0; at < bytes && !status; at += PIECE)
+      status =
+          clb_buffer_write(w->output[i].buffer, at, nan, bytes - at < PIECE ? bytes - at : PIECE);
   }
   free(nan);
   return status;
@@ -250,22 +287,28 @@ static clb_status time_batch(const work *w, const way *y, int launches, double *
   return status;
 }
 
-/* All ways in turns, so that what else the machine does meets all; ratios are those of the least times, which it lengthens least. */
+/* All ways in turns, so that what else the machine does meets all; ratios are those of the least
+   times, which it lengthens least. */
 static clb_status time_ways(work *w, double seconds, const char *label) {
   static double of[MOST_WAYS][MOST_ROUNDS];
   int launches[MOST_WAYS], rounds = 0;
   clb_status status = CLB_OK;
   for (int i = 0; i < w->n_ways && !status; i++) {
     double first = 0;
-    for (launches[i] = 1; !status; launches[i] *= first * launches[i] > BATCH / 10 ? 1 + (int)(1.2 * BATCH / (first * launches[i])) : 10) {
+    for (launches[i] = 1; !status;
+         launches[i] *=
+         first * launches[i] > BATCH / 10 ? 1 + (int)(1.2 * BATCH / (first * launches[i])) : 10) {
       status = time_batch(w, &w->way[i], launches[i], &first);
       if (first * launches[i] >= BATCH) break;
     }
   }
   double start = seconds_now();
-  for (; !status && rounds < MOST_ROUNDS && (rounds < FEWEST || seconds_now() - start < seconds * w->n_ways); rounds++) {
+  for (; !status && rounds < MOST_ROUNDS &&
+         (rounds < FEWEST || seconds_now() - start < seconds * w->n_ways);
+       rounds++) {
     progress("%s: timing, round %d", label, rounds + 1);
-    for (int i = 0; i < w->n_ways && !status; i++) status = time_batch(w, &w->way[i], launches[i], &of[i][rounds]);
+    for (int i = 0; i < w->n_ways && !status; i++)
+      status = time_batch(w, &w->way[i], launches[i], &of[i][rounds]);
   }
   for (int i = 0; i < w->n_ways && !status; i++) {
     w->way[i].seconds = median(of[i], rounds); /* which sorts */

@@ -1,4 +1,5 @@
-/* tools/bench/bench.c - `clebsch bench`: time, bytes and errors of an op, against the device's own ceilings. */
+/* tools/bench/bench.c - `clebsch bench`: time, bytes and errors of an op, against the device's own
+   ceilings. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,9 @@ enum { KEY_SUITE = 400 };
 static error_t parse(int key, char *arg, struct argp_state *state) {
   bench_options *o = state->input;
   switch (key) {
-    case KEY_SUITE: argp_error(state, "write --suite in full"); return 0; /* else bench_main has seen it */
+    case KEY_SUITE:
+      argp_error(state, "write --suite in full");
+      return 0; /* else bench_main has seen it */
     case 'n': o->rows = whole_number(state, "--rows", arg, 1, INT64_C(1) << 40); return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
@@ -65,7 +68,25 @@ static void add_json(const bench *b, const result *r) {
   add_published(row, r->device);
 }
 
-enum { PASS, DTYPE, ROWS, BYTES, FLOPS, NS, MS, SPREAD, GBS, COPY, PEAK, COMPILE, ERROR, RUN_COLUMNS, FLOOR = RUN_COLUMNS, MORE_FLOOR, TRIAL_COLUMNS };
+enum {
+  PASS,
+  DTYPE,
+  ROWS,
+  BYTES,
+  FLOPS,
+  NS,
+  MS,
+  SPREAD,
+  GBS,
+  COPY,
+  PEAK,
+  COMPILE,
+  ERROR,
+  RUN_COLUMNS,
+  FLOOR = RUN_COLUMNS,
+  MORE_FLOOR,
+  TRIAL_COLUMNS
+};
 enum { BOUNDS = FLOPS + 1, COMPILE_COLUMNS = BOUNDS + BOUND_COLUMNS };
 
 static void heading(bench *b, const clb_device_info *info, const ceilings *top) {
@@ -73,9 +94,12 @@ static void heading(bench *b, const clb_device_info *info, const ceilings *top) 
   b->request.op->print(b->request.problem, problem, sizeof problem);
   if (info->runs)
     b->table = (table){.n = RUN_COLUMNS,
-                       .titles = {"pass", "dtype", ">rows", ">B/row", ">flop/row", ">ns/row", ">ms", ">±%", ">GB/s", ">% copy", ">% peak", ">compile s", ">error", ">floor ms", ">with workspace"}};
+                       .titles = {"pass", "dtype", ">rows", ">B/row", ">flop/row", ">ns/row", ">ms",
+                                  ">±%", ">GB/s", ">% copy", ">% peak", ">compile s", ">error",
+                                  ">floor ms", ">with workspace"}};
   else {
-    b->table = (table){.n = COMPILE_COLUMNS, .titles = {"pass", "dtype", ">rows", ">B/row", ">flop/row"}};
+    b->table =
+        (table){.n = COMPILE_COLUMNS, .titles = {"pass", "dtype", ">rows", ">B/row", ">flop/row"}};
     for (int c = 0; c < BOUND_COLUMNS; c++) b->table.titles[BOUNDS + c] = bound_titles[c];
     table_fit(&b->table, BOUNDS + BOUND_MS, "1234.567");
   }
@@ -86,7 +110,9 @@ static void heading(bench *b, const clb_device_info *info, const ceilings *top) 
   table_fit(&b->table, ERROR, "1.0e-07");
   progress(NULL);
   printf("%s (%s): ", info->name, info->description);
-  if (info->runs) printf("copies %.1f GB/s, multiply-adds %.1f Gflop/s in f32", top->copy * 1e-9, top->fma[CLB_F32] * 1e-9);
+  if (info->runs)
+    printf("copies %.1f GB/s, multiply-adds %.1f Gflop/s in f32", top->copy * 1e-9,
+           top->fma[CLB_F32] * 1e-9);
   else print_bound_heading(info->name);
   if (info->runs && top->fma[CLB_F64] > 0) printf(", %.1f in f64", top->fma[CLB_F64] * 1e-9);
   printf("\n%s %s\n", b->request.op->name, problem);
@@ -138,32 +164,44 @@ static void add(bench *b, const clb_device_info *info, const ceilings *top, cons
   add_line(b, r);
 }
 
-static int one_result(bench *b, clb_context *ctx, const clb_device_info *info, clb_pass pass, clb_dtype dtype, const ceilings *top) {
+static int one_result(bench *b, clb_context *ctx, const clb_device_info *info, clb_pass pass,
+                      clb_dtype dtype, const ceilings *top) {
   const tool_op *op = b->request.op;
   char label[128];
   result r;
-  snprintf(label, sizeof label, "%s: %s %s %s", info->name, op->name, pass_names[pass], dtype_names[dtype]);
-  const measurement m = {.op = op, .kernel = {.problem = b->request.problem, .storage = dtype, .arithmetic = usual_arithmetic(dtype)}, .pass = pass, .rows = b->options.rows, .label = label};
+  snprintf(label, sizeof label, "%s: %s %s %s", info->name, op->name, pass_names[pass],
+           dtype_names[dtype]);
+  const measurement m = {.op = op,
+                         .kernel = {.problem = b->request.problem,
+                                    .storage = dtype,
+                                    .arithmetic = usual_arithmetic(dtype)},
+                         .pass = pass,
+                         .rows = b->options.rows,
+                         .label = label};
   clb_status status = measure(&m, ctx, info, top, &r);
   int exit_status = status ? failure(status) : EXIT_GOOD;
   if (status) complain("%s: %s", info->name, r.trouble ? r.trouble : clb_status_text(status));
   else add(b, info, top, &r);
   if (!status && info->runs && !is_correct(&r)) {
-    complain("%s: %s %s %s is wrong: error %.1e, tolerance %.1e", info->name, op->name, r.pass, r.dtype, r.error, r.tolerance);
+    complain("%s: %s %s %s is wrong: error %.1e, tolerance %.1e", info->name, op->name, r.pass,
+             r.dtype, r.error, r.tolerance);
     exit_status = EXIT_FAILED;
   }
   free(r.trouble);
   return exit_status;
 }
 
-static int bench_device(clb_context *ctx, const clb_device_info *info, const char *asked, void *user) {
+static int bench_device(clb_context *ctx, const clb_device_info *info, const char *asked,
+                        void *user) {
   static const char interpreter[] = "cpu:interpreter";
   bench *b = user;
   ceilings top = {0};
   int worst = EXIT_GOOD;
   b->headed = false;
   if (is_interpreter(info) && strcmp(asked, interpreter)) {
-    complain("bench: %s (%s) only interprets, and the time of that tells little; --device %s insists", info->name, info->description, interpreter);
+    complain(
+        "bench: %s (%s) only interprets, and the time of that tells little; --device %s insists",
+        info->name, info->description, interpreter);
     return EXIT_FAILED;
   }
   progress("%s: measuring its ceilings", info->name);
@@ -173,7 +211,9 @@ static int bench_device(clb_context *ctx, const clb_device_info *info, const cha
   }
   for (int dtype = 0; dtype < DTYPES; dtype++)
     for (int pass = 0; pass < PASSES; pass++) {
-      if (worst == EXIT_USAGE || !(b->request.kernels.dtypes >> dtype & 1) || !(b->request.kernels.passes >> pass & 1)) continue;
+      if (worst == EXIT_USAGE || !(b->request.kernels.dtypes >> dtype & 1) ||
+          !(b->request.kernels.passes >> pass & 1))
+        continue;
       int status = one_result(b, ctx, info, (clb_pass)pass, (clb_dtype)dtype, &top);
       if (status > worst) worst = status;
     }
@@ -184,21 +224,41 @@ static int bench_device(clb_context *ctx, const clb_device_info *info, const cha
 int bench_main(int argc, char **argv) {
   if (suite_asked(argc, argv)) return suite_main(argc, argv);
   if (launches_asked(argc, argv)) return launches_main(argc, argv);
-  static const struct argp_option options[] = {{"rows", 'n', "N", 0, "Rows of one launch (default: 1000000; tensor_product: 50000, from double_backward on 20000, single paths 200000)", 0},
-                                               {"suite", KEY_SUITE, "NAME", 0, "Instead of OP: standard, graphs or quick: many problems on every device into one file. --suite NAME --help tells more", 0}, {0}};
+  static const struct argp_option options[] = {
+      {"rows", 'n', "N", 0,
+       "Rows of one launch (default: 1000000; tensor_product: 50000, from double_backward on "
+       "20000, single paths 200000)",
+       0},
+      {"suite", KEY_SUITE, "NAME", 0,
+       "Instead of OP: standard, graphs or quick: many problems on every device into one file. "
+       "--suite NAME --help tells more",
+       0},
+      {0}};
   static const struct argp own = {.options = options, .parser = parse};
   bench b = {.rows = NULL};
   request_parse(&b.request, argc, argv, &own, &b.options,
-                "Times an op on random data, all passes up to double_backward unless --pass is given, and compares every output with a float64 reference.\v"
-                "ms: the median of repeated batches of launches, divided by the launches in one. Bytes and operations are counted from "
-                "the program, fma as two; the bytes of tensor_product are the fewest: each operand once. % copy and % peak: of the copy bandwidth and the multiply-add rate of this device, measured in "
-                "the same run. Rows that do not fit in the device's caches are spread over several sets of buffers; where they fit, % copy says cache. "
-                "error: as `clebsch check` defines it. For a device that only compiles, what its compiler says of the machine code: "
-                "elements loaded and stored and fused multiply-adds of one lane, registers, and bytes spilled; of these the occupancy; and as a bound, which is no measurement, "
-                "the least time that so many bytes and operations take at the vendor's published bandwidth and peak. Of a convolution rows are edges, bytes are those of its arrays and of 8 bytes of indices per edge, "
-                "and the floor is the time in which this device copies as many, without and with the gradients of x that a workspace holds for each edge; error is that "
-                "of some receivers, senders and edges, all of their edges counted. compile s is as short as the cache of kernels makes it. "
-                "`bench launches` instead of OP: what small ops cost the host, one by one and replayed from a recording.");
+                "Times an op on random data, all passes up to double_backward unless --pass is "
+                "given, and compares every output with a float64 reference.\v"
+                "ms: the median of repeated batches of launches, divided by the launches in one. "
+                "Bytes and operations are counted from "
+                "the program, fma as two; the bytes of tensor_product are the fewest: each operand "
+                "once. % copy and % peak: of the copy bandwidth and the multiply-add rate of this "
+                "device, measured in "
+                "the same run. Rows that do not fit in the device's caches are spread over several "
+                "sets of buffers; where they fit, % copy says cache. "
+                "error: as `clebsch check` defines it. For a device that only compiles, what its "
+                "compiler says of the machine code: "
+                "elements loaded and stored and fused multiply-adds of one lane, registers, and "
+                "bytes spilled; of these the occupancy; and as a bound, which is no measurement, "
+                "the least time that so many bytes and operations take at the vendor's published "
+                "bandwidth and peak. Of a convolution rows are edges, bytes are those of its "
+                "arrays and of 8 bytes of indices per edge, "
+                "and the floor is the time in which this device copies as many, without and with "
+                "the gradients of x that a workspace holds for each edge; error is that "
+                "of some receivers, senders and edges, all of their edges counted. compile s is as "
+                "short as the cache of kernels makes it. "
+                "`bench launches` instead of OP: what small ops cost the host, one by one and "
+                "replayed from a recording.");
   if (!b.request.kernels.passes) b.request.kernels.passes = USUAL_PASSES & b.request.op->passes;
   if (b.options.rows && b.request.op->trial) {
     complain("bench: %s has no --rows: its graph says how many", b.request.op->name);

@@ -1,4 +1,5 @@
-/* tools/bench/launches.c - `clebsch bench launches`: time of small ops, the host's and all of it, submitted one by one and replayed from a recording. */
+/* tools/bench/launches.c - `clebsch bench launches`: time of small ops, the host's and all of it,
+   submitted one by one and replayed from a recording. */
 #include "tools/bench/launches.h"
 
 #include <math.h>
@@ -30,10 +31,19 @@ typedef struct {
 static clb_status create_product(small_op *s) {
   clb_instructions *found = allocate(1, sizeof *found);
   clb_tensor_product_sizes sizes = {0};
-  clb_status status = clb_channel_wise(s->ctx, BOTH1("32"), SH1, BOTH1("1"), CLB_AS_FOUND, found); /* nequip-water */
-  const clb_tensor_product_desc desc = {
-      .irreps_x = found->irreps_x, .irreps_y = found->irreps_y, .irreps_z = found->irreps_z, .instructions = found->instructions, .n_instructions = found->n_instructions,
-      .layout_x = CLB_IR_MUL, .layout_y = CLB_IR_MUL, .layout_z = CLB_IR_MUL, .storage = CLB_F32, .arithmetic = CLB_F32, .passes = CLB_PASS_BIT(CLB_FORWARD)};
+  clb_status status = clb_channel_wise(s->ctx, BOTH1("32"), SH1, BOTH1("1"), CLB_AS_FOUND,
+                                       found); /* nequip-water */
+  const clb_tensor_product_desc desc = {.irreps_x = found->irreps_x,
+                                        .irreps_y = found->irreps_y,
+                                        .irreps_z = found->irreps_z,
+                                        .instructions = found->instructions,
+                                        .n_instructions = found->n_instructions,
+                                        .layout_x = CLB_IR_MUL,
+                                        .layout_y = CLB_IR_MUL,
+                                        .layout_z = CLB_IR_MUL,
+                                        .storage = CLB_F32,
+                                        .arithmetic = CLB_F32,
+                                        .passes = CLB_PASS_BIT(CLB_FORWARD)};
   if (!status) status = clb_tensor_product_measure(s->ctx, &desc, &sizes);
   if (!status) status = clb_tensor_product_create(s->ctx, &desc, &s->op);
   const int64_t columns[] = {sizes.x, sizes.y, sizes.w, sizes.z};
@@ -46,7 +56,12 @@ static clb_status create_harmonics(small_op *s) {
   static const int degrees[] = {0, 1, 2, 3};
   const int64_t columns[4] = {3, 16};
   memcpy(s->columns, columns, sizeof columns);
-  const clb_spherical_harmonics_desc desc = {.degrees = degrees, .n_degrees = 4, .normalize = 1, .storage = CLB_F32, .arithmetic = CLB_F32, .passes = CLB_PASS_BIT(CLB_FORWARD)};
+  const clb_spherical_harmonics_desc desc = {.degrees = degrees,
+                                             .n_degrees = 4,
+                                             .normalize = 1,
+                                             .storage = CLB_F32,
+                                             .arithmetic = CLB_F32,
+                                             .passes = CLB_PASS_BIT(CLB_FORWARD)};
   return clb_spherical_harmonics_create(s->ctx, &desc, &s->op);
 }
 
@@ -62,7 +77,8 @@ static clb_status fill(clb_buffer *b, int64_t n) {
 static clb_status run(const small_op *s) {
   clb_rows r[4];
   for (int i = 0; i < 4; i++) r[i] = (clb_rows){.buffer = s->buffer[i], .stride = CLB_DENSE};
-  return s->product ? clb_tensor_product_forward(s->op, s->rows, r[0], r[1], r[2], r[3]) : clb_spherical_harmonics_forward(s->op, s->rows, r[0], r[1]);
+  return s->product ? clb_tensor_product_forward(s->op, s->rows, r[0], r[1], r[2], r[3])
+                    : clb_spherical_harmonics_forward(s->op, s->rows, r[0], r[1]);
 }
 
 static clb_status run_all(const small_op *s) {
@@ -74,7 +90,8 @@ static clb_status run_all(const small_op *s) {
 static clb_status prepare(small_op *s) {
   clb_status status = s->product ? create_product(s) : create_harmonics(s);
   for (int i = 0; i < 4 && !status && s->columns[i]; i++) {
-    status = clb_buffer_create(s->ctx, (uint64_t)(s->rows * s->columns[i]) * sizeof(float), &s->buffer[i]);
+    status = clb_buffer_create(s->ctx, (uint64_t)(s->rows * s->columns[i]) * sizeof(float),
+                               &s->buffer[i]);
     if (!status) status = fill(s->buffer[i], s->rows * s->columns[i]);
   }
   if (!status) status = clb_record_begin(s->ctx);
@@ -92,7 +109,8 @@ static void forget(small_op *s) {
 
 enum { DIRECT, REPLAYED, WAYS };
 typedef struct {
-  double host[WAYS], wall[WAYS]; /* seconds of one op: until all are submitted, until all are done */
+  double host[WAYS],
+      wall[WAYS]; /* seconds of one op: until all are submitted, until all are done */
 } costs;
 
 /* Both ways in turn, so that what else the machine does meets both. */
@@ -101,7 +119,8 @@ static clb_status time_ways(const small_op *s, costs *c) {
   clb_status status = CLB_OK;
   double begin = 0;
   int n = 0;
-  for (int batch = -2; !status && (n < FEWEST || (n < MOST && seconds_now() - begin < SECONDS)); batch++) { /* the first two warm up */
+  for (int batch = -2; !status && (n < FEWEST || (n < MOST && seconds_now() - begin < SECONDS));
+       batch++) { /* the first two warm up */
     if (!batch) begin = seconds_now();
     for (int way = 0; way < WAYS && !status; way++) {
       double start = seconds_now();
@@ -126,7 +145,8 @@ typedef struct {
   json_t *lines; /* NULL: a table */
 } launches;
 
-static void add_json(json_t *lines, const char *name, const small_op *s, const clb_device_info *info, const costs *c) {
+static void add_json(json_t *lines, const char *name, const small_op *s,
+                     const clb_device_info *info, const costs *c) {
   json_t *line = json_array_add(lines, json_object());
   json_add(line, "op", json_text(name));
   json_add(line, "pass", json_text(pass_names[CLB_FORWARD]));
@@ -143,7 +163,8 @@ static void add_json(json_t *lines, const char *name, const small_op *s, const c
 }
 
 static void add_line(const table *t, const char *name, const small_op *s, const costs *c) {
-  const double numbers[] = {(double)s->rows, c->host[DIRECT] * 1e6, c->host[REPLAYED] * 1e6, c->wall[DIRECT] * 1e6, c->wall[REPLAYED] * 1e6};
+  const double numbers[] = {(double)s->rows, c->host[DIRECT] * 1e6, c->host[REPLAYED] * 1e6,
+                            c->wall[DIRECT] * 1e6, c->wall[REPLAYED] * 1e6};
   char made[5][24];
   const char *cells[6] = {name};
   for (int i = 0; i < 5; i++) {
@@ -166,7 +187,9 @@ static int on_device(clb_context *ctx, const clb_device_info *info, const char *
   }
   table_fit(&t, 0, names[1]);
   for (int c = 2; c < t.n; c++) table_fit(&t, c, "12345.67");
-  if (!l->lines) printf("%s (%s): one op, forward, f32, of %d submitted before a wait\n", info->name, info->description, OPS);
+  if (!l->lines)
+    printf("%s (%s): one op, forward, f32, of %d submitted before a wait\n", info->name,
+           info->description, OPS);
   if (!l->lines) table_titles(&t);
   for (int i = 0; i < 6 && !status; i++) {
     small_op s = {.ctx = ctx, .product = i >= 3, .rows = all_rows[i % 3]};
@@ -196,9 +219,13 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 int launches_main(int argc, char **argv) {
   static const struct argp_child children[] = {{&device_argp, 0, NULL, 0}, {0}};
-  static const struct argp argp = {.parser = parse, .children = children,
-                                   .doc = "Times small ops, forward in f32, submitted one by one and replayed from one recording of them all.\v"
-                                          "host us: microseconds that the calls take for one op; all us: until it is done, one after the other. Medians of batches."};
+  static const struct argp argp = {
+      .parser = parse,
+      .children = children,
+      .doc = "Times small ops, forward in f32, submitted one by one and replayed from one "
+             "recording of them all.\v"
+             "host us: microseconds that the calls take for one op; all us: until it is done, one "
+             "after the other. Medians of batches."};
   launches l = {.lines = NULL};
   char title[] = "clebsch bench launches";
   argv[1] = title;

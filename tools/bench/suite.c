@@ -39,7 +39,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       if (o->n_devices == MAX_DEVICES) argp_error(state, "--device: at most %d", MAX_DEVICES);
       o->devices[o->n_devices++] = arg;
       return 0;
-    case ARGP_KEY_ARG: argp_error(state, "'%s': a suite brings its own ops; --only chooses among them", arg); return 0;
+    case ARGP_KEY_ARG:
+      argp_error(state, "'%s': a suite brings its own ops; --only chooses among them", arg);
+      return 0;
     case ARGP_KEY_END:
       if (!o->out && !o->list) argp_error(state, "say where the results go: --out run.json");
       return 0;
@@ -48,23 +50,39 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 }
 
 static const struct argp_option options[] = {
-    {"suite", KEY_SUITE, "NAME", 0, "standard: what others publish on, every pass, f32 and f64. graphs: every channel-wise problem on every graph, f32. quick: eight small problems in f32, a minute on a CPU", 0},
-    {"out", KEY_OUT, "FILE", 0, "JSON, rewritten after each result; what is in it already is not measured again", 0},
-    {"device", KEY_DEVICE, "DEVICE", 0, "A name that `clebsch devices` shows, also of one that only compiles; repeats (default: all that run)", 0},
-    {"only", KEY_ONLY, "LIST", 0, "Less of it: ops, problems, graphs, options, passes and dtypes with commas between, as tensor_product,mace-large,f32", 0},
+    {"suite", KEY_SUITE, "NAME", 0,
+     "standard: what others publish on, every pass, f32 and f64. graphs: every channel-wise "
+     "problem on every graph, f32. quick: eight small problems in f32, a minute on a CPU",
+     0},
+    {"out", KEY_OUT, "FILE", 0,
+     "JSON, rewritten after each result; what is in it already is not measured again", 0},
+    {"device", KEY_DEVICE, "DEVICE", 0,
+     "A name that `clebsch devices` shows, also of one that only compiles; repeats (default: all "
+     "that run)",
+     0},
+    {"only", KEY_ONLY, "LIST", 0,
+     "Less of it: ops, problems, graphs, options, passes and dtypes with commas between, as "
+     "tensor_product,mace-large,f32",
+     0},
     {"list", KEY_LIST, NULL, 0, "Show what would be measured, and measure nothing", 0},
     {"dry-run", KEY_LIST, NULL, OPTION_ALIAS, NULL, 0},
     {"restart", KEY_RESTART, NULL, 0, "Overwrite FILE", 0},
     {0}};
 
 static const char doc[] =
-    "Times many problems on every device, all with the same data, and compares each result with a float64 reference.\v"
-    "The results go to one file, for `clebsch compare`. Ctrl-C (SIGINT, or SIGTERM) ends the run after the launch at hand, with exit status 1; a second one kills. The file is "
-    "good at any time, and the same command goes on from where it stopped, if suite, devices and drivers are the same.\n\n"
-    "The lines are as those of `clebsch bench OP`. compile s is with no cache, warm s from the cache of kernels in a new context; both are taken once for each kernel. "
-    "Rows are halved, and that is said, where a device has too little memory for them; graphs that it has no memory for are left out, and so are f64 where a device has none "
+    "Times many problems on every device, all with the same data, and compares each result with a "
+    "float64 reference.\v"
+    "The results go to one file, for `clebsch compare`. Ctrl-C (SIGINT, or SIGTERM) ends the run "
+    "after the launch at hand, with exit status 1; a second one kills. The file is "
+    "good at any time, and the same command goes on from where it stopped, if suite, devices and "
+    "drivers are the same.\n\n"
+    "The lines are as those of `clebsch bench OP`. compile s is with no cache, warm s from the "
+    "cache of kernels in a new context; both are taken once for each kernel. "
+    "Rows are halved, and that is said, where a device has too little memory for them; graphs that "
+    "it has no memory for are left out, and so are f64 where a device has none "
     "and graphs whose structures are not at hand (CLB_STRUCTURES names their folder).\n\n"
-    "Exit status: 0 all is well, 1 something is wrong, failed or was interrupted, 2 a mistake in the arguments.";
+    "Exit status: 0 all is well, 1 something is wrong, failed or was interrupted, 2 a mistake in "
+    "the arguments.";
 
 bool suite_asked(int argc, char **argv) {
   for (int i = 1; i < argc; i++)
@@ -72,7 +90,8 @@ bool suite_asked(int argc, char **argv) {
   return false;
 }
 
-/* ---- a folder of its own, for caches and temporary files: nothing is found there, and nothing is left behind ---- */
+/* ---- a folder of its own, for caches and temporary files: nothing is found there, and nothing is
+   left behind ---- */
 
 static char folder[4096];
 
@@ -87,26 +106,33 @@ static void remove_folder(void) {
 }
 
 static bool make_folder(void) {
-  /* Drivers keep nothing of an earlier run either: it would make the first compilation look short. */
-  static const char *const variables[][2] = {{"TMPDIR", folder}, {"POCL_CACHE_DIR", folder}, {"POCL_KERNEL_CACHE", "0"},
-                                             {"CUDA_CACHE_DISABLE", "1"}, {"NEO_CACHE_PERSISTENT", "0"}, {"AMD_COMGR_CACHE", "0"}};
+  /* Drivers keep nothing of an earlier run either: it would make the first compilation look short.
+   */
+  static const char *const variables[][2] = {
+      {"TMPDIR", folder},          {"POCL_CACHE_DIR", folder},    {"POCL_KERNEL_CACHE", "0"},
+      {"CUDA_CACHE_DISABLE", "1"}, {"NEO_CACHE_PERSISTENT", "0"}, {"AMD_COMGR_CACHE", "0"}};
   const char *top = getenv("TMPDIR");
-  if (snprintf(folder, sizeof folder, "%s/clebsch-suite-XXXXXX", top && *top ? top : "/tmp") >= (int)sizeof folder || !mkdtemp(folder)) {
+  if (snprintf(folder, sizeof folder, "%s/clebsch-suite-XXXXXX", top && *top ? top : "/tmp") >=
+          (int)sizeof folder ||
+      !mkdtemp(folder)) {
     complain("bench: no temporary folder (TMPDIR, else /tmp): %s", strerror(errno));
     *folder = 0;
     return false;
   }
   atexit(remove_folder);
-  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) setenv(variables[i][0], variables[i][1], 1);
+  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+    setenv(variables[i][0], variables[i][1], 1);
   return true;
 }
 
-/* The cache of kernels from here on: a folder for each kernel, so that none finds what another left. */
+/* The cache of kernels from here on: a folder for each kernel, so that none finds what another
+   left. */
 static void choose_cache(const char *device, const suite_job *job) {
   static const char unsafe[] = "/:@ ";
   char path[sizeof folder + 256];
   int n = snprintf(path, sizeof path, "%s/", folder);
-  snprintf(path + n, sizeof path - (size_t)n, "%s.%s.%s.%s.%s.%s", device, job->problem->op->name, job->problem->name, job->problem->options ? job->problem->options : "",
+  snprintf(path + n, sizeof path - (size_t)n, "%s.%s.%s.%s.%s.%s", device, job->problem->op->name,
+           job->problem->name, job->problem->options ? job->problem->options : "",
            pass_names[job->pass], dtype_names[job->dtype]);
   for (char *c = path + n; *c; c++)
     if (strchr(unsafe, *c)) *c = '-';
@@ -139,8 +165,9 @@ typedef struct {
   device device[MAX_DEVICES];
   char *found[MAX_DEVICES]; /* names, of o.devices */
   table table;
-  int64_t jobs, done;              /* of all devices */
-  double work, work_done, started; /* of the device at hand: bytes, about, of this run; seconds_now() */
+  int64_t jobs, done; /* of all devices */
+  double work, work_done,
+      started; /* of the device at hand: bytes, about, of this run; seconds_now() */
   int failed;
 } suite;
 
@@ -160,29 +187,35 @@ static bool open_devices(suite *s) {
     clb_status status = clb_context_create(s->o.devices[i], &d->ctx);
     if (!status) status = clb_context_device(d->ctx, &d->info);
     for (int k = 0; !status && k < s->n_devices; k++)
-      if (!strcmp(s->device[k].info.name, d->info.name)) return complain("bench: %s is asked for twice", d->info.name), false;
+      if (!strcmp(s->device[k].info.name, d->info.name))
+        return complain("bench: %s is asked for twice", d->info.name), false;
     s->n_devices += !status || !all;
     if (!status) continue;
-    complain("%s%s", d->ctx ? clb_error(d->ctx) : clb_status_text(status), all ? " (left out)" : "");
+    complain("%s%s", d->ctx ? clb_error(d->ctx) : clb_status_text(status),
+             all ? " (left out)" : "");
     if (!all) return false;
     clb_context_destroy(&d->ctx);
   }
-  if (!s->n_devices) complain("bench: nothing runs on this machine; --device names what to compile for");
+  if (!s->n_devices)
+    complain("bench: nothing runs on this machine; --device names what to compile for");
   return s->n_devices;
 }
 
 static json_t *describe(const clb_device_info *info) {
-  static const char *const unknown[] = {"copy_bytes_per_second", "f32_per_second", "f64_per_second", "launch_seconds"};
+  static const char *const unknown[] = {"copy_bytes_per_second", "f32_per_second", "f64_per_second",
+                                        "launch_seconds"};
   json_t *d = json_object();
   json_add(d, "name", json_text(info->name));
   json_add(d, "backend", json_text(info->backend));
   json_add(d, "vendor", json_text(info->vendor));
   json_add(d, "description", json_text(info->description));
   json_add(d, "driver", json_text(info->driver));
-  json_add(d, "memory_bytes", info->memory_bytes ? json_count((int64_t)info->memory_bytes) : json_null());
+  json_add(d, "memory_bytes",
+           info->memory_bytes ? json_count((int64_t)info->memory_bytes) : json_null());
   json_add(d, "runs", json_boolean(info->runs));
   json_add(d, "f64", json_boolean(info->f64));
-  for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) json_add(d, unknown[i], json_null());
+  for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
+    json_add(d, unknown[i], json_null());
   add_published(d, info->name);
   return d;
 }
@@ -190,7 +223,8 @@ static json_t *describe(const clb_device_info *info) {
 static json_t *entry_of(const suite *s, const char *name) { /* of the file */
   size_t i;
   json_t *d;
-  json_array_foreach(s->file.devices, i, d) if (!strcmp(json_string_value(json_object_get(d, "name")), name)) return d;
+  json_array_foreach(s->file.devices, i,
+                     d) if (!strcmp(json_string_value(json_object_get(d, "name")), name)) return d;
   return NULL;
 }
 
@@ -204,10 +238,12 @@ static bool know_device(suite *s, device *d) {
   d->top.fma[CLB_F64] = json_number_value(json_object_get(entry, "f64_per_second"));
   if (d->top.copy > 0) return true;
   progress("%s: measuring its ceilings", d->info.name);
-  if (measure_ceilings(d->ctx, &d->top) || measure_launch(d->ctx, &launch)) return complain("%s: %s", d->info.name, clb_error(d->ctx)), false;
+  if (measure_ceilings(d->ctx, &d->top) || measure_launch(d->ctx, &launch))
+    return complain("%s: %s", d->info.name, clb_error(d->ctx)), false;
   json_add(entry, "copy_bytes_per_second", json_number(d->top.copy));
   json_add(entry, "f32_per_second", json_number(d->top.fma[CLB_F32]));
-  json_add(entry, "f64_per_second", d->top.fma[CLB_F64] > 0 ? json_number(d->top.fma[CLB_F64]) : json_null());
+  json_add(entry, "f64_per_second",
+           d->top.fma[CLB_F64] > 0 ? json_number(d->top.fma[CLB_F64]) : json_null());
   json_add(entry, "launch_seconds", json_number(launch));
   return true;
 }
@@ -221,7 +257,8 @@ static double warm_seconds(const measurement *m, const char *name) {
   double seconds = NAN;
   if (!clb_context_create(name, &ctx)) {
     double start = seconds_now();
-    if (!m->op->create(ctx, &m->kernel, CLB_PASS_BIT(m->pass), &op)) seconds = seconds_now() - start;
+    if (!m->op->create(ctx, &m->kernel, CLB_PASS_BIT(m->pass), &op))
+      seconds = seconds_now() - start;
   }
   clb_op_destroy(&op);
   clb_context_destroy(&ctx);
@@ -230,28 +267,41 @@ static double warm_seconds(const measurement *m, const char *name) {
 
 static void name_job(const suite_job *job, char name[NAME_BYTES]) {
   char title[NAME_BYTES];
-  snprintf(name, NAME_BYTES, "%s: %s %s %s", job->device, suite_title(job->problem, title), pass_names[job->pass], dtype_names[job->dtype]);
+  snprintf(name, NAME_BYTES, "%s: %s %s %s", job->device, suite_title(job->problem, title),
+           pass_names[job->pass], dtype_names[job->dtype]);
 }
 
 static void label_job(const suite *s, const char *name, char label[NAME_BYTES]) {
-  double spent = seconds_now() - s->started, left = s->work_done > 0 ? spent / s->work_done * (s->work - s->work_done) : 0;
+  double spent = seconds_now() - s->started,
+         left = s->work_done > 0 ? spent / s->work_done * (s->work - s->work_done) : 0;
   int n = snprintf(label, NAME_BYTES, "%lld/%lld ", (long long)s->done, (long long)s->jobs);
-  if (spent > 10 && s->work_done > 0) n += snprintf(label + n, (size_t)(NAME_BYTES - n), "(about %.0f min left on it) ", ceil(left / 60));
+  if (spent > 10 && s->work_done > 0)
+    n += snprintf(label + n, (size_t)(NAME_BYTES - n), "(about %.0f min left on it) ",
+                  ceil(left / 60));
   snprintf(label + n, (size_t)(NAME_BYTES - n), "%s", name);
 }
 
 /* false: not even the file can be written. */
 static bool do_job(suite *s, device *d, const suite_job *job) {
   char name[NAME_BYTES], label[NAME_BYTES];
-  const measurement m = {.op = job->problem->op, .kernel = {.problem = job->problem->problem, .storage = job->dtype, .arithmetic = usual_arithmetic(job->dtype)}, .pass = job->pass,
-                         .rows = job->problem->graph ? 0 : job->problem->rows[job->pass], .halve = true, .label = label, .stop = &stopped};
+  const measurement m = {.op = job->problem->op,
+                         .kernel = {.problem = job->problem->problem,
+                                    .storage = job->dtype,
+                                    .arithmetic = usual_arithmetic(job->dtype)},
+                         .pass = job->pass,
+                         .rows = job->problem->graph ? 0 : job->problem->rows[job->pass],
+                         .halve = true,
+                         .label = label,
+                         .stop = &stopped};
   result r;
   double cold, warm = NAN;
   name_job(job, name);
   label_job(s, name, label);
   choose_cache(d->info.name, job);
   clb_context *ctx = NULL; /* a new one knows no kernels yet */
-  if (clb_context_create(d->info.name, &ctx)) return complain("%s: %s", d->info.name, ctx ? clb_error(ctx) : "out of memory"), clb_context_destroy(&ctx), false;
+  if (clb_context_create(d->info.name, &ctx))
+    return complain("%s: %s", d->info.name, ctx ? clb_error(ctx) : "out of memory"),
+           clb_context_destroy(&ctx), false;
   clb_status status = measure(&m, ctx, &d->info, &d->top, &r);
   clb_context_destroy(&ctx);
   if (!status && suite_file_compiled(&s->file, job, &cold, &warm)) r.compile_seconds = cold;
@@ -274,7 +324,9 @@ static bool do_job(suite *s, device *d, const suite_job *job) {
 }
 
 /* About what a job costs, in bytes. */
-static double work_of(const suite_job *job) { return job->problem->bytes[job->pass] * (job->dtype == CLB_F64 ? 2 : 1) + 1e9; }
+static double work_of(const suite_job *job) {
+  return job->problem->bytes[job->pass] * (job->dtype == CLB_F64 ? 2 : 1) + 1e9;
+}
 
 /* Calls use() for each job on the device, until it returns false. */
 static bool each_job(suite *s, device *d, bool (*use)(suite *s, device *d, const suite_job *job)) {
@@ -283,7 +335,9 @@ static bool each_job(suite *s, device *d, bool (*use)(suite *s, device *d, const
     for (int t = 0; t < 2; t++)
       for (int pass = 0; pass < PASSES; pass++) {
         const suite_job job = {&s->list.problem[i], (clb_pass)pass, dtypes[t], d->info.name};
-        if (!(job.problem->passes >> pass & 1) || !(job.problem->dtypes >> job.dtype & 1) || (job.dtype == CLB_F64 && !d->info.f64)) continue;
+        if (!(job.problem->passes >> pass & 1) || !(job.problem->dtypes >> job.dtype & 1) ||
+            (job.dtype == CLB_F64 && !d->info.f64))
+          continue;
         if (!use(s, d, &job)) return false;
       }
   return true;
@@ -305,7 +359,11 @@ static bool weigh_job(suite *s, device *d, const suite_job *job) {
 static bool next_job(suite *s, device *d, const suite_job *job) {
   if (stopped) return false;
   if (suite_file_result(&s->file, job)) return true;
-  if (!s->table.n) suite_table_start(&s->table, &d->info, &d->top, json_number_value(json_object_get(entry_of(s, d->info.name), "launch_seconds")), &s->list, s->jobs);
+  if (!s->table.n)
+    suite_table_start(
+        &s->table, &d->info, &d->top,
+        json_number_value(json_object_get(entry_of(s, d->info.name), "launch_seconds")), &s->list,
+        s->jobs);
   s->done++;
   if (!do_job(s, d, job)) return false;
   s->work_done += work_of(job);
@@ -315,7 +373,9 @@ static bool next_job(suite *s, device *d, const suite_job *job) {
 static bool run_jobs(suite *s) {
   bool good = true;
   for (int i = 0; i < s->n_devices; i++) each_job(s, &s->device[i], count_job);
-  if (s->file.found) complain("%s: %lld of %lld results are there%s", s->o.out, (long long)s->done, (long long)s->jobs, s->done < s->jobs ? ", going on" : "");
+  if (s->file.found)
+    complain("%s: %lld of %lld results are there%s", s->o.out, (long long)s->done,
+             (long long)s->jobs, s->done < s->jobs ? ", going on" : "");
   for (int i = 0; good && i < s->n_devices; i++) {
     s->work = s->work_done = 0;
     s->table.n = 0;
@@ -333,7 +393,8 @@ static bool show_job(suite *s, device *d, const suite_job *job) {
   char name[NAME_BYTES];
   (void)d;
   name_job(job, name);
-  printf("%s, %lld %ss\n", name, (long long)job->problem->rows[job->pass], job->problem->op->row ? job->problem->op->row : "row");
+  printf("%s, %lld %ss\n", name, (long long)job->problem->rows[job->pass],
+         job->problem->op->row ? job->problem->op->row : "row");
   s->jobs++;
   return true;
 }
@@ -347,7 +408,8 @@ static int show(suite *s) {
 static bool begin(suite *s) {
   json_t *devices = json_array();
   for (int i = 0; i < s->n_devices; i++) json_array_add(devices, describe(&s->device[i].info));
-  if (!suite_file_open(&s->file, s->o.out, s->o.suite, s->o.restart)) return json_decref(devices), false;
+  if (!suite_file_open(&s->file, s->o.out, s->o.suite, s->o.restart))
+    return json_decref(devices), false;
   if (!suite_file_devices(&s->file, devices)) return false;
   for (int i = 0; i < s->n_devices; i++)
     if (!know_device(s, &s->device[i])) return false;
@@ -360,8 +422,11 @@ static int run(suite *s) {
   int wrong = 0;
   size_t i;
   json_t *row;
-  json_array_foreach(s->file.results, i, row) wrong += json_is_false(json_object_get(row, "correct"));
-  if (stopped) complain("stopped by a signal: %s has %zu results, and the same command goes on from there", s->o.out, json_array_size(s->file.results));
+  json_array_foreach(s->file.results, i, row) wrong +=
+      json_is_false(json_object_get(row, "correct"));
+  if (stopped)
+    complain("stopped by a signal: %s has %zu results, and the same command goes on from there",
+             s->o.out, json_array_size(s->file.results));
   if (wrong) complain("%s: %d of its results %s wrong", s->o.out, wrong, wrong == 1 ? "is" : "are");
   return good && !wrong && !s->failed ? EXIT_GOOD : EXIT_FAILED;
 }

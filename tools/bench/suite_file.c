@@ -38,7 +38,8 @@ static void start(suite_file *f, const char *suite) {
 static bool says(const suite_file *f, const char *key, const char *wanted, const char *what) {
   const char *said = json_string_value(json_object_get(f->root, key));
   if (said && !strcmp(said, wanted)) return true;
-  complain("%s: %s '%s', not '%s': name another --out, or --restart overwrites it", f->path, what, said ? said : "", wanted);
+  complain("%s: %s '%s', not '%s': name another --out, or --restart overwrites it", f->path, what,
+           said ? said : "", wanted);
   return false;
 }
 
@@ -54,18 +55,28 @@ static bool read_file(suite_file *f, const char *suite) {
   json_error_t error;
   f->root = json_load_file(f->path, 0, &error);
   if (!json_is_object(f->root)) {
-    complain("%s: not a file of `clebsch bench --suite` (%s): name another --out, or --restart overwrites it", f->path, f->root ? "no object" : error.text);
+    complain("%s: not a file of `clebsch bench --suite` (%s): name another --out, or --restart "
+             "overwrites it",
+             f->path, f->root ? "no object" : error.text);
     return false;
   }
-  if (!says(f, "format", format, "its format is") || !says(f, "clebsch", CLB_VERSION, "it is of clebsch") || !says(f, "suite", suite, "it is of suite")) return false;
-  if (all_objects(json_object_get(f->root, "devices")) && all_objects(json_object_get(f->root, "results"))) return true;
-  complain("%s: its devices and results are no lists of objects: name another --out, or --restart overwrites it", f->path);
+  if (!says(f, "format", format, "its format is") ||
+      !says(f, "clebsch", CLB_VERSION, "it is of clebsch") ||
+      !says(f, "suite", suite, "it is of suite"))
+    return false;
+  if (all_objects(json_object_get(f->root, "devices")) &&
+      all_objects(json_object_get(f->root, "results")))
+    return true;
+  complain("%s: its devices and results are no lists of objects: name another --out, or --restart "
+           "overwrites it",
+           f->path);
   return false;
 }
 
 bool suite_file_open(suite_file *f, const char *path, const char *suite, bool restart) {
   *f = (suite_file){.path = path};
-  if (!outputs_ready(&(named_file){"the file of results (--out)", path, FILE_WHOLE}, 1)) return false;
+  if (!outputs_ready(&(named_file){"the file of results (--out)", path, FILE_WHOLE}, 1))
+    return false;
   f->found = !restart && !access(path, F_OK);
   if (!f->found) start(f, suite);
   else if (!read_file(f, suite)) return false;
@@ -101,7 +112,8 @@ static bool among(const suite_file *f, const json_t *some, const json_t *all, co
     bool found = false;
     json_array_foreach(all, k, other) found |= same(one, other, keys);
     if (found) continue;
-    complain("%s: %s %s (%s, driver %s): name another --out, or --restart overwrites it", f->path, what, text(one, "name"), text(one, "description"), text(one, "driver"));
+    complain("%s: %s %s (%s, driver %s): name another --out, or --restart overwrites it", f->path,
+             what, text(one, "name"), text(one, "description"), text(one, "driver"));
     return false;
   }
   return true;
@@ -110,7 +122,9 @@ static bool among(const suite_file *f, const json_t *some, const json_t *all, co
 bool suite_file_devices(suite_file *f, json_t *devices) {
   bool good = true;
   if (!json_array_size(f->devices)) json_array_extend(f->devices, devices);
-  else good = among(f, f->devices, devices, "it also has") && among(f, devices, f->devices, "it does not have");
+  else
+    good = among(f, f->devices, devices, "it also has") &&
+           among(f, devices, f->devices, "it does not have");
   json_decref(devices);
   return good;
 }
@@ -126,7 +140,8 @@ static bool write_file(FILE *out, const void *user) {
     fprintf(out, "%s\"%s\": ", i ? ", " : "{", keys[i]);
     if (json_dumpf(json_object_get(f->root, keys[i]), out, FLAGS)) return false;
   }
-  return json_write_list(out, "devices", f->devices, 9) && json_write_list(out, "results", f->results, 9) && fputs("}\n", out) >= 0;
+  return json_write_list(out, "devices", f->devices, 9) &&
+         json_write_list(out, "results", f->results, 9) && fputs("}\n", out) >= 0;
 }
 
 bool suite_file_write(suite_file *f, bool complete) {
@@ -153,16 +168,20 @@ static json_t *head_of(const suite_job *job) {
 
 static bool has_rows(const json_t *row, const suite_job *job) {
   json_int_t halved = json_integer_value(json_object_get(row, "rows_halved"));
-  return halved >= 0 && halved < 64 && json_integer_value(json_object_get(row, "rows")) == job->problem->rows[job->pass] >> halved;
+  return halved >= 0 && halved < 64 &&
+         json_integer_value(json_object_get(row, "rows")) ==
+             job->problem->rows[job->pass] >> halved;
 }
 
 /* Its place among the results; -1: none. */
 static int place_of(const suite_file *f, const suite_job *job) {
-  static const char *const keys[] = {"op", "problem", "graph", "options", "pass", "dtype", "device", NULL};
+  static const char *const keys[] = {"op",   "problem", "graph",  "options",
+                                     "pass", "dtype",   "device", NULL};
   json_t *head = head_of(job), *row;
   int place = -1;
   size_t i;
-  json_array_foreach(f->results, i, row) if (same(row, head, keys) && has_rows(row, job)) place = (int)i;
+  json_array_foreach(f->results, i, row) if (same(row, head, keys) && has_rows(row, job)) place =
+      (int)i;
   json_decref(head);
   return place;
 }
@@ -173,12 +192,15 @@ const json_t *suite_file_result(const suite_file *f, const suite_job *job) {
 }
 
 bool suite_file_compiled(const suite_file *f, const suite_job *job, double *cold, double *warm) {
-  static const char *const keys[] = {"op", "problem", "options", "pass", "dtype", "device", NULL}; /* a kernel does not know its graph */
+  static const char *const keys[] = {
+      "op",    "problem", "options", "pass",
+      "dtype", "device",  NULL}; /* a kernel does not know its graph */
   json_t *head = head_of(job), *row;
   bool found = false;
   size_t i;
   json_array_foreach(f->results, i, row) {
-    const json_t *a = json_object_get(row, "compile_seconds"), *b = json_object_get(row, "warm_seconds");
+    const json_t *a = json_object_get(row, "compile_seconds"),
+                 *b = json_object_get(row, "warm_seconds");
     if (found || !json_is_number(a) || !json_is_number(b) || !same(row, head, keys)) continue;
     found = true;
     *cold = json_number_value(a), *warm = json_number_value(b);
@@ -189,7 +211,8 @@ bool suite_file_compiled(const suite_file *f, const suite_job *job, double *cold
 
 static json_t *count(double x) { return isfinite(x) ? json_count(llround(x)) : json_null(); }
 
-void suite_file_add(suite_file *f, const suite_job *job, const result *r, double warm_seconds, const char *trouble) {
+void suite_file_add(suite_file *f, const suite_job *job, const result *r, double warm_seconds,
+                    const char *trouble) {
   int before = place_of(f, job);
   json_t *row = head_of(job);
   if (before >= 0) json_array_remove(f->results, (size_t)before);

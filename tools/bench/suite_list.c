@@ -1,4 +1,5 @@
-/* tools/bench/suite_list.c - what `bench --suite` times: ops, each with a problem, and how often. */
+/* tools/bench/suite_list.c - what `bench --suite` times: ops, each with a problem, and how often.
+ */
 #include "tools/bench/suite_list.h"
 
 #include <stdio.h>
@@ -35,17 +36,23 @@ static void add_standard(entries *e) {
   static const char *const l_max[] = {"1", "2", "3", "4", "6", "10", "12"};
   static const char *const also_mul_ir[] = {"mace-large", "nequip-lips", "nequix-main"};
   static const entry on_graphs[] = {
-      {NULL, "mace-large", "carbon", NULL, 0},      {NULL, "mace-medium", "carbon", NULL, 0}, {NULL, "nequix-main", "carbon", NULL, 0},
-      {NULL, "sevennet-main", "carbon", NULL, 0},   {NULL, "mace-large", "spike", NULL, 0},   {NULL, "nequix-main", "spike", NULL, 0},
-      {NULL, "nequix-main", "dhfr-water", NULL, 0}, {NULL, "nequip-water", "water-box", NULL, 0}, {NULL, "nequix-main", "hub", NULL, 0},
-      {NULL, "nequix-main", "even", NULL, 0},       {NULL, "flashtp-l1", "flashtp", NULL, 0}, {NULL, "flashtp-l2", "flashtp", NULL, 0},
-      {NULL, "flashtp-l3", "flashtp", NULL, 0},     {NULL, "flashtp-l4", "flashtp", NULL, 0}, {NULL, "flashtp-l5", "flashtp", NULL, 0},
+      {NULL, "mace-large", "carbon", NULL, 0},      {NULL, "mace-medium", "carbon", NULL, 0},
+      {NULL, "nequix-main", "carbon", NULL, 0},     {NULL, "sevennet-main", "carbon", NULL, 0},
+      {NULL, "mace-large", "spike", NULL, 0},       {NULL, "nequix-main", "spike", NULL, 0},
+      {NULL, "nequix-main", "dhfr-water", NULL, 0}, {NULL, "nequip-water", "water-box", NULL, 0},
+      {NULL, "nequix-main", "hub", NULL, 0},        {NULL, "nequix-main", "even", NULL, 0},
+      {NULL, "flashtp-l1", "flashtp", NULL, 0},     {NULL, "flashtp-l2", "flashtp", NULL, 0},
+      {NULL, "flashtp-l3", "flashtp", NULL, 0},     {NULL, "flashtp-l4", "flashtp", NULL, 0},
+      {NULL, "flashtp-l5", "flashtp", NULL, 0},
   };
   e->dtypes = BOTH;
   for (size_t l = 0; l < sizeof l_max / sizeof *l_max; l++)
-    for (int64_t rows = 1000; rows <= 10000000; rows *= 10) add(e, (entry){"spherical_harmonics", l_max[l], NULL, NULL, rows});
-  for (int i = 0; i < STANDARD; i++) add(e, (entry){"tensor_product", standard[i].name, NULL, NULL, 0});
-  for (size_t i = 0; i < sizeof also_mul_ir / sizeof *also_mul_ir; i++) add(e, (entry){"tensor_product", also_mul_ir[i], NULL, "mul_ir", 0});
+    for (int64_t rows = 1000; rows <= 10000000; rows *= 10)
+      add(e, (entry){"spherical_harmonics", l_max[l], NULL, NULL, rows});
+  for (int i = 0; i < STANDARD; i++)
+    add(e, (entry){"tensor_product", standard[i].name, NULL, NULL, 0});
+  for (size_t i = 0; i < sizeof also_mul_ir / sizeof *also_mul_ir; i++)
+    add(e, (entry){"tensor_product", also_mul_ir[i], NULL, "mul_ir", 0});
   for (size_t i = 0; i < sizeof on_graphs / sizeof *on_graphs; i++) {
     add(e, (entry){"convolution", on_graphs[i].problem, on_graphs[i].graph, NULL, 0});
     add(e, (entry){"convolution", on_graphs[i].problem, on_graphs[i].graph, "table", 0});
@@ -59,18 +66,24 @@ static void add_graphs(entries *e) {
   e->dtypes = F32_ONLY;
   for (size_t g = 0; g < sizeof graphs / sizeof *graphs; g++)
     for (int i = 0; i < STANDARD; i++)
-      if (standard[i].kind == CHANNEL_WISE && strncmp(standard[i].name, "flashtp", 7) && strncmp(standard[i].name, "single", 6))
+      if (standard[i].kind == CHANNEL_WISE && strncmp(standard[i].name, "flashtp", 7) &&
+          strncmp(standard[i].name, "single", 6))
         add(e, (entry){"convolution", standard[i].name, graphs[g], NULL, 0});
   for (int i = 0; i < STANDARD; i++)
-    if (!strncmp(standard[i].name, "flashtp", 7)) add(e, (entry){"convolution", standard[i].name, "flashtp", NULL, 0});
+    if (!strncmp(standard[i].name, "flashtp", 7))
+      add(e, (entry){"convolution", standard[i].name, "flashtp", NULL, 0});
 }
 
 static void add_quick(entries *e) {
   static const entry all[] = {
-      {"spherical_harmonics", "4", NULL, NULL, 100000},          {"spherical_harmonics", "8", NULL, NULL, 20000},
-      {"tensor_product", "mace-large", NULL, NULL, 2000},        {"tensor_product", "nequix-main", NULL, NULL, 2000},
-      {"tensor_product", "e3tools-conv", NULL, NULL, 1000},      {"tensor_product", "single-3-3-3", NULL, NULL, 4000},
-      {"convolution", "nequip-water", "carbon:2", NULL, 0},      {"convolution", "nequip-water", "carbon:2", "table", 0},
+      {"spherical_harmonics", "4", NULL, NULL, 100000},
+      {"spherical_harmonics", "8", NULL, NULL, 20000},
+      {"tensor_product", "mace-large", NULL, NULL, 2000},
+      {"tensor_product", "nequix-main", NULL, NULL, 2000},
+      {"tensor_product", "e3tools-conv", NULL, NULL, 1000},
+      {"tensor_product", "single-3-3-3", NULL, NULL, 4000},
+      {"convolution", "nequip-water", "carbon:2", NULL, 0},
+      {"convolution", "nequip-water", "carbon:2", "table", 0},
   };
   e->dtypes = F32_ONLY;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) add(e, all[i]);
@@ -81,7 +94,8 @@ static void add_quick(entries *e) {
 enum { OP, PROBLEM, GRAPH, OPTIONS, PASS, DTYPE, KINDS };
 
 static void words_of(const entry *e, const char *words[KINDS]) {
-  words[OP] = e->op, words[PROBLEM] = e->problem, words[GRAPH] = e->graph, words[OPTIONS] = e->options;
+  words[OP] = e->op, words[PROBLEM] = e->problem, words[GRAPH] = e->graph,
+  words[OPTIONS] = e->options;
 }
 
 /* Is the word in `only`, up to a comma? */
@@ -122,7 +136,9 @@ static bool keep(entries *e, const char *suite, const char *only) {
   char *copy = strdup(only), *rest = copy;
   for (char *word; copy && (word = strsep(&rest, ","));) {
     int kind = kind_of(e, word);
-    if (kind == KINDS) complain("bench: suite %s has nothing that is called '%s': --list shows what it has", suite, word);
+    if (kind == KINDS)
+      complain("bench: suite %s has nothing that is called '%s': --list shows what it has", suite,
+               word);
     kinds[kind] = true;
   }
   free(copy);
@@ -146,9 +162,11 @@ static void make_problem(suite_problem *p, const entry *e) {
   p->op = find_op(e->op);
   p->problem = allocate(1, p->op->problem_bytes);
   p->graph = e->graph, p->options = e->options, p->l_max = -1;
-  argv[n++] = p->op == &tool_op_spherical_harmonics ? "--lmax" : "--problem", argv[n++] = e->problem;
+  argv[n++] = p->op == &tool_op_spherical_harmonics ? "--lmax" : "--problem",
+  argv[n++] = e->problem;
   if (e->graph) argv[n++] = "--graph", argv[n++] = e->graph;
-  if (e->options) argv[n++] = strcmp(e->options, "table") ? "--layout" : "--weights", argv[n++] = e->options;
+  if (e->options)
+    argv[n++] = strcmp(e->options, "table") ? "--layout" : "--weights", argv[n++] = e->options;
   parse_arguments(p->op->options, n, (char **)argv, ARGP_NO_HELP, p->problem);
   snprintf(p->name, sizeof p->name, "%s", e->problem);
   if (p->op != &tool_op_spherical_harmonics) return;
@@ -159,7 +177,8 @@ static void make_problem(suite_problem *p, const entry *e) {
 /* Rows and bytes of each pass. */
 static void add_sizes(suite_problem *p, int64_t rows) {
   const tool_op *op = p->op->trial ? &tool_op_tensor_product : p->op;
-  const void *problem = p->op->trial ? &((const convolution_problem *)p->problem)->product : p->problem;
+  const void *problem =
+      p->op->trial ? &((const convolution_problem *)p->problem)->product : p->problem;
   for (int pass = 0; pass < PASSES; pass++) {
     tool_array a[MAX_ARRAYS];
     if (!(p->passes >> pass & 1)) continue;
@@ -174,7 +193,8 @@ static int64_t edges_of(suite_list *list, const char *graph) {
   tool_graph g;
   char error[2048];
   for (int i = 0; i < list->n; i++)
-    if (list->problem[i].graph && !strcmp(list->problem[i].graph, graph)) return list->problem[i].edges;
+    if (list->problem[i].graph && !strcmp(list->problem[i].graph, graph))
+      return list->problem[i].edges;
   if (list->missing && !strcmp(list->missing, graph)) return -1;
   progress("making the graph %s", graph);
   if (graph_make(graph, &g, error, sizeof error)) {
@@ -220,6 +240,7 @@ void suite_list_free(suite_list *list) {
 int64_t suite_jobs(const suite_list *list, bool f64) {
   int64_t n = 0;
   for (int i = 0; i < list->n; i++)
-    n += __builtin_popcount(list->problem[i].passes) * __builtin_popcount(list->problem[i].dtypes & (f64 ? ~0u : ~(1u << CLB_F64)));
+    n += __builtin_popcount(list->problem[i].passes) *
+         __builtin_popcount(list->problem[i].dtypes & (f64 ? ~0u : ~(1u << CLB_F64)));
   return n;
 }

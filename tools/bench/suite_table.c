@@ -6,19 +6,39 @@
 
 #include "tools/measure/roofline.h"
 
-enum { NUMBER, PROBLEM, PASS, DTYPE, ROWS, MS, SPREAD, GBS, COPY, PEAK, COMPILE, WARM, ERROR, RUN_COLUMNS };
+enum {
+  NUMBER,
+  PROBLEM,
+  PASS,
+  DTYPE,
+  ROWS,
+  MS,
+  SPREAD,
+  GBS,
+  COPY,
+  PEAK,
+  COMPILE,
+  WARM,
+  ERROR,
+  RUN_COLUMNS
+};
 enum { BOUNDS = MS };
 
 const char *suite_title(const suite_problem *p, char title[NAME_BYTES]) {
-  snprintf(title, NAME_BYTES, "%s %s%s%s%s%s", p->op->name, p->name, p->graph ? " " : "", p->graph ? p->graph : "", p->options ? " " : "", p->options ? p->options : "");
+  snprintf(title, NAME_BYTES, "%s %s%s%s%s%s", p->op->name, p->name, p->graph ? " " : "",
+           p->graph ? p->graph : "", p->options ? " " : "", p->options ? p->options : "");
   return title;
 }
 
-void suite_table_start(table *t, const clb_device_info *info, const ceilings *top, double launch, const suite_list *list, int64_t jobs) {
+void suite_table_start(table *t, const clb_device_info *info, const ceilings *top, double launch,
+                       const suite_list *list, int64_t jobs) {
   char title[NAME_BYTES];
   if (info->runs)
-    *t = (table){.n = RUN_COLUMNS, .titles = {">", "problem", "pass", "dtype", ">rows", ">ms", ">±%", ">GB/s", ">% copy", ">% peak", ">compile s", ">warm s", ">error"}};
-  else *t = (table){.n = BOUNDS + BOUND_COLUMNS, .titles = {">", "problem", "pass", "dtype", ">rows"}};
+    *t = (table){.n = RUN_COLUMNS,
+                 .titles = {">", "problem", "pass", "dtype", ">rows", ">ms", ">±%", ">GB/s",
+                            ">% copy", ">% peak", ">compile s", ">warm s", ">error"}};
+  else
+    *t = (table){.n = BOUNDS + BOUND_COLUMNS, .titles = {">", "problem", "pass", "dtype", ">rows"}};
   for (int c = 0; !info->runs && c < BOUND_COLUMNS; c++) t->titles[BOUNDS + c] = bound_titles[c];
   snprintf(title, sizeof title, "%lld/%lld", (long long)jobs, (long long)jobs);
   table_fit(t, NUMBER, title);
@@ -30,7 +50,9 @@ void suite_table_start(table *t, const clb_device_info *info, const ceilings *to
   else table_fit(t, BOUNDS + BOUND_MS, "1234.567");
   progress(NULL);
   printf("%s (%s): ", info->name, info->description);
-  if (info->runs) printf("copies %.1f GB/s, multiply-adds %.1f Gflop/s in f32", top->copy * 1e-9, top->fma[CLB_F32] * 1e-9);
+  if (info->runs)
+    printf("copies %.1f GB/s, multiply-adds %.1f Gflop/s in f32", top->copy * 1e-9,
+           top->fma[CLB_F32] * 1e-9);
   else print_bound_heading(info->name);
   if (info->runs && top->fma[CLB_F64] > 0) printf(", %.1f in f64", top->fma[CLB_F64] * 1e-9);
   if (info->runs) printf(", launches in %.2f us", launch * 1e6);
@@ -43,13 +65,15 @@ static void number(char out[24], int digits, double x) {
   if (isfinite(x)) snprintf(out, 24, "%.*f", digits, x);
 }
 
-void suite_table_line(const table *t, const suite_job *job, const result *r, double warm, int64_t done, int64_t jobs) {
+void suite_table_line(const table *t, const suite_job *job, const result *r, double warm,
+                      int64_t done, int64_t jobs) {
   char made[MAX_COLUMNS][24] = {{0}}, title[NAME_BYTES];
   const char *cells[MAX_COLUMNS];
   for (int c = 0; c < MAX_COLUMNS; c++) cells[c] = made[c];
   cells[PROBLEM] = suite_title(job->problem, title), cells[PASS] = r->pass, cells[DTYPE] = r->dtype;
   snprintf(made[NUMBER], sizeof made[NUMBER], "%lld/%lld", (long long)done, (long long)jobs);
-  snprintf(made[ROWS], sizeof made[ROWS], r->rows_halved ? "%lld/%lld" : "%lld", (long long)job->problem->rows[job->pass], 1LL << r->rows_halved);
+  snprintf(made[ROWS], sizeof made[ROWS], r->rows_halved ? "%lld/%lld" : "%lld",
+           (long long)job->problem->rows[job->pass], 1LL << r->rows_halved);
   if (r->runs) {
     number(made[MS], 4, r->seconds * 1e3);
     number(made[SPREAD], 1, r->spread * 50);

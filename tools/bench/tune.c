@@ -1,4 +1,5 @@
-/* tools/bench/tune.c - `clebsch tune`: measures which schedule of an op's kernels is the fastest, and says what that gains. */
+/* tools/bench/tune.c - `clebsch tune`: measures which schedule of an op's kernels is the fastest,
+   and says what that gains. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,15 +48,18 @@ static void differences(const clb_tuning *t, char *out, size_t size) {
   out[0] = 0;
   for (const char *s = t->schedule; *s; s += strcspn(s, " "), s += *s == ' ') {
     size_t n = strcspn(s, " "), used = strlen(out);
-    if (!has_word(t->estimate, s, n)) snprintf(out + used, size - used, "%s%.*s", used ? " " : "", (int)n, s);
+    if (!has_word(t->estimate, s, n))
+      snprintf(out + used, size - used, "%s%.*s", used ? " " : "", (int)n, s);
   }
   for (const char *s = t->estimate; *s; s += strcspn(s, " "), s += *s == ' ') {
     size_t n = strcspn(s, "=") + 1, used = strlen(out);
-    if (!has_word(t->schedule, s, n)) snprintf(out + used, size - used, "%s%.*s0", used ? " " : "", (int)n, s);
+    if (!has_word(t->schedule, s, n))
+      snprintf(out + used, size - used, "%s%.*s0", used ? " " : "", (int)n, s);
   }
 }
 
-static void add_json(const tune *u, const char *device, const char *problem, clb_pass pass, clb_dtype dtype, const clb_tuning *t) {
+static void add_json(const tune *u, const char *device, const char *problem, clb_pass pass,
+                     clb_dtype dtype, const clb_tuning *t) {
   json_t *row = json_array_add(u->rows, json_object());
   json_add(row, "op", json_text(u->request.op->name));
   json_add(row, "problem", json_text(problem));
@@ -69,20 +73,27 @@ static void add_json(const tune *u, const char *device, const char *problem, clb
   json_add(row, "schedule", json_text(t->schedule));
 }
 
-static void add_line(tune *u, const char *device, const char *problem, clb_pass pass, clb_dtype dtype, const clb_tuning *t) {
+static void add_line(tune *u, const char *device, const char *problem, clb_pass pass,
+                     clb_dtype dtype, const clb_tuning *t) {
   char estimate[24] = "", ms[24] = "", ratio[24] = "", other[400];
-  const char *cells[COLUMNS] = {device, problem, pass_names[pass], dtype_names[dtype], estimate, ms, ratio, other};
+  const char *cells[COLUMNS] = {device, problem, pass_names[pass], dtype_names[dtype], estimate, ms,
+                                ratio,  other};
   differences(t, other, sizeof other);
   if (t->measured) {
     snprintf(estimate, sizeof estimate, "%.4f", t->estimate_seconds * 1e3);
     snprintf(ms, sizeof ms, "%.4f", t->seconds * 1e3);
     snprintf(ratio, sizeof ratio, "%.3f", t->seconds / t->estimate_seconds);
   }
-  if (!other[0]) snprintf(other, sizeof other, t->measured ? "the estimate" : "the estimate: there is nothing to choose from");
+  if (!other[0])
+    snprintf(other, sizeof other,
+             t->measured ? "the estimate" : "the estimate: there is nothing to choose from");
   progress(NULL);
   if (!u->headed) {
-    u->table = (table){.n = COLUMNS, .titles = {"device", "problem", "pass", "dtype", ">estimate ms", ">ms", ">ratio", "schedule"}};
-    for (int i = 0; i < u->request.devices.n_devices; i++) table_fit(&u->table, DEVICE, u->request.devices.devices[i]);
+    u->table = (table){.n = COLUMNS,
+                       .titles = {"device", "problem", "pass", "dtype", ">estimate ms", ">ms",
+                                  ">ratio", "schedule"}};
+    for (int i = 0; i < u->request.devices.n_devices; i++)
+      table_fit(&u->table, DEVICE, u->request.devices.devices[i]);
     table_fit(&u->table, DEVICE, device);
     table_fit(&u->table, PROBLEM, "e3tools-transformer");
     table_fit(&u->table, PROBLEM, problem);
@@ -96,9 +107,11 @@ static void add_line(tune *u, const char *device, const char *problem, clb_pass 
 
 /* ---- measuring ---- */
 
-static clb_status one_kernel(tune *u, clb_context *ctx, const char *device, clb_pass pass, clb_dtype dtype) {
+static clb_status one_kernel(tune *u, clb_context *ctx, const char *device, clb_pass pass,
+                             clb_dtype dtype) {
   const tool_op *op = u->request.op;
-  const tool_kernel kernel = {.problem = u->request.problem, .storage = dtype, .arithmetic = usual_arithmetic(dtype)};
+  const tool_kernel kernel = {
+      .problem = u->request.problem, .storage = dtype, .arithmetic = usual_arithmetic(dtype)};
   char problem[320];
   clb_op *handle = NULL;
   clb_tuning t;
@@ -124,30 +137,38 @@ static int on_device(clb_context *ctx, const clb_device_info *info, const char *
   if (!status && u->options.from) status = clb_wisdom_import(ctx, u->options.from);
   for (int dtype = 0; dtype < DTYPES; dtype++)
     for (int pass = 0; pass < PASSES && !status; pass++)
-      if (u->request.kernels.dtypes >> dtype & 1 && u->request.kernels.passes >> pass & 1) status = one_kernel(u, ctx, info->name, (clb_pass)pass, (clb_dtype)dtype);
+      if (u->request.kernels.dtypes >> dtype & 1 && u->request.kernels.passes >> pass & 1)
+        status = one_kernel(u, ctx, info->name, (clb_pass)pass, (clb_dtype)dtype);
   if (!status && u->options.to) status = clb_wisdom_export(ctx, u->options.to);
   if (status) complain("%s: %s", info->name, clb_error(ctx));
   return status ? failure(status) : EXIT_GOOD;
 }
 
 static int one_problem(tune *u, int argc, char **argv) {
-  static const struct argp_option options[] = {{"import", 'i', "FILE", 0, "Before, add the wisdom in FILE to what is known", 0},
-                                               {"export", 'e', "FILE", 0, "Afterwards, write all wisdom of the device (just one) to FILE", 0},
-                                               {"again", 'a', NULL, 0, "Measure also what is known", 0},
-                                               {0}};
+  static const struct argp_option options[] = {
+      {"import", 'i', "FILE", 0, "Before, add the wisdom in FILE to what is known", 0},
+      {"export", 'e', "FILE", 0, "Afterwards, write all wisdom of the device (just one) to FILE",
+       0},
+      {"again", 'a', NULL, 0, "Measure also what is known", 0},
+      {0}};
   static const struct argp own = {.options = options, .parser = parse};
   request_parse(&u->request, argc, argv, &own, &u->options,
-                "Times the candidates of the schedule of an op's kernels on made-up data, drops those whose results are not the estimate's, and keeps the fastest beside "
-                "the cached kernels (wisdom), where every program finds it that creates such an op on this device. All passes up to double_backward unless --pass is given; "
+                "Times the candidates of the schedule of an op's kernels on made-up data, drops "
+                "those whose results are not the estimate's, and keeps the fastest beside "
+                "the cached kernels (wisdom), where every program finds it that creates such an op "
+                "on this device. All passes up to double_backward unless --pass is given; "
                 "--problem all: one named problem after the other.\v"
-                "estimate ms, ms: a call with the schedule that is made without measuring, and with the fastest; of a convolution, on a graph of 64 neighbours, "
-                "whatever --graph says. schedule: what it has that the estimate has not. What is known already is shown, and measured again only with --again.");
+                "estimate ms, ms: a call with the schedule that is made without measuring, and "
+                "with the fastest; of a convolution, on a graph of 64 neighbours, "
+                "whatever --graph says. schedule: what it has that the estimate has not. What is "
+                "known already is shown, and measured again only with --again.");
   if (!u->request.kernels.passes) u->request.kernels.passes = u->request.op->passes & USUAL_PASSES;
   if (u->request.devices.json && !u->rows) u->rows = json_array();
   int status = EXIT_USAGE;
   const named_file files[] = {{"the wisdom to import (--import)", u->options.from, FILE_INPUT},
                               {"the wisdom to export (--export)", u->options.to, FILE_GROWING}};
-  if (u->options.to && u->request.devices.n_devices > 1) complain("tune: --export takes one device");
+  if (u->options.to && u->request.devices.n_devices > 1)
+    complain("tune: --export takes one device");
   else if (!outputs_ready(files, 2)) status = EXIT_FAILED;
   else status = on_each_device(&u->request.devices, on_device, u);
   request_free(&u->request);
@@ -157,7 +178,9 @@ static int one_problem(tune *u, int argc, char **argv) {
 /* Where the argument stands that names all problems; 0: nowhere. */
 static int all_problems(int argc, char **argv) {
   for (int i = 1; i < argc; i++)
-    if (!strcmp(argv[i], "--problem=all") || (!strcmp(argv[i], "all") && !strcmp(argv[i - 1], "--problem"))) return i;
+    if (!strcmp(argv[i], "--problem=all") ||
+        (!strcmp(argv[i], "all") && !strcmp(argv[i - 1], "--problem")))
+      return i;
   return 0;
 }
 

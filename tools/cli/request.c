@@ -1,4 +1,5 @@
-/* tools/cli/request.c - what `source` and `bench` are asked: an op, its problem, passes, dtypes, devices. */
+/* tools/cli/request.c - what `source` and `bench` are asked: an op, its problem, passes, dtypes,
+   devices. */
 #include "tools/cli/request.h"
 
 #include <stdio.h>
@@ -28,7 +29,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       r->op = wanted_op(state, arg);
       return 0;
     case ARGP_KEY_END:
-      if (!r->op) argp_error(state, "name an op, as in: %s spherical_harmonics --lmax 4", state->name);
+      if (!r->op)
+        argp_error(state, "name an op, as in: %s spherical_harmonics --lmax 4", state->name);
       return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
@@ -47,9 +49,13 @@ static char *complete_help(int key, const char *text, void *input) {
   return t.s; /* argp frees it */
 }
 
-void request_parse(request *r, int argc, char **argv, const struct argp *own_argp, void *own, const char *doc) {
-  const tool_op *op = op_among(argc, argv); /* its options come with it; the parser then meets the name again */
-  struct argp_child children[CHILDREN + 1] = {[OWN] = {own_argp, 0, NULL, 0}, [DEVICES] = {&device_argp, 0, NULL, 0}, [KERNELS] = {&kernel_argp, 0, NULL, 0}};
+void request_parse(request *r, int argc, char **argv, const struct argp *own_argp, void *own,
+                   const char *doc) {
+  const tool_op *op =
+      op_among(argc, argv); /* its options come with it; the parser then meets the name again */
+  struct argp_child children[CHILDREN + 1] = {[OWN] = {own_argp, 0, NULL, 0},
+                                              [DEVICES] = {&device_argp, 0, NULL, 0},
+                                              [KERNELS] = {&kernel_argp, 0, NULL, 0}};
   char header[96];
   *r = (request){.op = NULL};
   if (op) {
@@ -57,7 +63,11 @@ void request_parse(request *r, int argc, char **argv, const struct argp *own_arg
     snprintf(header, sizeof header, "The problem of %s:", op->name);
     children[PROBLEM] = (struct argp_child){op->options, 0, header, 1};
   }
-  struct argp argp = {.parser = parse, .children = children, .args_doc = "OP", .doc = doc, .help_filter = complete_help};
+  struct argp argp = {.parser = parse,
+                      .children = children,
+                      .args_doc = "OP",
+                      .doc = doc,
+                      .help_filter = complete_help};
   inputs in = {r, own};
   parse_arguments(&argp, argc, argv, ARGP_IN_ORDER, &in);
   for (int pass = 0; pass < PASSES; pass++)

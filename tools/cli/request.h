@@ -1,4 +1,5 @@
-/* tools/cli/request.h - what `source` and `bench` are asked: an op, its problem, passes, dtypes, devices. */
+/* tools/cli/request.h - what `source` and `bench` are asked: an op, its problem, passes, dtypes,
+   devices. */
 #ifndef CLB_TOOLS_CLI_REQUEST_H
 #define CLB_TOOLS_CLI_REQUEST_H
 
@@ -11,8 +12,10 @@ typedef struct {
   kernel_options kernels;
 } request;
 
-/* Parses "OP ..." with the subcommand's own options, whose parser gets `own`.  Exits on a usage error. */
-void request_parse(request *r, int argc, char **argv, const struct argp *own_argp, void *own, const char *doc);
+/* Parses "OP ..." with the subcommand's own options, whose parser gets `own`.  Exits on a usage
+   error. */
+void request_parse(request *r, int argc, char **argv, const struct argp *own_argp, void *own,
+                   const char *doc);
 void request_free(request *r);
 
 #endif

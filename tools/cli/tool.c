@@ -12,7 +12,8 @@
 #include "src/base/text.h"
 
 const char *const dtype_names[DTYPES] = {"f64", "f32", "f16", "bf16"};
-const char *const pass_names[PASSES] = {"forward", "backward", "double_backward", "triple_backward"};
+const char *const pass_names[PASSES] = {"forward", "backward", "double_backward",
+                                        "triple_backward"};
 
 /* ---- sentences ---- */
 
@@ -76,13 +77,12 @@ void progress(const char *format, ...) {
   clb_text_free(&t);
 }
 
-int failure(clb_status status) {
-  return status == CLB_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
-}
+int failure(clb_status status) { return status == CLB_ERROR_ARGUMENT ? EXIT_USAGE : EXIT_FAILED; }
 
 /* ---- options ---- */
 
-static unsigned named(struct argp_state *state, const char *option, const char *arg, const char *const names[], int n) {
+static unsigned named(struct argp_state *state, const char *option, const char *arg,
+                      const char *const names[], int n) {
   char list[160] = "";
   for (int i = 0; i < n; i++) {
     if (!strcmp(arg, names[i])) return 1u << i;
@@ -109,7 +109,10 @@ static error_t parse_device(int key, char *arg, struct argp_state *state) {
 }
 
 static const struct argp_option device_argp_options[] = {
-    {"device", 'd', "DEVICE", 0, "A name that `clebsch devices` shows; repeats (default: $CLB_DEVICE, else the first that opens)", 0},
+    {"device", 'd', "DEVICE", 0,
+     "A name that `clebsch devices` shows; repeats (default: $CLB_DEVICE, else the first that "
+     "opens)",
+     0},
     {"json", 'j', NULL, 0, "Print one JSON array, nothing else", 0},
     {0}};
 const struct argp device_argp = {.options = device_argp_options, .parser = parse_device};
@@ -124,7 +127,8 @@ static error_t parse_kernel(int key, char *arg, struct argp_state *state) {
 }
 
 static const struct argp_option kernel_argp_options[] = {
-    {"pass", 'p', "PASS", 0, "forward, backward, double_backward or (tensor_product) triple_backward; repeats", 0},
+    {"pass", 'p', "PASS", 0,
+     "forward, backward, double_backward or (tensor_product) triple_backward; repeats", 0},
     {"dtype", 't', "DTYPE", 0, "f64, f32, f16 or bf16 in memory; repeats (default: f32)", 0},
     {0}};
 const struct argp kernel_argp = {.options = kernel_argp_options, .parser = parse_kernel};
@@ -135,11 +139,13 @@ void parse_arguments(const struct argp *argp, int argc, char **argv, unsigned fl
   if (e) exit(EXIT_USAGE);
 }
 
-int64_t whole_number(const struct argp_state *state, const char *option, const char *text, int64_t low, int64_t high) {
+int64_t whole_number(const struct argp_state *state, const char *option, const char *text,
+                     int64_t low, int64_t high) {
   char *end;
   double x = strtod(text, &end);
   if (end == text || *end || !(x >= (double)low && x <= (double)high) || x != floor(x))
-    argp_error(state, "%s is a whole number from %lld to %lld, not '%s'", option, (long long)low, (long long)high, text);
+    argp_error(state, "%s is a whole number from %lld to %lld, not '%s'", option, (long long)low,
+               (long long)high, text);
   return (int64_t)x;
 }
 
@@ -147,7 +153,9 @@ bool is_interpreter(const clb_device_info *info) { /* cpu describes itself */
   return !strcmp(info->backend, "cpu") && strstr(info->description, "interpreter");
 }
 
-int on_each_device(const device_options *devices, int (*use)(clb_context *ctx, const clb_device_info *info, const char *asked, void *user),
+int on_each_device(const device_options *devices,
+                   int (*use)(clb_context *ctx, const clb_device_info *info, const char *asked,
+                              void *user),
                    void *user) {
   int worst = EXIT_GOOD;
   for (int i = 0; i < devices->n_devices; i++) {
@@ -202,16 +210,15 @@ void table_line(const table *t, const char *const cells[]) {
 
 /* ---- JSON ---- */
 
-/* jansson tells lack of memory as a mistake in the text, and leaves letters of strings out without a word. */
+/* jansson tells lack of memory as a mistake in the text, and leaves letters of strings out without
+   a word. */
 static void *json_memory(size_t bytes) {
   void *p = malloc(bytes);
   if (!p) give_up("out of memory (%zu bytes for JSON)", bytes);
   return p;
 }
 
-void json_give_up_without_memory(void) {
-  json_set_alloc_funcs(json_memory, free);
-}
+void json_give_up_without_memory(void) { json_set_alloc_funcs(json_memory, free); }
 
 static json_t *made(json_t *value) {
   if (!value) give_up("out of memory");
@@ -230,13 +237,9 @@ json_t *json_text(const char *s) {
   return made(value);
 }
 
-json_t *json_number(double x) {
-  return isfinite(x) ? made(json_real(x)) : json_null();
-}
+json_t *json_number(double x) { return isfinite(x) ? made(json_real(x)) : json_null(); }
 
-json_t *json_count(int64_t x) {
-  return x < 0 ? json_null() : made(json_integer(x));
-}
+json_t *json_count(int64_t x) { return x < 0 ? json_null() : made(json_integer(x)); }
 
 void json_add(json_t *object, const char *key, json_t *value) {
   if (json_object_set_new(object, key, made(value))) give_up("out of memory");

@@ -1,4 +1,5 @@
-/* tools/cli/tool.h - what the subcommands of `clebsch` share: options, names, sentences, tables, JSON. */
+/* tools/cli/tool.h - what the subcommands of `clebsch` share: options, names, sentences, tables,
+   JSON. */
 #ifndef CLB_TOOLS_CLI_TOOL_H
 #define CLB_TOOLS_CLI_TOOL_H
 
@@ -10,7 +11,8 @@
 
 enum { EXIT_GOOD, EXIT_FAILED, EXIT_USAGE }; /* of the command */
 
-/* Each runs one subcommand on its own arguments (argv[0]: "clebsch devices") and returns the exit status. */
+/* Each runs one subcommand on its own arguments (argv[0]: "clebsch devices") and returns the exit
+   status. */
 #define COMMAND(name, summary, run) int run(int argc, char **argv);
 #include "tools/cli/commands.def"
 #undef COMMAND
@@ -21,9 +23,11 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void give_up(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 /* Once: what the context has to say though nothing failed. */
 void tell_note(const clb_context *ctx);
-void *allocate(size_t n, size_t size); /* zeros; gives up when there is no memory */
-void *enlarge(void *p, size_t n, size_t size); /* realloc that gives up; until it returns the caller holds p, and leaks nothing */
-/* One line on standard error that the next one replaces; only where that is a terminal.  NULL clears it. */
+void *allocate(size_t n, size_t size);         /* zeros; gives up when there is no memory */
+void *enlarge(void *p, size_t n, size_t size); /* realloc that gives up; until it returns the caller
+                                                  holds p, and leaks nothing */
+/* One line on standard error that the next one replaces; only where that is a terminal.  NULL
+   clears it. */
 void progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The exit status of a failed call: what the user asked for is wrong, or it did not work. */
 int failure(clb_status status);
@@ -46,14 +50,18 @@ typedef struct {
 } kernel_options;
 extern const struct argp kernel_argp; /* --pass, --dtype; input: kernel_options */
 
-/* argp_parse, which ends the program where the arguments are wrong or there is no memory for them. */
+/* argp_parse, which ends the program where the arguments are wrong or there is no memory for them.
+ */
 void parse_arguments(const struct argp *argp, int argc, char **argv, unsigned flags, void *input);
 /* A whole number in [low, high], also as "1e6"; otherwise the usage error of `option`. */
-int64_t whole_number(const struct argp_state *state, const char *option, const char *text, int64_t low, int64_t high);
+int64_t whole_number(const struct argp_state *state, const char *option, const char *text,
+                     int64_t low, int64_t high);
 
 bool is_interpreter(const clb_device_info *info);
 /* Opens each device in turn and calls use(); returns the worst exit status. */
-int on_each_device(const device_options *devices, int (*use)(clb_context *ctx, const clb_device_info *info, const char *asked, void *user),
+int on_each_device(const device_options *devices,
+                   int (*use)(clb_context *ctx, const clb_device_info *info, const char *asked,
+                              void *user),
                    void *user);
 
 /* ---- text tables: titles, then a line at a time ---- */
@@ -68,13 +76,14 @@ void table_line(const table *t, const char *const cells[]);
 
 /* ---- JSON ---- */
 void json_give_up_without_memory(void); /* once, before any JSON */
-json_t *json_text(const char *s);    /* never NULL: bytes that are no UTF-8 become '?' */
-json_t *json_number(double x);       /* null where x is not finite */
-json_t *json_count(int64_t x);       /* null where x < 0 */
+json_t *json_text(const char *s);       /* never NULL: bytes that are no UTF-8 become '?' */
+json_t *json_number(double x);          /* null where x is not finite */
+json_t *json_count(int64_t x);          /* null where x < 0 */
 void json_add(json_t *object, const char *key, json_t *value); /* takes value */
-/* `, "name": [...]` of a file that people read too and compare line by line: one element to a line, reals with so many digits.  false: it cannot be written. */
+/* `, "name": [...]` of a file that people read too and compare line by line: one element to a line,
+   reals with so many digits.  false: it cannot be written. */
 bool json_write_list(FILE *out, const char *name, const json_t *list, int digits);
-json_t *json_array_add(json_t *array, json_t *value);          /* takes value and returns it */
+json_t *json_array_add(json_t *array, json_t *value); /* takes value and returns it */
 /* Writes the array and frees it. */
 void json_print(json_t *array);
 

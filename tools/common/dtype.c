@@ -24,7 +24,8 @@ static uint16_t half_from(half_format f, double x) {
   int e = f.least;
   x = fabs(x);
   if (isfinite(x) && x > ldexp(1, f.least)) frexp(x, &e), e -= 1;
-  double ulps = isfinite(x) ? nearbyint(ldexp(x, f.fraction - e)) : INFINITY; /* the fraction with its leading 1 where normal */
+  double ulps = isfinite(x) ? nearbyint(ldexp(x, f.fraction - e))
+                            : INFINITY; /* the fraction with its leading 1 where normal */
   if (!(ulps < 0x1p20) || e > 1 - f.least) return (uint16_t)(sign | infinite);
   /* Counting in units of the last place goes on evenly from one exponent to the next. */
   unsigned bits = (unsigned)ulps + ((unsigned)(e - f.least) << f.fraction);

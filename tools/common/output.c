@@ -60,8 +60,7 @@ static identity identity_of(const char *path) {
   char *target = target_of(path);
   const size_t n = folder_length(target);
   d.there = !stat(target, &about);
-  if (d.there)
-    d.known = S_ISREG(about.st_mode);
+  if (d.there) d.known = S_ISREG(about.st_mode);
   else {
     char *folder = joined(target, n, ".");
     d.known = !stat(folder, &about);
@@ -115,10 +114,8 @@ static bool try_whole(const char *path, const char *target) {
     return complain("%s: not a file", path), false;
   char *temporary = temporary_of(target);
   const int fd = mkstemp(temporary), error = errno;
-  if (fd >= 0)
-    unlink(temporary), close(fd);
-  else
-    complain("%s: %s", path, strerror(error));
+  if (fd >= 0) unlink(temporary), close(fd);
+  else complain("%s: %s", path, strerror(error));
   free(temporary);
   return fd >= 0;
 }
@@ -213,10 +210,8 @@ static bool replace(const char *path, const char *target, const char *folder, ch
   if (f ? fclose(f) : fd >= 0 && close(fd)) error = good ? errno : error, good = false;
   if (good && rename(temporary, target)) error = errno, good = false;
   if (good) return flush_folder(folder), true;
-  if (fd < 0)
-    complain("%s: %s", path, strerror(error));
-  else
-    complain("%s: could not be written: %s", path, strerror(error ? error : EIO));
+  if (fd < 0) complain("%s: %s", path, strerror(error));
+  else complain("%s: could not be written: %s", path, strerror(error ? error : EIO));
   if (named) unlink(temporary);
   return false;
 }

@@ -1,4 +1,5 @@
-/* tools/common/output.h - files that subcommands write: never an input or another output, tried before any work. */
+/* tools/common/output.h - files that subcommands write: never an input or another output, tried
+   before any work. */
 #ifndef CLB_TOOLS_COMMON_OUTPUT_H
 #define CLB_TOOLS_COMMON_OUTPUT_H
 
@@ -18,11 +19,12 @@ typedef struct {
    are nobody's own. */
 bool same_file(const char *a, const char *b);
 /* Inputs first.  false after a sentence: an output is the file of an input, of another output or of
-   standard output, or it cannot be written.  What is there stays as it is, and nothing comes to be. */
+   standard output, or it cannot be written.  What is there stays as it is, and nothing comes to be.
+ */
 bool outputs_ready(const named_file *files, int n);
 
-/* Writes a file under a temporary name, flushes it to the disk and renames it: `path` is the old file
-   or the whole new one.  write() returns false where it could not.  false after a sentence. */
+/* Writes a file under a temporary name, flushes it to the disk and renames it: `path` is the old
+   file or the whole new one.  write() returns false where it could not.  false after a sentence. */
 bool file_replace(const char *path, bool (*write)(FILE *f, const void *user), const void *user);
 /* A new file's folder to the disk; where that cannot be, a loss of power may lose the file. */
 void folder_flush(const char *path);

@@ -17,10 +17,12 @@ static const char style[] =
     ".back{fill:#fff}text{fill:#222}.small{font-size:12px}.faint{fill:#666}\n"
     ".title{font-size:15px;font-weight:600}.grid{stroke:#ddd;stroke-width:1}\n"
     ".curve{fill:none;stroke-width:1.6;stroke-linejoin:round}\n"
-    ".s0{stroke:#1f5fa8}.t0{fill:#1f5fa8}.s1{stroke:#b8480c}.t1{fill:#b8480c}.s2{stroke:#1d7a3c}.t2{fill:#1d7a3c}\n"
+    ".s0{stroke:#1f5fa8}.t0{fill:#1f5fa8}.s1{stroke:#b8480c}.t1{fill:#b8480c}.s2{stroke:#1d7a3c}."
+    "t2{fill:#1d7a3c}\n"
     "@media (prefers-color-scheme:dark){\n"
     ".back{fill:#14171a}text{fill:#e6e6e6}.faint{fill:#a0a0a0}.grid{stroke:#3a3f44}\n"
-    ".s0{stroke:#7ab4f5}.t0{fill:#7ab4f5}.s1{stroke:#f5995c}.t1{fill:#f5995c}.s2{stroke:#6fcf8f}.t2{fill:#6fcf8f}}\n"
+    ".s0{stroke:#7ab4f5}.t0{fill:#7ab4f5}.s1{stroke:#f5995c}.t1{fill:#f5995c}.s2{stroke:#6fcf8f}."
+    "t2{fill:#6fcf8f}}\n"
     "</style>\n";
 
 static void text_write(FILE *f, const char *text) {
@@ -32,7 +34,8 @@ static void text_write(FILE *f, const char *text) {
     }
 }
 
-static void label(FILE *f, double x, double y, const char *classes, const char *anchor, const char *text) {
+static void label(FILE *f, double x, double y, const char *classes, const char *anchor,
+                  const char *text) {
   fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\" text-anchor=\"%s\">", x, y, classes, anchor);
   text_write(f, text);
   fputs("</text>\n", f);
@@ -112,7 +115,9 @@ static void panel_write(FILE *f, const plot *p, int which, const axis *x) {
   grid_write(f, x, &y, top, which == p->n_panels - 1);
   for (int c = 0; c < panel->n_curves; c++) {
     fprintf(f, "<path class=\"curve s%d\" d=\"", c);
-    for (int i = 0; i < p->n; i++) fprintf(f, "%c%.1f %.2f", i ? 'L' : 'M', x_place(x, p->x[i]), y_place(&y, top, panel->y[c][i]));
+    for (int i = 0; i < p->n; i++)
+      fprintf(f, "%c%.1f %.2f", i ? 'L' : 'M', x_place(x, p->x[i]),
+              y_place(&y, top, panel->y[c][i]));
     fputs("\"/>\n", f);
   }
 }
@@ -121,7 +126,10 @@ bool plot_write(FILE *f, const void *user) {
   const plot *p = user;
   const int height = TOP + p->n_panels * (PANEL + GAP) - GAP + 18 + BOTTOM;
   const axis x = axis_of(p->x[0], p->x[p->n - 1], 6);
-  fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"100%%\" style=\"max-width:%dpx\" role=\"img\">\n<title>", WIDTH, height, 2 * WIDTH);
+  fprintf(f,
+          "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"100%%\" "
+          "style=\"max-width:%dpx\" role=\"img\">\n<title>",
+          WIDTH, height, 2 * WIDTH);
   text_write(f, p->title);
   fputs("</title>\n", f);
   fputs(style, f);

@@ -1,4 +1,5 @@
-/* tools/common/plot.h - curves over a common axis, as one SVG file that needs nothing else and follows the reader's dark mode. */
+/* tools/common/plot.h - curves over a common axis, as one SVG file that needs nothing else and
+   follows the reader's dark mode. */
 #ifndef CLB_TOOLS_COMMON_PLOT_H
 #define CLB_TOOLS_COMMON_PLOT_H
 
@@ -16,7 +17,7 @@ typedef struct {
 
 typedef struct {
   const char *title, *subtitle, *x_title;
-  int n; /* points, 1 or more, all finite */
+  int n;           /* points, 1 or more, all finite */
   const double *x; /* [n], growing */
   int n_panels;
   const plot_panel *panels; /* one below the other */

@@ -1,4 +1,5 @@
-/* tools/common/structure_reader.h - what the readers of structures share: the file at hand, its lines, words and numbers, and the atoms so far. */
+/* tools/common/structure_reader.h - what the readers of structures share: the file at hand, its
+   lines, words and numbers, and the atoms so far. */
 #ifndef CLB_TOOLS_COMMON_STRUCTURE_READER_H
 #define CLB_TOOLS_COMMON_STRUCTURE_READER_H
 
@@ -20,7 +21,8 @@ typedef struct {
 } structure_reader;
 
 /* The sentence, with the file and the line; returns false. */
-bool structure_fail(structure_reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool structure_fail(structure_reader *r, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* The next line, without its end.  false at the end of the file, or with an error. */
 bool structure_line(structure_reader *r);
@@ -29,7 +31,8 @@ bool structure_want_line(structure_reader *r, const char *what);
 /* The next word after *at, which moves on; NULL: none, or too long a one. */
 const char *structure_word(const char **at, char field[STRUCTURE_FIELD]);
 bool structure_number(const char *text, double *x); /* finite */
-/* All the numbers of the text, at most `most`; returns how many, -1 if there are more or something else stands there. */
+/* All the numbers of the text, at most `most`; returns how many, -1 if there are more or something
+   else stands there. */
 int structure_numbers(const char *text, int most, double *x);
 int64_t structure_count(const char *text); /* -1: no number of atoms */
 

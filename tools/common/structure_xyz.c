@@ -9,7 +9,8 @@ typedef struct {
   int species, pos, all;
 } xyz_columns;
 
-/* A piece of the comment line: NAME = VALUE, blanks around = or none, the value in quotes or not; or a word by itself (value NULL). */
+/* A piece of the comment line: NAME = VALUE, blanks around = or none, the value in quotes or not;
+   or a word by itself (value NULL). */
 typedef struct {
   const char *name;
   size_t name_bytes;
@@ -17,7 +18,8 @@ typedef struct {
   char *end;
 } xyz_entry;
 
-/* The next piece from *at on, which moves on; false: there is none, or a quote is not closed (*broken). */
+/* The next piece from *at on, which moves on; false: there is none, or a quote is not closed
+   (*broken). */
 static bool next_entry(char **at, xyz_entry *e, bool *broken) {
   *at += strspn(*at, " \t");
   if (!**at) return false;
@@ -37,14 +39,18 @@ static bool next_entry(char **at, xyz_entry *e, bool *broken) {
   return true;
 }
 
-static bool named(const xyz_entry *e, const char *name) { return strlen(name) == e->name_bytes && !strncasecmp(e->name, name, e->name_bytes); }
+static bool named(const xyz_entry *e, const char *name) {
+  return strlen(name) == e->name_bytes && !strncasecmp(e->name, name, e->name_bytes);
+}
 
 /* What other programs call a cell: without Lattice it would be dropped. */
 static bool like_a_cell(const xyz_entry *e) {
-  static const char *const starts[] = {"cell", "unitcell", "unit_cell", "supercell", "box", "lattice"};
+  static const char *const starts[] = {"cell",      "unitcell", "unit_cell",
+                                       "supercell", "box",      "lattice"};
   for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
     const size_t n = strlen(starts[i]);
-    if (e->name_bytes >= n && !strncasecmp(e->name, starts[i], n)) return e->value || !strcmp(starts[i], "lattice");
+    if (e->name_bytes >= n && !strncasecmp(e->name, starts[i], n))
+      return e->value || !strcmp(starts[i], "lattice");
   }
   return false;
 }
@@ -55,14 +61,18 @@ static bool read_properties(structure_reader *r, const char *text, xyz_columns *
   for (const char *at = text; *at;) {
     char name[STRUCTURE_FIELD], type;
     int n, used = 0;
-    if (sscanf(at, "%63[^:]:%c:%4d%n", name, &type, &n, &used) != 3 || !strchr("SRIL", type) || n < 1 || (at[used] && at[used] != ':'))
-      return structure_fail(r, "Properties are name:type:count:..., type S, R, I or L, not '%.60s'", at);
+    if (sscanf(at, "%63[^:]:%c:%4d%n", name, &type, &n, &used) != 3 || !strchr("SRIL", type) ||
+        n < 1 || (at[used] && at[used] != ':'))
+      return structure_fail(r, "Properties are name:type:count:..., type S, R, I or L, not '%.60s'",
+                            at);
     if (!strcmp(name, "species") && type == 'S' && n == 1) c->species = c->all;
     if (!strcmp(name, "pos") && type == 'R' && n == 3) c->pos = c->all;
-    if ((c->all += n) > STRUCTURE_LINE) return structure_fail(r, "Properties have too many columns");
+    if ((c->all += n) > STRUCTURE_LINE)
+      return structure_fail(r, "Properties have too many columns");
     at += used + (at[used] == ':');
   }
-  return (c->species >= 0 && c->pos >= 0) || structure_fail(r, "Properties lack species:S:1 or pos:R:3");
+  return (c->species >= 0 && c->pos >= 0) ||
+         structure_fail(r, "Properties lack species:S:1 or pos:R:3");
 }
 
 static bool read_flags(const char *text, bool flags[3]) {
@@ -70,7 +80,8 @@ static bool read_flags(const char *text, bool flags[3]) {
   for (int d = 0; d < 3; d++) {
     const char *w = structure_word(&text, field);
     bool yes = w && (!strcasecmp(w, "T") || !strcasecmp(w, "true") || !strcmp(w, "1"));
-    if (!yes && !(w && (!strcasecmp(w, "F") || !strcasecmp(w, "false") || !strcmp(w, "0")))) return false;
+    if (!yes && !(w && (!strcasecmp(w, "F") || !strcasecmp(w, "false") || !strcmp(w, "0"))))
+      return false;
     flags[d] = yes;
   }
   return !text[strspn(text, " \t")];
@@ -93,7 +104,10 @@ static bool find_values(structure_reader *r, char *value[XYZ_KEYS]) {
   }
   if (broken) return structure_fail(r, "a value in this line lacks its closing quote");
   if (cell.name && !value[LATTICE])
-    return structure_fail(r, cell.value ? "a cell is called Lattice in extended XYZ, not '%.*s'" : "'%.*s' stands here without = and nine numbers in quotes", (int)(cell.name_bytes < 60 ? cell.name_bytes : 60), cell.name);
+    return structure_fail(r,
+                          cell.value ? "a cell is called Lattice in extended XYZ, not '%.*s'"
+                                     : "'%.*s' stands here without = and nine numbers in quotes",
+                          (int)(cell.name_bytes < 60 ? cell.name_bytes : 60), cell.name);
   for (int key = 0; key < XYZ_KEYS; key++)
     if (end[key]) *end[key] = 0;
   return true;
@@ -103,10 +117,13 @@ static bool read_comment(structure_reader *r, xyz_columns *c) {
   char *value[XYZ_KEYS] = {0};
   structure *s = r->s;
   if (!find_values(r, value)) return false;
-  if (value[LATTICE] && structure_numbers(value[LATTICE], 9, s->cell[0]) != 9) return structure_fail(r, "Lattice is nine numbers in quotes, not '%.200s'", value[LATTICE]);
+  if (value[LATTICE] && structure_numbers(value[LATTICE], 9, s->cell[0]) != 9)
+    return structure_fail(r, "Lattice is nine numbers in quotes, not '%.200s'", value[LATTICE]);
   for (int d = 0; d < 3; d++) s->periodic[d] = value[LATTICE];
-  if (value[PBC] && !read_flags(value[PBC], s->periodic)) return structure_fail(r, "pbc is three of T and F in quotes, not '%.60s'", value[PBC]);
-  if (!value[LATTICE] && (s->periodic[0] || s->periodic[1] || s->periodic[2])) return structure_fail(r, "pbc says periodic, but there is no Lattice");
+  if (value[PBC] && !read_flags(value[PBC], s->periodic))
+    return structure_fail(r, "pbc is three of T and F in quotes, not '%.60s'", value[PBC]);
+  if (!value[LATTICE] && (s->periodic[0] || s->periodic[1] || s->periodic[2]))
+    return structure_fail(r, "pbc says periodic, but there is no Lattice");
   return read_properties(r, value[PROPERTIES] ? value[PROPERTIES] : "species:S:1:pos:R:3", c);
 }
 
@@ -114,7 +131,9 @@ static bool read_comment(structure_reader *r, xyz_columns *c) {
 static bool check_end(structure_reader *r, int64_t n) {
   while (structure_line(r)) {
     if (!r->line[strspn(r->line, " \t")]) continue;
-    return structure_count(r->line) >= 0 || structure_fail(r, "there are more lines than the %lld atoms that line 1 tells of", (long long)n);
+    return structure_count(r->line) >= 0 ||
+           structure_fail(r, "there are more lines than the %lld atoms that line 1 tells of",
+                          (long long)n);
   }
   return !r->error[0];
 }
@@ -124,7 +143,8 @@ bool structure_read_xyz(structure_reader *r) {
   if (!structure_want_line(r, "the number of atoms")) return false;
   static const char mark[] = "\xef\xbb\xbf"; /* which some editors put before a text */
   int64_t n = structure_count(r->line + (strncmp(r->line, mark, 3) ? 0 : 3));
-  if (n < 0) return structure_fail(r, "the first line is the number of atoms, not '%.60s'", r->line);
+  if (n < 0)
+    return structure_fail(r, "the first line is the number of atoms, not '%.60s'", r->line);
   if (!structure_want_line(r, "the comment line") || !read_comment(r, &c)) return false;
   for (int64_t i = 0; i < n; i++) {
     char what[64], field[STRUCTURE_FIELD];
@@ -134,13 +154,15 @@ bool structure_read_xyz(structure_reader *r) {
     int32_t element = 0;
     double x[3];
     for (int k = 0; k < c.all; k++) {
-      if (!(w = structure_word(&at, field))) return structure_fail(r, "%s has %d of %d columns", what, k, c.all);
-      if (k == c.species && !(element = structure_element(w))) return structure_fail(r, "'%s' is no chemical symbol", w);
-      if (k >= c.pos && k < c.pos + 3 && !structure_number(w, &x[k - c.pos])) return structure_fail(r, "'%s' is no finite number", w);
+      if (!(w = structure_word(&at, field)))
+        return structure_fail(r, "%s has %d of %d columns", what, k, c.all);
+      if (k == c.species && !(element = structure_element(w)))
+        return structure_fail(r, "'%s' is no chemical symbol", w);
+      if (k >= c.pos && k < c.pos + 3 && !structure_number(w, &x[k - c.pos]))
+        return structure_fail(r, "'%s' is no finite number", w);
     }
     if (at[strspn(at, " \t")]) return structure_fail(r, "%s has more than %d columns", what, c.all);
     if (!structure_add(r, element, x)) return false;
   }
   return check_end(r, n);
 }
-

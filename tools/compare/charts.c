@@ -1,4 +1,5 @@
-/* tools/compare/charts.c - charts of speeds and of times: one row of marks for each group or problem. */
+/* tools/compare/charts.c - charts of speeds and of times: one row of marks for each group or
+   problem. */
 #include "tools/compare/charts.h"
 
 #include <math.h>
@@ -7,13 +8,23 @@
 
 #include "tools/compare/svg.h"
 
-enum { LEFT = 26, RIGHT = 66, VALUES = 112, TOP = 26, LABEL = 19, ROW = 16, BETWEEN = 8, BOTTOM = 44 };
+enum {
+  LEFT = 26,
+  RIGHT = 66,
+  VALUES = 112,
+  TOP = 26,
+  LABEL = 19,
+  ROW = 16,
+  BETWEEN = 8,
+  BOTTOM = 44
+};
 
 static bool compared(const comparison *c, int d) {
   return d != c->baseline && mean_of(c, -1, d).n > 0;
 }
 
-/* Of the devices that have times, from y on; without the baseline: of those that are compared with it. */
+/* Of the devices that have times, from y on; without the baseline: of those that are compared with
+   it. */
 static double device_legend(FILE *f, const comparison *c, double y, bool baseline) {
   const char *names[MOST_COMPARED_DEVICES];
   int series[MOST_COMPARED_DEVICES], n = 0;
@@ -25,7 +36,8 @@ static double device_legend(FILE *f, const comparison *c, double y, bool baselin
   return svg_legend(f, y, n, names, series);
 }
 
-static void x_axis(FILE *f, const svg_axis *x, double top, double bottom, const char *title, const char *unit) {
+static void x_axis(FILE *f, const svg_axis *x, double top, double bottom, const char *title,
+                   const char *unit) {
   double ticks[SVG_TICKS];
   char text[48];
   for (int n = svg_ticks(x, 6, ticks), i = 0; i < n; i++) {
@@ -39,7 +51,8 @@ static void x_axis(FILE *f, const svg_axis *x, double top, double bottom, const 
 
 /* ---- speeds ---- */
 
-static void speed_marks(FILE *f, const comparison *c, int group, int device, const svg_axis *x, double y) {
+static void speed_marks(FILE *f, const comparison *c, int group, int device, const svg_axis *x,
+                        double y) {
   const compare_mean m = mean_of(c, group, device);
   char text[512], work[320], number[32];
   if (!m.n) return;
@@ -47,21 +60,25 @@ static void speed_marks(FILE *f, const comparison *c, int group, int device, con
   for (int i = 0; i < c->n_lines && group >= 0; i++) {
     const compare_line *line = &c->lines[c->order[i]];
     const compare_speed s = speed_of(c, line, device);
-    if (line->group != group || !isfinite(s.value) || (s.most || s.least) != (m.most || m.least)) continue;
-    snprintf(text, sizeof text, "%s: %s, %.0f rows: %s%s", c->devices[device].label, work_of(line->is, work, sizeof work), line->rows, figures(number, s.value, 3),
+    if (line->group != group || !isfinite(s.value) || (s.most || s.least) != (m.most || m.least))
+      continue;
+    snprintf(text, sizeof text, "%s: %s, %.0f rows: %s%s", c->devices[device].label,
+             work_of(line->is, work, sizeof work), line->rows, figures(number, s.value, 3),
              s.per_row ? " by the row" : "");
     svg_mark(f, device, MARK_SMALL, svg_place(x, s.value), y, text);
   }
   figures(number, m.value, 3);
   const char *sign = m.most && m.least ? "~" : m.most ? "≤" : m.least ? "≥" : "";
-  snprintf(text, sizeof text, "%s: geometric mean of %d: %s%s", c->devices[device].label, m.n, sign, number);
+  snprintf(text, sizeof text, "%s: geometric mean of %d: %s%s", c->devices[device].label, m.n, sign,
+           number);
   svg_mark(f, device, m.most || m.least ? MARK_HOLLOW : MARK_FULL, svg_place(x, m.value), y, text);
   snprintf(text, sizeof text, "%s%s", sign, number);
   svg_text(f, SVG_WIDTH - 4, y + 4, "value", "end", RIGHT, text);
 }
 
 /* Where `op` has means, or all together where it is NULL; returns the height. */
-static double speed_rows(FILE *f, const comparison *c, const char *op, const svg_axis *x, double y) {
+static double speed_rows(FILE *f, const comparison *c, const char *op, const svg_axis *x,
+                         double y) {
   char text[512];
   for (int g = op ? 0 : -1; g < (op ? c->n_groups : 0); g++) {
     int n = 0;
@@ -83,12 +100,14 @@ static double speed_rows(FILE *f, const comparison *c, const char *op, const svg
 }
 
 static void speeds_of_op(FILE *f, const comparison *c, const char *op, double low, double high) {
-  const double top = device_legend(NULL, c, TOP + 12, false), bottom = speed_rows(NULL, c, op, NULL, top);
+  const double top = device_legend(NULL, c, TOP + 12, false),
+               bottom = speed_rows(NULL, c, op, NULL, top);
   const svg_axis x = svg_log_axis(low, high, LEFT, SVG_WIDTH - RIGHT);
   char text[512];
   if (bottom == top) return;
   fputs("<figure>\n", f);
-  snprintf(text, sizeof text, "%s, against %s", op ? op : "All together", c->devices[c->baseline].label);
+  snprintf(text, sizeof text, "%s, against %s", op ? op : "All together",
+           c->devices[c->baseline].label);
   svg_open(f, bottom + BOTTOM, text);
   svg_text(f, 4, 15, "title", "start", SVG_TITLE, text);
   device_legend(f, c, TOP + 12, false);
@@ -107,14 +126,17 @@ void chart_speeds(FILE *f, const comparison *c) {
     const compare_mean m = mean_of(c, -1, d);
     if (!compared(c, d) || !m.n) continue;
     any = true;
-    for (int g = -1; g < c->n_groups; g++) { /* a group may have bounds where the whole has measurements */
+    for (int g = -1; g < c->n_groups;
+         g++) { /* a group may have bounds where the whole has measurements */
       const compare_mean part = mean_of(c, g, d);
       if (part.n) low = fmin(low, part.low), high = fmax(high, part.high);
     }
   }
   if (!any) return;
   fputs("<section>\n<h2>Speed of each device</h2>\n"
-        "<p>Large marks: geometric means; small ones: each problem; hollow: bounds. Further right is faster.</p>\n<div class=\"flow\">\n", f);
+        "<p>Large marks: geometric means; small ones: each problem; hollow: bounds. Further right "
+        "is faster.</p>\n<div class=\"flow\">\n",
+        f);
   speeds_of_op(f, c, NULL, low, high);
   for (int g = 0; g < c->n_groups; g++) {
     int before = 0;
@@ -139,7 +161,8 @@ static double time_in_line(const compare_line *line, int device, bool *other_row
   return *other_rows ? time_of(r) * line->rows / r->rows : time_of(r);
 }
 
-static void time_mark(FILE *f, const comparison *c, const compare_line *line, int device, const svg_axis *x, double y) {
+static void time_mark(FILE *f, const comparison *c, const compare_line *line, int device,
+                      const svg_axis *x, double y) {
   const compare_result *r = line->cells[device];
   char text[640], work[320], time[48], percent[24] = "", value[96];
   bool other_rows;
@@ -152,17 +175,21 @@ static void time_mark(FILE *f, const comparison *c, const compare_line *line, in
   const char *of;
   const double fraction = fraction_of(r, &of), at = svg_place(x, seconds);
   if (fraction > 0 && fraction < 1)
-    fprintf(f, "<path class=\"bar c%d\" d=\"M%.1f %.1fH%.1f\"/>\n", device % 8, svg_place(x, fmax(seconds * fraction, pow(10, x->low))), y, at);
+    fprintf(f, "<path class=\"bar c%d\" d=\"M%.1f %.1fH%.1f\"/>\n", device % 8,
+            svg_place(x, fmax(seconds * fraction, pow(10, x->low))), y, at);
   scaled(time, seconds, 3, "s");
   if (isfinite(fraction)) snprintf(percent, sizeof percent, ", %.0f %%", 100 * fraction);
-  int n = snprintf(text, sizeof text, "%s: %s, %s %s: %s for %.0f rows", c->devices[device].label, work_of(r, work, sizeof work), r->pass, r->dtype, time, line->rows);
+  int n = snprintf(text, sizeof text, "%s: %s, %s %s: %s for %.0f rows", c->devices[device].label,
+                   work_of(r, work, sizeof work), r->pass, r->dtype, time, line->rows);
   if (other_rows) n += snprintf(text + n, sizeof text - (size_t)n, ", from %.0f rows", r->rows);
   if (wrong) snprintf(text + n, sizeof text - (size_t)n, ", INCORRECT");
   else if (r->bound) snprintf(text + n, sizeof text - (size_t)n, ", a bound and not a measurement");
-  else if (*percent) snprintf(text + n, sizeof text - (size_t)n, "%s of the ceiling of %s", percent, of);
+  else if (*percent)
+    snprintf(text + n, sizeof text - (size_t)n, "%s of the ceiling of %s", percent, of);
   svg_mark(f, device, wrong ? MARK_WRONG : r->bound ? MARK_HOLLOW : MARK_FULL, at, y, text);
   snprintf(value, sizeof value, "%s%s%s", r->bound ? "≥ " : other_rows ? "~ " : "", time, percent);
-  svg_text(f, SVG_WIDTH - 4, y + 4, wrong ? "value wrong" : "value", "end", VALUES, wrong ? "incorrect" : value);
+  svg_text(f, SVG_WIDTH - 4, y + 4, wrong ? "value wrong" : "value", "end", VALUES,
+           wrong ? "incorrect" : value);
 }
 
 /* All lines of a group, from y on; returns where they end. */
@@ -175,7 +202,8 @@ static double time_rows(FILE *f, const comparison *c, int group, const svg_axis 
     if (f) svg_text(f, 4, y + 12, "label", "start", SVG_WIDTH, text);
     y += LABEL;
     for (int d = 0; d < c->n_devices; d++) {
-      if (!line->cells[d] || (line->cells[d]->bound && !isfinite(time_of(line->cells[d])))) continue;
+      if (!line->cells[d] || (line->cells[d]->bound && !isfinite(time_of(line->cells[d]))))
+        continue;
       if (f) time_mark(f, c, line, d, x, y + ROW / 2.);
       y += ROW;
     }
@@ -199,10 +227,12 @@ static void times_of_group(FILE *f, const comparison *c, int group) {
     }
   }
   if (!(high > 0)) return;
-  const double top = device_legend(NULL, c, TOP + 12, true), bottom = time_rows(NULL, c, group, NULL, top);
+  const double top = device_legend(NULL, c, TOP + 12, true),
+               bottom = time_rows(NULL, c, group, NULL, top);
   const svg_axis x = svg_log_axis(low, high, LEFT, SVG_WIDTH - VALUES - 8);
   char title[512];
-  snprintf(title, sizeof title, "%s, %s, %s", c->groups[group]->op, c->groups[group]->pass, c->groups[group]->dtype);
+  snprintf(title, sizeof title, "%s, %s, %s", c->groups[group]->op, c->groups[group]->pass,
+           c->groups[group]->dtype);
   fputs("<figure>\n", f);
   svg_open(f, bottom + BOTTOM, title);
   svg_text(f, 4, 15, "title", "start", SVG_TITLE, title);
@@ -215,9 +245,12 @@ static void times_of_group(FILE *f, const comparison *c, int group) {
 
 void chart_times(FILE *f, const comparison *c) {
   fputs("<section>\n<h2>Time of every problem</h2>\n"
-        "<p>A mark is the measured time; the bar to its left begins where the device would be at its own ceiling, copy or multiply-adds, whichever is nearer: "
-        "no bar, no distance; %: how near. Hollow: a bound. ~: scaled from another number of rows. Of problems with several numbers of rows, the largest.</p>\n"
-        "<div class=\"charts\">\n", f);
+        "<p>A mark is the measured time; the bar to its left begins where the device would be at "
+        "its own ceiling, copy or multiply-adds, whichever is nearer: "
+        "no bar, no distance; %: how near. Hollow: a bound. ~: scaled from another number of rows. "
+        "Of problems with several numbers of rows, the largest.</p>\n"
+        "<div class=\"charts\">\n",
+        f);
   for (int g = 0; g < c->n_groups; g++) times_of_group(f, c, g);
   fputs("</div>\n</section>\n", f);
 }

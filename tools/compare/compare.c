@@ -52,24 +52,33 @@ static bool check_output(const compare_arguments *a) {
 }
 
 int compare_main(int argc, char **argv) {
-  static const struct argp_option options[] = {{"format", 'f', "FORMAT", 0, "text, csv or markdown (default: text)", 0},
-                                               {"html", 'o', "FILE", 0, "Also write a report with charts, one file that needs no other", 0},
-                                               {"baseline", 'b', "DEVICE", 0, "Which device the others are compared with (default: the first)", 0},
-                                               {0}};
-  static const struct argp argp = {.options = options,
-                                   .parser = parse,
-                                   .args_doc = "FILE...",
-                                   .doc = "Compares devices on the same work, from what `clebsch bench --suite` or `clebsch bench OP --json` wrote.\v"
-                                          "speed: the time of the baseline divided by that of the device, so that above 1 the device is faster; /row: of times by the "
-                                          "row, where numbers of rows differ. <=, >=: times of devices that are not at hand are bounds. % of: of the device's ceiling that a "
-                                          "result comes nearest to, copy bandwidth or multiply-adds. Incorrect results are shown and take part in no speed. Devices of one name "
-                                          "in several files are told apart by the file's name: --baseline 'cuda:0 [b.json]'. csv has everything in seconds, and means as lines of the kind mean."};
+  static const struct argp_option options[] = {
+      {"format", 'f', "FORMAT", 0, "text, csv or markdown (default: text)", 0},
+      {"html", 'o', "FILE", 0, "Also write a report with charts, one file that needs no other", 0},
+      {"baseline", 'b', "DEVICE", 0,
+       "Which device the others are compared with (default: the first)", 0},
+      {0}};
+  static const struct argp argp = {
+      .options = options,
+      .parser = parse,
+      .args_doc = "FILE...",
+      .doc = "Compares devices on the same work, from what `clebsch bench --suite` or `clebsch "
+             "bench OP --json` wrote.\v"
+             "speed: the time of the baseline divided by that of the device, so that above 1 the "
+             "device is faster; /row: of times by the "
+             "row, where numbers of rows differ. <=, >=: times of devices that are not at hand are "
+             "bounds. % of: of the device's ceiling that a "
+             "result comes nearest to, copy bandwidth or multiply-adds. Incorrect results are "
+             "shown and take part in no speed. Devices of one name "
+             "in several files are told apart by the file's name: --baseline 'cuda:0 [b.json]'. "
+             "csv has everything in seconds, and means as lines of the kind mean."};
   compare_arguments a = {.format = COMPARE_TEXT};
   parse_arguments(&argp, argc, argv, 0, &a);
   if (!check_output(&a)) return EXIT_FAILED;
   comparison *c = allocate(1, sizeof *c);
   int status = EXIT_GOOD;
-  for (int i = 0; i < a.n_files && !status; i++) status = compare_read(c, a.files[i]) ? EXIT_GOOD : EXIT_FAILED;
+  for (int i = 0; i < a.n_files && !status; i++)
+    status = compare_read(c, a.files[i]) ? EXIT_GOOD : EXIT_FAILED;
   if (!status) status = compare_make(c, a.baseline);
   if (!status) compare_print(c, a.format);
   if (!status && a.html && !file_replace(a.html, compare_html, c)) status = EXIT_FAILED;

@@ -1,4 +1,5 @@
-/* tools/compare/compare.h - what `clebsch compare` reads from run files, and the comparison that it makes of them. */
+/* tools/compare/compare.h - what `clebsch compare` reads from run files, and the comparison that it
+   makes of them. */
 #ifndef CLB_TOOLS_COMPARE_COMPARE_H
 #define CLB_TOOLS_COMPARE_COMPARE_H
 
@@ -8,7 +9,7 @@
 
 typedef struct {
   const char *path, *suite, *version, *started;
-  bool plain;    /* the array that `clebsch bench OP --json` prints: nothing is known of its devices */
+  bool plain; /* the array that `clebsch bench OP --json` prints: nothing is known of its devices */
   bool complete; /* false: the suite was interrupted */
   json_t *root;  /* owns every text of this run */
 } compare_run;
@@ -19,8 +20,9 @@ typedef struct {
 
 typedef struct {
   int run;
-  const char *name, *backend, *vendor, *description, *driver, *sheet; /* sheet: whose figures are published */
-  char *label;                                                       /* the name, with the file's where several files have it */
+  const char *name, *backend, *vendor, *description, *driver,
+      *sheet;  /* sheet: whose figures are published */
+  char *label; /* the name, with the file's where several files have it */
   bool runs;
   double memory, launch;
   compare_ceilings measured, published;
@@ -35,35 +37,40 @@ typedef struct {
   int device, order; /* order: among all results as read */
   bool bound;        /* the time is what counts of the program imply: never a measurement */
   compare_check check;
-  double rows, halved, seconds, seconds_min, spread, bytes, flops, copy_fraction, peak_fraction, error, tolerance, compile_seconds, warm_seconds, memory;
+  double rows, halved, seconds, seconds_min, spread, bytes, flops, copy_fraction, peak_fraction,
+      error, tolerance, compile_seconds, warm_seconds, memory;
   double loads, stores, fmas, registers, spills, occupancy, bound_seconds;
 } compare_result;
 
 /* The same work on every device. */
 typedef struct {
   const compare_result *is; /* one that names it */
-  int group, block;         /* op, pass and dtype; everything but rows: lines of one block follow each other, rows growing */
-  double rows;              /* before any halving */
+  int group, block; /* op, pass and dtype; everything but rows: lines of one block follow each
+                       other, rows growing */
+  double rows;      /* before any halving */
   const compare_result **cells; /* [n_devices], NULL: none */
 } compare_line;
 
 enum { MOST_COMPARED_DEVICES = 64, MOST_COMPARED_GROUPS = 256 };
 
 typedef struct {
-  int n_runs, n_devices, n_results, n_lines, n_groups, baseline, twice; /* twice: results that a later one of the same work replaces */
+  int n_runs, n_devices, n_results, n_lines, n_groups, baseline,
+      twice; /* twice: results that a later one of the same work replaces */
   compare_run *runs;
   compare_device devices[MOST_COMPARED_DEVICES];
   compare_result *results;
   compare_line *lines;
-  int *order;                                      /* lines as they came in the files */
-  const compare_result *groups[MOST_COMPARED_GROUPS]; /* one that names op, pass and dtype; as they came */
-  const compare_result **cells;                    /* of all lines */
-  struct compare_mean *means;                      /* [1 + n_groups][n_devices]: of all, then of each group */
+  int *order; /* lines as they came in the files */
+  const compare_result
+      *groups[MOST_COMPARED_GROUPS]; /* one that names op, pass and dtype; as they came */
+  const compare_result **cells;      /* of all lines */
+  struct compare_mean *means;        /* [1 + n_groups][n_devices]: of all, then of each group */
 } comparison;
 
 /* Adds the runs, devices and results of a file.  false: it has complained. */
 bool compare_read(comparison *c, const char *path);
-/* Of everything that was read; baseline: a device's name or label, NULL: the first with results.  Returns the exit status, having complained. */
+/* Of everything that was read; baseline: a device's name or label, NULL: the first with results.
+   Returns the exit status, having complained. */
 int compare_make(comparison *c, const char *baseline);
 void compare_free(comparison *c);
 
@@ -84,8 +91,9 @@ typedef struct compare_mean {
 } compare_mean;
 compare_mean mean_of(const comparison *c, int group, int device); /* group -1: all */
 
-double time_of(const compare_result *r);                      /* seconds, measured or a bound; NAN: none */
-double fraction_of(const compare_result *r, const char **of); /* of the ceiling that it comes nearest to: "copy" or "FMA" */
+double time_of(const compare_result *r); /* seconds, measured or a bound; NAN: none */
+double fraction_of(const compare_result *r,
+                   const char **of); /* of the ceiling that it comes nearest to: "copy" or "FMA" */
 /* "problem, graph, options", in `out`; returns it. */
 const char *work_of(const compare_result *r, char *out, size_t size);
 /* Some figures of x without an exponent where that is short; "" where x is not finite. */
@@ -94,7 +102,8 @@ const char *figures(char out[32], double x, int n);
 const char *scaled(char out[48], double x, int n, const char *unit);
 
 /* What the comparison comes to, a sentence at a time. */
-void compare_sentences(const comparison *c, void (*say)(void *user, const char *sentence), void *user);
+void compare_sentences(const comparison *c, void (*say)(void *user, const char *sentence),
+                       void *user);
 
 enum compare_format { COMPARE_TEXT, COMPARE_CSV, COMPARE_MARKDOWN };
 void compare_print(const comparison *c, enum compare_format format);

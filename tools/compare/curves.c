@@ -26,27 +26,40 @@ static bool on_roofline(const compare_result *r) {
 }
 
 static void roof_lines(FILE *f, const axes *a, const compare_ceilings *top, const char *classes) {
-  const double low = pow(10, a->x.low), high = pow(10, a->x.high), most = fmax(top->f32, isfinite(top->f64) ? top->f64 : 0), peaks[] = {top->f32, top->f64};
-  const double start = fmax(low, pow(10, a->y.low) / top->copy), ridge = fmin(high, most / top->copy);
-  svg_line(f, classes, svg_place(&a->x, start), svg_place(&a->y, start * top->copy), svg_place(&a->x, ridge), svg_place(&a->y, ridge * top->copy));
+  const double low = pow(10, a->x.low), high = pow(10, a->x.high),
+               most = fmax(top->f32, isfinite(top->f64) ? top->f64 : 0),
+               peaks[] = {top->f32, top->f64};
+  const double start = fmax(low, pow(10, a->y.low) / top->copy),
+               ridge = fmin(high, most / top->copy);
+  svg_line(f, classes, svg_place(&a->x, start), svg_place(&a->y, start * top->copy),
+           svg_place(&a->x, ridge), svg_place(&a->y, ridge * top->copy));
   for (int i = 0; i < 2; i++)
-    if (isfinite(peaks[i])) svg_line(f, classes, svg_place(&a->x, fmax(low, peaks[i] / top->copy)), svg_place(&a->y, peaks[i]), a->x.to, svg_place(&a->y, peaks[i]));
+    if (isfinite(peaks[i]))
+      svg_line(f, classes, svg_place(&a->x, fmax(low, peaks[i] / top->copy)),
+               svg_place(&a->y, peaks[i]), a->x.to, svg_place(&a->y, peaks[i]));
 }
 
 static void roof_labels(FILE *f, const axes *a, const compare_ceilings *top) {
-  const double start = fmax(pow(10, a->x.low), pow(10, a->y.low) / top->copy), peaks[] = {top->f32, top->f64};
-  const double x = svg_place(&a->x, start), y = svg_place(&a->y, start * top->copy), dx = svg_place(&a->x, 10 * start) - x, dy = svg_place(&a->y, 10 * start * top->copy) - y;
+  const double start = fmax(pow(10, a->x.low), pow(10, a->y.low) / top->copy),
+               peaks[] = {top->f32, top->f64};
+  const double x = svg_place(&a->x, start), y = svg_place(&a->y, start * top->copy),
+               dx = svg_place(&a->x, 10 * start) - x,
+               dy = svg_place(&a->y, 10 * start * top->copy) - y;
   static const char *const names[] = {"f32", "f64"};
   char text[64], number[48];
-  fprintf(f, "<g transform=\"translate(%.1f %.1f) rotate(%.1f)\">", x, y, atan2(dy, dx) * 180 / M_PI);
+  fprintf(f, "<g transform=\"translate(%.1f %.1f) rotate(%.1f)\">", x, y,
+          atan2(dy, dx) * 180 / M_PI);
   snprintf(text, sizeof text, "copy %s", scaled(number, top->copy, 3, "B/s"));
   svg_text(f, 16, -8, "label", "start", SVG_WIDTH, text);
   fputs("</g>\n", f);
   for (int i = 0; i < 2; i++) {
     if (!isfinite(peaks[i])) continue;
-    const bool below = isfinite(peaks[!i]) && (peaks[i] < peaks[!i] || (peaks[i] == peaks[!i] && i)); /* of the two lines, this is the lower one */
+    const bool below = isfinite(peaks[!i]) &&
+                       (peaks[i] < peaks[!i] ||
+                        (peaks[i] == peaks[!i] && i)); /* of the two lines, this is the lower one */
     snprintf(text, sizeof text, "%s %s", names[i], scaled(number, peaks[i], 3, "flop/s"));
-    svg_text(f, a->x.to - 2, svg_place(&a->y, peaks[i]) + (below ? 16 : -6), "label", "end", SVG_WIDTH, text);
+    svg_text(f, a->x.to - 2, svg_place(&a->y, peaks[i]) + (below ? 16 : -6), "label", "end",
+             SVG_WIDTH, text);
   }
 }
 
@@ -60,7 +73,8 @@ static int ops_of(const comparison *c, const char *ops[MOST_COMPARED_GROUPS]) {
   return n;
 }
 
-static void roof_points(FILE *f, const comparison *c, int device, const char *const ops[], const axes *a) {
+static void roof_points(FILE *f, const comparison *c, int device, const char *const ops[],
+                        const axes *a) {
   for (int i = 0; i < c->n_lines; i++) {
     const compare_result *r = c->lines[c->order[i]].cells[device];
     char text[640], work[320], number[2][48];
@@ -69,12 +83,20 @@ static void roof_points(FILE *f, const comparison *c, int device, const char *co
     if (!r || !on_roofline(r)) continue;
     while (strcmp(ops[op], r->op)) op++;
     const double t = time_of(r), fraction = fraction_of(r, &of);
-    int n = snprintf(text, sizeof text, "%s %s, %s %s, %.0f rows: %s, %s", r->op, work_of(r, work, sizeof work), r->pass, r->dtype, r->rows, scaled(number[0], t, 3, "s"),
-                     scaled(number[1], r->flops / t, 3, "flop/s"));
+    int n = snprintf(text, sizeof text, "%s %s, %s %s, %.0f rows: %s, %s", r->op,
+                     work_of(r, work, sizeof work), r->pass, r->dtype, r->rows,
+                     scaled(number[0], t, 3, "s"), scaled(number[1], r->flops / t, 3, "flop/s"));
     if (r->check == CHECK_WRONG) snprintf(text + n, sizeof text - (size_t)n, ", INCORRECT");
-    else if (r->bound) snprintf(text + n, sizeof text - (size_t)n, ", a bound and not a measurement");
-    else if (isfinite(fraction)) snprintf(text + n, sizeof text - (size_t)n, ", %.0f %% of the ceiling of %s", 100 * fraction, of);
-    svg_mark(f, op, r->check == CHECK_WRONG ? MARK_WRONG : r->bound ? MARK_HOLLOW : MARK_FULL, svg_place(&a->x, r->flops / r->bytes), svg_place(&a->y, r->flops / t), text);
+    else if (r->bound)
+      snprintf(text + n, sizeof text - (size_t)n, ", a bound and not a measurement");
+    else if (isfinite(fraction))
+      snprintf(text + n, sizeof text - (size_t)n, ", %.0f %% of the ceiling of %s", 100 * fraction,
+               of);
+    svg_mark(f, op,
+             r->check == CHECK_WRONG ? MARK_WRONG
+             : r->bound              ? MARK_HOLLOW
+                                     : MARK_FULL,
+             svg_place(&a->x, r->flops / r->bytes), svg_place(&a->y, r->flops / t), text);
   }
 }
 
@@ -94,17 +116,25 @@ static bool roofline(FILE *f, const comparison *c, int device, bool begun) {
   }
   if (!top || !(x_high > 0)) return false;
   if (!begun)
-    fputs("<section>\n<h2>Rooflines</h2>\n<p>Each result under the ceilings of its device: lines as measured in the same run, dashed where only published. "
-          "Hollow: a bound; a cross: incorrect. Points above the slope work in caches.</p>\n<div class=\"charts\">\n", f);
+    fputs("<section>\n<h2>Rooflines</h2>\n<p>Each result under the ceilings of its device: lines "
+          "as measured in the same run, dashed where only published. "
+          "Hollow: a bound; a cross: incorrect. Points above the slope work in caches.</p>\n<div "
+          "class=\"charts\">\n",
+          f);
   const int n = ops_of(c, ops);
   for (int i = 0; i < n; i++) series[i] = i;
   const double above = svg_legend(NULL, TOP + 16, n, ops, series) + 14, bottom = above + PLOT;
   y_high = 2 * fmax(y_high, fmax(top->f32, isfinite(top->f64) ? top->f64 : 0));
-  const axes a = {svg_log_axis(x_low, fmax(x_high, 2 * top->f32 / top->copy), LEFT, SVG_WIDTH - RIGHT), svg_log_axis(y_low, y_high, bottom, above)};
+  const axes a = {
+      svg_log_axis(x_low, fmax(x_high, 2 * top->f32 / top->copy), LEFT, SVG_WIDTH - RIGHT),
+      svg_log_axis(y_low, y_high, bottom, above)};
   fputs("<figure>\n", f);
   svg_open(f, bottom + BOTTOM, d->label);
   svg_text(f, 4, 15, "title", "start", SVG_TITLE, d->label);
-  svg_text(f, 4, 33, "label", "start", SVG_WIDTH, d->runs ? d->description : *d->sheet ? d->sheet : "compiles only");
+  svg_text(f, 4, 33, "label", "start", SVG_WIDTH,
+           d->runs     ? d->description
+           : *d->sheet ? d->sheet
+                       : "compiles only");
   svg_legend(f, TOP + 16, n, ops, series);
   svg_axes(f, &a.x, &a.y, "operations per byte (flop/B)", "operations per second (flop/s)", "", "");
   roof_lines(f, &a, top, top == &d->measured ? "roof" : "roof dashed");
@@ -145,11 +175,15 @@ static double y_of(const curves *s, int i, int device) {
 static void curve(FILE *f, const comparison *c, const curves *s, int device, const axes *a) {
   char text[640], number[48];
   bool begun = false, bound = false;
-  for (int i = 0; i < s->n; i++) bound |= isfinite(y_of(s, i, device)) && s->lines[i].line->cells[device]->bound;
+  for (int i = 0; i < s->n; i++)
+    bound |= isfinite(y_of(s, i, device)) && s->lines[i].line->cells[device]->bound;
   fprintf(f, "<path class=\"curve c%d%s\" d=\"", device % 8, bound ? " dashed" : "");
   for (int i = 0; i < s->n; i++) {
     const double y = y_of(s, i, device);
-    if (isfinite(y)) fprintf(f, "%c%.1f %.1f", begun ? 'L' : 'M', svg_place(&a->x, s->lines[i].x), svg_place(&a->y, y)), begun = true;
+    if (isfinite(y))
+      fprintf(f, "%c%.1f %.1f", begun ? 'L' : 'M', svg_place(&a->x, s->lines[i].x),
+              svg_place(&a->y, y)),
+          begun = true;
   }
   fputs("\"/>\n", f);
   for (int i = 0; i < s->n; i++) {
@@ -157,9 +191,16 @@ static void curve(FILE *f, const comparison *c, const curves *s, int device, con
     if (!isfinite(y)) continue;
     const compare_result *r = s->lines[i].line->cells[device];
     const bool wrong = r->check == CHECK_WRONG;
-    snprintf(text, sizeof text, "%s: %s, %.0f rows: %s%s", c->devices[device].label, r->problem, r->rows, scaled(number, y, 3, s->y_unit),
-             wrong ? ", INCORRECT" : r->bound ? ", a bound and not a measurement" : "");
-    svg_mark(f, device, wrong ? MARK_WRONG : r->bound ? MARK_HOLLOW : MARK_FULL, svg_place(&a->x, s->lines[i].x), svg_place(&a->y, y), text);
+    snprintf(text, sizeof text, "%s: %s, %.0f rows: %s%s", c->devices[device].label, r->problem,
+             r->rows, scaled(number, y, 3, s->y_unit),
+             wrong      ? ", INCORRECT"
+             : r->bound ? ", a bound and not a measurement"
+                        : "");
+    svg_mark(f, device,
+             wrong      ? MARK_WRONG
+             : r->bound ? MARK_HOLLOW
+                        : MARK_FULL,
+             svg_place(&a->x, s->lines[i].x), svg_place(&a->y, y), text);
   }
 }
 
@@ -179,8 +220,11 @@ static void curves_write(FILE *f, const comparison *c, const curves *s) {
     if (points) names[n] = c->devices[d].label, series[n++] = d;
   }
   if (!n) return;
-  const double above = svg_legend(NULL, TOP + 16, n, names, series) + 14, bottom = above + PLOT, x0 = s->lines[0].x, x1 = s->lines[s->n - 1].x;
-  const axes a = {s->x_log ? svg_log_axis(x0, x1, LEFT, SVG_WIDTH - RIGHT - 4) : svg_linear_axis(x0 - 0.2, x1 + 0.2, LEFT, SVG_WIDTH - RIGHT), svg_log_axis(low, high, bottom, above)};
+  const double above = svg_legend(NULL, TOP + 16, n, names, series) + 14, bottom = above + PLOT,
+               x0 = s->lines[0].x, x1 = s->lines[s->n - 1].x;
+  const axes a = {s->x_log ? svg_log_axis(x0, x1, LEFT, SVG_WIDTH - RIGHT - 4)
+                           : svg_linear_axis(x0 - 0.2, x1 + 0.2, LEFT, SVG_WIDTH - RIGHT),
+                  svg_log_axis(low, high, bottom, above)};
   fputs("<figure>\n", f);
   svg_open(f, bottom + BOTTOM, s->title);
   svg_text(f, 4, 15, "title", "start", SVG_TITLE, s->title);
@@ -194,36 +238,43 @@ static void curves_write(FILE *f, const comparison *c, const curves *s) {
 
 /* ---- scaling with rows ---- */
 
-static double rows_per_second(const compare_result *r) {
-  return r->rows / time_of(r);
-}
+static double rows_per_second(const compare_result *r) { return r->rows / time_of(r); }
 
-/* Where `line` is the first of at least 3 lines of its block, in the files' order, fills in `lines` and returns how many they are; else 0. */
+/* Where `line` is the first of at least 3 lines of its block, in the files' order, fills in `lines`
+   and returns how many they are; else 0. */
 static int block_of(const comparison *c, int line, bool seen[], curve_line lines[]) {
   const int block = c->lines[line].block;
   int n = 0;
   if (seen[block]) return 0;
   seen[block] = true;
   while (line > 0 && c->lines[line - 1].block == block) line--;
-  for (; line + n < c->n_lines && c->lines[line + n].block == block; n++) lines[n] = (curve_line){&c->lines[line + n], c->lines[line + n].rows};
+  for (; line + n < c->n_lines && c->lines[line + n].block == block; n++)
+    lines[n] = (curve_line){&c->lines[line + n], c->lines[line + n].rows};
   return n < 3 ? 0 : n;
 }
 
-static void rows_of_group(FILE *f, const comparison *c, int group, bool seen[], curve_line lines[], bool *any) {
+static void rows_of_group(FILE *f, const comparison *c, int group, bool seen[], curve_line lines[],
+                          bool *any) {
   const compare_result *is = c->groups[group];
   char title[512], work[400];
   int n, shown = 0;
   snprintf(title, sizeof title, "%s, %s, %s", is->op, is->pass, is->dtype);
   for (int k = 0; k < c->n_lines; k++) {
-    if (c->lines[c->order[k]].group != group || !(n = block_of(c, c->order[k], seen, lines))) continue;
-    if (!*any) fputs("<section>\n<h2>Scaling with rows</h2>\n<p>Few rows show the cost of a launch, many the ceiling. Higher is faster.</p>\n", f);
+    if (c->lines[c->order[k]].group != group || !(n = block_of(c, c->order[k], seen, lines)))
+      continue;
+    if (!*any)
+      fputs("<section>\n<h2>Scaling with rows</h2>\n<p>Few rows show the cost of a launch, many "
+            "the ceiling. Higher is faster.</p>\n",
+            f);
     if (!shown++) {
       fprintf(f, "<details%s><summary>", *any ? "" : " open");
       html_text(f, title);
       fputs("</summary>\n<div class=\"charts\">\n", f);
     }
     *any = true;
-    curves_write(f, c, &(curves){title, work_of(lines[0].line->is, work, sizeof work), "rows of a launch", "rows per second", "", "", true, rows_per_second, n, lines});
+    curves_write(f, c,
+                 &(curves){title, work_of(lines[0].line->is, work, sizeof work), "rows of a launch",
+                           "rows per second", "", "", true, rows_per_second, n, lines});
   }
   if (shown) fputs("</div></details>\n", f);
 }
@@ -239,11 +290,10 @@ void chart_rows(FILE *f, const comparison *c) {
 
 /* ---- scaling with l ---- */
 
-static double seconds_per_row(const compare_result *r) {
-  return time_of(r) / r->rows;
-}
+static double seconds_per_row(const compare_result *r) { return time_of(r) / r->rows; }
 
-/* "flashtp-l3" is 3 of "flashtp-l", "lmax=4" 4 of "lmax="; *n: bytes of that.  Negative: no degree. */
+/* "flashtp-l3" is 3 of "flashtp-l", "lmax=4" 4 of "lmax="; *n: bytes of that.  Negative: no degree.
+ */
 static int degree_of(const char *problem, int *n) {
   for (const char *s = problem; (s = strpbrk(s, "lL")); s++) {
     const char *number = s + 1;
@@ -268,7 +318,9 @@ static int by_family(const void *a, const void *b) { /* the same but for l, whic
   degree_of(y->problem, &m);
   if (!order) order = n - m;
   if (!order) order = strncmp(x->problem, y->problem, (size_t)n);
-  if (!order) order = strcmp(x->problem + n + strspn(x->problem + n, "0123456789"), y->problem + n + strspn(y->problem + n, "0123456789"));
+  if (!order)
+    order = strcmp(x->problem + n + strspn(x->problem + n, "0123456789"),
+                   y->problem + n + strspn(y->problem + n, "0123456789"));
   if (!order) order = strcmp(x->graph, y->graph);
   if (!order) order = strcmp(x->options, y->options);
   return order ? order : (p->x > q->x) - (p->x < q->x);
@@ -284,7 +336,8 @@ void chart_degrees(FILE *f, const comparison *c) {
   int n = 0, unused;
   bool any = false;
   for (int i = 0; i < c->n_lines; i++) {
-    if (i < c->n_lines - 1 && c->lines[i].block == c->lines[i + 1].block) continue; /* of those that differ in rows, the largest */
+    if (i < c->n_lines - 1 && c->lines[i].block == c->lines[i + 1].block)
+      continue; /* of those that differ in rows, the largest */
     const int l = degree_of(c->lines[i].is->problem, &unused);
     if (l >= 0) lines[n++] = (curve_line){&c->lines[i], l};
   }
@@ -298,10 +351,16 @@ void chart_degrees(FILE *f, const comparison *c) {
     degree_of(is->problem, &prefix);
     const char *rest = is->problem + prefix + strspn(is->problem + prefix, "0123456789");
     snprintf(title, sizeof title, "%s, %s, %s", is->op, is->pass, is->dtype);
-    snprintf(subtitle, sizeof subtitle, "%.*s...%s%s%s%s%s", prefix, is->problem, rest, *is->graph ? ", " : "", is->graph, *is->options ? ", " : "", is->options);
-    if (!any) fputs("<section>\n<h2>Scaling with l</h2>\n<p>At the largest number of rows of each; lower is faster.</p>\n<div class=\"charts\">\n", f);
+    snprintf(subtitle, sizeof subtitle, "%.*s...%s%s%s%s%s", prefix, is->problem, rest,
+             *is->graph ? ", " : "", is->graph, *is->options ? ", " : "", is->options);
+    if (!any)
+      fputs("<section>\n<h2>Scaling with l</h2>\n<p>At the largest number of rows of each; lower "
+            "is faster.</p>\n<div class=\"charts\">\n",
+            f);
     any = true;
-    curves_write(f, c, &(curves){title, subtitle, "degree l", "time per row", "", "s", false, seconds_per_row, end - i, lines + i});
+    curves_write(f, c,
+                 &(curves){title, subtitle, "degree l", "time per row", "", "s", false,
+                           seconds_per_row, end - i, lines + i});
   }
   if (any) fputs("</div>\n</section>\n", f);
   free(lines);

@@ -49,12 +49,14 @@ static int width_of(const char *s) { /* of UTF-8 */
 /* One past the last column that shares column c's title above. */
 static int group_end(const grid *g, int c) {
   int end = c + 1;
-  while (end < g->n_columns && g->columns[c].over && g->columns[end].over == g->columns[c].over) end++;
+  while (end < g->n_columns && g->columns[c].over && g->columns[end].over == g->columns[c].over)
+    end++;
   return end;
 }
 
 static void fit(const grid *g, int width[]) {
-  for (int c = 0; c < g->n_columns; c++) width[c] = g->columns[c].used ? width_of(g->columns[c].title) : -2;
+  for (int c = 0; c < g->n_columns; c++)
+    width[c] = g->columns[c].used ? width_of(g->columns[c].title) : -2;
   for (int i = 0; i < g->n_cells; i++) {
     const int n = width_of(g->cells[i]), c = i % g->n_columns;
     if (n > width[c]) width[c] = g->columns[c].used ? n : -2;
@@ -170,7 +172,8 @@ void grid_markdown(FILE *f, const grid *g) {
 
 /* ---- HTML ---- */
 
-/* Bytes of the letter of UTF-8 at s; 0: it is none, as where a text was cut or is the name of a file. */
+/* Bytes of the letter of UTF-8 at s; 0: it is none, as where a text was cut or is the name of a
+   file. */
 static int letter_at(const char *s) {
   const unsigned char c = (unsigned char)*s;
   const int n = c < 0x80 ? c >= ' ' : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
@@ -205,7 +208,9 @@ static void html_titles(FILE *f, const grid *g) {
     for (int k = c; k < end; k++) n += g->columns[k].used;
     if (!n) continue;
     if (g->columns[c].over) fprintf(f, "<th colspan=\"%d\" class=\"over\">", n);
-    else fprintf(f, "<th%s%s>", over ? " rowspan=\"2\"" : "", g->columns[c].right ? " class=\"right\"" : "");
+    else
+      fprintf(f, "<th%s%s>", over ? " rowspan=\"2\"" : "",
+              g->columns[c].right ? " class=\"right\"" : "");
     html_text(f, g->columns[c].over ? g->columns[c].over : g->columns[c].title);
     fputs("</th>", f);
   }
@@ -228,7 +233,10 @@ void grid_html(FILE *f, const grid *g) {
     const bool wrong = !strncmp(g->cells[i], "INCORRECT", 9);
     if (!c) fputs("<tr>", f);
     if (g->columns[c].used) {
-      fputs(wrong ? "<td class=\"wrong\">" : g->columns[c].right ? "<td class=\"right\">" : "<td>", f);
+      fputs(wrong                 ? "<td class=\"wrong\">"
+            : g->columns[c].right ? "<td class=\"right\">"
+                                  : "<td>",
+            f);
       html_text(f, g->cells[i]);
       fputs("</td>", f);
     }

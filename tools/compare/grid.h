@@ -6,8 +6,9 @@
 #include <stdio.h>
 
 typedef struct {
-  const char *over, *title; /* over: a title of neighbouring columns that share the pointer, NULL: none */
-  bool right, used;         /* used: a cell has text; other columns are left out */
+  const char *over,
+      *title;       /* over: a title of neighbouring columns that share the pointer, NULL: none */
+  bool right, used; /* used: a cell has text; other columns are left out */
 } grid_column;
 
 typedef struct {
@@ -16,7 +17,8 @@ typedef struct {
   char **cells; /* row by row */
 } grid;
 
-void grid_add_column(grid *g, const char *over, const char *title); /* a title with '>' in front is set to the right */
+void grid_add_column(grid *g, const char *over,
+                     const char *title); /* a title with '>' in front is set to the right */
 /* The next cell. */
 void grid_add(grid *g, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void grid_free(grid *g);

@@ -1,4 +1,5 @@
-/* tools/compare/lines.c - results of several devices as lines of the same work; speeds and their means. */
+/* tools/compare/lines.c - results of several devices as lines of the same work; speeds and their
+   means. */
 #include "tools/compare/compare.h"
 
 #include <math.h>
@@ -6,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-double time_of(const compare_result *r) {
-  return r->bound ? r->bound_seconds : r->seconds;
-}
+double time_of(const compare_result *r) { return r->bound ? r->bound_seconds : r->seconds; }
 
 double fraction_of(const compare_result *r, const char **of) {
   const bool peak = !(r->copy_fraction >= r->peak_fraction) && isfinite(r->peak_fraction);
@@ -17,7 +16,8 @@ double fraction_of(const compare_result *r, const char **of) {
 }
 
 const char *work_of(const compare_result *r, char *out, size_t size) {
-  snprintf(out, size, "%s%s%s%s%s", r->problem, *r->graph ? ", " : "", r->graph, *r->options ? ", " : "", r->options);
+  snprintf(out, size, "%s%s%s%s%s", r->problem, *r->graph ? ", " : "", r->graph,
+           *r->options ? ", " : "", r->options);
   return out;
 }
 
@@ -51,12 +51,14 @@ static const char *file_name(const char *path) {
   return slash ? slash + 1 : path;
 }
 
-/* 0: no other device has the name; 1: of another file, which has another name; 2: the files' names are the same too. */
+/* 0: no other device has the name; 1: of another file, which has another name; 2: the files' names
+   are the same too. */
 static int alike(const comparison *c, int d) {
   int worst = 0;
   for (int e = 0; e < c->n_devices; e++) {
     if (e == d || strcmp(c->devices[e].name, c->devices[d].name)) continue;
-    const int same = 1 + !strcmp(file_name(c->runs[c->devices[e].run].path), file_name(c->runs[c->devices[d].run].path));
+    const int same = 1 + !strcmp(file_name(c->runs[c->devices[e].run].path),
+                                 file_name(c->runs[c->devices[d].run].path));
     if (same > worst) worst = same;
   }
   return worst;
@@ -74,13 +76,16 @@ static void label(comparison *c, int d) {
 static bool choose_baseline(comparison *c, const char *name) {
   int found = 0;
   for (int d = c->n_devices - 1; d >= 0; d--) {
-    if (!c->devices[d].n_results || (name && strcmp(name, c->devices[d].name) && strcmp(name, c->devices[d].label))) continue;
+    if (!c->devices[d].n_results ||
+        (name && strcmp(name, c->devices[d].name) && strcmp(name, c->devices[d].label)))
+      continue;
     c->baseline = d;
     found++;
     if (name && !strcmp(name, c->devices[d].label)) return true;
   }
   if (found && (found == 1 || !name)) return true;
-  complain("compare: --baseline %s: %s; the devices with results are:", name, found ? "several files have it" : "no such device");
+  complain("compare: --baseline %s: %s; the devices with results are:", name,
+           found ? "several files have it" : "no such device");
   for (int d = 0; d < c->n_devices; d++)
     if (c->devices[d].n_results) complain("  %s", c->devices[d].label);
   return false;
@@ -101,12 +106,11 @@ static int by_work(const compare_result *a, const compare_result *b) {
   return order ? order : strcmp(a->options, b->options);
 }
 
-static double rows_asked(const compare_result *r) {
-  return ldexp(r->rows, (int)r->halved);
-}
+static double rows_asked(const compare_result *r) { return ldexp(r->rows, (int)r->halved); }
 
 static int by_place(const void *a, const void *b) {
-  const compare_result *x = *(const compare_result *const *)a, *y = *(const compare_result *const *)b;
+  const compare_result *x = *(const compare_result *const *)a,
+                       *y = *(const compare_result *const *)b;
   int order = by_work(x, y);
   if (!order) order = (rows_asked(x) > rows_asked(y)) - (rows_asked(x) < rows_asked(y));
   return order ? order : x->order - y->order;
@@ -131,7 +135,8 @@ static bool one_each(const compare_result *const sorted[], int n) {
 static int group_of(comparison *c, const compare_result *r) { /* -1: too many */
   for (int g = 0; g < c->n_groups; g++)
     if (!by_kind(c->groups[g], r)) return g;
-  if (c->n_groups == MOST_COMPARED_GROUPS) return complain("compare: more than %d kinds of op, pass and dtype", MOST_COMPARED_GROUPS), -1;
+  if (c->n_groups == MOST_COMPARED_GROUPS)
+    return complain("compare: more than %d kinds of op, pass and dtype", MOST_COMPARED_GROUPS), -1;
   c->groups[c->n_groups] = r;
   return c->n_groups++;
 }
@@ -143,12 +148,14 @@ static void line_add(comparison *c, compare_line *line, const compare_result *r)
   if (r->order < line->is->order) line->is = r;
 }
 
-/* What the baseline was asked for, or else the first device; exactly, where another one was not halved. */
+/* What the baseline was asked for, or else the first device; exactly, where another one was not
+   halved. */
 static double rows_of_line(const comparison *c, const compare_line *line) {
   const compare_result *first = line->cells[c->baseline];
   for (int d = 0; d < c->n_devices && !first; d++) first = line->cells[d];
   for (int d = 0; d < c->n_devices && first->halved > 0; d++)
-    if (line->cells[d] && !line->cells[d]->halved && same_rows(line->cells[d], first)) first = line->cells[d];
+    if (line->cells[d] && !line->cells[d]->halved && same_rows(line->cells[d], first))
+      first = line->cells[d];
   return rows_asked(first);
 }
 
@@ -164,7 +171,8 @@ static void block_add(comparison *c, const compare_result *const sorted[], int n
   }
 }
 
-static int by_first(const void *a, const void *b) { /* of pairs: order of the line's first result, line */
+static int by_first(const void *a,
+                    const void *b) { /* of pairs: order of the line's first result, line */
   return ((const int *)a)[0] - ((const int *)b)[0];
 }
 
@@ -178,7 +186,8 @@ static void order_lines(comparison *c) {
 
 static int most_lines(const compare_result *const sorted[], int n) { /* upper bound */
   int lines = 0;
-  for (int i = 0; i < n; i++) lines += !i || by_work(sorted[i - 1], sorted[i]) || !same_rows(sorted[i - 1], sorted[i]);
+  for (int i = 0; i < n; i++)
+    lines += !i || by_work(sorted[i - 1], sorted[i]) || !same_rows(sorted[i - 1], sorted[i]);
   return lines;
 }
 
@@ -197,7 +206,8 @@ compare_speed speed_of(const comparison *c, const compare_line *line, int device
 
 static const compare_mean no_mean = {.low = INFINITY, .high = -INFINITY};
 
-static void mean_add(compare_mean *m, const compare_line *line, const compare_speed *s) { /* value: so far the sum of logarithms */
+static void mean_add(compare_mean *m, const compare_line *line,
+                     const compare_speed *s) { /* value: so far the sum of logarithms */
   const bool bound = s->most || s->least, had = m->most || m->least;
   if (m->n && bound && !had) return;
   if (m->n && had && !bound) *m = no_mean;
@@ -221,7 +231,8 @@ static void make_means(comparison *c) {
       mean_add(&c->means[d], line, &s);
       mean_add(&c->means[(line->group + 1) * c->n_devices + d], line, &s);
     }
-  for (int i = 0; i < n; i++) c->means[i].value = c->means[i].n ? exp(c->means[i].value / c->means[i].n) : (double)NAN;
+  for (int i = 0; i < n; i++)
+    c->means[i].value = c->means[i].n ? exp(c->means[i].value / c->means[i].n) : (double)NAN;
 }
 
 compare_mean mean_of(const comparison *c, int group, int device) {

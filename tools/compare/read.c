@@ -1,4 +1,5 @@
-/* tools/compare/read.c - run files, which nobody vouches for: devices and results, or a sentence that names file and key. */
+/* tools/compare/read.c - run files, which nobody vouches for: devices and results, or a sentence
+   that names file and key. */
 #include "tools/compare/compare.h"
 
 #include <errno.h>
@@ -16,7 +17,8 @@ typedef struct {
   comparison *c;
 } reader;
 
-static bool bad(const reader *r, const char *key, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static bool bad(const reader *r, const char *key, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 static bool bad(const reader *r, const char *key, const char *format, ...) {
   char text[256], name[96];
   va_list args;
@@ -50,10 +52,12 @@ static bool get_text(const reader *r, json_t *o, const char *key, bool needed, c
   *out = "";
   if (!value || json_is_null(value)) return !needed || bad(r, key, "is missing");
   if (!json_is_string(value)) return bad(r, key, "is to be a text");
-  if (json_string_length(value) > MOST_TEXT) return bad(r, key, "is longer than %d bytes", MOST_TEXT);
+  if (json_string_length(value) > MOST_TEXT)
+    return bad(r, key, "is longer than %d bytes", MOST_TEXT);
   char text[MOST_TEXT + 1];
   snprintf(text, sizeof text, "%s", json_string_value(value));
-  if (clean(text) && json_string_set(value, text)) give_up("out of memory"); /* once: what points to the text stays */
+  if (clean(text) && json_string_set(value, text))
+    give_up("out of memory"); /* once: what points to the text stays */
   *out = json_string_value(value);
   return **out || !needed || bad(r, key, "is empty");
 }
@@ -71,12 +75,14 @@ static bool get_beginning(const reader *r, json_t *o, const char *key, const cha
   return get_text(r, o, key, false, out);
 }
 
-static bool get_number(const reader *r, const json_t *o, const char *key, double low, double high, double *out) {
+static bool get_number(const reader *r, const json_t *o, const char *key, double low, double high,
+                       double *out) {
   const json_t *value = json_object_get(o, key);
   *out = NAN;
   if (!value || json_is_null(value)) return true;
   const double x = json_number_value(value);
-  if (!json_is_number(value) || !(x >= low && x <= high)) return bad(r, key, "is to be a number from %g to %g, or null", low, high);
+  if (!json_is_number(value) || !(x >= low && x <= high))
+    return bad(r, key, "is to be a number from %g to %g, or null", low, high);
   *out = x;
   return true;
 }
@@ -96,9 +102,12 @@ typedef struct {
   double low, high;
 } number_key;
 
-static bool get_numbers(const reader *r, const json_t *o, const number_key keys[], int n, void *into) {
+static bool get_numbers(const reader *r, const json_t *o, const number_key keys[], int n,
+                        void *into) {
   for (int i = 0; i < n; i++)
-    if (!get_number(r, o, keys[i].key, keys[i].low, keys[i].high, (double *)((char *)into + keys[i].at))) return false;
+    if (!get_number(r, o, keys[i].key, keys[i].low, keys[i].high,
+                    (double *)((char *)into + keys[i].at)))
+      return false;
   return true;
 }
 
@@ -125,11 +134,23 @@ static int device_named(const comparison *c, const char *name) { /* in the last 
 
 static compare_device *device_add(const reader *r) {
   comparison *c = r->c;
-  if (c->n_devices == MOST_COMPARED_DEVICES) return bad(r, "device", "is one too many: at most %d are compared", MOST_COMPARED_DEVICES), NULL;
+  if (c->n_devices == MOST_COMPARED_DEVICES)
+    return bad(r, "device", "is one too many: at most %d are compared", MOST_COMPARED_DEVICES),
+           NULL;
   compare_device *d = &c->devices[c->n_devices];
   const compare_ceilings none = {NAN, NAN, NAN};
-  *d = (compare_device){.run = c->n_runs - 1, .name = "", .backend = "", .vendor = "", .description = "", .driver = "", .sheet = "", .runs = true,
-                        .memory = NAN, .launch = NAN, .measured = none, .published = none};
+  *d = (compare_device){.run = c->n_runs - 1,
+                        .name = "",
+                        .backend = "",
+                        .vendor = "",
+                        .description = "",
+                        .driver = "",
+                        .sheet = "",
+                        .runs = true,
+                        .memory = NAN,
+                        .launch = NAN,
+                        .measured = none,
+                        .published = none};
   return d;
 }
 
@@ -138,7 +159,8 @@ static bool read_published(reader *r, const json_t *o, compare_device *d) {
   if (!p || json_is_null(p)) return true;
   if (!json_is_object(p)) return bad(r, "published", "is to be an object or null");
   snprintf(r->where + strlen(r->where), sizeof r->where - strlen(r->where), "published.");
-  return get_text(r, p, "name", false, &d->sheet) && get_numbers(r, p, published_numbers, COUNT(published_numbers), &d->published);
+  return get_text(r, p, "name", false, &d->sheet) &&
+         get_numbers(r, p, published_numbers, COUNT(published_numbers), &d->published);
 }
 
 static bool read_device(reader *r, json_t *o) {
@@ -146,9 +168,15 @@ static bool read_device(reader *r, json_t *o) {
   compare_device *d = device_add(r);
   if (!d) return false;
   if (!json_is_object(o)) return bad(r, "", "is to be an object");
-  if (!get_text(r, o, "name", true, &d->name) || !get_text(r, o, "backend", false, &d->backend) || !get_text(r, o, "vendor", false, &d->vendor)) return false;
-  if (!get_text(r, o, "description", false, &d->description) || !get_text(r, o, "driver", false, &d->driver)) return false;
-  if (!get_flag(r, o, "runs", true, &runs) || !get_numbers(r, o, device_numbers, COUNT(device_numbers), d)) return false;
+  if (!get_text(r, o, "name", true, &d->name) || !get_text(r, o, "backend", false, &d->backend) ||
+      !get_text(r, o, "vendor", false, &d->vendor))
+    return false;
+  if (!get_text(r, o, "description", false, &d->description) ||
+      !get_text(r, o, "driver", false, &d->driver))
+    return false;
+  if (!get_flag(r, o, "runs", true, &runs) ||
+      !get_numbers(r, o, device_numbers, COUNT(device_numbers), d))
+    return false;
   if (device_named(r->c, d->name) >= 0) return bad(r, "name", "is '%.80s' again", d->name);
   if (!read_published(r, o, d)) return false;
   d->runs = runs;
@@ -158,14 +186,29 @@ static bool read_device(reader *r, json_t *o) {
 
 /* ---- results ---- */
 
-#define NUMBER(key, member, low, high) {key, offsetof(compare_result, member), low, high}
-static const number_key result_numbers[] = {
-    NUMBER("rows", rows, 1, 1e15), NUMBER("rows_halved", halved, 0, 60), NUMBER("seconds", seconds, 1e-15, 1e9), NUMBER("seconds_min", seconds_min, 0, 1e9),
-    NUMBER("spread", spread, 0, 1e9), NUMBER("bytes", bytes, 0, 1e18), NUMBER("flops", flops, 0, 1e24), NUMBER("copy_fraction", copy_fraction, 0, 1e9),
-    NUMBER("peak_fraction", peak_fraction, 0, 1e9), NUMBER("error", error, 0, 1e300), NUMBER("tolerance", tolerance, 0, 1e300),
-    NUMBER("compile_seconds", compile_seconds, 0, 1e9), NUMBER("warm_seconds", warm_seconds, 0, 1e9), NUMBER("memory_bytes", memory, 0, 1e18),
-    NUMBER("loads", loads, 0, 1e15), NUMBER("stores", stores, 0, 1e15), NUMBER("fmas", fmas, 0, 1e15), NUMBER("registers", registers, 0, 1e6),
-    NUMBER("spills", spills, 0, 1e12), NUMBER("occupancy", occupancy, 0, 1), NUMBER("bound_seconds", bound_seconds, 1e-15, 1e9)};
+#define NUMBER(key, member, low, high)                                                             \
+  { key, offsetof(compare_result, member), low, high }
+static const number_key result_numbers[] = {NUMBER("rows", rows, 1, 1e15),
+                                            NUMBER("rows_halved", halved, 0, 60),
+                                            NUMBER("seconds", seconds, 1e-15, 1e9),
+                                            NUMBER("seconds_min", seconds_min, 0, 1e9),
+                                            NUMBER("spread", spread, 0, 1e9),
+                                            NUMBER("bytes", bytes, 0, 1e18),
+                                            NUMBER("flops", flops, 0, 1e24),
+                                            NUMBER("copy_fraction", copy_fraction, 0, 1e9),
+                                            NUMBER("peak_fraction", peak_fraction, 0, 1e9),
+                                            NUMBER("error", error, 0, 1e300),
+                                            NUMBER("tolerance", tolerance, 0, 1e300),
+                                            NUMBER("compile_seconds", compile_seconds, 0, 1e9),
+                                            NUMBER("warm_seconds", warm_seconds, 0, 1e9),
+                                            NUMBER("memory_bytes", memory, 0, 1e18),
+                                            NUMBER("loads", loads, 0, 1e15),
+                                            NUMBER("stores", stores, 0, 1e15),
+                                            NUMBER("fmas", fmas, 0, 1e15),
+                                            NUMBER("registers", registers, 0, 1e6),
+                                            NUMBER("spills", spills, 0, 1e12),
+                                            NUMBER("occupancy", occupancy, 0, 1),
+                                            NUMBER("bound_seconds", bound_seconds, 1e-15, 1e9)};
 
 /* Takes `end` off the text; false: it has another end. */
 static bool take_end(char *text, const char *end) {
@@ -177,7 +220,8 @@ static bool take_end(char *text, const char *end) {
 
 /* `bench OP --json` says it all in one text: "mace-large mul_ir, carbon, table". */
 static void split_problem(json_t *o) {
-  const char *op = json_string_value(json_object_get(o, "op")), *problem = json_string_value(json_object_get(o, "problem"));
+  const char *op = json_string_value(json_object_get(o, "op")),
+             *problem = json_string_value(json_object_get(o, "problem"));
   if (!op || !problem || strlen(problem) > MOST_TEXT) return;
   char text[MOST_TEXT + 1], *graph = NULL, *options = NULL;
   snprintf(text, sizeof text, "%s", problem);
@@ -189,7 +233,8 @@ static void split_problem(json_t *o) {
   char all[MOST_TEXT + 16];
   const bool other = take_end(text, " mul_ir");
   if (!other) take_end(text, " ir_mul");
-  snprintf(all, sizeof all, "%s%s%s", other ? "mul_ir" : "", other && options ? ", " : "", options ? options : "");
+  snprintf(all, sizeof all, "%s%s%s", other ? "mul_ir" : "", other && options ? ", " : "",
+           options ? options : "");
   json_t *named_graph = graph ? json_text(graph) : json_null(), *named_options = json_text(all);
   json_add(o, "problem", json_text(text));
   json_add(o, "graph", named_graph);
@@ -210,9 +255,15 @@ static bool plain_device(const reader *r, json_t *o) {
 
 static bool read_names(const reader *r, json_t *o, compare_result *x) {
   const char *device;
-  if (!get_text(r, o, "op", true, &x->op) || !get_text(r, o, "problem", true, &x->problem) || !get_text(r, o, "graph", false, &x->graph)) return false;
-  if (!get_text(r, o, "options", false, &x->options) || !get_text(r, o, "pass", true, &x->pass) || !get_text(r, o, "dtype", true, &x->dtype)) return false;
-  if (!get_text(r, o, "limited_by", false, &x->limited_by) || !get_text(r, o, "device", true, &device)) return false;
+  if (!get_text(r, o, "op", true, &x->op) || !get_text(r, o, "problem", true, &x->problem) ||
+      !get_text(r, o, "graph", false, &x->graph))
+    return false;
+  if (!get_text(r, o, "options", false, &x->options) || !get_text(r, o, "pass", true, &x->pass) ||
+      !get_text(r, o, "dtype", true, &x->dtype))
+    return false;
+  if (!get_text(r, o, "limited_by", false, &x->limited_by) ||
+      !get_text(r, o, "device", true, &device))
+    return false;
   x->device = device_named(r->c, device);
   return x->device >= 0 || bad(r, "device", "is '%.80s', which is not in devices", device);
 }
@@ -223,13 +274,18 @@ static bool read_result(reader *r, json_t *o, bool plain) {
   int runs, bound, correct;
   if (!json_is_object(o)) return bad(r, "", "is to be an object");
   if (plain) split_problem(o);
-  if ((plain && !plain_device(r, o)) || !read_names(r, o, x) || !get_beginning(r, o, "failed", &x->failed)) return false;
-  if (!get_flag(r, o, "runs", true, &runs) || !get_flag(r, o, "bound", false, &bound) || !get_flag(r, o, "correct", -1, &correct)) return false;
+  if ((plain && !plain_device(r, o)) || !read_names(r, o, x) ||
+      !get_beginning(r, o, "failed", &x->failed))
+    return false;
+  if (!get_flag(r, o, "runs", true, &runs) || !get_flag(r, o, "bound", false, &bound) ||
+      !get_flag(r, o, "correct", -1, &correct))
+    return false;
   if (!get_numbers(r, o, result_numbers, COUNT(result_numbers), x)) return false;
   if (!isfinite(x->rows)) return bad(r, "rows", "is missing");
   if (!isfinite(x->halved)) x->halved = 0;
   if (x->halved != floor(x->halved)) return bad(r, "rows_halved", "is to be a whole number");
-  const bool over = isfinite(x->tolerance) && x->error > x->tolerance, within = isfinite(x->tolerance) && x->error <= x->tolerance;
+  const bool over = isfinite(x->tolerance) && x->error > x->tolerance,
+             within = isfinite(x->tolerance) && x->error <= x->tolerance;
   x->bound = !runs || bound;
   x->check = !correct || over ? CHECK_WRONG : correct == 1 || within ? CHECK_GOOD : CHECK_UNKNOWN;
   x->order = c->n_results++;
@@ -240,7 +296,8 @@ static bool read_result(reader *r, json_t *o, bool plain) {
 
 /* ---- files ---- */
 
-static bool read_list(reader *r, const char *key, json_t *list, bool (*read)(reader *r, json_t *o, bool plain), bool plain) {
+static bool read_list(reader *r, const char *key, json_t *list,
+                      bool (*read)(reader *r, json_t *o, bool plain), bool plain) {
   size_t i;
   json_t *o;
   json_array_foreach(list, i, o) {
@@ -260,25 +317,32 @@ static bool read_results(reader *r, const char *key, json_t *list, bool plain) {
   comparison *c = r->c;
   const size_t n = json_array_size(list);
   if (!n) return bad(r, key, "has no results");
-  if (n + (size_t)c->n_results > MOST_RESULTS) return bad(r, key, "has more than %d results, with those of the other files", MOST_RESULTS);
+  if (n + (size_t)c->n_results > MOST_RESULTS)
+    return bad(r, key, "has more than %d results, with those of the other files", MOST_RESULTS);
   c->results = enlarge(c->results, n + (size_t)c->n_results, sizeof *c->results);
   return read_list(r, key, list, read_result, plain);
 }
 
 static bool read_run(reader *r, compare_run *run) {
   static const char known[] = "clebsch run 1";
-  json_t *o = run->root, *devices = json_object_get(o, "devices"), *results = json_object_get(o, "results");
+  json_t *o = run->root, *devices = json_object_get(o, "devices"),
+         *results = json_object_get(o, "results");
   const char *format;
   int complete;
   if (!json_is_object(o)) return bad(r, "", "is neither a run nor an array of results");
   if (!get_text(r, o, "format", true, &format)) return false;
-  if (strcmp(format, known)) return bad(r, "format", "is '%.80s'; this program reads '%s'", format, known);
-  if (!get_text(r, o, "suite", false, &run->suite) || !get_text(r, o, "clebsch", false, &run->version) || !get_text(r, o, "started", false, &run->started)) return false;
+  if (strcmp(format, known))
+    return bad(r, "format", "is '%.80s'; this program reads '%s'", format, known);
+  if (!get_text(r, o, "suite", false, &run->suite) ||
+      !get_text(r, o, "clebsch", false, &run->version) ||
+      !get_text(r, o, "started", false, &run->started))
+    return false;
   if (!get_flag(r, o, "complete", true, &complete)) return false;
   run->complete = complete;
   if (!json_is_array(devices)) return bad(r, "devices", "is to be an array");
   if (!json_is_array(results)) return bad(r, "results", "is to be an array");
-  return read_list(r, "devices", devices, read_device_of, false) && read_results(r, "results", results, false);
+  return read_list(r, "devices", devices, read_device_of, false) &&
+         read_results(r, "results", results, false);
 }
 
 typedef struct {
@@ -312,7 +376,13 @@ bool compare_read(comparison *c, const char *path) {
   if (!root) return false;
   c->runs = enlarge(c->runs, (size_t)c->n_runs + 1, sizeof *c->runs);
   compare_run *run = &c->runs[c->n_runs++];
-  *run = (compare_run){.path = path, .suite = "", .version = "", .started = "", .plain = json_is_array(root), .complete = true, .root = root};
+  *run = (compare_run){.path = path,
+                       .suite = "",
+                       .version = "",
+                       .started = "",
+                       .plain = json_is_array(root),
+                       .complete = true,
+                       .root = root};
   return run->plain ? read_results(&r, "", root, true) : read_run(&r, run);
 }
 

@@ -11,7 +11,8 @@ enum { COLOURS = 8, SHAPES = 6 };
 
 /* ---- axes ---- */
 
-static double step_125(double x, bool up) { /* x > 0: the 1, 2 or 5 times a power of ten next to it */
+static double step_125(double x,
+                       bool up) { /* x > 0: the 1, 2 or 5 times a power of ten next to it */
   static const double steps[] = {1, 2, 5, 10};
   const double power = pow(10, floor(log10(x) + 1e-9)), ratio = x / power;
   int i = 0;
@@ -32,7 +33,8 @@ svg_axis svg_linear_axis(double low, double high, double from, double to) {
 }
 
 double svg_place(const svg_axis *a, double value) {
-  return a->from + (a->to - a->from) * ((a->log ? log10(value) : value) - a->low) / (a->high - a->low);
+  return a->from +
+         (a->to - a->from) * ((a->log ? log10(value) : value) - a->low) / (a->high - a->low);
 }
 
 static int log_ticks(const svg_axis *a, int most, double ticks[SVG_TICKS]) {
@@ -53,23 +55,25 @@ static int log_ticks(const svg_axis *a, int most, double ticks[SVG_TICKS]) {
 int svg_ticks(const svg_axis *a, int most, double ticks[SVG_TICKS]) {
   if (most > SVG_TICKS) most = SVG_TICKS;
   if (a->log) return log_ticks(a, most, ticks);
-  const double step = fmax(1, step_125((a->high - a->low) / most, true)); /* of whole numbers: degrees */
+  const double step =
+      fmax(1, step_125((a->high - a->low) / most, true)); /* of whole numbers: degrees */
   int n = 0;
-  for (double k = ceil(a->low / step - 1e-9); k * step <= a->high + 1e-9 && n < most; k++) ticks[n++] = k * step;
+  for (double k = ceil(a->low / step - 1e-9); k * step <= a->high + 1e-9 && n < most; k++)
+    ticks[n++] = k * step;
   return n;
 }
 
 /* ---- elements ---- */
 
 void svg_open(FILE *f, double height, const char *title) {
-  fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.0f\" role=\"img\">\n<title>", SVG_WIDTH, height);
+  fprintf(
+      f, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.0f\" role=\"img\">\n<title>",
+      SVG_WIDTH, height);
   html_text(f, title);
   fputs("</title>\n", f);
 }
 
-void svg_close(FILE *f) {
-  fputs("</svg>\n", f);
-}
+void svg_close(FILE *f) { fputs("</svg>\n", f); }
 
 /* Bytes of the first n letters of UTF-8. */
 static size_t letters(const char *text, int n) {
@@ -85,10 +89,12 @@ static int length_of(const char *text) {
   return n;
 }
 
-void svg_text(FILE *f, double x, double y, const char *classes, const char *anchor, double room, const char *text) {
+void svg_text(FILE *f, double x, double y, const char *classes, const char *anchor, double room,
+              const char *text) {
   char cut[512];
   const int n = (int)(room / SVG_LETTER);
-  const size_t all = strlen(text), fits = letters(text, n), keep = all > fits ? letters(text, n - 1) : all;
+  const size_t all = strlen(text), fits = letters(text, n),
+               keep = all > fits ? letters(text, n - 1) : all;
   fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\" text-anchor=\"%s\">", x, y, classes, anchor);
   snprintf(cut, sizeof cut, "%.*s%s", (int)(keep < 500 ? keep : 500), text, keep < all ? "…" : "");
   html_text(f, cut);
@@ -99,7 +105,8 @@ void svg_line(FILE *f, const char *classes, double x0, double y0, double x1, dou
   fprintf(f, "<path class=\"%s\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n", classes, x0, y0, x1, y1);
 }
 
-void svg_axes(FILE *f, const svg_axis *x, const svg_axis *y, const char *x_title, const char *y_title, const char *x_unit, const char *y_unit) {
+void svg_axes(FILE *f, const svg_axis *x, const svg_axis *y, const char *x_title,
+              const char *y_title, const char *x_unit, const char *y_unit) {
   double ticks[SVG_TICKS];
   char text[48];
   for (int n = svg_ticks(y, 8, ticks), i = 0; i < n; i++) {
@@ -122,13 +129,20 @@ void svg_axes(FILE *f, const svg_axis *x, const svg_axis *y, const char *x_title
 
 /* Around 0, of about the same area. */
 static const char *const shapes[SHAPES] = {
-    "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z", "m-4 -4h8v8h-8z", "m0 -5.4l5 8.8h-10z", "m0 -5.6l5.6 5.6l-5.6 5.6l-5.6 -5.6z", "m0 5.4l5 -8.8h-10z",
+    "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z",
+    "m-4 -4h8v8h-8z",
+    "m0 -5.4l5 8.8h-10z",
+    "m0 -5.6l5.6 5.6l-5.6 5.6l-5.6 -5.6z",
+    "m0 5.4l5 -8.8h-10z",
     "m-1.8 -5.2h3.6v3.4h3.4v3.6h-3.4v3.4h-3.6v-3.4h-3.4v-3.6h3.4z"};
 
 void svg_mark(FILE *f, int series, svg_kind kind, double x, double y, const char *title) {
   static const char *const classes[] = {"mark", "mark hollow", "cross", "small"};
-  const char *shape = kind == MARK_WRONG ? "m-5 -5l10 10m0 -10l-10 10" : kind == MARK_SMALL ? "m-2 0a2 2 0 1 0 4 0a2 2 0 1 0 -4 0z" : shapes[series % SHAPES];
-  fprintf(f, "<path class=\"%s c%d\" d=\"M%.1f %.1f%s\"", classes[kind], series % COLOURS, x, y, shape);
+  const char *shape = kind == MARK_WRONG   ? "m-5 -5l10 10m0 -10l-10 10"
+                      : kind == MARK_SMALL ? "m-2 0a2 2 0 1 0 4 0a2 2 0 1 0 -4 0z"
+                                           : shapes[series % SHAPES];
+  fprintf(f, "<path class=\"%s c%d\" d=\"M%.1f %.1f%s\"", classes[kind], series % COLOURS, x, y,
+          shape);
   if (!title) {
     fputs("/>\n", f);
     return;
@@ -141,7 +155,8 @@ void svg_mark(FILE *f, int series, svg_kind kind, double x, double y, const char
 double svg_legend(FILE *f, double y, int n, const char *const names[], const int series[]) {
   double x = 10;
   for (int i = 0; i < n; i++) {
-    const double most = SVG_WIDTH - 30, wide = fmin(most, SVG_LETTER * (double)length_of(names[i]) + 4);
+    const double most = SVG_WIDTH - 30,
+                 wide = fmin(most, SVG_LETTER * (double)length_of(names[i]) + 4);
     if (x > 10 && x + 14 + wide > SVG_WIDTH - 4) x = 10, y += 18;
     if (f) svg_mark(f, series[i], MARK_FULL, x + 2, y - 4, NULL);
     if (f) svg_text(f, x + 12, y, "label", "start", most, names[i]);

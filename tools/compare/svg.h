@@ -1,4 +1,5 @@
-/* tools/compare/svg.h - pieces of charts as SVG: axes, marks, legends.  Colours come from the page's style. */
+/* tools/compare/svg.h - pieces of charts as SVG: axes, marks, legends.  Colours come from the
+   page's style. */
 #ifndef CLB_TOOLS_COMPARE_SVG_H
 #define CLB_TOOLS_COMPARE_SVG_H
 
@@ -6,7 +7,12 @@
 #include <stdio.h>
 
 /* User units; on a phone (360 pixels) a letter of a chart is about 11 pixels high. */
-enum { SVG_WIDTH = 400, SVG_LETTER = 7 /* wide, in the mean */, SVG_TITLE = 340 /* room for a title, whose letters are wider */, SVG_TICKS = 16 };
+enum {
+  SVG_WIDTH = 400,
+  SVG_LETTER = 7 /* wide, in the mean */,
+  SVG_TITLE = 340 /* room for a title, whose letters are wider */,
+  SVG_TICKS = 16
+};
 
 typedef struct {
   double low, high, from, to; /* values, logarithms of them where log; places */
@@ -21,10 +27,12 @@ int svg_ticks(const svg_axis *a, int most, double ticks[SVG_TICKS]);
 void svg_open(FILE *f, double height, const char *title);
 void svg_close(FILE *f);
 /* Cut with an ellipsis to what fits into `room` units. */
-void svg_text(FILE *f, double x, double y, const char *classes, const char *anchor, double room, const char *text);
+void svg_text(FILE *f, double x, double y, const char *classes, const char *anchor, double room,
+              const char *text);
 void svg_line(FILE *f, const char *classes, double x0, double y0, double x1, double y1);
 /* Grid lines, ticks and titles of both axes; y grows upwards. */
-void svg_axes(FILE *f, const svg_axis *x, const svg_axis *y, const char *x_title, const char *y_title, const char *x_unit, const char *y_unit);
+void svg_axes(FILE *f, const svg_axis *x, const svg_axis *y, const char *x_title,
+              const char *y_title, const char *x_unit, const char *y_unit);
 
 /* One of a series: every series has its own colour and shape.  A hollow mark is a bound. */
 typedef enum { MARK_FULL, MARK_HOLLOW, MARK_WRONG, MARK_SMALL } svg_kind;

@@ -1,4 +1,5 @@
-/* tools/compare/tables.c - the tables of a comparison: devices, results, means, what compilers say, and all of it for programs. */
+/* tools/compare/tables.c - the tables of a comparison: devices, results, means, what compilers say,
+   and all of it for programs. */
 #include "tools/compare/tables.h"
 
 #include <math.h>
@@ -19,11 +20,17 @@ static void add_ceilings(grid *g, const compare_device *d) {
   grid_add(g, "%s", scaled(text, top->f32, 3, "flop/s"));
   grid_add(g, "%s", scaled(text, top->f64, 3, "flop/s"));
   grid_add(g, "%s", scaled(text, d->launch, 3, "s"));
-  grid_add(g, "%s%s%s", sheet ? "published" : isfinite(top->copy) ? "measured" : "not known", sheet && *d->sheet ? ": " : "", sheet ? d->sheet : "");
+  grid_add(g, "%s%s%s",
+           sheet                 ? "published"
+           : isfinite(top->copy) ? "measured"
+                                 : "not known",
+           sheet && *d->sheet ? ": " : "", sheet ? d->sheet : "");
 }
 
 grid devices_table(const comparison *c) {
-  static const char *const titles[] = {"device", "what it is", "driver", "use", ">memory", ">copy", ">FMA f32", ">FMA f64", ">launch", "ceilings", ">results"};
+  static const char *const titles[] = {"device",  "what it is", "driver",   "use",
+                                       ">memory", ">copy",      ">FMA f32", ">FMA f64",
+                                       ">launch", "ceilings",   ">results"};
   grid g = {.n_columns = 0};
   for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) grid_add_column(&g, NULL, titles[i]);
   for (int i = 0; i < c->n_devices; i++) {
@@ -54,7 +61,9 @@ static void add_check(grid *g, const compare_result *r) {
 static void add_speed(grid *g, const compare_speed *s) {
   char text[32];
   if (!isfinite(s->value)) grid_add(g, "%s", "");
-  else grid_add(g, "%s%s%s", sign(s->most, s->least), figures(text, s->value, 3), s->per_row ? "/row" : "");
+  else
+    grid_add(g, "%s%s%s", sign(s->most, s->least), figures(text, s->value, 3),
+             s->per_row ? "/row" : "");
 }
 
 static void add_cells(grid *g, const comparison *c, const compare_line *line, int device) {
@@ -78,14 +87,18 @@ static void add_note(grid *g, const comparison *c, const compare_line *line) {
     const size_t used = strlen(note);
     if (!r || (r->rows == line->rows && !*r->failed)) continue;
     snprintf(note + used, sizeof note - used, "%s%s: ", used ? "; " : "", c->devices[d].label);
-    if (*r->failed) snprintf(note + strlen(note), sizeof note - strlen(note), "failed: %s", r->failed);
-    else snprintf(note + strlen(note), sizeof note - strlen(note), "rows %s %.0f", r->halved > 0 ? "halved to" : "here", r->rows);
+    if (*r->failed)
+      snprintf(note + strlen(note), sizeof note - strlen(note), "failed: %s", r->failed);
+    else
+      snprintf(note + strlen(note), sizeof note - strlen(note), "rows %s %.0f",
+               r->halved > 0 ? "halved to" : "here", r->rows);
   }
   grid_add(g, "%s", note);
 }
 
 static grid names_of_work(void) {
-  static const char *const titles[] = {"op", "problem", "graph", "options", "pass", "dtype", ">rows"};
+  static const char *const titles[] = {"op",   "problem", "graph", "options",
+                                       "pass", "dtype",   ">rows"};
   grid g = {.n_columns = 0};
   for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) grid_add_column(&g, NULL, titles[i]);
   return g;
@@ -182,7 +195,9 @@ static void add_report(grid *g, const compare_device *d, const compare_result *r
 }
 
 grid compilers_table(const comparison *c) {
-  static const char *const titles[] = {"device", "op", "problem", "pass", "dtype", ">loads", ">stores", ">FMAs", ">registers", ">bytes spilled", ">occupancy", ">bound ms", "limited by"};
+  static const char *const titles[] = {
+      "device", "op",         "problem",        "pass",       "dtype",     ">loads",    ">stores",
+      ">FMAs",  ">registers", ">bytes spilled", ">occupancy", ">bound ms", "limited by"};
   grid g = {.n_columns = 0};
   for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) grid_add_column(&g, NULL, titles[i]);
   for (int i = 0; i < c->n_results; i++)
@@ -199,7 +214,8 @@ static void add_exact(grid *g, double x) {
 
 static void add_exact_cells(grid *g, const comparison *c, const compare_line *line, int device) {
   static const char *const checks[] = {"", "correct", "incorrect"};
-  static const compare_result none = {.seconds = NAN, .rows = NAN, .copy_fraction = NAN, .peak_fraction = NAN, .error = NAN};
+  static const compare_result none = {
+      .seconds = NAN, .rows = NAN, .copy_fraction = NAN, .peak_fraction = NAN, .error = NAN};
   const compare_result *r = line->cells[device] ? line->cells[device] : &none;
   const compare_speed s = speed_of(c, line, device);
   const char *of;
@@ -220,7 +236,8 @@ static void add_exact_cells(grid *g, const comparison *c, const compare_line *li
 static void add_exact_means(grid *g, const comparison *c, int group) {
   const compare_result *is = group < 0 ? NULL : c->groups[group];
   if (!any_mean(c, group)) return;
-  const char *const names[] = {"mean", is ? is->op : "", "", "", "", is ? is->pass : "", is ? is->dtype : "", ""};
+  const char *const names[] = {
+      "mean", is ? is->op : "", "", "", "", is ? is->pass : "", is ? is->dtype : "", ""};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) grid_add(g, "%s", names[i]);
   for (int d = 0; d < c->n_devices; d++) {
     if (!c->devices[d].n_results) continue;
@@ -235,12 +252,15 @@ static void add_exact_means(grid *g, const comparison *c, int group) {
 }
 
 grid exact_table(const comparison *c) {
-  static const char *const names[] = {"kind", "op", "problem", "graph", "options", "pass", "dtype", "rows"};
-  static const char *const titles[] = {"seconds", "rows", "fraction", "of", "error", "check", "time", "speed", "per", "results"};
+  static const char *const names[] = {"kind",    "op",   "problem", "graph",
+                                      "options", "pass", "dtype",   "rows"};
+  static const char *const titles[] = {"seconds", "rows", "fraction", "of",  "error",
+                                       "check",   "time", "speed",    "per", "results"};
   grid g = {.n_columns = 0};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) grid_add_column(&g, NULL, names[i]);
   for (int d = 0; d < c->n_devices; d++)
-    for (size_t i = 0; c->devices[d].n_results && i < sizeof titles / sizeof *titles; i++) grid_add_column(&g, c->devices[d].label, titles[i]);
+    for (size_t i = 0; c->devices[d].n_results && i < sizeof titles / sizeof *titles; i++)
+      grid_add_column(&g, c->devices[d].label, titles[i]);
   for (int i = 0; i < c->n_lines; i++) {
     const compare_line *line = &c->lines[c->order[i]];
     grid_add(&g, "result");

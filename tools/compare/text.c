@@ -21,14 +21,13 @@ static void say(const speaker *s, const char *format, ...) {
   s->say(s->user, text);
 }
 
-static const char *plural(double n) {
-  return n == 1 ? "" : "s";
-}
+static const char *plural(double n) { return n == 1 ? "" : "s"; }
 
 /* "mace-large, carbon, backward f32" */
 static const char *line_name(const compare_line *line, char *out, size_t size) {
   const compare_result *r = line->is;
-  snprintf(out, size, "%s %s%s%s%s%s, %s %s", r->op, r->problem, *r->graph ? ", " : "", r->graph, *r->options ? ", " : "", r->options, r->pass, r->dtype);
+  snprintf(out, size, "%s %s%s%s%s%s, %s %s", r->op, r->problem, *r->graph ? ", " : "", r->graph,
+           *r->options ? ", " : "", r->options, r->pass, r->dtype);
   return out;
 }
 
@@ -43,13 +42,22 @@ static void say_speed(const speaker *s, const comparison *c, int device) {
   figures(mean, m.value, 3);
   line_name(m.slowest, slowest, sizeof slowest);
   if (m.most || m.least) {
-    say(s, "%s: %s %s times the speed of %s in the geometric mean of %d result%s; its times are bounds from counts and published figures, not measurements.", d->label,
-        m.most ? m.least ? "by bounds alone," : "at most" : "at least", mean, b->label, m.n, plural(m.n));
+    say(s,
+        "%s: %s %s times the speed of %s in the geometric mean of %d result%s; its times are "
+        "bounds from counts and published figures, not measurements.",
+        d->label, m.most ? m.least ? "by bounds alone," : "at most" : "at least", mean, b->label,
+        m.n, plural(m.n));
     return;
   }
-  if (m.n == 1) say(s, "%s has %s times the speed of %s in the one result that can be compared (%s).", d->label, mean, b->label, slowest);
-  else say(s, "%s has %s times the speed of %s in the geometric mean of %d results, from %s (%s) to %s (%s).", d->label, mean, b->label, m.n,
-      figures(low, m.low, 3), slowest, figures(high, m.high, 3), line_name(m.fastest, fastest, sizeof fastest));
+  if (m.n == 1)
+    say(s, "%s has %s times the speed of %s in the one result that can be compared (%s).", d->label,
+        mean, b->label, slowest);
+  else
+    say(s,
+        "%s has %s times the speed of %s in the geometric mean of %d results, from %s (%s) to %s "
+        "(%s).",
+        d->label, mean, b->label, m.n, figures(low, m.low, 3), slowest, figures(high, m.high, 3),
+        line_name(m.fastest, fastest, sizeof fastest));
 }
 
 static void say_checks(const speaker *s, const comparison *c) {
@@ -67,18 +75,36 @@ static void say_checks(const speaker *s, const comparison *c) {
       per_row += d != c->baseline && speed_of(c, &c->lines[i], d).per_row;
     }
   const int checked = n[CHECK_GOOD] + n[CHECK_WRONG];
-  if (n[CHECK_WRONG]) say(s, "INCORRECT: %d of %d results that were checked; no speed is made of them.", n[CHECK_WRONG], checked);
-  else if (checked) say(s, "%s within tolerance.", checked == 1 ? "The one result that was checked is" : "All results that were checked are");
-  if (n[CHECK_UNKNOWN]) say(s, "Of %d result%s the files do not say whether they are within tolerance.", n[CHECK_UNKNOWN], plural(n[CHECK_UNKNOWN]));
-  if (bounds) say(s, "%d result%s bound%s, not measured.", bounds, bounds == 1 ? " is a" : "s are", plural(bounds));
-  if (compiled) say(s, "%d result%s only compiled, with no time.", compiled, compiled == 1 ? " was" : "s were");
-  if (halved) say(s, "%d result%s rows halved, for want of memory.", halved, halved == 1 ? " has its" : "s have their");
-  if (per_row) say(s, "%d speed%s of times by the row, since numbers of rows differ.", per_row, per_row == 1 ? " is" : "s are");
-  if (silent) say(s, "%d result%s no time: %s failed.", silent, silent == 1 ? " has" : "s have", silent == 1 ? "it" : "they");
-  if (c->twice) say(s, "%d result%s replaced by a later one of the same work and device.", c->twice, c->twice == 1 ? " is" : "s are");
+  if (n[CHECK_WRONG])
+    say(s, "INCORRECT: %d of %d results that were checked; no speed is made of them.",
+        n[CHECK_WRONG], checked);
+  else if (checked)
+    say(s, "%s within tolerance.",
+        checked == 1 ? "The one result that was checked is" : "All results that were checked are");
+  if (n[CHECK_UNKNOWN])
+    say(s, "Of %d result%s the files do not say whether they are within tolerance.",
+        n[CHECK_UNKNOWN], plural(n[CHECK_UNKNOWN]));
+  if (bounds)
+    say(s, "%d result%s bound%s, not measured.", bounds, bounds == 1 ? " is a" : "s are",
+        plural(bounds));
+  if (compiled)
+    say(s, "%d result%s only compiled, with no time.", compiled, compiled == 1 ? " was" : "s were");
+  if (halved)
+    say(s, "%d result%s rows halved, for want of memory.", halved,
+        halved == 1 ? " has its" : "s have their");
+  if (per_row)
+    say(s, "%d speed%s of times by the row, since numbers of rows differ.", per_row,
+        per_row == 1 ? " is" : "s are");
+  if (silent)
+    say(s, "%d result%s no time: %s failed.", silent, silent == 1 ? " has" : "s have",
+        silent == 1 ? "it" : "they");
+  if (c->twice)
+    say(s, "%d result%s replaced by a later one of the same work and device.", c->twice,
+        c->twice == 1 ? " is" : "s are");
 }
 
-void compare_sentences(const comparison *c, void (*how)(void *user, const char *sentence), void *user) {
+void compare_sentences(const comparison *c, void (*how)(void *user, const char *sentence),
+                       void *user) {
   const speaker s = {how, user};
   int n = 0;
   for (int d = 0; d < c->n_devices; d++) n += c->devices[d].n_results > 0;
@@ -87,16 +113,18 @@ void compare_sentences(const comparison *c, void (*how)(void *user, const char *
     if (d != c->baseline && c->devices[d].n_results) say_speed(&s, c, d);
   say_checks(&s, c);
   for (int i = 0; i < c->n_runs; i++)
-    if (!c->runs[i].complete) say(&s, "%s is incomplete: its suite was interrupted.", c->runs[i].path);
-  if (n > 1) say(&s, "Speed is the time of %s divided by that of the device: above 1 the device is faster.", c->devices[c->baseline].label);
-  say(&s, "%% of is that of the ceiling which a result comes nearest to: the device's copy bandwidth, or its multiply-adds (FMA).");
+    if (!c->runs[i].complete)
+      say(&s, "%s is incomplete: its suite was interrupted.", c->runs[i].path);
+  if (n > 1)
+    say(&s, "Speed is the time of %s divided by that of the device: above 1 the device is faster.",
+        c->devices[c->baseline].label);
+  say(&s, "%% of is that of the ceiling which a result comes nearest to: the device's copy "
+          "bandwidth, or its multiply-adds (FMA).");
 }
 
 /* ---- formats ---- */
 
-static void print_sentence(void *f, const char *sentence) {
-  fprintf(f, "%s\n", sentence);
-}
+static void print_sentence(void *f, const char *sentence) { fprintf(f, "%s\n", sentence); }
 
 static void print_item(void *f, const char *sentence) {
   fputs("- ", f);
@@ -119,7 +147,7 @@ static void print_table(grid g, void (*print)(FILE *f, const grid *g), const cha
 
 void compare_print(const comparison *c, enum compare_format format) {
   const bool plain = format == COMPARE_TEXT;
-  void (*print)(FILE *f, const grid *g) = plain ? grid_text : grid_markdown;
+  void (*print)(FILE * f, const grid *g) = plain ? grid_text : grid_markdown;
   if (format == COMPARE_CSV) {
     print_table(exact_table(c), grid_csv, "");
     return;

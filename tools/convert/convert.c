@@ -71,8 +71,10 @@ static bool write_model(FILE *f, const void *user) {
   const size_t n = strlen(header), padded = (n + 7) / 8 * 8;
   unsigned char length[8];
   for (int i = 0; i < 8; i++) length[i] = (unsigned char)(padded >> 8 * i);
-  bool good = fwrite(length, 1, 8, f) == 8 && fprintf(f, "%-*s", (int)padded, header) == (int)padded;
-  for (int i = 0; i < m->n; i++) good = good && fwrite(m->tensors[i].data, 1, m->tensors[i].bytes, f) == m->tensors[i].bytes;
+  bool good =
+      fwrite(length, 1, 8, f) == 8 && fprintf(f, "%-*s", (int)padded, header) == (int)padded;
+  for (int i = 0; i < m->n; i++)
+    good = good && fwrite(m->tensors[i].data, 1, m->tensors[i].bytes, f) == m->tensors[i].bytes;
   free(header);
   return good;
 }
@@ -91,7 +93,8 @@ static model *read_model(const char *from) {
   read_source(&in);
   size_t i = 0;
   while (i < sizeof formats / sizeof *formats && !formats[i].is(&in)) i++;
-  if (i == sizeof formats / sizeof *formats) refuse(from, "neither a TorchScript archive (.pth) nor a Nequix model (.nqx)");
+  if (i == sizeof formats / sizeof *formats)
+    refuse(from, "neither a TorchScript archive (.pth) nor a Nequix model (.nqx)");
   say(m, "clebsch model", "format");
   say(m, "1", "format_version");
   formats[i].convert(&in, m);
@@ -101,7 +104,8 @@ static model *read_model(const char *from) {
 }
 
 void convert_file(const char *from, const char *to) {
-  const named_file files[] = {{"the file to convert", from, FILE_INPUT}, {"the model", to, FILE_WHOLE}};
+  const named_file files[] = {{"the file to convert", from, FILE_INPUT},
+                              {"the model", to, FILE_WHOLE}};
   if (!outputs_ready(files, 2)) exit(EXIT_FAILED);
   model *m = read_model(from);
   if (!file_replace(to, write_model, m)) exit(EXIT_FAILED);
@@ -141,11 +145,14 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 }
 
 int convert_main(int argc, char **argv) {
-  static const struct argp argp = {.parser = parse,
-                                   .args_doc = "IN OUT",
-                                   .doc = "Converts a model to the safetensors file OUT, which holds all that its evaluation needs.\v"
-                                          "IN is a deployed NequIP model (TorchScript: .pth) or a Nequix model (.nqx). Nothing in it is executed. "
-                                          "Weights keep their precision. OUT is replaced if it is there, once all went well."};
+  static const struct argp argp = {
+      .parser = parse,
+      .args_doc = "IN OUT",
+      .doc = "Converts a model to the safetensors file OUT, which holds all that its evaluation "
+             "needs.\v"
+             "IN is a deployed NequIP model (TorchScript: .pth) or a Nequix model (.nqx). Nothing "
+             "in it is executed. "
+             "Weights keep their precision. OUT is replaced if it is there, once all went well."};
   convert_arguments a = {NULL, NULL};
   parse_arguments(&argp, argc, argv, 0, &a);
   convert_file(a.in, a.out);

@@ -1,4 +1,5 @@
-/* tools/convert/convert.h - a model on its way from another program's file to safetensors (docs/model-format.md). */
+/* tools/convert/convert.h - a model on its way from another program's file to safetensors
+   (docs/model-format.md). */
 #ifndef CLB_TOOLS_CONVERT_CONVERT_H
 #define CLB_TOOLS_CONVERT_CONVERT_H
 
@@ -14,12 +15,15 @@ typedef struct {
   size_t n;
 } source_file;
 
-/* "clebsch: PATH: ..." on standard error, then exit(EXIT_FAILED).  What a file says may be among the arguments: it cannot drive a terminal. */
-void refuse(const char *path, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
+/* "clebsch: PATH: ..." on standard error, then exit(EXIT_FAILED).  What a file says may be among
+   the arguments: it cannot drive a terminal. */
+void refuse(const char *path, const char *format, ...)
+    __attribute__((format(printf, 2, 3), noreturn));
 
 /* Writes the model of a file to the safetensors file `to`; exits (refuse) where it cannot. */
 void convert_file(const char *from, const char *to);
-/* The same as a file in memory, which has no name and goes with its descriptor: that is returned. */
+/* The same as a file in memory, which has no name and goes with its descriptor: that is returned.
+ */
 int convert_in_memory(const char *from);
 
 /* ---- what is written ---- */
@@ -46,14 +50,22 @@ typedef struct {
 void say(model *m, const char *value, const char *key, ...) __attribute__((format(printf, 3, 4)));
 void say_number(model *m, double x, const char *key); /* the shortest text that gives x back */
 /* Copies the elements of `data`; f64 or f32. */
-void keep(model *m, const void *data, bool f64, int rank, const int64_t *shape, const char *name, ...) __attribute__((format(printf, 6, 7)));
-void keep_doubles(model *m, const double *data, int64_t n, const char *name); /* of rank 1, in F64 */
+void keep(model *m, const void *data, bool f64, int rank, const int64_t *shape, const char *name,
+          ...) __attribute__((format(printf, 6, 7)));
+void keep_doubles(model *m, const double *data, int64_t n,
+                  const char *name); /* of rank 1, in F64 */
 
 double number_at(const unsigned char *data, bool f64, int64_t i); /* of such data */
 
 /* ---- irreps ---- */
 
-enum { MAX_TERMS = 256, MAX_DEGREE = 12, MAX_CHANNELS = 1 << 16, IRREPS_BYTES = MAX_TERMS * 12, LABEL_BYTES = 8 };
+enum {
+  MAX_TERMS = 256,
+  MAX_DEGREE = 12,
+  MAX_CHANNELS = 1 << 16,
+  IRREPS_BYTES = MAX_TERMS * 12,
+  LABEL_BYTES = 8
+};
 
 typedef struct {
   int mul, l, parity; /* parity: 1 or -1 */
@@ -68,7 +80,8 @@ bool same_irrep(irrep a, irrep b); /* whatever the multiplicities */
 /* "0e": writes to text and returns it. */
 const char *irrep_label(irrep t, char text[LABEL_BYTES]);
 /* "32x0e+16x1o"; "" where there are no terms. */
-void say_irreps(model *m, const irreps *list, const char *key, ...) __attribute__((format(printf, 3, 4)));
+void say_irreps(model *m, const irreps *list, const char *key, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* ---- formats ---- */
 

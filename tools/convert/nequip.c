@@ -1,7 +1,8 @@
 /* tools/convert/nequip.c - NequIP's deployed models.
 
-   Of the code only the activation functions are looked at: no attribute names them.  What the file says of itself (normalisations, irreps
-   of each step) is compared with what docs/model-format.md promises, so that a model that computes something else is refused, not converted. */
+   Of the code only the activation functions are looked at: no attribute names them.  What the file
+   says of itself (normalisations, irreps of each step) is compared with what docs/model-format.md
+   promises, so that a model that computes something else is refused, not converted. */
 #define _GNU_SOURCE /* memmem */
 #include <math.h>
 #include <stdio.h>
@@ -22,9 +23,7 @@ typedef struct {
   irreps sh, features; /* features: of the atoms, so far */
 } nequip;
 
-static bool near(double a, double b) {
-  return fabs(a - b) <= 1e-6 * fabs(b);
-}
+static bool near(double a, double b) { return fabs(a - b) <= 1e-6 * fabs(b); }
 
 static int64_t channels_of(const irreps *list, irrep ir) {
   int64_t n = 0;
@@ -34,14 +33,17 @@ static int64_t channels_of(const irreps *list, irrep ir) {
 }
 
 /* Keeps weights from `first` on. */
-static void keep_part(nequip *q, const weights *w, int64_t first, int rank, const int64_t *shape, const char *name) {
+static void keep_part(nequip *q, const weights *w, int64_t first, int rank, const int64_t *shape,
+                      const char *name) {
   int64_t count = 1;
   for (int i = 0; i < rank; i++) count *= shape[i];
-  if (count > w->count - first) refuse(q->archive.path, "'%s' has %lld weights, which are too few", name, (long long)w->count);
+  if (count > w->count - first)
+    refuse(q->archive.path, "'%s' has %lld weights, which are too few", name, (long long)w->count);
   keep(q->out, w->data + first * (w->f64 ? 8 : 4), w->f64, rank, shape, "%s", name);
 }
 
-static void keep_whole(nequip *q, value object, const char *path, int rank, const int64_t *shape, const char *name) {
+static void keep_whole(nequip *q, value object, const char *path, int rank, const int64_t *shape,
+                       const char *name) {
   const weights w = weights_at(&q->archive, object, path);
   bool fits = w.rank == rank;
   for (int i = 0; fits && i < rank; i++) fits = w.shape[i] == shape[i];
@@ -58,23 +60,30 @@ typedef struct {
 } map;
 
 static map map_of(const torch *t, value linear, size_t i, const irreps *in, const irreps *out) {
-  value instruction = item(t, attribute(t, linear, "instructions", PICKLE_LIST), i, PICKLE_TUPLE), shape = item(t, instruction, 2, PICKLE_TUPLE);
-  const map m = {(int)whole_item(t, instruction, 0, in->n), (int)whole_item(t, instruction, 1, out->n),
-                 {whole_item(t, shape, 0, MAX_CHANNELS + 1), whole_item(t, shape, 1, MAX_CHANNELS + 1)}};
-  const bool fits = same_irrep(in->term[m.in], out->term[m.out]) && in->term[m.in].mul == m.shape[0] && out->term[m.out].mul == m.shape[1];
+  value instruction = item(t, attribute(t, linear, "instructions", PICKLE_LIST), i, PICKLE_TUPLE),
+        shape = item(t, instruction, 2, PICKLE_TUPLE);
+  const map m = {
+      (int)whole_item(t, instruction, 0, in->n),
+      (int)whole_item(t, instruction, 1, out->n),
+      {whole_item(t, shape, 0, MAX_CHANNELS + 1), whole_item(t, shape, 1, MAX_CHANNELS + 1)}};
+  const bool fits = same_irrep(in->term[m.in], out->term[m.out]) &&
+                    in->term[m.in].mul == m.shape[0] && out->term[m.out].mul == m.shape[1];
   expect(t, fits, linear, "an instruction does not fit its irreps");
-  expect(t, near(item(t, instruction, 3, PICKLE_REAL)->real, 1 / sqrt((double)m.shape[0])), linear, "a path is not scaled by 1 / sqrt(channels)");
+  expect(t, near(item(t, instruction, 3, PICKLE_REAL)->real, 1 / sqrt((double)m.shape[0])), linear,
+         "a path is not scaled by 1 / sqrt(channels)");
   return m;
 }
 
 /* PREFIX.IRREP, one matrix per irrep. */
-static void keep_linear(nequip *q, value linear, const irreps *in, const irreps *out, const char *prefix) {
+static void keep_linear(nequip *q, value linear, const irreps *in, const irreps *out,
+                        const char *prefix) {
   const torch *t = &q->archive;
   const weights w = weights_at(&q->archive, linear, "weight");
   const size_t n = attribute(t, linear, "instructions", PICKLE_LIST)->n;
   char label[LABEL_BYTES], name[NAME_BYTES];
   int64_t first = 0;
-  expect(t, whole_at(t, linear, "bias_numel") == 0, linear, "a linear map with a bias is not understood");
+  expect(t, whole_at(t, linear, "bias_numel") == 0, linear,
+         "a linear map with a bias is not understood");
   for (size_t i = 0; i < n; i++) {
     const map m = map_of(t, linear, i, in, out);
     snprintf(name, sizeof name, "%s.%s", prefix, irrep_label(out->term[m.out], label));
@@ -84,14 +93,19 @@ static void keep_linear(nequip *q, value linear, const irreps *in, const irreps 
   expect(t, first == w.count, linear, "more weights than its instructions take");
 }
 
-/* A linear map of the even scalars to even scalars: one matrix, [channels in][channels out]; returns the channels out. */
+/* A linear map of the even scalars to even scalars: one matrix, [channels in][channels out];
+   returns the channels out. */
 static int64_t keep_scalar_map(nequip *q, const char *path, int64_t channels, const char *name) {
   const torch *t = &q->archive;
   value linear = attribute(t, q->network, path, PICKLE_OBJECT);
   const irreps in = irreps_at(t, linear, "irreps_in"), out = irreps_at(t, linear, "irreps_out");
-  expect(t, whole_at(t, linear, "bias_numel") == 0 && attribute(t, linear, "instructions", PICKLE_LIST)->n == 1, linear, "not one matrix without a bias");
+  expect(t,
+         whole_at(t, linear, "bias_numel") == 0 &&
+             attribute(t, linear, "instructions", PICKLE_LIST)->n == 1,
+         linear, "not one matrix without a bias");
   const map m = map_of(t, linear, 0, &in, &out);
-  expect(t, out.n == 1 && same_irrep(out.term[0], even_scalar) && m.shape[0] == channels, linear, "not a map of all even scalars to even scalars");
+  expect(t, out.n == 1 && same_irrep(out.term[0], even_scalar) && m.shape[0] == channels, linear,
+         "not a map of all even scalars to even scalars");
   const weights w = weights_at(&q->archive, linear, "weight");
   expect(t, w.count == m.shape[0] * m.shape[1], linear, "more weights than its instruction takes");
   keep_part(q, &w, 0, 2, m.shape, name);
@@ -124,7 +138,8 @@ static void say_activation(nequip *q, value act, const char *key) {
   for (char *s = entry; s + 3 < entry + strlen(entry); s++)
     if (*s == '.') *s = '/';
   const char *code = entry_at(t, entry, &bytes);
-  expect(t, code && parse_activation(code, bytes, name, &constant), act, "an activation that is not understood");
+  expect(t, code && parse_activation(code, bytes, name, &constant), act,
+         "an activation that is not understood");
   const weights w = constant_at(t, constant);
   expect(t, w.count == 1, act, "the constant of an activation is not one number");
   snprintf(scale_key, sizeof scale_key, "%s_scale", key);
@@ -133,12 +148,14 @@ static void say_activation(nequip *q, value act, const char *key) {
 }
 
 /* Activation's functions, one per term of its irreps. */
-static void say_activations(nequip *q, value activation, const irreps *terms, const char *even, const char *odd) {
+static void say_activations(nequip *q, value activation, const irreps *terms, const char *even,
+                            const char *odd) {
   char key[40];
   expect_class(&q->archive, activation, "Activation");
   for (int i = 0; i < terms->n; i++) {
     snprintf(key, sizeof key, "acts.%d", i);
-    say_activation(q, attribute(&q->archive, activation, key, PICKLE_OBJECT), terms->term[i].parity > 0 ? even : odd);
+    say_activation(q, attribute(&q->archive, activation, key, PICKLE_OBJECT),
+                   terms->term[i].parity > 0 ? even : odd);
   }
 }
 
@@ -158,7 +175,8 @@ static void keep_radial(nequip *q, const layer *l, int64_t n_basis, int64_t n_we
   int n = 0;
   for (; snprintf(name, sizeof name, "layer%d", n), (part = maybe(net, name)); n++) {
     shape[1] = weights_at(&q->archive, part, "weight").shape[1];
-    const bool fan_in = near(real_at(t, part, "h_in"), (double)shape[0]) && real_at(t, part, "var_in") == 1 && real_at(t, part, "var_out") == 1;
+    const bool fan_in = near(real_at(t, part, "h_in"), (double)shape[0]) &&
+                        real_at(t, part, "var_in") == 1 && real_at(t, part, "var_out") == 1;
     expect(t, fan_in, part, "not scaled by 1 / sqrt(inputs)");
     snprintf(name, sizeof name, "layers.%d.radial.%d", l->number, n);
     keep_whole(q, part, "weight", 2, shape, name);
@@ -166,26 +184,36 @@ static void keep_radial(nequip *q, const layer *l, int64_t n_basis, int64_t n_we
     snprintf(name, sizeof name, "layer%d", n + 1);
     act = maybe(part, "act");
     if (maybe(net, name)) say_activation(q, act, "radial_activation");
-    else expect(t, act && act->kind == PICKLE_NONE, part, "the last layer of a radial network has an activation");
+    else
+      expect(t, act && act->kind == PICKLE_NONE, part,
+             "the last layer of a radial network has an activation");
   }
-  expect(t, n >= 1 && shape[1] == n_weights, net, "a radial network that does not fit the tensor product");
+  expect(t, n >= 1 && shape[1] == n_weights, net,
+         "a radial network that does not fit the tensor product");
   say_number(q->out, n, "radial_layers");
 }
 
-/* "X,Y,Z ...": terms of the features, the harmonics and the messages, in the order of the weights; returns their number. */
+/* "X,Y,Z ...": terms of the features, the harmonics and the messages, in the order of the weights;
+   returns their number. */
 static int64_t say_paths(nequip *q, const layer *l, const irreps *messages) {
   const torch *t = &q->archive;
-  value product = attribute(t, l->conv, "tp", PICKLE_OBJECT), list = attribute(t, product, "instructions", PICKLE_LIST);
+  value product = attribute(t, l->conv, "tp", PICKLE_OBJECT),
+        list = attribute(t, product, "instructions", PICKLE_LIST);
   char text[PATHS_BYTES] = "";
   size_t used = 0;
   int64_t n = 0;
-  expect(t, list->n <= MAX_PATHS && list->n == (size_t)messages->n, product, "not one path per term of the messages");
+  expect(t, list->n <= MAX_PATHS && list->n == (size_t)messages->n, product,
+         "not one path per term of the messages");
   for (size_t i = 0; i < list->n; i++) {
     value path = item(t, list, i, PICKLE_TUPLE);
-    const int x = (int)whole_item(t, path, 0, q->features.n), y = (int)whole_item(t, path, 1, q->sh.n), z = (int)whole_item(t, path, 2, messages->n);
+    const int x = (int)whole_item(t, path, 0, q->features.n),
+              y = (int)whole_item(t, path, 1, q->sh.n),
+              z = (int)whole_item(t, path, 2, messages->n);
     const int mul = q->features.term[x].mul;
-    const bool good = !strcmp(item(t, path, 3, PICKLE_TEXT)->text, "uvu") && item(t, path, 4, PICKLE_BOOL)->whole && messages->term[z].mul == mul;
-    expect(t, good && near(item(t, path, 5, PICKLE_REAL)->real, sqrt(2. * messages->term[z].l + 1)), product, "a path that is not understood");
+    const bool good = !strcmp(item(t, path, 3, PICKLE_TEXT)->text, "uvu") &&
+                      item(t, path, 4, PICKLE_BOOL)->whole && messages->term[z].mul == mul;
+    expect(t, good && near(item(t, path, 5, PICKLE_REAL)->real, sqrt(2. * messages->term[z].l + 1)),
+           product, "a path that is not understood");
     used += (size_t)snprintf(text + used, sizeof text - used, "%s%d,%d,%d", i ? " " : "", x, y, z);
     n += mul;
   }
@@ -193,10 +221,12 @@ static int64_t say_paths(nequip *q, const layer *l, const irreps *messages) {
   return n;
 }
 
-/* out[v] = sum_ua x[u] a[a] W[u][a][v] / sqrt(channels * species); a: 1 for the atom's species, else 0. */
+/* out[v] = sum_ua x[u] a[a] W[u][a][v] / sqrt(channels * species); a: 1 for the atom's species,
+   else 0. */
 static void keep_self_connection(nequip *q, const layer *l) {
   const torch *t = &q->archive;
-  value product = attribute(t, l->conv, "sc", PICKLE_OBJECT), list = attribute(t, product, "instructions", PICKLE_LIST);
+  value product = attribute(t, l->conv, "sc", PICKLE_OBJECT),
+        list = attribute(t, product, "instructions", PICKLE_LIST);
   const weights w = weights_at(&q->archive, product, "weight");
   const irreps species = {1, {{(int)q->n_species, 0, 1}}};
   char label[LABEL_BYTES], name[NAME_BYTES];
@@ -206,11 +236,14 @@ static void keep_self_connection(nequip *q, const layer *l) {
   expect_irreps(t, product, "irreps_out", &l->linear);
   for (size_t i = 0; i < list->n; i++) {
     value path = item(t, list, i, PICKLE_TUPLE);
-    const irrep x = q->features.term[whole_item(t, path, 0, q->features.n)], z = l->linear.term[whole_item(t, path, 2, l->linear.n)];
+    const irrep x = q->features.term[whole_item(t, path, 0, q->features.n)],
+                z = l->linear.term[whole_item(t, path, 2, l->linear.n)];
     const int64_t shape[3] = {x.mul, q->n_species, z.mul};
-    const bool good = same_irrep(x, z) && !strcmp(item(t, path, 3, PICKLE_TEXT)->text, "uvw") && item(t, path, 4, PICKLE_BOOL)->whole;
+    const bool good = same_irrep(x, z) && !strcmp(item(t, path, 3, PICKLE_TEXT)->text, "uvw") &&
+                      item(t, path, 4, PICKLE_BOOL)->whole;
     const double scale = sqrt((2. * z.l + 1) / ((double)x.mul * (double)q->n_species));
-    expect(t, good && near(item(t, path, 5, PICKLE_REAL)->real, scale), product, "a path that is not understood");
+    expect(t, good && near(item(t, path, 5, PICKLE_REAL)->real, scale), product,
+           "a path that is not understood");
     snprintf(name, sizeof name, "layers.%d.self_connection.%s", l->number, irrep_label(z, label));
     keep_part(q, &w, first, 3, shape, name);
     first += shape[0] * shape[1] * shape[2];
@@ -220,27 +253,38 @@ static void keep_self_connection(nequip *q, const layer *l) {
 
 static void say_gate(nequip *q, layer *l) {
   const torch *t = &q->archive;
-  const irreps scalars = irreps_at(t, l->gate, "irreps_scalars"), gates = irreps_at(t, l->gate, "irreps_gates"), gated = irreps_at(t, l->gate, "irreps_gated");
+  const irreps scalars = irreps_at(t, l->gate, "irreps_scalars"),
+               gates = irreps_at(t, l->gate, "irreps_gates"),
+               gated = irreps_at(t, l->gate, "irreps_gated");
   int64_t n_gates = 0, n_gated = 0;
   expect_irreps(t, l->gate, "_irreps_in", &l->linear);
   for (int i = 0; i < l->linear.n; i++) {
     const irrep ir = l->linear.term[i];
-    expect(t, ir.mul == channels_of(&scalars, ir) + channels_of(&gates, ir) + channels_of(&gated, ir), l->gate, "a gate whose parts do not add up");
+    expect(t,
+           ir.mul == channels_of(&scalars, ir) + channels_of(&gates, ir) + channels_of(&gated, ir),
+           l->gate, "a gate whose parts do not add up");
   }
   for (int i = 0; i < gates.n; i++) n_gates += gates.term[i].mul;
   for (int i = 0; i < gated.n; i++) n_gated += gated.term[i].mul;
-  expect(t, n_gates == n_gated && n_gates == channels_of(&gates, even_scalar), l->gate, "not one even gate per gated channel");
+  expect(t, n_gates == n_gated && n_gates == channels_of(&gates, even_scalar), l->gate,
+         "not one even gate per gated channel");
   say_irreps(q->out, &scalars, "layers.%d.irreps_scalars", l->number);
   say_irreps(q->out, &gates, "layers.%d.irreps_gates", l->number);
   say_irreps(q->out, &gated, "layers.%d.irreps_gated", l->number);
-  say_activations(q, attribute(t, l->gate, "act_scalars", PICKLE_OBJECT), &scalars, "activation_even", "activation_odd");
-  if (n_gates) say_activations(q, attribute(t, l->gate, "act_gates", PICKLE_OBJECT), &gates, "activation_gate", "activation_gate");
+  say_activations(q, attribute(t, l->gate, "act_scalars", PICKLE_OBJECT), &scalars,
+                  "activation_even", "activation_odd");
+  if (n_gates)
+    say_activations(q, attribute(t, l->gate, "act_gates", PICKLE_OBJECT), &gates, "activation_gate",
+                    "activation_gate");
 }
 
 static void convert_layer(nequip *q, int number, value module, int64_t n_basis) {
   const torch *t = &q->archive;
-  layer l = {.number = number, .conv = attribute(t, module, "conv", PICKLE_OBJECT), .gate = attribute(t, module, "equivariant_nonlin", PICKLE_OBJECT)};
-  value linear_1 = attribute(t, l.conv, "linear_1", PICKLE_OBJECT), linear_2 = attribute(t, l.conv, "linear_2", PICKLE_OBJECT);
+  layer l = {.number = number,
+             .conv = attribute(t, module, "conv", PICKLE_OBJECT),
+             .gate = attribute(t, module, "equivariant_nonlin", PICKLE_OBJECT)};
+  value linear_1 = attribute(t, l.conv, "linear_1", PICKLE_OBJECT),
+        linear_2 = attribute(t, l.conv, "linear_2", PICKLE_OBJECT);
   char name[NAME_BYTES];
   expect_class(t, l.conv, "InteractionBlock");
   expect_class(t, l.gate, "Gate");
@@ -256,13 +300,15 @@ static void convert_layer(nequip *q, int number, value module, int64_t n_basis) 
 
   expect_irreps(t, l.conv, "tp.irreps_in1", &q->features);
   expect_irreps(t, l.conv, "tp.irreps_in2", &q->sh);
-  const irreps messages = irreps_at(t, l.conv, "tp.irreps_out"), merged = irreps_at(t, linear_2, "irreps_in");
+  const irreps messages = irreps_at(t, l.conv, "tp.irreps_out"),
+               merged = irreps_at(t, linear_2, "irreps_in");
   say_irreps(q->out, &messages, "layers.%d.irreps_message", number);
   keep_radial(q, &l, n_basis, say_paths(q, &l, &messages));
 
   l.linear = irreps_at(t, linear_2, "irreps_out");
   for (int i = 0; i < merged.n; i++)
-    expect(t, merged.term[i].mul == channels_of(&messages, merged.term[i]), linear_2, "it does not take all messages of one irrep");
+    expect(t, merged.term[i].mul == channels_of(&messages, merged.term[i]), linear_2,
+           "it does not take all messages of one irrep");
   say_irreps(q->out, &l.linear, "layers.%d.irreps_linear", number);
   snprintf(name, sizeof name, "layers.%d.linear_2", number);
   keep_linear(q, linear_2, &merged, &l.linear, name);
@@ -278,33 +324,41 @@ static void say_species(nequip *q) {
   const torch *t = &q->archive;
   size_t n;
   const char *names = entry_at(&q->archive, "extra/type_names", &n);
-  if (!names || n > 1024 || memchr(names, 0, n)) refuse(t->path, "it has no names of species: not a deployed NequIP model");
+  if (!names || n > 1024 || memchr(names, 0, n))
+    refuse(t->path, "it has no names of species: not a deployed NequIP model");
   char text[1025];
   snprintf(text, sizeof text, "%.*s", (int)n, names);
   for (const char *s = text; *s; q->n_species++) {
     const size_t length = strcspn(s, " ");
-    if (!length || strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") < length)
+    if (!length ||
+        strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") < length)
       refuse(t->path, "its names of species are not understood");
     s += length + (s[length] == ' ');
   }
-  expect(t, q->n_species >= 1 && whole_at(t, q->network, "one_hot.num_types") == q->n_species, q->network, "as many species as it has names");
+  expect(t, q->n_species >= 1 && whole_at(t, q->network, "one_hot.num_types") == q->n_species,
+         q->network, "as many species as it has names");
   say(q->out, text, "species");
 }
 
 static int64_t say_edges(nequip *q) {
   const torch *t = &q->archive;
-  value sh = attribute(t, q->network, "spharm_edges.sh", PICKLE_OBJECT), basis = attribute(t, q->network, "radial_basis.basis", PICKLE_OBJECT);
+  value sh = attribute(t, q->network, "spharm_edges.sh", PICKLE_OBJECT),
+        basis = attribute(t, q->network, "radial_basis.basis", PICKLE_OBJECT);
   value cutoff = attribute(t, q->network, "radial_basis.cutoff", PICKLE_OBJECT);
   const double r_max = real_at(t, basis, "r_max");
   const int64_t n_basis = whole_at(t, basis, "num_basis");
   q->sh = irreps_at(t, q->network, "spharm_edges.irreps_edge_sh");
   expect(t, q->sh.n >= 1, sh, "no harmonics");
-  for (int i = 0; i < q->sh.n; i++) expect(t, q->sh.term[i].mul == 1 && q->sh.term[i].l == i, sh, "harmonics that are not of degrees 0, 1, 2, ..., once each");
+  for (int i = 0; i < q->sh.n; i++)
+    expect(t, q->sh.term[i].mul == 1 && q->sh.term[i].l == i, sh,
+           "harmonics that are not of degrees 0, 1, 2, ..., once each");
   expect_flag(t, sh, "normalize", true);
-  expect(t, !strcmp(attribute(t, sh, "normalization", PICKLE_TEXT)->text, "component"), sh, "harmonics that are not normalised by component");
+  expect(t, !strcmp(attribute(t, sh, "normalization", PICKLE_TEXT)->text, "component"), sh,
+         "harmonics that are not normalised by component");
   expect_class(t, basis, "BesselBasis");
   expect_class(t, cutoff, "PolynomialCutoff");
-  const bool scaled = r_max > 0 && near(real_at(t, basis, "prefactor") * r_max, 2) && near(real_at(t, cutoff, "_factor") * r_max, 1);
+  const bool scaled = r_max > 0 && near(real_at(t, basis, "prefactor") * r_max, 2) &&
+                      near(real_at(t, cutoff, "_factor") * r_max, 1);
   expect(t, scaled, basis, "a radial basis that is not scaled by its r_max");
   say_number(q->out, r_max, "r_max");
   say_irreps(q->out, &q->sh, "irreps_sh");
@@ -318,7 +372,8 @@ static int64_t say_edges(nequip *q) {
 }
 
 /* A number per species; where the model has none, `without`. */
-static void keep_per_species(nequip *q, const char *flag, const char *path, double without, const char *name) {
+static void keep_per_species(nequip *q, const char *flag, const char *path, double without,
+                             const char *name) {
   value module = maybe(q->network, "per_species_rescale");
   if (module && attribute(&q->archive, module, flag, PICKLE_BOOL)->whole) {
     keep_whole(q, module, path, 1, &q->n_species, name);
@@ -331,11 +386,15 @@ static void keep_per_species(nequip *q, const char *flag, const char *path, doub
 
 static void say_output(nequip *q) {
   torch *t = &q->archive;
-  const int64_t hidden = keep_scalar_map(q, "conv_to_output_hidden.linear", channels_of(&q->features, even_scalar), "readout.0");
+  const int64_t hidden = keep_scalar_map(q, "conv_to_output_hidden.linear",
+                                         channels_of(&q->features, even_scalar), "readout.0");
   const bool one = keep_scalar_map(q, "output_hidden_to_scalar.linear", hidden, "readout.1") == 1;
   value sum = attribute(t, q->network, "total_energy_sum", PICKLE_OBJECT);
   expect(t, one, q->network, "an atom has several energies");
-  expect(t, !strcmp(attribute(t, sum, "reduce", PICKLE_TEXT)->text, "sum") && real_at(t, sum, "constant") == 1, sum, "the energy is not the sum over atoms");
+  expect(t,
+         !strcmp(attribute(t, sum, "reduce", PICKLE_TEXT)->text, "sum") &&
+             real_at(t, sum, "constant") == 1,
+         sum, "the energy is not the sum over atoms");
   say(q->out, "2", "readout_layers");
   keep_per_species(q, "has_scales", "scales", 1, "species_scale");
   keep_per_species(q, "has_shifts", "shifts", 0, "species_shift");
@@ -353,15 +412,22 @@ static void say_output(nequip *q) {
 
 /* A module that is not among these would change what is computed. */
 static void check_modules(nequip *q) {
-  static const char *const known[] = {"one_hot", "spharm_edges", "radial_basis", "chemical_embedding", "conv_to_output_hidden",
-                                      "output_hidden_to_scalar", "per_species_rescale", "total_energy_sum"};
+  static const char *const known[] = {"one_hot",
+                                      "spharm_edges",
+                                      "radial_basis",
+                                      "chemical_embedding",
+                                      "conv_to_output_hidden",
+                                      "output_hidden_to_scalar",
+                                      "per_species_rescale",
+                                      "total_energy_sum"};
   value all = q->network->items[1];
   for (size_t i = 0; i + 1 < all->n; i += 2) {
     const char *name = all->items[i]->kind == PICKLE_TEXT ? all->items[i]->text : "";
     bool found = all->items[i + 1]->kind != PICKLE_OBJECT;
     for (size_t k = 0; k < sizeof known / sizeof *known; k++) found |= !strcmp(name, known[k]);
     int number, used = 0;
-    if (sscanf(name, "layer%3d_convnet%n", &number, &used) == 1 && used && !name[used]) found = true, q->n_layers++;
+    if (sscanf(name, "layer%3d_convnet%n", &number, &used) == 1 && used && !name[used])
+      found = true, q->n_layers++;
     if (!found) refuse(q->archive.path, "module '%s' is not understood", name);
   }
 }
@@ -373,12 +439,12 @@ static void find_network(nequip *q) {
   for (int depth = 0; depth < 4 && !maybe(q->network, "one_hot"); depth++)
     for (int i = 0; i < 2; i++)
       if (maybe(q->network, inside[i])) q->network = maybe(q->network, inside[i]);
-  if (!maybe(q->network, "one_hot")) refuse(q->archive.path, "a TorchScript archive, but not of a NequIP model: '%s'", class_of(q->archive.root));
+  if (!maybe(q->network, "one_hot"))
+    refuse(q->archive.path, "a TorchScript archive, but not of a NequIP model: '%s'",
+           class_of(q->archive.root));
 }
 
-bool is_torch(const source_file *in) {
-  return in->n >= 4 && !memcmp(in->bytes, "PK\3\4", 4);
-}
+bool is_torch(const source_file *in) { return in->n >= 4 && !memcmp(in->bytes, "PK\3\4", 4); }
 
 void convert_torch(const source_file *in, model *out) {
   nequip *q = &(nequip){.out = out};
@@ -392,9 +458,12 @@ void convert_torch(const source_file *in, model *out) {
   const int64_t n_basis = say_edges(q);
   say(out, "fan_in", "radial_normalization");
   say(out, "linear", "embedding");
-  const int64_t channels = keep_scalar_map(q, "chemical_embedding.linear", q->n_species, "embedding");
+  const int64_t channels =
+      keep_scalar_map(q, "chemical_embedding.linear", q->n_species, "embedding");
   q->features = (irreps){1, {{(int)channels, 0, 1}}};
-  for (value module; snprintf(name, sizeof name, "layer%d_convnet", n), n < MAX_LAYERS && (module = maybe(q->network, name)); n++)
+  for (value module; snprintf(name, sizeof name, "layer%d_convnet", n),
+                     n < MAX_LAYERS && (module = maybe(q->network, name));
+       n++)
     convert_layer(q, n, module, n_basis);
   expect(&q->archive, n >= 1 && n == q->n_layers, q->network, "no layers, or gaps between them");
   say_number(out, n, "n_layers");

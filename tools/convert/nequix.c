@@ -1,4 +1,5 @@
-/* tools/convert/nequix.c - Nequix's models: a line of JSON, then NPY arrays back to back, of which only the order says what they are. */
+/* tools/convert/nequix.c - Nequix's models: a line of JSON, then NPY arrays back to back, of which
+   only the order says what they are. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +32,8 @@ static double number_of(const nequix *q, const char *key) {
 static int64_t whole_of(const nequix *q, const char *key, int64_t low, int64_t high) {
   const double x = number_of(q, key);
   if (!(x >= (double)low && x <= (double)high) || x != floor(x))
-    refuse(q->in->path, "'%s' of its header is not a whole number from %lld to %lld", key, (long long)low, (long long)high);
+    refuse(q->in->path, "'%s' of its header is not a whole number from %lld to %lld", key,
+           (long long)low, (long long)high);
   return (int64_t)x;
 }
 
@@ -43,15 +45,19 @@ static irreps irreps_of(const nequix *q, const char *key) {
   while (s) {
     int used = 0;
     irrep *t = &out.term[out.n];
-    bool good = out.n <= MAX_DEGREE && sscanf(s, " %5dx%2d%c %n", &t->mul, &t->l, &parity, &used) == 3 && used;
-    good = good && t->mul >= 1 && t->mul <= MAX_CHANNELS && t->l >= 0 && t->l <= MAX_DEGREE && parity == (t->l % 2 ? 'o' : 'e');
+    bool good = out.n <= MAX_DEGREE &&
+                sscanf(s, " %5dx%2d%c %n", &t->mul, &t->l, &parity, &used) == 3 && used;
+    good = good && t->mul >= 1 && t->mul <= MAX_CHANNELS && t->l >= 0 && t->l <= MAX_DEGREE &&
+           parity == (t->l % 2 ? 'o' : 'e');
     if (!good || (out.n ? t->l <= out.term[out.n - 1].l : t->l != 0)) break;
     t->parity = t->l % 2 ? -1 : 1;
     out.n++;
     if (!s[used]) return out;
     s = s[used] == '+' ? s + used + 1 : NULL;
   }
-  refuse(q->in->path, "'%s' of its header is not irreps of natural parity whose degrees start at 0 and grow", key);
+  refuse(q->in->path,
+         "'%s' of its header is not irreps of natural parity whose degrees start at 0 and grow",
+         key);
 }
 
 static void say_species(nequix *q) {
@@ -60,11 +66,15 @@ static void say_species(nequix *q) {
   int64_t before = 0;
   size_t used = 0;
   q->n_species = (int64_t)json_array_size(numbers);
-  if (!q->n_species || q->n_species > CLB_ELEMENTS) refuse(q->in->path, "'atomic_numbers' of its header is not a list of 1 to %d elements", CLB_ELEMENTS);
+  if (!q->n_species || q->n_species > CLB_ELEMENTS)
+    refuse(q->in->path, "'atomic_numbers' of its header is not a list of 1 to %d elements",
+           CLB_ELEMENTS);
   for (int64_t i = 0; i < q->n_species; i++) {
     const int64_t z = json_integer_value(json_array_get(numbers, (size_t)i));
-    if (z <= before || z > CLB_ELEMENTS) refuse(q->in->path, "'atomic_numbers' of its header do not grow from 1 to %d", CLB_ELEMENTS);
-    used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? " " : "", clb_element_symbols[z]);
+    if (z <= before || z > CLB_ELEMENTS)
+      refuse(q->in->path, "'atomic_numbers' of its header do not grow from 1 to %d", CLB_ELEMENTS);
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? " " : "",
+                             clb_element_symbols[z]);
     before = z;
   }
   say(q->out, text, "species");
@@ -74,11 +84,15 @@ static void read_header(nequix *q) {
   const unsigned char *end = memchr(q->in->bytes, '\n', q->in->n);
   json_error_t error;
   if (!end) refuse(q->in->path, "not a Nequix model: it has no line of JSON");
-  q->header = json_loadb((const char *)q->in->bytes, (size_t)(end - q->in->bytes), JSON_REJECT_DUPLICATES, &error);
-  if (!q->header) refuse(q->in->path, "not a Nequix model: its first line is no JSON: %s", error.text);
+  q->header = json_loadb((const char *)q->in->bytes, (size_t)(end - q->in->bytes),
+                         JSON_REJECT_DUPLICATES, &error);
+  if (!q->header)
+    refuse(q->in->path, "not a Nequix model: its first line is no JSON: %s", error.text);
   q->at = (size_t)(end - q->in->bytes) + 1;
-  if (json_is_true(json_object_get(q->header, "index_weights"))) refuse(q->in->path, "a model with index_weights is not understood");
-  if (!json_is_boolean(json_object_get(q->header, "layer_norm"))) refuse(q->in->path, "its header does not say 'layer_norm'");
+  if (json_is_true(json_object_get(q->header, "index_weights")))
+    refuse(q->in->path, "a model with index_weights is not understood");
+  if (!json_is_boolean(json_object_get(q->header, "layer_norm")))
+    refuse(q->in->path, "its header does not say 'layer_norm'");
   q->norm = json_is_true(json_object_get(q->header, "layer_norm"));
   q->n_layers = (int)whole_of(q, "n_layers", 1, MAX_LAYERS);
   q->l_max = (int)whole_of(q, "lmax", 0, MAX_DEGREE);
@@ -95,7 +109,8 @@ static void say_header(nequix *q) {
   say(m, "nequix", "architecture");
   say_species(q);
   const double r_max = number_of(q, "cutoff"), neighbours = number_of(q, "avg_n_neighbors");
-  if (!(r_max > 0 && neighbours > 0)) refuse(q->in->path, "'cutoff' and 'avg_n_neighbors' of its header must be positive");
+  if (!(r_max > 0 && neighbours > 0))
+    refuse(q->in->path, "'cutoff' and 'avg_n_neighbors' of its header must be positive");
   say_number(m, r_max, "r_max");
   say_irreps(m, &sh, "irreps_sh");
   say_number(m, q->l_max, "l_max");
@@ -132,17 +147,21 @@ typedef struct {
   const unsigned char *data;
 } npy;
 
-/* The dict of an NPY header, as NumPy writes it: {'descr': '<f4', 'fortran_order': False, 'shape': (8, 64), } */
+/* The dict of an NPY header, as NumPy writes it: {'descr': '<f4', 'fortran_order': False, 'shape':
+   (8, 64), } */
 static bool parse_npy(const char *text, npy *a) {
   int used = 0;
   char width;
-  if (sscanf(text, "{'descr': '<f%c', 'fortran_order': False, 'shape': (%n", &width, &used) != 1 || !used || (width != '4' && width != '8')) return false;
+  if (sscanf(text, "{'descr': '<f%c', 'fortran_order': False, 'shape': (%n", &width, &used) != 1 ||
+      !used || (width != '4' && width != '8'))
+    return false;
   *a = (npy){.f64 = width == '8'};
   for (const char *s = text + used;; s += used) {
     long long extent;
     used = 0;
     if (*s == ')') return true;
-    if (a->rank == MAX_RANK || sscanf(s, "%9lld%n", &extent, &used) != 1 || extent < 0) return false;
+    if (a->rank == MAX_RANK || sscanf(s, "%9lld%n", &extent, &used) != 1 || extent < 0)
+      return false;
     a->shape[a->rank++] = extent;
     used += s[used] == ',';
     used += s[used] == ' ';
@@ -155,11 +174,15 @@ static npy next_array(nequix *q, const char *name) {
   const size_t left = q->in->n - q->at;
   char text[512];
   npy a;
-  if (left < 10 || memcmp(p, "\x93NUMPY\1\0", 8) != 0) refuse(q->in->path, "byte %zu: no NPY array (version 1), where '%s' should be", q->at, name);
+  if (left < 10 || memcmp(p, "\x93NUMPY\1\0", 8) != 0)
+    refuse(q->in->path, "byte %zu: no NPY array (version 1), where '%s' should be", q->at, name);
   const size_t header = p[8] | (size_t)p[9] << 8;
   if (left - 10 < header) refuse(q->in->path, "byte %zu: cut short in '%s'", q->at, name);
   snprintf(text, sizeof text, "%.*s", (int)header, (const char *)p + 10);
-  if (!parse_npy(text, &a)) refuse(q->in->path, "byte %zu: '%s' is no array of float or double, at most %d-dimensional, in C order", q->at, name, MAX_RANK);
+  if (!parse_npy(text, &a))
+    refuse(q->in->path,
+           "byte %zu: '%s' is no array of float or double, at most %d-dimensional, in C order",
+           q->at, name, MAX_RANK);
   size_t bytes = a.f64 ? 8 : 4;
   for (int i = 0; i < a.rank; i++)
     if (__builtin_mul_overflow(bytes, (size_t)a.shape[i], &bytes)) bytes = SIZE_MAX;
@@ -169,13 +192,15 @@ static npy next_array(nequix *q, const char *name) {
   return a;
 }
 
-/* The next array must be [rows], or [rows][columns] where columns > 0.  Single numbers before it belong to nothing that is computed. */
+/* The next array must be [rows], or [rows][columns] where columns > 0.  Single numbers before it
+   belong to nothing that is computed. */
 static npy expected(nequix *q, int64_t rows, int64_t columns, const char *name) {
   npy a;
   do a = next_array(q, name);
   while (!a.rank);
   if (a.rank != (columns ? 2 : 1) || a.shape[0] != rows || a.shape[1] != columns)
-    refuse(q->in->path, "'%s' is [%lld, %lld], not [%lld, %lld]", name, (long long)a.shape[0], (long long)a.shape[1], (long long)rows, (long long)columns);
+    refuse(q->in->path, "'%s' is [%lld, %lld], not [%lld, %lld]", name, (long long)a.shape[0],
+           (long long)a.shape[1], (long long)rows, (long long)columns);
   return a;
 }
 
@@ -193,7 +218,8 @@ static int64_t channels_of(const irreps *list, int l) {
   return n;
 }
 
-/* All paths of natural parity into `out`, by degrees of the output, the features, the harmonics; the messages hold one term per path. */
+/* All paths of natural parity into `out`, by degrees of the output, the features, the harmonics;
+   the messages hold one term per path. */
 static void say_paths(nequix *q, int layer, const irreps *out, irreps *messages) {
   char text[PATHS_BYTES] = "";
   size_t used = 0;
@@ -203,8 +229,10 @@ static void say_paths(nequix *q, int layer, const irreps *out, irreps *messages)
       for (int l2 = 0; l2 <= q->l_max; l2++) {
         const int l1 = q->features.term[x].l, l3 = out->term[z].l;
         if ((l1 + l2 + l3) % 2 || l3 < abs(l1 - l2) || l3 > l1 + l2) continue;
-        if (messages->n == MAX_TERMS) refuse(q->in->path, "a layer has more than %d paths", MAX_TERMS);
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%d,%d,%d", messages->n ? " " : "", x, l2, messages->n);
+        if (messages->n == MAX_TERMS)
+          refuse(q->in->path, "a layer has more than %d paths", MAX_TERMS);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%d,%d,%d",
+                                 messages->n ? " " : "", x, l2, messages->n);
         messages->term[messages->n] = out->term[z];
         messages->term[messages->n++].mul = q->features.term[x].mul;
       }
@@ -212,7 +240,8 @@ static void say_paths(nequix *q, int layer, const irreps *out, irreps *messages)
   say_irreps(q->out, messages, "layers.%d.irreps_message", layer);
 }
 
-static void keep_by_irrep(nequix *q, int layer, const char *what, irrep t, int64_t rows, int64_t columns) {
+static void keep_by_irrep(nequix *q, int layer, const char *what, irrep t, int64_t rows,
+                          int64_t columns) {
   char name[NAME_BYTES], label[LABEL_BYTES];
   snprintf(name, sizeof name, "layers.%d.%s.%s", layer, what, irrep_label(t, label));
   keep_next(q, rows, columns, name);
@@ -250,13 +279,20 @@ static void convert_layer(nequix *q, int layer) {
   const irreps linear = say_gate(q, layer, &out);
   for (int i = 0; i < messages.n; i++) n_weights += messages.term[i].mul;
   keep_radial(q, layer, n_weights);
-  for (int i = 0; i < q->features.n; i++) keep_by_irrep(q, layer, "linear_1", q->features.term[i], q->features.term[i].mul, q->features.term[i].mul);
-  for (int i = 0; i < linear.n; i++) keep_by_irrep(q, layer, "linear_2", linear.term[i], channels_of(&messages, linear.term[i].l), linear.term[i].mul);
+  for (int i = 0; i < q->features.n; i++)
+    keep_by_irrep(q, layer, "linear_1", q->features.term[i], q->features.term[i].mul,
+                  q->features.term[i].mul);
+  for (int i = 0; i < linear.n; i++)
+    keep_by_irrep(q, layer, "linear_2", linear.term[i], channels_of(&messages, linear.term[i].l),
+                  linear.term[i].mul);
   for (int i = 0; i < q->features.n; i++) {
     const int64_t columns = channels_of(&linear, q->features.term[i].l);
-    if (columns) keep_by_irrep(q, layer, "self_connection", q->features.term[i], q->features.term[i].mul, columns);
+    if (columns)
+      keep_by_irrep(q, layer, "self_connection", q->features.term[i], q->features.term[i].mul,
+                    columns);
   }
-  for (int i = 0; q->norm && i < linear.n; i++) keep_by_irrep(q, layer, "norm", linear.term[i], linear.term[i].mul, 0);
+  for (int i = 0; q->norm && i < linear.n; i++)
+    keep_by_irrep(q, layer, "norm", linear.term[i], linear.term[i].mul, 0);
   q->features = out;
 }
 
@@ -282,9 +318,7 @@ static void keep_energies(nequix *q) {
   keep_doubles(q->out, shift, q->n_species, "species_shift");
 }
 
-bool is_nequix(const source_file *in) {
-  return in->n >= 1 && *in->bytes == '{';
-}
+bool is_nequix(const source_file *in) { return in->n >= 1 && *in->bytes == '{'; }
 
 void convert_nequix(const source_file *in, model *out) {
   nequix *q = &(nequix){.in = in, .out = out};

@@ -1,4 +1,5 @@
-/* tools/convert/parts.c - what formats say of a model: its metadata, tensors and irreps, or why it is refused. */
+/* tools/convert/parts.c - what formats say of a model: its metadata, tensors and irreps, or why it
+   is refused. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,7 +29,8 @@ static void name_of(const model *m, char name[NAME_BYTES], const char *format, v
 
 static void say_text(model *m, const char *key, const char *value) {
   const char *before = json_string_value(json_object_get(m->metadata, key));
-  if (before && strcmp(before, value) != 0) refuse(m->from, "%s is '%s' in one layer and '%s' in another", key, before, value);
+  if (before && strcmp(before, value) != 0)
+    refuse(m->from, "%s is '%s' in one layer and '%s' in another", key, before, value);
   json_add(m->metadata, key, json_text(value));
 }
 
@@ -51,7 +53,8 @@ void say_number(model *m, double x, const char *key) {
   say_text(m, key, text);
 }
 
-void keep(model *m, const void *data, bool f64, int rank, const int64_t *shape, const char *name, ...) {
+void keep(model *m, const void *data, bool f64, int rank, const int64_t *shape, const char *name,
+          ...) {
   if (m->n == MAX_TENSORS) refuse(m->from, "more than %d tensors", MAX_TENSORS);
   model_tensor *t = &m->tensors[m->n++];
   va_list args;
@@ -93,9 +96,7 @@ double number_at(const unsigned char *data, bool f64, int64_t i) {
 
 /* ---- irreps ---- */
 
-bool same_irrep(irrep a, irrep b) {
-  return a.l == b.l && a.parity == b.parity;
-}
+bool same_irrep(irrep a, irrep b) { return a.l == b.l && a.parity == b.parity; }
 
 const char *irrep_label(irrep t, char text[LABEL_BYTES]) {
   snprintf(text, LABEL_BYTES, "%d%c", t.l, t.parity > 0 ? 'e' : 'o');
@@ -110,6 +111,7 @@ void say_irreps(model *m, const irreps *list, const char *key, ...) {
   name_of(m, name, key, args);
   va_end(args);
   for (int i = 0; i < list->n; i++)
-    used += (size_t)snprintf(text + used, sizeof text - used, "%s%dx%s", i ? "+" : "", list->term[i].mul, irrep_label(list->term[i], label));
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s%dx%s", i ? "+" : "",
+                             list->term[i].mul, irrep_label(list->term[i], label));
   say_text(m, name, text);
 }

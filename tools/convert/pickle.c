@@ -1,7 +1,9 @@
-/* tools/convert/pickle.c - reads a pickle of a TorchScript archive into values: a restricted interpreter that executes nothing.
+/* tools/convert/pickle.c - reads a pickle of a TorchScript archive into values: a restricted
+   interpreter that executes nothing.
 
-   The opcodes are those of protocol 2 that PyTorch writes.  A value costs a bounded number of bytes, values and what the memo holds are
-   counted, and nothing recurs: a pickle of n bytes takes O(n) time and memory. */
+   The opcodes are those of protocol 2 that PyTorch writes.  A value costs a bounded number of
+   bytes, values and what the memo holds are counted, and nothing recurs: a pickle of n bytes takes
+   O(n) time and memory. */
 #include "tools/convert/pickle.h"
 
 #include <stdlib.h>
@@ -71,7 +73,8 @@ static size_t bottom(const machine *m) { /* of what may be popped */
 }
 
 static pickle_value *pop(machine *m) {
-  if (m->height == bottom(m)) WRONG(m, "pickle '%s' takes from an empty stack at byte %td", m->name, m->at - m->start - 1);
+  if (m->height == bottom(m))
+    WRONG(m, "pickle '%s' takes from an empty stack at byte %td", m->name, m->at - m->start - 1);
   return m->stack[--m->height];
 }
 
@@ -81,7 +84,8 @@ static void push(machine *m, pickle_value *v) {
 }
 
 static pickle_value *push_new(machine *m, pickle_kind kind) {
-  if (++m->arena->values > MAX_VALUES) WRONG(m, "pickle '%s' makes more than %d values", m->name, MAX_VALUES);
+  if (++m->arena->values > MAX_VALUES)
+    WRONG(m, "pickle '%s' makes more than %d values", m->name, MAX_VALUES);
   pickle_value *v = take(m->arena, sizeof *v);
   v->kind = kind;
   push(m, v);
@@ -90,7 +94,8 @@ static pickle_value *push_new(machine *m, pickle_kind kind) {
 
 static pickle_value *popped(machine *m, pickle_kind kind, const char *what) {
   pickle_value *v = pop(m);
-  if (v->kind != kind) WRONG(m, "pickle '%s' has no %s before byte %td", m->name, what, m->at - m->start - 1);
+  if (v->kind != kind)
+    WRONG(m, "pickle '%s' has no %s before byte %td", m->name, what, m->at - m->start - 1);
   return v;
 }
 
@@ -105,9 +110,11 @@ static void append(machine *m, pickle_value *v, const pickle_value *item) {
   v->items[v->n++] = item;
 }
 
-/* Ends the innermost mark: the stack from there on holds *n values, of which *first is the first; they are popped. */
+/* Ends the innermost mark: the stack from there on holds *n values, of which *first is the first;
+   they are popped. */
 static pickle_value **since_mark(machine *m, size_t *n) {
-  if (!m->n_marks) WRONG(m, "pickle '%s' lacks a mark before byte %td", m->name, m->at - m->start - 1);
+  if (!m->n_marks)
+    WRONG(m, "pickle '%s' lacks a mark before byte %td", m->name, m->at - m->start - 1);
   const size_t from = m->marks[--m->n_marks];
   *n = m->height - from;
   m->height = from;
@@ -128,13 +135,9 @@ static void op_mark(machine *m, int unused) {
   m->marks[m->n_marks++] = m->height;
 }
 
-static void op_empty(machine *m, int kind) {
-  push_new(m, (pickle_kind)kind);
-}
+static void op_empty(machine *m, int kind) { push_new(m, (pickle_kind)kind); }
 
-static void op_bool(machine *m, int value) {
-  push_new(m, PICKLE_BOOL)->whole = value;
-}
+static void op_bool(machine *m, int value) { push_new(m, PICKLE_BOOL)->whole = value; }
 
 static void op_whole(machine *m, int bytes) {
   const uint32_t x = next_number(m, bytes);
@@ -166,7 +169,8 @@ static void op_text(machine *m, int unused) {
 static void op_put(machine *m, int bytes) {
   const uint32_t i = next_number(m, bytes);
   if (m->height == bottom(m)) WRONG(m, "pickle '%s' remembers what is not there", m->name);
-  if (i > m->n_memo) WRONG(m, "pickle '%s' leaves gaps in its memo: %u after %zu", m->name, i, m->n_memo);
+  if (i > m->n_memo)
+    WRONG(m, "pickle '%s' leaves gaps in its memo: %u after %zu", m->name, i, m->n_memo);
   if (i == m->n_memo) m->memo = grown(m->memo, m->n_memo++, &m->memo_cap, sizeof *m->memo);
   m->memo[i] = m->stack[m->height - 1];
 }
@@ -190,9 +194,11 @@ static void op_tuple(machine *m, int n) { /* n < 0: all since the mark */
   tuple->n = tuple->cap = count;
 }
 
-static void op_append(machine *m, int kind) { /* what was since the mark to the list or dict below it */
+static void op_append(machine *m,
+                      int kind) { /* what was since the mark to the list or dict below it */
   size_t n;
-  pickle_value **from = since_mark(m, &n), *to = popped(m, (pickle_kind)kind, kind == PICKLE_LIST ? "list" : "dict");
+  pickle_value **from = since_mark(m, &n),
+               *to = popped(m, (pickle_kind)kind, kind == PICKLE_LIST ? "list" : "dict");
   if (kind == PICKLE_DICT && n % 2) WRONG(m, "pickle '%s' has a key without a value", m->name);
   for (size_t i = 0; i < n; i++) append(m, to, from[i]);
   push(m, to);
@@ -204,17 +210,13 @@ typedef enum { CLASS, STORAGE_TYPE, MAKES_TENSOR, MAKES_DICT, SAME } global_use;
 static const struct {
   const char *name;
   global_use use;
-} globals[] = {{"torch FloatStorage", STORAGE_TYPE},
-               {"torch DoubleStorage", STORAGE_TYPE},
-               {"torch LongStorage", STORAGE_TYPE},
-               {"torch IntStorage", STORAGE_TYPE},
-               {"torch BoolStorage", STORAGE_TYPE},
-               {"torch._utils _rebuild_tensor_v2", MAKES_TENSOR},
-               {"collections OrderedDict", MAKES_DICT},
-               {"torch.jit._pickle restore_type_tag", SAME},
-               {"torch.jit._pickle build_intlist", SAME},
-               {"torch.jit._pickle build_doublelist", SAME},
-               {"torch.jit._pickle build_boollist", SAME}};
+} globals[] = {
+    {"torch FloatStorage", STORAGE_TYPE},      {"torch DoubleStorage", STORAGE_TYPE},
+    {"torch LongStorage", STORAGE_TYPE},       {"torch IntStorage", STORAGE_TYPE},
+    {"torch BoolStorage", STORAGE_TYPE},       {"torch._utils _rebuild_tensor_v2", MAKES_TENSOR},
+    {"collections OrderedDict", MAKES_DICT},   {"torch.jit._pickle restore_type_tag", SAME},
+    {"torch.jit._pickle build_intlist", SAME}, {"torch.jit._pickle build_doublelist", SAME},
+    {"torch.jit._pickle build_boollist", SAME}};
 
 static bool find_global(const char *name, global_use *use) {
   *use = CLASS;
@@ -226,7 +228,8 @@ static bool find_global(const char *name, global_use *use) {
 
 static size_t line(machine *m) {
   const unsigned char *end = memchr(m->at, '\n', (size_t)(m->end - m->at));
-  if (!end || end - m->at > MAX_GLOBAL) WRONG(m, "pickle '%s' has a global without an end at byte %td", m->name, m->at - m->start);
+  if (!end || end - m->at > MAX_GLOBAL)
+    WRONG(m, "pickle '%s' has a global without an end at byte %td", m->name, m->at - m->start);
   return (size_t)(end - m->at);
 }
 
@@ -240,13 +243,15 @@ static void op_global(machine *m, int unused) {
   const size_t more = line(m);
   memcpy(name + n, next(m, more + 1), more);
   name[n += more] = 0;
-  if (!find_global(name, &use)) WRONG(m, "pickle '%s' asks for '%s', which no model needs", m->name, name);
+  if (!find_global(name, &use))
+    WRONG(m, "pickle '%s' asks for '%s', which no model needs", m->name, name);
   push_text(m, PICKLE_GLOBAL, (const unsigned char *)name, n);
 }
 
 static global_use use_of(machine *m, const pickle_value *global) {
   global_use use;
-  if (global->kind != PICKLE_GLOBAL || !find_global(global->text, &use)) WRONG(m, "pickle '%s' calls what is no function", m->name);
+  if (global->kind != PICKLE_GLOBAL || !find_global(global->text, &use))
+    WRONG(m, "pickle '%s' calls what is no function", m->name);
   return use;
 }
 
@@ -260,7 +265,8 @@ static void op_storage(machine *m, int unused) {
   pickle_value *id = popped(m, PICKLE_TUPLE, "tuple");
   bool good = id->n == 5 && is(id, 0, PICKLE_TEXT) && !strcmp(id->items[0]->text, "storage");
   good = good && is(id, 1, PICKLE_GLOBAL) && is(id, 2, PICKLE_TEXT) && is(id, 4, PICKLE_WHOLE);
-  if (!good || use_of(m, id->items[1]) != STORAGE_TYPE) WRONG(m, "pickle '%s' has a storage that is not understood", m->name);
+  if (!good || use_of(m, id->items[1]) != STORAGE_TYPE)
+    WRONG(m, "pickle '%s' has a storage that is not understood", m->name);
   pickle_value *storage = push_new(m, PICKLE_STORAGE);
   storage->items = id->items;
   storage->n = id->n;
@@ -268,14 +274,17 @@ static void op_storage(machine *m, int unused) {
 
 static void op_new(machine *m, int unused) {
   (void)unused;
-  pickle_value *arguments = popped(m, PICKLE_TUPLE, "tuple"), *class = popped(m, PICKLE_GLOBAL, "class");
-  if (use_of(m, class) != CLASS || arguments->n) WRONG(m, "pickle '%s' makes an object of '%s'", m->name, class->text);
+  pickle_value *arguments = popped(m, PICKLE_TUPLE, "tuple"),
+               *class = popped(m, PICKLE_GLOBAL, "class");
+  if (use_of(m, class) != CLASS || arguments->n)
+    WRONG(m, "pickle '%s' makes an object of '%s'", m->name, class->text);
   append(m, push_new(m, PICKLE_OBJECT), class);
 }
 
 static void op_build(machine *m, int unused) {
   (void)unused;
-  pickle_value *state = popped(m, PICKLE_DICT, "dict"), *object = popped(m, PICKLE_OBJECT, "object");
+  pickle_value *state = popped(m, PICKLE_DICT, "dict"),
+               *object = popped(m, PICKLE_OBJECT, "object");
   if (object->n != 1) WRONG(m, "pickle '%s' builds an object twice", m->name);
   append(m, object, state);
   push(m, object);
@@ -283,16 +292,20 @@ static void op_build(machine *m, int unused) {
 
 static void op_call(machine *m, int unused) {
   (void)unused;
-  pickle_value *arguments = popped(m, PICKLE_TUPLE, "tuple"), *function = popped(m, PICKLE_GLOBAL, "function");
+  pickle_value *arguments = popped(m, PICKLE_TUPLE, "tuple"),
+               *function = popped(m, PICKLE_GLOBAL, "function");
   const global_use use = use_of(m, function);
   if (use == SAME && arguments->n >= 1) push(m, (pickle_value *)arguments->items[0]);
   else if (use == MAKES_DICT && !arguments->n) push_new(m, PICKLE_DICT);
-  else if (use == MAKES_TENSOR && is(arguments, 0, PICKLE_STORAGE) && is(arguments, 1, PICKLE_WHOLE) &&
-           is(arguments, 2, PICKLE_TUPLE) && is(arguments, 3, PICKLE_TUPLE)) {
+  else if (use == MAKES_TENSOR && is(arguments, 0, PICKLE_STORAGE) &&
+           is(arguments, 1, PICKLE_WHOLE) && is(arguments, 2, PICKLE_TUPLE) &&
+           is(arguments, 3, PICKLE_TUPLE)) {
     pickle_value *tensor = push_new(m, PICKLE_TENSOR);
     tensor->items = arguments->items;
     tensor->n = arguments->n;
-  } else WRONG(m, "pickle '%s' calls '%s' with arguments that are not understood", m->name, function->text);
+  } else
+    WRONG(m, "pickle '%s' calls '%s' with arguments that are not understood", m->name,
+          function->text);
 }
 
 enum { STOP = '.' };
@@ -333,16 +346,22 @@ static void step(machine *m, unsigned char code) {
   size_t i = 0;
   while (i < sizeof opcodes / sizeof *opcodes && opcodes[i].code != code) i++;
   if (i == sizeof opcodes / sizeof *opcodes)
-    WRONG(m, "pickle '%s' has opcode 0x%02x at byte %td, which no model needs", m->name, code, m->at - m->start - 1);
+    WRONG(m, "pickle '%s' has opcode 0x%02x at byte %td, which no model needs", m->name, code,
+          m->at - m->start - 1);
   opcodes[i].run(m, opcodes[i].argument);
 }
 
-const pickle_value *pickle_read(pickle_arena *arena, const char *path, const char *name, const unsigned char *bytes, size_t n) {
-  machine m = {.arena = arena, .path = path, .name = name, .start = bytes, .at = bytes, .end = bytes + n};
+const pickle_value *pickle_read(pickle_arena *arena, const char *path, const char *name,
+                                const unsigned char *bytes, size_t n) {
+  machine m = {
+      .arena = arena, .path = path, .name = name, .start = bytes, .at = bytes, .end = bytes + n};
   if (n > MAX_PICKLE) WRONG(&m, "pickle '%s' has more than %d bytes", name, MAX_PICKLE);
-  m.stack = grown(NULL, 0, &m.stack_cap, sizeof *m.stack); /* there from the start: no values are taken from it by number, too */
+  m.stack =
+      grown(NULL, 0, &m.stack_cap,
+            sizeof *m.stack); /* there from the start: no values are taken from it by number, too */
   for (unsigned char code; (code = *next(&m, 1)) != STOP;) step(&m, code);
-  if (m.n_marks || m.height != 1) WRONG(&m, "pickle '%s' ends with %zu values, not with one", name, m.height);
+  if (m.n_marks || m.height != 1)
+    WRONG(&m, "pickle '%s' ends with %zu values, not with one", name, m.height);
   const pickle_value *result = pop(&m);
   free(m.stack);
   free(m.memo);
@@ -352,6 +371,7 @@ const pickle_value *pickle_read(pickle_arena *arena, const char *path, const cha
 
 const pickle_value *pickle_entry(const pickle_value *dict, const char *key) {
   for (size_t i = dict->n / 2; i-- > 0;)
-    if (dict->items[2 * i]->kind == PICKLE_TEXT && !strcmp(dict->items[2 * i]->text, key)) return dict->items[2 * i + 1];
+    if (dict->items[2 * i]->kind == PICKLE_TEXT && !strcmp(dict->items[2 * i]->text, key))
+      return dict->items[2 * i + 1];
   return NULL;
 }

@@ -1,4 +1,5 @@
-/* tools/convert/pickle.h - reads a pickle of a TorchScript archive into values: a restricted interpreter that executes nothing. */
+/* tools/convert/pickle.h - reads a pickle of a TorchScript archive into values: a restricted
+   interpreter that executes nothing. */
 #ifndef CLB_TOOLS_CONVERT_PICKLE_H
 #define CLB_TOOLS_CONVERT_PICKLE_H
 
@@ -10,13 +11,14 @@ typedef enum {
   PICKLE_WHOLE,
   PICKLE_REAL,
   PICKLE_TEXT,
-  PICKLE_GLOBAL,  /* text: "module name" */
+  PICKLE_GLOBAL, /* text: "module name" */
   PICKLE_TUPLE,
   PICKLE_LIST,
   PICKLE_DICT,    /* items: key, value, key, value, ... */
   PICKLE_STORAGE, /* items: "storage", the global of its type, key, device, number of elements */
   PICKLE_TENSOR,  /* items: storage, offset, shape, stride, ... */
-  PICKLE_OBJECT   /* items: the global of its class, and, once it is built, the dict of its attributes */
+  PICKLE_OBJECT /* items: the global of its class, and, once it is built, the dict of its attributes
+                 */
 } pickle_kind;
 
 typedef struct pickle_value pickle_value;
@@ -37,9 +39,10 @@ typedef struct {
   size_t values;
 } pickle_arena;
 
-/* Reads the pickle `name` of the file at `path`; values live until pickle_free.  Refuses opcodes and globals that TorchScript's
-   models do not need. */
-const pickle_value *pickle_read(pickle_arena *arena, const char *path, const char *name, const unsigned char *bytes, size_t n);
+/* Reads the pickle `name` of the file at `path`; values live until pickle_free.  Refuses opcodes
+   and globals that TorchScript's models do not need. */
+const pickle_value *pickle_read(pickle_arena *arena, const char *path, const char *name,
+                                const unsigned char *bytes, size_t n);
 void pickle_free(pickle_arena *arena);
 
 /* An entry of a dict; NULL where there is none. */

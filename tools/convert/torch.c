@@ -7,7 +7,9 @@
 /* ---- values ---- */
 
 static value entry_of(value object, const char *key) {
-  return object && object->kind == PICKLE_OBJECT && object->n == 2 ? pickle_entry(object->items[1], key) : NULL;
+  return object && object->kind == PICKLE_OBJECT && object->n == 2
+             ? pickle_entry(object->items[1], key)
+             : NULL;
 }
 
 value maybe(value object, const char *path) {
@@ -26,8 +28,11 @@ const char *class_of(value object) {
 
 value attribute(const torch *t, value object, const char *path, pickle_kind kind) {
   value v = maybe(object, path);
-  if (!v) refuse(t->path, "'%s' lacks '%s': not a NequIP model of the kind that is understood", class_of(object), path);
-  if (v->kind != kind) refuse(t->path, "'%s' of '%s' is of another type than NequIP's", path, class_of(object));
+  if (!v)
+    refuse(t->path, "'%s' lacks '%s': not a NequIP model of the kind that is understood",
+           class_of(object), path);
+  if (v->kind != kind)
+    refuse(t->path, "'%s' of '%s' is of another type than NequIP's", path, class_of(object));
   return v;
 }
 
@@ -45,22 +50,27 @@ void expect(const torch *t, bool good, value object, const char *what) {
 
 void expect_flag(const torch *t, value object, const char *key, bool wanted) {
   if (attribute(t, object, key, PICKLE_BOOL)->whole != wanted)
-    refuse(t->path, "'%s' has %s = %s, which is not understood", class_of(object), key, wanted ? "False" : "True");
+    refuse(t->path, "'%s' has %s = %s, which is not understood", class_of(object), key,
+           wanted ? "False" : "True");
 }
 
 void expect_class(const torch *t, value object, const char *name) {
   const char *space = strchr(class_of(object), ' ');
-  if (!space || strcmp(space + 1, name) != 0) refuse(t->path, "'%s' stands where %s was expected", class_of(object), name);
+  if (!space || strcmp(space + 1, name) != 0)
+    refuse(t->path, "'%s' stands where %s was expected", class_of(object), name);
 }
 
 value item(const torch *t, value v, size_t i, pickle_kind kind) {
-  if ((v->kind != PICKLE_TUPLE && v->kind != PICKLE_LIST) || i >= v->n || v->items[i]->kind != kind) refuse(t->path, "a tuple is not what NequIP writes");
+  if ((v->kind != PICKLE_TUPLE && v->kind != PICKLE_LIST) || i >= v->n || v->items[i]->kind != kind)
+    refuse(t->path, "a tuple is not what NequIP writes");
   return v->items[i];
 }
 
 int64_t whole_item(const torch *t, value v, size_t i, int64_t limit) {
   const int64_t x = item(t, v, i, PICKLE_WHOLE)->whole;
-  if (x < 0 || x >= limit) refuse(t->path, "a number of a tuple is %lld, not from 0 to %lld", (long long)x, (long long)limit - 1);
+  if (x < 0 || x >= limit)
+    refuse(t->path, "a number of a tuple is %lld, not from 0 to %lld", (long long)x,
+           (long long)limit - 1);
   return x;
 }
 
@@ -70,8 +80,10 @@ irreps irreps_at(const torch *t, value object, const char *path) {
   for (size_t i = 0; i < list->n; i++) {
     value pair = item(t, list, i, PICKLE_TUPLE), ir = item(t, pair, 1, PICKLE_TUPLE);
     const int64_t parity = item(t, ir, 1, PICKLE_WHOLE)->whole;
-    if (out.n == MAX_TERMS || (parity != 1 && parity != -1)) refuse(t->path, "'%s' of '%s' are no irreps", path, class_of(object));
-    out.term[out.n++] = (irrep){(int)whole_item(t, pair, 0, MAX_CHANNELS + 1), (int)whole_item(t, ir, 0, MAX_DEGREE + 1), (int)parity};
+    if (out.n == MAX_TERMS || (parity != 1 && parity != -1))
+      refuse(t->path, "'%s' of '%s' are no irreps", path, class_of(object));
+    out.term[out.n++] = (irrep){(int)whole_item(t, pair, 0, MAX_CHANNELS + 1),
+                                (int)whole_item(t, ir, 0, MAX_DEGREE + 1), (int)parity};
   }
   return out;
 }
@@ -85,7 +97,8 @@ static bool equal_irreps(const irreps *a, const irreps *b) {
 
 void expect_irreps(const torch *t, value object, const char *path, const irreps *wanted) {
   irreps found = irreps_at(t, object, path);
-  if (!equal_irreps(&found, wanted)) refuse(t->path, "'%s' of '%s' do not fit their neighbours", path, class_of(object));
+  if (!equal_irreps(&found, wanted))
+    refuse(t->path, "'%s' of '%s' do not fit their neighbours", path, class_of(object));
 }
 
 /* ---- tensors ---- */
@@ -96,18 +109,24 @@ static weights weights_of(torch *t, value tensor, const char *folder, const char
   weights w = {.f64 = !strcmp(type, "torch DoubleStorage"), .rank = (int)shape->n, .count = 1};
   char entry[NAME_BYTES];
   size_t bytes;
-  if (!w.f64 && strcmp(type, "torch FloatStorage") != 0) refuse(t->path, "tensor '%s' is a %s, not of float or double", name, type);
-  if (shape->n > MAX_RANK || stride->n != shape->n) refuse(t->path, "tensor '%s' has %zu dimensions, not at most %d", name, shape->n, MAX_RANK);
+  if (!w.f64 && strcmp(type, "torch FloatStorage") != 0)
+    refuse(t->path, "tensor '%s' is a %s, not of float or double", name, type);
+  if (shape->n > MAX_RANK || stride->n != shape->n)
+    refuse(t->path, "tensor '%s' has %zu dimensions, not at most %d", name, shape->n, MAX_RANK);
   for (int i = w.rank; i-- > 0;) {
     const int64_t extent = item(t, shape, (size_t)i, PICKLE_WHOLE)->whole;
-    if (extent < 0 || extent > INT32_MAX || w.count > INT32_MAX) refuse(t->path, "tensor '%s' is too large", name);
-    if (extent != 1 && item(t, stride, (size_t)i, PICKLE_WHOLE)->whole != w.count) refuse(t->path, "tensor '%s' is not contiguous", name);
+    if (extent < 0 || extent > INT32_MAX || w.count > INT32_MAX)
+      refuse(t->path, "tensor '%s' is too large", name);
+    if (extent != 1 && item(t, stride, (size_t)i, PICKLE_WHOLE)->whole != w.count)
+      refuse(t->path, "tensor '%s' is not contiguous", name);
     w.shape[i] = extent;
     w.count *= extent;
   }
-  if (snprintf(entry, sizeof entry, "%s/%s", folder, key) >= (int)sizeof entry || !(w.data = zip_find(&t->archive, entry, &bytes)))
+  if (snprintf(entry, sizeof entry, "%s/%s", folder, key) >= (int)sizeof entry ||
+      !(w.data = zip_find(&t->archive, entry, &bytes)))
     refuse(t->path, "there is no entry '%s/%s' for tensor '%s'", folder, key, name);
-  const int64_t size = w.f64 ? 8 : 4, available = (int64_t)bytes / size, offset = tensor->items[1]->whole;
+  const int64_t size = w.f64 ? 8 : 4, available = (int64_t)bytes / size,
+                offset = tensor->items[1]->whole;
   if (offset < 0 || offset > available || w.count > available - offset)
     refuse(t->path, "tensor '%s' reaches beyond its entry '%s' of %zu bytes", name, entry, bytes);
   w.data += offset * size;
@@ -118,9 +137,7 @@ weights weights_at(torch *t, value object, const char *path) {
   return weights_of(t, attribute(t, object, path, PICKLE_TENSOR), "data", path);
 }
 
-double element(const weights *w, int64_t i) {
-  return number_at(w->data, w->f64, i);
-}
+double element(const weights *w, int64_t i) { return number_at(w->data, w->f64, i); }
 
 weights constant_at(torch *t, size_t i) {
   return weights_of(t, item(t, t->constants, i, PICKLE_TENSOR), "constants", "constant");

@@ -1,5 +1,6 @@
-/* tools/convert/torch.h - a TorchScript archive as values: data.pkl is the tree of modules with their attributes and weights (data/N), constants.pkl
-   the numbers that code refers to.  What is missing or of another kind than asked for refuses the file. */
+/* tools/convert/torch.h - a TorchScript archive as values: data.pkl is the tree of modules with
+   their attributes and weights (data/N), constants.pkl the numbers that code refers to.  What is
+   missing or of another kind than asked for refuses the file. */
 #ifndef CLB_TOOLS_CONVERT_TORCH_H
 #define CLB_TOOLS_CONVERT_TORCH_H
 
@@ -25,8 +26,9 @@ value maybe(value object, const char *path);
 value attribute(const torch *t, value object, const char *path, pickle_kind kind);
 double real_at(const torch *t, value object, const char *path);
 int64_t whole_at(const torch *t, value object, const char *path);
-irreps irreps_at(const torch *t, value object, const char *path); /* ((multiplicity, (degree, parity)), ...) */
-const char *class_of(value object);                               /* "module name" */
+irreps irreps_at(const torch *t, value object,
+                 const char *path); /* ((multiplicity, (degree, parity)), ...) */
+const char *class_of(value object); /* "module name" */
 
 void expect(const torch *t, bool good, value object, const char *what);
 void expect_class(const torch *t, value object, const char *name); /* in whatever module */

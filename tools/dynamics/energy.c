@@ -29,12 +29,13 @@ typedef struct {
 typedef struct {
   energy_share share[MAX_KINDS]; /* of one computation, the largest first */
   int kinds;
-  double profiled;               /* seconds of that computation */
+  double profiled;                                 /* seconds of that computation */
   double largest_force, force_error, energy_error; /* eV/A, eV; against the exact radial networks */
 } energy_extras;
 
 typedef struct {
-  double first, median, least; /* seconds; first: opening the model and the first compute, compiling included */
+  double first, median,
+      least; /* seconds; first: opening the model and the first compute, compiling included */
 } energy_times;
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
@@ -49,7 +50,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case ARGP_KEY_ARG: argp_error(state, "'%s' is one argument too many", arg); return 0;
     case ARGP_KEY_END:
       if (!a->choice.structure) argp_error(state, "--structure is missing");
-      if (a->exact && !a->choice.options.knots) argp_error(state, "--exact compares splines with the networks they stand for; it goes with --knots");
+      if (a->exact && !a->choice.options.knots)
+        argp_error(
+            state,
+            "--exact compares splines with the networks they stand for; it goes with --knots");
       return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
@@ -61,7 +65,8 @@ static bool compute(md_system *y, const energy_arguments *a, energy_times *t) {
   const double start = seconds_now();
   structure atoms;
   char error[512];
-  if (!structure_read(a->choice.structure, false, &atoms, error, sizeof error)) return complain("%s", error), false;
+  if (!structure_read(a->choice.structure, false, &atoms, error, sizeof error))
+    return complain("%s", error), false;
   const bool open = md_system_open(y, &a->choice);
   if (!open) return structure_free(&atoms), false;
   if (!md_system_place(y, &atoms, a->choice.structure) || !md_system_compute(y, NULL)) return false;
@@ -118,7 +123,8 @@ static bool compare_with_exact(const md_system *y, const energy_arguments *a, en
   choice.options.knots = 0;
   bool good = structure_read(choice.structure, false, &atoms, error, sizeof error);
   if (!good) complain("%s", error);
-  good = good && md_system_open(&exact, &choice) && md_system_place(&exact, &atoms, choice.structure) && md_system_compute(&exact, NULL);
+  good = good && md_system_open(&exact, &choice) &&
+         md_system_place(&exact, &atoms, choice.structure) && md_system_compute(&exact, NULL);
   for (int64_t i = 0; good && i < 3 * exact.atoms.n; i++) {
     e->largest_force = fmax(e->largest_force, fabs(exact.forces[i]));
     e->force_error = fmax(e->force_error, fabs(exact.forces[i] - y->forces[i]));
@@ -137,7 +143,8 @@ static json_t *numbers(const double *x, int64_t n) {
   return list;
 }
 
-static void print_json(const md_system *y, const energy_arguments *a, const energy_times *t, const energy_extras *e) {
+static void print_json(const md_system *y, const energy_arguments *a, const energy_times *t,
+                       const energy_extras *e) {
   json_t *o = json_object(), *forces = json_array();
   for (int64_t i = 0; i < y->atoms.n; i++) json_array_add(forces, numbers(y->forces + 3 * i, 3));
   json_add(o, "model", json_text(a->choice.model));
@@ -153,7 +160,9 @@ static void print_json(const md_system *y, const energy_arguments *a, const ener
   json_add(o, "seconds_first", json_number(t->first));
   json_add(o, "seconds", json_number(t->median));
   json_add(o, "seconds_min", json_number(t->least));
-  if (a->exact) json_add(o, "force_error_of_splines", json_number(e->force_error)), json_add(o, "energy_error_of_splines", json_number(e->energy_error));
+  if (a->exact)
+    json_add(o, "force_error_of_splines", json_number(e->force_error)),
+        json_add(o, "energy_error_of_splines", json_number(e->energy_error));
   json_t *shares = a->profile ? json_array() : NULL;
   for (int i = 0; i < e->kinds; i++) {
     json_t *s = json_array_add(shares, json_object());
@@ -175,15 +184,23 @@ static void print_system(const md_system *y, const energy_arguments *a) {
   for (int z = 1; z <= CLB_ELEMENTS; z++)
     if (count[z]) printf(" %lld %s", (long long)count[z], clb_element_symbols[z]);
   const bool *p = s->periodic;
-  printf("; periodic: %s%s%s%s", p[0] ? "a" : "", p[1] ? "b" : "", p[2] ? "c" : "", p[0] || p[1] || p[2] ? "" : "no");
-  if (s->alternates) printf("; %lld atom%s at an alternate place %s left out", (long long)s->alternates, s->alternates > 1 ? "s" : "", s->alternates > 1 ? "are" : "is");
+  printf("; periodic: %s%s%s%s", p[0] ? "a" : "", p[1] ? "b" : "", p[2] ? "c" : "",
+         p[0] || p[1] || p[2] ? "" : "no");
+  if (s->alternates)
+    printf("; %lld atom%s at an alternate place %s left out", (long long)s->alternates,
+           s->alternates > 1 ? "s" : "", s->alternates > 1 ? "are" : "is");
   putchar('\n');
-  printf("model      %s: %s, %d layers, l <= %d, r_max %g A, %lld parameters\n", y->name, y->info.architecture, y->info.n_layers, y->info.l_max, y->info.r_max,
+  printf("model      %s: %s, %d layers, l <= %d, r_max %g A, %lld parameters\n", y->name,
+         y->info.architecture, y->info.n_layers, y->info.l_max, y->info.r_max,
          (long long)y->info.parameters);
-  printf("device     %s: %s; %s", y->device.name, y->device.description, dtype_names[a->choice.options.precision]);
-  if (a->choice.options.knots) printf(", splines of %d knots, off by at most %.2g of the largest weight", a->choice.options.knots, y->info.table_error);
+  printf("device     %s: %s; %s", y->device.name, y->device.description,
+         dtype_names[a->choice.options.precision]);
+  if (a->choice.options.knots)
+    printf(", splines of %d knots, off by at most %.2g of the largest weight",
+           a->choice.options.knots, y->info.table_error);
   const int64_t edges = md_system_edges(y);
-  printf("\nedges      %lld, %.1f per atom\n", (long long)edges, s->n ? (double)edges / (double)s->n : 0);
+  printf("\nedges      %lld, %.1f per atom\n", (long long)edges,
+         s->n ? (double)edges / (double)s->n : 0);
 }
 
 static void print_forces(const md_system *y) {
@@ -197,7 +214,9 @@ static void print_forces(const md_system *y) {
     at = i;
   }
   printf("forces     norm %.6f eV/A", sqrt(sum));
-  if (y->atoms.n) printf(", the largest %.6f eV/A on atom %lld (%s)", sqrt(largest), (long long)at + 1, clb_element_symbols[y->atoms.numbers[at]]);
+  if (y->atoms.n)
+    printf(", the largest %.6f eV/A on atom %lld (%s)", sqrt(largest), (long long)at + 1,
+           clb_element_symbols[y->atoms.numbers[at]]);
   putchar('\n');
 }
 
@@ -207,16 +226,20 @@ static void print_stress(const md_system *y) {
     puts("stress     none: not periodic in all directions");
     return;
   }
-  printf("stress     xx %.6g, yy %.6g, zz %.6g, yz %.6g, xz %.6g, xy %.6g eV/A^3; pressure %.4g GPa\n", s[0][0], s[1][1], s[2][2], s[1][2], s[0][2], s[0][1],
-         -(s[0][0] + s[1][1] + s[2][2]) / 3 * gpa_per_ev_a3);
+  printf(
+      "stress     xx %.6g, yy %.6g, zz %.6g, yz %.6g, xz %.6g, xy %.6g eV/A^3; pressure %.4g GPa\n",
+      s[0][0], s[1][1], s[2][2], s[1][2], s[0][2], s[0][1],
+      -(s[0][0] + s[1][1] + s[2][2]) / 3 * gpa_per_ev_a3);
 }
 
 static void print_profile(const energy_extras *e) {
   table t = {.n = 5, .titles = {"kernel", ">launches", ">ms", ">%", ">us each"}};
   double sum = 0;
-  for (int i = 0; i < e->kinds; i++) sum += e->share[i].seconds, table_fit(&t, 0, e->share[i].kernel);
+  for (int i = 0; i < e->kinds; i++)
+    sum += e->share[i].seconds, table_fit(&t, 0, e->share[i].kernel);
   table_fit(&t, 2, "12345.678");
-  printf("profile    %.4g ms in kernels, each waited for, of %.4g ms in all\n", 1e3 * sum, 1e3 * e->profiled);
+  printf("profile    %.4g ms in kernels, each waited for, of %.4g ms in all\n", 1e3 * sum,
+         1e3 * e->profiled);
   table_titles(&t);
   for (int i = 0; i < e->kinds; i++) {
     const energy_share *s = &e->share[i];
@@ -229,34 +252,43 @@ static void print_profile(const energy_extras *e) {
   }
 }
 
-static void print(const md_system *y, const energy_arguments *a, const energy_times *t, const energy_extras *e) {
+static void print(const md_system *y, const energy_arguments *a, const energy_times *t,
+                  const energy_extras *e) {
   const double n = y->atoms.n ? (double)y->atoms.n : 1;
   print_system(y, a);
   printf("energy     %.6f eV, %.6f eV per atom\n", y->energy, y->energy / n);
   print_forces(y);
   print_stress(y);
-  printf("time       the first, compiling included, %.3g s; then at best %.4g ms, %.3g us per atom\n", t->first, 1e3 * t->least, 1e6 * t->least / n);
+  printf(
+      "time       the first, compiling included, %.3g s; then at best %.4g ms, %.3g us per atom\n",
+      t->first, 1e3 * t->least, 1e6 * t->least / n);
   if (a->exact)
-    printf("splines    energy off by %.3g eV, forces by at most %.3g eV/A (largest component %.4g) from the exact radial networks\n", e->energy_error, e->force_error, e->largest_force);
+    printf("splines    energy off by %.3g eV, forces by at most %.3g eV/A (largest component %.4g) "
+           "from the exact radial networks\n",
+           e->energy_error, e->force_error, e->largest_force);
   if (a->forces) printf("written    %s\n", a->forces);
   if (a->profile) print_profile(e);
 }
 
 int energy_main(int argc, char **argv) {
-  static const struct argp_option options[] = {{"forces", 'f', "FILE", 0, "Write atoms and forces as extended XYZ", 0},
-                                               {"repeat", 'r', "N", 0, "Time N more computations (default: 3)", 0},
-                                               {"json", 'j', NULL, 0, "Print one JSON object, nothing else", 0},
-                                               {"profile", 'p', NULL, 0, "Then once more, with every kernel timed by itself", 0},
-                                               {"exact", 'x', NULL, 0, "With --knots: compare with the radial networks that the splines stand for", 0},
-                                               {0}};
+  static const struct argp_option options[] = {
+      {"forces", 'f', "FILE", 0, "Write atoms and forces as extended XYZ", 0},
+      {"repeat", 'r', "N", 0, "Time N more computations (default: 3)", 0},
+      {"json", 'j', NULL, 0, "Print one JSON object, nothing else", 0},
+      {"profile", 'p', NULL, 0, "Then once more, with every kernel timed by itself", 0},
+      {"exact", 'x', NULL, 0,
+       "With --knots: compare with the radial networks that the splines stand for", 0},
+      {0}};
   static const struct argp_child children[] = {{&md_choice_argp, 0, NULL, 0}, {0}};
-  static const struct argp argp = {.options = options,
-                                   .parser = parse,
-                                   .children = children,
-                                   .args_doc = "--model FILE --structure FILE",
-                                   .doc = "Energy, forces and stress of the atoms in a file.\v"
-                                          "eV and Angstrom. stress is dE/dstrain / volume; pressure is -trace / 3. Each time is of a whole computation, the search for "
-                                          "neighbours and all copies included."};
+  static const struct argp argp = {
+      .options = options,
+      .parser = parse,
+      .children = children,
+      .args_doc = "--model FILE --structure FILE",
+      .doc = "Energy, forces and stress of the atoms in a file.\v"
+             "eV and Angstrom. stress is dE/dstrain / volume; pressure is -trace / 3. Each time is "
+             "of a whole computation, the search for "
+             "neighbours and all copies included."};
   energy_arguments a = {.repeats = 3};
   parse_arguments(&argp, argc, argv, 0, &a);
   md_system y = {0};
@@ -268,7 +300,9 @@ int energy_main(int argc, char **argv) {
   bool good = outputs_ready(files, sizeof files / sizeof *files) && compute(&y, &a, &t);
   if (good && a.profile) good = profile(&y, &e);
   if (good && a.exact) good = compare_with_exact(&y, &a, &e);
-  if (good && a.forces) good = file_replace(a.forces, frame_write, &(md_frame){.system = &y, .forces = true, .time = NAN});
+  if (good && a.forces)
+    good =
+        file_replace(a.forces, frame_write, &(md_frame){.system = &y, .forces = true, .time = NAN});
   if (good && a.json) print_json(&y, &a, &t, &e);
   else if (good) print(&y, &a, &t, &e);
   md_system_close(&y);

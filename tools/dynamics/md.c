@@ -31,27 +31,38 @@ enum { LANGEVIN = 256, SEED, TRAJECTORY, CSV, PLOT, RESTART, CONTINUE, FORCES, S
 static const struct argp_option options[] = {
     {"steps", 'n', "N", 0, "Steps to go", 1},
     {"dt", 'D', "FS", 0, "Length of a step (fs)", 1},
-    {"temperature", 'T', "K", 0, "Of the velocities drawn at the start (default: 0, at rest), and of the thermostat", 1},
-    {"langevin", LANGEVIN, "FRICTION", 0, "A Langevin thermostat (1/ps); without it energy is constant", 1},
+    {"temperature", 'T', "K", 0,
+     "Of the velocities drawn at the start (default: 0, at rest), and of the thermostat", 1},
+    {"langevin", LANGEVIN, "FRICTION", 0,
+     "A Langevin thermostat (1/ps); without it energy is constant", 1},
     {"seed", SEED, "N", 0, "Of velocities and thermostat (default: 1)", 1},
-    {"skin", SKIN, "A", 0, "Neighbours are looked for again once an atom has moved by half of it; the longer the more edges (default: 0.2)", 1},
+    {"skin", SKIN, "A", 0,
+     "Neighbours are looked for again once an atom has moved by half of it; the longer the more "
+     "edges (default: 0.2)",
+     1},
     {"every", 'e', "N", 0, "Steps from one line, frame and restart to the next (default: 10)", 2},
     {"csv", CSV, "FILE", 0, "Energies and temperature", 2},
-    {"trajectory", TRAJECTORY, "FILE", 0, "Extended XYZ with velocities (A/fs); positions are not wrapped into the cell", 2},
+    {"trajectory", TRAJECTORY, "FILE", 0,
+     "Extended XYZ with velocities (A/fs); positions are not wrapped into the cell", 2},
     {"forces", FORCES, NULL, 0, "Forces in the trajectory, too", 2},
     {"plot", PLOT, "FILE", 0, "Energies and temperature as SVG, at the end", 2},
     {"restart", RESTART, "FILE", 0, "What a later run goes on from", 2},
-    {"continue", CONTINUE, "FILE", 0, "Go on from a restart: it replaces --structure, the start's velocities and the seed; "
-     "csv and trajectory go on behind what they had then", 2},
+    {"continue", CONTINUE, "FILE", 0,
+     "Go on from a restart: it replaces --structure, the start's velocities and the seed; "
+     "csv and trajectory go on behind what they had then",
+     2},
     {"force", FORCE, NULL, 0, "Overwrite a csv, trajectory or restart of another run", 2},
     {0}};
 
 static void check(const md_arguments *a, const struct argp_state *state) {
-  if (!a->choice.structure == !a->from) argp_error(state, "give --structure, or --continue, and not both");
+  if (!a->choice.structure == !a->from)
+    argp_error(state, "give --structure, or --continue, and not both");
   if (a->steps < 0) argp_error(state, "--steps is missing");
   if (!(a->motion.dt > 0)) argp_error(state, "--dt is missing");
   if (a->motion.friction > 0 && !a->warm) argp_error(state, "--langevin needs --temperature");
-  if (a->from && a->warm && !(a->motion.friction > 0)) argp_error(state, "--temperature of a run that goes on needs --langevin: the velocities are those of the restart");
+  if (a->from && a->warm && !(a->motion.friction > 0))
+    argp_error(state, "--temperature of a run that goes on needs --langevin: the velocities are "
+                      "those of the restart");
   if (a->from && a->seeded) argp_error(state, "--seed: the seed is that of the restart");
   if (a->forces && !a->trajectory) argp_error(state, "--forces needs --trajectory");
 }
@@ -62,9 +73,17 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case 'n': a->steps = whole_number(state, "--steps", arg, 0, 1000000000000); return 0;
     case 'e': a->every = whole_number(state, "--every", arg, 1, 1000000000000); return 0;
     case 'D': a->motion.dt = real_number(state, "--dt", arg, 1e-6, 1000); return 0;
-    case 'T': a->motion.temperature = real_number(state, "--temperature", arg, 0, 1e9); a->warm = true; return 0;
-    case LANGEVIN: a->motion.friction = real_number(state, "--langevin", arg, 1e-9, 1e6) / 1000; return 0;
-    case SEED: a->seed = (uint64_t)whole_number(state, "--seed", arg, 0, (int64_t)1 << 53); a->seeded = true; return 0;
+    case 'T':
+      a->motion.temperature = real_number(state, "--temperature", arg, 0, 1e9);
+      a->warm = true;
+      return 0;
+    case LANGEVIN:
+      a->motion.friction = real_number(state, "--langevin", arg, 1e-9, 1e6) / 1000;
+      return 0;
+    case SEED:
+      a->seed = (uint64_t)whole_number(state, "--seed", arg, 0, (int64_t)1 << 53);
+      a->seeded = true;
+      return 0;
     case SKIN: a->choice.options.skin = real_number(state, "--skin", arg, 0, 100); return 0;
     case TRAJECTORY: a->trajectory = arg; return 0;
     case CSV: a->csv = arg; return 0;
@@ -90,15 +109,13 @@ typedef struct {
   md_effort effort;
   append_file csv, trajectory;
   file_mark csv_before, trajectory_before; /* of the run that this one goes on with */
-  int64_t written;  /* the step of the last record; -1: none */
-  double told;      /* when progress was last shown, seconds */
+  int64_t written;                         /* the step of the last record; -1: none */
+  double told;                             /* when progress was last shown, seconds */
 } md_run;
 
 static volatile sig_atomic_t stopped; /* the signal that asks for the end */
 
-static void stop(int signal_number) {
-  stopped = signal_number;
-}
+static void stop(int signal_number) { stopped = signal_number; }
 
 /* Once: a second signal kills. */
 static void heed_signals(void) {
@@ -128,7 +145,8 @@ static bool name_files(const md_arguments *a) {
   if (!outputs_ready(files, sizeof files / sizeof *files)) return false;
   if (!a->restart || again || a->force || stat(a->restart, &about) || !about.st_size) return true;
   complain("%s: it is there already: name another file, --continue goes on from it, or --force "
-           "overwrites it", a->restart);
+           "overwrites it",
+           a->restart);
   return false;
 }
 
@@ -146,7 +164,8 @@ static bool open_files(md_run *r) {
 
 static bool same_model(const md_run *r, const md_restart *before) {
   if (r->system.checksum == before->model) return true;
-  complain("%s: it was made with another model, %s (checksum %016" PRIx64 "); that of %s is %016" PRIx64,
+  complain("%s: it was made with another model, %s (checksum %016" PRIx64
+           "); that of %s is %016" PRIx64,
            r->a->from, before->model_name, before->model, r->a->choice.model, r->system.checksum);
   return false;
 }
@@ -159,7 +178,8 @@ static bool go_on(md_run *r) {
   r->state = before.state;
   before.state = (md_state){0};
   const bool good = check_files(r) && md_system_open(&r->system, &r->a->choice) &&
-                    same_model(r, &before) && md_system_place(&r->system, &before.atoms, r->a->from);
+                    same_model(r, &before) &&
+                    md_system_place(&r->system, &before.atoms, r->a->from);
   restart_free(&before);
   return good;
 }
@@ -201,7 +221,8 @@ static void csv_line(md_run *r, const double v[SERIES_VALUES]) {
             v[SERIES_TEMPERATURE]);
 }
 
-/* A line, a frame and a restart, in this order: what a restart says of files is on the disk before. */
+/* A line, a frame and a restart, in this order: what a restart says of files is on the disk before.
+ */
 static bool record(md_run *r, const double v[SERIES_VALUES]) {
   const md_arguments *a = r->a;
   const md_frame frame = {&r->system, r->state.velocities, a->forces, r->state.time};
@@ -217,10 +238,13 @@ static bool record(md_run *r, const double v[SERIES_VALUES]) {
 
 static bool look(md_run *r, double values[SERIES_VALUES]) {
   const double kinetic = md_kinetic(&r->system, &r->state);
-  const double v[SERIES_VALUES] = {r->state.time, r->system.energy, kinetic, md_temperature(&r->system, &r->a->motion, kinetic)};
+  const double v[SERIES_VALUES] = {r->state.time, r->system.energy, kinetic,
+                                   md_temperature(&r->system, &r->a->motion, kinetic)};
   memcpy(values, v, sizeof v);
   if (isfinite(r->system.energy) && isfinite(kinetic)) return series_add(&r->series, v), true;
-  complain("step %lld: the energy is not finite; a shorter --dt, or atoms that are not so close, may help", (long long)r->state.step);
+  complain("step %lld: the energy is not finite; a shorter --dt, or atoms that are not so close, "
+           "may help",
+           (long long)r->state.step);
   return false;
 }
 
@@ -228,7 +252,8 @@ static void tell(md_run *r, const double v[SERIES_VALUES]) {
   const double now = seconds_now();
   if (now - r->told < 0.2) return;
   r->told = now;
-  progress("step %lld of %lld: %.6f eV, %.1f K, %.3g ns/day", (long long)r->effort.steps, (long long)r->a->steps, v[SERIES_POTENTIAL] + v[SERIES_KINETIC], v[SERIES_TEMPERATURE],
+  progress("step %lld of %lld: %.6f eV, %.1f K, %.3g ns/day", (long long)r->effort.steps,
+           (long long)r->a->steps, v[SERIES_POTENTIAL] + v[SERIES_KINETIC], v[SERIES_TEMPERATURE],
            ns_per_day(&r->a->motion, &r->effort));
 }
 
@@ -262,19 +287,24 @@ static bool finish(md_run *r) {
 
 int md_main(int argc, char **argv) {
   static const struct argp_child children[] = {{&md_choice_argp, 0, NULL, 0}, {0}};
-  static const struct argp argp = {.options = options,
-                                   .parser = parse,
-                                   .children = children,
-                                   .args_doc = "--model FILE --structure FILE --steps N --dt FS",
-                                   .doc = "Molecular dynamics: velocity Verlet at constant energy, or Langevin (BAOAB).\v"
-                                          "Masses are standard atomic weights. Velocities are drawn at --temperature, without total momentum. The last step is always recorded. "
-                                          "Ctrl-C (SIGINT, or SIGTERM) ends the run after the step at hand, with all files complete and exit status 1; a second one kills. "
-                                          "A restart knows how long csv and trajectory were: what a run had written behind "
-                                          "that, killed or out of space, is cut off when another goes on. "
-                                          "A run that goes on from a restart takes the steps that the whole run would have taken, bit for bit, if device, model and other options are the same. "
-                                          "drift: the slope of a straight line through the total energy, with its standard error."};
-  md_arguments a = {.steps = -1, .every = 10, .seed = 1, .choice.options.skin = 0.2,
-                    .choice.checksum = true};
+  static const struct argp argp = {
+      .options = options,
+      .parser = parse,
+      .children = children,
+      .args_doc = "--model FILE --structure FILE --steps N --dt FS",
+      .doc =
+          "Molecular dynamics: velocity Verlet at constant energy, or Langevin (BAOAB).\v"
+          "Masses are standard atomic weights. Velocities are drawn at --temperature, without "
+          "total momentum. The last step is always recorded. "
+          "Ctrl-C (SIGINT, or SIGTERM) ends the run after the step at hand, with all files "
+          "complete and exit status 1; a second one kills. "
+          "A restart knows how long csv and trajectory were: what a run had written behind "
+          "that, killed or out of space, is cut off when another goes on. "
+          "A run that goes on from a restart takes the steps that the whole run would have taken, "
+          "bit for bit, if device, model and other options are the same. "
+          "drift: the slope of a straight line through the total energy, with its standard error."};
+  md_arguments a = {
+      .steps = -1, .every = 10, .seed = 1, .choice.options.skin = 0.2, .choice.checksum = true};
   parse_arguments(&argp, argc, argv, 0, &a);
   md_run r = {.a = &a, .written = -1};
   bool good = begin(&r);

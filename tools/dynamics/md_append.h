@@ -1,4 +1,5 @@
-/* tools/dynamics/md_append.h - files that grow by whole records, what a restart knows of them, and going on there. */
+/* tools/dynamics/md_append.h - files that grow by whole records, what a restart knows of them, and
+   going on there. */
 #ifndef CLB_TOOLS_DYNAMICS_MD_APPEND_H
 #define CLB_TOOLS_DYNAMICS_MD_APPEND_H
 

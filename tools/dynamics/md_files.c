@@ -19,11 +19,13 @@ bool frame_write(FILE *f, const void *user) {
   const structure *s = &y->atoms;
   fprintf(f, "%lld\n", (long long)s->n);
   if (s->periodic[0] || s->periodic[1] || s->periodic[2]) matrix_write(f, "Lattice", s->cell);
-  fprintf(f, "Properties=species:S:1:pos:R:3%s%s ", frame->velocities ? ":velo:R:3" : "", frame->forces ? ":forces:R:3" : "");
+  fprintf(f, "Properties=species:S:1:pos:R:3%s%s ", frame->velocities ? ":velo:R:3" : "",
+          frame->forces ? ":forces:R:3" : "");
   fprintf(f, "energy=%.17g ", y->energy);
   if (y->has_stress) matrix_write(f, "stress", y->stress);
   if (isfinite(frame->time)) fprintf(f, "time=%.17g ", frame->time);
-  fprintf(f, "pbc=\"%c %c %c\"\n", s->periodic[0] ? 'T' : 'F', s->periodic[1] ? 'T' : 'F', s->periodic[2] ? 'T' : 'F');
+  fprintf(f, "pbc=\"%c %c %c\"\n", s->periodic[0] ? 'T' : 'F', s->periodic[1] ? 'T' : 'F',
+          s->periodic[2] ? 'T' : 'F');
   for (int64_t i = 0; i < s->n; i++) {
     fputs(clb_element_symbols[s->numbers[i]], f);
     triple_write(f, s->positions + 3 * i);

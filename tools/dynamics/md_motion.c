@@ -8,8 +8,9 @@
 #include "tools/dynamics/md_random.h"
 
 /* CODATA 2018 */
-static const double boltzmann = 8.617333262e-5;                                             /* eV / K */
-static const double force_unit = 1.602176634e-19 / 1.66053906660e-27 * 1e-10 /* eV / (Angstrom u) in Angstrom / fs^2 */;
+static const double boltzmann = 8.617333262e-5; /* eV / K */
+static const double force_unit =
+    1.602176634e-19 / 1.66053906660e-27 * 1e-10 /* eV / (Angstrom u) in Angstrom / fs^2 */;
 
 /* ---- the state ---- */
 
@@ -23,9 +24,7 @@ void md_state_free(md_state *s) {
   free(s->listed);
 }
 
-static double mass(const md_system *y, int64_t i) {
-  return atomic_weights[y->atoms.numbers[i]];
-}
+static double mass(const md_system *y, int64_t i) { return atomic_weights[y->atoms.numbers[i]]; }
 
 /* The deviates of step -1: no step of the run has them. */
 void md_draw_velocities(const md_system *y, md_state *s, double temperature) {
@@ -61,7 +60,8 @@ static bool compute(md_system *y, md_state *s, const double *positions) {
   clb_model_neighbours found;
   if (!md_system_compute(y, positions)) return false;
   if (clb_model_last_neighbours(y->model, &found)) return complain("%s", clb_error(y->ctx)), false;
-  if (found.rebuilds != s->rebuilds) memmove(s->listed, positions, (size_t)y->atoms.n * 3 * sizeof *positions);
+  if (found.rebuilds != s->rebuilds)
+    memmove(s->listed, positions, (size_t)y->atoms.n * 3 * sizeof *positions);
   s->rebuilds = found.rebuilds;
   return true;
 }
@@ -72,7 +72,8 @@ bool md_start(md_system *y, md_state *s) {
 
 static void kick(const md_system *y, md_state *s, double dt) {
   for (int64_t i = 0; i < y->atoms.n; i++)
-    for (int k = 0; k < 3; k++) s->velocities[3 * i + k] += dt * force_unit / mass(y, i) * y->forces[3 * i + k];
+    for (int k = 0; k < 3; k++)
+      s->velocities[3 * i + k] += dt * force_unit / mass(y, i) * y->forces[3 * i + k];
 }
 
 static void drift(md_system *y, const md_state *s, double dt) {
@@ -81,12 +82,14 @@ static void drift(md_system *y, const md_state *s, double dt) {
 
 /* The exact solution of friction and noise alone over dt. */
 static void thermostat(const md_system *y, md_state *s, const md_motion *m) {
-  const double keep = exp(-m->friction * m->dt), energy = -expm1(-2 * m->friction * m->dt) * boltzmann * m->temperature * force_unit;
+  const double keep = exp(-m->friction * m->dt),
+               energy = -expm1(-2 * m->friction * m->dt) * boltzmann * m->temperature * force_unit;
   for (int64_t i = 0; i < y->atoms.n; i++) {
     double noise[3];
     const double width = sqrt(energy / mass(y, i));
     normal_triple(s->seed, s->step, i, noise);
-    for (int k = 0; k < 3; k++) s->velocities[3 * i + k] = keep * s->velocities[3 * i + k] + width * noise[k];
+    for (int k = 0; k < 3; k++)
+      s->velocities[3 * i + k] = keep * s->velocities[3 * i + k] + width * noise[k];
   }
 }
 

@@ -1,10 +1,13 @@
-/* tools/dynamics/md_motion.h - molecular dynamics: velocity Verlet, and Langevin by BAOAB.  Angstrom, fs, eV, K, atomic mass units. */
+/* tools/dynamics/md_motion.h - molecular dynamics: velocity Verlet, and Langevin by BAOAB.
+   Angstrom, fs, eV, K, atomic mass units. */
 #ifndef CLB_TOOLS_DYNAMICS_MD_MOTION_H
 #define CLB_TOOLS_DYNAMICS_MD_MOTION_H
 
 #include "tools/dynamics/md_system.h"
 
-extern const double atomic_weights[CLB_ELEMENTS + 1]; /* standard weights; of elements without one, the mass number of the most stable isotope */
+extern const double
+    atomic_weights[CLB_ELEMENTS + 1]; /* standard weights; of elements without one, the mass number
+                                         of the most stable isotope */
 
 /* What a run goes on from, with the positions that its md_system holds. */
 typedef struct {
@@ -26,7 +29,8 @@ typedef struct {
 
 /* Maxwell's distribution, then without total momentum. */
 void md_draw_velocities(const md_system *y, md_state *s, double temperature);
-/* Forces of a state; its neighbours are those that the run had which wrote it, so that sums keep their order.  false: see md_system_compute. */
+/* Forces of a state; its neighbours are those that the run had which wrote it, so that sums keep
+   their order.  false: see md_system_compute. */
 bool md_start(md_system *y, md_state *s);
 bool md_step(md_system *y, md_state *s, const md_motion *m);
 

@@ -8,7 +8,8 @@ void philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
   uint32_t x[4] = {counter[0], counter[1], counter[2], counter[3]}, k[2] = {key[0], key[1]};
   for (int round = 0; round < 10; round++) {
     const uint64_t a = (uint64_t)0xd2511f53u * x[0], b = (uint64_t)0xcd9e8d57u * x[2];
-    const uint32_t next[4] = {(uint32_t)(b >> 32) ^ x[1] ^ k[0], (uint32_t)b, (uint32_t)(a >> 32) ^ x[3] ^ k[1], (uint32_t)a};
+    const uint32_t next[4] = {(uint32_t)(b >> 32) ^ x[1] ^ k[0], (uint32_t)b,
+                              (uint32_t)(a >> 32) ^ x[3] ^ k[1], (uint32_t)a};
     memcpy(x, next, sizeof x);
     k[0] += 0x9e3779b9u;
     k[1] += 0xbb67ae85u;
@@ -18,7 +19,8 @@ void philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
 
 /* Box and Muller's, of words in (0, 2^32). */
 void normal_triple(uint64_t seed, int64_t step, int64_t atom, double out[3]) {
-  const uint32_t counter[4] = {(uint32_t)atom, (uint32_t)((uint64_t)atom >> 32), (uint32_t)step, (uint32_t)((uint64_t)step >> 32)};
+  const uint32_t counter[4] = {(uint32_t)atom, (uint32_t)((uint64_t)atom >> 32), (uint32_t)step,
+                               (uint32_t)((uint64_t)step >> 32)};
   const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
   uint32_t word[4];
   double u[4];

@@ -28,7 +28,8 @@ static const char *energy_unit(const double *x, int n, double *unit) {
   return names[k];
 }
 
-/* Per atom, in eV, as changes since the first; then in the units that suit them, which the titles say. */
+/* Per atom, in eV, as changes since the first; then in the units that suit them, which the titles
+   say. */
 static void fill(double *x, const md_system *y, const md_series *s, char titles[3][96]) {
   const int n = s->n;
   const double atoms = (double)y->atoms.n;
@@ -42,8 +43,10 @@ static void fill(double *x, const md_system *y, const md_series *s, char titles[
     x[TOTAL * n + i] = x[SMALL_TOTAL * n + i] = x[POTENTIAL * n + i] + x[KINETIC * n + i];
     x[TEMPERATURE * n + i] = v[SERIES_TEMPERATURE];
   }
-  snprintf(titles[0], 96, "Change of energy (%s/atom)", energy_unit(x + POTENTIAL * n, n, &unit[0]));
-  snprintf(titles[1], 96, "Change of total energy (%s/atom)", energy_unit(x + TOTAL * n, n, &unit[1]));
+  snprintf(titles[0], 96, "Change of energy (%s/atom)",
+           energy_unit(x + POTENTIAL * n, n, &unit[0]));
+  snprintf(titles[1], 96, "Change of total energy (%s/atom)",
+           energy_unit(x + TOTAL * n, n, &unit[1]));
   snprintf(titles[2], 96, "Time (%s)", is_short ? "fs" : "ps");
   for (int i = 0; i < n; i++) {
     for (int c = POTENTIAL; c <= TOTAL; c++) x[c * n + i] /= unit[0];
@@ -56,7 +59,8 @@ static void drift_text(char text[96], const md_system *y, const md_series *s) {
   const md_drift d = series_drift(s);
   const double unit = 1e3 * 1000 / (double)y->atoms.n; /* eV / fs in meV / atom / ps */
   const int places = d.error > 0 ? (int)fmin(15, fmax(0, 1 - floor(log10(d.error * unit)))) : 6;
-  if (isfinite(d.slope)) snprintf(text, 96, "%.*f +- %.*f meV/atom/ps", places, d.slope * unit, places, d.error * unit);
+  if (isfinite(d.slope))
+    snprintf(text, 96, "%.*f +- %.*f meV/atom/ps", places, d.slope * unit, places, d.error * unit);
   else snprintf(text, 96, "too few steps to tell");
 }
 
@@ -67,31 +71,44 @@ bool report_plot(const char *path, const md_system *y, const md_motion *m, const
   const char *slash = strrchr(y->name, '/');
   fill(x, y, s, titles);
   drift_text(drift, y, s);
-  const plot_panel panels[] = {
-      {titles[0], 3, {"total", "potential", "kinetic"}, {x + TOTAL * n, x + POTENTIAL * n, x + KINETIC * n}},
-      {titles[1], 1, {NULL}, {x + SMALL_TOTAL * n}},
-      {"Temperature (K)", 1, {NULL}, {x + TEMPERATURE * n}}};
-  if (m->friction > 0) snprintf(subtitle, sizeof subtitle, "%lld atoms, %g fs a step, Langevin %g/ps at %g K", (long long)y->atoms.n, m->dt, m->friction * 1000, m->temperature);
-  else snprintf(subtitle, sizeof subtitle, "%lld atoms, %g fs a step; drift %s", (long long)y->atoms.n, m->dt, drift);
+  const plot_panel panels[] = {{titles[0],
+                                3,
+                                {"total", "potential", "kinetic"},
+                                {x + TOTAL * n, x + POTENTIAL * n, x + KINETIC * n}},
+                               {titles[1], 1, {NULL}, {x + SMALL_TOTAL * n}},
+                               {"Temperature (K)", 1, {NULL}, {x + TEMPERATURE * n}}};
+  if (m->friction > 0)
+    snprintf(subtitle, sizeof subtitle, "%lld atoms, %g fs a step, Langevin %g/ps at %g K",
+             (long long)y->atoms.n, m->dt, m->friction * 1000, m->temperature);
+  else
+    snprintf(subtitle, sizeof subtitle, "%lld atoms, %g fs a step; drift %s", (long long)y->atoms.n,
+             m->dt, drift);
   char title[160];
-  snprintf(title, sizeof title, "%s, %s", m->friction > 0 ? "Langevin dynamics" : "Constant energy", slash ? slash + 1 : y->name);
-  const bool good = n < 1 || file_replace(path, plot_write, &(plot){title, subtitle, titles[2], n, x + TIME * n, 3, panels});
+  snprintf(title, sizeof title, "%s, %s", m->friction > 0 ? "Langevin dynamics" : "Constant energy",
+           slash ? slash + 1 : y->name);
+  const bool good =
+      n < 1 || file_replace(path, plot_write,
+                            &(plot){title, subtitle, titles[2], n, x + TIME * n, 3, panels});
   free(x);
   return good;
 }
 
 /* ---- the closing lines ---- */
 
-void report_print(const md_system *y, const md_state *state, const md_motion *m, const md_series *s, const md_effort *effort) {
+void report_print(const md_system *y, const md_state *state, const md_motion *m, const md_series *s,
+                  const md_effort *effort) {
   const double atoms = (double)y->atoms.n, kinetic = md_kinetic(y, state);
   char drift[96];
   printf("atoms        %lld, %lld edges\n", (long long)y->atoms.n, (long long)md_system_edges(y));
   printf("device       %s: %s\n", y->device.name, y->device.description);
-  printf("steps        %lld to step %lld, %.6g fs\n", (long long)effort->steps, (long long)state->step, state->time);
-  printf("energy       potential %.6f eV, kinetic %.6f eV, total %.6f eV\n", y->energy, kinetic, y->energy + kinetic);
+  printf("steps        %lld to step %lld, %.6g fs\n", (long long)effort->steps,
+         (long long)state->step, state->time);
+  printf("energy       potential %.6f eV, kinetic %.6f eV, total %.6f eV\n", y->energy, kinetic,
+         y->energy + kinetic);
   printf("temperature  %.1f K\n", md_temperature(y, m, kinetic));
   if (effort->steps)
-    printf("time         %.4g ms a step, %.3g us a step and atom, %.3g ns/day\n", 1e3 * effort->seconds / (double)effort->steps,
+    printf("time         %.4g ms a step, %.3g us a step and atom, %.3g ns/day\n",
+           1e3 * effort->seconds / (double)effort->steps,
            1e6 * effort->seconds / (double)effort->steps / atoms, ns_per_day(m, effort));
   if (m->friction > 0) return;
   drift_text(drift, y, s);

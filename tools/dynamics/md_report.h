@@ -5,14 +5,16 @@
 #include "tools/dynamics/md_motion.h"
 #include "tools/dynamics/md_series.h"
 
-/* Energies per atom and the temperature over time as SVG; false after a sentence on standard error. */
+/* Energies per atom and the temperature over time as SVG; false after a sentence on standard error.
+ */
 bool report_plot(const char *path, const md_system *y, const md_motion *m, const md_series *s);
 
 typedef struct {
   int64_t steps;
   double seconds; /* of the steps */
 } md_effort;
-void report_print(const md_system *y, const md_state *state, const md_motion *m, const md_series *s, const md_effort *effort);
+void report_print(const md_system *y, const md_state *state, const md_motion *m, const md_series *s,
+                  const md_effort *effort);
 
 /* Simulated nanoseconds in a day. */
 double ns_per_day(const md_motion *m, const md_effort *effort);

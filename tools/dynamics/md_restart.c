@@ -101,10 +101,8 @@ __attribute__((format(printf, 2, 3))) static bool refuse_file(const lines *l, co
   va_start(args, format);
   vsnprintf(said, sizeof said, format, args);
   va_end(args);
-  if (l->number)
-    complain("%s: line %" PRId64 ": %s", l->path, l->number, said);
-  else
-    complain("%s: %s", l->path, said);
+  if (l->number) complain("%s: line %" PRId64 ": %s", l->path, l->number, said);
+  else complain("%s: %s", l->path, said);
   return false;
 }
 
@@ -125,8 +123,8 @@ static bool next(lines *l) {
 }
 
 /* sscanf of the line at hand, all of which must be taken: the format ends in %n. */
-#define TAKEN(l, taken, count, ...) \
-  ((taken) = -1,                    \
+#define TAKEN(l, taken, count, ...)                                                                \
+  ((taken) = -1,                                                                                   \
    sscanf((l)->line, __VA_ARGS__, &(taken)) == (count) && (taken) >= 0 && !(l)->line[taken])
 
 /* Version, length and checksum. */

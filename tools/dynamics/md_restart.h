@@ -1,4 +1,5 @@
-/* tools/dynamics/md_restart.h - the file that a run goes on from: text, numbers in hexadecimal floating point. */
+/* tools/dynamics/md_restart.h - the file that a run goes on from: text, numbers in hexadecimal
+   floating point. */
 #ifndef CLB_TOOLS_DYNAMICS_MD_RESTART_H
 #define CLB_TOOLS_DYNAMICS_MD_RESTART_H
 
@@ -6,8 +7,8 @@
 #include "tools/dynamics/md_motion.h"
 
 typedef struct {
-  uint64_t model; /* checksum of its file */
-  char model_name[256]; /* the file's, without its folder, as far as it can be printed */
+  uint64_t model;            /* checksum of its file */
+  char model_name[256];      /* the file's, without its folder, as far as it can be printed */
   file_mark trajectory, csv; /* as they were when the restart was written */
   md_state state;
   structure atoms;

@@ -8,12 +8,14 @@ static void halve(md_series *s) {
   s->n /= 2;
   s->per *= 2;
   for (int i = 0; i < s->n; i++)
-    for (int k = 0; k < SERIES_VALUES; k++) s->mean[i][k] = (s->mean[2 * i][k] + s->mean[2 * i + 1][k]) / 2;
+    for (int k = 0; k < SERIES_VALUES; k++)
+      s->mean[i][k] = (s->mean[2 * i][k] + s->mean[2 * i + 1][k]) / 2;
 }
 
 void series_add(md_series *s, const double values[SERIES_VALUES]) {
   if (!s->per) s->per = 1;
-  if (s->n == SERIES_ROOM) halve(s); /* then no sum has begun: means follow each other without a gap */
+  if (s->n == SERIES_ROOM)
+    halve(s); /* then no sum has begun: means follow each other without a gap */
   for (int k = 0; k < SERIES_VALUES; k++) s->sum[k] += values[k];
   if (++s->filled < s->per) return;
   for (int k = 0; k < SERIES_VALUES; k++) s->mean[s->n][k] = s->sum[k] / (double)s->per;
@@ -24,7 +26,8 @@ void series_add(md_series *s, const double values[SERIES_VALUES]) {
 
 /* From the first, so that large energies lose no digits. */
 static double total(const md_series *s, int i) {
-  return s->mean[i][SERIES_POTENTIAL] - s->mean[0][SERIES_POTENTIAL] + (s->mean[i][SERIES_KINETIC] - s->mean[0][SERIES_KINETIC]);
+  return s->mean[i][SERIES_POTENTIAL] - s->mean[0][SERIES_POTENTIAL] +
+         (s->mean[i][SERIES_KINETIC] - s->mean[0][SERIES_KINETIC]);
 }
 
 md_drift series_drift(const md_series *s) {

@@ -1,4 +1,5 @@
-/* tools/dynamics/md_series.h - energies of a run over time: at most some thousand means of equally many steps, and the drift. */
+/* tools/dynamics/md_series.h - energies of a run over time: at most some thousand means of equally
+   many steps, and the drift. */
 #ifndef CLB_TOOLS_DYNAMICS_MD_SERIES_H
 #define CLB_TOOLS_DYNAMICS_MD_SERIES_H
 
@@ -17,9 +18,11 @@ typedef struct {
 void series_add(md_series *s, const double values[SERIES_VALUES]);
 
 typedef struct {
-  double slope, error; /* of potential + kinetic per unit of time, and its standard error; NAN: too few points */
+  double slope, error; /* of potential + kinetic per unit of time, and its standard error; NAN: too
+                          few points */
 } md_drift;
-/* Least squares.  Energies of neighbouring steps err alike: the error is that of 10 blocks of the run (of points where those are few). */
+/* Least squares.  Energies of neighbouring steps err alike: the error is that of 10 blocks of the
+   run (of points where those are few). */
 md_drift series_drift(const md_series *s);
 
 #endif

@@ -14,10 +14,12 @@
 
 /* ---- options ---- */
 
-double real_number(const struct argp_state *state, const char *option, const char *text, double low, double high) {
+double real_number(const struct argp_state *state, const char *option, const char *text, double low,
+                   double high) {
   char *end;
   const double x = strtod(text, &end);
-  if (end == text || *end || !(x >= low && x <= high)) argp_error(state, "%s is a number from %g to %g, not '%s'", option, low, high, text);
+  if (end == text || *end || !(x >= low && x <= high))
+    argp_error(state, "%s is a number from %g to %g, not '%s'", option, low, high, text);
   return x;
 }
 
@@ -29,7 +31,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case 'd': c->device = arg; return 0;
     case 'k': c->options.knots = (int)whole_number(state, "--knots", arg, 0, 1 << 20); return 0;
     case 't':
-      if (strcmp(arg, "f64") != 0 && strcmp(arg, "f32") != 0) argp_error(state, "--dtype is f64 or f32, not '%s'", arg);
+      if (strcmp(arg, "f64") != 0 && strcmp(arg, "f32") != 0)
+        argp_error(state, "--dtype is f64 or f32, not '%s'", arg);
       c->options.precision = arg[1] == '6' ? CLB_F64 : CLB_F32;
       return 0;
     case ARGP_KEY_END:
@@ -40,11 +43,16 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 }
 
 static const struct argp_option options[] = {
-    {"model", 'm', "FILE", 0, "What `clebsch convert` wrote, or a .pth or .nqx file that it reads", 0},
-    {"structure", 's', "FILE", 0, "Atoms: extended XYZ (.xyz, .extxyz), GROMACS (.gro) or PDB (.pdb, .ent); the first frame", 0},
-    {"device", 'd', "DEVICE", 0, "A name that `clebsch devices` shows (default: $CLB_DEVICE, else the first that opens)", 0},
+    {"model", 'm', "FILE", 0, "What `clebsch convert` wrote, or a .pth or .nqx file that it reads",
+     0},
+    {"structure", 's', "FILE", 0,
+     "Atoms: extended XYZ (.xyz, .extxyz), GROMACS (.gro) or PDB (.pdb, .ent); the first frame", 0},
+    {"device", 'd', "DEVICE", 0,
+     "A name that `clebsch devices` shows (default: $CLB_DEVICE, else the first that opens)", 0},
     {"dtype", 't', "TYPE", 0, "Precision inside the model: f64 (default) or f32", 0},
-    {"knots", 'k', "N", 0, "Radial networks from cubic splines over N knots: faster (default: 0, computed at every edge)", 0},
+    {"knots", 'k', "N", 0,
+     "Radial networks from cubic splines over N knots: faster (default: 0, computed at every edge)",
+     0},
     {0}};
 const struct argp md_choice_argp = {.options = options, .parser = parse};
 
@@ -83,8 +91,10 @@ bool md_system_open(md_system *y, const md_choice *choice) {
   clb_status status = clb_context_create(choice->device, &y->ctx);
   if (!status) status = clb_context_device(y->ctx, &y->device);
   if (status) complain("%s", y->ctx ? clb_error(y->ctx) : clb_status_text(status));
-  else if (!y->device.runs) complain("%s only compiles: `clebsch devices` shows what runs", y->device.name);
-  const bool good = !status && y->device.runs && open_model(y, choice, foreign ? memory : choice->model);
+  else if (!y->device.runs)
+    complain("%s only compiles: `clebsch devices` shows what runs", y->device.name);
+  const bool good =
+      !status && y->device.runs && open_model(y, choice, foreign ? memory : choice->model);
   if (foreign) close(fd);
   return good;
 }
@@ -97,8 +107,10 @@ static bool find_species(md_system *y, const char *from) {
     y->species[i] = (int32_t)clb_model_species(y->model, y->atoms.numbers[i]);
     if (y->species[i] >= 0) continue;
     char known[600] = "";
-    for (int s = 0; s < y->info.n_species; s++) snprintf(known + strlen(known), sizeof known - strlen(known), " %s", y->info.symbols[s]);
-    complain("%s: atom %lld is %s, but %s knows only%s", from, (long long)i + 1, symbol, y->name, known);
+    for (int s = 0; s < y->info.n_species; s++)
+      snprintf(known + strlen(known), sizeof known - strlen(known), " %s", y->info.symbols[s]);
+    complain("%s: atom %lld is %s, but %s knows only%s", from, (long long)i + 1, symbol, y->name,
+             known);
     return false;
   }
   return true;
@@ -119,8 +131,10 @@ bool md_system_place(md_system *y, structure *atoms, const char *from) {
 bool md_system_compute(md_system *y, const double *positions) {
   const structure *s = &y->atoms;
   const bool *p = s->periodic;
-  const clb_model_atoms atoms = {s->n, y->species, positions ? positions : s->positions, &s->cell[0][0], {p[0], p[1], p[2]}};
-  const clb_model_results results = {&y->energy, y->e_atom, y->forces, y->has_stress ? &y->stress[0][0] : NULL};
+  const clb_model_atoms atoms = {
+      s->n, y->species, positions ? positions : s->positions, &s->cell[0][0], {p[0], p[1], p[2]}};
+  const clb_model_results results = {&y->energy, y->e_atom, y->forces,
+                                     y->has_stress ? &y->stress[0][0] : NULL};
   const clb_status status = clb_model_compute(y->model, &atoms, &results);
   if (status) complain("%s: %s", y->from, clb_error(y->ctx));
   return !status;

@@ -1,4 +1,5 @@
-/* tools/inspect/check.c - `clebsch check`: every op, dtype and pass of a device against a float64 reference. */
+/* tools/inspect/check.c - `clebsch check`: every op, dtype and pass of a device against a float64
+   reference. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +20,9 @@ typedef struct {
 
 static void take_part(check *c, const struct argp_state *state, const char *arg) {
   char rest;
-  if (sscanf(arg, "%d/%d%c", &c->part, &c->parts, &rest) == 2 && c->part >= 1 && c->part <= c->parts && c->parts <= 1000) return;
+  if (sscanf(arg, "%d/%d%c", &c->part, &c->parts, &rest) == 2 && c->part >= 1 &&
+      c->part <= c->parts && c->parts <= 1000)
+    return;
   argp_error(state, "--part '%s' must be I/N with 1 <= I <= N <= 1000, as in 2/5", arg);
 }
 
@@ -35,18 +38,21 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   }
 }
 
-static void case_name(const tool_op *op, const tool_kernel *kernel, const tool_data *data, char *out, size_t size) {
+static void case_name(const tool_op *op, const tool_kernel *kernel, const tool_data *data,
+                      char *out, size_t size) {
   static const char *const layouts[LAYOUTS] = {"", " padded", " repeated"};
   print_kernel(op, kernel, out, size);
   size_t used = strlen(out);
-  snprintf(out + used, size - used, ", %lld %s%s%s%s", (long long)data->rows, op->row ? op->row : "row", data->rows == 1 ? "" : "s", layouts[data->layout],
+  snprintf(out + used, size - used, ", %lld %s%s%s%s", (long long)data->rows,
+           op->row ? op->row : "row", data->rows == 1 ? "" : "s", layouts[data->layout],
            data->hard ? " hard" : "");
 }
 
 enum { OP, CASE, PASS, DTYPE, DEVICE, ERROR, TOLERANCE, OK, COLUMNS };
 
 /* error < 0: it did not run. */
-static void report(check *c, const tool_op *op, const tool_kernel *kernel, const tool_data *data, clb_pass pass, const char *device, double error) {
+static void report(check *c, const tool_op *op, const tool_kernel *kernel, const tool_data *data,
+                   clb_pass pass, const char *device, double error) {
   char name[320], error_text[32] = "", tolerance_text[32];
   double tolerance = tolerance_of(op, kernel);
   bool ok = error >= 0 && error <= tolerance;
@@ -68,8 +74,12 @@ static void report(check *c, const tool_op *op, const tool_kernel *kernel, const
   if (error >= 0) snprintf(error_text, sizeof error_text, "%.1e", error);
   snprintf(tolerance_text, sizeof tolerance_text, "%.1e", tolerance);
   progress(NULL);
-  table_line(&c->table, (const char *[COLUMNS]){op->name, name, pass_names[pass], dtype_names[kernel->storage], device, error_text, tolerance_text,
-                                                ok ? "ok" : error < 0 ? "DID NOT RUN" : "WRONG"});
+  table_line(&c->table,
+             (const char *[COLUMNS]){op->name, name, pass_names[pass], dtype_names[kernel->storage],
+                                     device, error_text, tolerance_text,
+                                     ok          ? "ok"
+                                     : error < 0 ? "DID NOT RUN"
+                                                 : "WRONG"});
 }
 
 static clb_status try_once(clb_context *ctx, clb_op *op, const trial *t, double *error) {
@@ -82,7 +92,8 @@ static clb_status try_once(clb_context *ctx, clb_op *op, const trial *t, double 
   return status;
 }
 
-static clb_status try_data(clb_context *ctx, const tool_op *op, const tool_kernel *kernel, clb_op *handle, clb_pass pass, const tool_data *data, double *error) {
+static clb_status try_data(clb_context *ctx, const tool_op *op, const tool_kernel *kernel,
+                           clb_op *handle, clb_pass pass, const tool_data *data, double *error) {
   if (op->trial) {
     void *t = op->trial->make(kernel, pass, data), *set = NULL;
     clb_status status = op->trial->set_make(t, ctx, handle, &set);
@@ -100,13 +111,16 @@ static clb_status try_data(clb_context *ctx, const tool_op *op, const tool_kerne
   return status;
 }
 
-/* Data number i of a case, with no more rows than asked for; rows 0: there is no such, or it is then like one before. */
+/* Data number i of a case, with no more rows than asked for; rows 0: there is no such, or it is
+   then like one before. */
 static tool_data data_of(const check *c, const tool_case *k, int i) {
   tool_data data = i < MAX_DATA ? k->data[i] : (tool_data){0};
   if (!c->most_rows || data.rows <= c->most_rows) return data;
   data.rows = c->most_rows;
   for (int j = 0; j < i; j++)
-    if (k->data[j].rows >= c->most_rows && k->data[j].layout == data.layout && k->data[j].hard == data.hard) data.rows = 0;
+    if (k->data[j].rows >= c->most_rows && k->data[j].layout == data.layout &&
+        k->data[j].hard == data.hard)
+      data.rows = 0;
   return data;
 }
 
@@ -116,16 +130,20 @@ static int count_data(const tool_case *k) {
   return n;
 }
 
-static bool in_part(const check *c, int number) { return !c->parts || number % c->parts == c->part - 1; }
+static bool in_part(const check *c, int number) {
+  return !c->parts || number % c->parts == c->part - 1;
+}
 
-static void check_pass(check *c, clb_context *ctx, const char *device, const tool_op *op, const tool_case *k, clb_op *handle, clb_pass pass) {
+static void check_pass(check *c, clb_context *ctx, const char *device, const tool_op *op,
+                       const tool_case *k, clb_op *handle, clb_pass pass) {
   for (int i = 0; i < count_data(k); i++) {
     tool_data data = data_of(c, k, i);
     double error = -1;
     if (!data.rows) continue;
     if (handle) {
       progress("%s: %d of %d, %s %s", device, c->done, c->total, op->name, pass_names[pass]);
-      if (try_data(ctx, op, &k->kernel, handle, pass, &data, &error)) error = -1, complain("%s: %s", device, clb_error(ctx));
+      if (try_data(ctx, op, &k->kernel, handle, pass, &data, &error))
+        error = -1, complain("%s: %s", device, clb_error(ctx));
     }
     report(c, op, &k->kernel, &data, pass, device, error);
   }
@@ -137,7 +155,8 @@ static int runs_of(const check *c, const tool_op *op, const tool_case *k) {
   return n * __builtin_popcount(passes_of(op, k));
 }
 
-static void check_case(check *c, clb_context *ctx, const clb_device_info *info, const tool_op *op, const tool_case *k) {
+static void check_case(check *c, clb_context *ctx, const clb_device_info *info, const tool_op *op,
+                       const tool_case *k) {
   clb_op *handle = NULL;
   bool f64 = k->kernel.storage == CLB_F64 || k->kernel.arithmetic == CLB_F64;
   if (f64 && !info->f64) {
@@ -145,13 +164,15 @@ static void check_case(check *c, clb_context *ctx, const clb_device_info *info, 
     return;
   }
   progress("%s: %d of %d, compiling %s", info->name, c->done, c->total, op->name);
-  if (op->create(ctx, &k->kernel, passes_of(op, k), &handle)) complain("%s: %s", info->name, clb_error(ctx));
+  if (op->create(ctx, &k->kernel, passes_of(op, k), &handle))
+    complain("%s: %s", info->name, clb_error(ctx));
   for (int pass = 0; pass < PASSES; pass++)
     if (passes_of(op, k) >> pass & 1) check_pass(c, ctx, info->name, op, k, handle, (clb_pass)pass);
   clb_op_destroy(&handle);
 }
 
-static int check_device(clb_context *ctx, const clb_device_info *info, const char *asked, void *user) {
+static int check_device(clb_context *ctx, const clb_device_info *info, const char *asked,
+                        void *user) {
   check *c = user;
   int failed = c->failed, done = c->done, left_out = c->left_out;
   (void)asked;
@@ -163,7 +184,8 @@ static int check_device(clb_context *ctx, const clb_device_info *info, const cha
   c->titled = true;
   for (int i = 0, number = 0; i < TOOL_OPS; i++)
     for (int k = 0; k < tool_ops[i]->n_cases; k++)
-      if ((!c->op || c->op == tool_ops[i]) && in_part(c, number++)) check_case(c, ctx, info, tool_ops[i], &tool_ops[i]->cases[k]);
+      if ((!c->op || c->op == tool_ops[i]) && in_part(c, number++))
+        check_case(c, ctx, info, tool_ops[i], &tool_ops[i]->cases[k]);
   failed = c->failed - failed, done = c->done - done, left_out = c->left_out - left_out;
   progress(NULL);
   if (!c->rows) {
@@ -176,7 +198,9 @@ static int check_device(clb_context *ctx, const clb_device_info *info, const cha
 }
 
 static void begin(check *c) {
-  c->table = (table){.n = COLUMNS, .titles = {"op", "case", "pass", "dtype", "device", ">error", ">tolerance", "ok"}};
+  c->table =
+      (table){.n = COLUMNS,
+              .titles = {"op", "case", "pass", "dtype", "device", ">error", ">tolerance", "ok"}};
   char name[320];
   for (int i = 0, number = 0; i < TOOL_OPS; i++)
     for (int k = 0; k < tool_ops[i]->n_cases; k++) {
@@ -196,21 +220,34 @@ static void begin(check *c) {
 }
 
 int check_main(int argc, char **argv) {
-  static const struct argp_option options[] = {{"op", 'o', "OP", 0, "Only this op", 0},
-                                               {"rows", 'r', "N", 0, "At most so many rows (of a graph: edges): for slow devices, or under a tool that slows them", 0},
-                                               {"part", 'p', "I/N", 0, "The I-th of N parts of the cases", 0},
-                                               {0}};
+  static const struct argp_option options[] = {
+      {"op", 'o', "OP", 0, "Only this op", 0},
+      {"rows", 'r', "N", 0,
+       "At most so many rows (of a graph: edges): for slow devices, or under a tool that slows "
+       "them",
+       0},
+      {"part", 'p', "I/N", 0, "The I-th of N parts of the cases", 0},
+      {0}};
   static const struct argp_child children[] = {{&device_argp, 0, NULL, 0}, {0}};
   static const struct argp argp = {
       .options = options,
       .parser = parse,
       .children = children,
-      .doc = "Runs every op, in every dtype and pass, on small hard problems and compares with a float64 reference.\v"
-             "error is the largest |difference| over all elements of all outputs, each divided by the scale of its element: the "
-             "norm of the terms that are summed in it. Outputs that are not added to hold NaN before; the memory between and behind "
-             "their rows must stay untouched. hard: with points at the origin and, where they are normalised, of length 1e-20 "
-             "and 1e20. repeated: one row of upstream gradients (and, of a tensor product or a convolution, of y and the weights) for all rows, by stride 0. indexed: the rows of these operands are found by number. shared: one row of weights for all rows; gradients of it are summed over rows. Graphs of convolutions: random; rectangular, few receivers and many senders; isolated, most nodes without edges; hubs, most edges "
-             "between one sender and one receiver; shuffled, in no order. least workspace: gradients of x are kept for some edges at a time."};
+      .doc = "Runs every op, in every dtype and pass, on small hard problems and compares with a "
+             "float64 reference.\v"
+             "error is the largest |difference| over all elements of all outputs, each divided by "
+             "the scale of its element: the "
+             "norm of the terms that are summed in it. Outputs that are not added to hold NaN "
+             "before; the memory between and behind "
+             "their rows must stay untouched. hard: with points at the origin and, where they are "
+             "normalised, of length 1e-20 "
+             "and 1e20. repeated: one row of upstream gradients (and, of a tensor product or a "
+             "convolution, of y and the weights) for all rows, by stride 0. indexed: the rows of "
+             "these operands are found by number. shared: one row of weights for all rows; "
+             "gradients of it are summed over rows. Graphs of convolutions: random; rectangular, "
+             "few receivers and many senders; isolated, most nodes without edges; hubs, most edges "
+             "between one sender and one receiver; shuffled, in no order. least workspace: "
+             "gradients of x are kept for some edges at a time."};
   check c = {.op = NULL};
   parse_arguments(&argp, argc, argv, 0, &c);
   if (c.devices.json) c.rows = json_array();

@@ -23,7 +23,8 @@ static void collect(const clb_device_info *info, void *user) {
   json_add(d, "memory_bytes", json_count((int64_t)info->memory_bytes));
   json_add(d, "f64", json_boolean(info->f64));
   json_add(d, "sub_group_sizes", sizes);
-  for (int i = 0; i < 8 && info->sub_group_sizes[i]; i++) json_array_add(sizes, json_count(info->sub_group_sizes[i]));
+  for (int i = 0; i < 8 && info->sub_group_sizes[i]; i++)
+    json_array_add(sizes, json_count(info->sub_group_sizes[i]));
 }
 
 static const char *text(const json_t *device, const char *key) {
@@ -41,7 +42,8 @@ static void cells_of(const json_t *d, const char *cells[COLUMNS], char made[2][4
   json_t *size;
   json_array_foreach(json_object_get(d, "sub_group_sizes"), i, size) {
     size_t used = strlen(made[1]);
-    snprintf(made[1] + used, sizeof made[1] - used, "%s%" JSON_INTEGER_FORMAT, i ? " " : "", json_integer_value(size));
+    snprintf(made[1] + used, sizeof made[1] - used, "%s%" JSON_INTEGER_FORMAT, i ? " " : "",
+             json_integer_value(size));
   }
   cells[NAME] = text(d, "name");
   cells[RUNS] = json_is_true(json_object_get(d, "runs")) ? "runs" : "compiles";
@@ -54,7 +56,9 @@ static void cells_of(const json_t *d, const char *cells[COLUMNS], char made[2][4
 }
 
 static void print(json_t *devices) {
-  table t = {.n = COLUMNS, .titles = {"name", "use", ">memory", "f64", "sub-groups", "vendor", "description", "driver"}};
+  table t = {
+      .n = COLUMNS,
+      .titles = {"name", "use", ">memory", "f64", "sub-groups", "vendor", "description", "driver"}};
   const char *cells[COLUMNS];
   char made[2][48];
   bool compiler = false, cpu = false;
@@ -72,15 +76,19 @@ static void print(json_t *devices) {
     cells_of(d, cells, made);
     table_line(&t, cells);
   }
-  if (cpu && !compiler) puts("\ncpu has only the interpreter, which is slow: no C compiler was found.");
+  if (cpu && !compiler)
+    puts("\ncpu has only the interpreter, which is slow: no C compiler was found.");
 }
 
 int devices_main(int argc, char **argv) {
-  static const struct argp_option options[] = {{"json", 'j', NULL, 0, "Print one JSON array, nothing else", 0}, {0}};
-  static const struct argp argp = {.options = options,
-                                   .parser = parse,
-                                   .doc = "What this machine can run on (runs) and, without the hardware, compile for (compiles).\v"
-                                          "Each line's name is what --device of the other commands takes."};
+  static const struct argp_option options[] = {
+      {"json", 'j', NULL, 0, "Print one JSON array, nothing else", 0}, {0}};
+  static const struct argp argp = {
+      .options = options,
+      .parser = parse,
+      .doc =
+          "What this machine can run on (runs) and, without the hardware, compile for (compiles).\v"
+          "Each line's name is what --device of the other commands takes."};
   bool json = false;
   parse_arguments(&argp, argc, argv, 0, &json);
   json_t *devices = json_array();

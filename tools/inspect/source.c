@@ -1,4 +1,5 @@
-/* tools/inspect/source.c - `clebsch source`: the kernel of an op in a device's language, and what its compiler makes of it. */
+/* tools/inspect/source.c - `clebsch source`: the kernel of an op in a device's language, and what
+   its compiler makes of it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -81,9 +82,14 @@ static void print_stats(const source *s, const kernel_text *k, const char *probl
   const struct {
     const char *what;
     int n;
-  } said[] = {{"loads", k->report.loads}, {"stores", k->report.stores}, {"FMAs", k->report.fmas}, {"registers", k->report.registers}, {"bytes spilled", k->report.spill_bytes}};
+  } said[] = {{"loads", k->report.loads},
+              {"stores", k->report.stores},
+              {"FMAs", k->report.fmas},
+              {"registers", k->report.registers},
+              {"bytes spilled", k->report.spill_bytes}};
   printf("%s %s, %s, %s, %s\n", s->request.op->name, problem, k->pass, k->dtype, k->device);
-  printf("  program, per row:   %g loads (%g bytes), %g stores (%g bytes), %g flops\n", c->loads, c->bytes_loaded, c->stores, c->bytes_stored, c->flops);
+  printf("  program, per row:   %g loads (%g bytes), %g stores (%g bytes), %g flops\n", c->loads,
+         c->bytes_loaded, c->stores, c->bytes_stored, c->flops);
   printf("  compiler, per lane: ");
   int n = 0;
   for (int i = 0; i < 5; i++)
@@ -105,7 +111,8 @@ static void print_source(const source *s, const kernel_text *k) {
     fwrite(k->text, 1, k->bytes, stdout);
     if (!k->words && k->bytes && k->text[k->bytes - 1] != '\n') putchar('\n');
   } else
-    for (size_t i = 0; i < k->bytes / 4; i++) printf("0x%08" PRIx32 "%c", word_at(k, i), i % 8 == 7 || i + 1 == k->bytes / 4 ? '\n' : ' ');
+    for (size_t i = 0; i < k->bytes / 4; i++)
+      printf("0x%08" PRIx32 "%c", word_at(k, i), i % 8 == 7 || i + 1 == k->bytes / 4 ? '\n' : ' ');
 }
 
 static int show(const source *s, const kernel_text *k, const char *problem) {
@@ -119,9 +126,11 @@ static int show(const source *s, const kernel_text *k, const char *problem) {
 
 /* ---- kernels ---- */
 
-static int one_kernel(source *s, clb_context *ctx, const char *device, clb_pass pass, clb_dtype dtype) {
+static int one_kernel(source *s, clb_context *ctx, const char *device, clb_pass pass,
+                      clb_dtype dtype) {
   const tool_op *op = s->request.op;
-  tool_kernel kernel = {.problem = s->request.problem, .storage = dtype, .arithmetic = usual_arithmetic(dtype)};
+  tool_kernel kernel = {
+      .problem = s->request.problem, .storage = dtype, .arithmetic = usual_arithmetic(dtype)};
   kernel_text k = {.device = device, .pass = pass_names[pass], .dtype = dtype_names[dtype]};
   char problem[320];
   clb_op *handle = NULL;
@@ -146,7 +155,9 @@ static int on_device(clb_context *ctx, const clb_device_info *info, const char *
   (void)asked;
   for (int dtype = 0; dtype < DTYPES; dtype++)
     for (int pass = 0; pass < PASSES; pass++) {
-      if (worst == EXIT_USAGE || !(s->request.kernels.dtypes >> dtype & 1) || !(s->request.kernels.passes >> pass & 1)) continue;
+      if (worst == EXIT_USAGE || !(s->request.kernels.dtypes >> dtype & 1) ||
+          !(s->request.kernels.passes >> pass & 1))
+        continue;
       int status = one_kernel(s, ctx, info->name, (clb_pass)pass, (clb_dtype)dtype);
       if (status > worst) worst = status;
     }
@@ -155,19 +166,26 @@ static int on_device(clb_context *ctx, const clb_device_info *info, const char *
 
 int source_main(int argc, char **argv) {
   static const struct argp_option options[] = {
-      {"stats", 's', NULL, 0, "Print, instead of the source, what the program does per row and what the device's compiler made of it", 0},
+      {"stats", 's', NULL, 0,
+       "Print, instead of the source, what the program does per row and what the device's compiler "
+       "made of it",
+       0},
       {"output", 'o', "FILE", 0, "Write the source of one kernel to FILE", 0},
       {0}};
   static const struct argp own = {.options = options, .parser = parse};
   source s = {.rows = NULL};
   request_parse(&s.request, argc, argv, &own, &s.options,
-                "Prints the kernel of an op in a device's language. Devices that only compile will do (`clebsch devices`).\v"
-                "The pass is forward if --pass is not given. A level_zero device's language is SPIR-V: its module goes as it is into a "
-                "file or a pipe, and as hexadecimal words to a terminal. compiler: loads and stores are elements of global memory in "
+                "Prints the kernel of an op in a device's language. Devices that only compile will "
+                "do (`clebsch devices`).\v"
+                "The pass is forward if --pass is not given. A level_zero device's language is "
+                "SPIR-V: its module goes as it is into a "
+                "file or a pipe, and as hexadecimal words to a terminal. compiler: loads and "
+                "stores are elements of global memory in "
                 "the machine code, FMAs its fused multiply-adds.");
   request *r = &s.request;
   if (!r->kernels.passes) r->kernels.passes = CLB_PASS_BIT(CLB_FORWARD);
-  s.kernels = r->devices.n_devices * __builtin_popcount(r->kernels.passes) * __builtin_popcount(r->kernels.dtypes);
+  s.kernels = r->devices.n_devices * __builtin_popcount(r->kernels.passes) *
+              __builtin_popcount(r->kernels.dtypes);
   if (s.options.path && s.kernels > 1) {
     complain("source: --output takes one device, one pass and one dtype");
     request_free(r);

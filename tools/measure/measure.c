@@ -1,4 +1,5 @@
-/* tools/measure/measure.c - one pass of an op on one device: its time, bytes, operations and error. */
+/* tools/measure/measure.c - one pass of an op on one device: its time, bytes, operations and error.
+ */
 #include "tools/measure/measure.h"
 
 #include <math.h>
@@ -25,9 +26,11 @@ typedef struct {
 
 /* ---- sets of buffers ---- */
 
-/* Sets of buffers for one trial: one if it fits in the cache, else four times the cache's size of them. */
+/* Sets of buffers for one trial: one if it fits in the cache, else four times the cache's size of
+   them. */
 static int sets_for(uint64_t bytes, const clb_device_info *info) {
-  uint64_t cache = cache_bytes(info), memory = memory_bytes(info), n = bytes <= cache ? 1 : 1 + 4 * cache / bytes;
+  uint64_t cache = cache_bytes(info), memory = memory_bytes(info),
+           n = bytes <= cache ? 1 : 1 + 4 * cache / bytes;
   uint64_t most = memory ? memory / 2 / bytes : n;
   if (n > most) n = most ? most : 1;
   return n > MAX_SETS ? MAX_SETS : (int)n;
@@ -37,7 +40,8 @@ static bool has_memory(const attempt *b, double bytes) {
   double most = (double)memory_bytes(b->info);
   char sentence[160];
   if (most == 0 || bytes < most) return true;
-  snprintf(sentence, sizeof sentence, "%s needs %.1f GB; the device has %.1f", b->r->pass, bytes * 1e-9, most * 1e-9);
+  snprintf(sentence, sizeof sentence, "%s needs %.1f GB; the device has %.1f", b->r->pass,
+           bytes * 1e-9, most * 1e-9);
   free(b->r->trouble);
   b->r->trouble = strdup(sentence);
   return false;
@@ -47,18 +51,20 @@ static bool has_memory(const attempt *b, double bytes) {
 typedef struct {
   const attempt *b;
   int n;
-  const trial *rows;     /* NULL: an op with its own trial */
-  trial_set *sets;       /* of rows */
+  const trial *rows; /* NULL: an op with its own trial */
+  trial_set *sets;   /* of rows */
   void *own, *own_sets[MAX_SETS];
 } sets;
 
 static clb_status set_make(sets *s, int i) {
   const attempt *b = s->b;
-  return s->rows ? trial_set_make(s->rows, b->ctx, &s->sets[i]) : b->m->op->trial->set_make(s->own, b->ctx, b->op, &s->own_sets[i]);
+  return s->rows ? trial_set_make(s->rows, b->ctx, &s->sets[i])
+                 : b->m->op->trial->set_make(s->own, b->ctx, b->op, &s->own_sets[i]);
 }
 
 static clb_status set_error(const sets *s, int i, double *error) {
-  return s->rows ? trial_error(s->rows, &s->sets[i], error) : s->b->m->op->trial->error(s->own_sets[i], error);
+  return s->rows ? trial_error(s->rows, &s->sets[i], error)
+                 : s->b->m->op->trial->error(s->own_sets[i], error);
 }
 
 static void set_free(sets *s, int i) {
@@ -70,7 +76,8 @@ static clb_status launch(void *user, int set) {
   const sets *s = user;
   const attempt *b = s->b;
   if (b->m->stop && *b->m->stop) return CLB_ERROR_INTERNAL; /* which nobody reports */
-  return s->rows ? trial_run(s->rows, b->op, &s->sets[set]) : b->m->op->trial->run(s->own_sets[set]);
+  return s->rows ? trial_run(s->rows, b->op, &s->sets[set])
+                 : b->m->op->trial->run(s->own_sets[set]);
 }
 
 static clb_status measure_sets(sets *s) {
@@ -90,7 +97,8 @@ static clb_status measure_sets(sets *s) {
   for (int i = 0; i < s->n; i++) set_free(s, i);
   if (status) return status;
   r->error = worst;
-  r->seconds = time.seconds, r->seconds_min = time.seconds_min, r->spread = time.spread, r->repeats = time.repeats;
+  r->seconds = time.seconds, r->seconds_min = time.seconds_min, r->spread = time.spread,
+  r->repeats = time.repeats;
   r->peak_fraction = r->flops / r->seconds / b->top->fma[b->m->kernel.arithmetic];
   return CLB_OK;
 }
@@ -103,7 +111,8 @@ static double bytes_of_arrays(const measurement *m, double rows) {
   double bytes = 0;
   for (int n = m->op->arrays(m->kernel.problem, m->pass, arrays); n > 0; n--) {
     const tool_array *a = &arrays[n - 1];
-    bytes += a->width * (double)dtype_bytes(m->kernel.storage) / (a->one_row ? rows : 1) + (a->indexed ? sizeof(int32_t) : 0);
+    bytes += a->width * (double)dtype_bytes(m->kernel.storage) / (a->one_row ? rows : 1) +
+             (a->indexed ? sizeof(int32_t) : 0);
   }
   return bytes;
 }
@@ -127,7 +136,8 @@ static clb_status try_rows(const attempt *b, int64_t rows) {
   free(s.sets);
   trial_free(&t);
   r->memory = (double)bytes;
-  if (!status && bytes > cache_bytes(b->info)) r->copy_fraction = r->bytes / r->seconds / b->top->copy;
+  if (!status && bytes > cache_bytes(b->info))
+    r->copy_fraction = r->bytes / r->seconds / b->top->copy;
   return status;
 }
 
@@ -157,7 +167,8 @@ static clb_status measure_own(const attempt *b) {
   else if (b->info->runs) {
     s.n = sets_for((uint64_t)r->memory, b->info);
     status = measure_sets(&s);
-    if (!status && r->bytes > (double)cache_bytes(b->info)) r->copy_fraction = r->bytes / r->seconds / b->top->copy;
+    if (!status && r->bytes > (double)cache_bytes(b->info))
+      r->copy_fraction = r->bytes / r->seconds / b->top->copy;
     r->more_floor = (r->bytes + is->more_bytes(s.own)) / b->top->copy;
     is->compared(s.own, r->compared, sizeof r->compared);
   }
@@ -169,14 +180,31 @@ static clb_status measure_own(const attempt *b) {
 
 static void start_result(const attempt *b) {
   const measurement *m = b->m;
-  *b->r = (result){.device = b->info->name, .arithmetic = m->kernel.arithmetic, .pass = pass_names[m->pass], .dtype = dtype_names[m->kernel.storage],
-                   .runs = b->info->runs, .seconds = NAN, .seconds_min = NAN, .spread = NAN, .compile_seconds = NAN, .bytes = NAN, .flops = NAN, .copy_fraction = NAN, .peak_fraction = NAN, .error = NAN,
-                   .memory = NAN, .floor = NAN, .more_floor = NAN, .repeats = -1, .report = {-1, -1, -1, -1, -1, -1, -1}};
+  *b->r = (result){.device = b->info->name,
+                   .arithmetic = m->kernel.arithmetic,
+                   .pass = pass_names[m->pass],
+                   .dtype = dtype_names[m->kernel.storage],
+                   .runs = b->info->runs,
+                   .seconds = NAN,
+                   .seconds_min = NAN,
+                   .spread = NAN,
+                   .compile_seconds = NAN,
+                   .bytes = NAN,
+                   .flops = NAN,
+                   .copy_fraction = NAN,
+                   .peak_fraction = NAN,
+                   .error = NAN,
+                   .memory = NAN,
+                   .floor = NAN,
+                   .more_floor = NAN,
+                   .repeats = -1,
+                   .report = {-1, -1, -1, -1, -1, -1, -1}};
   b->r->tolerance = tolerance_of(m->op, &m->kernel);
   print_kernel(m->op, &m->kernel, b->r->problem, sizeof b->r->problem);
 }
 
-clb_status measure(const measurement *m, clb_context *ctx, const clb_device_info *info, const ceilings *top, result *r) {
+clb_status measure(const measurement *m, clb_context *ctx, const clb_device_info *info,
+                   const ceilings *top, result *r) {
   attempt b = {.m = m, .ctx = ctx, .info = info, .top = top, .r = r};
   clb_counts counts = {0};
   clb_tuning tuning = {0};
@@ -217,13 +245,18 @@ typedef struct {
 static clb_status launch_tiny(void *user, int set) {
   const tiny *t = user;
   (void)set;
-  return clb_spherical_harmonics_forward(t->op, 1, (clb_rows){.buffer = t->x, .stride = CLB_DENSE}, (clb_rows){.buffer = t->y, .stride = CLB_DENSE});
+  return clb_spherical_harmonics_forward(t->op, 1, (clb_rows){.buffer = t->x, .stride = CLB_DENSE},
+                                         (clb_rows){.buffer = t->y, .stride = CLB_DENSE});
 }
 
 clb_status measure_launch(clb_context *ctx, double *seconds) {
   static const int degree = 1;
   static const float point[3] = {1, 2, 3};
-  const clb_spherical_harmonics_desc desc = {.degrees = &degree, .n_degrees = 1, .storage = CLB_F32, .arithmetic = CLB_F32, .passes = CLB_PASS_BIT(CLB_FORWARD)};
+  const clb_spherical_harmonics_desc desc = {.degrees = &degree,
+                                             .n_degrees = 1,
+                                             .storage = CLB_F32,
+                                             .arithmetic = CLB_F32,
+                                             .passes = CLB_PASS_BIT(CLB_FORWARD)};
   tiny t = {.op = NULL};
   timing time = {0};
   clb_status status = clb_spherical_harmonics_create(ctx, &desc, &t.op);

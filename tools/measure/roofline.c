@@ -6,9 +6,13 @@
 
 #include "tools/measure/vendor_specs.h"
 
-const char *const bound_titles[BOUND_COLUMNS] = {">loads", ">stores", ">FMAs", ">registers", ">bytes spilled", ">% occupancy", ">bound ms", "limited by"};
+const char *const bound_titles[BOUND_COLUMNS] = {">loads",     ">stores",        ">FMAs",
+                                                 ">registers", ">bytes spilled", ">% occupancy",
+                                                 ">bound ms",  "limited by"};
 
-static time_bound bound_on(const published *p, const result *r) { return bound_of(p, r->arithmetic, r->bytes, r->flops); }
+static time_bound bound_on(const published *p, const result *r) {
+  return bound_of(p, r->arithmetic, r->bytes, r->flops);
+}
 
 static void add_bound(json_t *to, const published *p, const result *r) {
   time_bound b = bound_on(p, r);
@@ -61,7 +65,8 @@ static void cell(char out[24], int digits, double x) {
 }
 
 void bound_cells(const result *r, char cells[BOUND_COLUMNS][24]) {
-  const int said[] = {r->report.loads, r->report.stores, r->report.fmas, r->report.registers, r->report.spill_bytes};
+  const int said[] = {r->report.loads, r->report.stores, r->report.fmas, r->report.registers,
+                      r->report.spill_bytes};
   const published *p = published_of(r->device, 0);
   time_bound b = p ? bound_on(p, r) : (time_bound){NAN, ""};
   for (int i = 0; i < 5; i++) cell(cells[i], 0, said[i] < 0 ? (double)NAN : said[i]);
@@ -76,6 +81,8 @@ void print_bound_heading(const char *device) {
     fputs("compiles only; no published figures are known here, so times have no bounds", stdout);
     return;
   }
-  printf("compiles only: times are bounds from the vendor's published figures, not measurements\n%s: %.1f GB/s, %.1f Tflop/s in f32, %.1f in f64", p->name,
-         p->bytes_per_second * 1e-9, p->flops_per_second[CLB_F32] * 1e-12, p->flops_per_second[CLB_F64] * 1e-12);
+  printf("compiles only: times are bounds from the vendor's published figures, not "
+         "measurements\n%s: %.1f GB/s, %.1f Tflop/s in f32, %.1f in f64",
+         p->name, p->bytes_per_second * 1e-9, p->flops_per_second[CLB_F32] * 1e-12,
+         p->flops_per_second[CLB_F64] * 1e-12);
 }

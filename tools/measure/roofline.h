@@ -1,13 +1,16 @@
-/* tools/measure/roofline.h - what is said of a kernel that was compiled and not run: the machine code, its occupancy, and a bound of its time. */
+/* tools/measure/roofline.h - what is said of a kernel that was compiled and not run: the machine
+   code, its occupancy, and a bound of its time. */
 #ifndef CLB_TOOLS_MEASURE_ROOFLINE_H
 #define CLB_TOOLS_MEASURE_ROOFLINE_H
 
 #include "tools/measure/measure.h"
 
-/* Completes a row of JSON: "loads", "stores", "fmas", "registers", "spills", "occupancy", "bound": true, "bound_seconds", "limited_by", and
-   "other_bounds": [{"name", "bound_seconds", "limited_by"}] of further products that the same code runs on, if there are any. */
+/* Completes a row of JSON: "loads", "stores", "fmas", "registers", "spills", "occupancy", "bound":
+   true, "bound_seconds", "limited_by", and "other_bounds": [{"name", "bound_seconds",
+   "limited_by"}] of further products that the same code runs on, if there are any. */
 void add_bounds(json_t *row, const result *r);
-/* Adds "published": {"name", "bytes_per_second", "f32_per_second", "f64_per_second"} of the product that the bounds are of, or null. */
+/* Adds "published": {"name", "bytes_per_second", "f32_per_second", "f64_per_second"} of the product
+   that the bounds are of, or null. */
 void add_published(json_t *to, const char *device);
 
 /* The same as columns of a table. */

@@ -1,4 +1,5 @@
-/* tools/measure/timing.c - the time of one launch of an op, and the memory that keeps caches from flattering it. */
+/* tools/measure/timing.c - the time of one launch of an op, and the memory that keeps caches from
+   flattering it. */
 #include "tools/measure/timing.h"
 
 #include <stdio.h>
@@ -8,7 +9,8 @@
 #include <unistd.h>
 
 static uint64_t cpu_cache(void) {
-  /* sysfs first: in virtual machines sysconf may count the caches of processors that are not ours. */
+  /* sysfs first: in virtual machines sysconf may count the caches of processors that are not ours.
+   */
   uint64_t kib = 0;
   for (int level = 2; level <= 3; level++) {
     char path[80];
@@ -48,7 +50,8 @@ uint64_t memory_bytes(const clb_device_info *info) {
   FILE *f = fopen("/proc/meminfo", "r");
   char line[128];
   unsigned long long kib = 0;
-  while (f && !kib && fgets(line, sizeof line, f)) (void)sscanf(line, "MemAvailable: %llu", &kib); /* free, or freed when asked for */
+  while (f && !kib && fgets(line, sizeof line, f))
+    (void)sscanf(line, "MemAvailable: %llu", &kib); /* free, or freed when asked for */
   if (f) fclose(f);
   uint64_t available = (kib << 10) / 8 * 7;
   return info->memory_bytes && info->memory_bytes < available ? info->memory_bytes : available;
@@ -56,9 +59,11 @@ uint64_t memory_bytes(const clb_device_info *info) {
 
 uint64_t cache_bytes(const clb_device_info *info) {
   if (is_on_this_cpu(info)) return cpu_cache();
-  if (info->vendor && (strstr(info->vendor, "NVIDIA") || strstr(info->vendor, "nvidia"))) return 60u << 20; /* H200: 50 MiB */
-  if (info->vendor && (strstr(info->vendor, "AMD") || strstr(info->vendor, "Advanced Micro"))) return 256u << 20; /* MI300X */
-  return 408u << 20; /* Intel Data Center GPU Max */
+  if (info->vendor && (strstr(info->vendor, "NVIDIA") || strstr(info->vendor, "nvidia")))
+    return 60u << 20; /* H200: 50 MiB */
+  if (info->vendor && (strstr(info->vendor, "AMD") || strstr(info->vendor, "Advanced Micro")))
+    return 256u << 20; /* MI300X */
+  return 408u << 20;   /* Intel Data Center GPU Max */
 }
 
 double seconds_now(void) {
@@ -99,13 +104,15 @@ double median(double *x, int n) {
 
 enum { FEW = 5, ENOUGH = 30, MOST = 1000 };
 
-clb_status time_launches(clb_context *ctx, launch_function *launch, void *user, int n_sets, timing *result) {
+clb_status time_launches(clb_context *ctx, launch_function *launch, void *user, int n_sets,
+                         timing *result) {
   launcher l = {ctx, launch, user, n_sets, 0};
   double seconds[MOST], start, total;
   int launches = n_sets, n = 0;
   clb_status status = batch(&l, launches, &total); /* touches every set once */
   launches = 1;
-  while (!status && !(status = batch(&l, launches, &total)) && total < 1e-3) launches *= total > 1e-4 ? 1 + (int)(1.2e-3 / total) : 10;
+  while (!status && !(status = batch(&l, launches, &total)) && total < 1e-3)
+    launches *= total > 1e-4 ? 1 + (int)(1.2e-3 / total) : 10;
   start = seconds_now();
   while (!status && n < MOST) {
     status = batch(&l, launches, &seconds[n]);

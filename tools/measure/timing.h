@@ -1,4 +1,5 @@
-/* tools/measure/timing.h - the time of one launch of an op, and the memory that keeps caches from flattering it. */
+/* tools/measure/timing.h - the time of one launch of an op, and the memory that keeps caches from
+   flattering it. */
 #ifndef CLB_TOOLS_MEASURE_TIMING_H
 #define CLB_TOOLS_MEASURE_TIMING_H
 
@@ -13,7 +14,8 @@ bool is_on_this_cpu(const clb_device_info *info);
 /* The largest cache of a device, in bytes, erring high. */
 uint64_t cache_bytes(const clb_device_info *info);
 
-/* What buffers may take of its memory, in bytes; 0: it does not say.  Of a CPU, through whatever driver: what is free now, less some. */
+/* What buffers may take of its memory, in bytes; 0: it does not say.  Of a CPU, through whatever
+   driver: what is free now, less some. */
 uint64_t memory_bytes(const clb_device_info *info);
 
 typedef struct {
@@ -22,8 +24,10 @@ typedef struct {
   int repeats;                 /* batches */
 } timing;
 
-/* launch(user, set), in turn on each of the sets, in batches of at least a millisecond that end with a wait. */
+/* launch(user, set), in turn on each of the sets, in batches of at least a millisecond that end
+   with a wait. */
 typedef clb_status launch_function(void *user, int set);
-clb_status time_launches(clb_context *ctx, launch_function *launch, void *user, int n_sets, timing *result);
+clb_status time_launches(clb_context *ctx, launch_function *launch, void *user, int n_sets,
+                         timing *result);
 
 #endif

@@ -1,4 +1,5 @@
-/* tools/measure/trial.c - one pass of an op on made data: values, the reference's answer, buffers on a device, the comparison. */
+/* tools/measure/trial.c - one pass of an op on made data: values, the reference's answer, buffers
+   on a device, the comparison. */
 #include "tools/measure/trial.h"
 
 #include <float.h>
@@ -11,11 +12,9 @@
 /* Where rows lie, in elements. */
 enum { PADDED_OFFSET = 5, PADDING = 3 };
 
-/* Bytes before, between and behind the rows: NaN in inputs, so that it shows when they are used, a number in outputs, so that it
-   shows when they are overwritten, by NaN too. */
-static int filler(const trial *t, int a) {
-  return t->array[a].output ? 0x5a : 0xff;
-}
+/* Bytes before, between and behind the rows: NaN in inputs, so that it shows when they are used, a
+   number in outputs, so that it shows when they are overwritten, by NaN too. */
+static int filler(const trial *t, int a) { return t->array[a].output ? 0x5a : 0xff; }
 
 static bool repeats(const trial *t, int a) {
   return t->data.layout == LAYOUT_REPEAT && t->array[a].repeats;
@@ -25,9 +24,7 @@ static int64_t rows_of(const trial *t, int a) {
   return repeats(t, a) || t->array[a].one_row ? 1 : t->data.rows;
 }
 
-static int64_t period_of(const trial *t, int a) {
-  return t->array[a].one_row ? 1 : t->period;
-}
+static int64_t period_of(const trial *t, int a) { return t->array[a].one_row ? 1 : t->period; }
 
 static int64_t pitch(const trial *t, int a) { /* from one row in memory to the next */
   return t->array[a].width + (t->data.layout == LAYOUT_PADDED ? PADDING : 0);
@@ -37,17 +34,21 @@ static int64_t offset(const trial *t) {
   return t->data.layout == LAYOUT_PADDED ? PADDED_OFFSET : 0;
 }
 
-static size_t guard_bytes(const trial *t, int a) { /* behind the last row: room for one row too many */
+static size_t guard_bytes(const trial *t,
+                          int a) { /* behind the last row: room for one row too many */
   return (size_t)(pitch(t, a) + 16) * dtype_bytes(t->kernel->storage);
 }
 
 static uint64_t array_bytes(const trial *t, int a) {
-  return (uint64_t)(offset(t) + rows_of(t, a) * pitch(t, a)) * dtype_bytes(t->kernel->storage) + guard_bytes(t, a);
+  return (uint64_t)(offset(t) + rows_of(t, a) * pitch(t, a)) * dtype_bytes(t->kernel->storage) +
+         guard_bytes(t, a);
 }
 
 uint64_t trial_bytes(const trial *t) {
   uint64_t bytes = 0;
-  for (int a = 0; a < t->n; a++) bytes += array_bytes(t, a) + (t->array[a].indexed ? (uint64_t)t->data.rows * sizeof(int32_t) : 0);
+  for (int a = 0; a < t->n; a++)
+    bytes +=
+        array_bytes(t, a) + (t->array[a].indexed ? (uint64_t)t->data.rows * sizeof(int32_t) : 0);
   return bytes;
 }
 
@@ -69,7 +70,8 @@ static void choose_rows(trial *t, int a, uint64_t *seed) {
   t->found[a] = allocate((size_t)t->period, sizeof(int32_t));
   for (int64_t r = 0; r < t->period; r++) {
     t->found[a][r] = (int32_t)((random_number(seed) + 1) / 2 * (double)t->period);
-    memcpy(t->values[a] + (size_t)r * width, t->stored[a] + (size_t)t->found[a][r] * width, width * sizeof(double));
+    memcpy(t->values[a] + (size_t)r * width, t->stored[a] + (size_t)t->found[a][r] * width,
+           width * sizeof(double));
   }
 }
 
@@ -81,7 +83,8 @@ static void fill_inputs(trial *t, uint64_t *seed) {
   for (int a = 0; a < t->n; a++) {
     size_t width = (size_t)t->array[a].width;
     if (repeats(t, a))
-      for (int64_t r = 1; r < period_of(t, a); r++) memcpy(t->values[a] + (size_t)r * width, t->values[a], width * sizeof(double));
+      for (int64_t r = 1; r < period_of(t, a); r++)
+        memcpy(t->values[a] + (size_t)r * width, t->values[a], width * sizeof(double));
     if (inputs[a]) round_to_storage(t, a);
     if (t->array[a].indexed) choose_rows(t, a, seed);
   }
@@ -90,7 +93,8 @@ static void fill_inputs(trial *t, uint64_t *seed) {
 static void fill_outputs(trial *t, uint64_t *seed) { /* what is there before */
   for (int a = 0; a < t->n; a++) {
     if (!t->array[a].output) continue;
-    for (int64_t i = 0; i < period_of(t, a) * t->array[a].width; i++) t->values[a][i] = t->kernel->accumulate ? random_number(seed) : NAN;
+    for (int64_t i = 0; i < period_of(t, a) * t->array[a].width; i++)
+      t->values[a][i] = t->kernel->accumulate ? random_number(seed) : NAN;
     round_to_storage(t, a);
   }
 }
@@ -104,7 +108,8 @@ static void sum_periods(trial *t) {
   double *wanted[MAX_ARRAYS] = {NULL}, *scale[MAX_ARRAYS] = {NULL};
   for (int a = 0; a < t->n; a++) {
     size_t n = (size_t)t->period * (size_t)t->array[a].width;
-    if (t->array[a].output) wanted[a] = allocate(n, sizeof(double)), scale[a] = allocate(n, sizeof(double));
+    if (t->array[a].output)
+      wanted[a] = allocate(n, sizeof(double)), scale[a] = allocate(n, sizeof(double));
   }
   t->op->reference(t->kernel->problem, t->pass, rest, t->values, wanted, scale);
   for (int a = 0; a < t->n; a++) {
@@ -128,8 +133,13 @@ static void compute_wanted(trial *t) {
     }
 }
 
-void trial_make(trial *t, const tool_op *op, const tool_kernel *kernel, clb_pass pass, tool_data data, int64_t max_period) {
-  *t = (trial){.op = op, .kernel = kernel, .pass = pass, .data = data, .period = data.rows < max_period ? data.rows : max_period};
+void trial_make(trial *t, const tool_op *op, const tool_kernel *kernel, clb_pass pass,
+                tool_data data, int64_t max_period) {
+  *t = (trial){.op = op,
+               .kernel = kernel,
+               .pass = pass,
+               .data = data,
+               .period = data.rows < max_period ? data.rows : max_period};
   t->n = op->arrays(kernel->problem, pass, t->array);
   for (int a = 0; a < t->n; a++) {
     size_t n = (size_t)period_of(t, a) * (size_t)t->array[a].width;
@@ -163,7 +173,9 @@ static void *image_of(const trial *t, int a) {
   const double *values = t->stored[a] ? t->stored[a] : t->values[a];
   unsigned char *image = allocate((size_t)period_of(t, a), row);
   memset(image, filler(t, a), (size_t)period_of(t, a) * row);
-  for (int64_t r = 0; r < period_of(t, a); r++) encode(t->kernel->storage, values + r * t->array[a].width, image + (size_t)r * row, t->array[a].width);
+  for (int64_t r = 0; r < period_of(t, a); r++)
+    encode(t->kernel->storage, values + r * t->array[a].width, image + (size_t)r * row,
+           t->array[a].width);
   return image;
 }
 
@@ -183,7 +195,8 @@ static clb_status write_array(const trial *t, int a, clb_buffer *buffer) {
   clb_status status = write_guards(t, a, buffer);
   for (int64_t first = 0; !status && first < rows_of(t, a); first += t->period) {
     int64_t left = rows_of(t, a) - first, rows = left < t->period ? left : t->period;
-    status = clb_buffer_write(buffer, (uint64_t)offset(t) * size + (uint64_t)first * row, image, (uint64_t)rows * row);
+    status = clb_buffer_write(buffer, (uint64_t)offset(t) * size + (uint64_t)first * row, image,
+                              (uint64_t)rows * row);
   }
   free(image);
   return status;
@@ -195,7 +208,8 @@ static clb_status write_index(const trial *t, int a, clb_context *ctx, clb_buffe
   int32_t *index = allocate((size_t)rows, sizeof *index);
   uint64_t seed = 2;
   for (int64_t r = 0; r < rows; r++)
-    index[r] = (int32_t)(t->found[a][r % t->period] + t->period * (int64_t)((random_number(&seed) + 1) / 2 * (double)periods));
+    index[r] = (int32_t)(t->found[a][r % t->period] +
+                         t->period * (int64_t)((random_number(&seed) + 1) / 2 * (double)periods));
   clb_status status = clb_buffer_create(ctx, (uint64_t)rows * sizeof *index, buffer);
   if (!status) status = clb_buffer_write(*buffer, 0, index, (uint64_t)rows * sizeof *index);
   free(index);
@@ -237,9 +251,11 @@ static bool untouched(const trial *t, int a, const unsigned char *bytes, size_t 
 }
 
 static double row_error(const trial *t, int a, int64_t row, const double *got) {
-  static const double smallest[] = {[CLB_F64] = DBL_MIN, [CLB_F32] = FLT_MIN, [CLB_F16] = 0x1p-24, [CLB_BF16] = FLT_MIN};
+  static const double smallest[] = {
+      [CLB_F64] = DBL_MIN, [CLB_F32] = FLT_MIN, [CLB_F16] = 0x1p-24, [CLB_BF16] = FLT_MIN};
   double error = 0, least = smallest[t->kernel->storage];
-  const double *wanted = t->wanted[a] + row * t->array[a].width, *scale = t->scale[a] + row * t->array[a].width;
+  const double *wanted = t->wanted[a] + row * t->array[a].width,
+               *scale = t->scale[a] + row * t->array[a].width;
   for (int i = 0; i < t->array[a].width; i++) {
     double difference = fabs(got[i] - wanted[i]);
     if (difference <= least) continue;
@@ -261,15 +277,19 @@ static clb_status guards_error(const trial *t, int a, const clb_rows *rows, doub
 }
 
 static clb_status array_error(const trial *t, int a, const clb_rows *rows, double *error) {
-  size_t size = dtype_bytes(t->kernel->storage), row = (size_t)pitch(t, a) * size, used = (size_t)t->array[a].width * size;
+  size_t size = dtype_bytes(t->kernel->storage), row = (size_t)pitch(t, a) * size,
+         used = (size_t)t->array[a].width * size;
   int64_t period = period_of(t, a);
-  unsigned char *bytes = allocate((size_t)period, row), *compared = allocate((size_t)period, row); /* compared: the first period */
+  unsigned char *bytes = allocate((size_t)period, row),
+                *compared = allocate((size_t)period, row); /* compared: the first period */
   double *got = allocate((size_t)t->array[a].width, sizeof *got);
   clb_status status = guards_error(t, a, rows, error);
   for (int64_t first = 0; !status && first < rows_of(t, a); first += period) {
     int64_t left = rows_of(t, a) - first, n = left < period ? left : period;
-    status = clb_buffer_read(rows->buffer, (uint64_t)offset(t) * size + (uint64_t)first * row, bytes, (uint64_t)n * row);
-    if (first && !memcmp(bytes, compared, (size_t)n * row)) continue; /* the same once more: no better, no worse */
+    status = clb_buffer_read(rows->buffer, (uint64_t)offset(t) * size + (uint64_t)first * row,
+                             bytes, (uint64_t)n * row);
+    if (first && !memcmp(bytes, compared, (size_t)n * row))
+      continue; /* the same once more: no better, no worse */
     if (!first) memcpy(compared, bytes, (size_t)n * row);
     for (int64_t r = 0; !status && r < n; r++) {
       const unsigned char *here = bytes + (size_t)r * row;

@@ -19,36 +19,56 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_GRAPH: p->graph = arg; return 0;
     case KEY_WEIGHTS:
       p->table = !strcmp(arg, "table");
-      if (!p->table && strcmp(arg, "edge")) argp_error(state, "--weights is edge or table, not '%s'", arg);
+      if (!p->table && strcmp(arg, "edge"))
+        argp_error(state, "--weights is edge or table, not '%s'", arg);
       return 0;
     case KEY_VECTORS: p->vectors = true; return 0;
     case KEY_ATOMIC: p->atomics = true; return 0;
-    case KEY_WORKSPACE: p->workspace = whole_number(state, "--workspace", arg, 1, INT64_C(1) << 50); return 0;
+    case KEY_WORKSPACE:
+      p->workspace = whole_number(state, "--workspace", arg, 1, INT64_C(1) << 50);
+      return 0;
     case ARGP_KEY_END:
-      if (p->product.desc.shared_weights && p->table) argp_error(state, "--shared and --weights table: weights are one row, or those of each edge's length");
+      if (p->product.desc.shared_weights && p->table)
+        argp_error(
+            state,
+            "--shared and --weights table: weights are one row, or those of each edge's length");
       return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
 }
 
 static const struct argp_option options[] = {
-    {"graph", KEY_GRAPH, "NAME", 0, "carbon (default), carbon:N, spike, dhfr-water, water-box, hub, even, flashtp, or file:PATH,r=A: an atomic structure and a cutoff in Angstrom. --graph help tells more", 0},
-    {"weights", KEY_WEIGHTS, "WHERE", 0, "Of each edge (default), or from a table of splines of its length", 0},
-    {"vectors", KEY_VECTORS, NULL, 0, "y, and the lengths that a table is read at, from the vectors of edges; gradients are then by these", 0},
+    {"graph", KEY_GRAPH, "NAME", 0,
+     "carbon (default), carbon:N, spike, dhfr-water, water-box, hub, even, flashtp, or "
+     "file:PATH,r=A: an atomic structure and a cutoff in Angstrom. --graph help tells more",
+     0},
+    {"weights", KEY_WEIGHTS, "WHERE", 0,
+     "Of each edge (default), or from a table of splines of its length", 0},
+    {"vectors", KEY_VECTORS, NULL, 0,
+     "y, and the lengths that a table is read at, from the vectors of edges; gradients are then by "
+     "these",
+     0},
     {"atomic", KEY_ATOMIC, NULL, 0, "Gradients of x are added up as they come", 0},
-    {"workspace", KEY_WORKSPACE, "BYTES", 0, "Of a pass, at most (default: what makes gradients of x of all edges at once)", 0},
+    {"workspace", KEY_WORKSPACE, "BYTES", 0,
+     "Of a pass, at most (default: what makes gradients of x of all edges at once)", 0},
     {0}};
-static const struct argp_child children[] = {{&tensor_problem_argp, 0, "Its tensor product:", 2}, {0}};
+static const struct argp_child children[] = {{&tensor_problem_argp, 0, "Its tensor product:", 2},
+                                             {0}};
 static const struct argp argp = {.options = options, .parser = parse, .children = children};
 
 static void print(const void *problem, char *out, size_t size) {
   const convolution_problem *p = problem;
   tensor_problem_print(&p->product, out, size);
   size_t used = strlen(out);
-  used += (size_t)snprintf(out + used, size - used, ", %s%s%s%s", p->graph ? p->graph : made_graph_names[p->made], p->table ? ", table" : "", p->vectors ? ", vectors" : "", p->atomics ? ", atomic" : "");
-  if (p->scale != 0 && used < size) used += (size_t)snprintf(out + used, size - used, ", scale=%g", p->scale);
-  if (p->workspace == LEAST_WORKSPACE && used < size) snprintf(out + used, size - used, ", least workspace");
-  if (p->workspace > 0 && used < size) snprintf(out + used, size - used, ", workspace=%lld", (long long)p->workspace);
+  used += (size_t)snprintf(
+      out + used, size - used, ", %s%s%s%s", p->graph ? p->graph : made_graph_names[p->made],
+      p->table ? ", table" : "", p->vectors ? ", vectors" : "", p->atomics ? ", atomic" : "");
+  if (p->scale != 0 && used < size)
+    used += (size_t)snprintf(out + used, size - used, ", scale=%g", p->scale);
+  if (p->workspace == LEAST_WORKSPACE && used < size)
+    snprintf(out + used, size - used, ", least workspace");
+  if (p->workspace > 0 && used < size)
+    snprintf(out + used, size - used, ", workspace=%lld", (long long)p->workspace);
 }
 
 /* ---- calls ---- */
@@ -58,11 +78,13 @@ static double growth(const void *problem) {
   return p->table ? 4 : 1; /* a length is a place among KNOTS: its rounding counts */
 }
 
-static clb_status create(clb_context *ctx, const tool_kernel *kernel, unsigned passes, clb_op **op) {
+static clb_status create(clb_context *ctx, const tool_kernel *kernel, unsigned passes,
+                         clb_op **op) {
   const convolution_problem *p = kernel->problem;
   tensor_desc *d;
   clb_status status = tensor_problem_describe(ctx, &p->product, &d);
-  clb_convolution_desc desc = {.product = d->desc, .scale = p->scale, .atomics = p->atomics, .vectors = p->vectors};
+  clb_convolution_desc desc = {
+      .product = d->desc, .scale = p->scale, .atomics = p->atomics, .vectors = p->vectors};
   if (p->table) desc.knots = KNOTS, desc.first_knot = FIRST_KNOT, desc.last_knot = LAST_KNOT;
   desc.product.storage = kernel->storage;
   desc.product.arithmetic = kernel->arithmetic;

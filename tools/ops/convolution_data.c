@@ -1,4 +1,5 @@
-/* tools/ops/convolution_data.c - a trial of a graph convolution on the host: arrays, their values, which rows are compared. */
+/* tools/ops/convolution_data.c - a trial of a graph convolution on the host: arrays, their values,
+   which rows are compared. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,18 +18,28 @@ static void describe_arrays(convolution_data *t) {
     convolution_array *a = &t->array[i];
     a->name = reference_operand(t->pass, i, &a->like);
     a->output = i >= t->inputs;
-    a->owner = a->like == CLB_X ? OF_SENDERS : a->like == CLB_Z ? OF_RECEIVERS : a->like == CLB_W && d->shared_weights ? OF_ALL : OF_EDGES;
+    a->owner = a->like == CLB_X                        ? OF_SENDERS
+               : a->like == CLB_Z                      ? OF_RECEIVERS
+               : a->like == CLB_W && d->shared_weights ? OF_ALL
+                                                       : OF_EDGES;
     a->repeats = !a->output && a->like != CLB_X && t->data.layout == LAYOUT_REPEAT;
     a->rows = a->repeats ? 1 : rows[a->owner];
     a->start = (int64_t)i * 104729 % BLOCK;
-    int64_t y = t->problem->vectors ? 3 : t->sizes.y, w = !t->problem->table ? t->sizes.w : t->problem->vectors ? 0 : 1;
-    int64_t width = a->like == CLB_X ? t->sizes.x : a->like == CLB_Y ? y : a->like == CLB_Z ? t->sizes.z : w;
+    int64_t y = t->problem->vectors ? 3 : t->sizes.y, w = !t->problem->table    ? t->sizes.w
+                                                          : t->problem->vectors ? 0
+                                                                                : 1;
+    int64_t width = a->like == CLB_X   ? t->sizes.x
+                    : a->like == CLB_Y ? y
+                    : a->like == CLB_Z ? t->sizes.z
+                                       : w;
     if (tensor_operand_present(d, t->pass, i, a->like)) a->width = (int)width;
     if (a->width > t->behind) t->behind = a->width;
   }
 }
 
-int64_t convolution_row(const convolution_array *a, int64_t row) { return (a->start + (a->repeats ? 0 : row) * a->width) % BLOCK; }
+int64_t convolution_row(const convolution_array *a, int64_t row) {
+  return (a->start + (a->repeats ? 0 : row) * a->width) % BLOCK;
+}
 
 /* ---- values ---- */
 
@@ -42,20 +53,24 @@ static void fill_block(convolution_data *t) {
   uint64_t seed = 1;
   t->block = allocate(n, sizeof *t->block);
   t->stored = allocate(n, dtype_bytes(t->kernel->storage));
-  for (size_t i = 0; i < n; i++) t->block[i] = i < BLOCK ? random_number(&seed) : t->block[i - BLOCK];
+  for (size_t i = 0; i < n; i++)
+    t->block[i] = i < BLOCK ? random_number(&seed) : t->block[i - BLOCK];
   round_to_storage(t->kernel->storage, t->block, t->stored, (int64_t)n);
 }
 
-/* Each weight is 2 and two waves, its derivative exact: never near 0, where the rounding of a length would count for more than it is. */
+/* Each weight is 2 and two waves, its derivative exact: never near 0, where the rounding of a
+   length would count for more than it is. */
 static void fill_table(convolution_data *t) {
   size_t n = (size_t)KNOTS * (size_t)t->sizes.w * 2;
   uint64_t seed = 5;
   t->table = allocate(n, sizeof *t->table);
   for (int64_t w = 0; w < t->sizes.w; w++)
     for (int wave = 0; wave < 2; wave++) {
-      double height = random_number(&seed) / 2, frequency = 1 + random_number(&seed), phase = 3 * random_number(&seed);
+      double height = random_number(&seed) / 2, frequency = 1 + random_number(&seed),
+             phase = 3 * random_number(&seed);
       for (int k = 0; k < KNOTS; k++) {
-        double at = frequency * (FIRST_KNOT + (LAST_KNOT - FIRST_KNOT) * k / (KNOTS - 1)) + phase, *here = t->table + 2 * ((int64_t)k * t->sizes.w + w);
+        double at = frequency * (FIRST_KNOT + (LAST_KNOT - FIRST_KNOT) * k / (KNOTS - 1)) + phase,
+               *here = t->table + 2 * ((int64_t)k * t->sizes.w + w);
         here[0] += 1 + height * sin(at);
         here[1] += height * frequency * cos(at);
       }
@@ -70,7 +85,9 @@ static void fill_table(convolution_data *t) {
 enum { SAMPLED = 24, SAMPLED_EDGES = 256 };
 #define SAMPLED_TERMS 3e8 /* of x, y, w and z, about: so much work as takes some seconds */
 
-static int ascending(const void *a, const void *b) { return (*(const int32_t *)a > *(const int32_t *)b) - (*(const int32_t *)a < *(const int32_t *)b); }
+static int ascending(const void *a, const void *b) {
+  return (*(const int32_t *)a > *(const int32_t *)b) - (*(const int32_t *)a < *(const int32_t *)b);
+}
 
 static void put_in_order(sample *s) {
   int64_t n = 0;
@@ -80,7 +97,9 @@ static void put_in_order(sample *s) {
   s->n = n;
 }
 
-static int64_t degree(const edges_by_row *by, int64_t row) { return by->first[row + 1] - by->first[row]; }
+static int64_t degree(const edges_by_row *by, int64_t row) {
+  return by->first[row + 1] - by->first[row];
+}
 
 static int32_t busiest(const edges_by_row *by, int64_t rows) {
   int32_t best = 0;
@@ -89,12 +108,17 @@ static int32_t busiest(const edges_by_row *by, int64_t rows) {
   return best;
 }
 
-/* The row with most edges, the first, the last and some others, as long as their edges are not too many. */
-static void choose_nodes(const convolution_data *t, const edges_by_row *by, int64_t rows, sample *s, uint64_t *seed) {
+/* The row with most edges, the first, the last and some others, as long as their edges are not too
+   many. */
+static void choose_nodes(const convolution_data *t, const edges_by_row *by, int64_t rows, sample *s,
+                         uint64_t *seed) {
   double spent = 0, edge = (double)(t->sizes.x + t->sizes.y + t->sizes.z + t->sizes.w);
   s->row = allocate(SAMPLED, sizeof *s->row);
   for (int i = 0; rows && i < SAMPLED && spent < SAMPLED_TERMS; i++) {
-    int32_t row = i == 0 ? busiest(by, rows) : i == 1 ? 0 : i == 2 ? (int32_t)(rows - 1) : (int32_t)((random_number(seed) + 1) / 2 * (double)rows);
+    int32_t row = i == 0   ? busiest(by, rows)
+                  : i == 1 ? 0
+                  : i == 2 ? (int32_t)(rows - 1)
+                           : (int32_t)((random_number(seed) + 1) / 2 * (double)rows);
     s->row[s->n++] = row;
     spent += edge * (double)degree(by, row);
   }
@@ -109,7 +133,9 @@ static void choose_edges(const convolution_data *t, sample *s) {
   if (t->graph.n_edges) s->row[s->n++] = (int32_t)(t->graph.n_edges - 1);
   for (int64_t i = 0; i < nodes->n; i++) {
     int64_t n = degree(by, nodes->row[i]), most = (SAMPLED_EDGES - 1) / nodes->n;
-    for (int64_t j = 0; j < n && j < most; j++) s->row[s->n++] = by->edge[by->first[nodes->row[i]] + (n <= most ? j : j * (n - 1) / (most - 1))];
+    for (int64_t j = 0; j < n && j < most; j++)
+      s->row[s->n++] =
+          by->edge[by->first[nodes->row[i]] + (n <= most ? j : j * (n - 1) / (most - 1))];
   }
   put_in_order(s);
 }
@@ -144,14 +170,17 @@ static void round_edges(convolution_data *t) {
   void *stored = allocate((size_t)n, dtype_bytes(t->kernel->storage));
   t->length = allocate((size_t)t->graph.n_edges, sizeof *t->length);
   if (t->problem->vectors) round_to_storage(t->kernel->storage, t->graph.vector, stored, n);
-  for (int64_t e = 0; e < t->graph.n_edges; e++) t->length[e] = convolution_graph_length(&t->graph, e);
-  if (!t->problem->vectors) round_to_storage(t->kernel->storage, t->length, stored, t->graph.n_edges);
+  for (int64_t e = 0; e < t->graph.n_edges; e++)
+    t->length[e] = convolution_graph_length(&t->graph, e);
+  if (!t->problem->vectors)
+    round_to_storage(t->kernel->storage, t->length, stored, t->graph.n_edges);
   free(stored);
 }
 
 void *convolution_data_make(const tool_kernel *kernel, clb_pass pass, const tool_data *data) {
   convolution_data *t = allocate(1, sizeof *t);
-  *t = (convolution_data){.problem = kernel->problem, .kernel = kernel, .pass = pass, .whole = data};
+  *t =
+      (convolution_data){.problem = kernel->problem, .kernel = kernel, .pass = pass, .whole = data};
   if (data) t->data = *data;
   progress("making the graph");
   convolution_graph_make(&t->graph, t->problem, t->data.rows);
@@ -165,7 +194,8 @@ void *convolution_data_make(const tool_kernel *kernel, clb_pass pass, const tool
   round_edges(t);
   if (t->problem->vectors) convolution_harmonics_make(t);
   edges_by_row_make(&t->by[OF_SENDERS], t->graph.senders, t->graph.n_senders, t->graph.n_edges);
-  edges_by_row_make(&t->by[OF_RECEIVERS], t->graph.receivers, t->graph.n_receivers, t->graph.n_edges);
+  edges_by_row_make(&t->by[OF_RECEIVERS], t->graph.receivers, t->graph.n_receivers,
+                    t->graph.n_edges);
   int32_t *same = allocate((size_t)t->graph.n_edges, sizeof *same);
   edges_by_row_make(&t->by[OF_ALL], same, 1, t->graph.n_edges);
   free(same);

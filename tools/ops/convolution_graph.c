@@ -6,8 +6,11 @@
 #include "tools/ops/graphs.h"
 #include "tools/ops/convolution_tool.h"
 
-const char *const made_graph_names[MADE_GRAPHS] = {
-    [MADE_RANDOM] = "random", [MADE_RECTANGULAR] = "rectangular", [MADE_ISOLATED] = "isolated", [MADE_HUB] = "hubs", [MADE_SHUFFLED] = "shuffled"};
+const char *const made_graph_names[MADE_GRAPHS] = {[MADE_RANDOM] = "random",
+                                                   [MADE_RECTANGULAR] = "rectangular",
+                                                   [MADE_ISOLATED] = "isolated",
+                                                   [MADE_HUB] = "hubs",
+                                                   [MADE_SHUFFLED] = "shuffled"};
 
 static void allocate_edges(convolution_graph *g) {
   g->senders = allocate((size_t)g->n_edges, sizeof *g->senders);
@@ -39,16 +42,22 @@ static void make_vector(double length, uint64_t *seed, double *v) {
   for (int i = 0; i < 3; i++) v[i] *= length / sqrt(sum);
 }
 
-static int32_t pick(uint64_t *seed, int64_t n) { return (int32_t)((random_number(seed) + 1) / 2 * (double)n); }
+static int32_t pick(uint64_t *seed, int64_t n) {
+  return (int32_t)((random_number(seed) + 1) / 2 * (double)n);
+}
 
-static int ascending(const void *a, const void *b) { return (*(const int32_t *)a > *(const int32_t *)b) - (*(const int32_t *)a < *(const int32_t *)b); }
+static int ascending(const void *a, const void *b) {
+  return (*(const int32_t *)a > *(const int32_t *)b) - (*(const int32_t *)a < *(const int32_t *)b);
+}
 
 static void make(convolution_graph *g, made_graph kind, int64_t edges) {
   static const struct {
     int senders, receivers; /* edges for each, about */
   } per_node[MADE_GRAPHS] = {{8, 8}, {3, 90}, {1, 1}, {20, 20}, {8, 8}};
   uint64_t seed = 7, other = 8;
-  *g = (convolution_graph){.n_senders = edges / per_node[kind].senders + 3, .n_receivers = edges / per_node[kind].receivers + 3, .n_edges = edges};
+  *g = (convolution_graph){.n_senders = edges / per_node[kind].senders + 3,
+                           .n_receivers = edges / per_node[kind].receivers + 3,
+                           .n_edges = edges};
   allocate_edges(g);
   for (int64_t e = 0; e < edges; e++) {
     bool hub = kind == MADE_HUB && e % 8;
@@ -65,7 +74,8 @@ static void take(convolution_graph *g, const char *name) {
   tool_graph named;
   char error[2048];
   if (!graph_make(name, &named, error, sizeof error)) give_up("%s", error);
-  *g = (convolution_graph){.n_senders = named.n_nodes, .n_receivers = named.n_nodes, .n_edges = named.n_edges};
+  *g = (convolution_graph){
+      .n_senders = named.n_nodes, .n_receivers = named.n_nodes, .n_edges = named.n_edges};
   allocate_edges(g);
   memcpy(g->senders, named.senders, (size_t)g->n_edges * sizeof *g->senders);
   memcpy(g->receivers, named.receivers, (size_t)g->n_edges * sizeof *g->receivers);

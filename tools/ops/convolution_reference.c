@@ -1,5 +1,5 @@
-/* tools/ops/convolution_reference.c - the graph convolution and two derivatives in float64: the tensor product's reference edge by edge, added up for
-   the rows that are compared. */
+/* tools/ops/convolution_reference.c - the graph convolution and two derivatives in float64: the
+   tensor product's reference edge by edge, added up for the rows that are compared. */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 
 enum { TOGETHER = 32, MAX_THREADS = 16 }; /* edges in one piece of work */
 
-/* Work is a list of pieces: edges of one row of a sample, or, where rows are edges, so many rows. */
+/* Work is a list of pieces: edges of one row of a sample, or, where rows are edges, so many rows.
+ */
 typedef struct {
   owner owner;
   int64_t first_row, n_edges; /* first_row: in the sample */
@@ -29,32 +30,46 @@ typedef struct {
   double *in[REFERENCE_MAX_INPUTS], *out[REFERENCE_MAX_OUTPUTS], *scale[REFERENCE_MAX_OUTPUTS];
   double *slope, *bend, *bend_scale; /* derivatives of weights by length, [TOGETHER][W] */
   double along[TOGETHER], along_scale[TOGETHER]; /* the length, what comes in */
-  double *g_w, *g_w_scale; /* of the backward pass, where something does */
-  /* Of vectors: how large what inputs are rounded from is; gradients by y of the backward pass, and by vectors, with their scales. */
+  double *g_w, *g_w_scale;                       /* of the backward pass, where something does */
+  /* Of vectors: how large what inputs are rounded from is; gradients by y of the backward pass, and
+     by vectors, with their scales. */
   double *size[REFERENCE_MAX_INPUTS], *g_y, *g_y_scale, *g_v, *g_v_scale;
 } desk;
 
-enum { ALONG = 5, ALONG_W, BY_Y = 1, BY_W }; /* numbers of b and c among inputs, of gradients of y and w among results */
+enum {
+  ALONG = 5,
+  ALONG_W,
+  BY_Y = 1,
+  BY_W
+}; /* numbers of b and c among inputs, of gradients of y and w among results */
 
-static int64_t full_width(const convolution_data *t, const convolution_array *a) { return a->like == CLB_W ? t->sizes.w : a->like == CLB_Y ? t->sizes.y : a->width; }
+static int64_t full_width(const convolution_data *t, const convolution_array *a) {
+  return a->like == CLB_W ? t->sizes.w : a->like == CLB_Y ? t->sizes.y : a->width;
+}
 
-/* Weights that a table gives at the lengths of vectors, and gradients by them, are no arrays of the call. */
+/* Weights that a table gives at the lengths of vectors, and gradients by them, are no arrays of the
+   call. */
 static bool needed(const convolution_data *t, int i) {
   const convolution_array *a = &t->array[i];
   bool hidden = a->like == CLB_W && t->problem->table && t->problem->vectors;
-  return a->width || (hidden && (i == LENGTHS || (i == ALONG_W && !a->output && t->array[ALONG].width) || (a->output && t->array[t->inputs + BY_Y].width)));
+  return a->width ||
+         (hidden && (i == LENGTHS || (i == ALONG_W && !a->output && t->array[ALONG].width) ||
+                     (a->output && t->array[t->inputs + BY_Y].width)));
 }
 
 static desk desk_make(const convolution_data *t) {
   desk d = {.along = {0}};
   double **by_weight[] = {&d.slope, &d.bend, &d.bend_scale, &d.g_w, &d.g_w_scale};
-  for (int i = 0; i < 5; i++) *by_weight[i] = allocate((size_t)t->sizes.w * TOGETHER + 1, sizeof(double));
+  for (int i = 0; i < 5; i++)
+    *by_weight[i] = allocate((size_t)t->sizes.w * TOGETHER + 1, sizeof(double));
   for (int i = 0; i < t->n; i++) {
     size_t n = (size_t)full_width(t, &t->array[i]) * TOGETHER + 1;
     if (i < t->inputs && t->problem->vectors) d.size[i] = allocate(n, sizeof(double));
     if (!needed(t, i)) continue;
     if (i < t->inputs) d.in[i] = allocate(n, sizeof(double));
-    else d.out[i - t->inputs] = allocate(n, sizeof(double)), d.scale[i - t->inputs] = allocate(n, sizeof(double));
+    else
+      d.out[i - t->inputs] = allocate(n, sizeof(double)),
+                d.scale[i - t->inputs] = allocate(n, sizeof(double));
   }
   d.g_y = allocate((size_t)t->sizes.y * TOGETHER + 1, sizeof(double));
   d.g_y_scale = allocate((size_t)t->sizes.y * TOGETHER + 1, sizeof(double));
@@ -66,16 +81,22 @@ static desk desk_make(const convolution_data *t) {
 static void desk_free(desk *d) {
   for (int i = 0; i < REFERENCE_MAX_INPUTS; i++) free(d->in[i]), free(d->size[i]);
   for (int i = 0; i < REFERENCE_MAX_OUTPUTS; i++) free(d->out[i]), free(d->scale[i]);
-  free(d->slope), free(d->bend), free(d->bend_scale), free(d->g_w), free(d->g_w_scale), free(d->g_y), free(d->g_y_scale), free(d->g_v), free(d->g_v_scale);
+  free(d->slope), free(d->bend), free(d->bend_scale), free(d->g_w), free(d->g_w_scale),
+      free(d->g_y), free(d->g_y_scale), free(d->g_v), free(d->g_v_scale);
 }
 
 static int64_t row_of(const convolution_data *t, owner o, int64_t e) {
-  return o == OF_SENDERS ? t->graph.senders[e] : o == OF_RECEIVERS ? t->graph.receivers[e] : o == OF_ALL ? 0 : e;
+  return o == OF_SENDERS     ? t->graph.senders[e]
+         : o == OF_RECEIVERS ? t->graph.receivers[e]
+         : o == OF_ALL       ? 0
+                             : e;
 }
 
-/* Weights at length r, and, at number e of the desk, their derivatives: cubic Hermite splines, constant beyond the grid. */
+/* Weights at length r, and, at number e of the desk, their derivatives: cubic Hermite splines,
+   constant beyond the grid. */
 static void weights_at(const convolution_data *t, double r, double *w, int64_t e, desk *d) {
-  double *slope = d->slope + e * t->sizes.w, *curve = d->bend + e * t->sizes.w, *curve_scale = d->bend_scale + e * t->sizes.w;
+  double *slope = d->slope + e * t->sizes.w, *curve = d->bend + e * t->sizes.w,
+         *curve_scale = d->bend_scale + e * t->sizes.w;
   double h = (LAST_KNOT - FIRST_KNOT) / (KNOTS - 1), at = (r - FIRST_KNOT) / h;
   bool beyond = at < 0 || at > KNOTS - 1;
   at = fmin(fmax(at, 0), KNOTS - 1);
@@ -83,16 +104,21 @@ static void weights_at(const convolution_data *t, double r, double *w, int64_t e
   double s = at - k;
   for (int64_t i = 0; i < t->sizes.w; i++) {
     const double *a = t->table + 2 * ((int64_t)k * t->sizes.w + i), *b = a + 2 * t->sizes.w;
-    double step = b[0] - a[0], bend = h * (a[1] + b[1]) - 2 * step, rise = 3 * step - h * (2 * a[1] + b[1]);
+    double step = b[0] - a[0], bend = h * (a[1] + b[1]) - 2 * step,
+           rise = 3 * step - h * (2 * a[1] + b[1]);
     w[i] = a[0] + s * (h * a[1] + s * (rise + s * bend));
     slope[i] = beyond ? 0 : a[1] + s * (2 * rise + 3 * s * bend) / h;
     curve[i] = beyond ? 0 : (2 * rise + 6 * s * bend) / (h * h);
-    curve_scale[i] = beyond ? 0 : fabs(12 * s - 6) * fabs(step) / (h * h) + (fabs(6 * s - 4) * fabs(a[1]) + fabs(6 * s - 2) * fabs(b[1])) / h;
+    curve_scale[i] = beyond ? 0
+                            : fabs(12 * s - 6) * fabs(step) / (h * h) +
+                                  (fabs(6 * s - 4) * fabs(a[1]) + fabs(6 * s - 2) * fabs(b[1])) / h;
   }
 }
 
 /* The edge whose vector this edge has. */
-static int64_t vector_of(const convolution_data *t, int64_t e) { return t->array[VECTORS].repeats ? 0 : e; }
+static int64_t vector_of(const convolution_data *t, int64_t e) {
+  return t->array[VECTORS].repeats ? 0 : e;
+}
 
 static void gather(const convolution_data *t, const piece *p, desk *d) {
   for (int i = 0; i < t->inputs; i++) {
@@ -101,46 +127,65 @@ static void gather(const convolution_data *t, const piece *p, desk *d) {
       double *to = d->in[i] + e * full_width(t, a);
       const double *row = t->block + convolution_row(a, row_of(t, a->owner, p->edges[e]));
       int64_t edge = vector_of(t, p->edges[e]);
-      if (t->problem->table && i == LENGTHS) weights_at(t, t->length[t->problem->vectors ? edge : a->repeats ? 0 : p->edges[e]], to, e, d);
+      if (t->problem->table && i == LENGTHS)
+        weights_at(t,
+                   t->length[t->problem->vectors ? edge
+                             : a->repeats        ? 0
+                                                 : p->edges[e]],
+                   to, e, d);
       else if (t->problem->table && i == ALONG_W) {
-        if (t->problem->vectors) d->along[e] = convolution_length_along(t, edge, t->block + convolution_row(&t->array[ALONG], p->edges[e]), &d->along_scale[e]);
+        if (t->problem->vectors)
+          d->along[e] = convolution_length_along(
+              t, edge, t->block + convolution_row(&t->array[ALONG], p->edges[e]),
+              &d->along_scale[e]);
         else d->along[e] = *row, d->along_scale[e] = fabs(*row);
         for (int64_t j = 0; j < t->sizes.w; j++) to[j] = d->along[e] * d->slope[e * t->sizes.w + j];
-      }
-      else if (t->problem->vectors && i == VECTORS) convolution_harmonics_of(t, edge, to, d->size[i] + e * t->sizes.y);
-      else if (t->problem->vectors && i == ALONG) convolution_harmonics_along(t, edge, row, to, d->size[i] + e * t->sizes.y);
+      } else if (t->problem->vectors && i == VECTORS)
+        convolution_harmonics_of(t, edge, to, d->size[i] + e * t->sizes.y);
+      else if (t->problem->vectors && i == ALONG)
+        convolution_harmonics_along(t, edge, row, to, d->size[i] + e * t->sizes.y);
       else memcpy(to, row, (size_t)a->width * sizeof *to);
-      if (t->problem->vectors && a->like != CLB_Y) memcpy(d->size[i] + e * full_width(t, a), to, (size_t)full_width(t, a) * sizeof *to);
-      for (int64_t j = 0; t->problem->vectors && t->problem->table && i == ALONG_W && j < t->sizes.w; j++)
+      if (t->problem->vectors && a->like != CLB_Y)
+        memcpy(d->size[i] + e * full_width(t, a), to, (size_t)full_width(t, a) * sizeof *to);
+      for (int64_t j = 0;
+           t->problem->vectors && t->problem->table && i == ALONG_W && j < t->sizes.w; j++)
         d->size[i][e * t->sizes.w + j] = d->along_scale[e] * fabs(d->slope[e * t->sizes.w + j]);
     }
   }
 }
 
 /* Products of a piece, and the scales of their errors. */
-static void multiply(const convolution_data *t, clb_pass pass, int64_t n, const desk *d, double *const *out, double *const *scale) {
-  reference_product_run(t->product, pass, n, (const double *const *)d->in, (double **)out, (double **)scale);
+static void multiply(const convolution_data *t, clb_pass pass, int64_t n, const desk *d,
+                     double *const *out, double *const *scale) {
+  reference_product_run(t->product, pass, n, (const double *const *)d->in, (double **)out,
+                        (double **)scale);
   if (!t->problem->vectors) return;
   const double *size[REFERENCE_MAX_INPUTS] = {NULL};
   double *unused[REFERENCE_MAX_OUTPUTS] = {NULL};
   for (int i = 0; i < t->inputs; i++) size[i] = d->in[i] ? d->size[i] : NULL;
   for (int o = 0; o < reference_outputs(pass); o++)
-    if (out[o]) unused[o] = allocate((size_t)(n * (t->sizes.x + t->sizes.y + t->sizes.w + t->sizes.z)) + 1, sizeof(double));
+    if (out[o])
+      unused[o] = allocate((size_t)(n * (t->sizes.x + t->sizes.y + t->sizes.w + t->sizes.z)) + 1,
+                           sizeof(double));
   reference_product_run(t->product, pass, n, size, unused, (double **)scale);
   for (int o = 0; o < REFERENCE_MAX_OUTPUTS; o++) free(unused[o]);
 }
 
-/* The backward pass's gradients of y and w, whose second derivatives count where something comes in along them. */
+/* The backward pass's gradients of y and w, whose second derivatives count where something comes in
+   along them. */
 static void multiply_once(const convolution_data *t, int64_t n, const desk *d) {
-  double *out[REFERENCE_MAX_OUTPUTS] = {[BY_Y] = d->g_y, [BY_W] = d->g_w}, *scale[REFERENCE_MAX_OUTPUTS] = {[BY_Y] = d->g_y_scale, [BY_W] = d->g_w_scale};
+  double *out[REFERENCE_MAX_OUTPUTS] = {[BY_Y] = d->g_y, [BY_W] = d->g_w},
+         *scale[REFERENCE_MAX_OUTPUTS] = {[BY_Y] = d->g_y_scale, [BY_W] = d->g_w_scale};
   if (d->in[ALONG] || d->in[ALONG_W]) multiply(t, CLB_BACKWARD, n, d, out, scale);
 }
 
-/* What weight i adds to the gradient by the length of edge number e; returns what it adds to the scale. */
+/* What weight i adds to the gradient by the length of edge number e; returns what it adds to the
+   scale. */
 static double by_length(const convolution_data *t, const desk *d, int64_t e, int64_t i, double *g) {
   int64_t at = e * t->sizes.w + i;
   *g += d->out[BY_W][at] * d->slope[at] + d->along[e] * d->g_w[at] * d->bend[at];
-  return d->scale[BY_W][at] * fabs(d->slope[at]) + d->along_scale[e] * d->g_w_scale[at] * d->bend_scale[at];
+  return d->scale[BY_W][at] * fabs(d->slope[at]) +
+         d->along_scale[e] * d->g_w_scale[at] * d->bend_scale[at];
 }
 
 /* Gradients by vectors. */
@@ -156,17 +201,20 @@ static void turn_to_vectors(const convolution_data *t, const piece *p, desk *d) 
     for (int64_t i = 0; i < w && t->problem->table; i++) g_r_scale += by_length(t, d, e, i, &g_r);
     convolution_by_length(t, edge, g_r, g_r_scale, g_v, size);
     g_r = g_r_scale = 0;
-    for (int64_t i = e * w; i < (e + 1) * w && bends && t->problem->table; i++) g_r += d->g_w[i] * d->slope[i], g_r_scale += d->g_w_scale[i] * fabs(d->slope[i]);
+    for (int64_t i = e * w; i < (e + 1) * w && bends && t->problem->table; i++)
+      g_r += d->g_w[i] * d->slope[i], g_r_scale += d->g_w_scale[i] * fabs(d->slope[i]);
     if (bends) convolution_bend_length(t, edge, g_r, g_r_scale, h, g_v, size);
   }
 }
 
 /* What one edge adds to a row of results. */
-static void add_edge(const convolution_data *t, const convolution_array *a, const desk *d, int o, int64_t e, double *wanted, double *scale) {
+static void add_edge(const convolution_data *t, const convolution_array *a, const desk *d, int o,
+                     int64_t e, double *wanted, double *scale) {
   double factor = t->problem->scale != 0 ? t->problem->scale : 1;
   int64_t n = full_width(t, a);
   bool vector = t->problem->vectors && a->like == CLB_Y;
-  for (int i = 0; i < 3 && vector; i++) wanted[i] += factor * d->g_v[3 * e + i], scale[i] += fabs(factor) * d->g_v_scale[3 * e + i];
+  for (int i = 0; i < 3 && vector; i++)
+    wanted[i] += factor * d->g_v[3 * e + i], scale[i] += fabs(factor) * d->g_v_scale[3 * e + i];
   bool length = a->like == CLB_W && t->problem->table;
   for (int64_t i = 0; i < n && a->width && !vector; i++) {
     double g = 0, size = length ? by_length(t, d, e, i, &g) : d->scale[o][e * n + i];
@@ -217,8 +265,10 @@ static bool asked(const convolution_data *t, owner o) {
 
 static void add_pieces(work *w, owner o, int64_t first_row, const int32_t *edges, int64_t n) {
   for (int64_t i = 0; i < n; i += TOGETHER) {
-    if (!(w->n & (w->n + 1))) w->piece = enlarge(w->piece, (size_t)(2 * w->n + 2), sizeof *w->piece);
-    w->piece[w->n++] = (piece){o, first_row + (o == OF_EDGES ? i : 0), n - i < TOGETHER ? n - i : TOGETHER, edges + i};
+    if (!(w->n & (w->n + 1)))
+      w->piece = enlarge(w->piece, (size_t)(2 * w->n + 2), sizeof *w->piece);
+    w->piece[w->n++] = (piece){o, first_row + (o == OF_EDGES ? i : 0),
+                               n - i < TOGETHER ? n - i : TOGETHER, edges + i};
   }
 }
 

@@ -1,4 +1,5 @@
-/* tools/ops/convolution_set.c - a trial of a graph convolution on a device: buffers, the call, the comparison. */
+/* tools/ops/convolution_set.c - a trial of a graph convolution on a device: buffers, the call, the
+   comparison. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,10 +20,16 @@ typedef struct {
 /* As in trial.c: where rows lie, in elements, and what is between and behind them. */
 enum { PADDED_OFFSET = 5, PADDING = 3, BEHIND = 16, PIECE_BYTES = 32 << 20 };
 static int filler(const convolution_array *a) { return a->output ? 0x5a : 0xff; }
-static int64_t offset(const convolution_data *t) { return t->data.layout == LAYOUT_PADDED ? PADDED_OFFSET : 0; }
-static int64_t pitch(const convolution_data *t, const convolution_array *a) { return a->width + (t->data.layout == LAYOUT_PADDED ? PADDING : 0); }
+static int64_t offset(const convolution_data *t) {
+  return t->data.layout == LAYOUT_PADDED ? PADDED_OFFSET : 0;
+}
+static int64_t pitch(const convolution_data *t, const convolution_array *a) {
+  return a->width + (t->data.layout == LAYOUT_PADDED ? PADDING : 0);
+}
 static size_t element(const convolution_data *t) { return dtype_bytes(t->kernel->storage); }
-static uint64_t behind_bytes(const convolution_data *t, const convolution_array *a) { return (uint64_t)(pitch(t, a) + BEHIND) * element(t); }
+static uint64_t behind_bytes(const convolution_data *t, const convolution_array *a) {
+  return (uint64_t)(pitch(t, a) + BEHIND) * element(t);
+}
 static uint64_t array_bytes(const convolution_data *t, const convolution_array *a) {
   return (uint64_t)(offset(t) + a->rows * pitch(t, a)) * element(t) + behind_bytes(t, a);
 }
@@ -30,35 +37,49 @@ static uint64_t array_bytes(const convolution_data *t, const convolution_array *
 /* ---- bytes ---- */
 
 static int64_t columns_of_messages(const convolution_data *t) {
-  bool walks = t->problem->product.kind == CHANNEL_WISE || t->problem->product.kind == OTHER_PRODUCT;
+  bool walks =
+      t->problem->product.kind == CHANNEL_WISE || t->problem->product.kind == OTHER_PRODUCT;
   int64_t columns = 0;
   for (int i = t->inputs; i < t->n; i++)
-    if (t->array[i].like == CLB_X || (t->array[i].like == CLB_Z && !walks)) columns += t->array[i].width;
+    if (t->array[i].like == CLB_X || (t->array[i].like == CLB_Z && !walks))
+      columns += t->array[i].width;
   return columns;
 }
 
 static double bytes(const void *trial) {
   const convolution_data *t = trial;
   double sum = 2 * sizeof(int32_t) * (double)t->graph.n_edges;
-  for (int i = 0; i < t->n; i++) sum += (double)t->array[i].rows * t->array[i].width * (double)element(t);
+  for (int i = 0; i < t->n; i++)
+    sum += (double)t->array[i].rows * t->array[i].width * (double)element(t);
   if (t->problem->table) sum += 2.0 * KNOTS * (double)t->sizes.w * (double)element(t);
   return sum;
 }
 
-/* Results of nodes that each edge has, written and read again: gradients of x, and where weights mix channels all; y of vectors, and what else is like it. */
+/* Results of nodes that each edge has, written and read again: gradients of x, and where weights
+   mix channels all; y of vectors, and what else is like it. */
 static double more_bytes(const void *trial) {
   const convolution_data *t = trial;
-  double edges = 2.0 * (double)t->graph.n_edges, y = t->problem->vectors ? edges * (double)t->sizes.y * (double)(element(t) * (size_t)(t->pass + 1)) : 0;
-  return t->problem->atomics ? y : y + edges * (double)columns_of_messages(t) * (double)dtype_bytes(t->kernel->arithmetic);
+  double edges = 2.0 * (double)t->graph.n_edges,
+         y = t->problem->vectors
+                 ? edges * (double)t->sizes.y * (double)(element(t) * (size_t)(t->pass + 1))
+                 : 0;
+  return t->problem->atomics ? y
+                             : y + edges * (double)columns_of_messages(t) *
+                                       (double)dtype_bytes(t->kernel->arithmetic);
 }
 
 static double set_bytes(const void *trial) {
   const convolution_data *t = trial;
-  double nodes = (double)(t->graph.n_senders + t->graph.n_receivers), graph = 40 * (double)t->graph.n_edges + 56 * nodes;
-  return bytes(t) + graph + (t->problem->workspace == MOST_WORKSPACE ? more_bytes(t) / 2 : (double)t->problem->workspace);
+  double nodes = (double)(t->graph.n_senders + t->graph.n_receivers),
+         graph = 40 * (double)t->graph.n_edges + 56 * nodes;
+  return bytes(t) + graph +
+         (t->problem->workspace == MOST_WORKSPACE ? more_bytes(t) / 2
+                                                  : (double)t->problem->workspace);
 }
 
-static int64_t n_rows(const void *trial) { return ((const convolution_data *)trial)->graph.n_edges; }
+static int64_t n_rows(const void *trial) {
+  return ((const convolution_data *)trial)->graph.n_edges;
+}
 
 static void compared(const void *trial, char *out, size_t size) {
   const convolution_data *t = trial;
@@ -77,16 +98,20 @@ static void compared(const void *trial, char *out, size_t size) {
 
 /* ---- writing ---- */
 
-static const void *row_bytes(const convolution_data *t, const convolution_array *a, int64_t row, double *value, void *room) {
-  bool length = a == &t->array[LENGTHS] && t->problem->table, vector = a == &t->array[VECTORS] && t->problem->vectors;
+static const void *row_bytes(const convolution_data *t, const convolution_array *a, int64_t row,
+                             double *value, void *room) {
+  bool length = a == &t->array[LENGTHS] && t->problem->table,
+       vector = a == &t->array[VECTORS] && t->problem->vectors;
   if (!length && !vector) return t->stored + (size_t)convolution_row(a, row) * element(t);
-  for (int i = 0; i < a->width; i++) value[i] = vector ? t->graph.vector[3 * row + i] : t->length[row];
+  for (int i = 0; i < a->width; i++)
+    value[i] = vector ? t->graph.vector[3 * row + i] : t->length[row];
   encode(t->kernel->storage, value, room, a->width);
   return room;
 }
 
 /* Rows first ... first + n - 1 as they lie in memory; of outputs NaN where nothing is added to. */
-static void make_image(const convolution_data *t, const convolution_array *a, int64_t first, int64_t n, unsigned char *image) {
+static void make_image(const convolution_data *t, const convolution_array *a, int64_t first,
+                       int64_t n, unsigned char *image) {
   size_t row = (size_t)pitch(t, a) * element(t), used = (size_t)a->width * element(t);
   bool blank = a->output && !t->kernel->accumulate;
   double value[3], room[3];
@@ -96,7 +121,8 @@ static void make_image(const convolution_data *t, const convolution_array *a, in
     else memcpy(image + (size_t)r * row, row_bytes(t, a, first + r, value, room), used);
 }
 
-static clb_status write_rows(const convolution_data *t, const convolution_array *a, clb_buffer *buffer) {
+static clb_status write_rows(const convolution_data *t, const convolution_array *a,
+                             clb_buffer *buffer) {
   uint64_t row = (uint64_t)pitch(t, a) * element(t), at = (uint64_t)offset(t) * element(t);
   int64_t together = (int64_t)(PIECE_BYTES / row) + 1;
   if (together > a->rows) together = a->rows;
@@ -104,7 +130,9 @@ static clb_status write_rows(const convolution_data *t, const convolution_array 
   clb_status status = CLB_OK;
   for (int64_t first = 0; !status && first < a->rows; first += together) {
     int64_t n = a->rows - first < together ? a->rows - first : together;
-    if (a->rows > together) progress("writing %s: %.1f of %.1f GB", a->name, (double)first * (double)row * 1e-9, (double)a->rows * (double)row * 1e-9);
+    if (a->rows > together)
+      progress("writing %s: %.1f of %.1f GB", a->name, (double)first * (double)row * 1e-9,
+               (double)a->rows * (double)row * 1e-9);
     make_image(t, a, first, n, image);
     status = clb_buffer_write(buffer, at + (uint64_t)first * row, image, (uint64_t)n * row);
   }
@@ -112,7 +140,8 @@ static clb_status write_rows(const convolution_data *t, const convolution_array 
   return status;
 }
 
-static clb_status write_guards(const convolution_data *t, const convolution_array *a, clb_buffer *buffer) {
+static clb_status write_guards(const convolution_data *t, const convolution_array *a,
+                               clb_buffer *buffer) {
   uint64_t before = (uint64_t)offset(t) * element(t), behind = behind_bytes(t, a);
   unsigned char *guard = allocate(behind, 1);
   memset(guard, filler(a), behind);
@@ -122,15 +151,20 @@ static clb_status write_guards(const convolution_data *t, const convolution_arra
   return status;
 }
 
-static clb_status make_array(const convolution_data *t, clb_context *ctx, const convolution_array *a, clb_rows *rows) {
-  *rows = (clb_rows){.offset = offset(t), .stride = a->repeats ? 0 : t->data.layout == LAYOUT_PADDED ? pitch(t, a) : CLB_DENSE};
+static clb_status make_array(const convolution_data *t, clb_context *ctx,
+                             const convolution_array *a, clb_rows *rows) {
+  *rows = (clb_rows){.offset = offset(t),
+                     .stride = a->repeats                        ? 0
+                               : t->data.layout == LAYOUT_PADDED ? pitch(t, a)
+                                                                 : CLB_DENSE};
   clb_status status = clb_buffer_create(ctx, array_bytes(t, a), &rows->buffer);
   if (!status) status = write_guards(t, a, rows->buffer);
   if (!status) status = write_rows(t, a, rows->buffer);
   return status;
 }
 
-static clb_status make_table(const convolution_data *t, clb_context *ctx, clb_op *op, clb_buffer **made) {
+static clb_status make_table(const convolution_data *t, clb_context *ctx, clb_op *op,
+                             clb_buffer **made) {
   int64_t n = 2 * KNOTS * t->sizes.w;
   void *stored = allocate((size_t)n, element(t));
   encode(t->kernel->storage, t->table, stored, n);
@@ -143,16 +177,22 @@ static clb_status make_table(const convolution_data *t, clb_context *ctx, clb_op
 
 static clb_status make_graph(const convolution_data *t, clb_context *ctx, clb_graph **graph) {
   const convolution_graph *g = &t->graph;
-  clb_status status = clb_graph_create(ctx, g->n_senders > g->n_receivers ? g->n_senders : g->n_receivers, g->n_edges, graph);
+  clb_status status = clb_graph_create(
+      ctx, g->n_senders > g->n_receivers ? g->n_senders : g->n_receivers, g->n_edges, graph);
   if (status) return status;
-  return clb_graph_update(*graph, g->n_senders, g->n_receivers, g->n_edges, CLB_I32, (clb_index_list){.host = g->senders}, (clb_index_list){.host = g->receivers});
+  return clb_graph_update(*graph, g->n_senders, g->n_receivers, g->n_edges, CLB_I32,
+                          (clb_index_list){.host = g->senders},
+                          (clb_index_list){.host = g->receivers});
 }
 
 static clb_status make_workspace(convolution_set *s, clb_context *ctx) {
   uint64_t least, most;
   clb_status status = clb_convolution_workspace(s->op, s->t->pass, s->graph, &least, &most);
   int64_t asked = s->t->problem->workspace;
-  uint64_t n = asked == MOST_WORKSPACE ? most : asked == LEAST_WORKSPACE ? least : (uint64_t)asked < most ? (uint64_t)asked : most;
+  uint64_t n = asked == MOST_WORKSPACE    ? most
+               : asked == LEAST_WORKSPACE ? least
+               : (uint64_t)asked < most   ? (uint64_t)asked
+                                          : most;
   return status || !n ? status : clb_buffer_create(ctx, n, &s->workspace);
 }
 
@@ -186,9 +226,14 @@ static clb_status run(void *set) {
   const convolution_set *s = set;
   const clb_rows *a = s->rows;
   switch (s->t->pass) {
-    case CLB_FORWARD: return clb_convolution_forward(s->op, s->graph, a[0], a[1], a[2], a[3], s->workspace);
-    case CLB_BACKWARD: return clb_convolution_backward(s->op, s->graph, a[0], a[1], a[2], a[3], a[4], a[5], a[6], s->workspace);
-    default: return clb_convolution_double_backward(s->op, s->graph, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], s->workspace);
+    case CLB_FORWARD:
+      return clb_convolution_forward(s->op, s->graph, a[0], a[1], a[2], a[3], s->workspace);
+    case CLB_BACKWARD:
+      return clb_convolution_backward(s->op, s->graph, a[0], a[1], a[2], a[3], a[4], a[5], a[6],
+                                      s->workspace);
+    default:
+      return clb_convolution_double_backward(s->op, s->graph, a[0], a[1], a[2], a[3], a[4], a[5],
+                                             a[6], a[7], a[8], a[9], a[10], s->workspace);
   }
 }
 
@@ -200,7 +245,8 @@ static bool untouched(const unsigned char *bytes_, size_t n, int byte) {
   return true;
 }
 
-static clb_status guards_error(const convolution_data *t, const convolution_array *a, clb_buffer *buffer, double *error) {
+static clb_status guards_error(const convolution_data *t, const convolution_array *a,
+                               clb_buffer *buffer, double *error) {
   uint64_t before = (uint64_t)offset(t) * element(t), behind = behind_bytes(t, a);
   unsigned char *guard = allocate(behind, 1);
   clb_status status = before ? clb_buffer_read(buffer, 0, guard, before) : CLB_OK;
@@ -212,7 +258,8 @@ static clb_status guards_error(const convolution_data *t, const convolution_arra
 }
 
 static double row_error(const convolution_data *t, int i, int64_t row, const double *got) {
-  static const double least[] = {[CLB_F64] = DBL_MIN, [CLB_F32] = FLT_MIN, [CLB_F16] = 0x1p-24, [CLB_BF16] = FLT_MIN};
+  static const double least[] = {
+      [CLB_F64] = DBL_MIN, [CLB_F32] = FLT_MIN, [CLB_F16] = 0x1p-24, [CLB_BF16] = FLT_MIN};
   double error = 0;
   for (int64_t j = 0, at = row * t->array[i].width; j < t->array[i].width; j++) {
     double difference = fabs(got[j] - t->wanted[i][at + j]), e = difference / t->scale[i][at + j];
@@ -222,10 +269,13 @@ static double row_error(const convolution_data *t, int i, int64_t row, const dou
   return error;
 }
 
-/* Rows of the sample from `first` on that lie one behind another, and are not too many to read at once. */
+/* Rows of the sample from `first` on that lie one behind another, and are not too many to read at
+   once. */
 static int64_t together(const sample *s, int64_t first, uint64_t row) {
   int64_t n = 1;
-  while (first + n < s->n && s->row[first + n] == s->row[first] + n && (uint64_t)(n + 1) * row <= PIECE_BYTES) n++;
+  while (first + n < s->n && s->row[first + n] == s->row[first] + n &&
+         (uint64_t)(n + 1) * row <= PIECE_BYTES)
+    n++;
   return n;
 }
 
@@ -239,11 +289,14 @@ static clb_status array_error(const convolution_set *set, int i, double *error) 
   for (int64_t first = 0, n; !status && first < s->n; first += n) {
     n = together(s, first, row);
     unsigned char *piece = allocate((size_t)n, row);
-    status = clb_buffer_read(set->rows[i].buffer, (uint64_t)offset(t) * element(t) + (uint64_t)s->row[first] * row, piece, (uint64_t)n * row);
+    status = clb_buffer_read(set->rows[i].buffer,
+                             (uint64_t)offset(t) * element(t) + (uint64_t)s->row[first] * row,
+                             piece, (uint64_t)n * row);
     for (int64_t r = 0; !status && r < n; r++) {
       const unsigned char *here = piece + (size_t)r * row;
       decode(t->kernel->storage, here, got, a->width);
-      double e = untouched(here + used, row - used, filler(a)) ? row_error(t, i, first + r, got) : INFINITY;
+      double e = untouched(here + used, row - used, filler(a)) ? row_error(t, i, first + r, got)
+                                                               : INFINITY;
       if (e > *error) *error = e;
     }
     free(piece);

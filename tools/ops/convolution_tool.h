@@ -1,4 +1,5 @@
-/* tools/ops/convolution_tool.h - what a problem of the graph convolution is to the command, and its trial. */
+/* tools/ops/convolution_tool.h - what a problem of the graph convolution is to the command, and its
+   trial. */
 #ifndef CLB_TOOLS_OPS_CONVOLUTION_TOOL_H
 #define CLB_TOOLS_OPS_CONVOLUTION_TOOL_H
 
@@ -10,15 +11,23 @@ enum { KNOTS = 512 };
 #define LAST_KNOT 6.0
 
 /* Graphs of `check`, made up of as many edges as it asks for. */
-typedef enum { MADE_RANDOM, MADE_RECTANGULAR, MADE_ISOLATED, MADE_HUB, MADE_SHUFFLED, MADE_GRAPHS } made_graph;
+typedef enum {
+  MADE_RANDOM,
+  MADE_RECTANGULAR,
+  MADE_ISOLATED,
+  MADE_HUB,
+  MADE_SHUFFLED,
+  MADE_GRAPHS
+} made_graph;
 
 typedef struct {
   tensor_problem product;
   const char *graph; /* of graphs.h; NULL: made */
   made_graph made;
   bool atomics, table, vectors;
-  double scale;      /* of the description: 0 is 1 */
-  int64_t workspace; /* bytes; MOST_WORKSPACE, LEAST_WORKSPACE: what clb_convolution_workspace says */
+  double scale; /* of the description: 0 is 1 */
+  int64_t
+      workspace; /* bytes; MOST_WORKSPACE, LEAST_WORKSPACE: what clb_convolution_workspace says */
 } convolution_problem;
 enum { MOST_WORKSPACE = 0, LEAST_WORKSPACE = -1 };
 
@@ -30,9 +39,10 @@ extern const char *const made_graph_names[MADE_GRAPHS];
 typedef struct {
   int64_t n_senders, n_receivers, n_edges;
   int32_t *senders, *receivers;
-  double *vector;    /* [n_edges][3] */
+  double *vector; /* [n_edges][3] */
 } convolution_graph;
-void convolution_graph_make(convolution_graph *g, const convolution_problem *p, int64_t edges); /* gives up where it cannot */
+void convolution_graph_make(convolution_graph *g, const convolution_problem *p,
+                            int64_t edges); /* gives up where it cannot */
 void convolution_graph_free(convolution_graph *g);
 double convolution_graph_length(const convolution_graph *g, int64_t edge);
 

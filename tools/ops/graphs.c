@@ -1,4 +1,5 @@
-/* tools/ops/graphs.c - the graphs that `bench` knows by name: crystals and molecules by their neighbours, and hard ones by lot. */
+/* tools/ops/graphs.c - the graphs that `bench` knows by name: crystals and molecules by their
+   neighbours, and hard ones by lot. */
 #include "tools/ops/graphs.h"
 
 #include "models/atoms/neighbours.h"
@@ -14,8 +15,10 @@
 
 const char graph_names_help[] =
     "carbon         diamond, 5x5x5 cells (carbon:N: NxNxN), r < 6 A: 1,000 nodes, 158,000 edges\n"
-    "spike          a virus's protein, r < 3 A: 22,812 nodes, 136,340 edges ($CLB_STRUCTURES/6vxx.pdb)\n"
-    "dhfr-water     a protein in water, r < 6 A: 23,558 nodes, 2,068,124 edges ($CLB_STRUCTURES/5dfr_solv.pdb)\n"
+    "spike          a virus's protein, r < 3 A: 22,812 nodes, 136,340 edges "
+    "($CLB_STRUCTURES/6vxx.pdb)\n"
+    "dhfr-water     a protein in water, r < 6 A: 23,558 nodes, 2,068,124 edges "
+    "($CLB_STRUCTURES/5dfr_solv.pdb)\n"
     "water-box      216 waters, r < 4 A: 648 nodes, 16,932 edges (spc216.gro of GROMACS)\n"
     "hub            one receiver of 100,000 edges (hub:N: N), 1,000 of 8\n"
     "even           as many nodes and edges as hub, spread evenly\n"
@@ -41,9 +44,13 @@ static bool fail(const maker *m, const char *format, ...) {
 static bool room(const maker *m, int64_t nodes, int64_t edges) {
   tool_graph *g = m->g;
   size_t n = edges ? (size_t)edges : 1;
-  *g = (tool_graph){.n_nodes = nodes, .n_edges = edges, .senders = malloc(n * sizeof *g->senders), .receivers = malloc(n * sizeof *g->receivers),
+  *g = (tool_graph){.n_nodes = nodes,
+                    .n_edges = edges,
+                    .senders = malloc(n * sizeof *g->senders),
+                    .receivers = malloc(n * sizeof *g->receivers),
                     .vectors = malloc(n * 3 * sizeof *g->vectors)};
-  return (g->senders && g->receivers && g->vectors) || fail(m, "out of memory for %lld edges", (long long)edges);
+  return (g->senders && g->receivers && g->vectors) ||
+         fail(m, "out of memory for %lld edges", (long long)edges);
 }
 
 /* ---- by structure ---- */
@@ -71,10 +78,13 @@ static bool from_file(const maker *m, const char *path, bool atoms_only, double 
 
 /* Diamond: 8 atoms to a cubic cell of 3.567 Angstrom. */
 static bool carbon(const maker *m, int64_t cells) {
-  static const double basis[8][3] = {{0, 0, 0},          {0, .5, .5},          {.5, 0, .5},          {.5, .5, 0},
-                                     {.25, .25, .25},    {.25, .75, .75},      {.75, .25, .75},      {.75, .75, .25}};
+  static const double basis[8][3] = {{0, 0, 0},       {0, .5, .5},     {.5, 0, .5},
+                                     {.5, .5, 0},     {.25, .25, .25}, {.25, .75, .75},
+                                     {.75, .25, .75}, {.75, .75, .25}};
   const double a = 3.567, edge = a * (double)cells;
-  structure s = {.n = 8 * cells * cells * cells, .cell = {{edge, 0, 0}, {0, edge, 0}, {0, 0, edge}}, .periodic = {true, true, true}};
+  structure s = {.n = 8 * cells * cells * cells,
+                 .cell = {{edge, 0, 0}, {0, edge, 0}, {0, 0, edge}},
+                 .periodic = {true, true, true}};
   s.positions = malloc((size_t)s.n * 3 * sizeof *s.positions);
   if (!s.positions) return fail(m, "out of memory for %lld atoms", (long long)s.n);
   for (int64_t i = 0; i < s.n; i++) {
@@ -90,20 +100,25 @@ static bool make_carbon(const maker *m) {
   const char *argument = m->name + strlen("carbon");
   char *end;
   long cells = *argument ? strtol(argument + 1, &end, 10) : 5;
-  if (*argument && (end == argument + 1 || *end || cells < 1 || cells > 200)) return fail(m, "carbon:N has 1 to 200 cells per edge, not '%s'", argument + 1);
+  if (*argument && (end == argument + 1 || *end || cells < 1 || cells > 200))
+    return fail(m, "carbon:N has 1 to 200 cells per edge, not '%s'", argument + 1);
   return carbon(m, cells);
 }
 
 /* A file of $CLB_STRUCTURES, or else of `folder`. */
-static bool known(const maker *m, const char *file, const char *folder, const char *source, double cutoff) {
+static bool known(const maker *m, const char *file, const char *folder, const char *source,
+                  double cutoff) {
   const char *mine = getenv("CLB_STRUCTURES");
   char path[4096];
   for (int i = 0; i < 2; i++) {
     const char *in = i ? folder : mine;
-    if (in && *in && snprintf(path, sizeof path, "%s/%s", in, file) < (int)sizeof path && !access(path, R_OK)) return from_file(m, path, true, cutoff);
+    if (in && *in && snprintf(path, sizeof path, "%s/%s", in, file) < (int)sizeof path &&
+        !access(path, R_OK))
+      return from_file(m, path, true, cutoff);
   }
-  return fail(m, "%s: there is no %s in the folder that CLB_STRUCTURES names (%s)%s%s; it is %s", m->name, file, mine && *mine ? mine : "not set",
-              folder ? " nor in " : "", folder ? folder : "", source);
+  return fail(m, "%s: there is no %s in the folder that CLB_STRUCTURES names (%s)%s%s; it is %s",
+              m->name, file, mine && *mine ? mine : "not set", folder ? " nor in " : "",
+              folder ? folder : "", source);
 }
 
 static bool make_spike(const maker *m) {
@@ -111,11 +126,13 @@ static bool make_spike(const maker *m) {
 }
 
 static bool make_dhfr_water(const maker *m) {
-  return known(m, "5dfr_solv.pdb", NULL, "the solvated DHFR (entry 5DFR) of OpenMM's and TorchMD-Net's benchmarks", 6);
+  return known(m, "5dfr_solv.pdb", NULL,
+               "the solvated DHFR (entry 5DFR) of OpenMM's and TorchMD-Net's benchmarks", 6);
 }
 
 static bool make_water_box(const maker *m) {
-  return known(m, "spc216.gro", "/usr/share/gromacs/top", "share/gromacs/top/spc216.gro of GROMACS, in Debian's package gromacs-data", 4);
+  return known(m, "spc216.gro", "/usr/share/gromacs/top",
+               "share/gromacs/top/spc216.gro of GROMACS, in Debian's package gromacs-data", 4);
 }
 
 /* file:PATH,r=CUTOFF */
@@ -123,7 +140,8 @@ static bool make_file(const maker *m) {
   const char *path = m->name + strlen("file"), *comma = strrchr(path, ',');
   char *end = NULL;
   double cutoff = comma && !strncmp(comma, ",r=", 3) ? strtod(comma + 3, &end) : 0;
-  if (*path != ':' || !end || end == comma + 3 || *end || !(cutoff > 0)) return fail(m, "'%s': a structure is file:PATH,r=CUTOFF, in Angstrom", m->name);
+  if (*path != ':' || !end || end == comma + 3 || *end || !(cutoff > 0))
+    return fail(m, "'%s': a structure is file:PATH,r=CUTOFF, in Angstrom", m->name);
   char *copy = strndup(path + 1, (size_t)(comma - path - 1));
   bool good = copy ? from_file(m, copy, false, cutoff) : fail(m, "out of memory");
   free(copy);
@@ -147,22 +165,30 @@ static void by_lot(const tool_graph *g) {
   }
 }
 
-enum { HUB_EDGES = 100000, HUB_OTHERS = 1000, HUB_DEGREE = 8, HUB_ALL = HUB_EDGES + HUB_OTHERS * HUB_DEGREE };
+enum {
+  HUB_EDGES = 100000,
+  HUB_OTHERS = 1000,
+  HUB_DEGREE = 8,
+  HUB_ALL = HUB_EDGES + HUB_OTHERS * HUB_DEGREE
+};
 
 static bool make_hub(const maker *m) {
   const char *argument = m->name + strlen("hub");
   char *end;
   long n = *argument ? strtol(argument + 1, &end, 10) : HUB_EDGES;
-  if (*argument && (end == argument + 1 || *end || n < 1 || n > 100000000)) return fail(m, "hub:N has 1 to 100000000 edges, not '%s'", argument + 1);
+  if (*argument && (end == argument + 1 || *end || n < 1 || n > 100000000))
+    return fail(m, "hub:N has 1 to 100000000 edges, not '%s'", argument + 1);
   int32_t all = (int32_t)n + HUB_OTHERS * HUB_DEGREE;
   if (!room(m, 1 + HUB_OTHERS, all)) return false;
-  for (int32_t e = 0; e < all; e++) m->g->receivers[e] = e < n ? 0 : 1 + (e - (int32_t)n) / HUB_DEGREE;
+  for (int32_t e = 0; e < all; e++)
+    m->g->receivers[e] = e < n ? 0 : 1 + (e - (int32_t)n) / HUB_DEGREE;
   return by_lot(m->g), true;
 }
 
 static bool make_even(const maker *m) {
   if (!room(m, 1 + HUB_OTHERS, HUB_ALL)) return false;
-  for (int64_t e = 0; e < HUB_ALL; e++) m->g->receivers[e] = (int32_t)(e * (1 + HUB_OTHERS) / HUB_ALL);
+  for (int64_t e = 0; e < HUB_ALL; e++)
+    m->g->receivers[e] = (int32_t)(e * (1 + HUB_OTHERS) / HUB_ALL);
   return by_lot(m->g), true;
 }
 
@@ -180,13 +206,21 @@ bool graph_make(const char *name, tool_graph *g, char *error, size_t size) {
     const char *name;
     bool (*make)(const maker *);
     bool argument; /* may follow after a colon */
-  } graphs[] = {{"carbon", make_carbon, true}, {"spike", make_spike, false},  {"dhfr-water", make_dhfr_water, false}, {"water-box", make_water_box, false},
-                {"hub", make_hub, true},      {"even", make_even, false},    {"flashtp", make_flashtp, false},       {"file", make_file, true}};
+  } graphs[] = {{"carbon", make_carbon, true},
+                {"spike", make_spike, false},
+                {"dhfr-water", make_dhfr_water, false},
+                {"water-box", make_water_box, false},
+                {"hub", make_hub, true},
+                {"even", make_even, false},
+                {"flashtp", make_flashtp, false},
+                {"file", make_file, true}};
   const maker m = {.g = g, .name = name, .error = error, .size = size};
   size_t length = strcspn(name, ":");
   *g = (tool_graph){0};
   for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
-    if (strlen(graphs[i].name) != length || strncmp(name, graphs[i].name, length) || (name[length] && !graphs[i].argument)) continue;
+    if (strlen(graphs[i].name) != length || strncmp(name, graphs[i].name, length) ||
+        (name[length] && !graphs[i].argument))
+      continue;
     bool good = graphs[i].make(&m);
     if (!good) graph_free(g);
     return good;

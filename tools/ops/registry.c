@@ -38,19 +38,20 @@ unsigned passes_of(const tool_op *op, const tool_case *k) {
   return k->passes ? k->passes : op->passes;
 }
 
-clb_dtype usual_arithmetic(clb_dtype storage) {
-  return storage == CLB_F64 ? CLB_F64 : CLB_F32;
-}
+clb_dtype usual_arithmetic(clb_dtype storage) { return storage == CLB_F64 ? CLB_F64 : CLB_F32; }
 
 void print_kernel(const tool_op *op, const tool_kernel *kernel, char *out, size_t size) {
   op->print(kernel->problem, out, size);
   size_t used = strlen(out);
-  snprintf(out + used, size - used, "%s%s", kernel->arithmetic == usual_arithmetic(kernel->storage) ? "" : ", f64 arithmetic",
+  snprintf(out + used, size - used, "%s%s",
+           kernel->arithmetic == usual_arithmetic(kernel->storage) ? "" : ", f64 arithmetic",
            kernel->accumulate ? ", accumulate" : "");
 }
 
 double tolerance_of(const tool_op *op, const tool_kernel *kernel) {
   static const double tolerance[DTYPES] = {1e-12, 2e-6, 2e-3, 1.6e-2};
-  if (kernel->storage == CLB_F32 && kernel->arithmetic == CLB_F64) return 2e-7; /* the rounding of the result alone */
-  return tolerance[kernel->storage] * (kernel->storage == CLB_F32 ? op->growth(kernel->problem) : 1);
+  if (kernel->storage == CLB_F32 && kernel->arithmetic == CLB_F64)
+    return 2e-7; /* the rounding of the result alone */
+  return tolerance[kernel->storage] *
+         (kernel->storage == CLB_F32 ? op->growth(kernel->problem) : 1);
 }

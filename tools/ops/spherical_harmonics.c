@@ -9,7 +9,8 @@
 
 enum { MAX_DEGREES = 64 };
 
-/* A problem is the part of the description that is not in tool_kernel; with its own degrees when it comes from options. */
+/* A problem is the part of the description that is not in tool_kernel; with its own degrees when it
+   comes from options. */
 typedef struct {
   clb_spherical_harmonics_desc desc;
   int degrees[MAX_DEGREES];
@@ -56,7 +57,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       return 0;
     case KEY_LMAX:
       choose_degrees(p, state);
-      for (int64_t l = 0, lmax = whole_number(state, "--lmax", arg, 0, REFERENCE_MAX_DEGREE); l <= lmax; l++) add_degree(p, state, l);
+      for (int64_t l = 0, lmax = whole_number(state, "--lmax", arg, 0, REFERENCE_MAX_DEGREE);
+           l <= lmax; l++)
+        add_degree(p, state, l);
       return 0;
     case KEY_DEGREES:
       choose_degrees(p, state);
@@ -80,9 +83,13 @@ static void print(const void *problem, char *out, size_t size) {
   const clb_spherical_harmonics_desc *d = problem;
   bool all = true;
   for (int i = 0; i < d->n_degrees; i++) all &= d->degrees[i] == i;
-  size_t used = (size_t)snprintf(out, size, all ? "lmax=%d" : "degrees=%d", all ? d->n_degrees - 1 : d->degrees[0]);
-  for (int i = 1; !all && i < d->n_degrees && used < size; i++) used += (size_t)snprintf(out + used, size - used, ",%d", d->degrees[i]);
-  if (used < size) snprintf(out + used, size - used, " %s%s", normalization_names[d->normalization], d->normalize ? " normalize" : "");
+  size_t used = (size_t)snprintf(out, size, all ? "lmax=%d" : "degrees=%d",
+                                 all ? d->n_degrees - 1 : d->degrees[0]);
+  for (int i = 1; !all && i < d->n_degrees && used < size; i++)
+    used += (size_t)snprintf(out + used, size - used, ",%d", d->degrees[i]);
+  if (used < size)
+    snprintf(out + used, size - used, " %s%s", normalization_names[d->normalization],
+             d->normalize ? " normalize" : "");
 }
 
 /* ---- data ---- */
@@ -111,22 +118,27 @@ static int arrays(const void *problem, clb_pass pass, tool_array *a) {
   return n;
 }
 
-static void fill(const void *problem, clb_pass pass, bool hard, int64_t rows, double *const *values, uint64_t *seed) {
+static void fill(const void *problem, clb_pass pass, bool hard, int64_t rows, double *const *values,
+                 uint64_t *seed) {
   const clb_spherical_harmonics_desc *d = problem;
   int n = pass == CLB_FORWARD ? 1 : pass == CLB_BACKWARD ? 2 : 3;
   for (int a = 0; a < n; a++)
-    for (int64_t i = 0; i < rows * (a == 1 ? width_of(d) : 3); i++) values[a][i] = random_number(seed);
-  /* Points at the origin; with `normalize` also tiny and huge ones, whose squares leave the range of f32. */
+    for (int64_t i = 0; i < rows * (a == 1 ? width_of(d) : 3); i++)
+      values[a][i] = random_number(seed);
+  /* Points at the origin; with `normalize` also tiny and huge ones, whose squares leave the range
+     of f32. */
   static const double lengths[] = {1, 0, 1e-20, 1e20};
   for (int64_t r = 0; hard && r < rows; r++)
     for (int a = 0; a < 3; a++) values[0][3 * r + a] *= lengths[r % (d->normalize ? 4 : 2)];
 }
 
-static void reference(const void *problem, clb_pass pass, int64_t rows, double *const *v, double *const *wanted, double *const *scale) {
+static void reference(const void *problem, clb_pass pass, int64_t rows, double *const *v,
+                      double *const *wanted, double *const *scale) {
   if (pass == CLB_FORWARD) reference_forward(problem, rows, v[0], wanted[1], scale[1]);
   if (pass == CLB_BACKWARD) reference_backward(problem, rows, v[0], v[1], wanted[2], scale[2]);
   if (pass == CLB_DOUBLE_BACKWARD)
-    reference_double_backward(problem, rows, v[0], v[1], v[2], wanted[3], wanted[4], scale[3], scale[4]);
+    reference_double_backward(problem, rows, v[0], v[1], v[2], wanted[3], wanted[4], scale[3],
+                              scale[4]);
 }
 
 static int64_t rows(const void *problem, clb_pass pass) {
@@ -134,7 +146,8 @@ static int64_t rows(const void *problem, clb_pass pass) {
   return 1000000;
 }
 
-/* A relative rounding error of x enters a polynomial of degree l l times, and each step of a recursion over l adds its own. */
+/* A relative rounding error of x enters a polynomial of degree l l times, and each step of a
+   recursion over l adds its own. */
 static double growth(const void *problem) {
   const clb_spherical_harmonics_desc *d = problem;
   int highest = 5;
@@ -143,7 +156,8 @@ static double growth(const void *problem) {
   return highest / 5.0;
 }
 
-static clb_status create(clb_context *ctx, const tool_kernel *kernel, unsigned passes, clb_op **op) {
+static clb_status create(clb_context *ctx, const tool_kernel *kernel, unsigned passes,
+                         clb_op **op) {
   clb_spherical_harmonics_desc desc = *(const clb_spherical_harmonics_desc *)kernel->problem;
   desc.storage = kernel->storage;
   desc.arithmetic = kernel->arithmetic;
@@ -160,10 +174,13 @@ static clb_status run(clb_op *op, clb_pass pass, int64_t rows, const clb_rows *a
 
 /* ---- cases of `clebsch check` ---- */
 
-static const int upto[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, one[] = {1}, mixed[] = {3, 1, 1, 0}, twenty[] = {20};
+static const int upto[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, one[] = {1},
+                 mixed[] = {3, 1, 1, 0}, twenty[] = {20};
 
-#define PROBLEM(list, n, scale, unit) \
-  &(const clb_spherical_harmonics_desc) { .degrees = list, .n_degrees = n, .normalization = scale, .normalize = unit }
+#define PROBLEM(list, n, scale, unit)                                                              \
+  &(const clb_spherical_harmonics_desc) {                                                          \
+    .degrees = list, .n_degrees = n, .normalization = scale, .normalize = unit                     \
+  }
 #define F64 CLB_F64, CLB_F64
 #define F32 CLB_F32, CLB_F32
 #define F16 CLB_F16, CLB_F32
@@ -173,22 +190,40 @@ static const tool_case cases[] = {
     {{PROBLEM(upto, 1, CLB_COMPONENT, 0), F32, 0}, {{31, LAYOUT_DENSE, 0}}, 0},
     {{PROBLEM(one, 1, CLB_NORM, 0), F32, 0}, {{33, LAYOUT_DENSE, 0}}, 0},
     {{PROBLEM(upto, 5, CLB_COMPONENT, 0), F32, 0},
-     {{1, LAYOUT_DENSE, 0}, {31, LAYOUT_DENSE, 0}, {33, LAYOUT_DENSE, 1}, {1003, LAYOUT_DENSE, 0}, {1003, LAYOUT_PADDED, 0}, {1003, LAYOUT_REPEAT, 0}}, 0},
-    {{PROBLEM(upto, 5, CLB_INTEGRAL, 1), F32, 0}, {{33, LAYOUT_DENSE, 1}, {1003, LAYOUT_DENSE, 0}}, 0},
-    {{PROBLEM(upto, 5, CLB_COMPONENT, 0), F32, 1}, {{33, LAYOUT_DENSE, 0}, {1003, LAYOUT_PADDED, 0}}, 0},
+     {{1, LAYOUT_DENSE, 0},
+      {31, LAYOUT_DENSE, 0},
+      {33, LAYOUT_DENSE, 1},
+      {1003, LAYOUT_DENSE, 0},
+      {1003, LAYOUT_PADDED, 0},
+      {1003, LAYOUT_REPEAT, 0}},
+     0},
+    {{PROBLEM(upto, 5, CLB_INTEGRAL, 1), F32, 0},
+     {{33, LAYOUT_DENSE, 1}, {1003, LAYOUT_DENSE, 0}},
+     0},
+    {{PROBLEM(upto, 5, CLB_COMPONENT, 0), F32, 1},
+     {{33, LAYOUT_DENSE, 0}, {1003, LAYOUT_PADDED, 0}},
+     0},
     {{PROBLEM(upto, 5, CLB_COMPONENT, 0), CLB_F32, CLB_F64, 0}, {{1003, LAYOUT_DENSE, 0}}, 0},
     {{PROBLEM(upto, 7, CLB_NORM, 1), F32, 0}, {{1003, LAYOUT_DENSE, 0}}, 0},
     {{PROBLEM(upto, 11, CLB_INTEGRAL, 0), F32, 0}, {{1003, LAYOUT_DENSE, 0}}, 0},
     {{PROBLEM(upto, 13, CLB_COMPONENT, 0), F32, 0}, {{1003, LAYOUT_DENSE, 0}}, 0},
-    {{PROBLEM(mixed, 4, CLB_NORM, 0), F32, 0}, {{31, LAYOUT_PADDED, 0}, {1003, LAYOUT_REPEAT, 0}}, 0},
-    {{PROBLEM(upto, 5, CLB_COMPONENT, 0), F64, 0}, {{31, LAYOUT_PADDED, 0}, {1003, LAYOUT_DENSE, 0}}, 0},
+    {{PROBLEM(mixed, 4, CLB_NORM, 0), F32, 0},
+     {{31, LAYOUT_PADDED, 0}, {1003, LAYOUT_REPEAT, 0}},
+     0},
+    {{PROBLEM(upto, 5, CLB_COMPONENT, 0), F64, 0},
+     {{31, LAYOUT_PADDED, 0}, {1003, LAYOUT_DENSE, 0}},
+     0},
     {{PROBLEM(upto, 5, CLB_NORM, 1), F64, 0}, {{33, LAYOUT_DENSE, 1}, {1003, LAYOUT_REPEAT, 0}}, 0},
     {{PROBLEM(upto, 13, CLB_INTEGRAL, 0), F64, 0}, {{33, LAYOUT_DENSE, 0}}, 0},
     {{PROBLEM(mixed, 4, CLB_COMPONENT, 0), F64, 1}, {{1003, LAYOUT_PADDED, 0}}, 0},
     {{PROBLEM(twenty, 1, CLB_COMPONENT, 0), F64, 0}, {{33, LAYOUT_DENSE, 0}}, 0},
-    {{PROBLEM(upto, 5, CLB_COMPONENT, 0), F16, 0}, {{33, LAYOUT_DENSE, 0}, {1003, LAYOUT_PADDED, 0}}, 0},
+    {{PROBLEM(upto, 5, CLB_COMPONENT, 0), F16, 0},
+     {{33, LAYOUT_DENSE, 0}, {1003, LAYOUT_PADDED, 0}},
+     0},
     {{PROBLEM(upto, 7, CLB_NORM, 1), F16, 1}, {{1003, LAYOUT_DENSE, 0}}, 0},
-    {{PROBLEM(upto, 5, CLB_COMPONENT, 0), BF16, 0}, {{33, LAYOUT_DENSE, 0}, {1003, LAYOUT_PADDED, 0}}, 0},
+    {{PROBLEM(upto, 5, CLB_COMPONENT, 0), BF16, 0},
+     {{33, LAYOUT_DENSE, 0}, {1003, LAYOUT_PADDED, 0}},
+     0},
     {{PROBLEM(mixed, 4, CLB_INTEGRAL, 1), BF16, 1}, {{1003, LAYOUT_REPEAT, 0}}, 0},
 };
 

@@ -8,14 +8,16 @@
 
 /* ---- options ---- */
 
-static const char *const layout_names[] = {"mul_ir", "ir_mul"}, *const order_names[] = {"sorted", "found"};
+static const char *const layout_names[] = {"mul_ir", "ir_mul"}, *const order_names[] = {"sorted",
+                                                                                        "found"};
 static const char operand_letters[] = "xywz", incoming_letters[] = "abc";
 
 static void choose_standard(tensor_problem *p, const struct argp_state *state, const char *name) {
   if (p->said) argp_error(state, "say --problem, once, or --x, --y and --filter or --z");
   for (int i = 0; i < STANDARD; i++)
     if (!strcmp(name, standard[i].name)) {
-      p->name = standard[i].name, p->x = standard[i].x, p->y = standard[i].y, p->z = standard[i].filter;
+      p->name = standard[i].name, p->x = standard[i].x, p->y = standard[i].y,
+      p->z = standard[i].filter;
       p->kind = standard[i].kind;
       p->desc.shared_weights |= standard[i].shared;
       p->said = true;
@@ -29,38 +31,57 @@ static void choose_standard(tensor_problem *p, const struct argp_state *state, c
   argp_error(state, "--problem is one of %s, not '%s'", list, name);
 }
 
-static void choose_irreps(tensor_problem *p, const struct argp_state *state, const char **which, const char *text) {
+static void choose_irreps(tensor_problem *p, const struct argp_state *state, const char **which,
+                          const char *text) {
   if (p->name && p->said) argp_error(state, "say --problem, once, or --x, --y and --filter or --z");
   if (!p->said) p->name = p->x = p->y = p->z = NULL;
   p->said = true;
   *which = text;
 }
 
-static void choose_output(tensor_problem *p, const struct argp_state *state, product_kind kind, const char *text) {
+static void choose_output(tensor_problem *p, const struct argp_state *state, product_kind kind,
+                          const char *text) {
   if (p->said && p->z) argp_error(state, "say --filter or --z, once");
   choose_irreps(p, state, &p->z, text);
   p->kind = kind;
 }
 
 /* 0 or 1: which of two names. */
-static int one_of_two(const struct argp_state *state, const char *option, const char *const names[2], const char *name) {
+static int one_of_two(const struct argp_state *state, const char *option,
+                      const char *const names[2], const char *name) {
   int i = !strcmp(name, names[1]);
-  if (strcmp(name, names[i])) argp_error(state, "%s is %s or %s, not '%s'", option, names[0], names[1], name);
+  if (strcmp(name, names[i]))
+    argp_error(state, "%s is %s or %s, not '%s'", option, names[0], names[1], name);
   return i;
 }
 
 /* "x,w": the bits of letters. */
-static unsigned chosen_letters(const struct argp_state *state, const char *option, const char *letters, const char *text) {
+static unsigned chosen_letters(const struct argp_state *state, const char *option,
+                               const char *letters, const char *text) {
   unsigned set = 0;
   for (const char *s = text;; s += 2) {
     const char *found = *s ? strchr(letters, *s) : NULL;
-    if (!found || (s[1] && s[1] != ',')) argp_error(state, "%s is some of the letters %s with commas between, not '%s'", option, letters, text);
+    if (!found || (s[1] && s[1] != ','))
+      argp_error(state, "%s is some of the letters %s with commas between, not '%s'", option,
+                 letters, text);
     else set |= 1u << (found - letters);
     if (!found || !s[1]) return set;
   }
 }
 
-enum { KEY_PROBLEM = 300, KEY_X, KEY_Y, KEY_FILTER, KEY_Z, KEY_ORDER, KEY_LAYOUT, KEY_SHARED, KEY_INDEXED, KEY_GRADIENTS, KEY_INCOMING };
+enum {
+  KEY_PROBLEM = 300,
+  KEY_X,
+  KEY_Y,
+  KEY_FILTER,
+  KEY_Z,
+  KEY_ORDER,
+  KEY_LAYOUT,
+  KEY_SHARED,
+  KEY_INDEXED,
+  KEY_GRADIENTS,
+  KEY_INCOMING
+};
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   tensor_problem *p = state->input;
@@ -75,40 +96,61 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_Y: choose_irreps(p, state, &p->y, arg); return 0;
     case KEY_FILTER: choose_output(p, state, CHANNEL_WISE, arg); return 0;
     case KEY_Z: choose_output(p, state, FULLY_CONNECTED, arg); return 0;
-    case KEY_ORDER: p->order = (clb_path_order)one_of_two(state, "--order", order_names, arg); return 0;
-    case KEY_LAYOUT: p->desc.layout_x = p->desc.layout_y = p->desc.layout_z = (clb_layout)one_of_two(state, "--layout", layout_names, arg); return 0;
+    case KEY_ORDER:
+      p->order = (clb_path_order)one_of_two(state, "--order", order_names, arg);
+      return 0;
+    case KEY_LAYOUT:
+      p->desc.layout_x = p->desc.layout_y = p->desc.layout_z =
+          (clb_layout)one_of_two(state, "--layout", layout_names, arg);
+      return 0;
     case KEY_SHARED: p->desc.shared_weights = 1; return 0;
     case KEY_INDEXED: p->desc.indexed = chosen_letters(state, "--indexed", "xyw", arg); return 0;
-    case KEY_GRADIENTS: p->desc.gradients = chosen_letters(state, "--gradients", operand_letters, arg); return 0;
-    case KEY_INCOMING: p->desc.incoming = chosen_letters(state, "--incoming", incoming_letters, arg); return 0;
+    case KEY_GRADIENTS:
+      p->desc.gradients = chosen_letters(state, "--gradients", operand_letters, arg);
+      return 0;
+    case KEY_INCOMING:
+      p->desc.incoming = chosen_letters(state, "--incoming", incoming_letters, arg);
+      return 0;
     case ARGP_KEY_END:
-      if (!p->x || !p->y || !p->z) argp_error(state, "--x, --y and --filter, or --x, --y and --z, go together");
-      if (p->kind != CHANNEL_WISE && p->order != CLB_SORTED) argp_error(state, "--order is for channel-wise products");
+      if (!p->x || !p->y || !p->z)
+        argp_error(state, "--x, --y and --filter, or --x, --y and --z, go together");
+      if (p->kind != CHANNEL_WISE && p->order != CLB_SORTED)
+        argp_error(state, "--order is for channel-wise products");
       return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
 }
 
 static const struct argp_option options[] = {
-    {"problem", KEY_PROBLEM, "NAME", 0, "mace-large (default), mace-medium, nequip-lips, -aspirin, -toluene, -benzene, -water, nequix-first, -main, -last, "
-                                        "sevennet-first, -main, flashtp-l1 ... l5, single-1-1-1, ... (l of x, y and the output); fully connected: tetris-1, -2, "
-                                        "diffdock-1, -2, e3tools-conv, -transformer", 0},
+    {"problem", KEY_PROBLEM, "NAME", 0,
+     "mace-large (default), mace-medium, nequip-lips, -aspirin, -toluene, -benzene, -water, "
+     "nequix-first, -main, -last, "
+     "sevennet-first, -main, flashtp-l1 ... l5, single-1-1-1, ... (l of x, y and the output); "
+     "fully connected: tetris-1, -2, "
+     "diffdock-1, -2, e3tools-conv, -transformer",
+     0},
     {"x", KEY_X, "IRREPS", 0, "Product of these", 0},
     {"y", KEY_Y, "IRREPS", 0, "with these,", 0},
     {"filter", KEY_FILTER, "IRREPS", 0, "channel-wise, to all that are among these", 0},
     {"z", KEY_Z, "IRREPS", 0, "or fully connected, to these", 0},
-    {"order", KEY_ORDER, "NAME", 0, "Weights of a channel-wise product: sorted (default) as its output is, or as found, x term by x term", 0},
-    {"layout", KEY_LAYOUT, "NAME", 0, "ir_mul (default: channels side by side) or mul_ir (e3nn's)", 0},
+    {"order", KEY_ORDER, "NAME", 0,
+     "Weights of a channel-wise product: sorted (default) as its output is, or as found, x term by "
+     "x term",
+     0},
+    {"layout", KEY_LAYOUT, "NAME", 0, "ir_mul (default: channels side by side) or mul_ir (e3nn's)",
+     0},
     {"shared", KEY_SHARED, NULL, 0, "One row of weights for all rows", 0},
     {"indexed", KEY_INDEXED, "x,y,w", 0, "Operands whose rows are found by number", 0},
     {"gradients", KEY_GRADIENTS, "x,y,w,z", 0, "What derivatives are taken by (default: all)", 0},
-    {"incoming", KEY_INCOMING, "a,b,c", 0, "The gradients that double_backward is given (default: all)", 0},
+    {"incoming", KEY_INCOMING, "a,b,c", 0,
+     "The gradients that double_backward is given (default: all)", 0},
     {0}};
 const struct argp tensor_problem_argp = {.options = options, .parser = parse};
 
 /* ---- words ---- */
 
-static void say(char *out, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void say(char *out, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 static void say(char *out, size_t size, const char *format, ...) {
   size_t used = strlen(out);
   va_list args;
@@ -117,7 +159,8 @@ static void say(char *out, size_t size, const char *format, ...) {
   va_end(args);
 }
 
-static void say_letters(char *out, size_t size, const char *what, const char *letters, unsigned set) {
+static void say_letters(char *out, size_t size, const char *what, const char *letters,
+                        unsigned set) {
   const char *between = "";
   if (!set) return;
   say(out, size, " %s=", what);
@@ -126,23 +169,30 @@ static void say_letters(char *out, size_t size, const char *what, const char *le
 }
 
 void tensor_problem_print(const void *problem, char *out, size_t size) {
-  static const char *const irreps[] = {"component", "norm", "none"}, *const paths[] = {"element", "path", "none"};
-  static const char *const kinds[] = {[FULL_PRODUCT] = "full ", [ELEMENTWISE] = "elementwise ", [OTHER_PRODUCT] = NULL};
+  static const char *const irreps[] = {"component", "norm", "none"}, *const paths[] = {
+                                                                         "element", "path", "none"};
+  static const char *const kinds[] = {
+      [FULL_PRODUCT] = "full ", [ELEMENTWISE] = "elementwise ", [OTHER_PRODUCT] = NULL};
   const tensor_problem *p = problem;
   const clb_tensor_product_desc *d = &p->desc;
   out[0] = 0;
   if (p->name) say(out, size, "%s", p->name);
-  else if (p->kind == OTHER_PRODUCT) say(out, size, "%s (x) %s => %s", d->irreps_x, d->irreps_y, d->irreps_z);
-  else if (p->z) say(out, size, "%s%s (x) %s %s %s", kinds[p->kind] ? kinds[p->kind] : "", p->x, p->y, p->kind == FULLY_CONNECTED ? "=>" : "->", p->z);
+  else if (p->kind == OTHER_PRODUCT)
+    say(out, size, "%s (x) %s => %s", d->irreps_x, d->irreps_y, d->irreps_z);
+  else if (p->z)
+    say(out, size, "%s%s (x) %s %s %s", kinds[p->kind] ? kinds[p->kind] : "", p->x, p->y,
+        p->kind == FULLY_CONNECTED ? "=>" : "->", p->z);
   else say(out, size, "%s%s (x) %s", kinds[p->kind], p->x, p->y);
   if (p->order == CLB_AS_FOUND) say(out, size, " found");
-  if (d->irrep_normalization || d->path_normalization) say(out, size, " %s/%s", irreps[d->irrep_normalization], paths[d->path_normalization]);
+  if (d->irrep_normalization || d->path_normalization)
+    say(out, size, " %s/%s", irreps[d->irrep_normalization], paths[d->path_normalization]);
   if (d->shared_weights) say(out, size, " shared");
   say_letters(out, size, "indexed", operand_letters, d->indexed);
   say_letters(out, size, "gradients", operand_letters, d->gradients);
   say_letters(out, size, "incoming", incoming_letters, d->incoming);
   say(out, size, " %s", layout_names[d->layout_x]);
-  if (d->layout_x != d->layout_y || d->layout_x != d->layout_z) say(out, size, ",%s,%s", layout_names[d->layout_y], layout_names[d->layout_z]);
+  if (d->layout_x != d->layout_y || d->layout_x != d->layout_z)
+    say(out, size, ",%s,%s", layout_names[d->layout_y], layout_names[d->layout_z]);
 }
 
 /* ---- descriptions ---- */
@@ -151,12 +201,14 @@ static tensor_desc *start_desc(const tensor_problem *p) {
   tensor_desc *d = allocate(1, sizeof *d);
   d->desc = p->desc;
   if (p->kind == OTHER_PRODUCT) return d;
-  d->desc.irreps_x = d->found.irreps_x, d->desc.irreps_y = d->found.irreps_y, d->desc.irreps_z = d->found.irreps_z;
+  d->desc.irreps_x = d->found.irreps_x, d->desc.irreps_y = d->found.irreps_y,
+  d->desc.irreps_z = d->found.irreps_z;
   d->desc.instructions = d->found.instructions;
   return d;
 }
 
-static clb_status library_finds(clb_context *ctx, const tensor_problem *p, clb_instructions *found) {
+static clb_status library_finds(clb_context *ctx, const tensor_problem *p,
+                                clb_instructions *found) {
   switch (p->kind) {
     case CHANNEL_WISE: return clb_channel_wise(ctx, p->x, p->y, p->z, p->order, found);
     case FULLY_CONNECTED: return clb_fully_connected(ctx, p->x, p->y, p->z, found);
@@ -190,7 +242,8 @@ reference_product *tensor_problem_reference(const tensor_problem *p) {
   errno = 0;
   int good = reference_finds(p, &d->found);
   if (p->kind != OTHER_PRODUCT) d->desc.n_instructions = d->found.n_instructions;
-  reference_product *r = good && d->desc.n_instructions > 0 ? reference_product_create(&d->desc) : NULL;
+  reference_product *r =
+      good && d->desc.n_instructions > 0 ? reference_product_create(&d->desc) : NULL;
   if (!r && errno == ENOMEM) give_up("out of memory for the reference of tensor_product");
   if (!r) give_up("the reference of tensor_product does not understand this problem");
   free(d);
@@ -199,8 +252,11 @@ reference_product *tensor_problem_reference(const tensor_problem *p) {
 
 /* ---- data ---- */
 
-bool tensor_operand_present(const clb_tensor_product_desc *d, clb_pass pass, int operand, int like) {
-  bool output = operand >= reference_inputs(pass), incoming = !output && operand >= reference_inputs(CLB_BACKWARD) && operand < reference_inputs(CLB_DOUBLE_BACKWARD);
+bool tensor_operand_present(const clb_tensor_product_desc *d, clb_pass pass, int operand,
+                            int like) {
+  bool output = operand >= reference_inputs(pass),
+       incoming = !output && operand >= reference_inputs(CLB_BACKWARD) &&
+                  operand < reference_inputs(CLB_DOUBLE_BACKWARD);
   if (output && pass != CLB_FORWARD && d->gradients) return d->gradients & (unsigned)like;
   return !incoming || !d->incoming || d->incoming & (unsigned)like;
 }
@@ -217,19 +273,23 @@ static int arrays(const void *problem, clb_pass pass, tool_array *a) {
     if (tensor_operand_present(&p->desc, pass, i, like)) a[i].width = (int)width;
     a[i].repeats = !a[i].output && like != CLB_X;
     a[i].one_row = like == CLB_W && p->desc.shared_weights;
-    a[i].indexed = i < reference_inputs(CLB_FORWARD) && a[i].width && p->desc.indexed & (unsigned)like;
+    a[i].indexed =
+        i < reference_inputs(CLB_FORWARD) && a[i].width && p->desc.indexed & (unsigned)like;
   }
   return n;
 }
 
-static void fill(const void *problem, clb_pass pass, bool hard, int64_t rows, double *const *values, uint64_t *seed) {
+static void fill(const void *problem, clb_pass pass, bool hard, int64_t rows, double *const *values,
+                 uint64_t *seed) {
   tool_array all[MAX_ARRAYS];
   (void)hard;
   for (int a = 0, n = arrays(problem, pass, all); a < n; a++)
-    for (int64_t i = 0; values[a] && i < (all[a].one_row ? 1 : rows) * all[a].width; i++) values[a][i] = random_number(seed);
+    for (int64_t i = 0; values[a] && i < (all[a].one_row ? 1 : rows) * all[a].width; i++)
+      values[a][i] = random_number(seed);
 }
 
-static void reference(const void *problem, clb_pass pass, int64_t rows, double *const *v, double *const *wanted, double *const *scale) {
+static void reference(const void *problem, clb_pass pass, int64_t rows, double *const *v,
+                      double *const *wanted, double *const *scale) {
   tool_array all[MAX_ARRAYS];
   const double *in[REFERENCE_MAX_INPUTS] = {NULL};
   double *out[REFERENCE_MAX_OUTPUTS] = {NULL};
@@ -257,7 +317,8 @@ static double growth(const void *problem) {
 
 /* ---- calls ---- */
 
-static clb_status create(clb_context *ctx, const tool_kernel *kernel, unsigned passes, clb_op **op) {
+static clb_status create(clb_context *ctx, const tool_kernel *kernel, unsigned passes,
+                         clb_op **op) {
   tensor_desc *d;
   clb_status status = tensor_problem_describe(ctx, kernel->problem, &d);
   d->desc.storage = kernel->storage;
@@ -272,11 +333,15 @@ static clb_status create(clb_context *ctx, const tool_kernel *kernel, unsigned p
 static clb_status run(clb_op *op, clb_pass pass, int64_t rows, const clb_rows *a) {
   switch (pass) {
     case CLB_FORWARD: return clb_tensor_product_forward(op, rows, a[0], a[1], a[2], a[3]);
-    case CLB_BACKWARD: return clb_tensor_product_backward(op, rows, a[0], a[1], a[2], a[3], a[4], a[5], a[6]);
-    case CLB_DOUBLE_BACKWARD: return clb_tensor_product_double_backward(op, rows, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
+    case CLB_BACKWARD:
+      return clb_tensor_product_backward(op, rows, a[0], a[1], a[2], a[3], a[4], a[5], a[6]);
+    case CLB_DOUBLE_BACKWARD:
+      return clb_tensor_product_double_backward(op, rows, a[0], a[1], a[2], a[3], a[4], a[5], a[6],
+                                                a[7], a[8], a[9], a[10]);
     case CLB_TRIPLE_BACKWARD: break;
   }
-  const clb_triple_operands all = {a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13], a[14], a[15], a[16], a[17]};
+  const clb_triple_operands all = {a[0], a[1],  a[2],  a[3],  a[4],  a[5],  a[6],  a[7],  a[8],
+                                   a[9], a[10], a[11], a[12], a[13], a[14], a[15], a[16], a[17]};
   return clb_tensor_product_triple_backward(op, rows, &all);
 }
 

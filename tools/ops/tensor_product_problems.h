@@ -20,7 +20,13 @@
 #define DIFFDOCK "10x1o+10x1e+48x0e+48x0o"
 
 /* Which constructor of clebsch.h finds the paths; OTHER_PRODUCT: none. */
-typedef enum { CHANNEL_WISE, FULLY_CONNECTED, FULL_PRODUCT, ELEMENTWISE, OTHER_PRODUCT } product_kind;
+typedef enum {
+  CHANNEL_WISE,
+  FULLY_CONNECTED,
+  FULL_PRODUCT,
+  ELEMENTWISE,
+  OTHER_PRODUCT
+} product_kind;
 
 static const struct {
   const char *name, *x, *y, *filter; /* FULLY_CONNECTED: the irreps of the output */

@@ -6,7 +6,8 @@
 #include "tools/reference/reference_tensor_product.h"
 #include "tools/ops/tensor_product_problems.h"
 
-/* A named product, or (OTHER_PRODUCT) irreps and paths as `desc` has them; desc also says all the rest. */
+/* A named product, or (OTHER_PRODUCT) irreps and paths as `desc` has them; desc also says all the
+   rest. */
 typedef struct {
   const char *name; /* NULL: print the irreps */
   product_kind kind;
@@ -24,9 +25,11 @@ typedef struct {
   clb_tensor_product_desc desc;
   clb_instructions found;
 } tensor_desc;
-/* Irreps, paths and all that the problem says; *made is the caller's to free, whatever the status. */
+/* Irreps, paths and all that the problem says; *made is the caller's to free, whatever the status.
+ */
 clb_status tensor_problem_describe(clb_context *ctx, const tensor_problem *p, tensor_desc **made);
-reference_product *tensor_problem_reference(const tensor_problem *p); /* gives up where it does not understand the problem */
+reference_product *tensor_problem_reference(
+    const tensor_problem *p); /* gives up where it does not understand the problem */
 /* Whether a pass has this operand, whose rows are like CLB_X, ...: some need not be given. */
 bool tensor_operand_present(const clb_tensor_product_desc *d, clb_pass pass, int operand, int like);
 

@@ -1,4 +1,5 @@
-/* tools/reference/reference_irreps.c - irreps, Wigner 3j symbols and the named products, written without a look at the library. */
+/* tools/reference/reference_irreps.c - irreps, Wigner 3j symbols and the named products, written
+   without a look at the library. */
 #include "tools/reference/reference_irreps.h"
 
 #include <complex.h>
@@ -26,7 +27,8 @@ int reference_irreps_read(const char *text, reference_irreps *irreps) {
     if (sscanf(s, " x%d%n", &l, &used_more) == 1) s += used_more;
     else l = mul, mul = 1;
     char p = 0;
-    if (sscanf(s, " %c%n", &p, &used) != 1 || !strchr("eoy", p) || l < 0 || l > REFERENCE_MAX_L) return 0;
+    if (sscanf(s, " %c%n", &p, &used) != 1 || !strchr("eoy", p) || l < 0 || l > REFERENCE_MAX_L)
+      return 0;
     s += used;
     if (!append(irreps, mul, l, p == 'e' || (p == 'y' && l % 2 == 0) ? 1 : -1)) return 0;
     s += strspn(s, " \t\n");
@@ -41,12 +43,14 @@ static int print_irreps(const reference_irreps *irreps, char out[CLB_IRREPS_BYTE
   out[0] = 0;
   for (int i = 0; i < irreps->n && used < CLB_IRREPS_BYTES; i++) {
     const reference_irrep *t = &irreps->term[i];
-    used += (size_t)snprintf(out + used, CLB_IRREPS_BYTES - used, "%s%dx%d%c", i ? "+" : "", t->mul, t->l, t->parity > 0 ? 'e' : 'o');
+    used += (size_t)snprintf(out + used, CLB_IRREPS_BYTES - used, "%s%dx%d%c", i ? "+" : "", t->mul,
+                             t->l, t->parity > 0 ? 'e' : 'o');
   }
   return used < CLB_IRREPS_BYTES;
 }
 
-/* Neighbours of the same irrep become one term; terms without channels go.  from: room for a copy. */
+/* Neighbours of the same irrep become one term; terms without channels go.  from: room for a copy.
+ */
 static void simplify(reference_irreps *irreps, reference_irreps *from) {
   *from = *irreps;
   irreps->n = irreps->dim = 0;
@@ -54,7 +58,8 @@ static void simplify(reference_irreps *irreps, reference_irreps *from) {
     const reference_irrep *t = &from->term[i];
     reference_irrep *last = irreps->n ? &irreps->term[irreps->n - 1] : NULL;
     if (!t->mul) continue;
-    if (last && last->l == t->l && last->parity == t->parity) last->mul += t->mul, irreps->dim += t->mul * (2 * t->l + 1);
+    if (last && last->l == t->l && last->parity == t->parity)
+      last->mul += t->mul, irreps->dim += t->mul * (2 * t->l + 1);
     else append(irreps, t->mul, t->l, t->parity);
   }
 }
@@ -71,7 +76,9 @@ static product *product_of(const char *x, const char *y, const char *filter) {
   product *p = calloc(1, sizeof *p);
   if (!p) return NULL;
   p->unfiltered = !filter || !*filter;
-  if (reference_irreps_read(x, &p->x) && reference_irreps_read(y, &p->y) && (p->unfiltered || reference_irreps_read(filter, &p->filter))) return p;
+  if (reference_irreps_read(x, &p->x) && reference_irreps_read(y, &p->y) &&
+      (p->unfiltered || reference_irreps_read(filter, &p->filter)))
+    return p;
   free(p);
   return NULL;
 }
@@ -82,7 +89,8 @@ static int wanted(const product *p, int l, int parity) {
   return p->unfiltered;
 }
 
-/* One path, with an output of its own, for each irrep of the product of two terms that is wanted. */
+/* One path, with an output of its own, for each irrep of the product of two terms that is wanted.
+ */
 static int join(product *p, int i, int j, int mul, clb_mode mode, int has_weight) {
   const reference_irrep *x = &p->x.term[i], *y = &p->y.term[j];
   for (int l = abs(x->l - y->l); l <= x->l + y->l; l++) {
@@ -107,20 +115,27 @@ static void sort_outputs(product *p, int (*key)(const reference_irrep *)) {
     }
 }
 
-static int natural_first(const reference_irrep *t) { return 2 * t->l + (t->parity != (t->l % 2 ? -1 : 1)); }
-static int odd_first(const reference_irrep *t) { return 2 * t->l + (t->parity > 0); } /* e3nn's order */
+static int natural_first(const reference_irrep *t) {
+  return 2 * t->l + (t->parity != (t->l % 2 ? -1 : 1));
+}
+static int odd_first(const reference_irrep *t) {
+  return 2 * t->l + (t->parity > 0);
+} /* e3nn's order */
 
 /* Frees p. */
 static int finish(product *p, int good, int by_output, clb_instructions *found) {
   memset(found, 0, sizeof *found);
-  good = good && print_irreps(&p->x, found->irreps_x) && print_irreps(&p->y, found->irreps_y) && print_irreps(&p->z, found->irreps_z);
+  good = good && print_irreps(&p->x, found->irreps_x) && print_irreps(&p->y, found->irreps_y) &&
+         print_irreps(&p->z, found->irreps_z);
   if (good) found->n_instructions = p->n;
-  for (int i = 0; good && i < p->n; i++) found->instructions[by_output ? p->path[i].out : i] = p->path[i];
+  for (int i = 0; good && i < p->n; i++)
+    found->instructions[by_output ? p->path[i].out : i] = p->path[i];
   free(p);
   return good;
 }
 
-int reference_channel_wise(const char *x, const char *y, const char *filter, clb_path_order order, clb_instructions *found) {
+int reference_channel_wise(const char *x, const char *y, const char *filter, clb_path_order order,
+                           clb_instructions *found) {
   product *p = product_of(x, y, filter);
   int good = p != NULL;
   if (!p) return 0;
@@ -130,7 +145,8 @@ int reference_channel_wise(const char *x, const char *y, const char *filter, clb
   return finish(p, good, order == CLB_SORTED, found);
 }
 
-int reference_fully_connected(const char *x, const char *y, const char *z, clb_instructions *found) {
+int reference_fully_connected(const char *x, const char *y, const char *z,
+                              clb_instructions *found) {
   product *p = product_of(x, y, z);
   int good = p != NULL;
   if (!p) return 0;
@@ -139,7 +155,8 @@ int reference_fully_connected(const char *x, const char *y, const char *z, clb_i
     for (int j = 0; j < p->y.n; j++)
       for (int k = 0; k < p->z.n; k++) {
         const reference_irrep *a = &p->x.term[i], *b = &p->y.term[j], *c = &p->z.term[k];
-        if (a->parity * b->parity * c->parity < 0 || c->l < abs(a->l - b->l) || c->l > a->l + b->l) continue;
+        if (a->parity * b->parity * c->parity < 0 || c->l < abs(a->l - b->l) || c->l > a->l + b->l)
+          continue;
         if (p->n == CLB_MAX_INSTRUCTIONS) good = 0;
         else p->path[p->n++] = (clb_instruction){i, j, k, CLB_UVW, 1, 1};
       }
@@ -153,7 +170,8 @@ int reference_full(const char *x, const char *y, const char *filter, clb_instruc
   simplify(&p->x, &p->from);
   simplify(&p->y, &p->from);
   for (int i = 0; i < p->x.n; i++)
-    for (int j = 0; j < p->y.n; j++) good = good && join(p, i, j, p->x.term[i].mul * p->y.term[j].mul, CLB_UVUV, 0);
+    for (int j = 0; j < p->y.n; j++)
+      good = good && join(p, i, j, p->x.term[i].mul * p->y.term[j].mul, CLB_UVUV, 0);
   sort_outputs(p, odd_first);
   return finish(p, good, 0, found);
 }
@@ -173,7 +191,8 @@ static int cut(reference_irreps *to, const reference_irreps *at, reference_irrep
   return good && i == at->n; /* as many channels on both sides */
 }
 
-int reference_elementwise(const char *x, const char *y, const char *filter, clb_instructions *found) {
+int reference_elementwise(const char *x, const char *y, const char *filter,
+                          clb_instructions *found) {
   product *p = product_of(x, y, filter);
   int good = p != NULL;
   if (!p) return 0;
@@ -194,15 +213,18 @@ static long double factorial(int n) {
 
 static long double clebsch_gordan(int j1, int m1, int j2, int m2, int J) {
   int M = m1 + m2, first = 0, last = j1 + j2 - J;
-  long double sum = 0, root = (2 * J + 1) * factorial(J + j1 - j2) * factorial(J - j1 + j2) * factorial(j1 + j2 - J) / factorial(j1 + j2 + J + 1);
-  root *= factorial(J + M) * factorial(J - M) * factorial(j1 - m1) * factorial(j1 + m1) * factorial(j2 - m2) * factorial(j2 + m2);
+  long double sum = 0, root = (2 * J + 1) * factorial(J + j1 - j2) * factorial(J - j1 + j2) *
+                              factorial(j1 + j2 - J) / factorial(j1 + j2 + J + 1);
+  root *= factorial(J + M) * factorial(J - M) * factorial(j1 - m1) * factorial(j1 + m1) *
+          factorial(j2 - m2) * factorial(j2 + m2);
   if (j2 - J - m1 > first) first = j2 - J - m1;
   if (j1 - J + m2 > first) first = j1 - J + m2;
   if (j1 - m1 < last) last = j1 - m1;
   if (j2 + m2 < last) last = j2 + m2;
   for (int k = first; k <= last; k++)
-    sum += (k % 2 ? -1 : 1) / (factorial(k) * factorial(j1 + j2 - J - k) * factorial(j1 - m1 - k) * factorial(j2 + m2 - k) *
-                               factorial(J - j2 + m1 + k) * factorial(J - j1 - m2 + k));
+    sum += (k % 2 ? -1 : 1) /
+           (factorial(k) * factorial(j1 + j2 - J - k) * factorial(j1 - m1 - k) *
+            factorial(j2 + m2 - k) * factorial(J - j2 + m1 + k) * factorial(J - j1 - m2 + k));
   return sqrtl(root) * sum;
 }
 
@@ -232,7 +254,8 @@ void reference_3j(int l1, int l2, int l3, double *C) {
       for (int a = -abs(m1); a <= abs(m1); a += step(m1))
         for (int b = -abs(m2); b <= abs(m2); b += step(m2))
           for (int c = -abs(m3); c <= abs(m3); c += step(m3))
-            C[((a + l1) * n2 + b + l2) * n3 + c + l3] += creal(common * change(m1, a) * change(m2, b) * conj(change(m3, c))) * g;
+            C[((a + l1) * n2 + b + l2) * n3 + c + l3] +=
+                creal(common * change(m1, a) * change(m2, b) * conj(change(m3, c))) * g;
     }
   long double norm = 0;
   for (int i = 0; i < n; i++) norm += (long double)C[i] * C[i];

@@ -1,4 +1,5 @@
-/* tools/reference/reference_irreps.h - irreps, Wigner 3j symbols and the named products, written without a look at the library. */
+/* tools/reference/reference_irreps.h - irreps, Wigner 3j symbols and the named products, written
+   without a look at the library. */
 #ifndef CLB_TOOLS_REFERENCE_REFERENCE_IRREPS_H
 #define CLB_TOOLS_REFERENCE_REFERENCE_IRREPS_H
 
@@ -18,12 +19,14 @@ typedef struct {
 /* Returns 0 where the text is wrong. */
 int reference_irreps_read(const char *text, reference_irreps *irreps);
 
-/* What clb_channel_wise and its like find.  They return 0 where a text is wrong, something does not fit or there is no memory (errno
-   is ENOMEM). */
-int reference_channel_wise(const char *x, const char *y, const char *filter, clb_path_order order, clb_instructions *found);
+/* What clb_channel_wise and its like find.  They return 0 where a text is wrong, something does not
+   fit or there is no memory (errno is ENOMEM). */
+int reference_channel_wise(const char *x, const char *y, const char *filter, clb_path_order order,
+                           clb_instructions *found);
 int reference_fully_connected(const char *x, const char *y, const char *z, clb_instructions *found);
 int reference_full(const char *x, const char *y, const char *filter, clb_instructions *found);
-int reference_elementwise(const char *x, const char *y, const char *filter, clb_instructions *found);
+int reference_elementwise(const char *x, const char *y, const char *filter,
+                          clb_instructions *found);
 
 /* Wigner 3j symbols in the real basis, C[2 l1 + 1][2 l2 + 1][2 l3 + 1]. */
 void reference_3j(int l1, int l2, int l3, double *C);

@@ -1,4 +1,5 @@
-/* tools/reference/reference_spherical_harmonics.c - spherical harmonics from the explicit sum with factorials, differentiated term by term.
+/* tools/reference/reference_spherical_harmonics.c - spherical harmonics from the explicit sum with
+   factorials, differentiated term by term.
 
    With (X, Y, Z) = (z, x, y), q = X^2 + Y^2 and m = |order|, on the component scale:
 
@@ -6,14 +7,19 @@
      Q_lm = N_lm sum_k (-1)^k (l+m)! / (2^(2k+m) k! (m+k)! (l-m-2k)!) q^k Z^(l-m-2k),
      N_lm = sqrt((2l+1) (2 - delta_m0) (l-m)! / (l+m)!).
 
-   On the sphere the terms of Q A are bounded by 2^(l/2) times the norm of the harmonic, so that long double keeps 15 digits at l = 20. */
+   On the sphere the terms of Q A are bounded by 2^(l/2) times the norm of the harmonic, so that
+   long double keeps 15 digits at l = 20. */
 #include "tools/reference/reference_spherical_harmonics.h"
 
 #include <math.h>
 
 typedef long double real;
 
-enum { TERMS = REFERENCE_MAX_DEGREE / 2 + 1, ORDERS = REFERENCE_MAX_DEGREE + 1, ROW = 2 * REFERENCE_MAX_DEGREE + 1 };
+enum {
+  TERMS = REFERENCE_MAX_DEGREE / 2 + 1,
+  ORDERS = REFERENCE_MAX_DEGREE + 1,
+  ROW = 2 * REFERENCE_MAX_DEGREE + 1
+};
 
 /* A number with its first and second derivatives along x, y, z. */
 typedef struct {
@@ -37,7 +43,8 @@ static void sums_of_degree(sums *s, int l, clb_normalization normalization) {
   for (int m = 0; m <= l; m++) {
     real norm = scale * sqrtl((2 * l + 1) * (m ? 2 : 1) * (factorial(l - m) / factorial(l + m)));
     for (int k = 0; 2 * k <= l - m; k++) {
-      real c = factorial(l + m) / (ldexpl(1, 2 * k + m) * factorial(k) * factorial(m + k) * factorial(l - m - 2 * k));
+      real c = factorial(l + m) /
+               (ldexpl(1, 2 * k + m) * factorial(k) * factorial(m + k) * factorial(l - m - 2 * k));
       s->c[l][m][k] = norm * (k % 2 ? -c : c);
     }
   }
@@ -64,7 +71,8 @@ static jet axial(const real *c, int l, int m, const real x[3]) {
     zr += c[k] * q1 * z1;
     rr += c[k] * q2 * z0;
   }
-  return (jet){v, {2 * Y * r, z, 2 * X * r},
+  return (jet){v,
+               {2 * Y * r, z, 2 * X * r},
                {{2 * r + 4 * Y * Y * rr, 2 * Y * zr, 4 * X * Y * rr},
                 {2 * Y * zr, zz, 2 * X * zr},
                 {4 * X * Y * rr, 2 * X * zr, 2 * r + 4 * X * X * rr}}};
@@ -84,7 +92,8 @@ static jet planar(int m, int im, const real x[3]) {
     part[j] = im ? a : -b; /* the same part of i times the power */
   }
   real two = (real)m * (m - 1);
-  return (jet){re[0], {m * part[1], 0, m * re[1]},
+  return (jet){re[0],
+               {m * part[1], 0, m * re[1]},
                {{-two * re[2], 0, two * part[2]}, {0, 0, 0}, {two * part[2], 0, two * re[2]}}};
 }
 
@@ -92,7 +101,8 @@ static jet product(const jet *a, const jet *b) {
   jet c = {.v = a->v * b->v};
   for (int i = 0; i < 3; i++) {
     c.d[i] = a->d[i] * b->v + a->v * b->d[i];
-    for (int j = 0; j < 3; j++) c.dd[i][j] = a->dd[i][j] * b->v + a->d[i] * b->d[j] + a->d[j] * b->d[i] + a->v * b->dd[i][j];
+    for (int j = 0; j < 3; j++)
+      c.dd[i][j] = a->dd[i][j] * b->v + a->d[i] * b->d[j] + a->d[j] * b->d[i] + a->v * b->dd[i][j];
   }
   return c;
 }
@@ -115,7 +125,8 @@ static void block_norms(int l, clb_normalization normalization, real s, real nor
   norm[2] = scale * sqrtl((real)l * (l - 1) * (2 * l - 1) * (2 * l + 1)) * power(s, l - 2);
 }
 
-/* Where the harmonics are evaluated, and how a step of x moves that point u: du = (dx - radial u (u . dx)) / r. */
+/* Where the harmonics are evaluated, and how a step of x moves that point u: du = (dx - radial u (u
+   . dx)) / r. */
 typedef struct {
   real u[3], length, r;
   int radial, flat; /* flat: at the origin, where derivatives are defined as 0 */
@@ -176,7 +187,8 @@ static void second_derivative(const place *p, const weighted *w, const real h[3]
 }
 
 static void prepare(sums *s, const clb_spherical_harmonics_desc *desc) {
-  for (int i = 0; i < desc->n_degrees; i++) sums_of_degree(s, desc->degrees[i], desc->normalization);
+  for (int i = 0; i < desc->n_degrees; i++)
+    sums_of_degree(s, desc->degrees[i], desc->normalization);
 }
 
 static int row_width(const clb_spherical_harmonics_desc *desc) {
@@ -185,7 +197,8 @@ static int row_width(const clb_spherical_harmonics_desc *desc) {
   return width;
 }
 
-void reference_forward(const clb_spherical_harmonics_desc *desc, int64_t n, const double *x, double *y, double *y_scale) {
+void reference_forward(const clb_spherical_harmonics_desc *desc, int64_t n, const double *x,
+                       double *y, double *y_scale) {
   sums s;
   prepare(&s, desc);
   for (int64_t row = 0; row < n; row++) {
@@ -204,7 +217,8 @@ void reference_forward(const clb_spherical_harmonics_desc *desc, int64_t n, cons
   }
 }
 
-static weighted weighted_sum(const sums *s, const clb_spherical_harmonics_desc *desc, const place *p, const double *g) {
+static weighted weighted_sum(const sums *s, const clb_spherical_harmonics_desc *desc,
+                             const place *p, const double *g) {
   weighted w = {.first = 0};
   for (int i = 0; i < desc->n_degrees; i++) {
     int l = desc->degrees[i];
@@ -218,8 +232,8 @@ static weighted weighted_sum(const sums *s, const clb_spherical_harmonics_desc *
   return w;
 }
 
-void reference_backward(const clb_spherical_harmonics_desc *desc, int64_t n, const double *x, const double *g_y, double *g_x,
-                        double *g_x_scale) {
+void reference_backward(const clb_spherical_harmonics_desc *desc, int64_t n, const double *x,
+                        const double *g_y, double *g_x, double *g_x_scale) {
   sums s;
   prepare(&s, desc);
   for (int64_t row = 0; row < n; row++) {
@@ -234,19 +248,22 @@ void reference_backward(const clb_spherical_harmonics_desc *desc, int64_t n, con
   }
 }
 
-void reference_double_backward(const clb_spherical_harmonics_desc *desc, int64_t n, const double *x, const double *g_y,
-                               const double *h, double *d_x, double *d_g_y, double *d_x_scale, double *d_g_y_scale) {
+void reference_double_backward(const clb_spherical_harmonics_desc *desc, int64_t n, const double *x,
+                               const double *g_y, const double *h, double *d_x, double *d_g_y,
+                               double *d_x_scale, double *d_g_y_scale) {
   sums s;
   prepare(&s, desc);
   for (int64_t row = 0; row < n; row++) {
     place p = place_of(x + 3 * row, desc->normalize);
     weighted w = weighted_sum(&s, desc, &p, g_y + row_width(desc) * row);
-    real hr[3] = {h[3 * row], h[3 * row + 1], h[3 * row + 2]}, size = sqrtl(dot(hr, hr)), step[3], out[3];
+    real hr[3] = {h[3 * row], h[3 * row + 1], h[3 * row + 2]}, size = sqrtl(dot(hr, hr)), step[3],
+         out[3];
     moved(&p, hr, step);
     second_derivative(&p, &w, hr, out);
     for (int a = 0; a < 3; a++) {
       d_x[3 * row + a] = (double)out[a];
-      d_x_scale[3 * row + a] = (double)((w.second + (p.radial ? 3 * w.first : 0)) * size / (p.r * p.r));
+      d_x_scale[3 * row + a] =
+          (double)((w.second + (p.radial ? 3 * w.first : 0)) * size / (p.r * p.r));
     }
     for (int i = 0; i < desc->n_degrees; i++) {
       int l = desc->degrees[i];

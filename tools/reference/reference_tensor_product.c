@@ -1,7 +1,8 @@
-/* tools/reference/reference_tensor_product.c - the Clebsch-Gordan tensor product and three derivatives, as plain sums over all terms in float64.
+/* tools/reference/reference_tensor_product.c - the Clebsch-Gordan tensor product and three
+   derivatives, as plain sums over all terms in float64.
 
-   The product is one form that is linear in four vectors, F(x, y, w, g) = sum over terms C x y w g.  A pass is a sum of F of various
-   vectors, its monomials, differentiated by some of the vectors. */
+   The product is one form that is linear in four vectors, F(x, y, w, g) = sum over terms C x y w g.
+   A pass is a sum of F of various vectors, its monomials, differentiated by some of the vectors. */
 #include "tools/reference/reference_tensor_product.h"
 
 #include <math.h>
@@ -22,7 +23,10 @@ static const struct {
     {3, "g", {"z"}, {"xywg"}},
     {4, "xyw", {"g_x", "g_y", "g_w"}, {"xywg"}},
     {7, "xywg", {"d_x", "d_y", "d_w", "d_g"}, {"aywg", "xbwg", "xycg"}},
-    {11, "xywgabc", {"e_x", "e_y", "e_w", "e_g", "e_a", "e_b", "e_c"}, {"pbwg", "pycg", "aqwg", "xqcg", "ayrg", "xbrg", "ayws", "xbws", "xycs"}},
+    {11,
+     "xywgabc",
+     {"e_x", "e_y", "e_w", "e_g", "e_a", "e_b", "e_c"},
+     {"pbwg", "pycg", "aqwg", "xqcg", "ayrg", "xbrg", "ayws", "xbws", "xycs"}},
 };
 
 static int vector(char letter) { return (int)(strchr(vectors, letter) - vectors); }
@@ -39,12 +43,19 @@ const char *reference_operand(clb_pass pass, int operand, int *like) {
 
 /* ---- modes ---- */
 
-/* Which pairs of channels (u, v) meet, counted by q, and to which channel of the output: u, v, q, or every w, with weights of its own. */
+/* Which pairs of channels (u, v) meet, counted by q, and to which channel of the output: u, v, q,
+   or every w, with weights of its own. */
 static const struct {
   enum { ALL, EQUAL, ASCENDING } pairs;
   enum { TO_U, TO_V, TO_Q, TO_W } to;
-} modes[] = {[CLB_UVW] = {ALL, TO_W},   [CLB_UVU] = {ALL, TO_U},   [CLB_UVV] = {ALL, TO_V},            [CLB_UUW] = {EQUAL, TO_W},
-             [CLB_UUU] = {EQUAL, TO_Q}, [CLB_UVUV] = {ALL, TO_Q}, [CLB_UVU_HALF] = {ASCENDING, TO_Q}, [CLB_UVW_HALF] = {ASCENDING, TO_W}};
+} modes[] = {[CLB_UVW] = {ALL, TO_W},
+             [CLB_UVU] = {ALL, TO_U},
+             [CLB_UVV] = {ALL, TO_V},
+             [CLB_UUW] = {EQUAL, TO_W},
+             [CLB_UUU] = {EQUAL, TO_Q},
+             [CLB_UVUV] = {ALL, TO_Q},
+             [CLB_UVU_HALF] = {ASCENDING, TO_Q},
+             [CLB_UVW_HALF] = {ASCENDING, TO_W}};
 
 typedef struct {
   clb_instruction is;
@@ -54,7 +65,9 @@ typedef struct {
 } path;
 
 static int pairs(const path *q) {
-  const int n[] = {[ALL] = q->x->mul * q->y->mul, [EQUAL] = q->x->mul, [ASCENDING] = q->x->mul * (q->x->mul - 1) / 2};
+  const int n[] = {[ALL] = q->x->mul * q->y->mul,
+                   [EQUAL] = q->x->mul,
+                   [ASCENDING] = q->x->mul * (q->x->mul - 1) / 2};
   return n[modes[q->is.mode].pairs];
 }
 
@@ -69,7 +82,10 @@ static int fits(const path *q) {
   int l1 = q->x->l, l2 = q->y->l, l3 = q->z->l;
   if (q->x->parity * q->y->parity != q->z->parity || l3 < abs(l1 - l2) || l3 > l1 + l2) return 0;
   if (modes[q->is.mode].pairs != ALL && q->x->mul != q->y->mul) return 0;
-  if (modes[q->is.mode].to != TO_W) return q->z->mul == (const int[]){[TO_U] = q->x->mul, [TO_V] = q->y->mul, [TO_Q] = pairs(q)}[modes[q->is.mode].to];
+  if (modes[q->is.mode].to != TO_W)
+    return q->z->mul ==
+           (const int[]){
+               [TO_U] = q->x->mul, [TO_V] = q->y->mul, [TO_Q] = pairs(q)}[modes[q->is.mode].to];
   return q->is.has_weight || (q->is.mode == CLB_UUW && q->z->mul == 1);
 }
 
@@ -82,7 +98,8 @@ struct reference_product {
   path path[];
 };
 
-static double coefficient(const reference_product *p, const clb_tensor_product_desc *d, const path *q) {
+static double coefficient(const reference_product *p, const clb_tensor_product_desc *d,
+                          const path *q) {
   double alpha = 1, x = 0, same = 0;
   if (d->irrep_normalization == CLB_IRREP_COMPONENT) alpha = 2 * q->z->l + 1;
   if (d->irrep_normalization == CLB_IRREP_NORM) alpha = (2 * q->x->l + 1) * (2 * q->y->l + 1);
@@ -94,9 +111,15 @@ static double coefficient(const reference_product *p, const clb_tensor_product_d
 }
 
 static int add_path(reference_product *p, const clb_instruction *is) {
-  if (is->in1 < 0 || is->in1 >= p->x.n || is->in2 < 0 || is->in2 >= p->y.n || is->out < 0 || is->out >= p->z.n || (unsigned)is->mode > CLB_UVW_HALF) return 0;
+  if (is->in1 < 0 || is->in1 >= p->x.n || is->in2 < 0 || is->in2 >= p->y.n || is->out < 0 ||
+      is->out >= p->z.n || (unsigned)is->mode > CLB_UVW_HALF)
+    return 0;
   path *q = &p->path[p->n++];
-  *q = (path){.is = *is, .x = &p->x.term[is->in1], .y = &p->y.term[is->in2], .z = &p->z.term[is->out], .weight_at = p->n_weights};
+  *q = (path){.is = *is,
+              .x = &p->x.term[is->in1],
+              .y = &p->y.term[is->in2],
+              .z = &p->z.term[is->out],
+              .weight_at = p->n_weights};
   if (!fits(q)) return 0;
   if (is->has_weight) p->n_weights += pairs(q) * weights_per_pair(q);
   return 1;
@@ -113,8 +136,10 @@ static int fill_path(const reference_product *p, const clb_tensor_product_desc *
 }
 
 reference_product *reference_product_create(const clb_tensor_product_desc *d) {
-  reference_product *p = calloc(1, sizeof *p + sizeof(path) * (size_t)(d->n_instructions > 0 ? d->n_instructions : 0));
-  int good = p && reference_irreps_read(d->irreps_x, &p->x) && reference_irreps_read(d->irreps_y, &p->y) && reference_irreps_read(d->irreps_z, &p->z);
+  reference_product *p =
+      calloc(1, sizeof *p + sizeof(path) * (size_t)(d->n_instructions > 0 ? d->n_instructions : 0));
+  int good = p && reference_irreps_read(d->irreps_x, &p->x) &&
+             reference_irreps_read(d->irreps_y, &p->y) && reference_irreps_read(d->irreps_z, &p->z);
   for (int i = 0; good && i < d->n_instructions; i++) good = add_path(p, &d->instructions[i]);
   for (int i = 0; good && i < p->n; i++) good = fill_path(p, d, &p->path[i]);
   if (good) {
@@ -144,12 +169,14 @@ typedef struct {
 } contribution;
 
 /* All there are to a pass for a path: a weight that is not there is the constant 1. */
-static int contributions_of(clb_pass pass, int has_weight, const double *const *inputs, double *const *outputs, contribution *list) {
+static int contributions_of(clb_pass pass, int has_weight, const double *const *inputs,
+                            double *const *outputs, contribution *list) {
   int n = 0;
   for (int m = 0; m < MAX_MONOMIALS && passes[pass].monomial[m]; m++)
     for (int out = 0; passes[pass].by[out]; out++) {
       const char *monomial = passes[pass].monomial[m], *by = strchr(monomial, passes[pass].by[out]);
-      if (!by || !outputs[out] || (!has_weight && (by - monomial == W || monomial[W] != 'w'))) continue;
+      if (!by || !outputs[out] || (!has_weight && (by - monomial == W || monomial[W] != 'w')))
+        continue;
       contribution c = {.output = out, .kind = (int)(by - monomial)};
       int zero = 0;
       for (int k = 0, f = 0; k < KINDS; k++) {
@@ -195,7 +222,8 @@ static void add_term(const row *r, double C, const int at[KINDS]) {
 }
 
 /* All channels, for one non-zero C. */
-static void add_channels(const row *r, const path *p, double C, const int first[3], const int stride[3]) {
+static void add_channels(const row *r, const path *p, double C, const int first[3],
+                         const int stride[3]) {
   int to = modes[p->is.mode].to, per_pair = weights_per_pair(p), at[KINDS], q = 0;
   for (int u = 0; u < p->x->mul; u++) {
     int from = (const int[]){[ALL] = 0, [EQUAL] = u, [ASCENDING] = u + 1}[modes[p->is.mode].pairs];
@@ -213,19 +241,23 @@ static void add_channels(const row *r, const path *p, double C, const int first[
 }
 
 static void add_path_row(const reference_product *p, const path *q, const row *r) {
-  place x = place_of(&p->x, q->is.in1, p->layout_x), y = place_of(&p->y, q->is.in2, p->layout_y), z = place_of(&p->z, q->is.out, p->layout_z);
+  place x = place_of(&p->x, q->is.in1, p->layout_x), y = place_of(&p->y, q->is.in2, p->layout_y),
+        z = place_of(&p->z, q->is.out, p->layout_z);
   int n1 = 2 * q->x->l + 1, n2 = 2 * q->y->l + 1, n3 = 2 * q->z->l + 1;
   for (int i = 0; i < n1; i++)
     for (int j = 0; j < n2; j++)
       for (int k = 0; k < n3; k++) {
         double C = q->C[(i * n2 + j) * n3 + k];
-        const int first[] = {x.at + i * x.stride_m, y.at + j * y.stride_m, z.at + k * z.stride_m}, stride[] = {x.stride_u, y.stride_u, z.stride_u};
+        const int first[] = {x.at + i * x.stride_m, y.at + j * y.stride_m, z.at + k * z.stride_m},
+                  stride[] = {x.stride_u, y.stride_u, z.stride_u};
         if (C != 0) add_channels(r, q, C, first, stride);
       }
 }
 
-void reference_product_run(const reference_product *p, clb_pass pass, int64_t rows, const double *const *in, double *const *out, double *const *scale) {
-  const int64_t width[KINDS] = {p->x.dim, p->y.dim, p->n_weights, p->z.dim}, stride[KINDS] = {p->x.dim, p->y.dim, p->shared ? 0 : p->n_weights, p->z.dim};
+void reference_product_run(const reference_product *p, clb_pass pass, int64_t rows,
+                           const double *const *in, double *const *out, double *const *scale) {
+  const int64_t width[KINDS] = {p->x.dim, p->y.dim, p->n_weights, p->z.dim},
+                stride[KINDS] = {p->x.dim, p->y.dim, p->shared ? 0 : p->n_weights, p->z.dim};
   int outputs = reference_outputs(pass), kind[REFERENCE_MAX_OUTPUTS];
   for (int o = 0; o < outputs; o++) {
     kind[o] = kind_of[vector(passes[pass].by[o])];
@@ -238,7 +270,8 @@ void reference_product_run(const reference_product *p, clb_pass pass, int64_t ro
     for (int64_t i = 0; i < rows; i++) {
       for (int v = 0; v < r.inputs; v++) r.in[v] = in[v] ? in[v] + i * stride[kind_of[v]] : NULL;
       for (int o = 0; o < outputs; o++)
-        if (out[o]) r.out[o] = out[o] + i * stride[kind[o]], r.scale[o] = scale[o] + i * stride[kind[o]];
+        if (out[o])
+          r.out[o] = out[o] + i * stride[kind[o]], r.scale[o] = scale[o] + i * stride[kind[o]];
       add_path_row(p, &p->path[q], &r);
     }
   }

@@ -1,4 +1,5 @@
-/* tools/reference/reference_tensor_product.h - the Clebsch-Gordan tensor product and three derivatives, as plain sums over all terms in float64. */
+/* tools/reference/reference_tensor_product.h - the Clebsch-Gordan tensor product and three
+   derivatives, as plain sums over all terms in float64. */
 #ifndef CLB_TOOLS_REFERENCE_REFERENCE_TENSOR_PRODUCT_H
 #define CLB_TOOLS_REFERENCE_REFERENCE_TENSOR_PRODUCT_H
 
@@ -15,14 +16,19 @@ int reference_outputs(clb_pass pass);
 /* The name of an operand of the pass, and whose rows its are like: CLB_X, CLB_Y, CLB_W or CLB_Z. */
 const char *reference_operand(clb_pass pass, int operand, int *like);
 
-/* Of the description only irreps, instructions, normalisations, layouts and shared_weights matter. */
+/* Of the description only irreps, instructions, normalisations, layouts and shared_weights matter.
+ */
 typedef struct reference_product reference_product;
-reference_product *reference_product_create(const clb_tensor_product_desc *desc); /* NULL: the description is wrong, or no memory */
+reference_product *reference_product_create(
+    const clb_tensor_product_desc *desc); /* NULL: the description is wrong, or no memory */
 void reference_product_destroy(reference_product *p);
 clb_tensor_product_sizes reference_product_sizes(const reference_product *p);
 
-/* Inputs may be NULL: zeros; outputs too: not wanted.  scales[] holds an array for each output: the sums of the absolute values of its
-   terms.  With shared weights there is one row of weights and of all that is like them. */
-void reference_product_run(const reference_product *p, clb_pass pass, int64_t rows, const double *const *inputs, double *const *outputs, double *const *scales);
+/* Inputs may be NULL: zeros; outputs too: not wanted.  scales[] holds an array for each output: the
+   sums of the absolute values of its terms.  With shared weights there is one row of weights and of
+   all that is like them. */
+void reference_product_run(const reference_product *p, clb_pass pass, int64_t rows,
+                           const double *const *inputs, double *const *outputs,
+                           double *const *scales);
 
 #endif

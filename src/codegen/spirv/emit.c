@@ -1,7 +1,10 @@
-/* src/codegen/spirv/emit.c - what both halves of the SPIR-V printer share: constants, labels, instructions of one and of two operands. */
+/* src/codegen/spirv/emit.c - what both halves of the SPIR-V printer share: constants, labels,
+   instructions of one and of two operands. */
 #include "src/codegen/spirv/spirv.h"
 
-uint32_t clb_spirv_i32(spirv_printer *p, uint32_t value) { return clb_spirv_constant(&p->m, IR_I32, value); }
+uint32_t clb_spirv_i32(spirv_printer *p, uint32_t value) {
+  return clb_spirv_constant(&p->m, IR_I32, value);
+}
 
 void clb_spirv_start_block(spirv_printer *p, uint32_t label) {
   EMIT(OpLabel, label);

@@ -1,7 +1,8 @@
 /* src/codegen/spirv/memory.c - IR -> SPIR-V: variables, arrays, loads, stores, copies and atomics.
 
-   A masked access stands in a selection of its own, so that a lane that is out of range touches nothing.
-   f16 and bf16 arrays are 16-bit integers; f16 is converted behind a pointer, bf16 by integer arithmetic. */
+   A masked access stands in a selection of its own, so that a lane that is out of range touches
+   nothing. f16 and bf16 arrays are 16-bit integers; f16 is converted behind a pointer, bf16 by
+   integer arithmetic. */
 #include "src/codegen/spirv/spirv.h"
 
 /* ---- variables and arrays ---- */
@@ -40,16 +41,20 @@ typedef struct {
 
 static location at(spirv_printer *p, ir_val array, ir_val index) {
   const ir_ins *a = &p->k->ins[array];
-  location r = {.storage_class = a->op == IR_LOCAL ? WorkgroupClass : CrossWorkgroupClass, .element = a->element};
-  uint32_t t = clb_spirv_pointer_type(&p->m, r.storage_class, spirv_memory_type(r.element)), i = p->id[index];
+  location r = {.storage_class = a->op == IR_LOCAL ? WorkgroupClass : CrossWorkgroupClass,
+                .element = a->element};
+  uint32_t t = clb_spirv_pointer_type(&p->m, r.storage_class, spirv_memory_type(r.element)),
+           i = p->id[index];
   if (spirv_type_of(p, index) == IR_I32) i = clb_spirv_unary(p, OpSConvert, IR_I64, i);
   r.pointer = spirv_id(&p->m);
-  EMIT(a->op == IR_LOCAL ? OpInBoundsAccessChain : OpInBoundsPtrAccessChain, t, r.pointer, p->id[array], i);
+  EMIT(a->op == IR_LOCAL ? OpInBoundsAccessChain : OpInBoundsPtrAccessChain, t, r.pointer,
+       p->id[array], i);
   return r;
 }
 
 static location after(spirv_printer *p, location l, int elements) {
-  uint32_t t = clb_spirv_pointer_type(&p->m, l.storage_class, spirv_memory_type(l.element)), by = clb_spirv_small(&p->m, elements), r = spirv_id(&p->m);
+  uint32_t t = clb_spirv_pointer_type(&p->m, l.storage_class, spirv_memory_type(l.element)),
+           by = clb_spirv_small(&p->m, elements), r = spirv_id(&p->m);
   if (!elements) return l;
   EMIT(OpInBoundsPtrAccessChain, t, r, l.pointer, by);
   l.pointer = r;
@@ -73,14 +78,16 @@ static void raw_store(spirv_printer *p, location l, uint32_t value) {
 }
 
 static void load_half(spirv_printer *p, location l, uint32_t r) {
-  uint32_t t = clb_spirv_type_id(&p->m, IR_F32), from = as_half_pointer(p, l), zero = clb_spirv_small(&p->m, 0);
+  uint32_t t = clb_spirv_type_id(&p->m, IR_F32), from = as_half_pointer(p, l),
+           zero = clb_spirv_small(&p->m, 0);
   EMIT(OpExtInst, t, r, p->m.cl, ClVloadHalf, zero, from);
 }
 
 static void load_bf16(spirv_printer *p, location l, uint32_t r) {
   uint32_t t = clb_spirv_type_id(&p->m, IR_F32), raw = spirv_id(&p->m);
   raw_load(p, l, raw);
-  uint32_t wide = clb_spirv_unary(p, OpUConvert, IR_I32, raw), bits = clb_spirv_binary(p, OpShiftLeftLogical, IR_I32, wide, clb_spirv_i32(p, 16));
+  uint32_t wide = clb_spirv_unary(p, OpUConvert, IR_I32, raw),
+           bits = clb_spirv_binary(p, OpShiftLeftLogical, IR_I32, wide, clb_spirv_i32(p, 16));
   EMIT(OpBitcast, t, r, bits);
 }
 
@@ -92,18 +99,23 @@ static void load_element(spirv_printer *p, location l, uint32_t r) {
 
 /* The upper half of an f32, rounded to nearest, even; NaN stays NaN. */
 static uint32_t to_bf16(spirv_printer *p, uint32_t value) {
-  uint32_t bits = clb_spirv_unary(p, OpBitcast, IR_I32, value), sixteen = clb_spirv_i32(p, 16), upper = clb_spirv_binary(p, OpShiftRightLogical, IR_I32, bits, sixteen);
+  uint32_t bits = clb_spirv_unary(p, OpBitcast, IR_I32, value), sixteen = clb_spirv_i32(p, 16),
+           upper = clb_spirv_binary(p, OpShiftRightLogical, IR_I32, bits, sixteen);
   uint32_t odd = clb_spirv_binary(p, OpBitwiseAnd, IR_I32, upper, clb_spirv_i32(p, 1));
-  uint32_t sum = clb_spirv_binary(p, OpIAdd, IR_I32, clb_spirv_binary(p, OpIAdd, IR_I32, bits, clb_spirv_i32(p, 0x7fff)), odd);
-  uint32_t rounded = clb_spirv_binary(p, OpShiftRightLogical, IR_I32, sum, sixteen), quiet = clb_spirv_binary(p, OpBitwiseOr, IR_I32, upper, clb_spirv_i32(p, 0x40));
-  uint32_t nan = clb_spirv_binary(p, OpFUnordNotEqual, IR_BOOL, value, value), t = clb_spirv_type_id(&p->m, IR_I32), r = spirv_id(&p->m);
+  uint32_t sum = clb_spirv_binary(
+      p, OpIAdd, IR_I32, clb_spirv_binary(p, OpIAdd, IR_I32, bits, clb_spirv_i32(p, 0x7fff)), odd);
+  uint32_t rounded = clb_spirv_binary(p, OpShiftRightLogical, IR_I32, sum, sixteen),
+           quiet = clb_spirv_binary(p, OpBitwiseOr, IR_I32, upper, clb_spirv_i32(p, 0x40));
+  uint32_t nan = clb_spirv_binary(p, OpFUnordNotEqual, IR_BOOL, value, value),
+           t = clb_spirv_type_id(&p->m, IR_I32), r = spirv_id(&p->m);
   EMIT(OpSelect, t, r, nan, quiet, rounded);
   return clb_spirv_unary(p, OpUConvert, SPIRV_U16, r);
 }
 
 static void store_element(spirv_printer *p, location l, uint32_t value) {
   if (l.element == IR_F16) {
-    uint32_t t = clb_spirv_type_id(&p->m, IR_VOID), to = as_half_pointer(p, l), zero = clb_spirv_small(&p->m, 0), r = spirv_id(&p->m);
+    uint32_t t = clb_spirv_type_id(&p->m, IR_VOID), to = as_half_pointer(p, l),
+             zero = clb_spirv_small(&p->m, 0), r = spirv_id(&p->m);
     EMIT(OpExtInst, t, r, p->m.cl, ClVstoreHalfR, value, zero, to, RoundToNearestEven);
   } else raw_store(p, l, l.element == IR_BF16 ? to_bf16(p, value) : value);
 }
@@ -139,13 +151,16 @@ static uint32_t new_ids(spirv_printer *p, int n) {
 bool clb_spirv_print_load(spirv_printer *p, ir_val v) {
   const ir_ins *i = &p->k->ins[v];
   bool select = i->arg[2] != IR_NONE;
-  uint32_t result = new_ids(p, i->width), inside = select ? new_ids(p, i->width) : result, t = clb_spirv_type_id(&p->m, i->type);
+  uint32_t result = new_ids(p, i->width), inside = select ? new_ids(p, i->width) : result,
+           t = clb_spirv_type_id(&p->m, i->type);
   masked s = begin_mask(p, i->arg[2]);
   location from = at(p, i->arg[0], i->arg[1]);
   for (int j = 0; j < i->width; j++) load_element(p, after(p, from, j), inside + (uint32_t)j);
   uint32_t read = p->here;
   end_mask(p, s);
-  for (int j = 0; select && j < i->width; j++) EMIT(OpPhi, t, result + (uint32_t)j, inside + (uint32_t)j, read, clb_spirv_zero(&p->m, i->type), s.before);
+  for (int j = 0; select && j < i->width; j++)
+    EMIT(OpPhi, t, result + (uint32_t)j, inside + (uint32_t)j, read, clb_spirv_zero(&p->m, i->type),
+         s.before);
   p->id[v] = result;
   return true;
 }
@@ -159,7 +174,8 @@ bool clb_spirv_print_store(spirv_printer *p, ir_val v) {
   const ir_ins *i = &p->k->ins[v];
   masked s = begin_mask(p, i->arg[2]);
   location to = at(p, i->arg[0], i->arg[1]);
-  for (int j = 0; j < i->width; j++) store_element(p, after(p, to, j), p->id[p->k->pool[i->imm + j]]);
+  for (int j = 0; j < i->width; j++)
+    store_element(p, after(p, to, j), p->id[p->k->pool[i->imm + j]]);
   end_mask(p, s);
   return true;
 }
@@ -182,15 +198,21 @@ bool clb_spirv_print_copy(spirv_printer *p, ir_val v) {
 /* old = *to; while ((seen = compare_exchange(to, old, old + value)) != old) old = seen; */
 static void add_by_exchange(spirv_printer *p, location to, uint32_t value) {
   int integer = to.element == IR_F64 ? IR_I64 : IR_I32;
-  uint32_t t = clb_spirv_type_id(&p->m, integer), pt = clb_spirv_pointer_type(&p->m, to.storage_class, integer), pointer = spirv_id(&p->m), first = spirv_id(&p->m), old = spirv_id(&p->m), seen = spirv_id(&p->m);
-  uint32_t header = spirv_id(&p->m), next = spirv_id(&p->m), merge = spirv_id(&p->m), scope = clb_spirv_i32(p, DeviceScope), relaxed = clb_spirv_i32(p, Relaxed), before = p->here;
+  uint32_t t = clb_spirv_type_id(&p->m, integer),
+           pt = clb_spirv_pointer_type(&p->m, to.storage_class, integer), pointer = spirv_id(&p->m),
+           first = spirv_id(&p->m), old = spirv_id(&p->m), seen = spirv_id(&p->m);
+  uint32_t header = spirv_id(&p->m), next = spirv_id(&p->m), merge = spirv_id(&p->m),
+           scope = clb_spirv_i32(p, DeviceScope), relaxed = clb_spirv_i32(p, Relaxed),
+           before = p->here;
   if (integer == IR_I64) p->m.needs[SPIRV_INT64_ATOMICS] = true;
   EMIT(OpBitcast, pt, pointer, to.pointer);
   EMIT(OpAtomicLoad, t, first, pointer, scope, relaxed);
   EMIT(OpBranch, header);
   clb_spirv_start_block(p, header);
   EMIT(OpPhi, t, old, first, before, seen, next);
-  uint32_t sum = clb_spirv_binary(p, OpFAdd, to.element, clb_spirv_unary(p, OpBitcast, to.element, old), value), bits = clb_spirv_unary(p, OpBitcast, integer, sum);
+  uint32_t sum = clb_spirv_binary(p, OpFAdd, to.element,
+                                  clb_spirv_unary(p, OpBitcast, to.element, old), value),
+           bits = clb_spirv_unary(p, OpBitcast, integer, sum);
   EMIT(OpAtomicCompareExchange, t, seen, pointer, scope, relaxed, relaxed, bits, old);
   uint32_t done = clb_spirv_binary(p, OpIEqual, IR_BOOL, seen, old);
   EMIT(OpLoopMerge, merge, next, 0);
@@ -206,11 +228,11 @@ bool clb_spirv_print_atomic_add(spirv_printer *p, ir_val v) {
   location to = at(p, i->arg[0], i->arg[1]);
   uint32_t value = p->id[i->arg[3]];
   if (p->float_atomics) {
-    uint32_t t = clb_spirv_type_id(&p->m, to.element), scope = clb_spirv_i32(p, DeviceScope), relaxed = clb_spirv_i32(p, Relaxed), r = spirv_id(&p->m);
+    uint32_t t = clb_spirv_type_id(&p->m, to.element), scope = clb_spirv_i32(p, DeviceScope),
+             relaxed = clb_spirv_i32(p, Relaxed), r = spirv_id(&p->m);
     p->m.needs[to.element == IR_F64 ? SPIRV_ATOMIC_F64 : SPIRV_ATOMIC_F32] = true;
     EMIT(OpAtomicFAddEXT, t, r, to.pointer, scope, relaxed, value);
   } else add_by_exchange(p, to, value);
   end_mask(p, s);
   return true;
 }
-

@@ -1,4 +1,5 @@
-/* src/codegen/spirv/module.c - the sections, types and constants of a SPIR-V module, and how they are put together. */
+/* src/codegen/spirv/module.c - the sections, types and constants of a SPIR-V module, and how they
+   are put together. */
 #include <string.h>
 
 #include "src/codegen/spirv/module.h"
@@ -6,7 +7,8 @@
 /* ---- words ---- */
 
 static void put(clb_text *section, uint32_t word) {
-  uint8_t bytes[4] = {(uint8_t)word, (uint8_t)(word >> 8), (uint8_t)(word >> 16), (uint8_t)(word >> 24)};
+  uint8_t bytes[4] = {(uint8_t)word, (uint8_t)(word >> 8), (uint8_t)(word >> 16),
+                      (uint8_t)(word >> 24)};
   clb_text_bytes(section, bytes, sizeof bytes);
 }
 
@@ -16,7 +18,8 @@ void clb_spirv_op(clb_text *section, int opcode, int n, const uint32_t *operands
 }
 
 /* An instruction with operands before and after a string. */
-static void op_string(clb_text *section, int opcode, int n, const uint32_t *before, const char *string, int n_after, const uint32_t *after) {
+static void op_string(clb_text *section, int opcode, int n, const uint32_t *before,
+                      const char *string, int n_after, const uint32_t *after) {
   size_t bytes = strlen(string), words = bytes / 4 + 1;
   put(section, (uint32_t)(1 + n + (int)words + n_after) << 16 | (uint32_t)opcode);
   for (int i = 0; i < n; i++) put(section, before[i]);
@@ -33,10 +36,14 @@ uint32_t clb_spirv_type_id(spirv_module *m, int type) {
     uint32_t operands[2]; /* bits; signedness: none in OpenCL */
     int needs;            /* SPIRV_CAPABILITIES: nothing */
   } types[SPIRV_TYPES] = {
-      [IR_VOID] = {OpTypeVoid, 0, {0}, SPIRV_CAPABILITIES},      [IR_BOOL] = {OpTypeBool, 0, {0}, SPIRV_CAPABILITIES},
-      [IR_I32] = {OpTypeInt, 2, {32, 0}, SPIRV_CAPABILITIES},    [IR_I64] = {OpTypeInt, 2, {64, 0}, SPIRV_INT64},
-      [IR_F32] = {OpTypeFloat, 1, {32}, SPIRV_CAPABILITIES},     [IR_F64] = {OpTypeFloat, 1, {64}, SPIRV_FLOAT64},
-      [IR_F16] = {OpTypeFloat, 1, {16}, SPIRV_FLOAT16_BUFFER},   [SPIRV_U16] = {OpTypeInt, 2, {16, 0}, SPIRV_INT16},
+      [IR_VOID] = {OpTypeVoid, 0, {0}, SPIRV_CAPABILITIES},
+      [IR_BOOL] = {OpTypeBool, 0, {0}, SPIRV_CAPABILITIES},
+      [IR_I32] = {OpTypeInt, 2, {32, 0}, SPIRV_CAPABILITIES},
+      [IR_I64] = {OpTypeInt, 2, {64, 0}, SPIRV_INT64},
+      [IR_F32] = {OpTypeFloat, 1, {32}, SPIRV_CAPABILITIES},
+      [IR_F64] = {OpTypeFloat, 1, {64}, SPIRV_FLOAT64},
+      [IR_F16] = {OpTypeFloat, 1, {16}, SPIRV_FLOAT16_BUFFER},
+      [SPIRV_U16] = {OpTypeInt, 2, {16, 0}, SPIRV_INT16},
   };
   if (m->type[type]) return m->type[type];
   uint32_t words[3] = {m->type[type] = spirv_id(m)};
@@ -68,7 +75,8 @@ static uint32_t vector_type(spirv_module *m) {
 uint32_t clb_spirv_constant(spirv_module *m, int type, uint64_t bits) {
   uint32_t t = clb_spirv_type_id(m, type), r = spirv_id(m);
   if (type == IR_BOOL) SPIRV_OP(&m->globals, bits ? OpConstantTrue : OpConstantFalse, t, r);
-  else if (type == IR_I64 || type == IR_F64) SPIRV_OP(&m->globals, OpConstant, t, r, (uint32_t)bits, (uint32_t)(bits >> 32));
+  else if (type == IR_I64 || type == IR_F64)
+    SPIRV_OP(&m->globals, OpConstant, t, r, (uint32_t)bits, (uint32_t)(bits >> 32));
   else SPIRV_OP(&m->globals, OpConstant, t, r, (uint32_t)bits);
   return r;
 }
@@ -83,13 +91,18 @@ uint32_t clb_spirv_small(spirv_module *m, int value) {
   return m->small[value];
 }
 
-static bool is_vector(int builtin) { return builtin == SPIRV_WORKGROUP_ID || builtin == SPIRV_LOCAL_INVOCATION_ID; }
+static bool is_vector(int builtin) {
+  return builtin == SPIRV_WORKGROUP_ID || builtin == SPIRV_LOCAL_INVOCATION_ID;
+}
 
 uint32_t clb_spirv_builtin_variable(spirv_module *m, spirv_builtin which) {
-  static const uint32_t number[SPIRV_BUILTINS] = {
-      [SPIRV_WORKGROUP_ID] = 26, [SPIRV_LOCAL_INVOCATION_ID] = 27, [SPIRV_SUBGROUP_ID] = 40, [SPIRV_SUBGROUP_LOCAL_INVOCATION_ID] = 41};
+  static const uint32_t number[SPIRV_BUILTINS] = {[SPIRV_WORKGROUP_ID] = 26,
+                                                  [SPIRV_LOCAL_INVOCATION_ID] = 27,
+                                                  [SPIRV_SUBGROUP_ID] = 40,
+                                                  [SPIRV_SUBGROUP_LOCAL_INVOCATION_ID] = 41};
   if (m->builtin[which]) return m->builtin[which];
-  uint32_t of = is_vector(which) ? vector_type(m) : clb_spirv_type_id(m, IR_I32), pointer = spirv_id(m), r = spirv_id(m);
+  uint32_t of = is_vector(which) ? vector_type(m) : clb_spirv_type_id(m, IR_I32),
+           pointer = spirv_id(m), r = spirv_id(m);
   SPIRV_OP(&m->globals, OpTypePointer, pointer, InputClass, of);
   SPIRV_OP(&m->globals, OpVariable, pointer, r, InputClass);
   SPIRV_OP(&m->decorations, OpDecorate, r, DecorationBuiltIn, number[which]);
@@ -103,7 +116,8 @@ uint32_t clb_spirv_parameter(spirv_module *m, uint32_t type) {
 }
 
 uint32_t clb_spirv_array(spirv_module *m, int type, uint32_t length) {
-  uint32_t of = clb_spirv_type_id(m, type), n = clb_spirv_constant(m, IR_I32, length), array = spirv_id(m), pointer = spirv_id(m), r = spirv_id(m);
+  uint32_t of = clb_spirv_type_id(m, type), n = clb_spirv_constant(m, IR_I32, length),
+           array = spirv_id(m), pointer = spirv_id(m), r = spirv_id(m);
   SPIRV_OP(&m->globals, OpTypeArray, array, of, n);
   SPIRV_OP(&m->globals, OpTypePointer, pointer, WorkgroupClass, array);
   SPIRV_OP(&m->globals, OpVariable, pointer, r, WorkgroupClass);
@@ -128,20 +142,26 @@ static void capabilities(const spirv_module *m, clb_text *out) {
   static const struct {
     uint32_t number;
     const char *extension;
-  } all[SPIRV_CAPABILITIES] = {
-      [SPIRV_FLOAT16_BUFFER] = {8, NULL},     [SPIRV_FLOAT64] = {10, NULL}, [SPIRV_INT64] = {11, NULL},
-      [SPIRV_INT16] = {22, NULL},             [SPIRV_INT64_ATOMICS] = {12, NULL}, [SPIRV_SUBGROUP_DISPATCH] = {58, NULL},
-      [SPIRV_SUBGROUP_SHUFFLE] = {5568, "SPV_INTEL_subgroups"},
-      [SPIRV_ATOMIC_F32] = {6033, "SPV_EXT_shader_atomic_float_add"}, [SPIRV_ATOMIC_F64] = {6034, "SPV_EXT_shader_atomic_float_add"}};
+  } all[SPIRV_CAPABILITIES] = {[SPIRV_FLOAT16_BUFFER] = {8, NULL},
+                               [SPIRV_FLOAT64] = {10, NULL},
+                               [SPIRV_INT64] = {11, NULL},
+                               [SPIRV_INT16] = {22, NULL},
+                               [SPIRV_INT64_ATOMICS] = {12, NULL},
+                               [SPIRV_SUBGROUP_DISPATCH] = {58, NULL},
+                               [SPIRV_SUBGROUP_SHUFFLE] = {5568, "SPV_INTEL_subgroups"},
+                               [SPIRV_ATOMIC_F32] = {6033, "SPV_EXT_shader_atomic_float_add"},
+                               [SPIRV_ATOMIC_F64] = {6034, "SPV_EXT_shader_atomic_float_add"}};
   SPIRV_OP(out, OpCapability, 4); /* Addresses */
   SPIRV_OP(out, OpCapability, 6); /* Kernel */
   for (int c = 0; c < SPIRV_CAPABILITIES; c++)
     if (m->needs[c]) SPIRV_OP(out, OpCapability, all[c].number);
   for (int c = 0; c < SPIRV_CAPABILITIES; c++)
-    if (m->needs[c] && all[c].extension && !(c == SPIRV_ATOMIC_F64 && m->needs[SPIRV_ATOMIC_F32])) op_string(out, OpExtension, 0, NULL, all[c].extension, 0, NULL);
+    if (m->needs[c] && all[c].extension && !(c == SPIRV_ATOMIC_F64 && m->needs[SPIRV_ATOMIC_F32]))
+      op_string(out, OpExtension, 0, NULL, all[c].extension, 0, NULL);
 }
 
-static void head(const spirv_module *m, const char *name, uint32_t group_size, uint32_t sub_group_size, clb_text *out) {
+static void head(const spirv_module *m, const char *name, uint32_t group_size,
+                 uint32_t sub_group_size, clb_text *out) {
   capabilities(m, out);
   op_string(out, OpExtInstImport, 1, &m->cl, "OpenCL.std", 0, NULL);
   SPIRV_OP(out, OpMemoryModel, 2, 2); /* Physical64, OpenCL */
@@ -152,25 +172,31 @@ static void head(const spirv_module *m, const char *name, uint32_t group_size, u
   op_string(out, OpEntryPoint, 2, (const uint32_t[]){6 /* Kernel */, m->function}, name, n, inputs);
   SPIRV_OP(out, OpExecutionMode, m->function, 17 /* LocalSize */, group_size, 1, 1);
   SPIRV_OP(out, OpExecutionMode, m->function, 31 /* ContractionOff */);
-  if (sub_group_size) SPIRV_OP(out, OpExecutionMode, m->function, 35 /* SubgroupSize */, sub_group_size);
+  if (sub_group_size)
+    SPIRV_OP(out, OpExecutionMode, m->function, 35 /* SubgroupSize */, sub_group_size);
 }
 
-void clb_spirv_assemble(spirv_module *m, const char *name, uint32_t group_size, uint32_t sub_group_size, clb_text *out) {
-  uint32_t nothing = clb_spirv_type_id(m, IR_VOID), signature[2 + SPIRV_MAX_PARAMETERS] = {spirv_id(m), nothing};
+void clb_spirv_assemble(spirv_module *m, const char *name, uint32_t group_size,
+                        uint32_t sub_group_size, clb_text *out) {
+  uint32_t nothing = clb_spirv_type_id(m, IR_VOID),
+           signature[2 + SPIRV_MAX_PARAMETERS] = {spirv_id(m), nothing};
   memcpy(signature + 2, m->parameter_type, (size_t)m->n_parameters * sizeof *m->parameter_type);
   clb_spirv_op(&m->globals, OpTypeFunction, 2 + m->n_parameters, signature);
-  uint32_t header[5] = {0x07230203, 0x00010200, 0, m->bound, 0}; /* magic, version 1.2, generator, bound, schema */
+  uint32_t header[5] = {0x07230203, 0x00010200, 0, m->bound,
+                        0}; /* magic, version 1.2, generator, bound, schema */
   for (int i = 0; i < 5; i++) put(out, header[i]);
   if (sub_group_size) m->needs[SPIRV_SUBGROUP_DISPATCH] = true;
   head(m, name, group_size, sub_group_size, out);
   clb_text_bytes(out, m->decorations.s, m->decorations.n);
   clb_text_bytes(out, m->globals.s, m->globals.n);
   SPIRV_OP(out, OpFunction, nothing, m->function, 0, signature[0]);
-  for (int i = 0; i < m->n_parameters; i++) SPIRV_OP(out, OpFunctionParameter, m->parameter_type[i], m->parameter[i]);
+  for (int i = 0; i < m->n_parameters; i++)
+    SPIRV_OP(out, OpFunctionParameter, m->parameter_type[i], m->parameter[i]);
   SPIRV_OP(out, OpLabel, m->entry);
   clb_text_bytes(out, m->variables.s, m->variables.n);
   clb_text_bytes(out, m->body.s, m->body.n);
   clb_spirv_op(out, OpReturn, 0, NULL);
   clb_spirv_op(out, OpFunctionEnd, 0, NULL);
-  if (m->decorations.failed || m->globals.failed || m->variables.failed || m->body.failed) out->failed = true;
+  if (m->decorations.failed || m->globals.failed || m->variables.failed || m->body.failed)
+    out->failed = true;
 }

@@ -1,4 +1,5 @@
-/* src/codegen/spirv/spirv.h - what the two halves of the SPIR-V printer share: its state, and one function for each kind of instruction. */
+/* src/codegen/spirv/spirv.h - what the two halves of the SPIR-V printer share: its state, and one
+   function for each kind of instruction. */
 #ifndef CLB_SRC_CODEGEN_SPIRV_SPIRV_H
 #define CLB_SRC_CODEGEN_SPIRV_SPIRV_H
 
@@ -9,7 +10,8 @@ enum { SPIRV_MAX_DEPTH = 64 };
 
 /* An open LOOP, IF or ELSE. */
 typedef struct {
-  uint32_t header, next, merge; /* LOOP: test, step, exit.  IF: next is the other branch until ELSE, then 0 */
+  uint32_t header, next,
+      merge; /* LOOP: test, step, exit.  IF: next is the other branch until ELSE, then 0 */
   uint32_t counter, stepped, step, type;
 } spirv_block;
 
@@ -17,10 +19,12 @@ typedef struct {
   spirv_module m;
   const ir_kernel *k;
   bool subgroups, float_atomics;
-  bool by_subgroup;    /* lanes and sub-groups are the device's own, not computed from the local index */
-  bool fma_negates;    /* Intel's driver for CPUs (2026.2) mixes up sub-groups where a negated number lives across a barrier */
-  uint32_t *id;        /* of each instruction; a wide LOAD's values have consecutive ids */
-  uint32_t here;       /* the label of the block being written */
+  bool by_subgroup; /* lanes and sub-groups are the device's own, not computed from the local index
+                     */
+  bool fma_negates; /* Intel's driver for CPUs (2026.2) mixes up sub-groups where a negated number
+                       lives across a barrier */
+  uint32_t *id;     /* of each instruction; a wide LOAD's values have consecutive ids */
+  uint32_t here;    /* the label of the block being written */
   int depth;
   spirv_block open[SPIRV_MAX_DEPTH];
   char *error;
@@ -30,7 +34,9 @@ typedef struct {
 /* Adds one instruction to the body of `p`. */
 #define EMIT(opcode, ...) SPIRV_OP(&p->m.body, opcode, __VA_ARGS__)
 
-static inline ir_type spirv_type_of(const spirv_printer *p, ir_val v) { return (ir_type)p->k->ins[v].type; }
+static inline ir_type spirv_type_of(const spirv_printer *p, ir_val v) {
+  return (ir_type)p->k->ins[v].type;
+}
 
 /* ---- emit.c ---- */
 

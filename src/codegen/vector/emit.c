@@ -1,4 +1,5 @@
-/* src/codegen/vector/emit.c - text that all files of the CPU printer share: operands as scalars or vectors, masks as counts of lanes. */
+/* src/codegen/vector/emit.c - text that all files of the CPU printer share: operands as scalars or
+   vectors, masks as counts of lanes. */
 #include "src/codegen/vector/vector.h"
 
 #include <inttypes.h>
@@ -21,9 +22,13 @@ static void real(vector_printer *p, ir_type type, double x) {
   uint64_t fraction = u & 0xfffffffffffffu;
   int exponent = (int)(u >> 52 & 0x7ff);
   const char *sign = u >> 63 ? "-" : "";
-  if (exponent == 0x7ff) clb_vector_say(p, fraction ? "(%s__builtin_nan%s(\"\"))" : "(%s__builtin_inf%s())", sign, suffix);
+  if (exponent == 0x7ff)
+    clb_vector_say(p, fraction ? "(%s__builtin_nan%s(\"\"))" : "(%s__builtin_inf%s())", sign,
+                   suffix);
   else if (!exponent && !fraction) clb_vector_say(p, "(%s0x0p+0%s)", sign, suffix);
-  else clb_vector_say(p, "(%s0x%d.%013" PRIx64 "p%+d%s)", sign, exponent != 0, fraction, exponent ? exponent - 1023 : -1022, suffix);
+  else
+    clb_vector_say(p, "(%s0x%d.%013" PRIx64 "p%+d%s)", sign, exponent != 0, fraction,
+                   exponent ? exponent - 1023 : -1022, suffix);
 }
 
 static void integer(vector_printer *p, ir_type type, int64_t x) {
@@ -45,7 +50,11 @@ void clb_vector_lanes(vector_printer *p, ir_val v) {
     clb_vector_say(p, p->counted[v] ? "prefix(v%d)" : "v%d", (int)v);
     return;
   }
-  clb_vector_say(p, i->shape == IR_AFFINE ? "affine_%s(" : i->type == IR_BOOL ? "splat_%s(-" : "splat_%s(", t);
+  clb_vector_say(p,
+                 i->shape == IR_AFFINE ? "affine_%s("
+                 : i->type == IR_BOOL  ? "splat_%s(-"
+                                       : "splat_%s(",
+                 t);
   clb_vector_scalar(p, v);
   if (i->shape == IR_AFFINE) {
     clb_vector_say(p, ", ");
@@ -54,7 +63,9 @@ void clb_vector_lanes(vector_printer *p, ir_val v) {
   clb_vector_say(p, ")");
 }
 
-void clb_vector_operand(vector_printer *p, ir_val v, bool wide) { (wide ? clb_vector_lanes : clb_vector_scalar)(p, v); }
+void clb_vector_operand(vector_printer *p, ir_val v, bool wide) {
+  (wide ? clb_vector_lanes : clb_vector_scalar)(p, v);
+}
 
 void clb_vector_operands(vector_printer *p, const ir_val *v, int n, bool wide) {
   for (int j = 0; j < n; j++) {
@@ -65,7 +76,9 @@ void clb_vector_operands(vector_printer *p, const ir_val *v, int n, bool wide) {
 
 /* ---- masks ---- */
 
-bool clb_vector_countable(const vector_printer *p, ir_val v) { return v == IR_NONE || vector_uniform(p, v) || p->counted[v]; }
+bool clb_vector_countable(const vector_printer *p, ir_val v) {
+  return v == IR_NONE || vector_uniform(p, v) || p->counted[v];
+}
 
 void clb_vector_count(vector_printer *p, ir_val mask) {
   if (mask == IR_NONE) {

@@ -1,4 +1,5 @@
-/* src/codegen/vector/memory.c - loads and stores of a kernel printed as C with vector extensions. */
+/* src/codegen/vector/memory.c - loads and stores of a kernel printed as C with vector extensions.
+ */
 #include "src/codegen/vector/vector.h"
 
 #include <inttypes.h>
@@ -6,7 +7,8 @@
 
 /* ---- addresses ---- */
 
-/* Adds the terms of a sum to q, save its constants, which it returns; too many: the last ones stay together. */
+/* Adds the terms of a sum to q, save its constants, which it returns; too many: the last ones stay
+   together. */
 static int64_t terms(vector_printer *p, ir_val v, int spare, clb_vector_pointer *q) {
   const ir_ins *i = vector_ins(p, v);
   if (i->op == IR_INT) return i->imm;
@@ -26,7 +28,9 @@ static int64_t pointer_of(vector_printer *p, ir_val array, ir_val index, clb_vec
 static const clb_vector_pointer *find(const vector_printer *p, const clb_vector_pointer *q) {
   for (int i = 0; i < p->n_pointers; i++) {
     const clb_vector_pointer *known = &p->pointer[i];
-    if (known->array == q->array && known->n == q->n && !memcmp(known->term, q->term, sizeof *q->term * (size_t)q->n)) return known;
+    if (known->array == q->array && known->n == q->n &&
+        !memcmp(known->term, q->term, sizeof *q->term * (size_t)q->n))
+      return known;
   }
   return NULL;
 }
@@ -39,7 +43,8 @@ static void point(vector_printer *p, ir_val array, ir_val index) {
   q.depth = p->depth;
   q.number = p->pointers_said++;
   p->pointer[p->n_pointers++] = q;
-  clb_vector_say(p, "%s *const p%d = b%d", clb_vector_storage(vector_element(p, array)), q.number, (int)array);
+  clb_vector_say(p, "%s *const p%d = b%d", clb_vector_storage(vector_element(p, array)), q.number,
+                 (int)array);
   for (int i = 0; i < q.n; i++) clb_vector_say(p, " + (i64)"), clb_vector_scalar(p, q.term[i]);
   clb_vector_say(p, "; ");
 }
@@ -67,7 +72,9 @@ static void evenly(vector_printer *p, const ir_ins *i) {
   clb_vector_count(p, i->arg[2]);
 }
 
-static bool lies_evenly(const vector_printer *p, const ir_ins *i) { return vector_ins(p, i->arg[1])->shape == IR_AFFINE && clb_vector_countable(p, i->arg[2]); }
+static bool lies_evenly(const vector_printer *p, const ir_ins *i) {
+  return vector_ins(p, i->arg[1])->shape == IR_AFFINE && clb_vector_countable(p, i->arg[2]);
+}
 
 static void places(vector_printer *p, ir_val index) {
   clb_vector_say(p, "CONVERT(i64v, ");
@@ -100,7 +107,9 @@ void clb_vector_load(vector_printer *p, int32_t v, const ir_ins *i) {
     clb_vector_lane_mask(p, i->arg[2]);
     clb_vector_say(p, ", %d, w%d);", (int)i->width, (int)v);
   }
-  if (i->width == 1) clb_vector_say(p, " const %s%s v%d = w%d[0];", t, i->shape == IR_UNIFORM ? "" : "v", (int)v, (int)v);
+  if (i->width == 1)
+    clb_vector_say(p, " const %s%s v%d = w%d[0];", t, i->shape == IR_UNIFORM ? "" : "v", (int)v,
+                   (int)v);
 }
 
 /* oN: where this group's part of buffer N goes, itself or the local array stageN. */
@@ -108,7 +117,8 @@ static void begin_block(vector_printer *p, ir_val array) {
   clb_vector_block *b = &p->block[array];
   if (b->begun) return;
   b->begun = true;
-  clb_vector_say(p, "%s *const o%d = large%d && ", clb_vector_storage(vector_element(p, array)), (int)array, (int)array);
+  clb_vector_say(p, "%s *const o%d = large%d && ", clb_vector_storage(vector_element(p, array)),
+                 (int)array, (int)array);
   clb_vector_scalar(p, vector_ins(p, b->root)->stride);
   clb_vector_say(p, " == %d && FULL(", (int)b->columns);
   clb_vector_count(p, b->mask);
@@ -122,7 +132,8 @@ static void begin_block(vector_printer *p, ir_val array) {
 void clb_vector_end_block(vector_printer *p, ir_val array) {
   const clb_vector_block *b = &p->block[array];
   if (!b->columns) return;
-  clb_vector_say(p, "    if (o%d == stage%d) flush_%s(", (int)array, (int)array, clb_vector_storage(vector_element(p, array)));
+  clb_vector_say(p, "    if (o%d == stage%d) flush_%s(", (int)array, (int)array,
+                 clb_vector_storage(vector_element(p, array)));
   address(p, array, b->root);
   clb_vector_say(p, " + %d, stage%d, %d, stream);\n", (int)b->first, (int)array, (int)b->columns);
 }
@@ -130,16 +141,19 @@ void clb_vector_end_block(vector_printer *p, ir_val array) {
 static bool all_uniform(const vector_printer *p, const ir_ins *store) {
   for (int c = 0; c < store->width; c++)
     if (!vector_uniform(p, p->k->pool[store->imm + c])) return false;
-  return vector_uniform(p, store->arg[1]) && (store->arg[2] == IR_NONE || vector_uniform(p, store->arg[2]));
+  return vector_uniform(p, store->arg[1]) &&
+         (store->arg[2] == IR_NONE || vector_uniform(p, store->arg[2]));
 }
 
 void clb_vector_store(vector_printer *p, const ir_ins *i) {
-  const char *e = ir_type_name(vector_element(p, i->arg[0])), *t = ir_type_name(ir_register_type(vector_element(p, i->arg[0])));
+  const char *e = ir_type_name(vector_element(p, i->arg[0])),
+             *t = ir_type_name(ir_register_type(vector_element(p, i->arg[0])));
   const ir_val *values = p->k->pool + i->imm;
   if (all_uniform(p, i) || lies_evenly(p, i)) point(p, i->arg[0], i->arg[1]);
   if (all_uniform(p, i)) {
     for (int c = 0; c < i->width; c++) {
-      if (i->arg[2] != IR_NONE) clb_vector_say(p, "if ("), clb_vector_scalar(p, i->arg[2]), clb_vector_say(p, ") ");
+      if (i->arg[2] != IR_NONE)
+        clb_vector_say(p, "if ("), clb_vector_scalar(p, i->arg[2]), clb_vector_say(p, ") ");
       clb_vector_say(p, "(");
       address(p, i->arg[0], i->arg[1]);
       clb_vector_say(p, ")[%d] = pack1_%s(", c, e);
@@ -150,7 +164,9 @@ void clb_vector_store(vector_printer *p, const ir_ins *i) {
     const clb_vector_block *b = &p->block[i->arg[0]];
     if (b->columns) begin_block(p, i->arg[0]);
     clb_vector_say(p, "put_%s_%d(", e, (int)i->width);
-    if (b->columns) clb_vector_say(p, "o%d + %d", (int)i->arg[0], (int)(clb_vector_column(p->k, i->arg[1]) - b->first));
+    if (b->columns)
+      clb_vector_say(p, "o%d + %d", (int)i->arg[0],
+                     (int)(clb_vector_column(p->k, i->arg[1]) - b->first));
     else address(p, i->arg[0], i->arg[1]);
     evenly(p, i);
     clb_vector_say(p, b->columns || b->read ? ", 0, " : ", stream, ");
@@ -168,7 +184,8 @@ void clb_vector_store(vector_printer *p, const ir_ins *i) {
 }
 
 void clb_vector_atomic_add(vector_printer *p, const ir_ins *i) {
-  clb_vector_say(p, "atomic_add_%s(b%d, ", ir_type_name(vector_element(p, i->arg[0])), (int)i->arg[0]);
+  clb_vector_say(p, "atomic_add_%s(b%d, ", ir_type_name(vector_element(p, i->arg[0])),
+                 (int)i->arg[0]);
   places(p, i->arg[1]);
   clb_vector_say(p, ", ");
   clb_vector_lane_mask(p, i->arg[2]);

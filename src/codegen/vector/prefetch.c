@@ -1,14 +1,20 @@
-/* src/codegen/vector/prefetch.c - which arrays a kernel reads a row per group, and the text that fetches the next row while this one is at work.
+/* src/codegen/vector/prefetch.c - which arrays a kernel reads a row per group, and the text that
+   fetches the next row while this one is at work.
 
-   Blocks of channels make processors read a row in strides, which they do not foresee.  Each load of this row therefore asks for as many
-   bytes of the next, in the order of the memory: a sequence that they take up and run ahead of. */
+   Blocks of channels make processors read a row in strides, which they do not foresee.  Each load
+   of this row therefore asks for as many bytes of the next, in the order of the memory: a sequence
+   that they take up and run ahead of. */
 #include "src/codegen/vector/vector.h"
 
 enum { MAX_DEPTH = 6 };
 
-static bool is_group(const ir_kernel *k, ir_val v) { return k->ins[v].op == IR_GROUP || (k->ins[v].op == IR_CAST && k->ins[k->ins[v].arg[0]].op == IR_GROUP); }
+static bool is_group(const ir_kernel *k, ir_val v) {
+  return k->ins[v].op == IR_GROUP ||
+         (k->ins[v].op == IR_CAST && k->ins[k->ins[v].arg[0]].op == IR_GROUP);
+}
 
-/* Adds up what is known of an index: scalars, and a scalar times the group.  What is left is where in the row. */
+/* Adds up what is known of an index: scalars, and a scalar times the group.  What is left is where
+   in the row. */
 static void terms(const ir_kernel *k, ir_val v, int depth, clb_vector_ahead *a) {
   const ir_ins *i = &k->ins[v];
   if (i->op == IR_ADD && depth < MAX_DEPTH) {
@@ -42,12 +48,14 @@ void clb_vector_find_ahead(const ir_kernel *k, clb_vector_ahead *ahead) {
 void clb_vector_begin_ahead(vector_printer *p, ir_val array) {
   const clb_vector_ahead *a = &p->ahead[array];
   if (a->stride == IR_NONE) return;
-  clb_vector_say(p, "    u64 n%d = (u64)b%d + sizeof *b%d * ((u64)v%d * (u64)(group + 1)", (int)array, (int)array, (int)array, (int)a->stride);
+  clb_vector_say(p, "    u64 n%d = (u64)b%d + sizeof *b%d * ((u64)v%d * (u64)(group + 1)",
+                 (int)array, (int)array, (int)array, (int)a->stride);
   for (int i = 0; i < a->n; i++) clb_vector_say(p, " + (u64)v%d", (int)a->term[i]);
   clb_vector_say(p, ");\n");
 }
 
 void clb_vector_fetch_ahead(vector_printer *p, const ir_ins *load) {
   if (p->ahead[load->arg[0]].stride == IR_NONE || !dense(p->k, load)) return;
-  clb_vector_say(p, " FETCH(n%d, %d);", (int)load->arg[0], p->k->lanes * (int)load->width * ir_type_bytes(vector_element(p, load->arg[0])));
+  clb_vector_say(p, " FETCH(n%d, %d);", (int)load->arg[0],
+                 p->k->lanes * (int)load->width * ir_type_bytes(vector_element(p, load->arg[0])));
 }

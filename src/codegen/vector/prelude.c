@@ -1,4 +1,5 @@
-/* src/codegen/vector/prelude.c - what every kernel printed as C with vector extensions starts with: types, arithmetic, conversions. */
+/* src/codegen/vector/prelude.c - what every kernel printed as C with vector extensions starts with:
+   types, arithmetic, conversions. */
 #include "src/codegen/vector/vector.h"
 
 static const char types[] =
@@ -15,8 +16,10 @@ static const char types[] =
     "#define AHEAD (8 * L)\n"
     "#define LARGE (64LL << 20)\n"
     "#define ALIGNED(p) (!((u64)(p) & (L * sizeof *(p) - 1)))\n"
-    "#define FETCH(n, bytes) do { for (int i_ = 0; i_ < (bytes); i_ += 64) __builtin_prefetch((const void *)((n) + (u64)i_), 0, 2); (n) += (bytes); } while (0)\n"
-    "#define ASK(p, w) do { for (u64 i_ = 0; i_ < L * (w) * sizeof *(p); i_ += 64) __builtin_prefetch((const char *)(p) + i_, 0, 2); } while (0)\n"
+    "#define FETCH(n, bytes) do { for (int i_ = 0; i_ < (bytes); i_ += 64) "
+    "__builtin_prefetch((const void *)((n) + (u64)i_), 0, 2); (n) += (bytes); } while (0)\n"
+    "#define ASK(p, w) do { for (u64 i_ = 0; i_ < L * (w) * sizeof *(p); i_ += 64) "
+    "__builtin_prefetch((const char *)(p) + i_, 0, 2); } while (0)\n"
     "#define FULL(count) __builtin_expect((count) >= L, 1)\n"
     "#ifndef __has_builtin\n"
     "#define __has_builtin(x) 0\n"
@@ -27,10 +30,13 @@ static const char types[] =
     "#define JOIN(P, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)\n"
     "#else\n"
     "#define SHUF(T, I, a, b, ...) __builtin_shuffle(a, b, (I){__VA_ARGS__})\n"
-    "#define PIECE(P, T, a, ...) ({ const int i_[] = {__VA_ARGS__}; P p_; for (unsigned j_ = 0; j_ < sizeof i_ / sizeof *i_; j_++) p_[j_] = (a)[i_[j_]]; p_; })\n"
-    "#define JOIN(P, a, b, ...) ({ const __typeof__(a) j_[] = {a, b}; P p_; __builtin_memcpy(&p_, j_, sizeof p_); p_; })\n"
+    "#define PIECE(P, T, a, ...) ({ const int i_[] = {__VA_ARGS__}; P p_; for (unsigned j_ = 0; j_ "
+    "< sizeof i_ / sizeof *i_; j_++) p_[j_] = (a)[i_[j_]]; p_; })\n"
+    "#define JOIN(P, a, b, ...) ({ const __typeof__(a) j_[] = {a, b}; P p_; __builtin_memcpy(&p_, "
+    "j_, sizeof p_); p_; })\n"
     "#endif\n"
-    "#define PIECES(T, n) typedef T T##_##n __attribute__((vector_size(n * sizeof(T)), aligned(1), may_alias));\n"
+    "#define PIECES(T, n) typedef T T##_##n __attribute__((vector_size(n * sizeof(T)), aligned(1), "
+    "may_alias));\n"
     "#define TYPE(T, I) \\\n"
     "  typedef T T##v __attribute__((vector_size(L * sizeof(T)))); \\\n"
     "  typedef I T##i __attribute__((vector_size(L * sizeof(T)))); \\\n"
@@ -40,32 +46,41 @@ static const char types[] =
     "#define CONVERT(T, a) __builtin_convertvector(a, T)\n"
     "static const i32v LANE = {LANES};\n"
     "INLINE i32v affine_i32(i32 a, i32 s) { return splat_i32(a) + splat_i32(s) * LANE; }\n"
-    "INLINE i64v affine_i64(i64 a, i64 s) { return splat_i64(a) + splat_i64(s) * CONVERT(i64v, LANE); }\n"
+    "INLINE i64v affine_i64(i64 a, i64 s) { return splat_i64(a) + splat_i64(s) * CONVERT(i64v, "
+    "LANE); }\n"
     "INLINE i32v prefix(i32 count) { return LANE < splat_i32(count); }\n"
-    "INLINE i32 prefix_count(i64 a, i64 b) { return a >= b ? 0 : (u64)b - (u64)a >= L ? L : (i32)(b - a); }\n";
+    "INLINE i32 prefix_count(i64 a, i64 b) { return a >= b ? 0 : (u64)b - (u64)a >= L ? L : "
+    "(i32)(b - a); }\n";
 
 static const char numbers[] =
     "#define NUMBER(T) \\\n"
-    "  INLINE T##v select_##T##v(i32v m, T##v a, T##v b) { T##i k = CONVERT(T##i, m); return (T##v)((k & (T##i)a) | (~k & (T##i)b)); } \\\n"
+    "  INLINE T##v select_##T##v(i32v m, T##v a, T##v b) { T##i k = CONVERT(T##i, m); return "
+    "(T##v)((k & (T##i)a) | (~k & (T##i)b)); } \\\n"
     "  INLINE T select_##T(i32 m, T a, T b) { return m ? a : b; } \\\n"
     "  INLINE i32v lt_##T##v(T##v a, T##v b) { return CONVERT(i32v, (T##i)(a < b)); } \\\n"
     "  INLINE i32v le_##T##v(T##v a, T##v b) { return CONVERT(i32v, (T##i)(a <= b)); } \\\n"
     "  INLINE i32v eq_##T##v(T##v a, T##v b) { return CONVERT(i32v, (T##i)(a == b)); } \\\n"
-    "  INLINE T##v min_##T##v(T##v a, T##v b) { T##i k = (T##i)(a < b) | (T##i)(b != b); return (T##v)((k & (T##i)a) | (~k & (T##i)b)); } \\\n"
-    "  INLINE T##v max_##T##v(T##v a, T##v b) { T##i k = (T##i)(a > b) | (T##i)(b != b); return (T##v)((k & (T##i)a) | (~k & (T##i)b)); } \\\n"
+    "  INLINE T##v min_##T##v(T##v a, T##v b) { T##i k = (T##i)(a < b) | (T##i)(b != b); return "
+    "(T##v)((k & (T##i)a) | (~k & (T##i)b)); } \\\n"
+    "  INLINE T##v max_##T##v(T##v a, T##v b) { T##i k = (T##i)(a > b) | (T##i)(b != b); return "
+    "(T##v)((k & (T##i)a) | (~k & (T##i)b)); } \\\n"
     "  INLINE T min_##T(T a, T b) { return a < b || b != b ? a : b; } \\\n"
     "  INLINE T max_##T(T a, T b) { return a > b || b != b ? a : b; }\n"
     "NUMBER(i32) NUMBER(i64) NUMBER(f32) NUMBER(f64)\n"
     "#ifdef __clang__\n"
-    "#define SHUFFLE(T) INLINE T##v shuffle_##T(T##v a, i32v from) { T##v v; for (int r = 0; r < L; r++) v[r] = a[from[r] & (L - 1)]; return v; }\n"
+    "#define SHUFFLE(T) INLINE T##v shuffle_##T(T##v a, i32v from) { T##v v; for (int r = 0; r < "
+    "L; r++) v[r] = a[from[r] & (L - 1)]; return v; }\n"
     "#else\n"
-    "#define SHUFFLE(T) INLINE T##v shuffle_##T(T##v a, i32v from) { return __builtin_shuffle(a, CONVERT(T##i, from)); }\n"
+    "#define SHUFFLE(T) INLINE T##v shuffle_##T(T##v a, i32v from) { return __builtin_shuffle(a, "
+    "CONVERT(T##i, from)); }\n"
     "#endif\n"
     "SHUFFLE(i32) SHUFFLE(i64) SHUFFLE(f32) SHUFFLE(f64)\n";
 
-/* One rounding each.  The builtins are what <immintrin.h> is made of, which itself would take most of the compile time. */
+/* One rounding each.  The builtins are what <immintrin.h> is made of, which itself would take most
+   of the compile time. */
 static const char functions[] =
-    "#define LANEWISE(T, name, f) INLINE T##v name##_##T##v(T##v a) { for (int r = 0; r < L; r++) a[r] = f(a[r]); return a; } INLINE T name##_##T(T a) { return f(a); }\n"
+    "#define LANEWISE(T, name, f) INLINE T##v name##_##T##v(T##v a) { for (int r = 0; r < L; r++) "
+    "a[r] = f(a[r]); return a; } INLINE T name##_##T(T a) { return f(a); }\n"
     "LANEWISE(f32, sqrt, __builtin_sqrtf) LANEWISE(f64, sqrt, __builtin_sqrt)\n"
     /* MVEC: the C library has vector functions, named as x86-64's ABI for them says. */
     "#if defined MVEC && L == 16 && defined __AVX512F__\n"
@@ -82,16 +97,21 @@ static const char functions[] =
     "#elif defined MVEC && L == 2\n"
     "#define VECTOR_f64(f) _ZGVbN2v_##f\n"
     "#endif\n"
-    "#define WHOLE(T, name, f, F) T##v F(T##v); INLINE T##v name##_##T##v(T##v a) { return F(a); } INLINE T name##_##T(T a) { return f(a); }\n"
+    "#define WHOLE(T, name, f, F) T##v F(T##v); INLINE T##v name##_##T##v(T##v a) { return F(a); } "
+    "INLINE T name##_##T(T a) { return f(a); }\n"
     "#ifdef VECTOR_f32\n"
-    "WHOLE(f32, exp, __builtin_expf, VECTOR_f32(expf)) WHOLE(f32, sin, __builtin_sinf, VECTOR_f32(sinf)) WHOLE(f32, cos, __builtin_cosf, VECTOR_f32(cosf))\n"
+    "WHOLE(f32, exp, __builtin_expf, VECTOR_f32(expf)) WHOLE(f32, sin, __builtin_sinf, "
+    "VECTOR_f32(sinf)) WHOLE(f32, cos, __builtin_cosf, VECTOR_f32(cosf))\n"
     "#else\n"
-    "LANEWISE(f32, exp, __builtin_expf) LANEWISE(f32, sin, __builtin_sinf) LANEWISE(f32, cos, __builtin_cosf)\n"
+    "LANEWISE(f32, exp, __builtin_expf) LANEWISE(f32, sin, __builtin_sinf) LANEWISE(f32, cos, "
+    "__builtin_cosf)\n"
     "#endif\n"
     "#ifdef VECTOR_f64\n"
-    "WHOLE(f64, exp, __builtin_exp, VECTOR_f64(exp)) WHOLE(f64, sin, __builtin_sin, VECTOR_f64(sin)) WHOLE(f64, cos, __builtin_cos, VECTOR_f64(cos))\n"
+    "WHOLE(f64, exp, __builtin_exp, VECTOR_f64(exp)) WHOLE(f64, sin, __builtin_sin, "
+    "VECTOR_f64(sin)) WHOLE(f64, cos, __builtin_cos, VECTOR_f64(cos))\n"
     "#else\n"
-    "LANEWISE(f64, exp, __builtin_exp) LANEWISE(f64, sin, __builtin_sin) LANEWISE(f64, cos, __builtin_cos)\n"
+    "LANEWISE(f64, exp, __builtin_exp) LANEWISE(f64, sin, __builtin_sin) LANEWISE(f64, cos, "
+    "__builtin_cos)\n"
     "#endif\n"
     "INLINE f32 abs_f32(f32 a) { return __builtin_fabsf(a); }\n"
     "INLINE f64 abs_f64(f64 a) { return __builtin_fabs(a); }\n"
@@ -99,10 +119,13 @@ static const char functions[] =
     "INLINE f64v abs_f64v(f64v a) { return (f64v)((i64v)a & splat_i64(0x7fffffffffffffff)); }\n"
     "INLINE f32 fma_f32(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }\n"
     "INLINE f64 fma_f64(f64 a, f64 b, f64 c) { return __builtin_fma(a, b, c); }\n"
-    "#define FMA_LANES(T, f) INLINE T##v fma_##T##v(T##v a, T##v b, T##v c) { for (int r = 0; r < L; r++) c[r] = f(a[r], b[r], c[r]); return c; }\n"
-    "#define FMA_BUILTIN(T, ...) INLINE T##v fma_##T##v(T##v a, T##v b, T##v c) { return (T##v)__VA_ARGS__; }\n"
+    "#define FMA_LANES(T, f) INLINE T##v fma_##T##v(T##v a, T##v b, T##v c) { for (int r = 0; r < "
+    "L; r++) c[r] = f(a[r], b[r], c[r]); return c; }\n"
+    "#define FMA_BUILTIN(T, ...) INLINE T##v fma_##T##v(T##v a, T##v b, T##v c) { return "
+    "(T##v)__VA_ARGS__; }\n"
     "#if __has_builtin(__builtin_elementwise_fma)\n"
-    "FMA_BUILTIN(f32, __builtin_elementwise_fma(a, b, c)) FMA_BUILTIN(f64, __builtin_elementwise_fma(a, b, c))\n"
+    "FMA_BUILTIN(f32, __builtin_elementwise_fma(a, b, c)) FMA_BUILTIN(f64, "
+    "__builtin_elementwise_fma(a, b, c))\n"
     "#else\n"
     "#if L == 16 && defined __AVX512F__ && __has_builtin(__builtin_ia32_vfmaddps512_mask)\n"
     "FMA_BUILTIN(f32, __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4))\n"
@@ -124,20 +147,24 @@ static const char functions[] =
     "#endif\n"
     "#endif\n";
 
-/* unpack_E: from memory to registers; pack_E: back, to nearest, ties to even.  A NaN keeps its upper bits and becomes quiet. */
+/* unpack_E: from memory to registers; pack_E: back, to nearest, ties to even.  A NaN keeps its
+   upper bits and becomes quiet. */
 static const char conversions[] =
-    "#define PLAIN(T) INLINE T##v unpack_##T(T##v a) { return a; } INLINE T##v pack_##T(T##v a) { return a; } INLINE T unpack1_##T(T a) { return a; } INLINE T pack1_##T(T a) { return a; }\n"
+    "#define PLAIN(T) INLINE T##v unpack_##T(T##v a) { return a; } INLINE T##v pack_##T(T##v a) { "
+    "return a; } INLINE T unpack1_##T(T a) { return a; } INLINE T pack1_##T(T a) { return a; }\n"
     "PLAIN(i32) PLAIN(i64) PLAIN(f32) PLAIN(f64)\n"
     "INLINE u32 bits(f32 a) { u32 u; __builtin_memcpy(&u, &a, 4); return u; }\n"
     "INLINE f32 from_bits(u32 u) { f32 a; __builtin_memcpy(&a, &u, 4); return a; }\n";
 
 static const char conversions_bf16[] =
     "INLINE f32 unpack1_bf16(u16 a) { return from_bits((u32)a << 16); }\n"
-    "INLINE u16 pack1_bf16(f32 a) { u32 u = bits(a); return (u16)(a != a ? u >> 16 | 0x40 : (u + 0x7fff + (u >> 16 & 1)) >> 16); }\n"
+    "INLINE u16 pack1_bf16(f32 a) { u32 u = bits(a); return (u16)(a != a ? u >> 16 | 0x40 : (u + "
+    "0x7fff + (u >> 16 & 1)) >> 16); }\n"
     "INLINE f32v unpack_bf16(u16v a) { return (f32v)(CONVERT(u32v, a) << 16); }\n"
     "INLINE u16v pack_bf16(f32v a) {\n"
     "  u32v u = (u32v)a, nan = (u32v)(a != a);\n"
-    "  return CONVERT(u16v, (nan & (u >> 16 | 0x40)) | (~nan & (u + 0x7fff + (u >> 16 & 1)) >> 16));\n"
+    "  return CONVERT(u16v, (nan & (u >> 16 | 0x40)) | (~nan & (u + 0x7fff + (u >> 16 & 1)) >> "
+    "16));\n"
     "}\n";
 
 static const char conversions_f16[] =
@@ -151,7 +178,8 @@ static const char conversions_f16[] =
     "  u32 u = bits(x), sign = u >> 16 & 0x8000, a = u & 0x7fffffff;\n"
     "  if (a > 0x7f800000) return (u16)(sign | 0x7e00 | (a >> 13 & 0x3ff));\n"
     "  if (a >= 0x477ff000) return (u16)(sign | 0x7c00);\n"
-    "  if (a < 0x38800000) return (u16)(sign | (bits(from_bits(a) + 0.5f) - 0x3f000000));\n" /* one ulp of 0.5 is 2^-24 */
+    "  if (a < 0x38800000) return (u16)(sign | (bits(from_bits(a) + 0.5f) - "
+    "0x3f000000));\n" /* one ulp of 0.5 is 2^-24 */
     "  return (u16)(sign | (a - 0x38000000 + 0xfff + (a >> 13 & 1)) >> 13);\n"
     "}\n"
     "#ifdef __F16C__\n"
@@ -180,8 +208,9 @@ static const char conversions_f16[] =
     "#endif\n"
     "}\n";
 
-/* STREAM: an aligned vector past the caches, where the processor and the compiler can; an ordinary store elsewhere.
-   STREAMS(p): whether one at p would fill memory lines: parts of lines, written by turns, are best left to the caches. */
+/* STREAM: an aligned vector past the caches, where the processor and the compiler can; an ordinary
+   store elsewhere. STREAMS(p): whether one at p would fill memory lines: parts of lines, written by
+   turns, are best left to the caches. */
 static const char streams[] =
     "#define STREAMS(p) (L * sizeof *(p) % 64 == 0 && ALIGNED(p))\n"
     "#define FENCE()\n"
@@ -205,7 +234,8 @@ static const char streams[] =
     "    const V v_ = (v); \\\n"
     "    nt *const to_ = (nt *)(p); \\\n"
     "    if (sizeof v_ % sizeof(nt)) *(V *)to_ = v_; \\\n"
-    "    else { nt n_[sizeof v_ / sizeof(nt) + 1]; __builtin_memcpy(n_, &v_, sizeof v_); for (unsigned i_ = 0; i_ < sizeof v_ / sizeof(nt); i_++) NT_STORE(to_ + i_, n_[i_]); } \\\n"
+    "    else { nt n_[sizeof v_ / sizeof(nt) + 1]; __builtin_memcpy(n_, &v_, sizeof v_); for "
+    "(unsigned i_ = 0; i_ < sizeof v_ / sizeof(nt); i_++) NT_STORE(to_ + i_, n_[i_]); } \\\n"
     "  } while (0)\n"
     "#if __has_builtin(__builtin_nontemporal_store)\n"
     "#define NT_STORE(p, v) __builtin_nontemporal_store(v, p)\n"
@@ -214,31 +244,39 @@ static const char streams[] =
     "#endif\n"
     "#endif\n";
 
-/* Lanes that go to places of their own: masks by lane, any index.  E: element, S: in memory, T: in registers. */
+/* Lanes that go to places of their own: masks by lane, any index.  E: element, S: in memory, T: in
+   registers. */
 static const char anywhere[] =
     "#define ANYWHERE(E, S, T) \\\n"
     "  INLINE void gather_##E(const S *a, i64v at, i32v m, int w, T##v *v) { \\\n"
     "    for (int c = 0; c < w; c++) v[c] = (T##v){0}; \\\n"
-    "    for (int r = 0; r < L; r++) for (int c = 0; m[r] && c < w; c++) v[c][r] = unpack1_##E(a[at[r] + c]); \\\n"
+    "    for (int r = 0; r < L; r++) for (int c = 0; m[r] && c < w; c++) v[c][r] = "
+    "unpack1_##E(a[at[r] + c]); \\\n"
     "  } \\\n"
     "  INLINE void scatter_##E(S *a, i64v at, i32v m, int w, const T##v *v) { \\\n"
-    "    for (int r = 0; r < L; r++) for (int c = 0; m[r] && c < w; c++) a[at[r] + c] = pack1_##E(v[c][r]); \\\n"
+    "    for (int r = 0; r < L; r++) for (int c = 0; m[r] && c < w; c++) a[at[r] + c] = "
+    "pack1_##E(v[c][r]); \\\n"
     "  } \\\n"
     "  INLINE void copy_##E(S *to, i64v at, const S *from, i64v start, i32v m, int w) { \\\n"
-    "    for (int r = 0; r < L; r++) for (int c = 0; m[r] && c < w; c++) to[at[r] + c] = from[start[r] + c]; \\\n"
+    "    for (int r = 0; r < L; r++) for (int c = 0; m[r] && c < w; c++) to[at[r] + c] = "
+    "from[start[r] + c]; \\\n"
     "  } \\\n"
     "  COLD void tail_get_##E(const S *a, i64 s, i32 count, int w, S##v *v) { \\\n"
     "    for (int c = 0; c < w; c++) v[c] = (S##v){0}; \\\n"
-    "    for (i32 r = 0; r < count; r++) for (int c = 0; c < w; c++) ((S *)&v[c])[r] = a[r * s + c]; \\\n"
+    "    for (i32 r = 0; r < count; r++) for (int c = 0; c < w; c++) ((S *)&v[c])[r] = a[r * s + "
+    "c]; \\\n"
     "  } \\\n"
     "  COLD void tail_put_##E(S *a, i64 s, i32 count, int w, const S##v *v) { \\\n"
-    "    for (i32 r = 0; r < count; r++) for (int c = 0; c < w; c++) a[r * s + c] = ((const S *)&v[c])[r]; \\\n"
+    "    for (i32 r = 0; r < count; r++) for (int c = 0; c < w; c++) a[r * s + c] = ((const S "
+    "*)&v[c])[r]; \\\n"
     "  }\n"
     /* Not a call of memcpy: whole aligned vectors, so that no memory line is read first. */
     "#define FLUSH(S) \\\n"
     "  INLINE void flush_##S(S *to, const S *from, int columns, i32 stream) { \\\n"
-    "    for (int c = 0; stream && c < columns; c++) STREAM(S##v, to + c * L, *(const S##v *)(from + c * L)); \\\n"
-    "    for (int c = 0; !stream && c < columns; c++) { *(S##v *)(to + c * L) = *(const S##v *)(from + c * L); __asm__ volatile(\"\" ::: \"memory\"); } \\\n"
+    "    for (int c = 0; stream && c < columns; c++) STREAM(S##v, to + c * L, *(const S##v *)(from "
+    "+ c * L)); \\\n"
+    "    for (int c = 0; !stream && c < columns; c++) { *(S##v *)(to + c * L) = *(const S##v "
+    "*)(from + c * L); __asm__ volatile(\"\" ::: \"memory\"); } \\\n"
     "  }\n"
     "FLUSH(u16) FLUSH(i32) FLUSH(i64) FLUSH(f32) FLUSH(f64)\n"
     "#define ATOMIC(T, U) \\\n"
@@ -246,8 +284,10 @@ static const char anywhere[] =
     "    for (int r = 0; r < L; r++) { \\\n"
     "      if (!m[r]) continue; \\\n"
     "      U *to = (U *)(a + at[r]), old = __atomic_load_n(to, __ATOMIC_RELAXED), new; \\\n"
-    "      do { T sum; __builtin_memcpy(&sum, &old, sizeof sum); sum += v[r]; __builtin_memcpy(&new, &sum, sizeof sum); } \\\n"
-    "      while (!__atomic_compare_exchange_n(to, &old, new, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)); \\\n"
+    "      do { T sum; __builtin_memcpy(&sum, &old, sizeof sum); sum += v[r]; "
+    "__builtin_memcpy(&new, &sum, sizeof sum); } \\\n"
+    "      while (!__atomic_compare_exchange_n(to, &old, new, 1, __ATOMIC_RELAXED, "
+    "__ATOMIC_RELAXED)); \\\n"
     "    } \\\n"
     "  }\n"
     "ATOMIC(f32, u32) ATOMIC(f64, u64)\n";
@@ -275,9 +315,13 @@ void clb_vector_prelude(const ir_kernel *k, clb_text *out) {
   bool used[IR_BF16 + 1] = {false};
   for (int32_t v = 0; v < k->n; v++) used[k->ins[v].element] = true;
   lane_lists(k->lanes, out);
-  clb_text_add(out, "%s%s%s%s%s%s%s%s", types, numbers, functions, conversions, used[IR_BF16] ? conversions_bf16 : "", used[IR_F16] ? conversions_f16 : "", streams, anywhere);
+  clb_text_add(out, "%s%s%s%s%s%s%s%s", types, numbers, functions, conversions,
+               used[IR_BF16] ? conversions_bf16 : "", used[IR_F16] ? conversions_f16 : "", streams,
+               anywhere);
   for (int e = IR_I32; e <= IR_BF16; e++)
-    if (used[e]) clb_text_add(out, "ANYWHERE(%s, %s, %s)\n", ir_type_name((ir_type)e), clb_vector_storage((ir_type)e), ir_type_name(ir_register_type((ir_type)e)));
+    if (used[e])
+      clb_text_add(out, "ANYWHERE(%s, %s, %s)\n", ir_type_name((ir_type)e),
+                   clb_vector_storage((ir_type)e), ir_type_name(ir_register_type((ir_type)e)));
   reduction(k->lanes, "f32", out);
   reduction(k->lanes, "f64", out);
 }

@@ -1,4 +1,5 @@
-/* src/codegen/vector/store_blocks.c - finds the arrays that a kernel only writes, whole rows at a time. */
+/* src/codegen/vector/store_blocks.c - finds the arrays that a kernel only writes, whole rows at a
+   time. */
 #include "src/codegen/vector/vector.h"
 
 enum { MAX_COLUMNS = 4096, MAX_BYTES = 1 << 15, MIN_COLUMNS = 4, LINE_BYTES = 64 };
@@ -27,7 +28,9 @@ static bool piece(const ir_kernel *k, const ir_ins *i, clb_vector_block *b, bool
   ir_val root;
   int64_t column;
   split(k, i->arg[1], &root, &column);
-  if (i->op != IR_STORE || i->scope != IR_NONE || k->ins[root].shape != IR_AFFINE || column < 0 || column > MAX_COLUMNS - i->width) return false;
+  if (i->op != IR_STORE || i->scope != IR_NONE || k->ins[root].shape != IR_AFFINE || column < 0 ||
+      column > MAX_COLUMNS - i->width)
+    return false;
   if (!b->columns) {
     b->root = root;
     b->mask = i->arg[2];
@@ -50,8 +53,10 @@ bool clb_vector_find_block(const ir_kernel *k, ir_val array, clb_vector_block *b
   *b = (clb_vector_block){.root = IR_NONE};
   for (int32_t v = 0; v < k->n; v++)
     if (touches(&k->ins[v], array) && !piece(k, &k->ins[v], b, written)) return false;
-  for (int32_t c = 0; c < b->columns; c++) /* `columns` is the sum of all widths: an overlap leaves a gap at the end */
+  for (int32_t c = 0; c < b->columns;
+       c++) /* `columns` is the sum of all widths: an overlap leaves a gap at the end */
     if (b->first + c >= MAX_COLUMNS || !written[b->first + c]) return false;
   int64_t column_bytes = (int64_t)k->lanes * ir_type_bytes((ir_type)k->ins[array].element);
-  return b->columns >= MIN_COLUMNS && b->columns * column_bytes <= MAX_BYTES && column_bytes % LINE_BYTES == 0;
+  return b->columns >= MIN_COLUMNS && b->columns * column_bytes <= MAX_BYTES &&
+         column_bytes % LINE_BYTES == 0;
 }

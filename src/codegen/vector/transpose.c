@@ -1,15 +1,18 @@
-/* src/codegen/vector/transpose.c - lanes that lie evenly in memory, as C with vector extensions: get_E_W and put_E_W.
+/* src/codegen/vector/transpose.c - lanes that lie evenly in memory, as C with vector extensions:
+   get_E_W and put_E_W.
 
-   Storing W values per lane is a transpose: registers c = 0 ... W-1 hold column c of all L lanes; afterwards each register holds L/W pieces,
-   a piece being W neighbouring columns of one lane.  It takes log2(W) stages, each a pair of two-operand shuffles on the registers
-   that differ in one bit of their number.  Loading runs the stages' inverses backwards. */
+   Storing W values per lane is a transpose: registers c = 0 ... W-1 hold column c of all L lanes;
+   afterwards each register holds L/W pieces, a piece being W neighbouring columns of one lane.  It
+   takes log2(W) stages, each a pair of two-operand shuffles on the registers that differ in one bit
+   of their number.  Loading runs the stages' inverses backwards. */
 #include "src/codegen/vector/vector.h"
 
 enum { MAX_LANES = CLB_VECTOR_MAX_LANES };
 
 typedef struct {
-  int lanes, width;          /* width: a power of two, at most lanes */
-  int granule;               /* elements of 16 bytes, within which processors interleave most cheaply; at most lanes */
+  int lanes, width; /* width: a power of two, at most lanes */
+  int granule; /* elements of 16 bytes, within which processors interleave most cheaply; at most
+                  lanes */
   ir_type element;
   clb_text *out;
 } transpose;
@@ -23,8 +26,9 @@ static int log2_of(int n) {
 /* ---- which lane goes where ---- */
 
 /* Indices into the 2 L lanes of a pair (a, b) that make its two results.
-   Inside a granule blocks of 2^stage are interleaved (x86: unpck).  Across granules, where all are to move, the even ones of a and b make
-   one result and the odd ones the other (x86: vshuff32x4); else the blocks of 2^stage change places as in a butterfly. */
+   Inside a granule blocks of 2^stage are interleaved (x86: unpck).  Across granules, where all are
+   to move, the even ones of a and b make one result and the odd ones the other (x86: vshuff32x4);
+   else the blocks of 2^stage change places as in a butterfly. */
 static void shuffle_of(const transpose *t, int stage, int *low, int *high) {
   int n = t->granule, inner = log2_of(n), all = log2_of(t->lanes) == log2_of(t->width);
   for (int p = 0; p < t->lanes; p++) {
@@ -82,12 +86,14 @@ static void stages(const transpose *t, bool back) {
   const char *s = clb_vector_storage(t->element);
   int n = log2_of(t->width);
   for (int i = 0; i < n; i++) {
-    int low[MAX_LANES], high[MAX_LANES], first[MAX_LANES], second[MAX_LANES], stage = back ? n - 1 - i : i;
+    int low[MAX_LANES], high[MAX_LANES], first[MAX_LANES], second[MAX_LANES],
+        stage = back ? n - 1 - i : i;
     shuffle_of(t, stage, low, high);
     invert(t->lanes, low, high, first, second);
     for (int c = 0; c < t->width; c++) {
       int a = c & ~(1 << stage), b = c | 1 << stage;
-      clb_text_add(t->out, "    const %sv r%d_%d = SHUF(%sv, %si, r%d_%d, r%d_%d", s, i + 1, c, s, s, i, a, i, b);
+      clb_text_add(t->out, "    const %sv r%d_%d = SHUF(%sv, %si, r%d_%d, r%d_%d", s, i + 1, c, s,
+                   s, i, a, i, b);
       indices(c == a ? (back ? first : low) : (back ? second : high), t->lanes, t->out);
       clb_text_add(t->out, ");\n");
     }
@@ -96,7 +102,8 @@ static void stages(const transpose *t, bool back) {
 
 /* The columns from `first` on of lane r, as an lvalue. */
 static void piece_of(const transpose *t, const char *constant, int r, int first) {
-  clb_text_add(t->out, "*(%s%s_%d *)(a + %d * s + %d)", constant, clb_vector_storage(t->element), t->width, r, first);
+  clb_text_add(t->out, "*(%s%s_%d *)(a + %d * s + %d)", constant, clb_vector_storage(t->element),
+               t->width, r, first);
 }
 
 static void store_pieces(const transpose *t, int first) {
@@ -145,19 +152,22 @@ static void load_pieces(const transpose *t, int first) {
 /* ---- one column: no transpose ---- */
 
 static void store_column(const transpose *t, int first) {
-  for (int r = 0; r < t->lanes; r++) clb_text_add(t->out, "    a[%d * s + %d] = r0_0[%d];\n", r, first, r);
+  for (int r = 0; r < t->lanes; r++)
+    clb_text_add(t->out, "    a[%d * s + %d] = r0_0[%d];\n", r, first, r);
 }
 
 static void load_column(const transpose *t, int first) {
   clb_text_add(t->out, "    const %sv r0_0 = {", clb_vector_storage(t->element));
-  for (int r = 0; r < t->lanes; r++) clb_text_add(t->out, "%sa[%d * s + %d]", r ? ", " : "", r, first);
+  for (int r = 0; r < t->lanes; r++)
+    clb_text_add(t->out, "%sa[%d * s + %d]", r ? ", " : "", r, first);
   clb_text_add(t->out, "};\n");
 }
 
 /* ---- lanes back to back (s == W): the W registers are W L neighbouring elements ---- */
 
-/* Register `which` of the columns (`back`) or of the memory, from the registers q0, q1, ... of the other: element e of the memory is
-   column e mod W of lane e / W.  Two sources at a time: q0 and q1, then what that gives and q2, ... */
+/* Register `which` of the columns (`back`) or of the memory, from the registers q0, q1, ... of the
+   other: element e of the memory is column e mod W of lane e / W.  Two sources at a time: q0 and
+   q1, then what that gives and q2, ... */
 static void dense_register(const transpose *t, int which, bool back) {
   const char *s = clb_vector_storage(t->element);
   int w = t->width, lanes = t->lanes;
@@ -168,7 +178,10 @@ static void dense_register(const transpose *t, int which, bool back) {
     for (int p = 0; p < lanes; p++) {
       int e = back ? p * w + which : which * lanes + p;
       int from = back ? e / lanes : e % w, place = back ? e % lanes : e / w;
-      clb_text_add(t->out, ", %d", from == step ? place + lanes : step == 1 && from == 0 ? place : p);
+      clb_text_add(t->out, ", %d",
+                   from == step             ? place + lanes
+                   : step == 1 && from == 0 ? place
+                                            : p);
     }
     clb_text_add(t->out, ")");
   }
@@ -178,7 +191,9 @@ static void dense(const transpose *t, bool back) {
   const char *s = clb_vector_storage(t->element), *e = ir_type_name(t->element);
   clb_text_add(t->out, "  if (s == %d) {\n", t->width);
   for (int c = 0; c < t->width; c++) {
-    if (back) clb_text_add(t->out, "    const %sv q%d = *(const %s_%d *)(a + %d * L);\n", s, c, s, t->lanes, c);
+    if (back)
+      clb_text_add(t->out, "    const %sv q%d = *(const %s_%d *)(a + %d * L);\n", s, c, s, t->lanes,
+                   c);
     else clb_text_add(t->out, "    const %sv q%d = p%d;\n", s, c, c);
   }
   for (int c = 0; c < t->width; c++) {
@@ -187,9 +202,14 @@ static void dense(const transpose *t, bool back) {
     dense_register(t, c, back);
     clb_text_add(t->out, back ? ");\n" : ";\n");
   }
-  for (int c = 0; !back && c < t->width; c++) clb_text_add(t->out, c ? " STREAM(%sv, a + %d * L, d%d);" : "    if (stream && STREAMS(a)) { STREAM(%sv, a + %d * L, d%d);", s, c, c);
+  for (int c = 0; !back && c < t->width; c++)
+    clb_text_add(t->out,
+                 c ? " STREAM(%sv, a + %d * L, d%d);"
+                   : "    if (stream && STREAMS(a)) { STREAM(%sv, a + %d * L, d%d);",
+                 s, c, c);
   if (!back) clb_text_add(t->out, " return; }\n");
-  for (int c = 0; !back && c < t->width; c++) clb_text_add(t->out, "    *(%s_%d *)(a + %d * L) = d%d;\n", s, t->lanes, c, c);
+  for (int c = 0; !back && c < t->width; c++)
+    clb_text_add(t->out, "    *(%s_%d *)(a + %d * L) = d%d;\n", s, t->lanes, c, c);
   clb_text_add(t->out, "    return;\n  }\n");
 }
 
@@ -202,13 +222,15 @@ static int piece(int left, int lanes) {
 }
 
 static void put(int lanes, ir_type element, int width, clb_text *out) {
-  const char *s = clb_vector_storage(element), *e = ir_type_name(element), *type = ir_type_name(ir_register_type(element));
+  const char *s = clb_vector_storage(element), *e = ir_type_name(element),
+             *type = ir_type_name(ir_register_type(element));
   transpose t = {.lanes = lanes, .element = element, .width = width, .out = out};
   t.granule = 16 / ir_type_bytes(element) < lanes ? 16 / ir_type_bytes(element) : lanes;
   clb_text_add(out, "INLINE void put_%s_%d(%s *a, i64 s, i32 count, i32 stream", e, width, s);
   for (int c = 0; c < width; c++) clb_text_add(out, ", %sv v%d", type, c);
   clb_text_add(out, ") {\n");
-  for (int c = 0; c < width; c++) clb_text_add(out, "  const %sv p%d = pack_%s(v%d);\n", s, c, e, c);
+  for (int c = 0; c < width; c++)
+    clb_text_add(out, "  const %sv p%d = pack_%s(v%d);\n", s, c, e, c);
   clb_text_add(out, "  if (!FULL(count)) {\n    const %sv t[] = {", s);
   for (int c = 0; c < width; c++) clb_text_add(out, "%sp%d", c ? ", " : "", c);
   clb_text_add(out, "};\n    tail_put_%s(a, s, count, %d, t);\n    return;\n  }\n", e, width);
@@ -216,7 +238,8 @@ static void put(int lanes, ir_type element, int width, clb_text *out) {
   for (int first = 0; first < width; first += t.width) {
     t.width = piece(width - first, lanes);
     clb_text_add(out, "  {\n");
-    for (int c = 0; c < t.width; c++) clb_text_add(out, "    const %sv r0_%d = p%d;\n", s, c, first + c);
+    for (int c = 0; c < t.width; c++)
+      clb_text_add(out, "    const %sv r0_%d = p%d;\n", s, c, first + c);
     stages(&t, false);
     if (t.width == 1) store_column(&t, first);
     else store_pieces(&t, first);
@@ -226,31 +249,42 @@ static void put(int lanes, ir_type element, int width, clb_text *out) {
 }
 
 static void get(int lanes, ir_type element, int width, clb_text *out) {
-  const char *s = clb_vector_storage(element), *e = ir_type_name(element), *type = ir_type_name(ir_register_type(element));
+  const char *s = clb_vector_storage(element), *e = ir_type_name(element),
+             *type = ir_type_name(ir_register_type(element));
   transpose t = {.lanes = lanes, .element = element, .width = width, .out = out};
   t.granule = 16 / ir_type_bytes(element) < lanes ? 16 / ir_type_bytes(element) : lanes;
-  clb_text_add(out, "INLINE void get_%s_%d(const %s *a, i64 s, i32 count, %sv *v) {\n", e, width, s, type);
-  clb_text_add(out, "  if (!FULL(count)) {\n    %sv t[%d];\n    tail_get_%s(a, s, count, %d, t);\n", s, width, e, width);
+  clb_text_add(out, "INLINE void get_%s_%d(const %s *a, i64 s, i32 count, %sv *v) {\n", e, width, s,
+               type);
+  clb_text_add(out, "  if (!FULL(count)) {\n    %sv t[%d];\n    tail_get_%s(a, s, count, %d, t);\n",
+               s, width, e, width);
   for (int c = 0; c < width; c++) clb_text_add(out, "    v[%d] = unpack_%s(t[%d]);\n", c, e, c);
   clb_text_add(out, "    return;\n  }\n");
   if (width <= 3) dense(&t, true);
-  /* The rows of the groups to come, into the second level: processors do not foresee pieces of rows. */
-  if (width * ir_type_bytes(element) >= 32) clb_text_add(out, "  for (int r = 0; r < L; r++) __builtin_prefetch(a + (r + AHEAD) * s, 0, 2);\n");
+  /* The rows of the groups to come, into the second level: processors do not foresee pieces of
+     rows. */
+  if (width * ir_type_bytes(element) >= 32)
+    clb_text_add(out,
+                 "  for (int r = 0; r < L; r++) __builtin_prefetch(a + (r + AHEAD) * s, 0, 2);\n");
   for (int first = 0; first < width; first += t.width) {
     t.width = piece(width - first, lanes);
     clb_text_add(out, "  {\n");
     if (t.width == 1) load_column(&t, first);
     else load_pieces(&t, first);
     stages(&t, true);
-    for (int c = 0; c < t.width; c++) clb_text_add(out, "    v[%d] = unpack_%s(r%d_%d);\n", first + c, e, log2_of(t.width), c);
+    for (int c = 0; c < t.width; c++)
+      clb_text_add(out, "    v[%d] = unpack_%s(r%d_%d);\n", first + c, e, log2_of(t.width), c);
     clb_text_add(out, "  }\n");
   }
   clb_text_add(out, "}\n");
 }
 
 void clb_vector_rows(const ir_kernel *k, clb_text *out) {
-  bool gets[IR_BF16 + 1][IR_MAX_WIDTH + 1] = {{false}}, puts[IR_BF16 + 1][IR_MAX_WIDTH + 1] = {{false}};
-  for (int n = 1; n <= k->lanes; n *= 2) clb_text_add(out, "PIECES(u16, %d) PIECES(i32, %d) PIECES(i64, %d) PIECES(f32, %d) PIECES(f64, %d)\n", n, n, n, n, n);
+  bool gets[IR_BF16 + 1][IR_MAX_WIDTH + 1] = {{false}},
+                                        puts[IR_BF16 + 1][IR_MAX_WIDTH + 1] = {{false}};
+  for (int n = 1; n <= k->lanes; n *= 2)
+    clb_text_add(
+        out, "PIECES(u16, %d) PIECES(i32, %d) PIECES(i64, %d) PIECES(f32, %d) PIECES(f64, %d)\n", n,
+        n, n, n, n);
   for (int32_t v = 0; v < k->n; v++) {
     const ir_ins *i = &k->ins[v];
     if (i->op == IR_LOAD) gets[k->ins[i->arg[0]].element][i->width] = true;

@@ -1,21 +1,26 @@
-/* src/ops/layers/call.h - how the ops of layers.h are created, and their operands checked and handed over. */
+/* src/ops/layers/call.h - how the ops of layers.h are created, and their operands checked and
+   handed over. */
 #ifndef CLB_SRC_OPS_LAYERS_CALL_H
 #define CLB_SRC_OPS_LAYERS_CALL_H
 
 #include "src/runtime/context.h"
 
 /* A problem from zeros; NULL: no memory, and said so. */
-clb_problem *clb_layer_problem(clb_context *ctx, int32_t kind, clb_dtype storage, clb_dtype arithmetic);
+clb_problem *clb_layer_problem(clb_context *ctx, int32_t kind, clb_dtype storage,
+                               clb_dtype arithmetic);
 /* Compiles the passes of the bit set; frees the problem, which may be NULL. */
 clb_status clb_layer_create(clb_context *ctx, clb_problem *p, unsigned passes, clb_op **op);
-/* Numbers of `type` in the device's memory; nothing where the device only compiles.  On failure the op is destroyed. */
-clb_status clb_layer_upload(clb_op **op, clb_dtype type, const double *from, int64_t n, clb_memory *to);
+/* Numbers of `type` in the device's memory; nothing where the device only compiles.  On failure the
+   op is destroyed. */
+clb_status clb_layer_upload(clb_op **op, clb_dtype type, const double *from, int64_t n,
+                            clb_memory *to);
 clb_schedule clb_layer_schedule_of(const clb_op *op, int pass);
 
 enum { CLB_MAX_ARGS = 24 };
 typedef enum { CLB_IN, CLB_OUT, CLB_OPTIONAL_OUT } clb_role;
 
-/* One call: begin, then arguments in the kernel's order, then launch, which says what was wrong first. */
+/* One call: begin, then arguments in the kernel's order, then launch, which says what was wrong
+   first. */
 typedef struct {
   clb_op *op;
   int64_t n; /* rows of operands */
@@ -24,7 +29,8 @@ typedef struct {
   clb_status status;
 } clb_layer_call;
 clb_layer_call clb_call_begin(clb_op *op, int32_t kind, int64_t n, int64_t units);
-void clb_call_rows(clb_layer_call *c, const char *name, clb_dtype type, int64_t columns, clb_rows rows, clb_role role);
+void clb_call_rows(clb_layer_call *c, const char *name, clb_dtype type, int64_t columns,
+                   clb_rows rows, clb_role role);
 /* int32 numbers, one per row: buffer and offset. */
 void clb_call_numbers(clb_layer_call *c, const char *name, clb_rows numbers);
 void clb_call_memory(clb_layer_call *c, const clb_memory *m);

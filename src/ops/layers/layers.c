@@ -1,4 +1,5 @@
-/* src/ops/layers/layers.c - what networks need beside convolutions, harmonics and matrix products: the calls of pointwise ops, norm, radial basis, maps by species. */
+/* src/ops/layers/layers.c - what networks need beside convolutions, harmonics and matrix products:
+   the calls of pointwise ops, norm, radial basis, maps by species. */
 #include "src/ops/layers/layers.h"
 
 #include <stdlib.h>
@@ -9,22 +10,27 @@
 
 /* ---- pointwise ---- */
 
-static clb_status create_pointwise(clb_context *ctx, clb_dtype type, clb_pointwise_problem pointwise, unsigned passes, clb_op **op) {
+static clb_status create_pointwise(clb_context *ctx, clb_dtype type,
+                                   clb_pointwise_problem pointwise, unsigned passes, clb_op **op) {
   clb_problem *p = clb_layer_problem(ctx, CLB_POINTWISE, type, type);
   if (p) p->pointwise = pointwise;
   return clb_layer_create(ctx, p, passes, op);
 }
 
 clb_status clb_combine_create(clb_context *ctx, clb_dtype type, clb_op **op) {
-  return create_pointwise(ctx, type, (clb_pointwise_problem){.function = CLB_POINTWISE_COMBINE}, 3, op);
+  return create_pointwise(ctx, type, (clb_pointwise_problem){.function = CLB_POINTWISE_COMBINE}, 3,
+                          op);
 }
 
 clb_status clb_gather_create(clb_context *ctx, clb_dtype type, clb_op **op) {
-  return create_pointwise(ctx, type, (clb_pointwise_problem){.function = CLB_POINTWISE_GATHER}, 1, op);
+  return create_pointwise(ctx, type, (clb_pointwise_problem){.function = CLB_POINTWISE_GATHER}, 1,
+                          op);
 }
 
-clb_status clb_silu_create(clb_context *ctx, clb_dtype type, double scale, double factor, clb_op **op) {
-  return create_pointwise(ctx, type, (clb_pointwise_problem){CLB_POINTWISE_ACTIVATION, CLB_SILU, scale, factor}, 3, op);
+clb_status clb_silu_create(clb_context *ctx, clb_dtype type, double scale, double factor,
+                           clb_op **op) {
+  return create_pointwise(
+      ctx, type, (clb_pointwise_problem){CLB_POINTWISE_ACTIVATION, CLB_SILU, scale, factor}, 3, op);
 }
 
 typedef struct {
@@ -33,52 +39,72 @@ typedef struct {
 } operand;
 
 /* n inputs, then the output.  Rows that lie back to back are one long row. */
-static clb_status run_pointwise(clb_op *op, int32_t function, int64_t n, int64_t columns, const operand *o, int n_in, const double *factor) {
+static clb_status run_pointwise(clb_op *op, int32_t function, int64_t n, int64_t columns,
+                                const operand *o, int n_in, const double *factor) {
   clb_layer_call c = clb_call_begin(op, CLB_POINTWISE, n, columns < 0 ? -1 : 0);
   if (c.status) return c.status;
-  if (op->problem.pointwise.function != function) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "pointwise: this op is for another function");
+  if (op->problem.pointwise.function != function)
+    return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT,
+                    "pointwise: this op is for another function");
   int64_t width = clb_layer_schedule_of(op, 0).width, all = 0, rows = n;
   bool dense = !o[0].rows.index && !__builtin_mul_overflow(n, columns, &all);
-  for (int i = 0; i <= n_in; i++) dense = dense && (o[i].rows.stride == CLB_DENSE || o[i].rows.stride == columns);
+  for (int i = 0; i <= n_in; i++)
+    dense = dense && (o[i].rows.stride == CLB_DENSE || o[i].rows.stride == columns);
   int64_t length = dense ? all : columns, blocks = length / width + (length % width != 0);
   if (dense) rows = 1;
-  if (__builtin_mul_overflow(rows, blocks, &c.arg[0].i64)) return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED, "pointwise: so many rows are more than one launch can do");
+  if (__builtin_mul_overflow(rows, blocks, &c.arg[0].i64))
+    return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED,
+                    "pointwise: so many rows are more than one launch can do");
   clb_call_i64(&c, length);
   clb_call_i64(&c, blocks);
-  for (int i = 0; i <= n_in; i++) clb_call_rows(&c, o[i].name, (clb_dtype)op->problem.storage, columns, o[i].rows, i < n_in ? CLB_IN : CLB_OUT);
+  for (int i = 0; i <= n_in; i++)
+    clb_call_rows(&c, o[i].name, (clb_dtype)op->problem.storage, columns, o[i].rows,
+                  i < n_in ? CLB_IN : CLB_OUT);
   if (function == CLB_POINTWISE_GATHER) clb_call_memory(&c, n ? &o[0].rows.index->memory : NULL);
   for (int i = 0; i < n_in && factor; i++) clb_call_real(&c, factor[i]);
   return clb_call_launch(&c, n_in - 1);
 }
 
-clb_status clb_combine_run(clb_op *op, int64_t n, int64_t columns, double a, clb_rows x, double b, clb_rows y, clb_rows out) {
+clb_status clb_combine_run(clb_op *op, int64_t n, int64_t columns, double a, clb_rows x, double b,
+                           clb_rows y, clb_rows out) {
   const operand both[] = {{"x", x}, {"y", y}, {"out", out}}, one[] = {{"x", x}, {"out", out}};
-  return run_pointwise(op, CLB_POINTWISE_COMBINE, n, columns, y.buffer ? both : one, y.buffer ? 2 : 1, (const double[]){a, b});
+  return run_pointwise(op, CLB_POINTWISE_COMBINE, n, columns, y.buffer ? both : one,
+                       y.buffer ? 2 : 1, (const double[]){a, b});
 }
 
 clb_status clb_gather_run(clb_op *op, int64_t n, int64_t columns, clb_rows table, clb_rows out) {
   if (!op) return CLB_ERROR_ARGUMENT;
-  if (n > 0 && !table.index) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "pointwise: the index of table is NULL");
+  if (n > 0 && !table.index)
+    return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "pointwise: the index of table is NULL");
   if (n > 0 && (table.index->ctx != op->ctx || (uint64_t)n > table.index->memory.bytes / 4))
-    return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "pointwise: the index of table has no %lld numbers of 4 bytes, or belongs to another context", (long long)n);
-  return run_pointwise(op, CLB_POINTWISE_GATHER, n, columns, (const operand[]){{"table", table}, {"out", out}}, 1, NULL);
+    return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT,
+                    "pointwise: the index of table has no %lld numbers of 4 bytes, or belongs to "
+                    "another context",
+                    (long long)n);
+  return run_pointwise(op, CLB_POINTWISE_GATHER, n, columns,
+                       (const operand[]){{"table", table}, {"out", out}}, 1, NULL);
 }
 
 clb_status clb_silu_forward(clb_op *op, int64_t n, int64_t columns, clb_rows a, clb_rows h) {
-  return run_pointwise(op, CLB_POINTWISE_ACTIVATION, n, columns, (const operand[]){{"a", a}, {"h", h}}, 1, NULL);
+  return run_pointwise(op, CLB_POINTWISE_ACTIVATION, n, columns,
+                       (const operand[]){{"a", a}, {"h", h}}, 1, NULL);
 }
 
-clb_status clb_silu_backward(clb_op *op, int64_t n, int64_t columns, clb_rows a, clb_rows g_h, clb_rows g_a) {
-  return run_pointwise(op, CLB_POINTWISE_ACTIVATION, n, columns, (const operand[]){{"a", a}, {"g_h", g_h}, {"g_a", g_a}}, 2, NULL);
+clb_status clb_silu_backward(clb_op *op, int64_t n, int64_t columns, clb_rows a, clb_rows g_h,
+                             clb_rows g_a) {
+  return run_pointwise(op, CLB_POINTWISE_ACTIVATION, n, columns,
+                       (const operand[]){{"a", a}, {"g_h", g_h}, {"g_a", g_a}}, 2, NULL);
 }
 
 /* ---- norm ---- */
 
-clb_status clb_rms_norm_create(clb_context *ctx, clb_dtype type, const char *irreps, double epsilon, const double *weights, clb_op **op) {
+clb_status clb_rms_norm_create(clb_context *ctx, clb_dtype type, const char *irreps, double epsilon,
+                               const double *weights, clb_op **op) {
   clb_problem *p = clb_layer_problem(ctx, CLB_RMS_NORM, type, type);
   int64_t channels = 0;
   *op = NULL;
-  clb_status s = p ? clb_irreps_read(irreps, "irreps", &p->rms_norm.irreps, &ctx->error) : CLB_ERROR_MEMORY;
+  clb_status s =
+      p ? clb_irreps_read(irreps, "irreps", &p->rms_norm.irreps, &ctx->error) : CLB_ERROR_MEMORY;
   if (!s && !weights) s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "rms_norm: weights is NULL");
   if (s) {
     free(p);
@@ -93,12 +119,16 @@ clb_status clb_rms_norm_create(clb_context *ctx, clb_dtype type, const char *irr
 static clb_status run_norm(clb_op *op, int64_t n, const operand *o, int n_in) {
   clb_layer_call c = clb_call_begin(op, CLB_RMS_NORM, n, n);
   if (c.status) return c.status;
-  for (int i = 0; i <= n_in; i++) clb_call_rows(&c, o[i].name, (clb_dtype)op->problem.storage, op->problem.rms_norm.irreps.dim, o[i].rows, i < n_in ? CLB_IN : CLB_OUT);
+  for (int i = 0; i <= n_in; i++)
+    clb_call_rows(&c, o[i].name, (clb_dtype)op->problem.storage, op->problem.rms_norm.irreps.dim,
+                  o[i].rows, i < n_in ? CLB_IN : CLB_OUT);
   clb_call_memory(&c, &op->reals);
   return clb_call_launch(&c, n_in - 1);
 }
 
-clb_status clb_rms_norm_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y) { return run_norm(op, n, (const operand[]){{"x", x}, {"y", y}}, 1); }
+clb_status clb_rms_norm_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y) {
+  return run_norm(op, n, (const operand[]){{"x", x}, {"y", y}}, 1);
+}
 
 clb_status clb_rms_norm_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y, clb_rows g_x) {
   return run_norm(op, n, (const operand[]){{"x", x}, {"g_y", g_y}, {"g_x", g_x}}, 2);
@@ -108,20 +138,30 @@ clb_status clb_rms_norm_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y
 
 enum { FORWARD, DISTANCES, BACKWARD, BACKWARD_DISTANCE };
 
-clb_status clb_radial_create(clb_context *ctx, clb_dtype type, const clb_radial_desc *desc, clb_op **op) {
+clb_status clb_radial_create(clb_context *ctx, clb_dtype type, const clb_radial_desc *desc,
+                             clb_op **op) {
   *op = NULL;
   if (desc->n_basis < 0 || desc->n_basis > CLB_MAX_BASIS || (desc->n_basis && !desc->frequencies))
-    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "radial: n_basis is %d; it must be 0 ... %d, and frequencies so many", desc->n_basis, CLB_MAX_BASIS);
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                    "radial: n_basis is %d; it must be 0 ... %d, and frequencies so many",
+                    desc->n_basis, CLB_MAX_BASIS);
   clb_problem *p = clb_layer_problem(ctx, CLB_RADIAL, type, type);
   if (!p) return CLB_ERROR_MEMORY;
   p->radial = (clb_radial_problem){.n_basis = desc->n_basis, .p = desc->p, .r_max = desc->r_max};
   for (int i = 0; i < desc->n_basis; i++) p->radial.frequency[i] = desc->frequencies[i];
-  return clb_layer_create(ctx, p, desc->n_basis ? 1 << FORWARD | 1 << DISTANCES | 1 << BACKWARD | 1 << BACKWARD_DISTANCE : 1 << DISTANCES | 1 << BACKWARD_DISTANCE, op);
+  return clb_layer_create(ctx, p,
+                          desc->n_basis ? 1 << FORWARD | 1 << DISTANCES | 1 << BACKWARD |
+                                              1 << BACKWARD_DISTANCE
+                                        : 1 << DISTANCES | 1 << BACKWARD_DISTANCE,
+                          op);
 }
 
-clb_status clb_lengths_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic, clb_op **op) {
+clb_status clb_lengths_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic,
+                              clb_op **op) {
   clb_problem *p = clb_layer_problem(ctx, CLB_RADIAL, storage, arithmetic);
-  if (p) p->radial = (clb_radial_problem){.p = 1, .r_max = 1e-6}; /* the kernel's shortest length is 1e-6 of it */
+  if (p)
+    p->radial = (clb_radial_problem){
+        .p = 1, .r_max = 1e-6}; /* the kernel's shortest length is 1e-6 of it */
   return clb_layer_create(ctx, p, 1 << DISTANCES | 1 << BACKWARD_DISTANCE, op);
 }
 
@@ -138,30 +178,37 @@ clb_status clb_radial_forward(clb_op *op, int64_t n, clb_rows v, clb_rows r, clb
   return clb_call_launch(&c, FORWARD);
 }
 
-static clb_status run_backward(clb_op *op, int64_t n, clb_rows v, operand g, int pass, clb_rows g_v, bool add) {
+static clb_status run_backward(clb_op *op, int64_t n, clb_rows v, operand g, int pass, clb_rows g_v,
+                               bool add) {
   clb_layer_call c = clb_call_begin(op, CLB_RADIAL, n, n);
   if (c.status) return c.status;
   clb_dtype type = (clb_dtype)op->problem.storage;
   clb_call_rows(&c, "v", type, 3, v, CLB_IN);
-  clb_call_rows(&c, g.name, type, pass == BACKWARD ? op->problem.radial.n_basis : 1, g.rows, CLB_IN);
+  clb_call_rows(&c, g.name, type, pass == BACKWARD ? op->problem.radial.n_basis : 1, g.rows,
+                CLB_IN);
   clb_call_rows(&c, "g_v", type, 3, g_v, CLB_OUT);
   clb_call_i32(&c, add);
   return clb_call_launch(&c, pass);
 }
 
-clb_status clb_radial_backward(clb_op *op, int64_t n, clb_rows v, clb_rows g_basis, clb_rows g_v, bool add) {
+clb_status clb_radial_backward(clb_op *op, int64_t n, clb_rows v, clb_rows g_basis, clb_rows g_v,
+                               bool add) {
   return run_backward(op, n, v, (operand){"g_basis", g_basis}, BACKWARD, g_v, add);
 }
 
-clb_status clb_radial_backward_distance(clb_op *op, int64_t n, clb_rows v, clb_rows g_r, clb_rows g_v, bool add) {
+clb_status clb_radial_backward_distance(clb_op *op, int64_t n, clb_rows v, clb_rows g_r,
+                                        clb_rows g_v, bool add) {
   return run_backward(op, n, v, (operand){"g_r", g_r}, BACKWARD_DISTANCE, g_v, add);
 }
 
-clb_status clb_lengths_along_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic, clb_op **op) {
-  return clb_layer_create(ctx, clb_layer_problem(ctx, CLB_LENGTHS_ALONG, storage, arithmetic), 1, op);
+clb_status clb_lengths_along_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic,
+                                    clb_op **op) {
+  return clb_layer_create(ctx, clb_layer_problem(ctx, CLB_LENGTHS_ALONG, storage, arithmetic), 1,
+                          op);
 }
 
-clb_status clb_lengths_along_run(clb_op *op, int64_t n, clb_rows v, clb_rows h, clb_rows g_r, clb_rows q, clb_rows g_v) {
+clb_status clb_lengths_along_run(clb_op *op, int64_t n, clb_rows v, clb_rows h, clb_rows g_r,
+                                 clb_rows q, clb_rows g_v) {
   clb_layer_call c = clb_call_begin(op, CLB_LENGTHS_ALONG, n, n);
   if (c.status) return c.status;
   clb_dtype type = (clb_dtype)op->problem.storage;
@@ -175,13 +222,17 @@ clb_status clb_lengths_along_run(clb_op *op, int64_t n, clb_rows v, clb_rows h, 
 
 /* ---- linear, with weights by species ---- */
 
-static bool equal(const clb_term *a, const clb_term *b) { return a->l == b->l && a->parity == b->parity; }
+static bool equal(const clb_term *a, const clb_term *b) {
+  return a->l == b->l && a->parity == b->parity;
+}
 
 static clb_status check_labels(clb_context *ctx, const clb_irreps *irreps, const char *name) {
   for (int i = 0; i < irreps->n; i++)
     for (int j = 0; j < i; j++)
       if (equal(&irreps->term[i], &irreps->term[j]))
-        return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "species_linear: terms %d and %d of %s are of one irrep; join them", j, i, name);
+        return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                        "species_linear: terms %d and %d of %s are of one irrep; join them", j, i,
+                        name);
   return CLB_OK;
 }
 
@@ -191,7 +242,8 @@ static double *both_ways(const clb_species_linear_problem *p, const double *weig
   const clb_term *out[CLB_MAX_TERMS] = {NULL};
   for (int i = 0; i < p->in.n; i++)
     for (int j = 0; j < p->out.n; j++)
-      if (equal(&p->in.term[i], &p->out.term[j])) out[i] = &p->out.term[j], total += (int64_t)p->in.term[i].mul * S * p->out.term[j].mul;
+      if (equal(&p->in.term[i], &p->out.term[j]))
+        out[i] = &p->out.term[j], total += (int64_t)p->in.term[i].mul * S * p->out.term[j].mul;
   double *w = malloc(sizeof *w * (size_t)(2 * total + 1)), *back = w + total;
   if (w && total) memcpy(w, weights, sizeof *w * (size_t)total);
   for (int i = 0; i < p->in.n && w; i++) {
@@ -206,10 +258,14 @@ static double *both_ways(const clb_species_linear_problem *p, const double *weig
   return w;
 }
 
-clb_status clb_species_linear_create(clb_context *ctx, clb_dtype type, const char *irreps_in, const char *irreps_out, int64_t n_species, const double *weights, clb_op **op) {
+clb_status clb_species_linear_create(clb_context *ctx, clb_dtype type, const char *irreps_in,
+                                     const char *irreps_out, int64_t n_species,
+                                     const double *weights, clb_op **op) {
   *op = NULL;
   if (!weights || n_species < 1 || n_species > INT32_MAX)
-    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "species_linear: weights is NULL, or n_species, %lld, is not 1 ... %d", (long long)n_species, INT32_MAX);
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                    "species_linear: weights is NULL, or n_species, %lld, is not 1 ... %d",
+                    (long long)n_species, INT32_MAX);
   clb_problem *p = clb_layer_problem(ctx, CLB_SPECIES_LINEAR, type, type);
   if (!p) return CLB_ERROR_MEMORY;
   clb_species_linear_problem *sp = &p->species_linear;
@@ -220,7 +276,8 @@ clb_status clb_species_linear_create(clb_context *ctx, clb_dtype type, const cha
   if (!s) s = clb_irreps_read(irreps_out, "irreps_out", &sp->out, &ctx->error);
   if (!s) s = check_labels(ctx, &sp->in, "irreps_in");
   if (!s) s = check_labels(ctx, &sp->out, "irreps_out");
-  if (!s && !(w = both_ways(sp, weights, &n))) s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "species_linear: no memory");
+  if (!s && !(w = both_ways(sp, weights, &n)))
+    s = clb_fail(&ctx->error, CLB_ERROR_MEMORY, "species_linear: no memory");
   if (s) free(p);
   else s = clb_layer_create(ctx, p, 3, op);
   if (!s) s = clb_layer_upload(op, type, w, n, &(*op)->reals);
@@ -228,7 +285,8 @@ clb_status clb_species_linear_create(clb_context *ctx, clb_dtype type, const cha
   return s;
 }
 
-static clb_status run_species_linear(clb_op *op, int pass, int64_t n, clb_rows species, operand from, operand to, bool add) {
+static clb_status run_species_linear(clb_op *op, int pass, int64_t n, clb_rows species,
+                                     operand from, operand to, bool add) {
   clb_layer_call c = clb_call_begin(op, CLB_SPECIES_LINEAR, n, n);
   if (c.status) return c.status;
   const clb_species_linear_problem *p = &op->problem.species_linear;
@@ -241,10 +299,13 @@ static clb_status run_species_linear(clb_op *op, int pass, int64_t n, clb_rows s
   return clb_call_launch(&c, pass);
 }
 
-clb_status clb_species_linear_forward(clb_op *op, int64_t n, clb_rows species, clb_rows x, clb_rows out, bool add) {
+clb_status clb_species_linear_forward(clb_op *op, int64_t n, clb_rows species, clb_rows x,
+                                      clb_rows out, bool add) {
   return run_species_linear(op, 0, n, species, (operand){"x", x}, (operand){"out", out}, add);
 }
 
-clb_status clb_species_linear_backward(clb_op *op, int64_t n, clb_rows species, clb_rows g_out, clb_rows g_x, bool add) {
-  return run_species_linear(op, 1, n, species, (operand){"g_out", g_out}, (operand){"g_x", g_x}, add);
+clb_status clb_species_linear_backward(clb_op *op, int64_t n, clb_rows species, clb_rows g_out,
+                                       clb_rows g_x, bool add) {
+  return run_species_linear(op, 1, n, species, (operand){"g_out", g_out}, (operand){"g_x", g_x},
+                            add);
 }

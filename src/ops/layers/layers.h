@@ -1,71 +1,88 @@
-/* src/ops/layers/layers.h - what networks need beside convolutions, harmonics and matrix products: gate, norm, radial basis, energies, forces, ...;
-   each with its gradient by its inputs (not by its parameters).
+/* src/ops/layers/layers.h - what networks need beside convolutions, harmonics and matrix products:
+   gate, norm, radial basis, energies, forces, ...; each with its gradient by its inputs (not by its
+   parameters).
 
-   `type` is CLB_F64 or CLB_F32: storage and arithmetic of all rows, unless said otherwise.  Rows of irreps lie in layout ir_mul: each term
-   [2l+1][mul].  clb_rows as in clebsch.h (offset and stride in elements, CLB_DENSE); its index is NULL unless said otherwise.
-   species: clb_rows whose buffer holds int32 numbers 0 ... S - 1 (not checked), one per row: `offset` counts numbers, `stride` is not looked at.
-   n may be 0.  Outputs are overwritten, what was there is never read; `add`: they are added to.  Outputs may not overlap inputs unless said.
+   `type` is CLB_F64 or CLB_F32: storage and arithmetic of all rows, unless said otherwise.  Rows of
+   irreps lie in layout ir_mul: each term [2l+1][mul].  clb_rows as in clebsch.h (offset and stride
+   in elements, CLB_DENSE); its index is NULL unless said otherwise. species: clb_rows whose buffer
+   holds int32 numbers 0 ... S - 1 (not checked), one per row: `offset` counts numbers, `stride` is
+   not looked at. n may be 0.  Outputs are overwritten, what was there is never read; `add`: they
+   are added to.  Outputs may not overlap inputs unless said.
 
-   Create functions compile all kernels and allocate what the op needs; clb_op_destroy(&op) frees it.  All others submit: they allocate nothing
-   and wait for nothing.  Equal calls on one device give equal bits.  Errors name the op and the operand. */
+   Create functions compile all kernels and allocate what the op needs; clb_op_destroy(&op) frees
+   it.  All others submit: they allocate nothing and wait for nothing.  Equal calls on one device
+   give equal bits.  Errors name the op and the operand. */
 #ifndef CLB_SRC_OPS_LAYERS_LAYERS_H
 #define CLB_SRC_OPS_LAYERS_LAYERS_H
 
 #include "src/ops/graph.h"
 
-/* Energies, forces and virials are summed and kept in this type: CLB_F64 where the device has it, else CLB_F32. */
+/* Energies, forces and virials are summed and kept in this type: CLB_F64 where the device has it,
+   else CLB_F32. */
 clb_dtype clb_sum_type(const clb_context *ctx);
 
 /* ---- pointwise ---- */
 
 /* out[n][columns] = a x[n][columns] + b y[n][columns]; y.buffer NULL: a x.  out may be x or y. */
 clb_status clb_combine_create(clb_context *ctx, clb_dtype type, clb_op **op);
-clb_status clb_combine_run(clb_op *op, int64_t n, int64_t columns, double a, clb_rows x, double b, clb_rows y, clb_rows out);
+clb_status clb_combine_run(clb_op *op, int64_t n, int64_t columns, double a, clb_rows x, double b,
+                           clb_rows y, clb_rows out);
 
-/* out[i][columns] = table[table.index[i]][columns]: the index is a buffer of at least n int32 row numbers.  E.g. species embeddings. */
+/* out[i][columns] = table[table.index[i]][columns]: the index is a buffer of at least n int32 row
+   numbers.  E.g. species embeddings. */
 clb_status clb_gather_create(clb_context *ctx, clb_dtype type, clb_op **op);
 clb_status clb_gather_run(clb_op *op, int64_t n, int64_t columns, clb_rows table, clb_rows out);
 
-/* h[n][columns] = factor silu(scale a[n][columns]), silu(x) = x / (1 + exp(-x)); h may be a (but backward needs a).
-   backward: g_a[n][columns] = g_h factor scale silu'(scale a); g_a may be a or g_h. */
-clb_status clb_silu_create(clb_context *ctx, clb_dtype type, double scale, double factor, clb_op **op);
+/* h[n][columns] = factor silu(scale a[n][columns]), silu(x) = x / (1 + exp(-x)); h may be a (but
+   backward needs a). backward: g_a[n][columns] = g_h factor scale silu'(scale a); g_a may be a or
+   g_h. */
+clb_status clb_silu_create(clb_context *ctx, clb_dtype type, double scale, double factor,
+                           clb_op **op);
 clb_status clb_silu_forward(clb_op *op, int64_t n, int64_t columns, clb_rows a, clb_rows h);
-clb_status clb_silu_backward(clb_op *op, int64_t n, int64_t columns, clb_rows a, clb_rows g_h, clb_rows g_a);
+clb_status clb_silu_backward(clb_op *op, int64_t n, int64_t columns, clb_rows a, clb_rows g_h,
+                             clb_rows g_a);
 
 /* ---- gate ---- */
 
 typedef enum { CLB_SILU, CLB_TANH, CLB_ABS, CLB_IDENTITY } clb_activation;
 
-/* Irreps as text, as docs/model-format.md has them: the channels of each irrep of irreps_in go first to irreps_scalars, then to irreps_gates, then to
-   irreps_gated, all of them; as many gates as gated channels; gates and gated may be "" or NULL.  Each label is met once in irreps_in. */
+/* Irreps as text, as docs/model-format.md has them: the channels of each irrep of irreps_in go
+   first to irreps_scalars, then to irreps_gates, then to irreps_gated, all of them; as many gates
+   as gated channels; gates and gated may be "" or NULL.  Each label is met once in irreps_in. */
 typedef struct {
   const char *irreps_in, *irreps_scalars, *irreps_gates, *irreps_gated;
-  clb_activation even, odd, gate;                   /* of scalars by their parity, and of all gates */
-  double scale_even, scale_odd, scale_gate;         /* what values of activations are multiplied by */
+  clb_activation even, odd, gate;           /* of scalars by their parity, and of all gates */
+  double scale_even, scale_odd, scale_gate; /* what values of activations are multiplied by */
 } clb_gate_desc;
 
-/* out[n][terms of scalars, then of gated] from in[n][irreps_in]: scale activation(scalar), and scale activation(gate) times the gated channel.
-   A gate's parity is not looked at.  backward: g_in[n][irreps_in] (all of it) from in and g_out. */
-clb_status clb_gate_create(clb_context *ctx, clb_dtype type, const clb_gate_desc *desc, clb_op **op);
+/* out[n][terms of scalars, then of gated] from in[n][irreps_in]: scale activation(scalar), and
+   scale activation(gate) times the gated channel. A gate's parity is not looked at.  backward:
+   g_in[n][irreps_in] (all of it) from in and g_out. */
+clb_status clb_gate_create(clb_context *ctx, clb_dtype type, const clb_gate_desc *desc,
+                           clb_op **op);
 clb_status clb_gate_forward(clb_op *op, int64_t n, clb_rows in, clb_rows out);
 clb_status clb_gate_backward(clb_op *op, int64_t n, clb_rows in, clb_rows g_out, clb_rows g_in);
 
 /* ---- norm of Nequix ---- */
 
-/* y = x w[channel] (t + epsilon)^(-1/2), t = sum over the N terms T of 1 / (N (2l+1)^2) sum_{c,m} x_T[c][m]^2.
-   weights: host array, one per channel, term by term (sum of mul numbers); copied.
-   backward: g_x[n][irreps] from x and g_y; g_x may be g_y.  forward: y may be x (but backward needs x). */
-clb_status clb_rms_norm_create(clb_context *ctx, clb_dtype type, const char *irreps, double epsilon, const double *weights, clb_op **op);
+/* y = x w[channel] (t + epsilon)^(-1/2), t = sum over the N terms T of 1 / (N (2l+1)^2) sum_{c,m}
+   x_T[c][m]^2. weights: host array, one per channel, term by term (sum of mul numbers); copied.
+   backward: g_x[n][irreps] from x and g_y; g_x may be g_y.  forward: y may be x (but backward needs
+   x). */
+clb_status clb_rms_norm_create(clb_context *ctx, clb_dtype type, const char *irreps, double epsilon,
+                               const double *weights, clb_op **op);
 clb_status clb_rms_norm_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y);
 clb_status clb_rms_norm_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y, clb_rows g_x);
 
 /* ---- vectors of edges ---- */
 
-/* v[e][3] of `type` = x[sender] - x[receiver] + shift . cell for the graph's edges as they were given; computed in double, rounded as
-   clb_neighbours_vectors does.  positions[n][3]: double, of all senders and receivers.  shifts: numbers as species, clb_edge_shift of each edge.
+/* v[e][3] of `type` = x[sender] - x[receiver] + shift . cell for the graph's edges as they were
+   given; computed in double, rounded as clb_neighbours_vectors does.  positions[n][3]: double, of
+   all senders and receivers.  shifts: numbers as species, clb_edge_shift of each edge.
    CLB_ERROR_UNSUPPORTED where the device has no f64. */
 clb_status clb_edge_vectors_create(clb_context *ctx, clb_dtype type, clb_op **op);
-clb_status clb_edge_vectors_run(clb_op *op, const clb_graph *graph, clb_rows positions, clb_rows shifts, const double cell[3][3], clb_rows v);
+clb_status clb_edge_vectors_run(clb_op *op, const clb_graph *graph, clb_rows positions,
+                                clb_rows shifts, const double cell[3][3], clb_rows v);
 /* Three shifts in one number; -1: one is not -512 ... 511. */
 static inline int32_t clb_edge_shift(const int32_t shift[3]) {
   int32_t packed = 0;
@@ -78,57 +95,76 @@ static inline int32_t clb_edge_shift(const int32_t shift[3]) {
 
 /* ---- radial basis ---- */
 
-/* b_k = (2 / r_max) sin(w_k u) / r f(u), u = r / r_max, f = 1 - (p+1)(p+2)/2 u^p + p(p+2) u^(p+1) - p(p+1)/2 u^(p+2); 0 from r_max on.
-   Below r = 1e-6 r_max it is constant; at v = 0 gradients are 0. */
+/* b_k = (2 / r_max) sin(w_k u) / r f(u), u = r / r_max, f = 1 - (p+1)(p+2)/2 u^p + p(p+2) u^(p+1) -
+   p(p+1)/2 u^(p+2); 0 from r_max on. Below r = 1e-6 r_max it is constant; at v = 0 gradients are 0.
+ */
 typedef struct {
-  double r_max;                     /* unit of v */
-  int p, n_basis;                   /* p: 1 ... 64; n_basis: 0 ... CLB_MAX_BASIS (64) */
-  const double *frequencies;        /* [n_basis]: w; copied */
+  double r_max;              /* unit of v */
+  int p, n_basis;            /* p: 1 ... 64; n_basis: 0 ... CLB_MAX_BASIS (64) */
+  const double *frequencies; /* [n_basis]: w; copied */
 } clb_radial_desc;
 
 /* forward: r[n][1] and basis[n][n_basis] from v[n][3]; r.buffer or basis.buffer NULL: not wanted.
    backward: g_v[n][3] (= or +=) sum_k g_basis[n][k] db_k/dv.
    backward_distance: g_v[n][3] (= or +=) g_r[n][1] v / r, for who reads tables by r. */
-clb_status clb_radial_create(clb_context *ctx, clb_dtype type, const clb_radial_desc *desc, clb_op **op);
+clb_status clb_radial_create(clb_context *ctx, clb_dtype type, const clb_radial_desc *desc,
+                             clb_op **op);
 clb_status clb_radial_forward(clb_op *op, int64_t n, clb_rows v, clb_rows r, clb_rows basis);
-clb_status clb_radial_backward(clb_op *op, int64_t n, clb_rows v, clb_rows g_basis, clb_rows g_v, bool add);
-clb_status clb_radial_backward_distance(clb_op *op, int64_t n, clb_rows v, clb_rows g_r, clb_rows g_v, bool add);
-/* For lengths alone, without basis; storage and arithmetic as in clebsch.h.  Below 1e-12 v / r is v / 1e-12. */
-clb_status clb_lengths_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic, clb_op **op);
-/* Double backward of lengths: q[n][1] = h . v / r, and g_v[n][3] += the gradient by v of sum g_r h . v / r, 0 below 1e-12.  h[n][3], g_r[n][1]. */
-clb_status clb_lengths_along_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic, clb_op **op);
-clb_status clb_lengths_along_run(clb_op *op, int64_t n, clb_rows v, clb_rows h, clb_rows g_r, clb_rows q, clb_rows g_v);
+clb_status clb_radial_backward(clb_op *op, int64_t n, clb_rows v, clb_rows g_basis, clb_rows g_v,
+                               bool add);
+clb_status clb_radial_backward_distance(clb_op *op, int64_t n, clb_rows v, clb_rows g_r,
+                                        clb_rows g_v, bool add);
+/* For lengths alone, without basis; storage and arithmetic as in clebsch.h.  Below 1e-12 v / r is v
+ * / 1e-12. */
+clb_status clb_lengths_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic,
+                              clb_op **op);
+/* Double backward of lengths: q[n][1] = h . v / r, and g_v[n][3] += the gradient by v of sum g_r h
+   . v / r, 0 below 1e-12.  h[n][3], g_r[n][1]. */
+clb_status clb_lengths_along_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic,
+                                    clb_op **op);
+clb_status clb_lengths_along_run(clb_op *op, int64_t n, clb_rows v, clb_rows h, clb_rows g_r,
+                                 clb_rows q, clb_rows g_v);
 
 /* ---- linear, with weights by species ---- */
 
-/* out[n][irreps_out] (= or +=) x[n][irreps_in] W: out_T[c][v] = sum_u x_T[c][u] W_T[u][species][v] for each irrep that both have; terms of irreps_out that
-   irreps_in lacks are 0 (or left alone); no other factor (scale the weights).  A label is met at most once in each.
-   weights: host array of blocks [m_in][n_species][m_out], one per irrep that both have, in the order of irreps_in; copied.
+/* out[n][irreps_out] (= or +=) x[n][irreps_in] W: out_T[c][v] = sum_u x_T[c][u] W_T[u][species][v]
+   for each irrep that both have; terms of irreps_out that irreps_in lacks are 0 (or left alone); no
+   other factor (scale the weights).  A label is met at most once in each. weights: host array of
+   blocks [m_in][n_species][m_out], one per irrep that both have, in the order of irreps_in; copied.
    backward: g_x[n][irreps_in] (= or +=) from g_out[n][irreps_out]. */
-clb_status clb_species_linear_create(clb_context *ctx, clb_dtype type, const char *irreps_in, const char *irreps_out, int64_t n_species, const double *weights, clb_op **op);
-clb_status clb_species_linear_forward(clb_op *op, int64_t n, clb_rows species, clb_rows x, clb_rows out, bool add);
-clb_status clb_species_linear_backward(clb_op *op, int64_t n, clb_rows species, clb_rows g_out, clb_rows g_x, bool add);
+clb_status clb_species_linear_create(clb_context *ctx, clb_dtype type, const char *irreps_in,
+                                     const char *irreps_out, int64_t n_species,
+                                     const double *weights, clb_op **op);
+clb_status clb_species_linear_forward(clb_op *op, int64_t n, clb_rows species, clb_rows x,
+                                      clb_rows out, bool add);
+clb_status clb_species_linear_backward(clb_op *op, int64_t n, clb_rows species, clb_rows g_out,
+                                       clb_rows g_x, bool add);
 
 /* ---- energies, forces, virial ---- */
 
-/* e[i] = scale[species] x[i] + shift[species].  scale, shift: host arrays of n_species (energy_scale times what docs/model-format.md calls so); copied, in clb_sum_type.
-   forward: e_atom[n][1] of clb_sum_type (buffer NULL: not wanted) from x[n][1] of `type`, and total (below).
+/* e[i] = scale[species] x[i] + shift[species].  scale, shift: host arrays of n_species
+   (energy_scale times what docs/model-format.md calls so); copied, in clb_sum_type. forward:
+   e_atom[n][1] of clb_sum_type (buffer NULL: not wanted) from x[n][1] of `type`, and total (below).
    backward: g_x[n][1] of `type` = dE/dx = scale[species]. */
-clb_status clb_energy_create(clb_context *ctx, clb_dtype type, int64_t n_species, const double *scale, const double *shift, clb_op **op);
-clb_status clb_energy_forward(clb_op *op, int64_t n, clb_rows species, clb_rows x, clb_rows e_atom, clb_rows total);
+clb_status clb_energy_create(clb_context *ctx, clb_dtype type, int64_t n_species,
+                             const double *scale, const double *shift, clb_op **op);
+clb_status clb_energy_forward(clb_op *op, int64_t n, clb_rows species, clb_rows x, clb_rows e_atom,
+                              clb_rows total);
 clb_status clb_energy_backward(clb_op *op, int64_t n, clb_rows species, clb_rows g_x);
 
 /* virial[a][b] = sum over n edges of v[n][a] g_v[n][b]; not symmetrised. */
 clb_status clb_virial_create(clb_context *ctx, clb_dtype type, clb_op **op);
 clb_status clb_virial_run(clb_op *op, int64_t n, clb_rows v, clb_rows g_v, clb_rows total);
 
-/* total[rows][1] (energy) or [rows][9] (virial) of clb_sum_type: so many rows, whose sum is the result.  clb_totals_add adds them up in double on
-   the host, where they then lie densely. */
+/* total[rows][1] (energy) or [rows][9] (virial) of clb_sum_type: so many rows, whose sum is the
+   result.  clb_totals_add adds them up in double on the host, where they then lie densely. */
 int64_t clb_totals_rows(const clb_op *op);
 void clb_totals_add(const clb_op *op, const void *rows, double *total);
 
-/* force[i][3] of clb_sum_type = sum over edges that i receives of g_v - sum over edges that i sends of g_v (v = sender - receiver: minus the gradient by positions),
-   for i up to the larger of the graph's n_receivers and n_senders.  g_v[n_edges][3] of `type`, in the graph's order of edges as it was given. */
+/* force[i][3] of clb_sum_type = sum over edges that i receives of g_v - sum over edges that i sends
+   of g_v (v = sender - receiver: minus the gradient by positions), for i up to the larger of the
+   graph's n_receivers and n_senders.  g_v[n_edges][3] of `type`, in the graph's order of edges as
+   it was given. */
 clb_status clb_forces_create(clb_context *ctx, clb_dtype type, clb_op **op);
 clb_status clb_forces_run(clb_op *op, const clb_graph *graph, clb_rows g_v, clb_rows force);
 

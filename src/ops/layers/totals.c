@@ -6,7 +6,9 @@
 
 enum { PARTS, SUM, ENERGY_BACKWARD };
 
-clb_dtype clb_sum_type(const clb_context *ctx) { return ctx->device->limits.f64 ? CLB_F64 : CLB_F32; }
+clb_dtype clb_sum_type(const clb_context *ctx) {
+  return ctx->device->limits.f64 ? CLB_F64 : CLB_F32;
+}
 
 /* ---- vectors of edges ---- */
 
@@ -14,7 +16,8 @@ clb_status clb_edge_vectors_create(clb_context *ctx, clb_dtype type, clb_op **op
   return clb_layer_create(ctx, clb_layer_problem(ctx, CLB_EDGE_VECTORS, type, CLB_F64), 1, op);
 }
 
-clb_status clb_edge_vectors_run(clb_op *op, const clb_graph *graph, clb_rows positions, clb_rows shifts, const double cell[3][3], clb_rows v) {
+clb_status clb_edge_vectors_run(clb_op *op, const clb_graph *graph, clb_rows positions,
+                                clb_rows shifts, const double cell[3][3], clb_rows v) {
   if (!op || !graph || !cell) return CLB_ERROR_ARGUMENT;
   int64_t n = graph->n_edges;
   clb_layer_call c = clb_call_begin(op, CLB_EDGE_VECTORS, n, 0);
@@ -35,33 +38,42 @@ clb_status clb_edge_vectors_run(clb_op *op, const clb_graph *graph, clb_rows pos
 
 /* ---- sums over all rows ---- */
 
-static int64_t columns_of(const clb_op *op) { return op->problem.totals.what == CLB_TOTAL_ENERGY ? 1 : 9; }
+static int64_t columns_of(const clb_op *op) {
+  return op->problem.totals.what == CLB_TOTAL_ENERGY ? 1 : 9;
+}
 
 /* The workspace holds the parts [units][columns]; in f32 they are the result. */
-static clb_status create_totals(clb_context *ctx, clb_dtype type, clb_totals_problem totals, unsigned passes, clb_op **op) {
+static clb_status create_totals(clb_context *ctx, clb_dtype type, clb_totals_problem totals,
+                                unsigned passes, clb_op **op) {
   clb_problem *p = clb_layer_problem(ctx, CLB_TOTALS, type, clb_sum_type(ctx));
   if (p) p->totals = totals;
   clb_status s = clb_layer_create(ctx, p, passes, op);
   if (s || !ctx->device->info.runs || clb_sum_type(ctx) == CLB_F32) return s;
-  int64_t bytes = clb_layer_schedule_of(*op, PARTS).units * columns_of(*op) * clb_dtype_bytes((*op)->problem.arithmetic);
+  int64_t bytes = clb_layer_schedule_of(*op, PARTS).units * columns_of(*op) *
+                  clb_dtype_bytes((*op)->problem.arithmetic);
   s = clb_device_alloc(ctx->device, (uint64_t)bytes, &(*op)->workspace);
   if (s) clb_op_destroy(op);
   return s;
 }
 
-int64_t clb_totals_rows(const clb_op *op) { return op->problem.arithmetic == CLB_F32 ? clb_layer_schedule_of(op, PARTS).units : 1; }
+int64_t clb_totals_rows(const clb_op *op) {
+  return op->problem.arithmetic == CLB_F32 ? clb_layer_schedule_of(op, PARTS).units : 1;
+}
 
 void clb_totals_add(const clb_op *op, const void *rows, double *total) {
   int64_t columns = columns_of(op), n = clb_totals_rows(op) * columns;
   for (int64_t i = 0; i < columns; i++) total[i] = 0;
-  for (int64_t i = 0; i < n; i++) total[i % columns] += op->problem.arithmetic == CLB_F64 ? ((const double *)rows)[i] : (double)((const float *)rows)[i];
+  for (int64_t i = 0; i < n; i++)
+    total[i % columns] += op->problem.arithmetic == CLB_F64 ? ((const double *)rows)[i]
+                                                            : (double)((const float *)rows)[i];
 }
 
 /* Where a stage's results go. */
 static void call_total(clb_layer_call *c, clb_rows total) {
   int64_t n = c->n;
   c->n = clb_totals_rows(c->op);
-  clb_call_rows(c, "total", (clb_dtype)c->op->problem.arithmetic, columns_of(c->op), total, CLB_OUT);
+  clb_call_rows(c, "total", (clb_dtype)c->op->problem.arithmetic, columns_of(c->op), total,
+                CLB_OUT);
   c->n = n;
 }
 
@@ -70,7 +82,8 @@ static clb_status launch_totals(clb_layer_call *c, clb_rows total) {
   clb_op *op = c->op;
   bool single = op->problem.arithmetic == CLB_F32;
   clb_schedule schedule = clb_layer_schedule_of(op, PARTS);
-  int64_t lots = c->n / schedule.lanes + (c->n % schedule.lanes != 0), turns = lots / schedule.units + (lots % schedule.units != 0);
+  int64_t lots = c->n / schedule.lanes + (c->n % schedule.lanes != 0),
+          turns = lots / schedule.units + (lots % schedule.units != 0);
   clb_call_i64(c, c->n);
   clb_call_i64(c, turns * schedule.lanes);
   if (single) call_total(c, total);
@@ -88,14 +101,20 @@ static clb_status launch_totals(clb_layer_call *c, clb_rows total) {
 
 /* ---- energies ---- */
 
-clb_status clb_energy_create(clb_context *ctx, clb_dtype type, int64_t n_species, const double *scale, const double *shift, clb_op **op) {
+clb_status clb_energy_create(clb_context *ctx, clb_dtype type, int64_t n_species,
+                             const double *scale, const double *shift, clb_op **op) {
   *op = NULL;
   if (!scale || !shift || n_species < 1 || n_species > INT32_MAX)
-    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "energy: scale or shift is NULL, or n_species, %lld, is not 1 ... %d", (long long)n_species, INT32_MAX);
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                    "energy: scale or shift is NULL, or n_species, %lld, is not 1 ... %d",
+                    (long long)n_species, INT32_MAX);
   double *both = malloc(sizeof *both * 2 * (size_t)n_species);
-  clb_status s = both ? create_totals(ctx, type, (clb_totals_problem){CLB_TOTAL_ENERGY, (int32_t)n_species}, 1 << PARTS | 1 << SUM | 1 << ENERGY_BACKWARD, op)
-                      : clb_fail(&ctx->error, CLB_ERROR_MEMORY, "energy: no memory");
-  for (int64_t i = 0; i < 2 * n_species && !s; i++) both[i] = i < n_species ? scale[i] : shift[i - n_species];
+  clb_status s =
+      both ? create_totals(ctx, type, (clb_totals_problem){CLB_TOTAL_ENERGY, (int32_t)n_species},
+                           1 << PARTS | 1 << SUM | 1 << ENERGY_BACKWARD, op)
+           : clb_fail(&ctx->error, CLB_ERROR_MEMORY, "energy: no memory");
+  for (int64_t i = 0; i < 2 * n_species && !s; i++)
+    both[i] = i < n_species ? scale[i] : shift[i - n_species];
   if (!s) s = clb_layer_upload(op, clb_sum_type(ctx), both, 2 * n_species, &(*op)->reals);
   free(both);
   return s;
@@ -109,11 +128,13 @@ static void call_tables(clb_layer_call *c, clb_rows species) {
 
 static clb_layer_call begin(clb_op *op, int32_t what, int64_t n, int64_t units) {
   clb_layer_call c = clb_call_begin(op, CLB_TOTALS, n, units);
-  if (!c.status && op->problem.totals.what != what) c.status = clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "totals: this op is for other totals");
+  if (!c.status && op->problem.totals.what != what)
+    c.status = clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "totals: this op is for other totals");
   return c;
 }
 
-clb_status clb_energy_forward(clb_op *op, int64_t n, clb_rows species, clb_rows x, clb_rows e_atom, clb_rows total) {
+clb_status clb_energy_forward(clb_op *op, int64_t n, clb_rows species, clb_rows x, clb_rows e_atom,
+                              clb_rows total) {
   clb_layer_call c = begin(op, CLB_TOTAL_ENERGY, n, 0);
   if (c.status) return c.status;
   c.arg[0].i64 = clb_layer_schedule_of(op, PARTS).units;
@@ -137,7 +158,10 @@ clb_status clb_energy_backward(clb_op *op, int64_t n, clb_rows species, clb_rows
 
 /* ---- virial ---- */
 
-clb_status clb_virial_create(clb_context *ctx, clb_dtype type, clb_op **op) { return create_totals(ctx, type, (clb_totals_problem){.what = CLB_TOTAL_VIRIAL}, 1 << PARTS | 1 << SUM, op); }
+clb_status clb_virial_create(clb_context *ctx, clb_dtype type, clb_op **op) {
+  return create_totals(ctx, type, (clb_totals_problem){.what = CLB_TOTAL_VIRIAL},
+                       1 << PARTS | 1 << SUM, op);
+}
 
 clb_status clb_virial_run(clb_op *op, int64_t n, clb_rows v, clb_rows g_v, clb_rows total) {
   clb_layer_call c = begin(op, CLB_TOTAL_VIRIAL, n, 0);

@@ -80,18 +80,30 @@ static void bpermute(amd_wave *w, const amd_ins *i) {
   }
 }
 
-#define READ(name, n) \
+#define READ(name, n)                                                                              \
   {"ds_read_" name, "Ru", read1, NULL, n}, { "ds_load_" name, "Ru", read1, NULL, n }
-#define WRITE(name, n) \
+#define WRITE(name, n)                                                                             \
   {"ds_write_" name, "-uR", write1, NULL, n}, { "ds_store_" name, "-uR", write1, NULL, n }
-#define TWO(old, now, n) \
-  {"ds_read2" old, "Ru", read2, NULL, n}, {"ds_write2" old, "-uRR", write2, NULL, n}, \
-      {"ds_load_2addr" now, "Ru", read2, NULL, n}, { \
-    "ds_store_2addr" now, "-uRR", write2, NULL, n \
+#define TWO(old, now, n)                                                                           \
+  {"ds_read2" old, "Ru", read2, NULL, n}, {"ds_write2" old, "-uRR", write2, NULL, n},              \
+      {"ds_load_2addr" now, "Ru", read2, NULL, n}, {                                               \
+    "ds_store_2addr" now, "-uRR", write2, NULL, n                                                  \
   }
-const amd_op amd_lds_ops[] = {
-  READ("b32", 4), READ("b64", 8), READ("b96", 12), READ("b128", 16), READ("u16", 2), READ("u8", 1),
-  WRITE("b32", 4), WRITE("b64", 8), WRITE("b96", 12), WRITE("b128", 16), WRITE("b16", 2),
-  WRITE("b8", 1), TWO("_b32", "_b32", 4), TWO("_b64", "_b64", 8),
-  TWO("st64_b32", "_stride64_b32", 4 | STRIDED), TWO("st64_b64", "_stride64_b64", 8 | STRIDED),
-  {"ds_bpermute_b32", "uuu", bpermute, NULL, 0}, {0}};
+const amd_op amd_lds_ops[] = {READ("b32", 4),
+                              READ("b64", 8),
+                              READ("b96", 12),
+                              READ("b128", 16),
+                              READ("u16", 2),
+                              READ("u8", 1),
+                              WRITE("b32", 4),
+                              WRITE("b64", 8),
+                              WRITE("b96", 12),
+                              WRITE("b128", 16),
+                              WRITE("b16", 2),
+                              WRITE("b8", 1),
+                              TWO("_b32", "_b32", 4),
+                              TWO("_b64", "_b64", 8),
+                              TWO("st64_b32", "_stride64_b32", 4 | STRIDED),
+                              TWO("st64_b64", "_stride64_b64", 8 | STRIDED),
+                              {"ds_bpermute_b32", "uuu", bpermute, NULL, 0},
+                              {0}};

@@ -1,5 +1,5 @@
-/* tests/amd/instructions/vector_special.c - vector instructions with a shape of their own: carries, lanes, packed and
- * mixed precision, steps of a division. */
+/* tests/amd/instructions/vector_special.c - vector instructions with a shape of their own: carries,
+   lanes, packed and mixed precision, steps of a division. */
 #include "tests/amd/lanes.h"
 
 /* ---- carries ---- */
@@ -47,7 +47,7 @@ static void run_writelane(amd_wave *w, const amd_ins *i) {
 }
 
 /* ---- two f32 in 64 bits; op_sel and op_sel_hi say which half of each operand each half of the
- * result takes ---- */
+   result takes ---- */
 
 AMD_LANES(fma_f) {
   AMD_EACH put(d, m, i, bits_of(__builtin_fmaf(f32_of(a[i]), f32_of(b[i]), f32_of(c[i]))));
@@ -138,7 +138,7 @@ static inline bool tiny_ratio(double a, double b, bool wide) {
 }
 
 /* x, the denominator or the numerator, scaled where the plain steps would overflow or lose bits;
- * true: the quotient must be scaled back. */
+   true: the quotient must be scaled back. */
 static bool scale(double *x, double denominator, double numerator, bool wide) {
   int far = wide ? 768 : 96, few = wide ? 53 : 23, step = wide ? 128 : 64,
       difference = exponent(numerator, wide) - exponent(denominator, wide);
@@ -242,24 +242,31 @@ static void run_div_fixup(amd_wave *w, const amd_ins *i) {
                                false)));
 }
 
-#define CARRY(name, types, what) \
+#define CARRY(name, types, what)                                                                   \
   { "v_" name, types, run_carry, NULL, what }
-const amd_op amd_lane_ops[] = {
-  CARRY("add_co_u32", "uMuu", ADD), CARRY("addc_co_u32", "uMuum", ADD),
-  CARRY("add_co_ci_u32", "uMuum", ADD), CARRY("sub_co_u32", "uMuu", SUB),
-  CARRY("subb_co_u32", "uMuum", SUB), CARRY("sub_co_ci_u32", "uMuum", SUB),
-  CARRY("subrev_co_u32", "uMuu", SUBREV), CARRY("subbrev_co_u32", "uMuum", SUBREV),
-  CARRY("subrev_co_ci_u32", "uMuum", SUBREV),
-  {"v_readfirstlane_b32", "uu", run_readfirstlane, NULL, 0},
-  {"v_readlane_b32", "uuu", run_readlane, NULL, 0},
-  {"v_writelane_b32", "uuu", run_writelane, NULL, 0},
-  {"v_pk_fma_f32", "pppp", run_packed, fma_f, 0}, {"v_pk_mul_f32", "ppp", run_packed, mul_f, 0},
-  {"v_pk_add_f32", "ppp", run_packed, add_f, 0}, {"v_pk_mov_b32", "qqq", run_packed_mov, NULL, 0},
-  {"v_fma_mix_f32", "xxxx", run_mix, NULL, WHOLE}, {"v_fma_mixlo_f16", "xxxx", run_mix, NULL, LOW},
-  {"v_fma_mixhi_f16", "xxxx", run_mix, NULL, HIGH},
-  {"v_div_scale_f32", "fMfff", run_div_scale, NULL, 0},
-  {"v_div_scale_f64", "dMddd", run_div_scale, NULL, 0},
-  {"v_div_fmas_f32", "ffffm", run_div_fmas, NULL, 0},
-  {"v_div_fmas_f64", "ddddm", run_div_fmas, NULL, 0},
-  {"v_div_fixup_f32", "ffff", run_div_fixup, NULL, 0},
-  {"v_div_fixup_f64", "dddd", run_div_fixup, NULL, 0}, {0}};
+const amd_op amd_lane_ops[] = {CARRY("add_co_u32", "uMuu", ADD),
+                               CARRY("addc_co_u32", "uMuum", ADD),
+                               CARRY("add_co_ci_u32", "uMuum", ADD),
+                               CARRY("sub_co_u32", "uMuu", SUB),
+                               CARRY("subb_co_u32", "uMuum", SUB),
+                               CARRY("sub_co_ci_u32", "uMuum", SUB),
+                               CARRY("subrev_co_u32", "uMuu", SUBREV),
+                               CARRY("subbrev_co_u32", "uMuum", SUBREV),
+                               CARRY("subrev_co_ci_u32", "uMuum", SUBREV),
+                               {"v_readfirstlane_b32", "uu", run_readfirstlane, NULL, 0},
+                               {"v_readlane_b32", "uuu", run_readlane, NULL, 0},
+                               {"v_writelane_b32", "uuu", run_writelane, NULL, 0},
+                               {"v_pk_fma_f32", "pppp", run_packed, fma_f, 0},
+                               {"v_pk_mul_f32", "ppp", run_packed, mul_f, 0},
+                               {"v_pk_add_f32", "ppp", run_packed, add_f, 0},
+                               {"v_pk_mov_b32", "qqq", run_packed_mov, NULL, 0},
+                               {"v_fma_mix_f32", "xxxx", run_mix, NULL, WHOLE},
+                               {"v_fma_mixlo_f16", "xxxx", run_mix, NULL, LOW},
+                               {"v_fma_mixhi_f16", "xxxx", run_mix, NULL, HIGH},
+                               {"v_div_scale_f32", "fMfff", run_div_scale, NULL, 0},
+                               {"v_div_scale_f64", "dMddd", run_div_scale, NULL, 0},
+                               {"v_div_fmas_f32", "ffffm", run_div_fmas, NULL, 0},
+                               {"v_div_fmas_f64", "ddddm", run_div_fmas, NULL, 0},
+                               {"v_div_fixup_f32", "ffff", run_div_fixup, NULL, 0},
+                               {"v_div_fixup_f64", "dddd", run_div_fixup, NULL, 0},
+                               {0}};

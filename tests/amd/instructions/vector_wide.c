@@ -1,28 +1,28 @@
 /* tests/amd/instructions/vector_wide.c - vector instructions on 64 bits: integers and f64. */
 #include "tests/amd/lanes.h"
 
-#define LONGS(name, expression) \
-  AMD_LANES(name) { \
-    (void)a, (void)b, (void)c; \
-    AMD_EACH put64(d, m, i, (uint64_t)(expression)); \
+#define LONGS(name, expression)                                                                    \
+  AMD_LANES(name) {                                                                                \
+    (void)a, (void)b, (void)c;                                                                     \
+    AMD_EACH put64(d, m, i, (uint64_t)(expression));                                               \
   }
-#define DOUBLES(name, expression) \
-  AMD_LANES(name) { \
-    (void)a, (void)b, (void)c; \
-    AMD_EACH { \
-      double A = getd(a, i), B = getd(b, i), C = getd(c, i); \
-      (void)A, (void)B, (void)C; \
-      put64(d, m, i, bits_of_f64(expression)); \
-    } \
+#define DOUBLES(name, expression)                                                                  \
+  AMD_LANES(name) {                                                                                \
+    (void)a, (void)b, (void)c;                                                                     \
+    AMD_EACH {                                                                                     \
+      double A = getd(a, i), B = getd(b, i), C = getd(c, i);                                       \
+      (void)A, (void)B, (void)C;                                                                   \
+      put64(d, m, i, bits_of_f64(expression));                                                     \
+    }                                                                                              \
   }
 /* A word from a double. */
-#define NARROW(name, expression) \
-  AMD_LANES(name) { \
-    (void)a, (void)b, (void)c; \
-    AMD_EACH { \
-      double A = getd(a, i); \
-      put(d, m, i, (uint32_t)(expression)); \
-    } \
+#define NARROW(name, expression)                                                                   \
+  AMD_LANES(name) {                                                                                \
+    (void)a, (void)b, (void)c;                                                                     \
+    AMD_EACH {                                                                                     \
+      double A = getd(a, i);                                                                       \
+      put(d, m, i, (uint32_t)(expression));                                                        \
+    }                                                                                              \
   }
 
 LONGS(mov, get64(a, i))
@@ -70,7 +70,7 @@ static inline double scaled(double x, uint32_t by) {
 DOUBLES(ldexp_d, scaled(A, b[i]))
 
 /* Good to 2^29 units in the last place: off by a quarter of that, this way or that way by the
- * operand's bits. */
+   operand's bits. */
 static inline double rough(double exact, double operand) {
   uint64_t bits = bits_of_f64(exact), from = bits_of_f64(operand), exponent = bits >> 52 & 2047;
   bool odd = (from * 0x9e3779b97f4a7c15) >> 63;
@@ -96,8 +96,8 @@ static void run_mad(amd_wave *w, const amd_ins *i, bool sign) {
   uint32_t *d = w->v[i->d.index];
   uint64_t carries = 0;
   for (int l = 0; l < w->lanes; l++) {
-    uint64_t product = sign ? (uint64_t)((int64_t)(int32_t)a[l] * (int32_t)b[l])
-                            : (uint64_t)a[l] * b[l],
+    uint64_t product =
+                 sign ? (uint64_t)((int64_t)(int32_t)a[l] * (int32_t)b[l]) : (uint64_t)a[l] * b[l],
              addend = get64(c, l), sum = product + addend;
     bool over = sign ? ((int64_t)((product ^ sum) & (addend ^ sum)) < 0) : sum < product;
     carries |= (uint64_t)over << l;
@@ -108,17 +108,34 @@ static void run_mad(amd_wave *w, const amd_ins *i, bool sign) {
 static void run_mad_u(amd_wave *w, const amd_ins *i) { run_mad(w, i, false); }
 static void run_mad_i(amd_wave *w, const amd_ins *i) { run_mad(w, i, true); }
 
-#define V(name, types, lanes) \
+#define V(name, types, lanes)                                                                      \
   { "v_" name, types, amd_run_vector, lanes, 0 }
-const amd_op amd_vector_ops_64[] = {
-  V("mov_b64", "qq", mov), V("lshlrev_b64", "quq", lshlrev), V("lshrrev_b64", "quq", lshrrev),
-  V("ashrrev_i64", "qui", ashrrev), V("lshl_add_u64", "qquq", lshl_add),
-  V("min_f64", "ddd", min_d), V("max_f64", "ddd", max_d), V("add_f64", "ddd", add_d),
-  V("mul_f64", "ddd", mul_d), V("fma_f64", "dddd", fma_d), V("fmac_f64", "ddd=", fma_d),
-  V("trunc_f64", "dd", trunc_d), V("rndne_f64", "dd", rndne_d), V("floor_f64", "dd", floor_d),
-  V("ceil_f64", "dd", ceil_d), V("fract_f64", "dd", fract_d), V("cvt_f64_f32", "df", cvt_d_f),
-  V("cvt_f64_i32", "du", cvt_d_i), V("cvt_f64_u32", "du", cvt_d_u), V("ldexp_f64", "ddu", ldexp_d),
-  V("rcp_f64", "dd", rcp_d), V("rsq_f64", "dd", rsq_d), V("sqrt_f64", "dd", sqrt_d),
-  V("cvt_f32_f64", "fd", cvt_f_d), V("cvt_i32_f64", "ud", cvt_i_d),
-  V("cvt_u32_f64", "ud", cvt_u_d), {"v_mad_u64_u32", "qMuuq", run_mad_u, NULL, 0},
-  {"v_mad_i64_i32", "qMuui", run_mad_i, NULL, 0}, {0}};
+const amd_op amd_vector_ops_64[] = {V("mov_b64", "qq", mov),
+                                    V("lshlrev_b64", "quq", lshlrev),
+                                    V("lshrrev_b64", "quq", lshrrev),
+                                    V("ashrrev_i64", "qui", ashrrev),
+                                    V("lshl_add_u64", "qquq", lshl_add),
+                                    V("min_f64", "ddd", min_d),
+                                    V("max_f64", "ddd", max_d),
+                                    V("add_f64", "ddd", add_d),
+                                    V("mul_f64", "ddd", mul_d),
+                                    V("fma_f64", "dddd", fma_d),
+                                    V("fmac_f64", "ddd=", fma_d),
+                                    V("trunc_f64", "dd", trunc_d),
+                                    V("rndne_f64", "dd", rndne_d),
+                                    V("floor_f64", "dd", floor_d),
+                                    V("ceil_f64", "dd", ceil_d),
+                                    V("fract_f64", "dd", fract_d),
+                                    V("cvt_f64_f32", "df", cvt_d_f),
+                                    V("cvt_f64_i32", "du", cvt_d_i),
+                                    V("cvt_f64_u32", "du", cvt_d_u),
+                                    V("ldexp_f64", "ddu", ldexp_d),
+                                    V("rcp_f64", "dd", rcp_d),
+                                    V("rsq_f64", "dd", rsq_d),
+                                    V("sqrt_f64", "dd", sqrt_d),
+                                    V("cvt_f32_f64", "fd", cvt_f_d),
+                                    V("cvt_i32_f64", "ud", cvt_i_d),
+                                    V("cvt_u32_f64", "ud", cvt_u_d),
+                                    {"v_mad_u64_u32", "qMuuq", run_mad_u, NULL, 0},
+                                    {"v_mad_i64_i32", "qMuui", run_mad_i, NULL, 0},
+                                    {0}};

@@ -1,23 +1,23 @@
 /* tests/amd/instructions/vector_words.c - vector instructions on words: integers and f32. */
 #include "tests/amd/lanes.h"
 
-#define WORDS(name, expression) \
-  AMD_LANES(name) { \
-    (void)a, (void)b, (void)c; \
-    AMD_EACH { \
-      uint32_t A = a[i], B = b[i], C = c[i]; \
-      (void)A, (void)B, (void)C; \
-      put(d, m, i, (uint32_t)(expression)); \
-    } \
+#define WORDS(name, expression)                                                                    \
+  AMD_LANES(name) {                                                                                \
+    (void)a, (void)b, (void)c;                                                                     \
+    AMD_EACH {                                                                                     \
+      uint32_t A = a[i], B = b[i], C = c[i];                                                       \
+      (void)A, (void)B, (void)C;                                                                   \
+      put(d, m, i, (uint32_t)(expression));                                                        \
+    }                                                                                              \
   }
-#define FLOATS(name, expression) \
-  AMD_LANES(name) { \
-    (void)a, (void)b, (void)c; \
-    AMD_EACH { \
-      float A = f32_of(a[i]), B = f32_of(b[i]), C = f32_of(c[i]); \
-      (void)A, (void)B, (void)C; \
-      put(d, m, i, bits_of(expression)); \
-    } \
+#define FLOATS(name, expression)                                                                   \
+  AMD_LANES(name) {                                                                                \
+    (void)a, (void)b, (void)c;                                                                     \
+    AMD_EACH {                                                                                     \
+      float A = f32_of(a[i]), B = f32_of(b[i]), C = f32_of(c[i]);                                  \
+      (void)A, (void)B, (void)C;                                                                   \
+      put(d, m, i, bits_of(expression));                                                           \
+    }                                                                                              \
   }
 
 static inline int32_t sign(uint32_t x) { return (int32_t)x; }
@@ -99,7 +99,7 @@ WORDS(bcnt, (uint32_t)__builtin_popcount(A) + B)
 WORDS(cndmask, (A & ~C) | (B & C))
 
 /* As IEEE 754-2008's minNum: a number rather than a quiet NaN, but a signalling one comes out,
- * quiet; of zeros the one whose sign fits. */
+   quiet; of zeros the one whose sign fits. */
 static inline uint32_t loud(uint32_t a) {
   return (a & 0x7fc00000) == 0x7f800000 && a & 0x3fffff ? ~0u : 0;
 }
@@ -152,7 +152,8 @@ FLOATS(log_f, (float)__builtin_log2((double)A))
 static inline uint32_t rough(float exact, uint32_t operand) {
   uint32_t bits = bits_of(exact), exponent = bits >> 23 & 255, coin = (operand * 2654435761u) >> 30,
            power = operand & 0x7fffff;
-  return !amd_plain_run && exponent > 1 && exponent < 254 && power ? bits + (coin & 1) - (coin >> 1) : bits;
+  return !amd_plain_run && exponent > 1 && exponent < 254 && power ? bits + (coin & 1) - (coin >> 1)
+                                                                   : bits;
 }
 WORDS(rcp_f, rough(1 / f32_of(A), A))
 WORDS(rsq_f, rough((float)(1 / __builtin_sqrt((double)f32_of(A))), A))
@@ -170,40 +171,99 @@ WORDS(ldexp_f, bits_of(__builtin_ldexpf(f32_of(A), sign(B) > 1000    ? 1000
                                                    : sign(B) < -1000 ? -1000
                                                                      : sign(B))))
 
-#define V(name, types, lanes) \
+#define V(name, types, lanes)                                                                      \
   { "v_" name, types, amd_run_vector, lanes, 0 }
-const amd_op amd_vector_ops[] = {
-  V("mov_b32", "uu", mov), V("not_b32", "uu", not_), V("bfrev_b32", "uu", bfrev),
-  V("accvgpr_read_b32", "uu", mov), V("accvgpr_write_b32", "uu", mov),
-  V("accvgpr_mov_b32", "uu", mov), V("add_u32", "uuu", add), V("add_nc_u32", "uuu", add),
-  V("sub_u32", "uuu", sub), V("sub_nc_u32", "uuu", sub), V("subrev_u32", "uuu", subrev),
-  V("subrev_nc_u32", "uuu", subrev), V("add_i32", "uuu", add), V("sub_i32", "uuu", sub),
-  V("add_nc_i32", "uuu", add), V("sub_nc_i32", "uuu", sub), V("and_b32", "uuu", and_),
-  V("or_b32", "uuu", or_), V("xor_b32", "uuu", xor_), V("xnor_b32", "uuu", xnor),
-  V("lshlrev_b32", "uuu", lshlrev), V("lshrrev_b32", "uuu", lshrrev),
-  V("ashrrev_i32", "uuu", ashrrev), V("min_i32", "uuu", min_i), V("max_i32", "uuu", max_i),
-  V("min_u32", "uuu", min_u), V("max_u32", "uuu", max_u), V("min3_i32", "uuuu", min3_i),
-  V("max3_i32", "uuuu", max3_i), V("min3_u32", "uuuu", min3_u), V("max3_u32", "uuuu", max3_u),
-  V("mul_lo_u32", "uuu", mul_lo), V("mul_hi_u32", "uuu", mul_hi_u),
-  V("mul_hi_i32", "uuu", mul_hi_i), V("mul_u32_u24", "uuu", mul_u24),
-  V("mul_i32_i24", "uuu", mul_i24), V("mul_hi_u32_u24", "uuu", mul_hi_u24),
-  V("mul_hi_i32_i24", "uuu", mul_hi_i24), V("mad_u32_u24", "uuuu", mad_u24),
-  V("mad_i32_i24", "uuuu", mad_i24), V("add3_u32", "uuuu", add3),
-  V("lshl_add_u32", "uuuu", lshl_add), V("add_lshl_u32", "uuuu", add_lshl),
-  V("lshl_or_b32", "uuuu", lshl_or), V("and_or_b32", "uuuu", and_or), V("or3_b32", "uuuu", or3),
-  V("xor3_b32", "uuuu", xor3), V("xad_u32", "uuuu", xad), V("bfi_b32", "uuuu", bfi),
-  V("bfe_u32", "uuuu", bfe_u), V("bfe_i32", "uuuu", bfe_i), V("alignbit_b32", "uuuu", alignbit),
-  V("alignbyte_b32", "uuuu", alignbyte), V("perm_b32", "uuuu", perm), V("ffbh_u32", "uu", ffbh),
-  V("clz_i32_u32", "uu", ffbh), V("ffbl_b32", "uu", ffbl), V("ctz_i32_b32", "uu", ffbl),
-  V("bcnt_u32_b32", "uuu", bcnt), V("cndmask_b32", "fffm", cndmask), V("min_f32", "fff", min_f),
-  V("max_f32", "fff", max_f), V("min3_f32", "ffff", min3_f), V("max3_f32", "ffff", max3_f),
-  V("med3_f32", "ffff", med3_f), V("maxmin_f32", "ffff", maxmin_f),
-  V("minmax_f32", "ffff", minmax_f), V("add_f32", "fff", add_f), V("sub_f32", "fff", sub_f),
-  V("subrev_f32", "fff", subrev_f), V("mul_f32", "fff", mul_f), V("fma_f32", "ffff", fma_f),
-  V("fmac_f32", "fff=", fma_f), V("fmamk_f32", "ffff", fma_f), V("fmaak_f32", "ffff", fma_f),
-  V("mac_f32", "fff=", mac_f), V("mad_f32", "ffff", mac_f), V("trunc_f32", "ff", trunc_f),
-  V("rndne_f32", "ff", rndne_f), V("floor_f32", "ff", floor_f), V("ceil_f32", "ff", ceil_f),
-  V("fract_f32", "ff", fract_f), V("cvt_f32_i32", "fu", cvt_f_i), V("cvt_f32_u32", "fu", cvt_f_u),
-  V("cvt_i32_f32", "uf", cvt_i_f), V("cvt_u32_f32", "uf", cvt_u_f), V("exp_f32", "ff", exp_f),
-  V("log_f32", "ff", log_f), V("rcp_f32", "ff", rcp_f), V("rcp_iflag_f32", "ff", rcp_f),
-  V("rsq_f32", "ff", rsq_f), V("sqrt_f32", "ff", sqrt_f), V("ldexp_f32", "ffu", ldexp_f), {0}};
+const amd_op amd_vector_ops[] = {V("mov_b32", "uu", mov),
+                                 V("not_b32", "uu", not_),
+                                 V("bfrev_b32", "uu", bfrev),
+                                 V("accvgpr_read_b32", "uu", mov),
+                                 V("accvgpr_write_b32", "uu", mov),
+                                 V("accvgpr_mov_b32", "uu", mov),
+                                 V("add_u32", "uuu", add),
+                                 V("add_nc_u32", "uuu", add),
+                                 V("sub_u32", "uuu", sub),
+                                 V("sub_nc_u32", "uuu", sub),
+                                 V("subrev_u32", "uuu", subrev),
+                                 V("subrev_nc_u32", "uuu", subrev),
+                                 V("add_i32", "uuu", add),
+                                 V("sub_i32", "uuu", sub),
+                                 V("add_nc_i32", "uuu", add),
+                                 V("sub_nc_i32", "uuu", sub),
+                                 V("and_b32", "uuu", and_),
+                                 V("or_b32", "uuu", or_),
+                                 V("xor_b32", "uuu", xor_),
+                                 V("xnor_b32", "uuu", xnor),
+                                 V("lshlrev_b32", "uuu", lshlrev),
+                                 V("lshrrev_b32", "uuu", lshrrev),
+                                 V("ashrrev_i32", "uuu", ashrrev),
+                                 V("min_i32", "uuu", min_i),
+                                 V("max_i32", "uuu", max_i),
+                                 V("min_u32", "uuu", min_u),
+                                 V("max_u32", "uuu", max_u),
+                                 V("min3_i32", "uuuu", min3_i),
+                                 V("max3_i32", "uuuu", max3_i),
+                                 V("min3_u32", "uuuu", min3_u),
+                                 V("max3_u32", "uuuu", max3_u),
+                                 V("mul_lo_u32", "uuu", mul_lo),
+                                 V("mul_hi_u32", "uuu", mul_hi_u),
+                                 V("mul_hi_i32", "uuu", mul_hi_i),
+                                 V("mul_u32_u24", "uuu", mul_u24),
+                                 V("mul_i32_i24", "uuu", mul_i24),
+                                 V("mul_hi_u32_u24", "uuu", mul_hi_u24),
+                                 V("mul_hi_i32_i24", "uuu", mul_hi_i24),
+                                 V("mad_u32_u24", "uuuu", mad_u24),
+                                 V("mad_i32_i24", "uuuu", mad_i24),
+                                 V("add3_u32", "uuuu", add3),
+                                 V("lshl_add_u32", "uuuu", lshl_add),
+                                 V("add_lshl_u32", "uuuu", add_lshl),
+                                 V("lshl_or_b32", "uuuu", lshl_or),
+                                 V("and_or_b32", "uuuu", and_or),
+                                 V("or3_b32", "uuuu", or3),
+                                 V("xor3_b32", "uuuu", xor3),
+                                 V("xad_u32", "uuuu", xad),
+                                 V("bfi_b32", "uuuu", bfi),
+                                 V("bfe_u32", "uuuu", bfe_u),
+                                 V("bfe_i32", "uuuu", bfe_i),
+                                 V("alignbit_b32", "uuuu", alignbit),
+                                 V("alignbyte_b32", "uuuu", alignbyte),
+                                 V("perm_b32", "uuuu", perm),
+                                 V("ffbh_u32", "uu", ffbh),
+                                 V("clz_i32_u32", "uu", ffbh),
+                                 V("ffbl_b32", "uu", ffbl),
+                                 V("ctz_i32_b32", "uu", ffbl),
+                                 V("bcnt_u32_b32", "uuu", bcnt),
+                                 V("cndmask_b32", "fffm", cndmask),
+                                 V("min_f32", "fff", min_f),
+                                 V("max_f32", "fff", max_f),
+                                 V("min3_f32", "ffff", min3_f),
+                                 V("max3_f32", "ffff", max3_f),
+                                 V("med3_f32", "ffff", med3_f),
+                                 V("maxmin_f32", "ffff", maxmin_f),
+                                 V("minmax_f32", "ffff", minmax_f),
+                                 V("add_f32", "fff", add_f),
+                                 V("sub_f32", "fff", sub_f),
+                                 V("subrev_f32", "fff", subrev_f),
+                                 V("mul_f32", "fff", mul_f),
+                                 V("fma_f32", "ffff", fma_f),
+                                 V("fmac_f32", "fff=", fma_f),
+                                 V("fmamk_f32", "ffff", fma_f),
+                                 V("fmaak_f32", "ffff", fma_f),
+                                 V("mac_f32", "fff=", mac_f),
+                                 V("mad_f32", "ffff", mac_f),
+                                 V("trunc_f32", "ff", trunc_f),
+                                 V("rndne_f32", "ff", rndne_f),
+                                 V("floor_f32", "ff", floor_f),
+                                 V("ceil_f32", "ff", ceil_f),
+                                 V("fract_f32", "ff", fract_f),
+                                 V("cvt_f32_i32", "fu", cvt_f_i),
+                                 V("cvt_f32_u32", "fu", cvt_f_u),
+                                 V("cvt_i32_f32", "uf", cvt_i_f),
+                                 V("cvt_u32_f32", "uf", cvt_u_f),
+                                 V("exp_f32", "ff", exp_f),
+                                 V("log_f32", "ff", log_f),
+                                 V("rcp_f32", "ff", rcp_f),
+                                 V("rcp_iflag_f32", "ff", rcp_f),
+                                 V("rsq_f32", "ff", rsq_f),
+                                 V("sqrt_f32", "ff", sqrt_f),
+                                 V("ldexp_f32", "ffu", ldexp_f),
+                                 {0}};

@@ -1,4 +1,5 @@
-/* tests/amd/instructions/vmemory.c - vector loads, stores and atomics: global memory and scratch. */
+/* tests/amd/instructions/vmemory.c - vector loads, stores and atomics: global memory and scratch.
+ */
 #include "tests/amd/lanes.h"
 
 /* Flags beside the number of bytes. */
@@ -38,10 +39,10 @@ static uint64_t address(const amd_wave *w, const amd_ins *i, amd_operand lane_pa
   return ((uint64_t)w->v[lane_part.index + 1][lane] << 32 | w->v[lane_part.index][lane]) + offset;
 }
 static bool addressed(amd_wave *w, const amd_ins *i, amd_operand lane_part, amd_operand base) {
-  bool good = lane_part.where == AMD_VECTOR &&
-              (base.where == AMD_OFF
-                   ? lane_part.words == 2
-                   : base.where == AMD_SCALAR && base.words == 2 && lane_part.words == 1);
+  bool good =
+      lane_part.where == AMD_VECTOR &&
+      (base.where == AMD_OFF ? lane_part.words == 2
+                             : base.where == AMD_SCALAR && base.words == 2 && lane_part.words == 1);
   if (!good) amd_fail(w, i, "its address has a form that is not known");
   return good;
 }
@@ -67,8 +68,8 @@ static void load(amd_wave *w, const amd_ins *i) {
 static void store(amd_wave *w, const amd_ins *i) {
   if (!addressed(w, i, i->s[0], i->s[2]) || !fits(w, i, i->s[1])) return;
   EACH_LANE {
-    unsigned char *p = amd_access(w, i, address(w, i, i->s[0], i->s[2], LANE), i->op->bytes & SIZE,
-                                  true);
+    unsigned char *p =
+        amd_access(w, i, address(w, i, i->s[0], i->s[2], LANE), i->op->bytes & SIZE, true);
     if (!p) return;
     set(w, i->s[1].index, LANE, p, i->op->bytes);
   }
@@ -107,8 +108,8 @@ static void atomic(amd_wave *w, const amd_ins *i) {
     if (!p) return;
     if (words == 2) value |= (uint64_t)w->v[data.index + 1][l] << 32;
     if (swaps)
-      compare = w->v[data.index + words][l] |
-                (words == 2 ? (uint64_t)w->v[data.index + 3][l] << 32 : 0);
+      compare =
+          w->v[data.index + words][l] | (words == 2 ? (uint64_t)w->v[data.index + 3][l] << 32 : 0);
     memcpy(&old, p, (size_t)bytes);
     uint64_t now = changed(what, old, value, compare);
     memcpy(p, &now, (size_t)bytes);
@@ -131,8 +132,8 @@ static unsigned char *scratch(amd_wave *w, const amd_ins *i, int lane, int64_t o
 static int64_t scratch_offset(const amd_wave *w, const amd_ins *i, amd_operand lane_part,
                               amd_operand base, int lane) {
   int64_t v = lane_part.where == AMD_VECTOR ? (int32_t)w->v[lane_part.index][lane] : 0;
-  int64_t s = base.where == AMD_SCALAR || base.where == AMD_CONSTANT ? (int32_t)amd_word(w, base)
-                                                                     : 0;
+  int64_t s =
+      base.where == AMD_SCALAR || base.where == AMD_CONSTANT ? (int32_t)amd_word(w, base) : 0;
   return v + s + i->offset;
 }
 static void scratch_load(amd_wave *w, const amd_ins *i) {
@@ -160,8 +161,8 @@ static void scratch_store(amd_wave *w, const amd_ins *i) {
 /* gfx90a reaches it through the buffer that the launch describes, moved by the wave's own offset.
  */
 static bool is_scratch(amd_wave *w, const amd_ins *i, amd_operand buffer) {
-  bool good = buffer.where == AMD_SCALAR && buffer.words == 4 &&
-              amd_pair_of(w, buffer) == w->buffer;
+  bool good =
+      buffer.where == AMD_SCALAR && buffer.words == 4 && amd_pair_of(w, buffer) == w->buffer;
   if (!good) amd_fail(w, i, "only the launch's own scratch buffer is emulated");
   return good;
 }
@@ -175,8 +176,8 @@ static void buffer_load(amd_wave *w, const amd_ins *i) {
   if (i->offen) memcpy(saved, w->v[i->s[0].index], sizeof saved);
   EACH_LANE {
     int l = LANE;
-    const unsigned char *p = scratch(w, i, l,
-                                     (int64_t)saved[l] + (int32_t)amd_word(w, i->s[2]) + i->offset);
+    const unsigned char *p =
+        scratch(w, i, l, (int64_t)saved[l] + (int32_t)amd_word(w, i->s[2]) + i->offset);
     if (!p) return;
     get(w, i->d.index, l, p, i->op->bytes);
   }
@@ -190,33 +191,69 @@ static void buffer_store(amd_wave *w, const amd_ins *i) {
   }
 }
 
-#define LOADS(name, n) \
-  {"global_load_" name, "RRo", load, NULL, n}, \
-      {"scratch_load_" name, "Roo", scratch_load, NULL, n}, { \
-    "buffer_load_" name, "RoRo", buffer_load, NULL, n \
+#define LOADS(name, n)                                                                             \
+  {"global_load_" name, "RRo", load, NULL, n},                                                     \
+      {"scratch_load_" name, "Roo", scratch_load, NULL, n}, {                                      \
+    "buffer_load_" name, "RoRo", buffer_load, NULL, n                                              \
   }
-#define STORES(name, n) \
-  {"global_store_" name, "-RRo", store, NULL, n}, \
-      {"scratch_store_" name, "-oRo", scratch_store, NULL, n}, { \
-    "buffer_store_" name, "-RoRo", buffer_store, NULL, n \
+#define STORES(name, n)                                                                            \
+  {"global_store_" name, "-RRo", store, NULL, n},                                                  \
+      {"scratch_store_" name, "-oRo", scratch_store, NULL, n}, {                                   \
+    "buffer_store_" name, "-RoRo", buffer_store, NULL, n                                           \
   }
-#define ATOMIC(name, what) \
+#define ATOMIC(name, what)                                                                         \
   { "global_atomic_" name, "?RRRo", atomic, NULL, what }
-#define NOTHING(name) \
+#define NOTHING(name)                                                                              \
   { name, "-", amd_run_nothing, NULL, 0 }
-const amd_op amd_memory_ops[] = {
-  LOADS("dword", 4), LOADS("dwordx2", 8), LOADS("dwordx3", 12), LOADS("dwordx4", 16),
-  LOADS("b32", 4), LOADS("b64", 8), LOADS("b96", 12), LOADS("b128", 16), LOADS("ubyte", 1),
-  LOADS("sbyte", 1 | SIGNED), LOADS("ushort", 2), LOADS("sshort", 2 | SIGNED), LOADS("u8", 1),
-  LOADS("i8", 1 | SIGNED), LOADS("u16", 2), LOADS("i16", 2 | SIGNED), LOADS("short_d16", 2 | KEEP),
-  LOADS("short_d16_hi", 2 | HIGH_HALF), LOADS("d16_b16", 2 | KEEP),
-  LOADS("d16_hi_b16", 2 | HIGH_HALF), STORES("dword", 4), STORES("dwordx2", 8),
-  STORES("dwordx3", 12), STORES("dwordx4", 16), STORES("b32", 4), STORES("b64", 8),
-  STORES("b96", 12), STORES("b128", 16), STORES("byte", 1), STORES("short", 2), STORES("b8", 1),
-  STORES("b16", 2), STORES("short_d16_hi", 2 | HIGH_HALF), STORES("d16_hi_b16", 2 | HIGH_HALF),
-  ATOMIC("add_f32", ADD_F32), ATOMIC("add_f64", ADD_F64), ATOMIC("add", ADD_U32),
-  ATOMIC("add_u32", ADD_U32), ATOMIC("add_x2", ADD_U64), ATOMIC("add_u64", ADD_U64),
-  ATOMIC("cmpswap", SWAP_IF_U32), ATOMIC("cmpswap_b32", SWAP_IF_U32),
-  ATOMIC("cmpswap_x2", SWAP_IF_U64), ATOMIC("cmpswap_b64", SWAP_IF_U64), NOTHING("buffer_gl0_inv"),
-  NOTHING("buffer_gl1_inv"), NOTHING("buffer_wbl2"), NOTHING("buffer_inv"),
-  NOTHING("buffer_invl2"), NOTHING("buffer_wbinvl1"), NOTHING("buffer_wbinvl1_vol"), {0}};
+const amd_op amd_memory_ops[] = {LOADS("dword", 4),
+                                 LOADS("dwordx2", 8),
+                                 LOADS("dwordx3", 12),
+                                 LOADS("dwordx4", 16),
+                                 LOADS("b32", 4),
+                                 LOADS("b64", 8),
+                                 LOADS("b96", 12),
+                                 LOADS("b128", 16),
+                                 LOADS("ubyte", 1),
+                                 LOADS("sbyte", 1 | SIGNED),
+                                 LOADS("ushort", 2),
+                                 LOADS("sshort", 2 | SIGNED),
+                                 LOADS("u8", 1),
+                                 LOADS("i8", 1 | SIGNED),
+                                 LOADS("u16", 2),
+                                 LOADS("i16", 2 | SIGNED),
+                                 LOADS("short_d16", 2 | KEEP),
+                                 LOADS("short_d16_hi", 2 | HIGH_HALF),
+                                 LOADS("d16_b16", 2 | KEEP),
+                                 LOADS("d16_hi_b16", 2 | HIGH_HALF),
+                                 STORES("dword", 4),
+                                 STORES("dwordx2", 8),
+                                 STORES("dwordx3", 12),
+                                 STORES("dwordx4", 16),
+                                 STORES("b32", 4),
+                                 STORES("b64", 8),
+                                 STORES("b96", 12),
+                                 STORES("b128", 16),
+                                 STORES("byte", 1),
+                                 STORES("short", 2),
+                                 STORES("b8", 1),
+                                 STORES("b16", 2),
+                                 STORES("short_d16_hi", 2 | HIGH_HALF),
+                                 STORES("d16_hi_b16", 2 | HIGH_HALF),
+                                 ATOMIC("add_f32", ADD_F32),
+                                 ATOMIC("add_f64", ADD_F64),
+                                 ATOMIC("add", ADD_U32),
+                                 ATOMIC("add_u32", ADD_U32),
+                                 ATOMIC("add_x2", ADD_U64),
+                                 ATOMIC("add_u64", ADD_U64),
+                                 ATOMIC("cmpswap", SWAP_IF_U32),
+                                 ATOMIC("cmpswap_b32", SWAP_IF_U32),
+                                 ATOMIC("cmpswap_x2", SWAP_IF_U64),
+                                 ATOMIC("cmpswap_b64", SWAP_IF_U64),
+                                 NOTHING("buffer_gl0_inv"),
+                                 NOTHING("buffer_gl1_inv"),
+                                 NOTHING("buffer_wbl2"),
+                                 NOTHING("buffer_inv"),
+                                 NOTHING("buffer_invl2"),
+                                 NOTHING("buffer_wbinvl1"),
+                                 NOTHING("buffer_wbinvl1_vol"),
+                                 {0}};

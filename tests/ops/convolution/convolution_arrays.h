@@ -1,5 +1,6 @@
-/* tests/ops/convolution/convolution_arrays.h - graph convolutions on the devices that run here: operands as host arrays of f64, one pass run on them, and plain
-   sums over the edges in float64, which share nothing with the library. */
+/* tests/ops/convolution/convolution_arrays.h - graph convolutions on the devices that run here:
+   operands as host arrays of f64, one pass run on them, and plain sums over the edges in float64,
+   which share nothing with the library. */
 #ifndef CLB_TESTS_OPS_CONVOLUTION_CONVOLUTION_ARRAYS_H
 #define CLB_TESTS_OPS_CONVOLUTION_CONVOLUTION_ARRAYS_H
 
@@ -12,7 +13,7 @@
 typedef struct {
   test_product product; /* what is convolved; it has no op */
   clb_convolution_desc desc;
-  clb_op *op[PASSES];   /* made when first run */
+  clb_op *op[PASSES]; /* made when first run */
 } convolution;
 
 static inline convolution *convolution_create(clb_context *ctx, const clb_convolution_desc *desc) {
@@ -24,8 +25,11 @@ static inline convolution *convolution_create(clb_context *ctx, const clb_convol
   c->desc = *desc;
   for (int q = 0; q < c->product.dense->n && desc->scale != 0; q++) {
     dense_path *path = &c->product.dense->path[q];
-    const int l[3] = {c->product.dense->of[LIKE_X].term[path->is.in1].l, c->product.dense->of[LIKE_Y].term[path->is.in2].l, c->product.dense->of[LIKE_Z].term[path->is.out].l};
-    for (int i = 0; i < (2 * l[0] + 1) * (2 * l[1] + 1) * (2 * l[2] + 1); i++) path->C[i] *= desc->scale;
+    const int l[3] = {c->product.dense->of[LIKE_X].term[path->is.in1].l,
+                      c->product.dense->of[LIKE_Y].term[path->is.in2].l,
+                      c->product.dense->of[LIKE_Z].term[path->is.out].l};
+    for (int i = 0; i < (2 * l[0] + 1) * (2 * l[1] + 1) * (2 * l[2] + 1); i++)
+      path->C[i] *= desc->scale;
   }
   return c;
 }
@@ -33,7 +37,8 @@ static inline convolution *convolution_create(clb_context *ctx, const clb_convol
 static inline clb_op *convolution_op(convolution *c, int pass) {
   if (pass < 0) abort(); /* or GCC, checking the shift below for a sanitizer, takes it for -1 */
   c->desc.product.passes = CLB_PASS_BIT(pass);
-  if (!c->op[pass]) OK(c->product.ctx, clb_convolution_create(c->product.ctx, &c->desc, &c->op[pass]));
+  if (!c->op[pass])
+    OK(c->product.ctx, clb_convolution_create(c->product.ctx, &c->desc, &c->op[pass]));
   return c->op[pass];
 }
 
@@ -51,7 +56,8 @@ typedef struct {
 } edge_list;
 
 static inline edge_list edges_create(int n_senders, int n_receivers, int n) {
-  edge_list e = {{n_senders, n, n, n_receivers}, calloc((size_t)n + 1, 4), calloc((size_t)n + 1, 4)};
+  edge_list e = {
+      {n_senders, n, n, n_receivers}, calloc((size_t)n + 1, 4), calloc((size_t)n + 1, 4)};
   assert_true(e.senders && e.receivers);
   return e;
 }
@@ -62,8 +68,15 @@ static inline void edges_destroy(edge_list *e) {
 }
 
 /* Where all edges share a row it is the only one. */
-static inline int node_of_edge(const edge_list *e, int like, int i) { return like == LIKE_X ? e->senders[i] : like == LIKE_Z ? e->receivers[i] : i < e->rows[like] ? i : 0; }
-static inline size_t count_of(const convolution *c, const edge_list *e, int like) { return (size_t)e->rows[like] * (size_t)c->product.width[like]; }
+static inline int node_of_edge(const edge_list *e, int like, int i) {
+  return like == LIKE_X      ? e->senders[i]
+         : like == LIKE_Z    ? e->receivers[i]
+         : i < e->rows[like] ? i
+                             : 0;
+}
+static inline size_t count_of(const convolution *c, const edge_list *e, int like) {
+  return (size_t)e->rows[like] * (size_t)c->product.width[like];
+}
 
 /* ---- arrays ---- */
 
@@ -98,7 +111,12 @@ static inline arrays convolution_arrays(const convolution *c, const edge_list *e
 
 /* ---- running ---- */
 
-enum { DENSE, ALIGNED, APART }; /* rows back to back; from some element on with gaps, all multiples of 4 where widths are; others */
+enum {
+  DENSE,
+  ALIGNED,
+  APART
+}; /* rows back to back; from some element on with gaps, all multiples of 4 where widths are; others
+    */
 typedef enum { LEAST, BETWEEN, MOST } room; /* of workspace */
 typedef struct {
   int spacing;
@@ -106,29 +124,41 @@ typedef struct {
 } manner;
 
 /* What is read ends with its last row; behind what is written lies one more row of NaN. */
-static inline clb_rows rows_of(convolution *c, const edge_list *e, int like, int number, const double *from, bool written, const manner *m) {
+static inline clb_rows rows_of(convolution *c, const edge_list *e, int like, int number,
+                               const double *from, bool written, const manner *m) {
   size_t width = (size_t)c->product.width[like], n = (size_t)e->rows[like];
-  size_t offset = m->spacing == DENSE ? 0 : (size_t)(m->spacing == ALIGNED ? 4 + 4 * number : 3 + number);
-  size_t stride = width + (m->spacing == DENSE ? 0 : (size_t)(m->spacing == ALIGNED ? 4 : 1 + number % 3)), all = offset + (n - 1) * stride + width + (written ? stride : 0);
+  size_t offset =
+      m->spacing == DENSE ? 0 : (size_t)(m->spacing == ALIGNED ? 4 + 4 * number : 3 + number);
+  size_t stride = width +
+                  (m->spacing == DENSE ? 0 : (size_t)(m->spacing == ALIGNED ? 4 : 1 + number % 3)),
+         all = offset + (n - 1) * stride + width + (written ? stride : 0);
   if (!width || !n) return (clb_rows){0};
   double *x = numbers(all);
   for (size_t i = 0; i < all; i++) x[i] = NAN;
-  for (size_t r = 0; r < n && from; r++) memcpy(x + offset + r * stride, from + r * width, width * sizeof *x);
-  clb_rows rows = {.buffer = buffer_of(&c->product, x, all, all), .offset = (int64_t)offset, .stride = m->spacing == DENSE ? CLB_DENSE : (int64_t)stride};
+  for (size_t r = 0; r < n && from; r++)
+    memcpy(x + offset + r * stride, from + r * width, width * sizeof *x);
+  clb_rows rows = {.buffer = buffer_of(&c->product, x, all, all),
+                   .offset = (int64_t)offset,
+                   .stride = m->spacing == DENSE ? CLB_DENSE : (int64_t)stride};
   free(x);
   return rows;
 }
 
 /* Its own elements back to `to` (NULL: it has none); all others must still be NaN. */
-static inline void take_rows(convolution *c, const edge_list *e, int like, int pass, const clb_rows *r, const manner *m, double *to) {
-  size_t width = (size_t)c->product.width[like], n = (size_t)e->rows[like], stride = m->spacing == DENSE ? width : (size_t)r->stride, offset = (size_t)r->offset;
+static inline void take_rows(convolution *c, const edge_list *e, int like, int pass,
+                             const clb_rows *r, const manner *m, double *to) {
+  size_t width = (size_t)c->product.width[like], n = (size_t)e->rows[like],
+         stride = m->spacing == DENSE ? width : (size_t)r->stride, offset = (size_t)r->offset;
   if (!r->buffer) return;
   double *all = read_buffer(&c->product, r->buffer, offset + n * stride + width);
   for (size_t j = 0; j < offset + n * stride + width; j++) {
-    size_t row = j < offset ? n : (j - offset) / stride, column = j < offset ? width : (j - offset) % stride;
+    size_t row = j < offset ? n : (j - offset) / stride,
+           column = j < offset ? width : (j - offset) % stride;
     bool own = to && row < n && column < width;
     if (own) to[row * width + column] = all[j];
-    else if (!isnan(all[j])) fail_msg("pass %d wrote element %zu of a result like operand %d, which is not its own", pass, j, like);
+    else if (!isnan(all[j]))
+      fail_msg("pass %d wrote element %zu of a result like operand %d, which is not its own", pass,
+               j, like);
   }
   free(all);
 }
@@ -137,7 +167,8 @@ static inline void take_rows(convolution *c, const edge_list *e, int like, int p
 static inline clb_buffer *workspace_of(convolution *c, int pass, clb_graph *g, room how) {
   uint64_t least, most;
   clb_buffer *b = NULL;
-  OK(c->product.ctx, clb_convolution_workspace(convolution_op(c, pass), (clb_pass)pass, g, &least, &most));
+  OK(c->product.ctx,
+     clb_convolution_workspace(convolution_op(c, pass), (clb_pass)pass, g, &least, &most));
   assert_true(least <= most);
   uint64_t bytes = how == LEAST ? least : how == MOST ? most : least + (most - least) / 2;
   if (!bytes) return NULL;
@@ -150,22 +181,30 @@ static inline clb_buffer *workspace_of(convolution *c, int pass, clb_graph *g, r
   return b;
 }
 
-static inline clb_status convolution_call(clb_op *op, int pass, clb_graph *g, const clb_rows *i, const clb_rows *o, clb_buffer *workspace) {
+static inline clb_status convolution_call(clb_op *op, int pass, clb_graph *g, const clb_rows *i,
+                                          const clb_rows *o, clb_buffer *workspace) {
   if (pass == CLB_FORWARD) return clb_convolution_forward(op, g, i[0], i[1], i[2], o[0], workspace);
-  if (pass == CLB_BACKWARD) return clb_convolution_backward(op, g, i[0], i[1], i[2], i[3], o[0], o[1], o[2], workspace);
-  return clb_convolution_double_backward(op, g, i[0], i[1], i[2], i[3], i[4], i[5], i[6], o[0], o[1], o[2], o[3], workspace);
+  if (pass == CLB_BACKWARD)
+    return clb_convolution_backward(op, g, i[0], i[1], i[2], i[3], o[0], o[1], o[2], workspace);
+  return clb_convolution_double_backward(op, g, i[0], i[1], i[2], i[3], i[4], i[5], i[6], o[0],
+                                         o[1], o[2], o[3], workspace);
 }
 
-/* Outputs hold NaN unless they are added to; what the pass neither reads nor gives has no buffer. */
-static inline void run_convolution(convolution *c, int pass, const edge_list *e, clb_graph *g, manner m, arrays *a) {
+/* Outputs hold NaN unless they are added to; what the pass neither reads nor gives has no buffer.
+ */
+static inline void run_convolution(convolution *c, int pass, const edge_list *e, clb_graph *g,
+                                   manner m, arrays *a) {
   clb_rows in[CONVOLUTION_IN] = {{0}}, out[CONVOLUTION_OUT] = {{0}};
   clb_buffer *workspace = workspace_of(c, pass, g, m.room);
   for (int i = 0; i < n_inputs[pass]; i++)
     if (reads(&c->product, i)) in[i] = rows_of(c, e, input_like[i], i, a->in[i], false, &m);
   for (int o = 0; o < n_outputs[pass]; o++)
-    if (gives(&c->product, pass, o)) out[o] = rows_of(c, e, output_like(pass, o), 5 + o, c->desc.product.accumulate ? a->out[o] : NULL, true, &m);
+    if (gives(&c->product, pass, o))
+      out[o] = rows_of(c, e, output_like(pass, o), 5 + o,
+                       c->desc.product.accumulate ? a->out[o] : NULL, true, &m);
   OK(c->product.ctx, convolution_call(convolution_op(c, pass), pass, g, in, out, workspace));
-  for (int o = 0; o < n_outputs[pass]; o++) take_rows(c, e, output_like(pass, o), pass, &out[o], &m, a->out[o]);
+  for (int o = 0; o < n_outputs[pass]; o++)
+    take_rows(c, e, output_like(pass, o), pass, &out[o], &m, a->out[o]);
   for (int i = 0; i < CONVOLUTION_IN; i++) clb_buffer_destroy(&in[i].buffer);
   for (int o = 0; o < CONVOLUTION_OUT; o++) clb_buffer_destroy(&out[o].buffer);
   clb_buffer_destroy(&workspace);
@@ -174,14 +213,17 @@ static inline void run_convolution(convolution *c, int pass, const edge_list *e,
 /* ---- comparing ---- */
 
 /* The product of every edge, added up where its ends say. */
-static inline void plain_sums(const convolution *c, int pass, const edge_list *e, const arrays *a, double *const *want, double *const *scale) {
+static inline void plain_sums(const convolution *c, int pass, const edge_list *e, const arrays *a,
+                              double *const *want, double *const *scale) {
   const int *width = c->product.width;
   for (int i = 0; i < e->rows[LIKE_Y]; i++) {
     const double *in[MAX_IN];
     double *out[MAX_OUT], *size[MAX_OUT];
-    for (int k = 0; k < n_inputs[pass]; k++) in[k] = a->in[k] + (size_t)node_of_edge(e, input_like[k], i) * (size_t)width[input_like[k]];
+    for (int k = 0; k < n_inputs[pass]; k++)
+      in[k] = a->in[k] + (size_t)node_of_edge(e, input_like[k], i) * (size_t)width[input_like[k]];
     for (int o = 0; o < n_outputs[pass]; o++) {
-      size_t at = (size_t)node_of_edge(e, output_like(pass, o), i) * (size_t)width[output_like(pass, o)];
+      size_t at =
+          (size_t)node_of_edge(e, output_like(pass, o), i) * (size_t)width[output_like(pass, o)];
       out[o] = want[o] + at;
       size[o] = scale[o] + at;
     }
@@ -201,25 +243,34 @@ static inline arrays with_absent(convolution *c, const edge_list *e, const array
 }
 
 /* Results against the plain sums, plus what was there `before` where that is added to. */
-static inline void compare_convolution(convolution *c, int pass, const edge_list *e, const arrays *a, const arrays *before) {
+static inline void compare_convolution(convolution *c, int pass, const edge_list *e,
+                                       const arrays *a, const arrays *before) {
   double *want[MAX_OUT] = {NULL}, *scale[MAX_OUT] = {NULL};
   arrays in = with_absent(c, e, a);
-  for (int o = 0; o < n_outputs[pass]; o++) want[o] = numbers(count_of(c, e, output_like(pass, o))), scale[o] = numbers(count_of(c, e, output_like(pass, o)));
+  for (int o = 0; o < n_outputs[pass]; o++)
+    want[o] = numbers(count_of(c, e, output_like(pass, o))),
+    scale[o] = numbers(count_of(c, e, output_like(pass, o)));
   plain_sums(c, pass, e, &in, want, scale);
   for (int o = 0; o < n_outputs[pass]; o++)
-    for (size_t j = 0; j < count_of(c, e, output_like(pass, o)) && gives(&c->product, pass, o); j++) {
-      double old = before ? before->out[o][j] : 0, wanted = want[o][j] + old, size = scale[o][j] + fabs(old);
-      if (!(fabs(a->out[o][j] - wanted) <= tolerance(&c->product) * size + (c->desc.product.storage == CLB_F16) * 0x1p-24))
-        fail_msg("%s (x) %s -> %s, pass %d, gradients %u, incoming %u, %d edges from %d to %d, result %d, element %zu: %.17g, not %.17g", c->desc.product.irreps_x,
-                 c->desc.product.irreps_y, c->desc.product.irreps_z, pass, c->desc.product.gradients, c->desc.product.incoming, e->rows[LIKE_Y], e->rows[LIKE_X], e->rows[LIKE_Z], o,
-                 j, a->out[o][j], wanted);
+    for (size_t j = 0; j < count_of(c, e, output_like(pass, o)) && gives(&c->product, pass, o);
+         j++) {
+      double old = before ? before->out[o][j] : 0, wanted = want[o][j] + old,
+             size = scale[o][j] + fabs(old);
+      if (!(fabs(a->out[o][j] - wanted) <=
+            tolerance(&c->product) * size + (c->desc.product.storage == CLB_F16) * 0x1p-24))
+        fail_msg("%s (x) %s -> %s, pass %d, gradients %u, incoming %u, %d edges from %d to %d, "
+                 "result %d, element %zu: %.17g, not %.17g",
+                 c->desc.product.irreps_x, c->desc.product.irreps_y, c->desc.product.irreps_z, pass,
+                 c->desc.product.gradients, c->desc.product.incoming, e->rows[LIKE_Y],
+                 e->rows[LIKE_X], e->rows[LIKE_Z], o, j, a->out[o][j], wanted);
     }
   for (int i = 0; i < CONVOLUTION_IN; i++) free(in.in[i]);
   for (int o = 0; o < n_outputs[pass]; o++) free(want[o]), free(scale[o]);
 }
 
 /* Runs a pass on random rows and compares it. */
-static inline void convolve_and_compare(convolution *c, int pass, const edge_list *e, clb_graph *g, manner m, uint64_t seed) {
+static inline void convolve_and_compare(convolution *c, int pass, const edge_list *e, clb_graph *g,
+                                        manner m, uint64_t seed) {
   arrays a = convolution_arrays(c, e, seed), before = convolution_arrays(c, e, seed);
   run_convolution(c, pass, e, g, m, &a);
   compare_convolution(c, pass, e, &a, c->desc.product.accumulate ? &before : NULL);
@@ -228,21 +279,55 @@ static inline void convolve_and_compare(convolution *c, int pass, const edge_lis
 }
 
 /* The bits of two runs of a pass. */
-static inline void expect_same_bits(convolution *c, int pass, const edge_list *e, const arrays *a, const arrays *b) {
+static inline void expect_same_bits(convolution *c, int pass, const edge_list *e, const arrays *a,
+                                    const arrays *b) {
   for (int o = 0; o < n_outputs[pass]; o++)
-    if (gives(&c->product, pass, o)) assert_memory_equal(a->out[o], b->out[o], sizeof(double) * count_of(c, e, output_like(pass, o)));
+    if (gives(&c->product, pass, o))
+      assert_memory_equal(a->out[o], b->out[o],
+                          sizeof(double) * count_of(c, e, output_like(pass, o)));
 }
 
-/* ---- one test for each place: a device that runs here, or the interpreter with the limits of some GPU ---- */
+/* ---- one test for each place: a device that runs here, or the interpreter with the limits of some
+   GPU ---- */
 
 static const struct {
   const char *name;
   clb_limits limits;
 } gpus[] = {
-    {"32 lanes that copy ahead", {.lanes = {32, 32}, .max_subgroups = 32, .local_bytes = 49152, .most_local_bytes = 232448, .registers = 255, .units = 132, .subgroups = true, .f64 = true, .async_copies = true}},
-    {"64 lanes", {.lanes = {64, 64}, .max_subgroups = 16, .local_bytes = 65536, .registers = 512, .units = 110, .subgroups = true, .f64 = true}},
-    {"16 lanes, two sub-groups", {.lanes = {16, 16}, .max_subgroups = 2, .local_bytes = 16384, .registers = 128, .units = 8, .subgroups = true, .f64 = true, .async_copies = true}},
-    {"no sub-groups", {.lanes = {32, 32}, .max_subgroups = 32, .local_bytes = 49152, .registers = 255, .units = 132, .f64 = true}},
+    {"32 lanes that copy ahead",
+     {.lanes = {32, 32},
+      .max_subgroups = 32,
+      .local_bytes = 49152,
+      .most_local_bytes = 232448,
+      .registers = 255,
+      .units = 132,
+      .subgroups = true,
+      .f64 = true,
+      .async_copies = true}},
+    {"64 lanes",
+     {.lanes = {64, 64},
+      .max_subgroups = 16,
+      .local_bytes = 65536,
+      .registers = 512,
+      .units = 110,
+      .subgroups = true,
+      .f64 = true}},
+    {"16 lanes, two sub-groups",
+     {.lanes = {16, 16},
+      .max_subgroups = 2,
+      .local_bytes = 16384,
+      .registers = 128,
+      .units = 8,
+      .subgroups = true,
+      .f64 = true,
+      .async_copies = true}},
+    {"no sub-groups",
+     {.lanes = {32, 32},
+      .max_subgroups = 32,
+      .local_bytes = 49152,
+      .registers = 255,
+      .units = 132,
+      .f64 = true}},
 };
 enum { GPUS = sizeof gpus / sizeof *gpus, MOST_PLACES = 16, MOST_MADE = 20 };
 
@@ -269,7 +354,9 @@ static inline clb_context *context_at(place *p) {
 static inline clb_graph *graph_at(place *p, const edge_list *e) {
   clb_context *ctx = context_at(p);
   if (!p->graph) OK(ctx, clb_graph_create(ctx, 0, 0, &p->graph));
-  OK(ctx, clb_graph_update(p->graph, e->rows[LIKE_X], e->rows[LIKE_Z], e->rows[LIKE_Y], CLB_I32, (clb_index_list){.host = e->senders}, (clb_index_list){.host = e->receivers}));
+  OK(ctx, clb_graph_update(p->graph, e->rows[LIKE_X], e->rows[LIKE_Z], e->rows[LIKE_Y], CLB_I32,
+                           (clb_index_list){.host = e->senders},
+                           (clb_index_list){.host = e->receivers}));
   return p->graph;
 }
 
@@ -290,7 +377,12 @@ static inline int find_places(void) {
     n_devices = 1;
   }
   for (int d = 0; d < n_devices; d++)
-    for (int gpu = -1; gpu < (strcmp(found[d].name, "cpu:interpreter") ? 0 : SANITIZED ? 1 : GPUS) && n < MOST_PLACES; gpu++) all_places()[n++] = (place){.device = found[d], .gpu = gpu};
+    for (int gpu = -1; gpu < (strcmp(found[d].name, "cpu:interpreter") ? 0
+                              : SANITIZED                              ? 1
+                                                                       : GPUS) &&
+                       n < MOST_PLACES;
+         gpu++)
+      all_places()[n++] = (place){.device = found[d], .gpu = gpu};
   return n;
 }
 
@@ -312,7 +404,8 @@ static inline int run_at_places(const char *group, const place_test *tests, int 
     for (int t = 0; t < n_tests; t++) {
       place *p = &all_places()[d];
       if ((int)p->device.effort < tests[t].effort || waits_its_turn(&p->device, t)) continue;
-      snprintf(labels[n], sizeof labels[n], "%s_%s[%s%s%s]", group, tests[t].name, p->device.name, p->gpu < 0 ? "" : " as ", p->gpu < 0 ? "" : gpus[p->gpu].name);
+      snprintf(labels[n], sizeof labels[n], "%s_%s[%s%s%s]", group, tests[t].name, p->device.name,
+               p->gpu < 0 ? "" : " as ", p->gpu < 0 ? "" : gpus[p->gpu].name);
       all[n] = (struct CMUnitTest){labels[n], tests[t].run, NULL, NULL, p};
       n++;
     }

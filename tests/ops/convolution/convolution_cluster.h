@@ -1,13 +1,22 @@
-/* tests/ops/convolution/convolution_cluster.h - the energy of a few atoms by one convolution, its forces by a backward pass, and their Jacobian by a double one.
+/* tests/ops/convolution/convolution_cluster.h - the energy of a few atoms by one convolution, its
+   forces by a backward pass, and their Jacobian by a double one.
 
-   E = sum over atoms, terms of z and channels of q sqrt(1 + |z|^2), with q fixed numbers; y are the harmonics of r = (sender - receiver),
-   w = f exp(-r^2 / 4), or splines of |r| from a table that says f sin |r| only coarsely, and x the harmonics of points that are fixed to the atoms. */
+   E = sum over atoms, terms of z and channels of q sqrt(1 + |z|^2), with q fixed numbers; y are the
+   harmonics of r = (sender - receiver), w = f exp(-r^2 / 4), or splines of |r| from a table that
+   says f sin |r| only coarsely, and x the harmonics of points that are fixed to the atoms. */
 #ifndef CLB_TESTS_OPS_CONVOLUTION_CONVOLUTION_CLUSTER_H
 #define CLB_TESTS_OPS_CONVOLUTION_CONVOLUTION_CLUSTER_H
 
 #include "tests/ops/convolution/convolution_problems.h"
 
-enum { ATOMS = 6, BONDS = ATOMS * (ATOMS - 1) + 2, CLUSTER_L = 3, CLUSTER_Y = 16, CLUSTER_POINTS = 5 * ATOMS, STENCIL = 8 };
+enum {
+  ATOMS = 6,
+  BONDS = ATOMS * (ATOMS - 1) + 2,
+  CLUSTER_L = 3,
+  CLUSTER_Y = 16,
+  CLUSTER_POINTS = 5 * ATOMS,
+  STENCIL = 8
+};
 #define CLUSTER_X "2x0e+2x1o+1x2e"
 #define CLUSTER_FILTER "0e+1o+1e+2e+2o+3o"
 
@@ -36,19 +45,29 @@ static inline double factor(int i) { return sin(1 + 1.7 * i); } /* q and f */
 /* ---- harmonics ---- */
 
 static inline clb_rows cluster_rows(cluster *c, const double *from, int n, int width) {
-  return (clb_rows){.buffer = buffer_of(&c->c->product, from, (size_t)(n * width), (size_t)(n * width)), .stride = CLB_DENSE};
+  return (clb_rows){.buffer =
+                        buffer_of(&c->c->product, from, (size_t)(n * width), (size_t)(n * width)),
+                    .stride = CLB_DENSE};
 }
 
 /* Forward: y; backward: g_x; double backward: d_x, d_g_y. */
-static inline void cluster_harmonics(cluster *c, int pass, int n, const double *x, const double *g, const double *h, double *out, double *second) {
-  clb_rows in[3] = {cluster_rows(c, x, n, 3), cluster_rows(c, g, n, CLUSTER_Y), cluster_rows(c, h, n, 3)};
-  clb_rows to = cluster_rows(c, NULL, n, pass == CLB_FORWARD ? CLUSTER_Y : 3), other = cluster_rows(c, NULL, n, CLUSTER_Y);
+static inline void cluster_harmonics(cluster *c, int pass, int n, const double *x, const double *g,
+                                     const double *h, double *out, double *second) {
+  clb_rows in[3] = {cluster_rows(c, x, n, 3), cluster_rows(c, g, n, CLUSTER_Y),
+                    cluster_rows(c, h, n, 3)};
+  clb_rows to = cluster_rows(c, NULL, n, pass == CLB_FORWARD ? CLUSTER_Y : 3),
+           other = cluster_rows(c, NULL, n, CLUSTER_Y);
   clb_context *ctx = c->c->product.ctx;
   if (pass == CLB_FORWARD) OK(ctx, clb_spherical_harmonics_forward(c->harmonics, n, in[0], to));
-  if (pass == CLB_BACKWARD) OK(ctx, clb_spherical_harmonics_backward(c->harmonics, n, in[0], in[1], to));
-  if (pass == CLB_DOUBLE_BACKWARD) OK(ctx, clb_spherical_harmonics_double_backward(c->harmonics, n, in[0], in[1], in[2], to, other));
-  OK(ctx, clb_buffer_read(to.buffer, 0, out, sizeof *out * (size_t)(n * (pass == CLB_FORWARD ? CLUSTER_Y : 3))));
-  if (second) OK(ctx, clb_buffer_read(other.buffer, 0, second, sizeof *second * (size_t)(n * CLUSTER_Y)));
+  if (pass == CLB_BACKWARD)
+    OK(ctx, clb_spherical_harmonics_backward(c->harmonics, n, in[0], in[1], to));
+  if (pass == CLB_DOUBLE_BACKWARD)
+    OK(ctx,
+       clb_spherical_harmonics_double_backward(c->harmonics, n, in[0], in[1], in[2], to, other));
+  OK(ctx, clb_buffer_read(to.buffer, 0, out,
+                          sizeof *out * (size_t)(n * (pass == CLB_FORWARD ? CLUSTER_Y : 3))));
+  if (second)
+    OK(ctx, clb_buffer_read(other.buffer, 0, second, sizeof *second * (size_t)(n * CLUSTER_Y)));
   for (int i = 0; i < 3; i++) clb_buffer_destroy(&in[i].buffer);
   clb_buffer_destroy(&to.buffer);
   clb_buffer_destroy(&other.buffer);
@@ -63,7 +82,9 @@ static inline void cluster_features(cluster *c) {
   for (int i = 0; i < ATOMS; i++)
     for (int t = 0; t < x->n; t++)
       for (int u = 0; u < x->term[t].mul; u++, point++)
-        for (int m = 0, l = x->term[t].l; m < 2 * l + 1; m++) c->a.in[LIKE_X][i * x->dim + dense_at(x, t, c->c->product.dense->layout[LIKE_X], u, m)] = y[point][l * l + m];
+        for (int m = 0, l = x->term[t].l; m < 2 * l + 1; m++)
+          c->a.in[LIKE_X][i * x->dim + dense_at(x, t, c->c->product.dense->layout[LIKE_X], u, m)] =
+              y[point][l * l + m];
   assert_int_equal(point, CLUSTER_POINTS);
 }
 
@@ -80,8 +101,10 @@ static inline void cluster_tabulate(cluster *c) {
     table[2 * i + 1] = factor(i % n) * cos(r);
   }
   v->product.width[LIKE_W] = 1;
-  c->table = buffer_of(&v->product, table, (size_t)(2 * n * CLUSTER_KNOTS), (size_t)(2 * n * CLUSTER_KNOTS));
-  for (int pass = CLB_FORWARD; pass <= CLB_BACKWARD; pass++) OK(v->product.ctx, clb_convolution_set_table(convolution_op(v, pass), c->table, 0));
+  c->table = buffer_of(&v->product, table, (size_t)(2 * n * CLUSTER_KNOTS),
+                       (size_t)(2 * n * CLUSTER_KNOTS));
+  for (int pass = CLB_FORWARD; pass <= CLB_BACKWARD; pass++)
+    OK(v->product.ctx, clb_convolution_set_table(convolution_op(v, pass), c->table, 0));
   free(table);
 }
 
@@ -95,21 +118,37 @@ static inline cluster cluster_create(place *at, cluster_kind kind) {
   clb_context *ctx = context_at(at);
   convolution **made = &at->made[CONVOLVED + (int)kind];
   cluster c = {.edges = edges_create(ATOMS, ATOMS, BONDS), .splines = splines};
-  clb_spherical_harmonics_desc harmonics = {.degrees = degrees, .n_degrees = CLUSTER_L + 1, .storage = CLB_F64, .arithmetic = CLB_F64, .passes = 7};
-  clb_convolution_desc d = {.scale = 0.25, .knots = splines ? CLUSTER_KNOTS : 0, .first_knot = first_knot, .last_knot = last_knot};
+  clb_spherical_harmonics_desc harmonics = {.degrees = degrees,
+                                            .n_degrees = CLUSTER_L + 1,
+                                            .storage = CLB_F64,
+                                            .arithmetic = CLB_F64,
+                                            .passes = 7};
+  clb_convolution_desc d = {.scale = 0.25,
+                            .knots = splines ? CLUSTER_KNOTS : 0,
+                            .first_knot = first_knot,
+                            .last_knot = last_knot};
   uint64_t seed = 12;
-  if (kind == MIXED_CHANNELS) OK(ctx, clb_fully_connected(ctx, CLUSTER_X, SH3, "3x0e+2x1o+1x1e+3x2e+1x3o", &found));
+  if (kind == MIXED_CHANNELS)
+    OK(ctx, clb_fully_connected(ctx, CLUSTER_X, SH3, "3x0e+2x1o+1x1e+3x2e+1x3o", &found));
   else OK(ctx, clb_channel_wise(ctx, CLUSTER_X, SH3, CLUSTER_FILTER, CLB_SORTED, &found));
-  d.product = (clb_tensor_product_desc){.irreps_x = found.irreps_x, .irreps_y = found.irreps_y, .irreps_z = found.irreps_z, .instructions = found.instructions,
-                                        .n_instructions = found.n_instructions, .layout_x = CLB_MUL_IR, .layout_z = CLB_IR_MUL, .incoming = CLB_Y | CLB_W,
-                                        .storage = CLB_F64, .arithmetic = CLB_F64};
+  d.product = (clb_tensor_product_desc){.irreps_x = found.irreps_x,
+                                        .irreps_y = found.irreps_y,
+                                        .irreps_z = found.irreps_z,
+                                        .instructions = found.instructions,
+                                        .n_instructions = found.n_instructions,
+                                        .layout_x = CLB_MUL_IR,
+                                        .layout_z = CLB_IR_MUL,
+                                        .incoming = CLB_Y | CLB_W,
+                                        .storage = CLB_F64,
+                                        .arithmetic = CLB_F64};
   OK(ctx, clb_spherical_harmonics_create(ctx, &harmonics, &c.harmonics));
   c.c = *made = *made ? *made : convolution_create(ctx, &d); /* compiled once */
   if (splines) cluster_tabulate(&c);
   int n = 0;
   for (int i = 0; i < ATOMS * ATOMS; i++)
-    if (i / ATOMS != i % ATOMS || i == 7) c.edges.senders[n] = i % ATOMS, c.edges.receivers[n++] = i / ATOMS; /* one is a loop */
-  c.edges.senders[n] = 4, c.edges.receivers[n++] = 1; /* one is there twice */
+    if (i / ATOMS != i % ATOMS || i == 7)
+      c.edges.senders[n] = i % ATOMS, c.edges.receivers[n++] = i / ATOMS; /* one is a loop */
+  c.edges.senders[n] = 4, c.edges.receivers[n++] = 1;                     /* one is there twice */
   assert_int_equal(n, BONDS);
   c.graph = graph_at(at, &c.edges);
   c.a = convolution_arrays(c.c, &c.edges, 3);
@@ -128,7 +167,8 @@ static inline void cluster_destroy(cluster *c) {
 
 /* About (1, 2, -2)/3 by 1 radian, and inverted. */
 static inline void turn(int inverts, const double *x, double *out) {
-  const double a[3] = {1. / 3, 2. / 3, -2. / 3}, c = cos(1), s = sin(1), d = a[0] * x[0] + a[1] * x[1] + a[2] * x[2];
+  const double a[3] = {1. / 3, 2. / 3, -2. / 3}, c = cos(1), s = sin(1),
+               d = a[0] * x[0] + a[1] * x[1] + a[2] * x[2];
   for (int k = 0; k < 3; k++) {
     int i = (k + 1) % 3, j = (k + 2) % 3;
     out[k] = (inverts ? -1 : 1) * (c * x[k] + s * (a[i] * x[j] - a[j] * x[i]) + (1 - c) * d * a[k]);
@@ -137,8 +177,10 @@ static inline void turn(int inverts, const double *x, double *out) {
 
 static inline void cluster_turn(cluster *c, int inverts) {
   double now[3];
-  for (int i = 0; i < ATOMS; i++) turn(inverts, c->position + 3 * i, now), memcpy(c->position + 3 * i, now, sizeof now);
-  for (int i = 0; i < CLUSTER_POINTS; i++) turn(inverts, c->point + 3 * i, now), memcpy(c->point + 3 * i, now, sizeof now);
+  for (int i = 0; i < ATOMS; i++)
+    turn(inverts, c->position + 3 * i, now), memcpy(c->position + 3 * i, now, sizeof now);
+  for (int i = 0; i < CLUSTER_POINTS; i++)
+    turn(inverts, c->point + 3 * i, now), memcpy(c->point + 3 * i, now, sizeof now);
   cluster_features(c);
 }
 
@@ -151,8 +193,12 @@ static inline double radial(const double *r) { return exp(-square(r) / 4); }
 static inline void cluster_forward(cluster *c) {
   int width = c->c->product.width[LIKE_W];
   for (int e = 0; e < BONDS; e++) {
-    for (int k = 0; k < 3; k++) c->r[3 * e + k] = c->position[3 * c->edges.senders[e] + k] - c->position[3 * c->edges.receivers[e] + k];
-    for (int k = 0; k < width; k++) c->a.in[LIKE_W][e * width + k] = c->splines ? sqrt(square(c->r + 3 * e)) : factor(k) * radial(c->r + 3 * e);
+    for (int k = 0; k < 3; k++)
+      c->r[3 * e + k] =
+          c->position[3 * c->edges.senders[e] + k] - c->position[3 * c->edges.receivers[e] + k];
+    for (int k = 0; k < width; k++)
+      c->a.in[LIKE_W][e * width + k] =
+          c->splines ? sqrt(square(c->r + 3 * e)) : factor(k) * radial(c->r + 3 * e);
   }
   cluster_harmonics(c, CLB_FORWARD, BONDS, c->r, NULL, NULL, c->a.in[LIKE_Y], NULL);
   run_convolution(c->c, CLB_FORWARD, &c->edges, c->graph, (manner){DENSE, MOST}, &c->a);
@@ -167,10 +213,13 @@ static inline double cluster_read_out(cluster *c, const double *z, const double 
       for (int u = 0; u < of->term[t].mul; u++) {
         int n = 2 * of->term[t].l + 1, at[2 * CLUSTER_L + 1];
         double all = 1, product = 0, q = factor(t * 3 + u);
-        for (int m = 0; m < n; m++) at[m] = i * of->dim + dense_at(of, t, c->c->product.dense->layout[LIKE_Z], u, m);
-        for (int m = 0; m < n; m++) all += z[at[m]] * z[at[m]], product += dz ? z[at[m]] * dz[at[m]] : 0;
+        for (int m = 0; m < n; m++)
+          at[m] = i * of->dim + dense_at(of, t, c->c->product.dense->layout[LIKE_Z], u, m);
+        for (int m = 0; m < n; m++)
+          all += z[at[m]] * z[at[m]], product += dz ? z[at[m]] * dz[at[m]] : 0;
         energy += q * sqrt(all);
-        for (int m = 0; m < n && g; m++) g[at[m]] = q / sqrt(all) * (dz ? dz[at[m]] - z[at[m]] * product / all : z[at[m]]);
+        for (int m = 0; m < n && g; m++)
+          g[at[m]] = q / sqrt(all) * (dz ? dz[at[m]] - z[at[m]] * product / all : z[at[m]]);
       }
   return energy;
 }
@@ -195,9 +244,12 @@ static inline void cluster_by_r(cluster *c, const double *g_y, const double *g_w
   int width = c->c->product.width[LIKE_W];
   cluster_harmonics(c, CLB_BACKWARD, BONDS, c->r, g_y, NULL, by_r, NULL);
   for (int e = 0; e < BONDS && c->splines; e++)
-    for (int i = 0; i < 3 && square(c->r + 3 * e) > 0; i++) by_r[3 * e + i] += g_w[e] * c->r[3 * e + i] / sqrt(square(c->r + 3 * e));
+    for (int i = 0; i < 3 && square(c->r + 3 * e) > 0; i++)
+      by_r[3 * e + i] += g_w[e] * c->r[3 * e + i] / sqrt(square(c->r + 3 * e));
   for (int e = 0; e < BONDS && !c->splines; e++)
-    for (int i = 0; i < width * 3; i++) by_r[3 * e + i % 3] -= g_w[e * width + i / 3] * factor(i / 3) * radial(c->r + 3 * e) * c->r[3 * e + i % 3] / 2;
+    for (int i = 0; i < width * 3; i++)
+      by_r[3 * e + i % 3] -=
+          g_w[e * width + i / 3] * factor(i / 3) * radial(c->r + 3 * e) * c->r[3 * e + i % 3] / 2;
 }
 
 /* Leaves z in `z`, g in a.in, and the backward pass's results in a.out. */
@@ -230,20 +282,25 @@ static inline void expect_slopes(cluster *c, const double *force) {
       slope += weight[s] * cluster_energy(c);
     }
     c->position[i] = here;
-    if (!(fabs(slope + force[i]) <= 1e-9 * largest)) fail_msg("force %d is %.12g, not %.12g", i, force[i], -slope);
+    if (!(fabs(slope + force[i]) <= 1e-9 * largest))
+      fail_msg("force %d is %.12g, not %.12g", i, force[i], -slope);
   }
 }
 
 /* ---- its second derivative ---- */
 
-/* How y and w, b and c to the double backward pass, move when positions do; and how y's and w's own gradients then act on r: by_r. */
+/* How y and w, b and c to the double backward pass, move when positions do; and how y's and w's own
+   gradients then act on r: by_r. */
 static inline void cluster_along(cluster *c, const double *direction, double *by_r) {
   int width = c->c->product.width[LIKE_W];
   double h[3 * BONDS];
-  for (int i = 0; i < 3 * BONDS; i++) h[i] = direction[3 * c->edges.senders[i / 3] + i % 3] - direction[3 * c->edges.receivers[i / 3] + i % 3];
+  for (int i = 0; i < 3 * BONDS; i++)
+    h[i] = direction[3 * c->edges.senders[i / 3] + i % 3] -
+           direction[3 * c->edges.receivers[i / 3] + i % 3];
   cluster_harmonics(c, CLB_DOUBLE_BACKWARD, BONDS, c->r, c->a.out[1], h, by_r, c->a.in[5]);
   for (int e = 0; e < BONDS; e++) {
-    const double *r = c->r + 3 * e, rh = r[0] * h[3 * e] + r[1] * h[3 * e + 1] + r[2] * h[3 * e + 2];
+    const double *r = c->r + 3 * e,
+                 rh = r[0] * h[3 * e] + r[1] * h[3 * e + 1] + r[2] * h[3 * e + 2];
     for (int k = 0; k < width; k++) {
       double f = factor(k) * radial(r), g = c->a.out[2][e * width + k];
       c->a.in[6][e * width + k] = -f * rh / 2;
@@ -255,7 +312,8 @@ static inline void cluster_along(cluster *c, const double *direction, double *by
 /* out = (d2E / dposition2) direction: the gradient of the product of dE/dposition with it. */
 static inline void cluster_hessian(cluster *c, const double *direction, double *out) {
   size_t y = count_of(c->c, &c->edges, LIKE_Y), w = count_of(c->c, &c->edges, LIKE_W);
-  double by_r[3 * BONDS], *z = numbers(count_of(c->c, &c->edges, LIKE_Z)), *d_y = numbers(y), *d_w = numbers(w);
+  double by_r[3 * BONDS], *z = numbers(count_of(c->c, &c->edges, LIKE_Z)), *d_y = numbers(y),
+                          *d_w = numbers(w);
   memset(out, 0, sizeof *out * 3 * ATOMS);
   cluster_backward(c, z);
   cluster_along(c, direction, by_r);
@@ -287,7 +345,8 @@ static inline void differences(cluster *c, const double *direction, double *chan
   memcpy(c->position, here, sizeof here);
 }
 
-/* The forces' Jacobian, from double backward passes, is symmetric, and tells how the forces change. */
+/* The forces' Jacobian, from double backward passes, is symmetric, and tells how the forces change.
+ */
 static inline void expect_jacobian(place *at, cluster_kind kind) {
   cluster c = cluster_create(at, kind);
   double row[3 * ATOMS][3 * ATOMS], change[3 * ATOMS], direction[3 * ATOMS], largest = 0;
@@ -300,12 +359,14 @@ static inline void expect_jacobian(place *at, cluster_kind kind) {
   assert_true(largest > 0.1);
   for (int i = 0; i < 3 * ATOMS; i++)
     for (int j = 0; j < i; j++) assert_true(fabs(row[i][j] - row[j][i]) <= 1e-12 * largest);
-  for (int i = 0; i < 3 * ATOMS; i++) direction[i] = 0.2 * test_random(&seed); /* what the steps are small enough for */
+  for (int i = 0; i < 3 * ATOMS; i++)
+    direction[i] = 0.2 * test_random(&seed); /* what the steps are small enough for */
   differences(&c, direction, change);
   for (int i = 0; i < 3 * ATOMS; i++) {
     double sum = 0;
     for (int j = 0; j < 3 * ATOMS; j++) sum += row[j][i] * direction[j];
-    if (!(fabs(sum + change[i]) <= 1e-9 * largest)) fail_msg("force %d changes by %.12g, not %.12g", i, -sum, change[i]);
+    if (!(fabs(sum + change[i]) <= 1e-9 * largest))
+      fail_msg("force %d changes by %.12g, not %.12g", i, -sum, change[i]);
   }
   cluster_destroy(&c);
 }

@@ -1,4 +1,5 @@
-/* tests/ops/convolution/convolution_vectored.h - graph convolutions that make y of edge vectors, and the same ones of harmonics. */
+/* tests/ops/convolution/convolution_vectored.h - graph convolutions that make y of edge vectors,
+   and the same ones of harmonics. */
 #ifndef CLB_TESTS_OPS_CONVOLUTION_CONVOLUTION_VECTORED_H
 #define CLB_TESTS_OPS_CONVOLUTION_CONVOLUTION_VECTORED_H
 
@@ -7,7 +8,8 @@
 #include "tools/reference/reference_spherical_harmonics.h"
 
 typedef struct {
-  convolution *run, *given; /* of the library: rows of y are vectors; of the plain sums: harmonics */
+  convolution *run,
+      *given; /* of the library: rows of y are vectors; of the plain sums: harmonics */
   clb_spherical_harmonics_desc sh;
   int degrees[DENSE_TERMS], columns; /* columns: of harmonics */
 } vectored;
@@ -21,7 +23,8 @@ static inline vectored vectored_create(place *at, const clb_convolution_desc *de
   v.columns = v.given->product.width[LIKE_Y];
   const dense_irreps *y = &v.given->product.dense->of[LIKE_Y];
   for (int t = 0; t < y->n; t++) v.degrees[t] = y->term[t].l;
-  v.sh = (clb_spherical_harmonics_desc){.n_degrees = y->n, .normalization = desc->normalization, .normalize = 1};
+  v.sh = (clb_spherical_harmonics_desc){
+      .n_degrees = y->n, .normalization = desc->normalization, .normalize = 1};
   return v;
 }
 

@@ -1,4 +1,5 @@
-/* tests/ops/convolution/test_convolution.c - the graph convolution against plain sums over the edges, and by its properties, wherever it runs. */
+/* tests/ops/convolution/test_convolution.c - the graph convolution against plain sums over the
+   edges, and by its properties, wherever it runs. */
 #define _GNU_SOURCE
 #include <sched.h>
 
@@ -7,7 +8,8 @@
 static const manner plain = {DENSE, MOST}, loose = {APART, MOST};
 
 /* Those passes of a description. */
-static void passes_agree(place *at, const clb_convolution_desc *desc, int passes, const edge_list *e, manner m) {
+static void passes_agree(place *at, const clb_convolution_desc *desc, int passes,
+                         const edge_list *e, manner m) {
   convolution *c = convolution_create(context_at(at), desc);
   for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
     if (passes >> pass & 1) convolve_and_compare(c, pass, e, graph_at(at, e), m, 7);
@@ -19,11 +21,14 @@ static void passes_agree(place *at, const clb_convolution_desc *desc, int passes
 static void products(void **state) {
   place *at = *state;
   edge_list e = random_edges(11, 13, SANITIZED ? 14 : 40, 1);
-  static const int which[] = {KNOTTED, COUNTS, EVEN, MIXED, BARE, EVEN_MUL_IR, PARITIES, GAPS, TINY, HIGH, SCALARS, SHORT, SHORT_MUL_IR, MACE_MEDIUM, NEQUIX_MAIN};
+  static const int which[] = {KNOTTED,     COUNTS,   EVEN,         MIXED,       BARE,
+                              EVEN_MUL_IR, PARITIES, GAPS,         TINY,        HIGH,
+                              SCALARS,     SHORT,    SHORT_MUL_IR, MACE_MEDIUM, NEQUIX_MAIN};
   for (int i = 0; i < many(&at->device, 0, SANITIZED ? 13 : 5, sizeof which / sizeof *which); i++) {
     convolution *c = get(at, which[i]);
     for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
-      for (int spacing = DENSE; spacing <= APART; spacing++) convolve_and_compare(c, pass, &e, graph_at(at, &e), (manner){spacing, MOST}, 3);
+      for (int spacing = DENSE; spacing <= APART; spacing++)
+        convolve_and_compare(c, pass, &e, graph_at(at, &e), (manner){spacing, MOST}, 3);
   }
   edges_destroy(&e);
 }
@@ -33,7 +38,8 @@ static void all_graphs(void **state) {
   convolution *c = get(at, SMALL);
   for (int i = 0; i < GRAPHS; i++) {
     edge_list e = edges_of(i);
-    for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++) convolve_and_compare(c, pass, &e, graph_at(at, &e), i % 2 ? plain : loose, (uint64_t)i);
+    for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
+      convolve_and_compare(c, pass, &e, graph_at(at, &e), i % 2 ? plain : loose, (uint64_t)i);
     edges_destroy(&e);
   }
 }
@@ -48,7 +54,9 @@ static void subsets(void **state) {
       int passes = 1 << CLB_DOUBLE_BACKWARD | (incoming == 1 && gradients != CLB_Z) << CLB_BACKWARD;
       desc.product.gradients = gradients;
       desc.product.incoming = incoming;
-      if (many(&at->device, gradients == 5 && incoming == 1, SANITIZED || (gradients + 2 * incoming) % 9 == 4, 1)) passes_agree(at, &desc, passes, &e, plain);
+      if (many(&at->device, gradients == 5 && incoming == 1,
+               SANITIZED || (gradients + 2 * incoming) % 9 == 4, 1))
+        passes_agree(at, &desc, passes, &e, plain);
     }
   edges_destroy(&e);
 }
@@ -61,7 +69,9 @@ static void merged(void **state) {
   for (int i = 0; i < many(&at->device, 0, 2, sizeof which / sizeof *which); i++) {
     clb_convolution_desc desc = describe(at, which[i]);
     desc.product.layout_z = CLB_MERGED;
-    for (int spacing = DENSE; spacing <= APART; spacing++) passes_agree(at, &desc, 1 << CLB_FORWARD | 1 << CLB_BACKWARD | 1 << CLB_DOUBLE_BACKWARD, &e, (manner){spacing, MOST});
+    for (int spacing = DENSE; spacing <= APART; spacing++)
+      passes_agree(at, &desc, 1 << CLB_FORWARD | 1 << CLB_BACKWARD | 1 << CLB_DOUBLE_BACKWARD, &e,
+                   (manner){spacing, MOST});
   }
   edges_destroy(&e);
 }
@@ -74,17 +84,22 @@ static void types(void **state) {
   static const struct {
     clb_dtype storage, arithmetic;
     int product, passes;
-  } cases[] = {{CLB_BF16, CLB_F32, SMALL, F | B},        {CLB_F32, CLB_F32, EVEN, F | B | D},    {CLB_F16, CLB_F32, PARITIES, F | B},     {CLB_F32, CLB_F32, KNOTTED, F | B | D},
-               {CLB_F32, CLB_F64, GAPS, F | B | D},      {CLB_BF16, CLB_F32, COUNTS, F | B},     {CLB_F16, CLB_F32, MIXED, F | B | D},    {CLB_F32, CLB_F32, MIXED, F | B | D},
-               {CLB_F32, CLB_F32, COUNTS, F | B | D},    {CLB_F32, CLB_F32, SCALARS, F | B | D}, {CLB_F32, CLB_F32, PARITIES, F | B | D}, {CLB_F16, CLB_F32, KNOTTED, F | B},
-               {CLB_BF16, CLB_F32, PARITIES, F | B},     {CLB_F32, CLB_F32, EVEN_MUL_IR, F | B | D}, {CLB_F16, CLB_F32, EVEN, F | B | D}, {CLB_F32, CLB_F32, NEQUIX_MAIN, F | B | D}};
+  } cases[] = {{CLB_BF16, CLB_F32, SMALL, F | B},       {CLB_F32, CLB_F32, EVEN, F | B | D},
+               {CLB_F16, CLB_F32, PARITIES, F | B},     {CLB_F32, CLB_F32, KNOTTED, F | B | D},
+               {CLB_F32, CLB_F64, GAPS, F | B | D},     {CLB_BF16, CLB_F32, COUNTS, F | B},
+               {CLB_F16, CLB_F32, MIXED, F | B | D},    {CLB_F32, CLB_F32, MIXED, F | B | D},
+               {CLB_F32, CLB_F32, COUNTS, F | B | D},   {CLB_F32, CLB_F32, SCALARS, F | B | D},
+               {CLB_F32, CLB_F32, PARITIES, F | B | D}, {CLB_F16, CLB_F32, KNOTTED, F | B},
+               {CLB_BF16, CLB_F32, PARITIES, F | B},    {CLB_F32, CLB_F32, EVEN_MUL_IR, F | B | D},
+               {CLB_F16, CLB_F32, EVEN, F | B | D},     {CLB_F32, CLB_F32, NEQUIX_MAIN, F | B | D}};
   place *at = *state;
   edge_list e = random_edges(11, 9, SANITIZED ? 14 : 40, 1);
   for (int i = 0; i < many(&at->device, 1, SANITIZED ? 15 : 4, sizeof cases / sizeof *cases); i++) {
     clb_convolution_desc desc = describe(at, cases[i].product);
     desc.product.storage = cases[i].storage;
     desc.product.arithmetic = cases[i].arithmetic;
-    for (int spacing = SANITIZED ? APART : DENSE; spacing <= APART; spacing++) passes_agree(at, &desc, cases[i].passes, &e, (manner){spacing, MOST});
+    for (int spacing = SANITIZED ? APART : DENSE; spacing <= APART; spacing++)
+      passes_agree(at, &desc, cases[i].passes, &e, (manner){spacing, MOST});
   }
   edges_destroy(&e);
 }
@@ -110,7 +125,8 @@ static void accumulation(void **state) {
       clb_convolution_desc desc = describe(at, i ? KNOTTED : SMALL);
       desc.product.accumulate = 1;
       desc.atomics = atomics;
-      passes_agree(at, &desc, many(&at->device, F | B, F | B | D, F | B | D), i ? &some : &hub, i ? loose : plain);
+      passes_agree(at, &desc, many(&at->device, F | B, F | B | D, F | B | D), i ? &some : &hub,
+                   i ? loose : plain);
     }
   edges_destroy(&some);
   edges_destroy(&hub);
@@ -124,7 +140,8 @@ static void atomics(void **state) {
       clb_convolution_desc desc = describe(at, i ? MIXED : SMALL);
       desc.atomics = 1;
       desc.product.storage = desc.product.arithmetic = (clb_dtype)type;
-      passes_agree(at, &desc, many(&at->device, B, B | D, B | D), i ? &some : &hub, i ? loose : plain);
+      passes_agree(at, &desc, many(&at->device, B, B | D, B | D), i ? &some : &hub,
+                   i ? loose : plain);
     }
   edges_destroy(&some);
   edges_destroy(&hub);
@@ -146,10 +163,12 @@ static void one_row_for_all(void **state) {
     for (int o = 0; o < 3; o++) out[o] = rows_of(c, &e, o, o, NULL, true, &plain);
     clb_buffer_destroy(&in[same].buffer);
     in[same] = (clb_rows){.buffer = buffer_of(&c->product, a.in[same], width, width), .stride = 0};
-    OK(c->product.ctx, clb_convolution_backward(convolution_op(c, CLB_BACKWARD), g, in[0], in[1], in[2], in[3], out[0], out[1], out[2], workspace));
+    OK(c->product.ctx, clb_convolution_backward(convolution_op(c, CLB_BACKWARD), g, in[0], in[1],
+                                                in[2], in[3], out[0], out[1], out[2], workspace));
     for (int o = 0; o < 3; o++) take_rows(c, &e, o, CLB_BACKWARD, &out[o], &plain, a.out[o]);
     compare_convolution(c, CLB_BACKWARD, &e, &a, NULL);
-    for (int i = 0; i < 4; i++) clb_buffer_destroy(&in[i].buffer), clb_buffer_destroy(&out[i].buffer);
+    for (int i = 0; i < 4; i++)
+      clb_buffer_destroy(&in[i].buffer), clb_buffer_destroy(&out[i].buffer);
     clb_buffer_destroy(&workspace);
     arrays_destroy(&a);
   }
@@ -167,11 +186,15 @@ static void workspaces(void **state) {
     clb_graph *g = graph_at(at, &e);
     desc.product.accumulate = i;
     convolution *c = convolution_create(context_at(at), &desc);
-    for (int pass = CLB_FORWARD; pass <= many(&at->device, CLB_BACKWARD, CLB_DOUBLE_BACKWARD, CLB_DOUBLE_BACKWARD); pass++) {
+    for (int pass = CLB_FORWARD;
+         pass <= many(&at->device, CLB_BACKWARD, CLB_DOUBLE_BACKWARD, CLB_DOUBLE_BACKWARD);
+         pass++) {
       uint64_t least, most;
-      OK(c->product.ctx, clb_convolution_workspace(convolution_op(c, pass), (clb_pass)pass, g, &least, &most));
+      OK(c->product.ctx,
+         clb_convolution_workspace(convolution_op(c, pass), (clb_pass)pass, g, &least, &most));
       assert_true(pass == CLB_FORWARD ? least == most : least < most);
-      for (int r = LEAST; r <= (pass == CLB_FORWARD ? LEAST : MOST); r++) convolve_and_compare(c, pass, &e, g, (manner){DENSE, (room)r}, 9);
+      for (int r = LEAST; r <= (pass == CLB_FORWARD ? LEAST : MOST); r++)
+        convolve_and_compare(c, pass, &e, g, (manner){DENSE, (room)r}, 9);
     }
     convolution_destroy(c);
     edges_destroy(&e);
@@ -191,11 +214,13 @@ static void equal_bits(void **state) {
   assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
   for (int i = CPU_SETSIZE - 1; i >= 0 && !CPU_COUNT(&one); i--)
     if (CPU_ISSET(i, &all)) CPU_SET(i, &one);
-  assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0); /* a device of the CPU has as many threads as it finds cores */
+  assert_int_equal(sched_setaffinity(0, sizeof one, &one),
+                   0); /* a device of the CPU has as many threads as it finds cores */
   convolution *second = convolution_create(context_at(&alone), &desc);
   assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
   for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++) {
-    arrays a = convolution_arrays(c, &e, 5), again = convolution_arrays(c, &e, 5), other = convolution_arrays(c, &e, 5);
+    arrays a = convolution_arrays(c, &e, 5), again = convolution_arrays(c, &e, 5),
+           other = convolution_arrays(c, &e, 5);
     run_convolution(c, pass, &e, graph_at(at, &e), plain, &a);
     run_convolution(c, pass, &e, graph_at(at, &e), loose, &again);
     run_convolution(second, pass, &e, graph_at(&alone, &e), plain, &other);
@@ -235,7 +260,8 @@ int main(void) {
                                      {"one_row_for_all", one_row_for_all, SLOW},
                                      {"workspaces", workspaces, SLOW},
                                      {"same_bits", equal_bits, SLOW},
-                                     {"merged", merged, BRISK}, {"forces_are_slopes", forces_are_slopes, BRISK},
+                                     {"merged", merged, BRISK},
+                                     {"forces_are_slopes", forces_are_slopes, BRISK},
                                      {"jacobian", jacobian, BRISK},
                                      {"equivariance", equivariance, BRISK}};
   return run_at_places("convolution", tests, sizeof tests / sizeof *tests);

@@ -1,4 +1,5 @@
-/* tests/ops/convolution/test_convolution_calls.c - what the calls of a graph convolution accept, and how much workspace they ask for. */
+/* tests/ops/convolution/test_convolution_calls.c - what the calls of a graph convolution accept,
+   and how much workspace they ask for. */
 #include "tests/test.h"
 
 #include <clebsch/clebsch.h>
@@ -10,19 +11,41 @@
 enum { SENDERS = 5, RECEIVERS = 2, EDGES = 3, MOST = 11, PASSES = 3, LONG = 700, ROOM = 1 << 18 };
 
 static const clb_instruction two_paths[] = {{0, 0, 0, CLB_UVU, 1, 1}, {0, 1, 1, CLB_UVU, 1, 1}};
-static const clb_convolution_desc plain = {
-    .product = {.irreps_x = "4x0e", .irreps_y = "0e+1o", .irreps_z = "4x0e+4x1o", .instructions = two_paths, .n_instructions = 2, .storage = CLB_F32, .arithmetic = CLB_F32, .passes = 7}};
+static const clb_convolution_desc plain = {.product = {.irreps_x = "4x0e",
+                                                       .irreps_y = "0e+1o",
+                                                       .irreps_z = "4x0e+4x1o",
+                                                       .instructions = two_paths,
+                                                       .n_instructions = 2,
+                                                       .storage = CLB_F32,
+                                                       .arithmetic = CLB_F32,
+                                                       .passes = 7}};
 static const int columns[] = {[CLB_X] = 4, [CLB_Y] = 4, [CLB_W] = 8, [CLB_Z] = 16};
-static const int n_rows[] = {[CLB_X] = SENDERS, [CLB_Y] = EDGES, [CLB_W] = EDGES, [CLB_Z] = RECEIVERS};
+static const int n_rows[] = {
+    [CLB_X] = SENDERS, [CLB_Y] = EDGES, [CLB_W] = EDGES, [CLB_Z] = RECEIVERS};
 
 /* In the order of the calls; an output of a derivative is a gradient by `of`. */
 static const struct {
   const char *name;
   int of;
-} operands[PASSES][MOST] = {
-    {{"x", CLB_X}, {"y", CLB_Y}, {"w", CLB_W}, {"z", CLB_Z}},
-    {{"x", CLB_X}, {"y", CLB_Y}, {"w", CLB_W}, {"g", CLB_Z}, {"g_x", CLB_X}, {"g_y", CLB_Y}, {"g_w", CLB_W}},
-    {{"x", CLB_X}, {"y", CLB_Y}, {"w", CLB_W}, {"g", CLB_Z}, {"a", CLB_X}, {"b", CLB_Y}, {"c", CLB_W}, {"d_x", CLB_X}, {"d_y", CLB_Y}, {"d_w", CLB_W}, {"d_g", CLB_Z}}};
+} operands[PASSES][MOST] = {{{"x", CLB_X}, {"y", CLB_Y}, {"w", CLB_W}, {"z", CLB_Z}},
+                            {{"x", CLB_X},
+                             {"y", CLB_Y},
+                             {"w", CLB_W},
+                             {"g", CLB_Z},
+                             {"g_x", CLB_X},
+                             {"g_y", CLB_Y},
+                             {"g_w", CLB_W}},
+                            {{"x", CLB_X},
+                             {"y", CLB_Y},
+                             {"w", CLB_W},
+                             {"g", CLB_Z},
+                             {"a", CLB_X},
+                             {"b", CLB_Y},
+                             {"c", CLB_W},
+                             {"d_x", CLB_X},
+                             {"d_y", CLB_Y},
+                             {"d_w", CLB_W},
+                             {"d_g", CLB_Z}}};
 static const int n_operands[PASSES] = {4, 7, 11}, n_inputs[PASSES] = {3, 4, 7};
 
 typedef struct {
@@ -37,7 +60,9 @@ static void update(fixture *f, int n_senders, int n_receivers, int n) {
   int32_t *list = calloc((size_t)n + 1, sizeof *list);
   assert_non_null(list);
   for (int i = 0; i < n; i++) list[i] = i % (n_senders < n_receivers ? n_senders : n_receivers);
-  assert_int_equal(clb_graph_update(f->graph, n_senders, n_receivers, n, CLB_I32, (clb_index_list){.host = list}, (clb_index_list){.host = list}), CLB_OK);
+  assert_int_equal(clb_graph_update(f->graph, n_senders, n_receivers, n, CLB_I32,
+                                    (clb_index_list){.host = list}, (clb_index_list){.host = list}),
+                   CLB_OK);
   free(list);
 }
 
@@ -69,7 +94,8 @@ static fixture begin(void) {
   assert_int_equal(clb_buffer_create(f.other, ROOM, &f.foreign), CLB_OK);
   assert_int_equal(clb_graph_create(f.ctx, 10, 10, &f.graph), CLB_OK);
   update(&f, SENDERS, RECEIVERS, EDGES);
-  for (int i = 0; i < MOST; i++) f.rows[i] = (clb_rows){.buffer = f.buffer, .offset = 100 * i, .stride = CLB_DENSE};
+  for (int i = 0; i < MOST; i++)
+    f.rows[i] = (clb_rows){.buffer = f.buffer, .offset = 100 * i, .stride = CLB_DENSE};
   create(&f, &plain);
   return f;
 }
@@ -90,10 +116,13 @@ static void end(fixture *f) {
   clb_context_destroy(&f->ctx);
 }
 
-static clb_status call(clb_op *op, int pass, clb_graph *g, const clb_rows *o, clb_buffer *workspace) {
+static clb_status call(clb_op *op, int pass, clb_graph *g, const clb_rows *o,
+                       clb_buffer *workspace) {
   if (pass == CLB_FORWARD) return clb_convolution_forward(op, g, o[0], o[1], o[2], o[3], workspace);
-  if (pass == CLB_BACKWARD) return clb_convolution_backward(op, g, o[0], o[1], o[2], o[3], o[4], o[5], o[6], workspace);
-  return clb_convolution_double_backward(op, g, o[0], o[1], o[2], o[3], o[4], o[5], o[6], o[7], o[8], o[9], o[10], workspace);
+  if (pass == CLB_BACKWARD)
+    return clb_convolution_backward(op, g, o[0], o[1], o[2], o[3], o[4], o[5], o[6], workspace);
+  return clb_convolution_double_backward(op, g, o[0], o[1], o[2], o[3], o[4], o[5], o[6], o[7],
+                                         o[8], o[9], o[10], workspace);
 }
 
 static void says(clb_context *ctx, const char *words) {
@@ -106,13 +135,14 @@ static void refuses(fixture *f, int pass, const char *words) {
 }
 
 static void accepts(fixture *f, int pass) {
-  if (call(f->op, pass, f->graph, f->rows, f->workspace)) fail_msg("pass %d: %s", pass, clb_error(f->ctx));
+  if (call(f->op, pass, f->graph, f->rows, f->workspace))
+    fail_msg("pass %d: %s", pass, clb_error(f->ctx));
 }
 
 /* ---- operands ---- */
 
-/* Each is looked at, under its own name, with its own columns and as many rows as there are senders, edges or receivers; where there are knots
-   w and its gradient have one column. */
+/* Each is looked at, under its own name, with its own columns and as many rows as there are
+   senders, edges or receivers; where there are knots w and its gradient have one column. */
 static void each_operand(void **state) {
   (void)state;
   fixture f = begin();
@@ -123,14 +153,15 @@ static void each_operand(void **state) {
       accepts(&f, pass);
       for (int i = 0; i < n_operands[pass]; i++) {
         const char *name = operands[pass][i].name;
-        int of = operands[pass][i].of, width = spline && of == CLB_W ? 1 : columns[of], n = n_rows[of];
+        int of = operands[pass][i].of, width = spline && of == CLB_W ? 1 : columns[of],
+            n = n_rows[of];
         clb_rows good = f.rows[i], *r = &f.rows[i];
-#define REFUSES(change, ...)                           \
-  do {                                                 \
-    change;                                            \
-    snprintf(words, sizeof words, __VA_ARGS__);        \
-    refuses(&f, pass, words);                          \
-    *r = good;                                         \
+#define REFUSES(change, ...)                                                                       \
+  do {                                                                                             \
+    change;                                                                                        \
+    snprintf(words, sizeof words, __VA_ARGS__);                                                    \
+    refuses(&f, pass, words);                                                                      \
+    *r = good;                                                                                     \
   } while (0)
         REFUSES(r->buffer = NULL, "the buffer of %s is NULL", name);
         REFUSES(r->buffer = f.foreign, "the buffer of %s belongs to another context", name);
@@ -139,11 +170,14 @@ static void each_operand(void **state) {
         REFUSES(r->stride = -7, "the stride of %s is -7", name);
         REFUSES(r->offset = ROOM / 4 - n * width + 1, "%d rows of %d elements", n, width);
         REFUSES(r->offset = ROOM / 4 - n * width + 1, "bytes of %s", name);
-        REFUSES((r->stride = width + 3, r->offset = ROOM / 4 - (n - 1) * (width + 3) - width + 1), "bytes of %s", name);
+        REFUSES((r->stride = width + 3, r->offset = ROOM / 4 - (n - 1) * (width + 3) - width + 1),
+                "bytes of %s", name);
         REFUSES(r->stride = INT64_MAX / 2, "bytes of %s", name);
         r->offset = ROOM / 4 - n * width;
         accepts(&f, pass);
-        *r = (clb_rows){.buffer = f.buffer, .offset = ROOM / 4 - (n - 1) * (width + 3) - width, .stride = width + 3};
+        *r = (clb_rows){.buffer = f.buffer,
+                        .offset = ROOM / 4 - (n - 1) * (width + 3) - width,
+                        .stride = width + 3};
         accepts(&f, pass);
         *r = good;
         if (i >= n_inputs[pass]) {
@@ -173,7 +207,8 @@ static void absent_operands(void **state) {
     for (int pass = CLB_BACKWARD; pass < PASSES; pass++)
       for (int i = 0; i < n_operands[pass] && desc.product.passes & CLB_PASS_BIT(pass); i++) {
         bool result = i >= n_inputs[pass], incoming = i >= 4 && !result;
-        bool absent = (result && !(wanted & operands[pass][i].of)) || (incoming && !((int)desc.product.incoming & operands[pass][i].of));
+        bool absent = (result && !(wanted & operands[pass][i].of)) ||
+                      (incoming && !((int)desc.product.incoming & operands[pass][i].of));
         clb_rows good = f.rows[i];
         f.rows[i] = (clb_rows){.offset = -1, .stride = -7};
         if (absent) accepts(&f, pass);
@@ -186,7 +221,8 @@ static void absent_operands(void **state) {
 
 /* Of nodes and edges that there are not. */
 static void no_rows(void **state) {
-  static const int sizes[][3] = {{SENDERS, RECEIVERS, 0}, {0, RECEIVERS, 0}, {SENDERS, 0, 0}, {0, 0, 0}};
+  static const int sizes[][3] = {
+      {SENDERS, RECEIVERS, 0}, {0, RECEIVERS, 0}, {SENDERS, 0, 0}, {0, 0, 0}};
   (void)state;
   fixture f = begin();
   for (int k = 0; k < 4; k++) {
@@ -207,22 +243,30 @@ static void no_rows(void **state) {
 /* ---- descriptions ---- */
 
 static void descriptions(void **state) {
-  static const clb_instruction uuu[] = {{0, 0, 0, CLB_UUU, 1, 1}}, wide[] = {{0, 0, 0, CLB_UVU, 1, 1}}, impossible[] = {{0, 1, 0, CLB_UVU, 1, 1}};
+  static const clb_instruction uuu[] = {{0, 0, 0, CLB_UUU, 1, 1}},
+                               wide[] = {{0, 0, 0, CLB_UVU, 1, 1}},
+                               impossible[] = {{0, 1, 0, CLB_UVU, 1, 1}};
   (void)state;
   fixture f = begin();
   clb_op *op = f.op;
-#define REFUSED(status, words, ...)                                           \
-  do {                                                                        \
-    clb_convolution_desc d = plain;                                           \
-    clb_op *none = op;                                                        \
-    __VA_ARGS__;                                                              \
-    assert_int_equal(clb_convolution_create(f.ctx, &d, &none), status);       \
-    assert_null(none);                                                        \
-    says(f.ctx, words);                                                       \
+#define REFUSED(status, words, ...)                                                                \
+  do {                                                                                             \
+    clb_convolution_desc d = plain;                                                                \
+    clb_op *none = op;                                                                             \
+    __VA_ARGS__;                                                                                   \
+    assert_int_equal(clb_convolution_create(f.ctx, &d, &none), status);                            \
+    assert_null(none);                                                                             \
+    says(f.ctx, words);                                                                            \
   } while (0)
-  REFUSED(CLB_ERROR_ARGUMENT, "mode CLB_UVU", (d.product.irreps_x = "1x0e", d.product.irreps_z = "1x0e", d.product.instructions = uuu, d.product.n_instructions = 1, d.atomics = 1));
-  REFUSED(CLB_ERROR_ARGUMENT, "one channel of y", (d.product.irreps_y = "2x0e", d.product.irreps_z = "4x0e", d.product.instructions = wide, d.product.n_instructions = 1, d.atomics = 1));
-  REFUSED(CLB_ERROR_ARGUMENT, "y have 1024 elements at most", (d.product.irreps_y = "0e+1o+1021x0e", d.knots = 2, d.last_knot = 1, d.product.passes = 1));
+  REFUSED(CLB_ERROR_ARGUMENT, "mode CLB_UVU",
+          (d.product.irreps_x = "1x0e", d.product.irreps_z = "1x0e", d.product.instructions = uuu,
+           d.product.n_instructions = 1, d.atomics = 1));
+  REFUSED(CLB_ERROR_ARGUMENT, "one channel of y",
+          (d.product.irreps_y = "2x0e", d.product.irreps_z = "4x0e", d.product.instructions = wide,
+           d.product.n_instructions = 1, d.atomics = 1));
+  REFUSED(
+      CLB_ERROR_ARGUMENT, "y have 1024 elements at most",
+      (d.product.irreps_y = "0e+1o+1021x0e", d.knots = 2, d.last_knot = 1, d.product.passes = 1));
   REFUSED(CLB_ERROR_ARGUMENT, "instructions[0]", d.product.instructions = impossible);
   REFUSED(CLB_ERROR_ARGUMENT, "irreps_x", d.product.irreps_x = "4y0");
   REFUSED(CLB_ERROR_ARGUMENT, "instructions is NULL", d.product.instructions = NULL);
@@ -232,19 +276,26 @@ static void descriptions(void **state) {
   REFUSED(CLB_ERROR_ARGUMENT, "incoming is 0x8", d.product.incoming = 8);
   REFUSED(CLB_ERROR_ARGUMENT, "scale is", d.scale = NAN);
   REFUSED(CLB_ERROR_ARGUMENT, "scale is", d.scale = INFINITY);
-  REFUSED(CLB_ERROR_ARGUMENT, "shared_weights", (d.product.shared_weights = 1, d.knots = 2, d.last_knot = 1));
+  REFUSED(CLB_ERROR_ARGUMENT, "shared_weights",
+          (d.product.shared_weights = 1, d.knots = 2, d.last_knot = 1));
   REFUSED(CLB_ERROR_ARGUMENT, "knots is -1", d.knots = -1);
   REFUSED(CLB_ERROR_ARGUMENT, "knots is 1;", d.knots = 1);
   REFUSED(CLB_ERROR_ARGUMENT, "knots is 1048577", (d.knots = (1 << 20) + 1, d.last_knot = 1));
-  static const double grids[][2] = {{0, 0}, {1, 0.5}, {NAN, 1}, {0, NAN}, {0, INFINITY}, {-INFINITY, 0}, {-INFINITY, INFINITY}};
+  static const double grids[][2] = {
+      {0, 0}, {1, 0.5}, {NAN, 1}, {0, NAN}, {0, INFINITY}, {-INFINITY, 0}, {-INFINITY, INFINITY}};
   for (size_t i = 0; i < sizeof grids / sizeof *grids; i++)
-    REFUSED(CLB_ERROR_ARGUMENT, "the first below the last", (d.knots = 2, d.product.passes = 3, d.first_knot = grids[i][0], d.last_knot = grids[i][1]));
-  REFUSED(CLB_ERROR_ARGUMENT, "atomics go with storage CLB_F64 or CLB_F32", (d.atomics = 1, d.product.storage = CLB_F16));
-  REFUSED(CLB_ERROR_ARGUMENT, "atomics go with storage CLB_F64 or CLB_F32", (d.atomics = 1, d.product.storage = CLB_BF16));
+    REFUSED(
+        CLB_ERROR_ARGUMENT, "the first below the last",
+        (d.knots = 2, d.product.passes = 3, d.first_knot = grids[i][0], d.last_knot = grids[i][1]));
+  REFUSED(CLB_ERROR_ARGUMENT, "atomics go with storage CLB_F64 or CLB_F32",
+          (d.atomics = 1, d.product.storage = CLB_F16));
+  REFUSED(CLB_ERROR_ARGUMENT, "atomics go with storage CLB_F64 or CLB_F32",
+          (d.atomics = 1, d.product.storage = CLB_BF16));
   REFUSED(CLB_ERROR_ARGUMENT, "arithmetic", d.product.storage = CLB_F64);
   REFUSED(CLB_ERROR_ARGUMENT, "passes is 0", d.product.passes = 0);
   REFUSED(CLB_ERROR_ARGUMENT, "passes is 0x10", d.product.passes = 16);
-  REFUSED(CLB_ERROR_UNSUPPORTED, "convolution goes no further than its double backward pass", d.product.passes = 15);
+  REFUSED(CLB_ERROR_UNSUPPORTED, "convolution goes no further than its double backward pass",
+          d.product.passes = 15);
   assert_int_equal(clb_convolution_create(NULL, &plain, &op), CLB_ERROR_ARGUMENT);
   assert_null(op);
   assert_int_equal(clb_convolution_create(f.ctx, NULL, &op), CLB_ERROR_ARGUMENT);
@@ -265,18 +316,21 @@ static void handles(void **state) {
   clb_op *op = f.op, *product, *harmonics;
   clb_graph *graph = f.graph, *foreign;
   uint64_t least, most;
-  clb_spherical_harmonics_desc sh = {.degrees = &degree, .n_degrees = 1, .storage = CLB_F32, .arithmetic = CLB_F32, .passes = 7};
+  clb_spherical_harmonics_desc sh = {
+      .degrees = &degree, .n_degrees = 1, .storage = CLB_F32, .arithmetic = CLB_F32, .passes = 7};
   assert_int_equal(clb_graph_create(f.other, 1, 1, &foreign), CLB_OK);
   assert_int_equal(clb_tensor_product_create(f.ctx, &plain.product, &product), CLB_OK);
   assert_int_equal(clb_spherical_harmonics_create(f.ctx, &sh, &harmonics), CLB_OK);
   for (int pass = 0; pass < PASSES; pass++) {
-#define MEASURE_REFUSES(words)                                                                                       \
-  do {                                                                                                               \
-    assert_int_equal(clb_convolution_workspace(f.op, (clb_pass)pass, f.graph, &least, &most), CLB_ERROR_ARGUMENT);   \
-    says(f.ctx, words);                                                                                              \
+#define MEASURE_REFUSES(words)                                                                     \
+  do {                                                                                             \
+    assert_int_equal(clb_convolution_workspace(f.op, (clb_pass)pass, f.graph, &least, &most),      \
+                     CLB_ERROR_ARGUMENT);                                                          \
+    says(f.ctx, words);                                                                            \
   } while (0)
     assert_int_equal(call(NULL, pass, graph, f.rows, f.workspace), CLB_ERROR_ARGUMENT);
-    assert_int_equal(clb_convolution_workspace(NULL, (clb_pass)pass, graph, &least, &most), CLB_ERROR_ARGUMENT);
+    assert_int_equal(clb_convolution_workspace(NULL, (clb_pass)pass, graph, &least, &most),
+                     CLB_ERROR_ARGUMENT);
     f.graph = NULL;
     refuses(&f, pass, "graph is NULL");
     MEASURE_REFUSES("graph is NULL");
@@ -290,18 +344,24 @@ static void handles(void **state) {
     f.op = harmonics;
     refuses(&f, pass, "this op is spherical_harmonics, not convolution");
     f.op = op;
-    assert_int_equal(clb_convolution_workspace(op, (clb_pass)pass, graph, NULL, &most), CLB_ERROR_ARGUMENT);
+    assert_int_equal(clb_convolution_workspace(op, (clb_pass)pass, graph, NULL, &most),
+                     CLB_ERROR_ARGUMENT);
     says(f.ctx, "least is NULL");
-    assert_int_equal(clb_convolution_workspace(op, (clb_pass)pass, graph, &least, NULL), CLB_ERROR_ARGUMENT);
+    assert_int_equal(clb_convolution_workspace(op, (clb_pass)pass, graph, &least, NULL),
+                     CLB_ERROR_ARGUMENT);
     says(f.ctx, "most is NULL");
   }
-  assert_int_equal(clb_tensor_product_forward(op, 1, f.rows[0], f.rows[1], f.rows[2], f.rows[3]), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_tensor_product_forward(op, 1, f.rows[0], f.rows[1], f.rows[2], f.rows[3]),
+                   CLB_ERROR_ARGUMENT);
   says(f.ctx, "this op is convolution, not tensor_product");
-  assert_int_equal(clb_convolution_workspace(op, CLB_TRIPLE_BACKWARD, graph, &least, &most), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_convolution_workspace(op, CLB_TRIPLE_BACKWARD, graph, &least, &most),
+                   CLB_ERROR_ARGUMENT);
   says(f.ctx, "without its triple backward pass");
-  assert_int_equal(clb_convolution_workspace(op, (clb_pass)4, graph, &least, &most), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_convolution_workspace(op, (clb_pass)4, graph, &least, &most),
+                   CLB_ERROR_ARGUMENT);
   for (int missing = 0; missing < PASSES; missing++) {
-    static const char *const words[] = {"without its forward pass", "without its backward pass", "without its double backward pass"};
+    static const char *const words[] = {"without its forward pass", "without its backward pass",
+                                        "without its double backward pass"};
     clb_convolution_desc d = plain;
     d.product.passes &= ~CLB_PASS_BIT(missing);
     create(&f, &d);
@@ -323,11 +383,13 @@ typedef struct {
 
 static bytes measure(fixture *f, int pass) {
   bytes b;
-  assert_int_equal(clb_convolution_workspace(f->op, (clb_pass)pass, f->graph, &b.least, &b.most), CLB_OK);
+  assert_int_equal(clb_convolution_workspace(f->op, (clb_pass)pass, f->graph, &b.least, &b.most),
+                   CLB_OK);
   return b;
 }
 
-/* Of n edges: rows of pieces of 256 edges, and gradients of x of 8192 edges at least, of all at most. */
+/* Of n edges: rows of pieces of 256 edges, and gradients of x of 8192 edges at least, of all at
+   most. */
 static void numbers(void **state) {
   static const int sizes[] = {0, 1, 256, 257, 8192, 8193, 30000};
   (void)state;
@@ -335,17 +397,24 @@ static void numbers(void **state) {
   for (int type = CLB_F64; type <= CLB_BF16; type++)
     for (int k = 0; k < 7; k++) {
       int n = sizes[k];
-      uint64_t element = type == CLB_F64 ? 8 : 4, stored = type == CLB_F64 ? 8 : type == CLB_F32 ? 4 : 2, pieces = n ? (uint64_t)(n - 1) / 256 : 0, x = 4 * element;
+      uint64_t element = type == CLB_F64 ? 8 : 4,
+               stored = type == CLB_F64   ? 8
+                        : type == CLB_F32 ? 4
+                                          : 2,
+               pieces = n ? (uint64_t)(n - 1) / 256 : 0, x = 4 * element;
       clb_convolution_desc d = plain;
       d.product.storage = (clb_dtype)type;
       d.product.arithmetic = type == CLB_F64 ? CLB_F64 : CLB_F32;
       create(&f, &d);
       update(&f, SENDERS, RECEIVERS, n);
-      bytes z = measure(&f, CLB_FORWARD), g = measure(&f, CLB_BACKWARD), h = measure(&f, CLB_DOUBLE_BACKWARD);
+      bytes z = measure(&f, CLB_FORWARD), g = measure(&f, CLB_BACKWARD),
+            h = measure(&f, CLB_DOUBLE_BACKWARD);
       assert_true(z.least == z.most && z.most == pieces * 16 * stored);
       assert_true(g.most - g.least == (n > 8192 ? (uint64_t)n - 8192 : 0) * x);
-      assert_true(g.most >= (uint64_t)n * x && g.most <= (uint64_t)n * x + pieces * 4 * stored + 255);
-      assert_true(h.least == (g.least > z.least ? g.least : z.least) && h.most == (g.most > z.most ? g.most : z.most));
+      assert_true(g.most >= (uint64_t)n * x &&
+                  g.most <= (uint64_t)n * x + pieces * 4 * stored + 255);
+      assert_true(h.least == (g.least > z.least ? g.least : z.least) &&
+                  h.most == (g.most > z.most ? g.most : z.most));
       d.product.gradients = CLB_Y | CLB_W;
       create(&f, &d);
       g = measure(&f, CLB_BACKWARD), h = measure(&f, CLB_DOUBLE_BACKWARD);
@@ -397,7 +466,8 @@ static void workspace(void **state) {
 static const clb_backend *genuine;
 static int launches_left;
 
-static clb_status launch_or_not(clb_device *d, clb_module *m, int64_t groups, const clb_arg *args, int n) {
+static clb_status launch_or_not(clb_device *d, clb_module *m, int64_t groups, const clb_arg *args,
+                                int n) {
   if (!launches_left--) return clb_fail(d->error, CLB_ERROR_DRIVER, "not today");
   return genuine->launch(d, m, groups, args, n);
 }
@@ -425,7 +495,9 @@ static void failing_launches(void **state) {
 }
 
 int main(void) {
-  static const struct CMUnitTest tests[] = {cmocka_unit_test(each_operand), cmocka_unit_test(absent_operands), cmocka_unit_test(no_rows), cmocka_unit_test(descriptions),
-                                            cmocka_unit_test(handles), cmocka_unit_test(numbers), cmocka_unit_test(workspace), cmocka_unit_test(failing_launches)};
+  static const struct CMUnitTest tests[] = {
+      cmocka_unit_test(each_operand), cmocka_unit_test(absent_operands), cmocka_unit_test(no_rows),
+      cmocka_unit_test(descriptions), cmocka_unit_test(handles),         cmocka_unit_test(numbers),
+      cmocka_unit_test(workspace),    cmocka_unit_test(failing_launches)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* tests/ops/convolution/test_convolution_lengths.c - graph convolutions that make y, and the lengths that splines are read at, of edge vectors: against those of given lengths,
-   and by the energy of a cluster. */
+/* tests/ops/convolution/test_convolution_lengths.c - graph convolutions that make y, and the
+   lengths that splines are read at, of edge vectors: against those of given lengths, and by the
+   energy of a cluster. */
 #include "tests/ops/convolution/convolution_vectored.h"
 
 static const manner plain = {DENSE, MOST}, loose = {APART, MOST};
@@ -24,7 +25,9 @@ static splined splined_create(place *at, clb_convolution_desc desc) {
   s.v.given->product.width[LIKE_W] = s.weights ? 1 : 0;
   s.v.given->desc.product.accumulate = 0; /* its ops are made later */
   s.v.given->desc.product.gradients = s.v.given->product.desc.gradients = 0;
-  if (desc.product.incoming) s.v.given->desc.product.incoming = s.v.given->product.desc.incoming = desc.product.incoming & CLB_Y ? desc.product.incoming | CLB_W : desc.product.incoming;
+  if (desc.product.incoming)
+    s.v.given->desc.product.incoming = s.v.given->product.desc.incoming =
+        desc.product.incoming & CLB_Y ? desc.product.incoming | CLB_W : desc.product.incoming;
   size_t n = (size_t)(KNOTS * s.weights * 2);
   double *table = numbers(n);
   random_fill(desc.product.storage, table, n, &seed);
@@ -33,7 +36,8 @@ static splined splined_create(place *at, clb_convolution_desc desc) {
   return s;
 }
 
-static void run_splined(const splined *s, convolution *c, int pass, const edge_list *e, clb_graph *g, arrays *a) {
+static void run_splined(const splined *s, convolution *c, int pass, const edge_list *e,
+                        clb_graph *g, arrays *a) {
   OK(c->product.ctx, clb_convolution_set_table(convolution_op(c, pass), s->table, 0));
   run_convolution(c, pass, e, g, c == s->v.run ? loose : plain, a);
 }
@@ -50,37 +54,50 @@ static void put_together(const splined *s, int n, const double *x, const arrays 
 }
 
 /* before: what was added to, or NULL. */
-static void expect_near(const splined *s, const char *name, size_t n, const double *got, const double *want, const double *before) {
+static void expect_near(const splined *s, const char *name, size_t n, const double *got,
+                        const double *want, const double *before) {
   double largest = 1;
   for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(want[i]));
   for (size_t i = 0; i < n; i++) {
     double result = got[i] - (before ? before[i] : 0);
-    if (!(fabs(result - want[i]) <= 20 * tolerance(&s->v.run->product) * largest)) fail_msg("%s: element %zu is %.17g, not %.17g", name, i, result, want[i]);
+    if (!(fabs(result - want[i]) <= 20 * tolerance(&s->v.run->product) * largest))
+      fail_msg("%s: element %zu is %.17g, not %.17g", name, i, result, want[i]);
   }
 }
 
-/* Turns h into what comes in along harmonics and lengths; bend: what gradients by those, in by->out, become for vectors then. */
-static void go_along(const splined *s, int n, const double *x, const double *h, arrays *by, double *bend) {
+/* Turns h into what comes in along harmonics and lengths; bend: what gradients by those, in
+   by->out, become for vectors then. */
+static void go_along(const splined *s, int n, const double *x, const double *h, arrays *by,
+                     double *bend) {
   double *unused = numbers((size_t)(3 * n)), *more = numbers((size_t)(n * s->v.columns));
   reference_double_backward(&s->v.sh, n, x, by->out[LIKE_Y], h, bend, by->in[5], unused, more);
   for (int i = 0; i < n && s->weights; i++) {
-    const double *u = x + 3 * i, r = sqrt(square(u)), q = r > 0 ? (u[0] * h[3 * i] + u[1] * h[3 * i + 1] + u[2] * h[3 * i + 2]) / r : 0;
+    const double *u = x + 3 * i, r = sqrt(square(u)),
+                 q = r > 0 ? (u[0] * h[3 * i] + u[1] * h[3 * i + 1] + u[2] * h[3 * i + 2]) / r : 0;
     by->in[6][i] = q;
-    for (int k = 3 * i; k < 3 * i + 3; k++) bend[k] += r > 0 ? by->out[LIKE_W][i] * (h[k] - x[k] * q / r) / r : 0;
+    for (int k = 3 * i; k < 3 * i + 3; k++)
+      bend[k] += r > 0 ? by->out[LIKE_W][i] * (h[k] - x[k] * q / r) / r : 0;
   }
   free(unused);
   free(more);
 }
 
 /* After the backward pass of `given`, whose results are in by->out. */
-static void twice_agrees(const splined *s, const edge_list *e, clb_graph *g, arrays *a, arrays *by, const arrays *before) {
+static void twice_agrees(const splined *s, const edge_list *e, clb_graph *g, arrays *a, arrays *by,
+                         const arrays *before) {
   const vectored *v = &s->v;
   const int n = e->rows[LIKE_Y], like[] = {LIKE_X, LIKE_Y, LIKE_W, LIKE_Z};
   double *want = numbers((size_t)(3 * n)), *bend = numbers((size_t)(3 * n));
   memcpy(by->in[4], a->in[4], count_of(v->run, e, LIKE_X) * sizeof(double));
   if (reads(&v->run->product, 5)) go_along(s, n, a->in[LIKE_Y], a->in[5], by, bend);
-  else memset(by->in[6], 0, count_of(v->given, e, LIKE_W) * sizeof(double)); /* nothing comes in along lengths, whatever `incoming` says of weights */
-  for (int o = 0; o < CONVOLUTION_OUT; o++) memcpy(a->out[o], before->out[o], count_of(v->run, e, like[o]) * sizeof(double));
+  else
+    memset(
+        by->in[6], 0,
+        count_of(v->given, e, LIKE_W) *
+            sizeof(
+                double)); /* nothing comes in along lengths, whatever `incoming` says of weights */
+  for (int o = 0; o < CONVOLUTION_OUT; o++)
+    memcpy(a->out[o], before->out[o], count_of(v->run, e, like[o]) * sizeof(double));
   run_splined(s, v->run, CLB_DOUBLE_BACKWARD, e, g, a);
   run_splined(s, v->given, CLB_DOUBLE_BACKWARD, e, g, by);
   put_together(s, n, a->in[LIKE_Y], by, want);
@@ -89,7 +106,8 @@ static void twice_agrees(const splined *s, const edge_list *e, clb_graph *g, arr
   static const char *const names[] = {"d_x", "d_v", "", "d_g"};
   for (int o = 0; o < CONVOLUTION_OUT; o++)
     if (o != LIKE_W && gives(&v->run->product, CLB_DOUBLE_BACKWARD, o))
-      expect_near(s, names[o], count_of(v->run, e, like[o]), a->out[o], wants[o], v->run->desc.product.accumulate ? before->out[o] : NULL);
+      expect_near(s, names[o], count_of(v->run, e, like[o]), a->out[o], wants[o],
+                  v->run->desc.product.accumulate ? before->out[o] : NULL);
   free(want);
   free(bend);
 }
@@ -98,7 +116,8 @@ static void splines_agree(place *at, const clb_convolution_desc *desc, const edg
   splined s = splined_create(at, *desc);
   vectored *v = &s.v;
   int n = e->rows[LIKE_Y], adds = desc->product.accumulate;
-  arrays a = vectored_arrays(v, e, 3), by = convolution_arrays(v->given, e, 3), before = vectored_arrays(v, e, 3);
+  arrays a = vectored_arrays(v, e, 3), by = convolution_arrays(v->given, e, 3),
+         before = vectored_arrays(v, e, 3);
   double *unused = numbers((size_t)(n * v->columns)), *want = numbers((size_t)(3 * n));
   v->sh.degrees = v->degrees;
   reference_forward(&v->sh, n, a.in[LIKE_Y], by.in[LIKE_Y], unused);
@@ -107,13 +126,17 @@ static void splines_agree(place *at, const clb_convolution_desc *desc, const edg
   for (int i = 0; i < n && s.weights; i++) by.in[LIKE_W][i] = sqrt(square(a.in[LIKE_Y] + 3 * i));
   run_splined(&s, v->run, CLB_FORWARD, e, graph_at(at, e), &a);
   run_splined(&s, v->given, CLB_FORWARD, e, graph_at(at, e), &by);
-  expect_near(&s, "z", count_of(v->run, e, LIKE_Z), a.out[0], by.out[0], adds ? before.out[0] : NULL);
+  expect_near(&s, "z", count_of(v->run, e, LIKE_Z), a.out[0], by.out[0],
+              adds ? before.out[0] : NULL);
   memcpy(a.out[0], before.out[0], count_of(v->run, e, LIKE_X) * sizeof(double));
   run_splined(&s, v->run, CLB_BACKWARD, e, graph_at(at, e), &a);
   run_splined(&s, v->given, CLB_BACKWARD, e, graph_at(at, e), &by);
-  if (gives(&v->run->product, CLB_BACKWARD, LIKE_X)) expect_near(&s, "g_x", count_of(v->run, e, LIKE_X), a.out[0], by.out[0], adds ? before.out[0] : NULL);
+  if (gives(&v->run->product, CLB_BACKWARD, LIKE_X))
+    expect_near(&s, "g_x", count_of(v->run, e, LIKE_X), a.out[0], by.out[0],
+                adds ? before.out[0] : NULL);
   put_together(&s, n, a.in[LIKE_Y], &by, want);
-  if (gives(&v->run->product, CLB_BACKWARD, LIKE_Y)) expect_near(&s, "g_v", (size_t)(3 * n), a.out[LIKE_Y], want, adds ? before.out[LIKE_Y] : NULL);
+  if (gives(&v->run->product, CLB_BACKWARD, LIKE_Y))
+    expect_near(&s, "g_v", (size_t)(3 * n), a.out[LIKE_Y], want, adds ? before.out[LIKE_Y] : NULL);
   twice_agrees(&s, e, graph_at(at, e), &a, &by, &before);
   free(unused);
   free(want);
@@ -125,7 +148,9 @@ static void splines_agree(place *at, const clb_convolution_desc *desc, const edg
 }
 
 static void splines(void **state) {
-  static const unsigned gradients[] = {0, CLB_Y, CLB_X | CLB_W, CLB_Y | CLB_W | CLB_Z, CLB_W, CLB_X | CLB_Y}, incoming[] = {0, CLB_Y, CLB_X | CLB_W, CLB_W, CLB_X | CLB_Y};
+  static const unsigned gradients[] = {0,     CLB_Y,        CLB_X | CLB_W, CLB_Y | CLB_W | CLB_Z,
+                                       CLB_W, CLB_X | CLB_Y},
+                        incoming[] = {0, CLB_Y, CLB_X | CLB_W, CLB_W, CLB_X | CLB_Y};
   place *at = *state;
   edge_list some = edges_of(SQUARE), hub = hub_edges(20, 30, 700, 500, 4);
   for (int i = 0; i < many(&at->device, 1, 4, 30); i++) {
@@ -141,7 +166,8 @@ static void splines(void **state) {
   edges_destroy(&hub);
 }
 
-/* Where no path has weights, lengths are nothing, and their gradients are written nowhere: not into the graph either. */
+/* Where no path has weights, lengths are nothing, and their gradients are written nowhere: not into
+   the graph either. */
 static void no_weights(void **state) {
   place *at = *state;
   edge_list e = edges_of(SQUARE);
@@ -177,7 +203,8 @@ static vector_cluster vector_cluster_create(place *at, bool splines) {
   desc.product.incoming = CLB_Y;
   k.v = vectored_create(at, &desc);
   if (splines) k.v.run->product.width[LIKE_W] = 0;
-  for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD && splines; pass++) OK(context_at(at), clb_convolution_set_table(convolution_op(k.v.run, pass), k.c.table, 0));
+  for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD && splines; pass++)
+    OK(context_at(at), clb_convolution_set_table(convolution_op(k.v.run, pass), k.c.table, 0));
   return k;
 }
 
@@ -186,11 +213,15 @@ static void vector_cluster_destroy(vector_cluster *k) {
   cluster_destroy(&k->c);
 }
 
-static void run_cluster(vector_cluster *k, int pass) { run_convolution(k->v.run, pass, &k->c.edges, k->c.graph, plain, &k->c.a); }
+static void run_cluster(vector_cluster *k, int pass) {
+  run_convolution(k->v.run, pass, &k->c.edges, k->c.graph, plain, &k->c.a);
+}
 
 static double energy_of(vector_cluster *k) {
   cluster *c = &k->c;
-  for (int i = 0; i < 3 * BONDS; i++) c->a.in[LIKE_Y][i] = c->position[3 * c->edges.senders[i / 3] + i % 3] - c->position[3 * c->edges.receivers[i / 3] + i % 3];
+  for (int i = 0; i < 3 * BONDS; i++)
+    c->a.in[LIKE_Y][i] = c->position[3 * c->edges.senders[i / 3] + i % 3] -
+                         c->position[3 * c->edges.receivers[i / 3] + i % 3];
   run_cluster(k, CLB_FORWARD);
   return cluster_read_out(c, c->a.out[0], NULL, NULL);
 }
@@ -221,7 +252,8 @@ static void forces_are_slopes(void **state) {
         slope += weight[s] / shorter * energy_of(&k);
       }
       k.c.position[i] = here;
-      if (!(fabs(slope + force[i]) <= 1e-9 * largest)) fail_msg("splines %d: force %d is %.12g, not %.12g", splines, i, force[i], -slope);
+      if (!(fabs(slope + force[i]) <= 1e-9 * largest))
+        fail_msg("splines %d: force %d is %.12g, not %.12g", splines, i, force[i], -slope);
     }
     free(z);
     vector_cluster_destroy(&k);
@@ -236,7 +268,9 @@ static void hessian(vector_cluster *k, const double *direction, double *out) {
   memset(out, 0, sizeof *out * 3 * ATOMS);
   free(c->a.in[5]);
   c->a.in[5] = numbers(3 * BONDS);
-  for (int i = 0; i < 3 * BONDS; i++) c->a.in[5][i] = direction[3 * c->edges.senders[i / 3] + i % 3] - direction[3 * c->edges.receivers[i / 3] + i % 3];
+  for (int i = 0; i < 3 * BONDS; i++)
+    c->a.in[5][i] = direction[3 * c->edges.senders[i / 3] + i % 3] -
+                    direction[3 * c->edges.receivers[i / 3] + i % 3];
   run_cluster(k, CLB_DOUBLE_BACKWARD);
   cluster_scatter(c, c->a.out[LIKE_Y], 1, out);
   cluster_read_out(c, z, c->a.out[3], c->a.in[LIKE_Z]);
@@ -248,7 +282,8 @@ static void hessian(vector_cluster *k, const double *direction, double *out) {
 /* Symmetric, and how the forces change. */
 static void jacobian_of(place *at, bool splines) {
   vector_cluster k = vector_cluster_create(at, splines);
-  double row[3 * ATOMS][3 * ATOMS], direction[3 * ATOMS], force[3 * ATOMS], change[3 * ATOMS] = {0}, here[3 * ATOMS], largest = 0;
+  double row[3 * ATOMS][3 * ATOMS], direction[3 * ATOMS], force[3 * ATOMS],
+      change[3 * ATOMS] = {0}, here[3 * ATOMS], largest = 0;
   double *z = numbers(count_of(k.c.c, &k.c.edges, LIKE_Z));
   for (int i = 0; i < 3 * ATOMS; i++) {
     for (int j = 0; j < 3 * ATOMS; j++) direction[j] = i == j;
@@ -260,14 +295,16 @@ static void jacobian_of(place *at, bool splines) {
     for (int j = 0; j < i; j++) assert_true(fabs(row[i][j] - row[j][i]) <= 1e-12 * largest);
   for (int i = 0; i < 3 * ATOMS; i++) here[i] = k.c.position[i], direction[i] = factor(3 * i);
   for (int s = 0; s < STENCIL; s++) {
-    for (int i = 0; i < 3 * ATOMS; i++) k.c.position[i] = here[i] + shorter / 4 * step[s] * direction[i];
+    for (int i = 0; i < 3 * ATOMS; i++)
+      k.c.position[i] = here[i] + shorter / 4 * step[s] * direction[i];
     forces_of(&k, z, force);
     for (int i = 0; i < 3 * ATOMS; i++) change[i] += weight[s] / (shorter / 4) * force[i];
   }
   for (int i = 0; i < 3 * ATOMS; i++) {
     double sum = 0;
     for (int j = 0; j < 3 * ATOMS; j++) sum += row[j][i] * direction[j];
-    if (!(fabs(sum + change[i]) <= 1e-8 * largest)) fail_msg("force %d changes by %.12g, not %.12g", i, -sum, change[i]);
+    if (!(fabs(sum + change[i]) <= 1e-8 * largest))
+      fail_msg("force %d changes by %.12g, not %.12g", i, -sum, change[i]);
   }
   free(z);
   vector_cluster_destroy(&k);
@@ -278,7 +315,9 @@ static void jacobian(void **state) {
 }
 
 int main(void) {
-  static const place_test tests[] = {{"splines", splines, SLOW}, {"no_weights", no_weights, BRISK}, {"forces_are_slopes", forces_are_slopes, BRISK},
+  static const place_test tests[] = {{"splines", splines, SLOW},
+                                     {"no_weights", no_weights, BRISK},
+                                     {"forces_are_slopes", forces_are_slopes, BRISK},
                                      {"jacobian", jacobian, BRISK}};
   return run_at_places("convolution_lengths", tests, sizeof tests / sizeof *tests);
 }

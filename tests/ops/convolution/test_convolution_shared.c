@@ -1,4 +1,5 @@
-/* tests/ops/convolution/test_convolution_shared.c - graph convolutions whose weights are one row for all edges, against plain sums over the edges. */
+/* tests/ops/convolution/test_convolution_shared.c - graph convolutions whose weights are one row
+   for all edges, against plain sums over the edges. */
 #include "tests/ops/convolution/convolution_problems.h"
 
 static const manner plain = {DENSE, MOST}, loose = {APART, MOST};
@@ -14,9 +15,11 @@ static edge_list shared(edge_list e) {
   return e;
 }
 
-static void passes_agree(place *at, const clb_convolution_desc *desc, int first, const edge_list *e, manner m) {
+static void passes_agree(place *at, const clb_convolution_desc *desc, int first, const edge_list *e,
+                         manner m) {
   convolution *c = shared_create(at, *desc);
-  for (int pass = first; pass <= CLB_DOUBLE_BACKWARD; pass++) convolve_and_compare(c, pass, e, graph_at(at, e), m, 7);
+  for (int pass = first; pass <= CLB_DOUBLE_BACKWARD; pass++)
+    convolve_and_compare(c, pass, e, graph_at(at, e), m, 7);
   convolution_destroy(c);
 }
 
@@ -39,7 +42,8 @@ static void all_graphs(void **state) {
   convolution *c = shared_create(at, desc);
   for (int i = 0; i < GRAPHS; i++) {
     edge_list e = shared(edges_of(i));
-    for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++) convolve_and_compare(c, pass, &e, graph_at(at, &e), i % 2 ? plain : loose, (uint64_t)i);
+    for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
+      convolve_and_compare(c, pass, &e, graph_at(at, &e), i % 2 ? plain : loose, (uint64_t)i);
     edges_destroy(&e);
   }
   convolution_destroy(c);
@@ -56,16 +60,19 @@ static void subsets(void **state) {
       desc.product.incoming = (gradients + (unsigned)how) % 7 + 1;
       desc.product.accumulate = how & 1;
       desc.atomics = how >> 1;
-      if (!many(&at->device, gradients == 5 && how == 1, (gradients + (unsigned)how) % 5 == 1, 1)) continue;
+      if (!many(&at->device, gradients == 5 && how == 1, (gradients + (unsigned)how) % 5 == 1, 1))
+        continue;
       passes_agree(at, &desc, gradients == CLB_Z ? CLB_DOUBLE_BACKWARD : CLB_BACKWARD, &e, loose);
-      passes_agree(at, &desc, gradients == CLB_Z ? CLB_DOUBLE_BACKWARD : CLB_BACKWARD, &none, plain);
+      passes_agree(at, &desc, gradients == CLB_Z ? CLB_DOUBLE_BACKWARD : CLB_BACKWARD, &none,
+                   plain);
     }
   edges_destroy(&e);
   edges_destroy(&none);
 }
 
 static void types(void **state) {
-  static const clb_dtype storages[] = {CLB_F32, CLB_BF16, CLB_F16, CLB_F32}, arithmetics[] = {CLB_F32, CLB_F32, CLB_F32, CLB_F64};
+  static const clb_dtype storages[] = {CLB_F32, CLB_BF16, CLB_F16, CLB_F32},
+                         arithmetics[] = {CLB_F32, CLB_F32, CLB_F32, CLB_F64};
   place *at = *state;
   edge_list hub = shared(hub_edges(20, 30, 700, 500, 4));
   for (int i = 0; i < many(&at->device, 1, SANITIZED ? 2 : 4, 4); i++) {
@@ -87,12 +94,18 @@ static void workspaces(void **state) {
     desc.product.accumulate = i;
     desc.product.gradients = i == 2 ? CLB_W : 0;
     convolution *c = shared_create(at, desc);
-    for (int pass = CLB_BACKWARD; pass <= many(&at->device, CLB_BACKWARD, CLB_DOUBLE_BACKWARD, CLB_DOUBLE_BACKWARD); pass++) {
+    for (int pass = CLB_BACKWARD;
+         pass <= many(&at->device, CLB_BACKWARD, CLB_DOUBLE_BACKWARD, CLB_DOUBLE_BACKWARD);
+         pass++) {
       uint64_t least, most;
-      OK(c->product.ctx, clb_convolution_workspace(convolution_op(c, pass), (clb_pass)pass, g, &least, &most));
-      assert_true(least < most && most >= 9500 * sizeof(double) * (uint64_t)(c->product.width[LIKE_W] + (i == 2 ? 0 : c->product.width[LIKE_X])));
+      OK(c->product.ctx,
+         clb_convolution_workspace(convolution_op(c, pass), (clb_pass)pass, g, &least, &most));
+      assert_true(least < most && most >= 9500 * sizeof(double) *
+                                              (uint64_t)(c->product.width[LIKE_W] +
+                                                         (i == 2 ? 0 : c->product.width[LIKE_X])));
       for (int r = LEAST; r <= MOST; r++) {
-        arrays a = convolution_arrays(c, &e, 9), again = convolution_arrays(c, &e, 9), before = convolution_arrays(c, &e, 9);
+        arrays a = convolution_arrays(c, &e, 9), again = convolution_arrays(c, &e, 9),
+               before = convolution_arrays(c, &e, 9);
         run_convolution(c, pass, &e, g, (manner){DENSE, (room)r}, &a);
         run_convolution(c, pass, &e, g, (manner){APART, (room)r}, &again);
         compare_convolution(c, pass, &e, &a, i ? &before : NULL);
@@ -107,14 +120,16 @@ static void workspaces(void **state) {
   edges_destroy(&e);
 }
 
-/* The least workspace of graphs of few edges, which is a matter of bytes; one byte less is refused. */
+/* The least workspace of graphs of few edges, which is a matter of bytes; one byte less is refused.
+ */
 static void small_workspaces(void **state) {
   place *at = *state;
   clb_convolution_desc desc = describe(at, SMALL);
   convolution *c = shared_create(at, desc);
   for (int n = 1; n < 20; n += 3) {
     edge_list e = shared(random_edges(4, 3, n, (uint64_t)n));
-    for (int pass = CLB_BACKWARD; pass <= CLB_DOUBLE_BACKWARD; pass++) convolve_and_compare(c, pass, &e, graph_at(at, &e), (manner){DENSE, LEAST}, 3);
+    for (int pass = CLB_BACKWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
+      convolve_and_compare(c, pass, &e, graph_at(at, &e), (manner){DENSE, LEAST}, 3);
     edges_destroy(&e);
   }
   convolution_destroy(c);
@@ -134,11 +149,14 @@ static void one_row(void **state) {
   for (int i = 0; i < 3; i++) out[i] = rows_of(c, &e, i, i, NULL, true, &plain);
   clb_rows w = in[LIKE_W], g_w = out[LIKE_W];
   w.stride = -7, g_w.stride = 0, w.index = g_w.index = workspace;
-  OK(c->product.ctx, clb_convolution_backward(convolution_op(c, CLB_BACKWARD), g, in[0], in[1], w, in[3], out[0], out[1], g_w, workspace));
+  OK(c->product.ctx, clb_convolution_backward(convolution_op(c, CLB_BACKWARD), g, in[0], in[1], w,
+                                              in[3], out[0], out[1], g_w, workspace));
   for (int i = 0; i < 3; i++) take_rows(c, &e, i, CLB_BACKWARD, &out[i], &plain, a.out[i]);
   compare_convolution(c, CLB_BACKWARD, &e, &a, NULL);
   w.buffer = NULL;
-  assert_int_equal(clb_convolution_backward(convolution_op(c, CLB_BACKWARD), g, in[0], in[1], w, in[3], out[0], out[1], g_w, workspace), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_convolution_backward(convolution_op(c, CLB_BACKWARD), g, in[0], in[1], w,
+                                            in[3], out[0], out[1], g_w, workspace),
+                   CLB_ERROR_ARGUMENT);
   assert_non_null(strstr(clb_error(c->product.ctx), "the buffer of w is NULL"));
   for (int i = 0; i < 4; i++) clb_buffer_destroy(&in[i].buffer);
   for (int i = 0; i < 3; i++) clb_buffer_destroy(&out[i].buffer);
@@ -149,7 +167,10 @@ static void one_row(void **state) {
 }
 
 int main(void) {
-  static const place_test tests[] = {{"products", products, BRISK}, {"graphs", all_graphs, SLOW}, {"subsets", subsets, SLOW}, {"types", types, SLOW},
-                                     {"workspaces", workspaces, SLOW}, {"small_workspaces", small_workspaces, BRISK}, {"one_row", one_row, BRISK}};
+  static const place_test tests[] = {
+      {"products", products, BRISK},    {"graphs", all_graphs, SLOW},
+      {"subsets", subsets, SLOW},       {"types", types, SLOW},
+      {"workspaces", workspaces, SLOW}, {"small_workspaces", small_workspaces, BRISK},
+      {"one_row", one_row, BRISK}};
   return run_at_places("convolution_shared", tests, sizeof tests / sizeof *tests);
 }

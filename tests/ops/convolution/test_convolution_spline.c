@@ -1,5 +1,6 @@
-/* tests/ops/convolution/test_convolution_spline.c - graph convolutions whose weights are splines of the edges' lengths: against convolutions with these weights given,
-   by the energy of a cluster, and what tables are refused. */
+/* tests/ops/convolution/test_convolution_spline.c - graph convolutions whose weights are splines of
+   the edges' lengths: against convolutions with these weights given, by the energy of a cluster,
+   and what tables are refused. */
 #include "tests/ops/convolution/convolution_cluster.h"
 
 static const manner plain = {DENSE, MOST}, loose = {APART, MOST};
@@ -21,8 +22,12 @@ typedef struct {
   int64_t at;
 } spline;
 
-static double spacing_of(const spline *s) { return (grids[s->grid].last - grids[s->grid].first) / (grids[s->grid].knots - 1); }
-static size_t numbers_of(const spline *s) { return (size_t)grids[s->grid].knots * (size_t)s->columns * 2; }
+static double spacing_of(const spline *s) {
+  return (grids[s->grid].last - grids[s->grid].first) / (grids[s->grid].knots - 1);
+}
+static size_t numbers_of(const spline *s) {
+  return (size_t)grids[s->grid].knots * (size_t)s->columns * 2;
+}
 
 /* The table fills its buffer from element `at` on: what lies before it is NaN. */
 static void new_table(spline *s, uint64_t seed) {
@@ -57,7 +62,8 @@ static void spline_destroy(spline *s) {
   free(s->table);
 }
 
-/* W(r), W' and W'' of weight k by Hermite's formula, and the sizes of what is rounded: of the terms, and of the next derivative for the position in the grid. */
+/* W(r), W' and W'' of weight k by Hermite's formula, and the sizes of what is rounded: of the
+   terms, and of the next derivative for the position in the grid. */
 typedef struct {
   double w, w_size, slope, slope_size, bend, bend_size;
 } weight_at;
@@ -69,9 +75,12 @@ static weight_at look_up(const spline *s, int k, double r) {
   const int i = near < last ? (int)near : last - 1;
   const double u = near - i, *v = s->table + (i * s->columns + k) * 2, *next = v + 2 * s->columns;
   const double of[4] = {v[0], h * v[1], next[0], h * next[1]};
-  const double basis[4] = {2 * u * u * u - 3 * u * u + 1, u * u * u - 2 * u * u + u, 3 * u * u - 2 * u * u * u, u * u * u - u * u};
-  const double first_by_u[4] = {6 * u * u - 6 * u, 3 * u * u - 4 * u + 1, 6 * u - 6 * u * u, 3 * u * u - 2 * u};
-  const double second_by_u[4] = {12 * u - 6, 6 * u - 4, 6 - 12 * u, 6 * u - 2}, third_by_u[4] = {12, 6, -12, 6};
+  const double basis[4] = {2 * u * u * u - 3 * u * u + 1, u * u * u - 2 * u * u + u,
+                           3 * u * u - 2 * u * u * u, u * u * u - u * u};
+  const double first_by_u[4] = {6 * u * u - 6 * u, 3 * u * u - 4 * u + 1, 6 * u - 6 * u * u,
+                                3 * u * u - 2 * u};
+  const double second_by_u[4] = {12 * u - 6, 6 * u - 4, 6 - 12 * u, 6 * u - 2},
+               third_by_u[4] = {12, 6, -12, 6};
   const bool inside = t >= 0 && t <= last;
   weight_at a = {0};
   for (int j = 0; j < 4; j++) {
@@ -80,7 +89,8 @@ static weight_at look_up(const spline *s, int k, double r) {
     a.slope += inside * of[j] * first_by_u[j] / h;
     a.slope_size += inside * fabs(of[j]) * (fabs(first_by_u[j]) + apart * fabs(second_by_u[j])) / h;
     a.bend += inside * of[j] * second_by_u[j] / (h * h);
-    a.bend_size += inside * fabs(of[j]) * (fabs(second_by_u[j]) + apart * fabs(third_by_u[j])) / (h * h);
+    a.bend_size +=
+        inside * fabs(of[j]) * (fabs(second_by_u[j]) + apart * fabs(third_by_u[j])) / (h * h);
   }
   return a;
 }
@@ -111,11 +121,13 @@ static void answer_destroy(answer *r) {
   for (int o = 0; o < MAX_OUT; o++) free(r->want[o]), free(r->scale[o]);
 }
 
-static answer sums_of(const spline *s, int pass, const edge_list *e, const arrays *exact, const arrays *sizes) {
+static answer sums_of(const spline *s, int pass, const edge_list *e, const arrays *exact,
+                      const arrays *sizes) {
   answer r = {{NULL}, {NULL}}, other = {{NULL}, {NULL}};
   for (int o = 0; o < n_outputs[pass]; o++) {
     const size_t all = count_of(s->given, e, output_like(pass, o)) + (size_t)e->rows[LIKE_Y];
-    r.want[o] = numbers(all), r.scale[o] = numbers(all), other.want[o] = numbers(all), other.scale[o] = numbers(all);
+    r.want[o] = numbers(all), r.scale[o] = numbers(all), other.want[o] = numbers(all),
+    other.scale[o] = numbers(all);
   }
   plain_sums(s->given, pass, e, exact, r.want, other.scale);
   plain_sums(s->given, pass, e, sizes, other.want, r.scale);
@@ -123,8 +135,10 @@ static answer sums_of(const spline *s, int pass, const edge_list *e, const array
   return r;
 }
 
-/* The gradient by r of what is that by w, in its place; q: what came in along r, g: the backward pass's gradient of w, or NULL. */
-static void by_lengths(const spline *s, int n, const double *r, const double *q, const answer *g, answer *to) {
+/* The gradient by r of what is that by w, in its place; q: what came in along r, g: the backward
+   pass's gradient of w, or NULL. */
+static void by_lengths(const spline *s, int n, const double *r, const double *q, const answer *g,
+                       answer *to) {
   double *want = to->want[LIKE_W], *scale = to->scale[LIKE_W];
   for (int i = 0; i < n; i++) {
     double sum = 0, size = 0;
@@ -140,34 +154,45 @@ static void by_lengths(const spline *s, int n, const double *r, const double *q,
 }
 
 /* On the first and the last knot either derivative will do. */
-static bool at_an_end(const spline *s, double r) { return r == grids[s->grid].first || r == grids[s->grid].last; }
+static bool at_an_end(const spline *s, double r) {
+  return r == grids[s->grid].first || r == grids[s->grid].last;
+}
 
-static void compare_results(const spline *s, int pass, const edge_list *e, const arrays *a, const arrays *before, const answer *r) {
+static void compare_results(const spline *s, int pass, const edge_list *e, const arrays *a,
+                            const arrays *before, const answer *r) {
   const clb_tensor_product_desc *d = &s->run->desc.product;
   const double relative = tolerance(&s->run->product);
   for (int o = 0; o < n_outputs[pass]; o++)
-    for (size_t j = 0; j < count_of(s->run, e, output_like(pass, o)) && gives(&s->run->product, pass, o); j++) {
-      double old = before ? before->out[o][j] : 0, got = a->out[o][j] - old, most = relative * (r->scale[o][j] + fabs(old)) + (d->storage == CLB_F16) * 0x1p-24;
+    for (size_t j = 0;
+         j < count_of(s->run, e, output_like(pass, o)) && gives(&s->run->product, pass, o); j++) {
+      double old = before ? before->out[o][j] : 0, got = a->out[o][j] - old,
+             most = relative * (r->scale[o][j] + fabs(old)) + (d->storage == CLB_F16) * 0x1p-24;
       bool ends = o == LIKE_W && at_an_end(s, a->in[LIKE_W][j]) && fabs(got) <= most;
       if (!(fabs(got - r->want[o][j]) <= most) && !ends)
-        fail_msg("%s (x) %s, grid %d, pass %d, gradients %u, incoming %u, %d edges, result %d, element %zu: %.17g, not %.17g", d->irreps_x, d->irreps_y, s->grid, pass, d->gradients,
-                 d->incoming, e->rows[LIKE_Y], o, j, got, r->want[o][j]);
+        fail_msg("%s (x) %s, grid %d, pass %d, gradients %u, incoming %u, %d edges, result %d, "
+                 "element %zu: %.17g, not %.17g",
+                 d->irreps_x, d->irreps_y, s->grid, pass, d->gradients, d->incoming,
+                 e->rows[LIKE_Y], o, j, got, r->want[o][j]);
     }
 }
 
 enum { ALONG_R = 6 };
 
-static void compare_spline(const spline *s, int pass, const edge_list *e, const arrays *a, const arrays *before) {
+static void compare_spline(const spline *s, int pass, const edge_list *e, const arrays *a,
+                           const arrays *before) {
   static const int of[] = {LIKE_W, ALONG_R};
   const int n = e->rows[LIKE_Y];
   const arrays in = with_absent(s->run, e, a);
   const double *r = in.in[LIKE_W], *q = in.in[ALONG_R];
   arrays exact = in, sizes = in; /* weights, and how large what they are rounded from is */
-  for (int i = 0; i < 2; i++) exact.in[of[i]] = numbers((size_t)(n * s->columns)), sizes.in[of[i]] = numbers((size_t)(n * s->columns));
+  for (int i = 0; i < 2; i++)
+    exact.in[of[i]] = numbers((size_t)(n * s->columns)),
+    sizes.in[of[i]] = numbers((size_t)(n * s->columns));
   for (int i = 0; i < n * s->columns; i++) {
     const weight_at w = look_up(s, i % s->columns, r[i / s->columns]);
     exact.in[LIKE_W][i] = w.w, sizes.in[LIKE_W][i] = w.w_size;
-    exact.in[ALONG_R][i] = q[i / s->columns] * w.slope, sizes.in[ALONG_R][i] = fabs(q[i / s->columns]) * w.slope_size;
+    exact.in[ALONG_R][i] = q[i / s->columns] * w.slope,
+    sizes.in[ALONG_R][i] = fabs(q[i / s->columns]) * w.slope_size;
   }
   answer want = sums_of(s, pass, e, &exact, &sizes), g = {{NULL}, {NULL}};
   if (pass == CLB_DOUBLE_BACKWARD) g = sums_of(s, CLB_BACKWARD, e, &exact, &sizes);
@@ -179,8 +204,10 @@ static void compare_spline(const spline *s, int pass, const edge_list *e, const 
   for (int i = 0; i < CONVOLUTION_IN; i++) free(in.in[i]);
 }
 
-static void run_spline(const spline *s, int pass, const edge_list *e, clb_graph *g, manner m, arrays *a) {
-  OK(s->run->product.ctx, clb_convolution_set_table(convolution_op(s->run, pass), s->buffer, s->at));
+static void run_spline(const spline *s, int pass, const edge_list *e, clb_graph *g, manner m,
+                       arrays *a) {
+  OK(s->run->product.ctx,
+     clb_convolution_set_table(convolution_op(s->run, pass), s->buffer, s->at));
   run_convolution(s->run, pass, e, g, m, a);
 }
 
@@ -190,7 +217,8 @@ static arrays spline_arrays(const spline *s, const edge_list *e, uint64_t seed) 
   return a;
 }
 
-static void spline_agrees(const spline *s, int pass, const edge_list *e, clb_graph *g, manner m, uint64_t seed) {
+static void spline_agrees(const spline *s, int pass, const edge_list *e, clb_graph *g, manner m,
+                          uint64_t seed) {
   arrays a = spline_arrays(s, e, seed), before = spline_arrays(s, e, seed);
   run_spline(s, pass, e, g, m, &a);
   compare_spline(s, pass, e, &a, s->run->desc.product.accumulate ? &before : NULL);
@@ -198,23 +226,27 @@ static void spline_agrees(const spline *s, int pass, const edge_list *e, clb_gra
   arrays_destroy(&before);
 }
 
-static void passes_agree(place *at, const clb_convolution_desc *desc, int grid, const edge_list *e, manner m) {
+static void passes_agree(place *at, const clb_convolution_desc *desc, int grid, const edge_list *e,
+                         manner m) {
   spline s = spline_create(at, desc, grid);
-  for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++) spline_agrees(&s, pass, e, graph_at(at, e), m, 7);
+  for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
+    spline_agrees(&s, pass, e, graph_at(at, e), m, 7);
   spline_destroy(&s);
 }
 
 /* ---- tests ---- */
 
 static void products(void **state) {
-  static const int which[] = {COUNTS, KNOTTED, EVEN, EVEN_MUL_IR, SMALL, PARITIES, BARE, MIXED, SHORT, SHORT_MUL_IR, NEQUIX_MAIN, MACE_MEDIUM};
+  static const int which[] = {COUNTS, KNOTTED, EVEN,  EVEN_MUL_IR,  SMALL,       PARITIES,
+                              BARE,   MIXED,   SHORT, SHORT_MUL_IR, NEQUIX_MAIN, MACE_MEDIUM};
   place *at = *state;
   edge_list e = random_edges(11, 13, SANITIZED ? 14 : 40, 1);
   for (int i = 0; i < many(&at->device, 0, SANITIZED ? 7 : 4, sizeof which / sizeof *which); i++) {
     clb_convolution_desc desc = describe(at, which[i]);
     spline s = spline_create(at, &desc, i % 3);
     for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
-      for (int spacing = DENSE; spacing <= APART; spacing++) spline_agrees(&s, pass, &e, graph_at(at, &e), (manner){spacing, MOST}, 3);
+      for (int spacing = DENSE; spacing <= APART; spacing++)
+        spline_agrees(&s, pass, &e, graph_at(at, &e), (manner){spacing, MOST}, 3);
     spline_destroy(&s);
   }
   edges_destroy(&e);
@@ -226,7 +258,8 @@ static void all_graphs(void **state) {
   spline s = spline_create(at, &desc, EXACT);
   for (int i = 0; i < GRAPHS; i++) {
     edge_list e = edges_of(i);
-    for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++) spline_agrees(&s, pass, &e, graph_at(at, &e), i % 2 ? plain : loose, (uint64_t)i);
+    for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
+      spline_agrees(&s, pass, &e, graph_at(at, &e), i % 2 ? plain : loose, (uint64_t)i);
     edges_destroy(&e);
   }
   spline_destroy(&s);
@@ -237,11 +270,13 @@ static void subsets(void **state) {
   edge_list e = edges_of(SQUARE);
   for (int adds = 0; adds < 2; adds++)
     for (unsigned gradients = 1; gradients < 8; gradients++) {
-      clb_convolution_desc desc = describe(at, at->device.effort == THOROUGH && gradients % 2 ? COUNTS : SMALL);
+      clb_convolution_desc desc =
+          describe(at, at->device.effort == THOROUGH && gradients % 2 ? COUNTS : SMALL);
       desc.product.gradients = gradients;
       desc.product.accumulate = adds;
       desc.atomics = adds;
-      if (many(&at->device, gradients == 4 && !adds, (int)gradients == (adds ? 6 : CLB_W), 1)) passes_agree(at, &desc, EXACT, &e, plain);
+      if (many(&at->device, gradients == 4 && !adds, (int)gradients == (adds ? 6 : CLB_W), 1))
+        passes_agree(at, &desc, EXACT, &e, plain);
     }
   edges_destroy(&e);
 }
@@ -256,7 +291,9 @@ static void incoming(void **state) {
       desc.product.gradients = gradients;
       desc.product.incoming = comes;
       desc.product.accumulate = desc.atomics = comes % 2;
-      if (!many(&at->device, gradients == 12 && comes == 4, SANITIZED || (gradients + 2 * comes) % 9 == 5, 1)) continue;
+      if (!many(&at->device, gradients == 12 && comes == 4,
+                SANITIZED || (gradients + 2 * comes) % 9 == 5, 1))
+        continue;
       spline s = spline_create(at, &desc, INEXACT);
       spline_agrees(&s, CLB_DOUBLE_BACKWARD, &e, graph_at(at, &e), plain, 7);
       spline_destroy(&s);
@@ -268,17 +305,21 @@ static void types(void **state) {
   static const struct {
     clb_dtype storage, arithmetic;
     int product, grid;
-  } cases[] = {{CLB_F16, CLB_F32, SMALL, EXACT}, {CLB_F32, CLB_F32, EVEN, INEXACT}, {CLB_F32, CLB_F32, COUNTS, EXACT},         {CLB_F32, CLB_F64, MIXED, TWO},
-               {CLB_BF16, CLB_F32, KNOTTED, EXACT}, {CLB_F32, CLB_F32, KNOTTED, EXACT}, {CLB_F32, CLB_F32, EVEN_MUL_IR, TWO}, {CLB_F32, CLB_F32, SHORT, EXACT},
+  } cases[] = {{CLB_F16, CLB_F32, SMALL, EXACT},        {CLB_F32, CLB_F32, EVEN, INEXACT},
+               {CLB_F32, CLB_F32, COUNTS, EXACT},       {CLB_F32, CLB_F64, MIXED, TWO},
+               {CLB_BF16, CLB_F32, KNOTTED, EXACT},     {CLB_F32, CLB_F32, KNOTTED, EXACT},
+               {CLB_F32, CLB_F32, EVEN_MUL_IR, TWO},    {CLB_F32, CLB_F32, SHORT, EXACT},
                {CLB_F32, CLB_F32, NEQUIX_MAIN, INEXACT}};
   place *at = *state;
-  edge_list some = random_edges(11, 9, SANITIZED ? 14 : 40, 1), hub = hub_edges(20, 30, 700, 500, 4);
+  edge_list some = random_edges(11, 9, SANITIZED ? 14 : 40, 1),
+            hub = hub_edges(20, 30, 700, 500, 4);
   for (int i = 0; i < many(&at->device, 1, SANITIZED ? 7 : 4, sizeof cases / sizeof *cases); i++) {
     clb_convolution_desc desc = describe(at, cases[i].product);
     desc.product.storage = cases[i].storage;
     desc.product.arithmetic = cases[i].arithmetic;
     desc.product.accumulate = i % 2;
-    passes_agree(at, &desc, cases[i].grid, cases[i].product == SMALL ? &hub : &some, i % 2 ? loose : plain);
+    passes_agree(at, &desc, cases[i].grid, cases[i].product == SMALL ? &hub : &some,
+                 i % 2 ? loose : plain);
   }
   edges_destroy(&some);
   edges_destroy(&hub);
@@ -291,7 +332,8 @@ static void gives_same_bits(const spline *s, const edge_list *e, clb_graph *g) {
   run_spline(s, CLB_DOUBLE_BACKWARD, e, g, plain, &again);
   run_spline(s, CLB_DOUBLE_BACKWARD, e, g, (manner){DENSE, LEAST}, &less);
   expect_same_bits(s->run, CLB_DOUBLE_BACKWARD, e, &a, &again);
-  for (int o = LIKE_Y; o <= LIKE_Z; o++) assert_memory_equal(a.out[o], less.out[o], sizeof(double) * count_of(s->run, e, o));
+  for (int o = LIKE_Y; o <= LIKE_Z; o++)
+    assert_memory_equal(a.out[o], less.out[o], sizeof(double) * count_of(s->run, e, o));
   arrays_destroy(&a);
   arrays_destroy(&again);
   arrays_destroy(&less);
@@ -305,7 +347,8 @@ static void calls(void **state) {
   edge_list e = hub_edges(200, 300, 9500, 6000, 6);
   for (int r = LEAST; r <= MOST; r++) {
     new_table(&s, 30 + (uint64_t)r);
-    for (int pass = CLB_BACKWARD; pass <= CLB_DOUBLE_BACKWARD; pass++) spline_agrees(&s, pass, &e, graph_at(at, &e), (manner){DENSE, (room)r}, 9);
+    for (int pass = CLB_BACKWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
+      spline_agrees(&s, pass, &e, graph_at(at, &e), (manner){DENSE, (room)r}, 9);
   }
   gives_same_bits(&s, &e, graph_at(at, &e));
   arrays a = spline_arrays(&s, &e, 2);
@@ -342,10 +385,10 @@ static void forces_are_slopes(void **state) {
 
 /* ---- what is refused ---- */
 
-#define REFUSED(call, words)                                                                                     \
-  do {                                                                                                           \
-    assert_int_equal(call, CLB_ERROR_ARGUMENT);                                                                  \
-    if (!strstr(clb_error(ctx), words)) fail_msg("instead of \"%s\": %s", words, clb_error(ctx));                \
+#define REFUSED(call, words)                                                                       \
+  do {                                                                                             \
+    assert_int_equal(call, CLB_ERROR_ARGUMENT);                                                    \
+    if (!strstr(clb_error(ctx), words)) fail_msg("instead of \"%s\": %s", words, clb_error(ctx));  \
   } while (0)
 
 static void tables(void **state) {
@@ -362,7 +405,8 @@ static void tables(void **state) {
   other.device.ctx = NULL;
   OK(ctx, clb_buffer_create(context_at(&other), 8 * (uint64_t)n, &foreign));
   OK(ctx, clb_buffer_create(ctx, 8 * (uint64_t)n - 1, &small));
-  REFUSED(convolution_call(op, CLB_FORWARD, graph_at(at, &e), none, none, NULL), "call clb_convolution_set_table first");
+  REFUSED(convolution_call(op, CLB_FORWARD, graph_at(at, &e), none, none, NULL),
+          "call clb_convolution_set_table first");
   assert_int_equal(clb_convolution_set_table(NULL, s.buffer, 0), CLB_ERROR_ARGUMENT);
   REFUSED(clb_convolution_set_table(plain_op, s.buffer, 0), "created without knots");
   REFUSED(clb_convolution_set_table(op, NULL, 0), "table is NULL");
@@ -372,14 +416,16 @@ static void tables(void **state) {
   REFUSED(clb_convolution_set_table(op, s.buffer, 1), "offset is 1;");
   REFUSED(clb_convolution_set_table(op, s.buffer, 2), "numbers from 2 on do not fit");
   REFUSED(clb_convolution_set_table(op, s.buffer, INT64_MAX - 1), "do not fit");
-  REFUSED(convolution_call(op, CLB_FORWARD, graph_at(at, &e), none, none, NULL), "call clb_convolution_set_table first");
+  REFUSED(convolution_call(op, CLB_FORWARD, graph_at(at, &e), none, none, NULL),
+          "call clb_convolution_set_table first");
   if (!strncmp(at->device.name, "cpu", 3)) {
     char *even = memory + (16 - (uintptr_t)memory % 16) % 16;
     OK(ctx, clb_buffer_wrap(ctx, CLB_POINTER, even + 8, 8 * (uint64_t)n, &skewed));
     REFUSED(clb_convolution_set_table(op, skewed, 0), "must start at a multiple of 16 bytes");
   }
   OK(ctx, clb_convolution_set_table(op, s.buffer, 0));
-  REFUSED(convolution_call(op, CLB_FORWARD, graph_at(at, &e), none, none, NULL), "the buffer of x is NULL");
+  REFUSED(convolution_call(op, CLB_FORWARD, graph_at(at, &e), none, none, NULL),
+          "the buffer of x is NULL");
   clb_buffer_destroy(&foreign);
   clb_buffer_destroy(&small);
   clb_buffer_destroy(&skewed);
@@ -390,7 +436,13 @@ static void tables(void **state) {
 }
 
 int main(void) {
-  static const place_test tests[] = {{"products", products, BRISK}, {"graphs", all_graphs, SLOW}, {"subsets", subsets, SLOW}, {"incoming", incoming, SLOW}, {"types", types, SLOW},
-                                     {"calls", calls, BRISK}, {"forces_are_slopes", forces_are_slopes, SLOW}, {"tables", tables, BRISK}};
+  static const place_test tests[] = {{"products", products, BRISK},
+                                     {"graphs", all_graphs, SLOW},
+                                     {"subsets", subsets, SLOW},
+                                     {"incoming", incoming, SLOW},
+                                     {"types", types, SLOW},
+                                     {"calls", calls, BRISK},
+                                     {"forces_are_slopes", forces_are_slopes, SLOW},
+                                     {"tables", tables, BRISK}};
   return run_at_places("convolution_spline", tests, sizeof tests / sizeof *tests);
 }

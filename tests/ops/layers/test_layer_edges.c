@@ -1,13 +1,18 @@
-/* tests/ops/layers/test_layer_edges.c - vectors of edges from positions, and their lengths' second derivatives, against plain loops, on every device that runs here, and on the interpreter with a GPU's limits. */
+/* tests/ops/layers/test_layer_edges.c - vectors of edges from positions, and their lengths' second
+   derivatives, against plain loops, on every device that runs here, and on the interpreter with a
+   GPU's limits. */
 #include "tests/ops/layers/layer_rows.h"
 
 /* To the last bit; several shifts are the largest there are. */
-static void vectors_once(clb_context *ctx, clb_dtype type, clb_op *op, int64_t n_receivers, int64_t n_senders, int64_t n, bool dense) {
+static void vectors_once(clb_context *ctx, clb_dtype type, clb_op *op, int64_t n_receivers,
+                         int64_t n_senders, int64_t n, bool dense) {
   static const double cell[3][3] = {{4.1, 0.2, -0.3}, {0.9, 3.8, 0.1}, {-0.4, 0.6, 1e7 / 3}};
   uint64_t seed = (uint64_t)n + 43;
   int64_t atoms = n_receivers > n_senders ? n_receivers : n_senders;
-  int32_t *end[2] = {calloc((size_t)n + 1, 4), calloc((size_t)n + 1, 4)}, *packed = calloc((size_t)n + 2, 4);
-  table x = random_table(ctx, CLB_F64, atoms, 3, dense, 100, &seed), v = result_table(ctx, type, n, 3, !dense, false, &seed);
+  int32_t *end[2] = {calloc((size_t)n + 1, 4), calloc((size_t)n + 1, 4)},
+          *packed = calloc((size_t)n + 2, 4);
+  table x = random_table(ctx, CLB_F64, atoms, 3, dense, 100, &seed),
+        v = result_table(ctx, type, n, 3, !dense, false, &seed);
   double *position = plain(&x), *must = calloc((size_t)(3 * n) + 1, sizeof *must);
   clb_graph *graph;
   clb_rows shifts = {.offset = 2};
@@ -15,25 +20,36 @@ static void vectors_once(clb_context *ctx, clb_dtype type, clb_op *op, int64_t n
     int32_t shift[3];
     end[0][e] = (int32_t)pick(&seed, (int)n_senders);
     end[1][e] = (int32_t)pick(&seed, (int)n_receivers);
-    for (int d = 0; d < 3; d++) shift[d] = e % 5 ? (int32_t)pick(&seed, 5) - 2 : (e + d) % 2 ? 511 : -512;
+    for (int d = 0; d < 3; d++)
+      shift[d] = e % 5 ? (int32_t)pick(&seed, 5) - 2 : (e + d) % 2 ? 511 : -512;
     packed[e + 2] = clb_edge_shift(shift);
     for (int k = 0; k < 3; k++) {
-      double y = position[3 * end[0][e] + k] - position[3 * end[1][e] + k] + (shift[0] * cell[0][k] + shift[1] * cell[1][k] + shift[2] * cell[2][k]);
+      double y = position[3 * end[0][e] + k] - position[3 * end[1][e] + k] +
+                 (shift[0] * cell[0][k] + shift[1] * cell[1][k] + shift[2] * cell[2][k]);
       must[3 * e + k] = type == CLB_F32 ? (double)(float)y : y;
     }
   }
   OK(ctx, clb_buffer_create(ctx, (uint64_t)(n + 2) * 4, &shifts.buffer));
   OK(ctx, clb_buffer_write(shifts.buffer, 0, packed, (uint64_t)(n + 2) * 4));
   OK(ctx, clb_graph_create(ctx, 0, 0, &graph));
-  OK(ctx, clb_graph_update(graph, n_senders, n_receivers, n, CLB_I32, (clb_index_list){.host = end[0]}, (clb_index_list){.host = end[1]}));
+  OK(ctx, clb_graph_update(graph, n_senders, n_receivers, n, CLB_I32,
+                           (clb_index_list){.host = end[0]}, (clb_index_list){.host = end[1]}));
   OK(ctx, clb_edge_vectors_run(op, graph, rows_of(&x), shifts, cell, rows_of(&v)));
   expect_rows(ctx, "edge vectors", &v, false, must, 0);
   if (n) {
-    REFUSED(ctx, CLB_ERROR_ARGUMENT, "bytes of v", clb_edge_vectors_run(op, graph, rows_of(&x), shifts, cell, (clb_rows){v.a.buffer, v.a.n - 3 * n + 1, CLB_DENSE, NULL}));
-    REFUSED(ctx, CLB_ERROR_ARGUMENT, "bytes of positions", clb_edge_vectors_run(op, graph, (clb_rows){x.a.buffer, x.a.n - 3 * atoms + 1, CLB_DENSE, NULL}, shifts, cell, rows_of(&v)));
-    REFUSED(ctx, CLB_ERROR_ARGUMENT, "bytes of shifts", clb_edge_vectors_run(op, graph, rows_of(&x), (clb_rows){shifts.buffer, 3, 0, NULL}, cell, rows_of(&v)));
+    REFUSED(ctx, CLB_ERROR_ARGUMENT, "bytes of v",
+            clb_edge_vectors_run(op, graph, rows_of(&x), shifts, cell,
+                                 (clb_rows){v.a.buffer, v.a.n - 3 * n + 1, CLB_DENSE, NULL}));
+    REFUSED(ctx, CLB_ERROR_ARGUMENT, "bytes of positions",
+            clb_edge_vectors_run(op, graph,
+                                 (clb_rows){x.a.buffer, x.a.n - 3 * atoms + 1, CLB_DENSE, NULL},
+                                 shifts, cell, rows_of(&v)));
+    REFUSED(ctx, CLB_ERROR_ARGUMENT, "bytes of shifts",
+            clb_edge_vectors_run(op, graph, rows_of(&x), (clb_rows){shifts.buffer, 3, 0, NULL},
+                                 cell, rows_of(&v)));
   }
-  assert_int_equal(clb_edge_vectors_run(op, graph, rows_of(&x), shifts, NULL, rows_of(&v)), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_edge_vectors_run(op, graph, rows_of(&x), shifts, NULL, rows_of(&v)),
+                   CLB_ERROR_ARGUMENT);
   clb_graph_destroy(&graph);
   clb_buffer_destroy(&shifts.buffer);
   drop(&x.a);
@@ -44,11 +60,13 @@ static void vectors_once(clb_context *ctx, clb_dtype type, clb_op *op, int64_t n
 
 static void vectors(void **state) {
   clb_context *ctx = context(state);
-  if (!((struct device *)*state)->f64) skip_because("%s has no f64", ((struct device *)*state)->name);
+  if (!((struct device *)*state)->f64)
+    skip_because("%s has no f64", ((struct device *)*state)->name);
   for (clb_dtype type = CLB_F64; type <= CLB_F32; type++) {
     clb_op *op;
     OK(ctx, clb_edge_vectors_create(ctx, type, &op));
-    const int64_t lanes = ctx->device->limits.lanes[CLB_F64], block = lanes * op->kernel[0]->ir.subgroups;
+    const int64_t lanes = ctx->device->limits.lanes[CLB_F64],
+                  block = lanes * op->kernel[0]->ir.subgroups;
     vectors_once(ctx, type, op, 0, 0, 0, true);
     vectors_once(ctx, type, op, 4, 9, 0, false);
     vectors_once(ctx, type, op, 1, 1, 1, false);
@@ -84,19 +102,28 @@ static void along_row(const void *user, const double *x, double *out) {
 static void along_once(clb_context *ctx, clb_dtype type, clb_op *op, int64_t n, bool dense) {
   uint64_t seed = (uint64_t)n + 3;
   const double error = type == CLB_F64 ? 1e-12 : 1e-5, slope_error = type == CLB_F64 ? 1e-8 : 1e-4;
-  table v = make_table(type, n, 3, dense), h = random_table(ctx, type, n, 3, !dense, 1, &seed), g_r = random_table(ctx, type, n, 1, dense, 1, &seed);
-  table q = result_table(ctx, type, n, 1, !dense, false, &seed), g_v = result_table(ctx, type, n, 3, dense, true, &seed);
+  table v = make_table(type, n, 3, dense), h = random_table(ctx, type, n, 3, !dense, 1, &seed),
+        g_r = random_table(ctx, type, n, 1, dense, 1, &seed);
+  table q = result_table(ctx, type, n, 1, !dense, false, &seed),
+        g_v = result_table(ctx, type, n, 3, dense, true, &seed);
   for (int64_t i = 0; i < 3 * n; i++) {
     double now = 3 * test_random(&seed);
-    put(type, v.a.host, v.offset + i / 3 * v.stride + i % 3, i / 3 % 7 == 4 ? (double)(i / 3 % 2) * 1e-30 : i % 3 ? now : now + (now < 0 ? -1 : 1));
+    put(type, v.a.host, v.offset + i / 3 * v.stride + i % 3,
+        i / 3 % 7 == 4 ? (double)(i / 3 % 2) * 1e-30
+        : i % 3        ? now
+                       : now + (now < 0 ? -1 : 1));
   }
   upload(ctx, &v.a);
-  double *both = calloc((size_t)(6 * n + 1), sizeof *both), *x = plain(&v), *along = plain(&h), *g = plain(&g_r), *must = calloc((size_t)(3 * n + 1), sizeof *must);
-  for (int64_t i = 0; i < 6 * n; i++) both[i] = i % 6 < 3 ? x[i / 6 * 3 + i % 6] : along[i / 6 * 3 + i % 6 - 3];
-  double *q_must = apply(along_row, NULL, both, n, 6, 1), *slope = differences(along_row, NULL, both, g, n, 6, 1);
+  double *both = calloc((size_t)(6 * n + 1), sizeof *both), *x = plain(&v), *along = plain(&h),
+         *g = plain(&g_r), *must = calloc((size_t)(3 * n + 1), sizeof *must);
+  for (int64_t i = 0; i < 6 * n; i++)
+    both[i] = i % 6 < 3 ? x[i / 6 * 3 + i % 6] : along[i / 6 * 3 + i % 6 - 3];
+  double *q_must = apply(along_row, NULL, both, n, 6, 1),
+         *slope = differences(along_row, NULL, both, g, n, 6, 1);
   for (int64_t i = 0; i < 3 * n; i++) must[i] = i / 3 % 7 == 4 ? 0 : slope[i / 3 * 6 + i % 3];
   for (int64_t i = 4; i < n; i += 7) q_must[i] = 0;
-  OK(ctx, clb_lengths_along_run(op, n, rows_of(&v), rows_of(&h), rows_of(&g_r), rows_of(&q), rows_of(&g_v)));
+  OK(ctx, clb_lengths_along_run(op, n, rows_of(&v), rows_of(&h), rows_of(&g_r), rows_of(&q),
+                                rows_of(&g_v)));
   expect_rows(ctx, "along lengths", &q, false, q_must, error);
   expect_rows(ctx, "lengths twice", &g_v, true, must, slope_error);
   table *all[] = {&v, &h, &g_r, &q, &g_v};
@@ -107,7 +134,8 @@ static void along_once(clb_context *ctx, clb_dtype type, clb_op *op, int64_t n, 
 
 static void along(void **state) {
   clb_context *ctx = context(state);
-  for (clb_dtype type = ((struct device *)*state)->f64 ? CLB_F64 : CLB_F32; type <= CLB_F32; type++) {
+  for (clb_dtype type = ((struct device *)*state)->f64 ? CLB_F64 : CLB_F32; type <= CLB_F32;
+       type++) {
     static const int64_t sizes[] = {0, 1, 70, 7, 257};
     clb_op *op;
     OK(ctx, clb_lengths_along_create(ctx, type, type, &op));
@@ -123,14 +151,16 @@ static void refuses(void **state) {
   clb_op *op;
   REFUSED(ctx, CLB_ERROR_ARGUMENT, "storage", clb_edge_vectors_create(ctx, CLB_F16, &op));
   ctx->device->limits.f64 = false;
-  REFUSED(ctx, CLB_ERROR_UNSUPPORTED, "double precision", clb_edge_vectors_create(ctx, CLB_F32, &op));
+  REFUSED(ctx, CLB_ERROR_UNSUPPORTED, "double precision",
+          clb_edge_vectors_create(ctx, CLB_F32, &op));
   ctx->device->limits.f64 = before;
   assert_true(before == d->f64);
 }
 
 static void compiles(void **state) {
   struct device *d = *state;
-  if (SANITIZED && !strncmp(d->name, "level_zero", 10)) skip_because("%s: Intel's compiler does not start under a sanitizer", d->name);
+  if (SANITIZED && !strncmp(d->name, "level_zero", 10))
+    skip_because("%s: Intel's compiler does not start under a sanitizer", d->name);
   clb_context *ctx = context(state);
   for (clb_dtype type = CLB_F64; type <= CLB_F32 && d->f64; type++) {
     clb_op *op;
@@ -144,6 +174,9 @@ static void compiles(void **state) {
 }
 
 int main(void) {
-  static const named_test tests[] = {{"vectors", vectors, false}, {"shifts", shifts, false}, {"along", along, false}, {"refuses", refuses, false}};
+  static const named_test tests[] = {{"vectors", vectors, false},
+                                     {"shifts", shifts, false},
+                                     {"along", along, false},
+                                     {"refuses", refuses, false}};
   return run_on_all("layer_edges", tests, sizeof tests / sizeof *tests, compiles);
 }

@@ -1,5 +1,6 @@
-/* tests/ops/layers/test_layer_ops.c - gate, norm, species and pointwise ops against plain loops and central differences, on every device that runs here, and on
-   the interpreter with a GPU's limits. */
+/* tests/ops/layers/test_layer_ops.c - gate, norm, species and pointwise ops against plain loops and
+   central differences, on every device that runs here, and on the interpreter with a GPU's limits.
+ */
 #include "tests/ops/layers/layer_rows.h"
 
 #include "src/problem/irreps.h"
@@ -8,9 +9,12 @@ static const int64_t sizes[] = {0, 1, 5, 33};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 static double error_of(clb_dtype type) { return type == CLB_F64 ? 1e-12 : 3e-6; }
-static double slope_error_of(clb_dtype type) { return type == CLB_F64 ? 1e-9 : 1e-5; } /* of the differences; f32 */
+static double slope_error_of(clb_dtype type) {
+  return type == CLB_F64 ? 1e-9 : 1e-5;
+} /* of the differences; f32 */
 
-#define EACH_TYPE(d, type) for (clb_dtype type = (d)->f64 ? CLB_F64 : CLB_F32; type <= CLB_F32; type++)
+#define EACH_TYPE(d, type)                                                                         \
+  for (clb_dtype type = (d)->f64 ? CLB_F64 : CLB_F32; type <= CLB_F32; type++)
 
 /* Activations written down once more. */
 static double activation(clb_activation f, double x) {
@@ -19,17 +23,20 @@ static double activation(clb_activation f, double x) {
 
 /* ---- pointwise ---- */
 
-static void combines_once(clb_context *ctx, clb_dtype type, clb_op *op, int64_t n, int64_t columns, int where, bool both) {
+static void combines_once(clb_context *ctx, clb_dtype type, clb_op *op, int64_t n, int64_t columns,
+                          int where, bool both) {
   uint64_t seed = (uint64_t)(n + 31 * columns);
   bool dense = where % 2;
   int in_place = where / 2; /* 0: no, 1: out is x, 2: out is y */
   if (in_place == 2 && !both) return;
-  table x = random_table(ctx, type, n, columns, dense, 2, &seed), y = random_table(ctx, type, n, columns, !in_place && n == 5 ? !dense : dense, 2, &seed);
+  table x = random_table(ctx, type, n, columns, dense, 2, &seed),
+        y = random_table(ctx, type, n, columns, !in_place && n == 5 ? !dense : dense, 2, &seed);
   table out = result_table(ctx, type, n, columns, dense, false, &seed);
   double a = 1.25, b = -0.375, *must = plain(&x), *other = plain(&y);
   for (int64_t i = 0; i < n * columns; i++) must[i] = a * must[i] + (both ? b * other[i] : 0);
   table *to = in_place == 1 ? &x : in_place == 2 ? &y : &out;
-  OK(ctx, clb_combine_run(op, n, columns, a, rows_of(&x), b, both ? rows_of(&y) : (clb_rows){0}, rows_of(to)));
+  OK(ctx, clb_combine_run(op, n, columns, a, rows_of(&x), b, both ? rows_of(&y) : (clb_rows){0},
+                          rows_of(to)));
   expect_rows(ctx, "combine", to, false, must, error_of(type) / 3);
   free(must);
   free(other);
@@ -48,7 +55,8 @@ static void combines(void **state) {
     OK(ctx, clb_combine_create(ctx, type, &op));
     for (int s = 0; s < SIZES; s++)
       for (int w = 0; w < WIDTHS; w++)
-        for (int where = 0; where < 6; where++) combines_once(ctx, type, op, sizes[s], widths[w], where, (s + w + where) % 3);
+        for (int where = 0; where < 6; where++)
+          combines_once(ctx, type, op, sizes[s], widths[w], where, (s + w + where) % 3);
     clb_op_destroy(&op);
   }
 }
@@ -67,9 +75,11 @@ static void gathers(void **state) {
       for (int64_t i = 0; i < n; i++) species[i] = (int32_t)pick(&seed, SPECIES);
       OK(ctx, clb_buffer_create(ctx, (uint64_t)n * 4 + 1, &index));
       OK(ctx, clb_buffer_write(index, 0, species, (uint64_t)n * 4));
-      table from = random_table(ctx, type, SPECIES, columns, turn % 2, 1, &seed), out = result_table(ctx, type, n, columns, turn % 3, false, &seed);
+      table from = random_table(ctx, type, SPECIES, columns, turn % 2, 1, &seed),
+            out = result_table(ctx, type, n, columns, turn % 3, false, &seed);
       double *all = plain(&from), *must = calloc((size_t)(n * columns + 1), sizeof *must);
-      for (int64_t i = 0; i < n * columns; i++) must[i] = all[species[i / columns] * columns + i % columns];
+      for (int64_t i = 0; i < n * columns; i++)
+        must[i] = all[species[i / columns] * columns + i % columns];
       clb_rows rows = rows_of(&from);
       rows.index = index;
       OK(ctx, clb_gather_run(op, n, columns, rows, rows_of(&out)));
@@ -92,16 +102,22 @@ typedef struct {
 
 static void silu_row(const void *user, const double *x, double *out) {
   const silu_case *c = user;
-  for (int64_t i = 0; i < c->columns; i++) out[i] = c->factor * activation(CLB_SILU, c->scale * x[i]);
+  for (int64_t i = 0; i < c->columns; i++)
+    out[i] = c->factor * activation(CLB_SILU, c->scale * x[i]);
 }
 
-static void silus_once(clb_context *ctx, clb_dtype type, clb_op *op, silu_case c, int64_t n, bool dense, bool in_place) {
+static void silus_once(clb_context *ctx, clb_dtype type, clb_op *op, silu_case c, int64_t n,
+                       bool dense, bool in_place) {
   uint64_t seed = 5;
-  table a = random_table(ctx, type, n, c.columns, dense, 6, &seed), g = random_table(ctx, type, n, c.columns, dense, 1, &seed);
-  table h = result_table(ctx, type, n, c.columns, dense, false, &seed), g_a = result_table(ctx, type, n, c.columns, dense, false, &seed);
-  double *x = plain(&a), *gradient = plain(&g), *must = apply(silu_row, &c, x, n, c.columns, c.columns);
+  table a = random_table(ctx, type, n, c.columns, dense, 6, &seed),
+        g = random_table(ctx, type, n, c.columns, dense, 1, &seed);
+  table h = result_table(ctx, type, n, c.columns, dense, false, &seed),
+        g_a = result_table(ctx, type, n, c.columns, dense, false, &seed);
+  double *x = plain(&a), *gradient = plain(&g),
+         *must = apply(silu_row, &c, x, n, c.columns, c.columns);
   double *slope = differences(silu_row, &c, x, gradient, n, c.columns, c.columns);
-  OK(ctx, clb_silu_backward(op, n, c.columns, rows_of(&a), rows_of(&g), rows_of(in_place ? &g : &g_a)));
+  OK(ctx,
+     clb_silu_backward(op, n, c.columns, rows_of(&a), rows_of(&g), rows_of(in_place ? &g : &g_a)));
   OK(ctx, clb_silu_forward(op, n, c.columns, rows_of(&a), rows_of(in_place ? &a : &h)));
   expect_rows(ctx, "silu", in_place ? &a : &h, false, must, error_of(type));
   expect_rows(ctx, "silu backward", in_place ? &g : &g_a, false, slope, slope_error_of(type));
@@ -135,7 +151,8 @@ static void silus_far_out(void **state) {
     enum { N = sizeof far / sizeof *far };
     uint64_t seed = 1;
     clb_op *op;
-    table a = make_table(type, 1, N, true), h = result_table(ctx, type, 1, N, true, false, &seed), g = make_table(type, 1, N, true), g_a = result_table(ctx, type, 1, N, true, false, &seed);
+    table a = make_table(type, 1, N, true), h = result_table(ctx, type, 1, N, true, false, &seed),
+          g = make_table(type, 1, N, true), g_a = result_table(ctx, type, 1, N, true, false, &seed);
     double value[N], slope[N];
     for (int i = 0; i < N; i++) {
       put(type, a.a.host, i, far[i]);
@@ -159,11 +176,15 @@ static void silus_far_out(void **state) {
 /* ---- gate ---- */
 
 static const clb_gate_desc gates[] = {
-    {"5x0o+13x0e+3x1o+4x1e", "5x0o+6x0e", "7x0e", "3x1o+4x1e", CLB_SILU, CLB_TANH, CLB_SILU, 1.6791767924, 1.5937334474, 1.25},
-    {"70x0e+40x1o+9x2e+1x3o", "20x0e", "50x0e", "40x1o+9x2e+1x3o", CLB_SILU, CLB_IDENTITY, CLB_SILU, 1.676562056, 1, 1.676562056},
-    {"1x2o+2x0e+4x0o+4x1e", "1x0o", "2x0e+3x0o", "4x1e+1x2o", CLB_TANH, CLB_ABS, CLB_TANH, 1, 0.5, 2}, /* gates cut amid a gated term; order of terms not that of parts */
+    {"5x0o+13x0e+3x1o+4x1e", "5x0o+6x0e", "7x0e", "3x1o+4x1e", CLB_SILU, CLB_TANH, CLB_SILU,
+     1.6791767924, 1.5937334474, 1.25},
+    {"70x0e+40x1o+9x2e+1x3o", "20x0e", "50x0e", "40x1o+9x2e+1x3o", CLB_SILU, CLB_IDENTITY, CLB_SILU,
+     1.676562056, 1, 1.676562056},
+    {"1x2o+2x0e+4x0o+4x1e", "1x0o", "2x0e+3x0o", "4x1e+1x2o", CLB_TANH, CLB_ABS, CLB_TANH, 1, 0.5,
+     2}, /* gates cut amid a gated term; order of terms not that of parts */
     {"9x0e", "9x0e", NULL, "", CLB_TANH, CLB_TANH, CLB_SILU, 3, 1, 1},
-    {"6x0e+3x1e+3x1o", "", "2x0e+4x0e", "1x1e+2x1e+3x1o", CLB_SILU, CLB_SILU, CLB_IDENTITY, 1, 1, 0.75},
+    {"6x0e+3x1e+3x1o", "", "2x0e+4x0e", "1x1e+2x1e+3x1o", CLB_SILU, CLB_SILU, CLB_IDENTITY, 1, 1,
+     0.75},
     {"700x0e", "700x0e", NULL, NULL, CLB_SILU, CLB_SILU, CLB_SILU, 1, 1, 1}};
 enum { GATES = sizeof gates / sizeof *gates };
 
@@ -192,28 +213,38 @@ static void gate_row(const void *user, const double *x, double *out) {
   for (int t = 0; t < c->scalars.n; t++)
     for (int u = 0; u < c->scalars.term[t].mul; u++) {
       bool even = c->scalars.term[t].parity > 0;
-      out[at_out++] = (even ? d->scale_even : d->scale_odd) * activation(even ? d->even : d->odd, x[next_channel(c, used, &c->scalars.term[t], &step)]);
+      out[at_out++] =
+          (even ? d->scale_even : d->scale_odd) *
+          activation(even ? d->even : d->odd, x[next_channel(c, used, &c->scalars.term[t], &step)]);
     }
   for (int t = 0, n = 0; t < c->gates.n; t++)
-    for (int u = 0; u < c->gates.term[t].mul; u++) place[n++] = next_channel(c, used, &c->gates.term[t], &step);
+    for (int u = 0; u < c->gates.term[t].mul; u++)
+      place[n++] = next_channel(c, used, &c->gates.term[t], &step);
   for (int t = 0; t < c->gated.n; t++) {
     const clb_term *term = &c->gated.term[t];
     for (int u = 0; u < term->mul; u++, gate++) {
       int64_t in = next_channel(c, used, term, &step);
-      for (int m = 0; m < 2 * term->l + 1; m++) out[at_out + m * term->mul + u] = d->scale_gate * activation(d->gate, x[place[gate]]) * x[in + m * step];
+      for (int m = 0; m < 2 * term->l + 1; m++)
+        out[at_out + m * term->mul + u] =
+            d->scale_gate * activation(d->gate, x[place[gate]]) * x[in + m * step];
     }
     at_out += term->mul * (2 * term->l + 1);
   }
 }
 
-static void gates_once(clb_context *ctx, clb_dtype type, clb_op *op, const gate_case *c, int64_t n, bool dense) {
+static void gates_once(clb_context *ctx, clb_dtype type, clb_op *op, const gate_case *c, int64_t n,
+                       bool dense) {
   uint64_t seed = 7;
   int64_t columns = c->in.dim, columns_out = c->scalars.dim + c->gated.dim;
-  table in = random_table(ctx, type, n, columns, dense, 2, &seed), g_out = random_table(ctx, type, n, columns_out, !dense, 1, &seed);
-  double *x = plain(&in), *g = plain(&g_out), *must = apply(gate_row, c, x, n, columns, columns_out);
-  double *slope = columns < 500 || n < 2 ? differences(gate_row, c, x, g, n, columns, columns_out) : NULL;
+  table in = random_table(ctx, type, n, columns, dense, 2, &seed),
+        g_out = random_table(ctx, type, n, columns_out, !dense, 1, &seed);
+  double *x = plain(&in), *g = plain(&g_out),
+         *must = apply(gate_row, c, x, n, columns, columns_out);
+  double *slope =
+      columns < 500 || n < 2 ? differences(gate_row, c, x, g, n, columns, columns_out) : NULL;
   for (int again = 0; again < 2; again++) {
-    table out = result_table(ctx, type, n, columns_out, dense, false, &seed), g_in = result_table(ctx, type, n, columns, !dense, false, &seed);
+    table out = result_table(ctx, type, n, columns_out, dense, false, &seed),
+          g_in = result_table(ctx, type, n, columns, !dense, false, &seed);
     OK(ctx, clb_gate_forward(op, n, rows_of(&in), rows_of(&out)));
     OK(ctx, clb_gate_backward(op, n, rows_of(&in), rows_of(&g_out), rows_of(&g_in)));
     expect_rows(ctx, c->desc->irreps_in, &out, false, must, error_of(type));
@@ -233,17 +264,17 @@ static void gate_works(void **state) {
   clb_context *ctx = context(state);
   gate_case *c = calloc(1, sizeof *c);
   EACH_TYPE((struct device *)*state, type)
-    for (int i = 0; i < GATES; i++) {
-      const clb_gate_desc *d = c->desc = &gates[i];
-      clb_op *op;
-      OK(ctx, clb_irreps_read(d->irreps_in, "", &c->in, &ctx->error));
-      OK(ctx, clb_irreps_read(d->irreps_scalars, "", &c->scalars, &ctx->error));
-      OK(ctx, clb_irreps_read(d->irreps_gates ? d->irreps_gates : "", "", &c->gates, &ctx->error));
-      OK(ctx, clb_irreps_read(d->irreps_gated ? d->irreps_gated : "", "", &c->gated, &ctx->error));
-      OK(ctx, clb_gate_create(ctx, type, d, &op));
-      for (int s = 0; s < SIZES; s++) gates_once(ctx, type, op, c, sizes[s], (s + i) % 2);
-      clb_op_destroy(&op);
-    }
+  for (int i = 0; i < GATES; i++) {
+    const clb_gate_desc *d = c->desc = &gates[i];
+    clb_op *op;
+    OK(ctx, clb_irreps_read(d->irreps_in, "", &c->in, &ctx->error));
+    OK(ctx, clb_irreps_read(d->irreps_scalars, "", &c->scalars, &ctx->error));
+    OK(ctx, clb_irreps_read(d->irreps_gates ? d->irreps_gates : "", "", &c->gates, &ctx->error));
+    OK(ctx, clb_irreps_read(d->irreps_gated ? d->irreps_gated : "", "", &c->gated, &ctx->error));
+    OK(ctx, clb_gate_create(ctx, type, d, &op));
+    for (int s = 0; s < SIZES; s++) gates_once(ctx, type, op, c, sizes[s], (s + i) % 2);
+    clb_op_destroy(&op);
+  }
   free(c);
 }
 
@@ -251,7 +282,8 @@ static void gate_works(void **state) {
 static void tanh_is_exact(void **state) {
   clb_context *ctx = context(state);
   EACH_TYPE((struct device *)*state, type) {
-    static const double points[] = {1e-30, 1e-8, -1e-3, 0.01, 0.1, -0.3, 0.49999, 0.5, 0.50001, -0.7, 1, 3, -9, 20, 100, -1000};
+    static const double points[] = {1e-30,   1e-8, -1e-3, 0.01, 0.1, -0.3, 0.49999, 0.5,
+                                    0.50001, -0.7, 1,     3,    -9,  20,   100,     -1000};
     enum { N = sizeof points / sizeof *points };
     clb_gate_desc d = {"16x0o", "16x0o", NULL, NULL, CLB_SILU, CLB_TANH, CLB_SILU, 1, 1, 1};
     uint64_t seed = 1;
@@ -264,7 +296,8 @@ static void tanh_is_exact(void **state) {
     void *got = download(ctx, &out.a);
     for (int i = 0; i < N; i++) {
       double must = tanh(get(type, x.a.host, i)), is = get(type, got, i);
-      if (!(fabs(is - must) <= (type == CLB_F64 ? 1e-15 : 4e-7) * fabs(must))) fail_msg("tanh(%g) = %.17g, must be %.17g", points[i], is, must);
+      if (!(fabs(is - must) <= (type == CLB_F64 ? 1e-15 : 4e-7) * fabs(must)))
+        fail_msg("tanh(%g) = %.17g, must be %.17g", points[i], is, must);
     }
     free(got);
     clb_op_destroy(&op);
@@ -287,31 +320,40 @@ static void norm_row(const void *user, const double *x, double *out) {
   for (int i = 0; i < c->irreps.n; i++) {
     const clb_term *term = &c->irreps.term[i];
     int width = 2 * term->l + 1;
-    for (int j = 0; j < term->mul * width; j++) t += x[term->at + j] * x[term->at + j] / (c->irreps.n * width * width);
+    for (int j = 0; j < term->mul * width; j++)
+      t += x[term->at + j] * x[term->at + j] / (c->irreps.n * width * width);
   }
   for (int i = 0; i < c->irreps.n; w += c->irreps.term[i++].mul) {
     const clb_term *term = &c->irreps.term[i];
     for (int m = 0; m < 2 * term->l + 1; m++)
-      for (int u = 0; u < term->mul; u++) out[term->at + m * term->mul + u] = x[term->at + m * term->mul + u] * w[u] / sqrt(t + c->epsilon);
+      for (int u = 0; u < term->mul; u++)
+        out[term->at + m * term->mul + u] =
+            x[term->at + m * term->mul + u] * w[u] / sqrt(t + c->epsilon);
   }
 }
 
-static void norms_once(clb_context *ctx, clb_dtype type, clb_op *op, const norm_case *c, int64_t n, bool dense, bool in_place) {
+static void norms_once(clb_context *ctx, clb_dtype type, clb_op *op, const norm_case *c, int64_t n,
+                       bool dense, bool in_place) {
   uint64_t seed = 9;
   int64_t columns = c->irreps.dim;
   double *x = NULL, *g = NULL, *must = NULL, *slope = NULL;
   table in[2], g_y[2], y[2], g_x[2];
   for (int i = 0; i < 2; i++) {
     seed = 9;
-    in[i] = random_table(ctx, type, n, columns, dense, 1, &seed), g_y[i] = random_table(ctx, type, n, columns, dense, 1, &seed);
-    y[i] = result_table(ctx, type, n, columns, dense, false, &seed), g_x[i] = result_table(ctx, type, n, columns, dense, false, &seed);
-    OK(ctx, clb_rms_norm_backward(op, n, rows_of(&in[i]), rows_of(&g_y[i]), rows_of(in_place ? &g_y[i] : &g_x[i])));
+    in[i] = random_table(ctx, type, n, columns, dense, 1, &seed),
+    g_y[i] = random_table(ctx, type, n, columns, dense, 1, &seed);
+    y[i] = result_table(ctx, type, n, columns, dense, false, &seed),
+    g_x[i] = result_table(ctx, type, n, columns, dense, false, &seed);
+    OK(ctx, clb_rms_norm_backward(op, n, rows_of(&in[i]), rows_of(&g_y[i]),
+                                  rows_of(in_place ? &g_y[i] : &g_x[i])));
     OK(ctx, clb_rms_norm_forward(op, n, rows_of(&in[i]), rows_of(in_place ? &in[i] : &y[i])));
   }
   x = plain(&in[0]), g = plain(&g_y[0]);
-  must = apply(norm_row, c, x, n, columns, columns), slope = differences(norm_row, c, x, g, n, columns, columns);
+  must = apply(norm_row, c, x, n, columns, columns),
+  slope = differences(norm_row, c, x, g, n, columns, columns);
   expect_rows(ctx, "norm", in_place ? &in[0] : &y[0], false, must, error_of(type));
-  expect_rows(ctx, "norm backward", in_place ? &g_y[0] : &g_x[0], false, slope, slope_error_of(type));
+  expect_rows(ctx, "norm backward", in_place ? &g_y[0] : &g_x[0], false, slope,
+              slope_error_of(type));
   table *both[] = {in, g_y, y, g_x};
   for (int i = 0; i < 4; i++) {
     expect_same(ctx, &both[i][0], &both[i][1]);
@@ -327,17 +369,18 @@ static void norms(void **state) {
   clb_context *ctx = context(state);
   static const char *const irreps[] = {"6x0e+5x1o+3x2e", "130x0e", "1x3o+33x0e+2x1e"};
   EACH_TYPE((struct device *)*state, type)
-    for (int i = 0; i < 3; i++) {
-      norm_case c = {.epsilon = i ? 0.1 : 1e-12, .weights = malloc(sizeof(double) * 200)};
-      uint64_t seed = 2;
-      clb_op *op;
-      for (int w = 0; w < 200; w++) c.weights[w] = type == CLB_F64 ? test_random(&seed) : (double)(float)test_random(&seed);
-      OK(ctx, clb_irreps_read(irreps[i], "", &c.irreps, &ctx->error));
-      OK(ctx, clb_rms_norm_create(ctx, type, irreps[i], c.epsilon, c.weights, &op));
-      for (int s = 0; s < SIZES; s++) norms_once(ctx, type, op, &c, sizes[s], (s + i) % 2, s == 2);
-      clb_op_destroy(&op);
-      free(c.weights);
-    }
+  for (int i = 0; i < 3; i++) {
+    norm_case c = {.epsilon = i ? 0.1 : 1e-12, .weights = malloc(sizeof(double) * 200)};
+    uint64_t seed = 2;
+    clb_op *op;
+    for (int w = 0; w < 200; w++)
+      c.weights[w] = type == CLB_F64 ? test_random(&seed) : (double)(float)test_random(&seed);
+    OK(ctx, clb_irreps_read(irreps[i], "", &c.irreps, &ctx->error));
+    OK(ctx, clb_rms_norm_create(ctx, type, irreps[i], c.epsilon, c.weights, &op));
+    for (int s = 0; s < SIZES; s++) norms_once(ctx, type, op, &c, sizes[s], (s + i) % 2, s == 2);
+    clb_op_destroy(&op);
+    free(c.weights);
+  }
 }
 
 /* ---- linear, with weights by species ---- */
@@ -349,7 +392,8 @@ typedef struct {
 } linear_case;
 
 /* backward: out and x change places. */
-static void linear_row(const linear_case *c, bool backward, int32_t s, const double *x, double *to) {
+static void linear_row(const linear_case *c, bool backward, int32_t s, const double *x,
+                       double *to) {
   const double *w = c->weights;
   for (int i = 0; i < c->in.n; i++)
     for (int j = 0; j < c->out.n; j++) {
@@ -367,21 +411,26 @@ static void linear_row(const linear_case *c, bool backward, int32_t s, const dou
     }
 }
 
-static void linears_once(clb_context *ctx, clb_dtype type, clb_op *op, const linear_case *c, int64_t n, bool dense, bool add, bool backward) {
+static void linears_once(clb_context *ctx, clb_dtype type, clb_op *op, const linear_case *c,
+                         int64_t n, bool dense, bool add, bool backward) {
   uint64_t seed = 11;
   int32_t *numbers;
-  int64_t columns = backward ? c->out.dim : c->in.dim, columns_out = backward ? c->in.dim : c->out.dim;
+  int64_t columns = backward ? c->out.dim : c->in.dim,
+          columns_out = backward ? c->in.dim : c->out.dim;
   clb_rows species = random_species(ctx, n, c->n_species, &seed, &numbers);
   table x = random_table(ctx, type, n, columns, dense, 1, &seed);
   double *all = plain(&x), *must = calloc((size_t)(n * columns_out + 1), sizeof *must);
   table out[2];
-  for (int64_t i = 0; i < n; i++) linear_row(c, backward, numbers[i], all + i * columns, must + i * columns_out);
+  for (int64_t i = 0; i < n; i++)
+    linear_row(c, backward, numbers[i], all + i * columns, must + i * columns_out);
   for (int i = 0; i < 2; i++) {
     seed = 13;
     out[i] = result_table(ctx, type, n, columns_out, !dense, add, &seed);
-    OK(ctx, (backward ? clb_species_linear_backward : clb_species_linear_forward)(op, n, species, rows_of(&x), rows_of(&out[i]), add));
+    OK(ctx, (backward ? clb_species_linear_backward : clb_species_linear_forward)(
+                op, n, species, rows_of(&x), rows_of(&out[i]), add));
   }
-  expect_rows(ctx, backward ? "species_linear backward" : "species_linear", &out[0], add, must, type == CLB_F64 ? 1e-12 : 1e-5);
+  expect_rows(ctx, backward ? "species_linear backward" : "species_linear", &out[0], add, must,
+              type == CLB_F64 ? 1e-12 : 1e-5);
   expect_same(ctx, &out[0], &out[1]);
   drop(&out[0].a);
   drop(&x.a);
@@ -393,20 +442,23 @@ static void linears_once(clb_context *ctx, clb_dtype type, clb_op *op, const lin
 
 static void linears(void **state) {
   clb_context *ctx = context(state);
-  static const char *const irreps[][2] = {{"6x0e+5x1o+3x2e", "2x1o+7x0e"}, {"3x0e", "2x0o+35x0e+1x1e"}, {"33x1o+2x0o", "4x1o+3x0o"}};
+  static const char *const irreps[][2] = {
+      {"6x0e+5x1o+3x2e", "2x1o+7x0e"}, {"3x0e", "2x0o+35x0e+1x1e"}, {"33x1o+2x0o", "4x1o+3x0o"}};
   linear_case *c = malloc(sizeof *c);
   EACH_TYPE((struct device *)*state, type)
-    for (int i = 0; i < 3; i++) {
-      uint64_t seed = 4;
-      clb_op *op;
-      c->n_species = 1 + 2 * i;
-      for (int w = 0; w < 8000; w++) c->weights[w] = test_random(&seed);
-      OK(ctx, clb_irreps_read(irreps[i][0], "", &c->in, &ctx->error));
-      OK(ctx, clb_irreps_read(irreps[i][1], "", &c->out, &ctx->error));
-      OK(ctx, clb_species_linear_create(ctx, type, irreps[i][0], irreps[i][1], c->n_species, c->weights, &op));
-      for (int turn = 0; turn < 2 * SIZES; turn++) linears_once(ctx, type, op, c, sizes[turn / 2], turn % 3 == 0, turn / 2 % 2, turn % 2);
-      clb_op_destroy(&op);
-    }
+  for (int i = 0; i < 3; i++) {
+    uint64_t seed = 4;
+    clb_op *op;
+    c->n_species = 1 + 2 * i;
+    for (int w = 0; w < 8000; w++) c->weights[w] = test_random(&seed);
+    OK(ctx, clb_irreps_read(irreps[i][0], "", &c->in, &ctx->error));
+    OK(ctx, clb_irreps_read(irreps[i][1], "", &c->out, &ctx->error));
+    OK(ctx, clb_species_linear_create(ctx, type, irreps[i][0], irreps[i][1], c->n_species,
+                                      c->weights, &op));
+    for (int turn = 0; turn < 2 * SIZES; turn++)
+      linears_once(ctx, type, op, c, sizes[turn / 2], turn % 3 == 0, turn / 2 % 2, turn % 2);
+    clb_op_destroy(&op);
+  }
   free(c);
 }
 
@@ -418,12 +470,14 @@ static void refuses(void **state) {
   uint64_t seed = 1;
   double weights[100] = {0};
   clb_gate_desc d = gates[0];
-  table x = random_table(ctx, CLB_F32, 3, 40, true, 1, &seed), y = random_table(ctx, CLB_F32, 3, 40, true, 1, &seed);
+  table x = random_table(ctx, CLB_F32, 3, 40, true, 1, &seed),
+        y = random_table(ctx, CLB_F32, 3, 40, true, 1, &seed);
   d.irreps_gates = "6x0e";
   REFUSED(ctx, CLB_ERROR_ARGUMENT, "fewer channels", clb_gate_create(ctx, CLB_F32, &d, &op));
   assert_null(op);
   d.irreps_gates = "8x0e";
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "lacks 8x0e of irreps_gates", clb_gate_create(ctx, CLB_F32, &d, &op));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "lacks 8x0e of irreps_gates",
+          clb_gate_create(ctx, CLB_F32, &d, &op));
   d.irreps_gates = "7x0e", d.irreps_gated = "3x1o+3x1e";
   REFUSED(ctx, CLB_ERROR_ARGUMENT, "more channels", clb_gate_create(ctx, CLB_F32, &d, &op));
   d = gates[0], d.irreps_scalars = "5x0o+5x0e";
@@ -433,18 +487,30 @@ static void refuses(void **state) {
   d = gates[0], d.odd = (clb_activation)9;
   REFUSED(ctx, CLB_ERROR_ARGUMENT, "activation is 9", clb_gate_create(ctx, CLB_F32, &d, &op));
   REFUSED(ctx, CLB_ERROR_ARGUMENT, "arithmetic", clb_gate_create(ctx, CLB_F16, &gates[0], &op));
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "epsilon", clb_rms_norm_create(ctx, CLB_F32, "3x0e", -1, weights, &op));
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "weights", clb_rms_norm_create(ctx, CLB_F32, "3x0e", 1, NULL, &op));
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "terms 0 and 1", clb_species_linear_create(ctx, CLB_F32, "3x0e+2x0e", "1x0e", 1, weights, &op));
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "n_species", clb_species_linear_create(ctx, CLB_F32, "3x0e", "1x0e", 0, weights, &op));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "epsilon",
+          clb_rms_norm_create(ctx, CLB_F32, "3x0e", -1, weights, &op));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "weights",
+          clb_rms_norm_create(ctx, CLB_F32, "3x0e", 1, NULL, &op));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "terms 0 and 1",
+          clb_species_linear_create(ctx, CLB_F32, "3x0e+2x0e", "1x0e", 1, weights, &op));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "n_species",
+          clb_species_linear_create(ctx, CLB_F32, "3x0e", "1x0e", 0, weights, &op));
   OK(ctx, clb_combine_create(ctx, CLB_F32, &op));
   OK(ctx, clb_gate_create(ctx, CLB_F32, &gates[0], &gate));
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "not pointwise", clb_combine_run(gate, 3, 40, 1, rows_of(&x), 1, rows_of(&y), rows_of(&y)));
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "bytes of y", clb_combine_run(op, 4, 40, 1, (clb_rows){x.a.buffer, 0, 0, NULL}, 1, rows_of(&y), rows_of(&y)));
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "buffer of out is NULL", clb_combine_run(op, 3, 40, 1, rows_of(&x), 1, rows_of(&y), (clb_rows){0}));
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "stride of out is 39", clb_combine_run(op, 3, 40, 1, rows_of(&x), 1, rows_of(&y), (clb_rows){x.a.buffer, 0, 39, NULL}));
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "n is -1", clb_combine_run(op, -1, 40, 1, rows_of(&x), 1, rows_of(&y), rows_of(&y)));
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "another function", clb_silu_forward(op, 3, 40, rows_of(&x), rows_of(&y)));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "not pointwise",
+          clb_combine_run(gate, 3, 40, 1, rows_of(&x), 1, rows_of(&y), rows_of(&y)));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "bytes of y",
+          clb_combine_run(op, 4, 40, 1, (clb_rows){x.a.buffer, 0, 0, NULL}, 1, rows_of(&y),
+                          rows_of(&y)));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "buffer of out is NULL",
+          clb_combine_run(op, 3, 40, 1, rows_of(&x), 1, rows_of(&y), (clb_rows){0}));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "stride of out is 39",
+          clb_combine_run(op, 3, 40, 1, rows_of(&x), 1, rows_of(&y),
+                          (clb_rows){x.a.buffer, 0, 39, NULL}));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "n is -1",
+          clb_combine_run(op, -1, 40, 1, rows_of(&x), 1, rows_of(&y), rows_of(&y)));
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "another function",
+          clb_silu_forward(op, 3, 40, rows_of(&x), rows_of(&y)));
   assert_int_equal(clb_gate_forward(NULL, 1, rows_of(&x), rows_of(&y)), CLB_ERROR_ARGUMENT);
   clb_op_destroy(&op);
   clb_op_destroy(&gate);
@@ -454,7 +520,8 @@ static void refuses(void **state) {
 
 static void compiles(void **state) {
   struct device *d = *state;
-  if (SANITIZED && !strncmp(d->name, "level_zero", 10)) skip_because("%s: Intel's compiler does not start under a sanitizer", d->name);
+  if (SANITIZED && !strncmp(d->name, "level_zero", 10))
+    skip_because("%s: Intel's compiler does not start under a sanitizer", d->name);
   clb_context *ctx = context(state);
   double weights[100] = {0};
   EACH_TYPE(d, type) {
@@ -465,7 +532,8 @@ static void compiles(void **state) {
     OK(ctx, clb_gate_create(ctx, type, &gates[0], &op[3]));
     OK(ctx, clb_rms_norm_create(ctx, type, "6x0e+5x1o", 1, weights, &op[4]));
     OK(ctx, clb_species_linear_create(ctx, type, "6x0e+5x1o", "2x1o+3x0e", 2, weights, &op[5]));
-    REFUSED(ctx, CLB_ERROR_UNSUPPORTED, "only compiles", clb_gate_forward(op[3], 0, (clb_rows){0}, (clb_rows){0}));
+    REFUSED(ctx, CLB_ERROR_UNSUPPORTED, "only compiles",
+            clb_gate_forward(op[3], 0, (clb_rows){0}, (clb_rows){0}));
     for (int i = 0; i < 6; i++) {
       assert_true(op[i]->kernel[0]->binary.n > 0 && (i == 1 || op[i]->kernel[1]->binary.n > 0));
       clb_op_destroy(&op[i]);
@@ -474,7 +542,11 @@ static void compiles(void **state) {
 }
 
 int main(void) {
-  static const named_test tests[] = {{"combines", combines, false}, {"gathers", gathers, false}, {"silus", silus, false}, {"silus_far_out", silus_far_out, false}, {"gate", gate_works, false},
-                                     {"tanh", tanh_is_exact, false}, {"norms", norms, false}, {"linears", linears, false}, {"refuses", refuses, false}};
+  static const named_test tests[] = {
+      {"combines", combines, false}, {"gathers", gathers, false},
+      {"silus", silus, false},       {"silus_far_out", silus_far_out, false},
+      {"gate", gate_works, false},   {"tanh", tanh_is_exact, false},
+      {"norms", norms, false},       {"linears", linears, false},
+      {"refuses", refuses, false}};
   return run_on_all("layer_ops", tests, sizeof tests / sizeof *tests, compiles);
 }

@@ -1,5 +1,6 @@
-/* tests/ops/layers/test_linear.c - matrix products and column sums against plain sums, through the BLAS and through the generated kernels, on every
-   device that runs here and on the interpreter with the limits of GPUs. */
+/* tests/ops/layers/test_linear.c - matrix products and column sums against plain sums, through the
+   BLAS and through the generated kernels, on every device that runs here and on the interpreter
+   with the limits of GPUs. */
 #include "tests/ops/layers/linear_products.h"
 
 enum { MAX_DEVICES = 16 };
@@ -14,7 +15,8 @@ static int n_devices;
 
 static void add_device(const clb_device_info *info, void *user) {
   (void)user;
-  if (info->runs && info->f64 && n_devices < MAX_DEVICES) snprintf(devices[n_devices++].name, sizeof devices[0].name, "%s", info->name);
+  if (info->runs && info->f64 && n_devices < MAX_DEVICES)
+    snprintf(devices[n_devices++].name, sizeof devices[0].name, "%s", info->name);
 }
 
 static clb_context *context_of(struct device *d) {
@@ -25,18 +27,33 @@ static clb_context *context_of(struct device *d) {
   return d->ctx;
 }
 
-/* The interpreter with sub-groups that shuffle, and without sub-groups; an OpenCL CPU taken for a GPU, which has CLBlast. */
+/* The interpreter with sub-groups that shuffle, and without sub-groups; an OpenCL CPU taken for a
+   GPU, which has CLBlast. */
 static void add_simulated(void) {
-  static const clb_limits limits[] = {
-      {.lanes = {16, 16}, .max_subgroups = 64, .local_bytes = 1 << 16, .registers = 128, .units = 1000, .subgroups = true, .f64 = true},
-      {.lanes = {8, 32}, .max_subgroups = 2, .local_bytes = 1 << 15, .registers = 256, .units = 1000, .f64 = true}};
+  static const clb_limits limits[] = {{.lanes = {16, 16},
+                                       .max_subgroups = 64,
+                                       .local_bytes = 1 << 16,
+                                       .registers = 128,
+                                       .units = 1000,
+                                       .subgroups = true,
+                                       .f64 = true},
+                                      {.lanes = {8, 32},
+                                       .max_subgroups = 2,
+                                       .local_bytes = 1 << 15,
+                                       .registers = 256,
+                                       .units = 1000,
+                                       .f64 = true}};
   int real = n_devices;
-  for (size_t i = 0; i < sizeof limits / sizeof *limits && n_devices < MAX_DEVICES; i++, n_devices++)
-    devices[n_devices] = (struct device){.name = "cpu:interpreter", .limits = limits[i], .how = i ? " as if no sub-groups" : " as if sub-groups"};
+  for (size_t i = 0; i < sizeof limits / sizeof *limits && n_devices < MAX_DEVICES;
+       i++, n_devices++)
+    devices[n_devices] = (struct device){.name = "cpu:interpreter",
+                                         .limits = limits[i],
+                                         .how = i ? " as if no sub-groups" : " as if sub-groups"};
   for (int d = 0; d < real && n_devices < MAX_DEVICES; d++) {
     if (strncmp(devices[d].name, "opencl", 6)) continue;
     const clb_limits *l = &context_of(&devices[d])->device->limits;
-    if (!l->simd || l->subgroups) continue; /* PoCL's own sub-groups go in step with the whole group */
+    if (!l->simd || l->subgroups)
+      continue; /* PoCL's own sub-groups go in step with the whole group */
     snprintf(devices[n_devices].name, sizeof devices[0].name, "%s", devices[d].name);
     devices[n_devices++].how = " as if a GPU";
   }
@@ -52,14 +69,18 @@ static int close_all(void **state) {
 
 static void random_products(struct device *d, clb_dtype type, bool generated) {
   enum { CASES = 80, FEW = 24, PIECES = 5 };
-  bool slow = d->how || strstr(d->name, "interpreter"), many = !d->how || generated; /* PoCL compiles CLBlast's kernels again and again */
+  bool slow = d->how || strstr(d->name, "interpreter"),
+       many = !d->how || generated; /* PoCL compiles CLBlast's kernels again and again */
   clb_op *op;
   uint64_t seed = 7;
-  OK(d->ctx, (generated ? clb_product_create_generated : clb_product_create)(context_of(d), type, &op));
+  OK(d->ctx,
+     (generated ? clb_product_create_generated : clb_product_create)(context_of(d), type, &op));
   for (int i = 0; i < (many ? CASES : FEW); i++) {
     bool pieces = i % PIECES == 0;
-    clb_product p = random_product(&seed, pieces ? SINGLE : EMPTY, pieces || (slow && i % 8) ? LARGE : ALL);
-    try_product(d->ctx, op, type, p, pieces ? 1 + pick(&seed, 9) : 0, (uint64_t)i, generated && !pieces);
+    clb_product p =
+        random_product(&seed, pieces ? SINGLE : EMPTY, pieces || (slow && i % 8) ? LARGE : ALL);
+    try_product(d->ctx, op, type, p, pieces ? 1 + pick(&seed, 9) : 0, (uint64_t)i,
+                generated && !pieces);
   }
   clb_op_destroy(&op);
 }
@@ -74,7 +95,13 @@ static void long_sums(void **state) {
   struct device *d = *state;
   for (int i = 0; i < 16; i++) {
     clb_dtype type = i & 1 ? CLB_F32 : CLB_F64;
-    clb_product p = {.m = 3 + 2 * (i / 4), .n = 5 + 14 * (i / 4), .k = 1333, .count = 1 + (i / 4 == 2), .transpose_a = i & 2, .transpose_b = i & 4, .add = i & 8};
+    clb_product p = {.m = 3 + 2 * (i / 4),
+                     .n = 5 + 14 * (i / 4),
+                     .k = 1333,
+                     .count = 1 + (i / 4 == 2),
+                     .transpose_a = i & 2,
+                     .transpose_b = i & 4,
+                     .add = i & 8};
     clb_op *op;
     p.ld_a = p.transpose_a ? p.m : p.k, p.ld_b = p.transpose_b ? p.k : p.n, p.ld_c = p.n + 2;
     p.stride_a = p.m * p.k, p.stride_b = p.n * p.k, p.stride_c = p.m * p.ld_c;
@@ -92,10 +119,20 @@ static void refuses(void **state) {
   OK(d->ctx, clb_product_create(context_of(d), CLB_F32, &op));
   upload(d->ctx, &a);
   const clb_memory *m = &a.buffer->memory;
-  const clb_product good = {.m = 10, .n = 10, .k = 10, .count = 1, .a = m, .b = m, .c = m, .ld_a = 10, .ld_b = 10, .ld_c = 10};
+  const clb_product good = {.m = 10,
+                            .n = 10,
+                            .k = 10,
+                            .count = 1,
+                            .a = m,
+                            .b = m,
+                            .c = m,
+                            .ld_a = 10,
+                            .ld_b = 10,
+                            .ld_c = 10};
   clb_product bad[7];
   for (int i = 0; i < 7; i++) bad[i] = good;
-  bad[0].offset_a = 1, bad[1].offset_b = 1, bad[2].offset_c = 1, bad[3].ld_a = 9, bad[4].count = 2, bad[4].stride_c = INT64_MAX, bad[5].m = -1, bad[6].offset_c = -1;
+  bad[0].offset_a = 1, bad[1].offset_b = 1, bad[2].offset_c = 1, bad[3].ld_a = 9, bad[4].count = 2,
+  bad[4].stride_c = INT64_MAX, bad[5].m = -1, bad[6].offset_c = -1;
   for (int i = 0; i < 7; i++) assert_int_equal(clb_product_run(op, &bad[i]), CLB_ERROR_INTERNAL);
   clb_op_destroy(&op);
   OK(d->ctx, clb_column_sum_create(d->ctx, CLB_F32, CLB_F32, 10, 20, &op));
@@ -112,11 +149,16 @@ static void refuses(void **state) {
 static const struct {
   clb_dtype storage, arithmetic;
   double sum, store; /* tolerances: of sum |terms|, of what is stored */
-} kinds[] = {{CLB_F64, CLB_F64, 1e-13, 0}, {CLB_F32, CLB_F64, 1e-13, 1e-7}, {CLB_F32, CLB_F32, 1e-6, 0}, {CLB_F16, CLB_F32, 1e-6, 0x1p-11}, {CLB_BF16, CLB_F32, 1e-6, 0x1p-8}};
+} kinds[] = {{CLB_F64, CLB_F64, 1e-13, 0},
+             {CLB_F32, CLB_F64, 1e-13, 1e-7},
+             {CLB_F32, CLB_F32, 1e-6, 0},
+             {CLB_F16, CLB_F32, 1e-6, 0x1p-11},
+             {CLB_BF16, CLB_F32, 1e-6, 0x1p-8}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 /* Hash of the sums' bits: equal on all devices, whatever their lanes. */
-static uint64_t try_sum(struct device *d, clb_op *op, int kind, int64_t rows, int64_t columns, int64_t stride, bool add) {
+static uint64_t try_sum(struct device *d, clb_op *op, int kind, int64_t rows, int64_t columns,
+                        int64_t stride, bool add) {
   uint64_t seed = (uint64_t)(rows * 31 + columns), hash = 1469598103934665603u;
   const int64_t offset = 2, out_offset = 3;
   clb_dtype type = kinds[kind].storage;
@@ -127,20 +169,26 @@ static uint64_t try_sum(struct device *d, clb_op *op, int kind, int64_t rows, in
   upload(d->ctx, &in);
   for (int i = 0; i < 2; i++) {
     upload(d->ctx, &out);
-    OK(d->ctx, clb_column_sum_run(op, rows, &in.buffer->memory, offset, stride, &out.buffer->memory, out_offset, add));
+    OK(d->ctx, clb_column_sum_run(op, rows, &in.buffer->memory, offset, stride, &out.buffer->memory,
+                                  out_offset, add));
     got[i] = download(d->ctx, &out);
     clb_buffer_destroy(&out.buffer);
   }
   assert_memory_equal(got[0], got[1], (size_t)out.n * bytes_of(type));
   for (int64_t c = -out_offset; c <= columns; c++) {
-    double is = get(type, got[0], out_offset + c), sum = add && c >= 0 && c < columns ? get(type, out.host, out_offset + c) : 0, size = fabs(sum);
+    double is = get(type, got[0], out_offset + c),
+           sum = add && c >= 0 && c < columns ? get(type, out.host, out_offset + c) : 0,
+           size = fabs(sum);
     if (c < 0 || c == columns) {
       assert_true(isnan(is));
       continue;
     }
-    for (int64_t r = 0; r < rows; r++) sum += get(type, in.host, offset + r * stride + c), size += fabs(get(type, in.host, offset + r * stride + c));
+    for (int64_t r = 0; r < rows; r++)
+      sum += get(type, in.host, offset + r * stride + c),
+          size += fabs(get(type, in.host, offset + r * stride + c));
     if (!(fabs(is - sum) <= kinds[kind].sum * size + kinds[kind].store * fabs(sum)))
-      fail_msg("storage %d, arithmetic %d, %lld rows, %lld columns, column %lld: %.17g, not %.17g", (int)type, (int)kinds[kind].arithmetic, (long long)rows, (long long)columns,
+      fail_msg("storage %d, arithmetic %d, %lld rows, %lld columns, column %lld: %.17g, not %.17g",
+               (int)type, (int)kinds[kind].arithmetic, (long long)rows, (long long)columns,
                (long long)c, is, sum);
     if (!isnan(is)) hash = (hash ^ (uint64_t)(int64_t)(is * 0x1p40)) * 1099511628211u;
   }
@@ -154,21 +202,30 @@ static uint64_t try_sum(struct device *d, clb_op *op, int kind, int64_t rows, in
 static uint64_t first_hash[KINDS];
 
 static void column_sums(void **state) {
-  static const int64_t rows[] = {0, 1, 3, 8, 63, 64, 65, 130, 1025}, columns[] = {1, 7, 16, 65, 300};
-  enum { MOST = 65536 + 1, FEW = 3 }; /* rows that need the most blocks there are, each a little longer */
+  static const int64_t rows[] = {0, 1, 3, 8, 63, 64, 65, 130, 1025},
+                       columns[] = {1, 7, 16, 65, 300};
+  enum {
+    MOST = 65536 + 1,
+    FEW = 3
+  }; /* rows that need the most blocks there are, each a little longer */
   struct device *d = *state;
   for (int kind = 0; kind < KINDS; kind++) {
     clb_op *op;
     uint64_t hash = 0;
     for (size_t c = 0; c < sizeof columns / sizeof *columns; c++) {
-      OK(d->ctx, clb_column_sum_create(context_of(d), kinds[kind].storage, kinds[kind].arithmetic, columns[c], 1025, &op));
-      for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) hash = 31 * hash + try_sum(d, op, kind, rows[r], columns[c], columns[c] + (r & 1) * 3, (r ^ c) & 1);
+      OK(d->ctx, clb_column_sum_create(context_of(d), kinds[kind].storage, kinds[kind].arithmetic,
+                                       columns[c], 1025, &op));
+      for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+        hash = 31 * hash +
+               try_sum(d, op, kind, rows[r], columns[c], columns[c] + (r & 1) * 3, (r ^ c) & 1);
       clb_op_destroy(&op);
     }
-    OK(d->ctx, clb_column_sum_create(d->ctx, kinds[kind].storage, kinds[kind].arithmetic, FEW, MOST, &op));
+    OK(d->ctx,
+       clb_column_sum_create(d->ctx, kinds[kind].storage, kinds[kind].arithmetic, FEW, MOST, &op));
     if (kind < 2) hash = 31 * hash + try_sum(d, op, kind, MOST, FEW, FEW, false);
     clb_op_destroy(&op);
-    OK(d->ctx, clb_column_sum_create(d->ctx, kinds[kind].storage, kinds[kind].arithmetic, 0, 5, &op));
+    OK(d->ctx,
+       clb_column_sum_create(d->ctx, kinds[kind].storage, kinds[kind].arithmetic, 0, 5, &op));
     try_sum(d, op, kind, 5, 0, 0, false);
     clb_op_destroy(&op);
     if (!first_hash[kind]) first_hash[kind] = hash;
@@ -177,8 +234,11 @@ static void column_sums(void **state) {
 }
 
 int main(void) {
-  static void (*const tests[])(void **) = {products_f64, products_f32, generated_f64, generated_f32, long_sums, refuses, column_sums};
-  static const char *const names[] = {"products_f64", "products_f32", "generated_f64", "generated_f32", "long_sums", "refuses", "column_sums"};
+  static void (*const tests[])(void **) = {products_f64, products_f32, generated_f64, generated_f32,
+                                           long_sums,    refuses,      column_sums};
+  static const char *const names[] = {"products_f64",  "products_f32", "generated_f64",
+                                      "generated_f32", "long_sums",    "refuses",
+                                      "column_sums"};
   enum { TESTS = sizeof names / sizeof *names };
   static struct CMUnitTest all[MAX_DEVICES * TESTS];
   static char labels[MAX_DEVICES * TESTS][96];
@@ -187,7 +247,8 @@ int main(void) {
   add_simulated();
   for (int d = 0; d < n_devices; d++)
     for (int t = 0; t < TESTS; t++, n++) {
-      snprintf(labels[n], sizeof labels[n], "linear_%s[%s%s]", names[t], devices[d].name, devices[d].how ? devices[d].how : "");
+      snprintf(labels[n], sizeof labels[n], "linear_%s[%s%s]", names[t], devices[d].name,
+               devices[d].how ? devices[d].how : "");
       all[n] = (struct CMUnitTest){labels[n], tests[t], NULL, NULL, &devices[d]};
     }
   return _cmocka_run_group_tests("linear", all, (size_t)n, NULL, close_all);

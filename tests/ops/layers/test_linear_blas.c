@@ -1,4 +1,5 @@
-/* tests/ops/layers/test_linear_blas.c - cuBLAS and rocBLAS behind matrix products, on fake drivers and libraries. */
+/* tests/ops/layers/test_linear_blas.c - cuBLAS and rocBLAS behind matrix products, on fake drivers
+   and libraries. */
 #include <dlfcn.h>
 
 #include "backends/cuda_hip/gpu.h"
@@ -19,7 +20,8 @@ static void reset(void) {
 
 static clb_context *open_context(const char *name) {
   clb_context *ctx = NULL;
-  if (!here.gpus || !here.libraries) skip_because("CLB_TEST_FAKE_GPU or CLB_TEST_FAKE_BLAS does not name the fakes");
+  if (!here.gpus || !here.libraries)
+    skip_because("CLB_TEST_FAKE_GPU or CLB_TEST_FAKE_BLAS does not name the fakes");
   reset();
   OK(ctx, clb_context_create(name, &ctx));
   return ctx;
@@ -42,9 +44,12 @@ static void products(void **state) {
     assert_true(type != CLB_F64 || !ctx->device->blas); /* opening a device stays fast */
     OK(ctx, clb_product_create(ctx, (clb_dtype)type, &op));
     assert_true(op->blas && !op->kernel[0]);
-    assert_string_equal(ctx->device->blas, !strcmp(*state, "cuda") ? "libcublas.so.12" : "librocblas.so.5");
+    assert_string_equal(ctx->device->blas,
+                        !strcmp(*state, "cuda") ? "libcublas.so.12" : "librocblas.so.5");
     assert_ptr_equal(here.blas.stream, ((clb_gpu *)ctx->device)->stream);
-    for (int i = 0; i < CASES; i++) try_product(ctx, op, (clb_dtype)type, random_product(&seed, EMPTY, LARGE), 0, (uint64_t)i, false);
+    for (int i = 0; i < CASES; i++)
+      try_product(ctx, op, (clb_dtype)type, random_product(&seed, EMPTY, LARGE), 0, (uint64_t)i,
+                  false);
     clb_op_destroy(&op);
   }
   assert_true(here.blas.products > CASES);
@@ -57,7 +62,16 @@ static void too_large(void **state) {
   clb_context *ctx = open_context(*state);
   clb_op *op;
   clb_memory m = {.bytes = UINT64_MAX};
-  clb_product p = {.m = 2, .n = 1, .k = 1, .count = 1, .a = &m, .b = &m, .c = &m, .ld_a = INT64_C(1) << 31, .ld_b = 1, .ld_c = 1};
+  clb_product p = {.m = 2,
+                   .n = 1,
+                   .k = 1,
+                   .count = 1,
+                   .a = &m,
+                   .b = &m,
+                   .c = &m,
+                   .ld_a = INT64_C(1) << 31,
+                   .ld_b = 1,
+                   .ld_c = 1};
   OK(ctx, clb_product_create(ctx, CLB_F32, &op));
   assert_int_equal(clb_product_run(op, &p), CLB_ERROR_UNSUPPORTED);
   assert_non_null(strstr(clb_error(ctx), "2147483648"));
@@ -84,7 +98,17 @@ static void failures(void **state) {
   clb_memory m = {.handle = x, .bytes = sizeof x};
   OK(ctx, clb_product_create(ctx, CLB_F32, &op));
   here.blas.failing = "gemm";
-  assert_int_equal(clb_product_run(op, &(clb_product){.m = 1, .n = 1, .k = 1, .count = 1, .a = &m, .b = &m, .c = &m, .ld_a = 1, .ld_b = 1, .ld_c = 1}), CLB_ERROR_DRIVER);
+  assert_int_equal(clb_product_run(op, &(clb_product){.m = 1,
+                                                      .n = 1,
+                                                      .k = 1,
+                                                      .count = 1,
+                                                      .a = &m,
+                                                      .b = &m,
+                                                      .c = &m,
+                                                      .ld_a = 1,
+                                                      .ld_b = 1,
+                                                      .ld_c = 1}),
+                   CLB_ERROR_DRIVER);
   assert_non_null(strstr(clb_error(ctx), "BLAS: gemm: told to fail (13)"));
   clb_op_destroy(&op);
   close_context(ctx);
@@ -97,7 +121,8 @@ static int take_their_place(const char *paths, const char *symbol, void *state) 
     int length = (int)strcspn(paths, ":");
     snprintf(path, sizeof path, "%.*s", length, paths);
     paths += length;
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL), *address = library ? dlsym(library, symbol) : NULL;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL),
+         *address = library ? dlsym(library, symbol) : NULL;
     void (*connect)(void *) = NULL;
     memcpy(&connect, &address, sizeof address);
     if (!connect) return 0;
@@ -109,9 +134,12 @@ static int take_their_place(const char *paths, const char *symbol, void *state) 
 
 int main(void) {
   static char cuda[] = "cuda", hip[] = "hip";
-  const struct CMUnitTest tests[] = {
-      {"linear_cublas", products, NULL, NULL, cuda}, {"linear_rocblas", products, NULL, NULL, hip}, {"linear_cublas_too_large", too_large, NULL, NULL, cuda},
-      {"linear_rocblas_too_large", too_large, NULL, NULL, hip}, {"linear_cublas_failures", failures, NULL, NULL, cuda}, {"linear_rocblas_failures", failures, NULL, NULL, hip}};
+  const struct CMUnitTest tests[] = {{"linear_cublas", products, NULL, NULL, cuda},
+                                     {"linear_rocblas", products, NULL, NULL, hip},
+                                     {"linear_cublas_too_large", too_large, NULL, NULL, cuda},
+                                     {"linear_rocblas_too_large", too_large, NULL, NULL, hip},
+                                     {"linear_cublas_failures", failures, NULL, NULL, cuda},
+                                     {"linear_rocblas_failures", failures, NULL, NULL, hip}};
   reset();
   here.gpus = take_their_place(getenv("CLB_TEST_FAKE_GPU"), "fake_gpu_use", &here.gpu);
   here.libraries = take_their_place(getenv("CLB_TEST_FAKE_BLAS"), "fake_blas_use", &here.blas);

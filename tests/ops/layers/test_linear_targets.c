@@ -1,12 +1,13 @@
-/* tests/ops/layers/test_linear_targets.c - matrix products and column sums compile for the targets that only compile. */
+/* tests/ops/layers/test_linear_targets.c - matrix products and column sums compile for the targets
+   that only compile. */
 #include "tests/test.h"
 
 #include "src/ops/matmul.h"
 
-#define OK(ctx, call)                                  \
-  do {                                                 \
-    clb_status s_ = (call);                            \
-    if (s_) fail_msg("%s: %s", #call, clb_error(ctx)); \
+#define OK(ctx, call)                                                                              \
+  do {                                                                                             \
+    clb_status s_ = (call);                                                                        \
+    if (s_) fail_msg("%s: %s", #call, clb_error(ctx));                                             \
   } while (0)
 
 #ifdef __SANITIZE_ADDRESS__
@@ -18,7 +19,8 @@ enum { SANITIZED = 0 };
 static void compiles(void **state) {
   clb_context *ctx = NULL;
   clb_op *op;
-  if (SANITIZED && !strncmp(*state, "level_zero", 10)) skip_because("%s: Intel's compiler does not start under a sanitizer", (const char *)*state);
+  if (SANITIZED && !strncmp(*state, "level_zero", 10))
+    skip_because("%s: Intel's compiler does not start under a sanitizer", (const char *)*state);
   if (clb_context_create(*state, &ctx)) {
     fprintf(stderr, "skipped: %s\n", clb_error(ctx));
     clb_context_destroy(&ctx);
@@ -28,9 +30,13 @@ static void compiles(void **state) {
     clb_memory m = {.bytes = 8};
     OK(ctx, clb_product_create(ctx, (clb_dtype)type, &op));
     for (int variant = 0; variant < 4; variant++) assert_true(op->kernel[variant]->binary.n > 0);
-    assert_int_equal(clb_product_run(op, &(clb_product){.m = 1, .n = 1, .count = 1, .ld_b = 1, .ld_c = 1, .c = &m}), CLB_ERROR_UNSUPPORTED);
+    assert_int_equal(
+        clb_product_run(op,
+                        &(clb_product){.m = 1, .n = 1, .count = 1, .ld_b = 1, .ld_c = 1, .c = &m}),
+        CLB_ERROR_UNSUPPORTED);
     clb_op_destroy(&op);
-    OK(ctx, clb_column_sum_create(ctx, type == CLB_F64 ? CLB_F64 : CLB_BF16, (clb_dtype)type, 64, 1000, &op));
+    OK(ctx, clb_column_sum_create(ctx, type == CLB_F64 ? CLB_F64 : CLB_BF16, (clb_dtype)type, 64,
+                                  1000, &op));
     for (int stage = 0; stage < 2; stage++) assert_true(op->kernel[stage]->binary.n > 0);
     clb_op_destroy(&op);
   }

@@ -1,13 +1,14 @@
-/* tests/ops/tensor_product/product_arrays.h - tensor products on the devices that run here: their operands as host arrays of f64, and one pass run on them. */
+/* tests/ops/tensor_product/product_arrays.h - tensor products on the devices that run here: their
+   operands as host arrays of f64, and one pass run on them. */
 #ifndef CLB_TESTS_OPS_TENSOR_PRODUCT_PRODUCT_ARRAYS_H
 #define CLB_TESTS_OPS_TENSOR_PRODUCT_PRODUCT_ARRAYS_H
 
 #include "tests/ops/tensor_product/product_dense.h"
 
-#define OK(ctx, call)                                  \
-  do {                                                 \
-    clb_status s_ = (call);                            \
-    if (s_) fail_msg("%s: %s", #call, clb_error(ctx)); \
+#define OK(ctx, call)                                                                              \
+  do {                                                                                             \
+    clb_status s_ = (call);                                                                        \
+    if (s_) fail_msg("%s: %s", #call, clb_error(ctx));                                             \
   } while (0)
 
 /* ---- products ---- */
@@ -21,7 +22,8 @@ typedef struct {
   int width[4];
 } test_product;
 
-static inline test_product *product_create(clb_context *ctx, const clb_tensor_product_desc *desc, dense_symbols symbols) {
+static inline test_product *product_create(clb_context *ctx, const clb_tensor_product_desc *desc,
+                                           dense_symbols symbols) {
   test_product *p = calloc(1, sizeof *p);
   clb_tensor_product_sizes sizes;
   assert_non_null(p);
@@ -30,7 +32,8 @@ static inline test_product *product_create(clb_context *ctx, const clb_tensor_pr
   OK(ctx, clb_tensor_product_measure(ctx, desc, &sizes));
   p->dense = dense_create(desc, symbols);
   memcpy(p->width, p->dense->width, sizeof p->width);
-  assert_true(sizes.x == p->width[LIKE_X] && sizes.y == p->width[LIKE_Y] && sizes.w == p->width[LIKE_W] && sizes.z == p->width[LIKE_Z]);
+  assert_true(sizes.x == p->width[LIKE_X] && sizes.y == p->width[LIKE_Y] &&
+              sizes.w == p->width[LIKE_W] && sizes.z == p->width[LIKE_Z]);
   return p;
 }
 
@@ -48,14 +51,20 @@ static inline void product_destroy(test_product *p) {
   free(p);
 }
 
-static inline int rows_like(test_product *p, int like, int rows) { return like == LIKE_W && p->desc.shared_weights ? 1 : rows; }
-static inline size_t count_like(test_product *p, int like, int rows) { return (size_t)(rows_like(p, like, rows) * p->width[like]); }
+static inline int rows_like(test_product *p, int like, int rows) {
+  return like == LIKE_W && p->desc.shared_weights ? 1 : rows;
+}
+static inline size_t count_like(test_product *p, int like, int rows) {
+  return (size_t)(rows_like(p, like, rows) * p->width[like]);
+}
 
 /* Whether a pass gives result o, and reads operand i. */
 static inline int gives(test_product *p, int pass, int o) {
   return pass == CLB_FORWARD || !p->desc.gradients || p->desc.gradients >> output_like(pass, o) & 1;
 }
-static inline int reads(test_product *p, int i) { return i < 4 || i > 6 || !p->desc.incoming || p->desc.incoming >> input_like[i] & 1; }
+static inline int reads(test_product *p, int i) {
+  return i < 4 || i > 6 || !p->desc.incoming || p->desc.incoming >> input_like[i] & 1;
+}
 
 /* ---- numbers as they are stored ---- */
 
@@ -66,7 +75,8 @@ static inline uint16_t half_of(double x) {
   int e;
   double m = frexp(fabs(x), &e);
   if (isnan(x)) return 0x7e00;
-  return (uint16_t)((x < 0 ? 0x8000 : 0) | (x != 0 ? (e + 14) << 10 | (int)((2 * m - 1) * 1024) : 0));
+  return (uint16_t)((x < 0 ? 0x8000 : 0) |
+                    (x != 0 ? (e + 14) << 10 | (int)((2 * m - 1) * 1024) : 0));
 }
 
 static inline double number_of_half(uint16_t h) {
@@ -121,7 +131,9 @@ static inline void random_fill(clb_dtype type, double *x, size_t n, uint64_t *se
 /* Random inputs and, should they be added to, outputs. */
 static inline arrays arrays_create(test_product *p, int rows, uint64_t seed) {
   arrays a = {.rows = rows};
-  for (int i = 0; i < MAX_IN; i++) random_fill(p->desc.storage, a.in[i] = numbers(count_like(p, input_like[i], rows)), count_like(p, input_like[i], rows), &seed);
+  for (int i = 0; i < MAX_IN; i++)
+    random_fill(p->desc.storage, a.in[i] = numbers(count_like(p, input_like[i], rows)),
+                count_like(p, input_like[i], rows), &seed);
   for (int i = 0; i < MAX_OUT; i++) { /* one wide enough for z in forward and g_x */
     size_t n = count_like(p, input_like[i], rows), z = count_like(p, LIKE_Z, rows);
     random_fill(p->desc.storage, a.out[i] = numbers(n > z ? n : z), n > z ? n : z, &seed);
@@ -162,8 +174,8 @@ static inline double *read_buffer(test_product *p, clb_buffer *b, size_t n) {
   return x;
 }
 
-/* Dense rows on the device with one more of NaN behind them; outputs hold NaN unless they are added to.  What has no column, and what the
-   pass does not read, has no buffer. */
+/* Dense rows on the device with one more of NaN behind them; outputs hold NaN unless they are added
+   to.  What has no column, and what the pass does not read, has no buffer. */
 static inline operands operands_create(test_product *p, int pass, const arrays *a) {
   operands o = {0};
   for (int i = 0; i < n_inputs[pass]; i++) {
@@ -172,48 +184,62 @@ static inline operands operands_create(test_product *p, int pass, const arrays *
     if (width && reads(p, i)) o.in[i].buffer = buffer_of(p, a->in[i], n, n + width);
   }
   for (int i = 0; i < n_outputs[pass]; i++) {
-    size_t n = count_like(p, output_like(pass, i), a->rows), width = (size_t)p->width[output_like(pass, i)];
+    size_t n = count_like(p, output_like(pass, i), a->rows),
+           width = (size_t)p->width[output_like(pass, i)];
     o.out[i] = (clb_rows){.stride = CLB_DENSE};
-    if (width) o.out[i].buffer = buffer_of(p, p->desc.accumulate && gives(p, pass, i) ? a->out[i] : NULL, n, n + width);
+    if (width)
+      o.out[i].buffer =
+          buffer_of(p, p->desc.accumulate && gives(p, pass, i) ? a->out[i] : NULL, n, n + width);
   }
   return o;
 }
 
 /* Rows `width` long, `stride` apart from `offset` on; n of them, NaN between. */
-static inline clb_rows lay_out(test_product *p, const double *from, int n, int width, int offset, int stride) {
+static inline clb_rows lay_out(test_product *p, const double *from, int n, int width, int offset,
+                               int stride) {
   size_t all = (size_t)(offset + n * stride + width);
   double *x = numbers(all);
   for (size_t i = 0; i < all; i++) x[i] = NAN;
-  for (int r = 0; r < n && from; r++) memcpy(x + offset + r * stride, from + r * width, sizeof(double) * (size_t)width);
+  for (int r = 0; r < n && from; r++)
+    memcpy(x + offset + r * stride, from + r * width, sizeof(double) * (size_t)width);
   clb_rows rows = {.buffer = buffer_of(p, x, all, all), .offset = offset, .stride = stride};
   free(x);
   return rows;
 }
 
 static inline void operands_destroy(operands *o) {
-  for (int i = 0; i < MAX_IN; i++) clb_buffer_destroy(&o->in[i].buffer), clb_buffer_destroy(&o->in[i].index);
+  for (int i = 0; i < MAX_IN; i++)
+    clb_buffer_destroy(&o->in[i].buffer), clb_buffer_destroy(&o->in[i].index);
   for (int i = 0; i < MAX_OUT; i++) clb_buffer_destroy(&o->out[i].buffer);
 }
 
 static inline clb_status call(test_product *p, int pass, int64_t n, const operands *o) {
   clb_op *op = op_of(p, pass);
   const clb_rows *i = o->in, *out = o->out;
-  const clb_triple_operands all = {i[0], i[1], i[2], i[3], i[4], i[5], i[6], i[7], i[8], i[9], i[10], out[0], out[1], out[2], out[3], out[4], out[5], out[6]};
+  const clb_triple_operands all = {i[0],   i[1],   i[2],   i[3],   i[4],   i[5],
+                                   i[6],   i[7],   i[8],   i[9],   i[10],  out[0],
+                                   out[1], out[2], out[3], out[4], out[5], out[6]};
   if (pass == CLB_FORWARD) return clb_tensor_product_forward(op, n, i[0], i[1], i[2], out[0]);
-  if (pass == CLB_BACKWARD) return clb_tensor_product_backward(op, n, i[0], i[1], i[2], i[3], out[0], out[1], out[2]);
-  if (pass == CLB_DOUBLE_BACKWARD) return clb_tensor_product_double_backward(op, n, i[0], i[1], i[2], i[3], i[4], i[5], i[6], out[0], out[1], out[2], out[3]);
+  if (pass == CLB_BACKWARD)
+    return clb_tensor_product_backward(op, n, i[0], i[1], i[2], i[3], out[0], out[1], out[2]);
+  if (pass == CLB_DOUBLE_BACKWARD)
+    return clb_tensor_product_double_backward(op, n, i[0], i[1], i[2], i[3], i[4], i[5], i[6],
+                                              out[0], out[1], out[2], out[3]);
   return clb_tensor_product_triple_backward(op, n, &all);
 }
 
-/* Dense outputs back to a->out: what was not asked for, and the row behind the others, must still be NaN. */
+/* Dense outputs back to a->out: what was not asked for, and the row behind the others, must still
+   be NaN. */
 static inline void operands_take(test_product *p, int pass, const operands *o, arrays *a) {
   for (int i = 0; i < n_outputs[pass]; i++) {
-    size_t width = (size_t)p->width[output_like(pass, i)], n = count_like(p, output_like(pass, i), a->rows), given = gives(p, pass, i) ? n : 0;
+    size_t width = (size_t)p->width[output_like(pass, i)],
+           n = count_like(p, output_like(pass, i), a->rows), given = gives(p, pass, i) ? n : 0;
     if (!width || !o->out[i].buffer) continue;
     double *all = read_buffer(p, o->out[i].buffer, n + width);
     memcpy(a->out[i], all, given * sizeof *all);
     for (size_t j = given; j < n + width; j++)
-      if (!isnan(all[j])) fail_msg("pass %d wrote element %zu of result %d, which is not its own", pass, j, i);
+      if (!isnan(all[j]))
+        fail_msg("pass %d wrote element %zu of result %d, which is not its own", pass, j, i);
     free(all);
   }
 }
@@ -227,10 +253,14 @@ static inline void run_pass(test_product *p, int pass, arrays *a) {
 
 /* ---- comparing ---- */
 
-/* How far results may be from the plain sums: relative to the sum of the absolute values of their terms, and the least step of f16. */
-static inline double tolerance(test_product *p) { return (const double[]){1e-12, 2e-6, 2e-3, 1.6e-2}[p->desc.storage]; }
+/* How far results may be from the plain sums: relative to the sum of the absolute values of their
+   terms, and the least step of f16. */
+static inline double tolerance(test_product *p) {
+  return (const double[]){1e-12, 2e-6, 2e-3, 1.6e-2}[p->desc.storage];
+}
 
-/* The results of a pass against the plain sums, plus what was there `before` where that is added to. */
+/* The results of a pass against the plain sums, plus what was there `before` where that is added
+   to. */
 static inline void compare(test_product *p, int pass, const arrays *a, const arrays *before) {
   double *want[MAX_OUT] = {NULL}, *scale[MAX_OUT] = {NULL}, nonzero = 0;
   for (int o = 0; o < n_outputs[pass]; o++) {
@@ -240,10 +270,13 @@ static inline void compare(test_product *p, int pass, const arrays *a, const arr
   dense_run(p->dense, pass, a->rows, a->in, want, scale);
   for (int o = 0; o < n_outputs[pass]; o++)
     for (size_t j = 0; j < count_like(p, output_like(pass, o), a->rows) && gives(p, pass, o); j++) {
-      double old = before ? before->out[o][j] : 0, wanted = want[o][j] + old, size = scale[o][j] + fabs(old);
+      double old = before ? before->out[o][j] : 0, wanted = want[o][j] + old,
+             size = scale[o][j] + fabs(old);
       nonzero += size;
-      if (!(fabs(a->out[o][j] - wanted) <= tolerance(p) * size + (p->desc.storage == CLB_F16) * 0x1p-24))
-        fail_msg("%s (x) %s -> %s, pass %d, %d rows, result %d, element %zu: %.17g, not %.17g", p->desc.irreps_x, p->desc.irreps_y, p->desc.irreps_z, pass, a->rows, o, j,
+      if (!(fabs(a->out[o][j] - wanted) <=
+            tolerance(p) * size + (p->desc.storage == CLB_F16) * 0x1p-24))
+        fail_msg("%s (x) %s -> %s, pass %d, %d rows, result %d, element %zu: %.17g, not %.17g",
+                 p->desc.irreps_x, p->desc.irreps_y, p->desc.irreps_z, pass, a->rows, o, j,
                  a->out[o][j], wanted);
     }
   assert_true(nonzero > 0 || a->rows == 0 || (pass == CLB_BACKWARD && p->desc.gradients == CLB_Z));
@@ -261,7 +294,9 @@ static inline void run_and_compare(test_product *p, int pass, int rows, uint64_t
 
 static inline void same_bits(test_product *p, int pass, const arrays *a, const arrays *b) {
   for (int o = 0; o < n_outputs[pass]; o++)
-    if (gives(p, pass, o)) assert_memory_equal(a->out[o], b->out[o], sizeof(double) * count_like(p, output_like(pass, o), a->rows));
+    if (gives(p, pass, o))
+      assert_memory_equal(a->out[o], b->out[o],
+                          sizeof(double) * count_like(p, output_like(pass, o), a->rows));
 }
 
 /* Runs a pass on random rows, compares it, and runs it again: not a bit may differ. */
@@ -286,7 +321,11 @@ enum { SANITIZED = 0 };
 enum { MAX_DEVICES = 16, MAX_MADE = 24, MAX_TESTS = 16 };
 typedef struct {
   char name[64];
-  enum { SLOW, BRISK, THOROUGH } effort; /* OpenCL on a CPU takes seconds to compile what the interpreter just runs */
+  enum {
+    SLOW,
+    BRISK,
+    THOROUGH
+  } effort; /* OpenCL on a CPU takes seconds to compile what the interpreter just runs */
   int turn; /* of the SLOW ones, in short runs */
   clb_context *ctx;
   test_product *made[MAX_MADE];
@@ -311,12 +350,16 @@ static inline void add_device(const clb_device_info *info, void *user) {
   device *d = &all_devices()[*n];
   if (!info->runs || !info->f64 || *n == MAX_DEVICES) return;
   snprintf(d->name, sizeof d->name, "%s", info->name);
-  d->effort = !strcmp(info->name, "cpu:interpreter") ? THOROUGH : !strcmp(info->backend, "opencl") ? SLOW : BRISK;
+  d->effort = !strcmp(info->name, "cpu:interpreter") ? THOROUGH
+              : !strcmp(info->backend, "opencl")     ? SLOW
+                                                     : BRISK;
   if (d->effort == SLOW) d->turn = n_slow++;
   ++*n;
 }
 
-static inline bool waits_its_turn(const device *d, int test) { return d->effort == SLOW && leaves_to_another(d->turn, n_slow, test); }
+static inline bool waits_its_turn(const device *d, int test) {
+  return d->effort == SLOW && leaves_to_another(d->turn, n_slow, test);
+}
 
 static inline clb_context *context_of(device *d) {
   if (!d->ctx) OK(d->ctx, clb_context_create(d->name, &d->ctx));
@@ -329,9 +372,13 @@ static inline test_product *made_product(device *d, int slot, const clb_tensor_p
 }
 
 /* How many of a list to try: its first where that takes long. */
-static inline int many(const device *d, int slow, int brisk, int all) { return (const int[]){slow, brisk, all}[d->effort]; }
+static inline int many(const device *d, int slow, int brisk, int all) {
+  return (const int[]){slow, brisk, all}[d->effort];
+}
 /* The last pass to try. */
-static inline int last_pass(const device *d) { return many(d, CLB_BACKWARD, CLB_TRIPLE_BACKWARD, CLB_TRIPLE_BACKWARD); }
+static inline int last_pass(const device *d) {
+  return many(d, CLB_BACKWARD, CLB_TRIPLE_BACKWARD, CLB_TRIPLE_BACKWARD);
+}
 
 static inline int forget_all(void **state) {
   (void)state;
@@ -361,7 +408,8 @@ static inline int run_on_devices(const char *group, const device_test *tests, in
   for (int d = 0; d < n_devices; d++)
     for (int t = 0; t < n_tests; t++) {
       if (!runs_on(&tests[t], &all_devices()[d]) || waits_its_turn(&all_devices()[d], t)) continue;
-      snprintf(labels[n], sizeof labels[n], "%s_%s[%s]", group, tests[t].name, all_devices()[d].name);
+      snprintf(labels[n], sizeof labels[n], "%s_%s[%s]", group, tests[t].name,
+               all_devices()[d].name);
       all[n] = (struct CMUnitTest){labels[n], tests[t].run, NULL, NULL, &all_devices()[d]};
       n++;
     }

@@ -1,4 +1,5 @@
-/* tests/ops/tensor_product/test_product_calls.c - which operands the calls of a tensor product accept. */
+/* tests/ops/tensor_product/test_product_calls.c - which operands the calls of a tensor product
+   accept. */
 #include "tests/test.h"
 
 #include <clebsch/clebsch.h>
@@ -7,20 +8,57 @@
 enum { N = 3, BYTES = 4096, PASSES = 4, MOST = sizeof(clb_triple_operands) / sizeof(clb_rows) };
 
 static const clb_instruction two_paths[] = {{0, 0, 0, CLB_UVU, 1, 1}, {0, 1, 1, CLB_UVU, 1, 1}};
-static const clb_tensor_product_desc plain = {.irreps_x = "4x0e", .irreps_y = "0e+1o", .irreps_z = "4x0e+4x1o", .instructions = two_paths, .n_instructions = 2, .storage = CLB_F32,
-                                              .arithmetic = CLB_F32, .passes = 15};
+static const clb_tensor_product_desc plain = {.irreps_x = "4x0e",
+                                              .irreps_y = "0e+1o",
+                                              .irreps_z = "4x0e+4x1o",
+                                              .instructions = two_paths,
+                                              .n_instructions = 2,
+                                              .storage = CLB_F32,
+                                              .arithmetic = CLB_F32,
+                                              .passes = 15};
 static const int64_t columns[] = {[CLB_X] = 4, [CLB_Y] = 4, [CLB_W] = 8, [CLB_Z] = 16};
 
 /* In the order of the calls; an output of a pass is a gradient by `of`. */
 static const struct {
   const char *name;
   int of;
-} operands[PASSES][MOST] = {
-    {{"x", CLB_X}, {"y", CLB_Y}, {"w", CLB_W}, {"z", CLB_Z}},
-    {{"x", CLB_X}, {"y", CLB_Y}, {"w", CLB_W}, {"g", CLB_Z}, {"g_x", CLB_X}, {"g_y", CLB_Y}, {"g_w", CLB_W}},
-    {{"x", CLB_X}, {"y", CLB_Y}, {"w", CLB_W}, {"g", CLB_Z}, {"a", CLB_X}, {"b", CLB_Y}, {"c", CLB_W}, {"d_x", CLB_X}, {"d_y", CLB_Y}, {"d_w", CLB_W}, {"d_g", CLB_Z}},
-    {{"x", CLB_X}, {"y", CLB_Y}, {"w", CLB_W}, {"g", CLB_Z}, {"a", CLB_X}, {"b", CLB_Y}, {"c", CLB_W}, {"p", CLB_X}, {"q", CLB_Y}, {"r", CLB_W}, {"s", CLB_Z},
-     {"e_x", CLB_X}, {"e_y", CLB_Y}, {"e_w", CLB_W}, {"e_g", CLB_Z}, {"e_a", CLB_X}, {"e_b", CLB_Y}, {"e_c", CLB_W}}};
+} operands[PASSES][MOST] = {{{"x", CLB_X}, {"y", CLB_Y}, {"w", CLB_W}, {"z", CLB_Z}},
+                            {{"x", CLB_X},
+                             {"y", CLB_Y},
+                             {"w", CLB_W},
+                             {"g", CLB_Z},
+                             {"g_x", CLB_X},
+                             {"g_y", CLB_Y},
+                             {"g_w", CLB_W}},
+                            {{"x", CLB_X},
+                             {"y", CLB_Y},
+                             {"w", CLB_W},
+                             {"g", CLB_Z},
+                             {"a", CLB_X},
+                             {"b", CLB_Y},
+                             {"c", CLB_W},
+                             {"d_x", CLB_X},
+                             {"d_y", CLB_Y},
+                             {"d_w", CLB_W},
+                             {"d_g", CLB_Z}},
+                            {{"x", CLB_X},
+                             {"y", CLB_Y},
+                             {"w", CLB_W},
+                             {"g", CLB_Z},
+                             {"a", CLB_X},
+                             {"b", CLB_Y},
+                             {"c", CLB_W},
+                             {"p", CLB_X},
+                             {"q", CLB_Y},
+                             {"r", CLB_W},
+                             {"s", CLB_Z},
+                             {"e_x", CLB_X},
+                             {"e_y", CLB_Y},
+                             {"e_w", CLB_W},
+                             {"e_g", CLB_Z},
+                             {"e_a", CLB_X},
+                             {"e_b", CLB_Y},
+                             {"e_c", CLB_W}}};
 static const int n_operands[PASSES] = {4, 7, 11, 18}, n_inputs[PASSES] = {3, 4, 7, 11};
 
 typedef struct {
@@ -38,7 +76,8 @@ static fixture begin(const clb_tensor_product_desc *desc) {
   if (clb_tensor_product_create(f.ctx, desc, &f.op)) fail_msg("%s", clb_error(f.ctx));
   assert_int_equal(clb_buffer_create(f.ctx, BYTES, &f.buffer), CLB_OK);
   assert_int_equal(clb_buffer_write(f.buffer, 0, zeros, BYTES), CLB_OK);
-  for (int i = 0; i < MOST; i++) f.rows[i] = (clb_rows){.buffer = f.buffer, .offset = i * 16 * N, .stride = CLB_DENSE};
+  for (int i = 0; i < MOST; i++)
+    f.rows[i] = (clb_rows){.buffer = f.buffer, .offset = i * 16 * N, .stride = CLB_DENSE};
   return f;
 }
 
@@ -53,8 +92,11 @@ static clb_status call(clb_op *op, int pass, const clb_rows *o) {
   memcpy(&all, o, sizeof all);
   switch (pass) {
     case CLB_FORWARD: return clb_tensor_product_forward(op, N, o[0], o[1], o[2], o[3]);
-    case CLB_BACKWARD: return clb_tensor_product_backward(op, N, o[0], o[1], o[2], o[3], o[4], o[5], o[6]);
-    case CLB_DOUBLE_BACKWARD: return clb_tensor_product_double_backward(op, N, o[0], o[1], o[2], o[3], o[4], o[5], o[6], o[7], o[8], o[9], o[10]);
+    case CLB_BACKWARD:
+      return clb_tensor_product_backward(op, N, o[0], o[1], o[2], o[3], o[4], o[5], o[6]);
+    case CLB_DOUBLE_BACKWARD:
+      return clb_tensor_product_double_backward(op, N, o[0], o[1], o[2], o[3], o[4], o[5], o[6],
+                                                o[7], o[8], o[9], o[10]);
     default: return clb_tensor_product_triple_backward(op, N, &all);
   }
 }
@@ -110,7 +152,8 @@ static void absent_operands(void **state) {
     for (int pass = CLB_BACKWARD; pass < PASSES; pass++)
       for (int i = 0; i < n_operands[pass] && desc.passes & CLB_PASS_BIT(pass); i++) {
         bool incoming = i >= 4 && i < 7 && i < n_inputs[pass];
-        bool absent = (i >= n_inputs[pass] && !(wanted & operands[pass][i].of)) || (incoming && !((int)desc.incoming & operands[pass][i].of));
+        bool absent = (i >= n_inputs[pass] && !(wanted & operands[pass][i].of)) ||
+                      (incoming && !((int)desc.incoming & operands[pass][i].of));
         clb_rows good = f.rows[i];
         f.rows[i] = (clb_rows){.offset = -1, .stride = -7};
         if (absent) accepts(&f, pass);
@@ -123,8 +166,10 @@ static void absent_operands(void **state) {
 
 static void row_numbers(void **state) {
   (void)state;
-  static const char *const missing[] = {"the index of x is NULL", "the index of y is NULL", "the index of w is NULL"};
-  static const char *const foreign[] = {"the index of x belongs", "the index of y belongs", "the index of w belongs"};
+  static const char *const missing[] = {"the index of x is NULL", "the index of y is NULL",
+                                        "the index of w is NULL"};
+  static const char *const foreign[] = {"the index of x belongs", "the index of y belongs",
+                                        "the index of w belongs"};
   clb_context *other;
   clb_buffer *small, *elsewhere;
   assert_int_equal(clb_context_create("cpu:interpreter", &other), CLB_OK);
@@ -143,7 +188,8 @@ static void row_numbers(void **state) {
       refuses(&f, pass, "3 row numbers of 4 bytes do not fit in the 11 bytes of the index");
       f.rows[i].index = f.buffer; /* of zeros */
       accepts(&f, pass);
-      f.rows[i].offset = BYTES / 4 - columns[1 << i]; /* room for row 0, which is all that is known */
+      f.rows[i].offset =
+          BYTES / 4 - columns[1 << i]; /* room for row 0, which is all that is known */
       accepts(&f, pass);
       f.rows[i].offset++;
       refuses(&f, pass, "do not fit");
@@ -171,7 +217,8 @@ static void shared_weights(void **state) {
   desc.shared_weights = 1;
   desc.passes = CLB_PASS_BIT(CLB_FORWARD);
   fixture f = begin(&desc);
-  f.rows[2] = (clb_rows){.buffer = f.buffer, .offset = BYTES / 4 - 8, .stride = 1000, .index = f.buffer};
+  f.rows[2] =
+      (clb_rows){.buffer = f.buffer, .offset = BYTES / 4 - 8, .stride = 1000, .index = f.buffer};
   accepts(&f, CLB_FORWARD);
   f.rows[2].offset++;
   refuses(&f, CLB_FORWARD, "bytes of w");
@@ -188,25 +235,35 @@ static void other_mistakes(void **state) {
   refuses(&f, CLB_TRIPLE_BACKWARD, "without its triple backward pass");
   assert_int_equal(clb_tensor_product_triple_backward(f.op, N, NULL), CLB_ERROR_ARGUMENT);
   assert_non_null(strstr(clb_error(f.ctx), "operands is NULL"));
-  for (int pass = 0; pass < PASSES; pass++) assert_int_equal(call(NULL, pass, f.rows), CLB_ERROR_ARGUMENT);
+  for (int pass = 0; pass < PASSES; pass++)
+    assert_int_equal(call(NULL, pass, f.rows), CLB_ERROR_ARGUMENT);
   clb_op *op = f.op;
-  clb_spherical_harmonics_desc harmonics = {.degrees = &degree, .n_degrees = 1, .storage = CLB_F32, .arithmetic = CLB_F32, .passes = CLB_PASS_BIT(CLB_TRIPLE_BACKWARD) | 1u};
+  clb_spherical_harmonics_desc harmonics = {.degrees = &degree,
+                                            .n_degrees = 1,
+                                            .storage = CLB_F32,
+                                            .arithmetic = CLB_F32,
+                                            .passes = CLB_PASS_BIT(CLB_TRIPLE_BACKWARD) | 1u};
   assert_int_equal(clb_spherical_harmonics_create(f.ctx, &harmonics, &f.op), CLB_ERROR_UNSUPPORTED);
-  assert_non_null(strstr(clb_error(f.ctx), "spherical_harmonics goes no further than its double backward pass"));
+  assert_non_null(strstr(clb_error(f.ctx),
+                         "spherical_harmonics goes no further than its double backward pass"));
   harmonics.passes = 16;
   assert_int_equal(clb_spherical_harmonics_create(f.ctx, &harmonics, &f.op), CLB_ERROR_ARGUMENT);
   harmonics.passes = 7;
   assert_int_equal(clb_spherical_harmonics_create(f.ctx, &harmonics, &f.op), CLB_OK);
-  for (int pass = 0; pass < PASSES; pass++) refuses(&f, pass, "this op is spherical_harmonics, not tensor_product");
+  for (int pass = 0; pass < PASSES; pass++)
+    refuses(&f, pass, "this op is spherical_harmonics, not tensor_product");
   f.rows[0].index = f.buffer;
-  assert_int_equal(clb_spherical_harmonics_forward(f.op, N, f.rows[0], f.rows[1]), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_spherical_harmonics_forward(f.op, N, f.rows[0], f.rows[1]),
+                   CLB_ERROR_ARGUMENT);
   assert_non_null(strstr(clb_error(f.ctx), "the index of x must be NULL"));
   clb_op_destroy(&op);
   end(&f);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(each_operand), cmocka_unit_test(absent_operands), cmocka_unit_test(row_numbers), cmocka_unit_test(shared_weights),
-                                     cmocka_unit_test(other_mistakes)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(each_operand), cmocka_unit_test(absent_operands),
+      cmocka_unit_test(row_numbers), cmocka_unit_test(shared_weights),
+      cmocka_unit_test(other_mistakes)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

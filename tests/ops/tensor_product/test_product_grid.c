@@ -1,5 +1,6 @@
-/* tests/ops/tensor_product/test_product_grid.c - single paths over a grid of multiplicities and degrees (OpenEquivariance's): on $CLB_DEVICE where that is set,
-   else all of them interpreted and some compiled. */
+/* tests/ops/tensor_product/test_product_grid.c - single paths over a grid of multiplicities and
+   degrees (OpenEquivariance's): on $CLB_DEVICE where that is set, else all of them interpreted and
+   some compiled. */
 #include "tests/ops/tensor_product/product_arrays.h"
 
 #include "tools/reference/reference_irreps.c"
@@ -7,14 +8,23 @@
 static const struct {
   int x, y, z;
   clb_mode mode;
-} channels[] = {{1, 1, 1, CLB_UVU},    {2, 1, 2, CLB_UVU},     {4, 1, 4, CLB_UVU},      {8, 1, 8, CLB_UVU},      {16, 1, 16, CLB_UVU},    {32, 1, 32, CLB_UVU},
-                {5, 1, 5, CLB_UVU},    {13, 1, 13, CLB_UVU},   {19, 1, 19, CLB_UVU},    {33, 1, 33, CLB_UVU},    {49, 1, 49, CLB_UVU},    {50, 1, 50, CLB_UVU},
-                {123, 1, 123, CLB_UVU}, {128, 1, 128, CLB_UVU}, {256, 1, 256, CLB_UVU}, {512, 1, 512, CLB_UVU},  {1, 1, 1, CLB_UVW},      {2, 1, 2, CLB_UVW},
-                {4, 1, 4, CLB_UVW},    {8, 1, 8, CLB_UVW},     {16, 1, 16, CLB_UVW},    {32, 1, 32, CLB_UVW},    {5, 1, 5, CLB_UVW},      {13, 1, 13, CLB_UVW},
-                {19, 1, 19, CLB_UVW},  {1, 2, 1, CLB_UVW},     {1, 4, 1, CLB_UVW},      {1, 16, 1, CLB_UVW},     {1, 32, 1, CLB_UVW},     {16, 3, 16, CLB_UVW},
-                {16, 9, 16, CLB_UVW},  {24, 24, 24, CLB_UVW},  {32, 32, 32, CLB_UVW},   {16, 3, 16, CLB_UVU},    {16, 9, 16, CLB_UVU}};
-static const int degrees[][3] = {{0, 0, 0}, {1, 1, 1}, {1, 0, 1}, {1, 2, 1}, {2, 0, 2}, {2, 2, 4}, {2, 2, 2}, {5, 3, 5}, {7, 2, 5}};
-enum { CHANNELS = sizeof channels / sizeof *channels, DEGREES = sizeof degrees / sizeof *degrees, ROWS = 3 };
+} channels[] = {
+    {1, 1, 1, CLB_UVU},     {2, 1, 2, CLB_UVU},     {4, 1, 4, CLB_UVU},     {8, 1, 8, CLB_UVU},
+    {16, 1, 16, CLB_UVU},   {32, 1, 32, CLB_UVU},   {5, 1, 5, CLB_UVU},     {13, 1, 13, CLB_UVU},
+    {19, 1, 19, CLB_UVU},   {33, 1, 33, CLB_UVU},   {49, 1, 49, CLB_UVU},   {50, 1, 50, CLB_UVU},
+    {123, 1, 123, CLB_UVU}, {128, 1, 128, CLB_UVU}, {256, 1, 256, CLB_UVU}, {512, 1, 512, CLB_UVU},
+    {1, 1, 1, CLB_UVW},     {2, 1, 2, CLB_UVW},     {4, 1, 4, CLB_UVW},     {8, 1, 8, CLB_UVW},
+    {16, 1, 16, CLB_UVW},   {32, 1, 32, CLB_UVW},   {5, 1, 5, CLB_UVW},     {13, 1, 13, CLB_UVW},
+    {19, 1, 19, CLB_UVW},   {1, 2, 1, CLB_UVW},     {1, 4, 1, CLB_UVW},     {1, 16, 1, CLB_UVW},
+    {1, 32, 1, CLB_UVW},    {16, 3, 16, CLB_UVW},   {16, 9, 16, CLB_UVW},   {24, 24, 24, CLB_UVW},
+    {32, 32, 32, CLB_UVW},  {16, 3, 16, CLB_UVU},   {16, 9, 16, CLB_UVU}};
+static const int degrees[][3] = {{0, 0, 0}, {1, 1, 1}, {1, 0, 1}, {1, 2, 1}, {2, 0, 2},
+                                 {2, 2, 4}, {2, 2, 2}, {5, 3, 5}, {7, 2, 5}};
+enum {
+  CHANNELS = sizeof channels / sizeof *channels,
+  DEGREES = sizeof degrees / sizeof *degrees,
+  ROWS = 3
+};
 
 /* Layouts and whether the weights are shared change from point to point. */
 static void point(clb_context *ctx, int i, int passes) {
@@ -25,9 +35,18 @@ static void point(clb_context *ctx, int i, int passes) {
   snprintf(z, sizeof z, "%dx%d%c", channels[c].z, l[2], odd ? 'o' : 'e');
   const clb_instruction path = {0, 0, 0, channels[c].mode, 1, 1};
   for (clb_dtype type = CLB_F64; type <= CLB_F32; type++) {
-    clb_tensor_product_desc desc = {.irreps_x = x, .irreps_y = y, .irreps_z = z, .instructions = &path, .n_instructions = 1, .layout_x = (clb_layout)(i % 2),
-                                    .layout_y = (clb_layout)(i / 3 % 2), .layout_z = (clb_layout)(i / 5 % 2), .shared_weights = path.mode == CLB_UVW && i % 4 == 3,
-                                    .storage = type, .arithmetic = type, .passes = (unsigned)passes};
+    clb_tensor_product_desc desc = {.irreps_x = x,
+                                    .irreps_y = y,
+                                    .irreps_z = z,
+                                    .instructions = &path,
+                                    .n_instructions = 1,
+                                    .layout_x = (clb_layout)(i % 2),
+                                    .layout_y = (clb_layout)(i / 3 % 2),
+                                    .layout_z = (clb_layout)(i / 5 % 2),
+                                    .shared_weights = path.mode == CLB_UVW && i % 4 == 3,
+                                    .storage = type,
+                                    .arithmetic = type,
+                                    .passes = (unsigned)passes};
     test_product *p = product_create(ctx, &desc, reference_3j);
     for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
       if (passes & CLB_PASS_BIT(pass)) run_and_compare(p, pass, ROWS, (uint64_t)i);
@@ -39,7 +58,8 @@ static void point(clb_context *ctx, int i, int passes) {
 static void grid(const char *name, int step) {
   clb_context *ctx = NULL;
   OK(ctx, clb_context_create(name, &ctx));
-  for (int i = 0; i < CHANNELS * DEGREES; i += step) point(ctx, i, step == 1 ? 7 : CLB_PASS_BIT(i / step % 3));
+  for (int i = 0; i < CHANNELS * DEGREES; i += step)
+    point(ctx, i, step == 1 ? 7 : CLB_PASS_BIT(i / step % 3));
   clb_context_destroy(&ctx);
 }
 

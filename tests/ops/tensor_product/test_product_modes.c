@@ -1,10 +1,17 @@
-/* tests/ops/tensor_product/test_product_modes.c - tensor products of every mode against plain sums: normalisations, weights, layouts, storage types. */
+/* tests/ops/tensor_product/test_product_modes.c - tensor products of every mode against plain sums:
+   normalisations, weights, layouts, storage types. */
 #include "tests/ops/tensor_product/product_problems.h"
 
-enum { F = CLB_PASS_BIT(CLB_FORWARD), B = CLB_PASS_BIT(CLB_BACKWARD), D = CLB_PASS_BIT(CLB_DOUBLE_BACKWARD), T = CLB_PASS_BIT(CLB_TRIPLE_BACKWARD) };
+enum {
+  F = CLB_PASS_BIT(CLB_FORWARD),
+  B = CLB_PASS_BIT(CLB_BACKWARD),
+  D = CLB_PASS_BIT(CLB_DOUBLE_BACKWARD),
+  T = CLB_PASS_BIT(CLB_TRIPLE_BACKWARD)
+};
 
 /* Those passes of the description; fewer where compiling takes long. */
-static void passes_agree(device *d, const clb_tensor_product_desc *desc, int slow, int brisk, int rows) {
+static void passes_agree(device *d, const clb_tensor_product_desc *desc, int slow, int brisk,
+                         int rows) {
   test_product *p = product_create(context_of(d), desc, dense_golden_3j);
   for (int pass = CLB_FORWARD; pass < PASSES; pass++)
     if (many(d, slow, brisk, (int)desc->passes) >> pass & 1) run_and_compare(p, pass, rows, 20);
@@ -29,7 +36,8 @@ static void normalisations(void **state) {
     desc.irrep_normalization = (clb_irrep_normalization)(i / 9);
     desc.shared_weights = weights == 1;
     set_layouts(&desc, i);
-    if (weights == 2) desc.instructions = bare_modes, desc.n_instructions = sizeof bare_modes / sizeof *bare_modes;
+    if (weights == 2)
+      desc.instructions = bare_modes, desc.n_instructions = sizeof bare_modes / sizeof *bare_modes;
     passes_agree(d, &desc, 0, F | B | D, 5);
   }
 }
@@ -78,11 +86,26 @@ static void types(void **state) {
   static const struct {
     clb_dtype storage, arithmetic;
     int product;
-  } cases[] = {{CLB_F16, CLB_F32, SINGLE},  {CLB_BF16, CLB_F32, SINGLE},  {CLB_F32, CLB_F32, SINGLE},   {CLB_F32, CLB_F32, FEW},
-               {CLB_F32, CLB_F64, FEW},     {CLB_F16, CLB_F32, FEW},      {CLB_BF16, CLB_F32, FEW},
-               {CLB_F16, CLB_F32, TANGLED}, {CLB_BF16, CLB_F32, FEW_SHARED}, {CLB_F32, CLB_F32, MODES},    {CLB_F16, CLB_F32, MODES},
-               {CLB_BF16, CLB_F32, MODES}, {CLB_F32, CLB_F32, SHARED},   {CLB_F32, CLB_F64, SHARED},   {CLB_F16, CLB_F32, SHARED},
-               {CLB_F32, CLB_F32, CHANNELS}, {CLB_F16, CLB_F32, MIXED},  {CLB_BF16, CLB_F32, CHANNELS}, {CLB_F32, CLB_F32, WIDE}, {CLB_F32, CLB_F32, MANY},
+  } cases[] = {{CLB_F16, CLB_F32, SINGLE},
+               {CLB_BF16, CLB_F32, SINGLE},
+               {CLB_F32, CLB_F32, SINGLE},
+               {CLB_F32, CLB_F32, FEW},
+               {CLB_F32, CLB_F64, FEW},
+               {CLB_F16, CLB_F32, FEW},
+               {CLB_BF16, CLB_F32, FEW},
+               {CLB_F16, CLB_F32, TANGLED},
+               {CLB_BF16, CLB_F32, FEW_SHARED},
+               {CLB_F32, CLB_F32, MODES},
+               {CLB_F16, CLB_F32, MODES},
+               {CLB_BF16, CLB_F32, MODES},
+               {CLB_F32, CLB_F32, SHARED},
+               {CLB_F32, CLB_F64, SHARED},
+               {CLB_F16, CLB_F32, SHARED},
+               {CLB_F32, CLB_F32, CHANNELS},
+               {CLB_F16, CLB_F32, MIXED},
+               {CLB_BF16, CLB_F32, CHANNELS},
+               {CLB_F32, CLB_F32, WIDE},
+               {CLB_F32, CLB_F32, MANY},
                {CLB_F16, CLB_F32, MANY_CHANNEL_WISE}};
   device *d = *state;
   for (int i = 0; i < many(d, 3, 7, sizeof cases / sizeof *cases); i++) {
@@ -94,7 +117,10 @@ static void types(void **state) {
 }
 
 int main(void) {
-  static const device_test tests[] = {{"normalisations", normalisations, EVERYWHERE}, {"single_modes", single_modes, EVERYWHERE}, {"wide", wide, EVERYWHERE},
-                                      {"many_paths", many_paths, EVERYWHERE},         {"types", types, EVERYWHERE}};
+  static const device_test tests[] = {{"normalisations", normalisations, EVERYWHERE},
+                                      {"single_modes", single_modes, EVERYWHERE},
+                                      {"wide", wide, EVERYWHERE},
+                                      {"many_paths", many_paths, EVERYWHERE},
+                                      {"types", types, EVERYWHERE}};
   return run_on_devices("product_modes", tests, sizeof tests / sizeof *tests);
 }

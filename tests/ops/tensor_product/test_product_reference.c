@@ -1,4 +1,5 @@
-/* tests/ops/tensor_product/test_product_reference.c - what `clebsch check` and `clebsch bench` compare tensor products with: 3j symbols and plain sums. */
+/* tests/ops/tensor_product/test_product_reference.c - what `clebsch check` and `clebsch bench`
+   compare tensor products with: 3j symbols and plain sums. */
 #include "tests/ops/tensor_product/product_problems.h"
 
 #include "tools/reference/reference_irreps.c"
@@ -54,7 +55,8 @@ static void plain_sums(void **state) {
     assert_non_null(reference);
     for (int pass = CLB_FORWARD; pass < PASSES; pass++) {
       arrays a = arrays_create(&p, N, 21), scale = arrays_create(&p, N, 21);
-      reference_product_run(reference, (clb_pass)pass, N, (const double *const *)a.in, a.out, scale.out);
+      reference_product_run(reference, (clb_pass)pass, N, (const double *const *)a.in, a.out,
+                            scale.out);
       compare(&p, pass, &a, NULL);
       arrays_destroy(&a);
       arrays_destroy(&scale);
@@ -65,6 +67,7 @@ static void plain_sums(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(golden_3j), cmocka_unit_test(large_3j), cmocka_unit_test(plain_sums)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(golden_3j), cmocka_unit_test(large_3j),
+                                     cmocka_unit_test(plain_sums)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

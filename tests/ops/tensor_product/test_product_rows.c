@@ -1,4 +1,5 @@
-/* tests/ops/tensor_product/test_product_rows.c - the rows that a tensor product reads and writes, and what of its derivatives is asked for, on every device that runs here. */
+/* tests/ops/tensor_product/test_product_rows.c - the rows that a tensor product reads and writes,
+   and what of its derivatives is asked for, on every device that runs here. */
 #define _GNU_SOURCE
 #include "tests/ops/tensor_product/product_problems.h"
 
@@ -8,40 +9,64 @@
 
 /* No row, one, some past a block: what plain sums say, and not a bit different when done again. */
 static void numbers_of_rows(void **state) {
-  static const int rows[] = {0, 1, 33, 65, 130}, which[] = {SINGLE, SINGLE_SHARED, TANGLED, FEW, FEW_SHARED, WEIGHTLESS, EDGES, MIXED, MODES, SHARED};
+  static const int rows[] = {0, 1, 33, 65, 130},
+                   which[] = {SINGLE,     SINGLE_SHARED, TANGLED, FEW,   FEW_SHARED,
+                              WEIGHTLESS, EDGES,         MIXED,   MODES, SHARED};
   for (int i = 0; i < many(*state, 3, 6, 10); i++)
     for (int pass = CLB_FORWARD; pass <= last_pass(*state); pass++)
       for (size_t t = 0; t < sizeof rows / sizeof *rows; t++) {
         test_product *p = get(*state, which[i]);
-        if (rows[t] == 0 && p->desc.shared_weights) continue; /* then sums are 0: test_product_shared.c */
+        if (rows[t] == 0 && p->desc.shared_weights)
+          continue; /* then sums are 0: test_product_shared.c */
         run_twice(p, pass, rows[t], 4);
       }
 }
 
-/* Lanes without a channel, under two masks: what lies behind the last row is NaN, and no sum over lanes may have it. */
+/* Lanes without a channel, under two masks: what lies behind the last row is NaN, and no sum over
+   lanes may have it. */
 static void masked_lanes(void **state) {
-  static const clb_instruction every_pair[] = {{0, 0, 0, CLB_UVW, 1, 1}, {0, 1, 1, CLB_UVW, 1, 1}, {1, 0, 1, CLB_UVW, 1, 1}, {1, 1, 0, CLB_UVW, 1, 1}};
+  static const clb_instruction every_pair[] = {{0, 0, 0, CLB_UVW, 1, 1},
+                                               {0, 1, 1, CLB_UVW, 1, 1},
+                                               {1, 0, 1, CLB_UVW, 1, 1},
+                                               {1, 1, 0, CLB_UVW, 1, 1}};
   static const unsigned gradients[] = {CLB_Y, CLB_X | CLB_Y, 0};
   for (int t = 0; t < 3; t++) {
     clb_layout layout = t == 2 ? CLB_MUL_IR : CLB_IR_MUL;
-    clb_tensor_product_desc desc = {.irreps_x = "9x0e+5x1o", .irreps_y = "0e+1o", .irreps_z = "7x0e+33x1o", .instructions = every_pair, .n_instructions = 4,
-                                    .layout_x = layout, .layout_y = layout, .layout_z = layout, .storage = CLB_F32, .arithmetic = CLB_F32,
-                                    .gradients = gradients[t], .passes = 15};
+    clb_tensor_product_desc desc = {.irreps_x = "9x0e+5x1o",
+                                    .irreps_y = "0e+1o",
+                                    .irreps_z = "7x0e+33x1o",
+                                    .instructions = every_pair,
+                                    .n_instructions = 4,
+                                    .layout_x = layout,
+                                    .layout_y = layout,
+                                    .layout_z = layout,
+                                    .storage = CLB_F32,
+                                    .arithmetic = CLB_F32,
+                                    .gradients = gradients[t],
+                                    .passes = 15};
     test_product *p = product_create(context_of(*state), &desc, dense_golden_3j);
-    for (int pass = CLB_BACKWARD; pass <= last_pass(*state); pass++) run_and_compare(p, pass, 19, 18);
+    for (int pass = CLB_BACKWARD; pass <= last_pass(*state); pass++)
+      run_and_compare(p, pass, 19, 18);
     product_destroy(p);
   }
 }
 
-/* Channels that are no multiple of the lanes, side by side: terms end, and others begin, amid a line of memory. */
+/* Channels that are no multiple of the lanes, side by side: terms end, and others begin, amid a
+   line of memory. */
 static void tails_of_channels(void **state) {
   static clb_instructions found;
   clb_context *ctx = context_of(*state);
   OK(ctx, clb_channel_wise(ctx, "19x0e+19x1o+21x1e", "0e+1o", "0e+1o", CLB_AS_FOUND, &found));
   for (clb_dtype type = CLB_F64; type <= CLB_F16; type++) {
-    clb_tensor_product_desc desc = {.irreps_x = found.irreps_x, .irreps_y = found.irreps_y, .irreps_z = found.irreps_z,
-                                    .instructions = found.instructions, .n_instructions = found.n_instructions,
-                                    .layout_x = CLB_IR_MUL, .layout_y = CLB_IR_MUL, .layout_z = CLB_IR_MUL, .storage = type,
+    clb_tensor_product_desc desc = {.irreps_x = found.irreps_x,
+                                    .irreps_y = found.irreps_y,
+                                    .irreps_z = found.irreps_z,
+                                    .instructions = found.instructions,
+                                    .n_instructions = found.n_instructions,
+                                    .layout_x = CLB_IR_MUL,
+                                    .layout_y = CLB_IR_MUL,
+                                    .layout_z = CLB_IR_MUL,
+                                    .storage = type,
                                     .arithmetic = type == CLB_F64 ? CLB_F64 : CLB_F32};
     test_product *p = product_create(ctx, &desc, dense_golden_3j);
     run_twice(p, CLB_FORWARD, 37, 6);
@@ -51,10 +76,12 @@ static void tails_of_channels(void **state) {
 
 /* ---- strides ---- */
 
-/* Padded rows with an offset, and inputs that are one row for all: the bits of dense rows, and what lies between stays. */
+/* Padded rows with an offset, and inputs that are one row for all: the bits of dense rows, and what
+   lies between stays. */
 static void strides(void **state) {
   enum { N = 35, PAD = 3, OFFSET = 5 };
-  static const int which[] = {SINGLE, SINGLE_SHARED, TANGLED, FEW, FEW_SHARED, MIXED, MODES, SHARED};
+  static const int which[] = {SINGLE,     SINGLE_SHARED, TANGLED, FEW,
+                              FEW_SHARED, MIXED,         MODES,   SHARED};
   for (int i = 0; i < many(*state, 3, 5, 8); i++)
     for (int pass = CLB_FORWARD; pass <= last_pass(*state); pass++) {
       test_product *p = get(*state, which[i]);
@@ -62,17 +89,20 @@ static void strides(void **state) {
       operands o = {0};
       for (int k = 0; k < n_inputs[pass]; k++) {
         int width = p->width[input_like[k]], same = k % 2, n = rows_like(p, input_like[k], N);
-        for (int r = 1; r < n && same; r++) memcpy(a.in[k] + r * width, a.in[k], sizeof(double) * (size_t)width);
+        for (int r = 1; r < n && same; r++)
+          memcpy(a.in[k] + r * width, a.in[k], sizeof(double) * (size_t)width);
         o.in[k] = lay_out(p, a.in[k], same ? 1 : n, width, OFFSET + k, same ? 0 : width + PAD + k);
       }
       for (int k = 0; k < n_outputs[pass]; k++) {
         int width = p->width[output_like(pass, k)];
-        o.out[k] = lay_out(p, NULL, rows_like(p, output_like(pass, k), N), width, OFFSET + k, width + PAD + k);
+        o.out[k] = lay_out(p, NULL, rows_like(p, output_like(pass, k), N), width, OFFSET + k,
+                           width + PAD + k);
       }
       OK(p->ctx, call(p, pass, N, &o));
       run_pass(p, pass, &a);
       for (int k = 0; k < n_outputs[pass]; k++) {
-        int width = p->width[output_like(pass, k)], stride = width + PAD + k, n = rows_like(p, output_like(pass, k), N), all = OFFSET + k + n * stride + width;
+        int width = p->width[output_like(pass, k)], stride = width + PAD + k,
+            n = rows_like(p, output_like(pass, k), N), all = OFFSET + k + n * stride + width;
         double *got = read_buffer(p, o.out[k].buffer, (size_t)all);
         for (int j = 0; j < all; j++) {
           int r = (j - OFFSET - k) / stride, c = (j - OFFSET - k) % stride;
@@ -86,7 +116,8 @@ static void strides(void **state) {
     }
 }
 
-/* Every operand beyond 2^31 elements, rows 2^30 apart: sparse memory of the cpu devices; x by row numbers. */
+/* Every operand beyond 2^31 elements, rows 2^30 apart: sparse memory of the cpu devices; x by row
+   numbers. */
 static void far_offsets(void **state) {
   enum { N = 3 };
   const int64_t start = ((int64_t)1 << 31) + 5, stride = ((int64_t)1 << 30) + 1, room = 1 << 12;
@@ -96,7 +127,8 @@ static void far_offsets(void **state) {
   desc.storage = desc.arithmetic = CLB_F32;
   desc.indexed = CLB_X;
   test_product *p = product_create(context_of(*state), &desc, dense_golden_3j);
-  float *far = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  float *far =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   assert_true(far != MAP_FAILED);
   for (int pass = CLB_FORWARD; pass < PASSES; pass++) {
     operands o = {0};
@@ -106,19 +138,27 @@ static void far_offsets(void **state) {
     OK(p->ctx, clb_buffer_create(p->ctx, sizeof order, &index));
     OK(p->ctx, clb_buffer_write(index, 0, order, sizeof order));
     for (int k = 0; k < n_inputs[pass] + n_outputs[pass]; k++) {
-      int in = k < n_inputs[pass], like = in ? input_like[k] : output_like(pass, k - n_inputs[pass]), width = p->width[like];
-      clb_rows rows = {.buffer = buffer, .offset = start + k * room, .stride = stride, .index = k == LIKE_X ? index : NULL};
+      int in = k < n_inputs[pass],
+          like = in ? input_like[k] : output_like(pass, k - n_inputs[pass]), width = p->width[like];
+      clb_rows rows = {.buffer = buffer,
+                       .offset = start + k * room,
+                       .stride = stride,
+                       .index = k == LIKE_X ? index : NULL};
       if (in) o.in[k] = rows;
       else o.out[k - n_inputs[pass]] = rows;
-      assert_true(width <= room && start + k * room + (N - 1) * stride + width <= (int64_t)(bytes / sizeof(float)));
+      assert_true(width <= room &&
+                  start + k * room + (N - 1) * stride + width <= (int64_t)(bytes / sizeof(float)));
       for (int r = 0; r < N; r++)
-        for (int j = 0; j < width; j++) far[rows.offset + (k == LIKE_X ? order[r] : r) * stride + j] = in ? (float)a.in[k][r * width + j] : NAN;
+        for (int j = 0; j < width; j++)
+          far[rows.offset + (k == LIKE_X ? order[r] : r) * stride + j] =
+              in ? (float)a.in[k][r * width + j] : NAN;
     }
     OK(p->ctx, call(p, pass, N, &o));
     OK(p->ctx, clb_wait(p->ctx));
     for (int k = 0; k < n_outputs[pass]; k++)
       for (int r = 0, width = p->width[output_like(pass, k)]; r < N; r++)
-        for (int j = 0; j < width; j++) a.out[k][r * width + j] = far[o.out[k].offset + r * stride + j];
+        for (int j = 0; j < width; j++)
+          a.out[k][r * width + j] = far[o.out[k].offset + r * stride + j];
     compare(p, pass, &a, NULL);
     clb_buffer_destroy(&buffer);
     clb_buffer_destroy(&index);
@@ -135,8 +175,15 @@ static void indexed(void **state) {
   static const struct {
     int product;
     unsigned like;
-  } cases[] = {{SINGLE, CLB_X | CLB_Y | CLB_W}, {TANGLED, CLB_X}, {FEW, CLB_X | CLB_Y | CLB_W}, {MIXED, CLB_X},
-               {CHANNELS, CLB_Y}, {MODES, CLB_X}, {SHARED, CLB_X | CLB_Y}, {ONE_PATH, CLB_W}, {MANY_CHANNEL_WISE, CLB_X | CLB_W}};
+  } cases[] = {{SINGLE, CLB_X | CLB_Y | CLB_W},
+               {TANGLED, CLB_X},
+               {FEW, CLB_X | CLB_Y | CLB_W},
+               {MIXED, CLB_X},
+               {CHANNELS, CLB_Y},
+               {MODES, CLB_X},
+               {SHARED, CLB_X | CLB_Y},
+               {ONE_PATH, CLB_W},
+               {MANY_CHANNEL_WISE, CLB_X | CLB_W}};
   for (int t = 0; t < many(*state, 1, 2, 9); t++) {
     clb_tensor_product_desc desc = describe(*state, cases[t].product);
     test_product *plain = get(*state, cases[t].product);
@@ -154,7 +201,8 @@ static void indexed(void **state) {
         random_fill(CLB_F64, table, (size_t)(TABLE * p->width[k]), &seed);
         for (int r = 0; r < N; r++) {
           index[r] = (r * 5 + k + r / 7) % TABLE;
-          memcpy(gathered.in[k] + r * p->width[k], table + index[r] * p->width[k], sizeof(double) * (size_t)p->width[k]);
+          memcpy(gathered.in[k] + r * p->width[k], table + index[r] * p->width[k],
+                 sizeof(double) * (size_t)p->width[k]);
         }
         clb_buffer_destroy(&o.in[k].buffer);
         o.in[k] = lay_out(p, table, TABLE, p->width[k], OFFSET, p->width[k] + PAD);
@@ -214,12 +262,17 @@ static void incoming(void **state) {
       clb_tensor_product_desc desc = describe(*state, which[t]);
       desc.incoming = set;
       test_product *p = product_create(context_of(*state), &desc, dense_golden_3j);
-      for (int pass = CLB_DOUBLE_BACKWARD; pass <= many(*state, CLB_DOUBLE_BACKWARD, t ? CLB_DOUBLE_BACKWARD : CLB_TRIPLE_BACKWARD, CLB_TRIPLE_BACKWARD); pass++) {
+      for (int pass = CLB_DOUBLE_BACKWARD;
+           pass <= many(*state, CLB_DOUBLE_BACKWARD, t ? CLB_DOUBLE_BACKWARD : CLB_TRIPLE_BACKWARD,
+                        CLB_TRIPLE_BACKWARD);
+           pass++) {
         arrays a = arrays_create(p, N, 13), zeros = arrays_create(p, N, 13);
         for (int k = 4; k < 7; k++)
-          if (!reads(p, k)) memset(zeros.in[k], 0, sizeof(double) * count_like(p, input_like[k], N));
+          if (!reads(p, k))
+            memset(zeros.in[k], 0, sizeof(double) * count_like(p, input_like[k], N));
         run_pass(p, pass, &a);
-        for (int k = 0; k < n_outputs[pass]; k++) memcpy(zeros.out[k], a.out[k], sizeof(double) * count_like(p, output_like(pass, k), N));
+        for (int k = 0; k < n_outputs[pass]; k++)
+          memcpy(zeros.out[k], a.out[k], sizeof(double) * count_like(p, output_like(pass, k), N));
         compare(p, pass, &zeros, NULL);
         arrays_destroy(&a);
         arrays_destroy(&zeros);
@@ -234,23 +287,30 @@ static void accumulate(void **state) {
     clb_tensor_product_desc desc = describe(*state, which[t]);
     desc.accumulate = 1;
     test_product *p = product_create(context_of(*state), &desc, dense_golden_3j);
-    for (int pass = CLB_FORWARD; pass <= many(*state, CLB_BACKWARD, CLB_DOUBLE_BACKWARD, CLB_TRIPLE_BACKWARD); pass++) run_and_compare(p, pass, 34, 14);
+    for (int pass = CLB_FORWARD;
+         pass <= many(*state, CLB_BACKWARD, CLB_DOUBLE_BACKWARD, CLB_TRIPLE_BACKWARD); pass++)
+      run_and_compare(p, pass, 34, 14);
     product_destroy(p);
   }
 }
 
 /* ---- what the calls refuse ---- */
 
-#define FAILS(status, says, call)                                                                      \
-  do {                                                                                                 \
-    assert_int_equal(call, status);                                                                    \
-    if (!strstr(clb_error(p->ctx), says)) fail_msg("instead of \"%s\": %s", says, clb_error(p->ctx)); \
+#define FAILS(status, says, call)                                                                  \
+  do {                                                                                             \
+    assert_int_equal(call, status);                                                                \
+    if (!strstr(clb_error(p->ctx), says))                                                          \
+      fail_msg("instead of \"%s\": %s", says, clb_error(p->ctx));                                  \
   } while (0)
 
 /* Each operand of each pass by its name: without a buffer, too short, at a wrong place. */
 static void refuses_operands(void **state) {
   static const char *const inputs[] = {"x", "y", "w", "g", "a", "b", "c", "p", "q", "r", "s"};
-  static const char *const outputs[PASSES][MAX_OUT] = {{"z"}, {"g_x", "g_y", "g_w"}, {"d_x", "d_y", "d_w", "d_g"}, {"e_x", "e_y", "e_w", "e_g", "e_a", "e_b", "e_c"}};
+  static const char *const outputs[PASSES][MAX_OUT] = {
+      {"z"},
+      {"g_x", "g_y", "g_w"},
+      {"d_x", "d_y", "d_w", "d_g"},
+      {"e_x", "e_y", "e_w", "e_g", "e_a", "e_b", "e_c"}};
   enum { N = 3 };
   test_product *p = get(*state, SINGLE);
   for (int pass = CLB_FORWARD; pass <= last_pass(*state); pass++) {
@@ -289,9 +349,12 @@ static void refuses(void **state) {
   clb_tensor_product_desc desc = describe(*state, SINGLE);
   clb_op *op = op_of(p, CLB_FORWARD), *other = op;
   clb_rows none = {.stride = CLB_DENSE};
-  FAILS(CLB_ERROR_ARGUMENT, "not spherical_harmonics", clb_spherical_harmonics_forward(op, 2, none, none));
-  FAILS(CLB_ERROR_ARGUMENT, "double backward", clb_op_counts(op, CLB_DOUBLE_BACKWARD, &(clb_counts){0}));
-  FAILS(CLB_ERROR_ARGUMENT, "triple backward", clb_tensor_product_triple_backward(op, 2, &(clb_triple_operands){0}));
+  FAILS(CLB_ERROR_ARGUMENT, "not spherical_harmonics",
+        clb_spherical_harmonics_forward(op, 2, none, none));
+  FAILS(CLB_ERROR_ARGUMENT, "double backward",
+        clb_op_counts(op, CLB_DOUBLE_BACKWARD, &(clb_counts){0}));
+  FAILS(CLB_ERROR_ARGUMENT, "triple backward",
+        clb_tensor_product_triple_backward(op, 2, &(clb_triple_operands){0}));
   FAILS(CLB_ERROR_ARGUMENT, "operands is NULL", clb_tensor_product_triple_backward(op, 2, NULL));
   assert_int_equal(clb_tensor_product_forward(NULL, 1, none, none, none, none), CLB_ERROR_ARGUMENT);
   assert_int_equal(clb_tensor_product_triple_backward(NULL, 1, NULL), CLB_ERROR_ARGUMENT);
@@ -309,20 +372,27 @@ static void refuses(void **state) {
   OK(p->ctx, clb_tensor_product_create(p->ctx, &desc, &other));
   arrays a = arrays_create(p, 3, 17);
   operands o = operands_create(p, CLB_FORWARD, &a);
-  FAILS(CLB_ERROR_ARGUMENT, "index of x", clb_tensor_product_forward(other, 3, o.in[0], o.in[1], o.in[2], o.out[0]));
+  FAILS(CLB_ERROR_ARGUMENT, "index of x",
+        clb_tensor_product_forward(other, 3, o.in[0], o.in[1], o.in[2], o.out[0]));
   OK(p->ctx, clb_buffer_create(p->ctx, 8, &o.in[0].index));
-  FAILS(CLB_ERROR_ARGUMENT, "index of x", clb_tensor_product_forward(other, 3, o.in[0], o.in[1], o.in[2], o.out[0]));
+  FAILS(CLB_ERROR_ARGUMENT, "index of x",
+        clb_tensor_product_forward(other, 3, o.in[0], o.in[1], o.in[2], o.out[0]));
   operands_destroy(&o);
   arrays_destroy(&a);
   clb_op_destroy(&other);
 }
 
 int main(void) {
-  static const device_test tests[] = {{"numbers_of_rows", numbers_of_rows, EVERYWHERE}, {"masked_lanes", masked_lanes, EVERYWHERE},
-                                      {"strides", strides, EVERYWHERE},                 {"far_offsets", far_offsets, HOST},
-                                      {"indexed", indexed, EVERYWHERE},                 {"gradients", gradients, EVERYWHERE},
-                                      {"incoming", incoming, EVERYWHERE},               {"accumulate", accumulate, EVERYWHERE},
-                                      {"refuses_operands", refuses_operands, EVERYWHERE}, {"refuses", refuses, EVERYWHERE},
+  static const device_test tests[] = {{"numbers_of_rows", numbers_of_rows, EVERYWHERE},
+                                      {"masked_lanes", masked_lanes, EVERYWHERE},
+                                      {"strides", strides, EVERYWHERE},
+                                      {"far_offsets", far_offsets, HOST},
+                                      {"indexed", indexed, EVERYWHERE},
+                                      {"gradients", gradients, EVERYWHERE},
+                                      {"incoming", incoming, EVERYWHERE},
+                                      {"accumulate", accumulate, EVERYWHERE},
+                                      {"refuses_operands", refuses_operands, EVERYWHERE},
+                                      {"refuses", refuses, EVERYWHERE},
                                       {"tails_of_channels", tails_of_channels, EVERYWHERE}};
   return run_on_devices("product_rows", tests, sizeof tests / sizeof *tests);
 }

@@ -1,5 +1,5 @@
-/* tests/ops/tensor_product/test_product_schedules.c - the schedules that tensor products get on GPUs, run by the interpreter: limits of NVIDIA, AMD and Intel, with and
-   without sub-groups. */
+/* tests/ops/tensor_product/test_product_schedules.c - the schedules that tensor products get on
+   GPUs, run by the interpreter: limits of NVIDIA, AMD and Intel, with and without sub-groups. */
 #include "tests/test.h"
 
 #include "tests/ops/tensor_product/product_problems.h"
@@ -10,22 +10,58 @@ static const struct {
   const char *name;
   clb_limits limits;
 } gpus[] = {
-    {"32_lanes", {.lanes = {32, 32}, .max_subgroups = 32, .local_bytes = 49152, .registers = 255, .units = 132, .subgroups = true, .f64 = true}},
-    {"64_lanes", {.lanes = {64, 64}, .max_subgroups = 16, .local_bytes = 65536, .registers = 512, .units = 110, .subgroups = true, .f64 = true}},
-    {"16_lanes", {.lanes = {16, 16}, .max_subgroups = 64, .local_bytes = 65536, .registers = 128, .units = 512, .subgroups = true, .f64 = true}},
-    {"no_subgroups", {.lanes = {32, 32}, .max_subgroups = 32, .local_bytes = 49152, .registers = 255, .units = 132, .f64 = true}},
+    {"32_lanes",
+     {.lanes = {32, 32},
+      .max_subgroups = 32,
+      .local_bytes = 49152,
+      .registers = 255,
+      .units = 132,
+      .subgroups = true,
+      .f64 = true}},
+    {"64_lanes",
+     {.lanes = {64, 64},
+      .max_subgroups = 16,
+      .local_bytes = 65536,
+      .registers = 512,
+      .units = 110,
+      .subgroups = true,
+      .f64 = true}},
+    {"16_lanes",
+     {.lanes = {16, 16},
+      .max_subgroups = 64,
+      .local_bytes = 65536,
+      .registers = 128,
+      .units = 512,
+      .subgroups = true,
+      .f64 = true}},
+    {"no_subgroups",
+     {.lanes = {32, 32},
+      .max_subgroups = 32,
+      .local_bytes = 49152,
+      .registers = 255,
+      .units = 132,
+      .f64 = true}},
 };
 enum { GPUS = sizeof gpus / sizeof *gpus };
 static device simulated[GPUS];
 
-/* Channel-wise products by what their channels are to the lanes: as many, more, fewer, no multiple, unlike ones. */
+/* Channel-wise products by what their channels are to the lanes: as many, more, fewer, no multiple,
+   unlike ones. */
 static const struct {
   const char *x, *y, *filter;
   clb_layout layout;
 } cases[] = {
-    {"64x0e+64x1o", SH2, SH2, CLB_IR_MUL}, {"64x0e+64x1o", SH2, SH2, CLB_MUL_IR}, {"33x0e+33x1o", SH2, SH1, CLB_IR_MUL}, {"33x0e+33x1o", SH2, SH1, CLB_MUL_IR},
-    {"89x0e", SH3, SH3, CLB_IR_MUL},       {"32x0e+32x1o", SH1, SH2, CLB_MUL_IR}, {"37x0e+16x1o+70x1e", SH2, BOTH2("1"), CLB_IR_MUL},
-    {"37x0e+16x1o", SH2, SH2, CLB_MUL_IR}, {"13x1o", SH2, SH2, CLB_IR_MUL},       {"5x0e+3x1o", SH1, SH1, CLB_MUL_IR},     {"128x1o", "1x0e+1o+1x2e", SH1, CLB_IR_MUL},
+    {"64x0e+64x1o", SH2, SH2, CLB_IR_MUL},
+    {"64x0e+64x1o", SH2, SH2, CLB_MUL_IR},
+    {"33x0e+33x1o", SH2, SH1, CLB_IR_MUL},
+    {"33x0e+33x1o", SH2, SH1, CLB_MUL_IR},
+    {"89x0e", SH3, SH3, CLB_IR_MUL},
+    {"32x0e+32x1o", SH1, SH2, CLB_MUL_IR},
+    {"37x0e+16x1o+70x1e", SH2, BOTH2("1"), CLB_IR_MUL},
+    {"37x0e+16x1o", SH2, SH2, CLB_MUL_IR},
+    {"13x1o", SH2, SH2, CLB_IR_MUL},
+    {"5x0e+3x1o", SH1, SH1, CLB_MUL_IR},
+    {"128x1o", "1x0e+1o+1x2e", SH1, CLB_IR_MUL},
 };
 
 static void each_case(void **state) {
@@ -33,13 +69,23 @@ static void each_case(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (int accumulate = 0; accumulate < 2; accumulate++) {
       static clb_instructions found;
-      OK(d->ctx, clb_channel_wise(d->ctx, cases[i].x, cases[i].y, cases[i].filter, CLB_AS_FOUND, &found));
-      clb_tensor_product_desc desc = {.irreps_x = found.irreps_x, .irreps_y = found.irreps_y, .irreps_z = found.irreps_z, .instructions = found.instructions,
-                                      .n_instructions = found.n_instructions, .layout_x = cases[i].layout, .layout_z = cases[i].layout, .layout_y = cases[i].layout,
-                                      .accumulate = accumulate, .storage = CLB_F64, .arithmetic = CLB_F64};
+      OK(d->ctx,
+         clb_channel_wise(d->ctx, cases[i].x, cases[i].y, cases[i].filter, CLB_AS_FOUND, &found));
+      clb_tensor_product_desc desc = {.irreps_x = found.irreps_x,
+                                      .irreps_y = found.irreps_y,
+                                      .irreps_z = found.irreps_z,
+                                      .instructions = found.instructions,
+                                      .n_instructions = found.n_instructions,
+                                      .layout_x = cases[i].layout,
+                                      .layout_z = cases[i].layout,
+                                      .layout_y = cases[i].layout,
+                                      .accumulate = accumulate,
+                                      .storage = CLB_F64,
+                                      .arithmetic = CLB_F64};
       test_product *p = product_create(d->ctx, &desc, dense_golden_3j);
       for (int pass = 0; pass < PASSES; pass++)
-        if (!accumulate || pass != CLB_TRIPLE_BACKWARD) run_and_compare(p, pass, accumulate ? 1 : 7, 11 + i);
+        if (!accumulate || pass != CLB_TRIPLE_BACKWARD)
+          run_and_compare(p, pass, accumulate ? 1 : 7, 11 + i);
       product_destroy(p);
     }
 }
@@ -51,7 +97,8 @@ static void others(void **state) {
     clb_tensor_product_desc desc = describe(d, i == 2 ? WEIGHTLESS : TANGLED);
     static const char *const wide[] = {"45x0e+45x1o+45x1o+2x3o", "45x0e+45x1o+3x2e+45x3o"};
     if (i < 2) desc.irreps_x = wide[0], desc.irreps_z = wide[1];
-    if (i == 1) desc.layout_x = desc.layout_z = CLB_IR_MUL, desc.storage = CLB_F16, desc.arithmetic = CLB_F32;
+    if (i == 1)
+      desc.layout_x = desc.layout_z = CLB_IR_MUL, desc.storage = CLB_F16, desc.arithmetic = CLB_F32;
     test_product *p = product_create(d->ctx, &desc, dense_golden_3j);
     for (int pass = 0; pass < PASSES; pass++) run_and_compare(p, pass, 6, 5);
     product_destroy(p);
@@ -64,7 +111,8 @@ static void modes(void **state) {
   for (size_t i = 0; i < sizeof which / sizeof *which; i++) {
     clb_tensor_product_desc desc = describe(d, which[i]);
     test_product *p = product_create(d->ctx, &desc, dense_golden_3j);
-    for (int pass = 0; pass < (i < 2 ? PASSES : CLB_DOUBLE_BACKWARD); pass++) run_and_compare(p, pass, 5, 3);
+    for (int pass = 0; pass < (i < 2 ? PASSES : CLB_DOUBLE_BACKWARD); pass++)
+      run_and_compare(p, pass, 5, 3);
     product_destroy(p);
   }
 }
@@ -89,7 +137,8 @@ int main(void) {
     if (clb_context_create("cpu:interpreter", &d->ctx)) return 1;
     d->ctx->device->limits = gpus[g].limits;
     for (int t = 0; t < 3; t++) {
-      snprintf(labels[n], sizeof labels[n], "product_schedules_%s[%s]", tests[t].name, gpus[g].name);
+      snprintf(labels[n], sizeof labels[n], "product_schedules_%s[%s]", tests[t].name,
+               gpus[g].name);
       all[n] = (struct CMUnitTest){labels[n], tests[t].run, NULL, NULL, d};
       n++;
     }

@@ -1,4 +1,5 @@
-/* tests/ops/tensor_product/test_product_shared.c - tensor products whose weights are one row for all rows, on every device that runs here. */
+/* tests/ops/tensor_product/test_product_shared.c - tensor products whose weights are one row for
+   all rows, on every device that runs here. */
 #include "tests/ops/tensor_product/product_problems.h"
 
 enum { N = 100 };
@@ -19,7 +20,8 @@ static void no_rows(void **state) {
   }
 }
 
-/* One row of weights for all is as many equal rows, the gradients summed; the same bits each time. */
+/* One row of weights for all is as many equal rows, the gradients summed; the same bits each time.
+ */
 static void shared_weights(void **state) {
   int which = many(*state, SINGLE_SHARED, FEW_SHARED, SHARED);
   clb_tensor_product_desc desc = describe(*state, which);
@@ -30,14 +32,16 @@ static void shared_weights(void **state) {
     arrays one = arrays_create(shared, N, 15), each = arrays_create(p, N, 15);
     for (int k = 0; k < n_inputs[pass]; k++)
       for (int r = 0, width = p->width[input_like[k]]; r < N; r++)
-        memcpy(each.in[k] + r * width, one.in[k] + (input_like[k] == LIKE_W ? 0 : r * width), sizeof(double) * (size_t)width);
+        memcpy(each.in[k] + r * width, one.in[k] + (input_like[k] == LIKE_W ? 0 : r * width),
+               sizeof(double) * (size_t)width);
     run_pass(shared, pass, &one);
     run_pass(p, pass, &each);
     for (int o = 0; o < n_outputs[pass]; o++) {
       int width = p->width[output_like(pass, o)], together = output_like(pass, o) == LIKE_W ? N : 1;
       for (int j = 0; j < width * N / together; j++) {
         double sum = 0, size = 1;
-        for (int r = 0; r < together; r++) sum += each.out[o][r * width + j], size += fabs(each.out[o][r * width + j]);
+        for (int r = 0; r < together; r++)
+          sum += each.out[o][r * width + j], size += fabs(each.out[o][r * width + j]);
         assert_true(fabs(one.out[o][j] - sum) <= 1e-13 * size);
       }
     }
@@ -49,7 +53,9 @@ static void shared_weights(void **state) {
 
 /* ---- matrix products ---- */
 
-static int last_of(const device *d) { return many(d, CLB_FORWARD, CLB_DOUBLE_BACKWARD, CLB_TRIPLE_BACKWARD); }
+static int last_of(const device *d) {
+  return many(d, CLB_FORWARD, CLB_DOUBLE_BACKWARD, CLB_TRIPLE_BACKWARD);
+}
 
 static void passes_agree(device *d, const clb_tensor_product_desc *desc, int rows) {
   test_product *p = product_create(context_of(d), desc, dense_golden_3j);
@@ -72,7 +78,9 @@ static void mixing_variants(void **state) {
     desc.layout_x = i % 2 ? CLB_MUL_IR : CLB_IR_MUL;
     desc.layout_y = i % 3 ? CLB_MUL_IR : CLB_IR_MUL;
     if (i == 2) desc.layout_z = CLB_MUL_IR;
-    if (i >= 3) desc.storage = (const clb_dtype[]){CLB_F32, CLB_F32, CLB_BF16}[i - 3], desc.arithmetic = i == 4 ? CLB_F64 : CLB_F32;
+    if (i >= 3)
+      desc.storage = (const clb_dtype[]){CLB_F32, CLB_F32, CLB_BF16}[i - 3],
+      desc.arithmetic = i == 4 ? CLB_F64 : CLB_F32;
     passes_agree(*state, &desc, i ? 5 : rows_on(*state));
   }
 }
@@ -113,7 +121,8 @@ static void mixing_rows(void **state) {
       int32_t index[N];
       for (int r = 0; r < n && indexed; r++) { /* the first rows are the table */
         index[r] = r < TABLE ? r : (r * 3 + k + r / 10) % TABLE;
-        memcpy(want.in[k] + r * width, want.in[k] + index[r] * width, sizeof(double) * (size_t)width);
+        memcpy(want.in[k] + r * width, want.in[k] + index[r] * width,
+               sizeof(double) * (size_t)width);
       }
       o.in[k] = lay_out(p, want.in[k], indexed ? TABLE : rows, width, OFFSET + k, width + PAD);
       if (!indexed) continue;
@@ -122,11 +131,13 @@ static void mixing_rows(void **state) {
     }
     for (int k = 0; k < n_outputs[pass]; k++) {
       int like = output_like(pass, k);
-      o.out[k] = lay_out(p, NULL, rows_like(p, like, n), p->width[like], OFFSET + k, p->width[like] + PAD);
+      o.out[k] =
+          lay_out(p, NULL, rows_like(p, like, n), p->width[like], OFFSET + k, p->width[like] + PAD);
     }
     OK(p->ctx, call(p, pass, n, &o));
     for (int k = 0; k < n_outputs[pass]; k++) {
-      int like = output_like(pass, k), width = p->width[like], stride = width + PAD, rows = rows_like(p, like, n), all = OFFSET + k + rows * stride + width;
+      int like = output_like(pass, k), width = p->width[like], stride = width + PAD,
+          rows = rows_like(p, like, n), all = OFFSET + k + rows * stride + width;
       double *got = read_buffer(p, o.out[k].buffer, (size_t)all);
       for (int j = 0; j < all; j++) {
         int r = (j - OFFSET - k) / stride, c = (j - OFFSET - k) % stride;
