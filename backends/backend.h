@@ -56,7 +56,7 @@ typedef struct {
   const clb_memory *a, *b, *c;
   int64_t offset_a, offset_b, offset_c, ld_a, ld_b, ld_c, stride_a, stride_b, stride_c;
   bool transpose_a, transpose_b, add;
-} clb_product;
+} clb_gemm_desc;
 
 typedef struct clb_module clb_module; /* one loaded kernel; each backend has its own */
 
@@ -68,7 +68,7 @@ typedef struct {
   const clb_arg *args;
   int n_args;
   clb_dtype type;
-  const clb_product *product; /* NULL: a launch */
+  const clb_gemm_desc *product; /* NULL: a launch */
 } clb_work;
 
 typedef struct clb_recorded
@@ -115,14 +115,14 @@ struct clb_backend {
 
   /* Both NULL where no library is known.  open_blas finds the vendor's BLAS for CLB_F64 or CLB_F32,
      readies it and names it in device->blas; CLB_ERROR_UNSUPPORTED where there is none.  *partly:
-     multiply cannot do all that this device may be given. multiply: in order with the launches, m,
+     gemm cannot do all that this device may be given. gemm: in order with the launches, m,
      n, count 1 ... INT32_MAX, k 0 ... INT32_MAX; CLB_ERROR_UNSUPPORTED where it cannot do just
      this. */
   clb_status (*open_blas)(clb_device *device, clb_dtype type, bool *partly);
-  clb_status (*multiply)(clb_device *device, clb_dtype type, const clb_product *product);
-  /* Fails as multiply would with CLB_ERROR_UNSUPPORTED, and does nothing else; NULL where there is
-     no multiply. */
-  clb_status (*can_multiply)(clb_device *device, clb_dtype type, const clb_product *product);
+  clb_status (*gemm)(clb_device *device, clb_dtype type, const clb_gemm_desc *product);
+  /* Fails as gemm would with CLB_ERROR_UNSUPPORTED, and does nothing else; NULL where there is
+     no gemm. */
+  clb_status (*can_gemm)(clb_device *device, clb_dtype type, const clb_gemm_desc *product);
 
   /* All NULL: there is no such object.  record: of n >= 1 launches and products, as submitted one
      after the other; NULL where the driver cannot, which is no failure.  *recorded: NULL, or the
@@ -148,7 +148,7 @@ static inline clb_report clb_report_unknown(void) {
 extern const clb_backend
     *const clb_backends[]; /* in the order in which "" tries them; ends with NULL */
 
-/* Adds the kernel in the device's language, legalised where the device has no sub-groups: what the
+/* Adds the kernel in the device's language, lowered where the device has no sub-groups: what the
    backend's build takes. */
 clb_status clb_device_text(const clb_device *device, const ir_kernel *k, clb_text *text);
 

@@ -18,19 +18,19 @@ clb_status clb_device_alloc(clb_device *d, uint64_t bytes, clb_memory *memory) {
 
 clb_status clb_device_text(const clb_device *d, const ir_kernel *k, clb_text *text) {
   char mistake[256] = "";
-  ir_kernel legal = {0};
+  ir_kernel lowered = {0};
   clb_status s = CLB_OK;
-  bool legalise = !d->limits.subgroups && clb_shuffles(k);
-  if (legalise && k->subgroups > 1)
+  bool lower = !d->limits.subgroups && clb_shuffles(k);
+  if (lower && k->subgroups > 1)
     return clb_fail(
         d->error, CLB_ERROR_UNSUPPORTED,
         "%s: %s has no sub-groups; a kernel that shuffles can have one per group, not %d", k->name,
         d->info.name, (int)k->subgroups);
-  if (legalise && !clb_legalise(k, &legal))
-    s = clb_fail(d->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, legal.error);
-  if (!s && !clb_print(legalise ? &legal : k, &d->dialect, text, mistake, sizeof mistake))
+  if (lower && !clb_lower_shuffles(k, &lowered))
+    s = clb_fail(d->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, lowered.error);
+  if (!s && !clb_print(lower ? &lowered : k, &d->dialect, text, mistake, sizeof mistake))
     s = clb_fail(d->error, CLB_ERROR_UNSUPPORTED, "%s: %s", k->name, mistake);
   if (text->failed) s = clb_fail(d->error, CLB_ERROR_MEMORY, "%s: no memory for its text", k->name);
-  ir_free(&legal);
+  ir_free(&lowered);
   return s;
 }

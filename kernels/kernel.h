@@ -39,7 +39,7 @@ typedef struct {
   int32_t twins;    /* paths that differ in the parity of their terms share their instructions */
   int32_t slices;   /* edges of a row that share a sub-group at most, where channels are fewer than
                        lanes; 0: one */
-  int32_t narrow, in_memory; /* clb_context_without: numbers are read and written one by one; sums
+  int32_t narrow, in_memory; /* clb_context_disable: numbers are read and written one by one; sums
                                 over paths and edges are in memory */
 } clb_schedule;
 

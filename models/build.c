@@ -105,7 +105,7 @@ static clb_status make_convolution(clb_model *m, int n) {
                   .layout_x = CLB_IR_MUL,
                   .layout_y = CLB_IR_MUL,
                   .layout_z = y->merged ? CLB_MERGED : CLB_IR_MUL,
-                  .gradients = (n ? CLB_X : 0) | CLB_Y | CLB_W,
+                  .gradients = (n ? CLB_OPERAND_X : 0) | CLB_OPERAND_Y | CLB_OPERAND_W,
                   .storage = m->type,
                   .arithmetic = m->type,
                   .passes = CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD)},
@@ -197,7 +197,7 @@ static clb_status make_ops(clb_model *m) {
   clb_context *c = m->ctx;
   clb_status s =
       c->device->limits.f64 ? clb_edge_vectors_create(c, m->type, &m->edge_vectors) : CLB_OK;
-  if (!s) s = clb_product_create(c, m->type, &m->product);
+  if (!s) s = clb_gemm_create(c, m->type, &m->product);
   if (!s)
     s = make_harmonics(m, 0, CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD), &m->harmonics);
   if (!s) s = make_harmonics(m, 1, CLB_PASS_BIT(CLB_BACKWARD), &m->add_harmonics);

@@ -21,24 +21,24 @@ typedef struct {
 static clb_status run_block(const run *r, const clb_model_block *b, bool backward, int64_t n,
                             features from, int a, features to, int c, bool add) {
   const clb_term *out = &to.irreps->term[c], *in = a < 0 ? out : &from.irreps->term[a];
-  clb_product p = {.m = n,
-                   .n = out->mul,
-                   .k = a < 0 ? 0 : in->mul,
-                   .count = 2 * out->l + 1,
-                   .a = &from.rows.buffer->memory,
-                   .b = &r->m->weights->memory,
-                   .c = &to.rows.buffer->memory,
-                   .offset_a = from.rows.offset + in->at,
-                   .ld_a = from.rows.stride,
-                   .stride_a = in->mul,
-                   .offset_b = b ? b->weights : 0,
-                   .ld_b = backward ? in->mul : out->mul,
-                   .offset_c = to.rows.offset + out->at,
-                   .ld_c = to.rows.stride,
-                   .stride_c = out->mul,
-                   .transpose_b = backward,
-                   .add = add};
-  return clb_product_run(r->m->product, &p);
+  clb_gemm_desc p = {.m = n,
+                     .n = out->mul,
+                     .k = a < 0 ? 0 : in->mul,
+                     .count = 2 * out->l + 1,
+                     .a = &from.rows.buffer->memory,
+                     .b = &r->m->weights->memory,
+                     .c = &to.rows.buffer->memory,
+                     .offset_a = from.rows.offset + in->at,
+                     .ld_a = from.rows.stride,
+                     .stride_a = in->mul,
+                     .offset_b = b ? b->weights : 0,
+                     .ld_b = backward ? in->mul : out->mul,
+                     .offset_c = to.rows.offset + out->at,
+                     .ld_c = to.rows.stride,
+                     .stride_c = out->mul,
+                     .transpose_b = backward,
+                     .add = add};
+  return clb_gemm_run(r->m->product, &p);
 }
 
 /* to (= or +=) what the map makes of `from`, or backward: the gradient of its input from that of
@@ -121,22 +121,22 @@ static clb_status run_radial(const run *r, int l, int k, bool backward, clb_rows
                              bool add) {
   const clb_model_layer *y = &r->m->file.layer[l];
   const int64_t in = y->radial_width[k], out = y->radial_width[k + 1];
-  clb_product p = {.m = r->n_edges,
-                   .n = backward ? in : out,
-                   .k = backward ? out : in,
-                   .count = 1,
-                   .a = &a.buffer->memory,
-                   .b = &r->m->weights->memory,
-                   .c = &c.buffer->memory,
-                   .offset_a = a.offset,
-                   .ld_a = a.stride,
-                   .offset_b = y->radial[k],
-                   .ld_b = out,
-                   .offset_c = c.offset,
-                   .ld_c = c.stride,
-                   .transpose_b = backward,
-                   .add = add};
-  return clb_product_run(r->m->product, &p);
+  clb_gemm_desc p = {.m = r->n_edges,
+                     .n = backward ? in : out,
+                     .k = backward ? out : in,
+                     .count = 1,
+                     .a = &a.buffer->memory,
+                     .b = &r->m->weights->memory,
+                     .c = &c.buffer->memory,
+                     .offset_a = a.offset,
+                     .ld_a = a.stride,
+                     .offset_b = y->radial[k],
+                     .ld_b = out,
+                     .offset_c = c.offset,
+                     .ld_c = c.stride,
+                     .transpose_b = backward,
+                     .add = add};
+  return clb_gemm_run(r->m->product, &p);
 }
 
 static clb_rows radial_input(const run *r, int l, int k, bool gradient) {

@@ -24,14 +24,15 @@ const char *clb_cpu_blas_open(clb_cpu_blas *blas) {
 /* Neither 0 nor above what the library's integers hold; -1: it is. */
 static int dimension(int64_t ld) { return ld > INT_MAX ? -1 : ld < 1 ? 1 : (int)ld; }
 
-clb_status clb_cpu_blas_can(const clb_cpu_blas *blas, const clb_product *p, clb_error_sink *error) {
+clb_status clb_cpu_blas_can(const clb_cpu_blas *blas, const clb_gemm_desc *p,
+                            clb_error_sink *error) {
   if (dimension(p->ld_a) > 0 && dimension(p->ld_b) > 0 && dimension(p->ld_c) > 0) return CLB_OK;
   return clb_fail(error, CLB_ERROR_UNSUPPORTED,
                   "%s: leading dimensions %lld, %lld, %lld; at most %d", blas->name,
                   (long long)p->ld_a, (long long)p->ld_b, (long long)p->ld_c, INT_MAX);
 }
 
-clb_status clb_cpu_blas_multiply(const clb_cpu_blas *blas, clb_dtype type, const clb_product *p,
+clb_status clb_cpu_blas_multiply(const clb_cpu_blas *blas, clb_dtype type, const clb_gemm_desc *p,
                                  clb_error_sink *error) {
   int ta = p->transpose_a ? TRANSPOSED : AS_IT_IS, tb = p->transpose_b ? TRANSPOSED : AS_IT_IS,
       m = (int)p->m, n = (int)p->n, k = (int)p->k;

@@ -375,11 +375,12 @@ static clb_status cpu_open_blas(clb_device *device, clb_dtype type, bool *partly
              : clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "cpu: no CBLAS is installed");
 }
 
-static clb_status cpu_multiply(clb_device *device, clb_dtype type, const clb_product *product) {
+static clb_status cpu_gemm(clb_device *device, clb_dtype type, const clb_gemm_desc *product) {
   return clb_cpu_blas_multiply(&((cpu *)device)->blas, type, product, device->error);
 }
 
-static clb_status cpu_can_multiply(clb_device *device, clb_dtype type, const clb_product *product) {
+static clb_status cpu_can_multiply(clb_device *device, clb_dtype type,
+                                   const clb_gemm_desc *product) {
   (void)type;
   return clb_cpu_blas_can(&((cpu *)device)->blas, product, device->error);
 }
@@ -405,6 +406,6 @@ const clb_backend clb_backend_cpu = {.name = "cpu",
                                      .launch = cpu_launch,
                                      .wait = cpu_wait,
                                      .open_blas = cpu_open_blas,
-                                     .multiply = cpu_multiply,
-                                     .can_multiply = cpu_can_multiply,
+                                     .gemm = cpu_gemm,
+                                     .can_gemm = cpu_can_multiply,
                                      .report = cpu_report};

@@ -65,10 +65,10 @@ typedef struct {
 
 /* Its name, or NULL. */
 const char *clb_cpu_blas_open(clb_cpu_blas *blas);
-clb_status clb_cpu_blas_can(const clb_cpu_blas *blas, const clb_product *product,
+clb_status clb_cpu_blas_can(const clb_cpu_blas *blas, const clb_gemm_desc *product,
                             clb_error_sink *error);
 clb_status clb_cpu_blas_multiply(const clb_cpu_blas *blas, clb_dtype type,
-                                 const clb_product *product, clb_error_sink *error);
+                                 const clb_gemm_desc *product, clb_error_sink *error);
 
 /* ---- threads.c ---- */
 

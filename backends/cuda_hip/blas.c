@@ -106,7 +106,7 @@ void clb_gpu_close_blas(clb_gpu *g) {
   g->blas.handle = NULL;
 }
 
-clb_status clb_gpu_can_multiply(clb_device *device, clb_dtype type, const clb_product *p) {
+clb_status clb_gpu_can_gemm(clb_device *device, clb_dtype type, const clb_gemm_desc *p) {
   (void)type;
   if (p->ld_a <= INT_MAX && p->ld_b <= INT_MAX && p->ld_c <= INT_MAX) return CLB_OK;
   return clb_fail(device->error, CLB_ERROR_UNSUPPORTED,
@@ -116,7 +116,7 @@ clb_status clb_gpu_can_multiply(clb_device *device, clb_dtype type, const clb_pr
 }
 
 /* Column by column, row-major matrices are transposed ones: C^T = B^T A^T. */
-clb_status clb_gpu_multiply(clb_device *device, clb_dtype type, const clb_product *p) {
+clb_status clb_gpu_gemm(clb_device *device, clb_dtype type, const clb_gemm_desc *p) {
   clb_gpu *g = (clb_gpu *)device;
   int maker = maker_of(g), ta = p->transpose_a ? makers[maker].transposed : makers[maker].as_it_is,
       tb = p->transpose_b ? makers[maker].transposed : makers[maker].as_it_is;
@@ -125,7 +125,7 @@ clb_status clb_gpu_multiply(clb_device *device, clb_dtype type, const clb_produc
   const char *c = (const char *)p->c->handle + (size_t)p->offset_c * bytes,
              *a = p->k ? (const char *)p->a->handle + (size_t)p->offset_a * bytes : c;
   const char *b = p->k ? (const char *)p->b->handle + (size_t)p->offset_b * bytes : c;
-  clb_status s = clb_gpu_can_multiply(device, type, p);
+  clb_status s = clb_gpu_can_gemm(device, type, p);
   if (s) return s;
   int ld_a = p->ld_a ? (int)p->ld_a : 1, ld_b = p->ld_b ? (int)p->ld_b : 1, ld_c = (int)p->ld_c;
   const double one = 1, beta = p->add;

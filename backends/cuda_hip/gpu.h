@@ -86,22 +86,22 @@
   X(f64, CLB_GPU_GEMM, "cublasDgemmStridedBatched", "rocblas_dgemm_strided_batched")               \
   X(f32, CLB_GPU_GEMM, "cublasSgemmStridedBatched", "rocblas_sgemm_strided_batched")
 
-#define CLB_X(field, args, cuda, hip) CLB_GPU_##field,
+#define CLB_CALL(field, args, cuda, hip) CLB_GPU_##field,
 enum {
-  CLB_GPU_CALLS(CLB_X) CLB_GPU_GRAPH_CALLS(CLB_X) CLB_CUDA_CALLS(CLB_X) CLB_HIP_CALLS(CLB_X)
-      CLB_GPU_N_CALLS
+  CLB_GPU_CALLS(CLB_CALL) CLB_GPU_GRAPH_CALLS(CLB_CALL) CLB_CUDA_CALLS(CLB_CALL)
+      CLB_HIP_CALLS(CLB_CALL) CLB_GPU_N_CALLS
 };
-#undef CLB_X
-#define CLB_X(field, args, cuda, hip) CLB_GPU_COMPILER_##field,
-enum { CLB_GPU_COMPILER_CALLS(CLB_X) CLB_GPU_N_COMPILER_CALLS };
-#undef CLB_X
+#undef CLB_CALL
+#define CLB_CALL(field, args, cuda, hip) CLB_GPU_COMPILER_##field,
+enum { CLB_GPU_COMPILER_CALLS(CLB_CALL) CLB_GPU_N_COMPILER_CALLS };
+#undef CLB_CALL
 
-#define CLB_X(field, args, cuda, hip) int(*field) args;
+#define CLB_CALL(field, args, cuda, hip) int(*field) args;
 typedef struct {
-  CLB_GPU_CALLS(CLB_X)
-  CLB_GPU_GRAPH_CALLS(CLB_X)
-  CLB_CUDA_CALLS(CLB_X)
-  CLB_HIP_CALLS(CLB_X)
+  CLB_GPU_CALLS(CLB_CALL)
+  CLB_GPU_GRAPH_CALLS(CLB_CALL)
+  CLB_CUDA_CALLS(CLB_CALL)
+  CLB_HIP_CALLS(CLB_CALL)
   int (*memory_info)(size_t *free, size_t *all); /* may be NULL */
   int (*cuda_update)(void *runnable, void *graph,
                      void *what); /* of a runnable graph; may be NULL */
@@ -113,16 +113,16 @@ typedef struct {
   int (*properties_6)(void *properties, int device);
 } clb_gpu_driver;
 typedef struct {
-  CLB_GPU_COMPILER_CALLS(CLB_X)
+  CLB_GPU_COMPILER_CALLS(CLB_CALL)
   const char *(*error_text)(int code);
   int (*n_targets)(int *n), (*targets)(int *number); /* NVRTC only: 90 for sm_90 */
 } clb_gpu_compiler;
 typedef struct {
-  CLB_GPU_BLAS_CALLS(CLB_X)
+  CLB_GPU_BLAS_CALLS(CLB_CALL)
   const char *(*text)(int code);
   void *handle; /* NULL until the first op that multiplies */
 } clb_gpu_blas;
-#undef CLB_X
+#undef CLB_CALL
 
 typedef struct {
   const clb_symbol *table;
@@ -197,8 +197,8 @@ clb_status clb_gpu_launch(clb_device *device, clb_module *m, int64_t groups, con
 clb_status clb_gpu_wait(clb_device *device);
 
 clb_status clb_gpu_open_blas(clb_device *device, clb_dtype type, bool *partly);
-clb_status clb_gpu_can_multiply(clb_device *device, clb_dtype type, const clb_product *product);
-clb_status clb_gpu_multiply(clb_device *device, clb_dtype type, const clb_product *product);
+clb_status clb_gpu_can_gemm(clb_device *device, clb_dtype type, const clb_gemm_desc *product);
+clb_status clb_gpu_gemm(clb_device *device, clb_dtype type, const clb_gemm_desc *product);
 void clb_gpu_close_blas(clb_gpu *g);
 
 void clb_gpu_record(clb_device *device, const clb_work *work, int64_t n, clb_recorded **recorded);

@@ -23,7 +23,7 @@ static void *capture(clb_gpu *g, const clb_work *work, int64_t n) {
   void *graph = NULL;
   if (!g->stream || !has_graphs(g) || g->driver.capture_begin(g->stream, THIS_THREAD)) return NULL;
   for (int64_t i = 0; i < n && !s; i++)
-    s = work[i].product ? clb_gpu_multiply(&g->head, work[i].type, work[i].product)
+    s = work[i].product ? clb_gpu_gemm(&g->head, work[i].type, work[i].product)
                         : clb_gpu_launch(&g->head, work[i].module, work[i].groups, work[i].args,
                                          work[i].n_args);
   if (g->driver.capture_end(g->stream, &graph)) s = CLB_ERROR_DRIVER;

@@ -12,13 +12,13 @@ static const clb_symbol symbols[] = {
     {"CLBlastDgemm", offsetof(clb_opencl_blas, f64), false}};
 
 /* CLBlast knows neither empty matrices nor pointers nor, in batches, strides of 0. */
-static bool can(const clb_product *p) {
+static bool can(const clb_gemm_desc *p) {
   bool batch = p->count == 1 || (p->stride_a && p->stride_b && p->stride_c);
   return batch && p->k && p->a->kind == CLB_CL_MEM && p->b->kind == CLB_CL_MEM &&
          p->c->kind == CLB_CL_MEM;
 }
 
-static int multiply(clb_opencl *o, clb_dtype type, const clb_product *p) {
+static int multiply(clb_opencl *o, clb_dtype type, const clb_gemm_desc *p) {
   const clb_opencl_blas *l = &o->blas;
   int ta = p->transpose_a ? TRANSPOSED : AS_IT_IS, tb = p->transpose_b ? TRANSPOSED : AS_IT_IS;
   size_t m = (size_t)p->m, n = (size_t)p->n, k = (size_t)p->k, at_a = (size_t)p->offset_a,
@@ -40,15 +40,15 @@ static int multiply(clb_opencl *o, clb_dtype type, const clb_product *p) {
                       p->add, c, at_c, ld_c, jump_c, count, &o->queue, NULL);
 }
 
-clb_status clb_opencl_can_multiply(clb_device *device, clb_dtype type, const clb_product *p) {
+clb_status clb_opencl_can_gemm(clb_device *device, clb_dtype type, const clb_gemm_desc *p) {
   (void)type;
   return can(p) ? CLB_OK
                 : clb_fail(device->error, CLB_ERROR_UNSUPPORTED,
                            "%s: not for pointers, k = 0 or strides of 0", libraries[0]);
 }
 
-clb_status clb_opencl_multiply(clb_device *device, clb_dtype type, const clb_product *p) {
-  clb_status s = clb_opencl_can_multiply(device, type, p);
+clb_status clb_opencl_gemm(clb_device *device, clb_dtype type, const clb_gemm_desc *p) {
+  clb_status s = clb_opencl_can_gemm(device, type, p);
   if (s) return s;
   int code = multiply((clb_opencl *)device, type, p);
   return code ? clb_fail(device->error, CLB_ERROR_DRIVER,
@@ -68,10 +68,10 @@ static clb_status warm(clb_opencl *o, clb_dtype type) {
   if (s) return s;
   for (int i = 0; i < 4 && !s; i++) {
     int64_t n = i & 1 ? LARGE : 1;
-    clb_product p = {
+    clb_gemm_desc p = {
         n,     n,     n,    i & 2 ? BATCH : 1, &m, &m, &m, 0, 0, 0, n, n, n, n * n, n * n, n * n,
         false, false, false};
-    s = clb_opencl_multiply(d, type, &p);
+    s = clb_opencl_gemm(d, type, &p);
   }
   if (!s) s = d->backend->wait(d);
   clb_opencl_free(d, &m);

@@ -20,9 +20,9 @@ enum {
 clb_status clb_opencl_load(clb_error_sink *error, clb_opencl_calls *cl) {
   static const char *const names[] = {"libOpenCL.so.1", NULL};
   static const clb_symbol symbols[] = {
-#define CLB_X(name) {#name, offsetof(clb_opencl_calls, name), false},
-      CLB_OPENCL_CALLS(CLB_X)
-#undef CLB_X
+#define CLB_CALL(name) {#name, offsetof(clb_opencl_calls, name), false},
+      CLB_OPENCL_CALLS(CLB_CALL)
+#undef CLB_CALL
           {"clSetKernelArgSVMPointer", offsetof(clb_opencl_calls, clSetKernelArgSVMPointer), true},
       {"clEnqueueSVMMemcpy", offsetof(clb_opencl_calls, clEnqueueSVMMemcpy), true},
   };

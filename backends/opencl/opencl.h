@@ -41,11 +41,11 @@
 
 /* The loader's functions by their own names. */
 typedef struct {
-#define CLB_X(name) __typeof__(&name) name;
-  CLB_OPENCL_CALLS(CLB_X)
-  CLB_X(clSetKernelArgSVMPointer) /* OpenCL 2.0: NULL in older loaders */
-  CLB_X(clEnqueueSVMMemcpy)
-#undef CLB_X
+#define CLB_CALL(name) __typeof__(&name) name;
+  CLB_OPENCL_CALLS(CLB_CALL)
+  CLB_CALL(clSetKernelArgSVMPointer) /* OpenCL 2.0: NULL in older loaders */
+  CLB_CALL(clEnqueueSVMMemcpy)
+#undef CLB_CALL
 } clb_opencl_calls;
 
 /* Memory behind plain pointers: unified shared memory where the device has it, else shared virtual
@@ -154,7 +154,7 @@ clb_status clb_opencl_replay(clb_device *device, clb_recorded *recorded);
 void clb_opencl_forget_recorded(clb_device *device, clb_recorded *recorded);
 
 clb_status clb_opencl_open_blas(clb_device *device, clb_dtype type, bool *partly);
-clb_status clb_opencl_can_multiply(clb_device *device, clb_dtype type, const clb_product *product);
-clb_status clb_opencl_multiply(clb_device *device, clb_dtype type, const clb_product *product);
+clb_status clb_opencl_can_gemm(clb_device *device, clb_dtype type, const clb_gemm_desc *product);
+clb_status clb_opencl_gemm(clb_device *device, clb_dtype type, const clb_gemm_desc *product);
 
 #endif

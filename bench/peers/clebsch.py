@@ -7,7 +7,7 @@ import os
 import re
 import sys
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
 F64, F32 = 0, 1
 FORWARD, BACKWARD, DOUBLE_BACKWARD = 0, 1, 2
 MUL_IR, IR_MUL = 0, 1
@@ -104,7 +104,7 @@ def load(path=None):
     v, p, r, n = c.c_void_p, c.POINTER(c.c_void_p), rows, c.c_int64
     arguments = {
         "context_create": [c.c_char_p, p], "context_adopt": [c.c_char_p, c.POINTER(native), p], "context_device": [v, c.POINTER(device_info)],
-        "wait": [v], "measure_ceilings": [v] + 3 * [c.POINTER(c.c_double)], "buffer_create": [v, c.c_uint64, p], "buffer_wrap": [v, c.c_int, v, c.c_uint64, p],
+        "wait": [v], "measure_peaks": [v] + 3 * [c.POINTER(c.c_double)], "buffer_create": [v, c.c_uint64, p], "buffer_wrap": [v, c.c_int, v, c.c_uint64, p],
         "spherical_harmonics_create": [v, c.POINTER(spherical_harmonics_desc), p], "spherical_harmonics_forward": [v, n, r, r],
         "spherical_harmonics_backward": [v, n, r, r, r], "spherical_harmonics_double_backward": [v, n] + 5 * [r],
         "channel_wise": [v] + 3 * [c.c_char_p] + [c.c_int, c.POINTER(instructions)],
@@ -195,7 +195,7 @@ class Context:
 
     def ceilings(self):
         values = [c.c_double() for _ in range(3)]
-        self("measure_ceilings", *map(c.byref, values))
+        self("measure_peaks", *map(c.byref, values))
         return [v.value for v in values]
 
     def wait(self):

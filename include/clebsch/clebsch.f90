@@ -10,7 +10,7 @@ module clebsch
   integer(c_int), parameter :: CLB_FORWARD = 0, CLB_BACKWARD = 1, CLB_DOUBLE_BACKWARD = 2, CLB_TRIPLE_BACKWARD = 3
   integer(c_int), parameter :: CLB_PASS_FORWARD = 1, CLB_PASS_BACKWARD = 2, CLB_PASS_DOUBLE_BACKWARD = 4, &
        CLB_PASS_TRIPLE_BACKWARD = 8, CLB_MEASURE = 1073741824 ! add them up for `passes`
-  integer(c_int), parameter :: CLB_WIDE_ACCESSES = 1, CLB_REGISTER_SUMS = 2, CLB_SPLIT_ROWS = 4 ! for clb_context_without
+  integer(c_int), parameter :: CLB_WIDE_ACCESSES = 1, CLB_REGISTER_SUMS = 2, CLB_SPLIT_ROWS = 4 ! for clb_context_disable
   integer(c_int), parameter :: CLB_POINTER = 0, CLB_CL_MEM = 1
   integer(c_int), parameter :: CLB_COMPONENT = 0, CLB_NORM = 1, CLB_INTEGRAL = 2
   integer(c_int), parameter :: CLB_MUL_IR = 0, CLB_IR_MUL = 1, CLB_MERGED = 2
@@ -18,7 +18,7 @@ module clebsch
        CLB_UVW_HALF = 7
   integer(c_int), parameter :: CLB_IRREP_COMPONENT = 0, CLB_IRREP_NORM = 1, CLB_IRREP_NONE = 2
   integer(c_int), parameter :: CLB_PATH_ELEMENT = 0, CLB_PATH_PATH = 1, CLB_PATH_NONE = 2
-  integer(c_int), parameter :: CLB_X = 1, CLB_Y = 2, CLB_W = 4, CLB_Z = 8
+  integer(c_int), parameter :: CLB_OPERAND_X = 1, CLB_OPERAND_Y = 2, CLB_OPERAND_W = 4, CLB_OPERAND_Z = 8
   integer(c_int), parameter :: CLB_SORTED = 0, CLB_AS_FOUND = 1
   integer(c_int), parameter :: CLB_MAX_INSTRUCTIONS = 512, CLB_IRREPS_BYTES = 8192
   integer(c_int), parameter :: CLB_I32 = 0, CLB_I64 = 1
@@ -189,7 +189,7 @@ module clebsch
       import; type(c_ptr), value :: ctx
       integer(c_int) :: status
     end function
-    function clb_measure_ceilings(ctx, copy_bytes_per_second, f32_per_second, f64_per_second) bind(c) result(status)
+    function clb_measure_peaks(ctx, copy_bytes_per_second, f32_per_second, f64_per_second) bind(c) result(status)
       import; type(c_ptr), value :: ctx; real(c_double), intent(out) :: copy_bytes_per_second, f32_per_second, f64_per_second
       integer(c_int) :: status
     end function
@@ -267,7 +267,7 @@ module clebsch
       import; type(c_ptr), value :: ctx
       integer(c_int) :: status
     end function
-    function clb_context_without(ctx, optimisations) bind(c) result(status)
+    function clb_context_disable(ctx, optimisations) bind(c) result(status)
       import; type(c_ptr), value :: ctx; integer(c_int), value :: optimisations
       integer(c_int) :: status
     end function

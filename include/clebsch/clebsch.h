@@ -23,7 +23,7 @@ extern "C" {
 #define CLB_API
 #endif
 
-#define CLB_VERSION "0.1.0"
+#define CLB_VERSION "0.2.0"
 
 #define CLB_STATUSES(X)                                                                            \
   X(CLB_OK, "no error")                                                                            \
@@ -36,9 +36,9 @@ extern "C" {
   X(CLB_ERROR_INTERNAL, "a mistake inside Clebsch; please report it")
 
 typedef enum {
-#define CLB_X(name, text) name,
-  CLB_STATUSES(CLB_X)
-#undef CLB_X
+#define CLB_STATUS(name, text) name,
+  CLB_STATUSES(CLB_STATUS)
+#undef CLB_STATUS
 } clb_status;
 
 /* How numbers are kept in memory; arithmetic is CLB_F64 or CLB_F32 (see `arithmetic` of each op).
@@ -125,8 +125,8 @@ CLB_API clb_status clb_wait(clb_context *ctx);
 /* What this device can do, measured here and now by generated kernels (about a second): bytes read
    + written per second by a copy far larger than any cache, multiply-add operations per second in
    f32 and f64 (fma = 2; 0 where there is no f64). */
-CLB_API clb_status clb_measure_ceilings(clb_context *ctx, double *copy_bytes_per_second,
-                                        double *f32_per_second, double *f64_per_second);
+CLB_API clb_status clb_measure_peaks(clb_context *ctx, double *copy_bytes_per_second,
+                                     double *f32_per_second, double *f64_per_second);
 
 /* Where the time goes.  From begin to end every launch is waited for and timed by itself, which
    costs some microseconds each; `end` then calls each(entry, user) for every kind of kernel, in the
@@ -271,7 +271,7 @@ enum {
   CLB_SPLIT_ROWS =
       4 /* of a graph, with more than 256 edges, to be worked on in parts side by side */
 };
-CLB_API clb_status clb_context_without(clb_context *ctx, unsigned optimisations);
+CLB_API clb_status clb_context_disable(clb_context *ctx, unsigned optimisations);
 
 /* ---- real spherical harmonics -----------------------------------------------------------------
  */
@@ -352,7 +352,7 @@ typedef enum { CLB_IRREP_COMPONENT, CLB_IRREP_NORM, CLB_IRREP_NONE } clb_irrep_n
 typedef enum { CLB_PATH_ELEMENT, CLB_PATH_PATH, CLB_PATH_NONE } clb_path_normalization;
 
 /* Operands of a product, to be added up. */
-enum { CLB_X = 1, CLB_Y = 2, CLB_W = 4, CLB_Z = 8 };
+enum { CLB_OPERAND_X = 1, CLB_OPERAND_Y = 2, CLB_OPERAND_W = 4, CLB_OPERAND_Z = 8 };
 
 typedef struct {
   const char *irreps_x, *irreps_y, *irreps_z;
@@ -363,13 +363,13 @@ typedef struct {
   clb_layout layout_x, layout_y, layout_z;
   int shared_weights; /* 1: w (and c, r) is one row for all rows, and gradients of it are summed
                          over rows */
-  unsigned indexed;   /* of CLB_X, CLB_Y, CLB_W (not shared): x, y or w has its clb_rows.index;
-                         nothing else has one */
-  unsigned gradients; /* what derivative passes give, of CLB_X: g_x, d_x, e_x, e_a; CLB_Y, CLB_W:
-                         likewise; CLB_Z: d_g, e_g; 0: all. The rest is neither computed nor stored,
-                         and its clb_rows may be empty */
-  unsigned
-      incoming; /* which of a (CLB_X), b (CLB_Y), c (CLB_W) there are, the rest being 0; 0: all */
+  unsigned indexed;   /* of CLB_OPERAND_X, CLB_OPERAND_Y, CLB_OPERAND_W (not shared): x, y or w has
+                         its clb_rows.index;   nothing else has one */
+  unsigned gradients; /* what derivative passes give, of CLB_OPERAND_X: g_x, d_x, e_x, e_a;
+                         CLB_OPERAND_Y, CLB_OPERAND_W: likewise; CLB_OPERAND_Z: d_g, e_g; 0: all.
+                         The rest is neither computed nor stored, and its clb_rows may be empty */
+  unsigned incoming;  /* which of a (CLB_OPERAND_X), b (CLB_OPERAND_Y), c (CLB_OPERAND_W) there are,
+                         the rest being 0; 0: all */
   clb_dtype storage, arithmetic; /* as for spherical harmonics */
   int accumulate;                /* 1: add to the outputs instead of overwriting them */
   unsigned passes;               /* CLB_PASS_BIT of each pass to compile */
@@ -547,9 +547,10 @@ typedef struct {
   int vectors; /* 1: y is v[n_edges][3], vectors of edges, and the product gets Y(v / |v|); g_y, b
                   and d_y are like v, too: gradients by v and what comes in along it.  Terms of
                   irreps_y are then 1x0e, 1x1o, 1x2e, ..., in any order.  With knots r = |v|: w,
-                  g_w, c and d_w are not looked at, g_y (of `gradients` CLB_Y alone) is the gradient
-                  by v of Y and r both, and b (of `incoming` CLB_Y alone) comes in along it.  At v =
-                  0 gradients by v are 0.  Y, r and gradients by them are kept in the storage type
+                  g_w, c and d_w are not looked at, g_y (of `gradients` CLB_OPERAND_Y alone) is the
+                  gradient by v of Y and r both, and b (of `incoming` CLB_OPERAND_Y alone) comes in
+                  along it.  At v = 0 gradients by v are 0.  Y, r and gradients by them are kept in
+                  the storage type
                 */
   clb_normalization normalization; /* of Y, with vectors */
 } clb_convolution_desc;

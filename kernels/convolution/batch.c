@@ -134,10 +134,10 @@ static void ask_share(const clb_convolution *c, ir_val buffer, ir_type element, 
   for (int64_t done = 0, vectors = (share * line + lanes - 1) / lanes, width; done < vectors;
        done += width) {
     width = vectors - done < IR_MAX_WIDTH ? vectors - done : IR_MAX_WIDTH;
-    ir_ask(k, buffer,
-           ir_add(k, ir_add(k, at, ir_mul(k, ir_cast(k, IR_I64, ir_lane(k)), i64(c, width))),
-                  i64(c, done * lanes)),
-           (int)width);
+    ir_prefetch(k, buffer,
+                ir_add(k, ir_add(k, at, ir_mul(k, ir_cast(k, IR_I64, ir_lane(k)), i64(c, width))),
+                       i64(c, done * lanes)),
+                (int)width);
   }
 }
 

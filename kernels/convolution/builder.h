@@ -167,7 +167,8 @@ int clb_stage_size(const clb_problem *p, const clb_parts *parts, const clb_sched
 /* Whether such sums are among a pass's results. */
 static inline bool clb_wants_sums(const clb_problem *p) {
   return p->pass != CLB_FORWARD &&
-         p->tensor_product.gradients & (CLB_Y | (p->convolution.spline ? CLB_W : 0));
+         p->tensor_product.gradients &
+             (CLB_OPERAND_Y | (p->convolution.spline ? CLB_OPERAND_W : 0));
 }
 
 /* ---- batches ---- */

@@ -10,9 +10,9 @@ const char *clb_version(void) { return CLB_VERSION; }
 
 const char *clb_status_text(clb_status status) {
   static const char *const texts[] = {
-#define CLB_X(name, text) text,
-      CLB_STATUSES(CLB_X)
-#undef CLB_X
+#define CLB_STATUS(name, text) text,
+      CLB_STATUSES(CLB_STATUS)
+#undef CLB_STATUS
   };
   return (size_t)status < sizeof texts / sizeof *texts ? texts[status] : "no such status";
 }
@@ -76,12 +76,12 @@ clb_status clb_context_device(clb_context *ctx, clb_device_info *info) {
   return CLB_OK;
 }
 
-clb_status clb_context_without(clb_context *ctx, unsigned optimisations) {
+clb_status clb_context_disable(clb_context *ctx, unsigned optimisations) {
   clb_status s = clb_context_check(ctx);
   if (s) return s;
   if (optimisations & ~(unsigned)(CLB_WIDE_ACCESSES | CLB_REGISTER_SUMS | CLB_SPLIT_ROWS))
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
-                    "clb_context_without: optimisations is %#x; it must be a sum of "
+                    "clb_context_disable: optimisations is %#x; it must be a sum of "
                     "CLB_WIDE_ACCESSES and its like",
                     optimisations);
   ctx->without = optimisations;

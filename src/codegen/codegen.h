@@ -30,7 +30,7 @@ typedef struct {
 } clb_dialect;
 
 /* Adds the text or words to out.  The kernel must have passed ir_verify and, where the device has
-   no sub-groups, been legalised. false: out of memory, or `error` says what this language cannot
+   no sub-groups, been lowered. false: out of memory, or `error` says what this language cannot
    say. */
 bool clb_print(const ir_kernel *k, const clb_dialect *dialect, clb_text *out, char *error,
                size_t size);

@@ -378,7 +378,7 @@ static void put_instruction(printer *p, ir_val v, const ir_ins *i) {
     case IR_REAL:
     case IR_ELEMENT:
     case IR_LOCAL:
-    case IR_ASK: return;
+    case IR_PREFETCH: return;
     case IR_SUBGROUP:
     case IR_LANE: put_place(p, v, i); return;
     case IR_LOAD: put_load(p, v, i); return;
@@ -482,7 +482,7 @@ bool clb_print_c(const ir_kernel *k, const clb_dialect *dialect, clb_text *out, 
   if (!sayable(&p, error, size)) goto done;
   put_body(&p);
   if (!body.failed) {
-    const char *missing = clb_words(dialect, body.s, out);
+    const char *missing = clb_builtins(dialect, body.s, out);
     if (missing)
       snprintf(error, size, "kernel %s: this device has no %s: no sub-groups", k->name, missing);
     if (missing) goto done;

@@ -263,7 +263,7 @@ static bool uses(const char *text, const char *name) {
   return false;
 }
 
-const char *clb_words(const clb_dialect *dialect, const char *body, clb_text *out) {
+const char *clb_builtins(const clb_dialect *dialect, const char *body, clb_text *out) {
   bool used[N] = {false};
   for (int w = N - 1; w >= 0; w--) {
     used[w] = uses(body, words[w].name);

@@ -7,7 +7,7 @@
 
 /* Adds to `out` the definition of every word the body uses.  NULL, or the word that this language
    lacks. */
-const char *clb_words(const clb_dialect *dialect, const char *body, clb_text *out);
+const char *clb_builtins(const clb_dialect *dialect, const char *body, clb_text *out);
 
 /* AMD's own: simt_builtins_hip.c. */
 extern const char clb_hip_exp_f32[], clb_hip_exp_f64[], clb_hip_turn_f32[], clb_hip_turn_f64[],

@@ -151,7 +151,7 @@ static bool step(const ir_machine *m, char *base, int32_t v) {
     case IR_STORE: return ir_machine_store(m, base, v);
     case IR_ATOMIC_ADD: return ir_machine_atomic_add(m, base, v);
     case IR_COPY: return ir_machine_copy(m, base, v);
-    case IR_ASK: return true;
+    case IR_PREFETCH: return true;
     case IR_COPY_COMMIT: return ir_machine_queue(m, base)->batches++, true;
     case IR_COPY_WAIT: return ir_machine_wait(m, base, i->imm), true;
     case IR_SHUFFLE:

@@ -586,13 +586,13 @@ static void bare(ir_kernel *k, ir_op op, int64_t imm) {
 }
 void ir_copy_commit(ir_kernel *k) { bare(k, IR_COPY_COMMIT, 0); }
 void ir_copy_wait(ir_kernel *k, int batches) { bare(k, IR_COPY_WAIT, batches); }
-void ir_ask(ir_kernel *k, ir_val buffer, ir_val index, int width) {
-  if (!access(k, IR_ASK, buffer, index, IR_NONE, width, false)) return;
+void ir_prefetch(ir_kernel *k, ir_val buffer, ir_val index, int width) {
+  if (!access(k, IR_PREFETCH, buffer, index, IR_NONE, width, false)) return;
   if (k->ins[index].shape == IR_VARYING) {
-    mistake(k, "ASK: index %d is not that of lanes back to back", index);
+    mistake(k, "PREFETCH: index %d is not that of lanes back to back", index);
     return;
   }
-  emit(k, (ir_ins){.op = IR_ASK,
+  emit(k, (ir_ins){.op = IR_PREFETCH,
                    .arg = {buffer, index, IR_NONE, IR_NONE, IR_NONE},
                    .stride = IR_NONE,
                    .width = width});

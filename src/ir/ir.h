@@ -98,7 +98,7 @@ typedef enum { IR_UNIFORM, IR_AFFINE, IR_VARYING } ir_shape;
   X(IF, 0, 1)          /* uniform bool */                                                         \
   X(ELSE, 0, 0)                                                                                   \
   X(END, 0, 0)                                                                                    \
-  X(ASK, 0, 2)         /* buffer, index: `width` elements of each lane from there on are soon     \
+  X(PREFETCH, 0, 2)    /* buffer, index: `width` elements of each lane from there on are soon     \
                           read; a hint, for CPUs, of any index */
 /* clang-format on */
 
@@ -180,8 +180,8 @@ void ir_copy_aligned(ir_kernel *k, ir_val local, ir_val at, ir_val buffer, ir_va
                      int width); /* 8 or 16 bytes */
 void ir_copy_commit(ir_kernel *k);
 void ir_copy_wait(ir_kernel *k, int batches);
-void ir_ask(ir_kernel *k, ir_val buffer, ir_val index,
-            int width); /* hint: this will be read; lanes lie back to back */
+void ir_prefetch(ir_kernel *k, ir_val buffer, ir_val index,
+                 int width); /* hint: this will be read; lanes lie back to back */
 void ir_barrier(ir_kernel *k, bool group);
 void ir_pace(ir_kernel *k);
 ir_val ir_shuffle(ir_kernel *k, ir_val value, ir_val lane);
@@ -259,6 +259,6 @@ bool clb_shuffles(const ir_kernel *k);
 /* A kernel that says the same without SHUFFLE, SHUFFLE_XOR and REDUCE_ADD: they go through local
    memory and group barriers. Only for kernels with one sub-group per group.  `out` is begun and
    finished here; false: out->error. */
-bool clb_legalise(const ir_kernel *k, ir_kernel *out);
+bool clb_lower_shuffles(const ir_kernel *k, ir_kernel *out);
 
 #endif

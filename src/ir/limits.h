@@ -15,7 +15,7 @@ typedef struct {
   int units;                /* multiprocessors, compute units, cores */
   bool simd; /* lanes are a CPU's SIMD lanes: wide loads and stores are transposed in registers,
                 staging is useless */
-  bool subgroups;    /* false: the backend legalises shuffles, which needs subgroups == 1 */
+  bool subgroups;    /* false: the backend lowers shuffles, which needs subgroups == 1 */
   bool async_copies; /* copies into local memory go on by themselves */
   bool f64;
 } clb_limits;

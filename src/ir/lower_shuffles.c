@@ -13,7 +13,7 @@ typedef struct {
   ir_kernel *to;
   ir_val *map;                 /* from a value of `from` to one of `to` */
   ir_val meeting[IR_BF16 + 1]; /* by type: one LOCAL element per lane */
-} legaliser;
+} lowering;
 
 static bool crosses(ir_op op) {
   return op == IR_SHUFFLE || op == IR_SHUFFLE_XOR || op == IR_REDUCE_ADD;
@@ -25,16 +25,16 @@ bool clb_shuffles(const ir_kernel *k) {
   return false;
 }
 
-static ir_val mapped(const legaliser *l, ir_val v) { return v == IR_NONE ? IR_NONE : l->map[v]; }
+static ir_val mapped(const lowering *l, ir_val v) { return v == IR_NONE ? IR_NONE : l->map[v]; }
 
 /* Every lane shows its value to the others. */
-static ir_val show(legaliser *l, ir_val value, ir_type type) {
+static ir_val show(lowering *l, ir_val value, ir_type type) {
   ir_store(l->to, l->meeting[type], ir_lane(l->to), IR_NONE, value);
   ir_barrier(l->to, true);
   return l->meeting[type];
 }
 
-static ir_val shuffle(legaliser *l, ir_val value, ir_type type, ir_val lane) {
+static ir_val shuffle(lowering *l, ir_val value, ir_type type, ir_val lane) {
   ir_val v = ir_load(l->to, show(l, value, type), lane, IR_NONE);
   ir_barrier(l->to, true);
   return v;
@@ -55,7 +55,7 @@ static ir_val flipped(ir_kernel *k, int64_t with) {
 
 /* Every lane adds all the values, in the order of REDUCE_ADD: v[j] is what lane j < d has after
    step d. */
-static ir_val reduce(legaliser *l, ir_val value, ir_type type) {
+static ir_val reduce(lowering *l, ir_val value, ir_type type) {
   ir_kernel *k = l->to;
   int32_t lanes = k->lanes;
   ir_val *v = calloc((size_t)lanes, sizeof *v), sum;
@@ -75,14 +75,14 @@ static ir_val reduce(legaliser *l, ir_val value, ir_type type) {
   return sum;
 }
 
-static ir_val load(legaliser *l, const ir_ins *i) {
+static ir_val load(lowering *l, const ir_ins *i) {
   ir_val v[IR_MAX_WIDTH];
   (i->imm ? ir_load_aligned : ir_load_wide)(l->to, mapped(l, i->arg[0]), mapped(l, i->arg[1]),
                                             mapped(l, i->arg[2]), i->width, v);
   return v[0]; /* ELEMENT j of a wide one is v[0] + j: they are built in one go */
 }
 
-static void store(legaliser *l, const ir_ins *i) {
+static void store(lowering *l, const ir_ins *i) {
   ir_val v[IR_MAX_WIDTH];
   for (int32_t j = 0; j < i->width; j++) v[j] = l->map[l->from->pool[i->imm + j]];
   ir_store_wide(l->to, mapped(l, i->arg[0]), mapped(l, i->arg[1]), mapped(l, i->arg[2]), i->width,
@@ -90,7 +90,7 @@ static void store(legaliser *l, const ir_ins *i) {
 }
 
 /* What has no value: memory, batches, blocks. */
-static void act(legaliser *l, const ir_ins *i) {
+static void act(lowering *l, const ir_ins *i) {
   ir_kernel *k = l->to;
   const ir_val *a = i->arg;
   switch (i->op) {
@@ -106,7 +106,7 @@ static void act(legaliser *l, const ir_ins *i) {
     case IR_COPY_COMMIT: ir_copy_commit(k); break;
     case IR_COPY_WAIT: ir_copy_wait(k, (int)i->imm); break;
     case IR_BARRIER: (i->imm == IR_PACE ? ir_pace(k) : ir_barrier(k, true)); break;
-    case IR_ASK: ir_ask(k, mapped(l, a[0]), mapped(l, a[1]), i->width); break;
+    case IR_PREFETCH: ir_prefetch(k, mapped(l, a[0]), mapped(l, a[1]), i->width); break;
     case IR_IF: ir_if(k, mapped(l, a[0])); break;
     case IR_ELSE: ir_else(k); break;
     default: ir_end(k);
@@ -119,7 +119,7 @@ static ir_val buffer(ir_kernel *k, const ir_ins *i) {
   return v;
 }
 
-static ir_val again(legaliser *l, const ir_ins *i) {
+static ir_val again(lowering *l, const ir_ins *i) {
   ir_kernel *k = l->to;
   ir_type type = (ir_type)i->type;
   ir_val a = mapped(l, i->arg[0]), b = mapped(l, i->arg[1]), c = mapped(l, i->arg[2]);
@@ -151,7 +151,7 @@ static ir_val again(legaliser *l, const ir_ins *i) {
 
 /* The arrays that lanes meet in stand at the head: one for each type that crosses lanes.  Returns
    whether any does. */
-static bool meet(legaliser *l) {
+static bool meet(lowering *l) {
   bool met[IR_BF16 + 1] = {false}, some = false;
   for (int32_t v = 0; v < l->from->n; v++) {
     const ir_ins *i = &l->from->ins[v];
@@ -163,8 +163,8 @@ static bool meet(legaliser *l) {
   return some;
 }
 
-bool clb_legalise(const ir_kernel *k, ir_kernel *out) {
-  legaliser l = {.from = k, .to = out, .map = calloc((size_t)k->n + 1, sizeof *l.map)};
+bool clb_lower_shuffles(const ir_kernel *k, ir_kernel *out) {
+  lowering l = {.from = k, .to = out, .map = calloc((size_t)k->n + 1, sizeof *l.map)};
   ir_begin(out, k->name, k->lanes, k->subgroups, k->rows);
   out->large_registers = k->large_registers;
   out->resident = k->resident;

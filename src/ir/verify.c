@@ -438,7 +438,7 @@ static const struct {
     [IR_IF] = {condition, ""},
     [IR_ELSE] = {nothing, ""},
     [IR_END] = {nothing, ""},
-    [IR_ASK] = {ask, "W"},
+    [IR_PREFETCH] = {ask, "W"},
 };
 
 static const int operands[IR_OP_COUNT] = {

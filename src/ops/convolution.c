@@ -89,8 +89,9 @@ static clb_status read_description(clb_context *ctx, const clb_convolution_desc 
   int32_t *gradients = &p->tensor_product.gradients;
   int32_t *of[] = {gradients, &p->tensor_product.incoming};
   for (int i = 0; i < 2 && desc->vectors && desc->knots; i++)
-    *of[i] =
-        *of[i] & CLB_Y ? *of[i] | CLB_W : *of[i] & ~CLB_W; /* of lengths go with those of vectors */
+    *of[i] = *of[i] & CLB_OPERAND_Y
+                 ? *of[i] | CLB_OPERAND_W
+                 : *of[i] & ~CLB_OPERAND_W; /* of lengths go with those of vectors */
   return s;
 }
 
@@ -104,18 +105,18 @@ static clb_status create_parts(clb_op *op, clb_problem *p, unsigned passes, clb_
   if (!clb_is_channel_wise(tp))
     return clb_convolution_messages_create(op, passes, tune, &parts->messages);
   clb_dtype storage = (clb_dtype)p->storage, arithmetic = (clb_dtype)p->arithmetic;
-  bool twice = passes & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) && gradients & CLB_Z,
+  bool twice = passes & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) && gradients & CLB_OPERAND_Z,
        derivatives = passes >> CLB_BACKWARD;
   clb_status s = CLB_OK;
   if (twice) {
-    p->tensor_product.gradients = CLB_Z;
+    p->tensor_product.gradients = CLB_OPERAND_Z;
     s = clb_op_create(ctx, p, CLB_PASS_BIT(CLB_DOUBLE_BACKWARD), NULL, &parts->results);
   }
   if (!s && (passes & CLB_PASS_BIT(CLB_FORWARD) || twice) && tp->z.dim)
     s = clb_row_sum_create(ctx, arithmetic, storage, arithmetic, tp->z.dim, &parts->z);
-  if (!s && derivatives && gradients & CLB_X && tp->x.dim)
+  if (!s && derivatives && gradients & CLB_OPERAND_X && tp->x.dim)
     s = clb_row_sum_create(ctx, arithmetic, storage, arithmetic, tp->x.dim, &parts->x);
-  if (!s && derivatives && gradients & CLB_W && tp->shared_weights && tp->n_weights)
+  if (!s && derivatives && gradients & CLB_OPERAND_W && tp->shared_weights && tp->n_weights)
     s = clb_column_sum_create(ctx, storage, arithmetic, tp->n_weights, INT32_MAX, &parts->weights);
   return s;
 }
@@ -134,7 +135,7 @@ clb_status clb_convolution_make(clb_context *ctx, const clb_convolution_desc *de
   clb_status s = read_description(ctx, desc, p);
   int gradients = p->tensor_product.gradients;
   bool walks = clb_is_channel_wise(&p->tensor_product);
-  if (walks) p->tensor_product.gradients &= ~CLB_Z;
+  if (walks) p->tensor_product.gradients &= ~CLB_OPERAND_Z;
   if (!s) s = create_op(ctx, p, passes, op);
   if (!s) s = create_parts(*op, p, passes, tune, gradients);
   clb_convolution_parts *parts = s ? NULL : parts_of(*op);
@@ -194,7 +195,7 @@ static clb_convolution_needs measure(const clb_op *op, clb_pass pass, const clb_
   if (parts_of(op)->messages) return n;
   if (pass == CLB_FORWARD || (pass == CLB_DOUBLE_BACKWARD && parts_of(op)->results))
     n.z = pieces * tp->z.dim * bytes;
-  if (pass != CLB_FORWARD && tp->gradients & CLB_X && !op->problem.convolution.atomics) {
+  if (pass != CLB_FORWARD && tp->gradients & CLB_OPERAND_X && !op->problem.convolution.atomics) {
     n.x = clb_lines(pieces * tp->x.dim * bytes);
     n.edge_x = tp->x.dim * clb_dtype_bytes(op->problem.arithmetic);
   }
@@ -267,8 +268,8 @@ static bool aligned(const call *c) {
   if (c->op->problem.convolution.spline && parts_of(c->op)->table_at % step) return false;
   for (int i = 0; i < c->n_operands; i++) {
     const clb_operand *o = &c->operand[i];
-    if (!o->columns || o->written || o->of == CLB_Z ||
-        (o->of == CLB_W && c->op->problem.convolution.spline))
+    if (!o->columns || o->written || o->of == CLB_OPERAND_Z ||
+        (o->of == CLB_OPERAND_W && c->op->problem.convolution.spline))
       continue;
     bool start = o->rows.buffer->memory.kind != CLB_POINTER ||
                  (uintptr_t)o->rows.buffer->memory.handle % 16 == 0;
@@ -320,7 +321,7 @@ static clb_operand *written(call *c, int of) {
    ones. */
 static clb_status run_results(call *c, clb_op *op) {
   const clb_buffer *b = c->graph->buffer;
-  clb_operand *z = written(c, CLB_Z);
+  clb_operand *z = written(c, CLB_OPERAND_Z);
   int64_t n = c->graph->n_edges, pieces = clb_graph_own_pieces(c->graph);
   if (!z) return CLB_OK;
   clb_operand whole = *z;
@@ -350,8 +351,8 @@ static clb_status run_edges(call *c, int64_t e0, int64_t e1) {
   const clb_buffer *b = c->graph->buffer;
   clb_op *op = c->op;
   clb_convolution_parts *parts = op->parts;
-  clb_operand *x = op->problem.convolution.atomics ? NULL : written(c, CLB_X),
-              *w = parts->weights ? written(c, CLB_W) : NULL, x_whole, w_whole;
+  clb_operand *x = op->problem.convolution.atomics ? NULL : written(c, CLB_OPERAND_X),
+              *w = parts->weights ? written(c, CLB_OPERAND_W) : NULL, x_whole, w_whole;
   clb_buffer workspace = {.ctx = op->ctx, .memory = c->workspace};
   const clb_memory *m = &c->workspace;
   bool add = e0 > 0 || op->problem.accumulate;
@@ -389,8 +390,8 @@ static int64_t part_of(const call *c) {
 static clb_status run_all_edges(call *c) {
   int64_t n = c->graph->n_edges, part = part_of(c);
   clb_status s = CLB_OK;
-  const clb_operand *x = written(c, CLB_X);
-  if (!x && !written(c, CLB_Y) && !written(c, CLB_W)) return CLB_OK;
+  const clb_operand *x = written(c, CLB_OPERAND_X);
+  if (!x && !written(c, CLB_OPERAND_Y) && !written(c, CLB_OPERAND_W)) return CLB_OK;
   if (x && c->op->problem.convolution.atomics &&
       !c->op->problem.accumulate) /* sums over no edges are 0 */
     s = clb_row_sum_run(parts_of(c->op)->x, c->graph, CLB_BY_SENDER, 0, 0, &x->rows.buffer->memory,
@@ -407,18 +408,18 @@ int clb_convolution_operands(const clb_problem *p, clb_pass pass, const clb_rows
                              clb_operand *operands) {
   int n = clb_tensor_product_operands(p, pass, rows, operands);
   for (clb_operand *o = operands; o < operands + n; o++) {
-    if (o->of == CLB_W && o->columns && p->convolution.spline)
+    if (o->of == CLB_OPERAND_W && o->columns && p->convolution.spline)
       o->columns = p->convolution.vectors ? 0 : 1;
-    if (o->of == CLB_Y && o->columns && p->convolution.vectors) o->columns = 3;
+    if (o->of == CLB_OPERAND_Y && o->columns && p->convolution.vectors) o->columns = 3;
   }
   return n;
 }
 
 static clb_status check_operands(call *c) {
-  const int64_t n[] = {[CLB_X] = c->graph->n_rows[CLB_BY_SENDER],
-                       [CLB_Y] = c->graph->n_edges,
-                       [CLB_W] = c->graph->n_edges,
-                       [CLB_Z] = c->graph->n_rows[CLB_BY_RECEIVER]};
+  const int64_t n[] = {[CLB_OPERAND_X] = c->graph->n_rows[CLB_BY_SENDER],
+                       [CLB_OPERAND_Y] = c->graph->n_edges,
+                       [CLB_OPERAND_W] = c->graph->n_edges,
+                       [CLB_OPERAND_Z] = c->graph->n_rows[CLB_BY_RECEIVER]};
   clb_status s = CLB_OK;
   for (int i = 0; i < c->n_operands && !s; i++) {
     s = clb_op_check_operand(c->op, c->pass, n[c->operand[i].of], &c->operand[i]);
@@ -461,7 +462,7 @@ clb_status clb_convolution_run(clb_op *op, clb_pass pass, clb_graph *graph, cons
   const clb_convolution_vectors *vectors = parts_of(op)->vectors;
   int gradients = tp->gradients;
   c.needs = measure(op, pass, graph);
-  tp->gradients |= results ? CLB_Z : 0;
+  tp->gradients |= results ? CLB_OPERAND_Z : 0;
   c.n_operands = clb_convolution_operands(&op->problem, pass, rows, c.operand);
   tp->gradients = gradients;
   s = check_operands(&c);

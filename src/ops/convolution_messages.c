@@ -18,7 +18,8 @@
 
 /* Results of nodes: gradients of x are summed by sender, of z by receiver. */
 enum { SENDERS, RECEIVERS, NODES };
-static const int like[NODES] = {CLB_X, CLB_Z}, direction[NODES] = {CLB_BY_SENDER, CLB_BY_RECEIVER};
+static const int like[NODES] = {CLB_OPERAND_X, CLB_OPERAND_Z},
+                 direction[NODES] = {CLB_BY_SENDER, CLB_BY_RECEIVER};
 
 struct clb_convolution_messages {
   clb_op *product;
@@ -40,16 +41,16 @@ void clb_convolution_messages_destroy(clb_convolution_messages **messages) {
 
 static int64_t columns_of(const clb_op *op, int of) {
   const clb_tensor_product_problem *tp = &op->problem.tensor_product;
-  return of == CLB_X ? tp->x.dim : of == CLB_Z ? tp->z.dim : tp->n_weights;
+  return of == CLB_OPERAND_X ? tp->x.dim : of == CLB_OPERAND_Z ? tp->z.dim : tp->n_weights;
 }
 
 /* Columns of a result that lies in the workspace, edge by edge; 0: the pass does not give it. */
 static int64_t message(const clb_op *op, clb_pass pass, int of) {
   const clb_tensor_product_problem *tp = &op->problem.tensor_product;
   bool given = pass == CLB_FORWARD
-                   ? of == CLB_Z
-                   : tp->gradients & of && (of != CLB_Z || pass == CLB_DOUBLE_BACKWARD);
-  return given && (of != CLB_W || tp->shared_weights) ? columns_of(op, of) : 0;
+                   ? of == CLB_OPERAND_Z
+                   : tp->gradients & of && (of != CLB_OPERAND_Z || pass == CLB_DOUBLE_BACKWARD);
+  return given && (of != CLB_OPERAND_W || tp->shared_weights) ? columns_of(op, of) : 0;
 }
 
 static bool converts(const clb_op *op) { return op->problem.storage != op->problem.arithmetic; }
@@ -65,8 +66,9 @@ static clb_status create_product(clb_op *op, unsigned passes, clb_tuner tune, cl
   p->accumulate = op->problem.accumulate;
   p->tensor_product = op->problem.tensor_product;
   p->tensor_product.indexed =
-      (p->tensor_product.x.dim ? CLB_X : 0) | (p->tensor_product.z.dim ? CLB_Z : 0);
-  p->tensor_product.edges = CLB_X | CLB_Z | (op->problem.convolution.vectors ? CLB_Y : 0);
+      (p->tensor_product.x.dim ? CLB_OPERAND_X : 0) | (p->tensor_product.z.dim ? CLB_OPERAND_Z : 0);
+  p->tensor_product.edges =
+      CLB_OPERAND_X | CLB_OPERAND_Z | (op->problem.convolution.vectors ? CLB_OPERAND_Y : 0);
   clb_status s = clb_op_create(op->ctx, p, passes, tune, product);
   free(p);
   return s;
@@ -93,10 +95,10 @@ clb_status clb_convolution_messages_create(clb_op *op, unsigned passes, clb_tune
   if (!m) return clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
   clb_status s = create_product(op, passes, tune, &m->product);
   for (int i = 0; i < NODES && !s; i++) s = create_sums(op, passes, i, m);
-  if (!s && passes >> CLB_BACKWARD && message(op, CLB_BACKWARD, CLB_W))
+  if (!s && passes >> CLB_BACKWARD && message(op, CLB_BACKWARD, CLB_OPERAND_W))
     s = clb_column_sum_create(op->ctx, (clb_dtype)op->problem.storage,
-                              (clb_dtype)op->problem.arithmetic, columns_of(op, CLB_W), INT32_MAX,
-                              &m->weights);
+                              (clb_dtype)op->problem.arithmetic, columns_of(op, CLB_OPERAND_W),
+                              INT32_MAX, &m->weights);
   for (int pass = 0; pass < CLB_PASSES && !s; pass++) {
     op->kernel[pass] = m->product->kernel[pass];
     op->choice[pass] = m->product->choice[pass];
@@ -112,8 +114,8 @@ enum { ROOM = 64 << 20, MOST_EDGES = 65536, MOST_EDGES_OF_A_CPU = 16384 };
 static int64_t part_of(const clb_op *op, clb_pass pass) {
   int64_t arithmetic = clb_dtype_bytes(op->problem.arithmetic),
           storage = clb_dtype_bytes(op->problem.storage);
-  int64_t row = (message(op, pass, CLB_X) + message(op, pass, CLB_Z)) * arithmetic +
-                message(op, pass, CLB_W) * storage;
+  int64_t row = (message(op, pass, CLB_OPERAND_X) + message(op, pass, CLB_OPERAND_Z)) * arithmetic +
+                message(op, pass, CLB_OPERAND_W) * storage;
   int64_t most = op->ctx->device->limits.simd ? MOST_EDGES_OF_A_CPU : MOST_EDGES,
           part = row ? ROOM / row : INT32_MAX;
   return part < 1 ? 1 : row && part > most ? most : part;
@@ -137,7 +139,8 @@ static places places_of(const clb_op *op, clb_pass pass, const clb_graph *g) {
     at.end = converts(op) ? clb_lines(at.sum[i] + g->n_rows[direction[i]] * row) : at.sum[i];
   }
   at.weights = at.end;
-  at.end += clb_lines(rows * message(op, pass, CLB_W) * clb_dtype_bytes(op->problem.storage));
+  at.end +=
+      clb_lines(rows * message(op, pass, CLB_OPERAND_W) * clb_dtype_bytes(op->problem.storage));
   return at;
 }
 
@@ -159,9 +162,9 @@ static clb_operand of_edges(const clb_convolution_call *c, const clb_operand *o,
                             clb_buffer *workspace, int64_t e0) {
   const clb_buffer *b = c->graph->buffer;
   clb_operand r = *o;
-  bool shared = o->of == CLB_W && o->one_row;
-  int node = o->of == CLB_X ? SENDERS : RECEIVERS;
-  if (o->of == CLB_X || o->of == CLB_Z) {
+  bool shared = o->of == CLB_OPERAND_W && o->one_row;
+  int node = o->of == CLB_OPERAND_X ? SENDERS : RECEIVERS;
+  if (o->of == CLB_OPERAND_X || o->of == CLB_OPERAND_Z) {
     if (o->written)
       r.rows = (clb_rows){workspace, at->message[node] / clb_dtype_bytes(c->op->problem.arithmetic),
                           CLB_DENSE, NULL};
@@ -194,7 +197,7 @@ static clb_status run_part(const clb_convolution_messages *m, const clb_convolut
                            const places *at, int64_t e0, int64_t e1) {
   clb_operand part[CLB_MAX_OPERANDS];
   clb_buffer workspace = {.ctx = c->op->ctx, .memory = c->workspace};
-  const clb_operand *w = m->weights ? written(c, CLB_W) : NULL;
+  const clb_operand *w = m->weights ? written(c, CLB_OPERAND_W) : NULL;
   clb_status s = CLB_OK;
   for (int i = 0; i < c->n_operands; i++) part[i] = of_edges(c, &c->operand[i], at, &workspace, e0);
   if (e0 < e1)

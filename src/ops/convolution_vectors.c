@@ -80,7 +80,7 @@ static clb_status create_first(clb_context *ctx, const clb_convolution_desc *des
                                clb_op **op) {
   clb_convolution_desc d = *desc;
   d.vectors = 0;
-  d.product.gradients = d.knots ? CLB_Y | CLB_W : CLB_Y;
+  d.product.gradients = d.knots ? CLB_OPERAND_Y | CLB_OPERAND_W : CLB_OPERAND_Y;
   d.product.accumulate = 0;
   return clb_convolution_make(ctx, &d, CLB_PASS_BIT(CLB_BACKWARD), tune, op);
 }
@@ -91,8 +91,8 @@ clb_status clb_convolution_vectors_create(clb_context *ctx, const clb_convolutio
   clb_convolution_vectors *v = *vectors = calloc(1, sizeof *v);
   const clb_tensor_product_problem *tp = &p->tensor_product;
   if (!v) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
-  bool wanted = tp->gradients & CLB_Y, back = wanted && asked >> CLB_BACKWARD;
-  bool along = asked & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) && tp->incoming & CLB_Y;
+  bool wanted = tp->gradients & CLB_OPERAND_Y, back = wanted && asked >> CLB_BACKWARD;
+  bool along = asked & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) && tp->incoming & CLB_OPERAND_Y;
   unsigned passes = CLB_PASS_BIT(CLB_FORWARD) | (back ? CLB_PASS_BIT(CLB_BACKWARD) : 0) |
                     (along ? CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) : 0);
   v->bytes = clb_dtype_bytes(p->storage);

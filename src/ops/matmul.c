@@ -65,14 +65,14 @@ static clb_status create(clb_context *ctx, clb_dtype type, bool blas, clb_op **o
   return s;
 }
 
-clb_status clb_product_create(clb_context *ctx, clb_dtype type, clb_op **op) {
+clb_status clb_gemm_create(clb_context *ctx, clb_dtype type, clb_op **op) {
   return create(ctx, type, true, op);
 }
-clb_status clb_product_create_generated(clb_context *ctx, clb_dtype type, clb_op **op) {
+clb_status clb_gemm_create_generated(clb_context *ctx, clb_dtype type, clb_op **op) {
   return create(ctx, type, false, op);
 }
 
-static clb_status check_product(clb_op *op, const clb_product *p) {
+static clb_status check_product(clb_op *op, const clb_gemm_desc *p) {
   clb_error_sink *e = &op->ctx->error;
   int64_t bytes = clb_dtype_bytes(op->problem.storage);
   if (op->problem.kind != CLB_MATRIX_PRODUCT)
@@ -102,7 +102,7 @@ static clb_status check_product(clb_op *op, const clb_product *p) {
 }
 
 /* Cuts the first piece off along the first extent that is above `most`; false: none is. */
-static bool cut(clb_product *p, int64_t most, clb_product *first) {
+static bool cut(clb_gemm_desc *p, int64_t most, clb_gemm_desc *first) {
   *first = *p;
   if (p->m > most) {
     first->m = most;
@@ -131,7 +131,7 @@ static bool cut(clb_product *p, int64_t most, clb_product *first) {
 }
 
 /* Groups of a variant along the columns and the rows of C. */
-static int64_t count_groups(clb_op *op, int variant, const clb_product *p, int64_t *across,
+static int64_t count_groups(clb_op *op, int variant, const clb_gemm_desc *p, int64_t *across,
                             int64_t *down) {
   clb_schedule s;
   op->problem.pass = variant;
@@ -145,7 +145,7 @@ static int64_t count_groups(clb_op *op, int variant, const clb_product *p, int64
              : groups;
 }
 
-static clb_status launch_product(clb_op *op, const clb_product *p) {
+static clb_status launch_product(clb_op *op, const clb_gemm_desc *p) {
   clb_device *d = op->ctx->device;
   int variant = p->transpose_b ? B_TRANSPOSED : 0;
   int64_t across, down, groups = count_groups(op, variant, p, &across, &down);
@@ -153,12 +153,12 @@ static clb_status launch_product(clb_op *op, const clb_product *p) {
       p->k >= WORTH_SPLITTING)
     groups = count_groups(op, variant |= SPLIT, p, &across, &down);
   if (groups > INT32_MAX)
-    return clb_product_run_in_pieces(op, p,
-                                     (p->m > p->n       ? p->m > p->count ? p->m : p->count
-                                      : p->n > p->count ? p->n
-                                                        : p->count) /
-                                             2 +
-                                         1);
+    return clb_gemm_run_in_slices(op, p,
+                                  (p->m > p->n       ? p->m > p->count ? p->m : p->count
+                                   : p->n > p->count ? p->n
+                                                     : p->count) /
+                                          2 +
+                                      1);
   const clb_arg args[] = {memory_arg(p->k ? p->a : p->c),
                           memory_arg(p->k ? p->b : p->c),
                           memory_arg(p->c),
@@ -181,28 +181,28 @@ static clb_status launch_product(clb_op *op, const clb_product *p) {
   return clb_launch(op->ctx, op->kernel[variant], groups, args, (int)(sizeof args / sizeof *args));
 }
 
-static clb_status run_piece(clb_op *op, const clb_product *p) {
+static clb_status run_piece(clb_op *op, const clb_gemm_desc *p) {
   clb_status before = op->ctx->error.first,
-             s = op->blas ? clb_multiply(op->ctx, (clb_dtype)op->problem.arithmetic, p)
+             s = op->blas ? clb_gemm(op->ctx, (clb_dtype)op->problem.arithmetic, p)
                           : CLB_ERROR_UNSUPPORTED;
   if (s != CLB_ERROR_UNSUPPORTED || !op->kernel[0]) return s;
   op->ctx->error.first = before; /* no failure: there is the kernel */
   return launch_product(op, p);
 }
 
-clb_status clb_product_run_in_pieces(clb_op *op, const clb_product *product, int64_t most) {
+clb_status clb_gemm_run_in_slices(clb_op *op, const clb_gemm_desc *product, int64_t most) {
   clb_status s = check_product(op, product);
-  clb_product left = *product, first;
+  clb_gemm_desc left = *product, first;
   if (s || !left.m || !left.n || !left.count || (!left.k && left.add)) return s;
   if (!op->ctx->device->info.runs)
     return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
                     op->ctx->device->info.name);
-  while (!s && cut(&left, most, &first)) s = clb_product_run_in_pieces(op, &first, most);
+  while (!s && cut(&left, most, &first)) s = clb_gemm_run_in_slices(op, &first, most);
   return s ? s : run_piece(op, &left);
 }
 
-clb_status clb_product_run(clb_op *op, const clb_product *product) {
-  return clb_product_run_in_pieces(op, product, INT32_MAX);
+clb_status clb_gemm_run(clb_op *op, const clb_gemm_desc *product) {
+  return clb_gemm_run_in_slices(op, product, INT32_MAX);
 }
 
 /* ---- column sums ---- */

@@ -59,7 +59,8 @@ static clb_status create_summed(clb_context *ctx, const clb_problem *p, unsigned
                                 bool partly, clb_tuner tune, clb_op **op) {
   int64_t W = p->tensor_product.n_weights;
   clb_status s = clb_op_create(ctx, p, passes, tune, op);
-  if (s || !W || !(p->tensor_product.gradients & CLB_W) || !(passes >> CLB_BACKWARD)) return s;
+  if (s || !W || !(p->tensor_product.gradients & CLB_OPERAND_W) || !(passes >> CLB_BACKWARD))
+    return s;
   int64_t outputs = passes & CLB_PASS_BIT(CLB_TRIPLE_BACKWARD) ? 2 : 1,
           row = W * clb_dtype_bytes(p->storage);
   clb_shared_weights *w = calloc(1, sizeof *w);
@@ -144,7 +145,7 @@ static bool make_pairs(const clb_problem *p, clb_problem *pairs, clb_shared_weig
   memset(to->path, 0, sizeof to->path);
   to->n_paths = to->n_weights = to->shared_weights = 0;
   to->layout_z = CLB_IR_MUL;
-  to->indexed &= CLB_X | CLB_Y;
+  to->indexed &= CLB_OPERAND_X | CLB_OPERAND_Y;
   for (int i = 0; i < tp->n_paths; i++) {
     const clb_path *q = &tp->path[i];
     if (!is_mixing(p, q)) continue;
@@ -188,8 +189,8 @@ static bool make_rest(const clb_problem *p, clb_problem *rest) {
 static clb_status create_parts(clb_context *ctx, const clb_problem *p, unsigned passes,
                                clb_tuner tune, clb_problem *part, clb_shared_weights *w) {
   clb_status s = CLB_OK;
-  int32_t xy = p->tensor_product.gradients & (CLB_X | CLB_Y),
-          incoming = p->tensor_product.incoming & (CLB_X | CLB_Y);
+  int32_t xy = p->tensor_product.gradients & (CLB_OPERAND_X | CLB_OPERAND_Y),
+          incoming = p->tensor_product.incoming & (CLB_OPERAND_X | CLB_OPERAND_Y);
   unsigned twice = incoming ? passes & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) : 0,
            upto = passes & ~CLB_PASS_BIT(CLB_TRIPLE_BACKWARD);
   if (make_rest(p, part) && upto) s = create_summed(ctx, part, upto, true, tune, &w->rest);
@@ -200,7 +201,7 @@ static clb_status create_parts(clb_context *ctx, const clb_problem *p, unsigned 
   make_pairs(p, part, w);
   part->accumulate = 0;
   part->tensor_product.incoming = incoming;
-  part->tensor_product.gradients = CLB_Z;
+  part->tensor_product.gradients = CLB_OPERAND_Z;
   s = clb_op_create(ctx, part, CLB_PASS_BIT(CLB_FORWARD) | twice, tune, &w->pairs);
   for (int add = 0; add < 2 && !s && xy && upto >> CLB_BACKWARD; add++) {
     unsigned back = CLB_PASS_BIT(CLB_BACKWARD) | twice;
@@ -209,7 +210,7 @@ static clb_status create_parts(clb_context *ctx, const clb_problem *p, unsigned 
     part->tensor_product.gradients = xy;
     s = clb_op_create(ctx, part, back, tune, &w->back[add]);
   }
-  if (!s) s = clb_product_create(ctx, (clb_dtype)p->arithmetic, &w->product);
+  if (!s) s = clb_gemm_create(ctx, (clb_dtype)p->arithmetic, &w->product);
   int arrays = upto & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) ? 4
                : upto & CLB_PASS_BIT(CLB_BACKWARD)      ? 2
                                                         : 1;
@@ -283,23 +284,23 @@ static clb_status times_weights(run *r, int t, const clb_operand *weights, const
   clb_status s = CLB_OK;
   for (int i = 0; i < r->w->n_paths && !s; i++) {
     const mixing_path *p = &r->w->path[i];
-    s = clb_product_run(r->w->product,
-                        &(clb_product){.m = r->rows,
-                                       .n = p->w,
-                                       .k = p->q,
-                                       .count = p->components,
-                                       .add = add || !p->first,
-                                       .a = &r->w->t[t]->memory,
-                                       .offset_a = p->at_pairs,
-                                       .ld_a = r->w->n_pairs,
-                                       .stride_a = p->q,
-                                       .b = &weights->rows.buffer->memory,
-                                       .offset_b = weights->rows.offset + p->weight_at,
-                                       .ld_b = p->w,
-                                       .c = &z->rows.buffer->memory,
-                                       .offset_c = z->rows.offset + p->at_z,
-                                       .ld_c = leading(r, z),
-                                       .stride_c = p->w});
+    s = clb_gemm_run(r->w->product,
+                     &(clb_gemm_desc){.m = r->rows,
+                                      .n = p->w,
+                                      .k = p->q,
+                                      .count = p->components,
+                                      .add = add || !p->first,
+                                      .a = &r->w->t[t]->memory,
+                                      .offset_a = p->at_pairs,
+                                      .ld_a = r->w->n_pairs,
+                                      .stride_a = p->q,
+                                      .b = &weights->rows.buffer->memory,
+                                      .offset_b = weights->rows.offset + p->weight_at,
+                                      .ld_b = p->w,
+                                      .c = &z->rows.buffer->memory,
+                                      .offset_c = z->rows.offset + p->at_z,
+                                      .ld_c = leading(r, z),
+                                      .stride_c = p->w});
   }
   return s;
 }
@@ -310,23 +311,23 @@ static clb_status times_transposed(run *r, const clb_operand *g, const clb_opera
   clb_status s = CLB_OK;
   for (int i = 0; i < r->w->n_paths && !s; i++) {
     const mixing_path *p = &r->w->path[i];
-    s = clb_product_run(r->w->product,
-                        &(clb_product){.m = r->rows,
-                                       .n = p->q,
-                                       .k = p->w,
-                                       .count = p->components,
-                                       .transpose_b = true,
-                                       .a = &g->rows.buffer->memory,
-                                       .offset_a = g->rows.offset + p->at_z,
-                                       .ld_a = leading(r, g),
-                                       .stride_a = p->w,
-                                       .b = &weights->rows.buffer->memory,
-                                       .offset_b = weights->rows.offset + p->weight_at,
-                                       .ld_b = p->w,
-                                       .c = &r->w->t[t]->memory,
-                                       .offset_c = p->at_pairs,
-                                       .ld_c = r->w->n_pairs,
-                                       .stride_c = p->q});
+    s = clb_gemm_run(r->w->product,
+                     &(clb_gemm_desc){.m = r->rows,
+                                      .n = p->q,
+                                      .k = p->w,
+                                      .count = p->components,
+                                      .transpose_b = true,
+                                      .a = &g->rows.buffer->memory,
+                                      .offset_a = g->rows.offset + p->at_z,
+                                      .ld_a = leading(r, g),
+                                      .stride_a = p->w,
+                                      .b = &weights->rows.buffer->memory,
+                                      .offset_b = weights->rows.offset + p->weight_at,
+                                      .ld_b = p->w,
+                                      .c = &r->w->t[t]->memory,
+                                      .offset_c = p->at_pairs,
+                                      .ld_c = r->w->n_pairs,
+                                      .stride_c = p->q});
   }
   return s;
 }
@@ -338,22 +339,22 @@ static clb_status weight_gradient(run *r, int t, const clb_operand *g, int64_t r
   for (int i = 0; i < r->w->n_paths && !s; i++) {
     const mixing_path *p = &r->w->path[i];
     for (int64_t c = 0; c < p->components && !s; c++)
-      s = clb_product_run(r->w->product,
-                          &(clb_product){.m = p->q,
-                                         .n = p->w,
-                                         .k = rows,
-                                         .count = 1,
-                                         .transpose_a = true,
-                                         .add = add || c,
-                                         .a = &r->w->t[t]->memory,
-                                         .offset_a = p->at_pairs + c * p->q,
-                                         .ld_a = r->w->n_pairs,
-                                         .b = &g->rows.buffer->memory,
-                                         .offset_b = g->rows.offset + p->at_z + c * p->w,
-                                         .ld_b = leading(r, g),
-                                         .c = &g_w->rows.buffer->memory,
-                                         .offset_c = g_w->rows.offset + p->weight_at,
-                                         .ld_c = p->w});
+      s = clb_gemm_run(r->w->product,
+                       &(clb_gemm_desc){.m = p->q,
+                                        .n = p->w,
+                                        .k = rows,
+                                        .count = 1,
+                                        .transpose_a = true,
+                                        .add = add || c,
+                                        .a = &r->w->t[t]->memory,
+                                        .offset_a = p->at_pairs + c * p->q,
+                                        .ld_a = r->w->n_pairs,
+                                        .b = &g->rows.buffer->memory,
+                                        .offset_b = g->rows.offset + p->at_z + c * p->w,
+                                        .ld_b = leading(r, g),
+                                        .c = &g_w->rows.buffer->memory,
+                                        .offset_c = g_w->rows.offset + p->weight_at,
+                                        .ld_c = p->w});
   }
   return s;
 }
@@ -387,11 +388,11 @@ static clb_status forward(run *r, const clb_operand *o, bool add) {
 static clb_status backward(run *r, const clb_operand *o, bool add, bool add_w) {
   int gradients = r->op->problem.tensor_product.gradients;
   clb_status s = CLB_OK;
-  if (gradients & (CLB_X | CLB_Y)) {
+  if (gradients & (CLB_OPERAND_X | CLB_OPERAND_Y)) {
     s = times_transposed(r, &o[3], &o[2], 0);
     if (!s) s = run_back(r, add, &o[0], &o[1], 0, &o[4], &o[5]);
   }
-  if (s || !(gradients & CLB_W)) return s;
+  if (s || !(gradients & CLB_OPERAND_W)) return s;
   s = run_pairs(r, &o[0], &o[1], 1);
   return s ? s : weight_gradient(r, 1, &o[3], r->rows, &o[6], add_w);
 }
@@ -399,9 +400,9 @@ static clb_status backward(run *r, const clb_operand *o, bool add, bool add_w) {
 /* o: x y w g a b c d_x d_y d_w d_g; t' = C a y + C x b */
 static clb_status double_backward(run *r, const clb_operand *o, bool add, bool add_w) {
   const clb_tensor_product_problem *tp = &r->op->problem.tensor_product;
-  bool ab = tp->incoming & (CLB_X | CLB_Y), c = tp->incoming & CLB_W;
+  bool ab = tp->incoming & (CLB_OPERAND_X | CLB_OPERAND_Y), c = tp->incoming & CLB_OPERAND_W;
   clb_status s = CLB_OK;
-  if (tp->gradients & (CLB_X | CLB_Y)) {
+  if (tp->gradients & (CLB_OPERAND_X | CLB_OPERAND_Y)) {
     clb_operand back[] = {o[0], o[1],    nothing, pairs_operand(r, 2, false),
                           o[4], o[5],    nothing, o[7],
                           o[8], nothing, nothing};
@@ -412,7 +413,7 @@ static clb_status double_backward(run *r, const clb_operand *o, bool add, bool a
     if (c && !s) s = times_transposed(r, &o[3], &o[6], 3);
     if (c && !s) s = run_back(r, add || ab, &o[0], &o[1], 3, &o[7], &o[8]);
   }
-  if (!s && ab && tp->gradients & (CLB_W | CLB_Z)) {
+  if (!s && ab && tp->gradients & (CLB_OPERAND_W | CLB_OPERAND_Z)) {
     clb_operand twice[] = {o[0],
                            o[1],
                            nothing,
@@ -426,8 +427,9 @@ static clb_status double_backward(run *r, const clb_operand *o, bool add, bool a
                            pairs_operand(r, 1, true)};
     s = clb_op_run_rows(r->w->pairs, CLB_TENSOR_PRODUCT, CLB_DOUBLE_BACKWARD, r->rows, twice, 11);
   }
-  if (!s && tp->gradients & CLB_W) s = weight_gradient(r, 1, &o[3], ab ? r->rows : 0, &o[9], add_w);
-  if (s || !(tp->gradients & CLB_Z)) return s;
+  if (!s && tp->gradients & CLB_OPERAND_W)
+    s = weight_gradient(r, 1, &o[3], ab ? r->rows : 0, &o[9], add_w);
+  if (s || !(tp->gradients & CLB_OPERAND_Z)) return s;
   if (ab) s = times_weights(r, 1, &o[2], &o[10], add);
   if (c && !s) s = run_pairs(r, &o[0], &o[1], 0);
   return s || !c ? s : times_weights(r, 0, &o[6], &o[10], add || ab);

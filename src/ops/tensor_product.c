@@ -17,56 +17,58 @@ static const struct {
   } operand[CLB_TENSOR_PRODUCT_OPERANDS];
 } passes[CLB_PASSES] = {
     [CLB_FORWARD] = {4,
-                     {{"x", CLB_X, OPERAND},
-                      {"y", CLB_Y, OPERAND},
-                      {"w", CLB_W, OPERAND},
-                      {"z", CLB_Z, RESULT}}},
+                     {{"x", CLB_OPERAND_X, OPERAND},
+                      {"y", CLB_OPERAND_Y, OPERAND},
+                      {"w", CLB_OPERAND_W, OPERAND},
+                      {"z", CLB_OPERAND_Z, RESULT}}},
     [CLB_BACKWARD] = {7,
-                      {{"x", CLB_X, OPERAND},
-                       {"y", CLB_Y, OPERAND},
-                       {"w", CLB_W, OPERAND},
-                       {"g", CLB_Z, OTHER},
-                       {"g_x", CLB_X, GRADIENT},
-                       {"g_y", CLB_Y, GRADIENT},
-                       {"g_w", CLB_W, GRADIENT}}},
+                      {{"x", CLB_OPERAND_X, OPERAND},
+                       {"y", CLB_OPERAND_Y, OPERAND},
+                       {"w", CLB_OPERAND_W, OPERAND},
+                       {"g", CLB_OPERAND_Z, OTHER},
+                       {"g_x", CLB_OPERAND_X, GRADIENT},
+                       {"g_y", CLB_OPERAND_Y, GRADIENT},
+                       {"g_w", CLB_OPERAND_W, GRADIENT}}},
     [CLB_DOUBLE_BACKWARD] = {11,
-                             {{"x", CLB_X, OPERAND},
-                              {"y", CLB_Y, OPERAND},
-                              {"w", CLB_W, OPERAND},
-                              {"g", CLB_Z, OTHER},
-                              {"a", CLB_X, INCOMING},
-                              {"b", CLB_Y, INCOMING},
-                              {"c", CLB_W, INCOMING},
-                              {"d_x", CLB_X, GRADIENT},
-                              {"d_y", CLB_Y, GRADIENT},
-                              {"d_w", CLB_W, GRADIENT},
-                              {"d_g", CLB_Z, GRADIENT}}},
+                             {{"x", CLB_OPERAND_X, OPERAND},
+                              {"y", CLB_OPERAND_Y, OPERAND},
+                              {"w", CLB_OPERAND_W, OPERAND},
+                              {"g", CLB_OPERAND_Z, OTHER},
+                              {"a", CLB_OPERAND_X, INCOMING},
+                              {"b", CLB_OPERAND_Y, INCOMING},
+                              {"c", CLB_OPERAND_W, INCOMING},
+                              {"d_x", CLB_OPERAND_X, GRADIENT},
+                              {"d_y", CLB_OPERAND_Y, GRADIENT},
+                              {"d_w", CLB_OPERAND_W, GRADIENT},
+                              {"d_g", CLB_OPERAND_Z, GRADIENT}}},
     [CLB_TRIPLE_BACKWARD] = {18,
-                             {{"x", CLB_X, OPERAND},
-                              {"y", CLB_Y, OPERAND},
-                              {"w", CLB_W, OPERAND},
-                              {"g", CLB_Z, OTHER},
-                              {"a", CLB_X, INCOMING},
-                              {"b", CLB_Y, INCOMING},
-                              {"c", CLB_W, INCOMING},
-                              {"p", CLB_X, OTHER},
-                              {"q", CLB_Y, OTHER},
-                              {"r", CLB_W, OTHER},
-                              {"s", CLB_Z, OTHER},
-                              {"e_x", CLB_X, GRADIENT},
-                              {"e_y", CLB_Y, GRADIENT},
-                              {"e_w", CLB_W, GRADIENT},
-                              {"e_g", CLB_Z, GRADIENT},
-                              {"e_a", CLB_X, GRADIENT},
-                              {"e_b", CLB_Y, GRADIENT},
-                              {"e_c", CLB_W, GRADIENT}}},
+                             {{"x", CLB_OPERAND_X, OPERAND},
+                              {"y", CLB_OPERAND_Y, OPERAND},
+                              {"w", CLB_OPERAND_W, OPERAND},
+                              {"g", CLB_OPERAND_Z, OTHER},
+                              {"a", CLB_OPERAND_X, INCOMING},
+                              {"b", CLB_OPERAND_Y, INCOMING},
+                              {"c", CLB_OPERAND_W, INCOMING},
+                              {"p", CLB_OPERAND_X, OTHER},
+                              {"q", CLB_OPERAND_Y, OTHER},
+                              {"r", CLB_OPERAND_W, OTHER},
+                              {"s", CLB_OPERAND_Z, OTHER},
+                              {"e_x", CLB_OPERAND_X, GRADIENT},
+                              {"e_y", CLB_OPERAND_Y, GRADIENT},
+                              {"e_w", CLB_OPERAND_W, GRADIENT},
+                              {"e_g", CLB_OPERAND_Z, GRADIENT},
+                              {"e_a", CLB_OPERAND_X, GRADIENT},
+                              {"e_b", CLB_OPERAND_Y, GRADIENT},
+                              {"e_c", CLB_OPERAND_W, GRADIENT}}},
 };
 
 int clb_tensor_product_operands(const clb_problem *problem, clb_pass pass, const clb_rows *rows,
                                 clb_operand *operands) {
   const clb_tensor_product_problem *p = &problem->tensor_product;
-  const int64_t columns[] = {
-      [CLB_X] = p->x.dim, [CLB_Y] = p->y.dim, [CLB_W] = p->n_weights, [CLB_Z] = p->z.dim};
+  const int64_t columns[] = {[CLB_OPERAND_X] = p->x.dim,
+                             [CLB_OPERAND_Y] = p->y.dim,
+                             [CLB_OPERAND_W] = p->n_weights,
+                             [CLB_OPERAND_Z] = p->z.dim};
   for (int i = 0; i < passes[pass].count; i++) {
     int of = passes[pass].operand[i].of;
     enum role role = passes[pass].operand[i].role;
@@ -80,8 +82,9 @@ int clb_tensor_product_operands(const clb_problem *problem, clb_pass pass, const
                       .written = role == RESULT || role == GRADIENT,
                       .indexed = (role == OPERAND || p->edges) &&
                                  !(role == RESULT || role == GRADIENT) && p->indexed & of};
-    operands[i].wide = operands[i].written && p->edges && (of == CLB_X || of == CLB_Z);
-    if (of != CLB_W || !p->shared_weights) continue;
+    operands[i].wide =
+        operands[i].written && p->edges && (of == CLB_OPERAND_X || of == CLB_OPERAND_Z);
+    if (of != CLB_OPERAND_W || !p->shared_weights) continue;
     operands[i].one_row = true;
     operands[i].rows.stride = role == GRADIENT ? CLB_DENSE : 0;
     operands[i].rows.index = NULL;

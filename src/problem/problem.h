@@ -42,12 +42,12 @@ typedef struct {
   clb_irreps x, y, z;
   int32_t n_paths, n_weights;
   int32_t layout_x, layout_y, layout_z, shared_weights;
-  int32_t indexed, gradients,
-      incoming;  /* CLB_X + CLB_Y + ..., never 0 where the description's 0 means all */
+  int32_t indexed, gradients, incoming; /* CLB_OPERAND_X + CLB_OPERAND_Y + ..., never 0 where the
+                                           description's 0 means all */
   int32_t edges; /* 0, or rows are the edges of a graph: what is read and like x, or like z, is
-                    found by number (`indexed`), and results like these (CLB_X + CLB_Z, perhaps
-                    CLB_Y) go to a workspace: overwritten even where others are added to; of x and z
-                    in arithmetic precision */
+                    found by number (`indexed`), and results like these (CLB_OPERAND_X +
+                    CLB_OPERAND_Z, perhaps CLB_OPERAND_Y) go to a workspace: overwritten even where
+                    others are added to; of x and z in arithmetic precision */
   clb_path path[CLB_MAX_PATHS];
 } clb_tensor_product_problem;
 

@@ -59,23 +59,26 @@ static clb_status check_choices(const clb_tensor_product_desc *desc, clb_error_s
   if (!s) s = check_choice("layout_y", (int)desc->layout_y, 2, error);
   if (!s) s = check_choice("layout_z", (int)desc->layout_z, 3, error);
   if (s) return s;
-  if (desc->indexed & ~(unsigned)(CLB_X | CLB_Y | CLB_W))
-    return clb_fail(error, CLB_ERROR_ARGUMENT,
-                    "indexed is %#x; it must be a sum of CLB_X, CLB_Y and CLB_W, or 0",
-                    desc->indexed);
-  if (desc->indexed & CLB_W && desc->shared_weights)
+  if (desc->indexed & ~(unsigned)(CLB_OPERAND_X | CLB_OPERAND_Y | CLB_OPERAND_W))
     return clb_fail(
         error, CLB_ERROR_ARGUMENT,
-        "indexed is %#x, with CLB_W; shared weights are one row, which no index can choose",
+        "indexed is %#x; it must be a sum of CLB_OPERAND_X, CLB_OPERAND_Y and CLB_OPERAND_W, or 0",
         desc->indexed);
-  if (desc->gradients & ~(unsigned)(CLB_X | CLB_Y | CLB_W | CLB_Z))
+  if (desc->indexed & CLB_OPERAND_W && desc->shared_weights)
+    return clb_fail(
+        error, CLB_ERROR_ARGUMENT,
+        "indexed is %#x, with CLB_OPERAND_W; shared weights are one row, which no index can choose",
+        desc->indexed);
+  if (desc->gradients & ~(unsigned)(CLB_OPERAND_X | CLB_OPERAND_Y | CLB_OPERAND_W | CLB_OPERAND_Z))
     return clb_fail(error, CLB_ERROR_ARGUMENT,
-                    "gradients is %#x; it must be a sum of CLB_X, CLB_Y, CLB_W and CLB_Z, or 0",
+                    "gradients is %#x; it must be a sum of CLB_OPERAND_X, CLB_OPERAND_Y, "
+                    "CLB_OPERAND_W and CLB_OPERAND_Z, or 0",
                     desc->gradients);
-  if (desc->incoming & ~(unsigned)(CLB_X | CLB_Y | CLB_W))
-    return clb_fail(error, CLB_ERROR_ARGUMENT,
-                    "incoming is %#x; it must be a sum of CLB_X, CLB_Y and CLB_W, or 0",
-                    desc->incoming);
+  if (desc->incoming & ~(unsigned)(CLB_OPERAND_X | CLB_OPERAND_Y | CLB_OPERAND_W))
+    return clb_fail(
+        error, CLB_ERROR_ARGUMENT,
+        "incoming is %#x; it must be a sum of CLB_OPERAND_X, CLB_OPERAND_Y and CLB_OPERAND_W, or 0",
+        desc->incoming);
   if (!desc->instructions) return clb_fail(error, CLB_ERROR_ARGUMENT, "instructions is NULL");
   if (desc->n_instructions < 1 || desc->n_instructions > CLB_MAX_PATHS)
     return clb_fail(error, CLB_ERROR_ARGUMENT, "n_instructions is %d; it must be 1 ... %d",
@@ -204,10 +207,13 @@ clb_status clb_tensor_product_read(const clb_tensor_product_desc *desc,
   p->layout_z = desc->layout_z == CLB_MERGED ? CLB_IR_MUL : (int32_t)desc->layout_z;
   if (desc->layout_z == CLB_MERGED) clb_irreps_merge(&p->z);
   p->shared_weights = desc->shared_weights != 0;
-  p->gradients = desc->gradients ? (int32_t)desc->gradients : CLB_X | CLB_Y | CLB_W | CLB_Z;
-  p->incoming = desc->incoming ? (int32_t)desc->incoming : CLB_X | CLB_Y | CLB_W;
+  p->gradients = desc->gradients ? (int32_t)desc->gradients
+                                 : CLB_OPERAND_X | CLB_OPERAND_Y | CLB_OPERAND_W | CLB_OPERAND_Z;
+  p->incoming =
+      desc->incoming ? (int32_t)desc->incoming : CLB_OPERAND_X | CLB_OPERAND_Y | CLB_OPERAND_W;
   /* What has no columns has no row numbers. */
-  p->indexed = (int32_t)desc->indexed &
-               ((p->x.dim ? CLB_X : 0) | (p->y.dim ? CLB_Y : 0) | (p->n_weights ? CLB_W : 0));
+  p->indexed =
+      (int32_t)desc->indexed & ((p->x.dim ? CLB_OPERAND_X : 0) | (p->y.dim ? CLB_OPERAND_Y : 0) |
+                                (p->n_weights ? CLB_OPERAND_W : 0));
   return s;
 }

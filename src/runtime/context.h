@@ -89,7 +89,7 @@ void clb_kernel_free(clb_context *ctx, clb_kernel *kernel);
    is taken, a recording where one is made. */
 clb_status clb_launch(clb_context *ctx, const clb_kernel *kernel, int64_t groups,
                       const clb_arg *args, int n);
-clb_status clb_multiply(clb_context *ctx, clb_dtype type, const clb_product *product);
+clb_status clb_gemm(clb_context *ctx, clb_dtype type, const clb_gemm_desc *product);
 clb_status clb_submit(clb_context *ctx, const clb_work *work);
 void clb_profile_forget(clb_context *ctx);
 double clb_seconds_now(void); /* of a clock that only goes on */
@@ -127,7 +127,8 @@ typedef struct {
   bool one_row;          /* shared by all rows */
   bool wide;             /* kept in arithmetic precision */
   int64_t index_first;
-  int of; /* of a tensor product: CLB_X, CLB_Y, CLB_W or CLB_Z, whose shape it has */
+  int of; /* of a tensor product: CLB_OPERAND_X, CLB_OPERAND_Y, CLB_OPERAND_W or CLB_OPERAND_Z,
+             whose shape it has */
 } clb_operand;
 static inline int64_t clb_operand_bytes(const clb_op *op, const clb_operand *o) {
   return clb_dtype_bytes(o->wide ? op->problem.arithmetic : op->problem.storage);

@@ -43,7 +43,7 @@ static clb_profile_entry *find(clb_context *ctx, const char *name) {
 
 static clb_status submit(clb_context *ctx, const clb_work *w) {
   clb_device *d = ctx->device;
-  return w->product ? d->backend->multiply(d, w->type, w->product)
+  return w->product ? d->backend->gemm(d, w->type, w->product)
                     : d->backend->launch(d, w->module, w->groups, w->args, w->n_args);
 }
 
@@ -76,9 +76,9 @@ clb_status clb_launch(clb_context *ctx, const clb_kernel *kernel, int64_t groups
 
 /* Whether the library can do this product is said when it is recorded, for then there may be a
    kernel that can. */
-clb_status clb_multiply(clb_context *ctx, clb_dtype type, const clb_product *product) {
+clb_status clb_gemm(clb_context *ctx, clb_dtype type, const clb_gemm_desc *product) {
   clb_device *d = ctx->device;
-  clb_status s = ctx->recording ? d->backend->can_multiply(d, type, product) : CLB_OK;
+  clb_status s = ctx->recording ? d->backend->can_gemm(d, type, product) : CLB_OK;
   return s ? s : clb_submit(ctx, &(clb_work){.name = d->blas, .type = type, .product = product});
 }
 

@@ -6,7 +6,7 @@
 
 /* What one work points to. */
 typedef struct {
-  clb_product product;
+  clb_gemm_desc product;
   clb_memory *memory;
   int n_memory;
   clb_arg args[];

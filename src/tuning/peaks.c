@@ -20,7 +20,7 @@ static void copy_kernel(ir_kernel *k, const clb_limits *limits) {
       subgroups = subgroups_of(limits, lanes);
   int64_t block = (int64_t)lanes * IN_FLIGHT;
   ir_val v[IN_FLIGHT];
-  ir_begin(k, "ceiling_copy", lanes, subgroups, (int)(block * subgroups * ir_type_bytes(t)));
+  ir_begin(k, "peak_copy", lanes, subgroups, (int)(block * subgroups * ir_type_bytes(t)));
   ir_val from = ir_buffer(k, t, false), to = ir_buffer(k, t, true);
   ir_val group = ir_add(k, ir_mul(k, ir_cast(k, IR_I64, ir_group(k)), ir_int(k, IR_I64, subgroups)),
                         ir_cast(k, IR_I64, ir_subgroup(k)));
@@ -39,7 +39,7 @@ static void fma_kernel(ir_kernel *k, const clb_limits *limits, clb_dtype type) {
   int lanes = limits->lanes[type], subgroups = subgroups_of(limits, lanes);
   ir_type t = type == CLB_F64 ? IR_F64 : IR_F32;
   ir_val var[CHAINS], sum = IR_NONE;
-  ir_begin(k, type == CLB_F64 ? "ceiling_fma_f64" : "ceiling_fma_f32", lanes, subgroups,
+  ir_begin(k, type == CLB_F64 ? "peak_fma_f64" : "peak_fma_f32", lanes, subgroups,
            lanes * subgroups);
   ir_val to = ir_buffer(k, t, true), seed = ir_scalar(k, t),
          one =
@@ -160,11 +160,11 @@ static clb_status measure_fma(clb_context *ctx, clb_dtype type, double *rate) {
   return s;
 }
 
-clb_status clb_measure_ceilings(clb_context *ctx, double *copy, double *f32, double *f64) {
+clb_status clb_measure_peaks(clb_context *ctx, double *copy, double *f32, double *f64) {
   clb_status s = clb_context_check(ctx);
   if (s) return s;
   if (!copy || !f32 || !f64)
-    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_measure_ceilings: %s is NULL",
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_measure_peaks: %s is NULL",
                     !copy  ? "copy_bytes_per_second"
                     : !f32 ? "f32_per_second"
                            : "f64_per_second");

@@ -9,14 +9,14 @@
 enum { EDGES = 64 }; /* of each node */
 
 static int64_t rows_of_node(const clb_operand *o) {
-  return o->of == CLB_Y || o->of == CLB_W ? EDGES : 1;
+  return o->of == CLB_OPERAND_Y || o->of == CLB_OPERAND_W ? EDGES : 1;
 }
 
 static int list_operands(clb_trial *t) {
   static const clb_rows none[CLB_MAX_OPERANDS];
   clb_problem *p = &t->op->problem;
   int gradients = p->tensor_product.gradients;
-  p->tensor_product.gradients |= t->results ? CLB_Z : 0;
+  p->tensor_product.gradients |= t->results ? CLB_OPERAND_Z : 0;
   int n = clb_convolution_operands(p, t->pass, none, t->operand);
   p->tensor_product.gradients = gradients;
   return n;
@@ -33,8 +33,9 @@ static int64_t workspace_bytes(const clb_trial *t) {
 /* Lengths, given or those of vectors, are where the splines are. */
 static void range(const clb_trial *t, const clb_operand *o, double *low, double *high) {
   if (!t->desc->knots) return;
-  if (o->of == CLB_W && o->columns == 1) *low = t->desc->first_knot, *high = t->desc->last_knot;
-  if (o->of == CLB_Y && t->desc->vectors) *high = t->desc->last_knot / 2, *low = -*high;
+  if (o->of == CLB_OPERAND_W && o->columns == 1)
+    *low = t->desc->first_knot, *high = t->desc->last_knot;
+  if (o->of == CLB_OPERAND_Y && t->desc->vectors) *high = t->desc->last_knot / 2, *low = -*high;
 }
 
 static clb_status make_graph(clb_trial *t) {

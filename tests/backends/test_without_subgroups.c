@@ -28,7 +28,7 @@ enum { PER_SUMS = 4, SUMMED = 16, BESIDES = 4 };
 static int barriers(const ir_kernel *k) {
   ir_kernel legal;
   int n = 0;
-  if (!clb_legalise(k, &legal)) fail_msg("%s: %s", k->name, legal.error);
+  if (!clb_lower_shuffles(k, &legal)) fail_msg("%s: %s", k->name, legal.error);
   for (int32_t i = 0; i < legal.n; i++) n += legal.ins[i].op == IR_BARRIER;
   ir_free(&legal);
   return n;

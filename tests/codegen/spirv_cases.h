@@ -266,7 +266,7 @@ typedef struct {
   const char *name;
   void (*build)(const builder *b);
   bool crosses;  /* between lanes: tried with every size of sub-group */
-  bool shuffles; /* needs sub-groups, or to be legalised */
+  bool shuffles; /* needs sub-groups, or to be lowered */
   bool special;  /* NaN, infinities and zeros among the inputs */
   double ulp;    /* allowed */
 } test_case;

@@ -233,14 +233,14 @@ static void words_for(const ir_kernel *k, bool is_il, bool float_atomics, clb_te
 
 static void run_case(const test_case *c, opencl_runner *r, const char *where, bool is_il, int lanes,
                      int subgroups, bool float_atomics) {
-  ir_kernel k, legal;
+  ir_kernel k, lowered;
   clb_text words = {0};
   arguments got, wanted;
   char log[4000];
-  bool legalise = c->shuffles && !is_il;
+  bool lower = c->shuffles && !is_il;
   build(c, lanes, subgroups, &k);
-  if (legalise && !clb_legalise(&k, &legal)) fail_msg("%s: %s", c->name, legal.error);
-  words_for(legalise ? &legal : &k, is_il, float_atomics, &words);
+  if (lower && !clb_lower_shuffles(&k, &lowered)) fail_msg("%s: %s", c->name, lowered.error);
+  words_for(lower ? &lowered : &k, is_il, float_atomics, &words);
   fill(&k, c->special, &got);
   fill(&k, c->special, &wanted);
   interpret(&k, &wanted);
@@ -251,7 +251,7 @@ static void run_case(const test_case *c, opencl_runner *r, const char *where, bo
   drop(&got);
   drop(&wanted);
   clb_text_free(&words);
-  if (legalise) ir_free(&legal);
+  if (lower) ir_free(&lowered);
   ir_free(&k);
 }
 
@@ -300,17 +300,18 @@ static void drop_data(const random_kernel *r, void **data) {
 static void run_random(uint64_t seed, opencl_runner *r, const char *where, bool is_il, int lanes,
                        int subgroups) {
   random_kernel random;
-  ir_kernel legal;
+  ir_kernel lowered;
   clb_text words = {0};
   void *wanted[RANDOM_PARAMETERS], *got[RANDOM_PARAMETERS];
   runner_argument arg[RANDOM_PARAMETERS];
   char log[4000];
-  bool legalise = !is_il && subgroups == 1;
+  bool lower = !is_il && subgroups == 1;
   random_kernel_make(&random, seed, lanes, subgroups,
-                     legalise || is_il ? RANDOM_ALL : RANDOM_ALL & ~RANDOM_SHUFFLES);
+                     lower || is_il ? RANDOM_ALL : RANDOM_ALL & ~RANDOM_SHUFFLES);
   if (random.k.error[0]) fail_msg("seed %d: %s", (int)seed, random.k.error);
-  if (legalise && !clb_legalise(&random.k, &legal)) fail_msg("seed %d: %s", (int)seed, legal.error);
-  words_for(legalise ? &legal : &random.k, is_il, seed & 1, &words);
+  if (lower && !clb_lower_shuffles(&random.k, &lowered))
+    fail_msg("seed %d: %s", (int)seed, lowered.error);
+  words_for(lower ? &lowered : &random.k, is_il, seed & 1, &words);
   take_data(&random, wanted, arg);
   if (!random_kernel_run(&random, &random.k, wanted, log, sizeof log))
     fail_msg("seed %d: %s", (int)seed, log);
@@ -323,7 +324,7 @@ static void run_random(uint64_t seed, opencl_runner *r, const char *where, bool 
   drop_data(&random, wanted);
   drop_data(&random, got);
   clb_text_free(&words);
-  if (legalise) ir_free(&legal);
+  if (lower) ir_free(&lowered);
   random_kernel_free(&random);
 }
 
@@ -501,7 +502,7 @@ static void refusals(void **state) {
   clb_dialect dialect = {.language = CLB_LANGUAGE_SPIRV};
   build(&cases[CASES - 1], 16, 1, &k);
   assert_false(clb_print_spirv(&k, &dialect, &words, error, sizeof error));
-  assert_non_null(strstr(error, "legalise"));
+  assert_non_null(strstr(error, "lower its shuffles"));
   assert_int_equal(words.n, 0);
   ir_free(&k);
   ir_begin(&k, "many", 16, 1, 16);

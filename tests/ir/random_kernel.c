@@ -272,7 +272,7 @@ static void load(maker *m) {
   bool aligned = (bytes == 8 || bytes == 16) && ir_register_type(p->element) == p->element &&
                  has(m, RANDOM_ALIGNED) && chance(m, 2);
   ir_val at = aligned ? aligned_index(m, p->length, w, &on) : input_index(m, p->length, w, &on);
-  if (at % 8 == 0 && m->k->ins[at].shape != IR_VARYING) ir_ask(m->k, p->v, at, w);
+  if (at % 8 == 0 && m->k->ins[at].shape != IR_VARYING) ir_prefetch(m->k, p->v, at, w);
   if (aligned) ir_load_aligned(m->k, p->v, at, on, w, values);
   else ir_load_wide(m->k, p->v, at, on, w, values);
   for (int j = 0; j < w; j++) keep(m, values[j]);

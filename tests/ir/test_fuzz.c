@@ -144,7 +144,7 @@ static int count_op(const ir_kernel *k, ir_op op) {
   return n;
 }
 
-static void test_legalised(void **state) {
+static void test_lowered_shuffles(void **state) {
   int shuffles = 0;
   (void)state;
   for (int s = 0; s < 300; s++) {
@@ -152,8 +152,8 @@ static void test_legalised(void **state) {
     ir_kernel k;
     char error[300];
     make(&r, s, 0, 1, RANDOM_ALL);
-    if (!clb_legalise(&r.k, &k)) fail_msg("seed %d: %s", s, k.error);
-    if (!ir_verify(&k, error, sizeof error)) fail_msg("seed %d: legalised: %s", s, error);
+    if (!clb_lower_shuffles(&r.k, &k)) fail_msg("seed %d: %s", s, k.error);
+    if (!ir_verify(&k, error, sizeof error)) fail_msg("seed %d: lowered: %s", s, error);
     int crossings = 0;
     for (int op = IR_SHUFFLE; op <= IR_REDUCE_ADD; op++) {
       crossings += count_op(&r.k, (ir_op)op);
@@ -163,14 +163,14 @@ static void test_legalised(void **state) {
        are gone. */
     assert_in_range(count_op(&k, IR_BARRIER), 0, count_op(&r.k, IR_BARRIER) + 2 * crossings);
     shuffles += crossings;
-    compare(&r, &k, s, "legalised");
+    compare(&r, &k, s, "lowered");
     ir_free(&k);
     random_kernel_free(&r);
   }
   assert_true(shuffles > 300);
 }
 
-/* Barriers that order nothing go from random kernels, legalised or not: what is left is valid,
+/* Barriers that order nothing go from random kernels, lowered or not: what is left is valid,
    gives the same bits, and has no such barrier. */
 static void test_idle_barriers(void **state) {
   enum { SEEDS = 300 };
@@ -183,7 +183,7 @@ static void test_idle_barriers(void **state) {
     size_t once, twice;
     make(&r, s, 0, s % 2, RANDOM_ALL);
     void *bytes = bytes_of(&r.k, &once);
-    assert_true(s % 2 ? clb_legalise(&r.k, &k) : ir_read(&k, bytes, once));
+    assert_true(s % 2 ? clb_lower_shuffles(&r.k, &k) : ir_read(&k, bytes, once));
     free(bytes);
     const int before = count_op(&k, IR_BARRIER);
     assert_true(ir_drop_barriers(&k));
@@ -351,7 +351,7 @@ int main(int n, char **argument) {
       cmocka_unit_test(test_every_op_is_generated),
       cmocka_unit_test(test_bytes),
       cmocka_unit_test(test_damaged_bytes),
-      cmocka_unit_test(test_legalised),
+      cmocka_unit_test(test_lowered_shuffles),
       cmocka_unit_test(test_idle_barriers),
       cmocka_unit_test(test_spirv_is_valid),
       cmocka_unit_test(test_cpu),

@@ -116,7 +116,7 @@ static void good(ir_kernel *k, ir_val *at) {
   ir_copy(k, local, lane, x, i, m, 1);
   ir_copy_commit(k);
   ir_copy_wait(k, 0);
-  ir_ask(k, x, i, 1);
+  ir_prefetch(k, x, i, 1);
   ir_barrier(k, true);
   ir_val s = ir_shuffle(k, a, ir_int(k, IR_I32, 3)), t = ir_shuffle_xor(k, e[3], 4);
   ir_val c = ir_select(k, ir_1(k, IR_NOT, m), s, ir_1(k, IR_SQRT, t)), d = ir_cast(k, IR_I64, i),
@@ -213,8 +213,8 @@ static void test_fields(void **state) {
       {IR_COPY, FIELD(width), 0, "width 0"},
       {IR_COPY_WAIT, FIELD(imm), -1, "imm -1 must be in 0"},
       {IR_BARRIER, FIELD(imm), 3, "imm 3 must be in 0 ... 2"},
-      {IR_ASK, FIELD(arg[0]), 2, "must be a BUFFER or LOCAL"},
-      {IR_ASK, FIELD(width), 17, "width 17 must be in 1 ... 16"},
+      {IR_PREFETCH, FIELD(arg[0]), 2, "must be a BUFFER or LOCAL"},
+      {IR_PREFETCH, FIELD(width), 17, "width 17 must be in 1 ... 16"},
       {IR_SHUFFLE_XOR, FIELD(imm), 8, "imm 8 must be in 0 ... 7"},
       {IR_VAR, FIELD(shape), IR_AFFINE, "must be uniform or varying"},
       {IR_VAR, FIELD(type), IR_F64, "its type is f64, must be f32"},
@@ -738,10 +738,10 @@ static void test_aligned_loads(void **state) {
     finish(&k);
     int32_t loads = count_op(&k, IR_LOAD);
     assert_int_equal(loads, 1);
-    assert_true(clb_legalise(&k, &out));
+    assert_true(clb_lower_shuffles(&k, &out));
     size_t size = (size_t)(ir_type_bytes(cases[c].element) * w);
-    for (int legal = 0; legal < 2; legal++) {
-      const ir_kernel *one = legal ? &out : &k;
+    for (int lowered = 0; lowered < 2; lowered++) {
+      const ir_kernel *one = lowered ? &out : &k;
       for (int32_t i = 0; i < one->n; i++)
         assert_true(one->ins[i].op != IR_LOAD || one->ins[i].imm == 1);
       memset(y, 77, sizeof y);
@@ -884,12 +884,12 @@ static void test_listing(void **state) {
   ir_free(&k);
 }
 
-static void test_legalise_refuses(void **state) {
+static void test_lowering_refuses(void **state) {
   ir_kernel k, out;
   ir_val at[IR_OP_COUNT];
   (void)state;
   good(&k, at);
-  assert_false(clb_legalise(&k, &out));
+  assert_false(clb_lower_shuffles(&k, &out));
   assert_non_null(strstr(out.error, "a group whose lanes meet is one sub-group, not 2"));
   ir_free(&k);
   ir_free(&out);
@@ -919,7 +919,7 @@ int main(void) {
       cmocka_unit_test(test_halves),
       cmocka_unit_test(test_bytes),
       cmocka_unit_test(test_listing),
-      cmocka_unit_test(test_legalise_refuses),
+      cmocka_unit_test(test_lowering_refuses),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static struct {
   mutants *kernels;
   loaded *modules;
   clb_backend backend;
-  bool legalises; /* where there are no sub-groups, kernels that shuffle run as on such devices */
+  bool lowers; /* where there are no sub-groups, kernels that shuffle run as on such devices */
 } mutation;
 
 static inline mutants *mutants_of(const ir_kernel *k) {
@@ -65,12 +65,12 @@ static inline clb_status mutants_load(clb_device *d, const ir_kernel *k, const v
   clb_status s = clb_backend_cpu.load(d, k, binary, bytes, module);
   loaded *l = s ? NULL : calloc(1, sizeof *l);
   if (!l) return s;
-  ir_kernel legal = {0};
-  const bool legalise = mutation.legalises && !d->limits.subgroups && clb_shuffles(k);
-  if (legalise && !clb_legalise(k, &legal)) fail_msg("%s: %s", k->name, legal.error);
-  *l = (loaded){mutation.modules, *module, mutants_of(legalise ? &legal : k)};
+  ir_kernel lowered = {0};
+  const bool lower = mutation.lowers && !d->limits.subgroups && clb_shuffles(k);
+  if (lower && !clb_lower_shuffles(k, &lowered)) fail_msg("%s: %s", k->name, lowered.error);
+  *l = (loaded){mutation.modules, *module, mutants_of(lower ? &lowered : k)};
   mutation.modules = l;
-  ir_free(&legal);
+  ir_free(&lowered);
   return s;
 }
 

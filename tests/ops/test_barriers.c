@@ -152,20 +152,20 @@ static void matrix_products(void **state) {
     OK(ctx, clb_buffer_create(ctx, sizeof x, &b[i]));
     OK(ctx, clb_buffer_write(b[i], 0, x, sizeof x));
   }
-  OK(ctx, clb_product_create_generated(ctx, CLB_F32, &op));
+  OK(ctx, clb_gemm_create_generated(ctx, CLB_F32, &op));
   for (int transpose = 0; transpose < 2; transpose++) {
-    const clb_product p = {.m = M,
-                           .n = N,
-                           .k = K,
-                           .count = 1,
-                           .transpose_b = transpose,
-                           .a = &b[0]->memory,
-                           .b = &b[1]->memory,
-                           .c = &b[2]->memory,
-                           .ld_a = K,
-                           .ld_b = transpose ? K : N,
-                           .ld_c = N};
-    OK(ctx, clb_product_run(op, &p));
+    const clb_gemm_desc p = {.m = M,
+                             .n = N,
+                             .k = K,
+                             .count = 1,
+                             .transpose_b = transpose,
+                             .a = &b[0]->memory,
+                             .b = &b[1]->memory,
+                             .c = &b[2]->memory,
+                             .ld_a = K,
+                             .ld_b = transpose ? K : N,
+                             .ld_c = N};
+    OK(ctx, clb_gemm_run(op, &p));
   }
   for (int i = 0; i < 3; i++) clb_buffer_destroy(&b[i]);
   clb_op_destroy(&op);
@@ -193,7 +193,7 @@ static void layer_ops(void **state) {
   OK(ctx, clb_graph_create(ctx, ATOMS, EDGES, &graph));
   OK(ctx, clb_graph_update(graph, ATOMS, ATOMS, EDGES, CLB_I32, (clb_index_list){.host = from},
                            (clb_index_list){.host = to}));
-  mutation.legalises = true;
+  mutation.lowers = true;
   OK(ctx, clb_rms_norm_create(ctx, CLB_F32, "4x0e+4x1o", 1e-3, ones, &op));
   OK(ctx, clb_rms_norm_forward(op, ATOMS, r[1], r[2]));
   OK(ctx, clb_rms_norm_backward(op, ATOMS, r[1], r[2], r[3]));
@@ -207,7 +207,7 @@ static void layer_ops(void **state) {
   OK(ctx, clb_forces_create(ctx, CLB_F32, &op));
   OK(ctx, clb_forces_run(op, graph, r[1], r[2]));
   clb_op_destroy(&op);
-  mutation.legalises = false;
+  mutation.lowers = false;
   for (int i = 0; i < 4; i++) clb_buffer_destroy(&r[i].buffer);
   clb_graph_destroy(&graph);
 }

@@ -292,21 +292,22 @@ static void bad_instructions(void **state) {
 
 static void bad_members(void **state) {
   (void)state;
-  static const char *const says[] = {"irreps_x",
-                                     "irreps_y",
-                                     "irreps_z",
-                                     "irrep_normalization",
-                                     "path_normalization",
-                                     "layout_x",
-                                     "layout_y",
-                                     "layout_z",
-                                     "instructions",
-                                     "n_instructions",
-                                     "n_instructions",
-                                     "indexed is 0x8; it must be a sum of CLB_X, CLB_Y and CLB_W",
-                                     "indexed is 0x5, with CLB_W; shared weights are one row",
-                                     "gradients is 0x10",
-                                     "incoming is 0x9"};
+  static const char *const says[] = {
+      "irreps_x",
+      "irreps_y",
+      "irreps_z",
+      "irrep_normalization",
+      "path_normalization",
+      "layout_x",
+      "layout_y",
+      "layout_z",
+      "instructions",
+      "n_instructions",
+      "n_instructions",
+      "indexed is 0x8; it must be a sum of CLB_OPERAND_X, CLB_OPERAND_Y and CLB_OPERAND_W",
+      "indexed is 0x5, with CLB_OPERAND_W; shared weights are one row",
+      "gradients is 0x10",
+      "incoming is 0x9"};
   clb_error_sink error = {0};
   clb_tensor_product_problem *p = problem();
   for (int i = 0; i < (int)(sizeof says / sizeof *says); i++) {
@@ -322,10 +323,10 @@ static void bad_members(void **state) {
     if (i == 8) d.instructions = NULL;
     if (i == 9) d.n_instructions = 0;
     if (i == 10) d.n_instructions = CLB_MAX_PATHS + 1;
-    if (i == 11) d.indexed = CLB_Z;
-    if (i == 12) d.indexed = CLB_X | CLB_W, d.shared_weights = 1;
+    if (i == 11) d.indexed = CLB_OPERAND_Z;
+    if (i == 12) d.indexed = CLB_OPERAND_X | CLB_OPERAND_W, d.shared_weights = 1;
     if (i == 13) d.gradients = 16;
-    if (i == 14) d.incoming = CLB_X | CLB_Z;
+    if (i == 14) d.incoming = CLB_OPERAND_X | CLB_OPERAND_Z;
     memset(p, 0, sizeof *p);
     assert_int_equal(clb_tensor_product_read(&d, p, &error), CLB_ERROR_ARGUMENT);
     if (strncmp(error.text.s, says[i], strlen(says[i])))
@@ -344,26 +345,26 @@ static void choices(void **state) {
   clb_tensor_product_desc d = described(paths, PATHS);
   assert_int_equal(clb_tensor_product_read(&d, p, &error), CLB_OK);
   assert_true(p->indexed == 0 && p->gradients == 15 && p->incoming == 7 && p->shared_weights == 0);
-  d.gradients = CLB_X | CLB_Y | CLB_W | CLB_Z;
-  d.incoming = CLB_X | CLB_Y | CLB_W;
+  d.gradients = CLB_OPERAND_X | CLB_OPERAND_Y | CLB_OPERAND_W | CLB_OPERAND_Z;
+  d.incoming = CLB_OPERAND_X | CLB_OPERAND_Y | CLB_OPERAND_W;
   assert_int_equal(clb_tensor_product_read(&d, same, &error), CLB_OK);
   assert_memory_equal(p, same, sizeof *p);
-  d.indexed = CLB_X | CLB_Y | CLB_W;
-  d.gradients = CLB_Z;
-  d.incoming = CLB_Y;
+  d.indexed = CLB_OPERAND_X | CLB_OPERAND_Y | CLB_OPERAND_W;
+  d.gradients = CLB_OPERAND_Z;
+  d.incoming = CLB_OPERAND_Y;
   memset(p, 0, sizeof *p);
   assert_int_equal(clb_tensor_product_read(&d, p, &error), CLB_OK);
-  assert_true(p->indexed == 7 && p->gradients == CLB_Z && p->incoming == CLB_Y);
+  assert_true(p->indexed == 7 && p->gradients == CLB_OPERAND_Z && p->incoming == CLB_OPERAND_Y);
   d = described(paths + 8, 1); /* no weights: no rows of them */
-  d.indexed = CLB_Y | CLB_W;
+  d.indexed = CLB_OPERAND_Y | CLB_OPERAND_W;
   memset(p, 0, sizeof *p);
   assert_int_equal(clb_tensor_product_read(&d, p, &error), CLB_OK);
-  assert_int_equal(p->indexed, CLB_Y);
-  d.indexed = CLB_X;
+  assert_int_equal(p->indexed, CLB_OPERAND_Y);
+  d.indexed = CLB_OPERAND_X;
   d.shared_weights = 5;
   memset(p, 0, sizeof *p);
   assert_int_equal(clb_tensor_product_read(&d, p, &error), CLB_OK);
-  assert_true(p->indexed == CLB_X && p->shared_weights == 1);
+  assert_true(p->indexed == CLB_OPERAND_X && p->shared_weights == 1);
   free(p);
   free(same);
   clb_text_free(&error.text);

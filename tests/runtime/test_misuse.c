@@ -37,7 +37,7 @@ static void no_context(void **state) {
     clb_context *c = k ? t.dead : NULL;
     MUTELY_REFUSED(clb_context_device(c, &info));
     MUTELY_REFUSED(clb_wait(c));
-    MUTELY_REFUSED(clb_measure_ceilings(c, &d[0], &d[1], &d[2]));
+    MUTELY_REFUSED(clb_measure_peaks(c, &d[0], &d[1], &d[2]));
     MUTELY_REFUSED(clb_profile_begin(c));
     MUTELY_REFUSED(clb_profile_end(c, each_entry, NULL));
     MUTELY_REFUSED(clb_record_begin(c));
@@ -47,7 +47,7 @@ static void no_context(void **state) {
     MUTELY_REFUSED(clb_wisdom_export(c, "/nonexistent/x"));
     MUTELY_REFUSED(clb_wisdom_import(c, "/nonexistent/x"));
     MUTELY_REFUSED(clb_wisdom_forget(c));
-    MUTELY_REFUSED(clb_context_without(c, 1));
+    MUTELY_REFUSED(clb_context_disable(c, 1));
     MUTELY_REFUSED(clb_spherical_harmonics_create(c, &t.sh_desc, &made.op));
     MUTELY_REFUSED(clb_tensor_product_create(c, &t.tp_desc, &made.op));
     MUTELY_REFUSED(clb_convolution_create(c, &t.cv_desc, &made.op));
@@ -66,8 +66,8 @@ static void no_context(void **state) {
 static void contexts(void **state) {
   (void)state;
   REFUSED(clb_context_device(t.ctx, NULL));
-  REFUSED(clb_measure_ceilings(t.ctx, NULL, NULL, NULL));
-  REFUSED(clb_context_without(t.ctx, ~0u));
+  REFUSED(clb_measure_peaks(t.ctx, NULL, NULL, NULL));
+  REFUSED(clb_context_disable(t.ctx, ~0u));
   REFUSED(clb_wisdom_export(t.ctx, NULL));
   REFUSED(clb_wisdom_import(t.ctx, NULL));
   static const char *const paths[] = {"/nonexistent/x", "/dev/zero", "/tmp", ""};
@@ -107,7 +107,7 @@ static void recordings(void **state) {
   REFUSED(clb_record_begin(t.ctx));
   REFUSED(clb_spherical_harmonics_create(t.ctx, &t.sh_desc, &made.op));
   REFUSED(clb_graph_create(t.ctx, 1, 1, &made.graph));
-  REFUSED(clb_measure_ceilings(t.ctx, &d[0], &d[1], &d[2]));
+  REFUSED(clb_measure_peaks(t.ctx, &d[0], &d[1], &d[2]));
   REFUSED(clb_buffer_write(t.b, 0, d, 8));
   REFUSED(clb_buffer_read(t.b, 0, d, 8));
   REFUSED(clb_wait(t.ctx));

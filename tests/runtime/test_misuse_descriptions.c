@@ -92,10 +92,10 @@ static void products(void **state) {
   PRODUCT(REFUSED, q.path_normalization = (clb_path_normalization)-1);
   PRODUCT(REFUSED, q.layout_x = (clb_layout)5);
   PRODUCT(REFUSED, q.layout_z = CLB_MERGED);
-  PRODUCT(REFUSED, q.indexed = CLB_Z);
+  PRODUCT(REFUSED, q.indexed = CLB_OPERAND_Z);
   PRODUCT(REFUSED, q.indexed = ~0u);
   PRODUCT(REFUSED, q.gradients = 64);
-  PRODUCT(REFUSED, q.incoming = CLB_Z);
+  PRODUCT(REFUSED, q.incoming = CLB_OPERAND_Z);
   PRODUCT(REFUSED, q.storage = (clb_dtype)17);
   PRODUCT(REFUSED, q.passes = 0);
   PRODUCT(REFUSED, q.passes = 16);
@@ -158,7 +158,7 @@ static void convolutions(void **state) {
   CONVOLUTION(REFUSED, q.knots = 5, q.last_knot = NAN);
   CONVOLUTION(REFUSED, q.knots = INT_MAX, q.last_knot = 1);
   CONVOLUTION(REFUSED, q.vectors = 1, q.normalization = (clb_normalization)8);
-  CONVOLUTION(REFUSED, q.product.indexed = CLB_X);
+  CONVOLUTION(REFUSED, q.product.indexed = CLB_OPERAND_X);
   CONVOLUTION(REFUSED, q.product.passes = CLB_PASS_BIT(CLB_TRIPLE_BACKWARD));
   CONVOLUTION(DONE, q.scale = -1);
   CONVOLUTION(DONE, q.atomics = 9);

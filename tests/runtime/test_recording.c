@@ -61,7 +61,7 @@ static scene make_scene(device *on) {
                                                   .accumulate = 1,
                                                   .passes = 1};
   OK(s.ctx, clb_spherical_harmonics_create(s.ctx, &harmonics, &s.harmonics));
-  OK(s.ctx, clb_product_create(s.ctx, CLB_F32, &s.matrices));
+  OK(s.ctx, clb_gemm_create(s.ctx, CLB_F32, &s.matrices));
   s.graph = make_graph(s.ctx);
   OK(s.ctx, clb_convolution_workspace(s.convolution, CLB_BACKWARD, s.graph, &s.bytes[WORK], &most));
   const int64_t columns[] = {3 * EDGES,
@@ -117,18 +117,18 @@ static void submit(const scene *s, const set *on) {
   OK(s->ctx, clb_tensor_product_forward(s->product, EDGES - 5, ROWS(X), ROWS(Y), ROWS(W), ROWS(Z)));
   OK(s->ctx, clb_convolution_backward(s->convolution, s->graph, ROWS(X), ROWS(Y), ROWS(W), ROWS(G),
                                       ROWS(G_X), ROWS(G_Y), ROWS(G_W), b[WORK]));
-  const clb_product product = {.m = M,
-                               .n = N,
-                               .k = K,
-                               .count = 1,
-                               .a = &b[A]->memory,
-                               .b = &b[B]->memory,
-                               .c = &b[C]->memory,
-                               .ld_a = K,
-                               .ld_b = N,
-                               .ld_c = N,
-                               .add = true};
-  OK(s->ctx, clb_product_run(s->matrices, &product));
+  const clb_gemm_desc product = {.m = M,
+                                 .n = N,
+                                 .k = K,
+                                 .count = 1,
+                                 .a = &b[A]->memory,
+                                 .b = &b[B]->memory,
+                                 .c = &b[C]->memory,
+                                 .ld_a = K,
+                                 .ld_b = N,
+                                 .ld_c = N,
+                                 .add = true};
+  OK(s->ctx, clb_gemm_run(s->matrices, &product));
 #undef ROWS
 }
 
@@ -317,7 +317,7 @@ static void refuses(void **state) {
               clb_graph_update(s.graph, 1, 1, 0, CLB_I32, (clb_index_list){.host = &x},
                                (clb_index_list){.host = &x}));
     if (i == 4)
-      REFUSED(ctx, CLB_ERROR_ARGUMENT, needs, clb_product_create_generated(ctx, CLB_F32, &op));
+      REFUSED(ctx, CLB_ERROR_ARGUMENT, needs, clb_gemm_create_generated(ctx, CLB_F32, &op));
     if (i == 4) REFUSED(ctx, CLB_ERROR_ARGUMENT, needs, clb_graph_create(ctx, 0, 0, &graph));
     if (i == 5)
       REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_record_begin: a recording has begun",
@@ -396,7 +396,7 @@ static void unaligned(void **state) {
   drop_scene(&s);
 }
 
-static clb_status refuse(clb_device *d, clb_dtype type, const clb_product *p) {
+static clb_status refuse(clb_device *d, clb_dtype type, const clb_gemm_desc *p) {
   (void)type, (void)p;
   return clb_fail(d->error, CLB_ERROR_UNSUPPORTED, "not this one");
 }
@@ -409,27 +409,27 @@ static void library_refuses(void **state) {
   clb_device *d = s.ctx->device;
   clb_recording *r;
   clb_op_destroy(&s.matrices);
-  OK(s.ctx, clb_product_create_generated(s.ctx, CLB_F32, &s.matrices));
+  OK(s.ctx, clb_gemm_create_generated(s.ctx, CLB_F32, &s.matrices));
   submit(&s, &direct);
   calls.counting = *(calls.backend = d->backend);
-  calls.counting.can_multiply = refuse;
+  calls.counting.can_gemm = refuse;
   d->backend = &calls.counting;
   s.matrices->blas = true;
   r = record(&s, &on);
   clb_kernel *kernel = s.matrices->kernel[0];
   s.matrices->kernel[0] = NULL;
   OK(s.ctx, clb_record_begin(s.ctx));
-  const clb_product p = {.m = M,
-                         .n = N,
-                         .k = K,
-                         .count = 1,
-                         .a = &on.b[A]->memory,
-                         .b = &on.b[B]->memory,
-                         .c = &on.b[C]->memory,
-                         .ld_a = K,
-                         .ld_b = N,
-                         .ld_c = N};
-  REFUSED(s.ctx, CLB_ERROR_UNSUPPORTED, "not this one", clb_product_run(s.matrices, &p));
+  const clb_gemm_desc p = {.m = M,
+                           .n = N,
+                           .k = K,
+                           .count = 1,
+                           .a = &on.b[A]->memory,
+                           .b = &on.b[B]->memory,
+                           .c = &on.b[C]->memory,
+                           .ld_a = K,
+                           .ld_b = N,
+                           .ld_c = N};
+  REFUSED(s.ctx, CLB_ERROR_UNSUPPORTED, "not this one", clb_gemm_run(s.matrices, &p));
   clb_recording *second;
   REFUSED(s.ctx, CLB_ERROR_UNSUPPORTED, "not this one", clb_record_end(s.ctx, &second));
   s.matrices->kernel[0] = kernel;

@@ -1,4 +1,4 @@
-/* tests/runtime/test_without.c - clb_context_without: results stay right without each optimisation,
+/* tests/runtime/test_without.c - clb_context_disable: results stay right without each optimisation,
    on the devices that run here and with the limits of GPUs, and kernels change. */
 #include "tests/ops/convolution/convolution_problems.h"
 
@@ -32,11 +32,11 @@ static void convolutions(void **state) {
       edge_list *e = &edges[(i + k) % 2];
       d.product.accumulate = k % 2;
       d.atomics = k == 1;
-      OK(ctx, clb_context_without(ctx, without[i]));
+      OK(ctx, clb_context_disable(ctx, without[i]));
       convolution *c = convolution_create(ctx, &d);
       clb_graph *g = graph_of(ctx, e);
       for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) convolution_op(c, pass);
-      OK(ctx, clb_context_without(ctx, 0));
+      OK(ctx, clb_context_disable(ctx, 0));
       for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++)
         convolve_and_compare(
             c, pass, e, g,
@@ -58,10 +58,10 @@ static void products(void **state) {
       if (at->device.effort == SLOW && without[i] != ALL) continue;
       clb_tensor_product_desc d = describe(at, which[k]).product;
       d.accumulate = k % 2;
-      OK(ctx, clb_context_without(ctx, without[i]));
+      OK(ctx, clb_context_disable(ctx, without[i]));
       test_product *p = product_create(ctx, &d, dense_golden_3j);
       for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) op_of(p, pass);
-      OK(ctx, clb_context_without(ctx, 0));
+      OK(ctx, clb_context_disable(ctx, 0));
       for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++) run_and_compare(p, pass, 37, 5);
       product_destroy(p);
     }
@@ -87,9 +87,9 @@ static clb_op *convolution_without(place *at, int which, unsigned what) {
   clb_op *op;
   d.product.storage = d.product.arithmetic = CLB_F32;
   d.product.passes = 3;
-  OK(ctx, clb_context_without(ctx, what));
+  OK(ctx, clb_context_disable(ctx, what));
   OK(ctx, clb_convolution_create(ctx, &d, &op));
-  OK(ctx, clb_context_without(ctx, 0));
+  OK(ctx, clb_context_disable(ctx, 0));
   return op;
 }
 
@@ -134,12 +134,12 @@ static void graphs_without(void **state) {
   clb_op *op = convolution_without(at, SMALL, 0);
   uint64_t least, most[2];
   for (int i = 0; i < 2; i++) {
-    OK(ctx, clb_context_without(ctx, i ? CLB_SPLIT_ROWS : 0));
+    OK(ctx, clb_context_disable(ctx, i ? CLB_SPLIT_ROWS : 0));
     clb_graph *g = graph_of(ctx, &e);
     OK(ctx, clb_convolution_workspace(op, CLB_FORWARD, g, &least, &most[i]));
     clb_graph_destroy(&g);
   }
-  OK(ctx, clb_context_without(ctx, 0));
+  OK(ctx, clb_context_disable(ctx, 0));
   assert_true(most[0] > 0);
   assert_int_equal(most[1], 0);
   clb_op_destroy(&op);
@@ -153,9 +153,9 @@ static void parts(void **state) {
   edge_list e = hub_edges(20, 12, 9000, 8500, 1);
   clb_convolution_desc d = describe(at, TINY);
   convolution *c = convolution_create(ctx, &d);
-  OK(ctx, clb_context_without(ctx, CLB_SPLIT_ROWS));
+  OK(ctx, clb_context_disable(ctx, CLB_SPLIT_ROWS));
   clb_graph *g = graph_of(ctx, &e);
-  OK(ctx, clb_context_without(ctx, 0));
+  OK(ctx, clb_context_disable(ctx, 0));
   convolve_and_compare(c, CLB_BACKWARD, &e, g, (manner){DENSE, LEAST}, 3);
   clb_graph_destroy(&g);
   convolution_destroy(c);
@@ -164,9 +164,9 @@ static void parts(void **state) {
 
 static void refusals(void **state) {
   clb_context *ctx = context_at(*state);
-  assert_int_equal(clb_context_without(NULL, 0), CLB_ERROR_ARGUMENT);
-  assert_int_equal(clb_context_without(ctx, ALL + 1), CLB_ERROR_ARGUMENT);
-  assert_non_null(strstr(clb_error(ctx), "clb_context_without: optimisations is 0x8"));
+  assert_int_equal(clb_context_disable(NULL, 0), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_context_disable(ctx, ALL + 1), CLB_ERROR_ARGUMENT);
+  assert_non_null(strstr(clb_error(ctx), "clb_context_disable: optimisations is 0x8"));
 }
 
 int main(void) {

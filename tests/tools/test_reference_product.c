@@ -76,7 +76,10 @@ static void read_vector(FILE *f, const char *name, double *to, int64_t n) {
 
 static int64_t width_like(const reference_product *p, int like) {
   clb_tensor_product_sizes s = reference_product_sizes(p);
-  return like == CLB_X ? s.x : like == CLB_Y ? s.y : like == CLB_W ? s.w : s.z;
+  return like == CLB_OPERAND_X   ? s.x
+         : like == CLB_OPERAND_Y ? s.y
+         : like == CLB_OPERAND_W ? s.w
+                                 : s.z;
 }
 
 static void golden(void **state) {
@@ -238,7 +241,7 @@ static clb_tensor_product_desc describe(int law, int shared, clb_layout layout) 
 }
 
 static int64_t size_of(const reference_product *p, int like, int shared) {
-  return width_like(p, like) * (shared && like == CLB_W ? 1 : ROWS);
+  return width_like(p, like) * (shared && like == CLB_OPERAND_W ? 1 : ROWS);
 }
 
 static made make(int law, int shared, clb_layout layout, uint64_t seed) {
@@ -302,7 +305,7 @@ static void differences(int law, int shared, clb_layout layout) {
       }
       at.in[k] = kept;
       free(moved);
-      assert_true(n == 0 || like == CLB_W || size > 1);
+      assert_true(n == 0 || like == CLB_OPERAND_W || size > 1);
       if (!(fabs((sum[0] - sum[1]) / 2 - said) <= 1e-14 * size))
         fail_msg("law %d, pass %d, by operand %d: %g, not %g", law, (int)pass, k, said,
                  (sum[0] - sum[1]) / 2);
@@ -410,7 +413,7 @@ static void shared_weights(void **state) {
     for (int i = 0, like; i < REFERENCE_MAX_INPUTS; i++) {
       reference_operand(CLB_TRIPLE_BACKWARD, i, &like);
       for (int64_t j = 0; j < size_of(many.product, like, 0); j++)
-        many.in[i][j] = one.in[i][like == CLB_W ? j % W_ : j];
+        many.in[i][j] = one.in[i][like == CLB_OPERAND_W ? j % W_ : j];
     }
     reference_product_run(one.product, CLB_TRIPLE_BACKWARD, ROWS, (const double *const *)one.in,
                           one.out, one.scale);
@@ -421,7 +424,7 @@ static void shared_weights(void **state) {
       for (int64_t j = 0; j < size_of(one.product, like, 1); j++) {
         double sum = 0, scale = 0;
         for (int64_t i = j; i < size_of(many.product, like, 0);
-             i += like == CLB_W ? W_ : INT64_MAX / 2)
+             i += like == CLB_OPERAND_W ? W_ : INT64_MAX / 2)
           sum += many.out[o][i], scale += many.scale[o][i];
         assert_true(fabs(one.out[o][j] - sum) <= 1e-15 * scale &&
                     fabs(one.scale[o][j] - scale) <= 1e-14 * scale &&

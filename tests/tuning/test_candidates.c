@@ -241,7 +241,7 @@ static void named_problems(void **state) {
     check_problem(standard[i].name, &p, turn, CLB_DOUBLE_BACKWARD + 1);
     if (standard[i].kind != CHANNEL_WISE) continue;
     p.kind = CLB_CONVOLUTION;
-    p.tensor_product.gradients = CLB_X | CLB_Y | CLB_W;
+    p.tensor_product.gradients = CLB_OPERAND_X | CLB_OPERAND_Y | CLB_OPERAND_W;
     p.convolution.spline = i % 3 == 0;
     check_problem(standard[i].name, &p, turn, p.convolution.spline ? 2 : 3);
   }

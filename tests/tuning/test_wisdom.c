@@ -316,7 +316,7 @@ static void measure_products(int ways) {
   for (int how = 0; how < ways; how++) {
     clb_op *op;
     clb_tensor_product_desc d = product(ctx, (ways == 1 ? 1 : how ? 7 : 15) | CLB_MEASURE);
-    if (how == 1) d.indexed = CLB_X;
+    if (how == 1) d.indexed = CLB_OPERAND_X;
     if (how == 2) d.shared_weights = 1;
     if (how == 3) d.storage = CLB_F16, d.accumulate = 1;
     if (how == 4) d.storage = CLB_BF16;

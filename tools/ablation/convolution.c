@@ -188,7 +188,7 @@ static char *scalars(int64_t n, char text[32]) {
 static clb_op *convolution(piece *p, bool vectors, bool splines) {
   clb_convolution_desc d = {.product = p->d->desc, .vectors = vectors};
   d.product.passes = CLB_PASS_BIT(p->pass);
-  d.product.gradients = CLB_X | CLB_Y | CLB_W;
+  d.product.gradients = CLB_OPERAND_X | CLB_OPERAND_Y | CLB_OPERAND_W;
   if (splines) d.knots = KNOTS, d.first_knot = FIRST_KNOT, d.last_knot = LAST_KNOT;
   clb_op *op = work_convolution(p->w, &d);
   if (splines && !p->w->status) p->w->status = clb_convolution_set_table(op, p->table, 0);
@@ -231,7 +231,7 @@ static void add_layer(piece *p, way *y, clb_pass pass) {
   clb_tensor_product_desc d =
       plain(scalars(HIDDEN, in), "1x0e", scalars(p->d->sizes.w, out), &path);
   d.shared_weights = 1;
-  d.gradients = CLB_X;
+  d.gradients = CLB_OPERAND_X;
   d.passes = CLB_PASS_BIT(pass);
   clb_op *op = work_product(p->w, &d);
   clb_rows one = work_ones(p->w, 1);
@@ -266,7 +266,7 @@ static void add_gather(piece *p, way *y) {
   static const clb_instruction path = {0, 0, 0, CLB_UVU, 0, 1};
   char text[32];
   clb_tensor_product_desc d = plain(scalars(p->d->sizes.z, text), "1x0e", text, &path);
-  d.indexed = CLB_X;
+  d.indexed = CLB_OPERAND_X;
   clb_op *op = work_product(p->w, &d);
   clb_rows from = p->results;
   from.index = p->receivers;
@@ -317,8 +317,8 @@ static void add_convolution(piece *p, way *y, clb_op *op, clb_graph *graph, bool
 
 static void one_by_edge(piece *p, way *y, bool whole) {
   clb_tensor_product_desc d = p->d->desc;
-  d.indexed = CLB_X;
-  d.gradients = CLB_X | CLB_Y | CLB_W;
+  d.indexed = CLB_OPERAND_X;
+  d.gradients = CLB_OPERAND_X | CLB_OPERAND_Y | CLB_OPERAND_W;
   d.passes = CLB_PASS_BIT(p->pass);
   clb_rows x = p->x;
   x.index = p->senders;

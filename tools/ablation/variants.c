@@ -27,7 +27,7 @@ static bool may(work *w, int n) {
 }
 
 void work_without(work *w, unsigned optimisations) {
-  if (!w->status) w->status = clb_context_without(w->ctx, optimisations);
+  if (!w->status) w->status = clb_context_disable(w->ctx, optimisations);
 }
 
 clb_op *work_product(work *w, const clb_tensor_product_desc *desc) {
@@ -121,7 +121,7 @@ void way_add(work *w, way *y, op_call call) {
 }
 
 void work_free(work *w) {
-  if (w->ctx) clb_context_without(w->ctx, 0);
+  if (w->ctx) clb_context_disable(w->ctx, 0);
   for (int i = 0; i < w->n_ways; i++) clb_recording_destroy(&w->way[i].recording);
   for (int i = 0; i < w->n_ops; i++) clb_op_destroy(&w->op[i]);
   for (int i = 0; i < w->n_graphs; i++) clb_graph_destroy(&w->graph[i]);

@@ -234,7 +234,7 @@ bool is_correct(const result *r) { return r->error <= r->tolerance; }
 /* ---- the device ---- */
 
 clb_status measure_ceilings(clb_context *ctx, ceilings *top) {
-  return clb_measure_ceilings(ctx, &top->copy, &top->fma[CLB_F32], &top->fma[CLB_F64]);
+  return clb_measure_peaks(ctx, &top->copy, &top->fma[CLB_F32], &top->fma[CLB_F64]);
 }
 
 typedef struct {

@@ -18,20 +18,20 @@ static void describe_arrays(convolution_data *t) {
     convolution_array *a = &t->array[i];
     a->name = reference_operand(t->pass, i, &a->like);
     a->output = i >= t->inputs;
-    a->owner = a->like == CLB_X                        ? OF_SENDERS
-               : a->like == CLB_Z                      ? OF_RECEIVERS
-               : a->like == CLB_W && d->shared_weights ? OF_ALL
-                                                       : OF_EDGES;
-    a->repeats = !a->output && a->like != CLB_X && t->data.layout == LAYOUT_REPEAT;
+    a->owner = a->like == CLB_OPERAND_X                        ? OF_SENDERS
+               : a->like == CLB_OPERAND_Z                      ? OF_RECEIVERS
+               : a->like == CLB_OPERAND_W && d->shared_weights ? OF_ALL
+                                                               : OF_EDGES;
+    a->repeats = !a->output && a->like != CLB_OPERAND_X && t->data.layout == LAYOUT_REPEAT;
     a->rows = a->repeats ? 1 : rows[a->owner];
     a->start = (int64_t)i * 104729 % BLOCK;
     int64_t y = t->problem->vectors ? 3 : t->sizes.y, w = !t->problem->table    ? t->sizes.w
                                                           : t->problem->vectors ? 0
                                                                                 : 1;
-    int64_t width = a->like == CLB_X   ? t->sizes.x
-                    : a->like == CLB_Y ? y
-                    : a->like == CLB_Z ? t->sizes.z
-                                       : w;
+    int64_t width = a->like == CLB_OPERAND_X   ? t->sizes.x
+                    : a->like == CLB_OPERAND_Y ? y
+                    : a->like == CLB_OPERAND_Z ? t->sizes.z
+                                               : w;
     if (tensor_operand_present(d, t->pass, i, a->like)) a->width = (int)width;
     if (a->width > t->behind) t->behind = a->width;
   }

@@ -44,14 +44,14 @@ enum {
 }; /* numbers of b and c among inputs, of gradients of y and w among results */
 
 static int64_t full_width(const convolution_data *t, const convolution_array *a) {
-  return a->like == CLB_W ? t->sizes.w : a->like == CLB_Y ? t->sizes.y : a->width;
+  return a->like == CLB_OPERAND_W ? t->sizes.w : a->like == CLB_OPERAND_Y ? t->sizes.y : a->width;
 }
 
 /* Weights that a table gives at the lengths of vectors, and gradients by them, are no arrays of the
    call. */
 static bool needed(const convolution_data *t, int i) {
   const convolution_array *a = &t->array[i];
-  bool hidden = a->like == CLB_W && t->problem->table && t->problem->vectors;
+  bool hidden = a->like == CLB_OPERAND_W && t->problem->table && t->problem->vectors;
   return a->width ||
          (hidden && (i == LENGTHS || (i == ALONG_W && !a->output && t->array[ALONG].width) ||
                      (a->output && t->array[t->inputs + BY_Y].width)));
@@ -145,7 +145,7 @@ static void gather(const convolution_data *t, const piece *p, desk *d) {
       else if (t->problem->vectors && i == ALONG)
         convolution_harmonics_along(t, edge, row, to, d->size[i] + e * t->sizes.y);
       else memcpy(to, row, (size_t)a->width * sizeof *to);
-      if (t->problem->vectors && a->like != CLB_Y)
+      if (t->problem->vectors && a->like != CLB_OPERAND_Y)
         memcpy(d->size[i] + e * full_width(t, a), to, (size_t)full_width(t, a) * sizeof *to);
       for (int64_t j = 0;
            t->problem->vectors && t->problem->table && i == ALONG_W && j < t->sizes.w; j++)
@@ -212,10 +212,10 @@ static void add_edge(const convolution_data *t, const convolution_array *a, cons
                      int64_t e, double *wanted, double *scale) {
   double factor = t->problem->scale != 0 ? t->problem->scale : 1;
   int64_t n = full_width(t, a);
-  bool vector = t->problem->vectors && a->like == CLB_Y;
+  bool vector = t->problem->vectors && a->like == CLB_OPERAND_Y;
   for (int i = 0; i < 3 && vector; i++)
     wanted[i] += factor * d->g_v[3 * e + i], scale[i] += fabs(factor) * d->g_v_scale[3 * e + i];
-  bool length = a->like == CLB_W && t->problem->table;
+  bool length = a->like == CLB_OPERAND_W && t->problem->table;
   for (int64_t i = 0; i < n && a->width && !vector; i++) {
     double g = 0, size = length ? by_length(t, d, e, i, &g) : d->scale[o][e * n + i];
     wanted[length ? 0 : i] += factor * (length ? g : d->out[o][e * n + i]);

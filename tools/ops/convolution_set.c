@@ -41,7 +41,7 @@ static int64_t columns_of_messages(const convolution_data *t) {
       t->problem->product.kind == CHANNEL_WISE || t->problem->product.kind == OTHER_PRODUCT;
   int64_t columns = 0;
   for (int i = t->inputs; i < t->n; i++)
-    if (t->array[i].like == CLB_X || (t->array[i].like == CLB_Z && !walks))
+    if (t->array[i].like == CLB_OPERAND_X || (t->array[i].like == CLB_OPERAND_Z && !walks))
       columns += t->array[i].width;
   return columns;
 }

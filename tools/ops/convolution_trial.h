@@ -12,7 +12,7 @@ typedef enum { OF_SENDERS, OF_EDGES, OF_RECEIVERS, OF_ALL, OWNERS } owner;
 
 typedef struct {
   const char *name;
-  int like; /* CLB_X, ... */
+  int like; /* CLB_OPERAND_X, ... */
   owner owner;
   bool output, repeats; /* repeats: one row for all */
   int width;            /* 0: not there */

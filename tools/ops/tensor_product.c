@@ -269,10 +269,13 @@ static int arrays(const void *problem, clb_pass pass, tool_array *a) {
   reference_product_destroy(r);
   for (int i = 0, like; i < n; i++) {
     a[i] = (tool_array){.name = reference_operand(pass, i, &like), .output = i >= inputs};
-    int64_t width = like == CLB_X ? s.x : like == CLB_Y ? s.y : like == CLB_W ? s.w : s.z;
+    int64_t width = like == CLB_OPERAND_X   ? s.x
+                    : like == CLB_OPERAND_Y ? s.y
+                    : like == CLB_OPERAND_W ? s.w
+                                            : s.z;
     if (tensor_operand_present(&p->desc, pass, i, like)) a[i].width = (int)width;
-    a[i].repeats = !a[i].output && like != CLB_X;
-    a[i].one_row = like == CLB_W && p->desc.shared_weights;
+    a[i].repeats = !a[i].output && like != CLB_OPERAND_X;
+    a[i].one_row = like == CLB_OPERAND_W && p->desc.shared_weights;
     a[i].indexed =
         i < reference_inputs(CLB_FORWARD) && a[i].width && p->desc.indexed & (unsigned)like;
   }

@@ -30,7 +30,8 @@ typedef struct {
 clb_status tensor_problem_describe(clb_context *ctx, const tensor_problem *p, tensor_desc **made);
 reference_product *tensor_problem_reference(
     const tensor_problem *p); /* gives up where it does not understand the problem */
-/* Whether a pass has this operand, whose rows are like CLB_X, ...: some need not be given. */
+/* Whether a pass has this operand, whose rows are like CLB_OPERAND_X, ...: some need not be given.
+ */
 bool tensor_operand_present(const clb_tensor_product_desc *d, clb_pass pass, int operand, int like);
 
 #endif

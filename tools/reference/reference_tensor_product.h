@@ -13,7 +13,8 @@
 enum { REFERENCE_PASSES = 4, REFERENCE_MAX_INPUTS = 11, REFERENCE_MAX_OUTPUTS = 7 };
 int reference_inputs(clb_pass pass);
 int reference_outputs(clb_pass pass);
-/* The name of an operand of the pass, and whose rows its are like: CLB_X, CLB_Y, CLB_W or CLB_Z. */
+/* The name of an operand of the pass, and whose rows its are like: CLB_OPERAND_X, CLB_OPERAND_Y,
+   CLB_OPERAND_W or CLB_OPERAND_Z. */
 const char *reference_operand(clb_pass pass, int operand, int *like);
 
 /* Of the description only irreps, instructions, normalisations, layouts and shared_weights matter.

@@ -167,7 +167,7 @@ static uint32_t shuffle_xor(spirv_printer *p, int type, uint32_t value, uint32_t
 static bool across(spirv_printer *p, ir_val v) {
   const ir_ins *i = &p->k->ins[v];
   uint32_t value = p->id[i->arg[0]];
-  if (p->k->lanes > 1 && !p->subgroups) return wrong(p, v, "needs sub-groups; legalise the kernel");
+  if (p->k->lanes > 1 && !p->subgroups) return wrong(p, v, "needs sub-groups; lower its shuffles");
   if (p->k->lanes > 1) p->m.needs[SPIRV_SUBGROUP_SHUFFLE] = true;
   if (p->k->lanes > 1 && i->op == IR_SHUFFLE)
     value = clb_spirv_binary(p, OpSubgroupShuffleINTEL, i->type, value, p->id[i->arg[1]]);
@@ -296,7 +296,7 @@ static bool (*const print[IR_OP_COUNT])(spirv_printer *p,
                                                      [IR_IF] = begin_if,
                                                      [IR_ELSE] = begin_else,
                                                      [IR_END] = end,
-                                                     [IR_ASK] = nothing};
+                                                     [IR_PREFETCH] = nothing};
 
 static bool uses(const ir_kernel *k, ir_op op, int64_t imm) {
   for (int32_t v = 0; v < k->n; v++)

@@ -205,7 +205,7 @@ void clb_vector_copy(vector_printer *p, const ir_ins *i) {
 }
 
 /* Into the second level: until it is read other memory is. */
-void clb_vector_ask(vector_printer *p, const ir_ins *i) {
+void clb_vector_prefetch(vector_printer *p, const ir_ins *i) {
   clb_vector_say(p, "ASK(");
   address(p, i->arg[0], i->arg[1]);
   clb_vector_say(p, ", %d);", (int)i->width);

@@ -183,7 +183,7 @@ static void statement(vector_printer *p, int32_t v, const ir_ins *i) {
     case IR_STORE: clb_vector_store(p, i); break;
     case IR_ATOMIC_ADD: clb_vector_atomic_add(p, i); break;
     case IR_COPY: clb_vector_copy(p, i); break;
-    case IR_ASK: clb_vector_ask(p, i); break;
+    case IR_PREFETCH: clb_vector_prefetch(p, i); break;
     case IR_LOOP: loop(p, v, i); break;
     case IR_IF:
       clb_vector_say(p, "if ("), clb_vector_scalar(p, i->arg[0]), clb_vector_say(p, ") {");

@@ -102,7 +102,7 @@ void clb_vector_load(vector_printer *p, int32_t v, const ir_ins *i);
 void clb_vector_store(vector_printer *p, const ir_ins *i);
 void clb_vector_atomic_add(vector_printer *p, const ir_ins *i);
 void clb_vector_copy(vector_printer *p, const ir_ins *i);
-void clb_vector_ask(vector_printer *p, const ir_ins *i);
+void clb_vector_prefetch(vector_printer *p, const ir_ins *i);
 void clb_vector_close_pointers(vector_printer *p);          /* at the end of a LOOP, IF or ELSE */
 void clb_vector_end_block(vector_printer *p, ir_val array); /* at the end of a group */
 

@@ -138,7 +138,7 @@ static inline cluster cluster_create(place *at, cluster_kind kind) {
                                         .n_instructions = found.n_instructions,
                                         .layout_x = CLB_MUL_IR,
                                         .layout_z = CLB_IR_MUL,
-                                        .incoming = CLB_Y | CLB_W,
+                                        .incoming = CLB_OPERAND_Y | CLB_OPERAND_W,
                                         .storage = CLB_F64,
                                         .arithmetic = CLB_F64};
   OK(ctx, clb_spherical_harmonics_create(ctx, &harmonics, &c.harmonics));

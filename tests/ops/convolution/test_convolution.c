@@ -51,7 +51,8 @@ static void subsets(void **state) {
   clb_convolution_desc desc = describe(at, SMALL);
   for (unsigned gradients = 1; gradients < 16; gradients++)
     for (unsigned incoming = 1; incoming < 8; incoming++) {
-      int passes = 1 << CLB_DOUBLE_BACKWARD | (incoming == 1 && gradients != CLB_Z) << CLB_BACKWARD;
+      int passes = 1 << CLB_DOUBLE_BACKWARD | (incoming == 1 && gradients != CLB_OPERAND_Z)
+                                                  << CLB_BACKWARD;
       desc.product.gradients = gradients;
       desc.product.incoming = incoming;
       if (many(&at->device, gradients == 5 && incoming == 1,

@@ -19,33 +19,37 @@ static const clb_convolution_desc plain = {.product = {.irreps_x = "4x0e",
                                                        .storage = CLB_F32,
                                                        .arithmetic = CLB_F32,
                                                        .passes = 7}};
-static const int columns[] = {[CLB_X] = 4, [CLB_Y] = 4, [CLB_W] = 8, [CLB_Z] = 16};
-static const int n_rows[] = {
-    [CLB_X] = SENDERS, [CLB_Y] = EDGES, [CLB_W] = EDGES, [CLB_Z] = RECEIVERS};
+static const int columns[] = {
+    [CLB_OPERAND_X] = 4, [CLB_OPERAND_Y] = 4, [CLB_OPERAND_W] = 8, [CLB_OPERAND_Z] = 16};
+static const int n_rows[] = {[CLB_OPERAND_X] = SENDERS,
+                             [CLB_OPERAND_Y] = EDGES,
+                             [CLB_OPERAND_W] = EDGES,
+                             [CLB_OPERAND_Z] = RECEIVERS};
 
 /* In the order of the calls; an output of a derivative is a gradient by `of`. */
 static const struct {
   const char *name;
   int of;
-} operands[PASSES][MOST] = {{{"x", CLB_X}, {"y", CLB_Y}, {"w", CLB_W}, {"z", CLB_Z}},
-                            {{"x", CLB_X},
-                             {"y", CLB_Y},
-                             {"w", CLB_W},
-                             {"g", CLB_Z},
-                             {"g_x", CLB_X},
-                             {"g_y", CLB_Y},
-                             {"g_w", CLB_W}},
-                            {{"x", CLB_X},
-                             {"y", CLB_Y},
-                             {"w", CLB_W},
-                             {"g", CLB_Z},
-                             {"a", CLB_X},
-                             {"b", CLB_Y},
-                             {"c", CLB_W},
-                             {"d_x", CLB_X},
-                             {"d_y", CLB_Y},
-                             {"d_w", CLB_W},
-                             {"d_g", CLB_Z}}};
+} operands[PASSES][MOST] = {
+    {{"x", CLB_OPERAND_X}, {"y", CLB_OPERAND_Y}, {"w", CLB_OPERAND_W}, {"z", CLB_OPERAND_Z}},
+    {{"x", CLB_OPERAND_X},
+     {"y", CLB_OPERAND_Y},
+     {"w", CLB_OPERAND_W},
+     {"g", CLB_OPERAND_Z},
+     {"g_x", CLB_OPERAND_X},
+     {"g_y", CLB_OPERAND_Y},
+     {"g_w", CLB_OPERAND_W}},
+    {{"x", CLB_OPERAND_X},
+     {"y", CLB_OPERAND_Y},
+     {"w", CLB_OPERAND_W},
+     {"g", CLB_OPERAND_Z},
+     {"a", CLB_OPERAND_X},
+     {"b", CLB_OPERAND_Y},
+     {"c", CLB_OPERAND_W},
+     {"d_x", CLB_OPERAND_X},
+     {"d_y", CLB_OPERAND_Y},
+     {"d_w", CLB_OPERAND_W},
+     {"d_g", CLB_OPERAND_Z}}};
 static const int n_operands[PASSES] = {4, 7, 11}, n_inputs[PASSES] = {3, 4, 7};
 
 typedef struct {
@@ -153,7 +157,7 @@ static void each_operand(void **state) {
       accepts(&f, pass);
       for (int i = 0; i < n_operands[pass]; i++) {
         const char *name = operands[pass][i].name;
-        int of = operands[pass][i].of, width = spline && of == CLB_W ? 1 : columns[of],
+        int of = operands[pass][i].of, width = spline && of == CLB_OPERAND_W ? 1 : columns[of],
             n = n_rows[of];
         clb_rows good = f.rows[i], *r = &f.rows[i];
 #define REFUSES(change, ...)                                                                       \
@@ -202,7 +206,7 @@ static void absent_operands(void **state) {
     clb_convolution_desc desc = plain;
     desc.product.gradients = (unsigned)wanted;
     desc.product.incoming = (unsigned)wanted % 7 + 1;
-    if (wanted == CLB_Z) desc.product.passes &= ~CLB_PASS_BIT(CLB_BACKWARD);
+    if (wanted == CLB_OPERAND_Z) desc.product.passes &= ~CLB_PASS_BIT(CLB_BACKWARD);
     create(&f, &desc);
     for (int pass = CLB_BACKWARD; pass < PASSES; pass++)
       for (int i = 0; i < n_operands[pass] && desc.product.passes & CLB_PASS_BIT(pass); i++) {
@@ -226,7 +230,10 @@ static void no_rows(void **state) {
   (void)state;
   fixture f = begin();
   for (int k = 0; k < 4; k++) {
-    const int n[] = {[CLB_X] = sizes[k][0], [CLB_Y] = 0, [CLB_W] = 0, [CLB_Z] = sizes[k][1]};
+    const int n[] = {[CLB_OPERAND_X] = sizes[k][0],
+                     [CLB_OPERAND_Y] = 0,
+                     [CLB_OPERAND_W] = 0,
+                     [CLB_OPERAND_Z] = sizes[k][1]};
     update(&f, sizes[k][0], sizes[k][1], 0);
     for (int pass = 0; pass < PASSES; pass++)
       for (int i = 0; i < n_operands[pass]; i++) {
@@ -271,7 +278,7 @@ static void descriptions(void **state) {
   REFUSED(CLB_ERROR_ARGUMENT, "irreps_x", d.product.irreps_x = "4y0");
   REFUSED(CLB_ERROR_ARGUMENT, "instructions is NULL", d.product.instructions = NULL);
   REFUSED(CLB_ERROR_ARGUMENT, "layout_x is 2", d.product.layout_x = (clb_layout)2);
-  REFUSED(CLB_ERROR_ARGUMENT, "indexed is 0x1", d.product.indexed = CLB_X);
+  REFUSED(CLB_ERROR_ARGUMENT, "indexed is 0x1", d.product.indexed = CLB_OPERAND_X);
   REFUSED(CLB_ERROR_ARGUMENT, "gradients is 0x10", d.product.gradients = 16);
   REFUSED(CLB_ERROR_ARGUMENT, "incoming is 0x8", d.product.incoming = 8);
   REFUSED(CLB_ERROR_ARGUMENT, "scale is", d.scale = NAN);
@@ -415,12 +422,12 @@ static void numbers(void **state) {
                   g.most <= (uint64_t)n * x + pieces * 4 * stored + 255);
       assert_true(h.least == (g.least > z.least ? g.least : z.least) &&
                   h.most == (g.most > z.most ? g.most : z.most));
-      d.product.gradients = CLB_Y | CLB_W;
+      d.product.gradients = CLB_OPERAND_Y | CLB_OPERAND_W;
       create(&f, &d);
       g = measure(&f, CLB_BACKWARD), h = measure(&f, CLB_DOUBLE_BACKWARD);
       assert_true(!g.most && !h.most);
       if (type > CLB_F32) continue;
-      d.product.gradients = CLB_X | CLB_Y | CLB_W;
+      d.product.gradients = CLB_OPERAND_X | CLB_OPERAND_Y | CLB_OPERAND_W;
       d.atomics = 1;
       create(&f, &d);
       g = measure(&f, CLB_BACKWARD), h = measure(&f, CLB_DOUBLE_BACKWARD);

@@ -27,7 +27,8 @@ static splined splined_create(place *at, clb_convolution_desc desc) {
   s.v.given->desc.product.gradients = s.v.given->product.desc.gradients = 0;
   if (desc.product.incoming)
     s.v.given->desc.product.incoming = s.v.given->product.desc.incoming =
-        desc.product.incoming & CLB_Y ? desc.product.incoming | CLB_W : desc.product.incoming;
+        desc.product.incoming & CLB_OPERAND_Y ? desc.product.incoming | CLB_OPERAND_W
+                                              : desc.product.incoming;
   size_t n = (size_t)(KNOTS * s.weights * 2);
   double *table = numbers(n);
   random_fill(desc.product.storage, table, n, &seed);
@@ -148,9 +149,14 @@ static void splines_agree(place *at, const clb_convolution_desc *desc, const edg
 }
 
 static void splines(void **state) {
-  static const unsigned gradients[] = {0,     CLB_Y,        CLB_X | CLB_W, CLB_Y | CLB_W | CLB_Z,
-                                       CLB_W, CLB_X | CLB_Y},
-                        incoming[] = {0, CLB_Y, CLB_X | CLB_W, CLB_W, CLB_X | CLB_Y};
+  static const unsigned gradients[] = {0,
+                                       CLB_OPERAND_Y,
+                                       CLB_OPERAND_X | CLB_OPERAND_W,
+                                       CLB_OPERAND_Y | CLB_OPERAND_W | CLB_OPERAND_Z,
+                                       CLB_OPERAND_W,
+                                       CLB_OPERAND_X | CLB_OPERAND_Y},
+                        incoming[] = {0, CLB_OPERAND_Y, CLB_OPERAND_X | CLB_OPERAND_W,
+                                      CLB_OPERAND_W, CLB_OPERAND_X | CLB_OPERAND_Y};
   place *at = *state;
   edge_list some = edges_of(SQUARE), hub = hub_edges(20, 30, 700, 500, 4);
   for (int i = 0; i < many(&at->device, 1, 4, 30); i++) {
@@ -200,7 +206,7 @@ typedef struct {
 static vector_cluster vector_cluster_create(place *at, bool splines) {
   vector_cluster k = {.c = cluster_create(at, splines)};
   clb_convolution_desc desc = k.c.c->desc;
-  desc.product.incoming = CLB_Y;
+  desc.product.incoming = CLB_OPERAND_Y;
   k.v = vectored_create(at, &desc);
   if (splines) k.v.run->product.width[LIKE_W] = 0;
   for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD && splines; pass++)

@@ -130,8 +130,8 @@ static void subsets(void **state) {
       desc.product.incoming = (gradients + 2 * how) % 7 + 1;
       desc.product.accumulate = how & 1;
       if (!many(&at->device, gradients == 5 && how == 1, (gradients + how) % 9 == 1, 1)) continue;
-      passes_agree(at, &desc, gradients == CLB_Z ? F | D : F | B | D, &e, loose);
-      passes_agree(at, &desc, gradients == CLB_Z ? F | D : F | B | D, &none, plain);
+      passes_agree(at, &desc, gradients == CLB_OPERAND_Z ? F | D : F | B | D, &e, loose);
+      passes_agree(at, &desc, gradients == CLB_OPERAND_Z ? F | D : F | B | D, &none, plain);
     }
   edges_destroy(&e);
   edges_destroy(&none);

@@ -62,9 +62,10 @@ static void subsets(void **state) {
       desc.atomics = how >> 1;
       if (!many(&at->device, gradients == 5 && how == 1, (gradients + (unsigned)how) % 5 == 1, 1))
         continue;
-      passes_agree(at, &desc, gradients == CLB_Z ? CLB_DOUBLE_BACKWARD : CLB_BACKWARD, &e, loose);
-      passes_agree(at, &desc, gradients == CLB_Z ? CLB_DOUBLE_BACKWARD : CLB_BACKWARD, &none,
-                   plain);
+      passes_agree(at, &desc, gradients == CLB_OPERAND_Z ? CLB_DOUBLE_BACKWARD : CLB_BACKWARD, &e,
+                   loose);
+      passes_agree(at, &desc, gradients == CLB_OPERAND_Z ? CLB_DOUBLE_BACKWARD : CLB_BACKWARD,
+                   &none, plain);
     }
   edges_destroy(&e);
   edges_destroy(&none);
@@ -92,7 +93,7 @@ static void workspaces(void **state) {
   for (int i = 0; i < many(&at->device, 1, 3, 3); i++) {
     clb_convolution_desc desc = describe(at, TINY);
     desc.product.accumulate = i;
-    desc.product.gradients = i == 2 ? CLB_W : 0;
+    desc.product.gradients = i == 2 ? CLB_OPERAND_W : 0;
     convolution *c = shared_create(at, desc);
     for (int pass = CLB_BACKWARD;
          pass <= many(&at->device, CLB_BACKWARD, CLB_DOUBLE_BACKWARD, CLB_DOUBLE_BACKWARD);

@@ -275,7 +275,8 @@ static void subsets(void **state) {
       desc.product.gradients = gradients;
       desc.product.accumulate = adds;
       desc.atomics = adds;
-      if (many(&at->device, gradients == 4 && !adds, (int)gradients == (adds ? 6 : CLB_W), 1))
+      if (many(&at->device, gradients == 4 && !adds, (int)gradients == (adds ? 6 : CLB_OPERAND_W),
+               1))
         passes_agree(at, &desc, EXACT, &e, plain);
     }
   edges_destroy(&e);

@@ -66,7 +66,7 @@ static void compiles(void **state) {
     }
     clb_op_destroy(&op);
   }
-  OK(ctx, clb_context_without(ctx, CLB_WIDE_ACCESSES | CLB_REGISTER_SUMS | CLB_SPLIT_ROWS));
+  OK(ctx, clb_context_disable(ctx, CLB_WIDE_ACCESSES | CLB_REGISTER_SUMS | CLB_SPLIT_ROWS));
   clb_op *bare = compile(ctx, 0);
   for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
     assert_true(bare->kernel[pass]->binary.n > 0);

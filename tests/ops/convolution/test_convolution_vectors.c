@@ -201,7 +201,7 @@ static void subsets(void **state) {
   for (unsigned gradients = 1; gradients < 16; gradients++)
     for (unsigned incoming = 1; incoming < 8; incoming++)
       for (int adds = 0; adds < 2; adds++) {
-        int passes = D | (incoming == 1 && gradients != CLB_Z ? B : 0);
+        int passes = D | (incoming == 1 && gradients != CLB_OPERAND_Z ? B : 0);
         desc.product.gradients = gradients;
         desc.product.incoming = incoming;
         desc.product.accumulate = adds;

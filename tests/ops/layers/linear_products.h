@@ -86,7 +86,7 @@ static inline void fill_matrices(array *a, int64_t offset, int64_t count, int64_
 }
 
 /* exact: the generated kernel's own order, k by k with one rounding each, then C. */
-static inline void expect_element(const clb_product *p, const array *a, const array *b,
+static inline void expect_element(const clb_gemm_desc *p, const array *a, const array *b,
                                   const array *c, int64_t batch, int64_t i, int64_t j, double got,
                                   bool exact) {
   int64_t at_c = p->offset_c + batch * p->stride_c + i * p->ld_c + j;
@@ -111,7 +111,7 @@ static inline void expect_element(const clb_product *p, const array *a, const ar
 }
 
 /* C and nothing else has changed. */
-static inline void expect_product(const clb_product *p, const array *a, const array *b,
+static inline void expect_product(const clb_gemm_desc *p, const array *a, const array *b,
                                   const array *c, const void *got, bool exact) {
   char *mine = calloc((size_t)c->n, 1);
   assert_non_null(mine);
@@ -131,7 +131,7 @@ static inline void expect_product(const clb_product *p, const array *a, const ar
 }
 
 /* Twice the same: equal bits.  most: of run_in_pieces; 0: in one. */
-static inline void try_product(clb_context *ctx, clb_op *op, clb_dtype type, clb_product p,
+static inline void try_product(clb_context *ctx, clb_op *op, clb_dtype type, clb_gemm_desc p,
                                int64_t most, uint64_t seed, bool exact) {
   int64_t rows_a = p.transpose_a ? p.k : p.m, rows_b = p.transpose_b ? p.n : p.k;
   array a = make(type, p.offset_a + rows_a * p.ld_a + p.count * p.stride_a),
@@ -148,7 +148,7 @@ static inline void try_product(clb_context *ctx, clb_op *op, clb_dtype type, clb
   for (int i = 0; i < 2; i++) {
     upload(ctx, &c);
     p.a = &a.buffer->memory, p.b = &b.buffer->memory, p.c = &c.buffer->memory;
-    OK(ctx, most ? clb_product_run_in_pieces(op, &p, most) : clb_product_run(op, &p));
+    OK(ctx, most ? clb_gemm_run_in_slices(op, &p, most) : clb_gemm_run(op, &p));
     got[i] = download(ctx, &c);
     clb_buffer_destroy(&c.buffer);
   }
@@ -163,12 +163,12 @@ static inline void try_product(clb_context *ctx, clb_op *op, clb_dtype type, clb
 
 /* Extents: sizes[from ... to - 1]. */
 enum { EMPTY, SINGLE, LARGE = 5, ALL = 7 };
-static inline clb_product random_product(uint64_t *seed, int from, int to) {
+static inline clb_gemm_desc random_product(uint64_t *seed, int from, int to) {
   static const int64_t sizes[] = {0, 1, 3, 7, 33, 65, 130};
-  clb_product p = {.m = sizes[from + pick(seed, to - from)],
-                   .n = sizes[from + pick(seed, to - from)],
-                   .k = sizes[from + pick(seed, to - from)],
-                   .count = pick(seed, 3) ? 1 : pick(seed, 4)};
+  clb_gemm_desc p = {.m = sizes[from + pick(seed, to - from)],
+                     .n = sizes[from + pick(seed, to - from)],
+                     .k = sizes[from + pick(seed, to - from)],
+                     .count = pick(seed, 3) ? 1 : pick(seed, 4)};
   p.transpose_a = pick(seed, 2), p.transpose_b = pick(seed, 2), p.add = pick(seed, 2);
   p.offset_a = pick(seed, 6), p.offset_b = pick(seed, 6), p.offset_c = pick(seed, 6);
   p.ld_a = (p.transpose_a ? p.m : p.k) + pick(seed, 4),

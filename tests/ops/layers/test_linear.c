@@ -73,11 +73,10 @@ static void random_products(struct device *d, clb_dtype type, bool generated) {
        many = !d->how || generated; /* PoCL compiles CLBlast's kernels again and again */
   clb_op *op;
   uint64_t seed = 7;
-  OK(d->ctx,
-     (generated ? clb_product_create_generated : clb_product_create)(context_of(d), type, &op));
+  OK(d->ctx, (generated ? clb_gemm_create_generated : clb_gemm_create)(context_of(d), type, &op));
   for (int i = 0; i < (many ? CASES : FEW); i++) {
     bool pieces = i % PIECES == 0;
-    clb_product p =
+    clb_gemm_desc p =
         random_product(&seed, pieces ? SINGLE : EMPTY, pieces || (slow && i % 8) ? LARGE : ALL);
     try_product(d->ctx, op, type, p, pieces ? 1 + pick(&seed, 9) : 0, (uint64_t)i,
                 generated && !pieces);
@@ -95,17 +94,17 @@ static void long_sums(void **state) {
   struct device *d = *state;
   for (int i = 0; i < 16; i++) {
     clb_dtype type = i & 1 ? CLB_F32 : CLB_F64;
-    clb_product p = {.m = 3 + 2 * (i / 4),
-                     .n = 5 + 14 * (i / 4),
-                     .k = 1333,
-                     .count = 1 + (i / 4 == 2),
-                     .transpose_a = i & 2,
-                     .transpose_b = i & 4,
-                     .add = i & 8};
+    clb_gemm_desc p = {.m = 3 + 2 * (i / 4),
+                       .n = 5 + 14 * (i / 4),
+                       .k = 1333,
+                       .count = 1 + (i / 4 == 2),
+                       .transpose_a = i & 2,
+                       .transpose_b = i & 4,
+                       .add = i & 8};
     clb_op *op;
     p.ld_a = p.transpose_a ? p.m : p.k, p.ld_b = p.transpose_b ? p.k : p.n, p.ld_c = p.n + 2;
     p.stride_a = p.m * p.k, p.stride_b = p.n * p.k, p.stride_c = p.m * p.ld_c;
-    OK(d->ctx, clb_product_create_generated(context_of(d), type, &op));
+    OK(d->ctx, clb_gemm_create_generated(context_of(d), type, &op));
     try_product(d->ctx, op, type, p, 0, (uint64_t)i, false);
     clb_op_destroy(&op);
   }
@@ -116,30 +115,30 @@ static void refuses(void **state) {
   struct device *d = *state;
   clb_op *op;
   array a = make(CLB_F32, 99);
-  OK(d->ctx, clb_product_create(context_of(d), CLB_F32, &op));
+  OK(d->ctx, clb_gemm_create(context_of(d), CLB_F32, &op));
   upload(d->ctx, &a);
   const clb_memory *m = &a.buffer->memory;
-  const clb_product good = {.m = 10,
-                            .n = 10,
-                            .k = 10,
-                            .count = 1,
-                            .a = m,
-                            .b = m,
-                            .c = m,
-                            .ld_a = 10,
-                            .ld_b = 10,
-                            .ld_c = 10};
-  clb_product bad[7];
+  const clb_gemm_desc good = {.m = 10,
+                              .n = 10,
+                              .k = 10,
+                              .count = 1,
+                              .a = m,
+                              .b = m,
+                              .c = m,
+                              .ld_a = 10,
+                              .ld_b = 10,
+                              .ld_c = 10};
+  clb_gemm_desc bad[7];
   for (int i = 0; i < 7; i++) bad[i] = good;
   bad[0].offset_a = 1, bad[1].offset_b = 1, bad[2].offset_c = 1, bad[3].ld_a = 9, bad[4].count = 2,
   bad[4].stride_c = INT64_MAX, bad[5].m = -1, bad[6].offset_c = -1;
-  for (int i = 0; i < 7; i++) assert_int_equal(clb_product_run(op, &bad[i]), CLB_ERROR_INTERNAL);
+  for (int i = 0; i < 7; i++) assert_int_equal(clb_gemm_run(op, &bad[i]), CLB_ERROR_INTERNAL);
   clb_op_destroy(&op);
   OK(d->ctx, clb_column_sum_create(d->ctx, CLB_F32, CLB_F32, 10, 20, &op));
   assert_int_equal(clb_column_sum_run(op, 11, m, 0, 10, m, 0, false), CLB_ERROR_INTERNAL);
   assert_int_equal(clb_column_sum_run(op, 21, m, 0, 0, m, 0, false), CLB_ERROR_INTERNAL);
   assert_int_equal(clb_column_sum_run(op, 1, m, 0, 10, m, 91, false), CLB_ERROR_INTERNAL);
-  assert_int_equal(clb_product_run(op, &good), CLB_ERROR_INTERNAL);
+  assert_int_equal(clb_gemm_run(op, &good), CLB_ERROR_INTERNAL);
   clb_op_destroy(&op);
   drop(&a);
 }

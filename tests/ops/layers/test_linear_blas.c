@@ -42,7 +42,7 @@ static void products(void **state) {
     clb_op *op;
     uint64_t seed = 11;
     assert_true(type != CLB_F64 || !ctx->device->blas); /* opening a device stays fast */
-    OK(ctx, clb_product_create(ctx, (clb_dtype)type, &op));
+    OK(ctx, clb_gemm_create(ctx, (clb_dtype)type, &op));
     assert_true(op->blas && !op->kernel[0]);
     assert_string_equal(ctx->device->blas,
                         !strcmp(*state, "cuda") ? "libcublas.so.12" : "librocblas.so.5");
@@ -62,18 +62,18 @@ static void too_large(void **state) {
   clb_context *ctx = open_context(*state);
   clb_op *op;
   clb_memory m = {.bytes = UINT64_MAX};
-  clb_product p = {.m = 2,
-                   .n = 1,
-                   .k = 1,
-                   .count = 1,
-                   .a = &m,
-                   .b = &m,
-                   .c = &m,
-                   .ld_a = INT64_C(1) << 31,
-                   .ld_b = 1,
-                   .ld_c = 1};
-  OK(ctx, clb_product_create(ctx, CLB_F32, &op));
-  assert_int_equal(clb_product_run(op, &p), CLB_ERROR_UNSUPPORTED);
+  clb_gemm_desc p = {.m = 2,
+                     .n = 1,
+                     .k = 1,
+                     .count = 1,
+                     .a = &m,
+                     .b = &m,
+                     .c = &m,
+                     .ld_a = INT64_C(1) << 31,
+                     .ld_b = 1,
+                     .ld_c = 1};
+  OK(ctx, clb_gemm_create(ctx, CLB_F32, &op));
+  assert_int_equal(clb_gemm_run(op, &p), CLB_ERROR_UNSUPPORTED);
   assert_non_null(strstr(clb_error(ctx), "2147483648"));
   assert_int_equal(here.blas.products, 0);
   clb_op_destroy(&op);
@@ -87,7 +87,7 @@ static void failures(void **state) {
     clb_context *ctx = open_context(*state);
     clb_op *op;
     here.blas.failing = starts[i];
-    OK(ctx, clb_product_create(ctx, CLB_F32, &op));
+    OK(ctx, clb_gemm_create(ctx, CLB_F32, &op));
     assert_true(!op->blas && op->kernel[0] && !ctx->device->blas);
     clb_op_destroy(&op);
     close_context(ctx);
@@ -96,18 +96,18 @@ static void failures(void **state) {
   clb_op *op;
   float x[3] = {1, 2, 3};
   clb_memory m = {.handle = x, .bytes = sizeof x};
-  OK(ctx, clb_product_create(ctx, CLB_F32, &op));
+  OK(ctx, clb_gemm_create(ctx, CLB_F32, &op));
   here.blas.failing = "gemm";
-  assert_int_equal(clb_product_run(op, &(clb_product){.m = 1,
-                                                      .n = 1,
-                                                      .k = 1,
-                                                      .count = 1,
-                                                      .a = &m,
-                                                      .b = &m,
-                                                      .c = &m,
-                                                      .ld_a = 1,
-                                                      .ld_b = 1,
-                                                      .ld_c = 1}),
+  assert_int_equal(clb_gemm_run(op, &(clb_gemm_desc){.m = 1,
+                                                     .n = 1,
+                                                     .k = 1,
+                                                     .count = 1,
+                                                     .a = &m,
+                                                     .b = &m,
+                                                     .c = &m,
+                                                     .ld_a = 1,
+                                                     .ld_b = 1,
+                                                     .ld_c = 1}),
                    CLB_ERROR_DRIVER);
   assert_non_null(strstr(clb_error(ctx), "BLAS: gemm: told to fail (13)"));
   clb_op_destroy(&op);

@@ -28,11 +28,11 @@ static void compiles(void **state) {
   }
   for (int type = CLB_F64; type <= CLB_F32; type++) {
     clb_memory m = {.bytes = 8};
-    OK(ctx, clb_product_create(ctx, (clb_dtype)type, &op));
+    OK(ctx, clb_gemm_create(ctx, (clb_dtype)type, &op));
     for (int variant = 0; variant < 4; variant++) assert_true(op->kernel[variant]->binary.n > 0);
     assert_int_equal(
-        clb_product_run(op,
-                        &(clb_product){.m = 1, .n = 1, .count = 1, .ld_b = 1, .ld_c = 1, .c = &m}),
+        clb_gemm_run(op,
+                     &(clb_gemm_desc){.m = 1, .n = 1, .count = 1, .ld_b = 1, .ld_c = 1, .c = &m}),
         CLB_ERROR_UNSUPPORTED);
     clb_op_destroy(&op);
     OK(ctx, clb_column_sum_create(ctx, type == CLB_F64 ? CLB_F64 : CLB_BF16, (clb_dtype)type, 64,

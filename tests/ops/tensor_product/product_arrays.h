@@ -279,7 +279,8 @@ static inline void compare(test_product *p, int pass, const arrays *a, const arr
                  p->desc.irreps_x, p->desc.irreps_y, p->desc.irreps_z, pass, a->rows, o, j,
                  a->out[o][j], wanted);
     }
-  assert_true(nonzero > 0 || a->rows == 0 || (pass == CLB_BACKWARD && p->desc.gradients == CLB_Z));
+  assert_true(nonzero > 0 || a->rows == 0 ||
+              (pass == CLB_BACKWARD && p->desc.gradients == CLB_OPERAND_Z));
   for (int o = 0; o < n_outputs[pass]; o++) free(want[o]), free(scale[o]);
 }
 

@@ -16,49 +16,51 @@ static const clb_tensor_product_desc plain = {.irreps_x = "4x0e",
                                               .storage = CLB_F32,
                                               .arithmetic = CLB_F32,
                                               .passes = 15};
-static const int64_t columns[] = {[CLB_X] = 4, [CLB_Y] = 4, [CLB_W] = 8, [CLB_Z] = 16};
+static const int64_t columns[] = {
+    [CLB_OPERAND_X] = 4, [CLB_OPERAND_Y] = 4, [CLB_OPERAND_W] = 8, [CLB_OPERAND_Z] = 16};
 
 /* In the order of the calls; an output of a pass is a gradient by `of`. */
 static const struct {
   const char *name;
   int of;
-} operands[PASSES][MOST] = {{{"x", CLB_X}, {"y", CLB_Y}, {"w", CLB_W}, {"z", CLB_Z}},
-                            {{"x", CLB_X},
-                             {"y", CLB_Y},
-                             {"w", CLB_W},
-                             {"g", CLB_Z},
-                             {"g_x", CLB_X},
-                             {"g_y", CLB_Y},
-                             {"g_w", CLB_W}},
-                            {{"x", CLB_X},
-                             {"y", CLB_Y},
-                             {"w", CLB_W},
-                             {"g", CLB_Z},
-                             {"a", CLB_X},
-                             {"b", CLB_Y},
-                             {"c", CLB_W},
-                             {"d_x", CLB_X},
-                             {"d_y", CLB_Y},
-                             {"d_w", CLB_W},
-                             {"d_g", CLB_Z}},
-                            {{"x", CLB_X},
-                             {"y", CLB_Y},
-                             {"w", CLB_W},
-                             {"g", CLB_Z},
-                             {"a", CLB_X},
-                             {"b", CLB_Y},
-                             {"c", CLB_W},
-                             {"p", CLB_X},
-                             {"q", CLB_Y},
-                             {"r", CLB_W},
-                             {"s", CLB_Z},
-                             {"e_x", CLB_X},
-                             {"e_y", CLB_Y},
-                             {"e_w", CLB_W},
-                             {"e_g", CLB_Z},
-                             {"e_a", CLB_X},
-                             {"e_b", CLB_Y},
-                             {"e_c", CLB_W}}};
+} operands[PASSES][MOST] = {
+    {{"x", CLB_OPERAND_X}, {"y", CLB_OPERAND_Y}, {"w", CLB_OPERAND_W}, {"z", CLB_OPERAND_Z}},
+    {{"x", CLB_OPERAND_X},
+     {"y", CLB_OPERAND_Y},
+     {"w", CLB_OPERAND_W},
+     {"g", CLB_OPERAND_Z},
+     {"g_x", CLB_OPERAND_X},
+     {"g_y", CLB_OPERAND_Y},
+     {"g_w", CLB_OPERAND_W}},
+    {{"x", CLB_OPERAND_X},
+     {"y", CLB_OPERAND_Y},
+     {"w", CLB_OPERAND_W},
+     {"g", CLB_OPERAND_Z},
+     {"a", CLB_OPERAND_X},
+     {"b", CLB_OPERAND_Y},
+     {"c", CLB_OPERAND_W},
+     {"d_x", CLB_OPERAND_X},
+     {"d_y", CLB_OPERAND_Y},
+     {"d_w", CLB_OPERAND_W},
+     {"d_g", CLB_OPERAND_Z}},
+    {{"x", CLB_OPERAND_X},
+     {"y", CLB_OPERAND_Y},
+     {"w", CLB_OPERAND_W},
+     {"g", CLB_OPERAND_Z},
+     {"a", CLB_OPERAND_X},
+     {"b", CLB_OPERAND_Y},
+     {"c", CLB_OPERAND_W},
+     {"p", CLB_OPERAND_X},
+     {"q", CLB_OPERAND_Y},
+     {"r", CLB_OPERAND_W},
+     {"s", CLB_OPERAND_Z},
+     {"e_x", CLB_OPERAND_X},
+     {"e_y", CLB_OPERAND_Y},
+     {"e_w", CLB_OPERAND_W},
+     {"e_g", CLB_OPERAND_Z},
+     {"e_a", CLB_OPERAND_X},
+     {"e_b", CLB_OPERAND_Y},
+     {"e_c", CLB_OPERAND_W}}};
 static const int n_operands[PASSES] = {4, 7, 11, 18}, n_inputs[PASSES] = {3, 4, 7, 11};
 
 typedef struct {
@@ -147,7 +149,7 @@ static void absent_operands(void **state) {
     clb_tensor_product_desc desc = plain;
     desc.gradients = (unsigned)wanted;
     desc.incoming = (unsigned)wanted % 7 + 1;
-    if (wanted == CLB_Z) desc.passes &= ~CLB_PASS_BIT(CLB_BACKWARD);
+    if (wanted == CLB_OPERAND_Z) desc.passes &= ~CLB_PASS_BIT(CLB_BACKWARD);
     fixture f = begin(&desc);
     for (int pass = CLB_BACKWARD; pass < PASSES; pass++)
       for (int i = 0; i < n_operands[pass] && desc.passes & CLB_PASS_BIT(pass); i++) {

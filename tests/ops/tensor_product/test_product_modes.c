@@ -74,7 +74,8 @@ static void many_paths(void **state) {
     desc.shared_weights = i == 2;
     desc.accumulate = i == 3;
     set_layouts(&desc, i == 1 ? 7 : 3 * i);
-    if (i == 3) desc.gradients = CLB_Y | CLB_W, desc.incoming = CLB_X | CLB_Y;
+    if (i == 3)
+      desc.gradients = CLB_OPERAND_Y | CLB_OPERAND_W, desc.incoming = CLB_OPERAND_X | CLB_OPERAND_Y;
     if (i == 3) desc.passes = CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD);
     passes_agree(d, &desc, i ? 0 : F, (const int[]){F, B | T, B, 0}[i], 3);
   }

@@ -29,7 +29,7 @@ static void masked_lanes(void **state) {
                                                {0, 1, 1, CLB_UVW, 1, 1},
                                                {1, 0, 1, CLB_UVW, 1, 1},
                                                {1, 1, 0, CLB_UVW, 1, 1}};
-  static const unsigned gradients[] = {CLB_Y, CLB_X | CLB_Y, 0};
+  static const unsigned gradients[] = {CLB_OPERAND_Y, CLB_OPERAND_X | CLB_OPERAND_Y, 0};
   for (int t = 0; t < 3; t++) {
     clb_layout layout = t == 2 ? CLB_MUL_IR : CLB_IR_MUL;
     clb_tensor_product_desc desc = {.irreps_x = "9x0e+5x1o",
@@ -125,7 +125,7 @@ static void far_offsets(void **state) {
   static const int32_t order[N] = {2, 0, 1};
   clb_tensor_product_desc desc = describe(*state, many(*state, SINGLE, SINGLE, FEW));
   desc.storage = desc.arithmetic = CLB_F32;
-  desc.indexed = CLB_X;
+  desc.indexed = CLB_OPERAND_X;
   test_product *p = product_create(context_of(*state), &desc, dense_golden_3j);
   float *far =
       mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -175,15 +175,15 @@ static void indexed(void **state) {
   static const struct {
     int product;
     unsigned like;
-  } cases[] = {{SINGLE, CLB_X | CLB_Y | CLB_W},
-               {TANGLED, CLB_X},
-               {FEW, CLB_X | CLB_Y | CLB_W},
-               {MIXED, CLB_X},
-               {CHANNELS, CLB_Y},
-               {MODES, CLB_X},
-               {SHARED, CLB_X | CLB_Y},
-               {ONE_PATH, CLB_W},
-               {MANY_CHANNEL_WISE, CLB_X | CLB_W}};
+  } cases[] = {{SINGLE, CLB_OPERAND_X | CLB_OPERAND_Y | CLB_OPERAND_W},
+               {TANGLED, CLB_OPERAND_X},
+               {FEW, CLB_OPERAND_X | CLB_OPERAND_Y | CLB_OPERAND_W},
+               {MIXED, CLB_OPERAND_X},
+               {CHANNELS, CLB_OPERAND_Y},
+               {MODES, CLB_OPERAND_X},
+               {SHARED, CLB_OPERAND_X | CLB_OPERAND_Y},
+               {ONE_PATH, CLB_OPERAND_W},
+               {MANY_CHANNEL_WISE, CLB_OPERAND_X | CLB_OPERAND_W}};
   for (int t = 0; t < many(*state, 1, 2, 9); t++) {
     clb_tensor_product_desc desc = describe(*state, cases[t].product);
     test_product *plain = get(*state, cases[t].product);
@@ -228,7 +228,8 @@ static void indexed(void **state) {
 static void gradients(void **state) {
   enum { N = 34 };
   static const int which[] = {SINGLE, TANGLED, SINGLE_SHARED, FEW, MIXED, MODES, SHARED};
-  static const unsigned few[] = {CLB_X, CLB_Y, CLB_W | CLB_Z, CLB_X | CLB_W};
+  static const unsigned few[] = {CLB_OPERAND_X, CLB_OPERAND_Y, CLB_OPERAND_W | CLB_OPERAND_Z,
+                                 CLB_OPERAND_X | CLB_OPERAND_W};
   for (int t = 0; t < many(*state, 1, 4, 7); t++)
     for (int i = 0; i < many(*state, 1, 1, 15); i++) {
       clb_tensor_product_desc desc = describe(*state, which[t]);
@@ -368,7 +369,7 @@ static void refuses(void **state) {
   FAILS(CLB_ERROR_ARGUMENT, "sizes is NULL", clb_tensor_product_measure(p->ctx, &desc, NULL));
   assert_int_equal(clb_tensor_product_create(NULL, &desc, &other), CLB_ERROR_ARGUMENT);
   desc.passes = 1;
-  desc.indexed = CLB_X;
+  desc.indexed = CLB_OPERAND_X;
   OK(p->ctx, clb_tensor_product_create(p->ctx, &desc, &other));
   arrays a = arrays_create(p, 3, 17);
   operands o = operands_create(p, CLB_FORWARD, &a);

@@ -111,7 +111,7 @@ static void mixing_rows(void **state) {
   const int n = rows_on(*state);
   clb_tensor_product_desc desc = describe(*state, MIXING);
   test_product *plain = get(*state, MIXING);
-  desc.indexed = CLB_X | CLB_Y;
+  desc.indexed = CLB_OPERAND_X | CLB_OPERAND_Y;
   test_product *p = product_create(plain->ctx, &desc, dense_golden_3j);
   for (int pass = CLB_FORWARD; pass <= last_of(*state); pass++) {
     arrays want = arrays_create(p, n, 33);
