@@ -1,6 +1,6 @@
 #!/bin/sh
 # installed.sh BUILD SOURCE MAKE_MODEL - installs into a temporary prefix, and builds and runs the examples against that copy: through
-# pkg-config, CMake and Meson, shared and static.  C, C++ and Fortran must print the same; the library shows only what its headers declare.
+# pkg-config, CMake and Meson, shared and static.  C, C++ and Fortran must print the same; both libraries show only what the headers declare.
 set -eu
 build=$1 source=$2 make_model=$(realpath "$3")
 stage=$(mktemp -d)
@@ -143,8 +143,9 @@ else
   echo "installed.sh: skipped: no $water (package cp2k-data, or CLB_TEST_NEQUIP)"
 fi
 
-strange=$(nm -D --defined-only "$libs/libclebsch.so" | awk '{print $3}' | grep -v '^clb_' || true)
-[ -z "$strange" ] || fail "symbols that are not clb_: $strange"
-inner=$(nm -D --defined-only "$libs/libclebsch.so" | awk '{print $3}' |
-  while read -r s; do cat "$source"/include/clebsch/*.h | grep -q "\b$s(" || echo "$s"; done)
-[ -z "$inner" ] || fail "symbols that no header declares: $inner"
+declared=$(cat "$source"/include/clebsch/*.h | tr -c 'a-z0-9_' '\n' | grep '^clb_' | sort -u)
+for library in "-D $libs/libclebsch.so" "-g $libs/libclebsch.a"; do
+  # shellcheck disable=SC2086
+  inner=$(nm --defined-only $library | awk 'NF == 3 {print $3}' | grep -v -x -F "$declared" || true)
+  [ -z "$inner" ] || fail "$library: symbols that no header declares: $inner"
+done
