@@ -169,6 +169,13 @@ static void put(clb_operand *o, clb_rows rows, int64_t columns) {
   o->columns = columns;
 }
 
+/* Not by clb_public_op_run, whose table of all public ops has the convolution's operands, too. */
+static clb_status run_harmonics(clb_op *op, clb_pass pass, int64_t n, const clb_rows *rows) {
+  clb_operand operands[CLB_MAX_OPERANDS];
+  const int count = clb_spherical_harmonics_operands(&op->problem, pass, rows, operands);
+  return clb_op_run_rows(op, CLB_SPHERICAL_HARMONICS, pass, n, operands, count);
+}
+
 /* b = J h and q, and the part of d_v that is not by d_y and d_r, if that is asked for. */
 static clb_status go_along(const clb_convolution_vectors *v, const clb_convolution_call *c,
                            const clb_convolution_vector_rows *kept, const scratch *at) {
@@ -183,9 +190,8 @@ static clb_status go_along(const clb_convolution_vectors *v, const clb_convoluti
   if (s) return s;
   clb_rows g_y = bends ? at->g_y : at->y, g_r = bends ? at->g_r : at->r,
            d_v = bends ? kept->gradient : at->g_y; /* else none matters */
-  s = clb_public_op_run(v->harmonics, CLB_SPHERICAL_HARMONICS, CLB_DOUBLE_BACKWARD,
-                        c->graph->n_edges,
-                        (const clb_rows[]){kept->vector, g_y, kept->along, d_v, at->b});
+  s = run_harmonics(v->harmonics, CLB_DOUBLE_BACKWARD, c->graph->n_edges,
+                    (const clb_rows[]){kept->vector, g_y, kept->along, d_v, at->b});
   return s || !v->lengths ? s
                           : clb_lengths_along_run(v->lengths_along, c->graph->n_edges, kept->vector,
                                                   kept->along, g_r, at->q, d_v);
@@ -200,8 +206,8 @@ clb_status clb_convolution_vectors_before(const clb_convolution_vectors *v, clb_
   if (!n) return CLB_OK;
   c->workspace.bytes = (c->workspace.bytes - (uint64_t)bytes) / CLB_LINE * CLB_LINE;
   scratch at = scratch_of(v, c, kept);
-  clb_status s = clb_public_op_run(v->harmonics, CLB_SPHERICAL_HARMONICS, CLB_FORWARD, n,
-                                   (const clb_rows[]){kept->vector, at.y});
+  clb_status s =
+      run_harmonics(v->harmonics, CLB_FORWARD, n, (const clb_rows[]){kept->vector, at.y});
   if (!s && v->lengths) s = clb_radial_forward(v->lengths, n, kept->vector, at.r, (clb_rows){0});
   put(&o[Y_AT], at.y, v->dim);
   if (v->lengths) put(&o[W_AT], at.r, 1);
@@ -223,9 +229,8 @@ clb_status clb_convolution_vectors_after(const clb_convolution_vectors *v,
   int64_t n = c->graph->n_edges;
   if (!kept->gradient.buffer) return CLB_OK;
   scratch at = scratch_of(v, c, kept);
-  clb_status s =
-      clb_public_op_run(kept->along.buffer ? v->adding : v->harmonics, CLB_SPHERICAL_HARMONICS,
-                        CLB_BACKWARD, n, (const clb_rows[]){kept->vector, at.g_y, kept->gradient});
+  clb_status s = run_harmonics(kept->along.buffer ? v->adding : v->harmonics, CLB_BACKWARD, n,
+                               (const clb_rows[]){kept->vector, at.g_y, kept->gradient});
   return s || !v->lengths ? s
                           : clb_radial_backward_distance(v->lengths, n, kept->vector, at.g_r,
                                                          kept->gradient, true);
