@@ -127,7 +127,7 @@ static clb_status grow_arrays(clb_model *m, int first, int last, int64_t rows) {
 static clb_status grow_atoms(clb_model *m, int64_t n) {
   const int64_t rows = n + spare(n), bytes = clb_dtype_bytes((int32_t)m->type);
   clb_status s;
-  m->atom_room = 0;
+  m->atom_capacity = 0;
   m->n_species = -1;
   s = grow_arrays(m, CLB_MODEL_EDGE_ARRAYS, CLB_MODEL_ARRAYS, rows);
   for (int l = 0; l < m->file.n_layers && !s; l++) {
@@ -138,15 +138,15 @@ static clb_status grow_atoms(clb_model *m, int64_t n) {
   }
   const int64_t results = clb_totals_rows(m->energy) + 9 * clb_totals_rows(m->virial) + 4 * rows;
   if (!s) s = replace(m, &m->results, results, clb_dtype_bytes((int32_t)m->sum_type));
-  if (!s) m->atom_room = rows;
+  if (!s) m->atom_capacity = rows;
   return s;
 }
 
 static clb_status grow_edges(clb_model *m, int64_t n) {
   const int64_t rows = n + spare(n);
-  m->edge_room = 0;
+  m->edge_capacity = 0;
   clb_status s = grow_arrays(m, 0, CLB_MODEL_EDGE_ARRAYS, rows);
-  if (!s) m->edge_room = rows;
+  if (!s) m->edge_capacity = rows;
   return s;
 }
 
@@ -182,10 +182,11 @@ clb_status clb_model_set_species(clb_model *m, int64_t n, const int32_t *species
                       "clb_model: species[%lld] is %d; it must be 0 ... %d", (long long)i,
                       (int)species[i], m->file.n_species - 1);
   m->n_species = -1;
-  if (n > m->species_room) {
+  if (n > m->species_capacity) {
     free(m->species);
-    m->species_room = m->atom_room;
-    if (!(m->species = malloc((size_t)m->species_room * sizeof *species))) m->species_room = 0;
+    m->species_capacity = m->atom_capacity;
+    if (!(m->species = malloc((size_t)m->species_capacity * sizeof *species)))
+      m->species_capacity = 0;
     if (!m->species) return no_memory(m);
   }
   memcpy(m->species, species, bytes);
@@ -226,7 +227,7 @@ static clb_status say_what_fits(clb_model *m, const clb_model_edges *e) {
   clb_device *d = m->ctx->device;
   const uint64_t left = clb_device_free_bytes(d), all = d->info.memory_bytes,
                  workspace = m->workspace ? m->workspace->memory.bytes : 0;
-  const double room = (double)(left ? left + held(m) : all) - (double)workspace,
+  const double capacity = (double)(left ? left + held(m) : all) - (double)workspace,
                atoms = (double)(e->n_total + spare(e->n_total)),
                edges = (double)(e->n_edges + spare(e->n_edges));
   const double need =
@@ -238,7 +239,7 @@ static clb_status say_what_fits(clb_model *m, const clb_model_edges *e) {
                 (unsigned long long)m->info.bytes_per_atom,
                 (unsigned long long)m->info.bytes_per_edge);
   if (!all || need <= 0) return CLB_ERROR_MEMORY;
-  const double part = room > 0 ? fmin(room / need, 1) : 0;
+  const double part = capacity > 0 ? fmin(capacity / need, 1) : 0;
   return clb_fail_more(&m->ctx->error, CLB_ERROR_MEMORY,
                        "; about %.0f atoms and %.0f edges would fit",
                        floor(part * (double)e->n_total), floor(part * (double)e->n_edges));
@@ -248,8 +249,8 @@ static clb_status set_graph(clb_model *m, const clb_model_edges *e) {
   clb_status s =
       clb_wait(m->ctx); /* what an earlier call left behind may still use what is replaced */
   m->n_edges = -1;
-  if (!s && (e->n_total > m->atom_room || !m->atom_room)) s = grow_atoms(m, e->n_total);
-  if (!s && (e->n_edges > m->edge_room || !m->edge_room)) s = grow_edges(m, e->n_edges);
+  if (!s && (e->n_total > m->atom_capacity || !m->atom_capacity)) s = grow_atoms(m, e->n_total);
+  if (!s && (e->n_edges > m->edge_capacity || !m->edge_capacity)) s = grow_edges(m, e->n_edges);
   if (!s) s = clb_model_set_species(m, e->n_total, e->species);
   if (!s)
     s = clb_graph_update(m->graph, e->n_total, e->n_local, e->n_edges, CLB_I32, e->senders,

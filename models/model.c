@@ -226,11 +226,11 @@ static clb_status check_atoms(clb_model *m, const clb_model_atoms *a, const clb_
 /* Made on the host: where the device cannot. */
 static clb_status host_vectors(clb_model *m, const clb_model_atoms *a, clb_model_edges *e) {
   const clb_neighbours *list = &m->neighbours;
-  if (list->n_edges > m->vectors_room) {
+  if (list->n_edges > m->vectors_capacity) {
     free(m->vectors);
-    m->vectors_room = list->n_edges + list->n_edges / 4;
-    if (!(m->vectors = malloc((size_t)m->vectors_room * 3 * sizeof *m->vectors)))
-      m->vectors_room = 0;
+    m->vectors_capacity = list->n_edges + list->n_edges / 4;
+    if (!(m->vectors = malloc((size_t)m->vectors_capacity * 3 * sizeof *m->vectors)))
+      m->vectors_capacity = 0;
     if (!m->vectors) return FAIL(m, CLB_ERROR_MEMORY, "clb_model_compute: no memory");
   }
   clb_neighbours_vectors(list, a->positions, m->vectors);

@@ -60,7 +60,7 @@ struct clb_model {
 
   clb_buffer *array[CLB_MODEL_ARRAYS];
   int64_t columns[CLB_MODEL_ARRAYS]; /* of the widest layer, padded; 0: not needed */
-  int64_t edge_room, atom_room;
+  int64_t edge_capacity, atom_capacity;
   clb_buffer *results; /* of sum_type: clb_model_places */
   clb_buffer *workspace;
   void *staging; /* on the host */
@@ -69,11 +69,11 @@ struct clb_model {
   clb_graph *graph;
   int64_t n_local, n_total, n_edges; /* -1: no graph yet */
   int32_t *species;                  /* [n_species] as on the device */
-  int64_t n_species, species_room;
+  int64_t n_species, species_capacity;
   clb_neighbours neighbours;
   bool shifts_fit; /* those of the neighbours are on the device; else vectors come from the host */
   double *vectors; /* [n_edges][3] */
-  int64_t vectors_room;
+  int64_t vectors_capacity;
   int64_t rebuilds;
 };
 

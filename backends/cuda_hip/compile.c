@@ -28,7 +28,7 @@ static void *open_beside(const char *const *names) {
 
 /* Without a GPU, HIP's LLVM is kept from meeting another driver's. */
 static void *open_compiler(const clb_gpu *g, const char *const *names) {
-  return g->vendor->language == CLB_LANGUAGE_HIP && !g->driver_library ? clb_dl_open_apart(names)
+  return g->vendor->language == CLB_LANGUAGE_HIP && !g->driver_library ? clb_dl_open_isolated(names)
                                                                        : clb_dl_open(names);
 }
 

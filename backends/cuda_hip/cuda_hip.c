@@ -111,7 +111,7 @@ static void *open_library(const clb_gpu_vendor *v) {
     if (loaded) return loaded;
   }
   bool apart = v == &amd && access("/dev/kfd", F_OK) && access("/dev/dxg", F_OK);
-  return apart ? clb_dl_open_apart(v->driver_names) : clb_dl_open(v->driver_names);
+  return apart ? clb_dl_open_isolated(v->driver_names) : clb_dl_open(v->driver_names);
 }
 
 static clb_status open_driver(clb_gpu *g) {

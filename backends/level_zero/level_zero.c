@@ -86,17 +86,17 @@ static clb_status add_tiles(const lz_api *ze, places *p, const place *card, clb_
   if (r) return clb_lz_failed(error, "zeDeviceGetSubDevices", r);
   if (n < 2) return CLB_OK;
   ze_device_handle_t *tiles = calloc(n, sizeof(ze_device_handle_t));
-  bool room = tiles;
-  if (room) r = ze->DeviceGetSubDevices(card->device, &n, tiles);
-  for (uint32_t t = 0; room && !r && t < n; t++) {
+  bool capacity = tiles;
+  if (capacity) r = ze->DeviceGetSubDevices(card->device, &n, tiles);
+  for (uint32_t t = 0; capacity && !r && t < n; t++) {
     place one = {.driver = card->driver, .device = tiles[t], .card = card->card, .tile = (int)t};
-    room = add_place(p, &one);
+    capacity = add_place(p, &one);
   }
   free(tiles);
   if (r) return clb_lz_failed(error, "zeDeviceGetSubDevices", r);
-  return room ? CLB_OK
-              : clb_fail(error, CLB_ERROR_MEMORY,
-                         "level_zero: out of memory for the list of devices");
+  return capacity ? CLB_OK
+                  : clb_fail(error, CLB_ERROR_MEMORY,
+                             "level_zero: out of memory for the list of devices");
 }
 
 static clb_status add_driver(const lz_api *ze, places *p, ze_driver_handle_t driver,

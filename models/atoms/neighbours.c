@@ -62,7 +62,7 @@ static clb_status fail(clb_neighbours *l, clb_status status, const char *format,
 
 /* Room in array i for so many elements; what it held is lost.  Where it grows again there is some
    to spare. */
-static bool room(clb_neighbours *l, int i, int64_t n, size_t size) {
+static bool capacity(clb_neighbours *l, int i, int64_t n, size_t size) {
   if ((uint64_t)n > SIZE_MAX / 2 / size) return false;
   size_t need = (size_t)n * size;
   if (need <= l->bytes[i] && l->array[i]) return true;
@@ -220,7 +220,8 @@ static int64_t slot_at(const grid *g, const spot *at) {
 /* Sorts the atoms by slot. */
 static bool sort(clb_neighbours *l, const grid *g, const double *positions) {
   int64_t n_slots = (int64_t)g->slots[0] * g->slots[1] * g->slots[2];
-  if (!room(l, SLOT_START, n_slots + 1, sizeof(int32_t)) || !room(l, PLACES, l->n, sizeof(place)))
+  if (!capacity(l, SLOT_START, n_slots + 1, sizeof(int32_t)) ||
+      !capacity(l, PLACES, l->n, sizeof(place)))
     return false;
   int32_t *start = l->array[SLOT_START];
   place *places = l->array[PLACES];
@@ -336,8 +337,8 @@ static int64_t all_edges(const clb_neighbours *l, const grid *g, const double *p
 
 static clb_status build(clb_neighbours *l, const grid *g, const double *positions, double radius) {
   static const char *const no_memory = "out of memory for the neighbours of %lld atoms";
-  if (!sort(l, g, positions) || !room(l, ROW_END, l->n, sizeof(int64_t)) ||
-      !room(l, BUILT_AT, l->n, 3 * sizeof(double)))
+  if (!sort(l, g, positions) || !capacity(l, ROW_END, l->n, sizeof(int64_t)) ||
+      !capacity(l, BUILT_AT, l->n, 3 * sizeof(double)))
     return fail(l, CLB_ERROR_MEMORY, no_memory, (long long)l->n);
   const int64_t crowded = all_edges(l, g, positions, radius * radius, false);
   if (crowded >= 0 && crowded < l->n)
@@ -350,8 +351,8 @@ static clb_status build(clb_neighbours *l, const grid *g, const double *position
                 radius, (long long)l->n);
   int64_t *row_end = l->array[ROW_END], n = 0;
   for (int64_t i = 0; i < l->n; i++) row_end[i] = n += row_end[i];
-  if (!room(l, SENDERS, n, sizeof(int32_t)) || !room(l, RECEIVERS, n, sizeof(int32_t)) ||
-      !room(l, SHIFTS, n, 3 * sizeof(int32_t)))
+  if (!capacity(l, SENDERS, n, sizeof(int32_t)) || !capacity(l, RECEIVERS, n, sizeof(int32_t)) ||
+      !capacity(l, SHIFTS, n, 3 * sizeof(int32_t)))
     return fail(l, CLB_ERROR_MEMORY, no_memory, (long long)l->n);
   int32_t *receivers = l->array[RECEIVERS];
   for (int64_t i = 0, e = 0; i < l->n; i++)

@@ -163,20 +163,20 @@ bool clb_model_has(reader *r, const char *name, int rank, const int64_t *shape) 
   return !r->status;
 }
 
-int64_t clb_model_room(reader *r, int64_t n) {
+int64_t clb_model_reserve(reader *r, int64_t n) {
   clb_model_file *f = r->out;
   const int64_t at = (f->n_all_weights + 15) / 16 * 16, end = at + n;
   if (r->status) return 0;
-  if (end > f->room) {
-    const int64_t room = 2 * end;
-    double *grown = realloc(f->weights, (size_t)room * sizeof *grown);
+  if (end > f->capacity) {
+    const int64_t capacity = 2 * end;
+    double *grown = realloc(f->weights, (size_t)capacity * sizeof *grown);
     if (!grown) {
       clb_model_no_memory(r);
       return 0;
     }
-    memset(grown + f->room, 0, (size_t)(room - f->room) * sizeof *grown);
+    memset(grown + f->capacity, 0, (size_t)(capacity - f->capacity) * sizeof *grown);
     f->weights = grown;
-    f->room = room;
+    f->capacity = capacity;
   }
   f->n_all_weights = end;
   return at;
@@ -186,7 +186,7 @@ int64_t clb_model_take(reader *r, const char *name, int rank, const int64_t *sha
   if (!clb_model_has(r, name, rank, shape)) return 0;
   int64_t n = 1;
   for (int i = 0; i < rank; i++) n *= shape[i];
-  const int64_t at = clb_model_room(r, n);
+  const int64_t at = clb_model_reserve(r, n);
   if (!r->status)
     r->status = clb_safetensors_read(r->error, r->file, name, rank, shape, r->out->weights + at);
   for (int64_t i = 0; i < n && !r->status; i++) {
@@ -241,8 +241,8 @@ static void fill_first(reader *r, int64_t embedding) {
   clb_model_file *f = r->out;
   clb_model_layer *y = &f->layer[0];
   const int64_t n = y->in.dim, species = f->n_species;
-  y->first_x = clb_model_room(r, species * n);
-  y->first_o = clb_model_room(r, species * y->linear.dim);
+  y->first_x = clb_model_reserve(r, species * n);
+  y->first_o = clb_model_reserve(r, species * y->linear.dim);
   for (int64_t s = 0; s < species && !r->status; s++) {
     const double *x = f->weights + embedding + s * n;
     const clb_model_block *one = &y->linear_1.block[0];
@@ -268,7 +268,7 @@ static void read_first(reader *r) {
     return;
   }
   const int64_t embedding = f->one_hot
-                                ? clb_model_room(r, species * species)
+                                ? clb_model_reserve(r, species * species)
                                 : clb_model_take(r, "embedding", 2, (const int64_t[]){species, n},
                                                  1 / sqrt((double)species));
   for (int64_t s = 0; f->one_hot && s < species && !r->status; s++)
@@ -298,7 +298,7 @@ static void read_readout(reader *r) {
   }
   f->readout = r->status ? 0 : at[matrices - 1];
   for (int k = matrices - 2; k >= 0 && !r->status; k--) {
-    const int64_t product = clb_model_room(r, width[k]);
+    const int64_t product = clb_model_reserve(r, width[k]);
     for (int64_t i = 0; i < width[k] && !r->status; i++)
       for (int64_t j = 0; j < width[k + 1]; j++)
         f->weights[product + i] +=

@@ -58,7 +58,7 @@ typedef struct {
   int64_t parameters;
   clb_model_layer *layer;
   double *weights;
-  int64_t n_all_weights, room;
+  int64_t n_all_weights, capacity;
 } clb_model_file;
 
 clb_status clb_model_file_read(clb_error_sink *error, const char *path,

@@ -246,7 +246,7 @@ static void read_norm(reader *r, int n) {
     const int64_t mul = y->linear.term[t].mul;
     from[t] = take_term(r, n, "norm", &y->linear.term[t], 1, &mul, 1);
   }
-  int64_t at = y->norm = clb_model_room(r, clb_model_channels(&y->linear, NULL));
+  int64_t at = y->norm = clb_model_reserve(r, clb_model_channels(&y->linear, NULL));
   for (int t = 0; t < y->linear.n && !r->status; t++) {
     const int64_t mul = y->linear.term[t].mul;
     memcpy(r->out->weights + at, r->out->weights + from[t], (size_t)mul * sizeof *r->out->weights);

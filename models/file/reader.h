@@ -33,7 +33,7 @@ void clb_model_irreps(clb_model_reader *r, const char *key, clb_irreps *irreps);
    for. */
 bool clb_model_has(clb_model_reader *r, const char *name, int rank, const int64_t *shape);
 /* Room for n more weights, set to 0; it starts at a multiple of 16. */
-int64_t clb_model_room(clb_model_reader *r, int64_t n);
+int64_t clb_model_reserve(clb_model_reader *r, int64_t n);
 /* Appends a tensor times a factor. */
 int64_t clb_model_take(clb_model_reader *r, const char *name, int rank, const int64_t *shape,
                        double factor);

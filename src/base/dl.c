@@ -16,7 +16,7 @@ void *clb_dl_open(const char *const *names) {
   return library;
 }
 
-void *clb_dl_open_apart(const char *const *names) {
+void *clb_dl_open_isolated(const char *const *names) {
   /* The one namespace of the process for such libraries (the loader has few); 0: none yet.  Two
      threads may make two. */
   static _Atomic Lmid_t apart;

@@ -10,7 +10,7 @@ void *clb_dl_open(const char *const *names);
 /* The same, kept apart from all other libraries of the process: for compilers whose LLVM aborts
    when another driver brings the same one (Debian's HIP and PoCL do).  What it returns shares
    nothing with the caller but memory it is given. */
-void *clb_dl_open_apart(const char *const *names);
+void *clb_dl_open_isolated(const char *const *names);
 void clb_dl_close(void *library);
 /* Whether this sentence of dlerror (NULL: none) is about lack of memory. */
 bool clb_dl_lacked_memory(const char *sentence);

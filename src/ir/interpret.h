@@ -17,7 +17,7 @@ typedef struct {
 } ir_coming;
 typedef struct {
   ir_coming *first;
-  size_t n, room;
+  size_t n, capacity;
   int64_t batches; /* committed so far */
 } ir_queue;
 

@@ -133,12 +133,12 @@ bool ir_machine_atomic_add(const ir_machine *m, char *base, int32_t v) {
 /* A COPY is done as late as it may be: when COPY_WAIT says that its batch has arrived; what is read
    before is what was there. */
 static bool send_for(const ir_machine *m, ir_queue *q, int32_t v, ir_coming what) {
-  if (q->n == q->room) {
-    size_t room = 2 * q->room + 64;
-    ir_coming *more = realloc(q->first, room * sizeof *more);
+  if (q->n == q->capacity) {
+    size_t capacity = 2 * q->capacity + 64;
+    ir_coming *more = realloc(q->first, capacity * sizeof *more);
     if (!more) return ir_machine_wrong(m, v, "no memory");
     q->first = more;
-    q->room = room;
+    q->capacity = capacity;
   }
   what.batch = q->batches;
   q->first[q->n++] = what;

@@ -33,7 +33,7 @@ struct ir_races {
   /* buffers */
   char **base;       /* by instruction; NULL: what is done there does not count */
   page *table, last; /* open addressing */
-  size_t n_pages, room;
+  size_t n_pages, capacity;
   int unit;       /* bytes that a record is for */
   uint32_t group; /* groups so far */
 };
@@ -47,18 +47,18 @@ static uint32_t subgroup_of(uint32_t w) { return w >> 12 & MANY; }
 /* ---- pages of buffers ---- */
 
 static size_t place_of(const ir_races *r, uint64_t number) {
-  size_t at = (size_t)(number * 0x9e3779b97f4a7c15u >> 20) & (r->room - 1);
-  while (r->table[at].number && r->table[at].number != number) at = (at + 1) & (r->room - 1);
+  size_t at = (size_t)(number * 0x9e3779b97f4a7c15u >> 20) & (r->capacity - 1);
+  while (r->table[at].number && r->table[at].number != number) at = (at + 1) & (r->capacity - 1);
   return at;
 }
 
 static bool grow(ir_races *r) {
   page *old = r->table;
-  size_t n = r->room;
+  size_t n = r->capacity;
   page *table = calloc(n ? 2 * n : 64, sizeof *table);
   if (!table) return false;
   r->table = table;
-  r->room = n ? 2 * n : 64;
+  r->capacity = n ? 2 * n : 64;
   for (size_t i = 0; i < n; i++)
     if (old[i].number) r->table[place_of(r, old[i].number)] = old[i];
   free(old);
@@ -69,7 +69,7 @@ static bool grow(ir_races *r) {
 static ir_shadow *record(ir_races *r, uint64_t unit) {
   uint64_t number = unit / PAGE + 1;
   if (r->last.number != number) {
-    if (2 * r->n_pages >= r->room && !grow(r)) return NULL;
+    if (2 * r->n_pages >= r->capacity && !grow(r)) return NULL;
     page *p = &r->table[place_of(r, number)];
     if (!p->number) {
       if (!(p->first = calloc(PAGE, sizeof *p->first))) return NULL;
@@ -129,7 +129,7 @@ ir_races *ir_races_begin(const ir_kernel *k, const ir_arg *arg) {
 
 void ir_races_free(ir_races *r) {
   if (!r) return;
-  for (size_t i = 0; i < r->room; i++) free(r->table[i].first);
+  for (size_t i = 0; i < r->capacity; i++) free(r->table[i].first);
   free(r->table);
   free(r->local);
   free(r->base);

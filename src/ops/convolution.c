@@ -196,7 +196,7 @@ static clb_convolution_needs measure(const clb_op *op, clb_pass pass, const clb_
   if (pass == CLB_FORWARD || (pass == CLB_DOUBLE_BACKWARD && parts_of(op)->results))
     n.z = pieces * tp->z.dim * bytes;
   if (pass != CLB_FORWARD && tp->gradients & CLB_OPERAND_X && !op->problem.convolution.atomics) {
-    n.x = clb_lines(pieces * tp->x.dim * bytes);
+    n.x = clb_align_256(pieces * tp->x.dim * bytes);
     n.edge_x = tp->x.dim * clb_dtype_bytes(op->problem.arithmetic);
   }
   if (pass != CLB_FORWARD && parts_of(op)->weights) n.edge_w = tp->n_weights * bytes;
@@ -205,7 +205,7 @@ static clb_convolution_needs measure(const clb_op *op, clb_pass pass, const clb_
 
 /* Where gradients of shared weights of so many edges start: behind those of x. */
 static int64_t start_of_weights(const clb_convolution_needs *n, int64_t edges) {
-  return n->edge_w ? clb_lines(n->x + n->edge_x * edges) : n->x + n->edge_x * edges;
+  return n->edge_w ? clb_align_256(n->x + n->edge_x * edges) : n->x + n->edge_x * edges;
 }
 
 static uint64_t bytes_for(const clb_convolution_call *c, int64_t edges) {
@@ -216,7 +216,7 @@ static uint64_t bytes_for(const clb_convolution_call *c, int64_t edges) {
                 : x > n->z                ? x
                                           : n->z,
           own = v ? clb_convolution_vectors_bytes(v, c->pass, c->graph->n_edges) : 0;
-  return (uint64_t)(own ? clb_lines(all) + own : all);
+  return (uint64_t)(own ? clb_align_256(all) + own : all);
 }
 
 static uint64_t least_bytes(const clb_convolution_call *c) {
@@ -380,10 +380,10 @@ static clb_status run_edges(call *c, int64_t e0, int64_t e1) {
 /* Edges at a time that there is workspace for. */
 static int64_t part_of(const call *c) {
   int64_t n = c->graph->n_edges, edge = c->needs.edge_x + c->needs.edge_w,
-          room = (int64_t)c->workspace.bytes;
-  int64_t part = edge ? (room - c->needs.x) / edge : n;
+          capacity = (int64_t)c->workspace.bytes;
+  int64_t part = edge ? (capacity - c->needs.x) / edge : n;
   if (part > n) part = n;
-  while (part > 1 && start_of_weights(&c->needs, part) + c->needs.edge_w * part > room) part--;
+  while (part > 1 && start_of_weights(&c->needs, part) + c->needs.edge_w * part > capacity) part--;
   return part;
 }
 

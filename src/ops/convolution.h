@@ -7,7 +7,7 @@
 
 /* What follows other things in the workspace starts on a line of memory. */
 enum { CLB_LINE = 256 };
-static inline int64_t clb_lines(int64_t bytes) {
+static inline int64_t clb_align_256(int64_t bytes) {
   return (bytes + CLB_LINE - 1) / CLB_LINE * CLB_LINE;
 }
 

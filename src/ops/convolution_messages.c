@@ -134,13 +134,13 @@ static places places_of(const clb_op *op, clb_pass pass, const clb_graph *g) {
   for (int i = 0; i < NODES; i++) {
     int64_t row = message(op, pass, like[i]) * arithmetic;
     at.message[i] = at.end;
-    at.piece[i] = clb_lines(at.message[i] + rows * row);
-    at.sum[i] = clb_lines(at.piece[i] + clb_graph_pieces(g->n_edges) * row);
-    at.end = converts(op) ? clb_lines(at.sum[i] + g->n_rows[direction[i]] * row) : at.sum[i];
+    at.piece[i] = clb_align_256(at.message[i] + rows * row);
+    at.sum[i] = clb_align_256(at.piece[i] + clb_graph_pieces(g->n_edges) * row);
+    at.end = converts(op) ? clb_align_256(at.sum[i] + g->n_rows[direction[i]] * row) : at.sum[i];
   }
   at.weights = at.end;
   at.end +=
-      clb_lines(rows * message(op, pass, CLB_OPERAND_W) * clb_dtype_bytes(op->problem.storage));
+      clb_align_256(rows * message(op, pass, CLB_OPERAND_W) * clb_dtype_bytes(op->problem.storage));
   return at;
 }
 

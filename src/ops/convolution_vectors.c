@@ -125,8 +125,8 @@ typedef struct {
 } places;
 
 static places places_of(const clb_convolution_vectors *v, clb_pass pass, int64_t n) {
-  int64_t rows = clb_lines(n * v->stride * v->bytes),
-          numbers = v->lengths ? clb_lines(n * v->bytes) : 0;
+  int64_t rows = clb_align_256(n * v->stride * v->bytes),
+          numbers = v->lengths ? clb_align_256(n * v->bytes) : 0;
   places at = {0};
   at.g_y = rows;
   at.b = at.g_y + (pass != CLB_FORWARD ? rows : 0);

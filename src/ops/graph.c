@@ -46,7 +46,7 @@ static uint64_t bytes_of(const clb_graph *g, int buffer) {
 }
 
 /* Gives every buffer room for the capacities; nothing of what a buffer held is kept. */
-static clb_status make_room(clb_graph *g) {
+static clb_status reserve(clb_graph *g) {
   clb_device *d = g->ctx->device;
   clb_status s = CLB_OK;
   bool waited = false;
@@ -90,7 +90,7 @@ clb_status clb_graph_create(clb_context *ctx, int64_t nodes, int64_t edges, clb_
   g->groups = g->groups > MOST_GROUPS ? MOST_GROUPS : g->groups < 1 ? 1 : g->groups;
   for (int i = 0; i < CLB_GRAPH_BUFFERS; i++) g->buffer[i].ctx = ctx;
   s = compile(g);
-  if (!s && ctx->device->info.runs) s = make_room(g);
+  if (!s && ctx->device->info.runs) s = reserve(g);
   if (s) clb_graph_destroy(graph);
   return s;
 }
@@ -264,7 +264,7 @@ static clb_status grow(clb_graph *g, const request *r) {
           nodes_before = g->nodes, edges_before = g->edges;
   if (nodes > g->nodes) g->nodes = nodes + nodes / 4 < most ? nodes + nodes / 4 : most;
   if (r->n > g->edges) g->edges = r->n + r->n / 4 < most ? r->n + r->n / 4 : most;
-  clb_status s = make_room(g);
+  clb_status s = reserve(g);
   if (s) g->nodes = nodes_before, g->edges = edges_before;
   return s;
 }

@@ -44,8 +44,8 @@ enum { LEAST_CHANNELS = 8 }; /* below, a matrix product costs more than it saves
 /* Rows of `bytes` each that a workspace has room for: what stays in cache on a CPU, what fills the
    device on a GPU. */
 static int64_t chunk_of(const clb_context *ctx, int64_t bytes) {
-  int64_t room = ctx->device->limits.simd ? INT64_C(4) << 20 : INT64_C(256) << 20,
-          rows = bytes ? room / bytes : 1;
+  int64_t capacity = ctx->device->limits.simd ? INT64_C(4) << 20 : INT64_C(256) << 20,
+          rows = bytes ? capacity / bytes : 1;
   return rows < 1 ? 1 : rows > 65536 ? 65536 : rows;
 }
 

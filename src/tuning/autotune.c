@@ -52,10 +52,10 @@ static clb_status time_calls(measurement *m, int calls, double *seconds) {
 /* As much as takes a while, but no more than 256 MiB or a sixteenth of the memory. */
 static clb_status make_data(measurement *m) {
   const clb_device_info *info = &m->trial.op->ctx->device->info;
-  int64_t bytes = clb_trial_begin(&m->trial), room = INT64_C(256) << 20;
-  if (info->memory_bytes && info->memory_bytes / 16 < (uint64_t)room)
-    room = (int64_t)(info->memory_bytes / 16);
-  int64_t most = bytes && room / bytes ? room / bytes : 1, size = m->trial.kind->first_size;
+  int64_t bytes = clb_trial_begin(&m->trial), capacity = INT64_C(256) << 20;
+  if (info->memory_bytes && info->memory_bytes / 16 < (uint64_t)capacity)
+    capacity = (int64_t)(info->memory_bytes / 16);
+  int64_t most = bytes && capacity / bytes ? capacity / bytes : 1, size = m->trial.kind->first_size;
   double seconds = 0;
   clb_status s = CLB_OK;
   for (;; size *= 8) {

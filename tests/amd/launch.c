@@ -192,13 +192,13 @@ static bool run_groups(const amd_launch *p, amd_wave **waves, int n, uint64_t *r
 }
 
 /* Compilers widen a load of the last arguments: the segment is aligned to 64 bytes. */
-static size_t room_of_arguments(const amd_kernel *k) {
+static size_t capacity_of_arguments(const amd_kernel *k) {
   return ((size_t)k->kernarg + 64) & ~(size_t)63;
 }
 
 static bool copy_arguments(const amd_kernel *k, unsigned char *to, void **params, char *error,
                            size_t size) {
-  memset(to, 0xee, room_of_arguments(k));
+  memset(to, 0xee, capacity_of_arguments(k));
   for (int a = 0; a < k->n_arguments; a++) {
     const amd_argument *argument = &k->arguments[a];
     if (!params || argument->offset + argument->size > k->kernarg)
@@ -231,7 +231,7 @@ bool amd_run_kernel(const amd_module *m, const amd_kernel *k, uint32_t groups, u
                   .error = error,
                   .size = size};
   amd_wave **waves = calloc((size_t)n, sizeof *waves);
-  unsigned char *arguments = malloc(room_of_arguments(k));
+  unsigned char *arguments = malloc(capacity_of_arguments(k));
   bool good = waves && arguments && (p.lds = malloc(p.lds_bytes + 1u));
   for (int w = 0; good && w < n; w++)
     good = (waves[w] = aligned_alloc(64, (sizeof **waves + 63) & ~(size_t)63)) &&
@@ -239,7 +239,7 @@ bool amd_run_kernel(const amd_module *m, const amd_kernel *k, uint32_t groups, u
   if (!good) snprintf(error, size, "%s: no memory for a group", k->name);
   p.arguments = (uint64_t)(uintptr_t)arguments;
   good = good && copy_arguments(k, arguments, params, error, size);
-  bool lent = good && amd_lend(arguments, room_of_arguments(k));
+  bool lent = good && amd_lend(arguments, capacity_of_arguments(k));
   good = lent && run_groups(&p, waves, n, &random);
   if (lent) amd_take_back(arguments);
   for (int w = 0; waves && w < n && waves[w]; w++) {

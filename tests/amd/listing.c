@@ -12,12 +12,12 @@ enum { MAX_PARTS = 8, MAX_MODIFIERS = 12 };
 /* ---- the listing's text ---- */
 
 static char *read_all(FILE *f) {
-  size_t n = 0, room = 1 << 16;
-  char *text = malloc(room);
+  size_t n = 0, capacity = 1 << 16;
+  char *text = malloc(capacity);
   while (text) {
-    n += fread(text + n, 1, room - n - 1, f);
-    if (n < room - 1) break;
-    char *more = realloc(text, room *= 2);
+    n += fread(text + n, 1, capacity - n - 1, f);
+    if (n < capacity - 1) break;
+    char *more = realloc(text, capacity *= 2);
     if (!more) free(text);
     text = more;
   }

@@ -11,7 +11,7 @@ static const size_t most_filled = (size_t)256 << 20; /* what is larger starts as
 
 static struct {
   amd_block *block; /* by address */
-  int n, room;
+  int n, capacity;
 } memory;
 
 /* The first block that begins behind the address. */
@@ -38,12 +38,12 @@ const amd_block *amd_find_below(uint64_t address) {
 }
 
 static bool insert(amd_block b) {
-  if (memory.n == memory.room) {
-    int room = memory.room ? 2 * memory.room : 64;
-    amd_block *more = realloc(memory.block, (size_t)room * sizeof *more);
+  if (memory.n == memory.capacity) {
+    int capacity = memory.capacity ? 2 * memory.capacity : 64;
+    amd_block *more = realloc(memory.block, (size_t)capacity * sizeof *more);
     if (!more) return false;
     memory.block = more;
-    memory.room = room;
+    memory.capacity = capacity;
   }
   int i = behind((uint64_t)(uintptr_t)b.at);
   memmove(memory.block + i + 1, memory.block + i, (size_t)(memory.n - i) * sizeof b);
@@ -63,7 +63,7 @@ static void forget(const amd_block *b) {
   if (!--memory.n) {
     free(memory.block);
     memory.block = NULL;
-    memory.room = 0;
+    memory.capacity = 0;
   }
 }
 

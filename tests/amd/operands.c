@@ -10,10 +10,10 @@ static int add_constant(amd_module *m, uint64_t value) {
   for (int i = 0; i < m->n_constants; i++)
     if (m->words[i][0] == low && m->words[i][1] == high) return i;
   if (!(m->n_constants & (m->n_constants - 1))) { /* room for 1, 2, 4, ... */
-    size_t room = m->n_constants ? 2 * (size_t)m->n_constants : 1;
-    void *words = realloc(m->words, room * sizeof *m->words);
+    size_t capacity = m->n_constants ? 2 * (size_t)m->n_constants : 1;
+    void *words = realloc(m->words, capacity * sizeof *m->words);
     if (words) m->words = words;
-    void *rows = realloc(m->rows, room * sizeof *m->rows);
+    void *rows = realloc(m->rows, capacity * sizeof *m->rows);
     if (rows) m->rows = rows;
     if (!words || !rows) return -1;
   }

@@ -82,7 +82,7 @@ struct object {
     }; /* EVENT */
     struct {
       command *commands;
-      int n, room, at;
+      int n, capacity, at;
       bool immediate, closed;
     }; /* LIST; at: what runs next, if immediate */
     struct {

@@ -9,7 +9,7 @@
 
 static object *make_list(ze_context_handle_t c, ze_device_handle_t d) {
   object *o = fake_made(LIST, (object *)c, d);
-  o->room = MAX_COMMANDS;
+  o->capacity = MAX_COMMANDS;
   o->commands = calloc(MAX_COMMANDS, sizeof *o->commands);
   if (!o->commands) abort();
   return o;
@@ -120,9 +120,9 @@ static ze_result_t append(ze_command_list_handle_t handle, const command *c) {
   if (list->closed)
     return fake_broken(ZE_RESULT_ERROR_INVALID_ARGUMENT, "something is appended to a closed list");
   if (list->n == MAX_COMMANDS && list->immediate) run_all(list->parent);
-  if (list->n == list->room) {
-    list->room *= 2;
-    list->commands = realloc(list->commands, (size_t)list->room * sizeof *list->commands);
+  if (list->n == list->capacity) {
+    list->capacity *= 2;
+    list->commands = realloc(list->commands, (size_t)list->capacity * sizeof *list->commands);
     if (!list->commands) abort();
   }
   list->commands[list->n++] = *c;

@@ -19,13 +19,14 @@ static void skins(void **state) {
          skin = open_made("cpu:interpreter", 0,
                           &(clb_model_options){.precision = CLB_F64, .skin = 0.15});
   atom_set a = random_atoms(6, 3, true, 15);
-  int64_t atom_room = 0, edge_room = 0;
+  int64_t atom_capacity = 0, edge_capacity = 0;
   clb_model_neighbours found;
   for (int64_t t = 0; t < 12; t++, step(&a, t)) {
     const computed c = compute_atoms(&bare, &a), d = compute_atoms(&skin, &a);
     expect_same(&d, &c, a.n, 1e-10);
-    if (!t) atom_room = skin.model->atom_room, edge_room = skin.model->edge_room;
-    assert_true(atom_room == skin.model->atom_room && edge_room == skin.model->edge_room);
+    if (!t) atom_capacity = skin.model->atom_capacity, edge_capacity = skin.model->edge_capacity;
+    assert_true(atom_capacity == skin.model->atom_capacity &&
+                edge_capacity == skin.model->edge_capacity);
   }
   assert_int_equal(clb_model_last_neighbours(bare.model, &found), CLB_OK);
   assert_int_equal(found.rebuilds, 12);
@@ -205,7 +206,7 @@ static void out_of_memory(void **state) {
 }
 
 /* There is room for a quarter more atoms and edges than were met. */
-static void room(void **state) {
+static void capacity(void **state) {
   (void)state;
   opened o = open_made("cpu:interpreter", 0, &f64);
   const atom_set a = random_atoms(8, 3, true, 21);
@@ -214,16 +215,16 @@ static void room(void **state) {
          6 * sizeof *more.positions);
   more.n = 10;
   compute_atoms(&o, &a);
-  const int64_t atom_room = o.model->atom_room, edge_room = o.model->edge_room;
-  assert_true(atom_room == 10 && edge_room == o.model->n_edges + o.model->n_edges / 4);
+  const int64_t atom_capacity = o.model->atom_capacity, edge_capacity = o.model->edge_capacity;
+  assert_true(atom_capacity == 10 && edge_capacity == o.model->n_edges + o.model->n_edges / 4);
   compute_atoms(&o, &more);
-  assert_true(atom_room == o.model->atom_room);
+  assert_true(atom_capacity == o.model->atom_capacity);
   close_model(&o);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(skins),         cmocka_unit_test(far_images),
                                      cmocka_unit_test(without_f64),   cmocka_unit_test(one_wait),
-                                     cmocka_unit_test(out_of_memory), cmocka_unit_test(room)};
+                                     cmocka_unit_test(out_of_memory), cmocka_unit_test(capacity)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

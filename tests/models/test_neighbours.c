@@ -64,8 +64,8 @@ static void extents(const atoms *a, double cutoff, int32_t most[3]) {
 /* Sorted edges by trying all; *n of them.  The cell must be whole, also where it is open. */
 static edge *brute_force(const atoms *a, double cutoff, int64_t *n) {
   int32_t most[3];
-  int64_t room = 1000;
-  edge *edges = malloc((size_t)room * sizeof *edges), e;
+  int64_t capacity = 1000;
+  edge *edges = malloc((size_t)capacity * sizeof *edges), e;
   double v[3];
   extents(a, cutoff, most);
   *n = 0;
@@ -77,7 +77,7 @@ static edge *brute_force(const atoms *a, double cutoff, int64_t *n) {
             if (vector(a, &e, v) >= cutoff * cutoff ||
                 (e.receiver == e.sender && !e.shift[0] && !e.shift[1] && !e.shift[2]))
               continue;
-            if (*n == room) edges = realloc(edges, (size_t)(room *= 2) * sizeof *edges);
+            if (*n == capacity) edges = realloc(edges, (size_t)(capacity *= 2) * sizeof *edges);
             assert_non_null(edges);
             edges[(*n)++] = e;
           }

@@ -180,13 +180,13 @@ static int one_case(run *r, clb_context *ctx, const clb_device_info *info, ablat
   clb_status status = work_measure(w, r->o.quick ? 0.1 : 0.6, label);
   progress(NULL);
   if (status)
-    complain("%s: %s: %s", info->name, name, w->trouble[0] ? w->trouble : clb_error(ctx)),
+    warn("%s: %s: %s", info->name, name, w->trouble[0] ? w->trouble : clb_error(ctx)),
         worst = EXIT_FAILED;
   for (int i = 0; i < w->n_ways && !status; i++) {
     const way *y = &w->way[i];
     if (y->error <= TOLERANCE) continue;
-    complain("%s: %s without %s is wrong: error %.1e, tolerance %.1e", info->name, name,
-             y->without < ABLATIONS ? ablation_names[y->without] : "anything", y->error, TOLERANCE);
+    warn("%s: %s without %s is wrong: error %.1e, tolerance %.1e", info->name, name,
+         y->without < ABLATIONS ? ablation_names[y->without] : "anything", y->error, TOLERANCE);
     worst = EXIT_FAILED;
   }
   if (!status && !ablation_file_add(&r->file, info->name, c, w)) worst = EXIT_FAILED;
@@ -201,12 +201,12 @@ static int on_device(clb_context *ctx, const clb_device_info *info, const char *
   int worst = EXIT_GOOD, n = list_cases(&r->o, info, cases);
   (void)asked;
   if (!info->runs) {
-    complain("ablation: %s only compiles; nothing can be timed on it", info->name);
+    warn("ablation: %s only compiles; nothing can be timed on it", info->name);
     return EXIT_FAILED;
   }
   if (!n) {
-    complain("ablation: there is no case of such a problem%s",
-             r->o.quick ? " among the quick ones" : "");
+    warn("ablation: there is no case of such a problem%s",
+         r->o.quick ? " among the quick ones" : "");
     return EXIT_USAGE;
   }
   if (!ablation_file_device(&r->file, info)) return EXIT_FAILED;

@@ -40,9 +40,9 @@ bool ablation_file_open(ablation_file *f, const char *path, bool quick, bool res
               json_is_true(json_object_get(f->root, "quick")) == quick &&
               json_is_array(f->devices) && json_is_array(f->results);
   if (good) return true;
-  complain("%s: not a file of %s`clebsch ablation` of this version: name another --out, or "
-           "--restart overwrites it",
-           path, quick ? "a quick " : "");
+  warn("%s: not a file of %s`clebsch ablation` of this version: name another --out, or "
+       "--restart overwrites it",
+       path, quick ? "a quick " : "");
   ablation_file_close(f);
   return false;
 }
@@ -60,9 +60,8 @@ bool ablation_file_device(ablation_file *f, const clb_device_info *info) {
     if (!strcmp(text(d, "description"), info->description) &&
         !strcmp(text(d, "driver"), info->driver))
       return true;
-    complain(
-        "%s: its %s is another device or driver: name another --out, or --restart overwrites it",
-        f->path, info->name);
+    warn("%s: its %s is another device or driver: name another --out, or --restart overwrites it",
+         f->path, info->name);
     return false;
   }
   d = json_array_add(f->devices, json_object());

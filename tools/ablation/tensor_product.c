@@ -10,7 +10,7 @@ ablation_product_desc *ablation_describe(work *w, const ablation_case *c) {
   ablation_product_desc *d = allocate(1, sizeof *d);
   int i = 0;
   while (i < STANDARD && strcmp(standard[i].name, c->problem)) i++;
-  if (i == STANDARD) give_up("ablation: there is no problem '%s'", c->problem);
+  if (i == STANDARD) fatal("ablation: there is no problem '%s'", c->problem);
   clb_layout layout = strcmp(c->layout, "mul_ir") ? CLB_IR_MUL : CLB_MUL_IR;
   d->desc = (clb_tensor_product_desc){.irreps_x = d->found.irreps_x,
                                       .irreps_y = d->found.irreps_y,

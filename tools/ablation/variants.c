@@ -21,8 +21,7 @@ const char *const ablation_names[ABLATIONS] = {[NO_WIDE_ACCESSES] = "wide aligne
 /* ---- things ---- */
 
 static bool may(work *w, int n) {
-  if (!w->status && n == MOST_THINGS)
-    give_up("ablation: more than %d things in a case", MOST_THINGS);
+  if (!w->status && n == MOST_THINGS) fatal("ablation: more than %d things in a case", MOST_THINGS);
   return !w->status;
 }
 
@@ -115,7 +114,7 @@ void way_add(work *w, way *y, op_call call) {
   if (!w->status && call.kind == CALL_CONVOLUTION)
     w->status = clb_convolution_workspace(call.op, call.pass, call.graph, &least, &most);
   if (most) call.workspace = make_buffer(w, most);
-  if (y->n == MOST_CALLS) give_up("ablation: more than %d calls in a way", MOST_CALLS);
+  if (y->n == MOST_CALLS) fatal("ablation: more than %d calls in a way", MOST_CALLS);
   y->call[y->n++] = call;
   if (!y->completes) y->n_timed = y->n;
 }

@@ -180,11 +180,11 @@ static int one_result(bench *b, clb_context *ctx, const clb_device_info *info, c
                          .label = label};
   clb_status status = measure(&m, ctx, info, top, &r);
   int exit_status = status ? failure(status) : EXIT_GOOD;
-  if (status) complain("%s: %s", info->name, r.trouble ? r.trouble : clb_status_text(status));
+  if (status) warn("%s: %s", info->name, r.trouble ? r.trouble : clb_status_text(status));
   else add(b, info, top, &r);
   if (!status && info->runs && !is_correct(&r)) {
-    complain("%s: %s %s %s is wrong: error %.1e, tolerance %.1e", info->name, op->name, r.pass,
-             r.dtype, r.error, r.tolerance);
+    warn("%s: %s %s %s is wrong: error %.1e, tolerance %.1e", info->name, op->name, r.pass, r.dtype,
+         r.error, r.tolerance);
     exit_status = EXIT_FAILED;
   }
   free(r.trouble);
@@ -199,14 +199,13 @@ static int bench_device(clb_context *ctx, const clb_device_info *info, const cha
   int worst = EXIT_GOOD;
   b->headed = false;
   if (is_interpreter(info) && strcmp(asked, interpreter)) {
-    complain(
-        "bench: %s (%s) only interprets, and the time of that tells little; --device %s insists",
-        info->name, info->description, interpreter);
+    warn("bench: %s (%s) only interprets, and the time of that tells little; --device %s insists",
+         info->name, info->description, interpreter);
     return EXIT_FAILED;
   }
   progress("%s: measuring its ceilings", info->name);
   if (info->runs && measure_ceilings(ctx, &top)) {
-    complain("%s: %s", info->name, clb_error(ctx));
+    warn("%s: %s", info->name, clb_error(ctx));
     return EXIT_FAILED;
   }
   for (int dtype = 0; dtype < DTYPES; dtype++)
@@ -261,7 +260,7 @@ int bench_main(int argc, char **argv) {
                 "replayed from a recording.");
   if (!b.request.kernels.passes) b.request.kernels.passes = USUAL_PASSES & b.request.op->passes;
   if (b.options.rows && b.request.op->trial) {
-    complain("bench: %s has no --rows: its graph says how many", b.request.op->name);
+    warn("bench: %s has no --rows: its graph says how many", b.request.op->name);
     request_free(&b.request);
     return EXIT_USAGE;
   }

@@ -182,7 +182,7 @@ static int on_device(clb_context *ctx, const clb_device_info *info, const char *
   clb_status status = CLB_OK;
   (void)asked;
   if (!info->runs) {
-    complain("bench launches: %s only compiles", info->name);
+    warn("bench launches: %s only compiles", info->name);
     return EXIT_FAILED;
   }
   table_fit(&t, 0, names[1]);
@@ -202,7 +202,7 @@ static int on_device(clb_context *ctx, const clb_device_info *info, const char *
     forget(&s);
   }
   progress(NULL);
-  if (status) complain("bench launches: %s: %s", info->name, clb_error(ctx));
+  if (status) warn("bench launches: %s: %s", info->name, clb_error(ctx));
   return status ? failure(status) : EXIT_GOOD;
 }
 

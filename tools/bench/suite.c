@@ -115,7 +115,7 @@ static bool make_folder(void) {
   if (snprintf(folder, sizeof folder, "%s/clebsch-suite-XXXXXX", top && *top ? top : "/tmp") >=
           (int)sizeof folder ||
       !mkdtemp(folder)) {
-    complain("bench: no temporary folder (TMPDIR, else /tmp): %s", strerror(errno));
+    warn("bench: no temporary folder (TMPDIR, else /tmp): %s", strerror(errno));
     *folder = 0;
     return false;
   }
@@ -174,7 +174,7 @@ typedef struct {
 static void find(const clb_device_info *info, void *user) {
   suite *s = user;
   if (!info->runs || is_interpreter(info) || s->o.n_devices == MAX_DEVICES) return;
-  if (!(s->found[s->o.n_devices] = strdup(info->name))) give_up("out of memory");
+  if (!(s->found[s->o.n_devices] = strdup(info->name))) fatal("out of memory");
   s->o.devices[s->o.n_devices] = s->found[s->o.n_devices];
   s->o.n_devices++;
 }
@@ -188,16 +188,15 @@ static bool open_devices(suite *s) {
     if (!status) status = clb_context_device(d->ctx, &d->info);
     for (int k = 0; !status && k < s->n_devices; k++)
       if (!strcmp(s->device[k].info.name, d->info.name))
-        return complain("bench: %s is asked for twice", d->info.name), false;
+        return warn("bench: %s is asked for twice", d->info.name), false;
     s->n_devices += !status || !all;
     if (!status) continue;
-    complain("%s%s", d->ctx ? clb_error(d->ctx) : clb_status_text(status),
-             all ? " (left out)" : "");
+    warn("%s%s", d->ctx ? clb_error(d->ctx) : clb_status_text(status), all ? " (left out)" : "");
     if (!all) return false;
     clb_context_destroy(&d->ctx);
   }
   if (!s->n_devices)
-    complain("bench: nothing runs on this machine; --device names what to compile for");
+    warn("bench: nothing runs on this machine; --device names what to compile for");
   return s->n_devices;
 }
 
@@ -239,7 +238,7 @@ static bool know_device(suite *s, device *d) {
   if (d->top.copy > 0) return true;
   progress("%s: measuring its ceilings", d->info.name);
   if (measure_ceilings(d->ctx, &d->top) || measure_launch(d->ctx, &launch))
-    return complain("%s: %s", d->info.name, clb_error(d->ctx)), false;
+    return warn("%s: %s", d->info.name, clb_error(d->ctx)), false;
   json_add(entry, "copy_bytes_per_second", json_number(d->top.copy));
   json_add(entry, "f32_per_second", json_number(d->top.fma[CLB_F32]));
   json_add(entry, "f64_per_second",
@@ -300,7 +299,7 @@ static bool do_job(suite *s, device *d, const suite_job *job) {
   choose_cache(d->info.name, job);
   clb_context *ctx = NULL; /* a new one knows no kernels yet */
   if (clb_context_create(d->info.name, &ctx))
-    return complain("%s: %s", d->info.name, ctx ? clb_error(ctx) : "out of memory"),
+    return warn("%s: %s", d->info.name, ctx ? clb_error(ctx) : "out of memory"),
            clb_context_destroy(&ctx), false;
   clb_status status = measure(&m, ctx, &d->info, &d->top, &r);
   clb_context_destroy(&ctx);
@@ -309,14 +308,14 @@ static bool do_job(suite *s, device *d, const suite_job *job) {
   bool good = true, too_large = status == CLB_ERROR_MEMORY && job->problem->graph;
   const char *trouble = r.trouble ? r.trouble : clb_status_text(status);
   if (stopped) good = true; /* and this one does not count */
-  else if (too_large) complain("left out: %s: %s", name, trouble);
+  else if (too_large) warn("left out: %s: %s", name, trouble);
   else {
     bool wrong = !status && r.runs && !is_correct(&r);
     suite_file_add(&s->file, job, &r, warm, status ? trouble : NULL);
     good = suite_file_write(&s->file, false);
-    if (status) complain("%s failed: %s", name, trouble);
+    if (status) warn("%s failed: %s", name, trouble);
     else suite_table_line(&s->table, job, &r, warm, s->done, s->jobs);
-    if (wrong) complain("%s is wrong: error %.1e, tolerance %.1e", name, r.error, r.tolerance);
+    if (wrong) warn("%s is wrong: error %.1e, tolerance %.1e", name, r.error, r.tolerance);
     s->failed += status != CLB_OK;
   }
   free(r.trouble);
@@ -374,8 +373,8 @@ static bool run_jobs(suite *s) {
   bool good = true;
   for (int i = 0; i < s->n_devices; i++) each_job(s, &s->device[i], count_job);
   if (s->file.found)
-    complain("%s: %lld of %lld results are there%s", s->o.out, (long long)s->done,
-             (long long)s->jobs, s->done < s->jobs ? ", going on" : "");
+    warn("%s: %lld of %lld results are there%s", s->o.out, (long long)s->done, (long long)s->jobs,
+         s->done < s->jobs ? ", going on" : "");
   for (int i = 0; good && i < s->n_devices; i++) {
     s->work = s->work_done = 0;
     s->table.n = 0;
@@ -425,9 +424,9 @@ static int run(suite *s) {
   json_array_foreach(s->file.results, i, row) wrong +=
       json_is_false(json_object_get(row, "correct"));
   if (stopped)
-    complain("stopped by a signal: %s has %zu results, and the same command goes on from there",
-             s->o.out, json_array_size(s->file.results));
-  if (wrong) complain("%s: %d of its results %s wrong", s->o.out, wrong, wrong == 1 ? "is" : "are");
+    warn("stopped by a signal: %s has %zu results, and the same command goes on from there",
+         s->o.out, json_array_size(s->file.results));
+  if (wrong) warn("%s: %d of its results %s wrong", s->o.out, wrong, wrong == 1 ? "is" : "are");
   return good && !wrong && !s->failed ? EXIT_GOOD : EXIT_FAILED;
 }
 

@@ -38,8 +38,8 @@ static void start(suite_file *f, const char *suite) {
 static bool says(const suite_file *f, const char *key, const char *wanted, const char *what) {
   const char *said = json_string_value(json_object_get(f->root, key));
   if (said && !strcmp(said, wanted)) return true;
-  complain("%s: %s '%s', not '%s': name another --out, or --restart overwrites it", f->path, what,
-           said ? said : "", wanted);
+  warn("%s: %s '%s', not '%s': name another --out, or --restart overwrites it", f->path, what,
+       said ? said : "", wanted);
   return false;
 }
 
@@ -55,9 +55,9 @@ static bool read_file(suite_file *f, const char *suite) {
   json_error_t error;
   f->root = json_load_file(f->path, 0, &error);
   if (!json_is_object(f->root)) {
-    complain("%s: not a file of `clebsch bench --suite` (%s): name another --out, or --restart "
-             "overwrites it",
-             f->path, f->root ? "no object" : error.text);
+    warn("%s: not a file of `clebsch bench --suite` (%s): name another --out, or --restart "
+         "overwrites it",
+         f->path, f->root ? "no object" : error.text);
     return false;
   }
   if (!says(f, "format", format, "its format is") ||
@@ -67,9 +67,9 @@ static bool read_file(suite_file *f, const char *suite) {
   if (all_objects(json_object_get(f->root, "devices")) &&
       all_objects(json_object_get(f->root, "results")))
     return true;
-  complain("%s: its devices and results are no lists of objects: name another --out, or --restart "
-           "overwrites it",
-           f->path);
+  warn("%s: its devices and results are no lists of objects: name another --out, or --restart "
+       "overwrites it",
+       f->path);
   return false;
 }
 
@@ -112,8 +112,8 @@ static bool among(const suite_file *f, const json_t *some, const json_t *all, co
     bool found = false;
     json_array_foreach(all, k, other) found |= same(one, other, keys);
     if (found) continue;
-    complain("%s: %s %s (%s, driver %s): name another --out, or --restart overwrites it", f->path,
-             what, text(one, "name"), text(one, "description"), text(one, "driver"));
+    warn("%s: %s %s (%s, driver %s): name another --out, or --restart overwrites it", f->path, what,
+         text(one, "name"), text(one, "description"), text(one, "driver"));
     return false;
   }
   return true;

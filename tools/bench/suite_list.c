@@ -28,7 +28,7 @@ typedef struct {
 } entries;
 
 static void add(entries *e, entry one) {
-  if (e->n == MAX_ENTRIES) give_up("a suite of more than %d problems", MAX_ENTRIES);
+  if (e->n == MAX_ENTRIES) fatal("a suite of more than %d problems", MAX_ENTRIES);
   e->entry[e->n++] = one;
 }
 
@@ -137,8 +137,8 @@ static bool keep(entries *e, const char *suite, const char *only) {
   for (char *word; copy && (word = strsep(&rest, ","));) {
     int kind = kind_of(e, word);
     if (kind == KINDS)
-      complain("bench: suite %s has nothing that is called '%s': --list shows what it has", suite,
-               word);
+      warn("bench: suite %s has nothing that is called '%s': --list shows what it has", suite,
+           word);
     kinds[kind] = true;
   }
   free(copy);
@@ -150,7 +150,7 @@ static bool keep(entries *e, const char *suite, const char *only) {
     if (kept) e->entry[n++] = e->entry[i];
   }
   e->n = n;
-  if (!n && !kinds[KINDS]) complain("bench: suite %s has nothing that is all of '%s'", suite, only);
+  if (!n && !kinds[KINDS]) warn("bench: suite %s has nothing that is all of '%s'", suite, only);
   return n && !kinds[KINDS];
 }
 
@@ -202,7 +202,7 @@ static int64_t edges_of(suite_list *list, const char *graph) {
     graph_free(&g);
     return n;
   }
-  complain("left out: %s", error);
+  warn("left out: %s", error);
   list->missing = graph;
   return -1;
 }
@@ -214,7 +214,7 @@ bool suite_list_make(suite_list *list, const char *suite, const char *only) {
   if (!strcmp(suite, "standard")) add_standard(e);
   else if (!strcmp(suite, "graphs")) add_graphs(e);
   else if (!strcmp(suite, "quick")) add_quick(e);
-  else complain("bench: --suite is %s, not '%s'", suite_names, suite), good = false;
+  else warn("bench: --suite is %s, not '%s'", suite_names, suite), good = false;
   if (good && only) good = keep(e, suite, only);
   list->problem = allocate((size_t)e->n, sizeof *list->problem);
   for (int i = 0; good && i < e->n; i++) {

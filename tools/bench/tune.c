@@ -130,7 +130,7 @@ static int on_device(clb_context *ctx, const clb_device_info *info, const char *
   clb_status status = CLB_OK;
   (void)asked;
   if (!info->runs) {
-    complain("tune: %s only compiles; nothing can be measured on it", info->name);
+    warn("tune: %s only compiles; nothing can be measured on it", info->name);
     return EXIT_FAILED;
   }
   if (u->options.again) status = clb_wisdom_forget(ctx);
@@ -140,7 +140,7 @@ static int on_device(clb_context *ctx, const clb_device_info *info, const char *
       if (u->request.kernels.dtypes >> dtype & 1 && u->request.kernels.passes >> pass & 1)
         status = one_kernel(u, ctx, info->name, (clb_pass)pass, (clb_dtype)dtype);
   if (!status && u->options.to) status = clb_wisdom_export(ctx, u->options.to);
-  if (status) complain("%s: %s", info->name, clb_error(ctx));
+  if (status) warn("%s: %s", info->name, clb_error(ctx));
   return status ? failure(status) : EXIT_GOOD;
 }
 
@@ -167,8 +167,7 @@ static int one_problem(tune *u, int argc, char **argv) {
   int status = EXIT_USAGE;
   const named_file files[] = {{"the wisdom to import (--import)", u->options.from, FILE_INPUT},
                               {"the wisdom to export (--export)", u->options.to, FILE_GROWING}};
-  if (u->options.to && u->request.devices.n_devices > 1)
-    complain("tune: --export takes one device");
+  if (u->options.to && u->request.devices.n_devices > 1) warn("tune: --export takes one device");
   else if (!outputs_ready(files, 2)) status = EXIT_FAILED;
   else status = on_each_device(&u->request.devices, on_device, u);
   request_free(&u->request);

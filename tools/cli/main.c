@@ -25,7 +25,7 @@ static void refuse_command(struct argp_state *state, const char *name) {
   if (name) clb_text_add(&t, "no command '%s'; commands are", name);
   else clb_text_add(&t, "name a command; commands are");
   for (int i = 0; i < COMMANDS; i++) clb_text_add(&t, "%s %s", i ? "," : "", commands[i].name);
-  if (t.failed) give_up("out of memory");
+  if (t.failed) fatal("out of memory");
   argp_error(state, "%s", t.s);
   clb_text_free(&t);
 }
@@ -51,7 +51,7 @@ static char *complete_help(int key, const char *text, void *input) {
   for (int i = 0; i < COMMANDS; i++)
     clb_text_add(&t, "  %-10s  %s\n", commands[i].name, commands[i].summary);
   clb_text_add(&t, "\n%s", text);
-  if (t.failed) give_up("out of memory");
+  if (t.failed) fatal("out of memory");
   return t.s; /* argp frees it */
 }
 
@@ -65,7 +65,7 @@ int main(int argc, char **argv) {
       .help_filter = complete_help};
   argp_program_version = "clebsch " CLB_VERSION;
   argp_err_exit_status = EXIT_USAGE;
-  json_give_up_without_memory();
+  json_fatal_without_memory();
   choice c = {0};
   char name[] = "clebsch", title[32];
   if (argc > 0) argv[0] = name;
@@ -74,7 +74,7 @@ int main(int argc, char **argv) {
   argv[c.first] = title;
   int status = commands[c.command].run(argc - c.first, argv + c.first);
   if (fflush(stdout) || ferror(stdout)) {
-    complain("standard output could not be written");
+    warn("standard output could not be written");
     status = EXIT_FAILED;
   }
   return status;

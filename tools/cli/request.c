@@ -45,7 +45,7 @@ static char *complete_help(int key, const char *text, void *input) {
   clb_text_add(&t, "OP is one of ");
   for (int i = 0; i < TOOL_OPS; i++) clb_text_add(&t, "%s%s", i ? ", " : "", tool_ops[i]->name);
   clb_text_add(&t, ". OP --help shows the options of its problem.");
-  if (t.failed) give_up("out of memory");
+  if (t.failed) fatal("out of memory");
   return t.s; /* argp frees it */
 }
 
@@ -72,7 +72,7 @@ void request_parse(request *r, int argc, char **argv, const struct argp *own_arg
   parse_arguments(&argp, argc, argv, ARGP_IN_ORDER, &in);
   for (int pass = 0; pass < PASSES; pass++)
     if (r->kernels.passes >> pass & ~r->op->passes >> pass & 1) {
-      complain("%s has no %s", r->op->name, pass_names[pass]);
+      warn("%s has no %s", r->op->name, pass_names[pass]);
       exit(EXIT_USAGE);
     }
   if (!r->kernels.dtypes) r->kernels.dtypes = 1u << CLB_F32;

@@ -28,14 +28,14 @@ static void sentence(const char *format, va_list args) {
   clb_text_free(&t);
 }
 
-void complain(const char *format, ...) {
+void warn(const char *format, ...) {
   va_list args;
   va_start(args, format);
   sentence(format, args);
   va_end(args);
 }
 
-void give_up(const char *format, ...) {
+void fatal(const char *format, ...) {
   va_list args;
   va_start(args, format);
   sentence(format, args);
@@ -46,19 +46,19 @@ void give_up(const char *format, ...) {
 void tell_note(const clb_context *ctx) {
   static bool told; /* of the process: the folder is the same for all its contexts */
   const char *note = clb_context_note(ctx);
-  if (note && !told) complain("%s", note);
+  if (note && !told) warn("%s", note);
   told |= note != NULL;
 }
 
 void *allocate(size_t n, size_t size) {
   void *p = calloc(n ? n : 1, size ? size : 1);
-  if (!p) give_up("out of memory (%zu x %zu bytes)", n, size);
+  if (!p) fatal("out of memory (%zu x %zu bytes)", n, size);
   return p;
 }
 
 void *enlarge(void *p, size_t n, size_t size) {
   void *more = reallocarray(p, n ? n : 1, size ? size : 1);
-  if (!more) give_up("out of memory (%zu x %zu bytes)", n, size);
+  if (!more) fatal("out of memory (%zu x %zu bytes)", n, size);
   return more;
 }
 
@@ -135,7 +135,7 @@ const struct argp kernel_argp = {.options = kernel_argp_options, .parser = parse
 
 void parse_arguments(const struct argp *argp, int argc, char **argv, unsigned flags, void *input) {
   const error_t e = argp_parse(argp, argc, argv, flags, NULL, input);
-  if (e == ENOMEM) give_up("out of memory while reading the arguments");
+  if (e == ENOMEM) fatal("out of memory while reading the arguments");
   if (e) exit(EXIT_USAGE);
 }
 
@@ -163,7 +163,7 @@ int on_each_device(const device_options *devices,
     clb_device_info info;
     clb_status status = clb_context_create(devices->devices[i], &ctx);
     if (!status) status = clb_context_device(ctx, &info);
-    if (status) complain("%s", ctx ? clb_error(ctx) : clb_status_text(status));
+    if (status) warn("%s", ctx ? clb_error(ctx) : clb_status_text(status));
     int exit_status = status ? EXIT_FAILED : use(ctx, &info, devices->devices[i], user);
     if (exit_status > worst) worst = exit_status;
     tell_note(ctx);
@@ -214,14 +214,14 @@ void table_line(const table *t, const char *const cells[]) {
    a word. */
 static void *json_memory(size_t bytes) {
   void *p = malloc(bytes);
-  if (!p) give_up("out of memory (%zu bytes for JSON)", bytes);
+  if (!p) fatal("out of memory (%zu bytes for JSON)", bytes);
   return p;
 }
 
-void json_give_up_without_memory(void) { json_set_alloc_funcs(json_memory, free); }
+void json_fatal_without_memory(void) { json_set_alloc_funcs(json_memory, free); }
 
 static json_t *made(json_t *value) {
-  if (!value) give_up("out of memory");
+  if (!value) fatal("out of memory");
   return value;
 }
 
@@ -242,7 +242,7 @@ json_t *json_number(double x) { return isfinite(x) ? made(json_real(x)) : json_n
 json_t *json_count(int64_t x) { return x < 0 ? json_null() : made(json_integer(x)); }
 
 void json_add(json_t *object, const char *key, json_t *value) {
-  if (json_object_set_new(object, key, made(value))) give_up("out of memory");
+  if (json_object_set_new(object, key, made(value))) fatal("out of memory");
 }
 
 bool json_write_list(FILE *out, const char *name, const json_t *list, int digits) {
@@ -257,12 +257,12 @@ bool json_write_list(FILE *out, const char *name, const json_t *list, int digits
 }
 
 json_t *json_array_add(json_t *array, json_t *value) {
-  if (json_array_append_new(array, made(value))) give_up("out of memory");
+  if (json_array_append_new(array, made(value))) fatal("out of memory");
   return value;
 }
 
 void json_print(json_t *array) {
-  if (json_dumpf(array, stdout, JSON_INDENT(1))) give_up("standard output could not be written");
+  if (json_dumpf(array, stdout, JSON_INDENT(1))) fatal("standard output could not be written");
   putchar('\n');
   json_decref(array);
 }

@@ -18,9 +18,9 @@ enum { EXIT_GOOD, EXIT_FAILED, EXIT_USAGE }; /* of the command */
 #undef COMMAND
 
 /* "clebsch: ..." on standard error. */
-void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* complain, then exit with EXIT_FAILED: for what no subcommand can survive. */
-void give_up(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* warn, then exit with EXIT_FAILED: for what no subcommand can survive. */
+void fatal(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 /* Once: what the context has to say though nothing failed. */
 void tell_note(const clb_context *ctx);
 void *allocate(size_t n, size_t size);         /* zeros; gives up when there is no memory */
@@ -75,10 +75,10 @@ void table_titles(table *t);
 void table_line(const table *t, const char *const cells[]);
 
 /* ---- JSON ---- */
-void json_give_up_without_memory(void); /* once, before any JSON */
-json_t *json_text(const char *s);       /* never NULL: bytes that are no UTF-8 become '?' */
-json_t *json_number(double x);          /* null where x is not finite */
-json_t *json_count(int64_t x);          /* null where x < 0 */
+void json_fatal_without_memory(void); /* once, before any JSON */
+json_t *json_text(const char *s);     /* never NULL: bytes that are no UTF-8 become '?' */
+json_t *json_number(double x);        /* null where x is not finite */
+json_t *json_count(int64_t x);        /* null where x < 0 */
 void json_add(json_t *object, const char *key, json_t *value); /* takes value */
 /* `, "name": [...]` of a file that people read too and compare line by line: one element to a line,
    reals with so many digits.  false: it cannot be written. */

@@ -100,7 +100,7 @@ static bool try_growing(const char *path) {
   const int fd =
       open(path, there ? O_WRONLY | O_CLOEXEC | O_NOCTTY : O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL,
            0666);
-  if (fd < 0) return complain("%s: %s", path, strerror(errno)), false;
+  if (fd < 0) return warn("%s: %s", path, strerror(errno)), false;
   close(fd);
   if (!there) unlink(path);
   return true;
@@ -110,12 +110,11 @@ static char *temporary_of(const char *target) { return joined(target, strlen(tar
 
 static bool try_whole(const char *path, const char *target) {
   struct stat about;
-  if (!stat(target, &about) && !S_ISREG(about.st_mode))
-    return complain("%s: not a file", path), false;
+  if (!stat(target, &about) && !S_ISREG(about.st_mode)) return warn("%s: not a file", path), false;
   char *temporary = temporary_of(target);
   const int fd = mkstemp(temporary), error = errno;
   if (fd >= 0) unlink(temporary), close(fd);
-  else complain("%s: %s", path, strerror(error));
+  else warn("%s: %s", path, strerror(error));
   free(temporary);
   return fd >= 0;
 }
@@ -123,13 +122,12 @@ static bool try_whole(const char *path, const char *target) {
 static bool has_its_own(const named_file *files, int i) {
   const identity mine = identity_of(files[i].path), out = standard_output();
   if (same(&mine, &out))
-    return complain("%s: is standard output, too: %s needs a file of its own", files[i].path,
-                    files[i].what),
+    return warn("%s: is standard output, too: %s needs a file of its own", files[i].path,
+                files[i].what),
            false;
   for (int k = 0; k < i; k++) {
     if (!files[k].path || !same_file(files[k].path, files[i].path)) continue;
-    complain("%s: is %s, too: %s needs a file of its own", files[i].path, files[k].what,
-             files[i].what);
+    warn("%s: is %s, too: %s needs a file of its own", files[i].path, files[k].what, files[i].what);
     return false;
   }
   return true;
@@ -200,8 +198,7 @@ static int open_named(char *temporary) {
 static bool replace(const char *path, const char *target, const char *folder, char *temporary,
                     bool (*write)(FILE *f, const void *user), const void *user) {
   struct stat there;
-  if (!stat(target, &there) && !S_ISREG(there.st_mode))
-    return complain("%s: not a file", path), false;
+  if (!stat(target, &there) && !S_ISREG(there.st_mode)) return warn("%s: not a file", path), false;
   const int nameless = open_nameless(folder), fd = nameless < 0 ? open_named(temporary) : nameless;
   FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
   bool named = fd >= 0 && nameless < 0, good = f && write_to(f, write, user);
@@ -210,8 +207,8 @@ static bool replace(const char *path, const char *target, const char *folder, ch
   if (f ? fclose(f) : fd >= 0 && close(fd)) error = good ? errno : error, good = false;
   if (good && rename(temporary, target)) error = errno, good = false;
   if (good) return flush_folder(folder), true;
-  if (fd < 0) complain("%s: %s", path, strerror(error));
-  else complain("%s: could not be written: %s", path, strerror(error ? error : EIO));
+  if (fd < 0) warn("%s: %s", path, strerror(error));
+  else warn("%s: could not be written: %s", path, strerror(error ? error : EIO));
   if (named) unlink(temporary);
   return false;
 }

@@ -46,9 +46,9 @@ static void label(FILE *f, double x, double y, const char *classes, const char *
 /* Steps of 1, 2 or 5 times a power of ten: at most `most` of them. */
 static axis axis_of(double low, double high, int most) {
   if (!(high > low)) {
-    const double room = low != 0 ? fabs(low) * 1e-3 : 1;
-    low -= room;
-    high += room;
+    const double capacity = low != 0 ? fabs(low) * 1e-3 : 1;
+    low -= capacity;
+    high += capacity;
   }
   const double raw = (high - low) / most, power = pow(10, floor(log10(raw))), ratio = raw / power;
   axis a = {low, high, power * (ratio <= 1 ? 1 : ratio <= 2 ? 2 : ratio <= 5 ? 5 : 10), 0};

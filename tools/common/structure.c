@@ -99,15 +99,15 @@ int64_t structure_count(const char *text) {
 
 bool structure_add(reader *r, int32_t element, const double x[3]) {
   structure *s = r->s;
-  if (s->n == r->room) { /* by what was read, never by what a file says of itself */
-    int64_t room = r->room ? 2 * r->room : 256;
-    double *positions = realloc(s->positions, (size_t)room * 3 * sizeof *positions);
+  if (s->n == r->capacity) { /* by what was read, never by what a file says of itself */
+    int64_t capacity = r->capacity ? 2 * r->capacity : 256;
+    double *positions = realloc(s->positions, (size_t)capacity * 3 * sizeof *positions);
     if (positions) s->positions = positions;
-    int32_t *elements = realloc(s->numbers, (size_t)room * sizeof *elements);
+    int32_t *elements = realloc(s->numbers, (size_t)capacity * sizeof *elements);
     if (elements) s->numbers = elements;
     if (!positions || !elements)
-      return structure_fail(r, "out of memory for %lld atoms", (long long)room);
-    r->room = room;
+      return structure_fail(r, "out of memory for %lld atoms", (long long)capacity);
+    r->capacity = capacity;
   }
   memcpy(s->positions + 3 * s->n, x, 3 * sizeof *x);
   s->numbers[s->n++] = element;

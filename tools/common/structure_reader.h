@@ -12,7 +12,7 @@ enum { STRUCTURE_LINE = 1 << 16, STRUCTURE_FIELD = 64 }; /* bytes of a line, of 
 typedef struct {
   FILE *file;
   const char *path;
-  int64_t line_number, room; /* room: of atoms */
+  int64_t line_number, capacity; /* room: of atoms */
   bool atoms_only;
   structure *s;
   char line[STRUCTURE_LINE];

@@ -18,14 +18,14 @@ void grid_add(grid *g, const char *format, ...) {
   va_start(args, format);
   va_copy(again, args);
   const int n = vsnprintf(NULL, 0, format, args);
-  if (n < 0) give_up("a cell of a table could not be printed");
+  if (n < 0) fatal("a cell of a table could not be printed");
   char *cell = allocate((size_t)n + 1, 1);
   vsnprintf(cell, (size_t)n + 1, format, again);
   va_end(again);
   va_end(args);
-  if (g->n_cells == g->room) {
-    g->room = 2 * g->room + 64;
-    g->cells = enlarge(g->cells, (size_t)g->room, sizeof *g->cells);
+  if (g->n_cells == g->capacity) {
+    g->capacity = 2 * g->capacity + 64;
+    g->cells = enlarge(g->cells, (size_t)g->capacity, sizeof *g->cells);
   }
   if (n) g->columns[g->n_cells % g->n_columns].used = true;
   g->cells[g->n_cells++] = cell;

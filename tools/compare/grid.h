@@ -12,7 +12,7 @@ typedef struct {
 } grid_column;
 
 typedef struct {
-  int n_columns, n_cells, room;
+  int n_columns, n_cells, capacity;
   grid_column *columns;
   char **cells; /* row by row */
 } grid;

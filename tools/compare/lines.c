@@ -84,10 +84,10 @@ static bool choose_baseline(comparison *c, const char *name) {
     if (name && !strcmp(name, c->devices[d].label)) return true;
   }
   if (found && (found == 1 || !name)) return true;
-  complain("compare: --baseline %s: %s; the devices with results are:", name,
-           found ? "several files have it" : "no such device");
+  warn("compare: --baseline %s: %s; the devices with results are:", name,
+       found ? "several files have it" : "no such device");
   for (int d = 0; d < c->n_devices; d++)
-    if (c->devices[d].n_results) complain("  %s", c->devices[d].label);
+    if (c->devices[d].n_results) warn("  %s", c->devices[d].label);
   return false;
 }
 
@@ -136,7 +136,7 @@ static int group_of(comparison *c, const compare_result *r) { /* -1: too many */
   for (int g = 0; g < c->n_groups; g++)
     if (!by_kind(c->groups[g], r)) return g;
   if (c->n_groups == MOST_COMPARED_GROUPS)
-    return complain("compare: more than %d kinds of op, pass and dtype", MOST_COMPARED_GROUPS), -1;
+    return warn("compare: more than %d kinds of op, pass and dtype", MOST_COMPARED_GROUPS), -1;
   c->groups[c->n_groups] = r;
   return c->n_groups++;
 }

@@ -27,7 +27,7 @@ static bool bad(const reader *r, const char *key, const char *format, ...) {
   va_end(args);
   int n = snprintf(name, sizeof name, "%s%s", r->where, key);
   if (!*key && n > 0) n--; /* of the dot */
-  complain("%s: %.*s%s%s", r->path, n, name, n ? " " : "", text);
+  warn("%s: %.*s%s%s", r->path, n, name, n ? " " : "", text);
   return false;
 }
 
@@ -57,7 +57,7 @@ static bool get_text(const reader *r, json_t *o, const char *key, bool needed, c
   char text[MOST_TEXT + 1];
   snprintf(text, sizeof text, "%s", json_string_value(value));
   if (clean(text) && json_string_set(value, text))
-    give_up("out of memory"); /* once: what points to the text stays */
+    fatal("out of memory"); /* once: what points to the text stays */
   *out = json_string_value(value);
   return **out || !needed || bad(r, key, "is empty");
 }
@@ -360,12 +360,12 @@ static size_t more(void *buffer, size_t size, void *user) {
 static json_t *load(const char *path) {
   source s = {.f = fopen(path, "r")};
   json_error_t error;
-  if (!s.f) return complain("%s: %s", path, strerror(errno)), NULL;
+  if (!s.f) return warn("%s: %s", path, strerror(errno)), NULL;
   json_t *root = json_load_callback(more, &s, JSON_REJECT_DUPLICATES, &error);
   if (!root) clean(error.text); /* it may quote the file */
-  if (!root && s.n > MOST_BYTES) complain("%s: larger than %d MiB", path, MOST_BYTES >> 20);
-  else if (!root && ferror(s.f)) complain("%s: could not be read", path);
-  else if (!root) complain("%s: line %d: %s", path, error.line, error.text);
+  if (!root && s.n > MOST_BYTES) warn("%s: larger than %d MiB", path, MOST_BYTES >> 20);
+  else if (!root && ferror(s.f)) warn("%s: could not be read", path);
+  else if (!root) warn("%s: line %d: %s", path, error.line, error.text);
   fclose(s.f);
   return root;
 }

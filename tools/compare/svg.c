@@ -89,10 +89,10 @@ static int length_of(const char *text) {
   return n;
 }
 
-void svg_text(FILE *f, double x, double y, const char *classes, const char *anchor, double room,
+void svg_text(FILE *f, double x, double y, const char *classes, const char *anchor, double capacity,
               const char *text) {
   char cut[512];
-  const int n = (int)(room / SVG_LETTER);
+  const int n = (int)(capacity / SVG_LETTER);
   const size_t all = strlen(text), fits = letters(text, n),
                keep = all > fits ? letters(text, n - 1) : all;
   fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\" text-anchor=\"%s\">", x, y, classes, anchor);

@@ -27,7 +27,7 @@ int svg_ticks(const svg_axis *a, int most, double ticks[SVG_TICKS]);
 void svg_open(FILE *f, double height, const char *title);
 void svg_close(FILE *f);
 /* Cut with an ellipsis to what fits into `room` units. */
-void svg_text(FILE *f, double x, double y, const char *classes, const char *anchor, double room,
+void svg_text(FILE *f, double x, double y, const char *classes, const char *anchor, double capacity,
               const char *text);
 void svg_line(FILE *f, const char *classes, double x0, double y0, double x1, double y1);
 /* Grid lines, ticks and titles of both axes; y grows upwards. */

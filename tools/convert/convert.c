@@ -61,7 +61,7 @@ static char *header_of(const model *m) {
   }
   char *text = json_dumps(header, JSON_COMPACT);
   json_decref(header);
-  if (!text) give_up("out of memory");
+  if (!text) fatal("out of memory");
   return text;
 }
 

@@ -17,7 +17,7 @@ void refuse(const char *path, const char *format, ...) {
   va_end(args);
   for (char *s = sentence; *s; s++)
     if (*s == '\n') *s = ' '; /* one line, whatever the file says */
-  give_up("%s: %s", path, sentence);
+  fatal("%s: %s", path, sentence);
 }
 
 /* ---- a model's parts ---- */

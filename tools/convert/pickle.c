@@ -64,7 +64,7 @@ static void *grown(void *array, size_t n, size_t *cap, size_t size) {
   if (n < *cap) return array;
   *cap = *cap ? 2 * *cap : 64;
   void *more = realloc(array, *cap * size);
-  if (!more) give_up("out of memory");
+  if (!more) fatal("out of memory");
   return more;
 }
 

@@ -151,7 +151,7 @@ static void inflate_entry(zip *z, zip_entry *e) {
            (int)e->name_bytes, e->name, e->bytes, MAX_UNPACKED);
   z->unpacked += e->bytes;
   s.next_out = e->unpacked = allocate(e->bytes, 1);
-  if (inflateInit2(&s, -MAX_WBITS) != Z_OK) give_up("out of memory");
+  if (inflateInit2(&s, -MAX_WBITS) != Z_OK) fatal("out of memory");
   const int status = inflate(&s, Z_FINISH);
   inflateEnd(&s);
   if (status != Z_STREAM_END || s.avail_in || s.avail_out)

@@ -144,9 +144,9 @@ static bool name_files(const md_arguments *a) {
   struct stat about;
   if (!outputs_ready(files, sizeof files / sizeof *files)) return false;
   if (!a->restart || again || a->force || stat(a->restart, &about) || !about.st_size) return true;
-  complain("%s: it is there already: name another file, --continue goes on from it, or --force "
-           "overwrites it",
-           a->restart);
+  warn("%s: it is there already: name another file, --continue goes on from it, or --force "
+       "overwrites it",
+       a->restart);
   return false;
 }
 
@@ -164,9 +164,9 @@ static bool open_files(md_run *r) {
 
 static bool same_model(const md_run *r, const md_restart *before) {
   if (r->system.checksum == before->model) return true;
-  complain("%s: it was made with another model, %s (checksum %016" PRIx64
-           "); that of %s is %016" PRIx64,
-           r->a->from, before->model_name, before->model, r->a->choice.model, r->system.checksum);
+  warn("%s: it was made with another model, %s (checksum %016" PRIx64
+       "); that of %s is %016" PRIx64,
+       r->a->from, before->model_name, before->model, r->a->choice.model, r->system.checksum);
   return false;
 }
 
@@ -190,7 +190,7 @@ static bool start_anew(md_run *r) {
   char error[512];
   if (!check_files(r)) return false;
   if (!structure_read(a->choice.structure, false, &atoms, error, sizeof error))
-    return complain("%s", error), false;
+    return warn("%s", error), false;
   if (!md_system_open(&r->system, &a->choice)) return structure_free(&atoms), false;
   if (!md_system_place(&r->system, &atoms, a->choice.structure)) return false;
   md_state_make(&r->state, r->system.atoms.n);
@@ -242,9 +242,9 @@ static bool look(md_run *r, double values[SERIES_VALUES]) {
                                    md_temperature(&r->system, &r->a->motion, kinetic)};
   memcpy(values, v, sizeof v);
   if (isfinite(r->system.energy) && isfinite(kinetic)) return series_add(&r->series, v), true;
-  complain("step %lld: the energy is not finite; a shorter --dt, or atoms that are not so close, "
-           "may help",
-           (long long)r->state.step);
+  warn("step %lld: the energy is not finite; a shorter --dt, or atoms that are not so close, "
+       "may help",
+       (long long)r->state.step);
   return false;
 }
 
@@ -315,7 +315,7 @@ int md_main(int argc, char **argv) {
   progress(NULL);
   good &= finish(&r);
   if (good) report_print(&r.system, &r.state, &a.motion, &r.series, &r.effort);
-  if (good && stopped) complain("stopped by a signal after step %lld", (long long)r.state.step);
+  if (good && stopped) warn("stopped by a signal after step %lld", (long long)r.state.step);
   md_state_free(&r.state);
   md_system_close(&r.system);
   return good && !stopped ? EXIT_GOOD : EXIT_FAILED;

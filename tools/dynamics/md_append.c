@@ -38,25 +38,23 @@ static int64_t kept(const char *path, int fd, int64_t bytes, append_rule rule) {
   if (known && bytes >= b->bytes && is_marked(fd, b)) return b->bytes;
   if (rule.force) return 0;
   if (!b)
-    complain(
+    warn(
         "%s: it is there already: name another file, --continue goes on from a restart, or --force "
         "overwrites it",
         path);
   else if (!known)
-    complain(
+    warn(
         "%s: it is there already, and not of the run of the restart: name another file, or --force "
         "overwrites it",
         path);
   else if (bytes < b->bytes)
-    complain(
-        "%s: it has %lld bytes, and had %lld when the restart was written: name another file, or "
-        "--force overwrites it",
-        path, (long long)bytes, (long long)b->bytes);
+    warn("%s: it has %lld bytes, and had %lld when the restart was written: name another file, or "
+         "--force overwrites it",
+         path, (long long)bytes, (long long)b->bytes);
   else
-    complain(
-        "%s: it is not the file that the run of the restart wrote: name another file, or --force "
-        "overwrites it",
-        path);
+    warn("%s: it is not the file that the run of the restart wrote: name another file, or --force "
+         "overwrites it",
+         path);
   return -1;
 }
 
@@ -64,7 +62,7 @@ bool append_check(const char *path, append_rule rule) {
   struct stat about;
   if (!path || stat(path, &about) || !S_ISREG(about.st_mode)) return true;
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return complain("%s: %s", path, strerror(errno)), false;
+  if (fd < 0) return warn("%s: %s", path, strerror(errno)), false;
   const bool good = kept(path, fd, about.st_size, rule) >= 0;
   close(fd);
   return good;
@@ -74,11 +72,11 @@ bool append_check(const char *path, append_rule rule) {
 
 static bool take(append_file *a, int fd, int64_t bytes, append_rule rule) {
   if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
-    return complain("%s: another process writes to it", a->path), false;
+    return warn("%s: another process writes to it", a->path), false;
   const int64_t stays = kept(a->path, fd, bytes, rule);
   if (stays < 0) return false;
   if (ftruncate(fd, stays) || lseek(fd, 0, SEEK_END) < 0)
-    return complain("%s: could not be cut: %s", a->path, strerror(errno)), false;
+    return warn("%s: could not be cut: %s", a->path, strerror(errno)), false;
   a->mark.bytes = stays;
   return true;
 }
@@ -93,13 +91,13 @@ bool append_open(append_file *a, const char *path, append_rule rule) {
   const int fd =
       open(path, a->plain ? O_RDWR | O_CREAT | O_CLOEXEC : O_WRONLY | O_CLOEXEC | O_NOCTTY, 0666);
   if (fd < 0 || fstat(fd, &about)) {
-    complain("%s: %s", path, strerror(errno));
+    warn("%s: %s", path, strerror(errno));
     if (fd >= 0) close(fd);
     return false;
   }
   if (a->plain && !take(a, fd, about.st_size, rule)) return close(fd), false;
   a->f = fdopen(fd, "w");
-  if (!a->f) complain("%s: %s", path, strerror(errno)), close(fd);
+  if (!a->f) warn("%s: %s", path, strerror(errno)), close(fd);
   return a->f;
 }
 
@@ -112,8 +110,8 @@ static bool fail(append_file *a) {
   a->f = NULL;
   const bool cut = fd >= 0 && !ftruncate(fd, a->mark.bytes);
   if (fd >= 0) close(fd);
-  complain("%s: could not be written: %s%s", a->path, strerror(error),
-           cut ? "; it ends with the last whole record" : "");
+  warn("%s: could not be written: %s%s", a->path, strerror(error),
+       cut ? "; it ends with the last whole record" : "");
   return false;
 }
 
@@ -136,7 +134,7 @@ bool append_close(append_file *a) {
   const bool good = append_record(a, false);
   if (a->f && fclose(a->f)) {
     a->f = NULL;
-    return complain("%s: could not be written: %s", a->path, strerror(errno)), false;
+    return warn("%s: could not be written: %s", a->path, strerror(errno)), false;
   }
   a->f = NULL;
   return good;

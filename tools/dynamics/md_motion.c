@@ -59,7 +59,7 @@ double md_temperature(const md_system *y, const md_motion *m, double kinetic) {
 static bool compute(md_system *y, md_state *s, const double *positions) {
   clb_model_neighbours found;
   if (!md_system_compute(y, positions)) return false;
-  if (clb_model_last_neighbours(y->model, &found)) return complain("%s", clb_error(y->ctx)), false;
+  if (clb_model_last_neighbours(y->model, &found)) return warn("%s", clb_error(y->ctx)), false;
   if (found.rebuilds != s->rebuilds)
     memmove(s->listed, positions, (size_t)y->atoms.n * 3 * sizeof *positions);
   s->rebuilds = found.rebuilds;

@@ -90,7 +90,7 @@ typedef struct {
   const char *path;
   FILE *f;
   char *line; /* the one at hand */
-  size_t room;
+  size_t capacity;
   int64_t number;
 } lines;
 
@@ -101,15 +101,15 @@ __attribute__((format(printf, 2, 3))) static bool refuse_file(const lines *l, co
   va_start(args, format);
   vsnprintf(said, sizeof said, format, args);
   va_end(args);
-  if (l->number) complain("%s: line %" PRId64 ": %s", l->path, l->number, said);
-  else complain("%s: %s", l->path, said);
+  if (l->number) warn("%s: line %" PRId64 ": %s", l->path, l->number, said);
+  else warn("%s: %s", l->path, said);
   return false;
 }
 
 static ssize_t get_line(lines *l) {
   errno = 0;
-  const ssize_t n = getline(&l->line, &l->room, l->f);
-  if (n < 0 && errno == ENOMEM) give_up("%s: out of memory", l->path);
+  const ssize_t n = getline(&l->line, &l->capacity, l->f);
+  if (n < 0 && errno == ENOMEM) fatal("%s: out of memory", l->path);
   return n;
 }
 
@@ -256,7 +256,7 @@ bool restart_read(const char *path, md_restart *r) {
   lines l = {.path = path};
   *r = (md_restart){0};
   l.f = fopen(path, "re");
-  if (!l.f) return complain("%s: %s", path, strerror(errno)), false;
+  if (!l.f) return warn("%s: %s", path, strerror(errno)), false;
   const bool good = read_head(&l) && read_model(&l, r) &&
                     read_mark(&l, "trajectory", &r->trajectory) && read_mark(&l, "csv", &r->csv) &&
                     read_step(&l, &r->state) && read_cell(&l, &r->atoms) &&

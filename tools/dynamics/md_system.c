@@ -67,7 +67,7 @@ static bool sum_model(const char *path, uint64_t *sum) {
   struct stat about;
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   const bool good = fd >= 0 && !fstat(fd, &about) && file_checksum(fd, 0, about.st_size, sum);
-  if (!good) complain("%s: %s", path, strerror(errno));
+  if (!good) warn("%s: %s", path, strerror(errno));
   if (fd >= 0) close(fd);
   return good;
 }
@@ -77,7 +77,7 @@ static bool open_model(md_system *y, const md_choice *choice, const char *path) 
   clb_status status = clb_model_open(y->ctx, path, &choice->options, &y->model);
   if (!status) status = clb_model_describe(y->model, &y->info);
   progress(NULL);
-  if (status) complain("%s", clb_error(y->ctx));
+  if (status) warn("%s", clb_error(y->ctx));
   tell_note(y->ctx);
   return !status && (!choice->checksum || sum_model(path, &y->checksum));
 }
@@ -90,9 +90,9 @@ bool md_system_open(md_system *y, const md_choice *choice) {
   snprintf(memory, sizeof memory, "/proc/self/fd/%d", fd);
   clb_status status = clb_context_create(choice->device, &y->ctx);
   if (!status) status = clb_context_device(y->ctx, &y->device);
-  if (status) complain("%s", y->ctx ? clb_error(y->ctx) : clb_status_text(status));
+  if (status) warn("%s", y->ctx ? clb_error(y->ctx) : clb_status_text(status));
   else if (!y->device.runs)
-    complain("%s only compiles: `clebsch devices` shows what runs", y->device.name);
+    warn("%s only compiles: `clebsch devices` shows what runs", y->device.name);
   const bool good =
       !status && y->device.runs && open_model(y, choice, foreign ? memory : choice->model);
   if (foreign) close(fd);
@@ -109,8 +109,8 @@ static bool find_species(md_system *y, const char *from) {
     char known[600] = "";
     for (int s = 0; s < y->info.n_species; s++)
       snprintf(known + strlen(known), sizeof known - strlen(known), " %s", y->info.symbols[s]);
-    complain("%s: atom %lld is %s, but %s knows only%s", from, (long long)i + 1, symbol, y->name,
-             known);
+    warn("%s: atom %lld is %s, but %s knows only%s", from, (long long)i + 1, symbol, y->name,
+         known);
     return false;
   }
   return true;
@@ -136,7 +136,7 @@ bool md_system_compute(md_system *y, const double *positions) {
   const clb_model_results results = {&y->energy, y->e_atom, y->forces,
                                      y->has_stress ? &y->stress[0][0] : NULL};
   const clb_status status = clb_model_compute(y->model, &atoms, &results);
-  if (status) complain("%s: %s", y->from, clb_error(y->ctx));
+  if (status) warn("%s: %s", y->from, clb_error(y->ctx));
   return !status;
 }
 

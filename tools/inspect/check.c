@@ -143,7 +143,7 @@ static void check_pass(check *c, clb_context *ctx, const char *device, const too
     if (handle) {
       progress("%s: %d of %d, %s %s", device, c->done, c->total, op->name, pass_names[pass]);
       if (try_data(ctx, op, &k->kernel, handle, pass, &data, &error))
-        error = -1, complain("%s: %s", device, clb_error(ctx));
+        error = -1, warn("%s: %s", device, clb_error(ctx));
     }
     report(c, op, &k->kernel, &data, pass, device, error);
   }
@@ -165,7 +165,7 @@ static void check_case(check *c, clb_context *ctx, const clb_device_info *info, 
   }
   progress("%s: %d of %d, compiling %s", info->name, c->done, c->total, op->name);
   if (op->create(ctx, &k->kernel, passes_of(op, k), &handle))
-    complain("%s: %s", info->name, clb_error(ctx));
+    warn("%s: %s", info->name, clb_error(ctx));
   for (int pass = 0; pass < PASSES; pass++)
     if (passes_of(op, k) >> pass & 1) check_pass(c, ctx, info->name, op, k, handle, (clb_pass)pass);
   clb_op_destroy(&handle);
@@ -177,7 +177,7 @@ static int check_device(clb_context *ctx, const clb_device_info *info, const cha
   int failed = c->failed, done = c->done, left_out = c->left_out;
   (void)asked;
   if (!info->runs) {
-    complain("check: %s only compiles; its kernels cannot run here", info->name);
+    warn("check: %s only compiles; its kernels cannot run here", info->name);
     return EXIT_USAGE;
   }
   if (!c->rows && !c->titled) table_titles(&c->table);
@@ -193,7 +193,7 @@ static int check_device(clb_context *ctx, const clb_device_info *info, const cha
     if (left_out) printf(", %d left out: no f64 on this device", left_out);
     putchar('\n');
   }
-  if (failed) complain("check: %d of %d failed on %s", failed, done, info->name);
+  if (failed) warn("check: %d of %d failed on %s", failed, done, info->name);
   return failed || !done ? EXIT_FAILED : EXIT_GOOD;
 }
 

@@ -93,7 +93,7 @@ int devices_main(int argc, char **argv) {
   parse_arguments(&argp, argc, argv, 0, &json);
   json_t *devices = json_array();
   clb_status status = clb_devices(collect, devices);
-  if (status) complain("devices: %s", clb_status_text(status));
+  if (status) warn("devices: %s", clb_status_text(status));
   if (!json) print(devices);
   if (json) json_print(devices);
   else json_decref(devices);

@@ -101,7 +101,7 @@ static int write_file(const char *path, const kernel_text *k) {
   FILE *f = fopen(path, "wb");
   bool good = f && fwrite(k->text, 1, k->bytes, f) == k->bytes;
   if (f) good &= fclose(f) == 0;
-  if (!good) complain("%s: could not be written: %s", path, strerror(errno));
+  if (!good) warn("%s: could not be written: %s", path, strerror(errno));
   return good ? EXIT_GOOD : EXIT_FAILED;
 }
 
@@ -139,7 +139,7 @@ static int one_kernel(source *s, clb_context *ctx, const char *device, clb_pass 
   if (!status && s->options.stats) status = clb_op_counts(handle, pass, &k.counts);
   if (!status && s->options.stats) status = clb_op_report(handle, pass, &k.report);
   int exit_status = status ? failure(status) : EXIT_GOOD;
-  if (status) complain("%s: %s", device, clb_error(ctx));
+  if (status) warn("%s: %s", device, clb_error(ctx));
   else {
     k.words = k.bytes >= 4 && word_at(&k, 0) == 0x07230203; /* SPIR-V's magic number */
     print_kernel(op, &kernel, problem, sizeof problem);
@@ -187,7 +187,7 @@ int source_main(int argc, char **argv) {
   s.kernels = r->devices.n_devices * __builtin_popcount(r->kernels.passes) *
               __builtin_popcount(r->kernels.dtypes);
   if (s.options.path && s.kernels > 1) {
-    complain("source: --output takes one device, one pass and one dtype");
+    warn("source: --output takes one device, one pass and one dtype");
     request_free(r);
     return EXIT_USAGE;
   }

@@ -73,7 +73,7 @@ static void make(convolution_graph *g, made_graph kind, int64_t edges) {
 static void take(convolution_graph *g, const char *name) {
   tool_graph named;
   char error[2048];
-  if (!graph_make(name, &named, error, sizeof error)) give_up("%s", error);
+  if (!graph_make(name, &named, error, sizeof error)) fatal("%s", error);
   *g = (convolution_graph){
       .n_senders = named.n_nodes, .n_receivers = named.n_nodes, .n_edges = named.n_edges};
   allocate_edges(g);

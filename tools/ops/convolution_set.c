@@ -99,14 +99,14 @@ static void compared(const void *trial, char *out, size_t size) {
 /* ---- writing ---- */
 
 static const void *row_bytes(const convolution_data *t, const convolution_array *a, int64_t row,
-                             double *value, void *room) {
+                             double *value, void *capacity) {
   bool length = a == &t->array[LENGTHS] && t->problem->table,
        vector = a == &t->array[VECTORS] && t->problem->vectors;
   if (!length && !vector) return t->stored + (size_t)convolution_row(a, row) * element(t);
   for (int i = 0; i < a->width; i++)
     value[i] = vector ? t->graph.vector[3 * row + i] : t->length[row];
-  encode(t->kernel->storage, value, room, a->width);
-  return room;
+  encode(t->kernel->storage, value, capacity, a->width);
+  return capacity;
 }
 
 /* Rows first ... first + n - 1 as they lie in memory; of outputs NaN where nothing is added to. */
@@ -114,11 +114,11 @@ static void make_image(const convolution_data *t, const convolution_array *a, in
                        int64_t n, unsigned char *image) {
   size_t row = (size_t)pitch(t, a) * element(t), used = (size_t)a->width * element(t);
   bool blank = a->output && !t->kernel->accumulate;
-  double value[3], room[3];
+  double value[3], capacity[3];
   if (row > used || blank) memset(image, filler(a), (size_t)n * row);
   for (int64_t r = 0; r < n; r++)
     if (blank) memset(image + (size_t)r * row, 0xff, used);
-    else memcpy(image + (size_t)r * row, row_bytes(t, a, first + r, value, room), used);
+    else memcpy(image + (size_t)r * row, row_bytes(t, a, first + r, value, capacity), used);
 }
 
 static clb_status write_rows(const convolution_data *t, const convolution_array *a,

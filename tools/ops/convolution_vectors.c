@@ -13,7 +13,7 @@ void convolution_harmonics_make(convolution_data *t) {
   reference_irreps *y = allocate(1, sizeof *y);
   if (!reference_irreps_read(p->kind == OTHER_PRODUCT ? p->desc.irreps_y : p->y, y) ||
       y->dim > MOST_HARMONICS)
-    give_up("--vectors: y is not of harmonics");
+    fatal("--vectors: y is not of harmonics");
   for (int i = 0; i < y->n; i++) t->degrees[i] = y->term[i].l;
   t->harmonics =
       (clb_spherical_harmonics_desc){.degrees = t->degrees, .n_degrees = y->n, .normalize = 1};

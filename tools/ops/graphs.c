@@ -41,7 +41,7 @@ static bool fail(const maker *m, const char *format, ...) {
   return false;
 }
 
-static bool room(const maker *m, int64_t nodes, int64_t edges) {
+static bool capacity(const maker *m, int64_t nodes, int64_t edges) {
   tool_graph *g = m->g;
   size_t n = edges ? (size_t)edges : 1;
   *g = (tool_graph){.n_nodes = nodes,
@@ -59,7 +59,7 @@ static bool from_structure(const maker *m, const structure *s, double cutoff) {
   clb_neighbours list = {.cutoff = cutoff};
   bool good = !clb_neighbours_update(&list, s->n, s->positions, s->cell[0], s->periodic, NULL);
   if (!good) fail(m, "%s: %s", m->name, list.error);
-  else if ((good = room(m, s->n, list.n_edges)) && list.n_edges) {
+  else if ((good = capacity(m, s->n, list.n_edges)) && list.n_edges) {
     memcpy(m->g->senders, list.senders, (size_t)list.n_edges * sizeof *list.senders);
     memcpy(m->g->receivers, list.receivers, (size_t)list.n_edges * sizeof *list.receivers);
     clb_neighbours_vectors(&list, s->positions, m->g->vectors);
@@ -179,14 +179,14 @@ static bool make_hub(const maker *m) {
   if (*argument && (end == argument + 1 || *end || n < 1 || n > 100000000))
     return fail(m, "hub:N has 1 to 100000000 edges, not '%s'", argument + 1);
   int32_t all = (int32_t)n + HUB_OTHERS * HUB_DEGREE;
-  if (!room(m, 1 + HUB_OTHERS, all)) return false;
+  if (!capacity(m, 1 + HUB_OTHERS, all)) return false;
   for (int32_t e = 0; e < all; e++)
     m->g->receivers[e] = e < n ? 0 : 1 + (e - (int32_t)n) / HUB_DEGREE;
   return by_lot(m->g), true;
 }
 
 static bool make_even(const maker *m) {
-  if (!room(m, 1 + HUB_OTHERS, HUB_ALL)) return false;
+  if (!capacity(m, 1 + HUB_OTHERS, HUB_ALL)) return false;
   for (int64_t e = 0; e < HUB_ALL; e++)
     m->g->receivers[e] = (int32_t)(e * (1 + HUB_OTHERS) / HUB_ALL);
   return by_lot(m->g), true;
@@ -194,7 +194,7 @@ static bool make_even(const maker *m) {
 
 static bool make_flashtp(const maker *m) {
   enum { RECEIVERS = 512, DEGREE = 64 };
-  if (!room(m, RECEIVERS, RECEIVERS * DEGREE)) return false;
+  if (!capacity(m, RECEIVERS, RECEIVERS * DEGREE)) return false;
   for (int32_t e = 0; e < RECEIVERS * DEGREE; e++) m->g->receivers[e] = e / DEGREE;
   return by_lot(m->g), true;
 }

@@ -244,8 +244,8 @@ reference_product *tensor_problem_reference(const tensor_problem *p) {
   if (p->kind != OTHER_PRODUCT) d->desc.n_instructions = d->found.n_instructions;
   reference_product *r =
       good && d->desc.n_instructions > 0 ? reference_product_create(&d->desc) : NULL;
-  if (!r && errno == ENOMEM) give_up("out of memory for the reference of tensor_product");
-  if (!r) give_up("the reference of tensor_product does not understand this problem");
+  if (!r && errno == ENOMEM) fatal("out of memory for the reference of tensor_product");
+  if (!r) fatal("the reference of tensor_product does not understand this problem");
   free(d);
   return r;
 }

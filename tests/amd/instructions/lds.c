@@ -3,10 +3,10 @@
 
 static unsigned char *place(amd_wave *w, const amd_ins *i, int lane, uint32_t address,
                             uint32_t bytes) {
-  uint32_t room = w->launch->lds_bytes;
-  if (address <= room && bytes <= room - address) return w->launch->lds + address;
+  uint32_t capacity = w->launch->lds_bytes;
+  if (address <= capacity && bytes <= capacity - address) return w->launch->lds + address;
   amd_fail(w, i, "lane %d reaches bytes [%u, %u) of %u of local memory", lane, address,
-           address + bytes, room);
+           address + bytes, capacity);
   return NULL;
 }
 

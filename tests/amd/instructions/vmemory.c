@@ -123,9 +123,10 @@ static void atomic(amd_wave *w, const amd_ins *i) {
 /* ---- scratch: each lane its own ---- */
 
 static unsigned char *scratch(amd_wave *w, const amd_ins *i, int lane, int64_t offset) {
-  uint32_t bytes = i->op->bytes & SIZE, room = w->launch->kernel->scratch;
-  if (offset >= 0 && offset + bytes <= room) return w->scratch + (size_t)lane * room + offset;
-  amd_fail(w, i, "lane %d reaches byte %lld of %u of scratch", lane, (long long)offset, room);
+  uint32_t bytes = i->op->bytes & SIZE, capacity = w->launch->kernel->scratch;
+  if (offset >= 0 && offset + bytes <= capacity)
+    return w->scratch + (size_t)lane * capacity + offset;
+  amd_fail(w, i, "lane %d reaches byte %lld of %u of scratch", lane, (long long)offset, capacity);
   return NULL;
 }
 /* Where a flat scratch address points: a vector register, a scalar one, a number. */

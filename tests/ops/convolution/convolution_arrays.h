@@ -117,10 +117,10 @@ enum {
   APART
 }; /* rows back to back; from some element on with gaps, all multiples of 4 where widths are; others
     */
-typedef enum { LEAST, BETWEEN, MOST } room; /* of workspace */
+typedef enum { LEAST, BETWEEN, MOST } capacity; /* of workspace */
 typedef struct {
   int spacing;
-  room room;
+  capacity capacity;
 } manner;
 
 /* What is read ends with its last row; behind what is written lies one more row of NaN. */
@@ -164,7 +164,7 @@ static inline void take_rows(convolution *c, const edge_list *e, int like, int p
 }
 
 /* Of NaN; NULL where none is needed. */
-static inline clb_buffer *workspace_of(convolution *c, int pass, clb_graph *g, room how) {
+static inline clb_buffer *workspace_of(convolution *c, int pass, clb_graph *g, capacity how) {
   uint64_t least, most;
   clb_buffer *b = NULL;
   OK(c->product.ctx,
@@ -195,7 +195,7 @@ static inline clb_status convolution_call(clb_op *op, int pass, clb_graph *g, co
 static inline void run_convolution(convolution *c, int pass, const edge_list *e, clb_graph *g,
                                    manner m, arrays *a) {
   clb_rows in[CONVOLUTION_IN] = {{0}}, out[CONVOLUTION_OUT] = {{0}};
-  clb_buffer *workspace = workspace_of(c, pass, g, m.room);
+  clb_buffer *workspace = workspace_of(c, pass, g, m.capacity);
   for (int i = 0; i < n_inputs[pass]; i++)
     if (reads(&c->product, i)) in[i] = rows_of(c, e, input_like[i], i, a->in[i], false, &m);
   for (int o = 0; o < n_outputs[pass]; o++)

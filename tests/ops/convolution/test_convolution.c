@@ -195,7 +195,7 @@ static void workspaces(void **state) {
          clb_convolution_workspace(convolution_op(c, pass), (clb_pass)pass, g, &least, &most));
       assert_true(pass == CLB_FORWARD ? least == most : least < most);
       for (int r = LEAST; r <= (pass == CLB_FORWARD ? LEAST : MOST); r++)
-        convolve_and_compare(c, pass, &e, g, (manner){DENSE, (room)r}, 9);
+        convolve_and_compare(c, pass, &e, g, (manner){DENSE, (capacity)r}, 9);
     }
     convolution_destroy(c);
     edges_destroy(&e);

@@ -107,8 +107,8 @@ static void workspaces(void **state) {
       for (int r = LEAST; r <= MOST; r++) {
         arrays a = convolution_arrays(c, &e, 9), again = convolution_arrays(c, &e, 9),
                before = convolution_arrays(c, &e, 9);
-        run_convolution(c, pass, &e, g, (manner){DENSE, (room)r}, &a);
-        run_convolution(c, pass, &e, g, (manner){APART, (room)r}, &again);
+        run_convolution(c, pass, &e, g, (manner){DENSE, (capacity)r}, &a);
+        run_convolution(c, pass, &e, g, (manner){APART, (capacity)r}, &again);
         compare_convolution(c, pass, &e, &a, i ? &before : NULL);
         expect_same_bits(c, pass, &e, &a, &again);
         arrays_destroy(&a);

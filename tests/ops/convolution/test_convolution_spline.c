@@ -349,7 +349,7 @@ static void calls(void **state) {
   for (int r = LEAST; r <= MOST; r++) {
     new_table(&s, 30 + (uint64_t)r);
     for (int pass = CLB_BACKWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
-      spline_agrees(&s, pass, &e, graph_at(at, &e), (manner){DENSE, (room)r}, 9);
+      spline_agrees(&s, pass, &e, graph_at(at, &e), (manner){DENSE, (capacity)r}, 9);
   }
   gives_same_bits(&s, &e, graph_at(at, &e));
   arrays a = spline_arrays(&s, &e, 2);

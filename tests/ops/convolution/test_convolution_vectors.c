@@ -256,7 +256,7 @@ static void workspaces(void **state) {
     assert_true(least >= given + rows && least <= given + rows + 1024 &&
                 most >= most_given + rows && most <= most_given + rows + 1024);
     for (int r = LEAST; r <= (pass == CLB_FORWARD ? LEAST : MOST); r++)
-      agrees(&v, pass, &e, g, (manner){DENSE, (room)r}, 9);
+      agrees(&v, pass, &e, g, (manner){DENSE, (capacity)r}, 9);
     arrays a = vectored_arrays(&v, &e, 5), again = vectored_arrays(&v, &e, 5);
     run_convolution(v.run, pass, &e, g, plain, &a);
     run_convolution(v.run, pass, &e, g, plain, &again);

@@ -120,7 +120,7 @@ static void strides(void **state) {
    numbers. */
 static void far_offsets(void **state) {
   enum { N = 3 };
-  const int64_t start = ((int64_t)1 << 31) + 5, stride = ((int64_t)1 << 30) + 1, room = 1 << 12;
+  const int64_t start = ((int64_t)1 << 31) + 5, stride = ((int64_t)1 << 30) + 1, capacity = 1 << 12;
   const size_t bytes = sizeof(float) * (size_t)(start + N * stride);
   static const int32_t order[N] = {2, 0, 1};
   clb_tensor_product_desc desc = describe(*state, many(*state, SINGLE, SINGLE, FEW));
@@ -141,13 +141,13 @@ static void far_offsets(void **state) {
       int in = k < n_inputs[pass],
           like = in ? input_like[k] : output_like(pass, k - n_inputs[pass]), width = p->width[like];
       clb_rows rows = {.buffer = buffer,
-                       .offset = start + k * room,
+                       .offset = start + k * capacity,
                        .stride = stride,
                        .index = k == LIKE_X ? index : NULL};
       if (in) o.in[k] = rows;
       else o.out[k - n_inputs[pass]] = rows;
-      assert_true(width <= room &&
-                  start + k * room + (N - 1) * stride + width <= (int64_t)(bytes / sizeof(float)));
+      assert_true(width <= capacity && start + k * capacity + (N - 1) * stride + width <=
+                                           (int64_t)(bytes / sizeof(float)));
       for (int r = 0; r < N; r++)
         for (int j = 0; j < width; j++)
           far[rows.offset + (k == LIKE_X ? order[r] : r) * stride + j] =
