@@ -2,12 +2,15 @@
    point.
 
    With (X, Y, Z) = (z, x, y), C_m + i S_m = (X + iY)^m and the monic polynomials
-     p_m^m = 1,  p_{m+1}^m = Z,  p_l^m = Z p_{l-1}^m - b r^2 p_{l-2}^m,  b = (l+m-1)(l-m-1) /
-   ((2l-1)(2l-3)), a harmonic is scale(l, m) p_l^|m| {S_|m|, 1, C_m}: `base` below is all but the
-   scale. Derivatives come from  d_k Y^l_i = sqrt(l) (2l+1) sum_j C^{(l,l-1,1)}_ijk Y^{l-1}_j
-   (linear in the degree below): backward         g_x[k]   = sum_lij c_ijk g_i base_j double
-   backward  d_x[k]   = sum_lij c_ijk g_i dbase_j     where dbase = derivative of base along h (dual
-   numbers), d_g_y[i] = sum_jk  c_ijk h_k base_j. */
+     p_m^m = 1,  p_{m+1}^m = Z,  p_l^m = Z p_{l-1}^m - b r^2 p_{l-2}^m,
+     b = (l+m-1)(l-m-1) / ((2l-1)(2l-3)),
+   a harmonic is scale(l, m) p_l^|m| {S_|m|, 1, C_m}: `base` below is all but the scale.
+   Derivatives come from  d_k Y^l_i = sqrt(l) (2l+1) sum_j C^{(l,l-1,1)}_ijk Y^{l-1}_j  (linear in
+   the degree below):
+     backward         g_x[k]   = sum_lij c_ijk g_i base_j
+     double backward  d_x[k]   = sum_lij c_ijk g_i dbase_j, where dbase is the derivative of base
+                                 along h (dual numbers),
+                      d_g_y[i] = sum_jk  c_ijk h_k base_j. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -41,8 +41,7 @@ typedef enum {
 #undef CLB_STATUS
 } clb_status;
 
-/* How numbers are kept in memory; arithmetic is CLB_F64 or CLB_F32 (see `arithmetic` of each op).
- */
+/* How numbers are stored; arithmetic is CLB_F64 or CLB_F32 (`arithmetic` of each op). */
 typedef enum { CLB_F64, CLB_F32, CLB_F16, CLB_BF16 } clb_dtype;
 
 /* Each derivative is the one before, differentiated once more; CLB_TRIPLE_BACKWARD: tensor product
@@ -59,8 +58,7 @@ CLB_API const char *clb_version(void);
 /* "no error", "an argument is wrong", ...: a static string. */
 CLB_API const char *clb_status_text(clb_status status);
 
-/* ---- devices ----------------------------------------------------------------------------------
- */
+/* ---- devices ---- */
 
 typedef struct {
   const char *name; /* what clb_context_create takes: "cuda:0", "opencl:0:1", "cpu", "hip@gfx942" */
@@ -77,8 +75,7 @@ typedef struct {
    error. */
 CLB_API clb_status clb_devices(void (*each)(const clb_device_info *info, void *user), void *user);
 
-/* ---- context ----------------------------------------------------------------------------------
- */
+/* ---- context ---- */
 
 /* device: NULL or "": $CLB_DEVICE, else the first of cuda, hip, level_zero, a GPU through opencl,
    cpu that opens. "cuda:1", "hip", "level_zero:0", "level_zero:0.1" (a tile),
@@ -88,32 +85,32 @@ CLB_API clb_status clb_devices(void (*each)(const clb_device_info *info, void *u
    clb_error and clb_context_destroy only (NULL if out of memory). */
 CLB_API clb_status clb_context_create(const char *device, clb_context **ctx);
 
-/* The caller's own handles, which must outlive the context and what is made with it, and stay the
-   caller's.  They go to the driver as they are: what is no such handle cannot be told from one.
-   Work goes to the caller's queue, in order.
+/* The caller's own handles, which must outlive the context and everything made with it, and stay
+   the caller's.  They are passed to the driver unchecked.  Work goes to the caller's queue, in
+   order.
      cuda        queue: CUstream (NULL: the legacy default stream)
      hip         queue: hipStream_t (NULL: the default stream)
      opencl      context: cl_context, device: cl_device_id, queue: cl_command_queue, in order
-     level_zero  driver: ze_driver_handle_t, context: ze_context_handle_t, device:
-   ze_device_handle_t, queue: an immediate ze_command_list_handle_t `device` names the backend and,
-   for cuda and hip, the ordinal: "cuda:1". */
+     level_zero  driver: ze_driver_handle_t, context: ze_context_handle_t,
+                 device: ze_device_handle_t, queue: an immediate ze_command_list_handle_t
+   `device` names the backend and, for cuda and hip, the ordinal: "cuda:1". */
 typedef struct {
   void *driver, *context, *device, *queue;
 } clb_native;
 CLB_API clb_status clb_context_adopt(const char *device, const clb_native *native,
                                      clb_context **ctx);
 
-/* Before or after what was made with it, in any order: buffers, graphs, ops, recordings and models
-   keep the device open, work as before, and the last of them closes it.  Their failures are then
-   told by the status alone.  A recording that was not ended and a profile end here. */
+/* May come before or after what was made with it is destroyed: buffers, graphs, ops, recordings and
+   models keep the device open and work as before, and the last of them closes it.  Their failures
+   then give only the status.  A recording that was not ended and a profile end here. */
 CLB_API void clb_context_destroy(clb_context **ctx);
 
 /* The sentence of the last failure: function, argument, the driver's own word, the whole compiler
    log. Owned by the context, good until its next call.  Never NULL. */
 CLB_API const char *clb_error(const clb_context *ctx);
 
-/* NULL, or a sentence about what no call fails for but its owner may want to mend: that the cache's
-   folder cannot be used. The first such; it stays as long as the context. */
+/* NULL, or a sentence about what makes no call fail but should be mended: the cache's folder cannot
+   be used.  The first such; it stays as long as the context. */
 CLB_API const char *clb_context_note(const clb_context *ctx);
 
 /* The device of this context; strings live as long as the context. */
@@ -132,8 +129,7 @@ CLB_API clb_status clb_measure_peaks(clb_context *ctx, double *copy_bytes_per_se
    costs some microseconds each; `end` then calls each(entry, user) for every kind of kernel, in the
    order of their first launches.  The entry lives for that call only. */
 typedef struct {
-  const char
-      *kernel; /* "convolution_backward"; or the name of the library that multiplied matrices */
+  const char *kernel; /* "convolution_backward"; or the library that multiplied matrices */
   int64_t launches;
   double seconds; /* of all of them, the submission included */
 } clb_profile_entry;
@@ -142,8 +138,7 @@ CLB_API clb_status clb_profile_end(clb_context *ctx,
                                    void (*each)(const clb_profile_entry *entry, void *user),
                                    void *user);
 
-/* ---- recordings -------------------------------------------------------------------------------
- */
+/* ---- recordings ---- */
 
 /* A sequence of ops, submitted again as one: a graph of CUDA or HIP, a closed command list of Level
    Zero, a command buffer of OpenCL, or, where the driver has none (and on cpu, and while a profile
@@ -171,8 +166,7 @@ CLB_API clb_status clb_recording_replace(clb_recording *recording, clb_buffer *o
 
 CLB_API void clb_recording_destroy(clb_recording **recording);
 
-/* ---- buffers ----------------------------------------------------------------------------------
- */
+/* ---- buffers ---- */
 
 CLB_API clb_status clb_buffer_create(clb_context *ctx, uint64_t bytes, clb_buffer **buffer);
 
@@ -202,8 +196,7 @@ typedef struct {
   clb_buffer *index;
 } clb_rows;
 
-/* ---- ops: common ------------------------------------------------------------------------------
- */
+/* ---- ops: common ---- */
 
 CLB_API void clb_op_destroy(clb_op **op);
 
@@ -232,8 +225,7 @@ CLB_API clb_status clb_op_report(clb_op *op, clb_pass pass, clb_report *report);
    ends with a 0 byte that `bytes` does not count. */
 CLB_API clb_status clb_op_source(clb_op *op, clb_pass pass, const char **source, size_t *bytes);
 
-/* ---- tuning -----------------------------------------------------------------------------------
- */
+/* ---- tuning ---- */
 
 /* A kernel is made after a schedule: an estimate, or, for spherical harmonics, tensor products and
    convolutions, what was measured to be the fastest of some candidates: wisdom.  Creating an op
@@ -244,37 +236,35 @@ CLB_API clb_status clb_op_source(clb_op *op, clb_pass pass, const char **source,
    kernels.  Devices that only compile measure nothing.  Schedules round differently: where equal
    calls are said to give equal bits, that is with equal wisdom. */
 typedef struct {
-  const char *schedule, *estimate; /* "lanes=32 subgroups=4 ...": of the kernel, and as it would be
-                                      without wisdom; good until the op's next clb_op_tuning */
-  int measured;                    /* 1: now or earlier; 0: it is the estimate */
-  double seconds,
-      estimate_seconds; /* of a call on that data with each; 0 where nothing was measured */
+  const char *schedule, *estimate;  /* "lanes=32 subgroups=4 ...": of the kernel, and as it would be
+                                       without wisdom; good until the op's next clb_op_tuning */
+  int measured;                     /* 1: now or earlier; 0: it is the estimate */
+  double seconds, estimate_seconds; /* of a call with each; 0 where nothing was measured */
 } clb_tuning;
 CLB_API clb_status clb_op_tuning(clb_op *op, clb_pass pass, clb_tuning *tuning);
 
-/* The wisdom of the context's device, its driver and compiler and this version of Clebsch as text,
-   a line for each kernel; any such file's lines into the context and the cache's folder, in the
-   place of those of the same kernels.  Lines of other devices are kept for them and not used;
-   others, also those that name no candidate, do nothing; a file of none is an error. */
+/* Export: the wisdom of the context's device, driver, compiler and version of Clebsch as text, one
+   line a kernel.  Import: adds a file's lines to the context and to the file in the cache's folder;
+   they replace those of the same kernels.  Lines of other devices are kept for these devices; lines
+   that are malformed or name no candidate are ignored; a file without any good line is an
+   error. */
 CLB_API clb_status clb_wisdom_export(clb_context *ctx, const char *path);
 CLB_API clb_status clb_wisdom_import(clb_context *ctx, const char *path);
-/* The context's, for ops to come: they are measured anew.  The file stays. */
+/* Ops created from now on are measured anew.  The file stays. */
 CLB_API clb_status clb_wisdom_forget(clb_context *ctx);
 
-/* Ops and graphs that the context creates from now on go without these, added up, for who wants to
-   know what each is worth (`clebsch ablation`); 0: with all, as at first.  Results are the same but
-   for rounding.  Meanwhile CLB_MEASURE does nothing. */
+/* Bit set of optimisations to disable in ops and graphs that the context creates from now on, for
+   ablation (`clebsch ablation`); 0, as at first: none.  Results are the same but for rounding.
+   While any is disabled, CLB_MEASURE does nothing. */
 enum {
   CLB_WIDE_ACCESSES = 1, /* to neighbouring numbers in memory at once; else each by itself */
   CLB_REGISTER_SUMS = 2, /* what several paths or edges add to stays in registers, and g of a
                             receiver; else in memory */
-  CLB_SPLIT_ROWS =
-      4 /* of a graph, with more than 256 edges, to be worked on in parts side by side */
+  CLB_SPLIT_ROWS = 4     /* of a graph, with more than 256 edges, among several groups */
 };
 CLB_API clb_status clb_context_disable(clb_context *ctx, unsigned optimisations);
 
-/* ---- real spherical harmonics -----------------------------------------------------------------
- */
+/* ---- real spherical harmonics ---- */
 
 /* CLB_COMPONENT: sum_m Y^2 = 2l+1 on the unit sphere; CLB_NORM: 1; CLB_INTEGRAL: (2l+1)/(4 pi),
    e3nn's default. */
@@ -285,10 +275,10 @@ typedef struct {
   int n_degrees;      /* 1 ... 64 */
   clb_normalization normalization;
   int normalize; /* 1: evaluate at x / max(|x|, 1e-12); gradients at x = 0 are 0 */
-  clb_dtype storage,
-      arithmetic; /* arithmetic: CLB_F64 (storage f64 or f32) or CLB_F32 (storage f32, f16, bf16) */
-  int accumulate; /* 1: add to the outputs instead of overwriting them */
-  unsigned passes; /* CLB_PASS_BIT of each pass to compile */
+  clb_dtype storage;
+  clb_dtype arithmetic; /* CLB_F64 (storage f64 or f32) or CLB_F32 (storage f32, f16 or bf16) */
+  int accumulate;       /* 1: add to the outputs instead of overwriting them */
+  unsigned passes;      /* CLB_PASS_BIT of each pass to compile */
 } clb_spherical_harmonics_desc;
 
 /* Real spherical harmonics in e3nn's convention (polar axis y, no Condon-Shortley phase, m = -l ...
@@ -311,8 +301,7 @@ CLB_API clb_status clb_spherical_harmonics_double_backward(clb_op *op, int64_t n
                                                            clb_rows g_y, clb_rows h, clb_rows d_x,
                                                            clb_rows d_g_y);
 
-/* ---- Clebsch-Gordan tensor product ------------------------------------------------------------
- */
+/* ---- Clebsch-Gordan tensor product ---- */
 
 /* e3nn's irreps: "128x0e+64x1o+2y"; white space is ignored, "3e" is "1x3e", y is parity (-1)^l; l
    <= 12, at most 512 terms. */
@@ -324,11 +313,12 @@ CLB_API clb_status clb_spherical_harmonics_double_backward(clb_op *op, int64_t n
 typedef enum { CLB_MUL_IR, CLB_IR_MUL, CLB_MERGED } clb_layout;
 
 /* How multiplicities connect, as in e3nn.  t[u,v] = C x[u] y[v] is the product of two irreps:
-     uvw    out[w] = sum_uv w[u,v,w] t[u,v]            uuu    out[u] = w[u] t[u,u]
-     uvu    out[u] = sum_v w[u,v] t[u,v]               uvuv   out[u mul_y + v] = w[u,v] t[u,v]
-     uvv    out[v] = sum_u w[u,v] t[u,v]               uvu<v  out[q] = w[q] t[u,v],  q counts the
-   pairs u < v, row by row uuw    out[w] = sum_u w[u,w] t[u,u]               u<vw   out[w] = sum_q
-   w[q,w] t[u,v] uvw and u<vw always have weights; uuw without weights has one output channel. */
+     uvw    out[w] = sum_uv w[u,v,w] t[u,v]    uuu    out[u] = w[u] t[u,u]
+     uvu    out[u] = sum_v w[u,v] t[u,v]       uvuv   out[u mul_y + v] = w[u,v] t[u,v]
+     uvv    out[v] = sum_u w[u,v] t[u,v]       uvu<v  out[q] = w[q] t[u,v]
+     uuw    out[w] = sum_u w[u,w] t[u,u]       u<vw   out[w] = sum_q w[q,w] t[u,v]
+   q counts the pairs u < v, row by row.  uvw and u<vw always have weights; uuw without weights has
+   one output channel. */
 typedef enum {
   CLB_UVW,
   CLB_UVU,
@@ -364,7 +354,7 @@ typedef struct {
   int shared_weights; /* 1: w (and c, r) is one row for all rows, and gradients of it are summed
                          over rows */
   unsigned indexed;   /* of CLB_OPERAND_X, CLB_OPERAND_Y, CLB_OPERAND_W (not shared): x, y or w has
-                         its clb_rows.index;   nothing else has one */
+                         its clb_rows.index; nothing else has one */
   unsigned gradients; /* what derivative passes give, of CLB_OPERAND_X: g_x, d_x, e_x, e_a;
                          CLB_OPERAND_Y, CLB_OPERAND_W: likewise; CLB_OPERAND_Z: d_g, e_g; 0: all.
                          The rest is neither computed nor stored, and its clb_rows may be empty */
@@ -379,7 +369,7 @@ typedef struct {
    instruction reaches is 0.  Below X, Y, Z are the dimensions of the irreps, W the number of
    weights: in instruction order, only of those with has_weight, each row-major in the order of its
    letters above.  Weights are one row per row of x.  With shared_weights there is one row in all,
-   stride and index of w, g_w, c, d_w, ... are not looked at, equal calls on one device give equal
+   stride and index of w, g_w, c, d_w, ... are ignored, equal calls on one device give equal
    bits, and the op keeps workspaces for some rows at a time: on a GPU up to 256 MiB each. */
 CLB_API clb_status clb_tensor_product_create(clb_context *ctx, const clb_tensor_product_desc *desc,
                                              clb_op **op);
@@ -438,8 +428,9 @@ CLB_API clb_status clb_tensor_product_mask(clb_context *ctx, const clb_tensor_pr
    kB. */
 enum { CLB_MAX_INSTRUCTIONS = 512, CLB_IRREPS_BYTES = 8192 };
 typedef struct {
-  char irreps_x[CLB_IRREPS_BYTES], irreps_y[CLB_IRREPS_BYTES],
-      irreps_z[CLB_IRREPS_BYTES]; /* end with a 0 byte */
+  char irreps_x[CLB_IRREPS_BYTES]; /* they end with a 0 byte */
+  char irreps_y[CLB_IRREPS_BYTES];
+  char irreps_z[CLB_IRREPS_BYTES];
   clb_instruction instructions[CLB_MAX_INSTRUCTIONS];
   int n_instructions;
 } clb_instructions;
@@ -472,8 +463,7 @@ CLB_API clb_status clb_full(clb_context *ctx, const char *irreps_x, const char *
 CLB_API clb_status clb_elementwise(clb_context *ctx, const char *irreps_x, const char *irreps_y,
                                    const char *filter, clb_instructions *found);
 
-/* ---- graphs -----------------------------------------------------------------------------------
- */
+/* ---- graphs ---- */
 
 /* The edges of a directed graph from lists of their ends, in any order, with repeats, self-loops
    and isolated nodes: kept sorted by receiver and by sender on the device, for as many layers and
@@ -521,8 +511,7 @@ CLB_API clb_status clb_graph_sorted(clb_graph *graph, clb_graph_order order,
 /* The lists as given, as int32[n_edges]: good for clb_rows.index. */
 CLB_API clb_status clb_graph_lists(clb_graph *graph, clb_buffer **senders, clb_buffer **receivers);
 
-/* ---- graph convolution ------------------------------------------------------------------------
- */
+/* ---- graph convolution ---- */
 
 /* z[i] = scale * (sum over the edges e into i of T(x[sender(e)], y[e], w[e])), T a tensor product.
    Equal calls on one device give equal bits, unless `atomics`.  Where every path is of mode uvu
@@ -547,11 +536,10 @@ typedef struct {
   int vectors; /* 1: y is v[n_edges][3], vectors of edges, and the product gets Y(v / |v|); g_y, b
                   and d_y are like v, too: gradients by v and what comes in along it.  Terms of
                   irreps_y are then 1x0e, 1x1o, 1x2e, ..., in any order.  With knots r = |v|: w,
-                  g_w, c and d_w are not looked at, g_y (of `gradients` CLB_OPERAND_Y alone) is the
+                  g_w, c and d_w are ignored, g_y (of `gradients` CLB_OPERAND_Y alone) is the
                   gradient by v of Y and r both, and b (of `incoming` CLB_OPERAND_Y alone) comes in
-                  along it.  At v = 0 gradients by v are 0.  Y, r and gradients by them are kept in
-                  the storage type
-                */
+                  along it.  At v = 0 gradients by v are 0.  Y, r and gradients by them are stored
+                  in the storage type */
   clb_normalization normalization; /* of Y, with vectors */
 } clb_convolution_desc;
 

@@ -59,8 +59,7 @@ CLB_API clb_status clb_model_describe(const clb_model *model, clb_model_info *in
 /* The species of an atomic number; -1 where the model does not know that element. */
 CLB_API int clb_model_species(const clb_model *model, int atomic_number);
 
-/* ---- atoms ------------------------------------------------------------------------------------
- */
+/* ---- atoms ---- */
 
 typedef struct {
   int64_t n;
@@ -98,13 +97,15 @@ CLB_API clb_status clb_model_last_neighbours(const clb_model *model,
 
 /* Called n_layers - 1 times on the way forward (backward = 0) and as often on the way back
    (backward = 1), in every compute that has an `exchange`, with rows[n_total][columns] of the
-   model's precision (`type`): forward   rows 0 ... n_local - 1 are features of local atoms; fill
-   each ghost's row with its owner's row. backward  all rows are gradients; add each ghost's row to
-   its owner's row.  Ghosts' rows are not used afterwards. The rows are in `buffer`, dense from its
-   start, in the order of the context's queue (clb_wait before another queue or the host touches
-   them; work submitted to the queue need not be waited for).  With host_exchange they are in host
-   memory, `host`, and ready; else host is NULL. Anything but CLB_OK ends the compute, which returns
-   it. */
+   model's precision (`type`):
+     forward   rows 0 ... n_local - 1 are features of local atoms; fill each ghost's row with its
+               owner's row.
+     backward  all rows are gradients; add each ghost's row to its owner's row.  Ghosts' rows are
+               not used afterwards.
+   The rows are in `buffer`, dense from its start, in the order of the context's queue (clb_wait
+   before another queue or the host touches them; work submitted to the queue need not be waited
+   for).  With host_exchange they are in host memory, `host`, and ready; else host is NULL.
+   Anything but CLB_OK ends the compute, which returns it. */
 typedef clb_status (*clb_model_exchange)(void *user, int backward, int64_t n_local, int64_t n_total,
                                          int64_t columns, clb_dtype type, clb_buffer *buffer,
                                          void *host);

@@ -13,17 +13,23 @@
 
 /* All buffers hold int32, save the lists of CHECK_WIDE.  A `pair` is (node, edge).
      CHECK    senders, their offset, receivers, their offset, n_edges, chunk, n_senders,
-   n_receivers, out senders, out receivers, out first bad edge of each group (INT32_MAX: none) COUNT
-   list, stride (1: nodes, the place is the edge; 2: pairs), n_edges, chunk, which digit, out table
+              n_receivers, out senders, out receivers, out first bad edge of each group (INT32_MAX:
+              none)
+     COUNT    list, stride (1: nodes, the place is the edge; 2: pairs), n_edges, chunk, which digit,
+              out table
      SCAN     rows of so many numbers: numbers (in place), length, out sum of each row; a group does
-   a row PLACE    list, stride, n_edges, chunk, which digit, table, first place of each digit, out
-   pairs EDGES    sorted pairs, the other end of each edge, n_edges, out edge of each place, out
-   other end of each place ROWS     sorted pairs, n_edges, n_rows, turns, largest power of two <=
-   n_edges (turns: its log2 + 1), out first place of each row, and n_edges; one lane walks the
-   n_edges + 1 places instead, the last being where rows end PIECES   sorted pairs, first place of
-   each row, n pieces, out (row, first place, number of places) of each, out rest LIST     first
-   place of each row, n_rows, out walk Of the scalars those that count nodes, `stride`, `which
-   digit`, `turns` and the power of two are i32, all others i64. */
+              a row
+     PLACE    list, stride, n_edges, chunk, which digit, table, first place of each digit, out pairs
+     EDGES    sorted pairs, the other end of each edge, n_edges, out edge of each place, out other
+              end of each place
+     ROWS     sorted pairs, n_edges, n_rows, turns, largest power of two <= n_edges (turns: its log2
+              + 1), out first place of each row, and n_edges; one lane walks the n_edges + 1 places
+              instead, the last being where rows end
+     PIECES   sorted pairs, first place of each row, n pieces, out (row, first place, number of
+              places) of each, out rest
+     LIST     first place of each row, n_rows, out walk
+   Of the scalars those that count nodes, `stride`, `which digit`, `turns` and the power of two are
+   i32, all others i64. */
 typedef enum {
   CLB_GRAPH_CHECK,
   CLB_GRAPH_CHECK_WIDE,

@@ -2,7 +2,8 @@
    gradient; a lane is an edge.
 
    b_k = (2/R) sin(w_k u) f(u) / r, u = r / R, with f written so that nothing cancels near the
-   cutoff: f = (1 - u)^3 sum_{i<p} (i+1)(i+2)/2 u^i,   df/du = - p(p+1)(p+2)/2 u^(p-1) (1 - u)^2,
+   cutoff:
+     f = (1 - u)^3 sum_{i<p} (i+1)(i+2)/2 u^i,   df/du = - p(p+1)(p+2)/2 u^(p-1) (1 - u)^2,
      db_k/dr = (2/R) (w_k/R cos(w_k u) f - sin(w_k u) f / r + sin(w_k u) f'/R) / r.
    r is taken for at least SHORTEST R, so that v / r is 0 at v = 0. */
 #include "kernels/layers/layer.h"

@@ -6,9 +6,10 @@
    from cache for each result.  `span` lanes share a row, so that a sub-group of few channels works
    on several rows.  A path is a nest of loops over the channels u, v, w that its mode connects and
    the result's channel leaves open.  With the pair products t = C x y and h = sum_w w z the
-   contributions are to z: w t      to w: t . z      to x: C y h      to y: C x h Where a result has
-   few channels and its partner many, lanes are the partner's channels and meet in a sum (`across`).
- */
+   contributions are
+     to z: w t      to w: t . z      to x: C y h      to y: C x h
+   Where a result has few channels and its partner many, lanes are the partner's channels and meet
+   in a sum (`across`). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,12 +3,13 @@
 
    F(x, y, w, z) = sum over paths of c_p sum_ijk C_ijk w x_i y_j z_k, with the channels that the
    path's mode connects.  A pass is a sum of F with some vector in each of the four slots (a
-   monomial), differentiated by some of the vectors: forward          F(x,y,w,g) by g (which is then
-   not read) backward         F(x,y,w,g)                                             by x y w double
-   backward  F(a,y,w,g) + F(x,b,w,g) + F(x,y,c,g)                   by x y w g; by c, too, where w
-   and c are functions of one number (BY_C) triple backward  F(p,b,w,g) + F(p,y,c,g) + F(a,q,w,g) +
-   F(x,q,c,g) + F(a,y,r,g) + F(x,b,r,g)
-                      + F(a,y,w,s) + F(x,b,w,s) + F(x,y,c,s)                 by x y w g a b c */
+   monomial), differentiated by some of the vectors:
+     forward          F(x,y,w,g)                             by g (which is then not read)
+     backward         F(x,y,w,g)                             by x y w
+     double backward  F(a,y,w,g) + F(x,b,w,g) + F(x,y,c,g)   by x y w g; by c, too, where w and c
+                                                             are functions of one number (BY_C)
+     triple backward  F(p,b,w,g) + F(p,y,c,g) + F(a,q,w,g) + F(x,q,c,g) + F(a,y,r,g) + F(x,b,r,g)
+                      + F(a,y,w,s) + F(x,b,w,s) + F(x,y,c,s) by x y w g a b c */
 #ifndef CLB_KERNELS_TENSOR_PRODUCT_FORM_H
 #define CLB_KERNELS_TENSOR_PRODUCT_FORM_H
 

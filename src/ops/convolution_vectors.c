@@ -3,10 +3,11 @@
 
    With y = Y(v / |v|), r = |v| and J = dY/dv:
      backward         g_v = J^T g_y + g_r v / |v|
-     double backward  b = J h, q = h . v / r, and d_v = J^T d_y + (dJ/dv h)^T g_y + d_r v / |v| +
-   g_r dq/dv, h the incoming gradient of g_v; for this g_y and g_r are computed once more. Rows of
-   y, b, r, q and their gradients lie at the end of the caller's workspace, of the storage type:
-   some hundred bytes of each edge. */
+     double backward  b = J h, q = h . v / r, h the incoming gradient of g_v, and
+                      d_v = J^T d_y + (dJ/dv h)^T g_y + d_r v / |v| + g_r dq/dv;
+                      for this g_y and g_r are computed once more.
+   Rows of y, b, r, q and their gradients lie at the end of the caller's workspace, of the storage
+   type: some hundred bytes of each edge. */
 #include "src/ops/convolution_vectors.h"
 
 #include <stdlib.h>

@@ -1,9 +1,10 @@
 /* tests/tools/test_failing_memory.c - each allocation of a small run of the command fails once:
    right bytes, or one sentence that speaks of memory.
 
-     test_failing_memory                 about SOME allocations of each run; another choice every
-   day test_failing_memory whole           all of them test_failing_memory NAME [K | I/N]  all of
-   one run, the K-th alone with what it said, or the N-th part from the I-th on */
+     test_failing_memory                 SOME allocations of each run; another choice every day
+     test_failing_memory whole           all of them
+     test_failing_memory NAME [K | I/N]  all of one run, the K-th alone with what it said, or the
+                                         N-th part from the I-th on */
 #include "tests/dynamics/energy_runner.h"
 
 #include <sys/mman.h>
