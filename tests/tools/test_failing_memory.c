@@ -150,7 +150,7 @@ static outcome run(const sweep *s, long k, bool from_then_on, bool tells) {
   const pid_t pid = fork();
   assert_true(pid >= 0);
   if (!pid) {
-    alarm(120);
+    alarm(400);
     become_command(s);
   }
   assert_int_equal(waitpid(pid, &o.status, 0), pid);
@@ -242,7 +242,8 @@ static void try_one(const sweep *s, const outcome *good, long k, bool from_then_
 static void sweep_one(const sweep *s) {
   tally t[2] = {{0}};
   outcome good = run(s, 0, false, false);
-  if (good.status || *good.err) fail_msg("%s: %s", s->name, good.err);
+  if (good.status || *good.err)
+    fail_msg("%s: status %x, with all memory: %s", s->name, (unsigned)good.status, good.err);
   forget(&good);
   good = run(s, 0, false, false); /* with a cache that is full */
   blank_times(good.out);
