@@ -1,9 +1,9 @@
 /* backends/backend.h - the contract between the library and a driver.
 
-   A backend knows no op.  It opens a device, keeps memory, turns a kernel of the IR into a binary
-   that can be kept on disk, loads and launches it.  All work of a device goes into one in-order
-   queue.  Every function returns a clb_status and, on failure, leaves the sentence in device->error
-   (open: in its argument `error`): what was called, with the driver's own word. */
+   A backend knows nothing about ops. It opens a device, allocates memory, compiles an IR kernel to
+   a binary that can be cached on disk, loads and launches it. All work on a device goes into one
+   in-order queue. Functions that return a clb_status leave a message in device->error on failure
+   (open: in its argument `error`): what was called, with the driver's own message. */
 #ifndef CLB_BACKENDS_BACKEND_H
 #define CLB_BACKENDS_BACKEND_H
 
@@ -17,16 +17,16 @@
 
 typedef struct clb_backend clb_backend;
 
-/* The head of every backend's device; the backend's own struct starts with it. */
+/* The common part of a device; the backend's own struct starts with it. */
 typedef struct {
   const clb_backend *backend;
   clb_error_sink *error;
   clb_device_info info; /* strings owned by the device */
   clb_limits limits;
   clb_dialect dialect; /* what `build` compiles, and what `clebsch source` shows */
-  char key[256]; /* all that a binary depends on: target, driver and compiler versions; part of the
-                    cache key */
-  const char *blas; /* the library that open_blas found; NULL: none, or not asked for yet */
+  char key[256];    /* everything a binary depends on: target, driver and compiler versions; part of
+                       the cache key */
+  const char *blas; /* the library that open_blas found; NULL: none, or not looked for yet */
 } clb_device;
 
 /* Memory of a device, as a backend's launch and copy see it. */
@@ -58,11 +58,11 @@ typedef struct {
   bool transpose_a, transpose_b, add;
 } clb_gemm_desc;
 
-typedef struct clb_module clb_module; /* one loaded kernel; each backend has its own */
+typedef struct clb_module clb_module; /* one loaded kernel; defined by each backend */
 
-/* One launch, or one product. */
+/* One launch, or one matrix product. */
 typedef struct {
-  const char *name; /* of the kernel, or of the library */
+  const char *name; /* the kernel's, or the BLAS library's */
   clb_module *module;
   int64_t groups;
   const clb_arg *args;
@@ -72,36 +72,37 @@ typedef struct {
 } clb_work;
 
 typedef struct clb_recorded
-    clb_recorded; /* launches that are submitted at once; each backend has its own */
+    clb_recorded; /* launches that are submitted together; defined by each backend */
 
 struct clb_backend {
-  const char *name; /* what a device string starts with */
+  const char *name; /* prefix of the device string */
 
-  /* Calls each() for every device and every compile-only target that could be opened.  An absent
-     driver is no error. */
+  /* Calls each() for every device and every compile-only target that could be opened. A missing
+     driver is not an error. */
   void (*list)(void (*each)(const clb_device_info *info, void *user), void *user);
 
-  /* `name` is the whole device string, `rest` what follows the backend's name in it: "", ":1",
-     ":0:1", "@gfx942", ":interpreter". adopt: the caller's handles, or NULL. */
+  /* `name` is the whole device string, `rest` the part after the backend's name: "", ":1", ":0:1",
+     "@gfx942", ":interpreter". adopt: the caller's handles, or NULL. */
   clb_status (*open)(const char *name, const char *rest, const clb_native *adopt,
                      clb_error_sink *error, clb_device **device);
   void (*close)(clb_device *device);
 
   clb_status (*alloc)(clb_device *device, uint64_t bytes, clb_memory *memory); /* bytes >= 1 */
   uint64_t (*free_bytes)(
-      clb_device *device); /* that are free now, 0: unknown; NULL: the driver does not tell */
+      clb_device *device); /* free memory, 0: unknown; NULL: the driver cannot tell */
   void (*free)(clb_device *device, clb_memory *memory);
   clb_status (*wrap)(
       clb_device *device,
       clb_memory *memory); /* checks a caller's handle; may be NULL: accepts CLB_POINTER */
-  /* In order with the launches; returns when the host side is done with. */
+  /* In order with the launches; returns when the host memory may be reused. */
   clb_status (*write)(clb_device *device, const clb_memory *to, uint64_t offset, const void *from,
                       uint64_t bytes);
   clb_status (*read)(clb_device *device, const clb_memory *from, uint64_t offset, void *to,
                      uint64_t bytes);
 
   /* Compiles the text (SPIR-V: the words) that clb_device_text made of k, which has passed
-     ir_verify; `binary` is what the cache keeps.  The compiler's whole log goes into the error. */
+     ir_verify; `binary` goes into the cache. On failure the error contains the compiler's whole
+     log. */
   clb_status (*build)(clb_device *device, const ir_kernel *k, const clb_text *text,
                       clb_text *binary);
   /* k is the kernel the binary was built from. */
@@ -113,31 +114,32 @@ struct clb_backend {
                        int n_args);
   clb_status (*wait)(clb_device *device);
 
-  /* Both NULL where no library is known.  open_blas finds the vendor's BLAS for CLB_F64 or CLB_F32,
-     readies it and names it in device->blas; CLB_ERROR_UNSUPPORTED where there is none.  *partly:
-     gemm cannot do all that this device may be given. gemm: in order with the launches, m,
-     n, count 1 ... INT32_MAX, k 0 ... INT32_MAX; CLB_ERROR_UNSUPPORTED where it cannot do just
-     this. */
+  /* Both NULL where no library is known. open_blas finds the vendor's BLAS for CLB_F64 or CLB_F32,
+     initializes it and names it in device->blas; CLB_ERROR_UNSUPPORTED if there is none. *partly:
+     gemm does not support all products that this device may be given. gemm: in order with the
+     launches, m, n, count 1 ... INT32_MAX, k 0 ... INT32_MAX; CLB_ERROR_UNSUPPORTED if it cannot do
+     this product. */
   clb_status (*open_blas)(clb_device *device, clb_dtype type, bool *partly);
   clb_status (*gemm)(clb_device *device, clb_dtype type, const clb_gemm_desc *product);
-  /* Fails as gemm would with CLB_ERROR_UNSUPPORTED, and does nothing else; NULL where there is
-     no gemm. */
+  /* Returns CLB_ERROR_UNSUPPORTED where gemm would, and does nothing else; NULL if there is no
+     gemm. */
   clb_status (*can_gemm)(clb_device *device, clb_dtype type, const clb_gemm_desc *product);
 
-  /* All NULL: there is no such object.  record: of n >= 1 launches and products, as submitted one
-     after the other; NULL where the driver cannot, which is no failure.  *recorded: NULL, or the
-     object of the same work on other memory, which becomes the new one. replay: submits all of it,
-     in order with the launches; allocates nothing, waits for nothing. */
+  /* All NULL if the driver has no such object. record: makes one of n >= 1 launches and products,
+     in order; *recorded is NULL where the driver cannot, which is not a failure. On entry *recorded
+     is NULL, or an object for the same work on other memory, which is updated. replay: submits all
+     of it, in order with the launches; allocates nothing, waits for nothing. */
   void (*record)(clb_device *device, const clb_work *work, int64_t n, clb_recorded **recorded);
   clb_status (*replay)(clb_device *device, clb_recorded *recorded);
-  void (*forget)(clb_device *device, clb_recorded *recorded); /* after what was submitted of it */
+  void (*forget)(clb_device *device, clb_recorded *recorded); /* frees it, after all submitted
+                                                                 replays */
 
-  /* What the vendor's compiler made of the kernel; -1 where unknown. */
+  /* What the vendor's compiler generated for the kernel; -1 where unknown. */
   clb_status (*report)(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes,
                        clb_report *report);
 };
 
-/* Of a compiler that says nothing. */
+/* The report of a compiler that tells nothing. */
 static inline clb_report clb_report_unknown(void) {
   return (clb_report){-1, -1, -1, -1, -1, -1, -1};
 }
@@ -145,16 +147,17 @@ static inline clb_report clb_report_unknown(void) {
 #define BACKEND(name, first) extern const clb_backend clb_backend_##name;
 #include "backends/backends.def"
 #undef BACKEND
-extern const clb_backend
-    *const clb_backends[]; /* in the order in which "" tries them; ends with NULL */
+extern const clb_backend *const clb_backends[]; /* in the order in which the device string "" tries
+                                                   them; ends with NULL */
 
-/* Adds the kernel in the device's language, lowered where the device has no sub-groups: what the
-   backend's build takes. */
+/* Appends the kernel in the device's language, with shuffles lowered where the device has no
+   sub-groups: the input of the backend's build. */
 clb_status clb_device_text(const clb_device *device, const ir_kernel *k, clb_text *text);
 
-/* The backend's alloc; where there is no memory, the sentence also says what the device has. */
+/* The backend's alloc; if it fails for lack of memory, the message also says how much the device
+   has. */
 clb_status clb_device_alloc(clb_device *device, uint64_t bytes, clb_memory *memory);
-/* Bytes that are free now; 0: unknown. */
+/* Free bytes; 0: unknown. */
 uint64_t clb_device_free_bytes(clb_device *device);
 
 /* Opens by device string ("" as in clb_context_create). */

@@ -1,5 +1,5 @@
-/* backends/cpu/cpu.h - between the files of the cpu backend: the system's C compiler, and threads.
- */
+/* backends/cpu/cpu.h - shared by the files of the cpu backend: the system's C compiler, and
+ threads. */
 #ifndef CLB_BACKENDS_CPU_CPU_H
 #define CLB_BACKENDS_CPU_CPU_H
 
@@ -11,18 +11,16 @@
 
 typedef struct {
   const char *name;   /* "cc", "gcc" or "clang"; NULL: there is none */
-  const char *target; /* "-march=native", or what this compiler takes instead; NULL: nothing */
+  const char *target; /* "-march=native", or this compiler's equivalent; NULL: none */
   char version[128];
-  char features[40]; /* hash of all that it predefines for this machine, and of the flags used here
-                      */
-  int vector_bytes;  /* of the widest vectors it would use */
-  char
-      libmvec[128]; /* where glibc's exp, sin and cos of whole vectors are; empty: there are none */
-  char why[120];    /* there is none, where there is none */
+  char features[40]; /* hash of its predefined macros for this machine and of the flags used here */
+  int vector_bytes;  /* width of the widest vectors that it would use */
+  char libmvec[128]; /* path of glibc's vector exp, sin and cos (libmvec); empty: not available */
+  char why[120];     /* why there is none, if there is none */
 } clb_cpu_compiler;
 
-/* Asks each compiler on PATH what it is, and has it link something.  None that can is no error;
-   lack of memory is. */
+/* Identifies each compiler on PATH and test-links with it. Finding none is not an error; lack of
+   memory is. */
 clb_status clb_cpu_compiler_find(clb_cpu_compiler *c, clb_error_sink *error);
 /* From text to the bytes of a shared library. */
 clb_status clb_cpu_compile(const clb_cpu_compiler *c, const char *kernel, const clb_text *source,
@@ -34,21 +32,20 @@ typedef struct {
   clb_text path;
   int fd, lifeline; /* -1: none */
   pid_t watcher;
-  bool told; /* which group the compiler is */
+  bool told; /* the process group of the compiler has been passed on */
 } clb_cpu_folder;
 
-/* A folder that a compilation has to itself; it goes with this process even where that is killed.
- */
+/* Creates a temporary folder for one compilation; it is removed even if this process is killed. */
 clb_status clb_cpu_folder_make(clb_cpu_folder *f, const char *kernel, clb_error_sink *error);
-/* The process group to kill then; at most once. */
+/* Sets the process group to kill in that case; call at most once. */
 void clb_cpu_folder_compiler(clb_cpu_folder *f, pid_t group);
 void clb_cpu_folder_remove(clb_cpu_folder *f);
-/* Removes what dead processes left. */
+/* Removes folders left behind by dead processes. */
 void clb_cpu_folders_sweep(void);
 
 /* ---- cpu.c ---- */
 
-/* Stores past the caches: AUTO where a launch writes more than they hold. */
+/* Streaming stores. AUTO: where a launch writes more than the caches hold. */
 typedef enum { CLB_CPU_STREAM_AUTO, CLB_CPU_STREAM_NEVER, CLB_CPU_STREAM_ALWAYS } clb_cpu_stream;
 void clb_cpu_set_stream(clb_device *device, clb_cpu_stream when);
 bool clb_cpu_streams(const clb_device *device, const clb_module *m, int64_t groups);
@@ -63,7 +60,7 @@ typedef struct {
   const char *name; /* NULL: none is open */
 } clb_cpu_blas;
 
-/* Its name, or NULL. */
+/* Opens a BLAS; returns its name, or NULL. */
 const char *clb_cpu_blas_open(clb_cpu_blas *blas);
 clb_status clb_cpu_blas_can(const clb_cpu_blas *blas, const clb_gemm_desc *product,
                             clb_error_sink *error);
@@ -72,13 +69,13 @@ clb_status clb_cpu_blas_multiply(const clb_cpu_blas *blas, clb_dtype type,
 
 /* ---- threads.c ---- */
 
-/* arg: the kernel's parameters, then the number of groups of the whole launch and whether to store
-   past the caches (i64). */
+/* arg: the kernel's parameters, then the number of groups of the whole launch and whether to use
+   streaming stores (i64). */
 typedef void clb_cpu_function(const ir_arg *arg, int64_t first, int64_t last);
 typedef struct clb_cpu_threads clb_cpu_threads;
 
-int clb_cpu_cores(void); /* that this process may use */
-/* Threads start with the first launch that is worth it.  NULL: no memory. */
+int clb_cpu_cores(void); /* cores that this process may use */
+/* Threads start with the first launch that is large enough. NULL: no memory. */
 clb_cpu_threads *clb_cpu_threads_create(int cores);
 void clb_cpu_threads_destroy(clb_cpu_threads *t);
 /* Groups [0, groups), `chunk` at a time; returns when all are done. */

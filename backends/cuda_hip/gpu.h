@@ -33,7 +33,7 @@
     (void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, \
      unsigned local, void *stream, void **params, void **extra),                                   \
     "cuLaunchKernel", "hipModuleLaunchKernel")
-/* Graphs; a driver without one of these has none. */
+/* Graphs; they are not used if the driver lacks one of these. */
 #define CLB_GPU_GRAPH_CALLS(X)                                                                     \
   X(capture_begin, (void *stream, int mode), "cuStreamBeginCapture_v2", "hipStreamBeginCapture")   \
   X(capture_end, (void *stream, void **graph), "cuStreamEndCapture", "hipStreamEndCapture")        \
@@ -43,7 +43,7 @@
   X(graph_launch, (void *runnable, void *stream), "cuGraphLaunch", "hipGraphLaunch")               \
   X(graph_destroy, (void *graph), "cuGraphDestroy", "hipGraphDestroy")                             \
   X(runnable_destroy, (void *runnable), "cuGraphExecDestroy", "hipGraphExecDestroy")
-/* Contexts are CUDA's, a current device is HIP's. */
+/* CUDA has contexts, HIP a current device. */
 #define CLB_CUDA_CALLS(X)                                                                          \
   X(retain, (void **context, int device), "cuDevicePrimaryCtxRetain", )                            \
   X(release, (int device), "cuDevicePrimaryCtxRelease_v2", )                                       \
@@ -104,7 +104,7 @@ typedef struct {
   CLB_HIP_CALLS(CLB_CALL)
   int (*memory_info)(size_t *free, size_t *all); /* may be NULL */
   int (*cuda_update)(void *runnable, void *graph,
-                     void *what); /* of a runnable graph; may be NULL */
+                     void *what); /* for an executable graph; may be NULL */
   int (*hip_update)(void *runnable, void *graph, void **node, int *what);
   int (*cuda_error_name)(int code, const char **name),
       (*cuda_error_text)(int code, const char **text);
@@ -120,7 +120,7 @@ typedef struct {
 typedef struct {
   CLB_GPU_BLAS_CALLS(CLB_CALL)
   const char *(*text)(int code);
-  void *handle; /* NULL until the first op that multiplies */
+  void *handle; /* NULL until the first op that needs matrix products */
 } clb_gpu_blas;
 #undef CLB_CALL
 
@@ -129,7 +129,7 @@ typedef struct {
   size_t n;
 } clb_gpu_symbols;
 
-/* What tells the two apart.  Lists end with NULL. */
+/* The differences between the two vendors. Lists end with NULL. */
 typedef struct {
   const clb_backend *backend;
   clb_language language;
@@ -139,8 +139,8 @@ typedef struct {
   const char *const *call_names; /* by CLB_GPU_... */
   const char *compiler_name, *const *compiler_names;
   clb_gpu_symbols compiler_symbols;
-  const char *const *options;                 /* of the compiler, beside the target */
-  const char *target_prefix, *const *targets; /* compile-only ones worth listing */
+  const char *const *options;                 /* for the compiler, besides the target */
+  const char *target_prefix, *const *targets; /* compile-only targets to list */
   int threads, warp, units, local, pageable;  /* enumerants of `attribute` */
   int registers;
 } clb_gpu_vendor;
@@ -155,22 +155,22 @@ typedef struct {
   int ordinal;
   void *context, *stream;
   bool retained, own_stream;
-  bool pageable;    /* the device reads any host memory */
-  int threads;      /* the most of a group */
+  bool pageable;    /* the device can read any host memory */
+  int threads;      /* maximum per group */
   char target[128]; /* "sm_90", "gfx90a:sramecc+:xnack-" */
   char clang[256]; /* HIP: the clang that compiles where hiprtc does not know the target; else empty
                     */
   char name[160], description[400], driver_text[160];
 } clb_gpu;
 
-/* CLB_OK for 0; else the call's name with the driver's own words. */
+/* CLB_OK for 0; otherwise an error with the call's name and the driver's own message. */
 clb_status clb_gpu_told(clb_gpu *g, const char *call, int code);
 clb_status clb_gpu_check(clb_gpu *g, int call, int code);
 #define CLB_GPU_CALL(g, field, ...)                                                                \
   clb_gpu_check(g, CLB_GPU_##field, (g)->driver.field(__VA_ARGS__))
 
-/* Between these two the calling thread has the device's context (CUDA) or device (HIP); then it
-   gets its own back. */
+/* Context guard: between these two calls the device's context (CUDA) or device (HIP) is current in
+   the calling thread; afterwards the thread's own is restored. */
 typedef struct {
   bool changed;
   int device;
@@ -178,7 +178,7 @@ typedef struct {
 clb_status clb_gpu_enter(clb_gpu *g, clb_gpu_turn *t);
 void clb_gpu_leave(clb_gpu *g, const clb_gpu_turn *t);
 
-/* The contract's functions for memory and kernels. */
+/* Functions of backend.h for memory and kernels. */
 clb_status clb_gpu_alloc(clb_device *device, uint64_t bytes, clb_memory *memory);
 uint64_t clb_gpu_free_bytes(clb_device *device);
 void clb_gpu_free(clb_device *device, clb_memory *memory);
@@ -207,15 +207,15 @@ void clb_gpu_forget(clb_device *device, clb_recorded *recorded);
 
 /* Opens the compiler for g->target: NVRTC, hiprtc or a clang. */
 clb_status clb_gpu_compiler_open(clb_gpu *g);
-/* A kernel's text through the compiler.  verbose: with what the assembler says of registers; `log`,
-   if not NULL, takes the log. */
+/* Compiles a kernel's text. verbose: with the assembler's report on registers; `log`, if not NULL,
+   receives the log. */
 clb_status clb_gpu_compile(clb_gpu *g, const char *name, const clb_text *text, bool verbose,
                            clb_text *binary, clb_text *log);
 clb_status clb_gpu_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes,
                           clb_report *report);
 
-/* What machine code does, counted in its bytes (NVIDIA) or in llvm-objdump's listing of it (AMD).
- */
+/* Counts of machine instructions, from the binary's bytes (NVIDIA) or llvm-objdump's listing
+ (AMD). */
 typedef struct {
   int64_t loaded, stored; /* bytes of global memory */
   int fmas;
@@ -223,14 +223,15 @@ typedef struct {
 void clb_gpu_count_sass(const unsigned char *code, size_t n, clb_gpu_traffic *t);
 void clb_gpu_count_listing(const char *listing, clb_gpu_traffic *t);
 
-/* What its ELF header says of a binary that is not there; NULL: it is whole (other forms pass). */
+/* Describes which part, according to its ELF header, is missing from a binary; NULL: it is
+   complete, or not ELF. */
 const char *clb_gpu_damage(const void *binary, size_t bytes);
 
 /* A clang that compiles HIP without any headers, found on the PATH; empty if there is none. */
 void clb_gpu_clang_find(char *path, size_t size);
 /* Whether g->clang compiles for g->target. */
 bool clb_gpu_clang_knows(clb_gpu *g);
-/* What changes when that clang changes. */
+/* A text that changes whenever that clang changes. */
 void clb_gpu_clang_identity(const char *path, char *text, size_t size);
 clb_status clb_gpu_clang(clb_gpu *g, const char *name, const clb_text *text, clb_text *binary);
 /* llvm-objdump's listing of a code object; false where there is none. */

@@ -1,4 +1,4 @@
-/* backends/level_zero/level_zero.h - what the files of the level_zero backend share. */
+/* backends/level_zero/level_zero.h - shared by the files of the level_zero backend. */
 #ifndef CLB_BACKENDS_LEVEL_ZERO_LEVEL_ZERO_H
 #define CLB_BACKENDS_LEVEL_ZERO_LEVEL_ZERO_H
 
@@ -62,7 +62,7 @@ typedef struct {
 #undef LZ_X
 } lz_api;
 
-/* Intel's offline compiler, called in this process; everything goes through memory. */
+/* Intel's offline compiler, called in this process; input and output are in memory. */
 typedef int (*lz_ocloc_invoke)(unsigned n_args, const char **args, uint32_t n_sources,
                                const uint8_t **sources, const uint64_t *source_bytes,
                                const char **source_names, uint32_t n_headers,
@@ -81,18 +81,18 @@ typedef struct {
   clb_device base;
   lz_api ze;
   lz_ocloc ocloc;
-  bool compiles_only; /* a target of ocloc; the handles below are NULL */
-  bool adopted;       /* context and list are the caller's */
+  bool compiles_only; /* a compile-only target of ocloc; the handles below are NULL */
+  bool adopted;       /* context and list belong to the caller */
   bool busy;          /* something was submitted since the last wait */
   bool signalling;    /* a barrier that signals `done` was appended; `done` was not reset since */
   ze_context_handle_t context;
   ze_device_handle_t device;
   ze_command_list_handle_t list; /* immediate */
   ze_event_pool_handle_t pool;
-  ze_event_handle_t done, before,
-      after;                       /* before, after: what a closed list waits for, and signals */
-  ze_command_queue_handle_t queue; /* of closed lists; NULL until the first one */
-  uint64_t max_allocation;         /* bytes, without relaxed limits */
+  ze_event_handle_t done, before, after; /* before, after: events that a closed list waits for, and
+                                            signals */
+  ze_command_queue_handle_t queue;       /* for closed lists; NULL until the first one */
+  uint64_t max_allocation;               /* bytes, unless limits are relaxed */
   uint32_t max_groups;
   char target[32]; /* ocloc's name for the device */
   char name[48], vendor[16], description[ZE_MAX_DEVICE_NAME + 32], driver[64];
@@ -108,10 +108,10 @@ clb_status clb_lz_write(clb_device *device, const clb_memory *to, uint64_t offse
 clb_status clb_lz_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to,
                        uint64_t bytes);
 clb_status clb_lz_wait(clb_device *device);
-/* Before what the device may be using goes away.  A wait that fails is tried once more: one failed
-   call leaves no work in flight. */
+/* Waits before something the device may be using is freed. A failed wait is retried once, so that
+   one failing call leaves no work in flight. */
 void clb_lz_quiet(lz_device *d);
-/* Orders what is appended next after everything before. */
+/* Orders all later commands after all earlier ones. */
 clb_status clb_lz_barrier(lz_device *d);
 
 clb_status clb_lz_build(clb_device *device, const ir_kernel *k, const clb_text *spirv,
@@ -121,7 +121,7 @@ clb_status clb_lz_load(clb_device *device, const ir_kernel *k, const void *binar
 void clb_lz_unload(clb_device *device, clb_module *module);
 clb_status clb_lz_launch(clb_device *device, clb_module *module, int64_t groups,
                          const clb_arg *args, int n_args);
-/* Bytes of scratch memory per thread that the driver says the kernel spills to. */
+/* Bytes of scratch memory per thread for spilled registers, as reported by the driver. */
 clb_status clb_lz_spill(lz_device *d, clb_module *module, int *bytes);
 
 /* The first group of queues that computes. */
@@ -138,8 +138,8 @@ clb_status clb_lz_ocloc_check(const lz_ocloc *o, const char *target, char *versi
                               clb_error_sink *error);
 clb_status clb_lz_ocloc_compile(const lz_ocloc *o, const char *target, const clb_text *spirv,
                                 const char *options, clb_text *binary, clb_error_sink *error);
-/* Adds the kernel's assembly and the description that its binary carries (.ze_info).  false: no
-   disassembler, or it refused. */
+/* Appends the kernel's assembly and the description in its binary (.ze_info). false: no
+   disassembler, or it failed. */
 bool clb_lz_ocloc_disassemble(const lz_ocloc *o, const char *target, const char *kernel,
                               const void *binary, size_t bytes, clb_text *assembly,
                               clb_text *description);
@@ -148,9 +148,10 @@ bool clb_lz_ocloc_disassemble(const lz_ocloc *o, const char *target, const char 
 clb_status clb_lz_report(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes,
                          clb_report *report);
 /* Counts loads and stores of global memory and fused multiply-adds per row in an assembly; false:
-   it holds messages of a kind not known here. */
+   it contains an unknown kind of message. */
 bool clb_lz_count_messages(const ir_kernel *k, const char *assembly, clb_report *report);
-/* Reads registers and scratch memory from .ze_info; leaves what it does not find. */
+/* Reads registers and scratch memory from .ze_info; leaves values that it does not find
+   unchanged. */
 void clb_lz_read_description(const char *description, clb_report *report);
 
 #endif

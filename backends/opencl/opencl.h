@@ -1,4 +1,4 @@
-/* backends/opencl/opencl.h - what the files of the OpenCL backend share. */
+/* backends/opencl/opencl.h - shared by the files of the OpenCL backend. */
 #ifndef CLB_BACKENDS_OPENCL_OPENCL_H
 #define CLB_BACKENDS_OPENCL_OPENCL_H
 
@@ -48,7 +48,7 @@ typedef struct {
 #undef CLB_CALL
 } clb_opencl_calls;
 
-/* Memory behind plain pointers: unified shared memory where the device has it, else shared virtual
+/* Memory behind plain pointers: unified shared memory if the device has it, else shared virtual
    memory, else both are NULL. */
 typedef struct {
   const char *set_name, *copy_name;
@@ -57,8 +57,8 @@ typedef struct {
   clGetMemAllocInfoINTEL_fn info; /* unified shared memory only */
 } clb_opencl_pointers;
 
-/* Of cl_khr_command_buffer; all are NULL where there is none that may be submitted while it runs.
- */
+/* Functions of cl_khr_command_buffer; all NULL if command buffers cannot be resubmitted while they
+ run. */
 typedef struct {
   clCreateCommandBufferKHR_fn create;
   clCommandNDRangeKernelKHR_fn launch;
@@ -103,25 +103,25 @@ typedef struct {
   cl_device_id device;
   cl_context context;
   cl_command_queue queue;
-  bool adopted;         /* context and queue are the caller's */
-  bool intel_gpu;       /* takes Intel's compiler options */
-  bool rounds_division; /* takes -cl-fp32-correctly-rounded-divide-sqrt */
-  bool keeps_text; /* the driver has a cache of its own, and its binaries cost a second compilation
-                    */
+  bool adopted;         /* context and queue belong to the caller */
+  bool intel_gpu;       /* accepts Intel's compiler options */
+  bool rounds_division; /* accepts -cl-fp32-correctly-rounded-divide-sqrt */
+  bool keeps_text; /* cache the text: the driver has its own cache, and getting a binary takes a
+                    second compilation */
   char name[32];
   clb_text vendor, description, driver;
 } clb_opencl;
 
-/* Closes neither on failure nor later: drivers keep threads and tables of their own and do not
+/* The library is never closed, not even on failure: drivers keep threads and tables and do not
    survive being unloaded. */
 clb_status clb_opencl_load(clb_error_sink *error, clb_opencl_calls *cl);
-/* Every device of every platform, in the loader's order; an array to free.  A platform that fails
-   is passed over; its word stays in `error`. */
+/* Every device of every platform, in the loader's order; an array to free. A platform that fails is
+   skipped; its message stays in `error`. */
 clb_status clb_opencl_places(const clb_opencl_calls *cl, clb_error_sink *error,
                              clb_opencl_place **places, int *n);
 /* Fills in info, limits, dialect, key and pointers of o->device. */
 clb_status clb_opencl_describe(clb_opencl *o);
-void clb_opencl_forget(clb_opencl *o); /* what describe allocated */
+void clb_opencl_forget(clb_opencl *o); /* frees what describe allocated */
 
 /* "clFinish: CL_OUT_OF_RESOURCES (-5)", with the status that fits the code. */
 clb_status clb_opencl_failed(clb_error_sink *error, const char *call, cl_int code);
@@ -144,8 +144,8 @@ clb_status clb_opencl_launch(clb_device *device, clb_module *module, int64_t gro
 clb_status clb_opencl_report(clb_device *device, const ir_kernel *k, const void *binary,
                              size_t bytes, clb_report *report);
 
-/* Adds a launch, with a kernel of its own that must outlive the commands; *kernel may be there
-   after a failure. */
+/* Adds a launch with its own kernel object, which must outlive the command buffer; *kernel may be
+   non-NULL after a failure. */
 bool clb_opencl_command(clb_opencl *o, cl_command_buffer_khr commands, const clb_work *work,
                         cl_kernel *kernel);
 void clb_opencl_record(clb_device *device, const clb_work *work, int64_t n,

@@ -371,8 +371,9 @@ module clebsch
       import; type(c_ptr), value :: op, table; integer(c_int64_t), value :: offset
       integer(c_int) :: status
     end function
-    function clb_convolution_workspace(op, pass, graph, least, most) bind(c) result(status)
-      import; type(c_ptr), value :: op, graph; integer(c_int), value :: pass; integer(c_int64_t), intent(out) :: least, most
+    function clb_convolution_workspace(op, pass, graph, min_bytes, max_bytes) bind(c) result(status)
+      import; type(c_ptr), value :: op, graph; integer(c_int), value :: pass
+      integer(c_int64_t), intent(out) :: min_bytes, max_bytes
       integer(c_int) :: status
     end function
     function clb_convolution_forward(op, graph, x, y, w, z, workspace) bind(c) result(status)

@@ -1,11 +1,11 @@
 /* clebsch.h - kernels of O(3)-equivariant networks on Intel, NVIDIA and AMD GPUs and on CPUs.
 
-   Four nouns.  A *context* is one open device with its queue; a *buffer* is memory on it; a *graph*
-   is a list of edges, sorted; an *op* is a compiled operation.  Ops are compiled when created,
-   never when executed; executing neither allocates, transfers nor waits: clb_wait does.  One thread
-   at a time per context; contexts are independent.
+   There are four kinds of object. A *context* is one open device with its queue; a *buffer* is
+   memory on that device; a *graph* is a sorted list of edges; an *op* is a compiled operation. Ops
+   are compiled when created, never when executed; executing neither allocates, transfers nor waits;
+   clb_wait waits. One thread at a time per context; contexts are independent.
 
-   Every function that can fail returns a clb_status; clb_error(ctx) then gives the whole sentence.
+   Every function that can fail returns a clb_status; clb_error(ctx) then returns the full message.
    Destroy functions take the address of the handle, accept NULL, and set the handle to NULL. */
 #ifndef CLEBSCH_CLEBSCH_H
 #define CLEBSCH_CLEBSCH_H
@@ -44,11 +44,10 @@ typedef enum {
 /* How numbers are stored; arithmetic is CLB_F64 or CLB_F32 (`arithmetic` of each op). */
 typedef enum { CLB_F64, CLB_F32, CLB_F16, CLB_BF16 } clb_dtype;
 
-/* Each derivative is the one before, differentiated once more; CLB_TRIPLE_BACKWARD: tensor product
-   only. */
+/* Each pass is the derivative of the previous one. CLB_TRIPLE_BACKWARD: tensor products only. */
 typedef enum { CLB_FORWARD, CLB_BACKWARD, CLB_DOUBLE_BACKWARD, CLB_TRIPLE_BACKWARD } clb_pass;
 #define CLB_PASS_BIT(pass) (1u << (pass)) /* for the `passes` of an op's description */
-#define CLB_MEASURE (1u << 30)            /* added to them: see tuning */
+#define CLB_MEASURE (1u << 30)            /* may be added to `passes`: see tuning */
 
 typedef struct clb_context clb_context;
 typedef struct clb_buffer clb_buffer;
@@ -71,8 +70,7 @@ typedef struct {
 } clb_device_info;
 
 /* Calls each(info, user) for every device found, then for every compile-only target whose compiler
-   is installed; info and its strings live for that call only.  Drivers that are absent are no
-   error. */
+   is installed; info and its strings live for that call only. Missing drivers are not an error. */
 CLB_API clb_status clb_devices(void (*each)(const clb_device_info *info, void *user), void *user);
 
 /* ---- context ---- */
@@ -81,13 +79,13 @@ CLB_API clb_status clb_devices(void (*each)(const clb_device_info *info, void *u
    cpu that opens. "cuda:1", "hip", "level_zero:0", "level_zero:0.1" (a tile),
    "opencl:PLATFORM:DEVICE", "cpu" (the system's C compiler, or the interpreter where there is
    none), "cpu:interpreter"; compile-only: "hip@gfx90a", "hip@gfx942", "cuda@sm_90",
-   "level_zero@pvc". An explicit request never falls back. On failure *ctx is a context good for
-   clb_error and clb_context_destroy only (NULL if out of memory). */
+   "level_zero@pvc". An explicit request never falls back. On failure *ctx is a context that only
+   clb_error and clb_context_destroy accept (NULL if out of memory). */
 CLB_API clb_status clb_context_create(const char *device, clb_context **ctx);
 
-/* The caller's own handles, which must outlive the context and everything made with it, and stay
-   the caller's.  They are passed to the driver unchecked.  Work goes to the caller's queue, in
-   order.
+/* The caller's own handles. They must outlive the context and everything created with it, and the
+   caller keeps ownership. They are passed to the driver unchecked. Work goes to the caller's queue,
+   in order.
      cuda        queue: CUstream (NULL: the legacy default stream)
      hip         queue: hipStream_t (NULL: the default stream)
      opencl      context: cl_context, device: cl_device_id, queue: cl_command_queue, in order
@@ -100,38 +98,39 @@ typedef struct {
 CLB_API clb_status clb_context_adopt(const char *device, const clb_native *native,
                                      clb_context **ctx);
 
-/* May come before or after what was made with it is destroyed: buffers, graphs, ops, recordings and
-   models keep the device open and work as before, and the last of them closes it.  Their failures
-   then give only the status.  A recording that was not ended and a profile end here. */
+/* May be called before the objects created with the context are destroyed: buffers, graphs, ops,
+   recordings and models keep the device open and continue to work, and destroying the last of them
+   closes it. Their failures then return only a status, without a message. Ends a recording or
+   profile that is still in progress. */
 CLB_API void clb_context_destroy(clb_context **ctx);
 
-/* The sentence of the last failure: function, argument, the driver's own word, the whole compiler
-   log. Owned by the context, good until its next call.  Never NULL. */
+/* The message of the last failure: function, argument, the driver's own message, the whole compiler
+   log. Owned by the context and valid until its next call. Never NULL. */
 CLB_API const char *clb_error(const clb_context *ctx);
 
-/* NULL, or a sentence about what makes no call fail but should be mended: the cache's folder cannot
-   be used.  The first such; it stays as long as the context. */
+/* NULL, or a message about a problem that makes no call fail but should be fixed: the cache folder
+   cannot be used. Only the first such message is kept; it is valid as long as the context. */
 CLB_API const char *clb_context_note(const clb_context *ctx);
 
-/* The device of this context; strings live as long as the context. */
+/* The device of this context; the strings are valid as long as the context. */
 CLB_API clb_status clb_context_device(clb_context *ctx, clb_device_info *info);
 
 /* Waits until everything submitted on this context has finished. */
 CLB_API clb_status clb_wait(clb_context *ctx);
 
-/* What this device can do, measured here and now by generated kernels (about a second): bytes read
-   + written per second by a copy far larger than any cache, multiply-add operations per second in
-   f32 and f64 (fma = 2; 0 where there is no f64). */
+/* Peak rates of this device, measured by generated kernels (takes about a second): bytes read plus
+   written per second by a copy far larger than any cache, and floating-point operations per second
+   of multiply-adds in f32 and f64 (an fma counts as 2; 0 where there is no f64). */
 CLB_API clb_status clb_measure_peaks(clb_context *ctx, double *copy_bytes_per_second,
                                      double *f32_per_second, double *f64_per_second);
 
-/* Where the time goes.  From begin to end every launch is waited for and timed by itself, which
-   costs some microseconds each; `end` then calls each(entry, user) for every kind of kernel, in the
-   order of their first launches.  The entry lives for that call only. */
+/* Profiling. Between begin and end every launch is waited for and timed individually, which costs a
+   few microseconds each; clb_profile_end then calls each(entry, user) for every kind of kernel, in
+   the order of first launches. The entry is valid during that call only. */
 typedef struct {
-  const char *kernel; /* "convolution_backward"; or the library that multiplied matrices */
+  const char *kernel; /* "convolution_backward"; or the BLAS library that ran a matrix product */
   int64_t launches;
-  double seconds; /* of all of them, the submission included */
+  double seconds; /* total of all launches, including submission */
 } clb_profile_entry;
 CLB_API clb_status clb_profile_begin(clb_context *ctx);
 CLB_API clb_status clb_profile_end(clb_context *ctx,
@@ -140,27 +139,28 @@ CLB_API clb_status clb_profile_end(clb_context *ctx,
 
 /* ---- recordings ---- */
 
-/* A sequence of ops, submitted again as one: a graph of CUDA or HIP, a closed command list of Level
-   Zero, a command buffer of OpenCL, or, where the driver has none (and on cpu, and while a profile
-   is taken), launch after launch without the ops' own checks. */
+/* A sequence of ops that can be submitted again as one unit: a CUDA or HIP graph, a closed Level
+   Zero command list, an OpenCL command buffer, or, where the driver has none (and on cpu, and while
+   profiling), the single launches without the ops' own checks. */
 typedef struct clb_recording clb_recording;
 
-/* From begin to end what ops submit on this context is kept instead of run.  Refused in between,
-   and changing nothing, is what needs the device now: clb_wait, clb_buffer_write and _read,
-   clb_graph_update, creating ops and graphs, another clb_record_begin.  After any call in between
-   that failed *recording is NULL and the status that of the first failure; else *recording is one
-   to replay, which may be empty. */
+/* Between begin and end, the work that ops submit on this context is recorded instead of run. Calls
+   that need the device immediately are refused meanwhile and change nothing: clb_wait,
+   clb_buffer_write and _read, clb_graph_update, creating ops and graphs, another clb_record_begin.
+   If any call in between failed, clb_record_end sets *recording to NULL and returns the status of
+   the first failure; otherwise *recording can be replayed; it may be empty. */
 CLB_API clb_status clb_record_begin(clb_context *ctx);
 CLB_API clb_status clb_record_end(clb_context *ctx, clb_recording **recording);
 
-/* Submits all of it again, in order; allocates nothing, waits for nothing.  Numbers (n, offsets,
-   strides, those of a graph's nodes and edges) are as they were; buffers, graphs and ops must still
-   be there.  Between begin and end it is recorded itself. */
+/* Submits the whole recording again, in order; allocates nothing, waits for nothing. Scalars (n,
+   offsets, strides, numbers of a graph's nodes and edges) are as recorded; buffers, graphs and ops
+   must still exist. Between clb_record_begin and clb_record_end the replay is recorded itself. */
 CLB_API clb_status clb_replay(clb_recording *recording);
 
-/* From the next replay on `new_buffer` is used wherever the recording uses old_buffer, which must
-   still be there: at least as large, of the same context and kind, and at a multiple of 16 bytes if
-   that is.  May allocate and wait.  A buffer that the recording does not use is an error. */
+/* From the next replay on, new_buffer is used wherever the recording uses old_buffer, which must
+   still exist. new_buffer must be at least as large, of the same context and kind, and aligned to
+   16 bytes if old_buffer is. May allocate and wait. It is an error if the recording does not use
+   old_buffer. */
 CLB_API clb_status clb_recording_replace(clb_recording *recording, clb_buffer *old_buffer,
                                          clb_buffer *new_buffer);
 
@@ -170,25 +170,25 @@ CLB_API void clb_recording_destroy(clb_recording **recording);
 
 CLB_API clb_status clb_buffer_create(clb_context *ctx, uint64_t bytes, clb_buffer **buffer);
 
-/* Memory the caller owns.  CLB_POINTER: a pointer good on the device: host memory for cpu,
-   CUdeviceptr / hipDeviceptr_t, Level Zero or OpenCL unified shared memory, OpenCL shared virtual
-   memory.  CLB_CL_MEM: a cl_mem. */
+/* Memory that the caller owns. CLB_POINTER: a pointer that is valid on the device: host memory for
+   cpu, CUdeviceptr / hipDeviceptr_t, Level Zero or OpenCL unified shared memory, OpenCL shared
+   virtual memory. CLB_CL_MEM: a cl_mem. */
 typedef enum { CLB_POINTER, CLB_CL_MEM } clb_memory_kind;
 CLB_API clb_status clb_buffer_wrap(clb_context *ctx, clb_memory_kind kind, void *memory,
                                    uint64_t bytes, clb_buffer **buffer);
 CLB_API void clb_buffer_destroy(clb_buffer **buffer);
 
-/* Copies `bytes` between host memory and the buffer at `offset` (bytes), after all work submitted
-   before; returns when done. */
+/* Copies `bytes` between host memory and the buffer at `offset` (bytes), after all previously
+   submitted work; returns when done. */
 CLB_API clb_status clb_buffer_write(clb_buffer *buffer, uint64_t offset, const void *from,
                                     uint64_t bytes);
 CLB_API clb_status clb_buffer_read(clb_buffer *buffer, uint64_t offset, void *to, uint64_t bytes);
 
 /* Rows of numbers inside a buffer.  offset and stride count elements; row r starts at offset + r
-   stride. stride CLB_DENSE: rows lie back to back.  stride 0: every row is the same one (inputs
-   only). index: NULL, or, for an operand that its op was told is indexed, a buffer of at least n
-   int32 row numbers: row r is then row index[r], which must lie in the buffer (the numbers are not
-   checked). */
+   stride. stride CLB_DENSE: rows are contiguous. stride 0: every row is the same one (inputs only).
+   index: NULL, or, for an operand that the op's description declares as indexed, a buffer of at
+   least n int32 row numbers: row r is then row index[r], which must lie in the buffer (the numbers
+   are not checked). */
 #define CLB_DENSE (-1)
 typedef struct {
   clb_buffer *buffer;
@@ -200,9 +200,9 @@ typedef struct {
 
 CLB_API void clb_op_destroy(clb_op **op);
 
-/* What the kernel of one pass does, counted from the program itself, per row; loops whose bounds
-   only memory tells count as one turn. A pass with shared weights may take several kernels; this,
-   clb_op_report and clb_op_source tell of one of them. */
+/* What the kernel of one pass does per row, counted in its IR; a loop whose bounds are read from
+   memory counts as one iteration. A pass with shared weights may use several kernels; this
+   function, clb_op_report and clb_op_source describe one of them. */
 typedef struct {
   double loads, stores; /* elements of global memory */
   double bytes_loaded, bytes_stored;
@@ -210,57 +210,60 @@ typedef struct {
 } clb_counts;
 CLB_API clb_status clb_op_counts(clb_op *op, clb_pass pass, clb_counts *counts);
 
-/* What the vendor's compiler made of it; -1 where that compiler does not say.  Loads and stores are
-   elements of global memory in the machine code, wide accesses counted by element; the arguments'
-   own loads are left out. */
+/* What the vendor's compiler generated; -1 where it does not report a value. Loads and stores are
+   elements of global memory in the machine code, wide accesses counted by element; loads of kernel
+   arguments are left out. */
 typedef struct {
   int registers, spill_bytes, loads, stores;
   int fmas; /* fused multiply-adds of f32 and f64 in the machine code, packed ones counted by
                element */
-  int subgroups, local_bytes; /* of one group, from the program */
+  int subgroups, local_bytes; /* of one work-group, from the IR */
 } clb_report;
 CLB_API clb_status clb_op_report(clb_op *op, clb_pass pass, clb_report *report);
 
-/* The kernel as text in the device's language (SPIR-V words for level_zero).  Owned by the op; text
-   ends with a 0 byte that `bytes` does not count. */
+/* The kernel as text in the device's language (SPIR-V words for level_zero). Owned by the op; text
+   ends with a 0 byte that is not counted in `bytes`. */
 CLB_API clb_status clb_op_source(clb_op *op, clb_pass pass, const char **source, size_t *bytes);
 
 /* ---- tuning ---- */
 
-/* A kernel is made after a schedule: an estimate, or, for spherical harmonics, tensor products and
-   convolutions, what was measured to be the fastest of some candidates: wisdom.  Creating an op
-   uses wisdom where there is some.  With CLB_MEASURE among its `passes` it times the candidates of
-   the other passes on made-up data, which takes up to 256 MiB a pass and some seconds (a compiler's
-   time for each of up to 12), leaves out those whose results are not the estimate's but for
-   rounding, and keeps the fastest in the context and in the file `wisdom` beside the cached
-   kernels.  Devices that only compile measure nothing.  Schedules round differently: where equal
-   calls are said to give equal bits, that is with equal wisdom. */
+/* A kernel is generated from a schedule. This is an estimate or, for spherical harmonics, tensor
+   products and convolutions, the candidate that was measured to be the fastest: wisdom. Creating an
+   op uses wisdom where there is any. With CLB_MEASURE among its `passes`, creation also times the
+   candidates of those passes that have no wisdom, on synthetic data, which takes up to 256 MiB a
+   pass and some seconds (each of up to 12 candidates is compiled). Candidates whose results differ
+   from the estimate's by more than rounding are discarded; the fastest is kept in the context and
+   in the file `wisdom` beside the cached kernels. Compile-only devices measure nothing. Schedules
+   differ in rounding: where equal calls are documented to give equal bits, this holds for equal
+   wisdom. */
 typedef struct {
-  const char *schedule, *estimate;  /* "lanes=32 subgroups=4 ...": of the kernel, and as it would be
-                                       without wisdom; good until the op's next clb_op_tuning */
-  int measured;                     /* 1: now or earlier; 0: it is the estimate */
-  double seconds, estimate_seconds; /* of a call with each; 0 where nothing was measured */
+  const char *schedule, *estimate;  /* "lanes=32 subgroups=4 ...": the kernel's, and what it would
+                                       be without wisdom; valid until the op's next clb_op_tuning */
+  int measured;                     /* 1: chosen by measurement, now or earlier; 0: the estimate */
+  double seconds, estimate_seconds; /* duration of a call with each schedule; 0 where nothing was
+                                       measured */
 } clb_tuning;
 CLB_API clb_status clb_op_tuning(clb_op *op, clb_pass pass, clb_tuning *tuning);
 
-/* Export: the wisdom of the context's device, driver, compiler and version of Clebsch as text, one
-   line a kernel.  Import: adds a file's lines to the context and to the file in the cache's folder;
-   they replace those of the same kernels.  Lines of other devices are kept for these devices; lines
-   that are malformed or name no candidate are ignored; a file without any good line is an
-   error. */
+/* Export writes the wisdom for the context's device, driver, compiler and version of Clebsch as
+   text, one line per kernel. Import adds the lines of a file to the context and to the wisdom file
+   in the cache folder, replacing lines for the same kernels. Lines for other devices are kept for
+   those devices; lines that are malformed or name no candidate are ignored; a file without any
+   valid line is an error. */
 CLB_API clb_status clb_wisdom_export(clb_context *ctx, const char *path);
 CLB_API clb_status clb_wisdom_import(clb_context *ctx, const char *path);
-/* Ops created from now on are measured anew.  The file stays. */
+/* Forgets the context's wisdom: ops created later are measured again. The wisdom file is kept. */
 CLB_API clb_status clb_wisdom_forget(clb_context *ctx);
 
 /* Bit set of optimisations to disable in ops and graphs that the context creates from now on, for
-   ablation (`clebsch ablation`); 0, as at first: none.  Results are the same but for rounding.
-   While any is disabled, CLB_MEASURE does nothing. */
+   ablation (`clebsch ablation`); 0 (the default) disables none. Results are the same up to
+   rounding. While any is disabled, CLB_MEASURE does nothing. */
 enum {
-  CLB_WIDE_ACCESSES = 1, /* to neighbouring numbers in memory at once; else each by itself */
-  CLB_REGISTER_SUMS = 2, /* what several paths or edges add to stays in registers, and g of a
-                            receiver; else in memory */
-  CLB_SPLIT_ROWS = 4     /* of a graph, with more than 256 edges, among several groups */
+  CLB_WIDE_ACCESSES = 1, /* vector loads and stores of adjacent elements; else element by element */
+  CLB_REGISTER_SUMS = 2, /* sums over paths or edges, and a receiver's row of g, are kept in
+                            registers; else in memory */
+  CLB_SPLIT_ROWS = 4     /* rows of a graph with more than 256 edges are split among several
+                            work-groups */
 };
 CLB_API clb_status clb_context_disable(clb_context *ctx, unsigned optimisations);
 
@@ -303,16 +306,16 @@ CLB_API clb_status clb_spherical_harmonics_double_backward(clb_op *op, int64_t n
 
 /* ---- Clebsch-Gordan tensor product ---- */
 
-/* e3nn's irreps: "128x0e+64x1o+2y"; white space is ignored, "3e" is "1x3e", y is parity (-1)^l; l
-   <= 12, at most 512 terms. */
+/* Irreps are written as in e3nn: "128x0e+64x1o+2y". White space is ignored, "3e" means "1x3e", y
+   means parity (-1)^l; l <= 12, at most 512 terms. */
 
 /* How one row of irreps lies in memory: CLB_MUL_IR [mul][2l+1] (e3nn's), CLB_IR_MUL [2l+1][mul]
-   (the fastest).  CLB_MERGED, of z of a convolution only: as CLB_IR_MUL, but terms side by side
-   that are the same irrep lie there like one term with all their channels ("8x1o+4x1o" like
-   "12x1o"), so that one matrix product for each component mixes them all. */
+   (the fastest). CLB_MERGED, for z of a convolution only: as CLB_IR_MUL, but adjacent terms of the
+   same irrep are stored as one term with all their channels ("8x1o+4x1o" like "12x1o"), so that one
+   matrix product for each component mixes them all. */
 typedef enum { CLB_MUL_IR, CLB_IR_MUL, CLB_MERGED } clb_layout;
 
-/* How multiplicities connect, as in e3nn.  t[u,v] = C x[u] y[v] is the product of two irreps:
+/* How multiplicities are connected, as in e3nn. t[u,v] = C x[u] y[v] is the product of two irreps:
      uvw    out[w] = sum_uv w[u,v,w] t[u,v]    uuu    out[u] = w[u] t[u,u]
      uvu    out[u] = sum_v w[u,v] t[u,v]       uvuv   out[u mul_y + v] = w[u,v] t[u,v]
      uvv    out[v] = sum_u w[u,v] t[u,v]       uvu<v  out[q] = w[q] t[u,v]
@@ -335,13 +338,14 @@ typedef struct {
   int in1, in2, out;
   clb_mode mode;
   int has_weight;
-  double path_weight; /* 0 or more, under the root of the path's coefficient; e3nn's default is 1 */
+  double path_weight; /* >= 0; the path's coefficient is proportional to its square root; e3nn's
+                         default is 1 */
 } clb_instruction;
 
 typedef enum { CLB_IRREP_COMPONENT, CLB_IRREP_NORM, CLB_IRREP_NONE } clb_irrep_normalization;
 typedef enum { CLB_PATH_ELEMENT, CLB_PATH_PATH, CLB_PATH_NONE } clb_path_normalization;
 
-/* Operands of a product, to be added up. */
+/* Operands of a product, as a bit set. */
 enum { CLB_OPERAND_X = 1, CLB_OPERAND_Y = 2, CLB_OPERAND_W = 4, CLB_OPERAND_Z = 8 };
 
 typedef struct {
@@ -353,24 +357,26 @@ typedef struct {
   clb_layout layout_x, layout_y, layout_z;
   int shared_weights; /* 1: w (and c, r) is one row for all rows, and gradients of it are summed
                          over rows */
-  unsigned indexed;   /* of CLB_OPERAND_X, CLB_OPERAND_Y, CLB_OPERAND_W (not shared): x, y or w has
-                         its clb_rows.index; nothing else has one */
-  unsigned gradients; /* what derivative passes give, of CLB_OPERAND_X: g_x, d_x, e_x, e_a;
+  unsigned indexed;   /* of CLB_OPERAND_X, CLB_OPERAND_Y, CLB_OPERAND_W (not shared): these operands
+                         use clb_rows.index; no others may */
+  unsigned gradients; /* what derivative passes compute. CLB_OPERAND_X: g_x, d_x, e_x, e_a;
                          CLB_OPERAND_Y, CLB_OPERAND_W: likewise; CLB_OPERAND_Z: d_g, e_g; 0: all.
-                         The rest is neither computed nor stored, and its clb_rows may be empty */
-  unsigned incoming;  /* which of a (CLB_OPERAND_X), b (CLB_OPERAND_Y), c (CLB_OPERAND_W) there are,
-                         the rest being 0; 0: all */
+                         Other results are neither computed nor stored, and their clb_rows may be
+                         empty */
+  unsigned incoming;  /* which of a (CLB_OPERAND_X), b (CLB_OPERAND_Y), c (CLB_OPERAND_W) are given;
+                         the others are taken as zero; 0: all are given */
   clb_dtype storage, arithmetic; /* as for spherical harmonics */
   int accumulate;                /* 1: add to the outputs instead of overwriting them */
   unsigned passes;               /* CLB_PASS_BIT of each pass to compile */
 } clb_tensor_product_desc;
 
-/* z = T(x, y, w), linear in each: numbers and order of weights are those of e3nn 0.6; what no
-   instruction reaches is 0.  Below X, Y, Z are the dimensions of the irreps, W the number of
-   weights: in instruction order, only of those with has_weight, each row-major in the order of its
-   letters above.  Weights are one row per row of x.  With shared_weights there is one row in all,
-   stride and index of w, g_w, c, d_w, ... are ignored, equal calls on one device give equal
-   bits, and the op keeps workspaces for some rows at a time: on a GPU up to 256 MiB each. */
+/* z = T(x, y, w), linear in each: results and the order of weights agree with e3nn 0.6; elements
+   that no instruction reaches are 0. Below X, Y, Z are the dimensions of the irreps, W the number
+   of weights: in instruction order, only of those with has_weight, each row-major in the order of
+   its letters above. There is one row of weights per row of x. With shared_weights there is a
+   single row, stride and index of w, g_w, c, d_w, ... are ignored, equal calls on one device give
+   equal bits, and the op keeps workspaces, each of up to 256 MiB on a GPU, in which it handles a
+   block of rows at a time. */
 CLB_API clb_status clb_tensor_product_create(clb_context *ctx, const clb_tensor_product_desc *desc,
                                              clb_op **op);
 
@@ -390,9 +396,9 @@ CLB_API clb_status clb_tensor_product_double_backward(clb_op *op, int64_t n, clb
                                                       clb_rows b, clb_rows c, clb_rows d_x,
                                                       clb_rows d_y, clb_rows d_w, clb_rows d_g);
 
-/* The gradients of sum p d_x + q d_y + r d_w + s d_g, with p[n][X], q[n][Y], r[n][W], s[n][Z], by
-   all that double backward reads: e_x, e_y, e_w, e_g, e_a, e_b, e_c.  p, q, r and s must be there,
-   whatever `gradients` and `incoming` say. */
+/* The gradients of sum p d_x + q d_y + r d_w + s d_g, with p[n][X], q[n][Y], r[n][W], s[n][Z], with
+   respect to all inputs of double backward: e_x, e_y, e_w, e_g, e_a, e_b, e_c. p, q, r and s are
+   required, whatever `gradients` and `incoming` say. */
 typedef struct {
   clb_rows x, y, w, g, a, b, c, p, q, r, s;
   clb_rows e_x, e_y, e_w, e_g, e_a, e_b, e_c;
@@ -400,7 +406,7 @@ typedef struct {
 CLB_API clb_status clb_tensor_product_triple_backward(clb_op *op, int64_t n,
                                                       const clb_triple_operands *operands);
 
-/* ---- what a description holds ---- */
+/* ---- properties of a description ---- */
 
 /* X, Y, Z and W. */
 typedef struct {
@@ -409,8 +415,8 @@ typedef struct {
 CLB_API clb_status clb_tensor_product_measure(clb_context *ctx, const clb_tensor_product_desc *desc,
                                               clb_tensor_product_sizes *sizes);
 
-/* The weights of instruction i: `count` numbers from `first` on, of the shape given (unused extents
-   are 1; without weights all are 0). */
+/* The weights of instruction i: `count` numbers starting at number `first` of the row, of the given
+   shape (unused extents are 1; without weights all fields are 0). */
 typedef struct {
   int64_t first, count, shape[3];
 } clb_weight_slice;
@@ -424,20 +430,20 @@ CLB_API clb_status clb_tensor_product_mask(clb_context *ctx, const clb_tensor_pr
 
 /* ---- named products ---- */
 
-/* What the constructors below find: point a description's irreps and instructions here.  About 40
-   kB. */
+/* The result of the constructors below: point a description's irreps and instructions here. About
+   40 kB. */
 enum { CLB_MAX_INSTRUCTIONS = 512, CLB_IRREPS_BYTES = 8192 };
 typedef struct {
-  char irreps_x[CLB_IRREPS_BYTES]; /* they end with a 0 byte */
+  char irreps_x[CLB_IRREPS_BYTES]; /* ends with a 0 byte */
   char irreps_y[CLB_IRREPS_BYTES];
   char irreps_z[CLB_IRREPS_BYTES];
   clb_instruction instructions[CLB_MAX_INSTRUCTIONS];
   int n_instructions;
 } clb_instructions;
 
-/* The channel-wise product of MACE, NequIP and their like: mode uvu, one output term for each
-   allowed (x term, y term, irrep of `filter`, whose multiplicities do not matter), every path with
-   a weight.  Output terms are sorted by l, then parity (that of (-1)^l first), stably. CLB_SORTED:
+/* The channel-wise product of MACE, NequIP and similar models: mode uvu, one output term for each
+   allowed (x term, y term, irrep of `filter`, whose multiplicities are ignored), every path with a
+   weight. Output terms are sorted by l, then parity (that of (-1)^l first), stably. CLB_SORTED:
    instructions (and so weights) in the order of the output, as MACE has them; CLB_AS_FOUND: x term
    by x term, as NequIP. */
 typedef enum { CLB_SORTED, CLB_AS_FOUND } clb_path_order;
@@ -445,41 +451,41 @@ CLB_API clb_status clb_channel_wise(clb_context *ctx, const char *irreps_x, cons
                                     const char *filter, clb_path_order order,
                                     clb_instructions *found);
 
-/* e3nn's FullyConnectedTensorProduct: uvw, with weights, each (x term, y term, z term) that is
-   allowed. */
+/* e3nn's FullyConnectedTensorProduct: uvw, with weights, for every allowed (x term, y term, z
+   term). */
 CLB_API clb_status clb_fully_connected(clb_context *ctx, const char *irreps_x, const char *irreps_y,
                                        const char *irreps_z, clb_instructions *found);
 
 /* e3nn's FullTensorProduct: uvuv without weights, outputs sorted.  filter: the irreps to keep; NULL
-   or "": all, none of which may have l > 12.  Equal neighbours among the terms of x and of y are
-   merged: found->irreps_x and irreps_y are the irreps of the rows to give (which matters in layout
+   or "": all, none of which may have l > 12. Equal adjacent terms of x and of y are merged:
+   found->irreps_x and irreps_y are the irreps of the rows to pass (which matters in layout
    ir_mul). */
 CLB_API clb_status clb_full(clb_context *ctx, const char *irreps_x, const char *irreps_y,
                             const char *filter, clb_instructions *found);
 
 /* e3nn's ElementwiseTensorProduct: uuu without weights, filter as above.  Terms are merged and then
-   split so that those of x and y pair up: again found->irreps_x and irreps_y are those of the rows
-   to give. */
+   split so that those of x and y pair up: again found->irreps_x and irreps_y are the irreps of the
+   rows to pass. */
 CLB_API clb_status clb_elementwise(clb_context *ctx, const char *irreps_x, const char *irreps_y,
                                    const char *filter, clb_instructions *found);
 
 /* ---- graphs ---- */
 
-/* The edges of a directed graph from lists of their ends, in any order, with repeats, self-loops
-   and isolated nodes: kept sorted by receiver and by sender on the device, for as many layers and
-   passes as use it.  Senders and receivers are numbered apart (local receivers, ghost senders);
-   where they are the same nodes the two numbers of nodes are equal.  About 40 bytes per edge, 56
-   per node. */
+/* The edges of a directed graph from lists of their senders and receivers, in any order; repeated
+   edges, self-loops and isolated nodes are allowed. The graph is kept sorted by receiver and by
+   sender on the device, for any number of layers and passes. Senders and receivers are numbered
+   separately (local receivers, ghost senders); where they are the same nodes, n_senders equals
+   n_receivers. About 40 bytes per edge, 56 per node. */
 typedef struct clb_graph clb_graph;
 
-/* Room for `edges`, and for `nodes` of senders and of receivers each: updates within it do not
-   allocate. */
+/* Reserves memory for `edges` edges, and for `nodes` senders and as many receivers: updates within
+   these sizes do not allocate. */
 CLB_API clb_status clb_graph_create(clb_context *ctx, int64_t nodes, int64_t edges,
                                     clb_graph **graph);
 CLB_API void clb_graph_destroy(clb_graph **graph);
 
-/* As many numbers as there are edges, from `offset` (elements) on: host memory, or a buffer of the
-   graph's context (not one of the graph's own); the other one is NULL. */
+/* One number per edge, starting at element `offset`, either in host memory or in a buffer of the
+   graph's context (not one of the graph's own); the other pointer is NULL. */
 typedef enum { CLB_I32, CLB_I64 } clb_index_type;
 typedef struct {
   const void *host;
@@ -488,17 +494,17 @@ typedef struct {
 } clb_index_list;
 
 /* Replaces the edges: edge e goes from senders[e] (0 ... n_senders - 1) to receivers[e] (0 ...
-   n_receivers - 1); counts are below 2^31 - 1. Unlike an op it waits for the device, to say which
-   edge is the first bad one; the sort is then only submitted.  It allocates only where the graph
-   grows beyond all it had room for.  After a failure the graph has no nodes and no edges. */
+   n_receivers - 1); counts are below 2^31 - 1. Unlike an op it waits for the device, to report the
+   first invalid edge; the sort itself is only submitted. It allocates only if the graph grows
+   beyond the reserved sizes. After a failure the graph has no nodes and no edges. */
 CLB_API clb_status clb_graph_update(clb_graph *graph, int64_t n_senders, int64_t n_receivers,
                                     int64_t n_edges, clb_index_type type, clb_index_list senders,
                                     clb_index_list receivers);
 
-/* The edges by row, all int32.  Row r has the places row_start[r] ... row_start[r + 1] - 1; place p
-   is edge[p], whose other end (by receiver: its sender, and the reverse) is other[p].  Edges of a
-   row ascend.  Buffers are the graph's, the same for all its life; they hold what the last update
-   found and may be longer. */
+/* The edges by row (CSR), all int32. Row r has the slots row_start[r] ... row_start[r + 1] - 1;
+   slot p holds edge number edge[p], whose other end (by receiver: its sender, and vice versa) is
+   other[p]. Edge numbers ascend within a row. The buffers belong to the graph and stay the same for
+   its whole life; they hold the result of the last update and may be longer. */
 typedef enum { CLB_BY_RECEIVER, CLB_BY_SENDER } clb_graph_order;
 typedef struct {
   int64_t n_rows, n_edges;
@@ -508,61 +514,61 @@ typedef struct {
 CLB_API clb_status clb_graph_sorted(clb_graph *graph, clb_graph_order order,
                                     clb_sorted_edges *sorted);
 
-/* The lists as given, as int32[n_edges]: good for clb_rows.index. */
+/* The lists as given, converted to int32[n_edges]; they can be used as clb_rows.index. */
 CLB_API clb_status clb_graph_lists(clb_graph *graph, clb_buffer **senders, clb_buffer **receivers);
 
 /* ---- graph convolution ---- */
 
 /* z[i] = scale * (sum over the edges e into i of T(x[sender(e)], y[e], w[e])), T a tensor product.
    Equal calls on one device give equal bits, unless `atomics`.  Where every path is of mode uvu
-   with one channel of y (clb_channel_wise), and y has 1024 elements at most, T is *channel-wise*: a
-   receiver walks its edges, and no message is ever stored.  Else some edges at a time leave their
-   messages in the workspace, where they are summed. */
+   with one channel of y (clb_channel_wise), and y has 1024 elements at most, T is *channel-wise*:
+   each receiver loops over its edges, and no message is ever stored. Otherwise the messages of a
+   block of edges at a time are written to the workspace and summed there. */
 typedef struct {
   /* T: irreps, instructions, normalisations, layouts, gradients, incoming, storage, arithmetic,
-     accumulate and passes (not the triple one) as there; `indexed` must be 0.  shared_weights
-     (without knots): w is one row for all edges, and gradients of it are sums over edges, in a
-     fixed order; the op keeps 2 MiB for them, or 8 rows if that is more. */
+     accumulate and passes (except triple backward) as for the tensor product; `indexed` must be 0.
+     shared_weights (without knots): w is one row for all edges, and its gradients are sums over
+     edges, in a fixed order; the op allocates 2 MiB for them, or 8 rows if that is more. */
   clb_tensor_product_desc product;
   double scale; /* often 1 / sqrt(neighbours); 0: 1 */
-  int atomics;  /* 1: gradients of x are added up as they come: faster, no workspace for them, other
-                   bits each time; f32 and f64, channel-wise only */
+  int atomics;  /* 1: gradients of x are summed with atomics: faster, no workspace for them, not
+                   bitwise reproducible; f32 and f64, channel-wise only */
   int knots; /* 2 or more: weights are cubic Hermite splines of the edge's length, W(r) on a grid of
-                so many knots; w is then r[n_edges][1], its gradient g_r[n_edges][1], and c and d_w
-                are like it; of the second derivative by r, which changes at knots, the piece above
-                counts.  Channel-wise only.  0: weights are given */
-  double first_knot, last_knot; /* the grid, ends included, in the unit of r; beyond it weights are
-                                   those at its ends */
-  int vectors; /* 1: y is v[n_edges][3], vectors of edges, and the product gets Y(v / |v|); g_y, b
-                  and d_y are like v, too: gradients by v and what comes in along it.  Terms of
-                  irreps_y are then 1x0e, 1x1o, 1x2e, ..., in any order.  With knots r = |v|: w,
-                  g_w, c and d_w are ignored, g_y (of `gradients` CLB_OPERAND_Y alone) is the
-                  gradient by v of Y and r both, and b (of `incoming` CLB_OPERAND_Y alone) comes in
-                  along it.  At v = 0 gradients by v are 0.  Y, r and gradients by them are stored
-                  in the storage type */
-  clb_normalization normalization; /* of Y, with vectors */
+                `knots` points; w is then r[n_edges][1], its gradient g_r[n_edges][1], and c and d_w
+                have the same shape. The second derivative by r jumps at the knots, where that of
+                the interval above is used. Channel-wise only. 0: w holds the weights themselves */
+  double first_knot, last_knot; /* the two ends of the grid, in the unit of r; beyond them weights
+                                   are constant */
+  int vectors; /* 1: y is v[n_edges][3], vectors of edges, and the product uses Y(v / |v|); g_y, b
+                  and d_y have the shape of v, too: they are gradients by v and the incoming
+                  gradient of those. Terms of irreps_y are then 1x0e, 1x1o, 1x2e, ..., in any order.
+                  With knots, r = |v|: w, g_w, c and d_w are ignored, g_y (the bit CLB_OPERAND_Y of
+                  `gradients` alone decides) is the gradient by v through both Y and r, and b (the
+                  bit CLB_OPERAND_Y of `incoming`) is the incoming gradient of g_y. At v = 0
+                  gradients by v are 0. Y, r and gradients by them are stored in the storage type */
+  clb_normalization normalization; /* of Y, used with `vectors` */
 } clb_convolution_desc;
 
 CLB_API clb_status clb_convolution_create(clb_context *ctx, const clb_convolution_desc *desc,
                                           clb_op **op);
 
 /* The table of the splines: [knots][W][2], value and derivative by r of each weight at each knot,
-   of the storage type, from element `offset` (even) on; memory that was wrapped starts at a
-   multiple of 16 bytes.  The buffer stays the caller's and must outlive the op's passes. */
+   in the storage type, starting at element `offset` (even); wrapped memory must be aligned to 16
+   bytes. The buffer stays the caller's and must outlive the op's passes. */
 CLB_API clb_status clb_convolution_set_table(clb_op *op, clb_buffer *table, int64_t offset);
 
-/* Bytes of workspace that a pass needs on this graph as it is now: with `most` gradients of x (and
-   of shared weights) are kept for all edges at once, with less, down to `least`, for some edges at
-   a time, one part after the other.  Where T is not channel-wise they are equal: messages of up to
-   65536 edges, 16384 on a CPU, and at most 64 MiB of them, plus a row for each 256 edges (and for
-   each node, where storage is not arithmetic).  Both count what vectors take: at most three rows of
-   y and three numbers of each edge. */
+/* Bytes of workspace that a pass needs on this graph as it is now: with max_bytes, gradients of x
+   (and of shared weights) are kept for all edges at once; with less, down to min_bytes, for a block
+   of edges at a time. Where T is not channel-wise the two are equal: messages of up to 65536 edges,
+   16384 on a CPU, and at most 64 MiB of them, plus a row for every 256 edges (and for each node,
+   where storage and arithmetic differ). Both include what `vectors` needs: at most three rows of y
+   and three numbers per edge. */
 CLB_API clb_status clb_convolution_workspace(clb_op *op, clb_pass pass, clb_graph *graph,
-                                             uint64_t *least, uint64_t *most);
+                                             uint64_t *min_bytes, uint64_t *max_bytes);
 
-/* Below x[n_senders][X], z[n_receivers][Z], y[n_edges][Y], w[n_edges][W], edges numbered as they
-   were given to the graph.  `workspace`: a buffer of at least the least bytes, free for other use
-   after the pass; NULL where none is needed. */
+/* Below x[n_senders][X], z[n_receivers][Z], y[n_edges][Y], w[n_edges][W], edges in the order in
+   which they were given to the graph. `workspace`: a buffer of at least min_bytes, free for other
+   use after the pass; NULL where none is needed. */
 CLB_API clb_status clb_convolution_forward(clb_op *op, clb_graph *graph, clb_rows x, clb_rows y,
                                            clb_rows w, clb_rows z, clb_buffer *workspace);
 

@@ -1,10 +1,11 @@
 /* model.h - whole networks: energies, forces and stress of atoms, for simulation codes.  Units: eV
    and Angstrom.
 
-   Everything in and out is double, whatever the precision inside.  A model belongs to its context
-   and is used by one thread at a time. Once it has seen as many atoms and edges as it will meet,
-   nothing is allocated any more: its room grows with some to spare. Functions return a clb_status;
-   clb_error of the model's context has the sentence.  Indices and species count from 0. */
+   All inputs and outputs are double, whatever the internal precision. A model belongs to its
+   context and is used by one thread at a time. Its memory grows with some headroom: once it has
+   seen the largest numbers of atoms and edges, nothing more is allocated. Functions return a
+   clb_status; clb_error of the model's context gives the message. Indices and species count from
+   0. */
 #ifndef CLEBSCH_MODEL_H
 #define CLEBSCH_MODEL_H
 
@@ -16,27 +17,27 @@ extern "C" {
 
 typedef struct clb_model clb_model;
 
-/* All zeros is good. */
+/* All zeros means defaults. */
 typedef struct {
-  clb_dtype precision; /* of features, weights and arithmetic: CLB_F64 or CLB_F32.  Energies, forces
-                          and the virial are added up in f64 where the device has it */
-  int knots;           /* 0: the radial network is computed at every edge, which takes
-                          `weights` numbers per edge (clb_model_info).  2 or more: it is read
-                          from cubic splines over so many knots from 0 to r_max, made when the
-                          model is opened: faster, and no numbers per edge.  Forces are the
-                          derivatives of that energy; from the exact ones they are off by
-                          5e-6 eV / Angstrom (256 knots) or 2e-7 (512) in Nequix's silicon */
-  double skin; /* clb_model_compute only: neighbours are looked for within r_max + skin, and again
-                  when an atom has moved by skin / 2 */
-  uint64_t
-      workspace_bytes; /* gradients of convolutions keep to so much memory, or the least that they
-                          can do with; 0: 256 MiB, or 1/192 of the device's where that is more */
+  clb_dtype precision; /* of features, weights and arithmetic: CLB_F64 or CLB_F32. Energies, forces
+                          and the virial are summed in f64 where the device has it */
+  int knots;           /* 0: the radial network is computed at every edge, which takes `weights`
+                          numbers per edge (clb_model_info). 2 or more: it is replaced by cubic
+                          splines on a grid of `knots` points from 0 to r_max, computed when the
+                          model is opened: faster, and nothing is stored per edge. Forces are the
+                          derivatives of that energy; in Nequix's silicon they differ from the exact
+                          ones by 5e-6 eV / Angstrom (256 knots) or 2e-7 (512) */
+  double skin; /* clb_model_compute only: the neighbour list includes pairs within r_max + skin and
+                  is rebuilt when an atom has moved by skin / 2 */
+  uint64_t workspace_bytes; /* limit of the workspace for gradients of convolutions, raised to the
+                               minimum that they need; 0: 256 MiB, or 1/192 of the device's memory
+                               where that is more */
 } clb_model_options;
 
 /* Reads a model that `clebsch convert` wrote (a safetensors file; docs/model-format.md in the
    sources), compiles its kernels and moves its weights to the device.  options: NULL means all
-   zeros.  CLB_ERROR_ARGUMENT: no such file, or not such a model; CLB_ERROR_UNSUPPORTED: f64 on a
-   device without.  The file is not needed afterwards. */
+   zeros. CLB_ERROR_ARGUMENT: the file does not exist or is not such a model; CLB_ERROR_UNSUPPORTED:
+   f64 on a device without it. The file is not needed afterwards. */
 CLB_API clb_status clb_model_open(clb_context *ctx, const char *path,
                                   const clb_model_options *options, clb_model **model);
 CLB_API void clb_model_destroy(clb_model **model);
@@ -50,13 +51,13 @@ typedef struct {
   int64_t parameters;                      /* numbers in the file's tensors */
   int64_t weights;                         /* of the radial network, per edge, all layers */
   uint64_t bytes_per_edge, bytes_per_atom; /* of device memory, without a convolution's workspace */
-  double table_error; /* with knots: how far a weight read from the splines is from the network's at
-                         most, found in the middle of every interval, as a part of the layer's
-                         largest weight; 0 without */
+  double table_error; /* with knots: largest difference between a weight from the splines and from
+                         the network, taken in the middle of every interval, relative to the layer's
+                         largest weight; 0 without knots */
 } clb_model_info;
-/* Its strings and arrays live as long as the model. */
+/* The strings and arrays are valid as long as the model. */
 CLB_API clb_status clb_model_describe(const clb_model *model, clb_model_info *info);
-/* The species of an atomic number; -1 where the model does not know that element. */
+/* The species of an atomic number; -1 if the model does not have that element. */
 CLB_API int clb_model_species(const clb_model *model, int atomic_number);
 
 /* ---- atoms ---- */
@@ -66,12 +67,11 @@ typedef struct {
   const int32_t *species;  /* [n], each 0 ... n_species - 1 */
   const double *positions; /* [n][3]; atoms may lie outside the cell */
   const double *cell; /* [3][3], rows are lattice vectors; may be skewed, and smaller than r_max.
-                         NULL where nothing is periodic */
-  int periodic[3]; /* 1: along that lattice vector; rows of cell that are not periodic do not matter
-                    */
+                         NULL if nothing is periodic */
+  int periodic[3]; /* 1: periodic along that lattice vector; the other rows of cell are ignored */
 } clb_model_atoms;
 
-/* What is not wanted is NULL. */
+/* Results that are not wanted are NULL. */
 typedef struct {
   double *energy; /* [1] */
   double *e_atom; /* [n] */
@@ -80,47 +80,45 @@ typedef struct {
                      / 3.  Only where all three directions are periodic */
 } clb_model_results;
 
-/* Energy and its derivatives; finds the neighbours.  Returns when the results are there. */
+/* Energy and its derivatives; finds the neighbours. Returns when the results are available. */
 CLB_API clb_status clb_model_compute(clb_model *model, const clb_model_atoms *atoms,
                                      const clb_model_results *results);
 
-/* Neighbours of the last clb_model_compute: directed edges, skin included, and how often they were
-   looked for since the model was opened. */
+/* Neighbour list of the last clb_model_compute: number of directed edges, including those in the
+   skin, and how often the list was rebuilt since the model was opened. */
 typedef struct {
   int64_t n_edges, rebuilds;
 } clb_model_neighbours;
 CLB_API clb_status clb_model_last_neighbours(const clb_model *model,
                                              clb_model_neighbours *neighbours);
 
-/* ---- edges: for codes with neighbour lists and ghosts of their own
-   ------------------------------- */
+/* ---- edges: for codes with their own neighbour lists and ghost atoms ---- */
 
-/* Called n_layers - 1 times on the way forward (backward = 0) and as often on the way back
-   (backward = 1), in every compute that has an `exchange`, with rows[n_total][columns] of the
-   model's precision (`type`):
+/* Called n_layers - 1 times in the forward pass (backward = 0) and as often in the backward pass
+   (backward = 1), in every clb_model_compute_edges that has an `exchange`, with
+   rows[n_total][columns] of the model's precision (`type`):
      forward   rows 0 ... n_local - 1 are features of local atoms; fill each ghost's row with its
                owner's row.
-     backward  all rows are gradients; add each ghost's row to its owner's row.  Ghosts' rows are
-               not used afterwards.
-   The rows are in `buffer`, dense from its start, in the order of the context's queue (clb_wait
-   before another queue or the host touches them; work submitted to the queue need not be waited
-   for).  With host_exchange they are in host memory, `host`, and ready; else host is NULL.
-   Anything but CLB_OK ends the compute, which returns it. */
+     backward all rows are gradients; add each ghost's row to its owner's row. Rows of ghosts are
+   not used afterwards. The rows are contiguous from the start of `buffer` and ordered by the
+   context's queue: call clb_wait before another queue or the host accesses them; work submitted to
+   the same queue needs no wait. With host_exchange they are in host memory at `host`, ready to use;
+   otherwise host is NULL. Any status but CLB_OK ends the computation, which returns it. */
 typedef clb_status (*clb_model_exchange)(void *user, int backward, int64_t n_local, int64_t n_total,
                                          int64_t columns, clb_dtype type, clb_buffer *buffer,
                                          void *host);
 
 typedef struct {
   int64_t n_local, n_total, n_edges; /* ghosts follow local atoms: n_local ... n_total - 1 */
-  /* 1: the three counts, species, senders and receivers are those of the last call, and are not
-     looked at.  Otherwise the call sorts the edges. */
+  /* 1: the three counts, species, senders and receivers are the same as in the last call, and are
+     not read. Otherwise the call sorts the edges. */
   int same_graph;
   const int32_t *species;   /* [n_total], each 0 ... n_species - 1 */
   clb_index_list senders;   /* int32[n_edges], in any order: 0 ... n_total - 1 */
   clb_index_list receivers; /* int32[n_edges]: 0 ... n_local - 1 */
-  /* [n_edges][3]: position of the sender less that of the receiver.  Edges of r_max or longer count
-     for nothing.  In host memory, or in a buffer (of the model's precision, dense from its start);
-     the other one is NULL. */
+  /* [n_edges][3]: position of the sender minus that of the receiver. Edges of length r_max or more
+     contribute nothing. In host memory, or in a buffer (in the model's precision, contiguous from
+     its start); the other pointer is NULL. */
   const double *vectors;
   clb_buffer *vectors_buffer;
   clb_model_exchange exchange; /* NULL: n_total must be n_local */
@@ -128,7 +126,7 @@ typedef struct {
   int host_exchange;
 } clb_model_edges;
 
-/* What is not wanted is NULL. */
+/* Results that are not wanted are NULL. */
 typedef struct {
   double *energy;               /* [1]: of local atoms */
   double *e_atom;               /* [n_local] */
@@ -138,9 +136,9 @@ typedef struct {
                      is the stress above */
 } clb_model_edge_results;
 
-/* dE/dposition of an atom is the sum of d_vectors over the edges it sends less that over those it
-   receives, its ghosts' included.  In a run over several processes E, and what d_vectors is the
-   derivative of, is the sum of all processes' energies.  Returns when the results are there. */
+/* dE/dposition of an atom is the sum of d_vectors over the edges it sends minus the sum over those
+   it receives, those of its ghosts included. In a run over several processes, d_vectors is the
+   derivative of the sum of all processes' energies. Returns when the results are available. */
 CLB_API clb_status clb_model_compute_edges(clb_model *model, const clb_model_edges *edges,
                                            const clb_model_edge_results *results);
 

@@ -1,5 +1,5 @@
-/* models/atoms/neighbours.h - which atoms lie within a cutoff of which: cell lists, O(N), double
-   precision, with a Verlet skin. */
+/* models/atoms/neighbours.h - neighbour lists: pairs of atoms within a cutoff, from cell lists,
+   O(N), in double precision, with a Verlet skin. */
 #ifndef CLB_MODELS_ATOMS_NEIGHBOURS_H
 #define CLB_MODELS_ATOMS_NEIGHBOURS_H
 
@@ -8,21 +8,21 @@
 
 enum { CLB_NEIGHBOUR_ARRAYS = 7 };
 
-/* Starts as zeros with cutoff and skin, which then stay; clb_neighbours_free gives back what it
-   holds. */
+/* Initialize to zeros with cutoff and skin, which must not change; release with
+   clb_neighbours_free. */
 typedef struct {
   double cutoff, skin; /* Angstrom, 0 or more */
 
-  /* Directed edges, both directions of every pair: pairs that were closer than cutoff + skin
-     (strictly) at the last rebuild, among them an atom and an image of itself, and two atoms at one
-     place.  So with a skin some vectors are longer than the cutoff. Sorted by receiver; equal atoms
-     give equal lists.  Owned by the list, good until its next rebuild. */
+  /* Directed edges, both directions of every pair: pairs strictly closer than cutoff + skin at the
+     last rebuild, including an atom and its own image, and two atoms at the same position. So with
+     a skin some vectors are longer than the cutoff. Sorted by receiver; equal atoms give equal
+     lists. Owned by the list, valid until its next rebuild. */
   int64_t n_edges;
   const int32_t *senders, *receivers; /* [n_edges] */
   const int32_t *shifts; /* [n_edges][3]: vector = pos[sender] + shift . cell - pos[receiver] */
-  char error[200];       /* the sentence of the last failure */
+  char error[200];       /* the message of the last failure */
 
-  /* The list's own: what it was built for, and memory that is kept from one rebuild to the next. */
+  /* Private: the state for which the list was built, and memory that is reused between rebuilds. */
   bool built, periodic[3];
   int64_t n;
   double cell[3][3]; /* open directions: 0 */
@@ -30,15 +30,16 @@ typedef struct {
   size_t bytes[CLB_NEIGHBOUR_ARRAYS];
 } clb_neighbours;
 
-/* Makes the list good for these atoms.  It is rebuilt where an atom has moved by more than skin / 2
-   since the last rebuild, or n, the cell or its flags have changed; *rebuilt (may be NULL) says so.
-   positions[n][3] and cell[3][3] (rows are the lattice vectors) in Angstrom.  Atoms may lie outside
-   the cell; it may be skewed, and smaller than the cutoff.  Rows of cell in directions that are not
-   periodic do not matter; NULL where none is.  Allocates only where there are more atoms or edges
-   than ever before. CLB_ERROR_ARGUMENT: positions that are not finite or lie over 2^29 cells away,
-   a singular cell, a vector of it over 1e8 Angstrom, a negative cutoff, more than 2^31 - 2 atoms or
-   edges, more than 2^14 neighbours of an atom, a cell so thin that a search goes through more than
-   2^21 of its images; CLB_ERROR_MEMORY.  The list is then empty, and the next update rebuilds it.
+/* Updates the list for these atoms. It is rebuilt if an atom has moved by more than skin / 2 since
+   the last rebuild, or if n, the cell or its flags have changed; *rebuilt (may be NULL) tells
+   whether it was. positions[n][3] and cell[3][3] (rows are the lattice vectors) in Angstrom. Atoms
+   may lie outside the cell; it may be skewed, and smaller than the cutoff. Rows of cell in
+   directions that are not periodic are ignored; cell may be NULL if none is periodic. Allocates
+   only if there are more atoms or edges than ever before. CLB_ERROR_ARGUMENT: positions that are
+   not finite or lie over 2^29 cells away, a singular cell, a vector of it over 1e8 Angstrom, a
+   negative cutoff, more than 2^31 - 2 atoms or edges, more than 2^14 neighbours of an atom, a cell
+   so thin that a search goes through more than 2^21 of its images; CLB_ERROR_MEMORY. The list is
+   then empty, and the next update rebuilds it.
  */
 clb_status clb_neighbours_update(clb_neighbours *list, int64_t n, const double *positions,
                                  const double *cell, const bool periodic[3], bool *rebuilt);
@@ -47,10 +48,10 @@ clb_status clb_neighbours_update(clb_neighbours *list, int64_t n, const double *
    update. */
 void clb_neighbours_vectors(const clb_neighbours *list, const double *positions, double *vectors);
 
-/* That of one edge. */
+/* The vector of one edge. */
 void clb_neighbours_vector(const clb_neighbours *list, const double *positions, int64_t edge,
                            double vector[3]);
 
-void clb_neighbours_free(clb_neighbours *list); /* cutoff and skin stay */
+void clb_neighbours_free(clb_neighbours *list); /* cutoff and skin are kept */
 
 #endif

@@ -1,5 +1,5 @@
-/* models/file/file.h - a model as docs/model-format.md has it, in double precision, checked, with
-   all constants folded into its weights. */
+/* models/file/file.h - a model as described in docs/model-format.md, in double precision, checked,
+   with all constants folded into its weights. */
 #ifndef CLB_MODELS_FILE_FILE_H
 #define CLB_MODELS_FILE_FILE_H
 
@@ -15,9 +15,9 @@ typedef struct {
   double scale;
 } clb_model_activation;
 
-/* A map between features: row by row and component by component, the channels of term `to` get
-   those of term `from` times a matrix [channels of from][channels of to], or [channels of
-   from][species][channels of to]. */
+/* A map between features: for each row and component, the channels of term `to` get those of term
+   `from` times a matrix [channels of from][channels of to], or [channels of from][species][channels
+   of to]. */
 typedef struct {
   int from, to;
   int64_t weights; /* where the matrix starts */
@@ -27,10 +27,10 @@ typedef struct {
   clb_model_block block[CLB_MAX_TERMS];
 } clb_model_map;
 
-/* Rows of features are in layout ir_mul.  weights: numbers from clb_model_file.weights[...] on. */
+/* Rows of features are in layout ir_mul. weights: offsets into clb_model_file.weights. */
 typedef struct {
-  clb_irreps gathered; /* what linear_2 reads: the message, whose neighbours of one irrep may have
-                          become one term (CLB_MERGED) */
+  clb_irreps gathered; /* the input of linear_2: the message, in which adjacent terms of one irrep
+                          may be merged (CLB_MERGED) */
   bool merged;
   clb_irreps in, message, linear, scalars, gates, gated, out;
   clb_instruction path[CLB_MAX_PATHS];
@@ -38,14 +38,14 @@ typedef struct {
   int64_t n_weights;                          /* of all paths */
   int64_t radial_width[CLB_MODEL_RADIAL + 1]; /* basis, ..., n_weights */
   int64_t radial[CLB_MODEL_RADIAL];           /* weights: [width][next width] */
-  clb_model_map linear_1, linear_2, self;     /* self: of the first layer empty */
+  clb_model_map linear_1, linear_2, self;     /* self: empty in the first layer */
   int64_t norm;             /* weights: one per channel, term by term of `linear` */
-  int64_t first_x, first_o; /* of the first layer: linear_1 and the self connection of each species:
+  int64_t first_x, first_o; /* first layer only: linear_1 and the self connection by species:
                                [species][in], [species][linear] */
 } clb_model_layer;
 
 typedef struct {
-  char *architecture, *symbols; /* symbols parted by 0 bytes */
+  char *architecture, *symbols; /* symbols separated by 0 bytes */
   const char *symbol[CLB_ELEMENTS];
   int atomic_number[CLB_ELEMENTS];
   int n_species, n_layers, l_max, n_basis, n_radial, cutoff_p;
@@ -54,7 +54,8 @@ typedef struct {
   clb_model_activation even, odd, gate;
   int64_t frequencies;  /* weights: [n_basis] */
   int64_t scale, shift; /* weights: [species], energy_scale included */
-  int64_t readout;      /* weights: [channels of the last layer's scalars], all matrices in one */
+  int64_t readout;      /* weights: [channels of the last layer's scalars], product of all
+                           matrices */
   int64_t parameters;
   clb_model_layer *layer;
   double *weights;
@@ -62,14 +63,14 @@ typedef struct {
 } clb_model_file;
 
 clb_status clb_model_file_read(clb_error_sink *error, const char *path,
-                               clb_model_file *out); /* to be freed, whatever happens */
+                               clb_model_file *out); /* must be freed even on failure */
 void clb_model_file_free(clb_model_file *file);
 
-/* Drops what the energy does not need: of the last layer all but even scalars. */
+/* Drops what the energy does not need: everything but even scalars in the last layer. */
 clb_status clb_model_file_prune(clb_error_sink *error, clb_model_file *file);
 
-/* Lets messages be gathered with neighbours of one irrep merged, so that linear_2 takes one product
-   for each irrep. */
+/* Merges adjacent terms of one irrep in messages, so that linear_2 needs one matrix product per
+   irrep. */
 void clb_model_file_merge(clb_model_file *file);
 
 /* The weights of a layer's paths and their derivatives at distance r (Angstrom): w[n_weights],

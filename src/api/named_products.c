@@ -16,7 +16,7 @@ typedef struct {
   clb_error_sink *error;
   clb_irreps x, y, z, filter;
   bool keep_all; /* there is no filter */
-  int n;         /* paths; those beyond CLB_MAX_PATHS are only counted */
+  int n;         /* number of paths; those beyond CLB_MAX_PATHS are only counted */
   clb_instruction path[CLB_MAX_PATHS];
 } product;
 
@@ -37,7 +37,7 @@ static void add_path(product *p, int in1, int in2, int out, clb_mode mode, bool 
   p->n++;
 }
 
-/* A path for each irrep of x[i] y[j] that is kept, into an output term of its own with `mul`
+/* Adds a path for each irrep of x[i] y[j] that is kept, with its own output term of `mul`
    channels. */
 static clb_status add_products(product *p, int i, int j, int64_t mul, clb_mode mode,
                                bool has_weight) {
@@ -60,17 +60,17 @@ static clb_status add_products(product *p, int i, int j, int64_t mul, clb_mode m
   return CLB_OK;
 }
 
-/* ---- orders of the outputs; path i goes to term i before ---- */
+/* ---- orders of the outputs; before sorting, path i goes to term i ---- */
 
 static int spherical_order(const clb_term *t) {
   return 2 * t->l + (t->parity != (t->l % 2 ? -1 : 1));
 }
 static int e3nn_order(const clb_term *t) { return 2 * t->l + (t->parity > 0); }
 
-/* Stable. */
+/* A stable sort. */
 static void sort_outputs(product *p, int (*order)(const clb_term *), bool paths_too) {
   clb_instruction found[CLB_MAX_PATHS];
-  int from[CLB_MAX_PATHS]; /* which path's output stands there */
+  int from[CLB_MAX_PATHS]; /* the path whose output is at this position */
   for (int i = 0; i < p->z.n; i++) {
     clb_term t = p->z.term[i];
     int at = i;
@@ -89,7 +89,7 @@ static void sort_outputs(product *p, int (*order)(const clb_term *), bool paths_
 
 /* ---- terms ---- */
 
-/* Merges equal neighbours and drops terms without channels. */
+/* Merges equal adjacent terms and drops terms without channels. */
 static void simplify(clb_irreps *irreps) {
   int n = 0;
   for (int i = 0; i < irreps->n; i++) {
@@ -100,7 +100,7 @@ static void simplify(clb_irreps *irreps) {
   irreps->n = n;
 }
 
-/* Cuts term i in two, the first with `mul` channels. */
+/* Splits term i in two, the first with `mul` channels. */
 static clb_status cut(product *p, clb_irreps *irreps, int i, int32_t mul) {
   if (irreps->n == CLB_MAX_TERMS)
     return clb_fail(p->error, CLB_ERROR_ARGUMENT, "%s: terms that pair up are more than %d",
@@ -117,7 +117,7 @@ static int64_t count_channels(const clb_irreps *irreps) {
   return n;
 }
 
-/* ---- products: x and y are read ---- */
+/* ---- products; x and y have been read ---- */
 
 static clb_status find_channel_wise(product *p, const char *filter, int order) {
   if (order != CLB_SORTED && order != CLB_AS_FOUND)
@@ -200,7 +200,7 @@ static clb_status give(const product *p, clb_instructions *found) {
   return CLB_OK;
 }
 
-/* found: left empty on failure.  The texts may lie in it. */
+/* found: left empty on failure. The texts may point into it. */
 static clb_status find(clb_context *ctx, const char *call,
                        clb_status (*paths)(product *, const char *, int), const char *irreps_x,
                        const char *irreps_y, const char *third, int order,

@@ -1,4 +1,4 @@
-/* src/api/spherical_harmonics.c - the calls of the spherical harmonics: what the user said, checked
+/* src/api/spherical_harmonics.c - the calls of the spherical harmonics: descriptions are checked
    and made canonical. */
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ clb_status clb_spherical_harmonics_create(clb_context *ctx,
   sh->normalize = desc->normalize != 0;
   bool sensible =
       desc->n_degrees <=
-      CLB_MAX_DEGREES; /* else the op's check refuses it, and degrees is better not read */
+      CLB_MAX_DEGREES; /* otherwise the op's check refuses it, and degrees must not be read */
   for (int i = 0; sensible && i < desc->n_degrees; i++) sh->degrees[i] = desc->degrees[i];
   s = clb_op_create(ctx, p, desc->passes & ~CLB_MEASURE, clb_tuner_asked(ctx, desc->passes), op);
   free(p);

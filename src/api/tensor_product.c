@@ -1,4 +1,4 @@
-/* src/api/tensor_product.c - the calls of the Clebsch-Gordan tensor product: what the user said,
+/* src/api/tensor_product.c - the calls of the Clebsch-Gordan tensor product: descriptions are
    checked and made canonical. */
 #include <stdlib.h>
 #include <string.h>
@@ -36,9 +36,10 @@ clb_status clb_tensor_product_create(clb_context *ctx, const clb_tensor_product_
   return s;
 }
 
-/* ---- what a description holds ---- */
+/* ---- properties of a description ---- */
 
-/* result: the call's own argument, which must be there; *p: NULL on failure, else to be freed. */
+/* result: the call's output argument, which must not be NULL; *p: NULL on failure, else freed by
+   the caller. */
 static clb_status read_description(clb_context *ctx, const char *call,
                                    const clb_tensor_product_desc *desc, const void *result,
                                    const char *name, clb_tensor_product_problem **p) {

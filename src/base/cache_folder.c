@@ -19,7 +19,7 @@ void clb_cache_folder(clb_text *path) {
   else if (home && *home) clb_text_add(path, "%s/.cache/clebsch", home);
 }
 
-/* Of a file to come. */
+/* Creates the folders of a new file. */
 static void make_folders(const char *path) {
   clb_text part = {0};
   for (const char *c = path; *c && !part.failed; c++) {
@@ -35,7 +35,7 @@ bool clb_cache_path(const char *name, clb_text *path) {
   return path->n && !path->failed;
 }
 
-/* What the folder holds by a lasting name: kernels by their keys, "wisdom", and what cpu knows of a
+/* Files with lasting names: kernels by their keys, "wisdom", and the cpu backend's data on a
    compiler (".cc-" and a key). */
 static bool is_lasting(const char *name, size_t n) {
   enum { HEX = 32 };
@@ -51,8 +51,8 @@ clb_cache_name clb_cache_name_of(const char *name) {
   return CLB_CACHE_FOREIGN;
 }
 
-/* A new file beside `path`, as readable as the user's umask has it (mkstemp's are not).  -1: errno.
- */
+/* Creates a file next to `path` with the permissions of the user's umask (which mkstemp ignores).
+ On -1, errno is set. */
 static int make_beside(const char *path, clb_text *name) {
   int fd = -1;
   for (int i = 0; i < 1000 && fd < 0; i++) {

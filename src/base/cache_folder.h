@@ -8,19 +8,19 @@
 
 #include "src/base/text.h"
 
-/* The folder; empty: there is none. */
+/* The cache folder; empty if there is none. */
 void clb_cache_folder(clb_text *path);
-/* The path of a file in the folder; false: there is none. */
+/* The path of a file in the folder; false if there is no folder. */
 bool clb_cache_path(const char *name, clb_text *path);
-/* A file of these parts, in folders that are made; a reader finds it whole or not at all.  false:
-   errno. */
+/* Writes the concatenated parts to a file, creating its folders; a reader sees the whole file or
+   none. On false, errno is set. */
 bool clb_cache_write(const char *path, const void *const *parts, const size_t *bytes, int n);
 
-/* What a file of the folder is, by its name.  TEMPORARY: it was being written: a lasting name, a
-   point, and what made it new. */
+/* The kind of a file in the folder, by its name. TEMPORARY: a file being written: the final name, a
+   dot, and a unique suffix. */
 typedef enum { CLB_CACHE_FOREIGN, CLB_CACHE_LASTING, CLB_CACHE_TEMPORARY } clb_cache_name;
 clb_cache_name clb_cache_name_of(const char *name);
-/* Removes temporary files that processes left which were killed. */
+/* Removes temporary files left behind by killed processes. */
 void clb_cache_sweep(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* src/base/cache_sweep.c - temporary files in the cache's folder, of processes that ended while
-   they wrote them. */
+/* src/base/cache_sweep.c - removes temporary files in the cache folder, left by processes that
+   ended while writing them. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 
 #include "src/base/cache_folder.h"
 
-enum { SETTLED = 60 }; /* seconds after which nobody writes any more */
+enum { SETTLED = 60 }; /* age in seconds from which a file is certainly no longer being written */
 
 static void sweep_one(int folder, const char *name) {
   struct stat about;

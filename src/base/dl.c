@@ -7,8 +7,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Drivers stay loaded: those with LLVM inside abort the process when they are loaded a second time.
- */
+/* Drivers stay loaded: those that contain LLVM abort the process when they are loaded a second
+ time. */
 void *clb_dl_open(const char *const *names) {
   void *library = NULL;
   for (; *names && !library; names++)
@@ -17,14 +17,14 @@ void *clb_dl_open(const char *const *names) {
 }
 
 void *clb_dl_open_isolated(const char *const *names) {
-  /* The one namespace of the process for such libraries (the loader has few); 0: none yet.  Two
-     threads may make two. */
+  /* The process has one namespace for such libraries (the loader supports only few); 0: none yet.
+     Two threads may create two. */
   static _Atomic Lmid_t apart;
   void *library = NULL;
   for (; *names && !library; names++)
     library = dlmopen(apart ? apart : LM_ID_NEWLM, *names, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  /* Their C library holds the address of our environment, which our setenv may free: they get one
-     that stays. */
+  /* Their C library keeps the address of our environment, which our setenv may free: they get one
+     that is never freed. */
   static char *nothing[] = {NULL};
   char ***environment = library ? dlsym(library, "environ") : NULL;
   if (environment) *environment = nothing;

@@ -7,12 +7,12 @@
 
 /* Opens the first of the names (ending with NULL) that opens; NULL if none does. */
 void *clb_dl_open(const char *const *names);
-/* The same, kept apart from all other libraries of the process: for compilers whose LLVM aborts
-   when another driver brings the same one (Debian's HIP and PoCL do).  What it returns shares
-   nothing with the caller but memory it is given. */
+/* The same, in a namespace separate from all other libraries of the process: for compilers whose
+   LLVM aborts when another driver loads the same LLVM (Debian's HIP and PoCL do). The library
+   shares nothing with the caller but memory that is passed to it. */
 void *clb_dl_open_isolated(const char *const *names);
 void clb_dl_close(void *library);
-/* Whether this sentence of dlerror (NULL: none) is about lack of memory. */
+/* Whether this message of dlerror (NULL: none) reports lack of memory. */
 bool clb_dl_lacked_memory(const char *sentence);
 
 /* Where to put the address of a symbol: `offset` bytes into `table`.  `optional` ones may stay

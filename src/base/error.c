@@ -1,8 +1,8 @@
-/* src/base/error.c - the sentence of the last failure. */
+/* src/base/error.c - the message of the last failure. */
 #include "src/base/error.h"
 
 clb_status clb_fail(clb_error_sink *e, clb_status status, const char *format, ...) {
-  /* The old sentence may be among the arguments: it is freed only after the new one is built. */
+  /* The old message may be among the arguments: it is freed only after the new one is built. */
   clb_text old = e->text;
   if (!e->first) e->first = status;
   e->text = (clb_text){0};

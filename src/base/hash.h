@@ -1,4 +1,4 @@
-/* src/base/hash.h - 128 bits that stand for what a kernel, a problem or a compiler is. */
+/* src/base/hash.h - 128-bit hashes of kernels, problems and compilers. */
 #ifndef CLB_SRC_BASE_HASH_H
 #define CLB_SRC_BASE_HASH_H
 

@@ -44,7 +44,8 @@ void clb_text_add(clb_text *t, const char *format, ...) {
   va_end(args);
 }
 
-/* Bytes of the UTF-8 character at s, n left; 0: there is none, or a control character. */
+/* Bytes of the UTF-8 character at s, with n bytes left; 0: there is none, or it is a control
+   character. */
 static size_t plain_bytes(const unsigned char *s, size_t n) {
   static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
   const size_t bytes = *s < 0x80   ? 1
@@ -61,7 +62,8 @@ static size_t plain_bytes(const unsigned char *s, size_t n) {
     c = c << 6 | (s[i] & 0x3f);
   }
   const bool turns =
-      (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069); /* the direction of writing */
+      (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069); /* characters that change the
+                                                                       writing direction */
   return c >= 0xa0 && c >= least[bytes] && c <= 0x10ffff && !(c >= 0xd800 && c < 0xe000) && !turns
              ? bytes
              : 0;
@@ -84,7 +86,7 @@ void clb_text_quote(clb_text *t, size_t from) {
     }
     clb_text_bytes(&quoted, t->s + done, at - done);
     clb_text_add(&quoted, "\\x%02x", (unsigned)(unsigned char)t->s[at]);
-    t->s[at] = '?'; /* what stays where there is no memory for more */
+    t->s[at] = '?'; /* kept if there is no memory for more */
     done = at + (step = 1);
   }
   if (done > from && !quoted.failed && reserve(t, quoted.n)) {

@@ -1,4 +1,4 @@
-/* src/codegen/codegen.c - chooses the printer of a language; the listing to read. */
+/* src/codegen/codegen.c - chooses the printer of a language; the readable listing. */
 #include "src/codegen/codegen.h"
 
 #include <stdio.h>

@@ -10,8 +10,8 @@ typedef enum {
   CLB_LANGUAGE_CUDA,   /* CUDA C++ for NVRTC, no headers */
   CLB_LANGUAGE_HIP,    /* HIP for hiprtc and clang, no headers */
   CLB_LANGUAGE_CPU,    /* C with vector extensions; defines  void NAME(const union arg *arg, int64_t
-                          first, int64_t last):    arg as of ir_run, then two i64: the groups of the
-                          whole    launch; whether    to store past the caches */
+                          first, int64_t last): arg as for ir_run, then two i64: the groups of the
+                          whole launch; whether to use streaming stores */
   CLB_LANGUAGE_SPIRV,  /* SPIR-V 1.2 words for OpenCL and Level Zero */
   CLB_LANGUAGE_IR      /* a listing to read */
 } clb_language;
@@ -20,22 +20,22 @@ typedef struct {
   clb_language language;
   bool
       subgroups; /* OpenCL: cl_khr_subgroups or cl_intel_subgroups with a required size are there */
-  bool float_atomics; /* OpenCL: cl_ext_float_atomics is there; else compare-and-swap */
-  bool hides_masks; /* OpenCL with sub-groups: what follows from one mask for another is hidden from
-                       the compiler, which makes mistakes with it */
-  bool widens_halves;  /* OpenCL: f16 becomes f32 by arithmetic on its bits; vload_half takes this
-                          compiler minutes */
-  bool hides_negation; /* OpenCL: the compiler is not to know that a float is negated; it loses that
+  bool float_atomics;  /* OpenCL: cl_ext_float_atomics is there; else compare-and-swap */
+  bool hides_masks;    /* OpenCL with sub-groups: hides from the compiler that one mask implies
+                          another, because it miscompiles such code */
+  bool widens_halves;  /* OpenCL: f16 is converted to f32 by integer arithmetic, because vload_half
+                          takes this compiler minutes */
+  bool hides_negation; /* OpenCL: hides negations of floats from the compiler, which loses them
                           across barriers */
 } clb_dialect;
 
-/* Adds the text or words to out.  The kernel must have passed ir_verify and, where the device has
-   no sub-groups, been lowered. false: out of memory, or `error` says what this language cannot
-   say. */
+/* Appends the text (SPIR-V: the words) to out. The kernel must have passed ir_verify and, where the
+   device has no sub-groups, clb_lower_shuffles. false: out of memory, or `error` names what this
+   language cannot express. */
 bool clb_print(const ir_kernel *k, const clb_dialect *dialect, clb_text *out, char *error,
                size_t size);
 
-/* Each one's printer; clb_print chooses. */
+/* The printer of each language; clb_print selects it. */
 bool clb_print_c(const ir_kernel *k, const clb_dialect *dialect, clb_text *out, char *error,
                  size_t size); /* SIMT text */
 bool clb_print_vector(const ir_kernel *k, const clb_dialect *dialect, clb_text *out, char *error,
@@ -46,7 +46,7 @@ bool clb_print_ir(const ir_kernel *k, const clb_dialect *dialect, clb_text *out,
                   size_t size);
 
 /* Bytes of local memory that every launch must give a group, because the LOCAL arrays exceed the 48
-   KB that a text in CUDA can declare; else 0. */
+   KB that CUDA source can declare statically; else 0. */
 int64_t clb_launch_local_bytes(const ir_kernel *k, const clb_dialect *dialect);
 
 #endif

@@ -1,5 +1,5 @@
-/* src/codegen/simt.c - a kernel as SIMT text: OpenCL C, CUDA and HIP.  The body is the same text in
-   all three; simt_builtins.c tells them apart. */
+/* src/codegen/simt.c - a kernel as SIMT text: OpenCL C, CUDA and HIP. The body is the same text in
+   all three; the differences are in simt_builtins.c. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@ typedef struct {
 } printer;
 
 static const struct {
-  const char *element, *value, *suffix, *plain; /* plain: the unsigned type that wraps */
+  const char *element, *value, *suffix, *plain; /* plain: the unsigned type, whose arithmetic
+                                                   wraps */
 } types[] = {
     [IR_BOOL] = {"bool", "bool", "bool", ""},   [IR_I32] = {"int", "int", "i32", "u32"},
     [IR_I64] = {"i64", "i64", "i64", "u64"},    [IR_F32] = {"float", "float", "f32", ""},
@@ -63,7 +64,7 @@ static const char *element_name(const printer *p, ir_val array) {
   return types[p->k->ins[array].element].element;
 }
 
-/* Exact in every locale: the bits of the number, in hexadecimal. */
+/* Exact and independent of the locale: the bits of the number in hexadecimal. */
 static void put_real(printer *p, double x, bool narrow) {
   uint64_t bits;
   memcpy(&bits, &x, sizeof bits);
@@ -128,7 +129,7 @@ static void put_expression(printer *p, const ir_ins *i, const char *s) {
 
 static void line(printer *p) { ADD("%*s", 2 * p->depth, ""); }
 
-/* An element's way out of memory and back, around the number: f16 and bf16 pass through f32. */
+/* Text around a number to convert it from and to its element type: f16 and bf16 go through f32. */
 typedef struct {
   const char *open, *shut;
 } way;
@@ -153,7 +154,7 @@ static void mask_if(printer *p, ir_val mask) {
   ADD(") ");
 }
 
-/* Where a wide access begins. */
+/* The address at which a wide access begins. */
 static void put_pointer(printer *p, ir_val v, const char *name, ir_val array, ir_val index) {
   const ir_ins *a = &p->k->ins[array];
   line(p);
@@ -164,7 +165,7 @@ static void put_pointer(printer *p, ir_val v, const char *name, ir_val array, ir
   ADD(";\n");
 }
 
-/* CUDA's vectors: of 8 or 16 bytes. */
+/* CUDA's vector types of 8 or 16 bytes. */
 static const char *const vectors[IR_BF16 + 1] = {
     [IR_I32] = "int", [IR_I64] = "longlong", [IR_F32] = "float", [IR_F64] = "double"};
 
@@ -307,7 +308,7 @@ static void put_loop(printer *p, ir_val v, const ir_ins *i) {
   p->depth++;
 }
 
-/* A thread's place in its group: sub-groups are runs of `lanes` threads. */
+/* A thread's position in its group: sub-groups are runs of `lanes` threads. */
 static void put_place(printer *p, ir_val v, const ir_ins *i) {
   bool one = p->k->subgroups == 1;
   line(p);
@@ -318,8 +319,8 @@ static void put_place(printer *p, ir_val v, const ir_ins *i) {
   else ADD("subgroup_index(%d);\n", p->k->lanes);
 }
 
-/* What compilers make a negation of: -a, a * -1, a / -1, -0 - a.  The value that is negated, or
-   IR_NONE. */
+/* Operations that compilers turn into a negation: -a, a * -1, a / -1, -0 - a. Returns the negated
+   value, or IR_NONE. */
 static ir_val negated(const printer *p, const ir_ins *i) {
   const ir_ins *ins = p->k->ins;
   ir_val a = i->arg[0], b = i->arg[1];
@@ -333,7 +334,7 @@ static ir_val negated(const printer *p, const ir_ins *i) {
 
 static void put_value(printer *p, ir_val v, const ir_ins *i) {
   if (i->op == IR_GET && i->imm && ir_is_float(i->type) &&
-      p->dialect->language == CLB_LANGUAGE_CUDA) { /* for all the compiler knows, it changes */
+      p->dialect->language == CLB_LANGUAGE_CUDA) { /* the compiler must assume that it changes */
     line(p);
     ADD("asm volatile(\"\" : \"+%s\"(v%d));\n", i->type == IR_F32 ? "f" : "d", (int)i->arg[0]);
   }
@@ -351,7 +352,7 @@ static void put_value(printer *p, ir_val v, const ir_ins *i) {
   ADD(hide ? ");\n" : ";\n");
 }
 
-/* Words of control stand one step further out. */
+/* Control statements are indented one step less. */
 static void put_control(printer *p, const ir_ins *i) {
   p->depth -= i->op != IR_IF;
   line(p);
@@ -363,8 +364,8 @@ static void put_control(printer *p, const ir_ins *i) {
   p->depth += i->op != IR_END;
 }
 
-/* Threads of a vendor's sub-group that a shuffle or a barrier of the IR's sub-group can be said
-   with. */
+/* Whether the IR's sub-group is narrower than the vendor's, so that its shuffles and barriers need
+   masks. */
 static bool narrow(const printer *p) {
   int lanes = p->k->lanes, most = p->dialect->language == CLB_LANGUAGE_CUDA ? 32 : 64;
   return p->dialect->language == CLB_LANGUAGE_OPENCL || (lanes <= most && !(lanes & (lanes - 1)));

@@ -1,5 +1,5 @@
-/* src/codegen/simt_builtins.c - the words in which OpenCL C, CUDA and HIP differ, each defined when
-   a text uses it. */
+/* src/codegen/simt_builtins.c - the built-ins in which OpenCL C, CUDA and HIP differ, each defined
+   when a text uses it. */
 #include "src/codegen/simt_builtins.h"
 
 #include <ctype.h>
@@ -7,8 +7,8 @@
 
 typedef struct {
   const char *name;
-  const char *opencl;    /* NULL: the language cannot say it */
-  const char *subgroups; /* OpenCL with sub-groups; NULL: as without */
+  const char *opencl;    /* NULL: the language cannot express it */
+  const char *subgroups; /* OpenCL with sub-groups; NULL: the same as without */
   const char *cuda, *hip;
 } word;
 
@@ -53,7 +53,7 @@ typedef struct {
         "#define shuffle_xor_" type "(x, with, lanes) shuffle_" type                               \
         "(x, (int)(thread_index() % lanes) ^ (with), lanes)"                                       \
   }
-/* Compare and swap until nobody came between. */
+/* Compare and swap until no other thread has interfered. */
 #define SWAP_LOOP(type, word, real, exchange)                                                      \
   "#define atomic_add_" type "(space, at, x) do { volatile space " word                            \
   " *p_ = (volatile space " word " *)(at); " word                                                  \
@@ -65,7 +65,7 @@ typedef struct {
   "((void)atomic_fetch_add_explicit((volatile space atomic_" real                                  \
   " *)(at), x, memory_order_relaxed, memory_scope_device))"
 
-/* A word stands below the words it uses. */
+/* A built-in comes after those it uses. */
 static const word words[] = {
     {"double", "#pragma OPENCL EXTENSION cl_khr_fp64 : enable", NULL, "", ""},
     {"KERNEL",
@@ -89,8 +89,8 @@ static const word words[] = {
     {"thread_index", "#define thread_index() (u32)get_local_id(0)", NULL,
      "#define thread_index() (u32)threadIdx.x",
      "#define thread_index() (u32)__builtin_amdgcn_workitem_id_x()"},
-    /* The same number in all lanes of a wave is said to be so: it and what follows from it live in
-       scalar registers. */
+    /* readfirstlane marks a number as the same in all lanes of a wave, so that it and values
+       computed from it are kept in scalar registers. */
     {"subgroup_index", "#define subgroup_index(lanes) (int)(thread_index() / lanes)", NULL,
      "#define subgroup_index(lanes) (int)(thread_index() / lanes)",
      "#if defined(__GFX10__) || defined(__GFX11__) || defined(__GFX12__)\n#define WAVE "
@@ -129,7 +129,7 @@ static const word words[] = {
      "\"f\"(x)); return h; }",
      "#define f32_to_f16(x) __builtin_bit_cast(u16, (_Float16)(float)(x))"},
     {"bf16_to_f32", EACH("#define bf16_to_f32(h) bits_f32((u32)(h) << 16)")},
-    /* To nearest, ties to even; a NaN keeps its high bits and is made quiet. */
+    /* Rounds to nearest, ties to even; a NaN keeps its high bits and becomes quiet. */
     {"f32_to_bf16", EACH("DEVICE u16 f32_to_bf16(float x) {\n  u32 u = f32_bits(x);\n"
                          "  return (u16)((u & 0x7fffffffu) > 0x7f800000u ? (u >> 16) | 0x40u : (u "
                          "+ 0x7fffu + ((u >> 16) & 1u)) >> 16);\n}")},
@@ -145,9 +145,9 @@ static const word words[] = {
     {"sine", NULL, NULL, NULL, clb_hip_sine},
     TURNS("sin", "0"),
     TURNS("cos", "1"),
-    /* AMD's instruction may miss by one unit: the neighbours' residuals say which of three is
-       nearest.  Small x is scaled by 2^32 so that the residuals are exact.  s = 0 and infinity are
-       right as they are. */
+    /* AMD's instruction may be off by one ulp: the residuals of the neighbours tell which of the
+       three is nearest. Small x is scaled by 2^32 so that the residuals are exact. s = 0 and
+       infinity are already correct. */
     {"sqrt_f32", "#define sqrt_f32 sqrt", NULL, "#define sqrt_f32 __fsqrt_rn",
      "DEVICE float sqrt_f32(float x) {\n"
      "  bool small = x < 0x1p-96f;\n  float y = small ? x * 0x1p+32f : x, s = "
@@ -157,7 +157,7 @@ static const word words[] = {
      "> 0.0f ? up : r;\n"
      "  r = small ? r * 0x1p-16f : r;\n  return y == 0.0f || y == bits_f32(0x7f800000u) ? y : "
      "r;\n}"},
-    /* Goldschmidt's iteration from the hardware's 1 / sqrt, then two residual corrections. */
+    /* Goldschmidt iteration from the hardware's 1 / sqrt, then two residual corrections. */
     {"sqrt_f64", "#define sqrt_f64 sqrt", NULL, "#define sqrt_f64 __dsqrt_rn",
      "DEVICE double sqrt_f64(double x) {\n"
      "  bool small = x < 0x1p-767;\n  double y = small ? x * 0x1p+256 : x, q = "
@@ -190,8 +190,7 @@ static const word words[] = {
      "#define hidden(mask) (bool)intel_sub_group_shuffle((uint)(mask), get_sub_group_local_id())",
      NULL, NULL},
 
-    /* Work starts at offset 0, which no compiler can know; whole numbers are kept across barriers.
-     */
+    /* The global offset is 0, which the compiler cannot know; integers are kept across barriers. */
     {"negated", "#define negated(x) ((x) * (float)((int)get_global_offset(0) - 1))", NULL, NULL,
      NULL},
 

@@ -1,15 +1,15 @@
-/* src/codegen/simt_builtins.h - the words in which OpenCL C, CUDA and HIP differ; a kernel's body
-   is the same text in all three. */
+/* src/codegen/simt_builtins.h - the built-in functions in which OpenCL C, CUDA and HIP differ; a
+   kernel's body is the same text in all three. */
 #ifndef CLB_SRC_CODEGEN_SIMT_BUILTINS_H
 #define CLB_SRC_CODEGEN_SIMT_BUILTINS_H
 
 #include "src/codegen/codegen.h"
 
-/* Adds to `out` the definition of every word the body uses.  NULL, or the word that this language
-   lacks. */
+/* Appends to `out` the definition of every built-in that the body uses. Returns NULL, or the name
+   of one that this language lacks. */
 const char *clb_builtins(const clb_dialect *dialect, const char *body, clb_text *out);
 
-/* AMD's own: simt_builtins_hip.c. */
+/* Versions for AMD, in simt_builtins_hip.c. */
 extern const char clb_hip_exp_f32[], clb_hip_exp_f64[], clb_hip_turn_f32[], clb_hip_turn_f64[],
     clb_hip_sine[];
 

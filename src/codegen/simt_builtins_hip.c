@@ -1,5 +1,5 @@
-/* src/codegen/simt_builtins_hip.c - exp, sin and cos for AMD, whose compilers have none without
-   ROCm's device library; to 4 ulp everywhere. */
+/* src/codegen/simt_builtins_hip.c - exp, sin and cos for AMD, whose compilers lack them without
+   ROCm's device library; accurate to 4 ulp everywhere. */
 #include "src/codegen/simt_builtins.h"
 
 /* e^x = 2^n e^r, |r| <= ln(2) / 2, by Taylor's series. */

@@ -1,6 +1,6 @@
-/* src/ir/barriers.c - what can be known without running about lanes that meet: whether all
-   sub-groups come by the same barriers of the group, and whether a barrier stands between a store
-   and a load that surely reads what another lane stored. */
+/* src/ir/barriers.c - static analysis of barriers: whether all sub-groups reach the same barriers
+   of the group, and whether there is a barrier between a store and a load that certainly reads what
+   another lane stored. */
 #include "src/ir/barriers.h"
 
 #include <stdlib.h>
@@ -10,12 +10,11 @@
 
 typedef struct {
   const ir_kernel *k;
-  unsigned char *same; /* of a value: in every sub-group what it is in the others, lane by lane */
-  ir_val *condition;   /* of an ELSE: its IF */
+  unsigned char *same; /* for a value: it is the same in all sub-groups, lane by lane */
+  ir_val *condition;   /* for an ELSE: its IF */
 } meeting;
 
-/* The innermost LOOP or IF from `scope` outwards that sub-groups may go through in different ways;
-   IR_NONE: none. */
+/* The innermost LOOP or IF from `scope` outwards in which sub-groups may diverge; IR_NONE: none. */
 static ir_val parting(const meeting *m, ir_val scope) {
   for (; scope != IR_NONE; scope = m->k->ins[scope].scope) {
     ir_val by = m->k->ins[scope].op == IR_ELSE ? m->condition[scope] : scope;
@@ -25,7 +24,7 @@ static ir_val parting(const meeting *m, ir_val scope) {
   return IR_NONE;
 }
 
-/* One walk over the list; whether it learnt anything. */
+/* One pass over the list; returns whether anything changed. */
 static bool learn(meeting *m) {
   bool learnt = false;
   for (ir_val v = 0, open = IR_NONE; v < m->k->n; v++) {
@@ -92,7 +91,11 @@ static bool linear_of(const ir_kernel *k, ir_val v, linear *f) {
   return a.root == IR_NONE && b.root == IR_NONE && !(a.stride && b.stride);
 }
 
-enum { SMALL = 1 << 24, KEPT = 64 }; /* numbers that do not wrap; stores that are kept in mind */
+enum {
+  SMALL = 1 << 24,
+  KEPT = 64
+}; /* limit of numbers that cannot wrap; number of stores that are
+      tracked */
 
 static bool small(const linear *f) { return llabs(f->at) < SMALL && llabs(f->stride) < SMALL; }
 

@@ -1,5 +1,4 @@
-/* src/ir/barriers.h - what can be known without running about lanes that meet; for ir_verify and
-   ir_drop_barriers. */
+/* src/ir/barriers.h - static analysis of barriers, for ir_verify and ir_drop_barriers. */
 #ifndef CLB_SRC_IR_BARRIERS_H
 #define CLB_SRC_IR_BARRIERS_H
 
@@ -7,14 +6,15 @@
 
 typedef enum { IR_MEETS, IR_PARTS, IR_MEETS_UNKNOWN } ir_met; /* unknown: no memory */
 
-/* Whether all sub-groups come by each BARRIER of the group; if not, which stands under what. */
+/* Whether all sub-groups reach each BARRIER of the group; if not, *barrier is one that they do not
+   all reach, inside the block *under. */
 ir_met ir_barriers_meet(const ir_kernel *k, ir_val *barrier, ir_val *under);
 
-/* Whether a load of a LOCAL array surely reads what another lane stored, with no BARRIER between.
- */
+/* Whether a load of a LOCAL array certainly reads what another lane stored, with no BARRIER in
+ between. */
 bool ir_reads_unmet(const ir_kernel *k, ir_val *store, ir_val *load);
 
-/* Keeps the instructions that are not 0 in `live`, which then says where they are now. */
+/* Keeps the instructions whose entry in `live` is not 0; `live` then holds their new indices. */
 void ir_keep(ir_kernel *k, int32_t *live);
 
 #endif

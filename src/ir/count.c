@@ -1,8 +1,7 @@
-/* src/ir/count.c - what one row costs: loads and stores of global memory, flops.
-
-   Each sub-group is followed through the list, but only to where something is decided: values made
-   of constants, LANE, SUBGROUP and loop variables are computed, lane by lane, if a mask, a
-   condition or a bound asks for them.  The rest is summed up once per block. */
+/* src/ir/count.c - the cost of one row: loads and stores of global memory, flops. Each sub-group is
+   followed through the list, but only as far as decisions require: values computed from constants,
+   LANE, SUBGROUP and loop variables are evaluated, lane by lane, if a mask, a condition or a bound
+   depends on them. The rest is summed once per block. */
 #include <stdlib.h>
 
 #include "src/ir/ir.h"
@@ -14,12 +13,12 @@ typedef struct {
   bool known;
 } value;
 
-/* A block's head (item 0 is the whole list's), its end, a masked access, or a value. */
+/* The head of a block (item 0 is that of the whole list), its end, a masked access, or a value. */
 typedef struct {
-  int32_t v, end;  /* instruction; of a block: the item that ends it */
-  int32_t active;  /* of a mask: lanes in which it is not known to be false */
-  size_t first;    /* of a value: where its lanes are in `values` */
-  ir_counts plain; /* of a block: what is in it and always the same */
+  int32_t v, end;  /* instruction; for a block: the item that ends it */
+  int32_t active;  /* for a mask: lanes in which it is not known to be false */
+  size_t first;    /* for a value: offset of its lanes in `values` */
+  ir_counts plain; /* for a block: the constant part of its counts */
 } item;
 
 typedef struct {
@@ -29,11 +28,11 @@ typedef struct {
   item *items;
   value *values;
   size_t n_values;
-  int32_t n_items, subgroup, steps; /* steps: items that loops may still walk over */
-  bool alike;                       /* sub-groups do the same */
+  int32_t n_items, subgroup, steps; /* steps: number of items that loops may still process */
+  bool alike;                       /* all sub-groups do the same */
 } counter;
 
-/* ---- what one instruction does in a sub-group ---- */
+/* ---- counts of one instruction in a sub-group ---- */
 
 static int mask_of(const ir_ins *i) { return i->op == IR_COPY ? 4 : 2; }
 
@@ -42,7 +41,7 @@ static bool is_access(const ir_kernel *k, const ir_ins *i) {
   return some && k->ins[i->arg[i->op == IR_COPY ? 2 : 0]].op == IR_BUFFER;
 }
 
-/* `active`: lanes that take part.  What is uniform is done once. */
+/* `active`: number of active lanes. Uniform operations are done once. */
 static ir_counts one(const ir_kernel *k, const ir_ins *i, double active) {
   static const uint8_t flops[IR_OP_COUNT] = {
       [IR_ADD] = 1, [IR_SUB] = 1,        [IR_MUL] = 1,       [IR_DIV] = 1,
@@ -203,7 +202,7 @@ static ir_counts walk_loop(counter *c, int32_t at) {
   return sum;
 }
 
-/* Of IF at `at`, whose ELSE, if any, ends its block. */
+/* The counts of the IF at `at`, whose ELSE, if any, ends its block. */
 static ir_counts walk_if(counter *c, int32_t at) {
   const item *it = &c->items[at];
   const ir_ins *end = &c->k->ins[c->items[it->end].v];
@@ -253,7 +252,7 @@ static void mark(counter *c) {
   }
 }
 
-/* Whether instruction v becomes an item; `lanes`: of its value. */
+/* Whether instruction v becomes an item; *lanes: the number of lanes of its value. */
 static bool decides(const counter *c, ir_val v, size_t *lanes) {
   const ir_ins *i = &c->k->ins[v];
   bool leaf = i->op == IR_INT || i->op == IR_LANE || i->op == IR_SUBGROUP,

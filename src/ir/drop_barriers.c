@@ -1,21 +1,20 @@
-/* src/ir/drop_barriers.c - barriers that order nothing go.
-
-   A barrier orders what its lanes did to LOCAL arrays before it, since a barrier as wide, and what
-   they do after it, until a barrier as wide.  It is idle where on no path one of the former and one
-   of the latter are to the same array with a write among them.  They go one by one: of two that
-   stand together the second then is needed. */
+/* src/ir/drop_barriers.c - removes barriers that order nothing. A barrier orders the accesses of
+   its lanes to LOCAL arrays before it, back to a barrier at least as wide, and those after it, up
+   to a barrier at least as wide. It is redundant if on no path an access before and an access after
+   it are to the same array with at least one write. Barriers are removed one at a time: of two
+   adjacent ones the second is then needed. */
 #include "src/ir/barriers.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What matters of the list: accesses to LOCAL arrays, barriers, and where paths part. */
+/* The relevant part of the list: accesses to LOCAL arrays, barriers, and branches. */
 typedef struct {
   ir_val at;
   ir_op op;
-  int32_t array; /* of an access; else -1 */
+  int32_t array; /* the array of an access; else -1 */
   bool writes;
-  int32_t way[2][2]; /* those before, those after; -1: none */
+  int32_t way[2][2]; /* predecessors, successors; -1: none */
 } event;
 
 enum { BEFORE, AFTER };
@@ -25,7 +24,7 @@ typedef struct {
   const ir_kernel *k;
   event *e;
   int32_t n, *array, n_arrays, *todo;
-  unsigned char *seen, *done[2]; /* done: READ, WRITTEN of an array */
+  unsigned char *seen, *done[2]; /* done: READ, WRITTEN by array */
 } paths;
 
 /* ---- events ---- */
@@ -35,7 +34,7 @@ static void add(paths *p, ir_val at, int32_t array, bool writes) {
   p->e[p->n++] = (event){at, op, array, writes, {{-1, -1}, {-1, -1}}};
 }
 
-/* What a COPY writes comes when it is sent or, at the latest, when it is waited for. */
+/* A COPY writes between its issue and, at the latest, its COPY_WAIT. */
 static void add_arrivals(paths *p, ir_val at) {
   for (int32_t a = 0; a < p->n_arrays; a++)
     if (p->done[0][a]) add(p, at, a, true);
@@ -70,9 +69,10 @@ static void connect(paths *p, int32_t from, int32_t to) {
   before[before[0] >= 0] = from;
 }
 
-/* A LOOP goes on to its first event or past its END, which goes back to it; an ELSE to the END. */
+/* A LOOP continues at its first event or after its END, which goes back to the LOOP; an ELSE
+   continues at the END. */
 static void find_ways(paths *p) {
-  int32_t *open = p->todo, depth = 0; /* events that opened blocks; of an IF with ELSE: both */
+  int32_t *open = p->todo, depth = 0; /* events that opened blocks; for an IF with ELSE: both */
   for (int32_t e = 0; e < p->n; e++) {
     ir_op op = p->e[e].op;
     if (op == IR_LOOP || op == IR_IF) open[depth++] = e;
@@ -91,7 +91,8 @@ static void find_ways(paths *p) {
 
 /* ---- barriers ---- */
 
-/* What is done to arrays before or after the barrier up to the next that is as wide. */
+/* Collects the accesses to arrays before or after the barrier up to the next barrier at least as
+   wide. */
 static void reach(paths *p, int32_t barrier, int way) {
   int32_t n = 0;
   bool group = p->k->subgroups > 1 && p->k->ins[p->e[barrier].at].imm;
@@ -151,7 +152,7 @@ bool ir_drop_barriers(ir_kernel *k) {
     for (int32_t e = 0; e < p.n; e++)
       if (p.e[e].op == IR_BARRIER && idle(&p, e)) {
         live[p.e[e].at] = 0;
-        p.e[e].op = IR_OP_COUNT; /* one may pass */
+        p.e[e].op = IR_OP_COUNT; /* control flow may pass */
       }
     ir_keep(k, live);
   }

@@ -1,10 +1,8 @@
-/* src/ir/interpret.c - runs a kernel on this thread, one instruction at a time, lane by lane: the
-   meaning of the IR.
-
-   A value is an array over lanes: 4 bytes a lane (bool is i32) or 8; a wide LOAD is `width` such
-   arrays, and its ELEMENTs point into them.  A sub-group runs to its next BARRIER, then the others
-   have their turn, until all have met at one of the group; arrays of the group are filled with NaN
-   before. */
+/* src/ir/interpret.c - runs a kernel on this thread, one instruction at a time, lane by lane: this
+   defines the meaning of the IR. A value is an array over lanes with 4 bytes per lane (bool is i32)
+   or 8; a wide LOAD is `width` such arrays, and its ELEMENTs point into them. A sub-group runs to
+   its next BARRIER, then the other sub-groups run, until all have reached a BARRIER of the group;
+   arrays of the group are initially filled with NaN. */
 #include "src/ir/ir.h"
 
 #include <inttypes.h>
@@ -50,7 +48,7 @@ static bool reduce(const ir_machine *m, char *base, int32_t v) {
   size_t bytes = (size_t)ir_type_bytes((ir_type)i->type);
   char *to = ir_machine_lanes(m, base, v);
   memcpy(to, ir_machine_lanes(m, base, i->arg[0]), (size_t)m->k->lanes * bytes);
-  /* Lane l + d of a step has what lane l has: addition commutes. */
+  /* In each step lane l + d has the same value as lane l, because addition commutes. */
   for (int32_t d = m->k->lanes / 2; d; d /= 2)
     ir_lane_functions[IR_ADD][i->type](d, to, to, to + (size_t)d * bytes, NULL);
   for (int32_t l = 1; l < m->k->lanes; l++) memcpy(to + (size_t)l * bytes, to, bytes);
@@ -68,7 +66,7 @@ static bool divisible(const ir_machine *m, char *base, int32_t v) {
   return true;
 }
 
-/* Whether CAST v, of a float to an integer, gives what it holds. */
+/* Whether the result of CAST v, of a float to an integer, fits in the integer. */
 static bool fits(const ir_machine *m, char *base, int32_t v, ir_type from) {
   const ir_ins *i = &m->k->ins[v];
   const void *a = ir_machine_lanes(m, base, i->arg[0]);
@@ -123,7 +121,7 @@ static void count_to(const ir_machine *m, char *base, int32_t v, int64_t x) {
   fill(m, base, v, m->k->ins[v].type == IR_I64 ? (ir_arg){.i64 = x} : (ir_arg){.i32 = (int32_t)x});
 }
 
-/* Where to go after the LOOP, IF, ELSE or END v; -1 after an error. */
+/* The next instruction after the LOOP, IF, ELSE or END v; -1 after an error. */
 static int32_t branch(const ir_machine *m, char *base, int32_t v) {
   const ir_ins *i = &m->k->ins[v];
   if (i->op == IR_IF) return first_lane(m, base, i->arg[0]) ? v + 1 : m->jump[v] + 1;
@@ -207,7 +205,7 @@ static bool run_group(const ir_machine *m) {
 
 static size_t aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
-/* Where everything lies, and which block ends where. */
+/* Computes the offsets of values and arrays, and the ends of blocks. */
 static void lay_out(ir_machine *m) {
   const ir_kernel *k = m->k;
   int32_t open = IR_NONE;
@@ -233,7 +231,7 @@ static void lay_out(ir_machine *m) {
   }
 }
 
-/* Arrays, and the values that no group changes. */
+/* Sets up arrays, and values that are the same in all groups. */
 static void prepare(ir_machine *m) {
   const ir_arg *arg = m->arg;
   for (int32_t v = 0; v < m->k->n; v++) {

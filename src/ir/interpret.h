@@ -1,19 +1,19 @@
-/* src/ir/interpret.h - the interpreter's machine, and the room where it reads and writes memory. */
+/* src/ir/interpret.h - the state of the interpreter, and its accesses to memory. */
 #ifndef CLB_SRC_IR_INTERPRET_H
 #define CLB_SRC_IR_INTERPRET_H
 
 #include "src/ir/ir.h"
 #include "src/ir/races.h"
 
-/* What a lane's COPY has still to bring, and after how many COPY_COMMITs of its sub-group it was
-   sent for. */
+/* A COPY of one lane that has not completed, and after how many COPY_COMMITs of its sub-group it
+   was issued. */
 typedef struct {
   char *to;
   const char *from;
   size_t bytes;
   int64_t batch;
-  ir_shadow *at; /* records of the elements that it writes, */
-  int32_t width; /* so many */
+  ir_shadow *at; /* race records of the elements that it writes */
+  int32_t width; /* number of these elements */
 } ir_coming;
 typedef struct {
   ir_coming *first;
@@ -24,19 +24,18 @@ typedef struct {
 typedef struct {
   const ir_kernel *k;
   const ir_arg *arg;
-  size_t *slot;  /* of a value: its bytes from the start of a sub-group's values; of a LOCAL: from
-                    the start of `local` */
-  int32_t *jump; /* of LOOP, IF, ELSE: its ELSE or END; of END: its LOOP, or itself */
-  void **array;  /* of BUFFER, LOCAL: its memory */
+  size_t *slot;  /* for a value: its byte offset in a sub-group's values; for a LOCAL: in `local` */
+  int32_t *jump; /* for LOOP, IF, ELSE: its ELSE or END; for END: its LOOP, or itself */
+  void **array;  /* for BUFFER, LOCAL: its memory */
   char *values;  /* sub-group by sub-group */
   size_t bytes;  /* of one sub-group's values */
   char *local;
   size_t local_bytes;
-  int64_t *at;     /* indices of the lanes at work; -1 where masked */
-  int32_t *pc;     /* where each sub-group is */
+  int64_t *at;     /* element index of each active lane; -1 where masked */
+  int32_t *pc;     /* the next instruction of each sub-group */
   bool *met;       /* whether it waits for the others of the group */
-  ir_queue *queue; /* of each sub-group: what COPY has sent for, in order */
-  ir_races *races; /* what is done where, and whether lanes may */
+  ir_queue *queue; /* for each sub-group: copies in flight, in order */
+  ir_races *races; /* records every access and reports races */
   int64_t group;
   char *error;
   size_t size;
@@ -52,7 +51,7 @@ static inline void *ir_machine_lanes(const ir_machine *m, char *base, ir_val v) 
 
 static inline bool ir_machine_wide(ir_type t) { return t == IR_I64 || t == IR_F64; }
 
-/* LOAD, STORE, ATOMIC_ADD and COPY; what COPY_WAIT waits for. */
+/* LOAD, STORE, ATOMIC_ADD, COPY, and the completion of copies for COPY_WAIT. */
 bool ir_machine_load(const ir_machine *m, char *base, int32_t v);
 bool ir_machine_store(const ir_machine *m, char *base, int32_t v);
 bool ir_machine_atomic_add(const ir_machine *m, char *base, int32_t v);

@@ -1,5 +1,4 @@
-/* src/ir/interpret_memory.c - the interpreter reads and writes memory, and says where lanes race.
- */
+/* src/ir/interpret_memory.c - memory accesses of the interpreter, and reports of races. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +14,7 @@ static int32_t subgroup_of(const ir_machine *m, const char *base) {
 
 /* ---- races ---- */
 
-/* "lane 3 of sub-group 1 of group 0", as far as there is one. */
+/* Appends "lane 3 of sub-group 1 of group 0", as far as these are known. */
 static void add_actor(clb_text *t, int32_t lane, int32_t subgroup, int64_t group) {
   if (lane >= 0) clb_text_add(t, "lane %d of ", (int)lane);
   if (subgroup >= 0)
@@ -53,13 +52,13 @@ static bool race(const ir_machine *m, int32_t v, int32_t subgroup, ir_val array,
   return false;
 }
 
-/* Whether all lanes go to one place. */
+/* Whether all lanes access the same element. */
 static bool alike(const ir_machine *m, ir_val index, ir_val mask) {
   return m->k->ins[index].shape == IR_UNIFORM &&
          (mask == IR_NONE || m->k->ins[mask].shape == IR_UNIFORM);
 }
 
-/* Whether the lanes may do to m->at what instruction v does. */
+/* Whether the lanes may access m->at as instruction v does. */
 static bool may(const ir_machine *m, char *base, int32_t v, ir_val array, ir_doing doing, bool once,
                 int32_t width) {
   ir_conflict c;
@@ -130,8 +129,8 @@ bool ir_machine_atomic_add(const ir_machine *m, char *base, int32_t v) {
   return true;
 }
 
-/* A COPY is done as late as it may be: when COPY_WAIT says that its batch has arrived; what is read
-   before is what was there. */
+/* A COPY is carried out as late as allowed: at the COPY_WAIT for its batch; earlier reads see the
+   old contents. */
 static bool send_for(const ir_machine *m, ir_queue *q, int32_t v, ir_coming what) {
   if (q->n == q->capacity) {
     size_t capacity = 2 * q->capacity + 64;

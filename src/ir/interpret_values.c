@@ -200,7 +200,7 @@ ELEMENTS(ACCESS)
 ir_gather *const ir_gathers[IR_BF16 + 1] = {ELEMENTS(GATHER)};
 ir_scatter *const ir_scatters[IR_BF16 + 1] = {ELEMENTS(SCATTER)};
 
-/* Other threads may run other groups on the same memory. */
+/* Atomic, because other threads may run other groups on the same memory. */
 void ir_atomic_adds(bool f64, int32_t lanes, const int64_t *at, void *to, const void *from) {
   for (int32_t l = 0; l < lanes; l++) {
     if (at[l] < 0) continue;

@@ -1,11 +1,11 @@
-/* src/ir/interpret_values.h - the loops over lanes of the interpreter, as tables by op and type;
-   NULL where there is none. */
+/* src/ir/interpret_values.h - the interpreter's loops over lanes, as tables by op and type; NULL
+   where there is none. */
 #ifndef CLB_SRC_IR_INTERPRET_VALUES_H
 #define CLB_SRC_IR_INTERPRET_VALUES_H
 
 #include "src/ir/ir.h"
 
-/* to[l] = op(a[l], b[l], c[l]); operands an op does not take are not read. */
+/* to[l] = op(a[l], b[l], c[l]); operands that the op does not take are not read. */
 typedef void ir_lane_function(int32_t lanes, void *to, const void *a, const void *b, const void *c);
 extern ir_lane_function *const
     ir_lane_functions[IR_OP_COUNT]
@@ -21,7 +21,7 @@ extern ir_gather *const ir_gathers[IR_BF16 + 1];
 extern ir_scatter *const ir_scatters[IR_BF16 + 1];
 void ir_atomic_adds(bool f64, int32_t lanes, const int64_t *at, void *to, const void *from);
 
-/* Bits of binary16 and bfloat16; to: nearest, ties to even. */
+/* Conversions from and to the bits of binary16 and bfloat16; rounding to nearest, ties to even. */
 float ir_from_f16(uint16_t bits);
 uint16_t ir_to_f16(float x);
 float ir_from_bf16(uint16_t bits);

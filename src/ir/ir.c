@@ -1,5 +1,5 @@
-/* src/ir/ir.c - builds a kernel: types, shapes, hash-consing, constant folding, removal of what
-   nothing uses. */
+/* src/ir/ir.c - builds a kernel: types, shapes, hash-consing, constant folding, removal of unused
+   instructions. */
 #include "src/ir/barriers.h"
 
 #include <math.h>
@@ -87,7 +87,7 @@ static bool same(const ir_ins *a, const ir_ins *b) {
          !memcmp(&a->real, &b->real, sizeof a->real);
 }
 
-/* Whether v can be used where building now goes on; the value of a LOOP only inside it. */
+/* Whether v can be used at the current position; the value of a LOOP only inside it. */
 static bool visible(const ir_kernel *k, ir_val v) {
   int32_t scope = k->ins[v].op == IR_LOOP ? v : k->ins[v].scope;
   for (int32_t s = k->scope; s != scope; s = k->ins[s].scope)
@@ -123,8 +123,8 @@ static ir_val append(ir_kernel *k, const ir_ins *i) {
   return k->n++;
 }
 
-/* Loads of a buffer that nothing writes say the same each time; shuffles do too, for lanes run in
-   step. */
+/* Loads from a buffer that is never written give the same value each time; so do shuffles, which
+   involve all lanes. */
 static bool consable(const ir_kernel *k, const ir_ins *i) {
   if (i->op == IR_LOAD) return k->ins[i->arg[0]].op == IR_BUFFER && !k->ins[i->arg[0]].imm;
   return ops[i->op].pure || i->op == IR_SHUFFLE || i->op == IR_SHUFFLE_XOR ||
@@ -440,7 +440,7 @@ static bool access(ir_kernel *k, ir_op op, ir_val array, ir_val index, ir_val ma
   return !k->error[0];
 }
 
-/* A mask that is always true is no mask. */
+/* Replaces a mask that is always true by none. */
 static ir_val plain_mask(const ir_kernel *k, ir_val mask) {
   return ir_int_value(k, mask, 0) == 1 ? IR_NONE : mask;
 }
@@ -679,14 +679,14 @@ void ir_end(ir_kernel *k) {
   bare(k, IR_END, 0);
 }
 
-/* ---- removal of what nothing uses ---- */
+/* ---- removal of unused instructions ---- */
 
 static bool removable(const ir_ins *i) {
   return ops[i->op].pure || i->op == IR_LOAD || i->op == IR_GET || i->op == IR_LOCAL ||
          i->op == IR_SHUFFLE || i->op == IR_SHUFFLE_XOR || i->op == IR_REDUCE_ADD;
 }
 
-/* Operands come before their users, so one walk backwards finds all that is needed. */
+/* Operands come before their users, so one backward pass finds everything that is needed. */
 static void mark(const ir_kernel *k, int32_t *live) {
   for (int32_t v = k->n - 1; v >= 0; v--) {
     const ir_ins *i = &k->ins[v];

@@ -4,23 +4,23 @@
    The list runs once per sub-group.  A value is UNIFORM (one number per sub-group), AFFINE (an
    integer that grows by the uniform `stride` from lane to lane) or VARYING.  LOOP and IF take
    uniform operands; lanes that must not act are masked in LOAD, STORE, ATOMIC_ADD and COPY.
-   Sub-groups of a group meet only at BARRIER (imm 1), which stands where all of them come by: not
-   under a LOOP or IF whose operands may differ between sub-groups.
+   Sub-groups of a group synchronize only at BARRIER (imm 1), which all of them must reach: it must
+   not stand under a LOOP or IF whose operands may differ between sub-groups.
 
-   Who may read what others wrote.  Lanes are not in step, sub-groups neither.  What one lane writes
-   to a LOCAL array another reads or overwrites, and what it reads another overwrites, only after a
-   BARRIER: of the sub-group within one, else of the group; a language may print as nothing what its
-   lanes, being in step, do not need.  A STORE of uniform values is all lanes', who may read it. A
-   COPY writes from then until COPY_WAIT, in the name of its lane.  Nothing orders what two lanes do
-   to one element of a BUFFER in one launch: where one of them writes, both are ATOMIC_ADDs.  ir_run
-   calls everything else a race.
+   Memory model. Neither lanes nor sub-groups run in lockstep. Two accesses of different lanes to
+   one element of a LOCAL array, at least one of them a write, must be separated by a BARRIER: of
+   the sub-group if both lanes belong to the same one, else of the group. A language whose lanes run
+   in lockstep may print the former as nothing. A STORE of uniform values counts as done by all
+   lanes, any of which may read it. A COPY writes at any time until COPY_WAIT, on behalf of its
+   lane. Accesses of two lanes to one element of a BUFFER are unordered within a launch: if one of
+   them writes, both must be ATOMIC_ADDs. ir_run reports everything else as a race.
 
    Arithmetic is IEEE: every ADD, MUL, FMA, DIV, SQRT rounds once and nothing is contracted or
-   reassociated; EXP, SIN, COS are the device's own, to 4 ulp.  MIN and MAX of floats: the other
-   operand where one is NaN.  Subnormals may be flushed. Integer DIV and MOD truncate; operands are
-   non-negative, the divisor positive.  i32 and i64 wrap. An AFFINE i32 that is cast to i64 must not
-   wrap from lane to lane. A float that is cast to an integer is truncated towards zero and must
-   then fit, in every lane; NaN does not.
+   reassociated; EXP, SIN, COS are the device's own, to 4 ulp. MIN and MAX of floats give the other
+   operand where one is NaN. Subnormals may be flushed. Integer DIV and MOD truncate; operands are
+   non-negative, the divisor positive. i32 and i64 wrap. An AFFINE i32 that is cast to i64 must not
+   wrap from lane to lane. A float that is cast to an integer is truncated towards zero; the result
+   must fit in every lane, and NaN is not allowed.
 
    Memory.  f16 and bf16 exist only as element types: a LOAD gives f32, a STORE takes f32 (round to
    nearest, even). LOCAL arrays belong to the group and start undefined.
@@ -117,7 +117,8 @@ typedef int32_t ir_val;
 typedef struct {
   uint8_t op, type, shape, element; /* type: of the value; element: of the array of BUFFER, LOCAL */
   ir_val arg[5];                    /* operands not used are IR_NONE */
-  ir_val stride; /* AFFINE: value (uniform, same type) added from lane to lane; else IR_NONE */
+  ir_val stride; /* AFFINE: value (uniform, same type) by which it grows from lane to lane; else
+                    IR_NONE */
   int32_t scope; /* the LOOP, IF or ELSE it stands in; IR_NONE at top level */
   int32_t width; /* LOAD, STORE, COPY: elements; else 0 */
   int32_t unused;
@@ -128,26 +129,27 @@ typedef struct {
 typedef struct {
   char name[64];            /* a C identifier */
   int32_t lanes, subgroups; /* of a group */
-  int32_t rows;             /* rows that one group works on: launch ceil(n / rows) groups */
+  int32_t rows;             /* rows that one group handles: launch ceil(n / rows) groups */
   int32_t large_registers;  /* 1: ask for the device's large register mode (Intel: 256 registers) */
-  int32_t resident; /* groups that a multiprocessor should hold at once (CUDA: caps registers); 0:
-                       the compiler's choice */
+  int32_t resident; /* groups that should be resident on a multiprocessor (CUDA: limits registers);
+                       0: the compiler's choice */
   int32_t n, pool_n;
   ir_ins *ins;
   ir_val *pool; /* operands of wide stores */
   /* while building */
   int32_t cap, pool_cap, scope, hash_cap;
   int32_t *hash;   /* open addressing: instruction + 1, or 0 */
-  bool narrow;     /* wide accesses to real numbers in buffers become one for each */
+  bool narrow;     /* wide accesses to floats in buffers are split into scalar ones */
   char error[200]; /* the first mistake; empty while all is well */
 } ir_kernel;
 
-/* ---- building; after the first mistake everything returns 0 and k->error says what it was ---- */
+/* ---- building; after the first mistake everything returns 0 and k->error describes it ---- */
 void ir_begin(ir_kernel *k, const char *name, int lanes, int subgroups, int rows);
 void ir_free(ir_kernel *k);
 
 ir_val ir_buffer(ir_kernel *k, ir_type element, bool written);
-void ir_stream(ir_kernel *k, ir_val buffer); /* what is written there need not stay in caches */
+void ir_stream(ir_kernel *k, ir_val buffer); /* hint: what is written there need not stay in
+                                                caches */
 ir_val ir_scalar(ir_kernel *k, ir_type type);
 ir_val ir_group(ir_kernel *k);
 ir_val ir_subgroup(ir_kernel *k);
@@ -162,8 +164,8 @@ ir_val ir_cast(ir_kernel *k, ir_type type, ir_val a);
 ir_val ir_local(ir_kernel *k, ir_type element, int64_t length);
 ir_val ir_var(ir_kernel *k, ir_val first, bool uniform); /* uniform: every SET must be uniform */
 ir_val ir_get(ir_kernel *k, ir_val var);
-/* In a loop that does not set it: what is computed from it stays there too, rather than fill
-   registers all the loop long. */
+/* For use in a loop that does not set the variable: values computed from it are not hoisted out of
+   the loop, where they would occupy registers throughout. */
 ir_val ir_get_here(ir_kernel *k, ir_val var);
 void ir_set(ir_kernel *k, ir_val var, ir_val value);
 ir_val ir_load(ir_kernel *k, ir_val array, ir_val index, ir_val mask);
@@ -196,11 +198,10 @@ static inline ir_val ir_add(ir_kernel *k, ir_val a, ir_val b) { return ir_2(k, I
 static inline ir_val ir_sub(ir_kernel *k, ir_val a, ir_val b) { return ir_2(k, IR_SUB, a, b); }
 static inline ir_val ir_mul(ir_kernel *k, ir_val a, ir_val b) { return ir_2(k, IR_MUL, a, b); }
 
-/* Drops instructions nothing uses and gives back the building memory.  false: k->error. */
+/* Drops unused instructions and frees the memory used for building. On false, see k->error. */
 bool ir_finish(ir_kernel *k);
 
-/* Drops the BARRIERs that order nothing; of a kernel that ir_verify has passed.  false: no memory.
- */
+/* Drops BARRIERs that order nothing, from a kernel that ir_verify has passed. false: no memory. */
 bool ir_drop_barriers(ir_kernel *k);
 
 /* ---- reading ---- */
@@ -216,26 +217,26 @@ static inline ir_type ir_register_type(ir_type t) {
 /* The constant of an INT (for LOOP bounds, strides), or `otherwise`. */
 int64_t ir_int_value(const ir_kernel *k, ir_val v, int64_t otherwise);
 
-/* Whether the whole list keeps the rules above; if not, error says which instruction breaks which.
- */
+/* Whether the whole list obeys the rules above; if not, error says which instruction breaks which
+ rule. */
 bool ir_verify(const ir_kernel *k, char *error, size_t size);
 
 typedef struct {
   double loads, stores, bytes_loaded, bytes_stored, flops; /* per row; global memory only */
 } ir_counts;
-/* Summed over the group's sub-groups and lanes.  Values made of constants, LANE, SUBGROUP and loop
-   variables are known: lanes known to be masked do not count, nor do branches known not to be
-   taken.  What is unknown (a row's number, what was loaded) is taken for true; of IF and ELSE the
-   larger counts, a loop of unknown bounds is one turn, and in one of very many turns the variable
-   is unknown. A uniform value is computed, loaded or stored once per sub-group; arithmetic is done
-   in all lanes.  loads < 0: no memory. */
+/* Sums over the group's sub-groups and lanes. Values computed from constants, LANE, SUBGROUP and
+   loop variables are known: lanes known to be masked do not count, nor do branches known not to be
+   taken. Unknown conditions (which depend on the row or on loaded values) are taken as true; of IF
+   and ELSE the larger counts; a loop with unknown bounds counts as one iteration; in a loop of very
+   many iterations the variable is unknown. A uniform value is computed, loaded or stored once per
+   sub-group; arithmetic is done in all lanes. loads < 0: no memory. */
 ir_counts ir_count(const ir_kernel *k);
 
 /* Bytes of a group's LOCAL arrays. */
 int ir_local_bytes(const ir_kernel *k);
 
-/* The list as bytes (equal kernels have equal bytes) and back.  ir_read trusts nothing: false
-   leaves k empty but for k->error. */
+/* The list as bytes (equal kernels have equal bytes) and back. ir_read does not trust its input: on
+   false k is empty except for k->error. */
 size_t ir_write(const ir_kernel *k, void *bytes, size_t size); /* returns the size needed */
 bool ir_read(ir_kernel *k, const void *bytes, size_t size);
 
@@ -247,17 +248,18 @@ typedef union {
   float f32;
   double f64;
 } ir_arg;
-/* Runs groups [first, last) on this thread; arg in the order of the parameters.  false: no memory,
-   or error says which instruction divided by zero, cast what does not fit, shuffled from no lane,
-   left the LOCAL array, missed an aligned place or raced with which other (of buffers those count
-   that are written, and those that start where a written one does). */
+/* Runs groups [first, last) on this thread; arg in the order of the parameters. false: no memory,
+   or error names the instruction that divided by zero, cast a value that does not fit, shuffled
+   from a lane that does not exist, left the LOCAL array, made a misaligned access, or raced with
+   another instruction (races are checked in buffers that are written, and in those that start at
+   the same address as one). */
 bool ir_run(const ir_kernel *k, const ir_arg *arg, int64_t first, int64_t last, char *error,
             size_t size);
 
 /* Whether k has SHUFFLE, SHUFFLE_XOR or REDUCE_ADD. */
 bool clb_shuffles(const ir_kernel *k);
-/* A kernel that says the same without SHUFFLE, SHUFFLE_XOR and REDUCE_ADD: they go through local
-   memory and group barriers. Only for kernels with one sub-group per group.  `out` is begun and
+/* An equivalent kernel without SHUFFLE, SHUFFLE_XOR and REDUCE_ADD, which use local memory and
+   group barriers instead. Only for kernels with one sub-group per group. `out` is begun and
    finished here; false: out->error. */
 bool clb_lower_shuffles(const ir_kernel *k, ir_kernel *out);
 

@@ -1,4 +1,4 @@
-/* src/ir/limits.h - what a schedule may know of a device. */
+/* src/ir/limits.h - the properties of a device on which schedules may depend. */
 #ifndef CLB_SRC_IR_LIMITS_H
 #define CLB_SRC_IR_LIMITS_H
 
@@ -7,7 +7,7 @@
 
 typedef struct {
   int lanes[2]; /* preferred sub-group size for CLB_F64, CLB_F32 arithmetic (index: clb_dtype) */
-  int max_subgroups;        /* of those lanes in one group */
+  int max_subgroups;        /* sub-groups of that size in one group */
   int64_t local_bytes;      /* of one group */
   int64_t most_local_bytes; /* of one group, where the kernel asks for it (CUDA: above 48 KB); at
                                least local_bytes */
@@ -16,7 +16,7 @@ typedef struct {
   bool simd; /* lanes are a CPU's SIMD lanes: wide loads and stores are transposed in registers,
                 staging is useless */
   bool subgroups;    /* false: the backend lowers shuffles, which needs subgroups == 1 */
-  bool async_copies; /* copies into local memory go on by themselves */
+  bool async_copies; /* copies into local memory are asynchronous */
   bool f64;
 } clb_limits;
 

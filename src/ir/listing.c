@@ -1,4 +1,4 @@
-/* src/ir/listing.c - one instruction as text to read. */
+/* src/ir/listing.c - one instruction as readable text. */
 #include "src/ir/listing.h"
 
 #include <inttypes.h>
@@ -11,7 +11,8 @@ static void print_shape(const ir_ins *i, clb_text *out) {
   else clb_text_add(out, i->shape == IR_UNIFORM ? " uniform" : " varying");
 }
 
-/* Exactly, as an odd integer times a power of two: 3p-1 is 1.5.  No locale has a say. */
+/* Prints the exact value as an odd integer times a power of two, independent of the locale: 3p-1 is
+   1.5. */
 static void print_real(double x, clb_text *out) {
   int exponent;
   int64_t m;

@@ -1,4 +1,4 @@
-/* src/ir/listing.h - one instruction as text to read: "LOAD f32 varying %5 %41". */
+/* src/ir/listing.h - one instruction as readable text: "LOAD f32 varying %5 %41". */
 #ifndef CLB_SRC_IR_LISTING_H
 #define CLB_SRC_IR_LISTING_H
 

@@ -1,8 +1,6 @@
-/* src/ir/lower_shuffles.c - the same kernel for devices without sub-groups: lanes meet in local
-   memory.
-
-   Lanes meet only where a group is one sub-group: then uniform loops and ifs bring the whole group
-   to every barrier. */
+/* src/ir/lower_shuffles.c - the same kernel for devices without sub-groups: lanes exchange values
+   through local memory. This requires that a group is one sub-group: then, as loops and ifs are
+   uniform, the whole group reaches every barrier. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,7 +9,7 @@
 typedef struct {
   const ir_kernel *from;
   ir_kernel *to;
-  ir_val *map;                 /* from a value of `from` to one of `to` */
+  ir_val *map;                 /* maps a value of `from` to one of `to` */
   ir_val meeting[IR_BF16 + 1]; /* by type: one LOCAL element per lane */
 } lowering;
 
@@ -27,7 +25,7 @@ bool clb_shuffles(const ir_kernel *k) {
 
 static ir_val mapped(const lowering *l, ir_val v) { return v == IR_NONE ? IR_NONE : l->map[v]; }
 
-/* Every lane shows its value to the others. */
+/* Every lane stores its value for the others. */
 static ir_val show(lowering *l, ir_val value, ir_type type) {
   ir_store(l->to, l->meeting[type], ir_lane(l->to), IR_NONE, value);
   ir_barrier(l->to, true);
@@ -40,7 +38,8 @@ static ir_val shuffle(lowering *l, ir_val value, ir_type type, ir_val lane) {
   return v;
 }
 
-/* lane ^ with, without an xor: the bits of lane that `with` flips go up or down by their weight. */
+/* lane ^ with, without an xor: each bit of `lane` that is set in `with` is flipped by adding or
+   subtracting its weight. */
 static ir_val flipped(ir_kernel *k, int64_t with) {
   ir_val lane = ir_lane(k), sum = lane;
   for (int64_t bit = 1; bit <= with; bit *= 2) {
@@ -53,8 +52,8 @@ static ir_val flipped(ir_kernel *k, int64_t with) {
   return sum;
 }
 
-/* Every lane adds all the values, in the order of REDUCE_ADD: v[j] is what lane j < d has after
-   step d. */
+/* Every lane adds all values, in the order of REDUCE_ADD: v[j] is what lane j < d has after step
+   d. */
 static ir_val reduce(lowering *l, ir_val value, ir_type type) {
   ir_kernel *k = l->to;
   int32_t lanes = k->lanes;
@@ -79,7 +78,7 @@ static ir_val load(lowering *l, const ir_ins *i) {
   ir_val v[IR_MAX_WIDTH];
   (i->imm ? ir_load_aligned : ir_load_wide)(l->to, mapped(l, i->arg[0]), mapped(l, i->arg[1]),
                                             mapped(l, i->arg[2]), i->width, v);
-  return v[0]; /* ELEMENT j of a wide one is v[0] + j: they are built in one go */
+  return v[0]; /* ELEMENT j of a wide one is v[0] + j: they are consecutive */
 }
 
 static void store(lowering *l, const ir_ins *i) {
@@ -89,7 +88,7 @@ static void store(lowering *l, const ir_ins *i) {
                 v);
 }
 
-/* What has no value: memory, batches, blocks. */
+/* Instructions without a value: memory, batches, blocks. */
 static void act(lowering *l, const ir_ins *i) {
   ir_kernel *k = l->to;
   const ir_val *a = i->arg;
@@ -149,8 +148,8 @@ static ir_val again(lowering *l, const ir_ins *i) {
   return i->arg[1] == IR_NONE ? ir_1(k, (ir_op)i->op, a) : ir_2(k, (ir_op)i->op, a, b);
 }
 
-/* The arrays that lanes meet in stand at the head: one for each type that crosses lanes.  Returns
-   whether any does. */
+/* Declares the arrays for the exchange at the start: one for each type that is exchanged. Returns
+   whether there is any. */
 static bool meet(lowering *l) {
   bool met[IR_BF16 + 1] = {false}, some = false;
   for (int32_t v = 0; v < l->from->n; v++) {

@@ -1,9 +1,8 @@
-/* src/ir/races.c - who read and wrote each element since which barrier.
-
-   An element keeps its last write and its last read.  Of accesses that nothing orders, several
-   reads or several ATOMIC_ADDs, it keeps that lanes or sub-groups were many: whatever is in
-   conflict with one of them is so with many.  What is ordered after the last write is ordered after
-   all before it. */
+/* src/ir/races.c - race detection: who read and wrote each element since the last barrier. For each
+   element the last write and the last read are recorded. For several unordered accesses (reads, or
+   ATOMIC_ADDs), only the fact that there were several lanes or sub-groups is recorded: an access
+   that conflicts with one of them conflicts with several. An access ordered after the last write is
+   ordered after all earlier ones. */
 #include "src/ir/races.h"
 
 #include <stdlib.h>
@@ -11,15 +10,15 @@
 
 enum {
   MANY = 0xfff,     /* lanes, or sub-groups */
-  ATOMIC = 1 << 24, /* in `who` of a write: by ATOMIC_ADD; */
+  ATOMIC = 1 << 24, /* in `who` of a write: by ATOMIC_ADD */
   ALIKE = 1 << 25,  /* all lanes of the sub-group write the same */
-  PAGE = 512,       /* elements whose records lie side by side */
+  PAGE = 512,       /* elements with contiguous records */
 };
 #define IN_FLIGHT UINT32_MAX
 #define MANY_GROUPS UINT32_MAX
 
 typedef struct {
-  uint64_t number; /* of the page, plus one; 0: an empty place of the table */
+  uint64_t number; /* of the page, plus one; 0: an empty slot of the table */
   ir_shadow *first;
 } page;
 
@@ -29,13 +28,13 @@ struct ir_races {
   ir_shadow **local; /* by instruction; NULL: a buffer */
   ir_shadow *locals;
   uint32_t time, since_group,
-      *since; /* of the last barrier: any, of the group, of each sub-group */
+      *since; /* time of the last barrier: any, of the group, of each sub-group */
   /* buffers */
-  char **base;       /* by instruction; NULL: what is done there does not count */
+  char **base;       /* by instruction; NULL: accesses are not checked */
   page *table, last; /* open addressing */
   size_t n_pages, capacity;
-  int unit;       /* bytes that a record is for */
-  uint32_t group; /* groups so far */
+  int unit;       /* bytes per record */
+  uint32_t group; /* number of groups so far */
 };
 
 static uint32_t who(int32_t subgroup, int32_t lane) {
@@ -83,7 +82,7 @@ static ir_shadow *record(ir_races *r, uint64_t unit) {
 
 /* ---- begin and end ---- */
 
-/* Buffers that are written, and those that start at the same place. */
+/* Finds the buffers that are written, and those that start at the same address. */
 static void find_buffers(ir_races *r, const ir_arg *arg) {
   const ir_kernel *k = r->k;
   const ir_arg *a = arg;
@@ -154,7 +153,7 @@ void ir_races_group(ir_races *r) {
 
 /* ---- one access ---- */
 
-/* Who does it now, in the terms of the element's records. */
+/* The current accessor, in terms of the element's records. */
 typedef struct {
   const ir_races *r;
   bool local;
@@ -162,8 +161,7 @@ typedef struct {
   int32_t by;
 } actor;
 
-/* Whether an access so far is ordered before what the actor does now, for all lanes of its
-   sub-group, */
+/* Whether an earlier access is ordered before the current one, for all lanes of its sub-group, */
 static bool ordered(const actor *a, const ir_access *x) {
   if (!x->time) return true;
   if (!a->local || x->time == IN_FLIGHT) return false;
@@ -171,21 +169,21 @@ static bool ordered(const actor *a, const ir_access *x) {
          (subgroup_of(x->who) == subgroup_of(a->who) && x->time < a->r->since[subgroup_of(a->who)]);
 }
 
-/* or is its own. */
+/* or by the same lane. */
 static bool own(const actor *a, const ir_access *x) {
   return (x->who & ~(uint32_t)(ATOMIC | ALIKE)) == a->who && lane_of(a->who) != MANY &&
          (a->local ? x->time != IN_FLIGHT : x->time == a->time);
 }
 
-/* Where all lanes wrote one number, each of them reads it, and, after the last of them, what all
-   write next is there. */
+/* If all lanes wrote the same number, each of them may read it, and may write it again together
+   with all others. */
 static bool follows(const actor *a, const ir_access *x, ir_doing doing) {
   bool same = x->who & ALIKE && subgroup_of(x->who) == subgroup_of(a->who) &&
               (a->local ? x->time != IN_FLIGHT : x->time == a->time);
   return same && (doing == IR_READS || (doing == IR_WRITES && lane_of(a->who) == MANY));
 }
 
-/* Keeps the access with those of its kind that it is not ordered after. */
+/* Records the access together with those of its kind that are not ordered before it. */
 static void add(const actor *a, ir_access *x, uint32_t mark) {
   uint32_t all = a->who;
   bool groups = !a->local && x->time && x->time != a->time;
@@ -206,7 +204,7 @@ static bool allowed(const actor *a, ir_doing doing, ir_shadow *s, const ir_acces
   *with = &s->read;
   if (doing != IR_READS && !ordered(a, &s->read) && !own(a, &s->read)) return false;
   bool plain = doing == IR_ADDS && !(s->write.who & ATOMIC) &&
-               !ordered(a, &s->write); /* the lane's own: others are in conflict with it still */
+               !ordered(a, &s->write); /* the lane's own: others still conflict with it */
   if (doing == IR_READS) add(a, &s->read, 0);
   else if (doing == IR_ADDS && !plain) add(a, &s->write, ATOMIC);
   else if (doing == IR_WRITES)

@@ -1,5 +1,5 @@
-/* src/ir/verify.c - what can be known of a finished kernel without running it: whether it keeps the
-   rules, and what it costs. */
+/* src/ir/verify.c - checks, without running it, whether a finished kernel obeys the rules of the
+   IR. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,8 +12,7 @@ enum { MAX_DEPTH = 64, MAX_GROUP = 1024 };
 
 typedef struct {
   const ir_kernel *k;
-  int32_t at, scope,
-      depth; /* the instruction looked at, the block it stands in, how many are open */
+  int32_t at, scope, depth; /* the current instruction, its block, the number of open blocks */
   bool bad;
   char *error;
   size_t size;
@@ -50,7 +49,7 @@ static bool defined(checker *c, ir_val v) {
   return true;
 }
 
-/* A value that arithmetic can take. */
+/* Whether it is a value that arithmetic accepts. */
 static bool value(checker *c, ir_val v) {
   if (!defined(c, v)) return false;
   const ir_ins *i = &c->k->ins[v];
@@ -140,7 +139,7 @@ static ir_val stride_of(const ir_kernel *k, ir_val v) {
   return k->ins[v].shape == IR_AFFINE ? k->ins[v].stride : IR_NONE;
 }
 
-/* Whether the stride is what the operands make it. */
+/* Whether the stride agrees with the operands. */
 static bool affine(const checker *c) {
   const ir_kernel *k = c->k;
   const ir_ins *i = here(c);
@@ -385,7 +384,7 @@ static bool ask(checker *c) {
 
 static bool nothing(checker *c) { return of_type(c, IR_VOID); }
 
-/* fields: I imm, R real, W width, E element may be other than empty */
+/* fields: I imm, R real, W width, E element may be non-empty */
 static const struct {
   bool (*check)(checker *c);
   const char *fields;
@@ -456,8 +455,8 @@ static bool has_value(ir_op op) {
   return true;
 }
 
-/* Fields within their enums, and empty where the op has no use for them: equal kernels have equal
-   bytes. */
+/* Checks that fields are within their enums, and empty if the op does not use them, so that equal
+   kernels have equal bytes. */
 static bool fields(checker *c) {
   const ir_ins *i = here(c);
   const char *uses = rules[i->op].fields;
@@ -481,7 +480,7 @@ static bool fields(checker *c) {
 
 /* ---- the whole list ---- */
 
-/* Leaves a block before ELSE and END; what stands in c->scope is then the block around it. */
+/* Leaves a block before ELSE and END; c->scope is then the enclosing block. */
 static bool leave(checker *c) {
   ir_op op = (ir_op)here(c)->op;
   if (op != IR_ELSE && op != IR_END) return true;

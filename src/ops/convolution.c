@@ -1,9 +1,7 @@
-/* src/ops/convolution.c - the graph convolution: what the user said, checked, and the launches of a
-   pass.
-
-   Results of edges are made for some edges at a time where the workspace does not hold the
-   gradients of x (and of shared weights) of all: the kernels take the edges numbered e0 ... e1 - 1,
-   and these gradients are then summed by sender (over all edges). */
+/* src/ops/convolution.c - the graph convolution: checks, and the launches of a pass. If the
+   workspace cannot hold the gradients of x (and of shared weights) of all edges, they are computed
+   for a block of edges at a time: kernels process edges e0 ... e1 - 1, and these gradients are then
+   summed by sender (those of weights over all edges). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,16 +13,17 @@
 #include "src/ops/row_sum.h"
 #include "src/ops/public_op.h"
 
-enum { LEAST_EDGES = 8192 }; /* that are worth a launch */
+enum { LEAST_EDGES = 8192 }; /* the fewest that are worth a launch */
 
 typedef struct {
-  clb_op *results;    /* the double backward pass's d_g; NULL: not asked for */
-  clb_row_sum *x, *z; /* gradients of x by sender, pieces of results of z; NULL: not needed */
-  clb_op *weights;    /* sums over edges of gradients of shared weights; NULL: not needed */
+  clb_op *results;    /* computes d_g of the double backward pass; NULL: not requested */
+  clb_row_sum *x, *z; /* sums gradients of x by sender, and partial sums of split rows of z; NULL:
+                         not needed */
+  clb_op *weights;    /* sums gradients of shared weights over edges; NULL: not needed */
   clb_convolution_vectors *vectors; /* NULL: y is given */
   clb_convolution_messages
-      *messages; /* NULL: there is a walk for the product; else nothing of the above but vectors */
-  int knots;     /* of the splines; 0: weights are given */
+      *messages; /* NULL: the product is channel-wise; else of the above only `vectors` is used */
+  int knots;     /* points of the splines' grid; 0: weights are given */
   double first, spacing;
   clb_memory table; /* no handle: not set */
   int64_t table_at; /* its first element */
@@ -91,7 +90,7 @@ static clb_status read_description(clb_context *ctx, const clb_convolution_desc 
   for (int i = 0; i < 2 && desc->vectors && desc->knots; i++)
     *of[i] = *of[i] & CLB_OPERAND_Y
                  ? *of[i] | CLB_OPERAND_W
-                 : *of[i] & ~CLB_OPERAND_W; /* of lengths go with those of vectors */
+                 : *of[i] & ~CLB_OPERAND_W; /* gradients of lengths are part of those of vectors */
   return s;
 }
 
@@ -121,7 +120,7 @@ static clb_status create_parts(clb_op *op, clb_problem *p, unsigned passes, clb_
   return s;
 }
 
-/* Kernels of messages come with the parts. */
+/* The kernels of messages are created with the parts. */
 static clb_status create_op(clb_context *ctx, const clb_problem *p, unsigned passes, clb_op **op) {
   if (clb_is_channel_wise(&p->tensor_product)) return clb_op_create(ctx, p, passes, NULL, op);
   clb_status s = clb_op_check(ctx, p, passes);
@@ -203,7 +202,7 @@ static clb_convolution_needs measure(const clb_op *op, clb_pass pass, const clb_
   return n;
 }
 
-/* Where gradients of shared weights of so many edges start: behind those of x. */
+/* Offset of the gradients of shared weights for this number of edges: after those of x. */
 static int64_t start_of_weights(const clb_convolution_needs *n, int64_t edges) {
   return n->edge_w ? clb_align_256(n->x + n->edge_x * edges) : n->x + n->edge_x * edges;
 }
@@ -262,7 +261,7 @@ static clb_arg real_arg(const clb_op *op, double x) {
                                            : (clb_arg){.type = IR_F32, .f32 = (float)x};
 }
 
-/* Whether the rows that edges read, of the table, too, start at multiples of 16 bytes. */
+/* Whether the rows read per edge, including those of the table, start at multiples of 16 bytes. */
 static bool aligned(const call *c) {
   int64_t bytes = clb_dtype_bytes(c->op->problem.storage), step = 16 / bytes;
   if (c->op->problem.convolution.spline && parts_of(c->op)->table_at % step) return false;
@@ -283,7 +282,7 @@ static clb_status launch(const call *c, clb_op *op, int64_t groups, const clb_bu
                          int64_t e0, int64_t e1, int32_t add) {
   clb_arg args[3 * CLB_MAX_OPERANDS + EXTRA];
   const clb_buffer *b = c->graph->buffer;
-  const clb_memory *some = &b[CLB_GRAPH_EDGE].memory; /* for what is never touched */
+  const clb_memory *some = &b[CLB_GRAPH_EDGE].memory; /* passed for memory that is never accessed */
   int n = 0;
   if (!groups) return CLB_OK;
   args[n++] = (clb_arg){.type = IR_I64, .i64 = groups};
@@ -338,7 +337,7 @@ static clb_status run_results(call *c, clb_op *op) {
   return s;
 }
 
-/* Lets rows of the workspace, from `start` bytes on, stand in the place of a result's. */
+/* Replaces the rows of a result by rows of the workspace, from byte `start` on. */
 static clb_operand to_workspace(clb_operand *o, clb_buffer *workspace, int64_t start,
                                 int64_t bytes) {
   clb_operand whole = *o;
@@ -346,7 +345,8 @@ static clb_operand to_workspace(clb_operand *o, clb_buffer *workspace, int64_t s
   return whole;
 }
 
-/* Gradients of edges e0 ... e1 - 1; of x added up by sender, of shared weights over all edges. */
+/* Computes gradients for edges e0 ... e1 - 1, and sums those of x by sender and those of shared
+   weights over all edges. */
 static clb_status run_edges(call *c, int64_t e0, int64_t e1) {
   const clb_buffer *b = c->graph->buffer;
   clb_op *op = c->op;
@@ -377,7 +377,7 @@ static clb_status run_edges(call *c, int64_t e0, int64_t e1) {
   return s;
 }
 
-/* Edges at a time that there is workspace for. */
+/* Number of edges at a time for which the workspace suffices. */
 static int64_t part_of(const call *c) {
   int64_t n = c->graph->n_edges, edge = c->needs.edge_x + c->needs.edge_w,
           capacity = (int64_t)c->workspace.bytes;
@@ -392,8 +392,7 @@ static clb_status run_all_edges(call *c) {
   clb_status s = CLB_OK;
   const clb_operand *x = written(c, CLB_OPERAND_X);
   if (!x && !written(c, CLB_OPERAND_Y) && !written(c, CLB_OPERAND_W)) return CLB_OK;
-  if (x && c->op->problem.convolution.atomics &&
-      !c->op->problem.accumulate) /* sums over no edges are 0 */
+  if (x && c->op->problem.convolution.atomics && !c->op->problem.accumulate) /* empty sums are 0 */
     s = clb_row_sum_run(parts_of(c->op)->x, c->graph, CLB_BY_SENDER, 0, 0, &x->rows.buffer->memory,
                         0, 0, &x->rows.buffer->memory, x->rows.offset, clb_operand_stride(x), false,
                         NULL, 0);
@@ -402,8 +401,7 @@ static clb_status run_all_edges(call *c) {
   return s;
 }
 
-/* Rows of lengths in the place of weights; rows of vectors in the place of y, which tell the
-   lengths, too. */
+/* Lengths replace weights; vectors replace y, and also determine the lengths. */
 int clb_convolution_operands(const clb_problem *p, clb_pass pass, const clb_rows *rows,
                              clb_operand *operands) {
   int n = clb_tensor_product_operands(p, pass, rows, operands);

@@ -1,14 +1,11 @@
-/* src/ops/convolution_messages.c - graph convolutions of products that no walk of their own is made
-   for: messages of some edges at a time, then sums.
-
-   Weights that mix channels are many more numbers than a message has, so that writing messages and
-   reading them again costs little beside: the tensor product of edges e0 ... e1 - 1 finds its rows
-   of nodes by number and leaves results of nodes in the workspace, where they are added up by
-   receiver, or by sender, in a fixed order.  How many edges go together depends on the op alone, so
-   that bits do, too.
-
-   Sums over several such parts are kept in arithmetic precision; where rows are stored as something
-   else they are converted at the end. */
+/* src/ops/convolution_messages.c - graph convolutions of products that are not channel-wise:
+   messages of a block of edges at a time, then their sums. Weights that mix channels are far more
+   numbers than a message, so that writing and reading messages costs comparatively little: the
+   tensor product of edges e0 ... e1 - 1 gathers its rows of nodes by number and writes the results
+   for nodes to the workspace, where they are summed by receiver, or by sender, in a fixed order.
+   The number of edges per block depends only on the op, so that results are bitwise reproducible.
+   Sums over several blocks are kept in arithmetic precision; if rows are stored in another type
+   they are converted at the end. */
 #include "src/ops/convolution_messages.h"
 
 #include <stdlib.h>
@@ -16,7 +13,7 @@
 #include "src/ops/matmul.h"
 #include "src/ops/row_sum.h"
 
-/* Results of nodes: gradients of x are summed by sender, of z by receiver. */
+/* Results for nodes: gradients of x are summed by sender, those of z by receiver. */
 enum { SENDERS, RECEIVERS, NODES };
 static const int like[NODES] = {CLB_OPERAND_X, CLB_OPERAND_Z},
                  direction[NODES] = {CLB_BY_SENDER, CLB_BY_RECEIVER};
@@ -24,7 +21,7 @@ static const int like[NODES] = {CLB_OPERAND_X, CLB_OPERAND_Z},
 struct clb_convolution_messages {
   clb_op *product;
   clb_row_sum *sum[NODES], *copy[NODES]; /* NULL: not needed */
-  clb_op *weights; /* sums over edges of gradients of shared weights; NULL: not needed */
+  clb_op *weights; /* sums gradients of shared weights over edges; NULL: not needed */
 };
 
 void clb_convolution_messages_destroy(clb_convolution_messages **messages) {
@@ -37,14 +34,15 @@ void clb_convolution_messages_destroy(clb_convolution_messages **messages) {
   *messages = NULL;
 }
 
-/* ---- what a pass gives ---- */
+/* ---- results of a pass ---- */
 
 static int64_t columns_of(const clb_op *op, int of) {
   const clb_tensor_product_problem *tp = &op->problem.tensor_product;
   return of == CLB_OPERAND_X ? tp->x.dim : of == CLB_OPERAND_Z ? tp->z.dim : tp->n_weights;
 }
 
-/* Columns of a result that lies in the workspace, edge by edge; 0: the pass does not give it. */
+/* Columns of a result that is written to the workspace per edge; 0: the pass does not compute
+   it. */
 static int64_t message(const clb_op *op, clb_pass pass, int of) {
   const clb_tensor_product_problem *tp = &op->problem.tensor_product;
   bool given = pass == CLB_FORWARD
@@ -103,12 +101,13 @@ clb_status clb_convolution_messages_create(clb_op *op, unsigned passes, clb_tune
     op->kernel[pass] = m->product->kernel[pass];
     op->choice[pass] = m->product->choice[pass];
   }
-  return s; /* the convolution that it is a part of destroys it */
+  return s; /* destroyed with the convolution that contains it */
 }
 
 /* ---- workspace ---- */
 
-/* Edges at a time: messages that stay in a GPU's last cache, about, and are enough to fill it. */
+/* Edges at a time: messages should roughly stay in a GPU's last-level cache, and be enough to fill
+   the GPU. */
 enum { ROOM = 64 << 20, MOST_EDGES = 65536, MOST_EDGES_OF_A_CPU = 16384 };
 
 static int64_t part_of(const clb_op *op, clb_pass pass) {
@@ -121,8 +120,8 @@ static int64_t part_of(const clb_op *op, clb_pass pass) {
   return part < 1 ? 1 : row && part > most ? most : part;
 }
 
-/* Where things start, in bytes: messages; sums of pieces of long rows; sums of rows that are to be
-   converted; gradients of weights. */
+/* Offsets in bytes: messages; partial sums of split rows; sums of rows to be converted; gradients
+   of weights. */
 typedef struct {
   int64_t message[NODES], piece[NODES], sum[NODES], weights, end;
 } places;
@@ -157,7 +156,7 @@ static const clb_operand *written(const clb_convolution_call *c, int of) {
   return NULL;
 }
 
-/* The operand as the product of edges from e0 on has it. */
+/* The operand as passed to the tensor product of edges from e0 on. */
 static clb_operand of_edges(const clb_convolution_call *c, const clb_operand *o, const places *at,
                             clb_buffer *workspace, int64_t e0) {
   const clb_buffer *b = c->graph->buffer;
@@ -180,7 +179,7 @@ static clb_operand of_edges(const clb_convolution_call *c, const clb_operand *o,
   return r;
 }
 
-/* Adds up what edges e0 ... e1 - 1 give to senders or receivers. */
+/* Sums the contributions of edges e0 ... e1 - 1 to senders or receivers. */
 static clb_status add_up(const clb_convolution_messages *m, const clb_convolution_call *c,
                          const places *at, int i, int64_t e0, int64_t e1) {
   const clb_operand *o = written(c, like[i]);

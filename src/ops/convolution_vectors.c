@@ -1,13 +1,12 @@
-/* src/ops/convolution_vectors.c - edge vectors in the place of a convolution's y and, where weights
-   are splines, of lengths.
+/* src/ops/convolution_vectors.c - edge vectors in place of a convolution's y and, where weights are
+   splines, of lengths.
 
    With y = Y(v / |v|), r = |v| and J = dY/dv:
      backward         g_v = J^T g_y + g_r v / |v|
      double backward  b = J h, q = h . v / r, h the incoming gradient of g_v, and
                       d_v = J^T d_y + (dJ/dv h)^T g_y + d_r v / |v| + g_r dq/dv;
-                      for this g_y and g_r are computed once more.
-   Rows of y, b, r, q and their gradients lie at the end of the caller's workspace, of the storage
-   type: some hundred bytes of each edge. */
+                      for this g_y and g_r are recomputed. Rows of y, b, r, q and their gradients
+   lie at the end of the caller's workspace, in the storage type: some hundred bytes per edge. */
 #include "src/ops/convolution_vectors.h"
 
 #include <stdlib.h>
@@ -17,11 +16,11 @@
 #include "src/ops/public_op.h"
 
 struct clb_convolution_vectors {
-  clb_op *harmonics, *adding;      /* adding: to d_v that is there already; NULL: not needed */
+  clb_op *harmonics, *adding;      /* adding: accumulates into d_v; NULL: not needed */
   clb_op *lengths, *lengths_along; /* NULL: not needed */
-  clb_op *first;       /* a convolution that gives g_y (and g_r) alone; NULL: not needed */
-  int64_t dim, stride; /* of rows of y; stride: of multiples of 16 bytes */
-  int64_t bytes;       /* of an element */
+  clb_op *first;       /* a convolution that computes only g_y (and g_r); NULL: not needed */
+  int64_t dim, stride; /* of rows of y; stride: a multiple of 16 bytes */
+  int64_t bytes;       /* per element */
 };
 
 void clb_convolution_vectors_destroy(clb_convolution_vectors **vectors) {
@@ -61,7 +60,7 @@ static clb_status read_degrees(clb_context *ctx, const clb_irreps *y,
                    "clb_convolution_create: irreps_y is empty; with vectors it must have a term");
 }
 
-/* accumulates: into gradients of vectors; rows of the workspace are overwritten in any case. */
+/* accumulates: adds to gradients of vectors; rows of the workspace are always overwritten. */
 static clb_status create_harmonics(clb_context *ctx, const clb_convolution_desc *desc,
                                    const clb_problem *p, int32_t accumulates, unsigned passes,
                                    clb_tuner tune, clb_op **op) {
@@ -99,7 +98,7 @@ clb_status clb_convolution_vectors_create(clb_context *ctx, const clb_convolutio
   v->bytes = clb_dtype_bytes(p->storage);
   v->dim = tp->y.dim;
   int64_t step = 16 / v->bytes,
-          least = v->dim > 3 ? v->dim : 4; /* 4: gradients of vectors find room, too */
+          least = v->dim > 3 ? v->dim : 4; /* 4: must also hold gradients of vectors */
   v->stride = (least + step - 1) / step * step;
   clb_status s = create_harmonics(ctx, desc, p, p->accumulate, passes, tune, &v->harmonics);
   if (!s && wanted && along)
@@ -110,7 +109,7 @@ clb_status clb_convolution_vectors_create(clb_context *ctx, const clb_convolutio
   if (!s && p->convolution.spline && along)
     s = clb_lengths_along_create(ctx, (clb_dtype)p->storage, (clb_dtype)p->arithmetic,
                                  &v->lengths_along);
-  return s; /* the convolution that it is a part of destroys it */
+  return s; /* destroyed with the convolution that contains it */
 }
 
 clb_status clb_convolution_vectors_set_table(const clb_convolution_vectors *v, clb_buffer *table,
@@ -120,7 +119,7 @@ clb_status clb_convolution_vectors_set_table(const clb_convolution_vectors *v, c
 
 /* ---- workspace ---- */
 
-/* Where rows start, in bytes. */
+/* Offsets of rows in bytes. */
 typedef struct {
   int64_t y, g_y, b, r, g_r, q, end;
 } places;
@@ -145,7 +144,7 @@ int64_t clb_convolution_vectors_bytes(const clb_convolution_vectors *v, clb_pass
 
 /* ---- passes ---- */
 
-enum { X_AT, Y_AT, W_AT, G_AT, B_AT = 5, C_AT }; /* number of an operand in its call */
+enum { X_AT, Y_AT, W_AT, G_AT, B_AT = 5, C_AT }; /* position of an operand in its call */
 static int y_gradient(clb_pass pass) { return pass == CLB_BACKWARD ? 5 : 8; }
 
 typedef struct {
@@ -170,14 +169,16 @@ static void put(clb_operand *o, clb_rows rows, int64_t columns) {
   o->columns = columns;
 }
 
-/* Not by clb_public_op_run, whose table of all public ops has the convolution's operands, too. */
+/* Does not use clb_public_op_run, because its table of all public ops also refers to the
+   convolution. */
 static clb_status run_harmonics(clb_op *op, clb_pass pass, int64_t n, const clb_rows *rows) {
   clb_operand operands[CLB_MAX_OPERANDS];
   const int count = clb_spherical_harmonics_operands(&op->problem, pass, rows, operands);
   return clb_op_run_rows(op, CLB_SPHERICAL_HARMONICS, pass, n, operands, count);
 }
 
-/* b = J h and q, and the part of d_v that is not by d_y and d_r, if that is asked for. */
+/* Computes b = J h and q, and, if requested, the part of d_v that does not come from d_y and
+   d_r. */
 static clb_status go_along(const clb_convolution_vectors *v, const clb_convolution_call *c,
                            const clb_convolution_vector_rows *kept, const scratch *at) {
   const clb_operand *o = c->operand;
@@ -190,7 +191,7 @@ static clb_status go_along(const clb_convolution_vectors *v, const clb_convoluti
         NULL);
   if (s) return s;
   clb_rows g_y = bends ? at->g_y : at->y, g_r = bends ? at->g_r : at->r,
-           d_v = bends ? kept->gradient : at->g_y; /* else none matters */
+           d_v = bends ? kept->gradient : at->g_y; /* otherwise unused */
   s = run_harmonics(v->harmonics, CLB_DOUBLE_BACKWARD, c->graph->n_edges,
                     (const clb_rows[]){kept->vector, g_y, kept->along, d_v, at->b});
   return s || !v->lengths ? s

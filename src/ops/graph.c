@@ -45,7 +45,7 @@ static uint64_t bytes_of(const clb_graph *g, int buffer) {
                                                    : g->groups);
 }
 
-/* Gives every buffer room for the capacities; nothing of what a buffer held is kept. */
+/* Allocates every buffer for the capacities; old contents are not kept. */
 static clb_status reserve(clb_graph *g) {
   clb_device *d = g->ctx->device;
   clb_status s = CLB_OK;
@@ -54,7 +54,7 @@ static clb_status reserve(clb_graph *g) {
     clb_buffer *b = &g->buffer[i];
     uint64_t bytes = bytes_of(g, i);
     if (b->owned && b->memory.bytes >= bytes) continue;
-    if (b->owned && !waited) s = d->backend->wait(d); /* what was submitted may still use it */
+    if (b->owned && !waited) s = d->backend->wait(d); /* submitted work may still use it */
     if (s) break;
     waited = true;
     if (b->owned) clb_memory_free(g->ctx, &b->memory);
@@ -127,8 +127,8 @@ static int64_t flat_groups(const clb_graph *g, int step, int64_t n) {
   return divide_up(n, g->kernel[step]->ir.rows);
 }
 
-/* How a list is cut up: as many groups as the device likes, but no chunk so short that its digits'
-   counters outweigh it. */
+/* How a list is divided into chunks: enough groups for the device, but no chunk so short that the
+   counters of its digits cost more than the chunk itself. */
 typedef struct {
   int64_t chunk, groups;
 } cut;
@@ -157,14 +157,15 @@ static clb_status sort_digit(clb_graph *g, int digit, const clb_buffer *list,
   return s;
 }
 
-/* Digits that tell so many nodes apart; at least one, for there must be a sorted list. */
+/* Number of digits needed to distinguish this many nodes; at least one, because a sorted list must
+   be made. */
 static int digits_of(const clb_graph *g, int64_t nodes) {
   int n = 1, bits = clb_graph_digit_bits(&g->schedule[CLB_GRAPH_COUNT]);
   while (nodes > (int64_t)1 << n * bits) n++;
   return n;
 }
 
-/* Sorts by receiver or sender, and reads the rows off. */
+/* Sorts by receiver or sender, and derives the rows. */
 static clb_status sort(clb_graph *g, int direction) {
   clb_buffer *b = g->buffer, *pairs = NULL;
   int64_t n = g->n_edges, n_rows = g->n_rows[direction], pieces = clb_graph_own_pieces(g),
@@ -199,7 +200,7 @@ static clb_status sort(clb_graph *g, int direction) {
 
 /* ---- update ---- */
 
-/* What an update was given; lists by direction, as n_rows is. */
+/* The arguments of an update; lists by direction, like n_rows. */
 typedef struct {
   int64_t n, n_rows[2];
   clb_index_type type;
@@ -258,7 +259,8 @@ static clb_status check_request(clb_graph *g, const request *r) {
   return s;
 }
 
-/* A quarter more than asked for, so that graphs which grow step by step do not allocate at each. */
+/* Allocates a quarter more than requested, so that graphs that grow gradually do not allocate at
+   every step. */
 static clb_status grow(clb_graph *g, const request *r) {
   int64_t nodes = r->n_rows[0] > r->n_rows[1] ? r->n_rows[0] : r->n_rows[1], most = MOST_COUNT,
           nodes_before = g->nodes, edges_before = g->edges;
@@ -269,7 +271,7 @@ static clb_status grow(clb_graph *g, const request *r) {
   return s;
 }
 
-/* The number at a place of a list, from where the caller keeps it. */
+/* The number at a position of a list, read from the caller's memory. */
 static clb_status value_of(clb_graph *g, const request *r, int i, int64_t place, int64_t *value) {
   const clb_index_list *l = &r->list[i];
   clb_device *d = g->ctx->device;
@@ -286,7 +288,7 @@ static clb_status value_of(clb_graph *g, const request *r, int i, int64_t place,
   return s;
 }
 
-/* What comes back of a device is no better than the device. */
+/* Results of a device cannot be trusted more than the device. */
 static clb_status say_broken(clb_graph *g, const request *r, int64_t edge) {
   return FAIL(g, CLB_ERROR_DRIVER,
               "clb_graph_update: %s says that edge %" PRId64 " of %" PRId64
@@ -314,7 +316,7 @@ static clb_status say_bad(clb_graph *g, const request *r, int64_t edge) {
               "clb_graph_update: edge %" PRId64 " was bad and has been changed since", edge);
 }
 
-/* Brings the lists in as int32 and waits to hear of the first bad edge. */
+/* Reads the lists as int32 and waits for the index of the first invalid edge. */
 static clb_status take_lists(clb_graph *g, const request *r) {
   clb_device *d = g->ctx->device;
   clb_buffer *b = g->buffer;
@@ -367,7 +369,7 @@ clb_status clb_graph_update(clb_graph *g, int64_t n_senders, int64_t n_receivers
   return s;
 }
 
-/* ---- what it holds ---- */
+/* ---- access to the lists ---- */
 
 clb_status clb_graph_sorted(clb_graph *g, clb_graph_order order, clb_sorted_edges *sorted) {
   if (!g) return CLB_ERROR_ARGUMENT;

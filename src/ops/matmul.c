@@ -1,5 +1,5 @@
-/* src/ops/matmul.c - dense matrix products and column sums: which kernel or library, in how many
-   pieces and blocks. */
+/* src/ops/matmul.c - dense matrix products and column sums: choice of kernel or library, and
+   division into slices and blocks. */
 #include "src/ops/matmul.h"
 
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static clb_status create(clb_context *ctx, clb_dtype type, bool blas, clb_op **o
   if (!p) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "no memory");
   p->kind = CLB_MATRIX_PRODUCT;
   p->storage = p->arithmetic = (int32_t)type;
-  /* A library that is there and does not start is as good as none. */
+  /* A library that does not start is treated as missing. */
   blas = blas && d->info.runs && (type == CLB_F32 || (type == CLB_F64 && d->limits.f64)) &&
          d->backend->open_blas && d->backend->open_blas(ctx->device, type, &partly) == CLB_OK;
   clb_status s = (blas && !partly ? create_without_kernels : create_with_kernels)(ctx, p, op);
@@ -90,7 +90,7 @@ static clb_status check_product(clb_op *op, const clb_gemm_desc *p) {
                     "%lld, %lld, %lld elements",
                     (long long)p->ld_a, (long long)p->ld_b, (long long)p->ld_c, (long long)width_a,
                     (long long)width_b, (long long)p->n);
-  bool some = p->m && p->n && p->k; /* else A and B are not read */
+  bool some = p->m && p->n && p->k; /* otherwise A and B are not read */
   clb_status s = check_fits(op, "A", p->a, bytes, p->offset_a, some ? rows_a : 0, p->ld_a, width_a,
                             p->count, p->stride_a);
   if (!s)
@@ -101,7 +101,7 @@ static clb_status check_product(clb_op *op, const clb_gemm_desc *p) {
   return s;
 }
 
-/* Cuts the first piece off along the first extent that is above `most`; false: none is. */
+/* Splits off the first slice along the first extent that exceeds the limit; false: none does. */
 static bool cut(clb_gemm_desc *p, int64_t most, clb_gemm_desc *first) {
   *first = *p;
   if (p->m > most) {
@@ -130,7 +130,7 @@ static bool cut(clb_gemm_desc *p, int64_t most, clb_gemm_desc *first) {
   return true;
 }
 
-/* Groups of a variant along the columns and the rows of C. */
+/* Number of groups of a variant along the columns and the rows of C. */
 static int64_t count_groups(clb_op *op, int variant, const clb_gemm_desc *p, int64_t *across,
                             int64_t *down) {
   clb_schedule s;
@@ -186,7 +186,7 @@ static clb_status run_piece(clb_op *op, const clb_gemm_desc *p) {
              s = op->blas ? clb_gemm(op->ctx, (clb_dtype)op->problem.arithmetic, p)
                           : CLB_ERROR_UNSUPPORTED;
   if (s != CLB_ERROR_UNSUPPORTED || !op->kernel[0]) return s;
-  op->ctx->error.first = before; /* no failure: there is the kernel */
+  op->ctx->error.first = before; /* not a failure: the generated kernel is used */
   return launch_product(op, p);
 }
 
@@ -209,7 +209,7 @@ clb_status clb_gemm_run(clb_op *op, const clb_gemm_desc *product) {
 
 enum { LEAST_ROWS = 64, LEAST_BLOCKS = 8, MOST_BLOCKS = 1024, ENOUGH_SUMS = 1 << 18 };
 
-/* Blocks of rows: enough for the whole device, few enough for the second stage. */
+/* Number of blocks of rows: enough for the whole device, few enough for the second stage. */
 static int64_t count_blocks(int64_t rows, int64_t columns) {
   int64_t most = ENOUGH_SUMS / (columns + 1), blocks = parts_of(rows, LEAST_ROWS);
   if (most > MOST_BLOCKS) most = MOST_BLOCKS;

@@ -5,14 +5,14 @@
 
 #include "src/runtime/context.h"
 
-/* All kernels that products of this type need are compiled here: CLB_F64 or CLB_F32, storage and
-   arithmetic.  *op: destroy with clb_op_destroy.  _generated: without a BLAS, even where there is
+/* Compiles all kernels that products of this type need; type: CLB_F64 or CLB_F32, storage and
+   arithmetic. *op: destroy with clb_op_destroy. _generated: without a BLAS, even where there is
    one. */
 clb_status clb_gemm_create(clb_context *ctx, clb_dtype type, clb_op **op);
 clb_status clb_gemm_create_generated(clb_context *ctx, clb_dtype type, clb_op **op);
 /* Submits; allocates nothing, waits for nothing (where the BLAS allows it).  Any extent may be 0; k
-   = 0 gives zeros (or leaves C). Equal calls on one device give equal bits.  _in_pieces: with no
-   extent of a piece above `most`, which a BLAS may need. */
+   = 0 gives zeros (or leaves C). Equal calls on one device give equal bits. _in_slices: split so
+   that no extent exceeds the limit, which a BLAS may need. */
 clb_status clb_gemm_run(clb_op *op, const clb_gemm_desc *product);
 clb_status clb_gemm_run_in_slices(clb_op *op, const clb_gemm_desc *product, int64_t most);
 

@@ -1,5 +1,4 @@
-/* src/ops/public_op.h - the operands of the public ops, by kind: of each one function, in src/ops/.
- */
+/* src/ops/public_op.h - the operands of the public ops: one function per kind, in src/ops/. */
 #ifndef CLB_SRC_OPS_PUBLIC_OP_H
 #define CLB_SRC_OPS_PUBLIC_OP_H
 
@@ -14,9 +13,10 @@ typedef int clb_list_operands(const clb_problem *p, clb_pass pass, const clb_row
 #define PLAIN(NAME, name)
 #define PUBLIC(NAME, name) clb_list_operands clb_##name##_operands;
 #include "src/problem/kinds.def"
-extern clb_list_operands *const clb_operands_of[CLB_KERNEL_KINDS]; /* NULL: it is not public */
+extern clb_list_operands *const clb_operands_of[CLB_KERNEL_KINDS]; /* NULL: the kind is not
+                                                                      public */
 
-/* A call of an op of this kind whose operands are n rows each. */
+/* Runs an op of this kind on operands of n rows each. */
 clb_status clb_public_op_run(clb_op *op, int32_t kind, clb_pass pass, int64_t n,
                              const clb_rows *rows);
 

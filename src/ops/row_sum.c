@@ -109,7 +109,7 @@ static clb_status check(clb_row_sum *sum, const edges *e, rows out, rows pieces)
                                           clb_graph_own_pieces(e->graph));
 }
 
-/* Which of a graph's lists, and whether its empty entries are left alone. */
+/* Which of a graph's lists is used, and whether empty rows are left unchanged. */
 typedef struct {
   int list;
   int64_t n;
@@ -175,10 +175,8 @@ clb_status clb_row_sum_run(clb_row_sum *sum, const clb_graph *graph, int directi
                    e1 - e0);
   int64_t n = s ? 0 : graph->n_rows[direction], n_pieces = clb_graph_own_pieces(graph);
   if (!n || !sum->columns || (e0 == e1 && add)) return s;
-  rows from = e0 == e1
-                  ? to
-                  : (rows){in, in_offset,
-                           in_stride}; /* without edges it is not read, but drivers want memory */
+  rows from = e0 == e1 ? to : (rows){in, in_offset, in_stride}; /* not read if there are no edges,
+                                                                   but drivers require memory */
   s = launch(sum, sum->listed, &e, (entries){CLB_GRAPH_WALK, n, false}, from, to, add);
   if (!s && n_pieces && e0 < e1)
     s = launch(sum, sum->listed, &e, (entries){CLB_GRAPH_PIECES_OF, n_pieces, true}, from, parts,

@@ -1,5 +1,5 @@
 /* src/ops/row_sum.h - sums of rows over the edges of each node of a graph, in a fixed order; long
-   rows in pieces. */
+   rows are split. */
 #ifndef CLB_SRC_OPS_ROW_SUM_H
 #define CLB_SRC_OPS_ROW_SUM_H
 
@@ -7,13 +7,14 @@
 
 typedef struct clb_row_sum clb_row_sum;
 
-/* from: type of the rows that are added up; storage: of the sums, also those of pieces.  All
-   kernels are compiled here. */
+/* from: type of the rows that are summed; storage: type of the sums and partial sums. Compiles all
+   kernels. */
 clb_status clb_row_sum_create(clb_context *ctx, clb_dtype from, clb_dtype storage,
                               clb_dtype arithmetic, int64_t columns, clb_row_sum **sum);
 void clb_row_sum_destroy(clb_row_sum **sum);
 
-/* As storage: out[row][columns] = (add: +=) in[row][columns], for every row of that direction. */
+/* Converts to the storage type: out[row][columns] = (add: +=) in[row][columns], for every row of
+   that direction. */
 clb_status clb_row_copy_create(clb_context *ctx, clb_dtype from, clb_dtype storage,
                                clb_dtype arithmetic, int64_t columns, clb_row_sum **copy);
 clb_status clb_row_copy_run(clb_row_sum *copy, const clb_graph *graph, int direction,
@@ -31,8 +32,8 @@ clb_status clb_row_sum_run(clb_row_sum *sum, const clb_graph *graph, int directi
                            const clb_memory *out, int64_t out_offset, int64_t out_stride, bool add,
                            const clb_memory *pieces, int64_t pieces_offset);
 
-/* The last step alone, for who made the sums of the first CLB_GRAPH_PIECE edges of each row in
-   `out` and those of the pieces in `pieces`: adds the pieces to their rows. */
+/* The last step alone, for callers that have computed the sums of the first CLB_GRAPH_PIECE edges
+   of each row in `out` and those of the pieces in `pieces`: adds the pieces to their rows. */
 clb_status clb_row_sum_combine(clb_row_sum *sum, const clb_graph *graph, int direction,
                                const clb_memory *out, int64_t out_offset, int64_t out_stride,
                                const clb_memory *pieces, int64_t pieces_offset);

@@ -1,10 +1,9 @@
-/* src/ops/shared_weights.c - tensor products whose weights are one row for all rows.
-
-   Paths whose weights mix channels are matrix products where that pays: with the pairs t = C x y (a
-   product of mode uvuv, uuu or uvu<v without weights, `pairs`) rows of z are t W, those of the
+/* src/ops/shared_weights.c - tensor products with one row of weights for all rows. Paths whose
+   weights mix channels are computed as matrix products where that pays off: with the pairs t = C x
+   y (a product of mode uvuv, uuu or uvu<v without weights, `pairs`) rows of z are t W, those of the
    gradient of t are g W^T, and the gradient of W is t^T g, for each component. The other paths
-   (`rest`, or the op itself) run as if every row had weights of its own; the gradients of these go
-   to a workspace, some rows at a time, and are summed over rows in a fixed order. */
+   (`rest`, or the op itself) run as if every row had its own weights; gradients of the weights go
+   to a workspace, for a block of rows at a time, and are summed over rows in a fixed order. */
 #include "src/ops/shared_weights.h"
 
 #include <stdlib.h>
@@ -16,15 +15,15 @@
 /* One path as a matrix product: pairs [rows][components][q] times weights [q][w]. */
 typedef struct {
   int64_t q, w, components, at_pairs, at_z, weight_at;
-  bool first; /* into its term of z */
+  bool first; /* the first path that contributes to its term of z */
 } mixing_path;
 
 typedef struct {
-  clb_op *sum;      /* over rows, of the gradients of weights; of an op without mixing paths */
-  clb_buffer *rows; /* its rows: [outputs][chunk][W] */
-  clb_op *rest;     /* the paths that are no matrix products; NULL: none */
-  clb_op *third;    /* all paths, for the triple backward pass; NULL: not asked for */
-  clb_op *pairs, *back[2]; /* t, and the gradients of x and y overwriting or adding */
+  clb_op *sum;      /* sums gradients of weights over rows; for paths that do not mix channels */
+  clb_buffer *rows; /* rows of the gradients: [outputs][chunk][W] */
+  clb_op *rest;     /* the paths that are not matrix products; NULL: none */
+  clb_op *third;    /* all paths, for the triple backward pass; NULL: not requested */
+  clb_op *pairs, *back[2]; /* computes t; compute gradients of x and y, overwriting or adding */
   clb_op *product;
   clb_buffer *t[4]; /* [chunk][pairs] */
   int64_t chunk, n_pairs;
@@ -39,17 +38,17 @@ static void give_parts(clb_op *op, clb_shared_weights *w) {
   op->destroy_parts = w ? destroy_parts : NULL;
 }
 
-enum { LEAST_CHANNELS = 8 }; /* below, a matrix product costs more than it saves */
+enum { LEAST_CHANNELS = 8 }; /* with fewer, a matrix product costs more than it saves */
 
-/* Rows of `bytes` each that a workspace has room for: what stays in cache on a CPU, what fills the
-   device on a GPU. */
+/* Number of rows of `bytes` each in a workspace: on a CPU as many as stay in cache, on a GPU enough
+   to fill the device. */
 static int64_t chunk_of(const clb_context *ctx, int64_t bytes) {
   int64_t capacity = ctx->device->limits.simd ? INT64_C(4) << 20 : INT64_C(256) << 20,
           rows = bytes ? capacity / bytes : 1;
   return rows < 1 ? 1 : rows > 65536 ? 65536 : rows;
 }
 
-/* ---- all rows have weights of their own ---- */
+/* ---- as if all rows had their own weights ---- */
 
 static int count_weight_outputs(clb_pass pass) {
   return pass == CLB_FORWARD ? 0 : pass == CLB_TRIPLE_BACKWARD ? 2 : 1;
@@ -72,7 +71,7 @@ static clb_status create_summed(clb_context *ctx, const clb_problem *p, unsigned
   if (!s)
     s = clb_column_sum_create(ctx, (clb_dtype)p->storage, (clb_dtype)p->arithmetic, W, w->chunk,
                               &w->sum);
-  if (!s && partly && w->rows) { /* weights of other paths: nothing is ever written there */
+  if (!s && partly && w->rows) { /* weights of other paths, which are never written */
     size_t bytes = (size_t)(row * outputs * w->chunk);
     void *zeros = calloc(1, bytes);
     s = zeros ? clb_buffer_write(w->rows, 0, zeros, bytes)
@@ -128,13 +127,12 @@ static bool is_mixing(const clb_problem *p, const clb_path *path) {
   const clb_term *x = &tp->x.term[path->in1], *y = &tp->y.term[path->in2],
                  *z = &tp->z.term[path->out];
   bool columns =
-      tp->layout_z == CLB_IR_MUL || !z->l; /* else the channels of z do not lie side by side */
+      tp->layout_z == CLB_IR_MUL || !z->l; /* otherwise the channels of z are not contiguous */
   return mixes && plain && path->has_weight && columns && z->mul >= LEAST_CHANNELS &&
          (int64_t)x->mul * y->mul >= LEAST_CHANNELS;
 }
 
-/* The pairs of the mixing paths, each a term of its own in layout ir_mul; false: they would not
-   fit. */
+/* The pairs of the mixing paths, each as its own term in layout ir_mul; false: they do not fit. */
 static bool make_pairs(const clb_problem *p, clb_problem *pairs, clb_shared_weights *w) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   clb_tensor_product_problem *to = &pairs->tensor_product;
@@ -168,8 +166,8 @@ static bool make_pairs(const clb_problem *p, clb_problem *pairs, clb_shared_weig
   return true;
 }
 
-/* What is left: the other paths, or the zeros of terms that no mixing path reaches.  Returns
-   whether there is anything. */
+/* The remainder: the other paths, or the zeros of terms that no mixing path reaches. Returns
+   whether there is any. */
 static bool make_rest(const clb_problem *p, clb_problem *rest) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   clb_tensor_product_problem *to = &rest->tensor_product;
@@ -205,7 +203,7 @@ static clb_status create_parts(clb_context *ctx, const clb_problem *p, unsigned 
   s = clb_op_create(ctx, part, CLB_PASS_BIT(CLB_FORWARD) | twice, tune, &w->pairs);
   for (int add = 0; add < 2 && !s && xy && upto >> CLB_BACKWARD; add++) {
     unsigned back = CLB_PASS_BIT(CLB_BACKWARD) | twice;
-    if (!add && (p->accumulate || w->rest)) continue; /* something is there to add to */
+    if (!add && (p->accumulate || w->rest)) continue; /* there is something to add to */
     part->accumulate = add;
     part->tensor_product.gradients = xy;
     s = clb_op_create(ctx, part, back, tune, &w->back[add]);
@@ -231,12 +229,13 @@ clb_status clb_shared_weights_create(clb_context *ctx, const clb_problem *proble
     s = create_summed(ctx, problem, passes, false, tune, op);
     goto done;
   }
-  if (!s && !passes) s = clb_op_check(ctx, problem, passes); /* says what is wrong */
+  if (!s && !passes) s = clb_op_check(ctx, problem, passes); /* sets the error */
   if (!s) s = clb_op_new(ctx, problem, op);
   if (s) goto done;
   give_parts(*op, w);
   s = create_parts(ctx, problem, passes, tune, part, w);
-  for (int pass = 0; pass < CLB_PASSES && !s; pass++) { /* what clb_op_source and its like show */
+  for (int pass = 0; pass < CLB_PASSES && !s; pass++) { /* kernels shown by clb_op_source and the
+                                                           like */
     const clb_op *shown = pass == CLB_TRIPLE_BACKWARD ? w->third
                           : pass == CLB_FORWARD       ? w->pairs
                           : w->back[1]                ? w->back[1]
@@ -270,10 +269,10 @@ static void destroy_parts(clb_op *op) {
 typedef struct {
   clb_op *op;
   clb_shared_weights *w;
-  int64_t rows; /* of the chunk */
+  int64_t rows; /* rows in the chunk */
 } run;
 
-/* A stride of one row matters to nobody, but must be long enough. */
+/* The stride of a single row is irrelevant, but must be long enough. */
 static int64_t leading(const run *r, const clb_operand *z) {
   return r->rows > 1 ? clb_operand_stride(z) : z->columns;
 }
@@ -435,7 +434,7 @@ static clb_status double_backward(run *r, const clb_operand *o, bool add, bool a
   return s || !c ? s : times_weights(r, 0, &o[6], &o[10], add || ab);
 }
 
-/* Rows at a time: where the rows of some operand overlap (stride 0), no matrix has them as rows. */
+/* Rows at a time: if the rows of an operand overlap (stride 0), they do not form a matrix. */
 static int64_t chunk_for(const clb_shared_weights *w, const clb_operand *operands, int n_operands,
                          int Z) {
   for (int i = 0; i < n_operands; i++)

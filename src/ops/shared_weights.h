@@ -1,4 +1,4 @@
-/* src/ops/shared_weights.h - tensor products whose weights are one row for all rows. */
+/* src/ops/shared_weights.h - tensor products with one row of weights for all rows. */
 #ifndef CLB_SRC_OPS_SHARED_WEIGHTS_H
 #define CLB_SRC_OPS_SHARED_WEIGHTS_H
 
@@ -7,7 +7,7 @@
 /* Instead of clb_op_create, for a problem with shared weights. */
 clb_status clb_shared_weights_create(clb_context *ctx, const clb_problem *problem, unsigned passes,
                                      clb_tuner tune, clb_op **op);
-/* Operands as clb_op_run_rows takes them; those of weights are one row. */
+/* Operands as for clb_op_run_rows; those of weights are one row. */
 clb_status clb_shared_weights_run(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands,
                                   int n_operands);
 

@@ -3,8 +3,8 @@
 
 #include "src/ops/shared_weights.h"
 
-/* OPERAND: x, y or w, which may be indexed (of edges all that is read); INCOMING: a, b or c;
-   GRADIENT: given if asked for. */
+/* OPERAND: x, y or w, which may be indexed (for edges, all inputs may be); INCOMING: a, b or c;
+   GRADIENT: computed if requested. */
 enum role { OPERAND, OTHER, INCOMING, RESULT, GRADIENT };
 
 /* In the order of the calls and of the kernels' arguments. */
@@ -12,7 +12,7 @@ static const struct {
   int count;
   struct {
     const char *name;
-    int of; /* whose shape it has */
+    int of; /* the operand whose shape it has */
     enum role role;
   } operand[CLB_TENSOR_PRODUCT_OPERANDS];
 } passes[CLB_PASSES] = {

@@ -6,7 +6,7 @@
 
 enum {
   CLB_TENSOR_PRODUCT_OPERANDS = sizeof(clb_triple_operands) / sizeof(clb_rows)
-}; /* of the pass that has most */
+}; /* of the pass that has the most */
 
 clb_status clb_tensor_product_run(clb_op *op, clb_pass pass, int64_t n, const clb_rows *rows);
 

@@ -9,7 +9,7 @@ static const char *skip_space(const char *s) {
   return s;
 }
 
-/* A whole number that fits in 31 bits, and white space around it. */
+/* Reads an integer that fits in 31 bits, and white space around it. */
 static bool read_number(const char **s, int64_t *n) {
   const char *c = skip_space(*s);
   if (!isdigit((unsigned char)*c)) return false;
@@ -80,7 +80,7 @@ void clb_irreps_merge(clb_irreps *irreps) {
 }
 
 void clb_irreps_print(const clb_irreps *irreps, clb_text *out) {
-  clb_text_bytes(out, "", 0); /* no terms: an empty string, not none */
+  clb_text_bytes(out, "", 0); /* without terms: an empty string, not NULL */
   for (int i = 0; i < irreps->n; i++) {
     const clb_term *t = &irreps->term[i];
     clb_text_add(out, "%s%dx%d%c", i ? "+" : "", (int)t->mul, (int)t->l, t->parity > 0 ? 'e' : 'o');

@@ -1,5 +1,5 @@
-/* src/problem/irreps.h - "32x0e+16x1o" <-> terms, and what a tensor product's description says of
-   its paths. */
+/* src/problem/irreps.h - "32x0e+16x1o" <-> terms, and the paths of a tensor product's
+   description. */
 #ifndef CLB_SRC_PROBLEM_IRREPS_H
 #define CLB_SRC_PROBLEM_IRREPS_H
 
@@ -8,23 +8,23 @@
 
 enum { CLB_MAX_L = 12 };
 
-/* Reads irreps; `name` is what the error calls them.  Terms with multiplicity 0 stay (instructions
+/* Reads irreps; `name` is used in error messages. Terms with multiplicity 0 are kept (instructions
    count them). */
 clb_status clb_irreps_read(const char *text, const char *name, clb_irreps *irreps,
                            clb_error_sink *error);
-/* Terms side by side that are the same irrep lie in memory like one term. */
+/* Lays out adjacent terms of the same irrep in memory as one term. */
 void clb_irreps_merge(clb_irreps *irreps);
 /* Writes them, in full form ("1x1o"). */
 void clb_irreps_print(const clb_irreps *irreps, clb_text *out);
 
-/* Checks a description and fills the problem (starting from zeros): irreps, paths, coefficients,
-   weight offsets. */
+/* Checks a description and fills the (zeroed) problem: irreps, paths, coefficients, weight
+   offsets. */
 clb_status clb_tensor_product_read(const clb_tensor_product_desc *desc,
                                    clb_tensor_product_problem *p, clb_error_sink *error);
 /* The weights of instruction i of a description that was read. */
 clb_weight_slice clb_tensor_product_slice(const clb_tensor_product_desc *desc,
                                           const clb_tensor_product_problem *p, int i);
-/* Whether instruction i has anything to compute: no extent of its path is 0. */
+/* Whether instruction i has anything to compute, that is, no extent of its path is 0. */
 bool clb_tensor_product_has_path(const clb_tensor_product_desc *desc,
                                  const clb_tensor_product_problem *p, int i);
 

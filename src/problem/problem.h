@@ -11,14 +11,15 @@
 
 typedef struct {
   int32_t n_degrees, normalization, normalize;
-  int32_t fresh; /* 1: y and d_g_y are overwritten even where gradients of points are added to */
+  int32_t fresh; /* 1: y and d_g_y are overwritten even with `accumulate`, which then applies to
+                    gradients by x alone */
   int32_t degrees[CLB_MAX_DEGREES]; /* unused ones are 0 */
 } clb_spherical_harmonics_problem;
 
 #define CLB_MAX_TERMS 512
 #define CLB_MAX_PATHS 512
 
-/* One term of irreps: mul x l, parity (1 or -1); at: where it starts in a row. */
+/* One term of irreps: mul x l, parity (1 or -1); at: its offset in a row. */
 typedef struct {
   int32_t mul, l, parity, at;
   int32_t apart; /* in layout CLB_IR_MUL, elements from one component to the next; 0: mul */
@@ -33,7 +34,7 @@ typedef struct {
 
 typedef struct {
   int32_t in1, in2, out, mode, has_weight;
-  int32_t weight_at;  /* where its weights start in a row */
+  int32_t weight_at;  /* offset of its weights in a row */
   double coefficient; /* of the path, normalisations and path_weight included; times the 3j symbol
                          of norm 1 */
 } clb_path;
@@ -42,36 +43,36 @@ typedef struct {
   clb_irreps x, y, z;
   int32_t n_paths, n_weights;
   int32_t layout_x, layout_y, layout_z, shared_weights;
-  int32_t indexed, gradients, incoming; /* CLB_OPERAND_X + CLB_OPERAND_Y + ..., never 0 where the
-                                           description's 0 means all */
-  int32_t edges; /* 0, or rows are the edges of a graph: what is read and like x, or like z, is
-                    found by number (`indexed`), and results like these (CLB_OPERAND_X +
-                    CLB_OPERAND_Z, perhaps CLB_OPERAND_Y) go to a workspace: overwritten even where
-                    others are added to; of x and z in arithmetic precision */
+  int32_t indexed, gradients, incoming; /* CLB_OPERAND_X + CLB_OPERAND_Y + ..., all bits are set
+                                           where the description has 0 for all */
+  int32_t edges; /* 0, or rows are the edges of a graph: inputs shaped like x or z are gathered by
+                    row number (`indexed`), and results shaped like these (CLB_OPERAND_X +
+                    CLB_OPERAND_Z, perhaps CLB_OPERAND_Y) go to a workspace: they are overwritten
+                    even with `accumulate`; those like x and z have arithmetic precision */
   clb_path path[CLB_MAX_PATHS];
 } clb_tensor_product_problem;
 
 typedef struct {
-  clb_tensor_product_problem product; /* first, so that it is `tensor_product` too */
+  clb_tensor_product_problem product; /* first, so that it is also the union's `tensor_product` */
   int32_t atomics, spline;            /* spline: weights are read from a table */
   int32_t vectors; /* gradients of y (and of lengths) go to a workspace: they are overwritten even
-                      where others are added to */
+                      with `accumulate` */
 } clb_convolution_problem;
 
 typedef struct {
-  int64_t columns, most_rows; /* of what the op was made for; its kernels take any */
+  int64_t columns, most_rows; /* what the op was created for; its kernels take any */
 } clb_column_sum_problem;
 
 enum { CLB_ROWS_BY_PLACE, CLB_ROWS_BY_EDGE, CLB_ROWS_OWN };
 typedef struct {
   int64_t columns;
-  int32_t listed, from; /* listed: how rows are numbered; OWN: each row has one; from: clb_dtype of
-                           what is added up */
+  int32_t listed, from; /* listed: how rows are numbered; OWN: one per row of the graph; from:
+                           clb_dtype of what is summed */
 } clb_row_sum_problem;
 
 typedef struct {
   int32_t step;  /* clb_graph_step */
-  int32_t whole; /* no row is worked on in pieces */
+  int32_t whole; /* rows are not split */
 } clb_graph_problem;
 
 /* ---- of src/ops/layers/layers.h ---- */
@@ -79,11 +80,11 @@ typedef struct {
 enum { CLB_POINTWISE_COMBINE, CLB_POINTWISE_GATHER, CLB_POINTWISE_ACTIVATION };
 typedef struct {
   int32_t function, activation;
-  double scale, factor; /* ACTIVATION: factor f(scale x) */
+  double scale, factor; /* ACTIVATION: h = factor f(scale x) */
 } clb_pointwise_problem;
 
-/* Channels that lie together in all they are of: scalars (gate < 0), or gated ones, whose
-   components lie in_step and out_step apart. */
+/* Channels that are adjacent in both input and output: scalars (gate < 0), or gated channels, whose
+   components are in_step and out_step elements apart. */
 typedef struct {
   int32_t in, in_step, out, out_step, gate, mul, components, activation;
   double scale;
@@ -115,7 +116,10 @@ typedef struct {
   int32_t n_species;
 } clb_species_linear_problem;
 
-enum { CLB_EDGE_SHIFTS = 1024 }; /* that clb_edge_shift can tell apart in one direction */
+enum {
+  CLB_EDGE_SHIFTS = 1024
+}; /* distinct shifts in one direction that clb_edge_shift can
+      encode */
 
 /* ---- all of them ---- */
 
@@ -133,6 +137,6 @@ typedef struct {
 #define KIND(NAME, name) clb_##name##_problem name;
 #include "src/problem/kinds.def"
   };
-} clb_problem; /* start from zeros: every byte counts */
+} clb_problem; /* must start zeroed: every byte counts */
 
 #endif

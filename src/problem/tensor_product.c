@@ -1,17 +1,17 @@
-/* src/problem/tensor_product.c - what a tensor product's description says of its paths: the rules
-   of each mode, coefficients, weights. */
+/* src/problem/tensor_product.c - the paths of a tensor product's description: the rules of each
+   mode, coefficients, weights. */
 #include "src/problem/irreps.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Extents are letters: u, v, w channels in the terms of x, y and the output, q pairs u < v; a
-   product of none is 1. */
+/* Extents are letters: u, v, w channels in the terms of x, y and the output, q pairs u < v; the
+   product over no letters is 1. */
 static const struct {
-  const char *name, *weights, *summed,
-      *out;                   /* summed: elements in one output element, for the normalisation */
-  bool paired, needs_weights; /* paired: as many channels in y as in x */
+  const char *name, *weights, *summed, *out; /* summed: number of terms in one output element, for
+                                                the normalisation */
+  bool paired, needs_weights;                /* paired: y must have as many channels as x */
   const char *needs;
 } modes[] = {
     [CLB_UVW] = {"uvw", "uvw", "uv", "w", false, true, "weights"},
@@ -35,7 +35,7 @@ static int64_t extent(const clb_tensor_product_problem *p, const clb_instruction
   return letter == 'u' ? u : letter == 'v' ? v : letter == 'w' ? w : u * (v - 1) / 2;
 }
 
-/* A double: three extents may go beyond 64 bits; below 2^53 it is exact. */
+/* As double, because the product of three extents may exceed 64 bits; exact below 2^53. */
 static double extents(const clb_tensor_product_problem *p, const clb_instruction *q,
                       const char *letters) {
   double n = 1;
@@ -134,7 +134,7 @@ static clb_status check_instruction(const clb_tensor_product_problem *p, const c
 
 /* ---- paths ---- */
 
-/* sqrt(alpha path_weight / x), as e3nn defines alpha and x.  Variances of the inputs are 1. */
+/* sqrt(alpha path_weight / x), with alpha and x as defined by e3nn, for inputs of variance 1. */
 static double coefficient(const clb_tensor_product_problem *p, const clb_tensor_product_desc *desc,
                           int i) {
   const clb_instruction *all = desc->instructions, *q = &all[i];
@@ -211,7 +211,7 @@ clb_status clb_tensor_product_read(const clb_tensor_product_desc *desc,
                                  : CLB_OPERAND_X | CLB_OPERAND_Y | CLB_OPERAND_W | CLB_OPERAND_Z;
   p->incoming =
       desc->incoming ? (int32_t)desc->incoming : CLB_OPERAND_X | CLB_OPERAND_Y | CLB_OPERAND_W;
-  /* What has no columns has no row numbers. */
+  /* Operands without columns have no row numbers. */
   p->indexed =
       (int32_t)desc->indexed & ((p->x.dim ? CLB_OPERAND_X : 0) | (p->y.dim ? CLB_OPERAND_Y : 0) |
                                 (p->n_weights ? CLB_OPERAND_W : 0));

@@ -1,9 +1,9 @@
 /* src/problem/wigner.c - Wigner 3j symbols, from exact integers.
 
    Racah's formula for <l1 m1 l2 m2 | l3 m3>, with (l1+l2-l3)! (l3+l1-l2)! (l3-l1+l2)! multiplied
-   in, is S / sqrt(C(2 l1, l1+m1) C(2 l2, l2+m2) C(2 l3, l3+m3))  times a positive number that no m
-   enters, S = sum_k (-1)^k C(l1+l2-l3, k) C(l3+l1-l2, l1-m1-k) C(l3-l1+l2, l2+m2-k), where |S| <
-   2^(l1+l2+l3) fits in 64 bits.  The number is fixed by the norm. */
+   in, is S / sqrt(C(2 l1, l1+m1) C(2 l2, l2+m2) C(2 l3, l3+m3)) times a positive number that does
+   not depend on the m, S = sum_k (-1)^k C(l1+l2-l3, k) C(l3+l1-l2, l1-m1-k) C(l3-l1+l2, l2+m2-k),
+   where |S| < 2^(l1+l2+l3) fits in 64 bits. That number follows from the norm. */
 #include "src/problem/wigner.h"
 
 #include <math.h>
@@ -29,15 +29,15 @@ static long double clebsch_gordan(int l1, int m1, int l2, int m2, int l3, int m3
                (long double)choose(2 * l3, l3 + m3));
 }
 
-/* Row m of the complex-to-real matrix times (-i)^l has entries i^power scale in columns l + |m| and
-   l - |m|. */
+/* Row m of the complex-to-real matrix times (-i)^l has entries i^power * scale in columns l + |m|
+   and l - |m|. */
 static int power(int l, int m, int column) {
   int p = m < 0 ? (column > l ? 0 : 3) : m == 0 ? 0 : 2 * m + (column < l);
   return (p + 3 * l) & 3;
 }
 
-/* Entries in columns l - |m| ([0]) and l + |m| ([1]) for those sizes |m|, before all are divided by
-   the norm: at most 2 x 2 x 2. */
+/* Entries in columns l - |m| ([0]) and l + |m| ([1]) for these |m|, before division by the norm: at
+   most 2 x 2 x 2. */
 static void make_block(const int l[3], const int s[3], double block[2][2][2]) {
   memset(block, 0, 8 * sizeof(double));
   for (int m1 = -s[0]; m1 <= s[0]; m1 += s[0] ? 2 * s[0] : 1)
@@ -59,7 +59,7 @@ static void make_block(const int l[3], const int s[3], double block[2][2][2]) {
     }
 }
 
-/* C, before all is divided by the norm; NULL: nowhere.  Returns how many entries are not zero. */
+/* C before division by the norm; C may be NULL. Returns the number of non-zero entries. */
 static int make_blocks(int l1, int l2, int l3, double *C) {
   const int l[3] = {l1, l2, l3}, n2 = 2 * l2 + 1, n3 = 2 * l3 + 1;
   int n = 0;

@@ -1,5 +1,4 @@
-/* src/runtime/buffer.c - memory of a device as the user sees it, and waiting for all that was
-   submitted. */
+/* src/runtime/buffer.c - the public calls for device memory, and clb_wait. */
 #include "src/runtime/context.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* src/runtime/context.c - a context while something holds it. */
+/* src/runtime/context.c - lifetime of contexts. */
 #include "src/runtime/context.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* src/runtime/context.h - what stands behind the public handles. */
+/* src/runtime/context.h - the structs behind the public handles. */
 #ifndef CLB_SRC_RUNTIME_CONTEXT_H
 #define CLB_SRC_RUNTIME_CONTEXT_H
 
@@ -24,14 +24,16 @@ struct clb_context {
   clb_kernel *kernels;
   bool profiles; /* every launch is timed */
   clb_profile *profile;
-  clb_recording *recording;  /* between clb_record_begin and clb_record_end, else NULL */
+  clb_recording *recording;  /* the one being made, between clb_record_begin and clb_record_end,
+                                else NULL */
   clb_text note;             /* of clb_context_note */
-  clb_recording *recordings; /* those that are ended */
+  clb_recording *recordings; /* finished ones */
   clb_text wisdom;           /* wisdom.h */
-  bool wisdom_read;          /* from the cache's folder, once */
-  unsigned without;          /* optimisations that ops and graphs to come go without */
-  int64_t held;              /* by so many buffers, graphs, ops, recordings and models */
-  bool destroyed;            /* by the caller: the last that holds it closes it */
+  bool wisdom_read;          /* from the cache folder, at most once */
+  unsigned without;          /* optimisations disabled for ops and graphs created from now on */
+  int64_t held;              /* number of buffers, graphs, ops, recordings and models that keep it
+                                alive */
+  bool destroyed;            /* by the caller; the last object that holds it closes it */
 };
 
 struct clb_buffer {
@@ -46,89 +48,91 @@ static inline int64_t clb_dtype_bytes(int32_t type) {
 
 enum { CLB_PASSES = 4 };
 
-/* How a pass's kernel was chosen; times are of a call on made-up data, with the estimate's schedule
-   and with this one. */
+/* How a pass's kernel was chosen; times are of a call on synthetic data, with the estimate's
+   schedule and with this one. */
 typedef struct {
   clb_schedule schedule, estimate;
-  bool measured; /* false: it is the estimate, and there are no times */
+  bool measured; /* false: this is the estimate, and there are no times */
   int64_t estimate_ns, ns;
 } clb_choice;
 
 struct clb_op {
   clb_context *ctx;
   clb_problem problem;            /* the passes differ in `pass` only */
-  clb_kernel *kernel[CLB_PASSES]; /* NULL: this pass was not asked for */
+  clb_kernel *kernel[CLB_PASSES]; /* NULL: this pass was not requested */
   clb_choice choice[CLB_PASSES];
   clb_text source;           /* of the last clb_op_source */
   clb_text tuning[2];        /* of the last clb_op_tuning */
   clb_memory workspace;      /* of the device; no handle: none */
   clb_memory numbers, reals; /* tables that kernels read; no handle: none */
   bool reads_tables[CLB_PASSES];
-  void *parts; /* what else it is made of, which its own file knows; NULL: nothing */
-  void (*destroy_parts)(clb_op *op); /* frees these; NULL: there are none */
-  bool blas; /* matrix products go to the device's BLAS where it can do them */
+  void *parts;                       /* further parts, known to its own file only; NULL: none */
+  void (*destroy_parts)(clb_op *op); /* frees them; NULL: there are none */
+  bool blas;                         /* use the device's BLAS for matrix products that it can do */
 };
 
-/* What the caller gets of a context holds it from its making (returns ctx) to its destruction's
-   end. */
+/* Every object created with a context holds it, from its creation (_hold returns ctx) to the end of
+   its destruction. */
 clb_context *clb_context_hold(clb_context *ctx);
 void clb_context_release(clb_context *ctx);
-/* Waits for what was submitted.  Frees a context that nothing holds. */
+/* _finish waits for submitted work; _close frees a context that nothing holds. */
 void clb_context_finish(clb_context *ctx);
 void clb_context_close(clb_context *ctx);
 
 /* CLB_OK where ctx has an open device. */
 clb_status clb_context_check(clb_context *ctx);
 
-/* Compiles a kernel or finds it; takes k over, whatever happens.  Owned by the context. */
+/* Finds a kernel or compiles it; takes ownership of k, even on failure. The kernel is owned by the
+   context. */
 clb_status clb_kernel_get(clb_context *ctx, ir_kernel *k, clb_kernel **kernel);
-/* Of a kernel that no op has. */
+/* Frees a kernel that no op uses. */
 void clb_kernel_free(clb_context *ctx, clb_kernel *kernel);
 
-/* What ops launch and multiply goes through these: the backend's own functions, a profile where one
-   is taken, a recording where one is made. */
+/* All launches and matrix products of ops go through these, which call the backend's functions and
+   handle profiling and recording. */
 clb_status clb_launch(clb_context *ctx, const clb_kernel *kernel, int64_t groups,
                       const clb_arg *args, int n);
 clb_status clb_gemm(clb_context *ctx, clb_dtype type, const clb_gemm_desc *product);
 clb_status clb_submit(clb_context *ctx, const clb_work *work);
 void clb_profile_forget(clb_context *ctx);
-double clb_seconds_now(void); /* of a clock that only goes on */
+double clb_seconds_now(void); /* of a monotonic clock */
 
-/* Adds a copy of the work to the recording being made. */
+/* Appends a copy of the work to a recording. */
 clb_status clb_recording_keep(clb_recording *recording, const clb_work *work);
-/* Gives memory back to the device: what was recorded with it is never replayed. */
+/* Frees device memory; recordings that use it can no longer be replayed. */
 void clb_memory_free(clb_context *ctx, clb_memory *memory);
-/* Refuses a call that needs the device now where a recording is being made. */
+/* Refuses a call that needs the device immediately while a recording is being made. */
 clb_status clb_not_recording(clb_context *ctx, const char *call);
 
-/* Gives each pass of an op that has just been made the fastest of its kernels.  Of a convolution
-   its description is told, too, and the op of the double backward pass's d_g (NULL: it has none);
-   else both are NULL. */
+/* Gives each pass of a newly created op its fastest kernel. For a convolution, `desc` is its
+   description and `results` the op that computes d_g in the double backward pass (NULL if it has
+   none); otherwise both are NULL. */
 typedef clb_status (*clb_tuner)(clb_op *op, clb_op *results, const clb_convolution_desc *desc);
 
-/* Creates an op with the passes of the bit set, tuned where tune is not NULL.  _check: whether it
-   could.  _new: without kernels. */
+/* Creates an op with the passes of the bit set, tuned if tune is not NULL. _check: only checks
+   whether it could be created. _new: creates it without kernels. */
 clb_status clb_op_check(clb_context *ctx, const clb_problem *problem, unsigned passes);
 clb_status clb_op_create(clb_context *ctx, const clb_problem *problem, unsigned passes,
                          clb_tuner tune, clb_op **op);
 clb_status clb_op_new(clb_context *ctx, const clb_problem *problem, clb_op **op);
 
-/* Gives the pass a kernel of this schedule, and the op the tables that it reads; after a failure
-   the pass has the kernel it had. */
+/* Gives the pass a kernel with this schedule, and the op the tables that the kernel reads; on
+   failure the pass keeps its previous kernel. */
 clb_status clb_op_set_schedule(clb_op *op, clb_pass pass, const clb_schedule *schedule);
 
-/* One operand: rows of so many columns; without columns nothing of it is looked at. */
+/* One operand: rows of `columns` elements; if columns is 0 the operand is ignored. */
 enum { CLB_MAX_OPERANDS = 20 };
 typedef struct {
   const char *name;
   clb_rows rows;
   int64_t columns;
-  bool written, indexed; /* indexed: rows.index says which rows, from its number index_first on */
+  bool written, indexed; /* indexed: rows.index gives the row numbers, starting at its element
+                            index_first */
   bool one_row;          /* shared by all rows */
-  bool wide;             /* kept in arithmetic precision */
+  bool wide;             /* stored in arithmetic precision */
   int64_t index_first;
-  int of; /* of a tensor product: CLB_OPERAND_X, CLB_OPERAND_Y, CLB_OPERAND_W or CLB_OPERAND_Z,
-             whose shape it has */
+  int of; /* in a tensor product: the operand whose shape it has, CLB_OPERAND_X, CLB_OPERAND_Y,
+             CLB_OPERAND_W or CLB_OPERAND_Z */
 } clb_operand;
 static inline int64_t clb_operand_bytes(const clb_op *op, const clb_operand *o) {
   return clb_dtype_bytes(o->wide ? op->problem.arithmetic : op->problem.storage);
@@ -137,19 +141,19 @@ static inline int64_t clb_operand_stride(const clb_operand *o) {
   return o->rows.stride == CLB_DENSE ? o->columns : o->rows.stride;
 }
 const char *clb_pass_name(clb_pass pass); /* "double backward" */
-/* The kernel of a pass, or why there is none. */
+/* The kernel of a pass, or an error saying why there is none. */
 clb_status clb_op_pass_kernel(clb_op *op, clb_pass pass, const clb_kernel **kernel);
 /* CLB_OK where the op was created with this pass. */
 clb_status clb_op_check_pass(clb_op *op, clb_pass pass);
 /* Checks one operand of n rows. */
 clb_status clb_op_check_operand(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operand);
-/* Its arguments: buffer, offset, stride. */
+/* The operand's kernel arguments: buffer, offset, stride. */
 void clb_operand_arguments(const clb_operand *o, clb_arg *args);
 /* Checks the op's kind and the operands. */
 clb_status clb_op_check_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n,
                              const clb_operand *operands, int n_operands);
 /* Checks, and launches on n rows with the arguments n, then (buffer, offset, stride) of each
-   operand, then (row numbers, first) of those indexed, then the op's tables. */
+   operand, then (row numbers, first) of each indexed one, then the op's tables. */
 clb_status clb_op_run_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n,
                            const clb_operand *operands, int n_operands);
 

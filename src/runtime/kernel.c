@@ -4,7 +4,8 @@
 
 #include "src/runtime/context.h"
 
-/* The text is a part beside the IR: an equal program printed differently is another binary. */
+/* Both the IR and the text are hashed: the same program printed differently gives another
+   binary. */
 static clb_status find_key(const clb_device *d, const ir_kernel *k, const clb_text *text,
                            clb_hash *key) {
   size_t bytes = ir_write(k, NULL, 0);
@@ -18,7 +19,7 @@ static clb_status find_key(const clb_device *d, const ir_kernel *k, const clb_te
   return CLB_OK;
 }
 
-/* From the disk if a good binary is there, else compiled and kept. */
+/* Loads a valid binary from the cache, or compiles and caches one. */
 static clb_status build_and_load(clb_device *d, clb_kernel *kernel, const clb_text *text,
                                  clb_text *note) {
   if (clb_cache_get(&kernel->key, &kernel->binary)) {
@@ -26,7 +27,7 @@ static clb_status build_and_load(clb_device *d, clb_kernel *kernel, const clb_te
                                                               kernel->binary.n, &kernel->module)
                                            : CLB_OK;
     if (!loaded || loaded == CLB_ERROR_MEMORY) return loaded;
-    clb_text_free(&kernel->binary); /* a binary its own driver refuses is a miss */
+    clb_text_free(&kernel->binary); /* a cached binary that the driver refuses counts as a miss */
   }
   clb_status s = d->backend->build(d, &kernel->ir, text, &kernel->binary);
   if (!s && kernel->binary.failed)

@@ -1,5 +1,5 @@
-/* src/runtime/launch.c - the one way from the ops to a device: every launch, every product; timed
-   one by one where a profile is taken, kept where a recording is made. */
+/* src/runtime/launch.c - the only path from ops to a device: all launches and matrix products,
+   which are timed individually while profiling, and kept while recording. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,7 +10,8 @@
 
 struct clb_profile {
   clb_profile *next;
-  clb_profile_entry entry; /* of one kind of kernel; its name ends this struct */
+  clb_profile_entry entry; /* for one kind of kernel; the name is stored at the end of this
+                              struct */
   char name[];
 };
 
@@ -29,7 +30,7 @@ void clb_profile_forget(clb_context *ctx) {
   ctx->profiles = false;
 }
 
-/* The entry of that name, the first time a new one at the end of the list; NULL: no memory. */
+/* Finds the entry of that name, or appends a new one; NULL: no memory. */
 static clb_profile_entry *find(clb_context *ctx, const char *name) {
   clb_profile **end = &ctx->profile;
   size_t bytes = strlen(name) + 1;
@@ -74,8 +75,8 @@ clb_status clb_launch(clb_context *ctx, const clb_kernel *kernel, int64_t groups
                                      .n_args = n});
 }
 
-/* Whether the library can do this product is said when it is recorded, for then there may be a
-   kernel that can. */
+/* While recording, checks immediately whether the library can do this product, because the caller
+   can still use a kernel instead. */
 clb_status clb_gemm(clb_context *ctx, clb_dtype type, const clb_gemm_desc *product) {
   clb_device *d = ctx->device;
   clb_status s = ctx->recording ? d->backend->can_gemm(d, type, product) : CLB_OK;
@@ -95,7 +96,7 @@ clb_status clb_profile_end(clb_context *ctx,
   clb_status s = clb_context_check(ctx);
   if (s) return s;
   for (const clb_profile *p = ctx->profile; p && each; p = p->next)
-    if (p->entry.launches) each(&p->entry, user); /* a library may have refused */
+    if (p->entry.launches) each(&p->entry, user); /* 0 if a library has refused */
   clb_profile_forget(ctx);
   return CLB_OK;
 }

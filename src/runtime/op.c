@@ -1,4 +1,4 @@
-/* src/runtime/op.c - problem -> schedule -> IR -> kernel: what all ops share. */
+/* src/runtime/op.c - problem -> schedule -> IR -> kernel, for all ops. */
 #include "src/runtime/context.h"
 #include "src/runtime/wisdom.h"
 
@@ -34,7 +34,7 @@ static clb_status upload(clb_device *d, const void *from, int64_t bytes, clb_mem
   return s ? s : d->backend->write(d, to, 0, from, (uint64_t)bytes);
 }
 
-/* What the kernels of some pass read beside their operands. */
+/* Makes the tables that kernels read in addition to their operands. */
 static clb_status make_tables(clb_op *op) {
   const clb_kernel_kind *kind = clb_kernel_kinds[op->problem.kind];
   clb_device *d = op->ctx->device;
@@ -78,8 +78,8 @@ clb_status clb_op_set_schedule(clb_op *op, clb_pass pass, const clb_schedule *sc
   return s;
 }
 
-/* Whether wisdom told of a candidate, whose kernel the pass then has: a line that is wrong does no
-   harm. */
+/* Uses wisdom if it names a candidate; returns whether the pass now has that kernel. Wrong lines
+   are harmless. */
 static bool follow_wisdom(clb_op *op, clb_pass pass) {
   const clb_kernel_kind *kind = clb_kernel_kinds[op->problem.kind];
   clb_schedule list[CLB_MAX_CANDIDATES];

@@ -1,4 +1,4 @@
-/* src/runtime/operands.c - operands that are rows: checked, and handed to a launch. */
+/* src/runtime/operands.c - operands that are rows: checks, and launch arguments. */
 #include "src/runtime/context.h"
 
 static clb_status check_operand(clb_op *op, const char *pass, int64_t n, const clb_operand *o,
@@ -19,7 +19,7 @@ static clb_status check_operand(clb_op *op, const char *pass, int64_t n, const c
     return clb_fail(e, CLB_ERROR_ARGUMENT,
                     "%s, %s: the stride of %s is %lld; it must be CLB_DENSE or at least %lld", kind,
                     pass, o->name, (long long)*stride, (long long)(o->written ? o->columns : 0));
-  if (o->indexed || o->one_row) n = 1; /* indexed: which rows there are is not known here */
+  if (o->indexed || o->one_row) n = 1; /* for indexed operands the row numbers are unknown here */
   bool fits = !__builtin_mul_overflow(n - 1, *stride, &last) &&
               !__builtin_add_overflow(last, o->rows.offset, &end) &&
               !__builtin_add_overflow(end, o->columns, &end) &&
@@ -105,14 +105,14 @@ clb_status clb_op_run_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n,
         (clb_arg){.type = IR_VOID, .memory = o->columns ? &o->rows.index->memory : NULL};
     args[n_args++] = (clb_arg){.type = IR_I64, .i64 = o->index_first};
   }
-  if (!some) return CLB_OK; /* no operand has a column */
+  if (!some) return CLB_OK; /* no operand has columns */
   if (op->numbers.handle && op->reads_tables[pass]) {
     args[n_args++] = (clb_arg){.type = IR_VOID, .memory = &op->numbers};
     args[n_args++] = (clb_arg){.type = IR_VOID, .memory = &op->reals};
   }
   for (int i = 0; i < n_args; i++)
     if (args[i].type == IR_VOID && !args[i].memory)
-      args[i].memory = some; /* never touched, but drivers want memory */
+      args[i].memory = some; /* never accessed, but drivers require memory */
   if (!d->info.runs)
     return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
                     d->info.name);

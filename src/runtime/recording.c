@@ -1,5 +1,5 @@
-/* src/runtime/recording.c - what was recorded, submitted again; by the driver's own object where it
-   makes one of the list. */
+/* src/runtime/recording.c - replay of recorded work, through the driver's own object if it can make
+   one. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* src/runtime/recording_list.c - what ops submit, kept in a list. */
+/* src/runtime/recording_list.c - the list of submitted work in a recording. */
 #include "src/runtime/recording_list.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static const clb_memory *keep(clb_kept *k, const clb_memory *memory) {
   return &k->memory[k->n_memory++];
 }
 
-/* Memory by value: the structs that arguments point to may be gone by the replay. */
+/* Memory is stored by value: the structs to which arguments point may no longer exist at replay. */
 clb_status clb_recording_keep(clb_recording *r, const clb_work *w) {
   size_t n = (size_t)w->n_args, most = n > 3 ? n : 3;
   clb_kept *k =

@@ -1,10 +1,10 @@
-/* src/runtime/recording_list.h - what stands behind a recording. */
+/* src/runtime/recording_list.h - the struct behind clb_recording. */
 #ifndef CLB_SRC_RUNTIME_RECORDING_LIST_H
 #define CLB_SRC_RUNTIME_RECORDING_LIST_H
 
 #include "src/runtime/context.h"
 
-/* What one work points to. */
+/* The data that one clb_work points to. */
 typedef struct {
   clb_gemm_desc product;
   clb_memory *memory;
@@ -15,11 +15,11 @@ typedef struct {
 struct clb_recording {
   clb_context *ctx;
   clb_work *work;
-  clb_kept **kept; /* of each work */
+  clb_kept **kept; /* for each work */
   int64_t n, capacity;
-  clb_recorded *recorded; /* the driver's; NULL: the list is it */
-  bool lost;              /* memory that it uses was freed */
-  clb_recording *next;    /* of the context's */
+  clb_recorded *recorded; /* the driver's object; NULL: the list itself is replayed */
+  bool lost;              /* memory that it uses has been freed */
+  clb_recording *next;    /* in the context's list */
 };
 
 #endif

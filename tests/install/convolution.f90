@@ -12,7 +12,7 @@ program convolution
   type(clb_instructions), target :: found
   type(clb_convolution_desc) :: desc
   type(clb_index_list) :: list_from, list_to, list_many
-  integer(c_int64_t) :: least, most
+  integer(c_int64_t) :: min_bytes, max_bytes
   type(clb_rows) :: rows_x, rows_y, rows_w, rows_g, rows_z, a, b, c, g_x, g_y, g_w, d_x, d_y, d_w, d_g, rows_r, rows_table, &
        rows_v, none
   type(c_ptr) :: ctx, op, graph, large, workspace
@@ -89,8 +89,8 @@ program convolution
   list_many%host = c_loc(many)
   call check(clb_graph_create(ctx, 1_c_int64_t, size(many, kind=c_int64_t), large))
   call check(clb_graph_update(large, 1_c_int64_t, 1_c_int64_t, size(many, kind=c_int64_t), CLB_I32, list_many, list_many))
-  call check(clb_convolution_workspace(op=op, pass=CLB_BACKWARD, graph=large, least=least, most=most))
-  if (least <= 0 .or. least >= most) error stop 'workspace of many edges'
+  call check(clb_convolution_workspace(op=op, pass=CLB_BACKWARD, graph=large, min_bytes=min_bytes, max_bytes=max_bytes))
+  if (min_bytes <= 0 .or. min_bytes >= max_bytes) error stop 'workspace of many edges'
   call clb_graph_destroy(large)
   call clb_op_destroy(op)
 
@@ -197,9 +197,9 @@ contains
   ! As large as can be used.
   subroutine make_workspace(pass)
     integer(c_int), intent(in) :: pass
-    call check(clb_convolution_workspace(op, pass, graph, least, most))
+    call check(clb_convolution_workspace(op, pass, graph, min_bytes, max_bytes))
     workspace = c_null_ptr
-    if (most > 0) call check(clb_buffer_create(ctx, most, workspace))
+    if (max_bytes > 0) call check(clb_buffer_create(ctx, max_bytes, workspace))
   end subroutine
 
   subroutine destroy(rows)

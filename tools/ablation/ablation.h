@@ -1,5 +1,5 @@
-/* tools/ablation/ablation.h - `clebsch ablation`: a piece of work, and the ways in which it is
-   done: with all optimisations, and without one or all of them. */
+/* tools/ablation/ablation.h - `clebsch ablation`: a task, and the ways to run it: with all
+   optimisations, and without one or all of them. */
 #ifndef CLB_TOOLS_ABLATION_ABLATION_H
 #define CLB_TOOLS_ABLATION_ABLATION_H
 
@@ -32,42 +32,42 @@ typedef struct {
   call_kind kind;
   clb_op *op;
   clb_pass pass;
-  int64_t n; /* rows, where there is no graph */
+  int64_t n; /* number of rows, if there is no graph */
   clb_graph *graph;
   clb_buffer *workspace;
   clb_rows rows[CALL_ROWS]; /* operands in the order of the call */
 } op_call;
 
 typedef struct {
-  ablation without;         /* ABLATIONS: nothing */
-  int against;              /* number of the way that it is compared with */
-  bool replayed, completes; /* completes: calls added from now on only complete results, so that
-                               they can be compared */
-  int n, n_timed;           /* calls; those behind n_timed are such */
+  ablation without;         /* ABLATIONS: all optimisations are on */
+  int against;              /* index of the way with which it is compared */
+  bool replayed, completes; /* completes: calls added from now on are not timed; they complete
+                               results for the comparison */
+  int n, n_timed;           /* number of calls; those from n_timed on are not timed */
   op_call call[MOST_CALLS];
   clb_recording *recording;
   double error, seconds, seconds_min,
-      ratio; /* error: largest difference, of the root mean square; seconds: median; ratio: of least
-                times, against the other way */
+      ratio; /* error: largest difference, relative to the root mean square; seconds: median; ratio:
+                of the minimum times, this way to the other */
 } way;
 
-/* Elements of rows that are compared. */
+/* Rows of results that are compared. */
 typedef struct {
   clb_buffer *buffer;
   int64_t n, width;
 } output;
 
 typedef struct {
-  const char *kind, *problem, *layout, *graph; /* graph: NULL, or of graphs.h */
+  const char *kind, *problem, *layout, *graph; /* graph: NULL, or a name of graphs.h */
   clb_pass pass;
-  int64_t rows; /* without a graph; else of edges, known when it is made */
+  int64_t rows; /* without a graph; otherwise the number of edges, set when the graph is made */
 } ablation_case;
 
-/* All that a case needs on one device.  After the first failure nothing more is made. */
+/* Everything a case needs on one device. After the first failure nothing more is created. */
 typedef struct {
   clb_context *ctx;
   clb_status status;
-  char trouble[512]; /* the sentence of a failure that the context knows nothing of */
+  char trouble[512]; /* the message of a failure that is not in the context */
   clb_op *op[MOST_THINGS];
   clb_buffer *buffer[MOST_THINGS];
   clb_graph *graph[MOST_THINGS];
@@ -78,24 +78,25 @@ typedef struct {
 
 enum { ALL_OF_CONTEXT = CLB_WIDE_ACCESSES | CLB_REGISTER_SUMS | CLB_SPLIT_ROWS };
 
-/* What ops and graphs made from now on go without. */
+/* Disables optimisations in ops and graphs created from now on. */
 void work_without(work *w, unsigned optimisations);
 clb_op *work_product(work *w, const clb_tensor_product_desc *desc);
 clb_op *work_harmonics(work *w, const clb_spherical_harmonics_desc *desc);
 clb_op *work_convolution(work *w, const clb_convolution_desc *desc);
 clb_graph *work_graph(work *w, int64_t n_senders, int64_t n_receivers, int64_t n_edges,
                       const int32_t *senders, const int32_t *receivers);
-/* Rows of f32, back to back: of these numbers, or (NULL) of numbers by lot. */
+/* Contiguous rows of f32: these values, or (NULL) random ones. */
 clb_rows work_rows(work *w, int64_t n, int64_t width, const float *values);
-clb_rows work_ones(work *w, int64_t width); /* one row for all */
+clb_rows work_ones(work *w, int64_t width); /* one row, used for all */
 void work_output(work *w, clb_rows rows, int64_t n, int64_t width);
 
-/* A new way, and its calls; a convolution's needs a graph and gets its workspace. */
+/* Adds a way; adds a call to it. The call of a convolution must have a graph and gets its workspace
+   here. */
 way *work_way(work *w, ablation without, int against, bool replayed);
 void way_add(work *w, way *y, op_call call);
 
-/* Compares results with those of the other ways, then times all ways in turns for so many seconds
-   each, about.  Ways that do the same as what they are compared with are left out before. */
+/* Compares the results of the ways, then times all ways alternately for about `seconds` each. Ways
+   that are the same as the one they are compared with are dropped first. */
 clb_status work_measure(work *w, double seconds, const char *label);
 void work_free(work *w);
 
@@ -105,15 +106,15 @@ void ablation_convolution(work *w, ablation_case *c);
 void ablation_product(work *w, ablation_case *c);
 void ablation_sequence(work *w, ablation_case *c);
 
-/* A named product of f32 in the case's layout; *d is the caller's to free. */
+/* A named product in f32 in the case's layout; the caller frees it. */
 typedef struct {
   clb_tensor_product_desc desc;
   clb_instructions found;
   clb_tensor_product_sizes sizes;
-  const char *y; /* irreps: harmonics */
+  const char *y; /* irreps of the harmonics */
 } ablation_product_desc;
 ablation_product_desc *ablation_describe(work *w, const ablation_case *c);
-/* The degrees of its y; returns how many. */
+/* Gives the degrees of its y; returns how many. */
 int ablation_degrees(const ablation_product_desc *d, int *degrees);
 
 #endif

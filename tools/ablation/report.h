@@ -1,4 +1,4 @@
-/* tools/ablation/report.h - what `clebsch ablation` found: its file, and its table. */
+/* tools/ablation/report.h - the results of `clebsch ablation`: file and table. */
 #ifndef CLB_TOOLS_ABLATION_REPORT_H
 #define CLB_TOOLS_ABLATION_REPORT_H
 
@@ -8,20 +8,20 @@ typedef enum { FORMAT_TEXT, FORMAT_CSV, FORMAT_MARKDOWN, FORMATS } ablation_form
 
 typedef struct {
   const char *path;                 /* NULL: none is written */
-  json_t *root, *devices, *results; /* of root */
+  json_t *root, *devices, *results; /* members of root */
 } ablation_file;
 
-/* The following return false after a sentence.  Reads the file, if there is one, or starts it;
-   `restart`: starts it whatever is there. */
+/* The following print a message when they return false. Reads the file if it exists, or starts a
+   new one; `restart`: always starts a new one. */
 bool ablation_file_open(ablation_file *f, const char *path, bool quick, bool restart);
-/* One of that name must be the same that the file has. */
+/* Adds a device; if the file has one of that name, it must be the same. */
 bool ablation_file_device(ablation_file *f, const clb_device_info *info);
 bool ablation_file_has(const ablation_file *f, const char *device, const ablation_case *c);
 /* Adds what was measured and writes the file. */
 bool ablation_file_add(ablation_file *f, const char *device, const ablation_case *c, const work *w);
 void ablation_file_close(ablation_file *f);
 
-/* Optimisations by device: geometric means over cases, and how many these are. */
+/* A table of optimisations by device: geometric means over cases, and the numbers of cases. */
 void ablation_print(const ablation_file *f, ablation_format format);
 
 #endif

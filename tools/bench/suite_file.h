@@ -8,15 +8,15 @@
 
 typedef struct {
   const char *path;
-  bool found;                       /* there was such a file, and it goes on */
-  json_t *root, *devices, *results; /* of root */
+  bool found;                       /* the file existed and is continued */
+  json_t *root, *devices, *results; /* members of root */
 } suite_file;
 
-/* The following return false after a sentence.  Reads the file, if there is one, or starts it;
-   `restart`: starts it whatever is there. */
+/* The following print a message when they return false. Reads the file if it exists, or starts a
+   new one; `restart`: always starts a new one. */
 bool suite_file_open(suite_file *f, const char *path, const char *suite, bool restart);
-/* Gives an empty file its devices; those of another must be the same.  Takes them; the file's, with
-   what was measured, are f->devices. */
+/* Sets the devices of an empty file; if the file has devices already, they must be the same. Takes
+   ownership; the file's devices, with their measurements, are f->devices. */
 bool suite_file_devices(suite_file *f, json_t *devices);
 bool suite_file_write(suite_file *f, bool complete);
 void suite_file_close(suite_file *f);
@@ -30,10 +30,10 @@ typedef struct {
 } suite_job;
 
 const json_t *suite_file_result(const suite_file *f,
-                                const suite_job *job); /* NULL: none, or one that failed */
-/* Seconds of compiling what the job needs, where another job of the file needed the same. */
+                                const suite_job *job); /* NULL: there is none, or it failed */
+/* Compile times in seconds, if another job of the file needed the same kernels. */
 bool suite_file_compiled(const suite_file *f, const suite_job *job, double *cold, double *warm);
-/* Replaces a failed one; trouble: NULL, or why there are no numbers. */
+/* Adds a result, replacing a failed one; trouble: NULL, or why there are no numbers. */
 void suite_file_add(suite_file *f, const suite_job *job, const result *r, double warm_seconds,
                     const char *trouble);
 

@@ -1,4 +1,4 @@
-/* tools/cli/request.h - what `source` and `bench` are asked: an op, its problem, passes, dtypes,
+/* tools/cli/request.h - the arguments of `source` and `bench`: an op, its problem, passes, dtypes,
    devices. */
 #ifndef CLB_TOOLS_CLI_REQUEST_H
 #define CLB_TOOLS_CLI_REQUEST_H

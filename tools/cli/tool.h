@@ -1,4 +1,4 @@
-/* tools/cli/tool.h - what the subcommands of `clebsch` share: options, names, sentences, tables,
+/* tools/cli/tool.h - shared by the subcommands of `clebsch`: options, names, messages, tables,
    JSON. */
 #ifndef CLB_TOOLS_CLI_TOOL_H
 #define CLB_TOOLS_CLI_TOOL_H
@@ -19,17 +19,18 @@ enum { EXIT_GOOD, EXIT_FAILED, EXIT_USAGE }; /* of the command */
 
 /* "clebsch: ..." on standard error. */
 void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* warn, then exit with EXIT_FAILED: for what no subcommand can survive. */
+/* warn, then exit with EXIT_FAILED: for failures that no subcommand can recover from. */
 void fatal(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-/* Once: what the context has to say though nothing failed. */
+/* Prints clb_context_note, once. */
 void tell_note(const clb_context *ctx);
-void *allocate(size_t n, size_t size);         /* zeros; gives up when there is no memory */
-void *enlarge(void *p, size_t n, size_t size); /* realloc that gives up; until it returns the caller
-                                                  holds p, and leaks nothing */
-/* One line on standard error that the next one replaces; only where that is a terminal.  NULL
+void *allocate(size_t n, size_t size);         /* zeroed; exits if there is no memory */
+void *enlarge(void *p, size_t n, size_t size); /* realloc that exits if there is no memory; the
+                                                  caller holds p until it returns, so nothing
+                                                  leaks */
+/* Prints a line on standard error that the next one replaces; only if that is a terminal. NULL
    clears it. */
 void progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The exit status of a failed call: what the user asked for is wrong, or it did not work. */
+/* The exit status for a failed call: a usage error, or a failure. */
 int failure(clb_status status);
 
 /* ---- names ---- */
@@ -50,10 +51,9 @@ typedef struct {
 } kernel_options;
 extern const struct argp kernel_argp; /* --pass, --dtype; input: kernel_options */
 
-/* argp_parse, which ends the program where the arguments are wrong or there is no memory for them.
- */
+/* argp_parse, which exits if the arguments are wrong or there is no memory for them. */
 void parse_arguments(const struct argp *argp, int argc, char **argv, unsigned flags, void *input);
-/* A whole number in [low, high], also as "1e6"; otherwise the usage error of `option`. */
+/* An integer in [low, high], also as "1e6"; otherwise a usage error naming `option`. */
 int64_t whole_number(const struct argp_state *state, const char *option, const char *text,
                      int64_t low, int64_t high);
 
@@ -68,20 +68,22 @@ int on_each_device(const device_options *devices,
 enum { MAX_COLUMNS = 16 };
 typedef struct {
   int n, width[MAX_COLUMNS];
-  const char *titles[MAX_COLUMNS]; /* one that starts with '>' is set to the right */
+  const char *titles[MAX_COLUMNS]; /* a leading '>' aligns the column to the right */
 } table;
-void table_fit(table *t, int column, const char *cell); /* makes room, before the first line */
+void table_fit(table *t, int column, const char *cell); /* widens the column; call before the first
+                                                           line */
 void table_titles(table *t);
 void table_line(const table *t, const char *const cells[]);
 
 /* ---- JSON ---- */
-void json_fatal_without_memory(void); /* once, before any JSON */
-json_t *json_text(const char *s);     /* never NULL: bytes that are no UTF-8 become '?' */
+void json_fatal_without_memory(void); /* makes jansson exit if there is no memory; call once, before
+                                         any JSON */
+json_t *json_text(const char *s);     /* never NULL: bytes that are not UTF-8 become '?' */
 json_t *json_number(double x);        /* null where x is not finite */
 json_t *json_count(int64_t x);        /* null where x < 0 */
 void json_add(json_t *object, const char *key, json_t *value); /* takes value */
-/* `, "name": [...]` of a file that people read too and compare line by line: one element to a line,
-   reals with so many digits.  false: it cannot be written. */
+/* Writes `, "name": [...]` for files that people also read and compare line by line: one element
+   per line, reals with `digits` digits. false: it cannot be written. */
 bool json_write_list(FILE *out, const char *name, const json_t *list, int digits);
 json_t *json_array_add(json_t *array, json_t *value); /* takes value and returns it */
 /* Writes the array and frees it. */

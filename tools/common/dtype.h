@@ -1,4 +1,4 @@
-/* tools/common/dtype.h - f64, f32, f16 and bf16 as they lie in memory. */
+/* tools/common/dtype.h - f64, f32, f16 and bf16 in memory. */
 #ifndef CLB_TOOLS_COMMON_DTYPE_H
 #define CLB_TOOLS_COMMON_DTYPE_H
 

@@ -1,5 +1,5 @@
-/* tools/common/plot.h - curves over a common axis, as one SVG file that needs nothing else and
-   follows the reader's dark mode. */
+/* tools/common/plot.h - curves over a common axis, as one self-contained SVG file that follows the
+   viewer's dark mode. */
 #ifndef CLB_TOOLS_COMMON_PLOT_H
 #define CLB_TOOLS_COMMON_PLOT_H
 
@@ -9,7 +9,7 @@
 enum { PLOT_CURVES = 3 };
 
 typedef struct {
-  const char *title; /* with the unit */
+  const char *title; /* including the unit */
   int n_curves;
   const char *names[PLOT_CURVES]; /* NULL: no legend for that curve */
   const double *y[PLOT_CURVES];   /* [n] */
@@ -17,8 +17,8 @@ typedef struct {
 
 typedef struct {
   const char *title, *subtitle, *x_title;
-  int n;           /* points, 1 or more, all finite */
-  const double *x; /* [n], growing */
+  int n;           /* number of points, 1 or more, all finite */
+  const double *x; /* [n], ascending */
   int n_panels;
   const plot_panel *panels; /* one below the other */
 } plot;

@@ -1,4 +1,4 @@
-/* tools/common/random.h - random numbers that are the same everywhere. */
+/* tools/common/random.h - random numbers that are the same on all machines. */
 #ifndef CLB_TOOLS_COMMON_RANDOM_H
 #define CLB_TOOLS_COMMON_RANDOM_H
 

@@ -13,16 +13,16 @@ typedef struct {
   int64_t n;
   double *positions; /* [n][3], Angstrom */
   int32_t *numbers;  /* [n]: atomic numbers, 1 ... 118 */
-  double cell[3][3]; /* Angstrom, rows are the lattice vectors; zeros where the file has none */
+  double cell[3][3]; /* Angstrom, rows are the lattice vectors; zeros if the file has none */
   bool periodic[3];
-  int64_t alternates; /* of a PDB file: atoms left out, since their residue was met at another place
-                         before */
+  int64_t alternates; /* PDB: number of atoms skipped because they belong to an alternate location
+                         of a residue */
 } structure;
 
-/* Reads the first frame of a file, of the format that its name ends in.  atoms_only: of a PDB file
-   ATOM records only, no HETATM; of the alternate places of a residue the first is taken.  The cell
-   is no thinner than an atom.  false: error (of size > 0) says which file, which line, what would
-   be right; *s is empty. */
+/* Reads the first frame of a file; the format follows from the end of its name. atoms_only: of a
+   PDB file ATOM records only, no HETATM; the first alternate location of each residue is used. A
+   cell thinner than an atom is refused. false: error (of size > 0) names the file, the line and
+   what was expected; *s is empty. */
 bool structure_read(const char *path, bool atoms_only, structure *s, char *error, size_t size);
 void structure_free(structure *s);
 

@@ -1,5 +1,5 @@
-/* tools/common/structure_reader.h - what the readers of structures share: the file at hand, its
-   lines, words and numbers, and the atoms so far. */
+/* tools/common/structure_reader.h - shared by the readers of structures: the current file, its
+   lines, words and numbers, and the atoms read so far. */
 #ifndef CLB_TOOLS_COMMON_STRUCTURE_READER_H
 #define CLB_TOOLS_COMMON_STRUCTURE_READER_H
 
@@ -7,12 +7,12 @@
 
 #include "tools/common/structure.h"
 
-enum { STRUCTURE_LINE = 1 << 16, STRUCTURE_FIELD = 64 }; /* bytes of a line, of a word */
+enum { STRUCTURE_LINE = 1 << 16, STRUCTURE_FIELD = 64 }; /* maximum bytes of a line, of a word */
 
 typedef struct {
   FILE *file;
   const char *path;
-  int64_t line_number, capacity; /* room: of atoms */
+  int64_t line_number, capacity; /* capacity: in atoms */
   bool atoms_only;
   structure *s;
   char line[STRUCTURE_LINE];
@@ -20,23 +20,23 @@ typedef struct {
   size_t size;
 } structure_reader;
 
-/* The sentence, with the file and the line; returns false. */
+/* Sets the message, with the file and the line; returns false. */
 bool structure_fail(structure_reader *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The next line, without its end.  false at the end of the file, or with an error. */
+/* Reads the next line, without its newline. false at the end of the file, or with an error. */
 bool structure_line(structure_reader *r);
-/* As above, where a line must come. */
+/* The same, but the end of the file is an error. */
 bool structure_want_line(structure_reader *r, const char *what);
-/* The next word after *at, which moves on; NULL: none, or too long a one. */
+/* The next word after *at, which is advanced; NULL: there is none, or it is too long. */
 const char *structure_word(const char **at, char field[STRUCTURE_FIELD]);
 bool structure_number(const char *text, double *x); /* finite */
-/* All the numbers of the text, at most `most`; returns how many, -1 if there are more or something
-   else stands there. */
+/* Reads all numbers of the text, at most `most`; returns how many, or -1 if there are more or
+   anything else. */
 int structure_numbers(const char *text, int most, double *x);
-int64_t structure_count(const char *text); /* -1: no number of atoms */
+int64_t structure_count(const char *text); /* -1: not a number of atoms */
 
-int32_t structure_element(const char *symbol); /* 0: none; any case */
+int32_t structure_element(const char *symbol); /* 0: not an element; case is ignored */
 bool structure_add(structure_reader *r, int32_t element, const double x[3]);
 
 bool structure_read_xyz(structure_reader *r);

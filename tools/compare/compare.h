@@ -5,13 +5,13 @@
 
 #include "tools/cli/tool.h"
 
-/* Numbers that are not known are NAN, texts "". */
+/* Unknown numbers are NAN, unknown texts "". */
 
 typedef struct {
   const char *path, *suite, *version, *started;
-  bool plain; /* the array that `clebsch bench OP --json` prints: nothing is known of its devices */
+  bool plain; /* the array printed by `clebsch bench OP --json`, without information on devices */
   bool complete; /* false: the suite was interrupted */
-  json_t *root;  /* owns every text of this run */
+  json_t *root;  /* owns all texts of this run */
 } compare_run;
 
 typedef struct {
@@ -21,12 +21,12 @@ typedef struct {
 typedef struct {
   int run;
   const char *name, *backend, *vendor, *description, *driver,
-      *sheet;  /* sheet: whose figures are published */
-  char *label; /* the name, with the file's where several files have it */
+      *sheet;  /* sheet: the product whose vendor specs are used */
+  char *label; /* the name, followed by the file's if several files have the same name */
   bool runs;
   double memory, launch;
   compare_ceilings measured, published;
-  int n_results, n_times; /* n_times: of them have a time */
+  int n_results, n_times; /* n_times: number of results with a time */
 } compare_device;
 
 typedef enum { CHECK_UNKNOWN, CHECK_GOOD, CHECK_WRONG } compare_check;
@@ -35,7 +35,8 @@ typedef struct {
   const char *op, *problem, *graph, *options, *pass, *dtype, *limited_by, *failed;
   /* failed: why there is no time */
   int device, order; /* order: among all results as read */
-  bool bound;        /* the time is what counts of the program imply: never a measurement */
+  bool bound;        /* the time is a roofline bound computed from instruction counts, not a
+                        measurement */
   compare_check check;
   double rows, halved, seconds, seconds_min, spread, bytes, flops, copy_fraction, peak_fraction,
       error, tolerance, compile_seconds, warm_seconds, memory;
@@ -44,9 +45,9 @@ typedef struct {
 
 /* The same work on every device. */
 typedef struct {
-  const compare_result *is; /* one that names it */
-  int group, block; /* op, pass and dtype; everything but rows: lines of one block follow each
-                       other, rows growing */
+  const compare_result *is; /* a result that describes it */
+  int group, block; /* group: by op, pass and dtype; block: by everything but rows; lines of a block
+                       are adjacent, with ascending rows */
   double rows;      /* before any halving */
   const compare_result **cells; /* [n_devices], NULL: none */
 } compare_line;
@@ -55,34 +56,35 @@ enum { MOST_COMPARED_DEVICES = 64, MOST_COMPARED_GROUPS = 256 };
 
 typedef struct {
   int n_runs, n_devices, n_results, n_lines, n_groups, baseline,
-      twice; /* twice: results that a later one of the same work replaces */
+      twice; /* twice: number of results replaced by a later one of the same work */
   compare_run *runs;
   compare_device devices[MOST_COMPARED_DEVICES];
   compare_result *results;
   compare_line *lines;
-  int *order; /* lines as they came in the files */
-  const compare_result
-      *groups[MOST_COMPARED_GROUPS]; /* one that names op, pass and dtype; as they came */
-  const compare_result **cells;      /* of all lines */
-  struct compare_mean *means;        /* [1 + n_groups][n_devices]: of all, then of each group */
+  int *order;                                         /* lines in the order of the files */
+  const compare_result *groups[MOST_COMPARED_GROUPS]; /* a result that describes op, pass and dtype;
+                                                         in order of appearance */
+  const compare_result **cells;                       /* of all lines */
+  struct compare_mean *means; /* [1 + n_groups][n_devices]: of all, then of each group */
 } comparison;
 
-/* Adds the runs, devices and results of a file.  false: it has complained. */
+/* Adds the runs, devices and results of a file. false, after a message, on failure. */
 bool compare_read(comparison *c, const char *path);
-/* Of everything that was read; baseline: a device's name or label, NULL: the first with results.
-   Returns the exit status, having complained. */
+/* Makes the comparison of everything that was read; baseline: a device's name or label, NULL: the
+   first with results. Returns the exit status; prints a message on failure. */
 int compare_make(comparison *c, const char *baseline);
 void compare_free(comparison *c);
 
 /* Time of the baseline / time of the device: above 1 the device is faster. */
 typedef struct {
-  double value;     /* NAN: not to be compared */
+  double value;     /* NAN: cannot be compared */
   bool per_row;     /* numbers of rows differ: times are divided by them */
-  bool most, least; /* bounds: the device's time, the baseline's */
+  bool most, least; /* the value is an upper or a lower limit, because the device's or the
+                       baseline's time is a bound */
 } compare_speed;
 compare_speed speed_of(const comparison *c, const compare_line *line, int device);
 
-/* Geometric mean of speeds; of bounds only where there is no measurement. */
+/* Geometric mean of speeds; bounds are used only if there is no measurement. */
 typedef struct compare_mean {
   double value, low, high;
   const compare_line *slowest, *fastest;
@@ -92,16 +94,16 @@ typedef struct compare_mean {
 compare_mean mean_of(const comparison *c, int group, int device); /* group -1: all */
 
 double time_of(const compare_result *r); /* seconds, measured or a bound; NAN: none */
-double fraction_of(const compare_result *r,
-                   const char **of); /* of the ceiling that it comes nearest to: "copy" or "FMA" */
+double fraction_of(const compare_result *r, const char **of); /* fraction of the peak that it comes
+                                                                 closest to: "copy" or "FMA" */
 /* "problem, graph, options", in `out`; returns it. */
 const char *work_of(const compare_result *r, char *out, size_t size);
-/* Some figures of x without an exponent where that is short; "" where x is not finite. */
+/* x with n significant digits, without an exponent if that is short; "" if x is not finite. */
 const char *figures(char out[32], double x, int n);
-/* "1.2 T": figures with the prefix of a power of 1000, then the unit. */
+/* "1.2 T": significant digits, then the SI prefix and the unit. */
 const char *scaled(char out[48], double x, int n, const char *unit);
 
-/* What the comparison comes to, a sentence at a time. */
+/* Summarizes the comparison, one sentence at a time. */
 void compare_sentences(const comparison *c, void (*say)(void *user, const char *sentence),
                        void *user);
 

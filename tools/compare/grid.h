@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 typedef struct {
-  const char *over,
-      *title;       /* over: a title of neighbouring columns that share the pointer, NULL: none */
-  bool right, used; /* used: a cell has text; other columns are left out */
+  const char *over, *title; /* over: a common title of adjacent columns that have the same pointer,
+                               NULL: none */
+  bool right, used;         /* used: a cell has text; other columns are left out */
 } grid_column;
 
 typedef struct {
@@ -18,17 +18,17 @@ typedef struct {
 } grid;
 
 void grid_add_column(grid *g, const char *over,
-                     const char *title); /* a title with '>' in front is set to the right */
+                     const char *title); /* a leading '>' aligns the column to the right */
 /* The next cell. */
 void grid_add(grid *g, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void grid_free(grid *g);
 
 void grid_text(FILE *f, const grid *g);
-void grid_csv(FILE *f, const grid *g); /* RFC 4180, with line feeds; every column */
+void grid_csv(FILE *f, const grid *g); /* RFC 4180, with line feeds; all columns */
 void grid_markdown(FILE *f, const grid *g);
-void grid_html(FILE *f, const grid *g); /* in a box that scrolls */
+void grid_html(FILE *f, const grid *g); /* in a scrolling box */
 
-/* For HTML and SVG, within elements and attributes. */
+/* Writes text escaped for HTML and SVG, within elements and attributes. */
 void html_text(FILE *f, const char *text);
 
 #endif

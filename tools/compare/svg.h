@@ -9,16 +9,17 @@
 /* User units; on a phone (360 pixels) a letter of a chart is about 11 pixels high. */
 enum {
   SVG_WIDTH = 400,
-  SVG_LETTER = 7 /* wide, in the mean */,
-  SVG_TITLE = 340 /* room for a title, whose letters are wider */,
+  SVG_LETTER = 7 /* mean width */,
+  SVG_TITLE = 340 /* space for a title, whose letters are wider */,
   SVG_TICKS = 16
 };
 
 typedef struct {
-  double low, high, from, to; /* values, logarithms of them where log; places */
+  double low, high, from, to; /* range of values (of their logarithms if `log`); range of
+                                 positions */
   bool log;
 } svg_axis;
-/* Goes on to the next 1, 2 or 5 times a power of ten. */
+/* Extends the range to the next 1, 2 or 5 times a power of ten. */
 svg_axis svg_log_axis(double low, double high, double from, double to);
 svg_axis svg_linear_axis(double low, double high, double from, double to);
 double svg_place(const svg_axis *a, double value);
@@ -26,7 +27,7 @@ int svg_ticks(const svg_axis *a, int most, double ticks[SVG_TICKS]);
 
 void svg_open(FILE *f, double height, const char *title);
 void svg_close(FILE *f);
-/* Cut with an ellipsis to what fits into `room` units. */
+/* Text, cut with an ellipsis to fit into `room` units. */
 void svg_text(FILE *f, double x, double y, const char *classes, const char *anchor, double capacity,
               const char *text);
 void svg_line(FILE *f, const char *classes, double x0, double y0, double x1, double y1);
@@ -34,11 +35,11 @@ void svg_line(FILE *f, const char *classes, double x0, double y0, double x1, dou
 void svg_axes(FILE *f, const svg_axis *x, const svg_axis *y, const char *x_title,
               const char *y_title, const char *x_unit, const char *y_unit);
 
-/* One of a series: every series has its own colour and shape.  A hollow mark is a bound. */
+/* A mark of a series: every series has its own colour and shape. A hollow mark is a bound. */
 typedef enum { MARK_FULL, MARK_HOLLOW, MARK_WRONG, MARK_SMALL } svg_kind;
 void svg_mark(FILE *f, int series, svg_kind kind, double x, double y, const char *title);
 
-/* A legend from y on; returns where it ends.  f NULL: only that. */
+/* Draws a legend from y on; returns its lower end. f NULL: only computes that. */
 double svg_legend(FILE *f, double y, int n, const char *const names[], const int series[]);
 
 #endif

@@ -7,9 +7,9 @@
 
 grid devices_table(const comparison *c);
 grid results_table(const comparison *c);
-grid means_table(const comparison *c);     /* no cells: nothing is compared */
-grid compilers_table(const comparison *c); /* no cells: every result is a measurement */
-grid exact_table(
-    const comparison *c); /* results and means for programs: seconds, and figures that read back */
+grid means_table(const comparison *c);     /* empty if nothing is compared */
+grid compilers_table(const comparison *c); /* empty if every result is a measurement */
+grid exact_table(const comparison *c);     /* results and means for programs: seconds, with enough
+                                              digits to read     back exactly */
 
 #endif

@@ -1,4 +1,4 @@
-/* tools/convert/convert.h - a model on its way from another program's file to safetensors
+/* tools/convert/convert.h - conversion of a model from another program's file to safetensors
    (docs/model-format.md). */
 #ifndef CLB_TOOLS_CONVERT_CONVERT_H
 #define CLB_TOOLS_CONVERT_CONVERT_H
@@ -8,25 +8,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The file that is converted. */
+/* The file being converted. */
 typedef struct {
   const char *path;
   unsigned char *bytes;
   size_t n;
 } source_file;
 
-/* "clebsch: PATH: ..." on standard error, then exit(EXIT_FAILED).  What a file says may be among
-   the arguments: it cannot drive a terminal. */
+/* "clebsch: PATH: ..." on standard error, then exit(EXIT_FAILED). Text from files may be among the
+   arguments: control characters are escaped. */
 void refuse(const char *path, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));
 
-/* Writes the model of a file to the safetensors file `to`; exits (refuse) where it cannot. */
+/* Writes the model in a file to the safetensors file `to`; exits (refuse) on failure. */
 void convert_file(const char *from, const char *to);
-/* The same as a file in memory, which has no name and goes with its descriptor: that is returned.
- */
+/* The same, to an unnamed file in memory that exists as long as its descriptor, which is
+ returned. */
 int convert_in_memory(const char *from);
 
-/* ---- what is written ---- */
+/* ---- output ---- */
 
 enum { MAX_RANK = 3, MAX_TENSORS = 4096, NAME_BYTES = 80 };
 
@@ -40,22 +40,22 @@ typedef struct {
 } model_tensor;
 
 typedef struct {
-  const char *from; /* the path of the file that is converted */
+  const char *from; /* the path of the file being converted */
   json_t *metadata;
   int n;
   model_tensor tensors[MAX_TENSORS];
 } model;
 
-/* One string of the metadata; what is said twice must be the same. */
+/* Adds a string to the metadata; if the key exists already, the value must be the same. */
 void say(model *m, const char *value, const char *key, ...) __attribute__((format(printf, 3, 4)));
-void say_number(model *m, double x, const char *key); /* the shortest text that gives x back */
+void say_number(model *m, double x, const char *key); /* the shortest text that reads back as x */
 /* Copies the elements of `data`; f64 or f32. */
 void keep(model *m, const void *data, bool f64, int rank, const int64_t *shape, const char *name,
           ...) __attribute__((format(printf, 6, 7)));
 void keep_doubles(model *m, const double *data, int64_t n,
                   const char *name); /* of rank 1, in F64 */
 
-double number_at(const unsigned char *data, bool f64, int64_t i); /* of such data */
+double number_at(const unsigned char *data, bool f64, int64_t i); /* element i of such data */
 
 /* ---- irreps ---- */
 

@@ -26,26 +26,27 @@ struct pickle_value {
   pickle_kind kind;
   size_t n, cap; /* of items */
   union {
-    int64_t whole; /* and of a bool: 0 or 1 */
+    int64_t whole; /* also for a bool: 0 or 1 */
     double real;
     const char *text;
-    const pickle_value **items; /* may hold the value itself: never walk them without a bound */
+    const pickle_value **items; /* may contain the value itself: never traverse them without a
+                                   limit */
   };
 };
 
-/* What values live in; starts as {0}. */
+/* Owns the values; initialize to {0}. */
 typedef struct {
   struct pickle_block *blocks;
   size_t values;
 } pickle_arena;
 
-/* Reads the pickle `name` of the file at `path`; values live until pickle_free.  Refuses opcodes
-   and globals that TorchScript's models do not need. */
+/* Reads the pickle `name` of the file at `path`; values are valid until pickle_free. Refuses
+   opcodes and globals that TorchScript's models do not need. */
 const pickle_value *pickle_read(pickle_arena *arena, const char *path, const char *name,
                                 const unsigned char *bytes, size_t n);
 void pickle_free(pickle_arena *arena);
 
-/* An entry of a dict; NULL where there is none. */
+/* An entry of a dict; NULL if there is none. */
 const pickle_value *pickle_entry(const pickle_value *dict, const char *key);
 
 #endif

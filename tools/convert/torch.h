@@ -1,6 +1,6 @@
 /* tools/convert/torch.h - a TorchScript archive as values: data.pkl is the tree of modules with
-   their attributes and weights (data/N), constants.pkl the numbers that code refers to.  What is
-   missing or of another kind than asked for refuses the file. */
+   their attributes and weights (data/N), constants.pkl the numbers that code refers to. If
+   something is missing or of the wrong kind, the file is refused. */
 #ifndef CLB_TOOLS_CONVERT_TORCH_H
 #define CLB_TOOLS_CONVERT_TORCH_H
 
@@ -21,7 +21,7 @@ void torch_close(torch *t);
 
 /* ---- modules and their attributes ---- */
 
-/* "conv.linear_1.weight": an attribute of an attribute; NULL where there is none. */
+/* "conv.linear_1.weight": an attribute of an attribute; NULL if there is none. */
 value maybe(value object, const char *path);
 value attribute(const torch *t, value object, const char *path, pickle_kind kind);
 double real_at(const torch *t, value object, const char *path);
@@ -31,11 +31,11 @@ irreps irreps_at(const torch *t, value object,
 const char *class_of(value object); /* "module name" */
 
 void expect(const torch *t, bool good, value object, const char *what);
-void expect_class(const torch *t, value object, const char *name); /* in whatever module */
+void expect_class(const torch *t, value object, const char *name); /* in any module */
 void expect_flag(const torch *t, value object, const char *key, bool wanted);
 void expect_irreps(const torch *t, value object, const char *path, const irreps *wanted);
 
-/* Item i of a tuple or list; a whole number in [0, limit). */
+/* Item i of a tuple or list; an integer in [0, limit). */
 value item(const torch *t, value v, size_t i, pickle_kind kind);
 int64_t whole_item(const torch *t, value v, size_t i, int64_t limit);
 
@@ -45,13 +45,13 @@ typedef struct {
   bool f64; /* else f32 */
   int rank;
   int64_t shape[MAX_RANK], count;
-  const unsigned char *data; /* little endian, row-major; good until torch_close */
+  const unsigned char *data; /* little endian, row-major; valid until torch_close */
 } weights;
 
 weights weights_at(torch *t, value object, const char *path);
 weights constant_at(torch *t, size_t i);
 double element(const weights *w, int64_t i);
-/* The bytes of an entry; NULL where there is none. */
+/* The bytes of an entry; NULL if there is none. */
 const char *entry_at(torch *t, const char *name, size_t *bytes);
 
 #endif

@@ -5,28 +5,28 @@
 #include "tools/convert/convert.h"
 
 typedef struct {
-  const char *name;                     /* not ended by a 0 byte */
-  size_t name_bytes, packed, bytes, at; /* at: of the data */
-  size_t local;                         /* where its header starts */
+  const char *name;                     /* not terminated by a 0 byte */
+  size_t name_bytes, packed, bytes, at; /* at: offset of the data */
+  size_t local;                         /* offset of its header */
   unsigned method;
   uint32_t crc;
-  unsigned char *unpacked; /* NULL until asked for; owned */
+  unsigned char *unpacked; /* NULL until first requested; owned */
 } zip_entry;
 
 typedef struct {
   const source_file *in;
-  zip_entry *entries; /* by place */
+  zip_entry *entries; /* by offset */
   int n;
   size_t top;      /* all names start with the same folder: its length, with the slash */
   size_t unpacked; /* bytes, of all entries */
 } zip;
 
-/* Checks the directory: every entry within the file, none over another, no name twice.  Refuses the
-   file where it is wrong. */
+/* Checks the directory: every entry within the file, no overlaps, no name twice. Refuses the file
+   otherwise. */
 void zip_open(zip *z, const source_file *in);
 void zip_close(zip *z);
-/* The bytes of the entry with this name below the archive's folder, checked against their sum; good
-   until zip_close.  NULL: no such entry. */
+/* The bytes of the entry with this name below the archive's folder, verified by checksum; valid
+   until zip_close. NULL: no such entry. */
 const unsigned char *zip_find(zip *z, const char *name, size_t *bytes);
 
 #endif

@@ -1,5 +1,5 @@
-/* tools/dynamics/md_append.h - files that grow by whole records, what a restart knows of them, and
-   going on there. */
+/* tools/dynamics/md_append.h - files that grow by whole records, and continuing them after a
+   restart. */
 #ifndef CLB_TOOLS_DYNAMICS_MD_APPEND_H
 #define CLB_TOOLS_DYNAMICS_MD_APPEND_H
 
@@ -8,30 +8,31 @@
 #include <stdio.h>
 
 typedef struct {
-  int64_t bytes; /* < 1: there was no such file */
-  uint64_t sum;  /* of its first and last bytes up to there */
+  int64_t bytes; /* < 1: the file did not exist */
+  uint64_t sum;  /* checksum of its first and last bytes up to there */
 } file_mark;
 
 typedef struct {
-  const char *path; /* NULL: none is written, and all below do nothing */
+  const char *path; /* NULL: nothing is written, and all functions below do nothing */
   FILE *f;
-  file_mark mark; /* of the last whole record */
-  bool plain;     /* a file on a disk: it can be cut, and locked */
-  bool flushed;   /* its folder's entry is on the disk */
+  file_mark mark; /* end of the last complete record */
+  bool plain;     /* a regular file: it can be truncated and locked */
+  bool flushed;   /* its directory entry is on the disk */
 } append_file;
 
-/* What a run may do with a file that is there. */
+/* What a run may do with an existing file. */
 typedef struct {
-  const file_mark *before; /* of the run that it goes on with; NULL: it goes on with none */
-  bool force;              /* overwrite what is of another run */
+  const file_mark *before; /* mark of the run that is continued; NULL: a new run */
+  bool force;              /* overwrite a file of another run */
 } append_rule;
 
-/* The following return false after a sentence.  Whether append_open would do; nothing changes. */
+/* The following print a message when they return false. Whether append_open would succeed; changes
+   nothing. */
 bool append_check(const char *path, append_rule rule);
-/* What follows the mark is cut off. */
+/* Opens the file and truncates it at the mark. */
 bool append_open(append_file *a, const char *path, append_rule rule);
-/* The records so far are handed to the system and, if `flush`, are on the disk and have their mark.
-   Where they cannot be, the file ends with the record before, and is closed. */
+/* Ends a record: passes the records so far to the system and, if `flush`, flushes them to the disk
+   and updates the mark. On failure the file ends with the previous record, and is closed. */
 bool append_record(append_file *a, bool flush);
 bool append_close(append_file *a);
 

@@ -9,11 +9,11 @@
 
 typedef struct {
   const md_system *system;
-  const double *velocities; /* [n][3], Angstrom / fs; NULL: none are written */
+  const double *velocities; /* [n][3], Angstrom / fs; NULL: not written */
   bool forces;
-  double time; /* fs; not finite: none is written */
+  double time; /* fs; not finite: not written */
 } md_frame;
-/* One frame of extended XYZ, which reads back exactly; positions as they are, not wrapped into the
+/* Writes one frame of extended XYZ that reads back exactly; positions are not wrapped into the
    cell. */
 bool frame_write(FILE *f, const void *frame);
 

@@ -1,12 +1,11 @@
-/* tools/dynamics/md_random.h - random numbers that are functions of a counter: a run that goes on
-   has those of the whole run. */
+/* tools/dynamics/md_random.h - counter-based random numbers: a continued run gets the same ones as
+   an uninterrupted run. */
 #ifndef CLB_TOOLS_DYNAMICS_MD_RANDOM_H
 #define CLB_TOOLS_DYNAMICS_MD_RANDOM_H
 
 #include <stdint.h>
 
-/* Philox4x32-10 (Salmon et al., 2011): four random words that are a function of counter and key
-   alone. */
+/* Philox4x32-10 (Salmon et al., 2011): four random words, a function of counter and key alone. */
 void philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 /* Three normal deviates, a function of the seed, the step and the atom alone. */
 void normal_triple(uint64_t seed, int64_t step, int64_t atom, double out[3]);

@@ -1,5 +1,5 @@
-/* tools/dynamics/md_restart.h - the file that a run goes on from: text, numbers in hexadecimal
-   floating point. */
+/* tools/dynamics/md_restart.h - the restart file: text, with numbers in hexadecimal floating
+   point. */
 #ifndef CLB_TOOLS_DYNAMICS_MD_RESTART_H
 #define CLB_TOOLS_DYNAMICS_MD_RESTART_H
 
@@ -7,17 +7,18 @@
 #include "tools/dynamics/md_motion.h"
 
 typedef struct {
-  uint64_t model;            /* checksum of its file */
-  char model_name[256];      /* the file's, without its folder, as far as it can be printed */
-  file_mark trajectory, csv; /* as they were when the restart was written */
+  uint64_t model;            /* checksum of the model file */
+  char model_name[256];      /* name of the file without its folder; printable characters only */
+  file_mark trajectory, csv; /* at the time the restart was written */
   md_state state;
   structure atoms;
 } md_restart;
 
-/* Both return false after a sentence.  The file is the old one or the whole new one. */
+/* Both print a message when they return false. The file is always either the old one or the
+   complete new one. */
 bool restart_write(const char *path, const md_system *y, const md_state *s,
                    const file_mark *trajectory, const file_mark *csv);
-/* r->atoms and r->state are the caller's to free; as zeros where it fails. */
+/* The caller frees r->atoms and r->state, which are zeroed on failure. */
 bool restart_read(const char *path, md_restart *r);
 void restart_free(md_restart *r);
 

@@ -1,5 +1,5 @@
-/* tools/dynamics/md_series.h - energies of a run over time: at most some thousand means of equally
-   many steps, and the drift. */
+/* tools/dynamics/md_series.h - energies of a run over time: a few thousand means, each over the
+   same number of steps, and the drift. */
 #ifndef CLB_TOOLS_DYNAMICS_MD_SERIES_H
 #define CLB_TOOLS_DYNAMICS_MD_SERIES_H
 
@@ -9,20 +9,20 @@ enum { SERIES_ROOM = 2048, SERIES_VALUES = 4 };
 enum { SERIES_TIME, SERIES_POTENTIAL, SERIES_KINETIC, SERIES_TEMPERATURE };
 
 typedef struct {
-  int n;               /* full means */
-  int64_t per, filled; /* steps in each, and in the sum that becomes the next one */
+  int n;               /* number of complete means */
+  int64_t per, filled; /* steps per mean; steps in the next, incomplete mean */
   double sum[SERIES_VALUES], mean[SERIES_ROOM][SERIES_VALUES];
 } md_series;
 
-/* Adds a step; where the room is full, pairs of means become one.  A series starts as zeros. */
+/* Adds a step; when the array is full, pairs of means are merged. Initialize a series to zeros. */
 void series_add(md_series *s, const double values[SERIES_VALUES]);
 
 typedef struct {
-  double slope, error; /* of potential + kinetic per unit of time, and its standard error; NAN: too
-                          few points */
+  double slope, error; /* drift of potential + kinetic energy per unit of time, and its standard
+                          error; NAN: too few points */
 } md_drift;
-/* Least squares.  Energies of neighbouring steps err alike: the error is that of 10 blocks of the
-   run (of points where those are few). */
+/* Least squares. Errors of nearby steps are correlated, so the error is estimated from 10 blocks of
+   the run (from the points if there are few). */
 md_drift series_drift(const md_series *s);
 
 #endif

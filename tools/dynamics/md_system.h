@@ -1,5 +1,5 @@
-/* tools/dynamics/md_system.h - a model and the atoms of a file: what `clebsch energy` and `clebsch
-   md` begin with. */
+/* tools/dynamics/md_system.h - a model and the atoms of a file, used by `clebsch energy` and
+   `clebsch md`. */
 #ifndef CLB_TOOLS_DYNAMICS_MD_SYSTEM_H
 #define CLB_TOOLS_DYNAMICS_MD_SYSTEM_H
 
@@ -9,38 +9,40 @@
 #include "tools/cli/tool.h"
 
 typedef struct {
-  const char *model, *structure, *device; /* device: NULL is the default one */
+  const char *model, *structure, *device; /* device: NULL means the default */
   clb_model_options options;
-  bool checksum; /* of the model's file is wanted */
+  bool checksum; /* compute the checksum of the model file */
 } md_choice;
 extern const struct argp
     md_choice_argp; /* --model, --structure, --device, --dtype, --knots; input: md_choice */
 
-/* A number in [low, high]; otherwise the usage error of `option`. */
+/* A number in [low, high]; otherwise a usage error naming `option`. */
 double real_number(const struct argp_state *state, const char *option, const char *text, double low,
                    double high);
 
 typedef struct {
-  const char *name, *from; /* the files of the model and of the atoms */
-  uint64_t checksum;       /* of the model's, or of what it was converted to; 0: not asked for */
+  const char *name, *from; /* names of the model file and of the file of atoms */
+  uint64_t checksum;       /* of of the model file, or of the file it was converted to; 0: not
+                              requested */
   clb_context *ctx;
   clb_device_info device;
   clb_model *model;
   clb_model_info info;
   structure atoms;
-  int32_t *species;                              /* [n], of the model */
-  double energy, *e_atom, *forces, stress[3][3]; /* of the last md_system_compute; eV, Angstrom */
+  int32_t *species;                              /* [n], species of the model */
+  double energy, *e_atom, *forces, stress[3][3]; /* results of the last md_system_compute; eV,
+                                                    Angstrom */
   bool has_stress;                               /* periodic in all directions */
 } md_system;
 
-/* The following return false after a sentence on standard error.  Opens the device and the model;
- *y starts as zeros, and md_system_close is due whatever comes. */
+/* The following print a message on standard error when they return false. Opens the device and the
+   model; *y must be zeroed, and md_system_close must be called even on failure. */
 bool md_system_open(md_system *y, const md_choice *choice);
-/* Takes the atoms, which then are the system's to free; `from` is the file they are of. */
+/* Sets the atoms and takes ownership of them; `from` is the file they were read from. */
 bool md_system_place(md_system *y, structure *atoms, const char *from);
-/* Energy, forces and stress at positions[n][3], NULL: those of the atoms. */
+/* Energy, forces and stress at positions[n][3]; NULL: at the atoms' own. */
 bool md_system_compute(md_system *y, const double *positions);
-int64_t md_system_edges(const md_system *y); /* of the last compute */
+int64_t md_system_edges(const md_system *y); /* edges in the last compute */
 void md_system_close(md_system *y);
 
 #endif

@@ -1,5 +1,5 @@
-/* tools/measure/roofline.h - what is said of a kernel that was compiled and not run: the machine
-   code, its occupancy, and a bound of its time. */
+/* tools/measure/roofline.h - properties of a kernel that was compiled but not run: its machine
+   code, its occupancy, and a roofline bound on its time. */
 #ifndef CLB_TOOLS_MEASURE_ROOFLINE_H
 #define CLB_TOOLS_MEASURE_ROOFLINE_H
 
@@ -7,17 +7,17 @@
 
 /* Completes a row of JSON: "loads", "stores", "fmas", "registers", "spills", "occupancy", "bound":
    true, "bound_seconds", "limited_by", and "other_bounds": [{"name", "bound_seconds",
-   "limited_by"}] of further products that the same code runs on, if there are any. */
+   "limited_by"}] for further GPUs that run the same code, if there are any. */
 void add_bounds(json_t *row, const result *r);
-/* Adds "published": {"name", "bytes_per_second", "f32_per_second", "f64_per_second"} of the product
-   that the bounds are of, or null. */
+/* Adds "published": {"name", "bytes_per_second", "f32_per_second", "f64_per_second"} for the GPU to
+   which the bounds apply, or null. */
 void add_published(json_t *to, const char *device);
 
 /* The same as columns of a table. */
 enum { BOUND_MS = 6, BOUND_COLUMNS = 8 };
 extern const char *const bound_titles[BOUND_COLUMNS];
 void bound_cells(const result *r, char cells[BOUND_COLUMNS][24]);
-/* Prints that they are bounds, and of which product. */
+/* Prints that the numbers are bounds, and for which GPU. */
 void print_bound_heading(const char *device);
 
 #endif

@@ -1,31 +1,32 @@
-/* tools/measure/timing.h - the time of one launch of an op, and the memory that keeps caches from
-   flattering it. */
+/* tools/measure/timing.h - the time of one launch of an op, and the amount of memory needed for
+   caches not to distort it. */
 #ifndef CLB_TOOLS_MEASURE_TIMING_H
 #define CLB_TOOLS_MEASURE_TIMING_H
 
 #include "tools/cli/tool.h"
 
 double seconds_now(void);
-double median(double *x, int n); /* of n > 0 numbers, which are sorted */
+double median(double *x, int n); /* of n > 0 numbers; sorts them */
 
-/* Whether it computes on the host's processor, through whatever driver. */
+/* Whether it computes on the host's CPU, through any driver. */
 bool is_on_this_cpu(const clb_device_info *info);
 
-/* The largest cache of a device, in bytes, erring high. */
+/* The size of a device's largest cache in bytes, if in doubt an overestimate. */
 uint64_t cache_bytes(const clb_device_info *info);
 
-/* What buffers may take of its memory, in bytes; 0: it does not say.  Of a CPU, through whatever
-   driver: what is free now, less some. */
+/* Bytes of its memory that buffers may use; 0: unknown. For a CPU, through any driver: slightly
+   less than what is free now. */
 uint64_t memory_bytes(const clb_device_info *info);
 
 typedef struct {
-  double seconds, seconds_min; /* of one launch: median and least over the batches */
-  double spread;               /* between the 10th and the 90th of 100 batches, of the median */
-  int repeats;                 /* batches */
+  double seconds, seconds_min; /* of one launch: median and minimum over the batches */
+  double spread;               /* difference of the 90th and the 10th percentile of the batches,
+                                  relative to the median */
+  int repeats;                 /* number of batches */
 } timing;
 
-/* launch(user, set), in turn on each of the sets, in batches of at least a millisecond that end
-   with a wait. */
+/* Times launch(user, set), which is called for the sets in rotation, in batches of at least a
+   millisecond that end with a wait. */
 typedef clb_status launch_function(void *user, int set);
 clb_status time_launches(clb_context *ctx, launch_function *launch, void *user, int n_sets,
                          timing *result);

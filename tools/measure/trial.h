@@ -1,11 +1,11 @@
-/* tools/measure/trial.h - one pass of an op on made data: values, the reference's answer, buffers
-   on a device, the comparison. */
+/* tools/measure/trial.h - a test run of one pass of an op on synthetic data: values, reference
+   results, buffers on a device, the comparison. */
 #ifndef CLB_TOOLS_MEASURE_TRIAL_H
 #define CLB_TOOLS_MEASURE_TRIAL_H
 
 #include "tools/ops/op.h"
 
-/* Values repeat after `period` rows, so that the reference of a long run is computed once per
+/* Values repeat after `period` rows, so that the reference of many rows is computed once per
    distinct row. */
 typedef struct {
   const tool_op *op;
@@ -15,31 +15,30 @@ typedef struct {
   int64_t period;
   int n;
   tool_array array[MAX_ARRAYS];
-  double *values[MAX_ARRAYS]; /* [period][width], or [1][width]; inputs: as stored; outputs: what is
-                                 there before, NaN unless accumulating */
-  double *stored[MAX_ARRAYS]; /* of indexed inputs: what lies in memory, of which `values` are the
-                                 rows found[period] */
+  double *values[MAX_ARRAYS]; /* [period][width], or [1][width]; inputs: as stored; outputs: initial
+                                 contents, NaN unless accumulating */
+  double *stored[MAX_ARRAYS]; /* indexed inputs: the array in memory, of whose rows found[period]
+                                 are `values` */
   int32_t *found[MAX_ARRAYS];
-  double *wanted[MAX_ARRAYS], *scale[MAX_ARRAYS]; /* of outputs */
+  double *wanted[MAX_ARRAYS], *scale[MAX_ARRAYS]; /* for outputs */
 } trial;
 
 void trial_make(trial *t, const tool_op *op, const tool_kernel *kernel, clb_pass pass,
                 tool_data data, int64_t max_period);
 void trial_free(trial *t);
 
-/* Buffers of one trial on one device. */
+/* Buffers of one test run on one device. */
 typedef struct {
   clb_rows rows[MAX_ARRAYS];
 } trial_set;
 
-uint64_t trial_bytes(const trial *t); /* of one set */
+uint64_t trial_bytes(const trial *t); /* bytes of one set */
 clb_status trial_set_make(const trial *t, clb_context *ctx, trial_set *set);
 void trial_set_free(trial_set *set);
 clb_status trial_run(const trial *t, clb_op *op, const trial_set *set);
-/* The largest |got - wanted| / scale over every element of every output; infinite where one is not
-   a number, was not written, or where something was written between or behind the rows.  A
-   difference below the smallest normal number (of f16: its finest step) counts as none: devices may
-   flush those. */
+/* The largest |got - wanted| / scale over every element of every output; infinite if one is NaN or
+   was not written, or if anything was written between or behind the rows. Differences below the
+   smallest normal number (f16: the smallest subnormal) are ignored: devices may flush those. */
 clb_status trial_error(const trial *t, const trial_set *set, double *error);
 
 #endif

@@ -1,20 +1,21 @@
-/* tools/measure/vendor_specs.h - what vendors publish of their GPUs, and the occupancy and the time
-   that it implies for a kernel nobody has run. */
+/* tools/measure/vendor_specs.h - published specifications of GPUs, and the occupancy and the time
+   bound that follow from them for a kernel that has not been run. */
 #ifndef CLB_TOOLS_MEASURE_VENDOR_SPECS_H
 #define CLB_TOOLS_MEASURE_VENDOR_SPECS_H
 
 #include <clebsch/clebsch.h>
 
-/* Where a group runs: a multiprocessor, compute unit, work-group processor or Xe-core.  It has
-   `engines` with registers of their own; a wave (warp, hardware thread) stays on one of them. */
+/* The unit that runs a group: a multiprocessor, compute unit, work-group processor or Xe-core. It
+   has `engines`, each with its own registers; a wave (warp, hardware thread) stays on one of
+   them. */
 typedef struct {
-  int engines, most_waves;      /* most_waves: of one engine */
-  int registers, register_step; /* of one engine, for each lane of a wave (Intel: of 64 bytes); a
-                                   wave gets a multiple of the step */
-  int local_bytes, local_extra; /* of the core; what every group takes beside its own */
-  int local_step;               /* a group gets a multiple of it; 0: one of local_sizes */
+  int engines, most_waves;      /* most_waves: per engine */
+  int registers, register_step; /* per engine, for each lane of a wave (Intel: of 64 bytes);
+                                   allocated to waves in multiples of the step */
+  int local_bytes, local_extra; /* per core; overhead of each group */
+  int local_step;               /* allocation granularity per group; 0: one of local_sizes */
   const int *local_sizes;       /* ascending, ends with 0 */
-  int most_groups;              /* of the core */
+  int most_groups;              /* per core */
 } gpu_core;
 
 typedef struct {
@@ -25,17 +26,18 @@ typedef struct {
   const gpu_core *core;
 } published;
 
-/* The i-th product that code for this compile-only device runs on, the first being the one that is
-   meant unless another is named; NULL: no more. */
+/* The i-th GPU that runs code for this compile-only device; the first is the default; NULL: no
+   more. */
 const published *published_of(const char *device, int i);
 
-/* Waves that one core can hold at once; -1 where the compiler does not say what the kernel needs.
- */
+/* Waves that can be resident on one core; -1 if the compiler does not report what the kernel
+ needs. */
 int resident_waves(const gpu_core *core, const clb_report *report);
-/* The same, of the most that any kernel can have: 0 ... 1, NAN where unknown. */
+/* The same, as a fraction of the hardware's maximum: 0 ... 1, NAN if unknown. */
 double occupancy(const gpu_core *core, const clb_report *report);
 
-/* No kernel that moves so many bytes and does so many operations takes less. */
+/* Lower bound on the time of any kernel that moves this many bytes and does this many
+   operations. */
 typedef struct {
   double seconds;
   const char *limited_by; /* "bytes", "flops" */

@@ -10,8 +10,8 @@
 #define BF16 CLB_BF16, CLB_F32
 #define FIRST CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD)
 
-/* A channel-wise product on a made graph, layouts all l; FIELDS: some of the description; what
-   follows are fields of the problem. */
+/* A channel-wise product on a synthetic graph, all layouts l; FIELDS: some fields of the
+   description; the rest are fields of the problem. */
 #define FIELDS(...) __VA_ARGS__
 #define CONVOLUTION(graph_, a, b, f, l, fields, ...)                                               \
   &(const convolution_problem) {                                                                   \
@@ -23,7 +23,7 @@
   }
 #define PLAIN(graph_, a, b, f, l) CONVOLUTION(graph_, a, b, f, l, FIELDS(.passes = 0), .scale = 0)
 
-/* A product of that kind, of which edges send messages. */
+/* A product of that kind, computed through messages of edges. */
 #define MESSAGES(graph_, kind_, a, b, f, fields, ...)                                              \
   &(const convolution_problem) {                                                                   \
     .product = {.kind = kind_,                                                                     \
@@ -39,8 +39,8 @@
 #define EDGE_WEIGHTS FIELDS(.passes = 0)
 #define ONE_ROW FIELDS(.shared_weights = 1)
 
-/* Several paths into one output, some without weights, layouts that differ; an output and an input
-   that no path touches. */
+/* Several paths to one output, some without weights, mixed layouts; an output and an input that no
+   path uses. */
 static const clb_instruction tangled[] = {{2, 2, 1, CLB_UVU, 1, 0.5}, {0, 0, 0, CLB_UVU, 0, 1},
                                           {1, 1, 0, CLB_UVU, 1, 2},   {1, 0, 1, CLB_UVU, 1, 1},
                                           {2, 2, 1, CLB_UVU, 0, 1.5}, {2, 2, 3, CLB_UVU, 1, 1},
@@ -60,7 +60,7 @@ static const clb_instruction tangled[] = {{2, 2, 1, CLB_UVU, 1, 0.5}, {0, 0, 0, 
   }
 
 static const tool_case cases[] = {
-    /* Numbers of channels: fewer than lanes, as many, more; several multiplicities. */
+    /* Numbers of channels: fewer than lanes, equal, more; several multiplicities. */
     {{PLAIN(RANDOM, "1x0e", "0e", "0e", CLB_IR_MUL), F32, 0},
      {{1, LAYOUT_DENSE, 0}, {33, LAYOUT_DENSE, 0}},
      0},
@@ -88,7 +88,7 @@ static const tool_case cases[] = {
      {{131, LAYOUT_DENSE, 0}},
      FIRST},
     {{PLAIN(RANDOM, "33x2e", "1o", "1x3o", CLB_MUL_IR), F32, 0}, {{67, LAYOUT_DENSE, 0}}, 0},
-    /* Long rows, in pieces; workspaces that hold a part of the edges. */
+    /* Long rows, which are split; workspaces for a part of the edges. */
     {{PLAIN(HUB, "5x0e+3x1o", SH1, SH1, CLB_IR_MUL), F32, 0},
      {{1000, LAYOUT_DENSE, 0}, {9001, LAYOUT_PADDED, 0}},
      0},
@@ -102,7 +102,7 @@ static const tool_case cases[] = {
       F64, 1},
      {{20000, LAYOUT_DENSE, 0}},
      0},
-    /* Storage, arithmetic, adding, scales. */
+    /* Storage, arithmetic, accumulation, scales. */
     {{PLAIN(RANDOM, "32x0e+32x1o", SH2, SH2, CLB_IR_MUL), F16, 0}, {{131, LAYOUT_DENSE, 0}}, 0},
     {{PLAIN(HUB, "16x0e+8x1o", SH2, SH2, CLB_IR_MUL), BF16, 1}, {{300, LAYOUT_PADDED, 0}}, 0},
     {{PLAIN(RANDOM, "16x0e+8x1o", SH2, SH2, CLB_IR_MUL), CLB_F32, CLB_F64, 0},
@@ -126,7 +126,7 @@ static const tool_case cases[] = {
       F64, 1},
      {{131, LAYOUT_DENSE, 0}},
      0},
-    /* Derivatives by some operands, given some. */
+    /* Derivatives by some operands, with some incoming gradients. */
     {{CONVOLUTION(RANDOM, "9x0e+9x1o", SH2, SH2, CLB_IR_MUL, FIELDS(.gradients = CLB_OPERAND_X),
                   .scale = 0),
       F32, 0},
@@ -167,7 +167,7 @@ static const tool_case cases[] = {
       F32, 0},
      {{97, LAYOUT_DENSE, 0}},
      0},
-    /* y, and lengths, of vectors. */
+    /* y, and lengths, from vectors. */
     {{CONVOLUTION(RANDOM, "9x0e+9x1o", SH2, SH2, CLB_IR_MUL, FIELDS(.passes = 0), .vectors = true),
       F32, 0},
      {{131, LAYOUT_DENSE, 0}, {131, LAYOUT_REPEAT, 0}},
@@ -250,7 +250,7 @@ static const tool_case cases[] = {
       F32, 1},
      {{97, LAYOUT_PADDED, 0}},
      0},
-    /* Paths in no order. */
+    /* Unordered paths. */
     {{TANGLED(RANDOM, CLB_IR_MUL, CLB_IR_MUL, CLB_IR_MUL, .scale = 0), F64, 0},
      {{131, LAYOUT_DENSE, 0}},
      0},

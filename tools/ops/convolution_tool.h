@@ -1,16 +1,16 @@
-/* tools/ops/convolution_tool.h - what a problem of the graph convolution is to the command, and its
-   trial. */
+/* tools/ops/convolution_tool.h - a problem of the graph convolution as the command sees it, and its
+   test run. */
 #ifndef CLB_TOOLS_OPS_CONVOLUTION_TOOL_H
 #define CLB_TOOLS_OPS_CONVOLUTION_TOOL_H
 
 #include "tools/ops/tensor_product_tool.h"
 
-/* The grid of the splines, in the unit of lengths: some edges of made graphs lie beyond it. */
+/* The grid of the splines, in the unit of lengths: some edges of synthetic graphs lie beyond it. */
 enum { KNOTS = 512 };
 #define FIRST_KNOT 0.5
 #define LAST_KNOT 6.0
 
-/* Graphs of `check`, made up of as many edges as it asks for. */
+/* Synthetic graphs of `check`, with the number of edges that it asks for. */
 typedef enum {
   MADE_RANDOM,
   MADE_RECTANGULAR,
@@ -22,12 +22,12 @@ typedef enum {
 
 typedef struct {
   tensor_problem product;
-  const char *graph; /* of graphs.h; NULL: made */
+  const char *graph; /* a name of graphs.h; NULL: synthetic */
   made_graph made;
   bool atomics, table, vectors;
-  double scale; /* of the description: 0 is 1 */
-  int64_t
-      workspace; /* bytes; MOST_WORKSPACE, LEAST_WORKSPACE: what clb_convolution_workspace says */
+  double scale;      /* as in the description: 0 means 1 */
+  int64_t workspace; /* bytes; MOST_WORKSPACE, LEAST_WORKSPACE: the sizes of
+                        clb_convolution_workspace */
 } convolution_problem;
 enum { MOST_WORKSPACE = 0, LEAST_WORKSPACE = -1 };
 
@@ -35,18 +35,18 @@ extern const char *const made_graph_names[MADE_GRAPHS];
 
 /* ---- graphs ---- */
 
-/* Both ends of every edge, and where the sender is from there. */
+/* Both ends of every edge, and the vector from receiver to sender. */
 typedef struct {
   int64_t n_senders, n_receivers, n_edges;
   int32_t *senders, *receivers;
   double *vector; /* [n_edges][3] */
 } convolution_graph;
 void convolution_graph_make(convolution_graph *g, const convolution_problem *p,
-                            int64_t edges); /* gives up where it cannot */
+                            int64_t edges); /* exits on failure */
 void convolution_graph_free(convolution_graph *g);
 double convolution_graph_length(const convolution_graph *g, int64_t edge);
 
-/* The edges of each row, ascending: those of row r are edge[first[r]] ... */
+/* The edges of each row, ascending: those of row r start at edge[first[r]]. */
 typedef struct {
   int64_t *first;
   int32_t *edge;
@@ -54,7 +54,7 @@ typedef struct {
 void edges_by_row_make(edges_by_row *by, const int32_t *row, int64_t n_rows, int64_t n_edges);
 void edges_by_row_free(edges_by_row *by);
 
-/* ---- trials ---- */
+/* ---- test runs ---- */
 
 extern const tool_trial convolution_trial;
 

@@ -1,25 +1,24 @@
-/* tools/ops/convolution_trial.h - the host's half of a trial of a graph convolution: arrays, their
-   values, the reference's answer for some rows. */
+/* tools/ops/convolution_trial.h - the host's part of a test run of a graph convolution: arrays,
+   their values, the reference results for some rows. */
 #ifndef CLB_TOOLS_OPS_CONVOLUTION_TRIAL_H
 #define CLB_TOOLS_OPS_CONVOLUTION_TRIAL_H
 
 #include "tools/ops/convolution_tool.h"
 #include "tools/reference/reference_spherical_harmonics.h"
 
-/* Whose rows an array has: those of senders, edges or receivers; or one row that is of all edges.
- */
+/* What the rows of an array belong to: senders, edges or receivers; or one row for all edges. */
 typedef enum { OF_SENDERS, OF_EDGES, OF_RECEIVERS, OF_ALL, OWNERS } owner;
 
 typedef struct {
   const char *name;
   int like; /* CLB_OPERAND_X, ... */
   owner owner;
-  bool output, repeats; /* repeats: one row for all */
-  int width;            /* 0: not there */
-  int64_t rows, start;  /* start: of its values in the block */
+  bool output, repeats; /* repeats: one row, used for all */
+  int width;            /* 0: absent */
+  int64_t rows, start;  /* start: offset of its values in the block */
 } convolution_array;
 
-/* Rows that are compared, ascending, and where their results are. */
+/* Rows that are compared, ascending, and the offsets of their results. */
 typedef struct {
   int64_t n;
   int32_t *row;
@@ -28,8 +27,8 @@ typedef struct {
 enum {
   VECTORS = 1,
   LENGTHS = 2
-}; /* numbers of y and w among the arrays: rows that may be of vectors and of lengths */
-enum { BLOCK = 1048573 }; /* a prime: rows of no array repeat soon */
+}; /* indices of y and w among the arrays, which may hold vectors and lengths */
+enum { BLOCK = 1048573 }; /* a prime, so that rows of an array do not repeat soon */
 
 typedef struct {
   const convolution_problem *problem;
@@ -38,53 +37,53 @@ typedef struct {
   tool_data data;
   bool whole; /* everything is compared */
   convolution_graph graph;
-  edges_by_row by[OWNERS]; /* not of edges */
+  edges_by_row by[OWNERS]; /* not for edges */
   reference_product *product;
   clb_tensor_product_sizes sizes;
   int n, inputs;
   convolution_array array[MAX_ARRAYS];
-  /* Values of an array: one random block over and over, as stored and as f64; it goes on behind its
-     end by `behind` elements. */
+  /* Values of all arrays: one random block, repeated, as stored and as f64; it is continued for
+     `behind` elements past its end. */
   double *block;
   unsigned char *stored;
   int64_t behind;
   double *table;                          /* [KNOTS][W][2], as stored; NULL: none */
-  double *length;                         /* of edges, as stored */
-  clb_spherical_harmonics_desc harmonics; /* of vectors */
+  double *length;                         /* lengths of edges, as stored */
+  clb_spherical_harmonics_desc harmonics; /* for vectors */
   int degrees[REFERENCE_MAX_TERMS];
   sample sample[OWNERS];
   bool answered;
-  double *wanted[MAX_ARRAYS], *scale[MAX_ARRAYS]; /* of outputs: [sample.n][width] */
+  double *wanted[MAX_ARRAYS], *scale[MAX_ARRAYS]; /* for outputs: [sample.n][width] */
 } convolution_data;
 
 void *convolution_data_make(const tool_kernel *kernel, clb_pass pass, const tool_data *data);
 void convolution_data_free(void *trial);
-/* Fills wanted and scale, the first time. */
+/* Fills wanted and scale, on the first call. */
 void convolution_data_answer(convolution_data *t);
-/* ---- of vectors ---- */
+/* ---- vectors ---- */
 
 /* Fills harmonics: the terms of y. */
 void convolution_harmonics_make(convolution_data *t);
-/* y of an edge's vector, and b of a vector h; beside each the scale of its error. */
+/* y for an edge's vector, and b for a vector h; with each, the scale of its error. */
 void convolution_harmonics_of(const convolution_data *t, int64_t edge, double *y, double *size);
 void convolution_harmonics_along(const convolution_data *t, int64_t edge, const double *h,
                                  double *b, double *size);
-/* The gradient by the vector of what has this one by y; what the second derivative of y, and the
-   gradient by the length, add to it. */
+/* Turns a gradient by y into one by the vector; adds the contribution of the second derivative of
+   y, and of the gradient by the length. */
 void convolution_by_vector(const convolution_data *t, int64_t edge, const double *g_y,
                            const double *scale, double *g_v, double *size);
 void convolution_bend(const convolution_data *t, int64_t edge, const double *g_y,
                       const double *scale, const double *h, double *g_v, double *size);
 void convolution_by_length(const convolution_data *t, int64_t edge, double g_r, double scale,
                            double *g_v, double *size);
-/* How the length changes along h, beside it the scale of the error; what a gradient of it that
-   changes so adds. */
+/* The derivative of the length along h, with the scale of its error; adds the contribution of its
+   gradient. */
 double convolution_length_along(const convolution_data *t, int64_t edge, const double *h,
                                 double *size);
 void convolution_bend_length(const convolution_data *t, int64_t edge, double g_r, double scale,
                              const double *h, double *g_v, double *size);
 
-/* Where the values of a row are in the block. */
+/* Offset of a row's values in the block. */
 int64_t convolution_row(const convolution_array *a, int64_t row);
 
 #endif

@@ -15,7 +15,7 @@ typedef struct {
 /* One line of help per name. */
 extern const char graph_names_help[];
 
-/* Makes the graph of that name.  false: error (of size > 0) says why, *g is empty. */
+/* Makes the graph of that name. false: error (of size > 0) gives the reason, *g is empty. */
 bool graph_make(const char *name, tool_graph *g, char *error, size_t size);
 void graph_free(tool_graph *g);
 

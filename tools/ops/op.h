@@ -1,26 +1,26 @@
-/* tools/ops/op.h - the table of ops as the command sees them: all it takes to name, check, show and
-   time one. An op is one file here, NAME.c, and one row of ops.def. */
+/* tools/ops/op.h - the table of ops as the command sees them: everything needed to name, check,
+   show and time one. An op is one file here, NAME.c, and one row of ops.def. */
 #ifndef CLB_TOOLS_OPS_OP_H
 #define CLB_TOOLS_OPS_OP_H
 
 #include "tools/common/random.h"
 #include "tools/cli/tool.h"
 
-/* What data an op is run on. */
+/* How the data of a run are laid out. */
 typedef enum {
   LAYOUT_DENSE,
-  LAYOUT_PADDED, /* an offset, and rows further apart than they are wide */
-  LAYOUT_REPEAT, /* stride 0: one row for all, of the arrays that say `repeats` */
+  LAYOUT_PADDED, /* with an offset, and gaps between rows */
+  LAYOUT_REPEAT, /* stride 0: one row for all, in arrays with `repeats` */
   LAYOUTS
 } tool_layout;
 
 typedef struct {
   int64_t rows;
   tool_layout layout;
-  bool hard; /* with the inputs that tend to go wrong: zeros, very small, very large */
+  bool hard; /* with edge cases among the inputs: zeros, very small and very large numbers */
 } tool_data;
 
-/* What is compiled: a problem of the op, and how numbers are kept. */
+/* What is compiled: a problem of the op, and the types. */
 typedef struct {
   const void *problem;
   clb_dtype storage, arithmetic;
@@ -33,84 +33,87 @@ enum { MAX_ARRAYS = 18, MAX_DATA = 8 };
 typedef struct {
   tool_kernel kernel;
   tool_data data[MAX_DATA];
-  unsigned passes; /* a bit set; 0: all that the op has */
+  unsigned passes; /* a bit set; 0: all passes of the op */
 } tool_case;
 
-/* One array of a pass, in the order in which run() takes them: [rows][width]; without width there
+/* One array of a pass, in the order in which run() takes them: [rows][width]; if width is 0 there
    is no buffer. */
 typedef struct {
   const char *name;
   int width;
   bool output;
-  bool repeats; /* in LAYOUT_REPEAT */
-  bool one_row; /* for all rows; of an output: their sum */
-  bool indexed; /* an input whose rows are found by number */
+  bool repeats; /* has stride 0 in LAYOUT_REPEAT */
+  bool one_row; /* a single row for all; for an output: the sum over rows */
+  bool indexed; /* an input that is gathered by row numbers */
 } tool_array;
 
-/* What trial.h does for rows side by side, done by an op whose arrays have different numbers of
-   rows; its `rows` are then something else. */
+/* Replaces trial.h for an op whose arrays have different numbers of rows; `rows` is then defined by
+   the op. */
 typedef struct {
   void *(*make)(const tool_kernel *kernel, clb_pass pass,
-                const tool_data *data); /* data NULL: those of `bench` */
+                const tool_data *data); /* data NULL: the data of `bench` */
   void (*free)(void *trial);
   int64_t (*rows)(const void *trial);
-  /* Of a pass: each array once; what a workspace adds that holds all; and of a set, at most. */
+  /* Bytes of a pass, with each array counted once; of a workspace of full size; of a set, at
+     most. */
   double (*bytes)(const void *trial), (*more_bytes)(const void *trial),
       (*set_bytes)(const void *trial);
-  /* Buffers on one device, and the op that runs on them; what was made goes with set_free, whatever
-     the status. */
+  /* Creates buffers on one device for use with the op; release with set_free, whatever the
+     status. */
   clb_status (*set_make)(void *trial, clb_context *ctx, clb_op *op, void **set);
   void (*set_free)(void *set);
   clb_status (*run)(void *set);
-  clb_status (*error)(const void *set, double *error); /* as trial_error, of what is compared */
-  void (*compared)(const void *trial, char *out, size_t size); /* in words */
+  clb_status (*error)(const void *set, double *error); /* as trial_error, for the results that are
+                                                          compared */
+  void (*compared)(const void *trial, char *out, size_t size); /* as text */
 } tool_trial;
 
 typedef struct {
   const char *name;
-  /* Options of its problem.  Their input is the problem, problem_bytes of zeros that ARGP_KEY_INIT
-     fills with defaults. */
+  /* Options of its problem. Their input is the problem, `problem_bytes` zeroed bytes that
+     ARGP_KEY_INIT fills with defaults. */
   const struct argp *options;
   size_t problem_bytes;
-  void (*print)(const void *problem, char *out, size_t size); /* in the words of the options */
+  void (*print)(const void *problem, char *out, size_t size); /* in terms of the options */
 
-  unsigned passes; /* a bit set of those it has */
+  unsigned passes; /* a bit set of the op's passes */
   const tool_case *cases;
   int n_cases;
 
   int (*arrays)(const void *problem, clb_pass pass, tool_array *arrays); /* returns how many */
-  /* Inputs of `rows` rows (one of those that say so), values[i] for arrays[i]; NULL for outputs. */
+  /* Fills inputs with `rows` rows (one row if one_row), values[i] for arrays[i]; NULL for
+     outputs. */
   void (*fill)(const void *problem, clb_pass pass, bool hard, int64_t rows, double *const *values,
                uint64_t *seed);
-  /* Outputs in float64 and, for each element, the scale an error in it is divided by; values,
-     wanted, scale by array. */
+  /* Computes outputs in float64 and, for each element, the scale by which its error is divided;
+     values, wanted, scale by array. */
   void (*reference)(const void *problem, clb_pass pass, int64_t rows, double *const *values,
                     double *const *wanted, double *const *scale);
 
-  int distinct_rows; /* of the data of `bench`: enough for the error, few enough for the reference
-                      */
-  int64_t (*rows)(const void *problem, clb_pass pass); /* of `bench` */
-  bool bytes_of_arrays; /* `bench` counts the bytes of each array once, instead of those of the
-                           program */
-  double (*growth)(const void *problem); /* of rounding errors of f32 arithmetic, against a small
+  int distinct_rows; /* in the data of `bench`: enough to judge the error, few enough for the
+                      reference */
+  int64_t (*rows)(const void *problem, clb_pass pass); /* default of `bench` */
+  bool bytes_of_arrays; /* `bench` counts the bytes of each array once, instead of those that the IR
+                           accesses */
+  double (*growth)(const void *problem); /* growth of f32 rounding errors relative to a small
                                             problem: >= 1 */
 
   clb_status (*create)(clb_context *ctx, const tool_kernel *kernel, unsigned passes, clb_op **op);
   clb_status (*run)(clb_op *op, clb_pass pass, int64_t rows, const clb_rows *arrays);
 
-  const tool_trial *trial; /* NULL: trial.h does it; else nothing from `arrays` to
-                              `bytes_of_arrays`, and no run */
-  const char *row;         /* what a row is, where that is something else: "edge" */
+  const tool_trial *trial; /* NULL: trial.h is used; otherwise the members from `arrays` to
+                              `bytes_of_arrays`, and run, are unused */
+  const char *row;         /* what a row is called, if not "row": "edge" */
 } tool_op;
 
-/* The passes of a case, and those that `bench` times unasked. */
+/* The passes of a case, and those that `bench` times by default. */
 unsigned passes_of(const tool_op *op, const tool_case *k);
 enum {
   USUAL_PASSES =
       CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD) | CLB_PASS_BIT(CLB_DOUBLE_BACKWARD)
 };
 
-/* One row of ops.def an op. */
+/* One row of ops.def per op. */
 #define TOOL_OP(name) extern const tool_op tool_op_##name;
 #include "tools/ops/ops.def"
 #undef TOOL_OP
@@ -124,15 +127,15 @@ enum {
 extern const tool_op *const tool_ops[TOOL_OPS];
 
 const tool_op *find_op(const char *name); /* NULL: no such op */
-/* For ARGP_KEY_ARG: the op so named, or the usage error. */
+/* For ARGP_KEY_ARG: the op of that name, or a usage error. */
 const tool_op *wanted_op(const struct argp_state *state, const char *name);
 /* The op named among the arguments, so that its options can be known before they are parsed; NULL:
    none. */
 const tool_op *op_among(int argc, char **argv);
-/* The kernel's problem and what is special about it: "lmax=4 component, accumulate". */
+/* Describes the kernel's problem and its special settings: "lmax=4 component, accumulate". */
 void print_kernel(const tool_op *op, const tool_kernel *kernel, char *out, size_t size);
 clb_dtype usual_arithmetic(clb_dtype storage);
-/* The largest error that is well, relative to the scale of tool_op.reference. */
+/* The largest acceptable error, relative to the scale of tool_op.reference. */
 double tolerance_of(const tool_op *op, const tool_kernel *kernel);
 
 #endif

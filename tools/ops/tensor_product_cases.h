@@ -11,7 +11,7 @@
 #define FIRST CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD)
 #define LAYOUTS_ALL(l) .layout_x = l, .layout_y = l, .layout_z = l
 
-/* A named product; what follows its layout are fields of the description. */
+/* A named product; the arguments after its layout are fields of the description. */
 #define PRODUCT(kind_, a, b, c, l, ...)                                                            \
   &(const tensor_problem) {                                                                        \
     .kind = kind_, .x = a, .y = b, .z = c, .desc = { LAYOUTS_ALL(l), __VA_ARGS__ }                 \
@@ -22,7 +22,7 @@
     .order = CLB_AS_FOUND, .x = a, .y = b, .z = f, .desc = { LAYOUTS_ALL(l) }                      \
   }
 
-/* Products that have no name; the list of instructions and what is special about them follow. */
+/* Unnamed products; the list of instructions and special fields follow. */
 #define OTHER(text, a, b, c, list, lx, ly, lz, ...)                                                \
   &(const tensor_problem) {                                                                        \
     .name = text, .kind = OTHER_PRODUCT, .desc = {                                                 \
@@ -38,8 +38,8 @@
     }                                                                                              \
   }
 
-/* Several paths into one output, in no order, with and without weights; an output and an input that
-   no path touches. */
+/* Several unordered paths to one output, with and without weights; an output and an input that no
+   path uses. */
 static const clb_instruction tangled[] = {{2, 2, 1, CLB_UVU, 1, 0.5}, {0, 0, 0, CLB_UVU, 0, 1},
                                           {1, 1, 0, CLB_UVU, 1, 2},   {1, 0, 1, CLB_UVU, 1, 1},
                                           {2, 2, 1, CLB_UVU, 0, 1.5}, {2, 2, 3, CLB_UVU, 1, 1},
@@ -53,9 +53,9 @@ static const clb_instruction weightless[] = {{0, 0, 0, CLB_UVU, 0, 1},
                                              {1, 2, 1, CLB_UVU, 0, 1}};
 #define WEIGHTLESS(l) OTHER(NULL, "7x0e+7x1o", SH2, "7x0e+7x1o", weightless, l, l, l, .passes = 0)
 
-/* Every mode, with weights and, where that may be, without, several into one output; terms without
-   channels, and terms that no path touches. LARGE: so many terms besides that they are not written
-   down one by one. */
+/* Every mode, with weights and, where allowed, without, several paths to one output; terms without
+   channels, and terms that no path uses. LARGE: with enough further terms that the code is not
+   unrolled. */
 #define EVERY_MODE_PATHS                                                                           \
   {1, 1, 0, CLB_UVW, 1, 1}, {1, 1, 1, CLB_UVU, 1, 1}, {1, 1, 1, CLB_UVV, 1, 2},                    \
       {1, 1, 0, CLB_UUW, 1, 1}, {0, 1, 4, CLB_UUU, 1, 1}, {0, 0, 5, CLB_UVUV, 1, 1},               \
@@ -81,7 +81,7 @@ static const clb_instruction every_mode[] = {EVERY_MODE_PATHS},
         EVERY_MODE_Z "+1x12e+1x11e+1x10e+1x9e+1x8e+1x7e+1x6e", every_mode_large, lx, ly, lz,       \
         __VA_ARGS__)
 
-/* The modes one by one on channels enough for more than one block of lanes. */
+/* Single modes with enough channels for more than one block of lanes. */
 static const clb_instruction wide_uuw[] = {{0, 0, 0, CLB_UUW, 1, 1}, {0, 0, 1, CLB_UUW, 0, 1}},
                              wide_uvv[] = {{0, 0, 0, CLB_UVV, 1, 1}, {0, 0, 0, CLB_UVV, 0, 2}},
                              wide_half[] = {{0, 0, 0, CLB_UVU_HALF, 1, 1},
@@ -142,7 +142,7 @@ static const tool_case cases[] = {
      CLB_PASS_BIT(CLB_BACKWARD)},
     {{WEIGHTLESS(CLB_IR_MUL), F64, 0}, {{33, LAYOUT_DENSE, 0}}, FIRST},
     {{WEIGHTLESS(CLB_MUL_IR), F32, 0}, {{33, LAYOUT_REPEAT, 0}}, CLB_PASS_BIT(CLB_DOUBLE_BACKWARD)},
-    /* Channel-wise, all that it may be told. */
+    /* Channel-wise, with all options. */
     {{PRODUCT(CHANNEL_WISE, "9x0e+9x1o", SH2, SH2, CLB_IR_MUL, .indexed = CLB_OPERAND_X,
               .gradients = CLB_OPERAND_X | CLB_OPERAND_W),
       F32, 0},
@@ -232,7 +232,7 @@ static const tool_case cases[] = {
       F32, 0},
      {{19, LAYOUT_DENSE, 0}},
      FIRST},
-    /* Too many terms to write down one by one. */
+    /* Too many terms to be unrolled. */
     {{CHANNEL_WISE(BOTH4("3"), SH4, BOTH4("1"), CLB_IR_MUL), F32, 0},
      {{9, LAYOUT_DENSE, 0}},
      FIRST},

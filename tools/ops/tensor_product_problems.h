@@ -1,4 +1,4 @@
-/* tools/ops/tensor_product_problems.h - the products that everybody publishes on. */
+/* tools/ops/tensor_product_problems.h - the products of published benchmarks. */
 #ifndef CLB_TOOLS_OPS_TENSOR_PRODUCT_PROBLEMS_H
 #define CLB_TOOLS_OPS_TENSOR_PRODUCT_PROBLEMS_H
 

@@ -1,4 +1,4 @@
-/* tools/ops/tensor_product_tool.h - what a problem of the tensor product is to the command. */
+/* tools/ops/tensor_product_tool.h - a problem of the tensor product as the command sees it. */
 #ifndef CLB_TOOLS_OPS_TENSOR_PRODUCT_TOOL_H
 #define CLB_TOOLS_OPS_TENSOR_PRODUCT_TOOL_H
 
@@ -6,8 +6,8 @@
 #include "tools/reference/reference_tensor_product.h"
 #include "tools/ops/tensor_product_problems.h"
 
-/* A named product, or (OTHER_PRODUCT) irreps and paths as `desc` has them; desc also says all the
-   rest. */
+/* A named product, or (OTHER_PRODUCT) the irreps and paths of `desc`; desc also has all other
+   settings. */
 typedef struct {
   const char *name; /* NULL: print the irreps */
   product_kind kind;
@@ -20,18 +20,18 @@ typedef struct {
 extern const struct argp tensor_problem_argp; /* input: tensor_problem */
 void tensor_problem_print(const void *problem, char *out, size_t size);
 
-/* A description, with room for what a constructor finds. */
+/* A description, with storage for the result of a constructor. */
 typedef struct {
   clb_tensor_product_desc desc;
   clb_instructions found;
 } tensor_desc;
-/* Irreps, paths and all that the problem says; *made is the caller's to free, whatever the status.
- */
+/* Fills in irreps, paths and all settings of the problem; the caller frees *made, whatever the
+ status. */
 clb_status tensor_problem_describe(clb_context *ctx, const tensor_problem *p, tensor_desc **made);
-reference_product *tensor_problem_reference(
-    const tensor_problem *p); /* gives up where it does not understand the problem */
-/* Whether a pass has this operand, whose rows are like CLB_OPERAND_X, ...: some need not be given.
- */
+reference_product *
+tensor_problem_reference(const tensor_problem *p); /* exits if it does not support the problem */
+/* Whether a pass has this operand, whose rows are shaped like CLB_OPERAND_X, ...: some are
+ optional. */
 bool tensor_operand_present(const clb_tensor_product_desc *d, clb_pass pass, int operand, int like);
 
 #endif

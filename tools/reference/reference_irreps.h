@@ -1,5 +1,5 @@
 /* tools/reference/reference_irreps.h - irreps, Wigner 3j symbols and the named products, written
-   without a look at the library. */
+   independently of the library. */
 #ifndef CLB_TOOLS_REFERENCE_REFERENCE_IRREPS_H
 #define CLB_TOOLS_REFERENCE_REFERENCE_IRREPS_H
 
@@ -8,7 +8,7 @@
 enum { REFERENCE_MAX_TERMS = 512, REFERENCE_MAX_L = 12 };
 
 typedef struct {
-  int mul, l, parity, at; /* at: where it starts in a row */
+  int mul, l, parity, at; /* at: its offset in a row */
 } reference_irrep;
 
 typedef struct {
@@ -16,11 +16,11 @@ typedef struct {
   reference_irrep term[REFERENCE_MAX_TERMS];
 } reference_irreps;
 
-/* Returns 0 where the text is wrong. */
+/* Returns 0 if the text is invalid. */
 int reference_irreps_read(const char *text, reference_irreps *irreps);
 
-/* What clb_channel_wise and its like find.  They return 0 where a text is wrong, something does not
-   fit or there is no memory (errno is ENOMEM). */
+/* Counterparts of clb_channel_wise and so on. They return 0 if a text is invalid, something does
+   not fit or there is no memory (errno is ENOMEM). */
 int reference_channel_wise(const char *x, const char *y, const char *filter, clb_path_order order,
                            clb_instructions *found);
 int reference_fully_connected(const char *x, const char *y, const char *z, clb_instructions *found);

@@ -1,5 +1,5 @@
-/* tools/reference/reference_spherical_harmonics.h - spherical harmonics and two derivatives, slowly
-   and to more than double precision. */
+/* tools/reference/reference_spherical_harmonics.h - spherical harmonics and two derivatives,
+   computed slowly, with more than double precision. */
 #ifndef CLB_TOOLS_REFERENCE_REFERENCE_SPHERICAL_HARMONICS_H
 #define CLB_TOOLS_REFERENCE_REFERENCE_SPHERICAL_HARMONICS_H
 
@@ -10,16 +10,16 @@ enum { REFERENCE_MAX_DEGREE = 20 };
 /* Of the description only degrees, normalization and normalize matter.  Arrays are dense rows as
    in clebsch.h.
 
-   Beside each output goes its scale: what an error in it is to be compared with.  With |Y_l|,
-   |J_l|, |H_l| the Euclidean norms of all values, first and second derivatives of one degree at x,
-   which depend on |x| alone, and g_l the degree's part of g_y:
+   Each output comes with its scale, to which errors are compared. With |Y_l|, |J_l|, |H_l| the
+   Euclidean norms of all values, first and second derivatives of one degree at x, which depend on
+   |x| alone, and g_l the degree's part of g_y:
      y      |Y_l|
      g_x    sum_l |g_l| |J_l|
      d_x    sum_l |g_l| |H_l| |h|
      d_g_y  |J_l| |h|
    With `normalize` they are divided by |x| once per derivative, and |H_l| becomes |H_l| + 3 |J_l|
-   for the turning of x / |x|.  These bound the sums of absolute values of the terms, and have no
-   zeros where a harmonic happens to vanish. */
+   to account for the rotation of x / |x|. These bound the sums of absolute values of the terms, and
+   do not vanish where a harmonic happens to be zero. */
 void reference_forward(const clb_spherical_harmonics_desc *desc, int64_t n, const double *x,
                        double *y, double *y_scale);
 void reference_backward(const clb_spherical_harmonics_desc *desc, int64_t n, const double *x,

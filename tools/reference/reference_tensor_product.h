@@ -1,5 +1,5 @@
 /* tools/reference/reference_tensor_product.h - the Clebsch-Gordan tensor product and three
-   derivatives, as plain sums over all terms in float64. */
+   derivatives, as direct sums over all terms in float64. */
 #ifndef CLB_TOOLS_REFERENCE_REFERENCE_TENSOR_PRODUCT_H
 #define CLB_TOOLS_REFERENCE_REFERENCE_TENSOR_PRODUCT_H
 
@@ -13,8 +13,8 @@
 enum { REFERENCE_PASSES = 4, REFERENCE_MAX_INPUTS = 11, REFERENCE_MAX_OUTPUTS = 7 };
 int reference_inputs(clb_pass pass);
 int reference_outputs(clb_pass pass);
-/* The name of an operand of the pass, and whose rows its are like: CLB_OPERAND_X, CLB_OPERAND_Y,
-   CLB_OPERAND_W or CLB_OPERAND_Z. */
+/* The name of an operand of the pass, and the operand whose shape its rows have: CLB_OPERAND_X,
+   CLB_OPERAND_Y, CLB_OPERAND_W or CLB_OPERAND_Z. */
 const char *reference_operand(clb_pass pass, int operand, int *like);
 
 /* Of the description only irreps, instructions, normalisations, layouts and shared_weights matter.
@@ -25,9 +25,9 @@ reference_product *reference_product_create(
 void reference_product_destroy(reference_product *p);
 clb_tensor_product_sizes reference_product_sizes(const reference_product *p);
 
-/* Inputs may be NULL: zeros; outputs too: not wanted.  scales[] holds an array for each output: the
-   sums of the absolute values of its terms.  With shared weights there is one row of weights and of
-   all that is like them. */
+/* Inputs may be NULL, which means zeros; outputs may be NULL if not wanted. scales[] holds an array
+   for each output: the sums of the absolute values of its terms. With shared weights there is one
+   row of weights and of everything shaped like them. */
 void reference_product_run(const reference_product *p, clb_pass pass, int64_t rows,
                            const double *const *inputs, double *const *outputs,
                            double *const *scales);

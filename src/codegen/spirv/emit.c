@@ -1,4 +1,4 @@
-/* src/codegen/spirv/emit.c - what both halves of the SPIR-V printer share: constants, labels,
+/* src/codegen/spirv/emit.c - shared by the files of the SPIR-V printer: constants, labels,
    instructions of one and of two operands. */
 #include "src/codegen/spirv/spirv.h"
 

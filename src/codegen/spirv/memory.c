@@ -1,8 +1,8 @@
 /* src/codegen/spirv/memory.c - IR -> SPIR-V: variables, arrays, loads, stores, copies and atomics.
 
-   A masked access stands in a selection of its own, so that a lane that is out of range touches
-   nothing. f16 and bf16 arrays are 16-bit integers; f16 is converted behind a pointer, bf16 by
-   integer arithmetic. */
+   A masked access is in its own selection, so that a lane that is out of range accesses nothing.
+   f16 and bf16 arrays are 16-bit integers; f16 is converted through a pointer, bf16 by integer
+   arithmetic. */
 #include "src/codegen/spirv/spirv.h"
 
 /* ---- variables and arrays ---- */
@@ -67,7 +67,7 @@ static uint32_t as_half_pointer(spirv_printer *p, location l) {
   return r;
 }
 
-/* As it lies in memory. */
+/* Loads the element as it is in memory. */
 static void raw_load(spirv_printer *p, location l, uint32_t r) {
   uint32_t t = clb_spirv_type_id(&p->m, spirv_memory_type(l.element));
   EMIT(OpLoad, t, r, l.pointer, Aligned, (uint32_t)ir_type_bytes((ir_type)l.element));
@@ -120,7 +120,7 @@ static void store_element(spirv_printer *p, location l, uint32_t value) {
   } else raw_store(p, l, l.element == IR_BF16 ? to_bf16(p, value) : value);
 }
 
-/* A selection around a masked access; nothing where there is no mask. */
+/* A selection around a masked access; nothing if there is no mask. */
 typedef struct {
   uint32_t before, merge;
 } masked;

@@ -1,5 +1,5 @@
 /* src/codegen/spirv/module.c - the sections, types and constants of a SPIR-V module, and how they
-   are put together. */
+   are assembled. */
 #include <string.h>
 
 #include "src/codegen/spirv/module.h"
@@ -34,7 +34,7 @@ uint32_t clb_spirv_type_id(spirv_module *m, int type) {
   static const struct {
     int opcode, n;
     uint32_t operands[2]; /* bits; signedness: none in OpenCL */
-    int needs;            /* SPIRV_CAPABILITIES: nothing */
+    int needs;            /* SPIRV_CAPABILITIES: none */
   } types[SPIRV_TYPES] = {
       [IR_VOID] = {OpTypeVoid, 0, {0}, SPIRV_CAPABILITIES},
       [IR_BOOL] = {OpTypeBool, 0, {0}, SPIRV_CAPABILITIES},

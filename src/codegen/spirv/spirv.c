@@ -70,8 +70,8 @@ static bool constant(spirv_printer *p, ir_val v) {
   return true;
 }
 
-/* Opcodes by operand type; ClX + EXTENDED: an instruction of OpenCL.std.  Integer DIV and MOD have
-   no negative operands. */
+/* Opcodes by operand type; ClX + EXTENDED: an instruction of OpenCL.std. Operands of integer DIV
+   and MOD are never negative. */
 enum { EXTENDED = 1 << 16 };
 static const struct {
   int integer, real;
@@ -96,7 +96,7 @@ static const struct {
                           [IR_OR] = {OpLogicalOr, 0},
                           [IR_SELECT] = {OpSelect, OpSelect}};
 
-/* x where v is -x, else IR_NONE. */
+/* Returns x if v is -x, else IR_NONE. */
 static ir_val negated(const ir_kernel *k, ir_val v) {
   const ir_ins *i = &k->ins[v];
   if (i->op == IR_NEG) return i->arg[0];
@@ -134,7 +134,7 @@ static bool arithmetic(spirv_printer *p, ir_val v) {
   return true;
 }
 
-/* Intel's compiler (IGC 1.0.12504) refuses OpLogicalNot without a word. */
+/* Intel's compiler (IGC 1.0.12504) rejects OpLogicalNot without a message. */
 static bool logical_not(spirv_printer *p, ir_val v) {
   p->id[v] = clb_spirv_binary(p, OpLogicalNotEqual, IR_BOOL, p->id[p->k->ins[v].arg[0]],
                               clb_spirv_constant(&p->m, IR_BOOL, 1));
@@ -304,8 +304,8 @@ static bool uses(const ir_kernel *k, ir_op op, int64_t imm) {
   return false;
 }
 
-/* Whether lanes or sub-groups matter one by one; if not, the words need nothing of sub-groups but
-   their size. */
+/* Whether the kernel depends on lane or sub-group ids; if not, only the sub-group size needs to be
+   declared. */
 static bool by_subgroup(const ir_kernel *k) {
   return k->subgroups > 1 || uses(k, IR_SHUFFLE, -1) || uses(k, IR_SHUFFLE_XOR, -1) ||
          uses(k, IR_REDUCE_ADD, -1) || uses(k, IR_BARRIER, 0);

@@ -1,5 +1,5 @@
-/* src/codegen/spirv/spirv.h - what the two halves of the SPIR-V printer share: its state, and one
-   function for each kind of instruction. */
+/* src/codegen/spirv/spirv.h - the state shared by the files of the SPIR-V printer, and one function
+   for each kind of instruction. */
 #ifndef CLB_SRC_CODEGEN_SPIRV_SPIRV_H
 #define CLB_SRC_CODEGEN_SPIRV_SPIRV_H
 
@@ -19,12 +19,12 @@ typedef struct {
   spirv_module m;
   const ir_kernel *k;
   bool subgroups, float_atomics;
-  bool by_subgroup; /* lanes and sub-groups are the device's own, not computed from the local index
-                     */
-  bool fma_negates; /* Intel's driver for CPUs (2026.2) mixes up sub-groups where a negated number
-                       lives across a barrier */
+  bool by_subgroup; /* lane and sub-group ids come from the device's built-ins, not from the local
+                     index */
+  bool fma_negates; /* Intel's CPU driver (2026.2) confuses sub-groups where a negated number is
+                       live across a barrier */
   uint32_t *id;     /* of each instruction; a wide LOAD's values have consecutive ids */
-  uint32_t here;    /* the label of the block being written */
+  uint32_t here;    /* the label of the current block */
   int depth;
   spirv_block open[SPIRV_MAX_DEPTH];
   char *error;

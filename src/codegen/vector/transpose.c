@@ -1,17 +1,17 @@
-/* src/codegen/vector/transpose.c - lanes that lie evenly in memory, as C with vector extensions:
-   get_E_W and put_E_W.
+/* src/codegen/vector/transpose.c - lanes at a constant stride in memory, as C with vector
+   extensions: get_E_W and put_E_W.
 
    Storing W values per lane is a transpose: registers c = 0 ... W-1 hold column c of all L lanes;
-   afterwards each register holds L/W pieces, a piece being W neighbouring columns of one lane.  It
-   takes log2(W) stages, each a pair of two-operand shuffles on the registers that differ in one bit
-   of their number.  Loading runs the stages' inverses backwards. */
+   afterwards each register holds L/W pieces, a piece being W adjacent columns of one lane. It takes
+   log2(W) stages, each a pair of two-operand shuffles on the registers that differ in one bit of
+   their number. Loading runs the stages' inverses backwards. */
 #include "src/codegen/vector/vector.h"
 
 enum { MAX_LANES = CLB_VECTOR_MAX_LANES };
 
 typedef struct {
   int lanes, width; /* width: a power of two, at most lanes */
-  int granule; /* elements of 16 bytes, within which processors interleave most cheaply; at most
+  int granule; /* elements in 16 bytes, within which processors interleave most cheaply; at most
                   lanes */
   ir_type element;
   clb_text *out;
@@ -23,12 +23,12 @@ static int log2_of(int n) {
   return l;
 }
 
-/* ---- which lane goes where ---- */
+/* ---- positions of lanes ---- */
 
 /* Indices into the 2 L lanes of a pair (a, b) that make its two results.
-   Inside a granule blocks of 2^stage are interleaved (x86: unpck).  Across granules, where all are
-   to move, the even ones of a and b make one result and the odd ones the other (x86: vshuff32x4);
-   else the blocks of 2^stage change places as in a butterfly. */
+   Inside a granule blocks of 2^stage are interleaved (x86: unpck). Across granules, if all are to
+   move, the even ones of a and b make one result and the odd ones the other (x86: vshuff32x4);
+   otherwise the blocks of 2^stage are exchanged as in a butterfly. */
 static void shuffle_of(const transpose *t, int stage, int *low, int *high) {
   int n = t->granule, inner = log2_of(n), all = log2_of(t->lanes) == log2_of(t->width);
   for (int p = 0; p < t->lanes; p++) {
@@ -56,7 +56,7 @@ static void invert(int lanes, const int *low, const int *high, int *first, int *
   }
 }
 
-/* lane[c][p]: whose element is in place p of register c after the stages of a store. */
+/* lane[c][p]: the lane whose element is at position p of register c after the stages of a store. */
 static void follow(const transpose *t, int lane[][MAX_LANES]) {
   int low[MAX_LANES], high[MAX_LANES], a[MAX_LANES], b[MAX_LANES];
   for (int c = 0; c < t->width; c++)
@@ -81,7 +81,7 @@ static void indices(const int *index, int n, clb_text *out) {
   for (int p = 0; p < n; p++) clb_text_add(out, ", %d", index[p]);
 }
 
-/* Registers rS_c of stage S become those of the next; `back`: a load. */
+/* Computes the registers rS_c of the next stage from those of stage S; `back`: for a load. */
 static void stages(const transpose *t, bool back) {
   const char *s = clb_vector_storage(t->element);
   int n = log2_of(t->width);
@@ -100,7 +100,7 @@ static void stages(const transpose *t, bool back) {
   }
 }
 
-/* The columns from `first` on of lane r, as an lvalue. */
+/* The columns of lane r from `first` on, as an lvalue. */
 static void piece_of(const transpose *t, const char *constant, int r, int first) {
   clb_text_add(t->out, "*(%s%s_%d *)(a + %d * s + %d)", constant, clb_vector_storage(t->element),
                t->width, r, first);
@@ -123,7 +123,7 @@ static void store_pieces(const transpose *t, int first) {
   }
 }
 
-/* The pieces of lanes[0], lanes[1], ... one after the other, n elements together. */
+/* Concatenates the pieces of lanes[0], lanes[1], ..., n elements in total. */
 static void join(const transpose *t, const int *lanes, int n, int first) {
   if (n == t->width) {
     piece_of(t, "const ", *lanes, first);
@@ -163,11 +163,11 @@ static void load_column(const transpose *t, int first) {
   clb_text_add(t->out, "};\n");
 }
 
-/* ---- lanes back to back (s == W): the W registers are W L neighbouring elements ---- */
+/* ---- contiguous lanes (s == W): the W registers are W L adjacent elements ---- */
 
 /* Register `which` of the columns (`back`) or of the memory, from the registers q0, q1, ... of the
-   other: element e of the memory is column e mod W of lane e / W.  Two sources at a time: q0 and
-   q1, then what that gives and q2, ... */
+   other: element e of the memory is column e mod W of lane e / W. Two sources at a time: q0 and q1,
+   then the result and q2, ... */
 static void dense_register(const transpose *t, int which, bool back) {
   const char *s = clb_vector_storage(t->element);
   int w = t->width, lanes = t->lanes;
@@ -215,7 +215,7 @@ static void dense(const transpose *t, bool back) {
 
 /* ---- the functions ---- */
 
-/* The largest power of two of the columns that are left. */
+/* The largest power of two in the remaining columns. */
 static int piece(int left, int lanes) {
   int w = 1 << log2_of(left);
   return w < lanes ? w : lanes;
@@ -260,8 +260,8 @@ static void get(int lanes, ir_type element, int width, clb_text *out) {
   for (int c = 0; c < width; c++) clb_text_add(out, "    v[%d] = unpack_%s(t[%d]);\n", c, e, c);
   clb_text_add(out, "    return;\n  }\n");
   if (width <= 3) dense(&t, true);
-  /* The rows of the groups to come, into the second level: processors do not foresee pieces of
-     rows. */
+  /* Prefetches rows of the following groups into the second-level cache: hardware prefetchers do
+     not predict partial rows. */
   if (width * ir_type_bytes(element) >= 32)
     clb_text_add(out,
                  "  for (int r = 0; r < L; r++) __builtin_prefetch(a + (r + AHEAD) * s, 0, 2);\n");

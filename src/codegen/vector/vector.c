@@ -1,10 +1,10 @@
 /* src/codegen/vector/vector.c - a kernel as C with vector extensions, for CPUs: one sub-group,
    whose lanes are those of a vector.
 
-   A uniform value is a scalar.  An affine integer is the scalar of lane 0; its stride is another
-   value.  A varying value is a vector, save a mask "lane < bound", which is the count of the lanes
-   that act: accesses under it test it once and then touch all lanes together.  Constants are
-   printed where they are used. */
+   A uniform value is a scalar. An affine integer is the scalar of lane 0; its stride is another
+   value. A varying value is a vector, except a mask "lane < bound", which is the count of active
+   lanes: accesses under it test it once and then access all lanes together. Constants are printed
+   where they are used. */
 #include "src/codegen/vector/vector.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 
 /* ---- masks ---- */
 
-/* "lane < bound" without wrap-around: the lanes that act are the first ones. */
+/* "lane < bound" without wrap-around: the active lanes are the first ones. */
 static bool is_prefix(const vector_printer *p, const ir_ins *i) {
   const ir_ins *a = vector_ins(p, i->arg[0]);
   if (i->op != IR_LT || a->shape != IR_AFFINE || !vector_uniform(p, i->arg[1]) ||
@@ -219,7 +219,7 @@ static void parameters(vector_printer *p) {
   }
 }
 
-/* Said elsewhere, or nothing to say where lanes run in step. */
+/* Instructions that print nothing: printed elsewhere, or not needed as lanes run in lockstep. */
 static bool silent(ir_op op) {
   return op == IR_BUFFER || op == IR_SCALAR || op == IR_INT || op == IR_REAL ||
          op == IR_COPY_COMMIT || op == IR_COPY_WAIT || op == IR_BARRIER;
@@ -230,7 +230,7 @@ static bool reads(const ir_ins *i, ir_val array) {
          (i->op == IR_COPY && i->arg[2] == array);
 }
 
-/* What has to be known before the first word. */
+/* Everything that must be known before printing starts. */
 static void prepare(vector_printer *p) {
   for (int32_t v = 0; v < p->k->n; v++) p->counted[v] = is_counted(p, vector_ins(p, v));
   for (int32_t v = 0; v < p->k->n; v++)

@@ -1,8 +1,7 @@
-/* src/codegen/vector/vector.h - between the files that print a kernel as C with vector extensions.
-
-   In that text a lane-varying T is a Tv, a vector of L of them; a bool is an i32, 0 or 1 if
-   uniform, 0 or -1 in each lane if not; f16 and bf16 are kept in memory as u16.  SHUF takes
-   constant indices into the lanes of a, then those of b. */
+/* src/codegen/vector/vector.h - shared by the files that print a kernel as C with vector
+   extensions. In the generated text a lane-varying T is a Tv, a vector of L of them; a bool is an
+   i32, 0 or 1 if uniform, 0 or -1 in each lane if not; f16 and bf16 are kept in memory as u16. SHUF
+   takes constant indices into the lanes of a, then those of b. */
 #ifndef CLB_SRC_CODEGEN_VECTOR_VECTOR_H
 #define CLB_SRC_CODEGEN_VECTOR_VECTOR_H
 
@@ -11,7 +10,7 @@
 
 enum { CLB_VECTOR_MAX_LANES = 64 };
 
-/* Of a value in registers. */
+/* The type of a value in registers. */
 static inline const char *vector_type_name(ir_type type) {
   return type == IR_BOOL ? "i32" : ir_type_name(type);
 }
@@ -23,25 +22,25 @@ static inline const char *clb_vector_storage(ir_type element) {
 
 /* ---- store_blocks.c ---- */
 
-/* A buffer that the kernel only writes, in stores whose indices are `root` plus a constant and
-   which together fill `columns` columns from `first` on, all under one mask.  Where rows turn out
-   to be back to back the lanes' rows are one block of memory: large outputs are then made in a
-   local array and copied, so that every memory line is written whole and never read. */
+/* A buffer that the kernel only writes, in stores whose indices are `root` plus a constant, which
+   together fill `columns` columns from `first` on, all under one mask. Where rows are contiguous at
+   run time, the rows of all lanes are one block of memory: large outputs are then assembled in a
+   local array and copied, so that every cache line is written whole and never read. */
 typedef struct {
   ir_val root, mask;
   int32_t first, columns;
   bool begun; /* while printing */
-  bool read; /* of any array: the kernel loads from it too, so that stores past the caches are of no
-                use */
+  bool read;  /* for any array: the kernel also loads from it, so that streaming stores are of no
+                 use */
 } clb_vector_block;
 bool clb_vector_find_block(const ir_kernel *k, ir_val array, clb_vector_block *b);
-/* The constant of such an index. */
+/* The constant in such an index. */
 int64_t clb_vector_column(const ir_kernel *k, ir_val index);
 
 /* ---- prefetch.c ---- */
 
-/* Of an array of which group g reads the row that starts at the sum of `term` plus g `stride`; all
-   of them SCALARs. */
+/* An array of which group g reads the row that starts at the sum of `term` plus g `stride`, all of
+   them SCALARs. */
 enum { CLB_VECTOR_AHEAD_TERMS = 4 };
 typedef struct {
   ir_val stride, term[CLB_VECTOR_AHEAD_TERMS]; /* no stride: no such array */
@@ -51,8 +50,8 @@ void clb_vector_find_ahead(const ir_kernel *k, clb_vector_ahead *ahead); /* ahea
 
 /* ---- emit.c ---- */
 
-/* pN = array + terms of an index (not its constants), said where it is first needed: addresses that
-   differ by a constant share it. */
+/* pN = array + terms of an index (not its constants), declared where it is first needed: addresses
+   that differ by a constant share it. */
 enum { CLB_VECTOR_POINTER_TERMS = 6, CLB_VECTOR_POINTERS = 1024 };
 typedef struct {
   ir_val array, term[CLB_VECTOR_POINTER_TERMS];
@@ -62,10 +61,10 @@ typedef struct {
 typedef struct {
   const ir_kernel *k;
   clb_text *out;
-  bool *counted;           /* of a varying bool: it is a count of lanes */
-  clb_vector_block *block; /* of a BUFFER; no columns: none */
+  bool *counted;           /* for a varying bool: it is represented by a count of lanes */
+  clb_vector_block *block; /* for each BUFFER; no columns: none */
   clb_vector_ahead *ahead;
-  clb_vector_pointer *pointer; /* those of open blocks */
+  clb_vector_pointer *pointer; /* those declared in open blocks */
   int n_pointers, pointers_said, depth;
 } vector_printer;
 
@@ -87,7 +86,7 @@ void clb_vector_lanes(vector_printer *p, ir_val v);  /* as a vector */
 void clb_vector_operand(vector_printer *p, ir_val v, bool wide); /* wide: as a vector */
 void clb_vector_operands(vector_printer *p, const ir_val *v, int n, bool wide); /* "a, b, ..." */
 bool clb_vector_countable(const vector_printer *p,
-                          ir_val mask); /* it can be said as a count of lanes */
+                          ir_val mask); /* it can be represented by a count of lanes */
 void clb_vector_count(vector_printer *p, ir_val mask);
 void clb_vector_lane_mask(vector_printer *p, ir_val mask);
 
@@ -112,7 +111,7 @@ void clb_vector_end_block(vector_printer *p, ir_val array); /* at the end of a g
 void clb_vector_prelude(const ir_kernel *k, clb_text *out);
 
 /* get_E_W and put_E_W: W elements of type E per lane, lanes `stride` elements apart, of which the
-   first `count` act; for the element types and widths of k. */
+   first `count` are active; for the element types and widths that k uses. */
 void clb_vector_rows(const ir_kernel *k, clb_text *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* src/ops/layers/call.c - how the ops of layers.h are created, and their operands checked and
-   handed over. */
+   passed to kernels. */
 #include "src/ops/layers/call.h"
 
 #include <stdlib.h>
@@ -86,7 +86,7 @@ void clb_call_real(clb_layer_call *c, double x) {
   add(c, single ? (clb_arg){.type = IR_F32, .f32 = (float)x} : (clb_arg){.type = IR_F64, .f64 = x});
 }
 
-/* n rows of columns, or why they are none. */
+/* Checks that the operand has n rows of `columns`. */
 static clb_status check_rows(const clb_layer_call *c, const char *name, int64_t bytes,
                              int64_t columns, const clb_rows *r, int64_t stride, bool written) {
   clb_error_sink *e = &c->op->ctx->error;
@@ -152,7 +152,7 @@ clb_status clb_call_launch(clb_layer_call *c, int pass) {
     if (c->arg[i].type == IR_VOID) some = c->arg[i].memory;
   for (int i = 0; i < c->n_args; i++)
     if (c->arg[i].type == IR_VOID && !c->arg[i].memory)
-      c->arg[i].memory = some; /* never touched, but drivers want memory */
+      c->arg[i].memory = some; /* never accessed, but drivers require memory */
   return some ? clb_launch(c->op->ctx, kernel, groups, c->arg, c->n_args)
-              : CLB_OK; /* else no operand has a column */
+              : CLB_OK; /* otherwise no operand has columns */
 }

@@ -1,5 +1,5 @@
-/* src/ops/layers/gate.c - which channels of a row of irreps are scalars, gates, and what gates
-   which. */
+/* src/ops/layers/gate.c - which channels of a row of irreps are scalars, gates and gated, and which
+   gate applies to which channel. */
 #include <stdlib.h>
 
 #include "src/problem/irreps.h"
@@ -31,8 +31,8 @@ static clb_status read(reader *r) {
   return s;
 }
 
-/* The next channels of irreps_in that are this term of a part: the first one's place in a row and
-   the step between components. */
+/* Takes the next channels of irreps_in for this term of a part: returns the offset of the first in
+   a row and the step between components. */
 static clb_status take(reader *r, int part, const clb_term *t, int32_t *at, int32_t *step) {
   for (int i = 0; i < r->in.n; i++) {
     const clb_term *in = &r->in.term[i];
@@ -75,10 +75,11 @@ static clb_status read_scalars(reader *r, clb_gate_problem *g) {
   return s;
 }
 
-/* Gated terms are cut where their gates' terms end. */
+/* Gated terms are split where the terms of their gates end. */
 static clb_status read_gated(reader *r, clb_gate_problem *g) {
   const clb_irreps *gates = &r->part[GATES];
-  int32_t place[CLB_MAX_TERMS], step, term = 0, from = 0; /* of the gates; the gate that is next */
+  int32_t place[CLB_MAX_TERMS], step, term = 0, from = 0; /* offset and step of each term of gates;
+                                                             the next gate */
   clb_status s = CLB_OK;
   for (int i = 0; i < gates->n && !s; i++) s = take(r, GATES, &gates->term[i], &place[i], &step);
   for (int i = 0; i < r->part[GATED].n && !s; i++) {

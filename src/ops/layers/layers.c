@@ -1,4 +1,4 @@
-/* src/ops/layers/layers.c - what networks need beside convolutions, harmonics and matrix products:
+/* src/ops/layers/layers.c - what networks need besides convolutions, harmonics and matrix products:
    the calls of pointwise ops, norm, radial basis, maps by species. */
 #include "src/ops/layers/layers.h"
 
@@ -38,7 +38,7 @@ typedef struct {
   clb_rows rows;
 } operand;
 
-/* n inputs, then the output.  Rows that lie back to back are one long row. */
+/* Arguments: n inputs, then the output. Contiguous rows are treated as one long row. */
 static clb_status run_pointwise(clb_op *op, int32_t function, int64_t n, int64_t columns,
                                 const operand *o, int n_in, const double *factor) {
   clb_layer_call c = clb_call_begin(op, CLB_POINTWISE, n, columns < 0 ? -1 : 0);
@@ -161,7 +161,7 @@ clb_status clb_lengths_create(clb_context *ctx, clb_dtype storage, clb_dtype ari
   clb_problem *p = clb_layer_problem(ctx, CLB_RADIAL, storage, arithmetic);
   if (p)
     p->radial = (clb_radial_problem){
-        .p = 1, .r_max = 1e-6}; /* the kernel's shortest length is 1e-6 of it */
+        .p = 1, .r_max = 1e-6}; /* the kernel's shortest length is 1e-6 times this */
   return clb_layer_create(ctx, p, 1 << DISTANCES | 1 << BACKWARD_DISTANCE, op);
 }
 
@@ -236,7 +236,7 @@ static clb_status check_labels(clb_context *ctx, const clb_irreps *irreps, const
   return CLB_OK;
 }
 
-/* W, and behind it each block [u][s][v] as [v][s][u]; NULL: no memory. */
+/* W, followed by each block [u][s][v] transposed to [v][s][u]; NULL: no memory. */
 static double *both_ways(const clb_species_linear_problem *p, const double *weights, int64_t *n) {
   int64_t S = p->n_species, total = 0;
   const clb_term *out[CLB_MAX_TERMS] = {NULL};

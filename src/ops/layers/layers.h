@@ -1,4 +1,4 @@
-/* src/ops/layers/layers.h - what networks need beside convolutions, harmonics and matrix products:
+/* src/ops/layers/layers.h - what networks need besides convolutions, harmonics and matrix products:
    gate, norm, radial basis, energies, forces, ...; each with its gradient by its inputs (not by its
    parameters).
 
@@ -6,19 +6,19 @@
    irreps lie in layout ir_mul: each term [2l+1][mul].  clb_rows as in clebsch.h (offset and stride
    in elements, CLB_DENSE); its index is NULL unless said otherwise. species: clb_rows whose buffer
    holds int32 numbers 0 ... S - 1 (not checked), one per row: `offset` counts numbers, `stride` is
-   not looked at. n may be 0.  Outputs are overwritten, what was there is never read; `add`: they
-   are added to.  Outputs may not overlap inputs unless said.
+   ignored. n may be 0. Outputs are overwritten without being read; with `add` they are added to.
+   Outputs may not overlap inputs unless said.
 
    Create functions compile all kernels and allocate what the op needs; clb_op_destroy(&op) frees
-   it.  All others submit: they allocate nothing and wait for nothing.  Equal calls on one device
-   give equal bits.  Errors name the op and the operand. */
+   it. All other functions only submit: they allocate nothing and wait for nothing. Equal calls on
+   one device give equal bits. Errors name the op and the operand. */
 #ifndef CLB_SRC_OPS_LAYERS_LAYERS_H
 #define CLB_SRC_OPS_LAYERS_LAYERS_H
 
 #include "src/ops/graph.h"
 
-/* Energies, forces and virials are summed and kept in this type: CLB_F64 where the device has it,
-   else CLB_F32. */
+/* The type in which energies, forces and virials are summed and stored: CLB_F64 where the device
+   has it, else CLB_F32. */
 clb_dtype clb_sum_type(const clb_context *ctx);
 
 /* ---- pointwise ---- */
@@ -46,17 +46,18 @@ clb_status clb_silu_backward(clb_op *op, int64_t n, int64_t columns, clb_rows a,
 
 typedef enum { CLB_SILU, CLB_TANH, CLB_ABS, CLB_IDENTITY } clb_activation;
 
-/* Irreps as text, as docs/model-format.md has them: the channels of each irrep of irreps_in go
-   first to irreps_scalars, then to irreps_gates, then to irreps_gated, all of them; as many gates
-   as gated channels; gates and gated may be "" or NULL.  Each label is met once in irreps_in. */
+/* Irreps as text, as in docs/model-format.md: the channels of each irrep of irreps_in are used, all
+   of them, first for irreps_scalars, then for irreps_gates, then for irreps_gated; there are as
+   many gates as gated channels; gates and gated may be "" or NULL. Each irrep occurs once in
+   irreps_in. */
 typedef struct {
   const char *irreps_in, *irreps_scalars, *irreps_gates, *irreps_gated;
   clb_activation even, odd, gate;           /* of scalars by their parity, and of all gates */
-  double scale_even, scale_odd, scale_gate; /* what values of activations are multiplied by */
+  double scale_even, scale_odd, scale_gate; /* factors of the activations' values */
 } clb_gate_desc;
 
 /* out[n][terms of scalars, then of gated] from in[n][irreps_in]: scale activation(scalar), and
-   scale activation(gate) times the gated channel. A gate's parity is not looked at.  backward:
+   scale activation(gate) times the gated channel. A gate's parity is ignored. backward:
    g_in[n][irreps_in] (all of it) from in and g_out. */
 clb_status clb_gate_create(clb_context *ctx, clb_dtype type, const clb_gate_desc *desc,
                            clb_op **op);
@@ -106,7 +107,7 @@ typedef struct {
 
 /* forward: r[n][1] and basis[n][n_basis] from v[n][3]; r.buffer or basis.buffer NULL: not wanted.
    backward: g_v[n][3] (= or +=) sum_k g_basis[n][k] db_k/dv.
-   backward_distance: g_v[n][3] (= or +=) g_r[n][1] v / r, for who reads tables by r. */
+   backward_distance: g_v[n][3] (= or +=) g_r[n][1] v / r, for callers that look tables up by r. */
 clb_status clb_radial_create(clb_context *ctx, clb_dtype type, const clb_radial_desc *desc,
                              clb_op **op);
 clb_status clb_radial_forward(clb_op *op, int64_t n, clb_rows v, clb_rows r, clb_rows basis);
@@ -114,8 +115,8 @@ clb_status clb_radial_backward(clb_op *op, int64_t n, clb_rows v, clb_rows g_bas
                                bool add);
 clb_status clb_radial_backward_distance(clb_op *op, int64_t n, clb_rows v, clb_rows g_r,
                                         clb_rows g_v, bool add);
-/* For lengths alone, without basis; storage and arithmetic as in clebsch.h.  Below 1e-12 v / r is v
- * / 1e-12. */
+/* Lengths alone, without a basis; storage and arithmetic as in clebsch.h. Below 1e-12 v / r is v *
+ / 1e-12. */
 clb_status clb_lengths_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic,
                               clb_op **op);
 /* Double backward of lengths: q[n][1] = h . v / r, and g_v[n][3] += the gradient by v of sum g_r h
@@ -128,10 +129,10 @@ clb_status clb_lengths_along_run(clb_op *op, int64_t n, clb_rows v, clb_rows h, 
 /* ---- linear, with weights by species ---- */
 
 /* out[n][irreps_out] (= or +=) x[n][irreps_in] W: out_T[c][v] = sum_u x_T[c][u] W_T[u][species][v]
-   for each irrep that both have; terms of irreps_out that irreps_in lacks are 0 (or left alone); no
-   other factor (scale the weights).  A label is met at most once in each. weights: host array of
-   blocks [m_in][n_species][m_out], one per irrep that both have, in the order of irreps_in; copied.
-   backward: g_x[n][irreps_in] (= or +=) from g_out[n][irreps_out]. */
+   for each irrep that both have; terms of irreps_out that irreps_in lacks are 0 (or left
+   unchanged); there is no other factor (scale the weights). An irrep occurs at most once in each.
+   weights: host array of blocks [m_in][n_species][m_out], one per irrep that both have, in the
+   order of irreps_in; copied. backward: g_x[n][irreps_in] (= or +=) from g_out[n][irreps_out]. */
 clb_status clb_species_linear_create(clb_context *ctx, clb_dtype type, const char *irreps_in,
                                      const char *irreps_out, int64_t n_species,
                                      const double *weights, clb_op **op);
@@ -143,7 +144,7 @@ clb_status clb_species_linear_backward(clb_op *op, int64_t n, clb_rows species, 
 /* ---- energies, forces, virial ---- */
 
 /* e[i] = scale[species] x[i] + shift[species].  scale, shift: host arrays of n_species
-   (energy_scale times what docs/model-format.md calls so); copied, in clb_sum_type. forward:
+   (energy_scale times those of docs/model-format.md); copied, in clb_sum_type. forward:
    e_atom[n][1] of clb_sum_type (buffer NULL: not wanted) from x[n][1] of `type`, and total (below).
    backward: g_x[n][1] of `type` = dE/dx = scale[species]. */
 clb_status clb_energy_create(clb_context *ctx, clb_dtype type, int64_t n_species,
@@ -156,8 +157,8 @@ clb_status clb_energy_backward(clb_op *op, int64_t n, clb_rows species, clb_rows
 clb_status clb_virial_create(clb_context *ctx, clb_dtype type, clb_op **op);
 clb_status clb_virial_run(clb_op *op, int64_t n, clb_rows v, clb_rows g_v, clb_rows total);
 
-/* total[rows][1] (energy) or [rows][9] (virial) of clb_sum_type: so many rows, whose sum is the
-   result.  clb_totals_add adds them up in double on the host, where they then lie densely. */
+/* The number of rows of total[rows][1] (energy) or [rows][9] (virial) of clb_sum_type; the sum of
+   the rows is the result. clb_totals_add sums contiguous rows in double on the host. */
 int64_t clb_totals_rows(const clb_op *op);
 void clb_totals_add(const clb_op *op, const void *rows, double *total);
 

@@ -42,7 +42,7 @@ static int64_t columns_of(const clb_op *op) {
   return op->problem.totals.what == CLB_TOTAL_ENERGY ? 1 : 9;
 }
 
-/* The workspace holds the parts [units][columns]; in f32 they are the result. */
+/* The workspace holds partial sums [units][columns]; in f32 they are the result. */
 static clb_status create_totals(clb_context *ctx, clb_dtype type, clb_totals_problem totals,
                                 unsigned passes, clb_op **op) {
   clb_problem *p = clb_layer_problem(ctx, CLB_TOTALS, type, clb_sum_type(ctx));
@@ -68,7 +68,7 @@ void clb_totals_add(const clb_op *op, const void *rows, double *total) {
                                                             : (double)((const float *)rows)[i];
 }
 
-/* Where a stage's results go. */
+/* Passes the memory for a stage's results. */
 static void call_total(clb_layer_call *c, clb_rows total) {
   int64_t n = c->n;
   c->n = clb_totals_rows(c->op);
@@ -77,7 +77,7 @@ static void call_total(clb_layer_call *c, clb_rows total) {
   c->n = n;
 }
 
-/* Ends a call of the first stage, and does the second one; in f32 it is left to the host. */
+/* Ends a call of the first stage and runs the second; in f32 that is left to the host. */
 static clb_status launch_totals(clb_layer_call *c, clb_rows total) {
   clb_op *op = c->op;
   bool single = op->problem.arithmetic == CLB_F32;
