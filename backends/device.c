@@ -1,4 +1,4 @@
-/* backends/device.c - what all backends do with a device: its memory, and a kernel's text. */
+/* backends/device.c - functions common to all backends: a device's memory, and a kernel's text. */
 #include "backends/backend.h"
 
 uint64_t clb_device_free_bytes(clb_device *d) {

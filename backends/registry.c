@@ -1,4 +1,4 @@
-/* backends/registry.c - the table of backends, and which device a string means. */
+/* backends/registry.c - the table of backends, and lookup of device strings. */
 #include "backends/backend.h"
 
 #include <stdlib.h>
@@ -10,21 +10,21 @@ const clb_backend *const clb_backends[] = {
     NULL};
 #undef BACKEND
 
-/* What "" opens of each. */
+/* The device that "" opens in each backend. */
 #define BACKEND(name, first) first,
 static const char *const firsts[] = {
 #include "backends/backends.def"
 };
 #undef BACKEND
 
-/* What follows the backend's name in a device string, or NULL if it names another backend. */
+/* The part of a device string after the backend's name, or NULL if it names another backend. */
 static const char *rest_of(const char *name, const char *backend) {
   size_t n = strlen(backend);
   if (strncmp(name, backend, n)) return NULL;
   return name[n] == 0 || name[n] == ':' || name[n] == '@' ? name + n : NULL;
 }
 
-/* Opens, and completes the limits where the backend knows of no more. */
+/* Opens a device, and completes limits that the backend does not set. */
 static clb_status open_by(const clb_backend *b, const char *name, const char *rest,
                           const clb_native *adopt, clb_error_sink *error, clb_device **device) {
   clb_status s = b->open(name, rest, adopt, error, device);
@@ -40,7 +40,7 @@ static clb_status open_first(clb_error_sink *error, clb_device **device) {
       clb_text_free(&error->text);
       return CLB_OK;
     }
-  return CLB_ERROR_DEVICE; /* the sentence is that of the last */
+  return CLB_ERROR_DEVICE; /* with the message of the last attempt */
 }
 
 clb_status clb_device_open(const char *name, const clb_native *adopt, clb_error_sink *error,

@@ -24,15 +24,15 @@ static clb_status upload_weights(clb_model *m) {
 
 /* ---- tables: [knots][W][2], weights and their derivatives by distance ---- */
 
-/* Weights and their derivatives at a distance of so many knots. */
+/* Weights and their derivatives at distance `knot`, in units of the grid spacing. */
 static clb_status weights_at(clb_model *m, int n, double knot, double *w) {
   return clb_model_file_radial(&m->ctx->error, &m->file, n,
                                m->file.r_max * knot / (double)(m->options.knots - 1), w,
                                w + m->file.layer[n].n_weights);
 }
 
-/* What splines of the table miss in the middle of each interval, where they miss most, as a part of
-   the largest weight. */
+/* Largest error of the table's splines, taken in the middle of each interval, where it is largest,
+   relative to the largest weight. */
 static clb_status table_error(clb_model *m, int n, const double *table, double *w) {
   const int64_t width = m->file.layer[n].n_weights, knots = m->options.knots;
   const double h = m->file.r_max / (double)(knots - 1);
@@ -75,7 +75,7 @@ static clb_status make_table(clb_model *m, int n) {
 
 /* ---- ops of a layer ---- */
 
-/* Irreps as text, in one allocation of their own each; NULL: no memory. */
+/* Irreps as separately allocated text; NULL: no memory. */
 static const char *print(const clb_irreps *irreps, clb_text *text) {
   clb_irreps_print(irreps, text);
   return text->failed ? NULL : text->s;
@@ -146,7 +146,7 @@ static clb_status make_gate(clb_model *m, int n) {
   return s;
 }
 
-/* Its op wants the blocks back to back. */
+/* Its op requires contiguous blocks. */
 static clb_status make_self(clb_model *m, int n) {
   const clb_model_layer *y = &m->file.layer[n];
   clb_text text[TEXTS] = {{0}};
@@ -228,7 +228,7 @@ static void set_columns(clb_model *m) {
   const clb_model_file *f = &m->file;
   int64_t *c = m->columns, hidden = 0;
   const bool tables = m->options.knots;
-  const bool f64 = m->ctx->device->limits.f64; /* then vectors are made there */
+  const bool f64 = m->ctx->device->limits.f64; /* then vectors are computed there */
   c[CLB_MODEL_VECTOR] = c[CLB_MODEL_G_VECTOR] = 3;
   c[CLB_MODEL_SHIFT] = f64;
   c[CLB_MODEL_POSITION] = f64 ? 3 : 0;

@@ -1,5 +1,5 @@
-/* models/memory.c - a model's memory: arrays that grow with some to spare, staging on the host,
-   numbers to and fro. */
+/* models/memory.c - a model's memory: arrays that grow with headroom, staging on the host,
+   transfers. */
 #include "models/network.h"
 
 #include <math.h>
@@ -103,7 +103,7 @@ clb_status clb_model_finite(clb_model *m, const char *name, int64_t rows, int64_
 
 /* ---- arrays ---- */
 
-/* A quarter more, but of large systems, which change less and fill the device, a 16th. */
+/* Headroom: a quarter, but for large systems, which change less and fill the device, a 16th. */
 static int64_t spare(int64_t n) {
   const int64_t quarter = n / 4 < 1 << 14 ? n / 4 : 1 << 14;
   return n / 16 > quarter ? n / 16 : quarter;
@@ -116,7 +116,7 @@ static clb_status replace(clb_model *m, clb_buffer **buffer, int64_t count, int6
   return clb_buffer_create(m->ctx, (uint64_t)(all ? all : 1), buffer);
 }
 
-/* Rows of the arrays from `first` to `last`. */
+/* Grows the rows of arrays `first` to `last`. */
 static clb_status grow_arrays(clb_model *m, int first, int last, int64_t rows) {
   clb_status s = CLB_OK;
   for (int i = first; i < last && !s; i++)
@@ -150,8 +150,8 @@ static clb_status grow_edges(clb_model *m, int64_t n) {
   return s;
 }
 
-/* One workspace for all convolutions: what they ask for, but no more than the limit unless one
-   cannot do with less. */
+/* One workspace for all convolutions: the size they ask for, but no more than the limit unless one
+   of them needs more. */
 static clb_status grow_workspace(clb_model *m) {
   const uint64_t share = m->ctx->device->info.memory_bytes / 192,
                  usual = share > (uint64_t)256 << 20 ? share : (uint64_t)256 << 20;
@@ -170,7 +170,7 @@ static clb_status grow_workspace(clb_model *m) {
   return replace(m, &m->workspace, 1, (int64_t)(need + (need < limit ? need / 4 : 0)));
 }
 
-/* Equal ones are there, and were checked. */
+/* Species equal to the current ones are not checked or uploaded again. */
 clb_status clb_model_set_species(clb_model *m, int64_t n, const int32_t *species) {
   const size_t bytes = (size_t)n * sizeof *species;
   if (!n) return CLB_OK;
@@ -207,7 +207,7 @@ clb_status clb_model_set_shifts(clb_model *m) {
                                 : CLB_OK;
 }
 
-/* Bytes of what grows with the system. */
+/* Bytes of all memory that grows with the system. */
 static uint64_t held(const clb_model *m) {
   uint64_t n =
       (m->results ? m->results->memory.bytes : 0) + (m->workspace ? m->workspace->memory.bytes : 0);
@@ -219,9 +219,9 @@ static uint64_t held(const clb_model *m) {
   return n;
 }
 
-/* Memory has run out: what the system needs, and how much of its kind would fit in what is free or
-   the model's already (else in the whole device).  The workspace is as large as it need be, so it
-   counts by what it is. */
+/* Reports lack of memory: what the system needs, and how large a system of this kind would fit into
+   free memory plus the model's own (or else into the whole device). The workspace is no larger than
+   necessary, so its actual size is counted. */
 static clb_status say_what_fits(clb_model *m, const clb_model_edges *e) {
   static const double MiB = 1 << 20;
   clb_device *d = m->ctx->device;
@@ -247,7 +247,7 @@ static clb_status say_what_fits(clb_model *m, const clb_model_edges *e) {
 
 static clb_status set_graph(clb_model *m, const clb_model_edges *e) {
   clb_status s =
-      clb_wait(m->ctx); /* what an earlier call left behind may still use what is replaced */
+      clb_wait(m->ctx); /* work of an earlier call may still use memory that is replaced */
   m->n_edges = -1;
   if (!s && (e->n_total > m->atom_capacity || !m->atom_capacity)) s = grow_atoms(m, e->n_total);
   if (!s && (e->n_edges > m->edge_capacity || !m->edge_capacity)) s = grow_edges(m, e->n_edges);

@@ -83,7 +83,7 @@ void clb_model_destroy(clb_model **model) {
   clb_context_release(ctx);
 }
 
-/* ---- what it is ---- */
+/* ---- description ---- */
 
 clb_status clb_model_describe(const clb_model *m, clb_model_info *info) {
   if (!m) return CLB_ERROR_ARGUMENT;
@@ -144,7 +144,7 @@ static clb_status check_buffer(clb_model *m, const char *name, const clb_buffer 
   return CLB_OK;
 }
 
-/* Their squares are numbers in both precisions, and they have a direction. */
+/* Their squares must be finite in both precisions, and they must have a direction. */
 static clb_status check_vectors(clb_model *m, int64_t n, const double *v) {
   static const double shortest = 1e-15, longest = 1e15;
   for (int64_t i = 0; v && i < n; i++, v += 3) {
@@ -158,8 +158,8 @@ static clb_status check_vectors(clb_model *m, int64_t n, const double *v) {
   return CLB_OK;
 }
 
-/* What the two entries have in common, once the graph is there.  Without vectors the array has
-   them. */
+/* The common part of the two entry points, once the graph is set. Without `vectors`, they are in
+   the array. */
 static clb_status compute(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r,
                           double *forces) {
   clb_buffer *vectors = e->vectors_buffer ? e->vectors_buffer : m->array[CLB_MODEL_VECTOR],
@@ -193,7 +193,7 @@ clb_status clb_model_compute_edges(clb_model *m, const clb_model_edges *e,
   if (!s) s = check_buffer(m, "d_vectors_buffer", results->d_vectors_buffer, e->n_edges);
   if (!s) s = check_vectors(m, e->n_edges, e->vectors);
   if (!s && !e->same_graph) s = clb_model_set_graph(m, e);
-  m->neighbours.built = false; /* the graph is no longer that of clb_model_compute */
+  m->neighbours.built = false; /* the graph is no longer the one of clb_model_compute */
   return s ? s : compute(m, e, results, NULL);
 }
 
@@ -223,7 +223,7 @@ static clb_status check_atoms(clb_model *m, const clb_model_atoms *a, const clb_
   return CLB_OK;
 }
 
-/* Made on the host: where the device cannot. */
+/* Computes vectors on the host, if the device cannot. */
 static clb_status host_vectors(clb_model *m, const clb_model_atoms *a, clb_model_edges *e) {
   const clb_neighbours *list = &m->neighbours;
   if (list->n_edges > m->vectors_capacity) {
@@ -247,8 +247,8 @@ static clb_status device_vectors(clb_model *m, const clb_model_atoms *a) {
   return s ? s : clb_edge_vectors_run(m->edge_vectors, m->graph, positions, shifts, list->cell, v);
 }
 
-/* Between atoms at one place there is no direction, and no force: no two may be nearer than files
-   tell them apart. */
+/* Atoms at the same position have no direction and no force between them: no two may be closer than
+   the precision of files. */
 static clb_status check_places(clb_model *m, const double *positions) {
   static const double nearest = 1e-3;
   const clb_neighbours *list = &m->neighbours;
@@ -265,7 +265,7 @@ static clb_status check_places(clb_model *m, const double *positions) {
   return CLB_OK;
 }
 
-/* Neighbours and vectors; a graph where they are new. */
+/* Updates neighbours and vectors, and the graph if the neighbours have changed. */
 static clb_status find_edges(clb_model *m, const clb_model_atoms *a, clb_model_edges *e) {
   const bool periodic[3] = {a->periodic[0] != 0, a->periodic[1] != 0, a->periodic[2] != 0};
   bool rebuilt;

@@ -1,5 +1,5 @@
-/* models/run.c - the sequence of a model's ops: forward to the energies, and the same backward to
-   the gradient of the vectors.  Numbers in brackets are docs/model-format.md's steps. */
+/* models/run.c - the sequence of a model's ops: forward to the energies, and backward to the
+   gradient by the vectors. Numbers in brackets are the steps of docs/model-format.md. */
 #include "models/network.h"
 
 typedef struct {
@@ -16,8 +16,7 @@ typedef struct {
   const clb_irreps *irreps;
 } features;
 
-/* One block for all rows and components: C (= or +=) A W, or backward A W^T; `a` -1: nothing but
-   zeros. */
+/* One block for all rows and components: C (= or +=) A W, or backward A W^T; `a` -1: all zeros. */
 static clb_status run_block(const run *r, const clb_model_block *b, bool backward, int64_t n,
                             features from, int a, features to, int c, bool add) {
   const clb_term *out = &to.irreps->term[c], *in = a < 0 ? out : &from.irreps->term[a];
@@ -41,8 +40,8 @@ static clb_status run_block(const run *r, const clb_model_block *b, bool backwar
   return clb_gemm_run(r->m->product, &p);
 }
 
-/* to (= or +=) what the map makes of `from`, or backward: the gradient of its input from that of
-   its output. */
+/* to (= or +=) the map of `from`, or backward: the gradient by its input from that by its
+   output. */
 static clb_status run_map(const run *r, const clb_model_map *map, bool backward, int64_t n,
                           features from, features to, bool add) {
   clb_status s = CLB_OK;
@@ -69,7 +68,7 @@ static features local(const run *r, clb_model_array a, const clb_irreps *irreps)
   return (features){array_rows(r, a, irreps->dim), irreps};
 }
 
-/* What the norm reads and writes; the same without a norm. */
+/* Input and output of the norm; the same array without a norm. */
 static features before_norm(const run *r, int l) {
   const clb_model_layer *y = &r->m->file.layer[l];
   return (features){clb_model_rows(r->m->layer[l].linear, y->linear.dim), &y->linear};
@@ -87,7 +86,7 @@ static features sent(const run *r, int l) {
   return (features){clb_model_rows(r->m->layer[l].x, y->in.dim), &y->in};
 }
 
-/* Ghosts' rows. */
+/* Exchanges the rows of ghosts. */
 static clb_status exchange(const run *r, bool backward, clb_buffer *rows, int64_t columns) {
   clb_model *m = r->m;
   const clb_model_edges *e = r->edges;
@@ -107,8 +106,8 @@ static clb_status exchange(const run *r, bool backward, clb_buffer *rows, int64_
 
 /* ---- the radial network [4] ---- */
 
-/* Columns of hidden layer k (from 1 on); its numbers before and after the activation, and
-   gradients, are placed alike. */
+/* Columns of hidden layer k (from 1 on); values before and after the activation, and gradients,
+   have the same layout. */
 static clb_rows hidden(const run *r, int l, clb_model_array a, int k) {
   const clb_model_layer *y = &r->m->file.layer[l];
   clb_rows rows = {r->m->array[a], 0, r->m->columns[a], NULL};
@@ -173,7 +172,7 @@ static clb_status radial_forward(const run *r, int l) {
                         path_weights(r, l, false), false);
 }
 
-/* From the gradient of the weights to that of the basis, all layers' together, or with tables of
+/* From the gradient by the weights to that by the basis, summed over layers, or, with tables, by
    the vectors. */
 static clb_status radial_backward(const run *r, int l, bool add) {
   clb_model *m = r->m;
@@ -194,7 +193,7 @@ static clb_status radial_backward(const run *r, int l, bool add) {
 
 /* ---- layers ---- */
 
-/* Features of the first layer depend on the species alone. */
+/* The input of the first layer depends on the species alone. */
 static clb_status embed(const run *r, int64_t table, int64_t n, features to) {
   clb_rows from = {r->m->weights, table, to.irreps->dim, r->m->array[CLB_MODEL_SPECIES]};
   return clb_gather_run(r->m->gather, n, to.irreps->dim, from, to.rows);
@@ -242,7 +241,8 @@ static clb_status layer_forward(const run *r, int l) {
                               array_rows(r, CLB_MODEL_FEATURES, y->out.dim)); /* [10] */
 }
 
-/* From the gradient of a layer's features to that of the vectors and of the features before it. */
+/* From the gradient by a layer's features to those by the vectors and by the previous layer's
+   features. */
 static clb_status layer_backward(const run *r, int l) {
   clb_model *m = r->m;
   const clb_model_layer *y = &m->file.layer[l];
@@ -257,14 +257,17 @@ static clb_status layer_backward(const run *r, int l) {
   clb_status s = CLB_OK;
   if (p->norm && !last)
     s = clb_rms_norm_forward(p->norm, r->n_local, before_norm(r, l).rows,
-                             after_norm(r, l).rows); /* made again, as is radial_forward's below */
+                             after_norm(r, l).rows); /* recomputed, like those of radial_forward
+                                                        below */
   if (!s)
     s = clb_gate_backward(p->gate, r->n_local, after_norm(r, l).rows,
                           array_rows(r, CLB_MODEL_FEATURES, y->out.dim), g.rows);
   if (!s && p->norm)
     s = clb_rms_norm_backward(p->norm, r->n_local, before_norm(r, l).rows, g.rows, g.rows);
   if (!s) s = run_map(r, &y->linear_2, true, r->n_local, g, message, false);
-  if (!s && !last) s = radial_forward(r, l); /* made again: all layers' would take too much room */
+  if (!s && !last)
+    s = radial_forward(r, l); /* recomputed: keeping those of all layers would take
+                                 too much memory */
   if (!s)
     s = clb_convolution_backward(p->convolution, m->graph, sent(r, l).rows, harmonics,
                                  path_weights(r, l, false), message.rows, g_x.rows, g_harmonics,

@@ -7,7 +7,7 @@
 
 enum { ROW_MAJOR = 101, AS_IT_IS = 111, TRANSPOSED = 112 };
 
-/* Reference BLAS (libblas.so.3) is left out: it is slower than the generated kernel. */
+/* Reference BLAS (libblas.so.3) is not used: it is slower than the generated kernel. */
 static const char *const libraries[] = {"libopenblas.so.0", "libmkl_rt.so.2", "libblis.so.4", NULL};
 static const clb_symbol symbols[] = {{"cblas_dgemm", offsetof(clb_cpu_blas, f64), false},
                                      {"cblas_sgemm", offsetof(clb_cpu_blas, f32), false}};
@@ -21,7 +21,7 @@ const char *clb_cpu_blas_open(clb_cpu_blas *blas) {
   return blas->name;
 }
 
-/* Neither 0 nor above what the library's integers hold; -1: it is. */
+/* A leading dimension that is at least 1 and fits the library's integers; -1: it is too large. */
 static int dimension(int64_t ld) { return ld > INT_MAX ? -1 : ld < 1 ? 1 : (int)ld; }
 
 clb_status clb_cpu_blas_can(const clb_cpu_blas *blas, const clb_gemm_desc *p,

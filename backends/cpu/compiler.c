@@ -42,7 +42,7 @@ static bool read_all(int fd, clb_text *out) {
   }
 }
 
-/* This process's variables, but TMPDIR; to be freed.  NULL: no memory. */
+/* The environment of this process with another TMPDIR; freed by the caller. NULL: no memory. */
 static const char **variables(const char *tmpdir) {
   size_t n = 0, k = 0;
   while (environ[n]) n++;
@@ -53,8 +53,8 @@ static const char **variables(const char *tmpdir) {
   return copy;
 }
 
-/* Nothing comes in; stdout and stderr go to `to`.  With a folder: its files are there, and it has a
-   process group of its own. */
+/* stdin is empty; stdout and stderr go to `to`. With a folder: its temporary files are there, and
+   it has its own process group. */
 static int spawn(const char *const *argv, int to, clb_cpu_folder *folder, pid_t *pid) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
@@ -84,12 +84,12 @@ no_actions:
   return e;
 }
 
-/* RAN: and was content.  MISSING: there is no such program.  NO_MEMORY: here, not there; nobody
-   knows what it would have said. */
+/* RAN: successfully. MISSING: there is no such program. NO_MEMORY: this process ran out of memory;
+   the result is unknown. */
 typedef enum { RAN, FAILED, MISSING, NO_MEMORY } verdict;
 
-/* What it said, or why it did not start, is added to `log`.  Where the program ignores SIGCHLD its
-   verdict is lost: then what it left behind has to tell. */
+/* Appends its output, or the reason why it did not start, to `log`. If this process ignores SIGCHLD
+   the exit status is lost; the caller must then look at the files that were written. */
 static verdict run(const char *const *argv, clb_cpu_folder *folder, clb_text *log) {
   int pipe_[2], status = 0;
   pid_t pid;
@@ -112,9 +112,9 @@ static verdict run(const char *const *argv, clb_cpu_folder *folder, clb_text *lo
   return ok && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? RAN : FAILED;
 }
 
-/* ---- what it says of itself ---- */
+/* ---- properties of the compiler ---- */
 
-/* What "#define NAME value" gives, without quotes. */
+/* The value in "#define NAME value", without quotes. */
 static bool macro(const char *text, const char *name, char *value, size_t size) {
   char line[64];
   snprintf(line, sizeof line, "#define %s ", name);
@@ -137,9 +137,10 @@ static int vector_bytes(const char *macros) {
   return 16;
 }
 
-/* Good to 4 ulp.  The compiler is given the file that this process opens: it may have a C library
-   of its own, without. */
-static bool find_libmvec(const char *macros, clb_cpu_compiler *c) { /* false: no memory to look */
+/* Accurate to 4 ulp. The compiler is given the path of the library that this process opens, because
+   its own C library may not have one. */
+static bool find_libmvec(const char *macros, clb_cpu_compiler *c) { /* false: no memory for the
+                                                                       search */
   char value[8];
   Dl_info info;
   const bool here = macro(macros, "__x86_64__", value, sizeof value);
@@ -218,14 +219,14 @@ clb_status clb_cpu_compile(const clb_cpu_compiler *c, const char *kernel, const 
 
 /* ---- which compiler ---- */
 
-/* The first line of what it said. */
+/* Keeps the first line of its output. */
 static void remember_why(clb_cpu_compiler *c, const char *name, const char *said) {
   said += strspn(said, "\n");
   snprintf(c->why, sizeof c->why, "%s: %.*s", name, (int)strcspn(said, "\n"), said);
 }
 
-/* A compiler without its linker, or without the C library's files, is none.  An empty file in the
-   cache says that this one has linked before. */
+/* A compiler without its linker, or without the C library's files, is unusable. An empty file in
+   the cache records that this one has linked before. */
 static verdict links(clb_cpu_compiler *c) {
   char name[sizeof c->features + 32];
   clb_text known = {0}, source = {0}, out = {0};
@@ -241,7 +242,7 @@ static verdict links(clb_cpu_compiler *c) {
     if (!s && cached) clb_cache_write(known.s, NULL, NULL, 0);
     v = s == CLB_ERROR_MEMORY    ? NO_MEMORY
         : s == CLB_ERROR_COMPILE ? FAILED
-                                 : RAN; /* a full disk is told when a kernel is compiled */
+                                 : RAN; /* a full disk is reported when a kernel is compiled */
     const char *said = v == FAILED && error.text.s ? strchr(error.text.s, '\n') : NULL;
     if (said) remember_why(c, c->name, said);
   }

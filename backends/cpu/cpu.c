@@ -1,5 +1,5 @@
-/* backends/cpu/cpu.c - the backend for CPUs: the system's C compiler, or the interpreter where
-   there is none. */
+/* backends/cpu/cpu.c - the backend for CPUs: the system's C compiler, or the interpreter if there
+   is none. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
@@ -25,7 +25,7 @@ enum {
 
 typedef struct {
   clb_device head;
-  clb_cpu_compiler compiler; /* no name: interpreter */
+  clb_cpu_compiler compiler; /* no name: use the interpreter */
   clb_cpu_threads *threads;
   clb_cpu_blas blas;
   clb_cpu_stream stream;
@@ -33,21 +33,21 @@ typedef struct {
   char name[24], vendor[64], description[256], driver[192];
 } cpu;
 
-/* One of the two. */
+/* Either a library or a kernel for the interpreter. */
 struct clb_module {
   clb_cpu_function *f;
   void *library;
   int fd;
-  int64_t chunk; /* groups that are worth a thread's while; fixed, so that results do not depend on
-                    the number of threads */
-  double stored; /* bytes by one group, as far as loops' bounds are known */
-  uint64_t streamed; /* bit n: what argument n is written for need not stay in caches */
+  int64_t chunk; /* number of groups worth giving to a thread at a time; fixed, so that results do
+                    not depend on the number of threads */
+  double stored; /* bytes stored by one group, as far as loop bounds are known */
+  uint64_t streamed; /* bit n: data written through argument n need not stay in caches */
   ir_kernel kernel;
 };
 
 /* ---- open, close, list ---- */
 
-/* Of the last level, as far as a launch may count on it: virtual machines report a cache that they
+/* Size of the last-level cache available to a launch: virtual machines report a cache that they
    share with others. */
 static int64_t cache_bytes(void) {
   const int64_t least = 1 << 20, most = 64 << 20;
@@ -57,7 +57,7 @@ static int64_t cache_bytes(void) {
 
 void clb_cpu_set_stream(clb_device *device, clb_cpu_stream when) { ((cpu *)device)->stream = when; }
 
-/* The value of the first line "key : value" of /proc/cpuinfo, as far as its first bytes tell. */
+/* The value of the first line "key : value" in the first bytes of /proc/cpuinfo. */
 static void cpuinfo(const char *key, char *value, size_t size) {
   char text[4096] = "";
   const int fd = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
@@ -173,7 +173,7 @@ static clb_status cpu_alloc(clb_device *device, uint64_t bytes, clb_memory *memo
   if (bytes > SIZE_MAX / 2 || posix_memalign(&p, large ? HUGE_PAGE : ALIGNMENT, (size_t)bytes))
     return clb_fail(device->error, CLB_ERROR_MEMORY, "cpu: no memory for %llu bytes",
                     (unsigned long long)bytes);
-  if (large) madvise(p, (size_t)bytes, MADV_HUGEPAGE); /* advice: may be refused */
+  if (large) madvise(p, (size_t)bytes, MADV_HUGEPAGE); /* only advice: may be refused */
   *memory = (clb_memory){.handle = p, .kind = CLB_POINTER, .bytes = bytes};
   return CLB_OK;
 }
@@ -220,8 +220,8 @@ static clb_status cpu_build(clb_device *device, const ir_kernel *k, const clb_te
   return clb_cpu_compile(&d->compiler, k->name, text, binary, device->error);
 }
 
-/* Of what the loader would take the whole process down for; NULL: none.  A linker writes the table
-   of sections last. */
+/* Damage for which the loader would crash the whole process; NULL: none. Linkers write the table of
+   sections last. */
 static const char *library_damage(const char *bytes, size_t n) {
   Elf64_Ehdr h;
   if (n < sizeof h) return "shorter than the head of a shared library";
@@ -241,8 +241,8 @@ static bool write_all(int fd, const char *bytes, size_t n) {
   return true;
 }
 
-/* A file without a name.  It stays open as long as the library: dlopen takes two files for one if
-   their names are equal, and the name has the descriptor in it. */
+/* An unnamed file. It stays open as long as the library: dlopen considers files of equal names the
+   same, and the name contains the descriptor. */
 static clb_status load_library(clb_device *device, const ir_kernel *k, const void *binary,
                                size_t bytes, clb_module *m) {
   char path[64];
@@ -275,7 +275,8 @@ static void cpu_unload(clb_device *device, clb_module *m) {
   free(m);
 }
 
-/* Instructions of one group; a loop whose bounds are not constant is taken to make TURNS turns. */
+/* Instructions of one group; a loop whose bounds are not constant is assumed to have TURNS
+   iterations. */
 static int64_t work_of(const ir_kernel *k) {
   int64_t work = 1;
   for (int32_t v = 0; v < k->n; v++) {
@@ -331,7 +332,7 @@ bool clb_cpu_streams(const clb_device *device, const clb_module *m, int64_t grou
                                           : d->stream == CLB_CPU_STREAM_ALWAYS;
 }
 
-/* Results of edges are as many as the graph has, which only their memory tells. */
+/* The number of edges is only known from the size of the results' memory. */
 static bool outgrows(const cpu *d, const clb_module *m, const clb_arg *args, int n_args) {
   uint64_t bytes = 0;
   for (int i = 0; i < n_args; i++)
@@ -360,7 +361,7 @@ static clb_status cpu_launch(clb_device *device, clb_module *m, int64_t groups, 
   return CLB_OK;
 }
 
-/* A launch returns when it is done. */
+/* Nothing to do: a launch returns when it has finished. */
 static clb_status cpu_wait(clb_device *device) {
   (void)device;
   return CLB_OK;

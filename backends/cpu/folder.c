@@ -1,9 +1,7 @@
-/* backends/cpu/folder.c - a folder for one compilation, gone with the process that made it, however
-   that ends.
-
-   A watcher, a shell, reads from a socket whose other end only this process has: where that closes
-   without a word, it kills the compiler and removes the folder.  Where the watcher was killed, too,
-   the folder's lock is free, and the next process that looks removes it. */
+/* backends/cpu/folder.c - a folder for one compilation, removed however the process that made it
+   ends. A watcher, a shell, reads from a socket whose other end only this process has: if that is
+   closed without a message, it kills the compiler and removes the folder. If the watcher was killed
+   as well, the folder's lock is free, and the next process that sweeps removes it. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -22,7 +20,7 @@
 #include "backends/cpu/cpu.h"
 
 static const char prefix[] = "clebsch-cc-", suffix[] = "XXXXXX";
-enum { SETTLED = 10 }; /* seconds after which a folder without a lock is nobody's */
+enum { SETTLED = 10 }; /* age in seconds from which a folder without a lock is abandoned */
 
 static const char *place(void) {
   const char *temporary = getenv("TMPDIR");
@@ -36,7 +34,7 @@ static const char script[] =
     "[ -z \"$group\" ] || kill -9 \"-$group\" 2>/dev/null\n"
     "for i in 1 2 3 4 5 6 7 8 9 10; do rm -rf \"$1\" 2>/dev/null && exit 0; sleep 0.1; done";
 
-/* In a group of its own: what a terminal sends to that of this process is not for it. */
+/* In its own process group, so that signals from the terminal do not reach it. */
 static bool spawn_watcher(clb_cpu_folder *f, int from) {
   const char *const argv[] = {"sh", "-c", script, "sh", f->path.s, NULL};
   posix_spawn_file_actions_t actions;
@@ -61,7 +59,7 @@ no_attributes:
   return !e;
 }
 
-/* Without a watcher all is well unless this process is killed. */
+/* Failure is harmless: a watcher is only needed if this process is killed. */
 static void watch(clb_cpu_folder *f) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) return;
@@ -93,7 +91,7 @@ static void end_watch(clb_cpu_folder *f) {
 
 /* ---- folders ---- */
 
-/* Its files, too: there are no folders in it. */
+/* Removes its files first; it contains no folders. */
 static void remove_folder(int fd, const char *path) {
   const int again = dup(fd);
   DIR *d = again < 0 ? NULL : fdopendir(again);
@@ -104,7 +102,7 @@ static void remove_folder(int fd, const char *path) {
   rmdir(path);
 }
 
-/* One that a process left which was killed with all of its group. */
+/* Removes a folder left by a process that was killed with its whole group. */
 static void sweep_one(const char *path) {
   struct stat about;
   const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

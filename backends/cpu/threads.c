@@ -16,15 +16,15 @@ typedef struct {
 } job;
 
 struct clb_cpu_threads {
-  pthread_mutex_t lock; /* of all below but `next` */
+  pthread_mutex_t lock; /* protects everything below except `next` */
   pthread_cond_t wake, idle;
   pthread_t *thread;
   int wanted, started, busy; /* besides the thread that launches */
   bool stop, open;           /* open: there is a job to join */
-  uint64_t turn;             /* jobs so far */
+  uint64_t turn;             /* number of jobs so far */
   job now;
-  _Atomic int64_t next; /* first group that nobody has taken */
-  pid_t owner;          /* the process that has the threads: not a child that it forks */
+  _Atomic int64_t next; /* first group that no thread has taken */
+  pid_t owner;          /* the process that owns the threads: not its forked children */
 };
 
 int clb_cpu_cores(void) {
@@ -60,7 +60,8 @@ static void *serve(void *threads) {
   return NULL;
 }
 
-/* Fewer threads than wanted are no error.  Signals are the program's business, not theirs. */
+/* Fewer threads than wanted are not an error. Signals are blocked in them and left to the
+   program. */
 static void start(clb_cpu_threads *t) {
   sigset_t all, before;
   sigfillset(&all);
@@ -93,7 +94,7 @@ clb_cpu_threads *clb_cpu_threads_create(int cores) {
   return NULL;
 }
 
-/* A forked child has no threads but the one that forked, and locks as they were at that moment. */
+/* A forked child has only the thread that forked, and locks in the state of that moment. */
 static bool is_forked(const clb_cpu_threads *t) { return t->owner != getpid(); }
 
 static void begin_anew(clb_cpu_threads *t) {
@@ -137,7 +138,7 @@ void clb_cpu_threads_run(clb_cpu_threads *t, clb_cpu_function *f, const ir_arg *
   pthread_mutex_unlock(&t->lock);
   work(t, &j);
   pthread_mutex_lock(&t->lock);
-  t->open = false; /* whoever wakes up late stays out */
+  t->open = false; /* threads that wake up late do not join */
   while (t->busy) pthread_cond_wait(&t->idle, &t->lock);
   pthread_mutex_unlock(&t->lock);
 }

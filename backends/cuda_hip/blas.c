@@ -14,8 +14,7 @@ static const clb_symbol cublas_symbols[] = {
 static const clb_symbol rocblas_symbols[] = {
     CLB_GPU_BLAS_CALLS(NAME){"rocblas_status_to_string", FIELD(text), false}};
 
-/* Libraries by the version of the driver they go with; HIP's must be of the version that is loaded,
-   CUDA's may be older. */
+/* Libraries by driver version; HIP's must match the loaded version, CUDA's may be older. */
 typedef struct {
   const char *file;
   int version;
@@ -27,7 +26,7 @@ static const struct {
   size_t n;
   library libraries[4];
   int as_it_is, transposed; /* enumerants */
-  int per_version;          /* what the driver counts per main version */
+  int per_version;          /* units per major version in the driver's version number */
   bool exact;
 } makers[] = {
     {"cuBLAS",
@@ -59,7 +58,8 @@ static clb_status check(clb_gpu *g, const char *call, int code) {
               : CLB_OK;
 }
 
-/* cuBLAS: no TF32; rocBLAS: no atomics, so that equal calls give equal bits.  cuBLAS uses none. */
+/* cuBLAS: no TF32; rocBLAS: no atomics, so that equal calls give equal bits. (cuBLAS does not use
+   atomics.) */
 static clb_status start(clb_gpu *g, const char *file) {
   clb_gpu_turn t;
   clb_status s = clb_gpu_enter(g, &t);
@@ -115,7 +115,7 @@ clb_status clb_gpu_can_gemm(clb_device *device, clb_dtype type, const clb_gemm_d
                   (long long)p->ld_c, INT_MAX);
 }
 
-/* Column by column, row-major matrices are transposed ones: C^T = B^T A^T. */
+/* In column-major order row-major matrices are transposed: C^T = B^T A^T. */
 clb_status clb_gpu_gemm(clb_device *device, clb_dtype type, const clb_gemm_desc *p) {
   clb_gpu *g = (clb_gpu *)device;
   int maker = maker_of(g), ta = p->transpose_a ? makers[maker].transposed : makers[maker].as_it_is,

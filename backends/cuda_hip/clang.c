@@ -38,7 +38,7 @@ static bool runs(const char *path) {
   return !stat(path, &s) && S_ISREG(s.st_mode) && !access(path, X_OK);
 }
 
-/* Where PATH has the program. */
+/* Finds the program on PATH. */
 static bool find(const char *program, char *path, size_t size) {
   const char *folder = getenv("PATH");
   if (strchr(program, '/')) return snprintf(path, size, "%s", program) < (int)size && runs(path);
@@ -87,7 +87,7 @@ static bool get_file(const char *path, clb_text *text) {
 
 /* ---- running ---- */
 
-/* Waits; the exit status, or -1. */
+/* Waits; returns the exit status, or -1. */
 static int finish(pid_t child) {
   int status = 0;
   pid_t done;

@@ -9,7 +9,7 @@
 
 /* ---- opening ---- */
 
-/* NVRTC is often beside the linker's path. */
+/* NVRTC is often outside the linker's search path. */
 static void *open_beside(const char *const *names) {
   const char *homes[] = {getenv("CUDA_HOME"), getenv("CUDA_PATH"), "/usr/local/cuda"},
              *folders[] = {"lib64", "lib"};
@@ -26,7 +26,7 @@ static void *open_beside(const char *const *names) {
   return library;
 }
 
-/* Without a GPU, HIP's LLVM is kept from meeting another driver's. */
+/* Without a GPU, HIP's LLVM is isolated from other drivers'. */
 static void *open_compiler(const clb_gpu *g, const char *const *names) {
   return g->vendor->language == CLB_LANGUAGE_HIP && !g->driver_library ? clb_dl_open_isolated(names)
                                                                        : clb_dl_open(names);
@@ -93,8 +93,8 @@ static clb_status check_nvrtc(clb_gpu *g) {
   return CLB_ERROR_DEVICE;
 }
 
-/* hiprtc aborts the whole process over a target it does not know, so its code object manager is
-   asked first. */
+/* hiprtc aborts the whole process on an unknown target, so its code object manager is asked
+   first. */
 static bool hiprtc_knows(const clb_gpu *g) {
   struct {
     int (*count)(size_t *n);
@@ -154,7 +154,7 @@ clb_status clb_gpu_compiler_open(clb_gpu *g) {
 static void take_log(clb_gpu *g, void *program, clb_text *log) {
   size_t n = 0;
   if (g->compiler.log_size(program, &n) || !n) return;
-  char *text = calloc(n + 1, 1); /* hiprtc leaves an empty log unwritten */
+  char *text = calloc(n + 1, 1); /* hiprtc does not write an empty log */
   if (text && !g->compiler.log(program, text)) clb_text_add(log, "%s", text);
   free(text);
 }
@@ -189,7 +189,7 @@ static clb_status with_rtc(clb_gpu *g, const char *name, const char *text, bool 
   option[n++] = target;
   if (verbose) option[n++] = "--ptxas-options=-v";
   if (verbose && rtc_major(g) >= 13)
-    option[n++] = "--no-cache"; /* what NVRTC takes from its cache has no log */
+    option[n++] = "--no-cache"; /* results from NVRTC's cache have no log */
   for (const char *const *o = g->vendor->options; *o && n < MAX_OPTIONS; o++) option[n++] = *o;
   clb_status s = CALL(g, create, &program, text, name, 0, NULL, NULL);
   if (s) return s;

@@ -1,8 +1,7 @@
-/* backends/cuda_hip/context.c - what a driver's code means, and which context is current while its
-   calls are made. */
+/* backends/cuda_hip/context.c - error codes of drivers, and the context guard. */
 #include "backends/cuda_hip/gpu.h"
 
-enum { OUT_OF_MEMORY = 2 }; /* in both */
+enum { OUT_OF_MEMORY = 2 }; /* the same in both */
 
 static bool is_cuda(const clb_gpu *g) { return g->vendor->language == CLB_LANGUAGE_CUDA; }
 

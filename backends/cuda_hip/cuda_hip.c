@@ -98,13 +98,13 @@ enum {
   CUDA_MAJOR = 75,
   CUDA_MINOR = 76,
   CUDA_MOST_LOCAL = 97
-}; /* attributes: compute capability; local memory of a group that asks for it */
+}; /* attributes: compute capability; opt-in local memory per group */
 
 /* ---- opening ---- */
 
-/* HIP brings an LLVM that may not meet another driver's, so where there is no GPU (AMD's kernel
-   driver or Windows' is not there) it stays apart.  A library that the program has already is the
-   one its streams belong to. */
+/* HIP loads an LLVM that conflicts with other drivers', so if there is no GPU (neither AMD's kernel
+   driver nor Windows' is present) it is isolated. If the program has already loaded a library, that
+   one is used, because its streams belong to it. */
 static void *open_library(const clb_gpu_vendor *v) {
   for (const char *const *name = v->driver_names; *name; name++) {
     void *loaded = dlopen(*name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
@@ -139,7 +139,8 @@ static clb_status open_driver(clb_gpu *g) {
   return CLB_OK;
 }
 
-/* "gfx90a:sramecc+:xnack-": behind the device's name, wherever this version of ROCm keeps it. */
+/* "gfx90a:sramecc+:xnack-": stored after the device's name, at an offset that depends on the
+   version of ROCm. */
 static clb_status find_target(clb_gpu *g) {
   char properties[8192] = {0};
   clb_status s = CLB_OK;
@@ -196,7 +197,7 @@ static void set_limits(clb_gpu *g, int warp, int local, int most, int units) {
                                    .sub_group_sizes = {warp}};
 }
 
-/* What a device is; makes no context. */
+/* Describes a device without creating a context. */
 static clb_status describe(clb_gpu *g) {
   char model[256] = "";
   size_t memory = 0;
@@ -271,7 +272,7 @@ static void close_device(clb_device *device) {
   free(g);
 }
 
-/* The number behind ":"; -1 if it is none. */
+/* The number after ":"; -1 if it is not a number. */
 static int ordinal_of(const char *rest) {
   int n = 0;
   if (!*rest) return 0;
@@ -304,7 +305,7 @@ static clb_status open_device(clb_gpu *g, const clb_native *adopt) {
   return s;
 }
 
-/* Local memory of a group that asks for it, in KB, by compute capability; 0: unknown. */
+/* Opt-in local memory per group in KB, by compute capability; 0: unknown. */
 static int most_local(const char *target) {
   static const struct {
     const char *target;
@@ -316,7 +317,7 @@ static int most_local(const char *target) {
   return 0;
 }
 
-/* A target without a device; its wave is 64 lanes on GCN and CDNA, 32 on RDNA. */
+/* A compile-only target; its wave is 64 lanes on GCN and CDNA, 32 on RDNA. */
 static clb_status open_target(clb_gpu *g, const char *target) {
   const clb_gpu_vendor *v = g->vendor;
   bool wide = v == &amd && strncmp(target, "gfx1", 4);

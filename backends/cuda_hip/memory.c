@@ -6,9 +6,9 @@
 
 struct clb_module {
   void *module, *function;
-  unsigned threads, local; /* local: bytes that a launch gives each group */
+  unsigned threads, local; /* local: dynamic local memory per group, in bytes */
   int n;
-  void *params[]; /* of one launch */
+  void *params[]; /* arguments of a launch */
 };
 
 /* ---- memory ---- */
@@ -24,7 +24,7 @@ clb_status clb_gpu_alloc(clb_device *device, uint64_t bytes, clb_memory *memory)
   return s;
 }
 
-/* Asked after a failure, whose sentence stays. */
+/* Called after a failure, whose message is kept. */
 uint64_t clb_gpu_free_bytes(clb_device *device) {
   clb_gpu *g = (clb_gpu *)device;
   clb_error_sink own = {0}, *const kept = device->error;
@@ -43,15 +43,15 @@ uint64_t clb_gpu_free_bytes(clb_device *device) {
 void clb_gpu_free(clb_device *device, clb_memory *memory) {
   clb_gpu *g = (clb_gpu *)device;
   clb_gpu_turn t;
-  clb_gpu_enter(g, &t); /* if it fails, so may this: there is nobody to tell */
+  clb_gpu_enter(g, &t); /* failures cannot be reported here */
   g->driver.free(memory->handle);
   clb_gpu_leave(g, &t);
   memory->handle = NULL;
 }
 
-enum { POINTER_MEMORY_TYPE = 2 }; /* in both */
+enum { POINTER_MEMORY_TYPE = 2 }; /* the same in both */
 
-/* A pointer the driver has never heard of would poison the context at the first launch. */
+/* A pointer unknown to the driver would corrupt the context at the first launch. */
 clb_status clb_gpu_wrap(clb_device *device, clb_memory *memory) {
   clb_gpu *g = (clb_gpu *)device;
   unsigned type = 0;
@@ -116,7 +116,7 @@ void clb_gpu_unload(clb_device *device, clb_module *module) {
   free(module);
 }
 
-enum { FUNCTION_LOCAL_BYTES = 8 }; /* CUDA's attribute: the most that a launch may give */
+enum { FUNCTION_LOCAL_BYTES = 8 }; /* CUDA's attribute: maximum dynamic local memory of a launch */
 
 clb_status clb_gpu_load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes,
                         clb_module **module) {
@@ -126,8 +126,8 @@ clb_status clb_gpu_load(clb_device *device, const ir_kernel *k, const void *bina
   *module = NULL;
   if (!device->info.runs)
     return clb_fail(device->error, CLB_ERROR_UNSUPPORTED, "%s only compiles", g->name);
-  const char *damage =
-      clb_gpu_damage(binary, bytes); /* the driver takes no length, and would read past the end */
+  const char *damage = clb_gpu_damage(binary, bytes); /* the driver is not given a length, and would
+                                                         read past the end */
   if (damage)
     return clb_fail(device->error, CLB_ERROR_DRIVER,
                     "%s: the binary of %s (%zu bytes) is damaged: %s", g->name, k->name, bytes,

@@ -1,14 +1,14 @@
-/* backends/cuda_hip/record.c - recordings as CUDA's or HIP's graphs: the stream captures what it
-   would run. */
+/* backends/cuda_hip/record.c - recordings as CUDA's or HIP's graphs: the work is captured from the
+   stream. */
 #include <stdlib.h>
 
 #include "backends/cuda_hip/gpu.h"
 
 struct clb_recorded {
-  void *runnable; /* a graph made ready to be launched */
+  void *runnable; /* an instantiated graph */
 };
 
-enum { THIS_THREAD = 1 }; /* what other threads do meanwhile spoils no capture; in both */
+enum { THIS_THREAD = 1 }; /* calls of other threads do not break the capture; the same in both */
 
 static bool has_graphs(const clb_gpu *g) {
   const clb_gpu_driver *d = &g->driver;
@@ -16,8 +16,8 @@ static bool has_graphs(const clb_gpu *g) {
          d->graph_destroy && d->runnable_destroy;
 }
 
-/* NULL where the driver refuses: the default stream captures nothing, nor does one that its owner
-   is capturing, nor do all libraries allow it. */
+/* NULL if the driver refuses: the default stream cannot be captured, nor a stream that its owner is
+   already capturing, and some libraries do not allow it. */
 static void *capture(clb_gpu *g, const clb_work *work, int64_t n) {
   clb_status s = CLB_OK;
   void *graph = NULL;
@@ -32,7 +32,8 @@ static void *capture(clb_gpu *g, const clb_work *work, int64_t n) {
   return NULL;
 }
 
-/* Whether the runnable graph does as `graph` does from its next launch on. */
+/* Updates the instantiated graph to do the same as `graph` from its next launch on; false: not
+   possible. */
 static bool update(clb_gpu *g, void *runnable, void *graph) {
   struct {
     int result;
@@ -62,7 +63,7 @@ void clb_gpu_record(clb_device *device, const clb_work *work, int64_t n, clb_rec
   }
   if (graph) g->driver.graph_destroy(graph);
   if (r->runnable && g->driver.graph_upload)
-    g->driver.graph_upload(r->runnable, g->stream); /* else the first launch does it */
+    g->driver.graph_upload(r->runnable, g->stream); /* otherwise the first launch uploads it */
   clb_gpu_leave(g, &t);
   if (r->runnable) *recorded = r;
   else free(r);
@@ -80,7 +81,7 @@ clb_status clb_gpu_replay(clb_device *device, clb_recorded *recorded) {
 void clb_gpu_forget(clb_device *device, clb_recorded *recorded) {
   clb_gpu *g = (clb_gpu *)device;
   clb_gpu_turn t;
-  clb_gpu_enter(g, &t); /* if it fails, so may this: there is nobody to tell */
+  clb_gpu_enter(g, &t); /* failures cannot be reported here */
   drop(g, recorded->runnable);
   clb_gpu_leave(g, &t);
   free(recorded);

@@ -1,9 +1,8 @@
-/* backends/cuda_hip/report.c - what the vendors' compilers made of a kernel, read from the machine
-   code itself.
+/* backends/cuda_hip/report.c - counts of instructions in a kernel's machine code.
 
    Loads and stores are counted in bytes and divided by the smallest element that the kernel loads
    or stores; fused multiply-adds by element. NVIDIA: the instructions are decoded here (128 bits
-   each, sm_70 and later); registers and spills are ptxas's own words. AMD: llvm-objdump's listing;
+   each, sm_70 and later); registers and spills are reported by ptxas. AMD: llvm-objdump's listing;
    registers and spills are in the code object's notes. */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -36,7 +35,7 @@ void clb_gpu_count_sass(const unsigned char *code, size_t n, clb_gpu_traffic *t)
     memcpy(&low, code + at, 8);
     memcpy(&high, code + at + 8, 8);
     int width = widths[high >> 9 & 7];
-    switch (low & 0x1ff) { /* the rest of the 12 bits says where operands come from */
+    switch (low & 0x1ff) { /* the other bits of the 12 encode the sources of operands */
       case 0x180:
       case 0x181:
       case 0x1ae: t->loaded += width; break; /* LD, LDG, LDGSTS */
@@ -73,7 +72,7 @@ static bool count_cubin(const char *name, const unsigned char *cubin, size_t byt
   return false;
 }
 
-/* The number that stands before `word`, or behind it; -1 if the word is not there. */
+/* The number before `word`, or after it; -1 if the word does not occur. */
 static int number_before(const char *log, const char *word) {
   const char *s = log ? strstr(log, word) : NULL;
   while (s && s > log && s[-1] >= '0' && s[-1] <= '9') s--;
@@ -98,7 +97,7 @@ static clb_status report_cuda(clb_gpu *g, const ir_kernel *k, clb_report *r) {
 
 /* ---- AMD ---- */
 
-/* An integer of the notes (MessagePack) behind its key. */
+/* An integer in the notes (MessagePack) after its key. */
 static int note(const unsigned char *binary, size_t bytes, const char *key) {
   size_t n = strlen(key);
   for (size_t at = 0; at + n + 5 <= bytes; at++) {
@@ -113,7 +112,7 @@ static int note(const unsigned char *binary, size_t bytes, const char *key) {
   return -1;
 }
 
-/* What follows "global_load_" and its like. */
+/* The width from the name after "global_load_" and the like. */
 static int width_of(const char *s) {
   static const struct {
     const char *name;
@@ -145,7 +144,7 @@ static span registers_of(const char *s) {
 }
 static bool overlap(span a, span b) { return a.first <= b.last && b.first <= a.last; }
 
-/* Where the pointer to the arguments is: in scalar registers, and perhaps saved in a lane of a
+/* Location of the pointer to the arguments: in scalar registers, and possibly saved in a lane of a
    vector register. */
 typedef struct {
   span at;
@@ -154,7 +153,7 @@ typedef struct {
 
 static bool starts(const char *s, const char *with) { return !strncmp(s, with, strlen(with)); }
 
-/* Follows the pointer into a lane and back; whatever else is written to its registers ends it. */
+/* Follows the pointer into a lane and back; any other write to its registers ends it. */
 static void follow(pointer *p, const char *name, const char *operands, span to) {
   int v = 0, s = 0, lane = 0;
   if (starts(name, "v_writelane_b32") && sscanf(operands, " v%d, s%d, %d", &v, &s, &lane) == 3 &&
@@ -181,14 +180,14 @@ static int fmas_of(const char *name) {
   return fused && wide ? 1 + packed : 0;
 }
 
-/* A line of two instructions of RDNA 3 has its second one behind this, or none. */
+/* The second instruction in a line of RDNA 3's dual-issue instructions; NULL: none. */
 static const char *second_of(const char *name) {
   const char *other = memmem(name, strcspn(name, "\n"), ":: ", 3);
   return other ? other + 3 : "";
 }
 
-/* The first s_load reads the arguments; whatever else is loaded through the same pointer is an
-   argument too. */
+/* The first s_load reads the arguments; other loads through the same pointer also read
+   arguments. */
 static void count_line(const char *s, pointer *arguments, clb_gpu_traffic *t) {
   const char *name = s + strspn(s, " \t");
   const char *operands = name + strcspn(name, " \t\n"), *next = operands + strcspn(operands, ",\n");

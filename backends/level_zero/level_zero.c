@@ -32,10 +32,10 @@ static clb_status open_loader(lz_api *ze, clb_error_sink *error) {
            : CLB_OK;
 }
 
-/* ---- places: cards and their tiles ---- */
+/* ---- cards and their tiles ---- */
 
-/* Tiles are sub-devices of a card, or, with ZE_FLAT_DEVICE_HIERARCHY=FLAT, devices with the card's
-   PCI address in common. */
+/* Tiles are sub-devices of a card, or, with ZE_FLAT_DEVICE_HIERARCHY=FLAT, devices with the same
+   PCI address. */
 typedef struct {
   ze_driver_handle_t driver;
   ze_device_handle_t device;
@@ -60,8 +60,7 @@ static bool add_place(places *p, const place *one) {
   return true;
 }
 
-/* Numbers a device that the driver calls a root: a new card, or the next tile of one already met.
- */
+/* Numbers a root device of the driver: a new card, or the next tile of a known card. */
 static void number(const lz_api *ze, places *p, place *one) {
   ze_pci_ext_properties_t pci = {.stype = ZE_STRUCTURE_TYPE_PCI_EXT_PROPERTIES};
   one->has_pci = !ze->DevicePciGetPropertiesExt(one->device, &pci);
@@ -136,7 +135,7 @@ static clb_status find_places(const lz_api *ze, places *p, clb_error_sink *error
   return s;
 }
 
-/* The place that "", ":CARD" or ":CARD.TILE" means. */
+/* Finds the device for "", ":CARD" or ":CARD.TILE". */
 static clb_status choose(const places *p, const char *name, const char *rest, const place **found,
                          clb_error_sink *error) {
   char *end;
@@ -170,7 +169,7 @@ static clb_status choose(const places *p, const char *name, const char *rest, co
                   tiles ? tiles : 1);
 }
 
-/* ---- what a device is ---- */
+/* ---- properties of a device ---- */
 
 static clb_status describe_memory(lz_device *d, clb_error_sink *error) {
   ze_device_memory_properties_t memory[8];

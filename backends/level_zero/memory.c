@@ -1,8 +1,8 @@
 /* backends/level_zero/memory.c - memory of a Level Zero device, and the order of the work on it.
 
-   One asynchronous immediate command list.  Level Zero orders nothing by itself, and the flag that
-   makes a list in-order is newer than many drivers, so a barrier stands before every command; in a
-   caller's list also after it. */
+   One asynchronous immediate command list. Level Zero does not order commands, and many drivers are
+   too old for the flag that makes a list in-order, so every command is preceded by a barrier; in a
+   caller's list it is also followed by one. */
 #include "backends/level_zero/level_zero.h"
 
 #include <string.h>
@@ -60,7 +60,7 @@ clb_status clb_lz_barrier(lz_device *d) {
   return r ? clb_lz_failed(d->base.error, "zeCommandListAppendBarrier", r) : CLB_OK;
 }
 
-/* Waits for the event of a barrier that was appended, also one whose wait failed before. */
+/* Waits for the event of an appended barrier, also if an earlier wait failed. */
 static clb_status settle(lz_device *d) {
   if (!d->signalling) return CLB_OK;
   ze_result_t r = d->ze.EventHostSynchronize(d->done, UINT64_MAX);
@@ -155,7 +155,7 @@ static clb_status copy(clb_device *device, void *to, const void *from, uint64_t 
       d->ze.CommandListAppendMemoryCopy(d->list, to, from, (size_t)bytes, NULL, 0, NULL);
   if (r) return clb_lz_failed(device->error, "zeCommandListAppendMemoryCopy", r);
   s = clb_lz_wait(device);
-  if (s) clb_lz_quiet(d); /* the host's memory may be gone when we return */
+  if (s) clb_lz_quiet(d); /* the host's memory may be freed after we return */
   return s;
 }
 

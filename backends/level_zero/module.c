@@ -20,7 +20,7 @@ static const char *options(const ir_kernel *k) {
              : "-cl-fp32-correctly-rounded-divide-sqrt -ze-opt-greater-than-4GB-buffer-required";
 }
 
-/* Adds the compiler's log to the sentence. */
+/* Appends the compiler's log to the message. */
 static clb_status with_log(lz_device *d, ze_module_build_log_handle_t log, clb_status s) {
   size_t n = 0;
   char *words = NULL;
@@ -73,7 +73,7 @@ static clb_status build_on_device(lz_device *d, const ir_kernel *k, const clb_te
   return s;
 }
 
-/* ocloc makes an empty binary of words it does not understand, and says that all went well. */
+/* ocloc returns success and an empty binary for SPIR-V that it does not understand. */
 static clb_status build_offline(lz_device *d, const ir_kernel *k, const clb_text *spirv,
                                 clb_text *binary) {
   clb_error_sink *error = d->base.error;
@@ -97,7 +97,7 @@ clb_status clb_lz_build(clb_device *device, const ir_kernel *k, const clb_text *
   return s;
 }
 
-/* The group's size is state of the kernel, so it is set once. */
+/* The group size is part of the kernel's state, so it is set once. */
 static clb_status prepare(lz_device *d, const ir_kernel *k, clb_module *m) {
   clb_error_sink *error = d->base.error;
   ze_kernel_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_KERNEL_DESC, .pKernelName = k->name};

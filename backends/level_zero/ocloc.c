@@ -20,7 +20,7 @@ bool clb_lz_ocloc_open(lz_ocloc *o) {
   static const char *const names[] = {"libocloc.so.1", "libocloc.so", NULL};
   static const clb_symbol symbols[] = {{"oclocInvoke", offsetof(lz_ocloc, invoke), false},
                                        {"oclocFreeOutput", offsetof(lz_ocloc, free_output), false}};
-  o->library = clb_dl_open(names); /* never closed: the compilers behind it do not survive that */
+  o->library = clb_dl_open(names); /* never closed: its compilers do not survive being unloaded */
   if (o->library && clb_dl_symbols(o->library, symbols, 2, o)) o->library = NULL;
   return o->library != NULL;
 }
@@ -52,14 +52,14 @@ static bool ends(const char *name, const char *with) {
   return n >= w && !strcmp(name + n - w, with);
 }
 
-/* The output whose name ends so, or -1. */
+/* Index of the output whose name ends like this, or -1. */
 static int find(const outputs *out, const char *with) {
   for (uint32_t i = 0; i < out->n; i++)
     if (ends(out->names[i], with)) return (int)i;
   return -1;
 }
 
-/* Adds ocloc's own words to the sentence. */
+/* Appends ocloc's own message. */
 static clb_status refused(const outputs *out, clb_error_sink *error, clb_status status) {
   int log = find(out, "stdout.log");
   if (log < 0) return status;
@@ -110,8 +110,8 @@ static const char *archived(const uint8_t *archive, size_t bytes, size_t *member
   return NULL;
 }
 
-/* A range of devices, from the target to itself: ocloc then keeps its words in the log, where for
-   one device it writes to standard output when the compiler refuses. */
+/* Passes a range of devices, from the target to itself: ocloc then writes messages to the log,
+   whereas for a single device it writes to standard output if compilation fails. */
 clb_status clb_lz_ocloc_compile(const lz_ocloc *o, const char *target, const clb_text *spirv,
                                 const char *options, clb_text *binary, clb_error_sink *error) {
   char range[72];
@@ -135,9 +135,9 @@ clb_status clb_lz_ocloc_compile(const lz_ocloc *o, const char *target, const clb
   return s;
 }
 
-/* ocloc opens its disassembler as libiga64.so, a name that only development packages have.  Opening
-   a copy of libiga64.so.N whose SONAME says libiga64.so makes the dynamic linker take that copy for
-   it. */
+/* ocloc opens its disassembler as libiga64.so, a name that only development packages have. After
+   opening a copy of libiga64.so.N with the SONAME libiga64.so, the dynamic linker uses that copy
+   for it. */
 static void *open_renamed(const char *path, const char *soname) {
   void *copy = NULL;
   char self[40];
@@ -175,13 +175,12 @@ static bool have_disassembler(void) {
 bool clb_lz_ocloc_disassemble(const lz_ocloc *o, const char *target, const char *kernel,
                               const void *binary, size_t bytes, clb_text *assembly,
                               clb_text *description) {
-  char of_elf[80],
-      of_tokens[96]; /* the two kinds of binary have their own names for a kernel's assembly */
+  char of_elf[80], of_tokens[96]; /* the two binary formats name a kernel's assembly differently */
 
   const char *args[] = {"ocloc", "disasm", "-q", "-file", "k", "-device", target, "-dump", "d"};
   outputs out;
   if (bytes <= SELFMAG || memcmp(binary, ELFMAG, SELFMAG))
-    return false; /* ocloc crashes on what is no binary */
+    return false; /* ocloc crashes on invalid binaries */
   if (!o->library || !have_disassembler()) return false;
   snprintf(of_elf, sizeof of_elf, ".text.%s.asm", kernel);
   snprintf(of_tokens, sizeof of_tokens, "%s_KernelHeap.asm", kernel);

@@ -1,4 +1,4 @@
-/* backends/level_zero/queues.c - which of a device's queues computes. */
+/* backends/level_zero/queues.c - finds a device's queue for compute. */
 #include "backends/level_zero/level_zero.h"
 
 clb_status clb_lz_find_queues(lz_device *d, uint32_t *ordinal) {

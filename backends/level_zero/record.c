@@ -1,9 +1,9 @@
 /* backends/level_zero/record.c - recordings as closed command lists.
 
-   A closed list runs on a queue of its own, which nothing orders with the immediate list but two
-   events: the immediate list signals `before` once all before is done, and then waits for `after`,
-   which the closed list signals.  Each event is reset by the list that waited for it, before it can
-   be signalled again: recordings take turns in the immediate list, so the device's one pair is
+   A closed list runs on its own queue, which is ordered with the immediate list only by two events:
+   the immediate list signals `before` when all earlier work is done, and then waits for `after`,
+   which the closed list signals. Each event is reset by the list that waited for it, before it can
+   be signalled again: recordings are serialized by the immediate list, so one pair per device is
    enough. */
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@ struct clb_recorded {
   ze_command_list_handle_t list;
 };
 
-/* The queue and the ordinal that its lists are made for. */
+/* Makes the queue, and finds the ordinal for its lists. */
 static bool ready(lz_device *d, uint32_t *ordinal) {
   if (clb_lz_find_queues(d, ordinal)) return false;
   const ze_command_queue_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC,
@@ -22,13 +22,13 @@ static bool ready(lz_device *d, uint32_t *ordinal) {
   return d->queue || !d->ze.CommandQueueCreate(d->context, d->device, &desc, &d->queue);
 }
 
-/* Waits for `event` and makes it fit to be signalled again. */
+/* Waits for `event` and resets it. */
 static ze_result_t await(lz_device *d, ze_command_list_handle_t list, ze_event_handle_t event) {
   ze_result_t r = d->ze.CommandListAppendBarrier(list, NULL, 1, &event);
   return r ? r : d->ze.CommandListAppendEventReset(list, event);
 }
 
-/* A launch puts a barrier before itself. */
+/* Each launch is preceded by a barrier. */
 static bool fill(lz_device *d, ze_command_list_handle_t list, const clb_work *work, int64_t n) {
   const ze_command_list_handle_t immediate = d->list;
   clb_status s = CLB_OK;
@@ -55,7 +55,7 @@ void clb_lz_record(clb_device *device, const clb_work *work, int64_t n, clb_reco
   }
 }
 
-/* After a failure: both events as they were, once the lists are done. */
+/* After a failure, restores both events once the lists have finished. */
 static clb_status undo(lz_device *d, const char *call, ze_result_t result) {
   clb_lz_quiet(d);
   d->ze.CommandQueueSynchronize(d->queue, UINT64_MAX);

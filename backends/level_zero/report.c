@@ -1,4 +1,5 @@
-/* backends/level_zero/report.c - what Intel's compiler made of a kernel, read from its disassembly.
+/* backends/level_zero/report.c - counts of instructions in the disassembly of a kernel by Intel's
+   compiler.
 
    A message to memory is a line such as
      send.ugm (16|M0)  r18  r16  null:0  0x0  0x04100580  {$4} // wr:2+0, rd:1; load.ugm.d32x4.a64
@@ -11,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of one element, where all buffers agree: the compiler may join narrow elements to wide
-   messages.  Else 0. */
+/* Bytes of one element if it is the same in all buffers, else 0: the compiler may merge narrow
+   elements into wide messages. */
 static int element_bytes(const ir_kernel *k) {
   int bytes = 0;
   for (int32_t i = 0; i < k->n; i++) {
@@ -25,16 +26,16 @@ static int element_bytes(const ir_kernel *k) {
 }
 
 typedef struct {
-  double elements; /* of each lane that takes part, or of the sub-group */
-  bool once;       /* for the sub-group, not for each lane */
+  double elements; /* per active lane, or per sub-group */
+  bool once;       /* per sub-group, not per lane */
 } access;
 
-/* Reads "d32x4...".  false: of a kind not known here. */
+/* Reads "d32x4...". false: an unknown kind. */
 static bool read_access(const char *data, int executes, int element, access *a) {
   char *at;
   if (*data != 'd') return false;
   long bits = strtol(data + 1, &at, 10), width = 1;
-  if (*at == 'u') strtol(at + 1, &at, 10); /* the register's bits */
+  if (*at == 'u') strtol(at + 1, &at, 10); /* the number of bits in the register */
   if (*at == 'x') width = strtol(at + 1, &at, 10);
   a->once = *at == 't' || executes == 1;
   if (*at == 't') at++;
@@ -44,12 +45,12 @@ static bool read_access(const char *data, int executes, int element, access *a) 
 
 static bool starts(const char *s, const char *with) { return !strncmp(s, with, strlen(with)); }
 
-/* Where `words` stand in the line, or NULL. */
+/* Position of `words` in the line, or NULL. */
 static const char *in_line(const char *from, const char *end, const char *words) {
   return memmem(from, (size_t)(end - from), words, strlen(words));
 }
 
-/* Counts one line of assembly.  false: a message of a kind not known here. */
+/* Counts one line of assembly. false: an unknown kind of message. */
 static bool count_line(const char *line, const char *end, int lanes, int element, double *loads,
                        double *stores) {
   access a;
@@ -60,7 +61,7 @@ static bool count_line(const char *line, const char *end, int lanes, int element
   const char *bracket = in_line(send, end, "("),
              *what = comment ? in_line(comment, end, "; ") : NULL;
   if (!starts(send, "send.ugm") || !bracket || !what)
-    return false; /* generations before Max have other data ports */
+    return false; /* generations before Max use other data ports */
   what += 2;
   if (in_line(what, end, "bti[255]") || in_line(what, end, ".ss[") || starts(what, "fence"))
     return true;
@@ -78,8 +79,8 @@ static bool count_line(const char *line, const char *end, int lanes, int element
 
 /* Fused multiply-adds of f32 or f64 of one lane in a line such as
      (W)  mad (16|M0)  r12.0<1>:f  acc2.0<1;0>:f  r7.0<1;0>:f  r7.0<1>:f
-   whose first type is the result's; madm is that of divisions and square roots.  Done once for the
-   sub-group it counts as one. */
+   whose first type is the result's; madm is used in divisions and square roots. One executed once
+   per sub-group counts as one. */
 static double fmas_in(const char *line, const char *end, int lanes) {
   const char *comment = in_line(line, end, "//"),
              *mad = in_line(line, comment ? comment : end, "mad");
@@ -111,8 +112,7 @@ static int value_of(const char *from, const char *key) {
 }
 
 /* Registers as Intel counts them: of 64 bytes on a Max GPU, so with 16 lanes also 32-bit registers
-   of a lane.  Compilers that do not give spills a size of their own keep them in the scratch
-   buffer. */
+   of a lane. Compilers that do not report a size for spills count them in the scratch buffer. */
 void clb_lz_read_description(const char *description, clb_report *report) {
   int registers = value_of(description, "grf_count:"), spill = value_of(description, "spill_size:");
   const char *scratch = strstr(description, "type:            scratch");

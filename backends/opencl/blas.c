@@ -11,7 +11,7 @@ static const clb_symbol symbols[] = {
     {"CLBlastSgemm", offsetof(clb_opencl_blas, f32), false},
     {"CLBlastDgemm", offsetof(clb_opencl_blas, f64), false}};
 
-/* CLBlast knows neither empty matrices nor pointers nor, in batches, strides of 0. */
+/* CLBlast supports neither empty matrices nor pointers nor, in batches, strides of 0. */
 static bool can(const clb_gemm_desc *p) {
   bool batch = p->count == 1 || (p->stride_a && p->stride_b && p->stride_c);
   return batch && p->k && p->a->kind == CLB_CL_MEM && p->b->kind == CLB_CL_MEM &&
@@ -57,8 +57,8 @@ clb_status clb_opencl_gemm(clb_device *device, clb_dtype type, const clb_gemm_de
               : CLB_OK;
 }
 
-/* CLBlast compiles what a call needs when it first needs it: single and batched, small and large.
- */
+/* CLBlast compiles its kernels on first use, so all kinds are used once: single and batched, small
+ and large. */
 static clb_status warm(clb_opencl *o, clb_dtype type) {
   enum { LARGE = 640, BATCH = 2 };
   clb_device *d = &o->head;

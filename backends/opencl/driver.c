@@ -7,7 +7,7 @@
 #include "src/base/dl.h"
 #include "backends/opencl/opencl.h"
 
-/* Of extensions that older headers do not know. */
+/* Constants of extensions that are missing in older headers. */
 enum {
   WARP_SIZE_NV = 0x4003,
   SINGLE_FP_ATOMIC_CAPABILITIES_EXT = 0x4231,
@@ -125,7 +125,7 @@ clb_status clb_opencl_failed(clb_error_sink *error, const char *call, cl_int cod
 
 enum { MAX_PLATFORMS = 64, MAX_DEVICES = 64 }; /* of one platform */
 
-/* The devices of platform p; one without any, or whose driver fails, has none. */
+/* The devices of platform p; none if its driver fails. */
 static int devices_of(const clb_opencl_calls *cl, clb_error_sink *error, cl_platform_id platform,
                       int p, clb_opencl_place *places) {
   cl_device_id devices[MAX_DEVICES];
@@ -165,7 +165,7 @@ clb_status clb_opencl_places(const clb_opencl_calls *cl, clb_error_sink *error,
   return CLB_OK;
 }
 
-/* ---- what a device can do ---- */
+/* ---- properties of a device ---- */
 
 typedef struct {
   cl_device_type type;
@@ -183,8 +183,8 @@ static const struct {
   const char *name;
   cl_device_info what;
   size_t offset, bytes;
-  const char
-      *extension; /* NULL: every device answers; "": some do; else those with the extension do */
+  const char *extension; /* NULL: all devices support the query; "": some do; otherwise those with
+                            the extension */
 } fact_table[] = {
     {FACT(CL_DEVICE_TYPE, type), NULL},
     {FACT(CL_DEVICE_MAX_COMPUTE_UNITS, units), NULL},
@@ -251,8 +251,8 @@ static bool has_size(const facts *f, int size) {
   return false;
 }
 
-/* Registers stay in reach with 16 lanes on Intel's GPUs; elsewhere a wave is what the hardware says
-   it is, and on a CPU a few vectors, so that a group is worth its start. */
+/* 16 lanes on Intel's GPUs, to have enough registers per lane; elsewhere the hardware's wave, and
+   on a CPU a few vectors, so that a group is worth its overhead. */
 static int lanes_of(const facts *f, bool subgroups, clb_dtype arithmetic) {
   int width = (int)(arithmetic == CLB_F64 ? f->double_width : f->float_width);
   if (subgroups && !(f->type & CL_DEVICE_TYPE_GPU) && has_size(f, width)) return width;
@@ -277,7 +277,8 @@ static void set_limits(clb_opencl *o, const facts *f) {
                    : !o->intel_gpu ? 255
                    : has_size(f, 8)
                        ? 64
-                       : 128, /* Intel: 128 of 32 bytes, or of 64 where 8 lanes are gone */
+                       : 128, /* Intel: 128 of 32 bytes, or of 64 on devices without sub-groups of
+                                 8 */
       .units = (int)f->units,
       .simd = cpu,
       .subgroups = o->head.dialect.subgroups,
@@ -319,8 +320,7 @@ static void set_commands(clb_opencl *o, const facts *f) {
     *c = (clb_opencl_commands){0};
 }
 
-/* Sub-groups need a size that can be demanded and shuffles; NVIDIA's warps and AMD's waves give
-   neither here. */
+/* Sub-groups require a selectable size and shuffles; NVIDIA's and AMD's OpenCL provide neither. */
 static void set_dialect(clb_opencl *o, const facts *f, const clb_text *extensions, bool opencl_3) {
   const cl_bitfield add = GLOBAL_FP_ATOMIC_ADD_EXT | LOCAL_FP_ATOMIC_ADD_EXT;
   o->rounds_division = f->f32 & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
@@ -330,10 +330,10 @@ static void set_dialect(clb_opencl *o, const facts *f, const clb_text *extension
       .float_atomics = opencl_3 && (f->f32_atomics & add) == add,
   };
   o->intel_gpu = o->head.dialect.subgroups && f->type & CL_DEVICE_TYPE_GPU;
-  /* Intel's driver 2026.22.10 for CPUs: from lane < 5 follows lane < 9, and then some loads and
-     stores are done in all lanes. */
+  /* Intel's driver 2026.22.10 for CPUs: it derives lane < 9 from lane < 5, and then executes some
+     loads and stores in all lanes. */
   o->head.dialect.hides_masks = o->head.dialect.subgroups && f->type & CL_DEVICE_TYPE_CPU;
-  /* The same driver: after a barrier all lanes of a group have the negated float of the sub-group
+  /* The same driver: after a barrier all lanes of a group hold the negated float of the sub-group
      that ran last (tests/drivers/negation.c). */
   o->head.dialect.widens_halves = o->head.dialect.hides_masks;
   o->head.dialect.hides_negation = o->head.dialect.hides_masks;

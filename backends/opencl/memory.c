@@ -56,8 +56,8 @@ static clb_status wrap_cl_mem(clb_opencl *o, const clb_memory *memory) {
   return CLB_OK;
 }
 
-/* A pointer of unified shared memory tells its block; of shared virtual memory nothing can be
-   asked. */
+/* The allocation of a pointer can be queried for unified shared memory, but not for shared virtual
+   memory. */
 static clb_status wrap_pointer(clb_opencl *o, const clb_memory *memory) {
   clb_error_sink *e = o->head.error;
   cl_unified_shared_memory_type_intel type = CL_MEM_TYPE_UNKNOWN_INTEL;

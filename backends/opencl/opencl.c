@@ -1,11 +1,11 @@
-/* backends/opencl/opencl.c - the OpenCL backend: which device, whose context and queue. */
+/* backends/opencl/opencl.c - the OpenCL backend: choice of the device, context and queue. */
 #include "backends/opencl/opencl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ":P:D", ":P", "" or ":gpu"; -1 where not said. */
+/* ":P:D", ":P", "" or ":gpu"; -1 where not given. */
 static bool parse(const char *rest, int *p, int *d, bool *gpu) {
   int *field[] = {p, d};
   *p = *d = -1;
@@ -22,7 +22,7 @@ static bool parse(const char *rest, int *p, int *d, bool *gpu) {
   return true;
 }
 
-/* The device meant: the first GPU that fits, else the first device that does. */
+/* Chooses the first matching GPU, else the first matching device. */
 static const clb_opencl_place *choose(const clb_opencl_place *places, int n, int p, int d,
                                       bool gpu) {
   const clb_opencl_place *found = NULL;
@@ -79,7 +79,7 @@ static clb_status check_adopted(clb_opencl *o) {
   return CLB_OK;
 }
 
-/* Takes the caller's handles; `place` is the device that the name means, if it means one. */
+/* Takes the caller's handles; `place` is the device given by the name, if any. */
 static clb_status adopt_handles(clb_opencl *o, const clb_native *native,
                                 const clb_opencl_place *places, int n,
                                 const clb_opencl_place *place) {
@@ -96,7 +96,7 @@ static clb_status adopt_handles(clb_opencl *o, const clb_native *native,
     return clb_fail(e, CLB_ERROR_ARGUMENT,
                     "opencl: the adopted cl_device_id is not opencl:%d:%d; \"opencl\" takes any",
                     place->p, place->d);
-  snprintf(o->name, sizeof o->name, "opencl"); /* a part of a device has no name of its own */
+  snprintf(o->name, sizeof o->name, "opencl"); /* a sub-device has no name */
   for (int i = 0; i < n; i++)
     if (places[i].device == native->device) set_place(o, &places[i]);
   o->context = native->context;
@@ -109,7 +109,7 @@ static clb_status adopt_handles(clb_opencl *o, const clb_native *native,
   return code ? clb_opencl_failed(e, "clGetDeviceInfo", code) : s;
 }
 
-/* ---- the contract ---- */
+/* ---- functions of backend.h ---- */
 
 static void close_device(clb_device *device) {
   clb_opencl *o = (clb_opencl *)device;
@@ -143,7 +143,7 @@ static clb_status open_device(const char *name, const char *rest, const clb_nati
   if (s) goto done;
   const clb_opencl_place *place = choose(places, n, p, d, gpu);
   if (!place && (!native || p >= 0)) {
-    const char *why = error->text.s; /* of a platform that failed */
+    const char *why = error->text.s; /* message of a platform that failed */
     s = clb_fail(error, CLB_ERROR_DEVICE, "%s: no such %s among the %d that OpenCL shows%s%s", name,
                  gpu ? "GPU" : "device", n, why ? "; " : "", why ? why : "");
   } else if (native) s = adopt_handles(o, native, places, n, p < 0 ? NULL : place);

@@ -13,8 +13,8 @@ struct clb_module {
 
 /* ---- text to binary ---- */
 
-/* Contraction is off by a pragma in the text; no option here lets the compiler reassociate.  Float
-   atomics are said in OpenCL C 3. */
+/* Contraction is off by a pragma in the text; no option here lets the compiler reassociate. Float
+   atomics require OpenCL C 3. */
 static clb_status get_options(clb_opencl *o, const ir_kernel *k, clb_text *options) {
   clb_text_add(options, o->head.dialect.float_atomics ? "-cl-std=CL3.0" : "-cl-std=CL1.2");
   if (o->rounds_division) clb_text_add(options, " -cl-fp32-correctly-rounded-divide-sqrt");
@@ -43,9 +43,9 @@ static clb_status refused(clb_opencl *o, const ir_kernel *k, cl_program program,
   return s;
 }
 
-/* A program of a context with several devices may have a binary for each: ours is the only one that
-   was built.  (PoCL gives a part of a device the name of the whole, so that looking for the device
-   is no way.) */
+/* In a context with several devices a program may have a binary for each: ours is the only one that
+   was built. (PoCL reports a sub-device as the whole device, so one cannot search for the
+   device.) */
 static clb_status get_binary(clb_opencl *o, cl_program program, clb_text *binary) {
   clb_error_sink *e = o->head.error;
   cl_uint n = 0, ours = 0;
@@ -129,7 +129,7 @@ static clb_status create_kernel(clb_opencl *o, const ir_kernel *k, const void *b
   return !m->kernel || code ? clb_opencl_failed(o->head.error, "clCreateKernel", code) : CLB_OK;
 }
 
-/* Whether the kernel is the one that k says, and the device can hold a group of it. */
+/* Checks that the kernel matches k, and that the device can run a group of it. */
 static clb_status check_kernel(clb_opencl *o, const ir_kernel *k, const clb_module *m) {
   clb_error_sink *e = o->head.error;
   cl_uint has = 0, wants = 0;
@@ -219,7 +219,7 @@ bool clb_opencl_command(clb_opencl *o, cl_command_buffer_khr commands, const clb
                              NULL, NULL, NULL);
 }
 
-/* Only Intel's compiler tells through OpenCL what a kernel spills. */
+/* Only Intel's compiler reports spills through OpenCL. */
 clb_status clb_opencl_report(clb_device *device, const ir_kernel *k, const void *binary,
                              size_t bytes, clb_report *report) {
   clb_opencl *o = (clb_opencl *)device;

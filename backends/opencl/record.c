@@ -1,5 +1,5 @@
-/* backends/opencl/record.c - recordings as command buffers (cl_khr_command_buffer), of launches
-   only: CLBlast submits by itself. */
+/* backends/opencl/record.c - recordings as command buffers (cl_khr_command_buffer), for launches
+   only, because CLBlast submits its own work. */
 #include <stdlib.h>
 
 #include "backends/opencl/opencl.h"
@@ -12,7 +12,7 @@ struct clb_recorded {
   cl_kernel kernel[];
 };
 
-/* The queue is in order, so the buffer's commands are. */
+/* The queue is in-order, and so are the buffer's commands. */
 static bool fill(clb_opencl *o, const clb_work *work, int64_t n, clb_recorded *r) {
   static const cl_command_buffer_properties_khr properties[] = {
       CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, 0};

@@ -1,10 +1,8 @@
-/* models/atoms/neighbours.c - which atoms lie within a cutoff of which.
-
-   Space is cut into bins of half a radius, parallel to the cell's faces; an atom's neighbours lie
-   at most `reach` bins away.  Bins are kept modulo `slots` in each direction, so that their memory
-   is O(N) however far atoms lie apart: what is far away but shares a slot is found, measured, and
-   left out.  No pair is met twice, as slots >= 2 reach + 1 wherever one slot stands for several
-   bins. */
+/* models/atoms/neighbours.c - neighbour lists. Space is divided into bins of half the radius,
+   parallel to the cell's faces; an atom's neighbours are at most `reach` bins away. Bins are stored
+   modulo `slots` in each direction, so that memory is O(N) however far atoms are apart: distant
+   atoms that share a slot are found and rejected by their distance. No pair is found twice, because
+   slots >= 2 reach + 1 wherever one slot is used for several bins. */
 #include "models/atoms/neighbours.h"
 
 #include <math.h>
@@ -16,13 +14,15 @@
 enum {
   MAX_BINS = 1 << 29,
   MAX_NEIGHBOURS = 1 << 14
-}; /* of an atom: diamond's within 28 Angstrom */
+}; /* per atom: as many as in diamond within 28 Angstrom */
 static const double max_images = 0x1p21,
-                    max_steps = 0x1p29; /* of the cell around an atom; of a search through them */
+                    max_steps = 0x1p29; /* limits on images of the cell around an atom, and on the
+                                           steps of a search through them */
 static const int64_t max_count = INT32_MAX - 1;
-static const double max_length =
-    1e8; /* Angstrom, of a cell's vector: atoms that are moved by it keep their place to 1.5e-8 */
-static const double slack = 1e-6; /* of a bin: for the rounding of positions in units of the cell */
+static const double max_length = 1e8; /* Angstrom, maximum length of a cell vector: shifting an atom
+                                         by it keeps its position to 1.5e-8 */
+static const double slack = 1e-6; /* in bins: tolerance for the rounding of positions in units of
+                                     the cell */
 
 /* Members of clb_neighbours.array. */
 enum { SENDERS, RECEIVERS, SHIFTS, BUILT_AT, PLACES, SLOT_START, ROW_END };
@@ -60,8 +60,8 @@ static clb_status fail(clb_neighbours *l, clb_status status, const char *format,
 
 /* ---- memory ---- */
 
-/* Room in array i for so many elements; what it held is lost.  Where it grows again there is some
-   to spare. */
+/* Reserves n elements in array i; its contents are lost. If it grows again, some headroom is
+   added. */
 static bool capacity(clb_neighbours *l, int i, int64_t n, size_t size) {
   if ((uint64_t)n > SIZE_MAX / 2 / size) return false;
   size_t need = (size_t)n * size;
@@ -101,7 +101,7 @@ static void complete(double cell[3][3], const bool periodic[3]) {
   for (int d = 0; d < 3; d++) {
     if (periodic[d]) continue;
     const double *a = n ? cell[set[0]] : NULL;
-    int flat = d; /* the axis that is the furthest from a */
+    int flat = d; /* the axis most perpendicular to a */
     for (int k = 0; a && k < 3; k++)
       if (!k || fabs(a[k]) < fabs(a[flat])) flat = k;
     double axis[3] = {flat == 0, flat == 1, flat == 2};
@@ -137,8 +137,8 @@ static clb_status check_lengths(clb_neighbours *l) {
 
 /* ---- the grid ---- */
 
-/* Halves the longest direction until the slots are O(n).  It has over ten, hence a reach of at most
-   2, and keeps 2 reach + 1 or more. */
+/* Halves the longest direction until the number of slots is O(n). That direction has more than ten
+   slots, hence a reach of at most 2, and keeps at least 2 reach + 1. */
 static void fold(grid *g, int64_t n) {
   while ((double)g->slots[0] * g->slots[1] * g->slots[2] > 2 * (double)n + 1000) {
     int longest = g->slots[1] > g->slots[0];
@@ -198,7 +198,7 @@ static void locate(const grid *g, const double *position, spot *at) {
   }
 }
 
-/* A bin's slot, and which image of the cell it lies in. */
+/* A bin's slot, and the image of the cell in which it lies. */
 static inline int32_t slot_of(const grid *g, int d, int32_t bin, int32_t *image) {
   int32_t n = g->slots[d], turns = 0;
   if (bin < 0 || bin >= n) turns = bin / n - (bin % n < 0);
@@ -243,22 +243,23 @@ static bool sort(clb_neighbours *l, const grid *g, const double *positions) {
 
 /* ---- edges ---- */
 
-/* Where the edges into one receiver go: from number n on, or nowhere while they are only counted
-   (senders is NULL). */
+/* Output for the edges into one receiver: from index n on; if senders is NULL they are only
+   counted. */
 typedef struct {
   int64_t n;
   int32_t *senders, *shifts;
 } row;
 
-/* Which of n <= CHUNK places lie within the radius of x, the receiver's own left out (NULL: none
-   is): how many.  Branches would cost most of the time, as no one can tell which way they go. */
+/* Finds which of n <= CHUNK atoms are within the radius of x, except the receiver itself (NULL: no
+   exception); returns how many. Branch-free, because unpredictable branches would dominate the
+   time. */
 enum { CHUNK = 64 };
 static inline int near(const place *p, int n, const place *own, const double x[3],
                        const double by[3], double squared, int found[CHUNK]) {
   int k = 0;
   for (int i = 0; i < n; i++) {
-    /* The difference first: so the two directions of a pair give the same distance to the last bit.
-     */
+    /* The difference is taken first, so that both directions of a pair give exactly the same
+     distance. */
     double a = p[i].x[0] - x[0] + by[0], b = p[i].x[1] - x[1] + by[1], c = p[i].x[2] - x[2] + by[2];
     found[k] = i;
     k += (a * a + b * b + c * c < squared) & (p + i != own);
@@ -266,7 +267,7 @@ static inline int near(const place *p, int n, const place *own, const double x[3
   return k;
 }
 
-/* Edges from the atoms of places [p, end) in the given image of the cell. */
+/* Edges from the atoms [p, end) in the given image of the cell. */
 static inline void edges_from(const place *p, const place *end, const place *receiver,
                               const int32_t image[3], const double cell[3][3], double squared,
                               row *to) {
@@ -302,7 +303,7 @@ static void edges_into(const clb_neighbours *l, const grid *g, const place *rece
            z < end && to->n <= most; z += run) {
         slot[2] = slot_of(g, 2, z, &image[2]);
         run = g->slots[2] - slot[2] < end - z ? g->slots[2] - slot[2]
-                                              : end - z; /* slots side by side in one image */
+                                              : end - z; /* adjacent slots in one image */
         int64_t first = slot_number(g, slot);
         edges_from(places + start[first], places + start[first + run], receiver, image, g->cell,
                    squared, to);
@@ -311,10 +312,10 @@ static void edges_into(const clb_neighbours *l, const grid *g, const place *rece
   }
 }
 
-/* Receivers come in the order of their places, whose neighbours are then near in memory.  Counts
-   edges into row_end[receiver], or, where these are known, fills the rows from row_end[receiver -
-   1] on.  Returns an atom with more than MAX_NEIGHBOURS, l->n where all have more than max_count
-   edges, -1 where all is well. */
+/* Receivers are processed in the sorted order, in which neighbours are close in memory. Counts
+   edges into row_end[receiver], or, if these are known, fills the rows from row_end[receiver - 1]
+   on. Returns an atom with more than MAX_NEIGHBOURS, l->n if there are more than max_count edges in
+   total, or -1 on success. */
 static int64_t all_edges(const clb_neighbours *l, const grid *g, const double *positions,
                          double squared, bool fill) {
   const place *places = l->array[PLACES];
@@ -365,7 +366,7 @@ static clb_status build(clb_neighbours *l, const grid *g, const double *position
   return CLB_OK;
 }
 
-/* ---- what the caller sees ---- */
+/* ---- public functions ---- */
 
 /* Checks the positions, and finds the ends of open directions. */
 static clb_status survey(clb_neighbours *l, const grid *g, const double *positions, double low[3],

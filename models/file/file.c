@@ -1,5 +1,4 @@
-/* models/file/file.c - reads a model's file: what its metadata say, what its tensors hold, and
-   whether the two agree. */
+/* models/file/file.c - reads a model's file and checks that its metadata and tensors agree. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -49,7 +48,7 @@ static int whole_of(reader *r, const char *key, int low, int high) {
   return (int)x;
 }
 
-/* Which of the words it is. */
+/* Index of the metadata's value among the allowed words. */
 static int choice_of(reader *r, const char *key, const char *first, const char *second) {
   const char *text = clb_model_text(r, key);
   if (!r->status && strcmp(text, first) != 0 && (!second || strcmp(text, second) != 0))
@@ -209,8 +208,8 @@ static void check_frequencies(reader *r) {
   }
 }
 
-/* Nothing in the file may be without a meaning: it would be of another model than the metadata's.
- */
+/* Unused tensors are an error: the file would hold a different model from the one that its metadata
+ describe. */
 static void check_all_used(reader *r) {
   for (int i = 0; i < clb_safetensors_size(r->file); i++)
     if (!r->used[i])
@@ -218,7 +217,7 @@ static void check_all_used(reader *r) {
                        clb_safetensors_at(r->file, i)->name);
 }
 
-/* Those that were multiplied, too. */
+/* Checks that all weights are finite, including products of tensors. */
 static void check_weights(reader *r) {
   for (int64_t i = 0; i < r->out->n_all_weights; i++)
     if (!isfinite(r->out->weights[i]))
@@ -278,7 +277,7 @@ static void read_first(reader *r) {
 
 /* ---- the readout ---- */
 
-/* All its matrices in one column. */
+/* Multiplies all its matrices into one column. */
 static void read_readout(reader *r) {
   clb_model_file *f = r->out;
   if (r->status) return;

@@ -47,8 +47,8 @@ int64_t clb_model_channels(const clb_irreps *irreps, const clb_term *of) {
 
 /* ---- a layer's irreps ---- */
 
-/* Path q, and the words that say it: the product holds the message's irrep, and has a channel for
-   each of the features'. */
+/* Checks path q: the product must contain the message's irrep, and the message must have one
+   channel per channel of the features. */
 static void check_path(reader *r, const char *key, const clb_model_layer *y, int q,
                        const char *words) {
   const clb_instruction *p = &y->path[q];
@@ -100,7 +100,7 @@ static void read_paths(reader *r, int n) {
         y->n_paths, n, y->message.n);
 }
 
-/* Whether the features of a layer are as docs/model-format.md has them. */
+/* Checks that the features of a layer are as described in docs/model-format.md. */
 static void check_irreps(reader *r, int n) {
   const clb_model_layer *y = &r->out->layer[n];
   const clb_irreps *parts[] = {&y->scalars, &y->gates, &y->gated};
@@ -142,7 +142,7 @@ static void check_irreps(reader *r, int n) {
     clb_model_refuse(r, "layers.%d.irreps_in is not layers.%d.irreps_out", n, n - 1);
 }
 
-/* Features that no tensor makes would be as many as the metadata say. */
+/* Refuses features that no tensor contributes to: their size would be whatever the metadata say. */
 static void check_reach(reader *r, int n) {
   const clb_model_layer *y = &r->out->layer[n];
   for (int t = 0; t < y->linear.n && !r->out->rms; t++) {
@@ -205,8 +205,8 @@ static void read_radial(reader *r, int n, bool fan_in, double scale) {
   }
 }
 
-/* Blocks of linear_2: the rows of one tensor are the messages' terms of that irrep, one after the
-   other. */
+/* Blocks of linear_2: the rows of one tensor are the message's terms of that irrep,
+   concatenated. */
 static void read_linear_2(reader *r, int n) {
   clb_model_layer *y = &r->out->layer[n];
   for (int to = 0; to < y->linear.n; to++) {

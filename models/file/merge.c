@@ -1,12 +1,12 @@
-/* models/file/merge.c - messages whose neighbours of one irrep lie in memory like one term, and the
-   blocks of linear_2 that this makes one. */
+/* models/file/merge.c - merges adjacent terms of one irrep in messages, and the corresponding
+   blocks of linear_2. */
 #include "models/file/file.h"
 
 static bool alike(const clb_term *a, const clb_term *b) {
   return a->l == b->l && a->parity == b->parity;
 }
 
-/* Terms that follow each other become one; `number` gets the new number of each. */
+/* Merges adjacent equal terms; `number` receives the new index of each. */
 static void merge_terms(const clb_irreps *from, clb_irreps *to, int *number) {
   *to = (clb_irreps){.dim = from->dim};
   for (int t = 0; t < from->n; t++) {
@@ -17,7 +17,7 @@ static void merge_terms(const clb_irreps *from, clb_irreps *to, int *number) {
   }
 }
 
-/* Blocks of terms that became one, if their rows follow each other; false: they do not. */
+/* Merges blocks of merged terms if their rows are contiguous; false: they are not. */
 static bool merge_blocks(const clb_model_layer *y, const int *number, clb_model_map *to) {
   const clb_model_map *map = &y->linear_2;
   to->n = 0;

@@ -1,5 +1,5 @@
-/* models/file/prune.c - drops what the energy does not need: in the last layer all but the even
-   scalars, unless a norm takes in the rest. */
+/* models/file/prune.c - drops what the energy does not need: everything but the even scalars in the
+   last layer, unless a norm depends on the rest. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,12 +7,12 @@
 
 static bool even_scalar(const clb_term *t) { return !t->l && t->parity > 0; }
 
-/* Rows of `from` columns become rows of `to`: their first ones. */
+/* Shortens rows of `from` columns to their first `to` columns. */
 static void narrow(double *w, int64_t rows, int64_t from, int64_t to) {
   for (int64_t i = 0; i < rows; i++) memmove(w + i * to, w + i * from, (size_t)to * sizeof *w);
 }
 
-/* Keeps the terms told; `number` gets the new number of each, -1 for those that go. */
+/* Keeps the marked terms; `number` receives the new index of each, -1 for those dropped. */
 static void keep_terms(clb_irreps *irreps, int *number) {
   clb_irreps kept = {0};
   for (int t = 0; t < irreps->n; t++) {
@@ -25,8 +25,8 @@ static void keep_terms(clb_irreps *irreps, int *number) {
   *irreps = kept;
 }
 
-/* Keeps the paths to messages that stay, and of the last matrix of the radial network their
-   columns. */
+/* Keeps the paths to the remaining messages, and their columns of the last matrix of the radial
+   network. */
 static void keep_paths(clb_model_file *f, clb_model_layer *y, const int *message) {
   double *w = f->weights + y->radial[f->n_radial - 1];
   const int64_t rows = y->radial_width[f->n_radial - 1], before = y->n_weights;
@@ -48,7 +48,7 @@ static void keep_paths(clb_model_file *f, clb_model_layer *y, const int *message
   y->n_weights = y->radial_width[f->n_radial] = to;
 }
 
-/* Of the blocks to `scalars` (a term of `linear` before) the first columns stay. */
+/* Keeps the first columns of the blocks to `scalars` (previously a term of `linear`). */
 static void keep_blocks(clb_model_file *f, clb_model_map *m, const clb_irreps *from,
                         const int *number, int scalars, int64_t copies, int64_t before,
                         int64_t after) {
@@ -84,7 +84,7 @@ clb_status clb_model_file_prune(clb_error_sink *error, clb_model_file *f) {
         .n = 1, .dim = (int32_t)wanted, .term = {{.mul = (int32_t)wanted, .parity = 1}}};
     y->gates = y->gated = (clb_irreps){0};
   } else {
-    y->message = *before; /* no message reaches them; nothing is worth dropping */
+    y->message = *before; /* no message reaches them; dropping is not worthwhile */
   }
   free(before);
   return CLB_OK;

@@ -1,5 +1,5 @@
-/* models/file/radial.c - the radial network on the host, in double precision, with its derivative:
-   what tables are made of. */
+/* models/file/radial.c - the radial network on the host, in double precision, with its derivative,
+   for making tables. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -17,8 +17,8 @@ struct clb_safetensors {
   char *path;
   unsigned char *bytes;
   size_t n, header;        /* bytes of the file and of its header */
-  json_t *json, *metadata; /* metadata: borrowed from json; NULL where there is none */
-  clb_tensor *tensors;     /* by begin */
+  json_t *json, *metadata; /* metadata: borrowed from json; NULL if there is none */
+  clb_tensor *tensors;     /* sorted by `begin` */
   int n_tensors;
 };
 
@@ -40,7 +40,7 @@ static clb_status open_regular(clb_error_sink *e, const char *path, FILE **f, si
   struct stat about;
   if (stat(path, &about)) return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: %s", path, strerror(errno));
   if (!S_ISREG(about.st_mode))
-    return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: not a file", path); /* opening a pipe would wait */
+    return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: not a file", path); /* opening a pipe would block */
   if (about.st_size < LENGTH_BYTES)
     return clb_fail(e, CLB_ERROR_ARGUMENT, "%s: not a safetensors file: shorter than 8 bytes",
                     path);
@@ -64,9 +64,8 @@ static clb_status read_bytes(clb_error_sink *e, const char *path, clb_safetensor
 
 /* ---- the header ---- */
 
-/* false: no memory.  *json is NULL where the text is wrong.  Where memory ends, jansson may say
-   that a token is wrong, or leave a byte of a string out and say nothing: so the text is read
-   twice. */
+/* false: no memory. *json is NULL if the text is invalid. When out of memory, jansson may report an
+   invalid token, or silently drop a byte of a string: therefore the text is parsed twice. */
 static bool parse(const char *text, size_t n, size_t flags, json_t **json, json_error_t *error) {
   json_t *one = json_loadb(text, n, flags, error), *two = json_loadb(text, n, flags, error);
   const bool same = one && two ? json_equal(one, two) : one == two;
@@ -80,7 +79,7 @@ static bool parse(const char *text, size_t n, size_t flags, json_t **json, json_
   return good;
 }
 
-/* Of what the file says, in a sentence: clb_fail leaves ends of lines and tabs. */
+/* Maximum bytes of the file's text in a message: clb_fail does not escape newlines and tabs. */
 enum { SHOWN = 200 };
 static const char *shown(const char *text, char out[SHOWN]) {
   snprintf(out, SHOWN, "%s", text);
@@ -134,7 +133,7 @@ static clb_status check_metadata(clb_error_sink *e, const clb_safetensors *file)
   return CLB_OK;
 }
 
-/* Shape and count; false where an extent is none or the count overflows. */
+/* Reads shape and count; false if an extent is invalid or the count overflows. */
 static bool read_shape(const json_t *shape, clb_tensor *t) {
   if (!json_is_array(shape) || json_array_size(shape) > CLB_TENSOR_RANK) return false;
   t->rank = (int)json_array_size(shape);
@@ -332,7 +331,7 @@ clb_status clb_safetensors_number(clb_error_sink *e, const clb_safetensors *file
   clb_status status = clb_safetensors_text(e, file, key, &text);
   if (status) return status;
   json_error_t error = {0};
-  json_t *number; /* unlike strtod, the same in every locale */
+  json_t *number; /* unlike strtod, independent of the locale */
   if (!parse(text, strlen(text), JSON_DECODE_ANY, &number, &error))
     return clb_fail(e, CLB_ERROR_MEMORY, "%s: no memory to read '%s' of its metadata", file->path,
                     key);

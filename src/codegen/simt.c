@@ -364,8 +364,8 @@ static void put_control(printer *p, const ir_ins *i) {
   p->depth += i->op != IR_END;
 }
 
-/* Whether the IR's sub-group is narrower than the vendor's, so that its shuffles and barriers need
-   masks. */
+/* Whether the IR's sub-group fits into one of the vendor's, so that the vendor's shuffles and
+   sub-group barriers can be used. */
 static bool narrow(const printer *p) {
   int lanes = p->k->lanes, most = p->dialect->language == CLB_LANGUAGE_CUDA ? 32 : 64;
   return p->dialect->language == CLB_LANGUAGE_OPENCL || (lanes <= most && !(lanes & (lanes - 1)));

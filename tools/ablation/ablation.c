@@ -88,8 +88,7 @@ static const char doc[] =
 
 /* ---- cases ---- */
 
-/* On a host's processor graphs are smaller, and rows fewer; where there is neither, the case is
-   left out. */
+/* On a CPU graphs are smaller and rows fewer; if there is neither, the case is skipped. */
 typedef struct {
   const char *kind, *problem, *layout, *graph, *cpu_graph;
   int64_t rows, cpu_rows;
@@ -124,7 +123,8 @@ static const entry quick_cases[] = {
     {"sequence", "nequip-water", "ir_mul", NULL, NULL, 64, 64, F | B},
 };
 
-/* Those of the list that are asked for: one for each pass, but a sequence goes forward and back. */
+/* The requested cases of the list: one per pass, except for a sequence, which runs forward and
+   backward. */
 static int list_cases(const ablation_options *o, const clb_device_info *info,
                       ablation_case *cases) {
   const entry *e = o->quick ? quick_cases : standard_cases,
@@ -151,8 +151,8 @@ typedef struct {
   ablation_file file;
 } run;
 
-static const double TOLERANCE =
-    2e-3; /* of f32, of the root mean square: sums of 100,000 terms, in another order */
+static const double TOLERANCE = 2e-3; /* tolerance in f32, relative to the root mean square: sums of
+                                         100,000 terms in different order */
 
 static const char *title(const ablation_case *c, char out[200]) {
   snprintf(out, 200, "%s %s %s%s%s %s", c->kind, c->problem, c->layout, c->graph ? " " : "",

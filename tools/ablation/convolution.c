@@ -1,11 +1,9 @@
-/* tools/ablation/convolution.c - a graph convolution from vectors of edges and a table of splines,
-   and the same put together from less.
-
-   Without receiver ownership a tensor product writes the message of each edge and these are summed
-   by receiver; backward g is gathered, and gradients of x are written for each edge and summed by
-   sender.  Without tables a matrix product makes the weights of each edge from HIDDEN numbers, as
-   the last layer of a radial network does.  These numbers h(r) are splines on the knots of the
-   table, so that both ways have the same weights but for rounding. */
+/* tools/ablation/convolution.c - a graph convolution with edge vectors and a table of splines, and
+   the same composed of simpler ops. Without receiver ownership a tensor product writes the message
+   of each edge, and these are summed by receiver; in the backward pass g is gathered, and gradients
+   of x are written per edge and summed by sender. Without tables a matrix product computes the
+   weights of each edge from HIDDEN numbers, like the last layer of a radial network. These numbers
+   h(r) are splines on the grid of the table, so that weights are the same up to rounding. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +17,9 @@ enum {
   HIDDEN = 64,
   SUM_COLUMNS = 1024,
   LONG_ROW = 256
-}; /* LONG_ROW: graphs split rows of more edges */
+}; /* LONG_ROW: graphs split rows with more edges than this */
 
-/* All that ways share. */
+/* Everything the ways share. */
 typedef struct {
   work *w;
   ablation_product_desc *d;
@@ -30,7 +28,7 @@ typedef struct {
   int degrees[16], n_degrees;
   int64_t y_stride;
   clb_graph *graph, *whole, *reverse,
-      *reverse_whole; /* whole: not split; reverse: by sender; NULL: not needed */
+      *reverse_whole; /* whole: rows not split; reverse: by sender; NULL: not needed */
   clb_buffer *table, *senders, *receivers;
   clb_rows x, v, r, h, slope, y, unit, matrix, weights, message, results, g_x, g_v, g_x_edge, g_y,
       g_r, g_w, g_h;
@@ -42,7 +40,7 @@ static double hidden(int k, double r) { return sin((1 + 0.05 * k) * r + k); }
 static double hidden_slope(int k, double r) { return (1 + 0.05 * k) * cos((1 + 0.05 * k) * r + k); }
 #define SPACING ((LAST_KNOT - FIRST_KNOT) / (KNOTS - 1))
 
-/* The spline and its derivative at r, as a table of h itself gives them. */
+/* The spline and its derivative at r, as from a table of h itself. */
 static void spline(int k, double r, float *value, float *slope) {
   double at = fmin(fmax(r, FIRST_KNOT), LAST_KNOT), h = SPACING;
   int i = (int)fmin((at - FIRST_KNOT) / h, KNOTS - 2);
@@ -211,7 +209,7 @@ static void call(piece *p, way *y, call_kind kind, clb_op *op, clb_pass pass, co
 
 static const clb_rows nothing;
 
-/* y of vectors, or their gradient by those. */
+/* y from vectors, or the gradient by vectors. */
 static void add_harmonics(piece *p, way *y, clb_pass pass) {
   const clb_spherical_harmonics_desc d = {.degrees = p->degrees,
                                           .n_degrees = p->n_degrees,
@@ -224,7 +222,7 @@ static void add_harmonics(piece *p, way *y, clb_pass pass) {
   else CALL(p, y, CALL_HARMONICS, op, pass, p->v, p->g_y, p->g_v);
 }
 
-/* Weights of edges from h, or gradients of h. */
+/* Weights of edges from h, or gradients by h. */
 static void add_layer(piece *p, way *y, clb_pass pass) {
   static const clb_instruction path = {0, 0, 0, CLB_UVW, 1, 1};
   char in[32], out[32];
@@ -239,7 +237,7 @@ static void add_layer(piece *p, way *y, clb_pass pass) {
   else CALL(p, y, CALL_PRODUCT, op, pass, p->h, one, p->matrix, p->g_w, p->g_h, nothing, nothing);
 }
 
-/* Sums over the edges of each row, in blocks of columns that a group has room for. */
+/* Sums over the edges of each row, in blocks of columns that fit a group. */
 static void add_sums(piece *p, way *y, clb_graph *graph, clb_rows edges, clb_rows sums,
                      int64_t columns) {
   static const clb_instruction path = {0, 0, 0, CLB_UVU, 1, 1};
@@ -290,8 +288,8 @@ static void add_by_length(piece *p, way *y) {
   CALL(p, y, CALL_PRODUCT, work_product(p->w, &d), CLB_FORWARD, p->g_r, p->unit, nothing, p->g_v);
 }
 
-/* What a gradient of weights adds to that of vectors, which a table gives at once: g_r = g_h .
-   dh/dr. */
+/* The contribution of the gradient by weights to that by vectors, which a table gives directly: g_r
+   = g_h . dh/dr. */
 static void complete(piece *p, way *y) {
   static const clb_instruction path = {0, 0, 0, CLB_UUW, 0, 1};
   char text[32];
@@ -377,7 +375,7 @@ static void make_ways(piece *p) {
   work_without(w, 0);
 }
 
-/* Weights of edges are there before anything is timed. */
+/* Computes the weights of edges before anything is timed. */
 static void make_weights(piece *p) {
   way once = {.without = ABLATIONS};
   add_layer(p, &once, CLB_FORWARD);

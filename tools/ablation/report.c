@@ -130,7 +130,7 @@ bool ablation_file_add(ablation_file *f, const char *device, const ablation_case
 
 /* ---- the table ---- */
 
-/* Returns how many cases there are. */
+/* Returns the number of cases. */
 static int mean_ratio(const ablation_file *f, const char *device, ablation what, double *mean) {
   size_t i, k;
   json_t *row, *one;

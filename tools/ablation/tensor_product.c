@@ -1,4 +1,4 @@
-/* tools/ablation/tensor_product.c - a tensor product of rows side by side, and a short sequence of
+/* tools/ablation/tensor_product.c - a tensor product of independent rows, and a short sequence of
    calls on few rows. */
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static clb_op *product(work *w, const ablation_product_desc *d, unsigned passes,
   return op;
 }
 
-/* Operands and results in the order of the call: which of x, y, w, z each is like. */
+/* Operands and results in the order of the call: the one of x, y, w, z whose shape each has. */
 static const char *const letters[] = {
     [CLB_FORWARD] = "xyw>z", [CLB_BACKWARD] = "xywz>xyw", [CLB_DOUBLE_BACKWARD] = "xywzxyw>xywz"};
 

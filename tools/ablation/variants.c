@@ -1,5 +1,5 @@
-/* tools/ablation/variants.c - what `clebsch ablation` makes on a device, runs, compares and times.
- */
+/* tools/ablation/variants.c - creates ops and data of `clebsch ablation` on a device, runs,
+ compares and times them. */
 #include "tools/ablation/ablation.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ const char *const ablation_names[ABLATIONS] = {[NO_WIDE_ACCESSES] = "wide aligne
                                                [NO_REPLAY] = "record and replay",
                                                [NO_OPTIMISATION] = "all of them"};
 
-/* ---- things ---- */
+/* ---- ops and data ---- */
 
 static bool may(work *w, int n) {
   if (!w->status && n == MOST_THINGS) fatal("ablation: more than %d things in a case", MOST_THINGS);
@@ -66,7 +66,7 @@ static clb_buffer *make_buffer(work *w, uint64_t bytes) {
   return w->buffer[w->n_buffers++];
 }
 
-/* One block of numbers over and over. */
+/* Fills a buffer with one block of numbers, repeated. */
 static clb_status fill(clb_buffer *b, int64_t n, uint64_t seed) {
   enum { BLOCK = 1048573 };
   int64_t block = n < BLOCK ? n : BLOCK;
@@ -178,7 +178,7 @@ static bool same(const way *a, const way *b) {
   return all;
 }
 
-/* Others are compared with the first two ways at most: these stay. */
+/* Other ways are compared with one of the first two, which are kept. */
 static void leave_out_same(work *w) {
   int n = 1;
   for (int i = 1; i < w->n_ways; i++)
@@ -195,7 +195,7 @@ static int64_t compared_rows(const output *o) {
   return o->n < COMPARED_ROWS ? o->n : COMPARED_ROWS;
 }
 
-/* The first rows, and others spread over the rest. */
+/* The first rows, and others spread over the remaining ones. */
 static clb_status take_results(const work *w, float *to) {
   clb_status status = CLB_OK;
   for (int i = 0; i < w->n_outputs; i++) {
@@ -208,7 +208,7 @@ static clb_status take_results(const work *w, float *to) {
   return status;
 }
 
-/* Rows that are not written must not look right. */
+/* Overwrites results, so that rows that are not written do not look correct. */
 static clb_status spoil(const work *w) {
   enum { PIECE = 1 << 20 };
   unsigned char *nan = allocate(PIECE, 1);
@@ -232,7 +232,7 @@ static double difference(const work *w, const float *found, const float *wanted)
     for (int64_t k = 0; k < n; k++) {
       double d = fabs((double)found[k] - (double)wanted[k]);
       squares += (double)wanted[k] * (double)wanted[k];
-      if (!(d <= most)) most = d; /* also what is no number */
+      if (!(d <= most)) most = d; /* also true for NaN */
     }
     double error = most / sqrt(squares / (double)(n ? n : 1));
     if (n && !(error <= worst)) worst = error;
@@ -241,7 +241,7 @@ static double difference(const work *w, const float *found, const float *wanted)
   return worst;
 }
 
-/* Runs all of a way once, as it is timed. */
+/* Runs the timed part of a way once. */
 static clb_status run_once(work *w, way *y) {
   clb_status status = spoil(w);
   if (!status && y->replayed) {
@@ -286,8 +286,8 @@ static clb_status time_batch(const work *w, const way *y, int launches, double *
   return status;
 }
 
-/* All ways in turns, so that what else the machine does meets all; ratios are those of the least
-   times, which it lengthens least. */
+/* Times all ways alternately, so that other load on the machine affects all of them; ratios use
+   minimum times, which are affected least. */
 static clb_status time_ways(work *w, double seconds, const char *label) {
   static double of[MOST_WAYS][MOST_ROUNDS];
   int launches[MOST_WAYS], rounds = 0;

@@ -1,5 +1,5 @@
-/* tools/bench/bench.c - `clebsch bench`: time, bytes and errors of an op, against the device's own
-   ceilings. */
+/* tools/bench/bench.c - `clebsch bench`: time, bytes and errors of an op, relative to the device's
+   own peaks. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "tools/bench/suite.h"
 
 typedef struct {
-  int64_t rows; /* 0: what the op says */
+  int64_t rows; /* 0: the op's default */
 } bench_options;
 
 typedef struct {
@@ -20,7 +20,7 @@ typedef struct {
   bench_options options;
   json_t *rows; /* NULL: a table */
   table table;
-  bool headed; /* the table of this device has its heading */
+  bool headed; /* the heading of this device's table has been printed */
 } bench;
 
 enum { KEY_SUITE = 400 };
@@ -30,7 +30,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   switch (key) {
     case KEY_SUITE:
       argp_error(state, "write --suite in full");
-      return 0; /* else bench_main has seen it */
+      return 0; /* otherwise bench_main has handled it */
     case 'n': o->rows = whole_number(state, "--rows", arg, 1, INT64_C(1) << 40); return 0;
     default: return ARGP_ERR_UNKNOWN;
   }

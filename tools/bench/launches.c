@@ -1,4 +1,4 @@
-/* tools/bench/launches.c - `clebsch bench launches`: time of small ops, the host's and all of it,
+/* tools/bench/launches.c - `clebsch bench launches`: host time and total time of small ops,
    submitted one by one and replayed from a recording. */
 #include "tools/bench/launches.h"
 
@@ -11,9 +11,9 @@
 #include "tools/ops/tensor_product_problems.h"
 #include "tools/measure/timing.h"
 
-enum { OPS = 20 }; /* of one batch, which ends with a wait */
+enum { OPS = 20 }; /* ops per batch, which ends with a wait */
 enum { FEWEST = 20, MOST = 400 };
-static const double SECONDS = 0.4; /* for one line, unless that is less than FEWEST batches */
+static const double SECONDS = 0.4; /* per line, unless that is less than FEWEST batches */
 static const int64_t all_rows[] = {64, 512, 4096};
 
 /* One op, its operands and a recording of OPS times the op. */
@@ -110,10 +110,10 @@ static void forget(small_op *s) {
 enum { DIRECT, REPLAYED, WAYS };
 typedef struct {
   double host[WAYS],
-      wall[WAYS]; /* seconds of one op: until all are submitted, until all are done */
+      wall[WAYS]; /* seconds per op: until all are submitted, until all have finished */
 } costs;
 
-/* Both ways in turn, so that what else the machine does meets both. */
+/* Times both ways alternately, so that other load on the machine affects both. */
 static clb_status time_ways(const small_op *s, costs *c) {
   static double host[WAYS][MOST], wall[WAYS][MOST];
   clb_status status = CLB_OK;

@@ -21,7 +21,7 @@
 typedef struct {
   const char *suite, *out, *only;
   bool list, restart;
-  int n_devices; /* 0: all that run */
+  int n_devices; /* 0: all devices that can run */
   const char *devices[MAX_DEVICES];
 } suite_options;
 
@@ -90,8 +90,8 @@ bool suite_asked(int argc, char **argv) {
   return false;
 }
 
-/* ---- a folder of its own, for caches and temporary files: nothing is found there, and nothing is
-   left behind ---- */
+/* ---- a separate folder for caches and temporary files, empty at first and removed at the end
+   ---- */
 
 static char folder[4096];
 
@@ -106,8 +106,8 @@ static void remove_folder(void) {
 }
 
 static bool make_folder(void) {
-  /* Drivers keep nothing of an earlier run either: it would make the first compilation look short.
-   */
+  /* Drivers' caches are redirected, too: results of an earlier run would make the first compilation
+   look short. */
   static const char *const variables[][2] = {
       {"TMPDIR", folder},          {"POCL_CACHE_DIR", folder},    {"POCL_KERNEL_CACHE", "0"},
       {"CUDA_CACHE_DISABLE", "1"}, {"NEO_CACHE_PERSISTENT", "0"}, {"AMD_COMGR_CACHE", "0"}};
@@ -125,8 +125,7 @@ static bool make_folder(void) {
   return true;
 }
 
-/* The cache of kernels from here on: a folder for each kernel, so that none finds what another
-   left. */
+/* Selects the kernel cache: a folder per kernel, so that none finds the results of another. */
 static void choose_cache(const char *device, const suite_job *job) {
   static const char unsafe[] = "/:@ ";
   char path[sizeof folder + 256];
@@ -139,11 +138,11 @@ static void choose_cache(const char *device, const suite_job *job) {
   setenv("CLB_CACHE_DIR", path, 1);
 }
 
-static volatile sig_atomic_t stopped; /* the signal that asks for the end */
+static volatile sig_atomic_t stopped; /* the signal that requested the end */
 
 static void stop(int signal_number) { stopped = signal_number; }
 
-static void heed_signals(void) { /* once: a second signal kills */
+static void heed_signals(void) { /* only once: a second signal kills */
   const struct sigaction action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
@@ -163,11 +162,11 @@ typedef struct {
   suite_file file;
   int n_devices;
   device device[MAX_DEVICES];
-  char *found[MAX_DEVICES]; /* names, of o.devices */
+  char *found[MAX_DEVICES]; /* names, for o.devices */
   table table;
-  int64_t jobs, done; /* of all devices */
+  int64_t jobs, done; /* for all devices */
   double work, work_done,
-      started; /* of the device at hand: bytes, about, of this run; seconds_now() */
+      started; /* of the current device: approximate bytes of this run; seconds_now() */
   int failed;
 } suite;
 
@@ -219,7 +218,7 @@ static json_t *describe(const clb_device_info *info) {
   return d;
 }
 
-static json_t *entry_of(const suite *s, const char *name) { /* of the file */
+static json_t *entry_of(const suite *s, const char *name) { /* in the file */
   size_t i;
   json_t *d;
   json_array_foreach(s->file.devices, i,
@@ -227,7 +226,7 @@ static json_t *entry_of(const suite *s, const char *name) { /* of the file */
   return NULL;
 }
 
-/* Measures its ceilings, unless the file has them. */
+/* Measures its peaks, unless the file has them. */
 static bool know_device(suite *s, device *d) {
   json_t *entry = entry_of(s, d->info.name);
   double launch;
@@ -249,7 +248,7 @@ static bool know_device(suite *s, device *d) {
 
 /* ---- jobs ---- */
 
-/* From the cache, in a context that knows nothing yet. */
+/* Compile time with a warm cache, in a new context. */
 static double warm_seconds(const measurement *m, const char *name) {
   clb_context *ctx = NULL;
   clb_op *op = NULL;
@@ -280,7 +279,7 @@ static void label_job(const suite *s, const char *name, char label[NAME_BYTES]) 
   snprintf(label + n, (size_t)(NAME_BYTES - n), "%s", name);
 }
 
-/* false: not even the file can be written. */
+/* false: the file cannot be written. */
 static bool do_job(suite *s, device *d, const suite_job *job) {
   char name[NAME_BYTES], label[NAME_BYTES];
   const measurement m = {.op = job->problem->op,
@@ -297,7 +296,7 @@ static bool do_job(suite *s, device *d, const suite_job *job) {
   name_job(job, name);
   label_job(s, name, label);
   choose_cache(d->info.name, job);
-  clb_context *ctx = NULL; /* a new one knows no kernels yet */
+  clb_context *ctx = NULL; /* a new context has no kernels yet */
   if (clb_context_create(d->info.name, &ctx))
     return warn("%s: %s", d->info.name, ctx ? clb_error(ctx) : "out of memory"),
            clb_context_destroy(&ctx), false;
@@ -307,7 +306,7 @@ static bool do_job(suite *s, device *d, const suite_job *job) {
   else if (!status && !stopped) warm = warm_seconds(&m, d->info.name);
   bool good = true, too_large = status == CLB_ERROR_MEMORY && job->problem->graph;
   const char *trouble = r.trouble ? r.trouble : clb_status_text(status);
-  if (stopped) good = true; /* and this one does not count */
+  if (stopped) good = true; /* and this job does not count */
   else if (too_large) warn("left out: %s: %s", name, trouble);
   else {
     bool wrong = !status && r.runs && !is_correct(&r);
@@ -322,7 +321,7 @@ static bool do_job(suite *s, device *d, const suite_job *job) {
   return good;
 }
 
-/* About what a job costs, in bytes. */
+/* Approximate cost of a job in bytes. */
 static double work_of(const suite_job *job) {
   return job->problem->bytes[job->pass] * (job->dtype == CLB_F64 ? 2 : 1) + 1e9;
 }
@@ -386,7 +385,7 @@ static bool run_jobs(suite *s) {
   return suite_file_write(&s->file, good) && good;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole run ---- */
 
 static bool show_job(suite *s, device *d, const suite_job *job) {
   char name[NAME_BYTES];

@@ -103,7 +103,7 @@ static const char *text(const json_t *object, const char *key) {
   return s ? s : "";
 }
 
-/* Complains of a device of `some` that `all` does not have. */
+/* Prints a message if a device of `some` is not in `all`. */
 static bool among(const suite_file *f, const json_t *some, const json_t *all, const char *what) {
   static const char *const keys[] = {"name", "backend", "vendor", "description", "driver", NULL};
   size_t i, k;
@@ -173,7 +173,7 @@ static bool has_rows(const json_t *row, const suite_job *job) {
              job->problem->rows[job->pass] >> halved;
 }
 
-/* Its place among the results; -1: none. */
+/* Its index among the results; -1: none. */
 static int place_of(const suite_file *f, const suite_job *job) {
   static const char *const keys[] = {"op",   "problem", "graph",  "options",
                                      "pass", "dtype",   "device", NULL};
@@ -187,14 +187,15 @@ static int place_of(const suite_file *f, const suite_job *job) {
 }
 
 const json_t *suite_file_result(const suite_file *f, const suite_job *job) {
-  const json_t *row = json_array_get(f->results, (size_t)place_of(f, job)); /* -1: beyond the end */
+  const json_t *row = json_array_get(f->results, (size_t)place_of(f, job)); /* -1 is beyond the
+                                                                               end */
   return json_object_get(row, "failed") ? NULL : row;
 }
 
 bool suite_file_compiled(const suite_file *f, const suite_job *job, double *cold, double *warm) {
   static const char *const keys[] = {
       "op",    "problem", "options", "pass",
-      "dtype", "device",  NULL}; /* a kernel does not know its graph */
+      "dtype", "device",  NULL}; /* a kernel does not depend on its graph */
   json_t *head = head_of(job), *row;
   bool found = false;
   size_t i;

@@ -1,5 +1,5 @@
-/* tools/bench/suite_list.c - what `bench --suite` times: ops, each with a problem, and how often.
- */
+/* tools/bench/suite_list.c - what `bench --suite` times: ops, each with a problem, and their
+ sizes. */
 #include "tools/bench/suite_list.h"
 
 #include <stdio.h>
@@ -14,9 +14,9 @@ const char suite_names[] = "standard, graphs or quick";
 /* ---- the suites ---- */
 
 typedef struct {
-  const char *op, *problem; /* problem: of harmonics, lmax */
+  const char *op, *problem; /* problem: for harmonics, lmax */
   const char *graph, *options;
-  int64_t rows; /* 0: what the op says */
+  int64_t rows; /* 0: the op's default */
 } entry;
 
 enum { F32_ONLY = 1u << CLB_F32, BOTH = F32_ONLY | 1u << CLB_F64, MAX_ENTRIES = 256 };
@@ -89,7 +89,7 @@ static void add_quick(entries *e) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) add(e, all[i]);
 }
 
-/* ---- what is left of them ---- */
+/* ---- selection ---- */
 
 enum { OP, PROBLEM, GRAPH, OPTIONS, PASS, DTYPE, KINDS };
 
@@ -98,7 +98,7 @@ static void words_of(const entry *e, const char *words[KINDS]) {
   words[OPTIONS] = e->options;
 }
 
-/* Is the word in `only`, up to a comma? */
+/* Whether the word is in `only`, delimited by commas. */
 static bool listed(const char *only, const char *word) {
   size_t n = word ? strlen(word) : 0;
   for (const char *s = only; n && s; s = strchr(s, ',') ? strchr(s, ',') + 1 : NULL)
@@ -129,7 +129,7 @@ static int kind_of(const entries *e, const char *word) {
   return KINDS;
 }
 
-/* Drops what has no word of a kind that `only` has words of. */
+/* Keeps an entry unless `only` has words of some kind and none of them matches. */
 static bool keep(entries *e, const char *suite, const char *only) {
   bool kinds[KINDS + 1] = {false};
   int n = 0;
@@ -188,7 +188,7 @@ static void add_sizes(suite_problem *p, int64_t rows) {
   }
 }
 
-/* How many edges a graph has; negative: it cannot be made, as is said once. */
+/* The number of edges of a graph; negative: it cannot be made, which is reported once. */
 static int64_t edges_of(suite_list *list, const char *graph) {
   tool_graph g;
   char error[2048];

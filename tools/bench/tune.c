@@ -1,5 +1,5 @@
 /* tools/bench/tune.c - `clebsch tune`: measures which schedule of an op's kernels is the fastest,
-   and says what that gains. */
+   and reports the gain. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "tools/ops/tensor_product_problems.h"
 
 typedef struct {
-  const char *from, *to; /* files of wisdom */
+  const char *from, *to; /* wisdom files */
   bool again;
 } tune_options;
 
@@ -36,14 +36,14 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 enum { DEVICE, PROBLEM, PASS, DTYPE, ESTIMATE, MS, RATIO, SCHEDULE, COLUMNS };
 
-/* Whether the list of settings has this word of so many characters. */
+/* Whether the list of settings contains this word of n characters. */
 static bool has_word(const char *list, const char *word, size_t n) {
   for (const char *s = list; *s; s += strcspn(s, " "), s += *s == ' ')
     if (!strncmp(s, word, n) && (s[n] == ' ' || !s[n] || word[n - 1] == '=')) return true;
   return false;
 }
 
-/* What is set otherwise than in the estimate; settings that are 0 are not in the lists. */
+/* The settings that differ from the estimate; the lists do not contain settings that are 0. */
 static void differences(const clb_tuning *t, char *out, size_t size) {
   out[0] = 0;
   for (const char *s = t->schedule; *s; s += strcspn(s, " "), s += *s == ' ') {
@@ -174,7 +174,7 @@ static int one_problem(tune *u, int argc, char **argv) {
   return status;
 }
 
-/* Where the argument stands that names all problems; 0: nowhere. */
+/* Position of the argument that selects all problems; 0: none. */
 static int all_problems(int argc, char **argv) {
   for (int i = 1; i < argc; i++)
     if (!strcmp(argv[i], "--problem=all") ||

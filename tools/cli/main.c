@@ -17,7 +17,7 @@ static const struct {
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 typedef struct {
-  int command, first; /* index in argv of the command's name */
+  int command, first; /* index of the command's name in argv */
 } choice;
 
 static void refuse_command(struct argp_state *state, const char *name) {
@@ -38,11 +38,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     if (!strcmp(arg, commands[c->command].name)) break;
   if (c->command == COMMANDS) refuse_command(state, arg);
   c->first = state->next - 1;
-  state->next = state->argc; /* the rest is the command's */
+  state->next = state->argc; /* the other arguments belong to the command */
   return 0;
 }
 
-/* Puts the commands before what the help says behind the options. */
+/* Inserts the list of commands before the help text that follows the options. */
 static char *complete_help(int key, const char *text, void *input) {
   (void)input;
   if (key != ARGP_KEY_HELP_POST_DOC) return (char *)text;

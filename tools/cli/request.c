@@ -1,4 +1,4 @@
-/* tools/cli/request.c - what `source` and `bench` are asked: an op, its problem, passes, dtypes,
+/* tools/cli/request.c - the arguments of `source` and `bench`: an op, its problem, passes, dtypes,
    devices. */
 #include "tools/cli/request.h"
 
@@ -36,7 +36,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   }
 }
 
-/* Says behind the help, while no op is named, which there are. */
+/* Appends the list of ops to the help if no op is named. */
 static char *complete_help(int key, const char *text, void *input) {
   if (key != ARGP_KEY_HELP_EXTRA) return (char *)text;
   const inputs *in = input;
@@ -52,7 +52,7 @@ static char *complete_help(int key, const char *text, void *input) {
 void request_parse(request *r, int argc, char **argv, const struct argp *own_argp, void *own,
                    const char *doc) {
   const tool_op *op =
-      op_among(argc, argv); /* its options come with it; the parser then meets the name again */
+      op_among(argc, argv); /* it determines the options; the parser then sees the name again */
   struct argp_child children[CHILDREN + 1] = {[OWN] = {own_argp, 0, NULL, 0},
                                               [DEVICES] = {&device_argp, 0, NULL, 0},
                                               [KERNELS] = {&kernel_argp, 0, NULL, 0}};

@@ -1,4 +1,4 @@
-/* tools/cli/tool.c - options, names, sentences, tables and JSON of the command. */
+/* tools/cli/tool.c - options, names, messages, tables and JSON of the command. */
 #include "tools/cli/tool.h"
 
 #include <errno.h>
@@ -15,9 +15,9 @@ const char *const dtype_names[DTYPES] = {"f64", "f32", "f16", "bf16"};
 const char *const pass_names[PASSES] = {"forward", "backward", "double_backward",
                                         "triple_backward"};
 
-/* ---- sentences ---- */
+/* ---- messages ---- */
 
-/* Names and values in it are those of files. */
+/* Names and values in it may come from files. */
 static void sentence(const char *format, va_list args) {
   clb_text t = {0};
   clb_text_vadd(&t, format, args);
@@ -44,7 +44,7 @@ void fatal(const char *format, ...) {
 }
 
 void tell_note(const clb_context *ctx) {
-  static bool told; /* of the process: the folder is the same for all its contexts */
+  static bool told; /* per process, because the folder is the same for all contexts */
   const char *note = clb_context_note(ctx);
   if (note && !told) warn("%s", note);
   told |= note != NULL;
@@ -149,7 +149,7 @@ int64_t whole_number(const struct argp_state *state, const char *option, const c
   return (int64_t)x;
 }
 
-bool is_interpreter(const clb_device_info *info) { /* cpu describes itself */
+bool is_interpreter(const clb_device_info *info) { /* the cpu backend's own description */
   return !strcmp(info->backend, "cpu") && strstr(info->description, "interpreter");
 }
 
@@ -174,7 +174,7 @@ int on_each_device(const device_options *devices,
 
 /* ---- tables ---- */
 
-static int columns_of(const char *s) { /* of UTF-8 text */
+static int columns_of(const char *s) { /* columns of UTF-8 text */
   int n = 0;
   for (; *s; s++) n += (*s & 0xc0) != 0x80;
   return n;
@@ -186,7 +186,7 @@ void table_fit(table *t, int column, const char *cell) {
 }
 
 static void line(const table *t, const char *const cells[], int skip) {
-  int behind = 0; /* blanks owed: none is printed at the end of a line */
+  int behind = 0; /* pending spaces: none are printed at the end of a line */
   for (int i = 0; i < t->n; i++) {
     bool right = t->titles[i][0] == '>';
     const char *cell = cells[i] + (right ? skip : 0);
@@ -210,8 +210,8 @@ void table_line(const table *t, const char *const cells[]) {
 
 /* ---- JSON ---- */
 
-/* jansson tells lack of memory as a mistake in the text, and leaves letters of strings out without
-   a word. */
+/* jansson reports lack of memory as an error in the text, and silently drops characters of
+   strings. */
 static void *json_memory(size_t bytes) {
   void *p = malloc(bytes);
   if (!p) fatal("out of memory (%zu bytes for JSON)", bytes);

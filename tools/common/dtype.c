@@ -1,4 +1,4 @@
-/* tools/common/dtype.c - f64, f32, f16 and bf16 as they lie in memory. */
+/* tools/common/dtype.c - f64, f32, f16 and bf16 in memory. */
 #include "tools/common/dtype.h"
 
 #include <math.h>
@@ -25,9 +25,9 @@ static uint16_t half_from(half_format f, double x) {
   x = fabs(x);
   if (isfinite(x) && x > ldexp(1, f.least)) frexp(x, &e), e -= 1;
   double ulps = isfinite(x) ? nearbyint(ldexp(x, f.fraction - e))
-                            : INFINITY; /* the fraction with its leading 1 where normal */
+                            : INFINITY; /* the fraction, with its leading 1 if normal */
   if (!(ulps < 0x1p20) || e > 1 - f.least) return (uint16_t)(sign | infinite);
-  /* Counting in units of the last place goes on evenly from one exponent to the next. */
+  /* Counting in units of the last place is continuous across exponents. */
   unsigned bits = (unsigned)ulps + ((unsigned)(e - f.least) << f.fraction);
   return (uint16_t)(sign | (bits < infinite ? bits : infinite));
 }

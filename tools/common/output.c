@@ -13,7 +13,7 @@
 
 #include "tools/cli/tool.h"
 
-/* ---- which file a path is ---- */
+/* ---- identity of files ---- */
 
 static char *joined(const char *a, size_t n, const char *b) {
   const size_t m = strlen(b);
@@ -23,13 +23,13 @@ static char *joined(const char *a, size_t n, const char *b) {
   return path;
 }
 
-/* The length of its folder's name, the last slash included; 0: the folder at hand. */
+/* The length of its folder's name, including the last slash; 0: the current folder. */
 static size_t folder_length(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* Where links lead to, also to a file that is not there yet. */
+/* The target of links, also if the file does not exist yet. */
 static char *target_of(const char *path) {
   enum { MOST_LINKS = 40 };
   char *at = joined(path, strlen(path), "");
@@ -48,9 +48,9 @@ static char *target_of(const char *path) {
 }
 
 typedef struct {
-  bool known, there; /* known: it can be told from others */
+  bool known, there; /* known: it can be distinguished from others */
   dev_t device;
-  ino_t number; /* of the file, or of the folder that it is to come to */
+  ino_t number; /* of the file, or of the folder in which it will be created */
   char name[NAME_MAX + 1];
 } identity;
 
@@ -89,14 +89,14 @@ static identity standard_output(void) {
   return d;
 }
 
-/* ---- before any work ---- */
+/* ---- checks before any work ---- */
 
-/* One that does not exist is made and removed. */
+/* If it does not exist, it is created and removed. */
 static bool try_growing(const char *path) {
   struct stat about;
   const bool there = !stat(path, &about);
   if (there && (S_ISFIFO(about.st_mode) || S_ISSOCK(about.st_mode)))
-    return true; /* to open is to wait for its reader */
+    return true; /* opening it would wait for a reader */
   const int fd =
       open(path, there ? O_WRONLY | O_CLOEXEC | O_NOCTTY : O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL,
            0666);
@@ -134,7 +134,7 @@ static bool has_its_own(const named_file *files, int i) {
 }
 
 bool outputs_ready(const named_file *files, int n) {
-  signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error of a write like any other */
+  signal(SIGXFSZ, SIG_IGN); /* exceeding the file size limit should be an ordinary write error */
   for (int i = 0; i < n; i++)
     if (files[i].path && files[i].use != FILE_INPUT && !has_its_own(files, i)) return false;
   for (int i = 0; i < n; i++) {
@@ -162,18 +162,18 @@ void folder_flush(const char *path) {
   free(target);
 }
 
-/* errno is of what failed first. */
+/* errno is that of the first failure. */
 static bool write_to(FILE *f, bool (*write)(FILE *f, const void *user), const void *user) {
   errno = 0;
   return write(f, user) && !fflush(f) && !ferror(f) && !fsync(fileno(f));
 }
 
-/* A file without a name, which goes with this process; -1: this file system has none. */
+/* An unnamed file, which disappears with this process; -1: not supported by this file system. */
 static int open_nameless(const char *folder) {
   return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
 }
 
-/* The temporary name, which is there for no longer than a rename takes. */
+/* Gives it a temporary name, which exists no longer than a rename takes. */
 static bool give_name(int fd, const char *target, char *temporary) {
   char from[40];
   const size_t n = strlen(target) + 1;
@@ -194,7 +194,7 @@ static int open_named(char *temporary) {
   return fd;
 }
 
-/* Allocates nothing: a file that is there is never told as a failure for lack of memory. */
+/* Allocates nothing, so that lack of memory is never reported after the file has been replaced. */
 static bool replace(const char *path, const char *target, const char *folder, char *temporary,
                     bool (*write)(FILE *f, const void *user), const void *user) {
   struct stat there;

@@ -7,7 +7,7 @@
 enum { WIDTH = 440, LEFT = 58, RIGHT = 14, TOP = 58, PANEL = 130, GAP = 42, BOTTOM = 50 };
 
 typedef struct {
-  double low, high, step; /* of ticks; low and high are multiples of it for y */
+  double low, high, step; /* step: between ticks; for y, low and high are multiples of it */
   int decimals;
 } axis;
 

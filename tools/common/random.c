@@ -1,4 +1,4 @@
-/* tools/common/random.c - random numbers that are the same everywhere. */
+/* tools/common/random.c - random numbers that are the same on all machines. */
 #include "tools/common/random.h"
 
 double random_number(uint64_t *seed) { /* splitmix64 */

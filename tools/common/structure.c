@@ -49,8 +49,8 @@ bool structure_want_line(reader *r, const char *what) {
   return r->error[0] ? false : structure_fail(r, "the file ends here, before %s", what);
 }
 
-/* Columns [first, last] of the line, counted from 1 as the formats do, without blanks around them.
- */
+/* Columns [first, last] of the line, counted from 1 as in the formats, without surrounding
+ blanks. */
 static const char *columns(const char *line, int first, int last, char field[MAX_FIELD]) {
   size_t n = strlen(line), begin = (size_t)first - 1, end = (size_t)last < n ? (size_t)last : n;
   while (begin < end && isspace((unsigned char)line[begin])) begin++;
@@ -99,7 +99,7 @@ int64_t structure_count(const char *text) {
 
 bool structure_add(reader *r, int32_t element, const double x[3]) {
   structure *s = r->s;
-  if (s->n == r->capacity) { /* by what was read, never by what a file says of itself */
+  if (s->n == r->capacity) { /* grows with what has been read, never by what a file claims */
     int64_t capacity = r->capacity ? 2 * r->capacity : 256;
     double *positions = realloc(s->positions, (size_t)capacity * 3 * sizeof *positions);
     if (positions) s->positions = positions;
@@ -120,16 +120,16 @@ int32_t structure_element(const char *symbol) {
   return 0;
 }
 
-/* The element of an atom that has a name only: an ion is called like its residue, all others start
-   with their element's letter. */
+/* The element of an atom that has only a name: an ion has the name of its residue, all other names
+   start with the element's letter. */
 static int32_t element_of_name(const char *name, const char *residue) {
   char symbol[MAX_FIELD];
   snprintf(symbol, sizeof symbol, "%s", name + strspn(name, "0123456789"));
   const size_t letters = strlen(symbol);
   if (*residue && !strcasecmp(name, residue))
-    symbol[strcspn(symbol, "0123456789+-")] = 0; /* of "Na+", "CA2+" the charge */
+    symbol[strcspn(symbol, "0123456789+-")] = 0; /* drops the charge of "Na+", "CA2+" */
   else if (letters == 2 && !strncasecmp(symbol, residue, 2) && structure_element(symbol))
-    return 0; /* CL of CLA: chlorine, or a carbon? */
+    return 0; /* CL of CLA: chlorine or carbon? */
   else if (*symbol) symbol[1] = 0;
   return structure_element(symbol);
 }
@@ -140,8 +140,8 @@ static bool no_element(reader *r, const char *name, const char *residue) {
 
 /* ---- GROMACS: nm ---- */
 
-/* Columns: 6-10 residue, 11-15 atom, from 21 on three coordinates as wide as their points are
-   apart. */
+/* Columns: 6-10 residue, 11-15 atom, from 21 on three coordinates, as wide as the distance of their
+   decimal points. */
 static bool read_gro_atom(reader *r) {
   char name[MAX_FIELD], residue[MAX_FIELD], field[MAX_FIELD];
   size_t n = strlen(r->line);
@@ -173,7 +173,7 @@ static bool read_gro(reader *r) {
     if (!structure_want_line(r, what) || !read_gro_atom(r)) return false;
   }
   if (!structure_want_line(r, "the box")) return false;
-  /* v1(x) v2(y) v3(z) v1(y) v1(z) v2(x) v2(z) v3(x) v3(y); all 0 where there is no box */
+  /* v1(x) v2(y) v3(z) v1(y) v1(z) v2(x) v2(z) v3(x) v3(y); all 0 if there is no box */
   static const int place[9] = {0, 4, 8, 1, 2, 3, 5, 6, 7};
   double box[9] = {0};
   int found = structure_numbers(r->line, 9, box);
@@ -194,7 +194,7 @@ static bool read_gro(reader *r) {
 
 /* ---- PDB ---- */
 
-/* a along x, b in the plane of x and y. */
+/* a is along x, b in the xy plane. */
 static bool read_cryst1(reader *r) {
   static const struct {
     int first, last;
@@ -208,7 +208,7 @@ static bool read_cryst1(reader *r) {
                             "CRYST1 has three lengths over 0 and three angles between 0 and 180 in "
                             "columns 7 to 54, not '%s'",
                             field);
-  if (v[0] == 1 && v[1] == 1 && v[2] == 1) return true; /* of structures without a cell */
+  if (v[0] == 1 && v[1] == 1 && v[2] == 1) return true; /* used for structures without a cell */
   for (int i = 0; i < 3; i++) c[i] = v[3 + i] == 90 ? 0 : cos(v[3 + i] * acos(-1) / 180);
   double s = sqrt(1 - c[2] * c[2]), x = c[1], y = (c[0] - c[1] * c[2]) / s, z = 1 - x * x - y * y;
   if (!(z > 1e-12))
@@ -220,8 +220,7 @@ static bool read_cryst1(reader *r) {
   return true;
 }
 
-/* Of the alternate places (column 17) of a residue (22-27) the first that is met stays, as PDB
-   files have it. */
+/* Of the alternate locations (column 17) of a residue (22-27) the first in the file is kept. */
 static bool alternate(reader *r, char place[MAX_FIELD], char residue[MAX_FIELD]) {
   char here[MAX_FIELD], which[MAX_FIELD];
   columns(r->line, 22, 27, here);
@@ -260,14 +259,16 @@ static bool read_pdb(reader *r) {
     if (!strncmp(r->line, "CRYST1", 6)) good = read_cryst1(r);
     else if (!strncmp(r->line, "ATOM  ", 6) || (hetatm && !r->atoms_only))
       good = alternate(r, place, residue) || read_pdb_atom(r);
-    else if (!strncmp(r->line, "END", 3) && r->s->n) break; /* END, ENDMDL: of the first model */
+    else if (!strncmp(r->line, "END", 3) && r->s->n)
+      break; /* END, ENDMDL: end of the first
+                model */
     if (!good) return false;
   }
   if (r->error[0]) return false;
   return r->s->n || structure_fail(r, "there are no atoms in this file");
 }
 
-/* ---- any of them ---- */
+/* ---- all formats ---- */
 
 static double across(const double a[3], const double b[3],
                      double c[3]) { /* c = a x b; its length */
@@ -276,8 +277,8 @@ static double across(const double a[3], const double b[3],
   return sqrt(c[0] * c[0] + c[1] * c[1] + c[2] * c[2]);
 }
 
-/* Whatever the format: the periodic vectors span a volume, and in each direction an atom fits into
-   the cell. */
+/* Checks that the periodic vectors span a volume, and that in each direction an atom fits into the
+   cell. */
 static bool check_cell(reader *r) {
   static const double least = 0.5, flat = 1e-6; /* Angstrom; volume of unit vectors */
   double unit[3][3], length[3], normal[3], volume = 1, area[3] = {1, 1, 1};

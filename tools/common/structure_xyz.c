@@ -9,16 +9,16 @@ typedef struct {
   int species, pos, all;
 } xyz_columns;
 
-/* A piece of the comment line: NAME = VALUE, blanks around = or none, the value in quotes or not;
-   or a word by itself (value NULL). */
+/* An entry of the comment line: NAME = VALUE, with or without blanks around =, and with or without
+   quotes around the value; or a single word (value NULL). */
 typedef struct {
   const char *name;
   size_t name_bytes;
-  char *value; /* ends where `end` is set to 0 */
+  char *value; /* ends when `end` is set to 0 */
   char *end;
 } xyz_entry;
 
-/* The next piece from *at on, which moves on; false: there is none, or a quote is not closed
+/* The next entry from *at on, which is advanced; false: there is none, or a quote is not closed
    (*broken). */
 static bool next_entry(char **at, xyz_entry *e, bool *broken) {
   *at += strspn(*at, " \t");
@@ -43,7 +43,7 @@ static bool named(const xyz_entry *e, const char *name) {
   return strlen(name) == e->name_bytes && !strncasecmp(e->name, name, e->name_bytes);
 }
 
-/* What other programs call a cell: without Lattice it would be dropped. */
+/* Names that other programs use for a cell, which would be dropped without Lattice. */
 static bool like_a_cell(const xyz_entry *e) {
   static const char *const starts[] = {"cell",      "unitcell", "unit_cell",
                                        "supercell", "box",      "lattice"};
@@ -127,7 +127,7 @@ static bool read_comment(structure_reader *r, xyz_columns *c) {
   return read_properties(r, value[PROPERTIES] ? value[PROPERTIES] : "species:S:1:pos:R:3", c);
 }
 
-/* After the atoms comes the next frame's number of atoms, or nothing but blank lines. */
+/* After the atoms there must be the next frame's number of atoms, or only blank lines. */
 static bool check_end(structure_reader *r, int64_t n) {
   while (structure_line(r)) {
     if (!r->line[strspn(r->line, " \t")]) continue;
@@ -141,7 +141,7 @@ static bool check_end(structure_reader *r, int64_t n) {
 bool structure_read_xyz(structure_reader *r) {
   xyz_columns c = {0};
   if (!structure_want_line(r, "the number of atoms")) return false;
-  static const char mark[] = "\xef\xbb\xbf"; /* which some editors put before a text */
+  static const char mark[] = "\xef\xbb\xbf"; /* which some editors put at the start of a file */
   int64_t n = structure_count(r->line + (strncmp(r->line, mark, 3) ? 0 : 3));
   if (n < 0)
     return structure_fail(r, "the first line is the number of atoms, not '%.60s'", r->line);

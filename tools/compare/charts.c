@@ -23,8 +23,8 @@ static bool compared(const comparison *c, int d) {
   return d != c->baseline && mean_of(c, -1, d).n > 0;
 }
 
-/* Of the devices that have times, from y on; without the baseline: of those that are compared with
-   it. */
+/* The legend of devices that have times, from y on; without the baseline: of those that are
+   compared with it. */
 static double device_legend(FILE *f, const comparison *c, double y, bool baseline) {
   const char *names[MOST_COMPARED_DEVICES];
   int series[MOST_COMPARED_DEVICES], n = 0;
@@ -76,7 +76,7 @@ static void speed_marks(FILE *f, const comparison *c, int group, int device, con
   svg_text(f, SVG_WIDTH - 4, y + 4, "value", "end", RIGHT, text);
 }
 
-/* Where `op` has means, or all together where it is NULL; returns the height. */
+/* Draws the means of `op`, or all if it is NULL; returns the height. */
 static double speed_rows(FILE *f, const comparison *c, const char *op, const svg_axis *x,
                          double y) {
   char text[512];
@@ -127,7 +127,7 @@ void chart_speeds(FILE *f, const comparison *c) {
     if (!compared(c, d) || !m.n) continue;
     any = true;
     for (int g = -1; g < c->n_groups;
-         g++) { /* a group may have bounds where the whole has measurements */
+         g++) { /* a group may have bounds even if the total has measurements */
       const compare_mean part = mean_of(c, g, d);
       if (part.n) low = fmin(low, part.low), high = fmax(high, part.high);
     }
@@ -148,12 +148,12 @@ void chart_speeds(FILE *f, const comparison *c) {
 
 /* ---- times ---- */
 
-/* Of lines that differ in rows alone, the one with the most. */
+/* Whether it has the most rows among lines that differ in rows alone. */
 static bool largest(const comparison *c, int line) {
   return line == c->n_lines - 1 || c->lines[line].block != c->lines[line + 1].block;
 }
 
-/* Of as many rows as the line says; *other_rows: the device has another number. */
+/* Time for the line's number of rows; *other_rows: the device has a different number. */
 static double time_in_line(const compare_line *line, int device, bool *other_rows) {
   const compare_result *r = line->cells[device];
   if (!r) return NAN;
@@ -192,7 +192,7 @@ static void time_mark(FILE *f, const comparison *c, const compare_line *line, in
            wrong ? "incorrect" : value);
 }
 
-/* All lines of a group, from y on; returns where they end. */
+/* Draws all lines of a group, from y on; returns the lower end. */
 static double time_rows(FILE *f, const comparison *c, int group, const svg_axis *x, double y) {
   char text[512], work[320];
   for (int k = 0; k < c->n_lines; k++) {

@@ -56,7 +56,7 @@ static void roof_labels(FILE *f, const axes *a, const compare_ceilings *top) {
     if (!isfinite(peaks[i])) continue;
     const bool below = isfinite(peaks[!i]) &&
                        (peaks[i] < peaks[!i] ||
-                        (peaks[i] == peaks[!i] && i)); /* of the two lines, this is the lower one */
+                        (peaks[i] == peaks[!i] && i)); /* this is the lower of the two lines */
     snprintf(text, sizeof text, "%s %s", names[i], scaled(number, peaks[i], 3, "flop/s"));
     svg_text(f, a->x.to - 2, svg_place(&a->y, peaks[i]) + (below ? 16 : -6), "label", "end",
              SVG_WIDTH, text);
@@ -158,13 +158,13 @@ typedef struct {
   double x;
 } curve_line;
 
-/* Of some lines, one curve for each device. */
+/* Some lines, with one curve per device. */
 typedef struct {
   const char *title, *subtitle, *x_title, *y_title, *x_unit, *y_unit;
   bool x_log;
   double (*y)(const compare_result *r);
   int n;
-  const curve_line *lines; /* x grows */
+  const curve_line *lines; /* x is ascending */
 } curves;
 
 static double y_of(const curves *s, int i, int device) {
@@ -240,8 +240,8 @@ static void curves_write(FILE *f, const comparison *c, const curves *s) {
 
 static double rows_per_second(const compare_result *r) { return r->rows / time_of(r); }
 
-/* Where `line` is the first of at least 3 lines of its block, in the files' order, fills in `lines`
-   and returns how many they are; else 0. */
+/* If `line` is the first of at least 3 lines of its block, in the files' order, fills `lines` and
+   returns their number; else 0. */
 static int block_of(const comparison *c, int line, bool seen[], curve_line lines[]) {
   const int block = c->lines[line].block;
   int n = 0;
@@ -292,8 +292,8 @@ void chart_rows(FILE *f, const comparison *c) {
 
 static double seconds_per_row(const compare_result *r) { return time_of(r) / r->rows; }
 
-/* "flashtp-l3" is 3 of "flashtp-l", "lmax=4" 4 of "lmax="; *n: bytes of that.  Negative: no degree.
- */
+/* "flashtp-l3" is 3 of "flashtp-l", "lmax=4" 4 of "lmax="; *n: bytes of that prefix. Negative: no
+ degree. */
 static int degree_of(const char *problem, int *n) {
   for (const char *s = problem; (s = strpbrk(s, "lL")); s++) {
     const char *number = s + 1;
@@ -310,7 +310,8 @@ static int degree_of(const char *problem, int *n) {
   return -1;
 }
 
-static int by_family(const void *a, const void *b) { /* the same but for l, which then grows */
+static int by_family(const void *a, const void *b) { /* the same except for l, which is then
+                                                        ascending */
   const curve_line *p = a, *q = b;
   const compare_result *x = p->line->is, *y = q->line->is;
   int n = 0, m = 0, order = p->line->group - q->line->group;
@@ -337,7 +338,7 @@ void chart_degrees(FILE *f, const comparison *c) {
   bool any = false;
   for (int i = 0; i < c->n_lines; i++) {
     if (i < c->n_lines - 1 && c->lines[i].block == c->lines[i + 1].block)
-      continue; /* of those that differ in rows, the largest */
+      continue; /* the largest of those that differ in rows */
     const int l = degree_of(c->lines[i].is->problem, &unused);
     if (l >= 0) lines[n++] = (curve_line){&c->lines[i], l};
   }

@@ -75,7 +75,7 @@ static void fit(const grid *g, int width[]) {
 
 typedef struct {
   FILE *f;
-  int owed; /* blanks, of which none is printed at the end of a line */
+  int owed; /* pending spaces, which are not printed at the end of a line */
 } text_line;
 
 static void text_cell(text_line *l, const char *text, int width, bool right) {
@@ -172,8 +172,7 @@ void grid_markdown(FILE *f, const grid *g) {
 
 /* ---- HTML ---- */
 
-/* Bytes of the letter of UTF-8 at s; 0: it is none, as where a text was cut or is the name of a
-   file. */
+/* Bytes of the UTF-8 character at s; 0: invalid, for example in a truncated text or a file name. */
 static int letter_at(const char *s) {
   const unsigned char c = (unsigned char)*s;
   const int n = c < 0x80 ? c >= ' ' : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;

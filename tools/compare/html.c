@@ -1,13 +1,11 @@
-/* tools/compare/html.c - a comparison as one page that needs nothing else: tables, and charts as
-   SVG. */
+/* tools/compare/html.c - a comparison as one self-contained page: tables, and charts as SVG. */
 #include <stdio.h>
 #include <string.h>
 
 #include "tools/compare/charts.h"
 #include "tools/compare/tables.h"
 
-/* Colours after Okabe and Ito, darker on white, lighter on black; shapes tell series apart as well.
- */
+/* Colours after Okabe and Ito, darker on white, lighter on black; series also differ in shape. */
 static const char style[] =
     "<style>\n"
     ":root{color-scheme:light "

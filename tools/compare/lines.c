@@ -51,8 +51,8 @@ static const char *file_name(const char *path) {
   return slash ? slash + 1 : path;
 }
 
-/* 0: no other device has the name; 1: of another file, which has another name; 2: the files' names
-   are the same too. */
+/* 0: no other device has the same name; 1: one in another file does, which has a different name; 2:
+   the files' names are the same, too. */
 static int alike(const comparison *c, int d) {
   int worst = 0;
   for (int e = 0; e < c->n_devices; e++) {
@@ -116,12 +116,12 @@ static int by_place(const void *a, const void *b) {
   return order ? order : x->order - y->order;
 }
 
-/* Halving rounds, so that rows asked for are known to less than 2^halved. */
+/* Halving rounds, so the requested rows are known only to less than 2^halved. */
 static bool same_rows(const compare_result *a, const compare_result *b) {
   return fabs(rows_asked(a) - rows_asked(b)) <= ldexp(1, (int)fmax(a->halved, b->halved)) - 1;
 }
 
-/* Where every device has one number of rows, though not the same, they are compared by the row. */
+/* If every device has a single number of rows, though not the same, times are compared per row. */
 static bool one_each(const compare_result *const sorted[], int n) {
   const compare_result *of[MOST_COMPARED_DEVICES] = {NULL};
   for (int i = 0; i < n; i++) {
@@ -148,8 +148,8 @@ static void line_add(comparison *c, compare_line *line, const compare_result *r)
   if (r->order < line->is->order) line->is = r;
 }
 
-/* What the baseline was asked for, or else the first device; exactly, where another one was not
-   halved. */
+/* The rows requested for the baseline, or else for the first device; exact if another device was
+   not halved. */
 static double rows_of_line(const comparison *c, const compare_line *line) {
   const compare_result *first = line->cells[c->baseline];
   for (int d = 0; d < c->n_devices && !first; d++) first = line->cells[d];
@@ -172,7 +172,7 @@ static void block_add(comparison *c, const compare_result *const sorted[], int n
 }
 
 static int by_first(const void *a,
-                    const void *b) { /* of pairs: order of the line's first result, line */
+                    const void *b) { /* pairs of: order of the line's first result, line */
   return ((const int *)a)[0] - ((const int *)b)[0];
 }
 
@@ -207,7 +207,7 @@ compare_speed speed_of(const comparison *c, const compare_line *line, int device
 static const compare_mean no_mean = {.low = INFINITY, .high = -INFINITY};
 
 static void mean_add(compare_mean *m, const compare_line *line,
-                     const compare_speed *s) { /* value: so far the sum of logarithms */
+                     const compare_speed *s) { /* value: sum of logarithms so far */
   const bool bound = s->most || s->least, had = m->most || m->least;
   if (m->n && bound && !had) return;
   if (m->n && had && !bound) *m = no_mean;
@@ -239,7 +239,7 @@ compare_mean mean_of(const comparison *c, int group, int device) {
   return c->means[(group + 1) * c->n_devices + device];
 }
 
-/* ---- all of it ---- */
+/* ---- the whole comparison ---- */
 
 static void make_lines(comparison *c) {
   const int n = c->n_results;

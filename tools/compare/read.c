@@ -1,5 +1,5 @@
-/* tools/compare/read.c - run files, which nobody vouches for: devices and results, or a sentence
-   that names file and key. */
+/* tools/compare/read.c - reads untrusted result files: devices and results, or a message that names
+   file and key. */
 #include "tools/compare/compare.h"
 
 #include <errno.h>
@@ -26,14 +26,14 @@ static bool bad(const reader *r, const char *key, const char *format, ...) {
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
   int n = snprintf(name, sizeof name, "%s%s", r->where, key);
-  if (!*key && n > 0) n--; /* of the dot */
+  if (!*key && n > 0) n--; /* drops the dot */
   warn("%s: %.*s%s%s", r->path, n, name, n ? " " : "", text);
   return false;
 }
 
 /* ---- values ---- */
 
-/* What a terminal would obey becomes a blank: C0, DEL, and C1 as UTF-8. */
+/* Replaces control characters by blanks: C0, DEL, and C1 as UTF-8. */
 static bool clean(char *text) { /* whether anything changed */
   bool changed = false;
   for (; *text; text++) {
@@ -57,18 +57,18 @@ static bool get_text(const reader *r, json_t *o, const char *key, bool needed, c
   char text[MOST_TEXT + 1];
   snprintf(text, sizeof text, "%s", json_string_value(value));
   if (clean(text) && json_string_set(value, text))
-    fatal("out of memory"); /* once: what points to the text stays */
+    fatal("out of memory"); /* only once, because pointers to the text must stay valid */
   *out = json_string_value(value);
   return **out || !needed || bad(r, key, "is empty");
 }
 
-/* A sentence may be as long as a compiler's log: its beginning. */
+/* Gets the beginning of a message, which may be as long as a compiler's log. */
 static bool get_beginning(const reader *r, json_t *o, const char *key, const char **out) {
   json_t *value = json_object_get(o, key);
   if (json_is_string(value) && json_string_length(value) > MOST_TEXT) {
     const char *all = json_string_value(value);
     size_t n = MOST_TEXT - 4;
-    while ((all[n] & 0xc0) == 0x80) n--; /* not within a letter */
+    while ((all[n] & 0xc0) == 0x80) n--; /* not within a character */
     json_t *cut = json_sprintf("%.*s...", (int)n, all);
     json_add(o, key, cut);
   }
@@ -210,7 +210,7 @@ static const number_key result_numbers[] = {NUMBER("rows", rows, 1, 1e15),
                                             NUMBER("occupancy", occupancy, 0, 1),
                                             NUMBER("bound_seconds", bound_seconds, 1e-15, 1e9)};
 
-/* Takes `end` off the text; false: it has another end. */
+/* Removes `end` from the end of the text; false: it ends differently. */
 static bool take_end(char *text, const char *end) {
   const size_t n = strlen(text), m = strlen(end);
   if (n <= m || strcmp(text + n - m, end)) return false;
@@ -218,7 +218,7 @@ static bool take_end(char *text, const char *end) {
   return true;
 }
 
-/* `bench OP --json` says it all in one text: "mace-large mul_ir, carbon, table". */
+/* `bench OP --json` has everything in one text: "mace-large mul_ir, carbon, table". */
 static void split_problem(json_t *o) {
   const char *op = json_string_value(json_object_get(o, "op")),
              *problem = json_string_value(json_object_get(o, "problem"));
@@ -362,7 +362,7 @@ static json_t *load(const char *path) {
   json_error_t error;
   if (!s.f) return warn("%s: %s", path, strerror(errno)), NULL;
   json_t *root = json_load_callback(more, &s, JSON_REJECT_DUPLICATES, &error);
-  if (!root) clean(error.text); /* it may quote the file */
+  if (!root) clean(error.text); /* may quote the file */
   if (!root && s.n > MOST_BYTES) warn("%s: larger than %d MiB", path, MOST_BYTES >> 20);
   else if (!root && ferror(s.f)) warn("%s: could not be read", path);
   else if (!root) warn("%s: line %d: %s", path, error.line, error.text);

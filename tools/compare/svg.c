@@ -11,8 +11,7 @@ enum { COLOURS = 8, SHAPES = 6 };
 
 /* ---- axes ---- */
 
-static double step_125(double x,
-                       bool up) { /* x > 0: the 1, 2 or 5 times a power of ten next to it */
+static double step_125(double x, bool up) { /* x > 0: the nearest 1, 2 or 5 times a power of ten */
   static const double steps[] = {1, 2, 5, 10};
   const double power = pow(10, floor(log10(x) + 1e-9)), ratio = x / power;
   int i = 0;
@@ -75,7 +74,7 @@ void svg_open(FILE *f, double height, const char *title) {
 
 void svg_close(FILE *f) { fputs("</svg>\n", f); }
 
-/* Bytes of the first n letters of UTF-8. */
+/* Bytes of the first n UTF-8 characters. */
 static size_t letters(const char *text, int n) {
   size_t i = 0;
   for (; text[i]; i++)
@@ -127,7 +126,7 @@ void svg_axes(FILE *f, const svg_axis *x, const svg_axis *y, const char *x_title
 
 /* ---- marks ---- */
 
-/* Around 0, of about the same area. */
+/* Centred on 0, with roughly the same area. */
 static const char *const shapes[SHAPES] = {
     "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z",
     "m-4 -4h8v8h-8z",

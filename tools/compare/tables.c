@@ -1,5 +1,5 @@
-/* tools/compare/tables.c - the tables of a comparison: devices, results, means, what compilers say,
-   and all of it for programs. */
+/* tools/compare/tables.c - the tables of a comparison: devices, results, means, compiler reports,
+   and everything in machine-readable form. */
 #include "tools/compare/tables.h"
 
 #include <math.h>
@@ -175,7 +175,7 @@ grid means_table(const comparison *c) {
   return g;
 }
 
-/* ---- what compilers say ---- */
+/* ---- compiler reports ---- */
 
 static void add_report(grid *g, const compare_device *d, const compare_result *r) {
   const double numbers[] = {r->loads, r->stores, r->fmas, r->registers, r->spills};

@@ -1,8 +1,8 @@
 /* tools/convert/nequip.c - NequIP's deployed models.
 
-   Of the code only the activation functions are looked at: no attribute names them.  What the file
-   says of itself (normalisations, irreps of each step) is compared with what docs/model-format.md
-   promises, so that a model that computes something else is refused, not converted. */
+   Only the activation functions are taken from the code, because no attribute names them. The
+   file's own attributes (normalisations, irreps of each step) are compared with
+   docs/model-format.md, so that a model that computes something else is refused, not converted. */
 #define _GNU_SOURCE /* memmem */
 #include <math.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ typedef struct {
   model *out;
   int64_t n_species;
   int n_layers;
-  irreps sh, features; /* features: of the atoms, so far */
+  irreps sh, features; /* features: of the atoms, after the current layer */
 } nequip;
 
 static bool near(double a, double b) { return fabs(a - b) <= 1e-6 * fabs(b); }
@@ -127,7 +127,7 @@ static bool parse_activation(const char *code, size_t n, char name[16], unsigned
   return sscanf(piece, "%15[a-z](x), CONSTANTS.c%3u)%n", name, constant, &used) == 2 && used;
 }
 
-/* KEY: the function's name, KEY_scale: what its value is multiplied by.  All layers must agree. */
+/* KEY: the function's name, KEY_scale: the factor of its value. All layers must agree. */
 static void say_activation(nequip *q, value act, const char *key) {
   torch *t = &q->archive;
   char entry[5 + 2 * NAME_BYTES], name[16], scale_key[NAME_BYTES];
@@ -147,7 +147,7 @@ static void say_activation(nequip *q, value act, const char *key) {
   say_number(q->out, element(&w, 0), scale_key);
 }
 
-/* Activation's functions, one per term of its irreps. */
+/* The functions of an Activation module, one per term of its irreps. */
 static void say_activations(nequip *q, value activation, const irreps *terms, const char *even,
                             const char *odd) {
   char key[40];
@@ -164,7 +164,7 @@ static void say_activations(nequip *q, value activation, const irreps *terms, co
 typedef struct {
   int number;
   value conv, gate;
-  irreps linear; /* what the gate takes */
+  irreps linear; /* input of the gate */
 } layer;
 
 static void keep_radial(nequip *q, const layer *l, int64_t n_basis, int64_t n_weights) {
@@ -371,7 +371,7 @@ static int64_t say_edges(nequip *q) {
   return n_basis;
 }
 
-/* A number per species; where the model has none, `without`. */
+/* A number per species; `without` if the model has none. */
 static void keep_per_species(nequip *q, const char *flag, const char *path, double without,
                              const char *name) {
   value module = maybe(q->network, "per_species_rescale");
@@ -410,7 +410,7 @@ static void say_output(nequip *q) {
   say_number(q->out, scale, "energy_scale");
 }
 
-/* A module that is not among these would change what is computed. */
+/* Any other module would change the result. */
 static void check_modules(nequip *q) {
   static const char *const known[] = {"one_hot",
                                       "spharm_edges",

@@ -1,5 +1,5 @@
-/* tools/convert/nequix.c - Nequix's models: a line of JSON, then NPY arrays back to back, of which
-   only the order says what they are. */
+/* tools/convert/nequix.c - Nequix's models: a line of JSON, then concatenated NPY arrays, which are
+   identified only by their order. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static int64_t whole_of(const nequix *q, const char *key, int64_t low, int64_t h
   return (int64_t)x;
 }
 
-/* "128x0e + 64x1o": natural parity, degrees that grow. */
+/* "128x0e + 64x1o": natural parity, ascending degrees. */
 static irreps irreps_of(const nequix *q, const char *key) {
   const char *s = json_string_value(json_object_get(q->header, key));
   irreps out = {.n = 0};
@@ -128,7 +128,7 @@ static void say_header(nequix *q) {
   say(m, "linear", "self_connection");
   say(m, q->norm ? "rms" : "none", "norm");
   if (q->norm) say(m, "1e-12", "norm_epsilon");
-  /* 1 / sqrt(mean of silu^2) over the sample of normal numbers that the original program draws */
+  /* 1 / sqrt(mean of silu^2) over the sample of normal deviates drawn by the original program */
   static const char *const activations[] = {"activation_even", "activation_gate"};
   for (int i = 0; i < 2; i++) {
     say(m, "silu", "%s", activations[i]);
@@ -168,7 +168,7 @@ static bool parse_npy(const char *text, npy *a) {
   }
 }
 
-/* Reads the array at q->at and moves on behind it. */
+/* Reads the array at q->at and advances past it. */
 static npy next_array(nequix *q, const char *name) {
   const unsigned char *p = q->in->bytes + q->at;
   const size_t left = q->in->n - q->at;
@@ -192,8 +192,8 @@ static npy next_array(nequix *q, const char *name) {
   return a;
 }
 
-/* The next array must be [rows], or [rows][columns] where columns > 0.  Single numbers before it
-   belong to nothing that is computed. */
+/* The next array must be [rows], or [rows][columns] where columns > 0. Scalars before it are
+   skipped, as they are not used in the computation. */
 static npy expected(nequix *q, int64_t rows, int64_t columns, const char *name) {
   npy a;
   do a = next_array(q, name);
@@ -218,8 +218,8 @@ static int64_t channels_of(const irreps *list, int l) {
   return n;
 }
 
-/* All paths of natural parity into `out`, by degrees of the output, the features, the harmonics;
-   the messages hold one term per path. */
+/* All paths of natural parity into `out`, ordered by degrees of the output, the features, the
+   harmonics; messages have one term per path. */
 static void say_paths(nequix *q, int layer, const irreps *out, irreps *messages) {
   char text[PATHS_BYTES] = "";
   size_t used = 0;
@@ -255,7 +255,7 @@ static void keep_radial(nequix *q, int layer, int64_t n_weights) {
   }
 }
 
-/* Scalars first; then, with gated irreps, one gate per channel of those. */
+/* Scalars first; then, if there are gated irreps, one gate per gated channel. */
 static irreps say_gate(nequix *q, int layer, const irreps *out) {
   irreps scalars = {1, {out->term[0]}}, gates = {0}, gated = {.n = out->n - 1}, linear = *out;
   for (int i = 0; i < gated.n; i++) gated.term[i] = out->term[i + 1];

@@ -1,5 +1,5 @@
-/* tools/convert/parts.c - what formats say of a model: its metadata, tensors and irreps, or why it
-   is refused. */
+/* tools/convert/parts.c - the parts of a model common to all formats: metadata, tensors and irreps,
+   and refusals. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ void refuse(const char *path, const char *format, ...) {
   vsnprintf(sentence, sizeof sentence, format, args);
   va_end(args);
   for (char *s = sentence; *s; s++)
-    if (*s == '\n') *s = ' '; /* one line, whatever the file says */
+    if (*s == '\n') *s = ' '; /* keep it on one line */
   fatal("%s: %s", path, sentence);
 }
 

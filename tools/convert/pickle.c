@@ -2,8 +2,8 @@
    interpreter that executes nothing.
 
    The opcodes are those of protocol 2 that PyTorch writes.  A value costs a bounded number of
-   bytes, values and what the memo holds are counted, and nothing recurs: a pickle of n bytes takes
-   O(n) time and memory. */
+   bytes, the numbers of values and memo entries are limited, and there is no recursion: a pickle of
+   n bytes takes O(n) time and memory. */
 #include "tools/convert/pickle.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ typedef struct {
   const char *path, *name;
   const unsigned char *start, *at, *end;
   pickle_value **stack, **memo;
-  size_t *marks; /* heights of the stack */
+  size_t *marks; /* stack heights */
   size_t height, stack_cap, n_memo, memo_cap, n_marks, marks_cap;
 } machine;
 
@@ -59,7 +59,7 @@ static uint32_t next_number(machine *m, int bytes) {
   return x;
 }
 
-/* Room for one more element of an array that is given back at the end. */
+/* Grows an array by one element; it is freed at the end. */
 static void *grown(void *array, size_t n, size_t *cap, size_t size) {
   if (n < *cap) return array;
   *cap = *cap ? 2 * *cap : 64;
@@ -68,7 +68,7 @@ static void *grown(void *array, size_t n, size_t *cap, size_t size) {
   return more;
 }
 
-static size_t bottom(const machine *m) { /* of what may be popped */
+static size_t bottom(const machine *m) { /* the lowest height to which the stack may be popped */
   return m->n_marks ? m->marks[m->n_marks - 1] : 0;
 }
 
@@ -110,8 +110,7 @@ static void append(machine *m, pickle_value *v, const pickle_value *item) {
   v->items[v->n++] = item;
 }
 
-/* Ends the innermost mark: the stack from there on holds *n values, of which *first is the first;
-   they are popped. */
+/* Pops the values since the innermost mark and removes the mark; *n: how many. */
 static pickle_value **since_mark(machine *m, size_t *n) {
   if (!m->n_marks)
     WRONG(m, "pickle '%s' lacks a mark before byte %td", m->name, m->at - m->start - 1);
@@ -181,7 +180,7 @@ static void op_get(machine *m, int bytes) {
   push(m, m->memo[i]);
 }
 
-static void op_tuple(machine *m, int n) { /* n < 0: all since the mark */
+static void op_tuple(machine *m, int n) { /* n < 0: all values since the mark */
   size_t count = (size_t)n;
   pickle_value *items[3], **from = items;
   if (n < 0) from = since_mark(m, &count);
@@ -194,8 +193,8 @@ static void op_tuple(machine *m, int n) { /* n < 0: all since the mark */
   tuple->n = tuple->cap = count;
 }
 
-static void op_append(machine *m,
-                      int kind) { /* what was since the mark to the list or dict below it */
+static void op_append(machine *m, int kind) { /* moves the values since the mark into the list or
+                                                 dict below it */
   size_t n;
   pickle_value **from = since_mark(m, &n),
                *to = popped(m, (pickle_kind)kind, kind == PICKLE_LIST ? "list" : "dict");
@@ -259,7 +258,7 @@ static bool is(const pickle_value *tuple, size_t i, pickle_kind kind) {
   return i < tuple->n && tuple->items[i]->kind == kind;
 }
 
-/* A tuple never changes: what it stands for shares its items. */
+/* Tuples are immutable, so the result shares its items. */
 static void op_storage(machine *m, int unused) {
   (void)unused;
   pickle_value *id = popped(m, PICKLE_TUPLE, "tuple");
@@ -356,9 +355,8 @@ const pickle_value *pickle_read(pickle_arena *arena, const char *path, const cha
   machine m = {
       .arena = arena, .path = path, .name = name, .start = bytes, .at = bytes, .end = bytes + n};
   if (n > MAX_PICKLE) WRONG(&m, "pickle '%s' has more than %d bytes", name, MAX_PICKLE);
-  m.stack =
-      grown(NULL, 0, &m.stack_cap,
-            sizeof *m.stack); /* there from the start: no values are taken from it by number, too */
+  m.stack = grown(NULL, 0, &m.stack_cap,
+                  sizeof *m.stack); /* never NULL, even if 0 values are taken from it */
   for (unsigned char code; (code = *next(&m, 1)) != STOP;) step(&m, code);
   if (m.n_marks || m.height != 1)
     WRONG(&m, "pickle '%s' ends with %zu values, not with one", name, m.height);

@@ -7,7 +7,7 @@
 
 #include "tools/cli/tool.h"
 
-/* Sizes of the fixed parts of the records; a comment follows the last one, of the whole archive. */
+/* Sizes of the fixed parts of the records; the last one is followed by the archive's comment. */
 enum {
   LOCAL_BYTES = 30,
   ENTRY_BYTES = 46,
@@ -25,7 +25,7 @@ static bool signed_as(const unsigned char *p, unsigned char a, unsigned char b) 
   return p[0] == 'P' && p[1] == 'K' && p[2] == a && p[3] == b;
 }
 
-/* Where the record at the end lies. */
+/* Finds the end-of-directory record. */
 static size_t find_end(const source_file *in) {
   for (size_t comment = 0; comment <= MAX_COMMENT && in->n >= END_BYTES + comment; comment++) {
     const unsigned char *p = in->bytes + in->n - END_BYTES - comment;
@@ -55,8 +55,8 @@ static size_t read_entry(const source_file *in, size_t at, size_t end, zip_entry
   return at + whole;
 }
 
-/* Finds the data by the entry's own header, which must agree with the directory; all of it lies
-   before the directory. */
+/* Finds the data through the entry's local header, which must agree with the directory; all data
+   are before the directory. */
 static void locate(const source_file *in, zip_entry *e, size_t directory) {
   const unsigned char *p = in->bytes + e->local;
   const int n = (int)e->name_bytes;

@@ -25,12 +25,13 @@ typedef struct {
   double seconds;
 } energy_share;
 
-/* What --profile and --exact ask for. */
+/* Results of --profile and --exact. */
 typedef struct {
-  energy_share share[MAX_KINDS]; /* of one computation, the largest first */
+  energy_share share[MAX_KINDS]; /* shares of one computation, the largest first */
   int kinds;
   double profiled;                                 /* seconds of that computation */
-  double largest_force, force_error, energy_error; /* eV/A, eV; against the exact radial networks */
+  double largest_force, force_error, energy_error; /* eV/A, eV; relative to the exact radial
+                                                      networks */
 } energy_extras;
 
 typedef struct {
@@ -86,7 +87,7 @@ static bool compute(md_system *y, const energy_arguments *a, energy_times *t) {
   return good;
 }
 
-/* ---- where the time goes ---- */
+/* ---- profile ---- */
 
 static void take_share(const clb_profile_entry *entry, void *user) {
   energy_extras *e = user;
@@ -112,9 +113,9 @@ static bool profile(md_system *y, energy_extras *e) {
   return good && !status;
 }
 
-/* ---- what the splines cost in accuracy ---- */
+/* ---- error of the splines ---- */
 
-/* The same atoms once more, with the radial networks themselves. */
+/* Computes the same atoms again, with the radial networks themselves. */
 static bool compare_with_exact(const md_system *y, const energy_arguments *a, energy_extras *e) {
   md_system exact = {0};
   md_choice choice = a->choice;

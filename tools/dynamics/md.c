@@ -108,16 +108,16 @@ typedef struct {
   md_series series;
   md_effort effort;
   append_file csv, trajectory;
-  file_mark csv_before, trajectory_before; /* of the run that this one goes on with */
+  file_mark csv_before, trajectory_before; /* marks of the run that is continued */
   int64_t written;                         /* the step of the last record; -1: none */
   double told;                             /* when progress was last shown, seconds */
 } md_run;
 
-static volatile sig_atomic_t stopped; /* the signal that asks for the end */
+static volatile sig_atomic_t stopped; /* the signal that requested the end */
 
 static void stop(int signal_number) { stopped = signal_number; }
 
-/* Once: a second signal kills. */
+/* Only once: a second signal kills. */
 static void heed_signals(void) {
   const struct sigaction action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
   sigaction(SIGINT, &action, NULL);
@@ -130,7 +130,7 @@ static append_rule rule_of(const md_run *r, const file_mark *before) {
   return (append_rule){r->a->from ? before : NULL, r->a->force};
 }
 
-/* The restart that the run goes on from may be the one that it writes. */
+/* The restart file that is read may also be the one that is written. */
 static bool name_files(const md_arguments *a) {
   const bool again = a->from && a->restart && same_file(a->from, a->restart);
   const named_file files[] = {
@@ -160,7 +160,7 @@ static bool open_files(md_run *r) {
          append_open(&r->trajectory, r->a->trajectory, rule_of(r, &r->trajectory_before));
 }
 
-/* ---- the beginning ---- */
+/* ---- start ---- */
 
 static bool same_model(const md_run *r, const md_restart *before) {
   if (r->system.checksum == before->model) return true;
@@ -206,9 +206,9 @@ static bool begin(md_run *r) {
          md_start(&r->system, &r->state) && open_files(r);
 }
 
-/* ---- what is written on the way ---- */
+/* ---- output during the run ---- */
 
-/* Of a file that is new, or none that can be gone on with. */
+/* Writes the header if the file is new or cannot be continued. */
 static void csv_head(const append_file *csv) {
   if (csv->f && csv->mark.bytes < 1)
     fputs("step,time_fs,potential_eV,kinetic_eV,total_eV,temperature_K\n", csv->f);
@@ -221,8 +221,8 @@ static void csv_line(md_run *r, const double v[SERIES_VALUES]) {
             v[SERIES_TEMPERATURE]);
 }
 
-/* A line, a frame and a restart, in this order: what a restart says of files is on the disk before.
- */
+/* Writes a line, a frame and a restart, in this order: the data to which a restart refers must be
+ on the disk first. */
 static bool record(md_run *r, const double v[SERIES_VALUES]) {
   const md_arguments *a = r->a;
   const md_frame frame = {&r->system, r->state.velocities, a->forces, r->state.time};
@@ -264,7 +264,7 @@ static bool go(md_run *r) {
   double v[SERIES_VALUES];
   if (!look(r, v)) return false;
   csv_head(&r->csv);
-  if (a->from) r->written = r->state.step; /* by the run before */
+  if (a->from) r->written = r->state.step; /* by the previous run */
   if (!record(r, v)) return false;
   while (r->effort.steps < a->steps && !stopped) {
     const double before = seconds_now();

@@ -11,7 +11,7 @@
 #include "tools/common/output.h"
 #include "tools/cli/tool.h"
 
-/* ---- is it the file that it was? ---- */
+/* ---- has the file changed? ---- */
 
 enum { FIRST_BYTES = 4096, LAST_BYTES = 65536 };
 
@@ -30,7 +30,7 @@ static bool is_marked(int fd, const file_mark *mark) {
   return mark_of(fd, mark->bytes, &now) && now.sum == mark->sum;
 }
 
-/* How much of the file stays; -1 after a sentence. */
+/* Number of bytes of the file to keep; -1, after a message, on failure. */
 static int64_t kept(const char *path, int fd, int64_t bytes, append_rule rule) {
   const file_mark *b = rule.before;
   const bool known = b && b->bytes > 0;
@@ -86,7 +86,7 @@ bool append_open(append_file *a, const char *path, append_rule rule) {
   *a = (append_file){.path = path};
   if (!path) return true;
   const bool there = !stat(path, &about);
-  if (!there) rule.before = NULL; /* a new one in place of one that is gone */
+  if (!there) rule.before = NULL; /* a new file replaces a missing one */
   a->plain = !there || S_ISREG(about.st_mode);
   const int fd =
       open(path, a->plain ? O_RDWR | O_CREAT | O_CLOEXEC : O_WRONLY | O_CLOEXEC | O_NOCTTY, 0666);
@@ -103,7 +103,7 @@ bool append_open(append_file *a, const char *path, append_rule rule) {
 
 /* ---- records ---- */
 
-/* What the buffer still holds is lost with it. */
+/* Unwritten data in the buffer are lost. */
 static bool fail(append_file *a) {
   const int error = errno, fd = a->plain ? dup(fileno(a->f)) : -1;
   fclose(a->f);

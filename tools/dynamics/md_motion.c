@@ -26,7 +26,7 @@ void md_state_free(md_state *s) {
 
 static double mass(const md_system *y, int64_t i) { return atomic_weights[y->atoms.numbers[i]]; }
 
-/* The deviates of step -1: no step of the run has them. */
+/* Uses the deviates of step -1, which no step of the run uses. */
 void md_draw_velocities(const md_system *y, md_state *s, double temperature) {
   double momentum[3] = {0}, total = 0;
   for (int64_t i = 0; i < y->atoms.n; i++) {
@@ -80,7 +80,7 @@ static void drift(md_system *y, const md_state *s, double dt) {
   for (int64_t i = 0; i < 3 * y->atoms.n; i++) y->atoms.positions[i] += dt * s->velocities[i];
 }
 
-/* The exact solution of friction and noise alone over dt. */
+/* The exact solution of friction and noise alone over a time step dt. */
 static void thermostat(const md_system *y, md_state *s, const md_motion *m) {
   const double keep = exp(-m->friction * m->dt),
                energy = -expm1(-2 * m->friction * m->dt) * boltzmann * m->temperature * force_unit;

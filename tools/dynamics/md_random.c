@@ -17,7 +17,7 @@ void philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
   memcpy(out, x, sizeof x);
 }
 
-/* Box and Muller's, of words in (0, 2^32). */
+/* The Box-Muller transform of words in (0, 2^32). */
 void normal_triple(uint64_t seed, int64_t step, int64_t atom, double out[3]) {
   const uint32_t counter[4] = {(uint32_t)atom, (uint32_t)((uint64_t)atom >> 32), (uint32_t)step,
                                (uint32_t)((uint64_t)step >> 32)};

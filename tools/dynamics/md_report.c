@@ -17,7 +17,7 @@ double ns_per_day(const md_motion *m, const md_effort *effort) {
 
 enum { TIME, POTENTIAL, KINETIC, TOTAL, SMALL_TOTAL, TEMPERATURE, COLUMNS };
 
-/* A unit in which changes of energy are numbers from 1 to 1000. */
+/* Chooses a unit in which changes of energy are between 1 and 1000. */
 static const char *energy_unit(const double *x, int n, double *unit) {
   static const char *const names[] = {"eV", "meV", "\302\265eV", "neV"};
   double largest = 0;
@@ -28,8 +28,8 @@ static const char *energy_unit(const double *x, int n, double *unit) {
   return names[k];
 }
 
-/* Per atom, in eV, as changes since the first; then in the units that suit them, which the titles
-   say. */
+/* Changes since the first value, per atom in eV, converted to a suitable unit, which the title
+   names. */
 static void fill(double *x, const md_system *y, const md_series *s, char titles[3][96]) {
   const int n = s->n;
   const double atoms = (double)y->atoms.n;
@@ -54,7 +54,7 @@ static void fill(double *x, const md_system *y, const md_series *s, char titles[
   }
 }
 
-/* Two digits of the error, and as many places of the slope. */
+/* The error with two digits, and the slope with as many decimal places. */
 static void drift_text(char text[96], const md_system *y, const md_series *s) {
   const md_drift d = series_drift(s);
   const double unit = 1e3 * 1000 / (double)y->atoms.n; /* eV / fs in meV / atom / ps */

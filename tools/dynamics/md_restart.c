@@ -1,4 +1,4 @@
-/* tools/dynamics/md_restart.c - writes and reads the file that a run goes on from.
+/* tools/dynamics/md_restart.c - writes and reads the restart file.
 
      clebsch restart 2 bytes N checksum H     of all that follows this line
      model H NAME
@@ -35,7 +35,7 @@ typedef struct {
   const file_mark *trajectory, *csv;
 } whole_state;
 
-/* Names that were given to the run may hold anything. */
+/* File names may contain any characters. */
 static void name_write(FILE *f, const char *path) {
   const char *slash = strrchr(path, '/');
   for (const char *c = slash ? slash + 1 : path; *c; c++) fputc(*c > ' ' && *c < 127 ? *c : '?', f);
@@ -67,7 +67,7 @@ static void body_write(FILE *f, const whole_state *w) {
   fputs("end\n", f);
 }
 
-/* The first line is written twice: it has the same length whatever the numbers. */
+/* The first line is written twice: its length does not depend on the numbers. */
 static bool write(FILE *f, const void *user) {
   uint64_t sum = 0;
   const int head = fprintf(f, head_format, VERSION, (int64_t)0, sum);
@@ -89,7 +89,7 @@ bool restart_write(const char *path, const md_system *y, const md_state *s,
 typedef struct {
   const char *path;
   FILE *f;
-  char *line; /* the one at hand */
+  char *line; /* the current line */
   size_t capacity;
   int64_t number;
 } lines;
@@ -122,7 +122,7 @@ static bool next(lines *l) {
   return true;
 }
 
-/* sscanf of the line at hand, all of which must be taken: the format ends in %n. */
+/* sscanf of the current line, which must match completely: the format ends in %n. */
 #define TAKEN(l, taken, count, ...)                                                                \
   ((taken) = -1,                                                                                   \
    sscanf((l)->line, __VA_ARGS__, &(taken)) == (count) && (taken) >= 0 && !(l)->line[taken])
@@ -186,7 +186,7 @@ static bool read_step(lines *l, md_state *s) {
   return isfinite(s->time) || refuse_file(l, "the time is not finite");
 }
 
-/* So many numbers from a place in the line on; NULL: there are fewer, or one is not finite. */
+/* Reads n numbers from a position in the line; NULL: there are fewer, or one is not finite. */
 static const char *numbers_at(const char *at, int n, double *x) {
   for (int k = 0; k < n; k++) {
     char *end;
@@ -209,7 +209,8 @@ static bool read_cell(lines *l, structure *a) {
   return true;
 }
 
-/* A line of an atom takes 20 bytes or more: memory goes by what the file has, not what it says. */
+/* An atom's line takes at least 20 bytes: memory is limited by the size of the file, not by the
+   number it claims. */
 static bool read_count(lines *l, structure *a) {
   struct stat about;
   int taken;

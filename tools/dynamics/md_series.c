@@ -15,7 +15,7 @@ static void halve(md_series *s) {
 void series_add(md_series *s, const double values[SERIES_VALUES]) {
   if (!s->per) s->per = 1;
   if (s->n == SERIES_ROOM)
-    halve(s); /* then no sum has begun: means follow each other without a gap */
+    halve(s); /* at this point no sum has begun, so means cover consecutive steps */
   for (int k = 0; k < SERIES_VALUES; k++) s->sum[k] += values[k];
   if (++s->filled < s->per) return;
   for (int k = 0; k < SERIES_VALUES; k++) s->mean[s->n][k] = s->sum[k] / (double)s->per;
@@ -24,7 +24,7 @@ void series_add(md_series *s, const double values[SERIES_VALUES]) {
   memset(s->sum, 0, sizeof s->sum);
 }
 
-/* From the first, so that large energies lose no digits. */
+/* Relative to the first, so that large energies lose no digits. */
 static double total(const md_series *s, int i) {
   return s->mean[i][SERIES_POTENTIAL] - s->mean[0][SERIES_POTENTIAL] +
          (s->mean[i][SERIES_KINETIC] - s->mean[0][SERIES_KINETIC]);

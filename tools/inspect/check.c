@@ -9,8 +9,8 @@
 typedef struct {
   device_options devices;
   const tool_op *op; /* NULL: all */
-  int64_t most_rows; /* 0: as many as the cases have */
-  int part, parts;   /* of the cases, every `parts`th from number `part` on; parts 0: all */
+  int64_t most_rows; /* 0: as many as in the cases */
+  int part, parts;   /* run every `parts`th case from number `part` on; parts 0: all */
   /* The run. */
   json_t *rows;
   table table;
@@ -50,7 +50,7 @@ static void case_name(const tool_op *op, const tool_kernel *kernel, const tool_d
 
 enum { OP, CASE, PASS, DTYPE, DEVICE, ERROR, TOLERANCE, OK, COLUMNS };
 
-/* error < 0: it did not run. */
+/* error < 0: the kernel did not run. */
 static void report(check *c, const tool_op *op, const tool_kernel *kernel, const tool_data *data,
                    clb_pass pass, const char *device, double error) {
   char name[320], error_text[32] = "", tolerance_text[32];
@@ -111,8 +111,8 @@ static clb_status try_data(clb_context *ctx, const tool_op *op, const tool_kerne
   return status;
 }
 
-/* Data number i of a case, with no more rows than asked for; rows 0: there is no such, or it is
-   then like one before. */
+/* Data number i of a case, with rows limited as requested; rows 0: there is none, or it would
+   repeat an earlier one. */
 static tool_data data_of(const check *c, const tool_case *k, int i) {
   tool_data data = i < MAX_DATA ? k->data[i] : (tool_data){0};
   if (!c->most_rows || data.rows <= c->most_rows) return data;

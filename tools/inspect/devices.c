@@ -1,4 +1,4 @@
-/* tools/inspect/devices.c - `clebsch devices`: what this machine can run on and compile for. */
+/* tools/inspect/devices.c - `clebsch devices`: the devices and compile targets of this machine. */
 #include "tools/cli/tool.h"
 
 #include <inttypes.h>

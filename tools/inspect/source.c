@@ -1,5 +1,5 @@
-/* tools/inspect/source.c - `clebsch source`: the kernel of an op in a device's language, and what
-   its compiler makes of it. */
+/* tools/inspect/source.c - `clebsch source`: the kernel of an op in a device's language, and the
+   compiler's report on it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ typedef struct {
   request request;
   source_options options;
   json_t *rows; /* NULL: text */
-  int kernels;  /* asked for */
+  int kernels;  /* number requested */
 } source;
 
 /* One kernel. */

@@ -13,21 +13,21 @@
 
 enum { MAX_SETS = 64 };
 
-/* One measurement under way. */
+/* A measurement in progress. */
 typedef struct {
   const measurement *m;
   clb_context *ctx;
   const clb_device_info *info;
   const ceilings *top;
   clb_op *op;
-  double flops_per_row, bytes_per_row; /* of the program */
+  double flops_per_row, bytes_per_row; /* counted in the IR */
   result *r;
 } attempt;
 
 /* ---- sets of buffers ---- */
 
-/* Sets of buffers for one trial: one if it fits in the cache, else four times the cache's size of
-   them. */
+/* Number of buffer sets: one if it fits in the cache, otherwise enough to fill the cache four
+   times. */
 static int sets_for(uint64_t bytes, const clb_device_info *info) {
   uint64_t cache = cache_bytes(info), memory = memory_bytes(info),
            n = bytes <= cache ? 1 : 1 + 4 * cache / bytes;
@@ -47,12 +47,12 @@ static bool has_memory(const attempt *b, double bytes) {
   return false;
 }
 
-/* Of a trial of either kind. */
+/* Buffers for a test run of either kind. */
 typedef struct {
   const attempt *b;
   int n;
-  const trial *rows; /* NULL: an op with its own trial */
-  trial_set *sets;   /* of rows */
+  const trial *rows; /* NULL: an op with its own test run */
+  trial_set *sets;   /* for `rows` */
   void *own, *own_sets[MAX_SETS];
 } sets;
 
@@ -75,7 +75,7 @@ static void set_free(sets *s, int i) {
 static clb_status launch(void *user, int set) {
   const sets *s = user;
   const attempt *b = s->b;
-  if (b->m->stop && *b->m->stop) return CLB_ERROR_INTERNAL; /* which nobody reports */
+  if (b->m->stop && *b->m->stop) return CLB_ERROR_INTERNAL; /* which is not reported */
   return s->rows ? trial_run(s->rows, b->op, &s->sets[set])
                  : b->m->op->trial->run(s->own_sets[set]);
 }
@@ -103,9 +103,9 @@ static clb_status measure_sets(sets *s) {
   return CLB_OK;
 }
 
-/* ---- ops whose rows lie side by side ---- */
+/* ---- ops with independent rows ---- */
 
-/* Fewest bytes per row: each array once. */
+/* Minimum bytes per row: each array counted once. */
 static double bytes_of_arrays(const measurement *m, double rows) {
   tool_array arrays[MAX_ARRAYS];
   double bytes = 0;
@@ -221,7 +221,7 @@ clb_status measure(const measurement *m, clb_context *ctx, const clb_device_info
   if (!status) status = m->op->trial ? measure_own(&b) : measure_rows(&b);
   if (!status && info->runs) r->floor = r->bytes / top->copy;
   if (!status && !info->runs) status = clb_op_report(b.op, m->pass, &r->report);
-  if (status != CLB_ERROR_MEMORY || !r->trouble) { /* else it is has_memory's */
+  if (status != CLB_ERROR_MEMORY || !r->trouble) { /* otherwise has_memory has set the message */
     free(r->trouble);
     r->trouble = status ? strdup(clb_error(ctx)) : NULL;
   }

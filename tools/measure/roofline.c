@@ -1,4 +1,4 @@
-/* tools/measure/roofline.c - rows and columns of what was compiled and not run. */
+/* tools/measure/roofline.c - JSON and table columns for kernels that were compiled but not run. */
 #include "tools/measure/roofline.h"
 
 #include <math.h>

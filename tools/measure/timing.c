@@ -1,5 +1,5 @@
-/* tools/measure/timing.c - the time of one launch of an op, and the memory that keeps caches from
-   flattering it. */
+/* tools/measure/timing.c - the time of one launch of an op, and the amount of memory needed for
+   caches not to distort it. */
 #include "tools/measure/timing.h"
 
 #include <stdio.h>
@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 static uint64_t cpu_cache(void) {
-  /* sysfs first: in virtual machines sysconf may count the caches of processors that are not ours.
-   */
+  /* sysfs first: in virtual machines sysconf may include caches of CPUs that this machine does not
+   have. */
   uint64_t kib = 0;
   for (int level = 2; level <= 3; level++) {
     char path[80];
@@ -51,7 +51,7 @@ uint64_t memory_bytes(const clb_device_info *info) {
   char line[128];
   unsigned long long kib = 0;
   while (f && !kib && fgets(line, sizeof line, f))
-    (void)sscanf(line, "MemAvailable: %llu", &kib); /* free, or freed when asked for */
+    (void)sscanf(line, "MemAvailable: %llu", &kib); /* free or reclaimable */
   if (f) fclose(f);
   uint64_t available = (kib << 10) / 8 * 7;
   return info->memory_bytes && info->memory_bytes < available ? info->memory_bytes : available;
@@ -109,7 +109,7 @@ clb_status time_launches(clb_context *ctx, launch_function *launch, void *user, 
   launcher l = {ctx, launch, user, n_sets, 0};
   double seconds[MOST], start, total;
   int launches = n_sets, n = 0;
-  clb_status status = batch(&l, launches, &total); /* touches every set once */
+  clb_status status = batch(&l, launches, &total); /* warm-up, which accesses every set */
   launches = 1;
   while (!status && !(status = batch(&l, launches, &total)) && total < 1e-3)
     launches *= total > 1e-4 ? 1 + (int)(1.2e-3 / total) : 10;

@@ -1,5 +1,5 @@
-/* tools/measure/trial.c - one pass of an op on made data: values, the reference's answer, buffers
-   on a device, the comparison. */
+/* tools/measure/trial.c - a test run of one pass of an op on synthetic data: values, reference
+   results, buffers on a device, the comparison. */
 #include "tools/measure/trial.h"
 
 #include <float.h>
@@ -9,11 +9,11 @@
 
 #include "tools/common/dtype.h"
 
-/* Where rows lie, in elements. */
+/* Layout of padded rows, in elements. */
 enum { PADDED_OFFSET = 5, PADDING = 3 };
 
-/* Bytes before, between and behind the rows: NaN in inputs, so that it shows when they are used, a
-   number in outputs, so that it shows when they are overwritten, by NaN too. */
+/* Bytes before, between and behind the rows: NaN in inputs, to detect their use, and a number in
+   outputs, to detect that they are overwritten, even by NaN. */
 static int filler(const trial *t, int a) { return t->array[a].output ? 0x5a : 0xff; }
 
 static bool repeats(const trial *t, int a) {
@@ -26,7 +26,7 @@ static int64_t rows_of(const trial *t, int a) {
 
 static int64_t period_of(const trial *t, int a) { return t->array[a].one_row ? 1 : t->period; }
 
-static int64_t pitch(const trial *t, int a) { /* from one row in memory to the next */
+static int64_t pitch(const trial *t, int a) { /* elements from one row to the next */
   return t->array[a].width + (t->data.layout == LAYOUT_PADDED ? PADDING : 0);
 }
 
@@ -35,7 +35,7 @@ static int64_t offset(const trial *t) {
 }
 
 static size_t guard_bytes(const trial *t,
-                          int a) { /* behind the last row: room for one row too many */
+                          int a) { /* elements after the last row: space for one extra row */
   return (size_t)(pitch(t, a) + 16) * dtype_bytes(t->kernel->storage);
 }
 
@@ -62,7 +62,7 @@ static void round_to_storage(const trial *t, int a) {
   free(stored);
 }
 
-/* Some rows are found often, some never. */
+/* Some rows are used often, some never. */
 static void choose_rows(trial *t, int a, uint64_t *seed) {
   size_t width = (size_t)t->array[a].width;
   t->stored[a] = t->values[a];
@@ -90,7 +90,7 @@ static void fill_inputs(trial *t, uint64_t *seed) {
   }
 }
 
-static void fill_outputs(trial *t, uint64_t *seed) { /* what is there before */
+static void fill_outputs(trial *t, uint64_t *seed) { /* initial contents */
   for (int a = 0; a < t->n; a++) {
     if (!t->array[a].output) continue;
     for (int64_t i = 0; i < period_of(t, a) * t->array[a].width; i++)
@@ -99,7 +99,7 @@ static void fill_outputs(trial *t, uint64_t *seed) { /* what is there before */
   }
 }
 
-/* What is summed over all rows, from the sums over one period. */
+/* Sums over all rows, from the sums over one period. */
 static void sum_periods(trial *t) {
   bool any = false;
   for (int a = 0; a < t->n; a++) any |= t->array[a].output && t->array[a].one_row;
@@ -167,7 +167,7 @@ void trial_free(trial *t) {
 
 /* ---- buffers ---- */
 
-/* One period of an array as it lies in memory, padding and all. */
+/* One period of an array in memory, including padding. */
 static void *image_of(const trial *t, int a) {
   size_t size = dtype_bytes(t->kernel->storage), row = (size_t)pitch(t, a) * size;
   const double *values = t->stored[a] ? t->stored[a] : t->values[a];
@@ -181,7 +181,7 @@ static void *image_of(const trial *t, int a) {
 
 static clb_status write_guards(const trial *t, int a, clb_buffer *buffer) {
   size_t before = (size_t)offset(t) * dtype_bytes(t->kernel->storage), behind = guard_bytes(t, a);
-  unsigned char *guard = allocate(behind, 1); /* behind is more than before */
+  unsigned char *guard = allocate(behind, 1); /* there is more after the rows than before */
   memset(guard, filler(t, a), behind);
   clb_status status = before ? clb_buffer_write(buffer, 0, guard, before) : CLB_OK;
   if (!status) status = clb_buffer_write(buffer, array_bytes(t, a) - behind, guard, behind);
@@ -202,7 +202,7 @@ static clb_status write_array(const trial *t, int a, clb_buffer *buffer) {
   return status;
 }
 
-/* Row r is one of a period that is anywhere in the array: row found[r mod period] of it. */
+/* Row r is row found[r mod period] in a randomly chosen period of the array. */
 static clb_status write_index(const trial *t, int a, clb_context *ctx, clb_buffer **buffer) {
   int64_t rows = t->data.rows, periods = rows / t->period;
   int32_t *index = allocate((size_t)rows, sizeof *index);
@@ -226,7 +226,7 @@ clb_status trial_set_make(const trial *t, clb_context *ctx, trial_set *set) {
     clb_status status = clb_buffer_create(ctx, array_bytes(t, a), &rows->buffer);
     if (!status) status = write_array(t, a, rows->buffer);
     if (!status && t->array[a].indexed) status = write_index(t, a, ctx, &rows->index);
-    if (status) return status; /* what was made goes with trial_set_free */
+    if (status) return status; /* trial_set_free frees what was created */
   }
   return CLB_OK;
 }
@@ -289,7 +289,7 @@ static clb_status array_error(const trial *t, int a, const clb_rows *rows, doubl
     status = clb_buffer_read(rows->buffer, (uint64_t)offset(t) * size + (uint64_t)first * row,
                              bytes, (uint64_t)n * row);
     if (first && !memcmp(bytes, compared, (size_t)n * row))
-      continue; /* the same once more: no better, no worse */
+      continue; /* a repetition: the same error */
     if (!first) memcpy(compared, bytes, (size_t)n * row);
     for (int64_t r = 0; !status && r < n; r++) {
       const unsigned char *here = bytes + (size_t)r * row;

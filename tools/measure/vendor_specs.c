@@ -1,5 +1,5 @@
-/* tools/measure/vendor_specs.c - the vendors' figures, each with the document that says it, and
-   what follows from them. */
+/* tools/measure/vendor_specs.c - vendors' specifications, each with its source, and what follows
+   from them. */
 #include "tools/measure/vendor_specs.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 /* CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": 65,536 registers,
    64 warps, 32 blocks a multiprocessor; A100 164 KB of shared memory, H100 228 KB.  Hopper Tuning
-   Guide: 1 KB of it goes to the system for each block.  Allocation units: the toolkit's
+   Guide: 1 KB of it is reserved for the system in each block. Allocation units: the toolkit's
    cuda_occupancy.h (256 registers a warp, 128 bytes). */
 static const gpu_core ampere = {.engines = 4,
                                 .most_waves = 16,
@@ -113,7 +113,7 @@ static int up_to(int x, int step) { return (x + step - 1) / step * step; }
 
 static int least(int a, int b) { return a < b ? a : b; }
 
-/* What a group's local memory takes of the core's; 0: nothing. */
+/* Local memory allocated on the core for a group; 0: none. */
 static int local_of(const gpu_core *core, int bytes) {
   bytes += core->local_extra;
   if (core->local_step) return up_to(bytes, core->local_step);

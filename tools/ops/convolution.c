@@ -75,7 +75,8 @@ static void print(const void *problem, char *out, size_t size) {
 
 static double growth(const void *problem) {
   const convolution_problem *p = problem;
-  return p->table ? 4 : 1; /* a length is a place among KNOTS: its rounding counts */
+  return p->table ? 4 : 1; /* a length is a position on a grid of KNOTS points, so its rounding
+                              matters */
 }
 
 static clb_status create(clb_context *ctx, const tool_kernel *kernel, unsigned passes,

@@ -1,5 +1,5 @@
-/* tools/ops/convolution_data.c - a trial of a graph convolution on the host: arrays, their values,
-   which rows are compared. */
+/* tools/ops/convolution_data.c - the host's part of a test run of a graph convolution: arrays,
+   their values, the rows that are compared. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,8 +58,8 @@ static void fill_block(convolution_data *t) {
   round_to_storage(t->kernel->storage, t->block, t->stored, (int64_t)n);
 }
 
-/* Each weight is 2 and two waves, its derivative exact: never near 0, where the rounding of a
-   length would count for more than it is. */
+/* Each weight is 2 plus two waves, with the exact derivative: it is never near 0, where the
+   rounding of lengths would cause large relative errors. */
 static void fill_table(convolution_data *t) {
   size_t n = (size_t)KNOTS * (size_t)t->sizes.w * 2;
   uint64_t seed = 5;
@@ -80,10 +80,10 @@ static void fill_table(convolution_data *t) {
   free(stored);
 }
 
-/* ---- what is compared ---- */
+/* ---- rows that are compared ---- */
 
 enum { SAMPLED = 24, SAMPLED_EDGES = 256 };
-#define SAMPLED_TERMS 3e8 /* of x, y, w and z, about: so much work as takes some seconds */
+#define SAMPLED_TERMS 3e8 /* approximate limit of terms, for a few seconds of work */
 
 static int ascending(const void *a, const void *b) {
   return (*(const int32_t *)a > *(const int32_t *)b) - (*(const int32_t *)a < *(const int32_t *)b);
@@ -108,8 +108,8 @@ static int32_t busiest(const edges_by_row *by, int64_t rows) {
   return best;
 }
 
-/* The row with most edges, the first, the last and some others, as long as their edges are not too
-   many. */
+/* The row with the most edges, the first, the last and some others, as long as they do not have too
+   many edges. */
 static void choose_nodes(const convolution_data *t, const edges_by_row *by, int64_t rows, sample *s,
                          uint64_t *seed) {
   double spent = 0, edge = (double)(t->sizes.x + t->sizes.y + t->sizes.z + t->sizes.w);
@@ -162,9 +162,9 @@ static void choose(convolution_data *t) {
   choose_edges(t, &t->sample[OF_EDGES]);
 }
 
-/* ---- the whole ---- */
+/* ---- all data ---- */
 
-/* As they are stored: vectors, or the lengths of them all alike. */
+/* Rounds vectors, or lengths, to the storage type. */
 static void round_edges(convolution_data *t) {
   int64_t n = 3 * t->graph.n_edges;
   void *stored = allocate((size_t)n, dtype_bytes(t->kernel->storage));
@@ -184,7 +184,8 @@ void *convolution_data_make(const tool_kernel *kernel, clb_pass pass, const tool
   if (data) t->data = *data;
   progress("making the graph");
   convolution_graph_make(&t->graph, t->problem, t->data.rows);
-  tensor_problem of_edge = t->problem->product; /* each has its row of gradients of weights */
+  tensor_problem of_edge = t->problem->product; /* each edge has its own row of gradients of
+                                                   weights */
   of_edge.desc.shared_weights = 0;
   t->product = tensor_problem_reference(&of_edge);
   t->sizes = reference_product_sizes(t->product);

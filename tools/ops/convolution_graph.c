@@ -1,4 +1,4 @@
-/* tools/ops/convolution_graph.c - graphs that convolutions are checked and timed on. */
+/* tools/ops/convolution_graph.c - graphs on which convolutions are checked and timed. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,9 +30,9 @@ double convolution_graph_length(const convolution_graph *g, int64_t edge) {
   return sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
 }
 
-/* ---- made ---- */
+/* ---- synthetic graphs ---- */
 
-/* So long, in a direction of its own. */
+/* A vector of this length in a random direction. */
 static void make_vector(double length, uint64_t *seed, double *v) {
   double sum = 0;
   while (sum < 0.1) {
@@ -52,7 +52,7 @@ static int ascending(const void *a, const void *b) {
 
 static void make(convolution_graph *g, made_graph kind, int64_t edges) {
   static const struct {
-    int senders, receivers; /* edges for each, about */
+    int senders, receivers; /* approximate number of edges per node */
   } per_node[MADE_GRAPHS] = {{8, 8}, {3, 90}, {1, 1}, {20, 20}, {8, 8}};
   uint64_t seed = 7, other = 8;
   *g = (convolution_graph){.n_senders = edges / per_node[kind].senders + 3,
@@ -68,7 +68,7 @@ static void make(convolution_graph *g, made_graph kind, int64_t edges) {
   if (kind != MADE_SHUFFLED) qsort(g->receivers, (size_t)edges, sizeof *g->receivers, ascending);
 }
 
-/* ---- named ---- */
+/* ---- named graphs ---- */
 
 static void take(convolution_graph *g, const char *name) {
   tool_graph named;
@@ -93,7 +93,7 @@ void convolution_graph_make(convolution_graph *g, const convolution_problem *p, 
 void edges_by_row_make(edges_by_row *by, const int32_t *row, int64_t n_rows, int64_t n_edges) {
   by->first = allocate((size_t)n_rows + 2, sizeof *by->first);
   by->edge = allocate((size_t)n_edges, sizeof *by->edge);
-  int64_t *next = by->first + 1; /* where the next edge of a row goes; at last where the row ends */
+  int64_t *next = by->first + 1; /* index for the next edge of a row; finally the end of the row */
   for (int64_t e = 0; e < n_edges; e++) next[row[e] + 1]++;
   for (int64_t r = 0; r < n_rows; r++) next[r + 1] += next[r];
   for (int64_t e = 0; e < n_edges; e++) by->edge[next[row[e]]++] = (int32_t)e;

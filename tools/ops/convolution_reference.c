@@ -1,5 +1,5 @@
 /* tools/ops/convolution_reference.c - the graph convolution and two derivatives in float64: the
-   tensor product's reference edge by edge, added up for the rows that are compared. */
+   tensor product's reference applied to each edge, summed for the rows that are compared. */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -8,13 +8,12 @@
 
 #include "tools/ops/convolution_trial.h"
 
-enum { TOGETHER = 32, MAX_THREADS = 16 }; /* edges in one piece of work */
+enum { TOGETHER = 32, MAX_THREADS = 16 }; /* edges per piece of work */
 
-/* Work is a list of pieces: edges of one row of a sample, or, where rows are edges, so many rows.
- */
+/* Work is a list of pieces: edges of one row of a sample, or, if rows are edges, several rows. */
 typedef struct {
   owner owner;
-  int64_t first_row, n_edges; /* first_row: in the sample */
+  int64_t first_row, n_edges; /* first_row: index in the sample */
   const int32_t *edges;
 } piece;
 
@@ -29,10 +28,11 @@ typedef struct {
 typedef struct {
   double *in[REFERENCE_MAX_INPUTS], *out[REFERENCE_MAX_OUTPUTS], *scale[REFERENCE_MAX_OUTPUTS];
   double *slope, *bend, *bend_scale; /* derivatives of weights by length, [TOGETHER][W] */
-  double along[TOGETHER], along_scale[TOGETHER]; /* the length, what comes in */
-  double *g_w, *g_w_scale;                       /* of the backward pass, where something does */
-  /* Of vectors: how large what inputs are rounded from is; gradients by y of the backward pass, and
-     by vectors, with their scales. */
+  double along[TOGETHER], along_scale[TOGETHER]; /* incoming gradients along the length */
+  double *g_w, *g_w_scale;                       /* of the backward pass, if there are incoming
+                                                    gradients */
+  /* With vectors: magnitudes of the unrounded inputs; gradients by y of the backward pass, and by
+     vectors, with their scales. */
   double *size[REFERENCE_MAX_INPUTS], *g_y, *g_y_scale, *g_v, *g_v_scale;
 } desk;
 
@@ -41,14 +41,14 @@ enum {
   ALONG_W,
   BY_Y = 1,
   BY_W
-}; /* numbers of b and c among inputs, of gradients of y and w among results */
+}; /* indices of b and c among inputs, and of gradients by y and w among results */
 
 static int64_t full_width(const convolution_data *t, const convolution_array *a) {
   return a->like == CLB_OPERAND_W ? t->sizes.w : a->like == CLB_OPERAND_Y ? t->sizes.y : a->width;
 }
 
-/* Weights that a table gives at the lengths of vectors, and gradients by them, are no arrays of the
-   call. */
+/* Weights that come from a table at the lengths of vectors, and gradients by them, are not arrays
+   of the call. */
 static bool needed(const convolution_data *t, int i) {
   const convolution_array *a = &t->array[i];
   bool hidden = a->like == CLB_OPERAND_W && t->problem->table && t->problem->vectors;
@@ -92,7 +92,7 @@ static int64_t row_of(const convolution_data *t, owner o, int64_t e) {
                              : e;
 }
 
-/* Weights at length r, and, at number e of the desk, their derivatives: cubic Hermite splines,
+/* Weights at length r, and, as entry e of the desk, their derivatives: cubic Hermite splines,
    constant beyond the grid. */
 static void weights_at(const convolution_data *t, double r, double *w, int64_t e, desk *d) {
   double *slope = d->slope + e * t->sizes.w, *curve = d->bend + e * t->sizes.w,
@@ -115,7 +115,7 @@ static void weights_at(const convolution_data *t, double r, double *w, int64_t e
   }
 }
 
-/* The edge whose vector this edge has. */
+/* The edge whose vector this edge uses. */
 static int64_t vector_of(const convolution_data *t, int64_t e) {
   return t->array[VECTORS].repeats ? 0 : e;
 }
@@ -154,7 +154,7 @@ static void gather(const convolution_data *t, const piece *p, desk *d) {
   }
 }
 
-/* Products of a piece, and the scales of their errors. */
+/* Tensor products of a piece, and the scales of their errors. */
 static void multiply(const convolution_data *t, clb_pass pass, int64_t n, const desk *d,
                      double *const *out, double *const *scale) {
   reference_product_run(t->product, pass, n, (const double *const *)d->in, (double **)out,
@@ -171,16 +171,16 @@ static void multiply(const convolution_data *t, clb_pass pass, int64_t n, const 
   for (int o = 0; o < REFERENCE_MAX_OUTPUTS; o++) free(unused[o]);
 }
 
-/* The backward pass's gradients of y and w, whose second derivatives count where something comes in
-   along them. */
+/* The backward pass's gradients of y and w, whose derivatives are needed if there are incoming
+   gradients of them. */
 static void multiply_once(const convolution_data *t, int64_t n, const desk *d) {
   double *out[REFERENCE_MAX_OUTPUTS] = {[BY_Y] = d->g_y, [BY_W] = d->g_w},
          *scale[REFERENCE_MAX_OUTPUTS] = {[BY_Y] = d->g_y_scale, [BY_W] = d->g_w_scale};
   if (d->in[ALONG] || d->in[ALONG_W]) multiply(t, CLB_BACKWARD, n, d, out, scale);
 }
 
-/* What weight i adds to the gradient by the length of edge number e; returns what it adds to the
-   scale. */
+/* Adds the contribution of weight i to the gradient by the length of edge e; returns its
+   contribution to the scale. */
 static double by_length(const convolution_data *t, const desk *d, int64_t e, int64_t i, double *g) {
   int64_t at = e * t->sizes.w + i;
   *g += d->out[BY_W][at] * d->slope[at] + d->along[e] * d->g_w[at] * d->bend[at];
@@ -188,7 +188,7 @@ static double by_length(const convolution_data *t, const desk *d, int64_t e, int
          d->along_scale[e] * d->g_w_scale[at] * d->bend_scale[at];
 }
 
-/* Gradients by vectors. */
+/* Converts to gradients by vectors. */
 static void turn_to_vectors(const convolution_data *t, const piece *p, desk *d) {
   bool bends = t->pass == CLB_DOUBLE_BACKWARD && t->array[ALONG].width;
   int64_t y = t->sizes.y, w = t->sizes.w;
@@ -207,7 +207,7 @@ static void turn_to_vectors(const convolution_data *t, const piece *p, desk *d) 
   }
 }
 
-/* What one edge adds to a row of results. */
+/* Adds the contribution of one edge to a row of results. */
 static void add_edge(const convolution_data *t, const convolution_array *a, const desk *d, int o,
                      int64_t e, double *wanted, double *scale) {
   double factor = t->problem->scale != 0 ? t->problem->scale : 1;
@@ -255,7 +255,7 @@ static void *worker(void *user) {
   return NULL;
 }
 
-/* ---- the list ---- */
+/* ---- the list of pieces ---- */
 
 static bool asked(const convolution_data *t, owner o) {
   for (int i = t->inputs; i < t->n; i++)
@@ -294,7 +294,7 @@ static void run_all(work *w) {
   while (n > 0) pthread_join(thread[--n], NULL);
 }
 
-/* What was there before. */
+/* Adds the initial contents. */
 static void add_prior(convolution_data *t, int i) {
   const convolution_array *a = &t->array[i];
   for (int64_t r = 0; r < t->sample[a->owner].n; r++)

@@ -1,5 +1,5 @@
-/* tools/ops/convolution_set.c - a trial of a graph convolution on a device: buffers, the call, the
-   comparison. */
+/* tools/ops/convolution_set.c - the device's part of a test run of a graph convolution: buffers,
+   the call, the comparison. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ typedef struct {
   clb_buffer *workspace, *table;
 } convolution_set;
 
-/* As in trial.c: where rows lie, in elements, and what is between and behind them. */
+/* As in trial.c: layout of rows in elements, and fillers between and after them. */
 enum { PADDED_OFFSET = 5, PADDING = 3, BEHIND = 16, PIECE_BYTES = 32 << 20 };
 static int filler(const convolution_array *a) { return a->output ? 0x5a : 0xff; }
 static int64_t offset(const convolution_data *t) {
@@ -55,8 +55,8 @@ static double bytes(const void *trial) {
   return sum;
 }
 
-/* Results of nodes that each edge has, written and read again: gradients of x, and where weights
-   mix channels all; y of vectors, and what else is like it. */
+/* Intermediate results per edge, written and read again: gradients of x, and, if weights mix
+   channels, all results for nodes; with vectors, y and arrays of its shape. */
 static double more_bytes(const void *trial) {
   const convolution_data *t = trial;
   double edges = 2.0 * (double)t->graph.n_edges,
@@ -109,7 +109,7 @@ static const void *row_bytes(const convolution_data *t, const convolution_array 
   return capacity;
 }
 
-/* Rows first ... first + n - 1 as they lie in memory; of outputs NaN where nothing is added to. */
+/* Rows first ... first + n - 1 as stored in memory; outputs are NaN unless accumulated into. */
 static void make_image(const convolution_data *t, const convolution_array *a, int64_t first,
                        int64_t n, unsigned char *image) {
   size_t row = (size_t)pitch(t, a) * element(t), used = (size_t)a->width * element(t);
@@ -269,8 +269,7 @@ static double row_error(const convolution_data *t, int i, int64_t row, const dou
   return error;
 }
 
-/* Rows of the sample from `first` on that lie one behind another, and are not too many to read at
-   once. */
+/* Number of consecutive rows in the sample from `first` on, limited to what is read at once. */
 static int64_t together(const sample *s, int64_t first, uint64_t row) {
   int64_t n = 1;
   while (first + n < s->n && s->row[first + n] == s->row[first] + n &&

@@ -1,4 +1,4 @@
-/* tools/ops/convolution_vectors.c - the reference of convolutions that make y of edge vectors:
+/* tools/ops/convolution_vectors.c - the reference of convolutions that compute y from edge vectors:
    harmonics, and gradients by vectors. */
 #include <math.h>
 #include <stdlib.h>

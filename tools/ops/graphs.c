@@ -1,5 +1,5 @@
-/* tools/ops/graphs.c - the graphs that `bench` knows by name: crystals and molecules by their
-   neighbours, and hard ones by lot. */
+/* tools/ops/graphs.c - the graphs that `bench` knows by name: neighbour graphs of crystals and
+   molecules, and random stress cases. */
 #include "tools/ops/graphs.h"
 
 #include "models/atoms/neighbours.h"
@@ -53,7 +53,7 @@ static bool capacity(const maker *m, int64_t nodes, int64_t edges) {
          fail(m, "out of memory for %lld edges", (long long)edges);
 }
 
-/* ---- by structure ---- */
+/* ---- structures ---- */
 
 static bool from_structure(const maker *m, const structure *s, double cutoff) {
   clb_neighbours list = {.cutoff = cutoff};
@@ -76,7 +76,7 @@ static bool from_file(const maker *m, const char *path, bool atoms_only, double 
   return good;
 }
 
-/* Diamond: 8 atoms to a cubic cell of 3.567 Angstrom. */
+/* Diamond: 8 atoms in a cubic cell of 3.567 Angstrom. */
 static bool carbon(const maker *m, int64_t cells) {
   static const double basis[8][3] = {{0, 0, 0},       {0, .5, .5},     {.5, 0, .5},
                                      {.5, .5, 0},     {.25, .25, .25}, {.25, .75, .75},
@@ -105,7 +105,7 @@ static bool make_carbon(const maker *m) {
   return carbon(m, cells);
 }
 
-/* A file of $CLB_STRUCTURES, or else of `folder`. */
+/* A file in $CLB_STRUCTURES, or else in `folder`. */
 static bool known(const maker *m, const char *file, const char *folder, const char *source,
                   double cutoff) {
   const char *mine = getenv("CLB_STRUCTURES");
@@ -148,7 +148,7 @@ static bool make_file(const maker *m) {
   return good;
 }
 
-/* ---- by lot ---- */
+/* ---- random graphs ---- */
 
 /* Vectors of any direction, 1 to 5 Angstrom long, from random senders. */
 static void by_lot(const tool_graph *g) {
@@ -199,13 +199,13 @@ static bool make_flashtp(const maker *m) {
   return by_lot(m->g), true;
 }
 
-/* ---- any of them ---- */
+/* ---- all graphs ---- */
 
 bool graph_make(const char *name, tool_graph *g, char *error, size_t size) {
   static const struct {
     const char *name;
     bool (*make)(const maker *);
-    bool argument; /* may follow after a colon */
+    bool argument; /* an argument may follow after a colon */
   } graphs[] = {{"carbon", make_carbon, true},
                 {"spike", make_spike, false},
                 {"dhfr-water", make_dhfr_water, false},

@@ -1,4 +1,4 @@
-/* tools/ops/registry.c - the table of ops, and what the command says of all of them. */
+/* tools/ops/registry.c - the table of ops, and functions for all of them. */
 #include "tools/ops/op.h"
 
 #include <stdio.h>
@@ -51,7 +51,7 @@ void print_kernel(const tool_op *op, const tool_kernel *kernel, char *out, size_
 double tolerance_of(const tool_op *op, const tool_kernel *kernel) {
   static const double tolerance[DTYPES] = {1e-12, 2e-6, 2e-3, 1.6e-2};
   if (kernel->storage == CLB_F32 && kernel->arithmetic == CLB_F64)
-    return 2e-7; /* the rounding of the result alone */
+    return 2e-7; /* only the rounding of the result */
   return tolerance[kernel->storage] *
          (kernel->storage == CLB_F32 ? op->growth(kernel->problem) : 1);
 }

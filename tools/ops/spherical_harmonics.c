@@ -9,7 +9,7 @@
 
 enum { MAX_DEGREES = 64 };
 
-/* A problem is the part of the description that is not in tool_kernel; with its own degrees when it
+/* A problem is the part of the description that is not in tool_kernel; it owns its degrees if it
    comes from options. */
 typedef struct {
   clb_spherical_harmonics_desc desc;
@@ -125,8 +125,8 @@ static void fill(const void *problem, clb_pass pass, bool hard, int64_t rows, do
   for (int a = 0; a < n; a++)
     for (int64_t i = 0; i < rows * (a == 1 ? width_of(d) : 3); i++)
       values[a][i] = random_number(seed);
-  /* Points at the origin; with `normalize` also tiny and huge ones, whose squares leave the range
-     of f32. */
+  /* Points at the origin; with `normalize` also tiny and huge ones, whose squares overflow or
+     underflow in f32. */
   static const double lengths[] = {1, 0, 1e-20, 1e20};
   for (int64_t r = 0; hard && r < rows; r++)
     for (int a = 0; a < 3; a++) values[0][3 * r + a] *= lengths[r % (d->normalize ? 4 : 2)];
@@ -146,8 +146,8 @@ static int64_t rows(const void *problem, clb_pass pass) {
   return 1000000;
 }
 
-/* A relative rounding error of x enters a polynomial of degree l l times, and each step of a
-   recursion over l adds its own. */
+/* A relative rounding error of x enters a polynomial of degree l with a factor l, and each step of
+   a recursion over l adds its own. */
 static double growth(const void *problem) {
   const clb_spherical_harmonics_desc *d = problem;
   int highest = 5;

@@ -46,7 +46,7 @@ static void choose_output(tensor_problem *p, const struct argp_state *state, pro
   p->kind = kind;
 }
 
-/* 0 or 1: which of two names. */
+/* Returns 0 or 1 for the first or second name. */
 static int one_of_two(const struct argp_state *state, const char *option,
                       const char *const names[2], const char *name) {
   int i = !strcmp(name, names[1]);
@@ -55,7 +55,7 @@ static int one_of_two(const struct argp_state *state, const char *option,
   return i;
 }
 
-/* "x,w": the bits of letters. */
+/* Reads "x,w" as operand bits. */
 static unsigned chosen_letters(const struct argp_state *state, const char *option,
                                const char *letters, const char *text) {
   unsigned set = 0;
@@ -147,7 +147,7 @@ static const struct argp_option options[] = {
     {0}};
 const struct argp tensor_problem_argp = {.options = options, .parser = parse};
 
-/* ---- words ---- */
+/* ---- text ---- */
 
 static void say(char *out, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -1,5 +1,5 @@
 /* tools/reference/reference_irreps.c - irreps, Wigner 3j symbols and the named products, written
-   without a look at the library. */
+   independently of the library. */
 #include "tools/reference/reference_irreps.h"
 
 #include <complex.h>
@@ -49,8 +49,8 @@ static int print_irreps(const reference_irreps *irreps, char out[CLB_IRREPS_BYTE
   return used < CLB_IRREPS_BYTES;
 }
 
-/* Neighbours of the same irrep become one term; terms without channels go.  from: room for a copy.
- */
+/* Merges adjacent terms of the same irrep and drops terms without channels. from: storage for a
+ copy. */
 static void simplify(reference_irreps *irreps, reference_irreps *from) {
   *from = *irreps;
   irreps->n = irreps->dim = 0;
@@ -67,7 +67,7 @@ static void simplify(reference_irreps *irreps, reference_irreps *from) {
 /* ---- named products ---- */
 
 typedef struct {
-  reference_irreps x, y, filter, z, from; /* from: room for a copy of one */
+  reference_irreps x, y, filter, z, from; /* from: storage for a copy of one */
   int unfiltered, n;
   clb_instruction path[CLB_MAX_INSTRUCTIONS]; /* out: the term of z, in the order found */
 } product;
@@ -89,8 +89,7 @@ static int wanted(const product *p, int l, int parity) {
   return p->unfiltered;
 }
 
-/* One path, with an output of its own, for each irrep of the product of two terms that is wanted.
- */
+/* Adds a path, with its own output, for each requested irrep in the product of two terms. */
 static int join(product *p, int i, int j, int mul, clb_mode mode, int has_weight) {
   const reference_irrep *x = &p->x.term[i], *y = &p->y.term[j];
   for (int l = abs(x->l - y->l); l <= x->l + y->l; l++) {
@@ -102,7 +101,7 @@ static int join(product *p, int i, int j, int mul, clb_mode mode, int has_weight
   return 1;
 }
 
-/* ranks[old place] = new place, for keys that ascend. */
+/* ranks[old index] = new index, in ascending order of keys. */
 static void sort_outputs(product *p, int (*key)(const reference_irrep *)) {
   reference_irreps *from = &p->from;
   *from = p->z;
@@ -176,7 +175,7 @@ int reference_full(const char *x, const char *y, const char *filter, clb_instruc
   return finish(p, good, 0, found);
 }
 
-/* Cuts the terms of `to` where those of `at` end. */
+/* Splits the terms of `to` where those of `at` end. */
 static int cut(reference_irreps *to, const reference_irreps *at, reference_irreps *from) {
   int good = 1, i = 0, left = at->n ? at->term[0].mul : 0;
   *from = *to;
@@ -188,7 +187,7 @@ static int cut(reference_irreps *to, const reference_irreps *at, reference_irrep
       mul -= part, left -= part;
       if (!left && ++i < at->n) left = at->term[i].mul;
     }
-  return good && i == at->n; /* as many channels on both sides */
+  return good && i == at->n; /* both sides must have the same number of channels */
 }
 
 int reference_elementwise(const char *x, const char *y, const char *filter,

@@ -89,7 +89,7 @@ static jet planar(int m, int im, const real x[3]) {
       a = t;
     }
     re[j] = im ? b : a;
-    part[j] = im ? a : -b; /* the same part of i times the power */
+    part[j] = im ? a : -b; /* the same part (Re or Im) of i times the power */
   }
   real two = (real)m * (m - 1);
   return (jet){re[0],
@@ -125,7 +125,7 @@ static void block_norms(int l, clb_normalization normalization, real s, real nor
   norm[2] = scale * sqrtl((real)l * (l - 1) * (2 * l - 1) * (2 * l + 1)) * power(s, l - 2);
 }
 
-/* Where the harmonics are evaluated, and how a step of x moves that point u: du = (dx - radial u (u
+/* The point u at which the harmonics are evaluated, and its derivative by x: du = (dx - radial u (u
    . dx)) / r. */
 typedef struct {
   real u[3], length, r;

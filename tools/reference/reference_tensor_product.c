@@ -1,15 +1,14 @@
 /* tools/reference/reference_tensor_product.c - the Clebsch-Gordan tensor product and three
-   derivatives, as plain sums over all terms in float64.
-
-   The product is one form that is linear in four vectors, F(x, y, w, g) = sum over terms C x y w g.
-   A pass is a sum of F of various vectors, its monomials, differentiated by some of the vectors. */
+   derivatives, as direct sums over all terms in float64. The product is one form that is linear in
+   four vectors, F(x, y, w, g) = sum over terms C x y w g. A pass is a sum of F of various vectors,
+   its monomials, differentiated by some of the vectors. */
 #include "tools/reference/reference_tensor_product.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Vectors by their letter; in a monomial they stand at their place in F. */
+/* Vectors by letter; in a monomial each is at its position in F. */
 static const char vectors[] = "xywgabcpqrs";
 enum { X, Y, W, Z, KINDS, VECTORS = REFERENCE_MAX_INPUTS };
 static const int kind_of[VECTORS] = {X, Y, W, Z, X, Y, W, X, Y, W, Z};
@@ -43,8 +42,8 @@ const char *reference_operand(clb_pass pass, int operand, int *like) {
 
 /* ---- modes ---- */
 
-/* Which pairs of channels (u, v) meet, counted by q, and to which channel of the output: u, v, q,
-   or every w, with weights of its own. */
+/* Which pairs of channels (u, v) are connected, counted by q, and to which channel of the output:
+   u, v, q, or every w, each with its own weights. */
 static const struct {
   enum { ALL, EQUAL, ASCENDING } pairs;
   enum { TO_U, TO_V, TO_Q, TO_W } to;
@@ -168,7 +167,7 @@ typedef struct {
   int output, kind, factor[3];
 } contribution;
 
-/* All there are to a pass for a path: a weight that is not there is the constant 1. */
+/* All contributions to a pass for a path: a missing weight is the constant 1. */
 static int contributions_of(clb_pass pass, int has_weight, const double *const *inputs,
                             double *const *outputs, contribution *list) {
   int n = 0;
@@ -207,7 +206,7 @@ typedef struct {
   contribution list[MAX_CONTRIBUTIONS];
 } row;
 
-/* One term of F; at: where its factors lie, by kind.  at[W] < 0: it has no weight. */
+/* One term of F; at: offsets of its factors, by kind. at[W] < 0: it has no weight. */
 static void add_term(const row *r, double C, const int at[KINDS]) {
   double v[VECTORS];
   for (int i = 0; i < r->inputs; i++) {

@@ -7,8 +7,8 @@
 
 /* ---- addresses ---- */
 
-/* Adds the terms of a sum to q, save its constants, which it returns; too many: the last ones stay
-   together. */
+/* Splits a sum into terms, which are added to q, and constants, whose sum is returned; if there are
+   too many terms the last ones stay together. */
 static int64_t terms(vector_printer *p, ir_val v, int spare, clb_vector_pointer *q) {
   const ir_ins *i = vector_ins(p, v);
   if (i->op == IR_INT) return i->imm;
@@ -35,7 +35,7 @@ static const clb_vector_pointer *find(const vector_printer *p, const clb_vector_
   return NULL;
 }
 
-/* Says the pointer that `address` of this place needs. */
+/* Declares the pointer that `address` of this index needs. */
 static void point(vector_printer *p, ir_val array, ir_val index) {
   clb_vector_pointer q;
   pointer_of(p, array, index, &q);
@@ -64,7 +64,7 @@ static void address(vector_printer *p, ir_val array, ir_val index) {
   }
 }
 
-/* ", stride, count": of lanes that lie evenly. */
+/* ", stride, count": for lanes at a constant stride. */
 static void evenly(vector_printer *p, const ir_ins *i) {
   clb_vector_say(p, ", ");
   clb_vector_scalar(p, vector_ins(p, i->arg[1])->stride);
@@ -112,7 +112,8 @@ void clb_vector_load(vector_printer *p, int32_t v, const ir_ins *i) {
                    (int)v);
 }
 
-/* oN: where this group's part of buffer N goes, itself or the local array stageN. */
+/* oN: where this group's part of buffer N is written, the buffer itself or the local array
+   stageN. */
 static void begin_block(vector_printer *p, ir_val array) {
   clb_vector_block *b = &p->block[array];
   if (b->begun) return;
@@ -204,7 +205,7 @@ void clb_vector_copy(vector_printer *p, const ir_ins *i) {
   clb_vector_say(p, ", %d);", (int)i->width);
 }
 
-/* Into the second level: until it is read other memory is. */
+/* Prefetches into the second-level cache, because other memory is read first. */
 void clb_vector_prefetch(vector_printer *p, const ir_ins *i) {
   clb_vector_say(p, "ASK(");
   address(p, i->arg[0], i->arg[1]);

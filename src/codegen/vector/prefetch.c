@@ -1,9 +1,7 @@
 /* src/codegen/vector/prefetch.c - which arrays a kernel reads a row per group, and the text that
-   fetches the next row while this one is at work.
-
-   Blocks of channels make processors read a row in strides, which they do not foresee.  Each load
-   of this row therefore asks for as many bytes of the next, in the order of the memory: a sequence
-   that they take up and run ahead of. */
+   prefetches the next row while this one is processed. With blocks of channels a row is read in
+   strides, which hardware prefetchers do not predict. Each load of this row therefore prefetches as
+   many bytes of the next, in the order of memory: a sequential pattern, which they continue. */
 #include "src/codegen/vector/vector.h"
 
 enum { MAX_DEPTH = 6 };
@@ -13,8 +11,8 @@ static bool is_group(const ir_kernel *k, ir_val v) {
          (k->ins[v].op == IR_CAST && k->ins[k->ins[v].arg[0]].op == IR_GROUP);
 }
 
-/* Adds up what is known of an index: scalars, and a scalar times the group.  What is left is where
-   in the row. */
+/* Collects the known parts of an index: scalars, and a scalar times the group. The remainder is the
+   position in the row. */
 static void terms(const ir_kernel *k, ir_val v, int depth, clb_vector_ahead *a) {
   const ir_ins *i = &k->ins[v];
   if (i->op == IR_ADD && depth < MAX_DEPTH) {
@@ -44,7 +42,7 @@ void clb_vector_find_ahead(const ir_kernel *k, clb_vector_ahead *ahead) {
   }
 }
 
-/* nN: the address in the next row up to which buffer N has been asked for. */
+/* nN: the address in the next row up to which buffer N has been prefetched. */
 void clb_vector_begin_ahead(vector_printer *p, ir_val array) {
   const clb_vector_ahead *a = &p->ahead[array];
   if (a->stride == IR_NONE) return;

@@ -1,4 +1,4 @@
-/* src/codegen/vector/prelude.c - what every kernel printed as C with vector extensions starts with:
+/* src/codegen/vector/prelude.c - the common start of kernels printed as C with vector extensions:
    types, arithmetic, conversions. */
 #include "src/codegen/vector/vector.h"
 
@@ -76,13 +76,13 @@ static const char numbers[] =
     "#endif\n"
     "SHUFFLE(i32) SHUFFLE(i64) SHUFFLE(f32) SHUFFLE(f64)\n";
 
-/* One rounding each.  The builtins are what <immintrin.h> is made of, which itself would take most
-   of the compile time. */
+/* Each rounds once. Uses the builtins behind <immintrin.h>, because including that header would
+   take most of the compile time. */
 static const char functions[] =
     "#define LANEWISE(T, name, f) INLINE T##v name##_##T##v(T##v a) { for (int r = 0; r < L; r++) "
     "a[r] = f(a[r]); return a; } INLINE T name##_##T(T a) { return f(a); }\n"
     "LANEWISE(f32, sqrt, __builtin_sqrtf) LANEWISE(f64, sqrt, __builtin_sqrt)\n"
-    /* MVEC: the C library has vector functions, named as x86-64's ABI for them says. */
+    /* MVEC: the C library has vector functions, named according to the x86-64 vector ABI. */
     "#if defined MVEC && L == 16 && defined __AVX512F__\n"
     "#define VECTOR_f32(f) _ZGVeN16v_##f\n"
     "#elif defined MVEC && L == 8 && defined __AVX2__\n"
@@ -208,9 +208,9 @@ static const char conversions_f16[] =
     "#endif\n"
     "}\n";
 
-/* STREAM: an aligned vector past the caches, where the processor and the compiler can; an ordinary
-   store elsewhere. STREAMS(p): whether one at p would fill memory lines: parts of lines, written by
-   turns, are best left to the caches. */
+/* STREAM: a streaming store of an aligned vector, where the processor and the compiler support it;
+   otherwise an ordinary store. STREAMS(p): whether such stores at p fill cache lines: partial lines
+   are better written through the caches. */
 static const char streams[] =
     "#define STREAMS(p) (L * sizeof *(p) % 64 == 0 && ALIGNED(p))\n"
     "#define FENCE()\n"
@@ -244,8 +244,7 @@ static const char streams[] =
     "#endif\n"
     "#endif\n";
 
-/* Lanes that go to places of their own: masks by lane, any index.  E: element, S: in memory, T: in
-   registers. */
+/* Gathers and scatters: masks by lane, any indices. E: element, S: in memory, T: in registers. */
 static const char anywhere[] =
     "#define ANYWHERE(E, S, T) \\\n"
     "  INLINE void gather_##E(const S *a, i64v at, i32v m, int w, T##v *v) { \\\n"
@@ -270,7 +269,8 @@ static const char anywhere[] =
     "    for (i32 r = 0; r < count; r++) for (int c = 0; c < w; c++) a[r * s + c] = ((const S "
     "*)&v[c])[r]; \\\n"
     "  }\n"
-    /* Not a call of memcpy: whole aligned vectors, so that no memory line is read first. */
+    /* Copies whole aligned vectors instead of calling memcpy, so that no cache line is read
+       first. */
     "#define FLUSH(S) \\\n"
     "  INLINE void flush_##S(S *to, const S *from, int columns, i32 stream) { \\\n"
     "    for (int c = 0; stream && c < columns; c++) STREAM(S##v, to + c * L, *(const S##v *)(from "

@@ -23,7 +23,7 @@ int64_t clb_vector_column(const ir_kernel *k, ir_val index) {
   return column;
 }
 
-/* The instruction as one more piece of the block; false: it spoils the block. */
+/* Adds the store to the block; false: it does not fit, so there is no block. */
 static bool piece(const ir_kernel *k, const ir_ins *i, clb_vector_block *b, bool *written) {
   ir_val root;
   int64_t column;
