@@ -3,45 +3,12 @@
 #ifndef CLB_KERNELS_KERNEL_H
 #define CLB_KERNELS_KERNEL_H
 
+#include "kernels/schedule.h"
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "src/ir/ir.h"
 #include "src/ir/limits.h"
 #include "src/problem/problem.h"
-
-/* The few small integers a kernel is generated from. */
-typedef struct {
-  int32_t lanes, subgroups; /* of a group */
-  int32_t staged; /* rows go through local memory, so that the device sees contiguous accesses */
-  int32_t large_registers; /* half the threads with twice the registers, where the device has the
-                              choice */
-  int32_t units; /* sub-groups that share a row, each with its block of channels; 0: one sub-group
-                    loops over them */
-  int32_t
-      width; /* elements of a row that are read or written together (of a general product weights,
-                whose gradients then go pair by pair); with tables, rows that they serve together */
-  int32_t body;  /* which of an op's ways to be lowered */
-  int32_t span;  /* lanes that share a row */
-  int32_t brief; /* products are made where they are used, rather than kept for all who need them */
-  int32_t pairs; /* a product's derivatives go by pairs of components (path.h) */
-  int32_t shuffles;   /* sums over lanes go by shuffles, else through local memory */
-  int32_t whole_rows; /* rows of results are put together in local memory and written in order */
-  int32_t lockstep; /* sub-groups of a group wait for each other path by path, so that they read the
-                       same instructions together */
-  int32_t edges;    /* of a row that are worked on before their sums over sub-groups are made */
-  int32_t part, nonzeros; /* components of x and z together that one sub-group holds, unless one
-                             term of x has more; non-zeros likewise */
-  int32_t resident; /* groups that a multiprocessor should hold at once; 0: the compiler's choice */
-  int32_t batch;    /* on a CPU: edges for which one part and block of channels is done after the
-                       other; 0: whole rows */
-  int32_t stages;   /* so many edges' operands are in local memory or on the way there; 0: read when
-                       needed */
-  int32_t twins;    /* paths that differ in the parity of their terms share their instructions */
-  int32_t slices;   /* edges of a row that share a sub-group at most, where channels are fewer than
-                       lanes; 0: one */
-  int32_t narrow, in_memory; /* clb_context_disable: numbers are read and written one by one; sums
-                                over paths and edges are in memory */
-} clb_schedule;
 
 /* Memory that kernels read beside their operands; not empty. */
 typedef struct {
@@ -62,6 +29,8 @@ typedef struct {
   bool (*reads_tables)(const clb_schedule *s);
   bool (*tables)(const clb_problem *p, clb_tables *tables);
   int passes; /* it has the first so many of clb_pass */
+  /* Whose settings wisdom keeps of it, beside the common ones: CLB_FIELD(product) and its like. */
+  size_t settings;
   /* May be NULL: schedules worth timing, none twice, what `schedule` says first; returns how many,
      at most CLB_MAX_CANDIDATES. */
   int (*candidates)(const clb_problem *p, const clb_limits *limits, clb_schedule *list);
@@ -73,7 +42,6 @@ void clb_candidate_add(clb_schedule *list, int *n, const clb_schedule *s);
 /* Adds s with another value of one field. */
 void clb_candidate_with(clb_schedule *list, int *n, const clb_schedule *s, size_t field,
                         int32_t value);
-#define CLB_FIELD(name) offsetof(clb_schedule, name)
 
 #define KIND(NAME, name) extern const clb_kernel_kind clb_kind_##name;
 #include "src/problem/kinds.def"

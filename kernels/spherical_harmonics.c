@@ -74,31 +74,34 @@ static int n_columns(const clb_problem *p) {
 
 /* Local memory of a sub-group. */
 static int64_t row_bytes(const clb_problem *p, const clb_schedule *s) {
-  return (int64_t)s->lanes * (s->width | 1) * ir_type_bytes(clb_ir_type((clb_dtype)p->storage));
+  return (int64_t)s->lanes * (s->rows.columns_per_piece | 1) *
+         ir_type_bytes(clb_ir_type((clb_dtype)p->storage));
 }
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  *s = (clb_schedule){
-      .lanes = limits->lanes[p->arithmetic], .subgroups = 1, .staged = !limits->simd, .width = 8};
+  *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic],
+                      .subgroups = 1,
+                      .rows = {.through_local = !limits->simd, .columns_per_piece = 8}};
   if (limits->simd) return;
   /* Measured on an H200 (bench/results): rows that fit are written whole, so that memory is
      contiguous; longer ones go in pieces that registers can hold, and reads of medium ones in
      halves.  Small groups win: what they hold goes free sooner. */
   int columns = n_columns(p);
-  s->width = columns <= 64 ? columns : 60;
-  if (p->pass == CLB_BACKWARD && columns > 32 && columns <= 64) s->width = 24;
-  if (p->pass == CLB_DOUBLE_BACKWARD && columns > 32) s->width = 32;
+  s->rows.columns_per_piece = columns <= 64 ? columns : 60;
+  if (p->pass == CLB_BACKWARD && columns > 32 && columns <= 64) s->rows.columns_per_piece = 24;
+  if (p->pass == CLB_DOUBLE_BACKWARD && columns > 32) s->rows.columns_per_piece = 32;
   if (limits->registers <= 128) {
-    s->large_registers =
+    s->rows.large_registers =
         columns > 32 && (p->pass == CLB_DOUBLE_BACKWARD || p->arithmetic == CLB_F64);
-    s->width = s->width > 16 ? 16 : s->width;
+    s->rows.columns_per_piece = s->rows.columns_per_piece > 16 ? 16 : s->rows.columns_per_piece;
   }
   int rows = p->pass == CLB_DOUBLE_BACKWARD && columns > 32 ? 64 : 32;
   s->subgroups = limits->subgroups && rows > s->lanes ? rows / s->lanes : 1;
   int64_t row = row_bytes(p, s);
   if (s->subgroups > limits->max_subgroups) s->subgroups = limits->max_subgroups;
   if (s->subgroups > limits->local_bytes / row) s->subgroups = (int32_t)(limits->local_bytes / row);
-  if (s->subgroups < 1) *s = (clb_schedule){.lanes = s->lanes, .subgroups = 1, .width = 1};
+  if (s->subgroups < 1)
+    *s = (clb_schedule){.lanes = s->lanes, .subgroups = 1, .rows = {.columns_per_piece = 1}};
 }
 
 /* Other pieces of rows, other groups, other register files; on a GPU also column by column. */
@@ -115,13 +118,16 @@ static int candidates(const clb_problem *p, const clb_limits *limits, clb_schedu
       clb_candidate_with(list, &n, &first, CLB_FIELD(subgroups), groups[i]);
   }
   if (limits->registers <= 128 && !limits->simd)
-    clb_candidate_with(list, &n, &first, CLB_FIELD(large_registers), !first.large_registers);
-  s = (clb_schedule){.lanes = first.lanes, .subgroups = first.subgroups, .width = 1};
+    clb_candidate_with(list, &n, &first, CLB_FIELD(rows.large_registers),
+                       !first.rows.large_registers);
+  s = (clb_schedule){
+      .lanes = first.lanes, .subgroups = first.subgroups, .rows = {.columns_per_piece = 1}};
   if (!limits->simd) clb_candidate_add(list, &n, &s);
   for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
     s = first;
-    s.width = widths[i];
-    bool room = limits->simd || (s.staged && s.subgroups * row_bytes(p, &s) <= limits->local_bytes);
+    s.rows.columns_per_piece = widths[i];
+    bool room = limits->simd ||
+                (s.rows.through_local && s.subgroups * row_bytes(p, &s) <= limits->local_bytes);
     if (room && widths[i] < columns && widths[i] <= (limits->simd ? 16 : 64))
       clb_candidate_add(list, &n, &s);
   }
@@ -443,7 +449,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
     snprintf(k->error, sizeof k->error, "no memory");
     return;
   }
-  k->large_registers = s->large_registers;
+  k->large_registers = s->rows.large_registers;
   *b = (builder){.k = k,
                  .p = p,
                  .sh = &p->spherical_harmonics,
@@ -462,7 +468,8 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   for (int i = 0; i < arrays; i++)
     a[i] = clb_rows_array(&b->rows, (clb_dtype)p->storage, i >= inputs);
   clb_rows_start(&b->rows, (clb_dtype)p->storage,
-                 s->width < b->n_columns ? s->width : b->n_columns);
+                 s->rows.columns_per_piece < b->n_columns ? s->rows.columns_per_piece
+                                                          : b->n_columns);
   if (p->pass == CLB_FORWARD) forward(b, &a[0], &a[1]);
   if (p->pass == CLB_BACKWARD) backward(b, &a[0], &a[1], &a[2]);
   if (p->pass == CLB_DOUBLE_BACKWARD) double_backward(b, &a[0], &a[1], &a[2], &a[3], &a[4]);
@@ -485,4 +492,5 @@ const clb_kernel_kind clb_kind_spherical_harmonics = {.name = "spherical_harmoni
                                                       .lower = lower,
                                                       .print = print,
                                                       .passes = 3,
+                                                      .settings = CLB_FIELD(rows),
                                                       .candidates = candidates};

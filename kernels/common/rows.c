@@ -11,7 +11,7 @@ ir_type clb_ir_type(clb_dtype dtype) {
 }
 
 void clb_rows_begin(clb_row_block *b, ir_kernel *k, const clb_schedule *s, clb_dtype arithmetic) {
-  k->narrow = s->narrow;
+  k->narrow = s->scalar_access;
   *b = (clb_row_block){.k = k,
                        .schedule = s,
                        .arithmetic = clb_ir_type(arithmetic),
@@ -40,7 +40,7 @@ void clb_rows_start(clb_row_block *b, clb_dtype stage_element, int most) {
       ir_cast(k, IR_I32, ir_2(k, IR_MIN, ir_sub(k, b->n, b->first), ir_int(k, IR_I64, s->lanes)));
   b->mask = ir_2(k, IR_LT, ir_lane(k), b->left);
   b->pitch = most | 1; /* odd: lanes that read one column of their rows meet different banks */
-  if (s->staged && most > UNSTAGED)
+  if (s->rows.through_local && most > UNSTAGED)
     b->stage = ir_local(k, clb_ir_type(stage_element), (int64_t)s->subgroups * s->lanes * b->pitch);
 }
 
@@ -63,7 +63,8 @@ static int wide(int n, int most) {
 
 static void load_own(clb_row_block *b, const clb_row_array *a, int column, int n, ir_val *values) {
   for (int i = 0, w; i < n; i += w) {
-    w = b->schedule->width > 1 ? wide(n - i, b->schedule->width) : 1;
+    w = b->schedule->rows.columns_per_piece > 1 ? wide(n - i, b->schedule->rows.columns_per_piece)
+                                                : 1;
     ir_load_wide(b->k, a->buffer, own_element(b, a, column + i), b->mask, w, values + i);
   }
 }
@@ -71,7 +72,8 @@ static void load_own(clb_row_block *b, const clb_row_array *a, int column, int n
 static void store_own(clb_row_block *b, const clb_row_array *a, int column, int n,
                       const ir_val *values) {
   for (int i = 0, w; i < n; i += w) {
-    w = b->schedule->width > 1 ? wide(n - i, b->schedule->width) : 1;
+    w = b->schedule->rows.columns_per_piece > 1 ? wide(n - i, b->schedule->rows.columns_per_piece)
+                                                : 1;
     ir_store_wide(b->k, a->buffer, own_element(b, a, column + i), b->mask, w, values + i);
   }
 }
@@ -177,7 +179,8 @@ static void store_staged(clb_row_block *b, const clb_row_array *a, int column, i
 
 int clb_rows_piece(const clb_schedule *s, const int *columns, int n, int at) {
   int end = at + 1;
-  while (end < n && end - at < s->width && columns[end] == columns[end - 1] + 1) end++;
+  while (end < n && end - at < s->rows.columns_per_piece && columns[end] == columns[end - 1] + 1)
+    end++;
   return end;
 }
 

@@ -1,15 +1,15 @@
 /* kernels/common/rows.h - lanes are rows: reading and writing some columns of the row that each
    lane holds.
 
-   Three ways, the schedule's choice: staged (through local memory, so that the sub-group touches
-   contiguous memory), wide (`width` columns at a time, for a CPU's SIMD lanes), or column by
+   Three ways, the schedule's choice: staged (`through_local`, so that the sub-group touches
+   contiguous memory), wide (`columns_per_piece` at a time, for a CPU's SIMD lanes), or column by
    column. */
 #ifndef CLB_KERNELS_COMMON_ROWS_H
 #define CLB_KERNELS_COMMON_ROWS_H
 
 #include "kernels/kernel.h"
 
-enum { CLB_MAX_WIDTH = 64 }; /* of a schedule */
+enum { CLB_MAX_WIDTH = 64 }; /* columns of a piece */
 
 /* The rows of this sub-group. */
 typedef struct {
@@ -41,11 +41,11 @@ clb_row_array clb_rows_array(clb_row_block *b, clb_dtype storage, bool written);
 void clb_rows_start(clb_row_block *b, clb_dtype stage_element, int most);
 
 /* Where the piece that starts with column `at` of n ascending columns ends: never across a gap, nor
-   longer than the schedule's width. */
+   longer than the schedule's columns_per_piece. */
 int clb_rows_piece(const clb_schedule *s, const int *columns, int n, int at);
 
 /* Values (in arithmetic precision) of n consecutive columns from `column` on, n <= the schedule's
-   width. */
+   columns_per_piece. */
 void clb_rows_load(clb_row_block *b, const clb_row_array *a, int column, int n, ir_val *values);
 void clb_rows_store(clb_row_block *b, const clb_row_array *a, int column, int n,
                     const ir_val *values, bool accumulate);

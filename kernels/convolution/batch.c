@@ -60,7 +60,7 @@ static void list_products(clb_batch *b, const clb_convolution *c, int o) {
       return;
     }
   if (!b->n_products) return;
-  b->products = ir_local(of(c), c->f.t, (int64_t)c->f.s->batch * b->n_products);
+  b->products = ir_local(of(c), c->f.t, (int64_t)c->s->edges_per_batch * b->n_products);
 }
 
 void clb_batch_turn(clb_batch *b, const clb_convolution *c, ir_val number) {
@@ -83,14 +83,14 @@ void clb_batch_multiply(clb_batch *b, const clb_convolution *c, ir_val number) {
 void clb_batch_begin(clb_batch *b, const clb_convolution *c) {
   int o_z = clb_wanted_output(&c->f, Z);
   b->sums = b->products = b->shares = IR_NONE;
-  if (!c->f.s->batch) return;
+  if (!c->s->edges_per_batch) return;
   b->turns = clb_parts_units(&c->parts, c->f.s->lanes);
   if (o_z >= 0) {
     b->sums = ir_local(of(c), c->f.t, c->f.tp->z.dim ? c->f.tp->z.dim : 1);
     list_products(b, c, o_z);
   } else if (clb_wants_sums(c->f.p))
-    b->shares =
-        ir_local(of(c), c->f.t, (int64_t)c->f.s->batch * clb_y_columns(c->f.p) * c->f.s->lanes);
+    b->shares = ir_local(of(c), c->f.t,
+                         (int64_t)c->s->edges_per_batch * clb_y_columns(c->f.p) * c->f.s->lanes);
 }
 
 void clb_batch_free(clb_batch *b) { free(b->product); }
@@ -144,8 +144,8 @@ static void ask_share(const clb_convolution *c, ir_val buffer, ir_type element, 
 void clb_batch_ask(const clb_convolution *c, ir_val place) {
   ir_kernel *k = of(c);
   const clb_tensor_product_problem *tp = c->f.tp;
-  ir_val at =
-      ir_cast(k, IR_I64, ir_2(k, IR_MIN, ir_add(k, place, i32(c, c->f.s->batch)), c->batch.limit));
+  ir_val at = ir_cast(
+      k, IR_I64, ir_2(k, IR_MIN, ir_add(k, place, i32(c, c->s->edges_per_batch)), c->batch.limit));
   ir_val sender = ir_cast(k, IR_I64, ir_load(k, c->other, at, IR_NONE)),
          edge = ir_cast(k, IR_I64, ir_load(k, c->walk.edge, at, IR_NONE));
   for (int order = 0; order < clb_orders(c->f.p); order++)

@@ -81,6 +81,7 @@ typedef struct {
    and the two files of results drive them. */
 typedef struct {
   clb_form_builder f;
+  const clb_convolution_settings *s; /* of the schedule f.s */
   clb_walk walk;
   clb_path_builder at;
   clb_parts parts;

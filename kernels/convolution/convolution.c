@@ -10,25 +10,27 @@
 
 static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
   clb_form_begin(&c->f, k, p, s);
+  c->s = &s->convolution;
   clb_walk_parameters(&c->walk, k);
   for (int o = 0; o < c->f.form->n_outputs; o++) {
     int slot = c->f.form->output[o].slot;
     if ((slot == W && !p->convolution.spline) ||
-        (slot == X && !p->convolution.atomics && !s->in_memory))
+        (slot == X && !p->convolution.atomics && !s->accumulate_in_memory))
       ir_stream(k, c->f.out[o].rows.buffer);
   }
   c->other = ir_buffer(k, IR_I32, false);
   c->add = ir_scalar(k, IR_I32);
   int o_z = clb_wanted_output(&c->f, Z);
-  if (s->batch && o_z >= 0) clb_parts_of_z(&p->tensor_product, s->part, &c->parts);
+  if (c->s->edges_per_batch && o_z >= 0)
+    clb_parts_of_z(&p->tensor_product, c->s->components_per_part, &c->parts);
   else
-    clb_parts_make(&p->tensor_product, s->batch ? 1 : s->part, s->nonzeros, s->units ? s->lanes : 0,
-                   &c->parts);
-  const bool pairs =
-      o_z < 0 && s->pairs && !p->convolution.spline; /* beside splines it is slower, on an H200 */
+    clb_parts_make(&p->tensor_product, c->s->edges_per_batch ? 1 : c->s->components_per_part,
+                   c->s->nonzeros_per_part, c->s->subgroups_per_row ? s->lanes : 0, &c->parts);
+  const bool pairs = o_z < 0 && c->s->component_pairs &&
+                     !p->convolution.spline; /* beside splines it is slower, on an H200 */
   if (!clb_z_scales(&p->tensor_product, &c->parts, pairs, c->scale))
     snprintf(k->error, sizeof k->error, "no memory");
-  c->at.pairs = s->pairs;
+  c->at.pairs = c->s->component_pairs;
   clb_unit_begin(&c->unit, &c->f);
   clb_stage_begin(&c->stage, c);
   if (p->convolution.spline) clb_spline_parameters(&c->spline, &c->f);
@@ -36,7 +38,7 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   if (c->batch.n_products) c->at.times = clb_batch_times;
   clb_edge_results_begin(&c->results, c);
   clb_walk_begin(&c->walk, ir_cast(k, IR_I64, ir_group(k)));
-  if (s->batch) clb_batch_limit(&c->batch, c);
+  if (c->s->edges_per_batch) clb_batch_limit(&c->batch, c);
   if (o_z >= 0) clb_results_of_z(c, o_z);
   else clb_results_of_edges(c);
 }
@@ -48,7 +50,7 @@ void clb_convolution_lower(const clb_problem *p, const clb_schedule *s, ir_kerne
       {"convolution_double_backward", "convolution_double_backward_z"}};
   clb_convolution *c = calloc(1, sizeof *c);
   ir_begin(k, names[p->pass][p->tensor_product.gradients >> 3 & 1], s->lanes, s->subgroups, 1);
-  k->resident = s->resident;
+  k->resident = s->convolution.min_blocks_per_sm;
   if (c && clb_path_begin(&c->at, &c->f, clb_edge_load, c)) whole(c, k, p, s);
   else snprintf(k->error, sizeof k->error, "no memory");
   if (c) clb_path_free(&c->at), clb_batch_free(&c->batch);

@@ -61,7 +61,7 @@ void clb_edge_load(void *owner, int slot, int order, ir_val *v) {
   else if (slot == W)
     v[0] = clb_form_load_weight(&c->f, a, c->at.path, c->unit.channel, c->unit.mask);
   else if (slot == X) clb_form_load(&c->f, a, term, c->unit.channel, c->unit.mask, v);
-  else if (c->f.s->in_memory) clb_load_scaled(c, term, v);
+  else if (c->f.s->accumulate_in_memory) clb_load_scaled(c, term, v);
   else
     for (int i = 0; i < clb_width(&c->f.tp->z.term[term]); i++) v[i] = c->z[c->unit.block][term][i];
 }
@@ -81,7 +81,7 @@ void clb_load_y(clb_convolution *c, int term) {
 /* Where registers are few, a batch's paths come in the order of the terms of y, whose elements and
    gradients then are at hand for a while only. */
 bool clb_by_terms_of_y(const clb_convolution *c) {
-  return c->f.s->batch && c->batch.sums == IR_NONE;
+  return c->s->edges_per_batch && c->batch.sums == IR_NONE;
 }
 
 /* Where operands are staged: the ends of the edge, the spline at its length, the elements of y. */

@@ -61,7 +61,7 @@ static void keep(clb_convolution *c, ir_val edge) {
    sub-group's to the others; nobody reads those of slices without one. */
 static void meet(clb_convolution *c, ir_val edge) {
   ir_kernel *k = of(c);
-  int columns = clb_y_columns(c->f.p), units = c->f.s->units;
+  int columns = clb_y_columns(c->f.p), units = c->s->subgroups_per_row;
   if (c->unit.slice != IR_NONE) edge = ir_add(k, edge, c->unit.slice);
   ir_val row = units ? ir_add(k, ir_mul(k, edge, i32(c, units)), c->unit.number) : edge,
          start = ir_add(k, c->results.turn, ir_mul(k, row, i32(c, columns)));
@@ -97,7 +97,7 @@ static void one_path(clb_convolution *c, const clb_path *p, int o_x, int o_y, in
 static void load_z(clb_convolution *c, int part) {
   ir_kernel *k = of(c);
   const clb_irreps *z = &c->f.tp->z;
-  for (int j = 0, n = 0; j < c->parts.together[part] && !c->f.s->in_memory; j++) {
+  for (int j = 0, n = 0; j < c->parts.together[part] && !c->f.s->accumulate_in_memory; j++) {
     clb_turn_to(c, j);
     for (int t = 0; t < z->n; t++) {
       ir_val *v = c->z[j][t];
@@ -141,7 +141,7 @@ static bool paths_of(clb_convolution *c, int x, int y, ir_val number, bool store
     if (n == 1 && shares)
       clb_batch_recall(c, x, tp->y.term[y].at, clb_width(&tp->y.term[y]), number, c->results.y_sum);
     one_path(c, &tp->path[q], o_x, o_y, o_w);
-    if (o_x < 0 || !c->f.s->in_memory) continue;
+    if (o_x < 0 || !c->f.s->accumulate_in_memory) continue;
     store_x(c, x, o_x, stored);
     stored = true;
     clb_none(c->results.x_sum[x], MAX_M);
@@ -169,7 +169,7 @@ static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last, 
   ir_kernel *k = of(c);
   ir_val place = clb_turns_open(c, first, last);
   clb_edge_begin(c, place, end);
-  if (c->f.s->batch) clb_batch_ask(c, place);
+  if (c->s->edges_per_batch) clb_batch_ask(c, place);
   int columns = clb_y_columns(c->f.p), of_y = c->f.tp->y.dim; /* the rest is the gradient of r */
   clb_none(c->results.y_sum, columns);
   if (c->batch.shares != IR_NONE)
@@ -184,7 +184,7 @@ static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last, 
   if (c->batch.shares != IR_NONE)
     clb_batch_keep(c, -1, of_y, columns - of_y, ir_sub(k, place, first), c->results.y_sum);
   else if (c->results.meeting != IR_NONE)
-    (c->f.s->shuffles ? meet : keep)(c, ir_sub(k, place, first));
+    (c->s->shuffle_sums ? meet : keep)(c, ir_sub(k, place, first));
   if (c->stage.stages) clb_stage_next(&c->stage, c);
   clb_turns_close(c);
 }
@@ -193,13 +193,13 @@ static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last, 
 static void clear_meeting(clb_convolution *c) {
   ir_kernel *k = of(c);
   int lanes = c->f.s->lanes;
-  if (!c->f.s->shuffles) { /* each lane its own */
+  if (!c->s->shuffle_sums) { /* each lane its own */
     ir_val row = ir_loop(k, i32(c, 0), i32(c, c->results.shares), i32(c, c->results.pitch));
     ir_store(k, c->results.meeting, ir_add(k, row, ir_lane(k)), IR_NONE, ir_real(k, c->f.t, 0));
     ir_end(k);
     return;
   }
-  int64_t n = (int64_t)c->f.s->edges * clb_y_columns(c->f.p);
+  int64_t n = (int64_t)c->s->edges_per_round * clb_y_columns(c->f.p);
   ir_val at = ir_add(k, ir_loop(k, i32(c, 0), i32(c, n), i32(c, lanes)), ir_lane(k));
   ir_store(k, c->results.meeting, at, less(c, at, i32(c, n)), ir_real(k, c->f.t, 0));
   ir_end(k);
@@ -222,20 +222,21 @@ static void store_sums(clb_convolution *c, int o, int from, int columns, ir_val 
                        ir_val last) {
   ir_kernel *k = of(c);
   const clb_form_array *a = &c->f.out[o];
-  int units = c->f.s->units ? c->f.s->units : 1, threads = c->f.s->subgroups * c->f.s->lanes;
+  int units = c->s->subgroups_per_row ? c->s->subgroups_per_row : 1,
+      threads = c->f.s->subgroups * c->f.s->lanes;
   ir_val n = ir_mul(k, ir_sub(k, last, first), i32(c, columns)),
          thread = ir_add(k, ir_mul(k, ir_subgroup(k), i32(c, c->f.s->lanes)), ir_lane(k));
   ir_val i = ir_add(k, ir_loop(k, i32(c, 0), n, i32(c, threads)), thread), mask = less(c, i, n),
          row = ir_2(k, IR_DIV, i, i32(c, columns));
   ir_val column = ir_sub(k, i, ir_mul(k, row, i32(c, columns))), sum = IR_NONE,
-         near = ir_2(k, IR_MIN, row, i32(c, c->f.s->edges - 1));
+         near = ir_2(k, IR_MIN, row, i32(c, c->s->edges_per_round - 1));
   for (int u = 0; u < units; u++) {
     ir_val at = ir_add(k,
                        ir_mul(k, ir_add(k, ir_mul(k, near, i32(c, units)), i32(c, u)),
                               i32(c, clb_y_columns(c->f.p))),
                        ir_add(k, ir_add(k, column, c->results.turn), i32(c, from)));
-    ir_val share = c->f.s->shuffles ? ir_load(k, c->results.meeting, at, mask)
-                                    : sum_kept(c, ir_mul(k, at, i32(c, c->results.pitch)), mask);
+    ir_val share = c->s->shuffle_sums ? ir_load(k, c->results.meeting, at, mask)
+                                      : sum_kept(c, ir_mul(k, at, i32(c, c->results.pitch)), mask);
     sum = sum == IR_NONE ? share : ir_add(k, sum, share);
   }
   ir_val edge =
@@ -265,7 +266,7 @@ static void edges_in_turn(clb_convolution *c, ir_val first, ir_val last) {
     if (changes_hands(c, part)) ir_barrier(of(c), false);
     bool opened = clb_part_open(c, part, &next_unit);
     load_z(c, part);
-    for (int q = 0; c->f.s->batch && !c->f.s->in_memory && q < c->f.tp->n_paths;
+    for (int q = 0; c->s->edges_per_batch && !c->f.s->accumulate_in_memory && q < c->f.tp->n_paths;
          q++) /* of no edge: made ahead of the loop over them */
       if (c->parts.of_x[c->f.tp->path[q].in1] == part)
         clb_path_pairs(&c->at, &c->f.tp->path[q], c->scale[c->f.tp->path[q].out]);
@@ -279,7 +280,7 @@ static void edges_in_turn(clb_convolution *c, ir_val first, ir_val last) {
    batches. */
 static void start_units(clb_convolution *c) {
   int next_unit = 0;
-  c->results.n_held = c->f.s->in_memory ? 0 : most_z(c->f.tp, &c->parts);
+  c->results.n_held = c->f.s->accumulate_in_memory ? 0 : most_z(c->f.tp, &c->parts);
   for (int i = 0; i < c->results.n_held; i++)
     c->results.held[i] = ir_var(of(c), ir_real(of(c), c->f.t, 0), false);
   for (int part = 0; part < c->parts.n; part++) {
@@ -303,7 +304,8 @@ static void edges_by_units(clb_convolution *c, ir_val first, ir_val last) {
 /* Element i of the sums is cleared and stored by lane i mod lanes. */
 static bool own_when_stored(const clb_convolution *c) {
   bool splines = c->f.p->convolution.spline && clb_wanted_output(&c->f, W) >= 0;
-  return c->f.s->shuffles && !c->f.s->units && !splines && clb_y_columns(c->f.p) == c->f.tp->y.dim;
+  return c->s->shuffle_sums && !c->s->subgroups_per_row && !splines &&
+         clb_y_columns(c->f.p) == c->f.tp->y.dim;
 }
 
 /* And that lane is the one that adds to it in that part; between parts of which lanes differ they
@@ -314,17 +316,18 @@ static bool own_when_added(const clb_convolution *c, int part) {
 }
 
 void clb_edge_results_begin(clb_edge_results *r, const clb_convolution *c) {
-  const clb_schedule *s = c->f.s;
-  const int units = s->units ? s->units : 1, halves = s->units ? 2 : 1;
-  r->pitch = s->shuffles ? 1 : s->lanes + 1;
-  r->shares = s->edges * units * clb_y_columns(c->f.p) * r->pitch;
+  const clb_convolution_settings *s = c->s;
+  const int units = s->subgroups_per_row ? s->subgroups_per_row : 1,
+            halves = s->subgroups_per_row ? 2 : 1;
+  r->pitch = s->shuffle_sums ? 1 : c->f.s->lanes + 1;
+  r->shares = s->edges_per_round * units * clb_y_columns(c->f.p) * r->pitch;
   r->meeting =
       clb_wants_sums(c->f.p) ? ir_local(of(c), c->f.t, (int64_t)r->shares * halves) : IR_NONE;
 }
 
 void clb_results_of_edges(clb_convolution *c) {
   ir_kernel *k = of(c);
-  bool units = c->f.s->units;
+  bool units = c->s->subgroups_per_row;
   int o_y = clb_wanted_output(&c->f, Y), o_w = clb_wanted_output(&c->f, W),
       columns = c->f.tp->y.dim;
   int last_part = c->parts.n - 1, first_part = c->batch.shares == IR_NONE ? 0 : last_part;
@@ -332,12 +335,12 @@ void clb_results_of_edges(clb_convolution *c) {
   clb_form_row(&c->f, &c->f.in[Z][0], c->walk.row);
   if (units) start_units(c);
   c->results.turn = i32(c, 0);
-  if (c->results.meeting == IR_NONE && !c->f.s->batch) {
+  if (c->results.meeting == IR_NONE && !c->s->edges_per_batch) {
     (units ? edges_by_units : edges_in_turn)(c, c->walk.first, c->walk.last);
     return;
   }
-  ir_val first = ir_loop(k, c->walk.first, c->walk.last, i32(c, c->f.s->edges)),
-         last = ir_2(k, IR_MIN, c->walk.last, ir_add(k, first, i32(c, c->f.s->edges)));
+  ir_val first = ir_loop(k, c->walk.first, c->walk.last, i32(c, c->s->edges_per_round)),
+         last = ir_2(k, IR_MIN, c->walk.last, ir_add(k, first, i32(c, c->s->edges_per_round)));
   if (units) { /* two halves of the meeting place by turns, so that one barrier will do */
     c->results.turn = ir_get(k, turn);
     edges_by_units(c, first, last);
@@ -347,8 +350,8 @@ void clb_results_of_edges(clb_convolution *c) {
     if (c->results.meeting != IR_NONE) clear_meeting(c);
     if (c->batch.shares != IR_NONE)
       clb_batch_clear(c, c->batch.shares,
-                      (int64_t)c->f.s->batch * clb_y_columns(c->f.p) * c->f.s->lanes);
-    if (c->f.s->shuffles && !own_when_added(c, first_part)) ir_barrier(k, false);
+                      (int64_t)c->s->edges_per_batch * clb_y_columns(c->f.p) * c->f.s->lanes);
+    if (c->s->shuffle_sums && !own_when_added(c, first_part)) ir_barrier(k, false);
     edges_in_turn(c, first, last);
     if (c->batch.shares != IR_NONE) {
       ir_val place = ir_loop(k, first, last, i32(c, 1));

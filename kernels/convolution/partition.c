@@ -143,7 +143,8 @@ void clb_parts_of_z(const clb_tensor_product_problem *tp, int most, clb_parts *p
 
 int clb_slice_width(const clb_schedule *s, int mul) {
   int width = s->lanes;
-  while (width % 2 == 0 && width / 2 >= mul && s->lanes / width < s->slices) width /= 2;
+  while (width % 2 == 0 && width / 2 >= mul && s->lanes / width < s->convolution.edges_per_subgroup)
+    width /= 2;
   return width;
 }
 

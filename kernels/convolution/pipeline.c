@@ -73,7 +73,7 @@ int clb_stage_size(const clb_problem *p, const clb_parts *parts, const clb_sched
 
 void clb_stage_begin(clb_stage *g, const clb_convolution *c) {
   const clb_schedule *s = c->f.s;
-  g->stages = s->stages;
+  g->stages = c->s->pipeline_stages;
   g->aligned = ir_scalar(of(c), IR_I32);
   if (!g->stages) return;
   memcpy(g->in, c->f.in, sizeof g->in);
@@ -81,7 +81,7 @@ void clb_stage_begin(clb_stage *g, const clb_convolution *c) {
   g->array = ir_local(of(c), clb_ir_type((clb_dtype)c->f.p->storage),
                       (int64_t)s->subgroups * g->stages * g->size);
   g->slot = ir_var(of(c), i32(c, 0), true);
-  bool uniform = s->slices < 2;
+  bool uniform = c->s->edges_per_subgroup < 2;
   for (int i = 0; i < g->stages; i++) {
     g->sender[i] = ir_var(of(c), i32(c, 0), uniform);
     g->edge[i] = ir_var(of(c), i32(c, 0), uniform);
@@ -243,8 +243,9 @@ static void send_y(const clb_convolution *c, int order, ir_val slot, int width) 
 /* Whether full blocks start at multiples of 16 bytes in a row that does. */
 static bool aligns(const clb_convolution *c, int width) {
   const clb_stage *g = &c->stage;
-  bool all = !c->f.s->narrow && c->unit.mul % c->unit.width == 0 && c->unit.width % width == 0 &&
-             c->f.tp->y.dim % width == 0 && g->size % width == 0 && g->own % width == 0;
+  bool all = !c->f.s->scalar_access && c->unit.mul % c->unit.width == 0 &&
+             c->unit.width % width == 0 && c->f.tp->y.dim % width == 0 && g->size % width == 0 &&
+             g->own % width == 0;
   for (int order = 0; order < clb_orders(c->f.p); order++) {
     for (int j = 0; j < g->w[order].n; j++) all &= g->w[order].from[j] % width == 0;
     for (int j = 0; j < g->x[order].n; j++) all &= g->x[order].from[j] % width == 0;
@@ -330,7 +331,7 @@ void clb_stage_open(clb_stage *g, const clb_convolution *c, int part, ir_val fir
   ir_val sender, edge;
   clb_stage_plan(g, c, part);
   ir_set(k, g->slot, i32(c, 0));
-  if (!c->f.s->units)
+  if (!c->s->subgroups_per_row)
     ir_barrier(k, false); /* those before have read what this overwrites; a unit does one part */
   ir_val turn = ir_loop(k, i32(c, 0), i32(c, g->stages - 1), i32(c, 1)),
          place = ir_add(k, first, ir_mul(k, turn, i32(c, clb_slices(&c->unit, &c->f))));

@@ -10,7 +10,7 @@ static ir_val less(const clb_convolution *c, ir_val a, ir_val b) {
 
 /* Of a part's component of z so far. */
 static ir_val sum_so_far(clb_convolution *c, int term, int i) {
-  if (!c->f.s->batch) return ir_real(of(c), c->f.t, 0);
+  if (!c->s->edges_per_batch) return ir_real(of(c), c->f.t, 0);
   return ir_load(of(c), c->batch.sums, clb_batch_sum(c, term, i), c->unit.mask);
 }
 
@@ -18,7 +18,7 @@ static void add_z(clb_convolution *c, const clb_path *p, int o) {
   ir_kernel *k = of(c);
   ir_val sum[MAX_M], *var = c->z[c->unit.block][p->out];
   int width = clb_width(&c->f.tp->z.term[p->out]);
-  bool in_memory = c->f.s->in_memory, in_sums = in_memory && c->f.s->batch;
+  bool in_memory = c->f.s->accumulate_in_memory, in_sums = in_memory && c->s->edges_per_batch;
   clb_path_open(&c->at, p, c->scale[p->out]);
   clb_none(sum, MAX_M);
   for (int i = 0; i < width; i++)
@@ -51,8 +51,8 @@ static void walk_z(clb_convolution *c, int part, int o, ir_val first, ir_val las
   ir_kernel *k = of(c);
   const clb_irreps *z = &c->f.tp->z;
   int together = c->parts.together[part];
-  if (c->f.s->in_memory && !c->f.s->batch) clear_part(c, part, o);
-  for (int j = 0; j < together && !c->f.s->in_memory; j++) {
+  if (c->f.s->accumulate_in_memory && !c->s->edges_per_batch) clear_part(c, part, o);
+  for (int j = 0; j < together && !c->f.s->accumulate_in_memory; j++) {
     clb_turn_to(c, j);
     for (int t = 0; t < z->n; t++)
       for (int i = 0; i < clb_width(&z->term[t]) && c->parts.of_z[t] == part; i++)
@@ -61,7 +61,7 @@ static void walk_z(clb_convolution *c, int part, int o, ir_val first, ir_val las
   if (c->stage.stages) clb_stage_open(&c->stage, c, part, first, last);
   ir_val place = clb_turns_open(c, first, last);
   clb_edge_begin(c, place, last);
-  if (c->f.s->batch) clb_batch_ask(c, place);
+  if (c->s->edges_per_batch) clb_batch_ask(c, place);
   if (c->batch.n_products) clb_batch_turn(&c->batch, c, ir_sub(k, place, first));
   for (int j = 0; j < together; j++) {
     clb_turn_to(c, j);
@@ -101,7 +101,7 @@ static void store_part(clb_convolution *c, int part, int o) {
       ir_val v[MAX_M];
       if (c->parts.of_z[t] != part) continue;
       for (int i = 0; i < clb_width(&c->f.tp->z.term[t]); i++)
-        v[i] = ir_mul(k, c->f.s->batch ? sum_so_far(c, t, i) : sum_of_row(c, j, t, i),
+        v[i] = ir_mul(k, c->s->edges_per_batch ? sum_so_far(c, t, i) : sum_of_row(c, j, t, i),
                       ir_real(k, c->f.t, c->scale[t][i]));
       store_z(c, t, o, v);
     }
@@ -129,8 +129,8 @@ static void store_unreached(clb_convolution *c, int o) {
 static void batches_of_z(clb_convolution *c, int o) {
   ir_kernel *k = of(c);
   clb_batch_clear(c, c->batch.sums, c->f.tp->z.dim);
-  ir_val first = ir_loop(k, c->walk.first, c->walk.last, i32(c, c->f.s->batch)),
-         last = ir_2(k, IR_MIN, c->walk.last, ir_add(k, first, i32(c, c->f.s->batch)));
+  ir_val first = ir_loop(k, c->walk.first, c->walk.last, i32(c, c->s->edges_per_batch)),
+         last = ir_2(k, IR_MIN, c->walk.last, ir_add(k, first, i32(c, c->s->edges_per_batch)));
   ir_barrier(k, false);
   if (c->batch.n_products) {
     ir_val place = ir_loop(k, first, last, i32(c, 1));
@@ -142,7 +142,7 @@ static void batches_of_z(clb_convolution *c, int o) {
   for (int part = 0, next_unit = 0; part < c->parts.n; part++) {
     bool opened = clb_part_open(c, part, &next_unit);
     walk_z(c, part, o, first, last);
-    for (int t = 0; t < c->f.tp->z.n && !c->f.s->in_memory; t++)
+    for (int t = 0; t < c->f.tp->z.n && !c->f.s->accumulate_in_memory; t++)
       for (int i = 0; c->parts.of_z[t] == part && i < clb_width(&c->f.tp->z.term[t]); i++)
         ir_store(k, c->batch.sums, clb_batch_sum(c, t, i), c->unit.mask, ir_get(k, c->z[0][t][i]));
     if (opened) ir_end(k);
@@ -156,11 +156,11 @@ void clb_results_of_z(clb_convolution *c, int o) {
   int next_unit = 0;
   ir_if(k, ir_2(k, IR_OR, less(c, c->add, i32(c, 2)), less(c, i32(c, 0), c->walk.count)));
   clb_form_row(&c->f, &c->f.out[o], c->walk.index);
-  if (c->f.s->batch) batches_of_z(c, o);
+  if (c->s->edges_per_batch) batches_of_z(c, o);
   for (int part = 0; part < c->parts.n; part++) {
     bool opened = clb_part_open(c, part, &next_unit);
-    if (!c->f.s->batch) walk_z(c, part, o, c->walk.first, c->walk.last);
-    if (c->f.s->batch || !c->f.s->in_memory) store_part(c, part, o);
+    if (!c->s->edges_per_batch) walk_z(c, part, o, c->walk.first, c->walk.last);
+    if (c->s->edges_per_batch || !c->f.s->accumulate_in_memory) store_part(c, part, o);
     if (opened) ir_end(k);
   }
   ir_if(k, ir_2(k, IR_AND, ir_1(k, IR_NOT, ir_2(k, IR_EQ, c->add, i32(c, 1))),

@@ -7,7 +7,7 @@ static ir_val i32(const clb_form_builder *f, int64_t n) { return ir_int(f->k, IR
 void clb_unit_begin(clb_unit *u, const clb_form_builder *f) {
   u->width = f->s->lanes;
   u->slice = u->there = IR_NONE;
-  u->number = f->s->units ? ir_subgroup(f->k) : i32(f, 0);
+  u->number = f->s->convolution.subgroups_per_row ? ir_subgroup(f->k) : i32(f, 0);
 }
 
 void clb_unit_select(clb_unit *u, const clb_form_builder *f, int j) {
@@ -25,7 +25,7 @@ bool clb_unit_open(clb_unit *u, const clb_form_builder *f, const clb_parts *part
                    int *next_unit) {
   ir_kernel *k = f->k;
   int lanes = f->s->lanes, mul = parts->mul[part], together = parts->together[part];
-  int turns = (mul + lanes - 1) / lanes / together, units = f->s->units;
+  int turns = (mul + lanes - 1) / lanes / together, units = f->s->convolution.subgroups_per_row;
   ir_val turn = i32(f, 0);
   bool opened = units ? turns < units : turns > 1;
   if (units) {

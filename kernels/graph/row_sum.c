@@ -51,8 +51,8 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   *s = (clb_schedule){.lanes = lanes,
                       .subgroups =
                           subgroups < limits->max_subgroups ? subgroups : limits->max_subgroups,
-                      .units = limits->simd ? 0 : (int32_t)blocks,
-                      .width = (int32_t)parts_of(lots, blocks)};
+                      .row_sum = {.subgroups_per_row = limits->simd ? 0 : (int32_t)blocks,
+                                  .columns_per_lane = (int32_t)parts_of(lots, blocks)}};
 }
 
 static ir_val pairwise(ir_kernel *k, const ir_val *v, int n) {
@@ -97,7 +97,7 @@ static void add_columns(builder *b, ir_val column, int width, ir_val left) {
   ir_val row = ir_add(k, ir_mul(k, b->listed ? b->walk.index : b->walk.row, b->out.stride),
                       ir_add(k, b->out.offset, mine)),
          base = ir_add(k, b->in.offset, mine);
-  int together = b->s->units || width == 1 ? TOGETHER : TOGETHER / width;
+  int together = b->s->row_sum.subgroups_per_row || width == 1 ? TOGETHER : TOGETHER / width;
   for (int j = 0; j < width; j++) {
     at[j] = ir_add(k, row, ir_int(k, IR_I64, (int64_t)j * b->s->lanes));
     mask[j] = left == IR_NONE ? IR_NONE
@@ -122,12 +122,12 @@ static void add_columns(builder *b, ir_val column, int width, ir_val left) {
 /* One block after the other, the last one as narrow as it may be. */
 static void loop_over_columns(builder *b, int64_t columns) {
   ir_kernel *k = b->k;
-  int64_t lanes = b->s->lanes, block = lanes * b->s->width, whole = columns / block * block,
-          left = columns - whole;
+  int64_t lanes = b->s->lanes, block = lanes * b->s->row_sum.columns_per_lane,
+          whole = columns / block * block, left = columns - whole;
   if (whole) {
     ir_val column =
         ir_loop(k, ir_int(k, IR_I64, 0), ir_int(k, IR_I64, whole), ir_int(k, IR_I64, block));
-    add_columns(b, column, b->s->width, IR_NONE);
+    add_columns(b, column, b->s->row_sum.columns_per_lane, IR_NONE);
     ir_end(k);
   }
   if (left)
@@ -137,11 +137,11 @@ static void loop_over_columns(builder *b, int64_t columns) {
 
 static void add_own_columns(builder *b, int64_t columns, ir_val own) {
   ir_kernel *k = b->k;
-  int64_t block = (int64_t)b->s->lanes * b->s->width;
+  int64_t block = (int64_t)b->s->lanes * b->s->row_sum.columns_per_lane;
   ir_val column = ir_mul(k, own, ir_int(k, IR_I64, block)),
          left = ir_2(k, IR_MIN, ir_sub(k, ir_int(k, IR_I64, columns), column),
                      ir_int(k, IR_I64, block));
-  add_columns(b, column, b->s->width,
+  add_columns(b, column, b->s->row_sum.columns_per_lane,
               columns % block || !columns ? ir_cast(k, IR_I32, left) : IR_NONE);
 }
 
@@ -169,7 +169,8 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   b.in = declare(k, r->from, false);
   b.out = declare(k, p->storage, true);
   b.adds = ir_2(k, IR_LT, none, ir_scalar(k, IR_I32));
-  ir_val unit = ir_cast(k, IR_I64, ir_group(k)), units = ir_int(k, IR_I64, s->units ? s->units : 1);
+  ir_val unit = ir_cast(k, IR_I64, ir_group(k)),
+         units = ir_int(k, IR_I64, s->row_sum.subgroups_per_row ? s->row_sum.subgroups_per_row : 1);
   if (s->subgroups > 1)
     unit = ir_add(k, ir_mul(k, unit, ir_int(k, IR_I64, s->subgroups)),
                   ir_cast(k, IR_I64, ir_subgroup(k)));
@@ -180,7 +181,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
     b.walk.last = ir_add(k, b.walk.first, ir_int(k, IR_I32, 1));
   }
   ir_if(k, ir_2(k, IR_OR, ir_2(k, IR_EQ, skip, none), ir_2(k, IR_LT, none, b.walk.count)));
-  if (s->units) add_own_columns(&b, r->columns, ir_2(k, IR_MOD, unit, units));
+  if (s->row_sum.subgroups_per_row) add_own_columns(&b, r->columns, ir_2(k, IR_MOD, unit, units));
   else loop_over_columns(&b, r->columns);
   ir_end(k);
   ir_end(k);

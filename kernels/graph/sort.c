@@ -23,7 +23,7 @@ static ir_val lane_of(ir_kernel *k, const clb_schedule *s) {
 }
 
 int clb_graph_digit_bits(const clb_schedule *s) { return s->lanes == 1 ? 11 : 8; }
-int clb_graph_stride(const clb_schedule *s) { return s->lanes * s->width; }
+int clb_graph_stride(const clb_schedule *s) { return s->lanes * s->graph.entries_per_lane; }
 
 /* ---- schedule ---- */
 
@@ -47,7 +47,7 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   if (subgroups > limits->max_subgroups) subgroups = limits->max_subgroups;
   *s = (clb_schedule){.lanes = lanes,
                       .subgroups = subgroups < 1 ? 1 : subgroups,
-                      .width = limits->simd || flat ? 1 : WIDTH};
+                      .graph = {.entries_per_lane = limits->simd || flat ? 1 : WIDTH}};
   if (limits->simd && walks[p->graph.step]) s->lanes = 1;
 }
 
@@ -81,7 +81,7 @@ static void lower_check(ir_kernel *k, const clb_schedule *s, ir_type type) {
   for (int i = 0; i < 2; i++) limit[i] = ir_cast(k, type, ir_scalar(k, IR_I32));
   for (int i = 0; i < 2; i++) to[i] = output(k);
   ir_val found = output(k), bad = ir_var(k, none, false), start = begin_chunk(&w, n, chunk);
-  for (int u = 0; u < s->width; u++) {
+  for (int u = 0; u < s->graph.entries_per_lane; u++) {
     ir_val place = place_of(&w, start, u), mask = less(k, place, w.end), value[2];
     for (int i = 0; i < 2; i++) value[i] = ir_load(k, from[i], ir_add(k, place, offset[i]), mask);
     for (int i = 0; i < 2; i++) {
@@ -170,7 +170,7 @@ static void lower_sort(ir_kernel *k, const clb_schedule *s, bool moves) {
   if (s->lanes > 1) ir_barrier(k, false);
 
   start = begin_chunk(&w, n, chunk);
-  for (int u = 0; u < s->width; u++) {
+  for (int u = 0; u < s->graph.entries_per_lane; u++) {
     ir_val place = place_of(&w, start, u), at = ir_mul(k, place, apart);
     mask[u] = less(k, place, w.end);
     node[u] = ir_load(k, list, at, mask[u]);
@@ -179,7 +179,7 @@ static void lower_sort(ir_kernel *k, const clb_schedule *s, bool moves) {
           ir_select(k, pairs, ir_load(k, list, ir_add(k, at, i64(k, 1)), both(k, mask[u], pairs)),
                     ir_cast(k, IR_I32, place));
   }
-  for (int u = 0; u < s->width; u++) {
+  for (int u = 0; u < s->graph.entries_per_lane; u++) {
     ir_val at = count_up(&w, digit_of(&w, node[u], which), mask[u]);
     if (moves)
       ir_store_wide(k, to, ir_mul(k, wide(k, at), i64(k, 2)), mask[u], 2,

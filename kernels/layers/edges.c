@@ -9,15 +9,15 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   clb_layer_schedule(limits, p->arithmetic, false, s);
-  s->width = limits->simd ? 3 : 1;
+  s->layer.wide_vectors = limits->simd;
 }
 
 /* x[number] */
 static void position(clb_layer *b, const clb_row_array *positions, ir_val number, ir_val mask,
                      ir_val *x) {
   ir_val row = clb_layer_row(b, positions, ir_cast(b->k, IR_I64, number));
-  if (b->s->width == 3) ir_load_wide(b->k, positions->buffer, row, mask, 3, x);
-  for (int i = 0; i < 3 && b->s->width != 3; i++)
+  if (b->s->layer.wide_vectors) ir_load_wide(b->k, positions->buffer, row, mask, 3, x);
+  for (int i = 0; i < 3 && !b->s->layer.wide_vectors; i++)
     x[i] = clb_layer_load(b, positions, row, clb_i64(b->k, i), mask);
 }
 
@@ -55,8 +55,8 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
     v[i] = ir_cast(k, ir_register_type(out.element), ir_add(k, ir_sub(k, x[0][i], x[1][i]), by));
   }
   ir_val row = clb_layer_row(&b, &out, edge);
-  if (s->width == 3) ir_store_wide(k, out.buffer, row, mask, 3, v);
-  for (int i = 0; i < 3 && s->width != 3; i++)
+  if (s->layer.wide_vectors) ir_store_wide(k, out.buffer, row, mask, 3, v);
+  for (int i = 0; i < 3 && !s->layer.wide_vectors; i++)
     ir_store(k, out.buffer, ir_add(k, row, clb_i64(k, i)), mask, v[i]);
   clb_layer_finish(&b);
 }

@@ -9,7 +9,7 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   clb_layer_schedule(limits, p->arithmetic, true, s);
-  s->width = limits->simd ? 3 : 1;
+  s->layer.wide_vectors = limits->simd;
 }
 
 /* Edges of one direction: first place of each row and the edge of each place, of n rows. */
@@ -29,10 +29,10 @@ static void add_edges(clb_layer *b, const direction *d, const clb_row_array *g, 
   ir_val place =
       ir_add(k, ir_cast(k, IR_I64, ir_add(k, begin, first)), ir_cast(k, IR_I64, ir_lane(k)));
   ir_val start = clb_layer_row(b, g, ir_cast(k, IR_I64, ir_load(k, d->edge, place, mask)));
-  if (b->s->width == 3) ir_load_wide(k, g->buffer, start, mask, 3, value);
+  if (b->s->layer.wide_vectors) ir_load_wide(k, g->buffer, start, mask, 3, value);
   for (int i = 0; i < 3; i++) {
-    value[i] = b->s->width == 3 ? ir_cast(k, b->t, value[i])
-                                : clb_layer_load(b, g, start, clb_i64(k, i), mask);
+    value[i] = b->s->layer.wide_vectors ? ir_cast(k, b->t, value[i])
+                                        : clb_layer_load(b, g, start, clb_i64(k, i), mask);
     ir_set(k, sum[i], ir_2(k, minus ? IR_SUB : IR_ADD, ir_get(k, sum[i]), value[i]));
   }
   ir_end(k);

@@ -13,7 +13,7 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   clb_layer_schedule(limits, p->arithmetic, false, s);
-  s->width = 3;
+  s->rows.columns_per_piece = 3;
 }
 
 static ir_val dot(ir_kernel *k, const ir_val *a, const ir_val *b) {
@@ -32,7 +32,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
                 in_g = clb_rows_array(&rows, type, false);
   clb_row_array out_q = clb_rows_array(&rows, type, true),
                 out_v = clb_rows_array(&rows, type, true);
-  clb_rows_start(&rows, type, s->width);
+  clb_rows_start(&rows, type, s->rows.columns_per_piece);
   clb_rows_load(&rows, &in_v, 0, 3, v);
   clb_rows_load(&rows, &in_h, 0, 3, h);
   clb_rows_load(&rows, &in_g, 0, 1, &g_r);

@@ -21,7 +21,7 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   clb_layer_schedule(limits, p->arithmetic, false, s);
-  s->width = LOTS * s->lanes;
+  s->layer.columns_per_subgroup = LOTS * s->lanes;
 }
 
 /* out of the values of in[0] and in[1]. */
@@ -52,9 +52,11 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
     for (int i = 0; i <= p->pass; i++) b.factor[i] = ir_scalar(k, b.l.t);
   clb_layer_start(&b.l);
   ir_val row = ir_2(k, IR_DIV, b.l.unit, blocks),
-         first = ir_mul(k, ir_2(k, IR_MOD, b.l.unit, blocks), clb_i64(k, s->width));
-  ir_val left =
-             ir_cast(k, IR_I32, ir_2(k, IR_MIN, ir_sub(k, columns, first), clb_i64(k, s->width))),
+         first = ir_mul(k, ir_2(k, IR_MOD, b.l.unit, blocks),
+                        clb_i64(k, s->layer.columns_per_subgroup));
+  ir_val left = ir_cast(
+             k, IR_I32,
+             ir_2(k, IR_MIN, ir_sub(k, columns, first), clb_i64(k, s->layer.columns_per_subgroup))),
          column = ir_add(k, first, ir_cast(k, IR_I64, ir_lane(k)));
   ir_val from = index == IR_NONE ? row : ir_cast(k, IR_I64, ir_load(k, index, row, IR_NONE));
   for (int i = 0; i <= p->pass; i++) b.start[i] = clb_layer_row(&b.l, &b.in[i], from);

@@ -37,11 +37,14 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   clb_layer_schedule(limits, p->arithmetic, false, s);
   int most = limits->simd ? CPU_WIDTH : GPU_WIDTH;
-  s->width = p->radial.n_basis > most ? most : p->radial.n_basis > 3 ? p->radial.n_basis : 3;
-  s->staged = !limits->simd && (int64_t)s->subgroups * s->lanes * (s->width | 1) *
-                                       ir_type_bytes(clb_ir_type((clb_dtype)p->storage)) <=
-                                   limits->local_bytes;
-  if (!limits->subgroups && s->staged) s->subgroups = 1;
+  s->rows.columns_per_piece = p->radial.n_basis > most ? most
+                              : p->radial.n_basis > 3  ? p->radial.n_basis
+                                                       : 3;
+  s->rows.through_local =
+      !limits->simd && (int64_t)s->subgroups * s->lanes * (s->rows.columns_per_piece | 1) *
+                               ir_type_bytes(clb_ir_type((clb_dtype)p->storage)) <=
+                           limits->local_bytes;
+  if (!limits->subgroups && s->rows.through_local) s->subgroups = 1;
 }
 
 static ir_val real(builder *b, double x) { return ir_real(b->k, b->t, x); }
@@ -71,10 +74,16 @@ static void cutoff(builder *b) {
   b->slope = ir_select(k, ir_2(k, IR_EQ, left, zero), zero, b->slope);
 }
 
+/* Functions from number `at` on that are read or written together. */
+static int piece_from(const builder *b, int at) {
+  int left = b->p->n_basis - at, most = b->rows.schedule->rows.columns_per_piece;
+  return left < most ? left : most;
+}
+
 static void write_basis(builder *b, const clb_row_array *basis) {
   ir_val factor = times(b, times(b, real(b, 2 / b->p->r_max), b->f), b->inverse), value[GPU_WIDTH];
   for (int at = 0, n; at < b->p->n_basis; at += n) {
-    n = b->p->n_basis - at < b->rows.schedule->width ? b->p->n_basis - at : b->rows.schedule->width;
+    n = piece_from(b, at);
     for (int i = 0; i < n; i++)
       value[i] =
           times(b, factor, ir_1(b->k, IR_SIN, times(b, b->u, real(b, b->p->frequency[at + i]))));
@@ -87,7 +96,7 @@ static ir_val gradient(builder *b, const clb_row_array *g_basis) {
   ir_kernel *k = b->k;
   ir_val sines = real(b, 0), cosines = sines, g[GPU_WIDTH];
   for (int at = 0, n; at < b->p->n_basis; at += n) {
-    n = b->p->n_basis - at < b->rows.schedule->width ? b->p->n_basis - at : b->rows.schedule->width;
+    n = piece_from(b, at);
     clb_rows_load(&b->rows, g_basis, at, n, g);
     for (int i = 0; i < n; i++) {
       double w = b->p->frequency[at + i];
@@ -127,7 +136,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   ir_val wanted = p->pass == DISTANCES         ? IR_NONE
                   : p->pass == FORWARD || back ? ir_scalar(k, IR_I32)
                                                : IR_NONE; /* r; that g_v is added to */
-  clb_rows_start(&b.rows, type, basis ? s->width : 1);
+  clb_rows_start(&b.rows, type, basis ? s->rows.columns_per_piece : 1);
   length(&b, &v);
   if (basis) cutoff(&b);
   if (!back) {

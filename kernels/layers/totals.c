@@ -1,8 +1,8 @@
 /* kernels/layers/totals.c - sums over all rows in two stages and a fixed order: the energies of
    atoms, v_a g_b of edges; lanes are rows.
 
-   PARTS: so many sub-groups (`units`) each add up a block of rows, lane by lane, then over lanes:
-   part[unit][column].  SUM: the parts of each column, which are dense. */
+   PARTS: so many sub-groups (`partial_sums`) each add up a block of rows, lane by lane, then over
+   lanes: part[unit][column].  SUM: the parts of each column, which are dense. */
 #include "kernels/layers/layer.h"
 
 enum {
@@ -24,16 +24,16 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   clb_layer_schedule(limits, p->arithmetic, p->pass != ENERGY_BACKWARD, s);
-  s->units = s->lanes * (limits->simd ? CPU_PARTS : GPU_PARTS);
-  s->width = limits->simd ? 3 : 1;
+  s->layer.partial_sums = s->lanes * (limits->simd ? CPU_PARTS : GPU_PARTS);
+  s->layer.wide_vectors = limits->simd;
 }
 
 static void load3(clb_layer *b, const clb_row_array *a, ir_val row, ir_val mask, ir_val *v) {
   ir_val start = clb_layer_row(b, a, row);
-  if (b->s->width == 3) ir_load_wide(b->k, a->buffer, start, mask, 3, v);
+  if (b->s->layer.wide_vectors) ir_load_wide(b->k, a->buffer, start, mask, 3, v);
   for (int i = 0; i < 3; i++)
-    v[i] = b->s->width == 3 ? ir_cast(b->k, b->t, v[i])
-                            : clb_layer_load(b, a, start, clb_i64(b->k, i), mask);
+    v[i] = b->s->layer.wide_vectors ? ir_cast(b->k, b->t, v[i])
+                                    : clb_layer_load(b, a, start, clb_i64(b->k, i), mask);
 }
 
 /* ---- energies ---- */
@@ -132,8 +132,8 @@ static void sum_parts(const clb_problem *p, const clb_schedule *s, ir_kernel *k)
   clb_row_array out = clb_layer_array(&b, p->arithmetic, true);
   clb_layer_start(&b);
   for (int i = 0; i < TOGETHER; i++) sum[i] = ir_var(k, ir_real(k, b.t, 0), false);
-  ir_val first =
-      ir_loop(k, clb_i64(k, 0), clb_i64(k, s->units), clb_i64(k, (int64_t)TOGETHER * s->lanes));
+  ir_val first = ir_loop(k, clb_i64(k, 0), clb_i64(k, s->layer.partial_sums),
+                         clb_i64(k, (int64_t)TOGETHER * s->lanes));
   for (int i = 0; i < TOGETHER; i++) {
     ir_val part = ir_add(k, ir_add(k, first, clb_i64(k, (int64_t)i * s->lanes)),
                          ir_cast(k, IR_I64, ir_lane(k)));

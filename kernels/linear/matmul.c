@@ -36,16 +36,19 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
                         "matrix products have equal storage and arithmetic");
 }
 
-/* units: rows of the tile; width: columns per lane; staged: A goes round by shuffles. */
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   int lanes = limits->lanes[p->arithmetic], most = limits->max_subgroups,
       sums = MAX_ROWS * lanes * ir_type_bytes(clb_ir_type((clb_dtype)p->arithmetic));
   if (limits->simd) {
-    *s = (clb_schedule){.lanes = lanes, .subgroups = 1, .units = 4, .width = 2};
+    *s = (clb_schedule){
+        .lanes = lanes, .subgroups = 1, .matmul = {.rows_per_subgroup = 4, .columns_per_lane = 2}};
     return;
   }
-  *s = (clb_schedule){
-      .lanes = lanes, .subgroups = 4, .units = MAX_ROWS, .width = 1, .staged = limits->subgroups};
+  *s = (clb_schedule){.lanes = lanes,
+                      .subgroups = 4,
+                      .matmul = {.rows_per_subgroup = MAX_ROWS,
+                                 .columns_per_lane = 1,
+                                 .shuffle_a = limits->subgroups}};
   if (p->pass & SPLIT) {
     if (limits->local_bytes / sums < most) most = (int)(limits->local_bytes / sums);
     if (!limits->subgroups && most * lanes > SAFE_GROUP) most = SAFE_GROUP / lanes;
@@ -85,10 +88,11 @@ static void find_tile(builder *b) {
   b->part = b->split ? subgroup : number(b, 0);
   if (!b->split && b->s->subgroups > 1)
     i = ir_add(k, ir_mul(k, i, number(b, b->s->subgroups)), subgroup);
-  b->row = ir_mul(k, i, number(b, b->s->units));
-  for (int w = 0; w < b->s->width; w++) {
-    ir_val first = ir_mul(k, ir_add(k, ir_mul(k, j, number(b, b->s->width)), number(b, w)),
-                          number(b, b->s->lanes));
+  b->row = ir_mul(k, i, number(b, b->s->matmul.rows_per_subgroup));
+  for (int w = 0; w < b->s->matmul.columns_per_lane; w++) {
+    ir_val first =
+        ir_mul(k, ir_add(k, ir_mul(k, j, number(b, b->s->matmul.columns_per_lane)), number(b, w)),
+               number(b, b->s->lanes));
     b->column[w] = ir_add(k, first, wide(b, ir_lane(k)));
     b->left[w] =
         ir_cast(k, IR_I32, ir_2(k, IR_MIN, ir_sub(k, b->n, first), number(b, b->s->lanes)));
@@ -114,9 +118,9 @@ static ir_val load_b(builder *b, ir_val at, int w) {
 
 static void add_products(builder *b, const ir_val *a, ir_val at) {
   ir_kernel *k = b->k;
-  for (int w = 0; w < b->s->width; w++) {
+  for (int w = 0; w < b->s->matmul.columns_per_lane; w++) {
     ir_val element = load_b(b, at, w);
-    for (int r = 0; r < b->s->units; r++)
+    for (int r = 0; r < b->s->matmul.rows_per_subgroup; r++)
       ir_set(k, b->sum[r][w], ir_fma(k, a[r], element, ir_get(k, b->sum[r][w])));
   }
 }
@@ -125,10 +129,10 @@ static void add_products(builder *b, const ir_val *a, ir_val at) {
 static void uniform_loop(builder *b, ir_val first) {
   ir_kernel *k = b->k;
   ir_val a[MAX_ROWS] = {0}, row[MAX_ROWS] = {0};
-  for (int r = 0; r < b->s->units; r++) row[r] = row_of_a(b, r);
+  for (int r = 0; r < b->s->matmul.rows_per_subgroup; r++) row[r] = row_of_a(b, r);
   ir_val at =
       ir_loop(k, ir_add(k, first, b->part), b->depth, number(b, b->split ? b->s->subgroups : 1));
-  for (int r = 0; r < b->s->units; r++)
+  for (int r = 0; r < b->s->matmul.rows_per_subgroup; r++)
     a[r] = ir_load(k, b->a, ir_add(k, row[r], ir_mul(k, at, b->column_a)), IR_NONE);
   add_products(b, a, at);
   ir_end(k);
@@ -140,16 +144,17 @@ static ir_val shuffled_loop(builder *b) {
   int lanes = b->s->lanes, parts = b->split ? b->s->subgroups : 1;
   ir_val a[MAX_ROWS] = {0}, one[MAX_ROWS] = {0}, row[MAX_ROWS] = {0}, turn = number(b, lanes),
          end = ir_mul(k, ir_2(k, IR_DIV, b->depth, turn), turn);
-  for (int r = 0; r < b->s->units; r++) row[r] = row_of_a(b, r);
+  for (int r = 0; r < b->s->matmul.rows_per_subgroup; r++) row[r] = row_of_a(b, r);
   ir_val at = ir_loop(k, ir_mul(k, b->part, turn), end, number(b, (int64_t)lanes * parts));
   ir_val mine = ir_mul(k, ir_add(k, at, wide(b, ir_lane(k))), b->column_a);
-  for (int r = 0; r < b->s->units; r++) a[r] = ir_load(k, b->a, ir_add(k, row[r], mine), IR_NONE);
+  for (int r = 0; r < b->s->matmul.rows_per_subgroup; r++)
+    a[r] = ir_load(k, b->a, ir_add(k, row[r], mine), IR_NONE);
   ir_val from = lanes > UNROLLED ? ir_loop(k, ir_int(k, IR_I32, 0), ir_int(k, IR_I32, lanes),
                                            ir_int(k, IR_I32, UNROLLED))
                                  : ir_int(k, IR_I32, 0);
   for (int i = 0; i < UNROLLED && i < lanes; i++) {
     ir_val l = ir_add(k, from, ir_int(k, IR_I32, i));
-    for (int r = 0; r < b->s->units; r++) one[r] = ir_shuffle(k, a[r], l);
+    for (int r = 0; r < b->s->matmul.rows_per_subgroup; r++) one[r] = ir_shuffle(k, a[r], l);
     add_products(b, one, ir_add(k, at, wide(b, l)));
   }
   if (lanes > UNROLLED) ir_end(k);
@@ -173,7 +178,7 @@ static void store(builder *b, ir_val row, int w, ir_val value, ir_val add) {
 /* The sub-groups show each other their parts of the tile; each then adds up rows of its own. */
 static void store_shared(builder *b, ir_val stage, ir_val add) {
   ir_kernel *k = b->k;
-  int rows = b->s->units, parts = b->s->subgroups;
+  int rows = b->s->matmul.rows_per_subgroup, parts = b->s->subgroups;
   ir_val lanes = ir_int(k, IR_I32, b->s->lanes),
          mine = ir_mul(k, ir_subgroup(k), ir_int(k, IR_I32, (int64_t)rows * b->s->lanes));
   for (int r = 0; r < rows; r++)
@@ -200,17 +205,21 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
                .t = clb_ir_type((clb_dtype)p->arithmetic),
                .transposed = p->pass & B_TRANSPOSED,
                .split = (p->pass & SPLIT) && s->subgroups > 1};
-  ir_begin(k, names[p->pass], s->lanes, s->subgroups, b.split ? s->units : s->units * s->subgroups);
+  ir_begin(k, names[p->pass], s->lanes, s->subgroups,
+           b.split ? s->matmul.rows_per_subgroup : s->matmul.rows_per_subgroup * s->subgroups);
   parameters(&b);
   find_tile(&b);
   ir_val add = ir_scalar(k, IR_I32),
-         stage = b.split ? ir_local(k, b.t, (int64_t)s->subgroups * s->units * s->lanes) : IR_NONE;
-  for (int r = 0; r < s->units; r++)
-    for (int w = 0; w < s->width; w++) b.sum[r][w] = ir_var(k, ir_real(k, b.t, 0), false);
-  uniform_loop(&b, s->staged ? shuffled_loop(&b) : number(&b, 0));
+         stage = b.split ? ir_local(k, b.t,
+                                    (int64_t)s->subgroups * s->matmul.rows_per_subgroup * s->lanes)
+                         : IR_NONE;
+  for (int r = 0; r < s->matmul.rows_per_subgroup; r++)
+    for (int w = 0; w < s->matmul.columns_per_lane; w++)
+      b.sum[r][w] = ir_var(k, ir_real(k, b.t, 0), false);
+  uniform_loop(&b, s->matmul.shuffle_a ? shuffled_loop(&b) : number(&b, 0));
   if (b.split) store_shared(&b, stage, add);
-  for (int r = 0; r < s->units && !b.split; r++)
-    for (int w = 0; w < s->width; w++)
+  for (int r = 0; r < s->matmul.rows_per_subgroup && !b.split; r++)
+    for (int w = 0; w < s->matmul.columns_per_lane; w++)
       store(&b, ir_add(k, b.row, number(&b, r)), w, ir_get(k, b.sum[r][w]), add);
   ir_finish(k);
 }

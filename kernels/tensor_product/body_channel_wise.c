@@ -122,8 +122,8 @@ static void one_path(builder *b, const clb_path *p) {
 /* Writes what has all its paths; where sums are in memory, adds what the path gives. */
 static void store_complete(builder *b, const clb_path *p, int slot) {
   int term = clb_path_term(p, slot), all = b->paths[slot][term];
-  bool last = !--b->left[slot][term],
-       in_memory = b->c.f.s->in_memory && all > 1 && !(slot == Z && b->c.whole != IR_NONE);
+  bool last = !--b->left[slot][term], in_memory = b->c.f.s->accumulate_in_memory && all > 1 &&
+                                                  !(slot == Z && b->c.whole != IR_NONE);
   bool later = b->left[slot][term] + 1 < all;
   for (int o = 0; o < b->c.f.form->n_outputs && (last || in_memory); o++) {
     ir_val *v = b->by_term[o][term].v;
@@ -181,7 +181,7 @@ static ir_val sum_of_units(builder *b, ir_val own) {
   ir_barrier(k, true);
   ir_store(k, b->meeting, at, IR_NONE, own);
   ir_barrier(k, true);
-  for (int u = 1; u < s->units; u++) {
+  for (int u = 1; u < s->product.subgroups_per_row; u++) {
     ir_val last = ir_int(k, IR_I32, s->subgroups * s->lanes - 1),
            other = ir_add(k, at, ir_int(k, IR_I32, u * s->lanes));
     own = ir_add(k, own,
@@ -230,7 +230,7 @@ static ir_val sum_of_threads(builder *b, const ir_val *sum, int n) {
 
 /* Elements that are summed and stored together. */
 static int y_step(const builder *b) {
-  return b->c.f.s->shuffles || b->c.f.s->lanes < 16 ? b->c.f.s->lanes : 16;
+  return b->c.f.s->product.shuffle_sums || b->c.f.s->lanes < 16 ? b->c.f.s->lanes : 16;
 }
 
 static void store_y(builder *b, int o) {
@@ -240,12 +240,12 @@ static void store_y(builder *b, int o) {
   ir_val lane = ir_lane(k), due = ir_2(k, IR_LT, b->c.row, b->c.f.n);
   for (int first = 0, step = y_step(b), n; first < a->irreps->dim; first += step) {
     n = a->irreps->dim - first < step ? a->irreps->dim - first : step;
-    ir_val out = s->shuffles ? sum_of_lanes(b, b->sum[o] + first, n)
-                             : sum_of_threads(b, b->sum[o] + first, n);
+    ir_val out = s->product.shuffle_sums ? sum_of_lanes(b, b->sum[o] + first, n)
+                                         : sum_of_threads(b, b->sum[o] + first, n);
     ir_val index =
                ir_add(k, ir_add(k, a->base, ir_int(k, IR_I64, first)), ir_cast(k, IR_I64, lane)),
            mask = n == s->lanes ? IR_NONE : ir_2(k, IR_LT, lane, ir_int(k, IR_I32, n));
-    if (s->shuffles && s->units > 1) out = sum_of_units(b, out);
+    if (s->product.shuffle_sums && s->product.subgroups_per_row > 1) out = sum_of_units(b, out);
     if (s->subgroups > 1)
       ir_if(k, ir_2(k, IR_AND, due, ir_2(k, IR_EQ, b->c.unit, ir_int(k, IR_I32, 0))));
     if (a->adds)
@@ -307,8 +307,8 @@ static void all_paths(builder *b) {
       for (int t = 0; t < CLB_MAX_TERMS; t++) clb_none(b->by_term[o][t].v, MAX_M);
     clb_channels_open(&b->c, mul, false);
     clb_path_forget(&b->at);
-    bool twins =
-        b->c.f.s->twins && pair_paths(b->c.f.tp, b->order + first, end - first, b->left[Z], twin);
+    bool twins = b->c.f.s->product.parity_pairs &&
+                 pair_paths(b->c.f.tp, b->order + first, end - first, b->left[Z], twin);
     b->c.f.second = twins ? ir_loop(of(b), ir_int(of(b), IR_I64, 0), ir_int(of(b), IR_I64, 2),
                                     ir_int(of(b), IR_I64, 1))
                           : IR_NONE;
@@ -317,7 +317,7 @@ static void all_paths(builder *b) {
       if (twins && twin[b->order[q]] < 0) continue;
       b->c.f.twin = twins ? &b->c.f.tp->path[twin[b->order[q]]] : NULL;
       b->c.f.path = p;
-      if (b->c.f.s->lockstep) ir_pace(of(b));
+      if (b->c.f.s->product.lockstep) ir_pace(of(b));
       one_path(b, p);
       store_complete(b, p, Z);
       store_complete(b, p, X);
@@ -335,12 +335,12 @@ static void whole(builder *b) {
   int y = b->c.f.tp->y.dim < y_step(b) ? b->c.f.tp->y.dim : y_step(b);
   bool sums = start_sums(b);
   b->meeting = IR_NONE;
-  if (sums && !s->shuffles)
+  if (sums && !s->product.shuffle_sums)
     b->meeting =
         ir_local(k, b->c.f.t,
                  (int64_t)(b->c.rows_of_group - 1) * s->lanes * (b->c.units * s->lanes + 1) +
                      (int64_t)y * (b->c.units * s->lanes + 1));
-  else if (sums && s->units > 1)
+  else if (sums && s->product.subgroups_per_row > 1)
     b->meeting = ir_local(k, b->c.f.t, (int64_t)s->subgroups * s->lanes);
   clb_channels_guard(&b->c);
   for (int order = 0, n = b->c.f.p->pass > CLB_BACKWARD ? b->c.f.p->pass : 1; order < n; order++)
@@ -365,7 +365,7 @@ static void whole(builder *b) {
 
 void clb_lower_channel_wise(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   builder *b = calloc(1, sizeof *b);
-  if (b) b->at.pairs = s->pairs;
+  if (b) b->at.pairs = s->product.component_pairs;
   bool memory = b && clb_path_begin(&b->at, &b->c.f, load, b);
   for (int o = 0; memory && o < MAX_OUTPUTS; o++)
     memory = (b->by_term[o] = malloc(sizeof **b->by_term * CLB_MAX_TERMS)) != NULL;

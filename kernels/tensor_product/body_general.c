@@ -3,11 +3,10 @@
 
    Lanes are the channels of one result at a time: each term of each result is walked block by
    block, sums up what every path and monomial give it, and is written once; operands are read again
-   from cache for each result.  `span` lanes share a row, so that a sub-group of few channels works
-   on several rows.  A path is a nest of loops over the channels u, v, w that its mode connects and
-   the result's channel leaves open.  With the pair products t = C x y and h = sum_w w z the
-   contributions are
-     to z: w t      to w: t . z      to x: C y h      to y: C x h
+   from cache for each result.  `lanes_per_row` lanes share a row, so that a sub-group of few
+   channels works on several rows.  A path is a nest of loops over the channels u, v, w that its
+   mode connects and the result's channel leaves open.  With the pair products t = C x y and h =
+   sum_w w z the contributions are to z: w t      to w: t . z      to x: C y h      to y: C x h
    Where a result has few channels and its partner many, lanes are the partner's channels and meet
    in a sum (`across`). */
 #include <stdio.h>
@@ -112,7 +111,7 @@ static void add_weighted(builder *b, int o, int with, int mine, int n, ir_val *h
    the lanes' lie apart.  false: there are none. */
 static bool weighted(builder *b, int o, int with, int mine, ir_val *h) {
   const clb_term *out = &b->f.tp->z.term[b->path->out];
-  int n3 = clb_width(out), n = b->f.s->width;
+  int n3 = clb_width(out), n = b->f.s->product.weights_per_access;
   ir_val sum[MAX_M];
   bool mixes = clb_mode_mixes(b->path->mode), some = false;
   for (int w = 0; w < ORDERS && !some; w++)
@@ -193,7 +192,9 @@ static void start(builder *b, int n, ir_val *sum) {
 static bool goes_across(const builder *b, int slot, int term) {
   const clb_tensor_product_problem *tp = b->f.tp;
   int own = (slot == X ? &tp->x : &tp->y)->term[term].mul, partner = 0;
-  if ((slot != X && slot != Y) || own >= b->f.s->span || !b->f.s->shuffles) return false;
+  if ((slot != X && slot != Y) || own >= b->f.s->product.lanes_per_row ||
+      !b->f.s->product.shuffle_sums)
+    return false;
   for (int q = 0; q < tp->n_paths; q++) {
     const clb_path *p = &tp->path[q];
     int mul = (slot == X ? &tp->y : &tp->x)->term[slot == X ? p->in2 : p->in1].mul;
@@ -211,8 +212,8 @@ static void one_term(builder *b, int o, int term) {
   int slot = b->f.form->output[o].slot;
   bool across = goes_across(b, slot, term);
   ir_val sum[MAX_M], v[MAX_M], channel, mask;
-  clb_block block = clb_block_open(k, b->f.s, across ? 1 : b->f.s->span, number(b, t->mul),
-                                   b->row_mask, &channel, &mask);
+  clb_block block = clb_block_open(k, b->f.s, across ? 1 : b->f.s->product.lanes_per_row,
+                                   number(b, t->mul), b->row_mask, &channel, &mask);
   start(b, clb_width(t), sum);
   for (int q = 0; q < b->f.tp->n_paths; q++)
     if (clb_path_term(&b->f.tp->path[q], slot) == term)
@@ -233,7 +234,8 @@ static void weights_by_pairs(builder *b, int o, const clb_path *p) {
   int64_t mul = b->f.tp->z.term[p->out].mul;
   clb_block pairs = clb_block_open(k, b->f.s, 1, number(b, clb_path_weights(b->f.tp, p) / mul),
                                    b->row_mask, &q, &mask);
-  clb_block block = clb_block_open(k, b->f.s, b->f.s->span, n.mul_z, b->row_mask, &w, &mask);
+  clb_block block =
+      clb_block_open(k, b->f.s, b->f.s->product.lanes_per_row, n.mul_z, b->row_mask, &w, &mask);
   start(b, 1, sum);
   clb_connection_open_pair(&b->at, k, p->mode, n, q, w, mask, b->row_mask);
   contribute(b, o, sum);
@@ -248,12 +250,13 @@ static void weights(builder *b, int o, const clb_path *p) {
   ir_kernel *k = of(b);
   ir_val sum[MAX_M], channel, mask;
   if (!p->has_weight || !clb_path_weights(b->f.tp, p)) return;
-  if (b->f.s->width > 1 && clb_mode_mixes(p->mode)) {
+  if (b->f.s->product.weights_per_access > 1 && clb_mode_mixes(p->mode)) {
     weights_by_pairs(b, o, p);
     return;
   }
-  clb_block block = clb_block_open(k, b->f.s, b->f.s->span, number(b, clb_path_weights(b->f.tp, p)),
-                                   b->row_mask, &channel, &mask);
+  clb_block block =
+      clb_block_open(k, b->f.s, b->f.s->product.lanes_per_row,
+                     number(b, clb_path_weights(b->f.tp, p)), b->row_mask, &channel, &mask);
   start(b, 1, sum);
   one_path(b, o, p, channel, mask, false, sum);
   clb_form_store_weight(&b->f, &b->f.out[o], p, ir_cast(k, IR_I64, channel), mask,
@@ -281,13 +284,15 @@ static ir_val first_row(builder *b, int rows) {
     row = ir_add(k, ir_mul(k, row, ir_int(k, IR_I64, s->subgroups)),
                  ir_cast(k, IR_I64, ir_subgroup(k)));
   if (rows > 1) row = ir_mul(k, row, ir_int(k, IR_I64, rows));
-  return s->span < s->lanes ? ir_add(k, row, ir_cast(k, IR_I64, clb_row_of_lane(k, s))) : row;
+  return s->product.lanes_per_row < s->lanes
+             ? ir_add(k, row, ir_cast(k, IR_I64, clb_row_of_lane(k, s)))
+             : row;
 }
 
 static void whole(builder *b) {
   ir_kernel *k = of(b);
   const clb_schedule *s = b->f.s;
-  int rows = s->lanes / s->span;
+  int rows = s->lanes / s->product.lanes_per_row;
   ir_val row = first_row(b, rows);
   b->row_mask = rows > 1 ? ir_2(k, IR_LT, row, b->f.n) : IR_NONE;
   bool guard = rows == 1 && s->subgroups > 1;
@@ -300,9 +305,9 @@ static void whole(builder *b) {
 
 static void by_tables(builder *b) {
   const clb_schedule *s = b->f.s;
+  int rows = s->lanes / s->product.lanes_per_row;
   ir_val numbers = ir_buffer(of(b), IR_I32, false), reals = ir_buffer(of(b), b->f.t, false);
-  clb_table_results(&b->f, first_row(b, s->lanes / s->span * s->width), s->lanes / s->span, numbers,
-                    reals);
+  clb_table_results(&b->f, first_row(b, rows * s->product.rows_per_lane), rows, numbers, reals);
 }
 
 void clb_lower_general(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
@@ -311,7 +316,7 @@ void clb_lower_general(const clb_problem *p, const clb_schedule *s, ir_kernel *k
                 (b->symbol = malloc(sizeof *b->symbol * MAX_M * MAX_M * MAX_M));
   if (memory) {
     clb_form_begin(&b->f, k, p, s);
-    (s->body == CLB_BODY_TABLE ? by_tables : whole)(b);
+    (s->product.variant == CLB_VARIANT_TABLE ? by_tables : whole)(b);
   } else snprintf(k->error, sizeof k->error, "no memory");
   if (b) free(b->symbol), free(b->entry);
   free(b);

@@ -137,7 +137,7 @@ static void add_entries(builder *b, ir_val first, ir_val end, const channels *ch
   for (int slot = X; slot <= Z; slot++)
     if (ch->place[slot] != IR_NONE)
       index[slot] = ir_cast(k, IR_I64, ir_add(k, ch->place[slot], look(b, at, third(slot))));
-  for (int r = 0; r < b->f->s->width; r++)
+  for (int r = 0; r < b->f->s->product.rows_per_lane; r++)
     ir_set(k, sum[r], plus_entry(b, r, c, index, ch->mask, weights[r], ir_get(k, sum[r])));
   ir_end(k);
 }
@@ -149,7 +149,7 @@ static void contribute(builder *b, ir_val component, const ir_val *sum) {
   channels ch;
   ir_val weights[ROWS][ORDERS],
       list = look(b, b->path, PATH_FIRST + (component == IR_NONE ? 2 : third(b->slot)));
-  for (int r = 0; r < b->f->s->width; r++)
+  for (int r = 0; r < b->f->s->product.rows_per_lane; r++)
     for (int order = 0; order < ORDERS; order++)
       weights[r][order] = b->slot != W && used(b, W, order) ? weight(b, r, order) : IR_NONE;
   for (int slot = X; slot <= Z; slot++) {
@@ -202,13 +202,13 @@ static bool some_alive(const builder *b, int class) {
 /* ---- results ---- */
 
 static void start(builder *b, ir_val *sum) {
-  for (int r = 0; r < b->f->s->width; r++) sum[r] = ir_var(of(b), zero(b), false);
+  for (int r = 0; r < b->f->s->product.rows_per_lane; r++) sum[r] = ir_var(of(b), zero(b), false);
 }
 
 /* Element `at` (i32) of each row. */
 static void store(builder *b, ir_val at, ir_val mask, bool across, const ir_val *sum) {
   ir_kernel *k = of(b);
-  for (int r = 0; r < b->f->s->width; r++) {
+  for (int r = 0; r < b->f->s->product.rows_per_lane; r++) {
     const clb_form_array *a = &b->row[r].out[b->o];
     ir_val index = ir_add(k, a->base, ir_cast(k, IR_I64, at)), v = ir_get(k, sum[r]);
     ir_val write = clb_both(k, mask, b->row[r].there);
@@ -230,7 +230,9 @@ static int most(const clb_irreps *irreps) {
 static bool goes_across(const builder *b) {
   const clb_tensor_product_problem *tp = b->f->tp;
   int own = most(b->slot == X ? &tp->x : &tp->y), partner = most(b->slot == X ? &tp->y : &tp->x);
-  if (b->slot == Z || own >= partner || own >= b->f->s->span || !b->f->s->shuffles) return false;
+  if (b->slot == Z || own >= partner || own >= b->f->s->product.lanes_per_row ||
+      !b->f->s->product.shuffle_sums)
+    return false;
   for (int c = 0; c < b->table.n_classes; c++)
     if (!clb_mode_has_partner(b->table.class_of[c] / 2)) return false;
   return true;
@@ -244,7 +246,7 @@ static void terms(builder *b) {
   if (!n) return;
   ir_val i = ir_loop(k, number(b, 0), number(b, n), one),
          term = ir_add(k, ir_mul(k, i, number(b, fields)), number(b, b->table.terms[b->slot]));
-  clb_block block = clb_block_open(k, b->f->s, across ? 1 : b->f->s->span,
+  clb_block block = clb_block_open(k, b->f->s, across ? 1 : b->f->s->product.lanes_per_row,
                                    common(b, term, TERM_MUL, channels_of_term, b->slot, n), IR_NONE,
                                    &channel, &mask);
   ir_val component = ir_loop(k, number(b, 0), look(b, term, TERM_WIDTH), one), sum[ROWS];
@@ -271,7 +273,7 @@ static void weights(builder *b) {
     if (b->table.class_of[c] % 2 == 0) continue;
     open_paths(b, c, number(b, b->table.lists[c]), number(b, b->table.ends[c]));
     clb_block block =
-        clb_block_open(k, b->f->s, b->f->s->span,
+        clb_block_open(k, b->f->s, b->f->s->product.lanes_per_row,
                        common(b, b->path, PATH_WEIGHTS, weights_of_path, W, b->f->tp->n_paths),
                        IR_NONE, &channel, &mask);
     ir_val sum[ROWS];
@@ -286,7 +288,7 @@ static void weights(builder *b) {
 /* Rows beyond the last are the last one again, and nothing of them is written. */
 static void find_rows(builder *b, ir_val first, int apart) {
   ir_kernel *k = of(b);
-  for (int r = 0; r < b->f->s->width; r++) {
+  for (int r = 0; r < b->f->s->product.rows_per_lane; r++) {
     ir_val mine = ir_add(k, first, ir_int(k, IR_I64, (int64_t)r * apart)),
            last = ir_sub(k, b->f->n, ir_int(k, IR_I64, 1)), at = ir_2(k, IR_MIN, mine, last);
     clb_form_rows(b->f, at);

@@ -15,8 +15,12 @@ int clb_widest(const clb_irreps *irreps) {
 
 /* Sub-groups beyond the last row: kept out by an IF, or, in lockstep, there to do the last row
    again and write nothing. */
-static bool guarded(const clb_channels *c) { return c->rows_of_group > 1 && !c->f.s->lockstep; }
-static bool repeats(const clb_channels *c) { return c->rows_of_group > 1 && c->f.s->lockstep; }
+static bool guarded(const clb_channels *c) {
+  return c->rows_of_group > 1 && !c->f.s->product.lockstep;
+}
+static bool repeats(const clb_channels *c) {
+  return c->rows_of_group > 1 && c->f.s->product.lockstep;
+}
 
 static ir_val row_to_read(clb_channels *c) {
   return repeats(c) ? ir_2(of(c), IR_MIN, c->row, ir_sub(of(c), c->f.n, ir_int(of(c), IR_I64, 1)))
@@ -31,7 +35,7 @@ void clb_channels_begin(clb_channels *c, ir_kernel *k, const clb_problem *p,
                         const clb_schedule *s) {
   clb_form_begin(&c->f, k, p, s);
   const clb_tensor_product_problem *tp = c->f.tp;
-  c->units = s->units ? s->units : 1;
+  c->units = s->product.subgroups_per_row ? s->product.subgroups_per_row : 1;
   c->rows_of_group = s->subgroups / c->units;
   c->row_in_group =
       c->units > 1 ? ir_2(k, IR_DIV, ir_subgroup(k), number(c, c->units)) : ir_subgroup(k);
@@ -43,8 +47,8 @@ void clb_channels_begin(clb_channels *c, ir_kernel *k, const clb_problem *p,
   clb_form_rows(&c->f, row_to_read(c));
   c->next_unit = 0;
   c->staged = ir_register_type(clb_ir_type((clb_dtype)p->storage));
-  c->whole = s->whole_rows ? ir_local(k, c->staged, tp->z.dim) : IR_NONE;
-  c->stage = s->staged
+  c->whole = s->product.whole_rows ? ir_local(k, c->staged, tp->z.dim) : IR_NONE;
+  c->stage = s->product.through_local
                  ? ir_local(k, c->staged, (int64_t)s->subgroups * s->lanes * clb_widest(&tp->z))
                  : IR_NONE;
 }
@@ -60,7 +64,8 @@ void clb_channels_end_guard(clb_channels *c) {
 
 void clb_channels_open(clb_channels *c, int mul, bool alone) {
   ir_kernel *k = of(c);
-  int lanes = c->f.s->lanes, blocks = (mul - 1) / lanes + 1, units = c->f.s->units;
+  int lanes = c->f.s->lanes, blocks = (mul - 1) / lanes + 1,
+      units = c->f.s->product.subgroups_per_row;
   ir_val lane = ir_lane(k), first = number(c, 0);
   c->opened = true;
   if (units && !alone) {

@@ -2,10 +2,10 @@
    channels, and reading and writing terms of them.
 
    Where a channel's components lie side by side (layout mul_ir), a block of channels is one piece
-   of memory: results of z that are `staged` go through local memory, so that the sub-group writes
-   them in order.  With `whole_rows` all of z's row does: where channels are no multiple of the
-   lanes, terms begin in the midst of memory lines.  Only where a group is one sub-group with one
-   row. */
+   of memory: with `through_local` results of z go through local memory, so that the sub-group
+   writes them in order.  With `whole_rows` all of z's row does: where channels are no multiple of
+   the lanes, terms begin in the midst of memory lines.  Only where a group is one sub-group with
+   one row. */
 #ifndef CLB_KERNELS_TENSOR_PRODUCT_CHANNELS_H
 #define CLB_KERNELS_TENSOR_PRODUCT_CHANNELS_H
 

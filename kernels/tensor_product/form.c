@@ -265,10 +265,10 @@ ir_val clb_plus_scaled(clb_form_builder *b, ir_val sum, double c, ir_val v) {
 }
 
 /* sum + c v y, where y is the same in all lanes: c y is shared by all paths that need it, c v dies
-   with its path. */
+   with its path (never so in a convolution). */
 static ir_val term(clb_form_builder *b, double c, ir_val v, ir_val y, ir_val sum) {
-  return b->s->brief ? clb_plus(b->k, sum, scaled(b, c, v), y)
-                     : clb_plus(b->k, sum, v, scaled(b, c, y));
+  return b->s->product.recompute_products ? clb_plus(b->k, sum, scaled(b, c, v), y)
+                                          : clb_plus(b->k, sum, v, scaled(b, c, y));
 }
 
 void clb_contract_z(clb_form_builder *b, const clb_entry *e, int n, const ir_val *x,

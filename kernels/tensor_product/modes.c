@@ -9,11 +9,12 @@ static ir_val number(ir_kernel *k, int64_t n) { return ir_int(k, IR_I32, n); }
 /* ---- lanes ---- */
 
 static ir_val lane_in_span(ir_kernel *k, const clb_schedule *s) {
-  return s->span == s->lanes ? ir_lane(k) : ir_2(k, IR_MOD, ir_lane(k), number(k, s->span));
+  int span = s->product.lanes_per_row;
+  return span == s->lanes ? ir_lane(k) : ir_2(k, IR_MOD, ir_lane(k), number(k, span));
 }
 
 ir_val clb_row_of_lane(ir_kernel *k, const clb_schedule *s) {
-  return ir_2(k, IR_DIV, ir_lane(k), number(k, s->span));
+  return ir_2(k, IR_DIV, ir_lane(k), number(k, s->product.lanes_per_row));
 }
 
 ir_val clb_first_of_span(ir_kernel *k, const clb_schedule *s, ir_val row_mask) {
@@ -21,8 +22,9 @@ ir_val clb_first_of_span(ir_kernel *k, const clb_schedule *s, ir_val row_mask) {
 }
 
 ir_val clb_sum_of_span(ir_kernel *k, const clb_schedule *s, ir_val v) {
-  if (s->span == s->lanes) return ir_reduce_add(k, v);
-  for (int with = s->span / 2; with; with /= 2) v = ir_add(k, v, ir_shuffle_xor(k, v, with));
+  if (s->product.lanes_per_row == s->lanes) return ir_reduce_add(k, v);
+  for (int with = s->product.lanes_per_row / 2; with; with /= 2)
+    v = ir_add(k, v, ir_shuffle_xor(k, v, with));
   return v;
 }
 
@@ -112,16 +114,17 @@ static void narrow(clb_connection *c, ir_val mask) {
 /* Lanes over the partner's channels, or one after the other. */
 static ir_val partner(clb_connection *c, const clb_schedule *s, ir_val n, bool across) {
   ir_kernel *k = c->k;
+  int span = s->product.lanes_per_row;
   int64_t constant = ir_int_value(k, n, -1);
   ir_val zero = number(k, 0), lane, other;
   if (!across) return loop(c, zero, n);
   lane = lane_in_span(k, s);
-  if (constant >= 0 && constant <= s->span) other = lane;
+  if (constant >= 0 && constant <= span) other = lane;
   else {
     c->opened++;
-    other = ir_add(k, ir_loop(k, zero, n, number(k, s->span)), lane);
+    other = ir_add(k, ir_loop(k, zero, n, number(k, span)), lane);
   }
-  if (constant < 0 || constant % s->span) narrow(c, ir_2(k, IR_LT, other, n));
+  if (constant < 0 || constant % span) narrow(c, ir_2(k, IR_LT, other, n));
   return other;
 }
 

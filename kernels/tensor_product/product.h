@@ -5,8 +5,8 @@
 
 #include "kernels/tensor_product/form.h"
 
-/* What the schedule's `body` says. */
-enum { CLB_BODY_CHANNEL_WISE, CLB_BODY_UNROLLED, CLB_BODY_TABLE };
+/* What the schedule's `variant` says. */
+enum { CLB_VARIANT_CHANNEL_WISE, CLB_VARIANT_UNROLLED, CLB_VARIANT_TABLE };
 
 enum {
   CLB_MAX_CHANNEL_WISE_Y = 1024
@@ -22,7 +22,7 @@ bool clb_channel_wise_twins(const clb_tensor_product_problem *tp);
 void clb_lower_channel_wise(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
 void clb_lower_general(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
 
-/* ---- CLB_BODY_TABLE: the paths as tables in memory, read by a body whose size does not depend on
+/* ---- CLB_VARIANT_TABLE: the paths as tables in memory, read by code whose size does not depend on
    them ---- */
 
 /* Of a path: channels, where its terms start in their rows, elements from channel to channel, its
@@ -61,8 +61,8 @@ typedef struct {
 bool clb_product_table_make(const clb_tensor_product_problem *tp, clb_product_table *t);
 void clb_product_table_free(clb_product_table *t);
 
-/* All results of the schedule's `width` rows (at most CLB_TABLE_ROWS), the first i64 and `apart`
-   from each other. */
+/* All results of the schedule's `rows_per_lane` rows (at most CLB_TABLE_ROWS), the first i64 and
+   `apart` from each other. */
 enum { CLB_TABLE_ROWS = 4 };
 void clb_table_results(clb_form_builder *f, ir_val first, int apart, ir_val numbers, ir_val reals);
 

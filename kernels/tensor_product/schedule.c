@@ -1,4 +1,4 @@
-/* kernels/tensor_product/schedule.c - the Clebsch-Gordan tensor product: which of its bodies a
+/* kernels/tensor_product/schedule.c - the Clebsch-Gordan tensor product: which of its variants a
    problem gets, and with what schedule. */
 #include <stdio.h>
 
@@ -66,17 +66,18 @@ static int widest(const clb_tensor_product_problem *tp) {
    do best at the same time. */
 static void schedule_channel_wise(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
+  clb_product_settings *t = &s->product;
   bool second = p->pass >= CLB_DOUBLE_BACKWARD,
        large = p->arithmetic == CLB_F64 && second && widest(tp) >= 11;
-  s->pairs =
+  t->component_pairs =
       p->pass >= CLB_BACKWARD && !large &&
       (s->lanes <= 32 ||
        count_blocks(tp, s->lanes)); /* else they spill, as where 64 lanes loop over unlike blocks */
   if (limits->simd) {               /* whole lines of memory, where no term begins on one */
-    s->shuffles = limits->subgroups;
+    t->shuffle_sums = limits->subgroups;
     bool odd = false;
     for (int q = 0; q < tp->n_paths; q++) odd |= tp->z.term[tp->path[q].out].mul % s->lanes != 0;
-    s->whole_rows = odd && p->pass == CLB_FORWARD && tp->layout_z == CLB_IR_MUL &&
+    t->whole_rows = odd && p->pass == CLB_FORWARD && tp->layout_z == CLB_IR_MUL &&
                     tp->z.dim * INT64_C(8) <= limits->local_bytes;
     return;
   }
@@ -86,19 +87,20 @@ static void schedule_channel_wise(const clb_problem *p, const clb_limits *limits
   bool loops = tp->n_paths == 1 && clb_form_size(tp) > 150 && p->pass >= CLB_BACKWARD &&
                !large; /* products c y kept are worth it there */
   bool alike = units >= 1 && units <= 8 && units <= most && !loops;
-  if (alike) s->units = units;
+  if (alike) t->subgroups_per_row = units;
   if (forward && units >= 2) rows = units == 3 ? 2 : 1;
-  s->lockstep = alike && forward && units > 1;
-  s->shuffles = limits->subgroups &&
-                !(s->twins && p->pass == CLB_DOUBLE_BACKWARD && p->arithmetic == CLB_F32);
-  if (rows < 1 || !s->shuffles || loops)
+  t->lockstep = alike && forward && units > 1;
+  t->shuffle_sums = limits->subgroups && !(t->parity_pairs && p->pass == CLB_DOUBLE_BACKWARD &&
+                                           p->arithmetic == CLB_F32);
+  if (rows < 1 || !t->shuffle_sums || loops)
     rows = 1; /* lanes that meet at a barrier of the whole group all have a row */
   s->subgroups = rows * (alike ? units : 1);
   if (s->subgroups > most) s->subgroups = alike ? units : most;
-  s->staged = results && tp->layout_z == CLB_MUL_IR && (alike || limits->subgroups) &&
-              stage_bytes(p, s) <= limits->local_bytes / 2;
-  s->brief = s->twins || (p->pass >= CLB_DOUBLE_BACKWARD && (units == 0 || units > 2)) ||
-             (p->pass != CLB_FORWARD && s->lanes > 32);
+  t->through_local = results && tp->layout_z == CLB_MUL_IR && (alike || limits->subgroups) &&
+                     stage_bytes(p, s) <= limits->local_bytes / 2;
+  t->recompute_products = t->parity_pairs ||
+                          (p->pass >= CLB_DOUBLE_BACKWARD && (units == 0 || units > 2)) ||
+                          (p->pass != CLB_FORWARD && s->lanes > 32);
 }
 
 /* Forward with unlike multiplicities or few channels, each result by itself keeps more lanes busy.
@@ -111,62 +113,67 @@ static bool by_results(const clb_problem *p, const clb_limits *limits, int lanes
 }
 
 /* Products c v v of non-zeros that a pass spells out, for each non-zero. */
-static int repeats(int body, int pass) {
-  return (const int[2][4]){{1, 2, 5, 13}, {1, 3, 8, 24}}[body == CLB_BODY_UNROLLED][pass];
+static int repeats(int variant, int pass) {
+  return (const int[2][4]){{1, 2, 5, 13}, {1, 3, 8, 24}}[variant == CLB_VARIANT_UNROLLED][pass];
 }
 
-/* What goes with the body. */
+static int units_of_row(const clb_schedule *s) {
+  return s->product.subgroups_per_row ? s->product.subgroups_per_row : 1;
+}
+
+/* What goes with the variant. */
 static void settle(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  if (s->body == CLB_BODY_TABLE) s->width = p->pass == CLB_FORWARD ? 4 : 2;
-  if (s->body == CLB_BODY_CHANNEL_WISE) schedule_channel_wise(p, limits, s);
-  else if (s->body == CLB_BODY_UNROLLED && limits->simd && p->pass != CLB_FORWARD)
-    s->width = IR_MAX_WIDTH;
+  clb_product_settings *t = &s->product;
+  if (t->variant == CLB_VARIANT_TABLE) t->rows_per_lane = p->pass == CLB_FORWARD ? 4 : 2;
+  if (t->variant == CLB_VARIANT_UNROLLED)
+    t->weights_per_access = limits->simd && p->pass != CLB_FORWARD ? IR_MAX_WIDTH : 1;
+  if (t->variant == CLB_VARIANT_CHANNEL_WISE) schedule_channel_wise(p, limits, s);
   else if (!limits->simd && limits->subgroups)
     s->subgroups = 128 / s->lanes > limits->max_subgroups ? limits->max_subgroups : 128 / s->lanes;
 }
 
 static int64_t spelt(const clb_problem *p, const clb_schedule *s) {
-  return clb_form_size(&p->tensor_product) * repeats(s->body, p->pass) / (s->twins ? 2 : 1);
+  return clb_form_size(&p->tensor_product) * repeats(s->product.variant, p->pass) /
+         (s->product.parity_pairs ? 2 : 1);
 }
 
-/* Whether the code-size budget lets the pass have that body. */
+/* Whether the code-size budget lets the pass have that variant. */
 static bool affords(const clb_problem *p, const clb_limits *limits, const clb_schedule *s) {
   budget most = budget_of(p, limits);
-  return s->body == CLB_BODY_TABLE ||
+  return s->product.variant == CLB_VARIANT_TABLE ||
          (clb_form_size(&p->tensor_product) <= most.nonzeros &&
-          spelt(p, s) <= (s->body == CLB_BODY_CHANNEL_WISE ? most.channel_wise : most.general));
+          spelt(p, s) <=
+              (s->product.variant == CLB_VARIANT_CHANNEL_WISE ? most.channel_wise : most.general));
 }
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic],
                       .subgroups = 1,
-                      .width = 1,
-                      .span = 1,
-                      .shuffles = limits->subgroups};
+                      .product = {.lanes_per_row = 1, .shuffle_sums = limits->subgroups}};
+  clb_product_settings *t = &s->product;
   int most = most_channels(tp);
-  s->body = clb_is_channel_wise(tp) && 4 * most > s->lanes && !by_results(p, limits, s->lanes)
-                ? CLB_BODY_CHANNEL_WISE
-                : CLB_BODY_UNROLLED;
+  t->variant = clb_is_channel_wise(tp) && 4 * most > s->lanes && !by_results(p, limits, s->lanes)
+                   ? CLB_VARIANT_CHANNEL_WISE
+                   : CLB_VARIANT_UNROLLED;
   bool tight =
       s->lanes > 32 || (p->arithmetic == CLB_F64 && !limits->simd); /* registers spill sooner */
-  s->twins = s->body == CLB_BODY_CHANNEL_WISE && spelt(p, s) > (tight ? 2000 : 2500) &&
-             clb_channel_wise_twins(tp);
-  if (!affords(p, limits, s)) s->body = CLB_BODY_TABLE;
-  while (s->span < most && s->span < s->lanes) s->span *= 2;
+  t->parity_pairs = t->variant == CLB_VARIANT_CHANNEL_WISE && spelt(p, s) > (tight ? 2000 : 2500) &&
+                    clb_channel_wise_twins(tp);
+  if (!affords(p, limits, s)) t->variant = CLB_VARIANT_TABLE;
+  while (t->lanes_per_row < most && t->lanes_per_row < s->lanes) t->lanes_per_row *= 2;
   settle(p, limits, s);
 }
 
 /* ---- what else may be fast ---- */
 
-static void add_body(const clb_problem *p, const clb_limits *limits, const clb_schedule *first,
-                     int body, clb_schedule *list, int *n) {
+static void add_variant(const clb_problem *p, const clb_limits *limits, const clb_schedule *first,
+                        int variant, clb_schedule *list, int *n) {
   clb_schedule s = {.lanes = first->lanes,
                     .subgroups = 1,
-                    .width = 1,
-                    .span = first->span,
-                    .shuffles = limits->subgroups,
-                    .body = body};
+                    .product = {.variant = variant,
+                                .lanes_per_row = first->product.lanes_per_row,
+                                .shuffle_sums = limits->subgroups}};
   settle(p, limits, &s);
   if (affords(p, limits, &s)) clb_candidate_add(list, n, &s);
 }
@@ -175,50 +182,56 @@ static void add_body(const clb_problem *p, const clb_limits *limits, const clb_s
 static void add_rows(const clb_problem *p, const clb_limits *limits, const clb_schedule *first,
                      int rows, clb_schedule *list, int *n) {
   clb_schedule s = *first;
-  s.subgroups = rows * (s.units ? s.units : 1);
+  s.subgroups = rows * units_of_row(&s);
   if (rows < 1 || s.subgroups > limits->max_subgroups || limits->simd || !limits->subgroups) return;
-  if (!s.staged || stage_bytes(p, &s) <= limits->local_bytes / 2) clb_candidate_add(list, n, &s);
+  if (!s.product.through_local || stage_bytes(p, &s) <= limits->local_bytes / 2)
+    clb_candidate_add(list, n, &s);
 }
 
 static void add_channel_wise(const clb_problem *p, const clb_limits *limits,
                              const clb_schedule *first, clb_schedule *list, int *n) {
+  const clb_product_settings *t = &first->product;
   clb_schedule s = *first;
-  clb_candidate_with(list, n, first, CLB_FIELD(brief), !first->brief);
-  if (p->pass >= CLB_BACKWARD) clb_candidate_with(list, n, first, CLB_FIELD(pairs), !first->pairs);
-  if (first->lockstep) clb_candidate_with(list, n, first, CLB_FIELD(lockstep), 0);
-  if (first->whole_rows) clb_candidate_with(list, n, first, CLB_FIELD(whole_rows), 0);
-  if (first->staged) clb_candidate_with(list, n, first, CLB_FIELD(staged), 0);
-  s.twins = !first->twins;
+  clb_candidate_with(list, n, first, CLB_FIELD(product.recompute_products), !t->recompute_products);
+  if (p->pass >= CLB_BACKWARD)
+    clb_candidate_with(list, n, first, CLB_FIELD(product.component_pairs), !t->component_pairs);
+  if (t->lockstep) clb_candidate_with(list, n, first, CLB_FIELD(product.lockstep), 0);
+  if (t->whole_rows) clb_candidate_with(list, n, first, CLB_FIELD(product.whole_rows), 0);
+  if (t->through_local) clb_candidate_with(list, n, first, CLB_FIELD(product.through_local), 0);
+  s.product.parity_pairs = !t->parity_pairs;
   if (affords(p, limits, &s) && clb_channel_wise_twins(&p->tensor_product))
     clb_candidate_add(list, n, &s);
   s = *first; /* sums through local memory, a row to a group: all its lanes meet there */
-  s.shuffles = 0, s.subgroups = first->units ? first->units : 1;
-  if (p->pass >= CLB_BACKWARD && first->shuffles && limits->subgroups && !limits->simd)
+  s.product.shuffle_sums = 0;
+  s.subgroups = units_of_row(first);
+  if (p->pass >= CLB_BACKWARD && t->shuffle_sums && limits->subgroups && !limits->simd)
     clb_candidate_add(list, n, &s);
-  if (first->units <= 1 || !limits->subgroups) return;
+  if (t->subgroups_per_row <= 1 || !limits->subgroups) return;
   s = *first; /* one sub-group loops over the blocks */
-  s.units = s.lockstep = 0;
-  add_rows(p, limits, &s, first->subgroups / first->units, list, n);
+  s.product.subgroups_per_row = s.product.lockstep = 0;
+  add_rows(p, limits, &s, first->subgroups / t->subgroups_per_row, list, n);
   add_rows(p, limits, &s, 128 / s.lanes, list, n);
 }
 
 static int candidates(const clb_problem *p, const clb_limits *limits, clb_schedule *list) {
   int n = 0;
   clb_schedule first;
+  const clb_product_settings *t = &first.product;
   schedule(p, limits, &first);
   clb_candidate_add(list, &n, &first);
-  int rows = first.subgroups / (first.units ? first.units : 1);
+  int rows = first.subgroups / units_of_row(&first);
   add_rows(p, limits, &first, 2 * rows, list, &n);
   add_rows(p, limits, &first, rows / 2, list, &n);
-  if (first.body == CLB_BODY_CHANNEL_WISE) add_channel_wise(p, limits, &first, list, &n);
+  if (t->variant == CLB_VARIANT_CHANNEL_WISE) add_channel_wise(p, limits, &first, list, &n);
   else if (clb_is_channel_wise(&p->tensor_product))
-    add_body(p, limits, &first, CLB_BODY_CHANNEL_WISE, list, &n);
-  for (int width = 1; width <= CLB_TABLE_ROWS && first.body == CLB_BODY_TABLE; width *= 2)
-    clb_candidate_with(list, &n, &first, CLB_FIELD(width), width);
-  if (first.span > 1 && first.body != CLB_BODY_CHANNEL_WISE)
-    clb_candidate_with(list, &n, &first, CLB_FIELD(span), first.span / 2);
-  if (first.body != CLB_BODY_UNROLLED) add_body(p, limits, &first, CLB_BODY_UNROLLED, list, &n);
-  if (first.body != CLB_BODY_TABLE) add_body(p, limits, &first, CLB_BODY_TABLE, list, &n);
+    add_variant(p, limits, &first, CLB_VARIANT_CHANNEL_WISE, list, &n);
+  for (int r = 1; r <= CLB_TABLE_ROWS && t->variant == CLB_VARIANT_TABLE; r *= 2)
+    clb_candidate_with(list, &n, &first, CLB_FIELD(product.rows_per_lane), r);
+  if (t->lanes_per_row > 1 && t->variant != CLB_VARIANT_CHANNEL_WISE)
+    clb_candidate_with(list, &n, &first, CLB_FIELD(product.lanes_per_row), t->lanes_per_row / 2);
+  if (t->variant != CLB_VARIANT_UNROLLED)
+    add_variant(p, limits, &first, CLB_VARIANT_UNROLLED, list, &n);
+  if (t->variant != CLB_VARIANT_TABLE) add_variant(p, limits, &first, CLB_VARIANT_TABLE, list, &n);
   return n;
 }
 
@@ -226,15 +239,17 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   static const char *const names[] = {"tensor_product_forward", "tensor_product_backward",
                                       "tensor_product_double_backward",
                                       "tensor_product_triple_backward"};
-  int rows = s->body == CLB_BODY_CHANNEL_WISE
-                 ? s->subgroups / (s->units ? s->units : 1)
-                 : s->subgroups * (s->lanes / s->span) * (s->body == CLB_BODY_TABLE ? s->width : 1);
+  const clb_product_settings *t = &s->product;
+  bool channel_wise = t->variant == CLB_VARIANT_CHANNEL_WISE;
+  int rows =
+      channel_wise ? s->subgroups / units_of_row(s) : s->subgroups * (s->lanes / t->lanes_per_row);
+  if (t->variant == CLB_VARIANT_TABLE) rows *= t->rows_per_lane;
   ir_begin(k, names[p->pass], s->lanes, s->subgroups, rows);
-  (s->body == CLB_BODY_CHANNEL_WISE ? clb_lower_channel_wise : clb_lower_general)(p, s, k);
+  (channel_wise ? clb_lower_channel_wise : clb_lower_general)(p, s, k);
   ir_finish(k);
 }
 
-static bool reads_tables(const clb_schedule *s) { return s->body == CLB_BODY_TABLE; }
+static bool reads_tables(const clb_schedule *s) { return s->product.variant == CLB_VARIANT_TABLE; }
 
 static bool tables(const clb_problem *p, clb_tables *out) {
   clb_product_table t;
@@ -260,4 +275,5 @@ const clb_kernel_kind clb_kind_tensor_product = {.name = "tensor_product",
                                                  .reads_tables = reads_tables,
                                                  .tables = tables,
                                                  .passes = 4,
+                                                 .settings = CLB_FIELD(product),
                                                  .candidates = candidates};

@@ -137,7 +137,7 @@ static int64_t count_groups(clb_op *op, int variant, const clb_gemm_desc *p, int
   op->problem.pass = variant;
   clb_kernel_kinds[CLB_MATRIX_PRODUCT]->schedule(&op->problem, &op->ctx->device->limits, &s);
   int64_t both, groups;
-  *across = parts_of(p->n, (int64_t)s.lanes * s.width);
+  *across = parts_of(p->n, (int64_t)s.lanes * s.matmul.columns_per_lane);
   *down = parts_of(p->m, op->kernel[variant]->ir.rows);
   return __builtin_mul_overflow(*across, *down, &both) ||
                  __builtin_mul_overflow(both, p->count, &groups)

@@ -34,7 +34,7 @@ static clb_status create_sum(clb_context *ctx, int32_t listed, bool pieces, clb_
   if (s) goto done;
   clb_kernel_kinds[CLB_ROW_SUM]->schedule(p, &ctx->device->limits, &schedule);
   (*sum)->columns = columns;
-  (*sum)->units = schedule.units ? schedule.units : 1;
+  (*sum)->units = schedule.row_sum.subgroups_per_row ? schedule.row_sum.subgroups_per_row : 1;
 done:
   if (s) clb_row_sum_destroy(sum);
   free(p);

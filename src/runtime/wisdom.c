@@ -13,32 +13,6 @@ enum {
   MOST_BYTES = 1 << 20
 }; /* of a line; of its comment; of a file, from which the oldest lines go */
 
-static const struct {
-  const char *name;
-  size_t at;
-} fields[] = {
-#define F(x) {#x, offsetof(clb_schedule, x)},
-    F(lanes) F(subgroups) F(staged) F(large_registers) F(units) F(width) F(body) F(span) F(brief)
-        F(pairs) F(shuffles) F(whole_rows) F(lockstep) F(edges) F(part) F(nonzeros) F(resident)
-            F(batch) F(stages) F(twins) F(slices) F(narrow) F(in_memory)
-#undef F
-};
-enum { FIELDS = sizeof fields / sizeof *fields };
-_Static_assert(FIELDS * sizeof(int32_t) == sizeof(clb_schedule),
-               "every field of a schedule has a name here");
-
-void clb_schedule_print(const clb_schedule *s, clb_text *out) {
-  const char *between = "";
-  clb_text_bytes(out, between, 0); /* there is a text, even if it is empty */
-  for (int i = 0; i < FIELDS; i++) {
-    int32_t v;
-    memcpy(&v, (const char *)s + fields[i].at, sizeof v);
-    if (!v) continue;
-    clb_text_add(out, "%s%s=%" PRId32, between, fields[i].name, v);
-    between = " ";
-  }
-}
-
 /* ---- lines ---- */
 
 static const char words[] = "abcdefghijklmnopqrstuvwxyz_", hex[] = "0123456789abcdef",
@@ -61,7 +35,7 @@ static bool take_setting(const char **s) {
 /* Length of the words that say whose line this is, with the space behind them; 0: it is none of
    wisdom.  Lines end with '\n'. */
 static size_t key_of(const char *line, size_t n) {
-  static const char head[] = "clebsch1 ";
+  static const char head[] = "clebsch2 ";
   const char *s = line + sizeof head - 1;
   if (n > MOST_LINE || strncmp(line, head, sizeof head - 1)) return 0;
   if (!take(&s, versions, 1, 32, ' ') || !take(&s, words, 1, 32, ':') ||
@@ -205,7 +179,7 @@ static void add_device(const clb_device *d, clb_text *out) {
   const void *parts[] = {text[0], text[1], text[2], text[3], &d->limits.units};
   size_t bytes[] = {strlen(text[0]), strlen(text[1]), strlen(text[2]), strlen(text[3]),
                     sizeof d->limits.units};
-  clb_text_add(out, "clebsch1 " CLB_VERSION " %s:", d->backend->name);
+  clb_text_add(out, "clebsch2 " CLB_VERSION " %s:", d->backend->name);
   add_hash(parts, bytes, 5, out);
 }
 
@@ -217,18 +191,13 @@ static void add_key(const clb_context *ctx, const clb_problem *p, clb_text *out)
 
 /* ---- one schedule ---- */
 
-/* false: a name that no schedule has. */
-static bool set_field(clb_choice *c, const char *name, size_t n, long long value) {
+/* false: a name that no schedule of such problems has. */
+static bool set_field(clb_choice *c, const clb_problem *p, const char *name, size_t n,
+                      long long value) {
   if (n == strlen("estimate_ns") && !memcmp(name, "estimate_ns", n))
     return c->estimate_ns = value, true;
   if (n == strlen("ns") && !memcmp(name, "ns", n)) return c->ns = value, true;
-  for (int i = 0; i < FIELDS; i++)
-    if (n == strlen(fields[i].name) && !memcmp(name, fields[i].name, n)) {
-      int32_t v = (int32_t)value;
-      memcpy((char *)&c->schedule + fields[i].at, &v, sizeof v);
-      return v == value;
-    }
-  return false;
+  return clb_schedule_set(&c->schedule, clb_kernel_kinds[p->kind]->settings, name, n, value);
 }
 
 bool clb_wisdom_find(clb_context *ctx, const clb_problem *p, clb_choice *choice) {
@@ -241,7 +210,7 @@ bool clb_wisdom_find(clb_context *ctx, const clb_problem *p, clb_choice *choice)
   if (s) s += key.n;
   while (good && *s != '#') {
     size_t n = strspn(s, words);
-    good = set_field(choice, s, n, strtoll(s + n + 1, NULL, 10));
+    good = set_field(choice, p, s, n, strtoll(s + n + 1, NULL, 10));
     s += n + 1 + strcspn(s + n + 1, " ") + 1;
   }
   clb_text_free(&key);

@@ -351,7 +351,8 @@ static int non_zeros(const clb_tensor_product_problem *tp, const clb_path *q) {
    backward.  Lanes without a channel work too. */
 static double usual_flops(const product *p) {
   const clb_tensor_product_problem *tp = &p->problem.tensor_product;
-  int step = p->schedule.body == CLB_BODY_CHANNEL_WISE ? p->schedule.lanes : p->schedule.span;
+  const clb_product_settings *s = &p->schedule.product;
+  int step = s->variant == CLB_VARIANT_CHANNEL_WISE ? p->schedule.lanes : s->lanes_per_row;
   double flops = 0;
   for (const clb_path *q = tp->path; q < tp->path + tp->n_paths; q++)
     flops +=
@@ -366,17 +367,18 @@ static double usual_flops(const product *p) {
    lane's own where lanes hold several rows. */
 static int loads_again(const product *p) {
   const clb_tensor_product_problem *tp = &p->problem.tensor_product;
-  const clb_schedule *s = &p->schedule;
-  if (s->body == CLB_BODY_CHANNEL_WISE)
-    return s->units > 1
-               ? (s->units - 1) * tp->y.dim * (p->problem.pass == CLB_DOUBLE_BACKWARD ? 2 : 1)
-               : 0;
+  const clb_product_settings *s = &p->schedule.product;
+  const int lanes = p->schedule.lanes;
+  if (s->variant == CLB_VARIANT_CHANNEL_WISE)
+    return s->subgroups_per_row > 1 ? (s->subgroups_per_row - 1) * tp->y.dim *
+                                          (p->problem.pass == CLB_DOUBLE_BACKWARD ? 2 : 1)
+                                    : 0;
   int loads = -tp->x.dim - tp->y.dim;
   for (const clb_path *q = tp->path; q < tp->path + tp->n_paths; q++) {
     const clb_term *x = &tp->x.term[q->in1];
     loads += x->mul * clb_width(x) +
              clb_width(&tp->y.term[q->in2]) *
-                 (s->span < s->lanes ? x->mul : up_to(x->mul, s->lanes) / s->lanes);
+                 (s->lanes_per_row < lanes ? x->mul : up_to(x->mul, lanes) / lanes);
   }
   return loads;
 }

@@ -103,9 +103,9 @@ static void kernels(void **state) {
     clb_counts with, other;
     clb_tuning t;
     OK(all->ctx, clb_op_tuning(all, (clb_pass)pass, &t));
-    bool slices = strstr(
-        t.schedule,
-        "slices="); /* whose counts are of a turn, of several edges; in memory there are none */
+    bool slices =
+        strstr(t.schedule, "edges_per_subgroup="); /* whose counts are of a turn, of several edges;
+                                                      in memory there are none */
     OK(all->ctx, clb_op_counts(all, (clb_pass)pass, &with));
     OK(all->ctx, clb_op_counts(in_memory, (clb_pass)pass, &other));
     if (slices) assert_ptr_not_equal(all->kernel[pass], in_memory->kernel[pass]);
@@ -118,9 +118,9 @@ static void kernels(void **state) {
     assert_int_equal(wide_accesses(&narrow->kernel[pass]->ir), 0);
     assert_ptr_equal(split->kernel[pass], all->kernel[pass]); /* that is the graph's matter */
     OK(all->ctx, clb_op_tuning(in_memory, (clb_pass)pass, &t));
-    assert_non_null(strstr(t.schedule, "in_memory=1"));
+    assert_non_null(strstr(t.schedule, "accumulate_in_memory=1"));
     OK(all->ctx, clb_op_tuning(narrow, (clb_pass)pass, &t));
-    assert_non_null(strstr(t.schedule, "narrow=1"));
+    assert_non_null(strstr(t.schedule, "scalar_access=1"));
   }
   clb_op **const ops[] = {&all, &narrow, &in_memory, &split};
   for (int i = 0; i < 4; i++) clb_op_destroy(ops[i]);

@@ -169,6 +169,19 @@ static const struct {
 };
 enum { TARGETS = sizeof targets / sizeof *targets };
 
+/* All of it comes back from its text: no setting is another kind's, whose name would be read as
+   this kind's or not at all. */
+static void check_names(const clb_schedule *s, const clb_kernel_kind *kind) {
+  clb_text text = {0};
+  clb_schedule read = {0};
+  clb_schedule_print(s, &text);
+  for (const char *at = text.s; *at; at += strcspn(at, " "), at += *at == ' ')
+    assert_true(clb_schedule_set(&read, kind->settings, at, strcspn(at, "="),
+                                 strtoll(strchr(at, '=') + 1, NULL, 10)));
+  assert_memory_equal(&read, s, sizeof read);
+  clb_text_free(&text);
+}
+
 static int lowered; /* kernels */
 
 static void check_list(const char *problem, clb_problem *p, int target, bool lowers) {
@@ -185,14 +198,16 @@ static void check_list(const char *problem, clb_problem *p, int target, bool low
     ir_kernel k;
     for (int j = 0; j < i; j++) assert_memory_not_equal(&list[i], &list[j], sizeof *list);
     assert_in_range(list[i].subgroups, 1, limits->max_subgroups);
+    check_names(&list[i], kind);
     if (!lowers) continue;
     kind->lower(p, &list[i], &k);
     lowered++;
     if (k.error[0] || !ir_verify(&k, mistake, sizeof mistake))
       fail_msg("%s, pass %d, %s, candidate %d: %s%s", problem, p->pass, targets[target].name, i,
                k.error, mistake);
-    if (ir_local_bytes(&k) >
-        (k.resident || list[i].stages ? limits->most_local_bytes : limits->local_bytes))
+    if (ir_local_bytes(&k) > (k.resident || list[i].convolution.pipeline_stages
+                                  ? limits->most_local_bytes
+                                  : limits->local_bytes))
       fail_msg("%s, pass %d, %s, candidate %d has %lld bytes of local memory", problem, p->pass,
                targets[target].name, i, (long long)ir_local_bytes(&k));
     ir_free(&k);

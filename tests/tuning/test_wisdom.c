@@ -400,17 +400,20 @@ static void bad_lines_do_nothing(void **state) {
   size_t n;
   (void)state;
   char *line = line_of_candidate_1(&n), *twice = calloc(2 * n + 1, 1);
-  static const char *const edits[][2] = {{"clebsch1 ", "clebsch2 "},
+  static const char *const edits[][2] = {{"clebsch2 ", "clebsch1 "},
+                                         {"clebsch2 ", "clebsch3 "},
                                          {" " CLB_VERSION " ", " 9.9.9 "},
                                          {"lanes=", "lane="},
                                          {"lanes=", "lanes=9"},
                                          {"lanes=", "lanes=-"},
-                                         {"width=", "width=1000"},
-                                         {"width=", "width=4294967"},
+                                         {"columns_per_piece=", "columns_per_piece=1000"},
+                                         {"columns_per_piece=", "columns_per_piece=4294967"},
+                                         {"columns_per_piece=", "width="},
                                          {"subgroups=1", "subgroups=2"},
                                          {"subgroups=1 ", "subgroups=0 "},
                                          {"lanes", "lanes=1 lanes"},
-                                         {" lanes", " units=3 lanes"},
+                                         {" lanes", " large_registers=1 lanes"},
+                                         {" lanes", " subgroups_per_row=1 lanes"},
                                          {"ns=", "ns="},
                                          {"ns=", "n$="},
                                          {"ns=", "ns=99999999999999999999"},
@@ -435,7 +438,7 @@ static void bad_lines_do_nothing(void **state) {
     if (key) assert_int_equal(followed, 0);
     assert_in_range(followed, 0, 2);
   }
-  memcpy(twice, "clebsch1 ", 9); /* behind a line that is none */
+  memcpy(twice, "clebsch2 ", 9); /* behind a line that is none */
   memcpy(twice + 9, "\n", 1);
   memcpy(twice + 10, line, n);
   assert_int_equal(choice_with(twice, n + 10), 1);
@@ -459,7 +462,7 @@ static void hostile_files(void **state) {
     assert_int_equal(choice_with(big, MANY), 1);
   }
   memset(big, '\n', MANY);
-  for (size_t at = 0; at + 9 < MANY; at += 9) memcpy(big + at, "clebsch1 ", 9);
+  for (size_t at = 0; at + 9 < MANY; at += 9) memcpy(big + at, "clebsch2 ", 9);
   assert_int_equal(choice_with(big, MANY), 0);
   free(big);
   free(line);
@@ -555,27 +558,42 @@ static char *lines_of_four(size_t *n) {
   return read_file("wisdom", n);
 }
 
+/* The settings of a product or a convolution, and one that is none. */
+static const char *a_name(bool convolves, uint64_t *seed) {
+  static const char *const of_products[] = {
+#define COMMON(name) #name,
+#define PRODUCT(name) #name,
+#include "kernels/schedule.def"
+      "ns"};
+  static const char *const of_convolutions[] = {
+#define COMMON(name) #name,
+#define CONVOLUTION(name) #name,
+#include "kernels/schedule.def"
+      "ns"};
+  const size_t n = convolves ? sizeof of_convolutions / sizeof *of_convolutions
+                             : sizeof of_products / sizeof *of_products;
+  return (convolves ? of_convolutions
+                    : of_products)[(size_t)((1 + test_random(seed)) / 2 * (double)n)];
+}
+
 /* Behind the settings of each line come some of random names and values, which then hold; in
    round 0 none do. */
 static void write_changed(const char *lines, int round, uint64_t *seed) {
-  static const char *const names[] = {
-      "lanes",    "subgroups", "staged", "large_registers", "units",      "width",
-      "body",     "span",      "brief",  "pairs",           "whole_rows", "edges",
-      "lockstep", "nonzeros",  "part",   "slices",          "resident",   "shuffles",
-      "batch",    "in_memory", "stages", "twins",           "narrow",     "ns"};
   static const long long values[] = {
       0,  1,  2,  3,    4,     5,       7,         8,         16,
       17, 32, 63, 64,   65,    128,     256,       1000,      1024,
       -1, -2, -8, 4096, 65536, 1 << 30, INT32_MAX, INT32_MIN, 100000000000000000};
+  static const char head[] = " # convolution ";
   clb_text text = {0};
   for (const char *line = lines, *end; (end = strchr(line, '\n')); line = end + 1) {
     const char *comment = strstr(line, " # ");
     assert_true(comment && comment < end);
+    const bool convolves = !strncmp(comment, head, sizeof head - 1);
     clb_text_bytes(&text, line, (size_t)(comment - line));
     for (int left = round ? 1 + (int)(2 * (1 + test_random(seed))) : 0; left > 0; left--) {
-      const size_t name = (size_t)((1 + test_random(seed)) / 2 * (sizeof names / sizeof *names));
+      const char *name = a_name(convolves, seed);
       const size_t value = (size_t)((1 + test_random(seed)) / 2 * (sizeof values / sizeof *values));
-      clb_text_add(&text, " %s=%lld", names[name], values[value]);
+      clb_text_add(&text, " %s=%lld", name, values[value]);
     }
     clb_text_bytes(&text, comment, (size_t)(end + 1 - comment));
   }

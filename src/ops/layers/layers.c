@@ -46,7 +46,7 @@ static clb_status run_pointwise(clb_op *op, int32_t function, int64_t n, int64_t
   if (op->problem.pointwise.function != function)
     return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT,
                     "pointwise: this op is for another function");
-  int64_t width = clb_layer_schedule_of(op, 0).width, all = 0, rows = n;
+  int64_t width = clb_layer_schedule_of(op, 0).layer.columns_per_subgroup, all = 0, rows = n;
   bool dense = !o[0].rows.index && !__builtin_mul_overflow(n, columns, &all);
   for (int i = 0; i <= n_in; i++)
     dense = dense && (o[i].rows.stride == CLB_DENSE || o[i].rows.stride == columns);

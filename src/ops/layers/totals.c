@@ -49,7 +49,7 @@ static clb_status create_totals(clb_context *ctx, clb_dtype type, clb_totals_pro
   if (p) p->totals = totals;
   clb_status s = clb_layer_create(ctx, p, passes, op);
   if (s || !ctx->device->info.runs || clb_sum_type(ctx) == CLB_F32) return s;
-  int64_t bytes = clb_layer_schedule_of(*op, PARTS).units * columns_of(*op) *
+  int64_t bytes = clb_layer_schedule_of(*op, PARTS).layer.partial_sums * columns_of(*op) *
                   clb_dtype_bytes((*op)->problem.arithmetic);
   s = clb_device_alloc(ctx->device, (uint64_t)bytes, &(*op)->workspace);
   if (s) clb_op_destroy(op);
@@ -57,7 +57,8 @@ static clb_status create_totals(clb_context *ctx, clb_dtype type, clb_totals_pro
 }
 
 int64_t clb_totals_rows(const clb_op *op) {
-  return op->problem.arithmetic == CLB_F32 ? clb_layer_schedule_of(op, PARTS).units : 1;
+  return op->problem.arithmetic == CLB_F32 ? clb_layer_schedule_of(op, PARTS).layer.partial_sums
+                                           : 1;
 }
 
 void clb_totals_add(const clb_op *op, const void *rows, double *total) {
@@ -83,7 +84,7 @@ static clb_status launch_totals(clb_layer_call *c, clb_rows total) {
   bool single = op->problem.arithmetic == CLB_F32;
   clb_schedule schedule = clb_layer_schedule_of(op, PARTS);
   int64_t lots = c->n / schedule.lanes + (c->n % schedule.lanes != 0),
-          turns = lots / schedule.units + (lots % schedule.units != 0);
+          turns = lots / schedule.layer.partial_sums + (lots % schedule.layer.partial_sums != 0);
   clb_call_i64(c, c->n);
   clb_call_i64(c, turns * schedule.lanes);
   if (single) call_total(c, total);
@@ -137,7 +138,7 @@ clb_status clb_energy_forward(clb_op *op, int64_t n, clb_rows species, clb_rows 
                               clb_rows total) {
   clb_layer_call c = begin(op, CLB_TOTAL_ENERGY, n, 0);
   if (c.status) return c.status;
-  c.arg[0].i64 = clb_layer_schedule_of(op, PARTS).units;
+  c.arg[0].i64 = clb_layer_schedule_of(op, PARTS).layer.partial_sums;
   clb_call_rows(&c, "x", (clb_dtype)op->problem.storage, 1, x, CLB_IN);
   clb_call_rows(&c, "e_atom", (clb_dtype)op->problem.arithmetic, 1, e_atom, CLB_OPTIONAL_OUT);
   call_tables(&c, species);
@@ -166,7 +167,7 @@ clb_status clb_virial_create(clb_context *ctx, clb_dtype type, clb_op **op) {
 clb_status clb_virial_run(clb_op *op, int64_t n, clb_rows v, clb_rows g_v, clb_rows total) {
   clb_layer_call c = begin(op, CLB_TOTAL_VIRIAL, n, 0);
   if (c.status) return c.status;
-  c.arg[0].i64 = clb_layer_schedule_of(op, PARTS).units;
+  c.arg[0].i64 = clb_layer_schedule_of(op, PARTS).layer.partial_sums;
   clb_call_rows(&c, "v", (clb_dtype)op->problem.storage, 3, v, CLB_IN);
   clb_call_rows(&c, "g_v", (clb_dtype)op->problem.storage, 3, g_v, CLB_IN);
   return launch_totals(&c, total);

@@ -34,7 +34,7 @@ static int slices_of(convolution *c, int pass, int lanes, clb_schedule *s) {
   clb_problem p = convolution_op(c, pass)->problem;
   p.pass = pass;
   clb_kernel_kinds[CLB_CONVOLUTION]->schedule(&p, &limits, s);
-  return s->slices;
+  return s->convolution.edges_per_subgroup;
 }
 
 /* As many as powers of two allow, and only whole turns of them between two meetings; one where
@@ -54,7 +54,8 @@ static void schedules(void **state) {
       for (int wide = 0; wide < 3; wide++) {
         clb_schedule s;
         assert_int_equal(slices_of(c, pass, 16 << wide, &s), cases[i].slices[wide]);
-        assert_true(!s.slices || s.edges % s.slices == 0);
+        const int slices = s.convolution.edges_per_subgroup;
+        assert_true(!slices || s.convolution.edges_per_round % slices == 0);
       }
     clb_limits alone = {.lanes = {32, 32},
                         .max_subgroups = 32,
@@ -65,7 +66,7 @@ static void schedules(void **state) {
     clb_schedule s;
     clb_kernel_kinds[CLB_CONVOLUTION]->schedule(&convolution_op(c, CLB_FORWARD)->problem, &alone,
                                                 &s);
-    assert_int_equal(s.slices, 0);
+    assert_int_equal(s.convolution.edges_per_subgroup, 0);
     convolution_destroy(c);
   }
 }
