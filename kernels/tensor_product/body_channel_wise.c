@@ -32,7 +32,7 @@ typedef struct {
 
 static ir_kernel *of(builder *b) { return b->c.f.k; }
 
-/* ---- twins: the same paths again, from terms of the other parity ---- */
+/* ---- parity pairs: a path and its twin, the same from a term of the other parity ---- */
 
 static bool alike(const clb_tensor_product_problem *tp, const clb_path *p, const clb_path *q) {
   const clb_term *x = &tp->x.term[p->in1], *z = &tp->z.term[p->out], *x2 = &tp->x.term[q->in1],
@@ -80,7 +80,7 @@ static bool pair_paths(const clb_tensor_product_problem *tp, const int *order, i
   return !left;
 }
 
-bool clb_channel_wise_twins(const clb_tensor_product_problem *tp) {
+bool clb_has_parity_pairs(const clb_tensor_product_problem *tp) {
   int order[CLB_MAX_PATHS], twin[CLB_MAX_PATHS], left[CLB_MAX_TERMS] = {0};
   for (int q = 0; q < tp->n_paths; q++) order[q] = q, left[tp->path[q].out]++;
   return pair_paths(tp, order, tp->n_paths, left, twin);
@@ -307,22 +307,22 @@ static void all_paths(builder *b) {
       for (int t = 0; t < CLB_MAX_TERMS; t++) clb_none(b->by_term[o][t].v, MAX_M);
     clb_channels_open(&b->c, mul, false);
     clb_path_forget(&b->at);
-    bool twins = b->c.f.s->product.parity_pairs &&
-                 pair_paths(b->c.f.tp, b->order + first, end - first, b->left[Z], twin);
-    b->c.f.second = twins ? ir_loop(of(b), ir_int(of(b), IR_I64, 0), ir_int(of(b), IR_I64, 2),
-                                    ir_int(of(b), IR_I64, 1))
-                          : IR_NONE;
+    bool paired = b->c.f.s->product.parity_pairs &&
+                  pair_paths(b->c.f.tp, b->order + first, end - first, b->left[Z], twin);
+    b->c.f.second = paired ? ir_loop(of(b), ir_int(of(b), IR_I64, 0), ir_int(of(b), IR_I64, 2),
+                                     ir_int(of(b), IR_I64, 1))
+                           : IR_NONE;
     for (int q = first; q < end; q++) {
       const clb_path *p = &b->c.f.tp->path[b->order[q]];
-      if (twins && twin[b->order[q]] < 0) continue;
-      b->c.f.twin = twins ? &b->c.f.tp->path[twin[b->order[q]]] : NULL;
+      if (paired && twin[b->order[q]] < 0) continue;
+      b->c.f.twin = paired ? &b->c.f.tp->path[twin[b->order[q]]] : NULL;
       b->c.f.path = p;
       if (b->c.f.s->product.lockstep) ir_pace(of(b));
       one_path(b, p);
       store_complete(b, p, Z);
       store_complete(b, p, X);
     }
-    if (twins) ir_end(of(b));
+    if (paired) ir_end(of(b));
     b->c.f.twin = NULL;
     clb_channels_close(&b->c);
   }

@@ -15,8 +15,9 @@ enum {
 /* Whether every path is of mode uvu with one channel of y, whose elements are few enough. */
 bool clb_is_channel_wise(const clb_tensor_product_problem *tp);
 
-/* Whether every path of a channel-wise product has a twin from a term of the other parity. */
-bool clb_channel_wise_twins(const clb_tensor_product_problem *tp);
+/* Whether the paths of a channel-wise product come in pairs: each has a twin, which differs from it
+   in the parity of its terms alone. */
+bool clb_has_parity_pairs(const clb_tensor_product_problem *tp);
 
 /* Between ir_begin and ir_finish. */
 void clb_lower_channel_wise(const clb_problem *p, const clb_schedule *s, ir_kernel *k);

@@ -159,7 +159,7 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   bool tight =
       s->lanes > 32 || (p->arithmetic == CLB_F64 && !limits->simd); /* registers spill sooner */
   t->parity_pairs = t->variant == CLB_VARIANT_CHANNEL_WISE && spelt(p, s) > (tight ? 2000 : 2500) &&
-                    clb_channel_wise_twins(tp);
+                    clb_has_parity_pairs(tp);
   if (!affords(p, limits, s)) t->variant = CLB_VARIANT_TABLE;
   while (t->lanes_per_row < most && t->lanes_per_row < s->lanes) t->lanes_per_row *= 2;
   settle(p, limits, s);
@@ -199,7 +199,7 @@ static void add_channel_wise(const clb_problem *p, const clb_limits *limits,
   if (t->whole_rows) clb_candidate_with(list, n, first, CLB_FIELD(product.whole_rows), 0);
   if (t->through_local) clb_candidate_with(list, n, first, CLB_FIELD(product.through_local), 0);
   s.product.parity_pairs = !t->parity_pairs;
-  if (affords(p, limits, &s) && clb_channel_wise_twins(&p->tensor_product))
+  if (affords(p, limits, &s) && clb_has_parity_pairs(&p->tensor_product))
     clb_candidate_add(list, n, &s);
   s = *first; /* sums through local memory, a row to a group: all its lanes meet there */
   s.product.shuffle_sums = 0;
