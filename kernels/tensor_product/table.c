@@ -9,6 +9,8 @@ typedef struct {
   const clb_tensor_product_problem *tp;
   clb_product_table *t;
   int64_t cap_numbers, cap_reals;
+  int32_t *fields; /* of all entries so far */
+  int64_t n_entries, cap_entries;
   bool failed;
 } maker;
 
@@ -104,9 +106,24 @@ static int component_of(const clb_entry *e, int slot) {
   return slot == X ? e->i : slot == Y ? e->j : e->k;
 }
 
+static void add_entry(maker *m, const clb_path *p, const clb_entry *e) {
+  static const int slots[] = {X, Y, Z};
+  if (m->n_entries == m->cap_entries) {
+    int64_t cap = 2 * m->cap_entries + 64;
+    int32_t *more = realloc(m->fields, sizeof *more * ENTRY_FIELDS * (size_t)cap);
+    if (more) m->fields = more, m->cap_entries = cap;
+    else m->failed = true;
+  }
+  if (m->failed) return;
+  int32_t *to = m->fields + ENTRY_FIELDS * m->n_entries++;
+  for (int s = 0; s < 3; s++)
+    to[s] = component_of(e, slots[s]) *
+            component(m, slots[s], &irreps(m, slots[s])->term[clb_path_term(p, slots[s])]);
+  real(m, e->c);
+}
+
 /* Of path q, once for each slot, sorted by its component. */
-static void entries(maker *m, int q, const clb_entry *e, int n, int64_t *n_entries,
-                    int32_t **fields) {
+static void entries(maker *m, int q, const clb_entry *e, int n) {
   static const int slots[] = {X, Y, Z};
   const clb_path *p = &m->tp->path[q];
   for (int i = 0; i < 3; i++) {
@@ -115,39 +132,26 @@ static void entries(maker *m, int q, const clb_entry *e, int n, int64_t *n_entri
     if (m->failed) return;
     m->t->number[(int64_t)q * PATH_FIELDS + PATH_FIRST + i] = (int32_t)at;
     for (int c = 0; c < clb_width(t); c++) {
-      m->t->number[at + c] = (int32_t)*n_entries;
-      for (int a = 0; a < n; a++) {
-        if (component_of(&e[a], slots[i]) != c) continue;
-        int32_t *more = realloc(*fields, sizeof *more * ENTRY_FIELDS * (size_t)(*n_entries + 1));
-        if (!more) m->failed = true;
-        if (m->failed) return;
-        *fields = more;
-        for (int s = 0; s < 3; s++)
-          more[*n_entries * ENTRY_FIELDS + s] =
-              component_of(&e[a], slots[s]) *
-              component(m, slots[s], &irreps(m, slots[s])->term[clb_path_term(p, slots[s])]);
-        real(m, e[a].c);
-        ++*n_entries;
-      }
+      m->t->number[at + c] = (int32_t)m->n_entries;
+      for (int a = 0; a < n; a++)
+        if (component_of(&e[a], slots[i]) == c) add_entry(m, p, &e[a]);
     }
-    m->t->number[at + clb_width(t)] = (int32_t)*n_entries;
+    m->t->number[at + clb_width(t)] = (int32_t)m->n_entries;
   }
 }
 
 static void all_entries(maker *m) {
   clb_entry *e = malloc(sizeof *e * MAX_M * MAX_M * MAX_M);
   double *symbol = malloc(sizeof *symbol * MAX_M * MAX_M * MAX_M);
-  int32_t *fields = NULL;
-  int64_t n = 0;
   if (!e || !symbol) m->failed = true;
   for (int q = 0; q < m->tp->n_paths && !m->failed; q++)
-    entries(m, q, e, clb_form_entries(m->tp, &m->tp->path[q], symbol, e), &n, &fields);
-  if (!m->failed && n) {
-    m->t->entries = numbers(m, n * ENTRY_FIELDS);
-    if (!m->failed)
-      memcpy(m->t->number + m->t->entries, fields, sizeof *fields * ENTRY_FIELDS * (size_t)n);
+    entries(m, q, e, clb_form_entries(m->tp, &m->tp->path[q], symbol, e));
+  if (!m->failed && m->n_entries) {
+    size_t n = ENTRY_FIELDS * (size_t)m->n_entries;
+    m->t->entries = numbers(m, (int64_t)n);
+    if (!m->failed) memcpy(m->t->number + m->t->entries, m->fields, n * sizeof *m->fields);
   }
-  free(fields);
+  free(m->fields);
   free(symbol);
   free(e);
 }
