@@ -36,16 +36,7 @@ H 3.30 0.80 -0.10
 H 3.20 -0.70 0.10
 EOF
 
-# ops and the parts that each is done in
-parts() {
-  printf '%s\n' "spherical_harmonics 2" "tensor_product 4" "convolution 4"
-}
-
-# arguments of `clebsch` for a part: "OP I N", or "model"
-arguments() {
-  if [ "$1" = model ]; then echo "energy --device cuda --model $logs/model.safetensors --structure $logs/water.xyz --dtype f32 --repeat 1"
-  else echo "check --device cuda --op $1 --rows $rows --part $2/$3"; fi
-}
+parts=10 # of `clebsch check`, each its own process
 
 # NAME LIMIT COMMAND...: runs it, tells in a line how it went
 part() {
@@ -64,20 +55,13 @@ part() {
 }
 
 rm -f "$logs/failed"
-all() { # PREFIX COMMAND...: every part of every op, and the model
+all() { # PREFIX COMMAND...: every part of `clebsch check`, and the model
   prefix=$1
   shift
-  parts > "$logs/parts"
-  while read -r op n; do
-    i=1
-    while [ "$i" -le "$n" ]; do
-      # shellcheck disable=SC2046
-      part "$prefix $op $i/$n" "$@" "$clebsch" $(arguments "$op" "$i" "$n") < /dev/null &
-      i=$((i + 1))
-    done
-  done < "$logs/parts"
-  # shellcheck disable=SC2046
-  part "$prefix model" "$@" "$clebsch" $(arguments model) < /dev/null &
+  for i in $(seq $parts); do
+    part "$prefix check $i/$parts" "$@" "$clebsch" check --device cuda --rows $rows --part "$i/$parts" < /dev/null &
+  done
+  part "$prefix model" "$@" "$clebsch" energy --device cuda --model "$logs/model.safetensors" --structure "$logs/water.xyz" --dtype f32 --repeat 1 < /dev/null &
   wait
 }
 
