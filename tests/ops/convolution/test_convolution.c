@@ -56,7 +56,7 @@ static void subsets(void **state) {
       desc.product.gradients = gradients;
       desc.product.incoming = incoming;
       if (many(&at->device, gradients == 5 && incoming == 1,
-               SANITIZED || (gradients + 2 * incoming) % 9 == 4, 1))
+               (gradients + 2 * incoming) % subset_step() == 1, 1))
         passes_agree(at, &desc, passes, &e, plain);
     }
   edges_destroy(&e);
@@ -183,7 +183,8 @@ static void workspaces(void **state) {
   place *at = *state;
   clb_convolution_desc desc = describe(at, TINY);
   for (int i = at->gpu >= 0; i < 2; i++) {
-    edge_list e = i ? hub_edges(200, 300, 9500, 6000, 6) : random_edges(900, 1100, 17000, 5);
+    edge_list e = i ? hub_edges(200, 300, 9500, 6000, 6)
+                    : random_edges(900, 1100, few_cases() ? 8500 : 17000, 5);
     clb_graph *g = graph_at(at, &e);
     desc.product.accumulate = i;
     convolution *c = convolution_create(context_at(at), &desc);
@@ -194,7 +195,7 @@ static void workspaces(void **state) {
       OK(c->product.ctx,
          clb_convolution_workspace(convolution_op(c, pass), (clb_pass)pass, g, &least, &most));
       assert_true(pass == CLB_FORWARD ? least == most : least < most);
-      for (int r = LEAST; r <= (pass == CLB_FORWARD ? LEAST : MOST); r++)
+      for (int r = LEAST; r <= (pass == CLB_FORWARD ? LEAST : MOST); r += few_cases() ? 2 : 1)
         convolve_and_compare(c, pass, &e, g, (manner){DENSE, (capacity)r}, 9);
     }
     convolution_destroy(c);

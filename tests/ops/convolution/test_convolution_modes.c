@@ -96,7 +96,12 @@ static void products(void **state) {
   for (int i = 0;
        i < many(&at->device, 1, SANITIZED ? WIDE : MULTIPLICITIES, at->gpu < 0 ? MODES : WIDE); i++)
     for (int shared = 0; shared < many(&at->device, 1, 2, 2); shared++) {
-      edge_list e = random_edges(11, 13, i == ALL_MODES ? 40 : 14, 1);
+      bool long_rows = i == LONG_Y || i == WALKED;
+      edge_list e = random_edges(11, 13,
+                                 few_cases() || long_rows ? 5
+                                 : i == ALL_MODES         ? 40
+                                                          : 14,
+                                 1);
       clb_convolution_desc desc = describe_mixed(i, shared);
       for (int spacing = at->gpu < 0 ? DENSE : APART; spacing <= APART; spacing++)
         passes_agree(at, &desc, F | B | (i < MANY_PATHS) * D, &e, (manner){spacing, MOST});

@@ -105,6 +105,7 @@ static void workspaces(void **state) {
                                               (uint64_t)(c->product.width[LIKE_W] +
                                                          (i == 2 ? 0 : c->product.width[LIKE_X])));
       for (int r = LEAST; r <= MOST; r++) {
+        if (few_cases() && r != i) continue;
         arrays a = convolution_arrays(c, &e, 9), again = convolution_arrays(c, &e, 9),
                before = convolution_arrays(c, &e, 9);
         run_convolution(c, pass, &e, g, (manner){DENSE, (capacity)r}, &a);

@@ -293,7 +293,7 @@ static void incoming(void **state) {
       desc.product.incoming = comes;
       desc.product.accumulate = desc.atomics = comes % 2;
       if (!many(&at->device, gradients == 12 && comes == 4,
-                SANITIZED || (gradients + 2 * comes) % 9 == 5, 1))
+                (gradients + 2 * comes) % subset_step() == 1, 1))
         continue;
       spline s = spline_create(at, &desc, INEXACT);
       spline_agrees(&s, CLB_DOUBLE_BACKWARD, &e, graph_at(at, &e), plain, 7);
@@ -346,7 +346,7 @@ static void calls(void **state) {
   clb_convolution_desc desc = describe(at, TINY);
   spline s = spline_create(at, &desc, EXACT);
   edge_list e = hub_edges(200, 300, 9500, 6000, 6);
-  for (int r = LEAST; r <= MOST; r++) {
+  for (int r = LEAST; r <= MOST; r += few_cases() ? 2 : 1) {
     new_table(&s, 30 + (uint64_t)r);
     for (int pass = CLB_BACKWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
       spline_agrees(&s, pass, &e, graph_at(at, &e), (manner){DENSE, (capacity)r}, 9);

@@ -207,7 +207,7 @@ static void subsets(void **state) {
         desc.product.accumulate = adds;
         desc.atomics = adds;
         if (many(&at->device, gradients == 10 && incoming == 2,
-                 SANITIZED || (gradients + 2 * incoming + adds) % 9 == 4, 1))
+                 (gradients + 2 * incoming + adds) % subset_step() == 1, 1))
           passes_agree(at, &desc, passes, &e, plain);
       }
   edges_destroy(&e);
@@ -255,7 +255,7 @@ static void workspaces(void **state) {
                    1); /* three harmonics and what makes them multiples of 16 bytes, in f64 */
     assert_true(least >= given + rows && least <= given + rows + 1024 &&
                 most >= most_given + rows && most <= most_given + rows + 1024);
-    for (int r = LEAST; r <= (pass == CLB_FORWARD ? LEAST : MOST); r++)
+    for (int r = LEAST; r <= (pass == CLB_FORWARD ? LEAST : MOST); r += few_cases() ? 2 : 1)
       agrees(&v, pass, &e, g, (manner){DENSE, (capacity)r}, 9);
     arrays a = vectored_arrays(&v, &e, 5), again = vectored_arrays(&v, &e, 5);
     run_convolution(v.run, pass, &e, g, plain, &a);

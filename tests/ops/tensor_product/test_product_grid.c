@@ -66,7 +66,7 @@ static void grid(const char *name, int step) {
 static void whole(void **state) {
   (void)state;
   const char *asked = getenv("CLB_DEVICE");
-  grid(asked && *asked ? asked : "cpu:interpreter", SANITIZED && !long_tests() ? 2 : 1);
+  grid(asked && *asked ? asked : "cpu:interpreter", few_cases() ? 5 : 1);
 }
 
 static void some_compiled(void **state) {
