@@ -30,7 +30,7 @@ static clb_status open_by(const clb_backend *b, const char *name, const char *re
   clb_status s = b->open(name, rest, adopt, error, device);
   if (s) return s;
   clb_limits *l = &(*device)->limits;
-  if (l->most_local_bytes < l->local_bytes) l->most_local_bytes = l->local_bytes;
+  if (l->max_local_bytes < l->local_bytes) l->max_local_bytes = l->local_bytes;
   return CLB_OK;
 }
 

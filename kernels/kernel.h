@@ -10,7 +10,7 @@
 #include "src/ir/limits.h"
 #include "src/problem/problem.h"
 
-/* Memory that kernels read beside their operands; not empty. */
+/* Memory that kernels read besides their operands; not empty. */
 typedef struct {
   int32_t *number;
   double *real; /* kept in arithmetic precision */
@@ -21,23 +21,23 @@ typedef struct {
   const char *name;
   clb_status (*check)(const clb_problem *p, const clb_limits *limits, clb_error_sink *error);
   void (*schedule)(const clb_problem *p, const clb_limits *limits, clb_schedule *s);
-  /* Leaves a finished kernel, or its mistake in k->error. */
+  /* Leaves a finished kernel, or an error in k->error. */
   void (*lower)(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
   void (*print)(const clb_problem *p, clb_text *out);
   /* May be NULL: whether kernels of this schedule read tables, and the tables, malloc'ed (false: no
      memory). */
   bool (*reads_tables)(const clb_schedule *s);
   bool (*tables)(const clb_problem *p, clb_tables *tables);
-  int passes; /* it has the first so many of clb_pass */
+  int passes; /* number of supported passes, the first ones of clb_pass */
   /* Whose settings wisdom keeps of it, beside the common ones: CLB_FIELD(product) and its like. */
   size_t settings;
-  /* May be NULL: schedules worth timing, none twice, what `schedule` says first; returns how many,
-     at most CLB_MAX_CANDIDATES. */
+  /* May be NULL: schedules worth timing, without duplicates, that of `schedule` first; returns
+     their number, at most CLB_MAX_CANDIDATES. */
   int (*candidates)(const clb_problem *p, const clb_limits *limits, clb_schedule *list);
 } clb_kernel_kind;
 
 enum { CLB_MAX_CANDIDATES = 12 };
-/* Adds a schedule that is not yet among the n of the list, where there is room. */
+/* Adds a schedule unless it is already in the list or the list is full. */
 void clb_candidate_add(clb_schedule *list, int *n, const clb_schedule *s);
 /* Adds s with another value of one field. */
 void clb_candidate_with(clb_schedule *list, int *n, const clb_schedule *s, size_t field,

@@ -36,17 +36,17 @@ static clb_status weights_at(clb_model *m, int n, double knot, double *w) {
 static clb_status table_error(clb_model *m, int n, const double *table, double *w) {
   const int64_t width = m->file.layer[n].n_weights, knots = m->options.knots;
   const double h = m->file.r_max / (double)(knots - 1);
-  double off = 0, most = 0;
+  double off = 0, max = 0;
   clb_status s = CLB_OK;
   for (int64_t k = 0; k + 1 < knots && !s; k++) {
     s = weights_at(m, n, (double)k + 0.5, w);
     for (int64_t i = 0; i < width && !s; i++) {
       const double *a = table + 2 * (k * width + i), *b = a + 2 * width;
       off = fmax(off, fabs((a[0] + b[0]) / 2 + h / 8 * (a[1] - b[1]) - w[i]));
-      most = fmax(most, fabs(a[0]));
+      max = fmax(max, fabs(a[0]));
     }
   }
-  if (off > m->info.table_error * most) m->info.table_error = off / most;
+  if (off > m->info.table_error * max) m->info.table_error = off / max;
   return s;
 }
 

@@ -159,12 +159,11 @@ static clb_status grow_workspace(clb_model *m) {
   uint64_t need = 0;
   for (int l = 0; l < m->file.n_layers; l++)
     for (clb_pass pass = CLB_FORWARD; pass <= CLB_BACKWARD; pass++) {
-      uint64_t least, most;
-      clb_status s =
-          clb_convolution_workspace(m->layer[l].convolution, pass, m->graph, &least, &most);
+      uint64_t min, max;
+      clb_status s = clb_convolution_workspace(m->layer[l].convolution, pass, m->graph, &min, &max);
       if (s) return s;
-      if (most > limit) most = least > limit ? least : limit;
-      if (most > need) need = most;
+      if (max > limit) max = min > limit ? min : limit;
+      if (max > need) need = max;
     }
   if (m->workspace && m->workspace->memory.bytes >= need) return CLB_OK;
   return replace(m, &m->workspace, 1, (int64_t)(need + (need < limit ? need / 4 : 0)));

@@ -210,7 +210,7 @@ static clb_status send_features(const run *r, int l) {
 }
 
 /* The second term of [8]. */
-static clb_status connect_self(const run *r, int l) {
+static clb_status self_connection(const run *r, int l) {
   const clb_model_layer *y = &r->m->file.layer[l];
   features in = local(r, CLB_MODEL_FEATURES, &y->in), to = before_norm(r, l);
   if (!l) return embed(r, y->first_o, r->n_local, to);
@@ -232,7 +232,7 @@ static clb_status layer_forward(const run *r, int l) {
     s = clb_convolution_forward(p->convolution, m->graph, sent(r, l).rows,
                                 array_rows(r, CLB_MODEL_HARMONICS, m->columns[CLB_MODEL_HARMONICS]),
                                 path_weights(r, l, false), message.rows, m->workspace); /* [6, 7] */
-  if (!s) s = connect_self(r, l);
+  if (!s) s = self_connection(r, l);
   if (!s) s = run_map(r, &y->linear_2, false, r->n_local, message, before, true); /* [8] */
   if (!s && p->norm)
     s = clb_rms_norm_forward(p->norm, r->n_local, before.rows, after.rows); /* [9] */

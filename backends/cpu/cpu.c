@@ -50,9 +50,9 @@ struct clb_module {
 /* Size of the last-level cache available to a launch: virtual machines report a cache that they
    share with others. */
 static int64_t cache_bytes(void) {
-  const int64_t least = 1 << 20, most = 64 << 20;
+  const int64_t min = 1 << 20, max = 64 << 20;
   long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return bytes < least ? 32 << 20 : bytes > most ? most : bytes;
+  return bytes < min ? 32 << 20 : bytes > max ? max : bytes;
 }
 
 void clb_cpu_set_stream(clb_device *device, clb_cpu_stream when) { ((cpu *)device)->stream = when; }

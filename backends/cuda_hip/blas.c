@@ -61,7 +61,7 @@ static clb_status check(clb_gpu *g, const char *call, int code) {
 /* cuBLAS: no TF32; rocBLAS: no atomics, so that equal calls give equal bits. (cuBLAS does not use
    atomics.) */
 static clb_status start(clb_gpu *g, const char *file) {
-  clb_gpu_turn t;
+  clb_gpu_guard t;
   clb_status s = clb_gpu_enter(g, &t);
   if (!s) s = check(g, "create", g->blas.create(&g->blas.handle));
   if (!s) s = check(g, "set stream", g->blas.set_stream(g->blas.handle, g->stream));
@@ -98,7 +98,7 @@ clb_status clb_gpu_open_blas(clb_device *device, clb_dtype type, bool *partly) {
 }
 
 void clb_gpu_close_blas(clb_gpu *g) {
-  clb_gpu_turn t;
+  clb_gpu_guard t;
   if (!g->blas.handle) return;
   clb_gpu_enter(g, &t);
   g->blas.destroy(g->blas.handle);
@@ -131,7 +131,7 @@ clb_status clb_gpu_gemm(clb_device *device, clb_dtype type, const clb_gemm_desc 
   const double one = 1, beta = p->add;
   const float one_f32 = 1, beta_f32 = p->add;
   const void *alphas[] = {&one, &one_f32}, *betas[] = {&beta, &beta_f32}; /* by type */
-  clb_gpu_turn t;
+  clb_gpu_guard t;
   s = clb_gpu_enter(g, &t);
   if (!s)
     s = check(g, "gemm",

@@ -5,7 +5,7 @@ enum { OUT_OF_MEMORY = 2 }; /* the same in both */
 
 static bool is_cuda(const clb_gpu *g) { return g->vendor->language == CLB_LANGUAGE_CUDA; }
 
-clb_status clb_gpu_told(clb_gpu *g, const char *call, int code) {
+clb_status clb_gpu_check_named(clb_gpu *g, const char *call, int code) {
   const char *name = NULL, *text = NULL;
   if (!code) return CLB_OK;
   if (is_cuda(g)) {
@@ -21,12 +21,12 @@ clb_status clb_gpu_told(clb_gpu *g, const char *call, int code) {
 }
 
 clb_status clb_gpu_check(clb_gpu *g, int call, int code) {
-  return clb_gpu_told(g, g->vendor->call_names[call], code);
+  return clb_gpu_check_named(g, g->vendor->call_names[call], code);
 }
 
-clb_status clb_gpu_enter(clb_gpu *g, clb_gpu_turn *t) {
+clb_status clb_gpu_enter(clb_gpu *g, clb_gpu_guard *t) {
   clb_status s;
-  *t = (clb_gpu_turn){0};
+  *t = (clb_gpu_guard){0};
   if (is_cuda(g)) {
     void *now = NULL;
     if (!g->driver.context_current(&now) && now == g->context) return CLB_OK;
@@ -40,7 +40,7 @@ clb_status clb_gpu_enter(clb_gpu *g, clb_gpu_turn *t) {
   return s;
 }
 
-void clb_gpu_leave(clb_gpu *g, const clb_gpu_turn *t) {
+void clb_gpu_leave(clb_gpu *g, const clb_gpu_guard *t) {
   void *ours;
   if (!t->changed) return;
   if (is_cuda(g)) g->driver.context_pop(&ours);

@@ -97,7 +97,7 @@ static const clb_gpu_vendor amd = {
 enum {
   CUDA_MAJOR = 75,
   CUDA_MINOR = 76,
-  CUDA_MOST_LOCAL = 97
+  CUDA_MAX_LOCAL = 97
 }; /* attributes: compute capability; opt-in local memory per group */
 
 /* ---- opening ---- */
@@ -145,10 +145,11 @@ static clb_status find_target(clb_gpu *g) {
   char properties[8192] = {0};
   clb_status s = CLB_OK;
   if (g->driver.properties_6)
-    s = clb_gpu_told(g, "hipGetDevicePropertiesR0600",
-                     g->driver.properties_6(properties, g->ordinal));
+    s = clb_gpu_check_named(g, "hipGetDevicePropertiesR0600",
+                            g->driver.properties_6(properties, g->ordinal));
   else if (g->driver.properties)
-    s = clb_gpu_told(g, "hipGetDeviceProperties", g->driver.properties(properties, g->ordinal));
+    s = clb_gpu_check_named(g, "hipGetDeviceProperties",
+                            g->driver.properties(properties, g->ordinal));
   if (s) return s;
   for (size_t at = 256; at + sizeof g->target < sizeof properties; at++)
     if (!memcmp(properties + at, "gfx", 3)) {
@@ -159,7 +160,7 @@ static clb_status find_target(clb_gpu *g) {
                   "%s: the driver does not say which gfx target this is", g->name);
 }
 
-static clb_status find_numbers(clb_gpu *g, int *warp, int *local, int *most, int *units) {
+static clb_status find_numbers(clb_gpu *g, int *warp, int *local, int *max, int *units) {
   const clb_gpu_vendor *v = g->vendor;
   int pageable = 0;
   clb_status s = CLB_GPU_CALL(g, attribute, &g->threads, v->threads, g->ordinal);
@@ -171,16 +172,16 @@ static clb_status find_numbers(clb_gpu *g, int *warp, int *local, int *most, int
   int major = 0, minor = 0;
   if (!s) s = CLB_GPU_CALL(g, attribute, &major, CUDA_MAJOR, g->ordinal);
   if (!s) s = CLB_GPU_CALL(g, attribute, &minor, CUDA_MINOR, g->ordinal);
-  if (!s) s = CLB_GPU_CALL(g, attribute, most, CUDA_MOST_LOCAL, g->ordinal);
+  if (!s) s = CLB_GPU_CALL(g, attribute, max, CUDA_MAX_LOCAL, g->ordinal);
   snprintf(g->target, sizeof g->target, "sm_%d%d", major, minor);
   return s;
 }
 
-static void set_limits(clb_gpu *g, int warp, int local, int most, int units) {
+static void set_limits(clb_gpu *g, int warp, int local, int max, int units) {
   g->head.limits = (clb_limits){.lanes = {warp, warp},
                                 .max_subgroups = g->threads / warp,
                                 .local_bytes = local,
-                                .most_local_bytes = most,
+                                .max_local_bytes = max,
                                 .registers = g->vendor->registers,
                                 .units = units,
                                 .subgroups = true,
@@ -201,8 +202,8 @@ static void set_limits(clb_gpu *g, int warp, int local, int most, int units) {
 static clb_status describe(clb_gpu *g) {
   char model[256] = "";
   size_t memory = 0;
-  int warp = 0, local = 0, most = 0, units = 0, version = 0;
-  clb_status s = find_numbers(g, &warp, &local, &most, &units);
+  int warp = 0, local = 0, max = 0, units = 0, version = 0;
+  clb_status s = find_numbers(g, &warp, &local, &max, &units);
   if (!s) s = CLB_GPU_CALL(g, name, model, (int)sizeof model - 1, g->ordinal);
   if (!s) s = CLB_GPU_CALL(g, memory, &memory, g->ordinal);
   if (!s) s = CLB_GPU_CALL(g, version, &version);
@@ -210,7 +211,7 @@ static clb_status describe(clb_gpu *g) {
   if (warp < 1 || g->threads < warp)
     return clb_fail(g->head.error, CLB_ERROR_DRIVER, "%s: the driver says %d lanes and %d threads",
                     g->name, warp, g->threads);
-  set_limits(g, warp, local, most, units);
+  set_limits(g, warp, local, max, units);
   snprintf(g->description, sizeof g->description, "%s, %s", model, g->target);
   bool nv = g->vendor == &nvidia; /* 13020 is 13.2; 50221153 is 5.2 */
   snprintf(g->driver_text, sizeof g->driver_text, "driver %d.%d (%d)",
@@ -224,7 +225,7 @@ static clb_status describe(clb_gpu *g) {
 /* The stream's context, else the thread's, else the device's own. */
 static clb_status find_context(clb_gpu *g, const clb_native *adopt) {
   clb_status s = CLB_OK;
-  clb_gpu_turn t;
+  clb_gpu_guard t;
   int device = g->ordinal;
   if (adopt && adopt->queue) s = CLB_GPU_CALL(g, stream_context, adopt->queue, &g->context);
   else if (adopt) s = CLB_GPU_CALL(g, context_current, &g->context);
@@ -243,7 +244,7 @@ static clb_status find_context(clb_gpu *g, const clb_native *adopt) {
 }
 
 static clb_status find_stream(clb_gpu *g, const clb_native *adopt) {
-  clb_gpu_turn t;
+  clb_gpu_guard t;
   clb_status s = CLB_OK;
   if (g->vendor == &nvidia) s = find_context(g, adopt);
   if (s) return s;
@@ -260,7 +261,7 @@ static clb_status find_stream(clb_gpu *g, const clb_native *adopt) {
 
 static void close_device(clb_device *device) {
   clb_gpu *g = (clb_gpu *)device;
-  clb_gpu_turn t = {0};
+  clb_gpu_guard t = {0};
   if (!g) return;
   clb_gpu_close_blas(g);
   if (g->own_stream) {
@@ -306,7 +307,7 @@ static clb_status open_device(clb_gpu *g, const clb_native *adopt) {
 }
 
 /* Opt-in local memory per group in KB, by compute capability; 0: unknown. */
-static int most_local(const char *target) {
+static int max_local(const char *target) {
   static const struct {
     const char *target;
     int kilobytes;
@@ -328,7 +329,7 @@ static clb_status open_target(clb_gpu *g, const char *target) {
   snprintf(g->name, sizeof g->name, "%s@%s", v->name, target);
   snprintf(g->description, sizeof g->description, "%s %s, compile only", v->maker, target);
   g->threads = 1024;
-  set_limits(g, wide ? 64 : 32, v == &amd ? 65536 : 49152, most_local(target), 1);
+  set_limits(g, wide ? 64 : 32, v == &amd ? 65536 : 49152, max_local(target), 1);
   return clb_gpu_compiler_open(g);
 }
 
@@ -340,7 +341,8 @@ static clb_status open_named(const clb_gpu_vendor *v, const char *name, const ch
   if (!g) return CLB_ERROR_MEMORY;
   g->ordinal = ordinal_of(rest);
   if (*rest == '@')
-    s = adopt ? clb_fail(error, CLB_ERROR_ARGUMENT, "%s only compiles: it takes no stream", name)
+    s = adopt ? clb_fail(error, CLB_ERROR_ARGUMENT, "%s only compiles: it cannot adopt a stream",
+                         name)
               : open_target(g, rest + 1);
   else if (g->ordinal < 0)
     s = clb_fail(error, CLB_ERROR_DEVICE, "no device \"%s\": write \"%s\", \"%s:0\" or \"%s@%s\"",

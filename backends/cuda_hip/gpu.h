@@ -164,7 +164,7 @@ typedef struct {
 } clb_gpu;
 
 /* CLB_OK for 0; otherwise an error with the call's name and the driver's own message. */
-clb_status clb_gpu_told(clb_gpu *g, const char *call, int code);
+clb_status clb_gpu_check_named(clb_gpu *g, const char *call, int code);
 clb_status clb_gpu_check(clb_gpu *g, int call, int code);
 #define CLB_GPU_CALL(g, field, ...)                                                                \
   clb_gpu_check(g, CLB_GPU_##field, (g)->driver.field(__VA_ARGS__))
@@ -174,9 +174,9 @@ clb_status clb_gpu_check(clb_gpu *g, int call, int code);
 typedef struct {
   bool changed;
   int device;
-} clb_gpu_turn;
-clb_status clb_gpu_enter(clb_gpu *g, clb_gpu_turn *t);
-void clb_gpu_leave(clb_gpu *g, const clb_gpu_turn *t);
+} clb_gpu_guard;
+clb_status clb_gpu_enter(clb_gpu *g, clb_gpu_guard *t);
+void clb_gpu_leave(clb_gpu *g, const clb_gpu_guard *t);
 
 /* Functions of backend.h for memory and kernels. */
 clb_status clb_gpu_alloc(clb_device *device, uint64_t bytes, clb_memory *memory);

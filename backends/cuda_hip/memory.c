@@ -15,7 +15,7 @@ struct clb_module {
 
 clb_status clb_gpu_alloc(clb_device *device, uint64_t bytes, clb_memory *memory) {
   clb_gpu *g = (clb_gpu *)device;
-  clb_gpu_turn t;
+  clb_gpu_guard t;
   *memory = (clb_memory){.kind = CLB_POINTER, .bytes = bytes};
   clb_status s = clb_gpu_enter(g, &t);
   if (!s && (s = CLB_GPU_CALL(g, alloc, &memory->handle, bytes)))
@@ -28,7 +28,7 @@ clb_status clb_gpu_alloc(clb_device *device, uint64_t bytes, clb_memory *memory)
 uint64_t clb_gpu_free_bytes(clb_device *device) {
   clb_gpu *g = (clb_gpu *)device;
   clb_error_sink own = {0}, *const kept = device->error;
-  clb_gpu_turn t;
+  clb_gpu_guard t;
   size_t left = 0, all = 0;
   device->error = &own;
   if (g->driver.memory_info && !clb_gpu_enter(g, &t)) {
@@ -42,7 +42,7 @@ uint64_t clb_gpu_free_bytes(clb_device *device) {
 
 void clb_gpu_free(clb_device *device, clb_memory *memory) {
   clb_gpu *g = (clb_gpu *)device;
-  clb_gpu_turn t;
+  clb_gpu_guard t;
   clb_gpu_enter(g, &t); /* failures cannot be reported here */
   g->driver.free(memory->handle);
   clb_gpu_leave(g, &t);
@@ -55,7 +55,7 @@ enum { POINTER_MEMORY_TYPE = 2 }; /* the same in both */
 clb_status clb_gpu_wrap(clb_device *device, clb_memory *memory) {
   clb_gpu *g = (clb_gpu *)device;
   unsigned type = 0;
-  clb_gpu_turn t;
+  clb_gpu_guard t;
   clb_status s = clb_gpu_enter(g, &t);
   if (!s && !g->pageable && g->driver.pointer(&type, POINTER_MEMORY_TYPE, memory->handle))
     s = clb_fail(device->error, CLB_ERROR_ARGUMENT, "%s: %p is no memory of this driver", g->name,
@@ -67,7 +67,7 @@ clb_status clb_gpu_wrap(clb_device *device, clb_memory *memory) {
 clb_status clb_gpu_write(clb_device *device, const clb_memory *to, uint64_t offset,
                          const void *from, uint64_t bytes) {
   clb_gpu *g = (clb_gpu *)device;
-  clb_gpu_turn t;
+  clb_gpu_guard t;
   clb_status s = clb_gpu_enter(g, &t);
   if (!s) s = CLB_GPU_CALL(g, write, (char *)to->handle + offset, from, bytes, g->stream);
   if (!s) s = CLB_GPU_CALL(g, stream_wait, g->stream);
@@ -78,7 +78,7 @@ clb_status clb_gpu_write(clb_device *device, const clb_memory *to, uint64_t offs
 clb_status clb_gpu_read(clb_device *device, const clb_memory *from, uint64_t offset, void *to,
                         uint64_t bytes) {
   clb_gpu *g = (clb_gpu *)device;
-  clb_gpu_turn t;
+  clb_gpu_guard t;
   clb_status s = clb_gpu_enter(g, &t);
   if (!s) s = CLB_GPU_CALL(g, read, to, (char *)from->handle + offset, bytes, g->stream);
   if (!s) s = CLB_GPU_CALL(g, stream_wait, g->stream);
@@ -96,19 +96,18 @@ clb_status clb_gpu_build(clb_device *device, const ir_kernel *k, const clb_text 
         device->error, CLB_ERROR_UNSUPPORTED,
         "%s: %s wants %d sub-groups of %d lanes; the device has %d lanes and groups of %d", g->name,
         k->name, k->subgroups, k->lanes, device->limits.lanes[CLB_F32], g->threads);
-  int64_t local = clb_launch_local_bytes(k, &device->dialect),
-          most = device->limits.most_local_bytes;
-  if (local > most)
+  int64_t local = clb_launch_local_bytes(k, &device->dialect), max = device->limits.max_local_bytes;
+  if (local > max)
     return clb_fail(device->error, CLB_ERROR_UNSUPPORTED,
                     "%s: %s wants %" PRId64
                     " bytes of local memory; the device has at most %" PRId64 " for a group",
-                    g->name, k->name, local, most);
+                    g->name, k->name, local, max);
   return clb_gpu_compile(g, k->name, text, false, binary, NULL);
 }
 
 void clb_gpu_unload(clb_device *device, clb_module *module) {
   clb_gpu *g = (clb_gpu *)device;
-  clb_gpu_turn t;
+  clb_gpu_guard t;
   if (!module) return;
   clb_gpu_enter(g, &t);
   if (module->module) g->driver.module_unload(module->module);
@@ -121,7 +120,7 @@ enum { FUNCTION_LOCAL_BYTES = 8 }; /* CUDA's attribute: maximum dynamic local me
 clb_status clb_gpu_load(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes,
                         clb_module **module) {
   clb_gpu *g = (clb_gpu *)device;
-  clb_gpu_turn t;
+  clb_gpu_guard t;
   int n = 0;
   *module = NULL;
   if (!device->info.runs)
@@ -155,7 +154,7 @@ clb_status clb_gpu_load(clb_device *device, const ir_kernel *k, const void *bina
 clb_status clb_gpu_launch(clb_device *device, clb_module *m, int64_t groups, const clb_arg *args,
                           int n) {
   clb_gpu *g = (clb_gpu *)device;
-  clb_gpu_turn t;
+  clb_gpu_guard t;
   if (n != m->n)
     return clb_fail(device->error, CLB_ERROR_INTERNAL, "%s: %d arguments for a kernel of %d",
                     g->name, n, m->n);
@@ -176,7 +175,7 @@ clb_status clb_gpu_launch(clb_device *device, clb_module *m, int64_t groups, con
 
 clb_status clb_gpu_wait(clb_device *device) {
   clb_gpu *g = (clb_gpu *)device;
-  clb_gpu_turn t;
+  clb_gpu_guard t;
   clb_status s = clb_gpu_enter(g, &t);
   if (!s) s = CLB_GPU_CALL(g, stream_wait, g->stream);
   clb_gpu_leave(g, &t);

@@ -51,7 +51,7 @@ static void drop(clb_gpu *g, void *runnable) {
 
 void clb_gpu_record(clb_device *device, const clb_work *work, int64_t n, clb_recorded **recorded) {
   clb_gpu *g = (clb_gpu *)device;
-  clb_gpu_turn t;
+  clb_gpu_guard t;
   clb_recorded *r = *recorded ? *recorded : calloc(1, sizeof *r);
   *recorded = NULL;
   if (!r) return;
@@ -71,7 +71,7 @@ void clb_gpu_record(clb_device *device, const clb_work *work, int64_t n, clb_rec
 
 clb_status clb_gpu_replay(clb_device *device, clb_recorded *recorded) {
   clb_gpu *g = (clb_gpu *)device;
-  clb_gpu_turn t;
+  clb_gpu_guard t;
   clb_status s = clb_gpu_enter(g, &t);
   if (!s) s = CLB_GPU_CALL(g, graph_launch, recorded->runnable, g->stream);
   clb_gpu_leave(g, &t);
@@ -80,7 +80,7 @@ clb_status clb_gpu_replay(clb_device *device, clb_recorded *recorded) {
 
 void clb_gpu_forget(clb_device *device, clb_recorded *recorded) {
   clb_gpu *g = (clb_gpu *)device;
-  clb_gpu_turn t;
+  clb_gpu_guard t;
   clb_gpu_enter(g, &t); /* failures cannot be reported here */
   drop(g, recorded->runnable);
   clb_gpu_leave(g, &t);

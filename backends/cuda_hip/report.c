@@ -14,16 +14,16 @@
 
 /* Bytes of the smallest element that instructions of this op move through global memory. */
 static int element_bytes(const ir_kernel *k, bool stores) {
-  int least = 0;
+  int min = 0;
   for (int v = 0; v < k->n; v++) {
     const ir_ins *i = &k->ins[v];
     bool counts = stores ? i->op == IR_STORE : i->op == IR_LOAD || i->op == IR_COPY;
     if (!counts) continue;
     const ir_ins *array = &k->ins[i->op == IR_COPY ? i->arg[2] : i->arg[0]];
     int bytes = ir_type_bytes(array->element);
-    if (array->op == IR_BUFFER && (!least || bytes < least)) least = bytes;
+    if (array->op == IR_BUFFER && (!min || bytes < min)) min = bytes;
   }
-  return least ? least : 4;
+  return min ? min : 4;
 }
 
 /* ---- NVIDIA ---- */

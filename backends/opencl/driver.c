@@ -267,11 +267,11 @@ static void set_limits(clb_opencl *o, const facts *f) {
   bool cpu = f->type & CL_DEVICE_TYPE_CPU;
   int lanes[2] = {lanes_of(f, o->head.dialect.subgroups, CLB_F64),
                   lanes_of(f, o->head.dialect.subgroups, CLB_F32)};
-  int most = f->group > 1024 ? 1024 : (int)f->group,
+  int max = f->group > 1024 ? 1024 : (int)f->group,
       widest = lanes[0] > lanes[1] ? lanes[0] : lanes[1];
   *l = (clb_limits){
-      .lanes = {lanes[0] < most ? lanes[0] : most, lanes[1] < most ? lanes[1] : most},
-      .max_subgroups = most / widest > 0 ? most / widest : 1,
+      .lanes = {lanes[0] < max ? lanes[0] : max, lanes[1] < max ? lanes[1] : max},
+      .max_subgroups = max / widest > 0 ? max / widest : 1,
       .local_bytes = (int64_t)f->local,
       .registers = cpu             ? 32
                    : !o->intel_gpu ? 255

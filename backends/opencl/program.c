@@ -133,7 +133,7 @@ static clb_status create_kernel(clb_opencl *o, const ir_kernel *k, const void *b
 static clb_status check_kernel(clb_opencl *o, const ir_kernel *k, const clb_module *m) {
   clb_error_sink *e = o->head.error;
   cl_uint has = 0, wants = 0;
-  size_t most = 0;
+  size_t max = 0;
   for (int32_t i = 0; i < k->n; i++)
     wants += k->ins[i].op == IR_BUFFER || k->ins[i].op == IR_SCALAR;
   cl_int code = o->cl.clGetKernelInfo(m->kernel, CL_KERNEL_NUM_ARGS, sizeof has, &has, NULL);
@@ -141,13 +141,13 @@ static clb_status check_kernel(clb_opencl *o, const ir_kernel *k, const clb_modu
   if (has != wants)
     return clb_fail(e, CLB_ERROR_DRIVER, "%s: the binary's kernel has %u arguments, not %u",
                     k->name, has, wants);
-  code = o->cl.clGetKernelWorkGroupInfo(m->kernel, o->device, CL_KERNEL_WORK_GROUP_SIZE,
-                                        sizeof most, &most, NULL);
+  code = o->cl.clGetKernelWorkGroupInfo(m->kernel, o->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof max,
+                                        &max, NULL);
   if (code) return clb_opencl_failed(e, "clGetKernelWorkGroupInfo", code);
-  if (most < m->group)
+  if (max < m->group)
     return clb_fail(e, CLB_ERROR_UNSUPPORTED,
                     "%s: a group has %llu lanes, and %s runs %llu of this kernel", k->name,
-                    (unsigned long long)m->group, o->name, (unsigned long long)most);
+                    (unsigned long long)m->group, o->name, (unsigned long long)max);
   return CLB_OK;
 }
 

@@ -12,7 +12,7 @@ ir_val clb_sum_over_lanes(ir_kernel *k, ir_type t, int lanes, const ir_val *v, i
   *share = lanes / width;
   for (int i = 0; i < width; i++) sum[i] = i < n ? v[i] : IR_NONE;
   for (int half = width / 2; half;
-       half /= 2, step /= 2) { /* lanes with the bit `step` keep the upper half */
+       half /= 2, step /= 2) { /* lanes in which the bit `step` is set keep the upper half */
     ir_val upper = ir_2(
         k, IR_EQ,
         ir_2(k, IR_MOD, ir_2(k, IR_DIV, ir_lane(k), ir_int(k, IR_I32, step)), ir_int(k, IR_I32, 2)),

@@ -7,8 +7,8 @@
 enum { CLB_MAX_SUMMED_LANES = 1024 };
 
 /* Sums v[0 ... n-1] (IR_NONE: 0) over the lanes, n <= lanes <= CLB_MAX_SUMMED_LANES: the sum of
-   element t is returned in the lanes whose number / *share is t.  Halves the values from step to
-   step, not only the lanes. */
+   element t is returned in the lanes whose number / *share is t. Each step halves the number of
+   values per lane, not only the number of lanes. */
 ir_val clb_sum_over_lanes(ir_kernel *k, ir_type t, int lanes, const ir_val *v, int n, int *share);
 
 #endif

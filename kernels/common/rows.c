@@ -2,7 +2,7 @@
    lane holds. */
 #include "kernels/common/rows.h"
 
-enum { UNSTAGED = 3 }; /* so few columns share their memory lines anyway */
+enum { UNSTAGED = 3 }; /* rows this short share cache lines anyway */
 
 ir_type clb_ir_type(clb_dtype dtype) {
   static const ir_type types[] = {
@@ -11,7 +11,7 @@ ir_type clb_ir_type(clb_dtype dtype) {
 }
 
 void clb_rows_begin(clb_row_block *b, ir_kernel *k, const clb_schedule *s, clb_dtype arithmetic) {
-  k->narrow = s->scalar_access;
+  k->scalar_access = s->scalar_access;
   *b = (clb_row_block){.k = k,
                        .schedule = s,
                        .arithmetic = clb_ir_type(arithmetic),
@@ -39,7 +39,7 @@ void clb_rows_start(clb_row_block *b, clb_dtype stage_element, int most) {
   b->left =
       ir_cast(k, IR_I32, ir_2(k, IR_MIN, ir_sub(k, b->n, b->first), ir_int(k, IR_I64, s->lanes)));
   b->mask = ir_2(k, IR_LT, ir_lane(k), b->left);
-  b->pitch = most | 1; /* odd: lanes that read one column of their rows meet different banks */
+  b->pitch = most | 1; /* odd, so that lanes reading one column of their rows use different banks */
   if (s->rows.through_local && most > UNSTAGED)
     b->stage = ir_local(k, clb_ir_type(stage_element), (int64_t)s->subgroups * s->lanes * b->pitch);
 }
@@ -78,16 +78,15 @@ static void store_own(clb_row_block *b, const clb_row_array *a, int column, int 
   }
 }
 
-/* ---- staged ----
-   In turn t a lane handles element j = t lanes + lane of the block's flattened rows: column j mod n
-   of row j / n.  No lane is ever idle, and dense rows are written in whole memory lines.  After n /
-   gcd(lanes, n) turns (a cycle) every lane is at the same column again, some rows further on: from
-   then on an access costs additions only. */
+/* ---- staged ---- In iteration t a lane handles element j = t lanes + lane of the block's
+   flattened rows: column j mod n of row j / n. No lane is ever idle, and dense rows are written in
+   whole cache lines. After n / gcd(lanes, n) iterations (a cycle) every lane is at the same column
+   again, some rows further on: from then on an access costs only additions. */
 
 static int greatest_divisor(int a, int b) { return b ? greatest_divisor(b, a % b) : a; }
 
 typedef struct {
-  int turns, step; /* of a cycle: turns, rows */
+  int turns, step; /* of a cycle: iterations, rows */
   ir_val global[CLB_MAX_WIDTH], local[CLB_MAX_WIDTH],
       row[CLB_MAX_WIDTH]; /* of the cycle reached; row: of cycle 0 */
   ir_val advance;         /* of `global` from cycle to cycle */
@@ -117,7 +116,7 @@ typedef struct {
   ir_val global, local, mask;
 } spot;
 
-/* Turn i of n; `w` moves on when its cycle ends. */
+/* The position in iteration i of n; advances `w` at the end of a cycle. */
 static spot next_spot(clb_row_block *b, walk *w, int i) {
   ir_kernel *k = b->k;
   int t = i % w->turns, rows = i / w->turns * w->step;
@@ -127,7 +126,7 @@ static spot next_spot(clb_row_block *b, walk *w, int i) {
   return r;
 }
 
-/* Column i of this lane's row in the stage. */
+/* Position of column i of this lane's row in the stage. */
 static ir_val own_spot(clb_row_block *b, int i) {
   ir_kernel *k = b->k;
   ir_val lane =
@@ -135,8 +134,8 @@ static ir_val own_spot(clb_row_block *b, int i) {
   return ir_add(k, ir_mul(k, lane, ir_int(k, IR_I32, b->pitch)), ir_int(k, IR_I32, i));
 }
 
-/* Between lanes' own rows and turns over n columns lanes meet; in the same way again each finds its
-   own. */
+/* A barrier is needed when the access pattern of the stage changes; with the same pattern each lane
+   finds its own elements. */
 enum { OWN = 0 };
 static void go_over(clb_row_block *b, int n) {
   if (b->staged_n != n || b->staged_scope != b->k->scope) ir_barrier(b->k, false);
@@ -175,7 +174,7 @@ static void store_staged(clb_row_block *b, const clb_row_array *a, int column, i
   }
 }
 
-/* ---- both ---- */
+/* ---- loads and stores ---- */
 
 int clb_rows_piece(const clb_schedule *s, const int *columns, int n, int at) {
   int end = at + 1;

@@ -16,13 +16,14 @@ typedef struct {
   ir_kernel *k;
   const clb_schedule *schedule;
   ir_type arithmetic;
-  ir_val n, first; /* i64: rows in all, first row of the sub-group */
-  ir_val left;     /* i32: rows that this sub-group has to do; may be <= 0 or more than its lanes */
+  ir_val n, first; /* i64: number of rows, first row of the sub-group */
+  ir_val left;     /* i32: rows remaining for this sub-group; may be <= 0 or more than its lanes */
   ir_val mask;     /* lanes with a row */
   ir_val stage;    /* local array, IR_NONE if not staged */
   int pitch;       /* of its rows */
-  int staged_n;    /* how lanes last went over the stage: n columns in turns, 0: their own rows */
-  int32_t staged_scope; /* in which block */
+  int staged_n;    /* last access pattern of the stage: flattened over n columns; 0: each lane its
+                      own row */
+  int32_t staged_scope; /* the block of that access */
 } clb_row_block;
 
 /* One operand: three parameters (buffer, i64 offset, i64 stride, all in elements). */
@@ -37,7 +38,8 @@ ir_type clb_ir_type(clb_dtype dtype);
    last one. */
 void clb_rows_begin(clb_row_block *b, ir_kernel *k, const clb_schedule *s, clb_dtype arithmetic);
 clb_row_array clb_rows_array(clb_row_block *b, clb_dtype storage, bool written);
-/* stage_element: of the rows that go through local memory, `most` columns at a time. */
+/* stage_element: the type of rows that go through local memory, at most `most` columns at a
+   time. */
 void clb_rows_start(clb_row_block *b, clb_dtype stage_element, int most);
 
 /* Where the piece that starts with column `at` of n ascending columns ends: never across a gap, nor

@@ -115,7 +115,7 @@ void clb_batch_clear(const clb_convolution *c, ir_val array, int64_t n) {
 void clb_batch_limit(clb_batch *b, const clb_convolution *c) {
   ir_kernel *k = of(c);
   ir_val entry[3];
-  ir_load_wide(k, c->walk.walk, ir_mul(k, ir_sub(k, c->f.n, i64(c, 1)), i64(c, 3)), IR_NONE, 3,
+  ir_load_wide(k, c->walk.list, ir_mul(k, ir_sub(k, c->f.n, i64(c, 1)), i64(c, 3)), IR_NONE, 3,
                entry);
   b->limit = ir_sub(k, ir_2(k, IR_MAX, c->walk.last, ir_add(k, entry[1], entry[2])), i32(c, 1));
 }
@@ -169,7 +169,7 @@ void clb_batch_ask(const clb_convolution *c, ir_val place) {
 
 ir_val clb_batch_sum(const clb_convolution *c, int term, int i) {
   const clb_term *t = &c->f.tp->z.term[term];
-  return ir_add(of(c), c->unit.channel, i64(c, t->at + i * clb_apart(t)));
+  return ir_add(of(c), c->unit.channel, i64(c, t->at + i * clb_component_stride(t)));
 }
 
 /* Whether paths from this term of x (-1: any) add to this column. */

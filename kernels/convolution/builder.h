@@ -12,7 +12,7 @@
 #define CLB_KERNELS_CONVOLUTION_BUILDER_H
 
 #include "kernels/convolution/spline.h"
-#include "kernels/graph/walk.h"
+#include "kernels/graph/segment.h"
 #include "kernels/tensor_product/path.h"
 
 /* The operands of the next edges on their way into local memory (pipeline.c).  A block of channels
@@ -82,7 +82,7 @@ typedef struct {
 typedef struct {
   clb_form_builder f;
   const clb_convolution_settings *s; /* of the schedule f.s */
-  clb_walk walk;
+  clb_segment walk;
   clb_path_builder at;
   clb_parts parts;
   double scale[CLB_MAX_TERMS][MAX_M];
@@ -179,7 +179,7 @@ void clb_batch_free(clb_batch *b);
 /* c times element j of y or its like, of those listed; for the builder of paths, whose owner is the
    clb_convolution. */
 ir_val clb_batch_times(void *owner, int order, int j, double c);
-/* After clb_walk_begin. */
+/* After clb_segment_begin. */
 void clb_batch_limit(clb_batch *b, const clb_convolution *c);
 /* Bytes of operands and results that so many edges have. */
 int64_t clb_batch_bytes(const clb_problem *p, int edges);

@@ -1,5 +1,5 @@
 /* kernels/convolution/convolution.c - the graph convolution owned by its receiver: a group walks
-   the edges of a row (kernels/graph/walk.h), results of z in registers.
+   the edges of a row (kernels/graph/segment.h), results of z in registers.
 
    A pass gives either results of z (receiver_results.c) or those of edges (edge_results.c), never
    both: the host asks twice. */
@@ -11,7 +11,7 @@
 static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
   clb_form_begin(&c->f, k, p, s);
   c->s = &s->convolution;
-  clb_walk_parameters(&c->walk, k);
+  clb_segment_parameters(&c->walk, k);
   for (int o = 0; o < c->f.form->n_outputs; o++) {
     int slot = c->f.form->output[o].slot;
     if ((slot == W && !p->convolution.spline) ||
@@ -37,7 +37,7 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   clb_batch_begin(&c->batch, c);
   if (c->batch.n_products) c->at.times = clb_batch_times;
   clb_edge_results_begin(&c->results, c);
-  clb_walk_begin(&c->walk, ir_cast(k, IR_I64, ir_group(k)));
+  clb_segment_begin(&c->walk, ir_cast(k, IR_I64, ir_group(k)));
   if (c->s->edges_per_batch) clb_batch_limit(&c->batch, c);
   if (o_z >= 0) clb_results_of_z(c, o_z);
   else clb_results_of_edges(c);
@@ -50,7 +50,7 @@ void clb_convolution_lower(const clb_problem *p, const clb_schedule *s, ir_kerne
       {"convolution_double_backward", "convolution_double_backward_z"}};
   clb_convolution *c = calloc(1, sizeof *c);
   ir_begin(k, names[p->pass][p->tensor_product.gradients >> 3 & 1], s->lanes, s->subgroups, 1);
-  k->resident = s->convolution.min_blocks_per_sm;
+  k->min_blocks_per_sm = s->convolution.min_blocks_per_sm;
   if (c && clb_path_begin(&c->at, &c->f, clb_edge_load, c)) whole(c, k, p, s);
   else snprintf(k->error, sizeof k->error, "no memory");
   if (c) clb_path_free(&c->at), clb_batch_free(&c->batch);

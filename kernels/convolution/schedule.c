@@ -42,8 +42,8 @@ static void schedule_stages(const clb_problem *p, const clb_limits *limits, cons
   int64_t shares = clb_wants_sums(p) ? 2 * (int64_t)c->edges_per_round * units_of_row(c) *
                                            clb_y_columns(p) * bytes
                                      : 0;
-  int64_t room = limits->most_local_bytes > limits->local_bytes ? limits->most_local_bytes
-                                                                : limits->local_bytes;
+  int64_t room =
+      limits->max_local_bytes > limits->local_bytes ? limits->max_local_bytes : limits->local_bytes;
   if (!limits->async_copies || p->storage > CLB_F32) return;
   int blocks = c->min_blocks_per_sm > 1 ? c->min_blocks_per_sm : 1,
       stages = size ? (int)((room / blocks - shares) / size) : 0;

@@ -1,12 +1,11 @@
-/* kernels/graph/row_sum.c - sums of rows by list: the rows of the places of each entry of a walk;
-   lanes are columns.
+/* kernels/graph/row_sum.c - sums of rows over row segments; lanes are columns.
 
-   out[entry][column] = (+) sum over the entry's due places of in[edge[place] - e0][column]
-   (`listed`), or out[the entry's row][column] that of in[place][column]; CLB_ROWS_OWN: of the one
-   row in[the entry's row][column]. TOGETHER rows are loaded at a time, added up by pairs, and then
-   to the sum so far: a fixed order, with all those loads under way. */
+   out[segment][column] = (+) sum over the segment's slots in range of in[edge[slot] - e0][column]
+   (`listed`), or out[the segment's row][column] = (+) that of in[slot][column]; CLB_ROWS_OWN: of
+   the single row in[the segment's row][column]. TOGETHER rows are loaded at a time, summed
+   pairwise, and then added to the sum so far: a fixed order, with all those loads in flight. */
 #include "kernels/common/rows.h"
-#include "kernels/graph/walk.h"
+#include "kernels/graph/segment.h"
 
 enum {
   TOGETHER = 8,
@@ -20,7 +19,7 @@ typedef struct {
   const clb_schedule *s;
   ir_type arithmetic;
   bool listed;
-  clb_walk walk;
+  clb_segment segment;
   clb_row_array in, out;
   ir_val adds; /* bool */
 } builder;
@@ -70,10 +69,11 @@ static void add_rows(builder *b, ir_val i, ir_val n, int together, ir_val base, 
   ir_kernel *k = b->k;
   ir_val start[TOGETHER], inside[TOGETHER], value[CPU_WIDTH][TOGETHER];
   for (int t = 0; t < together; t++) {
-    ir_val number = ir_add(k, i, ir_int(k, IR_I32, t)), row = ir_add(k, b->walk.first, number);
+    ir_val number = ir_add(k, i, ir_int(k, IR_I32, t)), row = ir_add(k, b->segment.first, number);
     inside[t] = t ? ir_2(k, IR_LT, number, n) : IR_NONE;
     if (b->listed)
-      row = ir_sub(k, ir_load(k, b->walk.edge, ir_cast(k, IR_I64, row), inside[t]), b->walk.e0);
+      row =
+          ir_sub(k, ir_load(k, b->segment.edge, ir_cast(k, IR_I64, row), inside[t]), b->segment.e0);
     start[t] = ir_add(k, ir_mul(k, ir_cast(k, IR_I64, row), b->in.stride), base);
   }
   for (int t = 0; t < together; t++)
@@ -94,7 +94,7 @@ static void add_columns(builder *b, ir_val column, int width, ir_val left) {
   ir_kernel *k = b->k;
   ir_val at[CPU_WIDTH], mask[CPU_WIDTH], there[CPU_WIDTH], sum[CPU_WIDTH],
       mine = ir_add(k, column, ir_cast(k, IR_I64, ir_lane(k))), zero = ir_real(k, b->arithmetic, 0);
-  ir_val row = ir_add(k, ir_mul(k, b->listed ? b->walk.index : b->walk.row, b->out.stride),
+  ir_val row = ir_add(k, ir_mul(k, b->listed ? b->segment.index : b->segment.row, b->out.stride),
                       ir_add(k, b->out.offset, mine)),
          base = ir_add(k, b->in.offset, mine);
   int together = b->s->row_sum.subgroups_per_row || width == 1 ? TOGETHER : TOGETHER / width;
@@ -109,7 +109,7 @@ static void add_columns(builder *b, ir_val column, int width, ir_val left) {
   ir_if(k, b->adds);
   for (int j = 0; j < width; j++) ir_set(k, there[j], load(b, &b->out, at[j], mask[j]));
   ir_end(k);
-  ir_val n = ir_sub(k, b->walk.last, b->walk.first),
+  ir_val n = ir_sub(k, b->segment.last, b->segment.first),
          i = ir_loop(k, ir_int(k, IR_I32, 0), n, ir_int(k, IR_I32, together));
   add_rows(b, i, n, together, base, width, mask, sum);
   ir_end(k);
@@ -159,12 +159,12 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
                .s = s,
                .arithmetic = clb_ir_type((clb_dtype)p->arithmetic),
                .listed = r->listed == CLB_ROWS_BY_EDGE};
-  static const char *const names[] = {[CLB_ROWS_BY_PLACE] = "row_sum_pieces",
+  static const char *const names[] = {[CLB_ROWS_BY_SLOT] = "row_sum_splits",
                                       [CLB_ROWS_BY_EDGE] = "row_sum_listed",
                                       [CLB_ROWS_OWN] = "row_copy"};
   ir_begin(k, names[r->listed], s->lanes, s->subgroups, s->subgroups);
   ir_val n = ir_scalar(k, IR_I64), none = ir_int(k, IR_I32, 0);
-  clb_walk_parameters(&b.walk, k);
+  clb_segment_parameters(&b.segment, k);
   ir_val skip = ir_scalar(k, IR_I32);
   b.in = declare(k, r->from, false);
   b.out = declare(k, p->storage, true);
@@ -175,12 +175,12 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
     unit = ir_add(k, ir_mul(k, unit, ir_int(k, IR_I64, s->subgroups)),
                   ir_cast(k, IR_I64, ir_subgroup(k)));
   ir_if(k, ir_2(k, IR_LT, unit, ir_mul(k, n, units)));
-  clb_walk_begin(&b.walk, ir_2(k, IR_DIV, unit, units));
+  clb_segment_begin(&b.segment, ir_2(k, IR_DIV, unit, units));
   if (r->listed == CLB_ROWS_OWN) {
-    b.walk.first = ir_cast(k, IR_I32, b.walk.row);
-    b.walk.last = ir_add(k, b.walk.first, ir_int(k, IR_I32, 1));
+    b.segment.first = ir_cast(k, IR_I32, b.segment.row);
+    b.segment.last = ir_add(k, b.segment.first, ir_int(k, IR_I32, 1));
   }
-  ir_if(k, ir_2(k, IR_OR, ir_2(k, IR_EQ, skip, none), ir_2(k, IR_LT, none, b.walk.count)));
+  ir_if(k, ir_2(k, IR_OR, ir_2(k, IR_EQ, skip, none), ir_2(k, IR_LT, none, b.segment.count)));
   if (s->row_sum.subgroups_per_row) add_own_columns(&b, r->columns, ir_2(k, IR_MOD, unit, units));
   else loop_over_columns(&b, r->columns);
   ir_end(k);

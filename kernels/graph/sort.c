@@ -6,7 +6,7 @@
 enum {
   WIDTH = 2,
   PLACES_OF_GROUP = 1024
-}; /* loads of a lane under way; places of ROWS where a group walks */
+}; /* loads in flight per lane; slots per group of ROWS, if a group is one lane */
 
 static ir_val i32(ir_kernel *k, int64_t x) { return ir_int(k, IR_I32, x); }
 static ir_val i64(ir_kernel *k, int64_t x) { return ir_int(k, IR_I64, x); }
@@ -17,7 +17,7 @@ static ir_val wide(ir_kernel *k, ir_val a) { return ir_cast(k, IR_I64, a); }
 static ir_val input(ir_kernel *k) { return ir_buffer(k, IR_I32, false); }
 static ir_val output(ir_kernel *k) { return ir_buffer(k, IR_I32, true); }
 
-/* One lane is uniform: then a CPU's compiler sees plain numbers. */
+/* With one lane everything is uniform, so that a CPU's compiler sees scalars. */
 static ir_val lane_of(ir_kernel *k, const clb_schedule *s) {
   return s->lanes == 1 ? i32(k, 0) : ir_lane(k);
 }
@@ -35,46 +35,45 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
                           (int)p->graph.step);
 }
 
-/* A CPU walks with one lane: that needs no ranks.  Elsewhere a few loads are under way at a time.
- */
+/* A CPU uses one lane, which needs no ranks. Elsewhere a few loads are in flight at a time. */
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  static const bool walks[CLB_GRAPH_STEPS] = {[CLB_GRAPH_COUNT] = true,
-                                              [CLB_GRAPH_SCAN] = true,
-                                              [CLB_GRAPH_PLACE] = true,
-                                              [CLB_GRAPH_ROWS] = true};
+  static const bool sequential[CLB_GRAPH_STEPS] = {[CLB_GRAPH_COUNT] = true,
+                                                   [CLB_GRAPH_SCAN] = true,
+                                                   [CLB_GRAPH_SCATTER] = true,
+                                                   [CLB_GRAPH_ROWS] = true};
   bool flat = p->graph.step >= CLB_GRAPH_EDGES;
   int lanes = limits->lanes[CLB_F32], subgroups = !flat || limits->simd ? 1 : 256 / lanes;
   if (subgroups > limits->max_subgroups) subgroups = limits->max_subgroups;
   *s = (clb_schedule){.lanes = lanes,
                       .subgroups = subgroups < 1 ? 1 : subgroups,
                       .graph = {.entries_per_lane = limits->simd || flat ? 1 : WIDTH}};
-  if (limits->simd && walks[p->graph.step]) s->lanes = 1;
+  if (limits->simd && sequential[p->graph.step]) s->lanes = 1;
 }
 
-/* ---- the sequential steps: a group walks a chunk of the list ---- */
+/* ---- the sequential steps: a group goes through a chunk of the list ---- */
 
 typedef struct {
   ir_kernel *k;
   const clb_schedule *s;
   ir_val lane, end;      /* end: of the chunk */
   ir_val counter, shown; /* local: by digit; the digits of all lanes */
-} walker;
+} sorter;
 
-/* Opens the loop over the group's chunk; gives the place of lane 0. */
-static ir_val begin_chunk(walker *w, ir_val n, ir_val chunk) {
+/* Opens the loop over the group's chunk; gives the position of lane 0. */
+static ir_val begin_chunk(sorter *w, ir_val n, ir_val chunk) {
   ir_kernel *k = w->k;
   ir_val first = ir_mul(k, wide(k, ir_group(k)), chunk);
   w->end = minimum(k, ir_add(k, first, chunk), n);
   return ir_loop(k, first, w->end, i64(k, clb_graph_stride(w->s)));
 }
 
-static ir_val place_of(walker *w, ir_val start, int turn) {
-  return ir_add(w->k, ir_add(w->k, start, i64(w->k, (int64_t)turn * w->s->lanes)),
+static ir_val place_of(sorter *w, ir_val start, int iteration) {
+  return ir_add(w->k, ir_add(w->k, start, i64(w->k, (int64_t)iteration * w->s->lanes)),
                 wide(w->k, w->lane));
 }
 
 static void lower_check(ir_kernel *k, const clb_schedule *s, ir_type type) {
-  walker w = {.k = k, .s = s, .lane = lane_of(k, s)};
+  sorter w = {.k = k, .s = s, .lane = lane_of(k, s)};
   ir_val from[2], offset[2], limit[2], to[2], good = IR_NONE, none = i32(k, INT32_MAX);
   for (int i = 0; i < 2; i++) from[i] = ir_buffer(k, type, false), offset[i] = ir_scalar(k, IR_I64);
   ir_val n = ir_scalar(k, IR_I64), chunk = ir_scalar(k, IR_I64);
@@ -101,7 +100,7 @@ static void lower_check(ir_kernel *k, const clb_schedule *s, ir_type type) {
 }
 
 /* Digit `which` of a node, counted from the last. */
-static ir_val digit_of(walker *w, ir_val node, ir_val which) {
+static ir_val digit_of(sorter *w, ir_val node, ir_val which) {
   ir_kernel *k = w->k;
   int bits = clb_graph_digit_bits(w->s);
   ir_val digit = ir_2(k, IR_MOD, node, i32(k, 1 << bits));
@@ -112,9 +111,8 @@ static ir_val digit_of(walker *w, ir_val node, ir_val which) {
   return digit;
 }
 
-/* The value of the digit's counter when this lane's turn comes, lanes having their turns one after
-   the other. */
-static ir_val count_up(walker *w, ir_val digit, ir_val mask) {
+/* The value of the digit's counter for this lane, with lanes counted one after the other. */
+static ir_val count_up(sorter *w, ir_val digit, ir_val mask) {
   ir_kernel *k = w->k;
   int lanes = w->s->lanes;
   ir_val one = i32(k, 1), zero = i32(k, 0), before = zero, all = zero, seen[IR_MAX_WIDTH];
@@ -140,8 +138,9 @@ static ir_val count_up(walker *w, ir_val digit, ir_val mask) {
   return ir_add(k, at, before);
 }
 
-/* Over all digits, `lanes` at a time: gives this lane's, and its place in the table. */
-static ir_val begin_digits(walker *w, ir_val *in_table, ir_val groups) {
+/* Loops over all digits, `lanes` at a time: gives this lane's digit, and its position in the
+   table. */
+static ir_val begin_digits(sorter *w, ir_val *in_table, ir_val groups) {
   ir_kernel *k = w->k;
   ir_val first =
              ir_loop(k, i32(k, 0), i32(k, 1 << clb_graph_digit_bits(w->s)), i32(k, w->s->lanes)),
@@ -150,9 +149,9 @@ static ir_val begin_digits(walker *w, ir_val *in_table, ir_val groups) {
   return digit;
 }
 
-/* COUNT and PLACE walk alike. */
+/* COUNT and PLACE share their loop. */
 static void lower_sort(ir_kernel *k, const clb_schedule *s, bool moves) {
-  walker w = {.k = k, .s = s, .lane = lane_of(k, s)};
+  sorter w = {.k = k, .s = s, .lane = lane_of(k, s)};
   ir_val list = input(k), stride = ir_scalar(k, IR_I32), n = ir_scalar(k, IR_I64),
          chunk = ir_scalar(k, IR_I64), which = ir_scalar(k, IR_I32);
   ir_val table = ir_buffer(k, IR_I32, !moves), base = moves ? input(k) : IR_NONE,
@@ -193,7 +192,7 @@ static void lower_sort(ir_kernel *k, const clb_schedule *s, bool moves) {
   ir_end(k);
 }
 
-/* Numbers become the sums of those before them. */
+/* An exclusive prefix sum. */
 static void lower_scan(ir_kernel *k, const clb_schedule *s) {
   ir_val numbers = output(k), length = ir_scalar(k, IR_I64), sums = output(k), lane = lane_of(k, s),
          zero = i32(k, 0);
@@ -213,7 +212,7 @@ static void lower_scan(ir_kernel *k, const clb_schedule *s) {
   ir_store(k, sums, ir_add(k, ir_group(k), lane), less(k, lane, i32(k, 1)), ir_get(k, before));
 }
 
-/* ---- the flat steps: a lane does one place, row or piece ---- */
+/* ---- the flat steps: a lane handles one slot, row or split ---- */
 
 static ir_val own_index(ir_kernel *k, const clb_schedule *s) {
   ir_val group = wide(k, ir_group(k));
@@ -236,8 +235,8 @@ typedef struct {
   ir_val pairs, n, n_rows, turns, top, starts; /* n: i64 */
 } row_search;
 
-/* A lane has a row: a binary search by adding powers of two to the number of places known to be of
-   rows before it. */
+/* One row per lane: a binary search that adds powers of two to the number of slots known to belong
+   to earlier rows. */
 static void search_rows(ir_kernel *k, const clb_schedule *s, const row_search *r) {
   ir_val index = own_index(k, s), mask = ir_2(k, IR_LE, index, wide(k, r->n_rows)),
          row = ir_cast(k, IR_I32, index), n = ir_cast(k, IR_I32, r->n);
@@ -253,9 +252,9 @@ static void search_rows(ir_kernel *k, const clb_schedule *s, const row_search *r
   ir_store(k, r->starts, index, mask, ir_get(k, known));
 }
 
-/* A group of one lane walks some places, and those before it starts the rows from after the last
-   place's on; n stands for a place of row n_rows. */
-static void walk_rows(ir_kernel *k, const row_search *r) {
+/* A group of one lane goes through some slots: at each it starts the rows after that of the
+   previous slot; slot n counts as one of row n_rows. */
+static void scan_rows(ir_kernel *k, const row_search *r) {
   ir_val one = i32(k, 1), first = ir_mul(k, wide(k, ir_group(k)), i64(k, PLACES_OF_GROUP)),
          before = ir_sub(k, first, i64(k, 1));
   ir_val node = ir_load(k, r->pairs, ir_mul(k, before, i64(k, 2)), less(k, i64(k, 0), first));
@@ -285,61 +284,61 @@ static void lower_rows(ir_kernel *k, const clb_schedule *s) {
   r.top = ir_scalar(k, IR_I32);
   r.starts = output(k);
   if (s->lanes > 1) search_rows(k, s, &r);
-  else walk_rows(k, &r);
+  else scan_rows(k, &r);
 }
 
-/* The only row that can own piece s is that of place s P. */
-static void lower_pieces(ir_kernel *k, const clb_schedule *s) {
-  ir_val pairs = input(k), starts = input(k), n = ir_scalar(k, IR_I64), pieces = output(k),
-         rest = output(k), length = i64(k, CLB_GRAPH_PIECE), index = own_index(k, s);
-  ir_val mask = less(k, index, n), piece = ir_add(k, index, i64(k, 1));
-  ir_val row = ir_load(k, pairs, ir_mul(k, ir_mul(k, piece, length), i64(k, 2)), mask);
+/* The only row to which split s can belong is that of slot s P. */
+static void lower_splits(ir_kernel *k, const clb_schedule *s) {
+  ir_val pairs = input(k), starts = input(k), n = ir_scalar(k, IR_I64), splits = output(k),
+         split_rows = output(k), length = i64(k, CLB_GRAPH_SPLIT), index = own_index(k, s);
+  ir_val mask = less(k, index, n), split = ir_add(k, index, i64(k, 1));
+  ir_val row = ir_load(k, pairs, ir_mul(k, ir_mul(k, split, length), i64(k, 2)), mask);
   ir_val a = wide(k, ir_load(k, starts, row, mask)),
          b = wide(k, ir_load(k, starts, ir_add(k, row, i32(k, 1)), mask));
-  ir_val turn = ir_sub(k, piece, ir_2(k, IR_DIV, a, length)),
-         first = ir_add(k, a, ir_mul(k, turn, length));
-  ir_val used = both(k, less(k, i64(k, 0), turn), less(k, first, b)),
+  ir_val part = ir_sub(k, split, ir_2(k, IR_DIV, a, length)),
+         first = ir_add(k, a, ir_mul(k, part, length));
+  ir_val used = both(k, less(k, i64(k, 0), part), less(k, first, b)),
          count = ir_select(k, used, minimum(k, length, ir_sub(k, b, first)), i64(k, 0));
   ir_val number = ir_cast(k, IR_I32, index),
-         first_one = both(k, used, ir_2(k, IR_EQ, turn, i64(k, 1)));
+         first_one = both(k, used, ir_2(k, IR_EQ, part, i64(k, 1)));
   ir_val later = ir_select(
       k, first_one, ir_2(k, IR_DIV, ir_sub(k, ir_sub(k, b, a), i64(k, 1)), length), i64(k, 0));
-  ir_store_wide(k, pieces, ir_mul(k, index, i64(k, 3)), mask, 3,
+  ir_store_wide(k, splits, ir_mul(k, index, i64(k, 3)), mask, 3,
                 (ir_val[]){row, ir_cast(k, IR_I32, first), ir_cast(k, IR_I32, count)});
-  ir_store_wide(k, rest, ir_mul(k, index, i64(k, 3)), mask, 3,
+  ir_store_wide(k, split_rows, ir_mul(k, index, i64(k, 3)), mask, 3,
                 (ir_val[]){row, number, ir_cast(k, IR_I32, later)});
 }
 
-/* A lane has a row. */
+/* One row per lane. */
 static void lower_list(ir_kernel *k, const clb_schedule *s, bool whole) {
-  ir_val starts = input(k), n_rows = ir_scalar(k, IR_I32), walk = output(k);
-  ir_val length = i32(k, whole ? INT32_MAX : CLB_GRAPH_PIECE), index = own_index(k, s);
+  ir_val starts = input(k), n_rows = ir_scalar(k, IR_I32), segments = output(k);
+  ir_val length = i32(k, whole ? INT32_MAX : CLB_GRAPH_SPLIT), index = own_index(k, s);
   ir_val mask = less(k, index, wide(k, n_rows)), row = ir_cast(k, IR_I32, index),
          at = ir_mul(k, index, i64(k, 3));
   ir_val a = ir_load(k, starts, index, mask),
          n = ir_sub(k, ir_load(k, starts, ir_add(k, index, i64(k, 1)), mask), a);
-  ir_store_wide(k, walk, at, mask, 3, (ir_val[]){row, a, minimum(k, n, length)});
+  ir_store_wide(k, segments, at, mask, 3, (ir_val[]){row, a, minimum(k, n, length)});
 }
 
 /* ---- the kind ---- */
 
 static const char *const names[CLB_GRAPH_STEPS] = {
-    "graph_check", "graph_check_wide", "graph_count",  "graph_scan", "graph_place",
-    "graph_edges", "graph_rows",       "graph_pieces", "graph_lists"};
+    "graph_check", "graph_check_wide", "graph_count",  "graph_scan",    "graph_place",
+    "graph_edges", "graph_rows",       "graph_splits", "graph_segments"};
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
-  bool walks_rows = p->graph.step == CLB_GRAPH_ROWS && s->lanes == 1;
+  bool one_lane = p->graph.step == CLB_GRAPH_ROWS && s->lanes == 1;
   ir_begin(k, names[p->graph.step], s->lanes, s->subgroups,
-           walks_rows ? PLACES_OF_GROUP : s->lanes * s->subgroups);
+           one_lane ? PLACES_OF_GROUP : s->lanes * s->subgroups);
   switch ((clb_graph_step)p->graph.step) {
     case CLB_GRAPH_CHECK: lower_check(k, s, IR_I32); break;
     case CLB_GRAPH_CHECK_WIDE: lower_check(k, s, IR_I64); break;
     case CLB_GRAPH_COUNT: lower_sort(k, s, false); break;
     case CLB_GRAPH_SCAN: lower_scan(k, s); break;
-    case CLB_GRAPH_PLACE: lower_sort(k, s, true); break;
+    case CLB_GRAPH_SCATTER: lower_sort(k, s, true); break;
     case CLB_GRAPH_EDGES: lower_edges(k, s); break;
     case CLB_GRAPH_ROWS: lower_rows(k, s); break;
-    case CLB_GRAPH_PIECES: lower_pieces(k, s); break;
+    case CLB_GRAPH_SPLITS: lower_splits(k, s); break;
     default: lower_list(k, s, p->graph.whole);
   }
   ir_finish(k);

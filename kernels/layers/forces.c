@@ -12,7 +12,7 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   s->layer.wide_vectors = limits->simd;
 }
 
-/* Edges of one direction: first place of each row and the edge of each place, of n rows. */
+/* Edges of one direction: first slot of each of n rows, and the edge of each slot. */
 typedef struct {
   ir_val row_start, edge, n;
 } direction;

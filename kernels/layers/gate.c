@@ -1,5 +1,5 @@
-/* kernels/layers/gate.c - activations of scalars, and of gates times what they gate; lanes are
-   channels, a sub-group does a row. */
+/* kernels/layers/gate.c - activations of scalars, and gated channels times the activations of their
+   gates; lanes are channels, a sub-group does a row. */
 #include "kernels/layers/layer.h"
 
 typedef struct {

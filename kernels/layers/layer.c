@@ -1,4 +1,4 @@
-/* kernels/layers/layer.c - what the kernels of src/ops/layers/layers.h share. */
+/* kernels/layers/layer.c - shared by the kernels of src/ops/layers/layers.h. */
 #include "kernels/layers/layer.h"
 
 enum { SUBGROUPS = 4, UNROLLED = 8 };
@@ -90,14 +90,14 @@ static void silu(ir_kernel *k, ir_type t, ir_val x, ir_val *value, ir_val *slope
   *slope = ir_mul(k, s, ir_fma(k, x, ir_sub(k, one, s), one));
 }
 
-/* Small x: Lambert's continued fraction x / (1 + x^2 / (3 + x^2 / (5 + ...))) as one quotient; else
-   by exp(-2|x|), where nothing cancels. */
+/* Small x: Lambert's continued fraction x / (1 + x^2 / (3 + x^2 / (5 + ...))) as one quotient;
+   otherwise by exp(-2|x|), without cancellation. */
 static void tanh_of(ir_kernel *k, ir_type t, ir_val x, ir_val *value, ir_val *slope) {
   int levels = t == IR_F64 ? 9 : 5;
   ir_val one = ir_real(k, t, 1), zero = ir_real(k, t, 0), x2 = ir_mul(k, x, x),
          size = ir_1(k, IR_ABS, x);
   ir_val above[2] = {zero, x},
-         below[2] = {one, one}; /* of the fractions with one level less, and now */
+         below[2] = {one, one}; /* the fractions with one level less, and the current ones */
   for (int i = 1; i < levels; i++) {
     ir_val odd = ir_real(k, t, 2 * i + 1), a = ir_fma(k, odd, above[1], ir_mul(k, x2, above[0])),
            c = ir_fma(k, odd, below[1], ir_mul(k, x2, below[0]));

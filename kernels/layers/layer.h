@@ -1,10 +1,10 @@
-/* kernels/layers/layer.h - what the kernels of src/ops/layers/layers.h share. */
+/* kernels/layers/layer.h - shared by the kernels of src/ops/layers/layers.h. */
 #ifndef CLB_KERNELS_LAYERS_LAYER_H
 #define CLB_KERNELS_LAYERS_LAYER_H
 
 #include "kernels/common/rows.h"
 
-/* reduces: the kernel adds up over lanes. */
+/* reduces: the kernel sums over lanes. */
 void clb_layer_schedule(const clb_limits *limits, int32_t arithmetic, bool reduces,
                         clb_schedule *s);
 
@@ -23,7 +23,8 @@ clb_row_array clb_layer_array(clb_layer *b, int32_t type,
 void clb_layer_start(clb_layer *b);
 void clb_layer_finish(clb_layer *b);
 
-/* Where row `row` of an array starts; element `at` (i64) from there, in arithmetic precision. */
+/* The start of row `row` of an array; loads and stores element `at` (i64) from there, in arithmetic
+   precision. */
 ir_val clb_layer_row(clb_layer *b, const clb_row_array *a, ir_val row);
 ir_val clb_layer_load(clb_layer *b, const clb_row_array *a, ir_val row_start, ir_val at,
                       ir_val mask);

@@ -1,7 +1,6 @@
-/* kernels/layers/lengths.c - lengths r of vectors v once more differentiated; a lane is an edge.
-
-   With h the incoming gradient of g_v = g_r v / r:  q = h . v / r is that of g_r, and g_v's own
-   part of v's gradient is g_r (h - v q / r) / r, which is 0 where r is below SHORTEST. */
+/* kernels/layers/lengths.c - second derivatives of lengths r of vectors v; a lane is an edge. With
+   h the incoming gradient of g_v = g_r v / r, q = h . v / r is that of g_r, and the gradient by v
+   is g_r (h - v q / r) / r, which is 0 where r is below SHORTEST. */
 #include "kernels/layers/layer.h"
 
 #define SHORTEST 1e-12

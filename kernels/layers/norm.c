@@ -1,8 +1,8 @@
 /* kernels/layers/norm.c - the norm of a row of irreps; lanes are channels, a sub-group does a row.
 
    y = x w s, s = (t + epsilon)^(-1/2), t = sum_T c_T sum_{m,u} x^2, c_T = 1 / (N (2l+1)^2) for term
-   T of N. g_x = w g_y s - c_T s^3 x sum (g_y w x).  Each row is read twice, the second time from a
-   near cache. */
+   T of N. g_x = w g_y s - c_T s^3 x sum (g_y w x). Each row is read twice, the second time from
+   cache. */
 #include "kernels/layers/layer.h"
 
 enum { MAX_COMPONENTS = 25 };

@@ -2,7 +2,7 @@
    sub-group does a block of columns of one row. */
 #include "kernels/layers/layer.h"
 
-enum { LOTS = 4 }; /* of lanes: columns of a block */
+enum { LOTS = 4 }; /* columns of a block, in multiples of the lanes */
 
 typedef struct {
   clb_layer l;
@@ -24,7 +24,7 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   s->layer.columns_per_subgroup = LOTS * s->lanes;
 }
 
-/* out of the values of in[0] and in[1]. */
+/* The value of out from those of in[0] and in[1]. */
 static ir_val function(builder *b, int pass, const ir_val *x) {
   ir_kernel *k = b->l.k;
   ir_val value, slope, scale = ir_real(k, b->l.t, b->p->scale);
@@ -45,7 +45,8 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   ir_val columns = ir_scalar(k, IR_I64), blocks = ir_scalar(k, IR_I64); /* of columns */
   for (int i = 0; i <= p->pass; i++)
     b.in[i] = clb_layer_array(&b.l, p->storage,
-                              b.p->function != CLB_POINTWISE_GATHER); /* out may be one of them */
+                              b.p->function != CLB_POINTWISE_GATHER); /* out may be one of the
+                                                                         inputs */
   b.out = clb_layer_array(&b.l, p->storage, true);
   ir_val index = b.p->function == CLB_POINTWISE_GATHER ? ir_buffer(k, IR_I32, false) : IR_NONE;
   if (b.p->function == CLB_POINTWISE_COMBINE)

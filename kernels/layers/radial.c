@@ -1,7 +1,7 @@
 /* kernels/layers/radial.c - lengths of edges, Bessel functions with a polynomial cutoff, and their
    gradient; a lane is an edge.
 
-   b_k = (2/R) sin(w_k u) f(u) / r, u = r / R, with f written so that nothing cancels near the
+   b_k = (2/R) sin(w_k u) f(u) / r, u = r / R, with f in a form without cancellation near the
    cutoff:
      f = (1 - u)^3 sum_{i<p} (i+1)(i+2)/2 u^i,   df/du = - p(p+1)(p+2)/2 u^(p-1) (1 - u)^2,
      db_k/dr = (2/R) (w_k/R cos(w_k u) f - sin(w_k u) f / r + sin(w_k u) f'/R) / r.
@@ -17,7 +17,7 @@ typedef struct {
   ir_kernel *k;
   ir_type t;
   const clb_radial_problem *p;
-  ir_val v[3], r, safe, inverse, u; /* safe: r but not too small; inverse = 1 / safe */
+  ir_val v[3], r, safe, inverse, u; /* safe: r, but at least SHORTEST R; inverse = 1 / safe */
   ir_val f, slope;                  /* f(u), df/dr */
 } builder;
 
@@ -70,7 +70,8 @@ static void cutoff(builder *b) {
   for (int i = 1; i < p; i++) power = times(b, power, b->u);
   b->f = times(b, times(b, square, left), sum);
   b->slope = times(b, times(b, real(b, -p * (p + 1.0) * (p + 2) / 2 / b->p->r_max), power), square);
-  b->f = ir_select(k, ir_2(k, IR_EQ, left, zero), zero, b->f); /* whatever the far powers of u */
+  b->f = ir_select(k, ir_2(k, IR_EQ, left, zero), zero, b->f); /* whatever the powers of u beyond
+                                                                  the cutoff */
   b->slope = ir_select(k, ir_2(k, IR_EQ, left, zero), zero, b->slope);
 }
 
@@ -135,7 +136,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   if (back) result = clb_rows_array(&b.rows, type, true);
   ir_val wanted = p->pass == DISTANCES         ? IR_NONE
                   : p->pass == FORWARD || back ? ir_scalar(k, IR_I32)
-                                               : IR_NONE; /* r; that g_v is added to */
+                                               : IR_NONE; /* r; whether g_v is accumulated into */
   clb_rows_start(&b.rows, type, basis ? s->rows.columns_per_piece : 1);
   length(&b, &v);
   if (basis) cutoff(&b);

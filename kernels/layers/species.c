@@ -2,15 +2,15 @@
    are channels of the result, a sub-group does a row.
 
    out_T[c][v] = sum_u x_T[c][u] W_T[u][species][v].  The backward pass is the same with
-   W_T[v][species][u], which lies behind all of W. */
+   W_T[v][species][u], which follows all of W. */
 #include "kernels/layers/layer.h"
 
-enum { TOGETHER = 4, MAX_COMPONENTS = 25 }; /* channels of x that are under way together */
+enum { TOGETHER = 4, MAX_COMPONENTS = 25 }; /* channels of x loaded together */
 
 typedef struct {
   clb_layer l;
-  const clb_term *x, *out;      /* x NULL: no such irrep */
-  int64_t n_species, weight_at; /* of the block at hand */
+  const clb_term *x, *out;      /* x NULL: x has no such irrep */
+  int64_t n_species, weight_at; /* of the current block */
   clb_row_array from, to;
   ir_val from_row, to_row, species, weights, add;
 } builder;
@@ -86,8 +86,8 @@ static const clb_term *same(const clb_irreps *irreps, const clb_term *t) {
   return NULL;
 }
 
-/* Where the block of a term of irreps `in` starts among the weights; of the last term and beyond:
-   how many there are. */
+/* Offset of the block of a term of irreps `in` in the weights; past the last term: the number of
+   weights. */
 static int64_t weight_at(const clb_species_linear_problem *s, const clb_term *x) {
   int64_t at = 0;
   for (int i = 0; i < s->in.n && &s->in.term[i] != x; i++) {

@@ -1,8 +1,8 @@
 /* kernels/layers/totals.c - sums over all rows in two stages and a fixed order: the energies of
    atoms, v_a g_b of edges; lanes are rows.
 
-   PARTS: so many sub-groups (`partial_sums`) each add up a block of rows, lane by lane, then over
-   lanes: part[unit][column].  SUM: the parts of each column, which are dense. */
+   PARTS: each of `partial_sums` sub-groups sums a block of rows, lane by lane, then over lanes:
+   part[unit][column]. SUM: sums the parts of each column, which are dense. */
 #include "kernels/layers/layer.h"
 
 enum {
@@ -39,14 +39,14 @@ static void load3(clb_layer *b, const clb_row_array *a, ir_val row, ir_val mask,
 /* ---- energies ---- */
 
 typedef struct {
-  ir_val species, offset, scale, shift; /* i32 numbers, from `offset` on; tables */
+  ir_val species, offset, scale, shift; /* i32 numbers, starting at `offset`; tables */
 } species;
 
 static species declare_species(clb_layer *b) {
   species s = {.species = ir_buffer(b->k, IR_I32, false)};
   s.offset = ir_scalar(b->k, IR_I64);
   s.scale = ir_buffer(b->k, b->t, false);
-  s.shift = ir_scalar(b->k, IR_I64); /* where the shifts begin in the same buffer */
+  s.shift = ir_scalar(b->k, IR_I64); /* offset of the shifts in the same buffer */
   return s;
 }
 

@@ -1,13 +1,13 @@
 /* kernels/linear/column_sum.c - sums over the rows of a matrix, by blocks of rows; lanes are
    columns.
 
-   A sub-group adds up one block of rows of its columns:  out[block][column] = (+) sum over the
-   block's rows of in[row][column]. The first pass makes partial sums in arithmetic precision, the
-   second one adds those up as one block. */
+   A sub-group sums one block of rows of its columns: out[block][column] = (+) sum over the block's
+   rows of in[row][column]. The first pass computes partial sums in arithmetic precision, the second
+   one sums these as one block. */
 #include "kernels/kernel.h"
 #include "kernels/common/rows.h"
 
-enum { IN_FLIGHT = 8 }; /* rows that are loaded together, each into a sum of its own */
+enum { IN_FLIGHT = 8 }; /* rows loaded together, each added to a separate sum */
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
   const clb_column_sum_problem *c = &p->column_sum;
@@ -15,9 +15,9 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
   if (c->columns < 0 || c->columns > INT32_MAX)
     return clb_fail(error, CLB_ERROR_ARGUMENT, "columns is %lld; it must be 0 ... %d",
                     (long long)c->columns, INT32_MAX);
-  return c->most_rows < 0
-             ? clb_fail(error, CLB_ERROR_ARGUMENT, "most_rows is %lld; it must be at least 0",
-                        (long long)c->most_rows)
+  return c->max_rows < 0
+             ? clb_fail(error, CLB_ERROR_ARGUMENT, "max_rows is %lld; it must be at least 0",
+                        (long long)c->max_rows)
              : CLB_OK;
 }
 
@@ -30,7 +30,7 @@ static ir_val pairwise(ir_kernel *k, const ir_val *v, int n) {
   return n == 1 ? *v : ir_add(k, pairwise(k, v, n / 2), pairwise(k, v + n / 2, n / 2));
 }
 
-/* The rows first ... end - 1 of `array` from `base` on, in a fixed order. */
+/* Sums the rows first ... end - 1 of `array` from `base` on, in a fixed order. */
 static ir_val sum_rows(ir_kernel *k, ir_type t, ir_val array, ir_val base, ir_val stride,
                        ir_val first, ir_val end, ir_val mask) {
   ir_val sum[IN_FLIGHT], value[IN_FLIGHT], one = ir_int(k, IR_I64, 1),
@@ -64,7 +64,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   ir_val out = ir_buffer(k, to, true), out_offset = ir_scalar(k, IR_I64),
          columns = ir_scalar(k, IR_I32), add = ir_scalar(k, IR_I32);
   ir_val blocks = ir_scalar(k, IR_I32); /* of columns */
-  ir_val units = ir_scalar(k, IR_I64);  /* sub-groups that have something to do */
+  ir_val units = ir_scalar(k, IR_I64);  /* number of sub-groups that have work */
   ir_val unit = ir_cast(k, IR_I64, ir_group(k)), lanes = ir_int(k, IR_I32, s->lanes),
          nothing = ir_int(k, IR_I32, 0);
   if (s->subgroups > 1)
@@ -83,7 +83,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
       ir_add(k, ir_add(k, out_offset, ir_mul(k, row_block, ir_cast(k, IR_I64, columns))), mine);
   ir_val adding =
       ir_2(k, IR_LT, ir_lane(k), ir_select(k, ir_2(k, IR_EQ, add, nothing), nothing, left));
-  sum = ir_add(k, sum, ir_cast(k, t, ir_load(k, out, at, adding))); /* 0 where not adding */
+  sum = ir_add(k, sum, ir_cast(k, t, ir_load(k, out, at, adding))); /* 0 unless accumulating */
   ir_store(k, out, at, mask, ir_cast(k, ir_register_type(to), sum));
   ir_end(k);
   ir_finish(k);
@@ -91,7 +91,7 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
 
 static void print(const clb_problem *p, clb_text *out) {
   clb_text_add(out, "%lld columns of at most %lld rows", (long long)p->column_sum.columns,
-               (long long)p->column_sum.most_rows);
+               (long long)p->column_sum.max_rows);
 }
 
 const clb_kernel_kind clb_kind_column_sum = {.name = "column_sum",

@@ -1,11 +1,11 @@
 /* kernels/linear/matmul.c - C = A B or C + A B of row-major matrices, in batches; a sub-group makes
    a tile of C, lanes are its columns.
 
-   Passes are variants: bit 0: B is used transposed; bit 1: the sub-groups of a group share one
-   tile, each with its part of k (where C is too small to fill the device), and add up through local
-   memory in a fixed order.  A is transposed by its two run-time strides. Where sub-groups shuffle,
-   a lane loads column k + lane of the tile's rows of A, which then go round; elsewhere A's elements
-   are uniform loads. */
+   Passes are variants: bit 0: B is used transposed; bit 1: split-K: the sub-groups of a group share
+   one tile, each with its part of k (if C is too small to fill the device), and sum through local
+   memory in a fixed order. A is transposed by its two run-time strides. Where sub-groups shuffle, a
+   lane loads column k + lane of the tile's rows of A, which is then rotated by shuffles; otherwise
+   A's elements are uniform loads. */
 #include "kernels/kernel.h"
 #include "kernels/common/rows.h"
 
@@ -18,13 +18,13 @@ typedef struct {
   ir_type t;
   bool transposed, split;
   ir_val a, b, c;                      /* buffers */
-  ir_val base_a, base_b, base_c, ld_c; /* i64: where this product's matrices start */
-  ir_val row_a, column_a;              /* i64: from row to row, column to column of A */
+  ir_val base_a, base_b, base_c, ld_c; /* i64: start of this product's matrices */
+  ir_val row_a, column_a;              /* i64: strides between rows and between columns of A */
   ir_val ld_b, m, n, depth;            /* i64; depth: k */
   ir_val row,
-      part; /* i64: first row of the tile; which of the sub-groups that share it this one is */
+      part; /* i64: first row of the tile; index of this sub-group among those that share it */
   ir_val column[MAX_WIDTH], left[MAX_WIDTH],
-      mask[MAX_WIDTH]; /* i64: this lane's columns of the tile; i32: columns that are left */
+      mask[MAX_WIDTH]; /* i64: this lane's columns of the tile; i32: remaining columns */
   ir_val sum[MAX_ROWS][MAX_WIDTH]; /* variables */
 } builder;
 
@@ -57,7 +57,7 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   while (s->subgroups > most && s->subgroups > 1) s->subgroups /= 2;
 }
 
-/* ---- where things are ---- */
+/* ---- addresses ---- */
 
 static ir_val wide(builder *b, ir_val i32) { return ir_cast(b->k, IR_I64, i32); }
 static ir_val number(builder *b, int64_t x) { return ir_int(b->k, IR_I64, x); }
@@ -77,7 +77,7 @@ static void find_tile(builder *b) {
   ir_kernel *k = b->k;
   ir_val stride_a = ir_scalar(k, IR_I64), stride_b = ir_scalar(k, IR_I64),
          stride_c = ir_scalar(k, IR_I64);
-  ir_val across = ir_scalar(k, IR_I32), down = ir_scalar(k, IR_I32); /* groups of one product */
+  ir_val across = ir_scalar(k, IR_I32), down = ir_scalar(k, IR_I32); /* groups per product */
   ir_val group = ir_group(k), rest = ir_2(k, IR_DIV, group, across),
          subgroup = b->s->subgroups > 1 ? wide(b, ir_subgroup(k)) : number(b, 0);
   ir_val product = wide(b, ir_2(k, IR_DIV, rest, down)), i = wide(b, ir_2(k, IR_MOD, rest, down)),
@@ -100,7 +100,7 @@ static void find_tile(builder *b) {
   }
 }
 
-/* Rows beyond the last are the last one: read in vain, never written. */
+/* Rows beyond the last are clamped to the last one: read, but never written. */
 static ir_val row_of_a(builder *b, int r) {
   ir_kernel *k = b->k;
   ir_val row = ir_2(k, IR_MIN, ir_add(k, b->row, number(b, r)), ir_sub(k, b->m, number(b, 1)));
@@ -125,7 +125,7 @@ static void add_products(builder *b, const ir_val *a, ir_val at) {
   }
 }
 
-/* k by k, from `first` on. */
+/* One k at a time, from `first` on. */
 static void uniform_loop(builder *b, ir_val first) {
   ir_kernel *k = b->k;
   ir_val a[MAX_ROWS] = {0}, row[MAX_ROWS] = {0};
@@ -138,7 +138,8 @@ static void uniform_loop(builder *b, ir_val first) {
   ir_end(k);
 }
 
-/* As many k as there are lanes in a turn; returns where the whole turns end. */
+/* Each iteration handles as many k as there are lanes; returns the end of the complete
+   iterations. */
 static ir_val shuffled_loop(builder *b) {
   ir_kernel *k = b->k;
   int lanes = b->s->lanes, parts = b->split ? b->s->subgroups : 1;
@@ -170,12 +171,14 @@ static void store(builder *b, ir_val row, int w, ir_val value, ir_val add) {
          nothing = ir_int(k, IR_I32, 0);
   ir_val left = ir_select(k, ir_2(k, IR_LT, row, b->m), b->left[w], nothing),
          old = ir_select(k, ir_2(k, IR_EQ, add, nothing), nothing, left);
-  value = ir_add(k, value,
-                 ir_load(k, b->c, index, ir_2(k, IR_LT, ir_lane(k), old))); /* 0 where not adding */
+  value =
+      ir_add(k, value, ir_load(k, b->c, index, ir_2(k, IR_LT, ir_lane(k), old))); /* 0 unless
+                                                                                     accumulating */
   ir_store(k, b->c, index, ir_2(k, IR_LT, ir_lane(k), left), value);
 }
 
-/* The sub-groups show each other their parts of the tile; each then adds up rows of its own. */
+/* The sub-groups exchange their parts of the tile through local memory; each then sums some of its
+   rows. */
 static void store_shared(builder *b, ir_val stage, ir_val add) {
   ir_kernel *k = b->k;
   int rows = b->s->matmul.rows_per_subgroup, parts = b->s->subgroups;

@@ -21,13 +21,14 @@ typedef struct {
 typedef struct {
   clb_channels c;
   int order[CLB_MAX_PATHS]; /* paths by multiplicity, then term of x */
-  clb_path_builder at;      /* the path at hand */
+  clb_path_builder at;      /* the current path */
   ir_val sum[MAX_OUTPUTS]
-            [MAX_Y]; /* variables: this lane's share of a gradient of y; IR_NONE: untouched */
-  ir_val meeting;    /* local array where lanes add up gradients of y, or IR_NONE */
+            [MAX_Y]; /* variables: this lane's contribution to a gradient of y; IR_NONE: none */
+  ir_val meeting;    /* local array for sums of gradients of y over lanes, or IR_NONE */
   components *by_term[MAX_OUTPUTS]; /* gradients of x and z, by term */
   int left[SLOTS][CLB_MAX_TERMS],
-      paths[SLOTS][CLB_MAX_TERMS]; /* paths to come, and all, by term of x and of z */
+      paths[SLOTS][CLB_MAX_TERMS]; /* number of remaining paths, and of all, by term of x and of
+                                      z */
 } builder;
 
 static ir_kernel *of(builder *b) { return b->c.f.k; }
@@ -42,7 +43,7 @@ static bool alike(const clb_tensor_product_problem *tp, const clb_path *p, const
          p->out != q->out;
 }
 
-/* The path that does the same as order[at] from x term `term`: the first one not taken. */
+/* The first unused path from x term `term` that does the same as order[at]. */
 static int twin_of(const clb_tensor_product_problem *tp, const int *order, int n, int path,
                    int term, const bool *taken) {
   for (int i = 0; i < n; i++)
@@ -52,9 +53,9 @@ static int twin_of(const clb_tensor_product_problem *tp, const int *order, int n
   return -1;
 }
 
-/* Pairs all n paths, so that those of a term of x go with those of one other term; each output
-   belongs to one path.  twin[]: -1, or the path's twin, given for one of the two only.  false: that
-   is not how these paths are. */
+/* Pairs all n paths, so that those of a term of x are paired with those of one other term; each
+   output belongs to one path. twin[]: -1, or the path's partner, for one of the two only. false:
+   the paths cannot be paired like this. */
 static bool pair_paths(const clb_tensor_product_problem *tp, const int *order, int n,
                        const int *left_z, int *twin) {
   bool taken[CLB_MAX_PATHS] = {false};
@@ -119,7 +120,7 @@ static void one_path(builder *b, const clb_path *p) {
     }
 }
 
-/* Writes what has all its paths; where sums are in memory, adds what the path gives. */
+/* Writes results that are complete; if sums are in memory, adds the path's contribution. */
 static void store_complete(builder *b, const clb_path *p, int slot) {
   int term = clb_path_term(p, slot), all = b->paths[slot][term];
   bool last = !--b->left[slot][term], in_memory = b->c.f.s->accumulate_in_memory && all > 1 &&
@@ -159,8 +160,8 @@ static void load_y(builder *b, int order) {
         k, b->c.f.t, ir_load(k, a->rows.buffer, ir_add(k, a->base, ir_int(k, IR_I64, j)), IR_NONE));
 }
 
-/* Lane j takes element first + j of the sub-group's sum, so that one store writes as many as there
-   are lanes. */
+/* Lane j takes element first + j of the sub-group's sum, so that one store writes one element per
+   lane. */
 static ir_val sum_of_lanes(builder *b, const ir_val *sum, int n) {
   ir_kernel *k = of(b);
   ir_val out = ir_real(k, b->c.f.t, 0);
@@ -171,8 +172,8 @@ static ir_val sum_of_lanes(builder *b, const ir_val *sum, int n) {
   return out;
 }
 
-/* Where several sub-groups share the row, they meet in local memory and the first adds them up in
-   order.  Called by whole groups. */
+/* If several sub-groups share the row, the first adds up their sums in order through local memory.
+   Called by whole groups. */
 static ir_val sum_of_units(builder *b, ir_val own) {
   ir_kernel *k = of(b);
   const clb_schedule *s = b->c.f.s;
@@ -186,14 +187,15 @@ static ir_val sum_of_units(builder *b, ir_val own) {
            other = ir_add(k, at, ir_int(k, IR_I32, u * s->lanes));
     own = ir_add(k, own,
                  ir_load(k, b->meeting, ir_2(k, IR_MIN, other, last),
-                         IR_NONE)); /* the first unit's neighbours; others read anything */
+                         IR_NONE)); /* the units after the first; the values that other units read
+                                       are unused */
   }
   return own;
 }
 
-/* Without shuffles: every thread of the row shows its share of n <= lanes elements; then `parts` of
-   the row's threads add up the shares of an element, and lane j of the first unit what these found
-   of element j.  Called by whole groups. */
+/* Without shuffles: every thread of the row stores its contribution to n <= lanes elements; then
+   `parts` of the row's threads sum the contributions to an element, and lane j of the first unit
+   sums their results for element j. Called by whole groups. */
 static ir_val sum_of_threads(builder *b, const ir_val *sum, int n) {
   ir_kernel *k = of(b);
   int lanes = b->c.f.s->lanes, threads = b->c.units * lanes, pitch = threads + 1,
@@ -211,13 +213,15 @@ static ir_val sum_of_threads(builder *b, const ir_val *sum, int n) {
          row = ir_add(k, start, ir_mul(k, element, ir_int(k, IR_I32, pitch))),
          total = ir_real(k, b->c.f.t, 0);
   ir_val some = ir_2(k, IR_LT, element, ir_int(k, IR_I32, n));
-  if (n == 1 && sum[0] != IR_NONE) total = ir_get(k, sum[0]); /* a part is one thread's share */
+  if (n == 1 && sum[0] != IR_NONE)
+    total = ir_get(k, sum[0]); /* a part is one thread's
+                                  contribution */
   for (int i = 0; i < share && n > 1; i++) {
     ir_val at = ir_add(k, first, ir_int(k, IR_I32, i)),
            there = ir_2(k, IR_AND, some, ir_2(k, IR_LT, at, ir_int(k, IR_I32, threads)));
     total = ir_add(k, total, ir_load(k, b->meeting, ir_add(k, row, at), there));
   }
-  if (parts == 1) return total; /* lane j of the first unit has found element j's */
+  if (parts == 1) return total; /* lane j of the first unit has the sum of element j */
   ir_barrier(k, true);
   ir_store(k, b->meeting, ir_add(k, start, in_row), IR_NONE, total);
   ir_barrier(k, true);
@@ -259,7 +263,7 @@ static bool gives_y(const builder *b, int o) {
   return b->c.f.form->output[o].slot == Y && clb_form_wanted(&b->c.f, o);
 }
 
-/* Variables for what some path adds to; returns whether there are any. */
+/* Creates variables for sums that some path contributes to; returns whether there are any. */
 static bool start_sums(builder *b) {
   bool some = false;
   for (int o = 0; o < b->c.f.form->n_outputs; o++) {
@@ -275,7 +279,7 @@ static bool start_sums(builder *b) {
   return some;
 }
 
-/* ---- the whole ---- */
+/* ---- the kernel ---- */
 
 static int channels(const builder *b, int path) {
   return b->c.f.tp->x.term[b->c.f.tp->path[path].in1].mul;

@@ -1,14 +1,15 @@
 /* kernels/tensor_product/body_general.c - a product of any modes, unrolled per path or driven by
    tables (then body_table.c has the results).
 
-   Lanes are the channels of one result at a time: each term of each result is walked block by
-   block, sums up what every path and monomial give it, and is written once; operands are read again
-   from cache for each result.  `lanes_per_row` lanes share a row, so that a sub-group of few
-   channels works on several rows.  A path is a nest of loops over the channels u, v, w that its
-   mode connects and the result's channel leaves open.  With the pair products t = C x y and h =
+   Lanes are the channels of one result at a time: each term of each result is processed block by
+   block, accumulates the contributions of all paths and monomials, and is written once; operands
+   are read again from cache for each result. `lanes_per_row` lanes share a row, so that a sub-group
+   handles several rows if there are few channels. A path is a nest of loops over those of the
+   channels u, v, w connected by its mode that the result's channel does not determine. With the
+   pair products t = C x y and h =
    sum_w w z the contributions are to z: w t      to w: t . z      to x: C y h      to y: C x h
-   Where a result has few channels and its partner many, lanes are the partner's channels and meet
-   in a sum (`across`). */
+   If a result has few channels and its partner many, lanes are the partner's channels and are
+   summed (`across`). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@
 
 typedef struct {
   clb_form_builder f;
-  clb_connection at; /* where the path at hand stands */
+  clb_connection at; /* position in the loops of the current path */
   ir_val row_mask;   /* lanes that have a row; IR_NONE: all */
   clb_entry *entry;
   double *symbol;
@@ -30,7 +31,7 @@ typedef struct {
 static ir_kernel *of(builder *b) { return b->f.k; }
 static ir_val number(builder *b, int64_t n) { return ir_int(b->f.k, IR_I32, n); }
 
-/* ---- operands at the channels at hand ---- */
+/* ---- operands at the current channels ---- */
 
 static void load(builder *b, int slot, int order, ir_val *v) {
   const clb_path *p = b->path;
@@ -43,7 +44,7 @@ static void load(builder *b, int slot, int order, ir_val *v) {
                 ir_cast(of(b), IR_I64, channel), clb_connection_mask(&b->at, channel), v);
 }
 
-/* Weights of n neighbouring channels w, from the one at hand on. */
+/* Weights of n adjacent channels w, starting at the current one. */
 static void load_weights(builder *b, int order, int n, ir_val *weight) {
   const clb_form_array *a = &b->f.in[W][order];
   *weight = IR_NONE;
@@ -60,8 +61,8 @@ static ir_val load_weight(builder *b, int order) {
   return weight;
 }
 
-/* The orders of `slot` and `other` that go with order `mine` of slot `with`: whether some monomial
-   of output o has them. */
+/* Whether some monomial of output o combines these orders of `slot` and `other` with order `mine`
+   of slot `with`. */
 static bool together(builder *b, int o, int with, int mine, int slot, int order, int other,
                      int second) {
   for (int m = 0; m < b->f.form->n_monomials; m++) {
@@ -90,8 +91,8 @@ static bool pair(builder *b, int o, int with, int mine, ir_val *t) {
   return some;
 }
 
-/* h_k += w z for n neighbouring channels w, over the monomials of output o whose vector of slot
-   `with` has order `mine`. */
+/* h_k += w z for n adjacent channels w, over the monomials of output o whose vector of slot `with`
+   has order `mine`. */
 static void add_weighted(builder *b, int o, int with, int mine, int n, ir_val *h) {
   ir_val z[MAX_M], weight[IR_MAX_WIDTH], first = b->at.w;
   for (int w = 0; w < ORDERS; w++)
@@ -107,8 +108,8 @@ static void add_weighted(builder *b, int o, int with, int mine, int n, ir_val *h
     }
 }
 
-/* h_k = sum of w z over the weights that meet the pair; so many at a time as the schedule says, as
-   the lanes' lie apart.  false: there are none. */
+/* h_k = sum of w z over the weights of the pair; several at a time, as set by the schedule, because
+   those of different lanes are far apart. false: there are none. */
 static bool weighted(builder *b, int o, int with, int mine, ir_val *h) {
   const clb_term *out = &b->f.tp->z.term[b->path->out];
   int n3 = clb_width(out), n = b->f.s->product.weights_per_access;
@@ -132,7 +133,7 @@ static bool weighted(builder *b, int o, int with, int mine, ir_val *h) {
   return true;
 }
 
-/* ---- what a path gives to one result, at the channels at hand ---- */
+/* ---- contributions of a path to one result, at the current channels ---- */
 
 static void add(builder *b, const ir_val *sum, const ir_val *v) {
   for (int i = 0; i < MAX_M; i++)
@@ -188,7 +189,8 @@ static void start(builder *b, int n, ir_val *sum) {
   for (int i = 0; i < n; i++) sum[i] = ir_var(of(b), ir_real(of(b), b->f.t, 0), false);
 }
 
-/* Whether lanes are the partner's channels: only where every path of the term has one. */
+/* Whether lanes are the partner's channels, which requires that every path of the term has a
+   partner. */
 static bool goes_across(const builder *b, int slot, int term) {
   const clb_tensor_product_problem *tp = b->f.tp;
   int own = (slot == X ? &tp->x : &tp->y)->term[term].mul, partner = 0;
@@ -226,7 +228,8 @@ static void one_term(builder *b, int o, int term) {
   clb_block_close(k, block);
 }
 
-/* Pair by pair, lanes over w: pairs' numbers and what x and y give are the same in all lanes. */
+/* Pair by pair, with lanes over w: the index of the pair and the product of x and y are the same in
+   all lanes. */
 static void weights_by_pairs(builder *b, int o, const clb_path *p) {
   ir_kernel *k = of(b);
   ir_val sum[MAX_M], q, w, mask;

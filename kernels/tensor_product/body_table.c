@@ -1,6 +1,6 @@
 /* kernels/tensor_product/body_table.c - a tensor product driven by tables: loops over terms,
-   components, paths, channels and non-zeros, all told by memory, so that the body's size depends on
-   the modes that occur and on nothing else.  What memory tells serves several rows at a time. */
+   components, paths, channels and non-zeros, all read from memory, so that the size of the code
+   depends only on the modes that occur. Each table entry that is read is used for several rows. */
 #include "kernels/tensor_product/modes.h"
 #include "kernels/tensor_product/product.h"
 
@@ -10,7 +10,7 @@
 
 enum { ROWS = CLB_TABLE_ROWS };
 
-/* The arrays as they start in one of the sub-group's rows; lanes that have that row. */
+/* The arrays at one of the sub-group's rows; lanes that have that row. */
 typedef struct {
   clb_form_array in[SLOTS][ORDERS], out[MAX_OUTPUTS];
   ir_val there;
@@ -22,9 +22,9 @@ typedef struct {
   row row[ROWS];
   ir_val numbers, reals;
   clb_connection at;
-  clb_path class; /* mode and has_weight of the paths at hand */
-  ir_val path;    /* i32: where the record of the path at hand starts */
-  int o, slot;    /* the result at hand */
+  clb_path class; /* mode and has_weight of the current paths */
+  ir_val path;    /* i32: position of the record of the current path */
+  int o, slot;    /* the current result */
 } builder;
 
 static ir_kernel *of(builder *b) { return b->f->k; }
@@ -35,12 +35,12 @@ static ir_val look(builder *b, ir_val at, int field) {
   return ir_load(of(b), b->numbers, ir_add(of(b), at, number(b, field)), IR_NONE);
 }
 
-static int third(int slot) { return slot == Z ? 2 : slot; } /* place of a slot among x y z */
+static int third(int slot) { return slot == Z ? 2 : slot; } /* index of a slot among x y z */
 
 /* ---- operands ---- */
 
-/* What all records of a kind have in common need not be looked up: then loops and masks are as
-   plain as those of one path. */
+/* A field that is the same in all records of a kind is a constant, which simplifies loops and
+   masks. */
 static ir_val common(builder *b, ir_val record, int field,
                      int64_t (*of_record)(const clb_tensor_product_problem *, int slot, int i),
                      int slot, int n) {
@@ -64,14 +64,14 @@ static int64_t weights_of_path(const clb_tensor_product_problem *tp, int slot, i
   return tp->path[i].has_weight ? clb_path_weights(tp, &tp->path[i]) : 0;
 }
 
-/* Channels in elements; side by side in layout ir_mul, which need not be looked up. */
+/* The channel's offset in elements; in layout ir_mul the stride is 1 and need not be looked up. */
 static ir_val steps(builder *b, int slot, ir_val channel, ir_val record, int field) {
   const clb_tensor_product_problem *tp = b->f->tp;
   int layout = slot == X ? tp->layout_x : slot == Y ? tp->layout_y : tp->layout_z;
   return layout == CLB_IR_MUL ? channel : ir_mul(of(b), channel, look(b, record, field));
 }
 
-/* Where the channel at hand of a vector starts in its row, i32. */
+/* Offset of the current channel of a vector in its row, i32. */
 static ir_val place(builder *b, int slot, ir_val channel) {
   return ir_add(of(b), look(b, b->path, PATH_AT + third(slot)),
                 steps(b, slot, channel, b->path, PATH_STEP + third(slot)));
@@ -88,7 +88,7 @@ static ir_val weight(builder *b, int r, int order) {
                          clb_connection_mask(&b->at, channel)));
 }
 
-/* What some monomial of the result holds in a slot. */
+/* Whether some monomial of the result has this vector in the slot. */
 static bool used(const builder *b, int slot, int order) {
   for (int m = 0; m < b->f->form->n_monomials; m++)
     if (clb_form_alive(b->f, m, b->o, &b->class) && b->f->form->monomial[m][slot] == order)
@@ -96,13 +96,14 @@ static bool used(const builder *b, int slot, int order) {
   return false;
 }
 
-/* Of the vectors of x, y and z that the result leaves: their channel's place, and its mask. */
+/* For the vectors of x, y and z other than the result: the offset of their channel, and its
+   mask. */
 typedef struct {
   ir_val place[SLOTS], mask[SLOTS];
 } channels;
 
-/* What the monomials give for one non-zero c at `offset` in row r; weights are the same for all
-   non-zeros. */
+/* Adds the monomials' contribution of one non-zero c at `offset` in row r; weights are the same for
+   all non-zeros. */
 static ir_val plus_entry(builder *b, int r, ir_val c, const ir_val *at, const ir_val *mask,
                          const ir_val *weights, ir_val total) {
   ir_kernel *k = of(b);
@@ -126,8 +127,8 @@ static ir_val plus_entry(builder *b, int r, ir_val c, const ir_val *at, const ir
   return total;
 }
 
-/* Adds the sums over the path's non-zeros from `first` on: c, times the two or three vectors of x,
-   y and z that the result leaves. */
+/* Adds the sums over the path's non-zeros from `first` on: c times the two or three vectors of x, y
+   and z other than the result. */
 static void add_entries(builder *b, ir_val first, ir_val end, const channels *ch,
                         ir_val (*weights)[ORDERS], const ir_val *sum) {
   ir_kernel *k = of(b);
@@ -142,7 +143,7 @@ static void add_entries(builder *b, ir_val first, ir_val end, const channels *ch
   ir_end(k);
 }
 
-/* Adds what the path gives at the channels at hand; component: of the result, or IR_NONE (all
+/* Adds the path's contribution at the current channels; component: of the result, or IR_NONE (all
    non-zeros). */
 static void contribute(builder *b, ir_val component, const ir_val *sum) {
   ir_kernel *k = of(b);
@@ -166,7 +167,7 @@ static void contribute(builder *b, ir_val component, const ir_val *sum) {
               weights, sum);
 }
 
-/* Adds to `sum` what the path adds to a channel of the result. */
+/* Adds to `sum` the path's contribution to a channel of the result. */
 static void one_path(builder *b, ir_val component, ir_val channel, ir_val mask, bool across,
                      const ir_val *sum) {
   ir_kernel *k = of(b);
@@ -285,7 +286,7 @@ static void weights(builder *b) {
   }
 }
 
-/* Rows beyond the last are the last one again, and nothing of them is written. */
+/* Rows beyond the last repeat the last one and are not written. */
 static void find_rows(builder *b, ir_val first, int apart) {
   ir_kernel *k = of(b);
   for (int r = 0; r < b->f->s->product.rows_per_lane; r++) {

@@ -13,8 +13,8 @@ int clb_widest(const clb_irreps *irreps) {
   return width;
 }
 
-/* Sub-groups beyond the last row: kept out by an IF, or, in lockstep, there to do the last row
-   again and write nothing. */
+/* Sub-groups beyond the last row are excluded by an IF, or, in lockstep, repeat the last row and
+   write nothing. */
 static bool guarded(const clb_channels *c) {
   return c->rows_of_group > 1 && !c->f.s->product.lockstep;
 }
@@ -92,14 +92,14 @@ void clb_channels_close(clb_channels *c) {
 
 /* ---- through local memory ---- */
 
-/* Where the sub-group's part of the stage starts, whatever the term. */
+/* Start of the sub-group's part of the stage, for all terms. */
 static ir_val part(clb_channels *c) {
   return ir_mul(of(c), ir_subgroup(of(c)),
                 number(c, (int64_t)c->f.s->lanes * clb_widest(&c->f.tp->z)));
 }
 
-/* Component i of this lane's channel; element j of the block in memory's order, of which turn t has
-   lane t lanes + lane. */
+/* Component i of this lane's channel; element j of the block in memory order, with j = t lanes +
+   lane in iteration t. */
 static ir_val own(clb_channels *c, int width, int i) {
   ir_kernel *k = of(c);
   return ir_add(k, ir_add(k, part(c), ir_mul(k, ir_lane(k), number(c, width))), number(c, i));
@@ -168,7 +168,7 @@ void clb_channels_store(clb_channels *c, const clb_form_array *a, int term, cons
 void clb_channels_flush(clb_channels *c, const clb_form_array *a) {
   ir_kernel *k = of(c);
   int lanes = c->f.s->lanes, dim = a->irreps->dim, whole = dim / lanes * lanes;
-  ir_barrier(k, false); /* what is read here other lanes put there */
+  ir_barrier(k, false); /* reads what other lanes have stored */
   if (whole) {
     ir_val j = ir_add(k, ir_loop(k, number(c, 0), number(c, whole), number(c, lanes)), ir_lane(k));
     store_in_order(c, a, ir_add(k, a->base, ir_cast(k, IR_I64, j)), IR_NONE,

@@ -15,30 +15,29 @@ typedef struct {
   clb_form_builder f;
   int rows_of_group, units;
   ir_val row, row_in_group, unit; /* i64; i32; i32: which of the row's sub-groups this is */
-  int next_unit;                  /* the first one whose block has not been said yet */
-  bool opened;                    /* the block at hand stands in a LOOP or IF */
-  int mul;                        /* of the block at hand: channels of its terms, */
+  int next_unit;                  /* the first one to which no block has been assigned yet */
+  bool opened;                    /* the current block is inside a LOOP or IF */
+  int mul;                        /* in the current block: channels of its terms, */
   ir_val first, channel,
       mask;     /* its first (i32) and this lane's (i64); lanes that have one, or IR_NONE */
-  ir_val write; /* lanes that have one and a row; with `lockstep`, sub-groups beyond the last row do
-                   it again and write nothing */
+  ir_val write; /* lanes that have one and a row; with `lockstep`, sub-groups beyond the last row
+                   repeat it and write nothing */
   ir_val stage, whole; /* local arrays, or IR_NONE */
-  ir_type staged;      /* its element */
+  ir_type staged;      /* its element type */
 } clb_channels;
 
-/* Declares the parameters and finds the row; then the guard, where a group may have rows too many.
- */
+/* Declares the parameters and finds the row; then opens the guard, if a group may have more rows
+ than there are. */
 void clb_channels_begin(clb_channels *c, ir_kernel *k, const clb_problem *p, const clb_schedule *s);
 void clb_channels_guard(clb_channels *c);
 void clb_channels_end_guard(clb_channels *c);
 
-/* Opens what goes over mul channels, lanes at a time.  `alone`: by the first unit, others do
-   nothing. */
+/* Opens a loop over mul channels, one lane each. `alone`: only the first unit does them. */
 void clb_channels_open(clb_channels *c, int mul, bool alone);
 void clb_channels_close(clb_channels *c);
 
 void clb_channels_store(clb_channels *c, const clb_form_array *a, int term, const ir_val *v);
-/* Writes the row that was put together. */
+/* Writes the row assembled in local memory. */
 void clb_channels_flush(clb_channels *c, const clb_form_array *a);
 int clb_widest(const clb_irreps *irreps); /* components of the widest term */
 

@@ -1,5 +1,5 @@
-/* kernels/tensor_product/form.c - the tensor product as one 4-linear form, what each pass asks of
-   it, and its operands in memory. */
+/* kernels/tensor_product/form.c - the tensor product as one 4-linear form, the derivatives of each
+   pass, and its operands in memory. */
 #include "kernels/tensor_product/form.h"
 
 #include <string.h>
@@ -33,7 +33,8 @@ static const clb_form forms[] = {
                              {{X, 0}, {Y, 0}, {W, 0}, {Z, 0}, {X, 1}, {Y, 1}, {W, 1}}},
 };
 
-/* What a convolution keeps for each edge of results of nodes is summed up later. */
+/* Results for nodes that a convolution stores per edge are summed later, so they have arithmetic
+   precision. */
 static clb_dtype kept_as(const clb_form_builder *b, int slot, bool written) {
   bool shares = b->p->kind == CLB_CONVOLUTION ? slot == X && !b->p->convolution.atomics
                                               : b->tp->edges && (slot == X || slot == Z);
@@ -130,7 +131,7 @@ static ir_val index_of(clb_form_builder *b, const clb_form_array *a, int64_t at)
 
 static int piece(int n, int i) { return n - i < IR_MAX_WIDTH ? n - i : IR_MAX_WIDTH; }
 
-/* `at`, but `other` in the second turn. */
+/* `at` in the first iteration, `other` in the second. */
 static ir_val turned(clb_form_builder *b, const clb_form_array *a, int64_t at, int64_t other) {
   ir_val index = index_of(b, a, at);
   return at == other
@@ -138,7 +139,7 @@ static ir_val turned(clb_form_builder *b, const clb_form_array *a, int64_t at, i
              : ir_add(b->k, index, ir_mul(b->k, b->second, ir_int(b->k, IR_I64, other - at)));
 }
 
-/* Where the twin of a term starts, if the path at hand has a twin and the term is its own. */
+/* Offset of the term's partner, if the current path has a twin and the term is one of its own. */
 static int64_t other_at(const clb_form_builder *b, const clb_term *t) {
   if (!b->twin) return t->at;
   if (t == &b->tp->x.term[b->path->in1]) return b->tp->x.term[b->twin->in1].at;
@@ -151,7 +152,7 @@ ir_val clb_form_start(clb_form_builder *b, const clb_form_array *a, const clb_te
 
 ir_val clb_form_component(clb_form_builder *b, const clb_form_array *a, const clb_term *t, int m,
                           ir_val channel) {
-  int64_t skip = a->layout == CLB_MUL_IR ? m : m * clb_apart(t);
+  int64_t skip = a->layout == CLB_MUL_IR ? m : m * clb_component_stride(t);
   ir_val at = turned(b, a, t->at + skip, other_at(b, t) + skip);
   return ir_add(b->k, at,
                 a->layout == CLB_MUL_IR ? ir_mul(b->k, channel, ir_int(b->k, IR_I64, clb_width(t)))
@@ -250,7 +251,7 @@ int64_t clb_form_size(const clb_tensor_product_problem *tp) {
   return n;
 }
 
-/* c v, of which -c v is a mere sign. */
+/* c v, computed so that -c v differs only by a negation. */
 static ir_val scaled(clb_form_builder *b, double c, ir_val v) {
   if (v == IR_NONE) return v;
   ir_val size = c == 1 || c == -1 ? v : ir_mul(b->k, ir_real(b->k, b->t, c < 0 ? -c : c), v);
@@ -264,8 +265,8 @@ ir_val clb_plus_scaled(clb_form_builder *b, ir_val sum, double c, ir_val v) {
   return ir_fma(b->k, v, ir_real(b->k, b->t, c), sum);
 }
 
-/* sum + c v y, where y is the same in all lanes: c y is shared by all paths that need it, c v dies
-   with its path (never so in a convolution). */
+/* sum + c v y, where y is the same in all lanes: c y is shared by all paths that need it, whereas c
+   v is used by one path only (never in a convolution). */
 static ir_val term(clb_form_builder *b, double c, ir_val v, ir_val y, ir_val sum) {
   return b->s->product.recompute_products ? clb_plus(b->k, sum, scaled(b, c, v), y)
                                           : clb_plus(b->k, sum, v, scaled(b, c, y));

@@ -1,10 +1,10 @@
-/* kernels/tensor_product/form.h - the tensor product as one 4-linear form, what each pass asks of
-   it, and its operands in memory.
+/* kernels/tensor_product/form.h - the tensor product as one 4-linear form, the derivatives of each
+   pass, and its operands in memory.
 
    F(x, y, w, z) = sum over paths of c_p sum_ijk C_ijk w x_i y_j z_k, with the channels that the
    path's mode connects.  A pass is a sum of F with some vector in each of the four slots (a
    monomial), differentiated by some of the vectors:
-     forward          F(x,y,w,g)                             by g (which is then not read)
+     forward F(x,y,w,g) by g (which is not read)
      backward         F(x,y,w,g)                             by x y w
      double backward  F(a,y,w,g) + F(x,b,w,g) + F(x,y,c,g)   by x y w g; by c, too, where w and c
                                                              are functions of one number (BY_C)
@@ -34,14 +34,15 @@ typedef struct {
 typedef struct {
   int n_inputs, n_monomials, n_outputs;
   int monomial[MAX_MONOMIALS][SLOTS]; /* order of the vector in each slot */
-  clb_vector output[MAX_OUTPUTS];     /* differentiated by these */
+  clb_vector output[MAX_OUTPUTS];     /* the vectors by which it is differentiated */
 } clb_form;
 
-/* One operand or result; base: i64, where this row of it starts. */
+/* One operand or result; base: i64, start of the current row. */
 typedef struct {
   clb_row_array rows;
-  ir_val base, index, first; /* index: buffer of row numbers, or IR_NONE; first: i64, of them */
-  bool adds;                 /* results: to what is there */
+  ir_val base, index, first; /* index: buffer of row numbers, or IR_NONE; first: i64, offset in
+                                it */
+  bool adds;                 /* results: accumulated into the contents */
   const clb_irreps *irreps;  /* NULL: weights */
   int layout;
 } clb_form_array;
@@ -53,11 +54,11 @@ typedef struct {
   const clb_schedule *s;
   const clb_form *form;
   ir_type t; /* of arithmetic */
-  ir_val n;  /* i64: rows */
+  ir_val n;  /* i64: number of rows */
   clb_form_array in[SLOTS][ORDERS], out[MAX_OUTPUTS];
-  const clb_path *path,
-      *twin;     /* twin: NULL, or what stands for `path` in the second turn of a loop */
-  ir_val second; /* i64: 0 in the first, 1 in the second turn */
+  const clb_path *path, *twin; /* twin: NULL, or the path that replaces `path` in the second
+                                  iteration of a loop */
+  ir_val second;               /* i64: 0 in the first, 1 in the second iteration */
 } clb_form_builder;
 
 /* A non-zero of a path: C_ijk times the path's coefficient. */
@@ -68,17 +69,17 @@ typedef struct {
 
 /* Declares the parameters: n, the operands in the order of the calls, the row numbers. */
 void clb_form_begin(clb_form_builder *b, ir_kernel *k, const clb_problem *p, const clb_schedule *s);
-/* Finds where row `row` (i64) of each array starts; of those with row numbers, and of the others.
-   mask: lanes that have a row, or IR_NONE. */
+/* Finds the start of row `row` (i64) of each array; _rows: of arrays without row numbers,
+   _indexed_rows: of those with. mask: lanes that have a row, or IR_NONE. */
 void clb_form_rows(clb_form_builder *b, ir_val row);
 void clb_form_indexed_rows(clb_form_builder *b, ir_val row, ir_val mask);
 
-/* Array a at row `row` (i64). */
+/* Sets array a to row `row` (i64). */
 void clb_form_row(const clb_form_builder *b, clb_form_array *a, ir_val row);
 
 /* Whether output o is to be computed. */
 bool clb_form_wanted(const clb_form_builder *b, int o);
-/* Whether monomial m, differentiated by output o, has a share of path p. */
+/* Whether monomial m, differentiated by output o, has a contribution from path p. */
 bool clb_form_alive(const clb_form_builder *b, int m, int o, const clb_path *p);
 
 static inline int clb_width(const clb_term *t) { return 2 * t->l + 1; }
@@ -86,26 +87,26 @@ static inline int clb_width(const clb_term *t) { return 2 * t->l + 1; }
 static inline int clb_path_term(const clb_path *p, int slot) {
   return slot == X ? p->in1 : slot == Y ? p->in2 : p->out;
 }
-/* Of two masks; IR_NONE: all lanes. */
+/* The conjunction of two masks; IR_NONE: all lanes. */
 static inline ir_val clb_both(ir_kernel *k, ir_val a, ir_val b) {
   return a == IR_NONE ? b : b == IR_NONE ? a : ir_2(k, IR_AND, a, b);
 }
 
-/* i64: where term t of this row starts. */
+/* i64: start of term t in this row. */
 ir_val clb_form_start(clb_form_builder *b, const clb_form_array *a, const clb_term *t);
 /* i64: index of component m of channel `channel` (i64) of term t; in layout mul_ir the components
-   lie side by side. */
+   are adjacent. */
 ir_val clb_form_component(clb_form_builder *b, const clb_form_array *a, const clb_term *t, int m,
                           ir_val channel);
 /* Components (in arithmetic precision) of channel `channel` (i64) of term `term`. */
 void clb_form_load(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel,
                    ir_val mask, ir_val *v);
-/* IR_NONE stands for 0.  put: adds or overwrites as told, not as the array says. */
+/* IR_NONE stands for 0. put: adds or overwrites as `add` says, not as the array does. */
 void clb_form_put(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel,
                   ir_val mask, const ir_val *v, bool add);
 void clb_form_store(clb_form_builder *b, const clb_form_array *a, int term, ir_val channel,
                     ir_val mask, const ir_val *v);
-/* i64: where the weights of a path start.  load, store: number `channel` (i64) of them. */
+/* i64: start of the weights of a path. load, store: weight number `channel` (i64). */
 ir_val clb_form_weight(clb_form_builder *b, const clb_form_array *a, const clb_path *p);
 ir_val clb_form_load_weight(clb_form_builder *b, const clb_form_array *a, const clb_path *p,
                             ir_val channel, ir_val mask);
@@ -120,10 +121,10 @@ void clb_none(ir_val *v, int n);
 /* sum + c v */
 ir_val clb_plus_scaled(clb_form_builder *b, ir_val sum, double c, ir_val v);
 
-/* Returns how many; `symbol` has room for MAX_M^3 numbers, e too. */
+/* Returns the number of entries; `symbol` and e have space for MAX_M^3. */
 int clb_form_entries(const clb_tensor_product_problem *tp, const clb_path *p, double *symbol,
                      clb_entry *e);
-/* Non-zeros of a path, and of all; counted without memory, for schedules cannot fail. */
+/* Non-zeros of a path, and of all; counted without allocating, because schedules cannot fail. */
 int clb_form_path_size(const clb_tensor_product_problem *tp, const clb_path *p);
 int64_t clb_form_size(const clb_tensor_product_problem *tp);
 

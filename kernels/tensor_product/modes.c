@@ -63,7 +63,7 @@ static ir_val times_plus(ir_kernel *k, ir_val a, ir_val b, ir_val c) {
   return ir_add(k, ir_mul(k, a, b), c);
 }
 
-/* The number of the first pair of row u, of pairs u < v. */
+/* The index of the first pair in row u, among pairs u < v. */
 static ir_val first_of_row(const clb_connection *c, ir_val u) {
   ir_kernel *k = c->k;
   ir_val twice =
@@ -71,7 +71,7 @@ static ir_val first_of_row(const clb_connection *c, ir_val u) {
   return ir_2(k, IR_DIV, twice, number(k, 2));
 }
 
-/* The number of the pair at hand, row by row. */
+/* The index of the current pair, row by row. */
 static ir_val pair(const clb_connection *c) {
   ir_kernel *k = c->k;
   if (diagonal(c->mode)) return c->u;
@@ -111,7 +111,7 @@ static void narrow(clb_connection *c, ir_val mask) {
   c->pair_mask = clb_both(c->k, c->pair_mask, mask);
 }
 
-/* Lanes over the partner's channels, or one after the other. */
+/* Loops over the partner's channels, with lanes over them or one after the other. */
 static ir_val partner(clb_connection *c, const clb_schedule *s, ir_val n, bool across) {
   ir_kernel *k = c->k;
   int span = s->product.lanes_per_row;
@@ -201,6 +201,6 @@ ir_val clb_connection_weight(const clb_connection *c) {
 }
 
 ir_val clb_connection_mask(const clb_connection *c, ir_val index) {
-  if (c->k->error[0]) return IR_NONE; /* there may be no instructions */
+  if (c->k->error[0]) return IR_NONE; /* after an error there may be no instructions */
   return c->k->ins[index].shape == IR_UNIFORM ? c->row_mask : c->pair_mask;
 }

@@ -5,12 +5,12 @@
 
 #include "kernels/kernel.h"
 
-/* Extents of a path's channels; numbers of the program, constant or read from a table (i32). */
+/* Extents of a path's channels; IR values, constant or read from a table (i32). */
 typedef struct {
   ir_val mul_x, mul_y, mul_z;
 } clb_extents;
 
-/* The channels at hand (i32) of a path; u of x, v of y, w of z where the mode mixes. */
+/* The current channels (i32) of a path; u of x, v of y, w of z if the mode mixes. */
 typedef struct {
   ir_kernel *k;
   int mode;
@@ -25,13 +25,14 @@ typedef struct {
   bool opened;
 } clb_block;
 
-/* `span` lanes at a time over n channels: the lane's channel (i32) and whether there is one and a
-   row.  span 1: the same channel in all lanes. */
+/* `span` lanes at a time over n channels: gives the lane's channel (i32), and whether it has a
+   channel and a row. span 1: the same channel in all lanes. */
 clb_block clb_block_open(ir_kernel *k, const clb_schedule *s, int span, ir_val n, ir_val row_mask,
                          ir_val *channel, ir_val *mask);
 void clb_block_close(ir_kernel *k, clb_block block);
 
-ir_val clb_row_of_lane(ir_kernel *k, const clb_schedule *s); /* i32: which row of the sub-group's */
+ir_val clb_row_of_lane(ir_kernel *k, const clb_schedule *s); /* i32: index of the row among the
+                                                                sub-group's */
 ir_val clb_first_of_span(ir_kernel *k, const clb_schedule *s, ir_val row_mask);
 ir_val clb_sum_of_span(ir_kernel *k, const clb_schedule *s, ir_val v);
 
@@ -39,13 +40,13 @@ bool clb_mode_mixes(int mode);       /* z has an index of its own: uvw, u<vw, uu
 bool clb_mode_has_partner(int mode); /* u and v are not the same */
 int64_t clb_path_weights(const clb_tensor_product_problem *tp, const clb_path *p);
 
-/* Opens the loops that leave one term per lane of what the path adds to `channel` of a result;
-   slot: X, Y, W, Z of form.h. across: `channel` is the same in all lanes, which go over the
-   partner's. */
+/* Opens the loops in whose body each lane has one term of the path's contribution to `channel` of a
+   result; slot: X, Y, W, Z of form.h. across: `channel` is the same in all lanes, which cover the
+   partner's channels. */
 void clb_connection_open(clb_connection *c, ir_kernel *k, const clb_schedule *s, int mode,
                          clb_extents n, int slot, ir_val channel, ir_val mask, ir_val row_mask,
                          bool across);
-/* Turns to weight w of pair number q, which is the same in all lanes, of a path that mixes. */
+/* Selects weight w of pair number q, which is the same in all lanes, of a path that mixes. */
 void clb_connection_open_pair(clb_connection *c, ir_kernel *k, int mode, clb_extents n, ir_val q,
                               ir_val w, ir_val mask, ir_val row_mask);
 void clb_connection_close(clb_connection *c);
@@ -55,7 +56,7 @@ void clb_connection_close_w(clb_connection *c);
 
 ir_val clb_connection_z(const clb_connection *c);      /* the channel of z */
 ir_val clb_connection_weight(const clb_connection *c); /* the number of the weight in its path */
-/* The mask with which something at this index is read. */
+/* The mask for reading at this index. */
 ir_val clb_connection_mask(const clb_connection *c, ir_val index);
 
 #endif

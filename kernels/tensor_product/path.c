@@ -1,5 +1,5 @@
-/* kernels/tensor_product/path.c - one path of a channel-wise product: what each result gets from
-   it. */
+/* kernels/tensor_product/path.c - one path of a channel-wise product: its contribution to each
+   result. */
 #include "kernels/tensor_product/path.h"
 
 #include <stdlib.h>
@@ -29,7 +29,8 @@ static int at_y(const clb_path_builder *b) { return b->f->tp->y.term[b->path->in
 /* Components of a vector of x or z; the weight, IR_NONE for 1. */
 static const ir_val *value(clb_path_builder *b, int slot, int order) {
   ir_val *v = b->value[slot][order];
-  bool again = slot == X && b->x_term[order] == b->path->in1; /* of the path before */
+  bool again = slot == X && b->x_term[order] == b->path->in1; /* still loaded from the previous
+                                                                 path */
   if (b->loaded[slot][order] || again) return v;
   b->loaded[slot][order] = true;
   if (slot == X) b->x_term[order] = b->path->in1;
@@ -98,8 +99,8 @@ static const ir_val *beta(clb_path_builder *b, int y, int z) {
   return v;
 }
 
-/* Sum of w x over the monomials with these orders of y and z that output o asks for (-1: any, as it
-   is differentiated by it). */
+/* Sum of w x over the monomials with these orders of y and z that contribute to output o (-1: any
+   order of the slot by which it is differentiated). */
 static bool weighted(clb_path_builder *b, int o, int y, int z, ir_val *u) {
   bool some = false;
   clb_none(u, MAX_M);

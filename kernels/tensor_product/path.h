@@ -1,10 +1,10 @@
 /* kernels/tensor_product/path.h - one path of a channel-wise product (mode uvu, one channel of y):
-   what each result gets from it.
+   its contribution to each result.
 
    y is uniform.  beta_i = sum_jk C y_j z_k serves the gradients of x (w beta) and of w (x . beta),
-   u = w x those of z (sum_ij C u_i y_j) and of y (sum_ik C u_i z_k).  With `pairs` the sums a_ij =
-   sum_k C z_k are made first: beta_i = sum_j y_j a_ij, and the gradient of y is sum_i u_i a_ij, so
-   that a non-zero that is alone in its pair (i, j) costs nothing of its own. */
+   u = w x those of z (sum_ij C u_i y_j) and of y (sum_ik C u_i z_k). With `pairs` the sums a_ij =
+   sum_k C z_k are computed first: beta_i = sum_j y_j a_ij, and the gradient of y is sum_i u_i a_ij,
+   so that a non-zero that is alone in its pair (i, j) costs nothing extra. */
 #ifndef CLB_KERNELS_TENSOR_PRODUCT_PATH_H
 #define CLB_KERNELS_TENSOR_PRODUCT_PATH_H
 
@@ -17,12 +17,12 @@ typedef struct {
      into v[0]. */
   void (*load)(void *owner, int slot, int order, ir_val *v);
   void *owner;
-  /* c times element j of y or its like; NULL: multiplied here.  The owner sets it after
+  /* c times element j of y or a vector of its shape; NULL: multiplied here. The owner sets it after
      clb_path_begin. */
   ir_val (*times)(void *owner, int order, int j, double c);
   bool pairs;
-  ir_val y[ORDERS][CLB_MAX_CHANNEL_WISE_Y]; /* elements of y and its like, uniform */
-  /* of the path at hand */
+  ir_val y[ORDERS][CLB_MAX_CHANNEL_WISE_Y]; /* elements of y and of vectors of its shape, uniform */
+  /* of the current path */
   const clb_path *path;
   clb_entry *entry;
   double *symbol;
@@ -39,20 +39,20 @@ bool clb_path_begin(clb_path_builder *b, clb_form_builder *f,
                     void (*load)(void *owner, int slot, int order, ir_val *v), void *owner);
 void clb_path_free(clb_path_builder *b);
 
-/* Nothing of x is at hand. */
+/* Forgets the loaded components of x. */
 void clb_path_forget(clb_path_builder *b);
-/* Turns to path p, its coefficients divided by those of components of z (NULL: 1), and loads what
-   it reads, so that it is under way together. */
+/* Selects path p, with its coefficients divided by those of components of z (NULL: 1), and issues
+   all its loads together. */
 void clb_path_open(clb_path_builder *b, const clb_path *p, const double *scale);
 
-/* Makes the sums a_ij of z of a path, so that a loop that is opened next finds them. */
+/* Computes the sums a_ij of z of a path before a loop that uses them is opened. */
 void clb_path_pairs(clb_path_builder *b, const clb_path *p, const double *scale);
 
-/* The path's weight (order 0), loaded if it was not; IR_NONE: 1. */
+/* The path's weight (order 0), loaded on first use; IR_NONE: 1. */
 ir_val clb_path_weight(clb_path_builder *b);
 
-/* What output o gets from the path: added to `sum` (IR_NONE: nothing yet), or, of a weight, by
-   itself (IR_NONE: nothing).  x and w share beta, y and z share w x: so best in the order X, W, Z,
+/* The path's contribution to output o: added to `sum` (IR_NONE: still empty), or, for a weight,
+   returned (IR_NONE: none). x and w share beta, y and z share w x, so the best order is X, W, Z,
    Y. */
 void clb_path_x(clb_path_builder *b, int o, ir_val *sum);
 ir_val clb_path_w(clb_path_builder *b, int o);

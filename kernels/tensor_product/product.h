@@ -8,9 +8,7 @@
 /* What the schedule's `variant` says. */
 enum { CLB_VARIANT_CHANNEL_WISE, CLB_VARIANT_UNROLLED, CLB_VARIANT_TABLE };
 
-enum {
-  CLB_MAX_CHANNEL_WISE_Y = 1024
-}; /* elements of y that lie in registers, if ever so many are used */
+enum { CLB_MAX_CHANNEL_WISE_Y = 1024 }; /* maximum elements of y, which are kept in registers */
 
 /* Whether every path is of mode uvu with one channel of y, whose elements are few enough. */
 bool clb_is_channel_wise(const clb_tensor_product_problem *tp);
@@ -26,9 +24,9 @@ void clb_lower_general(const clb_problem *p, const clb_schedule *s, ir_kernel *k
 /* ---- CLB_VARIANT_TABLE: the paths as tables in memory, read by code whose size does not depend on
    them ---- */
 
-/* Of a path: channels, where its terms start in their rows, elements from channel to channel, its
-   weights, components of z, and where in `number` the first entries of its components of x, y, z
-   stand (the end of the last one follows). */
+/* Fields of a path: channels, offsets of its terms in their rows, strides between channels, its
+   weights, components of z, and positions in `number` of the first entries of its components of x,
+   y, z (followed by the end of the last one). */
 enum {
   PATH_MUL,
   PATH_AT = PATH_MUL + 3,
@@ -39,18 +37,17 @@ enum {
   PATH_FIRST,
   PATH_FIELDS = PATH_FIRST + 3
 };
-/* Of a term: channels, start in the row, components, elements from component to component and
-   channel to channel; then, for each class of paths, first and end of the list of those that meet
-   the term. */
+/* Fields of a term: channels, offset in the row, components, strides between components and between
+   channels; then, for each class of paths, first and end of the list of those that use the term. */
 enum { TERM_MUL, TERM_AT, TERM_WIDTH, TERM_COMPONENT, TERM_STEP, TERM_CLASSES };
-/* Of a non-zero: what its components of x, y, z add to the index. */
+/* Fields of a non-zero: what its components of x, y, z add to the index. */
 enum { ENTRY_FIELDS = 3 };
-/* Paths that the body treats alike: 2 mode + has_weight. */
+/* Paths that the code treats alike: 2 mode + has_weight. */
 enum { CLASSES = 16 };
 
 typedef struct {
   int n_classes, class_of[CLASSES]; /* those that occur */
-  int64_t terms[SLOTS];   /* where the terms of x, y, z start in `number`; paths start at 0 */
+  int64_t terms[SLOTS];   /* positions of the terms of x, y, z in `number`; paths start at 0 */
   int64_t lists[CLASSES]; /* of the paths of each class */
   int64_t ends[CLASSES];
   int64_t entries; /* of the fields of the non-zeros */

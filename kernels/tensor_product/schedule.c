@@ -1,14 +1,15 @@
-/* kernels/tensor_product/schedule.c - the Clebsch-Gordan tensor product: which of its variants a
-   problem gets, and with what schedule. */
+/* kernels/tensor_product/schedule.c - the Clebsch-Gordan tensor product: choice of the variant and
+   the schedule for a problem. */
 #include <stdio.h>
 
 #include "src/problem/irreps.h"
 #include "kernels/tensor_product/channels.h"
 #include "kernels/tensor_product/product.h"
 
-/* The code-size budget: a product is driven by tables where its paths have more non-zeros together,
-   or where the pass would spell out more products of them.  GPUs gain more than that (measured on
-   an H200, l <= 4: 2 to 16 times, compiled in 2 to 15 s), but for forward in f64. */
+/* The code-size budget: a product is driven by tables if its paths have more non-zeros in total, or
+   if unrolling the pass takes more multiplications. On GPUs the limits are higher, except for
+   forward in f64, because unrolling gains more (measured on an H200, l <= 4: 2 to 16 times,
+   compiled in 2 to 15 s). */
 typedef struct {
   int nonzeros, channel_wise, general;
 } budget;
@@ -29,7 +30,7 @@ bool clb_is_channel_wise(const clb_tensor_product_problem *tp) {
   return tp->y.dim <= CLB_MAX_CHANNEL_WISE_Y;
 }
 
-/* Of x, y and z, where a path reaches them. */
+/* The largest multiplicity of terms of x, y and z that a path uses. */
 static int most_channels(const clb_tensor_product_problem *tp) {
   int most = 1;
   for (int q = 0; q < tp->n_paths; q++) {
@@ -41,7 +42,7 @@ static int most_channels(const clb_tensor_product_problem *tp) {
   return most;
 }
 
-/* Blocks of channels where every path has the same multiplicity; else 0. */
+/* Number of blocks of channels if every path has the same multiplicity; else 0. */
 static int count_blocks(const clb_tensor_product_problem *tp, int lanes) {
   int mul = tp->n_paths ? tp->x.term[tp->path[0].in1].mul : 0;
   for (int q = 1; q < tp->n_paths; q++)
@@ -49,7 +50,7 @@ static int count_blocks(const clb_tensor_product_problem *tp, int lanes) {
   return (mul + lanes - 1) / lanes;
 }
 
-/* Local memory of a group whose results of z go through it. */
+/* Local memory of a group if results of z go through it. */
 static int64_t stage_bytes(const clb_problem *p, const clb_schedule *s) {
   return (int64_t)s->subgroups * s->lanes * clb_widest(&p->tensor_product.z) *
          (p->storage == CLB_F64 ? 8 : 4);
@@ -60,10 +61,10 @@ static int widest(const clb_tensor_product_problem *tp) {
   return x > y ? (x > z ? x : z) : y > z ? y : z;
 }
 
-/* Measured on an H200 (bench/results).  A loop over blocks tempts compilers to keep every product c
-   y in a register across it, so where all blocks are alike they go to sub-groups of their own;
-   sub-groups with unlike work would wait for each other.  Sub-groups that write neighbouring memory
-   do best at the same time. */
+/* Measured on an H200 (bench/results). In a loop over blocks compilers keep every product c y in a
+   register across iterations, so if all blocks are alike each gets its own sub-group; sub-groups
+   with unequal work would wait for each other. Sub-groups that write adjacent memory are fastest
+   when they run together. */
 static void schedule_channel_wise(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   clb_product_settings *t = &s->product;
@@ -71,9 +72,10 @@ static void schedule_channel_wise(const clb_problem *p, const clb_limits *limits
        large = p->arithmetic == CLB_F64 && second && widest(tp) >= 11;
   t->component_pairs =
       p->pass >= CLB_BACKWARD && !large &&
-      (s->lanes <= 32 ||
-       count_blocks(tp, s->lanes)); /* else they spill, as where 64 lanes loop over unlike blocks */
-  if (limits->simd) {               /* whole lines of memory, where no term begins on one */
+      (s->lanes <= 32 || count_blocks(tp, s->lanes)); /* otherwise they spill, as when 64 lanes loop
+                                                         over unequal blocks */
+  if (limits->simd) { /* whole cache lines, although terms do not start on line
+                         boundaries */
     t->shuffle_sums = limits->subgroups;
     bool odd = false;
     for (int q = 0; q < tp->n_paths; q++) odd |= tp->z.term[tp->path[q].out].mul % s->lanes != 0;
@@ -85,7 +87,7 @@ static void schedule_channel_wise(const clb_problem *p, const clb_limits *limits
   int units = count_blocks(tp, s->lanes), most = limits->max_subgroups,
       rows = units ? 128 / (s->lanes * units) : 32 / s->lanes;
   bool loops = tp->n_paths == 1 && clb_form_size(tp) > 150 && p->pass >= CLB_BACKWARD &&
-               !large; /* products c y kept are worth it there */
+               !large; /* keeping products c y pays off there */
   bool alike = units >= 1 && units <= 8 && units <= most && !loops;
   if (alike) t->subgroups_per_row = units;
   if (forward && units >= 2) rows = units == 3 ? 2 : 1;
@@ -93,7 +95,7 @@ static void schedule_channel_wise(const clb_problem *p, const clb_limits *limits
   t->shuffle_sums = limits->subgroups && !(t->parity_pairs && p->pass == CLB_DOUBLE_BACKWARD &&
                                            p->arithmetic == CLB_F32);
   if (rows < 1 || !t->shuffle_sums || loops)
-    rows = 1; /* lanes that meet at a barrier of the whole group all have a row */
+    rows = 1; /* all lanes that take part in a barrier of the group have a row */
   s->subgroups = rows * (alike ? units : 1);
   if (s->subgroups > most) s->subgroups = alike ? units : most;
   t->through_local = results && tp->layout_z == CLB_MUL_IR && (alike || limits->subgroups) &&
@@ -103,8 +105,8 @@ static void schedule_channel_wise(const clb_problem *p, const clb_limits *limits
                           (p->pass != CLB_FORWARD && s->lanes > 32);
 }
 
-/* Forward with unlike multiplicities or few channels, each result by itself keeps more lanes busy.
- */
+/* In forward passes with unequal multiplicities or few channels, processing each result separately
+ keeps more lanes busy. */
 static bool by_results(const clb_problem *p, const clb_limits *limits, int lanes) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   bool plain = p->pass == CLB_FORWARD && tp->layout_z == CLB_IR_MUL && tp->layout_x == CLB_IR_MUL;
@@ -112,7 +114,7 @@ static bool by_results(const clb_problem *p, const clb_limits *limits, int lanes
          count_blocks(tp, lanes) < 2;
 }
 
-/* Products c v v of non-zeros that a pass spells out, for each non-zero. */
+/* Unrolled products c v v per non-zero in a pass. */
 static int repeats(int variant, int pass) {
   return (const int[2][4]){{1, 2, 5, 13}, {1, 3, 8, 24}}[variant == CLB_VARIANT_UNROLLED][pass];
 }
@@ -121,7 +123,7 @@ static int units_of_row(const clb_schedule *s) {
   return s->product.subgroups_per_row ? s->product.subgroups_per_row : 1;
 }
 
-/* What goes with the variant. */
+/* Settings that follow from the variant. */
 static void settle(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   clb_product_settings *t = &s->product;
   if (t->variant == CLB_VARIANT_TABLE) t->rows_per_lane = p->pass == CLB_FORWARD ? 4 : 2;
@@ -137,7 +139,7 @@ static int64_t spelt(const clb_problem *p, const clb_schedule *s) {
          (s->product.parity_pairs ? 2 : 1);
 }
 
-/* Whether the code-size budget lets the pass have that variant. */
+/* Whether the code-size budget allows that variant for the pass. */
 static bool affords(const clb_problem *p, const clb_limits *limits, const clb_schedule *s) {
   budget most = budget_of(p, limits);
   return s->product.variant == CLB_VARIANT_TABLE ||
@@ -157,7 +159,7 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
                    ? CLB_VARIANT_CHANNEL_WISE
                    : CLB_VARIANT_UNROLLED;
   bool tight =
-      s->lanes > 32 || (p->arithmetic == CLB_F64 && !limits->simd); /* registers spill sooner */
+      s->lanes > 32 || (p->arithmetic == CLB_F64 && !limits->simd); /* registers spill earlier */
   t->parity_pairs = t->variant == CLB_VARIANT_CHANNEL_WISE && spelt(p, s) > (tight ? 2000 : 2500) &&
                     clb_has_parity_pairs(tp);
   if (!affords(p, limits, s)) t->variant = CLB_VARIANT_TABLE;
@@ -165,7 +167,7 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   settle(p, limits, s);
 }
 
-/* ---- what else may be fast ---- */
+/* ---- candidates ---- */
 
 static void add_variant(const clb_problem *p, const clb_limits *limits, const clb_schedule *first,
                         int variant, clb_schedule *list, int *n) {
@@ -178,7 +180,8 @@ static void add_variant(const clb_problem *p, const clb_limits *limits, const cl
   if (affords(p, limits, &s)) clb_candidate_add(list, n, &s);
 }
 
-/* So many rows to a group; not where results then do not fit in local memory. */
+/* Adds a candidate with this number of rows per group, unless results then do not fit in local
+   memory. */
 static void add_rows(const clb_problem *p, const clb_limits *limits, const clb_schedule *first,
                      int rows, clb_schedule *list, int *n) {
   clb_schedule s = *first;
@@ -201,13 +204,13 @@ static void add_channel_wise(const clb_problem *p, const clb_limits *limits,
   s.product.parity_pairs = !t->parity_pairs;
   if (affords(p, limits, &s) && clb_has_parity_pairs(&p->tensor_product))
     clb_candidate_add(list, n, &s);
-  s = *first; /* sums through local memory, a row to a group: all its lanes meet there */
+  s = *first; /* sums through local memory, with one row per group, all of whose lanes take part */
   s.product.shuffle_sums = 0;
   s.subgroups = units_of_row(first);
   if (p->pass >= CLB_BACKWARD && t->shuffle_sums && limits->subgroups && !limits->simd)
     clb_candidate_add(list, n, &s);
   if (t->subgroups_per_row <= 1 || !limits->subgroups) return;
-  s = *first; /* one sub-group loops over the blocks */
+  s = *first; /* a single sub-group loops over the blocks */
   s.product.subgroups_per_row = s.product.lockstep = 0;
   add_rows(p, limits, &s, first->subgroups / t->subgroups_per_row, list, n);
   add_rows(p, limits, &s, 128 / s.lanes, list, n);

@@ -14,7 +14,7 @@ typedef struct {
   bool failed;
 } maker;
 
-/* Room for n more numbers; returns where. */
+/* Reserves n more numbers; returns their position. */
 static int64_t numbers(maker *m, int64_t n) {
   clb_product_table *t = m->t;
   int64_t at = t->n_numbers, most = at + n;
@@ -53,7 +53,7 @@ static int step(const maker *m, int slot, const clb_term *t) {
   return layout(m, slot) == CLB_MUL_IR ? clb_width(t) : 1;
 }
 static int component(const maker *m, int slot, const clb_term *t) {
-  return layout(m, slot) == CLB_MUL_IR ? 1 : (int)clb_apart(t);
+  return layout(m, slot) == CLB_MUL_IR ? 1 : (int)clb_component_stride(t);
 }
 
 static void paths(maker *m) {
@@ -122,7 +122,7 @@ static void add_entry(maker *m, const clb_path *p, const clb_entry *e) {
   real(m, e->c);
 }
 
-/* Of path q, once for each slot, sorted by its component. */
+/* The entries of path q, once for each slot, sorted by its component. */
 static void entries(maker *m, int q, const clb_entry *e, int n) {
   static const int slots[] = {X, Y, Z};
   const clb_path *p = &m->tp->path[q];

@@ -150,15 +150,15 @@ static void fold(grid *g, int64_t n) {
 /* Bins of an open direction from low to high, a periodic one from 0 to 1. */
 static clb_status lay(clb_neighbours *l, const double low[3], const double high[3], double radius,
                       grid *g) {
-  double images = 1, most = 0, height[3], width = radius / 2 * (1 + 2 * slack);
+  double images = 1, max = 0, height[3], width = radius / 2 * (1 + 2 * slack);
   for (int d = 0; d < 3; d++) {
     height[d] = 1 / sqrt(dot(g->reciprocal[d], g->reciprocal[d]));
     if (!l->periodic[d]) continue;
     images *= 2 * radius / height[d] + 1;
-    most = fmax(most, radius / height[d]);
+    max = fmax(max, radius / height[d]);
   }
   if (!(images < max_images && images * (double)l->n < max_steps + 8 * (double)l->n &&
-        most < 0x1p28))
+        max < 0x1p28))
     return fail(l, CLB_ERROR_ARGUMENT,
                 "cutoff + skin, %g Angstrom, reaches too many images of a cell only %g x %g x %g "
                 "Angstrom high",
@@ -294,13 +294,13 @@ static void edges_into(const clb_neighbours *l, const grid *g, const place *rece
   const place *places = l->array[PLACES];
   const int32_t *start = l->array[SLOT_START];
   int32_t slot[3], image[3];
-  const int64_t most = to->n + MAX_NEIGHBOURS;
+  const int64_t max = to->n + MAX_NEIGHBOURS;
   for (int32_t x = bin[0] - g->reach[0]; x <= bin[0] + g->reach[0]; x++) {
     slot[0] = slot_of(g, 0, x, &image[0]);
     for (int32_t y = bin[1] - g->reach[1]; y <= bin[1] + g->reach[1]; y++) {
       slot[1] = slot_of(g, 1, y, &image[1]);
       for (int32_t z = bin[2] - g->reach[2], end = bin[2] + g->reach[2] + 1, run;
-           z < end && to->n <= most; z += run) {
+           z < end && to->n <= max; z += run) {
         slot[2] = slot_of(g, 2, z, &image[2]);
         run = g->slots[2] - slot[2] < end - z ? g->slots[2] - slot[2]
                                               : end - z; /* adjacent slots in one image */

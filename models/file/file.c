@@ -9,7 +9,7 @@
 
 typedef clb_model_reader reader;
 enum { KEY_BYTES = CLB_MODEL_KEY };
-static const double least_r_max = 0.01, largest_r_max = 1000, largest_frequency = 1e6;
+static const double min_r_max = 0.01, largest_r_max = 1000, largest_frequency = 1e6;
 
 void clb_model_refuse(reader *r, const char *format, ...) {
   va_list args;
@@ -134,8 +134,8 @@ static void read_header(reader *r) {
   f->species_self = choice_of(r, "self_connection", "linear", "species");
   f->rms = choice_of(r, "norm", "none", "rms");
   f->norm_epsilon = f->rms ? number_of(r, "norm_epsilon") : 0;
-  if (!(f->r_max >= least_r_max && f->r_max <= largest_r_max))
-    clb_model_refuse(r, "'r_max' is %g; it must be from %g to %g Angstrom", f->r_max, least_r_max,
+  if (!(f->r_max >= min_r_max && f->r_max <= largest_r_max))
+    clb_model_refuse(r, "'r_max' is %g; it must be from %g to %g Angstrom", f->r_max, min_r_max,
                      largest_r_max);
   if (!r->status && !(f->neighbours > 0))
     clb_model_refuse(r, "'avg_num_neighbors' is %g; it must be positive", f->neighbours);

@@ -7,7 +7,7 @@
 
 /* b_k(r) and b_k'(r), 0 from r_max on. */
 static void basis_of(const clb_model_file *f, double r, double *b, double *db) {
-  const double u = r / f->r_max, p = f->cutoff_p, least = 1e-6 * f->r_max;
+  const double u = r / f->r_max, p = f->cutoff_p, min = 1e-6 * f->r_max;
   const double c0 = (p + 1) * (p + 2) / 2, c1 = p * (p + 2), c2 = p * (p + 1) / 2;
   const double cut = u < 1 ? 1 - c0 * pow(u, p) + c1 * pow(u, p + 1) - c2 * pow(u, p + 2) : 0;
   const double slope =
@@ -16,8 +16,8 @@ static void basis_of(const clb_model_file *f, double r, double *b, double *db) {
             : 0;
   for (int k = 0; k < f->n_basis; k++) {
     const double w = f->weights[f->frequencies + k] / f->r_max, s = 2 / f->r_max;
-    const double wave = r < least ? s * w : s * sin(w * r) / r,
-                 turn = r < least ? 0 : s * (w * cos(w * r) - sin(w * r) / r) / r;
+    const double wave = r < min ? s * w : s * sin(w * r) / r,
+                 turn = r < min ? 0 : s * (w * cos(w * r) - sin(w * r) / r) / r;
     b[k] = wave * cut;
     db[k] = turn * cut + wave * slope;
   }

@@ -84,6 +84,6 @@ clb_status clb_context_disable(clb_context *ctx, unsigned optimisations) {
                     "clb_context_disable: optimisations is %#x; it must be a sum of "
                     "CLB_WIDE_ACCESSES and its like",
                     optimisations);
-  ctx->without = optimisations;
+  ctx->disabled = optimisations;
   return CLB_OK;
 }

@@ -96,7 +96,7 @@ clb_status clb_tensor_product_mask(clb_context *ctx, const clb_tensor_product_de
     const clb_term *t = &p->z.term[desc->instructions[i].out];
     if (desc->instructions[i].path_weight > 0 && clb_tensor_product_has_path(desc, p, i))
       for (int m = 0; m < 2 * t->l + 1; m++)
-        memset(mask + t->at + m * clb_apart(t), 1, (size_t)t->mul);
+        memset(mask + t->at + m * clb_component_stride(t), 1, (size_t)t->mul);
   }
   free(p);
   return s;

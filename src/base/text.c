@@ -47,7 +47,7 @@ void clb_text_add(clb_text *t, const char *format, ...) {
 /* Bytes of the UTF-8 character at s, with n bytes left; 0: there is none, or it is a control
    character. */
 static size_t plain_bytes(const unsigned char *s, size_t n) {
-  static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+  static const uint32_t min[] = {0, 0, 0x80, 0x800, 0x10000};
   const size_t bytes = *s < 0x80   ? 1
                        : *s < 0xc0 ? 0
                        : *s < 0xe0 ? 2
@@ -64,7 +64,7 @@ static size_t plain_bytes(const unsigned char *s, size_t n) {
   const bool turns =
       (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069); /* characters that change the
                                                                        writing direction */
-  return c >= 0xa0 && c >= least[bytes] && c <= 0x10ffff && !(c >= 0xd800 && c < 0xe000) && !turns
+  return c >= 0xa0 && c >= min[bytes] && c <= 0x10ffff && !(c >= 0xd800 && c < 0xe000) && !turns
              ? bytes
              : 0;
 }

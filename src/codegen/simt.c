@@ -367,8 +367,8 @@ static void put_control(printer *p, const ir_ins *i) {
 /* Whether the IR's sub-group fits into one of the vendor's, so that the vendor's shuffles and
    sub-group barriers can be used. */
 static bool narrow(const printer *p) {
-  int lanes = p->k->lanes, most = p->dialect->language == CLB_LANGUAGE_CUDA ? 32 : 64;
-  return p->dialect->language == CLB_LANGUAGE_OPENCL || (lanes <= most && !(lanes & (lanes - 1)));
+  int lanes = p->k->lanes, max = p->dialect->language == CLB_LANGUAGE_CUDA ? 32 : 64;
+  return p->dialect->language == CLB_LANGUAGE_OPENCL || (lanes <= max && !(lanes & (lanes - 1)));
 }
 
 static void put_instruction(printer *p, ir_val v, const ir_ins *i) {
@@ -452,8 +452,8 @@ static void put_locals(printer *p) {
 
 static void put_body(printer *p) {
   const ir_kernel *k = p->k;
-  ADD("KERNEL(%d, %d, %d) %s(", k->lanes * k->subgroups, k->lanes, k->resident ? k->resident : 1,
-      k->name);
+  ADD("KERNEL(%d, %d, %d) %s(", k->lanes * k->subgroups, k->lanes,
+      k->min_blocks_per_sm ? k->min_blocks_per_sm : 1, k->name);
   put_parameters(p);
   ADD(") {\n");
   p->depth = 1;

@@ -6,7 +6,7 @@
 
 #include "src/ir/ir.h"
 
-enum { MAY_BE_KNOWN = 1, ASKED = 2, MOST_STEPS = 1 << 14 };
+enum { MAY_BE_KNOWN = 1, ASKED = 2, MAX_STEPS = 1 << 14 };
 
 typedef struct {
   int64_t n;
@@ -305,7 +305,7 @@ ir_counts ir_count(const ir_kernel *k) {
   if (!c.values) goto done;
   row = (ir_counts){0};
   for (int32_t last = c.alike ? 1 : k->subgroups; c.subgroup < last; c.subgroup++) {
-    c.steps = MOST_STEPS;
+    c.steps = MAX_STEPS;
     ir_counts own = walk(&c, 0);
     add(&row, &own, c.alike ? k->subgroups : 1);
   }

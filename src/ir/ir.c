@@ -287,7 +287,7 @@ ir_val ir_2(ir_kernel *k, ir_op op, ir_val a, ir_val b) {
   ir_type t = type_of(k, a);
   bool compare = op == IR_LT || op == IR_LE || op == IR_EQ, logic = op == IR_AND || op == IR_OR;
   if (ops[op].operands != 2 || !ops[op].pure)
-    return mistake(k, "%s takes not two values", ir_op_name(op));
+    return mistake(k, "%s does not take two values", ir_op_name(op));
   if (t != type_of(k, b))
     return mistake(k, "%s: operands %d %s and %d %s differ in type", ir_op_name(op), a,
                    ir_type_name(t), b, ir_type_name(type_of(k, b)));
@@ -316,7 +316,7 @@ ir_val ir_2(ir_kernel *k, ir_op op, ir_val a, ir_val b) {
 ir_val ir_1(ir_kernel *k, ir_op op, ir_val a) {
   if (!valid(k, op, a)) return 0;
   if (ops[op].operands != 1 || !ops[op].pure || op == IR_CAST || op == IR_ELEMENT)
-    return mistake(k, "%s takes not one value", ir_op_name(op));
+    return mistake(k, "%s does not take one value", ir_op_name(op));
   if (op == IR_NOT ? type_of(k, a) != IR_BOOL : !ir_is_float(type_of(k, a)))
     return mistake(k, "%s does not take %s", ir_op_name(op), ir_type_name(type_of(k, a)));
   if (op == IR_NOT && k->ins[a].op == IR_INT) return ir_int(k, IR_BOOL, !k->ins[a].imm);
@@ -446,7 +446,7 @@ static ir_val plain_mask(const ir_kernel *k, ir_val mask) {
 }
 
 static bool one_by_one(const ir_kernel *k, ir_val array, int width) {
-  return k->narrow && width > 1 && !k->error[0] && k->ins[array].op == IR_BUFFER &&
+  return k->scalar_access && width > 1 && !k->error[0] && k->ins[array].op == IR_BUFFER &&
          !ir_is_int((ir_type)k->ins[array].element);
 }
 

@@ -131,16 +131,16 @@ typedef struct {
   int32_t lanes, subgroups; /* of a group */
   int32_t rows;             /* rows that one group handles: launch ceil(n / rows) groups */
   int32_t large_registers;  /* 1: ask for the device's large register mode (Intel: 256 registers) */
-  int32_t resident; /* groups that should be resident on a multiprocessor (CUDA: limits registers);
-                       0: the compiler's choice */
+  int32_t min_blocks_per_sm; /* groups that should be resident on a multiprocessor (CUDA: limits
+                       registers); 0: the compiler's choice */
   int32_t n, pool_n;
   ir_ins *ins;
   ir_val *pool; /* operands of wide stores */
   /* while building */
   int32_t cap, pool_cap, scope, hash_cap;
-  int32_t *hash;   /* open addressing: instruction + 1, or 0 */
-  bool narrow;     /* wide accesses to floats in buffers are split into scalar ones */
-  char error[200]; /* the first mistake; empty while all is well */
+  int32_t *hash;      /* open addressing: instruction + 1, or 0 */
+  bool scalar_access; /* wide accesses to floats in buffers are split into scalar ones */
+  char error[200];    /* the first mistake; empty while all is well */
 } ir_kernel;
 
 /* ---- building; after the first mistake everything returns 0 and k->error describes it ---- */

@@ -166,7 +166,7 @@ bool clb_lower_shuffles(const ir_kernel *k, ir_kernel *out) {
   lowering l = {.from = k, .to = out, .map = calloc((size_t)k->n + 1, sizeof *l.map)};
   ir_begin(out, k->name, k->lanes, k->subgroups, k->rows);
   out->large_registers = k->large_registers;
-  out->resident = k->resident;
+  out->min_blocks_per_sm = k->min_blocks_per_sm;
   if (!l.map) snprintf(out->error, sizeof out->error, "no memory");
   else if (meet(&l) && k->subgroups != 1)
     snprintf(out->error, sizeof out->error,

@@ -1,8 +1,8 @@
 /* src/ir/serialize.c - a kernel as bytes, little-endian, and back.
 
-   "CLBIR001" | name, 64 | lanes, subgroups, rows, large_registers, resident, n, pool_n: i32
-   | n times: op, type, shape, element: u8; arg[5], stride, scope, width: i32; imm: i64; real: f64 |
-   pool_n times: i32 */
+   "CLBIR001" | name, 64 | lanes, subgroups, rows, large_registers, min_blocks_per_sm, n, pool_n:
+   i32 | n times: op, type, shape, element: u8; arg[5], stride, scope, width: i32; imm: i64; real:
+   f64 | pool_n times: i32 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,8 +67,8 @@ size_t ir_write(const ir_kernel *k, void *bytes, size_t size) {
     end |= !k->name[j];
     *p++ = end ? 0 : (uint8_t)k->name[j];
   }
-  const int32_t head[] = {k->lanes,    k->subgroups, k->rows,  k->large_registers,
-                          k->resident, k->n,         k->pool_n};
+  const int32_t head[] = {k->lanes, k->subgroups, k->rows, k->large_registers, k->min_blocks_per_sm,
+                          k->n,     k->pool_n};
   for (size_t j = 0; j < sizeof head / sizeof *head; j++) put(&p, (uint32_t)head[j], 4);
   for (int32_t v = 0; v < k->n; v++) put_instruction(&p, &k->ins[v]);
   for (int32_t j = 0; j < k->pool_n; j++) put(&p, (uint32_t)k->pool[j], 4);
@@ -81,8 +81,8 @@ static bool take_kernel(ir_kernel *k, const uint8_t *p, size_t size, char why[20
   p += sizeof magic;
   memcpy(k->name, p, sizeof k->name);
   p += sizeof k->name;
-  int32_t *head[] = {&k->lanes,    &k->subgroups, &k->rows,  &k->large_registers,
-                     &k->resident, &k->n,         &k->pool_n};
+  int32_t *head[] = {&k->lanes, &k->subgroups, &k->rows, &k->large_registers, &k->min_blocks_per_sm,
+                     &k->n,     &k->pool_n};
   for (size_t j = 0; j < sizeof head / sizeof *head; j++) *head[j] = take_i32(&p);
   if (k->n < 0 || k->pool_n < 0 || bytes_of(k->n, k->pool_n) != size) return false;
   k->ins = calloc((size_t)k->n + 1, sizeof *k->ins);

@@ -520,8 +520,8 @@ static bool head(checker *c) {
     return wrong(c, "a group of %d x %d lanes must have 1 ... %d", (int)k->subgroups, (int)k->lanes,
                  MAX_GROUP);
   if (k->rows < 1) return wrong(c, "rows %d must be positive", (int)k->rows);
-  if (k->resident < 0 || k->resident > 64)
-    return wrong(c, "resident %d must be 0 ... 64", (int)k->resident);
+  if (k->min_blocks_per_sm < 0 || k->min_blocks_per_sm > 64)
+    return wrong(c, "min_blocks_per_sm %d must be 0 ... 64", (int)k->min_blocks_per_sm);
   if (k->large_registers != 0 && k->large_registers != 1)
     return wrong(c, "large_registers %d must be 0 or 1", (int)k->large_registers);
   if (k->n < 0 || (k->n && !k->ins) || k->pool_n < 0 || (k->pool_n && !k->pool))

@@ -13,7 +13,7 @@
 #include "src/ops/row_sum.h"
 #include "src/ops/public_op.h"
 
-enum { LEAST_EDGES = 8192 }; /* the fewest that are worth a launch */
+enum { MIN_EDGES = 8192 }; /* the fewest that are worth a launch */
 
 typedef struct {
   clb_op *results;    /* computes d_g of the double backward pass; NULL: not requested */
@@ -133,8 +133,8 @@ clb_status clb_convolution_make(clb_context *ctx, const clb_convolution_desc *de
   if (!p) return FAIL(ctx, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
   clb_status s = read_description(ctx, desc, p);
   int gradients = p->tensor_product.gradients;
-  bool walks = clb_is_channel_wise(&p->tensor_product);
-  if (walks) p->tensor_product.gradients &= ~CLB_OPERAND_Z;
+  bool channel_wise = clb_is_channel_wise(&p->tensor_product);
+  if (channel_wise) p->tensor_product.gradients &= ~CLB_OPERAND_Z;
   if (!s) s = create_op(ctx, p, passes, op);
   if (!s) s = create_parts(*op, p, passes, tune, gradients);
   clb_convolution_parts *parts = s ? NULL : parts_of(*op);
@@ -145,7 +145,7 @@ clb_status clb_convolution_make(clb_context *ctx, const clb_convolution_desc *de
     parts->first = desc->first_knot;
     parts->spacing = (desc->last_knot - desc->first_knot) / (desc->knots - 1);
   }
-  if (!s && tune && walks) {
+  if (!s && tune && channel_wise) {
     s = tune(*op, parts->results, desc);
     parts->table = (clb_memory){0};
   }
@@ -189,13 +189,13 @@ clb_status clb_convolution_set_table(clb_op *op, clb_buffer *table, int64_t offs
 
 static clb_convolution_needs measure(const clb_op *op, clb_pass pass, const clb_graph *g) {
   const clb_tensor_product_problem *tp = &op->problem.tensor_product;
-  int64_t pieces = clb_graph_own_pieces(g), bytes = clb_dtype_bytes(op->problem.storage);
+  int64_t splits = clb_graph_used_splits(g), bytes = clb_dtype_bytes(op->problem.storage);
   clb_convolution_needs n = {0};
   if (parts_of(op)->messages) return n;
   if (pass == CLB_FORWARD || (pass == CLB_DOUBLE_BACKWARD && parts_of(op)->results))
-    n.z = pieces * tp->z.dim * bytes;
+    n.z = splits * tp->z.dim * bytes;
   if (pass != CLB_FORWARD && tp->gradients & CLB_OPERAND_X && !op->problem.convolution.atomics) {
-    n.x = clb_align_256(pieces * tp->x.dim * bytes);
+    n.x = clb_align_256(splits * tp->x.dim * bytes);
     n.edge_x = tp->x.dim * clb_dtype_bytes(op->problem.arithmetic);
   }
   if (pass != CLB_FORWARD && parts_of(op)->weights) n.edge_w = tp->n_weights * bytes;
@@ -218,8 +218,8 @@ static uint64_t bytes_for(const clb_convolution_call *c, int64_t edges) {
   return (uint64_t)(own ? clb_align_256(all) + own : all);
 }
 
-static uint64_t least_bytes(const clb_convolution_call *c) {
-  return bytes_for(c, c->graph->n_edges < LEAST_EDGES ? c->graph->n_edges : LEAST_EDGES);
+static uint64_t needed_bytes(const clb_convolution_call *c) {
+  return bytes_for(c, c->graph->n_edges < MIN_EDGES ? c->graph->n_edges : MIN_EDGES);
 }
 
 static clb_status check_call(clb_op *op, clb_pass pass, const clb_graph *g) {
@@ -232,18 +232,18 @@ static clb_status check_call(clb_op *op, clb_pass pass, const clb_graph *g) {
   return clb_op_check_pass(op, pass);
 }
 
-clb_status clb_convolution_workspace(clb_op *op, clb_pass pass, clb_graph *graph, uint64_t *least,
-                                     uint64_t *most) {
+clb_status clb_convolution_workspace(clb_op *op, clb_pass pass, clb_graph *graph,
+                                     uint64_t *min_bytes, uint64_t *max_bytes) {
   if (!op) return CLB_ERROR_ARGUMENT;
   clb_status s = check_call(op, pass, graph);
   if (s) return s;
-  if (!least || !most)
+  if (!min_bytes || !max_bytes)
     return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "clb_convolution_workspace: %s is NULL",
-                least ? "most" : "least");
+                min_bytes ? "max_bytes" : "min_bytes");
   const clb_convolution_call c = {
       .op = op, .pass = pass, .graph = graph, .needs = measure(op, pass, graph)};
-  *most = bytes_for(&c, graph->n_edges);
-  *least = least_bytes(&c);
+  *max_bytes = bytes_for(&c, graph->n_edges);
+  *min_bytes = needed_bytes(&c);
   return CLB_OK;
 }
 
@@ -253,8 +253,8 @@ typedef clb_convolution_call call;
 
 enum {
   EXTRA = 15
-}; /* arguments beside operands: n, then the walk's five, the senders, `add`, `aligned`, the
-      splines' six */
+}; /* arguments besides operands: n, then the five of the segments, the senders, `add`, `aligned`,
+      the splines' six */
 
 static clb_arg real_arg(const clb_op *op, double x) {
   return op->problem.arithmetic == CLB_F64 ? (clb_arg){.type = IR_F64, .f64 = x}
@@ -277,8 +277,8 @@ static bool aligned(const call *c) {
   return true;
 }
 
-/* Launches the op's kernel on `groups` entries of a walk, for edges e0 ... e1 - 1. */
-static clb_status launch(const call *c, clb_op *op, int64_t groups, const clb_buffer *walk,
+/* Launches the op's kernel on `groups` row segments, for edges e0 ... e1 - 1. */
+static clb_status launch(const call *c, clb_op *op, int64_t groups, const clb_buffer *segments,
                          int64_t e0, int64_t e1, int32_t add) {
   clb_arg args[3 * CLB_MAX_OPERANDS + EXTRA];
   const clb_buffer *b = c->graph->buffer;
@@ -287,7 +287,7 @@ static clb_status launch(const call *c, clb_op *op, int64_t groups, const clb_bu
   if (!groups) return CLB_OK;
   args[n++] = (clb_arg){.type = IR_I64, .i64 = groups};
   for (int i = 0; i < c->n_operands; i++, n += 3) clb_operand_arguments(&c->operand[i], args + n);
-  args[n++] = (clb_arg){.type = IR_VOID, .memory = &walk->memory};
+  args[n++] = (clb_arg){.type = IR_VOID, .memory = &segments->memory};
   args[n++] = (clb_arg){.type = IR_VOID, .memory = &b[CLB_GRAPH_EDGE + CLB_BY_RECEIVER].memory};
   args[n++] = (clb_arg){.type = IR_I32, .i32 = (int32_t)e0};
   args[n++] = (clb_arg){.type = IR_I32, .i32 = (int32_t)e1};
@@ -316,20 +316,19 @@ static clb_operand *written(call *c, int of) {
   return NULL;
 }
 
-/* Sums over the edges of each receiver: rows up to a piece's length, then the pieces of longer
-   ones. */
+/* Sums over the edges of each receiver: the segments of rows, then the splits of longer rows. */
 static clb_status run_results(call *c, clb_op *op) {
   const clb_buffer *b = c->graph->buffer;
   clb_operand *z = written(c, CLB_OPERAND_Z);
-  int64_t n = c->graph->n_edges, pieces = clb_graph_own_pieces(c->graph);
+  int64_t n = c->graph->n_edges, splits = clb_graph_used_splits(c->graph);
   if (!z) return CLB_OK;
   clb_operand whole = *z;
   clb_status s = launch(c, op, c->graph->n_rows[CLB_BY_RECEIVER],
-                        &b[CLB_GRAPH_WALK + CLB_BY_RECEIVER], 0, n, op->problem.accumulate);
-  if (s || !pieces) return s;
+                        &b[CLB_GRAPH_SEGMENTS + CLB_BY_RECEIVER], 0, n, op->problem.accumulate);
+  if (s || !splits) return s;
   clb_buffer part = {.ctx = op->ctx, .memory = c->workspace};
   z->rows = (clb_rows){&part, 0, CLB_DENSE, NULL};
-  s = launch(c, op, pieces, &b[CLB_GRAPH_PIECES_OF + CLB_BY_RECEIVER], 0, n, 2);
+  s = launch(c, op, splits, &b[CLB_GRAPH_SPLIT_SEGMENTS + CLB_BY_RECEIVER], 0, n, 2);
   *z = whole;
   if (!s)
     s = clb_row_sum_combine(parts_of(c->op)->z, c->graph, CLB_BY_RECEIVER, &z->rows.buffer->memory,
@@ -361,10 +360,10 @@ static clb_status run_edges(call *c, int64_t e0, int64_t e1) {
     w_whole = to_workspace(w, &workspace, start_of_weights(&c->needs, e1 - e0),
                            clb_dtype_bytes(op->problem.storage));
   clb_status s = launch(c, op, c->graph->n_rows[CLB_BY_RECEIVER],
-                        &b[CLB_GRAPH_WALK + CLB_BY_RECEIVER], e0, e1, 0);
+                        &b[CLB_GRAPH_SEGMENTS + CLB_BY_RECEIVER], e0, e1, 0);
   if (!s)
-    s = launch(c, op, clb_graph_own_pieces(c->graph), &b[CLB_GRAPH_PIECES_OF + CLB_BY_RECEIVER], e0,
-               e1, 0);
+    s = launch(c, op, clb_graph_used_splits(c->graph),
+               &b[CLB_GRAPH_SPLIT_SEGMENTS + CLB_BY_RECEIVER], e0, e1, 0);
   int64_t x_at = x ? x->rows.offset : 0, w_at = w ? w->rows.offset : 0;
   if (x) *x = x_whole;
   if (w) *w = w_whole;
@@ -427,15 +426,15 @@ static clb_status check_operands(call *c) {
 }
 
 static clb_status check_workspace(call *c, const clb_buffer *workspace) {
-  uint64_t least = least_bytes(c);
+  uint64_t min = needed_bytes(c);
   if (workspace && workspace->ctx != c->op->ctx)
     return FAIL(c->op->ctx, CLB_ERROR_ARGUMENT,
                 "convolution: workspace belongs to another context");
-  if (least && (!workspace || workspace->memory.bytes < least))
+  if (min && (!workspace || workspace->memory.bytes < min))
     return FAIL(
         c->op->ctx, CLB_ERROR_ARGUMENT,
         "convolution: workspace has %llu bytes; clb_convolution_workspace asks for %llu at least",
-        (unsigned long long)(workspace ? workspace->memory.bytes : 0), (unsigned long long)least);
+        (unsigned long long)(workspace ? workspace->memory.bytes : 0), (unsigned long long)min);
   c->workspace = workspace ? workspace->memory : c->graph->buffer[CLB_GRAPH_EDGE].memory;
   return CLB_OK;
 }

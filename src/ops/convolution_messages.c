@@ -108,22 +108,22 @@ clb_status clb_convolution_messages_create(clb_op *op, unsigned passes, clb_tune
 
 /* Edges at a time: messages should roughly stay in a GPU's last-level cache, and be enough to fill
    the GPU. */
-enum { ROOM = 64 << 20, MOST_EDGES = 65536, MOST_EDGES_OF_A_CPU = 16384 };
+enum { ROOM = 64 << 20, MAX_EDGES = 65536, MAX_EDGES_OF_A_CPU = 16384 };
 
 static int64_t part_of(const clb_op *op, clb_pass pass) {
   int64_t arithmetic = clb_dtype_bytes(op->problem.arithmetic),
           storage = clb_dtype_bytes(op->problem.storage);
   int64_t row = (message(op, pass, CLB_OPERAND_X) + message(op, pass, CLB_OPERAND_Z)) * arithmetic +
                 message(op, pass, CLB_OPERAND_W) * storage;
-  int64_t most = op->ctx->device->limits.simd ? MOST_EDGES_OF_A_CPU : MOST_EDGES,
+  int64_t max = op->ctx->device->limits.simd ? MAX_EDGES_OF_A_CPU : MAX_EDGES,
           part = row ? ROOM / row : INT32_MAX;
-  return part < 1 ? 1 : row && part > most ? most : part;
+  return part < 1 ? 1 : row && part > max ? max : part;
 }
 
 /* Offsets in bytes: messages; partial sums of split rows; sums of rows to be converted; gradients
    of weights. */
 typedef struct {
-  int64_t message[NODES], piece[NODES], sum[NODES], weights, end;
+  int64_t message[NODES], partial[NODES], sum[NODES], weights, end;
 } places;
 
 static places places_of(const clb_op *op, clb_pass pass, const clb_graph *g) {
@@ -133,8 +133,8 @@ static places places_of(const clb_op *op, clb_pass pass, const clb_graph *g) {
   for (int i = 0; i < NODES; i++) {
     int64_t row = message(op, pass, like[i]) * arithmetic;
     at.message[i] = at.end;
-    at.piece[i] = clb_align_256(at.message[i] + rows * row);
-    at.sum[i] = clb_align_256(at.piece[i] + clb_graph_pieces(g->n_edges) * row);
+    at.partial[i] = clb_align_256(at.message[i] + rows * row);
+    at.sum[i] = clb_align_256(at.partial[i] + clb_graph_splits(g->n_edges) * row);
     at.end = converts(op) ? clb_align_256(at.sum[i] + g->n_rows[direction[i]] * row) : at.sum[i];
   }
   at.weights = at.end;
@@ -189,7 +189,8 @@ static clb_status add_up(const clb_convolution_messages *m, const clb_convolutio
   const clb_memory *w = &c->workspace, *to = apart ? w : &o->rows.buffer->memory;
   return clb_row_sum_run(m->sum[i], c->graph, direction[i], e0, e1, w, at->message[i] / bytes,
                          o->columns, to, apart ? at->sum[i] / bytes : o->rows.offset,
-                         apart ? o->columns : clb_operand_stride(o), add, w, at->piece[i] / bytes);
+                         apart ? o->columns : clb_operand_stride(o), add, w,
+                         at->partial[i] / bytes);
 }
 
 static clb_status run_part(const clb_convolution_messages *m, const clb_convolution_call *c,

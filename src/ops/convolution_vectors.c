@@ -98,8 +98,8 @@ clb_status clb_convolution_vectors_create(clb_context *ctx, const clb_convolutio
   v->bytes = clb_dtype_bytes(p->storage);
   v->dim = tp->y.dim;
   int64_t step = 16 / v->bytes,
-          least = v->dim > 3 ? v->dim : 4; /* 4: must also hold gradients of vectors */
-  v->stride = (least + step - 1) / step * step;
+          min = v->dim > 3 ? v->dim : 4; /* 4: must also hold gradients of vectors */
+  v->stride = (min + step - 1) / step * step;
   clb_status s = create_harmonics(ctx, desc, p, p->accumulate, passes, tune, &v->harmonics);
   if (!s && wanted && along)
     s = create_harmonics(ctx, desc, p, 1, CLB_PASS_BIT(CLB_BACKWARD), tune, &v->adding);

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { GROUPS_OF_UNIT = 16, MOST_GROUPS = 2048, MOST_COUNT = INT32_MAX - 1 };
+enum { GROUPS_OF_UNIT = 16, MAX_GROUPS = 2048, MAX_COUNT = INT32_MAX - 1 };
 
 #define FAIL(g, s, ...) clb_fail(&(g)->ctx->error, s, __VA_ARGS__)
 
@@ -36,9 +36,9 @@ static int64_t radix(const clb_graph *g) {
 static uint64_t bytes_of(const clb_graph *g, int buffer) {
   if (buffer < CLB_GRAPH_ROW_START) return 4 * (uint64_t)g->edges;
   if (buffer < CLB_GRAPH_EDGE) return 4 * ((uint64_t)g->nodes + 1);
-  if (buffer < CLB_GRAPH_WALK) return 4 * (uint64_t)g->edges;
-  if (buffer < CLB_GRAPH_PIECES_OF) return 12 * (uint64_t)g->nodes;
-  if (buffer < CLB_GRAPH_PAIRS) return 12 * (uint64_t)clb_graph_pieces(g->edges);
+  if (buffer < CLB_GRAPH_SEGMENTS) return 4 * (uint64_t)g->edges;
+  if (buffer < CLB_GRAPH_SPLIT_SEGMENTS) return 12 * (uint64_t)g->nodes;
+  if (buffer < CLB_GRAPH_PAIRS) return 12 * (uint64_t)clb_graph_splits(g->edges);
   if (buffer < CLB_GRAPH_TABLE) return 8 * (uint64_t)g->edges;
   return 4 * (uint64_t)(buffer == CLB_GRAPH_TABLE  ? radix(g) * g->groups
                         : buffer == CLB_GRAPH_SUMS ? radix(g)
@@ -66,7 +66,7 @@ static clb_status reserve(clb_graph *g) {
   return s;
 }
 
-static bool counts_something(int64_t n) { return n >= 0 && n <= MOST_COUNT; }
+static bool counts_something(int64_t n) { return n >= 0 && n <= MAX_COUNT; }
 
 clb_status clb_graph_create(clb_context *ctx, int64_t nodes, int64_t edges, clb_graph **graph) {
   clb_status s = clb_context_check(ctx);
@@ -77,17 +77,17 @@ clb_status clb_graph_create(clb_context *ctx, int64_t nodes, int64_t edges, clb_
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
                     "clb_graph_create: %s is %" PRId64 "; it must be 0 ... %d",
                     counts_something(nodes) ? "edges" : "nodes",
-                    counts_something(nodes) ? edges : nodes, MOST_COUNT);
+                    counts_something(nodes) ? edges : nodes, MAX_COUNT);
   clb_graph *g = *graph = calloc(1, sizeof *g);
   if (!g) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_graph_create: no memory");
   const clb_limits *limits = &ctx->device->limits;
   *g = (clb_graph){.ctx = clb_context_hold(ctx),
                    .nodes = nodes,
                    .edges = edges,
-                   .whole = (ctx->without & CLB_SPLIT_ROWS) != 0,
+                   .whole = (ctx->disabled & CLB_SPLIT_ROWS) != 0,
                    .groups = (int64_t)limits->units *
                              (limits->simd ? GROUPS_OF_UNIT / 2 : GROUPS_OF_UNIT)};
-  g->groups = g->groups > MOST_GROUPS ? MOST_GROUPS : g->groups < 1 ? 1 : g->groups;
+  g->groups = g->groups > MAX_GROUPS ? MAX_GROUPS : g->groups < 1 ? 1 : g->groups;
   for (int i = 0; i < CLB_GRAPH_BUFFERS; i++) g->buffer[i].ctx = ctx;
   s = compile(g);
   if (!s && ctx->device->info.runs) s = reserve(g);
@@ -134,9 +134,9 @@ typedef struct {
 } cut;
 
 static cut cut_up(const clb_graph *g, int step, int64_t n) {
-  int64_t stride = clb_graph_stride(&g->schedule[step]), least = 2 * radix(g),
+  int64_t stride = clb_graph_stride(&g->schedule[step]), min = 2 * radix(g),
           chunk = divide_up(n, g->groups);
-  chunk = divide_up(chunk > least ? chunk : least, stride) * stride;
+  chunk = divide_up(chunk > min ? chunk : min, stride) * stride;
   return (cut){chunk, divide_up(n, chunk)};
 }
 
@@ -152,7 +152,7 @@ static clb_status sort_digit(clb_graph *g, int digit, const clb_buffer *list,
   if (!s) s = LAUNCH(g, CLB_GRAPH_SCAN, radix(g), MEMORY(table), WIDE(c.groups), MEMORY(sums));
   if (!s) s = LAUNCH(g, CLB_GRAPH_SCAN, 1, MEMORY(sums), WIDE(radix(g)), MEMORY(unused));
   if (!s)
-    s = LAUNCH(g, CLB_GRAPH_PLACE, c.groups, MEMORY(list), NARROW(stride), WIDE(g->n_edges),
+    s = LAUNCH(g, CLB_GRAPH_SCATTER, c.groups, MEMORY(list), NARROW(stride), WIDE(g->n_edges),
                WIDE(c.chunk), NARROW(digit), MEMORY(table), MEMORY(sums), MEMORY(to));
   return s;
 }
@@ -168,7 +168,7 @@ static int digits_of(const clb_graph *g, int64_t nodes) {
 /* Sorts by receiver or sender, and derives the rows. */
 static clb_status sort(clb_graph *g, int direction) {
   clb_buffer *b = g->buffer, *pairs = NULL;
-  int64_t n = g->n_edges, n_rows = g->n_rows[direction], pieces = clb_graph_own_pieces(g),
+  int64_t n = g->n_edges, n_rows = g->n_rows[direction], splits = clb_graph_used_splits(g),
           turns = 0;
   clb_status s = CLB_OK;
   for (int digit = 0; digit < digits_of(g, n_rows) && !s; digit++) {
@@ -188,13 +188,14 @@ static clb_status sort(clb_graph *g, int direction) {
         MEMORY(pairs), WIDE(n), NARROW(n_rows), NARROW(turns), NARROW(turns ? 1 << (turns - 1) : 0),
         MEMORY(&b[CLB_GRAPH_ROW_START + direction]));
   if (!s)
-    s = LAUNCH(g, CLB_GRAPH_PIECES, flat_groups(g, CLB_GRAPH_PIECES, pieces), MEMORY(pairs),
-               MEMORY(&b[CLB_GRAPH_ROW_START + direction]), WIDE(pieces),
-               MEMORY(&b[CLB_GRAPH_PIECES_OF + direction]), MEMORY(&b[CLB_GRAPH_REST + direction]));
+    s = LAUNCH(g, CLB_GRAPH_SPLITS, flat_groups(g, CLB_GRAPH_SPLITS, splits), MEMORY(pairs),
+               MEMORY(&b[CLB_GRAPH_ROW_START + direction]), WIDE(splits),
+               MEMORY(&b[CLB_GRAPH_SPLIT_SEGMENTS + direction]),
+               MEMORY(&b[CLB_GRAPH_SPLIT_ROWS + direction]));
   if (!s)
-    s = LAUNCH(g, CLB_GRAPH_LIST, flat_groups(g, CLB_GRAPH_LIST, n_rows),
+    s = LAUNCH(g, CLB_GRAPH_SEGMENT_LIST, flat_groups(g, CLB_GRAPH_SEGMENT_LIST, n_rows),
                MEMORY(&b[CLB_GRAPH_ROW_START + direction]), NARROW(n_rows),
-               MEMORY(&b[CLB_GRAPH_WALK + direction]));
+               MEMORY(&b[CLB_GRAPH_SEGMENTS + direction]));
   return s;
 }
 
@@ -248,10 +249,10 @@ static clb_status check_request(clb_graph *g, const request *r) {
   for (int i = 1; i >= 0; i--)
     if (!counts_something(r->n_rows[i]))
       return FAIL(g, CLB_ERROR_ARGUMENT, "clb_graph_update: %s is %" PRId64 "; it must be 0 ... %d",
-                  count_names[i], r->n_rows[i], MOST_COUNT);
+                  count_names[i], r->n_rows[i], MAX_COUNT);
   if (!counts_something(r->n))
     return FAIL(g, CLB_ERROR_ARGUMENT,
-                "clb_graph_update: n_edges is %" PRId64 "; it must be 0 ... %d", r->n, MOST_COUNT);
+                "clb_graph_update: n_edges is %" PRId64 "; it must be 0 ... %d", r->n, MAX_COUNT);
   if (r->type != CLB_I32 && r->type != CLB_I64)
     return FAIL(g, CLB_ERROR_ARGUMENT,
                 "clb_graph_update: type is %d; it must be CLB_I32 or CLB_I64", (int)r->type);
@@ -262,10 +263,10 @@ static clb_status check_request(clb_graph *g, const request *r) {
 /* Allocates a quarter more than requested, so that graphs that grow gradually do not allocate at
    every step. */
 static clb_status grow(clb_graph *g, const request *r) {
-  int64_t nodes = r->n_rows[0] > r->n_rows[1] ? r->n_rows[0] : r->n_rows[1], most = MOST_COUNT,
+  int64_t nodes = r->n_rows[0] > r->n_rows[1] ? r->n_rows[0] : r->n_rows[1], max = MAX_COUNT,
           nodes_before = g->nodes, edges_before = g->edges;
-  if (nodes > g->nodes) g->nodes = nodes + nodes / 4 < most ? nodes + nodes / 4 : most;
-  if (r->n > g->edges) g->edges = r->n + r->n / 4 < most ? r->n + r->n / 4 : most;
+  if (nodes > g->nodes) g->nodes = nodes + nodes / 4 < max ? nodes + nodes / 4 : max;
+  if (r->n > g->edges) g->edges = r->n + r->n / 4 < max ? r->n + r->n / 4 : max;
   clb_status s = reserve(g);
   if (s) g->nodes = nodes_before, g->edges = edges_before;
   return s;
@@ -322,7 +323,7 @@ static clb_status take_lists(clb_graph *g, const request *r) {
   clb_buffer *b = g->buffer;
   const clb_buffer *from[2];
   int64_t offset[2];
-  int32_t found[MOST_GROUPS], first = INT32_MAX;
+  int32_t found[MAX_GROUPS], first = INT32_MAX;
   clb_status s = CLB_OK;
   for (int i = 0; i < 2 && !s; i++) {
     const clb_index_list *l = &r->list[i];

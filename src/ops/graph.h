@@ -5,19 +5,19 @@
 #include "kernels/graph/sort.h"
 #include "src/runtime/context.h"
 
-/* Of a direction (clb_graph_order) d: CLB_GRAPH_ROW_START + d and its like. */
+/* Buffers. Those of a direction (clb_graph_order) d are CLB_GRAPH_ROW_START + d and so on. */
 enum {
   CLB_GRAPH_RECEIVERS,
   CLB_GRAPH_SENDERS, /* as given */
   CLB_GRAPH_ROW_START,
   CLB_GRAPH_EDGE = CLB_GRAPH_ROW_START + 2,
   CLB_GRAPH_OTHER = CLB_GRAPH_EDGE + 2,
-  CLB_GRAPH_WALK = CLB_GRAPH_OTHER + 2,
-  CLB_GRAPH_PIECES_OF = CLB_GRAPH_WALK + 2,
-  CLB_GRAPH_REST = CLB_GRAPH_PIECES_OF +
-                   2, /* int32[..][3]: of rows, of pieces, of pieces (kernels/graph/sort.h) */
-  CLB_GRAPH_PAIRS =
-      CLB_GRAPH_REST + 2, /* two: the sort goes to and fro; also where lists from the host arrive */
+  CLB_GRAPH_SEGMENTS = CLB_GRAPH_OTHER + 2,
+  CLB_GRAPH_SPLIT_SEGMENTS = CLB_GRAPH_SEGMENTS + 2,
+  CLB_GRAPH_SPLIT_ROWS = CLB_GRAPH_SPLIT_SEGMENTS + 2, /* segment lists of rows, of splits, of split
+                                                          rows (kernels/graph/sort.h) */
+  CLB_GRAPH_PAIRS = CLB_GRAPH_SPLIT_ROWS + 2, /* two, between which the sort alternates; also
+                                                 receive lists from the host */
   CLB_GRAPH_TABLE = CLB_GRAPH_PAIRS + 2,
   CLB_GRAPH_SUMS,
   CLB_GRAPH_FOUND, /* counts by digit and group, sums by digit, first bad edges by group */
@@ -31,16 +31,16 @@ struct clb_graph {
   clb_buffer buffer[CLB_GRAPH_BUFFERS];
   int64_t nodes, edges;       /* capacities */
   int64_t n_rows[2], n_edges; /* by direction: n_receivers, n_senders */
-  int64_t groups;             /* that a list is cut up for, at most */
-  bool whole;                 /* no row is worked on in pieces, however long it is */
+  int64_t groups;             /* maximum number of groups that share a list */
+  bool whole;                 /* rows are not split, however long they are */
 };
 
-/* Numbers of pieces of long rows, used or not. */
-static inline int64_t clb_graph_pieces(int64_t n_edges) {
-  return n_edges > 0 ? (n_edges - 1) / CLB_GRAPH_PIECE : 0;
+/* Number of split indices, including unused ones; _used_: 0 if rows are not split. */
+static inline int64_t clb_graph_splits(int64_t n_edges) {
+  return n_edges > 0 ? (n_edges - 1) / CLB_GRAPH_SPLIT : 0;
 }
-static inline int64_t clb_graph_own_pieces(const clb_graph *g) {
-  return g->whole ? 0 : clb_graph_pieces(g->n_edges);
+static inline int64_t clb_graph_used_splits(const clb_graph *g) {
+  return g->whole ? 0 : clb_graph_splits(g->n_edges);
 }
 
 #endif

@@ -102,30 +102,30 @@ static clb_status check_product(clb_op *op, const clb_gemm_desc *p) {
 }
 
 /* Splits off the first slice along the first extent that exceeds the limit; false: none does. */
-static bool cut(clb_gemm_desc *p, int64_t most, clb_gemm_desc *first) {
+static bool cut(clb_gemm_desc *p, int64_t max, clb_gemm_desc *first) {
   *first = *p;
-  if (p->m > most) {
-    first->m = most;
-    p->m -= most;
-    p->offset_a += most * (p->transpose_a ? 1 : p->ld_a);
-    p->offset_c += most * p->ld_c;
-  } else if (p->n > most) {
-    first->n = most;
-    p->n -= most;
-    p->offset_b += most * (p->transpose_b ? p->ld_b : 1);
-    p->offset_c += most;
-  } else if (p->k > most) {
-    first->k = most;
-    p->k -= most;
-    p->offset_a += most * (p->transpose_a ? p->ld_a : 1);
-    p->offset_b += most * (p->transpose_b ? 1 : p->ld_b);
+  if (p->m > max) {
+    first->m = max;
+    p->m -= max;
+    p->offset_a += max * (p->transpose_a ? 1 : p->ld_a);
+    p->offset_c += max * p->ld_c;
+  } else if (p->n > max) {
+    first->n = max;
+    p->n -= max;
+    p->offset_b += max * (p->transpose_b ? p->ld_b : 1);
+    p->offset_c += max;
+  } else if (p->k > max) {
+    first->k = max;
+    p->k -= max;
+    p->offset_a += max * (p->transpose_a ? p->ld_a : 1);
+    p->offset_b += max * (p->transpose_b ? 1 : p->ld_b);
     p->add = true;
-  } else if (p->count > most) {
-    first->count = most;
-    p->count -= most;
-    p->offset_a += most * p->stride_a;
-    p->offset_b += most * p->stride_b;
-    p->offset_c += most * p->stride_c;
+  } else if (p->count > max) {
+    first->count = max;
+    p->count -= max;
+    p->offset_a += max * p->stride_a;
+    p->offset_b += max * p->stride_b;
+    p->offset_c += max * p->stride_c;
   } else return false;
   return true;
 }
@@ -190,14 +190,14 @@ static clb_status run_piece(clb_op *op, const clb_gemm_desc *p) {
   return launch_product(op, p);
 }
 
-clb_status clb_gemm_run_in_slices(clb_op *op, const clb_gemm_desc *product, int64_t most) {
+clb_status clb_gemm_run_in_slices(clb_op *op, const clb_gemm_desc *product, int64_t max) {
   clb_status s = check_product(op, product);
   clb_gemm_desc left = *product, first;
   if (s || !left.m || !left.n || !left.count || (!left.k && left.add)) return s;
   if (!op->ctx->device->info.runs)
     return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
                     op->ctx->device->info.name);
-  while (!s && cut(&left, most, &first)) s = clb_gemm_run_in_slices(op, &first, most);
+  while (!s && cut(&left, max, &first)) s = clb_gemm_run_in_slices(op, &first, max);
   return s ? s : run_piece(op, &left);
 }
 
@@ -207,29 +207,29 @@ clb_status clb_gemm_run(clb_op *op, const clb_gemm_desc *product) {
 
 /* ---- column sums ---- */
 
-enum { LEAST_ROWS = 64, LEAST_BLOCKS = 8, MOST_BLOCKS = 1024, ENOUGH_SUMS = 1 << 18 };
+enum { MIN_ROWS = 64, MIN_BLOCKS = 8, MAX_BLOCKS = 1024, ENOUGH_SUMS = 1 << 18 };
 
 /* Number of blocks of rows: enough for the whole device, few enough for the second stage. */
 static int64_t count_blocks(int64_t rows, int64_t columns) {
-  int64_t most = ENOUGH_SUMS / (columns + 1), blocks = parts_of(rows, LEAST_ROWS);
-  if (most > MOST_BLOCKS) most = MOST_BLOCKS;
-  if (most < LEAST_BLOCKS) most = LEAST_BLOCKS;
-  return blocks < most ? blocks : most;
+  int64_t max = ENOUGH_SUMS / (columns + 1), blocks = parts_of(rows, MIN_ROWS);
+  if (max > MAX_BLOCKS) max = MAX_BLOCKS;
+  if (max < MIN_BLOCKS) max = MIN_BLOCKS;
+  return blocks < max ? blocks : max;
 }
 
 clb_status clb_column_sum_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic,
-                                 int64_t columns, int64_t most_rows, clb_op **op) {
+                                 int64_t columns, int64_t max_rows, clb_op **op) {
   clb_problem *p = calloc(1, sizeof *p);
   *op = NULL;
   if (!p) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "no memory");
   p->kind = CLB_COLUMN_SUM;
   p->storage = (int32_t)storage;
   p->arithmetic = (int32_t)arithmetic;
-  p->column_sum = (clb_column_sum_problem){columns, most_rows};
+  p->column_sum = (clb_column_sum_problem){columns, max_rows};
   clb_status s = clb_op_create(ctx, p, 3, NULL, op);
   free(p);
   uint64_t bytes = s ? 0
-                     : (uint64_t)(count_blocks(most_rows, columns) * columns *
+                     : (uint64_t)(count_blocks(max_rows, columns) * columns *
                                   clb_dtype_bytes((int32_t)arithmetic));
   if (!s && ctx->device->info.runs)
     s = clb_device_alloc(ctx->device, bytes ? bytes : 1, &(*op)->workspace);
@@ -263,10 +263,10 @@ clb_status clb_column_sum_run(clb_op *op, int64_t rows, const clb_memory *in, in
   if (op->problem.kind != CLB_COLUMN_SUM)
     return clb_fail(e, CLB_ERROR_INTERNAL, "this op is %s, not column_sum",
                     clb_kernel_kinds[op->problem.kind]->name);
-  if (rows < 0 || rows > c->most_rows)
+  if (rows < 0 || rows > c->max_rows)
     return clb_fail(e, CLB_ERROR_INTERNAL,
                     "column_sum: rows is %lld; this op was made for 0 ... %lld", (long long)rows,
-                    (long long)c->most_rows);
+                    (long long)c->max_rows);
   clb_status s = check_fits(op, "in", in, bytes, offset, rows, stride, c->columns, 1, 0);
   if (!s) s = check_fits(op, "out", out, bytes, out_offset, 1, 0, c->columns, 1, 0);
   if (s || !c->columns || (!rows && add)) return s;

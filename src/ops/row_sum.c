@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 struct clb_row_sum {
-  clb_op *listed, *pieces; /* rows by edge (of a copy: their own); rows by place, which are the sums
-                              of pieces (of a copy: NULL) */
+  clb_op *listed, *splits; /* sums rows by edge (copy: one per row); sums rows by slot, which are
+                              partial sums of splits (copy: NULL) */
   int64_t columns, units;  /* units: sub-groups that share a row */
 };
 
@@ -16,8 +16,8 @@ static clb_status create(clb_context *ctx, clb_problem *p, int32_t listed, clb_d
   return clb_op_create(ctx, p, CLB_PASS_BIT(CLB_FORWARD), NULL, op);
 }
 
-/* pieces: those of rows that are listed, too. */
-static clb_status create_sum(clb_context *ctx, int32_t listed, bool pieces, clb_dtype from,
+/* splits: also creates the op that sums the partial sums. */
+static clb_status create_sum(clb_context *ctx, int32_t listed, bool splits, clb_dtype from,
                              clb_dtype storage, clb_dtype arithmetic, int64_t columns,
                              clb_row_sum **sum) {
   clb_problem *p = calloc(1, sizeof *p);
@@ -30,7 +30,7 @@ static clb_status create_sum(clb_context *ctx, int32_t listed, bool pieces, clb_
   p->arithmetic = (int32_t)arithmetic;
   p->row_sum.columns = columns;
   s = create(ctx, p, listed, from, &(*sum)->listed);
-  if (!s && pieces) s = create(ctx, p, CLB_ROWS_BY_PLACE, storage, &(*sum)->pieces);
+  if (!s && splits) s = create(ctx, p, CLB_ROWS_BY_SLOT, storage, &(*sum)->splits);
   if (s) goto done;
   clb_kernel_kinds[CLB_ROW_SUM]->schedule(p, &ctx->device->limits, &schedule);
   (*sum)->columns = columns;
@@ -54,7 +54,7 @@ clb_status clb_row_copy_create(clb_context *ctx, clb_dtype from, clb_dtype stora
 void clb_row_sum_destroy(clb_row_sum **sum) {
   if (!sum || !*sum) return;
   clb_op_destroy(&(*sum)->listed);
-  clb_op_destroy(&(*sum)->pieces);
+  clb_op_destroy(&(*sum)->splits);
   free(*sum);
   *sum = NULL;
 }
@@ -88,7 +88,7 @@ static clb_status check_fits(clb_row_sum *sum, const char *name, int32_t type, r
                          r.memory ? (unsigned long long)r.memory->bytes : 0, name);
 }
 
-static clb_status check(clb_row_sum *sum, const edges *e, rows out, rows pieces) {
+static clb_status check(clb_row_sum *sum, const edges *e, rows out, rows splits) {
   const clb_op *op = sum->listed;
   clb_error_sink *sink = &op->ctx->error;
   if (!op->ctx->device->info.runs)
@@ -105,8 +105,8 @@ static clb_status check(clb_row_sum *sum, const edges *e, rows out, rows pieces)
                     (long long)out.stride, (long long)sum->columns);
   clb_status s = check_fits(sum, "out", op->problem.storage, out, e->graph->n_rows[e->direction]);
   return s || e->e0 == e->e1 ? s
-                             : check_fits(sum, "pieces", op->problem.storage, pieces,
-                                          clb_graph_own_pieces(e->graph));
+                             : check_fits(sum, "splits", op->problem.storage, splits,
+                                          clb_graph_used_splits(e->graph));
 }
 
 /* Which of a graph's lists is used, and whether empty rows are left unchanged. */
@@ -148,17 +148,17 @@ static clb_status launch(clb_row_sum *sum, const clb_op *op, const edges *e, ent
                     (int)(sizeof args / sizeof *args));
 }
 
-static clb_status combine(clb_row_sum *sum, const edges *e, rows out, rows pieces) {
-  int64_t n = clb_graph_own_pieces(e->graph);
+static clb_status combine(clb_row_sum *sum, const edges *e, rows out, rows splits) {
+  int64_t n = clb_graph_used_splits(e->graph);
   if (!n || !sum->columns) return CLB_OK;
-  return launch(sum, sum->pieces, e, (entries){CLB_GRAPH_REST, n, true}, pieces, out, true);
+  return launch(sum, sum->splits, e, (entries){CLB_GRAPH_SPLIT_ROWS, n, true}, splits, out, true);
 }
 
 clb_status clb_row_sum_combine(clb_row_sum *sum, const clb_graph *graph, int direction,
                                const clb_memory *out, int64_t out_offset, int64_t out_stride,
-                               const clb_memory *pieces, int64_t pieces_offset) {
+                               const clb_memory *splits, int64_t splits_offset) {
   const edges e = {graph, direction, 0, graph->n_edges};
-  const rows to = {out, out_offset, out_stride}, parts = {pieces, pieces_offset, sum->columns};
+  const rows to = {out, out_offset, out_stride}, parts = {splits, splits_offset, sum->columns};
   clb_status s = check(sum, &e, to, parts);
   return s ? s : combine(sum, &e, to, parts);
 }
@@ -166,21 +166,21 @@ clb_status clb_row_sum_combine(clb_row_sum *sum, const clb_graph *graph, int dir
 clb_status clb_row_sum_run(clb_row_sum *sum, const clb_graph *graph, int direction, int64_t e0,
                            int64_t e1, const clb_memory *in, int64_t in_offset, int64_t in_stride,
                            const clb_memory *out, int64_t out_offset, int64_t out_stride, bool add,
-                           const clb_memory *pieces, int64_t pieces_offset) {
+                           const clb_memory *splits, int64_t splits_offset) {
   const edges e = {graph, direction, e0, e1};
-  const rows to = {out, out_offset, out_stride}, parts = {pieces, pieces_offset, sum->columns};
+  const rows to = {out, out_offset, out_stride}, parts = {splits, splits_offset, sum->columns};
   clb_status s = check(sum, &e, to, parts);
   if (!s)
     s = check_fits(sum, "in", sum->listed->problem.row_sum.from, (rows){in, in_offset, in_stride},
                    e1 - e0);
-  int64_t n = s ? 0 : graph->n_rows[direction], n_pieces = clb_graph_own_pieces(graph);
+  int64_t n = s ? 0 : graph->n_rows[direction], n_splits = clb_graph_used_splits(graph);
   if (!n || !sum->columns || (e0 == e1 && add)) return s;
   rows from = e0 == e1 ? to : (rows){in, in_offset, in_stride}; /* not read if there are no edges,
                                                                    but drivers require memory */
-  s = launch(sum, sum->listed, &e, (entries){CLB_GRAPH_WALK, n, false}, from, to, add);
-  if (!s && n_pieces && e0 < e1)
-    s = launch(sum, sum->listed, &e, (entries){CLB_GRAPH_PIECES_OF, n_pieces, true}, from, parts,
-               false);
+  s = launch(sum, sum->listed, &e, (entries){CLB_GRAPH_SEGMENTS, n, false}, from, to, add);
+  if (!s && n_splits && e0 < e1)
+    s = launch(sum, sum->listed, &e, (entries){CLB_GRAPH_SPLIT_SEGMENTS, n_splits, true}, from,
+               parts, false);
   return s || e0 == e1 ? s : combine(sum, &e, to, parts);
 }
 
@@ -194,6 +194,6 @@ clb_status clb_row_copy_run(clb_row_sum *copy, const clb_graph *graph, int direc
   clb_status s = check(copy, &none, to, to);
   if (!s) s = check_fits(copy, "in", copy->listed->problem.row_sum.from, from, n);
   return s || !n ? s
-                 : launch(copy, copy->listed, &none, (entries){CLB_GRAPH_WALK, n, false}, from, to,
-                          add);
+                 : launch(copy, copy->listed, &none, (entries){CLB_GRAPH_SEGMENTS, n, false}, from,
+                          to, add);
 }

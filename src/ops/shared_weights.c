@@ -38,7 +38,7 @@ static void give_parts(clb_op *op, clb_shared_weights *w) {
   op->destroy_parts = w ? destroy_parts : NULL;
 }
 
-enum { LEAST_CHANNELS = 8 }; /* with fewer, a matrix product costs more than it saves */
+enum { MIN_CHANNELS = 8 }; /* with fewer, a matrix product costs more than it saves */
 
 /* Number of rows of `bytes` each in a workspace: on a CPU as many as stay in cache, on a GPU enough
    to fill the device. */
@@ -128,8 +128,8 @@ static bool is_mixing(const clb_problem *p, const clb_path *path) {
                  *z = &tp->z.term[path->out];
   bool columns =
       tp->layout_z == CLB_IR_MUL || !z->l; /* otherwise the channels of z are not contiguous */
-  return mixes && plain && path->has_weight && columns && z->mul >= LEAST_CHANNELS &&
-         (int64_t)x->mul * y->mul >= LEAST_CHANNELS;
+  return mixes && plain && path->has_weight && columns && z->mul >= MIN_CHANNELS &&
+         (int64_t)x->mul * y->mul >= MIN_CHANNELS;
 }
 
 /* The pairs of the mixing paths, each as its own term in layout ir_mul; false: they do not fit. */

@@ -74,7 +74,7 @@ void clb_irreps_merge(clb_irreps *irreps) {
       all += t[n].mul;
     for (int j = 0, before = 0; j < n; before += t[j++].mul) {
       t[j].at = t->at + before;
-      t[j].apart = all;
+      t[j].component_stride = all;
     }
   }
 }

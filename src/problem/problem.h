@@ -22,10 +22,12 @@ typedef struct {
 /* One term of irreps: mul x l, parity (1 or -1); at: its offset in a row. */
 typedef struct {
   int32_t mul, l, parity, at;
-  int32_t apart; /* in layout CLB_IR_MUL, elements from one component to the next; 0: mul */
+  int32_t component_stride; /* in layout CLB_IR_MUL, elements between components; 0: mul */
 } clb_term;
 
-static inline int64_t clb_apart(const clb_term *t) { return t->apart ? t->apart : t->mul; }
+static inline int64_t clb_component_stride(const clb_term *t) {
+  return t->component_stride ? t->component_stride : t->mul;
+}
 
 typedef struct {
   int32_t n, dim;
@@ -60,10 +62,10 @@ typedef struct {
 } clb_convolution_problem;
 
 typedef struct {
-  int64_t columns, most_rows; /* what the op was created for; its kernels take any */
+  int64_t columns, max_rows; /* what the op was created for; its kernels take any */
 } clb_column_sum_problem;
 
-enum { CLB_ROWS_BY_PLACE, CLB_ROWS_BY_EDGE, CLB_ROWS_OWN };
+enum { CLB_ROWS_BY_SLOT, CLB_ROWS_BY_EDGE, CLB_ROWS_OWN };
 typedef struct {
   int64_t columns;
   int32_t listed, from; /* listed: how rows are numbered; OWN: one per row of the graph; from:

@@ -30,7 +30,7 @@ struct clb_context {
   clb_recording *recordings; /* finished ones */
   clb_text wisdom;           /* wisdom.h */
   bool wisdom_read;          /* from the cache folder, at most once */
-  unsigned without;          /* optimisations disabled for ops and graphs created from now on */
+  unsigned disabled;         /* optimisations disabled for ops and graphs created from now on */
   int64_t held;              /* number of buffers, graphs, ops, recordings and models that keep it
                                 alive */
   bool destroyed;            /* by the caller; the last object that holds it closes it */

@@ -64,8 +64,8 @@ clb_status clb_op_set_schedule(clb_op *op, clb_pass pass, const clb_schedule *sc
   clb_schedule own = *schedule;
   clb_kernel *kernel;
   ir_kernel k;
-  own.scalar_access = (op->ctx->without & CLB_WIDE_ACCESSES) != 0;
-  own.accumulate_in_memory = (op->ctx->without & CLB_REGISTER_SUMS) != 0;
+  own.scalar_access = (op->ctx->disabled & CLB_WIDE_ACCESSES) != 0;
+  own.accumulate_in_memory = (op->ctx->disabled & CLB_REGISTER_SUMS) != 0;
   if (own.accumulate_in_memory)
     own.convolution.edges_per_subgroup = 0; /* two edges at once would add to one sum */
   op->problem.pass = (int32_t)pass;

@@ -38,14 +38,15 @@ static clb_status check_index(clb_op *op, const char *pass, int64_t n, const clb
   const char *kind = clb_kernel_kinds[op->problem.kind]->name;
   const clb_buffer *index = o->rows.index;
   if (!o->indexed && index)
-    return clb_fail(e, CLB_ERROR_ARGUMENT,
-                    "%s, %s: the index of %s must be NULL; this op was not told that %s is indexed",
-                    kind, pass, o->name, o->name);
+    return clb_fail(
+        e, CLB_ERROR_ARGUMENT,
+        "%s, %s: the index of %s must be NULL; this op was created without %s in `indexed`", kind,
+        pass, o->name, o->name);
   if (!o->indexed) return CLB_OK;
   if (!index)
     return clb_fail(e, CLB_ERROR_ARGUMENT,
-                    "%s, %s: the index of %s is NULL; this op was told that %s is indexed", kind,
-                    pass, o->name, o->name);
+                    "%s, %s: the index of %s is NULL; this op was created with %s in `indexed`",
+                    kind, pass, o->name, o->name);
   if (index->ctx != op->ctx)
     return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: the index of %s belongs to another context",
                     kind, pass, o->name);
@@ -72,10 +73,10 @@ clb_status clb_op_check_rows(clb_op *op, int32_t kind, clb_pass pass, int64_t n,
                     clb_kernel_kinds[op->problem.kind]->name, clb_kernel_kinds[kind]->name);
   clb_status s = clb_op_pass_kernel(op, pass, &kernel);
   if (s) return s;
-  int64_t most = INT32_MAX * (int64_t)kernel->ir.rows;
-  if (n < 0 || n > most)
+  int64_t max = INT32_MAX * (int64_t)kernel->ir.rows;
+  if (n < 0 || n > max)
     return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "n is %lld; it must be 0 ... %lld",
-                    (long long)n, (long long)most);
+                    (long long)n, (long long)max);
   for (int i = 0; i < n_operands && !s; i++) s = clb_op_check_operand(op, pass, n, &operands[i]);
   return s;
 }

@@ -22,9 +22,9 @@ static const clb_memory *keep(clb_kept *k, const clb_memory *memory) {
 
 /* Memory is stored by value: the structs to which arguments point may no longer exist at replay. */
 clb_status clb_recording_keep(clb_recording *r, const clb_work *w) {
-  size_t n = (size_t)w->n_args, most = n > 3 ? n : 3;
+  size_t n = (size_t)w->n_args, max = n > 3 ? n : 3;
   clb_kept *k =
-      reserve(r) ? calloc(1, sizeof *k + n * sizeof *k->args + most * sizeof *k->memory) : NULL;
+      reserve(r) ? calloc(1, sizeof *k + n * sizeof *k->args + max * sizeof *k->memory) : NULL;
   if (!k)
     return clb_fail(&r->ctx->error, CLB_ERROR_MEMORY, "no memory for the recording of %s", w->name);
   k->memory = (clb_memory *)(k->args + n);

@@ -11,14 +11,14 @@ enum {
   MOST_LINE = 1000,
   MOST_WORDS = 300,
   MOST_BYTES = 1 << 20
-}; /* of a line; of its comment; of a file, from which the oldest lines go */
+}; /* limits of a line, of its comment, and of a file, from which the oldest lines are dropped */
 
 /* ---- lines ---- */
 
 static const char words[] = "abcdefghijklmnopqrstuvwxyz_", hex[] = "0123456789abcdef",
                   digits[] = "0123456789", versions[] = "0123456789abcdefghijklmnopqrstuvwxyz.+-";
 
-/* Steps over least ... most of the allowed characters and the one after them. */
+/* Skips between `least` and `most` allowed characters and the delimiter after them. */
 static bool take(const char **s, const char *allowed, size_t least, size_t most, char after) {
   size_t n = strspn(*s, allowed);
   if (n < least || n > most || (*s)[n] != after) return false;
@@ -32,8 +32,8 @@ static bool take_setting(const char **s) {
   return take(s, digits, 1, 18, ' ');
 }
 
-/* Length of the words that say whose line this is, with the space behind them; 0: it is none of
-   wisdom.  Lines end with '\n'. */
+/* Length of the words that identify a line, including the space after them; 0: not a line of
+   wisdom. Lines end with '\n'. */
 static size_t key_of(const char *line, size_t n) {
   static const char head[] = "clebsch2 ";
   const char *s = line + sizeof head - 1;
@@ -48,7 +48,8 @@ static size_t key_of(const char *line, size_t n) {
   return s == line + n ? key : 0;
 }
 
-/* The next line from *at on, which moves on; n: without its end.  Lines without one are none. */
+/* The next line from *at on, which is advanced; n: without its newline. Incomplete lines are
+   ignored. */
 static const char *next_line(const char *text, size_t bytes, size_t *at, size_t *n) {
   const char *line = text ? text + *at : NULL, *end = line ? memchr(line, '\n', bytes - *at) : NULL;
   if (!end) return NULL;
@@ -57,7 +58,7 @@ static const char *next_line(const char *text, size_t bytes, size_t *at, size_t 
   return line;
 }
 
-/* The last line of such a key; NULL: there is none. */
+/* The last line with this key; NULL: there is none. */
 static const char *find_line(const clb_text *t, const char *key, size_t n_key) {
   const char *found = NULL, *line;
   size_t at = 0, n;
@@ -66,7 +67,7 @@ static const char *find_line(const clb_text *t, const char *key, size_t n_key) {
   return found;
 }
 
-/* A line by the words that say whose it is. */
+/* A line and the words that identify it. */
 typedef struct {
   const char *line;
   size_t key;
@@ -78,7 +79,7 @@ static int by_key(const void *a, const void *b) {
   return order ? order : (x->key > y->key) - (x->key < y->key);
 }
 
-/* The good lines, sorted by key, to be freed; NULL: no memory. */
+/* The valid lines, sorted by key, freed by the caller; NULL: no memory. */
 static keyed *sorted_lines(const clb_text *t, size_t *count) {
   const char *line;
   size_t at = 0, n, most = 1;
@@ -91,8 +92,8 @@ static keyed *sorted_lines(const clb_text *t, size_t *count) {
   return all;
 }
 
-/* Adds the good lines of `from` that start like `start` to `to`, but for those whose key is in
-   `except`: as quickly as they are sorted. */
+/* Appends the valid lines of `from` that start with `start` to `to`, except those whose key is in
+   `except`, in O(n log n). */
 static int add_lines(const clb_text *from, const char *start, const clb_text *except,
                      clb_text *to) {
   const char *line;
@@ -112,8 +113,8 @@ static int add_lines(const clb_text *from, const char *start, const clb_text *ex
   return count;
 }
 
-/* Puts the good lines of `from` in the place of those with equal keys; returns how many they are.
-   Without memory nothing changes: 0. */
+/* Replaces lines with equal keys by the valid lines of `from`; returns how many there are. Without
+   memory nothing changes and 0 is returned. */
 static int merge(clb_text *into, const clb_text *from) {
   clb_text all = {0};
   add_lines(into, "", from, &all);
@@ -134,7 +135,7 @@ static int merge(clb_text *into, const clb_text *from) {
 
 /* ---- files ---- */
 
-/* A text that ends with a 0 byte, whatever is in the file; false: it cannot be read. */
+/* Reads a file as text that ends with a 0 byte; false: it cannot be read. */
 static bool read_file(const char *path, clb_text *text) {
   FILE *f = fopen(path, "rb");
   char piece[4096];
@@ -154,7 +155,7 @@ static void read_once(clb_context *ctx) {
   clb_text_free(&path);
 }
 
-/* Other contexts may have written meanwhile. */
+/* Reads the file again first, because other contexts may have written to it. */
 static void add_to_file(const clb_text *lines) {
   clb_text path = {0}, file = {0};
   if (clb_cache_path("wisdom", &path)) {
@@ -172,7 +173,7 @@ static void add_hash(const void *const *parts, const size_t *bytes, int n, clb_t
   clb_text_add(out, "%016" PRIx64 "%016" PRIx64 " ", key.word[0], key.word[1]);
 }
 
-/* What all lines of this device and version start with. */
+/* The common start of all lines for this device and version. */
 static void add_device(const clb_device *d, clb_text *out) {
   const char *text[] = {d->backend->name, d->key, d->info.description ? d->info.description : "",
                         d->info.driver ? d->info.driver : ""};
@@ -217,7 +218,7 @@ bool clb_wisdom_find(clb_context *ctx, const clb_problem *p, clb_choice *choice)
   return good;
 }
 
-/* Other characters are blanks. */
+/* Other characters become blanks. */
 static void add_words(const clb_problem *p, clb_text *out) {
   static const char *const passes[] = {"forward", "backward", "double_backward", "triple_backward"},
                            *const types[] = {"f64", "f32", "f16", "bf16"};
@@ -244,7 +245,7 @@ void clb_wisdom_keep(clb_context *ctx, const clb_problem *p, const clb_choice *c
   clb_text_free(&line);
 }
 
-/* ---- the user's ---- */
+/* ---- public calls ---- */
 
 #define FAIL(...) clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, __VA_ARGS__)
 

@@ -1,5 +1,5 @@
-/* src/tuning/autotune.c - the candidates of a pass: run, compared with the estimate, timed in
-   turns; the fastest stays. */
+/* src/tuning/autotune.c - runs the candidates of a pass, compares them with the estimate, times
+   them alternately, and keeps the fastest. */
 #include "src/tuning/autotune.h"
 
 #include <stdlib.h>
@@ -7,31 +7,31 @@
 
 #include "src/ops/public_op.h"
 #include "src/runtime/wisdom.h"
-#include "src/tuning/trial_kind.h"
+#include "src/tuning/tuning_test_run.h"
 
 enum { ROUNDS = 7, FEW_ROUNDS = 3 };
-/* Seconds: of a call on enough data; of a sample, at least; of a call that is timed fewer times. */
+/* Seconds: of a call on enough data; minimum of a sample; of a call that is timed fewer times. */
 static const double long_enough = 10e-3, sample = 2e-3, slow = 0.1;
-/* Times: against the estimate's, below which another schedule is chosen; against the best, above
-   which one is timed no more. */
+/* Ratios of times: to the estimate's, below which another schedule is chosen; to the best, above
+   which a candidate is no longer timed. */
 static const double worth = 0.97, hopeless = 2;
 
 typedef struct {
   clb_schedule schedule;
-  clb_kernel *kernel;       /* NULL: it has been dropped */
+  clb_kernel *kernel;       /* NULL: the candidate has been dropped */
   bool reads_tables, fresh; /* fresh: this measurement compiled it */
   double seconds[ROUNDS];   /* of a call */
 } candidate;
 
 typedef struct {
-  clb_trial trial;
+  clb_test_run trial;
   candidate c[CLB_MAX_CANDIDATES];          /* the first is the estimate */
-  int n, rounds, calls;                     /* calls: of a sample */
+  int n, rounds, calls;                     /* calls: per sample */
   void *expected[CLB_MAX_OPERANDS], *found; /* results: of the estimate, of one operand */
 } measurement;
 
 static void use(measurement *m, const candidate *c) {
-  clb_trial *t = &m->trial;
+  clb_test_run *t = &m->trial;
   t->of->kernel[t->pass] = c->kernel;
   t->of->reads_tables[t->pass] = c->reads_tables;
   t->of->choice[t->pass].schedule = c->schedule;
@@ -41,7 +41,7 @@ static void use(measurement *m, const candidate *c) {
 static clb_status time_calls(measurement *m, int calls, double *seconds) {
   double start = clb_seconds_now();
   clb_status s = CLB_OK;
-  for (int i = 0; i < calls && !s; i++) s = clb_trial_run(&m->trial);
+  for (int i = 0; i < calls && !s; i++) s = clb_test_run_once(&m->trial);
   if (!s) s = clb_wait(m->trial.op->ctx);
   *seconds = (clb_seconds_now() - start) / calls;
   return s;
@@ -49,10 +49,10 @@ static clb_status time_calls(measurement *m, int calls, double *seconds) {
 
 /* ---- data ---- */
 
-/* As much as takes a while, but no more than 256 MiB or a sixteenth of the memory. */
+/* Enough data for a measurable time, but no more than 256 MiB or a sixteenth of the memory. */
 static clb_status make_data(measurement *m) {
   const clb_device_info *info = &m->trial.op->ctx->device->info;
-  int64_t bytes = clb_trial_begin(&m->trial), capacity = INT64_C(256) << 20;
+  int64_t bytes = clb_test_run_begin(&m->trial), capacity = INT64_C(256) << 20;
   if (info->memory_bytes && info->memory_bytes / 16 < (uint64_t)capacity)
     capacity = (int64_t)(info->memory_bytes / 16);
   int64_t most = bytes && capacity / bytes ? capacity / bytes : 1, size = m->trial.kind->first_size;
@@ -60,7 +60,7 @@ static clb_status make_data(measurement *m) {
   clb_status s = CLB_OK;
   for (;; size *= 8) {
     if (size > most) size = most;
-    s = clb_trial_make(&m->trial, size);
+    s = clb_test_run_make(&m->trial, size);
     if (!s) s = time_calls(m, 1, &seconds); /* warms up */
     if (!s) s = time_calls(m, 1, &seconds);
     if (s || size == most || seconds >= long_enough) break;
@@ -71,18 +71,18 @@ static clb_status make_data(measurement *m) {
 }
 
 static int64_t bytes_of(const measurement *m, int i) {
-  return clb_trial_count(&m->trial, i) * clb_operand_bytes(m->trial.op, &m->trial.operand[i]);
+  return clb_test_run_count(&m->trial, i) * clb_operand_bytes(m->trial.op, &m->trial.operand[i]);
 }
 static bool is_result(const measurement *m, int i) {
   return m->trial.operand[i].written && m->trial.operand[i].columns;
 }
 
-/* One call that starts from the same numbers as the estimate's. */
+/* One call that starts from the same data as the estimate's. */
 static clb_status run_afresh(measurement *m) {
   clb_status s = CLB_OK;
   for (int i = 0; i < m->trial.n && !s; i++)
-    if (is_result(m, i)) s = clb_trial_fill(&m->trial, i);
-  if (!s) s = clb_trial_run(&m->trial);
+    if (is_result(m, i)) s = clb_test_run_fill(&m->trial, i);
+  if (!s) s = clb_test_run_once(&m->trial);
   return s ? s : clb_wait(m->trial.op->ctx);
 }
 
@@ -109,7 +109,7 @@ static bool agrees(measurement *m) {
   for (int i = 0; i < m->trial.n && good; i++) {
     if (!is_result(m, i)) continue;
     good = !clb_buffer_read(m->trial.operand[i].rows.buffer, 0, m->found, (uint64_t)bytes_of(m, i));
-    good = good && clb_trial_agrees(&m->trial, i, m->expected[i], m->found);
+    good = good && clb_test_run_agrees(&m->trial, i, m->expected[i], m->found);
   }
   return good;
 }
@@ -121,8 +121,8 @@ static void drop(measurement *m, candidate *c) {
   c->kernel = NULL;
 }
 
-/* Compiles it and runs it once; one that fails, or whose results are others, is dropped, and so is
-   a kernel that is there already. */
+/* Compiles a candidate and runs it once; it is dropped if it fails, if its results differ, or if
+   its kernel is a duplicate. */
 static void try_candidate(measurement *m, candidate *c) {
   clb_op *of = m->trial.of;
   clb_pass pass = m->trial.pass;
@@ -145,7 +145,7 @@ static double least(const double *x, int n) {
   return l;
 }
 
-/* Of n > 0 numbers, which are sorted. */
+/* The median of n > 0 numbers, which it sorts. */
 static double median(double *x, int n) {
   for (int i = 1; i < n; i++)
     for (int j = i; j > 0 && x[j] < x[j - 1]; j--) {
@@ -155,8 +155,8 @@ static double median(double *x, int n) {
   return (x[(n - 1) / 2] + x[n / 2]) / 2;
 }
 
-/* All in turns, so that what else the machine does meets all; those that are far behind are left
-   out early. */
+/* Times all candidates alternately, so that other load on the machine affects all of them; those
+   far behind are dropped early. */
 static clb_status time_all(measurement *m) {
   for (int round = 0; round < m->rounds; round++) {
     double best = 0;
@@ -177,7 +177,7 @@ static clb_status time_all(measurement *m) {
   return CLB_OK;
 }
 
-/* Time against the estimate's in the same round. */
+/* Time relative to the estimate's in the same round. */
 static double ratio(const measurement *m, int i) {
   double r[ROUNDS];
   for (int round = 0; round < m->rounds; round++)
@@ -185,7 +185,7 @@ static double ratio(const measurement *m, int i) {
   return median(r, m->rounds);
 }
 
-/* The fastest stays, and is remembered; kernels of the others go. */
+/* Keeps and records the fastest; frees the kernels of the others. */
 static void choose(measurement *m) {
   clb_op *of = m->trial.of;
   clb_pass pass = m->trial.pass;
@@ -218,8 +218,8 @@ static clb_status measure_pass(measurement *m) {
     if (m->c[i].kernel) drop(m, &m->c[i]);
   for (int i = 0; i < m->trial.n; i++) free(m->expected[i]);
   free(m->found);
-  clb_trial_free(&m->trial);
-  return s == CLB_ERROR_MEMORY ? CLB_OK : s; /* then it is the estimate */
+  clb_test_run_free(&m->trial);
+  return s == CLB_ERROR_MEMORY ? CLB_OK : s; /* then the estimate is kept */
 }
 
 static clb_status measure(clb_op *op, clb_op *of, clb_pass pass, bool results,
@@ -235,12 +235,12 @@ static clb_status measure(clb_op *op, clb_op *of, clb_pass pass, bool results,
   bool profiles = ctx->profiles;
   ctx->profiles = false;
   of->problem.pass = (int32_t)pass;
-  m->trial = (clb_trial){.kind = desc ? &clb_trial_of_convolution : &clb_trial_of_rows,
-                         .op = op,
-                         .of = of,
-                         .pass = pass,
-                         .results = results,
-                         .desc = desc};
+  m->trial = (clb_test_run){.kind = desc ? &clb_test_run_of_convolution : &clb_test_run_of_rows,
+                            .op = op,
+                            .of = of,
+                            .pass = pass,
+                            .results = results,
+                            .desc = desc};
   m->n = kind->candidates(&of->problem, &ctx->device->limits, list);
   for (int i = 0; i < m->n; i++) m->c[i].schedule = list[i];
   clb_status s = m->n > 1 ? measure_pass(m) : CLB_OK;
@@ -257,5 +257,5 @@ static clb_status tune(clb_op *op, clb_op *results, const clb_convolution_desc *
 }
 
 clb_tuner clb_tuner_asked(const clb_context *ctx, unsigned passes) {
-  return passes & CLB_MEASURE && !ctx->without ? tune : NULL;
+  return passes & CLB_MEASURE && !ctx->disabled ? tune : NULL;
 }

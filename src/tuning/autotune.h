@@ -1,13 +1,13 @@
-/* src/tuning/autotune.h - the candidates of an op's passes, timed on made-up data when it is
+/* src/tuning/autotune.h - timing the candidates of an op's passes on synthetic data when the op is
    created. */
 #ifndef CLB_SRC_TUNING_AUTOTUNE_H
 #define CLB_SRC_TUNING_AUTOTUNE_H
 
 #include "src/runtime/context.h"
 
-/* What gives passes without wisdom the kernel that is fastest here, and the context wisdom of it;
-   NULL where `passes` does not ask for it, or the context goes without optimisations, which would
-   be measured, too. */
+/* The tuner, which gives passes without wisdom the kernel that is fastest on this device and adds
+   the result to the context's wisdom. NULL if `passes` does not contain CLB_MEASURE, or if
+   optimisations are disabled in the context, as the measurements would be without them. */
 clb_tuner clb_tuner_asked(const clb_context *ctx, unsigned passes);
 
 #endif

@@ -1,19 +1,19 @@
-/* src/tuning/peaks.c - what a device can do, measured with two generated kernels: a copy, and
+/* src/tuning/peaks.c - peak rates of a device, measured with two generated kernels: a copy, and
    chains of multiply-adds. */
 
 #include "src/runtime/context.h"
 
 enum { IN_FLIGHT = 8, CHAINS = 16, TURNS = 256, SAMPLES = 7 };
 
-/* A group is 256 lanes where it can be. */
+/* A group has 256 lanes if possible. */
 static int subgroups_of(const clb_limits *limits, int lanes) {
   int n = limits->simd ? 1 : 256 / lanes;
   if (n > limits->max_subgroups) n = limits->max_subgroups;
   return n < 1 ? 1 : n;
 }
 
-/* to[i] = from[i], in elements as wide as the device has; every lane has IN_FLIGHT loads under way.
- */
+/* to[i] = from[i], in elements as wide as the device has; every lane has IN_FLIGHT loads in
+ flight. */
 static void copy_kernel(ir_kernel *k, const clb_limits *limits) {
   ir_type t = limits->f64 ? IR_F64 : IR_F32;
   int lanes = limits->lanes[limits->f64 ? CLB_F64 : CLB_F32],
@@ -33,8 +33,8 @@ static void copy_kernel(ir_kernel *k, const clb_limits *limits) {
   ir_finish(k);
 }
 
-/* CHAINS independent chains of TURNS multiply-adds in every lane; their sum is kept so that none
-   can be left out. */
+/* CHAINS independent chains of TURNS multiply-adds in every lane; their sum is stored so that none
+   can be eliminated. */
 static void fma_kernel(ir_kernel *k, const clb_limits *limits, clb_dtype type) {
   int lanes = limits->lanes[type], subgroups = subgroups_of(limits, lanes);
   ir_type t = type == CLB_F64 ? IR_F64 : IR_F32;
@@ -42,11 +42,11 @@ static void fma_kernel(ir_kernel *k, const clb_limits *limits, clb_dtype type) {
   ir_begin(k, type == CLB_F64 ? "peak_fma_f64" : "peak_fma_f32", lanes, subgroups,
            lanes * subgroups);
   ir_val to = ir_buffer(k, t, true), seed = ir_scalar(k, t),
-         one =
-             ir_int(k, IR_I32, 1); /* lanes start at 1: from 0 they would fall to slow subnormals */
+         one = ir_int(k, IR_I32, 1); /* lanes start at 1: from 0 they would decay to slow
+                                        subnormals */
   ir_val at = ir_add(k, ir_mul(k, ir_subgroup(k), ir_int(k, IR_I32, lanes)), ir_lane(k));
   ir_val rows =
-      ir_int(k, IR_I64, (int64_t)lanes * subgroups); /* each group has places of its own */
+      ir_int(k, IR_I64, (int64_t)lanes * subgroups); /* each group writes its own elements */
   ir_val place =
       ir_add(k, ir_mul(k, ir_cast(k, IR_I64, ir_group(k)), rows), ir_cast(k, IR_I64, at));
   ir_val start = ir_cast(k, t, ir_add(k, at, one)), scale = ir_mul(k, seed, ir_real(k, t, 0.5));
@@ -67,7 +67,7 @@ typedef struct {
   int n_args;
 } work;
 
-/* Of `batch` launches; s: an earlier error, or one now. */
+/* Seconds of `batch` launches; s: an earlier error, or a new one. */
 static double seconds_of(const work *w, int64_t groups, int batch, clb_status *s) {
   clb_device *d = w->ctx->device;
   const double start = clb_seconds_now();
@@ -77,8 +77,8 @@ static double seconds_of(const work *w, int64_t groups, int batch, clb_status *s
   return clb_seconds_now() - start;
 }
 
-/* As many groups as a launch of LONGEST seconds can have, `most` at most: interpreters are slow.
-   The first launch may compile, so the second one is timed. */
+/* The number of groups for a launch of LONGEST seconds, at most `most`: interpreters are slow. The
+   first launch may compile, so the second one is timed. */
 static int64_t groups_in_time(const work *w, int64_t most, clb_status *s) {
   static const double LONGEST = 0.05;
   const int64_t few = most < 256 ? 1 : most / 256;
@@ -87,7 +87,7 @@ static int64_t groups_in_time(const work *w, int64_t most, clb_status *s) {
   return can >= (double)most ? most : can < 1 ? 1 : (int64_t)can;
 }
 
-/* Groups a second: the best of several batches that last a while. */
+/* Groups per second: the best of several sufficiently long batches. */
 static clb_status best_rate(const work *w, int64_t most, double *rate) {
   clb_status s = CLB_OK;
   const int64_t groups = groups_in_time(w, most, &s);
@@ -101,7 +101,7 @@ static clb_status best_rate(const work *w, int64_t most, double *rate) {
   return s;
 }
 
-/* Random words: pages never written would all be one page of zeros. */
+/* Writes random words: pages that are never written would all map to one page of zeros. */
 static clb_status fill(clb_device *d, const clb_memory *m) {
   uint32_t piece[1 << 14], x = 1;
   clb_status s = CLB_OK;
@@ -128,7 +128,7 @@ static clb_status measure_copy(clb_context *ctx, double *rate) {
   if (!s) s = fill(d, &from);
   if (!s) {
     const clb_arg args[] = {{.type = IR_VOID, .memory = &from}, {.type = IR_VOID, .memory = &to}};
-    const int rows = kernel->ir.rows; /* of this kernel: bytes */
+    const int rows = kernel->ir.rows; /* bytes per group of this kernel */
     s = best_rate(&(work){ctx, kernel, args, 2}, (int64_t)bytes / rows, rate);
     *rate *= 2.0 * rows;
   }

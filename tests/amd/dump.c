@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_BLOCKS = 128 };
-static const size_t most_bytes = (size_t)64 << 20; /* a launch on more memory is left out */
+enum { MAX_BLOCKS = 128 };
+static const size_t max_bytes = (size_t)64 << 20; /* a launch on more memory is left out */
 
 struct amd_dump {
   FILE *file;
   int n;
-  amd_block block[MOST_BLOCKS];
+  amd_block block[MAX_BLOCKS];
 };
 
 const char *amd_dump_folder(void) {
@@ -48,11 +48,11 @@ static bool find_blocks(amd_dump *d, const amd_kernel *k, void **params) {
     int same = 0;
     while (same < d->n && d->block[same].at != b->at) same++;
     if (same < d->n) continue;
-    if (d->n == MOST_BLOCKS) return false;
+    if (d->n == MAX_BLOCKS) return false;
     d->block[d->n++] = *b;
     bytes += b->bytes;
   }
-  return bytes <= most_bytes;
+  return bytes <= max_bytes;
 }
 
 static void write_blocks(amd_dump *d) {

@@ -7,7 +7,7 @@
 
 #include "tests/amd/lanes.h"
 
-enum { JUNK = 1 << 15, MOST_STEPS = 200 };
+enum { JUNK = 1 << 15, MAX_STEPS = 200 };
 enum {
   PRIVATE_BUFFER = 1,
   DISPATCH_POINTER = 2,
@@ -175,7 +175,7 @@ static bool run_group(amd_wave **waves, int n, uint64_t *random) {
     }
     int which = amd_plain_run ? 0 : (int)(draw(random) % (uint64_t)running), at = 0;
     while (waves[at]->state != AMD_RUNS || which--) at++;
-    advance(waves[at], n == 1 || amd_plain_run ? UINT64_MAX : 1 + draw(random) % MOST_STEPS);
+    advance(waves[at], n == 1 || amd_plain_run ? UINT64_MAX : 1 + draw(random) % MAX_STEPS);
   }
 }
 

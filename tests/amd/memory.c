@@ -7,7 +7,7 @@
 #include "tests/amd/amd.h"
 
 enum { PAGE = 4096, ALIGNMENT = 256, RUBBISH = 0xee };
-static const size_t most_filled = (size_t)256 << 20; /* what is larger starts as zeros */
+static const size_t max_filled = (size_t)256 << 20; /* what is larger starts as zeros */
 
 static struct {
   amd_block *block; /* by address */
@@ -82,7 +82,7 @@ void *amd_alloc(size_t bytes) {
     munmap(map, mapped);
     return NULL;
   }
-  if (mapped <= most_filled) memset(map + PAGE, RUBBISH, mapped - 2 * PAGE);
+  if (mapped <= max_filled) memset(map + PAGE, RUBBISH, mapped - 2 * PAGE);
   return b.at;
 }
 

@@ -58,11 +58,11 @@ static uint32_t uh(double x) {
 }
 static int32_t i24(uint32_t x) { return (int32_t)(x << 8) >> 8; }
 /* Of numbers and NaN the number; of zeros -0 is the less. */
-static double most(double x, double y) {
+static double max(double x, double y) {
   return isnan(x) ? y : isnan(y) ? x : x == y ? (signbit(x) ? y : x) : x > y ? x : y;
 }
 /* But a signalling NaN comes out. */
-static double most_of(double x, double y, bool loud) { return loud ? (double)NAN : most(x, y); }
+static double max_of(double x, double y, bool loud) { return loud ? (double)NAN : max(x, y); }
 static bool loud(uint32_t x) { return isnan(f(x)) && !(x >> 22 & 1); }
 static bool loud64(const uint32_t *x) { return isnan(d(x)) && !(x[1] >> 19 & 1); }
 static float held(float x) { return x > 0 ? x < 1 ? x : 1 : 0; }
@@ -85,8 +85,8 @@ static float held(float x) { return x > 0 ? x < 1 ? x : 1 : 0; }
   X(min_max, "*", "ffd",                                                                           \
     "v_max_f32_e32 v10, v2, v3\nv_min_f32_e32 v11, v2, v3\nv_max_f64 v[12:13], v[2:3], v[4:5]",    \
     bool l1 = loud(a[0]) || loud(a[1]), l2 = loud64(a) || loud64(a + 2);                           \
-    double x = (double)f(a[0]), y = (double)f(a[1]); r[0] = uf((float)most_of(x, y, l1));          \
-    r[1] = uf((float)-most_of(-x, -y, l1)); putd(r + 2, most_of(d(a), d(a + 2), l2)))              \
+    double x = (double)f(a[0]), y = (double)f(a[1]); r[0] = uf((float)max_of(x, y, l1));           \
+    r[1] = uf((float)-max_of(-x, -y, l1)); putd(r + 2, max_of(d(a), d(a + 2), l2)))                \
   X(zeros, "*", "iiii",                                                                            \
     "v_max_f32_e32 v10, 0, v9\nv_min_f32_e32 v11, 0, v9\nv_max3_f32 v12, v9, |v9|, v9\n"           \
     "v_med3_f32 v13, 1.0, 2.0, 4.0",                                                               \

@@ -59,11 +59,11 @@ static long double exact(int f, double x) { return f == 0 ? expl(x) : f == 1 ? s
 /* Numbers below the least normal one may be flushed. */
 static void expect(const shape *s, int f, double x, double got) {
   const bool single = s->type == IR_F32;
-  const long double want = exact(f, x), most = single ? FLT_MAX : DBL_MAX,
-                    least = single ? FLT_MIN : DBL_MIN;
-  if (isnan(want)          ? isnan(got)
-      : fabsl(want) > most ? isinf(got) && got > 0
-                           : fabsl(want) < least && fabs(got) <= 2 * least)
+  const long double want = exact(f, x), max = single ? FLT_MAX : DBL_MAX,
+                    min = single ? FLT_MIN : DBL_MIN;
+  if (isnan(want)         ? isnan(got)
+      : fabsl(want) > max ? isinf(got) && got > 0
+                          : fabsl(want) < min && fabs(got) <= 2 * min)
     return;
   const long double ulp = ldexpl(1, ilogbl(want) - (single ? 23 : 52));
   if (!(fabsl(got - want) <= 4 * ulp))

@@ -145,9 +145,8 @@ static void same_bytes(ir_type e, int width, bool add) {
   fill(e, from, 7);
   twice(&k, e, width, add);
   clb_module *m = built(&k);
-  int64_t most = BYTES / ir_type_bytes(e) / width - 2 * SLACK,
-          full =
-              (int64_t)GROUPS * k.rows < most ? (int64_t)GROUPS * k.rows : most / k.rows * k.rows;
+  int64_t max = BYTES / ir_type_bytes(e) / width - 2 * SLACK,
+          full = (int64_t)GROUPS * k.rows < max ? (int64_t)GROUPS * k.rows : max / k.rows * k.rows;
   for (int64_t offset = 0; offset <= SLACK; offset += offset < 2 ? 1 : 7)
     for (int64_t left = 0; left < 3; left++) {
       int64_t rows = full - (left == 2 ? k.rows - 1 : left);

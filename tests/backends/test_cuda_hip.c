@@ -288,7 +288,7 @@ static void make_local(ir_kernel *k, int lanes, int64_t bytes) {
 
 static const struct {
   const char *name;
-  int64_t most;
+  int64_t max;
 } local_limits[] = {{"cuda@sm_80", 163 << 10},
                     {"cuda@sm_90", 227 << 10},
                     {"cuda@sm_86", 99 << 10},
@@ -305,11 +305,10 @@ static void local_memory_compiles(void **state) {
     clb_device *d = open_target(local_limits[t].name, &error);
     for (int more = 0; d && more < 3; more++) {
       const int64_t declared = d->limits.local_bytes,
-                    sizes[] = {declared, d->limits.most_local_bytes,
-                               d->limits.most_local_bytes + 32};
+                    sizes[] = {declared, d->limits.max_local_bytes, d->limits.max_local_bytes + 32};
       clb_text binary = {0};
       ir_kernel k;
-      assert_int_equal(d->limits.most_local_bytes, local_limits[t].most);
+      assert_int_equal(d->limits.max_local_bytes, local_limits[t].max);
       make_local(&k, d->limits.lanes[CLB_F32], sizes[more]);
       clb_status s = build_kernel(d, &k, &binary);
       if (!s != (more < 2))
@@ -344,25 +343,25 @@ static void limits_complete(void **state) {
     if (clb_device_open(opened[i], NULL, &error, &d))
       fprintf(stderr, "skipped: %s\n", error.text.s);
     if (d && (d->limits.local_bytes < 1 ||
-              d->limits.most_local_bytes != (i == 1 ? 227 << 10 : d->limits.local_bytes)))
+              d->limits.max_local_bytes != (i == 1 ? 227 << 10 : d->limits.local_bytes)))
       fail_msg("%s: %d and %d bytes", opened[i], (int)d->limits.local_bytes,
-               (int)d->limits.most_local_bytes);
+               (int)d->limits.max_local_bytes);
     close_target(d, &error);
   }
 }
 
 /* On a genuine device, as much as a group may have. */
 static void check_local(clb_device *d, int64_t bytes) {
-  enum { MOST_LANES = 64 };
+  enum { MAX_LANES = 64 };
   const clb_backend *b = d->backend;
-  float in[MOST_LANES], expected[MOST_LANES] = {0}, found[MOST_LANES] = {0};
+  float in[MAX_LANES], expected[MAX_LANES] = {0}, found[MAX_LANES] = {0};
   clb_memory x = {0}, y = {0};
   clb_text binary = {0};
   clb_module *module = NULL;
   char error[200];
   ir_kernel k;
   make_local(&k, d->limits.lanes[CLB_F32], bytes);
-  for (int i = 0; i < MOST_LANES; i++) in[i] = (float)i;
+  for (int i = 0; i < MAX_LANES; i++) in[i] = (float)i;
   if (!ir_run(&k, (const ir_arg[]){{.p = in}, {.p = expected}}, 0, 1, error, sizeof error))
     fail_msg("%s", error);
   clb_status s = build_kernel(d, &k, &binary);
@@ -406,7 +405,7 @@ static void names(void **state) {
   refused("cuda@gfx90a", NULL, CLB_ERROR_DEVICE, "a target of cuda looks like cuda@sm_80");
   refused("hip@sm_90", NULL, CLB_ERROR_DEVICE, "a target of hip looks like hip@gfx90a");
   refused("cuda@sm_90", &native, CLB_ERROR_ARGUMENT,
-          "cuda@sm_90 only compiles: it takes no stream");
+          "cuda@sm_90 only compiles: it cannot adopt a stream");
   refused("cuda:4321", NULL, CLB_ERROR_DEVICE, "cuda");
   refused("hip:4321", NULL, CLB_ERROR_DEVICE, "hip");
   clb_device *d = open_target("cuda@sm_90", &error);
@@ -555,7 +554,7 @@ static void devices(void **state) {
       check_random(d, (uint64_t)seed, d->limits.lanes[CLB_F32] >> (seed % 4), 1 + seed % 4);
     if (d) check_adoption(d);
     if (d) check_local(d, d->limits.local_bytes);
-    if (d) check_local(d, d->limits.most_local_bytes);
+    if (d) check_local(d, d->limits.max_local_bytes);
     done += d != NULL;
     close_target(d, &error);
   }

@@ -180,7 +180,7 @@ static void reset(int left, const char *only, int code) {
 }
 
 /* The first call fails, then the second only, until none is left that could. */
-static void sweep(trial *t, int least) {
+static void sweep(trial *t, int min) {
   int alive = here.state.alive, told = 0, n = 0;
   for (;; n++) {
     reset(n, NULL, 999);
@@ -196,7 +196,7 @@ static void sweep(trial *t, int least) {
   }
   reset(-1, NULL, 0);
   clb_text_free(&t->error.text);
-  if (told < least) fail_msg("%s: of %d calls only %d are missed when they fail", t->name, n, told);
+  if (told < min) fail_msg("%s: of %d calls only %d are missed when they fail", t->name, n, told);
 }
 
 static void every_call(void **state) {

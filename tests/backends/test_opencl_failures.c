@@ -139,7 +139,7 @@ static clb_status use_recorded(trial *t) {
 }
 
 /* The first call fails, then the second only, until none is left that could. */
-static void sweep(trial *t, clb_status (*attempt)(trial *), int least) {
+static void sweep(trial *t, clb_status (*attempt)(trial *), int min) {
   fake_opencl_state *f = here.fake;
   int alive = f->alive, n = 0, told = 0;
   for (;; n++) {
@@ -156,7 +156,7 @@ static void sweep(trial *t, clb_status (*attempt)(trial *), int least) {
       fail_msg("%s: call %d (%s) failed: %s", t->name, n, f->failed, t->error.text.s);
     told += s != CLB_OK;
   }
-  if (told < least) fail_msg("%s: of %d calls only %d are missed when they fail", t->name, n, told);
+  if (told < min) fail_msg("%s: of %d calls only %d are missed when they fail", t->name, n, told);
 }
 
 static void every_call(void **state) {

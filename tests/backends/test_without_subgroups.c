@@ -35,12 +35,12 @@ static int barriers(const ir_kernel *k) {
 }
 
 /* Of every kernel that the context has. */
-static void expect_few(clb_context *ctx, const char *problem, int most) {
+static void expect_few(clb_context *ctx, const char *problem, int max) {
   assert_non_null(ctx->kernels);
   for (clb_kernel *k = ctx->kernels; k; k = k->next) {
     int n = barriers(&k->ir);
-    if (n > most)
-      fail_msg("%s of %s meets at %d barriers, more than %d", k->ir.name, problem, n, most);
+    if (n > max)
+      fail_msg("%s of %s meets at %d barriers, more than %d", k->ir.name, problem, n, max);
   }
 }
 

@@ -96,10 +96,10 @@ static void i32(const builder *b) { integers(b, IR_I32); }
 static void i64(const builder *b) { integers(b, IR_I64); }
 
 /* -most ... most, halves among them. */
-static ir_val within(ir_kernel *k, ir_val v, double most) {
+static ir_val within(ir_kernel *k, ir_val v, double max) {
   ir_type t = (ir_type)k->ins[v].type;
   ir_val x = ir_mul(k, v, ir_real(k, t, 0x1.8p5));
-  return ir_2(k, IR_MIN, ir_2(k, IR_MAX, x, ir_real(k, t, -most)), ir_real(k, t, most));
+  return ir_2(k, IR_MIN, ir_2(k, IR_MAX, x, ir_real(k, t, -max)), ir_real(k, t, max));
 }
 
 static void casts(const builder *b) {

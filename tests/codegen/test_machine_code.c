@@ -396,12 +396,12 @@ static void products_count(void **state) {
     int like_x = tp->x.dim + tp->y.dim + tp->n_weights, z = tp->z.dim;
     int in = pass == CLB_FORWARD ? like_x : pass == CLB_BACKWARD ? like_x + z : 2 * like_x + z;
     int out = pass == CLB_FORWARD ? z : pass == CLB_BACKWARD ? like_x : like_x + z;
-    double most = 1.1 * in + loads_again(&p),
+    double max = 1.1 * in + loads_again(&p),
            flops = pass == CLB_DOUBLE_BACKWARD ? HUGE_VAL : 1.1 * usual_flops(&p);
-    if (c.loads < in || c.loads > most || c.stores != out || c.bytes_loaded != 4 * c.loads ||
+    if (c.loads < in || c.loads > max || c.stores != out || c.bytes_loaded != 4 * c.loads ||
         c.bytes_stored != 4 * c.stores || c.flops > flops)
       fail_msg("%s, %s, pass %d: %g loads, not %d ... %g; %g stores, not %d; %g flops, at most %g",
-               (const char *)*state, standard[i / PASSES].name, (int)pass, c.loads, in, most,
+               (const char *)*state, standard[i / PASSES].name, (int)pass, c.loads, in, max,
                c.stores, out, c.flops, flops);
     ir_free(&p.k);
   }

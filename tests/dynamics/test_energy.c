@@ -25,8 +25,8 @@ static double at(const json_t *list, size_t i) {
   return json_number_value(x);
 }
 
-static void near_to(const char *what, double x, double y, double most) {
-  if (!(fabs(x - y) <= most)) fail_msg("%s is %.17g, not %.17g", what, x, y);
+static void near_to(const char *what, double x, double y, double max) {
+  if (!(fabs(x - y) <= max)) fail_msg("%s is %.17g, not %.17g", what, x, y);
 }
 
 static void has_fields(void **state) {

@@ -110,7 +110,7 @@ static void keeps_what_is_there(void **state) {
       {ON "--csv o.csv", 1, "o.csv: it is not the file that the run of the restart wrote"},
       {"-m model --continue k --steps 1 --dt 1 --restart o", 1, "o: it is there already"},
       {"-m model --continue o --steps 1 --dt 1 --plot o.xyz --trajectory o.xyz", 1,
-       "needs a file"}};
+       "needs a separate"}};
   expect_refusals("md ", wrong, sizeof wrong / sizeof *wrong);
   char *after = get_text("k.xyz"), *same = get_text("k");
   assert_string_equal(before, after);
@@ -150,9 +150,9 @@ static void outputs_are_files_of_their_own(void **state) {
       {"md " RUN "--plot hard", 1, "hard: is the structure"},
       {"md " RUN "--plot soft", 1, "soft: is the structure"},
       {"md " RUN "--csv model --force", 1, "model: is the model (--model), too"},
-      {"md " RUN "--csv new --trajectory ./new", 1, "needs a file of its own"},
-      {"md " RUN "--csv new --restart hangs", 1, "needs a file of its own"},
-      {"md " RUN "--plot sub/new --trajectory here/sub/new", 1, "needs a file of its own"},
+      {"md " RUN "--csv new --trajectory ./new", 1, "needs a separate file"},
+      {"md " RUN "--csv new --restart hangs", 1, "needs a separate file"},
+      {"md " RUN "--plot sub/new --trajectory here/sub/new", 1, "needs a separate file"},
       {"md " RUN "--csv out --force", 1, "out: is standard output, too"},
       {"md " RUN "--csv new --restart newer --plot /nowhere/p", 1, "/nowhere/p: No such file"},
       {"md " RUN "--csv new --plot sub", 1, "sub: not a file"},
@@ -211,8 +211,8 @@ static void survives_full_disks(void **state) {
   enum { STEPS = 12 };
   expect_clebsch(HOT "-s atoms.xyz -T 300 --steps 12 " TO("w"), 0, NULL);
   char *restart = get_text("w"), *frames = get_text("w.xyz");
-  const size_t one = strlen(restart), most = strlen(frames);
-  for (size_t bytes = one + 100; bytes < most; bytes += 1213) {
+  const size_t one = strlen(restart), max = strlen(frames);
+  for (size_t bytes = one + 100; bytes < max; bytes += 1213) {
     char arguments[256];
     expect_limited(
         bytes, HOT "-s atoms.xyz -T 300 --steps 12 --force " TO("f"),

@@ -8,12 +8,12 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-enum { MOST_FILES = 64, STEPS = 5 };
+enum { MAX_FILES = 64, STEPS = 5 };
 
 typedef struct {
   pid_t pid;
-  bool dirty[MOST_FILES]; /* by descriptor: written to since it was last flushed */
-  int restarts, records;  /* restarts that were named; flushes of csv and trajectory */
+  bool dirty[MAX_FILES]; /* by descriptor: written to since it was last flushed */
+  int restarts, records; /* restarts that were named; flushes of csv and trajectory */
 } watched;
 
 static bool ends_in(const char *text, const char *end) {
@@ -43,7 +43,7 @@ static const char *text_at(const watched *w, uint64_t address) {
 }
 
 static void expect_flushed(const watched *w, const char *what) {
-  for (int fd = 3; fd < MOST_FILES; fd++)
+  for (int fd = 3; fd < MAX_FILES; fd++)
     if (w->dirty[fd]) fail_msg("%s, but %s is not on the disk", what, file_of(w, (uint64_t)fd));
 }
 
@@ -51,7 +51,7 @@ static void expect_flushed(const watched *w, const char *what) {
 static void see(watched *w, uint64_t call, const uint64_t *arg) {
   const bool writes = call == SYS_write || call == SYS_pwrite64 || call == SYS_writev;
   const bool flushes = call == SYS_fdatasync || call == SYS_fsync;
-  if ((writes || flushes) && arg[0] < MOST_FILES) {
+  if ((writes || flushes) && arg[0] < MAX_FILES) {
     const char *name = file_of(w, arg[0]);
     const bool log = ends_in(name, "/o.csv") || ends_in(name, "/o.xyz");
     /* a file without a name is the restart that is being written */

@@ -67,8 +67,8 @@ static int gemm(void *handle, const sizes *s, int plain, int transposed, const v
   if ((s->ta != plain && s->ta != transposed) || (s->tb != plain && s->tb != transposed))
     return mistake("gemm: neither as it is nor transposed");
   if (s->m < 0 || s->n < 0 || s->k < 0 || s->count < 0) return mistake("gemm: negative extents");
-  int least_a = s->ta == plain ? s->m : s->k, least_b = s->tb == plain ? s->k : s->n;
-  if (s->ld_a < least_a || s->ld_a < 1 || s->ld_b < least_b || s->ld_b < 1 || s->ld_c < s->m ||
+  int min_a = s->ta == plain ? s->m : s->k, min_b = s->tb == plain ? s->k : s->n;
+  if (s->ld_a < min_a || s->ld_a < 1 || s->ld_b < min_b || s->ld_b < 1 || s->ld_c < s->m ||
       s->ld_c < 1)
     return mistake("gemm: a leading dimension is too small");
   for (int q = 0; q < s->count; q++)

@@ -23,7 +23,7 @@ enum {
   NOT_FOUND = 500
 };
 enum { COMPILATION = 6 };
-enum { DECLARED_LOCAL = 49152, MOST_LOCAL = 232448 };
+enum { DECLARED_LOCAL = 49152, MAX_LOCAL = 232448 };
 
 EXPORT fake_gpu_state *fake_gpu; /* the test's */
 EXPORT void fake_gpu_use(fake_gpu_state *state);
@@ -109,11 +109,11 @@ static int destroy(thing *gone, const char *name) {
 /* ---- what a stream captures instead of running: kernels with the values of their parameters ----
  */
 
-enum { CAPTURE_UNSUPPORTED = 900, MOST_PARAMETERS = 64 };
+enum { CAPTURE_UNSUPPORTED = 900, MAX_PARAMETERS = 64 };
 typedef struct {
   thing *function;
   unsigned groups, threads, local;
-  unsigned char values[MOST_PARAMETERS][8];
+  unsigned char values[MAX_PARAMETERS][8];
 } node;
 
 static thing *capturing; /* the GRAPH being made; its parent is the stream */
@@ -144,8 +144,8 @@ static int count(const char *name, int *n) {
 static int attribute(const char *name, int *value, int which, int device) {
   /* threads, warp, units, local memory (97: if asked for); CUDA's compute capability; pageable
      memory: no */
-  static const int cuda[][2] = {{1, 1024},        {10, 32}, {16, 4}, {8, DECLARED_LOCAL},
-                                {97, MOST_LOCAL}, {75, 9},  {76, 0}, {88, 0}},
+  static const int cuda[][2] = {{1, 1024},       {10, 32}, {16, 4}, {8, DECLARED_LOCAL},
+                                {97, MAX_LOCAL}, {75, 9},  {76, 0}, {88, 0}},
                    hip[][2] = {{56, 1024}, {87, 64}, {63, 4}, {74, 65536}, {65, 0}};
   BEGIN(name)
   if (device < 0 || device >= fake_gpu->devices)
@@ -261,7 +261,7 @@ static int function_set(const char *name, void *function, int which, int value) 
   BEGIN_IN_CONTEXT(name)
   thing *t = find(function, FUNCTION);
   if (!t) return mistake(INVALID_HANDLE, "%s: no such function", name);
-  if (which != 8 || value < 0 || value > MOST_LOCAL)
+  if (which != 8 || value < 0 || value > MAX_LOCAL)
     return mistake(INVALID_VALUE, "%s: attribute %d is %d", name, which, value);
   t->bytes = (size_t)value;
   return OK;
@@ -345,9 +345,9 @@ static int graph_launch(const char *name, const void *runnable, const void *stre
     return mistake(INVALID_HANDLE, "%s: no such graph or stream", name);
   for (size_t at = 0; at < t->bytes; at += sizeof(node)) {
     node n;
-    void *params[MOST_PARAMETERS];
+    void *params[MAX_PARAMETERS];
     memcpy(&n, t->data + at, sizeof n);
-    for (int i = 0; i < MOST_PARAMETERS; i++) params[i] = n.values[i];
+    for (int i = 0; i < MAX_PARAMETERS; i++) params[i] = n.values[i];
     if (!find(n.function, FUNCTION)) return mistake(INVALID_HANDLE, "%s: a kernel is gone", name);
     if (fake_gpu->launch)
       fake_gpu->launch(fake_gpu->user, n.function->parent->data, n.groups, n.threads, params);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ARGUMENTS = 64, MOST_GROUP = 1024 };
+enum { MAX_ARGUMENTS = 64, MAX_GROUP = 1024 };
 typedef enum { MEMORY, PROGRAM, KERNEL, COMMANDS } sort;
 
 typedef struct {
@@ -20,11 +20,11 @@ typedef struct thing {
   struct thing *next;
   sort kind;
   size_t bytes;
-  char *data;                  /* MEMORY; the text of PROGRAM and KERNEL; COMMANDS: command[] */
-  cl_uint n;                   /* KERNEL: its arguments; COMMANDS: how many */
-  size_t size[MOST_ARGUMENTS]; /* KERNEL, of each argument: 0 until it is set */
-  bool pointer[MOST_ARGUMENTS];
-  unsigned char value[MOST_ARGUMENTS][8];
+  char *data;                 /* MEMORY; the text of PROGRAM and KERNEL; COMMANDS: command[] */
+  cl_uint n;                  /* KERNEL: its arguments; COMMANDS: how many */
+  size_t size[MAX_ARGUMENTS]; /* KERNEL, of each argument: 0 until it is set */
+  bool pointer[MAX_ARGUMENTS];
+  unsigned char value[MAX_ARGUMENTS][8];
 } thing;
 
 static thing *things;
@@ -160,7 +160,7 @@ static bool read_arguments(thing *kernel, const char *name) {
   if (!s) return false;
   for (s += strlen(want); *s && *s != ')'; s += *s == ',') {
     const size_t n = strcspn(s, ",)");
-    if (kernel->n == MOST_ARGUMENTS) return false;
+    if (kernel->n == MAX_ARGUMENTS) return false;
     kernel->pointer[kernel->n++] = memchr(s, '*', n) != NULL;
     s += n;
   }
@@ -189,11 +189,11 @@ cl_int idle_clGetKernelInfo(cl_kernel x, cl_kernel_info what, size_t size, void 
 
 cl_int idle_clGetKernelWorkGroupInfo(cl_kernel x, cl_device_id d, cl_kernel_work_group_info what,
                                      size_t size, void *value, size_t *needed) {
-  static const size_t most = MOST_GROUP;
+  static const size_t max = MAX_GROUP;
   (void)d;
   if (!find(x, KERNEL, "clGetKernelWorkGroupInfo") || what != CL_KERNEL_WORK_GROUP_SIZE)
     return mistake(CL_INVALID_VALUE, "clGetKernelWorkGroupInfo: 0x%x", (unsigned)what);
-  return answer(&most, sizeof most, size, value, needed);
+  return answer(&max, sizeof max, size, value, needed);
 }
 
 cl_int idle_clSetKernelArg(cl_kernel x, cl_uint i, size_t size, const void *value) {
@@ -205,8 +205,8 @@ cl_int idle_clSetKernelArg(cl_kernel x, cl_uint i, size_t size, const void *valu
 }
 
 static cl_int run(thing *kernel, size_t global, size_t local) {
-  void *params[MOST_ARGUMENTS], *memory[MOST_ARGUMENTS];
-  if (!local || local > MOST_GROUP || !global || global % local)
+  void *params[MAX_ARGUMENTS], *memory[MAX_ARGUMENTS];
+  if (!local || local > MAX_GROUP || !global || global % local)
     return mistake(CL_INVALID_WORK_GROUP_SIZE, "a launch of %zu in groups of %zu", global, local);
   for (cl_uint i = 0; i < kernel->n; i++) {
     params[i] = kernel->value[i];

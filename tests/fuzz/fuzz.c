@@ -25,7 +25,7 @@ void fuzz_fail(const char *format, ...) {
 
 /* ---- files ---- */
 
-enum { MOST_FILES = 4, PATH_BYTES = 512 };
+enum { MAX_FILES = 4, PATH_BYTES = 512 };
 
 typedef struct {
   char ending[16], path[PATH_BYTES];
@@ -33,12 +33,12 @@ typedef struct {
 } named_file;
 
 static named_file *file_with(const char *ending) {
-  static named_file files[MOST_FILES];
+  static named_file files[MAX_FILES];
   static int n;
   for (int i = 0; i < n; i++)
     if (!strcmp(files[i].ending, ending)) return &files[i];
   const char *folder = getenv("TMPDIR");
-  FUZZ_CHECK(n < MOST_FILES);
+  FUZZ_CHECK(n < MAX_FILES);
   named_file *f = &files[n++];
   f->fd = -1;
   snprintf(f->ending, sizeof f->ending, "%s", ending);

@@ -9,14 +9,14 @@
 #include "tools/convert/zip.h"
 #include "tests/fuzz/fuzz_model.h"
 
-enum { MOST_ENTRIES = 64, MOST_BYTES = 1 << 20 };
+enum { MAX_ENTRIES = 64, MAX_BYTES = 1 << 20 };
 
 /* The good archive's other entries. */
 static struct {
   char name[80];
   const uint8_t *data;
   size_t n;
-} others[MOST_ENTRIES];
+} others[MAX_ENTRIES];
 static int n_others;
 
 /* The archive that is made. */
@@ -35,13 +35,13 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
     char name[80];
     snprintf(name, sizeof name, "%.*s", (int)(e->name_bytes - z.top), e->name + z.top);
     if (!strcmp(name, "data.pkl") || !strcmp(name, "constants.pkl")) continue;
-    FUZZ_CHECK(n_others < MOST_ENTRIES);
+    FUZZ_CHECK(n_others < MAX_ENTRIES);
     memcpy(others[n_others].name, name, sizeof name);
     others[n_others].data = zip_find(&z, name, &others[n_others].n);
     n_others++;
   }
-  archive = malloc(2 * MOST_BYTES);
-  directory = malloc(MOST_BYTES);
+  archive = malloc(2 * MAX_BYTES);
+  directory = malloc(MAX_BYTES);
   FUZZ_CHECK(archive && directory);
   return 0;
 }
@@ -97,7 +97,7 @@ static void end(void) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   uint32_t first;
-  if (n < 4 || n > MOST_BYTES / 2) return -1;
+  if (n < 4 || n > MAX_BYTES / 2) return -1;
   memcpy(&first, data, sizeof first);
   if (first > n - 4) return -1;
   n_archive = n_directory = 0;

@@ -50,13 +50,13 @@ static void round_trip(const structure *s) {
 
 /* Edges are of atoms that are there, and no longer than cutoff and skin. */
 static void check_edges(const structure *s, const clb_neighbours *l) {
-  double *x = malloc((size_t)l->n_edges * 3 * sizeof *x + 1), most = 0;
+  double *x = malloc((size_t)l->n_edges * 3 * sizeof *x + 1), max = 0;
   FUZZ_CHECK(x);
   clb_neighbours_vectors(l, s->positions, x);
-  for (int64_t i = 0; i < 3 * s->n; i++) most = fmax(most, fabs(s->positions[i]));
+  for (int64_t i = 0; i < 3 * s->n; i++) max = fmax(max, fabs(s->positions[i]));
   for (int64_t e = 0; e < l->n_edges; e++) {
     const double *v = x + 3 * e, length = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
-    FUZZ_CHECK(length <= l->cutoff + l->skin + 1e-6 + 1e-12 * most);
+    FUZZ_CHECK(length <= l->cutoff + l->skin + 1e-6 + 1e-12 * max);
   }
   free(x);
 }

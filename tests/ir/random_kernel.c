@@ -189,10 +189,10 @@ static void selection(maker *m) {
 static ir_val fitting(maker *m, ir_val v, ir_type to) {
   ir_kernel *k = m->k;
   ir_type t = (ir_type)k->ins[v].type;
-  double most = to == IR_I32 ? 0x1p31 - 128 : 0x1p63 - 0x1p40,
-         least = to == IR_I32 ? -0x1p31 : -0x1p63;
+  double max = to == IR_I32 ? 0x1p31 - 128 : 0x1p63 - 0x1p40,
+         min = to == IR_I32 ? -0x1p31 : -0x1p63;
   if (chance(m, 2)) v = ir_mul(k, v, ir_real(k, t, ldexp(1.25, pick(m, 50))));
-  return ir_2(k, IR_MIN, ir_2(k, IR_MAX, v, ir_real(k, t, least)), ir_real(k, t, most));
+  return ir_2(k, IR_MIN, ir_2(k, IR_MAX, v, ir_real(k, t, min)), ir_real(k, t, max));
 }
 
 static void cast(maker *m) {

@@ -311,8 +311,8 @@ static void agree_on(const char *name, int first, int last) {
     char error[300];
     /* Without sub-groups: several only where nothing shuffles. */
     bool several = d->limits.subgroups || s % 2;
-    int most = several ? d->limits.max_subgroups : 1, subgroups = group_subgroups[s % 7];
-    make(&r, s, lanes_of(d, s), subgroups < most ? subgroups : most,
+    int max = several ? d->limits.max_subgroups : 1, subgroups = group_subgroups[s % 7];
+    make(&r, s, lanes_of(d, s), subgroups < max ? subgroups : max,
          d->limits.subgroups || !several ? features : features & ~(unsigned)RANDOM_SHUFFLES);
     interpret(&r, &r.k, s, expected);
     run_on(d, &sink, &r, s, found);

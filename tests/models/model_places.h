@@ -83,24 +83,24 @@ static inline atom_set random_atoms(int64_t n, int n_species, bool periodic, uin
 }
 
 static inline void close_to(const char *what, int64_t n, const double *x, const double *y,
-                            double most) {
+                            double max) {
   for (int64_t i = 0; i < n; i++)
-    if (!(fabs(x[i] - y[i]) <= most))
+    if (!(fabs(x[i] - y[i]) <= max))
       fail_msg("%s[%d] is %.15g, not %.15g: off by %g, more than %g", what, (int)i, x[i], y[i],
-               x[i] - y[i], most);
+               x[i] - y[i], max);
 }
 
 static inline double largest(int64_t n, const double *x) {
-  double most = 0;
-  for (int64_t i = 0; i < n; i++) most = fmax(most, fabs(x[i]));
-  return most;
+  double max = 0;
+  for (int64_t i = 0; i < n; i++) max = fmax(max, fabs(x[i]));
+  return max;
 }
 
-static inline void expect_same(const computed *c, const computed *wanted, int64_t n, double most) {
-  close_to("energy", 1, &c->energy, &wanted->energy, most);
-  close_to("e_atom", n, c->e_atom, wanted->e_atom, most);
-  close_to("force", 3 * n, c->forces, wanted->forces, most * (1 + largest(3 * n, wanted->forces)));
-  close_to("stress", 9, c->stress, wanted->stress, most * (1 + largest(9, wanted->stress)));
+static inline void expect_same(const computed *c, const computed *wanted, int64_t n, double max) {
+  close_to("energy", 1, &c->energy, &wanted->energy, max);
+  close_to("e_atom", n, c->e_atom, wanted->e_atom, max);
+  close_to("force", 3 * n, c->forces, wanted->forces, max * (1 + largest(3 * n, wanted->forces)));
+  close_to("stress", 9, c->stress, wanted->stress, max * (1 + largest(9, wanted->stress)));
 }
 
 #endif

@@ -60,7 +60,7 @@ static void stretch(atom_set *a, int i, int j, double strain) {
 }
 
 /* (E(x + h) - E(x - h)) / 2h, twice, so that the error is of 4th order. */
-static void forces_are_differences(opened *o, atom_set a, double h, double most) {
+static void forces_are_differences(opened *o, atom_set a, double h, double max) {
   const computed c = compute_atoms(o, &a);
   const double scale = largest(3 * a.n, c.forces) + 1;
   for (int64_t i = 0; i < 3 * a.n; i++) {
@@ -72,7 +72,7 @@ static void forces_are_differences(opened *o, atom_set a, double h, double most)
     }
     a.positions[i] = x;
     close_to("force", 1, &c.forces[i], &(double){-(e[0] - 8 * e[1] + 8 * e[2] - e[3]) / (12 * h)},
-             most * scale);
+             max * scale);
   }
 }
 

@@ -271,9 +271,9 @@ static long whole_step(long k, bool check) {
 /* The calls that fail: all, or so many, evenly. */
 static long next_call(long k, long n, int usual) {
   const char *wish = getenv("CLB_TEST_CALLS");
-  const long most = wish ? atol(wish) : usual;
-  return k + (most > 0 && n > most ? (n + most - 1) / most | 1
-                                   : 1); /* odd: every other call asks for the context */
+  const long max = wish ? atol(wish) : usual;
+  return k + (max > 0 && n > max ? (n + max - 1) / max | 1
+                                 : 1); /* odd: every other call asks for the context */
 }
 
 static void whole_steps(void **state) {

@@ -89,10 +89,10 @@ static struct {
   clb_backend counting;
   const clb_backend *backend;
   int allocs, writes, reads, waits;
-  int most_allocs; /* 0: any number */
+  int max_allocs; /* 0: any number */
 } device;
 static clb_status alloc_counted(clb_device *d, uint64_t bytes, clb_memory *m) {
-  if (device.allocs++ >= device.most_allocs && device.most_allocs)
+  if (device.allocs++ >= device.max_allocs && device.max_allocs)
     return clb_fail(d->error, CLB_ERROR_MEMORY, "no more memory");
   return device.backend->alloc(d, bytes, m);
 }
@@ -188,16 +188,16 @@ static void out_of_memory(void **state) {
   const clb_model_atoms atoms = {large.n, large.species, large.positions, large.cell, {1, 1, 1}};
   double energy;
   clb_status s = CLB_ERROR_MEMORY;
-  for (int most = 1; s; most++) {
+  for (int max = 1; s; max++) {
     opened o = open_made("cpu:interpreter", 0, &f64);
     const computed c = compute_atoms(&o, &small);
     count_calls(o.ctx->device);
     device.allocs = 0;
-    device.most_allocs = most;
+    device.max_allocs = max;
     s = clb_model_compute(o.model, &atoms, &(clb_model_results){.energy = &energy});
-    if (s && (s != CLB_ERROR_MEMORY || most > 100))
-      fail_msg("%d allocations: %s", most, clb_error(o.ctx));
-    device.most_allocs = 0;
+    if (s && (s != CLB_ERROR_MEMORY || max > 100))
+      fail_msg("%d allocations: %s", max, clb_error(o.ctx));
+    device.max_allocs = 0;
     const computed again = compute_atoms(&o, &small);
     assert_memory_equal(&again, &c, sizeof c);
     o.ctx->device->backend = device.backend;

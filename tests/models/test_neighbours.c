@@ -42,9 +42,9 @@ static double vector(const atoms *a, const edge *e, double v[3]) {
 
 /* Images to look at in each direction: those that the cutoff reaches, and as many as positions lie
    outside. */
-static void extents(const atoms *a, double cutoff, int32_t most[3]) {
+static void extents(const atoms *a, double cutoff, int32_t max[3]) {
   for (int d = 0; d < 3; d++) {
-    most[d] = 0;
+    max[d] = 0;
     if (!a->periodic[d]) continue;
     double g[3], height, size = 0, low = INFINITY, high = -INFINITY;
     const double *b = a->cell + 3 * ((d + 1) % 3), *c = a->cell + 3 * ((d + 2) % 3),
@@ -57,23 +57,23 @@ static void extents(const atoms *a, double cutoff, int32_t most[3]) {
       for (int k = 0; k < 3; k++) f += a->positions[3 * i + k] * g[k] / sqrt(size) / height;
       low = fmin(low, f), high = fmax(high, f);
     }
-    most[d] = (int32_t)(cutoff / height + (high - low)) + 2;
+    max[d] = (int32_t)(cutoff / height + (high - low)) + 2;
   }
 }
 
 /* Sorted edges by trying all; *n of them.  The cell must be whole, also where it is open. */
 static edge *brute_force(const atoms *a, double cutoff, int64_t *n) {
-  int32_t most[3];
+  int32_t max[3];
   int64_t capacity = 1000;
   edge *edges = malloc((size_t)capacity * sizeof *edges), e;
   double v[3];
-  extents(a, cutoff, most);
+  extents(a, cutoff, max);
   *n = 0;
   for (e.receiver = 0; e.receiver < a->n; e.receiver++)
     for (e.sender = 0; e.sender < a->n; e.sender++)
-      for (e.shift[0] = -most[0]; e.shift[0] <= most[0]; e.shift[0]++)
-        for (e.shift[1] = -most[1]; e.shift[1] <= most[1]; e.shift[1]++)
-          for (e.shift[2] = -most[2]; e.shift[2] <= most[2]; e.shift[2]++) {
+      for (e.shift[0] = -max[0]; e.shift[0] <= max[0]; e.shift[0]++)
+        for (e.shift[1] = -max[1]; e.shift[1] <= max[1]; e.shift[1]++)
+          for (e.shift[2] = -max[2]; e.shift[2] <= max[2]; e.shift[2]++) {
             if (vector(a, &e, v) >= cutoff * cutoff ||
                 (e.receiver == e.sender && !e.shift[0] && !e.shift[1] && !e.shift[2]))
               continue;

@@ -13,7 +13,7 @@ typedef enum {
   MUTANT_MISSES,
   MUTANT_DIFFERS
 } mutant_fate; /* MISSES: sub-groups do not meet, or another error */
-enum { MOST_BARRIERS = 512 };
+enum { MAX_BARRIERS = 512 };
 
 /* A kernel, and what became of it without each of its barriers. */
 typedef struct mutants {
@@ -21,8 +21,8 @@ typedef struct mutants {
   ir_kernel k;
   clb_text bytes;
   int n, left;
-  int32_t at[MOST_BARRIERS];
-  mutant_fate fate[MOST_BARRIERS];
+  int32_t at[MAX_BARRIERS];
+  mutant_fate fate[MAX_BARRIERS];
   bool ran;
 } mutants;
 
@@ -54,7 +54,7 @@ static inline mutants *mutants_of(const ir_kernel *k) {
   m->bytes = bytes;
   assert_true(ir_read(&m->k, bytes.s, bytes.n));
   for (int32_t v = 0; v < m->k.n; v++)
-    if (m->k.ins[v].op == IR_BARRIER && m->n < MOST_BARRIERS) m->at[m->n++] = v;
+    if (m->k.ins[v].op == IR_BARRIER && m->n < MAX_BARRIERS) m->at[m->n++] = v;
   m->left = m->n;
   m->next = mutation.kernels;
   return mutation.kernels = m;

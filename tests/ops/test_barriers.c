@@ -12,7 +12,7 @@ static const clb_limits more[] = {
     {.lanes = {8, 16},
      .max_subgroups = 1,
      .local_bytes = 1 << 20,
-     .most_local_bytes = 1 << 20,
+     .max_local_bytes = 1 << 20,
      .registers = 32,
      .units = 2,
      .simd = true,
@@ -20,7 +20,7 @@ static const clb_limits more[] = {
     {.lanes = {8, 8},
      .max_subgroups = 4,
      .local_bytes = 32768,
-     .most_local_bytes = 65536,
+     .max_local_bytes = 65536,
      .registers = 128,
      .units = 4,
      .subgroups = true,
@@ -88,7 +88,7 @@ static void convolutions(void **state) {
       clb_schedule list[CLB_MAX_CANDIDATES];
       for (int n = candidates_of(convolution_op(c, pass), pass, list), s = 0; s < n; s++) {
         OK(at.device.ctx, clb_op_set_schedule(c->op[pass], (clb_pass)pass, &list[s]));
-        convolve_and_compare(c, pass, &e, graph_at(&at, &e), (manner){ALIGNED, MOST}, 3);
+        convolve_and_compare(c, pass, &e, graph_at(&at, &e), (manner){ALIGNED, MAX}, 3);
       }
       convolution_destroy(c);
     }
@@ -272,7 +272,7 @@ static barrier_use use_of(const mutants *m, int b) {
 static const struct {
   const char *kernel;
   barrier_use use;
-  int most;
+  int max;
 } may_live[] = {
     {"tensor_product_forward", PACE, 38},     {"convolution_forward", IN_VAIN, 8},
     {"convolution_forward", IDLE, 1},         {"convolution_backward", IN_VAIN, 11},
@@ -334,10 +334,10 @@ static void all_are_needed(void **state) {
   for (size_t i = 0; i < sizeof may_live / sizeof *may_live; i++) {
     int k = living(may_live[i].kernel, may_live[i].use, false);
     n -= k;
-    if (k <= may_live[i].most) continue;
+    if (k <= may_live[i].max) continue;
     living(may_live[i].kernel, may_live[i].use, true);
     fail_msg("%s: nothing tells that %d barriers are missing, one by one; at most %d are known",
-             may_live[i].kernel, k, may_live[i].most);
+             may_live[i].kernel, k, may_live[i].max);
   }
   if (!n) return;
   for (barrier_use use = PACE; use <= IDLE; use++) living(NULL, use, true);

@@ -88,13 +88,13 @@ static int64_t below(int64_t n, uint64_t *seed) {
 static edges random_edges(int64_t n_senders, int64_t n_receivers, int64_t n, bool hub,
                           uint64_t seed) {
   edges e = new_edges(n_senders, n_receivers, n);
-  int64_t least = n_senders < n_receivers ? n_senders : n_receivers;
+  int64_t min = n_senders < n_receivers ? n_senders : n_receivers;
   for (int64_t i = 0; i < n; i++) {
     int64_t s = below(n_senders, &seed), r = below(n_receivers, &seed), luck = below(12, &seed);
     if (s % 3 == 0 && s) s--;
     if (r % 3 == 0 && r) r--;
     if (luck == 0 && i) s = e.senders[i - 1], r = e.receivers[i - 1];
-    if (luck == 1) s = r = below(least, &seed);
+    if (luck == 1) s = r = below(min, &seed);
     if (hub && luck > 3) r = 1;
     if (hub && luck > 8) s = 2;
     e.senders[i] = i == n / 2 ? n_senders - 1 : s;
@@ -155,46 +155,47 @@ static int32_t *contents(clb_context *ctx, clb_buffer *b, int64_t n) {
   return p;
 }
 
-static void expect_pieces(clb_context *ctx, clb_graph *g, clb_graph_order order,
+static void expect_splits(clb_context *ctx, clb_graph *g, clb_graph_order order,
                           const int64_t *start, int64_t n_rows, int64_t n) {
-  int64_t n_pieces = clb_graph_pieces(n), used = 0, P = CLB_GRAPH_PIECE, wanted = 0;
-  int32_t(*piece)[3] =
-      (int32_t(*)[3])contents(ctx, &g->buffer[CLB_GRAPH_PIECES_OF + order], 3 * n_pieces);
+  int64_t n_splits = clb_graph_splits(n), used = 0, P = CLB_GRAPH_SPLIT, wanted = 0;
+  int32_t(*split)[3] =
+      (int32_t(*)[3])contents(ctx, &g->buffer[CLB_GRAPH_SPLIT_SEGMENTS + order], 3 * n_splits);
   for (int64_t r = 0; r < n_rows; r++) {
     int64_t a = start[r], b = start[r + 1], s = a / P + 1;
     for (int64_t first = a + P; first < b; first += P, s++, wanted++) {
-      assert_true(s - 1 < n_pieces);
-      assert_int_equal(piece[s - 1][0], r);
-      assert_int_equal(piece[s - 1][1], first);
-      assert_int_equal(piece[s - 1][2], b - first < P ? b - first : P);
+      assert_true(s - 1 < n_splits);
+      assert_int_equal(split[s - 1][0], r);
+      assert_int_equal(split[s - 1][1], first);
+      assert_int_equal(split[s - 1][2], b - first < P ? b - first : P);
     }
   }
-  for (int64_t i = 0; i < n_pieces; i++) used += piece[i][2] != 0;
+  for (int64_t i = 0; i < n_splits; i++) used += split[i][2] != 0;
   assert_int_equal(used, wanted);
-  free(piece);
+  free(split);
 }
 
-static void expect_walks(clb_context *ctx, clb_graph *g, clb_graph_order order,
-                         const int64_t *start, int64_t n_rows) {
-  int32_t(*walk)[3] = (int32_t(*)[3])contents(ctx, &g->buffer[CLB_GRAPH_WALK + order], 3 * n_rows);
-  int64_t n_pieces = clb_graph_pieces(g->n_edges), combined = 0, wanted = 0;
+static void expect_segments(clb_context *ctx, clb_graph *g, clb_graph_order order,
+                            const int64_t *start, int64_t n_rows) {
+  int32_t(*segment)[3] =
+      (int32_t(*)[3])contents(ctx, &g->buffer[CLB_GRAPH_SEGMENTS + order], 3 * n_rows);
+  int64_t n_splits = clb_graph_splits(g->n_edges), combined = 0, wanted = 0;
   int32_t(*rest)[3] =
-      (int32_t(*)[3])contents(ctx, &g->buffer[CLB_GRAPH_REST + order], 3 * n_pieces);
+      (int32_t(*)[3])contents(ctx, &g->buffer[CLB_GRAPH_SPLIT_ROWS + order], 3 * n_splits);
   for (int64_t r = 0; r < n_rows; r++) {
-    int64_t P = CLB_GRAPH_PIECE, a = start[r], degree = start[r + 1] - a, later = 0;
+    int64_t P = CLB_GRAPH_SPLIT, a = start[r], degree = start[r + 1] - a, later = 0;
     for (int64_t first = P; first < degree; first += P) later++;
-    assert_int_equal(walk[r][0], r);
-    assert_int_equal(walk[r][1], a);
-    assert_int_equal(walk[r][2], degree < P ? degree : P);
+    assert_int_equal(segment[r][0], r);
+    assert_int_equal(segment[r][1], a);
+    assert_int_equal(segment[r][2], degree < P ? degree : P);
     if (!later) continue;
     assert_int_equal(rest[a / P][0], r);
     assert_int_equal(rest[a / P][1], a / P);
     assert_int_equal(rest[a / P][2], later);
     wanted += later;
   }
-  for (int64_t i = 0; i < n_pieces; i++) combined += rest[i][2];
+  for (int64_t i = 0; i < n_splits; i++) combined += rest[i][2];
   assert_int_equal(combined, wanted);
-  free(walk);
+  free(segment);
   free(rest);
 }
 
@@ -226,8 +227,8 @@ static void expect_sorted(clb_context *ctx, clb_graph *g, const edges *e, clb_gr
       fail_msg("place %lld has other end %d, must have %lld", (long long)place, found_other[place],
                (long long)other[i]);
   }
-  expect_pieces(ctx, g, order, start, n_rows, e->n);
-  expect_walks(ctx, g, order, start, n_rows);
+  expect_splits(ctx, g, order, start, n_rows, e->n);
+  expect_segments(ctx, g, order, start, n_rows);
   free(start);
   free(next);
   free(found_start);

@@ -78,7 +78,7 @@ typedef struct {
 
 /* Offsets and strides, in elements. */
 typedef struct {
-  int64_t in, in_stride, out, out_stride, pieces;
+  int64_t in, in_stride, out, out_stride, splits;
 } places;
 
 /* Halves are small integers, whose sums are exact. */
@@ -94,17 +94,17 @@ static void fill(const test *t, array *a, int64_t offset, int64_t rows, int64_t 
 }
 
 /* The edges part by part: the first one overwrites unless `add`; each sees its own rows only. */
-static void *run(const test *t, const places *p, const array *in, array *out, array *pieces) {
+static void *run(const test *t, const places *p, const array *in, array *out, array *splits) {
   int64_t n = t->e->n;
   upload(t->ctx, out);
-  upload(t->ctx, pieces);
+  upload(t->ctx, splits);
   for (int i = 0; i < t->parts; i++) {
     int64_t e0 = t->parts == 1 ? 0 : n * i * i / (t->parts * t->parts),
             e1 = t->parts == 1 ? n : n * (i + 1) * (i + 1) / (t->parts * t->parts);
     OK(t->ctx,
        clb_row_sum_run(t->sum, t->e->graph, t->direction, e0, e1, &in->buffer->memory,
                        p->in + e0 * p->in_stride, p->in_stride, &out->buffer->memory, p->out,
-                       p->out_stride, i || t->add, &pieces->buffer->memory, p->pieces));
+                       p->out_stride, i || t->add, &splits->buffer->memory, p->splits));
   }
   return download(t->ctx, out);
 }
@@ -121,11 +121,11 @@ static void expect(const test *t, const places *p, const array *in, const array 
   int64_t n_rows = t->e->n_rows[t->direction];
   double *sum = calloc((size_t)(n_rows * t->columns) + 1, sizeof *sum),
          *size = calloc((size_t)(n_rows * t->columns) + 1, sizeof *size);
-  double turns = CLB_GRAPH_PIECE + (double)t->e->n / CLB_GRAPH_PIECE + t->parts, *error = size;
+  double turns = CLB_GRAPH_SPLIT + (double)t->e->n / CLB_GRAPH_SPLIT + t->parts, *error = size;
   double step =
       out->type >= CLB_F16 ? 0
       : kinds[t->kind].arithmetic == CLB_F64
-          ? turns * 0x1p-53 + (out->type == CLB_F32 ? (turns - CLB_GRAPH_PIECE) * 0x1p-24 : 0)
+          ? turns * 0x1p-53 + (out->type == CLB_F32 ? (turns - CLB_GRAPH_SPLIT) * 0x1p-24 : 0)
           : turns * 0x1p-24;
   for (int64_t i = 0; t->add && i < n_rows * t->columns; i++)
     sum[i] = get(out->type, out->host, p->out + i / t->columns * p->out_stride + i % t->columns),
@@ -153,19 +153,19 @@ static void expect(const test *t, const places *p, const array *in, const array 
 }
 
 /* Only the pieces that a row uses are written, and nothing around them. */
-static void expect_pieces(const test *t, const places *p, const array *pieces) {
-  int64_t n_rows = t->e->n_rows[t->direction], n_pieces = clb_graph_pieces(t->e->n),
-          unused = n_pieces, *degree = calloc((size_t)n_rows + 1, sizeof *degree);
-  void *left = download(t->ctx, pieces);
+static void expect_splits(const test *t, const places *p, const array *splits) {
+  int64_t n_rows = t->e->n_rows[t->direction], n_splits = clb_graph_splits(t->e->n),
+          unused = n_splits, *degree = calloc((size_t)n_rows + 1, sizeof *degree);
+  void *left = download(t->ctx, splits);
   for (int64_t i = 0; i < t->e->n; i++)
-    if (++degree[t->e->end[t->direction][i]] % CLB_GRAPH_PIECE == 1)
+    if (++degree[t->e->end[t->direction][i]] % CLB_GRAPH_SPLIT == 1)
       unused -= degree[t->e->end[t->direction][i]] > 1;
-  for (int64_t i = 0; i < n_pieces && t->columns; i++)
-    unused -= isnan(get(pieces->type, left, p->pieces + i * t->columns));
+  for (int64_t i = 0; i < n_splits && t->columns; i++)
+    unused -= isnan(get(splits->type, left, p->splits + i * t->columns));
   assert_true(!t->columns || !unused);
-  for (int64_t i = 0; i < pieces->n; i++)
-    if (i < p->pieces || i >= p->pieces + n_pieces * t->columns)
-      expect_untouched(t, pieces, left, i);
+  for (int64_t i = 0; i < splits->n; i++)
+    if (i < p->splits || i >= p->splits + n_splits * t->columns)
+      expect_untouched(t, splits, left, i);
   free(left);
   free(degree);
 }
@@ -173,22 +173,22 @@ static void expect_pieces(const test *t, const places *p, const array *pieces) {
 static void try(const test *t) {
   clb_dtype storage = kinds[t->kind].storage;
   int64_t columns = t->columns, n_rows = t->e->n_rows[t->direction],
-          n_pieces = clb_graph_pieces(t->e->n);
+          n_splits = clb_graph_splits(t->e->n);
   uint64_t seed = (uint64_t)(columns + 7 * t->e->n);
   const places p =
       t->dense ? (places){0, columns, 0, columns, 0} : (places){5, columns + 3, 2, columns + 1, 3};
   array in = make(kinds[t->kind].from, p.in + t->e->n * p.in_stride),
         out = make(storage, p.out + n_rows * p.out_stride),
-        pieces = make(storage, p.pieces + n_pieces * columns);
+        splits = make(storage, p.splits + n_splits * columns);
   void *got[2];
   fill(t, &in, p.in, t->e->n, p.in_stride, &seed);
   if (t->add) fill(t, &out, p.out, n_rows, p.out_stride, &seed);
   upload(t->ctx, &in);
   for (int i = 0; i < 2; i++) {
-    got[i] = run(t, &p, &in, &out, &pieces);
-    expect_pieces(t, &p, &pieces);
+    got[i] = run(t, &p, &in, &out, &splits);
+    expect_splits(t, &p, &splits);
     clb_buffer_destroy(&out.buffer);
-    clb_buffer_destroy(&pieces.buffer);
+    clb_buffer_destroy(&splits.buffer);
   }
   assert_memory_equal(got[0], got[1], (size_t)out.n * bytes_of(storage));
   expect(t, &p, &in, &out, got[0]);
@@ -196,7 +196,7 @@ static void try(const test *t) {
   free(got[1]);
   drop(&in);
   drop(&out);
-  drop(&pieces);
+  drop(&splits);
 }
 
 /* ---- tests ---- */
@@ -241,37 +241,37 @@ static void combines(void **state) {
   clb_context *ctx = context(state);
   edges e = make_edges(ctx, "hub", 40, 30, 5600, 5000, 6);
   enum { COLUMNS = 40 };
-  int64_t n_pieces = clb_graph_pieces(e.n), P = CLB_GRAPH_PIECE;
+  int64_t n_splits = clb_graph_splits(e.n), P = CLB_GRAPH_SPLIT;
   test t = {.ctx = ctx, .e = &e, .kind = F32, .columns = COLUMNS};
   uint64_t seed = 3;
   OK(ctx, clb_row_sum_create(ctx, CLB_F32, CLB_F32, CLB_F32, COLUMNS, &t.sum));
   for (int direction = 0; direction < 2; direction++) {
     int64_t n_rows = e.n_rows[direction], place = 0;
-    array out = make(CLB_F32, n_rows * COLUMNS), pieces = make(CLB_F32, n_pieces * COLUMNS);
+    array out = make(CLB_F32, n_rows * COLUMNS), splits = make(CLB_F32, n_splits * COLUMNS);
     fill(&t, &out, 0, n_rows, COLUMNS, &seed);
     int64_t *degree = calloc((size_t)n_rows, sizeof *degree), used = 0;
     for (int64_t i = 0; i < e.n; i++) degree[e.end[direction][i]]++;
     for (int64_t r = 0; r < n_rows; place += degree[r++])
       for (int64_t i = 0; (i + 1) * P < degree[r]; i++, used++)
-        fill(&t, &pieces, (place / P + i) * COLUMNS, 1, COLUMNS, &seed);
-    assert_true(used > 10 && used < n_pieces);
+        fill(&t, &splits, (place / P + i) * COLUMNS, 1, COLUMNS, &seed);
+    assert_true(used > 10 && used < n_splits);
     upload(ctx, &out);
-    upload(ctx, &pieces);
+    upload(ctx, &splits);
     OK(ctx, clb_row_sum_combine(t.sum, e.graph, direction, &out.buffer->memory, 0, COLUMNS,
-                                &pieces.buffer->memory, 0));
+                                &splits.buffer->memory, 0));
     float *got = download(ctx, &out);
     place = 0;
     for (int64_t r = 0; r < n_rows; place += degree[r++])
       for (int64_t c = 0; c < COLUMNS; c++) {
         double sum = get(CLB_F32, out.host, r * COLUMNS + c);
         for (int64_t i = 0; (i + 1) * P < degree[r]; i++)
-          sum += get(CLB_F32, pieces.host, (place / P + i) * COLUMNS + c);
+          sum += get(CLB_F32, splits.host, (place / P + i) * COLUMNS + c);
         assert_true(fabs(got[r * COLUMNS + c] - sum) < 1e-5);
       }
     free(degree);
     free(got);
     drop(&out);
-    drop(&pieces);
+    drop(&splits);
   }
   clb_row_sum_destroy(&t.sum);
   drop_edges(&e);
@@ -280,7 +280,7 @@ static void combines(void **state) {
 /* A row's piece cut at every place there is. */
 static void cuts(void **state) {
   clb_context *ctx = context(state);
-  enum { P = CLB_GRAPH_PIECE };
+  enum { P = CLB_GRAPH_SPLIT };
   edges e = make_edges(ctx, "one row", 1, 1, P, 0, 5);
   test t = {.ctx = ctx, .e = &e, .kind = F32, .columns = 1};
   array in = make(CLB_F32, P), out = make(CLB_F32, 2);
@@ -374,8 +374,8 @@ static void refuses(void **state) {
   WRONG("bytes of in", 0, 0, 600, m, 0, 11, m, 0, 10, false, m, 0);
   WRONG("9 apart", 0, 0, 600, m, 0, 10, m, 0, 9, false, m, 0);
   WRONG("bytes of out", 0, 0, 600, m, 0, 10, m, 5801, 10, false, m, 0);
-  WRONG("bytes of pieces", 0, 0, 600, m, 0, 10, m, 0, 10, false, m, 5981);
-  WRONG("0 bytes of pieces", 0, 0, 600, m, 0, 10, m, 0, 10, false, NULL, 0);
+  WRONG("bytes of splits", 0, 0, 600, m, 0, 10, m, 0, 10, false, m, 5981);
+  WRONG("0 bytes of splits", 0, 0, 600, m, 0, 10, m, 0, 10, false, NULL, 0);
   OK(ctx, clb_row_sum_run(sum, e.graph, 1, 0, 0, NULL, 0, 0, m, 0, 10, false, m, 5980));
   clb_row_sum_destroy(&sum);
   clb_row_sum_destroy(&sum);

@@ -454,13 +454,13 @@ static void named_errors(void **state) {
 /* ---- 3j symbols ---- */
 
 static void nonzeros(void **state) {
-  enum { MOST = 8, N = 2 * MOST + 1 };
+  enum { MAX = 8, N = 2 * MAX + 1 };
   double *C = malloc(sizeof *C * N * N * N);
   (void)state;
   assert_non_null(C);
-  for (int l1 = 0; l1 <= MOST; l1++)
-    for (int l2 = 0; l2 <= MOST; l2++)
-      for (int l3 = 0; l3 <= MOST; l3++) {
+  for (int l1 = 0; l1 <= MAX; l1++)
+    for (int l2 = 0; l2 <= MAX; l2++)
+      for (int l3 = 0; l3 <= MAX; l3++) {
         int n = 0;
         clb_wigner_3j(l1, l2, l3, C);
         for (int i = 0; i < (2 * l1 + 1) * (2 * l2 + 1) * (2 * l3 + 1); i++) n += C[i] != 0;

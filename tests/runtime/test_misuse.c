@@ -120,9 +120,9 @@ static void recordings(void **state) {
 static void buffers(void **state) {
   (void)state;
   double d = 0;
-  const uint64_t most = UINT64_MAX, bytes = t.b->memory.bytes;
+  const uint64_t max = UINT64_MAX, bytes = t.b->memory.bytes;
   REFUSED(clb_buffer_create(t.ctx, 8, NULL));
-  REFUSED(clb_buffer_create(t.ctx, most, &made.buffer));
+  REFUSED(clb_buffer_create(t.ctx, max, &made.buffer));
   REFUSED(clb_buffer_create(t.ctx, 1ull << 62, &made.buffer));
   DONE(clb_buffer_create(t.ctx, 0, &made.buffer));
   REFUSED(clb_buffer_wrap(t.ctx, CLB_POINTER, NULL, 8, &made.buffer));
@@ -132,14 +132,14 @@ static void buffers(void **state) {
   DONE(clb_buffer_wrap(t.ctx, CLB_POINTER, &d, 0, &made.buffer));
   MUTELY_REFUSED(clb_buffer_write(NULL, 0, &d, 8));
   REFUSED(clb_buffer_write(t.b, 0, NULL, 8));
-  REFUSED(clb_buffer_write(t.b, most, &d, 8));
-  REFUSED(clb_buffer_write(t.b, 8, &d, most - 3));
+  REFUSED(clb_buffer_write(t.b, max, &d, 8));
+  REFUSED(clb_buffer_write(t.b, 8, &d, max - 3));
   REFUSED(clb_buffer_write(t.small, 0, &d, 8));
   DONE(clb_buffer_write(t.b, 0, NULL, 0));
   MUTELY_REFUSED(clb_buffer_read(NULL, 0, &d, 8));
   REFUSED(clb_buffer_read(t.b, 0, NULL, 8));
   REFUSED(clb_buffer_read(t.b, bytes, &d, 1));
-  REFUSED(clb_buffer_read(t.b, 8, &d, most - 3));
+  REFUSED(clb_buffer_read(t.b, 8, &d, max - 3));
 }
 
 /* ---- what ops tell ---- */

@@ -13,7 +13,7 @@
 
 static void harmonics(void **state) {
   (void)state;
-  static const int high[] = {99}, negative[] = {-1}, most[] = {INT_MAX}, least[] = {INT_MIN};
+  static const int high[] = {99}, negative[] = {-1}, max[] = {INT_MAX}, min[] = {INT_MIN};
   REFUSED(clb_spherical_harmonics_create(t.ctx, NULL, &made.op));
   REFUSED(clb_spherical_harmonics_create(t.ctx, &t.sh_desc, NULL));
   HARMONICS(REFUSED, q.degrees = NULL);
@@ -22,8 +22,8 @@ static void harmonics(void **state) {
   HARMONICS(REFUSED, q.n_degrees = 1000);
   HARMONICS(REFUSED, q.degrees = high, q.n_degrees = 1);
   HARMONICS(REFUSED, q.degrees = negative, q.n_degrees = 1);
-  HARMONICS(REFUSED, q.degrees = most, q.n_degrees = 1);
-  HARMONICS(REFUSED, q.degrees = least, q.n_degrees = 1);
+  HARMONICS(REFUSED, q.degrees = max, q.n_degrees = 1);
+  HARMONICS(REFUSED, q.degrees = min, q.n_degrees = 1);
   HARMONICS(REFUSED, q.normalization = (clb_normalization)9);
   HARMONICS(REFUSED, q.storage = (clb_dtype)9);
   HARMONICS(REFUSED, q.storage = (clb_dtype)-1);
@@ -167,15 +167,15 @@ static void convolutions(void **state) {
 
 static void tables_and_workspaces(void **state) {
   (void)state;
-  uint64_t least, good;
+  uint64_t min, good;
   MUTELY_REFUSED(clb_convolution_set_table(NULL, t.b, 0));
   REFUSED(clb_convolution_set_table(t.cv, t.b, 0));
   REFUSED(clb_convolution_set_table(t.cv, NULL, 0));
   REFUSED(clb_convolution_set_table(t.sh, t.b, 0));
-  MUTELY_REFUSED(clb_convolution_workspace(NULL, CLB_FORWARD, t.graph, &least, &good));
-  REFUSED(clb_convolution_workspace(t.sh, CLB_FORWARD, t.graph, &least, &good));
-  REFUSED(clb_convolution_workspace(t.cv, CLB_FORWARD, NULL, &least, &good));
-  REFUSED(clb_convolution_workspace(t.cv, (clb_pass)9, t.graph, &least, &good));
+  MUTELY_REFUSED(clb_convolution_workspace(NULL, CLB_FORWARD, t.graph, &min, &good));
+  REFUSED(clb_convolution_workspace(t.sh, CLB_FORWARD, t.graph, &min, &good));
+  REFUSED(clb_convolution_workspace(t.cv, CLB_FORWARD, NULL, &min, &good));
+  REFUSED(clb_convolution_workspace(t.cv, (clb_pass)9, t.graph, &min, &good));
   REFUSED(clb_convolution_workspace(t.cv, CLB_FORWARD, t.graph, NULL, NULL));
 }
 

@@ -38,7 +38,7 @@ static scene make_scene(device *on) {
   scene s = {.ctx = context_of(on)};
   clb_instructions *found = calloc(1, sizeof *found);
   clb_tensor_product_sizes sizes;
-  uint64_t most;
+  uint64_t max;
   OK(s.ctx, clb_channel_wise(s.ctx, "3x0e+2x1o", "0e+1o", "0e+1o", CLB_SORTED, found));
   clb_tensor_product_desc desc = {.irreps_x = found->irreps_x,
                                   .irreps_y = found->irreps_y,
@@ -63,7 +63,7 @@ static scene make_scene(device *on) {
   OK(s.ctx, clb_spherical_harmonics_create(s.ctx, &harmonics, &s.harmonics));
   OK(s.ctx, clb_gemm_create(s.ctx, CLB_F32, &s.matrices));
   s.graph = make_graph(s.ctx);
-  OK(s.ctx, clb_convolution_workspace(s.convolution, CLB_BACKWARD, s.graph, &s.bytes[WORK], &most));
+  OK(s.ctx, clb_convolution_workspace(s.convolution, CLB_BACKWARD, s.graph, &s.bytes[WORK], &max));
   const int64_t columns[] = {3 * EDGES,
                              sizes.y * EDGES,
                              sizes.x * EDGES,

@@ -40,7 +40,7 @@ static void convolutions(void **state) {
       for (int pass = 0; pass <= CLB_DOUBLE_BACKWARD; pass++)
         convolve_and_compare(
             c, pass, e, g,
-            (manner){pass % 2 ? APART : ALIGNED, pass == CLB_DOUBLE_BACKWARD ? LEAST : MOST}, 3);
+            (manner){pass % 2 ? APART : ALIGNED, pass == CLB_DOUBLE_BACKWARD ? MIN : MAX}, 3);
       clb_graph_destroy(&g);
       convolution_destroy(c);
     }
@@ -132,16 +132,16 @@ static void graphs_without(void **state) {
   clb_context *ctx = context_at(at);
   edge_list e = edges_of(11);
   clb_op *op = convolution_without(at, SMALL, 0);
-  uint64_t least, most[2];
+  uint64_t min, max[2];
   for (int i = 0; i < 2; i++) {
     OK(ctx, clb_context_disable(ctx, i ? CLB_SPLIT_ROWS : 0));
     clb_graph *g = graph_of(ctx, &e);
-    OK(ctx, clb_convolution_workspace(op, CLB_FORWARD, g, &least, &most[i]));
+    OK(ctx, clb_convolution_workspace(op, CLB_FORWARD, g, &min, &max[i]));
     clb_graph_destroy(&g);
   }
   OK(ctx, clb_context_disable(ctx, 0));
-  assert_true(most[0] > 0);
-  assert_int_equal(most[1], 0);
+  assert_true(max[0] > 0);
+  assert_int_equal(max[1], 0);
   clb_op_destroy(&op);
   edges_destroy(&e);
 }
@@ -156,7 +156,7 @@ static void parts(void **state) {
   OK(ctx, clb_context_disable(ctx, CLB_SPLIT_ROWS));
   clb_graph *g = graph_of(ctx, &e);
   OK(ctx, clb_context_disable(ctx, 0));
-  convolve_and_compare(c, CLB_BACKWARD, &e, g, (manner){DENSE, LEAST}, 3);
+  convolve_and_compare(c, CLB_BACKWARD, &e, g, (manner){DENSE, MIN}, 3);
   clb_graph_destroy(&g);
   convolution_destroy(c);
   edges_destroy(&e);

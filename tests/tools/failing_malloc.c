@@ -77,10 +77,10 @@ int posix_memalign(void **p, size_t alignment, size_t bytes) {
 
 #ifdef OVER_ADDRESS_SANITIZER
 /* The sanitizer's own would not come here. */
-char *strndup(const char *s, size_t most), *strdup(const char *s);
+char *strndup(const char *s, size_t max), *strdup(const char *s);
 
-char *strndup(const char *s, size_t most) {
-  const size_t n = strnlen(s, most);
+char *strndup(const char *s, size_t max) {
+  const size_t n = strnlen(s, max);
   char *copy = malloc(n + 1);
   if (copy) memcpy(copy, s, n), copy[n] = 0;
   return copy;

@@ -18,7 +18,7 @@
 static void occupancy_by_hand(void **state) {
   static const struct {
     const char *device;
-    int registers, subgroups, local_bytes, waves, most;
+    int registers, subgroups, local_bytes, waves, max;
   } cases[] = {
       {"cuda@sm_90", 168, 4, 0, 12,
        64}, /* 168 * 32 = 5376 a warp; 16384 / 5376 = 3 on each of four parts: 12 warps, 3 blocks */
@@ -54,20 +54,20 @@ static void occupancy_by_hand(void **state) {
   };
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    const published *p = published_of(cases[i].device, 0);
+    const vendor_specs *p = vendor_specs_of(cases[i].device, 0);
     assert_non_null(p);
     const clb_report r = {.registers = cases[i].registers,
                           .subgroups = cases[i].subgroups,
                           .local_bytes = cases[i].local_bytes};
     if (resident_waves(p->core, &r) != cases[i].waves ||
-        occupancy(p->core, &r) != (double)cases[i].waves / cases[i].most)
+        occupancy(p->core, &r) != (double)cases[i].waves / cases[i].max)
       fail_msg("%s, %d registers, %d waves, %d bytes: %d resident (%g), not %d", cases[i].device,
                r.registers, r.subgroups, r.local_bytes, resident_waves(p->core, &r),
                occupancy(p->core, &r), cases[i].waves);
   }
   const clb_report unknown = {.registers = -1, .subgroups = 4};
-  assert_int_equal(resident_waves(published_of("cuda@sm_90", 0)->core, &unknown), -1);
-  assert_true(isnan(occupancy(published_of("cuda@sm_90", 0)->core, &unknown)));
+  assert_int_equal(resident_waves(vendor_specs_of("cuda@sm_90", 0)->core, &unknown), -1);
+  assert_true(isnan(occupancy(vendor_specs_of("cuda@sm_90", 0)->core, &unknown)));
 }
 
 /* ---- bounds ---- */
@@ -76,13 +76,14 @@ static bool near(double x, double y, double relative) { return fabs(x - y) <= re
 
 static void bounds(void **state) {
   (void)state;
-  const published *h200 = published_of("cuda@sm_90", 0), *h100 = published_of("cuda@sm_90", 1);
+  const vendor_specs *h200 = vendor_specs_of("cuda@sm_90", 0),
+                     *h100 = vendor_specs_of("cuda@sm_90", 1);
   assert_string_equal(h200->name, "NVIDIA H200 SXM");
   assert_string_equal(h100->name, "NVIDIA H100 SXM");
-  assert_null(published_of("cuda@sm_90", 2));
-  assert_null(published_of("cuda@sm_9", 0));
-  assert_null(published_of("cuda@sm_900", 0));
-  assert_null(published_of("cpu", 0));
+  assert_null(vendor_specs_of("cuda@sm_90", 2));
+  assert_null(vendor_specs_of("cuda@sm_9", 0));
+  assert_null(vendor_specs_of("cuda@sm_900", 0));
+  assert_null(vendor_specs_of("cpu", 0));
   time_bound b = bound_of(h200, CLB_F32, 4.8e9, 66e9); /* 1 ms to move, 0.985 ms to compute */
   assert_true(near(b.seconds, 1e-3, 1e-12));
   assert_string_equal(b.limited_by, "bytes");
@@ -94,8 +95,8 @@ static void bounds(void **state) {
   assert_string_equal(b.limited_by, "flops");
   b = bound_of(h100, CLB_F32, 3.35e9, 0);
   assert_true(near(b.seconds, 1e-3, 1e-12));
-  const published *one = published_of("level_zero@pvc", 0),
-                  *both = published_of("level_zero@pvc", 1);
+  const vendor_specs *one = vendor_specs_of("level_zero@pvc", 0),
+                     *both = vendor_specs_of("level_zero@pvc", 1);
   assert_true(near(bound_of(one, CLB_F32, 1e9, 1).seconds,
                    2 * bound_of(both, CLB_F32, 1e9, 1).seconds, 1e-12));
   assert_true(near(bound_of(one, CLB_F64, 1, 1e9).seconds,
@@ -118,7 +119,7 @@ static void figures(void **state) {
                {"level_zero@pvc", 64 * 256, 64 * 256, 1.6e9, 4 * 1024 / 8 * 3.2e9}};
   (void)state;
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    const published *p = published_of(known[i].device, 0);
+    const vendor_specs *p = vendor_specs_of(known[i].device, 0);
     assert_true(
         near(p->flops_per_second[CLB_F32] / (known[i].f32_a_clock * known[i].clock), 1, 0.02));
     assert_true(
@@ -146,7 +147,7 @@ static void measurements_keep_to_them(void **state) {
       if (json_is_null(json_object_get(row, "copy_fraction"))) continue; /* from the cache */
       clb_dtype arithmetic =
           strcmp(json_string_value(json_object_get(row, "dtype")), "f64") ? CLB_F32 : CLB_F64;
-      time_bound b = bound_of(published_of("cuda@sm_90", 0), arithmetic,
+      time_bound b = bound_of(vendor_specs_of("cuda@sm_90", 0), arithmetic,
                               json_number_value(json_object_get(row, "bytes")),
                               json_number_value(json_object_get(row, "flops")));
       if (!(b.seconds > 0 && b.seconds < seconds))
@@ -321,7 +322,7 @@ static void compiled(void **state) {
     if (s != CLB_ERROR_DEVICE) fail_msg("%s: %s", target, why);
     skip_because("%s", why);
   }
-  const published *p = published_of(d->info.name, 0);
+  const vendor_specs *p = vendor_specs_of(d->info.name, 0);
   bool known = true;
   assert_non_null(p);
   for (int i = 0; i < 2; i++) {

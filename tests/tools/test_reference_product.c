@@ -255,8 +255,8 @@ static made make(int law, int shared, clb_layout layout, uint64_t seed) {
     for (int64_t j = 0; j < n; j++) m.in[i][j] = test_random(&seed);
   }
   for (int o = 0; o < REFERENCE_MAX_OUTPUTS; o++) {
-    int64_t most = 1024; /* as long as any operand */
-    m.out[o] = numbers(most), m.scale[o] = numbers(most);
+    int64_t max = 1024; /* as long as any operand */
+    m.out[o] = numbers(max), m.scale[o] = numbers(max);
   }
   return m;
 }

@@ -40,9 +40,9 @@ static void expect_plain(const char *arguments, const char *text) {
 
 /* A few files of some kilobytes deserve no more than this; sanitizers take memory of their own. */
 #if defined(__SANITIZE_ADDRESS__)
-enum { MOST_KILOBYTES = 4000000 };
+enum { MAX_KILOBYTES = 4000000 };
 #else
-enum { MOST_KILOBYTES = 200000 };
+enum { MAX_KILOBYTES = 200000 };
 #endif
 
 /* said: NULL where it is read. */
@@ -50,7 +50,7 @@ static outcome expect_outcome(const char *arguments, const char *file, const cha
   outcome o = run_clebsch(arguments);
   expect_plain(arguments, o.out);
   expect_plain(arguments, o.err);
-  if (o.kilobytes > MOST_KILOBYTES) fail_msg("clebsch %s takes %ld kB", arguments, o.kilobytes);
+  if (o.kilobytes > MAX_KILOBYTES) fail_msg("clebsch %s takes %ld kB", arguments, o.kilobytes);
   if (!said && (o.status || *o.err))
     fail_msg("clebsch %s: exit status %d: %s", arguments, o.status, o.err);
   if (!said) return o;

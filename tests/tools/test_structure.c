@@ -227,7 +227,7 @@ static void broken(void **state) {
 
 /* Makes it and checks what holds for all: edges sorted by receiver, ends in range, no length beyond
    [least, most). */
-static tool_graph graph(const char *name, int64_t nodes, int64_t edges, double least, double most) {
+static tool_graph graph(const char *name, int64_t nodes, int64_t edges, double min, double max) {
   tool_graph g;
   char error[2000];
   if (!graph_make(name, &g, error, sizeof error)) fail_msg("%s", error);
@@ -235,7 +235,7 @@ static tool_graph graph(const char *name, int64_t nodes, int64_t edges, double l
   assert_int_equal(g.n_edges, edges);
   for (int64_t e = 0; e < edges; e++) {
     const double *v = g.vectors + 3 * e, length = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
-    if (!(length >= least && length < most))
+    if (!(length >= min && length < max))
       fail_msg("%s: edge %lld is %g long", name, (long long)e, length);
     if (g.senders[e] < 0 || g.senders[e] >= nodes || g.receivers[e] < 0 || g.receivers[e] >= nodes)
       fail_msg("%s: edge %lld leads out", name, (long long)e);
@@ -246,14 +246,14 @@ static tool_graph graph(const char *name, int64_t nodes, int64_t edges, double l
 }
 
 /* Least and greatest number of edges into one node, from node `first` on. */
-static void degrees(const tool_graph *g, int64_t first, int64_t *least, int64_t *most) {
-  *least = INT64_MAX, *most = 0;
+static void degrees(const tool_graph *g, int64_t first, int64_t *min, int64_t *max) {
+  *min = INT64_MAX, *max = 0;
   for (int64_t r = first, e = 0; r < g->n_nodes; r++) {
     int64_t n = 0;
     while (e < g->n_edges && g->receivers[e] < r) e++;
     for (; e < g->n_edges && g->receivers[e] == r; e++) n++;
-    if (n < *least) *least = n;
-    if (n > *most) *most = n;
+    if (n < *min) *min = n;
+    if (n > *max) *max = n;
   }
 }
 
@@ -266,23 +266,23 @@ static void carbon(void **state) {
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     tool_graph g =
         graph(sizes[i].name, sizes[i].nodes, 158 * sizes[i].nodes, 3.567 * sqrt(3) / 4 - 1e-9, 6);
-    int64_t least, most;
-    degrees(&g, 0, &least, &most);
-    assert_true(least == 158 && most == 158);
+    int64_t min, max;
+    degrees(&g, 0, &min, &max);
+    assert_true(min == 158 && max == 158);
     graph_free(&g);
   }
 }
 
 static void by_lot(void **state) {
   (void)state;
-  int64_t least, most;
+  int64_t min, max;
   tool_graph g = graph("hub", 1001, 108000, 1, 5.000001),
              h = graph("even", 1001, 108000, 1, 5.000001);
-  degrees(&g, 1, &least, &most);
-  assert_true(least == 8 && most == 8 && g.receivers[99999] == 0 && g.receivers[100000] == 1);
+  degrees(&g, 1, &min, &max);
+  assert_true(min == 8 && max == 8 && g.receivers[99999] == 0 && g.receivers[100000] == 1);
   assert_memory_equal(g.senders, h.senders, 108000 * sizeof *g.senders);
-  degrees(&h, 0, &least, &most);
-  assert_true(least == 107 && most == 108);
+  degrees(&h, 0, &min, &max);
+  assert_true(min == 107 && max == 108);
   double mean[3] = {0};
   int32_t largest = 0;
   for (int64_t e = 0; e < g.n_edges; e++) {
@@ -294,8 +294,8 @@ static void by_lot(void **state) {
   graph_free(&g);
   graph_free(&h);
   g = graph("flashtp", 512, 32768, 1, 5.000001);
-  degrees(&g, 0, &least, &most);
-  assert_true(least == 64 && most == 64);
+  degrees(&g, 0, &min, &max);
+  assert_true(min == 64 && max == 64);
   graph_free(&g);
 }
 
@@ -350,7 +350,7 @@ static void refused(void **state) {
 }
 
 /* The published numbers, of files that the project does not bring. */
-static void published(const char *name, int64_t nodes, int64_t edges, double cutoff) {
+static void vendor_specs(const char *name, int64_t nodes, int64_t edges, double cutoff) {
   tool_graph g;
   char error[2000];
   if (!graph_make(name, &g, error, sizeof error)) {
@@ -364,17 +364,17 @@ static void published(const char *name, int64_t nodes, int64_t edges, double cut
 
 static void spike(void **state) {
   (void)state;
-  published("spike", 22812, 136340, 3);
+  vendor_specs("spike", 22812, 136340, 3);
 }
 
 static void dhfr_water(void **state) {
   (void)state;
-  published("dhfr-water", 23558, 2068124, 6);
+  vendor_specs("dhfr-water", 23558, 2068124, 6);
 }
 
 static void water_box(void **state) {
   (void)state;
-  published("water-box", 648, 16932, 4);
+  vendor_specs("water-box", 648, 16932, 4);
 }
 
 int main(void) {

@@ -133,8 +133,8 @@ static void has_keys(void **state) {
     assert_true(positive(r, "seconds_min") <= positive(r, "seconds") &&
                 positive(r, "repeats") >= 5);
     assert_true(json_number_value(json_object_get(r, "spread")) >= 0);
-    const double least = 4.0 * points[i / 3] * widths[i % 3], memory = positive(r, "memory_bytes");
-    assert_true(memory >= least && memory < least + 4096); /* some lies behind the rows */
+    const double min = 4.0 * points[i / 3] * widths[i % 3], memory = positive(r, "memory_bytes");
+    assert_true(memory >= min && memory < min + 4096); /* some lies behind the rows */
     near_to("peak_fraction", positive(r, "peak_fraction"),
             positive(r, "flops") / positive(r, "seconds") / peak);
     near_to("floor_seconds", positive(r, "floor_seconds"), positive(r, "bytes") / copy);

@@ -55,7 +55,7 @@ static void each_convolution(void **state) {
       int n = list_candidates(convolution_op(c, pass), pass, list);
       for (int s = 0; s < tried(at, n); s++) {
         give(c->op[pass], pass, &list[s]);
-        convolve_and_compare(c, pass, &e, graph_at(at, &e), (manner){s % 2 ? APART : ALIGNED, MOST},
+        convolve_and_compare(c, pass, &e, graph_at(at, &e), (manner){s % 2 ? APART : ALIGNED, MAX},
                              3);
       }
     }
@@ -124,7 +124,7 @@ static const struct {
      {.lanes = {32, 32},
       .max_subgroups = 32,
       .local_bytes = 49152,
-      .most_local_bytes = 232448,
+      .max_local_bytes = 232448,
       .registers = 255,
       .units = 132,
       .subgroups = true,
@@ -134,7 +134,7 @@ static const struct {
      {.lanes = {64, 64},
       .max_subgroups = 16,
       .local_bytes = 65536,
-      .most_local_bytes = 65536,
+      .max_local_bytes = 65536,
       .registers = 256,
       .units = 304,
       .subgroups = true,
@@ -143,7 +143,7 @@ static const struct {
      {.lanes = {16, 16},
       .max_subgroups = 64,
       .local_bytes = 131072,
-      .most_local_bytes = 131072,
+      .max_local_bytes = 131072,
       .registers = 128,
       .units = 128,
       .subgroups = true,
@@ -152,7 +152,7 @@ static const struct {
      {.lanes = {32, 32},
       .max_subgroups = 32,
       .local_bytes = 49152,
-      .most_local_bytes = 49152,
+      .max_local_bytes = 49152,
       .registers = 255,
       .units = 132,
       .f64 = true}},
@@ -160,7 +160,7 @@ static const struct {
      {.lanes = {8, 16},
       .max_subgroups = 1,
       .local_bytes = 1 << 20,
-      .most_local_bytes = 1 << 20,
+      .max_local_bytes = 1 << 20,
       .registers = 32,
       .units = 2,
       .simd = true,
@@ -205,8 +205,8 @@ static void check_list(const char *problem, clb_problem *p, int target, bool low
     if (k.error[0] || !ir_verify(&k, mistake, sizeof mistake))
       fail_msg("%s, pass %d, %s, candidate %d: %s%s", problem, p->pass, targets[target].name, i,
                k.error, mistake);
-    if (ir_local_bytes(&k) > (k.resident || list[i].convolution.pipeline_stages
-                                  ? limits->most_local_bytes
+    if (ir_local_bytes(&k) > (k.min_blocks_per_sm || list[i].convolution.pipeline_stages
+                                  ? limits->max_local_bytes
                                   : limits->local_bytes))
       fail_msg("%s, pass %d, %s, candidate %d has %lld bytes of local memory", problem, p->pass,
                targets[target].name, i, (long long)ir_local_bytes(&k));

@@ -11,13 +11,13 @@
 
 /* ---- options ---- */
 
-enum { MOST_CASES = 64 };
+enum { MAX_CASES = 64 };
 typedef struct {
   const char *out;
   bool quick, restart;
   ablation_format format;
   int n_problems, n_devices;
-  const char *problem[MOST_CASES], *device[MAX_DEVICES];
+  const char *problem[MAX_CASES], *device[MAX_DEVICES];
 } ablation_options;
 
 enum { KEY_QUICK = 500, KEY_PROBLEM, KEY_FORMAT, KEY_RESTART };
@@ -35,7 +35,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_QUICK: o->quick = true; return 0;
     case KEY_RESTART: o->restart = true; return 0;
     case KEY_PROBLEM:
-      if (o->n_problems == MOST_CASES) argp_error(state, "--problem: at most %d", MOST_CASES);
+      if (o->n_problems == MAX_CASES) argp_error(state, "--problem: at most %d", MAX_CASES);
       o->problem[o->n_problems++] = arg;
       return 0;
     case KEY_FORMAT:
@@ -61,30 +61,30 @@ static const struct argp_option options[] = {
     {"quick", KEY_QUICK, NULL, 0, "Smaller and fewer cases, a minute on a CPU", 0},
     {"problem", KEY_PROBLEM, "NAME", 0, "Only the cases of this problem; repeats", 0},
     {"out", 'o', "FILE", 0,
-     "JSON of all cases, rewritten after each; what is in it already is not measured again", 0},
-    {"format", KEY_FORMAT, "NAME", 0, "Of the table: text (default), csv or markdown", 0},
+     "JSON of all cases, rewritten after each; existing cases are not measured again", 0},
+    {"format", KEY_FORMAT, "NAME", 0, "Format of the table: text (default), csv or markdown", 0},
     {"restart", KEY_RESTART, NULL, 0, "Overwrite FILE", 0},
     {0}};
 
 static const char doc[] =
-    "Times pieces of work as they are and without one optimisation at a time, and without all, and "
-    "compares the results.\v"
-    "Each number of the table is the geometric mean, over the cases that the optimisation changes "
-    "anything in, of the time without it divided by the time with it; "
-    "beside it the number of these cases; a dash where there are none. All ways of a case are "
-    "timed in turns, and the least time of each counts; FILE has medians, too.\n\n"
-    "wide aligned accesses: numbers are read and written one by one. accumulators in registers: "
-    "what several paths or edges add to, and the gradient of a receiver, are in memory. "
-    "split of long reductions: a row of a graph is worked on by one group, however many edges it "
-    "has. receiver ownership: a tensor product writes a message for each edge, which "
-    "are then summed by receiver (backward: gradients are gathered, and those of x summed by "
-    "sender); compared with a convolution whose weights are given, as these messages' are. "
-    "harmonics on the fly: an op of its own writes them. radial tables: a matrix product of 64 "
-    "numbers of each edge makes its weights, as the last layer of a radial network "
-    "does, whose other layers are not counted. record and replay: launches are submitted one by "
-    "one.\n\n"
-    "Exit status: 0 all is well, 1 a result is wrong or something failed, 2 a mistake in the "
-    "arguments.";
+    "Times tasks with all optimisations, without one at a time, and without all, and compares the "
+    "results.\v"
+    "Each number of the table is the geometric mean of the time without the optimisation divided "
+    "by the time with it, over the cases in which it changes anything, followed by the number of "
+    "these cases; a dash if there are none. All ways of a case are timed alternately, and the "
+    "minimum of each is used; FILE has medians, too.\n\n"
+    "Without each optimisation: wide aligned accesses: elements are read and written one by one. "
+    "accumulators in "
+    "registers: sums over paths or edges, and the gradient of a receiver, are in memory. "
+    "split of long reductions: a row of a graph is processed by one group, however many "
+    "edges it has. receiver ownership: a tensor product writes a message for each edge, "
+    "and messages are summed by receiver (backward: gradients are gathered, and those of x summed "
+    "by sender); compared with a convolution whose weights are given, like those of the messages. "
+    "harmonics on the fly: a separate op writes them. radial tables: a matrix "
+    "product computes the weights of each edge from 64 numbers, like the last layer of a radial "
+    "network; its other layers are not counted. record and replay: launches are submitted "
+    "one by one.\n\n"
+    "Exit status: 0 success, 1 a result is wrong or something failed, 2 wrong arguments.";
 
 /* ---- cases ---- */
 
@@ -197,7 +197,7 @@ static int one_case(run *r, clb_context *ctx, const clb_device_info *info, ablat
 
 static int on_device(clb_context *ctx, const clb_device_info *info, const char *asked, void *user) {
   run *r = user;
-  ablation_case cases[4 * MOST_CASES];
+  ablation_case cases[4 * MAX_CASES];
   int worst = EXIT_GOOD, n = list_cases(&r->o, info, cases);
   (void)asked;
   if (!info->runs) {

@@ -21,13 +21,7 @@ extern const char *const ablation_names[ABLATIONS];
 /* ---- ways: lists of calls ---- */
 
 typedef enum { CALL_HARMONICS, CALL_PRODUCT, CALL_CONVOLUTION } call_kind;
-enum {
-  MOST_CALLS = 48,
-  MOST_WAYS = ABLATIONS + 2,
-  MOST_THINGS = 96,
-  CALL_ROWS = 11,
-  MOST_OUTPUTS = 7
-};
+enum { MAX_CALLS = 48, MAX_WAYS = ABLATIONS + 2, MAX_THINGS = 96, CALL_ROWS = 11, MAX_OUTPUTS = 7 };
 typedef struct {
   call_kind kind;
   clb_op *op;
@@ -44,7 +38,7 @@ typedef struct {
   bool replayed, completes; /* completes: calls added from now on are not timed; they complete
                                results for the comparison */
   int n, n_timed;           /* number of calls; those from n_timed on are not timed */
-  op_call call[MOST_CALLS];
+  op_call call[MAX_CALLS];
   clb_recording *recording;
   double error, seconds, seconds_min,
       ratio; /* error: largest difference, relative to the root mean square; seconds: median; ratio:
@@ -68,18 +62,18 @@ typedef struct {
   clb_context *ctx;
   clb_status status;
   char trouble[512]; /* the message of a failure that is not in the context */
-  clb_op *op[MOST_THINGS];
-  clb_buffer *buffer[MOST_THINGS];
-  clb_graph *graph[MOST_THINGS];
+  clb_op *op[MAX_THINGS];
+  clb_buffer *buffer[MAX_THINGS];
+  clb_graph *graph[MAX_THINGS];
   int n_ops, n_buffers, n_graphs, n_ways, n_outputs;
-  way way[MOST_WAYS];
-  output output[MOST_OUTPUTS];
+  way way[MAX_WAYS];
+  output output[MAX_OUTPUTS];
 } work;
 
 enum { ALL_OF_CONTEXT = CLB_WIDE_ACCESSES | CLB_REGISTER_SUMS | CLB_SPLIT_ROWS };
 
 /* Disables optimisations in ops and graphs created from now on. */
-void work_without(work *w, unsigned optimisations);
+void work_disable(work *w, unsigned optimisations);
 clb_op *work_product(work *w, const clb_tensor_product_desc *desc);
 clb_op *work_harmonics(work *w, const clb_spherical_harmonics_desc *desc);
 clb_op *work_convolution(work *w, const clb_convolution_desc *desc);

@@ -104,28 +104,28 @@ static void make_edges(piece *p) {
 }
 
 static bool has_long_rows(const tool_graph *g) {
-  int32_t *degree = allocate(2 * (size_t)g->n_nodes, sizeof *degree), most = 0;
+  int32_t *degree = allocate(2 * (size_t)g->n_nodes, sizeof *degree), max = 0;
   for (int64_t e = 0; e < g->n_edges; e++) {
     int32_t a = ++degree[g->receivers[e]], b = ++degree[g->n_nodes + g->senders[e]];
-    most = a > most ? a : most;
-    most = b > most ? b : most;
+    max = a > max ? a : max;
+    max = b > max ? b : max;
   }
   free(degree);
-  return most > LONG_ROW;
+  return max > LONG_ROW;
 }
 
 static void make_graphs(piece *p) {
   const tool_graph *g = &p->g;
   bool splits = has_long_rows(g);
   for (int whole = 0; whole <= (splits ? 1 : 0); whole++) {
-    work_without(p->w, whole ? CLB_SPLIT_ROWS : 0);
+    work_disable(p->w, whole ? CLB_SPLIT_ROWS : 0);
     *(whole ? &p->whole : &p->graph) =
         work_graph(p->w, g->n_nodes, g->n_nodes, g->n_edges, g->senders, g->receivers);
     if (p->pass != CLB_FORWARD)
       *(whole ? &p->reverse_whole : &p->reverse) =
           work_graph(p->w, g->n_nodes, g->n_nodes, g->n_edges, g->receivers, g->senders);
   }
-  work_without(p->w, 0);
+  work_disable(p->w, 0);
   if (!p->w->status) p->w->status = clb_graph_lists(p->graph, &p->senders, &p->receivers);
 }
 
@@ -344,13 +344,13 @@ static void make_ways(piece *p) {
   add_convolution(p, y, given, p->graph, true, false);
   complete(p, y);
   for (int off = CLB_WIDE_ACCESSES; off <= CLB_REGISTER_SUMS; off *= 2) {
-    work_without(w, (unsigned)off);
+    work_disable(w, (unsigned)off);
     add_convolution(
         p,
         work_way(w, off == CLB_WIDE_ACCESSES ? NO_WIDE_ACCESSES : NO_REGISTER_SUMS, NORMAL, true),
         convolution(p, true, true), p->graph, true, true);
   }
-  work_without(w, 0);
+  work_disable(w, 0);
   if (p->whole)
     add_convolution(p, work_way(w, NO_SPLIT_ROWS, NORMAL, true), normal, p->whole, true, true);
   y = work_way(w, NO_OWNERSHIP, GIVEN_WEIGHTS, true);
@@ -366,13 +366,13 @@ static void make_ways(piece *p) {
   if (p->pass != CLB_FORWARD) add_layer(p, y, CLB_BACKWARD);
   complete(p, y);
   add_convolution(p, work_way(w, NO_REPLAY, NORMAL, false), normal, p->graph, true, true);
-  work_without(w, ALL_OF_CONTEXT);
+  work_disable(w, ALL_OF_CONTEXT);
   y = work_way(w, NO_OPTIMISATION, NORMAL, false);
   if (p->pass == CLB_FORWARD) add_layer(p, y, CLB_FORWARD);
   one_by_edge(p, y, true);
   if (p->pass != CLB_FORWARD) add_layer(p, y, CLB_BACKWARD);
   complete(p, y);
-  work_without(w, 0);
+  work_disable(w, 0);
 }
 
 /* Computes the weights of edges before anything is timed. */

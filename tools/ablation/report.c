@@ -147,11 +147,11 @@ static int mean_ratio(const ablation_file *f, const char *device, ablation what,
   return n;
 }
 
-enum { CELL = 160, MOST_CELLS = MAX_COLUMNS };
+enum { CELL = 160, MAX_CELLS = MAX_COLUMNS };
 
 static void print_plain(const ablation_file *f, int n) {
-  char cells[ABLATIONS][MOST_CELLS][CELL], titles[MOST_CELLS][CELL] = {"time without / with"};
-  const char *line[MOST_CELLS];
+  char cells[ABLATIONS][MAX_CELLS][CELL], titles[MAX_CELLS][CELL] = {"time without / with"};
+  const char *line[MAX_CELLS];
   table t = {.n = n + 1};
   for (int d = 0; d <= n; d++) {
     if (d)
@@ -209,5 +209,5 @@ void ablation_print(const ablation_file *f, ablation_format format) {
   static void (*const print[FORMATS])(const ablation_file *f, int n) = {
       [FORMAT_TEXT] = print_plain, [FORMAT_CSV] = print_csv, [FORMAT_MARKDOWN] = print_markdown};
   size_t n = json_array_size(f->devices);
-  if (json_array_size(f->results)) print[format](f, n < MOST_CELLS ? (int)n : MOST_CELLS - 1);
+  if (json_array_size(f->results)) print[format](f, n < MAX_CELLS ? (int)n : MAX_CELLS - 1);
 }

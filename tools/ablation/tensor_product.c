@@ -42,9 +42,9 @@ int ablation_degrees(const ablation_product_desc *d, int *degrees) {
 static clb_op *product(work *w, const ablation_product_desc *d, unsigned passes, unsigned without) {
   clb_tensor_product_desc desc = d->desc;
   desc.passes = passes;
-  work_without(w, without);
+  work_disable(w, without);
   clb_op *op = work_product(w, &desc);
-  work_without(w, 0);
+  work_disable(w, 0);
   return op;
 }
 
@@ -106,9 +106,9 @@ static void add_sequence(work *w, way *y, const ablation_product_desc *d, const 
                                           .arithmetic = CLB_F32,
                                           .passes = 3};
   clb_op *of_product = product(w, d, 3, without);
-  work_without(w, without);
+  work_disable(w, without);
   clb_op *of_harmonics = work_harmonics(w, &h);
-  work_without(w, 0);
+  work_disable(w, 0);
   way_add(w, y,
           (op_call){.kind = CALL_HARMONICS,
                     .op = of_harmonics,

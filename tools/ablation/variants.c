@@ -21,11 +21,11 @@ const char *const ablation_names[ABLATIONS] = {[NO_WIDE_ACCESSES] = "wide aligne
 /* ---- ops and data ---- */
 
 static bool may(work *w, int n) {
-  if (!w->status && n == MOST_THINGS) fatal("ablation: more than %d things in a case", MOST_THINGS);
+  if (!w->status && n == MAX_THINGS) fatal("ablation: more than %d things in a case", MAX_THINGS);
   return !w->status;
 }
 
-void work_without(work *w, unsigned optimisations) {
+void work_disable(work *w, unsigned optimisations) {
   if (!w->status) w->status = clb_context_disable(w->ctx, optimisations);
 }
 
@@ -110,11 +110,11 @@ way *work_way(work *w, ablation without, int against, bool replayed) {
 }
 
 void way_add(work *w, way *y, op_call call) {
-  uint64_t least, most = 0;
+  uint64_t min, max = 0;
   if (!w->status && call.kind == CALL_CONVOLUTION)
-    w->status = clb_convolution_workspace(call.op, call.pass, call.graph, &least, &most);
-  if (most) call.workspace = make_buffer(w, most);
-  if (y->n == MOST_CALLS) fatal("ablation: more than %d calls in a way", MOST_CALLS);
+    w->status = clb_convolution_workspace(call.op, call.pass, call.graph, &min, &max);
+  if (max) call.workspace = make_buffer(w, max);
+  if (y->n == MAX_CALLS) fatal("ablation: more than %d calls in a way", MAX_CALLS);
   y->call[y->n++] = call;
   if (!y->completes) y->n_timed = y->n;
 }
@@ -228,13 +228,13 @@ static double difference(const work *w, const float *found, const float *wanted)
   double worst = 0;
   for (int i = 0; i < w->n_outputs; i++) {
     int64_t n = compared_rows(&w->output[i]) * w->output[i].width;
-    double squares = 0, most = 0;
+    double squares = 0, max = 0;
     for (int64_t k = 0; k < n; k++) {
       double d = fabs((double)found[k] - (double)wanted[k]);
       squares += (double)wanted[k] * (double)wanted[k];
-      if (!(d <= most)) most = d; /* also true for NaN */
+      if (!(d <= max)) max = d; /* also true for NaN */
     }
-    double error = most / sqrt(squares / (double)(n ? n : 1));
+    double error = max / sqrt(squares / (double)(n ? n : 1));
     if (n && !(error <= worst)) worst = error;
     found += n, wanted += n;
   }
@@ -274,7 +274,7 @@ static clb_status compare_ways(work *w, const char *label) {
 
 /* ---- times ---- */
 
-enum { FEWEST = 7, MOST_ROUNDS = 250 };
+enum { FEWEST = 7, MAX_ROUNDS = 250 };
 static const double BATCH = 2e-3;
 
 static clb_status time_batch(const work *w, const way *y, int launches, double *seconds) {
@@ -289,8 +289,8 @@ static clb_status time_batch(const work *w, const way *y, int launches, double *
 /* Times all ways alternately, so that other load on the machine affects all of them; ratios use
    minimum times, which are affected least. */
 static clb_status time_ways(work *w, double seconds, const char *label) {
-  static double of[MOST_WAYS][MOST_ROUNDS];
-  int launches[MOST_WAYS], rounds = 0;
+  static double of[MAX_WAYS][MAX_ROUNDS];
+  int launches[MAX_WAYS], rounds = 0;
   clb_status status = CLB_OK;
   for (int i = 0; i < w->n_ways && !status; i++) {
     double first = 0;
@@ -302,7 +302,7 @@ static clb_status time_ways(work *w, double seconds, const char *label) {
     }
   }
   double start = seconds_now();
-  for (; !status && rounds < MOST_ROUNDS &&
+  for (; !status && rounds < MAX_ROUNDS &&
          (rounds < FEWEST || seconds_now() - start < seconds * w->n_ways);
        rounds++) {
     progress("%s: timing, round %d", label, rounds + 1);

@@ -58,14 +58,14 @@ static void add_json(const bench *b, const result *r) {
   json_add(row, "copy_fraction", json_number(r->copy_fraction));
   json_add(row, "peak_fraction", json_number(r->peak_fraction));
   json_add(row, "error", json_number(r->error));
-  if (b->request.op->trial) {
+  if (b->request.op->test_run) {
     json_add(row, "floor_seconds", json_number(r->floor));
     json_add(row, "floor_seconds_with_workspace", json_number(r->more_floor));
     json_add(row, "compared", json_text(r->compared));
   }
   if (r->runs) return;
   add_bounds(row, r);
-  add_published(row, r->device);
+  add_vendor_specs(row, r->device);
 }
 
 enum {
@@ -89,7 +89,7 @@ enum {
 };
 enum { BOUNDS = FLOPS + 1, COMPILE_COLUMNS = BOUNDS + BOUND_COLUMNS };
 
-static void heading(bench *b, const clb_device_info *info, const ceilings *top) {
+static void heading(bench *b, const clb_device_info *info, const device_peaks *top) {
   char problem[320];
   b->request.op->print(b->request.problem, problem, sizeof problem);
   if (info->runs)
@@ -103,7 +103,7 @@ static void heading(bench *b, const clb_device_info *info, const ceilings *top) 
     for (int c = 0; c < BOUND_COLUMNS; c++) b->table.titles[BOUNDS + c] = bound_titles[c];
     table_fit(&b->table, BOUNDS + BOUND_MS, "1234.567");
   }
-  if (info->runs && b->request.op->trial) b->table.n = TRIAL_COLUMNS;
+  if (info->runs && b->request.op->test_run) b->table.n = TRIAL_COLUMNS;
   table_fit(&b->table, PASS, pass_names[CLB_DOUBLE_BACKWARD]);
   table_fit(&b->table, ROWS, "1000000");
   for (int c = NS; info->runs && c <= GBS; c++) table_fit(&b->table, c, "1234.567");
@@ -154,7 +154,7 @@ static void add_line(bench *b, const result *r) {
 
 /* ---- measuring ---- */
 
-static void add(bench *b, const clb_device_info *info, const ceilings *top, const result *r) {
+static void add(bench *b, const clb_device_info *info, const device_peaks *top, const result *r) {
   if (b->rows) {
     add_json(b, r);
     return;
@@ -165,7 +165,7 @@ static void add(bench *b, const clb_device_info *info, const ceilings *top, cons
 }
 
 static int one_result(bench *b, clb_context *ctx, const clb_device_info *info, clb_pass pass,
-                      clb_dtype dtype, const ceilings *top) {
+                      clb_dtype dtype, const device_peaks *top) {
   const tool_op *op = b->request.op;
   char label[128];
   result r;
@@ -195,7 +195,7 @@ static int bench_device(clb_context *ctx, const clb_device_info *info, const cha
                         void *user) {
   static const char interpreter[] = "cpu:interpreter";
   bench *b = user;
-  ceilings top = {0};
+  device_peaks top = {0};
   int worst = EXIT_GOOD;
   b->headed = false;
   if (is_interpreter(info) && strcmp(asked, interpreter)) {
@@ -203,8 +203,8 @@ static int bench_device(clb_context *ctx, const clb_device_info *info, const cha
          info->name, info->description, interpreter);
     return EXIT_FAILED;
   }
-  progress("%s: measuring its ceilings", info->name);
-  if (info->runs && measure_ceilings(ctx, &top)) {
+  progress("%s: measuring its peaks", info->name);
+  if (info->runs && measure_peaks(ctx, &top)) {
     warn("%s: %s", info->name, clb_error(ctx));
     return EXIT_FAILED;
   }
@@ -229,37 +229,33 @@ int bench_main(int argc, char **argv) {
        "20000, single paths 200000)",
        0},
       {"suite", KEY_SUITE, "NAME", 0,
-       "Instead of OP: standard, graphs or quick: many problems on every device into one file. "
-       "--suite NAME --help tells more",
+       "Instead of OP: standard, graphs or quick: many problems on every device into one file. See "
+       "--suite NAME --help",
        0},
       {0}};
   static const struct argp own = {.options = options, .parser = parse};
   bench b = {.rows = NULL};
-  request_parse(&b.request, argc, argv, &own, &b.options,
-                "Times an op on random data, all passes up to double_backward unless --pass is "
-                "given, and compares every output with a float64 reference.\v"
-                "ms: the median of repeated batches of launches, divided by the launches in one. "
-                "Bytes and operations are counted from "
-                "the program, fma as two; the bytes of tensor_product are the fewest: each operand "
-                "once. % copy and % peak: of the copy bandwidth and the multiply-add rate of this "
-                "device, measured in "
-                "the same run. Rows that do not fit in the device's caches are spread over several "
-                "sets of buffers; where they fit, % copy says cache. "
-                "error: as `clebsch check` defines it. For a device that only compiles, what its "
-                "compiler says of the machine code: "
-                "elements loaded and stored and fused multiply-adds of one lane, registers, and "
-                "bytes spilled; of these the occupancy; and as a bound, which is no measurement, "
-                "the least time that so many bytes and operations take at the vendor's published "
-                "bandwidth and peak. Of a convolution rows are edges, bytes are those of its "
-                "arrays and of 8 bytes of indices per edge, "
-                "and the floor is the time in which this device copies as many, without and with "
-                "the gradients of x that a workspace holds for each edge; error is that "
-                "of some receivers, senders and edges, all of their edges counted. compile s is as "
-                "short as the cache of kernels makes it. "
-                "`bench launches` instead of OP: what small ops cost the host, one by one and "
-                "replayed from a recording.");
+  request_parse(
+      &b.request, argc, argv, &own, &b.options,
+      "Times an op on random data, all passes up to double_backward unless --pass is "
+      "given, and compares every output with a float64 reference.\v"
+      "ms: the median of repeated batches of launches, divided by the launches in one. "
+      "Bytes and operations are counted in the kernel's IR, an fma as two; for tensor_product "
+      "bytes are the minimum, each operand counted once. % copy and % peak: fractions of this "
+      "device's copy bandwidth and multiply-add rate, measured in the same run. Rows that do not "
+      "fit in the device's caches are spread over several sets of buffers; if they fit, % copy "
+      "says cache. error: as defined by `clebsch check`. For a compile-only device, the compiler's "
+      "report on the machine code: elements loaded and stored and fused multiply-adds of one lane, "
+      "registers, and bytes spilled; the occupancy that follows; and a bound, not a measurement: "
+      "the minimum time for these bytes and operations at the vendor's published bandwidth and "
+      "peak. For a convolution rows are edges, bytes are those of its arrays plus 8 bytes of "
+      "indices per edge, and the floor is the time in which this device copies the same number of "
+      "bytes, without and with the gradients of x that a workspace holds for each edge; error is "
+      "that of a sample of receivers, senders and edges, with all edges of these included. compile "
+      "s includes hits in the kernel cache. `bench launches` instead of OP: the host's cost of "
+      "small ops, submitted one by one and replayed from a recording.");
   if (!b.request.kernels.passes) b.request.kernels.passes = USUAL_PASSES & b.request.op->passes;
-  if (b.options.rows && b.request.op->trial) {
+  if (b.options.rows && b.request.op->test_run) {
     warn("bench: %s has no --rows: its graph says how many", b.request.op->name);
     request_free(&b.request);
     return EXIT_USAGE;

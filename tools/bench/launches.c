@@ -12,7 +12,7 @@
 #include "tools/measure/timing.h"
 
 enum { OPS = 20 }; /* ops per batch, which ends with a wait */
-enum { FEWEST = 20, MOST = 400 };
+enum { FEWEST = 20, MAX = 400 };
 static const double SECONDS = 0.4; /* per line, unless that is less than FEWEST batches */
 static const int64_t all_rows[] = {64, 512, 4096};
 
@@ -115,11 +115,11 @@ typedef struct {
 
 /* Times both ways alternately, so that other load on the machine affects both. */
 static clb_status time_ways(const small_op *s, costs *c) {
-  static double host[WAYS][MOST], wall[WAYS][MOST];
+  static double host[WAYS][MAX], wall[WAYS][MAX];
   clb_status status = CLB_OK;
   double begin = 0;
   int n = 0;
-  for (int batch = -2; !status && (n < FEWEST || (n < MOST && seconds_now() - begin < SECONDS));
+  for (int batch = -2; !status && (n < FEWEST || (n < MAX && seconds_now() - begin < SECONDS));
        batch++) { /* the first two warm up */
     if (!batch) begin = seconds_now();
     for (int way = 0; way < WAYS && !status; way++) {
@@ -219,13 +219,13 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 int launches_main(int argc, char **argv) {
   static const struct argp_child children[] = {{&device_argp, 0, NULL, 0}, {0}};
-  static const struct argp argp = {
-      .parser = parse,
-      .children = children,
-      .doc = "Times small ops, forward in f32, submitted one by one and replayed from one "
-             "recording of them all.\v"
-             "host us: microseconds that the calls take for one op; all us: until it is done, one "
-             "after the other. Medians of batches."};
+  static const struct argp argp = {.parser = parse,
+                                   .children = children,
+                                   .doc =
+                                       "Times small ops, forward in f32, submitted one by one and "
+                                       "replayed from a single recording.\v"
+                                       "host us: microseconds of the calls per op; all us: until "
+                                       "it has finished, one after the other. Medians of batches."};
   launches l = {.lines = NULL};
   char title[] = "clebsch bench launches";
   argv[1] = title;

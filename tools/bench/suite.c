@@ -51,20 +51,21 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 static const struct argp_option options[] = {
     {"suite", KEY_SUITE, "NAME", 0,
-     "standard: what others publish on, every pass, f32 and f64. graphs: every channel-wise "
+     "standard: problems of published benchmarks, every pass, f32 and f64. graphs: every "
+     "channel-wise "
      "problem on every graph, f32. quick: eight small problems in f32, a minute on a CPU",
      0},
     {"out", KEY_OUT, "FILE", 0,
-     "JSON, rewritten after each result; what is in it already is not measured again", 0},
+     "JSON, rewritten after each result; existing results are not measured again", 0},
     {"device", KEY_DEVICE, "DEVICE", 0,
-     "A name that `clebsch devices` shows, also of one that only compiles; repeats (default: all "
-     "that run)",
+     "A name that `clebsch devices` shows, also of a compile-only one; repeats (default: all that "
+     "run)",
      0},
     {"only", KEY_ONLY, "LIST", 0,
-     "Less of it: ops, problems, graphs, options, passes and dtypes with commas between, as "
+     "Only a part: ops, problems, graphs, options, passes and dtypes separated by commas, such as "
      "tensor_product,mace-large,f32",
      0},
-    {"list", KEY_LIST, NULL, 0, "Show what would be measured, and measure nothing", 0},
+    {"list", KEY_LIST, NULL, 0, "Show what would be measured, without measuring", 0},
     {"dry-run", KEY_LIST, NULL, OPTION_ALIAS, NULL, 0},
     {"restart", KEY_RESTART, NULL, 0, "Overwrite FILE", 0},
     {0}};
@@ -73,16 +74,15 @@ static const char doc[] =
     "Times many problems on every device, all with the same data, and compares each result with a "
     "float64 reference.\v"
     "The results go to one file, for `clebsch compare`. Ctrl-C (SIGINT, or SIGTERM) ends the run "
-    "after the launch at hand, with exit status 1; a second one kills. The file is "
-    "good at any time, and the same command goes on from where it stopped, if suite, devices and "
-    "drivers are the same.\n\n"
-    "The lines are as those of `clebsch bench OP`. compile s is with no cache, warm s from the "
-    "cache of kernels in a new context; both are taken once for each kernel. "
-    "Rows are halved, and that is said, where a device has too little memory for them; graphs that "
-    "it has no memory for are left out, and so are f64 where a device has none "
-    "and graphs whose structures are not at hand (CLB_STRUCTURES names their folder).\n\n"
-    "Exit status: 0 all is well, 1 something is wrong, failed or was interrupted, 2 a mistake in "
-    "the arguments.";
+    "after the current launch, with exit status 1; a second one kills. The file is valid at any "
+    "time, and the same command continues where it stopped, if suite, devices and drivers are the "
+    "same.\n\n"
+    "The lines are as in `clebsch bench OP`. compile s is without a cache, warm s from the kernel "
+    "cache in a new context; both are measured once per kernel. If a device has too little memory, "
+    "rows are halved, with a note. Graphs that do not fit are skipped, as are f64 on devices "
+    "without it and graphs whose structure files are not found (CLB_STRUCTURES names their "
+    "folder).\n\n"
+    "Exit status: 0 success, 1 something is wrong, failed or was interrupted, 2 wrong arguments.";
 
 bool suite_asked(int argc, char **argv) {
   for (int i = 1; i < argc; i++)
@@ -153,7 +153,7 @@ static void heed_signals(void) { /* only once: a second signal kills */
 typedef struct {
   clb_context *ctx;
   clb_device_info info;
-  ceilings top;
+  device_peaks top;
 } device;
 
 typedef struct {
@@ -214,7 +214,7 @@ static json_t *describe(const clb_device_info *info) {
   json_add(d, "f64", json_boolean(info->f64));
   for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
     json_add(d, unknown[i], json_null());
-  add_published(d, info->name);
+  add_vendor_specs(d, info->name);
   return d;
 }
 
@@ -235,8 +235,8 @@ static bool know_device(suite *s, device *d) {
   d->top.fma[CLB_F32] = json_number_value(json_object_get(entry, "f32_per_second"));
   d->top.fma[CLB_F64] = json_number_value(json_object_get(entry, "f64_per_second"));
   if (d->top.copy > 0) return true;
-  progress("%s: measuring its ceilings", d->info.name);
-  if (measure_ceilings(d->ctx, &d->top) || measure_launch(d->ctx, &launch))
+  progress("%s: measuring its peaks", d->info.name);
+  if (measure_peaks(d->ctx, &d->top) || measure_launch(d->ctx, &launch))
     return warn("%s: %s", d->info.name, clb_error(d->ctx)), false;
   json_add(entry, "copy_bytes_per_second", json_number(d->top.copy));
   json_add(entry, "f32_per_second", json_number(d->top.fma[CLB_F32]));

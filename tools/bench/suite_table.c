@@ -30,8 +30,8 @@ const char *suite_title(const suite_problem *p, char title[NAME_BYTES]) {
   return title;
 }
 
-void suite_table_start(table *t, const clb_device_info *info, const ceilings *top, double launch,
-                       const suite_list *list, int64_t jobs) {
+void suite_table_start(table *t, const clb_device_info *info, const device_peaks *top,
+                       double launch, const suite_list *list, int64_t jobs) {
   char title[NAME_BYTES];
   if (info->runs)
     *t = (table){.n = RUN_COLUMNS,

@@ -9,8 +9,8 @@ enum { NAME_BYTES = 256 };
 const char *suite_title(const suite_problem *p, char title[NAME_BYTES]);
 
 /* The heading of one device; launch: seconds. */
-void suite_table_start(table *t, const clb_device_info *info, const ceilings *top, double launch,
-                       const suite_list *list, int64_t jobs);
+void suite_table_start(table *t, const clb_device_info *info, const device_peaks *top,
+                       double launch, const suite_list *list, int64_t jobs);
 /* The result is number `done` of `jobs`. */
 void suite_table_line(const table *t, const suite_job *job, const result *r, double warm,
                       int64_t done, int64_t jobs);

@@ -146,22 +146,21 @@ static int on_device(clb_context *ctx, const clb_device_info *info, const char *
 
 static int one_problem(tune *u, int argc, char **argv) {
   static const struct argp_option options[] = {
-      {"import", 'i', "FILE", 0, "Before, add the wisdom in FILE to what is known", 0},
-      {"export", 'e', "FILE", 0, "Afterwards, write all wisdom of the device (just one) to FILE",
+      {"import", 'i', "FILE", 0, "First, add the wisdom in FILE", 0},
+      {"export", 'e', "FILE", 0, "Afterwards, write all wisdom of the device (only one) to FILE",
        0},
-      {"again", 'a', NULL, 0, "Measure also what is known", 0},
+      {"again", 'a', NULL, 0, "Measure again even if there is wisdom", 0},
       {0}};
   static const struct argp own = {.options = options, .parser = parse};
-  request_parse(&u->request, argc, argv, &own, &u->options,
-                "Times the candidates of the schedule of an op's kernels on made-up data, drops "
-                "those whose results are not the estimate's, and keeps the fastest beside "
-                "the cached kernels (wisdom), where every program finds it that creates such an op "
-                "on this device. All passes up to double_backward unless --pass is given; "
-                "--problem all: one named problem after the other.\v"
-                "estimate ms, ms: a call with the schedule that is made without measuring, and "
-                "with the fastest; of a convolution, on a graph of 64 neighbours, "
-                "whatever --graph says. schedule: what it has that the estimate has not. What is "
-                "known already is shown, and measured again only with --again.");
+  request_parse(
+      &u->request, argc, argv, &own, &u->options,
+      "Times candidate schedules of an op's kernels on synthetic data, drops those whose results "
+      "differ from the estimate's, and keeps the fastest beside the cached kernels (wisdom), where "
+      "every program that creates such an op on this device finds it. Tunes all passes up to "
+      "double_backward unless --pass is given; --problem all: all named problems.\v"
+      "estimate ms, ms: time of a call with the estimated schedule and with the fastest; for a "
+      "convolution, on a graph with 64 neighbours, whatever --graph says. schedule: settings that "
+      "differ from the estimate. Existing wisdom is shown, and measured again only with --again.");
   if (!u->request.kernels.passes) u->request.kernels.passes = u->request.op->passes & USUAL_PASSES;
   if (u->request.devices.json && !u->rows) u->rows = json_array();
   int status = EXIT_USAGE;

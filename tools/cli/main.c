@@ -60,8 +60,8 @@ int main(int argc, char **argv) {
       .parser = parse,
       .args_doc = "COMMAND ...",
       .doc = "Kernels of O(3)-equivariant networks on Intel, NVIDIA and AMD GPUs and on CPUs.\v"
-             "Each explains itself: clebsch COMMAND --help.\n\n"
-             "Exit status: 0 all is well, 1 a check or a run failed, 2 a mistake in the arguments.",
+             "See also: clebsch COMMAND --help.\n\n"
+             "Exit status: 0 success, 1 a check or a run failed, 2 wrong arguments.",
       .help_filter = complete_help};
   argp_program_version = "clebsch " CLB_VERSION;
   argp_err_exit_status = EXIT_USAGE;

@@ -43,7 +43,7 @@ void fatal(const char *format, ...) {
   exit(EXIT_FAILED);
 }
 
-void tell_note(const clb_context *ctx) {
+void print_note(const clb_context *ctx) {
   static bool told; /* per process, because the folder is the same for all contexts */
   const char *note = clb_context_note(ctx);
   if (note && !told) warn("%s", note);
@@ -166,7 +166,7 @@ int on_each_device(const device_options *devices,
     if (status) warn("%s", ctx ? clb_error(ctx) : clb_status_text(status));
     int exit_status = status ? EXIT_FAILED : use(ctx, &info, devices->devices[i], user);
     if (exit_status > worst) worst = exit_status;
-    tell_note(ctx);
+    print_note(ctx);
     clb_context_destroy(&ctx);
   }
   return worst;

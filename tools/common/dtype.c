@@ -11,7 +11,7 @@ size_t dtype_bytes(clb_dtype dtype) {
 
 /* A 16-bit format: bits of fraction, and the exponent of its smallest normal number. */
 typedef struct {
-  int fraction, least;
+  int fraction, min;
 } half_format;
 
 static half_format format_of(clb_dtype dtype) {
@@ -21,14 +21,14 @@ static half_format format_of(clb_dtype dtype) {
 static uint16_t half_from(half_format f, double x) {
   unsigned sign = signbit(x) ? 0x8000u : 0, infinite = 0x7fffu >> f.fraction << f.fraction;
   if (isnan(x)) return (uint16_t)(sign | infinite | 1u << (f.fraction - 1));
-  int e = f.least;
+  int e = f.min;
   x = fabs(x);
-  if (isfinite(x) && x > ldexp(1, f.least)) frexp(x, &e), e -= 1;
+  if (isfinite(x) && x > ldexp(1, f.min)) frexp(x, &e), e -= 1;
   double ulps = isfinite(x) ? nearbyint(ldexp(x, f.fraction - e))
                             : INFINITY; /* the fraction, with its leading 1 if normal */
-  if (!(ulps < 0x1p20) || e > 1 - f.least) return (uint16_t)(sign | infinite);
+  if (!(ulps < 0x1p20) || e > 1 - f.min) return (uint16_t)(sign | infinite);
   /* Counting in units of the last place is continuous across exponents. */
-  unsigned bits = (unsigned)ulps + ((unsigned)(e - f.least) << f.fraction);
+  unsigned bits = (unsigned)ulps + ((unsigned)(e - f.min) << f.fraction);
   return (uint16_t)(sign | (bits < infinite ? bits : infinite));
 }
 
@@ -36,8 +36,8 @@ static double half_to(half_format f, uint16_t bits) {
   unsigned exponent = (bits & 0x7fffu) >> f.fraction, fraction = bits & ((1u << f.fraction) - 1);
   double x;
   if (exponent == 0x7fffu >> f.fraction) x = fraction ? NAN : INFINITY;
-  else if (!exponent) x = ldexp(fraction, f.least - f.fraction);
-  else x = ldexp(fraction + (1u << f.fraction), f.least - f.fraction + (int)exponent - 1);
+  else if (!exponent) x = ldexp(fraction, f.min - f.fraction);
+  else x = ldexp(fraction + (1u << f.fraction), f.min - f.fraction + (int)exponent - 1);
   return bits & 0x8000u ? -x : x;
 }
 

@@ -31,9 +31,9 @@ static size_t folder_length(const char *path) {
 
 /* The target of links, also if the file does not exist yet. */
 static char *target_of(const char *path) {
-  enum { MOST_LINKS = 40 };
+  enum { MAX_LINKS = 40 };
   char *at = joined(path, strlen(path), "");
-  for (int i = 0; i < MOST_LINKS; i++) {
+  for (int i = 0; i < MAX_LINKS; i++) {
     char link[PATH_MAX];
     struct stat there;
     const bool special = !stat(at, &there) && !S_ISREG(there.st_mode);
@@ -122,12 +122,12 @@ static bool try_whole(const char *path, const char *target) {
 static bool has_its_own(const named_file *files, int i) {
   const identity mine = identity_of(files[i].path), out = standard_output();
   if (same(&mine, &out))
-    return warn("%s: is standard output, too: %s needs a file of its own", files[i].path,
+    return warn("%s: is standard output, too: %s needs a separate file", files[i].path,
                 files[i].what),
            false;
   for (int k = 0; k < i; k++) {
     if (!files[k].path || !same_file(files[k].path, files[i].path)) continue;
-    warn("%s: is %s, too: %s needs a file of its own", files[i].path, files[k].what, files[i].what);
+    warn("%s: is %s, too: %s needs a separate file", files[i].path, files[k].what, files[i].what);
     return false;
   }
   return true;

@@ -43,14 +43,14 @@ static void label(FILE *f, double x, double y, const char *classes, const char *
 
 /* ---- axes ---- */
 
-/* Steps of 1, 2 or 5 times a power of ten: at most `most` of them. */
-static axis axis_of(double low, double high, int most) {
+/* Steps of 1, 2 or 5 times a power of ten: at most `max` of them. */
+static axis axis_of(double low, double high, int max) {
   if (!(high > low)) {
     const double capacity = low != 0 ? fabs(low) * 1e-3 : 1;
     low -= capacity;
     high += capacity;
   }
-  const double raw = (high - low) / most, power = pow(10, floor(log10(raw))), ratio = raw / power;
+  const double raw = (high - low) / max, power = pow(10, floor(log10(raw))), ratio = raw / power;
   axis a = {low, high, power * (ratio <= 1 ? 1 : ratio <= 2 ? 2 : ratio <= 5 ? 5 : 10), 0};
   a.decimals = (int)fmax(0, fmin(12, -floor(log10(a.step) + 1e-9)));
   return a;

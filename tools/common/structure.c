@@ -78,12 +78,12 @@ bool structure_number(const char *text, double *x) {
   return end != text && !*end && isfinite(*x);
 }
 
-int structure_numbers(const char *text, int most, double *x) {
+int structure_numbers(const char *text, int max, double *x) {
   char field[MAX_FIELD];
   int n = 0;
   while (text[strspn(text, " \t")]) {
     const char *w = structure_word(&text, field);
-    if (!w || n == most || !structure_number(w, &x[n++])) return -1;
+    if (!w || n == max || !structure_number(w, &x[n++])) return -1;
   }
   return n;
 }
@@ -280,7 +280,7 @@ static double across(const double a[3], const double b[3],
 /* Checks that the periodic vectors span a volume, and that in each direction an atom fits into the
    cell. */
 static bool check_cell(reader *r) {
-  static const double least = 0.5, flat = 1e-6; /* Angstrom; volume of unit vectors */
+  static const double min = 0.5, flat = 1e-6; /* Angstrom; volume of unit vectors */
   double unit[3][3], length[3], normal[3], volume = 1, area[3] = {1, 1, 1};
   int n = 0, which[3];
   r->line_number = 0;
@@ -301,10 +301,10 @@ static bool check_cell(reader *r) {
   if (!(volume > flat))
     return structure_fail(r, "the cell is singular: its periodic vectors must span a volume");
   for (int i = 0; i < n; i++)
-    if (length[i] * volume / area[i] < least)
+    if (length[i] * volume / area[i] < min)
       return structure_fail(r,
                             "the cell is only %g Angstrom high along vector %c; an atom needs %g",
-                            length[i] * volume / area[i], 'a' + which[i], least);
+                            length[i] * volume / area[i], 'a' + which[i], min);
   return true;
 }
 

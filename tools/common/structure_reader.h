@@ -31,9 +31,9 @@ bool structure_want_line(structure_reader *r, const char *what);
 /* The next word after *at, which is advanced; NULL: there is none, or it is too long. */
 const char *structure_word(const char **at, char field[STRUCTURE_FIELD]);
 bool structure_number(const char *text, double *x); /* finite */
-/* Reads all numbers of the text, at most `most`; returns how many, or -1 if there are more or
+/* Reads all numbers of the text, at most `max`; returns how many, or -1 if there are more or
    anything else. */
-int structure_numbers(const char *text, int most, double *x);
+int structure_numbers(const char *text, int max, double *x);
 int64_t structure_count(const char *text); /* -1: not a number of atoms */
 
 int32_t structure_element(const char *symbol); /* 0: not an element; case is ignored */

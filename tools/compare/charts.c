@@ -26,8 +26,8 @@ static bool compared(const comparison *c, int d) {
 /* The legend of devices that have times, from y on; without the baseline: of those that are
    compared with it. */
 static double device_legend(FILE *f, const comparison *c, double y, bool baseline) {
-  const char *names[MOST_COMPARED_DEVICES];
-  int series[MOST_COMPARED_DEVICES], n = 0;
+  const char *names[MAX_COMPARED_DEVICES];
+  int series[MAX_COMPARED_DEVICES], n = 0;
   for (int d = 0; d < c->n_devices; d++) {
     if (baseline ? !c->devices[d].n_times : !compared(c, d)) continue;
     names[n] = c->devices[d].label;
@@ -60,7 +60,8 @@ static void speed_marks(FILE *f, const comparison *c, int group, int device, con
   for (int i = 0; i < c->n_lines && group >= 0; i++) {
     const compare_line *line = &c->lines[c->order[i]];
     const compare_speed s = speed_of(c, line, device);
-    if (line->group != group || !isfinite(s.value) || (s.most || s.least) != (m.most || m.least))
+    if (line->group != group || !isfinite(s.value) ||
+        (s.upper_bound || s.lower_bound) != (m.upper_bound || m.lower_bound))
       continue;
     snprintf(text, sizeof text, "%s: %s, %.0f rows: %s%s", c->devices[device].label,
              work_of(line->is, work, sizeof work), line->rows, figures(number, s.value, 3),
@@ -68,10 +69,14 @@ static void speed_marks(FILE *f, const comparison *c, int group, int device, con
     svg_mark(f, device, MARK_SMALL, svg_place(x, s.value), y, text);
   }
   figures(number, m.value, 3);
-  const char *sign = m.most && m.least ? "~" : m.most ? "≤" : m.least ? "≥" : "";
+  const char *sign = m.upper_bound && m.lower_bound ? "~"
+                     : m.upper_bound                ? "≤"
+                     : m.lower_bound                ? "≥"
+                                                    : "";
   snprintf(text, sizeof text, "%s: geometric mean of %d: %s%s", c->devices[device].label, m.n, sign,
            number);
-  svg_mark(f, device, m.most || m.least ? MARK_HOLLOW : MARK_FULL, svg_place(x, m.value), y, text);
+  svg_mark(f, device, m.upper_bound || m.lower_bound ? MARK_HOLLOW : MARK_FULL,
+           svg_place(x, m.value), y, text);
   snprintf(text, sizeof text, "%s%s", sign, number);
   svg_text(f, SVG_WIDTH - 4, y + 4, "value", "end", RIGHT, text);
 }
@@ -185,7 +190,7 @@ static void time_mark(FILE *f, const comparison *c, const compare_line *line, in
   if (wrong) snprintf(text + n, sizeof text - (size_t)n, ", INCORRECT");
   else if (r->bound) snprintf(text + n, sizeof text - (size_t)n, ", a bound and not a measurement");
   else if (*percent)
-    snprintf(text + n, sizeof text - (size_t)n, "%s of the ceiling of %s", percent, of);
+    snprintf(text + n, sizeof text - (size_t)n, "%s of the peak of %s", percent, of);
   svg_mark(f, device, wrong ? MARK_WRONG : r->bound ? MARK_HOLLOW : MARK_FULL, at, y, text);
   snprintf(value, sizeof value, "%s%s%s", r->bound ? "≥ " : other_rows ? "~ " : "", time, percent);
   svg_text(f, SVG_WIDTH - 4, y + 4, wrong ? "value wrong" : "value", "end", VALUES,
@@ -246,7 +251,7 @@ static void times_of_group(FILE *f, const comparison *c, int group) {
 void chart_times(FILE *f, const comparison *c) {
   fputs("<section>\n<h2>Time of every problem</h2>\n"
         "<p>A mark is the measured time; the bar to its left begins where the device would be at "
-        "its own ceiling, copy or multiply-adds, whichever is nearer: "
+        "its own peak, copy or multiply-adds, whichever is closer: "
         "no bar, no distance; %: how near. Hollow: a bound. ~: scaled from another number of rows. "
         "Of problems with several numbers of rows, the largest.</p>\n"
         "<div class=\"charts\">\n",

@@ -6,10 +6,10 @@
 
 #include "tools/common/output.h"
 
-enum { MOST_FILES = 64 };
+enum { MAX_FILES = 64 };
 
 typedef struct {
-  const char *files[MOST_FILES], *html, *baseline;
+  const char *files[MAX_FILES], *html, *baseline;
   int n_files;
   enum compare_format format;
 } compare_arguments;
@@ -25,7 +25,7 @@ static enum compare_format format_named(const struct argp_state *state, const ch
 static void add_file(const struct argp_state *state, compare_arguments *a, const char *path) {
   for (int i = 0; i < a->n_files; i++)
     if (!strcmp(a->files[i], path)) argp_error(state, "'%s' is named twice", path);
-  if (a->n_files == MOST_FILES) argp_error(state, "at most %d files", MOST_FILES);
+  if (a->n_files == MAX_FILES) argp_error(state, "at most %d files", MAX_FILES);
   a->files[a->n_files++] = path;
 }
 
@@ -44,7 +44,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 }
 
 static bool check_output(const compare_arguments *a) {
-  named_file files[MOST_FILES + 1];
+  named_file files[MAX_FILES + 1];
   for (int i = 0; i < a->n_files; i++)
     files[i] = (named_file){"a file to compare", a->files[i], FILE_INPUT};
   files[a->n_files] = (named_file){"the report (--html)", a->html, FILE_WHOLE};
@@ -54,24 +54,23 @@ static bool check_output(const compare_arguments *a) {
 int compare_main(int argc, char **argv) {
   static const struct argp_option options[] = {
       {"format", 'f', "FORMAT", 0, "text, csv or markdown (default: text)", 0},
-      {"html", 'o', "FILE", 0, "Also write a report with charts, one file that needs no other", 0},
+      {"html", 'o', "FILE", 0, "Also write a report with charts, as one self-contained file", 0},
       {"baseline", 'b', "DEVICE", 0,
-       "Which device the others are compared with (default: the first)", 0},
+       "The device with which the others are compared (default: the first)", 0},
       {0}};
   static const struct argp argp = {
       .options = options,
       .parser = parse,
       .args_doc = "FILE...",
-      .doc = "Compares devices on the same work, from what `clebsch bench --suite` or `clebsch "
-             "bench OP --json` wrote.\v"
-             "speed: the time of the baseline divided by that of the device, so that above 1 the "
-             "device is faster; /row: of times by the "
-             "row, where numbers of rows differ. <=, >=: times of devices that are not at hand are "
-             "bounds. % of: of the device's ceiling that a "
-             "result comes nearest to, copy bandwidth or multiply-adds. Incorrect results are "
-             "shown and take part in no speed. Devices of one name "
-             "in several files are told apart by the file's name: --baseline 'cuda:0 [b.json]'. "
-             "csv has everything in seconds, and means as lines of the kind mean."};
+      .doc = "Compares devices on the same work, from output of `clebsch bench --suite` or "
+             "`clebsch bench OP --json`.\v"
+             "speed: the time of the baseline divided by that of the device: above 1 the device is "
+             "faster; /row: of times per row, if numbers of rows differ. <=, >=: times of "
+             "compile-only devices are bounds. % of: fraction of the device's peak that a result "
+             "comes closest to, copy bandwidth or multiply-adds. Incorrect results are shown but "
+             "excluded from speeds. Devices with the same name in several files are distinguished "
+             "by the file's name: --baseline 'cuda:0 [b.json]'. csv has everything in seconds, and "
+             "means as lines of the kind mean."};
   compare_arguments a = {.format = COMPARE_TEXT};
   parse_arguments(&argp, argc, argv, 0, &a);
   if (!check_output(&a)) return EXIT_FAILED;

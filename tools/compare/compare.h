@@ -16,7 +16,7 @@ typedef struct {
 
 typedef struct {
   double copy, f32, f64; /* bytes and operations per second */
-} compare_ceilings;
+} compare_peaks;
 
 typedef struct {
   int run;
@@ -25,7 +25,7 @@ typedef struct {
   char *label; /* the name, followed by the file's if several files have the same name */
   bool runs;
   double memory, launch;
-  compare_ceilings measured, published;
+  compare_peaks measured, vendor_specs;
   int n_results, n_times; /* n_times: number of results with a time */
 } compare_device;
 
@@ -52,19 +52,19 @@ typedef struct {
   const compare_result **cells; /* [n_devices], NULL: none */
 } compare_line;
 
-enum { MOST_COMPARED_DEVICES = 64, MOST_COMPARED_GROUPS = 256 };
+enum { MAX_COMPARED_DEVICES = 64, MAX_COMPARED_GROUPS = 256 };
 
 typedef struct {
   int n_runs, n_devices, n_results, n_lines, n_groups, baseline,
       twice; /* twice: number of results replaced by a later one of the same work */
   compare_run *runs;
-  compare_device devices[MOST_COMPARED_DEVICES];
+  compare_device devices[MAX_COMPARED_DEVICES];
   compare_result *results;
   compare_line *lines;
-  int *order;                                         /* lines in the order of the files */
-  const compare_result *groups[MOST_COMPARED_GROUPS]; /* a result that describes op, pass and dtype;
+  int *order;                                        /* lines in the order of the files */
+  const compare_result *groups[MAX_COMPARED_GROUPS]; /* a result that describes op, pass and dtype;
                                                          in order of appearance */
-  const compare_result **cells;                       /* of all lines */
+  const compare_result **cells;                      /* of all lines */
   struct compare_mean *means; /* [1 + n_groups][n_devices]: of all, then of each group */
 } comparison;
 
@@ -77,10 +77,10 @@ void compare_free(comparison *c);
 
 /* Time of the baseline / time of the device: above 1 the device is faster. */
 typedef struct {
-  double value;     /* NAN: cannot be compared */
-  bool per_row;     /* numbers of rows differ: times are divided by them */
-  bool most, least; /* the value is an upper or a lower limit, because the device's or the
-                       baseline's time is a bound */
+  double value;                  /* NAN: cannot be compared */
+  bool per_row;                  /* numbers of rows differ: times are divided by them */
+  bool upper_bound, lower_bound; /* the value is an upper or a lower limit, because the device's or
+                       the baseline's time is a bound */
 } compare_speed;
 compare_speed speed_of(const comparison *c, const compare_line *line, int device);
 
@@ -89,7 +89,7 @@ typedef struct compare_mean {
   double value, low, high;
   const compare_line *slowest, *fastest;
   int n;
-  bool most, least;
+  bool upper_bound, lower_bound;
 } compare_mean;
 compare_mean mean_of(const comparison *c, int group, int device); /* group -1: all */
 

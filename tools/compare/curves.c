@@ -15,9 +15,9 @@ typedef struct {
 
 /* ---- rooflines ---- */
 
-static const compare_ceilings *ceilings_of(const compare_device *d) { /* NULL: not known */
-  const bool published = !isfinite(d->measured.copy) || !isfinite(d->measured.f32);
-  const compare_ceilings *top = published ? &d->published : &d->measured;
+static const compare_peaks *peaks_of(const compare_device *d) { /* NULL: not known */
+  const bool vendor_specs = !isfinite(d->measured.copy) || !isfinite(d->measured.f32);
+  const compare_peaks *top = vendor_specs ? &d->vendor_specs : &d->measured;
   return isfinite(top->copy) && isfinite(top->f32) ? top : NULL;
 }
 
@@ -25,12 +25,12 @@ static bool on_roofline(const compare_result *r) {
   return r->flops > 0 && r->bytes > 0 && isfinite(time_of(r));
 }
 
-static void roof_lines(FILE *f, const axes *a, const compare_ceilings *top, const char *classes) {
+static void roof_lines(FILE *f, const axes *a, const compare_peaks *top, const char *classes) {
   const double low = pow(10, a->x.low), high = pow(10, a->x.high),
-               most = fmax(top->f32, isfinite(top->f64) ? top->f64 : 0),
+               max = fmax(top->f32, isfinite(top->f64) ? top->f64 : 0),
                peaks[] = {top->f32, top->f64};
   const double start = fmax(low, pow(10, a->y.low) / top->copy),
-               ridge = fmin(high, most / top->copy);
+               ridge = fmin(high, max / top->copy);
   svg_line(f, classes, svg_place(&a->x, start), svg_place(&a->y, start * top->copy),
            svg_place(&a->x, ridge), svg_place(&a->y, ridge * top->copy));
   for (int i = 0; i < 2; i++)
@@ -39,7 +39,7 @@ static void roof_lines(FILE *f, const axes *a, const compare_ceilings *top, cons
                svg_place(&a->y, peaks[i]), a->x.to, svg_place(&a->y, peaks[i]));
 }
 
-static void roof_labels(FILE *f, const axes *a, const compare_ceilings *top) {
+static void roof_labels(FILE *f, const axes *a, const compare_peaks *top) {
   const double start = fmax(pow(10, a->x.low), pow(10, a->y.low) / top->copy),
                peaks[] = {top->f32, top->f64};
   const double x = svg_place(&a->x, start), y = svg_place(&a->y, start * top->copy),
@@ -63,7 +63,7 @@ static void roof_labels(FILE *f, const axes *a, const compare_ceilings *top) {
   }
 }
 
-static int ops_of(const comparison *c, const char *ops[MOST_COMPARED_GROUPS]) {
+static int ops_of(const comparison *c, const char *ops[MAX_COMPARED_GROUPS]) {
   int n = 0;
   for (int g = 0; g < c->n_groups; g++) {
     int i = 0;
@@ -90,7 +90,7 @@ static void roof_points(FILE *f, const comparison *c, int device, const char *co
     else if (r->bound)
       snprintf(text + n, sizeof text - (size_t)n, ", a bound and not a measurement");
     else if (isfinite(fraction))
-      snprintf(text + n, sizeof text - (size_t)n, ", %.0f %% of the ceiling of %s", 100 * fraction,
+      snprintf(text + n, sizeof text - (size_t)n, ", %.0f %% of the peak of %s", 100 * fraction,
                of);
     svg_mark(f, op,
              r->check == CHECK_WRONG ? MARK_WRONG
@@ -102,9 +102,9 @@ static void roof_points(FILE *f, const comparison *c, int device, const char *co
 
 static bool roofline(FILE *f, const comparison *c, int device, bool begun) {
   const compare_device *d = &c->devices[device];
-  const compare_ceilings *top = ceilings_of(d);
-  const char *ops[MOST_COMPARED_GROUPS];
-  int series[MOST_COMPARED_GROUPS];
+  const compare_peaks *top = peaks_of(d);
+  const char *ops[MAX_COMPARED_GROUPS];
+  int series[MAX_COMPARED_GROUPS];
   double x_low = INFINITY, x_high = 0, y_low = INFINITY, y_high = 0;
   for (int i = 0; i < c->n_lines && top; i++) {
     const compare_result *r = c->lines[i].cells[device];
@@ -116,8 +116,8 @@ static bool roofline(FILE *f, const comparison *c, int device, bool begun) {
   }
   if (!top || !(x_high > 0)) return false;
   if (!begun)
-    fputs("<section>\n<h2>Rooflines</h2>\n<p>Each result under the ceilings of its device: lines "
-          "as measured in the same run, dashed where only published. "
+    fputs("<section>\n<h2>Rooflines</h2>\n<p>Each result under the peaks of its device: solid "
+          "lines are measured in the same run, dashed lines are only published. "
           "Hollow: a bound; a cross: incorrect. Points above the slope work in caches.</p>\n<div "
           "class=\"charts\">\n",
           f);
@@ -205,8 +205,8 @@ static void curve(FILE *f, const comparison *c, const curves *s, int device, con
 }
 
 static void curves_write(FILE *f, const comparison *c, const curves *s) {
-  const char *names[MOST_COMPARED_DEVICES];
-  int series[MOST_COMPARED_DEVICES], n = 0;
+  const char *names[MAX_COMPARED_DEVICES];
+  int series[MAX_COMPARED_DEVICES], n = 0;
   double low = INFINITY, high = 0;
   for (int d = 0; d < c->n_devices; d++) {
     int points = 0;

@@ -134,7 +134,7 @@ bool compare_html(FILE *f, const void *user) {
   chart_degrees(f, c);
   table_section(f, "compiled", "Compiled, not run",
                 "<p>What vendors' compilers say of the machine code. The time is a bound from "
-                "counts and published figures, never a measurement.</p>\n",
+                "counts and published figures, not a measurement.</p>\n",
                 compilers_table(c));
   table_section(
       f, "results", "All results",

@@ -123,7 +123,7 @@ static bool same_rows(const compare_result *a, const compare_result *b) {
 
 /* If every device has a single number of rows, though not the same, times are compared per row. */
 static bool one_each(const compare_result *const sorted[], int n) {
-  const compare_result *of[MOST_COMPARED_DEVICES] = {NULL};
+  const compare_result *of[MAX_COMPARED_DEVICES] = {NULL};
   for (int i = 0; i < n; i++) {
     const compare_result **seen = &of[sorted[i]->device];
     if (*seen && !same_rows(*seen, sorted[i])) return false;
@@ -135,8 +135,8 @@ static bool one_each(const compare_result *const sorted[], int n) {
 static int group_of(comparison *c, const compare_result *r) { /* -1: too many */
   for (int g = 0; g < c->n_groups; g++)
     if (!by_kind(c->groups[g], r)) return g;
-  if (c->n_groups == MOST_COMPARED_GROUPS)
-    return warn("compare: more than %d kinds of op, pass and dtype", MOST_COMPARED_GROUPS), -1;
+  if (c->n_groups == MAX_COMPARED_GROUPS)
+    return warn("compare: more than %d kinds of op, pass and dtype", MAX_COMPARED_GROUPS), -1;
   c->groups[c->n_groups] = r;
   return c->n_groups++;
 }
@@ -184,7 +184,7 @@ static void order_lines(comparison *c) {
   free(pairs);
 }
 
-static int most_lines(const compare_result *const sorted[], int n) { /* upper bound */
+static int max_lines(const compare_result *const sorted[], int n) { /* upper bound */
   int lines = 0;
   for (int i = 0; i < n; i++)
     lines += !i || by_work(sorted[i - 1], sorted[i]) || !same_rows(sorted[i - 1], sorted[i]);
@@ -199,8 +199,8 @@ compare_speed speed_of(const comparison *c, const compare_line *line, int device
   if (!b || !d || b->check == CHECK_WRONG || d->check == CHECK_WRONG) return s;
   s.per_row = b->rows != d->rows;
   s.value = s.per_row ? (time_of(b) / b->rows) / (time_of(d) / d->rows) : time_of(b) / time_of(d);
-  s.most = d->bound;
-  s.least = b->bound;
+  s.upper_bound = d->bound;
+  s.lower_bound = b->bound;
   return s;
 }
 
@@ -208,12 +208,12 @@ static const compare_mean no_mean = {.low = INFINITY, .high = -INFINITY};
 
 static void mean_add(compare_mean *m, const compare_line *line,
                      const compare_speed *s) { /* value: sum of logarithms so far */
-  const bool bound = s->most || s->least, had = m->most || m->least;
+  const bool bound = s->upper_bound || s->lower_bound, had = m->upper_bound || m->lower_bound;
   if (m->n && bound && !had) return;
   if (m->n && had && !bound) *m = no_mean;
   m->n++;
-  m->most |= s->most;
-  m->least |= s->least;
+  m->upper_bound |= s->upper_bound;
+  m->lower_bound |= s->lower_bound;
   m->value += log(s->value);
   if (s->value < m->low) m->low = s->value, m->slowest = line;
   if (s->value > m->high) m->high = s->value, m->fastest = line;
@@ -246,7 +246,7 @@ static void make_lines(comparison *c) {
   const compare_result **sorted = allocate((size_t)n, sizeof *sorted);
   for (int i = 0; i < n; i++) sorted[i] = &c->results[i];
   qsort(sorted, (size_t)n, sizeof *sorted, by_place);
-  const size_t lines = (size_t)most_lines(sorted, n);
+  const size_t lines = (size_t)max_lines(sorted, n);
   c->lines = allocate(lines, sizeof *c->lines);
   c->cells = allocate(lines * (size_t)c->n_devices, sizeof *c->cells);
   c->order = allocate(lines, sizeof *c->order);

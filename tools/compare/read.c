@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BYTES = 64 << 20, MOST_TEXT = 400, MOST_RESULTS = 100000 };
+enum { MAX_BYTES = 64 << 20, MAX_TEXT = 400, MAX_RESULTS = 100000 };
 
 typedef struct {
   const char *path;
@@ -52,9 +52,8 @@ static bool get_text(const reader *r, json_t *o, const char *key, bool needed, c
   *out = "";
   if (!value || json_is_null(value)) return !needed || bad(r, key, "is missing");
   if (!json_is_string(value)) return bad(r, key, "is to be a text");
-  if (json_string_length(value) > MOST_TEXT)
-    return bad(r, key, "is longer than %d bytes", MOST_TEXT);
-  char text[MOST_TEXT + 1];
+  if (json_string_length(value) > MAX_TEXT) return bad(r, key, "is longer than %d bytes", MAX_TEXT);
+  char text[MAX_TEXT + 1];
   snprintf(text, sizeof text, "%s", json_string_value(value));
   if (clean(text) && json_string_set(value, text))
     fatal("out of memory"); /* only once, because pointers to the text must stay valid */
@@ -65,9 +64,9 @@ static bool get_text(const reader *r, json_t *o, const char *key, bool needed, c
 /* Gets the beginning of a message, which may be as long as a compiler's log. */
 static bool get_beginning(const reader *r, json_t *o, const char *key, const char **out) {
   json_t *value = json_object_get(o, key);
-  if (json_is_string(value) && json_string_length(value) > MOST_TEXT) {
+  if (json_is_string(value) && json_string_length(value) > MAX_TEXT) {
     const char *all = json_string_value(value);
-    size_t n = MOST_TEXT - 4;
+    size_t n = MAX_TEXT - 4;
     while ((all[n] & 0xc0) == 0x80) n--; /* not within a character */
     json_t *cut = json_sprintf("%.*s...", (int)n, all);
     json_add(o, key, cut);
@@ -121,10 +120,10 @@ static const number_key device_numbers[] = {
     {"copy_bytes_per_second", offsetof(compare_device, measured.copy), 1, 1e18},
     {"f32_per_second", offsetof(compare_device, measured.f32), 1, 1e20},
     {"f64_per_second", offsetof(compare_device, measured.f64), 1, 1e20}};
-static const number_key published_numbers[] = {
-    {"bytes_per_second", offsetof(compare_ceilings, copy), 1, 1e18},
-    {"f32_per_second", offsetof(compare_ceilings, f32), 1, 1e20},
-    {"f64_per_second", offsetof(compare_ceilings, f64), 1, 1e20}};
+static const number_key vendor_specs_numbers[] = {
+    {"bytes_per_second", offsetof(compare_peaks, copy), 1, 1e18},
+    {"f32_per_second", offsetof(compare_peaks, f32), 1, 1e20},
+    {"f64_per_second", offsetof(compare_peaks, f64), 1, 1e20}};
 
 static int device_named(const comparison *c, const char *name) { /* in the last run; -1: none */
   for (int d = 0; d < c->n_devices; d++)
@@ -134,11 +133,10 @@ static int device_named(const comparison *c, const char *name) { /* in the last 
 
 static compare_device *device_add(const reader *r) {
   comparison *c = r->c;
-  if (c->n_devices == MOST_COMPARED_DEVICES)
-    return bad(r, "device", "is one too many: at most %d are compared", MOST_COMPARED_DEVICES),
-           NULL;
+  if (c->n_devices == MAX_COMPARED_DEVICES)
+    return bad(r, "device", "is one too many: at most %d are compared", MAX_COMPARED_DEVICES), NULL;
   compare_device *d = &c->devices[c->n_devices];
-  const compare_ceilings none = {NAN, NAN, NAN};
+  const compare_peaks none = {NAN, NAN, NAN};
   *d = (compare_device){.run = c->n_runs - 1,
                         .name = "",
                         .backend = "",
@@ -150,17 +148,17 @@ static compare_device *device_add(const reader *r) {
                         .memory = NAN,
                         .launch = NAN,
                         .measured = none,
-                        .published = none};
+                        .vendor_specs = none};
   return d;
 }
 
-static bool read_published(reader *r, const json_t *o, compare_device *d) {
+static bool read_vendor_specs(reader *r, const json_t *o, compare_device *d) {
   json_t *p = json_object_get(o, "published");
   if (!p || json_is_null(p)) return true;
   if (!json_is_object(p)) return bad(r, "published", "is to be an object or null");
   snprintf(r->where + strlen(r->where), sizeof r->where - strlen(r->where), "published.");
   return get_text(r, p, "name", false, &d->sheet) &&
-         get_numbers(r, p, published_numbers, COUNT(published_numbers), &d->published);
+         get_numbers(r, p, vendor_specs_numbers, COUNT(vendor_specs_numbers), &d->vendor_specs);
 }
 
 static bool read_device(reader *r, json_t *o) {
@@ -178,7 +176,7 @@ static bool read_device(reader *r, json_t *o) {
       !get_numbers(r, o, device_numbers, COUNT(device_numbers), d))
     return false;
   if (device_named(r->c, d->name) >= 0) return bad(r, "name", "is '%.80s' again", d->name);
-  if (!read_published(r, o, d)) return false;
+  if (!read_vendor_specs(r, o, d)) return false;
   d->runs = runs;
   r->c->n_devices++;
   return true;
@@ -222,15 +220,15 @@ static bool take_end(char *text, const char *end) {
 static void split_problem(json_t *o) {
   const char *op = json_string_value(json_object_get(o, "op")),
              *problem = json_string_value(json_object_get(o, "problem"));
-  if (!op || !problem || strlen(problem) > MOST_TEXT) return;
-  char text[MOST_TEXT + 1], *graph = NULL, *options = NULL;
+  if (!op || !problem || strlen(problem) > MAX_TEXT) return;
+  char text[MAX_TEXT + 1], *graph = NULL, *options = NULL;
   snprintf(text, sizeof text, "%s", problem);
   if (!strcmp(op, "convolution") && (graph = strstr(text, ", "))) {
     *graph = 0;
     graph += 2;
     if ((options = strstr(graph, ", "))) *options = 0, options += 2;
   }
-  char all[MOST_TEXT + 16];
+  char all[MAX_TEXT + 16];
   const bool other = take_end(text, " mul_ir");
   if (!other) take_end(text, " ir_mul");
   snprintf(all, sizeof all, "%s%s%s", other ? "mul_ir" : "", other && options ? ", " : "",
@@ -317,8 +315,8 @@ static bool read_results(reader *r, const char *key, json_t *list, bool plain) {
   comparison *c = r->c;
   const size_t n = json_array_size(list);
   if (!n) return bad(r, key, "has no results");
-  if (n + (size_t)c->n_results > MOST_RESULTS)
-    return bad(r, key, "has more than %d results, with those of the other files", MOST_RESULTS);
+  if (n + (size_t)c->n_results > MAX_RESULTS)
+    return bad(r, key, "has more than %d results, with those of the other files", MAX_RESULTS);
   c->results = enlarge(c->results, n + (size_t)c->n_results, sizeof *c->results);
   return read_list(r, key, list, read_result, plain);
 }
@@ -354,7 +352,7 @@ static size_t more(void *buffer, size_t size, void *user) {
   source *s = user;
   const size_t n = fread(buffer, 1, size, s->f);
   s->n += n;
-  return s->n > MOST_BYTES || ferror(s->f) ? (size_t)-1 : n;
+  return s->n > MAX_BYTES || ferror(s->f) ? (size_t)-1 : n;
 }
 
 static json_t *load(const char *path) {
@@ -363,7 +361,7 @@ static json_t *load(const char *path) {
   if (!s.f) return warn("%s: %s", path, strerror(errno)), NULL;
   json_t *root = json_load_callback(more, &s, JSON_REJECT_DUPLICATES, &error);
   if (!root) clean(error.text); /* may quote the file */
-  if (!root && s.n > MOST_BYTES) warn("%s: larger than %d MiB", path, MOST_BYTES >> 20);
+  if (!root && s.n > MAX_BYTES) warn("%s: larger than %d MiB", path, MAX_BYTES >> 20);
   else if (!root && ferror(s.f)) warn("%s: could not be read", path);
   else if (!root) warn("%s: line %d: %s", path, error.line, error.text);
   fclose(s.f);

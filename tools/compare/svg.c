@@ -36,7 +36,7 @@ double svg_place(const svg_axis *a, double value) {
          (a->to - a->from) * ((a->log ? log10(value) : value) - a->low) / (a->high - a->low);
 }
 
-static int log_ticks(const svg_axis *a, int most, double ticks[SVG_TICKS]) {
+static int log_ticks(const svg_axis *a, int max, double ticks[SVG_TICKS]) {
   static const double mantissas[] = {1, 2, 5};
   for (int stride = 0;; stride++) { /* 0: 1, 2 and 5 of every decade; else every stride-th decade */
     int n = 0;
@@ -47,17 +47,17 @@ static int log_ticks(const svg_axis *a, int most, double ticks[SVG_TICKS]) {
         if (n < SVG_TICKS) ticks[n] = pow(10, k) * mantissas[i];
         n++;
       }
-    if (n <= most) return n;
+    if (n <= max) return n;
   }
 }
 
-int svg_ticks(const svg_axis *a, int most, double ticks[SVG_TICKS]) {
-  if (most > SVG_TICKS) most = SVG_TICKS;
-  if (a->log) return log_ticks(a, most, ticks);
+int svg_ticks(const svg_axis *a, int max, double ticks[SVG_TICKS]) {
+  if (max > SVG_TICKS) max = SVG_TICKS;
+  if (a->log) return log_ticks(a, max, ticks);
   const double step =
-      fmax(1, step_125((a->high - a->low) / most, true)); /* of whole numbers: degrees */
+      fmax(1, step_125((a->high - a->low) / max, true)); /* of whole numbers: degrees */
   int n = 0;
-  for (double k = ceil(a->low / step - 1e-9); k * step <= a->high + 1e-9 && n < most; k++)
+  for (double k = ceil(a->low / step - 1e-9); k * step <= a->high + 1e-9 && n < max; k++)
     ticks[n++] = k * step;
   return n;
 }
@@ -154,11 +154,11 @@ void svg_mark(FILE *f, int series, svg_kind kind, double x, double y, const char
 double svg_legend(FILE *f, double y, int n, const char *const names[], const int series[]) {
   double x = 10;
   for (int i = 0; i < n; i++) {
-    const double most = SVG_WIDTH - 30,
-                 wide = fmin(most, SVG_LETTER * (double)length_of(names[i]) + 4);
+    const double max = SVG_WIDTH - 30,
+                 wide = fmin(max, SVG_LETTER * (double)length_of(names[i]) + 4);
     if (x > 10 && x + 14 + wide > SVG_WIDTH - 4) x = 10, y += 18;
     if (f) svg_mark(f, series[i], MARK_FULL, x + 2, y - 4, NULL);
-    if (f) svg_text(f, x + 12, y, "label", "start", most, names[i]);
+    if (f) svg_text(f, x + 12, y, "label", "start", max, names[i]);
     x += 14 + wide + 12;
   }
   return n ? y + 18 : y;

@@ -23,7 +23,7 @@ typedef struct {
 svg_axis svg_log_axis(double low, double high, double from, double to);
 svg_axis svg_linear_axis(double low, double high, double from, double to);
 double svg_place(const svg_axis *a, double value);
-int svg_ticks(const svg_axis *a, int most, double ticks[SVG_TICKS]);
+int svg_ticks(const svg_axis *a, int max, double ticks[SVG_TICKS]);
 
 void svg_open(FILE *f, double height, const char *title);
 void svg_close(FILE *f);

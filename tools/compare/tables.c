@@ -6,16 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *sign(bool most, bool least) { /* of a speed */
-  return most && least ? "~" : most ? "<=" : least ? ">=" : "";
+static const char *sign(bool upper, bool lower) { /* of a speed */
+  return upper && lower ? "~" : upper ? "<=" : lower ? ">=" : "";
 }
 
 /* ---- devices ---- */
 
-static void add_ceilings(grid *g, const compare_device *d) {
+static void add_peaks(grid *g, const compare_device *d) {
   char text[48];
-  const bool sheet = !isfinite(d->measured.copy) && isfinite(d->published.copy);
-  const compare_ceilings *top = sheet ? &d->published : &d->measured;
+  const bool sheet = !isfinite(d->measured.copy) && isfinite(d->vendor_specs.copy);
+  const compare_peaks *top = sheet ? &d->vendor_specs : &d->measured;
   grid_add(g, "%s", scaled(text, top->copy, 3, "B/s"));
   grid_add(g, "%s", scaled(text, top->f32, 3, "flop/s"));
   grid_add(g, "%s", scaled(text, top->f64, 3, "flop/s"));
@@ -30,7 +30,7 @@ static void add_ceilings(grid *g, const compare_device *d) {
 grid devices_table(const comparison *c) {
   static const char *const titles[] = {"device",  "what it is", "driver",   "use",
                                        ">memory", ">copy",      ">FMA f32", ">FMA f64",
-                                       ">launch", "ceilings",   ">results"};
+                                       ">launch", "peaks",      ">results"};
   grid g = {.n_columns = 0};
   for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) grid_add_column(&g, NULL, titles[i]);
   for (int i = 0; i < c->n_devices; i++) {
@@ -41,7 +41,7 @@ grid devices_table(const comparison *c) {
     grid_add(&g, "%s", d->driver);
     grid_add(&g, "%s", d->runs ? "runs" : "compiles only");
     grid_add(&g, "%s", d->memory > 0 ? scaled(text, d->memory, 3, "B") : "");
-    add_ceilings(&g, d);
+    add_peaks(&g, d);
     grid_add(&g, "%d", d->n_results);
   }
   return g;
@@ -62,7 +62,7 @@ static void add_speed(grid *g, const compare_speed *s) {
   char text[32];
   if (!isfinite(s->value)) grid_add(g, "%s", "");
   else
-    grid_add(g, "%s%s%s", sign(s->most, s->least), figures(text, s->value, 3),
+    grid_add(g, "%s%s%s", sign(s->upper_bound, s->lower_bound), figures(text, s->value, 3),
              s->per_row ? "/row" : "");
 }
 
@@ -149,7 +149,7 @@ static void add_means(grid *g, const comparison *c, int group) {
   for (int d = 0; d < c->n_devices; d++) {
     if (d == c->baseline || !c->devices[d].n_results) continue;
     const compare_mean m = mean_of(c, group, d);
-    const char *what = sign(m.most, m.least);
+    const char *what = sign(m.upper_bound, m.lower_bound);
     grid_add(g, m.n ? "%s%s" : "%s", what, figures(text[0], m.value, 3));
     if (m.n) grid_add(g, "%s to %s", figures(text[1], m.low, 3), figures(text[2], m.high, 3));
     else grid_add(g, "%s", "");
@@ -243,7 +243,7 @@ static void add_exact_means(grid *g, const comparison *c, int group) {
     if (!c->devices[d].n_results) continue;
     const compare_mean m = d == c->baseline ? (compare_mean){.value = NAN} : mean_of(c, group, d);
     for (int i = 0; i < 6; i++) grid_add(g, "%s", "");
-    grid_add(g, "%s", m.n ? m.most || m.least ? "bound" : "measured" : "");
+    grid_add(g, "%s", m.n ? m.upper_bound || m.lower_bound ? "bound" : "measured" : "");
     add_exact(g, m.value);
     grid_add(g, "%s", "");
     if (m.n) grid_add(g, "%d", m.n);

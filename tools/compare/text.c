@@ -41,12 +41,12 @@ static void say_speed(const speaker *s, const comparison *c, int device) {
   }
   figures(mean, m.value, 3);
   line_name(m.slowest, slowest, sizeof slowest);
-  if (m.most || m.least) {
+  if (m.upper_bound || m.lower_bound) {
     say(s,
         "%s: %s %s times the speed of %s in the geometric mean of %d result%s; its times are "
         "bounds from counts and published figures, not measurements.",
-        d->label, m.most ? m.least ? "by bounds alone," : "at most" : "at least", mean, b->label,
-        m.n, plural(m.n));
+        d->label, m.upper_bound ? m.lower_bound ? "by bounds alone," : "at most" : "at least", mean,
+        b->label, m.n, plural(m.n));
     return;
   }
   if (m.n == 1)
@@ -76,7 +76,7 @@ static void say_checks(const speaker *s, const comparison *c) {
     }
   const int checked = n[CHECK_GOOD] + n[CHECK_WRONG];
   if (n[CHECK_WRONG])
-    say(s, "INCORRECT: %d of %d results that were checked; no speed is made of them.",
+    say(s, "INCORRECT: %d of %d results that were checked; they are excluded from speeds.",
         n[CHECK_WRONG], checked);
   else if (checked)
     say(s, "%s within tolerance.",
@@ -118,7 +118,7 @@ void compare_sentences(const comparison *c, void (*how)(void *user, const char *
   if (n > 1)
     say(&s, "Speed is the time of %s divided by that of the device: above 1 the device is faster.",
         c->devices[c->baseline].label);
-  say(&s, "%% of is that of the ceiling which a result comes nearest to: the device's copy "
+  say(&s, "%% of is relative to the peak that a result comes closest to: the device's copy "
           "bandwidth, or its multiply-adds (FMA).");
 }
 

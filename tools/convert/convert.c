@@ -148,11 +148,11 @@ int convert_main(int argc, char **argv) {
   static const struct argp argp = {
       .parser = parse,
       .args_doc = "IN OUT",
-      .doc = "Converts a model to the safetensors file OUT, which holds all that its evaluation "
-             "needs.\v"
+      .doc = "Converts a model to the safetensors file OUT, which holds everything needed to "
+             "evaluate it.\v"
              "IN is a deployed NequIP model (TorchScript: .pth) or a Nequix model (.nqx). Nothing "
              "in it is executed. "
-             "Weights keep their precision. OUT is replaced if it is there, once all went well."};
+             "Weights keep their precision. An existing OUT is replaced only on success."};
   convert_arguments a = {NULL, NULL};
   parse_arguments(&argp, argc, argv, 0, &a);
   convert_file(a.in, a.out);

@@ -29,8 +29,8 @@ const char *class_of(value object) {
 value attribute(const torch *t, value object, const char *path, pickle_kind kind) {
   value v = maybe(object, path);
   if (!v)
-    refuse(t->path, "'%s' lacks '%s': not a NequIP model of the kind that is understood",
-           class_of(object), path);
+    refuse(t->path, "'%s' lacks '%s': not a NequIP model of a supported kind", class_of(object),
+           path);
   if (v->kind != kind)
     refuse(t->path, "'%s' of '%s' is of another type than NequIP's", path, class_of(object));
   return v;

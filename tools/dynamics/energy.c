@@ -36,7 +36,7 @@ typedef struct {
 
 typedef struct {
   double first, median,
-      least; /* seconds; first: opening the model and the first compute, compiling included */
+      min; /* seconds; first: opening the model and the first compute, compiling included */
 } energy_times;
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
@@ -52,9 +52,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case ARGP_KEY_END:
       if (!a->choice.structure) argp_error(state, "--structure is missing");
       if (a->exact && !a->choice.options.knots)
-        argp_error(
-            state,
-            "--exact compares splines with the networks they stand for; it goes with --knots");
+        argp_error(state,
+                   "--exact compares splines with the networks they replace; it requires --knots");
       return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
@@ -70,7 +69,8 @@ static bool compute(md_system *y, const energy_arguments *a, energy_times *t) {
     return warn("%s", error), false;
   const bool open = md_system_open(y, &a->choice);
   if (!open) return structure_free(&atoms), false;
-  if (!md_system_place(y, &atoms, a->choice.structure) || !md_system_compute(y, NULL)) return false;
+  if (!md_system_set_atoms(y, &atoms, a->choice.structure) || !md_system_compute(y, NULL))
+    return false;
   t->first = seconds_now() - start;
   double *seconds = allocate((size_t)a->repeats, sizeof *seconds);
   bool good = true;
@@ -82,7 +82,7 @@ static bool compute(md_system *y, const energy_arguments *a, energy_times *t) {
   }
   progress(NULL);
   t->median = median(seconds, a->repeats);
-  t->least = seconds[0];
+  t->min = seconds[0];
   free(seconds);
   return good;
 }
@@ -125,7 +125,7 @@ static bool compare_with_exact(const md_system *y, const energy_arguments *a, en
   bool good = structure_read(choice.structure, false, &atoms, error, sizeof error);
   if (!good) warn("%s", error);
   good = good && md_system_open(&exact, &choice) &&
-         md_system_place(&exact, &atoms, choice.structure) && md_system_compute(&exact, NULL);
+         md_system_set_atoms(&exact, &atoms, choice.structure) && md_system_compute(&exact, NULL);
   for (int64_t i = 0; good && i < 3 * exact.atoms.n; i++) {
     e->largest_force = fmax(e->largest_force, fabs(exact.forces[i]));
     e->force_error = fmax(e->force_error, fabs(exact.forces[i] - y->forces[i]));
@@ -160,7 +160,7 @@ static void print_json(const md_system *y, const energy_arguments *a, const ener
   json_add(o, "stress", y->has_stress ? numbers(&y->stress[0][0], 9) : json_null());
   json_add(o, "seconds_first", json_number(t->first));
   json_add(o, "seconds", json_number(t->median));
-  json_add(o, "seconds_min", json_number(t->least));
+  json_add(o, "seconds_min", json_number(t->min));
   if (a->exact)
     json_add(o, "force_error_of_splines", json_number(e->force_error)),
         json_add(o, "energy_error_of_splines", json_number(e->energy_error));
@@ -262,7 +262,7 @@ static void print(const md_system *y, const energy_arguments *a, const energy_ti
   print_stress(y);
   printf(
       "time       the first, compiling included, %.3g s; then at best %.4g ms, %.3g us per atom\n",
-      t->first, 1e3 * t->least, 1e6 * t->least / n);
+      t->first, 1e3 * t->min, 1e6 * t->min / n);
   if (a->exact)
     printf("splines    energy off by %.3g eV, forces by at most %.3g eV/A (largest component %.4g) "
            "from the exact radial networks\n",
@@ -276,9 +276,9 @@ int energy_main(int argc, char **argv) {
       {"forces", 'f', "FILE", 0, "Write atoms and forces as extended XYZ", 0},
       {"repeat", 'r', "N", 0, "Time N more computations (default: 3)", 0},
       {"json", 'j', NULL, 0, "Print one JSON object, nothing else", 0},
-      {"profile", 'p', NULL, 0, "Then once more, with every kernel timed by itself", 0},
+      {"profile", 'p', NULL, 0, "Run once more, with every kernel timed individually", 0},
       {"exact", 'x', NULL, 0,
-       "With --knots: compare with the radial networks that the splines stand for", 0},
+       "With --knots: compare with the radial networks that the splines replace", 0},
       {0}};
   static const struct argp_child children[] = {{&md_choice_argp, 0, NULL, 0}, {0}};
   static const struct argp argp = {
@@ -287,9 +287,8 @@ int energy_main(int argc, char **argv) {
       .children = children,
       .args_doc = "--model FILE --structure FILE",
       .doc = "Energy, forces and stress of the atoms in a file.\v"
-             "eV and Angstrom. stress is dE/dstrain / volume; pressure is -trace / 3. Each time is "
-             "of a whole computation, the search for "
-             "neighbours and all copies included."};
+             "eV and Angstrom. stress is dE/dstrain / volume; pressure is -trace / 3. Times are of "
+             "whole computations, including the search for neighbours and all copies."};
   energy_arguments a = {.repeats = 3};
   parse_arguments(&argp, argc, argv, 0, &a);
   md_system y = {0};

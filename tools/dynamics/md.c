@@ -29,29 +29,29 @@ typedef struct {
 enum { LANGEVIN = 256, SEED, TRAJECTORY, CSV, PLOT, RESTART, CONTINUE, FORCES, SKIN, FORCE };
 
 static const struct argp_option options[] = {
-    {"steps", 'n', "N", 0, "Steps to go", 1},
+    {"steps", 'n', "N", 0, "Number of steps", 1},
     {"dt", 'D', "FS", 0, "Length of a step (fs)", 1},
     {"temperature", 'T', "K", 0,
-     "Of the velocities drawn at the start (default: 0, at rest), and of the thermostat", 1},
+     "Temperature of the initial velocities (default: 0, at rest) and of the thermostat", 1},
     {"langevin", LANGEVIN, "FRICTION", 0,
-     "A Langevin thermostat (1/ps); without it energy is constant", 1},
-    {"seed", SEED, "N", 0, "Of velocities and thermostat (default: 1)", 1},
+     "Use a Langevin thermostat (1/ps); without it energy is constant", 1},
+    {"seed", SEED, "N", 0, "Seed of velocities and thermostat (default: 1)", 1},
     {"skin", SKIN, "A", 0,
-     "Neighbours are looked for again once an atom has moved by half of it; the longer the more "
+     "Rebuild the neighbour list when an atom has moved by half of this; a longer skin means more "
      "edges (default: 0.2)",
      1},
-    {"every", 'e', "N", 0, "Steps from one line, frame and restart to the next (default: 10)", 2},
+    {"every", 'e', "N", 0, "Steps between lines, frames and restarts (default: 10)", 2},
     {"csv", CSV, "FILE", 0, "Energies and temperature", 2},
     {"trajectory", TRAJECTORY, "FILE", 0,
      "Extended XYZ with velocities (A/fs); positions are not wrapped into the cell", 2},
-    {"forces", FORCES, NULL, 0, "Forces in the trajectory, too", 2},
-    {"plot", PLOT, "FILE", 0, "Energies and temperature as SVG, at the end", 2},
-    {"restart", RESTART, "FILE", 0, "What a later run goes on from", 2},
+    {"forces", FORCES, NULL, 0, "Write forces to the trajectory, too", 2},
+    {"plot", PLOT, "FILE", 0, "Plot energies and temperature as SVG, at the end", 2},
+    {"restart", RESTART, "FILE", 0, "Write restarts, from which a later run can continue", 2},
     {"continue", CONTINUE, "FILE", 0,
-     "Go on from a restart: it replaces --structure, the start's velocities and the seed; "
-     "csv and trajectory go on behind what they had then",
+     "Continue from a restart, which replaces --structure, the initial velocities and the seed; "
+     "csv and trajectory are continued from where they were then",
      2},
-    {"force", FORCE, NULL, 0, "Overwrite a csv, trajectory or restart of another run", 2},
+    {"force", FORCE, NULL, 0, "Overwrite the csv, trajectory or restart of another run", 2},
     {0}};
 
 static void check(const md_arguments *a, const struct argp_state *state) {
@@ -179,7 +179,7 @@ static bool go_on(md_run *r) {
   before.state = (md_state){0};
   const bool good = check_files(r) && md_system_open(&r->system, &r->a->choice) &&
                     same_model(r, &before) &&
-                    md_system_place(&r->system, &before.atoms, r->a->from);
+                    md_system_set_atoms(&r->system, &before.atoms, r->a->from);
   restart_free(&before);
   return good;
 }
@@ -192,7 +192,7 @@ static bool start_anew(md_run *r) {
   if (!structure_read(a->choice.structure, false, &atoms, error, sizeof error))
     return warn("%s", error), false;
   if (!md_system_open(&r->system, &a->choice)) return structure_free(&atoms), false;
-  if (!md_system_place(&r->system, &atoms, a->choice.structure)) return false;
+  if (!md_system_set_atoms(&r->system, &atoms, a->choice.structure)) return false;
   md_state_make(&r->state, r->system.atoms.n);
   memcpy(r->state.listed, r->system.atoms.positions,
          (size_t)r->system.atoms.n * 3 * sizeof(double));
@@ -296,12 +296,12 @@ int md_main(int argc, char **argv) {
           "Molecular dynamics: velocity Verlet at constant energy, or Langevin (BAOAB).\v"
           "Masses are standard atomic weights. Velocities are drawn at --temperature, without "
           "total momentum. The last step is always recorded. "
-          "Ctrl-C (SIGINT, or SIGTERM) ends the run after the step at hand, with all files "
+          "Ctrl-C (SIGINT, or SIGTERM) ends the run after the current step, with all files "
           "complete and exit status 1; a second one kills. "
-          "A restart knows how long csv and trajectory were: what a run had written behind "
-          "that, killed or out of space, is cut off when another goes on. "
-          "A run that goes on from a restart takes the steps that the whole run would have taken, "
-          "bit for bit, if device, model and other options are the same. "
+          "A restart records the lengths of csv and trajectory: anything after that, written by a "
+          "run that was killed or ran out of space, is truncated when another run continues. A run "
+          "continued from a restart takes the same steps as an uninterrupted run, bit for bit, if "
+          "device, model and other options are the same. "
           "drift: the slope of a straight line through the total energy, with its standard error."};
   md_arguments a = {
       .steps = -1, .every = 10, .seed = 1, .choice.options.skin = 0.2, .choice.checksum = true};

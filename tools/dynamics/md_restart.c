@@ -25,7 +25,7 @@
 enum { VERSION = 2 };
 static const char head_format[] =
     "clebsch restart %d bytes %020" PRId64 " checksum %016" PRIx64 "\n";
-static const int64_t most_steps = 1000000000000000;
+static const int64_t max_steps = 1000000000000000;
 
 /* ---- writing ---- */
 
@@ -180,9 +180,8 @@ static bool read_step(lines *l, md_state *s) {
   if (!TAKEN(l, taken, 3, "step %" SCNd64 " time %lf seed %" SCNu64 "%n", &s->step, &s->time,
              &s->seed))
     return refuse_file(l, "not 'step STEP time FS seed SEED'");
-  if (s->step < 0 || s->step > most_steps)
-    return refuse_file(l, "the step is %" PRId64 "; it must be 0 ... %" PRId64, s->step,
-                       most_steps);
+  if (s->step < 0 || s->step > max_steps)
+    return refuse_file(l, "the step is %" PRId64 "; it must be 0 ... %" PRId64, s->step, max_steps);
   return isfinite(s->time) || refuse_file(l, "the time is not finite");
 }
 

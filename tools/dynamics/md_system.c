@@ -43,15 +43,16 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 }
 
 static const struct argp_option options[] = {
-    {"model", 'm', "FILE", 0, "What `clebsch convert` wrote, or a .pth or .nqx file that it reads",
-     0},
+    {"model", 'm', "FILE", 0,
+     "Output of `clebsch convert`, or a .pth or .nqx file that it can read", 0},
     {"structure", 's', "FILE", 0,
      "Atoms: extended XYZ (.xyz, .extxyz), GROMACS (.gro) or PDB (.pdb, .ent); the first frame", 0},
     {"device", 'd', "DEVICE", 0,
      "A name that `clebsch devices` shows (default: $CLB_DEVICE, else the first that opens)", 0},
     {"dtype", 't', "TYPE", 0, "Precision inside the model: f64 (default) or f32", 0},
     {"knots", 'k', "N", 0,
-     "Radial networks from cubic splines over N knots: faster (default: 0, computed at every edge)",
+     "Replace radial networks by cubic splines with N knots: faster (default: 0, computed at every "
+     "edge)",
      0},
     {0}};
 const struct argp md_choice_argp = {.options = options, .parser = parse};
@@ -78,7 +79,7 @@ static bool open_model(md_system *y, const md_choice *choice, const char *path) 
   if (!status) status = clb_model_describe(y->model, &y->info);
   progress(NULL);
   if (status) warn("%s", clb_error(y->ctx));
-  tell_note(y->ctx);
+  print_note(y->ctx);
   return !status && (!choice->checksum || sum_model(path, &y->checksum));
 }
 
@@ -116,7 +117,7 @@ static bool find_species(md_system *y, const char *from) {
   return true;
 }
 
-bool md_system_place(md_system *y, structure *atoms, const char *from) {
+bool md_system_set_atoms(md_system *y, structure *atoms, const char *from) {
   y->from = from;
   y->atoms = *atoms;
   *atoms = (structure){0};

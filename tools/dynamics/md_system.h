@@ -39,7 +39,7 @@ typedef struct {
    model; *y must be zeroed, and md_system_close must be called even on failure. */
 bool md_system_open(md_system *y, const md_choice *choice);
 /* Sets the atoms and takes ownership of them; `from` is the file they were read from. */
-bool md_system_place(md_system *y, structure *atoms, const char *from);
+bool md_system_set_atoms(md_system *y, structure *atoms, const char *from);
 /* Energy, forces and stress at positions[n][3]; NULL: at the atoms' own. */
 bool md_system_compute(md_system *y, const double *positions);
 int64_t md_system_edges(const md_system *y); /* edges in the last compute */

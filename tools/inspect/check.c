@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/measure/trial.h"
+#include "tools/measure/test_run.h"
 
 typedef struct {
   device_options devices;
   const tool_op *op; /* NULL: all */
-  int64_t most_rows; /* 0: as many as in the cases */
+  int64_t max_rows;  /* 0: as many as in the cases */
   int part, parts;   /* run every `parts`th case from number `part` on; parts 0: all */
   /* The run. */
   json_t *rows;
@@ -31,7 +31,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &c->devices; return 0;
     case 'o': c->op = wanted_op(state, arg); return 0;
-    case 'r': c->most_rows = whole_number(state, "--rows", arg, 1, INT32_MAX); return 0;
+    case 'r': c->max_rows = whole_number(state, "--rows", arg, 1, INT32_MAX); return 0;
     case 'p': take_part(c, state, arg); return 0;
     case ARGP_KEY_ARG: argp_error(state, "'%s' is one argument too many", arg); return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -45,7 +45,7 @@ static void case_name(const tool_op *op, const tool_kernel *kernel, const tool_d
   size_t used = strlen(out);
   snprintf(out + used, size - used, ", %lld %s%s%s%s", (long long)data->rows,
            op->row ? op->row : "row", data->rows == 1 ? "" : "s", layouts[data->layout],
-           data->hard ? " hard" : "");
+           data->hard ? " (edge cases)" : "");
 }
 
 enum { OP, CASE, PASS, DTYPE, DEVICE, ERROR, TOLERANCE, OK, COLUMNS };
@@ -82,32 +82,32 @@ static void report(check *c, const tool_op *op, const tool_kernel *kernel, const
                                                  : "WRONG"});
 }
 
-static clb_status try_once(clb_context *ctx, clb_op *op, const trial *t, double *error) {
-  trial_set set;
-  clb_status status = trial_set_make(t, ctx, &set);
-  if (!status) status = trial_run(t, op, &set);
+static clb_status try_once(clb_context *ctx, clb_op *op, const test_run *t, double *error) {
+  test_run_set set;
+  clb_status status = test_run_set_make(t, ctx, &set);
+  if (!status) status = test_run_once(t, op, &set);
   if (!status) status = clb_wait(ctx);
-  if (!status) status = trial_error(t, &set, error);
-  trial_set_free(&set);
+  if (!status) status = test_run_error(t, &set, error);
+  test_run_set_free(&set);
   return status;
 }
 
 static clb_status try_data(clb_context *ctx, const tool_op *op, const tool_kernel *kernel,
                            clb_op *handle, clb_pass pass, const tool_data *data, double *error) {
-  if (op->trial) {
-    void *t = op->trial->make(kernel, pass, data), *set = NULL;
-    clb_status status = op->trial->set_make(t, ctx, handle, &set);
-    if (!status) status = op->trial->run(set);
+  if (op->test_run) {
+    void *t = op->test_run->make(kernel, pass, data), *set = NULL;
+    clb_status status = op->test_run->set_make(t, ctx, handle, &set);
+    if (!status) status = op->test_run->run(set);
     if (!status) status = clb_wait(ctx);
-    if (!status) status = op->trial->error(set, error);
-    op->trial->set_free(set);
-    op->trial->free(t);
+    if (!status) status = op->test_run->error(set, error);
+    op->test_run->set_free(set);
+    op->test_run->free(t);
     return status;
   }
-  trial t;
-  trial_make(&t, op, kernel, pass, *data, data->rows);
+  test_run t;
+  test_run_make(&t, op, kernel, pass, *data, data->rows);
   clb_status status = try_once(ctx, handle, &t, error);
-  trial_free(&t);
+  test_run_free(&t);
   return status;
 }
 
@@ -115,10 +115,10 @@ static clb_status try_data(clb_context *ctx, const tool_op *op, const tool_kerne
    repeat an earlier one. */
 static tool_data data_of(const check *c, const tool_case *k, int i) {
   tool_data data = i < MAX_DATA ? k->data[i] : (tool_data){0};
-  if (!c->most_rows || data.rows <= c->most_rows) return data;
-  data.rows = c->most_rows;
+  if (!c->max_rows || data.rows <= c->max_rows) return data;
+  data.rows = c->max_rows;
   for (int j = 0; j < i; j++)
-    if (k->data[j].rows >= c->most_rows && k->data[j].layout == data.layout &&
+    if (k->data[j].rows >= c->max_rows && k->data[j].layout == data.layout &&
         k->data[j].hard == data.hard)
       data.rows = 0;
   return data;
@@ -223,9 +223,7 @@ int check_main(int argc, char **argv) {
   static const struct argp_option options[] = {
       {"op", 'o', "OP", 0, "Only this op", 0},
       {"rows", 'r', "N", 0,
-       "At most so many rows (of a graph: edges): for slow devices, or under a tool that slows "
-       "them",
-       0},
+       "Limit on rows (of a graph: edges), for slow devices, or for tools that slow them down", 0},
       {"part", 'p', "I/N", 0, "The I-th of N parts of the cases", 0},
       {0}};
   static const struct argp_child children[] = {{&device_argp, 0, NULL, 0}, {0}};
@@ -233,21 +231,21 @@ int check_main(int argc, char **argv) {
       .options = options,
       .parser = parse,
       .children = children,
-      .doc = "Runs every op, in every dtype and pass, on small hard problems and compares with a "
-             "float64 reference.\v"
-             "error is the largest |difference| over all elements of all outputs, each divided by "
-             "the scale of its element: the "
-             "norm of the terms that are summed in it. Outputs that are not added to hold NaN "
-             "before; the memory between and behind "
-             "their rows must stay untouched. hard: with points at the origin and, where they are "
-             "normalised, of length 1e-20 "
-             "and 1e20. repeated: one row of upstream gradients (and, of a tensor product or a "
-             "convolution, of y and the weights) for all rows, by stride 0. indexed: the rows of "
-             "these operands are found by number. shared: one row of weights for all rows; "
-             "gradients of it are summed over rows. Graphs of convolutions: random; rectangular, "
-             "few receivers and many senders; isolated, most nodes without edges; hubs, most edges "
-             "between one sender and one receiver; shuffled, in no order. least workspace: "
-             "gradients of x are kept for some edges at a time."};
+      .doc =
+          "Runs every op, in every dtype and pass, on small problems with edge cases, and compares "
+          "the results with a float64 reference.\v"
+          "error is the largest |difference| over all elements of all outputs, each divided by the "
+          "scale of its element: the norm of the terms that are summed in it. Outputs are filled "
+          "with NaN unless they are accumulated into; the memory between and after their rows must "
+          "stay unchanged. edge cases: with points at the origin and, if they are normalised, of "
+          "length "
+          "1e-20 and 1e20. repeated: one row of upstream gradients (and, for a tensor product or a "
+          "convolution, of y and the weights) for all rows, through stride 0. indexed: the rows of "
+          "these operands are gathered by row number. shared: one row of weights for all rows; its "
+          "gradients are summed over rows. Graphs of convolutions: random; rectangular, "
+          "few receivers and many senders; isolated, most nodes without edges; hubs, most edges "
+          "between one sender and one receiver; shuffled, unordered. minimum workspace: gradients "
+          "of x are kept for a block of edges at a time."};
   check c = {.op = NULL};
   parse_arguments(&argp, argc, argv, 0, &c);
   if (c.devices.json) c.rows = json_array();

@@ -86,9 +86,9 @@ int devices_main(int argc, char **argv) {
   static const struct argp argp = {
       .options = options,
       .parser = parse,
-      .doc =
-          "What this machine can run on (runs) and, without the hardware, compile for (compiles).\v"
-          "Each line's name is what --device of the other commands takes."};
+      .doc = "Lists the devices of this machine (runs), and targets for which it can compile "
+             "without the hardware (compiles).\v"
+             "Pass the name in the first column to --device of the other commands."};
   bool json = false;
   parse_arguments(&argp, argc, argv, 0, &json);
   json_t *devices = json_array();

@@ -167,19 +167,19 @@ static int on_device(clb_context *ctx, const clb_device_info *info, const char *
 int source_main(int argc, char **argv) {
   static const struct argp_option options[] = {
       {"stats", 's', NULL, 0,
-       "Print, instead of the source, what the program does per row and what the device's compiler "
-       "made of it",
+       "Print, instead of the source, counts of the kernel's operations per row and the report of "
+       "the device's compiler",
        0},
       {"output", 'o', "FILE", 0, "Write the source of one kernel to FILE", 0},
       {0}};
   static const struct argp own = {.options = options, .parser = parse};
   source s = {.rows = NULL};
   request_parse(&s.request, argc, argv, &own, &s.options,
-                "Prints the kernel of an op in a device's language. Devices that only compile will "
-                "do (`clebsch devices`).\v"
+                "Prints the kernel of an op in a device's language. Works for compile-only "
+                "devices, too (`clebsch devices`).\v"
                 "The pass is forward if --pass is not given. A level_zero device's language is "
-                "SPIR-V: its module goes as it is into a "
-                "file or a pipe, and as hexadecimal words to a terminal. compiler: loads and "
+                "SPIR-V: the module is written in binary to a file or a pipe, and as hexadecimal "
+                "words to a terminal. compiler: loads and "
                 "stores are elements of global memory in "
                 "the machine code, FMAs its fused multiply-adds.");
   request *r = &s.request;

@@ -9,7 +9,7 @@
 
 #include "tools/common/dtype.h"
 #include "tools/measure/timing.h"
-#include "tools/measure/trial.h"
+#include "tools/measure/test_run.h"
 
 enum { MAX_SETS = 64 };
 
@@ -18,7 +18,7 @@ typedef struct {
   const measurement *m;
   clb_context *ctx;
   const clb_device_info *info;
-  const ceilings *top;
+  const device_peaks *top;
   clb_op *op;
   double flops_per_row, bytes_per_row; /* counted in the IR */
   result *r;
@@ -31,17 +31,17 @@ typedef struct {
 static int sets_for(uint64_t bytes, const clb_device_info *info) {
   uint64_t cache = cache_bytes(info), memory = memory_bytes(info),
            n = bytes <= cache ? 1 : 1 + 4 * cache / bytes;
-  uint64_t most = memory ? memory / 2 / bytes : n;
-  if (n > most) n = most ? most : 1;
+  uint64_t max = memory ? memory / 2 / bytes : n;
+  if (n > max) n = max ? max : 1;
   return n > MAX_SETS ? MAX_SETS : (int)n;
 }
 
 static bool has_memory(const attempt *b, double bytes) {
-  double most = (double)memory_bytes(b->info);
+  double max = (double)memory_bytes(b->info);
   char sentence[160];
-  if (most == 0 || bytes < most) return true;
+  if (max == 0 || bytes < max) return true;
   snprintf(sentence, sizeof sentence, "%s needs %.1f GB; the device has %.1f", b->r->pass,
-           bytes * 1e-9, most * 1e-9);
+           bytes * 1e-9, max * 1e-9);
   free(b->r->trouble);
   b->r->trouble = strdup(sentence);
   return false;
@@ -51,33 +51,33 @@ static bool has_memory(const attempt *b, double bytes) {
 typedef struct {
   const attempt *b;
   int n;
-  const trial *rows; /* NULL: an op with its own test run */
-  trial_set *sets;   /* for `rows` */
+  const test_run *rows; /* NULL: an op with its own test run */
+  test_run_set *sets;   /* for `rows` */
   void *own, *own_sets[MAX_SETS];
 } sets;
 
 static clb_status set_make(sets *s, int i) {
   const attempt *b = s->b;
-  return s->rows ? trial_set_make(s->rows, b->ctx, &s->sets[i])
-                 : b->m->op->trial->set_make(s->own, b->ctx, b->op, &s->own_sets[i]);
+  return s->rows ? test_run_set_make(s->rows, b->ctx, &s->sets[i])
+                 : b->m->op->test_run->set_make(s->own, b->ctx, b->op, &s->own_sets[i]);
 }
 
 static clb_status set_error(const sets *s, int i, double *error) {
-  return s->rows ? trial_error(s->rows, &s->sets[i], error)
-                 : s->b->m->op->trial->error(s->own_sets[i], error);
+  return s->rows ? test_run_error(s->rows, &s->sets[i], error)
+                 : s->b->m->op->test_run->error(s->own_sets[i], error);
 }
 
 static void set_free(sets *s, int i) {
-  if (s->rows) trial_set_free(&s->sets[i]);
-  else s->b->m->op->trial->set_free(s->own_sets[i]);
+  if (s->rows) test_run_set_free(&s->sets[i]);
+  else s->b->m->op->test_run->set_free(s->own_sets[i]);
 }
 
 static clb_status launch(void *user, int set) {
   const sets *s = user;
   const attempt *b = s->b;
   if (b->m->stop && *b->m->stop) return CLB_ERROR_INTERNAL; /* which is not reported */
-  return s->rows ? trial_run(s->rows, b->op, &s->sets[set])
-                 : b->m->op->trial->run(s->own_sets[set]);
+  return s->rows ? test_run_once(s->rows, b->op, &s->sets[set])
+                 : b->m->op->test_run->run(s->own_sets[set]);
 }
 
 static clb_status measure_sets(sets *s) {
@@ -127,14 +127,14 @@ static clb_status try_rows(const attempt *b, int64_t rows) {
   if (!b->info->runs) return CLB_OK;
   if (!has_memory(b, (double)rows * arrays)) return CLB_ERROR_MEMORY;
   progress("%s, making data", m->label);
-  trial t;
-  trial_make(&t, m->op, &m->kernel, m->pass, (tool_data){.rows = rows}, m->op->distinct_rows);
-  uint64_t bytes = trial_bytes(&t);
+  test_run t;
+  test_run_make(&t, m->op, &m->kernel, m->pass, (tool_data){.rows = rows}, m->op->distinct_rows);
+  uint64_t bytes = test_run_bytes(&t);
   sets s = {.b = b, .n = sets_for(bytes, b->info), .rows = &t};
   s.sets = allocate((size_t)s.n, sizeof *s.sets);
   clb_status status = measure_sets(&s);
   free(s.sets);
-  trial_free(&t);
+  test_run_free(&t);
   r->memory = (double)bytes;
   if (!status && bytes > cache_bytes(b->info))
     r->copy_fraction = r->bytes / r->seconds / b->top->copy;
@@ -155,7 +155,7 @@ static clb_status measure_rows(const attempt *b) {
 /* ---- ops that make their own data ---- */
 
 static clb_status measure_own(const attempt *b) {
-  const tool_trial *is = b->m->op->trial;
+  const tool_test_run *is = b->m->op->test_run;
   result *r = b->r;
   sets s = {.b = b, .own = is->make(&b->m->kernel, b->m->pass, NULL)};
   clb_status status = CLB_OK;
@@ -204,7 +204,7 @@ static void start_result(const attempt *b) {
 }
 
 clb_status measure(const measurement *m, clb_context *ctx, const clb_device_info *info,
-                   const ceilings *top, result *r) {
+                   const device_peaks *top, result *r) {
   attempt b = {.m = m, .ctx = ctx, .info = info, .top = top, .r = r};
   clb_counts counts = {0};
   clb_tuning tuning = {0};
@@ -218,7 +218,7 @@ clb_status measure(const measurement *m, clb_context *ctx, const clb_device_info
   r->tuned = tuning.measured;
   b.flops_per_row = counts.flops;
   b.bytes_per_row = counts.bytes_loaded + counts.bytes_stored;
-  if (!status) status = m->op->trial ? measure_own(&b) : measure_rows(&b);
+  if (!status) status = m->op->test_run ? measure_own(&b) : measure_rows(&b);
   if (!status && info->runs) r->floor = r->bytes / top->copy;
   if (!status && !info->runs) status = clb_op_report(b.op, m->pass, &r->report);
   if (status != CLB_ERROR_MEMORY || !r->trouble) { /* otherwise has_memory has set the message */
@@ -233,7 +233,7 @@ bool is_correct(const result *r) { return r->error <= r->tolerance; }
 
 /* ---- the device ---- */
 
-clb_status measure_ceilings(clb_context *ctx, ceilings *top) {
+clb_status measure_peaks(clb_context *ctx, device_peaks *top) {
   return clb_measure_peaks(ctx, &top->copy, &top->fma[CLB_F32], &top->fma[CLB_F64]);
 }
 

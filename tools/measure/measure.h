@@ -10,8 +10,8 @@
 /* Measured peaks of a device: bytes and operations per second. */
 typedef struct {
   double copy, fma[2]; /* by clb_dtype of the arithmetic: f64, f32 */
-} ceilings;
-clb_status measure_ceilings(clb_context *ctx, ceilings *top);
+} device_peaks;
+clb_status measure_peaks(clb_context *ctx, device_peaks *top);
 /* Seconds per launch of a nearly empty kernel, averaged over many launches. */
 clb_status measure_launch(clb_context *ctx, double *seconds);
 
@@ -48,7 +48,7 @@ typedef struct {
    compile-only device, collects what the compiler reports. An error beyond the tolerance is not a
    failure. */
 clb_status measure(const measurement *m, clb_context *ctx, const clb_device_info *info,
-                   const ceilings *top, result *r);
+                   const device_peaks *top, result *r);
 bool is_correct(const result *r);
 
 #endif

@@ -10,11 +10,11 @@ const char *const bound_titles[BOUND_COLUMNS] = {">loads",     ">stores",       
                                                  ">registers", ">bytes spilled", ">% occupancy",
                                                  ">bound ms",  "limited by"};
 
-static time_bound bound_on(const published *p, const result *r) {
+static time_bound bound_on(const vendor_specs *p, const result *r) {
   return bound_of(p, r->arithmetic, r->bytes, r->flops);
 }
 
-static void add_bound(json_t *to, const published *p, const result *r) {
+static void add_bound(json_t *to, const vendor_specs *p, const result *r) {
   time_bound b = bound_on(p, r);
   json_add(to, "bound_seconds", json_number(b.seconds));
   json_add(to, "limited_by", json_text(b.limited_by));
@@ -22,9 +22,9 @@ static void add_bound(json_t *to, const published *p, const result *r) {
 
 static void add_other_bounds(json_t *row, const result *r) {
   json_t *others = json_array();
-  const published *p;
+  const vendor_specs *p;
   json_add(row, "other_bounds", others);
-  for (int i = 1; (p = published_of(r->device, i)); i++) {
+  for (int i = 1; (p = vendor_specs_of(r->device, i)); i++) {
     json_t *other = json_array_add(others, json_object());
     json_add(other, "name", json_text(p->name));
     add_bound(other, p, r);
@@ -32,7 +32,7 @@ static void add_other_bounds(json_t *row, const result *r) {
 }
 
 void add_bounds(json_t *row, const result *r) {
-  const published *p = published_of(r->device, 0);
+  const vendor_specs *p = vendor_specs_of(r->device, 0);
   json_add(row, "loads", json_count(r->report.loads));
   json_add(row, "stores", json_count(r->report.stores));
   json_add(row, "fmas", json_count(r->report.fmas));
@@ -45,11 +45,11 @@ void add_bounds(json_t *row, const result *r) {
     json_add(row, "bound_seconds", json_null());
     json_add(row, "limited_by", json_null());
   }
-  if (published_of(r->device, 1)) add_other_bounds(row, r);
+  if (vendor_specs_of(r->device, 1)) add_other_bounds(row, r);
 }
 
-void add_published(json_t *to, const char *device) {
-  const published *p = published_of(device, 0);
+void add_vendor_specs(json_t *to, const char *device) {
+  const vendor_specs *p = vendor_specs_of(device, 0);
   json_t *product = p ? json_object() : json_null();
   json_add(to, "published", product);
   if (!p) return;
@@ -67,7 +67,7 @@ static void cell(char out[24], int digits, double x) {
 void bound_cells(const result *r, char cells[BOUND_COLUMNS][24]) {
   const int said[] = {r->report.loads, r->report.stores, r->report.fmas, r->report.registers,
                       r->report.spill_bytes};
-  const published *p = published_of(r->device, 0);
+  const vendor_specs *p = vendor_specs_of(r->device, 0);
   time_bound b = p ? bound_on(p, r) : (time_bound){NAN, ""};
   for (int i = 0; i < 5; i++) cell(cells[i], 0, said[i] < 0 ? (double)NAN : said[i]);
   cell(cells[5], 0, p ? 100 * occupancy(p->core, &r->report) : (double)NAN);
@@ -76,9 +76,9 @@ void bound_cells(const result *r, char cells[BOUND_COLUMNS][24]) {
 }
 
 void print_bound_heading(const char *device) {
-  const published *p = published_of(device, 0);
+  const vendor_specs *p = vendor_specs_of(device, 0);
   if (!p) {
-    fputs("compiles only; no published figures are known here, so times have no bounds", stdout);
+    fputs("compiles only; published figures are unknown, so there are no bounds on times", stdout);
     return;
   }
   printf("compiles only: times are bounds from the vendor's published figures, not "

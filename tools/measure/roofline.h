@@ -11,7 +11,7 @@
 void add_bounds(json_t *row, const result *r);
 /* Adds "published": {"name", "bytes_per_second", "f32_per_second", "f64_per_second"} for the GPU to
    which the bounds apply, or null. */
-void add_published(json_t *to, const char *device);
+void add_vendor_specs(json_t *to, const char *device);
 
 /* The same as columns of a table. */
 enum { BOUND_MS = 6, BOUND_COLUMNS = 8 };

@@ -102,19 +102,19 @@ double median(double *x, int n) {
   return (x[(n - 1) / 2] + x[n / 2]) / 2;
 }
 
-enum { FEW = 5, ENOUGH = 30, MOST = 1000 };
+enum { FEW = 5, ENOUGH = 30, MAX = 1000 };
 
 clb_status time_launches(clb_context *ctx, launch_function *launch, void *user, int n_sets,
                          timing *result) {
   launcher l = {ctx, launch, user, n_sets, 0};
-  double seconds[MOST], start, total;
+  double seconds[MAX], start, total;
   int launches = n_sets, n = 0;
   clb_status status = batch(&l, launches, &total); /* warm-up, which accesses every set */
   launches = 1;
   while (!status && !(status = batch(&l, launches, &total)) && total < 1e-3)
     launches *= total > 1e-4 ? 1 + (int)(1.2e-3 / total) : 10;
   start = seconds_now();
-  while (!status && n < MOST) {
+  while (!status && n < MAX) {
     status = batch(&l, launches, &seconds[n]);
     seconds[n] /= launches;
     n++;

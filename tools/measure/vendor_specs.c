@@ -10,55 +10,55 @@
    Guide: 1 KB of it is reserved for the system in each block. Allocation units: the toolkit's
    cuda_occupancy.h (256 registers a warp, 128 bytes). */
 static const gpu_core ampere = {.engines = 4,
-                                .most_waves = 16,
+                                .max_waves = 16,
                                 .registers = 512,
                                 .register_step = 8,
                                 .local_bytes = 164 << 10,
                                 .local_extra = 1024,
                                 .local_step = 128,
-                                .most_groups = 32};
+                                .max_groups = 32};
 static const gpu_core hopper = {.engines = 4,
-                                .most_waves = 16,
+                                .max_waves = 16,
                                 .registers = 512,
                                 .register_step = 8,
                                 .local_bytes = 228 << 10,
                                 .local_extra = 1024,
                                 .local_step = 128,
-                                .most_groups = 32};
+                                .max_groups = 32};
 
 /* "AMD Instinct MI200" and "MI300" Instruction Set Architecture guides: 512 vector registers a
    lane, shared by both kinds, in steps of 8; 64 KB of local memory in steps of 512 bytes.  LLVM,
    User Guide for AMDGPU Backend: 8 waves a SIMD. */
 static const gpu_core cdna = {.engines = 4,
-                              .most_waves = 8,
+                              .max_waves = 8,
                               .registers = 512,
                               .register_step = 8,
                               .local_bytes = 64 << 10,
                               .local_step = 512,
-                              .most_groups = 32};
+                              .max_groups = 32};
 /* "RDNA3" Instruction Set Architecture guide: 16 waves a SIMD, 1,536 registers a lane of a wave of
    32 in steps of 24, 128 KB for the four SIMDs of a work-group processor, in steps of 1 KB. */
 static const gpu_core rdna3 = {.engines = 4,
-                               .most_waves = 16,
+                               .max_waves = 16,
                                .registers = 1536,
                                .register_step = 24,
                                .local_bytes = 128 << 10,
                                .local_step = 1024,
-                               .most_groups = 64};
+                               .max_groups = 64};
 
 /* oneAPI GPU Optimization Guide and Intel GPU Occupancy Calculator, "Xe HPC / Data Center Max": 8
    vector engines of 8 threads with 128 registers each, or 4 with 256; 128 KB in these sizes. */
 static const int xe_sizes[] = {1 << 10,  2 << 10,  4 << 10,  8 << 10,   16 << 10, 32 << 10,
                                48 << 10, 64 << 10, 96 << 10, 128 << 10, 0};
 static const gpu_core xe_hpc = {.engines = 8,
-                                .most_waves = 8,
+                                .max_waves = 8,
                                 .registers = 1024,
                                 .register_step = 128,
                                 .local_bytes = 128 << 10,
                                 .local_sizes = xe_sizes,
-                                .most_groups = 64};
+                                .max_groups = 64};
 
-static const published products[] = {
+static const vendor_specs products[] = {
     {"cuda@sm_90",
      "NVIDIA H200 SXM",
      4.8e12,
@@ -101,7 +101,7 @@ static const published products[] = {
      &xe_hpc},
 };
 
-const published *published_of(const char *device, int i) {
+const vendor_specs *vendor_specs_of(const char *device, int i) {
   size_t n = strcspn(device, ":"); /* gfx90a:sramecc+ */
   for (size_t p = 0; p < sizeof products / sizeof *products; p++)
     if (strlen(products[p].device) == n && !memcmp(products[p].device, device, n) && i-- == 0)
@@ -111,7 +111,7 @@ const published *published_of(const char *device, int i) {
 
 static int up_to(int x, int step) { return (x + step - 1) / step * step; }
 
-static int least(int a, int b) { return a < b ? a : b; }
+static int min(int a, int b) { return a < b ? a : b; }
 
 /* Local memory allocated on the core for a group; 0: none. */
 static int local_of(const gpu_core *core, int bytes) {
@@ -126,18 +126,18 @@ int resident_waves(const gpu_core *core, const clb_report *r) {
   if (r->registers < 0 || r->subgroups < 1 || r->local_bytes < 0) return -1;
   int registers = up_to(r->registers ? r->registers : 1, core->register_step),
       local = local_of(core, r->local_bytes);
-  int waves = core->engines * least(core->most_waves, core->registers / registers);
-  int groups = least(waves / r->subgroups, core->most_groups);
-  if (local) groups = least(groups, core->local_bytes / local);
+  int waves = core->engines * min(core->max_waves, core->registers / registers);
+  int groups = min(waves / r->subgroups, core->max_groups);
+  if (local) groups = min(groups, core->local_bytes / local);
   return groups * r->subgroups;
 }
 
 double occupancy(const gpu_core *core, const clb_report *report) {
   int waves = resident_waves(core, report);
-  return waves < 0 ? (double)NAN : (double)waves / (core->engines * core->most_waves);
+  return waves < 0 ? (double)NAN : (double)waves / (core->engines * core->max_waves);
 }
 
-time_bound bound_of(const published *p, clb_dtype arithmetic, double bytes, double flops) {
+time_bound bound_of(const vendor_specs *p, clb_dtype arithmetic, double bytes, double flops) {
   double moving = bytes / p->bytes_per_second,
          computing = flops / p->flops_per_second[arithmetic == CLB_F64 ? CLB_F64 : CLB_F32];
   return moving >= computing ? (time_bound){moving, "bytes"} : (time_bound){computing, "flops"};

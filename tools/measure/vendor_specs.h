@@ -9,13 +9,13 @@
    has `engines`, each with its own registers; a wave (warp, hardware thread) stays on one of
    them. */
 typedef struct {
-  int engines, most_waves;      /* most_waves: per engine */
+  int engines, max_waves;       /* max_waves: per engine */
   int registers, register_step; /* per engine, for each lane of a wave (Intel: of 64 bytes);
                                    allocated to waves in multiples of the step */
   int local_bytes, local_extra; /* per core; overhead of each group */
   int local_step;               /* allocation granularity per group; 0: one of local_sizes */
   const int *local_sizes;       /* ascending, ends with 0 */
-  int most_groups;              /* per core */
+  int max_groups;               /* per core */
 } gpu_core;
 
 typedef struct {
@@ -24,11 +24,11 @@ typedef struct {
   double flops_per_second[2]; /* by clb_dtype of the arithmetic: f64, f32; vector units only, fma =
                                  2 */
   const gpu_core *core;
-} published;
+} vendor_specs;
 
 /* The i-th GPU that runs code for this compile-only device; the first is the default; NULL: no
    more. */
-const published *published_of(const char *device, int i);
+const vendor_specs *vendor_specs_of(const char *device, int i);
 
 /* Waves that can be resident on one core; -1 if the compiler does not report what the kernel
  needs. */
@@ -42,6 +42,6 @@ typedef struct {
   double seconds;
   const char *limited_by; /* "bytes", "flops" */
 } time_bound;
-time_bound bound_of(const published *p, clb_dtype arithmetic, double bytes, double flops);
+time_bound bound_of(const vendor_specs *p, clb_dtype arithmetic, double bytes, double flops);
 
 #endif

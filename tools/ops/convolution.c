@@ -43,14 +43,14 @@ static const struct argp_option options[] = {
      "file:PATH,r=A: an atomic structure and a cutoff in Angstrom. --graph help tells more",
      0},
     {"weights", KEY_WEIGHTS, "WHERE", 0,
-     "Of each edge (default), or from a table of splines of its length", 0},
+     "Given per edge (default), or from a table of splines of the edge's length", 0},
     {"vectors", KEY_VECTORS, NULL, 0,
-     "y, and the lengths that a table is read at, from the vectors of edges; gradients are then by "
-     "these",
+     "Compute y, and the lengths at which a table is read, from the vectors of edges; gradients "
+     "are then by vectors",
      0},
-    {"atomic", KEY_ATOMIC, NULL, 0, "Gradients of x are added up as they come", 0},
+    {"atomic", KEY_ATOMIC, NULL, 0, "Sum gradients of x with atomics", 0},
     {"workspace", KEY_WORKSPACE, "BYTES", 0,
-     "Of a pass, at most (default: what makes gradients of x of all edges at once)", 0},
+     "Limit for a pass (default: enough for the gradients of x of all edges at once)", 0},
     {0}};
 static const struct argp_child children[] = {{&tensor_problem_argp, 0, "Its tensor product:", 2},
                                              {0}};
@@ -65,8 +65,8 @@ static void print(const void *problem, char *out, size_t size) {
       p->table ? ", table" : "", p->vectors ? ", vectors" : "", p->atomics ? ", atomic" : "");
   if (p->scale != 0 && used < size)
     used += (size_t)snprintf(out + used, size - used, ", scale=%g", p->scale);
-  if (p->workspace == LEAST_WORKSPACE && used < size)
-    snprintf(out + used, size - used, ", least workspace");
+  if (p->workspace == MIN_WORKSPACE && used < size)
+    snprintf(out + used, size - used, ", minimum workspace");
   if (p->workspace > 0 && used < size)
     snprintf(out + used, size - used, ", workspace=%lld", (long long)p->workspace);
 }
@@ -106,6 +106,6 @@ const tool_op tool_op_convolution = {
     .n_cases = sizeof cases / sizeof *cases,
     .growth = growth,
     .create = create,
-    .trial = &convolution_trial,
+    .test_run = &convolution_test_run,
     .row = "edge",
 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tools/common/dtype.h"
-#include "tools/ops/convolution_trial.h"
+#include "tools/ops/convolution_data.h"
 
 /* ---- arrays ---- */
 
@@ -132,10 +132,10 @@ static void choose_edges(const convolution_data *t, sample *s) {
   s->row = allocate(SAMPLED_EDGES, sizeof *s->row);
   if (t->graph.n_edges) s->row[s->n++] = (int32_t)(t->graph.n_edges - 1);
   for (int64_t i = 0; i < nodes->n; i++) {
-    int64_t n = degree(by, nodes->row[i]), most = (SAMPLED_EDGES - 1) / nodes->n;
-    for (int64_t j = 0; j < n && j < most; j++)
+    int64_t n = degree(by, nodes->row[i]), max = (SAMPLED_EDGES - 1) / nodes->n;
+    for (int64_t j = 0; j < n && j < max; j++)
       s->row[s->n++] =
-          by->edge[by->first[nodes->row[i]] + (n <= most ? j : j * (n - 1) / (most - 1))];
+          by->edge[by->first[nodes->row[i]] + (n <= max ? j : j * (n - 1) / (max - 1))];
   }
   put_in_order(s);
 }
@@ -204,8 +204,8 @@ void *convolution_data_make(const tool_kernel *kernel, clb_pass pass, const tool
   return t;
 }
 
-void convolution_data_free(void *trial) {
-  convolution_data *t = trial;
+void convolution_data_free(void *test_run) {
+  convolution_data *t = test_run;
   if (!t) return;
   convolution_graph_free(&t->graph);
   for (int i = 0; i < OWNERS; i++) {

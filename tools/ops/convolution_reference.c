@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/ops/convolution_trial.h"
+#include "tools/ops/convolution_data.h"
 
 enum { TOGETHER = 32, MAX_THREADS = 16 }; /* edges per piece of work */
 
@@ -189,7 +189,7 @@ static double by_length(const convolution_data *t, const desk *d, int64_t e, int
 }
 
 /* Converts to gradients by vectors. */
-static void turn_to_vectors(const convolution_data *t, const piece *p, desk *d) {
+static void convert_to_vectors(const convolution_data *t, const piece *p, desk *d) {
   bool bends = t->pass == CLB_DOUBLE_BACKWARD && t->array[ALONG].width;
   int64_t y = t->sizes.y, w = t->sizes.w;
   for (int64_t e = 0; e < p->n_edges; e++) {
@@ -231,7 +231,7 @@ static void do_piece(work *w, const piece *p, desk *d) {
     if (t->array[i].owner == p->owner) out[i - t->inputs] = d->out[i - t->inputs];
   multiply(t, t->pass, p->n_edges, d, out, d->scale);
   if (p->owner == OF_EDGES) multiply_once(t, p->n_edges, d);
-  if (t->problem->vectors && t->pass != CLB_FORWARD && out[BY_Y]) turn_to_vectors(t, p, d);
+  if (t->problem->vectors && t->pass != CLB_FORWARD && out[BY_Y]) convert_to_vectors(t, p, d);
   pthread_mutex_lock(&w->lock);
   for (int i = t->inputs; i < t->n; i++)
     for (int64_t e = 0; out[i - t->inputs] && e < p->n_edges; e++) {
@@ -288,8 +288,8 @@ static void list_pieces(work *w) {
 static void run_all(work *w) {
   pthread_t thread[MAX_THREADS];
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  int n = 0, most = w->n < 4 ? 0 : cores > MAX_THREADS ? MAX_THREADS : (int)cores - 1;
-  while (n < most && !pthread_create(&thread[n], NULL, worker, w)) n++;
+  int n = 0, max = w->n < 4 ? 0 : cores > MAX_THREADS ? MAX_THREADS : (int)cores - 1;
+  while (n < max && !pthread_create(&thread[n], NULL, worker, w)) n++;
   worker(w);
   while (n > 0) pthread_join(thread[--n], NULL);
 }

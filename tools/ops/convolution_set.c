@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tools/common/dtype.h"
-#include "tools/ops/convolution_trial.h"
+#include "tools/ops/convolution_data.h"
 
 typedef struct {
   const convolution_data *t;
@@ -17,7 +17,7 @@ typedef struct {
   clb_buffer *workspace, *table;
 } convolution_set;
 
-/* As in trial.c: layout of rows in elements, and fillers between and after them. */
+/* As in test_run.c: layout of rows in elements, and fillers between and after them. */
 enum { PADDED_OFFSET = 5, PADDING = 3, BEHIND = 16, PIECE_BYTES = 32 << 20 };
 static int filler(const convolution_array *a) { return a->output ? 0x5a : 0xff; }
 static int64_t offset(const convolution_data *t) {
@@ -46,8 +46,8 @@ static int64_t columns_of_messages(const convolution_data *t) {
   return columns;
 }
 
-static double bytes(const void *trial) {
-  const convolution_data *t = trial;
+static double bytes(const void *test_run) {
+  const convolution_data *t = test_run;
   double sum = 2 * sizeof(int32_t) * (double)t->graph.n_edges;
   for (int i = 0; i < t->n; i++)
     sum += (double)t->array[i].rows * t->array[i].width * (double)element(t);
@@ -57,8 +57,8 @@ static double bytes(const void *trial) {
 
 /* Intermediate results per edge, written and read again: gradients of x, and, if weights mix
    channels, all results for nodes; with vectors, y and arrays of its shape. */
-static double more_bytes(const void *trial) {
-  const convolution_data *t = trial;
+static double more_bytes(const void *test_run) {
+  const convolution_data *t = test_run;
   double edges = 2.0 * (double)t->graph.n_edges,
          y = t->problem->vectors
                  ? edges * (double)t->sizes.y * (double)(element(t) * (size_t)(t->pass + 1))
@@ -68,21 +68,21 @@ static double more_bytes(const void *trial) {
                                        (double)dtype_bytes(t->kernel->arithmetic);
 }
 
-static double set_bytes(const void *trial) {
-  const convolution_data *t = trial;
+static double set_bytes(const void *test_run) {
+  const convolution_data *t = test_run;
   double nodes = (double)(t->graph.n_senders + t->graph.n_receivers),
          graph = 40 * (double)t->graph.n_edges + 56 * nodes;
   return bytes(t) + graph +
-         (t->problem->workspace == MOST_WORKSPACE ? more_bytes(t) / 2
-                                                  : (double)t->problem->workspace);
+         (t->problem->workspace == MAX_WORKSPACE ? more_bytes(t) / 2
+                                                 : (double)t->problem->workspace);
 }
 
-static int64_t n_rows(const void *trial) {
-  return ((const convolution_data *)trial)->graph.n_edges;
+static int64_t n_rows(const void *test_run) {
+  return ((const convolution_data *)test_run)->graph.n_edges;
 }
 
-static void compared(const void *trial, char *out, size_t size) {
-  const convolution_data *t = trial;
+static void compared(const void *test_run, char *out, size_t size) {
+  const convolution_data *t = test_run;
   static const char *const names[] = {"senders", "edges", "receivers", "row of weights"};
   const char *between = "";
   out[0] = 0;
@@ -186,18 +186,18 @@ static clb_status make_graph(const convolution_data *t, clb_context *ctx, clb_gr
 }
 
 static clb_status make_workspace(convolution_set *s, clb_context *ctx) {
-  uint64_t least, most;
-  clb_status status = clb_convolution_workspace(s->op, s->t->pass, s->graph, &least, &most);
+  uint64_t min, max;
+  clb_status status = clb_convolution_workspace(s->op, s->t->pass, s->graph, &min, &max);
   int64_t asked = s->t->problem->workspace;
-  uint64_t n = asked == MOST_WORKSPACE    ? most
-               : asked == LEAST_WORKSPACE ? least
-               : (uint64_t)asked < most   ? (uint64_t)asked
-                                          : most;
+  uint64_t n = asked == MAX_WORKSPACE   ? max
+               : asked == MIN_WORKSPACE ? min
+               : (uint64_t)asked < max  ? (uint64_t)asked
+                                        : max;
   return status || !n ? status : clb_buffer_create(ctx, n, &s->workspace);
 }
 
-static clb_status set_make(void *trial, clb_context *ctx, clb_op *op, void **set) {
-  convolution_data *t = trial;
+static clb_status set_make(void *test_run, clb_context *ctx, clb_op *op, void **set) {
+  convolution_data *t = test_run;
   convolution_set *s = *set = allocate(1, sizeof *s);
   *s = (convolution_set){.t = t, .op = op};
   clb_status status = make_graph(t, ctx, &s->graph);
@@ -258,12 +258,12 @@ static clb_status guards_error(const convolution_data *t, const convolution_arra
 }
 
 static double row_error(const convolution_data *t, int i, int64_t row, const double *got) {
-  static const double least[] = {
+  static const double min[] = {
       [CLB_F64] = DBL_MIN, [CLB_F32] = FLT_MIN, [CLB_F16] = 0x1p-24, [CLB_BF16] = FLT_MIN};
   double error = 0;
   for (int64_t j = 0, at = row * t->array[i].width; j < t->array[i].width; j++) {
     double difference = fabs(got[j] - t->wanted[i][at + j]), e = difference / t->scale[i][at + j];
-    if (difference <= least[t->kernel->storage]) continue;
+    if (difference <= min[t->kernel->storage]) continue;
     if (!(e <= error)) error = e < INFINITY ? e : INFINITY;
   }
   return error;
@@ -313,14 +313,14 @@ static clb_status set_error(const void *set, double *error) {
   return status;
 }
 
-const tool_trial convolution_trial = {.make = convolution_data_make,
-                                      .free = convolution_data_free,
-                                      .rows = n_rows,
-                                      .bytes = bytes,
-                                      .more_bytes = more_bytes,
-                                      .set_bytes = set_bytes,
-                                      .set_make = set_make,
-                                      .set_free = set_free,
-                                      .run = run,
-                                      .error = set_error,
-                                      .compared = compared};
+const tool_test_run convolution_test_run = {.make = convolution_data_make,
+                                            .free = convolution_data_free,
+                                            .rows = n_rows,
+                                            .bytes = bytes,
+                                            .more_bytes = more_bytes,
+                                            .set_bytes = set_bytes,
+                                            .set_make = set_make,
+                                            .set_free = set_free,
+                                            .run = run,
+                                            .error = set_error,
+                                            .compared = compared};

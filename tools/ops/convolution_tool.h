@@ -26,10 +26,10 @@ typedef struct {
   made_graph made;
   bool atomics, table, vectors;
   double scale;      /* as in the description: 0 means 1 */
-  int64_t workspace; /* bytes; MOST_WORKSPACE, LEAST_WORKSPACE: the sizes of
+  int64_t workspace; /* bytes; MAX_WORKSPACE, MIN_WORKSPACE: the sizes of
                         clb_convolution_workspace */
 } convolution_problem;
-enum { MOST_WORKSPACE = 0, LEAST_WORKSPACE = -1 };
+enum { MAX_WORKSPACE = 0, MIN_WORKSPACE = -1 };
 
 extern const char *const made_graph_names[MADE_GRAPHS];
 
@@ -56,6 +56,6 @@ void edges_by_row_free(edges_by_row *by);
 
 /* ---- test runs ---- */
 
-extern const tool_trial convolution_trial;
+extern const tool_test_run convolution_test_run;
 
 #endif

@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/ops/convolution_trial.h"
+#include "tools/ops/convolution_data.h"
 
-enum { MOST_HARMONICS = 1024 };
+enum { MAX_HARMONICS = 1024 };
 
 void convolution_harmonics_make(convolution_data *t) {
   const tensor_problem *p = &t->problem->product;
   reference_irreps *y = allocate(1, sizeof *y);
   if (!reference_irreps_read(p->kind == OTHER_PRODUCT ? p->desc.irreps_y : p->y, y) ||
-      y->dim > MOST_HARMONICS)
+      y->dim > MAX_HARMONICS)
     fatal("--vectors: y is not of harmonics");
   for (int i = 0; i < y->n; i++) t->degrees[i] = y->term[i].l;
   t->harmonics =
@@ -26,7 +26,7 @@ void convolution_harmonics_of(const convolution_data *t, int64_t edge, double *y
 
 void convolution_harmonics_along(const convolution_data *t, int64_t edge, const double *h,
                                  double *b, double *size) {
-  const double nothing[MOST_HARMONICS] = {0};
+  const double nothing[MAX_HARMONICS] = {0};
   double unused[3];
   reference_double_backward(&t->harmonics, 1, t->graph.vector + 3 * edge, nothing, h, unused, b,
                             unused, size);
@@ -41,7 +41,7 @@ void convolution_by_vector(const convolution_data *t, int64_t edge, const double
 
 void convolution_bend(const convolution_data *t, int64_t edge, const double *g_y,
                       const double *scale, const double *h, double *g_v, double *size) {
-  double more[MOST_HARMONICS], unused[MOST_HARMONICS], bend[3], bend_size[3], nothing[3];
+  double more[MAX_HARMONICS], unused[MAX_HARMONICS], bend[3], bend_size[3], nothing[3];
   const double *v = t->graph.vector + 3 * edge;
   reference_double_backward(&t->harmonics, 1, v, g_y, h, bend, more, nothing, unused);
   reference_double_backward(&t->harmonics, 1, v, scale, h, nothing, more, bend_size, unused);

@@ -47,26 +47,26 @@ typedef struct {
   bool indexed; /* an input that is gathered by row numbers */
 } tool_array;
 
-/* Replaces trial.h for an op whose arrays have different numbers of rows; `rows` is then defined by
-   the op. */
+/* Replaces test_run.h for an op whose arrays have different numbers of rows; `rows` is then defined
+   by the op. */
 typedef struct {
   void *(*make)(const tool_kernel *kernel, clb_pass pass,
                 const tool_data *data); /* data NULL: the data of `bench` */
-  void (*free)(void *trial);
-  int64_t (*rows)(const void *trial);
+  void (*free)(void *test_run);
+  int64_t (*rows)(const void *test_run);
   /* Bytes of a pass, with each array counted once; of a workspace of full size; of a set, at
      most. */
-  double (*bytes)(const void *trial), (*more_bytes)(const void *trial),
-      (*set_bytes)(const void *trial);
+  double (*bytes)(const void *test_run), (*more_bytes)(const void *test_run),
+      (*set_bytes)(const void *test_run);
   /* Creates buffers on one device for use with the op; release with set_free, whatever the
      status. */
-  clb_status (*set_make)(void *trial, clb_context *ctx, clb_op *op, void **set);
+  clb_status (*set_make)(void *test_run, clb_context *ctx, clb_op *op, void **set);
   void (*set_free)(void *set);
   clb_status (*run)(void *set);
-  clb_status (*error)(const void *set, double *error); /* as trial_error, for the results that are
-                                                          compared */
-  void (*compared)(const void *trial, char *out, size_t size); /* as text */
-} tool_trial;
+  clb_status (*error)(const void *set, double *error); /* as test_run_error, for the results that
+                                                          are compared */
+  void (*compared)(const void *test_run, char *out, size_t size); /* as text */
+} tool_test_run;
 
 typedef struct {
   const char *name;
@@ -101,9 +101,9 @@ typedef struct {
   clb_status (*create)(clb_context *ctx, const tool_kernel *kernel, unsigned passes, clb_op **op);
   clb_status (*run)(clb_op *op, clb_pass pass, int64_t rows, const clb_rows *arrays);
 
-  const tool_trial *trial; /* NULL: trial.h is used; otherwise the members from `arrays` to
+  const tool_test_run *test_run; /* NULL: test_run.h is used; otherwise the members from `arrays` to
                               `bytes_of_arrays`, and run, are unused */
-  const char *row;         /* what a row is called, if not "row": "edge" */
+  const char *row;               /* what a row is called, if not "row": "edge" */
 } tool_op;
 
 /* The passes of a case, and those that `bench` times by default. */

@@ -131,19 +131,20 @@ static const struct argp_option options[] = {
      0},
     {"x", KEY_X, "IRREPS", 0, "Product of these", 0},
     {"y", KEY_Y, "IRREPS", 0, "with these,", 0},
-    {"filter", KEY_FILTER, "IRREPS", 0, "channel-wise, to all that are among these", 0},
+    {"filter", KEY_FILTER, "IRREPS", 0, "channel-wise, to all irreps that are among these", 0},
     {"z", KEY_Z, "IRREPS", 0, "or fully connected, to these", 0},
     {"order", KEY_ORDER, "NAME", 0,
-     "Weights of a channel-wise product: sorted (default) as its output is, or as found, x term by "
+     "Weights of a channel-wise product: sorted like its output (default), or as found, x term by "
      "x term",
      0},
     {"layout", KEY_LAYOUT, "NAME", 0, "ir_mul (default: channels side by side) or mul_ir (e3nn's)",
      0},
     {"shared", KEY_SHARED, NULL, 0, "One row of weights for all rows", 0},
-    {"indexed", KEY_INDEXED, "x,y,w", 0, "Operands whose rows are found by number", 0},
-    {"gradients", KEY_GRADIENTS, "x,y,w,z", 0, "What derivatives are taken by (default: all)", 0},
+    {"indexed", KEY_INDEXED, "x,y,w", 0, "Operands whose rows are gathered by row number", 0},
+    {"gradients", KEY_GRADIENTS, "x,y,w,z", 0,
+     "Operands by which derivatives are taken (default: all)", 0},
     {"incoming", KEY_INCOMING, "a,b,c", 0,
-     "The gradients that double_backward is given (default: all)", 0},
+     "The incoming gradients of double_backward (default: all)", 0},
     {0}};
 const struct argp tensor_problem_argp = {.options = options, .parser = parse};
 

@@ -51,7 +51,7 @@ static clb_status take(reader *r, int part, const clb_term *t, int32_t *at, int3
 static clb_status add(reader *r, clb_gate_problem *g, clb_gate_segment segment) {
   if (!segment.mul) return CLB_OK;
   if (g->n_segments == CLB_MAX_TERMS)
-    return clb_fail(r->error, CLB_ERROR_UNSUPPORTED, "gate: more than %d pieces", CLB_MAX_TERMS);
+    return clb_fail(r->error, CLB_ERROR_UNSUPPORTED, "gate: more than %d segments", CLB_MAX_TERMS);
   g->segment[g->n_segments++] = segment;
   return CLB_OK;
 }

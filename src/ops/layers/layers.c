@@ -54,7 +54,7 @@ static clb_status run_pointwise(clb_op *op, int32_t function, int64_t n, int64_t
   if (dense) rows = 1;
   if (__builtin_mul_overflow(rows, blocks, &c.arg[0].i64))
     return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED,
-                    "pointwise: so many rows are more than one launch can do");
+                    "pointwise: more rows than one launch can process");
   clb_call_i64(&c, length);
   clb_call_i64(&c, blocks);
   for (int i = 0; i <= n_in; i++)
@@ -143,7 +143,7 @@ clb_status clb_radial_create(clb_context *ctx, clb_dtype type, const clb_radial_
   *op = NULL;
   if (desc->n_basis < 0 || desc->n_basis > CLB_MAX_BASIS || (desc->n_basis && !desc->frequencies))
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
-                    "radial: n_basis is %d; it must be 0 ... %d, and frequencies so many",
+                    "radial: n_basis is %d; it must be 0 ... %d, the number of frequencies",
                     desc->n_basis, CLB_MAX_BASIS);
   clb_problem *p = clb_layer_problem(ctx, CLB_RADIAL, type, type);
   if (!p) return CLB_ERROR_MEMORY;

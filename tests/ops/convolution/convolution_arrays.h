@@ -117,7 +117,7 @@ enum {
   APART
 }; /* rows back to back; from some element on with gaps, all multiples of 4 where widths are; others
     */
-typedef enum { LEAST, BETWEEN, MOST } capacity; /* of workspace */
+typedef enum { MIN, BETWEEN, MAX } capacity; /* of workspace */
 typedef struct {
   int spacing;
   capacity capacity;
@@ -165,12 +165,12 @@ static inline void take_rows(convolution *c, const edge_list *e, int like, int p
 
 /* Of NaN; NULL where none is needed. */
 static inline clb_buffer *workspace_of(convolution *c, int pass, clb_graph *g, capacity how) {
-  uint64_t least, most;
+  uint64_t min, max;
   clb_buffer *b = NULL;
   OK(c->product.ctx,
-     clb_convolution_workspace(convolution_op(c, pass), (clb_pass)pass, g, &least, &most));
-  assert_true(least <= most);
-  uint64_t bytes = how == LEAST ? least : how == MOST ? most : least + (most - least) / 2;
+     clb_convolution_workspace(convolution_op(c, pass), (clb_pass)pass, g, &min, &max));
+  assert_true(min <= max);
+  uint64_t bytes = how == MIN ? min : how == MAX ? max : min + (max - min) / 2;
   if (!bytes) return NULL;
   char *nan = malloc(bytes);
   assert_non_null(nan);
@@ -298,7 +298,7 @@ static const struct {
      {.lanes = {32, 32},
       .max_subgroups = 32,
       .local_bytes = 49152,
-      .most_local_bytes = 232448,
+      .max_local_bytes = 232448,
       .registers = 255,
       .units = 132,
       .subgroups = true,
@@ -329,17 +329,17 @@ static const struct {
       .units = 132,
       .f64 = true}},
 };
-enum { GPUS = sizeof gpus / sizeof *gpus, MOST_PLACES = 16, MOST_MADE = 20 };
+enum { GPUS = sizeof gpus / sizeof *gpus, MAX_PLACES = 16, MAX_CONVOLUTIONS = 20 };
 
 typedef struct {
   device device;
   int gpu; /* that the interpreter is taken for; -1: none */
   clb_graph *graph;
-  convolution *made[MOST_MADE];
+  convolution *made[MAX_CONVOLUTIONS];
 } place;
 
 static inline place *all_places(void) {
-  static place places[MOST_PLACES];
+  static place places[MAX_PLACES];
   return places;
 }
 
@@ -380,7 +380,7 @@ static inline int find_places(void) {
     for (int gpu = -1; gpu < (strcmp(found[d].name, "cpu:interpreter") ? 0
                               : SANITIZED                              ? 1
                                                                        : GPUS) &&
-                       n < MOST_PLACES;
+                       n < MAX_PLACES;
          gpu++)
       all_places()[n++] = (place){.device = found[d], .gpu = gpu};
   return n;
@@ -388,8 +388,8 @@ static inline int find_places(void) {
 
 static inline int forget_places(void **state) {
   (void)state;
-  for (place *p = all_places(); p < all_places() + MOST_PLACES; p++) {
-    for (int i = 0; i < MOST_MADE; i++) convolution_destroy(p->made[i]);
+  for (place *p = all_places(); p < all_places() + MAX_PLACES; p++) {
+    for (int i = 0; i < MAX_CONVOLUTIONS; i++) convolution_destroy(p->made[i]);
     clb_graph_destroy(&p->graph);
     clb_context_destroy(&p->device.ctx);
   }
@@ -397,8 +397,8 @@ static inline int forget_places(void **state) {
 }
 
 static inline int run_at_places(const char *group, const place_test *tests, int n_tests) {
-  static struct CMUnitTest all[MOST_PLACES * MAX_TESTS];
-  static char labels[MOST_PLACES * MAX_TESTS][128];
+  static struct CMUnitTest all[MAX_PLACES * MAX_TESTS];
+  static char labels[MAX_PLACES * MAX_TESTS][128];
   int n = 0, n_places = find_places();
   for (int d = 0; d < n_places; d++)
     for (int t = 0; t < n_tests; t++) {

@@ -201,7 +201,7 @@ static inline void cluster_forward(cluster *c) {
           c->splines ? sqrt(square(c->r + 3 * e)) : factor(k) * radial(c->r + 3 * e);
   }
   cluster_harmonics(c, CLB_FORWARD, BONDS, c->r, NULL, NULL, c->a.in[LIKE_Y], NULL);
-  run_convolution(c->c, CLB_FORWARD, &c->edges, c->graph, (manner){DENSE, MOST}, &c->a);
+  run_convolution(c->c, CLB_FORWARD, &c->edges, c->graph, (manner){DENSE, MAX}, &c->a);
 }
 
 /* E of z.  dz NULL: g = dE/dz; else g = (d2E/dz2) dz. */
@@ -257,7 +257,7 @@ static inline void cluster_backward(cluster *c, double *z) {
   cluster_forward(c);
   memcpy(z, c->a.out[0], sizeof *z * count_of(c->c, &c->edges, LIKE_Z));
   cluster_read_out(c, z, NULL, c->a.in[LIKE_Z]);
-  run_convolution(c->c, CLB_BACKWARD, &c->edges, c->graph, (manner){DENSE, MOST}, &c->a);
+  run_convolution(c->c, CLB_BACKWARD, &c->edges, c->graph, (manner){DENSE, MAX}, &c->a);
 }
 
 static inline void cluster_forces(cluster *c, double *force) {
@@ -318,11 +318,11 @@ static inline void cluster_hessian(cluster *c, const double *direction, double *
   cluster_backward(c, z);
   cluster_along(c, direction, by_r);
   cluster_scatter(c, by_r, 1, out);
-  run_convolution(c->c, CLB_DOUBLE_BACKWARD, &c->edges, c->graph, (manner){DENSE, MOST}, &c->a);
+  run_convolution(c->c, CLB_DOUBLE_BACKWARD, &c->edges, c->graph, (manner){DENSE, MAX}, &c->a);
   memcpy(d_y, c->a.out[1], y * sizeof *d_y);
   memcpy(d_w, c->a.out[2], w * sizeof *d_w);
   cluster_read_out(c, z, c->a.out[3], c->a.in[LIKE_Z]);
-  run_convolution(c->c, CLB_BACKWARD, &c->edges, c->graph, (manner){DENSE, MOST}, &c->a);
+  run_convolution(c->c, CLB_BACKWARD, &c->edges, c->graph, (manner){DENSE, MAX}, &c->a);
   for (size_t i = 0; i < y; i++) d_y[i] += c->a.out[1][i];
   for (size_t i = 0; i < w; i++) d_w[i] += c->a.out[2][i];
   cluster_by_r(c, d_y, d_w, by_r);

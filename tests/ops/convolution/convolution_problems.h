@@ -124,10 +124,10 @@ static inline int below(int n, uint64_t *seed) {
    loop. */
 static inline edge_list random_edges(int n_senders, int n_receivers, int n, uint64_t seed) {
   edge_list e = edges_create(n_senders, n_receivers, n);
-  int least = n_senders < n_receivers ? n_senders : n_receivers;
+  int min = n_senders < n_receivers ? n_senders : n_receivers;
   for (int i = 0; i < n; i++) {
     int s = below(n_senders, &seed), r = below(n_receivers, &seed), luck = below(24, &seed);
-    if (luck < 3) s = r = below(least, &seed);
+    if (luck < 3) s = r = below(min, &seed);
     if (s % 5 == 2) s--;
     if (r % 5 == 2) r--;
     if (luck > 19 && i) s = e.senders[i - 1], r = e.receivers[i - 1];

@@ -5,7 +5,7 @@
 
 #include "tests/ops/convolution/convolution_cluster.h"
 
-static const manner plain = {DENSE, MOST}, loose = {APART, MOST};
+static const manner plain = {DENSE, MAX}, loose = {APART, MAX};
 
 /* Those passes of a description. */
 static void passes_agree(place *at, const clb_convolution_desc *desc, int passes,
@@ -28,7 +28,7 @@ static void products(void **state) {
     convolution *c = get(at, which[i]);
     for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
       for (int spacing = DENSE; spacing <= APART; spacing++)
-        convolve_and_compare(c, pass, &e, graph_at(at, &e), (manner){spacing, MOST}, 3);
+        convolve_and_compare(c, pass, &e, graph_at(at, &e), (manner){spacing, MAX}, 3);
   }
   edges_destroy(&e);
 }
@@ -72,7 +72,7 @@ static void merged(void **state) {
     desc.product.layout_z = CLB_MERGED;
     for (int spacing = DENSE; spacing <= APART; spacing++)
       passes_agree(at, &desc, 1 << CLB_FORWARD | 1 << CLB_BACKWARD | 1 << CLB_DOUBLE_BACKWARD, &e,
-                   (manner){spacing, MOST});
+                   (manner){spacing, MAX});
   }
   edges_destroy(&e);
 }
@@ -100,7 +100,7 @@ static void types(void **state) {
     desc.product.storage = cases[i].storage;
     desc.product.arithmetic = cases[i].arithmetic;
     for (int spacing = SANITIZED ? APART : DENSE; spacing <= APART; spacing++)
-      passes_agree(at, &desc, cases[i].passes, &e, (manner){spacing, MOST});
+      passes_agree(at, &desc, cases[i].passes, &e, (manner){spacing, MAX});
   }
   edges_destroy(&e);
 }
@@ -157,7 +157,7 @@ static void one_row_for_all(void **state) {
   for (int same = 0; same < 4; same++) {
     arrays a = convolution_arrays(c, &e, 5);
     clb_rows in[CONVOLUTION_IN] = {{0}}, out[CONVOLUTION_OUT] = {{0}};
-    clb_buffer *workspace = workspace_of(c, CLB_BACKWARD, g, MOST);
+    clb_buffer *workspace = workspace_of(c, CLB_BACKWARD, g, MAX);
     size_t width = (size_t)c->product.width[same];
     for (size_t j = 0; j < count_of(c, &e, same); j++) a.in[same][j] = (double)(j % width + 1) / 8;
     for (int i = 0; i < 4; i++) in[i] = rows_of(c, &e, i, i, a.in[i], false, &plain);
@@ -191,11 +191,11 @@ static void workspaces(void **state) {
     for (int pass = CLB_FORWARD;
          pass <= many(&at->device, CLB_BACKWARD, CLB_DOUBLE_BACKWARD, CLB_DOUBLE_BACKWARD);
          pass++) {
-      uint64_t least, most;
+      uint64_t min, max;
       OK(c->product.ctx,
-         clb_convolution_workspace(convolution_op(c, pass), (clb_pass)pass, g, &least, &most));
-      assert_true(pass == CLB_FORWARD ? least == most : least < most);
-      for (int r = LEAST; r <= (pass == CLB_FORWARD ? LEAST : MOST); r += few_cases() ? 2 : 1)
+         clb_convolution_workspace(convolution_op(c, pass), (clb_pass)pass, g, &min, &max));
+      assert_true(pass == CLB_FORWARD ? min == max : min < max);
+      for (int r = MIN; r <= (pass == CLB_FORWARD ? MIN : MAX); r += few_cases() ? 2 : 1)
         convolve_and_compare(c, pass, &e, g, (manner){DENSE, (capacity)r}, 9);
     }
     convolution_destroy(c);

@@ -8,7 +8,7 @@
 
 #include "src/runtime/context.h"
 
-enum { SENDERS = 5, RECEIVERS = 2, EDGES = 3, MOST = 11, PASSES = 3, LONG = 700, ROOM = 1 << 18 };
+enum { SENDERS = 5, RECEIVERS = 2, EDGES = 3, MAX = 11, PASSES = 3, LONG = 700, ROOM = 1 << 18 };
 
 static const clb_instruction two_paths[] = {{0, 0, 0, CLB_UVU, 1, 1}, {0, 1, 1, CLB_UVU, 1, 1}};
 static const clb_convolution_desc plain = {.product = {.irreps_x = "4x0e",
@@ -30,7 +30,7 @@ static const int n_rows[] = {[CLB_OPERAND_X] = SENDERS,
 static const struct {
   const char *name;
   int of;
-} operands[PASSES][MOST] = {
+} operands[PASSES][MAX] = {
     {{"x", CLB_OPERAND_X}, {"y", CLB_OPERAND_Y}, {"w", CLB_OPERAND_W}, {"z", CLB_OPERAND_Z}},
     {{"x", CLB_OPERAND_X},
      {"y", CLB_OPERAND_Y},
@@ -57,7 +57,7 @@ typedef struct {
   clb_op *op;
   clb_graph *graph;
   clb_buffer *buffer, *zeros, *workspace, *foreign;
-  clb_rows rows[MOST];
+  clb_rows rows[MAX];
 } fixture;
 
 static void update(fixture *f, int n_senders, int n_receivers, int n) {
@@ -98,7 +98,7 @@ static fixture begin(void) {
   assert_int_equal(clb_buffer_create(f.other, ROOM, &f.foreign), CLB_OK);
   assert_int_equal(clb_graph_create(f.ctx, 10, 10, &f.graph), CLB_OK);
   update(&f, SENDERS, RECEIVERS, EDGES);
-  for (int i = 0; i < MOST; i++)
+  for (int i = 0; i < MAX; i++)
     f.rows[i] = (clb_rows){.buffer = f.buffer, .offset = 100 * i, .stride = CLB_DENSE};
   create(&f, &plain);
   return f;
@@ -106,7 +106,7 @@ static fixture begin(void) {
 
 /* No operand shares an element with another, with as many as LONG edges. */
 static void part_rows(fixture *f) {
-  for (int i = 0; i < MOST; i++) f->rows[i].offset = (int64_t)i * LONG * 8;
+  for (int i = 0; i < MAX; i++) f->rows[i].offset = (int64_t)i * LONG * 8;
 }
 
 static void end(fixture *f) {
@@ -322,7 +322,7 @@ static void handles(void **state) {
   fixture f = begin();
   clb_op *op = f.op, *product, *harmonics;
   clb_graph *graph = f.graph, *foreign;
-  uint64_t least, most;
+  uint64_t min, max;
   clb_spherical_harmonics_desc sh = {
       .degrees = &degree, .n_degrees = 1, .storage = CLB_F32, .arithmetic = CLB_F32, .passes = 7};
   assert_int_equal(clb_graph_create(f.other, 1, 1, &foreign), CLB_OK);
@@ -331,12 +331,12 @@ static void handles(void **state) {
   for (int pass = 0; pass < PASSES; pass++) {
 #define MEASURE_REFUSES(words)                                                                     \
   do {                                                                                             \
-    assert_int_equal(clb_convolution_workspace(f.op, (clb_pass)pass, f.graph, &least, &most),      \
+    assert_int_equal(clb_convolution_workspace(f.op, (clb_pass)pass, f.graph, &min, &max),         \
                      CLB_ERROR_ARGUMENT);                                                          \
     says(f.ctx, words);                                                                            \
   } while (0)
     assert_int_equal(call(NULL, pass, graph, f.rows, f.workspace), CLB_ERROR_ARGUMENT);
-    assert_int_equal(clb_convolution_workspace(NULL, (clb_pass)pass, graph, &least, &most),
+    assert_int_equal(clb_convolution_workspace(NULL, (clb_pass)pass, graph, &min, &max),
                      CLB_ERROR_ARGUMENT);
     f.graph = NULL;
     refuses(&f, pass, "graph is NULL");
@@ -351,20 +351,20 @@ static void handles(void **state) {
     f.op = harmonics;
     refuses(&f, pass, "this op is spherical_harmonics, not convolution");
     f.op = op;
-    assert_int_equal(clb_convolution_workspace(op, (clb_pass)pass, graph, NULL, &most),
+    assert_int_equal(clb_convolution_workspace(op, (clb_pass)pass, graph, NULL, &max),
                      CLB_ERROR_ARGUMENT);
-    says(f.ctx, "least is NULL");
-    assert_int_equal(clb_convolution_workspace(op, (clb_pass)pass, graph, &least, NULL),
+    says(f.ctx, "min_bytes is NULL");
+    assert_int_equal(clb_convolution_workspace(op, (clb_pass)pass, graph, &min, NULL),
                      CLB_ERROR_ARGUMENT);
-    says(f.ctx, "most is NULL");
+    says(f.ctx, "max_bytes is NULL");
   }
   assert_int_equal(clb_tensor_product_forward(op, 1, f.rows[0], f.rows[1], f.rows[2], f.rows[3]),
                    CLB_ERROR_ARGUMENT);
   says(f.ctx, "this op is convolution, not tensor_product");
-  assert_int_equal(clb_convolution_workspace(op, CLB_TRIPLE_BACKWARD, graph, &least, &most),
+  assert_int_equal(clb_convolution_workspace(op, CLB_TRIPLE_BACKWARD, graph, &min, &max),
                    CLB_ERROR_ARGUMENT);
   says(f.ctx, "without its triple backward pass");
-  assert_int_equal(clb_convolution_workspace(op, (clb_pass)4, graph, &least, &most),
+  assert_int_equal(clb_convolution_workspace(op, (clb_pass)4, graph, &min, &max),
                    CLB_ERROR_ARGUMENT);
   for (int missing = 0; missing < PASSES; missing++) {
     static const char *const words[] = {"without its forward pass", "without its backward pass",
@@ -385,12 +385,12 @@ static void handles(void **state) {
 /* ---- workspace ---- */
 
 typedef struct {
-  uint64_t least, most;
+  uint64_t min, max;
 } bytes;
 
 static bytes measure(fixture *f, int pass) {
   bytes b;
-  assert_int_equal(clb_convolution_workspace(f->op, (clb_pass)pass, f->graph, &b.least, &b.most),
+  assert_int_equal(clb_convolution_workspace(f->op, (clb_pass)pass, f->graph, &b.min, &b.max),
                    CLB_OK);
   return b;
 }
@@ -416,22 +416,21 @@ static void numbers(void **state) {
       update(&f, SENDERS, RECEIVERS, n);
       bytes z = measure(&f, CLB_FORWARD), g = measure(&f, CLB_BACKWARD),
             h = measure(&f, CLB_DOUBLE_BACKWARD);
-      assert_true(z.least == z.most && z.most == pieces * 16 * stored);
-      assert_true(g.most - g.least == (n > 8192 ? (uint64_t)n - 8192 : 0) * x);
-      assert_true(g.most >= (uint64_t)n * x &&
-                  g.most <= (uint64_t)n * x + pieces * 4 * stored + 255);
-      assert_true(h.least == (g.least > z.least ? g.least : z.least) &&
-                  h.most == (g.most > z.most ? g.most : z.most));
+      assert_true(z.min == z.max && z.max == pieces * 16 * stored);
+      assert_true(g.max - g.min == (n > 8192 ? (uint64_t)n - 8192 : 0) * x);
+      assert_true(g.max >= (uint64_t)n * x && g.max <= (uint64_t)n * x + pieces * 4 * stored + 255);
+      assert_true(h.min == (g.min > z.min ? g.min : z.min) &&
+                  h.max == (g.max > z.max ? g.max : z.max));
       d.product.gradients = CLB_OPERAND_Y | CLB_OPERAND_W;
       create(&f, &d);
       g = measure(&f, CLB_BACKWARD), h = measure(&f, CLB_DOUBLE_BACKWARD);
-      assert_true(!g.most && !h.most);
+      assert_true(!g.max && !h.max);
       if (type > CLB_F32) continue;
       d.product.gradients = CLB_OPERAND_X | CLB_OPERAND_Y | CLB_OPERAND_W;
       d.atomics = 1;
       create(&f, &d);
       g = measure(&f, CLB_BACKWARD), h = measure(&f, CLB_DOUBLE_BACKWARD);
-      assert_true(!g.most && !h.most);
+      assert_true(!g.max && !h.max);
     }
   end(&f);
 }
@@ -449,13 +448,13 @@ static void workspace(void **state) {
       f.workspace = f.foreign;
       refuses(&f, pass, "workspace belongs to another context");
       f.workspace = NULL;
-      if (!b.least) {
+      if (!b.min) {
         accepts(&f, pass);
         continue;
       }
       refuses(&f, pass, "workspace has 0 bytes");
-      assert_int_equal(clb_buffer_create(f.ctx, b.least, &exact), CLB_OK);
-      assert_int_equal(clb_buffer_create(f.ctx, b.least - 1, &short_of_it), CLB_OK);
+      assert_int_equal(clb_buffer_create(f.ctx, b.min, &exact), CLB_OK);
+      assert_int_equal(clb_buffer_create(f.ctx, b.min - 1, &short_of_it), CLB_OK);
       f.workspace = exact;
       accepts(&f, pass);
       f.workspace = short_of_it;
@@ -480,7 +479,7 @@ static clb_status launch_or_not(clb_device *d, clb_module *m, int64_t groups, co
 }
 
 static void failing_launches(void **state) {
-  static const int least[PASSES] = {3, 5, 8}; /* launches of a pass with long rows */
+  static const int min[PASSES] = {3, 5, 8}; /* launches of a pass with long rows */
   (void)state;
   fixture f = begin();
   clb_backend poor = *(genuine = f.ctx->device->backend);
@@ -495,7 +494,7 @@ static void failing_launches(void **state) {
       s = call(f.op, pass, f.graph, f.rows, f.workspace);
       if (s) assert_int_equal(s, CLB_ERROR_DRIVER), says(f.ctx, "not today");
     }
-    assert_true(n > least[pass]);
+    assert_true(n > min[pass]);
   }
   f.ctx->device->backend = genuine;
   end(&f);

@@ -3,7 +3,7 @@
    energy of a cluster. */
 #include "tests/ops/convolution/convolution_vectored.h"
 
-static const manner plain = {DENSE, MOST}, loose = {APART, MOST};
+static const manner plain = {DENSE, MAX}, loose = {APART, MAX};
 
 /* ---- with splines: what a convolution by lengths gives, put together here ---- */
 

@@ -3,7 +3,7 @@
 #include "tests/ops/convolution/convolution_cluster.h"
 #include "tests/ops/tensor_product/product_lists.h"
 
-static const manner plain = {DENSE, MOST}, loose = {APART, LEAST};
+static const manner plain = {DENSE, MAX}, loose = {APART, MIN};
 
 enum { F = 1 << CLB_FORWARD, B = 1 << CLB_BACKWARD, D = 1 << CLB_DOUBLE_BACKWARD };
 
@@ -104,7 +104,7 @@ static void products(void **state) {
                                  1);
       clb_convolution_desc desc = describe_mixed(i, shared);
       for (int spacing = at->gpu < 0 ? DENSE : APART; spacing <= APART; spacing++)
-        passes_agree(at, &desc, F | B | (i < MANY_PATHS) * D, &e, (manner){spacing, MOST});
+        passes_agree(at, &desc, F | B | (i < MANY_PATHS) * D, &e, (manner){spacing, MAX});
       edges_destroy(&e);
     }
 }
@@ -184,14 +184,14 @@ static void parts(void **state) {
     for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++) {
       arrays a = convolution_arrays(c, &e, 9), again = convolution_arrays(c, &e, 9),
              before = convolution_arrays(c, &e, 9);
-      uint64_t least, most;
+      uint64_t min, max;
       OK(c->product.ctx,
-         clb_convolution_workspace(convolution_op(c, pass), (clb_pass)pass, g, &least, &most));
+         clb_convolution_workspace(convolution_op(c, pass), (clb_pass)pass, g, &min, &max));
       uint64_t columns = (uint64_t)(c->product.width[LIKE_X] + c->product.width[LIKE_Z] +
                                     (i / 4 ? c->product.width[LIKE_W] : 0));
-      assert_true(least == most && most < 40000 * sizeof(double) * columns / 2);
-      run_convolution(c, pass, &e, g, (manner){DENSE, LEAST}, &a);
-      run_convolution(c, pass, &e, g, (manner){APART, MOST}, &again);
+      assert_true(min == max && max < 40000 * sizeof(double) * columns / 2);
+      run_convolution(c, pass, &e, g, (manner){DENSE, MIN}, &a);
+      run_convolution(c, pass, &e, g, (manner){APART, MAX}, &again);
       compare_convolution(c, pass, &e, &a, desc.product.accumulate ? &before : NULL);
       expect_same_bits(c, pass, &e, &a, &again);
       arrays_destroy(&a);
@@ -255,19 +255,18 @@ static void refused_calls(void **state) {
   clb_op *op = convolution_op(c, CLB_FORWARD);
   arrays a = convolution_arrays(c, &e, 3);
   clb_rows in[3], z = rows_of(c, &e, LIKE_Z, 3, NULL, true, &plain);
-  clb_buffer *workspace = workspace_of(c, CLB_FORWARD, g, LEAST), *less;
-  uint64_t least, most;
+  clb_buffer *workspace = workspace_of(c, CLB_FORWARD, g, MIN), *less;
+  uint64_t min, max;
   for (int i = 0; i < 3; i++) in[i] = rows_of(c, &e, i, i, a.in[i], false, &plain);
-  OK(ctx, clb_convolution_workspace(op, CLB_FORWARD, g, &least, &most));
-  OK(ctx, clb_buffer_create(ctx, least - 1, &less));
+  OK(ctx, clb_convolution_workspace(op, CLB_FORWARD, g, &min, &max));
+  OK(ctx, clb_buffer_create(ctx, min - 1, &less));
   assert_int_equal(clb_convolution_forward(op, g, in[0], in[1], in[2], z, less),
                    CLB_ERROR_ARGUMENT);
   assert_non_null(strstr(clb_error(ctx), "workspace has"));
   assert_int_equal(clb_convolution_forward(op, g, in[0], (clb_rows){0}, in[2], z, workspace),
                    CLB_ERROR_ARGUMENT);
   assert_non_null(strstr(clb_error(ctx), "the buffer of y is NULL"));
-  assert_int_equal(clb_convolution_workspace(op, CLB_BACKWARD, g, &least, &most),
-                   CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_convolution_workspace(op, CLB_BACKWARD, g, &min, &max), CLB_ERROR_ARGUMENT);
   assert_non_null(strstr(clb_error(ctx), "without its backward pass"));
   OK(ctx, clb_convolution_forward(op, g, in[0], in[1], in[2], z, workspace));
   for (int i = 0; i < 3; i++) clb_buffer_destroy(&in[i].buffer);

@@ -2,7 +2,7 @@
    for all edges, against plain sums over the edges. */
 #include "tests/ops/convolution/convolution_problems.h"
 
-static const manner plain = {DENSE, MOST}, loose = {APART, MOST};
+static const manner plain = {DENSE, MAX}, loose = {APART, MAX};
 
 static convolution *shared_create(place *at, clb_convolution_desc desc) {
   desc.product.shared_weights = 1;
@@ -30,7 +30,7 @@ static void products(void **state) {
   for (int i = 0; i < many(&at->device, 0, SANITIZED ? 5 : 3, sizeof which / sizeof *which); i++)
     for (int spacing = DENSE; spacing <= APART; spacing++) {
       clb_convolution_desc desc = describe(at, which[i]);
-      passes_agree(at, &desc, CLB_FORWARD, &e, (manner){spacing, MOST});
+      passes_agree(at, &desc, CLB_FORWARD, &e, (manner){spacing, MAX});
     }
   edges_destroy(&e);
 }
@@ -98,13 +98,13 @@ static void workspaces(void **state) {
     for (int pass = CLB_BACKWARD;
          pass <= many(&at->device, CLB_BACKWARD, CLB_DOUBLE_BACKWARD, CLB_DOUBLE_BACKWARD);
          pass++) {
-      uint64_t least, most;
+      uint64_t min, max;
       OK(c->product.ctx,
-         clb_convolution_workspace(convolution_op(c, pass), (clb_pass)pass, g, &least, &most));
-      assert_true(least < most && most >= 9500 * sizeof(double) *
-                                              (uint64_t)(c->product.width[LIKE_W] +
-                                                         (i == 2 ? 0 : c->product.width[LIKE_X])));
-      for (int r = LEAST; r <= MOST; r++) {
+         clb_convolution_workspace(convolution_op(c, pass), (clb_pass)pass, g, &min, &max));
+      assert_true(min < max && max >= 9500 * sizeof(double) *
+                                          (uint64_t)(c->product.width[LIKE_W] +
+                                                     (i == 2 ? 0 : c->product.width[LIKE_X])));
+      for (int r = MIN; r <= MAX; r++) {
         if (few_cases() && r != i) continue;
         arrays a = convolution_arrays(c, &e, 9), again = convolution_arrays(c, &e, 9),
                before = convolution_arrays(c, &e, 9);
@@ -122,7 +122,7 @@ static void workspaces(void **state) {
   edges_destroy(&e);
 }
 
-/* The least workspace of graphs of few edges, which is a matter of bytes; one byte less is refused.
+/* The min workspace of graphs of few edges, which is a matter of bytes; one byte less is refused.
  */
 static void small_workspaces(void **state) {
   place *at = *state;
@@ -131,7 +131,7 @@ static void small_workspaces(void **state) {
   for (int n = 1; n < 20; n += 3) {
     edge_list e = shared(random_edges(4, 3, n, (uint64_t)n));
     for (int pass = CLB_BACKWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
-      convolve_and_compare(c, pass, &e, graph_at(at, &e), (manner){DENSE, LEAST}, 3);
+      convolve_and_compare(c, pass, &e, graph_at(at, &e), (manner){DENSE, MIN}, 3);
     edges_destroy(&e);
   }
   convolution_destroy(c);
@@ -146,7 +146,7 @@ static void one_row(void **state) {
   arrays a = convolution_arrays(c, &e, 3);
   clb_graph *g = graph_at(at, &e);
   clb_rows in[4], out[3];
-  clb_buffer *workspace = workspace_of(c, CLB_BACKWARD, g, MOST);
+  clb_buffer *workspace = workspace_of(c, CLB_BACKWARD, g, MAX);
   for (int i = 0; i < 4; i++) in[i] = rows_of(c, &e, i, i, a.in[i], false, &plain);
   for (int i = 0; i < 3; i++) out[i] = rows_of(c, &e, i, i, NULL, true, &plain);
   clb_rows w = in[LIKE_W], g_w = out[LIKE_W];

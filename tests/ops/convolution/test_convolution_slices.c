@@ -2,7 +2,7 @@
    fewer than lanes: how many, and what comes of it. */
 #include "tests/ops/convolution/convolution_problems.h"
 
-static const manner plain = {DENSE, MOST}, loose = {APART, MOST};
+static const manner plain = {DENSE, MAX}, loose = {APART, MAX};
 
 /* Channel-wise to the degrees of SH1, in f64. */
 static clb_convolution_desc of_channels(place *at, int mul, clb_layout layout,

@@ -3,7 +3,7 @@
    and what tables are refused. */
 #include "tests/ops/convolution/convolution_cluster.h"
 
-static const manner plain = {DENSE, MOST}, loose = {APART, MOST};
+static const manner plain = {DENSE, MAX}, loose = {APART, MAX};
 
 /* ---- tables ---- */
 
@@ -166,9 +166,9 @@ static void compare_results(const spline *s, int pass, const edge_list *e, const
     for (size_t j = 0;
          j < count_of(s->run, e, output_like(pass, o)) && gives(&s->run->product, pass, o); j++) {
       double old = before ? before->out[o][j] : 0, got = a->out[o][j] - old,
-             most = relative * (r->scale[o][j] + fabs(old)) + (d->storage == CLB_F16) * 0x1p-24;
-      bool ends = o == LIKE_W && at_an_end(s, a->in[LIKE_W][j]) && fabs(got) <= most;
-      if (!(fabs(got - r->want[o][j]) <= most) && !ends)
+             max = relative * (r->scale[o][j] + fabs(old)) + (d->storage == CLB_F16) * 0x1p-24;
+      bool ends = o == LIKE_W && at_an_end(s, a->in[LIKE_W][j]) && fabs(got) <= max;
+      if (!(fabs(got - r->want[o][j]) <= max) && !ends)
         fail_msg("%s (x) %s, grid %d, pass %d, gradients %u, incoming %u, %d edges, result %d, "
                  "element %zu: %.17g, not %.17g",
                  d->irreps_x, d->irreps_y, s->grid, pass, d->gradients, d->incoming,
@@ -246,7 +246,7 @@ static void products(void **state) {
     spline s = spline_create(at, &desc, i % 3);
     for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
       for (int spacing = DENSE; spacing <= APART; spacing++)
-        spline_agrees(&s, pass, &e, graph_at(at, &e), (manner){spacing, MOST}, 3);
+        spline_agrees(&s, pass, &e, graph_at(at, &e), (manner){spacing, MAX}, 3);
     spline_destroy(&s);
   }
   edges_destroy(&e);
@@ -331,7 +331,7 @@ static void gives_same_bits(const spline *s, const edge_list *e, clb_graph *g) {
   arrays a = spline_arrays(s, e, 5), again = spline_arrays(s, e, 5), less = spline_arrays(s, e, 5);
   run_spline(s, CLB_DOUBLE_BACKWARD, e, g, plain, &a);
   run_spline(s, CLB_DOUBLE_BACKWARD, e, g, plain, &again);
-  run_spline(s, CLB_DOUBLE_BACKWARD, e, g, (manner){DENSE, LEAST}, &less);
+  run_spline(s, CLB_DOUBLE_BACKWARD, e, g, (manner){DENSE, MIN}, &less);
   expect_same_bits(s->run, CLB_DOUBLE_BACKWARD, e, &a, &again);
   for (int o = LIKE_Y; o <= LIKE_Z; o++)
     assert_memory_equal(a.out[o], less.out[o], sizeof(double) * count_of(s->run, e, o));
@@ -346,7 +346,7 @@ static void calls(void **state) {
   clb_convolution_desc desc = describe(at, TINY);
   spline s = spline_create(at, &desc, EXACT);
   edge_list e = hub_edges(200, 300, 9500, 6000, 6);
-  for (int r = LEAST; r <= MOST; r += few_cases() ? 2 : 1) {
+  for (int r = MIN; r <= MAX; r += few_cases() ? 2 : 1) {
     new_table(&s, 30 + (uint64_t)r);
     for (int pass = CLB_BACKWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
       spline_agrees(&s, pass, &e, graph_at(at, &e), (manner){DENSE, (capacity)r}, 9);
@@ -360,7 +360,7 @@ static void calls(void **state) {
   in[LIKE_W] = (clb_rows){.buffer = buffer_of(&s.run->product, a.in[LIKE_W], 1, 1), .stride = 0};
   clb_op *op = convolution_op(s.run, CLB_FORWARD);
   clb_graph *g = graph_at(at, &e);
-  clb_buffer *workspace = workspace_of(s.run, CLB_FORWARD, g, MOST);
+  clb_buffer *workspace = workspace_of(s.run, CLB_FORWARD, g, MAX);
   OK(s.run->product.ctx, clb_convolution_set_table(op, s.buffer, s.at));
   OK(s.run->product.ctx, clb_convolution_forward(op, g, in[0], in[1], in[2], out, workspace));
   take_rows(s.run, &e, LIKE_Z, CLB_FORWARD, &out, &plain, a.out[0]);

@@ -40,8 +40,8 @@ static clb_op *compile(clb_context *ctx, int i) {
 
 static void runs_not(clb_op *op, int pass, clb_graph *graph) {
   static const clb_rows none[CONVOLUTION_IN];
-  uint64_t least, most;
-  OK(op->ctx, clb_convolution_workspace(op, (clb_pass)pass, graph, &least, &most));
+  uint64_t min, max;
+  OK(op->ctx, clb_convolution_workspace(op, (clb_pass)pass, graph, &min, &max));
   assert_int_equal(convolution_call(op, pass, graph, none, none, NULL), CLB_ERROR_UNSUPPORTED);
   assert_non_null(strstr(clb_error(op->ctx), "only compiles"));
 }

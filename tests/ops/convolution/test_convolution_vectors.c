@@ -2,7 +2,7 @@
    vectors, against plain sums with the reference's harmonics; what is refused. */
 #include "tests/ops/convolution/convolution_vectored.h"
 
-static const manner plain = {DENSE, MOST}, loose = {APART, MOST};
+static const manner plain = {DENSE, MAX}, loose = {APART, MAX};
 
 /* ---- the answer ---- */
 
@@ -98,8 +98,8 @@ static void compare_vectored(vectored *v, int pass, const edge_list *e, const ar
     for (size_t j = 0;
          j < count_of(v->run, e, output_like(pass, o)) && gives(&v->run->product, pass, o); j++) {
       double old = before ? before->out[o][j] : 0, size = r.scale[o][j] + fabs(old),
-             most = 2 * tolerance(&v->run->product) * size + (d->storage == CLB_F16) * 0x1p-20;
-      if (!(fabs(a->out[o][j] - old - r.want[o][j]) <= most))
+             max = 2 * tolerance(&v->run->product) * size + (d->storage == CLB_F16) * 0x1p-20;
+      if (!(fabs(a->out[o][j] - old - r.want[o][j]) <= max))
         fail_msg("%s (x) %s, pass %d, gradients %u, incoming %u, %d edges, result %d, element %zu: "
                  "%.17g, not %.17g",
                  d->irreps_x, d->irreps_y, pass, d->gradients, d->incoming, e->rows[LIKE_Y], o, j,
@@ -154,7 +154,7 @@ static void products(void **state) {
     vectored v = vectored_create(at, &desc);
     for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
       for (int spacing = DENSE; spacing <= APART; spacing++)
-        agrees(&v, pass, &e, graph_at(at, &e), (manner){spacing, MOST}, 3);
+        agrees(&v, pass, &e, graph_at(at, &e), (manner){spacing, MAX}, 3);
     vectored_destroy(&v);
   }
   edges_destroy(&e);
@@ -244,18 +244,18 @@ static void workspaces(void **state) {
   vectored v = vectored_create(at, &desc);
   for (int pass = CLB_FORWARD;
        pass <= many(&at->device, CLB_BACKWARD, CLB_DOUBLE_BACKWARD, CLB_DOUBLE_BACKWARD); pass++) {
-    uint64_t least, most, given, most_given;
+    uint64_t min, max, given, max_given;
     OK(v.run->product.ctx,
-       clb_convolution_workspace(convolution_op(v.run, pass), (clb_pass)pass, g, &least, &most));
+       clb_convolution_workspace(convolution_op(v.run, pass), (clb_pass)pass, g, &min, &max));
     OK(v.run->product.ctx, clb_convolution_workspace(convolution_op(v.given, pass), (clb_pass)pass,
-                                                     g, &given, &most_given));
+                                                     g, &given, &max_given));
     uint64_t rows =
         9500 * 32 *
         (uint64_t)(pass +
                    1); /* three harmonics and what makes them multiples of 16 bytes, in f64 */
-    assert_true(least >= given + rows && least <= given + rows + 1024 &&
-                most >= most_given + rows && most <= most_given + rows + 1024);
-    for (int r = LEAST; r <= (pass == CLB_FORWARD ? LEAST : MOST); r += few_cases() ? 2 : 1)
+    assert_true(min >= given + rows && min <= given + rows + 1024 && max >= max_given + rows &&
+                max <= max_given + rows + 1024);
+    for (int r = MIN; r <= (pass == CLB_FORWARD ? MIN : MAX); r += few_cases() ? 2 : 1)
       agrees(&v, pass, &e, g, (manner){DENSE, (capacity)r}, 9);
     arrays a = vectored_arrays(&v, &e, 5), again = vectored_arrays(&v, &e, 5);
     run_convolution(v.run, pass, &e, g, plain, &a);
@@ -313,7 +313,7 @@ static void calls(void **state) {
                            *table = buffer_of(&v.run->product, NULL, 4096, 4096);
     clb_buffer *results = buffer_of(&v.run->product, NULL, 3 * 4096, 3 * 4096);
     if (knots) OK(ctx, clb_convolution_set_table(op, table, 0));
-    workspace = workspace_of(v.run, CLB_BACKWARD, g, LEAST);
+    workspace = workspace_of(v.run, CLB_BACKWARD, g, MIN);
     const clb_rows rows = {.buffer = some, .stride = CLB_DENSE},
                    none = {.offset = -1, .stride = -7}, w = knots ? none : rows;
     const clb_rows g_x = {.buffer = results, .stride = CLB_DENSE},

@@ -132,7 +132,7 @@ static inline void expect_product(const clb_gemm_desc *p, const array *a, const 
 
 /* Twice the same: equal bits.  most: of run_in_pieces; 0: in one. */
 static inline void try_product(clb_context *ctx, clb_op *op, clb_dtype type, clb_gemm_desc p,
-                               int64_t most, uint64_t seed, bool exact) {
+                               int64_t max, uint64_t seed, bool exact) {
   int64_t rows_a = p.transpose_a ? p.k : p.m, rows_b = p.transpose_b ? p.n : p.k;
   array a = make(type, p.offset_a + rows_a * p.ld_a + p.count * p.stride_a),
         b = make(type, p.offset_b + rows_b * p.ld_b + p.count * p.stride_b);
@@ -148,7 +148,7 @@ static inline void try_product(clb_context *ctx, clb_op *op, clb_dtype type, clb
   for (int i = 0; i < 2; i++) {
     upload(ctx, &c);
     p.a = &a.buffer->memory, p.b = &b.buffer->memory, p.c = &c.buffer->memory;
-    OK(ctx, most ? clb_gemm_run_in_slices(op, &p, most) : clb_gemm_run(op, &p));
+    OK(ctx, max ? clb_gemm_run_in_slices(op, &p, max) : clb_gemm_run(op, &p));
     got[i] = download(ctx, &c);
     clb_buffer_destroy(&c.buffer);
   }

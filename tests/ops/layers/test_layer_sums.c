@@ -139,8 +139,8 @@ static void radials_at_the_ends(void **state) {
       }
     for (int i = 0; i < 3 * N; i++) {
       double x = at(&g_v, gradient, i / 3, i % 3), y = at(&g_w, by_r, i / 3, i % 3),
-             most = i < 3 || i / 3 >= 4 ? 0 : 1;
-      if (!(fabs(x) <= most)) fail_msg("component %d of the gradient is %g", i, x);
+             max = i < 3 || i / 3 >= 4 ? 0 : 1;
+      if (!(fabs(x) <= max)) fail_msg("component %d of the gradient is %g", i, x);
       if (!(fabs(y) <= (i < 3 ? 0 : 1))) fail_msg("component %d of the gradient by r is %g", i, y);
     }
     free(b);

@@ -204,7 +204,7 @@ static void column_sums(void **state) {
   static const int64_t rows[] = {0, 1, 3, 8, 63, 64, 65, 130, 1025},
                        columns[] = {1, 7, 16, 65, 300};
   enum {
-    MOST = 65536 + 1,
+    MAX = 65536 + 1,
     FEW = 3
   }; /* rows that need the most blocks there are, each a little longer */
   struct device *d = *state;
@@ -220,8 +220,8 @@ static void column_sums(void **state) {
       clb_op_destroy(&op);
     }
     OK(d->ctx,
-       clb_column_sum_create(d->ctx, kinds[kind].storage, kinds[kind].arithmetic, FEW, MOST, &op));
-    if (kind < 2) hash = 31 * hash + try_sum(d, op, kind, MOST, FEW, FEW, false);
+       clb_column_sum_create(d->ctx, kinds[kind].storage, kinds[kind].arithmetic, FEW, MAX, &op));
+    if (kind < 2) hash = 31 * hash + try_sum(d, op, kind, MAX, FEW, FEW, false);
     clb_op_destroy(&op);
     OK(d->ctx,
        clb_column_sum_create(d->ctx, kinds[kind].storage, kinds[kind].arithmetic, 0, 5, &op));

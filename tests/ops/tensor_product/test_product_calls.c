@@ -5,7 +5,7 @@
 #include <clebsch/clebsch.h>
 #include <stdbool.h>
 
-enum { N = 3, BYTES = 4096, PASSES = 4, MOST = sizeof(clb_triple_operands) / sizeof(clb_rows) };
+enum { N = 3, BYTES = 4096, PASSES = 4, MAX = sizeof(clb_triple_operands) / sizeof(clb_rows) };
 
 static const clb_instruction two_paths[] = {{0, 0, 0, CLB_UVU, 1, 1}, {0, 1, 1, CLB_UVU, 1, 1}};
 static const clb_tensor_product_desc plain = {.irreps_x = "4x0e",
@@ -23,7 +23,7 @@ static const int64_t columns[] = {
 static const struct {
   const char *name;
   int of;
-} operands[PASSES][MOST] = {
+} operands[PASSES][MAX] = {
     {{"x", CLB_OPERAND_X}, {"y", CLB_OPERAND_Y}, {"w", CLB_OPERAND_W}, {"z", CLB_OPERAND_Z}},
     {{"x", CLB_OPERAND_X},
      {"y", CLB_OPERAND_Y},
@@ -67,7 +67,7 @@ typedef struct {
   clb_context *ctx;
   clb_op *op;
   clb_buffer *buffer;
-  clb_rows rows[MOST];
+  clb_rows rows[MAX];
 } fixture;
 
 /* Operands back to back in one buffer of zeros. */
@@ -78,7 +78,7 @@ static fixture begin(const clb_tensor_product_desc *desc) {
   if (clb_tensor_product_create(f.ctx, desc, &f.op)) fail_msg("%s", clb_error(f.ctx));
   assert_int_equal(clb_buffer_create(f.ctx, BYTES, &f.buffer), CLB_OK);
   assert_int_equal(clb_buffer_write(f.buffer, 0, zeros, BYTES), CLB_OK);
-  for (int i = 0; i < MOST; i++)
+  for (int i = 0; i < MAX; i++)
     f.rows[i] = (clb_rows){.buffer = f.buffer, .offset = i * 16 * N, .stride = CLB_DENSE};
   return f;
 }

@@ -1,6 +1,6 @@
-/* tools/measure/trial.c - a test run of one pass of an op on synthetic data: values, reference
+/* tools/measure/test_run.c - a test run of one pass of an op on synthetic data: values, reference
    results, buffers on a device, the comparison. */
-#include "tools/measure/trial.h"
+#include "tools/measure/test_run.h"
 
 #include <float.h>
 #include <math.h>
@@ -14,37 +14,37 @@ enum { PADDED_OFFSET = 5, PADDING = 3 };
 
 /* Bytes before, between and behind the rows: NaN in inputs, to detect their use, and a number in
    outputs, to detect that they are overwritten, even by NaN. */
-static int filler(const trial *t, int a) { return t->array[a].output ? 0x5a : 0xff; }
+static int filler(const test_run *t, int a) { return t->array[a].output ? 0x5a : 0xff; }
 
-static bool repeats(const trial *t, int a) {
+static bool repeats(const test_run *t, int a) {
   return t->data.layout == LAYOUT_REPEAT && t->array[a].repeats;
 }
 
-static int64_t rows_of(const trial *t, int a) {
+static int64_t rows_of(const test_run *t, int a) {
   return repeats(t, a) || t->array[a].one_row ? 1 : t->data.rows;
 }
 
-static int64_t period_of(const trial *t, int a) { return t->array[a].one_row ? 1 : t->period; }
+static int64_t period_of(const test_run *t, int a) { return t->array[a].one_row ? 1 : t->period; }
 
-static int64_t pitch(const trial *t, int a) { /* elements from one row to the next */
+static int64_t pitch(const test_run *t, int a) { /* elements from one row to the next */
   return t->array[a].width + (t->data.layout == LAYOUT_PADDED ? PADDING : 0);
 }
 
-static int64_t offset(const trial *t) {
+static int64_t offset(const test_run *t) {
   return t->data.layout == LAYOUT_PADDED ? PADDED_OFFSET : 0;
 }
 
-static size_t guard_bytes(const trial *t,
+static size_t guard_bytes(const test_run *t,
                           int a) { /* elements after the last row: space for one extra row */
   return (size_t)(pitch(t, a) + 16) * dtype_bytes(t->kernel->storage);
 }
 
-static uint64_t array_bytes(const trial *t, int a) {
+static uint64_t array_bytes(const test_run *t, int a) {
   return (uint64_t)(offset(t) + rows_of(t, a) * pitch(t, a)) * dtype_bytes(t->kernel->storage) +
          guard_bytes(t, a);
 }
 
-uint64_t trial_bytes(const trial *t) {
+uint64_t test_run_bytes(const test_run *t) {
   uint64_t bytes = 0;
   for (int a = 0; a < t->n; a++)
     bytes +=
@@ -54,7 +54,7 @@ uint64_t trial_bytes(const trial *t) {
 
 /* ---- values ---- */
 
-static void round_to_storage(const trial *t, int a) {
+static void round_to_storage(const test_run *t, int a) {
   int64_t n = period_of(t, a) * t->array[a].width;
   void *stored = allocate((size_t)n, dtype_bytes(t->kernel->storage));
   encode(t->kernel->storage, t->values[a], stored, n);
@@ -63,7 +63,7 @@ static void round_to_storage(const trial *t, int a) {
 }
 
 /* Some rows are used often, some never. */
-static void choose_rows(trial *t, int a, uint64_t *seed) {
+static void choose_rows(test_run *t, int a, uint64_t *seed) {
   size_t width = (size_t)t->array[a].width;
   t->stored[a] = t->values[a];
   t->values[a] = allocate((size_t)t->period * width, sizeof(double));
@@ -75,7 +75,7 @@ static void choose_rows(trial *t, int a, uint64_t *seed) {
   }
 }
 
-static void fill_inputs(trial *t, uint64_t *seed) {
+static void fill_inputs(test_run *t, uint64_t *seed) {
   double *inputs[MAX_ARRAYS] = {NULL};
   for (int a = 0; a < t->n; a++)
     if (!t->array[a].output) inputs[a] = t->values[a];
@@ -90,7 +90,7 @@ static void fill_inputs(trial *t, uint64_t *seed) {
   }
 }
 
-static void fill_outputs(trial *t, uint64_t *seed) { /* initial contents */
+static void fill_outputs(test_run *t, uint64_t *seed) { /* initial contents */
   for (int a = 0; a < t->n; a++) {
     if (!t->array[a].output) continue;
     for (int64_t i = 0; i < period_of(t, a) * t->array[a].width; i++)
@@ -100,7 +100,7 @@ static void fill_outputs(trial *t, uint64_t *seed) { /* initial contents */
 }
 
 /* Sums over all rows, from the sums over one period. */
-static void sum_periods(trial *t) {
+static void sum_periods(test_run *t) {
   bool any = false;
   for (int a = 0; a < t->n; a++) any |= t->array[a].output && t->array[a].one_row;
   if (!any) return;
@@ -122,7 +122,7 @@ static void sum_periods(trial *t) {
   }
 }
 
-static void compute_wanted(trial *t) {
+static void compute_wanted(test_run *t) {
   t->op->reference(t->kernel->problem, t->pass, t->period, t->values, t->wanted, t->scale);
   if (t->period < t->data.rows) sum_periods(t);
   if (!t->kernel->accumulate) return;
@@ -133,13 +133,13 @@ static void compute_wanted(trial *t) {
     }
 }
 
-void trial_make(trial *t, const tool_op *op, const tool_kernel *kernel, clb_pass pass,
-                tool_data data, int64_t max_period) {
-  *t = (trial){.op = op,
-               .kernel = kernel,
-               .pass = pass,
-               .data = data,
-               .period = data.rows < max_period ? data.rows : max_period};
+void test_run_make(test_run *t, const tool_op *op, const tool_kernel *kernel, clb_pass pass,
+                   tool_data data, int64_t max_period) {
+  *t = (test_run){.op = op,
+                  .kernel = kernel,
+                  .pass = pass,
+                  .data = data,
+                  .period = data.rows < max_period ? data.rows : max_period};
   t->n = op->arrays(kernel->problem, pass, t->array);
   for (int a = 0; a < t->n; a++) {
     size_t n = (size_t)period_of(t, a) * (size_t)t->array[a].width;
@@ -154,7 +154,7 @@ void trial_make(trial *t, const tool_op *op, const tool_kernel *kernel, clb_pass
   compute_wanted(t);
 }
 
-void trial_free(trial *t) {
+void test_run_free(test_run *t) {
   for (int a = 0; a < t->n; a++) {
     free(t->values[a]);
     free(t->stored[a]);
@@ -168,7 +168,7 @@ void trial_free(trial *t) {
 /* ---- buffers ---- */
 
 /* One period of an array in memory, including padding. */
-static void *image_of(const trial *t, int a) {
+static void *image_of(const test_run *t, int a) {
   size_t size = dtype_bytes(t->kernel->storage), row = (size_t)pitch(t, a) * size;
   const double *values = t->stored[a] ? t->stored[a] : t->values[a];
   unsigned char *image = allocate((size_t)period_of(t, a), row);
@@ -179,7 +179,7 @@ static void *image_of(const trial *t, int a) {
   return image;
 }
 
-static clb_status write_guards(const trial *t, int a, clb_buffer *buffer) {
+static clb_status write_guards(const test_run *t, int a, clb_buffer *buffer) {
   size_t before = (size_t)offset(t) * dtype_bytes(t->kernel->storage), behind = guard_bytes(t, a);
   unsigned char *guard = allocate(behind, 1); /* there is more after the rows than before */
   memset(guard, filler(t, a), behind);
@@ -189,7 +189,7 @@ static clb_status write_guards(const trial *t, int a, clb_buffer *buffer) {
   return status;
 }
 
-static clb_status write_array(const trial *t, int a, clb_buffer *buffer) {
+static clb_status write_array(const test_run *t, int a, clb_buffer *buffer) {
   size_t size = dtype_bytes(t->kernel->storage), row = (size_t)pitch(t, a) * size;
   void *image = image_of(t, a);
   clb_status status = write_guards(t, a, buffer);
@@ -203,7 +203,7 @@ static clb_status write_array(const trial *t, int a, clb_buffer *buffer) {
 }
 
 /* Row r is row found[r mod period] in a randomly chosen period of the array. */
-static clb_status write_index(const trial *t, int a, clb_context *ctx, clb_buffer **buffer) {
+static clb_status write_index(const test_run *t, int a, clb_context *ctx, clb_buffer **buffer) {
   int64_t rows = t->data.rows, periods = rows / t->period;
   int32_t *index = allocate((size_t)rows, sizeof *index);
   uint64_t seed = 2;
@@ -216,8 +216,8 @@ static clb_status write_index(const trial *t, int a, clb_context *ctx, clb_buffe
   return status;
 }
 
-clb_status trial_set_make(const trial *t, clb_context *ctx, trial_set *set) {
-  *set = (trial_set){0};
+clb_status test_run_set_make(const test_run *t, clb_context *ctx, test_run_set *set) {
+  *set = (test_run_set){0};
   for (int a = 0; a < t->n; a++) {
     clb_rows *rows = &set->rows[a];
     if (!t->array[a].width) continue;
@@ -226,46 +226,46 @@ clb_status trial_set_make(const trial *t, clb_context *ctx, trial_set *set) {
     clb_status status = clb_buffer_create(ctx, array_bytes(t, a), &rows->buffer);
     if (!status) status = write_array(t, a, rows->buffer);
     if (!status && t->array[a].indexed) status = write_index(t, a, ctx, &rows->index);
-    if (status) return status; /* trial_set_free frees what was created */
+    if (status) return status; /* test_run_set_free frees what was created */
   }
   return CLB_OK;
 }
 
-void trial_set_free(trial_set *set) {
+void test_run_set_free(test_run_set *set) {
   for (int a = 0; a < MAX_ARRAYS; a++) {
     clb_buffer_destroy(&set->rows[a].buffer);
     clb_buffer_destroy(&set->rows[a].index);
   }
 }
 
-clb_status trial_run(const trial *t, clb_op *op, const trial_set *set) {
+clb_status test_run_once(const test_run *t, clb_op *op, const test_run_set *set) {
   return t->op->run(op, t->pass, t->data.rows, set->rows);
 }
 
 /* ---- comparison ---- */
 
-static bool untouched(const trial *t, int a, const unsigned char *bytes, size_t n) {
+static bool untouched(const test_run *t, int a, const unsigned char *bytes, size_t n) {
   for (size_t i = 0; i < n; i++)
     if (bytes[i] != filler(t, a)) return false;
   return true;
 }
 
-static double row_error(const trial *t, int a, int64_t row, const double *got) {
+static double row_error(const test_run *t, int a, int64_t row, const double *got) {
   static const double smallest[] = {
       [CLB_F64] = DBL_MIN, [CLB_F32] = FLT_MIN, [CLB_F16] = 0x1p-24, [CLB_BF16] = FLT_MIN};
-  double error = 0, least = smallest[t->kernel->storage];
+  double error = 0, min = smallest[t->kernel->storage];
   const double *wanted = t->wanted[a] + row * t->array[a].width,
                *scale = t->scale[a] + row * t->array[a].width;
   for (int i = 0; i < t->array[a].width; i++) {
     double difference = fabs(got[i] - wanted[i]);
-    if (difference <= least) continue;
+    if (difference <= min) continue;
     double e = difference / scale[i];
     if (!(e <= error)) error = e < INFINITY ? e : INFINITY;
   }
   return error;
 }
 
-static clb_status guards_error(const trial *t, int a, const clb_rows *rows, double *error) {
+static clb_status guards_error(const test_run *t, int a, const clb_rows *rows, double *error) {
   size_t before = (size_t)offset(t) * dtype_bytes(t->kernel->storage), behind = guard_bytes(t, a);
   unsigned char *guard = allocate(behind, 1);
   clb_status status = before ? clb_buffer_read(rows->buffer, 0, guard, before) : CLB_OK;
@@ -276,7 +276,7 @@ static clb_status guards_error(const trial *t, int a, const clb_rows *rows, doub
   return status;
 }
 
-static clb_status array_error(const trial *t, int a, const clb_rows *rows, double *error) {
+static clb_status array_error(const test_run *t, int a, const clb_rows *rows, double *error) {
   size_t size = dtype_bytes(t->kernel->storage), row = (size_t)pitch(t, a) * size,
          used = (size_t)t->array[a].width * size;
   int64_t period = period_of(t, a);
@@ -304,7 +304,7 @@ static clb_status array_error(const trial *t, int a, const clb_rows *rows, doubl
   return status;
 }
 
-clb_status trial_error(const trial *t, const trial_set *set, double *error) {
+clb_status test_run_error(const test_run *t, const test_run_set *set, double *error) {
   clb_status status = CLB_OK;
   *error = 0;
   for (int a = 0; !status && a < t->n; a++)

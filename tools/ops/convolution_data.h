@@ -1,7 +1,7 @@
-/* tools/ops/convolution_trial.h - the host's part of a test run of a graph convolution: arrays,
+/* tools/ops/convolution_test_run.h - the host's part of a test run of a graph convolution: arrays,
    their values, the reference results for some rows. */
-#ifndef CLB_TOOLS_OPS_CONVOLUTION_TRIAL_H
-#define CLB_TOOLS_OPS_CONVOLUTION_TRIAL_H
+#ifndef CLB_TOOLS_OPS_CONVOLUTION_DATA_H
+#define CLB_TOOLS_OPS_CONVOLUTION_DATA_H
 
 #include "tools/ops/convolution_tool.h"
 #include "tools/reference/reference_spherical_harmonics.h"
@@ -57,7 +57,7 @@ typedef struct {
 } convolution_data;
 
 void *convolution_data_make(const tool_kernel *kernel, clb_pass pass, const tool_data *data);
-void convolution_data_free(void *trial);
+void convolution_data_free(void *test_run);
 /* Fills wanted and scale, on the first call. */
 void convolution_data_answer(convolution_data *t);
 /* ---- vectors ---- */

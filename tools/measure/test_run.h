@@ -1,7 +1,7 @@
-/* tools/measure/trial.h - a test run of one pass of an op on synthetic data: values, reference
+/* tools/measure/test_run.h - a test run of one pass of an op on synthetic data: values, reference
    results, buffers on a device, the comparison. */
-#ifndef CLB_TOOLS_MEASURE_TRIAL_H
-#define CLB_TOOLS_MEASURE_TRIAL_H
+#ifndef CLB_TOOLS_MEASURE_TEST_RUN_H
+#define CLB_TOOLS_MEASURE_TEST_RUN_H
 
 #include "tools/ops/op.h"
 
@@ -21,24 +21,24 @@ typedef struct {
                                  are `values` */
   int32_t *found[MAX_ARRAYS];
   double *wanted[MAX_ARRAYS], *scale[MAX_ARRAYS]; /* for outputs */
-} trial;
+} test_run;
 
-void trial_make(trial *t, const tool_op *op, const tool_kernel *kernel, clb_pass pass,
-                tool_data data, int64_t max_period);
-void trial_free(trial *t);
+void test_run_make(test_run *t, const tool_op *op, const tool_kernel *kernel, clb_pass pass,
+                   tool_data data, int64_t max_period);
+void test_run_free(test_run *t);
 
 /* Buffers of one test run on one device. */
 typedef struct {
   clb_rows rows[MAX_ARRAYS];
-} trial_set;
+} test_run_set;
 
-uint64_t trial_bytes(const trial *t); /* bytes of one set */
-clb_status trial_set_make(const trial *t, clb_context *ctx, trial_set *set);
-void trial_set_free(trial_set *set);
-clb_status trial_run(const trial *t, clb_op *op, const trial_set *set);
+uint64_t test_run_bytes(const test_run *t); /* bytes of one set */
+clb_status test_run_set_make(const test_run *t, clb_context *ctx, test_run_set *set);
+void test_run_set_free(test_run_set *set);
+clb_status test_run_once(const test_run *t, clb_op *op, const test_run_set *set);
 /* The largest |got - wanted| / scale over every element of every output; infinite if one is NaN or
    was not written, or if anything was written between or behind the rows. Differences below the
    smallest normal number (f16: the smallest subnormal) are ignored: devices may flush those. */
-clb_status trial_error(const trial *t, const trial_set *set, double *error);
+clb_status test_run_error(const test_run *t, const test_run_set *set, double *error);
 
 #endif

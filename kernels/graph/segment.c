@@ -1,27 +1,27 @@
-/* kernels/graph/walk.c - going through the edges of a row. */
-#include "kernels/graph/walk.h"
+/* kernels/graph/segment.c - row segments: the edges of a row. */
+#include "kernels/graph/segment.h"
 
 static ir_val i32(ir_kernel *k, int64_t n) { return ir_int(k, IR_I32, n); }
 
-void clb_walk_parameters(clb_walk *w, ir_kernel *k) {
-  *w = (clb_walk){.k = k};
-  w->walk = ir_buffer(k, IR_I32, false);
+void clb_segment_parameters(clb_segment *w, ir_kernel *k) {
+  *w = (clb_segment){.k = k};
+  w->list = ir_buffer(k, IR_I32, false);
   w->edge = ir_buffer(k, IR_I32, false);
   w->e0 = ir_scalar(k, IR_I32);
   w->e1 = ir_scalar(k, IR_I32);
   w->partial = ir_scalar(k, IR_I32);
 }
 
-/* Moves the variable `first` up to the first place before `last` whose edge is not below `least`:
-   by halves, as many as a row's piece has, or any row. */
-static void skip(clb_walk *w, ir_val first, ir_val last, ir_val least) {
+/* Advances the variable `first` to the first slot before `last` whose edge is not below `least`, by
+   bisection. */
+static void skip(clb_segment *w, ir_val first, ir_val last, ir_val least) {
   ir_kernel *k = w->k;
   ir_val low = first, high = ir_var(k, last, true);
-  int turns = 1;
-  while (1 << turns <= CLB_GRAPH_PIECE) turns++;
+  int steps = 1;
+  while (1 << steps <= CLB_GRAPH_SPLIT) steps++;
   ir_loop(
       k, i32(k, 0),
-      ir_select(k, ir_2(k, IR_LE, w->count, i32(k, CLB_GRAPH_PIECE)), i32(k, turns), i32(k, 31)),
+      ir_select(k, ir_2(k, IR_LE, w->count, i32(k, CLB_GRAPH_SPLIT)), i32(k, steps), i32(k, 31)),
       i32(k, 1));
   ir_val a = ir_get(k, low), b = ir_get(k, high),
          middle = ir_add(k, a, ir_2(k, IR_DIV, ir_sub(k, b, a), i32(k, 2))),
@@ -34,10 +34,10 @@ static void skip(clb_walk *w, ir_val first, ir_val last, ir_val least) {
   ir_end(k);
 }
 
-void clb_walk_begin(clb_walk *w, ir_val index) {
+void clb_segment_begin(clb_segment *w, ir_val index) {
   ir_kernel *k = w->k;
   ir_val entry[3];
-  ir_load_wide(k, w->walk, ir_mul(k, index, ir_int(k, IR_I64, 3)), IR_NONE, 3, entry);
+  ir_load_wide(k, w->list, ir_mul(k, index, ir_int(k, IR_I64, 3)), IR_NONE, 3, entry);
   w->index = index;
   w->row = ir_cast(k, IR_I64, entry[0]);
   w->count = entry[2];

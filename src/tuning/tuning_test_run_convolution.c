@@ -1,18 +1,18 @@
-/* src/tuning/trial_convolution.c - a convolution is timed on a graph without order, with a table
-   and a workspace if it takes them. */
+/* src/tuning/tuning_test_run_convolution.c - a convolution is timed on an unordered graph, with a
+   table and a workspace if it needs them. */
 #include <stdlib.h>
 
 #include "src/ops/convolution.h"
 #include "src/ops/public_op.h"
-#include "src/tuning/trial_kind.h"
+#include "src/tuning/tuning_test_run.h"
 
-enum { EDGES = 64 }; /* of each node */
+enum { EDGES = 64 }; /* edges per node */
 
 static int64_t rows_of_node(const clb_operand *o) {
   return o->of == CLB_OPERAND_Y || o->of == CLB_OPERAND_W ? EDGES : 1;
 }
 
-static int list_operands(clb_trial *t) {
+static int list_operands(clb_test_run *t) {
   static const clb_rows none[CLB_MAX_OPERANDS];
   clb_problem *p = &t->op->problem;
   int gradients = p->tensor_product.gradients;
@@ -22,23 +22,23 @@ static int list_operands(clb_trial *t) {
   return n;
 }
 
-/* The workspace's gradients of x and rows of y, about. */
-static int64_t workspace_bytes(const clb_trial *t) {
+/* Approximate bytes of gradients of x and rows of y in the workspace. */
+static int64_t workspace_bytes(const clb_test_run *t) {
   const clb_problem *p = &t->op->problem;
   if (t->pass == CLB_FORWARD) return 0;
   return EDGES * (p->tensor_product.x.dim * clb_dtype_bytes(p->arithmetic) +
                   3 * p->tensor_product.y.dim * clb_dtype_bytes(p->storage));
 }
 
-/* Lengths, given or those of vectors, are where the splines are. */
-static void range(const clb_trial *t, const clb_operand *o, double *low, double *high) {
+/* Lengths, given or those of vectors, lie within the grid of the splines. */
+static void range(const clb_test_run *t, const clb_operand *o, double *low, double *high) {
   if (!t->desc->knots) return;
   if (o->of == CLB_OPERAND_W && o->columns == 1)
     *low = t->desc->first_knot, *high = t->desc->last_knot;
   if (o->of == CLB_OPERAND_Y && t->desc->vectors) *high = t->desc->last_knot / 2, *low = -*high;
 }
 
-static clb_status make_graph(clb_trial *t) {
+static clb_status make_graph(clb_test_run *t) {
   clb_context *ctx = t->op->ctx;
   int64_t edges = t->size * EDGES;
   clb_buffer *senders = NULL;
@@ -46,7 +46,7 @@ static clb_status make_graph(clb_trial *t) {
   clb_status s = receivers ? clb_graph_create(ctx, t->size, edges, &t->graph)
                            : clb_fail(&ctx->error, CLB_ERROR_MEMORY, "no memory to measure with");
   for (int64_t e = 0; e < edges && receivers; e++) receivers[e] = (int32_t)(e / EDGES);
-  if (!s) s = clb_trial_numbers(ctx, edges, t->size, 99, &senders);
+  if (!s) s = clb_test_run_numbers(ctx, edges, t->size, 99, &senders);
   if (!s)
     s = clb_graph_update(t->graph, t->size, t->size, edges, CLB_I32,
                          (clb_index_list){.buffer = senders}, (clb_index_list){.host = receivers});
@@ -55,7 +55,7 @@ static clb_status make_graph(clb_trial *t) {
   return s;
 }
 
-static clb_status make_table(clb_trial *t) {
+static clb_status make_table(clb_test_run *t) {
   const clb_problem *p = &t->op->problem;
   uint64_t bytes = (uint64_t)(2 * t->desc->knots * (int64_t)p->tensor_product.n_weights *
                               clb_dtype_bytes(p->storage)),
@@ -64,14 +64,14 @@ static clb_status make_table(clb_trial *t) {
   clb_status s = from ? clb_buffer_create(t->op->ctx, bytes, &t->table)
                       : clb_fail(&t->op->ctx->error, CLB_ERROR_MEMORY, "no memory to measure with");
   for (int64_t i = 0; from && i < 2 * (int64_t)t->desc->knots * p->tensor_product.n_weights; i++)
-    clb_trial_put(p->storage, from, i, clb_trial_next(&seed));
+    clb_test_run_put(p->storage, from, i, clb_test_run_next(&seed));
   if (!s) s = clb_buffer_write(t->table, 0, from, bytes);
   if (!s) s = clb_convolution_set_table(t->op, t->table, 0);
   free(from);
   return s;
 }
 
-static clb_status make_convolution(clb_trial *t) {
+static clb_status make_convolution(clb_test_run *t) {
   uint64_t least, most = 0;
   clb_status s = make_graph(t);
   if (!s && t->desc->knots) s = make_table(t);
@@ -79,16 +79,16 @@ static clb_status make_convolution(clb_trial *t) {
   return s || !most ? s : clb_buffer_create(t->op->ctx, most, &t->workspace);
 }
 
-static clb_status run(clb_trial *t) {
+static clb_status run(clb_test_run *t) {
   clb_rows r[CLB_MAX_OPERANDS];
   for (int i = 0; i < t->n; i++) r[i] = t->operand[i].rows;
   return clb_convolution_run(t->op, t->pass, t->graph, r, t->workspace);
 }
 
-const clb_trial_kind clb_trial_of_convolution = {.first_size = 4,
-                                                 .rows = rows_of_node,
-                                                 .operands = list_operands,
-                                                 .more_bytes = workspace_bytes,
-                                                 .range = range,
-                                                 .make = make_convolution,
-                                                 .run = run};
+const clb_test_run_kind clb_test_run_of_convolution = {.first_size = 4,
+                                                       .rows = rows_of_node,
+                                                       .operands = list_operands,
+                                                       .more_bytes = workspace_bytes,
+                                                       .range = range,
+                                                       .make = make_convolution,
+                                                       .run = run};
