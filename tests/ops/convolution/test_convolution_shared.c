@@ -122,8 +122,7 @@ static void workspaces(void **state) {
   edges_destroy(&e);
 }
 
-/* The min workspace of graphs of few edges, which is a matter of bytes; one byte less is refused.
- */
+/* The minimum workspace of graphs with few edges, exact to the byte; one byte less is refused. */
 static void small_workspaces(void **state) {
   place *at = *state;
   clb_convolution_desc desc = describe(at, SMALL);
