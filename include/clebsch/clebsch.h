@@ -545,7 +545,8 @@ typedef struct {
                   With knots, r = |v|: w, g_w, c and d_w are ignored, g_y (the bit CLB_OPERAND_Y of
                   `gradients` alone decides) is the gradient by v through both Y and r, and b (the
                   bit CLB_OPERAND_Y of `incoming`) is the incoming gradient of g_y. At v = 0
-                  gradients by v are 0. Y, r and gradients by them are stored in the storage type */
+                  gradients by v are 0; a vector shorter than 1e-12 may count as 0. What is kept of
+                  Y, r and gradients by them is of the storage type, or of a better one */
   clb_normalization normalization; /* of Y, used with `vectors` */
 } clb_convolution_desc;
 
@@ -558,11 +559,12 @@ CLB_API clb_status clb_convolution_create(clb_context *ctx, const clb_convolutio
 CLB_API clb_status clb_convolution_set_table(clb_op *op, clb_buffer *table, int64_t offset);
 
 /* Bytes of workspace that a pass needs on this graph as it is now: with max_bytes, gradients of x
-   (and of shared weights) are kept for all edges at once; with less, down to min_bytes, for a block
-   of edges at a time. Where T is not channel-wise the two are equal: messages of up to 65536 edges,
-   16384 on a CPU, and at most 64 MiB of them, plus a row for every 256 edges (and for each node,
-   where storage and arithmetic differ). Both include what `vectors` needs: at most three rows of y
-   and three numbers per edge. */
+   (of shared weights, and on a GPU some shares of those of y) are kept for all edges at once; with
+   less, down to min_bytes, for a block of edges at a time. Where T is not channel-wise the two are
+   equal: messages of up to 65536 edges, 16384 on a CPU, and at most 64 MiB of them, plus a row for
+   every 256 edges (and for each node, where storage and arithmetic differ). Both include what
+   `vectors` needs: at most three rows of y, or one of 60 (l <= 3), 104 (l <= 4), 172 (l <= 5) ...
+   numbers, and three numbers per edge. */
 CLB_API clb_status clb_convolution_workspace(clb_op *op, clb_pass pass, clb_graph *graph,
                                              uint64_t *min_bytes, uint64_t *max_bytes);
 

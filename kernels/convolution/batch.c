@@ -84,13 +84,14 @@ void clb_batch_begin(clb_batch *b, const clb_convolution *c) {
   int o_z = clb_wanted_output(&c->f, Z);
   b->sums = b->products = b->shares = IR_NONE;
   if (!c->s->edges_per_batch) return;
-  b->turns = clb_parts_units(&c->parts, c->f.s->lanes);
+  b->turns = clb_parts_blocks(&c->parts, c->f.s->lanes);
   if (o_z >= 0) {
     b->sums = ir_local(of(c), c->f.t, c->f.tp->z.dim ? c->f.tp->z.dim : 1);
     list_products(b, c, o_z);
   } else if (clb_wants_sums(c->f.p))
-    b->shares = ir_local(of(c), c->f.t,
-                         (int64_t)c->s->edges_per_batch * clb_y_columns(c->f.p) * c->f.s->lanes);
+    b->shares =
+        ir_local(of(c), c->f.t,
+                 (int64_t)c->s->edges_per_batch * clb_y_columns(c->f.p, c->f.s) * c->f.s->lanes);
 }
 
 void clb_batch_free(clb_batch *b) { free(b->product); }
@@ -188,7 +189,7 @@ static ir_val share(const clb_convolution *c, ir_val number, int column) {
   ir_kernel *k = of(c);
   int lanes = c->f.s->lanes;
   ir_val row =
-      ir_mul(k, ir_cast(k, IR_I64, number), i64(c, (int64_t)clb_y_columns(c->f.p) * lanes));
+      ir_mul(k, ir_cast(k, IR_I64, number), i64(c, (int64_t)clb_y_columns(c->f.p, c->f.s) * lanes));
   return ir_add(k, ir_add(k, row, ir_cast(k, IR_I64, ir_lane(k))), i64(c, (int64_t)column * lanes));
 }
 

@@ -11,13 +11,14 @@
 #ifndef CLB_KERNELS_CONVOLUTION_BUILDER_H
 #define CLB_KERNELS_CONVOLUTION_BUILDER_H
 
+#include "kernels/convolution/frame.h"
 #include "kernels/convolution/spline.h"
 #include "kernels/graph/segment.h"
 #include "kernels/tensor_product/path.h"
 
 /* The operands of the next edges on their way into local memory (pipeline.c).  A block of channels
    of an operand is `pieces` runs of `lanes` elements. */
-enum { CLB_MAX_STAGES = 8, CLB_MAX_PIECES = 1024, CLB_MAX_HELD = CLB_MAX_TERMS * MAX_M };
+enum { CLB_MAX_STAGES = 8, CLB_MAX_PIECES = 1024 };
 typedef struct {
   const clb_form_array *array;
   int n, at, of_block; /* pieces; where the first one lies in a slot; pieces of one block, which
@@ -67,14 +68,22 @@ typedef struct {
   int turns;    /* blocks of channels of all parts, that an edge goes through */
 } clb_batch;
 
+/* The frame of the edge at hand (frame_path.c). */
+enum { CLB_FRAME_QUAD = 4 };
+typedef struct {
+  int l; /* its highest degree; 0: paths are worked on where they are */
+  ir_val cosine[CLB_MAX_FRAME_L + 1], sine[CLB_MAX_FRAME_L + 1];
+  int kept_at; /* numbers kept_at ... of its row are in kept[]; -1: none */
+  ir_val kept[CLB_FRAME_QUAD];
+} clb_frame;
+
 /* Gradients of the edge at hand, and where those of y of several edges meet (edge_results.c). */
 typedef struct {
   ir_val x_sum[CLB_MAX_TERMS][MAX_M], y_sum[CLB_MAX_CHANNEL_WISE_Y + 1];
-  ir_val meeting, turn; /* local array [edges][units][of y][pitch], of units twice, or IR_NONE; i32:
-                           0 or `shares`: which half is in use */
-  int shares, pitch;    /* pitch: 1, or without shuffles one for each lane and one more */
-  int n_held;           /* variables that hold g across batches of edges */
-  ir_val held[CLB_MAX_HELD];
+  ir_val meeting;         /* local array [edges][of y][pitch], or IR_NONE */
+  ir_val roles, roles_at; /* parameters, where roles share an edge: array [edge - e0][role][of y],
+                             of arithmetic precision, and where it starts (i64) */
+  int shares, pitch;      /* pitch: 1, or without shuffles one for each lane and one more */
 } clb_edge_results;
 
 /* A convolution being lowered.  Each piece writes its own state alone and reads the rest; edge.c
@@ -95,14 +104,20 @@ typedef struct {
   /* of the edge at hand */
   ir_val edge, sender; /* i64 */
   clb_stage stage;
+  clb_frame frame;
   clb_batch batch;
   clb_edge_results results;
 } clb_convolution;
 
 /* Sums over channels that an edge asks for: gradients of y, and where weights are splines that of
    r, the last one. */
-static inline int clb_y_columns(const clb_problem *p) {
-  return p->tensor_product.y.dim + (p->convolution.spline ? 1 : 0);
+static inline int clb_y_columns(const clb_problem *p, const clb_schedule *s) {
+  return (s->convolution.frame ? 2 : p->tensor_product.y.dim) + (p->convolution.spline ? 1 : 0);
+}
+/* Numbers of y, or of the frame, that an edge has. */
+static inline int clb_y_size(const clb_problem *p, const clb_schedule *s) {
+  return s->convolution.frame ? clb_frame_size(clb_frame_degree(&p->tensor_product))
+                              : p->tensor_product.y.dim;
 }
 
 /* Whether a pass reads the vector of this slot and order. */
@@ -114,7 +129,7 @@ static inline bool clb_reads(const clb_tensor_product_problem *tp, int slot, int
 
 /* Opens the blocks of channels of a part: the next units do some each, or this sub-group goes
    through them; whether that is to be ended. */
-bool clb_part_open(clb_convolution *c, int part, int *next_unit);
+bool clb_part_open(clb_convolution *c, int part, int *next_role);
 /* Turns to block number j of the unit's. */
 void clb_turn_to(clb_convolution *c, int j);
 /* The turns of a part's slices over places first ... last - 1; the place at hand. */
@@ -131,6 +146,18 @@ bool clb_by_terms_of_y(const clb_convolution *c);
 void clb_edge_load(void *owner, int slot, int order, ir_val *v);
 /* Components of g, scaled. */
 void clb_load_scaled(clb_convolution *c, int term, ir_val *v);
+
+/* Writes x_sum of a term, of the block of channels at hand; add: to what the edge has. */
+void clb_store_x(clb_convolution *c, int term, int o, bool add);
+
+/* ---- in the edge's frame (frame_path.c) ---- */
+
+/* Reads what all paths of the edge at hand need. */
+void clb_frame_begin(clb_convolution *c);
+/* Adds what the edge gives to the part's components of z; makes the gradients of the part's x and
+   w, and adds to the torques (the first two of y_sum). */
+void clb_frame_to_z(clb_convolution *c, int part);
+void clb_frame_to_edge(clb_convolution *c, int part);
 
 /* ---- receiver_results.c, edge_results.c ---- */
 
@@ -152,6 +179,8 @@ void clb_stage_open(clb_stage *g, const clb_convolution *c, int part, ir_val fir
 void clb_stage_edge(clb_stage *g, const clb_convolution *c, ir_val place, ir_val last,
                     ir_val *sender, ir_val *edge);
 void clb_stage_y(const clb_stage *g, const clb_convolution *c, int order, ir_val *y);
+/* CLB_FRAME_QUAD numbers of the frame's row, from a multiple of as many on. */
+void clb_stage_numbers(const clb_stage *g, const clb_convolution *c, int at, ir_val *v);
 void clb_stage_load(const clb_stage *g, const clb_convolution *c, int slot, int order, ir_val *v);
 /* Knots of splines are staged where copies are little of the work; else an edge's are loaded where
    they are needed. */
@@ -167,9 +196,9 @@ int clb_stage_size(const clb_problem *p, const clb_parts *parts, const clb_sched
 
 /* Whether such sums are among a pass's results. */
 static inline bool clb_wants_sums(const clb_problem *p) {
-  return p->pass != CLB_FORWARD &&
-         p->tensor_product.gradients &
-             (CLB_OPERAND_Y | (p->convolution.spline ? CLB_OPERAND_W : 0));
+  const int gradients = p->tensor_product.gradients;
+  return p->pass != CLB_FORWARD && ((gradients & CLB_OPERAND_Y && p->tensor_product.y.dim) ||
+                                    (gradients & CLB_OPERAND_W && p->convolution.spline));
 }
 
 /* ---- batches ---- */

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const clb_schedule *s) {
-  clb_form_begin(&c->f, k, p, s);
   c->s = &s->convolution;
+  clb_form_begin(&c->f, k, p, s);
   clb_segment_parameters(&c->walk, k);
   for (int o = 0; o < c->f.form->n_outputs; o++) {
     int slot = c->f.form->output[o].slot;
@@ -21,26 +21,37 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   c->other = ir_buffer(k, IR_I32, false);
   c->add = ir_scalar(k, IR_I32);
   int o_z = clb_wanted_output(&c->f, Z);
-  if (c->s->edges_per_batch && o_z >= 0)
-    clb_parts_of_z(&p->tensor_product, c->s->components_per_part, &c->parts);
+  if (s->convolution.edges_per_batch && o_z >= 0)
+    clb_parts_of_z(&p->tensor_product, s->convolution.components_per_part, &c->parts);
   else
-    clb_parts_make(&p->tensor_product, c->s->edges_per_batch ? 1 : c->s->components_per_part,
-                   c->s->nonzeros_per_part, c->s->subgroups_per_row ? s->lanes : 0, &c->parts);
-  const bool pairs = o_z < 0 && c->s->component_pairs &&
+    clb_parts_make(
+        &p->tensor_product, s->convolution.edges_per_batch ? 1 : s->convolution.components_per_part,
+        s->convolution.roles ? s->lanes : 0, s->convolution.roles && o_z >= 0, &c->parts);
+  c->frame.l = s->convolution.frame ? clb_frame_degree(&p->tensor_product) : 0;
+  const bool pairs = o_z < 0 && s->convolution.component_pairs &&
                      !p->convolution.spline; /* beside splines it is slower, on an H200 */
-  if (!clb_z_scales(&p->tensor_product, &c->parts, pairs, c->scale))
+  for (int t = 0; t < CLB_MAX_TERMS; t++)
+    for (int i = 0; i < MAX_M; i++) c->scale[t][i] = 1;
+  if (!c->frame.l && !clb_z_scales(&p->tensor_product, &c->parts, pairs, c->scale))
     snprintf(k->error, sizeof k->error, "no memory");
-  c->at.pairs = c->s->component_pairs;
+  c->at.pairs = s->convolution.component_pairs;
   clb_unit_begin(&c->unit, &c->f);
   clb_stage_begin(&c->stage, c);
   if (p->convolution.spline) clb_spline_parameters(&c->spline, &c->f);
   clb_batch_begin(&c->batch, c);
   if (c->batch.n_products) c->at.times = clb_batch_times;
   clb_edge_results_begin(&c->results, c);
-  clb_segment_begin(&c->walk, ir_cast(k, IR_I64, ir_group(k)));
-  if (c->s->edges_per_batch) clb_batch_limit(&c->batch, c);
+  ir_val entry = ir_group(k);
+  if (s->convolution.roles) {
+    entry = ir_2(k, IR_MOD, entry, clb_groups_of_role(&c->f));
+    entry = ir_add(k, ir_mul(k, entry, ir_int(k, IR_I32, s->subgroups)), ir_subgroup(k));
+    ir_if(k, ir_2(k, IR_LT, ir_cast(k, IR_I64, entry), c->f.n));
+  }
+  clb_segment_begin(&c->walk, ir_cast(k, IR_I64, entry));
+  if (s->convolution.edges_per_batch) clb_batch_limit(&c->batch, c);
   if (o_z >= 0) clb_results_of_z(c, o_z);
   else clb_results_of_edges(c);
+  if (s->convolution.roles) ir_end(k);
 }
 
 void clb_convolution_lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
@@ -49,7 +60,8 @@ void clb_convolution_lower(const clb_problem *p, const clb_schedule *s, ir_kerne
       {"convolution_backward", "convolution_backward"},
       {"convolution_double_backward", "convolution_double_backward_z"}};
   clb_convolution *c = calloc(1, sizeof *c);
-  ir_begin(k, names[p->pass][p->tensor_product.gradients >> 3 & 1], s->lanes, s->subgroups, 1);
+  ir_begin(k, names[p->pass][p->tensor_product.gradients >> 3 & 1], s->lanes, s->subgroups,
+           s->convolution.roles ? s->subgroups : 1);
   k->min_blocks_per_sm = s->convolution.min_blocks_per_sm;
   if (c && clb_path_begin(&c->at, &c->f, clb_edge_load, c)) whole(c, k, p, s);
   else snprintf(k->error, sizeof k->error, "no memory");

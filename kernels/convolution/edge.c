@@ -16,8 +16,8 @@ void clb_turn_to(clb_convolution *c, int j) {
   clb_path_forget(&c->at);
 }
 
-bool clb_part_open(clb_convolution *c, int part, int *next_unit) {
-  bool opened = clb_unit_open(&c->unit, &c->f, &c->parts, part, next_unit);
+bool clb_part_open(clb_convolution *c, int part, int *next_role) {
+  bool opened = clb_unit_open(&c->unit, &c->f, &c->parts, part, next_role);
   clb_path_forget(&c->at);
   return opened;
 }
@@ -98,7 +98,7 @@ static void staged(clb_convolution *c, ir_val place, ir_val last) {
     if (!clb_stages_knots(c->f.p)) clb_spline_find(&c->spline, &c->f, own[0]);
     clb_spline_edge(&c->spline, &c->f, own);
   }
-  for (int order = 0; order < clb_orders(c->f.p); order++)
+  for (int order = 0; order < clb_orders(c->f.p) && !c->frame.l; order++)
     if (clb_reads(c->f.tp, Y, order)) clb_stage_y(g, c, order, c->at.y[order]);
 }
 
@@ -127,10 +127,10 @@ void clb_edge_begin(clb_convolution *c, ir_val place, ir_val last) {
                    : slot == X ? c->sender
                                : c->edge);
   }
-  for (int t = 0; t < c->f.tp->y.n && !c->stage.stages && !clb_by_terms_of_y(c); t++)
+  for (int t = 0; t < c->f.tp->y.n && !c->stage.stages && !c->frame.l && !clb_by_terms_of_y(c); t++)
     clb_load_y(c, t);
-  for (int i = 0;
-       c->unit.there != IR_NONE && clb_wanted_output(&c->f, Z) >= 0 && i < orders * c->f.tp->y.dim;
+  for (int i = 0; c->unit.there != IR_NONE && clb_wanted_output(&c->f, Z) >= 0 && !c->frame.l &&
+                  i < orders * c->f.tp->y.dim;
        i++) {
     int order = i / c->f.tp->y.dim, j = i % c->f.tp->y.dim;
     if (clb_reads(c->f.tp, Y, order))
@@ -146,4 +146,20 @@ void clb_edge_begin(clb_convolution *c, ir_val place, ir_val last) {
     clb_spline_edge(&c->spline, &c->f, r);
   }
   clb_path_forget(&c->at);
+}
+
+/* ---- results ---- */
+
+void clb_store_x(clb_convolution *c, int term, int o, bool add) {
+  ir_kernel *k = of(c);
+  const clb_form_array *a = &c->f.out[o];
+  const clb_term *t = &c->f.tp->x.term[term];
+  if (!c->f.p->convolution.atomics) {
+    clb_form_put(&c->f, a, term, c->unit.channel, c->unit.write, c->results.x_sum[term], add);
+    return;
+  }
+  for (int i = 0; i < clb_width(t); i++)
+    if (c->results.x_sum[term][i] != IR_NONE)
+      ir_atomic_add(k, a->rows.buffer, clb_form_component(&c->f, a, t, i, c->unit.channel),
+                    c->unit.write, c->results.x_sum[term][i]);
 }

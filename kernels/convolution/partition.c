@@ -6,25 +6,18 @@
 
 #include "kernels/convolution/parts.h"
 
-/* What a term of x brings along: components of x and z, non-zeros. */
-typedef struct {
-  int components, nonzeros;
-} load;
-
-static load load_of(const clb_tensor_product_problem *tp, int term) {
-  load l = {clb_width(&tp->x.term[term]), 0};
-  for (int q = 0; q < tp->n_paths; q++) {
-    if (tp->path[q].in1 != term) continue;
-    l.components += clb_width(&tp->z.term[tp->path[q].out]);
-    l.nonzeros += clb_form_path_size(tp, &tp->path[q]);
-  }
-  return l;
+/* Components of x and z that a term of x brings along. */
+static int components_of(const clb_tensor_product_problem *tp, int term) {
+  int n = clb_width(&tp->x.term[term]);
+  for (int q = 0; q < tp->n_paths; q++)
+    if (tp->path[q].in1 == term) n += clb_width(&tp->z.term[tp->path[q].out]);
+  return n;
 }
 
-/* Terms of x that share a term of z, directly or through others, are one item. */
+/* Terms of x that share a term of z, directly or through others, are one item; it may be divided
+   among terms of z, which then all need these terms of x. */
 typedef struct {
-  int n, of_x[CLB_MAX_TERMS], mul[CLB_MAX_TERMS];
-  load size[CLB_MAX_TERMS];
+  int n, of_x[CLB_MAX_TERMS], of_z[CLB_MAX_TERMS], mul[CLB_MAX_TERMS], components[CLB_MAX_TERMS];
 } items;
 
 static void take(const clb_tensor_product_problem *tp, items *it, int term, int item) {
@@ -41,80 +34,100 @@ static void find_items(const clb_tensor_product_problem *tp, items *it) {
   for (int t = 0; t < tp->x.n; t++) {
     if (!tp->x.term[t].mul) continue;
     if (it->of_x[t] < 0) take(tp, it, t, it->n++);
-    load l = load_of(tp, t);
     it->mul[it->of_x[t]] = tp->x.term[t].mul;
-    it->size[it->of_x[t]].components += l.components;
-    it->size[it->of_x[t]].nonzeros += l.nonzeros;
+    it->components[it->of_x[t]] += components_of(tp, t);
+  }
+  for (int t = 0; t < CLB_MAX_TERMS; t++) it->of_z[t] = -1;
+  for (int q = 0; q < tp->n_paths; q++) it->of_z[tp->path[q].out] = it->of_x[tp->path[q].in1];
+}
+
+/* Divides what is above the limit: terms of z in their order, about equally. */
+static void divide(const clb_tensor_product_problem *tp, int limit, items *it) {
+  const int all = it->n;
+  for (int item = 0; item < all; item++) {
+    int of_x = 0, of_z = 0, had = 0, shares = 1, now = item;
+    for (int t = 0; t < tp->x.n; t++)
+      if (tp->x.term[t].mul && it->of_x[t] == item) of_x += clb_width(&tp->x.term[t]);
+    for (int t = 0; t < tp->z.n; t++)
+      if (it->of_z[t] == item) of_z += clb_width(&tp->z.term[t]);
+    while (of_x + (of_z + shares - 1) / shares > limit && shares < of_z) shares++;
+    for (int t = 0; t < tp->z.n && shares > 1 && of_x < limit; t++) {
+      const int width = clb_width(&tp->z.term[t]);
+      if (it->of_z[t] != item) continue;
+      if (had && (had + width) * shares > of_z + width * shares / 2 && it->n < CLB_MAX_TERMS) {
+        it->components[now] = of_x + had;
+        now = it->n++;
+        it->mul[now] = it->mul[item];
+        had = 0;
+      }
+      it->of_z[t] = now;
+      had += width;
+      it->components[now] = of_x + had;
+    }
   }
 }
 
 /* Items of multiplicity mul into n bins, the greatest first, each into the bin that has least;
-   returns what the fullest bins have. */
-static load fill(const items *it, int mul, int n, int *bin) {
-  load in[CLB_MAX_TERMS] = {{0}}, most = {0};
+   returns the components of the fullest. */
+static int fill(const items *it, int mul, int n, int *bin) {
+  int in[CLB_MAX_TERMS] = {0}, most = 0;
   bool done[CLB_MAX_TERMS] = {false};
   for (;;) {
     int next = -1, to = 0;
     for (int i = 0; i < it->n; i++)
-      if (it->mul[i] == mul && !done[i] &&
-          (next < 0 || it->size[i].nonzeros > it->size[next].nonzeros))
+      if (it->mul[i] == mul && !done[i] && (next < 0 || it->components[i] > it->components[next]))
         next = i;
-    if (next < 0) break;
+    if (next < 0) return most;
     for (int b = 1; b < n; b++)
-      if (in[b].nonzeros < in[to].nonzeros ||
-          (in[b].nonzeros == in[to].nonzeros && in[b].components < in[to].components))
-        to = b;
+      if (in[b] < in[to]) to = b;
     done[next] = true;
     bin[next] = to;
-    in[to].components += it->size[next].components;
-    in[to].nonzeros += it->size[next].nonzeros;
+    in[to] += it->components[next];
+    if (in[to] > most) most = in[to];
   }
-  for (int b = 0; b < n; b++) {
-    if (in[b].components > most.components) most.components = in[b].components;
-    if (in[b].nonzeros > most.nonzeros) most.nonzeros = in[b].nonzeros;
-  }
-  return most;
 }
 
 static int blocks_of(int mul, int lanes) { return (mul + lanes - 1) / lanes; }
 
-/* The parts of multiplicity mul: as few as the limits allow (what is little above them stays
-   whole), then as many blocks together. */
-static void make_parts(const items *it, int mul, load limit, int lanes, clb_parts *parts,
+/* The parts of multiplicity mul: as few as the limit allows, then as many blocks together. */
+static void make_parts(const items *it, int mul, int limit, int lanes, clb_parts *parts,
                        int *part_of) {
   int bin[CLB_MAX_TERMS], count = 0, n = 1, together = 1;
   for (int i = 0; i < it->n; i++) count += it->mul[i] == mul;
-  load most = fill(it, mul, n, bin);
-  while (n < count && (most.components > limit.components ||
-                       most.nonzeros > limit.nonzeros + (n == 1 ? limit.nonzeros / 8 : 0)))
-    most = fill(it, mul, ++n, bin);
+  int most = fill(it, mul, n, bin);
+  while (n < count && most > limit) most = fill(it, mul, ++n, bin);
   for (int t = 2; lanes && t <= CLB_MAX_TOGETHER; t++)
-    if (blocks_of(mul, lanes) % t == 0 && most.components * t <= limit.components &&
-        most.nonzeros * t <= limit.nonzeros)
-      together = t;
+    if (blocks_of(mul, lanes) % t == 0 && most * t <= limit) together = t;
   for (int i = 0; i < it->n; i++)
     if (it->mul[i] == mul) part_of[i] = parts->n + bin[i];
-  if (most.nonzeros * together > parts->nonzeros) parts->nonzeros = most.nonzeros * together;
   for (int b = 0; b < n; b++) parts->mul[parts->n] = mul, parts->together[parts->n++] = together;
 }
 
-void clb_parts_make(const clb_tensor_product_problem *tp, int most, int most_nonzeros, int lanes,
+bool clb_part_reads(const clb_tensor_product_problem *tp, const clb_parts *parts, int part, int x) {
+  bool some = parts->of_x[x] == part;
+  for (int q = 0; q < tp->n_paths; q++)
+    some |= tp->path[q].in1 == x && parts->of_z[tp->path[q].out] == part;
+  return some;
+}
+
+void clb_parts_make(const clb_tensor_product_problem *tp, int most, int lanes, bool divided,
                     clb_parts *parts) {
   items it;
   int part_of[CLB_MAX_TERMS], largest = INT32_MAX;
   find_items(tp, &it);
+  if (divided) divide(tp, most, &it);
   *parts = (clb_parts){0};
   for (;;) {
     int mul = 0;
     for (int i = 0; i < it.n; i++)
       if (it.mul[i] < largest && it.mul[i] > mul) mul = it.mul[i];
     if (!mul) break;
-    make_parts(&it, mul, (load){most, most_nonzeros}, lanes, parts, part_of);
+    make_parts(&it, mul, most, lanes, parts, part_of);
     largest = mul;
   }
   for (int t = 0; t < CLB_MAX_TERMS; t++)
-    parts->of_x[t] = it.of_x[t] < 0 ? -1 : part_of[it.of_x[t]], parts->of_z[t] = -1;
-  for (int q = 0; q < tp->n_paths; q++) parts->of_z[tp->path[q].out] = parts->of_x[tp->path[q].in1];
+    parts->of_x[t] = it.of_x[t] < 0 ? -1 : part_of[it.of_x[t]],
+    parts->of_z[t] = it.of_z[t] < 0 ? -1 : part_of[it.of_z[t]];
 }
 
 void clb_parts_of_z(const clb_tensor_product_problem *tp, int most, clb_parts *parts) {
@@ -148,7 +161,7 @@ int clb_slice_width(const clb_schedule *s, int mul) {
   return width;
 }
 
-int clb_parts_units(const clb_parts *parts, int lanes) {
+int clb_parts_blocks(const clb_parts *parts, int lanes) {
   int n = 0;
   for (int p = 0; p < parts->n; p++) n += blocks_of(parts->mul[p], lanes) / parts->together[p];
   return n;

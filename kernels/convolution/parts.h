@@ -10,20 +10,21 @@ typedef struct {
   int n;                                        /* parts, by multiplicity, the greatest first */
   int of_x[CLB_MAX_TERMS], of_z[CLB_MAX_TERMS]; /* part of a term; -1: none */
   int mul[CLB_MAX_TERMS],
-      together[CLB_MAX_TERMS]; /* of a part; blocks of channels that a unit does */
-  int nonzeros;                /* of the unit that has most */
+      together[CLB_MAX_TERMS]; /* of a part; blocks of channels that one sub-group does */
 } clb_parts;
 enum { CLB_MAX_TOGETHER = 4 };
 
-/* No term of z gets paths from two parts.  most: components of x and z, most_nonzeros: non-zeros of
-   a unit, unless one block of one term of x has more.  lanes: of a block; 0: blocks are not put
-   together. */
-void clb_parts_make(const clb_tensor_product_problem *tp, int most, int most_nonzeros, int lanes,
+/* No term of z gets paths from two parts; no term of x gives to two, unless they may be divided.
+   most: components of x and z of the blocks that are together, unless one block of one term of x
+   (divided: of z) has more.  lanes: of a block; 0: blocks are not put together. */
+void clb_parts_make(const clb_tensor_product_problem *tp, int most, int lanes, bool divided,
                     clb_parts *parts);
+/* Whether a part needs a term of x. */
+bool clb_part_reads(const clb_tensor_product_problem *tp, const clb_parts *parts, int part, int x);
 /* Lanes of a slice that does mul channels. */
 int clb_slice_width(const clb_schedule *s, int mul);
-/* Blocks of channels of all parts. */
-int clb_parts_units(const clb_parts *parts, int lanes);
+/* Of all parts, blocks that are together counted once. */
+int clb_parts_blocks(const clb_parts *parts, int lanes);
 
 /* Parts of some terms of z each, of `most` components unless one has more, and the paths to them.
  */

@@ -18,7 +18,7 @@ static ir_val i64(const clb_convolution *c, int64_t n) { return ir_int(c->f.k, I
 static int count_x(const clb_tensor_product_problem *tp, const clb_parts *parts, int part) {
   int n = 0;
   for (int t = 0; t < tp->x.n; t++)
-    if (parts->of_x[t] == part) n += clb_width(&tp->x.term[t]);
+    if (clb_part_reads(tp, parts, part, t)) n += clb_width(&tp->x.term[t]);
   return n;
 }
 
@@ -32,7 +32,7 @@ static int count_w(const clb_problem *p, const clb_parts *parts, int part) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   int n = 0;
   for (int q = 0; q < tp->n_paths; q++)
-    n += parts->of_x[tp->path[q].in1] == part && tp->path[q].has_weight;
+    n += parts->of_z[tp->path[q].out] == part && tp->path[q].has_weight;
   return pieces_of_weight(p) * n;
 }
 
@@ -40,7 +40,9 @@ enum {
   LENGTH = 4
 }; /* elements that keep an edge's length, and what comes in along it, in a slot, so that all starts
       are aligned */
-static int y_size(const clb_tensor_product_problem *tp) { return (tp->y.dim + 3) / 4 * 4; }
+static int y_size(const clb_problem *p, const clb_schedule *s) {
+  return (clb_y_size(p, s) + 3) / 4 * 4;
+}
 
 /* Elements of an edge, of which slices read side by side from banks of their own; INT32_MAX: too
    many pieces. */
@@ -53,7 +55,7 @@ static int size_of_edge(const clb_problem *p, const clb_parts *parts, const clb_
   int size = p->convolution.spline ? LENGTH : 0;
   for (int order = 0; order < clb_orders(p); order++)
     size += clb_reads(tp, X, order) * n_x * width + clb_reads(tp, W, order) * n_w * width +
-            clb_reads(tp, Y, order) * y_size(tp);
+            clb_reads(tp, Y, order) * y_size(p, s);
   if (width < s->lanes)
     size += (s->lanes + (width > 4 ? width : 4) - size % s->lanes) %
             s->lanes; /* all starts stay aligned */
@@ -73,7 +75,7 @@ int clb_stage_size(const clb_problem *p, const clb_parts *parts, const clb_sched
 
 void clb_stage_begin(clb_stage *g, const clb_convolution *c) {
   const clb_schedule *s = c->f.s;
-  g->stages = c->s->pipeline_stages;
+  g->stages = s->convolution.pipeline_stages;
   g->aligned = ir_scalar(of(c), IR_I32);
   if (!g->stages) return;
   memcpy(g->in, c->f.in, sizeof g->in);
@@ -81,7 +83,7 @@ void clb_stage_begin(clb_stage *g, const clb_convolution *c) {
   g->array = ir_local(of(c), clb_ir_type((clb_dtype)c->f.p->storage),
                       (int64_t)s->subgroups * g->stages * g->size);
   g->slot = ir_var(of(c), i32(c, 0), true);
-  bool uniform = c->s->edges_per_subgroup < 2;
+  bool uniform = s->convolution.edges_per_subgroup < 2;
   for (int i = 0; i < g->stages; i++) {
     g->sender[i] = ir_var(of(c), i32(c, 0), uniform);
     g->edge[i] = ir_var(of(c), i32(c, 0), uniform);
@@ -97,7 +99,8 @@ static void pieces_of_x(const clb_convolution *c, int part, clb_staged_operand *
   const clb_irreps *x = &c->f.tp->x;
   for (int t = 0; t < x->n; t++) {
     int width = clb_width(&x->term[t]), side = c->f.tp->layout_x == CLB_MUL_IR;
-    for (int m = 0; m < width && c->parts.of_x[t] == part; m++, o->n++) {
+    if (!clb_part_reads(c->f.tp, &c->parts, part, t)) continue;
+    for (int m = 0; m < width; m++, o->n++) {
       o->from[o->n] = x->term[t].at + (int64_t)m * (side ? c->unit.width : x->term[t].mul);
       o->step[o->n] = side ? width : 1;
       o->of[o->n] = t;
@@ -111,7 +114,7 @@ static void pieces_of_w(const clb_convolution *c, int part, clb_staged_operand *
   int n = pieces_of_weight(c->f.p);
   for (int q = 0; q < tp->n_paths; q++) {
     const clb_path *p = &tp->path[q];
-    if (c->parts.of_x[p->in1] != part || !p->has_weight) continue;
+    if (c->parts.of_z[p->out] != part || !p->has_weight) continue;
     for (int piece = 0; piece < n; piece++, o->n++) {
       o->step[o->n] = n > 1 ? 2 : 1;
       o->of[o->n] = q;
@@ -151,7 +154,7 @@ void clb_stage_plan(clb_stage *g, const clb_convolution *c, int part) {
       at += operands[i]->n * c->unit.width;
     }
     g->y[order] = at;
-    if (clb_reads(c->f.tp, Y, order)) at += y_size(c->f.tp);
+    if (clb_reads(c->f.tp, Y, order)) at += y_size(c->f.p, c->f.s);
   }
   g->r = at;
   g->own = size_of_edge(c->f.p, &c->parts, c->f.s, part);
@@ -229,7 +232,7 @@ static void send_narrow(const clb_convolution *c, const clb_staged_operand *o, i
 static void send_y(const clb_convolution *c, int order, ir_val slot, int width) {
   ir_kernel *k = of(c);
   const clb_form_array *a = &c->stage.in[Y][order];
-  int n = c->f.tp->y.dim, lanes = c->unit.width;
+  int n = clb_y_size(c->f.p, c->f.s), lanes = c->unit.width;
   for (int first = 0; first < n; first += lanes * width) {
     ir_val lane = ir_mul(k, c->unit.lane, i32(c, width)), element = ir_add(k, lane, i32(c, first)),
            at = ir_add(k, ir_add(k, slot, lane), i32(c, c->stage.y[order] + first));
@@ -244,8 +247,8 @@ static void send_y(const clb_convolution *c, int order, ir_val slot, int width) 
 static bool aligns(const clb_convolution *c, int width) {
   const clb_stage *g = &c->stage;
   bool all = !c->f.s->scalar_access && c->unit.mul % c->unit.width == 0 &&
-             c->unit.width % width == 0 && c->f.tp->y.dim % width == 0 && g->size % width == 0 &&
-             g->own % width == 0;
+             c->unit.width % width == 0 && clb_y_size(c->f.p, c->f.s) % width == 0 &&
+             g->size % width == 0 && g->own % width == 0;
   for (int order = 0; order < clb_orders(c->f.p); order++) {
     for (int j = 0; j < g->w[order].n; j++) all &= g->w[order].from[j] % width == 0;
     for (int j = 0; j < g->x[order].n; j++) all &= g->x[order].from[j] % width == 0;
@@ -331,7 +334,7 @@ void clb_stage_open(clb_stage *g, const clb_convolution *c, int part, ir_val fir
   ir_val sender, edge;
   clb_stage_plan(g, c, part);
   ir_set(k, g->slot, i32(c, 0));
-  if (!c->s->subgroups_per_row)
+  if (!c->s->roles)
     ir_barrier(k, false); /* those before have read what this overwrites; a unit does one part */
   ir_val turn = ir_loop(k, i32(c, 0), i32(c, g->stages - 1), i32(c, 1)),
          place = ir_add(k, first, ir_mul(k, turn, i32(c, clb_slices(&c->unit, &c->f))));
@@ -400,6 +403,15 @@ void clb_stage_y(const clb_stage *g, const clb_convolution *c, int order, ir_val
     ir_load_wide(k, g->array, ir_add(k, g->base, i32(c, g->y[order] + j)), IR_NONE, n, v);
     for (int i = 0; i < n; i++) y[j + i] = ir_cast(k, c->f.t, v[i]);
   }
+}
+
+void clb_stage_numbers(const clb_stage *g, const clb_convolution *c, int at, ir_val *v) {
+  ir_kernel *k = of(c);
+  int width = 16 / (int)ir_type_bytes((ir_type)k->ins[g->array].element);
+  bool aligned = g->y[0] % width == 0 && g->own % width == 0 && g->size % width == 0;
+  for (int i = 0; i < CLB_FRAME_QUAD; i += width)
+    (aligned ? ir_load_aligned : ir_load_wide)(
+        k, g->array, ir_add(k, g->base, i32(c, g->y[0] + at + i)), IR_NONE, width, v + i);
 }
 
 void clb_stage_next(clb_stage *g, const clb_convolution *c) {

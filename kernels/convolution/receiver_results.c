@@ -63,7 +63,8 @@ static void walk_z(clb_convolution *c, int part, int o, ir_val first, ir_val las
   clb_edge_begin(c, place, last);
   if (c->s->edges_per_batch) clb_batch_ask(c, place);
   if (c->batch.n_products) clb_batch_turn(&c->batch, c, ir_sub(k, place, first));
-  for (int j = 0; j < together; j++) {
+  if (c->frame.l) clb_frame_begin(c), clb_frame_to_z(c, part);
+  for (int j = 0; j < together && !c->frame.l; j++) {
     clb_turn_to(c, j);
     for (int q = 0; q < c->f.tp->n_paths; q++)
       if (c->parts.of_z[c->f.tp->path[q].out] == part) add_z(c, &c->f.tp->path[q], o);
@@ -139,8 +140,8 @@ static void batches_of_z(clb_convolution *c, int o) {
     ir_end(k);
     ir_barrier(k, false);
   }
-  for (int part = 0, next_unit = 0; part < c->parts.n; part++) {
-    bool opened = clb_part_open(c, part, &next_unit);
+  for (int part = 0, next_role = 0; part < c->parts.n; part++) {
+    bool opened = clb_part_open(c, part, &next_role);
     walk_z(c, part, o, first, last);
     for (int t = 0; t < c->f.tp->z.n && !c->f.s->accumulate_in_memory; t++)
       for (int i = 0; c->parts.of_z[t] == part && i < clb_width(&c->f.tp->z.term[t]); i++)
@@ -153,12 +154,12 @@ static void batches_of_z(clb_convolution *c, int o) {
 
 void clb_results_of_z(clb_convolution *c, int o) {
   ir_kernel *k = of(c);
-  int next_unit = 0;
+  int next_role = 0;
   ir_if(k, ir_2(k, IR_OR, less(c, c->add, i32(c, 2)), less(c, i32(c, 0), c->walk.count)));
   clb_form_row(&c->f, &c->f.out[o], c->walk.index);
   if (c->s->edges_per_batch) batches_of_z(c, o);
   for (int part = 0; part < c->parts.n; part++) {
-    bool opened = clb_part_open(c, part, &next_unit);
+    bool opened = clb_part_open(c, part, &next_role);
     if (!c->s->edges_per_batch) walk_z(c, part, o, c->walk.first, c->walk.last);
     if (c->s->edges_per_batch || !c->f.s->accumulate_in_memory) store_part(c, part, o);
     if (opened) ir_end(k);

@@ -1,7 +1,5 @@
-/* kernels/convolution/schedule.c - what a graph convolution accepts, and into which parts, units,
+/* kernels/convolution/schedule.c - what a graph convolution accepts, and into which parts, roles,
    stages and batches its walk is cut. */
-#include <math.h>
-
 #include "kernels/convolution/builder.h"
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
@@ -18,77 +16,107 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
   return CLB_OK;
 }
 
-/* Of gradients of y that meet, about; bytes of those that all lanes keep; of a multiprocessor;
-   bytes. */
+/* Gradients of y that are added up together, about, and bytes of those that all lanes keep; edges
+   whose operands are on their way; lanes of a group; bytes of a core's cache that rows may take. */
 enum {
   SHARES = 320,
   KEPT = 16 << 10,
   MOST_STAGES = 3,
   MOST_SLICES = 32,
-  REGISTERS = 65536,
+  THREADS = 128,
   CACHE = 192 << 10
 };
-
-static int units_of_row(const clb_convolution_settings *c) {
-  return c->subgroups_per_row ? c->subgroups_per_row : 1;
-}
 
 /* As many edges ahead as local memory has room for, where copies are asynchronous. */
 static void schedule_stages(const clb_problem *p, const clb_limits *limits, const clb_parts *parts,
                             clb_schedule *s) {
-  clb_convolution_settings *c = &s->convolution;
   int64_t bytes = ir_type_bytes(clb_ir_type((clb_dtype)p->storage)),
           size = bytes * s->subgroups * clb_stage_size(p, parts, s);
-  int64_t shares = clb_wants_sums(p) ? 2 * (int64_t)c->edges_per_round * units_of_row(c) *
-                                           clb_y_columns(p) * bytes
-                                     : 0;
   int64_t room =
       limits->max_local_bytes > limits->local_bytes ? limits->max_local_bytes : limits->local_bytes;
   if (!limits->async_copies || p->storage > CLB_F32) return;
-  int blocks = c->min_blocks_per_sm > 1 ? c->min_blocks_per_sm : 1,
-      stages = size ? (int)((room / blocks - shares) / size) : 0;
-  c->pipeline_stages = stages > MOST_STAGES ? MOST_STAGES : stages < 2 ? 0 : stages;
-}
-
-/* That a lane may use before fewer groups at a time cost more than spills; measured on an H200. */
-static int registers_of(const clb_problem *p, int threads) {
-  return p->arithmetic == CLB_F64 ? 255 : p->pass == CLB_FORWARD || threads >= 256 ? 128 : 168;
-}
-
-/* Units if every block of channels finds a sub-group, and they can add up gradients of y. */
-static bool schedule_units(const clb_problem *p, const clb_limits *limits, clb_schedule *s,
-                           clb_parts *parts) {
-  clb_convolution_settings *c = &s->convolution;
-  clb_parts_make(&p->tensor_product, c->components_per_part, c->nonzeros_per_part, s->lanes, parts);
-  int units = clb_parts_units(parts, s->lanes);
-  if (limits->simd || !limits->subgroups || units < 1 || units > limits->max_subgroups)
-    return false;
-  c->subgroups_per_row = s->subgroups = units;
-  return true;
+  if (s->convolution.frame && p->storage != p->arithmetic)
+    return; /* frames are of arithmetic precision */
+  s->convolution.pipeline_stages =
+      size ? (int)(room /
+                   (s->convolution.min_blocks_per_sm > 1 ? s->convolution.min_blocks_per_sm : 1) /
+                   size)
+           : 0;
+  s->convolution.pipeline_stages = s->convolution.pipeline_stages > MOST_STAGES ? MOST_STAGES
+                                   : s->convolution.pipeline_stages < 2
+                                       ? 0
+                                       : s->convolution.pipeline_stages;
 }
 
 /* Edges whose rows, and those of as many to come, leave most of a core's second level free; parts
    of z take half of its vector registers. */
 static void schedule_batch(const clb_problem *p, clb_schedule *s) {
-  clb_convolution_settings *c = &s->convolution;
   bool wide = s->lanes * ir_type_bytes(clb_ir_type((clb_dtype)p->arithmetic)) >=
               64; /* 32 registers, not 16 */
   int edges = 8;
   while (edges > 4 && clb_batch_bytes(p, edges) > CACHE) edges /= 2;
-  c->edges_per_batch = c->edges_per_round = edges;
-  c->components_per_part = wide ? 16 : 8;
+  s->convolution.edges_per_batch = s->convolution.edges_per_round = edges;
+  s->convolution.components_per_part = wide ? 16 : 8;
 }
 
-/* As many slices as the narrowest part has room for, and whole turns of them. */
-static void schedule_slices(const clb_limits *limits, const clb_parts *parts, clb_schedule *s) {
-  clb_convolution_settings *c = &s->convolution;
-  int slices = 0;
-  for (int part = 0; part < parts->n && !limits->simd && limits->subgroups; part++) {
-    int n = s->lanes / clb_slice_width(s, parts->mul[part]);
-    if (n > 1 && n > slices) slices = n;
+/* As many slices as the narrowest part has room for. */
+static void schedule_slices(const clb_parts *parts, clb_schedule *s) {
+  int most = s->convolution.edges_per_subgroup;
+  s->convolution.edges_per_subgroup = 0;
+  for (int part = 0; part < parts->n; part++) {
+    int n = s->lanes / clb_slice_width(&(clb_schedule){.lanes = s->lanes,
+                                                       .convolution.edges_per_subgroup = most},
+                                       parts->mul[part]);
+    if (n > 1 && n > s->convolution.edges_per_subgroup) s->convolution.edges_per_subgroup = n;
   }
-  c->edges_per_subgroup = slices;
-  if (slices) c->edges_per_round = (c->edges_per_round + slices - 1) / slices * slices;
+}
+
+/* Multiply-adds of a channel on a path of the forward pass: non-zeros and their products c y, which
+   about two channels of a lane share; turning into the frame and back. */
+static double cost_where_it_is(const clb_tensor_product_problem *tp, const clb_path *p) {
+  return 1.3 * clb_form_path_size(tp, p) + clb_width(&tp->x.term[p->in1]);
+}
+static double cost_in_frame(const clb_tensor_product_problem *tp, const clb_path *p) {
+  const int l1 = tp->x.term[p->in1].l, l2 = tp->y.term[p->in2].l, l3 = tp->z.term[p->out].l,
+            least = l1 < l3 ? l1 : l3, even = (l1 + l2 + l3) % 2 == 0;
+  if (!l2) return 2 * l1 + 2;
+  return 3 * least + 2 * even + (l3 + 1) * (least + even) + l3 * least + 4 * l3 +
+         (2 * l3 * l3 + 2 * l3 + 1) / 8.0;
+}
+
+/* Whether paths are worked on in the edge's frame.  Backward it was faster for all problems of the
+   suite on an H200, forward where it saves a fifth of the multiply-adds. */
+static bool works_in_frame(const clb_problem *p) {
+  const clb_tensor_product_problem *tp = &p->tensor_product;
+  const int l = clb_frame_degree(tp);
+  double here = 0, frame = 0;
+  if (!p->convolution.vectors || p->pass == CLB_DOUBLE_BACKWARD || l < 1 || l > CLB_MAX_FRAME_L)
+    return false;
+  for (int q = 0; q < tp->n_paths; q++) {
+    here += cost_where_it_is(tp, &tp->path[q]);
+    frame += cost_in_frame(tp, &tp->path[q]);
+  }
+  return p->pass == CLB_BACKWARD || frame < 0.8 * here;
+}
+
+static bool gives_z(const clb_problem *p) {
+  return p->pass == CLB_FORWARD || p->tensor_product.gradients & CLB_OPERAND_Z;
+}
+
+/* Rows of a group, and the threads that share a multiprocessor: so many that registers hold a part
+   and what an edge adds to it. */
+static void schedule_roles(const clb_problem *p, const clb_limits *limits, int threads,
+                           clb_schedule *s) {
+  clb_parts parts;
+  clb_parts_make(&p->tensor_product, s->convolution.components_per_part, s->lanes, gives_z(p),
+                 &parts);
+  s->convolution.roles = clb_parts_blocks(&parts, s->lanes);
+  s->subgroups = THREADS / s->lanes > 0 ? THREADS / s->lanes : 1;
+  if (s->subgroups > limits->max_subgroups) s->subgroups = limits->max_subgroups;
+  s->convolution.frame = works_in_frame(p);
+  s->convolution.min_blocks_per_sm = threads / (s->subgroups * s->lanes);
+  schedule_slices(&parts, s);
+  schedule_stages(p, limits, &parts, s);
 }
 
 /* Edges of which every lane keeps its share of the gradients of y. */
@@ -97,122 +125,75 @@ static int edges_kept(const clb_problem *p, int lanes, int columns) {
   return n > 64 ? 64 : n < 1 ? 1 : n;
 }
 
-/* What follows from the parts' size; so many groups more at once. */
-static void settle(const clb_problem *p, const clb_limits *limits, int more, clb_schedule *s) {
-  clb_convolution_settings *c = &s->convolution;
-  clb_parts parts;
-  int columns = clb_y_columns(p);
-  if (!schedule_units(p, limits, s, &parts))
-    clb_parts_make(&p->tensor_product, c->components_per_part, c->nonzeros_per_part, 0, &parts);
-  int edges = columns ? SHARES / (columns * units_of_row(c)) : 1;
-  c->edges_per_round = edges > 64 ? 64 : edges < 4 ? 4 : edges;
-  if (!c->shuffle_sums && columns) c->edges_per_round = edges_kept(p, s->lanes, columns);
-  schedule_slices(limits, &parts, s);
+/* One sub-group does all parts of a row. */
+static void schedule_rows(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
+  int columns = clb_y_columns(p, s);
+  s->convolution.edges_per_subgroup = 0;
+  s->convolution.edges_per_round = columns ? SHARES / columns : 1;
+  s->convolution.edges_per_round = s->convolution.edges_per_round > 64 ? 64
+                                   : s->convolution.edges_per_round < 4
+                                       ? 4
+                                       : s->convolution.edges_per_round;
+  if (!s->convolution.shuffle_sums && columns)
+    s->convolution.edges_per_round = edges_kept(p, s->lanes, columns);
   if (limits->simd && limits->subgroups) schedule_batch(p, s);
-  c->min_blocks_per_sm =
-      c->subgroups_per_row
-          ? REGISTERS / (registers_of(p, s->lanes * s->subgroups) * s->lanes * s->subgroups) + more
-          : 0;
-  if (c->min_blocks_per_sm < 0) c->min_blocks_per_sm = 0;
-  schedule_stages(p, limits, &parts, s);
 }
 
 static clb_schedule with_parts(const clb_problem *p, const clb_limits *limits, int part,
-                               int nonzeros, int more, int slices) {
+                               int threads, int slices) {
   clb_schedule s = {.lanes = limits->lanes[p->arithmetic],
                     .subgroups = 1,
                     .convolution = {.shuffle_sums = limits->subgroups,
                                     .component_pairs = 1,
                                     .components_per_part = part,
-                                    .nonzeros_per_part = nonzeros,
                                     .edges_per_subgroup = slices}};
-  settle(p, limits, more, &s);
+  bool roles = !limits->simd && limits->subgroups && p->tensor_product.n_paths;
+  if (roles) schedule_roles(p, limits, threads, &s);
+  else schedule_rows(p, limits, &s);
   return s;
 }
 
-/* Time of a multiprocessor for a row, about: its units wait for the one that has most non-zeros,
-   and an edge is some work by itself. */
-static double time_of_row(const clb_problem *p, const clb_schedule *s) {
-  const clb_convolution_settings *c = &s->convolution;
-  clb_parts parts;
-  if (!c->min_blocks_per_sm) return HUGE_VAL;
-  clb_parts_make(&p->tensor_product, c->components_per_part, c->nonzeros_per_part, s->lanes,
-                 &parts);
-  return (parts.nonzeros + (p->pass == CLB_FORWARD ? 80 : 300)) / (double)c->min_blocks_per_sm;
+/* Measured on an H200: with fewer, larger roles, and fewer threads at once, what an edge brings
+   along for all roles costs less. */
+static int threads_of(const clb_problem *p) {
+  return p->arithmetic == CLB_F64 || p->pass != CLB_FORWARD ? 256 : 384;
 }
-
-/* Sub-groups are dealt out to the four schedulers of a multiprocessor (NVIDIA, AMD): 1, 2 or 4
-   units keep them equally busy.  Other numbers of them stay only where larger parts are no better.
-   Measured on an H200: flashtp-l3, 4 units instead of 8: forward 0.75 of the time, backward, 3
-   units, 0.59; nequix-main forward with smaller parts, 4 units instead of 3: 1.05 on carbon, 1.2 on
-   spike. */
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  static const int eighths[] = {12, 16};
-  bool wide = p->arithmetic == CLB_F64;
-  *s = with_parts(p, limits, wide ? 48 : 96,
-                  limits->simd ? 1 << 24
-                  : wide       ? 192
-                               : 250,
-                  0, MOST_SLICES);
-  const clb_convolution_settings first = s->convolution;
-  bool even = first.subgroups_per_row <= 2 || first.subgroups_per_row == 4;
-  for (int i = 0; i < 2 && !wide && !even; i++) {
-    clb_schedule other = with_parts(p, limits, first.components_per_part * eighths[i] / 8,
-                                    first.nonzeros_per_part * eighths[i] / 8, 0, MOST_SLICES);
-    if (other.convolution.subgroups_per_row && time_of_row(p, &other) < 0.95 * time_of_row(p, s))
-      *s = other;
-  }
+  *s = with_parts(p, limits, p->arithmetic == CLB_F64 ? 48 : 96, threads_of(p), MOST_SLICES);
 }
 
-/* On a CPU: other parts, batches of other lengths. */
-static void add_batches(const clb_problem *p, const clb_schedule *first, clb_schedule *list,
-                        int *n) {
-  for (int size = 2; size <= 8; size *= 2)
-    for (int batch = 4; batch <= 32; batch *= 2) {
-      clb_schedule s = *first;
-      clb_convolution_settings *c = &s.convolution;
-      c->components_per_part = first->convolution.components_per_part * size / 4;
-      if (c->edges_per_batch) c->edges_per_batch = c->edges_per_round = batch;
-      if (!c->edges_per_batch || clb_batch_bytes(p, batch) <= 2 * CACHE)
-        clb_candidate_add(list, n, &s);
-    }
-}
-
-/* On a GPU: larger and smaller parts, more and fewer groups at once. */
-static void add_parts(const clb_problem *p, const clb_limits *limits, const clb_schedule *first,
-                      clb_schedule *list, int *n) {
-  static const int sizes[][2] = {{4, 0}, {4, 1}, {4, -1}, {2, 0}, {8, 0},
-                                 {3, 0}, {6, 0}, {2, 1}}; /* quarters of a part; groups more */
-  const clb_convolution_settings *c = &first->convolution;
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-    clb_schedule s = with_parts(p, limits, c->components_per_part * sizes[i][0] / 4,
-                                c->nonzeros_per_part * sizes[i][0] / 4, sizes[i][1], MOST_SLICES);
-    clb_candidate_add(list, n, &s);
-  }
-}
-
-/* Beside these no slices, copies not as far ahead, and other rounds. */
+/* Larger and smaller parts, more and fewer threads at once, copies not as far ahead; on a CPU
+   batches of other lengths. */
 static int candidates(const clb_problem *p, const clb_limits *limits, clb_schedule *list) {
+  static const int sizes[][2] = {{4, 0},    {4, 128}, {4, -128}, {6, 0},
+                                 {6, -128}, {3, 0},   {2, 128}}; /* quarters of a part; threads */
   int n = 0;
   clb_schedule first, s;
-  const clb_convolution_settings *c = &first.convolution;
   schedule(p, limits, &first);
   clb_candidate_add(list, &n, &first);
-  if (limits->simd) add_batches(p, &first, list, &n);
-  else add_parts(p, limits, &first, list, &n);
-  if (c->edges_per_subgroup) {
-    s = with_parts(p, limits, c->components_per_part, c->nonzeros_per_part, 0, 0);
+  for (int size = 2; size <= 8 && limits->simd; size *= 2)
+    for (int batch = 4; batch <= 32; batch *= 2) {
+      s = first;
+      s.convolution.components_per_part = first.convolution.components_per_part * size / 4;
+      if (first.convolution.edges_per_batch)
+        s.convolution.edges_per_batch = s.convolution.edges_per_round = batch;
+      if (!first.convolution.edges_per_batch || clb_batch_bytes(p, batch) <= 2 * CACHE)
+        clb_candidate_add(list, &n, &s);
+    }
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !limits->simd; i++) {
+    s = with_parts(p, limits, first.convolution.components_per_part * sizes[i][0] / 4,
+                   threads_of(p) + sizes[i][1], MOST_SLICES);
     clb_candidate_add(list, &n, &s);
   }
-  for (int stages = c->pipeline_stages - 1; stages > 0; stages--)
+  if (first.convolution.edges_per_subgroup)
+    s = with_parts(p, limits, first.convolution.components_per_part, threads_of(p), 0),
+    clb_candidate_add(list, &n, &s);
+  for (int stages = first.convolution.pipeline_stages - 1; stages > 0; stages--)
     clb_candidate_with(list, &n, &first, CLB_FIELD(convolution.pipeline_stages),
                        stages > 1 ? stages : 0);
-  int half = c->edges_per_round / 2, twice = 2 * c->edges_per_round;
-  bool cuts_a_turn = c->edges_per_subgroup && half % c->edges_per_subgroup;
-  if (c->edges_per_round > 1 && !c->edges_per_batch && !cuts_a_turn)
-    clb_candidate_with(list, &n, &first, CLB_FIELD(convolution.edges_per_round), half);
-  if (c->subgroups_per_row && twice <= 64)
-    clb_candidate_with(list, &n, &first, CLB_FIELD(convolution.edges_per_round), twice);
+  if (first.convolution.edges_per_round > 1 && !first.convolution.edges_per_batch)
+    clb_candidate_with(list, &n, &first, CLB_FIELD(convolution.edges_per_round),
+                       first.convolution.edges_per_round / 2);
   return n;
 }
 

@@ -4,10 +4,17 @@
 
 static ir_val i32(const clb_form_builder *f, int64_t n) { return ir_int(f->k, IR_I32, n); }
 
+ir_val clb_groups_of_role(const clb_form_builder *f) {
+  ir_kernel *k = f->k;
+  const int rows = f->s->subgroups;
+  return ir_2(k, IR_DIV, ir_add(k, ir_cast(k, IR_I32, f->n), i32(f, rows - 1)), i32(f, rows));
+}
+
 void clb_unit_begin(clb_unit *u, const clb_form_builder *f) {
   u->width = f->s->lanes;
   u->slice = u->there = IR_NONE;
-  u->number = f->s->convolution.subgroups_per_row ? ir_subgroup(f->k) : i32(f, 0);
+  u->number = f->s->convolution.roles ? ir_2(f->k, IR_DIV, ir_group(f->k), clb_groups_of_role(f))
+                                      : i32(f, 0);
 }
 
 void clb_unit_select(clb_unit *u, const clb_form_builder *f, int j) {
@@ -22,20 +29,21 @@ void clb_unit_select(clb_unit *u, const clb_form_builder *f, int j) {
 }
 
 bool clb_unit_open(clb_unit *u, const clb_form_builder *f, const clb_parts *parts, int part,
-                   int *next_unit) {
+                   int *next_role) {
   ir_kernel *k = f->k;
   int lanes = f->s->lanes, mul = parts->mul[part], together = parts->together[part];
-  int turns = (mul + lanes - 1) / lanes / together, units = f->s->convolution.subgroups_per_row;
+  int turns = (mul + lanes - 1) / lanes / together, roles = f->s->convolution.roles;
   ir_val turn = i32(f, 0);
-  bool opened = units ? turns < units : turns > 1;
-  if (units) {
-    turn = *next_unit ? ir_sub(k, u->number, i32(f, *next_unit)) : u->number;
+  bool opened = roles ? turns < roles : turns > 1;
+  if (roles) {
+    turn = *next_role ? ir_sub(k, u->number, i32(f, *next_role)) : u->number;
     if (opened)
       ir_if(k,
             ir_2(k, IR_AND, ir_2(k, IR_LE, i32(f, 0), turn), ir_2(k, IR_LT, turn, i32(f, turns))));
+    if (turns == 1) turn = i32(f, 0); /* whoever counts can know it */
   } else if (opened) turn = ir_loop(k, i32(f, 0), i32(f, turns), i32(f, 1));
-  u->turn = ir_add(k, turn, i32(f, *next_unit));
-  *next_unit += turns;
+  u->turn = ir_add(k, turn, i32(f, *next_role));
+  *next_role += turns;
   u->mul = mul;
   u->width = clb_slice_width(f->s, mul);
   bool sliced = u->width < lanes;

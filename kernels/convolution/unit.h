@@ -16,12 +16,14 @@ typedef struct {
   ir_val there, write;  /* lanes whose slice has an edge of its own; these of `mask`; or IR_NONE */
 } clb_unit;
 
+/* i32: groups that do the same role. */
+ir_val clb_groups_of_role(const clb_form_builder *f);
 /* Before any part is opened. */
 void clb_unit_begin(clb_unit *u, const clb_form_builder *f);
 /* Opens the blocks of channels of a part: the next units do some each, or this sub-group goes
    through them; whether that is to be ended. */
 bool clb_unit_open(clb_unit *u, const clb_form_builder *f, const clb_parts *parts, int part,
-                   int *next_unit);
+                   int *next_role);
 /* Turns to block number j of the unit's. */
 void clb_unit_select(clb_unit *u, const clb_form_builder *f, int j);
 /* Where this lane's slice reads in the turn that starts at `place`, of places up to last - 1. */

@@ -34,10 +34,11 @@ static const clb_form forms[] = {
 };
 
 /* Results for nodes that a convolution stores per edge are summed later, so they have arithmetic
-   precision. */
+   precision; in the place of y there may be frames of edges, of that precision, too. */
 static clb_dtype kept_as(const clb_form_builder *b, int slot, bool written) {
   bool shares = b->p->kind == CLB_CONVOLUTION ? slot == X && !b->p->convolution.atomics
                                               : b->tp->edges && (slot == X || slot == Z);
+  if (!written && slot == Y && b->s->convolution.frame) return (clb_dtype)b->p->arithmetic;
   return (clb_dtype)(written && shares ? b->p->arithmetic : b->p->storage);
 }
 

@@ -1,5 +1,5 @@
 /* src/api/convolution.c - the calls of the graph convolution. */
-#include "src/ops/convolution.h"
+#include "src/ops/convolution/convolution.h"
 #include "src/tuning/autotune.h"
 
 clb_status clb_convolution_create(clb_context *ctx, const clb_convolution_desc *desc, clb_op **op) {

@@ -57,6 +57,7 @@ typedef struct {
 typedef struct {
   clb_tensor_product_problem product; /* first, so that it is also the union's `tensor_product` */
   int32_t atomics, spline;            /* spline: weights are read from a table */
+  int32_t normalization;              /* of harmonics, where y comes from vectors */
   int32_t vectors; /* gradients of y (and of lengths) go to a workspace: they are overwritten even
                       with `accumulate` */
 } clb_convolution_problem;
@@ -64,6 +65,15 @@ typedef struct {
 typedef struct {
   int64_t columns, max_rows; /* what the op was created for; its kernels take any */
 } clb_column_sum_problem;
+
+/* Of each role's `columns` sums over channels, `count` from number `from` on. */
+typedef struct {
+  int32_t columns, from, count;
+} clb_role_sum_problem;
+
+typedef struct {
+  int32_t l, columns; /* the highest degree; sums that a role leaves: 2, or 3 with that by length */
+} clb_edge_frame_problem;
 
 enum { CLB_ROWS_BY_SLOT, CLB_ROWS_BY_EDGE, CLB_ROWS_OWN };
 typedef struct {

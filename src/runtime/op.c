@@ -67,7 +67,8 @@ clb_status clb_op_set_schedule(clb_op *op, clb_pass pass, const clb_schedule *sc
   own.scalar_access = (op->ctx->disabled & CLB_WIDE_ACCESSES) != 0;
   own.accumulate_in_memory = (op->ctx->disabled & CLB_REGISTER_SUMS) != 0;
   if (own.accumulate_in_memory)
-    own.convolution.edges_per_subgroup = 0; /* two edges at once would add to one sum */
+    own.convolution.frame = own.convolution.edges_per_subgroup = 0; /* two edges at once would add
+                                                                       to one sum */
   op->problem.pass = (int32_t)pass;
   kind->lower(&op->problem, &own, &k);
   clb_status s = clb_kernel_get(op->ctx, &k, &kernel);

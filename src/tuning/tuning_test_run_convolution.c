@@ -2,7 +2,7 @@
    table and a workspace if it needs them. */
 #include <stdlib.h>
 
-#include "src/ops/convolution.h"
+#include "src/ops/convolution/convolution.h"
 #include "src/ops/public_op.h"
 #include "src/tuning/tuning_test_run.h"
 

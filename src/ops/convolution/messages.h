@@ -1,9 +1,9 @@
-/* src/ops/convolution_messages.h - graph convolutions of products that are not channel-wise:
+/* src/ops/convolution/messages.h - graph convolutions of products that are not channel-wise:
    messages of a block of edges at a time, then their sums. */
 #ifndef CLB_SRC_OPS_CONVOLUTION_MESSAGES_H
 #define CLB_SRC_OPS_CONVOLUTION_MESSAGES_H
 
-#include "src/ops/convolution.h"
+#include "src/ops/convolution/convolution.h"
 
 typedef struct clb_convolution_messages clb_convolution_messages;
 

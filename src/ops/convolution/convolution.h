@@ -1,6 +1,6 @@
-/* src/ops/convolution.h - the parts of a graph convolution's op, and a call of it. */
-#ifndef CLB_SRC_OPS_CONVOLUTION_H
-#define CLB_SRC_OPS_CONVOLUTION_H
+/* src/ops/convolution/convolution.h - the parts of a graph convolution's op, and a call of it. */
+#ifndef CLB_SRC_OPS_CONVOLUTION_CONVOLUTION_H
+#define CLB_SRC_OPS_CONVOLUTION_CONVOLUTION_H
 
 #include "src/ops/graph.h"
 
@@ -14,16 +14,20 @@ static inline int64_t clb_align_256(int64_t bytes) {
    own `passes` are ignored. */
 clb_status clb_convolution_make(clb_context *ctx, const clb_convolution_desc *desc, unsigned passes,
                                 clb_tuner tune, clb_op **op);
+/* Bytes of workspace with which a pass processes so many edges at a time. */
+int64_t clb_convolution_bytes(const clb_op *op, clb_pass pass, const clb_graph *graph,
+                              int64_t edges);
 /* Runs a pass on the rows of its call. */
 clb_status clb_convolution_run(clb_op *op, clb_pass pass, clb_graph *graph, const clb_rows *rows,
                                clb_buffer *workspace);
 
 /* Bytes of workspace: for partial sums of split rows of z and of gradients of x; and per edge, for
-   gradients of x and of shared weights. */
+   gradients of x and of shared weights, and the roles' shares of gradients of y. */
 typedef struct {
-  int64_t z, x, edge_x, edge_w;
+  int64_t z, x, edge_x, edge_w, edge_y;
 } clb_convolution_needs;
 
+typedef struct clb_convolution_vector_rows clb_convolution_vector_rows;
 /* Operands in the order of the calls and of the kernels' arguments. */
 typedef struct {
   clb_op *op;
@@ -33,6 +37,7 @@ typedef struct {
   int n_operands;
   clb_memory workspace;
   clb_convolution_needs needs;
+  clb_convolution_vector_rows *vectors; /* what is kept of them; NULL: y is given */
 } clb_convolution_call;
 
 #endif

@@ -1,15 +1,15 @@
-/* src/ops/convolution_vectors.h - edge vectors in place of a convolution's y and, where weights are
+/* src/ops/convolution/vectors.h - edge vectors in place of a convolution's y and, where weights are
    splines, of lengths. */
 #ifndef CLB_SRC_OPS_CONVOLUTION_VECTORS_H
 #define CLB_SRC_OPS_CONVOLUTION_VECTORS_H
 
-#include "src/ops/convolution.h"
+#include "src/ops/convolution/convolution.h"
 
 typedef struct clb_convolution_vectors clb_convolution_vectors;
 
-/* p: the convolution's problem, in terms of y (and of lengths). */
-clb_status clb_convolution_vectors_create(clb_context *ctx, const clb_convolution_desc *desc,
-                                          unsigned passes, clb_tuner tune, const clb_problem *p,
+/* op: the convolution, of rows of y (and of lengths), or of edges' frames, as its passes want. */
+clb_status clb_convolution_vectors_create(const clb_op *op, const clb_convolution_desc *desc,
+                                          unsigned passes, clb_tuner tune,
                                           clb_convolution_vectors **vectors);
 void clb_convolution_vectors_destroy(clb_convolution_vectors **vectors);
 
@@ -20,17 +20,26 @@ clb_status clb_convolution_vectors_set_table(const clb_convolution_vectors *v, c
 /* Bytes that it uses at the end of the workspace, from an offset that is a multiple of 256. */
 int64_t clb_convolution_vectors_bytes(const clb_convolution_vectors *v, clb_pass pass,
                                       int64_t n_edges);
+/* Bytes of the convolution's own part, of which it uses the first before the convolution starts. */
+int64_t clb_convolution_vectors_bytes_before(const clb_convolution_vectors *v, clb_pass pass,
+                                             const clb_graph *graph, int64_t edges);
 
 /* Keeps the caller's rows while rows in the workspace replace them. */
-typedef struct {
+struct clb_convolution_vector_rows {
   clb_rows vector, along, gradient; /* v, h and g_v (or d_v); no buffer: not there */
   clb_buffer rows;
-} clb_convolution_vector_rows;
+};
 
 /* Takes its bytes from the end of the call's workspace and replaces vectors and weights by rows of
    harmonics and lengths, which it computes. */
 clb_status clb_convolution_vectors_before(const clb_convolution_vectors *v, clb_convolution_call *c,
                                           clb_convolution_vector_rows *kept);
+/* Gradients of the vectors of edges e0 ... e1 - 1, where the pass works in the frame, from what
+   `roles` roles left of each in the workspace, from element `at` on. */
+clb_status clb_convolution_vectors_torques(const clb_convolution_vectors *v,
+                                           const clb_convolution_call *c,
+                                           const clb_convolution_vector_rows *kept, int64_t e0,
+                                           int64_t e1, int64_t at, int32_t roles);
 /* Turns gradients by these rows into gradients by vectors. */
 clb_status clb_convolution_vectors_after(const clb_convolution_vectors *v,
                                          const clb_convolution_call *c,

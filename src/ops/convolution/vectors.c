@@ -1,4 +1,4 @@
-/* src/ops/convolution_vectors.c - edge vectors in place of a convolution's y and, where weights are
+/* src/ops/convolution/vectors.c - edge vectors in place of a convolution's y and, where weights are
    splines, of lengths.
 
    With y = Y(v / |v|), r = |v| and J = dY/dv:
@@ -7,15 +7,18 @@
                       d_v = J^T d_y + (dJ/dv h)^T g_y + d_r v / |v| + g_r dq/dv;
                       for this g_y and g_r are recomputed. Rows of y, b, r, q and their gradients
    lie at the end of the caller's workspace, in the storage type: some hundred bytes per edge. */
-#include "src/ops/convolution_vectors.h"
+#include "src/ops/convolution/vectors.h"
 
 #include <stdlib.h>
 
+#include "src/ops/convolution/frames.h"
 #include "src/ops/layers/call.h"
 #include "src/ops/layers/layers.h"
 #include "src/ops/public_op.h"
 
 struct clb_convolution_vectors {
+  const clb_op *op;                /* the convolution */
+  clb_convolution_frames *frames;  /* NULL: not needed */
   clb_op *harmonics, *adding;      /* adding: accumulates into d_v; NULL: not needed */
   clb_op *lengths, *lengths_along; /* NULL: not needed */
   clb_op *first;       /* a convolution that computes only g_y (and g_r); NULL: not needed */
@@ -25,6 +28,7 @@ struct clb_convolution_vectors {
 
 void clb_convolution_vectors_destroy(clb_convolution_vectors **vectors) {
   if (!*vectors) return;
+  clb_convolution_frames_destroy(&(*vectors)->frames);
   clb_op_destroy(&(*vectors)->harmonics);
   clb_op_destroy(&(*vectors)->adding);
   clb_op_destroy(&(*vectors)->lengths);
@@ -85,22 +89,31 @@ static clb_status create_first(clb_context *ctx, const clb_convolution_desc *des
   return clb_convolution_make(ctx, &d, CLB_PASS_BIT(CLB_BACKWARD), tune, op);
 }
 
-clb_status clb_convolution_vectors_create(clb_context *ctx, const clb_convolution_desc *desc,
-                                          unsigned asked, clb_tuner tune, const clb_problem *p,
+clb_status clb_convolution_vectors_create(const clb_op *op, const clb_convolution_desc *desc,
+                                          unsigned asked, clb_tuner tune,
                                           clb_convolution_vectors **vectors) {
-  clb_convolution_vectors *v = *vectors = calloc(1, sizeof *v);
+  clb_context *ctx = op->ctx;
+  const clb_problem *p = &op->problem;
   const clb_tensor_product_problem *tp = &p->tensor_product;
+  clb_convolution_vectors *v = *vectors = calloc(1, sizeof *v);
   if (!v) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
   bool wanted = tp->gradients & CLB_OPERAND_Y, back = wanted && asked >> CLB_BACKWARD;
-  bool along = asked & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) && tp->incoming & CLB_OPERAND_Y;
+  bool along = asked & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) && tp->incoming & CLB_OPERAND_Y,
+       all = true;
   unsigned passes = CLB_PASS_BIT(CLB_FORWARD) | (back ? CLB_PASS_BIT(CLB_BACKWARD) : 0) |
                     (along ? CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) : 0);
+  for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
+    all &= !(asked >> pass & 1) || clb_convolution_in_frame(op, (clb_pass)pass);
+  v->op = op;
   v->bytes = clb_dtype_bytes(p->storage);
   v->dim = tp->y.dim;
   int64_t step = 16 / v->bytes,
           min = v->dim > 3 ? v->dim : 4; /* 4: must also hold gradients of vectors */
   v->stride = (min + step - 1) / step * step;
-  clb_status s = create_harmonics(ctx, desc, p, p->accumulate, passes, tune, &v->harmonics);
+  clb_spherical_harmonics_problem degrees = {0};
+  clb_status s = read_degrees(ctx, &tp->y, &degrees);
+  if (!s) s = clb_convolution_frames_create(op, &v->frames);
+  if (!s && !all) s = create_harmonics(ctx, desc, p, p->accumulate, passes, tune, &v->harmonics);
   if (!s && wanted && along)
     s = create_harmonics(ctx, desc, p, 1, CLB_PASS_BIT(CLB_BACKWARD), tune, &v->adding);
   if (!s && wanted && along) s = create_first(ctx, desc, tune, &v->first);
@@ -128,6 +141,12 @@ static places places_of(const clb_convolution_vectors *v, clb_pass pass, int64_t
   int64_t rows = clb_align_256(n * v->stride * v->bytes),
           numbers = v->lengths ? clb_align_256(n * v->bytes) : 0;
   places at = {0};
+  if (clb_convolution_in_frame(v->op, pass)) {
+    at.r = clb_align_256(n * clb_convolution_frames_columns(v->frames) *
+                         clb_dtype_bytes(v->op->problem.arithmetic));
+    at.end = at.r + numbers;
+    return at;
+  }
   at.g_y = rows;
   at.b = at.g_y + (pass != CLB_FORWARD ? rows : 0);
   at.r = at.b + (pass == CLB_DOUBLE_BACKWARD ? rows : 0);
@@ -140,6 +159,13 @@ static places places_of(const clb_convolution_vectors *v, clb_pass pass, int64_t
 int64_t clb_convolution_vectors_bytes(const clb_convolution_vectors *v, clb_pass pass,
                                       int64_t n_edges) {
   return places_of(v, pass, n_edges).end;
+}
+
+int64_t clb_convolution_vectors_bytes_before(const clb_convolution_vectors *v, clb_pass pass,
+                                             const clb_graph *graph, int64_t edges) {
+  return pass == CLB_DOUBLE_BACKWARD && v->first
+             ? clb_convolution_bytes(v->first, CLB_BACKWARD, graph, edges)
+             : 0;
 }
 
 /* ---- passes ---- */
@@ -182,13 +208,14 @@ static clb_status run_harmonics(clb_op *op, clb_pass pass, int64_t n, const clb_
 static clb_status go_along(const clb_convolution_vectors *v, const clb_convolution_call *c,
                            const clb_convolution_vector_rows *kept, const scratch *at) {
   const clb_operand *o = c->operand;
+  clb_buffer workspace = {.ctx = c->op->ctx, .memory = c->workspace};
   bool bends = kept->gradient.buffer;
   clb_status s = CLB_OK;
   if (bends)
     s = clb_convolution_run(
         v->first, CLB_BACKWARD, c->graph,
         (const clb_rows[]){o[X_AT].rows, at->y, o[W_AT].rows, o[G_AT].rows, {0}, at->g_y, at->g_r},
-        NULL);
+        &workspace);
   if (s) return s;
   clb_rows g_y = bends ? at->g_y : at->y, g_r = bends ? at->g_r : at->r,
            d_v = bends ? kept->gradient : at->g_y; /* otherwise unused */
@@ -199,6 +226,34 @@ static clb_status go_along(const clb_convolution_vectors *v, const clb_convoluti
                                                   kept->along, g_r, at->q, d_v);
 }
 
+/* Frames, and lengths, in the places of vectors and weights; gradients are torques first. */
+static clb_status make_frames(const clb_convolution_vectors *v, clb_convolution_call *c,
+                              clb_convolution_vector_rows *kept, const clb_operand *gradient) {
+  const int64_t n = c->graph->n_edges, columns = clb_convolution_frames_columns(v->frames);
+  const scratch at = scratch_of(v, c, kept);
+  clb_operand *o = c->operand;
+  clb_rows rows = {at.y.buffer,
+                   (int64_t)c->workspace.bytes / clb_dtype_bytes(c->op->problem.arithmetic),
+                   columns, NULL};
+  if (gradient && gradient->columns) kept->gradient = gradient->rows;
+  clb_status s = clb_convolution_frames_run(v->frames, n, &kept->vector, &rows);
+  if (!s && v->lengths) s = clb_radial_forward(v->lengths, n, kept->vector, at.r, (clb_rows){0});
+  put(&o[Y_AT], rows, columns);
+  o[Y_AT].wide = true;
+  if (v->lengths) put(&o[W_AT], at.r, 1);
+  return s;
+}
+
+clb_status clb_convolution_vectors_torques(const clb_convolution_vectors *v,
+                                           const clb_convolution_call *c,
+                                           const clb_convolution_vector_rows *kept, int64_t e0,
+                                           int64_t e1, int64_t at, int32_t roles) {
+  return kept->gradient.buffer
+             ? clb_convolution_frames_torques(v->frames, e0, e1, &kept->vector, &c->workspace, at,
+                                              roles, &kept->gradient)
+             : CLB_OK;
+}
+
 clb_status clb_convolution_vectors_before(const clb_convolution_vectors *v, clb_convolution_call *c,
                                           clb_convolution_vector_rows *kept) {
   int64_t n = c->graph->n_edges, bytes = clb_convolution_vectors_bytes(v, c->pass, n);
@@ -207,6 +262,7 @@ clb_status clb_convolution_vectors_before(const clb_convolution_vectors *v, clb_
                                         .rows = {.ctx = c->op->ctx, .memory = c->workspace}};
   if (!n) return CLB_OK;
   c->workspace.bytes = (c->workspace.bytes - (uint64_t)bytes) / CLB_LINE * CLB_LINE;
+  if (clb_convolution_in_frame(v->op, c->pass)) return make_frames(v, c, kept, g);
   scratch at = scratch_of(v, c, kept);
   clb_status s =
       run_harmonics(v->harmonics, CLB_FORWARD, n, (const clb_rows[]){kept->vector, at.y});
@@ -229,7 +285,7 @@ clb_status clb_convolution_vectors_after(const clb_convolution_vectors *v,
                                          const clb_convolution_call *c,
                                          const clb_convolution_vector_rows *kept) {
   int64_t n = c->graph->n_edges;
-  if (!kept->gradient.buffer) return CLB_OK;
+  if (!kept->gradient.buffer || clb_convolution_in_frame(v->op, c->pass)) return CLB_OK;
   scratch at = scratch_of(v, c, kept);
   clb_status s = run_harmonics(kept->along.buffer ? v->adding : v->harmonics, CLB_BACKWARD, n,
                                (const clb_rows[]){kept->vector, at.g_y, kept->gradient});

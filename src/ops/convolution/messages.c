@@ -1,4 +1,4 @@
-/* src/ops/convolution_messages.c - graph convolutions of products that are not channel-wise:
+/* src/ops/convolution/messages.c - graph convolutions of products that are not channel-wise:
    messages of a block of edges at a time, then their sums. Weights that mix channels are far more
    numbers than a message, so that writing and reading messages costs comparatively little: the
    tensor product of edges e0 ... e1 - 1 gathers its rows of nodes by number and writes the results
@@ -6,7 +6,7 @@
    The number of edges per block depends only on the op, so that results are bitwise reproducible.
    Sums over several blocks are kept in arithmetic precision; if rows are stored in another type
    they are converted at the end. */
-#include "src/ops/convolution_messages.h"
+#include "src/ops/convolution/messages.h"
 
 #include <stdlib.h>
 

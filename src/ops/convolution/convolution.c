@@ -1,13 +1,14 @@
-/* src/ops/convolution.c - the graph convolution: checks, and the launches of a pass. If the
-   workspace cannot hold the gradients of x (and of shared weights) of all edges, they are computed
-   for a block of edges at a time: kernels process edges e0 ... e1 - 1, and these gradients are then
-   summed by sender (those of weights over all edges). */
+/* src/ops/convolution/convolution.c - the graph convolution: checks, and the launches of a pass. If
+   the workspace cannot hold the gradients of x (and of shared weights) of all edges, they are
+   computed for a block of edges at a time: kernels process edges e0 ... e1 - 1, and these gradients
+   are then summed by sender (those of weights over all edges). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/tensor_product/product.h"
-#include "src/ops/convolution_messages.h"
-#include "src/ops/convolution_vectors.h"
+#include "src/ops/convolution/frames.h"
+#include "src/ops/convolution/messages.h"
+#include "src/ops/convolution/vectors.h"
 #include "src/problem/irreps.h"
 #include "src/ops/matmul.h"
 #include "src/ops/row_sum.h"
@@ -19,6 +20,7 @@ typedef struct {
   clb_op *results;    /* computes d_g of the double backward pass; NULL: not requested */
   clb_row_sum *x, *z; /* sums gradients of x by sender, and partial sums of split rows of z; NULL:
                          not needed */
+  clb_op *y, *r;      /* sum the roles' shares of gradients of y and of lengths; NULL: not needed */
   clb_op *weights;    /* sums gradients of shared weights over edges; NULL: not needed */
   clb_convolution_vectors *vectors; /* NULL: y is given */
   clb_convolution_messages
@@ -37,9 +39,27 @@ static void destroy_parts(clb_op *op) {
   clb_row_sum_destroy(&parts->x);
   clb_row_sum_destroy(&parts->z);
   clb_op_destroy(&parts->weights);
+  clb_op_destroy(&parts->y);
+  clb_op_destroy(&parts->r);
   clb_convolution_vectors_destroy(&parts->vectors);
   clb_convolution_messages_destroy(&parts->messages);
   free(parts);
+}
+
+/* Numbers of an edge that are sums over channels in a pass: gradients of y, or torques, and that of
+   its length. */
+static int sums_of_channels(const clb_op *op, clb_pass pass) {
+  const clb_problem *p = &op->problem;
+  return (clb_convolution_in_frame(op, pass) ? 2 : p->tensor_product.y.dim) +
+         (p->convolution.spline ? 1 : 0);
+}
+
+/* Roles that such sums are shared by; 0: none. */
+static int32_t roles_of(const clb_op *op, clb_pass pass) {
+  const clb_problem *p = &op->problem;
+  const bool sums = (p->tensor_product.gradients & CLB_OPERAND_Y && p->tensor_product.y.dim) ||
+                    (p->tensor_product.gradients & CLB_OPERAND_W && p->convolution.spline);
+  return pass != CLB_FORWARD && sums ? op->choice[pass].schedule.convolution.roles : 0;
 }
 
 /* ---- create ---- */
@@ -84,6 +104,7 @@ static clb_status read_description(clb_context *ctx, const clb_convolution_desc 
   for (int q = 0; q < p->tensor_product.n_paths && desc->scale != 0; q++)
     p->tensor_product.path[q].coefficient *= desc->scale;
   p->convolution.vectors = desc->vectors != 0;
+  p->convolution.normalization = desc->vectors ? (int32_t)desc->normalization : 0;
   p->convolution.spline = desc->knots != 0 && p->tensor_product.n_weights;
   int32_t *gradients = &p->tensor_product.gradients;
   int32_t *of[] = {gradients, &p->tensor_product.incoming};
@@ -91,6 +112,27 @@ static clb_status read_description(clb_context *ctx, const clb_convolution_desc 
     *of[i] = *of[i] & CLB_OPERAND_Y
                  ? *of[i] | CLB_OPERAND_W
                  : *of[i] & ~CLB_OPERAND_W; /* gradients of lengths are part of those of vectors */
+  return s;
+}
+
+/* Whether a pass leaves sums to be added up by themselves. */
+static bool needs_role_sums(const clb_op *op) {
+  bool some = false;
+  for (int pass = CLB_BACKWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
+    some |= roles_of(op, (clb_pass)pass) && !clb_convolution_in_frame(op, (clb_pass)pass);
+  return some;
+}
+
+static clb_status create_role_sum(const clb_op *op, int from, int count, clb_op **sum) {
+  clb_problem *p = calloc(1, sizeof *p);
+  if (!p) return FAIL(op->ctx, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
+  p->kind = CLB_ROLE_SUM;
+  p->storage = op->problem.storage;
+  p->arithmetic = op->problem.arithmetic;
+  p->role_sum = (clb_role_sum_problem){
+      op->problem.tensor_product.y.dim + (op->problem.convolution.spline ? 1 : 0), from, count};
+  clb_status s = clb_op_create(op->ctx, p, CLB_PASS_BIT(CLB_FORWARD), NULL, sum);
+  free(p);
   return s;
 }
 
@@ -117,6 +159,12 @@ static clb_status create_parts(clb_op *op, clb_problem *p, unsigned passes, clb_
     s = clb_row_sum_create(ctx, arithmetic, storage, arithmetic, tp->x.dim, &parts->x);
   if (!s && derivatives && gradients & CLB_OPERAND_W && tp->shared_weights && tp->n_weights)
     s = clb_column_sum_create(ctx, storage, arithmetic, tp->n_weights, INT32_MAX, &parts->weights);
+  const int width = tp->y.dim;
+  if (!s && derivatives && gradients & CLB_OPERAND_Y && width && needs_role_sums(op))
+    s = create_role_sum(op, 0, width, &parts->y);
+  if (!s && derivatives && gradients & CLB_OPERAND_W && p->convolution.spline &&
+      needs_role_sums(op))
+    s = create_role_sum(op, width, 1, &parts->r);
   return s;
 }
 
@@ -139,7 +187,7 @@ clb_status clb_convolution_make(clb_context *ctx, const clb_convolution_desc *de
   if (!s) s = create_parts(*op, p, passes, tune, gradients);
   clb_convolution_parts *parts = s ? NULL : parts_of(*op);
   if (!s && desc->vectors)
-    s = clb_convolution_vectors_create(ctx, desc, passes, tune, &(*op)->problem, &parts->vectors);
+    s = clb_convolution_vectors_create(*op, desc, passes, tune, &parts->vectors);
   if (!s && desc->knots) {
     parts->knots = desc->knots;
     parts->first = desc->first_knot;
@@ -199,6 +247,8 @@ static clb_convolution_needs measure(const clb_op *op, clb_pass pass, const clb_
     n.edge_x = tp->x.dim * clb_dtype_bytes(op->problem.arithmetic);
   }
   if (pass != CLB_FORWARD && parts_of(op)->weights) n.edge_w = tp->n_weights * bytes;
+  n.edge_y = (int64_t)roles_of(op, pass) * sums_of_channels(op, pass) *
+             clb_dtype_bytes(op->problem.arithmetic);
   return n;
 }
 
@@ -207,15 +257,32 @@ static int64_t start_of_weights(const clb_convolution_needs *n, int64_t edges) {
   return n->edge_w ? clb_align_256(n->x + n->edge_x * edges) : n->x + n->edge_x * edges;
 }
 
+/* And those of y. */
+static int64_t start_of_shares(const clb_convolution_needs *n, int64_t edges) {
+  int64_t end = start_of_weights(n, edges) + n->edge_w * edges;
+  return n->edge_y ? clb_align_256(end) : end;
+}
+
 static uint64_t bytes_for(const clb_convolution_call *c, int64_t edges) {
   const clb_convolution_needs *n = &c->needs;
   const clb_convolution_vectors *v = parts_of(c->op)->vectors;
-  int64_t x = start_of_weights(n, edges) + n->edge_w * edges,
+  int64_t x = start_of_shares(n, edges) + n->edge_y * edges,
           all = parts_of(c->op)->messages ? clb_convolution_messages_bytes(c->op, c->pass, c->graph)
                 : x > n->z                ? x
                                           : n->z,
-          own = v ? clb_convolution_vectors_bytes(v, c->pass, c->graph->n_edges) : 0;
+          own = v ? clb_convolution_vectors_bytes(v, c->pass, c->graph->n_edges) : 0,
+          before = v ? clb_convolution_vectors_bytes_before(v, c->pass, c->graph, edges) : 0;
+  if (before > all) all = before;
   return (uint64_t)(own ? clb_align_256(all) + own : all);
+}
+
+int64_t clb_convolution_bytes(const clb_op *op, clb_pass pass, const clb_graph *graph,
+                              int64_t edges) {
+  const clb_convolution_call c = {.op = (clb_op *)op,
+                                  .pass = pass,
+                                  .graph = (clb_graph *)graph,
+                                  .needs = measure(op, pass, graph)};
+  return (int64_t)bytes_for(&c, edges);
 }
 
 static uint64_t needed_bytes(const clb_convolution_call *c) {
@@ -252,9 +319,9 @@ clb_status clb_convolution_workspace(clb_op *op, clb_pass pass, clb_graph *graph
 typedef clb_convolution_call call;
 
 enum {
-  EXTRA = 15
+  EXTRA = 17
 }; /* arguments besides operands: n, then the five of the segments, the senders, `add`, `aligned`,
-      the splines' six */
+      the splines' six, the roles' two */
 
 static clb_arg real_arg(const clb_op *op, double x) {
   return op->problem.arithmetic == CLB_F64 ? (clb_arg){.type = IR_F64, .f64 = x}
@@ -304,9 +371,18 @@ static clb_status launch(const call *c, clb_op *op, int64_t groups, const clb_bu
     args[n++] = real_arg(op, parts->spacing);
     args[n++] = (clb_arg){.type = IR_I32, .i32 = parts->knots};
   }
+  if (c->needs.edge_y && op == c->op) {
+    args[n++] = (clb_arg){.type = IR_VOID, .memory = &c->workspace};
+    args[n++] = (clb_arg){.type = IR_I64,
+                          .i64 = start_of_shares(&c->needs, e1 - e0) /
+                                 clb_dtype_bytes(op->problem.arithmetic)};
+  }
   for (int i = 0; i < n; i++)
     if (args[i].type == IR_VOID && !args[i].memory) args[i].memory = some;
-  return clb_launch(op->ctx, op->kernel[c->pass], groups, args, n);
+  const clb_kernel *kernel = op->kernel[c->pass];
+  const int32_t roles = op->choice[c->pass].schedule.convolution.roles;
+  return clb_launch(op->ctx, kernel, ((groups - 1) / kernel->ir.rows + 1) * (roles ? roles : 1),
+                    args, n);
 }
 
 static clb_operand *written(call *c, int of) {
@@ -344,6 +420,39 @@ static clb_operand to_workspace(clb_operand *o, clb_buffer *workspace, int64_t s
   return whole;
 }
 
+/* Gradients of y, or of lengths, of edges e0 ... e1 - 1, of which each role has left its share. */
+static clb_status sum_roles_of(const call *c, const clb_op *sum, const clb_operand *o, int64_t e0,
+                               int64_t e1) {
+  const clb_op *op = c->op;
+  const clb_kernel *kernel = sum->kernel[CLB_FORWARD];
+  const int64_t n = (e1 - e0) * sum->problem.role_sum.count, stride = clb_operand_stride(o),
+                bytes = clb_dtype_bytes(op->problem.arithmetic);
+  const bool add = op->problem.accumulate && !op->problem.convolution.vectors;
+  const clb_arg args[] = {{.type = IR_I64, .i64 = n},
+                          {.type = IR_VOID, .memory = &c->workspace},
+                          {.type = IR_I64, .i64 = start_of_shares(&c->needs, e1 - e0) / bytes},
+                          {.type = IR_I32, .i32 = roles_of(op, c->pass)},
+                          {.type = IR_VOID, .memory = &o->rows.buffer->memory},
+                          {.type = IR_I64, .i64 = o->rows.offset + e0 * stride},
+                          {.type = IR_I64, .i64 = stride},
+                          {.type = IR_I32, .i32 = add}};
+  return n ? clb_launch(op->ctx, kernel, (n - 1) / kernel->ir.rows + 1, args,
+                        (int)(sizeof args / sizeof *args))
+           : CLB_OK;
+}
+
+static clb_status sum_roles(call *c, int64_t e0, int64_t e1) {
+  const clb_convolution_parts *parts = parts_of(c->op);
+  const clb_operand *y = written(c, CLB_OPERAND_Y), *r = written(c, CLB_OPERAND_W);
+  if (clb_convolution_in_frame(c->op, c->pass))
+    return clb_convolution_vectors_torques(parts->vectors, c, c->vectors, e0, e1,
+                                           start_of_shares(&c->needs, e1 - e0) /
+                                               clb_dtype_bytes(c->op->problem.arithmetic),
+                                           roles_of(c->op, c->pass));
+  clb_status s = parts->y && y ? sum_roles_of(c, parts->y, y, e0, e1) : CLB_OK;
+  return s || !parts->r || !r ? s : sum_roles_of(c, parts->r, r, e0, e1);
+}
+
 /* Computes gradients for edges e0 ... e1 - 1, and sums those of x by sender and those of shared
    weights over all edges. */
 static clb_status run_edges(call *c, int64_t e0, int64_t e1) {
@@ -364,6 +473,7 @@ static clb_status run_edges(call *c, int64_t e0, int64_t e1) {
   if (!s)
     s = launch(c, op, clb_graph_used_splits(c->graph),
                &b[CLB_GRAPH_SPLIT_SEGMENTS + CLB_BY_RECEIVER], e0, e1, 0);
+  if (!s && c->needs.edge_y) s = sum_roles(c, e0, e1);
   int64_t x_at = x ? x->rows.offset : 0, w_at = w ? w->rows.offset : 0;
   if (x) *x = x_whole;
   if (w) *w = w_whole;
@@ -378,11 +488,11 @@ static clb_status run_edges(call *c, int64_t e0, int64_t e1) {
 
 /* Number of edges at a time for which the workspace suffices. */
 static int64_t part_of(const call *c) {
-  int64_t n = c->graph->n_edges, edge = c->needs.edge_x + c->needs.edge_w,
+  int64_t n = c->graph->n_edges, edge = c->needs.edge_x + c->needs.edge_w + c->needs.edge_y,
           capacity = (int64_t)c->workspace.bytes;
   int64_t part = edge ? (capacity - c->needs.x) / edge : n;
   if (part > n) part = n;
-  while (part > 1 && start_of_weights(&c->needs, part) + c->needs.edge_w * part > capacity) part--;
+  while (part > 1 && start_of_shares(&c->needs, part) + c->needs.edge_y * part > capacity) part--;
   return part;
 }
 
@@ -464,6 +574,7 @@ clb_status clb_convolution_run(clb_op *op, clb_pass pass, clb_graph *graph, cons
   tp->gradients = gradients;
   s = check_operands(&c);
   if (!s) s = check_workspace(&c, workspace);
+  if (vectors) c.vectors = &kept;
   if (!s && vectors) s = clb_convolution_vectors_before(vectors, &c, &kept);
   const clb_convolution_messages *messages = parts_of(op)->messages;
   if (!s && messages) s = clb_convolution_messages_run(messages, &c);

@@ -1,0 +1,213 @@
+/* kernels/convolution/frame_rows.c - the rows of edges' frames, and back from torques to gradients
+   of vectors; a lane is an edge.
+
+   The gradient of a vector v by the direction is (torque x v) / |v|^2.  Each role leaves the torque
+   about the two axes across the edge, T_x and T_z in its frame, where that gradient is
+   (-T_z, 0, T_x) / |v|; a third number, where there is one, is the gradient of |v|. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernels/common/rows.h"
+#include "kernels/convolution/frame.h"
+#include "src/problem/rotation.h"
+
+_Static_assert(CLB_MAX_FRAME_L <= (int)CLB_MAX_ROTATED_L, "rotations of all degrees are known");
+
+int clb_frame_degree(const clb_tensor_product_problem *tp) {
+  int most = 0;
+  for (int q = 0; q < tp->n_paths; q++) {
+    const clb_path *p = &tp->path[q];
+    int l1 = tp->x.term[p->in1].l, l3 = tp->z.term[p->out].l;
+    if (tp->y.term[p->in2].l && l1 > most) most = l1;
+    if (tp->y.term[p->in2].l && l3 > most) most = l3;
+  }
+  return most;
+}
+
+double clb_frame_harmonic(int32_t normalization, int l) {
+  return normalization == CLB_NORM        ? 1
+         : normalization == CLB_COMPONENT ? sqrt(2 * l + 1)
+                                          : sqrt((2 * l + 1) / (4 * acos(-1)));
+}
+
+static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
+  (void)limits;
+  return p->edge_frame.l >= 1 && p->edge_frame.l <= CLB_MAX_FRAME_L
+             ? CLB_OK
+             : clb_fail(error, CLB_ERROR_INTERNAL, "edge_frame: degree %d", (int)p->edge_frame.l);
+}
+
+static int piece_of(const clb_schedule *s) { return s->rows.columns_per_piece; }
+
+static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
+  int columns = p->pass == CLB_FORWARD ? clb_frame_size(p->edge_frame.l) : 3,
+      bytes = ir_type_bytes(clb_ir_type((clb_dtype)p->arithmetic));
+  clb_rows_settings *r = &s->rows;
+  *s = (clb_schedule){
+      .lanes = limits->lanes[p->arithmetic], .subgroups = 1, .rows.through_local = !limits->simd};
+  r->columns_per_piece = columns <= 64 ? columns : 60;
+  if (limits->simd) r->columns_per_piece = columns < 8 ? columns : 8;
+  if (limits->simd || (int64_t)s->lanes * (r->columns_per_piece | 1) * bytes <= limits->local_bytes)
+    return;
+  r->columns_per_piece = 8;
+}
+
+/* Of a vector: its direction, 1 / |v|, the part across the polar axis; phi = 0 at the poles. */
+typedef struct {
+  ir_val u[3], inverse, across, cosine, sine, there;
+} direction;
+
+static direction direction_of(ir_kernel *k, ir_type t, const ir_val *v) {
+  direction d;
+  ir_val least = ir_real(k, t, 1e-12), zero = ir_real(k, t, 0), one = ir_real(k, t, 1),
+         largest = ir_1(k, IR_ABS, v[0]), w[3];
+  for (int i = 1; i < 3; i++) largest = ir_2(k, IR_MAX, largest, ir_1(k, IR_ABS, v[i]));
+  ir_val shrink = ir_2(k, IR_DIV, one, ir_2(k, IR_MAX, largest, least)); /* so nothing overflows */
+  for (int i = 0; i < 3; i++) w[i] = ir_mul(k, v[i], shrink);
+  ir_val h2 = ir_fma(k, w[0], w[0], ir_mul(k, w[2], w[2])), h = ir_1(k, IR_SQRT, h2),
+         r = ir_1(k, IR_SQRT, ir_fma(k, w[1], w[1], h2));
+  d.there = ir_2(k, IR_LE, ir_mul(k, least, shrink), r);
+  ir_val inverse = ir_2(k, IR_DIV, one, ir_select(k, d.there, r, one)),
+         level = ir_2(k, IR_LT, zero, h), by_h = ir_2(k, IR_DIV, one, ir_select(k, level, h, one));
+  for (int i = 0; i < 3; i++) d.u[i] = ir_select(k, d.there, ir_mul(k, w[i], inverse), zero);
+  d.across = ir_select(k, d.there, ir_mul(k, h, inverse), zero);
+  d.inverse = ir_select(k, d.there, ir_mul(k, shrink, inverse), zero);
+  d.cosine = ir_select(k, level, ir_mul(k, w[2], by_h), one);
+  d.sine = ir_select(k, level, ir_mul(k, w[0], by_h), zero);
+  return d;
+}
+
+/* Cosines and sines of 1 ... n times an angle, from those of the angle. */
+static void multiples(ir_kernel *k, int n, ir_val *cosine, ir_val *sine) {
+  for (int m = 2; m <= n; m++) {
+    cosine[m] =
+        ir_fma(k, cosine[m - 1], cosine[1], ir_1(k, IR_NEG, ir_mul(k, sine[m - 1], sine[1])));
+    sine[m] = ir_fma(k, sine[m - 1], cosine[1], ir_mul(k, cosine[m - 1], sine[1]));
+  }
+}
+
+/* The blocks of d^l, from cosines and sines of multiples of beta (cosine[0]: 1, or 0 where there is
+   no direction). */
+static void put_blocks(ir_kernel *k, ir_type t, int L, int l, const double *C, const double *S,
+                       const ir_val *cosine, const ir_val *sine, ir_val *row) {
+  const int n = 2 * l + 1;
+  for (int below = 0; below < 2; below++)
+    for (int i = below, at = clb_frame_block(L, l, below); i <= l; i++)
+      for (int j = below; j <= l; j++, at++) {
+        int from = (below ? l - i : l + i) * n + (below ? l - j : l + j);
+        ir_val sum = IR_NONE;
+        for (int m = 0; m <= l; m++)
+          for (int odd = 0; odd < 2; odd++) {
+            double c = (odd ? S : C)[m * n * n + from];
+            ir_val x = (odd ? sine : cosine)[m];
+            if (c == 0) continue;
+            sum = sum == IR_NONE ? ir_mul(k, x, ir_real(k, t, c))
+                                 : ir_fma(k, x, ir_real(k, t, c), sum);
+          }
+        if (sum != IR_NONE) row[at] = sum;
+      }
+}
+
+/* The row of a direction; what is between the blocks is 0. */
+static void make_row(ir_kernel *k, ir_type t, int L, const direction *d, ir_val *row) {
+  enum { N = 2 * CLB_MAX_FRAME_L + 1 };
+  ir_val cosine[CLB_MAX_FRAME_L + 1], sine[CLB_MAX_FRAME_L + 1], zero = ir_real(k, t, 0);
+  double *series = malloc(sizeof *series * 2 * (CLB_MAX_FRAME_L + 1) * N * N);
+  for (int i = 0; i < clb_frame_size(L); i++) row[i] = zero;
+  cosine[1] = d->cosine;
+  sine[1] = d->sine;
+  multiples(k, L, cosine, sine);
+  for (int m = 1; m <= L; m++)
+    row[clb_frame_cosine(m)] = cosine[m], row[clb_frame_sine(m)] = sine[m];
+  cosine[0] = ir_select(k, d->there, ir_real(k, t, 1), zero);
+  cosine[1] = d->u[1];
+  sine[1] = d->across;
+  multiples(k, L, cosine, sine);
+  for (int l = 1; l <= L; l++) {
+    double *C = series, *S = series ? series + (l + 1) * (2 * l + 1) * (2 * l + 1) : NULL;
+    if (series && clb_rotation_series(l, C, S)) put_blocks(k, t, L, l, C, S, cosine, sine, row);
+    else snprintf(k->error, sizeof k->error, "no memory");
+  }
+  free(series);
+}
+
+static void lower_rows(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+  const ir_type t = clb_ir_type((clb_dtype)p->arithmetic);
+  const int size = clb_frame_size(p->edge_frame.l);
+  clb_row_block b;
+  ir_val v[3], *row = malloc(sizeof *row * (size_t)size);
+  ir_begin(k, "edge_frames", s->lanes, s->subgroups, s->lanes * s->subgroups);
+  clb_rows_begin(&b, k, s, (clb_dtype)p->arithmetic);
+  clb_row_array in = clb_rows_array(&b, (clb_dtype)p->storage, false),
+                out = clb_rows_array(&b, (clb_dtype)p->arithmetic, true);
+  clb_rows_start(&b, (clb_dtype)p->arithmetic, piece_of(s));
+  clb_rows_load(&b, &in, 0, 3, v);
+  direction d = direction_of(k, t, v);
+  if (row) make_row(k, t, p->edge_frame.l, &d, row);
+  else snprintf(k->error, sizeof k->error, "no memory");
+  for (int i = 0, n; row && i < size; i += n) {
+    n = size - i < piece_of(s) ? size - i : piece_of(s);
+    clb_rows_store(&b, &out, i, n, row + i, false);
+  }
+  free(row);
+  ir_finish(k);
+}
+
+/* Sums over roles of the numbers that each has left for this lane's edge. */
+static void sum_roles(const clb_row_block *b, ir_type t, ir_val shares, ir_val at, ir_val roles,
+                      int columns, ir_val *sum) {
+  ir_kernel *k = b->k;
+  ir_val edge = ir_add(k, b->first, ir_cast(k, IR_I64, ir_lane(k))),
+         width = ir_int(k, IR_I64, columns), var[3],
+         row = ir_add(k, at, ir_mul(k, edge, ir_mul(k, ir_cast(k, IR_I64, roles), width)));
+  for (int i = 0; i < columns; i++) var[i] = ir_var(k, ir_real(k, t, 0), false);
+  ir_val role = ir_loop(k, ir_int(k, IR_I32, 0), roles, ir_int(k, IR_I32, 1)),
+         from = ir_add(k, row, ir_mul(k, ir_cast(k, IR_I64, role), width));
+  for (int i = 0; i < columns; i++) {
+    ir_val own = ir_load(k, shares, ir_add(k, from, ir_int(k, IR_I64, i)), b->mask);
+    ir_set(k, var[i], ir_add(k, ir_get(k, var[i]), own));
+  }
+  ir_end(k);
+  for (int i = 0; i < columns; i++) sum[i] = ir_get(k, var[i]);
+}
+
+/* Turned back by Ry(phi) Rx(beta). */
+static void lower_gradient(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+  const ir_type t = clb_ir_type((clb_dtype)p->arithmetic);
+  clb_row_block b;
+  ir_val v[3], sum[3], g[3];
+  ir_begin(k, "edge_torques", s->lanes, s->subgroups, s->lanes * s->subgroups);
+  clb_rows_begin(&b, k, s, (clb_dtype)p->arithmetic);
+  clb_row_array in = clb_rows_array(&b, (clb_dtype)p->storage, false);
+  ir_val shares = ir_buffer(k, t, false), at = ir_scalar(k, IR_I64), roles = ir_scalar(k, IR_I32);
+  clb_row_array out = clb_rows_array(&b, (clb_dtype)p->storage, true);
+  clb_rows_start(&b, (clb_dtype)p->arithmetic, piece_of(s));
+  clb_rows_load(&b, &in, 0, 3, v);
+  direction d = direction_of(k, t, v);
+  sum_roles(&b, t, shares, at, roles, p->edge_frame.columns, sum);
+  ir_val x = ir_mul(k, ir_1(k, IR_NEG, sum[1]), d.inverse), z = ir_mul(k, sum[0], d.inverse),
+         tilted = ir_mul(k, d.u[1], z);
+  g[0] = ir_fma(k, d.cosine, x, ir_mul(k, d.sine, tilted));
+  g[1] = ir_1(k, IR_NEG, ir_mul(k, d.across, z));
+  g[2] = ir_fma(k, d.cosine, tilted, ir_1(k, IR_NEG, ir_mul(k, d.sine, x)));
+  for (int i = 0; i < 3 && p->edge_frame.columns == 3; i++) g[i] = ir_fma(k, d.u[i], sum[2], g[i]);
+  clb_rows_store(&b, &out, 0, 3, g, p->accumulate);
+  ir_finish(k);
+}
+
+static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+  (p->pass == CLB_FORWARD ? lower_rows : lower_gradient)(p, s, k);
+}
+
+static void print(const clb_problem *p, clb_text *out) {
+  clb_text_add(out, "degrees up to %d", (int)p->edge_frame.l);
+}
+
+const clb_kernel_kind clb_kind_edge_frame = {.name = "edge_frame",
+                                             .check = check,
+                                             .schedule = schedule,
+                                             .lower = lower,
+                                             .print = print,
+                                             .passes = 2,
+                                             .settings = CLB_FIELD(rows)};
