@@ -13,6 +13,21 @@
 
 #include <cmocka.h>
 
+/* True under AddressSanitizer. Intel's compiler does not start there: it opens libraries in a way
+   that the sanitizer refuses. */
+#ifdef __SANITIZE_ADDRESS__
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
+/* A call of the library that must succeed. */
+#define OK(ctx, call)                                                                              \
+  do {                                                                                             \
+    clb_status s_ = (call);                                                                        \
+    if (s_) fail_msg("%s: %s", #call, clb_error(ctx));                                             \
+  } while (0)
+
 /* skip() with the reason, which the run's log keeps. */
 #define skip_because(...)                                                                          \
   do {                                                                                             \

@@ -7,15 +7,6 @@
 
 static const clb_backend *const level_zero = &clb_backend_level_zero;
 
-#ifdef __SANITIZE_ADDRESS__
-enum {
-  SANITIZED = 1
-}; /* then Intel's compiler does not start: it opens libraries in a way that the sanitizer refuses
-    */
-#else
-enum { SANITIZED = 0 };
-#endif
-
 static void expect_status_0(char *out, const char *words) {
   if (!strstr(out, "status 0") || !strstr(out, words)) fail_msg("%s", out);
   free(out);

@@ -7,12 +7,6 @@
 #include "src/codegen/codegen.h"
 #include "tools/ops/tensor_product_problems.h"
 
-#define OK(ctx, call)                                                                              \
-  do {                                                                                             \
-    clb_status status_ = (call);                                                                   \
-    if (status_) fail_msg("%s: %d: %s", #call, (int)status_, clb_error(ctx));                      \
-  } while (0)
-
 static const clb_limits limits = {.lanes = {32, 32},
                                   .max_subgroups = 32,
                                   .local_bytes = 1 << 20,

@@ -13,15 +13,6 @@
 #include "tests/build_kernel.h"
 #include "tests/test.h"
 
-#ifdef __SANITIZE_ADDRESS__
-enum {
-  SANITIZED = 1
-}; /* then Intel's compiler does not start: it opens libraries in a way that the sanitizer refuses
-    */
-#else
-enum { SANITIZED = 0 };
-#endif
-
 /* Elements of a row that a pass needs, for every l <= lmax, in the order of its operands.  What a
    degree adds to a derivative: l = 0 has no first derivative, l = 1 no second. */
 typedef struct {

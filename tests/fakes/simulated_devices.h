@@ -49,12 +49,6 @@ static inline int forget_all(void **state) {
   return 0;
 }
 
-#ifdef __SANITIZE_ADDRESS__
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
-
 typedef struct {
   const char *name;
   void (*test)(void **state);

@@ -7,32 +7,15 @@
 #include "src/ops/layers/layers.h"
 #include "src/ops/matmul.h"
 
-/* Beside the limits of GPUs (convolution_arrays.h) those of CPUs and of groups that are small. */
-static const clb_limits more[] = {
-    {.lanes = {8, 16},
-     .max_subgroups = 1,
-     .local_bytes = 1 << 20,
-     .max_local_bytes = 1 << 20,
-     .registers = 32,
-     .units = 2,
-     .simd = true,
-     .f64 = true},
-    {.lanes = {8, 8},
-     .max_subgroups = 4,
-     .local_bytes = 32768,
-     .max_local_bytes = 65536,
-     .registers = 128,
-     .units = 4,
-     .subgroups = true,
-     .async_copies = true,
-     .f64 = true},
-};
-enum { PLACES = GPUS + sizeof more / sizeof *more };
+static const int places[] = {LIMITS_NVIDIA,           LIMITS_AMD,
+                             LIMITS_TWO_SUBGROUPS,    LIMITS_NO_SUBGROUPS,
+                             LIMITS_CPU_NO_SUBGROUPS, LIMITS_SMALL_GROUPS};
+enum { PLACES = sizeof places / sizeof *places };
 
 static clb_context *open_place(int i) {
   clb_context *ctx = NULL;
   OK(ctx, clb_context_create("cpu:interpreter", &ctx));
-  ctx->device->limits = i < GPUS ? gpus[i].limits : more[i - GPUS];
+  ctx->device->limits = device_limits[places[i]].limits;
   mutate(ctx);
   return ctx;
 }

@@ -8,12 +8,6 @@
 
 enum { MAX_DEVICES = 32 };
 
-#define OK(ctx, call)                                                                              \
-  do {                                                                                             \
-    clb_status s_ = (call);                                                                        \
-    if (s_) fail_msg("%s: %s", #call, clb_error(ctx));                                             \
-  } while (0)
-
 /* Asserts that a call fails with this status and that the sentence has this word. */
 #define FAILS(ctx, status, word, call)                                                             \
   do {                                                                                             \

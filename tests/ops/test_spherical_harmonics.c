@@ -23,12 +23,6 @@ static void add_device(const clb_device_info *info, void *user) {
 static const int ascending[] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 10,
                                 11, 12, 13, 14, 15, 16, 17, 18, 19, 20};
 
-#define OK(ctx, call)                                                                              \
-  do {                                                                                             \
-    clb_status s_ = (call);                                                                        \
-    if (s_) fail_msg("%s: %s", #call, clb_error(ctx));                                             \
-  } while (0)
-
 static clb_context *open_device(const char *name) {
   clb_context *ctx = NULL;
   OK(ctx, clb_context_create(name, &ctx));

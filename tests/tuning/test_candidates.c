@@ -115,58 +115,8 @@ static void each_harmonics(void **state) {
 
 /* ---- all named problems ---- */
 
-/* As the backends say: NVIDIA, AMD, Intel, OpenCL without sub-groups, and a CPU. */
-static const struct {
-  const char *name;
-  clb_limits limits;
-} targets[] = {
-    {"NVIDIA",
-     {.lanes = {32, 32},
-      .max_subgroups = 32,
-      .local_bytes = 49152,
-      .max_local_bytes = 232448,
-      .registers = 255,
-      .units = 132,
-      .subgroups = true,
-      .async_copies = true,
-      .f64 = true}},
-    {"AMD",
-     {.lanes = {64, 64},
-      .max_subgroups = 16,
-      .local_bytes = 65536,
-      .max_local_bytes = 65536,
-      .registers = 256,
-      .units = 304,
-      .subgroups = true,
-      .f64 = true}},
-    {"Intel",
-     {.lanes = {16, 16},
-      .max_subgroups = 64,
-      .local_bytes = 131072,
-      .max_local_bytes = 131072,
-      .registers = 128,
-      .units = 128,
-      .subgroups = true,
-      .f64 = true}},
-    {"no sub-groups",
-     {.lanes = {32, 32},
-      .max_subgroups = 32,
-      .local_bytes = 49152,
-      .max_local_bytes = 49152,
-      .registers = 255,
-      .units = 132,
-      .f64 = true}},
-    {"CPU",
-     {.lanes = {8, 16},
-      .max_subgroups = 1,
-      .local_bytes = 1 << 20,
-      .max_local_bytes = 1 << 20,
-      .registers = 32,
-      .units = 2,
-      .simd = true,
-      .subgroups = true,
-      .f64 = true}},
-};
+static const int targets[] = {LIMITS_NVIDIA, LIMITS_AMD, LIMITS_INTEL, LIMITS_NO_SUBGROUPS,
+                              LIMITS_CPU};
 enum { TARGETS = sizeof targets / sizeof *targets };
 
 /* All of it comes back from its text: no setting is another kind's, whose name would be read as
@@ -186,7 +136,8 @@ static int lowered; /* kernels */
 
 static void check_list(const char *problem, clb_problem *p, int target, bool lowers) {
   const clb_kernel_kind *kind = clb_kernel_kinds[p->kind];
-  const clb_limits *limits = &targets[target].limits;
+  const clb_limits *limits = &device_limits[targets[target]].limits;
+  const char *target_name = device_limits[targets[target]].name;
   clb_schedule list[CLB_MAX_CANDIDATES + 1], first;
   memset(&list[CLB_MAX_CANDIDATES], 0x5a, sizeof *list);
   int n = kind->candidates(p, limits, list);
@@ -203,13 +154,13 @@ static void check_list(const char *problem, clb_problem *p, int target, bool low
     kind->lower(p, &list[i], &k);
     lowered++;
     if (k.error[0] || !ir_verify(&k, mistake, sizeof mistake))
-      fail_msg("%s, pass %d, %s, candidate %d: %s%s", problem, p->pass, targets[target].name, i,
-               k.error, mistake);
+      fail_msg("%s, pass %d, %s, candidate %d: %s%s", problem, p->pass, target_name, i, k.error,
+               mistake);
     if (ir_local_bytes(&k) > (k.min_blocks_per_sm || list[i].convolution.pipeline_stages
                                   ? limits->max_local_bytes
                                   : limits->local_bytes))
       fail_msg("%s, pass %d, %s, candidate %d has %lld bytes of local memory", problem, p->pass,
-               targets[target].name, i, (long long)ir_local_bytes(&k));
+               target_name, i, (long long)ir_local_bytes(&k));
     ir_free(&k);
   }
 }

@@ -31,12 +31,6 @@ static int clean(void **state) {
   return rmdir(dir) || setenv("CLB_CACHE_DIR", "off", 1);
 }
 
-#define OK(ctx, call)                                                                              \
-  do {                                                                                             \
-    clb_status s_ = (call);                                                                        \
-    if (s_) fail_msg("%s: %s", #call, clb_error(ctx));                                             \
-  } while (0)
-
 static const char *path_of(const char *name) {
   static char path[2][512];
   static int turn;

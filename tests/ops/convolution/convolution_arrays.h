@@ -4,6 +4,7 @@
 #ifndef CLB_TESTS_OPS_CONVOLUTION_CONVOLUTION_ARRAYS_H
 #define CLB_TESTS_OPS_CONVOLUTION_CONVOLUTION_ARRAYS_H
 
+#include "tests/fakes/device_limits.h"
 #include "tests/ops/tensor_product/product_arrays.h"
 
 #include "src/runtime/context.h"
@@ -290,50 +291,12 @@ static inline void expect_same_bits(convolution *c, int pass, const edge_list *e
 /* ---- one test for each place: a device that runs here, or the interpreter with the limits of some
    GPU ---- */
 
-static const struct {
-  const char *name;
-  clb_limits limits;
-} gpus[] = {
-    {"32 lanes that copy ahead",
-     {.lanes = {32, 32},
-      .max_subgroups = 32,
-      .local_bytes = 49152,
-      .max_local_bytes = 232448,
-      .registers = 255,
-      .units = 132,
-      .subgroups = true,
-      .f64 = true,
-      .async_copies = true}},
-    {"64 lanes",
-     {.lanes = {64, 64},
-      .max_subgroups = 16,
-      .local_bytes = 65536,
-      .registers = 512,
-      .units = 110,
-      .subgroups = true,
-      .f64 = true}},
-    {"16 lanes, two sub-groups",
-     {.lanes = {16, 16},
-      .max_subgroups = 2,
-      .local_bytes = 16384,
-      .registers = 128,
-      .units = 8,
-      .subgroups = true,
-      .f64 = true,
-      .async_copies = true}},
-    {"no sub-groups",
-     {.lanes = {32, 32},
-      .max_subgroups = 32,
-      .local_bytes = 49152,
-      .registers = 255,
-      .units = 132,
-      .f64 = true}},
-};
+static const int gpus[] = {LIMITS_NVIDIA, LIMITS_AMD, LIMITS_TWO_SUBGROUPS, LIMITS_NO_SUBGROUPS};
 enum { GPUS = sizeof gpus / sizeof *gpus, MAX_PLACES = 16, MAX_CONVOLUTIONS = 20 };
 
 typedef struct {
   device device;
-  int gpu; /* that the interpreter is taken for; -1: none */
+  int gpu; /* of `gpus`, whose limits the interpreter has; -1: its own */
   clb_graph *graph;
   convolution *made[MAX_CONVOLUTIONS];
 } place;
@@ -346,7 +309,7 @@ static inline place *all_places(void) {
 static inline clb_context *context_at(place *p) {
   bool opened = p->device.ctx != NULL;
   clb_context *ctx = context_of(&p->device);
-  if (!opened && p->gpu >= 0) ctx->device->limits = gpus[p->gpu].limits;
+  if (!opened && p->gpu >= 0) ctx->device->limits = device_limits[gpus[p->gpu]].limits;
   return ctx;
 }
 
@@ -405,7 +368,7 @@ static inline int run_at_places(const char *group, const place_test *tests, int 
       place *p = &all_places()[d];
       if ((int)p->device.effort < tests[t].effort || waits_its_turn(&p->device, t)) continue;
       snprintf(labels[n], sizeof labels[n], "%s_%s[%s%s%s]", group, tests[t].name, p->device.name,
-               p->gpu < 0 ? "" : " as ", p->gpu < 0 ? "" : gpus[p->gpu].name);
+               p->gpu < 0 ? "" : " as ", p->gpu < 0 ? "" : device_limits[gpus[p->gpu]].name);
       all[n] = (struct CMUnitTest){labels[n], tests[t].run, NULL, NULL, p};
       n++;
     }

@@ -1,56 +1,19 @@
 /* tests/ops/convolution/test_convolution_calls.c - what the calls of a graph convolution accept,
    and how much workspace they ask for. */
+#include "tests/ops/call_operands.h"
 #include "tests/test.h"
 
-#include <clebsch/clebsch.h>
 #include <math.h>
-#include <stdbool.h>
 
 #include "src/runtime/context.h"
 
 enum { SENDERS = 5, RECEIVERS = 2, EDGES = 3, MAX = 11, PASSES = 3, LONG = 700, ROOM = 1 << 18 };
 
-static const clb_instruction two_paths[] = {{0, 0, 0, CLB_UVU, 1, 1}, {0, 1, 1, CLB_UVU, 1, 1}};
-static const clb_convolution_desc plain = {.product = {.irreps_x = "4x0e",
-                                                       .irreps_y = "0e+1o",
-                                                       .irreps_z = "4x0e+4x1o",
-                                                       .instructions = two_paths,
-                                                       .n_instructions = 2,
-                                                       .storage = CLB_F32,
-                                                       .arithmetic = CLB_F32,
-                                                       .passes = 7}};
-static const int columns[] = {
-    [CLB_OPERAND_X] = 4, [CLB_OPERAND_Y] = 4, [CLB_OPERAND_W] = 8, [CLB_OPERAND_Z] = 16};
+static const clb_convolution_desc plain = {.product = {PLAIN_PRODUCT, .passes = 7}};
 static const int n_rows[] = {[CLB_OPERAND_X] = SENDERS,
                              [CLB_OPERAND_Y] = EDGES,
                              [CLB_OPERAND_W] = EDGES,
                              [CLB_OPERAND_Z] = RECEIVERS};
-
-/* In the order of the calls; an output of a derivative is a gradient by `of`. */
-static const struct {
-  const char *name;
-  int of;
-} operands[PASSES][MAX] = {
-    {{"x", CLB_OPERAND_X}, {"y", CLB_OPERAND_Y}, {"w", CLB_OPERAND_W}, {"z", CLB_OPERAND_Z}},
-    {{"x", CLB_OPERAND_X},
-     {"y", CLB_OPERAND_Y},
-     {"w", CLB_OPERAND_W},
-     {"g", CLB_OPERAND_Z},
-     {"g_x", CLB_OPERAND_X},
-     {"g_y", CLB_OPERAND_Y},
-     {"g_w", CLB_OPERAND_W}},
-    {{"x", CLB_OPERAND_X},
-     {"y", CLB_OPERAND_Y},
-     {"w", CLB_OPERAND_W},
-     {"g", CLB_OPERAND_Z},
-     {"a", CLB_OPERAND_X},
-     {"b", CLB_OPERAND_Y},
-     {"c", CLB_OPERAND_W},
-     {"d_x", CLB_OPERAND_X},
-     {"d_y", CLB_OPERAND_Y},
-     {"d_w", CLB_OPERAND_W},
-     {"d_g", CLB_OPERAND_Z}}};
-static const int n_operands[PASSES] = {4, 7, 11}, n_inputs[PASSES] = {3, 4, 7};
 
 typedef struct {
   clb_context *ctx, *other;
@@ -210,12 +173,9 @@ static void absent_operands(void **state) {
     create(&f, &desc);
     for (int pass = CLB_BACKWARD; pass < PASSES; pass++)
       for (int i = 0; i < n_operands[pass] && desc.product.passes & CLB_PASS_BIT(pass); i++) {
-        bool result = i >= n_inputs[pass], incoming = i >= 4 && !result;
-        bool absent = (result && !(wanted & operands[pass][i].of)) ||
-                      (incoming && !((int)desc.product.incoming & operands[pass][i].of));
         clb_rows good = f.rows[i];
         f.rows[i] = (clb_rows){.offset = -1, .stride = -7};
-        if (absent) accepts(&f, pass);
+        if (is_absent(pass, i, desc.product.gradients, desc.product.incoming)) accepts(&f, pass);
         else refuses(&f, pass, operands[pass][i].name);
         f.rows[i] = good;
       }

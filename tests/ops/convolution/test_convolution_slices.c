@@ -57,15 +57,9 @@ static void schedules(void **state) {
         const int slices = s.convolution.edges_per_subgroup;
         assert_true(!slices || s.convolution.edges_per_round % slices == 0);
       }
-    clb_limits alone = {.lanes = {32, 32},
-                        .max_subgroups = 32,
-                        .local_bytes = 49152,
-                        .registers = 255,
-                        .units = 132,
-                        .f64 = true};
     clb_schedule s;
-    clb_kernel_kinds[CLB_CONVOLUTION]->schedule(&convolution_op(c, CLB_FORWARD)->problem, &alone,
-                                                &s);
+    clb_kernel_kinds[CLB_CONVOLUTION]->schedule(&convolution_op(c, CLB_FORWARD)->problem,
+                                                &device_limits[LIMITS_NO_SUBGROUPS].limits, &s);
     assert_int_equal(s.convolution.edges_per_subgroup, 0);
     convolution_destroy(c);
   }

@@ -1,5 +1,6 @@
 /* tests/ops/convolution/test_convolution_targets.c - graph convolutions compile for the targets
    that only compile, and run on none of them. */
+#include "tests/ops/compile_targets.h"
 #include "tests/ops/convolution/convolution_arrays.h"
 
 #include "tools/ops/tensor_product_problems.h"
@@ -47,15 +48,8 @@ static void runs_not(clb_op *op, int pass, clb_graph *graph) {
 }
 
 static void compiles(void **state) {
-  clb_context *ctx = NULL;
+  clb_context *ctx = open_target(state);
   clb_graph *graph;
-  if (SANITIZED && !strncmp(*state, "level_zero", 10))
-    skip_because("%s: Intel's compiler does not start under a sanitizer", (const char *)*state);
-  if (clb_context_create(*state, &ctx)) {
-    fprintf(stderr, "skipped: %s\n", clb_error(ctx));
-    clb_context_destroy(&ctx);
-    skip();
-  }
   OK(ctx, clb_graph_create(ctx, 10, 10, &graph));
   for (int i = 0; i < CASES; i++) {
     clb_op *op = compile(ctx, i);
@@ -75,14 +69,4 @@ static void compiles(void **state) {
   clb_context_destroy(&ctx);
 }
 
-int main(void) {
-  static char targets[][16] = {"cuda@sm_90", "hip@gfx90a", "hip@gfx942", "level_zero@pvc"};
-  enum { TARGETS = sizeof targets / sizeof *targets };
-  static struct CMUnitTest tests[TARGETS];
-  static char labels[TARGETS][64];
-  for (int t = 0; t < TARGETS; t++) {
-    snprintf(labels[t], sizeof labels[t], "convolution_compiles:%s", targets[t]);
-    tests[t] = (struct CMUnitTest){labels[t], compiles, NULL, NULL, targets[t]};
-  }
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_on_targets("convolution", compiles); }

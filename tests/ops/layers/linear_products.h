@@ -9,12 +9,6 @@
 #include "src/ir/interpret_values.h"
 #include "src/ops/matmul.h"
 
-#define OK(ctx, call)                                                                              \
-  do {                                                                                             \
-    clb_status s_ = (call);                                                                        \
-    if (s_) fail_msg("%s: %s", #call, clb_error(ctx));                                             \
-  } while (0)
-
 /* ---- numbers in the device's memory ---- */
 
 static inline uint64_t bytes_of(clb_dtype type) { return (const uint64_t[]){8, 4, 2, 2}[type]; }

@@ -5,12 +5,6 @@
 
 #include "tests/ops/tensor_product/product_dense.h"
 
-#define OK(ctx, call)                                                                              \
-  do {                                                                                             \
-    clb_status s_ = (call);                                                                        \
-    if (s_) fail_msg("%s: %s", #call, clb_error(ctx));                                             \
-  } while (0)
-
 /* ---- products ---- */
 
 typedef struct {
@@ -312,12 +306,6 @@ static inline void run_twice(test_product *p, int pass, int rows, uint64_t seed)
 }
 
 /* ---- one test for each device that runs here, or $CLB_DEVICE alone ---- */
-
-#ifdef __SANITIZE_ADDRESS__
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
 
 /* Sanitizers see what the code does with memory, whatever the numbers are: a case of each kind will
    do, on few rows.  The released build runs all of them; so does this one by `ci/test.sh --long`.

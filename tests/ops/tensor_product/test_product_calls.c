@@ -1,67 +1,11 @@
 /* tests/ops/tensor_product/test_product_calls.c - which operands the calls of a tensor product
    accept. */
+#include "tests/ops/call_operands.h"
 #include "tests/test.h"
-
-#include <clebsch/clebsch.h>
-#include <stdbool.h>
 
 enum { N = 3, BYTES = 4096, PASSES = 4, MAX = sizeof(clb_triple_operands) / sizeof(clb_rows) };
 
-static const clb_instruction two_paths[] = {{0, 0, 0, CLB_UVU, 1, 1}, {0, 1, 1, CLB_UVU, 1, 1}};
-static const clb_tensor_product_desc plain = {.irreps_x = "4x0e",
-                                              .irreps_y = "0e+1o",
-                                              .irreps_z = "4x0e+4x1o",
-                                              .instructions = two_paths,
-                                              .n_instructions = 2,
-                                              .storage = CLB_F32,
-                                              .arithmetic = CLB_F32,
-                                              .passes = 15};
-static const int64_t columns[] = {
-    [CLB_OPERAND_X] = 4, [CLB_OPERAND_Y] = 4, [CLB_OPERAND_W] = 8, [CLB_OPERAND_Z] = 16};
-
-/* In the order of the calls; an output of a pass is a gradient by `of`. */
-static const struct {
-  const char *name;
-  int of;
-} operands[PASSES][MAX] = {
-    {{"x", CLB_OPERAND_X}, {"y", CLB_OPERAND_Y}, {"w", CLB_OPERAND_W}, {"z", CLB_OPERAND_Z}},
-    {{"x", CLB_OPERAND_X},
-     {"y", CLB_OPERAND_Y},
-     {"w", CLB_OPERAND_W},
-     {"g", CLB_OPERAND_Z},
-     {"g_x", CLB_OPERAND_X},
-     {"g_y", CLB_OPERAND_Y},
-     {"g_w", CLB_OPERAND_W}},
-    {{"x", CLB_OPERAND_X},
-     {"y", CLB_OPERAND_Y},
-     {"w", CLB_OPERAND_W},
-     {"g", CLB_OPERAND_Z},
-     {"a", CLB_OPERAND_X},
-     {"b", CLB_OPERAND_Y},
-     {"c", CLB_OPERAND_W},
-     {"d_x", CLB_OPERAND_X},
-     {"d_y", CLB_OPERAND_Y},
-     {"d_w", CLB_OPERAND_W},
-     {"d_g", CLB_OPERAND_Z}},
-    {{"x", CLB_OPERAND_X},
-     {"y", CLB_OPERAND_Y},
-     {"w", CLB_OPERAND_W},
-     {"g", CLB_OPERAND_Z},
-     {"a", CLB_OPERAND_X},
-     {"b", CLB_OPERAND_Y},
-     {"c", CLB_OPERAND_W},
-     {"p", CLB_OPERAND_X},
-     {"q", CLB_OPERAND_Y},
-     {"r", CLB_OPERAND_W},
-     {"s", CLB_OPERAND_Z},
-     {"e_x", CLB_OPERAND_X},
-     {"e_y", CLB_OPERAND_Y},
-     {"e_w", CLB_OPERAND_W},
-     {"e_g", CLB_OPERAND_Z},
-     {"e_a", CLB_OPERAND_X},
-     {"e_b", CLB_OPERAND_Y},
-     {"e_c", CLB_OPERAND_W}}};
-static const int n_operands[PASSES] = {4, 7, 11, 18}, n_inputs[PASSES] = {3, 4, 7, 11};
+static const clb_tensor_product_desc plain = {PLAIN_PRODUCT, .passes = 15};
 
 typedef struct {
   clb_context *ctx;
@@ -153,12 +97,9 @@ static void absent_operands(void **state) {
     fixture f = begin(&desc);
     for (int pass = CLB_BACKWARD; pass < PASSES; pass++)
       for (int i = 0; i < n_operands[pass] && desc.passes & CLB_PASS_BIT(pass); i++) {
-        bool incoming = i >= 4 && i < 7 && i < n_inputs[pass];
-        bool absent = (i >= n_inputs[pass] && !(wanted & operands[pass][i].of)) ||
-                      (incoming && !((int)desc.incoming & operands[pass][i].of));
         clb_rows good = f.rows[i];
         f.rows[i] = (clb_rows){.offset = -1, .stride = -7};
-        if (absent) accepts(&f, pass);
+        if (is_absent(pass, i, desc.gradients, desc.incoming)) accepts(&f, pass);
         else refuses(&f, pass, operands[pass][i].name);
         f.rows[i] = good;
       }

@@ -2,46 +2,12 @@
    GPUs, run by the interpreter: limits of NVIDIA, AMD and Intel, with and without sub-groups. */
 #include "tests/test.h"
 
+#include "tests/fakes/device_limits.h"
 #include "tests/ops/tensor_product/product_problems.h"
 
 #include "src/runtime/context.h"
 
-static const struct {
-  const char *name;
-  clb_limits limits;
-} gpus[] = {
-    {"32_lanes",
-     {.lanes = {32, 32},
-      .max_subgroups = 32,
-      .local_bytes = 49152,
-      .registers = 255,
-      .units = 132,
-      .subgroups = true,
-      .f64 = true}},
-    {"64_lanes",
-     {.lanes = {64, 64},
-      .max_subgroups = 16,
-      .local_bytes = 65536,
-      .registers = 512,
-      .units = 110,
-      .subgroups = true,
-      .f64 = true}},
-    {"16_lanes",
-     {.lanes = {16, 16},
-      .max_subgroups = 64,
-      .local_bytes = 65536,
-      .registers = 128,
-      .units = 512,
-      .subgroups = true,
-      .f64 = true}},
-    {"no_subgroups",
-     {.lanes = {32, 32},
-      .max_subgroups = 32,
-      .local_bytes = 49152,
-      .registers = 255,
-      .units = 132,
-      .f64 = true}},
-};
+static const int gpus[] = {LIMITS_NVIDIA, LIMITS_AMD, LIMITS_INTEL, LIMITS_NO_SUBGROUPS};
 enum { GPUS = sizeof gpus / sizeof *gpus };
 static device simulated[GPUS];
 
@@ -135,10 +101,10 @@ int main(void) {
     device *d = &simulated[g];
     d->effort = THOROUGH;
     if (clb_context_create("cpu:interpreter", &d->ctx)) return 1;
-    d->ctx->device->limits = gpus[g].limits;
+    d->ctx->device->limits = device_limits[gpus[g]].limits;
     for (int t = 0; t < 3; t++) {
       snprintf(labels[n], sizeof labels[n], "product_schedules_%s[%s]", tests[t].name,
-               gpus[g].name);
+               device_limits[gpus[g]].name);
       all[n] = (struct CMUnitTest){labels[n], tests[t].run, NULL, NULL, d};
       n++;
     }
