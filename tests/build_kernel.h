@@ -1,5 +1,5 @@
 /* tests/build_kernel.h - a kernel's binary, made as the library makes it: first the text, then what
-   the backend compiles of it. */
+   the backend compiles from it. */
 #ifndef CLB_TESTS_BUILD_KERNEL_H
 #define CLB_TESTS_BUILD_KERNEL_H
 

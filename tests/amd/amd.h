@@ -9,7 +9,7 @@
 
 enum {
   AMD_ROW = 64
-}; /* a vector register is a row of so many words, also where a wave has 32 lanes */
+}; /* words in the row that a vector register is, also where a wave has 32 lanes */
 enum { AMD_SGPRS = 128, AMD_VGPRS = 256 };
 enum { AMD_VCC = 106, AMD_M0 = 124, AMD_NULL = 125, AMD_EXEC = 126 };
 
@@ -21,11 +21,11 @@ typedef struct {
   bool constant; /* kernels may only read it */
 } amd_block;
 
-/* The end lies against a page that nobody may touch; filled with rubbish. */
+/* Filled with rubbish; its end lies against a page that faults on any access. */
 void *amd_alloc(size_t bytes);
 bool amd_free(void *at);
 const amd_block *amd_find(uint64_t address);
-const amd_block *amd_find_below(uint64_t address); /* the last one that begins at it or before */
+const amd_block *amd_find_below(uint64_t address); /* the last one that begins at or before it */
 /* Memory that is not ours to free: a code object's image, a launch's arguments. */
 bool amd_lend(const void *at, size_t bytes);
 void amd_take_back(const void *at);
@@ -44,7 +44,7 @@ typedef struct {
   uint32_t lds, scratch, kernarg, rsrc1, rsrc2, rsrc3, properties;
   uint64_t entry;           /* in the image */
   int first;                /* instruction */
-  int n_arguments, threads; /* the most of a group */
+  int n_arguments, threads; /* maximum of a group */
   amd_argument arguments[128];
 } amd_kernel;
 
@@ -64,8 +64,7 @@ typedef struct {
   char *listing;
 } amd_module;
 
-/* NULL, with the reason: the code object cannot be loaded or holds an instruction that is not
-   known. */
+/* NULL, with the reason, if the code object cannot be loaded or holds an unknown instruction. */
 amd_module *amd_load(const void *binary, char *error, size_t size);
 void amd_unload(amd_module *m);
 /* The code object's sections into m. */
@@ -98,13 +97,13 @@ typedef enum {
   AMD_BYTE_3
 } amd_select;
 
-/* Text to an operand or a modifier; false: not known. */
+/* Parses an operand or a modifier; false: unknown. */
 bool amd_operand_of(amd_module *m, char *text, char type, bool result, amd_operand *o);
 bool amd_modifier(amd_ins *i, const char *text);
 
 typedef void amd_run(amd_wave *w, const amd_ins *i);
-/* Lanes [0, n): d = f(a, b, c) where m is all ones.  A value of 64 bits has its high words AMD_ROW
-   behind. */
+/* Lanes [0, n): d = f(a, b, c) where m is all ones. The high words of a 64-bit value lie AMD_ROW
+   after its low words. */
 typedef void amd_lanes(uint32_t *d, const uint32_t *a, const uint32_t *b, const uint32_t *c,
                        const uint32_t *m, int n);
 
@@ -132,8 +131,9 @@ struct amd_ins {
   int32_t offset, offset1, immediate;
   amd_operand d, carry, s[4]; /* carry: a mask that is a second result */
   uint8_t n, omod, clamp, sdwa, keep, select, returns, offen, plain, exec;
-  uint8_t mask;    /* which source is one, from 1 */
-  uint8_t crossed; /* of a pair: 1 the second reads what the first writes, 2 the other way too */
+  uint8_t mask;    /* which source is a mask, counted from 1 */
+  uint8_t crossed; /* of a pair: 1 if the second reads what the first writes, 2 if also the other
+                      way round */
   char result, source[5];
   amd_run *solo; /* of a pair's first half */
 };
@@ -167,17 +167,17 @@ struct amd_wave {
   const uint32_t (*rows)[2 * AMD_ROW];
   uint32_t group;
   unsigned char *scratch; /* lane by lane */
-  uint64_t buffer;        /* gfx90a: where it is, as the descriptor has it */
+  uint64_t buffer;        /* gfx90a: its address, as in the descriptor */
   const amd_launch *launch;
   const amd_block *block; /* of the last access */
 };
 
-/* For comparisons: waves run in order, each until it waits, and reciprocals and roots are exact. */
+/* For compare.py: waves run in order, each until it waits, and reciprocals and roots are exact. */
 extern bool amd_plain_run;
 /* Runs all groups; false with the reason. */
 bool amd_run_kernel(const amd_module *m, const amd_kernel *k, uint32_t groups, uint32_t threads,
                     uint32_t local, void **params, char *error, size_t size);
-/* Ends the launch. */
+/* Ends the launch with an error. */
 void amd_fail(amd_wave *w, const amd_ins *i, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Where the memory is, or NULL after amd_fail. */

@@ -12,9 +12,9 @@ typedef struct {
                               vcc_lo, exec_lo, b32, s12, s14 of 32 */
 } amd_source;
 
-/* NULL, said on stderr: the compiler is not here, or refuses. */
+/* NULL, with a message on stderr, if the compiler is missing or refuses. */
 amd_module *amd_assemble(const char *target, const amd_source *sources, int n);
-/* One group of so many threads; false with the emulator's reason. */
+/* Runs one group of that many threads; false with the emulator's reason. */
 bool amd_run_assembled(const amd_module *m, const char *name, uint32_t threads, const void *in,
                        void *out, char *error, size_t size);
 

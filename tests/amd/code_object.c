@@ -1,5 +1,5 @@
-/* tests/amd/code_object.c - a code object's segments, kernel descriptors and the note that tells
-   kernels' arguments. */
+/* tests/amd/code_object.c - a code object's segments, its kernel descriptors, and the note that
+   describes the kernels' arguments. */
 #include <elf.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ typedef struct {
 
 typedef struct {
   enum { NUMBER, TEXT, LIST, MAP, OTHER } kind;
-  uint64_t n; /* the number, or how many */
+  uint64_t n; /* the number, or the length */
   const char *text;
 } item;
 

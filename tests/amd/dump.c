@@ -1,4 +1,4 @@
-/* tests/amd/dump.c - a launch as a file, for tests/amd/compare.py: what went in, and memory
+/* tests/amd/dump.c - a launch as a file, for tests/amd/compare.py: its inputs, and memory
    afterwards. */
 #include "tests/amd/dump.h"
 

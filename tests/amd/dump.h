@@ -8,7 +8,7 @@ typedef struct amd_dump amd_dump;
 
 const char *amd_dump_folder(void); /* NULL: nothing is to be written */
 void amd_write_code(const char *folder, const char *target, int number, const void *binary);
-/* NULL, which amd_dump_after takes, where nothing is to be written. */
+/* NULL where nothing is to be written; amd_dump_after accepts it. */
 amd_dump *amd_dump_before(const amd_module *m, const amd_kernel *k, uint32_t groups,
                           uint32_t threads, uint32_t local, void **params);
 void amd_dump_after(amd_dump *d);

@@ -1,9 +1,10 @@
-/* tests/amd/hip.c - libamdhip64.so.7 for one emulated GPU; a launch has run when it returns.
+/* tests/amd/hip.c - libamdhip64.so.7 for one emulated GPU; launches are synchronous.
 
    AMD_EMULATOR_TARGET says which GPU (gfx90a, gfx942, gfx1100); AMD_EMULATOR_SEED how waves are
    interleaved; AMD_EMULATOR_BARRIERS=off makes s_barrier do nothing (a control); AMD_EMULATOR_KEEP
-   names a folder that takes every code object; AMD_EMULATOR_REPORT names a file that takes what
-   each kernel ran; AMD_EMULATOR_DUMP names a folder that takes every launch, for compare.py. */
+   names a folder to which every code object is written; AMD_EMULATOR_REPORT a file to which the
+   instructions that each kernel ran are written; AMD_EMULATOR_DUMP a folder to which every launch
+   is written, for compare.py. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* tests/amd/lanes.h - what instructions are written with: bits, rows of lanes, operands. */
+/* tests/amd/lanes.h - helpers for writing instructions: bits, rows of lanes, operands. */
 #ifndef CLB_TESTS_AMD_LANES_H
 #define CLB_TESTS_AMD_LANES_H
 
@@ -7,7 +7,8 @@
 
 #include "tests/amd/amd.h"
 
-/* Rows run eight lanes at a time where the processor can; sanitizers cannot begin so early. */
+/* Rows run eight lanes at a time where the processor can; sanitizers are not ready when that is
+   decided. */
 #if defined __x86_64__ && defined __gnu_linux__ && !defined __clang__ &&                           \
     !defined __SANITIZE_ADDRESS__
 #define AMD_CLONES __attribute__((target_clones("arch=x86-64-v3", "default")))
@@ -17,7 +18,7 @@
 #define AMD_LANES_OF                                                                               \
   uint32_t *d, const uint32_t *a, const uint32_t *b, const uint32_t *c, const uint32_t *m, int n
 #define AMD_LANES(name) AMD_CLONES static void name(AMD_LANES_OF)
-/* Rows may be one register, never shifted ones. */
+/* Rows may be the same register, but never overlap in part. */
 #define AMD_EACH _Pragma("GCC ivdep") for (int i = 0; i < (n & ~31); i++)
 
 static inline float f32_of(uint32_t bits) {

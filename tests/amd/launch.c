@@ -17,7 +17,7 @@ enum {
   FLAT_SCRATCH = 32,
   PRIVATE_SIZE = 64
 };                                                       /* properties */
-static const uint64_t scratch_base = 0x00007a5c00000000; /* where gfx90a's buffer says that it is */
+static const uint64_t scratch_base = 0x00007a5c00000000; /* address in gfx90a's buffer descriptor */
 
 bool amd_plain_run;
 static uint64_t instructions;
@@ -70,7 +70,7 @@ unsigned char *amd_access(amd_wave *w, const amd_ins *i, uint64_t address, uint3
 
 /* ---- a wave's start ---- */
 
-/* Half of it NaNs, whichever type reads it. */
+/* Half of it are NaNs, whichever type reads it. */
 static uint32_t *make_junk(uint64_t *random) {
   uint32_t *junk = malloc(JUNK * sizeof *junk);
   for (int k = 0; junk && k < JUNK; k++) {
@@ -191,7 +191,7 @@ static bool run_groups(const amd_launch *p, amd_wave **waves, int n, uint64_t *r
   return good;
 }
 
-/* Compilers widen a load of the last arguments: the segment is aligned to 64 bytes. */
+/* Compilers widen loads of the last arguments, as the segment is aligned to 64 bytes. */
 static size_t capacity_of_arguments(const amd_kernel *k) {
   return ((size_t)k->kernarg + 64) & ~(size_t)63;
 }

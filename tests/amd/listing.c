@@ -54,7 +54,7 @@ typedef struct {
   int n, modifiers;
 } words;
 
-/* Operands stand between commas, modifiers behind the last one, between blanks. */
+/* Operands are separated by commas; modifiers follow the last one, separated by spaces. */
 static bool split(char *s, words *w) {
   int depth = 0;
   bool begin = true, behind = false;
@@ -142,8 +142,8 @@ static bool operands(amd_module *m, amd_ins *i, const words *w) {
   return part == w->n;
 }
 
-/* Halves of 16-bit operands are selections, as SDWA has them; gfx11 keeps the result's other half,
-   gfx9 clears it. */
+/* Halves of 16-bit operands are selections, as with SDWA; gfx11 keeps the result's other half, gfx9
+   clears it. */
 static void halves(const amd_module *m, amd_ins *i) {
   const char *t = i->op->types;
   bool result = *t == 'h' || *t == 'w';
@@ -167,7 +167,7 @@ static bool is_plain(const amd_ins *i) {
   return plain;
 }
 
-/* One instruction; what is not known fails when it is run. */
+/* One instruction; an unknown one fails when it is run. */
 static void instruction(amd_module *m, amd_ins *i, char *s) {
   words w = {0};
   char *rest = s + strcspn(s, " \t");
@@ -182,7 +182,7 @@ static void instruction(amd_module *m, amd_ins *i, char *s) {
   bool good = split(rest, &w);
   good = good && operands(m, i, &w);
   for (int k = 0; k < 4; k++)
-    i->s[k].high = !strchr(i->op->types, 'x'); /* op_sel_hi where it is not written */
+    i->s[k].high = !strchr(i->op->types, 'x'); /* the default of op_sel_hi */
   for (int k = 0; good && k < w.modifiers; k++) good = amd_modifier(i, w.modifier[k]);
   if (good && !strncmp(i->op->name, "s_", 2)) good = !w.modifiers || i->op->bytes;
   if (!good) return;

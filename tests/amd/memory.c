@@ -1,4 +1,4 @@
-/* tests/amd/memory.c - the emulated GPU's memory: the host's, behind guard pages. */
+/* tests/amd/memory.c - the emulated GPU's memory: host memory between guard pages. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -7,14 +7,14 @@
 #include "tests/amd/amd.h"
 
 enum { PAGE = 4096, ALIGNMENT = 256, RUBBISH = 0xee };
-static const size_t max_filled = (size_t)256 << 20; /* what is larger starts as zeros */
+static const size_t max_filled = (size_t)256 << 20; /* larger blocks start as zeros */
 
 static struct {
   amd_block *block; /* by address */
   int n, capacity;
 } memory;
 
-/* The first block that begins behind the address. */
+/* The first block that begins after the address. */
 static int behind(uint64_t address) {
   int low = 0, high = memory.n;
   while (low < high) {

@@ -24,7 +24,7 @@ static int add_constant(amd_module *m, uint64_t value) {
   return i;
 }
 
-/* An inline or literal constant as its operand's type has it. */
+/* An inline or literal constant in its operand's type. */
 static bool number(const char *s, char type, uint64_t *value) {
   char *end;
   bool hex = strstr(s, "0x") != NULL, real = !hex && strchr(s, '.');
@@ -144,7 +144,7 @@ static bool selection(const char *s, uint8_t *select) {
   return false;
 }
 
-/* What stands behind the operands; false: not known. */
+/* A modifier after the operands; false: unknown. */
 bool amd_modifier(amd_ins *i, const char *s) {
   static const char *const idle[] = {"nt", "slc", "dlc", "sc1", NULL}; /* caches */
   const char *value = strchr(s, ':');

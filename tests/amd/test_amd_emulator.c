@@ -1,5 +1,5 @@
-/* tests/amd/test_amd_emulator.c - what the emulator refuses, by name and place; barriers that
-   matter; memory that is not a kernel's. */
+/* tests/amd/test_amd_emulator.c - what the emulator refuses, with name and place; barriers that
+   matter; memory that a kernel may not access. */
 #include "tests/amd/assembled.h"
 #include "tests/test.h"
 
@@ -9,7 +9,7 @@
   "v_xor_b32_e32 v20, 0x3fc, v20\nds_read_b32 v10, v20\n"                                          \
   "s_waitcnt lgkmcnt(0)"
 
-/* Kernels, and what the reason must hold; NULL: it runs. */
+/* Kernels, and words of the error; NULL: it runs. */
 static const struct {
   amd_source source;
   const char *reason, *more;
@@ -84,7 +84,7 @@ static void refusals(void **state) {
   amd_unload(m);
 }
 
-/* How many of 20 seeds come out right. */
+/* How many of 20 seeds give the right result. */
 static int right(const amd_module *m, char *in, char *out) {
   int good = 0;
   for (int seed = 0; seed < 20; seed++) {

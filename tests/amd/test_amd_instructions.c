@@ -57,11 +57,11 @@ static uint32_t uh(double x) {
   return sign | (to_low < to_high || (to_low == to_high && !(low & 1)) ? low : high);
 }
 static int32_t i24(uint32_t x) { return (int32_t)(x << 8) >> 8; }
-/* Of numbers and NaN the number; of zeros -0 is the less. */
+/* Of a number and a NaN the number; -0 is less than +0. */
 static double max(double x, double y) {
   return isnan(x) ? y : isnan(y) ? x : x == y ? (signbit(x) ? y : x) : x > y ? x : y;
 }
-/* But a signalling NaN comes out. */
+/* But a signalling NaN is returned. */
 static double max_of(double x, double y, bool loud) { return loud ? (double)NAN : max(x, y); }
 static bool loud(uint32_t x) { return isnan(f(x)) && !(x >> 22 & 1); }
 static bool loud64(const uint32_t *x) { return isnan(d(x)) && !(x[1] >> 19 & 1); }
@@ -349,8 +349,8 @@ static uint32_t special(uint64_t *seed) {
       0x4f000000, 0xcf000000, 0x7ff00000, 0x3ff00000, 0x00100000, 0x7fefffff, 0x20000000};
   return some[(size_t)(fabs(test_random(seed)) * (sizeof some / sizeof *some))];
 }
-/* Anything; v8 is a mild f32 and f16 twice, v9 is -0, and v[6:7] now and then small enough to have
-   a denormal square. */
+/* Any bits; v8 holds ordinary numbers as f32 and as two f16, v9 is -0, and v[6:7] is sometimes
+   small enough for a denormal square. */
 static void fill(wave *w, uint64_t *seed) {
   for (int l = 0; l < 64; l++)
     for (int k = 0; k < AMD_INPUTS; k++) {

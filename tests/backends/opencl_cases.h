@@ -16,7 +16,7 @@ typedef struct {
   size_t count;
   double tolerance; /* relative; 0: the same bits */
   clb_arg scalar;
-  void *first; /* what the array starts with */
+  void *first; /* initial contents of the array */
 } case_parameter;
 
 typedef struct {
@@ -74,7 +74,7 @@ static ir_val case_row(kernel_case *c, ir_val n, ir_val *mask) {
   return row;
 }
 
-/* y = what the arithmetic makes of x; the last of the rows are masked. */
+/* y = arithmetic on x; lanes past the last row are masked. */
 static void case_arithmetic(kernel_case *c, const clb_limits *limits, bool rounds_division) {
   enum { N = 203 };
   ir_kernel *k = &c->k;
@@ -106,7 +106,7 @@ static void case_arithmetic(kernel_case *c, const clb_limits *limits, bool round
   c->groups = (N + k->rows - 1) / k->rows;
 }
 
-/* Lanes exchange values in a loop; one sub-group per group, so that every device can say it. */
+/* Lanes exchange values in a loop; one sub-group per group, so that every device can express it. */
 static void case_shuffles(kernel_case *c, const clb_limits *limits, bool unused) {
   enum { GROUPS = 5 };
   ir_kernel *k = &c->k;
@@ -180,7 +180,7 @@ static void case_staged(kernel_case *c, const clb_limits *limits, bool unused) {
   c->groups = GROUPS;
 }
 
-/* Double precision, or as good as nothing where there is none. */
+/* Double precision, or next to nothing on devices without it. */
 static void case_double(kernel_case *c, const clb_limits *limits, bool unused) {
   enum { N = 77 };
   ir_kernel *k = &c->k;
@@ -220,7 +220,7 @@ static void case_copies(const kernel_case *c, void *copies[CASE_PARAMETERS]) {
   }
 }
 
-/* From the first allocation to the last read; `arrays` go in and come back. */
+/* From the first allocation to the last read; `arrays` are written to the device and read back. */
 static clb_status case_run(clb_device *d, const kernel_case *c, void *arrays[CASE_PARAMETERS]) {
   const clb_backend *b = d->backend;
   clb_memory memory[CASE_PARAMETERS] = {0};
@@ -257,7 +257,7 @@ static double case_element(ir_type t, const void *array, size_t i) {
                        : (double)((const uint16_t *)array)[i];
 }
 
-/* The interpreter's word on what the arrays must be. */
+/* What the arrays must be, according to the interpreter. */
 static void case_expect(const kernel_case *c, const char *device,
                         void *const arrays[CASE_PARAMETERS]) {
   void *wanted[CASE_PARAMETERS];

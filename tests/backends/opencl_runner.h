@@ -60,7 +60,7 @@ static inline void runner_close(opencl_runner *r) {
   memset(r, 0, sizeof *r);
 }
 
-/* The first CPU of the platform with that name.  0: there is none. */
+/* The first CPU of the platform with that name; 0: none. */
 static inline int runner_open(opencl_runner *r, const char *platform_name, const char *options) {
   void *platform[16];
   unsigned n = 0, found = 0;
@@ -132,8 +132,8 @@ static inline int runner_launch(opencl_runner *r, void *kernel, size_t groups, s
   return status;
 }
 
-/* Builds the module, runs its kernel on the arguments and brings the buffers back.  0: log says
-   what went wrong. */
+/* Builds the module, runs its kernel on the arguments and brings the buffers back. 0: failed, `log`
+   says why. */
 static inline int runner_run(opencl_runner *r, int is_il, const void *words, size_t bytes,
                              const char *name, size_t groups, size_t group_size,
                              const runner_argument *arg, int n, char *log, size_t log_size) {

@@ -49,7 +49,7 @@ typedef struct {
 enum { PAGE = 1 << 16 };
 static size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
-/* Memory that ends where touching more would be a fault. */
+/* Memory whose end lies against a page that faults on access. */
 static void *guarded(size_t bytes) {
   char *p =
       mmap(NULL, pages(bytes) + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -206,7 +206,8 @@ static void say_arithmetic(table *t, ir_val a, ir_val b, ir_val c) {
                      one[] = {IR_NEG, IR_ABS, IR_SQRT};
   ir_kernel *k = &t->k;
   for (size_t i = 0; i < sizeof two / sizeof *two; i++) put(t, ir_2(k, two[i], a, b));
-  put(t, ir_add(k, ir_mul(k, b, c), a)); /* not to be contracted: the product has no other use */
+  put(t, ir_add(k, ir_mul(k, b, c),
+                a)); /* must not be contracted, although the product has no other use */
   put(t, ir_select(k, ir_2(k, IR_LT, a, c), b, c));
   put(t, ir_select(k, ir_1(k, IR_NOT, ir_2(k, IR_OR, ir_2(k, IR_LT, a, c), ir_2(k, IR_EQ, b, c))),
                    a, b));
@@ -295,7 +296,7 @@ static void constants(void **state) {
   }
 }
 
-/* exp, sin, cos: the device's own, to 4 units in the last place. */
+/* exp, sin, cos of the device, accurate to 4 units in the last place. */
 static void functions(void **state) {
   static const ir_op ops[] = {IR_EXP, IR_SIN, IR_COS};
   ir_kernel k;
@@ -541,7 +542,7 @@ static void masks(void **state) {
                k, ir_2(k, IR_MOD, ir_mul(k, row, ir_int(k, IR_I32, 37)), ir_int(k, IR_I32, 521)),
                two);
     ir_store_wide(k, t.out, ir_add(k, two_far, ir_int(k, IR_I32, 1000 * t.columns)), mask[m], 2,
-                  pair); /* no two of 512 rows meet */
+                  pair); /* no two of 512 rows overlap */
     t.columns += 2;
   }
   ir_store(k, t.out, ir_add(k, group, ir_int(k, IR_I32, 1000 * t.columns++)), even_group,
@@ -690,7 +691,7 @@ static void slow_groups(const ir_arg *arg, int64_t first, int64_t last) {
   groups_done += last - first;
 }
 
-/* A launch is over when its last group is, whoever works on it. */
+/* A launch is over when its last group is, whichever thread runs it. */
 static void threads(void **state) {
   clb_cpu_threads *t = clb_cpu_threads_create(4);
   (void)state;
@@ -714,8 +715,8 @@ static void simple_kernel(ir_kernel *k, int lanes) {
   assert_true(ir_finish(k));
 }
 
-/* One context in a thread of its own, with its own kernel: the whole way, many times.  Returns NULL
-   if all is well. */
+/* One context in a thread of its own, with its own kernel: the whole way, many times. Returns NULL
+   on success. */
 static void *own_context(void *device_rest) {
   enum { N = 300000 };
   clb_error_sink error = {0};
@@ -821,7 +822,7 @@ static void what_it_refuses(void **state) {
 
 static char folder[64], *path_before;
 
-/* A PATH with nothing but this cc; NULL: with nothing at all. */
+/* A PATH with only this cc in it; NULL: an empty one. */
 static void set_compiler(const char *script) {
   char file[96];
   const char *path = getenv("PATH");
@@ -852,7 +853,7 @@ static void restore_compiler(void) {
 #define NAMES                                                                                      \
   "case \"$*\" in *-dM*) echo '#define __GNUC__ 12'; echo '#define __VERSION__ \"of the test\"'; " \
   "exit 0;; esac\n"
-/* And links what it is given to try. */
+/* It also links the program that tries it. */
 #define ANSWER                                                                                     \
   NAMES "for a in \"$@\"; do case $a in *.c) read -r line <$a;; *.so) to=$a;; esac; done; case "   \
         "$line in *clb_links*) echo linked >$to; exit 0;; esac\n"
@@ -904,7 +905,7 @@ static void no_compiler(void **state) {
   }
 }
 
-/* It compiles, but its linker is not there: as good as none. */
+/* It compiles, but has no linker, so it counts as no compiler. */
 static void compiler_without_linker(void **state) {
   clb_error_sink error = {0};
   clb_device *d;

@@ -1,5 +1,5 @@
-/* tests/backends/test_cpu_fork.c - a child forked from a process that uses "cpu": its copies, and
-   contexts of its own. */
+/* tests/backends/test_cpu_fork.c - a child forked from a process that uses "cpu": the copies that
+   it has of contexts, and contexts of its own. */
 #include "tests/test.h"
 
 #include <pthread.h>
@@ -14,7 +14,7 @@ enum {
   ROWS = 200000,
   WORDS = 9,
   PATIENCE = 60
-}; /* rows for all threads; seconds until a hang is one */
+}; /* enough rows for all threads; seconds after which a child counts as hung */
 
 typedef struct {
   clb_context *ctx;
@@ -142,7 +142,7 @@ static void children_of_a_user(void **state) {
   close_one(&h);
 }
 
-/* The other order: a context that has started no thread yet; and none at all. */
+/* The other order: fork with a context that has started no thread yet, and with no context. */
 static void children_before_use(void **state) {
   (void)state;
   harmonics none = {.ctx = NULL}, h;
@@ -162,7 +162,7 @@ static void *launches(void *user) {
   return user;
 }
 
-/* Whatever the threads are at when another thread forks, their lock held or not. */
+/* Whatever the threads are doing when another thread forks, whether their lock is held or not. */
 static void children_of_a_busy_user(void **state) {
   (void)state;
   harmonics h;

@@ -1,5 +1,5 @@
 /* tests/backends/test_cpu_maths.c - exp, sin and cos of vectors of any width, on the cpu backend:
-   to 4 units in the last place, each lane by itself. */
+   accurate to 4 units in the last place, independently of the other lanes. */
 #include "tests/build_kernel.h"
 #include "tests/test.h"
 
@@ -56,7 +56,7 @@ static void run(clb_device *d, const shape *s, const void *x, void *out) {
 
 static long double exact(int f, double x) { return f == 0 ? expl(x) : f == 1 ? sinl(x) : cosl(x); }
 
-/* Numbers below the least normal one may be flushed. */
+/* Subnormal numbers may be flushed to zero. */
 static void expect(const shape *s, int f, double x, double got) {
   const bool single = s->type == IR_F32;
   const long double want = exact(f, x), max = single ? FLT_MAX : DBL_MAX,
@@ -71,8 +71,7 @@ static void expect(const shape *s, int f, double x, double got) {
              single ? "f32" : "f64", got, fabsl(got - want) / ulp);
 }
 
-/* Small and large, of both signs; those where libraries have their special cases stand among
-   ordinary ones. */
+/* Small and large, of both signs; libraries' special cases stand among ordinary numbers. */
 static double number(bool single, int i, uint64_t *seed) {
   static const double special[] = {0,
                                    -0.0,

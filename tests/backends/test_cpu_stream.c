@@ -1,5 +1,5 @@
-/* tests/backends/test_cpu_stream.c - stores past the caches give the same bytes, stay in their
-   bounds, and are chosen where they should be; rows ahead. */
+/* tests/backends/test_cpu_stream.c - non-temporal stores give the same bytes, stay in bounds and
+   are chosen where they should be; so do prefetches of rows. */
 #include "tests/build_kernel.h"
 #include "tests/test.h"
 
@@ -214,10 +214,11 @@ static void when(void **state) {
     clb_cpu_set_stream(device, CLB_CPU_STREAM_AUTO);
     assert_false(clb_cpu_streams(device, m, 1));
     assert_false(clb_cpu_streams(
-        device, m, (1 << 19) / (k.rows * 4))); /* half a MiB: any last level holds that */
+        device, m, (1 << 19) / (k.rows * 4))); /* half a MiB fits in any last-level cache */
     assert_true(clb_cpu_streams(
         device, m,
-        INT64_C(1) + (INT64_C(64) << 20) / (k.rows * 4))); /* above the most that it counts on */
+        INT64_C(1) +
+            (INT64_C(64) << 20) / (k.rows * 4))); /* above the largest cache that it assumes */
     clb_cpu_set_stream(device, CLB_CPU_STREAM_NEVER);
     assert_false(clb_cpu_streams(device, m, INT64_C(1) << 40));
     clb_cpu_set_stream(device, CLB_CPU_STREAM_ALWAYS);
@@ -242,8 +243,8 @@ static int count(const ir_kernel *k, const char *what) {
   return n;
 }
 
-/* A line that is read anyway is in the caches: its stores stay there.  Whoever streams waits for
-   the stores to be seen. */
+/* A line that is also read is in the caches, so its stores are ordinary ones. A kernel that streams
+   ends with a fence that makes its stores visible. */
 static void text(void **state) {
   (void)state;
   ir_kernel k;
@@ -265,7 +266,7 @@ static void text(void **state) {
   ir_free(&k);
 }
 
-/* What is fetched ahead never changes a result, nor does it fault where memory ends. */
+/* Prefetching never changes a result, nor does it fault at the end of memory. */
 static void rows_ahead(void **state) {
   enum { ROWS = 500, COLUMNS = 89 };
   (void)state;

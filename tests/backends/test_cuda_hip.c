@@ -1,5 +1,5 @@
-/* tests/backends/test_cuda_hip.c - the CUDA and HIP backends on genuine compilers, and on genuine
-   devices where there are some. */
+/* tests/backends/test_cuda_hip.c - the CUDA and HIP backends with the real compilers, and on real
+   devices where there are any. */
 #include "backends/cuda_hip/gpu.h"
 #include "kernels/kernel.h"
 #include "tests/ir/random_kernel.h"
@@ -12,7 +12,7 @@
 static const char *const targets[] = {"cuda@sm_90", "hip@gfx90a", "hip@gfx942", "hip@gfx1100"};
 enum { TARGETS = sizeof targets / sizeof *targets };
 
-/* NULL: its compiler is not here. */
+/* NULL if its compiler is missing. */
 static clb_device *open_target(const char *name, clb_error_sink *error) {
   clb_device *d = NULL;
   clb_status s = clb_device_open(name, NULL, error, &d);
@@ -149,8 +149,8 @@ static void build_arithmetic(clb_device *d, int which, clb_text *binary) {
   ir_free(&k);
 }
 
-/* How often an opcode of NVIDIA's stands in the code (12 bits of every 16 bytes, the high three
-   apart). */
+/* How often an NVIDIA opcode occurs in the code (12 bits of every 16 bytes, of which the upper
+   three are listed separately). */
 static int count_sass(const clb_text *cubin, unsigned opcode) {
   Elf64_Ehdr head;
   int n = 0;
@@ -167,7 +167,7 @@ static int count_sass(const clb_text *cubin, unsigned opcode) {
   return n;
 }
 
-/* A product and a sum stay two roundings, and f32 division and square root are refined. */
+/* A product and a sum are rounded separately, and f32 division and square root are refined. */
 static void arithmetic_rounds(void **state) {
   enum { FMUL = 0x020, FADD = 0x021, FFMA = 0x023 };
   int done = 0;
@@ -250,7 +250,7 @@ static void disassembler_agrees(void **state) {
     assert_int_equal(disassembled(listing, "LDG."), (int64_t)r.loads * bytes_of[storage]);
     assert_int_equal(disassembled(listing, "STG."), (int64_t)r.stores * bytes_of[storage]);
     assert_int_equal(disassembled(listing, "FFMA") + disassembled(listing, "DFMA"),
-                     4 * r.fmas); /* 4: what it says of no width */
+                     4 * r.fmas); /* 4: counted for an instruction without a width */
     fclose(listing);
     unlink(path);
     clb_text_free(&binary);
@@ -294,8 +294,8 @@ static const struct {
                     {"cuda@sm_86", 99 << 10},
                     {"hip@gfx90a", 64 << 10}};
 
-/* All that a group may ask for compiles, and its loads and stores are known to be local; more is
-   refused. */
+/* The most local memory that a group may ask for compiles, with loads and stores known to be local;
+   more is refused. */
 static void local_memory_compiles(void **state) {
   enum { LD = 0x180, ST = 0x185, LDS = 0x184, STS = 0x188 };
   int done = 0;
@@ -333,7 +333,7 @@ static void local_memory_compiles(void **state) {
   if (!done) skip_because("no compiler for NVIDIA or AMD");
 }
 
-/* Whatever the backend said, the limits are complete. */
+/* The limits are complete, whatever the backend reported. */
 static void limits_complete(void **state) {
   static const char *const opened[] = {"cpu:interpreter", "cuda@sm_90", "hip@gfx90a"};
   (void)state;
@@ -350,7 +350,7 @@ static void limits_complete(void **state) {
   }
 }
 
-/* On a genuine device, as much as a group may have. */
+/* On a real device, the most that a group may have. */
 static void check_local(clb_device *d, int64_t bytes) {
   enum { MAX_LANES = 64 };
   const clb_backend *b = d->backend;
@@ -421,7 +421,7 @@ static void noted(const clb_device_info *info, void *user) {
   *(int *)user += !info->runs;
 }
 
-/* What is listed opens. */
+/* Every listed device opens. */
 static void lists(void **state) {
   int n = 0, opened = 0;
   (void)state;
@@ -517,7 +517,7 @@ static void check_random(clb_device *d, uint64_t seed, int lanes, int subgroups)
   random_kernel_free(&r);
 }
 
-/* The caller's stream; memory of another; a pointer nobody knows. */
+/* The caller's stream; memory of another context; an unknown pointer. */
 static void check_adoption(clb_device *first) {
   clb_error_sink error = {0};
   clb_device *second = NULL;

@@ -1,6 +1,6 @@
 /* tests/backends/test_cuda_hip_failures.c - the CUDA and HIP backends on fake drivers and
-   compilers: numbers come back, every call fails once with a sentence, nothing is leaked, the
-   caller keeps its own context or device. */
+   compilers: results are right, every call fails once with a message, nothing is leaked, and the
+   caller's current context or device stays. */
 #include <dlfcn.h>
 
 #include "backends/cuda_hip/gpu.h"
@@ -20,7 +20,7 @@ typedef struct {
   clb_error_sink error;
   clb_native native;
   bool adopt;
-  int local; /* f32 of local memory that every value passes through; 0: none */
+  int local; /* f32 elements of local memory that every value passes through; 0: none */
 } trial;
 
 enum { N = 100, GROUPS = 4 };
@@ -179,7 +179,7 @@ static void reset(int left, const char *only, int code) {
   here.state.graphs = here.state.updates = 0;
 }
 
-/* The first call fails, then the second only, until none is left that could. */
+/* Only the first call fails, then only the second, and so on until no call is left. */
 static void sweep(trial *t, int min) {
   int alive = here.state.alive, told = 0, n = 0;
   for (;; n++) {
@@ -252,7 +252,7 @@ static void adopted(void **state) {
   here.state.context = NULL;
 }
 
-/* CUDA's launches give what its text does not declare: above 48 KB. */
+/* CUDA's launches provide the local memory that the text does not declare: all above 48 KB. */
 static void local_memory(void **state) {
   static const struct {
     const char *name;
@@ -289,8 +289,8 @@ static void local_memory(void **state) {
   clb_text_free(&t.error.text);
 }
 
-/* A recording is one graph, updated where the driver can; whatever refuses, the launches are made
-   one by one. */
+/* A recording is one graph, updated where the driver can; if any call refuses, the launches are
+   made one by one. */
 static void graphs(void **state) {
   static const struct {
     const char *refuses[2]; /* CUDA's, HIP's */
@@ -323,7 +323,7 @@ static void graphs(void **state) {
   reset(-1, NULL, 0);
 }
 
-/* Some codes and some situations mean something. */
+/* Some codes have a status of their own, some also by situation. */
 static void sentences(void **state) {
   static const struct {
     int backend;
@@ -378,7 +378,7 @@ static void sentences(void **state) {
   clb_text_free(&t.error.text);
 }
 
-/* What a careless caller of the backend could do. */
+/* Mistakes that a careless caller of the backend could make. */
 static void misuse(void **state) {
   (void)state;
   if (!here.n) skip_because("CLB_TEST_FAKE_GPU does not name the fake drivers");
@@ -409,8 +409,8 @@ static void misuse(void **state) {
   ir_free(&k);
 }
 
-/* Opens the fakes under the names of the genuine libraries; CLB_TEST_FAKE_GPU: their paths, by ':'.
- */
+/* Opens the fakes under the names of the real libraries; CLB_TEST_FAKE_GPU: their paths, separated
+   by ':'. */
 static void take_their_place(void) {
   const char *paths = getenv("CLB_TEST_FAKE_GPU");
   for (char path[4096]; paths && *paths && here.n < 8; paths += *paths == ':') {

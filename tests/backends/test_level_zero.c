@@ -1,5 +1,5 @@
 /* tests/backends/test_level_zero.c - the Level Zero backend on the test-only driver, through the
-   genuine loader: numbers, order, devices, failures. */
+   real loader: numbers, order, devices, failures. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -30,7 +30,7 @@ static clb_device *open_device(const char *name, clb_error_sink *error) {
   return d;
 }
 
-/* After each test: no rule of Level Zero broken, nothing left. */
+/* After each test: no rule of Level Zero was broken, no object is left. */
 static int obeyed(void **state) {
   const char *first = "";
   (void)state;
@@ -72,7 +72,7 @@ static void numbers(void **state) {
   clb_text_free(&error.text);
 }
 
-/* Everything of a launch for the parameters of a random kernel. */
+/* All that a launch of a random kernel needs. */
 static clb_status run_random(clb_device *d, const random_kernel *r, void *const *data) {
   clb_memory memory[RANDOM_PARAMETERS] = {0};
   clb_arg args[RANDOM_PARAMETERS] = {0};
@@ -198,8 +198,8 @@ static void check_order(clb_device *d, uint64_t bytes) {
   affine_unload(d, &a);
 }
 
-/* Closed lists, more than the driver keeps in flight, among launches, never waiting; anew while the
-   old one may be running. */
+/* Closed lists among launches, more than the driver keeps in flight, without waiting; made again
+   while the old one may still be running. */
 static void check_recorded(clb_device *d) {
   affine a = {.module = NULL};
   clb_recorded *r = NULL, *second = NULL;
@@ -242,7 +242,8 @@ static void order(void **state) {
   (void)state;
   clb_device *d = open_device("level_zero:0", &error);
   check_order(d, ROWS * sizeof(float));
-  check_order(d, (uint64_t)3 << 20); /* more than the driver allocates without relaxed limits */
+  check_order(
+      d, (uint64_t)3 << 20); /* more than the driver allocates without relaxed allocation limits */
   level_zero->close(d);
   clb_text_free(&error.text);
 }
@@ -297,7 +298,7 @@ static void expect_absent(const char *name, const char *why) {
   clb_text_free(&error.text);
 }
 
-/* The same string is the same tile, whatever the process sees as a device. */
+/* A device string names the same tile, whatever the process sees as a device. */
 static void tiles(void **state) {
   static const char *const malformed[] = {"level_zero:",   "level_zero:x",     "level_zero:0.",
                                           "level_zero:.1", "level_zero:0.1.2", "level_zero:-1",
@@ -369,7 +370,7 @@ static void adopted(void **state) {
   assert_int_equal(fake.ze.ContextDestroy(n.context), 0);
 }
 
-/* A caller's commands stand between ours, without barriers of their own. */
+/* A caller's commands between ours, without barriers of their own. */
 static void adopted_order(void **state) {
   clb_error_sink error = {0};
   clb_device *d;
@@ -475,14 +476,14 @@ static clb_status replay_scenario(clb_device *d, affine *a) {
     assert_int_equal(level_zero->replay(d, r), CLB_OK);
     assert_int_equal(affine_launch(d, a, 1, 1), CLB_OK);
     assert_int_equal(level_zero->read(d, &a->y, 0, &y, sizeof y), CLB_OK);
-    assert_true(y == 6); /* else the list ran before the first launch or after the second */
+    assert_true(y == 6); /* otherwise the list ran before the first launch or after the second */
   }
   if (!s) s = level_zero->wait(d);
   if (r) level_zero->forget(d, r);
   return s;
 }
 
-/* Everything once. */
+/* Calls everything once. */
 static clb_status scenario(clb_error_sink *error) {
   clb_device *d;
   affine a = {.module = NULL};
@@ -507,14 +508,14 @@ static clb_status scenario(clb_error_sink *error) {
   return s;
 }
 
-/* What need not succeed for the rest to be right. */
+/* Calls that may fail without harm to the rest. */
 static bool may_fail(const char *function) {
   return strstr(function, "Destroy") || !strcmp(function, "zeMemFree") ||
          !strcmp(function, "zeModuleBuildLogGetString") ||
          !strcmp(function, "zeDevicePciGetPropertiesExt");
 }
 
-/* The k-th call of the function fails: a sentence that names it, nothing left, no rule broken.
+/* The k-th call of the function fails: a message names it, no object is left, no rule is broken.
    false: there was no such call. */
 static bool fail_once(const char *function, int k) {
   char wish[80];

@@ -49,13 +49,13 @@ static int record_on_max(const char *name) {
   return s || !whole;
 }
 
-/* Builds, launches and waits; nothing is computed.  Writes what does not go well. */
+/* Builds, launches and waits; nothing is computed. Prints what goes wrong. */
 static int run_on_max(const char *name) {
   clb_error_sink error = {0};
   clb_device *d;
   if (level_zero->open(name, name + strlen("level_zero"), NULL, &error, &d))
     return printf("no such device: %s\n", error.text.s), 1;
-  (void)case_expect; /* there are no numbers */
+  (void)case_expect; /* nothing was computed */
   int bad = strcmp(d->info.name, name) || d->limits.lanes[CLB_F32] != 16 ||
             d->limits.local_bytes < 65536 || !d->info.f64 || !d->info.memory_bytes;
   for (int i = 0; i < 2 * CASES && !bad; i++) {
@@ -167,7 +167,7 @@ static clb_report report_of(clb_device *d, const ir_kernel *k) {
   return report;
 }
 
-/* The loads and stores of the machine code are those of the IR; one more is seen. */
+/* The loads and stores of the machine code are those of the IR; an additional one is noticed. */
 static void counts(void **state) {
   static const ir_type types[] = {IR_F64, IR_F32, IR_F16, IR_BF16};
   clb_error_sink error = {0};
@@ -244,7 +244,7 @@ static void only_compiles(void **state) {
   ir_free(&k);
 }
 
-/* Sentences hold the compiler's own words, and nothing reaches standard output. */
+/* Error messages contain the compiler's own words, and nothing reaches standard output. */
 static int refuse(void) {
   static const char *const unknown[] = {"level_zero@foo", "level_zero@", "level_zero@pvc:pvc",
                                         "level_zero@../x"};

@@ -22,7 +22,7 @@ static void numbers(void **state) {
   }
 }
 
-/* Every size of sub-group that the device lets one demand. */
+/* Every sub-group size that can be required on the device. */
 static void sub_group_sizes(void **state) {
   int tried = 0;
   (void)state;
@@ -111,7 +111,7 @@ static void binaries(void **state) {
   }
 }
 
-/* A name that is a word of the language: the sentence holds the compiler's whole log. */
+/* A kernel named by a keyword of the language: the message contains the compiler's whole log. */
 static void refused_kernel(void **state) {
   (void)state;
   if (!found.n) skip_because("no OpenCL device");

@@ -82,8 +82,8 @@ static void adopted(void **state) {
 }
 
 /* A context over two halves of a device, of which the second is adopted: the program has two
-   binaries, one of them empty. The halves are kept: PoCL 3.1 dies now and then where they are
-   released (drivers/sub_devices.c). */
+   binaries, one of them empty. The halves are never released: PoCL 3.1 occasionally crashes then
+   (drivers/sub_devices.c). */
 static void half_a_device(void **state) {
   int tried = 0;
   __typeof__(&clCreateSubDevices) split;
@@ -118,7 +118,7 @@ static void half_a_device(void **state) {
 
 /* ---- the caller's memory ---- */
 
-/* y[i] = i + what y[i] was, through a wrapped y. */
+/* y[i] += i, through a wrapped y. */
 static void adds_lane(clb_device *d, clb_memory *y, void *host_copy) {
   clb_text binary = {0};
   clb_module *module;
@@ -168,7 +168,8 @@ static void wrapped_buffers(void **state) {
   }
 }
 
-/* Shared virtual memory, and unified shared memory of each kind; a device with neither says so. */
+/* Shared virtual memory, and unified shared memory of each kind; a device with neither prints so.
+ */
 static void wrapped_pointers(void **state) {
   static const char *const makers[] = {"clHostMemAllocINTEL", "clDeviceMemAllocINTEL",
                                        "clSharedMemAllocINTEL"};

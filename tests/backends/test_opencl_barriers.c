@@ -1,8 +1,8 @@
-/* tests/backends/test_opencl_barriers.c - what a lane keeps across barriers, on every OpenCL device
-   here. */
+/* tests/backends/test_opencl_barriers.c - values that a lane keeps across barriers, on every OpenCL
+   device here. */
 #include "tests/backends/opencl_devices.h"
 
-/* What is negated, or only nearly. */
+/* Negations, and near negations. */
 static ir_val made_of(ir_kernel *k, ir_type t, ir_val a, int how) {
   ir_val one = ir_real(k, t, -1);
   switch (how) {
@@ -17,8 +17,8 @@ static ir_val made_of(ir_kernel *k, ir_type t, ir_val a, int how) {
   }
 }
 
-/* Each lane makes numbers of its own, before a loop and in it, and needs them in each turn; in
-   between the group meets. */
+/* Each lane makes numbers of its own, before a loop and in it, and needs them in each iteration,
+   with barriers in between. */
 static void kept(kernel_case *c, ir_type t, int lanes, int subgroups) {
   enum { WAYS = 8, TURNS = 3, GROUPS = 2 };
   ir_kernel *k = &c->k;

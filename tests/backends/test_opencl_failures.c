@@ -1,5 +1,5 @@
-/* tests/backends/test_opencl_failures.c - every call of the OpenCL backend fails once: a sentence
-   each time, nothing leaked, nothing crashed. */
+/* tests/backends/test_opencl_failures.c - every call of the OpenCL backend fails once: a message
+   each time, no leak, no crash. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -138,7 +138,7 @@ static clb_status use_recorded(trial *t) {
   return s;
 }
 
-/* The first call fails, then the second only, until none is left that could. */
+/* Only the first call fails, then only the second, and so on until no call is left. */
 static void sweep(trial *t, clb_status (*attempt)(trial *), int min) {
   fake_opencl_state *f = here.fake;
   int alive = f->alive, n = 0, told = 0;
@@ -186,7 +186,7 @@ static void every_call(void **state) {
     t.pointer = o->pointers.set ? svm_alloc(o->context, CL_MEM_READ_WRITE, 64, 0) : NULL;
     if (t.pointer)
       sweep(&t, use_pointer,
-            o->keeps_text ? 11 : 12); /* no binary is asked for: a call less in all */
+            o->keeps_text ? 11 : 12); /* no binary is asked for, so there is one call fewer */
     if (t.pointer) svm_free(o->context, t.pointer);
     t.native = (clb_native){.context = make_context(NULL, 1, &o->device, NULL, NULL, &code),
                             .device = o->device};
@@ -199,7 +199,7 @@ static void every_call(void **state) {
   }
 }
 
-/* Some codes mean something. */
+/* Some codes have a status of their own. */
 static void codes(void **state) {
   static const struct {
     const char *function;
@@ -238,7 +238,7 @@ static void codes(void **state) {
   }
 }
 
-/* Opens the fake under the name of the genuine loader, whose path it is told. */
+/* Opens the fake under the name of the real loader, and tells it the real one's path. */
 static void take_its_place(void) {
   const char *path = getenv("CLB_TEST_FAKE_OPENCL");
   struct link_map *map = NULL;

@@ -1,10 +1,10 @@
-/* tests/backends/test_opencl_simulated.c - OpenCL devices that are not there: this program runs
-   itself again under other variables. */
+/* tests/backends/test_opencl_simulated.c - OpenCL devices that are simulated: this program runs
+   itself again with other environment variables. */
 #include "src/runtime/context.h"
 #include "tests/runtime/again.h"
 #include "tests/backends/opencl_devices.h"
 
-/* A simulator that sees races, accesses out of bounds and uninitialised reads. */
+/* A simulator that detects races, accesses out of bounds and uninitialised reads. */
 static void no_races(void **state) {
   static const char variables[] =
       "d=$(command -v oclgrind); echo ${d%/bin/*}/lib/oclgrind/liboclgrind-rt-icd.so "
@@ -21,7 +21,7 @@ static void no_races(void **state) {
 }
 
 /* Intel's driver as a Data Center GPU Max, without the GPU: kernels are compiled and loaded;
-   waiting for one would last forever. */
+   waiting for one would take forever. */
 static void max_gpu(void **state) {
   (void)state;
   char *out = again("NEOReadDebugKeys=1 SetCommandStreamReceiver=1 ProductFamilyOverride=pvc "
@@ -71,7 +71,7 @@ static int run_harmonics(bool simd, clb_dtype storage, clb_dtype arithmetic) {
   return s != CLB_OK;
 }
 
-/* Every case on the first device, with numbers, and what users run. */
+/* Every case on the first device, with its results, and the ops that users run. */
 static int run(clb_device *d) {
   for (int i = 0; i < CASES; i++)
     if (case_builders[i] != case_atomics)

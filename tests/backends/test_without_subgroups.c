@@ -1,6 +1,6 @@
-/* tests/backends/test_without_subgroups.c - on a CPU without sub-groups a kernel's lanes meet a few
-   times, whatever it sums: there every shuffle is two barriers of the whole group, and PoCL
-   compiles what lies between two barriers work-item by work-item. */
+/* tests/backends/test_without_subgroups.c - on a CPU without sub-groups a kernel has few barriers,
+   whatever it sums: there every shuffle takes two barriers of the whole group, and PoCL compiles
+   the code between two barriers work-item by work-item. */
 #include "tests/test.h"
 
 #include "src/runtime/context.h"
@@ -15,8 +15,8 @@ static const clb_limits limits = {.lanes = {32, 32},
                                   .simd = true,
                                   .f64 = true};
 
-/* Of the two steps of a sum, 16 elements at a time; of rows that are put together, and of edges
-   whose lanes' shares are kept. */
+/* Barriers of the two steps of a sum, 16 elements at a time; of assembled rows, and of edges whose
+   partial sums are kept per lane. */
 enum { PER_SUMS = 4, SUMMED = 16, BESIDES = 4 };
 
 static int barriers(const ir_kernel *k) {
@@ -28,7 +28,7 @@ static int barriers(const ir_kernel *k) {
   return n;
 }
 
-/* Of every kernel that the context has. */
+/* Checks every kernel of the context. */
 static void expect_few(clb_context *ctx, const char *problem, int max) {
   assert_non_null(ctx->kernels);
   for (clb_kernel *k = ctx->kernels; k; k = k->next) {

@@ -265,8 +265,8 @@ static void shuffles(const builder *b) {
 typedef struct {
   const char *name;
   void (*build)(const builder *b);
-  bool crosses;  /* between lanes: tried with every size of sub-group */
-  bool shuffles; /* needs sub-groups, or to be lowered */
+  bool crosses;  /* between lanes: tried with every sub-group size */
+  bool shuffles; /* needs sub-groups, or must be lowered */
   bool special;  /* NaN, infinities and zeros among the inputs */
   double ulp;    /* allowed */
 } test_case;

@@ -1,5 +1,5 @@
-/* tests/codegen/test_machine_code.c - the vendors' machine code moves what the mathematics needs
-   and nothing more; kernels that move one element more are caught. */
+/* tests/codegen/test_machine_code.c - the vendors' machine code moves the elements that the
+   mathematics needs and no more; kernels that move one element more are caught. */
 #include <elf.h>
 #include <math.h>
 
@@ -13,8 +13,8 @@
 #include "tests/build_kernel.h"
 #include "tests/test.h"
 
-/* Elements of a row that a pass needs, for every l <= lmax, in the order of its operands.  What a
-   degree adds to a derivative: l = 0 has no first derivative, l = 1 no second. */
+/* Elements of a row that a pass needs, for every l <= lmax, in the order of its operands. Some
+   degrees add nothing to a derivative: l = 0 has no first derivative, l = 1 no second. */
 typedef struct {
   int lmax;
   clb_pass pass;
@@ -73,7 +73,8 @@ static ir_val before(ir_kernel *k, ir_val index) {
   return ir_add(k, index, ir_int(k, (ir_type)k->ins[index].type, -1));
 }
 
-/* Takes the last store back and builds on: what is read is added to what was to be stored. */
+/* Removes the last store and builds on: the value read is added to the one that was to be stored.
+ */
 static void mutate(ir_kernel *k, mutation m) {
   ir_val values[IR_MAX_WIDTH];
   char error[200] = "";
@@ -138,8 +139,8 @@ static clb_report compiled(clb_device *d, const ir_kernel *k) {
   return r;
 }
 
-/* Machine code fuses what the list says, where loops do not repeat it, and at most a fifth more
-   (divisions are made of fused multiply-adds). */
+/* Machine code fuses the operations that the list says, where loops do not repeat them, and at most
+   a fifth more (divisions are made of fused multiply-adds). */
 static bool fuses(const clb_report *r, const ir_kernel *k) {
   int n = 0;
   for (int32_t v = 0; v < k->n; v++)
@@ -202,7 +203,7 @@ static void counts_agree(void **state) {
   skip_unknown(target, all);
 }
 
-/* What counts_agree asks is refused by each kernel that moves one element more. */
+/* Each kernel that moves one element more fails counts_agree. */
 static void mutants_fail(void **state) {
   static const char *const names[MUTATIONS] = {"reads its output", "reads one more",
                                                "writes one more"};
@@ -287,7 +288,7 @@ static void all_build(void **state) {
   close_target(d, &error);
 }
 
-/* ---- the channel-wise products that everybody publishes on ---- */
+/* ---- the channel-wise products that the literature measures ---- */
 
 enum { PRODUCTS = 12, PASSES = 3 }; /* the first of `standard` */
 
@@ -305,7 +306,7 @@ static clb_context *open_context(const char *target) {
   return ctx;
 }
 
-/* Release k. */
+/* Frees k. */
 static void lower_product(clb_context *ctx, int i, clb_pass pass, product *p) {
   static clb_instructions found;
   char error[200] = "";
@@ -411,8 +412,8 @@ static bool elements(const ir_kernel *k, int *loads, int *stores) {
   return true;
 }
 
-/* Some, so that a minute is enough: all for Intel, first derivatives for one of NVIDIA and one of
-   AMD, the small ones everywhere. */
+/* Only some, so that a minute is enough: all for Intel, first derivatives for one target of NVIDIA
+   and one of AMD, the small ones everywhere. */
 static bool chosen(const char *target, const product *p) {
   int z = p->problem.tensor_product.z.dim;
   bool first =
@@ -420,7 +421,7 @@ static bool chosen(const char *target, const product *p) {
   return z <= 1500 || (first && z < 10000) || strstr(target, "pvc");
 }
 
-/* Bytes that are known to be spilled, at most. */
+/* The most bytes that are known to be spilled. */
 static int may_spill(const char *target, const char *name, clb_pass pass) {
   if (strstr(target, "pvc") && strstr(name, "-main") && pass == CLB_FORWARD) return 4096;
   return !strncmp(target, "hip", 3) && !strcmp(name, "sevennet-main") && pass == CLB_BACKWARD ? 64
@@ -448,11 +449,9 @@ static void products_compile(void **state) {
       bool straight = elements(&p.k, &n_loads, &n_stores);
       if (r.spill_bytes > may_spill(target, name, pass))
         fail_msg("%s, %s, pass %d: %d bytes spilled", target, name, (int)pass, r.spill_bytes);
-      bool argument =
-          !strncmp(target, "hip", 3) &&
-          r.loads ==
-              n_loads +
-                  2; /* of 8 bytes: read behind a branch it passes for elements in AMD's listing */
+      bool argument = !strncmp(target, "hip", 3) &&
+                      r.loads == n_loads + 2; /* an argument of 8 bytes, read after a branch, looks
+                                                 like elements in AMD's listing */
       if (straight && r.loads >= 0 && (r.stores != n_stores || (r.loads != n_loads && !argument)))
         fail_msg("%s, %s, pass %d: %d loads and %d stores; the program has %d and %d", target, name,
                  (int)pass, r.loads, r.stores, n_loads, n_stores);

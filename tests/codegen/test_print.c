@@ -1,5 +1,5 @@
 /* tests/codegen/test_print.c - the SIMT text: one body for three languages, exact constants in any
-   locale, and what cannot be said. */
+   locale, and what cannot be expressed. */
 #include <locale.h>
 #include <math.h>
 
@@ -22,7 +22,7 @@ static char *print(const ir_kernel *k, const clb_dialect *d) {
   return text.s;
 }
 
-/* From the kernel on: what stands before are the words. */
+/* From the kernel on; before it are the definitions of words. */
 static const char *body(const char *text) {
   const char *s = text;
   for (const char *next; (next = strstr(s + 1, "\nKERNEL("));) s = next;
@@ -147,7 +147,7 @@ static void integers(void **state) {
   ir_free(&k);
 }
 
-/* A text holds the words it uses and no others. */
+/* A text defines the words that it uses and no others. */
 static void few_words(void **state) {
   ir_kernel k;
   (void)state;
@@ -175,7 +175,7 @@ static void few_words(void **state) {
   ir_free(&k);
 }
 
-/* Masks of lanes are hidden where asked; what all lanes share is not. */
+/* Lane masks are hidden from the compiler where asked; uniform ones are not. */
 static void hidden_masks(void **state) {
   static const clb_dialect hides = {.language = CLB_LANGUAGE_OPENCL,
                                     .subgroups = true,
@@ -204,7 +204,7 @@ static void hidden_masks(void **state) {
 }
 
 /* CUDA declares up to 48 KB of local arrays, each from a multiple of 16 bytes on; beyond that they
-   are parts of what the launch gives. */
+   are parts of the launch's dynamic memory. */
 static void much_local_memory(void **state) {
   static const clb_dialect *const others[] = {&opencl, &opencl_subgroups, &hip};
   (void)state;
@@ -281,8 +281,8 @@ static void aligned_loads(void **state) {
   ir_free(&k);
 }
 
-/* A negation, and what a compiler makes one of, where the compiler is not to see it; what only
-   looks like one stays. */
+/* Negations, and what a compiler turns into one, are hidden from the compiler where asked; what
+   only looks like one stays. */
 static void hidden_negation(void **state) {
   static const clb_dialect hides = {
       .language = CLB_LANGUAGE_OPENCL, .subgroups = true, .hides_negation = true};

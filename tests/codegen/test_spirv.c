@@ -41,7 +41,7 @@ static void set_number(void *at, ir_type t, double x) {
   float f = (float)x;
   uint32_t bits;
   memcpy(&bits, &f, sizeof bits);
-  static const uint32_t full_nan = 0x7fffffff; /* rounding its upper half up would overflow */
+  static const uint32_t full_nan = 0x7fffffff; /* rounding up its upper half would overflow */
   if (isnan(f)) memcpy(&f, &full_nan, sizeof f);
   uint16_t brain = (uint16_t)(bits >> 16);
   f16 half = (f16)f;
@@ -72,7 +72,7 @@ static void fill(const ir_kernel *k, bool special, arguments *a) {
     assert_non_null(to->data);
     for (size_t j = 0; j < count; j++) {
       double x = 3 * test_random(&seed), pick = 10 * (test_random(&seed) + 1);
-      if (i->op == IR_BUFFER && i->imm) x = (double)(j % 5); /* what is added to, or must stay */
+      if (i->op == IR_BUFFER && i->imm) x = (double)(j % 5); /* is added to, or must stay */
       else if (special && pick < 4) x = odd[(int)(pick / 4 * ODD)];
       set_number((char *)to->data + j * (size_t)ir_type_bytes(t), t, x);
     }
@@ -451,7 +451,7 @@ static uint32_t barrier_scope(const clb_text *words) {
   return scope;
 }
 
-/* A sub-group meets alone only where the device has sub-groups. */
+/* A barrier of one sub-group is used only where the device has sub-groups. */
 static void barriers_have_their_scope(void **state) {
   (void)state;
   for (int group = 0; group < 2; group++)
@@ -477,7 +477,7 @@ static bool has_execution_mode(const clb_text *words, uint32_t mode) {
   return false;
 }
 
-/* Nothing is contracted; the sub-groups' size is asked for where there are sub-groups. */
+/* Nothing is contracted; the sub-group size is required where there are sub-groups. */
 static void modes_are_set(void **state) {
   (void)state;
   for (int c = 0; c < CASES; c++) {
@@ -493,7 +493,7 @@ static void modes_are_set(void **state) {
   }
 }
 
-/* What cannot be said is refused with a sentence. */
+/* What cannot be expressed is refused with a message. */
 static void refusals(void **state) {
   (void)state;
   ir_kernel k;

@@ -1,10 +1,10 @@
 /* tests/drivers/driver.h - what the programs of this folder share: one kernel, built from text and
    run on the CPU device of an OpenCL platform.
 
-   Each program stands alone: cc -o x x.c -ldl, ./x PLATFORM VERSION.  PLATFORM is a word in the
-   platform's name, VERSION in that of a driver known to be wrong.  It prints what is right and what
-   came, and ends with 0 if the way around the fault gives what is right, 77 if there is no such
-   platform. */
+   Each program stands alone: cc -o x x.c -ldl, ./x PLATFORM VERSION. PLATFORM is a word in the
+   platform's name, VERSION in the version of a driver known to be wrong. It prints the right
+   numbers and those computed, and exits with 0 if the workaround gives the right ones, 77 if there
+   is no such platform. */
 #ifndef CLB_TESTS_DRIVERS_DRIVER_H
 #define CLB_TESTS_DRIVERS_DRIVER_H
 
@@ -54,7 +54,7 @@ typedef struct {
   char version[300];
 } driver;
 
-/* A call that nothing here makes fail. */
+/* A call that is not expected to fail. */
 static inline void driver_check(int status, const char *call) {
   if (!status) return;
   fprintf(stderr, "%s: status %d\n", call, status);
@@ -142,8 +142,8 @@ static inline void driver_run(driver *d, const char *text, const char *options, 
   d->clReleaseProgram(program);
 }
 
-/* The exit status.  plain, hidden: wrong numbers as a program would say it, and by the way around
-   it; known: of this driver the fault is known. */
+/* The exit status. plain, hidden: numbers of wrong results of the plain program, and with the
+   workaround; known: this driver is known to have the fault. */
 static inline int driver_verdict(int plain, int hidden, int known) {
   if (known && !plain)
     printf("this driver is known to be wrong, and is right: what is said of it here is not so\n");

@@ -1,10 +1,10 @@
 /* tests/drivers/negation.c - Intel's OpenCL driver for CPUs loses a negated float across a barrier.
 
-   Each work-item negates a number of its own, which is needed on both sides of barriers.  Right is
-   the number's negation; what comes, from the second turn of the loop on, is that of the sub-group
-   (or vector of work-items) that ran last before the barrier.  Other unary and binary operations
-   are kept, and so is a product with -1 that the compiler cannot tell from others: the way around
-   it. */
+   Each work-item negates a number of its own, which is needed on both sides of barriers. The right
+   result is the number's own negation; from the second iteration of the loop on, the result is the
+   negation of the sub-group (or vector of work-items) that ran last before the barrier. Other unary
+   and binary operations are right, and so is a product with a -1 that the compiler does not know:
+   the workaround. */
 #include "tests/drivers/driver.h"
 
 enum { GROUP = 48, TURNS = 3 };
@@ -22,7 +22,7 @@ static const char text[] =
     "  }\n"
     "}\n";
 
-/* Numbers that are not what they should be. */
+/* How many numbers are wrong. */
 static int wrong(driver *d, const char *options) {
   float x[GROUP], y[TURNS * GROUP] = {0};
   int turns = TURNS, bad = 0;

@@ -1,10 +1,9 @@
-/* tests/drivers/sub_devices.c - PoCL 3.1 dies, once in some hundred times, where a part of a device
-   is released whose work is done.
-
-   clFinish has returned, queue and context are released; a thread of the driver still releases the
-   event of the last kernel, with what the device's release has freed.  Right is that each child
-   ends by itself; some are killed by signal 11, in POclReleaseEvent.  The way around it: parts of
-   devices are kept until the process ends.  (Clebsch makes none; who adopts one should keep it.) */
+/* tests/drivers/sub_devices.c - PoCL 3.1 crashes, about once in some hundred times, when a
+   sub-device is released whose work is done. clFinish has returned, queue and context are released;
+   a thread of the driver still releases the event of the last kernel and uses what releasing the
+   device has freed. Each child should end by itself; some are killed by signal 11, in
+   POclReleaseEvent. The workaround: sub-devices are kept until the process ends. (Clebsch makes
+   none; a program that has it adopt one should keep it.) */
 #include <stdbool.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,8 +44,7 @@ static int half_a_device(const char *platform, bool releases) {
   return 0;
 }
 
-/* Children that did not end by themselves with 0; -1: there is no such device, or it has no halves.
- */
+/* How many children did not exit with 0; -1: there is no such device, or it cannot be halved. */
 static int wrong(const char *platform, bool releases) {
   int bad = 0, status;
   for (int i = 0; i < CHILDREN; i++) {

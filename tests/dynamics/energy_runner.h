@@ -31,7 +31,7 @@ static inline void put_text(const char *name, const char *text) {
   assert_int_equal(fclose(f), 0);
 }
 
-/* With a 0 byte behind; NULL where there is no such file. */
+/* Ends with a 0 byte; NULL if there is no such file. */
 static inline char *get_text(const char *name) {
   FILE *f = fopen(name, "r");
   if (!f) return NULL;
@@ -45,7 +45,7 @@ static inline char *get_text(const char *name) {
   return text;
 }
 
-/* The tests run in the folder. */
+/* Makes the folder in which the tests run. */
 static inline int make_work(void **state) {
   (void)state;
   if (!mkdtemp(work_folder) || chdir(work_folder) || mkdir("tmp", 0700) ||
@@ -64,11 +64,11 @@ static inline int make_work(void **state) {
 
 static inline int remove_work(void **state) {
   (void)state;
-  const bool left = rmdir("tmp"); /* no model that was converted may stay */
+  const bool left = rmdir("tmp"); /* no converted model may stay */
   return chdir("/") || nftw(work_folder, remove_one, 16, FTW_DEPTH | FTW_PHYS) || left;
 }
 
-/* Starts `clebsch` with arguments parted by blanks; its output goes to the files out and err. */
+/* Starts `clebsch` with arguments separated by spaces; its output goes to the files out and err. */
 static inline pid_t start_clebsch(const char *arguments) {
   char words[1024], *argv[48] = {getenv("CLB_COMMAND")}, *rest = words;
   int argc = 1;
@@ -93,7 +93,7 @@ static inline int ended(pid_t pid) { /* its exit status; -1: killed by a signal 
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Fails unless it ends so, and says `said` on standard error (NULL: nothing at all). */
+/* Fails unless it exits with this status and `said` is on standard error (NULL: nothing is). */
 static inline void expect_clebsch(const char *arguments, int status, const char *said) {
   const int got = ended(start_clebsch(arguments));
   char *err = get_text("err");
@@ -103,7 +103,7 @@ static inline void expect_clebsch(const char *arguments, int status, const char 
   free(err);
 }
 
-/* Arguments that are refused: with which exit status, and in which words. */
+/* Arguments that are refused, with the exit status and the words. */
 typedef struct {
   const char *arguments;
   int status;

@@ -19,7 +19,7 @@ static inline void same_files(const char *a, const char *b) {
   free(y);
 }
 
-/* Of the text of a restart. */
+/* Checksum of a restart's text. */
 static inline long long restart_step(const char *text) {
   long long step = -1;
   const char *line = text ? strstr(text, "\nstep ") : NULL;
@@ -27,14 +27,14 @@ static inline long long restart_step(const char *text) {
   return step;
 }
 
-/* FNV-1a, as restarts have it. */
+/* FNV-1a, as in restarts. */
 static inline uint64_t checksum_of(const char *text) {
   uint64_t h = 14695981039346656037u;
   for (; *text; text++) h = (h ^ (unsigned char)*text) * 1099511628211u;
   return h;
 }
 
-/* A restart of that body, with its length and its checksum. */
+/* A restart with this body, its length and its checksum. */
 static inline void put_restart(const char *name, const char *body) {
   FILE *f = fopen(name, "w");
   assert_non_null(f);

@@ -55,8 +55,7 @@ static void has_fields(void **state) {
   json_decref(o);
 }
 
-/* The forces are the derivative, so that what the file has is neither of another sign, nor order,
-   nor unit. */
+/* The forces are the derivative: the file has the right sign, order and unit. */
 static void differentiates(void **state) {
   (void)state;
   json_t *here = json_of("energy --model model --structure pair.xyz --json");
@@ -101,7 +100,7 @@ static void writes_forces(void **state) {
   assert_true(x[0] == 2.0 && x[1] == 2.2 && x[2] == 3.1);
   fclose(f);
   json_decref(o);
-  /* what was written is read again */
+  /* reads what was written */
   json_t *again = json_of("energy --model model --structure forces.xyz --json");
   assert_true(number_of(again, "energy") == energy);
   json_decref(again);
@@ -170,7 +169,7 @@ static void minds_its_arguments(void **state) {
   expect_refusals("", wrong, sizeof wrong / sizeof *wrong);
 }
 
-/* Converted on the way. */
+/* The model is converted on the fly. */
 static void computes_water(void **state) {
   (void)state;
   char arguments[512];

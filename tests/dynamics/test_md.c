@@ -10,7 +10,7 @@
 
 /* ---- parts ---- */
 
-/* Vectors of Random123's own tests. */
+/* From Random123's own tests. */
 static void counts_random_numbers(void **state) {
   (void)state;
   static const uint32_t cases[][10] = {
@@ -59,12 +59,12 @@ static void weighs_elements(void **state) {
               {72, 178.49}, {79, 196.97}, {90, 232.04}, {91, 231.04}, {92, 238.03}, {118, 294}};
   for (size_t i = 0; i < sizeof some / sizeof *some; i++)
     assert_true(atomic_weights[some[i].z] == some[i].weight);
-  for (int z = 1; z < CLB_ELEMENTS; z++) /* they grow but for few pairs, where they fall little */
+  for (int z = 1; z < CLB_ELEMENTS; z++) /* they grow, or fall a little for a few pairs */
     if (!(atomic_weights[z] > 0 && atomic_weights[z + 1] > atomic_weights[z] - 5))
       fail_msg("element %d", z);
 }
 
-/* A line through noise: its slope, and that the error tells how far off it is. */
+/* A line through noise: its slope, and that the error estimate tells how far off it is. */
 static void fits_drift(void **state) {
   (void)state;
   uint64_t seed = 3;
@@ -74,7 +74,7 @@ static void fits_drift(void **state) {
     static md_series s;
     double noise = 0;
     s = (md_series){0};
-    for (int i = 0; i < 5000; i++) { /* more than the room; errors live for 20 steps */
+    for (int i = 0; i < 5000; i++) { /* more than fits; errors are correlated over 20 steps */
       noise = 0.95 * noise + test_random(&seed);
       const double kinetic = 30 + test_random(&seed), wanted = -1e5 + 2e-3 * i + noise;
       series_add(&s, (const double[]){0.5 * i, wanted - kinetic, kinetic, 300});
@@ -128,7 +128,7 @@ static void keeps_energy(void **state) {
   (void)state;
   double span[2];
   for (int half = 0; half < 2;
-       half++) { /* the error of velocity Verlet goes with the square of the step */
+       half++) { /* the error of velocity Verlet is proportional to the square of the step */
     expect_clebsch(
         half
             ? "md -m model -s atoms.xyz --steps 400 --dt 0.25 -T 300 --csv e.csv --force --every 16"
@@ -176,8 +176,8 @@ static void thermostat_moves_atoms(void **state) {
   assert_true(fabs(r[0].v[4][2] - r[0].v[0][2]) > 0.01);
 }
 
-/* Free flight: atoms out of reach of each other go straight on, at the speed that mass and
-   temperature give. */
+/* Free flight: atoms out of each other's reach move straight on, at a speed given by mass and
+   temperature. */
 static void drives_with_right_units(void **state) {
   (void)state;
   put_text("far.xyz", "2\n\nO 0 0 0\nH 0 0 50\n");
@@ -217,7 +217,7 @@ static void drives_with_right_units(void **state) {
   assert_true(r.v[0][3] > 0.001);
 }
 
-/* Atoms that do not meet: friction and noise alone bring them to the temperature. */
+/* Atoms that do not interact: friction and noise alone bring them to the temperature. */
 static void thermostat_finds_temperature(void **state) {
   (void)state;
   FILE *f = fopen("gas.xyz", "w");
@@ -308,7 +308,7 @@ static void ends_at_a_signal(void **state) {
     const csv_rows r = csv_of("s.csv");
     assert_true(step > 0 && step == written && r.n == 2 && r.v[1][0] == (double)step);
     assert_true(!strncmp(trajectory, "6\n", 2) &&
-                strstr(trajectory + 2, "\n6\n")); /* two frames, the last one whole */
+                strstr(trajectory + 2, "\n6\n")); /* two frames, the last one complete */
     int lines = 0;
     for (const char *c = trajectory; *c; c++) lines += *c == '\n';
     assert_int_equal(lines, 16);
@@ -382,7 +382,7 @@ static void minds_its_arguments(void **state) {
   expect_clebsch("md --help", 0, NULL);
 }
 
-/* An atom flies out of what can be numbered; files are kept from the last good record. */
+/* An atom's position overflows; files keep all up to the last good record. */
 static void ends_where_the_model_does(void **state) {
   (void)state;
   put_text("edge.xyz", "2\nLattice=\"1 0 0 0 1 0 0 0 1\" Properties=species:S:1:pos:R:3\nO 0 0 "

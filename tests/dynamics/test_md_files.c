@@ -1,5 +1,5 @@
-/* tests/dynamics/test_md_files.c - files of `clebsch md`: restarts that lie, outputs that are
-   inputs, full disks. */
+/* tests/dynamics/test_md_files.c - files of `clebsch md`: false restarts, outputs that are inputs,
+   full disks. */
 #include "tests/dynamics/md_runner.h"
 
 #include <errno.h>
@@ -56,7 +56,7 @@ static void refuses_restarts(void **state) {
   expect_clebsch("md -m model --continue /dev/zero --steps 1 --dt 1", 1, "/dev/zero: not a file");
 }
 
-/* Whatever is cut off or changed. */
+/* Cut or changed anywhere, it is refused. */
 static void finds_damage(void **state) {
   (void)state;
   expect_clebsch("md -m model -s pair.xyz --steps 1 --dt 1 --restart whole", 0, NULL);
@@ -120,7 +120,7 @@ static void keeps_what_is_there(void **state) {
   expect_clebsch("md " ON "--trajectory k.xyz", 1,
                  "when the restart was written: name another file");
   unlink("k.xyz");
-  expect_clebsch("md " ON "--trajectory k.xyz", 0, NULL); /* a new one, if the old one is gone */
+  expect_clebsch("md " ON "--trajectory k.xyz", 0, NULL); /* a new one, as the old one is gone */
   expect_clebsch("md " ON "--csv k.csv", 1, "k.csv: it is there already, and not of the run");
   expect_clebsch("md " ON "--csv k.csv --force", 0, NULL);
   expect_clebsch("md " ON "--csv k.csv", 0, NULL);
@@ -178,7 +178,7 @@ static void outputs_are_files_of_their_own(void **state) {
   assert_string_equal(model, after);
   assert_string_equal(run, "[]");
   expect_clebsch("md " RUN "--csv /dev/null --trajectory /dev/null", 0, NULL);
-  expect_clebsch("md " RUN "--restart hangs", 0, NULL); /* it goes where the link leads */
+  expect_clebsch("md " RUN "--restart hangs", 0, NULL); /* it follows the link */
   assert_int_equal(readlink("hangs", run, 2), 2);
   assert_int_equal(access("new", F_OK), 0);
   free(model), free(after), free(run);
@@ -186,7 +186,7 @@ static void outputs_are_files_of_their_own(void **state) {
 
 /* ---- full disks ---- */
 
-/* Where no file may be longer. */
+/* Runs with a limit on the length of files. */
 static void expect_limited(size_t bytes, const char *arguments, const char *said) {
   struct rlimit before, now;
   assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -202,8 +202,8 @@ static void expect_limited(size_t bytes, const char *arguments, const char *said
   free(err);
 }
 
-/* Each of the files fails in turn; what there is, is whole, and the run goes on as if nothing had
-   been.  Interpreted: a compiler could not write either. */
+/* Each of the files fails in turn; those that exist are complete, and a continued run is as if
+   nothing had happened. On the interpreter, as a compiler could not write either. */
 static void survives_full_disks(void **state) {
   (void)state;
 #define HOT "md -m model --device cpu:interpreter --dt 1 --every 1 "

@@ -30,7 +30,7 @@ static long long step_now(void) {
   return step;
 }
 
-/* Frames that are whole, of the steps from 0 on, each once, as the restart says; behind its mark
+/* Complete frames, one for each step from 0 on, as far as the restart says; after that mark there
    may be anything. */
 static void check_frames(const char *text, long long last) {
   for (long long step = 0; step <= last; step++) {
@@ -94,7 +94,7 @@ static void killed_and_continued(void **state) {
     const pid_t pid =
         start_clebsch(before < 0 ? RUN "-s gas.xyz -T 300 --steps 100000000 --force " TO("k")
                                  : RUN "--continue k --steps 100000000 " TO("k"));
-    for (int wait = 0; wait < 6000 && step_now() == before; wait++) /* until it goes */
+    for (int wait = 0; wait < 6000 && step_now() == before; wait++) /* until it runs to its end */
       nanosleep(&(struct timespec){0, 5000000}, NULL);
     nanosleep(&(struct timespec){0, (long)(40e6 * (1 + test_random(&seed)))}, NULL);
     assert_int_equal(kill(pid, SIGKILL), 0);

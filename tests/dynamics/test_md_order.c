@@ -1,5 +1,5 @@
-/* tests/dynamics/test_md_order.c - power may be lost at any moment: `clebsch md` has on the disk
-   what a restart says before the restart has its name.  Its system calls are watched. */
+/* tests/dynamics/test_md_order.c - power may fail at any moment: all that a restart refers to is on
+   the disk before the restart gets its name. The test watches the system calls of `clebsch md`. */
 #include "tests/dynamics/md_runner.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ enum { MAX_FILES = 64, STEPS = 5 };
 typedef struct {
   pid_t pid;
   bool dirty[MAX_FILES]; /* by descriptor: written to since it was last flushed */
-  int restarts, records; /* restarts that were named; flushes of csv and trajectory */
+  int restarts, records; /* restarts that got their name; flushes of csv and trajectory */
 } watched;
 
 static bool ends_in(const char *text, const char *end) {
@@ -47,7 +47,7 @@ static void expect_flushed(const watched *w, const char *what) {
     if (w->dirty[fd]) fail_msg("%s, but %s is not on the disk", what, file_of(w, (uint64_t)fd));
 }
 
-/* On its way into a system call. */
+/* Stopped at the entry of a system call. */
 static void see(watched *w, uint64_t call, const uint64_t *arg) {
   const bool writes = call == SYS_write || call == SYS_pwrite64 || call == SYS_writev;
   const bool flushes = call == SYS_fdatasync || call == SYS_fsync;
@@ -96,8 +96,7 @@ static pid_t start_watched(void) {
                   "cpu:interpreter",
                   NULL};
   const int out = open("out", O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  setenv("ASAN_OPTIONS", "allocator_may_return_null=1:detect_leaks=0",
-         1); /* it is no debugger's friend */
+  setenv("ASAN_OPTIONS", "allocator_may_return_null=1:detect_leaks=0", 1); /* it cannot be traced */
   if (out < 0 || dup2(out, 1) < 0 || ptrace(PTRACE_TRACEME, 0, NULL, NULL)) _exit(77);
   raise(SIGSTOP);
   execv(argv[0], argv);

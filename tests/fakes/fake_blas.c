@@ -1,5 +1,5 @@
-/* tests/fakes/fake_blas.c - cuBLAS and rocBLAS for tests: memory is the host's, column by column.
-   Built once per library name. */
+/* tests/fakes/fake_blas.c - cuBLAS and rocBLAS for tests: memory is the host's, matrices are
+   column-major. Built once per library name. */
 #include "tests/fakes/fake_blas.h"
 
 #include <stdbool.h>

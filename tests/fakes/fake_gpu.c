@@ -1,7 +1,7 @@
 /* tests/fakes/fake_gpu.c - libcuda, libnvrtc, libamdhip64 (with hiprtc) and libamd_comgr for tests:
-   memory is the host's, machine code is the text itself, a launch calls the test.  Strict about
-   arguments, contexts and lifetimes; fails the call it is told to. Built once per library name; a
-   program that opens it first finds it under that name ever after. */
+   memory is the host's, machine code is the text itself, a launch calls the test. Strict about
+   arguments, contexts and lifetimes; a test says which call fails. Built once per library name;
+   once a program has opened it, the loader finds it under that name. */
 #include "tests/fakes/fake_gpu.h"
 
 #include <stdarg.h>
@@ -46,7 +46,7 @@ static int mistake(int code, const char *format, ...) {
   return code;
 }
 
-/* ---- things that live ---- */
+/* ---- live objects ---- */
 
 typedef enum { CONTEXT, STREAM, MEMORY, MODULE, FUNCTION, PROGRAM, GRAPH, RUNNABLE } sort;
 
@@ -120,7 +120,7 @@ static thing *capturing; /* the GRAPH being made; its parent is the stream */
 
 /* ---- the drivers ---- */
 
-/* Which device the calling thread works on; -1: CUDA without a context. */
+/* The calling thread's current device; -1: CUDA without a context. */
 static int current(const char *name) {
   if (name[0] == 'h') return fake_gpu->device;
   thing *context = find(fake_gpu->context, CONTEXT);
@@ -201,8 +201,8 @@ static int alloc(const char *name, void **memory, size_t bytes) {
   return code;
 }
 
-/* What releases does so even where it is told to fail, so that `alive` counts only what was
-   forgotten. */
+/* Release functions release even when told to fail, so that `alive` counts only what was forgotten.
+ */
 static int release(const char *name, thing *gone) {
   int code = fails(name), done = destroy(gone, name);
   return code ? code : done;
@@ -256,7 +256,7 @@ static int get_function(const char *name, void **function, const void *module, c
   return OK;
 }
 
-/* A FUNCTION's bytes: of local memory that its launches may give. */
+/* A FUNCTION's bytes: of dynamic local memory, at most, of its launches. */
 static int function_set(const char *name, void *function, int which, int value) {
   BEGIN_IN_CONTEXT(name)
   thing *t = find(function, FUNCTION);
@@ -366,7 +366,7 @@ static int launch(const char *name, void *function, const unsigned *grid, unsign
   if (!grid[0] || grid[1] != 1 || grid[2] != 1 || !grid[3] || grid[3] > 1024 || grid[4] != 1 ||
       grid[5] != 1)
     return mistake(INVALID_VALUE, "%s: sizes", name);
-  bool launched = strstr(f->parent->data, "extern SHARED"); /* else the text says how much */
+  bool launched = strstr(f->parent->data, "extern SHARED"); /* otherwise the text declares it */
   if (local > f->bytes || launched != (local > 0))
     return mistake(INVALID_VALUE, "%s: %u bytes of local memory", name, local);
   if (capturing && capturing->parent == stream)
@@ -376,7 +376,7 @@ static int launch(const char *name, void *function, const unsigned *grid, unsign
   return OK;
 }
 
-/* Both drivers' names for the same. */
+/* Both drivers' names for the same functions. */
 #define BOTH(cuda, hip, parameters, call)                                                          \
   EXPORT int cuda parameters;                                                                      \
   EXPORT int hip parameters;                                                                       \

@@ -1,9 +1,9 @@
 /* tests/fakes/fake_level_zero.c - a test-only Level Zero driver (ZE_ENABLE_ALT_DRIVERS): one card
    of two tiles, strict about every argument.
 
-   Nothing runs until the host waits, and then what no barrier separates runs in the reverse order.
-   ZE_FLAT_DEVICE_HIERARCHY=FLAT shows the tiles as devices.  CLB_TEST_FAIL=zeFunction:k makes the
-   k-th call of it fail. CLB_TEST_UNSUPPORTED=zeFunction: the driver does not have it. */
+   Nothing runs until the host waits; then commands that no barrier separates run in reverse order.
+   ZE_FLAT_DEVICE_HIERARCHY=FLAT shows the tiles as devices. CLB_TEST_FAIL=zeFunction:k makes the
+   k-th call of it fail. CLB_TEST_UNSUPPORTED=zeFunction makes the driver lack it. */
 #include "tests/fakes/fake_level_zero.h"
 
 #include <pthread.h>
@@ -49,7 +49,7 @@ int fake_level_zero_live(void) {
   return n;
 }
 
-/* Enters a function: its injected failure, or success.  fake_end() leaves it. */
+/* Enters a function; returns its injected failure, or success. fake_end() leaves it. */
 ze_result_t fake_begin(const char *function) {
   static char wish[80];
   static int calls;
@@ -142,7 +142,7 @@ ze_result_t fake_destroy(object *o, kind k) {
   return ZE_RESULT_SUCCESS;
 }
 
-/* The living allocation that holds p. */
+/* The live allocation that contains p. */
 object *fake_memory_at(const void *p) {
   for (object *o = fake_objects; o; o = o->next)
     if (o->kind == MEMORY && (const char *)p >= (const char *)o->base &&
@@ -321,7 +321,8 @@ static ze_result_t ZE_APICALL context_create(ze_driver_handle_t d, const ze_cont
   return fake_end(r);
 }
 
-/* Destroys what holds nothing more; also when made to fail, so that nothing stays. */
+/* Destroys an object that owns nothing any more; also when made to fail, so that nothing is left.
+ */
 ze_result_t fake_destroy_plain(const char *function, void *handle, kind k) {
   ze_result_t failure = fake_begin(function), r = fake_destroy(handle, k);
   if (!r && k == EVENT)
@@ -399,7 +400,7 @@ TABLE(EventPool, ze_event_pool_dditable_t, .pfnCreate = pool_create, .pfnDestroy
 TABLE(Event, ze_event_dditable_t, .pfnCreate = event_create, .pfnDestroy = event_destroy,
       .pfnHostSynchronize = fake_event_wait, .pfnHostReset = event_reset)
 
-/* Of these there is nothing, but the loader wants to be told so. */
+/* The driver has none of these, but the loader must be told so. */
 #define NO_TABLE(name)                                                                             \
   __attribute__((visibility("default")))                                                           \
   ze_result_t ZE_APICALL name##ProcAddrTable(ze_api_version_t version, const void *out);           \

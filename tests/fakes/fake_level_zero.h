@@ -13,7 +13,7 @@
 #include "tests/fakes/fake_level_zero_state.h"
 
 /* For the test: how often the rules of Level Zero were broken (and how, the first time), how many
-   objects are alive, and whether the call that CLB_TEST_FAIL names has come. */
+   objects are alive, and whether the call that CLB_TEST_FAIL names was made. */
 __attribute__((visibility("default"))) int fake_level_zero_violations(const char **first);
 __attribute__((visibility("default"))) int fake_level_zero_live(void);
 __attribute__((visibility("default"))) int fake_level_zero_failed(void);
@@ -50,7 +50,10 @@ bool fake_kernel_run(void *kernel, const fake_signature *s, const fake_argument 
 
 /* ---- objects ---- */
 
-enum { LARGE = 1 << 20, MAX_COMMANDS = 64 }; /* bytes of one allocation, without relaxed limits */
+enum {
+  LARGE = 1 << 20,
+  MAX_COMMANDS = 64
+}; /* most bytes of an allocation without relaxed limits */
 
 typedef enum { CONTEXT, POOL, EVENT, LIST, QUEUE, MODULE, LOG, KERNEL, MEMORY } kind;
 
@@ -113,12 +116,12 @@ struct object {
 
 /* ---- fake_level_zero.c ---- */
 
-extern object *fake_objects; /* all that live */
+extern object *fake_objects; /* all live objects */
 
 /* Counts a broken rule, and returns r. */
 __attribute__((format(printf, 2, 3))) ze_result_t fake_broken(ze_result_t r, const char *format,
                                                               ...);
-/* Enters a function: its injected failure, or success.  fake_end leaves it. */
+/* Enters a function; returns its injected failure, or success. fake_end leaves it. */
 ze_result_t fake_begin(const char *function);
 ze_result_t fake_end(ze_result_t r);
 object *fake_made(kind k, object *parent, ze_device_handle_t device);
@@ -128,9 +131,10 @@ ze_result_t fake_check_pointer(const void *p, const char *what);
 ze_result_t fake_check_struct(const void *desc, ze_structure_type_t stype, const char *what);
 /* Takes an object out of the list; nothing may still need it. */
 ze_result_t fake_destroy(object *o, kind k);
-/* Destroys what holds nothing more; also when made to fail, so that nothing stays. */
+/* Destroys an object that owns nothing any more; also when made to fail, so that nothing is left.
+ */
 ze_result_t fake_destroy_plain(const char *function, void *handle, kind k);
-/* The living allocation that holds p. */
+/* The live allocation that contains p. */
 object *fake_memory_at(const void *p);
 const object *fake_context_of(const object *o);
 

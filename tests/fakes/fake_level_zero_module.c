@@ -20,7 +20,7 @@ static uint64_t sum_of(const uint8_t *bytes, size_t n) {
   return sum;
 }
 
-/* Every option must be known here. */
+/* Unknown options are refused. */
 static bool read_options(object *module, const char *flags, char *log, size_t size) {
   static const char *const known[] = {"-ze-opt-greater-than-4GB-buffer-required",
                                       "-ze-opt-large-register-file",
@@ -186,8 +186,8 @@ static ze_result_t ZE_APICALL kernel_size(ze_kernel_handle_t k, uint32_t x, uint
   return fake_end(r);
 }
 
-/* A pointer must lie in an allocation of the kernel's context; larger ones need a module compiled
-   for them. */
+/* A pointer must lie in an allocation of the kernel's context; a large one needs a module compiled
+   for large allocations. */
 static ze_result_t check_argument(const object *kernel, uint32_t index, size_t bytes,
                                   const void *value) {
   const fake_signature *s = &kernel->signature;

@@ -39,7 +39,7 @@ void fake_memory_free(void *memory) {
   else cl.free(cl.runner.context, memory);
 }
 
-/* ---- what a module says of its kernel ---- */
+/* ---- what a module says about its kernel ---- */
 
 enum {
   OP_ENTRY = 15,
@@ -115,7 +115,7 @@ static void *through_bitcode(const void *spirv, size_t bytes, char *log, size_t 
   return program;
 }
 
-/* Stands for a program or a kernel while idle. */
+/* Takes the place of a program or a kernel while idle. */
 static char nothing;
 
 void *fake_program_new(const void *spirv, size_t bytes, char *log, size_t size) {

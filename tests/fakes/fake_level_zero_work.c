@@ -74,8 +74,8 @@ static void run_one(const command *c) {
   if (c->event) c->event->signalled = true;
 }
 
-/* Runs commands from *at on, between two barriers in the reverse order, up to the end or a barrier
-   whose event has not come.  Whether anything ran. */
+/* Runs commands from *at on, between two barriers in reverse order, up to the end or to a barrier
+   whose event is not yet signalled. Returns whether anything ran. */
 static bool run_some(const command *c, int n, int *at) {
   int first = *at;
   while (*at < n) {
@@ -101,7 +101,7 @@ static bool run_queue(object *q) {
   return ran;
 }
 
-/* Queues first: what does not wait for the immediate list overtakes it. */
+/* Queues first: they overtake the immediate list unless they wait for it. */
 static void run_all(const object *context) {
   for (bool ran = true; ran;) {
     ran = false;
@@ -159,7 +159,7 @@ static ze_result_t ZE_APICALL append_reset(ze_command_list_handle_t l, ze_event_
   return fake_end(r);
 }
 
-/* Pointers outside every allocation are the host's own. */
+/* Pointers outside every allocation are host memory. */
 static ze_result_t check_range(const void *p, size_t bytes) {
   const object *m = fake_memory_at(p);
   if (m && bytes > m->length - (size_t)((const char *)p - (const char *)m->base))

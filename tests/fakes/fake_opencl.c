@@ -1,6 +1,6 @@
-/* tests/fakes/fake_opencl.c - a libOpenCL.so.1 for tests: passes everything on to the genuine one,
-   but fails the call it is told to and counts what is alive.  A program that opens it first finds
-   it under that name ever after. */
+/* tests/fakes/fake_opencl.c - a libOpenCL.so.1 for tests: passes everything on to the real one, but
+   fails the call that a test names and counts live objects. Once a program has opened it, the
+   loader finds it under that name. */
 #include "tests/fakes/fake_opencl_idle.h"
 
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 
 EXPORT fake_opencl_state fake_opencl = {.left = -1};
 
-/* The genuine function; FAKE_OPENCL_GENUINE is its library. */
+/* The real function; FAKE_OPENCL_GENUINE is its library. */
 static void *genuine(const char *name) {
   void *library = dlopen(getenv("FAKE_OPENCL_GENUINE"), RTLD_NOW | RTLD_LOCAL);
   void *address = library ? dlsym(library, name) : NULL;
@@ -45,7 +45,7 @@ static bool fails(const char *name) {
     return real arguments;                                                                         \
   }
 
-/* One that never reaches the genuine loader while the fake is idle. */
+/* One that never reaches the real loader while the fake is idle. */
 #define CALL_OR_IDLE(name, parameters, arguments)                                                  \
   EXPORT cl_int CL_API_CALL name parameters;                                                       \
   cl_int CL_API_CALL name parameters {                                                             \
@@ -54,7 +54,7 @@ static bool fails(const char *name) {
     return (fake_opencl.idle ? idle_##name : real)arguments;                                       \
   }
 
-/* A function that makes something; `code` is its last parameter. */
+/* A function that creates an object; `code` is its last parameter. */
 #define MAKE(type, name, parameters, arguments) MAKE_FROM(type, name, parameters, real arguments)
 #define MAKE_OR_IDLE(type, name, parameters, arguments)                                            \
   MAKE_FROM(type, name, parameters, (fake_opencl.idle ? idle_##name : real)arguments)

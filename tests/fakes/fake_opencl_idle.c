@@ -1,6 +1,6 @@
 /* tests/fakes/fake_opencl_idle.c - the fake OpenCL loader's memory, programs, kernels and command
    buffers while it is idle: memory is the host's and starts as zeros, a binary is the text itself,
-   a launch calls the test.  Strict about handles, sizes and arguments. */
+   a launch calls the test. Strict about handles, sizes and arguments. */
 #include "tests/fakes/fake_opencl_idle.h"
 
 #include <stdarg.h>
@@ -65,7 +65,7 @@ static cl_int release(const void *handle, sort kind, const char *call) {
   return CL_SUCCESS;
 }
 
-/* What every question about an object does. */
+/* What every query of an object does. */
 static cl_int answer(const void *from, size_t bytes, size_t size, void *value, size_t *needed) {
   if (needed) *needed = bytes;
   if (value && size < bytes)
@@ -152,7 +152,7 @@ cl_int idle_clGetProgramBuildInfo(cl_program x, cl_device_id d, cl_program_build
 
 /* ---- kernels ---- */
 
-/* Arguments as the text has them, "name(int a, global float *b)". */
+/* Arguments as declared in the text, "name(int a, global float *b)". */
 static bool read_arguments(thing *kernel, const char *name) {
   char want[96];
   snprintf(want, sizeof want, " %s(", name);

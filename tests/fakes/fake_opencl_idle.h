@@ -1,5 +1,5 @@
-/* tests/fakes/fake_opencl_idle.h - functions of the fake OpenCL loader that stand for the genuine
-   ones while it is idle. */
+/* tests/fakes/fake_opencl_idle.h - functions of the fake OpenCL loader that replace the real ones
+   while it is idle. */
 #ifndef CLB_TESTS_FAKES_FAKE_OPENCL_IDLE_H
 #define CLB_TESTS_FAKES_FAKE_OPENCL_IDLE_H
 

@@ -1,5 +1,5 @@
-/* tests/fakes/simulated_devices.h - one test for each device: those that run, CPUs once more as if
-   they were GPUs, and those that only compile. */
+/* tests/fakes/simulated_devices.h - one test for each device: those that run, CPUs a second time as
+   if they were GPUs, and those that only compile. */
 #ifndef CLB_TESTS_FAKES_SIMULATED_DEVICES_H
 #define CLB_TESTS_FAKES_SIMULATED_DEVICES_H
 

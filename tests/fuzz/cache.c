@@ -1,7 +1,8 @@
 /* tests/fuzz/cache.c - fuzzer of the kernel cache's entries, and of the kernels that the
    interpreter keeps there.
 
-   Input: a byte; if it is even, the rest is a whole file; else it is what a good file holds. */
+   Input: a byte; if it is even, the rest is a whole file; otherwise it is the contents of a good
+   file. */
 #include "src/base/cache_folder.h"
 #include "src/runtime/kernel_cache.h"
 
@@ -37,7 +38,7 @@ static void write_whole(const uint8_t *data, size_t n) {
 
 static bool get(void *binary) { return clb_cache_get(&key, binary); }
 
-/* What the cache gives is what it was given: the same file again. */
+/* An entry that the cache returns, stored again, gives the same file. */
 static void put_again(const clb_text *binary, const uint8_t *file, size_t n) {
   clb_cache_put(&key, binary->s, binary->n, NULL);
   uint8_t *bytes = malloc(n + 1);
@@ -57,8 +58,8 @@ static bool read_kernel(void *user) {
   return ir_read(&in->k, in->binary->s, in->binary->n);
 }
 
-/* A kernel that is accepted is valid, and equal bytes come back: of the name, bytes after its end
-   are lost. */
+/* An accepted kernel is valid and is written as the same bytes, but for those after the end of the
+   name. */
 static void check_kernel(const clb_text *binary) {
   static const fuzz_bounds bounds = {1 << 20, 64, true};
   kernel in = {.binary = binary};

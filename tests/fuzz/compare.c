@@ -1,5 +1,5 @@
-/* tests/fuzz/compare.c - fuzzer of results of `clebsch bench`, as `clebsch compare` reads and shows
-   them. */
+/* tests/fuzz/compare.c - fuzzer of `clebsch compare`, which reads and shows results of `clebsch
+   bench`. */
 #include "tools/compare/compare.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz.c - what the fuzzers share: the input as a file, sentences caught, exits returned
-   from, time and memory bounded. */
+/* tests/fuzz/fuzz.c - what the fuzzers share: the input as a file, messages captured, exit()
+   survived, time and memory bounded. */
 #define _GNU_SOURCE /* fopencookie */
 #include "tests/fuzz/fuzz.h"
 
@@ -57,7 +57,7 @@ const char *fuzz_file(const void *data, size_t n, const char *ending) {
   return f->path;
 }
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
 typedef struct {
   char *text;
@@ -82,7 +82,7 @@ static FILE *ear(said *s) {
   return f;
 }
 
-/* C0 but for those allowed, DEL, and C1 as UTF-8. */
+/* Control characters: C0 except those allowed, DEL, and C1 as UTF-8. */
 static bool drives_terminal(const char *text, size_t n, const char *allowed) {
   for (size_t i = 0; i < n; i++) {
     const unsigned char c = (unsigned char)text[i];
@@ -128,7 +128,7 @@ static double processor_seconds(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Whether it says yes; *left: it exited. */
+/* Whether it succeeds; *left: it exited. */
 static bool call(bool (*reader)(void *user), void *user, int *left) {
   if ((*left = setjmp(back))) return false;
   return reader(user);

@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz.h - what the fuzzers share: the input as a file, sentences caught, exits returned
-   from, time and memory bounded. */
+/* tests/fuzz/fuzz.h - what the fuzzers share: the input as a file, messages captured, exit()
+   survived, time and memory bounded. */
 #ifndef CLB_TESTS_FUZZ_FUZZ_H
 #define CLB_TESTS_FUZZ_FUZZ_H
 
@@ -13,23 +13,23 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 /* A file of these bytes in $TMPDIR (or /tmp), good until the next one with this ending. */
 const char *fuzz_file(const void *data, size_t n, const char *ending);
-/* A name in $TMPDIR at which nothing stands unless the caller puts it there. */
+/* A name in $TMPDIR under which there is no file unless the caller makes one. */
 const char *fuzz_path(const char *ending);
 
-/* Stops the fuzzer, which then keeps the input. */
+/* Aborts; the fuzzer then keeps the input. */
 void fuzz_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 #define FUZZ_CHECK(good) ((good) ? (void)0 : fuzz_fail("%s:%d: %s", __FILE__, __LINE__, #good))
 
-/* A sentence must be one line, not empty, and must not drive a terminal. */
+/* A message must be one line, not empty, without control characters. */
 void fuzz_sentence(const char *text);
 
-/* Runs a reader on an input of n bytes.  It may take a second of this processor and `base` +
-   `factor` * n bytes.  What it prints on standard error must be a sentence if it says no (returns
-   false or exits), else nothing; what it prints on standard output must not drive a terminal.  What
-   it leaves allocated where it exits is freed. */
+/* Runs a reader on an input of n bytes. It may take a second of processor time and `base` +
+   `factor` * n bytes. It must print one message on standard error if it fails (returns false or
+   exits), otherwise nothing; on standard output it prints no control characters. Memory still
+   allocated when it exits is freed. */
 typedef struct {
   size_t base, factor;
-  bool silent; /* says no by another way than standard error */
+  bool silent; /* reports failure otherwise than on standard error */
 } fuzz_bounds;
 bool fuzz_run(const fuzz_bounds *bounds, size_t n, bool (*reader)(void *user), void *user);
 
@@ -37,7 +37,7 @@ bool fuzz_run(const fuzz_bounds *bounds, size_t n, bool (*reader)(void *user), v
    Returns 0. */
 int fuzz_done(void);
 
-/* In the place of exit(): see meson.build. */
+/* Replaces exit(): see meson.build. */
 void fuzz_exit(int status) __attribute__((noreturn));
 
 #endif

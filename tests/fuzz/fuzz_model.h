@@ -1,16 +1,16 @@
-/* tests/fuzz/fuzz_model.h - what fuzzers of models share: whether a model that was read, or that
-   another program's became, agrees with itself. */
+/* tests/fuzz/fuzz_model.h - what fuzzers of models share: a check that a model, read or converted,
+   is consistent. */
 #ifndef CLB_TESTS_FUZZ_FUZZ_MODEL_H
 #define CLB_TESTS_FUZZ_FUZZ_MODEL_H
 
 #include "models/file/file.h"
 #include "tests/fuzz/fuzz.h"
 
-/* Reads the model within bounds and checks it; false: it was refused, with a sentence. */
+/* Reads the model within bounds and checks it; false: it was refused, with a message. */
 bool fuzz_model(const char *path, size_t n);
 
-/* Converts another program's model of n bytes within bounds: what comes out must be a model; where
-   nothing does, there is no file. */
+/* Converts another program's model of n bytes within bounds: the result must be a model; if it is
+   refused there must be no file. */
 void fuzz_convert(const char *path, size_t n);
 
 /* A file of the corpus, to be freed. */

@@ -1,6 +1,6 @@
-/* tests/fuzz/header.c - fuzzer of models' files: the header; the data are those of a good model,
-   which one says whether the header ends in a blank. One in 16 of the models that are accepted is
-   opened by the interpreter, too, and computes two atoms: finite numbers, or a sentence. */
+/* tests/fuzz/header.c - fuzzer of the headers of model files; the data are those of one of two good
+   models, the choice being whether the header ends with a space. One in 16 of the accepted models
+   is also opened on the interpreter and computes two atoms: finite numbers, or an error message. */
 #include <clebsch/model.h>
 #include <math.h>
 #include <stdlib.h>

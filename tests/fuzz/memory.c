@@ -1,7 +1,6 @@
-/* tests/fuzz/memory.c - what a reader allocates, counted, and freed where it exits.
-
-   The linker puts __wrap_malloc in the place of malloc (--wrap) in all that is linked statically;
-   jansson is told.  Pointers are kept in a table with linear probing, so that the sanitizer's red
+/* tests/fuzz/memory.c - counts what a reader allocates, and frees it if the reader exits. The
+   linker replaces malloc by __wrap_malloc (--wrap) in all that is linked statically; jansson is
+   told to use it. Pointers are kept in a table with linear probing, so that the sanitizer's red
    zones stay where they are. */
 #include "tests/fuzz/memory.h"
 
@@ -24,7 +23,7 @@ void __wrap_free(void *p);
 static struct {
   void **slots;         /* NULL: empty */
   size_t n, cap;        /* cap: a power of 2 */
-  ptrdiff_t live, peak; /* live: less than 0 where what an earlier run left is freed */
+  ptrdiff_t live, peak; /* live: negative when memory of an earlier run is freed */
   bool on;
 } table;
 
@@ -57,7 +56,7 @@ static void add(void *p) {
   if (table.live > table.peak) table.peak = table.live;
 }
 
-/* Those that follow without a gap move up where they may. */
+/* Entries that follow without a gap move up where they may. */
 static void close_gap(size_t gap) {
   const size_t mask = table.cap - 1;
   for (size_t i = (gap + 1) & mask; table.slots[i]; i = (i + 1) & mask)

@@ -1,5 +1,5 @@
-/* tests/fuzz/model.c - what fuzzers of models share: whether a model that was read, or that another
-   program's became, agrees with itself. */
+/* tests/fuzz/model.c - what fuzzers of models share: a check that a model, read or converted, is
+   consistent. */
 #include "tests/fuzz/fuzz_model.h"
 
 #include <math.h>

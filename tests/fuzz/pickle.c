@@ -1,5 +1,5 @@
 /* tests/fuzz/pickle.c - fuzzer of the pickles of a TorchScript archive, whose other entries and
-   sums are good.
+   checksums are good.
 
    Input: the length of data.pkl (4 bytes, little endian), data.pkl, constants.pkl. */
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static void put_bytes(uint8_t *to, size_t *at, const void *bytes, size_t n) {
   *at += n;
 }
 
-/* What the entry's own header and the directory both say of it. */
+/* The part that the entry's own header and the directory share. */
 static void put_sizes(uint8_t *to, size_t *at, const uint8_t *data, size_t n, size_t name) {
   put(to, at, 0, 8); /* flags, method, time, date */
   put(to, at, crc32_z(0, data, n), 4);

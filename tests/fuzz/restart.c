@@ -1,7 +1,5 @@
-/* tests/fuzz/restart.c - fuzzer of the files that a run goes on from.
-
-   An input that begins as such a file does is one; any other is what follows its first line, which
-   then has its length and checksum. */
+/* tests/fuzz/restart.c - fuzzer of restart files. An input that begins like one is used as it is;
+   any other is the text after the first line, which is given its length and checksum. */
 #include "tools/dynamics/md_restart.h"
 #include "tools/common/output.h"
 
@@ -41,7 +39,8 @@ static void equal_marks(const file_mark *a, const file_mark *b) {
   FUZZ_CHECK(a->bytes == b->bytes && (!a->bytes || a->sum == b->sum));
 }
 
-/* What is written of a state is that state; of a model's path, the name without its folder. */
+/* A state that is written reads back as the same state; of the model's path, the name without its
+   folder is kept. */
 static void round_trip(const md_restart *a) {
   const md_system y = {.name = a->model_name, .checksum = a->model, .atoms = a->atoms};
   const size_t bytes = (size_t)a->atoms.n * 3 * sizeof(double);

@@ -1,4 +1,4 @@
-/* tests/fuzz/safetensors.c - fuzzer of models' files: whole ones. */
+/* tests/fuzz/safetensors.c - fuzzer of whole model files. */
 #include "tests/fuzz/fuzz_model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {

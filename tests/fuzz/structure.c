@@ -1,4 +1,4 @@
-/* tests/fuzz/structure.c - fuzzer of atoms from files; FUZZ_ENDING says of which format. */
+/* tests/fuzz/structure.c - fuzzer of structure files; FUZZ_ENDING says which format. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ typedef struct {
   structure s;
 } input;
 
-/* As `clebsch energy` does it. */
+/* As `clebsch energy` does. */
 static bool read(void *user) {
   input *in = user;
   char error[1024];
@@ -31,7 +31,7 @@ static void check(const structure *s) {
   for (int k = 0; k < 9; k++) FUZZ_CHECK(isfinite(s->cell[k / 3][k % 3]));
 }
 
-/* What a run writes of these atoms must be these atoms. */
+/* A frame that a run writes of these atoms must read back as these atoms. */
 static void round_trip(const structure *s) {
   const md_system y = {.atoms = *s};
   const md_frame frame = {.system = &y, .time = NAN};
@@ -48,7 +48,7 @@ static void round_trip(const structure *s) {
   structure_free(&again.s);
 }
 
-/* Edges are of atoms that are there, and no longer than cutoff and skin. */
+/* Edges join existing atoms and are no longer than cutoff plus skin. */
 static void check_edges(const structure *s, const clb_neighbours *l) {
   double *x = malloc((size_t)l->n_edges * 3 * sizeof *x + 1), max = 0;
   FUZZ_CHECK(x);

@@ -1,8 +1,8 @@
 /* tests/fuzz/wisdom.c - fuzzer of files of wisdom.
 
-   No input could guess hashes: a line that starts with '!' is made one of this device and of a
-   problem of it, one that starts with '@' one of this device and of a problem of its own.  A text
-   that starts with '%' is repeated, so that what is quadratic takes long. */
+   No input could guess hashes, so a line that starts with '!' is made one of this device and of a
+   known problem, and a line that starts with '@' one of this device and of a problem of its own. A
+   text that starts with '%' is repeated, so that quadratic algorithms take long. */
 #include "src/runtime/wisdom.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 static clb_context *ctx;
 static clb_problem problem;
-static char device[128], key[256]; /* how lines start that are of the device, of the problem */
+static char device[128], key[256]; /* how lines of the device, and of the problem, start */
 
 static uint8_t *contents(const char *path, size_t *n) {
   FILE *f = fopen(path, "rb");
@@ -56,7 +56,7 @@ static void expand(const uint8_t *data, size_t n, clb_text *out) {
   FUZZ_CHECK(!out->failed);
 }
 
-/* The text: as it is, or again and again. */
+/* The text, as it is or repeated. */
 static void make_text(const uint8_t *data, size_t n, clb_text *out) {
   enum { MOST = 200 << 10 };
   const bool often = n > 1 && data[0] == '%';
@@ -76,7 +76,7 @@ static void equal_files(const char *first, const char *second) {
   free(b);
 }
 
-/* What is exported is imported, onto nothing or onto itself, and exported again as it was. */
+/* Exported wisdom, imported into nothing or onto itself, is exported again unchanged. */
 static void round_trip(void) {
   static const fuzz_bounds bounds = {8 << 20, 0, true};
   const char *first = fuzz_path(".first"), *second = fuzz_path(".second");

@@ -67,7 +67,7 @@ static void write2(amd_wave *w, const amd_ins *i) {
   store(w, i, 1, (uint32_t)i->offset1 * step(i));
 }
 
-/* Each lane takes the word of the lane that it names; of lanes that are off, 0.  The number wraps.
+/* Each lane takes the word of the lane that it names, 0 if that lane is inactive. The number wraps.
  */
 static void bpermute(amd_wave *w, const amd_ins *i) {
   uint32_t from[AMD_ROW], data[AMD_ROW];

@@ -209,7 +209,7 @@ static void barrier(amd_wave *w, const amd_ins *i) {
 /* ---- loads: whole words from aligned addresses ---- */
 
 static void load(amd_wave *w, const amd_ins *i) {
-  uint32_t more = amd_word(w, i->s[1]); /* a number has a sign, a register none */
+  uint32_t more = amd_word(w, i->s[1]); /* an immediate is signed, a register is not */
   uint64_t at = amd_pair_of(w, i->s[0]) +
                 (i->s[1].where == AMD_CONSTANT ? (uint64_t)(int64_t)sign(more) : more) +
                 (uint64_t)(int64_t)i->offset;

@@ -1,4 +1,5 @@
-/* tests/amd/instructions/vector.c - how a vector instruction gets its rows and puts its result. */
+/* tests/amd/instructions/vector.c - how a vector instruction reads its rows and stores its result.
+ */
 #include "tests/amd/lanes.h"
 
 #ifdef __SSE2__
@@ -99,7 +100,7 @@ static void clamp(char type, uint32_t *r, int n) {
     }
 }
 
-/* A part of the result's word; the others are kept or cleared. */
+/* Writes a part of the result's word; the other parts are kept or cleared. */
 static void place(const amd_ins *i, uint32_t *r, const uint32_t *old, int n) {
   unsigned s = i->select, shift = s == AMD_WORD_1 ? 16 : s >= AMD_BYTE_0 ? 8 * (s - AMD_BYTE_0) : 0;
   uint32_t part = s >= AMD_BYTE_0 ? 0xffu : 0xffffu;

@@ -83,7 +83,7 @@ static void run_compare(amd_wave *w, const amd_ins *i) {
   amd_put_mask(w, i, i->d, amd_gather(row, w->lanes));
 }
 
-/* RDNA's writes exec only, CDNA's the mask it names too. */
+/* RDNA's writes exec only, CDNA's also the mask that it names. */
 static void run_compare_exec(amd_wave *w, const amd_ins *i) {
   uint32_t *row = w->temporary[4];
   i->lanes(row, amd_fetch(w, i, 0), amd_fetch(w, i, 1), amd_zeros, w->mask, w->lanes);

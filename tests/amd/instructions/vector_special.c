@@ -1,12 +1,12 @@
-/* tests/amd/instructions/vector_special.c - vector instructions with a shape of their own: carries,
-   lanes, packed and mixed precision, steps of a division. */
+/* tests/amd/instructions/vector_special.c - vector instructions that fit no common pattern:
+   carries, lanes, packed and mixed precision, steps of a division. */
 #include "tests/amd/lanes.h"
 
 /* ---- carries ---- */
 
 enum { ADD, SUB, SUBREV };
 
-/* d = a + b + carry and its like; the carry out as a mask. */
+/* d = a + b + carry and similar; the carry out is a mask. */
 static void run_carry(amd_wave *w, const amd_ins *i) {
   const uint32_t *a = amd_fetch(w, i, 0), *b = amd_fetch(w, i, 1),
                  *c = i->mask ? amd_fetch(w, i, 2) : amd_zeros, *mask = w->mask;
@@ -193,7 +193,7 @@ static float scaled_fmaf(float x, float y, float z, int by) {
   return (float)ldexp(fma((double)x, (double)y, (double)z), by);
 }
 
-/* Scaled if div_scale's mask (vcc) asks for it: up if the quotient is large, else down. */
+/* Scaled if div_scale's mask (vcc) says so: up if the quotient is large, else down. */
 static void run_div_fmas(amd_wave *w, const amd_ins *i) {
   const uint32_t *a = amd_fetch(w, i, 0), *b = amd_fetch(w, i, 1), *c = amd_fetch(w, i, 2);
   uint32_t *d = w->v[i->d.index];

@@ -31,7 +31,7 @@ LONGS(lshrrev, get64(b, i) >> (a[i] & 63))
 LONGS(ashrrev, (int64_t)get64(b, i) >> (a[i] & 63))
 LONGS(lshl_add, (get64(a, i) << (b[i] & 7)) + get64(c, i))
 
-/* As in f32: a signalling NaN comes out, quiet. */
+/* As in f32: a signalling NaN is returned as a quiet one. */
 static inline bool loud(uint64_t a) {
   return (a & 0x7ff8000000000000) == 0x7ff0000000000000 && a & 0x7ffffffffffff;
 }
@@ -69,8 +69,8 @@ static inline double scaled(double x, uint32_t by) {
 }
 DOUBLES(ldexp_d, scaled(A, b[i]))
 
-/* Good to 2^29 units in the last place: off by a quarter of that, this way or that way by the
-   operand's bits. */
+/* Accurate to 2^29 units in the last place: here off by a quarter of that, up or down depending on
+   the operand's bits. */
 static inline double rough(double exact, double operand) {
   uint64_t bits = bits_of_f64(exact), from = bits_of_f64(operand), exponent = bits >> 52 & 2047;
   bool odd = (from * 0x9e3779b97f4a7c15) >> 63;

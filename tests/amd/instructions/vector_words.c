@@ -98,8 +98,8 @@ WORDS(ffbl, A ? (uint32_t)__builtin_ctz(A) : ~0u)
 WORDS(bcnt, (uint32_t)__builtin_popcount(A) + B)
 WORDS(cndmask, (A & ~C) | (B & C))
 
-/* As IEEE 754-2008's minNum: a number rather than a quiet NaN, but a signalling one comes out,
-   quiet; of zeros the one whose sign fits. */
+/* As IEEE 754-2008's minNum: a number rather than a quiet NaN, but a signalling NaN is returned as
+   a quiet one; of two zeros the one whose sign fits. */
 static inline uint32_t loud(uint32_t a) {
   return (a & 0x7fc00000) == 0x7f800000 && a & 0x3fffff ? ~0u : 0;
 }
@@ -147,8 +147,8 @@ FLOATS(cvt_f_u, (float)a[i])
 FLOATS(exp_f, __builtin_exp2f(A))
 FLOATS(log_f, (float)__builtin_log2((double)A))
 
-/* Reciprocals and roots are good to one unit in the last place: as far off as that, this way or
-   that way by the operand's bits, where the result is an ordinary number. */
+/* Reciprocals and roots are accurate to one unit in the last place: here off by that much, up or
+   down depending on the operand's bits, where the result is an ordinary number. */
 static inline uint32_t rough(float exact, uint32_t operand) {
   uint32_t bits = bits_of(exact), exponent = bits >> 23 & 255, coin = (operand * 2654435761u) >> 30,
            power = operand & 0x7fffff;
@@ -159,7 +159,7 @@ WORDS(rcp_f, rough(1 / f32_of(A), A))
 WORDS(rsq_f, rough((float)(1 / __builtin_sqrt((double)f32_of(A))), A))
 WORDS(sqrt_f, rough(__builtin_sqrtf(f32_of(A)), A))
 
-/* Toward zero, held to the type's range; NaN is 0. */
+/* Rounded toward zero, clamped to the type's range; NaN becomes 0. */
 WORDS(cvt_i_f, f32_of(A) != f32_of(A) ? 0
                : f32_of(A) >= 0x1p31f ? 0x7fffffff
                : f32_of(A) < -0x1p31f ? 0x80000000u

@@ -2,7 +2,7 @@
  */
 #include "tests/amd/lanes.h"
 
-/* Flags beside the number of bytes. */
+/* Flags in addition to the number of bytes. */
 enum { SIGNED = 0x100, HIGH_HALF = 0x200, KEEP = 0x400, SIZE = 0xff };
 
 static void get(amd_wave *w, int d, int lane, const unsigned char *p, int what) {
@@ -51,7 +51,7 @@ static bool addressed(amd_wave *w, const amd_ins *i, amd_operand lane_part, amd_
 
 static void load(amd_wave *w, const amd_ins *i) {
   if (!addressed(w, i, i->s[0], i->s[1]) || !fits(w, i, i->d)) return;
-  uint32_t saved[2][AMD_ROW]; /* the result may lie over the address */
+  uint32_t saved[2][AMD_ROW]; /* the result may overwrite the address */
   int at = i->s[0].index, n = i->s[0].words;
   memcpy(saved, w->v[at], (size_t)n * sizeof *saved);
   uint64_t base = i->s[1].where == AMD_SCALAR ? amd_pair_of(w, i->s[1]) : 0;
@@ -85,7 +85,7 @@ static uint64_t changed(int what, uint64_t old, uint64_t data, uint64_t compare)
                          f64_of((uint32_t)data, (uint32_t)(data >> 32)));
     case ADD_U32: return (uint32_t)(old + data);
     case ADD_U64: return old + data;
-    default: return old == compare ? data : old; /* data, then what must be there */
+    default: return old == compare ? data : old; /* data, then the expected value */
   }
 }
 
