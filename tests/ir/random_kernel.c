@@ -21,7 +21,7 @@ typedef struct {
   ir_val flat;   /* index of the lane in the launch */
   int32_t total; /* lanes of the launch */
   int depth, budget;
-  bool meet;  /* whether the whole group comes by */
+  bool meet;  /* whether the whole group gets here */
   bool apart; /* in an if, where the device cannot shuffle */
 } maker;
 
@@ -35,7 +35,7 @@ static void keep(maker *m, ir_val v) {
   else m->pool[t][POOL / 2 + pick(m, POOL / 2)] = v;
 }
 
-/* A value in scope, rather a late one. */
+/* A value in scope, preferably a recent one. */
 static ir_val any(maker *m, ir_type t) {
   int n = m->n[t], late = n > 12 && chance(m, 2) ? n - 12 : 0;
   return m->pool[t][late + pick(m, n - late)];
@@ -62,7 +62,7 @@ static ir_type real(maker *m) { return has(m, RANDOM_F64) && chance(m, 3) ? IR_F
 
 static ir_val mask(maker *m) { return chance(m, 2) ? IR_NONE : any(m, IR_BOOL); }
 
-/* Not `a`: compilers warn of comparisons with oneself. */
+/* Not `a`: compilers warn about a comparison of a value with itself. */
 static ir_val another(maker *m, ir_val a) {
   ir_type t = (ir_type)m->k->ins[a].type;
   ir_val b = any(m, t);
@@ -114,8 +114,7 @@ static random_parameter *find(maker *m, ir_type element, bool written, int ulps)
   return NULL;
 }
 
-/* Sums of integers: buffers of which `ulps` is 0, as of any result, but which are not results of
-   stores. */
+/* Sums of integers: buffers with `ulps` 0, as any result has, which are not results of stores. */
 enum { SUMS = 37, SUM_ULPS = -1, MATHS_ULPS = 8 };
 
 static bool usable(const maker *m, ir_type t) { return has(m, RANDOM_F64) || t != IR_F64; }
@@ -149,7 +148,7 @@ static ir_val float_operation(maker *m, ir_type t) {
   }
   ir_op op = ops[pick(m, 6)];
   ir_val a = any(m, t), v = ir_2(k, op, a, another(m, a));
-  /* The sign of min(0, -0) is nobody's to say: adding 0 makes it +. */
+  /* The sign of min(0, -0) is unspecified: adding 0 makes it +. */
   return op == IR_MIN || op == IR_MAX ? ir_add(k, v, ir_real(k, t, 0)) : v;
 }
 
@@ -199,7 +198,7 @@ static void cast(maker *m) {
   ir_type from = number(m), to = number(m);
   ir_val v = any(m, from);
   if (ir_is_float(from) && ir_is_int(to)) v = fitting(m, v, to);
-  /* An affine i32 that wraps is no affine i64. */
+  /* An affine i32 that wraps is not affine as i64. */
   if (m->k->ins[v].shape == IR_AFFINE && to == IR_I64) v = m->flat;
   keep(m, ir_cast(m->k, to, v));
 }
@@ -230,7 +229,7 @@ static int width(maker *m) {
   return widths[pick(m, 11)];
 }
 
-/* An index at which `width` elements of an input can be read; with a mask, also ones at which they
+/* An index at which `width` elements of an input can be read; with a mask, also one at which they
    cannot. */
 static ir_val input_index(maker *m, int64_t length, int w, ir_val *on) {
   ir_val far;
@@ -250,7 +249,7 @@ static ir_val input_index(maker *m, int64_t length, int w, ir_val *on) {
   return far;
 }
 
-/* The same at multiples of w <= 4. */
+/* The same, at multiples of w <= 4. */
 static ir_val aligned_index(maker *m, int64_t length, int w, ir_val *on) {
   ir_val i = m->flat;
   switch (pick(m, 4)) {
@@ -278,7 +277,7 @@ static void load(maker *m) {
   for (int j = 0; j < w; j++) keep(m, values[j]);
 }
 
-/* Another order of n lanes: one index for each lane in 0 ... n - 1. */
+/* A permutation of n lanes: one index for each lane in 0 ... n - 1. */
 static ir_val permuted(maker *m, ir_val lane, int n) {
   static const int primes[] = {7, 11, 13, 17};
   int by = primes[pick(m, 4)];
@@ -306,7 +305,7 @@ static void store(maker *m) {
   p->length += (int64_t)m->total * stride;
 }
 
-/* All lanes of a sub-group write one thing to one place; or one lane does. */
+/* All lanes of a sub-group write one value to one place, or one lane does. */
 static void store_uniform(maker *m) {
   ir_kernel *k = m->k;
   random_parameter *p = find(m, element(m), true, 0);
@@ -348,7 +347,7 @@ static ir_val in_group(ir_kernel *k) {
   return ir_add(k, ir_mul(k, ir_subgroup(k), ir_int(k, IR_I32, k->lanes)), ir_lane(k));
 }
 
-/* Lanes leave values in a local array and take others'. */
+/* Lanes store values in a local array and read those of others. */
 static void exchange(maker *m) {
   ir_kernel *k = m->k;
   if (!m->meet || m->apart || !m->locals) return;
@@ -368,7 +367,7 @@ static void exchange(maker *m) {
   ir_barrier(k, true);
 }
 
-/* Two batches on the way at once. */
+/* Two batches in flight at once. */
 static void copy(maker *m) {
   ir_kernel *k = m->k;
   if (!m->meet || m->apart || m->locals < 2 || !has(m, RANDOM_COPIES)) return;
@@ -416,7 +415,7 @@ static void assign(maker *m) {
 
 static void statements(maker *m, int n);
 
-/* The statements of one branch: what they make ends with them. */
+/* The statements of one branch: their values go out of scope with it. */
 static void branch(maker *m, bool meet, ir_val counter) {
   int n[IR_F64 + 1], variables = m->variables;
   ir_val saved[IR_F64 + 1][POOL];
@@ -566,7 +565,7 @@ bool random_kernel_run(const random_kernel *r, const ir_kernel *k, void *const *
 
 /* ---- comparison ---- */
 
-/* The element as a number and as its place in the order of the floats (or integers). */
+/* The element as a number, and as its position in the order of all floats (or integers). */
 static double number_at(ir_type element, const void *data, int64_t j, int64_t *place) {
   double x = 0;
   *place = 0;

@@ -26,7 +26,7 @@ typedef struct {
   ir_type type; /* SCALAR: its type; IR_VOID: BUFFER */
   ir_type element;
   bool written;
-  int ulps;       /* results may differ by that */
+  int ulps;       /* results may differ by this much */
   int64_t length; /* of a BUFFER */
   void *data;     /* its elements before the launch */
   ir_arg scalar;
@@ -50,12 +50,11 @@ void random_kernel_free(random_kernel *r);
 void *random_kernel_data(const random_kernel *r, int p);
 size_t random_kernel_bytes(const random_kernel *r, int p);
 
-/* Runs k (r->k, or another way to say it) in the interpreter on data[] (from random_kernel_data).
- */
+/* Runs k (r->k, or an equivalent kernel) in the interpreter on data[] (from random_kernel_data). */
 bool random_kernel_run(const random_kernel *r, const ir_kernel *k, void *const *data, char *error,
                        size_t size);
 
-/* Whether two runs gave the same: bit for bit but for the payload of a NaN, or within `ulps`.  If
+/* Whether two runs gave the same: bit for bit except for the payload of a NaN, or within `ulps`. If
    not, error says where. */
 bool random_kernel_agree(const random_kernel *r, void *const *expected, void *const *found,
                          char *error, size_t size);

@@ -1,5 +1,5 @@
-/* tests/ir/test_fuzz.c - random kernels mean the same to the interpreter, to every backend that
-   opens here, and to what is made of them.
+/* tests/ir/test_fuzz.c - random kernels give the same results in the interpreter, on every backend
+   that opens here, and after each transformation.
 
    test_fuzz DEVICE FIRST LAST: only that device, on the seeds FIRST ... LAST - 1. */
 #include "backends/backend.h"
@@ -39,7 +39,7 @@ static void interpret(const random_kernel *r, const ir_kernel *k, int s, void **
     fail_msg("seed %d: interpreter: %s", s, error);
 }
 
-/* What k gives must be what r->k gives. */
+/* k must give the results of r->k. */
 static void compare(const random_kernel *r, const ir_kernel *k, int s, const char *what) {
   void *expected[RANDOM_PARAMETERS], *found[RANDOM_PARAMETERS];
   char error[300];
@@ -159,8 +159,8 @@ static void test_lowered_shuffles(void **state) {
       crossings += count_op(&r.k, (ir_op)op);
       assert_int_equal(count_op(&k, (ir_op)op), 0);
     }
-    /* Before the values are read, and before the next ones come; of these, those that order nothing
-       are gone. */
+    /* Barriers before the values are read and before the next ones are written; those that order
+       nothing are dropped. */
     assert_in_range(count_op(&k, IR_BARRIER), 0, count_op(&r.k, IR_BARRIER) + 2 * crossings);
     shuffles += crossings;
     compare(&r, &k, s, "lowered");
@@ -170,7 +170,7 @@ static void test_lowered_shuffles(void **state) {
   assert_true(shuffles > 300);
 }
 
-/* Barriers that order nothing go from random kernels, lowered or not: what is left is valid,
+/* Barriers that order nothing are dropped from random kernels, lowered or not: the result is valid,
    gives the same bits, and has no such barrier. */
 static void test_idle_barriers(void **state) {
   enum { SEEDS = 300 };
@@ -205,7 +205,7 @@ static void test_idle_barriers(void **state) {
     fail_msg("only %d barriers went, %d stayed", gone, left);
 }
 
-/* The generator must say everything the language can. */
+/* The generator must make everything that the language has. */
 static void test_every_op_is_generated(void **state) {
   bool seen[IR_OP_COUNT] = {false};
   (void)state;
@@ -302,14 +302,14 @@ static void agree_on(const char *name, int first, int last) {
     clb_text_free(&sink.text);
     skip_because("%s does not open: %s", name, why);
   }
-  /* PoCL 3.1 loses the stores of an if that follows a barrier in another if of a loop. */
+  /* PoCL 3.1 loses the stores in an if that follows a barrier in another if of a loop. */
   unsigned features =
       RANDOM_ALL & ~(d->limits.f64 ? 0u : RANDOM_F64) & ~(d->limits.subgroups ? 0u : RANDOM_IFS);
   for (int s = first; s < last; s++) {
     random_kernel r;
     void *expected[RANDOM_PARAMETERS], *found[RANDOM_PARAMETERS];
     char error[300];
-    /* Without sub-groups: several only where nothing shuffles. */
+    /* Without sub-groups: several sub-groups only where nothing shuffles. */
     bool several = d->limits.subgroups || s % 2;
     int max = several ? d->limits.max_subgroups : 1, subgroups = group_subgroups[s % 7];
     make(&r, s, lanes_of(d, s), subgroups < max ? subgroups : max,

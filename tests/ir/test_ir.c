@@ -92,9 +92,9 @@ static void test_first_mistake_is_kept(void **state) {
   ir_free(&k);
 }
 
-/* ---- verifier: a good kernel with one thing spoilt ---- */
+/* ---- verifier: a good kernel with one mistake ---- */
 
-/* Nearly every op; at[op] is where its first stands. */
+/* Nearly every op; at[op] is the index of its first instruction. */
 static void good(ir_kernel *k, ir_val *at) {
   ir_val e[4], m;
   ir_begin(k, "good", 8, 2, 16);
@@ -128,7 +128,7 @@ static void good(ir_kernel *k, ir_val *at) {
   for (int32_t v = k->n - 1; v >= 0; v--) at[k->ins[v].op] = v; /* the first of each */
 }
 
-/* The verifier must refuse k and say all the words. */
+/* The verifier must refuse k with all these words. */
 static void refuse(ir_kernel *k, const char *word, const char *more) {
   char error[300];
   if (ir_verify(k, error, sizeof error)) fail_msg("accepted; should say '%s'", word);
@@ -568,7 +568,8 @@ static void test_barriers(void **state) {
   int32_t y[64];
   char error[300];
   (void)state;
-  ir_begin(&k, "k", 8, 4, 32); /* each turn every sub-group takes the next one's number */
+  ir_begin(&k, "k", 8, 4,
+           32); /* in each iteration every sub-group takes the number of the next one */
   ir_val to = ir_buffer(&k, IR_I32, true), local = ir_local(&k, IR_I32, 4), s = ir_subgroup(&k),
          g = ir_group(&k);
   ir_val mine = ir_var(&k, ir_mul(&k, s, s), true), four = ir_int(&k, IR_I32, 4),
@@ -601,7 +602,7 @@ static void test_barriers(void **state) {
   ir_free(&k);
 }
 
-/* What must be reported: y[lane] = one value of x, i64. */
+/* Must be reported: y[lane] = one value of x, i64. */
 static void misbehave(int what, int64_t x0, const char *word) {
   ir_kernel k;
   int64_t x[4] = {x0, x0, x0, x0}, y[4];
@@ -706,7 +707,7 @@ static void test_casts_truncate(void **state) {
   }
 }
 
-/* An aligned LOAD gives what a wide one does, is another value, and stays aligned. */
+/* An aligned LOAD gives what a wide one gives, is a different value, and stays aligned. */
 static void test_aligned_loads(void **state) {
   static const struct {
     ir_type element;
@@ -845,10 +846,10 @@ static void test_bytes(void **state) {
   good(&k, at);
   size_t size = ir_write(&k, NULL, 0);
   assert_true(size && size < sizeof a);
-  assert_int_equal(ir_write(&k, a, size - 1), size); /* too little room: nothing is written */
+  assert_int_equal(ir_write(&k, a, size - 1), size); /* too little space: nothing is written */
   assert_int_equal(a[0], 0);
   assert_int_equal(ir_write(&k, a, size), size);
-  k.name[10] = 'x'; /* what follows the name's end is no part of it */
+  k.name[10] = 'x'; /* bytes after the name's end are no part of it */
   assert_int_equal(ir_write(&k, b, sizeof b), size);
   assert_memory_equal(a, b, size);
   assert_true(ir_read(&back, a, size));

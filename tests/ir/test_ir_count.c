@@ -1,4 +1,4 @@
-/* tests/ir/test_ir_count.c - counts per row, where sub-groups and lanes do not all do the same. */
+/* tests/ir/test_ir_count.c - counts per row where sub-groups and lanes do different work. */
 #include "src/ir/ir.h"
 #include "tests/test.h"
 
@@ -43,7 +43,7 @@ static void expect(double loads, double stores, double flops) {
 
 /* ---- by hand ---- */
 
-/* Units of a row take the blocks of 32, 16 and then 13 channels, the last block with a tail. */
+/* Units of a row take blocks of 32, 16 and then 13 channels, the last block with a tail. */
 static void test_units(void **state) {
   static const struct { int mul, first; } parts[] = {{32, 0}, {16, 0}, {13, 2}};
   (void)state;
@@ -73,7 +73,7 @@ static void test_units(void **state) {
   }
 }
 
-/* Only the first unit stores, if there is a row: unknown and false is false. */
+/* Only the first unit stores, if there is a row: "unknown and false" is false. */
 static void test_first_unit(void **state) {
   (void)state;
   begin(1);
@@ -83,7 +83,7 @@ static void test_first_unit(void **state) {
   expect(0, 5, 0);
 }
 
-/* A block of channels a turn; the last has a tail. */
+/* A block of channels per iteration; the last has a tail. */
 static void test_loops_with_tails(void **state) {
   (void)state;
   begin(SUBGROUPS);
@@ -96,14 +96,14 @@ static void test_loops_with_tails(void **state) {
   ir_end(&k);
   ir_end(&k);
   expect(0, 21 + 10, 0);
-  begin(SUBGROUPS); /* columns that the sub-groups deal out: 10 in all */
+  begin(SUBGROUPS); /* columns that the sub-groups share out: 10 in all */
   ir_loop(&k, ir_subgroup(&k), number(10), number(SUBGROUPS));
   store(IR_NONE);
   ir_end(&k);
   expect(0, 10.0 * LANES / SUBGROUPS, 0);
 }
 
-/* What is known decides between branches; else it is the larger one, in each count. */
+/* A known condition selects the branch; otherwise each count takes the larger branch. */
 static void test_branches(void **state) {
   (void)state;
   for (int known = 0; known < 2; known++) {
@@ -128,7 +128,7 @@ static void test_branches(void **state) {
   expect(0, LANES, 0);
 }
 
-/* The unknown is taken for true, and stays unknown in what is made of it. */
+/* An unknown condition counts as true, and what is computed from it is unknown too. */
 static void test_unknown(void **state) {
   (void)state;
   for (int i = 0; i < 10; i++) {
@@ -180,7 +180,7 @@ static void test_copies_and_atomics(void **state) {
   expect(2 * 5 + 5, 5, 5);
 }
 
-/* Constants: what builders fold need not be looked at. */
+/* Constants, as folded by the builders. */
 static void test_constant_masks(void **state) {
   (void)state;
   for (int on = 0; on < 2; on++) {
@@ -195,8 +195,8 @@ static void test_constant_masks(void **state) {
   }
 }
 
-/* Loops too long to be walked: all lanes, as often as there are turns; where nothing asks for the
-   variable, exactly. */
+/* Loops too long to be walked: all lanes, once per iteration; exact where nothing depends on the
+   variable. */
 static void test_long_loops(void **state) {
   ir_val outer, inner;
   (void)state;
@@ -231,7 +231,7 @@ static void test_long_loops(void **state) {
   expect(0, 3 * LANES + 0x1p64, 0);
 }
 
-/* ---- against the interpreter, which adds up 1 for each lane that acts ---- */
+/* ---- against the interpreter, which counts 1 for each lane that acts ---- */
 
 static int dice(uint64_t *seed, int sides) { return (int)((test_random(seed) + 1) / 2 * sides); }
 

@@ -1,4 +1,4 @@
-/* tests/ir/test_races.c - what the interpreter calls a race, and what it lets pass. */
+/* tests/ir/test_races.c - what the interpreter reports as a race, and what it accepts. */
 #include "src/ir/ir.h"
 #include "tests/test.h"
 
@@ -24,7 +24,7 @@ static kernel begin(int subgroups) {
   return t;
 }
 
-/* Runs two groups; says: NULL, or the words that its error must have. */
+/* Runs two groups; says: NULL, or words that the error must contain. */
 static void expect(kernel *t, const char *const *says) {
   int32_t in[64] = {0}, out[64] = {0};
   char error[1000];
@@ -43,8 +43,8 @@ static void meet(kernel *t, int barrier) {
   if (barrier != NONE) ir_barrier(&t->k, barrier == GROUP);
 }
 
-/* Every lane shows a number to the lane before it, the last one of a sub-group to the next
-   sub-group's first. */
+/* Every lane gives a number to the lane before it; the last lane of a sub-group to the first of the
+   next. */
 static void shown(void **state) {
   (void)state;
   for (int subgroups = 1; subgroups <= 2; subgroups++)
@@ -64,7 +64,7 @@ static void shown(void **state) {
     }
 }
 
-/* What others have read is written again. */
+/* Overwrites what others have read. */
 static void overwritten(void **state) {
   (void)state;
   for (int barrier = NONE; barrier <= GROUP; barrier++) {
@@ -79,7 +79,7 @@ static void overwritten(void **state) {
   }
 }
 
-/* In the next turn of a loop, and where many have read. */
+/* In the next iteration of a loop, and where many lanes have read. */
 static void turns(void **state) {
   (void)state;
   for (int barrier = NONE; barrier <= SUBGROUP; barrier++)
@@ -99,8 +99,8 @@ static void turns(void **state) {
     }
 }
 
-/* What all lanes store alike they may load, and store again; not what one of them stores
-   differently. */
+/* A value that all lanes store alike they may load and store again, unless one of them stores
+   another value. */
 static void alike(void **state) {
   (void)state;
   for (int what = 0; what < 3; what++) {
@@ -115,7 +115,7 @@ static void alike(void **state) {
   }
 }
 
-/* Of a buffer no barrier gives leave. */
+/* A barrier does not order accesses to a buffer. */
 static void buffers(void **state) {
   (void)state;
   for (int what = 0; what < 4; what++) {
@@ -136,7 +136,7 @@ static void buffers(void **state) {
   }
 }
 
-/* Buffers that start at one place are one. */
+/* Buffers that start at the same address are one. */
 static void twice_the_same(void **state) {
   int32_t x[16] = {0};
   char error[1000];
@@ -155,7 +155,7 @@ static void twice_the_same(void **state) {
   }
 }
 
-/* Sums are of all; who looks at one, or sets it, must not do so beside. */
+/* All lanes may add to an atomic sum; reading or setting it at the same time is a race. */
 static void atomics(void **state) {
   (void)state;
   for (int what = 0; what < 4; what++) {
@@ -185,7 +185,7 @@ static void atomics(void **state) {
   }
 }
 
-/* A copy is there when it has been waited for, and for others when they have met after that. */
+/* A copy is visible after a wait, and to other lanes after a barrier that follows. */
 static void copies(void **state) {
   (void)state;
   for (int what = 0; what < 4; what++) {

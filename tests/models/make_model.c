@@ -1,5 +1,5 @@
-/* tests/models/make_model.c - writes a small model of random numbers that knows H and O: make_model
-   FILE */
+/* tests/models/make_model.c - writes a small model of random numbers for H and O: make_model FILE
+ */
 #include "tests/models/model_made.h"
 
 int main(int argc, char **argv) {

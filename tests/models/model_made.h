@@ -1,5 +1,5 @@
-/* tests/models/model_made.h - small models of random numbers, in files as docs/model-format.md has
-   them: what both architectures can do, in few channels. */
+/* tests/models/model_made.h - small models of random numbers, in files of docs/model-format.md: all
+   that both architectures can do, in few channels. */
 #ifndef CLB_TESTS_MODELS_MODEL_MADE_H
 #define CLB_TESTS_MODELS_MODEL_MADE_H
 
@@ -203,8 +203,8 @@ static inline void made_metadata(made_file *f, const made_model *m) {
   }
 }
 
-/* Writes the model; a key of metadata may be changed first (NULL: none; a NULL value takes it
-   away). */
+/* Writes the model; a key of metadata may be changed first (NULL: none; a NULL value removes it).
+ */
 static inline void made_write(const made_model *m, const char *path, const char *key,
                               const char *value) {
   made_file f = {.header = json_object(), .metadata = json_object(), .seed = 7};

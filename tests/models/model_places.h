@@ -1,4 +1,4 @@
-/* tests/models/model_places.h - models opened on devices, atoms, and what is computed for them. */
+/* tests/models/model_places.h - models opened on devices, atoms, and the results for them. */
 #ifndef CLB_TESTS_MODELS_MODEL_PLACES_H
 #define CLB_TESTS_MODELS_MODEL_PLACES_H
 
@@ -40,7 +40,7 @@ static inline void close_model(opened *o) {
   clb_context_destroy(&o->ctx);
 }
 
-/* A made model, whose file is gone once it is open. */
+/* A made model; its file is removed once it is open. */
 static inline opened open_made(const char *device, int which, const clb_model_options *options) {
   char path[] = "/tmp/clebsch_made_XXXXXX";
   int file = mkstemp(path);
@@ -66,8 +66,8 @@ static inline computed compute_atoms(opened *o, const atom_set *a) {
 
 static inline double energy_of(opened *o, const atom_set *a) { return compute_atoms(o, a).energy; }
 
-/* Atoms at random, none too close to another, in a skewed cell that is smaller than the cutoff in
-   one direction. */
+/* Random atoms, no two too close, in a skewed cell that is smaller than the cutoff in one
+   direction. */
 static inline atom_set random_atoms(int64_t n, int n_species, bool periodic, uint64_t seed) {
   atom_set a = {.n = n,
                 .cell = {4.1, 0.2, -0.3, 0.9, 3.8, 0.1, -0.4, 0.6, 2.4},

@@ -1,6 +1,6 @@
-/* tests/models/model_plain.h - energies straight from a model's file, as docs/model-format.md has
-   them step by step, slowly; features here are x[c][m], term by term. For models of l <= 2,
-   activations silu and tanh, few atoms in the open. */
+/* tests/models/model_plain.h - energies straight from a model's file by the steps of
+   docs/model-format.md, slowly; features here are x[c][m], term by term. For models of l <= 2,
+   activations silu and tanh, a few atoms without a cell. */
 #ifndef CLB_TESTS_MODELS_MODEL_PLAIN_H
 #define CLB_TESTS_MODELS_MODEL_PLAIN_H
 
@@ -235,7 +235,7 @@ static inline void plain_gate(const plain_model *m, const plain_irreps *linear, 
             value[2][part[2].term[t].at + k * size + c];
 }
 
-/* From features before a layer to those after it. */
+/* Features after a layer from those before it. */
 static inline void plain_layer(const plain_model *m, double x[][PLAIN_SIZE]) {
   const plain_irreps in = plain_read(plain_text(m, "irreps_in")),
                      message = plain_read(plain_text(m, "irreps_message")),

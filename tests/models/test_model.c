@@ -15,7 +15,7 @@ static const char *level_zero;
 
 static void remember(const clb_device_info *info, void *user) {
   (void)user;
-  if (level_zero && !strcmp(info->backend, "level_zero")) return; /* has a test of its own */
+  if (level_zero && !strcmp(info->backend, "level_zero")) return; /* it has a test of its own */
   if (info->runs && info->f64 && devices.n < MAX_DEVICES &&
       (!strcmp(info->name, "cpu") || strcmp(info->backend, "cpu") != 0))
     snprintf(devices.name[devices.n++], sizeof *devices.name, "%s", info->name);
@@ -111,8 +111,8 @@ static void derivatives(void **state) {
 
 /* ---- tables ---- */
 
-/* Forces come nearer with the 3rd power of the knots at least, forces are derivatives of what the
-   tables give, and edges beyond the last knot do not count. */
+/* Forces converge with at least the 3rd power of the number of knots, they are derivatives of the
+   energies that the tables give, and edges beyond the last knot are ignored. */
 static void tables(void **state) {
   (void)state;
   for (int which = 0; which < MADE_MODELS; which++) {
@@ -261,7 +261,7 @@ static void symmetries(void **state) {
     }
 }
 
-/* The very words that a Level Zero device gets. */
+/* The SPIR-V that a Level Zero device gets. */
 static void through_spirv(void **state) {
   const int which = MADE_MODELS - 1;
   (void)state;

@@ -1,4 +1,4 @@
-/* tests/models/test_model_calls.c - the entry for simulation codes: edges, ghosts, buffers; sizes,
+/* tests/models/test_model_calls.c - the calls for simulation codes: edges, ghosts, buffers; sizes,
    and what calls refuse. */
 #include "models/network.h"
 
@@ -7,7 +7,7 @@
 enum { MAX_EDGES = 4096, GHOSTS = 1024 };
 static const clb_model_options f64 = {.precision = CLB_F64};
 
-/* Edges of a set of atoms, every edge from another image by a ghost of its own. */
+/* Edges of a set of atoms; every edge from another image has a ghost of its own. */
 typedef struct {
   int64_t n_local, n_total, n_edges;
   int32_t species[GHOSTS], owner[GHOSTS], senders[MAX_EDGES], receivers[MAX_EDGES];
@@ -39,7 +39,7 @@ static edge_set edges_of(const atom_set *a, double r_max, bool ghosts) {
   return e;
 }
 
-/* Ghosts' rows from, or added to, their owners', on the host. */
+/* Copies rows from owners to their ghosts, or adds ghosts' rows to the owners', on the host. */
 static void exchange_rows(const edge_set *e, int backward, int64_t columns, clb_dtype type,
                           void *rows) {
   for (int64_t g = e->n_local; g < e->n_total; g++)
@@ -100,7 +100,7 @@ static double volume_of(const double *c) {
               c[2] * (c[3] * c[7] - c[4] * c[6]));
 }
 
-/* What the edges' results say of the atoms. */
+/* Results of the atoms from those of the edges. */
 static computed of_atoms(const edge_set *e, const edge_result *r, double volume) {
   computed c = {.energy = r->energy};
   memcpy(c.e_atom, r->e_atom, sizeof c.e_atom);
@@ -171,7 +171,7 @@ static void buffers(void **state) {
   close_model(&o);
 }
 
-/* The lists are not looked at again, the vectors are; and both entries may take turns. */
+/* The lists are not read again, the vectors are; and both kinds of call may alternate. */
 static void same_graph(void **state) {
   (void)state;
   opened o = open_made("cpu:interpreter", 2, &f64);
@@ -200,7 +200,7 @@ static void same_graph(void **state) {
   close_model(&o);
 }
 
-/* Atoms that have not moved, after edges as many as theirs but others. */
+/* Atoms that have not moved, after as many but different edges. */
 static void turns(void **state) {
   (void)state;
   opened o = open_made("cpu:interpreter", 0, &(clb_model_options){.skin = 0.2});
@@ -217,8 +217,8 @@ static void turns(void **state) {
 
 /* ---- sizes ---- */
 
-/* A small system, a larger, none at all, and one atom without neighbours, whose energy is known by
-   then. */
+/* A small system, a larger one, an empty one, and one atom without neighbours, whose energy is
+   known by then. */
 static void sizes(void **state) {
   (void)state;
   opened o = open_made("cpu:interpreter", 2, &f64);
@@ -238,7 +238,7 @@ static void sizes(void **state) {
   close_model(&o);
 }
 
-/* A workspace of the least size, for some edges at a time, gives the same. */
+/* The smallest workspace, for some of the edges at a time, gives the same results. */
 static void workspaces(void **state) {
   (void)state;
   opened wide = open_made("cpu", 0, &f64),

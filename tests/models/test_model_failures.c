@@ -1,10 +1,9 @@
 /* tests/models/test_model_failures.c - a model step on the test-only drivers, whose k-th call fails
-   once: either all went well, or a sentence names the call and the driver's word; nothing is left
-   alive, and the next step goes well. Nothing computes on them: numbers are all the same.
-
-   Without an argument each driver is tried in a process of its own: the fakes take the places of
-   genuine libraries. CLB_TEST_CALLS: how many calls of each part of a step fail, spread evenly (0:
-   every one). */
+   once: either the step succeeded, or a message names the call and the driver's error; no object is
+   left, and the next step succeeds. The drivers compute nothing, so all numbers are the same.
+   Without an argument each driver is tried in a process of its own, as the fakes replace real
+   libraries. CLB_TEST_CALLS: how many calls of each part of a step fail, spread evenly (0: every
+   one). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <limits.h>
@@ -42,9 +41,9 @@ typedef struct {
   long (*calls)(const char **failed);  /* since */
   int (*alive)(void);
   const char *(*mistake)(void);
-  const char *words; /* that a sentence has */
-  const char
-      *missed; /* functions, in blanks, that may fail unseen: what follows is right without them */
+  const char *words;    /* that a message contains */
+  const char *missed;   /* functions, separated by spaces, that may fail unnoticed: the results are
+                           right without them */
   bool has_memory_size; /* that a test can set */
 } driver;
 
@@ -91,7 +90,7 @@ static long calls_gpu(const char **failed) {
 static int alive_gpu(void) { return gpu.alive; }
 static const char *mistake_gpu(void) { return gpu.mistake; }
 
-/* OpenCL: platforms, devices, contexts and queues are those of a genuine driver. */
+/* OpenCL: platforms, devices, contexts and queues are those of a real driver. */
 static fake_opencl_state *cl;
 
 static bool find_opencl(void) {
@@ -209,14 +208,14 @@ static bool among(const char *names, const char *name) {
   return false;
 }
 
-/* Whose numbers of failures are others than the driver's. */
+/* Functions whose error codes differ from the driver's. */
 static bool is_compilers(const char *name) {
   return !strncmp(name, "nvrtc", 5) || !strncmp(name, "hiprtc", 6) ||
          !strncmp(name, "amd_comgr", 9);
 }
 
-/* An injected failure, of lack of memory or not: told with the call's name, the driver's word and
-   the status that fits, or none that matters. */
+/* An injected failure, of memory or not: reported with the call's name, the driver's error and the
+   right status, or one that does no harm. */
 static void must_be_told(const opened *o, clb_status s, const char *part, long k, bool memory) {
   const char *failed, *said = clb_error(o->ctx);
   here.d->calls(&failed);
@@ -247,7 +246,8 @@ static void must_obey(const char *part, long k, int alive) {
              failed ? failed : "none", here.d->alive() - alive);
 }
 
-/* From nothing to nothing; the k-th call fails (0: none).  How many calls there were. */
+/* Opens a context, runs, destroys it; the k-th call fails (0: none). Returns the number of calls.
+ */
 static long whole_step(long k, bool check) {
   const int alive = here.d->alive();
   const char *failed;
@@ -268,7 +268,7 @@ static long whole_step(long k, bool check) {
   return n;
 }
 
-/* The calls that fail: all, or so many, evenly. */
+/* The calls that fail: all, or that many, spread evenly. */
 static long next_call(long k, long n, int usual) {
   const char *wish = getenv("CLB_TEST_CALLS");
   const long max = wish ? atol(wish) : usual;
@@ -285,7 +285,7 @@ static void whole_steps(void **state) {
   printf("%s: %ld of the %ld calls of a whole step failed\n", here.d->name, tried, n);
 }
 
-/* The model stays: what follows a call that failed is right. */
+/* The model stays usable: results after a failed call are right. */
 static void steps_of_one_model(void **state) {
   opened o;
   computed c;
@@ -342,7 +342,7 @@ static void little_memory(void **state) {
   must_say(o.ctx,
            here.d->name[0] == 'c' ? "; of the 16.0 MiB of cuda:0 " : "; of the 16.0 MiB of hip:0 ");
   must_say(o.ctx, " MiB are free");
-  /* as much memory as the larger system lacks a bit of */
+  /* a little less memory than the larger system needs */
   assert_int_equal(compute_set(&o, 0, &c), CLB_OK);
   clb_model_destroy(&o.model);
   gpu.memory = 16 * MiB;
@@ -368,7 +368,7 @@ static int make_right(void **state) {
   snprintf(here.path, sizeof here.path, "/tmp/clebsch_made_XXXXXX");
   const int file = mkstemp(here.path);
   if (file < 0 || close(file)) return -1;
-  setenv("CLB_CACHE_DIR", "off", 1); /* a fake compiler takes no time, and its calls fail too */
+  setenv("CLB_CACHE_DIR", "off", 1); /* a fake compiler takes no time, so its calls can fail too */
   made_write(&small, here.path, NULL, NULL);
   here.atoms[0] = random_atoms(6, 2, true, 3);
   here.atoms[1] = random_atoms(100, 2, true, 4);

@@ -1,4 +1,4 @@
-/* tests/models/test_model_reference.c - real models against what their own programs give.
+/* tests/models/test_model_reference.c - real models against the results of their own programs.
    CLB_TEST_NEQUIX: nequix-mp-1.nqx; CLB_TEST_NEQUIP: water.pth, by default that of Debian's
    cp2k-data; CLB_TEST_STRUCTURES: a folder with water96.extxyz. */
 #include "tests/tools/convert_runner.h"
@@ -8,7 +8,7 @@
 
 static char nequix[80], water[80];
 
-/* Converts a model; an empty path where there is none. */
+/* Converts a model; the path is empty where there is none. */
 static void convert_model(const char *from, const char *name, char to[80]) {
   if (!from || access(from, R_OK)) return;
   snprintf(to, 80, "%s/%s", convert_folder, name);

@@ -1,5 +1,5 @@
-/* tests/models/test_model_steps.c - step after step: skins, what is moved to and from the device
-   and made there, room. */
+/* tests/models/test_model_steps.c - step after step: skins, transfers, what is made on the device,
+   memory. */
 #include "models/network.h"
 
 #include "tests/models/model_places.h"
@@ -11,8 +11,8 @@ static void step(atom_set *a, int64_t t) {
   for (int64_t i = 0; i < 3 * a->n; i++) a->positions[i] += 0.03 * test_random(&seed);
 }
 
-/* A skin changes nothing but how often neighbours are looked for, and what a step needs is there
-   after the first. */
+/* A skin changes only how often neighbours are searched, and after the first step nothing is
+   allocated. */
 static void skins(void **state) {
   (void)state;
   opened bare = open_made("cpu:interpreter", 0, &f64),
@@ -84,7 +84,7 @@ static void without_f64(void **state) {
   for (int i = 0; i < 2; i++) close_model(&o[i]);
 }
 
-/* Counts what the host does with the device. */
+/* Counts the host's calls of the device. */
 static struct {
   clb_backend counting;
   const clb_backend *backend;
@@ -125,7 +125,7 @@ static void expect_counts(int writes, int reads, int waits) {
   device.allocs = device.writes = device.reads = device.waits = 0;
 }
 
-/* The other entry: vectors go there, gradients come back by themselves. */
+/* The calls with edges: vectors go to the device, gradients come back on their own. */
 static void step_of_edges(opened *o, const atom_set *a) {
   const clb_neighbours *list = &o->model->neighbours;
   const int64_t n = list->n_edges;
@@ -150,8 +150,8 @@ static void step_of_edges(opened *o, const atom_set *a) {
   free(vectors);
 }
 
-/* Without new neighbours: positions go there, all results come back at once, and nothing else
-   passes; not even staging grows. */
+/* Without new neighbours: positions go to the device, all results come back at once, and nothing
+   else is transferred; staging memory does not grow. */
 static void one_wait(void **state) {
   (void)state;
   for (int knots = 0; knots <= 16; knots += 16) {
@@ -181,7 +181,7 @@ static void one_wait(void **state) {
   }
 }
 
-/* Memory for a larger system is gone at some point; afterwards the model is as good as before. */
+/* An allocation for a larger system fails; afterwards the model works as before. */
 static void out_of_memory(void **state) {
   (void)state;
   const atom_set small = random_atoms(6, 3, true, 24), large = random_atoms(40, 3, true, 25);
@@ -205,7 +205,7 @@ static void out_of_memory(void **state) {
   }
 }
 
-/* There is room for a quarter more atoms and edges than were met. */
+/* There is memory for a quarter more atoms and edges than the largest system had. */
 static void capacity(void **state) {
   (void)state;
   opened o = open_made("cpu:interpreter", 0, &f64);

@@ -1,5 +1,5 @@
 /* tests/models/test_model_strangers.c - models, atoms and edges that no sane program makes: each is
-   refused in a sentence with its place, or computed to finite numbers. */
+   refused with a message that says where, or computed to finite numbers. */
 #include "tests/models/model_places.h"
 
 #include "models/file/safetensors.h"
@@ -27,8 +27,8 @@ static bool all_finite(int64_t n, const double *x) {
 
 /* ---- files ---- */
 
-/* Opens the file and computes.  `said` NULL: any end is good, but never a number that is none, and
-   never a sentence without a place. */
+/* Opens the file and computes. `said` NULL: it may succeed or fail, but never give a NaN, nor a
+   message that does not say where. */
 static void expect_end(const char *what, clb_dtype precision, const char *said) {
   clb_model *m;
   computed c = {0};
@@ -208,7 +208,7 @@ static void vectors(void **state) {
         if (!s && !(isfinite(energy) && all_finite(6, d) && all_finite(9, virial)))
           fail_msg("edges of %g: a number is none", x);
         if (x == 3.1 && !(i % 2)) alone = energy;
-        if (x == 1e10 && !(i % 2)) assert_true(energy == alone); /* long edges count for nothing */
+        if (x == 1e10 && !(i % 2)) assert_true(energy == alone); /* long edges are ignored */
       }
       close_model(&o);
     }

@@ -1,4 +1,4 @@
-/* tests/models/test_model_threads.c - models on contexts of their own, in threads at the same time:
+/* tests/models/test_model_threads.c - models on contexts of their own, in concurrent threads, give
    the bits of one thread alone. */
 #include <pthread.h>
 
@@ -10,7 +10,7 @@ typedef struct {
   const char *device, *path;
   int which;
   computed step[STEPS];
-  char wrong[512]; /* cmocka's assertions are for the first thread only */
+  char wrong[512]; /* cmocka's assertions work in the first thread only */
 } job;
 
 /* Atoms that move a little from step to step. */

@@ -1,7 +1,7 @@
-/* tests/models/test_neighbours.c - neighbour lists against every pair of every image. */
+/* tests/models/test_neighbours.c - neighbour lists against a search of all pairs and images. */
 #include <stdlib.h>
 
-/* Counts what the list allocates, and lets it fail. */
+/* Counts the list's allocations, and makes them fail. */
 static int allocations, allocations_left = 1 << 30;
 static void *allocate(size_t bytes) {
   allocations++;
@@ -40,8 +40,8 @@ static double vector(const atoms *a, const edge *e, double v[3]) {
   return v[0] * v[0] + v[1] * v[1] + v[2] * v[2];
 }
 
-/* Images to look at in each direction: those that the cutoff reaches, and as many as positions lie
-   outside. */
+/* Images to search in each direction: those within the cutoff, and as many as positions lie outside
+   of the cell. */
 static void extents(const atoms *a, double cutoff, int32_t max[3]) {
   for (int d = 0; d < 3; d++) {
     max[d] = 0;
@@ -61,7 +61,8 @@ static void extents(const atoms *a, double cutoff, int32_t max[3]) {
   }
 }
 
-/* Sorted edges by trying all; *n of them.  The cell must be whole, also where it is open. */
+/* Sorted edges by trying all pairs; *n of them. All three vectors of the cell must be given, also
+   in open directions. */
 static edge *brute_force(const atoms *a, double cutoff, int64_t *n) {
   int32_t max[3];
   int64_t capacity = 1000;
@@ -84,7 +85,7 @@ static edge *brute_force(const atoms *a, double cutoff, int64_t *n) {
   return edges;
 }
 
-/* The list's edges, sorted in full; checks that they came by receiver. */
+/* The list's edges, fully sorted; checks that they were sorted by receiver. */
 static edge *edges_of(const clb_neighbours *l) {
   edge *edges = malloc((size_t)l->n_edges * sizeof *edges + 1);
   assert_non_null(edges);
@@ -143,8 +144,8 @@ static double between(uint64_t *seed, double low, double high) {
   return low + (high - low) * (test_random(seed) + 1) / 2;
 }
 
-/* A cell whose edges are about so long: cubic, or skewed (its volume at least 1/20 of a rectangular
-   one). */
+/* A cell with edges of about this length: cubic, or skewed (its volume at least 1/20 of a
+   rectangular one). */
 static void random_cell(uint64_t *seed, double size, bool skewed, double cell[9]) {
   double volume;
   do {
@@ -190,8 +191,8 @@ static void random_atoms(void **state) {
   assert_true(all > 20000);
 }
 
-/* One list for all: memory that was left behind is no matter; equal atoms give equal lists to the
-   last bit. */
+/* One list for all: memory left from earlier atoms makes no difference; equal atoms give equal
+   lists to the last bit. */
 static void reused(void **state) {
   (void)state;
   uint64_t seed = 8;
@@ -214,7 +215,7 @@ static void reused(void **state) {
   clb_neighbours_free(&l);
 }
 
-/* Positions moved by whole cells: the same pairs, with shifts that say so. */
+/* Positions moved by whole cells: the same pairs, with the shifts changed accordingly. */
 static void wrapping(void **state) {
   (void)state;
   uint64_t seed = 9;
@@ -245,7 +246,7 @@ static void wrapping(void **state) {
   }
 }
 
-/* ---- special places ---- */
+/* ---- special positions ---- */
 
 /* A simple cubic lattice of unit cells: whole numbers, so that atoms lie exactly at the cutoff. */
 static void strictly_below(void **state) {
@@ -287,7 +288,7 @@ static void few_atoms(void **state) {
   assert_int_equal(check(&l, &same, "two atoms at one place"), 2);
   same.cell[0] = same.cell[4] = same.cell[8] = 50;
   same.periodic[1] = true;
-  same.positions[4] = -150; /* the same place, three cells away */
+  same.positions[4] = -150; /* the same position, three cells away */
   assert_int_equal(check(&l, &same, "two atoms at images of one place"), 2);
   assert_int_equal(l.shifts[1], 3);
   assert_false(
@@ -297,7 +298,7 @@ static void few_atoms(void **state) {
   clb_neighbours_free(&l);
 }
 
-/* Rows of the cell in open directions do not matter, whatever they are. */
+/* Rows of the cell in open directions are ignored. */
 static void open_directions(void **state) {
   (void)state;
   uint64_t seed = 10;
@@ -325,7 +326,8 @@ static void open_directions(void **state) {
   }
 }
 
-/* A lump of atoms, and some very far away: the grid neither grows nor falls into few bins. */
+/* A cluster of atoms, and some very far away: the grid neither grows nor degenerates to a few bins.
+ */
 static void far_apart(void **state) {
   (void)state;
   static const double far[] = {1e3, 1e6, 1e9, 1e15, 1e150};
@@ -362,7 +364,7 @@ static void skin(void **state) {
   assert_false(update(&l, &moved));
   assert_int_equal(allocations, before);
   check_vectors(&l, &moved);
-  /* All that are now closer than the cutoff are there. */
+  /* All pairs that are now closer than the cutoff are in the list. */
   int64_t n;
   edge *near_now = brute_force(&moved, l.cutoff, &n), *got = edges_of(&l);
   assert_true(n > 100);
@@ -370,7 +372,7 @@ static void skin(void **state) {
     assert_non_null(bsearch(&near_now[i], got, (size_t)l.n_edges, sizeof *got, by_edge));
   free(near_now);
   free(got);
-  /* By how much one atom moved since the last rebuild, not since the last update. */
+  /* Counts how far an atom moved since the last rebuild, not since the last update. */
   moved = a;
   moved.positions[100] += .3;
   assert_false(update(&l, &moved));
@@ -437,8 +439,8 @@ static void no_memory(void **state) {
   clb_neighbours_free(&l);
 }
 
-/* A call that must fail, from good arguments with one thing wrong; the list is then empty, and the
-   next call is well. */
+/* A call that must fail, with one wrong argument; the list is then empty, and the next call
+   succeeds. */
 static void wrong(clb_neighbours l, const atoms *good, atoms bad, const double *cell,
                   const char *words) {
   clb_neighbours list = {.cutoff = 3, .skin = .5};

@@ -1,5 +1,5 @@
-/* tests/models/test_safetensors.c - reading safetensors: what a good file holds, and that no bad
-   one is believed. */
+/* tests/models/test_safetensors.c - reading safetensors: the contents of a good file, and the
+   refusal of bad ones. */
 #include "tests/test.h"
 
 #include <unistd.h>
@@ -46,7 +46,7 @@ static clb_status open_file(clb_error_sink *e, clb_safetensors **file) {
   return clb_safetensors_open(e, path, file);
 }
 
-/* Opening fails with a sentence that names the file and says `what`. */
+/* Opening fails with a message that names the file and contains `what`. */
 static void refused(const char *what) {
   clb_error_sink e = {0};
   clb_safetensors *file = (clb_safetensors *)path;

@@ -15,7 +15,7 @@ typedef enum {
 } mutant_fate; /* MISSES: sub-groups do not meet, or another error */
 enum { MAX_BARRIERS = 512 };
 
-/* A kernel, and what became of it without each of its barriers. */
+/* A kernel, and what happened without each of its barriers. */
 typedef struct mutants {
   struct mutants *next;
   ir_kernel k;
@@ -85,8 +85,8 @@ static inline void mutants_unload(clb_device *d, clb_module *module) {
   clb_backend_cpu.unload(d, module);
 }
 
-/* What a kernel's written buffers hold: `into` for each argument, or back from there; equal:
-   compares instead. */
+/* The contents of a kernel's buffers: keeps them in kept[] for each argument, restores them, or
+   compares. */
 typedef enum { KEEP, RESTORE, EQUAL } memory_act;
 static inline bool memories(const clb_arg *args, int n, char **kept, memory_act act) {
   for (int i = 0; i < n; i++) {
@@ -144,7 +144,7 @@ static inline clb_status mutants_launch(clb_device *d, clb_module *module, int64
   return s;
 }
 
-/* Has what the context launches run so. */
+/* Makes the context's launches run this way. */
 static inline void mutate(clb_context *ctx) {
   mutation.backend = clb_backend_cpu;
   mutation.backend.load = mutants_load;

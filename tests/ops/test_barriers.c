@@ -1,5 +1,6 @@
 /* tests/ops/test_barriers.c - each barrier of each op's kernels is needed: without it the
-   interpreter finds a race, or a result differs.  With an argument: the table of that. */
+   interpreter finds a race, or a result differs. With an argument it prints the table of
+   tests/README.md. */
 #define _GNU_SOURCE
 #include "tests/ops/convolution/convolution_problems.h"
 #include "tests/ops/mutants.h"
@@ -79,7 +80,7 @@ static void convolutions(void **state) {
   edges_destroy(&e);
 }
 
-/* Many edges, and of the nodes few and all: lanes meet at one digit. */
+/* Many edges, on few nodes and on all: lanes have the same digit. */
 static void sorting(void **state) {
   enum { NODES = 300, EDGES = 3000 };
   clb_context *ctx = *state;
@@ -123,7 +124,7 @@ static void harmonics(void **state) {
   clb_op_destroy(&op);
 }
 
-/* Of few groups and long sums: those are split among the sub-groups. */
+/* Few groups and long sums, which are split among the sub-groups. */
 static void matrix_products(void **state) {
   enum { M = 3, N = 5, K = 520 };
   static float x[K * N];
@@ -154,7 +155,7 @@ static void matrix_products(void **state) {
   clb_op_destroy(&op);
 }
 
-/* Those that add up across lanes have barriers where there are no sub-groups. */
+/* Those that sum over lanes have barriers where there are no sub-groups. */
 static void layer_ops(void **state) {
   enum { ATOMS = 5, COLUMNS = 16, NUMBERS = 4096 };
   static const double ones[COLUMNS] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -195,7 +196,7 @@ static void layer_ops(void **state) {
   clb_graph_destroy(&graph);
 }
 
-/* ---- what became of them ---- */
+/* ---- what happened to the mutants ---- */
 
 /* One line for each kernel by name. */
 static void table(void) {
@@ -220,7 +221,7 @@ static bool of_array(const mutants *m, ir_val v, ir_op op, ir_val array) {
   return m->k.ins[v].op == op && m->k.ins[v].arg[0] == array;
 }
 
-/* In a loop that sends for operands, of paths which all weigh 0, and reads none. */
+/* In a loop that copies operands of paths that all have weight 0, and reads none. */
 static bool sends_in_vain(const mutants *m, int b) {
   ir_val loop = m->k.ins[m->at[b]].scope, array = IR_NONE;
   int copies = 0, loads = 0, depth = 0;
@@ -247,11 +248,12 @@ static barrier_use use_of(const mutants *m, int b) {
   return sends_in_vain(m, b) ? IN_VAIN : IDLE;
 }
 
-/* What may live, which only shrinks.  PACE: channel-wise products' sub-groups go through paths
-   together.  IN_VAIN: a convolution's loops over operands of paths that all weigh 0 (KNOTTED) read
-   nothing of what they copy.  IDLE: the openings of stages.  Two seem to be so because batches are
-   whole and take a multiple of the stage's slots, so that the slot read last is not the one that
-   the next batch fills first; convolution_forward's (KNOTTED) is not explained. */
+/* Live barriers that are allowed; the numbers may only shrink. PACE: the sub-groups of channel-wise
+   products go through paths in step. IN_VAIN: a convolution's loops over operands of paths that all
+   have weight 0 (KNOTTED) read nothing of what they copy. IDLE: the openings of stages. Two seem to
+   be so because batches are whole and take a multiple of the stage's slots, so that the slot read
+   last is not the one that the next batch fills first; convolution_forward's (KNOTTED) is not
+   explained. */
 static const struct {
   const char *kernel;
   barrier_use use;
@@ -263,7 +265,7 @@ static const struct {
     {"convolution_double_backward", IDLE, 1}, {"convolution_double_backward_z", IN_VAIN, 2},
 };
 
-/* Those of the kernel that live by that use; prints each where `say`. */
+/* Counts the kernel's live barriers of that use; prints each if `say`. */
 static int living(const char *kernel, barrier_use use, bool say) {
   static const char *const uses[] = {[PACE] = "is for pace",
                                      [IN_VAIN] = "waits for what nobody reads",
@@ -280,7 +282,8 @@ static int living(const char *kernel, barrier_use use, bool say) {
   return n;
 }
 
-/* Of these some ran: a kernel that loses its barriers, or its name, is not passed over. */
+/* Some barriers of each of these were tried, so that a kernel that loses its barriers, or its name,
+   is noticed. */
 static void all_were_tried(void **state) {
   static const char *const kernels[] = {"spherical_harmonics_forward",
                                         "spherical_harmonics_backward",

@@ -8,7 +8,7 @@
 
 enum { MAX_DEVICES = 32 };
 
-/* Asserts that a call fails with this status and that the sentence has this word. */
+/* Asserts that a call fails with this status and that the message contains this word. */
 #define FAILS(ctx, status, word, call)                                                             \
   do {                                                                                             \
     assert_int_equal(call, status);                                                                \
@@ -107,7 +107,7 @@ typedef struct {
   int64_t offset;
 } manner;
 
-/* The list among numbers that are no nodes. */
+/* The list between numbers that are not nodes. */
 static clb_index_list give(clb_context *ctx, const manner *m, const int64_t *list, int64_t n,
                            void **copy) {
   int64_t total = m->offset + n + 3, size = m->type == CLB_I64 ? 8 : 4;
@@ -132,7 +132,7 @@ static clb_status update(clb_context *ctx, clb_graph *g, const edges *e, const m
                  receivers = give(ctx, m, e->receivers, e->n, &copy[1]);
   clb_status s =
       clb_graph_update(g, e->n_senders, e->n_receivers, e->n, m->type, senders, receivers);
-  free(copy[0]); /* the lists are done with when the update returns */
+  free(copy[0]); /* the lists are no longer used when the update returns */
   free(copy[1]);
   clb_buffer_destroy(&senders.buffer);
   clb_buffer_destroy(&receivers.buffer);
@@ -141,7 +141,7 @@ static clb_status update(clb_context *ctx, clb_graph *g, const edges *e, const m
 
 static const manner plain = {CLB_I32, AT_HOST, 0};
 
-/* ---- what must come out ---- */
+/* ---- the expected result ---- */
 
 static int32_t *contents(clb_context *ctx, clb_buffer *b, int64_t n) {
   int32_t *p = memory(4 * n);
@@ -286,8 +286,8 @@ static void random_graphs(void **state) {
   assert_null(g);
 }
 
-/* One and the same graph in all the ways it can be given; the host and the device at once; again
-   and again. */
+/* The same graph in all the ways it can be given, also from the host and the device at once,
+   repeatedly. */
 static void ways_to_give(void **state) {
   clb_context *ctx = context(state);
   clb_graph *g;
@@ -350,8 +350,8 @@ static void handles(clb_graph *g, void **h) {
   for (int i = 0; i < CLB_GRAPH_BUFFERS; i++) h[i] = g->buffer[i].memory.handle;
 }
 
-/* Within the capacity memory stays where it is; growing moves it, with room for a little more;
-   buffers are the same for ever. */
+/* Within the capacity, memory stays where it is; growing moves it and leaves room for a little
+   more; buffer handles never change. */
 static void capacity(void **state) {
   static const struct {
     int64_t nodes, n;
@@ -487,7 +487,7 @@ static void mistakes(void **state) {
   clb_context_destroy(&other);
 }
 
-/* A backend on which so many allocations or launches succeed (-1: all), but not the next. */
+/* A backend on which that many allocations or launches succeed (-1: all), but not the next. */
 static const clb_backend *genuine;
 static clb_backend poor;
 static int allocations_left, launches_left, allocated;
@@ -577,7 +577,7 @@ static void no_memory(void **state) {
   free_edges(&large);
 }
 
-/* Targets that only compile do so. */
+/* Kernels compile for the targets that only compile. */
 static void compiles(void **state) {
   clb_context *ctx = context(state);
   clb_graph *g;

@@ -13,8 +13,8 @@ typedef struct {
   clb_graph *graph;
 } edges;
 
-/* hub: so many edges end at receiver 1 and start at sender 2, among the others; every third node is
-   isolated, the last one is not. */
+/* hub: this many edges end at receiver 1 and start at sender 2, among the others; every third node
+   is isolated, the last one is not. */
 static edges make_edges(clb_context *ctx, const char *name, int64_t n_receivers, int64_t n_senders,
                         int64_t n, int64_t hub, uint64_t seed) {
   edges e = {name,
@@ -93,7 +93,7 @@ static void fill(const test *t, array *a, int64_t offset, int64_t rows, int64_t 
       put(a->type, a->host, offset + r * stride + c, some_number(t, seed));
 }
 
-/* The edges part by part: the first one overwrites unless `add`; each sees its own rows only. */
+/* The edges part by part: the first part overwrites unless `add`; each sees its own rows only. */
 static void *run(const test *t, const places *p, const array *in, array *out, array *splits) {
   int64_t n = t->e->n;
   upload(t->ctx, out);
@@ -152,7 +152,7 @@ static void expect(const test *t, const places *p, const array *in, const array 
   free(size);
 }
 
-/* Only the pieces that a row uses are written, and nothing around them. */
+/* Only the pieces that a row uses are written. */
 static void expect_splits(const test *t, const places *p, const array *splits) {
   int64_t n_rows = t->e->n_rows[t->direction], n_splits = clb_graph_splits(t->e->n),
           unused = n_splits, *degree = calloc((size_t)n_rows + 1, sizeof *degree);
@@ -201,8 +201,8 @@ static void try(const test *t) {
 
 /* ---- tests ---- */
 
-/* The interpreter compiles nothing but is slow: all kinds there, and fewer graphs for many columns.
- */
+/* The interpreter compiles nothing but is slow: it runs all kinds, with fewer graphs for many
+   columns. */
 static void sums(void **state) {
   static const int64_t columns[] = {1, 3, 33, 89, 128, 1152, 0};
   enum { COLUMNS = sizeof columns / sizeof *columns, MANY = 1000 };
@@ -277,7 +277,7 @@ static void combines(void **state) {
   drop_edges(&e);
 }
 
-/* A row's piece cut at every place there is. */
+/* A row's piece, cut at every possible place. */
 static void cuts(void **state) {
   clb_context *ctx = context(state);
   enum { P = CLB_GRAPH_SPLIT };
@@ -304,7 +304,7 @@ static void cuts(void **state) {
   drop_edges(&e);
 }
 
-/* Rows further apart than 32 bits reach, where untouched memory costs nothing. */
+/* Rows further apart than 32 bits can address, on devices where untouched memory costs nothing. */
 static void far_apart(void **state) {
   clb_context *ctx = context(state);
   static const int32_t receivers[] = {2, 0, 2, 0, 2}, senders[5] = {0};
@@ -384,7 +384,7 @@ static void refuses(void **state) {
   drop_edges(&e);
 }
 
-/* Targets that only compile do so. */
+/* Kernels compile for the targets that only compile. */
 static void compiles(void **state) {
   struct device *d = *state;
   static const int64_t columns[] = {3, 1152};

@@ -238,7 +238,7 @@ static void equivariance(void **state) {
       legendre = next;
     }
   }
-  run_backward(ctx, op, N, D, x, yp, g_x); /* the gradient of K turns with its points */
+  run_backward(ctx, op, N, D, x, yp, g_x); /* the gradient of K is rotated with its points */
   run_backward(ctx, op, N, D, rx, ryp, rg_x);
   for (int r = 0; r < N; r++) {
     double size = 0;
@@ -299,7 +299,7 @@ static void strides(void **state) {
   clb_context_destroy(&ctx);
 }
 
-/* 100,003 rows in f32: right by the reference, and the same bits again. */
+/* 100,003 rows in f32: right by the reference, and the same bits when run again. */
 static void many_rows(void **state) {
   const char *device = *state;
   enum { N = 100003, D = 25 };
@@ -330,7 +330,7 @@ static void many_rows(void **state) {
   clb_context_destroy(&ctx);
 }
 
-/* The origin, and lengths whose squares leave f32. */
+/* The origin, and lengths whose squares overflow or underflow f32. */
 static void extremes(void **state) {
   const char *device = *state;
   static const float point[][3] = {{0, 0, 0},          {1e-20f, 0, 0}, {0, 1e20f, -1e20f},
@@ -404,7 +404,7 @@ static void far_offsets(void **state) {
   clb_context_destroy(&ctx);
 }
 
-/* No redundant loads: the program's own count. */
+/* No redundant loads, by the program's own count. */
 static void counts(void **state) {
   const char *device = *state;
   clb_context *ctx = open_device(device);

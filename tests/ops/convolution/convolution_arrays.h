@@ -14,7 +14,7 @@
 typedef struct {
   test_product product; /* what is convolved; it has no op */
   clb_convolution_desc desc;
-  clb_op *op[PASSES]; /* made when first run */
+  clb_op *op[PASSES]; /* created when first run */
 } convolution;
 
 static inline convolution *convolution_create(clb_context *ctx, const clb_convolution_desc *desc) {
@@ -68,7 +68,7 @@ static inline void edges_destroy(edge_list *e) {
   free(e->receivers);
 }
 
-/* Where all edges share a row it is the only one. */
+/* If all edges share a row there is only that one. */
 static inline int node_of_edge(const edge_list *e, int like, int i) {
   return like == LIKE_X      ? e->senders[i]
          : like == LIKE_Z    ? e->receivers[i]
@@ -94,7 +94,7 @@ static inline void spoil_unused(const convolution *c, const edge_list *e, int li
   free(used);
 }
 
-/* Random inputs and, should they be added to, outputs. */
+/* Random inputs, and outputs for the case that results are added to them. */
 static inline arrays convolution_arrays(const convolution *c, const edge_list *e, uint64_t seed) {
   arrays a = {0};
   clb_dtype type = c->desc.product.storage;
@@ -124,7 +124,7 @@ typedef struct {
   capacity capacity;
 } manner;
 
-/* What is read ends with its last row; behind what is written lies one more row of NaN. */
+/* Inputs end with their last row; outputs are followed by one more row of NaN. */
 static inline clb_rows rows_of(convolution *c, const edge_list *e, int like, int number,
                                const double *from, bool written, const manner *m) {
   size_t width = (size_t)c->product.width[like], n = (size_t)e->rows[like];
@@ -145,7 +145,8 @@ static inline clb_rows rows_of(convolution *c, const edge_list *e, int like, int
   return rows;
 }
 
-/* Its own elements back to `to` (NULL: it has none); all others must still be NaN. */
+/* Reads the result's own elements back to `to` (NULL: it has none); all others must still be NaN.
+ */
 static inline void take_rows(convolution *c, const edge_list *e, int like, int pass,
                              const clb_rows *r, const manner *m, double *to) {
   size_t width = (size_t)c->product.width[like], n = (size_t)e->rows[like],
@@ -164,7 +165,7 @@ static inline void take_rows(convolution *c, const edge_list *e, int like, int p
   free(all);
 }
 
-/* Of NaN; NULL where none is needed. */
+/* Filled with NaN; NULL if none is needed. */
 static inline clb_buffer *workspace_of(convolution *c, int pass, clb_graph *g, capacity how) {
   uint64_t min, max;
   clb_buffer *b = NULL;
@@ -191,8 +192,8 @@ static inline clb_status convolution_call(clb_op *op, int pass, clb_graph *g, co
                                          o[1], o[2], o[3], workspace);
 }
 
-/* Outputs hold NaN unless they are added to; what the pass neither reads nor gives has no buffer.
- */
+/* Outputs hold NaN unless results are added to them; operands that the pass neither reads nor gives
+   have no buffer. */
 static inline void run_convolution(convolution *c, int pass, const edge_list *e, clb_graph *g,
                                    manner m, arrays *a) {
   clb_rows in[CONVOLUTION_IN] = {{0}}, out[CONVOLUTION_OUT] = {{0}};
@@ -213,7 +214,7 @@ static inline void run_convolution(convolution *c, int pass, const edge_list *e,
 
 /* ---- comparing ---- */
 
-/* The product of every edge, added up where its ends say. */
+/* The product of every edge, added to the rows of its ends. */
 static inline void plain_sums(const convolution *c, int pass, const edge_list *e, const arrays *a,
                               double *const *want, double *const *scale) {
   const int *width = c->product.width;
@@ -232,7 +233,7 @@ static inline void plain_sums(const convolution *c, int pass, const edge_list *e
   }
 }
 
-/* What is not there is 0: then no term has it. */
+/* Absent inputs are 0, so that no term has them. */
 static inline arrays with_absent(convolution *c, const edge_list *e, const arrays *a) {
   arrays b = *a;
   for (int i = 0; i < CONVOLUTION_IN; i++) {
@@ -243,7 +244,7 @@ static inline arrays with_absent(convolution *c, const edge_list *e, const array
   return b;
 }
 
-/* Results against the plain sums, plus what was there `before` where that is added to. */
+/* Compares results with the plain sums, plus the contents `before` if results are added. */
 static inline void compare_convolution(convolution *c, int pass, const edge_list *e,
                                        const arrays *a, const arrays *before) {
   double *want[MAX_OUT] = {NULL}, *scale[MAX_OUT] = {NULL};
@@ -326,7 +327,7 @@ static inline clb_graph *graph_at(place *p, const edge_list *e) {
 typedef struct {
   char name[32];
   void (*run)(void **place);
-  int effort; /* where less than that is made (device.effort) it is left out */
+  int effort; /* left out on devices with less device.effort */
 } place_test;
 
 static inline int find_places(void) {

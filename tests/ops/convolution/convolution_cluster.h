@@ -3,7 +3,7 @@
 
    E = sum over atoms, terms of z and channels of q sqrt(1 + |z|^2), with q fixed numbers; y are the
    harmonics of r = (sender - receiver), w = f exp(-r^2 / 4), or splines of |r| from a table that
-   says f sin |r| only coarsely, and x the harmonics of points that are fixed to the atoms. */
+   gives f sin |r| only coarsely, and x the harmonics of points that are fixed to the atoms. */
 #ifndef CLB_TESTS_OPS_CONVOLUTION_CONVOLUTION_CLUSTER_H
 #define CLB_TESTS_OPS_CONVOLUTION_CONVOLUTION_CLUSTER_H
 
@@ -36,7 +36,7 @@ typedef struct {
   clb_buffer *table;
 } cluster;
 
-/* No two atoms are as far from each other as a knot is, nor nearly. */
+/* No distance of two atoms is equal or close to a knot. */
 enum { CLUSTER_KNOTS = 3 };
 static const double first_knot = 0.42, last_knot = 2.48;
 
@@ -239,7 +239,7 @@ static inline void cluster_scatter(cluster *c, const double *by_r, double sign, 
     }
 }
 
-/* What gradients of y and w are by r. */
+/* The gradients by r from those by y and w. */
 static inline void cluster_by_r(cluster *c, const double *g_y, const double *g_w, double *by_r) {
   int width = c->c->product.width[LIKE_W];
   cluster_harmonics(c, CLB_BACKWARD, BONDS, c->r, g_y, NULL, by_r, NULL);
@@ -360,7 +360,7 @@ static inline void expect_jacobian(place *at, cluster_kind kind) {
   for (int i = 0; i < 3 * ATOMS; i++)
     for (int j = 0; j < i; j++) assert_true(fabs(row[i][j] - row[j][i]) <= 1e-12 * largest);
   for (int i = 0; i < 3 * ATOMS; i++)
-    direction[i] = 0.2 * test_random(&seed); /* what the steps are small enough for */
+    direction[i] = 0.2 * test_random(&seed); /* accuracy that the steps allow */
   differences(&c, direction, change);
   for (int i = 0; i < 3 * ATOMS; i++) {
     double sum = 0;
@@ -371,7 +371,7 @@ static inline void expect_jacobian(place *at, cluster_kind kind) {
   cluster_destroy(&c);
 }
 
-/* When everything turns, and is inverted, the energy stays and the forces turn as well. */
+/* When everything is rotated, and inverted, the energy stays the same and the forces follow. */
 static inline void expect_equivariance(place *at, cluster_kind kind) {
   cluster c = cluster_create(at, kind);
   double energy = cluster_energy(&c), force[3 * ATOMS], now[3 * ATOMS], turned[3];

@@ -121,7 +121,7 @@ static inline int below(int n, uint64_t *seed) {
 }
 
 /* Unsorted; every fifth node has no edge, one edge in six repeats the one before, one in eight is a
-   loop. */
+   self-loop. */
 static inline edge_list random_edges(int n_senders, int n_receivers, int n, uint64_t seed) {
   edge_list e = edges_create(n_senders, n_receivers, n);
   int min = n_senders < n_receivers ? n_senders : n_receivers;
@@ -137,7 +137,7 @@ static inline edge_list random_edges(int n_senders, int n_receivers, int n, uint
   return e;
 }
 
-/* Of the sets of gradients and of incoming ones every so many-th, where not all are tried. */
+/* Step through the sets of gradients and of incoming ones, where not all are tried. */
 static inline unsigned subset_step(void) { return few_cases() ? 3 : SANITIZED ? 1 : 9; }
 
 /* Most edges end at one node, and a third of all start at one. */
@@ -156,7 +156,7 @@ static inline edge_list hub_edges(int n_senders, int n_receivers, int n, int at_
 
 static const struct {
   int n_senders, n_receivers, n,
-      at_hub; /* at_hub: edges into one node, 0: no more there than elsewhere */
+      at_hub; /* at_hub: edges into one node; 0: no more there than elsewhere */
 } graphs[] = {{17, 17, 61, 0},      {6, 4, 0, 0},     {3, 2, 1, 0},     {5, 0, 0, 0},
               {0, 5, 0, 0},         {0, 0, 0, 0},     {1, 1, 9, 0},     {2, 40, 50, 0},
               {70, 3, 90, 0},       {9, 7, 256, 256}, {9, 7, 257, 257}, {40, 30, 700, 513},

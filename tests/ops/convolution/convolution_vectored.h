@@ -1,5 +1,5 @@
-/* tests/ops/convolution/convolution_vectored.h - graph convolutions that make y of edge vectors,
-   and the same ones of harmonics. */
+/* tests/ops/convolution/convolution_vectored.h - graph convolutions that compute y from edge
+   vectors, and the same ones with harmonics given. */
 #ifndef CLB_TESTS_OPS_CONVOLUTION_CONVOLUTION_VECTORED_H
 #define CLB_TESTS_OPS_CONVOLUTION_CONVOLUTION_VECTORED_H
 

@@ -7,7 +7,7 @@
 
 static const manner plain = {DENSE, MAX}, loose = {APART, MAX};
 
-/* Those passes of a description. */
+/* Runs these passes of a description. */
 static void passes_agree(place *at, const clb_convolution_desc *desc, int passes,
                          const edge_list *e, manner m) {
   convolution *c = convolution_create(context_at(at), desc);
@@ -44,7 +44,7 @@ static void all_graphs(void **state) {
   }
 }
 
-/* Every set of gradients, and with every set of incoming ones. */
+/* Every set of gradients, with every set of incoming ones. */
 static void subsets(void **state) {
   place *at = *state;
   edge_list e = edges_of(SQUARE);
@@ -178,7 +178,7 @@ static void one_row_for_all(void **state) {
 
 /* ---- workspace, bits ---- */
 
-/* Edges by parts: 8192 at a time, some more, and all at once; rows of nodes that are parted too. */
+/* Edges in parts: 8192 at a time, some more, and all at once; also rows of nodes that are split. */
 static void workspaces(void **state) {
   place *at = *state;
   clb_convolution_desc desc = describe(at, TINY);
@@ -217,7 +217,7 @@ static void equal_bits(void **state) {
   for (int i = CPU_SETSIZE - 1; i >= 0 && !CPU_COUNT(&one); i--)
     if (CPU_ISSET(i, &all)) CPU_SET(i, &one);
   assert_int_equal(sched_setaffinity(0, sizeof one, &one),
-                   0); /* a device of the CPU has as many threads as it finds cores */
+                   0); /* a CPU device has as many threads as there are cores */
   convolution *second = convolution_create(context_at(&alone), &desc);
   assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
   for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++) {

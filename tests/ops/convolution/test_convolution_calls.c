@@ -67,7 +67,7 @@ static fixture begin(void) {
   return f;
 }
 
-/* No operand shares an element with another, with as many as LONG edges. */
+/* No operand shares an element with another, with up to LONG edges. */
 static void part_rows(fixture *f) {
   for (int i = 0; i < MAX; i++) f->rows[i].offset = (int64_t)i * LONG * 8;
 }
@@ -108,8 +108,8 @@ static void accepts(fixture *f, int pass) {
 
 /* ---- operands ---- */
 
-/* Each is looked at, under its own name, with its own columns and as many rows as there are
-   senders, edges or receivers; where there are knots w and its gradient have one column. */
+/* Each is checked, under its own name, with its own columns and as many rows as there are senders,
+   edges or receivers; with knots, w and its gradient have one column. */
 static void each_operand(void **state) {
   (void)state;
   fixture f = begin();
@@ -161,7 +161,8 @@ static void each_operand(void **state) {
   end(&f);
 }
 
-/* What is not asked for needs no buffer, nor is any looked at; all else does. */
+/* An operand that is not asked for needs no buffer, and its rows are ignored; all others need one.
+ */
 static void absent_operands(void **state) {
   (void)state;
   fixture f = begin();
@@ -183,7 +184,7 @@ static void absent_operands(void **state) {
   end(&f);
 }
 
-/* Of nodes and edges that there are not. */
+/* Operands without rows, where there are no nodes or edges. */
 static void no_rows(void **state) {
   static const int sizes[][3] = {
       {SENDERS, RECEIVERS, 0}, {0, RECEIVERS, 0}, {SENDERS, 0, 0}, {0, 0, 0}};
@@ -355,8 +356,8 @@ static bytes measure(fixture *f, int pass) {
   return b;
 }
 
-/* Of n edges: rows of pieces of 256 edges, and gradients of x of 8192 edges at least, of all at
-   most. */
+/* For n edges: a row for each piece of 256 edges, and gradients of x of 8192 edges at least, of all
+   at most. */
 static void numbers(void **state) {
   static const int sizes[] = {0, 1, 256, 257, 8192, 8193, 30000};
   (void)state;
@@ -395,7 +396,7 @@ static void numbers(void **state) {
   end(&f);
 }
 
-/* Enough, too little, none, another context's; more edges than there is workspace for. */
+/* Enough workspace, too little, none, another context's; more edges than it is enough for. */
 static void workspace(void **state) {
   (void)state;
   fixture f = begin();
@@ -427,7 +428,7 @@ static void workspace(void **state) {
   end(&f);
 }
 
-/* ---- a backend on which so many launches succeed, but not the next ---- */
+/* ---- a backend on which that many launches succeed, but not the next ---- */
 
 static const clb_backend *genuine;
 static int launches_left;

@@ -1,11 +1,11 @@
-/* tests/ops/convolution/test_convolution_lengths.c - graph convolutions that make y, and the
-   lengths that splines are read at, of edge vectors: against those of given lengths, and by the
-   energy of a cluster. */
+/* tests/ops/convolution/test_convolution_lengths.c - graph convolutions that compute y, and the
+   lengths at which splines are read, from edge vectors: against those with given lengths, and by
+   the energy of a cluster. */
 #include "tests/ops/convolution/convolution_vectored.h"
 
 static const manner plain = {DENSE, MAX}, loose = {APART, MAX};
 
-/* ---- with splines: what a convolution by lengths gives, put together here ---- */
+/* ---- with splines: assembled here from the results of a convolution by lengths ---- */
 
 enum { KNOTS = 5 };
 
@@ -23,7 +23,7 @@ static splined splined_create(place *at, clb_convolution_desc desc) {
   s.weights = s.v.run->product.width[LIKE_W];
   s.v.run->product.width[LIKE_W] = 0;
   s.v.given->product.width[LIKE_W] = s.weights ? 1 : 0;
-  s.v.given->desc.product.accumulate = 0; /* its ops are made later */
+  s.v.given->desc.product.accumulate = 0; /* its ops are created later */
   s.v.given->desc.product.gradients = s.v.given->product.desc.gradients = 0;
   if (desc.product.incoming)
     s.v.given->desc.product.incoming = s.v.given->product.desc.incoming =
@@ -54,7 +54,7 @@ static void put_together(const splined *s, int n, const double *x, const arrays 
   free(unused);
 }
 
-/* before: what was added to, or NULL. */
+/* before: the contents that results were added to, or NULL. */
 static void expect_near(const splined *s, const char *name, size_t n, const double *got,
                         const double *want, const double *before) {
   double largest = 1;
@@ -92,11 +92,10 @@ static void twice_agrees(const splined *s, const edge_list *e, clb_graph *g, arr
   memcpy(by->in[4], a->in[4], count_of(v->run, e, LIKE_X) * sizeof(double));
   if (reads(&v->run->product, 5)) go_along(s, n, a->in[LIKE_Y], a->in[5], by, bend);
   else
-    memset(
-        by->in[6], 0,
-        count_of(v->given, e, LIKE_W) *
-            sizeof(
-                double)); /* nothing comes in along lengths, whatever `incoming` says of weights */
+    memset(by->in[6], 0,
+           count_of(v->given, e, LIKE_W) *
+               sizeof(double)); /* no gradient comes in along lengths, whatever `incoming` says of
+                                   weights */
   for (int o = 0; o < CONVOLUTION_OUT; o++)
     memcpy(a->out[o], before->out[o], count_of(v->run, e, like[o]) * sizeof(double));
   run_splined(s, v->run, CLB_DOUBLE_BACKWARD, e, g, a);
@@ -172,8 +171,8 @@ static void splines(void **state) {
   edges_destroy(&hub);
 }
 
-/* Where no path has weights, lengths are nothing, and their gradients are written nowhere: not into
-   the graph either. */
+/* Where no path has weights, lengths are unused, and their gradients are not written anywhere, not
+   even into the graph. */
 static void no_weights(void **state) {
   place *at = *state;
   edge_list e = edges_of(SQUARE);
@@ -199,7 +198,7 @@ static void no_weights(void **state) {
 static const double shorter = 0.25;
 
 typedef struct {
-  cluster c; /* its convolution is not looked at but for what z is like */
+  cluster c; /* only the width of z of its convolution is used */
   vectored v;
 } vector_cluster;
 
@@ -285,7 +284,7 @@ static void hessian(vector_cluster *k, const double *direction, double *out) {
   free(z);
 }
 
-/* Symmetric, and how the forces change. */
+/* It is symmetric, and it tells how the forces change. */
 static void jacobian_of(place *at, bool splines) {
   vector_cluster k = vector_cluster_create(at, splines);
   double row[3 * ATOMS][3 * ATOMS], direction[3 * ATOMS], force[3 * ATOMS],

@@ -9,12 +9,12 @@ enum { F = 1 << CLB_FORWARD, B = 1 << CLB_BACKWARD, D = 1 << CLB_DOUBLE_BACKWARD
 
 /* ---- products ---- */
 
-/* uvw and uvu with two channels of y: soon compiled, even by who compiles slowly. */
+/* uvw and uvu with two channels of y: quickly compiled, even by slow compilers. */
 static const clb_instruction little[] = {{0, 0, 1, CLB_UVW, 1, 1}, {1, 0, 0, CLB_UVU, 1, 1}};
 static const clb_instruction one_of_uvw[] = {{0, 0, 0, CLB_UVW, 1, 1}};
 static const clb_instruction walked[] = {
     {0, 0, 0, CLB_UVU, 1, 1},
-    {0, 1, 1, CLB_UVU, 1, 1}}; /* but for y, which is too long for a walk */
+    {0, 1, 1, CLB_UVU, 1, 1}}; /* except y, which is too long for a walk */
 
 static const struct {
   const char *x, *y, *z;
@@ -75,13 +75,13 @@ static clb_convolution_desc describe_mixed(int i, int shared) {
   return d;
 }
 
-/* Where weights are shared all edges have one row of them. */
+/* Shared weights are one row for all edges. */
 static edge_list with_weights(edge_list e, int shared) {
   if (shared) e.rows[LIKE_W] = 1;
   return e;
 }
 
-/* Those passes of a description. */
+/* Runs these passes of a description. */
 static void passes_agree(place *at, const clb_convolution_desc *desc, int passes,
                          const edge_list *edges, manner m) {
   convolution *c = convolution_create(context_at(at), desc);
@@ -124,7 +124,7 @@ static void all_graphs(void **state) {
   }
 }
 
-/* Every set of gradients, with sets of incoming ones, added to what is there or not. */
+/* Every set of gradients, with sets of incoming ones, with and without adding to the outputs. */
 static void subsets(void **state) {
   place *at = *state;
   edge_list e = edges_of(SQUARE), none = edges_of(1);
@@ -161,12 +161,12 @@ static void types(void **state) {
 
 /* ---- workspace, bits ---- */
 
-/* More edges than go together on a CPU, and long rows through several parts; not a bit differs from
-   call to call. */
+/* More edges than a CPU processes together, and long rows in several parts; calls are equal to the
+   last bit. */
 static void parts(void **state) {
   static const clb_dtype storages[] = {CLB_F64, CLB_F32, CLB_F16, CLB_BF16};
   place *at = *state;
-  if (!context_at(at)->device->limits.simd) return; /* they go together */
+  if (!context_at(at)->device->limits.simd) return; /* they are processed together */
   edge_list edges = hub_edges(200, 300, 40000, 20000, 6);
   for (int i = 0; i < many(&at->device, 0, 2, 8); i++) {
     clb_convolution_desc desc = {.product = {.irreps_x = "2x0e",
@@ -244,7 +244,7 @@ static void refusals(void **state) {
   assert_non_null(strstr(clb_error(context_at(at)), "double backward"));
 }
 
-/* One byte less than the least; a pass that was not asked for; what is not there. */
+/* One byte less than the minimum; a pass that was not asked for; operands that are missing. */
 static void refused_calls(void **state) {
   place *at = *state;
   clb_context *ctx = context_at(at);

@@ -35,7 +35,7 @@ static void products(void **state) {
   edges_destroy(&e);
 }
 
-/* Also of no edges, where the gradient is 0. */
+/* Also without edges, where the gradient is 0. */
 static void all_graphs(void **state) {
   place *at = *state;
   clb_convolution_desc desc = describe(at, SMALL);
@@ -49,7 +49,7 @@ static void all_graphs(void **state) {
   convolution_destroy(c);
 }
 
-/* Added to what is there or not, with or without atomics. */
+/* With and without adding to the outputs, with and without atomics. */
 static void subsets(void **state) {
   place *at = *state;
   edge_list e = shared(edges_of(SQUARE)), none = shared(edges_of(1));
@@ -85,7 +85,7 @@ static void types(void **state) {
   edges_destroy(&hub);
 }
 
-/* Edges by parts; not a bit differs from call to call. */
+/* Edges in parts; calls are equal to the last bit. */
 static void workspaces(void **state) {
   place *at = *state;
   edge_list e = shared(hub_edges(200, 300, 9500, 6000, 6));
@@ -136,7 +136,7 @@ static void small_workspaces(void **state) {
   convolution_destroy(c);
 }
 
-/* Stride and index of the one row are not looked at. */
+/* Stride and index of the one row are ignored. */
 static void one_row(void **state) {
   place *at = *state;
   clb_convolution_desc desc = describe(at, SMALL);

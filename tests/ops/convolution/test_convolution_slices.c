@@ -1,5 +1,5 @@
 /* tests/ops/convolution/test_convolution_slices.c - edges that share a sub-group where channels are
-   fewer than lanes: how many, and what comes of it. */
+   fewer than lanes: how many, and the results. */
 #include "tests/ops/convolution/convolution_problems.h"
 
 static const manner plain = {DENSE, MAX}, loose = {APART, MAX};
@@ -85,8 +85,8 @@ static void stores_once(void **state) {
 static const int counts[] = {16, 5, 3, 1, 7, 13, 32, 33};
 enum { COUNT = sizeof counts / sizeof *counts };
 
-/* Rows of 0 to 130 edges, so that last turns lack every number of edges; and a node whose row is
-   cut in pieces. */
+/* Rows of 0 to 130 edges, so that last turns lack every possible number of edges; and a node whose
+   row is cut into pieces. */
 static edge_list rows_of_all_lengths(int rows, int step) {
   int n = 0;
   for (int r = 0; r < rows; r++) n += r * step;
@@ -121,7 +121,8 @@ static void results(void **state) {
   edges_destroy(&hub);
 }
 
-/* What is not finite stays in the rows and results of its edge, whose turn others share. */
+/* NaN and infinity stay in the rows and results of their own edge, although other edges share its
+   turn. */
 static void infinite_edges(void **state) {
   place *at = *state;
   edge_list e = rows_of_all_lengths(8, 1);

@@ -112,7 +112,7 @@ static void lengths(const spline *s, int n, double *r, uint64_t seed) {
 
 /* ---- comparing ---- */
 
-/* Results of a pass, and how large what they are rounded from is. */
+/* Results of a pass, and the magnitudes of what they are rounded from. */
 typedef struct {
   double *want[MAX_OUT], *scale[MAX_OUT];
 } answer;
@@ -153,7 +153,7 @@ static void by_lengths(const spline *s, int n, const double *r, const double *q,
   }
 }
 
-/* On the first and the last knot either derivative will do. */
+/* On the first and the last knot either one-sided derivative is right. */
 static bool at_an_end(const spline *s, double r) {
   return r == grids[s->grid].first || r == grids[s->grid].last;
 }
@@ -184,7 +184,7 @@ static void compare_spline(const spline *s, int pass, const edge_list *e, const 
   const int n = e->rows[LIKE_Y];
   const arrays in = with_absent(s->run, e, a);
   const double *r = in.in[LIKE_W], *q = in.in[ALONG_R];
-  arrays exact = in, sizes = in; /* weights, and how large what they are rounded from is */
+  arrays exact = in, sizes = in; /* weights, and the magnitudes of what they are rounded from */
   for (int i = 0; i < 2; i++)
     exact.in[of[i]] = numbers((size_t)(n * s->columns)),
     sizes.in[of[i]] = numbers((size_t)(n * s->columns));
@@ -282,7 +282,7 @@ static void subsets(void **state) {
   edges_destroy(&e);
 }
 
-/* What comes in, and not. */
+/* With and without incoming gradients. */
 static void incoming(void **state) {
   place *at = *state;
   edge_list e = edges_of(SQUARE);
@@ -326,7 +326,8 @@ static void types(void **state) {
   edges_destroy(&hub);
 }
 
-/* Of equal calls, and, but for sums of parts of the edges, of calls with less workspace. */
+/* The same bits from equal calls and, except for sums over parts of the edges, from calls with less
+   workspace. */
 static void gives_same_bits(const spline *s, const edge_list *e, clb_graph *g) {
   arrays a = spline_arrays(s, e, 5), again = spline_arrays(s, e, 5), less = spline_arrays(s, e, 5);
   run_spline(s, CLB_DOUBLE_BACKWARD, e, g, plain, &a);
@@ -340,7 +341,7 @@ static void gives_same_bits(const spline *s, const edge_list *e, clb_graph *g) {
   arrays_destroy(&less);
 }
 
-/* Edges by parts, one length for all edges, another table. */
+/* Edges in parts, one length for all edges, another table. */
 static void calls(void **state) {
   place *at = *state;
   clb_convolution_desc desc = describe(at, TINY);

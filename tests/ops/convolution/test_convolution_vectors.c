@@ -1,4 +1,4 @@
-/* tests/ops/convolution/test_convolution_vectors.c - graph convolutions that make y of edge
+/* tests/ops/convolution/test_convolution_vectors.c - graph convolutions that compute y from edge
    vectors, against plain sums with the reference's harmonics; what is refused. */
 #include "kernels/convolution/frame.h"
 #include "src/ops/convolution/frames.h"
@@ -35,7 +35,7 @@ static answer sums_of(const vectored *v, int pass, const edge_list *e, const arr
   return r;
 }
 
-/* Gradients by harmonics, in the place of result 1, become those by vectors. */
+/* Replaces gradients by harmonics, which are result 1, by those by vectors. */
 static void by_vectors(const vectored *v, int n, const double *x, answer *r) {
   double *g = numbers((size_t)(3 * n)), *size = numbers((size_t)(3 * n)),
          *unused = numbers((size_t)(3 * n));
@@ -162,7 +162,7 @@ static void products(void **state) {
   edges_destroy(&e);
 }
 
-/* Weights that mix channels, added to what is there or not. */
+/* Weights that mix channels, with and without adding to the outputs. */
 static void mixing(void **state) {
   static clb_instructions found;
   place *at = *state;
@@ -195,7 +195,8 @@ static void all_graphs(void **state) {
   vectored_destroy(&v);
 }
 
-/* Every set of gradients, and with every set of incoming ones; added to what is there or not. */
+/* Every set of gradients, with every set of incoming ones; with and without adding to the outputs.
+ */
 static void subsets(void **state) {
   place *at = *state;
   edge_list e = edges_of(SQUARE);
@@ -308,7 +309,8 @@ static void descriptions(void **state) {
   refused(*state, "0e+1o", (clb_normalization)3, "normalization is 3");
 }
 
-/* Each is looked at under its own name, and has three columns; with knots no weights are. */
+/* Each is checked under its own name, and has three columns; with knots, weights are not checked.
+ */
 static void calls(void **state) {
   place *at = *state;
   clb_context *ctx = context_at(at);

@@ -1,5 +1,5 @@
-/* tests/ops/layers/layer_rows.h - for tests of src/ops/layers/layers.h: rows of numbers with
-   something around them that nobody may touch, and comparisons. */
+/* tests/ops/layers/layer_rows.h - for tests of src/ops/layers/layers.h: rows of numbers with guard
+   elements around them, and comparisons. */
 #ifndef CLB_TESTS_OPS_LAYERS_LAYER_ROWS_H
 #define CLB_TESTS_OPS_LAYERS_LAYER_ROWS_H
 
@@ -40,7 +40,7 @@ static inline table random_table(clb_context *ctx, clb_dtype type, int64_t n, in
   return t;
 }
 
-/* Where results go: NaN, or numbers that are added to. */
+/* Where results go: NaN, or numbers to which they are added. */
 static inline table result_table(clb_context *ctx, clb_dtype type, int64_t n, int64_t columns,
                                  bool dense, bool add, uint64_t *seed) {
   if (add) return random_table(ctx, type, n, columns, dense, 1, seed);
@@ -60,8 +60,8 @@ static inline double *plain(const table *t) {
   return x;
 }
 
-/* The rows are `must` (plus what was there) to `error` times (1 + |must|), and nothing else was
-   written. */
+/* The rows equal `must` (plus the earlier contents) within `error` times (1 + |must|), and nothing
+   else was written. */
 static inline void expect_rows(clb_context *ctx, const char *name, const table *t, bool add,
                                const double *must, double error) {
   char *got = download(ctx, &t->a), *host = t->a.host;

@@ -40,9 +40,10 @@ typedef struct {
 } array;
 
 static inline array make(clb_dtype type, int64_t n) {
-  array a = {.type = type,
-             .n = n + 1,
-             .host = malloc((size_t)(n + 1) * bytes_of(type))}; /* one more that nobody may touch */
+  array a = {
+      .type = type,
+      .n = n + 1,
+      .host = malloc((size_t)(n + 1) * bytes_of(type))}; /* one more, which must not be touched */
   assert_non_null(a.host);
   for (int64_t i = 0; i <= n; i++) put(type, a.host, i, NAN);
   return a;
@@ -104,7 +105,7 @@ static inline void expect_element(const clb_gemm_desc *p, const array *a, const 
              (long long)j, got, exact ? chain : sum);
 }
 
-/* C and nothing else has changed. */
+/* Only C has changed. */
 static inline void expect_product(const clb_gemm_desc *p, const array *a, const array *b,
                                   const array *c, const void *got, bool exact) {
   char *mine = calloc((size_t)c->n, 1);
@@ -124,7 +125,7 @@ static inline void expect_product(const clb_gemm_desc *p, const array *a, const 
   free(mine);
 }
 
-/* Twice the same: equal bits.  most: of run_in_pieces; 0: in one. */
+/* Run twice: equal bits. most: of run_in_pieces; 0: in one piece. */
 static inline void try_product(clb_context *ctx, clb_op *op, clb_dtype type, clb_gemm_desc p,
                                int64_t max, uint64_t seed, bool exact) {
   int64_t rows_a = p.transpose_a ? p.k : p.m, rows_b = p.transpose_b ? p.n : p.k;

@@ -77,7 +77,7 @@ static void vectors(void **state) {
   }
 }
 
-/* Numbers that do not fit are told from those that do. */
+/* Numbers that do not fit are recognised. */
 static void shifts(void **state) {
   (void)state;
   for (int d = 0; d < 3; d++)

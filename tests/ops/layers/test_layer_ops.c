@@ -16,7 +16,7 @@ static double slope_error_of(clb_dtype type) {
 #define EACH_TYPE(d, type)                                                                         \
   for (clb_dtype type = (d)->f64 ? CLB_F64 : CLB_F32; type <= CLB_F32; type++)
 
-/* Activations written down once more. */
+/* Activations, written a second time. */
 static double activation(clb_activation f, double x) {
   return f == CLB_SILU ? x / (1 + exp(-x)) : f == CLB_TANH ? tanh(x) : f == CLB_ABS ? fabs(x) : x;
 }
@@ -181,14 +181,14 @@ static const clb_gate_desc gates[] = {
     {"70x0e+40x1o+9x2e+1x3o", "20x0e", "50x0e", "40x1o+9x2e+1x3o", CLB_SILU, CLB_IDENTITY, CLB_SILU,
      1.676562056, 1, 1.676562056},
     {"1x2o+2x0e+4x0o+4x1e", "1x0o", "2x0e+3x0o", "4x1e+1x2o", CLB_TANH, CLB_ABS, CLB_TANH, 1, 0.5,
-     2}, /* gates cut amid a gated term; order of terms not that of parts */
+     2}, /* gates that change within a gated term; order of terms not that of parts */
     {"9x0e", "9x0e", NULL, "", CLB_TANH, CLB_TANH, CLB_SILU, 3, 1, 1},
     {"6x0e+3x1e+3x1o", "", "2x0e+4x0e", "1x1e+2x1e+3x1o", CLB_SILU, CLB_SILU, CLB_IDENTITY, 1, 1,
      0.75},
     {"700x0e", "700x0e", NULL, NULL, CLB_SILU, CLB_SILU, CLB_SILU, 1, 1, 1}};
 enum { GATES = sizeof gates / sizeof *gates };
 
-/* Channel by channel, as docs/model-format.md says it. */
+/* Channel by channel, as docs/model-format.md says. */
 typedef struct {
   const clb_gate_desc *desc;
   clb_irreps in, scalars, gates, gated;
@@ -391,7 +391,7 @@ typedef struct {
   double weights[8000];
 } linear_case;
 
-/* backward: out and x change places. */
+/* backward: out and x swapped. */
 static void linear_row(const linear_case *c, bool backward, int32_t s, const double *x,
                        double *to) {
   const double *w = c->weights;

@@ -13,7 +13,7 @@ typedef struct {
   int p, n_basis;
 } radial_case;
 
-/* The formula as docs/model-format.md has it. */
+/* The formula of docs/model-format.md. */
 static void basis_row(const void *user, const double *v, double *out) {
   const radial_case *c = user;
   double r = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]), u = r / c->r_max, p = c->p;
@@ -105,7 +105,7 @@ static void radials(void **state) {
   }
 }
 
-/* At and near r = 0 and at the cutoff everything is a number, and gradients at 0 are 0. */
+/* At and near r = 0 and at the cutoff everything is finite, and gradients at 0 are 0. */
 static void radials_at_the_ends(void **state) {
   clb_context *ctx = context(state);
   static const double points[][3] = {{0, 0, 0},    {1e-30, 0, 0}, {0, -1e-7, 0},
@@ -160,7 +160,7 @@ static table total_table(clb_context *ctx, const clb_op *op, int64_t columns, bo
   return result_table(ctx, clb_sum_type(ctx), clb_totals_rows(op), columns, dense, false, &seed);
 }
 
-/* What it says; it is gone afterwards. */
+/* Reads it; the buffer is destroyed. */
 static void total_of(clb_context *ctx, const clb_op *op, table *t, double *total) {
   size_t row = (size_t)t->columns * bytes_of(t->a.type);
   char *got = download(ctx, &t->a), *host = t->a.host, *rows = malloc((size_t)t->n * row);
@@ -190,7 +190,7 @@ static void energies_once(clb_context *ctx, clb_dtype type, clb_op *op, const do
   int32_t *numbers;
   clb_dtype sum_type = clb_sum_type(ctx);
   double error = sum_type == CLB_F64 ? 1e-14 : 1e-6, size = 0, got[2];
-  long double total = 0; /* a plain sum of doubles would be the worse one */
+  long double total = 0; /* a plain sum of doubles would be less accurate */
   clb_rows species = random_species(ctx, n, 3, &seed, &numbers);
   table x = random_table(ctx, type, n, 1, dense, 1, &seed), e[2], g[2];
   double *must = plain(&x), *slope = calloc((size_t)n + 1, sizeof *slope);
@@ -324,7 +324,7 @@ static void forces(void **state) {
   }
 }
 
-/* The sign of it all: forces and virial of a sum of pair energies against differences by positions.
+/* The overall sign: forces and virial of a sum of pair energies against differences by positions.
  */
 static void forces_are_minus_gradients(void **state) {
   clb_context *ctx = context(state);
@@ -385,7 +385,7 @@ static void forces_are_minus_gradients(void **state) {
   for (int i = 0; i < 4; i++) drop(&all[i]->a);
 }
 
-/* As on devices without double precision: sums are f32, the last ones the host's. */
+/* As on devices without double precision: sums are f32, and the host adds up the last ones. */
 static void without_f64(void **state) {
   struct device *d = *state;
   bool before = d->f64;

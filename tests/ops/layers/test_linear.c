@@ -27,8 +27,7 @@ static clb_context *context_of(struct device *d) {
   return d->ctx;
 }
 
-/* The interpreter with sub-groups that shuffle, and without sub-groups; an OpenCL CPU taken for a
-   GPU, which has CLBlast. */
+/* The interpreter with and without sub-groups; an OpenCL CPU taken for a GPU, which has CLBlast. */
 static void add_simulated(void) {
   static const clb_limits limits[] = {{.lanes = {16, 16},
                                        .max_subgroups = 64,
@@ -53,7 +52,7 @@ static void add_simulated(void) {
     if (strncmp(devices[d].name, "opencl", 6)) continue;
     const clb_limits *l = &context_of(&devices[d])->device->limits;
     if (!l->simd || l->subgroups)
-      continue; /* PoCL's own sub-groups go in step with the whole group */
+      continue; /* PoCL's own sub-groups run in step with the whole group */
     snprintf(devices[n_devices].name, sizeof devices[0].name, "%s", devices[d].name);
     devices[n_devices++].how = " as if a GPU";
   }
@@ -110,7 +109,7 @@ static void long_sums(void **state) {
   }
 }
 
-/* What does not lie in its memory is never touched. */
+/* Elements outside of its matrices are never touched. */
 static void refuses(void **state) {
   struct device *d = *state;
   clb_op *op;

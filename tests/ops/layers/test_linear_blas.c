@@ -57,7 +57,7 @@ static void products(void **state) {
   close_context(ctx);
 }
 
-/* What the library's 32-bit numbers cannot hold is cut up, or refused. */
+/* Sizes beyond the library's 32-bit numbers are cut up, or refused. */
 static void too_large(void **state) {
   clb_context *ctx = open_context(*state);
   clb_op *op;
@@ -80,7 +80,7 @@ static void too_large(void **state) {
   close_context(ctx);
 }
 
-/* A library that does not start is none; one that fails later says so. */
+/* A library that does not start counts as none; one that fails later gives an error. */
 static void failures(void **state) {
   static const char *const starts[] = {"create", "set stream"};
   for (int i = 0; i < 2; i++) {
@@ -114,7 +114,7 @@ static void failures(void **state) {
   close_context(ctx);
 }
 
-/* Opens the fakes under the names of the genuine libraries; returns how many took `state`. */
+/* Opens the fakes under the names of the real libraries; returns how many took `state`. */
 static int take_their_place(const char *paths, const char *symbol, void *state) {
   int n = 0;
   for (char path[4096]; paths && *paths; paths += *paths == ':') {

@@ -122,7 +122,7 @@ static inline void random_fill(clb_dtype type, double *x, size_t n, uint64_t *se
   }
 }
 
-/* Random inputs and, should they be added to, outputs. */
+/* Random inputs, and outputs for the case that results are added to them. */
 static inline arrays arrays_create(test_product *p, int rows, uint64_t seed) {
   arrays a = {.rows = rows};
   for (int i = 0; i < MAX_IN; i++)
@@ -146,7 +146,7 @@ typedef struct {
   clb_rows in[MAX_IN], out[MAX_OUT];
 } operands;
 
-/* A buffer of so many elements, numbers from `from` (NULL: NaN) and then NaN. */
+/* A buffer of that many elements: numbers from `from` (NULL: NaN), then NaN. */
 static inline clb_buffer *buffer_of(test_product *p, const double *from, size_t n, size_t all) {
   clb_buffer *b = NULL;
   char *bytes = calloc(all + 1, 8);
@@ -168,8 +168,9 @@ static inline double *read_buffer(test_product *p, clb_buffer *b, size_t n) {
   return x;
 }
 
-/* Dense rows on the device with one more of NaN behind them; outputs hold NaN unless they are added
-   to.  What has no column, and what the pass does not read, has no buffer. */
+/* Dense rows on the device, followed by one more row of NaN; outputs hold NaN unless results are
+   added to them. Operands without columns, and those that the pass does not read, have no buffer.
+   */
 static inline operands operands_create(test_product *p, int pass, const arrays *a) {
   operands o = {0};
   for (int i = 0; i < n_inputs[pass]; i++) {
@@ -222,8 +223,8 @@ static inline clb_status call(test_product *p, int pass, int64_t n, const operan
   return clb_tensor_product_triple_backward(op, n, &all);
 }
 
-/* Dense outputs back to a->out: what was not asked for, and the row behind the others, must still
-   be NaN. */
+/* Reads dense outputs back to a->out; those that were not asked for, and the row after the others,
+   must still be NaN. */
 static inline void operands_take(test_product *p, int pass, const operands *o, arrays *a) {
   for (int i = 0; i < n_outputs[pass]; i++) {
     size_t width = (size_t)p->width[output_like(pass, i)],
@@ -253,8 +254,8 @@ static inline double tolerance(test_product *p) {
   return (const double[]){1e-12, 2e-6, 2e-3, 1.6e-2}[p->desc.storage];
 }
 
-/* The results of a pass against the plain sums, plus what was there `before` where that is added
-   to. */
+/* Compares the results of a pass with the plain sums, plus the contents `before` if results are
+   added. */
 static inline void compare(test_product *p, int pass, const arrays *a, const arrays *before) {
   double *want[MAX_OUT] = {NULL}, *scale[MAX_OUT] = {NULL}, nonzero = 0;
   for (int o = 0; o < n_outputs[pass]; o++) {
@@ -307,9 +308,9 @@ static inline void run_twice(test_product *p, int pass, int rows, uint64_t seed)
 
 /* ---- one test for each device that runs here, or $CLB_DEVICE alone ---- */
 
-/* Sanitizers see what the code does with memory, whatever the numbers are: a case of each kind will
-   do, on few rows.  The released build runs all of them; so does this one by `ci/test.sh --long`.
- */
+/* Sanitizers check accesses to memory, whatever the numbers are, so one case of each kind, on few
+   rows, is enough. The released build runs all of them, as does the sanitized one in `ci/test.sh
+   --long`. */
 static inline bool few_cases(void) { return SANITIZED && !long_tests(); }
 
 enum { MAX_DEVICES = 16, MAX_MADE = 24, MAX_TESTS = 16 };
@@ -319,7 +320,8 @@ typedef struct {
     SLOW,
     BRISK,
     THOROUGH
-  } effort; /* OpenCL on a CPU takes seconds to compile what the interpreter just runs */
+  } effort; /* OpenCL on a CPU takes seconds to compile a kernel that the interpreter runs at once
+             */
   int turn; /* of the SLOW ones, in short runs */
   clb_context *ctx;
   test_product *made[MAX_MADE];
@@ -365,7 +367,7 @@ static inline test_product *made_product(device *d, int slot, const clb_tensor_p
   return d->made[slot];
 }
 
-/* How many of a list to try: its first where that takes long. */
+/* How many of a list to try; on slow devices only the first ones. */
 static inline int many(const device *d, int slow, int brisk, int all) {
   return (const int[]){slow, brisk, all}[d->effort];
 }

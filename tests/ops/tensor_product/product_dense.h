@@ -41,7 +41,8 @@ static inline void dense_read(const char *text, dense_irreps *irreps) {
 /* Element (u, m) of a term. */
 static inline int dense_at(const dense_irreps *irreps, int term, clb_layout layout, int u, int m) {
   int mul = irreps->term[term].mul, l = irreps->term[term].l, n = 2 * l + 1;
-  if (layout == CLB_MERGED) { /* the channels of all neighbours of the same irrep side by side */
+  if (layout ==
+      CLB_MERGED) { /* the channels of all adjacent terms of the same irrep side by side */
     int first = term, before = 0, all = 0, parity = irreps->term[term].parity;
     while (first && irreps->term[first - 1].l == l && irreps->term[first - 1].parity == parity)
       before += irreps->term[--first].mul;
@@ -103,7 +104,7 @@ typedef struct {
   dense_path path[DENSE_PATHS];
 } dense_product;
 
-/* What an operand is like: x, y, w or z. */
+/* Which of x, y, w, z an operand is shaped like. */
 enum { LIKE_X, LIKE_Y, LIKE_W, LIKE_Z };
 
 static inline int dense_pair(int n, int u, int v) { /* of u < v, row by row */
@@ -222,8 +223,8 @@ static inline int output_like(int pass, int i) {
   return pass == CLB_FORWARD ? LIKE_Z : input_like[i];
 }
 
-/* c times the product of the four factors but those `gone`, differentiated along one direction and
-   then another (NULL: not). */
+/* c times the product of the four factors except those `gone`, differentiated along one direction
+   and then another (NULL: not). */
 static inline void dense_expand(const double *f, const double *along, const double *then, int gone,
                                 double c, double *sum, double *scale) {
   for (int i = 0; i < 4 && along; i++)

@@ -33,7 +33,7 @@ static const clb_instruction bare_modes[] = {
     {1, 1, 1, CLB_UVU, 0, 1}, {3, 3, 2, CLB_UVV, 0, 1.3},  {2, 2, 3, CLB_UUW, 0, 1},
     {2, 0, 4, CLB_UUU, 0, 1}, {1, 1, 5, CLB_UVUV, 0, 0.4}, {2, 2, 5, CLB_UVU_HALF, 0, 1}};
 
-/* Some modes: soon compiled. */
+/* Some modes: quickly compiled. */
 static const clb_instruction few_modes[] = {{1, 1, 0, CLB_UVW, 1, 1},
                                             {3, 3, 2, CLB_UVV, 0, 1.3},
                                             {1, 1, 5, CLB_UVUV, 1, 0.4},
@@ -51,7 +51,7 @@ static const clb_instruction wide_modes[] = {
     {2, 3, 6, CLB_UVW_HALF, 1, 1}, {1, 0, 7, CLB_UVW, 1, 1}};
 
 /* Weights that mix channels, which are matrix products where they are shared; some that are not;
-   and so many that rows go by parts. */
+   and so many that rows are processed in parts. */
 #define MIXING_X "24x1o+12x0e"
 #define MIXING_Y "24x1o+12x0e"
 #define MIXING_Z "9x2e+8x1e+8x0e+12x0e+2x0e+2x3o"

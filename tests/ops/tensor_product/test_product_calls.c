@@ -56,7 +56,7 @@ static void accepts(fixture *f, int pass) {
   if (call(f->op, pass, f->rows)) fail_msg("%s", clb_error(f->ctx));
 }
 
-/* Each operand is looked at, under its own name and with its own columns. */
+/* Each operand is checked, under its own name and with its own columns. */
 static void each_operand(void **state) {
   (void)state;
   fixture f = begin(&plain);
@@ -86,7 +86,8 @@ static void each_operand(void **state) {
   end(&f);
 }
 
-/* What is not asked for needs no buffer, nor is any looked at; all else does. */
+/* An operand that is not asked for needs no buffer, and its rows are ignored; all others need one.
+ */
 static void absent_operands(void **state) {
   (void)state;
   for (int wanted = 1; wanted < 16; wanted++) {
@@ -132,7 +133,7 @@ static void row_numbers(void **state) {
       f.rows[i].index = f.buffer; /* of zeros */
       accepts(&f, pass);
       f.rows[i].offset =
-          BYTES / 4 - columns[1 << i]; /* room for row 0, which is all that is known */
+          BYTES / 4 - columns[1 << i]; /* room for row 0; no other row number is known */
       accepts(&f, pass);
       f.rows[i].offset++;
       refuses(&f, pass, "do not fit");
@@ -140,7 +141,7 @@ static void row_numbers(void **state) {
       f.rows[(i + 1) % 3].index = f.buffer; /* the others are not */
       refuses(&f, pass, "must be NULL");
       f.rows[(i + 1) % 3].index = NULL;
-      if (n_inputs[pass] > 4) { /* nor are incoming gradients of its shape */
+      if (n_inputs[pass] > 4) { /* nor are incoming gradients of its shape indexed */
         f.rows[4 + i].index = f.buffer;
         refuses(&f, pass, "must be NULL");
         f.rows[4 + i].index = NULL;

@@ -54,7 +54,7 @@ static void point(clb_context *ctx, int i, int passes) {
   }
 }
 
-/* Every `step`th point; where that leaves some out, one pass of each. */
+/* Every `step`th point; one pass of each, if that leaves some out. */
 static void grid(const char *name, int step) {
   clb_context *ctx = NULL;
   OK(ctx, clb_context_create(name, &ctx));

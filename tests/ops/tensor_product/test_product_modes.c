@@ -9,7 +9,7 @@ enum {
   T = CLB_PASS_BIT(CLB_TRIPLE_BACKWARD)
 };
 
-/* Those passes of the description; fewer where compiling takes long. */
+/* Runs these passes of the description; fewer where compiling takes long. */
 static void passes_agree(device *d, const clb_tensor_product_desc *desc, int slow, int brisk,
                          int rows) {
   test_product *p = product_create(context_of(d), desc, dense_golden_3j);
@@ -66,7 +66,7 @@ static void wide(void **state) {
   }
 }
 
-/* More non-zeros than a kernel can spell out: what is told by tables. */
+/* More non-zeros than a kernel can unroll: variants that read tables. */
 static void many_paths(void **state) {
   device *d = *state;
   for (int i = 0; i < 4; i++) {

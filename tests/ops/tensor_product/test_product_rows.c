@@ -1,5 +1,5 @@
 /* tests/ops/tensor_product/test_product_rows.c - the rows that a tensor product reads and writes,
-   and what of its derivatives is asked for, on every device that runs here. */
+   and sets of gradients, on every device that runs here. */
 #define _GNU_SOURCE
 #include "tests/ops/tensor_product/product_problems.h"
 
@@ -7,7 +7,7 @@
 
 /* ---- numbers of rows ---- */
 
-/* No row, one, some past a block: what plain sums say, and not a bit different when done again. */
+/* No row, one, a few more than a block: right by plain sums, and the same bits when run again. */
 static void numbers_of_rows(void **state) {
   static const int rows[] = {0, 1, 33, 65, 130},
                    which[] = {SINGLE,     SINGLE_SHARED, TANGLED, FEW,   FEW_SHARED,
@@ -22,8 +22,8 @@ static void numbers_of_rows(void **state) {
       }
 }
 
-/* Lanes without a channel, under two masks: what lies behind the last row is NaN, and no sum over
-   lanes may have it. */
+/* Lanes without a channel, under two masks: after the last row there is NaN, which no sum over
+   lanes may contain. */
 static void masked_lanes(void **state) {
   static const clb_instruction every_pair[] = {{0, 0, 0, CLB_UVW, 1, 1},
                                                {0, 1, 1, CLB_UVW, 1, 1},
@@ -51,8 +51,8 @@ static void masked_lanes(void **state) {
   }
 }
 
-/* Channels that are no multiple of the lanes, side by side: terms end, and others begin, amid a
-   line of memory. */
+/* Channels that are no multiple of the lanes, side by side: terms end and begin in the middle of a
+   memory line. */
 static void tails_of_channels(void **state) {
   static clb_instructions found;
   clb_context *ctx = context_of(*state);
@@ -76,8 +76,8 @@ static void tails_of_channels(void **state) {
 
 /* ---- strides ---- */
 
-/* Padded rows with an offset, and inputs that are one row for all: the bits of dense rows, and what
-   lies between stays. */
+/* Padded rows with an offset, and inputs that are one row for all: the same bits as dense rows, and
+   the padding is unchanged. */
 static void strides(void **state) {
   enum { N = 35, PAD = 3, OFFSET = 5 };
   static const int which[] = {SINGLE,     SINGLE_SHARED, TANGLED, FEW,
@@ -224,7 +224,7 @@ static void indexed(void **state) {
 
 /* ---- what is asked for ---- */
 
-/* Each set of gradients: what is not in it is not touched, and needs no buffer. */
+/* Each set of gradients: those not in it are not touched, and need no buffer. */
 static void gradients(void **state) {
   enum { N = 34 };
   static const int which[] = {SINGLE, TANGLED, SINGLE_SHARED, FEW, MIXED, MODES, SHARED};
@@ -238,7 +238,7 @@ static void gradients(void **state) {
       p->together = many(*state, 0, 0, 1);
       for (int pass = CLB_FORWARD; pass <= last_pass(*state); pass++) {
         if (pass == CLB_TRIPLE_BACKWARD && !many(*state, 0, t < 3, 1)) continue;
-        run_and_compare(p, pass, N, 12); /* looks at what is not in the set, too */
+        run_and_compare(p, pass, N, 12); /* checks those that are not in the set, too */
         arrays a = arrays_create(p, N, 12);
         operands o = operands_create(p, pass, &a);
         for (int k = 0; k < n_outputs[pass]; k++)
@@ -253,7 +253,7 @@ static void gradients(void **state) {
     }
 }
 
-/* An incoming gradient that there is not has no buffer, and is 0. */
+/* An absent incoming gradient has no buffer, and counts as 0. */
 static void incoming(void **state) {
   enum { N = 34 };
   static const int which[] = {SINGLE, TANGLED, FEW, FEW_SHARED, MIXED, MODES, SHARED};
@@ -304,7 +304,7 @@ static void accumulate(void **state) {
       fail_msg("instead of \"%s\": %s", says, clb_error(p->ctx));                                  \
   } while (0)
 
-/* Each operand of each pass by its name: without a buffer, too short, at a wrong place. */
+/* Each operand of each pass by its name: without a buffer, too short, at a wrong offset. */
 static void refuses_operands(void **state) {
   static const char *const inputs[] = {"x", "y", "w", "g", "a", "b", "c", "p", "q", "r", "s"};
   static const char *const outputs[PASSES][MAX_OUT] = {

@@ -11,8 +11,8 @@ static const int gpus[] = {LIMITS_NVIDIA, LIMITS_AMD, LIMITS_INTEL, LIMITS_NO_SU
 enum { GPUS = sizeof gpus / sizeof *gpus };
 static device simulated[GPUS];
 
-/* Channel-wise products by what their channels are to the lanes: as many, more, fewer, no multiple,
-   unlike ones. */
+/* Channel-wise products with as many channels as lanes, more, fewer, no multiple, and unequal
+   multiplicities. */
 static const struct {
   const char *x, *y, *filter;
   clb_layout layout;

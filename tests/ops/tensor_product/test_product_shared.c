@@ -4,7 +4,7 @@
 
 enum { N = 100 };
 
-/* More rows than go at once where there are many weights; the interpreter is too slow for them. */
+/* More rows than are processed at once with many weights; the interpreter is too slow for them. */
 static int rows_on(const device *d) {
   return strcmp(d->name, "cpu:interpreter") ? N : few_cases() ? 11 : 20;
 }
@@ -22,8 +22,8 @@ static void no_rows(void **state) {
   }
 }
 
-/* One row of weights for all is as many equal rows, the gradients summed; the same bits each time.
- */
+/* One row of weights for all gives the results of that row repeated, and the sum of its gradients;
+   the same bits each time. */
 static void shared_weights(void **state) {
   int which = many(*state, SINGLE_SHARED, FEW_SHARED, SHARED);
   clb_tensor_product_desc desc = describe(*state, which);
@@ -72,7 +72,7 @@ static void mixing(void **state) {
     for (int t = 0; t < 2; t++) run_twice(p, pass, rows[t], 31);
 }
 
-/* Other layouts and types, added to what is there. */
+/* Other layouts and types, results added to the outputs. */
 static void mixing_variants(void **state) {
   for (int i = 0; i < many(*state, 0, 1, 6); i++) {
     clb_tensor_product_desc desc = describe(*state, MIXING);

@@ -81,8 +81,8 @@ static void is_the_derivative(void **state, int pass) {
 static void double_backward(void **state) { is_the_derivative(state, CLB_DOUBLE_BACKWARD); }
 static void triple_backward(void **state) { is_the_derivative(state, CLB_TRIPLE_BACKWARD); }
 
-/* Row r has a gradient in output r alone: only the weights of paths that lead there may have one,
-   and it must be right. */
+/* Row r has an incoming gradient in output r alone: only the weights of paths into it may have a
+   gradient, and it must be right. */
 static void one_path_at_a_time(void **state) {
   static const int which[] = {ONE_PATH, MODES, WIDE, MACE_LARGE};
   for (int t = 0; t < many(*state, 1, 2, 4); t++) {
@@ -106,8 +106,8 @@ static void one_path_at_a_time(void **state) {
 
 /* ---- rotations and inversion ----
    A term of x or y is a multiple of Y_l(p), times a pseudoscalar where its parity is not (-1)^l.
-   Each term of T(x, y, w), contracted with Y_l of another point, must stay when all points turn by
-   R or by -R, under which the pseudoscalars change sign. */
+   Each term of T(x, y, w), contracted with Y_l of another point, must not change when all points
+   are rotated by R or by -R; under -R the pseudoscalars change sign. */
 
 enum { L = 3, HARMONICS = (L + 1) * (L + 1), MOVES = 3, POINTS = 64 };
 
@@ -205,7 +205,7 @@ static void equivariance(void **state) {
 
 /* ---- the programs ---- */
 
-/* Each operand is loaded once and each result stored once, but for lanes without a channel. */
+/* Each operand is loaded once and each result stored once, except for lanes without a channel. */
 static void counts(void **state) {
   test_product *p = get(*state, MACE_LARGE);
   int in = p->width[LIKE_X] + p->width[LIKE_Y] + p->width[LIKE_W], all = in + p->width[LIKE_Z];
