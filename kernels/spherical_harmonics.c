@@ -4,7 +4,7 @@
    With (X, Y, Z) = (z, x, y), C_m + i S_m = (X + iY)^m and the monic polynomials
      p_m^m = 1,  p_{m+1}^m = Z,  p_l^m = Z p_{l-1}^m - b r^2 p_{l-2}^m,
      b = (l+m-1)(l-m-1) / ((2l-1)(2l-3)),
-   a harmonic is scale(l, m) p_l^|m| {S_|m|, 1, C_m}: `base` below is all but the scale.
+   a harmonic is scale(l, m) p_l^|m| {S_|m|, 1, C_m}: `base` below is all except the scale.
    Derivatives come from  d_k Y^l_i = sqrt(l) (2l+1) sum_j C^{(l,l-1,1)}_ijk Y^{l-1}_j  (linear in
    the degree below):
      backward         g_x[k]   = sum_lij c_ijk g_i base_j
@@ -83,9 +83,9 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
                       .subgroups = 1,
                       .rows = {.through_local = !limits->simd, .columns_per_piece = 8}};
   if (limits->simd) return;
-  /* Measured on an H200 (bench/results): rows that fit are written whole, so that memory is
-     contiguous; longer ones go in pieces that registers can hold, and reads of medium ones in
-     halves.  Small groups win: what they hold goes free sooner. */
+  /* Measured on an H200 (bench/results): rows that fit are written whole, so that accesses are
+     contiguous; longer ones are written in pieces that registers can hold, and medium ones are read
+     in halves. Small groups are faster: their resources become free sooner. */
   int columns = n_columns(p);
   s->rows.columns_per_piece = columns <= 64 ? columns : 60;
   if (p->pass == CLB_BACKWARD && columns > 32 && columns <= 64) s->rows.columns_per_piece = 24;
@@ -104,7 +104,7 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
     *s = (clb_schedule){.lanes = s->lanes, .subgroups = 1, .rows = {.columns_per_piece = 1}};
 }
 
-/* Other pieces of rows, other groups, other register files; on a GPU also column by column. */
+/* Other widths of pieces, sizes of groups and register files; on a GPU also column by column. */
 static int candidates(const clb_problem *p, const clb_limits *limits, clb_schedule *list) {
   static const int widths[] = {60, 48, 32, 24, 16, 8, 4}, groups[] = {1, 2, 4};
   int n = 0, columns = n_columns(p);
@@ -153,7 +153,7 @@ static double normalization(const builder *b, int l) {
 
 static ir_val real(builder *b, double x) { return ir_real(b->k, b->t, x); }
 
-/* ---- dual arithmetic; a product by a plain number has no derivative of the number ---- */
+/* ---- dual arithmetic; in a product with a plain number the number has no derivative ---- */
 
 static dual times(builder *b, dual x, dual y) {
   ir_kernel *k = b->k;
@@ -306,7 +306,7 @@ static void directional(builder *b, int l, const double *C, const ir_val h[3], i
   }
 }
 
-/* ---- x / max(|x|, 1e-12), without overflow or underflow on the way ---- */
+/* ---- x / max(|x|, 1e-12), without overflow or underflow in between ---- */
 
 typedef struct {
   ir_val u[3],

@@ -28,7 +28,7 @@ enum { SANITIZED = 0 };
     if (s_) fail_msg("%s: %s", #call, clb_error(ctx));                                             \
   } while (0)
 
-/* skip() with the reason, which the run's log keeps. */
+/* skip() with a reason, which is kept in the log of the run. */
 #define skip_because(...)                                                                          \
   do {                                                                                             \
     fprintf(stderr, "skipped: ");                                                                  \
@@ -37,18 +37,18 @@ enum { SANITIZED = 0 };
     skip();                                                                                        \
   } while (0)
 
-/* Whether there is time for all cases (`ci/test.sh --long`); else CI's short choice. */
+/* Whether all cases are run (`ci/test.sh --long`), or CI's short selection. */
 static inline bool long_tests(void) {
   const char *asked = getenv("CLB_TEST_LONG");
   return asked && *asked;
 }
 
-/* Short runs give each test to one of so many devices, by turns. */
+/* In short runs, each test runs on one of `turns` devices, in turn. */
 static inline bool leaves_to_another(int turn, int turns, int test) {
   return !long_tests() && test % turns != turn;
 }
 
-/* A number in [-1, 1) from a seed that it moves on (splitmix64): the same on every machine. */
+/* A number in [-1, 1) from a seed, which it advances (splitmix64): the same on every machine. */
 static inline double test_random(uint64_t *seed) {
   uint64_t z = *seed += 0x9e3779b97f4a7c15u;
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;

@@ -1,7 +1,7 @@
 /* kernels/common/rows.h - lanes are rows: reading and writing some columns of the row that each
    lane holds.
 
-   Three ways, the schedule's choice: staged (`through_local`, so that the sub-group touches
+   The schedule chooses one of three ways: staged (`through_local`, so that the sub-group accesses
    contiguous memory), wide (`columns_per_piece` at a time, for a CPU's SIMD lanes), or column by
    column. */
 #ifndef CLB_KERNELS_COMMON_ROWS_H
@@ -20,9 +20,9 @@ typedef struct {
   ir_val left;     /* i32: rows remaining for this sub-group; may be <= 0 or more than its lanes */
   ir_val mask;     /* lanes with a row */
   ir_val stage;    /* local array, IR_NONE if not staged */
-  int pitch;       /* of its rows */
-  int staged_n;    /* last access pattern of the stage: flattened over n columns; 0: each lane its
-                      own row */
+  int pitch;       /* of its rows, in elements */
+  int staged_n; /* how the stage was last accessed: flattened over n columns; 0: each lane its own
+                   row */
   int32_t staged_scope; /* the block of that access */
 } clb_row_block;
 

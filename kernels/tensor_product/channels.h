@@ -3,8 +3,8 @@
 
    Where a channel's components lie side by side (layout mul_ir), a block of channels is one piece
    of memory: with `through_local` results of z go through local memory, so that the sub-group
-   writes them in order.  With `whole_rows` all of z's row does: where channels are no multiple of
-   the lanes, terms begin in the midst of memory lines.  Only where a group is one sub-group with
+   writes them in order. With `whole_rows` the whole row of z does: where channels are no multiple
+   of the lanes, terms begin in the middle of memory lines. Only where a group is one sub-group with
    one row. */
 #ifndef CLB_KERNELS_TENSOR_PRODUCT_CHANNELS_H
 #define CLB_KERNELS_TENSOR_PRODUCT_CHANNELS_H
@@ -26,13 +26,13 @@ typedef struct {
   ir_type staged;      /* its element type */
 } clb_channels;
 
-/* Declares the parameters and finds the row; then opens the guard, if a group may have more rows
- than there are. */
+/* Declares the parameters and finds the row; then opens a guard, if a group may extend beyond the
+   last row. */
 void clb_channels_begin(clb_channels *c, ir_kernel *k, const clb_problem *p, const clb_schedule *s);
 void clb_channels_guard(clb_channels *c);
 void clb_channels_end_guard(clb_channels *c);
 
-/* Opens a loop over mul channels, one lane each. `alone`: only the first unit does them. */
+/* Opens a loop over mul channels, one lane each. `alone`: only the first unit processes them. */
 void clb_channels_open(clb_channels *c, int mul, bool alone);
 void clb_channels_close(clb_channels *c);
 

@@ -42,7 +42,7 @@ typedef struct {
   clb_row_array rows;
   ir_val base, index, first; /* index: buffer of row numbers, or IR_NONE; first: i64, offset in
                                 it */
-  bool adds;                 /* results: accumulated into the contents */
+  bool adds;                 /* results: added to the contents */
   const clb_irreps *irreps;  /* NULL: weights */
   int layout;
 } clb_form_array;

@@ -1,5 +1,5 @@
-/* kernels/tensor_product/modes.h - which channels a path's mode connects: loops over u, v, w, given
-   a channel of one result. */
+/* kernels/tensor_product/modes.h - loops over the channels u, v, w that a path's mode connects,
+   given a channel of one result. */
 #ifndef CLB_KERNELS_TENSOR_PRODUCT_MODES_H
 #define CLB_KERNELS_TENSOR_PRODUCT_MODES_H
 
@@ -31,13 +31,13 @@ clb_block clb_block_open(ir_kernel *k, const clb_schedule *s, int span, ir_val n
                          ir_val *channel, ir_val *mask);
 void clb_block_close(ir_kernel *k, clb_block block);
 
-ir_val clb_row_of_lane(ir_kernel *k, const clb_schedule *s); /* i32: index of the row among the
-                                                                sub-group's */
+/* i32: index of the row among those of the sub-group */
+ir_val clb_row_of_lane(ir_kernel *k, const clb_schedule *s);
 ir_val clb_first_of_span(ir_kernel *k, const clb_schedule *s, ir_val row_mask);
 ir_val clb_sum_of_span(ir_kernel *k, const clb_schedule *s, ir_val v);
 
 bool clb_mode_mixes(int mode);       /* z has an index of its own: uvw, u<vw, uuw */
-bool clb_mode_has_partner(int mode); /* u and v are not the same */
+bool clb_mode_has_partner(int mode); /* u and v differ */
 int64_t clb_path_weights(const clb_tensor_product_problem *tp, const clb_path *p);
 
 /* Opens the loops in whose body each lane has one term of the path's contribution to `channel` of a

@@ -13,8 +13,8 @@ enum { CLB_MAX_CHANNEL_WISE_Y = 1024 }; /* maximum elements of y, which are kept
 /* Whether every path is of mode uvu with one channel of y, whose elements are few enough. */
 bool clb_is_channel_wise(const clb_tensor_product_problem *tp);
 
-/* Whether the paths of a channel-wise product come in pairs: each has a twin, which differs from it
-   in the parity of its terms alone. */
+/* Whether the paths of a channel-wise product come in pairs: each has a twin that differs only in
+   the parity of its terms. */
 bool clb_has_parity_pairs(const clb_tensor_product_problem *tp);
 
 /* Between ir_begin and ir_finish. */

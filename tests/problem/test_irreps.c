@@ -1,5 +1,5 @@
 /* tests/problem/test_irreps.c - irreps as text, and the named products: their paths and the order
-   of these. */
+   of the paths. */
 #include "tests/test.h"
 
 #include "src/problem/irreps.h"
@@ -299,7 +299,7 @@ static void full(void **state) {
        6,
        {{0, 0, 1}, {0, 0, 3}, {0, 0, 5}, {1, 0, 0}, {1, 0, 2}, {1, 0, 4}}},
       {"2x1o+3x1e", "5x1o", "2e+0o", "2x1o+3x1e", "5x1o", "15x0o+10x2e", 2, {{0, 0, 1}, {1, 0, 0}}},
-      /* neighbours merge, empty terms go, and equal outputs keep their order */
+      /* adjacent terms merge, empty terms are dropped, and equal outputs keep their order */
       {"1x0e+2x0e+0x1o+1x0e+2x1e",
        " 0x0e + 3x0e + 0x2e + 4x0e ",
        " ",
@@ -364,7 +364,7 @@ static void elementwise(void **state) {
        "4x0e+1x1e+5x0e+5x1e+5x2e",
        5,
        {{0, 0, 0}, {1, 1, 1}, {2, 2, 2}, {2, 2, 3}, {2, 2, 4}}},
-      /* outputs as they come, not sorted; neighbours merge before they are cut */
+      /* outputs in the order found, not sorted; adjacent terms merge before they are cut */
       {"2x1o+1x1o+0x0e+4x0o",
        "2x0o+3x2e+2x0e",
        NULL,
@@ -381,7 +381,7 @@ static void elementwise(void **state) {
     assert_int_equal(clb_elementwise(ctx, cases[c].x, cases[c].y, cases[c].filter, &found), CLB_OK);
     expect(cases[c].split_x, cases[c].split_y, cases[c].z, cases[c].n, cases[c].paths, CLB_UUU, 0);
   }
-  /* the texts may be those of an earlier product */
+  /* the texts may point into an earlier product */
   assert_int_equal(clb_elementwise(ctx, "5x0e", "4x0e+1x1e", NULL, &found), CLB_OK);
   assert_int_equal(clb_full(ctx, found.irreps_x, found.irreps_y, found.irreps_z, &found), CLB_OK);
   assert_string_equal(found.irreps_z, "20x0e+5x1e");
@@ -430,7 +430,7 @@ static void named_errors(void **state) {
               "irreps_x has 3 channels and irreps_y 4");
   FAILS_EMPTY(clb_elementwise(ctx, "0e", "0e", "1", &found), "filter");
   FAILS_EMPTY(clb_elementwise(ctx, "7e", "7e", NULL, &found), "goes up to 14");
-  /* more than 512 paths, and as many as may be */
+  /* more than 512 paths, and exactly 512 */
   FAILS_EMPTY(
       clb_channel_wise(ctx, repeated("0e", 30), repeated("1o", 18), "1o", CLB_SORTED, &found),
       "clb_channel_wise: there are 540 paths; at most 512");

@@ -1,5 +1,5 @@
 /* tests/problem/test_product_read.c - what a tensor product's description may say, and what is
-   found in it: coefficients, weights, masks. */
+   computed from it: coefficients, weights, masks. */
 #include "tests/test.h"
 
 #include <math.h>
@@ -20,7 +20,8 @@ static clb_context *anything(void) {
 
 /* ---- coefficients and weights ---- */
 
-/* One path of each mode into an output of its own, then further ones into the outputs 0 and 7. */
+/* One path of each mode into an output of its own, then one more into each of the outputs 0 and 7.
+ */
 static const clb_instruction paths[] = {
     {1, 1, 0, CLB_UVW, 1, 1},      {1, 1, 1, CLB_UVU, 7, 1},      {1, 1, 2, CLB_UVV, 1, 2},
     {1, 0, 3, CLB_UUW, 1, 1},      {1, 0, 4, CLB_UUU, 1, 1},      {0, 1, 5, CLB_UVUV, 1, 1},
@@ -113,8 +114,8 @@ static void slices(void **state) {
   clb_context_destroy(&ctx);
 }
 
-/* No channels, or no pair of them: no path, but it counts in the normalisation of the others, as in
-   e3nn. */
+/* A path without channels, or without pairs of them, is dropped, but counts in the normalisation of
+   the others, as in e3nn. */
 static const clb_instruction partly_empty[] = {
     {0, 0, 0, CLB_UVU, 1, 1}, {1, 0, 1, CLB_UVU, 1, 1},      {1, 1, 1, CLB_UVU, 1, 0},
     {1, 2, 1, CLB_UVU, 1, 1}, {2, 2, 2, CLB_UVU_HALF, 1, 1}, {3, 0, 3, CLB_UVW_HALF, 1, 1},

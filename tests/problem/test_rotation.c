@@ -18,7 +18,7 @@ static void harmonics(int l, const double *x, double *y) {
                     1, x, y, scale);
 }
 
-/* v turned about an axis. */
+/* v rotated about an axis. */
 static void turn(int axis, double angle, const double *v, double *out) {
   const int b = (axis + 1) % 3, c = (axis + 2) % 3;
   out[axis] = v[axis];
@@ -94,7 +94,7 @@ static void poles(void **state) {
   }
 }
 
-/* Blocks follow each other, each from a multiple of 4 on. */
+/* Blocks follow each other, each starting at a multiple of 4. */
 static void rows(void **state) {
   (void)state;
   for (int L = 1; L <= CLB_MAX_FRAME_L; L++) {

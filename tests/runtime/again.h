@@ -1,4 +1,5 @@
-/* tests/runtime/again.h - a test program that runs itself under other variables. */
+/* tests/runtime/again.h - a test program that runs itself again with other environment variables.
+ */
 #ifndef CLB_TESTS_RUNTIME_AGAIN_H
 #define CLB_TESTS_RUNTIME_AGAIN_H
 
@@ -7,8 +8,8 @@
 #include "src/base/text.h"
 #include "tests/test.h"
 
-/* What `mode` prints under the variables, in a folder of its own that is gone afterwards; ends with
-   "status 0" if all went well. */
+/* What `mode` prints with these variables, in a temporary folder of its own; ends with "status 0"
+   on success. */
 static char *again(const char *variables, const char *mode) {
   clb_text command = {0}, out = {0};
   char folder[] = "/tmp/clebsch-XXXXXX", self[1024] = "", part[512];

@@ -1,5 +1,5 @@
-/* tests/runtime/misuse.h - one of everything that the calls take, and how a misused call may end:
-   refused with a sentence, nothing made, or done. */
+/* tests/runtime/misuse.h - one of each object that the calls take, and how a misused call may end:
+   refused with a message, nothing created, or done. */
 #ifndef CLB_TESTS_RUNTIME_MISUSE_H
 #define CLB_TESTS_RUNTIME_MISUSE_H
 
@@ -72,7 +72,7 @@ static inline void expect_done(const char *call, clb_status s) {
 #define DONE_AS(what, call) (begin_call(), expect_done(what, call))
 #define REFUSED(call) REFUSED_AS(#call, call)
 #define DONE(call) DONE_AS(#call, call)
-/* Where no context is there to say why. */
+/* Where there is no context to say why. */
 #define MUTELY_REFUSED(call) (begin_call(), expect_refused(#call, call, false))
 
 /* ---- making and destroying ---- */

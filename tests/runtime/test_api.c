@@ -1,4 +1,4 @@
-/* tests/runtime/test_api.c - what a user can do wrong, and lifetimes. */
+/* tests/runtime/test_api.c - mistakes that a user can make, and lifetimes. */
 #include "tests/test.h"
 
 #include <malloc.h>
@@ -18,7 +18,7 @@ static const clb_spherical_harmonics_desc plain = {degrees,
                                                    CLB_PASS_BIT(CLB_FORWARD) |
                                                        CLB_PASS_BIT(CLB_BACKWARD)};
 
-/* Asserts that a call fails with this status and that the sentence has this word. */
+/* Asserts that a call fails with this status and that the message contains this word. */
 #define FAILS(ctx, status, word, call)                                                             \
   do {                                                                                             \
     assert_int_equal(call, status);                                                                \
@@ -172,7 +172,7 @@ static void rows(void **state) {
   clb_context_destroy(&ctx);
 }
 
-/* 10,000 rounds: what is in use at the end is what was in use after the first hundred. */
+/* 10,000 rounds: as much memory is in use at the end as after the first hundred. */
 static void rounds(void **state) {
   (void)state;
   clb_context *ctx = cpu();

@@ -37,7 +37,7 @@ static int clean(void **state) {
   struct dirent *e;
   DIR *d = opendir(dir);
   while (d && (e = readdir(d)))
-    unlinkat(dirfd(d), e->d_name, 0); /* what backends know of compilers is hidden */
+    unlinkat(dirfd(d), e->d_name, 0); /* compilers remembered by backends are hidden */
   if (d) closedir(d);
   return rmdir(dir);
 }
@@ -81,7 +81,7 @@ static void damage_is_a_miss(void **state) {
   FILE *f = fopen(path, "rb");
   size_t n = fread(good, 1, sizeof good, f);
   fclose(f);
-  assert_null(file(1)); /* no temporary file stays */
+  assert_null(file(1)); /* no temporary file is left */
   for (size_t i = 0; i < 2 * n; i++) {
     unsigned char bad[256];
     clb_text t = {0};
@@ -105,8 +105,8 @@ static void damage_is_a_miss(void **state) {
   clb_text_free(&t);
 }
 
-/* Where an entry should be there is a folder, a link to nowhere, to itself, or to a device without
-   an end: a miss, and the folder alone cannot be replaced. */
+/* In the place of an entry there is a folder, or a link to nothing, to itself, or to an endless
+   device: a miss, and only the folder cannot be replaced. */
 static void other_things_are_a_miss(void **state) {
   static const char *const targets[] = {NULL, "/nowhere/at all", "itself", "/dev/zero"};
   (void)state;
@@ -126,7 +126,7 @@ static void other_things_are_a_miss(void **state) {
     clb_cache_put(&key, "binary", 6, &trouble);
     assert_int_equal(trouble.s != NULL, is_folder);
     assert_int_equal(clb_cache_get(&key, &t), !is_folder);
-    assert_null(file(1)); /* no temporary file stays */
+    assert_null(file(1)); /* no temporary file is left */
     clb_text_free(&t);
     clb_text_free(&trouble);
     if (is_folder) {
@@ -145,7 +145,7 @@ static void off_and_unwritable(void **state) {
   assert_null(trouble.s);
   assert_false(clb_cache_get(&key, &t));
   setenv("CLB_CACHE_DIR", "/proc/nowhere", 1);
-  for (int i = 0; i < 2; i++) clb_cache_put(&key, "binary", 6, &trouble); /* told once */
+  for (int i = 0; i < 2; i++) clb_cache_put(&key, "binary", 6, &trouble); /* reported once */
   assert_string_equal(trouble.s,
                       "kernels cannot be kept in the cache folder '/proc/nowhere': No such file or "
                       "directory; they are compiled again every time, unless "
@@ -171,7 +171,8 @@ static void obeys_umask(void **state) {
   assert_null(trouble.s);
 }
 
-/* Two processes write the same key again and again while this one reads: what is read is whole. */
+/* Two processes write the same key repeatedly while this one reads: it always reads complete
+   entries. */
 static void race(void **state) {
   (void)state;
   clb_hash key = key_of("kernel");
@@ -234,7 +235,7 @@ static void through_the_api(void **state) {
   }
 }
 
-/* The context says it; what it computes is as ever. */
+/* The context reports it; its results are unchanged. */
 static void folder_is_a_file(void **state) {
   (void)state;
   static const int degrees[] = {0, 1};

@@ -1,10 +1,10 @@
-/* tests/runtime/test_idle_device.c - a device that takes every launch and computes nothing: what is
-   read back of it, whatever its memory held, is no index of the host's. */
+/* tests/runtime/test_idle_device.c - a device that accepts every launch and computes nothing:
+   numbers read back from it, whatever its memory held, are never used as an index on the host. */
 #include "tests/runtime/misuse.h"
 
 static const clb_backend *genuine;
 static clb_backend idle;
-static uint32_t held; /* by all memory */
+static uint32_t held; /* all memory */
 
 static clb_status alloc_held(clb_device *d, uint64_t bytes, clb_memory *m) {
   const clb_status s = genuine->alloc(d, bytes, m);
@@ -56,7 +56,7 @@ static void graphs(void **state) {
   }
 }
 
-/* Lists on the device: the number at that edge is read from them. */
+/* Lists on the device: the node of a bad edge is read from them. */
 static void lists_of_the_device(void **state) {
   (void)state;
   for (int edge = -1; edge < 6; edge++) {

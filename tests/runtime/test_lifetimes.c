@@ -1,5 +1,5 @@
-/* tests/runtime/test_lifetimes.c - contexts and what is made with them, destroyed in any order,
-   many times over. */
+/* tests/runtime/test_lifetimes.c - contexts and their objects, destroyed in any order, many times.
+ */
 #include "tests/runtime/misuse.h"
 
 #include <dirent.h>
@@ -54,7 +54,7 @@ static double model_energy(void) {
   return energy;
 }
 
-/* Whether the context's handle is gone or not, what is left of its things works. */
+/* Whether or not the context's handle is destroyed, its remaining objects work. */
 static void expect_use(double energy) {
   float out[9 * 10];
   const clb_index_list s = t.senders, r = t.receivers;
@@ -70,7 +70,7 @@ static void expect_use(double energy) {
 static void try_order(const char *device, const int *order, bool recording) {
   make_things(device);
   const double energy = model_energy();
-  if (recording) { /* one that is never ended */
+  if (recording) { /* a recording that is never ended */
     need(clb_record_begin(t.ctx));
     need(clb_spherical_harmonics_forward(t.sh, 10, t.x, t.y));
   }
@@ -132,9 +132,9 @@ static size_t resident_bytes(void) {
 #endif
 }
 
-/* After some rounds nothing grows: neither what is allocated (some kilobytes come and go with the
-   allocator's own lists), nor memory as the system sees it (threads' stacks and modules too), nor
-   open files. */
+/* After some rounds nothing grows: neither allocated memory (a few kilobytes vary with the
+   allocator's own lists), nor memory as the system counts it (with threads' stacks and modules),
+   nor the number of open files. */
 static void rounds(const char *device, int n) {
   size_t used = 0, resident = 0;
   int files = 0;

@@ -142,7 +142,7 @@ static void buffers(void **state) {
   REFUSED(clb_buffer_read(t.b, 8, &d, max - 3));
 }
 
-/* ---- what ops tell ---- */
+/* ---- queries of ops ---- */
 
 static void questions(void **state) {
   (void)state;
@@ -172,7 +172,7 @@ static void questions(void **state) {
 
 /* ---- rows ---- */
 
-/* The calls with one operand that is q. */
+/* The calls with q as one of the operands. */
 enum { SH_X, SH_Y, TP_X, TP_W, TP_G_W, CV_X, CV_Z, OPERANDS };
 static clb_status call_with(int operand, clb_rows q) {
   const clb_rows x = t.x, y = t.y;

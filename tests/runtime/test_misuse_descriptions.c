@@ -39,7 +39,7 @@ static void harmonics(void **state) {
 
 /* ---- products ---- */
 
-/* `path` are the instructions' copies. */
+/* `path`: copies of the instructions. */
 #define PRODUCT(end, ...)                                                                          \
   do {                                                                                             \
     clb_tensor_product_desc q = t.tp_desc;                                                         \
@@ -179,7 +179,7 @@ static void tables_and_workspaces(void **state) {
   REFUSED(clb_convolution_workspace(t.cv, CLB_FORWARD, t.graph, NULL, NULL));
 }
 
-/* What is refused is refused by any device before it compiles, so the interpreter will do. */
+/* Every device refuses before it compiles, so the interpreter is enough. */
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(harmonics),
                                      cmocka_unit_test(products),

@@ -1,6 +1,6 @@
-/* tests/runtime/test_recording.c - what is recorded and replayed gives the bits of the ops
+/* tests/runtime/test_recording.c - recorded and replayed ops give the same bits as the ops
    themselves: ops of one launch and of many, products, buffers replaced, work before, between and
-   behind; on every device that runs here, or $CLB_DEVICE. */
+   after; on every device that runs here, or $CLB_DEVICE. */
 #include "backends/opencl/opencl.h"
 #include "src/ops/matmul.h"
 #include "tests/ops/tensor_product/product_arrays.h"
@@ -8,7 +8,7 @@
 enum { EDGES = 37, NODES = 9, M = 7, N = 6, K = 5 };
 enum { V, Y, X, W, Z, G, G_X, G_Y, G_W, WORK, A, B, C, BUFFERS };
 
-/* Ops and a graph, and how many bytes they want of each buffer. */
+/* Ops and a graph, and how many bytes they need of each buffer. */
 typedef struct {
   clb_context *ctx;
   clb_op *harmonics, *product, *convolution, *matrices;
@@ -32,7 +32,7 @@ static clb_graph *make_graph(clb_context *ctx) {
   return graph;
 }
 
-/* Everything is added to what is there, so that no replay goes unseen. */
+/* All results are added to the outputs, so that every replay has an effect. */
 static scene make_scene(device *on) {
   static const int degrees[] = {0, 1};
   scene s = {.ctx = context_of(on)};
@@ -201,7 +201,7 @@ static void replays(void **state) {
   expect_same(&s, &on, &before, true);
   for (int i = 0; i < 2; i++) submit(&s, &direct);
   expect_same(&s, &on, &direct, false);
-  /* in turn with the ops themselves, waiting for nothing */
+  /* alternating with the ops themselves, without waiting */
   for (int i = 0; i < 4; i++) {
     submit(&s, &direct);
     submit(&s, &direct);
@@ -334,7 +334,7 @@ static void refuses(void **state) {
   }
   clb_sorted_edges edges;
   OK(ctx, clb_graph_sorted(s.graph, CLB_BY_SENDER, &edges));
-  assert_int_equal(edges.n_edges, EDGES); /* what is refused changes nothing */
+  assert_int_equal(edges.n_edges, EDGES); /* a refused call changes nothing */
   OK(ctx, clb_record_begin(ctx));
   REFUSED(ctx, CLB_ERROR_ARGUMENT, "clb_record_end: recording is NULL", clb_record_end(ctx, NULL));
   OK(ctx, clb_wait(ctx));
@@ -361,8 +361,8 @@ static void refuses(void **state) {
   clb_buffer_destroy(&small);
   OK(ctx, clb_replay(r));
   clb_recording *also = record(&s, &on);
-  clb_buffer_destroy(
-      &on.b[X]); /* what uses it is never replayed, not even where another has its place by now */
+  clb_buffer_destroy(&on.b[X]); /* a recording that uses it is never replayed, not even if another
+                                   object has its address by now */
   OK(ctx, clb_buffer_create(ctx, s.bytes[X], &on.b[X]));
   REFUSED(ctx, CLB_ERROR_ARGUMENT,
           "clb_replay: a buffer, graph or op that the recording uses was destroyed", clb_replay(r));
@@ -401,8 +401,8 @@ static clb_status refuse(clb_device *d, clb_dtype type, const clb_gemm_desc *p) 
   return clb_fail(d->error, CLB_ERROR_UNSUPPORTED, "not this one");
 }
 
-/* A library that refuses a product is no failure where there is a kernel, and one where there is
-   none. */
+/* A library that refuses a matrix product is no error where there is a kernel for it, and an error
+   where there is none. */
 static void library_refuses(void **state) {
   scene s = make_scene(*state);
   set direct = make_set(&s, 1), on = make_set(&s, 1);
@@ -441,7 +441,7 @@ static void library_refuses(void **state) {
   drop_scene(&s);
 }
 
-/* A context goes while it records. */
+/* A context is destroyed while it records. */
 static void given_up(void **state) {
   device d = *(device *)*state;
   d.ctx = NULL;

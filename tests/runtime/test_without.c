@@ -17,7 +17,7 @@ static clb_graph *graph_of(clb_context *ctx, const edge_list *e) {
   return g;
 }
 
-/* Ops and graphs that were made without, used with all again. */
+/* Ops and graphs that were created without, used when all are enabled again. */
 static void convolutions(void **state) {
   static const int which[] = {KNOTTED, EVEN_MUL_IR, GAPS};
   place *at = *state;
@@ -104,8 +104,8 @@ static void kernels(void **state) {
     clb_tuning t;
     OK(all->ctx, clb_op_tuning(all, (clb_pass)pass, &t));
     bool slices =
-        strstr(t.schedule, "edges_per_subgroup="); /* whose counts are of a turn, of several edges;
-                                                      in memory there are none */
+        strstr(t.schedule, "edges_per_subgroup="); /* whose counts are of one iteration, of several
+                                                      edges; sums in memory have none */
     OK(all->ctx, clb_op_counts(all, (clb_pass)pass, &with));
     OK(all->ctx, clb_op_counts(in_memory, (clb_pass)pass, &other));
     if (slices) assert_ptr_not_equal(all->kernel[pass], in_memory->kernel[pass]);
@@ -116,7 +116,7 @@ static void kernels(void **state) {
     else assert_true(other.stores > with.stores);
     assert_true(wide_accesses(&all->kernel[pass]->ir) > 0);
     assert_int_equal(wide_accesses(&narrow->kernel[pass]->ir), 0);
-    assert_ptr_equal(split->kernel[pass], all->kernel[pass]); /* that is the graph's matter */
+    assert_ptr_equal(split->kernel[pass], all->kernel[pass]); /* that is up to the graph */
     OK(all->ctx, clb_op_tuning(in_memory, (clb_pass)pass, &t));
     assert_non_null(strstr(t.schedule, "accumulate_in_memory=1"));
     OK(all->ctx, clb_op_tuning(narrow, (clb_pass)pass, &t));
@@ -126,7 +126,7 @@ static void kernels(void **state) {
   for (int i = 0; i < 4; i++) clb_op_destroy(ops[i]);
 }
 
-/* Long rows have no pieces, and need no room for their sums. */
+/* Long rows have no pieces, and need no memory for their sums. */
 static void graphs_without(void **state) {
   place *at = *state;
   clb_context *ctx = context_at(at);
@@ -146,7 +146,8 @@ static void graphs_without(void **state) {
   edges_destroy(&e);
 }
 
-/* A long row whose edges are worked on in two goes: each finds its own among all of the row's. */
+/* A long row whose edges are processed in two parts: each finds its own edges among all of the
+   row's. */
 static void parts(void **state) {
   place *at = *state;
   clb_context *ctx = context_at(at);

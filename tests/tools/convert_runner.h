@@ -26,7 +26,7 @@ static inline int make_folder(void **state) {
   return 0;
 }
 
-/* Fails where a run has left anything else in the folder: a temporary file. */
+/* Fails if a run has left anything else, such as a temporary file, in the folder. */
 static inline int remove_folder(void **state) {
   (void)state;
   unlink(convert_in);
@@ -37,7 +37,7 @@ static inline int remove_folder(void **state) {
 typedef struct {
   int status; /* exit status; -1: ended by a signal */
   char said[2048];
-} converted; /* what it said on standard error */
+} converted; /* what it printed on standard error */
 
 static inline converted run_convert(const char *first, const char *second) {
   char *argv[] = {getenv("CLB_COMMAND"), "convert", (char *)first, (char *)second, NULL};
@@ -88,7 +88,7 @@ static inline void put_file(const char *path, const void *bytes, size_t n) {
   assert_int_equal(fclose(f), 0);
 }
 
-/* The whole of a file, to be freed; NULL where there is none. */
+/* A whole file, to be freed; NULL if there is none. */
 static inline unsigned char *get_file(const char *path, size_t *n) {
   struct stat about;
   FILE *f = path ? fopen(path, "rb") : NULL;
@@ -103,7 +103,7 @@ static inline unsigned char *get_file(const char *path, size_t *n) {
   return bytes;
 }
 
-/* Converting these bytes fails, says `what` of the file, and writes nothing. */
+/* Converting these bytes fails with `what` in the message, and writes nothing. */
 static inline void refused_bytes(const void *bytes, size_t n, const char *what) {
   put_file(convert_in, bytes, n);
   const converted c = run_convert(convert_in, convert_out);

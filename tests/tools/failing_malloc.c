@@ -1,4 +1,5 @@
-/* tests/tools/failing_malloc.c - malloc and its kin, for tests in which one allocation fails. */
+/* tests/tools/failing_malloc.c - malloc and its relatives, for tests in which one allocation fails.
+ */
 #include "tests/tools/failing_malloc.h"
 
 #include <errno.h>
@@ -8,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What would have allocated, had we not taken its place. */
+/* The functions that we replace. */
 #ifdef OVER_ADDRESS_SANITIZER
 #define GENUINE(name) __interceptor_##name
 #else
@@ -25,7 +26,7 @@ int posix_memalign(void **p, size_t alignment, size_t bytes);
 
 static failing_plan *plan;
 
-/* Our own kernels are opened by path; what is opened by name is another's. */
+/* Our own kernels are opened by path; libraries opened by name are not ours. */
 void *__real_dlopen(const char *name, int flags);
 void *__wrap_dlopen(const char *name, int flags);
 

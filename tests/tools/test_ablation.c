@@ -1,5 +1,5 @@
-/* tests/tools/test_ablation.c - `clebsch ablation`: every optimisation has its line, ways agree,
-   the file goes on, and what is refused. */
+/* tests/tools/test_ablation.c - `clebsch ablation`: every optimisation has its line, variants
+   agree, an interrupted file is continued, and what is refused. */
 #include "tests/dynamics/energy_runner.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ static double number(const json_t *o, const char *key) {
   return json_number_value(x);
 }
 
-/* The way of a case without one optimisation; NULL: it changes nothing there. */
+/* The variant of a case without one optimisation; NULL: the optimisation changes nothing there. */
 static const json_t *way_of(const json_t *result, const char *name) {
   size_t i;
   const json_t *way;
@@ -41,8 +41,8 @@ static bool says(const json_t *o, const char *key, const char *word) {
   return s && strstr(s, word);
 }
 
-/* Where optimisations change something: each once, in all convolutions but for the split, which
-   short rows do not know. */
+/* Where optimisations change something: each once; in all convolutions, except the split, which
+   short rows do not have. */
 static bool wanted(const json_t *result, int name) {
   bool convolves = says(result, "work", "convolution");
   return convolves ? name != 2 || says(result, "graph", "hub") : name < 2 || name > 5;
@@ -82,7 +82,7 @@ static void has_every_way(void **state) {
   json_decref(run);
 }
 
-/* Nothing is measured twice; the other tables say the same. */
+/* Nothing is measured twice; the other tables show the same. */
 static void goes_on(void **state) {
   (void)state;
   json_t *first = load();

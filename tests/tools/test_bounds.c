@@ -103,8 +103,8 @@ static void bounds(void **state) {
                    2 * bound_of(both, CLB_F64, 1, 1e9).seconds, 1e-12));
 }
 
-/* What makes a figure a plausible one: peaks are (clock) x (units) x 2, so a row is off by much if
-   a digit is. */
+/* A check that figures are plausible: peaks are (clock) x (units) x 2, so a wrong digit makes a row
+   far off. */
 static void figures(void **state) {
   static const struct {
     const char *device;
@@ -128,7 +128,7 @@ static void figures(void **state) {
   }
 }
 
-/* Nothing measured on an H200 is faster than its bound. */
+/* No time measured on an H200 is below its bound. */
 static void measurements_keep_to_them(void **state) {
   static const char *const files[] = {"h200_standard", "h200_graphs"};
   const char *data = getenv("CLB_TEST_DATA");
@@ -201,7 +201,7 @@ static void amd_lines(void **state) {
 }
 
 static void nvidia_words(void **state) {
-  /* The low 12 bits of an instruction: what it is, and in the upper three of them where its
+  /* The low 12 bits of an instruction: its opcode and, in the upper three of them, where its
      operands come from. */
   static const struct {
     int low, width, fmas, loaded, stored;
@@ -285,8 +285,8 @@ static void intel_lines(void **state) {
 
 enum { FMAS = 96 };
 
-/* y = a polynomial of x by Horner's scheme, whose coefficients memory tells: n multiply-adds, then
-   a product and a sum that are not to be fused. */
+/* y = a polynomial of x by Horner's scheme, with coefficients from memory: n multiply-adds, then a
+   product and a sum that must not be fused. */
 static void horner(ir_kernel *k, ir_type type, int lanes) {
   ir_begin(k, "horner", lanes, 2, 2 * lanes);
   ir_val x = ir_buffer(k, type, false), y = ir_buffer(k, type, true), n = ir_scalar(k, IR_I32),
@@ -348,7 +348,7 @@ static void compiled(void **state) {
   if (!known) skip_because("%s: the machine code cannot be read: no disassembler", target);
 }
 
-/* An op's report has its group's shape. */
+/* An op's report has the shape of its group. */
 static void of_an_op(void **state) {
   static const int degrees[] = {0, 1, 2};
   const clb_spherical_harmonics_desc desc = {

@@ -1,5 +1,5 @@
-/* tests/tools/test_cli.c - the command `clebsch` as a script meets it: exit status, standard
-   output, standard error, JSON. */
+/* tests/tools/test_cli.c - the command `clebsch` as a script sees it: exit status, standard output,
+   standard error, JSON. */
 #include "tests/test.h"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@ enum { MAX_ARGS = 24 };
 
 typedef struct {
   int status;      /* exit status; -1: ended by a signal */
-  char *out, *err; /* with a 0 byte behind */
+  char *out, *err; /* followed by a 0 byte */
   size_t out_bytes;
 } run;
 
@@ -34,7 +34,7 @@ static char *contents(FILE *f, size_t *bytes) {
   return text;
 }
 
-/* Runs `clebsch` with arguments parted by blanks; out_fd < 0: standard output is caught. */
+/* Runs `clebsch` with arguments separated by spaces; out_fd < 0: standard output is captured. */
 static run clebsch_in(const char *arguments, char **env, int out_fd) {
   char words[1024], *argv[MAX_ARGS] = {getenv("CLB_COMMAND")}, *rest = words;
   int argc = 1;
@@ -149,7 +149,8 @@ static void usage_errors(void **state) {
       "bench spherical_harmonics --rows many",
       "bench spherical_harmonics --rows nan",
       "bench spherical_harmonics --rows 1e30",
-      "source spherical_harmonics --lmax 13 --device cpu:interpreter", /* more than f32 carries */
+      "source spherical_harmonics --lmax 13 --device cpu:interpreter", /* more digits than f32 has
+                                                                        */
       "bench tensor_product --lmax 2",
       "bench tensor_product --problem nothing",
       "bench tensor_product --problem mace-large --problem nequix-main",
@@ -440,7 +441,7 @@ static void bench_of_products(void **state) {
   json_decref(rows);
 }
 
-/* What the options of a product do to its operands, seen in the bytes of a pass, per row, and of
+/* The effect of a product's options on its operands, seen in the bytes of a pass: per row, and of
    what all rows share. */
 static void options_of_products(void **state) {
   (void)state;
@@ -484,7 +485,7 @@ static double real(const json_t *row, const char *key) {
   return json_number_value(json_object_get(row, key));
 }
 
-/* The bound is what the published figures of the same row say, the compiler having no part in it;
+/* The bound follows from the published figures in the same row, independently of the compiler;
    occupancy is a fraction. */
 static void expect_bound(const json_t *row) {
   const json_t *p = json_object_get(row, "published");
@@ -550,7 +551,7 @@ static void bench_of_launches(void **state) {
   json_decref(rows);
 }
 
-/* What is measured can be taken elsewhere. */
+/* Measured schedules can be exported and imported. */
 static void tune(void **state) {
   static const char *const keys[] = {
       "op",      "problem",  "pass",     "dtype", "device", "measured", "estimate_seconds",

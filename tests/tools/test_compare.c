@@ -1,5 +1,5 @@
-/* tests/tools/test_compare.c - `clebsch compare`: its tables and means, its page, files that nobody
-   should trust. */
+/* tests/tools/test_compare.c - `clebsch compare`: its tables and means, its page, untrusted files.
+ */
 #include "tests/dynamics/energy_runner.h"
 
 #include <ctype.h>
@@ -18,7 +18,7 @@ static int make_folder(void **state) {
   return symlink(a_json, "a.json") || symlink(b_json, "b.json");
 }
 
-/* The page of some arguments. */
+/* The page for these arguments. */
 static char *page_of(const char *files) {
   char arguments[256];
   snprintf(arguments, sizeof arguments, "compare %s --html page.html", files);
@@ -92,7 +92,8 @@ static void prints_markdown(void **state) {
   free(out);
 }
 
-/* Rows: a part of the work where a device has several, else by the row; halving rounds. */
+/* Numbers of rows: a part of the work where a device has several, otherwise times per row; halving
+   rounds. */
 static void keeps_rows_apart(void **state) {
   (void)state;
 #define SOME "\"op\":\"o\",\"problem\":\"p\",\"pass\":\"forward\",\"dtype\":\"f32\""
@@ -123,7 +124,7 @@ static void keeps_rows_apart(void **state) {
   free(out);
 }
 
-/* What is a bound is in no mean with measurements, and comes near no ceiling; what is above its
+/* A bound is in no mean with measurements, and is not compared with a ceiling; an error above its
    tolerance is incorrect, whatever the file says. */
 static void judges(void **state) {
   (void)state;
@@ -153,7 +154,8 @@ static void judges(void **state) {
 
 /* ---- the page ---- */
 
-/* Every tag is closed in its order; attributes are quoted; nothing of another server. */
+/* Every tag is closed in its order; attributes are quoted; nothing is loaded from another server.
+ */
 static void is_well_formed(const char *page) {
   static const char *const empty[] = {"meta", "!DOCTYPE"};
   char open[64][16];
@@ -185,7 +187,7 @@ static void is_well_formed(const char *page) {
   lacks(page, "inf");
 }
 
-/* Marks and texts are within their charts, apart from those that a transform moves. */
+/* Marks and texts are within their charts, except those moved by a transform. */
 static void is_within(const char *page) {
   for (const char *svg = page; (svg = strstr(svg, "<svg ")); svg++) {
     double width, height, x, y;
@@ -367,7 +369,7 @@ static void refuses_too_much(void **state) {
   expect_clebsch("compare bad.json", 0, NULL);
 }
 
-/* Cut anywhere, or with a byte changed, a file is read or refused. */
+/* A file that is cut anywhere, or has a byte changed, is read or refused. */
 static void survives(void **state) {
   (void)state;
   char *whole = get_text("a.json");

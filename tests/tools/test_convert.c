@@ -18,7 +18,7 @@ static const char small_header[] =
     "\"radial_mlp_layers\": 1, \"radial_polynomial_p\": 6.0, "
     "\"index_weights\": false, \"layer_norm\": true, \"train_path\": \"train.xyz\"}\n";
 
-/* What its arrays are, in their order; layer 0 reads the 2 species, its gate takes 3x0e+1x1o. */
+/* Its arrays, in order; layer 0 reads the 2 species, its gate takes 3x0e+1x1o. */
 static const struct {
   const char *name;
   int rows, columns; /* columns 0: of rank 1 */
@@ -56,7 +56,7 @@ static void add_npy(const char *shape, const float *data, int n) {
 /* Element k of array i. */
 static float small_number(int i, int k) { return (float)(100 * i + k) + 0.25f; }
 
-/* Arrays up to `n`; array `odd` gets the shape given. */
+/* Arrays up to `n`; array `odd` gets the given shape. */
 static void make_small_model(const char *header, int n, int odd, const char *odd_shape) {
   start_file();
   add_text(header);
@@ -252,7 +252,7 @@ static void minds_its_files(void **state) {
   expect_run(convert_in, "/tmp", 1, "/tmp: not a file");
   expect_run(convert_in, "/dev/null", 1, "/dev/null: not a file");
   expect_run(convert_in, "/nowhere/at all", 1, "/nowhere/at all: No such file or directory");
-  /* what is there stays when all does not go well, and is replaced when it does */
+  /* an existing file stays if the conversion fails, and is replaced if it succeeds */
   put_file(convert_out, "before", 6);
   put_file(convert_in, made.bytes, made.n / 2);
   expect_run(convert_in, convert_out, 1, "cut short");

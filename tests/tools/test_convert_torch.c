@@ -1,5 +1,5 @@
 /* tests/tools/test_convert_torch.c - `clebsch convert` on NequIP's models: archives and pickles
-   that lie, and a real model. */
+   that are wrong, and a real model. */
 #define _GNU_SOURCE /* memmem */
 #include "tests/tools/convert_runner.h"
 
@@ -27,7 +27,7 @@ typedef struct {
 
 enum { MAX_PARTS = 4 };
 static size_t local_at[MAX_PARTS], central_at[MAX_PARTS],
-    end_at; /* where the records of the archive lie */
+    end_at; /* where the records of the archive are */
 
 static void add_sizes(const part *p) {
   add_number(crc_of(p->data, p->n), 4);
@@ -257,7 +257,7 @@ static void refuses_pickles(void **state) {
   }
 }
 
-/* Found by a fuzzer: arithmetic on a stack that is not there. */
+/* Found by a fuzzer: arithmetic on a null stack. */
 static void refuses_a_strange_pickle(void **state) {
   (void)state;
   char path[600];
@@ -273,7 +273,7 @@ static void refuses_a_strange_pickle(void **state) {
   free(pickle);
 }
 
-/* One opcode over and over, with a start and an end. */
+/* One opcode repeated, with a start and an end. */
 static void refused_many(const char *start, char opcode, size_t n, const char *end,
                          const char *what) {
   static char pickle[3 << 20];
@@ -382,7 +382,7 @@ static void converts_water(void **state) {
   unlink(convert_out);
 }
 
-/* Changes some bytes of data.pkl at their first place and mends the sum. */
+/* Changes some bytes of data.pkl where they first occur and corrects the checksum. */
 static void change(const unsigned char *file, size_t n, const char *from, const char *to,
                    size_t length) {
   static const char name[] = "/data.pkl";
@@ -404,7 +404,7 @@ static void change(const unsigned char *file, size_t n, const char *from, const 
   poke((size_t)(central + 16 - made.bytes), crc_of(data, bytes), 4);
 }
 
-/* readout.1 is made elements 3 to 18 of what readout.0 lies in. */
+/* readout.1 becomes elements 3 to 18 of the storage of readout.0. */
 static void takes_part_of_a_storage(void **state) {
   (void)state;
 #define READOUT_1(key, offset) key "r\xa1\2\0\0h\6K\x10tQr\xa2\2\0\0K" offset "(K\x10t"

@@ -1,5 +1,5 @@
 /* tests/tools/test_failing_memory.c - each allocation of a small run of the command fails once:
-   right bytes, or one sentence that speaks of memory.
+   right bytes, or one message about memory.
 
      test_failing_memory                 SOME allocations of each run; another choice every day
      test_failing_memory whole           all of them
@@ -73,8 +73,8 @@ static void forget(outcome *o) {
   for (int i = 0; i < 4; i++) free(o->file[i]);
 }
 
-/* ---- the library, called as a program would; what failed is tried again, in the same context
-   where there is one ---- */
+/* ---- the library, called as a program would; a call that failed is tried again, in the same
+   context where there is one ---- */
 
 static clb_status compute(clb_context **ctx, clb_model **model, double forces[18]) {
   static const int32_t species[6] = {1, 0, 0, 1, 0, 0};
@@ -145,7 +145,7 @@ static outcome run(const sweep *s, long k, bool from_then_on, bool tells) {
   for (int i = 0; i < 4 && s->files[i]; i++) unlink(s->files[i]);
   *plan = (failing_plan){.k = k, .from_then_on = from_then_on, .tells = tells};
   plan->spares_loader =
-      !s->arguments; /* what glibc's dlopen leaves behind then, a second one stumbles over */
+      !s->arguments; /* what a failed dlopen of glibc leaves behind breaks a second one */
   fflush(NULL);
   const pid_t pid = fork();
   assert_true(pid >= 0);
@@ -161,9 +161,9 @@ static outcome run(const sweep *s, long k, bool from_then_on, bool tells) {
   return o;
 }
 
-/* ---- what may come of it ---- */
+/* ---- the possible results ---- */
 
-/* Lines and numbers of time go. */
+/* Removes lines and numbers that are times. */
 static void blank_times(char *text) {
   for (char *line = text; *line;) {
     char *end = line + strcspn(line, "\n"), *next = end + (*end != 0);
@@ -182,7 +182,7 @@ static bool same_file(const outcome *a, const outcome *b, int i) {
              : a->file[i] == b->file[i];
 }
 
-/* Each whole line of `some` is one of `all`. */
+/* Each complete line of `some` is one of `all`. */
 static bool lines_of(const char *some, const char *all) {
   for (const char *end; (end = strchr(some, '\n')); some = end + 1) {
     const size_t n = (size_t)(end - some) + 1;
@@ -266,7 +266,8 @@ static void sweep_one(const sweep *s) {
 
 static void sweeps_all(void **state) { sweep_one(*state); }
 
-/* ---- schedules: lack of memory, which they could not tell, would choose other kernels ---- */
+/* ---- schedules: if memory, whose lack they cannot report, were scarce, they would choose other
+ * kernels ---- */
 
 static void choose_without_memory(const clb_op *op, const clb_limits *limits) {
   const clb_kernel_kind *kind = clb_kernel_kinds[op->problem.kind];

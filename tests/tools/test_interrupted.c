@@ -11,7 +11,8 @@
 
 #define ENERGY "energy -m model -s pair.xyz --device cpu --repeat 1"
 
-/* Calls use() for each process that has this variable among those that it began with; how many? */
+/* Calls use() for each process that was started with this environment variable; returns how many
+   there are. */
 static int each_process_with(const char *variable, void (*use)(pid_t pid)) {
   DIR *d = opendir("/proc");
   int count = 0;
@@ -40,7 +41,7 @@ static bool any_process_with(const char *variable) { return each_process_with(va
 static void stop_one(pid_t pid) { kill(pid, SIGSTOP); }
 static void kill_one(pid_t pid) { kill(pid, SIGKILL); }
 
-/* All are stopped first: none sees another's end. */
+/* All are stopped first, so that none sees another end. */
 static void kill_all_with(const char *variable) {
   each_process_with(variable, stop_one);
   each_process_with(variable, kill_one);
@@ -51,7 +52,7 @@ static bool unfinished(const char *name) {
   return any_name(name) && clb_cache_name_of(name) != CLB_CACHE_LASTING;
 }
 
-/* Of these names; the last one found is kept. */
+/* Counts files with these names; keeps the last one found. */
 static char last_entry[256];
 static int entries(const char *folder, bool (*counts)(const char *name)) {
   DIR *d = opendir(folder);
@@ -87,7 +88,7 @@ static void expect_nothing_left(const char *variable, const char *what) {
     fail_msg("%s: the cache has '%s', which is temporary or unknown", what, last_entry);
 }
 
-/* A compiler that says what it is, and then takes forever, with a file and a child. */
+/* A compiler that prints its version and then takes forever, with a file and a child process. */
 static void slow_compiler(void) {
   char path[4096];
   if (getenv("REAL_PATH")) return; /* a test failed before */
@@ -138,7 +139,7 @@ static void ends_with_its_compiler(void **state) {
   fast_compiler();
 }
 
-/* As by a batch system: every process of the run at once.  The next one tidies up, later. */
+/* As a batch system does it: every process of the run at once. A later run tidies up. */
 static void next_one_tidies_up(void **state) {
   (void)state;
   need_compiler();
@@ -161,7 +162,7 @@ static void next_one_tidies_up(void **state) {
   assert_int_equal(entries("tmp", any_name), 0);
 }
 
-/* In the cache, too: files of a name that only such a process gives, once they are old. */
+/* In the cache, too: old files with a name that only such a process uses are removed. */
 static void sweeps_the_cache(void **state) {
   (void)state;
   static const struct {
@@ -196,7 +197,7 @@ static void sweeps_the_cache(void **state) {
   }
 }
 
-/* Genuine compilers, at moments that a seed chooses. */
+/* Real compilers, at moments chosen by a seed. */
 static void ends_at_any_moment(void **state) {
   (void)state;
   static const int signals[] = {SIGINT, SIGTERM, SIGKILL};
@@ -220,6 +221,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(ends_with_its_compiler), cmocka_unit_test(next_one_tidies_up),
       cmocka_unit_test(sweeps_the_cache), cmocka_unit_test(ends_at_any_moment)};
-  signal(SIGHUP, SIG_DFL); /* whoever started this may have ignored it, and children inherit that */
+  signal(SIGHUP, SIG_DFL); /* the parent may have ignored it, and children inherit that */
   return cmocka_run_group_tests(tests, make_work, remove_work);
 }

@@ -273,8 +273,7 @@ static double dot(const double *a, const double *b, int64_t n, double *size) {
   return sum;
 }
 
-/* The sum of all outputs of a pass, each times the vector that the next pass has for it; size: of
-   its terms. */
+/* The sum of all outputs of a pass, each times its vector in the next pass; size: of its terms. */
 static double paired(made *m, clb_pass pass, int shared, double *size) {
   double sum = 0;
   reference_product_run(m->product, pass, ROWS, (const double *const *)m->in, m->out, m->scale);
@@ -287,7 +286,7 @@ static double paired(made *m, clb_pass pass, int shared, double *size) {
 }
 
 /* That sum is linear in each input, so that a central difference of it is exact at any step; the
-   next pass says it too. */
+   next pass must agree. */
 static void differences(int law, int shared, clb_layout layout) {
   made at = make(law, shared, layout, 1), along = make(law, shared, layout, 2);
   for (clb_pass pass = CLB_FORWARD; pass < CLB_TRIPLE_BACKWARD; pass++)
@@ -376,7 +375,7 @@ static void layouts(void **state) {
   }
 }
 
-/* Vectors that are not there are zeros; outputs that are not wanted change no other. */
+/* Absent vectors count as zeros; leaving out an output changes no other. */
 static void absent(void **state) {
   (void)state;
   for (int law = 0; law < LAWS; law++)
@@ -404,7 +403,7 @@ static void absent(void **state) {
 }
 
 /* One row of weights: the same numbers as that row given for every row, gradients of it added up.
-   Scales bound what they are for. */
+   Scales are bounds of the results. */
 static void shared_weights(void **state) {
   (void)state;
   for (int law = 0; law < LAWS; law++) {

@@ -1,5 +1,5 @@
-/* tests/tools/test_strangers.c - files from strangers, each of which once made a wrong number, a
-   crash, a hang or a mess: now it is read right, or refused in one sentence that names it. */
+/* tests/tools/test_strangers.c - untrusted files, each of which once caused a wrong number, a
+   crash, a hang or garbage: now each is read right, or refused with one message that names it. */
 #include "tests/dynamics/energy_runner.h"
 
 #include <sys/resource.h>
@@ -12,7 +12,7 @@ static const char *data_folder(void) {
   return data;
 }
 
-/* One run of the command: its exit status, what it said, and its memory. */
+/* One run of the command: its exit status, what it printed, and its memory. */
 typedef struct {
   int status;
   long kilobytes;
@@ -28,7 +28,7 @@ static outcome run_clebsch(const char *arguments) {
                    get_text("err")};
 }
 
-/* What it prints drives no terminal. */
+/* It prints no control characters. */
 static void expect_plain(const char *arguments, const char *text) {
   clb_text t = {0};
   clb_text_bytes(&t, text, strlen(text));
@@ -38,7 +38,7 @@ static void expect_plain(const char *arguments, const char *text) {
   clb_text_free(&t);
 }
 
-/* A few files of some kilobytes deserve no more than this; sanitizers take memory of their own. */
+/* Files of some kilobytes need no more than this; sanitizers take memory of their own. */
 #if defined(__SANITIZE_ADDRESS__)
 enum { MAX_KILOBYTES = 4000000 };
 #else
@@ -153,10 +153,10 @@ static void models(void **state) {
   assert_int_not_equal(access("nan.xyz", F_OK), 0);
 }
 
-/* ---- models that say more than their files hold ---- */
+/* ---- models that declare more than their files contain ---- */
 
-/* The small model, whose first layer says that it has so many scalars before and behind a matrix;
-   the file holds that of 2 times 3. */
+/* The small model, whose first layer declares these numbers of scalars before and after a matrix;
+   the matrix in the file is 2 by 3. */
 static void write_blown_up(const char *path, long long message, long long linear) {
   static unsigned char bytes[1 << 16];
   uint64_t header;
@@ -189,7 +189,7 @@ static void write_blown_up(const char *path, long long message, long long linear
   json_decref(all);
 }
 
-/* Sizes that make memory, and products of sizes, 2^60 and its neighbours, that wrap around. */
+/* Sizes that would take memory, and sizes whose products, 2^60 and nearby, wrap around. */
 static void blown_up_models(void **state) {
   (void)state;
   static const long long counts[] = {
@@ -213,8 +213,8 @@ static void blown_up_models(void **state) {
 
 /* ---- another program's model ---- */
 
-/* Nequix's, of random numbers: read as it is, and converted before.  The energy is what it was
-   found to be, no other program's. */
+/* A Nequix model of random numbers: read directly, and converted first. The energy was computed by
+   Clebsch itself, not by another program. */
 static void another_programs_model(void **state) {
   (void)state;
   static const stranger read = {"w3.xyz", NULL, 1.167905, "3 atoms: 2 H 1 O"};

@@ -134,7 +134,7 @@ static void symbols(void **state) {
 static void broken(void **state) {
   (void)state;
   static const struct {
-    const char *ending, *text, *words; /* of the error: line, then what */
+    const char *ending, *text, *words; /* of the error: line number, then words */
   } files[] = {
       {"xyz", "", "ends here"},
       {"xyz", "many\n", "line 1: the first line is the number of atoms, not 'many'"},
@@ -349,7 +349,7 @@ static void refused(void **state) {
   else unsetenv("CLB_STRUCTURES");
 }
 
-/* The published numbers, of files that the project does not bring. */
+/* The published numbers, for files that do not come with the project. */
 static void vendor_specs(const char *name, int64_t nodes, int64_t edges, double cutoff) {
   tool_graph g;
   char error[2000];

@@ -1,4 +1,4 @@
-/* tests/tools/test_suite.c - `clebsch bench --suite`: its file, how it goes on after an
+/* tests/tools/test_suite.c - `clebsch bench --suite`: its file, how it continues after an
    interruption, what it refuses, what it does where memory is short. */
 #include "tests/dynamics/energy_runner.h"
 
@@ -48,13 +48,13 @@ static void near_to(const char *what, double x, double y) {
 
 /* ---- one whole run, interrupted once: the others start from its file ---- */
 
-/* Until the file has a result, or the run ends. */
+/* Waits until the file has a result, or the run ends. */
 static void wait_for_result(pid_t pid) {
   siginfo_t about = {.si_pid = 0};
   for (size_t n = 0;
        !n && !waitid(P_PID, (id_t)pid, &about, WEXITED | WNOHANG | WNOWAIT) && !about.si_pid;) {
     bool there = !access("run.json", F_OK);
-    json_t *run = json_load_file("run.json", 0, NULL); /* whole at any time */
+    json_t *run = json_load_file("run.json", 0, NULL); /* complete at any time */
     if (there && !run) fail_msg("run.json is there and cannot be read");
     n = run ? n_results(run) : 0;
     json_decref(run);
@@ -86,7 +86,7 @@ static void goes_on(void **state) {
   assert_true(json_equal(json_object_get(first, "devices"), json_object_get(second, "devices")));
   assert_true(json_equal(json_object_get(first, "started"), json_object_get(second, "started")));
   expect_clebsch(QUICK, 0, "6 of 6 results are there");
-  assert_int_equal(rmdir("tmp"), 0); /* nothing stays there, of the interrupted run neither */
+  assert_int_equal(rmdir("tmp"), 0); /* nothing is left there, not even of the interrupted run */
   assert_int_equal(mkdir("tmp", 0700), 0);
   json_t *third = load("run.json");
   assert_true(json_equal(second, third));
@@ -189,8 +189,8 @@ static void refuses(void **state) {
   json_decref(run), json_decref(after);
 }
 
-/* A result that is wrong stays, and is said; one that failed is measured again, and what is there
-   for other rows is another. */
+/* A wrong result stays, and is reported; a failed one is measured again; one for another number of
+   rows is a different result. */
 static void minds_what_is_there(void **state) {
   (void)state;
   json_t *run = load("run.json");
@@ -321,8 +321,8 @@ static void lists(void **state) {
   free(out);
 }
 
-/* What `tune` left in the cache is used, and that is said; a suite, whose cache is its own, knows
-   nothing of it. */
+/* What `tune` left in the cache is used, and that is reported; a suite has a cache of its own and
+   does not use it. */
 static void wisdom_is_named(void **state) {
   static const char bench[] =
       "bench spherical_harmonics --lmax 4 --pass forward --rows 200 --device cpu:interpreter";

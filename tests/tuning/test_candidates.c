@@ -1,19 +1,19 @@
 /* tests/tuning/test_candidates.c - every schedule that may be measured gives right results, on the
-   devices that run here and with the limits of GPUs, and is one that the device has room for. */
+   devices that run here and with the limits of GPUs, and fits in the device's local memory. */
 #include "tests/ops/convolution/convolution_problems.h"
 
 #include "src/problem/irreps.h"
 
 /* ---- results ---- */
 
-/* The candidates of an op's pass; at least the estimate. */
+/* The candidates of an op's pass, the estimate among them. */
 static int list_candidates(clb_op *op, int pass, clb_schedule *list) {
   op->problem.pass = pass;
   return clb_kernel_kinds[op->problem.kind]->candidates(&op->problem, &op->ctx->device->limits,
                                                         list);
 }
 
-/* On slow devices two of them will do. */
+/* On slow devices two of them are enough. */
 static int tried(const place *at, int n) {
   return n > 2 && at->gpu < 0 && at->device.effort != THOROUGH ? 2 : n;
 }
@@ -89,7 +89,8 @@ static void run_harmonics(clb_op *op, int pass, double *all) {
   for (int i = 0; i < n_arrays; i++) clb_buffer_destroy(&r[i].buffer);
 }
 
-/* Not a bit differs: a schedule says only how rows are read and written. */
+/* The results are equal to the last bit, because a schedule says only how rows are read and
+   written. */
 static void each_harmonics(void **state) {
   static const int degrees[] = {0, 1, 2, 3, 4, 5, 0};
   place *at = *state;
@@ -119,8 +120,8 @@ static const int targets[] = {LIMITS_NVIDIA, LIMITS_AMD, LIMITS_INTEL, LIMITS_NO
                               LIMITS_CPU};
 enum { TARGETS = sizeof targets / sizeof *targets };
 
-/* All of it comes back from its text: no setting is another kind's, whose name would be read as
-   this kind's or not at all. */
+/* The schedule's text reads back as the same schedule: it has no setting of another kind, whose
+   name would be read as one of this kind or not at all. */
 static void check_names(const clb_schedule *s, const clb_kernel_kind *kind) {
   clb_text text = {0};
   clb_schedule read = {0};
@@ -165,7 +166,7 @@ static void check_list(const char *problem, clb_problem *p, int target, bool low
   }
 }
 
-/* Lowered for one target in each pass, since all would take long: the targets take turns. */
+/* Each pass is lowered for one target only, as all would take long: the targets take turns. */
 static void check_problem(const char *name, clb_problem *p, int turn, int passes) {
   for (int pass = 0; pass < passes; pass++)
     for (int target = 0; target < TARGETS; target++) {

@@ -64,7 +64,7 @@ static int count_lines(const char *name) {
   return lines;
 }
 
-/* ---- a device whose kernels are as fast and as right as the test says ---- */
+/* ---- a device whose kernels are as fast and as correct as the test says ---- */
 
 enum { MOST_MODULES = 64 };
 static struct {
@@ -72,7 +72,7 @@ static struct {
   clb_backend backend;
   clb_module *module[MOST_MODULES]; /* in the order of their loading: the estimate's is the first */
   int n, alive, launches, fast, wrong, failing; /* numbers of modules; -1: none */
-  int patience;                                 /* launches of the failing one that go well */
+  int patience;                                 /* launches of the failing one that succeed */
 } fake;
 
 static int number_of(const clb_module *m) {
@@ -211,11 +211,11 @@ static void the_fastest_stays(void **state) {
     assert_true(fast ? t.seconds < 0.97 * t.estimate_seconds : t.seconds == t.estimate_seconds);
     assert_true(t.seconds > 0);
     assert_int_equal(!strcmp(t.schedule, t.estimate), !fast);
-    assert_int_equal(fake.alive, fast ? 2 : 1); /* the kernels of the others are gone */
+    assert_int_equal(fake.alive, fast ? 2 : 1); /* the kernels of the others are freed */
     check_harmonics(op);
     int launches = fake.launches;
     other = harmonics(ctx, CLB_PASS_BIT(CLB_FORWARD) |
-                               CLB_MEASURE); /* what is known is not measured again */
+                               CLB_MEASURE); /* known schedules are not measured again */
     assert_int_equal(chosen(other, CLB_FORWARD), fast);
     assert_int_equal(fake.launches, launches);
     assert_ptr_equal(other->kernel[CLB_FORWARD], op->kernel[CLB_FORWARD]);
@@ -247,8 +247,8 @@ static void without_the_flag_nothing_runs(void **state) {
   assert_int_not_equal(access(path_of("wisdom"), F_OK), 0);
 }
 
-/* One whose results are wrong, one that fails, one that fails later: each would be the fastest by
-   far. */
+/* A candidate with wrong results, one that fails, one that fails later: each would be the fastest
+   by far. */
 static void bad_candidates_are_dropped(void **state) {
   (void)state;
   for (int bad = 1; bad < 3; bad++)
@@ -265,7 +265,7 @@ static void bad_candidates_are_dropped(void **state) {
     }
 }
 
-/* The estimate itself cannot run: then the op is not there either. */
+/* If the estimate itself cannot run, the op is not created. */
 static void a_failing_device_is_told_of(void **state) {
   clb_op *op;
   (void)state;
@@ -303,7 +303,7 @@ static void expect_measured(const clb_op *op, int passes) {
       fail_msg("pass %d was not measured; the last error is: %s", pass, clb_error(op->ctx));
 }
 
-/* With row numbers, shared weights, in every type, added to what is there: data can be made for
+/* With row numbers, shared weights, every type, and adding to outputs: test data can be made for
    all. */
 static void measure_products(int ways) {
   clb_context *ctx = open_genuine();
@@ -432,7 +432,7 @@ static void bad_lines_do_nothing(void **state) {
     if (key) assert_int_equal(followed, 0);
     assert_in_range(followed, 0, 2);
   }
-  memcpy(twice, "clebsch2 ", 9); /* behind a line that is none */
+  memcpy(twice, "clebsch2 ", 9); /* after a line that is not wisdom */
   memcpy(twice + 9, "\n", 1);
   memcpy(twice + 10, line, n);
   assert_int_equal(choice_with(twice, n + 10), 1);
@@ -570,8 +570,8 @@ static const char *a_name(bool convolves, uint64_t *seed) {
                     : of_products)[(size_t)((1 + test_random(seed)) / 2 * (double)n)];
 }
 
-/* Behind the settings of each line come some of random names and values, which then hold; in
-   round 0 none do. */
+/* Settings of random names and values are appended to each line, and override its own; none in
+   round 0. */
 static void write_changed(const char *lines, int round, uint64_t *seed) {
   static const long long values[] = {
       0,  1,  2,  3,    4,     5,       7,         8,         16,
@@ -618,13 +618,13 @@ static void changed_settings_do_no_harm(void **state) {
       clb_op_destroy(&op);
     }
     clb_context_destroy(&ctx);
-    if (!round) assert_int_equal(followed, 4); /* later only what is a candidate still */
+    if (!round) assert_int_equal(followed, 4); /* later only those that are still candidates */
   }
   free(lines);
 }
 
-/* Two files of different keys, in all more than is kept: the newest of the first stay before the
-   second. */
+/* Two files of different keys, together more lines than are kept: the newest of the first stay
+   before the second. */
 static void the_newest_lines_stay(void **state) {
   enum { MANY = 1 << 20 };
   size_t n, used[2] = {0}, all;
@@ -766,7 +766,7 @@ static void mistakes(void **state) {
                                           CLB_F32, 0,       CLB_MEASURE};
   clb_op *none;
   assert_int_equal(clb_spherical_harmonics_create(ctx, &d, &none),
-                   CLB_ERROR_ARGUMENT); /* the flag is no pass */
+                   CLB_ERROR_ARGUMENT); /* the flag is not a pass */
   assert_null(none);
   unlink(path_of("garbage"));
   close_all(&op, &ctx);
