@@ -21,7 +21,7 @@ enum { LINE = 64 }; /* bytes */
 /* ---- products c y ---- */
 
 ir_val clb_batch_times(void *owner, int order, int j, double coefficient) {
-  clb_convolution *c = owner;
+  clb_convolution *c = ((const clb_channel *)owner)->c;
   clb_batch *b = &c->batch;
   clb_batch_product *p = b->product;
   while (p->order != order || p->y != j || p->c != coefficient) p++;
@@ -39,11 +39,13 @@ static bool listed(const clb_batch *b, int order, int y, double coefficient) {
 
 /* Lists what a path multiplies elements of y with; false: they are too many. */
 static bool list(clb_batch *b, const clb_convolution *c, const clb_path *p, int o) {
-  int n = clb_form_entries(c->f.tp, p, c->at.symbol, c->at.entry), y = c->f.tp->y.term[p->in2].at;
+  int n = clb_form_entries(c->f.tp, p, c->at[0].symbol, c->at[0].entry),
+      y = c->f.tp->y.term[p->in2].at;
   for (int m = 0; m < c->f.form->n_monomials; m++)
     for (int q = 0; q < n && clb_form_alive(&c->f, m, o, p); q++) {
-      clb_batch_product next = {c->f.form->monomial[m][Y], y + c->at.entry[q].j,
-                                c->at.entry[q].c / c->scale[p->out][c->at.entry[q].k], IR_NONE};
+      clb_batch_product next = {c->f.form->monomial[m][Y], y + c->at[0].entry[q].j,
+                                c->at[0].entry[q].c / c->scale[p->out][c->at[0].entry[q].k],
+                                IR_NONE};
       if (listed(b, next.order, next.y, next.c)) continue;
       if (b->n_products == CLB_MAX_PRODUCTS) return false;
       b->product[b->n_products++] = next;
@@ -74,7 +76,7 @@ void clb_batch_multiply(clb_batch *b, const clb_convolution *c, ir_val number) {
   for (int i = 0; i < b->n_products; i++) {
     const clb_batch_product *p = &b->product[i];
     ir_store(k, b->products, ir_add(k, b->row, i64(c, i)), IR_NONE,
-             ir_mul(k, ir_real(k, c->f.t, p->c), c->at.y[p->order][p->y]));
+             ir_mul(k, ir_real(k, c->f.t, p->c), c->at[0].y[p->order][p->y]));
   }
 }
 

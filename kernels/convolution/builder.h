@@ -1,13 +1,15 @@
-/* kernels/convolution/builder.h - a row's walk over its edges: how it is divided among sub-groups,
-   and its operands.
+/* kernels/convolution/builder.h - the loop over a row's edges: how its work is divided among
+   sub-groups, and its operands.
 
-   Results of z are sums over the row's edges, kept in registers; the others belong to an edge.  A
-   *part* is some terms of x with equal multiplicity and all paths from them; some blocks of its
-   channels together go to one sub-group (a unit), or one sub-group goes through them all.
+   Results of z are sums over the row's edges, kept in registers; all others belong to an edge.  A
+   *part* is some terms of x of equal multiplicity and paths from them.  A *role* is a part and a
+   block of its channels: on a GPU a sub-group does one role of one row, and the role is the slow
+   index of the grid; elsewhere one sub-group does all blocks of all parts in turn.
 
-   Where a part has few channels a sub-group falls into *slices* of `width` lanes, a power of two,
-   which do an edge each: in a turn slice s has that at place + s.  At the row's end slices that
-   have none left do the last one again, times 0 in sums over edges, and write nothing. */
+   Where a part has fewer channels than a sub-group has lanes, the sub-group is divided into
+   *slices* of `width` lanes, a power of two, each of which processes an edge of its own: slice s
+   the one in edge slot `place + s`.  At the end of a row, slices without an edge repeat the last
+   one; what they add to sums is 0, and they write nothing. */
 #ifndef CLB_KERNELS_CONVOLUTION_BUILDER_H
 #define CLB_KERNELS_CONVOLUTION_BUILDER_H
 
@@ -16,14 +18,13 @@
 #include "kernels/graph/segment.h"
 #include "kernels/tensor_product/path.h"
 
-/* The operands of the next edges on their way into local memory (pipeline.c).  A block of channels
-   of an operand is `pieces` runs of `lanes` elements. */
+/* The operands of the next edges on their way into local memory (pipeline.c): pieces of as many
+   elements as a sub-group has channels. */
 enum { CLB_MAX_STAGES = 8, CLB_MAX_PIECES = 1024 };
 typedef struct {
   const clb_form_array *array;
-  int n, at, of_block; /* pieces; where the first one lies in a slot; pieces of one block, which
-                          come block by block */
-  int64_t from[CLB_MAX_PIECES]; /* where each starts in the row, for the first block of channels */
+  int n, at;                    /* pieces; where the first one lies in a slot */
+  int64_t from[CLB_MAX_PIECES]; /* where each starts in the row, for the first channels */
   int step[CLB_MAX_PIECES];     /* elements from one channel to the next */
   int of[CLB_MAX_PIECES];       /* the term of x, or the path of a weight */
   int within[CLB_MAX_PIECES];   /* number of the piece in a run of `step` pieces that hold the same
@@ -79,20 +80,34 @@ typedef struct {
 
 /* Gradients of the edge at hand, and where those of y of several edges meet (edge_results.c). */
 typedef struct {
-  ir_val x_sum[CLB_MAX_TERMS][MAX_M], y_sum[CLB_MAX_CHANNEL_WISE_Y + 1];
+  ir_val x_sum[CLB_MAX_TERMS][CLB_MAX_TOGETHER][MAX_M], y_sum[CLB_MAX_CHANNEL_WISE_Y + 1];
   ir_val meeting;         /* local array [edges][of y][pitch], or IR_NONE */
   ir_val roles, roles_at; /* parameters, where roles share an edge: array [edge - e0][role][of y],
                              of arithmetic precision, and where it starts (i64) */
   int shares, pitch;      /* pitch: 1, or without shuffles one for each lane and one more */
 } clb_edge_results;
 
+/* The owner of a channel's builder of paths. */
+typedef struct clb_convolution clb_convolution;
+typedef struct {
+  clb_convolution *c;
+  int number;
+} clb_channel;
+/* The vector of a slot and order that was loaded last, of all channels of a lane. */
+typedef struct {
+  int of; /* the term of x, or the path; -1: none */
+  ir_val v[CLB_MAX_TOGETHER][MAX_M];
+} clb_kept;
+
 /* A convolution being lowered.  Each piece writes its own state alone and reads the rest; edge.c
    and the two files of results drive them. */
-typedef struct {
+struct clb_convolution {
   clb_form_builder f;
   const clb_convolution_settings *s; /* of the schedule f.s */
   clb_segment walk;
-  clb_path_builder at;
+  clb_channel channel[CLB_MAX_TOGETHER];
+  clb_path_builder at[CLB_MAX_TOGETHER]; /* of each channel that lies in a lane */
+  clb_kept kept[SLOTS][ORDERS];
   clb_parts parts;
   double scale[CLB_MAX_TERMS][MAX_M];
   ir_val other, add; /* parameters: the sender of each place (int32), of results of z (i32): 0
@@ -107,7 +122,7 @@ typedef struct {
   clb_frame frame;
   clb_batch batch;
   clb_edge_results results;
-} clb_convolution;
+};
 
 /* Sums over channels that an edge asks for: gradients of y, and where weights are splines that of
    r, the last one. */
@@ -130,8 +145,10 @@ static inline bool clb_reads(const clb_tensor_product_problem *tp, int slot, int
 /* Opens the blocks of channels of a part: the next units do some each, or this sub-group goes
    through them; whether that is to be ended. */
 bool clb_part_open(clb_convolution *c, int part, int *next_role);
-/* Turns to block number j of the unit's. */
+/* Turns to channel number j of those that lie side by side in a lane. */
 void clb_turn_to(clb_convolution *c, int j);
+/* Nothing of x and w is at hand. */
+void clb_forget(clb_convolution *c);
 /* The turns of a part's slices over places first ... last - 1; the place at hand. */
 ir_val clb_turns_open(const clb_convolution *c, ir_val first, ir_val last);
 void clb_turns_close(clb_convolution *c);
@@ -142,13 +159,19 @@ void clb_load_y(clb_convolution *c, int term);
 /* Where registers are few, a batch's paths come in the order of the terms of y, whose elements and
    gradients then are at hand for a while only. */
 bool clb_by_terms_of_y(const clb_convolution *c);
-/* A vector of the path at hand, for the builder of paths, whose owner is the clb_convolution. */
+/* A vector of x or w of a path, of all channels of a lane. */
+const ir_val (*clb_edge_vectors(clb_convolution *c, int slot, int order, const clb_path *p))[MAX_M];
+/* The same of one channel, for its builder of paths, whose owner is a clb_channel. */
 void clb_edge_load(void *owner, int slot, int order, ir_val *v);
 /* Components of g, scaled. */
 void clb_load_scaled(clb_convolution *c, int term, ir_val *v);
 
-/* Writes x_sum of a term, of the block of channels at hand; add: to what the edge has. */
-void clb_store_x(clb_convolution *c, int term, int o, bool add);
+/* Writes to output o what a term of x or z, or (term -1) a path's weight, has in the channels of a
+   lane; IR_NONE stands for 0. */
+void clb_store_channels(clb_convolution *c, int o, int term, const clb_path *p, ir_val v[][MAX_M],
+                        ir_val mask, bool add);
+/* The gradient of a term of x. */
+void clb_store_x(clb_convolution *c, int term, int o, ir_val v[][MAX_M], bool add);
 
 /* ---- in the edge's frame (frame_path.c) ---- */
 
@@ -181,14 +204,16 @@ void clb_stage_edge(clb_stage *g, const clb_convolution *c, ir_val place, ir_val
 void clb_stage_y(const clb_stage *g, const clb_convolution *c, int order, ir_val *y);
 /* CLB_FRAME_QUAD numbers of the frame's row, from a multiple of as many on. */
 void clb_stage_numbers(const clb_stage *g, const clb_convolution *c, int at, ir_val *v);
-void clb_stage_load(const clb_stage *g, const clb_convolution *c, int slot, int order, ir_val *v);
+void clb_stage_load(const clb_stage *g, const clb_convolution *c, int slot, int order,
+                    const clb_path *p, ir_val v[][MAX_M]);
 /* Knots of splines are staged where copies are little of the work; else an edge's are loaded where
    they are needed. */
 static inline bool clb_stages_knots(const clb_problem *p) {
   return p->convolution.spline && p->pass == CLB_FORWARD;
 }
 /* Of the path at hand: value and slope at both ends of the edge's interval. */
-void clb_stage_knots(const clb_stage *g, const clb_convolution *c, ir_val v[4]);
+void clb_stage_knots(const clb_stage *g, const clb_convolution *c, const clb_path *p,
+                     ir_val v[][4]);
 /* At the end of the edge. */
 void clb_stage_next(clb_stage *g, const clb_convolution *c);
 /* Elements that a sub-group's slot takes. */

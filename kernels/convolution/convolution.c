@@ -23,10 +23,10 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   int o_z = clb_wanted_output(&c->f, Z);
   if (s->convolution.edges_per_batch && o_z >= 0)
     clb_parts_of_z(&p->tensor_product, s->convolution.components_per_part, &c->parts);
-  else
-    clb_parts_make(
-        &p->tensor_product, s->convolution.edges_per_batch ? 1 : s->convolution.components_per_part,
-        s->convolution.roles ? s->lanes : 0, s->convolution.roles && o_z >= 0, &c->parts);
+  else {
+    clb_part_limits limits = clb_part_limits_of(p, s);
+    clb_parts_make(&p->tensor_product, &limits, &c->parts);
+  }
   c->frame.l = s->convolution.frame ? clb_frame_degree(&p->tensor_product) : 0;
   const bool pairs = o_z < 0 && s->convolution.component_pairs &&
                      !p->convolution.spline; /* beside splines it is slower, on an H200 */
@@ -34,12 +34,12 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
     for (int i = 0; i < MAX_M; i++) c->scale[t][i] = 1;
   if (!c->frame.l && !clb_z_scales(&p->tensor_product, &c->parts, pairs, c->scale))
     snprintf(k->error, sizeof k->error, "no memory");
-  c->at.pairs = s->convolution.component_pairs;
+  for (int j = 0; j < CLB_MAX_TOGETHER; j++) c->at[j].pairs = s->convolution.component_pairs;
   clb_unit_begin(&c->unit, &c->f);
   clb_stage_begin(&c->stage, c);
   if (p->convolution.spline) clb_spline_parameters(&c->spline, &c->f);
   clb_batch_begin(&c->batch, c);
-  if (c->batch.n_products) c->at.times = clb_batch_times;
+  if (c->batch.n_products) c->at[0].times = clb_batch_times;
   clb_edge_results_begin(&c->results, c);
   ir_val entry = ir_group(k);
   if (s->convolution.roles) {
@@ -63,9 +63,15 @@ void clb_convolution_lower(const clb_problem *p, const clb_schedule *s, ir_kerne
   ir_begin(k, names[p->pass][p->tensor_product.gradients >> 3 & 1], s->lanes, s->subgroups,
            s->convolution.roles ? s->subgroups : 1);
   k->min_blocks_per_sm = s->convolution.min_blocks_per_sm;
-  if (c && clb_path_begin(&c->at, &c->f, clb_edge_load, c)) whole(c, k, p, s);
+  bool begun = c != NULL;
+  for (int j = 0; begun && j < CLB_MAX_TOGETHER; j++) {
+    c->channel[j] = (clb_channel){c, j};
+    begun = clb_path_begin(&c->at[j], &c->f, clb_edge_load, &c->channel[j]);
+  }
+  if (begun) whole(c, k, p, s);
   else snprintf(k->error, sizeof k->error, "no memory");
-  if (c) clb_path_free(&c->at), clb_batch_free(&c->batch);
+  for (int j = 0; c && j < CLB_MAX_TOGETHER; j++) clb_path_free(&c->at[j]);
+  if (c) clb_batch_free(&c->batch);
   free(c);
   ir_finish(k);
 }

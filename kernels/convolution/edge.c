@@ -1,5 +1,7 @@
 /* kernels/convolution/edge.c - one edge of a convolution: the channels and the place at hand, and
    its operands, staged or from where they are. */
+#include <string.h>
+
 #include "kernels/convolution/builder.h"
 
 static ir_kernel *of(const clb_convolution *c) { return c->f.k; }
@@ -11,14 +13,17 @@ static ir_val less(const clb_convolution *c, ir_val a, ir_val b) {
 
 /* ---- channels and places ---- */
 
-void clb_turn_to(clb_convolution *c, int j) {
-  clb_unit_select(&c->unit, &c->f, j);
-  clb_path_forget(&c->at);
+void clb_turn_to(clb_convolution *c, int j) { clb_unit_select(&c->unit, &c->f, j); }
+
+void clb_forget(clb_convolution *c) {
+  for (int slot = 0; slot < SLOTS; slot++)
+    for (int order = 0; order < ORDERS; order++) c->kept[slot][order].of = -1;
+  for (int j = 0; j < CLB_MAX_TOGETHER; j++) clb_path_forget(&c->at[j]);
 }
 
 bool clb_part_open(clb_convolution *c, int part, int *next_role) {
   bool opened = clb_unit_open(&c->unit, &c->f, &c->parts, part, next_role);
-  clb_path_forget(&c->at);
+  clb_forget(c);
   return opened;
 }
 
@@ -29,20 +34,47 @@ ir_val clb_turns_open(const clb_convolution *c, ir_val first, ir_val last) {
 void clb_turns_close(clb_convolution *c) {
   ir_end(of(c));
   c->unit.there = IR_NONE;
+  if (c->unit.slice != IR_NONE) clb_turn_to(c, 0); /* whose lanes all have an edge again */
 }
 
 /* ---- operands ---- */
 
 /* W, or the c that what comes in along r makes. */
-static ir_val spline(clb_convolution *c, int order) {
-  ir_val v[4];
-  if (!order) {
-    if (c->stage.stages && clb_stages_knots(c->f.p)) clb_stage_knots(&c->stage, c, v);
-    else clb_spline_knots(&c->spline, &c->f, c->at.path, &c->unit, v);
-    return clb_spline_weight(&c->spline, &c->f, v);
+static void spline(clb_convolution *c, int order, const clb_path *p, ir_val v[][MAX_M]) {
+  ir_val knots[CLB_MAX_TOGETHER][4];
+  const int n = c->unit.together;
+  if (order) {
+    clb_edge_vectors(c, W, 0, p); /* and with it its derivative */
+    for (int j = 0; j < n; j++) v[j][0] = ir_mul(of(c), c->spline.along, c->spline.by_r[j]);
+    return;
   }
-  clb_path_weight(&c->at); /* and with it its derivative */
-  return ir_mul(of(c), c->spline.along, c->spline.by_r);
+  if (c->stage.stages && clb_stages_knots(c->f.p)) clb_stage_knots(&c->stage, c, p, knots);
+  for (int j = 0; j < n; j++) {
+    clb_turn_to(c, j);
+    if (!(c->stage.stages && clb_stages_knots(c->f.p)))
+      clb_spline_knots(&c->spline, &c->f, p, &c->unit, knots[j]);
+    v[j][0] = clb_spline_weight(&c->spline, &c->f, j, knots[j]);
+  }
+}
+
+const ir_val (*clb_edge_vectors(clb_convolution *c, int slot, int order,
+                                const clb_path *p))[MAX_M] {
+  const clb_form_array *a = &c->f.in[slot][order];
+  clb_kept *kept = &c->kept[slot][order];
+  const int of_what = slot == X ? p->in1 : (int)(p - c->f.tp->path), at = c->unit.block;
+  if (kept->of == of_what) return (const ir_val(*)[MAX_M])kept->v;
+  kept->of = of_what;
+  for (int j = 0; j < c->unit.together; j++) clb_none(kept->v[j], MAX_M);
+  if (slot == W && c->f.p->convolution.spline) spline(c, order, p, kept->v);
+  else if (c->stage.stages) clb_stage_load(&c->stage, c, slot, order, p, kept->v);
+  else
+    for (int j = 0; j < c->unit.together; j++) {
+      clb_turn_to(c, j);
+      if (slot == X) clb_form_load(&c->f, a, p->in1, c->unit.channel, c->unit.mask, kept->v[j]);
+      else kept->v[j][0] = clb_form_load_weight(&c->f, a, p, c->unit.channel, c->unit.mask);
+    }
+  clb_turn_to(c, at);
+  return (const ir_val(*)[MAX_M])kept->v;
 }
 
 /* Components of g, scaled. */
@@ -53,17 +85,19 @@ void clb_load_scaled(clb_convolution *c, int term, ir_val *v) {
 }
 
 void clb_edge_load(void *owner, int slot, int order, ir_val *v) {
-  clb_convolution *c = owner;
-  const clb_form_array *a = &c->f.in[slot][order];
-  int term = clb_path_term(c->at.path, slot);
-  if (slot == W && c->f.p->convolution.spline) v[0] = spline(c, order);
-  else if (slot != Z && c->stage.stages) clb_stage_load(&c->stage, c, slot, order, v);
-  else if (slot == W)
-    v[0] = clb_form_load_weight(&c->f, a, c->at.path, c->unit.channel, c->unit.mask);
-  else if (slot == X) clb_form_load(&c->f, a, term, c->unit.channel, c->unit.mask, v);
-  else if (c->f.s->accumulate_in_memory) clb_load_scaled(c, term, v);
-  else
-    for (int i = 0; i < clb_width(&c->f.tp->z.term[term]); i++) v[i] = c->z[c->unit.block][term][i];
+  const clb_channel *channel = owner;
+  clb_convolution *c = channel->c;
+  const clb_path *p = c->at[channel->number].path;
+  const int term = clb_path_term(p, slot),
+            n = slot == W ? 1
+                          : clb_width(slot == X ? &c->f.tp->x.term[term] : &c->f.tp->z.term[term]);
+  if (slot == Z && c->f.s->accumulate_in_memory) {
+    clb_load_scaled(c, term, v);
+    return;
+  }
+  const ir_val *from = slot == Z ? c->z[channel->number][term]
+                                 : clb_edge_vectors(c, slot, order, p)[channel->number];
+  for (int i = 0; i < n; i++) v[i] = from[i];
 }
 
 /* The elements of a term of y and its like, of the edge at hand. */
@@ -73,9 +107,10 @@ void clb_load_y(clb_convolution *c, int term) {
   for (int order = 0; order < clb_orders(c->f.p); order++)
     for (int j = t->at; j < t->at + t->mul * clb_width(t) && clb_reads(c->f.tp, Y, order);
          j++) /* mul is 1 where a path is */
-      c->at.y[order][j] = ir_cast(k, c->f.t,
-                                  ir_load(k, c->f.in[Y][order].rows.buffer,
-                                          ir_add(k, c->f.in[Y][order].base, i64(c, j)), IR_NONE));
+      c->at[0].y[order][j] =
+          ir_cast(k, c->f.t,
+                  ir_load(k, c->f.in[Y][order].rows.buffer,
+                          ir_add(k, c->f.in[Y][order].base, i64(c, j)), IR_NONE));
 }
 
 /* Where registers are few, a batch's paths come in the order of the terms of y, whose elements and
@@ -99,7 +134,7 @@ static void staged(clb_convolution *c, ir_val place, ir_val last) {
     clb_spline_edge(&c->spline, &c->f, own);
   }
   for (int order = 0; order < clb_orders(c->f.p) && !c->frame.l; order++)
-    if (clb_reads(c->f.tp, Y, order)) clb_stage_y(g, c, order, c->at.y[order]);
+    if (clb_reads(c->f.tp, Y, order)) clb_stage_y(g, c, order, c->at[0].y[order]);
 }
 
 /* Turns to a place: where its operands are, and the elements of y. */
@@ -109,6 +144,7 @@ void clb_edge_begin(clb_convolution *c, ir_val place, ir_val last) {
   ir_val at = ir_cast(k, IR_I64, clb_slice_place(&c->unit, &c->f, place, last));
   c->unit.there =
       c->unit.slice == IR_NONE ? IR_NONE : less(c, ir_add(k, place, c->unit.slice), last);
+  if (c->unit.slice != IR_NONE) clb_turn_to(c, 0); /* which writes with these lanes */
   int orders = clb_orders(c->f.p);
   if (!c->stage.stages) {
     c->sender = ir_cast(k, IR_I64, ir_load(k, c->other, at, IR_NONE));
@@ -134,7 +170,8 @@ void clb_edge_begin(clb_convolution *c, ir_val place, ir_val last) {
        i++) {
     int order = i / c->f.tp->y.dim, j = i % c->f.tp->y.dim;
     if (clb_reads(c->f.tp, Y, order))
-      c->at.y[order][j] = ir_select(k, c->unit.there, c->at.y[order][j], ir_real(k, c->f.t, 0));
+      c->at[0].y[order][j] =
+          ir_select(k, c->unit.there, c->at[0].y[order][j], ir_real(k, c->f.t, 0));
   }
   if (c->f.p->convolution.spline && !c->stage.stages) {
     ir_val r[ORDERS] = {IR_NONE, IR_NONE};
@@ -145,21 +182,78 @@ void clb_edge_begin(clb_convolution *c, ir_val place, ir_val last) {
     clb_spline_find(&c->spline, &c->f, r[0]);
     clb_spline_edge(&c->spline, &c->f, r);
   }
-  clb_path_forget(&c->at);
+  for (int j = 1; j < c->unit.together; j++) memcpy(c->at[j].y, c->at[0].y, sizeof c->at[0].y);
+  clb_forget(c);
 }
 
 /* ---- results ---- */
 
-void clb_store_x(clb_convolution *c, int term, int o, bool add) {
+/* Of a term's component, or a path's weight, the index of the first channel at hand, and whether
+   rows that start at multiples of 16 bytes have these channels at one, too. */
+static ir_val first_of(clb_convolution *c, const clb_form_array *a, int term, const clb_path *p,
+                       int component, int width, bool *wide) {
+  clb_turn_to(c, 0);
+  if (term < 0) {
+    *wide &= p->weight_at % width == 0;
+    return ir_add(of(c), clb_form_weight(&c->f, a, p), c->unit.channel);
+  }
+  const clb_term *t = &a->irreps->term[term];
+  *wide &= a->layout == CLB_IR_MUL && (t->at + component * clb_component_stride(t)) % width == 0;
+  return clb_form_component(&c->f, a, t, component, c->unit.channel);
+}
+
+/* n channels from `index` on, `width` at a time. */
+static void put(clb_convolution *c, const clb_form_array *a, ir_val index, int n, int width,
+                const ir_val *v, ir_val mask, bool add) {
   ir_kernel *k = of(c);
+  for (int j = 0; j < n; j += width) {
+    ir_val at = ir_add(k, index, i64(c, j)), old[CLB_MAX_TOGETHER], sum[CLB_MAX_TOGETHER];
+    if (add) (width > 1 ? ir_load_aligned : ir_load_wide)(k, a->rows.buffer, at, mask, width, old);
+    for (int i = 0; i < width; i++) {
+      sum[i] = add ? ir_add(k, v[j + i], ir_cast(k, c->f.t, old[i])) : v[j + i];
+      sum[i] = ir_cast(k, ir_register_type(a->rows.element), sum[i]);
+    }
+    (width > 1 ? ir_store_aligned : ir_store_wide)(k, a->rows.buffer, at, mask, width, sum);
+  }
+}
+
+void clb_store_channels(clb_convolution *c, int o, int term, const clb_path *p, ir_val v[][MAX_M],
+                        ir_val mask, bool add) {
+  ir_kernel *k = of(c);
+  const clb_form_array *a = &c->f.out[o];
+  const int n = c->unit.together, bytes = ir_type_bytes(a->rows.element),
+            most = bytes < 4 ? 1 : 16 / bytes, width = n < most ? n : most;
+  for (int i = 0; i < (term < 0 ? 1 : clb_width(&a->irreps->term[term])); i++) {
+    bool wide = width > 1 && !c->f.s->scalar_access;
+    ir_val channels[CLB_MAX_TOGETHER], index = first_of(c, a, term, p, i, width, &wide);
+    for (int j = 0; j < n; j++) channels[j] = v[j][i] == IR_NONE ? ir_real(k, c->f.t, 0) : v[j][i];
+    if (wide) {
+      ir_if(k, ir_2(k, IR_EQ, c->stage.aligned, i32(c, 1)));
+      put(c, a, index, n, width, channels, mask, add);
+      ir_else(k);
+    }
+    if (term >= 0 && a->layout == CLB_MUL_IR && !i)
+      for (int j = 0; j < n; j++) { /* components of a channel lie side by side */
+        clb_turn_to(c, j);
+        clb_form_put(&c->f, a, term, c->unit.channel, mask, v[j], add);
+      }
+    else if (term < 0 || a->layout == CLB_IR_MUL) put(c, a, index, n, 1, channels, mask, add);
+    if (wide) ir_end(k);
+  }
+}
+
+void clb_store_x(clb_convolution *c, int term, int o, ir_val v[][MAX_M], bool add) {
   const clb_form_array *a = &c->f.out[o];
   const clb_term *t = &c->f.tp->x.term[term];
   if (!c->f.p->convolution.atomics) {
-    clb_form_put(&c->f, a, term, c->unit.channel, c->unit.write, c->results.x_sum[term], add);
+    clb_store_channels(c, o, term, NULL, v, c->unit.write, add);
     return;
   }
-  for (int i = 0; i < clb_width(t); i++)
-    if (c->results.x_sum[term][i] != IR_NONE)
-      ir_atomic_add(k, a->rows.buffer, clb_form_component(&c->f, a, t, i, c->unit.channel),
-                    c->unit.write, c->results.x_sum[term][i]);
+  for (int j = 0; j < c->unit.together; j++) {
+    clb_turn_to(c, j);
+    for (int i = 0; i < clb_width(t); i++)
+      if (v[j][i] != IR_NONE)
+        ir_atomic_add(of(c), a->rows.buffer, clb_form_component(&c->f, a, t, i, c->unit.channel),
+                      c->unit.write, v[j][i]);
+  }
 }

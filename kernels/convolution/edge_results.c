@@ -80,18 +80,22 @@ static void hand_over(clb_convolution *c) {
 }
 
 static void one_path(clb_convolution *c, const clb_path *p, int o_x, int o_y, int o_w) {
-  clb_path_open(&c->at, p, c->scale[p->out]);
-  if (o_x >= 0) clb_path_x(&c->at, o_x, c->results.x_sum[p->in1]);
-  if (o_w >= 0 && p->has_weight) {
-    ir_val g = clb_path_w(&c->at, o_w);
-    if (c->f.p->convolution.spline) {
-      clb_path_weight(&c->at); /* and with it its knots */
-      clb_spline_add(&c->spline, &c->f, 0, g);
-      if (c->spline.along != IR_NONE)
-        clb_spline_add(&c->spline, &c->f, 1, clb_path_w(&c->at, BY_C));
-    } else clb_form_store_weight(&c->f, &c->f.out[o_w], p, c->unit.channel, c->unit.write, g);
+  const bool wanted = o_w >= 0 && p->has_weight, spline = c->f.p->convolution.spline;
+  ir_val g[CLB_MAX_TOGETHER][MAX_M];
+  for (int j = 0; j < c->unit.together; j++) {
+    clb_path_builder *at = &c->at[j];
+    clb_turn_to(c, j);
+    clb_path_open(at, p, c->scale[p->out]);
+    if (o_x >= 0) clb_path_x(at, o_x, c->results.x_sum[p->in1][j]);
+    if (wanted) g[j][0] = clb_path_w(at, o_w);
+    if (wanted && spline) {
+      clb_path_weight(at); /* and with it its knots */
+      clb_spline_add(&c->spline, &c->f, 0, j, g[j][0]);
+      if (c->spline.along != IR_NONE) clb_spline_add(&c->spline, &c->f, 1, j, clb_path_w(at, BY_C));
+    }
+    if (o_y >= 0) clb_path_y(at, o_y, c->results.y_sum + c->f.tp->y.term[p->in2].at);
   }
-  if (o_y >= 0) clb_path_y(&c->at, o_y, c->results.y_sum + c->f.tp->y.term[p->in2].at);
+  if (wanted && !spline) clb_store_channels(c, o_w, -1, p, g, c->unit.write, c->f.out[o_w].adds);
 }
 
 /* The part's components of g, scaled. */
@@ -117,25 +121,25 @@ static bool paths_of(clb_convolution *c, int x, int y, ir_val number, bool store
       clb_batch_recall(c, x, tp->y.term[y].at, clb_width(&tp->y.term[y]), number, c->results.y_sum);
     one_path(c, &tp->path[q], o_x, o_y, o_w);
     if (o_x < 0 || !c->f.s->accumulate_in_memory) continue;
-    clb_store_x(c, x, o_x, stored);
+    clb_store_x(c, x, o_x, c->results.x_sum[x], stored);
     stored = true;
-    clb_none(c->results.x_sum[x], MAX_M);
+    for (int j = 0; j < CLB_MAX_TOGETHER; j++) clb_none(c->results.x_sum[x][j], MAX_M);
   }
   if (n && shares)
     clb_batch_keep(c, x, tp->y.term[y].at, clb_width(&tp->y.term[y]), number, c->results.y_sum);
   return stored;
 }
 
-static void one_block(clb_convolution *c, int part, ir_val number) {
+static void all_paths(clb_convolution *c, int part, ir_val number) {
   const clb_tensor_product_problem *tp = c->f.tp;
   int o_x = clb_wanted_output(&c->f, X);
   for (int t = 0; t < tp->x.n; t++) {
     if (c->parts.of_x[t] != part) continue;
     bool stored = false;
-    clb_none(c->results.x_sum[t], MAX_M);
+    for (int j = 0; j < CLB_MAX_TOGETHER; j++) clb_none(c->results.x_sum[t][j], MAX_M);
     for (int y = clb_by_terms_of_y(c) ? 0 : -1; y < (clb_by_terms_of_y(c) ? tp->y.n : 0); y++)
       stored |= paths_of(c, t, y, number, stored);
-    if (o_x >= 0 && !stored) clb_store_x(c, t, o_x, false);
+    if (o_x >= 0 && !stored) clb_store_x(c, t, o_x, c->results.x_sum[t], false);
   }
 }
 
@@ -151,10 +155,7 @@ static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last) 
   if (c->batch.shares != IR_NONE)
     clb_batch_recall(c, -1, of_y, columns - of_y, ir_sub(k, place, first), c->results.y_sum);
   if (c->frame.l) clb_frame_begin(c), clb_frame_to_edge(c, part);
-  for (int j = 0; j < c->parts.together[part] && !c->frame.l; j++) {
-    clb_turn_to(c, j);
-    one_block(c, part, ir_sub(k, place, first));
-  }
+  else all_paths(c, part, ir_sub(k, place, first));
   if (c->f.p->convolution.spline)
     c->results.y_sum[of_y] = clb_spline_slope(&c->spline, &c->f, c->results.y_sum[of_y]);
   if (c->batch.shares != IR_NONE)
@@ -218,6 +219,12 @@ static void store_sums(clb_convolution *c, int o, int from, int columns, ir_val 
   ir_end(k);
 }
 
+static bool has_paths(const clb_tensor_product_problem *tp, const clb_parts *parts, int part) {
+  for (int q = 0; q < tp->n_paths; q++)
+    if (parts->of_z[tp->path[q].out] == part) return true;
+  return false;
+}
+
 /* One sub-group does one part after the other, for some edges at a time if gradients of y are added
    up. */
 static void edges_in_turn(clb_convolution *c, ir_val first, ir_val last) {
@@ -228,9 +235,12 @@ static void edges_in_turn(clb_convolution *c, ir_val first, ir_val last) {
     for (int q = 0; c->s->edges_per_batch && !c->f.s->accumulate_in_memory && q < c->f.tp->n_paths;
          q++) /* of no edge: made ahead of the loop over them */
       if (c->parts.of_x[c->f.tp->path[q].in1] == part)
-        clb_path_pairs(&c->at, &c->f.tp->path[q], c->scale[c->f.tp->path[q].out]);
+        clb_path_pairs(&c->at[0], &c->f.tp->path[q], c->scale[c->f.tp->path[q].out]);
+    const int stages = c->stage.stages;
+    if (!has_paths(c->f.tp, &c->parts, part)) c->stage.stages = 0; /* nothing is read */
     if (c->stage.stages) clb_stage_open(&c->stage, c, part, first, last);
     walk_edges(c, part, first, last);
+    c->stage.stages = stages;
     if (opened) ir_end(of(c));
   }
 }

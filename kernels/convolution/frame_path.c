@@ -124,11 +124,11 @@ static int degree(const clb_irreps *r, int term) { return r->term[term].l; }
 /* Entries A_ki of a path, one for each i. */
 static int entries_of(clb_convolution *c, const clb_path *p, clb_entry *e) {
   int l2 = degree(&c->f.tp->y, p->in2), n = 0,
-      all = clb_form_entries(c->f.tp, p, c->at.symbol, c->at.entry);
+      all = clb_form_entries(c->f.tp, p, c->at[0].symbol, c->at[0].entry);
   double h = clb_frame_harmonic(c->f.p->convolution.normalization, l2);
   for (int q = 0; q < all; q++) {
-    if (c->at.entry[q].j != l2) continue;
-    e[n] = c->at.entry[q];
+    if (c->at[0].entry[q].j != l2) continue;
+    e[n] = c->at[0].entry[q];
     e[n++].c *= h;
   }
   return n;
@@ -139,35 +139,22 @@ static bool turns(const clb_convolution *c, const clb_path *p) {
 }
 
 /* x of a term, and in the frame where a path asks for it. */
-static void load_x(clb_convolution *c, int part, int term, channels x, channels f) {
+static void load_x(clb_convolution *c, int term, channels x, channels f) {
   const clb_tensor_product_problem *tp = c->f.tp;
+  const clb_path *some = NULL;
   bool asked = false;
   clear(x);
   clear(f);
-  for (int j = 0; j < c->parts.together[part]; j++) {
-    clb_turn_to(c, j);
-    for (int q = 0; q < tp->n_paths; q++)
-      if (tp->path[q].in1 == term) {
-        asked |= turns(c, &tp->path[q]);
-        c->at.path = &tp->path[q];
-      }
-    if (c->at.path && c->at.path->in1 == term) clb_edge_load(c, X, 0, x[j]);
-  }
-  if (asked)
-    into_frame(c, degree(&tp->x, term), c->parts.together[part], x, degree(&tp->x, term), f);
+  for (int q = 0; q < tp->n_paths; q++)
+    if (tp->path[q].in1 == term) some = &tp->path[q], asked |= turns(c, some);
+  if (some) memcpy(x, clb_edge_vectors(c, X, 0, some), sizeof(channels));
+  if (asked) into_frame(c, degree(&tp->x, term), c->unit.together, x, degree(&tp->x, term), f);
 }
 
 /* IR_NONE: 1. */
-static void load_weights(clb_convolution *c, int part, const clb_path *p, ir_val *w,
-                         ir_val knot[V][3]) {
-  for (int j = 0; j < c->parts.together[part]; j++) {
-    w[j] = IR_NONE;
-    if (!p->has_weight) continue;
-    clb_turn_to(c, j);
-    c->at.path = p;
-    clb_edge_load(c, W, 0, &w[j]);
-    for (int i = 0; i < 3 && knot; i++) knot[j][i] = c->spline.knot[i];
-  }
+static void load_weights(clb_convolution *c, const clb_path *p, ir_val *w) {
+  for (int j = 0; j < c->unit.together; j++)
+    w[j] = p->has_weight ? clb_edge_vectors(c, W, 0, p)[j][0] : IR_NONE;
 }
 
 static ir_val times(const clb_convolution *c, ir_val w, double a) {
@@ -176,15 +163,15 @@ static ir_val times(const clb_convolution *c, ir_val w, double a) {
 
 /* ---- results of z ---- */
 
-static void path_to_z(clb_convolution *c, int part, const clb_path *p, channels x, channels f) {
+static void path_to_z(clb_convolution *c, const clb_path *p, channels x, channels f) {
   ir_kernel *k = of(c);
-  const int n = c->parts.together[part], l3 = degree(&c->f.tp->z, p->out),
+  const int n = c->unit.together, l3 = degree(&c->f.tp->z, p->out),
             l1 = degree(&c->f.tp->x, p->in1), width = 2 * l3 + 1;
   clb_entry e[N];
   channels sum, z;
   ir_val w[V];
   const int n_entries = entries_of(c, p, e);
-  load_weights(c, part, p, w, NULL);
+  load_weights(c, p, w);
   clear(z);
   for (int j = 0; j < n; j++) {
     for (int i = 0; i < width; i++) sum[j][i] = ir_get(k, c->z[j][p->out][i]);
@@ -209,11 +196,10 @@ void clb_frame_to_z(clb_convolution *c, int part) {
   for (int t = 0; t < tp->x.n; t++) {
     channels x, f;
     if (!clb_part_reads(tp, &c->parts, part, t)) continue;
-    c->at.path = NULL;
-    load_x(c, part, t, x, f);
+    load_x(c, t, x, f);
     for (int q = 0; q < tp->n_paths; q++)
       if (tp->path[q].in1 == t && c->parts.of_z[tp->path[q].out] == part)
-        path_to_z(c, part, &tp->path[q], x, f);
+        path_to_z(c, &tp->path[q], x, f);
   }
 }
 
@@ -303,36 +289,25 @@ static ir_val weight_gradient(clb_convolution *c, const clb_entry *e, int n_entr
   return sum;
 }
 
-static void put_weight(clb_convolution *c, const clb_path *p, int o, int j, ir_val knot[3],
-                       ir_val g) {
-  clb_turn_to(c, j);
-  if (g == IR_NONE) g = real(c, 0);
-  if (!c->f.p->convolution.spline) {
-    clb_form_store_weight(&c->f, &c->f.out[o], p, c->unit.channel, c->unit.write, g);
-    return;
-  }
-  for (int i = 0; i < 3; i++) c->spline.knot[i] = knot[i];
-  clb_spline_add(&c->spline, &c->f, 0, g);
-}
-
-static void path_to_edge(clb_convolution *c, int part, const clb_path *p, channels x, channels f,
+static void path_to_edge(clb_convolution *c, const clb_path *p, channels x, channels f,
                          gradient *to) {
   ir_kernel *k = of(c);
-  const int n = c->parts.together[part], l3 = degree(&c->f.tp->z, p->out),
+  const int n = c->unit.together, l3 = degree(&c->f.tp->z, p->out),
             l1 = degree(&c->f.tp->x, p->in1), most = l1 + 1 < l3 ? l1 + 1 : l3;
   const int o_w = clb_wanted_output(&c->f, W), o_y = clb_wanted_output(&c->f, Y);
   clb_entry e[N];
-  channels g, G;
-  ir_val w[V], knot[V][3];
+  channels g, G, by_w;
+  ir_val w[V];
   const int n_entries = entries_of(c, p, e);
-  const bool turned = turns(c, p);
-  load_weights(c, part, p, w, c->f.p->convolution.spline ? knot : NULL);
+  const bool turned = turns(c, p), spline = c->f.p->convolution.spline,
+             wanted = o_w >= 0 && p->has_weight;
+  load_weights(c, p, w);
   for (int j = 0; j < n; j++) memcpy(g[j], c->z[j][p->out], sizeof g[j]);
   if (turned) into_frame(c, l3, n, g, most, G);
   for (int j = 0; j < n; j++) {
-    if (o_w >= 0 && p->has_weight)
-      put_weight(c, p, o_w, j, knot[j],
-                 weight_gradient(c, e, n_entries, l1, turned ? f[j] : x[j], turned ? G[j] : g[j]));
+    by_w[j][0] = weight_gradient(c, e, n_entries, l1, turned ? f[j] : x[j], turned ? G[j] : g[j]);
+    if (by_w[j][0] == IR_NONE) by_w[j][0] = real(c, 0);
+    if (wanted && spline) clb_spline_add(&c->spline, &c->f, 0, j, by_w[j][0]);
     for (int i = 0; i < 2 * l3 + 1 && turned; i++)
       if (G[j][i] != IR_NONE && w[j] != IR_NONE) G[j][i] = ir_mul(k, w[j], G[j][i]);
     for (int q = 0; q < n_entries; q++) {
@@ -341,12 +316,13 @@ static void path_to_edge(clb_convolution *c, int part, const clb_path *p, channe
                     : clb_plus(k, *sum, times(c, w[j], e[q].c), g[j][e[q].k]);
     }
   }
+  if (wanted && !spline) clb_store_channels(c, o_w, -1, p, by_w, c->unit.write, c->f.out[o_w].adds);
   if (turned && o_y >= 0) add_torque(c, to, n, l1, l3, e, n_entries, 1, G);
 }
 
 /* The gradient in the frame turns, too, and goes back. */
-static void finish(clb_convolution *c, int part, int t, channels f, gradient *g) {
-  const int n = c->parts.together[part], l = degree(&c->f.tp->x, t), width = 2 * l + 1;
+static void finish(clb_convolution *c, int t, channels f, gradient *g) {
+  const int n = c->unit.together, l = degree(&c->f.tp->x, t), width = 2 * l + 1;
   const int o_x = clb_wanted_output(&c->f, X), o_y = clb_wanted_output(&c->f, Y);
   clb_entry same[N];
   for (int i = 0; i < width; i++) same[i] = (clb_entry){.i = i, .k = i, .c = 1};
@@ -356,11 +332,7 @@ static void finish(clb_convolution *c, int part, int t, channels f, gradient *g)
   }
   if (o_x < 0) return;
   out_of_frame(c, l, n, g->turned, l, g->plain);
-  for (int j = 0; j < n; j++) {
-    clb_turn_to(c, j);
-    memcpy(c->results.x_sum[t], g->plain[j], sizeof g->plain[j]);
-    clb_store_x(c, t, o_x, false);
-  }
+  clb_store_x(c, t, o_x, g->plain, false);
 }
 
 void clb_frame_to_edge(clb_convolution *c, int part) {
@@ -369,14 +341,13 @@ void clb_frame_to_edge(clb_convolution *c, int part) {
   for (int t = 0; t < tp->x.n && g; t++) {
     channels x, f;
     if (c->parts.of_x[t] != part) continue;
-    c->at.path = NULL;
-    load_x(c, part, t, x, f);
+    load_x(c, t, x, f);
     clear(g->plain);
     clear(g->turned);
     for (int i = 0; i < 2 * (CLB_MAX_FRAME_L + 1) * 2 * V; i++) (&g->K[0][0][0][0])[i] = IR_NONE;
     for (int q = 0; q < tp->n_paths; q++)
-      if (tp->path[q].in1 == t) path_to_edge(c, part, &tp->path[q], x, f, g);
-    finish(c, part, t, f, g);
+      if (tp->path[q].in1 == t) path_to_edge(c, &tp->path[q], x, f, g);
+    finish(c, t, f, g);
   }
   if (!g) snprintf(of(c)->error, sizeof of(c)->error, "no memory");
   free(g);

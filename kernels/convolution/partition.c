@@ -67,16 +67,28 @@ static void divide(const clb_tensor_product_problem *tp, int limit, items *it) {
   }
 }
 
-/* Items of multiplicity mul into n bins, the greatest first, each into the bin that has least;
-   returns the components of the fullest. */
-static int fill(const items *it, int mul, int n, int *bin) {
+/* Items that may share a part: of one multiplicity, and as many channels of a lane together. */
+typedef struct {
+  int mul, together;
+} sort;
+
+/* As many channels of a lane as a sub-group can hold the item's components of. */
+static sort sort_of(const items *it, int item, const clb_part_limits *l) {
+  sort s = {it->mul[item], 1};
+  for (int t = 2; t <= l->together; t *= 2)
+    if (s.mul % (l->lanes * t) == 0 && it->components[item] * t <= l->components) s.together = t;
+  return s;
+}
+
+/* The items of a sort into n bins, the greatest first, each into the bin that has least; returns
+   the components of the fullest. */
+static int fill(const items *it, const bool *own, int n, int *bin) {
   int in[CLB_MAX_TERMS] = {0}, most = 0;
   bool done[CLB_MAX_TERMS] = {false};
   for (;;) {
     int next = -1, to = 0;
     for (int i = 0; i < it->n; i++)
-      if (it->mul[i] == mul && !done[i] && (next < 0 || it->components[i] > it->components[next]))
-        next = i;
+      if (own[i] && !done[i] && (next < 0 || it->components[i] > it->components[next])) next = i;
     if (next < 0) return most;
     for (int b = 1; b < n; b++)
       if (in[b] < in[to]) to = b;
@@ -87,20 +99,33 @@ static int fill(const items *it, int mul, int n, int *bin) {
   }
 }
 
-static int blocks_of(int mul, int lanes) { return (mul + lanes - 1) / lanes; }
-
-/* The parts of multiplicity mul: as few as the limit allows, then as many blocks together. */
-static void make_parts(const items *it, int mul, int limit, int lanes, clb_parts *parts,
+/* The parts of a sort of items, as few as the limit allows. */
+static void make_parts(const items *it, sort s, const clb_part_limits *l, clb_parts *parts,
                        int *part_of) {
-  int bin[CLB_MAX_TERMS], count = 0, n = 1, together = 1;
-  for (int i = 0; i < it->n; i++) count += it->mul[i] == mul;
-  int most = fill(it, mul, n, bin);
-  while (n < count && most > limit) most = fill(it, mul, ++n, bin);
-  for (int t = 2; lanes && t <= CLB_MAX_TOGETHER; t++)
-    if (blocks_of(mul, lanes) % t == 0 && most * t <= limit) together = t;
+  int bin[CLB_MAX_TERMS], count = 0, n = 1;
+  bool own[CLB_MAX_TERMS];
+  for (int i = 0; i < it->n; i++) {
+    sort other = sort_of(it, i, l);
+    own[i] = other.mul == s.mul && other.together == s.together;
+    count += own[i];
+  }
+  if (!count) return;
+  while (fill(it, own, n, bin) * s.together > l->components && n < count) n++;
   for (int i = 0; i < it->n; i++)
-    if (it->mul[i] == mul) part_of[i] = parts->n + bin[i];
-  for (int b = 0; b < n; b++) parts->mul[parts->n] = mul, parts->together[parts->n++] = together;
+    if (own[i]) part_of[i] = parts->n + bin[i];
+  for (int b = 0; b < n; b++)
+    parts->mul[parts->n] = s.mul, parts->together[parts->n++] = s.together;
+}
+
+clb_part_limits clb_part_limits_of(const clb_problem *p, const clb_schedule *s) {
+  const clb_convolution_settings *c = &s->convolution;
+  const bool z = p->pass == CLB_FORWARD || p->tensor_product.gradients & CLB_OPERAND_Z,
+             batch = c->edges_per_batch;
+  return (clb_part_limits){.components = batch ? 1 : c->components_per_part,
+                           .together = c->channels_per_lane,
+                           .lanes = s->lanes,
+                           .divided = c->roles && z,
+                           .ordered = c->roles};
 }
 
 bool clb_part_reads(const clb_tensor_product_problem *tp, const clb_parts *parts, int part, int x) {
@@ -110,24 +135,49 @@ bool clb_part_reads(const clb_tensor_product_problem *tp, const clb_parts *parts
   return some;
 }
 
-void clb_parts_make(const clb_tensor_product_problem *tp, int most, int lanes, bool divided,
+/* Those with the most to do come first, so that the last ones to start are short. */
+static void order_parts(const clb_tensor_product_problem *tp, clb_parts *parts) {
+  int64_t weight[CLB_MAX_TERMS] = {0};
+  clb_parts old = *parts;
+  for (int q = 0; q < tp->n_paths; q++) {
+    int part = parts->of_z[tp->path[q].out];
+    if (part >= 0)
+      weight[part] += (int64_t)clb_form_path_size(tp, &tp->path[q]) * parts->together[part];
+  }
+  for (int to = 0; to < parts->n; to++) {
+    int next = 0;
+    for (int p = 1; p < parts->n; p++)
+      if (weight[p] > weight[next]) next = p;
+    weight[next] = -1;
+    parts->mul[to] = old.mul[next];
+    parts->together[to] = old.together[next];
+    for (int t = 0; t < CLB_MAX_TERMS; t++) {
+      if (old.of_x[t] == next) parts->of_x[t] = to;
+      if (old.of_z[t] == next) parts->of_z[t] = to;
+    }
+  }
+}
+
+void clb_parts_make(const clb_tensor_product_problem *tp, const clb_part_limits *l,
                     clb_parts *parts) {
   items it;
   int part_of[CLB_MAX_TERMS], largest = INT32_MAX;
   find_items(tp, &it);
-  if (divided) divide(tp, most, &it);
+  if (l->divided) divide(tp, l->components, &it);
   *parts = (clb_parts){0};
   for (;;) {
     int mul = 0;
     for (int i = 0; i < it.n; i++)
       if (it.mul[i] < largest && it.mul[i] > mul) mul = it.mul[i];
     if (!mul) break;
-    make_parts(&it, mul, most, lanes, parts, part_of);
+    for (int together = CLB_MAX_TOGETHER; together; together /= 2)
+      make_parts(&it, (sort){mul, together}, l, parts, part_of);
     largest = mul;
   }
   for (int t = 0; t < CLB_MAX_TERMS; t++)
     parts->of_x[t] = it.of_x[t] < 0 ? -1 : part_of[it.of_x[t]],
     parts->of_z[t] = it.of_z[t] < 0 ? -1 : part_of[it.of_z[t]];
+  if (l->ordered) order_parts(tp, parts);
 }
 
 void clb_parts_of_z(const clb_tensor_product_problem *tp, int most, clb_parts *parts) {
@@ -153,6 +203,8 @@ void clb_parts_of_z(const clb_tensor_product_problem *tp, int most, clb_parts *p
     }
   }
 }
+
+static int blocks_of(int mul, int lanes) { return (mul + lanes - 1) / lanes; }
 
 int clb_slice_width(const clb_schedule *s, int mul) {
   int width = s->lanes;

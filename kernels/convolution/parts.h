@@ -7,27 +7,37 @@
 #include "kernels/tensor_product/form.h"
 
 typedef struct {
-  int n;                                        /* parts, by multiplicity, the greatest first */
-  int of_x[CLB_MAX_TERMS], of_z[CLB_MAX_TERMS]; /* part of a term; -1: none */
-  int mul[CLB_MAX_TERMS],
-      together[CLB_MAX_TERMS]; /* of a part; blocks of channels that one sub-group does */
+  int n;
+  int of_x[CLB_MAX_TERMS], of_z[CLB_MAX_TERMS];    /* the part of a term; -1: none */
+  int mul[CLB_MAX_TERMS], together[CLB_MAX_TERMS]; /* of a part: its multiplicity; channels that lie
+                                                      side by side in a lane */
 } clb_parts;
 enum { CLB_MAX_TOGETHER = 4 };
 
-/* No term of z gets paths from two parts; no term of x gives to two, unless they may be divided.
-   most: components of x and z of the blocks that are together, unless one block of one term of x
-   (divided: of z) has more.  lanes: of a block; 0: blocks are not put together. */
-void clb_parts_make(const clb_tensor_product_problem *tp, int most, int lanes, bool divided,
+/* components: the most components of x and z, of all channels of a lane together, that a part has,
+   unless one channel of one term of x (divided: of z) has more.  together: the most channels of a
+   lane.  divided: several parts may read the same term of x.  ordered: the parts with the most
+   arithmetic come first. */
+typedef struct {
+  int components, together, lanes;
+  bool divided, ordered;
+} clb_part_limits;
+
+/* Divides the paths into parts.  All paths to a term of z are in one part; so are all paths from a
+   term of x, unless they may be divided. */
+void clb_parts_make(const clb_tensor_product_problem *tp, const clb_part_limits *l,
                     clb_parts *parts);
+/* The limits that a schedule sets. */
+clb_part_limits clb_part_limits_of(const clb_problem *p, const clb_schedule *s);
 /* Whether a part needs a term of x. */
 bool clb_part_reads(const clb_tensor_product_problem *tp, const clb_parts *parts, int part, int x);
-/* Lanes of a slice that does mul channels. */
+/* Lanes of a slice that processes `mul` channels. */
 int clb_slice_width(const clb_schedule *s, int mul);
-/* Of all parts, blocks that are together counted once. */
+/* Blocks of channels of all parts: the number of roles. */
 int clb_parts_blocks(const clb_parts *parts, int lanes);
 
-/* Parts of some terms of z each, of `most` components unless one has more, and the paths to them.
- */
+/* Parts of some terms of z each, of at most `most` components unless one term has more, and the
+   paths to them. */
 void clb_parts_of_z(const clb_tensor_product_problem *tp, int most, clb_parts *parts);
 
 /* What the coefficients of components of z are divided by, so that many are 1 or -1: where sums

@@ -95,13 +95,16 @@ void clb_stage_begin(clb_stage *g, const clb_convolution *c) {
   g->next_r = ir_var(of(c), ir_real(of(c), c->f.t, 0), uniform);
 }
 
+/* Elements of a piece. */
+static int piece_size(const clb_convolution *c) { return c->unit.width * c->unit.together; }
+
 static void pieces_of_x(const clb_convolution *c, int part, clb_staged_operand *o) {
   const clb_irreps *x = &c->f.tp->x;
   for (int t = 0; t < x->n; t++) {
     int width = clb_width(&x->term[t]), side = c->f.tp->layout_x == CLB_MUL_IR;
     if (!clb_part_reads(c->f.tp, &c->parts, part, t)) continue;
     for (int m = 0; m < width; m++, o->n++) {
-      o->from[o->n] = x->term[t].at + (int64_t)m * (side ? c->unit.width : x->term[t].mul);
+      o->from[o->n] = x->term[t].at + (int64_t)m * (side ? piece_size(c) : x->term[t].mul);
       o->step[o->n] = side ? width : 1;
       o->of[o->n] = t;
       o->within[o->n] = side ? m : 0;
@@ -120,21 +123,8 @@ static void pieces_of_w(const clb_convolution *c, int part, clb_staged_operand *
       o->of[o->n] = q;
       o->within[o->n] = piece % 2;
       o->from[o->n] = o->step[o->n] * (p->weight_at + piece / 2 * (int64_t)tp->n_weights) +
-                      piece % 2 * c->unit.width;
+                      piece % 2 * piece_size(c);
     }
-  }
-}
-
-/* The first block's, then the same again, so many channels on. */
-static void list_pieces(const clb_convolution *c, int part, int slot, clb_staged_operand *o) {
-  o->n = 0;
-  (slot == W ? pieces_of_w : pieces_of_x)(c, part, o);
-  o->of_block = o->n;
-  for (; o->n < o->of_block * c->parts.together[part]; o->n++) {
-    o->step[o->n] = o->step[o->n - o->of_block];
-    o->of[o->n] = o->of[o->n - o->of_block];
-    o->within[o->n] = o->within[o->n - o->of_block];
-    o->from[o->n] = o->from[o->n - o->of_block] + (int64_t)c->f.s->lanes * o->step[o->n];
   }
 }
 
@@ -146,12 +136,13 @@ void clb_stage_plan(clb_stage *g, const clb_convolution *c, int part) {
     clb_staged_operand *operands[] = {&g->w[order], &g->x[order]};
     const int slots[] = {W, X};
     for (int i = 0; i < 2; i++) {
-      list_pieces(c, part, slots[i], operands[i]);
+      operands[i]->n = 0;
+      (slots[i] == W ? pieces_of_w : pieces_of_x)(c, part, operands[i]);
       operands[i]->array =
           slots[i] == W && c->f.p->convolution.spline ? &g->knots : &g->in[slots[i]][order];
       operands[i]->at = at;
       if (!clb_reads(c->f.tp, slots[i], order)) operands[i]->n = 0;
-      at += operands[i]->n * c->unit.width;
+      at += operands[i]->n * piece_size(c);
     }
     g->y[order] = at;
     if (clb_reads(c->f.tp, Y, order)) at += y_size(c->f.p, c->f.s);
@@ -162,8 +153,8 @@ void clb_stage_plan(clb_stage *g, const clb_convolution *c, int part) {
 
 /* ---- sending for an edge ---- */
 
-/* i64: index of element `inside` (i32) of this lane's piece: pieces first ... first + n - 1 for the
-   lanes in n equal shares.  Constants come last, so that copies share the rest of their addresses.
+/* i64: index of element `inside` (i32) of this lane's piece: pieces first ... first + n - 1, of
+   `share` lanes each.  Constants come last, so that copies share the rest of their addresses.
  */
 static ir_val piece_element(const clb_convolution *c, const clb_staged_operand *o, int first,
                             int share, ir_val inside) {
@@ -195,36 +186,38 @@ static ir_val piece_element(const clb_convolution *c, const clb_staged_operand *
   return alike ? ir_add(k, near, i64(c, o->from[first])) : near;
 }
 
-/* 16 bytes a lane. */
+/* 16 bytes a lane: of several pieces, or of one in several goes. */
 static void send_wide(const clb_convolution *c, const clb_staged_operand *o, ir_val slot,
                       int width) {
   ir_kernel *k = of(c);
-  int lanes = c->unit.width, share = lanes / width;
-  ir_val inside = ir_mul(k, ir_2(k, IR_MOD, c->unit.lane, i32(c, share)), i32(c, width));
-  for (int first = 0; first < o->n; first += width) {
-    ir_val at = ir_add(k, ir_add(k, slot, ir_mul(k, c->unit.lane, i32(c, width))),
-                       i32(c, o->at + (int64_t)first * lanes));
-    ir_val from = piece_element(c, o, first, share, inside);
-    ir_val mask = o->n - first < width
-                      ? ir_2(k, IR_LT, c->unit.lane, i32(c, (int64_t)(o->n - first) * share))
-                      : IR_NONE;
-    ir_copy_aligned(k, c->stage.array, at, o->array->rows.buffer, from, mask, width);
-  }
+  int lanes = c->unit.width, chunks = piece_size(c) / width,
+      share = chunks < lanes ? chunks : lanes, together = lanes / share;
+  ir_val lane = ir_2(k, IR_MOD, c->unit.lane, i32(c, share));
+  for (int first = 0; first < o->n; first += together)
+    for (int chunk = 0; chunk < chunks; chunk += share) {
+      ir_val at = ir_add(k, ir_add(k, slot, ir_mul(k, c->unit.lane, i32(c, width))),
+                         i32(c, o->at + (int64_t)first * piece_size(c) + chunk * width));
+      ir_val inside = ir_mul(k, ir_add(k, lane, i32(c, chunk)), i32(c, width)),
+             from = piece_element(c, o, first, share, inside);
+      ir_val mask = o->n - first < together
+                        ? ir_2(k, IR_LT, c->unit.lane, i32(c, (int64_t)(o->n - first) * share))
+                        : IR_NONE;
+      ir_copy_aligned(k, c->stage.array, at, o->array->rows.buffer, from, mask, width);
+    }
 }
 
 static void send_narrow(const clb_convolution *c, const clb_staged_operand *o, ir_val slot) {
   ir_kernel *k = of(c);
-  int lanes = c->unit.width;
-  for (int j = 0; j < o->n; j++) {
-    ir_val at = ir_add(k, ir_add(k, slot, c->unit.lane), i32(c, o->at + (int64_t)j * lanes)),
-           mask = IR_NONE;
-    ir_val from = piece_element(c, o, j, lanes, c->unit.lane);
-    if (c->unit.mul % lanes) { /* of a run, so many elements are there */
-      int block = j / o->of_block;
-      ir_val channels = ir_sub(k, i32(c, c->unit.mul - (int64_t)block * lanes), c->unit.first);
-      mask = ir_2(k, IR_LT, ir_add(k, c->unit.lane, i32(c, (int64_t)o->within[j] * lanes)),
-                  ir_mul(k, channels, i32(c, o->step[j])));
-    }
+  int lanes = c->unit.width, size = piece_size(c);
+  for (int i = 0; i < o->n * c->unit.together; i++) {
+    int j = i / c->unit.together, skipped = i % c->unit.together * lanes;
+    ir_val inside = ir_add(k, c->unit.lane, i32(c, skipped)),
+           at = ir_add(k, ir_add(k, slot, c->unit.lane),
+                       i32(c, o->at + (int64_t)j * size + skipped)),
+           from = piece_element(c, o, j, lanes, inside), mask = IR_NONE;
+    if (c->unit.mul % lanes) /* of a run, so many elements are there; channels are not together */
+      mask = ir_2(k, IR_LT, ir_add(k, inside, i32(c, (int64_t)o->within[j] * size)),
+                  ir_mul(k, ir_sub(k, i32(c, c->unit.mul), c->unit.first), i32(c, o->step[j])));
     ir_copy(k, c->stage.array, at, o->array->rows.buffer, from, mask, 1);
   }
 }
@@ -395,23 +388,25 @@ void clb_stage_edge(clb_stage *g, const clb_convolution *c, ir_val place, ir_val
   g->base = edge_in_slot(c, slot);
 }
 
-void clb_stage_y(const clb_stage *g, const clb_convolution *c, int order, ir_val *y) {
+/* n numbers of the slot from `at` on. */
+static void numbers(const clb_stage *g, const clb_convolution *c, int at, int n, ir_val *v) {
   ir_kernel *k = of(c);
-  for (int j = 0, n; j < c->f.tp->y.dim; j += n) {
-    ir_val v[4];
-    n = c->f.tp->y.dim - j < 4 ? c->f.tp->y.dim - j : 4;
-    ir_load_wide(k, g->array, ir_add(k, g->base, i32(c, g->y[order] + j)), IR_NONE, n, v);
-    for (int i = 0; i < n; i++) y[j + i] = ir_cast(k, c->f.t, v[i]);
+  const int width = 16 / (int)ir_type_bytes((ir_type)k->ins[g->array].element);
+  const bool aligned = at % width == 0 && g->own % width == 0 && g->size % width == 0;
+  for (int i = 0, w; i < n; i += w) {
+    w = n - i < width ? 1 : width;
+    (aligned && w == width ? ir_load_aligned : ir_load_wide)(
+        k, g->array, ir_add(k, g->base, i32(c, at + i)), IR_NONE, w, v + i);
   }
 }
 
+void clb_stage_y(const clb_stage *g, const clb_convolution *c, int order, ir_val *y) {
+  numbers(g, c, g->y[order], c->f.tp->y.dim, y);
+  for (int j = 0; j < c->f.tp->y.dim; j++) y[j] = ir_cast(of(c), c->f.t, y[j]);
+}
+
 void clb_stage_numbers(const clb_stage *g, const clb_convolution *c, int at, ir_val *v) {
-  ir_kernel *k = of(c);
-  int width = 16 / (int)ir_type_bytes((ir_type)k->ins[g->array].element);
-  bool aligned = g->y[0] % width == 0 && g->own % width == 0 && g->size % width == 0;
-  for (int i = 0; i < CLB_FRAME_QUAD; i += width)
-    (aligned ? ir_load_aligned : ir_load_wide)(
-        k, g->array, ir_add(k, g->base, i32(c, g->y[0] + at + i)), IR_NONE, width, v + i);
+  numbers(g, c, g->y[0] + at, CLB_FRAME_QUAD, v);
 }
 
 void clb_stage_next(clb_stage *g, const clb_convolution *c) {
@@ -420,42 +415,53 @@ void clb_stage_next(clb_stage *g, const clb_convolution *c) {
   ir_set(k, g->slot, ir_select(k, ir_2(k, IR_EQ, next, i32(c, g->stages)), i32(c, 0), next));
 }
 
-static ir_val element(const clb_convolution *c, const clb_staged_operand *o, int piece, int more,
-                      ir_val within) {
-  ir_kernel *k = of(c);
-  ir_val at = ir_add(k, ir_add(k, c->stage.base, within),
-                     i32(c, o->at + more + (int64_t)piece * c->unit.width));
-  return ir_cast(k, c->f.t, ir_load(k, c->stage.array, at, c->unit.mask));
-}
-
-/* Number of the first piece of a term or path, in the block of channels at hand. */
-static int find_piece(const clb_convolution *c, const clb_staged_operand *o, int64_t number) {
+/* Number of the first piece of a term or path. */
+static int find_piece(const clb_staged_operand *o, int64_t number) {
   int first = 0;
   while (o->of[first] != number) first++;
-  return first + c->unit.block * o->of_block;
+  return first;
 }
 
-void clb_stage_knots(const clb_stage *g, const clb_convolution *c, ir_val v[4]) {
+/* n elements a lane, `step` apart from lane to lane, from number `from` of a piece on. */
+static void elements(const clb_stage *g, const clb_convolution *c, const clb_staged_operand *o,
+                     int piece, int from, int step, int n, ir_val *v) {
   ir_kernel *k = of(c);
-  const clb_staged_operand *o = &g->w[0];
-  int lanes = c->unit.width, first = find_piece(c, o, c->at.path - c->f.tp->path);
-  ir_val near = ir_add(k, g->base, ir_mul(k, c->unit.lane, i32(c, 2)));
-  for (int i = 0; i < 2; i++)
-    ir_load_aligned(k, g->array, ir_add(k, near, i32(c, o->at + (int64_t)(first + 2 * i) * lanes)),
-                    c->unit.mask, 2, v + 2 * i);
+  int at = o->at + piece * piece_size(c) + from,
+      most = 16 / (int)ir_type_bytes((ir_type)k->ins[g->array].element);
+  for (int i = 0, w; i < n; i += w) {
+    w = most;
+    while (w > 1 && (n - i < w || (at + i) % w || step % w || g->own % w || g->size % w)) w /= 2;
+    ir_val index =
+        ir_add(k, ir_add(k, g->base, ir_mul(k, c->unit.lane, i32(c, step))), i32(c, at + i));
+    bool wide = w > 1 && w * (int)ir_type_bytes((ir_type)k->ins[g->array].element) >= 8;
+    if (!wide) w = 1;
+    (wide ? ir_load_aligned : ir_load_wide)(k, g->array, index, c->unit.mask, w, v + i);
+  }
 }
 
-void clb_stage_load(const clb_stage *g, const clb_convolution *c, int slot, int order, ir_val *v) {
+void clb_stage_knots(const clb_stage *g, const clb_convolution *c, const clb_path *p,
+                     ir_val v[][4]) {
+  const clb_staged_operand *o = &g->w[0];
+  const int n = c->unit.together, first = find_piece(o, p - c->f.tp->path);
+  for (int end = 0; end < 2; end++) {
+    ir_val both[2 * CLB_MAX_TOGETHER];
+    elements(g, c, o, first + 2 * end, 0, 2 * n, 2 * n, both);
+    for (int j = 0; j < n; j++) v[j][2 * end] = both[2 * j], v[j][2 * end + 1] = both[2 * j + 1];
+  }
+}
+
+void clb_stage_load(const clb_stage *g, const clb_convolution *c, int slot, int order,
+                    const clb_path *p, ir_val v[][MAX_M]) {
   ir_kernel *k = of(c);
   const clb_tensor_product_problem *tp = c->f.tp;
-  const clb_path *p = c->at.path;
   const clb_staged_operand *o = slot == W ? &g->w[order] : &g->x[order];
-  int first = find_piece(c, o, slot == W ? p - tp->path : p->in1),
-      width = clb_width(&tp->x.term[p->in1]);
-  if (slot == W) v[0] = element(c, o, first, 0, c->unit.lane);
-  else
-    for (int m = 0; m < width; m++)
-      v[m] = tp->layout_x == CLB_IR_MUL
-                 ? element(c, o, first + m, 0, c->unit.lane)
-                 : element(c, o, first, m, ir_mul(k, c->unit.lane, i32(c, width)));
+  const int n = c->unit.together, first = find_piece(o, slot == W ? p - tp->path : p->in1),
+            width = slot == W ? 1 : clb_width(&tp->x.term[p->in1]);
+  const bool side = slot == X && tp->layout_x == CLB_MUL_IR;
+  ir_val all[CLB_MAX_TOGETHER * MAX_M];
+  if (side) elements(g, c, o, first, 0, n * width, n * width, all);
+  for (int m = 0; m < width; m++) {
+    if (!side) elements(g, c, o, first + m, 0, n, n, all);
+    for (int j = 0; j < n; j++) v[j][m] = ir_cast(k, c->f.t, all[side ? j * width + m : j]);
+  }
 }

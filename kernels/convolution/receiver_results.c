@@ -16,20 +16,24 @@ static ir_val sum_so_far(clb_convolution *c, int term, int i) {
 
 static void add_z(clb_convolution *c, const clb_path *p, int o) {
   ir_kernel *k = of(c);
-  ir_val sum[MAX_M], *var = c->z[c->unit.block][p->out];
   int width = clb_width(&c->f.tp->z.term[p->out]);
   bool in_memory = c->f.s->accumulate_in_memory, in_sums = in_memory && c->s->edges_per_batch;
-  clb_path_open(&c->at, p, c->scale[p->out]);
-  clb_none(sum, MAX_M);
-  for (int i = 0; i < width; i++)
-    sum[i] = in_sums ? sum_so_far(c, p->out, i) : in_memory ? IR_NONE : ir_get(k, var[i]);
-  clb_path_z(&c->at, o, sum);
-  for (int i = 0; i < width; i++)
-    if (in_sums) ir_store(k, c->batch.sums, clb_batch_sum(c, p->out, i), c->unit.mask, sum[i]);
-    else if (!in_memory) ir_set(k, var[i], sum[i]);
-    else if (sum[i] != IR_NONE) sum[i] = ir_mul(k, sum[i], ir_real(k, c->f.t, c->scale[p->out][i]));
-  if (in_memory && !in_sums)
-    clb_form_put(&c->f, &c->f.out[o], p->out, c->unit.channel, c->unit.mask, sum, true);
+  for (int j = 0; j < c->unit.together; j++) {
+    ir_val sum[MAX_M], *var = c->z[j][p->out];
+    clb_turn_to(c, j);
+    clb_path_open(&c->at[j], p, c->scale[p->out]);
+    clb_none(sum, MAX_M);
+    for (int i = 0; i < width; i++)
+      sum[i] = in_sums ? sum_so_far(c, p->out, i) : in_memory ? IR_NONE : ir_get(k, var[i]);
+    clb_path_z(&c->at[j], o, sum);
+    for (int i = 0; i < width; i++)
+      if (in_sums) ir_store(k, c->batch.sums, clb_batch_sum(c, p->out, i), c->unit.mask, sum[i]);
+      else if (!in_memory) ir_set(k, var[i], sum[i]);
+      else if (sum[i] != IR_NONE)
+        sum[i] = ir_mul(k, sum[i], ir_real(k, c->f.t, c->scale[p->out][i]));
+    if (in_memory && !in_sums)
+      clb_form_put(&c->f, &c->f.out[o], p->out, c->unit.channel, c->unit.mask, sum, true);
+  }
 }
 
 /* Each path of each edge adds to results in memory: they start as 0, unless they are added to. */
@@ -64,11 +68,8 @@ static void walk_z(clb_convolution *c, int part, int o, ir_val first, ir_val las
   if (c->s->edges_per_batch) clb_batch_ask(c, place);
   if (c->batch.n_products) clb_batch_turn(&c->batch, c, ir_sub(k, place, first));
   if (c->frame.l) clb_frame_begin(c), clb_frame_to_z(c, part);
-  for (int j = 0; j < together && !c->frame.l; j++) {
-    clb_turn_to(c, j);
-    for (int q = 0; q < c->f.tp->n_paths; q++)
-      if (c->parts.of_z[c->f.tp->path[q].out] == part) add_z(c, &c->f.tp->path[q], o);
-  }
+  for (int q = 0; q < c->f.tp->n_paths && !c->frame.l; q++)
+    if (c->parts.of_z[c->f.tp->path[q].out] == part) add_z(c, &c->f.tp->path[q], o);
   if (c->stage.stages) clb_stage_next(&c->stage, c);
   clb_turns_close(c);
 }
@@ -83,29 +84,29 @@ static ir_val sum_of_row(clb_convolution *c, int block, int term, int i) {
 }
 
 /* Overwrites or adds, as the caller of the kernel says. */
-static void store_z(clb_convolution *c, int term, int o, const ir_val *v) {
+static void store_z(clb_convolution *c, int term, int o, ir_val v[][MAX_M], ir_val mask) {
   ir_kernel *k = of(c);
   ir_if(k, ir_2(k, IR_EQ, c->add, i32(c, 1)));
-  clb_form_put(&c->f, &c->f.out[o], term, c->unit.channel, c->unit.mask, v, true);
+  clb_store_channels(c, o, term, NULL, v, mask, true);
   ir_else(k);
-  clb_form_put(&c->f, &c->f.out[o], term, c->unit.channel, c->unit.mask, v, false);
+  clb_store_channels(c, o, term, NULL, v, mask, false);
   ir_end(k);
 }
 
 static void store_part(clb_convolution *c, int part, int o) {
   ir_kernel *k = of(c);
-  for (int j = 0; j < c->parts.together[part]; j++) {
-    clb_turn_to(c, j);
-    if (c->unit.slice != IR_NONE)
-      c->unit.mask = less(c, ir_lane(k), i32(c, c->unit.mul)); /* the first one writes */
-    for (int t = 0; t < c->f.tp->z.n; t++) {
-      ir_val v[MAX_M];
-      if (c->parts.of_z[t] != part) continue;
+  for (int t = 0; t < c->f.tp->z.n; t++) {
+    ir_val v[CLB_MAX_TOGETHER][MAX_M], mask = c->unit.mask;
+    if (c->parts.of_z[t] != part) continue;
+    for (int j = 0; j < c->parts.together[part]; j++) {
+      clb_turn_to(c, j);
       for (int i = 0; i < clb_width(&c->f.tp->z.term[t]); i++)
-        v[i] = ir_mul(k, c->s->edges_per_batch ? sum_so_far(c, t, i) : sum_of_row(c, j, t, i),
-                      ir_real(k, c->f.t, c->scale[t][i]));
-      store_z(c, t, o, v);
+        v[j][i] = ir_mul(k, c->s->edges_per_batch ? sum_so_far(c, t, i) : sum_of_row(c, j, t, i),
+                         ir_real(k, c->f.t, c->scale[t][i]));
     }
+    if (c->unit.slice != IR_NONE)
+      mask = less(c, ir_lane(k), i32(c, c->unit.mul)); /* the first one writes */
+    store_z(c, t, o, v, mask);
   }
 }
 

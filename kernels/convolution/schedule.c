@@ -37,15 +37,9 @@ static void schedule_stages(const clb_problem *p, const clb_limits *limits, cons
   if (!limits->async_copies || p->storage > CLB_F32) return;
   if (s->convolution.frame && p->storage != p->arithmetic)
     return; /* frames are of arithmetic precision */
-  s->convolution.pipeline_stages =
-      size ? (int)(room /
-                   (s->convolution.min_blocks_per_sm > 1 ? s->convolution.min_blocks_per_sm : 1) /
-                   size)
-           : 0;
-  s->convolution.pipeline_stages = s->convolution.pipeline_stages > MOST_STAGES ? MOST_STAGES
-                                   : s->convolution.pipeline_stages < 2
-                                       ? 0
-                                       : s->convolution.pipeline_stages;
+  const int groups = s->convolution.min_blocks_per_sm > 1 ? s->convolution.min_blocks_per_sm : 1,
+            stages = size ? (int)(room / groups / size) : 0;
+  s->convolution.pipeline_stages = stages > MOST_STAGES ? MOST_STAGES : stages < 2 ? 0 : stages;
 }
 
 /* Edges whose rows, and those of as many to come, leave most of a core's second level free; parts
@@ -99,17 +93,14 @@ static bool works_in_frame(const clb_problem *p) {
   return p->pass == CLB_BACKWARD || frame < 0.8 * here;
 }
 
-static bool gives_z(const clb_problem *p) {
-  return p->pass == CLB_FORWARD || p->tensor_product.gradients & CLB_OPERAND_Z;
-}
-
 /* Rows of a group, and the threads that share a multiprocessor: so many that registers hold a part
    and what an edge adds to it. */
 static void schedule_roles(const clb_problem *p, const clb_limits *limits, int threads,
                            clb_schedule *s) {
   clb_parts parts;
-  clb_parts_make(&p->tensor_product, s->convolution.components_per_part, s->lanes, gives_z(p),
-                 &parts);
+  s->convolution.roles = 1;
+  clb_part_limits l = clb_part_limits_of(p, s);
+  clb_parts_make(&p->tensor_product, &l, &parts);
   s->convolution.roles = clb_parts_blocks(&parts, s->lanes);
   s->subgroups = THREADS / s->lanes > 0 ? THREADS / s->lanes : 1;
   if (s->subgroups > limits->max_subgroups) s->subgroups = limits->max_subgroups;
@@ -140,54 +131,81 @@ static void schedule_rows(const clb_problem *p, const clb_limits *limits, clb_sc
 }
 
 static clb_schedule with_parts(const clb_problem *p, const clb_limits *limits, int part,
-                               int threads, int slices) {
+                               int channels, int threads, int slices) {
+  const bool roles = !limits->simd && limits->subgroups && p->tensor_product.n_paths;
   clb_schedule s = {.lanes = limits->lanes[p->arithmetic],
                     .subgroups = 1,
                     .convolution = {.shuffle_sums = limits->subgroups,
                                     .component_pairs = 1,
+                                    .channels_per_lane = roles ? channels : 1,
                                     .components_per_part = part,
                                     .edges_per_subgroup = slices}};
-  bool roles = !limits->simd && limits->subgroups && p->tensor_product.n_paths;
   if (roles) schedule_roles(p, limits, threads, &s);
   else schedule_rows(p, limits, &s);
   return s;
 }
 
-/* Measured on an H200: with fewer, larger roles, and fewer threads at once, what an edge brings
-   along for all roles costs less. */
+/* Measured on an H200.  With fewer, larger roles, and fewer threads at once, what an edge brings
+   along for all roles costs less.  Atomic additions are of one number, so lanes should lie side by
+   side. */
+static int components_of(const clb_problem *p) {
+  return p->arithmetic == CLB_F64 ? 48 : p->pass == CLB_FORWARD ? 112 : 96;
+}
+static int channels_of(const clb_problem *p) {
+  const bool adds = p->pass != CLB_FORWARD && p->convolution.atomics &&
+                    p->tensor_product.gradients & CLB_OPERAND_X;
+  return adds ? 1 : CLB_MAX_TOGETHER;
+}
 static int threads_of(const clb_problem *p) {
   return p->arithmetic == CLB_F64 || p->pass != CLB_FORWARD ? 256 : 384;
 }
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  *s = with_parts(p, limits, p->arithmetic == CLB_F64 ? 48 : 96, threads_of(p), MOST_SLICES);
+  *s = with_parts(p, limits, components_of(p), channels_of(p), threads_of(p), MOST_SLICES);
 }
 
-/* Larger and smaller parts, more and fewer threads at once, copies not as far ahead; on a CPU
-   batches of other lengths. */
-static int candidates(const clb_problem *p, const clb_limits *limits, clb_schedule *list) {
-  static const int sizes[][2] = {{4, 0},    {4, 128}, {4, -128}, {6, 0},
-                                 {6, -128}, {3, 0},   {2, 128}}; /* quarters of a part; threads */
-  int n = 0;
-  clb_schedule first, s;
-  schedule(p, limits, &first);
-  clb_candidate_add(list, &n, &first);
-  for (int size = 2; size <= 8 && limits->simd; size *= 2)
+/* On a CPU: batches of other lengths, and parts of other sizes. */
+static int add_batches(const clb_problem *p, const clb_schedule *first, clb_schedule *list, int n) {
+  const clb_convolution_settings *own = &first->convolution;
+  for (int size = 2; size <= 8; size *= 2)
     for (int batch = 4; batch <= 32; batch *= 2) {
-      s = first;
-      s.convolution.components_per_part = first.convolution.components_per_part * size / 4;
-      if (first.convolution.edges_per_batch)
+      clb_schedule s = *first;
+      s.convolution.components_per_part = own->components_per_part * size / 4;
+      if (own->edges_per_batch)
         s.convolution.edges_per_batch = s.convolution.edges_per_round = batch;
-      if (!first.convolution.edges_per_batch || clb_batch_bytes(p, batch) <= 2 * CACHE)
+      if (!own->edges_per_batch || clb_batch_bytes(p, batch) <= 2 * CACHE)
         clb_candidate_add(list, &n, &s);
     }
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !limits->simd; i++) {
-    s = with_parts(p, limits, first.convolution.components_per_part * sizes[i][0] / 4,
-                   threads_of(p) + sizes[i][1], MOST_SLICES);
+  return n;
+}
+
+/* Larger and smaller parts, more and fewer threads at once, fewer channels of a lane, no slices. */
+static int add_parts(const clb_problem *p, const clb_limits *limits, const clb_schedule *first,
+                     clb_schedule *list, int n) {
+  static const int sizes[][2] = {
+      {4, 128}, {4, -128}, {6, 0}, {6, -128}, {3, 0}}; /* quarters of a part; threads */
+  const int part = first->convolution.components_per_part, channels = channels_of(p),
+            threads = threads_of(p);
+  clb_schedule s;
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    s = with_parts(p, limits, part * sizes[i][0] / 4, channels, threads + sizes[i][1], MOST_SLICES);
     clb_candidate_add(list, &n, &s);
   }
-  if (first.convolution.edges_per_subgroup)
-    s = with_parts(p, limits, first.convolution.components_per_part, threads_of(p), 0),
+  for (int fewer = channels / 2; fewer; fewer /= 2) {
+    s = with_parts(p, limits, part, fewer, threads, MOST_SLICES);
     clb_candidate_add(list, &n, &s);
+  }
+  if (!first->convolution.edges_per_subgroup) return n;
+  s = with_parts(p, limits, part, channels, threads, 0);
+  clb_candidate_add(list, &n, &s);
+  return n;
+}
+
+static int candidates(const clb_problem *p, const clb_limits *limits, clb_schedule *list) {
+  int n = 0;
+  clb_schedule first;
+  schedule(p, limits, &first);
+  clb_candidate_add(list, &n, &first);
+  n = limits->simd ? add_batches(p, &first, list, n) : add_parts(p, limits, &first, list, n);
   for (int stages = first.convolution.pipeline_stages - 1; stages > 0; stages--)
     clb_candidate_with(list, &n, &first, CLB_FIELD(convolution.pipeline_stages),
                        stages > 1 ? stages : 0);

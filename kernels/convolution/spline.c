@@ -69,24 +69,25 @@ void clb_spline_knots(const clb_spline *s, const clb_form_builder *f, const clb_
 }
 
 /* start + what the three of the path at hand are multiplied with. */
-static ir_val sum(const clb_spline *s, const clb_form_builder *f, const ir_val *by, ir_val start) {
-  for (int i = 0; i < 3; i++) start = clb_plus(f->k, start, by[i], s->knot[i]);
+static ir_val sum(const clb_form_builder *f, const ir_val *knot, const ir_val *by, ir_val start) {
+  for (int i = 0; i < 3; i++) start = clb_plus(f->k, start, by[i], knot[i]);
   return start;
 }
 
-ir_val clb_spline_weight(clb_spline *s, const clb_form_builder *f, ir_val v[4]) {
+ir_val clb_spline_weight(clb_spline *s, const clb_form_builder *f, int channel, ir_val v[4]) {
   ir_kernel *k = f->k;
+  ir_val *knot = s->knot[channel];
   for (int i = 0; i < 4; i++) v[i] = ir_cast(k, f->t, v[i]);
-  s->knot[0] = ir_sub(k, v[2], v[0]);
-  s->knot[1] = v[1];
-  s->knot[2] = v[3];
-  s->by_r = sum(s, f, s->slope, IR_NONE);
-  return sum(s, f, s->weight, v[0]);
+  knot[0] = ir_sub(k, v[2], v[0]);
+  knot[1] = v[1];
+  knot[2] = v[3];
+  s->by_r[channel] = sum(f, knot, s->slope, IR_NONE);
+  return sum(f, knot, s->weight, v[0]);
 }
 
-void clb_spline_add(clb_spline *s, const clb_form_builder *f, int of_what, ir_val g) {
+void clb_spline_add(clb_spline *s, const clb_form_builder *f, int of_what, int channel, ir_val g) {
   ir_val *all = s->sum[of_what];
-  for (int i = 0; i < 3; i++) all[i] = clb_plus(f->k, all[i], g, s->knot[i]);
+  for (int i = 0; i < 3; i++) all[i] = clb_plus(f->k, all[i], g, s->knot[channel][i]);
 }
 
 ir_val clb_spline_slope(const clb_spline *s, const clb_form_builder *f, ir_val slope) {

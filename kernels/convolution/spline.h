@@ -15,9 +15,10 @@ typedef struct {
                                                 r_0, 1 / h, h (arithmetic); i32 */
   /* of the edge at hand */
   ir_val weight[3], slope[3],
-      bend[3];          /* what v_i+1 - v_i, s_i, s_i+1 are multiplied with in W, W' and q W'' */
-  ir_val along;         /* q, or IR_NONE */
-  ir_val knot[3], by_r; /* these three and W' of the path at hand */
+      bend[3];  /* what v_i+1 - v_i, s_i, s_i+1 are multiplied with in W, W' and q W'' */
+  ir_val along; /* q, or IR_NONE */
+  ir_val knot[CLB_MAX_TOGETHER][3],
+      by_r[CLB_MAX_TOGETHER]; /* these three and W' of the path at hand, channel by channel */
   ir_val sum[2][3]; /* of these three over paths, times gradients by w and by c; IR_NONE: nothing
                        yet */
 } clb_spline;
@@ -34,10 +35,10 @@ void clb_spline_edge(clb_spline *s, const clb_form_builder *f, const ir_val *r);
 void clb_spline_knots(const clb_spline *s, const clb_form_builder *f, const clb_path *path,
                       const clb_unit *u, ir_val v[4]);
 /* The weight of the path of these knots and its derivative by r. */
-ir_val clb_spline_weight(clb_spline *s, const clb_form_builder *f, ir_val v[4]);
+ir_val clb_spline_weight(clb_spline *s, const clb_form_builder *f, int channel, ir_val v[4]);
 /* Adds the share that the path at hand, whose weight (0) or what comes in along it (1) has the
    gradient g, has of the gradient by r; adds all shares to `slope` (IR_NONE: nothing). */
-void clb_spline_add(clb_spline *s, const clb_form_builder *f, int of_what, ir_val g);
+void clb_spline_add(clb_spline *s, const clb_form_builder *f, int of_what, int channel, ir_val g);
 ir_val clb_spline_slope(const clb_spline *s, const clb_form_builder *f, ir_val slope);
 
 #endif

@@ -19,12 +19,11 @@ void clb_unit_begin(clb_unit *u, const clb_form_builder *f) {
 
 void clb_unit_select(clb_unit *u, const clb_form_builder *f, int j) {
   ir_kernel *k = f->k;
-  int lanes = f->s->lanes;
-  ir_val first = ir_add(k, u->first, i32(f, (int64_t)j * lanes));
+  ir_val own = u->together > 1 ? ir_mul(k, u->lane, i32(f, u->together)) : u->lane;
   u->block = j;
-  u->channel =
-      ir_cast(k, IR_I64, ir_add(k, ir_add(k, u->first, u->lane), i32(f, (int64_t)j * lanes)));
-  u->mask = u->mul % u->width ? ir_2(k, IR_LT, u->lane, ir_sub(k, i32(f, u->mul), first)) : IR_NONE;
+  u->channel = ir_cast(k, IR_I64, ir_add(k, ir_add(k, u->first, own), i32(f, j)));
+  u->mask =
+      u->mul % u->width ? ir_2(k, IR_LT, u->lane, ir_sub(k, i32(f, u->mul), u->first)) : IR_NONE;
   u->write = clb_both(k, u->mask, u->there);
 }
 
@@ -45,6 +44,7 @@ bool clb_unit_open(clb_unit *u, const clb_form_builder *f, const clb_parts *part
   u->turn = ir_add(k, turn, i32(f, *next_role));
   *next_role += turns;
   u->mul = mul;
+  u->together = together;
   u->width = clb_slice_width(f->s, mul);
   bool sliced = u->width < lanes;
   u->first = sliced ? i32(f, 0) : ir_mul(k, turn, i32(f, (int64_t)lanes * together));

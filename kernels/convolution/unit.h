@@ -5,28 +5,31 @@
 #include "kernels/convolution/parts.h"
 #include "kernels/tensor_product/form.h"
 
-/* Of the unit, and of its block of channels at hand. */
+/* The current block of channels of a part, and the current channel of each lane. */
 typedef struct {
-  int mul, block, width; /* width: lanes of a slice */
-  ir_val lane, slice; /* i32: the lane's number in its slice; the slice's, or IR_NONE where there is
-                         but one */
-  ir_val number, first; /* i32: the unit's number, its first channel */
-  ir_val turn; /* i32: number of the part's block of channels among all that an edge goes through */
-  ir_val channel, mask; /* i64; lanes that have a channel, or IR_NONE */
-  ir_val there, write;  /* lanes whose slice has an edge of its own; these of `mask`; or IR_NONE */
+  int mul, together, block, width; /* multiplicity; channels side by side in a lane, and the number
+                                      of the current one; lanes of a slice */
+  ir_val lane, slice;   /* i32: the lane's number in its slice; the slice's, or IR_NONE if there is
+                           only one */
+  ir_val number, first; /* i32: the role's number; the block's first channel */
+  ir_val turn;          /* i32: the block's number among those of all parts */
+  ir_val channel, mask; /* i64; the lanes that have a channel, or IR_NONE for all */
+  ir_val there, write;  /* the lanes whose slice has an edge of its own, and those of `mask` among
+                           them, or IR_NONE for all */
 } clb_unit;
 
-/* i32: groups that do the same role. */
+/* i32: the number of groups that run the same role. */
 ir_val clb_groups_of_role(const clb_form_builder *f);
-/* Before any part is opened. */
+/* Call it before the first part is opened. */
 void clb_unit_begin(clb_unit *u, const clb_form_builder *f);
-/* Opens the blocks of channels of a part: the next units do some each, or this sub-group goes
-   through them; whether that is to be ended. */
+/* Opens the blocks of channels of a part: as an IF of its roles, the next ones, or as a loop over
+   the blocks.  Returns whether the caller has to end that. */
 bool clb_unit_open(clb_unit *u, const clb_form_builder *f, const clb_parts *parts, int part,
                    int *next_role);
-/* Turns to block number j of the unit's. */
+/* Makes channel j of those side by side in a lane the current one. */
 void clb_unit_select(clb_unit *u, const clb_form_builder *f, int j);
-/* Where this lane's slice reads in the turn that starts at `place`, of places up to last - 1. */
+/* i32: the edge slot that this lane's slice reads in the iteration that starts at `place`, of slots
+   up to last - 1. */
 ir_val clb_slice_place(const clb_unit *u, const clb_form_builder *f, ir_val place, ir_val last);
 static inline int clb_slices(const clb_unit *u, const clb_form_builder *f) {
   return f->s->lanes / u->width;

@@ -233,12 +233,32 @@ static void put_load(printer *p, ir_val v, const ir_ins *i) {
   ADD(";\n");
 }
 
+/* As one access, of CUDA's vector types. */
+static void put_store_aligned(printer *p, const ir_ins *i, bool streamed) {
+  const ir_ins *a = &p->k->ins[i->arg[0]];
+  const char *vector = vectors[a->element];
+  line(p);
+  mask_if(p, i->arg[2]);
+  ADD("%s(%s%d *)(v%d + ", streamed ? "__stcs(" : "*", vector, i->width, (int)i->arg[0]);
+  put(p, i->arg[1]);
+  ADD("%smake_%s%d(", streamed ? "), " : ") = ", vector, i->width);
+  for (int e = 0; e < i->width; e++) {
+    ADD("%s", e ? ", " : "");
+    put(p, p->k->pool[i->imm + e]);
+  }
+  ADD(")%s;\n", streamed ? ")" : "");
+}
+
 static void put_store(printer *p, ir_val v, const ir_ins *i) {
   ir_val array = i->arg[0], mask = i->arg[2];
   way how = stored(p, array);
   const ir_ins *a = &p->k->ins[array];
   bool streamed = p->dialect->language == CLB_LANGUAGE_CUDA && a->op == IR_BUFFER && a->imm == 2 &&
                   ir_is_float((ir_type)a->element);
+  if (i->element && p->dialect->language == CLB_LANGUAGE_CUDA) {
+    put_store_aligned(p, i, streamed);
+    return;
+  }
   if (i->width > 1) put_pointer(p, v, "p", array, i->arg[1]);
   line(p);
   mask_if(p, mask);

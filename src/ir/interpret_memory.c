@@ -93,14 +93,21 @@ static int64_t length_of(const ir_machine *m, ir_val array) {
   return i->op == IR_LOCAL ? i->imm : -1;
 }
 
+/* Whether the lanes' indices are multiples of the width. */
+static bool aligned(const ir_machine *m, int32_t v, const char *what) {
+  const ir_ins *i = &m->k->ins[v];
+  for (int32_t l = 0; l < m->k->lanes; l++)
+    if (m->at[l] >= 0 && m->at[l] % i->width)
+      return ir_machine_wrong(
+          m, v, "index %" PRId64 " of lane %d is no multiple of the aligned %s's width", m->at[l],
+          (int)l, what);
+  return true;
+}
+
 bool ir_machine_load(const ir_machine *m, char *base, int32_t v) {
   const ir_ins *i = &m->k->ins[v];
   if (!resolve(m, base, v, i->arg[1], i->arg[2], i->width, length_of(m, i->arg[0]))) return false;
-  for (int32_t l = 0; i->imm && l < m->k->lanes; l++)
-    if (m->at[l] >= 0 && m->at[l] % i->width)
-      return ir_machine_wrong(
-          m, v, "index %" PRId64 " of lane %d is no multiple of the aligned load's width", m->at[l],
-          (int)l);
+  if (i->imm && !aligned(m, v, "load")) return false;
   if (!may(m, base, v, i->arg[0], IR_READS, alike(m, i->arg[1], i->arg[2]), i->width)) return false;
   ir_gathers[m->k->ins[i->arg[0]].element](m->k->lanes, i->width, m->at, m->array[i->arg[0]],
                                            ir_machine_lanes(m, base, v));
@@ -110,6 +117,7 @@ bool ir_machine_load(const ir_machine *m, char *base, int32_t v) {
 bool ir_machine_store(const ir_machine *m, char *base, int32_t v) {
   const ir_ins *i = &m->k->ins[v];
   if (!resolve(m, base, v, i->arg[1], i->arg[2], i->width, length_of(m, i->arg[0]))) return false;
+  if (i->element && !aligned(m, v, "store")) return false;
   bool once = alike(m, i->arg[1], i->arg[2]);
   for (int32_t w = 0; w < i->width && once; w++)
     once = m->k->ins[m->k->pool[i->imm + w]].shape == IR_UNIFORM;

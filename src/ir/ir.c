@@ -487,13 +487,17 @@ void ir_load_wide(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int wid
   load(k, array, index, mask, width, false, values);
 }
 
-void ir_load_aligned(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width,
-                     ir_val *values) {
-  ir_type element = is_array(k, IR_LOAD, array) ? (ir_type)k->ins[array].element : IR_F64;
+static void check_aligned(ir_kernel *k, ir_op op, ir_val array, int width) {
+  ir_type element = is_array(k, op, array) ? (ir_type)k->ins[array].element : IR_F64;
   int bytes = ir_type_bytes(element) * width;
   if (ir_register_type(element) != element || (bytes != 8 && bytes != 16))
-    mistake(k, "LOAD: %d of %s are not 8 or 16 bytes of i32, i64, f32 or f64", width,
+    mistake(k, "%s: %d of %s are not 8 or 16 bytes of i32, i64, f32 or f64", ir_op_name(op), width,
             ir_type_name(element));
+}
+
+void ir_load_aligned(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width,
+                     ir_val *values) {
+  check_aligned(k, IR_LOAD, array, width);
   load(k, array, index, mask, width, true, values);
 }
 
@@ -503,8 +507,8 @@ ir_val ir_load(ir_kernel *k, ir_val array, ir_val index, ir_val mask) {
   return v;
 }
 
-void ir_store_wide(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width,
-                   const ir_val *values) {
+static void store(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width, bool aligned,
+                  const ir_val *values) {
   if (!access(k, IR_STORE, array, index, mask, width, true)) return;
   ir_type t = ir_register_type(k->ins[array].element);
   for (int j = 0; j < width; j++) {
@@ -528,6 +532,7 @@ void ir_store_wide(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int wi
     k->pool_cap = cap;
   }
   ir_ins i = {.op = IR_STORE,
+              .element = aligned,
               .arg = {array, index, plain_mask(k, mask), IR_NONE, IR_NONE},
               .stride = IR_NONE,
               .width = width,
@@ -535,6 +540,17 @@ void ir_store_wide(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int wi
   memcpy(k->pool + k->pool_n, values, (size_t)width * sizeof *values);
   k->pool_n += width;
   emit(k, i);
+}
+
+void ir_store_wide(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width,
+                   const ir_val *values) {
+  store(k, array, index, mask, width, false, values);
+}
+
+void ir_store_aligned(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width,
+                      const ir_val *values) {
+  check_aligned(k, IR_STORE, array, width);
+  store(k, array, index, mask, width, true, values);
 }
 
 void ir_store(ir_kernel *k, ir_val array, ir_val index, ir_val mask, ir_val value) {

@@ -79,7 +79,8 @@ typedef enum { IR_UNIFORM, IR_AFFINE, IR_VARYING } ir_shape;
                           where masked; imm 1: index is a multiple of the width, and the array    \
                           starts at one of the bytes loaded */                                    \
   X(ELEMENT, 1, 1)     /* element imm of a LOAD with width > 1 */                                 \
-  X(STORE, 0, 3)       /* array, index, mask or IR_NONE; the `width` values are pool[imm ...] */  \
+  X(STORE, 0, 3)       /* array, index, mask or IR_NONE; the `width` values are pool[imm ...];    \
+                          element 1: aligned as LOAD's imm 1 says */                              \
   X(ATOMIC_ADD, 0, 4)  /* array (f32 or f64), index, mask or IR_NONE, value */                    \
   X(COPY, 0, 5)        /* local array, index, buffer, index, mask: `width` elements,              \
                           asynchronous; same element type; imm 1: both places start at a          \
@@ -115,7 +116,8 @@ typedef int32_t ir_val;
 #define IR_PACE 2 /* imm of a BARRIER */
 
 typedef struct {
-  uint8_t op, type, shape, element; /* type: of the value; element: of the array of BUFFER, LOCAL */
+  uint8_t op, type, shape, element; /* type: of the value; element: of the array of BUFFER, LOCAL;
+                                       of a STORE 1: aligned */
   ir_val arg[5];                    /* operands not used are IR_NONE */
   ir_val stride; /* AFFINE: value (uniform, same type) by which it grows from lane to lane; else
                     IR_NONE */
@@ -175,6 +177,8 @@ void ir_load_aligned(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int 
 void ir_store(ir_kernel *k, ir_val array, ir_val index, ir_val mask, ir_val value);
 void ir_store_wide(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width,
                    const ir_val *values);
+void ir_store_aligned(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width,
+                      const ir_val *values); /* 8 or 16 bytes, not of f16 or bf16 */
 void ir_atomic_add(ir_kernel *k, ir_val array, ir_val index, ir_val mask, ir_val value);
 void ir_copy(ir_kernel *k, ir_val local, ir_val at, ir_val buffer, ir_val from, ir_val mask,
              int width);

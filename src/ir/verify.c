@@ -279,17 +279,22 @@ static bool set(checker *c) {
          wrong(c, "variable %d is uniform, so value %d must be", (int)v, (int)to);
 }
 
+static bool aligned(checker *c, bool asked, const char *what) {
+  const ir_ins *i = here(c);
+  ir_type element = (ir_type)c->k->ins[i->arg[0]].element;
+  int bytes = ir_type_bytes(element) * i->width;
+  return !asked || (ir_register_type(element) == element && (bytes == 8 || bytes == 16)) ||
+         wrong(c, "aligned %s are of 8 or 16 bytes of i32, i64, f32 or f64, not of %d of %s", what,
+               (int)i->width, ir_type_name(element));
+}
+
 static bool load(checker *c) {
   const ir_ins *i = here(c);
   if (!array(c, i->arg[0], false) || !integer(c, i->arg[1]) || !mask(c, i->arg[2]) ||
       !in_range(c, "imm", i->imm, 0, 1))
     return false;
-  ir_type element = (ir_type)c->k->ins[i->arg[0]].element;
-  int bytes = ir_type_bytes(element) * i->width;
-  if (i->imm && (ir_register_type(element) != element || (bytes != 8 && bytes != 16)))
-    return wrong(c, "aligned loads are of 8 or 16 bytes of i32, i64, f32 or f64, not of %d of %s",
-                 (int)i->width, ir_type_name(element));
-  return of_type(c, ir_register_type(element));
+  return aligned(c, i->imm, "loads") &&
+         of_type(c, ir_register_type((ir_type)c->k->ins[i->arg[0]].element));
 }
 
 static bool element(checker *c) {
@@ -303,7 +308,9 @@ static bool element(checker *c) {
 
 static bool store(checker *c) {
   const ir_ins *i = here(c);
-  if (!array(c, i->arg[0], true) || !integer(c, i->arg[1]) || !mask(c, i->arg[2])) return false;
+  if (!array(c, i->arg[0], true) || !integer(c, i->arg[1]) || !mask(c, i->arg[2]) ||
+      !in_range(c, "element", i->element, 0, 1) || !aligned(c, i->element, "stores"))
+    return false;
   if (i->imm < 0 || i->imm > (int64_t)c->k->pool_n - i->width)
     return wrong(c, "its values [%" PRId64 ", + %d) must lie in the pool of %d", i->imm,
                  (int)i->width, (int)c->k->pool_n);
@@ -424,7 +431,7 @@ static const struct {
     [IR_SET] = {set, ""},
     [IR_LOAD] = {load, "WI"},
     [IR_ELEMENT] = {element, "I"},
-    [IR_STORE] = {store, "IW"},
+    [IR_STORE] = {store, "IWE"},
     [IR_ATOMIC_ADD] = {atomic_add, ""},
     [IR_COPY] = {copy, "WI"},
     [IR_COPY_COMMIT] = {nothing, ""},

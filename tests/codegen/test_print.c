@@ -281,6 +281,34 @@ static void aligned_loads(void **state) {
   ir_free(&k);
 }
 
+/* The same of stores, and of those that are not soon read. */
+static void aligned_stores(void **state) {
+  static const clb_dialect *const others[] = {&opencl, &opencl_subgroups, &hip};
+  static const char *const words[] = {"  *(float2 *)(v0 + v5) = make_float2(v6, v6);\n",
+                                      "  if (v9) __stcs((double2 *)(v1 + v5), make_double2("};
+  ir_kernel k;
+  (void)state;
+  ir_begin(&k, "aligned", 32, 1, 32);
+  ir_val x[] = {ir_buffer(&k, IR_F32, true), ir_buffer(&k, IR_F64, true)};
+  ir_val lane = ir_lane(&k), two = ir_mul(&k, lane, ir_int(&k, IR_I32, 2));
+  ir_stream(&k, x[1]);
+  ir_val one = ir_cast(&k, IR_F32, lane);
+  ir_store_aligned(&k, x[0], two, IR_NONE, 2, (const ir_val[]){one, one});
+  ir_val mask = ir_2(&k, IR_LT, lane, ir_int(&k, IR_I32, 5)), wide = ir_cast(&k, IR_F64, lane);
+  ir_store_aligned(&k, x[1], two, mask, 2, (const ir_val[]){wide, wide});
+  assert_true(ir_finish(&k));
+  char *text = print(&k, &cuda);
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (!strstr(text, words[i])) fail_msg("no %s in\n%s", words[i], text);
+  free(text);
+  for (int i = 0; i < 3; i++) {
+    text = print(&k, others[i]);
+    if (strstr(text, "float2") || strstr(text, "double2")) fail_msg("%s", text);
+    free(text);
+  }
+  ir_free(&k);
+}
+
 /* Negations, and what a compiler turns into one, are hidden from the compiler where asked; what
    only looks like one stays. */
 static void hidden_negation(void **state) {
@@ -349,6 +377,7 @@ int main(void) {
       cmocka_unit_test(no_numbers),      cmocka_unit_test(integers),
       cmocka_unit_test(few_words),       cmocka_unit_test(hidden_masks),
       cmocka_unit_test(hidden_negation), cmocka_unit_test(much_local_memory),
-      cmocka_unit_test(aligned_loads),   cmocka_unit_test(cannot_be_said)};
+      cmocka_unit_test(aligned_loads),   cmocka_unit_test(aligned_stores),
+      cmocka_unit_test(cannot_be_said)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

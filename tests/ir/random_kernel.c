@@ -295,13 +295,16 @@ static void store(maker *m) {
   ir_type t = ir_register_type(p->element);
   ir_val at = permuted(m, m->flat, m->total);
   if (chance(m, 3)) at = ir_cast(m->k, IR_I64, at);
+  int bytes = w * ir_type_bytes(p->element);
+  bool aligned = (bytes == 8 || bytes == 16) && t == p->element && stride == w &&
+                 p->length % w == 0 && has(m, RANDOM_ALIGNED) && chance(m, 2);
   at = scaled(m->k, at, stride, p->length);
   for (int j = 0; j < w; j++) values[j] = any(m, t);
   if (chance(m, 4)) { /* accumulate */
     ir_load_wide(m->k, p->v, at, on, w, old);
     for (int j = 0; j < w; j++) values[j] = ir_add(m->k, old[j], values[j]);
   }
-  ir_store_wide(m->k, p->v, at, on, w, values);
+  (aligned ? ir_store_aligned : ir_store_wide)(m->k, p->v, at, on, w, values);
   p->length += (int64_t)m->total * stride;
 }
 

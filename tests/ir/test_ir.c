@@ -625,6 +625,7 @@ static void misbehave(int what, int64_t x0, const char *word) {
             ir_shuffle(&k, a, ir_int(&k, IR_I32, 0))),
         ir_end(&k);
   if (what == 8) ir_load_aligned(&k, local, a, mask, 2, values), b = values[1];
+  if (what == 14) ir_store_aligned(&k, local, a, mask, 2, (const ir_val[]){a, a});
   if (what == 9) b = ir_cast(&k, IR_I64, ir_cast(&k, IR_I32, x32));
   if (what == 10)
     b = ir_cast(&k, IR_I64,
@@ -664,6 +665,9 @@ static void test_what_is_reported(void **state) {
   misbehave(8, 3, "LOAD: index 3 of lane 0 is no multiple of the aligned load's width");
   misbehave(8, 4, "LOAD: index 4 of lane 0 leaves the array");
   misbehave(8, 2, NULL);
+  misbehave(14, 3, "STORE: index 3 of lane 0 is no multiple of the aligned store's width");
+  misbehave(14, 4, "STORE: index 4 of lane 0 leaves the array");
+  misbehave(14, 2, NULL);
   misbehave(9, INT64_C(1) << 31, "CAST: 2147483648 of lane 0 does not fit into i32");
   misbehave(9, (INT64_C(1) << 31) - 128, NULL);
   misbehave(9, -(INT64_C(1) << 31), NULL);

@@ -328,14 +328,16 @@ static clb_arg real_arg(const clb_op *op, double x) {
                                            : (clb_arg){.type = IR_F32, .f32 = (float)x};
 }
 
-/* Whether the rows read per edge, including those of the table, start at multiples of 16 bytes. */
+/* Whether the rows that edges read and write, of the table, too, start at multiples of 16 bytes.
+   Gradients by y and vectors are written by other kernels. */
 static bool aligned(const call *c) {
-  int64_t bytes = clb_dtype_bytes(c->op->problem.storage), step = 16 / bytes;
-  if (c->op->problem.convolution.spline && parts_of(c->op)->table_at % step) return false;
+  const bool spline = c->op->problem.convolution.spline;
+  if (spline && parts_of(c->op)->table_at % (16 / clb_dtype_bytes(c->op->problem.storage)))
+    return false;
   for (int i = 0; i < c->n_operands; i++) {
     const clb_operand *o = &c->operand[i];
-    if (!o->columns || o->written || o->of == CLB_OPERAND_Z ||
-        (o->of == CLB_OPERAND_W && c->op->problem.convolution.spline))
+    const int64_t step = 16 / clb_operand_bytes(c->op, o);
+    if (!o->columns || (o->of == CLB_OPERAND_W && spline) || (o->of == CLB_OPERAND_Y && o->written))
       continue;
     bool start = o->rows.buffer->memory.kind != CLB_POINTER ||
                  (uintptr_t)o->rows.buffer->memory.handle % 16 == 0;
