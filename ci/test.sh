@@ -42,7 +42,7 @@ else
   echo "ci/test.sh: no models/nequix-mp-1.nqx and structures in $models (CLB_TEST_MODELS): the tests of these are skipped"
 fi
 for build in build-test build-sanitize; do
-  [ $build = build-test ] && options="" || options="-Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized"
+  [ $build = build-test ] && options="" || options="-Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized -Dc_args=-g1"
   # shellcheck disable=SC2086
   [ -d $build ] || meson setup $build $options -Dtest_kernels="$PWD/build-test/tests/kernels"
   meson compile -C $build
