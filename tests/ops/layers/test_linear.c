@@ -53,7 +53,7 @@ static void add_simulated(void) {
     const clb_limits *l = &context_of(&devices[d])->device->limits;
     if (!l->simd || l->subgroups)
       continue; /* PoCL's own sub-groups run in step with the whole group */
-    snprintf(devices[n_devices].name, sizeof devices[0].name, "%s", devices[d].name);
+    memcpy(devices[n_devices].name, devices[d].name, sizeof devices[0].name);
     devices[n_devices++].how = " as if a GPU";
   }
 }
