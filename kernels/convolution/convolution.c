@@ -63,14 +63,15 @@ void clb_convolution_lower(const clb_problem *p, const clb_schedule *s, ir_kerne
   ir_begin(k, names[p->pass][p->tensor_product.gradients >> 3 & 1], s->lanes, s->subgroups,
            s->convolution.roles ? s->subgroups : 1);
   k->min_blocks_per_sm = s->convolution.min_blocks_per_sm;
-  bool begun = c != NULL;
-  for (int j = 0; begun && j < CLB_MAX_TOGETHER; j++) {
+  bool begun = c && clb_path_begin(&c->at[0], &c->f, clb_edge_load, &c->channel[0]);
+  for (int j = 0; c && j < CLB_MAX_TOGETHER; j++) { /* they share the memory for entries */
+    c->at[j] = c->at[0];
     c->channel[j] = (clb_channel){c, j};
-    begun = clb_path_begin(&c->at[j], &c->f, clb_edge_load, &c->channel[j]);
+    c->at[j].owner = &c->channel[j];
   }
   if (begun) whole(c, k, p, s);
   else snprintf(k->error, sizeof k->error, "no memory");
-  for (int j = 0; c && j < CLB_MAX_TOGETHER; j++) clb_path_free(&c->at[j]);
+  if (c) clb_path_free(&c->at[0]);
   if (c) clb_batch_free(&c->batch);
   free(c);
   ir_finish(k);
