@@ -193,9 +193,7 @@ void clb_results_of_edges(clb_convolution *c);
 
 /* Declares the parameter, and the local array if the schedule asks for stages. */
 void clb_stage_begin(clb_stage *g, const clb_convolution *c);
-/* Turns to a part's block of channels; then starts with places first ... last - 1 of a part's block
-   of channels. */
-void clb_stage_plan(clb_stage *g, const clb_convolution *c, int part);
+/* Starts with places first ... last - 1 of the part's block of channels. */
 void clb_stage_open(clb_stage *g, const clb_convolution *c, int part, ir_val first, ir_val last);
 /* Waits for the place at hand, sends for one more; the edge's ends.  Then its elements of y, and
    vectors of x and w, can be read. */

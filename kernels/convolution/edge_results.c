@@ -43,21 +43,29 @@ static void keep(clb_convolution *c, ir_val edge) {
   }
 }
 
-/* Adds the lanes' shares of the gradient of y of an edge to the others'. */
-static void meet(clb_convolution *c, ir_val edge) {
+/* Sums of the lanes' shares, which go to an array from `start` (i32 or i64) on; there: lanes whose
+   slice has an edge, or IR_NONE; add: to what is there. */
+static void put_sums(clb_convolution *c, ir_val array, ir_val start, ir_val there, bool add) {
   ir_kernel *k = of(c);
-  int columns = clb_y_columns(c->f.p, c->f.s);
-  ir_val start = ir_mul(k, edge, i32(c, columns));
+  const int columns = clb_y_columns(c->f.p, c->f.s);
   for (int first = 0, n, share; first < columns; first += n) {
     n = summed_together(c->unit.width, columns - first);
     ir_val sum = clb_sum_over_lanes(k, c->f.t, c->unit.width, c->results.y_sum + first, n, &share);
     ir_val element = ir_2(k, IR_DIV, c->unit.lane, i32(c, share)),
-           at = ir_add(k, start, ir_add(k, element, i32(c, first)));
+           number = ir_add(k, element, i32(c, first));
+    if (k->ins[start].type == IR_I64) number = ir_cast(k, IR_I64, number);
+    ir_val at = ir_add(k, start, number);
     ir_val mask = ir_2(k, IR_AND, ir_2(k, IR_EQ, ir_mul(k, element, i32(c, share)), c->unit.lane),
                        less(c, element, i32(c, n)));
-    sum = ir_add(k, sum, ir_load(k, c->results.meeting, at, mask));
-    ir_store(k, c->results.meeting, at, mask, sum);
+    if (add) sum = ir_add(k, sum, ir_load(k, array, at, mask));
+    ir_store(k, array, at, clb_both(k, mask, there), sum);
   }
+}
+
+/* Adds the lanes' shares of the gradient of y of an edge to the others'. */
+static void meet(clb_convolution *c, ir_val edge) {
+  ir_val start = ir_mul(of(c), edge, i32(c, clb_y_columns(c->f.p, c->f.s)));
+  put_sums(c, c->results.meeting, start, IR_NONE, true);
 }
 
 /* Writes the sub-group's shares of the sums of an edge. */
@@ -68,15 +76,7 @@ static void hand_over(clb_convolution *c) {
          row = ir_add(k, ir_mul(k, edge, ir_int(k, IR_I64, roles)),
                       ir_cast(k, IR_I64, c->unit.number)),
          start = ir_add(k, c->results.roles_at, ir_mul(k, row, ir_int(k, IR_I64, columns)));
-  for (int first = 0, n, share; first < columns; first += n) {
-    n = summed_together(c->unit.width, columns - first);
-    ir_val sum = clb_sum_over_lanes(k, c->f.t, c->unit.width, c->results.y_sum + first, n, &share);
-    ir_val element = ir_2(k, IR_DIV, c->unit.lane, i32(c, share)),
-           at = ir_add(k, start, ir_cast(k, IR_I64, ir_add(k, element, i32(c, first))));
-    ir_val mask = ir_2(k, IR_AND, ir_2(k, IR_EQ, ir_mul(k, element, i32(c, share)), c->unit.lane),
-                       less(c, element, i32(c, n)));
-    ir_store(k, c->results.roles, at, clb_both(k, mask, c->unit.there), sum);
-  }
+  put_sums(c, c->results.roles, start, c->unit.there, false);
 }
 
 static void one_path(clb_convolution *c, const clb_path *p, int o_x, int o_y, int o_w) {

@@ -128,7 +128,7 @@ static void pieces_of_w(const clb_convolution *c, int part, clb_staged_operand *
   }
 }
 
-void clb_stage_plan(clb_stage *g, const clb_convolution *c, int part) {
+static void plan(clb_stage *g, const clb_convolution *c, int part) {
   int at = 0;
   g->first = ir_cast(of(c), IR_I64, c->unit.first);
   g->knots.rows = c->spline.table.rows;
@@ -325,7 +325,7 @@ static ir_val length(clb_stage *g, const clb_convolution *c, ir_val place, ir_va
 void clb_stage_open(clb_stage *g, const clb_convolution *c, int part, ir_val first, ir_val last) {
   ir_kernel *k = of(c);
   ir_val sender, edge;
-  clb_stage_plan(g, c, part);
+  plan(g, c, part);
   ir_set(k, g->slot, i32(c, 0));
   if (!c->s->roles)
     ir_barrier(k, false); /* those before have read what this overwrites; a unit does one part */
