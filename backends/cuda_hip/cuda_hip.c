@@ -178,6 +178,8 @@ static clb_status find_numbers(clb_gpu *g, int *warp, int *local, int *max, int 
 }
 
 static void set_limits(clb_gpu *g, int warp, int local, int max, int units) {
+  const bool cuda = g->vendor->language == CLB_LANGUAGE_CUDA,
+             vectors = cuda && atoi(g->target + strlen(g->vendor->target_prefix)) >= 90;
   g->head.limits = (clb_limits){.lanes = {warp, warp},
                                 .max_subgroups = g->threads / warp,
                                 .local_bytes = local,
@@ -186,9 +188,12 @@ static void set_limits(clb_gpu *g, int warp, int local, int max, int units) {
                                 .units = units,
                                 .subgroups = true,
                                 .f64 = true,
-                                .async_copies = g->vendor->language == CLB_LANGUAGE_CUDA};
-  g->head.dialect =
-      (clb_dialect){.language = g->vendor->language, .subgroups = true, .float_atomics = true};
+                                .async_copies = cuda,
+                                .vector_atomics = vectors};
+  g->head.dialect = (clb_dialect){.language = g->vendor->language,
+                                  .subgroups = true,
+                                  .float_atomics = true,
+                                  .vector_atomics = vectors};
   g->head.info = (clb_device_info){.name = g->name,
                                    .backend = g->vendor->name,
                                    .vendor = g->vendor->maker,

@@ -202,12 +202,20 @@ static ir_val first_of(clb_convolution *c, const clb_form_array *a, int term, co
   return clb_form_component(&c->f, a, t, component, c->unit.channel);
 }
 
+typedef enum { OVERWRITE, ADD, ADD_ATOMIC } store_mode;
+
 /* n channels from `index` on, `width` at a time. */
 static void put(clb_convolution *c, const clb_form_array *a, ir_val index, int n, int width,
-                const ir_val *v, ir_val mask, bool add) {
+                const ir_val *v, ir_val mask, store_mode mode) {
   ir_kernel *k = of(c);
   for (int j = 0; j < n; j += width) {
     ir_val at = ir_add(k, index, i64(c, j)), old[CLB_MAX_TOGETHER], sum[CLB_MAX_TOGETHER];
+    if (mode == ADD_ATOMIC) {
+      if (width > 1) ir_atomic_add_aligned(k, a->rows.buffer, at, mask, width, v + j);
+      else ir_atomic_add(k, a->rows.buffer, at, mask, v[j]);
+      continue;
+    }
+    const bool add = mode == ADD;
     if (add) (width > 1 ? ir_load_aligned : ir_load_wide)(k, a->rows.buffer, at, mask, width, old);
     for (int i = 0; i < width; i++) {
       sum[i] = add ? ir_add(k, v[j + i], ir_cast(k, c->f.t, old[i])) : v[j + i];
@@ -217,43 +225,51 @@ static void put(clb_convolution *c, const clb_form_array *a, ir_val index, int n
   }
 }
 
-void clb_store_channels(clb_convolution *c, int o, int term, const clb_path *p, ir_val v[][MAX_M],
-                        ir_val mask, bool add) {
+/* Of a term's component i, or a path's weight. */
+static void put_component(clb_convolution *c, int o, int term, const clb_path *p, int i,
+                          ir_val v[][MAX_M], ir_val mask, store_mode mode) {
   ir_kernel *k = of(c);
   const clb_form_array *a = &c->f.out[o];
   const int n = c->unit.together, bytes = ir_type_bytes(a->rows.element),
             most = bytes < 4 ? 1 : 16 / bytes, width = n < most ? n : most;
-  for (int i = 0; i < (term < 0 ? 1 : clb_width(&a->irreps->term[term])); i++) {
-    bool wide = width > 1 && !c->f.s->scalar_access;
-    ir_val channels[CLB_MAX_TOGETHER], index = first_of(c, a, term, p, i, width, &wide);
-    for (int j = 0; j < n; j++) channels[j] = v[j][i] == IR_NONE ? ir_real(k, c->f.t, 0) : v[j][i];
-    if (wide) {
-      ir_if(k, ir_2(k, IR_EQ, c->stage.aligned, i32(c, 1)));
-      put(c, a, index, n, width, channels, mask, add);
-      ir_else(k);
-    }
-    if (term >= 0 && a->layout == CLB_MUL_IR && !i)
-      for (int j = 0; j < n; j++) { /* components of a channel lie side by side */
-        clb_turn_to(c, j);
-        clb_form_put(&c->f, a, term, c->unit.channel, mask, v[j], add);
-      }
-    else if (term < 0 || a->layout == CLB_IR_MUL) put(c, a, index, n, 1, channels, mask, add);
-    if (wide) ir_end(k);
+  bool wide = width > 1 && !c->f.s->scalar_access, none = true;
+  ir_val channels[CLB_MAX_TOGETHER], index = first_of(c, a, term, p, i, width, &wide);
+  for (int j = 0; j < n; j++) {
+    none &= v[j][i] == IR_NONE;
+    channels[j] = v[j][i] == IR_NONE ? ir_real(k, c->f.t, 0) : v[j][i];
   }
+  if (none && mode == ADD_ATOMIC) return;
+  if (wide) {
+    ir_if(k, ir_2(k, IR_EQ, c->stage.aligned, i32(c, 1)));
+    put(c, a, index, n, width, channels, mask, mode);
+    ir_else(k);
+  }
+  if (term >= 0 && a->layout == CLB_MUL_IR)
+    for (int j = 0; j < n; j++) {
+      clb_turn_to(c, j);
+      put(c, a, clb_form_component(&c->f, a, &a->irreps->term[term], i, c->unit.channel), 1, 1,
+          channels + j, mask, mode);
+    }
+  else put(c, a, index, n, 1, channels, mask, mode);
+  if (wide) ir_end(k);
+}
+
+void clb_store_channels(clb_convolution *c, int o, int term, const clb_path *p, ir_val v[][MAX_M],
+                        ir_val mask, bool add) {
+  const clb_form_array *a = &c->f.out[o];
+  const int components = term < 0 ? 1 : clb_width(&a->irreps->term[term]);
+  const bool side = term >= 0 && a->layout == CLB_MUL_IR; /* a channel's components are */
+  for (int j = 0; side && j < c->unit.together; j++) {
+    clb_turn_to(c, j);
+    clb_form_put(&c->f, a, term, c->unit.channel, mask, v[j], add);
+  }
+  for (int i = 0; !side && i < components; i++)
+    put_component(c, o, term, p, i, v, mask, add ? ADD : OVERWRITE);
 }
 
 void clb_store_x(clb_convolution *c, int term, int o, ir_val v[][MAX_M], bool add) {
-  const clb_form_array *a = &c->f.out[o];
-  const clb_term *t = &c->f.tp->x.term[term];
-  if (!c->f.p->convolution.atomics) {
-    clb_store_channels(c, o, term, NULL, v, c->unit.write, add);
-    return;
-  }
-  for (int j = 0; j < c->unit.together; j++) {
-    clb_turn_to(c, j);
-    for (int i = 0; i < clb_width(t); i++)
-      if (v[j][i] != IR_NONE)
-        ir_atomic_add(of(c), a->rows.buffer, clb_form_component(&c->f, a, t, i, c->unit.channel),
-                      c->unit.write, v[j][i]);
-  }
+  if (!c->f.p->convolution.atomics) clb_store_channels(c, o, term, NULL, v, c->unit.write, add);
+  else
+    for (int i = 0; i < clb_width(&c->f.tp->x.term[term]); i++)
+      put_component(c, o, term, NULL, i, v, c->unit.write, ADD_ATOMIC);
 }

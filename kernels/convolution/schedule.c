@@ -146,13 +146,14 @@ static clb_schedule with_parts(const clb_problem *p, const clb_limits *limits, i
 }
 
 /* Measured on an H200.  With fewer, larger roles, and fewer threads at once, what an edge brings
-   along for all roles costs less.  Atomic additions are of one number, so lanes should lie side by
-   side. */
+   along for all roles costs less.  Where atomic additions are of one number, lanes should lie side
+   by side. */
 static int components_of(const clb_problem *p) {
   return p->arithmetic == CLB_F64 ? 48 : p->pass == CLB_FORWARD ? 112 : 96;
 }
-static int channels_of(const clb_problem *p) {
-  const bool adds = p->pass != CLB_FORWARD && p->convolution.atomics &&
+static int channels_of(const clb_problem *p, const clb_limits *limits) {
+  const bool vectors = limits->vector_atomics && p->storage == CLB_F32,
+             adds = p->pass != CLB_FORWARD && p->convolution.atomics && !vectors &&
                     p->tensor_product.gradients & CLB_OPERAND_X;
   return adds ? 1 : CLB_MAX_TOGETHER;
 }
@@ -160,7 +161,7 @@ static int threads_of(const clb_problem *p) {
   return p->arithmetic == CLB_F64 || p->pass != CLB_FORWARD ? 256 : 384;
 }
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  *s = with_parts(p, limits, components_of(p), channels_of(p), threads_of(p), MOST_SLICES);
+  *s = with_parts(p, limits, components_of(p), channels_of(p, limits), threads_of(p), MOST_SLICES);
 }
 
 /* On a CPU: batches of other lengths, and parts of other sizes. */
@@ -183,7 +184,7 @@ static int add_parts(const clb_problem *p, const clb_limits *limits, const clb_s
                      clb_schedule *list, int n) {
   static const int sizes[][2] = {
       {4, 128}, {4, -128}, {6, 0}, {6, -128}, {3, 0}}; /* quarters of a part; threads */
-  const int part = first->convolution.components_per_part, channels = channels_of(p),
+  const int part = first->convolution.components_per_part, channels = channels_of(p, limits),
             threads = threads_of(p);
   clb_schedule s;
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {

@@ -290,18 +290,26 @@ static void put_copy(printer *p, ir_val v, const ir_ins *i) {
   ADD(" }\n");
 }
 
-static void put_atomic(printer *p, const ir_ins *i) {
-  ir_type type = p->k->ins[i->arg[0]].element;
-  bool native =
-      p->dialect->language == CLB_LANGUAGE_OPENCL && p->dialect->float_atomics && type == IR_F32;
+/* Each element of its own, or as one access where the device has such additions. */
+static void put_atomic(printer *p, ir_val v, const ir_ins *i) {
+  const ir_type type = p->k->ins[i->arg[0]].element;
+  const bool one = type == IR_F32 && i->width > 1 && p->dialect->vector_atomics &&
+                   p->k->ins[i->arg[0]].op == IR_BUFFER,
+             native = p->dialect->language == CLB_LANGUAGE_OPENCL && p->dialect->float_atomics &&
+                      type == IR_F32;
+  put_pointer(p, v, "p", i->arg[0], i->arg[1]);
   line(p);
   mask_if(p, i->arg[2]);
-  ADD("%s_add_%s(%s, v%d + ", native ? "native" : "atomic", types[type].suffix,
-      p->k->ins[i->arg[0]].op == IR_LOCAL ? "LOCAL" : "GLOBAL", (int)i->arg[0]);
-  put(p, i->arg[1]);
-  ADD(", ");
-  put(p, i->arg[3]);
-  ADD(");\n");
+  ADD("{");
+  for (int e = 0; e < i->width; e++) {
+    if (one) ADD(e ? ", " : " atomic_add_f32_%d(p%d, ", i->width, (int)v);
+    else
+      ADD(" %s_add_%s(%s, p%d + %d, ", native ? "native" : "atomic", types[type].suffix,
+          p->k->ins[i->arg[0]].op == IR_LOCAL ? "LOCAL" : "GLOBAL", (int)v, e);
+    put(p, p->k->pool[i->imm + e]);
+    if (!one || e + 1 == i->width) ADD(");");
+  }
+  ADD(" }\n");
 }
 
 static void put_reduce(printer *p, ir_val v, const ir_ins *i) {
@@ -404,7 +412,7 @@ static void put_instruction(printer *p, ir_val v, const ir_ins *i) {
     case IR_LANE: put_place(p, v, i); return;
     case IR_LOAD: put_load(p, v, i); return;
     case IR_STORE: put_store(p, v, i); return;
-    case IR_ATOMIC_ADD: put_atomic(p, i); return;
+    case IR_ATOMIC_ADD: put_atomic(p, v, i); return;
     case IR_COPY: put_copy(p, v, i); return;
     case IR_REDUCE_ADD: put_reduce(p, v, i); return;
     case IR_LOOP: put_loop(p, v, i); return;

@@ -65,6 +65,9 @@ typedef struct {
   "((void)atomic_fetch_add_explicit((volatile space atomic_" real                                  \
   " *)(at), x, memory_order_relaxed, memory_scope_device))"
 
+/* Additions of vectors came with CUDA 12.1. */
+#define SINCE_12_1 "#if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1201\n"
+
 /* A built-in comes after those it uses. */
 static const word words[] = {
     {"double", "#pragma OPENCL EXTENSION cl_khr_fp64 : enable", NULL, "", ""},
@@ -216,6 +219,17 @@ static const word words[] = {
      NULL, "#define atomic_add_f64(space, at, x) (void)atomicAdd(at, x)",
      "#define atomic_add_f64(space, at, x) (void)__hip_atomic_fetch_add(at, x, __ATOMIC_RELAXED, "
      "__HIP_MEMORY_SCOPE_AGENT)"},
+    {"atomic_add_f32_2", NULL, NULL,
+     SINCE_12_1 "#define atomic_add_f32_2(at, x, y) (void)atomicAdd((float2 *)(at), "
+                "make_float2(x, y))\n#else\n#define atomic_add_f32_2(at, x, y) atomicAdd(at, x), "
+                "atomicAdd((at) + 1, y)\n#endif",
+     NULL},
+    {"atomic_add_f32_4", NULL, NULL,
+     SINCE_12_1 "#define atomic_add_f32_4(at, x, y, z, w) (void)atomicAdd((float4 *)(at), "
+                "make_float4(x, y, z, w))\n#else\n#define atomic_add_f32_4(at, x, y, z, w) "
+                "atomicAdd(at, x), atomicAdd((at) + 1, y), atomicAdd((at) + 2, z), "
+                "atomicAdd((at) + 3, w)\n#endif",
+     NULL},
     {"native_add_f32", ATOMIC_NATIVE("f32", "float"), NULL, NULL, NULL},
 
     {"copy_2", EACH("#define copy_2(to, from) *(to) = *(from)")},

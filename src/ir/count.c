@@ -52,6 +52,7 @@ static ir_counts one(const ir_kernel *k, const ir_ins *i, double active) {
     c.flops =
         flops[i->op] *
         (i->shape == IR_UNIFORM && i->op != IR_ATOMIC_ADD && i->op != IR_REDUCE_ADD ? 1 : active);
+    if (i->op == IR_ATOMIC_ADD) c.flops *= i->width;
     if (i->op == IR_REDUCE_ADD) c.flops = active - 1;
   }
   if (!is_access(k, i)) return c;

@@ -130,10 +130,12 @@ bool ir_machine_store(const ir_machine *m, char *base, int32_t v) {
 
 bool ir_machine_atomic_add(const ir_machine *m, char *base, int32_t v) {
   const ir_ins *i = &m->k->ins[v];
-  if (!resolve(m, base, v, i->arg[1], i->arg[2], 1, length_of(m, i->arg[0]))) return false;
-  if (!may(m, base, v, i->arg[0], IR_ADDS, false, 1)) return false;
-  ir_atomic_adds(m->k->ins[i->arg[0]].element == IR_F64, m->k->lanes, m->at, m->array[i->arg[0]],
-                 ir_machine_lanes(m, base, i->arg[3]));
+  if (!resolve(m, base, v, i->arg[1], i->arg[2], i->width, length_of(m, i->arg[0]))) return false;
+  if (i->element && !aligned(m, v, "addition")) return false;
+  if (!may(m, base, v, i->arg[0], IR_ADDS, false, i->width)) return false;
+  for (int32_t w = 0; w < i->width; w++)
+    ir_atomic_adds(m->k->ins[i->arg[0]].element == IR_F64, m->k->lanes, w, m->at,
+                   m->array[i->arg[0]], ir_machine_lanes(m, base, m->k->pool[i->imm + w]));
   return true;
 }
 

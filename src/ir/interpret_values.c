@@ -201,16 +201,17 @@ ir_gather *const ir_gathers[IR_BF16 + 1] = {ELEMENTS(GATHER)};
 ir_scatter *const ir_scatters[IR_BF16 + 1] = {ELEMENTS(SCATTER)};
 
 /* Atomic, because other threads may run other groups on the same memory. */
-void ir_atomic_adds(bool f64, int32_t lanes, const int64_t *at, void *to, const void *from) {
+void ir_atomic_adds(bool f64, int32_t lanes, int32_t w, const int64_t *at, void *to,
+                    const void *from) {
   for (int32_t l = 0; l < lanes; l++) {
     if (at[l] < 0) continue;
     if (f64) {
-      double *p = (double *)to + at[l], was, sum;
+      double *p = (double *)to + at[l] + w, was, sum;
       __atomic_load(p, &was, __ATOMIC_RELAXED);
       do sum = was + ((const double *)from)[l];
       while (!__atomic_compare_exchange(p, &was, &sum, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     } else {
-      float *p = (float *)to + at[l], was, sum;
+      float *p = (float *)to + at[l] + w, was, sum;
       __atomic_load(p, &was, __ATOMIC_RELAXED);
       do sum = was + ((const float *)from)[l];
       while (!__atomic_compare_exchange(p, &was, &sum, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));

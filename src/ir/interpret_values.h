@@ -19,7 +19,8 @@ typedef void ir_gather(int32_t lanes, int32_t width, const int64_t *at, const vo
 typedef void ir_scatter(int32_t lanes, int32_t w, const int64_t *at, void *to, const void *from);
 extern ir_gather *const ir_gathers[IR_BF16 + 1];
 extern ir_scatter *const ir_scatters[IR_BF16 + 1];
-void ir_atomic_adds(bool f64, int32_t lanes, const int64_t *at, void *to, const void *from);
+void ir_atomic_adds(bool f64, int32_t lanes, int32_t w, const int64_t *at, void *to,
+                    const void *from);
 
 /* Conversions from and to the bits of binary16 and bfloat16; rounding to nearest, ties to even. */
 float ir_from_f16(uint16_t bits);

@@ -507,50 +507,60 @@ ir_val ir_load(ir_kernel *k, ir_val array, ir_val index, ir_val mask) {
   return v;
 }
 
-static void store(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width, bool aligned,
-                  const ir_val *values) {
-  if (!access(k, IR_STORE, array, index, mask, width, true)) return;
-  ir_type t = ir_register_type(k->ins[array].element);
-  for (int j = 0; j < width; j++) {
-    if (!valid(k, IR_STORE, values[j])) return;
-    if (type_of(k, values[j]) != t)
-      mistake(k, "STORE: value %d is %s, the array takes %s", values[j],
-              ir_type_name(type_of(k, values[j])), ir_type_name(t));
-  }
-  if (one_by_one(k, array, width)) {
-    for (int j = 0; j < width; j++) ir_store(k, array, next_to(k, index, j), mask, values[j]);
-    return;
-  }
-  if (k->pool_n + width > k->pool_cap) {
+/* Puts values into the pool; where they start. */
+static int64_t pooled(ir_kernel *k, int n, const ir_val *values) {
+  if (k->pool_n + n > k->pool_cap) {
     int32_t cap = 2 * k->pool_cap + 64;
     ir_val *pool = realloc(k->pool, (size_t)cap * sizeof *pool);
     if (!pool) {
       mistake(k, "no memory");
-      return;
+      return 0;
     }
     k->pool = pool;
     k->pool_cap = cap;
   }
-  ir_ins i = {.op = IR_STORE,
-              .element = aligned,
-              .arg = {array, index, plain_mask(k, mask), IR_NONE, IR_NONE},
-              .stride = IR_NONE,
-              .width = width,
-              .imm = k->pool_n};
-  memcpy(k->pool + k->pool_n, values, (size_t)width * sizeof *values);
-  k->pool_n += width;
-  emit(k, i);
+  memcpy(k->pool + k->pool_n, values, (size_t)n * sizeof *values);
+  k->pool_n += n;
+  return k->pool_n - n;
+}
+
+/* STORE or ATOMIC_ADD. */
+static void store(ir_kernel *k, ir_op op, ir_val array, ir_val index, ir_val mask, int width,
+                  bool aligned, const ir_val *values) {
+  if (!access(k, op, array, index, mask, width, true)) return;
+  ir_type t = ir_register_type(k->ins[array].element);
+  if (op == IR_ATOMIC_ADD && !ir_is_float(k->ins[array].element))
+    mistake(k, "ATOMIC_ADD: adds to f32 or f64, not %s", ir_type_name(k->ins[array].element));
+  for (int j = 0; j < width; j++) {
+    if (!valid(k, op, values[j])) return;
+    if (type_of(k, values[j]) != t)
+      mistake(k, "%s: value %d is %s, the array takes %s", ir_op_name(op), values[j],
+              ir_type_name(type_of(k, values[j])), ir_type_name(t));
+  }
+  if (one_by_one(k, array, width)) {
+    for (int j = 0; j < width; j++)
+      store(k, op, array, next_to(k, index, j), mask, 1, false, values + j);
+    return;
+  }
+  int64_t first = pooled(k, width, values);
+  if (k->error[0]) return;
+  emit(k, (ir_ins){.op = op,
+                   .element = aligned,
+                   .arg = {array, index, plain_mask(k, mask), IR_NONE, IR_NONE},
+                   .stride = IR_NONE,
+                   .width = width,
+                   .imm = first});
 }
 
 void ir_store_wide(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width,
                    const ir_val *values) {
-  store(k, array, index, mask, width, false, values);
+  store(k, IR_STORE, array, index, mask, width, false, values);
 }
 
 void ir_store_aligned(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width,
                       const ir_val *values) {
   check_aligned(k, IR_STORE, array, width);
-  store(k, array, index, mask, width, true, values);
+  store(k, IR_STORE, array, index, mask, width, true, values);
 }
 
 void ir_store(ir_kernel *k, ir_val array, ir_val index, ir_val mask, ir_val value) {
@@ -558,15 +568,13 @@ void ir_store(ir_kernel *k, ir_val array, ir_val index, ir_val mask, ir_val valu
 }
 
 void ir_atomic_add(ir_kernel *k, ir_val array, ir_val index, ir_val mask, ir_val value) {
-  if (!access(k, IR_ATOMIC_ADD, array, index, mask, 1, true) || !valid(k, IR_ATOMIC_ADD, value))
-    return;
-  ir_type t = k->ins[array].element;
-  if (!ir_is_float(t) || t != type_of(k, value))
-    mistake(k, "ATOMIC_ADD: adds f32 to f32 or f64 to f64, not %s to %s",
-            ir_type_name(type_of(k, value)), ir_type_name(t));
-  emit(k, (ir_ins){.op = IR_ATOMIC_ADD,
-                   .arg = {array, index, plain_mask(k, mask), value, IR_NONE},
-                   .stride = IR_NONE});
+  store(k, IR_ATOMIC_ADD, array, index, mask, 1, false, &value);
+}
+
+void ir_atomic_add_aligned(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width,
+                           const ir_val *values) {
+  check_aligned(k, IR_ATOMIC_ADD, array, width);
+  store(k, IR_ATOMIC_ADD, array, index, mask, width, true, values);
 }
 
 static void copy(ir_kernel *k, ir_val local, ir_val at, ir_val buffer, ir_val from, ir_val mask,
@@ -711,7 +719,7 @@ static void mark(const ir_kernel *k, int32_t *live) {
     for (int a = 0; a < 5; a++)
       if (i->arg[a] != IR_NONE) live[i->arg[a]] = 1;
     if (i->stride != IR_NONE) live[i->stride] = 1;
-    if (i->op == IR_STORE)
+    if (ir_stores(i))
       for (int32_t j = 0; j < i->width; j++) live[k->pool[i->imm + j]] = 1;
   }
 }

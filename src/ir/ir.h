@@ -81,7 +81,7 @@ typedef enum { IR_UNIFORM, IR_AFFINE, IR_VARYING } ir_shape;
   X(ELEMENT, 1, 1)     /* element imm of a LOAD with width > 1 */                                 \
   X(STORE, 0, 3)       /* array, index, mask or IR_NONE; the `width` values are pool[imm ...];    \
                           element 1: aligned as LOAD's imm 1 says */                              \
-  X(ATOMIC_ADD, 0, 4)  /* array (f32 or f64), index, mask or IR_NONE, value */                    \
+  X(ATOMIC_ADD, 0, 3)  /* as STORE, to an array of f32 or f64: each element is added at once */   \
   X(COPY, 0, 5)        /* local array, index, buffer, index, mask: `width` elements,              \
                           asynchronous; same element type; imm 1: both places start at a          \
                           multiple of the bytes copied, of a local array and of memory */         \
@@ -180,6 +180,8 @@ void ir_store_wide(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int wi
 void ir_store_aligned(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width,
                       const ir_val *values); /* 8 or 16 bytes, not of f16 or bf16 */
 void ir_atomic_add(ir_kernel *k, ir_val array, ir_val index, ir_val mask, ir_val value);
+void ir_atomic_add_aligned(ir_kernel *k, ir_val array, ir_val index, ir_val mask, int width,
+                           const ir_val *values); /* 8 or 16 bytes */
 void ir_copy(ir_kernel *k, ir_val local, ir_val at, ir_val buffer, ir_val from, ir_val mask,
              int width);
 void ir_copy_aligned(ir_kernel *k, ir_val local, ir_val at, ir_val buffer, ir_val from, ir_val mask,
@@ -213,6 +215,10 @@ const char *ir_op_name(ir_op op);
 const char *ir_type_name(ir_type type);
 int ir_type_bytes(ir_type type);
 static inline bool ir_is_float(ir_type t) { return t == IR_F32 || t == IR_F64; }
+/* Whether it puts values of the pool into memory. */
+static inline bool ir_stores(const ir_ins *i) {
+  return i->op == IR_STORE || i->op == IR_ATOMIC_ADD;
+}
 static inline bool ir_is_int(ir_type t) { return t == IR_I32 || t == IR_I64; }
 /* The register type of an element in memory: f16 and bf16 are f32. */
 static inline ir_type ir_register_type(ir_type t) {

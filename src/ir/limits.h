@@ -15,8 +15,9 @@ typedef struct {
   int units;               /* multiprocessors, compute units, cores */
   bool simd; /* lanes are a CPU's SIMD lanes: wide loads and stores are transposed in registers,
                 staging is useless */
-  bool subgroups;    /* false: the backend lowers shuffles, which needs subgroups == 1 */
-  bool async_copies; /* copies into local memory are asynchronous */
+  bool subgroups;      /* false: the backend lowers shuffles, which needs subgroups == 1 */
+  bool async_copies;   /* copies into local memory are asynchronous */
+  bool vector_atomics; /* atomic additions of 8 and 16 bytes of f32 are one access */
   bool f64;
 } clb_limits;
 

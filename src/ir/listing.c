@@ -57,6 +57,6 @@ void ir_list_instruction(const ir_kernel *k, ir_val v, clb_text *out) {
     default: break;
   }
   if (i->width > 1) clb_text_add(out, " x%d", (int)i->width);
-  for (int32_t j = 0; i->op == IR_STORE && j < i->width; j++)
+  for (int32_t j = 0; ir_stores(i) && j < i->width; j++)
     clb_text_add(out, "%s%%%d", j ? ", " : " = ", (int)k->pool[i->imm + j]);
 }

@@ -81,11 +81,14 @@ static ir_val load(lowering *l, const ir_ins *i) {
   return v[0]; /* ELEMENT j of a wide one is v[0] + j: they are consecutive */
 }
 
+/* STORE or ATOMIC_ADD. */
 static void store(lowering *l, const ir_ins *i) {
   ir_val v[IR_MAX_WIDTH];
   for (int32_t j = 0; j < i->width; j++) v[j] = l->map[l->from->pool[i->imm + j]];
-  ir_store_wide(l->to, mapped(l, i->arg[0]), mapped(l, i->arg[1]), mapped(l, i->arg[2]), i->width,
-                v);
+  const ir_val to = mapped(l, i->arg[0]), at = mapped(l, i->arg[1]), mask = mapped(l, i->arg[2]);
+  if (i->op == IR_STORE) ir_store_wide(l->to, to, at, mask, i->width, v);
+  else if (i->width > 1) ir_atomic_add_aligned(l->to, to, at, mask, i->width, v);
+  else ir_atomic_add(l->to, to, at, mask, v[0]);
 }
 
 /* Instructions without a value: memory, batches, blocks. */
@@ -95,9 +98,7 @@ static void act(lowering *l, const ir_ins *i) {
   switch (i->op) {
     case IR_SET: ir_set(k, mapped(l, a[0]), mapped(l, a[1])); break;
     case IR_STORE: store(l, i); break;
-    case IR_ATOMIC_ADD:
-      ir_atomic_add(k, mapped(l, a[0]), mapped(l, a[1]), mapped(l, a[2]), mapped(l, a[3]));
-      break;
+    case IR_ATOMIC_ADD: store(l, i); break;
     case IR_COPY:
       (i->imm ? ir_copy_aligned : ir_copy)(k, mapped(l, a[0]), mapped(l, a[1]), mapped(l, a[2]),
                                            mapped(l, a[3]), mapped(l, a[4]), i->width);

@@ -321,11 +321,9 @@ static bool store(checker *c) {
 }
 
 static bool atomic_add(checker *c) {
-  const ir_ins *i = here(c);
-  if (!array(c, i->arg[0], true) || !integer(c, i->arg[1]) || !mask(c, i->arg[2])) return false;
-  ir_type t = (ir_type)c->k->ins[i->arg[0]].element;
-  return ir_is_float(t) ? typed(c, i->arg[3], t)
-                        : wrong(c, "array of %s must be of f32 or f64", ir_type_name(t));
+  if (!store(c)) return false;
+  ir_type t = (ir_type)c->k->ins[here(c)->arg[0]].element;
+  return ir_is_float(t) || wrong(c, "array of %s must be of f32 or f64", ir_type_name(t));
 }
 
 static bool copy(checker *c) {
@@ -432,7 +430,7 @@ static const struct {
     [IR_LOAD] = {load, "WI"},
     [IR_ELEMENT] = {element, "I"},
     [IR_STORE] = {store, "IWE"},
-    [IR_ATOMIC_ADD] = {atomic_add, ""},
+    [IR_ATOMIC_ADD] = {atomic_add, "IWE"},
     [IR_COPY] = {copy, "WI"},
     [IR_COPY_COMMIT] = {nothing, ""},
     [IR_COPY_WAIT] = {mark, "I"},

@@ -11,7 +11,7 @@ static const clb_dialect opencl = {.language = CLB_LANGUAGE_OPENCL},
                          opencl_subgroups = {.language = CLB_LANGUAGE_OPENCL,
                                              .subgroups = true,
                                              .float_atomics = true},
-                         cuda = {.language = CLB_LANGUAGE_CUDA},
+                         cuda = {.language = CLB_LANGUAGE_CUDA, .vector_atomics = true},
                          hip = {.language = CLB_LANGUAGE_HIP};
 
 static char *print(const ir_kernel *k, const clb_dialect *d) {
@@ -288,10 +288,11 @@ static void aligned_loads(void **state) {
   ir_free(&k);
 }
 
-/* The same of stores, and of those that are not soon read. */
+/* The same of stores, those that are not soon read, and additions of f32. */
 static void aligned_stores(void **state) {
   static const char *const words[] = {"  *(float2 *)(v0 + v5) = make_float2(v6, v6);\n",
-                                      "  if (v9) __stcs((double2 *)(v1 + v5), make_double2("};
+                                      "  if (v9) __stcs((double2 *)(v1 + v5), make_double2(",
+                                      "{ atomic_add_f32_2(p", "{ atomic_add_f64(GLOBAL, p"};
   ir_kernel k;
   (void)state;
   ir_begin(&k, "aligned", 32, 1, 32);
@@ -302,6 +303,8 @@ static void aligned_stores(void **state) {
   ir_store_aligned(&k, x[0], two, IR_NONE, 2, (const ir_val[]){one, one});
   ir_val mask = ir_2(&k, IR_LT, lane, ir_int(&k, IR_I32, 5)), wide = ir_cast(&k, IR_F64, lane);
   ir_store_aligned(&k, x[1], two, mask, 2, (const ir_val[]){wide, wide});
+  ir_atomic_add_aligned(&k, x[0], two, mask, 2, (const ir_val[]){one, one});
+  ir_atomic_add_aligned(&k, x[1], two, mask, 2, (const ir_val[]){wide, wide});
   assert_true(ir_finish(&k));
   expect_vectors(&k, words, sizeof words / sizeof *words);
   ir_free(&k);

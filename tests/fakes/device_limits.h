@@ -33,6 +33,7 @@ static const struct {
                         .units = 132,
                         .subgroups = true,
                         .async_copies = true,
+                        .vector_atomics = true,
                         .f64 = true}},
     [LIMITS_AMD] = {"AMD",
                     {.lanes = {64, 64},

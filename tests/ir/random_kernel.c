@@ -325,9 +325,13 @@ static void store_uniform(maker *m) {
 static void atomic_add(maker *m) {
   ir_type t = real(m);
   if (!has(m, RANDOM_ATOMICS)) return;
-  ir_val value = ir_cast(m->k, t, bounded(m, any(m, IR_I32), 9));
-  ir_atomic_add(m->k, find(m, t, true, SUM_ULPS)->v,
-                bounded(m, any(m, chance(m, 2) ? IR_I32 : IR_I64), SUMS), mask(m), value);
+  ir_val value[2], to = find(m, t, true, SUM_ULPS)->v;
+  for (int j = 0; j < 2; j++) value[j] = ir_cast(m->k, t, bounded(m, any(m, IR_I32), 9));
+  const ir_type index = chance(m, 2) ? IR_I32 : IR_I64;
+  if (has(m, RANDOM_ALIGNED) && chance(m, 2)) {
+    ir_val pair = bounded(m, any(m, index), SUMS / 2);
+    ir_atomic_add_aligned(m->k, to, ir_mul(m->k, pair, ir_int(m->k, index, 2)), mask(m), 2, value);
+  } else ir_atomic_add(m->k, to, bounded(m, any(m, index), SUMS), mask(m), value[0]);
 }
 
 /* ---- between lanes ---- */

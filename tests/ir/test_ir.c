@@ -202,12 +202,14 @@ static void test_fields(void **state) {
       {IR_ELEMENT, FIELD(arg[0]), 4, "must be a LOAD of width 2"},
       {IR_STORE, FIELD(arg[0]), 0, "must be declared written"},
       {IR_STORE, FIELD(arg[0]), 2, "must be a BUFFER or LOCAL"},
-      {IR_STORE, FIELD(imm), 3, "must lie in the pool of 3"},
-      {IR_STORE, FIELD(imm), -1, "must lie in the pool of 3"},
-      {IR_STORE, FIELD(imm), INT64_MAX, "must lie in the pool of 3"},
+      {IR_STORE, FIELD(imm), 4, "must lie in the pool of 4"},
+      {IR_STORE, FIELD(imm), -1, "must lie in the pool of 4"},
+      {IR_STORE, FIELD(imm), INT64_MAX, "must lie in the pool of 4"},
       {IR_STORE, FIELD(shape), IR_VARYING, "its shape must be uniform"},
       {IR_ATOMIC_ADD, FIELD(arg[0]), 0, "must be declared written"},
-      {IR_ATOMIC_ADD, FIELD(arg[3]), 2, "is i32, must be f32"},
+      {IR_ATOMIC_ADD, FIELD(imm), 4, "must lie in the pool of 4"},
+      {IR_ATOMIC_ADD, FIELD(element), 1,
+       "aligned stores are of 8 or 16 bytes of i32, i64, f32 or f64, not of 1 of f32"},
       {IR_COPY, FIELD(arg[0]), 1, "must go from a BUFFER to a LOCAL"},
       {IR_COPY, FIELD(arg[2]), 3, "must go from a BUFFER to a LOCAL"},
       {IR_COPY, FIELD(width), 0, "width 0"},
@@ -233,7 +235,7 @@ static void test_fields(void **state) {
     ir_val at[IR_OP_COUNT];
     char name[40];
     good(&k, at);
-    if (s->op == IR_STORE && s->offset == offsetof(ir_ins, imm)) assert_int_equal(k.pool_n, 3);
+    if (s->op == IR_STORE && s->offset == offsetof(ir_ins, imm)) assert_int_equal(k.pool_n, 4);
     memcpy((char *)&k.ins[at[s->op]] + s->offset, &s->to,
            (size_t)s->bytes); /* little-endian, as every machine the tests run on */
     snprintf(name, sizeof name, "instruction %d ", (int)at[s->op]);
@@ -346,14 +348,14 @@ static void test_blocks(void **state) {
   ir_free(&k);
   good(&k, at); /* a value of the loop's body used after it */
   k.ins[at[IR_STORE]].arg[2] = IR_NONE;
-  k.pool[0] = at[IR_FMA];
+  k.pool[k.ins[at[IR_STORE]].imm] = at[IR_FMA];
   refuse(&k, "block that has ended", "STORE");
   ir_free(&k);
   good(&k, at);
   for (int32_t v = 0; v < k.n; v++)
-    if (k.ins[v].op == IR_LOAD && k.ins[v].width == 4) k.pool[0] = v;
+    if (k.ins[v].op == IR_LOAD && k.ins[v].width == 4) k.pool[k.ins[at[IR_STORE]].imm] = v;
   refuse(&k, "take its ELEMENT", "STORE");
-  k.pool[0] = at[IR_VAR];
+  k.pool[k.ins[at[IR_STORE]].imm] = at[IR_VAR];
   refuse(&k, "take its GET", "STORE");
   ir_free(&k);
 }

@@ -222,17 +222,23 @@ static void add_by_exchange(spirv_printer *p, location to, uint32_t value) {
   clb_spirv_start_block(p, merge);
 }
 
+static void add_element(spirv_printer *p, location to, uint32_t value) {
+  if (!p->float_atomics) {
+    add_by_exchange(p, to, value);
+    return;
+  }
+  uint32_t t = clb_spirv_type_id(&p->m, to.element), scope = clb_spirv_i32(p, DeviceScope),
+           relaxed = clb_spirv_i32(p, Relaxed), r = spirv_id(&p->m);
+  p->m.needs[to.element == IR_F64 ? SPIRV_ATOMIC_F64 : SPIRV_ATOMIC_F32] = true;
+  EMIT(OpAtomicFAddEXT, t, r, to.pointer, scope, relaxed, value);
+}
+
 bool clb_spirv_print_atomic_add(spirv_printer *p, ir_val v) {
   const ir_ins *i = &p->k->ins[v];
   masked s = begin_mask(p, i->arg[2]);
-  location to = at(p, i->arg[0], i->arg[1]);
-  uint32_t value = p->id[i->arg[3]];
-  if (p->float_atomics) {
-    uint32_t t = clb_spirv_type_id(&p->m, to.element), scope = clb_spirv_i32(p, DeviceScope),
-             relaxed = clb_spirv_i32(p, Relaxed), r = spirv_id(&p->m);
-    p->m.needs[to.element == IR_F64 ? SPIRV_ATOMIC_F64 : SPIRV_ATOMIC_F32] = true;
-    EMIT(OpAtomicFAddEXT, t, r, to.pointer, scope, relaxed, value);
-  } else add_by_exchange(p, to, value);
+  location first = at(p, i->arg[0], i->arg[1]);
+  for (int j = 0; j < i->width; j++)
+    add_element(p, after(p, first, j), p->id[p->k->pool[i->imm + j]]);
   end_mask(p, s);
   return true;
 }

@@ -185,14 +185,16 @@ void clb_vector_store(vector_printer *p, const ir_ins *i) {
 }
 
 void clb_vector_atomic_add(vector_printer *p, const ir_ins *i) {
-  clb_vector_say(p, "atomic_add_%s(b%d, ", ir_type_name(vector_element(p, i->arg[0])),
-                 (int)i->arg[0]);
-  places(p, i->arg[1]);
-  clb_vector_say(p, ", ");
-  clb_vector_lane_mask(p, i->arg[2]);
-  clb_vector_say(p, ", ");
-  clb_vector_lanes(p, i->arg[3]);
-  clb_vector_say(p, ");");
+  for (int j = 0; j < i->width; j++) {
+    clb_vector_say(p, "%satomic_add_%s(b%d + %d, ", j ? " " : "",
+                   ir_type_name(vector_element(p, i->arg[0])), (int)i->arg[0], j);
+    places(p, i->arg[1]);
+    clb_vector_say(p, ", ");
+    clb_vector_lane_mask(p, i->arg[2]);
+    clb_vector_say(p, ", ");
+    clb_vector_lanes(p, p->k->pool[i->imm + j]);
+    clb_vector_say(p, ");");
+  }
 }
 
 void clb_vector_copy(vector_printer *p, const ir_ins *i) {
