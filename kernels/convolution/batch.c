@@ -86,7 +86,7 @@ void clb_batch_begin(clb_batch *b, const clb_convolution *c) {
   int o_z = clb_wanted_output(&c->f, Z);
   b->sums = b->products = b->shares = IR_NONE;
   if (!c->s->edges_per_batch) return;
-  b->turns = clb_parts_blocks(&c->parts, c->f.s->lanes);
+  b->turns = clb_parts_blocks(&c->parts, c->f.s);
   if (o_z >= 0) {
     b->sums = ir_local(of(c), c->f.t, c->f.tp->z.dim ? c->f.tp->z.dim : 1);
     list_products(b, c, o_z);

@@ -41,17 +41,8 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   clb_batch_begin(&c->batch, c);
   if (c->batch.n_products) c->at[0].times = clb_batch_times;
   clb_edge_results_begin(&c->results, c);
-  ir_val entry = ir_group(k);
-  if (s->convolution.roles) {
-    entry = ir_2(k, IR_MOD, entry, clb_groups_of_role(&c->f));
-    entry = ir_add(k, ir_mul(k, entry, ir_int(k, IR_I32, s->subgroups)), ir_subgroup(k));
-    ir_if(k, ir_2(k, IR_LT, ir_cast(k, IR_I64, entry), c->f.n));
-  }
-  clb_segment_begin(&c->walk, ir_cast(k, IR_I64, entry));
-  if (s->convolution.edges_per_batch) clb_batch_limit(&c->batch, c);
   if (o_z >= 0) clb_results_of_z(c, o_z);
   else clb_results_of_edges(c);
-  if (s->convolution.roles) ir_end(k);
 }
 
 void clb_convolution_lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {

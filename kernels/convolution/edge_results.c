@@ -225,22 +225,43 @@ static bool has_paths(const clb_tensor_product_problem *tp, const clb_parts *par
   return false;
 }
 
+/* One part, for some edges of a row. */
+static void part_of_edges(clb_convolution *c, int part, ir_val first, ir_val last) {
+  load_z(c, part);
+  for (int q = 0; c->s->edges_per_batch && !c->f.s->accumulate_in_memory && q < c->f.tp->n_paths;
+       q++) /* of no edge: made ahead of the loop over them */
+    if (c->parts.of_x[c->f.tp->path[q].in1] == part)
+      clb_path_pairs(&c->at[0], &c->f.tp->path[q], c->scale[c->f.tp->path[q].out]);
+  const int stages = c->stage.stages;
+  if (!has_paths(c->f.tp, &c->parts, part)) c->stage.stages = 0; /* nothing is read */
+  if (c->stage.stages) clb_stage_open(&c->stage, c, part, first, last);
+  walk_edges(c, part, first, last);
+  c->stage.stages = stages;
+}
+
 /* One sub-group does one part after the other, for some edges at a time if gradients of y are added
    up. */
 static void edges_in_turn(clb_convolution *c, ir_val first, ir_val last) {
-  int next_role = 0;
-  for (int part = 0; part < c->parts.n; part++) {
+  for (int part = 0, next_role = 0; part < c->parts.n; part++) {
     bool opened = clb_part_open(c, part, &next_role);
-    load_z(c, part);
-    for (int q = 0; c->s->edges_per_batch && !c->f.s->accumulate_in_memory && q < c->f.tp->n_paths;
-         q++) /* of no edge: made ahead of the loop over them */
-      if (c->parts.of_x[c->f.tp->path[q].in1] == part)
-        clb_path_pairs(&c->at[0], &c->f.tp->path[q], c->scale[c->f.tp->path[q].out]);
-    const int stages = c->stage.stages;
-    if (!has_paths(c->f.tp, &c->parts, part)) c->stage.stages = 0; /* nothing is read */
-    if (c->stage.stages) clb_stage_open(&c->stage, c, part, first, last);
-    walk_edges(c, part, first, last);
-    c->stage.stages = stages;
+    part_of_edges(c, part, first, last);
+    if (opened) ir_end(of(c));
+  }
+}
+
+static void rows_open(clb_convolution *c) {
+  clb_rows_open(&c->f, &c->walk);
+  if (c->s->edges_per_batch) clb_batch_limit(&c->batch, c);
+  clb_form_row(&c->f, &c->f.in[Z][0], c->walk.row);
+}
+
+/* Of a GPU's roles each walks its rows. */
+static void roles_of_edges(clb_convolution *c) {
+  for (int part = 0, next_role = 0; part < c->parts.n; part++) {
+    bool opened = clb_part_open(c, part, &next_role);
+    rows_open(c);
+    part_of_edges(c, part, c->walk.first, c->walk.last);
+    clb_rows_close(&c->f);
     if (opened) ir_end(of(c));
   }
 }
@@ -273,7 +294,11 @@ void clb_results_of_edges(clb_convolution *c) {
   ir_kernel *k = of(c);
   int o_y = clb_wanted_output(&c->f, Y), o_w = clb_wanted_output(&c->f, W),
       columns = c->f.tp->y.dim;
-  clb_form_row(&c->f, &c->f.in[Z][0], c->walk.row);
+  if (c->s->roles) {
+    roles_of_edges(c);
+    return;
+  }
+  rows_open(c);
   if (c->results.meeting == IR_NONE && !c->s->edges_per_batch) {
     edges_in_turn(c, c->walk.first, c->walk.last);
     return;

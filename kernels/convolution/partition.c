@@ -123,7 +123,7 @@ clb_part_limits clb_part_limits_of(const clb_problem *p, const clb_schedule *s) 
              batch = c->edges_per_batch;
   return (clb_part_limits){.components = batch ? 1 : c->components_per_part,
                            .together = c->channels_per_lane,
-                           .lanes = s->lanes,
+                           .lanes = c->groups_per_role ? clb_slice_width(s, 0) : s->lanes,
                            .divided = c->roles && z,
                            .ordered = c->roles};
 }
@@ -208,14 +208,16 @@ static int blocks_of(int mul, int lanes) { return (mul + lanes - 1) / lanes; }
 
 int clb_slice_width(const clb_schedule *s, int mul) {
   int width = s->lanes;
+  if (s->convolution.groups_per_role) return width / s->convolution.edges_per_subgroup;
   while (width % 2 == 0 && width / 2 >= mul && s->lanes / width < s->convolution.edges_per_subgroup)
     width /= 2;
   return width;
 }
 
-int clb_parts_blocks(const clb_parts *parts, int lanes) {
+int clb_parts_blocks(const clb_parts *parts, const clb_schedule *s) {
   int n = 0;
-  for (int p = 0; p < parts->n; p++) n += blocks_of(parts->mul[p], lanes) / parts->together[p];
+  for (int p = 0; p < parts->n; p++)
+    n += blocks_of(parts->mul[p], clb_slice_width(s, parts->mul[p])) / parts->together[p];
   return n;
 }
 

@@ -34,7 +34,7 @@ bool clb_part_reads(const clb_tensor_product_problem *tp, const clb_parts *parts
 /* Lanes of a slice that processes `mul` channels. */
 int clb_slice_width(const clb_schedule *s, int mul);
 /* Blocks of channels of all parts: the number of roles. */
-int clb_parts_blocks(const clb_parts *parts, int lanes);
+int clb_parts_blocks(const clb_parts *parts, const clb_schedule *s);
 
 /* Parts of some terms of z each, of at most `most` components unless one term has more, and the
    paths to them. */

@@ -104,8 +104,8 @@ static void store_part(clb_convolution *c, int part, int o) {
         v[j][i] = ir_mul(k, c->s->edges_per_batch ? sum_so_far(c, t, i) : sum_of_row(c, j, t, i),
                          ir_real(k, c->f.t, c->scale[t][i]));
     }
-    if (c->unit.slice != IR_NONE)
-      mask = less(c, ir_lane(k), i32(c, c->unit.mul)); /* the first one writes */
+    if (c->unit.slice != IR_NONE) /* the first one writes */
+      mask = clb_both(k, mask, less(c, ir_lane(k), i32(c, c->unit.width)));
     store_z(c, t, o, v, mask);
   }
 }
@@ -153,21 +153,52 @@ static void batches_of_z(clb_convolution *c, int o) {
   ir_barrier(k, false);
 }
 
-void clb_results_of_z(clb_convolution *c, int o) {
+/* Opens a row, or rows, whose results are to be written. */
+static void rows_open(clb_convolution *c, int o) {
   ir_kernel *k = of(c);
-  int next_role = 0;
+  clb_rows_open(&c->f, &c->walk);
   ir_if(k, ir_2(k, IR_OR, less(c, c->add, i32(c, 2)), less(c, i32(c, 0), c->walk.count)));
   clb_form_row(&c->f, &c->f.out[o], c->walk.index);
-  if (c->s->edges_per_batch) batches_of_z(c, o);
-  for (int part = 0; part < c->parts.n; part++) {
-    bool opened = clb_part_open(c, part, &next_role);
-    if (!c->s->edges_per_batch) walk_z(c, part, o, c->walk.first, c->walk.last);
-    if (c->s->edges_per_batch || !c->f.s->accumulate_in_memory) store_part(c, part, o);
-    if (opened) ir_end(k);
-  }
+}
+
+static void rows_close(clb_convolution *c, int o) {
+  ir_kernel *k = of(c);
   ir_if(k, ir_2(k, IR_AND, ir_1(k, IR_NOT, ir_2(k, IR_EQ, c->add, i32(c, 1))),
                 ir_2(k, IR_EQ, c->unit.number, i32(c, 0))));
   store_unreached(c, o);
   ir_end(k);
   ir_end(k);
+  clb_rows_close(&c->f);
+}
+
+/* Of a GPU's roles each walks its rows. */
+static void roles_of_z(clb_convolution *c, int o) {
+  for (int part = 0, next_role = 0; part < c->parts.n; part++) {
+    bool opened = clb_part_open(c, part, &next_role);
+    rows_open(c, o);
+    walk_z(c, part, o, c->walk.first, c->walk.last);
+    if (!c->f.s->accumulate_in_memory) store_part(c, part, o);
+    rows_close(c, o);
+    if (opened) ir_end(of(c));
+  }
+}
+
+void clb_results_of_z(clb_convolution *c, int o) {
+  int next_role = 0;
+  if (c->s->roles) {
+    roles_of_z(c, o);
+    return;
+  }
+  rows_open(c, o);
+  if (c->s->edges_per_batch) {
+    clb_batch_limit(&c->batch, c);
+    batches_of_z(c, o);
+  }
+  for (int part = 0; part < c->parts.n; part++) {
+    bool opened = clb_part_open(c, part, &next_role);
+    if (!c->s->edges_per_batch) walk_z(c, part, o, c->walk.first, c->walk.last);
+    if (c->s->edges_per_batch || !c->f.s->accumulate_in_memory) store_part(c, part, o);
+    if (opened) ir_end(of(c));
+  }
+  rows_close(c, o);
 }

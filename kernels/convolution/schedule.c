@@ -101,7 +101,7 @@ static void schedule_roles(const clb_problem *p, const clb_limits *limits, int t
   s->convolution.roles = 1;
   clb_part_limits l = clb_part_limits_of(p, s);
   clb_parts_make(&p->tensor_product, &l, &parts);
-  s->convolution.roles = clb_parts_blocks(&parts, s->lanes);
+  s->convolution.roles = clb_parts_blocks(&parts, s);
   s->subgroups = THREADS / s->lanes > 0 ? THREADS / s->lanes : 1;
   if (s->subgroups > limits->max_subgroups) s->subgroups = limits->max_subgroups;
   s->convolution.frame = works_in_frame(p);

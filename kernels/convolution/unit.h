@@ -3,6 +3,7 @@
 #define CLB_KERNELS_CONVOLUTION_UNIT_H
 
 #include "kernels/convolution/parts.h"
+#include "kernels/graph/segment.h"
 #include "kernels/tensor_product/form.h"
 
 /* The current block of channels of a part, and the current channel of each lane. */
@@ -18,14 +19,15 @@ typedef struct {
                            them, or IR_NONE for all */
 } clb_unit;
 
-/* i32: the number of groups that run the same role. */
-ir_val clb_groups_of_role(const clb_form_builder *f);
 /* Call it before the first part is opened. */
 void clb_unit_begin(clb_unit *u, const clb_form_builder *f);
 /* Opens the blocks of channels of a part: as an IF of its roles, the next ones, or as a loop over
    the blocks.  Returns whether the caller has to end that. */
 bool clb_unit_open(clb_unit *u, const clb_form_builder *f, const clb_parts *parts, int part,
                    int *next_role);
+/* Opens the row, or the rows, that a sub-group walks. */
+void clb_rows_open(const clb_form_builder *f, clb_segment *walk);
+void clb_rows_close(const clb_form_builder *f);
 /* Makes channel j of those side by side in a lane the current one. */
 void clb_unit_select(clb_unit *u, const clb_form_builder *f, int j);
 /* i32: the edge slot that this lane's slice reads in the iteration that starts at `place`, of slots

@@ -382,9 +382,10 @@ static clb_status launch(const call *c, clb_op *op, int64_t groups, const clb_bu
   for (int i = 0; i < n; i++)
     if (args[i].type == IR_VOID && !args[i].memory) args[i].memory = some;
   const clb_kernel *kernel = op->kernel[c->pass];
-  const int32_t roles = op->choice[c->pass].schedule.convolution.roles;
-  return clb_launch(op->ctx, kernel, ((groups - 1) / kernel->ir.rows + 1) * (roles ? roles : 1),
-                    args, n);
+  const clb_convolution_settings *s = &op->choice[c->pass].schedule.convolution;
+  const int64_t of_role =
+      s->groups_per_role ? s->groups_per_role : (groups - 1) / kernel->ir.rows + 1;
+  return clb_launch(op->ctx, kernel, of_role * (s->roles ? s->roles : 1), args, n);
 }
 
 static clb_operand *written(call *c, int of) {
