@@ -32,10 +32,9 @@ typedef struct {
 } clb_staged_operand;
 
 typedef struct {
-  int stages;    /* slots; 0: nothing is staged */
-  int size, own; /* elements of a slot; of an edge of the part in it */
-  ir_val array,
-      aligned; /* local array; parameter (i32): 1: operands' rows start at multiples of 16 bytes */
+  int stages;         /* slots; 0: nothing is staged */
+  int size, own;      /* elements of a slot; of an edge of the part in it */
+  ir_val array;       /* local */
   ir_val start, slot; /* where this sub-group's slots start; variable: the slot at hand */
   ir_val sender[CLB_MAX_STAGES],
       edge[CLB_MAX_STAGES]; /* variables: ends of the edges to come, from the one at hand to the

@@ -27,6 +27,7 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
     clb_part_limits limits = clb_part_limits_of(p, s);
     clb_parts_make(&p->tensor_product, &limits, &c->parts);
   }
+  if (s->convolution.roles && !s->convolution.unaligned_rows) clb_form_narrow_strides(&c->f);
   c->frame.l = s->convolution.frame ? clb_frame_degree(&p->tensor_product) : 0;
   const bool pairs = o_z < 0 && s->convolution.component_pairs &&
                      !p->convolution.spline; /* beside splines it is slower, on an H200 */

@@ -232,26 +232,21 @@ static void put_component(clb_convolution *c, int o, int term, const clb_path *p
   const clb_form_array *a = &c->f.out[o];
   const int n = c->unit.together, bytes = ir_type_bytes(a->rows.element),
             most = bytes < 4 ? 1 : 16 / bytes, width = n < most ? n : most;
-  bool wide = width > 1 && !c->f.s->scalar_access, none = true;
+  bool wide = width > 1 && !c->f.s->scalar_access && !c->s->unaligned_rows, none = true;
   ir_val channels[CLB_MAX_TOGETHER], index = first_of(c, a, term, p, i, width, &wide);
   for (int j = 0; j < n; j++) {
     none &= v[j][i] == IR_NONE;
     channels[j] = v[j][i] == IR_NONE ? ir_real(k, c->f.t, 0) : v[j][i];
   }
   if (none && mode == ADD_ATOMIC) return;
-  if (wide) {
-    ir_if(k, ir_2(k, IR_EQ, c->stage.aligned, i32(c, 1)));
-    put(c, a, index, n, width, channels, mask, mode);
-    ir_else(k);
-  }
-  if (term >= 0 && a->layout == CLB_MUL_IR)
+  if (wide) put(c, a, index, n, width, channels, mask, mode);
+  else if (term >= 0 && a->layout == CLB_MUL_IR)
     for (int j = 0; j < n; j++) {
       clb_turn_to(c, j);
       put(c, a, clb_form_component(&c->f, a, &a->irreps->term[term], i, c->unit.channel), 1, 1,
           channels + j, mask, mode);
     }
   else put(c, a, index, n, 1, channels, mask, mode);
-  if (wide) ir_end(k);
 }
 
 void clb_store_channels(clb_convolution *c, int o, int term, const clb_path *p, ir_val v[][MAX_M],

@@ -76,7 +76,6 @@ int clb_stage_size(const clb_problem *p, const clb_parts *parts, const clb_sched
 void clb_stage_begin(clb_stage *g, const clb_convolution *c) {
   const clb_schedule *s = c->f.s;
   g->stages = s->convolution.pipeline_stages;
-  g->aligned = ir_scalar(of(c), IR_I32);
   if (!g->stages) return;
   memcpy(g->in, c->f.in, sizeof g->in);
   g->size = clb_stage_size(c->f.p, &c->parts, s);
@@ -239,7 +238,7 @@ static void send_y(const clb_convolution *c, int order, ir_val slot, int width) 
 /* Whether full blocks start at multiples of 16 bytes in a row that does. */
 static bool aligns(const clb_convolution *c, int width) {
   const clb_stage *g = &c->stage;
-  bool all = !c->f.s->scalar_access && c->unit.mul % c->unit.width == 0 &&
+  bool all = !c->f.s->scalar_access && !c->s->unaligned_rows && c->unit.mul % c->unit.width == 0 &&
              c->unit.width % width == 0 && clb_y_size(c->f.p, c->f.s) % width == 0 &&
              g->size % width == 0 && g->own % width == 0;
   for (int order = 0; order < clb_orders(c->f.p); order++) {
@@ -289,13 +288,7 @@ static void send(clb_stage *g, const clb_convolution *c, ir_val place, ir_val la
     }
     if (r != IR_NONE) g->knots.base = clb_spline_row(&c->spline, &c->f, r);
   }
-  if (aligns(c, width)) {
-    ir_if(k, ir_2(k, IR_EQ, g->aligned, i32(c, 1)));
-    send_all(c, slot, width);
-    ir_else(k);
-    send_all(c, slot, 1);
-    ir_end(k);
-  } else send_all(c, slot, 1);
+  send_all(c, slot, aligns(c, width) ? width : 1);
   ir_end(k);
   ir_copy_commit(k);
 }

@@ -90,6 +90,17 @@ void clb_form_row(const clb_form_builder *b, clb_form_array *a, ir_val row) {
   a->base = ir_add(b->k, ir_mul(b->k, row, a->rows.stride), a->rows.offset);
 }
 
+static ir_val narrow(ir_kernel *k, ir_val v) { return ir_cast(k, IR_I64, ir_cast(k, IR_I32, v)); }
+
+void clb_form_narrow_strides(clb_form_builder *b) {
+  for (int i = 0; i < b->form->n_inputs; i++) {
+    clb_row_array *rows = &b->in[inputs[i].slot][inputs[i].order].rows;
+    rows->stride = narrow(b->k, rows->stride);
+  }
+  for (int o = 0; o < b->form->n_outputs; o++)
+    b->out[o].rows.stride = narrow(b->k, b->out[o].rows.stride);
+}
+
 void clb_form_rows(clb_form_builder *b, ir_val row) {
   for (int i = 0; i < b->form->n_inputs; i++) {
     clb_form_array *a = &b->in[inputs[i].slot][inputs[i].order];

@@ -74,6 +74,9 @@ void clb_form_begin(clb_form_builder *b, ir_kernel *k, const clb_problem *p, con
 void clb_form_rows(clb_form_builder *b, ir_val row);
 void clb_form_indexed_rows(clb_form_builder *b, ir_val row, ir_val mask);
 
+/* The host has checked that strides are below 2^31: then a row's start takes one instruction. */
+void clb_form_narrow_strides(clb_form_builder *b);
+
 /* Sets array a to row `row` (i64). */
 void clb_form_row(const clb_form_builder *b, clb_form_array *a, ir_val row);
 

@@ -276,17 +276,42 @@ static void put_store(printer *p, ir_val v, const ir_ins *i) {
   ADD(";\n");
 }
 
+/* index = *near + the constant that is returned. */
+static int64_t split_constant(const ir_kernel *k, ir_val index, ir_val *near) {
+  const ir_ins *i = &k->ins[index];
+  *near = index;
+  if (i->op != IR_ADD || k->ins[i->arg[1]].op != IR_INT) return 0;
+  *near = i->arg[0];
+  return k->ins[i->arg[1]].imm;
+}
+
+/* Asynchronous, with constants where the instruction takes them. */
+static void put_copy_aligned(printer *p, ir_val v, const ir_ins *i) {
+  const int bytes = ir_type_bytes(p->k->ins[i->arg[0]].element);
+  ir_val at, from;
+  const int64_t offset_to = split_constant(p->k, i->arg[1], &at),
+                offset_from = split_constant(p->k, i->arg[3], &from);
+  put_pointer(p, v, "to", i->arg[0], at);
+  put_pointer(p, v, "from", i->arg[2], from);
+  line(p);
+  mask_if(p, i->arg[4]);
+  ADD("copy_aligned_%d(to%d, %d, from%d, %d);\n", bytes * i->width, (int)v,
+      (int)(bytes * offset_to), (int)v, (int)(bytes * offset_from));
+}
+
 static void put_copy(printer *p, ir_val v, const ir_ins *i) {
+  if (i->imm && p->dialect->language == CLB_LANGUAGE_CUDA) {
+    put_copy_aligned(p, v, i);
+    return;
+  }
   put_pointer(p, v, "to", i->arg[0], i->arg[1]);
   put_pointer(p, v, "from", i->arg[2], i->arg[3]);
   line(p);
   mask_if(p, i->arg[4]);
   ADD("{");
-  int bytes = ir_type_bytes(p->k->ins[i->arg[0]].element);
-  bool whole = i->imm && p->dialect->language == CLB_LANGUAGE_CUDA;
-  for (int e = 0; e < i->width; e += whole ? i->width : 1)
-    ADD(" copy_%d(to%d + %d, from%d + %d);", whole ? bytes * i->width : bytes, (int)v, e, (int)v,
-        e);
+  for (int e = 0; e < i->width; e++)
+    ADD(" copy_%d(to%d + %d, from%d + %d);", ir_type_bytes(p->k->ins[i->arg[0]].element), (int)v, e,
+        (int)v, e);
   ADD(" }\n");
 }
 

@@ -65,6 +65,12 @@ typedef struct {
   "((void)atomic_fetch_add_explicit((volatile space atomic_" real                                  \
   " *)(at), x, memory_order_relaxed, memory_scope_device))"
 
+/* Both places are a pointer and a constant number of bytes. */
+#define COPY_ALIGNED(bytes, cache)                                                                 \
+  "#define copy_aligned_" bytes "(to, at, from, start) asm volatile(\"cp.async." cache             \
+  ".shared.global [%0 + %2], [%1 + %3], " bytes                                                    \
+  ";\" :: \"r\"((u32)__cvta_generic_to_shared(to)), "                                              \
+  "\"l\"(__cvta_generic_to_global(from)), \"n\"(at), \"n\"(start) : \"memory\")"
 /* Additions of vectors came with CUDA 12.1. */
 #define SINCE_12_1 "#if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1201\n"
 
@@ -243,11 +249,8 @@ static const word words[] = {
      ":: \"r\"((u32)__cvta_generic_to_shared(to)), \"l\"(__cvta_generic_to_global(from)) : "
      "\"memory\")",
      "#define copy_8(to, from) *(to) = *(from)"},
-    {"copy_16", NULL, NULL,
-     "#define copy_16(to, from) asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\" "
-     ":: \"r\"((u32)__cvta_generic_to_shared(to)), \"l\"(__cvta_generic_to_global(from)) : "
-     "\"memory\")",
-     NULL},
+    {"copy_aligned_8", NULL, NULL, COPY_ALIGNED("8", "ca"), NULL},
+    {"copy_aligned_16", NULL, NULL, COPY_ALIGNED("16", "cg"), NULL},
     {"copy_commit", "#define copy_commit()", NULL,
      "#define copy_commit() asm volatile(\"cp.async.commit_group;\" ::: \"memory\")",
      "#define copy_commit()"},

@@ -58,8 +58,10 @@ typedef struct {
 
 struct clb_op {
   clb_context *ctx;
-  clb_problem problem;            /* the passes differ in `pass` only */
-  clb_kernel *kernel[CLB_PASSES]; /* NULL: this pass was not requested */
+  clb_problem problem;               /* the passes differ in `pass` only */
+  clb_kernel *kernel[CLB_PASSES];    /* NULL: this pass was not requested */
+  clb_kernel *unaligned[CLB_PASSES]; /* of a convolution, for rows that start anywhere; NULL: not
+                                        asked for so far */
   clb_choice choice[CLB_PASSES];
   clb_text source;           /* of the last clb_op_source */
   clb_text tuning[2];        /* of the last clb_op_tuning */
@@ -118,6 +120,9 @@ clb_status clb_op_new(clb_context *ctx, const clb_problem *problem, clb_op **op)
 
 /* Gives the pass a kernel with this schedule, and the op the tables that the kernel reads; on
    failure the pass keeps its previous kernel. */
+/* Lowers and compiles a pass; the op stays as it is. */
+clb_status clb_op_make_kernel(clb_op *op, clb_pass pass, const clb_schedule *schedule,
+                              clb_kernel **kernel);
 clb_status clb_op_set_schedule(clb_op *op, clb_pass pass, const clb_schedule *schedule);
 
 /* One operand: rows of `columns` elements; if columns is 0 the operand is ignored. */

@@ -58,25 +58,30 @@ static clb_status make_tables(clb_op *op) {
   return s;
 }
 
+clb_status clb_op_make_kernel(clb_op *op, clb_pass pass, const clb_schedule *schedule,
+                              clb_kernel **kernel) {
+  ir_kernel k;
+  op->problem.pass = (int32_t)pass;
+  clb_kernel_kinds[op->problem.kind]->lower(&op->problem, schedule, &k);
+  return clb_kernel_get(op->ctx, &k, kernel);
+}
+
 clb_status clb_op_set_schedule(clb_op *op, clb_pass pass, const clb_schedule *schedule) {
   const clb_kernel_kind *kind = clb_kernel_kinds[op->problem.kind];
   bool reads = kind->reads_tables && kind->reads_tables(schedule), before = op->reads_tables[pass];
   clb_schedule own = *schedule;
   clb_kernel *kernel;
-  ir_kernel k;
   own.scalar_access = (op->ctx->disabled & CLB_WIDE_ACCESSES) != 0;
   own.accumulate_in_memory = (op->ctx->disabled & CLB_REGISTER_SUMS) != 0;
   if (own.accumulate_in_memory)
     own.convolution.frame = own.convolution.edges_per_subgroup = 0; /* two edges at once would add
                                                                        to one sum */
-  op->problem.pass = (int32_t)pass;
-  kind->lower(&op->problem, &own, &k);
-  clb_status s = clb_kernel_get(op->ctx, &k, &kernel);
+  clb_status s = clb_op_make_kernel(op, pass, &own, &kernel);
   if (s) return s;
   op->reads_tables[pass] = reads;
   s = make_tables(op);
   if (s) op->reads_tables[pass] = before;
-  else op->kernel[pass] = kernel, op->choice[pass].schedule = own;
+  else op->kernel[pass] = kernel, op->unaligned[pass] = NULL, op->choice[pass].schedule = own;
   return s;
 }
 

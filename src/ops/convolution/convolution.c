@@ -319,17 +319,17 @@ clb_status clb_convolution_workspace(clb_op *op, clb_pass pass, clb_graph *graph
 typedef clb_convolution_call call;
 
 enum {
-  EXTRA = 17
-}; /* arguments besides operands: n, then the five of the segments, the senders, `add`, `aligned`,
-      the splines' six, the roles' two */
+  EXTRA = 16
+}; /* arguments besides operands: n, then the five of the segments, the senders, `add`, the splines'
+      six, the roles' two */
 
 static clb_arg real_arg(const clb_op *op, double x) {
   return op->problem.arithmetic == CLB_F64 ? (clb_arg){.type = IR_F64, .f64 = x}
                                            : (clb_arg){.type = IR_F32, .f32 = (float)x};
 }
 
-/* Whether the rows that edges read and write, of the table, too, start at multiples of 16 bytes.
-   Gradients by y and vectors are written by other kernels. */
+/* Whether strides are small, and the rows that edges read and write, of the table, too, start at
+   multiples of 16 bytes.  Gradients by y and vectors are written by other kernels. */
 static bool aligned(const call *c) {
   const bool spline = c->op->problem.convolution.spline;
   if (spline && parts_of(c->op)->table_at % (16 / clb_dtype_bytes(c->op->problem.storage)))
@@ -337,6 +337,7 @@ static bool aligned(const call *c) {
   for (int i = 0; i < c->n_operands; i++) {
     const clb_operand *o = &c->operand[i];
     const int64_t step = 16 / clb_operand_bytes(c->op, o);
+    if (o->columns && clb_operand_stride(o) > INT32_MAX) return false;
     if (!o->columns || (o->of == CLB_OPERAND_W && spline) || (o->of == CLB_OPERAND_Y && o->written))
       continue;
     bool start = o->rows.buffer->memory.kind != CLB_POINTER ||
@@ -344,6 +345,20 @@ static bool aligned(const call *c) {
     if (!start || o->rows.offset % step || clb_operand_stride(o) % step) return false;
   }
   return true;
+}
+
+/* The op's kernel, or one for rows that start anywhere. */
+static clb_status kernel_for(const call *c, clb_op *op, const clb_kernel **kernel) {
+  clb_schedule s = op->choice[c->pass].schedule;
+  *kernel = op->kernel[c->pass];
+  if (!s.convolution.roles || aligned(c)) return CLB_OK;
+  s.convolution.unaligned_rows = 1;
+  if (!op->unaligned[c->pass]) {
+    clb_status status = clb_op_make_kernel(op, c->pass, &s, &op->unaligned[c->pass]);
+    if (status) return status;
+  }
+  *kernel = op->unaligned[c->pass];
+  return CLB_OK;
 }
 
 /* Launches the op's kernel on `groups` row segments, for edges e0 ... e1 - 1. */
@@ -363,7 +378,6 @@ static clb_status launch(const call *c, clb_op *op, int64_t groups, const clb_bu
   args[n++] = (clb_arg){.type = IR_I32, .i32 = e0 > 0 || e1 < c->graph->n_edges};
   args[n++] = (clb_arg){.type = IR_VOID, .memory = &b[CLB_GRAPH_OTHER + CLB_BY_RECEIVER].memory};
   args[n++] = (clb_arg){.type = IR_I32, .i32 = add};
-  args[n++] = (clb_arg){.type = IR_I32, .i32 = aligned(c)};
   const clb_convolution_parts *parts = c->op->parts;
   if (c->op->problem.convolution.spline) {
     args[n++] = (clb_arg){.type = IR_VOID, .memory = &parts->table};
@@ -381,7 +395,9 @@ static clb_status launch(const call *c, clb_op *op, int64_t groups, const clb_bu
   }
   for (int i = 0; i < n; i++)
     if (args[i].type == IR_VOID && !args[i].memory) args[i].memory = some;
-  const clb_kernel *kernel = op->kernel[c->pass];
+  const clb_kernel *kernel;
+  clb_status status = kernel_for(c, op, &kernel);
+  if (status) return status;
   const clb_convolution_settings *s = &op->choice[c->pass].schedule.convolution;
   const int64_t of_role =
       s->groups_per_role ? s->groups_per_role : (groups - 1) / kernel->ir.rows + 1;
