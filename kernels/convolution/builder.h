@@ -68,13 +68,18 @@ typedef struct {
   int turns;    /* blocks of channels of all parts, that an edge goes through */
 } clb_batch;
 
-/* The frame of the edge at hand (frame_path.c). */
+/* The frame of the edge at hand (frame_turn.c, frame_path.c). */
 enum { CLB_FRAME_QUAD = 4 };
 typedef struct {
-  int l; /* its highest degree; 0: paths are worked on where they are */
+  int l;      /* its highest degree; 0: paths are worked on where they are */
+  bool turns; /* a tangent of the edge's vector comes in */
   ir_val cosine[CLB_MAX_FRAME_L + 1], sine[CLB_MAX_FRAME_L + 1];
-  int kept_at; /* numbers kept_at ... of its row are in kept[]; -1: none */
+  ir_val tangent[CLB_FRAME_QUAD]; /* its row (frame.h) */
+  ir_val turn[2];                 /* by which it turns the frame, about x and z */
+  int kept_at;                    /* numbers kept_at ... of its row are in kept[]; -1: none */
   ir_val kept[CLB_FRAME_QUAD];
+  int generator_l; /* of which degree generator[] are; 0: none */
+  double generator[2][MAX_M * MAX_M];
 } clb_frame;
 
 /* Gradients of the edge at hand, and where those of y of several edges meet (edge_results.c). */
@@ -126,12 +131,14 @@ struct clb_convolution {
 /* Sums over channels that an edge asks for: gradients of y, and where weights are splines that of
    r, the last one. */
 static inline int clb_y_columns(const clb_problem *p, const clb_schedule *s) {
-  return (s->convolution.frame ? 2 : p->tensor_product.y.dim) + (p->convolution.spline ? 1 : 0);
+  return s->convolution.frame ? clb_frame_sums((clb_pass)p->pass, p->convolution.spline)
+                              : p->tensor_product.y.dim + (p->convolution.spline ? 1 : 0);
 }
-/* Numbers of y, or of the frame, that an edge has. */
-static inline int clb_y_size(const clb_problem *p, const clb_schedule *s) {
-  return s->convolution.frame ? clb_frame_size(clb_frame_degree(&p->tensor_product))
-                              : p->tensor_product.y.dim;
+/* Numbers of y and its like (order 1), or of the frame and a tangent, that an edge has. */
+static inline int clb_y_size(const clb_problem *p, const clb_schedule *s, int order) {
+  return !s->convolution.frame ? p->tensor_product.y.dim
+         : order               ? CLB_TANGENT_SIZE
+                               : clb_frame_size(clb_frame_degree(&p->tensor_product));
 }
 
 /* Whether a pass reads the vector of this slot and order. */
@@ -177,7 +184,7 @@ void clb_store_x(clb_convolution *c, int term, int o, ir_val v[][MAX_M], bool ad
 /* Reads what all paths of the edge at hand need. */
 void clb_frame_begin(clb_convolution *c);
 /* Adds what the edge gives to the part's components of z; makes the gradients of the part's x and
-   w, and adds to the torques (the first two of y_sum). */
+   w, and adds to the torques (the first two of y_sum) and the gradient of the edge's length. */
 void clb_frame_to_z(clb_convolution *c, int part);
 void clb_frame_to_edge(clb_convolution *c, int part);
 
@@ -199,8 +206,9 @@ void clb_stage_open(clb_stage *g, const clb_convolution *c, int part, ir_val fir
 void clb_stage_edge(clb_stage *g, const clb_convolution *c, ir_val place, ir_val last,
                     ir_val *sender, ir_val *edge);
 void clb_stage_y(const clb_stage *g, const clb_convolution *c, int order, ir_val *y);
-/* CLB_FRAME_QUAD numbers of the frame's row, from a multiple of as many on. */
-void clb_stage_numbers(const clb_stage *g, const clb_convolution *c, int at, ir_val *v);
+/* CLB_FRAME_QUAD numbers of the frame's row (order 0) or the tangent's (1), from a multiple of as
+   many on. */
+void clb_stage_numbers(const clb_stage *g, const clb_convolution *c, int order, int at, ir_val *v);
 void clb_stage_load(const clb_stage *g, const clb_convolution *c, int slot, int order,
                     const clb_path *p, ir_val v[][MAX_M]);
 /* Knots of splines are staged where copies are little of the work; else an edge's are loaded where

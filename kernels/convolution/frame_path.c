@@ -8,118 +8,36 @@
    sums over paths fall into few numbers K for each m, so T costs 4 operations for each component of
    G.
 
-   What stands for V channels of a lane is worked on together, so that numbers of the frame are read
-   once. */
+   Double backward, with a, h, c incoming.  Let M_w be the map from x to z.  Moving v along h turns
+   the frame by omega (frame.h), and M_w by J M_w - M_w J, where J = omega . (J_x, J_y, J_z), so
+   that what is differentiated is
+     S = <g, M_w a + M_c x + J M_w x - M_w J x> = <g, M_w a'> + <g, M_c x> + <g', M_w x>
+   with a' = a - J x and g' = -J g, all in the frame.  From this
+     d_g = M_w a' + M_c x + J M_w x            d_w: A a' G + A x G'
+     d_x = M_c^T g + M_w^T g' + J M_w^T g      torque T1 = T(g, M_w, a') + T(g, M_c, x)
+                                                           + T(g', M_w, x) at fixed omega.
+   omega depends on v, too: S contains omega . T0 with the torque T0 = T(g, M_w, x) of backward,
+   and the gradient of h . (T0 x v) / |v|^2 at fixed T0 is that of a torque -q / |v| T0, with
+   q = h . v / |v|, and of a gradient -omega . T0 / |v| of |v|.  Where weights are functions of
+   |v|, c = q dw/d|v|, and q adds the torque |v| omega dS/dq.  Paths with l2 = 0 commute with J,
+   and so only see a and c. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/convolution/builder.h"
-#include "kernels/convolution/frame.h"
-#include "src/problem/rotation.h"
+#include "kernels/convolution/frame_turn.h"
 
 enum { V = CLB_MAX_TOGETHER, N = MAX_M };
-typedef ir_val channels[V][N]; /* components of some channels; IR_NONE: 0 */
 
 static ir_kernel *of(const clb_convolution *c) { return c->f.k; }
-static void clear(channels v) {
-  for (int j = 0; j < V; j++) clb_none(v[j], N);
-}
 static ir_val real(const clb_convolution *c, double x) { return ir_real(c->f.k, c->f.t, x); }
-static ir_val negative(const clb_convolution *c, ir_val v) { return ir_1(of(c), IR_NEG, v); }
-
-/* ---- numbers of the frame ---- */
-
-static void load_numbers(clb_convolution *c, int at, ir_val *v) {
-  ir_kernel *k = of(c);
-  const clb_form_array *a = &c->f.in[Y][0];
-  if (c->stage.stages) {
-    clb_stage_numbers(&c->stage, c, at, v);
-    return;
-  }
-  ir_load_wide(k, a->rows.buffer, ir_add(k, a->base, ir_int(k, IR_I64, at)), IR_NONE,
-               CLB_FRAME_QUAD, v);
-}
-
-/* Number `at` of the row, which comes with its neighbours. */
-static ir_val number(clb_convolution *c, int at) {
-  clb_frame *f = &c->frame;
-  if (f->kept_at != at / CLB_FRAME_QUAD * CLB_FRAME_QUAD) {
-    f->kept_at = at / CLB_FRAME_QUAD * CLB_FRAME_QUAD;
-    load_numbers(c, f->kept_at, f->kept);
-  }
-  return f->kept[at - f->kept_at];
-}
-
-void clb_frame_begin(clb_convolution *c) {
-  clb_frame *f = &c->frame;
-  f->kept_at = -1;
-  for (int m = 1; m <= f->l; m++) {
-    f->cosine[m] = number(c, clb_frame_cosine(m));
-    f->sine[m] = number(c, clb_frame_sine(m));
-  }
-}
-
-/* out_m = (d Z v)_m for |m| <= most. */
-static void into_frame(clb_convolution *c, int l, int n, channels v, int most, channels out) {
-  ir_kernel *k = of(c);
-  const clb_frame *f = &c->frame;
-  channels turned;
-  clear(out);
-  c->frame.kept_at = -1;
-  for (int j = 0; j < n; j++) {
-    if (!l) out[j][0] = v[j][0];
-    turned[j][l] = v[j][l];
-    for (int m = 1; m <= l; m++) {
-      ir_val up = v[j][l + m], down = v[j][l - m];
-      turned[j][l + m] = ir_fma(k, f->cosine[m], up, ir_mul(k, f->sine[m], down));
-      turned[j][l - m] = ir_fma(k, f->cosine[m], down, negative(c, ir_mul(k, f->sine[m], up)));
-    }
-  }
-  for (int below = 0; below < 2 && l; below++)
-    for (int m = below, at = clb_frame_block(f->l, l, below); m <= most; m++)
-      for (int i = below; i <= l; i++, at++) {
-        ir_val d = number(c, at);
-        for (int j = 0; j < n; j++) {
-          ir_val *to = &out[j][below ? l - m : l + m];
-          *to = clb_plus(k, *to, d, turned[j][below ? l - i : l + i]);
-        }
-      }
-}
-
-/* sum += Z^T d^T v of components |m| <= most, where there are any. */
-static void out_of_frame(clb_convolution *c, int l, int n, channels v, int most, channels sum) {
-  ir_kernel *k = of(c);
-  const clb_frame *f = &c->frame;
-  channels part[2];
-  c->frame.kept_at = -1;
-  for (int below = 0; below < 2; below++) {
-    clear(part[below]);
-    for (int m = below, at = clb_frame_block(f->l, l, below); m <= most && l; m++)
-      for (int i = below; i <= l; i++, at++) {
-        if (v[0][below ? l - m : l + m] == IR_NONE) continue;
-        ir_val d = number(c, at);
-        for (int j = 0; j < n; j++)
-          part[below][j][i] = clb_plus(k, part[below][j][i], d, v[j][below ? l - m : l + m]);
-      }
-  }
-  for (int j = 0; j < n; j++) {
-    ir_val *up = part[0][j], *down = part[1][j];
-    sum[j][l] = clb_plus_weighted(k, sum[j][l], IR_NONE, l ? up[0] : v[j][0]);
-    for (int i = 1; i <= l; i++) {
-      sum[j][l + i] = clb_plus(k, sum[j][l + i], f->cosine[i], up[i]);
-      sum[j][l - i] = clb_plus(k, sum[j][l - i], f->sine[i], up[i]);
-      if (down[i] == IR_NONE) continue;
-      sum[j][l + i] = clb_plus(k, sum[j][l + i], f->sine[i], negative(c, down[i]));
-      sum[j][l - i] = clb_plus(k, sum[j][l - i], f->cosine[i], down[i]);
-    }
-  }
-}
+static bool twice(const clb_convolution *c) { return c->f.p->pass == CLB_DOUBLE_BACKWARD; }
 
 /* ---- a term of x and a path from it ---- */
 
 static int degree(const clb_irreps *r, int term) { return r->term[term].l; }
+static int least(int a, int b) { return a < b ? a : b; }
 
 /* Entries A_ki of a path, one for each i. */
 static int entries_of(clb_convolution *c, const clb_path *p, clb_entry *e) {
@@ -138,55 +56,88 @@ static bool turns(const clb_convolution *c, const clb_path *p) {
   return degree(&c->f.tp->y, p->in2) > 0;
 }
 
-/* x of a term, and in the frame where a path asks for it. */
-static void load_x(clb_convolution *c, int term, channels x, channels f) {
+/* Of a term of x, by order: x and a where they are; x and a' in the frame. */
+typedef struct {
+  clb_channels here[2], turned[2];
+} vectors_of_x;
+
+static void load_x(clb_convolution *c, int term, vectors_of_x *v) {
   const clb_tensor_product_problem *tp = c->f.tp;
   const clb_path *some = NULL;
+  const int l = degree(&tp->x, term), n = c->unit.together;
   bool asked = false;
-  clear(x);
-  clear(f);
   for (int q = 0; q < tp->n_paths; q++)
     if (tp->path[q].in1 == term) some = &tp->path[q], asked |= turns(c, some);
-  if (some) memcpy(x, clb_edge_vectors(c, X, 0, some), sizeof(channels));
-  if (asked) into_frame(c, degree(&tp->x, term), c->unit.together, x, degree(&tp->x, term), f);
+  for (int order = 0; order < 2; order++) {
+    clb_channels_clear(v->here[order]);
+    clb_channels_clear(v->turned[order]);
+    if (!some || order >= clb_orders(c->f.p) || !clb_reads(tp, X, order)) continue;
+    memcpy(v->here[order], clb_edge_vectors(c, X, order, some), sizeof v->here[order]);
+    if (asked) clb_into_frame(c, l, n, v->here[order], l, v->turned[order]);
+  }
+  if (asked && c->frame.turns) clb_add_turn(c, l, n, -1, v->turned[0], l, v->turned[1]);
 }
 
-/* IR_NONE: 1. */
-static void load_weights(clb_convolution *c, const clb_path *p, ir_val *w) {
-  for (int j = 0; j < c->unit.together; j++)
-    w[j] = p->has_weight ? clb_edge_vectors(c, W, 0, p)[j][0] : IR_NONE;
+/* Weights by order; IR_NONE: 1 (w) or 0 (c). */
+typedef ir_val path_weights[2][V];
+
+static void load_weights(clb_convolution *c, const clb_path *p, path_weights w) {
+  for (int order = 0; order < 2; order++) {
+    const bool there = p->has_weight && order < clb_orders(c->f.p) && clb_reads(c->f.tp, W, order);
+    for (int j = 0; j < c->unit.together; j++)
+      w[order][j] = there ? clb_edge_vectors(c, W, order, p)[j][0] : IR_NONE;
+  }
 }
 
-static ir_val times(const clb_convolution *c, ir_val w, double a) {
-  return w == IR_NONE ? real(c, a) : a == 1 ? w : ir_mul(of(c), w, real(c, a));
+/* a times w, or times c, of which there may be none. */
+static ir_val times(const clb_convolution *c, path_weights w, int order, int j, double a) {
+  ir_val own = w[order][j];
+  if (own == IR_NONE) return order ? IR_NONE : real(c, a);
+  return a == 1 ? own : ir_mul(of(c), own, real(c, a));
 }
 
 /* ---- results of z ---- */
 
-static void path_to_z(clb_convolution *c, const clb_path *p, channels x, channels f) {
+/* A w x; of all orders: forward that, of double backward A (w a' + c x). */
+static void through_path(clb_convolution *c, const clb_entry *e, int n_entries, path_weights w,
+                         clb_channels *x, bool all, clb_channels z) {
+  ir_kernel *k = of(c);
+  const int orders = all && twice(c) ? 1 : 0;
+  clb_channels_clear(z);
+  for (int j = 0; j < c->unit.together; j++)
+    for (int q = 0; q < n_entries; q++) {
+      ir_val sum = IR_NONE;
+      for (int of_x = orders; of_x >= 0; of_x--)
+        sum = clb_plus(k, sum, times(c, w, orders - of_x, j, fabs(e[q].c)), x[of_x][j][e[q].i]);
+      if (e[q].c < 0) sum = clb_negative(c, sum);
+      if (c->unit.there != IR_NONE && sum != IR_NONE)
+        sum = ir_select(k, c->unit.there, sum, real(c, 0));
+      z[j][e[q].k] = sum;
+    }
+}
+
+static void path_to_z(clb_convolution *c, const clb_path *p, vectors_of_x *x) {
   ir_kernel *k = of(c);
   const int n = c->unit.together, l3 = degree(&c->f.tp->z, p->out),
-            l1 = degree(&c->f.tp->x, p->in1), width = 2 * l3 + 1;
+            l1 = degree(&c->f.tp->x, p->in1), width = 2 * l3 + 1,
+            most = least(l1 + c->frame.turns, l3);
   clb_entry e[N];
-  channels sum, z;
-  ir_val w[V];
+  clb_channels sum, z, first;
+  path_weights w;
   const int n_entries = entries_of(c, p, e);
+  const bool turned = turns(c, p);
   load_weights(c, p, w);
-  clear(z);
-  for (int j = 0; j < n; j++) {
-    for (int i = 0; i < width; i++) sum[j][i] = ir_get(k, c->z[j][p->out][i]);
-    for (int q = 0; q < n_entries; q++) {
-      ir_val from = (turns(c, p) ? f : x)[j][e[q].i],
-             product = ir_mul(k, times(c, w[j], fabs(e[q].c)), from);
-      if (e[q].c < 0) product = negative(c, product);
-      if (c->unit.there != IR_NONE) product = ir_select(k, c->unit.there, product, real(c, 0));
-      z[j][e[q].k] = product;
-    }
+  through_path(c, e, n_entries, w, turned ? x->turned : x->here, true, z);
+  if (turned && c->frame.turns) {
+    through_path(c, e, n_entries, w, x->turned, false, first);
+    clb_add_turn(c, l3, n, 1, first, most, z);
   }
-  if (turns(c, p)) out_of_frame(c, l3, n, z, l1 < l3 ? l1 : l3, sum);
+  for (int j = 0; j < n; j++)
+    for (int i = 0; i < width; i++) sum[j][i] = ir_get(k, c->z[j][p->out][i]);
+  if (turned) clb_out_of_frame(c, l3, n, z, most, sum);
   for (int j = 0; j < n; j++)
     for (int i = 0; i < width; i++) {
-      if (!turns(c, p) && z[j][i] != IR_NONE) sum[j][i] = ir_add(k, sum[j][i], z[j][i]);
+      if (!turned) sum[j][i] = clb_plus_weighted(k, sum[j][i], IR_NONE, z[j][i]);
       ir_set(k, c->z[j][p->out][i], sum[j][i]);
     }
 }
@@ -194,31 +145,24 @@ static void path_to_z(clb_convolution *c, const clb_path *p, channels x, channel
 void clb_frame_to_z(clb_convolution *c, int part) {
   const clb_tensor_product_problem *tp = c->f.tp;
   for (int t = 0; t < tp->x.n; t++) {
-    channels x, f;
+    vectors_of_x x;
     if (!clb_part_reads(tp, &c->parts, part, t)) continue;
-    load_x(c, t, x, f);
+    load_x(c, t, &x);
     for (int q = 0; q < tp->n_paths; q++)
       if (tp->path[q].in1 == t && c->parts.of_z[tp->path[q].out] == part)
-        path_to_z(c, &tp->path[q], x, f);
+        path_to_z(c, &tp->path[q], &x);
   }
 }
 
 /* ---- results of edges ---- */
 
-/* Of a term of x: its gradient without and in the frame; the numbers K, by step up (1) or down (0)
-   from m, and part (0: of f_m, 1: of f_-m). */
+/* Of a term of x, of what the maps give x (0; of double backward M_c^T g + M_w^T g') and a' (1):
+   the gradient without and in the frame; the numbers K, by step up (1) or down (0) from m, and part
+   (0: of f_m, 1: of f_-m). */
 typedef struct {
-  channels plain, turned;
+  clb_channels plain, turned;
   ir_val K[2][CLB_MAX_FRAME_L + 1][2][V];
-  double generator[2][N * N]; /* of x and z, of the degree of the path at hand */
 } gradient;
-
-static void generators(int l, double J[2][N * N]) {
-  for (int i = 0; i < (2 * l + 1) * (2 * l + 1); i++) J[0][i] = J[1][i] = 0;
-  if (!l) return;
-  clb_rotation_generator(l, 0, J[0]);
-  clb_rotation_generator(l, 2, J[1]);
-}
 
 /* (A^T J^T)_mi of a row i1 of x: what component i of G is multiplied with. */
 static double lever(const clb_entry *e, int n_entries, const double *J, int width, int i1, int i) {
@@ -231,49 +175,44 @@ static double lever(const clb_entry *e, int n_entries, const double *J, int widt
 /* K += of G of degree l3, which entries e couple with degree l1; sign -1: the gradient's own turn.
  */
 static void add_torque(clb_convolution *c, gradient *g, int n, int l1, int l3, const clb_entry *e,
-                       int n_entries, double sign, channels G) {
+                       int n_entries, double sign, clb_channels G) {
   const int width = 2 * l3 + 1;
-  generators(l3, g->generator);
-  for (int m = 0; m <= l1; m++)
+  const double(*J)[N * N] = clb_frame_generators(c, l3);
+  for (int m = 0; m <= l1 && l3; m++)
     for (int up = 0; up < 2; up++) {
       int to = up ? m + 1 : m - 1, turn = up ? -1 : 1;
       for (int side = 0; side < (to ? 2 : 1) && to >= 0 && to <= l3; side++) {
         int i = side ? l3 - to : l3 + to;
         for (int half = 0; half < 2; half++) {
-          double by = sign * (half && !m ? turn * lever(e, n_entries, g->generator[1], width, l1, i)
-                                         : lever(e, n_entries, g->generator[0], width,
-                                                 half ? l1 - m : l1 + m, i));
+          double by =
+              sign * (half && !m ? turn * lever(e, n_entries, J[1], width, l1, i)
+                                 : lever(e, n_entries, J[0], width, half ? l1 - m : l1 + m, i));
           for (int j = 0; j < n && fabs(by) > 1e-12; j++)
-            if (G[j][i] != IR_NONE)
-              g->K[up][m][half][j] = clb_plus(of(c), g->K[up][m][half][j], real(c, by), G[j][i]);
+            g->K[up][m][half][j] = clb_plus(of(c), g->K[up][m][half][j], real(c, by), G[j][i]);
         }
       }
     }
 }
 
 /* T_x = sum Re(conj(X) K), T_z = sum +-Im(conj(X) K). */
-static void torques(clb_convolution *c, const gradient *g, int n, int l1, channels f) {
+static void torques(clb_convolution *c, const gradient *g, int n, int l1, clb_channels f,
+                    ir_val *T) {
   ir_kernel *k = of(c);
-  ir_val *x = &c->results.y_sum[0], *z = &c->results.y_sum[1];
   for (int up = 0; up < 2; up++)
     for (int m = 0; m <= l1; m++)
       for (int j = 0; j < n; j++) {
         ir_val a = g->K[up][m][0][j], b = g->K[up][m][1][j], own = f[j][l1 + m],
                other = m ? f[j][l1 - m] : IR_NONE;
-        if (a != IR_NONE) {
-          *x = clb_plus(k, *x, own, a);
-          if (m) *z = clb_plus(k, *z, other, up ? a : negative(c, a));
-        }
-        if (b != IR_NONE) {
-          if (m) *x = clb_plus(k, *x, other, b);
-          *z = clb_plus(k, *z, own, up ? negative(c, b) : b);
-        }
+        T[0] = clb_plus(k, clb_plus(k, T[0], own, a), other, b);
+        T[1] = clb_plus(k, T[1], other, up ? a : clb_negative(c, a));
+        T[1] = clb_plus(k, T[1], own, up ? clb_negative(c, b) : b);
       }
 }
 
-/* sum A_ki f_i G_k; the entries of m and -m differ in their sign at most. */
+/* sum + sum A_ki f_i G_k over pairs of f and G; the entries of m and -m differ in their sign at
+   most. */
 static ir_val weight_gradient(clb_convolution *c, const clb_entry *e, int n_entries, int l1,
-                              const ir_val *f, const ir_val *G) {
+                              int pairs, const ir_val *const *f, const ir_val *const *G) {
   ir_kernel *k = of(c);
   ir_val sum = IR_NONE;
   for (int m = 0; m <= l1; m++) {
@@ -282,73 +221,141 @@ static ir_val weight_gradient(clb_convolution *c, const clb_entry *e, int n_entr
     for (int q = 0; q < n_entries; q++) {
       if (abs(e[q].i - l1) != m) continue;
       if (size == 0) size = e[q].c;
-      inner = clb_plus(k, inner, f[e[q].i], e[q].c * size < 0 ? negative(c, G[e[q].k]) : G[e[q].k]);
+      for (int i = 0; i < pairs; i++) {
+        ir_val own = G[i][e[q].k];
+        inner = clb_plus(k, inner, f[i][e[q].i], e[q].c * size < 0 ? clb_negative(c, own) : own);
+      }
     }
     if (inner != IR_NONE) sum = clb_plus(k, sum, real(c, size), inner);
   }
-  return sum;
+  return sum == IR_NONE ? real(c, 0) : sum;
 }
 
-static void path_to_edge(clb_convolution *c, const clb_path *p, channels x, channels f,
-                         gradient *to) {
-  ir_kernel *k = of(c);
-  const int n = c->unit.together, l3 = degree(&c->f.tp->z, p->out),
-            l1 = degree(&c->f.tp->x, p->in1), most = l1 + 1 < l3 ? l1 + 1 : l3;
-  const int o_w = clb_wanted_output(&c->f, W), o_y = clb_wanted_output(&c->f, Y);
-  clb_entry e[N];
-  channels g, G, by_w;
-  ir_val w[V];
-  const int n_entries = entries_of(c, p, e);
-  const bool turned = turns(c, p), spline = c->f.p->convolution.spline,
-             wanted = o_w >= 0 && p->has_weight;
-  load_weights(c, p, w);
-  for (int j = 0; j < n; j++) memcpy(g[j], c->z[j][p->out], sizeof g[j]);
-  if (turned) into_frame(c, l3, n, g, most, G);
-  for (int j = 0; j < n; j++) {
-    by_w[j][0] = weight_gradient(c, e, n_entries, l1, turned ? f[j] : x[j], turned ? G[j] : g[j]);
-    if (by_w[j][0] == IR_NONE) by_w[j][0] = real(c, 0);
-    if (wanted && spline) clb_spline_add(&c->spline, &c->f, 0, j, by_w[j][0]);
-    for (int i = 0; i < 2 * l3 + 1 && turned; i++)
-      if (G[j][i] != IR_NONE && w[j] != IR_NONE) G[j][i] = ir_mul(k, w[j], G[j][i]);
-    for (int q = 0; q < n_entries; q++) {
-      ir_val *sum = &(turned ? to->turned : to->plain)[j][e[q].i];
-      *sum = turned ? clb_plus(k, *sum, real(c, e[q].c), G[j][e[q].k])
-                    : clb_plus(k, *sum, times(c, w[j], e[q].c), g[j][e[q].k]);
-    }
+/* The gradient of a path's weight; of splines, too, of what comes in along them. */
+static void path_to_w(clb_convolution *c, const clb_path *p, const clb_entry *e, int n_entries,
+                      vectors_of_x *x, clb_channels G, clb_channels turned_G) {
+  const int o = clb_wanted_output(&c->f, W), l1 = degree(&c->f.tp->x, p->in1);
+  const bool spline = c->f.p->convolution.spline, turned = turns(c, p);
+  clb_channels by_w;
+  if (o < 0 || !p->has_weight) return;
+  for (int j = 0; j < c->unit.together; j++) {
+    const ir_val *f[] = {(turned ? x->turned : x->here)[twice(c)][j], x->turned[0][j]},
+                 *g[] = {G[j], turned_G[j]};
+    by_w[j][0] = weight_gradient(c, e, n_entries, l1, turned && c->frame.turns ? 2 : 1, f, g);
+    if (!spline) continue;
+    clb_spline_add(&c->spline, &c->f, 0, j, by_w[j][0]);
+    f[0] = (turned ? x->turned : x->here)[0][j];
+    if (c->spline.along != IR_NONE)
+      clb_spline_add(&c->spline, &c->f, 1, j, weight_gradient(c, e, n_entries, l1, 1, f, g));
   }
-  if (wanted && !spline) clb_store_channels(c, o_w, -1, p, by_w, c->unit.write, c->f.out[o_w].adds);
-  if (turned && o_y >= 0) add_torque(c, to, n, l1, l3, e, n_entries, 1, G);
+  if (!spline) clb_store_channels(c, o, -1, p, by_w, c->unit.write, c->f.out[o].adds);
 }
 
-/* The gradient in the frame turns, too, and goes back. */
-static void finish(clb_convolution *c, int t, channels f, gradient *g) {
+/* g += what the map of these entries gives back of G, of degree l3. */
+static void back_through(clb_convolution *c, const clb_path *p, const clb_entry *e, int n_entries,
+                         clb_channels G, gradient *g) {
+  const int n = c->unit.together;
+  for (int j = 0; j < n; j++)
+    for (int q = 0; q < n_entries; q++) {
+      ir_val *sum = &g->turned[j][e[q].i];
+      *sum = clb_plus(of(c), *sum, real(c, e[q].c), G[j][e[q].k]);
+    }
+  if (clb_wanted_output(&c->f, Y) >= 0)
+    add_torque(c, g, n, degree(&c->f.tp->x, p->in1), degree(&c->f.tp->z, p->out), e, n_entries, 1,
+               G);
+}
+
+/* Adds w v, or c v. */
+static void add_weighted(const clb_convolution *c, path_weights w, int order, int width,
+                         clb_channels v, clb_channels sum) {
+  for (int j = 0; j < c->unit.together; j++)
+    for (int i = 0; i < width; i++)
+      if (!order || w[order][j] != IR_NONE)
+        sum[j][i] = clb_plus_weighted(of(c), sum[j][i], w[order][j], v[j][i]);
+}
+
+static void path_to_edge(clb_convolution *c, const clb_path *p, vectors_of_x *x, gradient *to) {
+  const int n = c->unit.together, l3 = degree(&c->f.tp->z, p->out), width = 2 * l3 + 1,
+            l1 = degree(&c->f.tp->x, p->in1), order = twice(c),
+            reach = l1 + (clb_wanted_output(&c->f, Y) >= 0);
+  clb_entry e[N];
+  clb_channels g, G, turned_G, by;
+  path_weights w;
+  const int n_entries = entries_of(c, p, e);
+  load_weights(c, p, w);
+  clb_channels_clear(turned_G);
+  for (int j = 0; j < n; j++) memcpy(g[j], c->z[j][p->out], sizeof g[j]);
+  if (!turns(c, p)) {
+    path_to_w(c, p, e, n_entries, x, g, turned_G);
+    for (int j = 0; j < n; j++)
+      for (int q = 0; q < n_entries; q++) {
+        ir_val *sum = &to[0].plain[j][e[q].i];
+        *sum = clb_plus(of(c), *sum, times(c, w, order, j, e[q].c), g[j][e[q].k]);
+      }
+    return;
+  }
+  clb_into_frame(c, l3, n, g, least(reach + c->frame.turns, l3), G);
+  if (c->frame.turns) clb_add_turn(c, l3, n, -1, G, least(reach, l3), turned_G);
+  path_to_w(c, p, e, n_entries, x, G, turned_G);
+  clb_channels_clear(by);
+  add_weighted(c, w, order, width, G, by);
+  add_weighted(c, w, 0, width, turned_G, by);
+  back_through(c, p, e, n_entries, by, &to[0]);
+  if (!twice(c)) return;
+  clb_channels_clear(by);
+  add_weighted(c, w, 0, width, G, by);
+  back_through(c, p, e, n_entries, by, &to[1]);
+}
+
+/* The gradients in the frame turn, too, and go back. */
+static void finish(clb_convolution *c, int t, vectors_of_x *x, gradient *g) {
+  ir_kernel *k = of(c);
+  const clb_frame *f = &c->frame;
   const int n = c->unit.together, l = degree(&c->f.tp->x, t), width = 2 * l + 1;
   const int o_x = clb_wanted_output(&c->f, X), o_y = clb_wanted_output(&c->f, Y);
+  ir_val *T = c->results.y_sum, T0[2] = {IR_NONE, IR_NONE};
   clb_entry same[N];
   for (int i = 0; i < width; i++) same[i] = (clb_entry){.i = i, .k = i, .c = 1};
-  if (o_y >= 0) {
-    add_torque(c, g, n, l, l, same, width, -1, g->turned);
-    torques(c, g, n, l, f);
+  for (int order = 0; order <= twice(c) && o_y >= 0; order++) {
+    add_torque(c, &g[order], n, l, l, same, width, -1, g[order].turned);
+    torques(c, &g[order], n, l, x->turned[order], T);
+  }
+  if (o_y >= 0 && f->turns) {
+    ir_val back = clb_negative(c, f->tangent[CLB_TANGENT_INVERSE]);
+    torques(c, &g[1], n, l, x->turned[0], T0);
+    for (int i = 0; i < 2; i++) {
+      T[i] = clb_plus(k, T[i], ir_mul(k, back, f->tangent[CLB_TANGENT_Y]), T0[i]);
+      T[2] = clb_plus(k, T[2], ir_mul(k, back, f->turn[i]), T0[i]);
+    }
   }
   if (o_x < 0) return;
-  out_of_frame(c, l, n, g->turned, l, g->plain);
-  clb_store_x(c, t, o_x, g->plain, false);
+  if (f->turns) clb_add_turn(c, l, n, 1, g[1].turned, l, g[0].turned);
+  clb_out_of_frame(c, l, n, g[0].turned, l, g[0].plain);
+  clb_store_x(c, t, o_x, g[0].plain, false);
 }
 
 void clb_frame_to_edge(clb_convolution *c, int part) {
   const clb_tensor_product_problem *tp = c->f.tp;
-  gradient *g = malloc(sizeof *g);
+  const clb_frame *f = &c->frame;
+  gradient *g = malloc(2 * sizeof *g);
   for (int t = 0; t < tp->x.n && g; t++) {
-    channels x, f;
+    vectors_of_x x;
     if (c->parts.of_x[t] != part) continue;
-    load_x(c, t, x, f);
-    clear(g->plain);
-    clear(g->turned);
-    for (int i = 0; i < 2 * (CLB_MAX_FRAME_L + 1) * 2 * V; i++) (&g->K[0][0][0][0])[i] = IR_NONE;
+    load_x(c, t, &x);
+    for (int order = 0; order < 2; order++) {
+      clb_channels_clear(g[order].plain);
+      clb_channels_clear(g[order].turned);
+      for (int i = 0; i < 2 * (CLB_MAX_FRAME_L + 1) * 2 * V; i++)
+        (&g[order].K[0][0][0][0])[i] = IR_NONE;
+    }
     for (int q = 0; q < tp->n_paths; q++)
-      if (tp->path[q].in1 == t) path_to_edge(c, &tp->path[q], x, f, g);
-    finish(c, t, f, g);
+      if (tp->path[q].in1 == t) path_to_edge(c, &tp->path[q], &x, g);
+    finish(c, t, &x, g);
   }
   if (!g) snprintf(of(c)->error, sizeof of(c)->error, "no memory");
   free(g);
+  if (!f->turns || !c->f.p->convolution.spline || clb_wanted_output(&c->f, Y) < 0) return;
+  ir_val *T = c->results.y_sum, by = clb_spline_by_along(&c->spline, &c->f);
+  T[0] = clb_plus(of(c), T[0], by, f->tangent[CLB_TANGENT_Z]);
+  T[1] = clb_plus(of(c), T[1], clb_negative(c, by), f->tangent[CLB_TANGENT_X]);
 }

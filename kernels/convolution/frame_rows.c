@@ -1,5 +1,6 @@
-/* kernels/convolution/frame_rows.c - the rows of edges' frames, and back from torques to gradients
-   of vectors; a lane is an edge.
+/* kernels/convolution/frame_rows.c - the rows of edges' frames and of tangents, and back from
+   torques to gradients of vectors; a lane is an edge.  The passes are forward: frames, backward:
+   gradients, double backward: tangents.
 
    The gradient of a vector v by the direction is (torque x v) / |v|^2.  Each role leaves the torque
    about the two axes across the edge, T_x and T_z in its frame, where that gradient is
@@ -41,7 +42,7 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
 static int piece_of(const clb_schedule *s) { return s->rows.columns_per_piece; }
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  int columns = p->pass == CLB_FORWARD ? clb_frame_size(p->edge_frame.l) : 3,
+  int columns = p->pass == CLB_FORWARD ? clb_frame_size(p->edge_frame.l) : CLB_TANGENT_SIZE,
       bytes = ir_type_bytes(clb_ir_type((clb_dtype)p->arithmetic));
   clb_rows_settings *r = &s->rows;
   *s = (clb_schedule){
@@ -154,22 +155,24 @@ static void lower_rows(const clb_problem *p, const clb_schedule *s, ir_kernel *k
   ir_finish(k);
 }
 
-/* Sums over roles of the numbers that each has left for this lane's edge. */
+/* Sums over roles of the `columns` (i32: 2 or 3) numbers that each has left for this lane's edge.
+ */
 static void sum_roles(const clb_row_block *b, ir_type t, ir_val shares, ir_val at, ir_val roles,
-                      int columns, ir_val *sum) {
+                      ir_val columns, ir_val *sum) {
   ir_kernel *k = b->k;
   ir_val edge = ir_add(k, b->first, ir_cast(k, IR_I64, ir_lane(k))),
-         width = ir_int(k, IR_I64, columns), var[3],
+         width = ir_cast(k, IR_I64, columns), var[3],
+         third = ir_2(k, IR_AND, b->mask, ir_2(k, IR_LT, ir_int(k, IR_I32, 2), columns)),
          row = ir_add(k, at, ir_mul(k, edge, ir_mul(k, ir_cast(k, IR_I64, roles), width)));
-  for (int i = 0; i < columns; i++) var[i] = ir_var(k, ir_real(k, t, 0), false);
+  for (int i = 0; i < 3; i++) var[i] = ir_var(k, ir_real(k, t, 0), false);
   ir_val role = ir_loop(k, ir_int(k, IR_I32, 0), roles, ir_int(k, IR_I32, 1)),
          from = ir_add(k, row, ir_mul(k, ir_cast(k, IR_I64, role), width));
-  for (int i = 0; i < columns; i++) {
-    ir_val own = ir_load(k, shares, ir_add(k, from, ir_int(k, IR_I64, i)), b->mask);
+  for (int i = 0; i < 3; i++) {
+    ir_val own = ir_load(k, shares, ir_add(k, from, ir_int(k, IR_I64, i)), i < 2 ? b->mask : third);
     ir_set(k, var[i], ir_add(k, ir_get(k, var[i]), own));
   }
   ir_end(k);
-  for (int i = 0; i < columns; i++) sum[i] = ir_get(k, var[i]);
+  for (int i = 0; i < 3; i++) sum[i] = ir_get(k, var[i]);
 }
 
 /* Turned back by Ry(phi) Rx(beta). */
@@ -180,24 +183,49 @@ static void lower_gradient(const clb_problem *p, const clb_schedule *s, ir_kerne
   ir_begin(k, "edge_torques", s->lanes, s->subgroups, s->lanes * s->subgroups);
   clb_rows_begin(&b, k, s, (clb_dtype)p->arithmetic);
   clb_row_array in = clb_rows_array(&b, (clb_dtype)p->storage, false);
-  ir_val shares = ir_buffer(k, t, false), at = ir_scalar(k, IR_I64), roles = ir_scalar(k, IR_I32);
+  ir_val shares = ir_buffer(k, t, false), at = ir_scalar(k, IR_I64), roles = ir_scalar(k, IR_I32),
+         columns = ir_scalar(k, IR_I32);
   clb_row_array out = clb_rows_array(&b, (clb_dtype)p->storage, true);
   clb_rows_start(&b, (clb_dtype)p->arithmetic, piece_of(s));
   clb_rows_load(&b, &in, 0, 3, v);
   direction d = direction_of(k, t, v);
-  sum_roles(&b, t, shares, at, roles, p->edge_frame.columns, sum);
+  sum_roles(&b, t, shares, at, roles, columns, sum);
   ir_val x = ir_mul(k, ir_1(k, IR_NEG, sum[1]), d.inverse), z = ir_mul(k, sum[0], d.inverse),
          tilted = ir_mul(k, d.u[1], z);
   g[0] = ir_fma(k, d.cosine, x, ir_mul(k, d.sine, tilted));
   g[1] = ir_1(k, IR_NEG, ir_mul(k, d.across, z));
   g[2] = ir_fma(k, d.cosine, tilted, ir_1(k, IR_NEG, ir_mul(k, d.sine, x)));
-  for (int i = 0; i < 3 && p->edge_frame.columns == 3; i++) g[i] = ir_fma(k, d.u[i], sum[2], g[i]);
+  for (int i = 0; i < 3; i++) g[i] = ir_fma(k, d.u[i], sum[2], g[i]);
   clb_rows_store(&b, &out, 0, 3, g, p->accumulate);
   ir_finish(k);
 }
 
+/* h turned by Rx(-beta) Ry(-phi), and 1 / |v|. */
+static void lower_tangents(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+  clb_row_block b;
+  ir_val v[3], h[3], row[CLB_TANGENT_SIZE];
+  ir_begin(k, "edge_tangents", s->lanes, s->subgroups, s->lanes * s->subgroups);
+  clb_rows_begin(&b, k, s, (clb_dtype)p->arithmetic);
+  clb_row_array in = clb_rows_array(&b, (clb_dtype)p->storage, false),
+                along = clb_rows_array(&b, (clb_dtype)p->storage, false),
+                out = clb_rows_array(&b, (clb_dtype)p->arithmetic, true);
+  clb_rows_start(&b, (clb_dtype)p->arithmetic, piece_of(s));
+  clb_rows_load(&b, &in, 0, 3, v);
+  clb_rows_load(&b, &along, 0, 3, h);
+  direction d = direction_of(k, clb_ir_type((clb_dtype)p->arithmetic), v);
+  ir_val level = ir_fma(k, d.cosine, h[2], ir_mul(k, d.sine, h[0]));
+  row[CLB_TANGENT_X] = ir_fma(k, d.cosine, h[0], ir_1(k, IR_NEG, ir_mul(k, d.sine, h[2])));
+  row[CLB_TANGENT_Y] = ir_fma(k, d.u[1], h[1], ir_mul(k, d.across, level));
+  row[CLB_TANGENT_Z] = ir_fma(k, d.u[1], level, ir_1(k, IR_NEG, ir_mul(k, d.across, h[1])));
+  row[CLB_TANGENT_INVERSE] = d.inverse;
+  clb_rows_store(&b, &out, 0, CLB_TANGENT_SIZE, row, false);
+  ir_finish(k);
+}
+
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
-  (p->pass == CLB_FORWARD ? lower_rows : lower_gradient)(p, s, k);
+  static void (*const of_pass[])(const clb_problem *, const clb_schedule *,
+                                 ir_kernel *) = {lower_rows, lower_gradient, lower_tangents};
+  of_pass[p->pass](p, s, k);
 }
 
 static void print(const clb_problem *p, clb_text *out) {
@@ -209,5 +237,5 @@ const clb_kernel_kind clb_kind_edge_frame = {.name = "edge_frame",
                                              .schedule = schedule,
                                              .lower = lower,
                                              .print = print,
-                                             .passes = 2,
+                                             .passes = 3,
                                              .settings = CLB_FIELD(rows)};

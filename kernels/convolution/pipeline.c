@@ -40,8 +40,8 @@ enum {
   LENGTH = 4
 }; /* elements that keep an edge's length, and what comes in along it, in a slot, so that all starts
       are aligned */
-static int y_size(const clb_problem *p, const clb_schedule *s) {
-  return (clb_y_size(p, s) + 3) / 4 * 4;
+static int y_size(const clb_problem *p, const clb_schedule *s, int order) {
+  return (clb_y_size(p, s, order) + 3) / 4 * 4;
 }
 
 /* Elements of an edge, of which slices read side by side from banks of their own; INT32_MAX: too
@@ -55,7 +55,7 @@ static int size_of_edge(const clb_problem *p, const clb_parts *parts, const clb_
   int size = p->convolution.spline ? LENGTH : 0;
   for (int order = 0; order < clb_orders(p); order++)
     size += clb_reads(tp, X, order) * n_x * width + clb_reads(tp, W, order) * n_w * width +
-            clb_reads(tp, Y, order) * y_size(p, s);
+            clb_reads(tp, Y, order) * y_size(p, s, order);
   if (width < s->lanes)
     size += (s->lanes + (width > 4 ? width : 4) - size % s->lanes) %
             s->lanes; /* all starts stay aligned */
@@ -144,7 +144,7 @@ static void plan(clb_stage *g, const clb_convolution *c, int part) {
       at += operands[i]->n * piece_size(c);
     }
     g->y[order] = at;
-    if (clb_reads(c->f.tp, Y, order)) at += y_size(c->f.p, c->f.s);
+    if (clb_reads(c->f.tp, Y, order)) at += y_size(c->f.p, c->f.s, order);
   }
   g->r = at;
   g->own = size_of_edge(c->f.p, &c->parts, c->f.s, part);
@@ -224,7 +224,7 @@ static void send_narrow(const clb_convolution *c, const clb_staged_operand *o, i
 static void send_y(const clb_convolution *c, int order, ir_val slot, int width) {
   ir_kernel *k = of(c);
   const clb_form_array *a = &c->stage.in[Y][order];
-  int n = clb_y_size(c->f.p, c->f.s), lanes = c->unit.width;
+  int n = clb_y_size(c->f.p, c->f.s, order), lanes = c->unit.width;
   for (int first = 0; first < n; first += lanes * width) {
     ir_val lane = ir_mul(k, c->unit.lane, i32(c, width)), element = ir_add(k, lane, i32(c, first)),
            at = ir_add(k, ir_add(k, slot, lane), i32(c, c->stage.y[order] + first));
@@ -239,7 +239,7 @@ static void send_y(const clb_convolution *c, int order, ir_val slot, int width) 
 static bool aligns(const clb_convolution *c, int width) {
   const clb_stage *g = &c->stage;
   bool all = !c->f.s->scalar_access && !c->s->unaligned_rows && c->unit.mul % c->unit.width == 0 &&
-             c->unit.width % width == 0 && clb_y_size(c->f.p, c->f.s) % width == 0 &&
+             c->unit.width % width == 0 && clb_y_size(c->f.p, c->f.s, 0) % width == 0 &&
              g->size % width == 0 && g->own % width == 0;
   for (int order = 0; order < clb_orders(c->f.p); order++) {
     for (int j = 0; j < g->w[order].n; j++) all &= g->w[order].from[j] % width == 0;
@@ -398,8 +398,8 @@ void clb_stage_y(const clb_stage *g, const clb_convolution *c, int order, ir_val
   for (int j = 0; j < c->f.tp->y.dim; j++) y[j] = ir_cast(of(c), c->f.t, y[j]);
 }
 
-void clb_stage_numbers(const clb_stage *g, const clb_convolution *c, int at, ir_val *v) {
-  numbers(g, c, g->y[0] + at, CLB_FRAME_QUAD, v);
+void clb_stage_numbers(const clb_stage *g, const clb_convolution *c, int order, int at, ir_val *v) {
+  numbers(g, c, g->y[order] + at, CLB_FRAME_QUAD, v);
 }
 
 void clb_stage_next(clb_stage *g, const clb_convolution *c) {

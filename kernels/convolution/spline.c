@@ -95,3 +95,9 @@ ir_val clb_spline_slope(const clb_spline *s, const clb_form_builder *f, ir_val s
   for (int i = 0; i < 3; i++) slope = clb_plus(f->k, slope, s->bend[i], s->sum[1][i]);
   return slope;
 }
+
+ir_val clb_spline_by_along(const clb_spline *s, const clb_form_builder *f) {
+  ir_val by = IR_NONE;
+  for (int i = 0; i < 3; i++) by = clb_plus(f->k, by, s->slope[i], s->sum[1][i]);
+  return by;
+}

@@ -34,12 +34,15 @@ static const clb_form forms[] = {
 };
 
 /* Results for nodes that a convolution stores per edge are summed later, so they have arithmetic
-   precision; in the place of y there may be frames of edges, of that precision, too. */
-static clb_dtype kept_as(const clb_form_builder *b, int slot, bool written) {
+   precision; in the place of y there may be frames of edges and tangents, of that precision, too,
+   and what comes in along a length is a number of a tangent then. */
+static clb_dtype kept_as(const clb_form_builder *b, int slot, int order, bool written) {
+  const bool frame = b->s->convolution.frame && !written,
+             along = slot == W && order && b->p->convolution.spline;
   bool shares = b->p->kind == CLB_CONVOLUTION ? slot == X && !b->p->convolution.atomics
                                               : b->tp->edges && (slot == X || slot == Z);
-  if (!written && slot == Y && b->s->convolution.frame) return (clb_dtype)b->p->arithmetic;
-  return (clb_dtype)(written && shares ? b->p->arithmetic : b->p->storage);
+  return (clb_dtype)((written && shares) || (frame && (slot == Y || along)) ? b->p->arithmetic
+                                                                            : b->p->storage);
 }
 
 /* Gradients of shared weights go to a workspace, row by row. */
@@ -51,11 +54,13 @@ static bool is_indexed(const clb_form_builder *b, const clb_vector *v) {
   return b->tp->indexed >> v->slot & 1 && (!v->order || b->tp->edges);
 }
 
-static clb_form_array array_of(clb_form_builder *b, clb_row_block *rows, int slot, bool written) {
+static clb_form_array array_of(clb_form_builder *b, clb_row_block *rows, clb_vector v,
+                               bool written) {
+  const int slot = v.slot;
   const clb_tensor_product_problem *tp = b->tp;
   const clb_irreps *irreps[] = {&tp->x, &tp->y, NULL, &tp->z};
   const int layouts[] = {tp->layout_x, tp->layout_y, 0, tp->layout_z};
-  return (clb_form_array){.rows = clb_rows_array(rows, kept_as(b, slot, written), written),
+  return (clb_form_array){.rows = clb_rows_array(rows, kept_as(b, slot, v.order, written), written),
                           .base = IR_NONE,
                           .index = IR_NONE,
                           .adds = adds(b, slot),
@@ -75,9 +80,9 @@ void clb_form_begin(clb_form_builder *b, ir_kernel *k, const clb_problem *p,
   clb_rows_begin(&rows, k, s, (clb_dtype)p->arithmetic);
   b->n = rows.n;
   for (int i = 0; i < b->form->n_inputs; i++)
-    b->in[inputs[i].slot][inputs[i].order] = array_of(b, &rows, inputs[i].slot, false);
+    b->in[inputs[i].slot][inputs[i].order] = array_of(b, &rows, inputs[i], false);
   for (int o = 0; o < b->form->n_outputs; o++)
-    b->out[o] = array_of(b, &rows, b->form->output[o].slot, true);
+    b->out[o] = array_of(b, &rows, b->form->output[o], true);
   for (int i = 0; i < b->form->n_inputs; i++)
     if (is_indexed(b, &inputs[i])) {
       clb_form_array *a = &b->in[inputs[i].slot][inputs[i].order];

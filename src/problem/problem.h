@@ -72,7 +72,7 @@ typedef struct {
 } clb_role_sum_problem;
 
 typedef struct {
-  int32_t l, columns; /* the highest degree; sums that a role leaves: 2, or 3 with that by length */
+  int32_t l; /* the highest degree */
 } clb_edge_frame_problem;
 
 enum { CLB_ROWS_BY_SLOT, CLB_ROWS_BY_EDGE, CLB_ROWS_OWN };

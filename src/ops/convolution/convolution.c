@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/convolution/frame.h"
 #include "kernels/tensor_product/product.h"
 #include "src/ops/convolution/frames.h"
 #include "src/ops/convolution/messages.h"
@@ -50,8 +51,9 @@ static void destroy_parts(clb_op *op) {
    its length. */
 static int sums_of_channels(const clb_op *op, clb_pass pass) {
   const clb_problem *p = &op->problem;
-  return (clb_convolution_in_frame(op, pass) ? 2 : p->tensor_product.y.dim) +
-         (p->convolution.spline ? 1 : 0);
+  return clb_convolution_in_frame(op, pass)
+             ? clb_frame_sums(pass, p->convolution.spline)
+             : p->tensor_product.y.dim + (p->convolution.spline ? 1 : 0);
 }
 
 /* Roles that such sums are shared by; 0: none. */

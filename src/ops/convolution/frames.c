@@ -7,7 +7,7 @@
 #include "kernels/convolution/frame.h"
 
 struct clb_convolution_frames {
-  clb_op *op; /* forward: rows; backward: gradients */
+  clb_op *op; /* forward: rows; backward: gradients; double backward: tangents */
 };
 
 bool clb_convolution_in_frame(const clb_op *convolution, clb_pass pass) {
@@ -18,12 +18,15 @@ clb_status clb_convolution_frames_create(const clb_op *convolution,
                                          clb_convolution_frames **frames) {
   clb_context *ctx = convolution->ctx;
   const clb_problem *of = &convolution->problem;
-  bool some = false, back = clb_convolution_in_frame(convolution, CLB_BACKWARD) &&
-                            of->tensor_product.gradients & CLB_OPERAND_Y;
+  unsigned in_frame = 0, passes = CLB_PASS_BIT(CLB_FORWARD);
   for (int pass = 0; pass < CLB_PASSES; pass++)
-    some |= clb_convolution_in_frame(convolution, (clb_pass)pass);
+    in_frame |= clb_convolution_in_frame(convolution, (clb_pass)pass) ? CLB_PASS_BIT(pass) : 0;
   *frames = NULL;
-  if (!some) return CLB_OK;
+  if (!in_frame) return CLB_OK;
+  if (in_frame >> CLB_BACKWARD && of->tensor_product.gradients & CLB_OPERAND_Y)
+    passes |= CLB_PASS_BIT(CLB_BACKWARD);
+  if (of->tensor_product.incoming & CLB_OPERAND_Y)
+    passes |= in_frame & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD);
   clb_problem *p = calloc(1, sizeof *p);
   clb_convolution_frames *f = *frames = calloc(1, sizeof *f);
   clb_status s = p && f
@@ -34,10 +37,8 @@ clb_status clb_convolution_frames_create(const clb_op *convolution,
     p->storage = of->storage;
     p->arithmetic = of->arithmetic;
     p->accumulate = of->accumulate;
-    p->edge_frame = (clb_edge_frame_problem){clb_frame_degree(&of->tensor_product),
-                                             of->convolution.spline ? 3 : 2};
-    s = clb_op_create(ctx, p, CLB_PASS_BIT(CLB_FORWARD) | (back ? CLB_PASS_BIT(CLB_BACKWARD) : 0),
-                      NULL, &f->op);
+    p->edge_frame.l = clb_frame_degree(&of->tensor_product);
+    s = clb_op_create(ctx, p, passes, NULL, &f->op);
   }
   free(p);
   return s; /* the convolution that it is a part of destroys it */
@@ -76,14 +77,26 @@ clb_status clb_convolution_frames_run(const clb_convolution_frames *f, int64_t n
   return launch(f, CLB_FORWARD, n, args, 7);
 }
 
+clb_status clb_convolution_frames_tangents(const clb_convolution_frames *f, int64_t n,
+                                           const clb_rows *vectors, const clb_rows *tangents,
+                                           const clb_rows *out) {
+  clb_arg args[10] = {{.type = IR_I64, .i64 = n}};
+  put_rows(args + 1, vectors, 3, 0);
+  put_rows(args + 4, tangents, 3, 0);
+  put_rows(args + 7, out, CLB_TANGENT_SIZE, 0);
+  return launch(f, CLB_DOUBLE_BACKWARD, n, args, 10);
+}
+
 clb_status clb_convolution_frames_torques(const clb_convolution_frames *f, int64_t e0, int64_t e1,
                                           const clb_rows *vectors, const clb_memory *shares,
-                                          int64_t at, int32_t roles, const clb_rows *gradient) {
-  clb_arg args[10] = {{.type = IR_I64, .i64 = e1 - e0}};
+                                          int64_t at, int32_t roles, int32_t columns,
+                                          const clb_rows *gradient) {
+  clb_arg args[11] = {{.type = IR_I64, .i64 = e1 - e0}};
   put_rows(args + 1, vectors, 3, e0);
   args[4] = (clb_arg){.type = IR_VOID, .memory = shares};
   args[5] = (clb_arg){.type = IR_I64, .i64 = at};
   args[6] = (clb_arg){.type = IR_I32, .i32 = roles};
-  put_rows(args + 7, gradient, 3, e0);
-  return launch(f, CLB_BACKWARD, e1 - e0, args, 10);
+  args[7] = (clb_arg){.type = IR_I32, .i32 = columns};
+  put_rows(args + 8, gradient, 3, e0);
+  return launch(f, CLB_BACKWARD, e1 - e0, args, 11);
 }

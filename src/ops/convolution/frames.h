@@ -21,10 +21,15 @@ int64_t clb_convolution_frames_columns(const clb_convolution_frames *f);
 /* Makes the rows of n edges. */
 clb_status clb_convolution_frames_run(const clb_convolution_frames *f, int64_t n,
                                       const clb_rows *vectors, const clb_rows *out);
-/* Gradients of the vectors of edges e0 ... e1 - 1, from what `roles` roles left of each from
-   element `at` of `shares` on. */
+/* Makes the rows of tangents of these vectors, of CLB_TANGENT_SIZE elements. */
+clb_status clb_convolution_frames_tangents(const clb_convolution_frames *f, int64_t n,
+                                           const clb_rows *vectors, const clb_rows *tangents,
+                                           const clb_rows *out);
+/* Gradients of the vectors of edges e0 ... e1 - 1, from `columns` numbers that each of `roles`
+   roles left of each from element `at` of `shares` on. */
 clb_status clb_convolution_frames_torques(const clb_convolution_frames *f, int64_t e0, int64_t e1,
                                           const clb_rows *vectors, const clb_memory *shares,
-                                          int64_t at, int32_t roles, const clb_rows *gradient);
+                                          int64_t at, int32_t roles, int32_t columns,
+                                          const clb_rows *gradient);
 
 #endif

@@ -6,11 +6,14 @@
      double backward  b = J h, q = h . v / r, h the incoming gradient of g_v, and
                       d_v = J^T d_y + (dJ/dv h)^T g_y + d_r v / |v| + g_r dq/dv;
                       for this g_y and g_r are recomputed. Rows of y, b, r, q and their gradients
-   lie at the end of the caller's workspace, in the storage type: some hundred bytes per edge. */
+   lie at the end of the caller's workspace, in the storage type: some hundred bytes per edge.
+   Passes that work in the edge's frame have rows of frames and tangents there instead, of
+   arithmetic precision (kernels/convolution/frame.h). */
 #include "src/ops/convolution/vectors.h"
 
 #include <stdlib.h>
 
+#include "kernels/convolution/frame.h"
 #include "src/ops/convolution/frames.h"
 #include "src/ops/layers/call.h"
 #include "src/ops/layers/layers.h"
@@ -100,6 +103,7 @@ clb_status clb_convolution_vectors_create(const clb_op *op, const clb_convolutio
   bool wanted = tp->gradients & CLB_OPERAND_Y, back = wanted && asked >> CLB_BACKWARD;
   bool along = asked & CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) && tp->incoming & CLB_OPERAND_Y,
        all = true;
+  if (clb_convolution_in_frame(op, CLB_DOUBLE_BACKWARD)) along = false; /* of harmonics */
   unsigned passes = CLB_PASS_BIT(CLB_FORWARD) | (back ? CLB_PASS_BIT(CLB_BACKWARD) : 0) |
                     (along ? CLB_PASS_BIT(CLB_DOUBLE_BACKWARD) : 0);
   for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
@@ -142,8 +146,9 @@ static places places_of(const clb_convolution_vectors *v, clb_pass pass, int64_t
           numbers = v->lengths ? clb_align_256(n * v->bytes) : 0;
   places at = {0};
   if (clb_convolution_in_frame(v->op, pass)) {
-    at.r = clb_align_256(n * clb_convolution_frames_columns(v->frames) *
-                         clb_dtype_bytes(v->op->problem.arithmetic));
+    const int64_t wide = clb_dtype_bytes(v->op->problem.arithmetic);
+    at.b = clb_align_256(n * clb_convolution_frames_columns(v->frames) * wide);
+    at.r = at.b + (pass == CLB_DOUBLE_BACKWARD ? clb_align_256(n * CLB_TANGENT_SIZE * wide) : 0);
     at.end = at.r + numbers;
     return at;
   }
@@ -226,22 +231,44 @@ static clb_status go_along(const clb_convolution_vectors *v, const clb_convoluti
                                                   kept->along, g_r, at->q, d_v);
 }
 
+/* Rows of arithmetic precision from byte `at` of those in the workspace on. */
+static clb_rows wide_rows(const clb_convolution_call *c, const clb_convolution_vector_rows *kept,
+                          int64_t at, int64_t columns) {
+  return (clb_rows){(clb_buffer *)&kept->rows,
+                    ((int64_t)c->workspace.bytes + at) / clb_dtype_bytes(c->op->problem.arithmetic),
+                    columns, NULL};
+}
+
+static void put_wide(clb_operand *o, clb_rows rows, int64_t columns) {
+  put(o, rows, columns);
+  o->wide = true;
+}
+
+/* Tangents in the place of what comes in along vectors and lengths. */
+static clb_status make_tangents(const clb_convolution_vectors *v, clb_convolution_call *c,
+                                const clb_convolution_vector_rows *kept) {
+  const int64_t n = c->graph->n_edges, at = places_of(v, c->pass, n).b;
+  clb_operand *o = c->operand;
+  clb_rows rows = wide_rows(c, kept, at, CLB_TANGENT_SIZE), q = rows;
+  clb_status s = clb_convolution_frames_tangents(v->frames, n, &kept->vector, &o[B_AT].rows, &rows);
+  q.offset += CLB_TANGENT_Y;
+  put_wide(&o[B_AT], rows, CLB_TANGENT_SIZE);
+  if (v->lengths) put_wide(&o[C_AT], q, 1);
+  return s;
+}
+
 /* Frames, and lengths, in the places of vectors and weights; gradients are torques first. */
 static clb_status make_frames(const clb_convolution_vectors *v, clb_convolution_call *c,
                               clb_convolution_vector_rows *kept, const clb_operand *gradient) {
   const int64_t n = c->graph->n_edges, columns = clb_convolution_frames_columns(v->frames);
-  const scratch at = scratch_of(v, c, kept);
+  const clb_rows rows = wide_rows(c, kept, 0, columns), r = scratch_of(v, c, kept).r;
   clb_operand *o = c->operand;
-  clb_rows rows = {at.y.buffer,
-                   (int64_t)c->workspace.bytes / clb_dtype_bytes(c->op->problem.arithmetic),
-                   columns, NULL};
   if (gradient && gradient->columns) kept->gradient = gradient->rows;
   clb_status s = clb_convolution_frames_run(v->frames, n, &kept->vector, &rows);
-  if (!s && v->lengths) s = clb_radial_forward(v->lengths, n, kept->vector, at.r, (clb_rows){0});
-  put(&o[Y_AT], rows, columns);
-  o[Y_AT].wide = true;
-  if (v->lengths) put(&o[W_AT], at.r, 1);
-  return s;
+  if (!s && v->lengths) s = clb_radial_forward(v->lengths, n, kept->vector, r, (clb_rows){0});
+  put_wide(&o[Y_AT], rows, columns);
+  if (v->lengths) put(&o[W_AT], r, 1);
+  return s || c->pass != CLB_DOUBLE_BACKWARD || !o[B_AT].columns ? s : make_tangents(v, c, kept);
 }
 
 clb_status clb_convolution_vectors_torques(const clb_convolution_vectors *v,
@@ -249,8 +276,9 @@ clb_status clb_convolution_vectors_torques(const clb_convolution_vectors *v,
                                            const clb_convolution_vector_rows *kept, int64_t e0,
                                            int64_t e1, int64_t at, int32_t roles) {
   return kept->gradient.buffer
-             ? clb_convolution_frames_torques(v->frames, e0, e1, &kept->vector, &c->workspace, at,
-                                              roles, &kept->gradient)
+             ? clb_convolution_frames_torques(
+                   v->frames, e0, e1, &kept->vector, &c->workspace, at, roles,
+                   clb_frame_sums(c->pass, c->op->problem.convolution.spline), &kept->gradient)
              : CLB_OK;
 }
 

@@ -33,7 +33,8 @@ static inline void vectored_destroy(vectored *v) {
   convolution_destroy(v->given);
 }
 
-/* Some vectors are 0; in f16 and bf16 none is short, so that nothing leaves their range. */
+/* Some vectors are 0, some point along the polar axis, up and down, and some nearly so; in f16 and
+   bf16 none is short, so that nothing leaves their range. */
 static inline arrays vectored_arrays(const vectored *v, const edge_list *e, uint64_t seed) {
   arrays a = convolution_arrays(v->run, e, seed);
   bool half = v->run->desc.product.storage > CLB_F32;
@@ -41,6 +42,11 @@ static inline arrays vectored_arrays(const vectored *v, const edge_list *e, uint
     double *x = a.in[LIKE_Y] + 3 * i;
     if (half) x[0] += x[0] < 0 ? -1 : 1;
     if (i % 11 == 4) x[0] = x[1] = x[2] = 0;
+    if (i % 7 == 2) {
+      x[0] *= i % 3 ? 0 : 0x1p-9;
+      x[1] += x[1] < 0 ? -1 : 1;
+      x[2] = 0;
+    }
   }
   return a;
 }
