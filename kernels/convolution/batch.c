@@ -18,45 +18,72 @@ int64_t clb_batch_bytes(const clb_problem *p, int edges) {
 
 enum { LINE = 64 }; /* bytes */
 
-/* ---- products c y ---- */
+/* ---- sums over the elements of y ---- */
 
-ir_val clb_batch_times(void *owner, int order, int j, double coefficient) {
-  clb_convolution *c = ((const clb_channel *)owner)->c;
-  clb_batch *b = &c->batch;
-  clb_batch_product *p = b->product;
-  while (p->order != order || p->y != j || p->c != coefficient) p++;
-  if (p->value == IR_NONE)
-    p->value = ir_load(of(c), b->products, ir_add(of(c), b->row, i64(c, p - b->product)), IR_NONE);
-  return p->value;
+/* The non-zeros of a path, divided by the scale of its components of z, in c->at[0].entry. */
+static int entries(const clb_convolution *c, const clb_path *p) {
+  clb_entry *e = c->at[0].entry;
+  int n = clb_form_entries(c->f.tp, p, c->at[0].symbol, e);
+  for (int q = 0; q < n; q++) e[q].c /= c->scale[p->out][e[q].k];
+  return n;
 }
 
-static bool listed(const clb_batch *b, int order, int y, double coefficient) {
-  for (int i = 0; i < b->n_products; i++)
-    if (b->product[i].order == order && b->product[i].y == y && b->product[i].c == coefficient)
-      return true;
-  return false;
+/* The sum M_ik of the n entries of a path, put behind those of the list; its number there if it is
+   among them, else theirs. -1: there is no room for it. */
+static int find(clb_batch *b, const clb_convolution *c, const clb_path *p, int order, int n, int i,
+                int k) {
+  const clb_entry *e = c->at[0].entry;
+  clb_batch_product *next = &b->product[b->n_products];
+  if (b->n_products == CLB_MAX_PRODUCTS) return -1;
+  *next = (clb_batch_product){order, b->n_terms, 0, IR_NONE};
+  for (int q = 0; q < n; q++) {
+    if (e[q].i != i || e[q].k != k) continue;
+    if (next->first + next->n == CLB_MAX_PRODUCTS) return -1;
+    b->term[next->first + next->n++] =
+        (clb_batch_term){c->f.tp->y.term[p->in2].at + e[q].j, e[q].c};
+  }
+  int at = 0;
+  for (; at < b->n_products; at++) {
+    const clb_batch_product *other = &b->product[at];
+    int same = 0;
+    while (other->order == order && other->n == next->n && same < next->n &&
+           b->term[other->first + same].y == b->term[next->first + same].y &&
+           b->term[other->first + same].c == b->term[next->first + same].c)
+      same++;
+    if (same == next->n) break;
+  }
+  return at;
 }
 
-/* Lists what a path multiplies elements of y with; false: they are too many. */
+/* Whether entry q is the first of its sum. */
+static bool starts(const clb_entry *e, int q) {
+  for (int other = 0; other < q; other++)
+    if (e[other].i == e[q].i && e[other].k == e[q].k) return false;
+  return true;
+}
+
+/* Lists a path's sums; false: they are too many. */
 static bool list(clb_batch *b, const clb_convolution *c, const clb_path *p, int o) {
-  int n = clb_form_entries(c->f.tp, p, c->at[0].symbol, c->at[0].entry),
-      y = c->f.tp->y.term[p->in2].at;
+  int n = entries(c, p);
+  const clb_entry *e = c->at[0].entry;
   for (int m = 0; m < c->f.form->n_monomials; m++)
     for (int q = 0; q < n && clb_form_alive(&c->f, m, o, p); q++) {
-      clb_batch_product next = {c->f.form->monomial[m][Y], y + c->at[0].entry[q].j,
-                                c->at[0].entry[q].c / c->scale[p->out][c->at[0].entry[q].k],
-                                IR_NONE};
-      if (listed(b, next.order, next.y, next.c)) continue;
-      if (b->n_products == CLB_MAX_PRODUCTS) return false;
-      b->product[b->n_products++] = next;
+      int at = starts(e, q) ? find(b, c, p, c->f.form->monomial[m][Y], n, e[q].i, e[q].k) : 0;
+      if (at < 0) return false;
+      if (!starts(e, q) || at < b->n_products) continue;
+      b->n_terms += b->product[b->n_products++].n;
     }
   return true;
 }
 
 static void list_products(clb_batch *b, const clb_convolution *c, int o) {
   b->product = malloc(sizeof *b->product * CLB_MAX_PRODUCTS);
-  if (!b->product) snprintf(of(c)->error, sizeof of(c)->error, "no memory");
-  for (int q = 0; b->product && q < c->f.tp->n_paths; q++)
+  b->term = malloc(sizeof *b->term * CLB_MAX_PRODUCTS);
+  if (!b->product || !b->term) {
+    snprintf(of(c)->error, sizeof of(c)->error, "no memory");
+    return;
+  }
+  for (int q = 0; q < c->f.tp->n_paths; q++)
     if (!list(b, c, &c->f.tp->path[q], o)) {
       b->n_products = 0;
       return;
@@ -75,8 +102,103 @@ void clb_batch_multiply(clb_batch *b, const clb_convolution *c, ir_val number) {
   clb_batch_turn(b, c, number);
   for (int i = 0; i < b->n_products; i++) {
     const clb_batch_product *p = &b->product[i];
-    ir_store(k, b->products, ir_add(k, b->row, i64(c, i)), IR_NONE,
-             ir_mul(k, ir_real(k, c->f.t, p->c), c->at[0].y[p->order][p->y]));
+    ir_val sum = IR_NONE;
+    for (int t = p->first; t < p->first + p->n; t++)
+      sum = clb_plus(k, sum, ir_real(k, c->f.t, b->term[t].c), c->at[0].y[p->order][b->term[t].y]);
+    ir_store(k, b->products, ir_add(k, b->row, i64(c, i)), IR_NONE, sum);
+  }
+}
+
+/* The matrix M_ik of a path; IR_NONE where it is 0. Whether it is one number times that of 1. */
+static bool matrix(clb_convolution *c, const clb_path *p, int order, ir_val m[MAX_M][MAX_M]) {
+  clb_batch *b = &c->batch;
+  int n = entries(c, p);
+  const clb_entry *e = c->at[0].entry;
+  bool one = true;
+  for (int i = 0; i < MAX_M; i++) clb_none(m[i], MAX_M);
+  for (int q = 0; q < n; q++) {
+    if (!starts(e, q)) continue;
+    int at = find(b, c, p, order, n, e[q].i, e[q].k);
+    clb_batch_product *sum = &b->product[at];
+    if (sum->value == IR_NONE)
+      sum->value = ir_load(of(c), b->products, ir_add(of(c), b->row, i64(c, at)), IR_NONE);
+    m[e[q].i][e[q].k] = sum->value;
+    one &= e[q].i == e[q].k && m[0][0] == sum->value;
+  }
+  return one;
+}
+
+/* The monomial with this order of y that contributes to output o from path p; -1: none, -2:
+   several. */
+static int monomial_of(const clb_convolution *c, const clb_path *p, int o, int y) {
+  int found = -1;
+  for (int m = 0; m < c->f.form->n_monomials; m++)
+    if (c->f.form->monomial[m][Y] == y && clb_form_alive(&c->f, m, o, p))
+      found = found == -1 ? m : -2;
+  return found;
+}
+
+/* w of a monomial in channel j of a lane; IR_NONE: 1. */
+static ir_val weight(clb_convolution *c, const clb_path *p, int m, int j) {
+  if (!p->has_weight) return IR_NONE;
+  return clb_edge_vectors(c, W, c->f.form->monomial[m][W], p)[j][0];
+}
+
+/* z_k += sum_i M_ik (w x_i), the sum over monomials of w x_i being taken first. */
+static void weigh_first(clb_convolution *c, const clb_path *p, int o, int y, ir_val m[MAX_M][MAX_M],
+                        ir_val sum[][MAX_M]) {
+  for (int i = 0; i < clb_width(&c->f.tp->x.term[p->in1]); i++) {
+    ir_val u[CLB_MAX_TOGETHER];
+    for (int j = 0; j < c->unit.together; j++) {
+      u[j] = IR_NONE;
+      for (int q = 0; q < c->f.form->n_monomials; q++)
+        if (c->f.form->monomial[q][Y] == y && clb_form_alive(&c->f, q, o, p))
+          u[j] = clb_plus_weighted(of(c), u[j], weight(c, p, q, j),
+                                   clb_edge_vectors(c, X, c->f.form->monomial[q][X], p)[j][i]);
+    }
+    for (int k = 0; k < MAX_M; k++)
+      for (int j = 0; j < c->unit.together; j++)
+        sum[j][k] = clb_plus(of(c), sum[j][k], u[j], m[i][k]);
+  }
+}
+
+/* z_k += w sum_i M_ik x_i */
+static void weigh_last(clb_convolution *c, const clb_path *p, int monomial, ir_val m[MAX_M][MAX_M],
+                       ir_val sum[][MAX_M]) {
+  const int order = c->f.form->monomial[monomial][X];
+  for (int k = 0; k < clb_width(&c->f.tp->z.term[p->out]); k++) {
+    ir_val t[CLB_MAX_TOGETHER];
+    clb_none(t, CLB_MAX_TOGETHER);
+    for (int i = 0; i < MAX_M; i++)
+      for (int j = 0; j < c->unit.together; j++)
+        t[j] = clb_plus(of(c), t[j], clb_edge_vectors(c, X, order, p)[j][i], m[i][k]);
+    for (int j = 0; j < c->unit.together; j++)
+      sum[j][k] = clb_plus_weighted(of(c), sum[j][k], weight(c, p, monomial, j), t[j]);
+  }
+}
+
+/* z_k += (w M) x_k, where M is a number. */
+static void weigh_number(clb_convolution *c, const clb_path *p, int monomial, ir_val number,
+                         ir_val sum[][MAX_M]) {
+  ir_val by[CLB_MAX_TOGETHER];
+  for (int j = 0; j < c->unit.together; j++)
+    by[j] = clb_plus_weighted(of(c), IR_NONE, weight(c, p, monomial, j), number);
+  for (int k = 0; k < clb_width(&c->f.tp->z.term[p->out]); k++)
+    for (int j = 0; j < c->unit.together; j++)
+      sum[j][k] = clb_plus(of(c), sum[j][k], by[j],
+                           clb_edge_vectors(c, X, c->f.form->monomial[monomial][X], p)[j][k]);
+}
+
+void clb_batch_add_z(clb_convolution *c, const clb_path *p, int o, ir_val sum[][MAX_M]) {
+  ir_val m[MAX_M][MAX_M];
+  for (int y = 0; y < clb_orders(c->f.p); y++) {
+    const int monomial = monomial_of(c, p, o, y);
+    if (monomial == -1) continue;
+    const bool one = matrix(c, p, y, m);
+    if (monomial >= 0 && one) weigh_number(c, p, monomial, m[0][0], sum);
+    else if (monomial >= 0 && c->f.tp->z.term[p->out].l < c->f.tp->x.term[p->in1].l)
+      weigh_last(c, p, monomial, m, sum);
+    else weigh_first(c, p, o, y, m, sum);
   }
 }
 
@@ -96,7 +218,10 @@ void clb_batch_begin(clb_batch *b, const clb_convolution *c) {
                  (int64_t)c->s->edges_per_batch * clb_y_columns(c->f.p, c->f.s) * c->f.s->lanes);
 }
 
-void clb_batch_free(clb_batch *b) { free(b->product); }
+void clb_batch_free(clb_batch *b) {
+  free(b->product);
+  free(b->term);
+}
 
 void clb_batch_clear(const clb_convolution *c, ir_val array, int64_t n) {
   ir_kernel *k = of(c);

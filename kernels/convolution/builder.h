@@ -51,18 +51,23 @@ typedef struct {
 
 /* On a CPU, whose registers hold few components: some edges at a time, for one part and block of
    channels after the other (batch.c). What stays between these turns lies in local memory: sums of
-   z, products c y of the edges, vectors whose lanes add up to gradients of y. */
-enum { CLB_MAX_PRODUCTS = 2048 };
+   z, the sums M_ik = sum_j C_ijk y_j of the edges and paths, vectors whose lanes add up to
+   gradients of y. */
+enum { CLB_MAX_PRODUCTS = 4096 };
 typedef struct {
-  int order, y; /* an element of y or its like */
+  int y; /* an element of y or its like */
   double c;
-  ir_val value; /* of the edge at hand, or IR_NONE */
+} clb_batch_term;
+typedef struct {
+  int order, first, n; /* of y; its terms */
+  ir_val value;        /* of the edge at hand, or IR_NONE */
 } clb_batch_product;
 typedef struct {
   ir_val sums, products,
       shares; /* local arrays [Z], [edges][products], [edges][columns][lanes]; IR_NONE: none */
-  int n_products;
+  int n_products, n_terms;
   clb_batch_product *product;
+  clb_batch_term *term;
   ir_val limit; /* i32: no place beyond this is asked for */
   ir_val row;   /* i64: of the edge at hand in `products` */
   int turns;    /* blocks of channels of all parts, that an edge goes through */
@@ -235,9 +240,8 @@ static inline bool clb_wants_sums(const clb_problem *p) {
 
 void clb_batch_begin(clb_batch *b, const clb_convolution *c);
 void clb_batch_free(clb_batch *b);
-/* c times element j of y or its like, of those listed; for the builder of paths, whose owner is the
-   clb_convolution. */
-ir_val clb_batch_times(void *owner, int order, int j, double c);
+/* Adds a path's contribution to output o, z, in all channels of a lane, from the sums M_ik. */
+void clb_batch_add_z(clb_convolution *c, const clb_path *p, int o, ir_val sum[][MAX_M]);
 /* After clb_segment_begin. */
 void clb_batch_limit(clb_batch *b, const clb_convolution *c);
 /* Bytes of operands and results that so many edges have. */

@@ -21,10 +21,11 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   c->other = ir_buffer(k, IR_I32, false);
   c->add = ir_scalar(k, IR_I32);
   int o_z = clb_wanted_output(&c->f, Z);
+  clb_part_limits limits = clb_part_limits_of(p, s);
   if (s->convolution.edges_per_batch && o_z >= 0)
-    clb_parts_of_z(&p->tensor_product, s->convolution.components_per_part, &c->parts);
+    clb_parts_of_z(&p->tensor_product, &limits, &c->parts);
   else {
-    clb_part_limits limits = clb_part_limits_of(p, s);
+    if (s->convolution.edges_per_batch) limits.components = 1;
     clb_parts_make(&p->tensor_product, &limits, &c->parts);
   }
   if (s->convolution.roles && !s->convolution.unaligned_rows) clb_form_narrow_strides(&c->f);
@@ -41,7 +42,6 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   clb_stage_begin(&c->stage, c);
   if (p->convolution.spline) clb_spline_parameters(&c->spline, &c->f);
   clb_batch_begin(&c->batch, c);
-  if (c->batch.n_products) c->at[0].times = clb_batch_times;
   clb_edge_results_begin(&c->results, c);
   if (o_z >= 0) clb_results_of_z(c, o_z);
   else clb_results_of_edges(c);

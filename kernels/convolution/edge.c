@@ -204,12 +204,13 @@ static ir_val first_of(clb_convolution *c, const clb_form_array *a, int term, co
 
 typedef enum { OVERWRITE, ADD, ADD_ATOMIC } store_mode;
 
-/* n channels from `index` on, `width` at a time. */
+/* n channels of a lane from `index` on, `width` at a time. */
 static void put(clb_convolution *c, const clb_form_array *a, ir_val index, int n, int width,
                 const ir_val *v, ir_val mask, store_mode mode) {
   ir_kernel *k = of(c);
   for (int j = 0; j < n; j += width) {
-    ir_val at = ir_add(k, index, i64(c, j)), old[CLB_MAX_TOGETHER], sum[CLB_MAX_TOGETHER];
+    ir_val at = ir_add(k, index, i64(c, (int64_t)j * c->unit.apart)), old[CLB_MAX_TOGETHER],
+           sum[CLB_MAX_TOGETHER];
     if (mode == ADD_ATOMIC) {
       if (width > 1) ir_atomic_add_aligned(k, a->rows.buffer, at, mask, width, v + j);
       else ir_atomic_add(k, a->rows.buffer, at, mask, v[j]);
@@ -232,7 +233,8 @@ static void put_component(clb_convolution *c, int o, int term, const clb_path *p
   const clb_form_array *a = &c->f.out[o];
   const int n = c->unit.together, bytes = ir_type_bytes(a->rows.element),
             most = bytes < 4 ? 1 : 16 / bytes, width = n < most ? n : most;
-  bool wide = width > 1 && !c->f.s->scalar_access && !c->s->unaligned_rows, none = true;
+  bool wide = width > 1 && c->unit.apart == 1 && !c->f.s->scalar_access && !c->s->unaligned_rows,
+       none = true;
   ir_val channels[CLB_MAX_TOGETHER], index = first_of(c, a, term, p, i, width, &wide);
   for (int j = 0; j < n; j++) {
     none &= v[j][i] == IR_NONE;

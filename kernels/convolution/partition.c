@@ -119,9 +119,8 @@ static void make_parts(const items *it, sort s, const clb_part_limits *l, clb_pa
 
 clb_part_limits clb_part_limits_of(const clb_problem *p, const clb_schedule *s) {
   const clb_convolution_settings *c = &s->convolution;
-  const bool z = p->pass == CLB_FORWARD || p->tensor_product.gradients & CLB_OPERAND_Z,
-             batch = c->edges_per_batch;
-  return (clb_part_limits){.components = batch ? 1 : c->components_per_part,
+  const bool z = p->pass == CLB_FORWARD || p->tensor_product.gradients & CLB_OPERAND_Z;
+  return (clb_part_limits){.components = c->components_per_part,
                            .together = c->channels_per_lane,
                            .lanes = c->groups_per_role ? clb_slice_width(s, 0) : s->lanes,
                            .divided = c->roles && z,
@@ -180,13 +179,16 @@ void clb_parts_make(const clb_tensor_product_problem *tp, const clb_part_limits 
   if (l->ordered) order_parts(tp, parts);
 }
 
-void clb_parts_of_z(const clb_tensor_product_problem *tp, int most, clb_parts *parts) {
+void clb_parts_of_z(const clb_tensor_product_problem *tp, const clb_part_limits *l,
+                    clb_parts *parts) {
   int source[CLB_MAX_TERMS];
   *parts = (clb_parts){0};
   for (int t = 0; t < CLB_MAX_TERMS; t++) parts->of_x[t] = parts->of_z[t] = source[t] = -1;
   for (int q = tp->n_paths - 1; q >= 0; q--) source[tp->path[q].out] = tp->path[q].in1;
   for (int x = 0; x < tp->x.n; x++) { /* what comes from one term of x first stays together */
     int n = 0, all = 0, had = 0, share;
+    const int together = tp->x.term[x].mul % (l->lanes * l->together) ? 1 : l->together,
+              most = l->components / together;
     for (int t = 0; t < tp->z.n; t++)
       all += source[t] == x && tp->z.term[t].mul ? clb_width(&tp->z.term[t]) : 0;
     share = all ? (all + (all + most - 1) / most - 1) / ((all + most - 1) / most) : 0;
@@ -194,7 +196,7 @@ void clb_parts_of_z(const clb_tensor_product_problem *tp, int most, clb_parts *p
       if (source[t] != x || !tp->z.term[t].mul) continue;
       if (!n || had >= share || had + clb_width(&tp->z.term[t]) > most) {
         parts->mul[parts->n] = tp->z.term[t].mul;
-        parts->together[parts->n++] = 1;
+        parts->together[parts->n++] = together;
         had = 0;
         n++;
       }

@@ -36,9 +36,10 @@ int clb_slice_width(const clb_schedule *s, int mul);
 /* Blocks of channels of all parts: the number of roles. */
 int clb_parts_blocks(const clb_parts *parts, const clb_schedule *s);
 
-/* Parts of some terms of z each, of at most `most` components unless one term has more, and the
-   paths to them. */
-void clb_parts_of_z(const clb_tensor_product_problem *tp, int most, clb_parts *parts);
+/* Parts of some terms of z each, within the limits unless one term has more, and the paths to
+   them. */
+void clb_parts_of_z(const clb_tensor_product_problem *tp, const clb_part_limits *l,
+                    clb_parts *parts);
 
 /* What the coefficients of components of z are divided by, so that many are 1 or -1: where sums
    a_ij are made (pairs) those that start one, else of a term as a whole, so that paths share their

@@ -18,14 +18,24 @@ static void add_z(clb_convolution *c, const clb_path *p, int o) {
   ir_kernel *k = of(c);
   int width = clb_width(&c->f.tp->z.term[p->out]);
   bool in_memory = c->f.s->accumulate_in_memory, in_sums = in_memory && c->s->edges_per_batch;
+  ir_val all[CLB_MAX_TOGETHER][MAX_M];
   for (int j = 0; j < c->unit.together; j++) {
-    ir_val sum[MAX_M], *var = c->z[j][p->out];
+    ir_val *sum = all[j];
     clb_turn_to(c, j);
-    clb_path_open(&c->at[j], p, c->scale[p->out]);
     clb_none(sum, MAX_M);
     for (int i = 0; i < width; i++)
-      sum[i] = in_sums ? sum_so_far(c, p->out, i) : in_memory ? IR_NONE : ir_get(k, var[i]);
-    clb_path_z(&c->at[j], o, sum);
+      sum[i] = in_sums     ? sum_so_far(c, p->out, i)
+               : in_memory ? IR_NONE
+                           : ir_get(k, c->z[j][p->out][i]);
+  }
+  if (c->batch.n_products) clb_batch_add_z(c, p, o, all);
+  for (int j = 0; j < c->unit.together; j++) {
+    ir_val *sum = all[j], *var = c->z[j][p->out];
+    clb_turn_to(c, j);
+    if (!c->batch.n_products) {
+      clb_path_open(&c->at[j], p, c->scale[p->out]);
+      clb_path_z(&c->at[j], o, sum);
+    }
     for (int i = 0; i < width; i++)
       if (in_sums) ir_store(k, c->batch.sums, clb_batch_sum(c, p->out, i), c->unit.mask, sum[i]);
       else if (!in_memory) ir_set(k, var[i], sum[i]);
@@ -144,9 +154,13 @@ static void batches_of_z(clb_convolution *c, int o) {
   for (int part = 0, next_role = 0; part < c->parts.n; part++) {
     bool opened = clb_part_open(c, part, &next_role);
     walk_z(c, part, o, first, last);
-    for (int t = 0; t < c->f.tp->z.n && !c->f.s->accumulate_in_memory; t++)
-      for (int i = 0; c->parts.of_z[t] == part && i < clb_width(&c->f.tp->z.term[t]); i++)
-        ir_store(k, c->batch.sums, clb_batch_sum(c, t, i), c->unit.mask, ir_get(k, c->z[0][t][i]));
+    for (int j = 0; j < c->unit.together && !c->f.s->accumulate_in_memory; j++) {
+      clb_turn_to(c, j);
+      for (int t = 0; t < c->f.tp->z.n; t++)
+        for (int i = 0; c->parts.of_z[t] == part && i < clb_width(&c->f.tp->z.term[t]); i++)
+          ir_store(k, c->batch.sums, clb_batch_sum(c, t, i), c->unit.mask,
+                   ir_get(k, c->z[j][t][i]));
+    }
     if (opened) ir_end(k);
   }
   ir_end(k);

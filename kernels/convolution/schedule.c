@@ -43,14 +43,16 @@ static void schedule_stages(const clb_problem *p, const clb_limits *limits, cons
 }
 
 /* Edges whose rows, and those of as many to come, leave most of a core's second level free; parts
-   of z take half of its vector registers. */
+   of z take two thirds of its vector registers, for two vectors of channels: what is the same in
+   all channels is then read once for two multiply-adds. */
 static void schedule_batch(const clb_problem *p, clb_schedule *s) {
   bool wide = s->lanes * ir_type_bytes(clb_ir_type((clb_dtype)p->arithmetic)) >=
               64; /* 32 registers, not 16 */
   int edges = 8;
   while (edges > 4 && clb_batch_bytes(p, edges) > CACHE) edges /= 2;
   s->convolution.edges_per_batch = s->convolution.edges_per_round = edges;
-  s->convolution.components_per_part = wide ? 16 : 8;
+  s->convolution.components_per_part = wide ? 22 : 10;
+  s->convolution.channels_per_lane = 2;
 }
 
 /* As many slices as the narrowest part has room for. */
@@ -164,13 +166,14 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   *s = with_parts(p, limits, components_of(p), channels_of(p, limits), threads_of(p), MOST_SLICES);
 }
 
-/* On a CPU: batches of other lengths, and parts of other sizes. */
+/* On a CPU: batches of other lengths, parts of other sizes, one vector of channels. */
 static int add_batches(const clb_problem *p, const clb_schedule *first, clb_schedule *list, int n) {
   const clb_convolution_settings *own = &first->convolution;
-  for (int size = 2; size <= 8; size *= 2)
+  for (int i = 0; i < 3; i++)
     for (int batch = 4; batch <= 32; batch *= 2) {
       clb_schedule s = *first;
-      s.convolution.components_per_part = own->components_per_part * size / 4;
+      s.convolution.components_per_part = own->components_per_part * (i ? 3 : 4) / 4;
+      if (own->edges_per_batch) s.convolution.channels_per_lane = i < 2 ? 2 : 1;
       if (own->edges_per_batch)
         s.convolution.edges_per_batch = s.convolution.edges_per_round = batch;
       if (!own->edges_per_batch || clb_batch_bytes(p, batch) <= 2 * CACHE)

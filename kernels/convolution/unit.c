@@ -46,9 +46,10 @@ void clb_rows_close(const clb_form_builder *f) {
 
 void clb_unit_select(clb_unit *u, const clb_form_builder *f, int j) {
   ir_kernel *k = f->k;
-  ir_val own = u->together > 1 ? ir_mul(k, u->lane, i32(f, u->together)) : u->lane;
+  const int step = u->apart > 1 ? 1 : u->together; /* from lane to lane */
+  ir_val own = step > 1 ? ir_mul(k, u->lane, i32(f, step)) : u->lane;
   u->block = j;
-  u->channel = ir_cast(k, IR_I64, ir_add(k, ir_add(k, u->first, own), i32(f, j)));
+  u->channel = ir_cast(k, IR_I64, ir_add(k, ir_add(k, u->first, own), i32(f, j * u->apart)));
   u->mask =
       u->mul % u->width ? ir_2(k, IR_LT, u->lane, ir_sub(k, i32(f, u->mul), u->first)) : IR_NONE;
   u->write = clb_both(k, u->mask, u->there);
@@ -73,6 +74,7 @@ bool clb_unit_open(clb_unit *u, const clb_form_builder *f, const clb_parts *part
   *next_role += turns;
   u->mul = mul;
   u->together = together;
+  u->apart = f->s->convolution.edges_per_batch ? lanes : 1;
   u->width = width;
   bool sliced = width < lanes;
   u->first = ir_mul(k, turn, i32(f, (int64_t)width * together));

@@ -8,8 +8,10 @@
 
 /* The current block of channels of a part, and the current channel of each lane. */
 typedef struct {
-  int mul, together, block, width; /* multiplicity; channels side by side in a lane, and the number
-                                      of the current one; lanes of a slice */
+  int mul, together, block, width; /* multiplicity; channels of a lane, and the number of the
+                                      current one; lanes of a slice */
+  int apart; /* channels of a lane lie so far apart: side by side, or on a CPU in vectors of their
+                own */
   ir_val lane, slice;   /* i32: the lane's number in its slice; the slice's, or IR_NONE if there is
                            only one */
   ir_val number, first; /* i32: the role's number; the block's first channel */

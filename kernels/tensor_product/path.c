@@ -141,12 +141,7 @@ void clb_path_z(clb_path_builder *b, int o, ir_val *sum) {
   ir_val u[MAX_M];
   for (int y = 0; y < ORDERS; y++) {
     if (!weighted(b, o, y, -1, u)) continue;
-    if (!b->times) clb_contract_z(b->f, b->entry, b->n, u, b->y[y] + at_y(b), sum);
-    for (int q = 0; b->times && q < b->n; q++) {
-      const clb_entry *e = &b->entry[q];
-      sum[e->k] =
-          clb_plus(b->f->k, sum[e->k], u[e->i], b->times(b->owner, y, at_y(b) + e->j, e->c));
-    }
+    clb_contract_z(b->f, b->entry, b->n, u, b->y[y] + at_y(b), sum);
   }
 }
 

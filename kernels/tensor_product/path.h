@@ -17,9 +17,6 @@ typedef struct {
      into v[0]. */
   void (*load)(void *owner, int slot, int order, ir_val *v);
   void *owner;
-  /* c times element j of y or of a vector of its shape; NULL: multiplied here. The caller sets it
-     after clb_path_begin. */
-  ir_val (*times)(void *owner, int order, int j, double c);
   bool pairs;
   ir_val y[ORDERS][CLB_MAX_CHANNEL_WISE_Y]; /* elements of y and of vectors of its shape, uniform */
   /* of the current path */
