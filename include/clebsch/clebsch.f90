@@ -376,6 +376,11 @@ module clebsch
       integer(c_int64_t), intent(out) :: min_bytes, max_bytes
       integer(c_int) :: status
     end function
+    function clb_convolution_flops(op, pass, n_receivers, n_edges, flops) bind(c) result(status)
+      import; type(c_ptr), value :: op; integer(c_int), value :: pass
+      integer(c_int64_t), value :: n_receivers, n_edges; real(c_double), intent(out) :: flops
+      integer(c_int) :: status
+    end function
     function clb_convolution_forward(op, graph, x, y, w, z, workspace) bind(c) result(status)
       import; type(c_ptr), value :: op, graph, workspace; type(clb_rows), value :: x, y, w, z
       integer(c_int) :: status

@@ -568,6 +568,12 @@ CLB_API clb_status clb_convolution_set_table(clb_op *op, clb_buffer *table, int6
 CLB_API clb_status clb_convolution_workspace(clb_op *op, clb_pass pass, clb_graph *graph,
                                              uint64_t *min_bytes, uint64_t *max_bytes);
 
+/* Floating-point operations (an fma counts as 2) of a pass on a graph of this size, whose receivers
+   have about equally many edges: those of the product and its sums over edges, as counted in the
+   kernels' IR, without sums by sender. */
+CLB_API clb_status clb_convolution_flops(clb_op *op, clb_pass pass, int64_t n_receivers,
+                                         int64_t n_edges, double *flops);
+
 /* Below x[n_senders][X], z[n_receivers][Z], y[n_edges][Y], w[n_edges][W], edges in the order in
    which they were given to the graph. `workspace`: a buffer of at least min_bytes, free for other
    use after the pass; NULL where none is needed. */

@@ -29,6 +29,7 @@ typedef struct {
   value *values;
   size_t n_values;
   int32_t n_items, subgroup, steps; /* steps: number of items that loops may still process */
+  double length;                    /* of the range that unknown loops go through; 0: 1 turn each */
   bool alike;                       /* all sub-groups do the same */
 } counter;
 
@@ -181,17 +182,29 @@ static int active(const counter *c, ir_val mask) {
 
 static ir_counts walk(counter *c, int32_t block);
 
+/* The counts of a loop of unknown bounds, which goes through the range at hand in steps; loops in
+   it go through one step. */
+static ir_counts walk_unknown(counter *c, int32_t at, double step) {
+  const double length = c->length, turns = length > step ? length / step : 1;
+  ir_counts sum = {0};
+  if (c->mark[c->items[at].v] & ASKED) c->values[c->items[at].first] = (value){0, false};
+  if (length > step) c->length = step;
+  const ir_counts turn = walk(c, at);
+  c->length = length;
+  add(&sum, &turn, turns);
+  return sum;
+}
+
 static ir_counts walk_loop(counter *c, int32_t at) {
   const item *it = &c->items[at];
   const ir_ins *i = &c->k->ins[it->v];
   value first = get(c, i->arg[0], 0), last = get(c, i->arg[1], 0), step = get(c, i->arg[2], 0);
   bool known = first.known && last.known && step.known && step.n > 0,
        asked = c->mark[it->v] & ASKED;
-  uint64_t turns = !known ? 1
-                   : first.n < last.n
-                       ? ((uint64_t)last.n - (uint64_t)first.n - 1) / (uint64_t)step.n + 1
-                       : 0;
-  bool each = known && asked && turns <= (uint64_t)(c->steps / (it->end - at));
+  if (!known) return walk_unknown(c, at, step.known && step.n > 0 ? (double)step.n : 1);
+  uint64_t turns =
+      first.n < last.n ? ((uint64_t)last.n - (uint64_t)first.n - 1) / (uint64_t)step.n + 1 : 0;
+  bool each = asked && turns <= (uint64_t)(c->steps / (it->end - at));
   ir_counts sum = {0};
   if (each) c->steps -= (int32_t)turns * (it->end - at);
   for (uint64_t t = 0; t < (each || !turns ? turns : 1); t++) {
@@ -292,9 +305,11 @@ static void make_items(counter *c) {
   c->items[0].end = c->n_items;
 }
 
-ir_counts ir_count(const ir_kernel *k) {
+ir_counts ir_count(const ir_kernel *k) { return ir_count_ranges(k, 0); }
+
+ir_counts ir_count_ranges(const ir_kernel *k, double length) {
   size_t n = (size_t)k->n + 1;
-  counter c = {.k = k, .alike = true};
+  counter c = {.k = k, .alike = true, .length = length};
   ir_counts row = {.loads = -1};
   c.mark = malloc(n);
   c.at = malloc(n * sizeof *c.at);

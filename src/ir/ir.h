@@ -241,6 +241,9 @@ typedef struct {
    many iterations the variable is unknown. A uniform value is computed, loaded or stored once per
    sub-group; arithmetic is done in all lanes. loads < 0: no memory. */
 ir_counts ir_count(const ir_kernel *k);
+/* The same with loops of unknown bounds that go through a range of this length on average, in their
+   steps; those within one of them go through its step. 0: as above. */
+ir_counts ir_count_ranges(const ir_kernel *k, double length);
 
 /* Bytes of a group's LOCAL arrays. */
 int ir_local_bytes(const ir_kernel *k);

@@ -103,6 +103,23 @@ static void test_loops_with_tails(void **state) {
   expect(0, 10.0 * LANES / SUBGROUPS, 0);
 }
 
+/* Loops of unknown bounds go through a range in steps, and those within them through a step. */
+static void test_ranges(void **state) {
+  (void)state;
+  begin(1);
+  ir_val first = ir_loop(&k, number(0), n, number(8)), v = ir_load(&k, x, ir_lane(&k), IR_NONE);
+  store(less(v, ir_add(&k, v, v)));
+  ir_loop(&k, first, ir_2(&k, IR_MIN, n, ir_add(&k, first, number(8))), number(1));
+  ir_store(&k, y, ir_lane(&k), IR_NONE, ir_mul(&k, v, v));
+  ir_end(&k);
+  ir_end(&k);
+  assert_true(counts().flops == 2 * LANES * SUBGROUPS);
+  assert_true(ir_count_ranges(&k, 20).flops == 2.5 * (1 + 8) * LANES * SUBGROUPS);
+  assert_true(ir_count_ranges(&k, 3).flops == (1 + 3) * LANES * SUBGROUPS);
+  assert_true(ir_count_ranges(&k, 3).loads == LANES * SUBGROUPS);
+  ir_free(&k);
+}
+
 /* A known condition selects the branch; otherwise each count takes the larger branch. */
 static void test_branches(void **state) {
   (void)state;
@@ -314,6 +331,7 @@ int main(void) {
       cmocka_unit_test(test_units),
       cmocka_unit_test(test_first_unit),
       cmocka_unit_test(test_loops_with_tails),
+      cmocka_unit_test(test_ranges),
       cmocka_unit_test(test_branches),
       cmocka_unit_test(test_unknown),
       cmocka_unit_test(test_uniform),

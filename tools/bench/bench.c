@@ -49,6 +49,7 @@ static void add_json(const bench *b, const result *r) {
   json_add(row, "wisdom", json_boolean(r->tuned));
   json_add(row, "rows", json_count(r->rows));
   json_add(row, "seconds", json_number(r->seconds));
+  json_add(row, "seconds_tenth", json_number(r->seconds_tenth));
   json_add(row, "seconds_min", json_number(r->seconds_min));
   json_add(row, "spread", json_number(r->spread));
   json_add(row, "repeats", json_count(r->repeats));
@@ -76,6 +77,8 @@ enum {
   FLOPS,
   NS,
   MS,
+  TENTH,
+  LEAST,
   SPREAD,
   GBS,
   COPY,
@@ -89,14 +92,24 @@ enum {
 };
 enum { BOUNDS = FLOPS + 1, COMPILE_COLUMNS = BOUNDS + BOUND_COLUMNS };
 
+/* Cores that share their arithmetic, or that the host takes away for a while, make times long. */
+static void host_line(const host_rates *h) {
+  const bool shared = h->cores < 0.85 * h->threads;
+  printf("\nhost: reads %.1f GB/s; %d threads compute %.2f times as fast as one%s; one stood still "
+         "for "
+         "%.1f ms",
+         h->read * 1e-9, h->threads, h->cores,
+         shared ? " (cores are shared, or were taken away)" : "", h->gap * 1e3);
+}
+
 static void heading(bench *b, const clb_device_info *info, const device_peaks *top) {
   char problem[320];
   b->request.op->print(b->request.problem, problem, sizeof problem);
   if (info->runs)
     b->table = (table){.n = RUN_COLUMNS,
                        .titles = {"pass", "dtype", ">rows", ">B/row", ">flop/row", ">ns/row", ">ms",
-                                  ">±%", ">GB/s", ">% copy", ">% peak", ">compile s", ">error",
-                                  ">floor ms", ">with workspace"}};
+                                  ">tenth", ">least", ">±%", ">GB/s", ">% copy", ">% peak",
+                                  ">compile s", ">error", ">floor ms", ">with workspace"}};
   else {
     b->table =
         (table){.n = COMPILE_COLUMNS, .titles = {"pass", "dtype", ">rows", ">B/row", ">flop/row"}};
@@ -115,6 +128,7 @@ static void heading(bench *b, const clb_device_info *info, const device_peaks *t
            top->fma[CLB_F32] * 1e-9);
   else print_bound_heading(info->name);
   if (info->runs && top->fma[CLB_F64] > 0) printf(", %.1f in f64", top->fma[CLB_F64] * 1e-9);
+  if (top->host.threads) host_line(&top->host);
   printf("\n%s %s\n", b->request.op->name, problem);
   table_titles(&b->table);
   fflush(stdout);
@@ -135,6 +149,8 @@ static void add_line(bench *b, const result *r) {
   if (r->runs) {
     number(made[NS], 3, r->seconds / rows * 1e9);
     number(made[MS], 4, r->seconds * 1e3);
+    number(made[TENTH], 4, r->seconds_tenth * 1e3);
+    number(made[LEAST], 4, r->seconds_min * 1e3);
     number(made[SPREAD], 1, r->spread * 50);
     number(made[COMPILE], 2, r->compile_seconds);
     number(made[FLOOR], 4, r->floor * 1e3);
@@ -204,7 +220,7 @@ static int bench_device(clb_context *ctx, const clb_device_info *info, const cha
     return EXIT_FAILED;
   }
   progress("%s: measuring its peaks", info->name);
-  if (info->runs && measure_peaks(ctx, &top)) {
+  if (info->runs && measure_peaks(ctx, info, &top)) {
     warn("%s: %s", info->name, clb_error(ctx));
     return EXIT_FAILED;
   }
@@ -239,7 +255,8 @@ int bench_main(int argc, char **argv) {
       &b.request, argc, argv, &own, &b.options,
       "Times an op on random data, all passes up to double_backward unless --pass is "
       "given, and compares every output with a float64 reference.\v"
-      "ms: the median of repeated batches of launches, divided by the launches in one. "
+      "ms: the median of repeated batches of launches, divided by the launches in one; tenth and "
+      "least: the tenth percentile and the minimum, for hosts that take processors away. "
       "Bytes and operations are counted in the kernel's IR, an fma as two; for tensor_product "
       "bytes are the minimum, each operand counted once. % copy and % peak: fractions of this "
       "device's copy bandwidth and multiply-add rate, measured in the same run. Rows that do not "
@@ -250,7 +267,8 @@ int bench_main(int argc, char **argv) {
       "the minimum time for these bytes and operations at the vendor's published bandwidth and "
       "peak. For a convolution rows are edges, bytes are those of its arrays plus 8 bytes of "
       "indices per edge, and the floor is the time in which this device copies the same number of "
-      "bytes, without and with the gradients of x that a workspace holds for each edge; error is "
+      "bytes (on the host's CPU, or reads those that are read, if that takes longer), without and "
+      "with the gradients of x that a workspace holds for each edge; error is "
       "that of a sample of receivers, senders and edges, with all edges of these included. compile "
       "s includes hits in the kernel cache. `bench launches` instead of OP: the host's cost of "
       "small ops, submitted one by one and replayed from a recording.");

@@ -236,7 +236,7 @@ static bool know_device(suite *s, device *d) {
   d->top.fma[CLB_F64] = json_number_value(json_object_get(entry, "f64_per_second"));
   if (d->top.copy > 0) return true;
   progress("%s: measuring its peaks", d->info.name);
-  if (measure_peaks(d->ctx, &d->top) || measure_launch(d->ctx, &launch))
+  if (measure_peaks(d->ctx, &d->info, &d->top) || measure_launch(d->ctx, &launch))
     return warn("%s: %s", d->info.name, clb_error(d->ctx)), false;
   json_add(entry, "copy_bytes_per_second", json_number(d->top.copy));
   json_add(entry, "f32_per_second", json_number(d->top.fma[CLB_F32]));

@@ -65,7 +65,7 @@ int on_each_device(const device_options *devices,
                    void *user);
 
 /* ---- text tables: titles, then a line at a time ---- */
-enum { MAX_COLUMNS = 16 };
+enum { MAX_COLUMNS = 17 };
 typedef struct {
   int n, width[MAX_COLUMNS];
   const char *titles[MAX_COLUMNS]; /* a leading '>' aligns the column to the right */

@@ -97,8 +97,8 @@ static clb_status measure_sets(sets *s) {
   for (int i = 0; i < s->n; i++) set_free(s, i);
   if (status) return status;
   r->error = worst;
-  r->seconds = time.seconds, r->seconds_min = time.seconds_min, r->spread = time.spread,
-  r->repeats = time.repeats;
+  r->seconds = time.seconds, r->seconds_tenth = time.seconds_tenth,
+  r->seconds_min = time.seconds_min, r->spread = time.spread, r->repeats = time.repeats;
   r->peak_fraction = r->flops / r->seconds / b->top->fma[b->m->kernel.arithmetic];
   return CLB_OK;
 }
@@ -161,15 +161,17 @@ static clb_status measure_own(const attempt *b) {
   clb_status status = CLB_OK;
   r->rows = is->rows(s.own);
   r->bytes = is->bytes(s.own);
-  r->flops = b->flops_per_row * (double)r->rows;
+  r->read_bytes = is->read_bytes(s.own);
+  status = is->flops(s.own, b->op, &r->flops);
   r->memory = is->set_bytes(s.own);
-  if (b->info->runs && !has_memory(b, r->memory)) status = CLB_ERROR_MEMORY;
-  else if (b->info->runs) {
+  if (!status && b->info->runs && !has_memory(b, r->memory)) status = CLB_ERROR_MEMORY;
+  else if (!status && b->info->runs) {
     s.n = sets_for((uint64_t)r->memory, b->info);
     status = measure_sets(&s);
     if (!status && r->bytes > (double)cache_bytes(b->info))
       r->copy_fraction = r->bytes / r->seconds / b->top->copy;
-    r->more_floor = (r->bytes + is->more_bytes(s.own)) / b->top->copy;
+    const double more = is->more_bytes(s.own);
+    r->more_floor = floor_of(b->top, r->bytes + more, r->read_bytes + more / 2);
     is->compared(s.own, r->compared, sizeof r->compared);
   }
   is->free(s.own);
@@ -186,6 +188,7 @@ static void start_result(const attempt *b) {
                    .dtype = dtype_names[m->kernel.storage],
                    .runs = b->info->runs,
                    .seconds = NAN,
+                   .seconds_tenth = NAN,
                    .seconds_min = NAN,
                    .spread = NAN,
                    .compile_seconds = NAN,
@@ -219,7 +222,7 @@ clb_status measure(const measurement *m, clb_context *ctx, const clb_device_info
   b.flops_per_row = counts.flops;
   b.bytes_per_row = counts.bytes_loaded + counts.bytes_stored;
   if (!status) status = m->op->test_run ? measure_own(&b) : measure_rows(&b);
-  if (!status && info->runs) r->floor = r->bytes / top->copy;
+  if (!status && info->runs) r->floor = floor_of(top, r->bytes, r->read_bytes);
   if (!status && !info->runs) status = clb_op_report(b.op, m->pass, &r->report);
   if (status != CLB_ERROR_MEMORY || !r->trouble) { /* otherwise has_memory has set the message */
     free(r->trouble);
@@ -233,8 +236,17 @@ bool is_correct(const result *r) { return r->error <= r->tolerance; }
 
 /* ---- the device ---- */
 
-clb_status measure_peaks(clb_context *ctx, device_peaks *top) {
-  return clb_measure_peaks(ctx, &top->copy, &top->fma[CLB_F32], &top->fma[CLB_F64]);
+clb_status measure_peaks(clb_context *ctx, const clb_device_info *info, device_peaks *top) {
+  clb_status s = clb_measure_peaks(ctx, &top->copy, &top->fma[CLB_F32], &top->fma[CLB_F64]);
+  top->host = (host_rates){0};
+  if (!s && is_on_this_cpu(info) && !measure_host(&top->host)) top->host = (host_rates){0};
+  return s;
+}
+
+double floor_of(const device_peaks *top, double bytes, double read_bytes) {
+  const double copy = bytes / top->copy,
+               reads = top->host.read > 0 ? read_bytes / top->host.read : 0;
+  return copy > reads ? copy : reads;
 }
 
 typedef struct {

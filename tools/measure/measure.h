@@ -5,13 +5,18 @@
 
 #include <signal.h>
 
+#include "tools/measure/host.h"
 #include "tools/ops/op.h"
 
 /* Measured peaks of a device: bytes and operations per second. */
 typedef struct {
   double copy, fma[2]; /* by clb_dtype of the arithmetic: f64, f32 */
+  host_rates host;     /* where the device is the host's CPU; else 0 */
 } device_peaks;
-clb_status measure_peaks(clb_context *ctx, device_peaks *top);
+clb_status measure_peaks(clb_context *ctx, const clb_device_info *info, device_peaks *top);
+/* Seconds in which the device copies so many bytes, of which it reads some: copies at the rate of
+   copies, or reads alone at that of reads, whichever takes longer. */
+double floor_of(const device_peaks *top, double bytes, double read_bytes);
 /* Seconds per launch of a nearly empty kernel, averaged over many launches. */
 clb_status measure_launch(clb_context *ctx, double *seconds);
 
@@ -34,10 +39,9 @@ typedef struct {
   bool runs, tuned; /* tuned: the schedule comes from an earlier measurement (wisdom) */
   int64_t rows;
   int rows_halved;
-  double seconds, seconds_min, spread, compile_seconds, bytes, flops, copy_fraction, peak_fraction,
-      error, tolerance, memory;
-  double floor, more_floor; /* seconds that a copy of the same number of bytes takes, without and
-                               with those of a workspace */
+  double seconds, seconds_tenth, seconds_min, spread, compile_seconds, bytes, flops, copy_fraction,
+      peak_fraction, error, tolerance, memory, read_bytes;
+  double floor, more_floor; /* floor_of the bytes, without and with those of a workspace */
   int repeats;
   clb_report report;
   char compared[80];

@@ -123,6 +123,7 @@ clb_status time_launches(clb_context *ctx, launch_function *launch, void *user, 
   }
   if (status) return status;
   *result = (timing){.seconds = median(seconds, n), .repeats = n};
+  result->seconds_tenth = seconds[n / 10];
   result->seconds_min = seconds[0];
   result->spread = (seconds[n - 1 - n / 10] - seconds[n / 10]) / result->seconds;
   return CLB_OK;

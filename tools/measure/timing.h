@@ -19,10 +19,11 @@ uint64_t cache_bytes(const clb_device_info *info);
 uint64_t memory_bytes(const clb_device_info *info);
 
 typedef struct {
-  double seconds, seconds_min; /* of one launch: median and minimum over the batches */
-  double spread;               /* difference of the 90th and the 10th percentile of the batches,
-                                  relative to the median */
-  int repeats;                 /* number of batches */
+  double seconds, seconds_tenth, seconds_min; /* of one launch: median, tenth percentile and minimum
+                                                 over the batches */
+  double spread; /* difference of the 90th and the 10th percentile of the batches,
+                    relative to the median */
+  int repeats;   /* number of batches */
 } timing;
 
 /* Times launch(user, set), which is called for the sets in rotation, in batches of at least a

@@ -55,6 +55,19 @@ static double bytes(const void *test_run) {
   return sum;
 }
 
+static double read_bytes(const void *test_run) {
+  const convolution_data *t = test_run;
+  double written = 0;
+  for (int i = t->inputs; i < t->n && !t->kernel->accumulate; i++)
+    written += (double)t->array[i].rows * t->array[i].width * (double)element(t);
+  return bytes(t) - written;
+}
+
+static clb_status flops(const void *test_run, clb_op *op, double *n) {
+  const convolution_data *t = test_run;
+  return clb_convolution_flops(op, t->pass, t->graph.n_receivers, t->graph.n_edges, n);
+}
+
 /* Intermediate results per edge, written and read again: gradients of x, and, if weights mix
    channels, all results for nodes; with vectors, y and arrays of its shape. */
 static double more_bytes(const void *test_run) {
@@ -318,6 +331,8 @@ const tool_test_run convolution_test_run = {.make = convolution_data_make,
                                             .rows = n_rows,
                                             .bytes = bytes,
                                             .more_bytes = more_bytes,
+                                            .read_bytes = read_bytes,
+                                            .flops = flops,
                                             .set_bytes = set_bytes,
                                             .set_make = set_make,
                                             .set_free = set_free,

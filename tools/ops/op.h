@@ -54,10 +54,12 @@ typedef struct {
                 const tool_data *data); /* data NULL: the data of `bench` */
   void (*free)(void *test_run);
   int64_t (*rows)(const void *test_run);
-  /* Bytes of a pass, with each array counted once; of a workspace of full size; of a set, at
-     most. */
+  /* Bytes of a pass, with each array counted once; of a workspace of full size; of a set, at most;
+     those of a pass that are read. */
   double (*bytes)(const void *test_run), (*more_bytes)(const void *test_run),
-      (*set_bytes)(const void *test_run);
+      (*set_bytes)(const void *test_run), (*read_bytes)(const void *test_run);
+  /* Floating-point operations of a pass. */
+  clb_status (*flops)(const void *test_run, clb_op *op, double *flops);
   /* Creates buffers on one device for use with the op; release with set_free, whatever the
      status. */
   clb_status (*set_make)(void *test_run, clb_context *ctx, clb_op *op, void **set);

@@ -291,14 +291,43 @@ static uint64_t needed_bytes(const clb_convolution_call *c) {
   return bytes_for(c, c->graph->n_edges < MIN_EDGES ? c->graph->n_edges : MIN_EDGES);
 }
 
-static clb_status check_call(clb_op *op, clb_pass pass, const clb_graph *g) {
+static clb_status check_op(clb_op *op, clb_pass pass) {
   if (op->problem.kind != CLB_CONVOLUTION)
     return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "this op is %s, not convolution",
                 clb_kernel_kinds[op->problem.kind]->name);
+  return clb_op_check_pass(op, pass);
+}
+
+static clb_status check_call(clb_op *op, clb_pass pass, const clb_graph *g) {
+  clb_status s = check_op(op, pass);
+  if (s) return s;
   if (!g) return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "convolution: graph is NULL");
   if (g->ctx != op->ctx)
     return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "convolution: the graph belongs to another context");
-  return clb_op_check_pass(op, pass);
+  return CLB_OK;
+}
+
+/* Of a launch with this number of rows and of their edges; walks: it goes through the edges of a
+   row, else a row is an edge. */
+static double flops_of(const clb_op *op, clb_pass pass, bool walks, double rows, double edges) {
+  if (!walks || op->choice[pass].schedule.convolution.groups_per_role) rows = edges;
+  return rows > 0 ? rows * ir_count_ranges(&op->kernel[pass]->ir, edges / rows).flops : 0;
+}
+
+clb_status clb_convolution_flops(clb_op *op, clb_pass pass, int64_t n_receivers, int64_t n_edges,
+                                 double *flops) {
+  if (!op) return CLB_ERROR_ARGUMENT;
+  clb_status s = check_op(op, pass);
+  if (s) return s;
+  if (!flops || n_receivers < 0 || n_edges < 0)
+    return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "clb_convolution_flops: %s",
+                flops ? "n_receivers and n_edges must be at least 0" : "flops is NULL");
+  const clb_op *results = parts_of(op)->results;
+  const bool walks = !parts_of(op)->messages;
+  const double rows = (double)n_receivers, edges = (double)n_edges;
+  *flops = flops_of(op, pass, walks, rows, edges);
+  if (results && results->kernel[pass]) *flops += flops_of(results, pass, walks, rows, edges);
+  return *flops >= 0 ? CLB_OK : FAIL(op->ctx, CLB_ERROR_MEMORY, "clb_convolution_flops: no memory");
 }
 
 clb_status clb_convolution_workspace(clb_op *op, clb_pass pass, clb_graph *graph,

@@ -461,10 +461,33 @@ static void failing_launches(void **state) {
   end(&f);
 }
 
+/* Work on edges grows with them; both kernels of double backward count. */
+static void test_flops(void **state) {
+  fixture f = begin();
+  double flops[PASSES], more, nothing;
+  (void)state;
+  for (int pass = 0; pass < PASSES; pass++) {
+    assert_int_equal(clb_convolution_flops(f.op, (clb_pass)pass, 10, 100, &flops[pass]), CLB_OK);
+    assert_int_equal(clb_convolution_flops(f.op, (clb_pass)pass, 10, 200, &more), CLB_OK);
+    assert_int_equal(clb_convolution_flops(f.op, (clb_pass)pass, 10, 0, &nothing), CLB_OK);
+    assert_true(more > 1.5 * flops[pass] && more <= 2 * flops[pass]);
+    assert_true(nothing < 0.5 * flops[pass]);
+  }
+  assert_true(flops[CLB_DOUBLE_BACKWARD] > flops[CLB_FORWARD] + flops[CLB_BACKWARD]);
+  assert_int_equal(clb_convolution_flops(f.op, CLB_FORWARD, -1, 3, &more), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_convolution_flops(f.op, CLB_FORWARD, 3, -1, &more), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_convolution_flops(f.op, CLB_FORWARD, 3, 3, NULL), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_convolution_flops(f.op, (clb_pass)3, 3, 3, &more), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_convolution_flops(NULL, CLB_FORWARD, 3, 3, &more), CLB_ERROR_ARGUMENT);
+  end(&f);
+}
+
 int main(void) {
   static const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_operand), cmocka_unit_test(absent_operands), cmocka_unit_test(no_rows),
-      cmocka_unit_test(descriptions), cmocka_unit_test(handles),         cmocka_unit_test(numbers),
-      cmocka_unit_test(workspace),    cmocka_unit_test(failing_launches)};
+      cmocka_unit_test(test_flops),      cmocka_unit_test(each_operand),
+      cmocka_unit_test(absent_operands), cmocka_unit_test(no_rows),
+      cmocka_unit_test(descriptions),    cmocka_unit_test(handles),
+      cmocka_unit_test(numbers),         cmocka_unit_test(workspace),
+      cmocka_unit_test(failing_launches)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
