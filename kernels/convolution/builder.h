@@ -186,6 +186,8 @@ void clb_store_x(clb_convolution *c, int term, int o, ir_val v[][MAX_M], bool ad
 
 /* ---- in the edge's frame (frame_path.c) ---- */
 
+/* Chooses scales of terms of z, so that one coefficient of a path is 1. */
+void clb_frame_scales(clb_convolution *c);
 /* Reads what all paths of the edge at hand need. */
 void clb_frame_begin(clb_convolution *c);
 /* Adds what the edge gives to the part's components of z; makes the gradients of the part's x and

@@ -35,7 +35,8 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
                      !p->convolution.spline; /* beside splines it is slower, on an H200 */
   for (int t = 0; t < CLB_MAX_TERMS; t++)
     for (int i = 0; i < MAX_M; i++) c->scale[t][i] = 1;
-  if (!c->frame.l && !clb_z_scales(&p->tensor_product, &c->parts, pairs, c->scale))
+  if (c->frame.l) clb_frame_scales(c);
+  else if (!clb_z_scales(&p->tensor_product, &c->parts, pairs, c->scale))
     snprintf(k->error, sizeof k->error, "no memory");
   for (int j = 0; j < CLB_MAX_TOGETHER; j++) c->at[j].pairs = s->convolution.component_pairs;
   clb_unit_begin(&c->unit, &c->f);

@@ -39,17 +39,32 @@ static bool twice(const clb_convolution *c) { return c->f.p->pass == CLB_DOUBLE_
 static int degree(const clb_irreps *r, int term) { return r->term[term].l; }
 static int least(int a, int b) { return a < b ? a : b; }
 
-/* Entries A_ki of a path, one for each i. */
+/* Entries A_ki of a path, one for each i, divided by the scale of its term of z. */
 static int entries_of(clb_convolution *c, const clb_path *p, clb_entry *e) {
+  const double scale = c->scale[p->out][0];
   int l2 = degree(&c->f.tp->y, p->in2), n = 0,
       all = clb_form_entries(c->f.tp, p, c->at[0].symbol, c->at[0].entry);
   double h = clb_frame_harmonic(c->f.p->convolution.normalization, l2);
   for (int q = 0; q < all; q++) {
     if (c->at[0].entry[q].j != l2) continue;
     e[n] = c->at[0].entry[q];
-    e[n++].c *= h;
+    e[n++].c *= h / scale;
   }
   return n;
+}
+
+/* m = 0 is worth as much as any, and only some paths have it. */
+void clb_frame_scales(clb_convolution *c) {
+  const clb_tensor_product_problem *tp = c->f.tp;
+  clb_entry e[N];
+  for (int q = tp->n_paths - 1; q >= 0; q--) { /* the first path to a term decides */
+    const clb_path *p = &tp->path[q];
+    double *scale = c->scale[p->out], size = 0;
+    for (int i = 0; i < MAX_M; i++) scale[i] = 1;
+    for (int i = entries_of(c, p, e) - 1; i >= 0; i--)
+      if (size == 0 || e[i].i == degree(&tp->x, p->in1)) size = fabs(e[i].c);
+    for (int i = 0; i < MAX_M && size > 0; i++) scale[i] = size;
+  }
 }
 
 static bool turns(const clb_convolution *c, const clb_path *p) {
@@ -60,6 +75,12 @@ static bool turns(const clb_convolution *c, const clb_path *p) {
 typedef struct {
   clb_channels here[2], turned[2];
 } vectors_of_x;
+
+/* 0 where a slice has no edge of its own, so that nothing is added. */
+static void only_there(clb_convolution *c, int width, clb_channels x) {
+  for (int j = 0; j < c->unit.together && c->unit.there != IR_NONE; j++)
+    for (int i = 0; i < width; i++) x[j][i] = ir_select(of(c), c->unit.there, x[j][i], real(c, 0));
+}
 
 static void load_x(clb_convolution *c, int term, vectors_of_x *v) {
   const clb_tensor_product_problem *tp = c->f.tp;
@@ -73,6 +94,7 @@ static void load_x(clb_convolution *c, int term, vectors_of_x *v) {
     clb_channels_clear(v->turned[order]);
     if (!some || order >= clb_orders(c->f.p) || !clb_reads(tp, X, order)) continue;
     memcpy(v->here[order], clb_edge_vectors(c, X, order, some), sizeof v->here[order]);
+    if (clb_wanted_output(&c->f, Z) >= 0) only_there(c, 2 * l + 1, v->here[order]);
     if (asked) clb_into_frame(c, l, n, v->here[order], l, v->turned[order]);
   }
   if (asked && c->frame.turns) clb_add_turn(c, l, n, -1, v->turned[0], l, v->turned[1]);
@@ -98,22 +120,18 @@ static ir_val times(const clb_convolution *c, path_weights w, int order, int j, 
 
 /* ---- results of z ---- */
 
-/* A w x; of all orders: forward that, of double backward A (w a' + c x). */
+/* z += A w x; of all orders: forward that, of double backward A (w a' + c x). */
 static void through_path(clb_convolution *c, const clb_entry *e, int n_entries, path_weights w,
                          clb_channels *x, bool all, clb_channels z) {
   ir_kernel *k = of(c);
   const int orders = all && twice(c) ? 1 : 0;
-  clb_channels_clear(z);
   for (int j = 0; j < c->unit.together; j++)
-    for (int q = 0; q < n_entries; q++) {
-      ir_val sum = IR_NONE;
-      for (int of_x = orders; of_x >= 0; of_x--)
-        sum = clb_plus(k, sum, times(c, w, orders - of_x, j, fabs(e[q].c)), x[of_x][j][e[q].i]);
-      if (e[q].c < 0) sum = clb_negative(c, sum);
-      if (c->unit.there != IR_NONE && sum != IR_NONE)
-        sum = ir_select(k, c->unit.there, sum, real(c, 0));
-      z[j][e[q].k] = sum;
-    }
+    for (int q = 0; q < n_entries; q++)
+      for (int of_x = orders; of_x >= 0; of_x--) {
+        ir_val from = x[of_x][j][e[q].i], *to = &z[j][e[q].k];
+        if (e[q].c < 0) from = clb_negative(c, from);
+        *to = clb_plus(k, *to, times(c, w, orders - of_x, j, fabs(e[q].c)), from);
+      }
 }
 
 static void path_to_z(clb_convolution *c, const clb_path *p, vectors_of_x *x) {
@@ -127,19 +145,19 @@ static void path_to_z(clb_convolution *c, const clb_path *p, vectors_of_x *x) {
   const int n_entries = entries_of(c, p, e);
   const bool turned = turns(c, p);
   load_weights(c, p, w);
-  through_path(c, e, n_entries, w, turned ? x->turned : x->here, true, z);
+  for (int j = 0; j < n; j++)
+    for (int i = 0; i < width; i++) sum[j][i] = ir_get(k, c->z[j][p->out][i]);
+  clb_channels_clear(z);
+  if (turned) through_path(c, e, n_entries, w, x->turned, true, z);
+  else through_path(c, e, n_entries, w, x->here, true, sum);
   if (turned && c->frame.turns) {
+    clb_channels_clear(first);
     through_path(c, e, n_entries, w, x->turned, false, first);
     clb_add_turn(c, l3, n, 1, first, most, z);
   }
-  for (int j = 0; j < n; j++)
-    for (int i = 0; i < width; i++) sum[j][i] = ir_get(k, c->z[j][p->out][i]);
   if (turned) clb_out_of_frame(c, l3, n, z, most, sum);
   for (int j = 0; j < n; j++)
-    for (int i = 0; i < width; i++) {
-      if (!turned) sum[j][i] = clb_plus_weighted(k, sum[j][i], IR_NONE, z[j][i]);
-      ir_set(k, c->z[j][p->out][i], sum[j][i]);
-    }
+    for (int i = 0; i < width; i++) ir_set(k, c->z[j][p->out][i], sum[j][i]);
 }
 
 void clb_frame_to_z(clb_convolution *c, int part) {

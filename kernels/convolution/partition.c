@@ -67,16 +67,26 @@ static void divide(const clb_tensor_product_problem *tp, int limit, items *it) {
   }
 }
 
+enum { LEAST_LANES = 4 }; /* of a slice */
+
 /* Items that may share a part: of one multiplicity, and as many channels of a lane together. */
 typedef struct {
   int mul, together;
 } sort;
 
+/* Whether all lanes of a sub-group, or of its slices, have as many channels. */
+static bool divides(int mul, int together, const clb_part_limits *l) {
+  const int lanes = mul / together;
+  if (mul % (l->lanes * together) == 0) return true;
+  return mul % together == 0 && lanes >= LEAST_LANES && lanes < l->lanes && l->lanes % lanes == 0 &&
+         l->lanes / lanes <= l->slices;
+}
+
 /* As many channels of a lane as a sub-group can hold the item's components of. */
 static sort sort_of(const items *it, int item, const clb_part_limits *l) {
   sort s = {it->mul[item], 1};
   for (int t = 2; t <= l->together; t *= 2)
-    if (s.mul % (l->lanes * t) == 0 && it->components[item] * t <= l->components) s.together = t;
+    if (divides(s.mul, t, l) && it->components[item] * t <= l->components) s.together = t;
   return s;
 }
 
@@ -122,7 +132,8 @@ clb_part_limits clb_part_limits_of(const clb_problem *p, const clb_schedule *s) 
   const bool z = p->pass == CLB_FORWARD || p->tensor_product.gradients & CLB_OPERAND_Z;
   return (clb_part_limits){.components = c->components_per_part,
                            .together = c->channels_per_lane,
-                           .lanes = c->groups_per_role ? clb_slice_width(s, 0) : s->lanes,
+                           .lanes = s->lanes,
+                           .slices = c->edges_per_subgroup,
                            .divided = c->roles && z,
                            .ordered = c->roles};
 }
@@ -208,10 +219,10 @@ void clb_parts_of_z(const clb_tensor_product_problem *tp, const clb_part_limits 
 
 static int blocks_of(int mul, int lanes) { return (mul + lanes - 1) / lanes; }
 
-int clb_slice_width(const clb_schedule *s, int mul) {
+int clb_slice_width(const clb_schedule *s, int mul, int together) {
   int width = s->lanes;
-  if (s->convolution.groups_per_role) return width / s->convolution.edges_per_subgroup;
-  while (width % 2 == 0 && width / 2 >= mul && s->lanes / width < s->convolution.edges_per_subgroup)
+  while (width % 2 == 0 && width / 2 * together >= mul &&
+         s->lanes / width < s->convolution.edges_per_subgroup)
     width /= 2;
   return width;
 }
@@ -219,7 +230,8 @@ int clb_slice_width(const clb_schedule *s, int mul) {
 int clb_parts_blocks(const clb_parts *parts, const clb_schedule *s) {
   int n = 0;
   for (int p = 0; p < parts->n; p++)
-    n += blocks_of(parts->mul[p], clb_slice_width(s, parts->mul[p])) / parts->together[p];
+    n += blocks_of(parts->mul[p],
+                   parts->together[p] * clb_slice_width(s, parts->mul[p], parts->together[p]));
   return n;
 }
 

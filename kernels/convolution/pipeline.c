@@ -49,7 +49,7 @@ static int y_size(const clb_problem *p, const clb_schedule *s, int order) {
 static int size_of_edge(const clb_problem *p, const clb_parts *parts, const clb_schedule *s,
                         int part) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
-  int width = clb_slice_width(s, parts->mul[part]),
+  int width = clb_slice_width(s, parts->mul[part], parts->together[part]),
       n_x = count_x(tp, parts, part) * parts->together[part],
       n_w = count_w(p, parts, part) * parts->together[part];
   int size = p->convolution.spline ? LENGTH : 0;
@@ -65,7 +65,7 @@ static int size_of_edge(const clb_problem *p, const clb_parts *parts, const clb_
 int clb_stage_size(const clb_problem *p, const clb_parts *parts, const clb_schedule *s) {
   int most = 0;
   for (int part = 0; part < parts->n; part++) {
-    int slices = s->lanes / clb_slice_width(s, parts->mul[part]),
+    int slices = s->lanes / clb_slice_width(s, parts->mul[part], parts->together[part]),
         size = size_of_edge(p, parts, s, part);
     if (size == INT32_MAX) return size;
     if (slices * size > most) most = slices * size;

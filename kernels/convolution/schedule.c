@@ -62,7 +62,7 @@ static void schedule_slices(const clb_parts *parts, clb_schedule *s) {
   for (int part = 0; part < parts->n; part++) {
     int n = s->lanes / clb_slice_width(&(clb_schedule){.lanes = s->lanes,
                                                        .convolution.edges_per_subgroup = most},
-                                       parts->mul[part]);
+                                       parts->mul[part], parts->together[part]);
     if (n > 1 && n > s->convolution.edges_per_subgroup) s->convolution.edges_per_subgroup = n;
   }
 }

@@ -11,30 +11,19 @@ static ir_val groups_of_role(const clb_form_builder *f) {
   return ir_2(k, IR_DIV, ir_add(k, ir_cast(k, IR_I32, f->n), i32(f, rows - 1)), i32(f, rows));
 }
 
-/* Where groups keep a table the role is the fast index of the grid, so that what roles read of the
-   same edges is read at the same time. */
 void clb_unit_begin(clb_unit *u, const clb_form_builder *f) {
-  const clb_convolution_settings *s = &f->s->convolution;
   u->width = f->s->lanes;
   u->slice = u->there = IR_NONE;
-  u->number = !s->roles            ? i32(f, 0)
-              : s->groups_per_role ? ir_2(f->k, IR_MOD, ir_group(f->k), i32(f, s->roles))
-                                   : ir_2(f->k, IR_DIV, ir_group(f->k), groups_of_role(f));
+  u->number =
+      f->s->convolution.roles ? ir_2(f->k, IR_DIV, ir_group(f->k), groups_of_role(f)) : i32(f, 0);
 }
 
 void clb_rows_open(const clb_form_builder *f, clb_segment *walk) {
   ir_kernel *k = f->k;
-  const clb_convolution_settings *s = &f->s->convolution;
-  ir_val row = ir_group(k), rows = i32(f, f->s->subgroups);
-  if (s->groups_per_role) {
-    ir_val all = ir_cast(k, IR_I32, f->n), number = ir_2(k, IR_DIV, row, i32(f, s->roles)),
-           share = ir_2(k, IR_DIV, ir_add(k, all, i32(f, s->groups_per_role - 1)),
-                        i32(f, s->groups_per_role)),
-           first = ir_mul(k, number, share), last = ir_2(k, IR_MIN, all, ir_add(k, first, share));
-    row = ir_loop(k, ir_add(k, first, ir_subgroup(k)), last, rows);
-  } else if (s->roles) {
+  ir_val row = ir_group(k);
+  if (f->s->convolution.roles) {
     row = ir_2(k, IR_MOD, row, groups_of_role(f));
-    row = ir_add(k, ir_mul(k, row, rows), ir_subgroup(k));
+    row = ir_add(k, ir_mul(k, row, i32(f, f->s->subgroups)), ir_subgroup(k));
     ir_if(k, ir_2(k, IR_LT, ir_cast(k, IR_I64, row), f->n));
   }
   clb_segment_begin(walk, ir_cast(k, IR_I64, row));
@@ -59,8 +48,8 @@ bool clb_unit_open(clb_unit *u, const clb_form_builder *f, const clb_parts *part
                    int *next_role) {
   ir_kernel *k = f->k;
   int lanes = f->s->lanes, mul = parts->mul[part], together = parts->together[part];
-  int width = clb_slice_width(f->s, mul), turns = (mul + width - 1) / width / together,
-      roles = f->s->convolution.roles;
+  int width = clb_slice_width(f->s, mul, together),
+      turns = (mul + width * together - 1) / (width * together), roles = f->s->convolution.roles;
   ir_val turn = i32(f, 0);
   bool opened = roles ? turns < roles : turns > 1;
   if (roles) {

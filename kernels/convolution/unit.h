@@ -27,7 +27,7 @@ void clb_unit_begin(clb_unit *u, const clb_form_builder *f);
    the blocks.  Returns whether the caller has to end that. */
 bool clb_unit_open(clb_unit *u, const clb_form_builder *f, const clb_parts *parts, int part,
                    int *next_role);
-/* Opens the row, or the rows, that a sub-group walks. */
+/* Opens the row that a sub-group walks. */
 void clb_rows_open(const clb_form_builder *f, clb_segment *walk);
 void clb_rows_close(const clb_form_builder *f);
 /* Makes channel j of those side by side in a lane the current one. */

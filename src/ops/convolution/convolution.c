@@ -310,7 +310,7 @@ static clb_status check_call(clb_op *op, clb_pass pass, const clb_graph *g) {
 /* Of a launch with this number of rows and of their edges; walks: it goes through the edges of a
    row, else a row is an edge. */
 static double flops_of(const clb_op *op, clb_pass pass, bool walks, double rows, double edges) {
-  if (!walks || op->choice[pass].schedule.convolution.groups_per_role) rows = edges;
+  if (!walks) rows = edges;
   return rows > 0 ? rows * ir_count_ranges(&op->kernel[pass]->ir, edges / rows).flops : 0;
 }
 
@@ -429,10 +429,9 @@ static clb_status launch(const call *c, clb_op *op, int64_t groups, const clb_bu
   const clb_kernel *kernel;
   clb_status status = kernel_for(c, op, &kernel);
   if (status) return status;
-  const clb_convolution_settings *s = &op->choice[c->pass].schedule.convolution;
-  const int64_t of_role =
-      s->groups_per_role ? s->groups_per_role : (groups - 1) / kernel->ir.rows + 1;
-  return clb_launch(op->ctx, kernel, of_role * (s->roles ? s->roles : 1), args, n);
+  const int32_t roles = op->choice[c->pass].schedule.convolution.roles;
+  return clb_launch(op->ctx, kernel, ((groups - 1) / kernel->ir.rows + 1) * (roles ? roles : 1),
+                    args, n);
 }
 
 static clb_operand *written(call *c, int of) {
