@@ -146,11 +146,11 @@ static clb_convolution_desc describe_shuffled(void) {
 }
 
 static void products(void **state) {
-  static const int which[] = {SMALL,   EVEN,     MIXED,       COUNTS,
+  static const int which[] = {SMALL,   EVEN,     MIXED,       COUNTS,     HIGH,
                               SCALARS, PARITIES, MACE_MEDIUM, NEQUIX_MAIN};
   place *at = *state;
   edge_list e = random_edges(11, 13, SANITIZED ? 14 : 40, 1);
-  for (int i = -1; i < many(&at->device, 0, SANITIZED ? 6 : 4, sizeof which / sizeof *which); i++) {
+  for (int i = -1; i < many(&at->device, 0, SANITIZED ? 7 : 5, sizeof which / sizeof *which); i++) {
     clb_convolution_desc desc = i < 0 ? describe_shuffled() : describe(at, which[i]);
     desc.normalization = (clb_normalization)((i + 1) % 3);
     vectored v = vectored_create(at, &desc);
