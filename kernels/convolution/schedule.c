@@ -81,8 +81,9 @@ static double cost_in_frame(const clb_tensor_product_problem *tp, const clb_path
 }
 
 /* Whether paths are worked on in the edge's frame, which does not depend on the gradients asked
-   for: both walks of double backward read the same rows.  Backward it was faster for all problems
-   of the suite on an H200, forward where it saves a fifth of the multiply-adds. */
+   for: both walks of double backward read the same rows, and there it saves a third one, for
+   gradients of harmonics.  Backward it was faster for all problems of the suite on an H200, forward
+   where it saves a fifth of the multiply-adds. */
 static bool works_in_frame(const clb_problem *p) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   const int l = clb_frame_degree(tp);
