@@ -1,5 +1,6 @@
 /* models/build.c - the ops of a model, its weights on the device and its tables. */
 #include "models/network.h"
+#include "src/ops/convolution/table.h"
 
 #include <float.h>
 #include <math.h>
@@ -22,54 +23,54 @@ static clb_status upload_weights(clb_model *m) {
   return s ? s : clb_model_upload(m, m->weights, m->type, n, m->file.weights);
 }
 
-/* ---- tables: [knots][W][2], weights and their derivatives by distance ---- */
+/* ---- tables ---- */
 
-/* Weights and their derivatives at distance `knot`, in units of the grid spacing. */
-static clb_status weights_at(clb_model *m, int n, double knot, double *w) {
-  return clb_model_file_radial(&m->ctx->error, &m->file, n,
-                               m->file.r_max * knot / (double)(m->options.knots - 1), w,
-                               w + m->file.layer[n].n_weights);
-}
+/* Angstrom; shorter than any bond. */
+static double first_knot(const clb_model *m) { return m->file.r_max / 12; }
 
-/* Largest error of the table's splines, taken in the middle of each interval, where it is largest,
-   relative to the largest weight. */
-static clb_status table_error(clb_model *m, int n, const double *table, double *w) {
-  const int64_t width = m->file.layer[n].n_weights, knots = m->options.knots;
-  const double h = m->file.r_max / (double)(knots - 1);
-  double off = 0, max = 0;
+/* Largest errors of the splines and of their slopes, taken where they are largest in each interval:
+   in the middle, and where u (1 - u) (1 - 2 u) is extreme; relative to the largest weight. */
+static clb_status table_error(clb_model *m, int n, const clb_convolution_table *t,
+                              const double *coefficients, double max, double *w) {
+  static const double places[] = {0.5, 0.21};
+  const int64_t width = m->file.layer[n].n_weights;
+  double off[2] = {0}, *made = w + 2 * width;
   clb_status s = CLB_OK;
-  for (int64_t k = 0; k + 1 < knots && !s; k++) {
-    s = weights_at(m, n, (double)k + 0.5, w);
-    for (int64_t i = 0; i < width && !s; i++) {
-      const double *a = table + 2 * (k * width + i), *b = a + 2 * width;
-      off = fmax(off, fabs((a[0] + b[0]) / 2 + h / 8 * (a[1] - b[1]) - w[i]));
-      max = fmax(max, fabs(a[0]));
-    }
+  for (int i = 0; i < 2 * (t->knots - 1) && !s; i++) {
+    const double knot = i / 2 + places[i % 2];
+    s = clb_model_file_radial(&m->ctx->error, &m->file, n, clb_convolution_table_knot(t, knot), w,
+                              w + width);
+    clb_convolution_table_at(t, width, coefficients, knot, made, made + width);
+    for (int64_t j = 0; j < 2 * width && !s; j++)
+      off[j / width] = fmax(off[j / width], fabs(made[j] - w[j]));
   }
-  if (off > m->info.table_error * max) m->info.table_error = off / max;
+  double *worst[] = {&m->info.table_error, &m->info.table_slope_error};
+  for (int i = 0; i < 2; i++)
+    if (off[i] > *worst[i] * max) *worst[i] = off[i] / max;
   return s;
 }
 
 static clb_status make_table(clb_model *m, int n) {
-  const int64_t width = m->file.layer[n].n_weights, knots = m->options.knots;
-  double *w = malloc((size_t)width * 2 * sizeof *w),
-         *table = malloc((size_t)(knots * width * 2) * sizeof *table);
-  clb_status s =
-      w && table ? CLB_OK : clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
-  for (int64_t k = 0; k < knots && !s; k++) {
-    s = weights_at(m, n, (double)k, w);
-    for (int64_t i = 0; i < width && !s; i++)
-      for (int d = 0; d < 2; d++) table[2 * (k * width + i) + d] = w[i + d * width];
+  const clb_convolution_table t = {m->options.knots, first_knot(m), m->file.r_max, NULL};
+  const int64_t width = m->file.layer[n].n_weights, knots = t.knots;
+  double *w = malloc((size_t)(4 * width + knots) * sizeof *w),
+         *values = malloc((size_t)(knots * width) * sizeof *values),
+         *coefficients = malloc((size_t)((knots + 2) * width) * sizeof *coefficients), max = 0;
+  clb_status s = w && values && coefficients
+                     ? CLB_OK
+                     : clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
+  for (int k = 0; k < knots && !s; k++)
+    s = clb_model_file_radial(&m->ctx->error, &m->file, n, clb_convolution_table_knot(&t, k),
+                              values + k * width, w);
+  for (int64_t i = 0; i < knots * width && !s; i++) max = fmax(max, fabs(values[i]));
+  if (!s) s = clb_convolution_set_table(m->layer[n].convolution, values);
+  if (!s) {
+    clb_convolution_table_solve(t.knots, width, values, coefficients, w + 4 * width);
+    s = table_error(m, n, &t, coefficients, max, w);
   }
-  if (!s) s = table_error(m, n, table, w);
-  clb_buffer **buffer = &m->layer[n].table;
-  if (!s)
-    s = clb_buffer_create(m->ctx, (uint64_t)(knots * width * 2 * clb_dtype_bytes((int32_t)m->type)),
-                          buffer);
-  if (!s) s = clb_model_upload(m, *buffer, m->type, knots * width * 2, table);
-  if (!s) s = clb_convolution_set_table(m->layer[n].convolution, *buffer, 0);
   free(w);
-  free(table);
+  free(values);
+  free(coefficients);
   return s;
 }
 
@@ -111,6 +112,7 @@ static clb_status make_convolution(clb_model *m, int n) {
                   .passes = CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD)},
       .scale = 1 / sqrt(m->file.neighbours),
       .knots = m->options.knots,
+      .first_knot = first_knot(m),
       .last_knot = m->file.r_max};
   clb_status s = in && harmonics && message
                      ? clb_convolution_create(m->ctx, &d, &m->layer[n].convolution)

@@ -18,9 +18,9 @@ static clb_status check_options(clb_context *ctx, const clb_model_options *o) {
     return clb_fail(&ctx->error, CLB_ERROR_UNSUPPORTED,
                     "clb_model_open: precision is CLB_F64; %s has no double precision",
                     ctx->device->info.name);
-  if (o->knots < 0 || o->knots == 1 || o->knots > 1 << 20)
+  if (o->knots && (o->knots < 4 || o->knots > 1 << 20))
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
-                    "clb_model_open: knots is %d; it must be 0, or 2 ... %d", o->knots, 1 << 20);
+                    "clb_model_open: knots is %d; it must be 0, or 4 ... %d", o->knots, 1 << 20);
   if (!(o->skin >= 0 && isfinite(o->skin)))
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
                     "clb_model_open: skin is %g; it must be 0 or positive", o->skin);
@@ -54,7 +54,7 @@ clb_status clb_model_open(clb_context *ctx, const char *path, const clb_model_op
 
 static void destroy_layer(clb_model_layer_parts *p) {
   clb_op **ops[] = {&p->convolution, &p->gate, &p->norm, &p->self};
-  clb_buffer **buffers[] = {&p->table, &p->x, &p->linear};
+  clb_buffer **buffers[] = {&p->x, &p->linear};
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) clb_op_destroy(ops[i]);
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) clb_buffer_destroy(buffers[i]);
 }

@@ -42,7 +42,6 @@ typedef enum {
 
 typedef struct {
   clb_op *convolution, *gate, *norm, *self; /* NULL: none (self: weights by species) */
-  clb_buffer *table;                        /* of splines */
   clb_buffer *x,
       *linear; /* [n_total][in] input of the convolution; [n_local][linear] before the norm */
 } clb_model_layer_parts;

@@ -124,7 +124,7 @@ module clebsch
     type(c_ptr) :: symbols ! n_species texts
     type(c_ptr) :: atomic_numbers ! n_species c_int numbers
     integer(c_int64_t) :: parameters, weights, bytes_per_edge, bytes_per_atom
-    real(c_double) :: table_error
+    real(c_double) :: table_error, table_slope_error
   end type
 
   ! Pointers are c_loc of arrays: species c_int32_t, periodic directions 1 or 0, all others c_double.
@@ -367,8 +367,12 @@ module clebsch
       import; type(c_ptr), value :: ctx; type(clb_convolution_desc), intent(in) :: desc; type(c_ptr), intent(out) :: op
       integer(c_int) :: status
     end function
-    function clb_convolution_set_table(op, table, offset) bind(c) result(status)
-      import; type(c_ptr), value :: op, table; integer(c_int64_t), value :: offset
+    function clb_convolution_knots(op, r) bind(c) result(status)
+      import; type(c_ptr), value :: op; real(c_double), intent(out) :: r(*)
+      integer(c_int) :: status
+    end function
+    function clb_convolution_set_table(op, values) bind(c) result(status)
+      import; type(c_ptr), value :: op; real(c_double), intent(in) :: values(*) ! [W, knots]
       integer(c_int) :: status
     end function
     function clb_convolution_workspace(op, pass, graph, min_bytes, max_bytes) bind(c) result(status)

@@ -533,12 +533,16 @@ typedef struct {
   double scale; /* often 1 / sqrt(neighbours); 0: 1 */
   int atomics;  /* 1: gradients of x are summed with atomics: faster, no workspace for them, not
                    bitwise reproducible; f32 and f64, channel-wise only */
-  int knots; /* 2 or more: weights are cubic Hermite splines of the edge's length, W(r) on a grid of
-                `knots` points; w is then r[n_edges][1], its gradient g_r[n_edges][1], and c and d_w
-                have the same shape. The second derivative by r jumps at the knots, where that of
-                the interval above is used. Channel-wise only. 0: w holds the weights themselves */
-  double first_knot, last_knot; /* the two ends of the grid, in the unit of r; beyond them weights
-                                   are constant */
+  int knots;    /* 4 or more: weights are functions W(r) of the edge's length, cubic splines through
+                   `knots` values (clb_convolution_set_table); w is then r[n_edges][1], its gradient
+                   g_r[n_edges][1], and c and d_w have the same shape. Second derivatives by r are
+                   continuous between the ends. An edge reads four numbers per weight. Channel-wise
+                   only. 0: w holds the weights themselves */
+  double first_knot, last_knot; /* the two ends of the grid, in the unit of r.  Knots are closer
+                                   where r is small: knot i is at first_knot + (last_knot -
+                                   first_knot) x / (3 - 2 x), x = i / (knots - 1), so that
+                                   intervals grow from 1/3 to 3 times their mean. Beyond the ends
+                                   weights are those there and their derivatives 0 */
   int vectors; /* 1: y is v[n_edges][3], vectors of edges, and the product uses Y(v / |v|); g_y, b
                   and d_y have the shape of v, too: they are gradients by v and the incoming
                   gradient of those. Terms of irreps_y are then 1x0e, 1x1o, 1x2e, ..., in any order.
@@ -553,10 +557,14 @@ typedef struct {
 CLB_API clb_status clb_convolution_create(clb_context *ctx, const clb_convolution_desc *desc,
                                           clb_op **op);
 
-/* The table of the splines: [knots][W][2], value and derivative by r of each weight at each knot,
-   in the storage type, starting at element `offset` (even); wrapped memory must be aligned to 16
-   bytes. The buffer stays the caller's and must outlive the op's passes. */
-CLB_API clb_status clb_convolution_set_table(clb_op *op, clb_buffer *table, int64_t offset);
+/* The lengths at an op's knots: r[knots], ascending. */
+CLB_API clb_status clb_convolution_knots(clb_op *op, double *r);
+
+/* The weights at these lengths, values[knots][W] in host memory, through which the op's splines
+   pass (not-a-knot at both ends); to be called before the first pass, and again when the weights
+   change. Keeps (knots + 2) W coefficients in the storage type on the device, which is allocated by
+   the first call. */
+CLB_API clb_status clb_convolution_set_table(clb_op *op, const double *values);
 
 /* Bytes of workspace that a pass needs on this graph as it is now: with max_bytes, gradients of x
    (of shared weights, and on a GPU some shares of those of y) are kept for all edges at once; with

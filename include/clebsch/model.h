@@ -22,11 +22,15 @@ typedef struct {
   clb_dtype precision; /* of features, weights and arithmetic: CLB_F64 or CLB_F32. Energies, forces
                           and the virial are summed in f64 where the device has it */
   int knots;           /* 0: the radial network is computed at every edge, which takes `weights`
-                          numbers per edge (clb_model_info). 2 or more: it is replaced by cubic
-                          splines on a grid of `knots` points from 0 to r_max, computed when the
-                          model is opened: faster, and nothing is stored per edge. Forces are the
-                          derivatives of that energy; in Nequix's silicon they differ from the exact
-                          ones by 5e-6 eV / Angstrom (256 knots) or 2e-7 (512) */
+                          numbers per edge (clb_model_info). 4 or more: it is replaced by cubic
+                          splines through its values at `knots` distances from r_max / 12 to r_max,
+                          closer where distances are small (clb_convolution_desc), computed when the
+                          model is opened: faster, and nothing is stored per edge. Atoms that are
+                          closer than r_max / 12 (0.5 Angstrom in Nequix) have the weights of that
+                          distance: energies stay finite and continuous. Forces are the derivatives
+                          of that energy; in Nequix's water, water with bonds of 0.82 Angstrom and
+                          hafnia they differ from the exact ones by at most 1e-5, 3e-5 and 1.4e-5 eV
+                          / Angstrom (256 knots) or 3e-6, 4e-6 and 1.3e-6 (512) */
   double skin; /* clb_model_compute only: the neighbour list includes pairs within r_max + skin and
                   is rebuilt when an atom has moved by skin / 2 */
   uint64_t workspace_bytes; /* limit of the workspace for gradients of convolutions, raised to the
@@ -51,9 +55,10 @@ typedef struct {
   int64_t parameters;                      /* numbers in the file's tensors */
   int64_t weights;                         /* of the radial network, per edge, all layers */
   uint64_t bytes_per_edge, bytes_per_atom; /* of device memory, without a convolution's workspace */
-  double table_error; /* with knots: largest difference between a weight from the splines and from
-                         the network, taken in the middle of every interval, relative to the layer's
-                         largest weight; 0 without knots */
+  double table_error, table_slope_error;   /* with knots: largest difference between a weight from
+                           the splines and from the network, and between their derivatives (per
+                           Angstrom), at the worst places of every interval, relative to the layer's
+                           largest weight; 0 without knots */
 } clb_model_info;
 /* The strings and arrays are valid as long as the model. */
 CLB_API clb_status clb_model_describe(const clb_model *model, clb_model_info *info);

@@ -287,7 +287,7 @@ void clb_batch_ask(const clb_convolution *c, ir_val place) {
         row = clb_spline_row(&c->spline, &c->f,
                              ir_cast(k, c->f.t, ir_load(k, a->buffer, row, IR_NONE)));
         a = &c->spline.table.rows;
-        n *= 4; /* both ends of the interval */
+        n = CLB_SPLINE_ORDER * clb_spline_stride(c->f.p);
       }
       if (n) ask_share(c, a->buffer, a->element, row, n);
     }

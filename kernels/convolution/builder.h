@@ -223,9 +223,9 @@ void clb_stage_load(const clb_stage *g, const clb_convolution *c, int slot, int 
 static inline bool clb_stages_knots(const clb_problem *p) {
   return p->convolution.spline && p->pass == CLB_FORWARD;
 }
-/* Of the path at hand: value and slope at both ends of the edge's interval. */
+/* Of the path at hand: the coefficients of all channels of a lane. */
 void clb_stage_knots(const clb_stage *g, const clb_convolution *c, const clb_path *p,
-                     ir_val v[][4]);
+                     ir_val v[][CLB_SPLINE_ORDER]);
 /* At the end of the edge. */
 void clb_stage_next(clb_stage *g, const clb_convolution *c);
 /* Elements that a sub-group's slot takes. */

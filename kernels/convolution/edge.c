@@ -41,7 +41,7 @@ void clb_turns_close(clb_convolution *c) {
 
 /* W, or the c that what comes in along r makes. */
 static void spline(clb_convolution *c, int order, const clb_path *p, ir_val v[][MAX_M]) {
-  ir_val knots[CLB_MAX_TOGETHER][4];
+  ir_val knots[CLB_MAX_TOGETHER][CLB_SPLINE_ORDER];
   const int n = c->unit.together;
   if (order) {
     clb_edge_vectors(c, W, 0, p); /* and with it its derivative */
@@ -49,12 +49,11 @@ static void spline(clb_convolution *c, int order, const clb_path *p, ir_val v[][
     return;
   }
   if (c->stage.stages && clb_stages_knots(c->f.p)) clb_stage_knots(&c->stage, c, p, knots);
-  for (int j = 0; j < n; j++) {
-    clb_turn_to(c, j);
-    if (!(c->stage.stages && clb_stages_knots(c->f.p)))
-      clb_spline_knots(&c->spline, &c->f, p, &c->unit, knots[j]);
-    v[j][0] = clb_spline_weight(&c->spline, &c->f, j, knots[j]);
+  else {
+    clb_turn_to(c, 0);
+    clb_spline_load(&c->spline, &c->f, p, &c->unit, knots);
   }
+  for (int j = 0; j < n; j++) v[j][0] = clb_spline_weight(&c->spline, &c->f, j, knots[j]);
 }
 
 const ir_val (*clb_edge_vectors(clb_convolution *c, int slot, int order,

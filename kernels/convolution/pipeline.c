@@ -22,10 +22,8 @@ static int count_x(const clb_tensor_product_problem *tp, const clb_parts *parts,
   return n;
 }
 
-enum { KNOTS = 4 }; /* pieces of a weight's spline: two ends of values and slopes */
-
 static int pieces_of_weight(const clb_problem *p) {
-  return !p->convolution.spline ? 1 : clb_stages_knots(p) ? KNOTS : 0;
+  return !p->convolution.spline ? 1 : clb_stages_knots(p) ? CLB_SPLINE_ORDER : 0;
 }
 
 static int count_w(const clb_problem *p, const clb_parts *parts, int part) {
@@ -118,11 +116,10 @@ static void pieces_of_w(const clb_convolution *c, int part, clb_staged_operand *
     const clb_path *p = &tp->path[q];
     if (c->parts.of_z[p->out] != part || !p->has_weight) continue;
     for (int piece = 0; piece < n; piece++, o->n++) {
-      o->step[o->n] = n > 1 ? 2 : 1;
+      o->step[o->n] = 1;
       o->of[o->n] = q;
-      o->within[o->n] = piece % 2;
-      o->from[o->n] = o->step[o->n] * (p->weight_at + piece / 2 * (int64_t)tp->n_weights) +
-                      piece % 2 * piece_size(c);
+      o->within[o->n] = 0;
+      o->from[o->n] = p->weight_at + piece * clb_spline_stride(c->f.p);
     }
   }
 }
@@ -433,13 +430,13 @@ static void elements(const clb_stage *g, const clb_convolution *c, const clb_sta
 }
 
 void clb_stage_knots(const clb_stage *g, const clb_convolution *c, const clb_path *p,
-                     ir_val v[][4]) {
+                     ir_val v[][CLB_SPLINE_ORDER]) {
   const clb_staged_operand *o = &g->w[0];
   const int n = c->unit.together, first = find_piece(o, p - c->f.tp->path);
-  for (int end = 0; end < 2; end++) {
-    ir_val both[2 * CLB_MAX_TOGETHER];
-    elements(g, c, o, first + 2 * end, 0, 2 * n, 2 * n, both);
-    for (int j = 0; j < n; j++) v[j][2 * end] = both[2 * j], v[j][2 * end + 1] = both[2 * j + 1];
+  for (int i = 0; i < CLB_SPLINE_ORDER; i++) {
+    ir_val all[CLB_MAX_TOGETHER];
+    elements(g, c, o, first + i, 0, n, n, all);
+    for (int j = 0; j < n; j++) v[j][i] = all[j];
   }
 }
 

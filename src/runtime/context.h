@@ -145,6 +145,8 @@ static inline int64_t clb_operand_bytes(const clb_op *op, const clb_operand *o) 
 static inline int64_t clb_operand_stride(const clb_operand *o) {
   return o->rows.stride == CLB_DENSE ? o->columns : o->rows.stride;
 }
+/* Number i of an array of a storage type. */
+void clb_number_put(int32_t storage, void *to, int64_t i, double x);
 const char *clb_pass_name(clb_pass pass); /* "double backward" */
 /* The kernel of a pass, or an error saying why there is none. */
 clb_status clb_op_pass_kernel(clb_op *op, clb_pass pass, const clb_kernel **kernel);

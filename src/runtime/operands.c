@@ -1,5 +1,15 @@
 /* src/runtime/operands.c - operands that are rows: checks, and launch arguments. */
+#include "src/ir/interpret_values.h"
 #include "src/runtime/context.h"
+
+void clb_number_put(int32_t storage, void *to, int64_t i, double x) {
+  switch (storage) {
+    case CLB_F64: ((double *)to)[i] = x; break;
+    case CLB_F32: ((float *)to)[i] = (float)x; break;
+    case CLB_F16: ((uint16_t *)to)[i] = ir_to_f16((float)x); break;
+    default: ((uint16_t *)to)[i] = ir_to_bf16((float)x);
+  }
+}
 
 static clb_status check_operand(clb_op *op, const char *pass, int64_t n, const clb_operand *o,
                                 int64_t *stride) {

@@ -17,15 +17,6 @@ double clb_test_run_next(uint64_t *seed) {
 
 /* ---- stored numbers ---- */
 
-void clb_test_run_put(int32_t type, void *to, int64_t i, double v) {
-  switch (type) {
-    case CLB_F64: ((double *)to)[i] = v; break;
-    case CLB_F32: ((float *)to)[i] = (float)v; break;
-    case CLB_F16: ((uint16_t *)to)[i] = ir_to_f16((float)v); break;
-    default: ((uint16_t *)to)[i] = ir_to_bf16((float)v);
-  }
-}
-
 static double get(int32_t type, const void *from, int64_t i) {
   switch (type) {
     case CLB_F64: return ((const double *)from)[i];
@@ -92,8 +83,8 @@ clb_status clb_test_run_fill(clb_test_run *t, int i) {
       from ? CLB_OK : clb_fail(&t->op->ctx->error, CLB_ERROR_MEMORY, "no memory to measure with");
   if (t->kind->range) t->kind->range(t, o, &low, &high);
   for (int64_t j = 0; j < piece && from; j++)
-    clb_test_run_put(type_of(t, i), from, j,
-                     low + (high - low) * (0.5 + 0.5 * clb_test_run_next(&seed)));
+    clb_number_put(type_of(t, i), from, j,
+                   low + (high - low) * (0.5 + 0.5 * clb_test_run_next(&seed)));
   for (int64_t at = 0; at < n && !s; at += piece)
     s = clb_buffer_write(o->rows.buffer, (uint64_t)(at * bytes), from,
                          (uint64_t)((n - at < piece ? n - at : piece) * bytes));
@@ -109,7 +100,6 @@ void clb_test_run_free(clb_test_run *t) {
     clb_buffer_destroy(&t->operand[i].rows.index);
   }
   clb_buffer_destroy(&t->workspace);
-  clb_buffer_destroy(&t->table);
   clb_graph_destroy(&t->graph);
 }
 

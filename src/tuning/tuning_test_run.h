@@ -32,13 +32,12 @@ struct clb_test_run {
   clb_operand operand[CLB_MAX_OPERANDS];
   int n;
   clb_graph *graph;
-  clb_buffer *workspace, *table;
+  clb_buffer *workspace;
 };
 
-/* For use by a clb_test_run_kind: a random number in [-1, 1); number i stored as a clb_dtype; n
-   random row numbers below a bound. */
+/* For use by a clb_test_run_kind: a random number in [-1, 1); n random row numbers below a bound.
+ */
 double clb_test_run_next(uint64_t *seed);
-void clb_test_run_put(int32_t type, void *to, int64_t i, double v);
 clb_status clb_test_run_numbers(clb_context *ctx, int64_t n, int64_t below, uint64_t seed,
                                 clb_buffer **buffer);
 

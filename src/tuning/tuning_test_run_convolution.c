@@ -55,19 +55,15 @@ static clb_status make_graph(clb_test_run *t) {
   return s;
 }
 
-static clb_status make_table(clb_test_run *t) {
-  const clb_problem *p = &t->op->problem;
-  uint64_t bytes = (uint64_t)(2 * t->desc->knots * (int64_t)p->tensor_product.n_weights *
-                              clb_dtype_bytes(p->storage)),
-           seed = 98;
-  void *from = malloc(bytes ? bytes : 1);
-  clb_status s = from ? clb_buffer_create(t->op->ctx, bytes, &t->table)
-                      : clb_fail(&t->op->ctx->error, CLB_ERROR_MEMORY, "no memory to measure with");
-  for (int64_t i = 0; from && i < 2 * (int64_t)t->desc->knots * p->tensor_product.n_weights; i++)
-    clb_test_run_put(p->storage, from, i, clb_test_run_next(&seed));
-  if (!s) s = clb_buffer_write(t->table, 0, from, bytes);
-  if (!s) s = clb_convolution_set_table(t->op, t->table, 0);
-  free(from);
+static clb_status make_table(const clb_test_run *t) {
+  const int64_t n = t->desc->knots * (int64_t)t->op->problem.tensor_product.n_weights;
+  uint64_t seed = 98;
+  double *values = malloc((size_t)(n + 1) * sizeof *values);
+  for (int64_t i = 0; values && i < n; i++) values[i] = clb_test_run_next(&seed);
+  clb_status s = values
+                     ? clb_convolution_set_table(t->op, values)
+                     : clb_fail(&t->op->ctx->error, CLB_ERROR_MEMORY, "no memory to measure with");
+  free(values);
   return s;
 }
 

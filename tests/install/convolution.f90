@@ -7,17 +7,17 @@ program convolution
   integer(c_int32_t), target :: from(edges) = [0, 2, 1], to(edges) = [1, 1, 0], many(9000) = 0
   real(c_double), parameter :: scale = 0.5_c_double, first_knot = 1, last_knot = 2.5_c_double
   real(c_double), target :: x(8, senders), y(4, edges), w(8, edges), g(16, receivers), z(16, receivers), &
-       r(1, edges), table(2, 8, knots), v(3, edges)
-  real(c_double) :: slope(8), at
+       r(1, edges), table(8, knots), v(3, edges)
+  real(c_double) :: at(knots)
   type(clb_instructions), target :: found
   type(clb_convolution_desc) :: desc
   type(clb_index_list) :: list_from, list_to, list_many
   integer(c_int64_t) :: min_bytes, max_bytes
-  type(clb_rows) :: rows_x, rows_y, rows_w, rows_g, rows_z, a, b, c, g_x, g_y, g_w, d_x, d_y, d_w, d_g, rows_r, rows_table, &
+  type(clb_rows) :: rows_x, rows_y, rows_w, rows_g, rows_z, a, b, c, g_x, g_y, g_w, d_x, d_y, d_w, d_g, rows_r, &
        rows_v, none
   type(c_ptr) :: ctx, op, graph, large, workspace
   character(64) :: device = ''
-  integer :: e, k
+  integer :: e
 
   call numbers(size(x), x, 1)
   call numbers(size(y), y, 2)
@@ -94,25 +94,19 @@ program convolution
   call clb_graph_destroy(large)
   call clb_op_destroy(op)
 
-  ! Weights by splines, of lines: knots at 1, 1.5, 2, 2.5, two elements into their buffer.
+  ! Weights by splines, of constants.
   r(1, :) = [1.2_c_double, 1.75_c_double, 2.3_c_double]
-  slope = w(:, 1)
-  do k = 1, knots
-    at = first_knot + (k - 1)*(last_knot - first_knot)/(knots - 1)
-    table(1, :, k) = w(:, 2) + slope*at
-    table(2, :, k) = slope
-  end do
-  do e = 1, edges
-    w(:, e) = table(1, :, 1) + slope*(r(1, e) - first_knot)
-  end do
+  table = spread(w(:, 2), 2, knots)
+  w = spread(w(:, 2), 2, edges)
   desc%product%passes = CLB_PASS_FORWARD
   desc%knots = knots
   desc%first_knot = first_knot
   desc%last_knot = last_knot
   call check(clb_convolution_create(ctx, desc, op))
   rows_r = sent(size(r), r)
-  rows_table = sent(size(table) + 2, [0*slope(1:2), table])
-  call check(clb_convolution_set_table(op=op, table=rows_table%buffer, offset=2_c_int64_t))
+  call check(clb_convolution_knots(op=op, r=at))
+  if (abs(at(1) - first_knot) + abs(at(knots) - last_knot) > 0 .or. any(at(2:) <= at(:knots - 1))) error stop 'knots'
+  call check(clb_convolution_set_table(op=op, values=table))
   call make_workspace(CLB_FORWARD)
   call check(clb_convolution_forward(op, graph, rows_x, rows_y, rows_r, rows_z, workspace))
   call compare('z by splines', size(z), rows_z, convolved(x, y, w))
@@ -129,14 +123,14 @@ program convolution
   desc%normalization = CLB_COMPONENT
   call check(clb_convolution_create(ctx, desc, op))
   rows_v = sent(size(v), v)
-  call check(clb_convolution_set_table(op=op, table=rows_table%buffer, offset=2_c_int64_t))
+  call check(clb_convolution_set_table(op=op, values=table))
   call make_workspace(CLB_FORWARD)
   call check(clb_convolution_forward(op, graph, rows_x, rows_v, none, rows_z, workspace))
   call compare('z by vectors', size(z), rows_z, convolved(x, y, w))
   call clb_buffer_destroy(workspace)
   call clb_op_destroy(op)
 
-  call destroy([rows_x, rows_y, rows_w, rows_g, rows_z, a, b, c, g_x, g_y, g_w, d_x, d_y, d_w, d_g, rows_r, rows_table, rows_v])
+  call destroy([rows_x, rows_y, rows_w, rows_g, rows_z, a, b, c, g_x, g_y, g_w, d_x, d_y, d_w, d_g, rows_r, rows_v])
   call clb_graph_destroy(graph)
   call clb_context_destroy(ctx)
   print '(a)', 'holds'

@@ -151,7 +151,7 @@ static void convolutions(void **state) {
   REFUSED(clb_convolution_create(t.ctx, &t.cv_desc, NULL));
   CONVOLUTION(REFUSED, q.scale = NAN);
   CONVOLUTION(REFUSED, q.scale = INFINITY);
-  CONVOLUTION(REFUSED, q.knots = 1);
+  CONVOLUTION(REFUSED, q.knots = 3, q.last_knot = 1);
   CONVOLUTION(REFUSED, q.knots = -1);
   CONVOLUTION(REFUSED, q.knots = 5);
   CONVOLUTION(REFUSED, q.knots = 5, q.first_knot = 2, q.last_knot = 1);
@@ -168,10 +168,14 @@ static void convolutions(void **state) {
 static void tables_and_workspaces(void **state) {
   (void)state;
   uint64_t min, good;
-  MUTELY_REFUSED(clb_convolution_set_table(NULL, t.b, 0));
-  REFUSED(clb_convolution_set_table(t.cv, t.b, 0));
-  REFUSED(clb_convolution_set_table(t.cv, NULL, 0));
-  REFUSED(clb_convolution_set_table(t.sh, t.b, 0));
+  double r[8] = {0};
+  MUTELY_REFUSED(clb_convolution_set_table(NULL, r));
+  REFUSED(clb_convolution_set_table(t.cv, r));
+  REFUSED(clb_convolution_set_table(t.cv, NULL));
+  REFUSED(clb_convolution_set_table(t.sh, r));
+  MUTELY_REFUSED(clb_convolution_knots(NULL, r));
+  REFUSED(clb_convolution_knots(t.cv, r));
+  REFUSED(clb_convolution_knots(t.sh, r));
   MUTELY_REFUSED(clb_convolution_workspace(NULL, CLB_FORWARD, t.graph, &min, &good));
   REFUSED(clb_convolution_workspace(t.sh, CLB_FORWARD, t.graph, &min, &good));
   REFUSED(clb_convolution_workspace(t.cv, CLB_FORWARD, NULL, &min, &good));

@@ -42,9 +42,10 @@ static bool says(const json_t *o, const char *key, const char *word) {
 }
 
 /* Where optimisations change something: each once; in all convolutions, except the split, which
-   short rows do not have. */
+   short rows do not have, and wide accesses, which on a CPU only layout mul_ir has. */
 static bool wanted(const json_t *result, int name) {
   bool convolves = says(result, "work", "convolution");
+  if (!name && convolves) return says(result, "layout", "mul_ir");
   return convolves ? name != 2 || says(result, "graph", "hub") : name < 2 || name > 5;
 }
 

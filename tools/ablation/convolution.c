@@ -12,6 +12,7 @@
 #include "tools/ablation/ablation.h"
 #include "tools/ops/graphs.h"
 #include "tools/ops/convolution_tool.h"
+#include "tools/reference/reference_spline.h"
 
 enum {
   HIDDEN = 64,
@@ -28,8 +29,9 @@ typedef struct {
   int degrees[16], n_degrees;
   int64_t y_stride;
   clb_graph *graph, *whole, *reverse,
-      *reverse_whole; /* whole: rows not split; reverse: by sender; NULL: not needed */
-  clb_buffer *table, *senders, *receivers;
+      *reverse_whole;      /* whole: rows not split; reverse: by sender; NULL: not needed */
+  double *splines, *table; /* of reference_spline_make; weights at the knots */
+  clb_buffer *senders, *receivers;
   clb_rows x, v, r, h, slope, y, unit, matrix, weights, message, results, g_x, g_v, g_x_edge, g_y,
       g_r, g_w, g_h;
 } piece;
@@ -37,39 +39,26 @@ typedef struct {
 /* ---- data ---- */
 
 static double hidden(int k, double r) { return sin((1 + 0.05 * k) * r + k); }
-static double hidden_slope(int k, double r) { return (1 + 0.05 * k) * cos((1 + 0.05 * k) * r + k); }
-#define SPACING ((LAST_KNOT - FIRST_KNOT) / (KNOTS - 1))
 
-/* The spline and its derivative at r, as from a table of h itself. */
-static void spline(int k, double r, float *value, float *slope) {
-  double at = fmin(fmax(r, FIRST_KNOT), LAST_KNOT), h = SPACING;
-  int i = (int)fmin((at - FIRST_KNOT) / h, KNOTS - 2);
-  double r0 = FIRST_KNOT + h * i, r1 = r0 + h, u = (at - r0) / h,
-         rise = hidden(k, r1) - hidden(k, r0), s0 = h * hidden_slope(k, r0),
-         s1 = h * hidden_slope(k, r1);
-  *value = (float)(hidden(k, r0) + u * u * (3 - 2 * u) * rise + u * (1 - u) * (1 - u) * s0 +
-                   u * u * (u - 1) * s1);
-  *slope =
-      r > LAST_KNOT || r < FIRST_KNOT
-          ? 0
-          : (float)((6 * u * (1 - u) * rise + (1 - u) * (1 - 3 * u) * s0 + u * (3 * u - 2) * s1) /
-                    h);
+/* Splines of h itself, and those of weights. */
+static const reference_grid grid = {KNOTS, FIRST_KNOT, LAST_KNOT, HIDDEN};
+
+static void make_splines(piece *p) {
+  double *values = allocate(KNOTS * HIDDEN, sizeof *values);
+  p->splines = allocate(2 * KNOTS * HIDDEN, sizeof *p->splines);
+  for (int i = 0; i < KNOTS * HIDDEN; i++)
+    values[i] = hidden(i % HIDDEN, reference_knot(&grid, i / HIDDEN));
+  reference_spline_make(&grid, values, p->splines);
+  free(values);
 }
 
 static void make_table(piece *p, const float *matrix) {
   int64_t W = p->d->sizes.w;
-  float *t = allocate((size_t)(2 * KNOTS * W), sizeof *t);
+  p->table = allocate((size_t)(KNOTS * W), sizeof *p->table);
   for (int i = 0; i < KNOTS; i++)
-    for (int64_t j = 0; j < W; j++) {
-      double r = FIRST_KNOT + SPACING * i, value = 0, slope = 0;
-      for (int k = 0; k < HIDDEN; k++)
-        value += hidden(k, r) * (double)matrix[k * W + j],
-            slope += hidden_slope(k, r) * (double)matrix[k * W + j];
-      t[2 * (i * W + j)] = (float)value;
-      t[2 * (i * W + j) + 1] = (float)slope;
-    }
-  p->table = work_rows(p->w, KNOTS, 2 * W, t).buffer;
-  free(t);
+    for (int k = 0; k < HIDDEN; k++)
+      for (int64_t j = 0; j < W; j++)
+        p->table[i * W + j] += hidden(k, reference_knot(&grid, i)) * (double)matrix[k * W + j];
 }
 
 static void make_matrix(piece *p) {
@@ -78,6 +67,7 @@ static void make_matrix(piece *p) {
   uint64_t seed = 5;
   for (int64_t i = 0; i < HIDDEN * W; i++) matrix[i] = (float)random_number(&seed) / 8;
   p->matrix = work_rows(p->w, 1, HIDDEN * W, matrix);
+  make_splines(p);
   make_table(p, matrix);
   free(matrix);
 }
@@ -93,8 +83,12 @@ static void make_edges(piece *p) {
       v[3 * e + i] = (float)p->g.vectors[3 * e + i],
                 squares += (double)v[3 * e + i] * (double)v[3 * e + i];
     r[e] = (float)sqrt(squares);
-    for (int k = 0; k < HIDDEN; k++)
-      spline(k, (double)r[e], &h[e * HIDDEN + k], &slope[e * HIDDEN + k]);
+    const reference_position at = reference_position_at(&grid, (double)r[e]);
+    for (int k = 0; k < HIDDEN; k++) {
+      const reference_weight a = reference_spline_at(&grid, p->splines, &at, k);
+      h[e * HIDDEN + k] = (float)a.w;
+      slope[e * HIDDEN + k] = (float)a.slope;
+    }
   }
   p->v = work_rows(p->w, n, 3, v);
   p->r = work_rows(p->w, n, 1, r);
@@ -189,7 +183,7 @@ static clb_op *convolution(piece *p, bool vectors, bool splines) {
   d.product.gradients = CLB_OPERAND_X | CLB_OPERAND_Y | CLB_OPERAND_W;
   if (splines) d.knots = KNOTS, d.first_knot = FIRST_KNOT, d.last_knot = LAST_KNOT;
   clb_op *op = work_convolution(p->w, &d);
-  if (splines && !p->w->status) p->w->status = clb_convolution_set_table(op, p->table, 0);
+  if (splines && !p->w->status) p->w->status = clb_convolution_set_table(op, p->table);
   return op;
 }
 
@@ -395,5 +389,6 @@ void ablation_convolution(work *w, ablation_case *c) {
     make_ways(&p);
   }
   graph_free(&p.g);
+  free(p.splines), free(p.table);
   free(p.d);
 }

@@ -197,8 +197,9 @@ static void print_system(const md_system *y, const energy_arguments *a) {
   printf("device     %s: %s; %s", y->device.name, y->device.description,
          dtype_names[a->choice.options.precision]);
   if (a->choice.options.knots)
-    printf(", splines of %d knots, off by at most %.2g of the largest weight",
-           a->choice.options.knots, y->info.table_error);
+    printf(", splines of %d knots, off by at most %.2g of the largest weight, their slopes by %.2g "
+           "per A",
+           a->choice.options.knots, y->info.table_error, y->info.table_slope_error);
   const int64_t edges = md_system_edges(y);
   printf("\nedges      %lld, %.1f per atom\n", (long long)edges,
          s->n ? (double)edges / (double)s->n : 0);

@@ -58,26 +58,23 @@ static void fill_block(convolution_data *t) {
   round_to_storage(t->kernel->storage, t->block, t->stored, (int64_t)n);
 }
 
-/* Each weight is 2 plus two waves, with the exact derivative: it is never near 0, where the
-   rounding of lengths would cause large relative errors. */
+/* Each weight is 2 plus two waves: it is never near 0, where the rounding of lengths would cause
+   large relative errors. */
 static void fill_table(convolution_data *t) {
-  size_t n = (size_t)KNOTS * (size_t)t->sizes.w * 2;
+  size_t n = (size_t)KNOTS * (size_t)t->sizes.w;
   uint64_t seed = 5;
-  t->table = allocate(n, sizeof *t->table);
+  t->grid = (reference_grid){KNOTS, FIRST_KNOT, LAST_KNOT, t->sizes.w};
+  t->weights = allocate(n, sizeof *t->weights);
+  t->table = allocate(2 * n, sizeof *t->table);
   for (int64_t w = 0; w < t->sizes.w; w++)
     for (int wave = 0; wave < 2; wave++) {
       double height = random_number(&seed) / 2, frequency = 1 + random_number(&seed),
              phase = 3 * random_number(&seed);
-      for (int k = 0; k < KNOTS; k++) {
-        double at = frequency * (FIRST_KNOT + (LAST_KNOT - FIRST_KNOT) * k / (KNOTS - 1)) + phase,
-               *here = t->table + 2 * ((int64_t)k * t->sizes.w + w);
-        here[0] += 1 + height * sin(at);
-        here[1] += height * frequency * cos(at);
-      }
+      for (int k = 0; k < KNOTS; k++)
+        t->weights[(int64_t)k * t->sizes.w + w] +=
+            1 + height * sin(frequency * reference_knot(&t->grid, k) + phase);
     }
-  void *stored = allocate(n, dtype_bytes(t->kernel->storage));
-  round_to_storage(t->kernel->storage, t->table, stored, (int64_t)n);
-  free(stored);
+  reference_spline_make(&t->grid, t->weights, t->table);
 }
 
 /* ---- rows that are compared ---- */
@@ -219,6 +216,7 @@ void convolution_data_free(void *test_run) {
   reference_product_destroy(t->product);
   free(t->block);
   free(t->stored);
+  free(t->weights);
   free(t->table);
   free(t->length);
   free(t);

@@ -5,6 +5,7 @@
 
 #include "tools/ops/convolution_tool.h"
 #include "tools/reference/reference_spherical_harmonics.h"
+#include "tools/reference/reference_spline.h"
 
 /* What the rows of an array belong to: senders, edges or receivers; or one row for all edges. */
 typedef enum { OF_SENDERS, OF_EDGES, OF_RECEIVERS, OF_ALL, OWNERS } owner;
@@ -47,7 +48,8 @@ typedef struct {
   double *block;
   unsigned char *stored;
   int64_t behind;
-  double *table;                          /* [KNOTS][W][2], as stored; NULL: none */
+  reference_grid grid;
+  double *weights, *table;                /* [KNOTS][W], and of reference_spline_make; NULL: none */
   double *length;                         /* lengths of edges, as stored */
   clb_spherical_harmonics_desc harmonics; /* for vectors */
   int degrees[REFERENCE_MAX_TERMS];

@@ -27,10 +27,11 @@ typedef struct {
 /* One thread's rows of TOGETHER edges. */
 typedef struct {
   double *in[REFERENCE_MAX_INPUTS], *out[REFERENCE_MAX_OUTPUTS], *scale[REFERENCE_MAX_OUTPUTS];
-  double *slope, *bend, *bend_scale; /* derivatives of weights by length, [TOGETHER][W] */
-  double along[TOGETHER], along_scale[TOGETHER]; /* incoming gradients along the length */
-  double *g_w, *g_w_scale;                       /* of the backward pass, if there are incoming
-                                                    gradients */
+  double *slope, *slope_scale, *bend, *bend_scale; /* derivatives of weights by length,
+                                                      [TOGETHER][W] */
+  double along[TOGETHER], along_scale[TOGETHER];   /* incoming gradients along the length */
+  double *g_w, *g_w_scale;                         /* of the backward pass, if there are incoming
+                                                      gradients */
   /* With vectors: magnitudes of the unrounded inputs; gradients by y of the backward pass, and by
      vectors, with their scales. */
   double *size[REFERENCE_MAX_INPUTS], *g_y, *g_y_scale, *g_v, *g_v_scale;
@@ -59,8 +60,8 @@ static bool needed(const convolution_data *t, int i) {
 
 static desk desk_make(const convolution_data *t) {
   desk d = {.along = {0}};
-  double **by_weight[] = {&d.slope, &d.bend, &d.bend_scale, &d.g_w, &d.g_w_scale};
-  for (int i = 0; i < 5; i++)
+  double **by_weight[] = {&d.slope, &d.slope_scale, &d.bend, &d.bend_scale, &d.g_w, &d.g_w_scale};
+  for (int i = 0; i < 6; i++)
     *by_weight[i] = allocate((size_t)t->sizes.w * TOGETHER + 1, sizeof(double));
   for (int i = 0; i < t->n; i++) {
     size_t n = (size_t)full_width(t, &t->array[i]) * TOGETHER + 1;
@@ -81,8 +82,8 @@ static desk desk_make(const convolution_data *t) {
 static void desk_free(desk *d) {
   for (int i = 0; i < REFERENCE_MAX_INPUTS; i++) free(d->in[i]), free(d->size[i]);
   for (int i = 0; i < REFERENCE_MAX_OUTPUTS; i++) free(d->out[i]), free(d->scale[i]);
-  free(d->slope), free(d->bend), free(d->bend_scale), free(d->g_w), free(d->g_w_scale),
-      free(d->g_y), free(d->g_y_scale), free(d->g_v), free(d->g_v_scale);
+  free(d->slope), free(d->slope_scale), free(d->bend), free(d->bend_scale), free(d->g_w),
+      free(d->g_w_scale), free(d->g_y), free(d->g_y_scale), free(d->g_v), free(d->g_v_scale);
 }
 
 static int64_t row_of(const convolution_data *t, owner o, int64_t e) {
@@ -92,26 +93,17 @@ static int64_t row_of(const convolution_data *t, owner o, int64_t e) {
                              : e;
 }
 
-/* Weights at length r, and, as entry e of the desk, their derivatives: cubic Hermite splines,
-   constant beyond the grid. */
+/* Weights at length r, and, as entry e of the desk, their derivatives. */
 static void weights_at(const convolution_data *t, double r, double *w, int64_t e, desk *d) {
-  double *slope = d->slope + e * t->sizes.w, *curve = d->bend + e * t->sizes.w,
-         *curve_scale = d->bend_scale + e * t->sizes.w;
-  double h = (LAST_KNOT - FIRST_KNOT) / (KNOTS - 1), at = (r - FIRST_KNOT) / h;
-  bool beyond = at < 0 || at > KNOTS - 1;
-  at = fmin(fmax(at, 0), KNOTS - 1);
-  int k = at < KNOTS - 2 ? (int)at : KNOTS - 2;
-  double s = at - k;
-  for (int64_t i = 0; i < t->sizes.w; i++) {
-    const double *a = t->table + 2 * ((int64_t)k * t->sizes.w + i), *b = a + 2 * t->sizes.w;
-    double step = b[0] - a[0], bend = h * (a[1] + b[1]) - 2 * step,
-           rise = 3 * step - h * (2 * a[1] + b[1]);
-    w[i] = a[0] + s * (h * a[1] + s * (rise + s * bend));
-    slope[i] = beyond ? 0 : a[1] + s * (2 * rise + 3 * s * bend) / h;
-    curve[i] = beyond ? 0 : (2 * rise + 6 * s * bend) / (h * h);
-    curve_scale[i] = beyond ? 0
-                            : fabs(12 * s - 6) * fabs(step) / (h * h) +
-                                  (fabs(6 * s - 4) * fabs(a[1]) + fabs(6 * s - 2) * fabs(b[1])) / h;
+  const int64_t n = t->sizes.w;
+  const reference_position p = reference_position_at(&t->grid, r);
+  for (int64_t j = 0; j < n; j++) {
+    const reference_weight a = reference_spline_at(&t->grid, t->table, &p, j);
+    w[j] = a.w;
+    d->slope[e * n + j] = a.slope;
+    d->slope_scale[e * n + j] = p.rate * a.size;
+    d->bend[e * n + j] = a.bend;
+    d->bend_scale[e * n + j] = (p.rate * p.rate + fabs(p.turn)) * a.size;
   }
 }
 
@@ -149,7 +141,7 @@ static void gather(const convolution_data *t, const piece *p, desk *d) {
         memcpy(d->size[i] + e * full_width(t, a), to, (size_t)full_width(t, a) * sizeof *to);
       for (int64_t j = 0;
            t->problem->vectors && t->problem->table && i == ALONG_W && j < t->sizes.w; j++)
-        d->size[i][e * t->sizes.w + j] = d->along_scale[e] * fabs(d->slope[e * t->sizes.w + j]);
+        d->size[i][e * t->sizes.w + j] = d->along_scale[e] * d->slope_scale[e * t->sizes.w + j];
     }
   }
 }
@@ -184,7 +176,7 @@ static void multiply_once(const convolution_data *t, int64_t n, const desk *d) {
 static double by_length(const convolution_data *t, const desk *d, int64_t e, int64_t i, double *g) {
   int64_t at = e * t->sizes.w + i;
   *g += d->out[BY_W][at] * d->slope[at] + d->along[e] * d->g_w[at] * d->bend[at];
-  return d->scale[BY_W][at] * fabs(d->slope[at]) +
+  return d->scale[BY_W][at] * d->slope_scale[at] +
          d->along_scale[e] * d->g_w_scale[at] * d->bend_scale[at];
 }
 
@@ -202,7 +194,7 @@ static void convert_to_vectors(const convolution_data *t, const piece *p, desk *
     convolution_by_length(t, edge, g_r, g_r_scale, g_v, size);
     g_r = g_r_scale = 0;
     for (int64_t i = e * w; i < (e + 1) * w && bends && t->problem->table; i++)
-      g_r += d->g_w[i] * d->slope[i], g_r_scale += d->g_w_scale[i] * fabs(d->slope[i]);
+      g_r += d->g_w[i] * d->slope[i], g_r_scale += d->g_w_scale[i] * d->slope_scale[i];
     if (bends) convolution_bend_length(t, edge, g_r, g_r_scale, h, g_v, size);
   }
 }

@@ -14,7 +14,7 @@ typedef struct {
   clb_op *op;
   clb_graph *graph;
   clb_rows rows[MAX_ARRAYS];
-  clb_buffer *workspace, *table;
+  clb_buffer *workspace;
 } convolution_set;
 
 /* As in test_run.c: layout of rows in elements, and fillers between and after them. */
@@ -51,7 +51,7 @@ static double bytes(const void *test_run) {
   double sum = 2 * sizeof(int32_t) * (double)t->graph.n_edges;
   for (int i = 0; i < t->n; i++)
     sum += (double)t->array[i].rows * t->array[i].width * (double)element(t);
-  if (t->problem->table) sum += 2.0 * KNOTS * (double)t->sizes.w * (double)element(t);
+  if (t->problem->table) sum += (KNOTS + 2.0) * (double)t->sizes.w * (double)element(t);
   return sum;
 }
 
@@ -176,18 +176,6 @@ static clb_status make_array(const convolution_data *t, clb_context *ctx,
   return status;
 }
 
-static clb_status make_table(const convolution_data *t, clb_context *ctx, clb_op *op,
-                             clb_buffer **made) {
-  int64_t n = 2 * KNOTS * t->sizes.w;
-  void *stored = allocate((size_t)n, element(t));
-  encode(t->kernel->storage, t->table, stored, n);
-  clb_status status = clb_buffer_create(ctx, (uint64_t)n * element(t), made);
-  if (!status) status = clb_buffer_write(*made, 0, stored, (uint64_t)n * element(t));
-  if (!status) status = clb_convolution_set_table(op, *made, 0);
-  free(stored);
-  return status;
-}
-
 static clb_status make_graph(const convolution_data *t, clb_context *ctx, clb_graph **graph) {
   const convolution_graph *g = &t->graph;
   clb_status status = clb_graph_create(
@@ -217,7 +205,7 @@ static clb_status set_make(void *test_run, clb_context *ctx, clb_op *op, void **
   if (!status) status = make_workspace(s, ctx);
   for (int i = 0; !status && i < t->n; i++)
     if (t->array[i].width) status = make_array(t, ctx, &t->array[i], &s->rows[i]);
-  if (!status && t->table) status = make_table(t, ctx, op, &s->table);
+  if (!status && t->weights) status = clb_convolution_set_table(op, t->weights);
   if (!status) {
     progress("computing the reference");
     convolution_data_answer(t);
@@ -230,7 +218,6 @@ static void set_free(void *set) {
   if (!s) return;
   for (int i = 0; i < MAX_ARRAYS; i++) clb_buffer_destroy(&s->rows[i].buffer);
   clb_buffer_destroy(&s->workspace);
-  clb_buffer_destroy(&s->table);
   clb_graph_destroy(&s->graph);
   free(s);
 }

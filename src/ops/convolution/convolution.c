@@ -9,6 +9,7 @@
 #include "kernels/tensor_product/product.h"
 #include "src/ops/convolution/frames.h"
 #include "src/ops/convolution/messages.h"
+#include "src/ops/convolution/table.h"
 #include "src/ops/convolution/vectors.h"
 #include "src/problem/irreps.h"
 #include "src/ops/matmul.h"
@@ -26,10 +27,7 @@ typedef struct {
   clb_convolution_vectors *vectors; /* NULL: y is given */
   clb_convolution_messages
       *messages; /* NULL: the product is channel-wise; else of the above only `vectors` is used */
-  int knots;     /* points of the splines' grid; 0: weights are given */
-  double first, spacing;
-  clb_memory table; /* no handle: not set */
-  int64_t table_at; /* its first element */
+  clb_convolution_table table;
 } clb_convolution_parts;
 
 static clb_convolution_parts *parts_of(const clb_op *op) { return op->parts; }
@@ -44,6 +42,7 @@ static void destroy_parts(clb_op *op) {
   clb_op_destroy(&parts->r);
   clb_convolution_vectors_destroy(&parts->vectors);
   clb_convolution_messages_destroy(&parts->messages);
+  clb_buffer_destroy(&parts->table.coefficients);
   free(parts);
 }
 
@@ -70,9 +69,9 @@ static int32_t roles_of(const clb_op *op, clb_pass pass) {
 
 static clb_status check_spline(clb_context *ctx, const clb_convolution_desc *d) {
   double width = d->last_knot - d->first_knot;
-  if (d->knots < 0 || d->knots == 1 || d->knots > 1 << 20)
+  if (d->knots && (d->knots < 4 || d->knots > 1 << 20))
     return FAIL(ctx, CLB_ERROR_ARGUMENT,
-                "clb_convolution_create: knots is %d; it must be 0 or 2 ... %d", d->knots, 1 << 20);
+                "clb_convolution_create: knots is %d; it must be 0 or 4 ... %d", d->knots, 1 << 20);
   if (d->knots && !(width > 0 && width - width == 0))
     return FAIL(ctx, CLB_ERROR_ARGUMENT,
                 "clb_convolution_create: first_knot is %g and last_knot %g; they must be numbers, "
@@ -190,49 +189,41 @@ clb_status clb_convolution_make(clb_context *ctx, const clb_convolution_desc *de
   clb_convolution_parts *parts = s ? NULL : parts_of(*op);
   if (!s && desc->vectors)
     s = clb_convolution_vectors_create(*op, desc, passes, tune, &parts->vectors);
-  if (!s && desc->knots) {
-    parts->knots = desc->knots;
-    parts->first = desc->first_knot;
-    parts->spacing = (desc->last_knot - desc->first_knot) / (desc->knots - 1);
-  }
+  if (!s)
+    parts->table = (clb_convolution_table){desc->knots, desc->first_knot, desc->last_knot, NULL};
   if (!s && tune && channel_wise) {
     s = tune(*op, parts->results, desc);
-    parts->table = (clb_memory){0};
+    clb_buffer_destroy(&parts->table.coefficients); /* which was made up */
   }
   if (s) clb_op_destroy(op);
   free(p);
   return s;
 }
 
-clb_status clb_convolution_set_table(clb_op *op, clb_buffer *table, int64_t offset) {
+/* ---- table ---- */
+
+static clb_status check_table(clb_op *op, const char *call, const double *values) {
   if (!op) return CLB_ERROR_ARGUMENT;
-  clb_convolution_parts *parts = op->parts;
-  if (!parts || !parts->knots)
-    return FAIL(op->ctx, CLB_ERROR_ARGUMENT,
-                "clb_convolution_set_table: this op was created without knots");
-  if (!table || table->ctx != op->ctx)
-    return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "clb_convolution_set_table: table %s",
-                table ? "belongs to another context" : "is NULL");
-  int64_t bytes = clb_dtype_bytes(op->problem.storage),
-          n = 2 * (int64_t)parts->knots * op->problem.tensor_product.n_weights;
-  if (table->memory.kind == CLB_POINTER && (uintptr_t)table->memory.handle % 16)
-    return FAIL(
-        op->ctx, CLB_ERROR_ARGUMENT,
-        "clb_convolution_set_table: table starts at %p; it must start at a multiple of 16 bytes",
-        table->memory.handle);
-  if (offset < 0 || offset % 2)
-    return FAIL(op->ctx, CLB_ERROR_ARGUMENT,
-                "clb_convolution_set_table: offset is %lld; it must be even and not negative",
-                (long long)offset);
-  if ((uint64_t)offset > table->memory.bytes / (uint64_t)bytes ||
-      (uint64_t)(offset + n) > table->memory.bytes / (uint64_t)bytes)
-    return FAIL(op->ctx, CLB_ERROR_ARGUMENT,
-                "clb_convolution_set_table: %lld numbers from %lld on do not fit in the %llu bytes "
-                "of the table",
-                (long long)n, (long long)offset, (unsigned long long)table->memory.bytes);
-  parts->table = table->memory;
-  parts->table_at = offset;
-  return parts->vectors ? clb_convolution_vectors_set_table(parts->vectors, table, offset) : CLB_OK;
+  const clb_convolution_parts *parts = op->problem.kind == CLB_CONVOLUTION ? op->parts : NULL;
+  if (!parts || !parts->table.knots)
+    return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "%s: this op was created without knots", call);
+  if (!values) return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "%s: the host pointer is NULL", call);
+  return CLB_OK;
+}
+
+clb_status clb_convolution_knots(clb_op *op, double *r) {
+  clb_status s = check_table(op, "clb_convolution_knots", r);
+  for (int i = 0; !s && i < parts_of(op)->table.knots; i++)
+    r[i] = clb_convolution_table_knot(&parts_of(op)->table, i);
+  return s;
+}
+
+clb_status clb_convolution_set_table(clb_op *op, const double *values) {
+  clb_status s = check_table(op, "clb_convolution_set_table", values);
+  if (!s) s = clb_convolution_table_set(&parts_of(op)->table, op, values);
+  return s || !parts_of(op)->vectors
+             ? s
+             : clb_convolution_vectors_set_table(parts_of(op)->vectors, values);
 }
 
 /* ---- workspace ---- */
@@ -350,21 +341,14 @@ clb_status clb_convolution_workspace(clb_op *op, clb_pass pass, clb_graph *graph
 typedef clb_convolution_call call;
 
 enum {
-  EXTRA = 16
-}; /* arguments besides operands: n, then the five of the segments, the senders, `add`, the splines'
-      six, the roles' two */
+  EXTRA = 10 + CLB_TABLE_ARGUMENTS
+}; /* arguments besides operands: n, then the five of the segments, the senders, `add`, the
+      splines', the roles' two */
 
-static clb_arg real_arg(const clb_op *op, double x) {
-  return op->problem.arithmetic == CLB_F64 ? (clb_arg){.type = IR_F64, .f64 = x}
-                                           : (clb_arg){.type = IR_F32, .f32 = (float)x};
-}
-
-/* Whether strides are small, and the rows that edges read and write, of the table, too, start at
-   multiples of 16 bytes.  Gradients by y and vectors are written by other kernels. */
+/* Whether strides are small, and the rows that edges read and write start at multiples of 16
+   bytes.  Gradients by y and vectors are written by other kernels. */
 static bool aligned(const call *c) {
   const bool spline = c->op->problem.convolution.spline;
-  if (spline && parts_of(c->op)->table_at % (16 / clb_dtype_bytes(c->op->problem.storage)))
-    return false;
   for (int i = 0; i < c->n_operands; i++) {
     const clb_operand *o = &c->operand[i];
     const int64_t step = 16 / clb_operand_bytes(c->op, o);
@@ -411,12 +395,8 @@ static clb_status launch(const call *c, clb_op *op, int64_t groups, const clb_bu
   args[n++] = (clb_arg){.type = IR_I32, .i32 = add};
   const clb_convolution_parts *parts = c->op->parts;
   if (c->op->problem.convolution.spline) {
-    args[n++] = (clb_arg){.type = IR_VOID, .memory = &parts->table};
-    args[n++] = (clb_arg){.type = IR_I64, .i64 = parts->table_at};
-    args[n++] = real_arg(op, parts->first);
-    args[n++] = real_arg(op, 1 / parts->spacing);
-    args[n++] = real_arg(op, parts->spacing);
-    args[n++] = (clb_arg){.type = IR_I32, .i32 = parts->knots};
+    clb_convolution_table_arguments(&parts->table, op, args + n);
+    n += CLB_TABLE_ARGUMENTS;
   }
   if (c->needs.edge_y && op == c->op) {
     args[n++] = (clb_arg){.type = IR_VOID, .memory = &c->workspace};
@@ -605,7 +585,7 @@ clb_status clb_convolution_run(clb_op *op, clb_pass pass, clb_graph *graph, cons
   clb_convolution_vector_rows kept;
   clb_status s = check_call(op, pass, graph);
   if (s) return s;
-  if (parts_of(op)->knots && !parts_of(op)->table.handle)
+  if (parts_of(op)->table.knots && !parts_of(op)->table.coefficients)
     return FAIL(op->ctx, CLB_ERROR_ARGUMENT,
                 "convolution: this op has knots; call clb_convolution_set_table first");
   if (!op->ctx->device->info.runs)

@@ -129,9 +129,9 @@ clb_status clb_convolution_vectors_create(const clb_op *op, const clb_convolutio
   return s; /* destroyed with the convolution that contains it */
 }
 
-clb_status clb_convolution_vectors_set_table(const clb_convolution_vectors *v, clb_buffer *table,
-                                             int64_t offset) {
-  return v->first ? clb_convolution_set_table(v->first, table, offset) : CLB_OK;
+clb_status clb_convolution_vectors_set_table(const clb_convolution_vectors *v,
+                                             const double *values) {
+  return v->first ? clb_convolution_set_table(v->first, values) : CLB_OK;
 }
 
 /* ---- workspace ---- */

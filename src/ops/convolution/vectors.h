@@ -14,8 +14,8 @@ clb_status clb_convolution_vectors_create(const clb_op *op, const clb_convolutio
 void clb_convolution_vectors_destroy(clb_convolution_vectors **vectors);
 
 /* Sets the table of the splines, if there are any. */
-clb_status clb_convolution_vectors_set_table(const clb_convolution_vectors *v, clb_buffer *table,
-                                             int64_t offset);
+clb_status clb_convolution_vectors_set_table(const clb_convolution_vectors *v,
+                                             const double *values);
 
 /* Bytes that it uses at the end of the workspace, from an offset that is a multiple of 256. */
 int64_t clb_convolution_vectors_bytes(const clb_convolution_vectors *v, clb_pass pass,

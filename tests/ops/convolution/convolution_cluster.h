@@ -33,11 +33,11 @@ typedef struct {
   double position[3 * ATOMS], point[3 * CLUSTER_POINTS], r[3 * BONDS];
   double size; /* sum of |dE/dr| */
   bool splines;
-  clb_buffer *table;
 } cluster;
 
-/* No distance of two atoms is equal or close to a knot. */
-enum { CLUSTER_KNOTS = 3 };
+/* Through four values the splines are smooth between the ends; no distance of two atoms is close to
+   those. */
+enum { CLUSTER_KNOTS = 4 };
 static const double first_knot = 0.42, last_knot = 2.48;
 
 static inline double factor(int i) { return sin(1 + 1.7 * i); } /* q and f */
@@ -90,22 +90,17 @@ static inline void cluster_features(cluster *c) {
 
 /* ---- create, destroy, turn ---- */
 
-/* Rows of w are lengths from here on. */
-static inline void cluster_tabulate(cluster *c) {
-  convolution *v = c->c;
-  int n = v->product.dense->width[LIKE_W];
-  double *table = numbers((size_t)(2 * n * CLUSTER_KNOTS));
-  for (int i = 0; i < CLUSTER_KNOTS * n; i++) {
-    double r = first_knot + (last_knot - first_knot) / (CLUSTER_KNOTS - 1) * (i / n);
-    table[2 * i] = factor(i % n) * sin(r);
-    table[2 * i + 1] = factor(i % n) * cos(r);
+/* Sets the tables of ops of the first `passes` passes. */
+static inline void cluster_tabulate(convolution *v, int passes) {
+  const int n = v->product.dense->width[LIKE_W];
+  double r[CLUSTER_KNOTS], *values = numbers((size_t)(n * CLUSTER_KNOTS));
+  for (int pass = CLB_FORWARD; pass < passes; pass++) {
+    clb_op *op = convolution_op(v, pass);
+    OK(v->product.ctx, clb_convolution_knots(op, r));
+    for (int i = 0; i < CLUSTER_KNOTS * n; i++) values[i] = factor(i % n) * sin(r[i / n]);
+    OK(v->product.ctx, clb_convolution_set_table(op, values));
   }
-  v->product.width[LIKE_W] = 1;
-  c->table = buffer_of(&v->product, table, (size_t)(2 * n * CLUSTER_KNOTS),
-                       (size_t)(2 * n * CLUSTER_KNOTS));
-  for (int pass = CLB_FORWARD; pass <= CLB_BACKWARD; pass++)
-    OK(v->product.ctx, clb_convolution_set_table(convolution_op(v, pass), c->table, 0));
-  free(table);
+  free(values);
 }
 
 /* MIXED_CHANNELS: every path of mode uvw. */
@@ -143,7 +138,7 @@ static inline cluster cluster_create(place *at, cluster_kind kind) {
                                         .arithmetic = CLB_F64};
   OK(ctx, clb_spherical_harmonics_create(ctx, &harmonics, &c.harmonics));
   c.c = *made = *made ? *made : convolution_create(ctx, &d); /* compiled once */
-  if (splines) cluster_tabulate(&c);
+  if (splines) cluster_tabulate(c.c, 2), c.c->product.width[LIKE_W] = 1;
   int n = 0;
   for (int i = 0; i < ATOMS * ATOMS; i++)
     if (i / ATOMS != i % ATOMS || i == 7)
@@ -160,7 +155,6 @@ static inline cluster cluster_create(place *at, cluster_kind kind) {
 
 static inline void cluster_destroy(cluster *c) {
   clb_op_destroy(&c->harmonics);
-  clb_buffer_destroy(&c->table);
   edges_destroy(&c->edges);
   arrays_destroy(&c->a);
 }

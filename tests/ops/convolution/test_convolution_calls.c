@@ -19,7 +19,7 @@ typedef struct {
   clb_context *ctx, *other;
   clb_op *op;
   clb_graph *graph;
-  clb_buffer *buffer, *zeros, *workspace, *foreign;
+  clb_buffer *buffer, *workspace, *foreign;
   clb_rows rows[MAX];
 } fixture;
 
@@ -45,7 +45,7 @@ static void create_spline(fixture *f) {
   d.knots = 4;
   d.last_knot = 1;
   create(f, &d);
-  assert_int_equal(clb_convolution_set_table(f->op, f->zeros, 0), CLB_OK);
+  assert_int_equal(clb_convolution_set_table(f->op, (double[4 * 8]){0}), CLB_OK);
 }
 
 static fixture begin(void) {
@@ -55,8 +55,6 @@ static fixture begin(void) {
   assert_int_equal(clb_context_create("cpu:interpreter", &f.other), CLB_OK);
   assert_int_equal(clb_buffer_create(f.ctx, ROOM, &f.buffer), CLB_OK);
   assert_int_equal(clb_buffer_write(f.buffer, 0, zeros, ROOM), CLB_OK);
-  assert_int_equal(clb_buffer_create(f.ctx, 4 * 8 * 2 * 4, &f.zeros), CLB_OK);
-  assert_int_equal(clb_buffer_write(f.zeros, 0, zeros, 4 * 8 * 2 * 4), CLB_OK);
   assert_int_equal(clb_buffer_create(f.ctx, ROOM, &f.workspace), CLB_OK);
   assert_int_equal(clb_buffer_create(f.other, ROOM, &f.foreign), CLB_OK);
   assert_int_equal(clb_graph_create(f.ctx, 10, 10, &f.graph), CLB_OK);
@@ -74,7 +72,6 @@ static void part_rows(fixture *f) {
 
 static void end(fixture *f) {
   clb_buffer_destroy(&f->buffer);
-  clb_buffer_destroy(&f->zeros);
   clb_buffer_destroy(&f->workspace);
   clb_buffer_destroy(&f->foreign);
   clb_graph_destroy(&f->graph);
@@ -234,7 +231,7 @@ static void descriptions(void **state) {
            d.product.n_instructions = 1, d.atomics = 1));
   REFUSED(
       CLB_ERROR_ARGUMENT, "y have 1024 elements at most",
-      (d.product.irreps_y = "0e+1o+1021x0e", d.knots = 2, d.last_knot = 1, d.product.passes = 1));
+      (d.product.irreps_y = "0e+1o+1021x0e", d.knots = 4, d.last_knot = 1, d.product.passes = 1));
   REFUSED(CLB_ERROR_ARGUMENT, "instructions[0]", d.product.instructions = impossible);
   REFUSED(CLB_ERROR_ARGUMENT, "irreps_x", d.product.irreps_x = "4y0");
   REFUSED(CLB_ERROR_ARGUMENT, "instructions is NULL", d.product.instructions = NULL);
@@ -245,16 +242,16 @@ static void descriptions(void **state) {
   REFUSED(CLB_ERROR_ARGUMENT, "scale is", d.scale = NAN);
   REFUSED(CLB_ERROR_ARGUMENT, "scale is", d.scale = INFINITY);
   REFUSED(CLB_ERROR_ARGUMENT, "shared_weights",
-          (d.product.shared_weights = 1, d.knots = 2, d.last_knot = 1));
+          (d.product.shared_weights = 1, d.knots = 4, d.last_knot = 1));
   REFUSED(CLB_ERROR_ARGUMENT, "knots is -1", d.knots = -1);
-  REFUSED(CLB_ERROR_ARGUMENT, "knots is 1;", d.knots = 1);
+  REFUSED(CLB_ERROR_ARGUMENT, "knots is 3;", d.knots = 3);
   REFUSED(CLB_ERROR_ARGUMENT, "knots is 1048577", (d.knots = (1 << 20) + 1, d.last_knot = 1));
   static const double grids[][2] = {
       {0, 0}, {1, 0.5}, {NAN, 1}, {0, NAN}, {0, INFINITY}, {-INFINITY, 0}, {-INFINITY, INFINITY}};
   for (size_t i = 0; i < sizeof grids / sizeof *grids; i++)
     REFUSED(
         CLB_ERROR_ARGUMENT, "the first below the last",
-        (d.knots = 2, d.product.passes = 3, d.first_knot = grids[i][0], d.last_knot = grids[i][1]));
+        (d.knots = 4, d.product.passes = 3, d.first_knot = grids[i][0], d.last_knot = grids[i][1]));
   REFUSED(CLB_ERROR_ARGUMENT, "atomics go with storage CLB_F64 or CLB_F32",
           (d.atomics = 1, d.product.storage = CLB_F16));
   REFUSED(CLB_ERROR_ARGUMENT, "atomics go with storage CLB_F64 or CLB_F32",

@@ -12,7 +12,7 @@ enum { KNOTS = 5 };
 typedef struct {
   vectored v;
   int weights;
-  clb_buffer *table;
+  double *values; /* [KNOTS][weights] */
 } splined;
 
 static splined splined_create(place *at, clb_convolution_desc desc) {
@@ -29,17 +29,15 @@ static splined splined_create(place *at, clb_convolution_desc desc) {
     s.v.given->desc.product.incoming = s.v.given->product.desc.incoming =
         desc.product.incoming & CLB_OPERAND_Y ? desc.product.incoming | CLB_OPERAND_W
                                               : desc.product.incoming;
-  size_t n = (size_t)(KNOTS * s.weights * 2);
-  double *table = numbers(n);
-  random_fill(desc.product.storage, table, n, &seed);
-  s.table = buffer_of(&s.v.run->product, table, n, n + !n);
-  free(table);
+  size_t n = (size_t)(KNOTS * s.weights);
+  s.values = numbers(n);
+  random_fill(desc.product.storage, s.values, n, &seed);
   return s;
 }
 
 static void run_splined(const splined *s, convolution *c, int pass, const edge_list *e,
                         clb_graph *g, arrays *a) {
-  OK(c->product.ctx, clb_convolution_set_table(convolution_op(c, pass), s->table, 0));
+  OK(c->product.ctx, clb_convolution_set_table(convolution_op(c, pass), s->values));
   run_convolution(c, pass, e, g, c == s->v.run ? loose : plain, a);
 }
 
@@ -143,7 +141,7 @@ static void splines_agree(place *at, const clb_convolution_desc *desc, const edg
   arrays_destroy(&a);
   arrays_destroy(&by);
   arrays_destroy(&before);
-  clb_buffer_destroy(&s.table);
+  free(s.values);
   vectored_destroy(v);
 }
 
@@ -187,7 +185,7 @@ static void no_weights(void **state) {
     arrays_destroy(&a);
     arrays_destroy(&again);
   }
-  clb_buffer_destroy(&s.table);
+  free(s.values);
   vectored_destroy(&s.v);
   edges_destroy(&e);
 }
@@ -208,8 +206,7 @@ static vector_cluster vector_cluster_create(place *at, bool splines) {
   desc.product.incoming = CLB_OPERAND_Y;
   k.v = vectored_create(at, &desc);
   if (splines) k.v.run->product.width[LIKE_W] = 0;
-  for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD && splines; pass++)
-    OK(context_at(at), clb_convolution_set_table(convolution_op(k.v.run, pass), k.c.table, 0));
+  if (splines) cluster_tabulate(k.v.run, 3);
   return k;
 }
 

@@ -232,7 +232,7 @@ static void refusals(void **state) {
   d.product.passes = F;
   d.atomics = 1;
   refused(at, &d, "atomics is set; every path must then be of mode CLB_UVU with one channel of y");
-  d.atomics = 0, d.knots = 2, d.last_knot = 1;
+  d.atomics = 0, d.knots = 4, d.last_knot = 1;
   refused(at, &d, "knots are set; every path");
   d.knots = 0, d.product.passes = 0;
   refused(at, &d, "passes is 0");
