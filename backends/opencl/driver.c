@@ -9,6 +9,7 @@
 
 /* Constants of extensions that are missing in older headers. */
 enum {
+  COMPUTE_CAPABILITY_MAJOR_NV = 0x4000,
   WARP_SIZE_NV = 0x4003,
   SINGLE_FP_ATOMIC_CAPABILITIES_EXT = 0x4231,
   GLOBAL_FP_ATOMIC_ADD_EXT = 1 << 1,
@@ -169,7 +170,7 @@ clb_status clb_opencl_places(const clb_opencl_calls *cl, clb_error_sink *error,
 
 typedef struct {
   cl_device_type type;
-  cl_uint units, float_width, double_width, wave, warp;
+  cl_uint units, float_width, double_width, wave, warp, capability;
   cl_ulong memory, local;
   size_t group, sizes[32];
   cl_device_fp_config f32, f64;
@@ -201,6 +202,7 @@ static const struct {
     {FACT(SINGLE_FP_ATOMIC_CAPABILITIES_EXT, f32_atomics), "cl_ext_float_atomics"},
     {FACT(CL_DEVICE_WAVEFRONT_WIDTH_AMD, wave), "cl_amd_device_attribute_query"},
     {FACT(WARP_SIZE_NV, warp), "cl_nv_device_attribute_query"},
+    {FACT(COMPUTE_CAPABILITY_MAJOR_NV, capability), "cl_nv_device_attribute_query"},
 };
 
 static bool has_word(const clb_text *words, const char *word) {
@@ -255,11 +257,16 @@ static bool has_size(const facts *f, int size) {
    on a CPU a few vectors, so that a group is worth its overhead. */
 static int lanes_of(const facts *f, bool subgroups, clb_dtype arithmetic) {
   int width = (int)(arithmetic == CLB_F64 ? f->double_width : f->float_width);
+  if (f->warp) return (int)f->warp;
   if (subgroups && !(f->type & CL_DEVICE_TYPE_GPU) && has_size(f, width)) return width;
   if (subgroups) return has_size(f, 16) ? 16 : (int)f->sizes[0];
   if (f->wave) return (int)f->wave;
-  if (f->warp) return (int)f->warp;
   return 32;
+}
+
+/* NVIDIA: Hopper and Blackwell have 227 KB for data centres, other GPUs 99 at least. */
+static int64_t local_of_sm(const facts *f) {
+  return (f->capability == 9 || f->capability == 10 ? 227 : 99) << 10;
 }
 
 static void set_limits(clb_opencl *o, const facts *f) {
@@ -282,6 +289,8 @@ static void set_limits(clb_opencl *o, const facts *f) {
       .units = (int)f->units,
       .simd = cpu,
       .subgroups = o->head.dialect.subgroups,
+      .async_copies = o->head.dialect.ptx,
+      .unit_local_bytes = o->head.dialect.ptx ? local_of_sm(f) : 0,
       .f64 = f->f64 != 0,
   };
 }
@@ -320,19 +329,23 @@ static void set_commands(clb_opencl *o, const facts *f) {
     *c = (clb_opencl_commands){0};
 }
 
-/* Sub-groups require a selectable size and shuffles; NVIDIA's and AMD's OpenCL provide neither. */
+/* Sub-groups require a selectable size and shuffles; NVIDIA's and AMD's OpenCL provide neither, but
+   NVIDIA's takes PTX, in which Ampere and later have what kernels need. */
 static void set_dialect(clb_opencl *o, const facts *f, const clb_text *extensions, bool opencl_3) {
+  const bool ptx = f->warp && f->capability >= 8,
+             intel = has_word(extensions, "cl_intel_subgroups") && f->sizes[0];
   const cl_bitfield add = GLOBAL_FP_ATOMIC_ADD_EXT | LOCAL_FP_ATOMIC_ADD_EXT;
   o->rounds_division = f->f32 & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
   o->head.dialect = (clb_dialect){
       .language = CLB_LANGUAGE_OPENCL,
-      .subgroups = has_word(extensions, "cl_intel_subgroups") && f->sizes[0],
+      .subgroups = intel || ptx,
+      .ptx = ptx,
       .float_atomics = opencl_3 && (f->f32_atomics & add) == add,
   };
-  o->intel_gpu = o->head.dialect.subgroups && f->type & CL_DEVICE_TYPE_GPU;
+  o->intel_gpu = intel && f->type & CL_DEVICE_TYPE_GPU;
   /* Intel's driver 2026.22.10 for CPUs: it derives lane < 9 from lane < 5, and then executes some
      loads and stores in all lanes. */
-  o->head.dialect.hides_masks = o->head.dialect.subgroups && f->type & CL_DEVICE_TYPE_CPU;
+  o->head.dialect.hides_masks = intel && f->type & CL_DEVICE_TYPE_CPU;
   /* The same driver: after a barrier all lanes of a group hold the negated float of the sub-group
      that ran last (tests/drivers/negation.c). */
   o->head.dialect.widens_halves = o->head.dialect.hides_masks;

@@ -5,6 +5,8 @@
 
 #include "backends/opencl/opencl.h"
 
+enum { REGISTERS_OF_SM = 65536 }; /* NVIDIA's */
+
 struct clb_module {
   cl_program program;
   cl_kernel kernel;
@@ -20,6 +22,11 @@ static clb_status get_options(clb_opencl *o, const ir_kernel *k, clb_text *optio
   if (o->rounds_division) clb_text_add(options, " -cl-fp32-correctly-rounded-divide-sqrt");
   if (o->intel_gpu) clb_text_add(options, " -cl-intel-greater-than-4GB-buffer-required");
   if (o->intel_gpu && k->large_registers) clb_text_add(options, " -cl-intel-256-GRF-per-thread");
+  if (o->head.dialect.ptx) { /* whose compiler would take more than a group's threads have */
+    const int groups = k->min_blocks_per_sm > 1 ? k->min_blocks_per_sm : 1,
+              registers = REGISTERS_OF_SM / (k->lanes * k->subgroups * groups) / 8 * 8;
+    clb_text_add(options, " -w -cl-nv-maxrregcount=%d", registers > 255 ? 255 : registers);
+  }
   return options->failed ? clb_fail(o->head.error, CLB_ERROR_MEMORY, "%s: no memory", k->name)
                          : CLB_OK;
 }

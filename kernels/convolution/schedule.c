@@ -27,18 +27,27 @@ enum {
   CACHE = 192 << 10
 };
 
+/* Bytes of local memory that a group can have, and the groups of a multiprocessor together. */
+static int64_t local_of_group(const clb_limits *l) {
+  return l->max_local_bytes > l->local_bytes ? l->max_local_bytes : l->local_bytes;
+}
+static int64_t local_of_unit(const clb_limits *l) {
+  return l->unit_local_bytes > local_of_group(l) ? l->unit_local_bytes : local_of_group(l);
+}
+
 /* As many edges ahead as local memory has room for, where copies are asynchronous. */
 static void schedule_stages(const clb_problem *p, const clb_limits *limits, const clb_parts *parts,
                             clb_schedule *s) {
   int64_t bytes = ir_type_bytes(clb_ir_type((clb_dtype)p->storage)),
           size = bytes * s->subgroups * clb_stage_size(p, parts, s);
-  int64_t room =
-      limits->max_local_bytes > limits->local_bytes ? limits->max_local_bytes : limits->local_bytes;
+  s->convolution.pipeline_stages = 0;
   if (!limits->async_copies || p->storage > CLB_F32) return;
   if (s->convolution.frame && p->storage != p->arithmetic)
     return; /* frames are of arithmetic precision */
-  const int groups = s->convolution.min_blocks_per_sm > 1 ? s->convolution.min_blocks_per_sm : 1,
-            stages = size ? (int)(room / groups / size) : 0;
+  const int groups = s->convolution.min_blocks_per_sm > 1 ? s->convolution.min_blocks_per_sm : 1;
+  const int64_t share = local_of_unit(limits) / groups,
+                room = share < local_of_group(limits) ? share : local_of_group(limits);
+  const int stages = size ? (int)(room / size) : 0;
   s->convolution.pipeline_stages = stages > MOST_STAGES ? MOST_STAGES : stages < 2 ? 0 : stages;
 }
 
@@ -108,9 +117,14 @@ static void schedule_roles(const clb_problem *p, const clb_limits *limits, int t
   s->subgroups = THREADS / s->lanes > 0 ? THREADS / s->lanes : 1;
   if (s->subgroups > limits->max_subgroups) s->subgroups = limits->max_subgroups;
   s->convolution.frame = works_in_frame(p);
-  s->convolution.min_blocks_per_sm = threads / (s->subgroups * s->lanes);
   schedule_slices(&parts, s);
-  schedule_stages(p, limits, &parts, s);
+  for (;; s->subgroups /= 2) { /* smaller groups where one of them has little local memory */
+    s->convolution.min_blocks_per_sm = threads / (s->subgroups * s->lanes);
+    schedule_stages(p, limits, &parts, s);
+    if (s->convolution.pipeline_stages == MOST_STAGES || s->subgroups < 2 ||
+        local_of_unit(limits) == local_of_group(limits))
+      return;
+  }
 }
 
 /* Edges of which every lane keeps its share of the gradients of y. */
@@ -161,7 +175,8 @@ static int channels_of(const clb_problem *p, const clb_limits *limits) {
   return adds ? 1 : CLB_MAX_TOGETHER;
 }
 static int threads_of(const clb_problem *p) {
-  return p->arithmetic == CLB_F64 || p->pass != CLB_FORWARD ? 256 : 384;
+  const bool high = p->convolution.vectors && clb_frame_degree(&p->tensor_product) > 3;
+  return p->arithmetic == CLB_F64 || p->pass != CLB_FORWARD || high ? 256 : 384;
 }
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   *s = with_parts(p, limits, components_of(p), channels_of(p, limits), threads_of(p), MOST_SLICES);

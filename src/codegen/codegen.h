@@ -20,6 +20,8 @@ typedef struct {
   clb_language language;
   bool
       subgroups; /* OpenCL: cl_khr_subgroups or cl_intel_subgroups with a required size are there */
+  bool ptx;      /* OpenCL: of NVIDIA, whose compiler takes PTX in the text: for sub-groups and
+                    asynchronous copies */
   bool vector_atomics; /* CUDA: 2 or 4 additions of f32 are one access */
   bool float_atomics;  /* OpenCL: cl_ext_float_atomics is there; else compare-and-swap */
   bool hides_masks;    /* OpenCL with sub-groups: hides from the compiler that one mask implies

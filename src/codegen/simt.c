@@ -165,6 +165,17 @@ static void put_pointer(printer *p, ir_val v, const char *name, ir_val array, ir
   ADD(";\n");
 }
 
+/* Whether NVIDIA's compiler takes the text, with vectors and PTX. */
+static bool nvidia(const printer *p) {
+  return p->dialect->language == CLB_LANGUAGE_CUDA || p->dialect->ptx;
+}
+
+/* OpenCL's name of an array's memory. */
+static const char *space(const printer *p, ir_val array) {
+  if (p->dialect->language != CLB_LANGUAGE_OPENCL) return "";
+  return p->k->ins[array].op == IR_LOCAL ? "LOCAL " : "GLOBAL ";
+}
+
 /* CUDA's vector types of 8 or 16 bytes. */
 static const char *const vectors[IR_BF16 + 1] = {
     [IR_I32] = "int", [IR_I64] = "longlong", [IR_F32] = "float", [IR_F64] = "double"};
@@ -187,8 +198,8 @@ static void put_load_aligned(printer *p, ir_val v, const ir_ins *i) {
     mask_if(p, i->arg[2]);
     ADD("{ ");
   }
-  ADD("const %s%d q%d = *(const %s%d *)(v%d + ", vector, i->width, (int)v, vector, i->width,
-      (int)i->arg[0]);
+  ADD("const %s%d q%d = *(const %s%s%d *)(v%d + ", vector, i->width, (int)v, space(p, i->arg[0]),
+      vector, i->width, (int)i->arg[0]);
   put(p, i->arg[1]);
   ADD("); ");
   if (!masked) ADD("const %s ", type);
@@ -212,7 +223,7 @@ static void put_load(printer *p, ir_val v, const ir_ins *i) {
     ADD("]%s%s;\n", how.shut, mask != IR_NONE ? " : 0" : "");
     return;
   }
-  if (i->imm && p->dialect->language == CLB_LANGUAGE_CUDA) {
+  if (i->imm && nvidia(p)) {
     put_load_aligned(p, v, i);
     return;
   }
@@ -239,7 +250,8 @@ static void put_store_aligned(printer *p, const ir_ins *i, bool streamed) {
   const char *vector = vectors[a->element];
   line(p);
   mask_if(p, i->arg[2]);
-  ADD("%s(%s%d *)(v%d + ", streamed ? "__stcs(" : "*", vector, i->width, (int)i->arg[0]);
+  ADD("%s(%s%s%d *)(v%d + ", streamed ? "__stcs(" : "*", space(p, i->arg[0]), vector, i->width,
+      (int)i->arg[0]);
   put(p, i->arg[1]);
   ADD("%smake_%s%d(", streamed ? "), " : ") = ", vector, i->width);
   for (int e = 0; e < i->width; e++) {
@@ -255,7 +267,7 @@ static void put_store(printer *p, ir_val v, const ir_ins *i) {
   const ir_ins *a = &p->k->ins[array];
   bool streamed = p->dialect->language == CLB_LANGUAGE_CUDA && a->op == IR_BUFFER && a->imm == 2 &&
                   ir_is_float((ir_type)a->element);
-  if (i->element && p->dialect->language == CLB_LANGUAGE_CUDA) {
+  if (i->element && nvidia(p)) {
     put_store_aligned(p, i, streamed);
     return;
   }
@@ -300,7 +312,7 @@ static void put_copy_aligned(printer *p, ir_val v, const ir_ins *i) {
 }
 
 static void put_copy(printer *p, ir_val v, const ir_ins *i) {
-  if (i->imm && p->dialect->language == CLB_LANGUAGE_CUDA) {
+  if (i->imm && nvidia(p)) {
     put_copy_aligned(p, v, i);
     return;
   }
@@ -387,7 +399,7 @@ static ir_val negated(const printer *p, const ir_ins *i) {
 
 static void put_value(printer *p, ir_val v, const ir_ins *i) {
   if (i->op == IR_GET && i->imm && ir_is_float(i->type) &&
-      p->dialect->language == CLB_LANGUAGE_CUDA) { /* the compiler must assume that it changes */
+      nvidia(p)) { /* the compiler must assume that it changes */
     line(p);
     ADD("asm volatile(\"\" : \"+%s\"(v%d));\n", i->type == IR_F32 ? "f" : "d", (int)i->arg[0]);
   }

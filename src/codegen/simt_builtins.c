@@ -16,7 +16,7 @@ typedef struct {
   "#pragma OPENCL FP_CONTRACT OFF\n"                                                               \
   "typedef long i64;\ntypedef ulong u64;\ntypedef uint u32;\ntypedef ushort u16;\n"                \
   "#define DEVICE static inline\n#define GLOBAL __global\n#define LOCAL __local\n#define SHARED "  \
-  "__local\n"
+  "__local __attribute__((aligned(16)))\n"
 #define CPLUSPLUS_WORDS                                                                            \
   "typedef long long i64;\ntypedef unsigned long long u64;\ntypedef unsigned u32;\ntypedef "       \
   "unsigned short u16;\n"                                                                          \
@@ -73,6 +73,11 @@ typedef struct {
   "\"l\"(__cvta_generic_to_global(from)), \"n\"(at), \"n\"(start) : \"memory\")"
 /* Additions of vectors came with CUDA 12.1. */
 #define SINCE_12_1 "#if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1201\n"
+
+#define ONLY_PTX(name)                                                                             \
+  { name, NULL, NULL, NULL, NULL }
+#define OF_CUDA(name)                                                                              \
+  { name, NULL, NULL, "", NULL }
 
 /* A built-in comes after those it uses. */
 static const word words[] = {
@@ -182,6 +187,10 @@ static const word words[] = {
      "#define subgroup_mask(lanes) (lanes == 32 ? 0xffffffffu : ((1u << (lanes & 31)) - 1u) << "
      "(thread_index() & 31u & ~(u32)(lanes - 1)))",
      NULL},
+    ONLY_PTX("shuffle_b32"),
+    ONLY_PTX("shuffle_b64"),
+    ONLY_PTX("exchange_b32"),
+    ONLY_PTX("exchange_b64"),
     {"shuffle_u32", NULL, NULL, NULL,
      "DEVICE u32 shuffle_u32(u32 x, int lane, u32 lanes) {\n"
      "  return (u32)__builtin_amdgcn_ds_bpermute((int)(((thread_index() & ~(lanes - 1u)) | "
@@ -258,12 +267,22 @@ static const word words[] = {
      "#define copy_wait(batches) asm volatile(\"cp.async.wait_group %0;\" :: \"n\"(batches) : "
      "\"memory\")",
      "#define copy_wait(batches)"},
+
+    OF_CUDA("longlong2"),
+    OF_CUDA("make_int2"),
+    OF_CUDA("make_int4"),
+    OF_CUDA("make_longlong2"),
+    OF_CUDA("make_float2"),
+    OF_CUDA("make_float4"),
+    OF_CUDA("make_double2"),
 };
 enum { N = sizeof words / sizeof *words };
 
 static const char *definition(const word *w, const clb_dialect *d) {
   switch (d->language) {
-    case CLB_LANGUAGE_OPENCL: return d->subgroups && w->subgroups ? w->subgroups : w->opencl;
+    case CLB_LANGUAGE_OPENCL:
+      if (d->ptx) return clb_ptx_word(w->name) ? clb_ptx_word(w->name) : w->opencl;
+      return d->subgroups && w->subgroups ? w->subgroups : w->opencl;
     case CLB_LANGUAGE_CUDA: return w->cuda;
     case CLB_LANGUAGE_HIP: return w->hip;
     default: return NULL;

@@ -7,12 +7,13 @@
 
 typedef struct {
   int lanes[2]; /* preferred sub-group size for CLB_F64, CLB_F32 arithmetic (index: clb_dtype) */
-  int max_subgroups;       /* sub-groups of that size in one group */
-  int64_t local_bytes;     /* of one group */
-  int64_t max_local_bytes; /* of one group, where the kernel asks for it (CUDA: above 48 KB); at
-                               least local_bytes */
-  int registers;           /* 32-bit registers per lane before spilling starts */
-  int units;               /* multiprocessors, compute units, cores */
+  int max_subgroups;        /* sub-groups of that size in one group */
+  int64_t local_bytes;      /* of one group */
+  int64_t max_local_bytes;  /* of one group, where the kernel asks for it (CUDA: above 48 KB); at
+                                least local_bytes */
+  int64_t unit_local_bytes; /* of the groups of a multiprocessor together; 0: as max_local_bytes */
+  int registers;            /* 32-bit registers per lane before spilling starts */
+  int units;                /* multiprocessors, compute units, cores */
   bool simd; /* lanes are a CPU's SIMD lanes: wide loads and stores are transposed in registers,
                 staging is useless */
   bool subgroups;      /* false: the backend lowers shuffles, which needs subgroups == 1 */

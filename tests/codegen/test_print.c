@@ -310,6 +310,49 @@ static void aligned_stores(void **state) {
   ir_free(&k);
 }
 
+/* NVIDIA's OpenCL has sub-groups, asynchronous copies and additions by PTX, and takes aligned rows
+   at once; without PTX the same text has none of it. */
+static void with_ptx(void **state) {
+  static const clb_dialect ptx = {.language = CLB_LANGUAGE_OPENCL, .subgroups = true, .ptx = true};
+  static const char *const words[] = {"shfl.sync.bfly.b32",
+                                      "bar.warp.sync",
+                                      "red.global.add.f32",
+                                      "cp.async.wait_group",
+                                      "cp.async.cg.shared.global [%0 + ",
+                                      "copy_aligned_16(to",
+                                      ", 64, from",
+                                      "*(const GLOBAL float4 *)(v",
+                                      "*(GLOBAL float2 *)(v",
+                                      "typedef long2 longlong2;",
+                                      "*(GLOBAL longlong2 *)(v"};
+  ir_kernel k;
+  (void)state;
+  ir_begin(&k, "ptx", 32, 1, 32);
+  ir_val x = ir_buffer(&k, IR_F32, true), y = ir_buffer(&k, IR_I64, true),
+         local = ir_local(&k, IR_F32, 256), lane = ir_lane(&k), v[4];
+  ir_val two = ir_mul(&k, lane, ir_int(&k, IR_I32, 2)), four = ir_add(&k, two, two),
+         wide = ir_cast(&k, IR_I64, lane);
+  ir_load_aligned(&k, x, four, IR_NONE, 4, v);
+  ir_copy_aligned(&k, local, ir_add(&k, four, ir_int(&k, IR_I32, 16)), x, four, IR_NONE, 4);
+  ir_copy_commit(&k);
+  ir_copy_wait(&k, 0);
+  ir_barrier(&k, false);
+  ir_val sum = ir_add(&k, ir_reduce_add(&k, v[3]), ir_load(&k, local, lane, IR_NONE));
+  ir_store_aligned(&k, x, two, IR_NONE, 2, (const ir_val[]){sum, sum});
+  ir_store_aligned(&k, y, two, IR_NONE, 2, (const ir_val[]){wide, wide});
+  ir_atomic_add(&k, x, lane, IR_NONE, sum);
+  assert_true(ir_finish(&k));
+  char *text = print(&k, &ptx), *plain = print(&k, &opencl_subgroups);
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    if (!strstr(text, words[i])) fail_msg("no %s in\n%s", words[i], text);
+    if (strstr(plain, words[i])) fail_msg("%s in\n%s", words[i], plain);
+  }
+  assert_null(strstr(text, "intel_"));
+  free(text);
+  free(plain);
+  ir_free(&k);
+}
+
 /* Negations, and what a compiler turns into one, are hidden from the compiler where asked; what
    only looks like one stays. */
 static void hidden_negation(void **state) {
@@ -379,6 +422,6 @@ int main(void) {
       cmocka_unit_test(few_words),       cmocka_unit_test(hidden_masks),
       cmocka_unit_test(hidden_negation), cmocka_unit_test(much_local_memory),
       cmocka_unit_test(aligned_loads),   cmocka_unit_test(aligned_stores),
-      cmocka_unit_test(cannot_be_said)};
+      cmocka_unit_test(with_ptx),        cmocka_unit_test(cannot_be_said)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
