@@ -56,6 +56,7 @@ void clb_convolution_lower(const clb_problem *p, const clb_schedule *s, ir_kerne
   clb_convolution *c = calloc(1, sizeof *c);
   ir_begin(k, names[p->pass][p->tensor_product.gradients >> 3 & 1], s->lanes, s->subgroups,
            s->convolution.roles ? s->subgroups : 1);
+  k->large_registers = s->convolution.large_registers;
   k->min_blocks_per_sm = s->convolution.min_blocks_per_sm;
   bool begun = c && clb_path_begin(&c->at[0], &c->f, clb_edge_load, &c->channel[0]);
   for (int j = 0; c && j < CLB_MAX_TOGETHER; j++) { /* they share the memory for entries */

@@ -105,6 +105,8 @@ static bool works_in_frame(const clb_problem *p) {
   return p->pass != CLB_FORWARD || frame < 0.8 * here;
 }
 
+enum { INTEL_REGISTERS = 128 }; /* of a GPU that has twice as many for half the threads */
+
 /* Rows of a group, and the threads that share a multiprocessor: so many that registers hold a part
    and what an edge adds to it. */
 static void schedule_roles(const clb_problem *p, const clb_limits *limits, int threads,
@@ -116,6 +118,7 @@ static void schedule_roles(const clb_problem *p, const clb_limits *limits, int t
   s->convolution.roles = clb_parts_blocks(&parts, s);
   s->subgroups = THREADS / s->lanes > 0 ? THREADS / s->lanes : 1;
   if (s->subgroups > limits->max_subgroups) s->subgroups = limits->max_subgroups;
+  s->convolution.large_registers = limits->registers <= INTEL_REGISTERS;
   s->convolution.frame = works_in_frame(p);
   schedule_slices(&parts, s);
   for (;; s->subgroups /= 2) { /* smaller groups where one of them has little local memory */
@@ -165,8 +168,9 @@ static clb_schedule with_parts(const clb_problem *p, const clb_limits *limits, i
 /* Measured on an H200.  With fewer, larger roles, and fewer threads at once, what an edge brings
    along for all roles costs less.  Where atomic additions are of one number, lanes should lie side
    by side. */
-static int components_of(const clb_problem *p) {
-  return p->arithmetic == CLB_F64 ? 48 : p->pass == CLB_FORWARD ? 112 : 96;
+static int components_of(const clb_problem *p, const clb_limits *limits) {
+  const bool more = p->pass == CLB_FORWARD && limits->registers > INTEL_REGISTERS;
+  return p->arithmetic == CLB_F64 ? 48 : more ? 112 : 96;
 }
 static int channels_of(const clb_problem *p, const clb_limits *limits) {
   const bool vectors = limits->vector_atomics && p->storage == CLB_F32,
@@ -179,7 +183,8 @@ static int threads_of(const clb_problem *p) {
   return p->arithmetic == CLB_F64 || p->pass != CLB_FORWARD || high ? 256 : 384;
 }
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  *s = with_parts(p, limits, components_of(p), channels_of(p, limits), threads_of(p), MOST_SLICES);
+  *s = with_parts(p, limits, components_of(p, limits), channels_of(p, limits), threads_of(p),
+                  MOST_SLICES);
 }
 
 /* On a CPU: batches of other lengths, parts of other sizes, one vector of channels. */
