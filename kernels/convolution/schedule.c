@@ -105,6 +105,7 @@ static bool works_in_frame(const clb_problem *p) {
   return p->pass != CLB_FORWARD || frame < 0.8 * here;
 }
 
+enum { WIDE = 50 };             /* paths */
 enum { INTEL_REGISTERS = 128 }; /* of a GPU that has twice as many for half the threads */
 
 /* Rows of a group, and the threads that share a multiprocessor: so many that registers hold a part
@@ -165,12 +166,21 @@ static clb_schedule with_parts(const clb_problem *p, const clb_limits *limits, i
   return s;
 }
 
-/* Measured on an H200.  With fewer, larger roles, and fewer threads at once, what an edge brings
+/* Measured on an H200: with fewer, larger roles, and fewer threads at once, what an edge brings
    along for all roles costs less.  Where atomic additions are of one number, lanes should lie side
-   by side. */
+   by side.
+
+   Forward with many paths, one channel of a term fills the registers that 384 threads leave each.
+ */
+static bool has_wide_terms(const clb_problem *p) {
+  enum { MANY = 50 };
+  const clb_tensor_product_problem *tp = &p->tensor_product;
+  return p->pass == CLB_FORWARD && p->convolution.vectors &&
+         (clb_frame_degree(tp) > 3 || tp->n_paths > MANY);
+}
 static int components_of(const clb_problem *p, const clb_limits *limits) {
   const bool more = p->pass == CLB_FORWARD && limits->registers > INTEL_REGISTERS;
-  return p->arithmetic == CLB_F64 ? 48 : more ? 112 : 96;
+  return p->arithmetic == CLB_F64 ? 48 : more && has_wide_terms(p) ? 128 : more ? 112 : 96;
 }
 static int channels_of(const clb_problem *p, const clb_limits *limits) {
   const bool vectors = limits->vector_atomics && p->storage == CLB_F32,
@@ -179,8 +189,7 @@ static int channels_of(const clb_problem *p, const clb_limits *limits) {
   return adds ? 1 : CLB_MAX_TOGETHER;
 }
 static int threads_of(const clb_problem *p) {
-  const bool high = p->convolution.vectors && clb_frame_degree(&p->tensor_product) > 3;
-  return p->arithmetic == CLB_F64 || p->pass != CLB_FORWARD || high ? 256 : 384;
+  return p->arithmetic == CLB_F64 || p->pass != CLB_FORWARD || has_wide_terms(p) ? 256 : 384;
 }
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   *s = with_parts(p, limits, components_of(p, limits), channels_of(p, limits), threads_of(p),
