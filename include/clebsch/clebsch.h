@@ -545,7 +545,9 @@ typedef struct {
                                    weights are those there and their derivatives 0 */
   int vectors; /* 1: y is v[n_edges][3], vectors of edges, and the product uses Y(v / |v|); g_y, b
                   and d_y have the shape of v, too: they are gradients by v and the incoming
-                  gradient of those. Terms of irreps_y are then 1x0e, 1x1o, 1x2e, ..., in any order.
+                  gradient of those. Terms of irreps_y are then of multiplicity 1, in any order;
+                  their parities decide which paths there can be, and do not change Y (SevenNet
+                  calls all of them even).
                   With knots, r = |v|: w, g_w, c and d_w are ignored, g_y (the bit CLB_OPERAND_Y of
                   `gradients` alone decides) is the gradient by v through both Y and r, and b (the
                   bit CLB_OPERAND_Y of `incoming`) is the incoming gradient of g_y. At v = 0

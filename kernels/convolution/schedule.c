@@ -173,7 +173,7 @@ static clb_schedule with_parts(const clb_problem *p, const clb_limits *limits, i
    Forward with many paths, one channel of a term fills the registers that 384 threads leave each.
  */
 static bool has_wide_terms(const clb_problem *p) {
-  enum { MANY = 50 };
+  enum { MANY = 30 };
   const clb_tensor_product_problem *tp = &p->tensor_product;
   return p->pass == CLB_FORWARD && p->convolution.vectors &&
          (clb_frame_degree(tp) > 3 || tp->n_paths > MANY);

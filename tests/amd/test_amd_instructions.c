@@ -103,6 +103,12 @@ static float held(float x) { return x > 0 ? x < 1 ? x : 1 : 0; }
     r[0] = a[0] >> 5 & 511, r[1] = (uint32_t)((int32_t)((a[0] >> 30) << 23) >> 23),                \
     r[2] = (a[0] & a[1]) | (~a[0] & a[2]),                                                         \
     r[3] = (uint32_t)(((uint64_t)a[0] << 32 | a[1]) >> (a[2] & 31)))                               \
+  X(wide_fields, "*", "iiii",                                                                      \
+    "v_readfirstlane_b32 s12, v2\nv_readfirstlane_b32 s13, v3\ns_bfe_i64 s[14:15], s[12:13], "     \
+    "0x200000\nv_mov_b32_e32 v10, s14\nv_mov_b32_e32 v11, s15\ns_bfe_u64 s[14:15], s[12:13], "     \
+    "0x180014\nv_mov_b32_e32 v12, s14\nv_mov_b32_e32 v13, s15",                                    \
+    r[0] = w->in[0][0], r[1] = (uint32_t)((int32_t)w->in[0][0] >> 31),                             \
+    r[2] = (uint32_t)(((uint64_t)w->in[0][1] << 32 | w->in[0][0]) >> 20) & 0xffffff, r[3] = 0)     \
   X(bytes, "*", "iii.",                                                                            \
     "s_mov_b32 s12, 0x0c0d0607\nv_perm_b32 v10, v2, v3, s12\nv_bfrev_b32_e32 v11, v2\n"            \
     "v_lshl_or_b32 v12, v2, v3, v4",                                                               \

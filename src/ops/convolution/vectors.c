@@ -48,10 +48,10 @@ static clb_status read_degrees(clb_context *ctx, const clb_irreps *y,
   for (int i = 0; i < y->n; i++) {
     const clb_term *t = &y->term[i];
     if (!t->mul) continue;
-    if (t->mul != 1 || t->parity != (t->l % 2 ? -1 : 1))
+    if (t->mul != 1)
       return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
-                      "clb_convolution_create: term %d of irreps_y is %dx%d%c; with vectors it "
-                      "must be one of 1x0e, 1x1o, 1x2e, ...",
+                      "clb_convolution_create: term %d of irreps_y is %dx%d%c; with vectors its "
+                      "multiplicity must be 1",
                       i, (int)t->mul, (int)t->l, t->parity > 0 ? 'e' : 'o');
     if (sh->n_degrees == CLB_MAX_DEGREES)
       return clb_fail(

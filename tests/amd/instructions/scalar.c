@@ -30,11 +30,11 @@ static inline int32_t sign(uint32_t x) { return (int32_t)x; }
     w->scc = (S);                                                                                  \
     put_pair(w, i, R);                                                                             \
   }
-/* 64 bits shifted by a word. */
-#define SHIFT(name, expression)                                                                    \
+/* Of 64 bits and a word. */
+#define OF_PAIR(name, expression)                                                                  \
   static void name(amd_wave *w, const amd_ins *i) {                                                \
     uint64_t A = amd_pair_of(w, i->s[0]), R;                                                       \
-    uint32_t B = amd_word(w, i->s[1]) & 63;                                                        \
+    uint32_t B = amd_word(w, i->s[1]);                                                             \
     R = (uint64_t)(expression);                                                                    \
     w->scc = R != 0;                                                                               \
     put_pair(w, i, R);                                                                             \
@@ -69,6 +69,14 @@ static inline uint32_t extract(uint32_t x, uint32_t field, bool sext) {
   if (bits >= 32 - at) bits = 32 - at;
   y = x >> at & (0xffffffffu >> (32 - bits));
   return sext ? (uint32_t)(sign(y << (32 - bits)) >> (32 - bits)) : y;
+}
+static inline uint64_t extract64(uint64_t x, uint32_t field, bool sext) {
+  uint32_t at = field & 63, bits = field >> 16 & 127;
+  uint64_t y;
+  if (!bits) return 0;
+  if (bits >= 64 - at) bits = 64 - at;
+  y = x >> at << (64 - bits);
+  return sext ? (uint64_t)((int64_t)y >> (64 - bits)) : y >> (64 - bits);
 }
 static inline uint32_t reversed(uint32_t x) {
   uint32_t r = 0;
@@ -108,9 +116,11 @@ PAIR(orn264, A | ~B, R != 0)
 WORD(lshl, A << (B & 31), R != 0)
 WORD(lshr, A >> (B & 31), R != 0)
 WORD(ashr, sign(A) >> (B & 31), R != 0)
-SHIFT(lshl64, A << B)
-SHIFT(lshr64, A >> B)
-SHIFT(ashr64, (int64_t)A >> B)
+OF_PAIR(lshl64, A << (B & 63))
+OF_PAIR(lshr64, A >> (B & 63))
+OF_PAIR(ashr64, (int64_t)A >> (B & 63))
+OF_PAIR(bfe_u64, extract64(A, B, false))
+OF_PAIR(bfe_i64, extract64(A, B, true))
 WORD(bfe_u, extract(A, B, false), R != 0)
 WORD(bfe_i, extract(A, B, true), R != 0)
 WORD(bfm, ((1u << (A & 31)) - 1) << (B & 31), SCC)
@@ -267,6 +277,8 @@ const amd_op amd_scalar_ops[] = {S("mov_b32", "uu", mov),
                                  S("ashr_i64", "qqu", ashr64),
                                  S("bfe_u32", "uuu", bfe_u),
                                  S("bfe_i32", "uuu", bfe_i),
+                                 S("bfe_u64", "qqu", bfe_u64),
+                                 S("bfe_i64", "qqu", bfe_i64),
                                  S("bfm_b32", "uuu", bfm),
                                  S("cselect_b32", "uuu", cselect),
                                  S("cselect_b64", "qqq", cselect64),
