@@ -87,15 +87,15 @@ static void free_texts(clb_text *text) {
   for (int i = 0; i < TEXTS; i++) clb_text_free(&text[i]);
 }
 
-static clb_status make_convolution(clb_model *m, int n) {
+/* A layer's convolution; text: of its irreps. */
+static clb_status describe(clb_model *m, int n, clb_text text[TEXTS], clb_convolution_desc *d) {
   const clb_model_layer *y = &m->file.layer[n];
-  clb_text text[TEXTS] = {{0}};
   clb_irreps *sh = calloc(1, sizeof *sh);
   for (int l = 0; sh && l <= m->file.l_max; l++)
     sh->term[sh->n++] = (clb_term){.mul = 1, .l = l, .parity = l % 2 ? -1 : 1};
   const char *in = print(&y->in, &text[0]), *harmonics = sh ? print(sh, &text[1]) : NULL,
              *message = print(&y->message, &text[2]);
-  clb_convolution_desc d = {
+  *d = (clb_convolution_desc){
       .product = {.irreps_x = in,
                   .irreps_y = harmonics,
                   .irreps_z = message,
@@ -110,15 +110,45 @@ static clb_status make_convolution(clb_model *m, int n) {
                   .storage = m->type,
                   .arithmetic = m->type,
                   .passes = CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD)},
+      .normalization = CLB_COMPONENT,
       .scale = 1 / sqrt(m->file.neighbours),
       .knots = m->options.knots,
       .first_knot = first_knot(m),
       .last_knot = m->file.r_max};
-  clb_status s = in && harmonics && message
-                     ? clb_convolution_create(m->ctx, &d, &m->layer[n].convolution)
-                     : clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
   free(sh);
+  return in && harmonics && message
+             ? CLB_OK
+             : clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
+}
+
+static clb_status make_convolution(clb_model *m, int n) {
+  clb_text text[TEXTS] = {{0}};
+  clb_convolution_desc d;
+  clb_op **op = &m->layer[n].convolution;
+  clb_status s = describe(m, n, text, &d);
+  d.vectors = m->framed;
+  if (!s) s = clb_convolution_create(m->ctx, &d, op);
+  if (!s && m->framed) {
+    s = clb_convolution_share(*op, &m->shared, n < m->file.n_layers - 1);
+    m->reads_harmonics |= clb_convolution_reads_harmonics(*op);
+  }
   free_texts(text);
+  return s;
+}
+
+/* Elements of an edge's frame, if all convolutions run there; else 0. */
+static clb_status find_frames(clb_model *m, int64_t *columns) {
+  clb_status s = CLB_OK;
+  for (int n = 0; n < m->file.n_layers && !s; n++) {
+    clb_text text[TEXTS] = {{0}};
+    clb_convolution_desc d;
+    s = describe(m, n, text, &d);
+    d.vectors = 1;
+    const int64_t own = s ? 0 : clb_convolution_frame_columns(m->ctx, &d);
+    *columns = n && own != *columns ? 0 : own;
+    free_texts(text);
+    if (!*columns) break;
+  }
   return s;
 }
 
@@ -200,9 +230,9 @@ static clb_status make_ops(clb_model *m) {
   clb_status s =
       c->device->limits.f64 ? clb_edge_vectors_create(c, m->type, &m->edge_vectors) : CLB_OK;
   if (!s) s = clb_gemm_create(c, m->type, &m->product);
-  if (!s)
-    s = make_harmonics(m, 0, CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD), &m->harmonics);
-  if (!s) s = make_harmonics(m, 1, CLB_PASS_BIT(CLB_BACKWARD), &m->add_harmonics);
+  const unsigned back = m->framed ? 0 : CLB_PASS_BIT(CLB_BACKWARD);
+  if (!s) s = make_harmonics(m, 0, CLB_PASS_BIT(CLB_FORWARD) | back, &m->harmonics);
+  if (!s && back) s = make_harmonics(m, 1, back, &m->add_harmonics);
   if (!s)
     s = clb_radial_create(c, m->type,
                           &(clb_radial_desc){f->r_max, f->cutoff_p,
@@ -234,9 +264,10 @@ static void set_columns(clb_model *m) {
   c[CLB_MODEL_VECTOR] = c[CLB_MODEL_G_VECTOR] = 3;
   c[CLB_MODEL_SHIFT] = f64;
   c[CLB_MODEL_POSITION] = f64 ? 3 : 0;
-  c[CLB_MODEL_HARMONICS] = c[CLB_MODEL_G_HARMONICS] =
-      clb_model_stride((f->l_max + 1) * (f->l_max + 1));
-  c[CLB_MODEL_DISTANCE] = c[CLB_MODEL_G_DISTANCE] = tables;
+  c[CLB_MODEL_HARMONICS] = clb_model_stride((f->l_max + 1) * (f->l_max + 1));
+  c[CLB_MODEL_G_HARMONICS] = m->framed ? 0 : c[CLB_MODEL_HARMONICS];
+  c[CLB_MODEL_DISTANCE] = tables;
+  c[CLB_MODEL_G_DISTANCE] = tables && !m->framed;
   c[CLB_MODEL_BASIS] = c[CLB_MODEL_G_BASIS] = tables ? 0 : clb_model_stride(f->n_basis);
   c[CLB_MODEL_SPECIES] = c[CLB_MODEL_SCALAR] = 1;
   for (int n = 0; n < f->n_layers; n++) {
@@ -282,9 +313,11 @@ static void set_info(clb_model *m) {
 clb_status clb_model_build(clb_model *m) {
   m->layer = calloc((size_t)m->file.n_layers, sizeof *m->layer);
   if (!m->layer) return clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
+  clb_status s = find_frames(m, &m->columns[CLB_MODEL_FRAMES]);
+  m->framed = m->columns[CLB_MODEL_FRAMES] > 0;
   set_columns(m);
   set_info(m);
-  clb_status s = upload_weights(m);
+  if (!s) s = upload_weights(m);
   if (!s) s = make_ops(m);
   return s ? s : clb_graph_create(m->ctx, 0, 0, &m->graph);
 }

@@ -6,6 +6,7 @@
 #include <clebsch/model.h>
 
 #include "src/runtime/context.h"
+#include "src/ops/convolution/convolution.h"
 #include "src/ops/matmul.h"
 #include "models/file/file.h"
 #include "models/atoms/neighbours.h"
@@ -17,8 +18,9 @@ typedef enum {
   CLB_MODEL_VECTOR,
   CLB_MODEL_G_VECTOR,
   CLB_MODEL_HARMONICS,
-  CLB_MODEL_G_HARMONICS,
-  CLB_MODEL_SHIFT, /* int32: clb_edge_shift */
+  CLB_MODEL_G_HARMONICS, /* unless convolutions run in frames */
+  CLB_MODEL_FRAMES,      /* if they do */
+  CLB_MODEL_SHIFT,       /* int32: clb_edge_shift */
   CLB_MODEL_DISTANCE,
   CLB_MODEL_G_DISTANCE, /* with tables */
   CLB_MODEL_BASIS,
@@ -52,6 +54,9 @@ struct clb_model {
   clb_model_options options;
   clb_model_file file;
   clb_model_info info;
+
+  clb_convolution_shared shared; /* what convolutions that run in frames share */
+  bool framed, reads_harmonics;  /* all of them run there; of those, some read harmonics forward */
 
   clb_op *edge_vectors, *product, *harmonics, *add_harmonics, *radial, *silu, *gather, *energy,
       *virial, *forces; /* edge_vectors NULL: the device has no f64 */

@@ -147,6 +147,7 @@ static clb_rows radial_input(const run *r, int l, int k, bool gradient) {
 }
 
 static clb_rows path_weights(const run *r, int l, bool gradient) {
+  if (r->m->options.knots && r->m->framed) return (clb_rows){0};
   if (r->m->options.knots)
     return (clb_rows){r->m->array[gradient ? CLB_MODEL_G_DISTANCE : CLB_MODEL_DISTANCE], 0,
                       CLB_DENSE, NULL};
@@ -178,6 +179,7 @@ static clb_status radial_backward(const run *r, int l, bool add) {
   clb_model *m = r->m;
   const clb_model_layer *y = &m->file.layer[l];
   clb_status s = CLB_OK;
+  if (m->options.knots && m->framed) return s;
   if (m->options.knots)
     return clb_radial_backward_distance(m->radial, r->n_edges, r->vectors, path_weights(r, l, true),
                                         r->g_vectors, true);
@@ -192,6 +194,12 @@ static clb_status radial_backward(const run *r, int l, bool add) {
 }
 
 /* ---- layers ---- */
+
+/* What convolutions read of an edge's direction: its vector, or harmonics. */
+static clb_rows directions(const run *r) {
+  return r->m->framed ? r->vectors
+                      : array_rows(r, CLB_MODEL_HARMONICS, r->m->columns[CLB_MODEL_HARMONICS]);
+}
 
 /* The input of the first layer depends on the species alone. */
 static clb_status embed(const run *r, int64_t table, int64_t n, features to) {
@@ -229,8 +237,7 @@ static clb_status layer_forward(const run *r, int l) {
   clb_status s = radial_forward(r, l);
   if (!s) s = send_features(r, l);
   if (!s)
-    s = clb_convolution_forward(p->convolution, m->graph, sent(r, l).rows,
-                                array_rows(r, CLB_MODEL_HARMONICS, m->columns[CLB_MODEL_HARMONICS]),
+    s = clb_convolution_forward(p->convolution, m->graph, sent(r, l).rows, directions(r),
                                 path_weights(r, l, false), message.rows, m->workspace); /* [6, 7] */
   if (!s) s = self_connection(r, l);
   if (!s) s = run_map(r, &y->linear_2, false, r->n_local, message, before, true); /* [8] */
@@ -251,8 +258,9 @@ static clb_status layer_backward(const run *r, int l) {
   features message = local(r, CLB_MODEL_MESSAGE, &y->gathered),
            g = local(r, CLB_MODEL_G_LINEAR, &y->linear),
            g_in = local(r, CLB_MODEL_FEATURES, &y->in), g_x = {.irreps = &y->in};
-  clb_rows harmonics = array_rows(r, CLB_MODEL_HARMONICS, m->columns[CLB_MODEL_HARMONICS]),
-           g_harmonics = array_rows(r, CLB_MODEL_G_HARMONICS, m->columns[CLB_MODEL_HARMONICS]);
+  clb_rows g_directions =
+      m->framed ? r->g_vectors
+                : array_rows(r, CLB_MODEL_G_HARMONICS, m->columns[CLB_MODEL_HARMONICS]);
   if (l) g_x.rows = array_rows(r, CLB_MODEL_G_X, y->in.dim);
   clb_status s = CLB_OK;
   if (p->norm && !last)
@@ -269,12 +277,12 @@ static clb_status layer_backward(const run *r, int l) {
     s = radial_forward(r, l); /* recomputed: keeping those of all layers would take
                                  too much memory */
   if (!s)
-    s = clb_convolution_backward(p->convolution, m->graph, sent(r, l).rows, harmonics,
-                                 path_weights(r, l, false), message.rows, g_x.rows, g_harmonics,
+    s = clb_convolution_backward(p->convolution, m->graph, sent(r, l).rows, directions(r),
+                                 path_weights(r, l, false), message.rows, g_x.rows, g_directions,
                                  path_weights(r, l, true), m->workspace);
-  if (!s)
+  if (!s && !m->framed)
     s = clb_spherical_harmonics_backward(last ? m->harmonics : m->add_harmonics, r->n_edges,
-                                         r->vectors, g_harmonics, r->g_vectors);
+                                         r->vectors, g_directions, r->g_vectors);
   if (!s) s = radial_backward(r, l, !last);
   if (s || !l) return s;
   s = exchange(r, true, g_x.rows.buffer, g_x.rows.stride);
@@ -334,10 +342,14 @@ clb_status clb_model_run(clb_model *m, const clb_model_edges *edges, clb_buffer 
   clb_status s =
       clb_radial_forward(m->radial, r.n_edges, r.vectors, tables ? distance : (clb_rows){0},
                          tables ? (clb_rows){0} : basis); /* [1] */
-  if (!s)
-    s = clb_spherical_harmonics_forward(
-        m->harmonics, r.n_edges, r.vectors,
-        array_rows(&r, CLB_MODEL_HARMONICS, m->columns[CLB_MODEL_HARMONICS])); /* [2] */
+  m->shared = (clb_convolution_shared){
+      .frames = array_rows(&r, CLB_MODEL_FRAMES, m->columns[CLB_MODEL_FRAMES]),
+      .harmonics = array_rows(&r, CLB_MODEL_HARMONICS, m->columns[CLB_MODEL_HARMONICS]),
+      .lengths = distance};
+  if (!s && (m->reads_harmonics || !m->framed)) /* [2] */
+    s = clb_spherical_harmonics_forward(m->harmonics, r.n_edges, r.vectors, m->shared.harmonics);
+  if (!s && m->framed)
+    s = clb_convolution_make_frames(m->layer[0].convolution, r.n_edges, r.vectors);
   for (int l = 0; l < n_layers && !s; l++) s = layer_forward(&r, l);
   if (!s) s = run_energies(&r, backward);
   for (int l = n_layers - 1; l >= 0 && backward && !s; l--) s = layer_backward(&r, l);

@@ -69,6 +69,7 @@ static clb_status build_on_device(lz_device *d, const ir_kernel *k, const clb_te
   clb_status s = create(d, k, ZE_MODULE_FORMAT_IL_SPIRV, spirv->s, spirv->n, &module);
   if (s) return s;
   s = native_binary(d, module, binary);
+  clb_lz_quiet(d);
   d->ze.ModuleDestroy(module);
   return s;
 }

@@ -85,8 +85,9 @@ void clb_context_close(clb_context *ctx);
 clb_status clb_context_check(clb_context *ctx);
 
 /* Finds a kernel or compiles it; takes ownership of k, even on failure. The kernel is owned by the
-   context. */
+   context. _get: for a new op, of which there is none while work is recorded. */
 clb_status clb_kernel_get(clb_context *ctx, ir_kernel *k, clb_kernel **kernel);
+clb_status clb_kernel_find(clb_context *ctx, ir_kernel *k, clb_kernel **kernel);
 /* Frees a kernel that no op uses. */
 void clb_kernel_free(clb_context *ctx, clb_kernel *kernel);
 

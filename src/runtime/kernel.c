@@ -39,13 +39,19 @@ static clb_status build_and_load(clb_device *d, clb_kernel *kernel, const clb_te
 }
 
 clb_status clb_kernel_get(clb_context *ctx, ir_kernel *k, clb_kernel **found) {
+  if (!ctx->recording) return clb_kernel_find(ctx, k, found);
+  *found = NULL;
+  ir_free(k);
+  return clb_not_recording(ctx, "creating an op");
+}
+
+clb_status clb_kernel_find(clb_context *ctx, ir_kernel *k, clb_kernel **found) {
   char mistake[256] = "";
   clb_status s = CLB_OK;
   clb_kernel *kernel = NULL;
   clb_text text = {0};
   *found = NULL;
-  if (ctx->recording) s = clb_not_recording(ctx, "creating an op");
-  else if (k->error[0]) s = clb_fail(&ctx->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, k->error);
+  if (k->error[0]) s = clb_fail(&ctx->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, k->error);
   else if (!ir_verify(k, mistake, sizeof mistake))
     s = clb_fail(&ctx->error, CLB_ERROR_INTERNAL, "%s: %s", k->name, mistake);
   else if (!ir_drop_barriers(k) || !(kernel = calloc(1, sizeof *kernel)))

@@ -63,7 +63,7 @@ clb_status clb_op_make_kernel(clb_op *op, clb_pass pass, const clb_schedule *sch
   ir_kernel k;
   op->problem.pass = (int32_t)pass;
   clb_kernel_kinds[op->problem.kind]->lower(&op->problem, schedule, &k);
-  return clb_kernel_get(op->ctx, &k, kernel);
+  return clb_kernel_find(op->ctx, &k, kernel);
 }
 
 clb_status clb_op_set_schedule(clb_op *op, clb_pass pass, const clb_schedule *schedule) {
@@ -71,6 +71,7 @@ clb_status clb_op_set_schedule(clb_op *op, clb_pass pass, const clb_schedule *sc
   bool reads = kind->reads_tables && kind->reads_tables(schedule), before = op->reads_tables[pass];
   clb_schedule own = *schedule;
   clb_kernel *kernel;
+  if (op->ctx->recording) return clb_not_recording(op->ctx, "creating an op");
   own.scalar_access = (op->ctx->disabled & CLB_WIDE_ACCESSES) != 0;
   own.accumulate_in_memory = (op->ctx->disabled & CLB_REGISTER_SUMS) != 0;
   if (own.accumulate_in_memory)

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "models/network.h"
+#include "tests/fakes/device_limits.h"
 #include "tests/models/model_made.h"
 
 enum { MAX_ATOMS = 128 };
@@ -27,12 +29,19 @@ typedef struct {
   clb_model *model;
 } opened;
 
-static inline opened open_file(const char *device, const char *path,
-                               const clb_model_options *options) {
+/* limits: of another device, for which kernels are then made; NULL: its own. */
+static inline opened open_file_as(const char *device, const clb_limits *limits, const char *path,
+                                  const clb_model_options *options) {
   opened o = {0};
   if (clb_context_create(device, &o.ctx)) fail_msg("%s: %s", device, clb_error(o.ctx));
+  if (limits) o.ctx->device->limits = *limits;
   if (clb_model_open(o.ctx, path, options, &o.model)) fail_msg("%s: %s", device, clb_error(o.ctx));
   return o;
+}
+
+static inline opened open_file(const char *device, const char *path,
+                               const clb_model_options *options) {
+  return open_file_as(device, NULL, path, options);
 }
 
 static inline void close_model(opened *o) {
@@ -41,15 +50,19 @@ static inline void close_model(opened *o) {
 }
 
 /* A made model; its file is removed once it is open. */
-static inline opened open_made(const char *device, int which, const clb_model_options *options) {
+static inline opened open_made_as(const char *device, const clb_limits *limits, int which,
+                                  const clb_model_options *options) {
   char path[] = "/tmp/clebsch_made_XXXXXX";
   int file = mkstemp(path);
   assert_true(file >= 0);
   close(file);
   made_write(&made_models[which], path, NULL, NULL);
-  opened o = open_file(device, path, options);
+  opened o = open_file_as(device, limits, path, options);
   unlink(path);
   return o;
+}
+static inline opened open_made(const char *device, int which, const clb_model_options *options) {
+  return open_made_as(device, NULL, which, options);
 }
 
 static inline computed compute_atoms(opened *o, const atom_set *a) {

@@ -261,6 +261,31 @@ static void symmetries(void **state) {
     }
 }
 
+/* On GPUs convolutions run in the edges' frames, which all layers share. */
+static void in_frames(void **state) {
+  static const int gpus[] = {LIMITS_NVIDIA, LIMITS_AMD, LIMITS_INTEL};
+  int framed = 0;
+  (void)state;
+  for (int which = 0; which < MADE_MODELS; which++)
+    for (int i = 0; i < 4; i++) {
+      const atom_set a = random_atoms(9, made_models[which].n_species, i % 2, 5);
+      const clb_model_options options = {.precision = i == 3 ? CLB_F32 : CLB_F64,
+                                         .knots = i % 2 ? 64 : 0};
+      opened plain = open_made("cpu:interpreter", which, &options),
+             o = open_made_as("cpu:interpreter", &device_limits[gpus[i % 3]].limits, which,
+                              &options);
+      framed += o.model->framed;
+      assert_false(plain.model->framed);
+      const computed expected = compute_atoms(&plain, &a), c = compute_atoms(&o, &a),
+                     again = compute_atoms(&o, &a);
+      expect_same(&c, &expected, a.n, i == 3 ? 3e-5 : 1e-11);
+      expect_same(&again, &c, a.n, 0);
+      close_model(&plain);
+      close_model(&o);
+    }
+  assert_true(framed > MADE_MODELS);
+}
+
 /* The SPIR-V that a Level Zero device gets. */
 static void through_spirv(void **state) {
   const int which = MADE_MODELS - 1;
@@ -290,8 +315,9 @@ int main(void) {
   snprintf(devices.name[devices.n++], sizeof *devices.name, "cpu:interpreter");
   clb_devices(remember, NULL);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(energies),   cmocka_unit_test(derivatives),
-      cmocka_unit_test(tables),     cmocka_unit_test(tables_everywhere),
-      cmocka_unit_test(symmetries), cmocka_unit_test(through_spirv)};
+      cmocka_unit_test(energies),     cmocka_unit_test(derivatives),
+      cmocka_unit_test(tables),       cmocka_unit_test(tables_everywhere),
+      cmocka_unit_test(symmetries),   cmocka_unit_test(in_frames),
+      cmocka_unit_test(through_spirv)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

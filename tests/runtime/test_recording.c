@@ -3,6 +3,7 @@
    after; on every device that runs here, or $CLB_DEVICE. */
 #include "backends/opencl/opencl.h"
 #include "src/ops/matmul.h"
+#include "tests/fakes/device_limits.h"
 #include "tests/ops/tensor_product/product_arrays.h"
 
 enum { EDGES = 37, NODES = 9, M = 7, N = 6, K = 5 };
@@ -441,6 +442,67 @@ static void library_refuses(void **state) {
   drop_scene(&s);
 }
 
+/* A GPU's convolution has a second kernel for rows that start anywhere: a recording may be the
+   first that asks for it. */
+static void first_unaligned(void **state) {
+  enum { MUL = 4, X_ROW = 4 * MUL };
+  clb_context *ctx;
+  clb_instructions *found = calloc(1, sizeof *found);
+  clb_tensor_product_sizes sizes;
+  clb_op *op;
+  clb_recording *r;
+  uint64_t min, max;
+  (void)state;
+  OK(NULL, clb_context_create("cpu:interpreter", &ctx));
+  ctx->device->limits = device_limits[LIMITS_NVIDIA].limits;
+  OK(ctx, clb_channel_wise(ctx, "4x0e+4x1o", "0e+1o", "0e+1o", CLB_SORTED, found));
+  const clb_convolution_desc desc = {.product = {.irreps_x = found->irreps_x,
+                                                 .irreps_y = found->irreps_y,
+                                                 .irreps_z = found->irreps_z,
+                                                 .instructions = found->instructions,
+                                                 .n_instructions = found->n_instructions,
+                                                 .storage = CLB_F32,
+                                                 .arithmetic = CLB_F32,
+                                                 .passes = CLB_PASS_BIT(CLB_FORWARD)}};
+  OK(ctx, clb_tensor_product_measure(ctx, &desc.product, &sizes));
+  assert_int_equal(sizes.x, X_ROW);
+  OK(ctx, clb_convolution_create(ctx, &desc, &op));
+  clb_graph *graph = make_graph(ctx);
+  OK(ctx, clb_convolution_workspace(op, CLB_FORWARD, graph, &min, &max));
+  const uint64_t n[] = {X_ROW * NODES + 1,         (uint64_t)sizes.y * EDGES,
+                        (uint64_t)sizes.w * EDGES, (uint64_t)sizes.z * NODES,
+                        (uint64_t)sizes.z * NODES, max / 4 + 1};
+  clb_buffer *b[6];
+  for (uint64_t i = 0; i < 6; i++) {
+    uint64_t seed = i + 3;
+    float *x = malloc(4 * n[i]);
+    for (uint64_t j = 0; j < n[i]; j++) x[j] = (float)test_random(&seed);
+    OK(ctx, clb_buffer_create(ctx, 4 * n[i], &b[i]));
+    OK(ctx, clb_buffer_write(b[i], 0, x, 4 * n[i]));
+    free(x);
+  }
+  const clb_rows x = {b[0], 1, CLB_DENSE, NULL}, y = {b[1], 0, CLB_DENSE, NULL},
+                 w = {b[2], 0, CLB_DENSE, NULL}, z = {b[3], 0, CLB_DENSE, NULL},
+                 again = {b[4], 0, CLB_DENSE, NULL};
+  OK(ctx, clb_record_begin(ctx));
+  OK(ctx, clb_convolution_forward(op, graph, x, y, w, z, b[5]));
+  OK(ctx, clb_record_end(ctx, &r));
+  assert_non_null(op->unaligned[CLB_FORWARD]);
+  OK(ctx, clb_replay(r));
+  OK(ctx, clb_convolution_forward(op, graph, x, y, w, again, b[5]));
+  float *got = malloc(8 * n[3]);
+  OK(ctx, clb_buffer_read(b[3], 0, got, 4 * n[3]));
+  OK(ctx, clb_buffer_read(b[4], 0, got + n[3], 4 * n[3]));
+  assert_memory_equal(got, got + n[3], 4 * n[3]);
+  free(got);
+  clb_recording_destroy(&r);
+  for (int i = 0; i < 6; i++) clb_buffer_destroy(&b[i]);
+  clb_graph_destroy(&graph);
+  clb_op_destroy(&op);
+  clb_context_destroy(&ctx);
+  free(found);
+}
+
 /* A context is destroyed while it records. */
 static void given_up(void **state) {
   device d = *(device *)*state;
@@ -462,6 +524,7 @@ int main(void) {
                                       {"refuses", refuses, EVERYWHERE},
                                       {"unaligned", unaligned, HOST},
                                       {"library_refuses", library_refuses, EVERYWHERE},
+                                      {"first_unaligned", first_unaligned, HOST},
                                       {"given_up", given_up, EVERYWHERE}};
   return run_on_devices("recording", tests, sizeof tests / sizeof *tests);
 }

@@ -200,6 +200,38 @@ clb_status clb_convolution_make(clb_context *ctx, const clb_convolution_desc *de
   return s;
 }
 
+/* ---- what convolutions share ---- */
+
+int64_t clb_convolution_frame_columns(clb_context *ctx, const clb_convolution_desc *desc) {
+  clb_problem *p = calloc(1, sizeof *p);
+  clb_schedule s = {0};
+  const bool read = p && !read_description(ctx, desc, p) && p->convolution.vectors &&
+                    clb_is_channel_wise(&p->tensor_product);
+  if (read) {
+    p->tensor_product.gradients &= ~CLB_OPERAND_Z;
+    p->pass = CLB_BACKWARD;
+    clb_kernel_kinds[CLB_CONVOLUTION]->schedule(p, &ctx->device->limits, &s);
+  }
+  const bool frame = s.convolution.frame && !(ctx->disabled & CLB_REGISTER_SUMS);
+  const int64_t columns = frame ? clb_frame_size(clb_frame_degree(&p->tensor_product)) : 0;
+  free(p);
+  return columns;
+}
+
+clb_status clb_convolution_share(clb_op *op, const clb_convolution_shared *shared, bool adds) {
+  clb_convolution_vectors *v = parts_of(op)->vectors;
+  clb_convolution_vectors_share(v, shared);
+  return adds ? clb_convolution_vectors_add(v) : CLB_OK;
+}
+
+clb_status clb_convolution_make_frames(const clb_op *op, int64_t n_edges, clb_rows vectors) {
+  return clb_convolution_vectors_make(parts_of(op)->vectors, n_edges, vectors);
+}
+
+bool clb_convolution_reads_harmonics(const clb_op *op) {
+  return !clb_convolution_in_frame(op, CLB_FORWARD);
+}
+
 /* ---- table ---- */
 
 static clb_status check_table(clb_op *op, const char *call, const double *values) {

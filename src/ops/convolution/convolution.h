@@ -14,6 +14,20 @@ static inline int64_t clb_align_256(int64_t bytes) {
    own `passes` are ignored. */
 clb_status clb_convolution_make(clb_context *ctx, const clb_convolution_desc *desc, unsigned passes,
                                 clb_tuner tune, clb_op **op);
+/* What depends on the vectors of edges alone: rows of frames, of harmonics (as irreps_y), and
+   lengths, which the convolutions of a model share.  It is the owner's to make them before the
+   first pass (clb_convolution_make_frames the frames). */
+typedef struct {
+  clb_rows frames, harmonics, lengths;
+} clb_convolution_shared;
+/* Elements of a row of frames of such a convolution, if its backward pass works there; else 0. */
+int64_t clb_convolution_frame_columns(clb_context *ctx, const clb_convolution_desc *desc);
+/* From now on op, for which the above is not 0, reads what is shared, which must outlive it; adds:
+   gradients of vectors are added to. */
+clb_status clb_convolution_share(clb_op *op, const clb_convolution_shared *shared, bool adds);
+clb_status clb_convolution_make_frames(const clb_op *op, int64_t n_edges, clb_rows vectors);
+/* Whether the forward pass reads harmonics, not frames. */
+bool clb_convolution_reads_harmonics(const clb_op *op);
 /* Bytes of workspace with which a pass processes so many edges at a time. */
 int64_t clb_convolution_bytes(const clb_op *op, clb_pass pass, const clb_graph *graph,
                               int64_t edges);

@@ -14,7 +14,7 @@ bool clb_convolution_in_frame(const clb_op *convolution, clb_pass pass) {
   return convolution->kernel[pass] && convolution->choice[pass].schedule.convolution.frame;
 }
 
-clb_status clb_convolution_frames_create(const clb_op *convolution,
+clb_status clb_convolution_frames_create(const clb_op *convolution, bool adds,
                                          clb_convolution_frames **frames) {
   clb_context *ctx = convolution->ctx;
   const clb_problem *of = &convolution->problem;
@@ -36,7 +36,7 @@ clb_status clb_convolution_frames_create(const clb_op *convolution,
     p->kind = CLB_EDGE_FRAME;
     p->storage = of->storage;
     p->arithmetic = of->arithmetic;
-    p->accumulate = of->accumulate;
+    p->accumulate = adds;
     p->edge_frame.l = clb_frame_degree(&of->tensor_product);
     s = clb_op_create(ctx, p, passes, NULL, &f->op);
   }

@@ -8,8 +8,8 @@
 typedef struct clb_convolution_frames clb_convolution_frames;
 
 /* For the convolution's passes that work in the frame (schedules say so); NULL if there are none.
-   p: the convolution's problem. */
-clb_status clb_convolution_frames_create(const clb_op *convolution,
+   adds: gradients of vectors are added to. */
+clb_status clb_convolution_frames_create(const clb_op *convolution, bool adds,
                                          clb_convolution_frames **frames);
 void clb_convolution_frames_destroy(clb_convolution_frames **frames);
 

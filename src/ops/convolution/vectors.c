@@ -20,10 +20,11 @@
 #include "src/ops/public_op.h"
 
 struct clb_convolution_vectors {
-  const clb_op *op;                /* the convolution */
-  clb_convolution_frames *frames;  /* NULL: not needed */
-  clb_op *harmonics, *adding;      /* adding: accumulates into d_v; NULL: not needed */
-  clb_op *lengths, *lengths_along; /* NULL: not needed */
+  const clb_op *op;                     /* the convolution */
+  clb_convolution_frames *frames;       /* NULL: not needed */
+  const clb_convolution_shared *shared; /* NULL: forward and backward make their own */
+  clb_op *harmonics, *adding;           /* adding: accumulates into d_v; NULL: not needed */
+  clb_op *lengths, *lengths_along;      /* NULL: not needed */
   clb_op *first;       /* a convolution that computes only g_y (and g_r); NULL: not needed */
   int64_t dim, stride; /* of rows of y; stride: a multiple of 16 bytes */
   int64_t bytes;       /* per element */
@@ -116,7 +117,7 @@ clb_status clb_convolution_vectors_create(const clb_op *op, const clb_convolutio
   v->stride = (min + step - 1) / step * step;
   clb_spherical_harmonics_problem degrees = {0};
   clb_status s = read_degrees(ctx, &tp->y, &degrees);
-  if (!s) s = clb_convolution_frames_create(op, &v->frames);
+  if (!s) s = clb_convolution_frames_create(op, p->accumulate, &v->frames);
   if (!s && !all) s = create_harmonics(ctx, desc, p, p->accumulate, passes, tune, &v->harmonics);
   if (!s && wanted && along)
     s = create_harmonics(ctx, desc, p, 1, CLB_PASS_BIT(CLB_BACKWARD), tune, &v->adding);
@@ -134,6 +135,27 @@ clb_status clb_convolution_vectors_set_table(const clb_convolution_vectors *v,
   return v->first ? clb_convolution_set_table(v->first, values) : CLB_OK;
 }
 
+/* ---- what is shared ---- */
+
+void clb_convolution_vectors_share(clb_convolution_vectors *v,
+                                   const clb_convolution_shared *shared) {
+  v->shared = shared;
+}
+
+clb_status clb_convolution_vectors_add(clb_convolution_vectors *v) {
+  clb_convolution_frames_destroy(&v->frames);
+  return clb_convolution_frames_create(v->op, true, &v->frames);
+}
+
+clb_status clb_convolution_vectors_make(const clb_convolution_vectors *v, int64_t n_edges,
+                                        clb_rows vectors) {
+  return clb_convolution_frames_run(v->frames, n_edges, &vectors, &v->shared->frames);
+}
+
+static const clb_convolution_shared *shared_in(const clb_convolution_vectors *v, clb_pass pass) {
+  return pass <= CLB_BACKWARD ? v->shared : NULL;
+}
+
 /* ---- workspace ---- */
 
 /* Offsets of rows in bytes. */
@@ -145,6 +167,7 @@ static places places_of(const clb_convolution_vectors *v, clb_pass pass, int64_t
   int64_t rows = clb_align_256(n * v->stride * v->bytes),
           numbers = v->lengths ? clb_align_256(n * v->bytes) : 0;
   places at = {0};
+  if (shared_in(v, pass)) return at;
   if (clb_convolution_in_frame(v->op, pass)) {
     const int64_t wide = clb_dtype_bytes(v->op->problem.arithmetic);
     at.b = clb_align_256(n * clb_convolution_frames_columns(v->frames) * wide);
@@ -261,11 +284,15 @@ static clb_status make_tangents(const clb_convolution_vectors *v, clb_convolutio
 static clb_status make_frames(const clb_convolution_vectors *v, clb_convolution_call *c,
                               clb_convolution_vector_rows *kept, const clb_operand *gradient) {
   const int64_t n = c->graph->n_edges, columns = clb_convolution_frames_columns(v->frames);
-  const clb_rows rows = wide_rows(c, kept, 0, columns), r = scratch_of(v, c, kept).r;
+  const clb_convolution_shared *shared = shared_in(v, c->pass);
+  const clb_rows rows = shared ? shared->frames : wide_rows(c, kept, 0, columns),
+                 r = shared ? shared->lengths : scratch_of(v, c, kept).r;
   clb_operand *o = c->operand;
+  clb_status s = CLB_OK;
   if (gradient && gradient->columns) kept->gradient = gradient->rows;
-  clb_status s = clb_convolution_frames_run(v->frames, n, &kept->vector, &rows);
-  if (!s && v->lengths) s = clb_radial_forward(v->lengths, n, kept->vector, r, (clb_rows){0});
+  if (!shared) s = clb_convolution_frames_run(v->frames, n, &kept->vector, &rows);
+  if (!s && v->lengths && !shared)
+    s = clb_radial_forward(v->lengths, n, kept->vector, r, (clb_rows){0});
   put_wide(&o[Y_AT], rows, columns);
   if (v->lengths) put(&o[W_AT], r, 1);
   return s || c->pass != CLB_DOUBLE_BACKWARD || !o[B_AT].columns ? s : make_tangents(v, c, kept);
@@ -291,6 +318,11 @@ clb_status clb_convolution_vectors_before(const clb_convolution_vectors *v, clb_
   if (!n) return CLB_OK;
   c->workspace.bytes = (c->workspace.bytes - (uint64_t)bytes) / CLB_LINE * CLB_LINE;
   if (clb_convolution_in_frame(v->op, c->pass)) return make_frames(v, c, kept, g);
+  if (shared_in(v, c->pass)) { /* forward */
+    put(&o[Y_AT], v->shared->harmonics, v->dim);
+    if (v->lengths) put(&o[W_AT], v->shared->lengths, 1);
+    return CLB_OK;
+  }
   scratch at = scratch_of(v, c, kept);
   clb_status s =
       run_harmonics(v->harmonics, CLB_FORWARD, n, (const clb_rows[]){kept->vector, at.y});

@@ -17,6 +17,15 @@ void clb_convolution_vectors_destroy(clb_convolution_vectors **vectors);
 clb_status clb_convolution_vectors_set_table(const clb_convolution_vectors *v,
                                              const double *values);
 
+/* Has forward and backward read what is shared instead of making it themselves. */
+void clb_convolution_vectors_share(clb_convolution_vectors *v,
+                                   const clb_convolution_shared *shared);
+/* Gradients of vectors are added to, where passes work in the frame. */
+clb_status clb_convolution_vectors_add(clb_convolution_vectors *v);
+/* Makes the shared frames. */
+clb_status clb_convolution_vectors_make(const clb_convolution_vectors *v, int64_t n_edges,
+                                        clb_rows vectors);
+
 /* Bytes that it uses at the end of the workspace, from an offset that is a multiple of 256. */
 int64_t clb_convolution_vectors_bytes(const clb_convolution_vectors *v, clb_pass pass,
                                       int64_t n_edges);
