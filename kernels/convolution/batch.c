@@ -269,11 +269,12 @@ static void ask_share(const clb_convolution *c, ir_val buffer, ir_type element, 
   }
 }
 
-void clb_batch_ask(const clb_convolution *c, ir_val place) {
+void clb_batch_ask(const clb_convolution *c, ir_val edge_slot) {
   ir_kernel *k = of(c);
   const clb_tensor_product_problem *tp = c->f.tp;
-  ir_val at = ir_cast(
-      k, IR_I64, ir_2(k, IR_MIN, ir_add(k, place, i32(c, c->s->edges_per_batch)), c->batch.limit));
+  ir_val at =
+      ir_cast(k, IR_I64,
+              ir_2(k, IR_MIN, ir_add(k, edge_slot, i32(c, c->s->edges_per_batch)), c->batch.limit));
   ir_val sender = ir_cast(k, IR_I64, ir_load(k, c->other, at, IR_NONE)),
          edge = ir_cast(k, IR_I64, ir_load(k, c->walk.edge, at, IR_NONE));
   for (int order = 0; order < clb_orders(c->f.p); order++)

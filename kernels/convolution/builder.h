@@ -157,14 +157,14 @@ static inline bool clb_reads(const clb_tensor_product_problem *tp, int slot, int
    through them; whether that is to be ended. */
 bool clb_part_open(clb_convolution *c, int part, int *next_role);
 /* Turns to channel number j of those that lie side by side in a lane. */
-void clb_turn_to(clb_convolution *c, int j);
+void clb_select_channel(clb_convolution *c, int j);
 /* Nothing of x and w is at hand. */
 void clb_forget(clb_convolution *c);
 /* The turns of a part's slices over places first ... last - 1; the place at hand. */
-ir_val clb_turns_open(const clb_convolution *c, ir_val first, ir_val last);
-void clb_turns_close(clb_convolution *c);
+ir_val clb_edge_loop_open(const clb_convolution *c, ir_val first, ir_val last);
+void clb_edge_loop_close(clb_convolution *c);
 /* Turns to a place: where its operands are, and the elements of y. */
-void clb_edge_begin(clb_convolution *c, ir_val place, ir_val last);
+void clb_edge_begin(clb_convolution *c, ir_val edge_slot, ir_val last);
 /* The elements of a term of y and its like, of the edge at hand. */
 void clb_load_y(clb_convolution *c, int term);
 /* Where registers are few, a batch's paths come in the order of the terms of y, whose elements and
@@ -210,7 +210,7 @@ void clb_stage_begin(clb_stage *g, const clb_convolution *c);
 void clb_stage_open(clb_stage *g, const clb_convolution *c, int part, ir_val first, ir_val last);
 /* Waits for the place at hand, sends for one more; the edge's ends.  Then its elements of y, and
    vectors of x and w, can be read. */
-void clb_stage_edge(clb_stage *g, const clb_convolution *c, ir_val place, ir_val last,
+void clb_stage_edge(clb_stage *g, const clb_convolution *c, ir_val edge_slot, ir_val last,
                     ir_val *sender, ir_val *edge);
 void clb_stage_y(const clb_stage *g, const clb_convolution *c, int order, ir_val *y);
 /* CLB_FRAME_QUAD numbers of the frame's row (order 0) or the tangent's (1), from a multiple of as
@@ -252,7 +252,7 @@ int64_t clb_batch_bytes(const clb_problem *p, int edges);
 void clb_batch_clear(const clb_convolution *c, ir_val array, int64_t n);
 /* Asks for rows of the edge that is a batch ahead of the place: in each turn for as many lines, in
    the order of the memory, which processors take up and run ahead of. */
-void clb_batch_ask(const clb_convolution *c, ir_val place);
+void clb_batch_ask(const clb_convolution *c, ir_val edge_slot);
 /* Makes the products of the edge at hand, the batch's number `number` (i32); turns to those of an
    edge. */
 void clb_batch_multiply(clb_batch *b, const clb_convolution *c, ir_val number);

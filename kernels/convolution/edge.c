@@ -13,7 +13,7 @@ static ir_val less(const clb_convolution *c, ir_val a, ir_val b) {
 
 /* ---- channels and places ---- */
 
-void clb_turn_to(clb_convolution *c, int j) { clb_unit_select(&c->unit, &c->f, j); }
+void clb_select_channel(clb_convolution *c, int j) { clb_unit_select(&c->unit, &c->f, j); }
 
 void clb_forget(clb_convolution *c) {
   for (int slot = 0; slot < SLOTS; slot++)
@@ -27,14 +27,14 @@ bool clb_part_open(clb_convolution *c, int part, int *next_role) {
   return opened;
 }
 
-ir_val clb_turns_open(const clb_convolution *c, ir_val first, ir_val last) {
+ir_val clb_edge_loop_open(const clb_convolution *c, ir_val first, ir_val last) {
   return ir_loop(of(c), first, last, i32(c, clb_slices(&c->unit, &c->f)));
 }
 
-void clb_turns_close(clb_convolution *c) {
+void clb_edge_loop_close(clb_convolution *c) {
   ir_end(of(c));
   c->unit.there = IR_NONE;
-  if (c->unit.slice != IR_NONE) clb_turn_to(c, 0); /* whose lanes all have an edge again */
+  if (c->unit.slice != IR_NONE) clb_select_channel(c, 0); /* whose lanes all have an edge again */
 }
 
 /* ---- operands ---- */
@@ -50,7 +50,7 @@ static void spline(clb_convolution *c, int order, const clb_path *p, ir_val v[][
   }
   if (c->stage.stages && clb_stages_knots(c->f.p)) clb_stage_knots(&c->stage, c, p, knots);
   else {
-    clb_turn_to(c, 0);
+    clb_select_channel(c, 0);
     clb_spline_load(&c->spline, &c->f, p, &c->unit, knots);
   }
   for (int j = 0; j < n; j++) v[j][0] = clb_spline_weight(&c->spline, &c->f, j, knots[j]);
@@ -68,11 +68,11 @@ const ir_val (*clb_edge_vectors(clb_convolution *c, int slot, int order,
   else if (c->stage.stages) clb_stage_load(&c->stage, c, slot, order, p, kept->v);
   else
     for (int j = 0; j < c->unit.together; j++) {
-      clb_turn_to(c, j);
+      clb_select_channel(c, j);
       if (slot == X) clb_form_load(&c->f, a, p->in1, c->unit.channel, c->unit.mask, kept->v[j]);
       else kept->v[j][0] = clb_form_load_weight(&c->f, a, p, c->unit.channel, c->unit.mask);
     }
-  clb_turn_to(c, at);
+  clb_select_channel(c, at);
   return (const ir_val(*)[MAX_M])kept->v;
 }
 
@@ -119,10 +119,10 @@ bool clb_by_terms_of_y(const clb_convolution *c) {
 }
 
 /* Where operands are staged: the ends of the edge, the spline at its length, the elements of y. */
-static void staged(clb_convolution *c, ir_val place, ir_val last) {
+static void staged(clb_convolution *c, ir_val edge_slot, ir_val last) {
   ir_kernel *k = of(c);
   clb_stage *g = &c->stage;
-  clb_stage_edge(g, c, place, last, &c->sender, &c->edge);
+  clb_stage_edge(g, c, edge_slot, last, &c->sender, &c->edge);
   if (c->f.p->convolution.spline) {
     ir_val own[ORDERS] = {IR_NONE, IR_NONE};
     for (int order = 0; order < clb_orders(c->f.p); order++)
@@ -137,13 +137,13 @@ static void staged(clb_convolution *c, ir_val place, ir_val last) {
 }
 
 /* Turns to a place: where its operands are, and the elements of y. */
-void clb_edge_begin(clb_convolution *c, ir_val place, ir_val last) {
+void clb_edge_begin(clb_convolution *c, ir_val edge_slot, ir_val last) {
   ir_kernel *k = of(c);
-  if (c->stage.stages) staged(c, place, last);
-  ir_val at = ir_cast(k, IR_I64, clb_slice_place(&c->unit, &c->f, place, last));
+  if (c->stage.stages) staged(c, edge_slot, last);
+  ir_val at = ir_cast(k, IR_I64, clb_slice_edge_slot(&c->unit, &c->f, edge_slot, last));
   c->unit.there =
-      c->unit.slice == IR_NONE ? IR_NONE : less(c, ir_add(k, place, c->unit.slice), last);
-  if (c->unit.slice != IR_NONE) clb_turn_to(c, 0); /* which writes with these lanes */
+      c->unit.slice == IR_NONE ? IR_NONE : less(c, ir_add(k, edge_slot, c->unit.slice), last);
+  if (c->unit.slice != IR_NONE) clb_select_channel(c, 0); /* which writes with these lanes */
   int orders = clb_orders(c->f.p);
   if (!c->stage.stages) {
     c->sender = ir_cast(k, IR_I64, ir_load(k, c->other, at, IR_NONE));
@@ -191,7 +191,7 @@ void clb_edge_begin(clb_convolution *c, ir_val place, ir_val last) {
    rows that start at multiples of 16 bytes have these channels at one, too. */
 static ir_val first_of(clb_convolution *c, const clb_form_array *a, int term, const clb_path *p,
                        int component, int width, bool *wide) {
-  clb_turn_to(c, 0);
+  clb_select_channel(c, 0);
   if (term < 0) {
     *wide &= p->weight_at % width == 0;
     return ir_add(of(c), clb_form_weight(&c->f, a, p), c->unit.channel);
@@ -243,7 +243,7 @@ static void put_component(clb_convolution *c, int o, int term, const clb_path *p
   if (wide) put(c, a, index, n, width, channels, mask, mode);
   else if (term >= 0 && a->layout == CLB_MUL_IR)
     for (int j = 0; j < n; j++) {
-      clb_turn_to(c, j);
+      clb_select_channel(c, j);
       put(c, a, clb_form_component(&c->f, a, &a->irreps->term[term], i, c->unit.channel), 1, 1,
           channels + j, mask, mode);
     }
@@ -256,7 +256,7 @@ void clb_store_channels(clb_convolution *c, int o, int term, const clb_path *p, 
   const int components = term < 0 ? 1 : clb_width(&a->irreps->term[term]);
   const bool side = term >= 0 && a->layout == CLB_MUL_IR; /* a channel's components are */
   for (int j = 0; side && j < c->unit.together; j++) {
-    clb_turn_to(c, j);
+    clb_select_channel(c, j);
     clb_form_put(&c->f, a, term, c->unit.channel, mask, v[j], add);
   }
   for (int i = 0; !side && i < components; i++)

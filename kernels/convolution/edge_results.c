@@ -84,7 +84,7 @@ static void one_path(clb_convolution *c, const clb_path *p, int o_x, int o_y, in
   ir_val g[CLB_MAX_TOGETHER][MAX_M];
   for (int j = 0; j < c->unit.together; j++) {
     clb_path_builder *at = &c->at[j];
-    clb_turn_to(c, j);
+    clb_select_channel(c, j);
     clb_path_open(at, p, c->scale[p->out]);
     if (o_x >= 0) clb_path_x(at, o_x, c->results.x_sum[p->in1][j]);
     if (wanted) g[j][0] = clb_path_w(at, o_w);
@@ -101,7 +101,7 @@ static void one_path(clb_convolution *c, const clb_path *p, int o_x, int o_y, in
 /* The part's components of g, scaled. */
 static void load_z(clb_convolution *c, int part) {
   for (int j = 0; j < c->parts.together[part] && !c->f.s->accumulate_in_memory; j++) {
-    clb_turn_to(c, j);
+    clb_select_channel(c, j);
     for (int t = 0; t < c->f.tp->z.n; t++)
       if (c->parts.of_z[t] == part) clb_load_scaled(c, t, c->z[j][t]);
   }
@@ -146,25 +146,25 @@ static void all_paths(clb_convolution *c, int part, ir_val number) {
 /* Places first ... last - 1 of a part. */
 static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last) {
   ir_kernel *k = of(c);
-  ir_val place = clb_turns_open(c, first, last);
-  clb_edge_begin(c, place, last);
-  if (c->s->edges_per_batch) clb_batch_ask(c, place);
+  ir_val edge_slot = clb_edge_loop_open(c, first, last);
+  clb_edge_begin(c, edge_slot, last);
+  if (c->s->edges_per_batch) clb_batch_ask(c, edge_slot);
   int columns = clb_y_columns(c->f.p, c->f.s),
       of_y = columns - (c->f.p->convolution.spline ? 1 : 0); /* the rest is the gradient of r */
   clb_none(c->results.y_sum, columns);
   if (c->batch.shares != IR_NONE)
-    clb_batch_recall(c, -1, of_y, columns - of_y, ir_sub(k, place, first), c->results.y_sum);
+    clb_batch_recall(c, -1, of_y, columns - of_y, ir_sub(k, edge_slot, first), c->results.y_sum);
   if (c->frame.l) clb_frame_begin(c), clb_frame_to_edge(c, part);
-  else all_paths(c, part, ir_sub(k, place, first));
+  else all_paths(c, part, ir_sub(k, edge_slot, first));
   if (c->f.p->convolution.spline)
     c->results.y_sum[of_y] = clb_spline_slope(&c->spline, &c->f, c->results.y_sum[of_y]);
   if (c->batch.shares != IR_NONE)
-    clb_batch_keep(c, -1, of_y, columns - of_y, ir_sub(k, place, first), c->results.y_sum);
+    clb_batch_keep(c, -1, of_y, columns - of_y, ir_sub(k, edge_slot, first), c->results.y_sum);
   else if (c->results.roles != IR_NONE) hand_over(c);
   else if (c->results.meeting != IR_NONE)
-    (c->s->shuffle_sums ? meet : keep)(c, ir_sub(k, place, first));
+    (c->s->shuffle_sums ? meet : keep)(c, ir_sub(k, edge_slot, first));
   if (c->stage.stages) clb_stage_next(&c->stage, c);
-  clb_turns_close(c);
+  clb_edge_loop_close(c);
 }
 
 /* Where one sub-group does all parts, their shares are added up: from 0. */
@@ -314,11 +314,11 @@ void clb_results_of_edges(clb_convolution *c) {
     ir_barrier(k, false);
   edges_in_turn(c, first, last);
   if (c->batch.shares != IR_NONE) {
-    ir_val place = ir_loop(k, first, last, i32(c, 1));
+    ir_val edge_slot = ir_loop(k, first, last, i32(c, 1));
     clb_none(c->results.y_sum, clb_y_columns(c->f.p, c->f.s));
-    clb_batch_recall(c, -1, 0, clb_y_columns(c->f.p, c->f.s), ir_sub(k, place, first),
+    clb_batch_recall(c, -1, 0, clb_y_columns(c->f.p, c->f.s), ir_sub(k, edge_slot, first),
                      c->results.y_sum);
-    meet(c, ir_sub(k, place, first));
+    meet(c, ir_sub(k, edge_slot, first));
     ir_end(k);
   }
   if (!own_when_added(c)) ir_barrier(k, false);

@@ -266,12 +266,12 @@ static ir_val edge_in_slot(const clb_convolution *c, ir_val number) {
 
 /* Sends for a place's operands into slot number `number`; always one batch.  r: the edge's length,
    where knots are staged. */
-static void send(clb_stage *g, const clb_convolution *c, ir_val place, ir_val last, ir_val sender,
-                 ir_val edge, ir_val r, ir_val number) {
+static void send(clb_stage *g, const clb_convolution *c, ir_val edge_slot, ir_val last,
+                 ir_val sender, ir_val edge, ir_val r, ir_val number) {
   ir_kernel *k = of(c);
   if (k->error[0]) return;
   int width = 16 / (int)ir_type_bytes((ir_type)k->ins[g->array].element);
-  ir_if(k, ir_2(k, IR_LT, place, last));
+  ir_if(k, ir_2(k, IR_LT, edge_slot, last));
   for (int slot = X; slot <= W; slot++)
     for (int order = 0; order < clb_orders(c->f.p); order++)
       clb_form_row(&c->f, &g->in[slot][order], ir_cast(k, IR_I64, slot == X ? sender : edge));
@@ -290,24 +290,24 @@ static void send(clb_stage *g, const clb_convolution *c, ir_val place, ir_val la
   ir_copy_commit(k);
 }
 
-static void look_up(const clb_convolution *c, ir_val place, ir_val last, ir_val *sender,
-                    ir_val *edge) {
+static void load_ends(const clb_convolution *c, ir_val edge_slot, ir_val last, ir_val *sender,
+                      ir_val *edge) {
   ir_kernel *k = of(c);
-  ir_val there = ir_2(k, IR_LT, place, last),
-         at = ir_cast(k, IR_I64, clb_slice_place(&c->unit, &c->f, place, last));
+  ir_val there = ir_2(k, IR_LT, edge_slot, last),
+         at = ir_cast(k, IR_I64, clb_slice_edge_slot(&c->unit, &c->f, edge_slot, last));
   *sender = ir_load(k, c->other, at, there);
   *edge = ir_load(k, c->walk.edge, at, there);
 }
 
 /* The length of an edge, where knots are staged. */
-static ir_val length(clb_stage *g, const clb_convolution *c, ir_val place, ir_val last,
+static ir_val length(clb_stage *g, const clb_convolution *c, ir_val edge_slot, ir_val last,
                      ir_val edge) {
   ir_kernel *k = of(c);
   if (!clb_stages_knots(c->f.p)) return IR_NONE;
   clb_form_row(&c->f, &g->in[W][0], ir_cast(k, IR_I64, edge));
   return ir_cast(
       k, c->f.t,
-      ir_load(k, g->in[W][0].rows.buffer, g->in[W][0].base, ir_2(k, IR_LT, place, last)));
+      ir_load(k, g->in[W][0].rows.buffer, g->in[W][0].base, ir_2(k, IR_LT, edge_slot, last)));
 }
 
 /* ---- the walk ---- */
@@ -320,12 +320,12 @@ void clb_stage_open(clb_stage *g, const clb_convolution *c, int part, ir_val fir
   if (!c->s->roles)
     ir_barrier(k, false); /* those before have read what this overwrites; a unit does one part */
   ir_val turn = ir_loop(k, i32(c, 0), i32(c, g->stages - 1), i32(c, 1)),
-         place = ir_add(k, first, ir_mul(k, turn, i32(c, clb_slices(&c->unit, &c->f))));
-  look_up(c, place, last, &sender, &edge);
-  send(g, c, place, last, sender, edge, length(g, c, place, last, edge), turn);
+         edge_slot = ir_add(k, first, ir_mul(k, turn, i32(c, clb_slices(&c->unit, &c->f))));
+  load_ends(c, edge_slot, last, &sender, &edge);
+  send(g, c, edge_slot, last, sender, edge, length(g, c, edge_slot, last, edge), turn);
   ir_end(k);
   for (int i = 0; i < g->stages; i++) {
-    look_up(c, ir_add(k, first, i32(c, i * clb_slices(&c->unit, &c->f))), last, &sender, &edge);
+    load_ends(c, ir_add(k, first, i32(c, i * clb_slices(&c->unit, &c->f))), last, &sender, &edge);
     ir_set(k, g->sender[i], sender);
     ir_set(k, g->edge[i], edge);
   }
@@ -333,8 +333,8 @@ void clb_stage_open(clb_stage *g, const clb_convolution *c, int part, ir_val fir
   ir_set(k, g->next_r,
          length(g, c, ir_add(k, first, i32(c, (g->stages - 1) * clb_slices(&c->unit, &c->f))), last,
                 edge));
-  look_up(c, ir_add(k, first, i32(c, g->stages * clb_slices(&c->unit, &c->f))), last, &sender,
-          &edge);
+  load_ends(c, ir_add(k, first, i32(c, g->stages * clb_slices(&c->unit, &c->f))), last, &sender,
+            &edge);
   ir_set(k, g->next_sender, sender);
   ir_set(k, g->next_edge, edge);
 }
@@ -349,24 +349,24 @@ static void move_on(clb_stage *g, const clb_convolution *c, ir_val ahead, ir_val
     sender = ir_get(k, g->next_sender);
     edge = ir_get(k, g->next_edge);
     ir_set(k, g->next_r, length(g, c, next, last, edge));
-    look_up(c, ir_add(k, next, i32(c, clb_slices(&c->unit, &c->f))), last, &later_sender,
-            &later_edge);
+    load_ends(c, ir_add(k, next, i32(c, clb_slices(&c->unit, &c->f))), last, &later_sender,
+              &later_edge);
     ir_set(k, g->next_sender, later_sender);
     ir_set(k, g->next_edge, later_edge);
-  } else look_up(c, next, last, &sender, &edge);
+  } else load_ends(c, next, last, &sender, &edge);
   for (int i = 0; i < g->stages; i++) {
     ir_set(k, g->sender[i], i + 1 < g->stages ? ir_get(k, g->sender[i + 1]) : sender);
     ir_set(k, g->edge[i], i + 1 < g->stages ? ir_get(k, g->edge[i + 1]) : edge);
   }
 }
 
-void clb_stage_edge(clb_stage *g, const clb_convolution *c, ir_val place, ir_val last,
+void clb_stage_edge(clb_stage *g, const clb_convolution *c, ir_val edge_slot, ir_val last,
                     ir_val *sender, ir_val *edge) {
   ir_kernel *k = of(c);
   ir_val slot = ir_get(k, g->slot),
          before = ir_select(k, ir_2(k, IR_EQ, slot, i32(c, 0)), i32(c, g->stages - 1),
                             ir_sub(k, slot, i32(c, 1)));
-  ir_val ahead = ir_add(k, place, i32(c, (g->stages - 1) * clb_slices(&c->unit, &c->f))),
+  ir_val ahead = ir_add(k, edge_slot, i32(c, (g->stages - 1) * clb_slices(&c->unit, &c->f))),
          r = clb_stages_knots(c->f.p) ? ir_get(k, g->next_r) : IR_NONE;
   ir_copy_wait(k, g->stages - 2);
   ir_barrier(k, false);

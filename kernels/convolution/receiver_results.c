@@ -21,7 +21,7 @@ static void add_z(clb_convolution *c, const clb_path *p, int o) {
   ir_val all[CLB_MAX_TOGETHER][MAX_M];
   for (int j = 0; j < c->unit.together; j++) {
     ir_val *sum = all[j];
-    clb_turn_to(c, j);
+    clb_select_channel(c, j);
     clb_none(sum, MAX_M);
     for (int i = 0; i < width; i++)
       sum[i] = in_sums     ? sum_so_far(c, p->out, i)
@@ -31,7 +31,7 @@ static void add_z(clb_convolution *c, const clb_path *p, int o) {
   if (c->batch.n_products) clb_batch_add_z(c, p, o, all);
   for (int j = 0; j < c->unit.together; j++) {
     ir_val *sum = all[j], *var = c->z[j][p->out];
-    clb_turn_to(c, j);
+    clb_select_channel(c, j);
     if (!c->batch.n_products) {
       clb_path_open(&c->at[j], p, c->scale[p->out]);
       clb_path_z(&c->at[j], o, sum);
@@ -53,7 +53,7 @@ static void clear_part(clb_convolution *c, int part, int o) {
   clb_none(nothing, MAX_M);
   ir_if(k, ir_1(k, IR_NOT, ir_2(k, IR_EQ, c->add, i32(c, 1))));
   for (int j = 0; j < c->parts.together[part]; j++) {
-    clb_turn_to(c, j);
+    clb_select_channel(c, j);
     for (int t = 0; t < c->f.tp->z.n; t++)
       if (c->parts.of_z[t] == part)
         clb_form_put(&c->f, &c->f.out[o], t, c->unit.channel, c->unit.mask, nothing, false);
@@ -67,21 +67,21 @@ static void walk_z(clb_convolution *c, int part, int o, ir_val first, ir_val las
   int together = c->parts.together[part];
   if (c->f.s->accumulate_in_memory && !c->s->edges_per_batch) clear_part(c, part, o);
   for (int j = 0; j < together && !c->f.s->accumulate_in_memory; j++) {
-    clb_turn_to(c, j);
+    clb_select_channel(c, j);
     for (int t = 0; t < z->n; t++)
       for (int i = 0; i < clb_width(&z->term[t]) && c->parts.of_z[t] == part; i++)
         c->z[j][t][i] = ir_var(k, sum_so_far(c, t, i), false);
   }
   if (c->stage.stages) clb_stage_open(&c->stage, c, part, first, last);
-  ir_val place = clb_turns_open(c, first, last);
-  clb_edge_begin(c, place, last);
-  if (c->s->edges_per_batch) clb_batch_ask(c, place);
-  if (c->batch.n_products) clb_batch_turn(&c->batch, c, ir_sub(k, place, first));
+  ir_val edge_slot = clb_edge_loop_open(c, first, last);
+  clb_edge_begin(c, edge_slot, last);
+  if (c->s->edges_per_batch) clb_batch_ask(c, edge_slot);
+  if (c->batch.n_products) clb_batch_turn(&c->batch, c, ir_sub(k, edge_slot, first));
   if (c->frame.l) clb_frame_begin(c), clb_frame_to_z(c, part);
   for (int q = 0; q < c->f.tp->n_paths && !c->frame.l; q++)
     if (c->parts.of_z[c->f.tp->path[q].out] == part) add_z(c, &c->f.tp->path[q], o);
   if (c->stage.stages) clb_stage_next(&c->stage, c);
-  clb_turns_close(c);
+  clb_edge_loop_close(c);
 }
 
 /* Of a component: the sub-group's sum, the slices' added up. */
@@ -109,7 +109,7 @@ static void store_part(clb_convolution *c, int part, int o) {
     ir_val v[CLB_MAX_TOGETHER][MAX_M], mask = c->unit.mask;
     if (c->parts.of_z[t] != part) continue;
     for (int j = 0; j < c->parts.together[part]; j++) {
-      clb_turn_to(c, j);
+      clb_select_channel(c, j);
       for (int i = 0; i < clb_width(&c->f.tp->z.term[t]); i++)
         v[j][i] = ir_mul(k, c->s->edges_per_batch ? sum_so_far(c, t, i) : sum_of_row(c, j, t, i),
                          ir_real(k, c->f.t, c->scale[t][i]));
@@ -145,9 +145,9 @@ static void batches_of_z(clb_convolution *c, int o) {
          last = ir_2(k, IR_MIN, c->walk.last, ir_add(k, first, i32(c, c->s->edges_per_batch)));
   ir_barrier(k, false);
   if (c->batch.n_products) {
-    ir_val place = ir_loop(k, first, last, i32(c, 1));
-    clb_edge_begin(c, place, last);
-    clb_batch_multiply(&c->batch, c, ir_sub(k, place, first));
+    ir_val edge_slot = ir_loop(k, first, last, i32(c, 1));
+    clb_edge_begin(c, edge_slot, last);
+    clb_batch_multiply(&c->batch, c, ir_sub(k, edge_slot, first));
     ir_end(k);
     ir_barrier(k, false);
   }
@@ -155,7 +155,7 @@ static void batches_of_z(clb_convolution *c, int o) {
     bool opened = clb_part_open(c, part, &next_role);
     walk_z(c, part, o, first, last);
     for (int j = 0; j < c->unit.together && !c->f.s->accumulate_in_memory; j++) {
-      clb_turn_to(c, j);
+      clb_select_channel(c, j);
       for (int t = 0; t < c->f.tp->z.n; t++)
         for (int i = 0; c->parts.of_z[t] == part && i < clb_width(&c->f.tp->z.term[t]); i++)
           ir_store(k, c->batch.sums, clb_batch_sum(c, t, i), c->unit.mask,

@@ -56,10 +56,10 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   ir_val from = ir_add(k, in_at, ir_add(k, column, ir_int(k, IR_I64, r->from))),
          at = ir_add(k, from, ir_mul(k, row, ir_mul(k, ir_cast(k, IR_I64, roles), columns)));
   ir_val sum = sum_of_roles(k, t, in, at, columns, roles, mask),
-         place = ir_add(k, out_at, ir_add(k, ir_mul(k, row, stride), column));
+         index = ir_add(k, out_at, ir_add(k, ir_mul(k, row, stride), column));
   ir_val adding = ir_2(k, IR_AND, mask, ir_2(k, IR_LT, ir_int(k, IR_I32, 0), add));
-  sum = ir_add(k, sum, ir_cast(k, t, ir_load(k, out, place, adding))); /* 0 where not adding */
-  ir_store(k, out, place, mask, ir_cast(k, ir_register_type(to), sum));
+  sum = ir_add(k, sum, ir_cast(k, t, ir_load(k, out, index, adding))); /* 0 where not adding */
+  ir_store(k, out, index, mask, ir_cast(k, ir_register_type(to), sum));
   ir_finish(k);
 }
 

@@ -16,7 +16,8 @@ void clb_spline_parameters(clb_spline *s, const clb_form_builder *f) {
 /* ---- where a length is ---- */
 
 /* t of a length kept between the ends; 1 / (x + s), in units of r. */
-static ir_val place(const clb_spline *s, const clb_form_builder *f, ir_val r, ir_val *inverse) {
+static ir_val spline_parameter(const clb_spline *s, const clb_form_builder *f, ir_val r,
+                               ir_val *inverse) {
   ir_kernel *k = f->k;
   ir_val near = ir_2(k, IR_MIN, ir_2(k, IR_MAX, r, s->first), s->last),
          x = ir_sub(k, near, s->first);
@@ -31,7 +32,7 @@ static ir_val interval(const clb_spline *s, const clb_form_builder *f, ir_val t)
 }
 
 ir_val clb_spline_row(const clb_spline *s, const clb_form_builder *f, ir_val r) {
-  ir_val inverse, i = ir_cast(f->k, IR_I64, interval(s, f, place(s, f, r, &inverse)));
+  ir_val inverse, i = ir_cast(f->k, IR_I64, interval(s, f, spline_parameter(s, f, r, &inverse)));
   return ir_mul(f->k, i, ir_int(f->k, IR_I64, clb_spline_stride(f->p)));
 }
 
@@ -53,7 +54,7 @@ static ir_val outer(const clb_form_builder *f, ir_val u) {
 
 void clb_spline_edge(clb_spline *s, const clb_form_builder *f, const ir_val *r) {
   ir_kernel *k = f->k;
-  ir_val inverse, t = place(s, f, *r, &inverse), one = real(f, 1), half = real(f, 0.5);
+  ir_val inverse, t = spline_parameter(s, f, *r, &inverse), one = real(f, 1), half = real(f, 0.5);
   ir_val u = ir_sub(k, t, ir_cast(k, f->t, interval(s, f, t))), left = ir_sub(k, one, u),
          inside = ir_2(k, IR_AND, ir_2(k, IR_LE, s->first, *r), ir_2(k, IR_LE, *r, s->last));
   s->value[0] = outer(f, left);

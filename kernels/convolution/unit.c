@@ -73,9 +73,10 @@ bool clb_unit_open(clb_unit *u, const clb_form_builder *f, const clb_parts *part
   return opened;
 }
 
-ir_val clb_slice_place(const clb_unit *u, const clb_form_builder *f, ir_val place, ir_val last) {
+ir_val clb_slice_edge_slot(const clb_unit *u, const clb_form_builder *f, ir_val edge_slot,
+                           ir_val last) {
   ir_kernel *k = f->k;
   return u->slice == IR_NONE
-             ? place
-             : ir_2(k, IR_MIN, ir_add(k, place, u->slice), ir_sub(k, last, i32(f, 1)));
+             ? edge_slot
+             : ir_2(k, IR_MIN, ir_add(k, edge_slot, u->slice), ir_sub(k, last, i32(f, 1)));
 }

@@ -34,7 +34,8 @@ void clb_rows_close(const clb_form_builder *f);
 void clb_unit_select(clb_unit *u, const clb_form_builder *f, int j);
 /* i32: the edge slot that this lane's slice reads in the iteration that starts at `place`, of slots
    up to last - 1. */
-ir_val clb_slice_place(const clb_unit *u, const clb_form_builder *f, ir_val place, ir_val last);
+ir_val clb_slice_edge_slot(const clb_unit *u, const clb_form_builder *f, ir_val edge_slot,
+                           ir_val last);
 static inline int clb_slices(const clb_unit *u, const clb_form_builder *f) {
   return f->s->lanes / u->width;
 }
