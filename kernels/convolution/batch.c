@@ -148,8 +148,8 @@ static ir_val weight(clb_convolution *c, const clb_path *p, int m, int j) {
 static void weigh_first(clb_convolution *c, const clb_path *p, int o, int y, ir_val m[MAX_M][MAX_M],
                         ir_val sum[][MAX_M]) {
   for (int i = 0; i < clb_width(&c->f.tp->x.term[p->in1]); i++) {
-    ir_val u[CLB_MAX_TOGETHER];
-    for (int j = 0; j < c->unit.together; j++) {
+    ir_val u[CLB_MAX_PER_LANE];
+    for (int j = 0; j < c->unit.per_lane; j++) {
       u[j] = IR_NONE;
       for (int q = 0; q < c->f.form->n_monomials; q++)
         if (c->f.form->monomial[q][Y] == y && clb_form_alive(&c->f, q, o, p))
@@ -157,7 +157,7 @@ static void weigh_first(clb_convolution *c, const clb_path *p, int o, int y, ir_
                                    clb_edge_vectors(c, X, c->f.form->monomial[q][X], p)[j][i]);
     }
     for (int k = 0; k < MAX_M; k++)
-      for (int j = 0; j < c->unit.together; j++)
+      for (int j = 0; j < c->unit.per_lane; j++)
         sum[j][k] = clb_plus(of(c), sum[j][k], u[j], m[i][k]);
   }
 }
@@ -167,12 +167,12 @@ static void weigh_last(clb_convolution *c, const clb_path *p, int monomial, ir_v
                        ir_val sum[][MAX_M]) {
   const int order = c->f.form->monomial[monomial][X];
   for (int k = 0; k < clb_width(&c->f.tp->z.term[p->out]); k++) {
-    ir_val t[CLB_MAX_TOGETHER];
-    clb_none(t, CLB_MAX_TOGETHER);
+    ir_val t[CLB_MAX_PER_LANE];
+    clb_none(t, CLB_MAX_PER_LANE);
     for (int i = 0; i < MAX_M; i++)
-      for (int j = 0; j < c->unit.together; j++)
+      for (int j = 0; j < c->unit.per_lane; j++)
         t[j] = clb_plus(of(c), t[j], clb_edge_vectors(c, X, order, p)[j][i], m[i][k]);
-    for (int j = 0; j < c->unit.together; j++)
+    for (int j = 0; j < c->unit.per_lane; j++)
       sum[j][k] = clb_plus_weighted(of(c), sum[j][k], weight(c, p, monomial, j), t[j]);
   }
 }
@@ -180,11 +180,11 @@ static void weigh_last(clb_convolution *c, const clb_path *p, int monomial, ir_v
 /* z_k += (w M) x_k, where M is a number. */
 static void weigh_number(clb_convolution *c, const clb_path *p, int monomial, ir_val number,
                          ir_val sum[][MAX_M]) {
-  ir_val by[CLB_MAX_TOGETHER];
-  for (int j = 0; j < c->unit.together; j++)
+  ir_val by[CLB_MAX_PER_LANE];
+  for (int j = 0; j < c->unit.per_lane; j++)
     by[j] = clb_plus_weighted(of(c), IR_NONE, weight(c, p, monomial, j), number);
   for (int k = 0; k < clb_width(&c->f.tp->z.term[p->out]); k++)
-    for (int j = 0; j < c->unit.together; j++)
+    for (int j = 0; j < c->unit.per_lane; j++)
       sum[j][k] = clb_plus(of(c), sum[j][k], by[j],
                            clb_edge_vectors(c, X, c->f.form->monomial[monomial][X], p)[j][k]);
 }
@@ -208,7 +208,7 @@ void clb_batch_begin(clb_batch *b, const clb_convolution *c) {
   int o_z = clb_wanted_output(&c->f, Z);
   b->sums = b->products = b->shares = IR_NONE;
   if (!c->s->edges_per_batch) return;
-  b->turns = clb_parts_blocks(&c->parts, c->f.s);
+  b->blocks = clb_parts_blocks(&c->parts, c->f.s);
   if (o_z >= 0) {
     b->sums = ir_local(of(c), c->f.t, c->f.tp->z.dim ? c->f.tp->z.dim : 1);
     list_products(b, c, o_z);
@@ -254,10 +254,10 @@ static void ask_share(const clb_convolution *c, ir_val buffer, ir_type element, 
                       int64_t n) {
   ir_kernel *k = of(c);
   int64_t lanes = c->f.s->lanes, line = LINE / ir_type_bytes(element),
-          lines = (n + line - 1) / line, share = (lines + c->batch.turns - 1) / c->batch.turns;
+          lines = (n + line - 1) / line, share = (lines + c->batch.blocks - 1) / c->batch.blocks;
   ir_val at = ir_add(k, row,
                      ir_cast(k, IR_I64,
-                             ir_2(k, IR_MIN, ir_mul(k, c->unit.turn, i32(c, share * line)),
+                             ir_2(k, IR_MIN, ir_mul(k, c->unit.block, i32(c, share * line)),
                                   i32(c, (lines - share) * line))));
   for (int64_t done = 0, vectors = (share * line + lanes - 1) / lanes, width; done < vectors;
        done += width) {

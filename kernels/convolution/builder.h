@@ -70,7 +70,7 @@ typedef struct {
   clb_batch_term *term;
   ir_val limit; /* i32: no place beyond this is asked for */
   ir_val row;   /* i64: of the edge at hand in `products` */
-  int turns;    /* blocks of channels of all parts, that an edge goes through */
+  int blocks;   /* blocks of channels of all parts */
 } clb_batch;
 
 /* The frame of the edge at hand (frame_turn.c, frame_path.c). */
@@ -89,7 +89,7 @@ typedef struct {
 
 /* Gradients of the edge at hand, and where those of y of several edges meet (edge_results.c). */
 typedef struct {
-  ir_val x_sum[CLB_MAX_TERMS][CLB_MAX_TOGETHER][MAX_M], y_sum[CLB_MAX_CHANNEL_WISE_Y + 1];
+  ir_val x_sum[CLB_MAX_TERMS][CLB_MAX_PER_LANE][MAX_M], y_sum[CLB_MAX_CHANNEL_WISE_Y + 1];
   ir_val meeting;         /* local array [edges][of y][pitch], or IR_NONE */
   ir_val roles, roles_at; /* parameters, where roles share an edge: array [edge - e0][role][of y],
                              of arithmetic precision, and where it starts (i64) */
@@ -105,7 +105,7 @@ typedef struct {
 /* The vector of a slot and order that was loaded last, of all channels of a lane. */
 typedef struct {
   int of; /* the term of x, or the path; -1: none */
-  ir_val v[CLB_MAX_TOGETHER][MAX_M];
+  ir_val v[CLB_MAX_PER_LANE][MAX_M];
 } clb_kept;
 
 /* A convolution being lowered.  Each piece writes its own state alone and reads the rest; edge.c
@@ -114,8 +114,8 @@ struct clb_convolution {
   clb_form_builder f;
   const clb_convolution_settings *s; /* of the schedule f.s */
   clb_segment walk;
-  clb_channel channel[CLB_MAX_TOGETHER];
-  clb_path_builder at[CLB_MAX_TOGETHER]; /* of each channel that lies in a lane */
+  clb_channel channel[CLB_MAX_PER_LANE];
+  clb_path_builder at[CLB_MAX_PER_LANE]; /* of each channel that lies in a lane */
   clb_kept kept[SLOTS][ORDERS];
   clb_parts parts;
   double scale[CLB_MAX_TERMS][MAX_M];
@@ -123,7 +123,7 @@ struct clb_convolution {
                         overwrite, 1 add, 2 overwrite where the row has edges */
   clb_spline spline;
   clb_unit unit;
-  ir_val z[CLB_MAX_TOGETHER][CLB_MAX_TERMS]
+  ir_val z[CLB_MAX_PER_LANE][CLB_MAX_TERMS]
           [MAX_M]; /* components: of g, or variables that sum up a result */
   /* of the edge at hand */
   ir_val edge, sender; /* i64 */

@@ -18,7 +18,7 @@ void clb_select_channel(clb_convolution *c, int j) { clb_unit_select(&c->unit, &
 void clb_forget(clb_convolution *c) {
   for (int slot = 0; slot < SLOTS; slot++)
     for (int order = 0; order < ORDERS; order++) c->kept[slot][order].of = -1;
-  for (int j = 0; j < CLB_MAX_TOGETHER; j++) clb_path_forget(&c->at[j]);
+  for (int j = 0; j < CLB_MAX_PER_LANE; j++) clb_path_forget(&c->at[j]);
 }
 
 bool clb_part_open(clb_convolution *c, int part, int *next_role) {
@@ -33,7 +33,7 @@ ir_val clb_edge_loop_open(const clb_convolution *c, ir_val first, ir_val last) {
 
 void clb_edge_loop_close(clb_convolution *c) {
   ir_end(of(c));
-  c->unit.there = IR_NONE;
+  c->unit.has_edge = IR_NONE;
   if (c->unit.slice != IR_NONE) clb_select_channel(c, 0); /* whose lanes all have an edge again */
 }
 
@@ -41,8 +41,8 @@ void clb_edge_loop_close(clb_convolution *c) {
 
 /* W, or the c that what comes in along r makes. */
 static void spline(clb_convolution *c, int order, const clb_path *p, ir_val v[][MAX_M]) {
-  ir_val knots[CLB_MAX_TOGETHER][CLB_SPLINE_ORDER];
-  const int n = c->unit.together;
+  ir_val knots[CLB_MAX_PER_LANE][CLB_SPLINE_ORDER];
+  const int n = c->unit.per_lane;
   if (order) {
     clb_edge_vectors(c, W, 0, p); /* and with it its derivative */
     for (int j = 0; j < n; j++) v[j][0] = ir_mul(of(c), c->spline.along, c->spline.by_r[j]);
@@ -60,14 +60,14 @@ const ir_val (*clb_edge_vectors(clb_convolution *c, int slot, int order,
                                 const clb_path *p))[MAX_M] {
   const clb_form_array *a = &c->f.in[slot][order];
   clb_kept *kept = &c->kept[slot][order];
-  const int of_what = slot == X ? p->in1 : (int)(p - c->f.tp->path), at = c->unit.block;
+  const int of_what = slot == X ? p->in1 : (int)(p - c->f.tp->path), at = c->unit.current;
   if (kept->of == of_what) return (const ir_val(*)[MAX_M])kept->v;
   kept->of = of_what;
-  for (int j = 0; j < c->unit.together; j++) clb_none(kept->v[j], MAX_M);
+  for (int j = 0; j < c->unit.per_lane; j++) clb_none(kept->v[j], MAX_M);
   if (slot == W && c->f.p->convolution.spline) spline(c, order, p, kept->v);
   else if (c->stage.stages) clb_stage_load(&c->stage, c, slot, order, p, kept->v);
   else
-    for (int j = 0; j < c->unit.together; j++) {
+    for (int j = 0; j < c->unit.per_lane; j++) {
       clb_select_channel(c, j);
       if (slot == X) clb_form_load(&c->f, a, p->in1, c->unit.channel, c->unit.mask, kept->v[j]);
       else kept->v[j][0] = clb_form_load_weight(&c->f, a, p, c->unit.channel, c->unit.mask);
@@ -141,7 +141,7 @@ void clb_edge_begin(clb_convolution *c, ir_val edge_slot, ir_val last) {
   ir_kernel *k = of(c);
   if (c->stage.stages) staged(c, edge_slot, last);
   ir_val at = ir_cast(k, IR_I64, clb_slice_edge_slot(&c->unit, &c->f, edge_slot, last));
-  c->unit.there =
+  c->unit.has_edge =
       c->unit.slice == IR_NONE ? IR_NONE : less(c, ir_add(k, edge_slot, c->unit.slice), last);
   if (c->unit.slice != IR_NONE) clb_select_channel(c, 0); /* which writes with these lanes */
   int orders = clb_orders(c->f.p);
@@ -164,13 +164,13 @@ void clb_edge_begin(clb_convolution *c, ir_val edge_slot, ir_val last) {
   }
   for (int t = 0; t < c->f.tp->y.n && !c->stage.stages && !c->frame.l && !clb_by_terms_of_y(c); t++)
     clb_load_y(c, t);
-  for (int i = 0; c->unit.there != IR_NONE && clb_wanted_output(&c->f, Z) >= 0 && !c->frame.l &&
+  for (int i = 0; c->unit.has_edge != IR_NONE && clb_wanted_output(&c->f, Z) >= 0 && !c->frame.l &&
                   i < orders * c->f.tp->y.dim;
        i++) {
     int order = i / c->f.tp->y.dim, j = i % c->f.tp->y.dim;
     if (clb_reads(c->f.tp, Y, order))
       c->at[0].y[order][j] =
-          ir_select(k, c->unit.there, c->at[0].y[order][j], ir_real(k, c->f.t, 0));
+          ir_select(k, c->unit.has_edge, c->at[0].y[order][j], ir_real(k, c->f.t, 0));
   }
   if (c->f.p->convolution.spline && !c->stage.stages) {
     ir_val r[ORDERS] = {IR_NONE, IR_NONE};
@@ -181,7 +181,7 @@ void clb_edge_begin(clb_convolution *c, ir_val edge_slot, ir_val last) {
     clb_spline_find(&c->spline, &c->f, r[0]);
     clb_spline_edge(&c->spline, &c->f, r);
   }
-  for (int j = 1; j < c->unit.together; j++) memcpy(c->at[j].y, c->at[0].y, sizeof c->at[0].y);
+  for (int j = 1; j < c->unit.per_lane; j++) memcpy(c->at[j].y, c->at[0].y, sizeof c->at[0].y);
   clb_forget(c);
 }
 
@@ -208,8 +208,8 @@ static void put(clb_convolution *c, const clb_form_array *a, ir_val index, int n
                 const ir_val *v, ir_val mask, store_mode mode) {
   ir_kernel *k = of(c);
   for (int j = 0; j < n; j += width) {
-    ir_val at = ir_add(k, index, i64(c, (int64_t)j * c->unit.apart)), old[CLB_MAX_TOGETHER],
-           sum[CLB_MAX_TOGETHER];
+    ir_val at = ir_add(k, index, i64(c, (int64_t)j * c->unit.channel_stride)),
+           old[CLB_MAX_PER_LANE], sum[CLB_MAX_PER_LANE];
     if (mode == ADD_ATOMIC) {
       if (width > 1) ir_atomic_add_aligned(k, a->rows.buffer, at, mask, width, v + j);
       else ir_atomic_add(k, a->rows.buffer, at, mask, v[j]);
@@ -230,11 +230,12 @@ static void put_component(clb_convolution *c, int o, int term, const clb_path *p
                           ir_val v[][MAX_M], ir_val mask, store_mode mode) {
   ir_kernel *k = of(c);
   const clb_form_array *a = &c->f.out[o];
-  const int n = c->unit.together, bytes = ir_type_bytes(a->rows.element),
+  const int n = c->unit.per_lane, bytes = ir_type_bytes(a->rows.element),
             most = bytes < 4 ? 1 : 16 / bytes, width = n < most ? n : most;
-  bool wide = width > 1 && c->unit.apart == 1 && !c->f.s->scalar_access && !c->s->unaligned_rows,
+  bool wide = width > 1 && c->unit.channel_stride == 1 && !c->f.s->scalar_access &&
+              !c->s->unaligned_rows,
        none = true;
-  ir_val channels[CLB_MAX_TOGETHER], index = first_of(c, a, term, p, i, width, &wide);
+  ir_val channels[CLB_MAX_PER_LANE], index = first_of(c, a, term, p, i, width, &wide);
   for (int j = 0; j < n; j++) {
     none &= v[j][i] == IR_NONE;
     channels[j] = v[j][i] == IR_NONE ? ir_real(k, c->f.t, 0) : v[j][i];
@@ -255,7 +256,7 @@ void clb_store_channels(clb_convolution *c, int o, int term, const clb_path *p, 
   const clb_form_array *a = &c->f.out[o];
   const int components = term < 0 ? 1 : clb_width(&a->irreps->term[term]);
   const bool side = term >= 0 && a->layout == CLB_MUL_IR; /* a channel's components are */
-  for (int j = 0; side && j < c->unit.together; j++) {
+  for (int j = 0; side && j < c->unit.per_lane; j++) {
     clb_select_channel(c, j);
     clb_form_put(&c->f, a, term, c->unit.channel, mask, v[j], add);
   }

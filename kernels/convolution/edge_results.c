@@ -73,16 +73,16 @@ static void hand_over(clb_convolution *c) {
   ir_kernel *k = of(c);
   const int columns = clb_y_columns(c->f.p, c->f.s), roles = c->s->roles;
   ir_val edge = ir_sub(k, c->edge, ir_cast(k, IR_I64, c->walk.e0)),
-         row = ir_add(k, ir_mul(k, edge, ir_int(k, IR_I64, roles)),
-                      ir_cast(k, IR_I64, c->unit.number)),
+         row =
+             ir_add(k, ir_mul(k, edge, ir_int(k, IR_I64, roles)), ir_cast(k, IR_I64, c->unit.role)),
          start = ir_add(k, c->results.roles_at, ir_mul(k, row, ir_int(k, IR_I64, columns)));
-  put_sums(c, c->results.roles, start, c->unit.there, false);
+  put_sums(c, c->results.roles, start, c->unit.has_edge, false);
 }
 
 static void one_path(clb_convolution *c, const clb_path *p, int o_x, int o_y, int o_w) {
   const bool wanted = o_w >= 0 && p->has_weight, spline = c->f.p->convolution.spline;
-  ir_val g[CLB_MAX_TOGETHER][MAX_M];
-  for (int j = 0; j < c->unit.together; j++) {
+  ir_val g[CLB_MAX_PER_LANE][MAX_M];
+  for (int j = 0; j < c->unit.per_lane; j++) {
     clb_path_builder *at = &c->at[j];
     clb_select_channel(c, j);
     clb_path_open(at, p, c->scale[p->out]);
@@ -100,7 +100,7 @@ static void one_path(clb_convolution *c, const clb_path *p, int o_x, int o_y, in
 
 /* The part's components of g, scaled. */
 static void load_z(clb_convolution *c, int part) {
-  for (int j = 0; j < c->parts.together[part] && !c->f.s->accumulate_in_memory; j++) {
+  for (int j = 0; j < c->parts.per_lane[part] && !c->f.s->accumulate_in_memory; j++) {
     clb_select_channel(c, j);
     for (int t = 0; t < c->f.tp->z.n; t++)
       if (c->parts.of_z[t] == part) clb_load_scaled(c, t, c->z[j][t]);
@@ -123,7 +123,7 @@ static bool paths_of(clb_convolution *c, int x, int y, ir_val number, bool store
     if (o_x < 0 || !c->f.s->accumulate_in_memory) continue;
     clb_store_x(c, x, o_x, c->results.x_sum[x], stored);
     stored = true;
-    for (int j = 0; j < CLB_MAX_TOGETHER; j++) clb_none(c->results.x_sum[x][j], MAX_M);
+    for (int j = 0; j < CLB_MAX_PER_LANE; j++) clb_none(c->results.x_sum[x][j], MAX_M);
   }
   if (n && shares)
     clb_batch_keep(c, x, tp->y.term[y].at, clb_width(&tp->y.term[y]), number, c->results.y_sum);
@@ -136,7 +136,7 @@ static void all_paths(clb_convolution *c, int part, ir_val number) {
   for (int t = 0; t < tp->x.n; t++) {
     if (c->parts.of_x[t] != part) continue;
     bool stored = false;
-    for (int j = 0; j < CLB_MAX_TOGETHER; j++) clb_none(c->results.x_sum[t][j], MAX_M);
+    for (int j = 0; j < CLB_MAX_PER_LANE; j++) clb_none(c->results.x_sum[t][j], MAX_M);
     for (int y = clb_by_terms_of_y(c) ? 0 : -1; y < (clb_by_terms_of_y(c) ? tp->y.n : 0); y++)
       stored |= paths_of(c, t, y, number, stored);
     if (o_x >= 0 && !stored) clb_store_x(c, t, o_x, c->results.x_sum[t], false);

@@ -28,7 +28,7 @@
 
 #include "kernels/convolution/frame_turn.h"
 
-enum { V = CLB_MAX_TOGETHER, N = MAX_M };
+enum { V = CLB_MAX_PER_LANE, N = MAX_M };
 
 static ir_kernel *of(const clb_convolution *c) { return c->f.k; }
 static ir_val real(const clb_convolution *c, double x) { return ir_real(c->f.k, c->f.t, x); }
@@ -78,14 +78,15 @@ typedef struct {
 
 /* 0 where a slice has no edge of its own, so that nothing is added. */
 static void only_there(clb_convolution *c, int width, clb_channels x) {
-  for (int j = 0; j < c->unit.together && c->unit.there != IR_NONE; j++)
-    for (int i = 0; i < width; i++) x[j][i] = ir_select(of(c), c->unit.there, x[j][i], real(c, 0));
+  for (int j = 0; j < c->unit.per_lane && c->unit.has_edge != IR_NONE; j++)
+    for (int i = 0; i < width; i++)
+      x[j][i] = ir_select(of(c), c->unit.has_edge, x[j][i], real(c, 0));
 }
 
 static void load_x(clb_convolution *c, int term, vectors_of_x *v) {
   const clb_tensor_product_problem *tp = c->f.tp;
   const clb_path *some = NULL;
-  const int l = degree(&tp->x, term), n = c->unit.together;
+  const int l = degree(&tp->x, term), n = c->unit.per_lane;
   bool asked = false;
   for (int q = 0; q < tp->n_paths; q++)
     if (tp->path[q].in1 == term) some = &tp->path[q], asked |= turns(c, some);
@@ -106,7 +107,7 @@ typedef ir_val path_weights[2][V];
 static void load_weights(clb_convolution *c, const clb_path *p, path_weights w) {
   for (int order = 0; order < 2; order++) {
     const bool there = p->has_weight && order < clb_orders(c->f.p) && clb_reads(c->f.tp, W, order);
-    for (int j = 0; j < c->unit.together; j++)
+    for (int j = 0; j < c->unit.per_lane; j++)
       w[order][j] = there ? clb_edge_vectors(c, W, order, p)[j][0] : IR_NONE;
   }
 }
@@ -125,7 +126,7 @@ static void through_path(clb_convolution *c, const clb_entry *e, int n_entries, 
                          clb_channels *x, bool all, clb_channels z) {
   ir_kernel *k = of(c);
   const int orders = all && twice(c) ? 1 : 0;
-  for (int j = 0; j < c->unit.together; j++)
+  for (int j = 0; j < c->unit.per_lane; j++)
     for (int q = 0; q < n_entries; q++)
       for (int of_x = orders; of_x >= 0; of_x--) {
         ir_val from = x[of_x][j][e[q].i], *to = &z[j][e[q].k];
@@ -136,7 +137,7 @@ static void through_path(clb_convolution *c, const clb_entry *e, int n_entries, 
 
 static void path_to_z(clb_convolution *c, const clb_path *p, vectors_of_x *x) {
   ir_kernel *k = of(c);
-  const int n = c->unit.together, l3 = degree(&c->f.tp->z, p->out),
+  const int n = c->unit.per_lane, l3 = degree(&c->f.tp->z, p->out),
             l1 = degree(&c->f.tp->x, p->in1), width = 2 * l3 + 1,
             most = least(l1 + c->frame.turns, l3);
   clb_entry e[N];
@@ -256,7 +257,7 @@ static void path_to_w(clb_convolution *c, const clb_path *p, const clb_entry *e,
   const bool spline = c->f.p->convolution.spline, turned = turns(c, p);
   clb_channels by_w;
   if (o < 0 || !p->has_weight) return;
-  for (int j = 0; j < c->unit.together; j++) {
+  for (int j = 0; j < c->unit.per_lane; j++) {
     const ir_val *f[] = {(turned ? x->turned : x->here)[twice(c)][j], x->turned[0][j]},
                  *g[] = {G[j], turned_G[j]};
     by_w[j][0] = weight_gradient(c, e, n_entries, l1, turned && c->frame.turns ? 2 : 1, f, g);
@@ -272,7 +273,7 @@ static void path_to_w(clb_convolution *c, const clb_path *p, const clb_entry *e,
 /* g += what the map of these entries gives back of G, of degree l3. */
 static void back_through(clb_convolution *c, const clb_path *p, const clb_entry *e, int n_entries,
                          clb_channels G, gradient *g) {
-  const int n = c->unit.together;
+  const int n = c->unit.per_lane;
   for (int j = 0; j < n; j++)
     for (int q = 0; q < n_entries; q++) {
       ir_val *sum = &g->turned[j][e[q].i];
@@ -286,14 +287,14 @@ static void back_through(clb_convolution *c, const clb_path *p, const clb_entry 
 /* Adds w v, or c v. */
 static void add_weighted(const clb_convolution *c, path_weights w, int order, int width,
                          clb_channels v, clb_channels sum) {
-  for (int j = 0; j < c->unit.together; j++)
+  for (int j = 0; j < c->unit.per_lane; j++)
     for (int i = 0; i < width; i++)
       if (!order || w[order][j] != IR_NONE)
         sum[j][i] = clb_plus_weighted(of(c), sum[j][i], w[order][j], v[j][i]);
 }
 
 static void path_to_edge(clb_convolution *c, const clb_path *p, vectors_of_x *x, gradient *to) {
-  const int n = c->unit.together, l3 = degree(&c->f.tp->z, p->out), width = 2 * l3 + 1,
+  const int n = c->unit.per_lane, l3 = degree(&c->f.tp->z, p->out), width = 2 * l3 + 1,
             l1 = degree(&c->f.tp->x, p->in1), order = twice(c),
             reach = l1 + (clb_wanted_output(&c->f, Y) >= 0);
   clb_entry e[N];
@@ -329,7 +330,7 @@ static void path_to_edge(clb_convolution *c, const clb_path *p, vectors_of_x *x,
 static void finish(clb_convolution *c, int t, vectors_of_x *x, gradient *g) {
   ir_kernel *k = of(c);
   const clb_frame *f = &c->frame;
-  const int n = c->unit.together, l = degree(&c->f.tp->x, t), width = 2 * l + 1;
+  const int n = c->unit.per_lane, l = degree(&c->f.tp->x, t), width = 2 * l + 1;
   const int o_x = clb_wanted_output(&c->f, X), o_y = clb_wanted_output(&c->f, Y);
   ir_val *T = c->results.y_sum, T0[2] = {IR_NONE, IR_NONE};
   clb_entry same[N];

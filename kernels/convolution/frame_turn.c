@@ -10,7 +10,7 @@
 static ir_kernel *of(const clb_convolution *c) { return c->f.k; }
 
 void clb_channels_clear(clb_channels v) {
-  for (int j = 0; j < CLB_MAX_TOGETHER; j++) clb_none(v[j], MAX_M);
+  for (int j = 0; j < CLB_MAX_PER_LANE; j++) clb_none(v[j], MAX_M);
 }
 
 ir_val clb_negative(const clb_convolution *c, ir_val v) {

@@ -8,7 +8,7 @@
 
 #include "kernels/convolution/builder.h"
 
-typedef ir_val clb_channels[CLB_MAX_TOGETHER][MAX_M]; /* components of some; IR_NONE: 0 */
+typedef ir_val clb_channels[CLB_MAX_PER_LANE][MAX_M]; /* components of some; IR_NONE: 0 */
 
 void clb_channels_clear(clb_channels v);
 /* -v; IR_NONE: 0. */

@@ -71,22 +71,22 @@ enum { LEAST_LANES = 4 }; /* of a slice */
 
 /* Items that may share a part: of one multiplicity, and as many channels of a lane together. */
 typedef struct {
-  int mul, together;
+  int mul, per_lane;
 } sort;
 
 /* Whether all lanes of a sub-group, or of its slices, have as many channels. */
-static bool divides(int mul, int together, const clb_part_limits *l) {
-  const int lanes = mul / together;
-  if (mul % (l->lanes * together) == 0) return true;
-  return mul % together == 0 && lanes >= LEAST_LANES && lanes < l->lanes && l->lanes % lanes == 0 &&
+static bool divides(int mul, int per_lane, const clb_part_limits *l) {
+  const int lanes = mul / per_lane;
+  if (mul % (l->lanes * per_lane) == 0) return true;
+  return mul % per_lane == 0 && lanes >= LEAST_LANES && lanes < l->lanes && l->lanes % lanes == 0 &&
          l->lanes / lanes <= l->slices;
 }
 
 /* As many channels of a lane as a sub-group can hold the item's components of. */
 static sort sort_of(const items *it, int item, const clb_part_limits *l) {
   sort s = {it->mul[item], 1};
-  for (int t = 2; t <= l->together; t *= 2)
-    if (divides(s.mul, t, l) && it->components[item] * t <= l->components) s.together = t;
+  for (int t = 2; t <= l->per_lane; t *= 2)
+    if (divides(s.mul, t, l) && it->components[item] * t <= l->components) s.per_lane = t;
   return s;
 }
 
@@ -116,22 +116,22 @@ static void make_parts(const items *it, sort s, const clb_part_limits *l, clb_pa
   bool own[CLB_MAX_TERMS];
   for (int i = 0; i < it->n; i++) {
     sort other = sort_of(it, i, l);
-    own[i] = other.mul == s.mul && other.together == s.together;
+    own[i] = other.mul == s.mul && other.per_lane == s.per_lane;
     count += own[i];
   }
   if (!count) return;
-  while (fill(it, own, n, bin) * s.together > l->components && n < count) n++;
+  while (fill(it, own, n, bin) * s.per_lane > l->components && n < count) n++;
   for (int i = 0; i < it->n; i++)
     if (own[i]) part_of[i] = parts->n + bin[i];
   for (int b = 0; b < n; b++)
-    parts->mul[parts->n] = s.mul, parts->together[parts->n++] = s.together;
+    parts->mul[parts->n] = s.mul, parts->per_lane[parts->n++] = s.per_lane;
 }
 
 clb_part_limits clb_part_limits_of(const clb_problem *p, const clb_schedule *s) {
   const clb_convolution_settings *c = &s->convolution;
   const bool z = p->pass == CLB_FORWARD || p->tensor_product.gradients & CLB_OPERAND_Z;
   return (clb_part_limits){.components = c->components_per_part,
-                           .together = c->channels_per_lane,
+                           .per_lane = c->channels_per_lane,
                            .lanes = s->lanes,
                            .slices = c->edges_per_subgroup,
                            .divided = c->roles && z,
@@ -152,7 +152,7 @@ static void order_parts(const clb_tensor_product_problem *tp, clb_parts *parts) 
   for (int q = 0; q < tp->n_paths; q++) {
     int part = parts->of_z[tp->path[q].out];
     if (part >= 0)
-      weight[part] += (int64_t)clb_form_path_size(tp, &tp->path[q]) * parts->together[part];
+      weight[part] += (int64_t)clb_form_path_size(tp, &tp->path[q]) * parts->per_lane[part];
   }
   for (int to = 0; to < parts->n; to++) {
     int next = 0;
@@ -160,7 +160,7 @@ static void order_parts(const clb_tensor_product_problem *tp, clb_parts *parts) 
       if (weight[p] > weight[next]) next = p;
     weight[next] = -1;
     parts->mul[to] = old.mul[next];
-    parts->together[to] = old.together[next];
+    parts->per_lane[to] = old.per_lane[next];
     for (int t = 0; t < CLB_MAX_TERMS; t++) {
       if (old.of_x[t] == next) parts->of_x[t] = to;
       if (old.of_z[t] == next) parts->of_z[t] = to;
@@ -180,8 +180,8 @@ void clb_parts_make(const clb_tensor_product_problem *tp, const clb_part_limits 
     for (int i = 0; i < it.n; i++)
       if (it.mul[i] < largest && it.mul[i] > mul) mul = it.mul[i];
     if (!mul) break;
-    for (int together = CLB_MAX_TOGETHER; together; together /= 2)
-      make_parts(&it, (sort){mul, together}, l, parts, part_of);
+    for (int per_lane = CLB_MAX_PER_LANE; per_lane; per_lane /= 2)
+      make_parts(&it, (sort){mul, per_lane}, l, parts, part_of);
     largest = mul;
   }
   for (int t = 0; t < CLB_MAX_TERMS; t++)
@@ -198,8 +198,8 @@ void clb_parts_of_z(const clb_tensor_product_problem *tp, const clb_part_limits 
   for (int q = tp->n_paths - 1; q >= 0; q--) source[tp->path[q].out] = tp->path[q].in1;
   for (int x = 0; x < tp->x.n; x++) { /* what comes from one term of x first stays together */
     int n = 0, all = 0, had = 0, share;
-    const int together = tp->x.term[x].mul % (l->lanes * l->together) ? 1 : l->together,
-              most = l->components / together;
+    const int per_lane = tp->x.term[x].mul % (l->lanes * l->per_lane) ? 1 : l->per_lane,
+              most = l->components / per_lane;
     for (int t = 0; t < tp->z.n; t++)
       all += source[t] == x && tp->z.term[t].mul ? clb_width(&tp->z.term[t]) : 0;
     share = all ? (all + (all + most - 1) / most - 1) / ((all + most - 1) / most) : 0;
@@ -207,7 +207,7 @@ void clb_parts_of_z(const clb_tensor_product_problem *tp, const clb_part_limits 
       if (source[t] != x || !tp->z.term[t].mul) continue;
       if (!n || had >= share || had + clb_width(&tp->z.term[t]) > most) {
         parts->mul[parts->n] = tp->z.term[t].mul;
-        parts->together[parts->n++] = together;
+        parts->per_lane[parts->n++] = per_lane;
         had = 0;
         n++;
       }
@@ -219,9 +219,9 @@ void clb_parts_of_z(const clb_tensor_product_problem *tp, const clb_part_limits 
 
 static int blocks_of(int mul, int lanes) { return (mul + lanes - 1) / lanes; }
 
-int clb_slice_width(const clb_schedule *s, int mul, int together) {
+int clb_slice_width(const clb_schedule *s, int mul, int per_lane) {
   int width = s->lanes;
-  while (width % 2 == 0 && width / 2 * together >= mul &&
+  while (width % 2 == 0 && width / 2 * per_lane >= mul &&
          s->lanes / width < s->convolution.edges_per_subgroup)
     width /= 2;
   return width;
@@ -231,7 +231,7 @@ int clb_parts_blocks(const clb_parts *parts, const clb_schedule *s) {
   int n = 0;
   for (int p = 0; p < parts->n; p++)
     n += blocks_of(parts->mul[p],
-                   parts->together[p] * clb_slice_width(s, parts->mul[p], parts->together[p]));
+                   parts->per_lane[p] * clb_slice_width(s, parts->mul[p], parts->per_lane[p]));
   return n;
 }
 

@@ -9,17 +9,17 @@
 typedef struct {
   int n;
   int of_x[CLB_MAX_TERMS], of_z[CLB_MAX_TERMS];    /* the part of a term; -1: none */
-  int mul[CLB_MAX_TERMS], together[CLB_MAX_TERMS]; /* of a part: its multiplicity; channels that lie
+  int mul[CLB_MAX_TERMS], per_lane[CLB_MAX_TERMS]; /* of a part: its multiplicity; channels that lie
                                                       side by side in a lane */
 } clb_parts;
-enum { CLB_MAX_TOGETHER = 4 };
+enum { CLB_MAX_PER_LANE = 4 };
 
 /* components: the most components of x and z, of all channels of a lane together, that a part has,
    unless one channel of one term of x (divided: of z) has more.  together: the most channels of a
    lane.  slices: the most that a sub-group is divided into.  divided: several parts may read the
    same term of x.  ordered: the parts with the most arithmetic come first. */
 typedef struct {
-  int components, together, lanes, slices;
+  int components, per_lane, lanes, slices;
   bool divided, ordered;
 } clb_part_limits;
 
@@ -32,7 +32,7 @@ clb_part_limits clb_part_limits_of(const clb_problem *p, const clb_schedule *s);
 /* Whether a part needs a term of x. */
 bool clb_part_reads(const clb_tensor_product_problem *tp, const clb_parts *parts, int part, int x);
 /* Lanes of a slice that processes `mul` channels, `together` in each lane. */
-int clb_slice_width(const clb_schedule *s, int mul, int together);
+int clb_slice_width(const clb_schedule *s, int mul, int per_lane);
 /* Blocks of channels of all parts: the number of roles. */
 int clb_parts_blocks(const clb_parts *parts, const clb_schedule *s);
 

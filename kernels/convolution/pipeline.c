@@ -47,9 +47,9 @@ static int y_size(const clb_problem *p, const clb_schedule *s, int order) {
 static int size_of_edge(const clb_problem *p, const clb_parts *parts, const clb_schedule *s,
                         int part) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
-  int width = clb_slice_width(s, parts->mul[part], parts->together[part]),
-      n_x = count_x(tp, parts, part) * parts->together[part],
-      n_w = count_w(p, parts, part) * parts->together[part];
+  int width = clb_slice_width(s, parts->mul[part], parts->per_lane[part]),
+      n_x = count_x(tp, parts, part) * parts->per_lane[part],
+      n_w = count_w(p, parts, part) * parts->per_lane[part];
   int size = p->convolution.spline ? LENGTH : 0;
   for (int order = 0; order < clb_orders(p); order++)
     size += clb_reads(tp, X, order) * n_x * width + clb_reads(tp, W, order) * n_w * width +
@@ -63,7 +63,7 @@ static int size_of_edge(const clb_problem *p, const clb_parts *parts, const clb_
 int clb_stage_size(const clb_problem *p, const clb_parts *parts, const clb_schedule *s) {
   int most = 0;
   for (int part = 0; part < parts->n; part++) {
-    int slices = s->lanes / clb_slice_width(s, parts->mul[part], parts->together[part]),
+    int slices = s->lanes / clb_slice_width(s, parts->mul[part], parts->per_lane[part]),
         size = size_of_edge(p, parts, s, part);
     if (size == INT32_MAX) return size;
     if (slices * size > most) most = slices * size;
@@ -93,7 +93,7 @@ void clb_stage_begin(clb_stage *g, const clb_convolution *c) {
 }
 
 /* Elements of a piece. */
-static int piece_size(const clb_convolution *c) { return c->unit.width * c->unit.together; }
+static int piece_size(const clb_convolution *c) { return c->unit.width * c->unit.per_lane; }
 
 static void pieces_of_x(const clb_convolution *c, int part, clb_staged_operand *o) {
   const clb_irreps *x = &c->f.tp->x;
@@ -187,15 +187,15 @@ static void send_wide(const clb_convolution *c, const clb_staged_operand *o, ir_
                       int width) {
   ir_kernel *k = of(c);
   int lanes = c->unit.width, chunks = piece_size(c) / width,
-      share = chunks < lanes ? chunks : lanes, together = lanes / share;
+      share = chunks < lanes ? chunks : lanes, rows = lanes / share;
   ir_val lane = ir_2(k, IR_MOD, c->unit.lane, i32(c, share));
-  for (int first = 0; first < o->n; first += together)
+  for (int first = 0; first < o->n; first += rows)
     for (int chunk = 0; chunk < chunks; chunk += share) {
       ir_val at = ir_add(k, ir_add(k, slot, ir_mul(k, c->unit.lane, i32(c, width))),
                          i32(c, o->at + (int64_t)first * piece_size(c) + chunk * width));
       ir_val inside = ir_mul(k, ir_add(k, lane, i32(c, chunk)), i32(c, width)),
              from = piece_element(c, o, first, share, inside);
-      ir_val mask = o->n - first < together
+      ir_val mask = o->n - first < rows
                         ? ir_2(k, IR_LT, c->unit.lane, i32(c, (int64_t)(o->n - first) * share))
                         : IR_NONE;
       ir_copy_aligned(k, c->stage.array, at, o->array->rows.buffer, from, mask, width);
@@ -205,8 +205,8 @@ static void send_wide(const clb_convolution *c, const clb_staged_operand *o, ir_
 static void send_narrow(const clb_convolution *c, const clb_staged_operand *o, ir_val slot) {
   ir_kernel *k = of(c);
   int lanes = c->unit.width, size = piece_size(c);
-  for (int i = 0; i < o->n * c->unit.together; i++) {
-    int j = i / c->unit.together, skipped = i % c->unit.together * lanes;
+  for (int i = 0; i < o->n * c->unit.per_lane; i++) {
+    int j = i / c->unit.per_lane, skipped = i % c->unit.per_lane * lanes;
     ir_val inside = ir_add(k, c->unit.lane, i32(c, skipped)),
            at = ir_add(k, ir_add(k, slot, c->unit.lane),
                        i32(c, o->at + (int64_t)j * size + skipped)),
@@ -432,9 +432,9 @@ static void elements(const clb_stage *g, const clb_convolution *c, const clb_sta
 void clb_stage_knots(const clb_stage *g, const clb_convolution *c, const clb_path *p,
                      ir_val v[][CLB_SPLINE_ORDER]) {
   const clb_staged_operand *o = &g->w[0];
-  const int n = c->unit.together, first = find_piece(o, p - c->f.tp->path);
+  const int n = c->unit.per_lane, first = find_piece(o, p - c->f.tp->path);
   for (int i = 0; i < CLB_SPLINE_ORDER; i++) {
-    ir_val all[CLB_MAX_TOGETHER];
+    ir_val all[CLB_MAX_PER_LANE];
     elements(g, c, o, first + i, 0, n, n, all);
     for (int j = 0; j < n; j++) v[j][i] = all[j];
   }
@@ -445,10 +445,10 @@ void clb_stage_load(const clb_stage *g, const clb_convolution *c, int slot, int 
   ir_kernel *k = of(c);
   const clb_tensor_product_problem *tp = c->f.tp;
   const clb_staged_operand *o = slot == W ? &g->w[order] : &g->x[order];
-  const int n = c->unit.together, first = find_piece(o, slot == W ? p - tp->path : p->in1),
+  const int n = c->unit.per_lane, first = find_piece(o, slot == W ? p - tp->path : p->in1),
             width = slot == W ? 1 : clb_width(&tp->x.term[p->in1]);
   const bool side = slot == X && tp->layout_x == CLB_MUL_IR;
-  ir_val all[CLB_MAX_TOGETHER * MAX_M];
+  ir_val all[CLB_MAX_PER_LANE * MAX_M];
   if (side) elements(g, c, o, first, 0, n * width, n * width, all);
   for (int m = 0; m < width; m++) {
     if (!side) elements(g, c, o, first + m, 0, n, n, all);

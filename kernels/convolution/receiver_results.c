@@ -18,8 +18,8 @@ static void add_z(clb_convolution *c, const clb_path *p, int o) {
   ir_kernel *k = of(c);
   int width = clb_width(&c->f.tp->z.term[p->out]);
   bool in_memory = c->f.s->accumulate_in_memory, in_sums = in_memory && c->s->edges_per_batch;
-  ir_val all[CLB_MAX_TOGETHER][MAX_M];
-  for (int j = 0; j < c->unit.together; j++) {
+  ir_val all[CLB_MAX_PER_LANE][MAX_M];
+  for (int j = 0; j < c->unit.per_lane; j++) {
     ir_val *sum = all[j];
     clb_select_channel(c, j);
     clb_none(sum, MAX_M);
@@ -29,7 +29,7 @@ static void add_z(clb_convolution *c, const clb_path *p, int o) {
                            : ir_get(k, c->z[j][p->out][i]);
   }
   if (c->batch.n_products) clb_batch_add_z(c, p, o, all);
-  for (int j = 0; j < c->unit.together; j++) {
+  for (int j = 0; j < c->unit.per_lane; j++) {
     ir_val *sum = all[j], *var = c->z[j][p->out];
     clb_select_channel(c, j);
     if (!c->batch.n_products) {
@@ -52,7 +52,7 @@ static void clear_part(clb_convolution *c, int part, int o) {
   ir_val nothing[MAX_M];
   clb_none(nothing, MAX_M);
   ir_if(k, ir_1(k, IR_NOT, ir_2(k, IR_EQ, c->add, i32(c, 1))));
-  for (int j = 0; j < c->parts.together[part]; j++) {
+  for (int j = 0; j < c->parts.per_lane[part]; j++) {
     clb_select_channel(c, j);
     for (int t = 0; t < c->f.tp->z.n; t++)
       if (c->parts.of_z[t] == part)
@@ -64,9 +64,9 @@ static void clear_part(clb_convolution *c, int part, int o) {
 static void walk_z(clb_convolution *c, int part, int o, ir_val first, ir_val last) {
   ir_kernel *k = of(c);
   const clb_irreps *z = &c->f.tp->z;
-  int together = c->parts.together[part];
+  int per_lane = c->parts.per_lane[part];
   if (c->f.s->accumulate_in_memory && !c->s->edges_per_batch) clear_part(c, part, o);
-  for (int j = 0; j < together && !c->f.s->accumulate_in_memory; j++) {
+  for (int j = 0; j < per_lane && !c->f.s->accumulate_in_memory; j++) {
     clb_select_channel(c, j);
     for (int t = 0; t < z->n; t++)
       for (int i = 0; i < clb_width(&z->term[t]) && c->parts.of_z[t] == part; i++)
@@ -85,9 +85,9 @@ static void walk_z(clb_convolution *c, int part, int o, ir_val first, ir_val las
 }
 
 /* Of a component: the sub-group's sum, the slices' added up. */
-static ir_val sum_of_row(clb_convolution *c, int block, int term, int i) {
+static ir_val sum_of_row(clb_convolution *c, int channel, int term, int i) {
   ir_kernel *k = of(c);
-  ir_val sum = ir_get(k, c->z[block][term][i]);
+  ir_val sum = ir_get(k, c->z[channel][term][i]);
   for (int apart = c->unit.width; apart < c->f.s->lanes; apart *= 2)
     sum = ir_add(k, sum, ir_shuffle_xor(k, sum, apart));
   return sum;
@@ -106,9 +106,9 @@ static void store_z(clb_convolution *c, int term, int o, ir_val v[][MAX_M], ir_v
 static void store_part(clb_convolution *c, int part, int o) {
   ir_kernel *k = of(c);
   for (int t = 0; t < c->f.tp->z.n; t++) {
-    ir_val v[CLB_MAX_TOGETHER][MAX_M], mask = c->unit.mask;
+    ir_val v[CLB_MAX_PER_LANE][MAX_M], mask = c->unit.mask;
     if (c->parts.of_z[t] != part) continue;
-    for (int j = 0; j < c->parts.together[part]; j++) {
+    for (int j = 0; j < c->parts.per_lane[part]; j++) {
       clb_select_channel(c, j);
       for (int i = 0; i < clb_width(&c->f.tp->z.term[t]); i++)
         v[j][i] = ir_mul(k, c->s->edges_per_batch ? sum_so_far(c, t, i) : sum_of_row(c, j, t, i),
@@ -154,7 +154,7 @@ static void batches_of_z(clb_convolution *c, int o) {
   for (int part = 0, next_role = 0; part < c->parts.n; part++) {
     bool opened = clb_part_open(c, part, &next_role);
     walk_z(c, part, o, first, last);
-    for (int j = 0; j < c->unit.together && !c->f.s->accumulate_in_memory; j++) {
+    for (int j = 0; j < c->unit.per_lane && !c->f.s->accumulate_in_memory; j++) {
       clb_select_channel(c, j);
       for (int t = 0; t < c->f.tp->z.n; t++)
         for (int i = 0; c->parts.of_z[t] == part && i < clb_width(&c->f.tp->z.term[t]); i++)
@@ -178,7 +178,7 @@ static void rows_open(clb_convolution *c, int o) {
 static void rows_close(clb_convolution *c, int o) {
   ir_kernel *k = of(c);
   ir_if(k, ir_2(k, IR_AND, ir_1(k, IR_NOT, ir_2(k, IR_EQ, c->add, i32(c, 1))),
-                ir_2(k, IR_EQ, c->unit.number, i32(c, 0))));
+                ir_2(k, IR_EQ, c->unit.role, i32(c, 0))));
   store_unreached(c, o);
   ir_end(k);
   ir_end(k);

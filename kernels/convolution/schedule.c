@@ -71,7 +71,7 @@ static void schedule_slices(const clb_parts *parts, clb_schedule *s) {
   for (int part = 0; part < parts->n; part++) {
     int n = s->lanes / clb_slice_width(&(clb_schedule){.lanes = s->lanes,
                                                        .convolution.edges_per_subgroup = most},
-                                       parts->mul[part], parts->together[part]);
+                                       parts->mul[part], parts->per_lane[part]);
     if (n > 1 && n > s->convolution.edges_per_subgroup) s->convolution.edges_per_subgroup = n;
   }
 }
@@ -186,7 +186,7 @@ static int channels_of(const clb_problem *p, const clb_limits *limits) {
   const bool vectors = limits->vector_atomics && p->storage == CLB_F32,
              adds = p->pass != CLB_FORWARD && p->convolution.atomics && !vectors &&
                     p->tensor_product.gradients & CLB_OPERAND_X;
-  return adds ? 1 : CLB_MAX_TOGETHER;
+  return adds ? 1 : CLB_MAX_PER_LANE;
 }
 static int threads_of(const clb_problem *p) {
   return p->arithmetic == CLB_F64 || p->pass != CLB_FORWARD || has_wide_terms(p) ? 256 : 384;

@@ -84,16 +84,17 @@ void clb_spline_edge(clb_spline *s, const clb_form_builder *f, const ir_val *r) 
 void clb_spline_load(const clb_spline *s, const clb_form_builder *f, const clb_path *path,
                      const clb_unit *u, ir_val v[][CLB_SPLINE_ORDER]) {
   ir_kernel *k = f->k;
-  const int n = u->together, bytes = ir_type_bytes(s->table.rows.element);
-  int width = bytes < 4 || u->apart > 1 ? 1 : n * bytes < 16 ? n : 16 / bytes;
+  const int n = u->per_lane, bytes = ir_type_bytes(s->table.rows.element);
+  int width = bytes < 4 || u->channel_stride > 1 ? 1 : n * bytes < 16 ? n : 16 / bytes;
   while (n % width || path->weight_at % width) width--;
-  ir_val near = ir_add(k, s->table.base, u->channel), all[CLB_MAX_TOGETHER];
+  ir_val near = ir_add(k, s->table.base, u->channel), all[CLB_MAX_PER_LANE];
   for (int i = 0; i < CLB_SPLINE_ORDER; i++) {
     const int64_t at = path->weight_at + i * clb_spline_stride(f->p);
     for (int j = 0; j < n; j += width)
       (width > 1 ? ir_load_aligned : ir_load_wide)(
-          k, s->table.rows.buffer, ir_add(k, near, ir_int(k, IR_I64, at + (int64_t)j * u->apart)),
-          u->mask, width, all + j);
+          k, s->table.rows.buffer,
+          ir_add(k, near, ir_int(k, IR_I64, at + (int64_t)j * u->channel_stride)), u->mask, width,
+          all + j);
     for (int j = 0; j < n; j++) v[j][i] = all[j];
   }
 }

@@ -31,8 +31,8 @@ typedef struct {
   ir_val value[4];          /* B_k */
   ir_val slope[3], bend[3]; /* what the three differences are multiplied with in W' and q W'' */
   ir_val along;             /* q, or IR_NONE */
-  ir_val difference[CLB_MAX_TOGETHER][3],
-      by_r[CLB_MAX_TOGETHER]; /* these three and W' of the path at hand, channel by channel */
+  ir_val difference[CLB_MAX_PER_LANE][3],
+      by_r[CLB_MAX_PER_LANE]; /* these three and W' of the path at hand, channel by channel */
   ir_val sum[2][3]; /* of these three over paths, times gradients by w and by c; IR_NONE: nothing
                        yet */
 } clb_spline;

@@ -13,8 +13,8 @@ static ir_val groups_of_role(const clb_form_builder *f) {
 
 void clb_unit_begin(clb_unit *u, const clb_form_builder *f) {
   u->width = f->s->lanes;
-  u->slice = u->there = IR_NONE;
-  u->number =
+  u->slice = u->has_edge = IR_NONE;
+  u->role =
       f->s->convolution.roles ? ir_2(f->k, IR_DIV, ir_group(f->k), groups_of_role(f)) : i32(f, 0);
 }
 
@@ -35,38 +35,39 @@ void clb_rows_close(const clb_form_builder *f) {
 
 void clb_unit_select(clb_unit *u, const clb_form_builder *f, int j) {
   ir_kernel *k = f->k;
-  const int step = u->apart > 1 ? 1 : u->together; /* from lane to lane */
+  const int step = u->channel_stride > 1 ? 1 : u->per_lane; /* from lane to lane */
   ir_val own = step > 1 ? ir_mul(k, u->lane, i32(f, step)) : u->lane;
-  u->block = j;
-  u->channel = ir_cast(k, IR_I64, ir_add(k, ir_add(k, u->first, own), i32(f, j * u->apart)));
+  u->current = j;
+  u->channel =
+      ir_cast(k, IR_I64, ir_add(k, ir_add(k, u->first, own), i32(f, j * u->channel_stride)));
   u->mask =
       u->mul % u->width ? ir_2(k, IR_LT, u->lane, ir_sub(k, i32(f, u->mul), u->first)) : IR_NONE;
-  u->write = clb_both(k, u->mask, u->there);
+  u->write = clb_both(k, u->mask, u->has_edge);
 }
 
 bool clb_unit_open(clb_unit *u, const clb_form_builder *f, const clb_parts *parts, int part,
                    int *next_role) {
   ir_kernel *k = f->k;
-  int lanes = f->s->lanes, mul = parts->mul[part], together = parts->together[part];
-  int width = clb_slice_width(f->s, mul, together),
-      turns = (mul + width * together - 1) / (width * together), roles = f->s->convolution.roles;
-  ir_val turn = i32(f, 0);
-  bool opened = roles ? turns < roles : turns > 1;
+  int lanes = f->s->lanes, mul = parts->mul[part], per_lane = parts->per_lane[part];
+  int width = clb_slice_width(f->s, mul, per_lane),
+      blocks = (mul + width * per_lane - 1) / (width * per_lane), roles = f->s->convolution.roles;
+  ir_val block = i32(f, 0);
+  bool opened = roles ? blocks < roles : blocks > 1;
   if (roles) {
-    turn = *next_role ? ir_sub(k, u->number, i32(f, *next_role)) : u->number;
+    block = *next_role ? ir_sub(k, u->role, i32(f, *next_role)) : u->role;
     if (opened)
-      ir_if(k,
-            ir_2(k, IR_AND, ir_2(k, IR_LE, i32(f, 0), turn), ir_2(k, IR_LT, turn, i32(f, turns))));
-    if (turns == 1) turn = i32(f, 0); /* whoever counts can know it */
-  } else if (opened) turn = ir_loop(k, i32(f, 0), i32(f, turns), i32(f, 1));
-  u->turn = ir_add(k, turn, i32(f, *next_role));
-  *next_role += turns;
+      ir_if(k, ir_2(k, IR_AND, ir_2(k, IR_LE, i32(f, 0), block),
+                    ir_2(k, IR_LT, block, i32(f, blocks))));
+    if (blocks == 1) block = i32(f, 0); /* whoever counts can know it */
+  } else if (opened) block = ir_loop(k, i32(f, 0), i32(f, blocks), i32(f, 1));
+  u->block = ir_add(k, block, i32(f, *next_role));
+  *next_role += blocks;
   u->mul = mul;
-  u->together = together;
-  u->apart = f->s->convolution.edges_per_batch ? lanes : 1;
+  u->per_lane = per_lane;
+  u->channel_stride = f->s->convolution.edges_per_batch ? lanes : 1;
   u->width = width;
   bool sliced = width < lanes;
-  u->first = ir_mul(k, turn, i32(f, (int64_t)width * together));
+  u->first = ir_mul(k, block, i32(f, (int64_t)width * per_lane));
   u->lane = sliced ? ir_2(k, IR_MOD, ir_lane(k), i32(f, u->width)) : ir_lane(k);
   u->slice = sliced ? ir_2(k, IR_DIV, ir_lane(k), i32(f, u->width)) : IR_NONE;
   clb_unit_select(u, f, 0);

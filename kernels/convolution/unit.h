@@ -8,17 +8,17 @@
 
 /* The current block of channels of a part, and the current channel of each lane. */
 typedef struct {
-  int mul, together, block, width; /* multiplicity; channels of a lane, and the number of the
-                                      current one; lanes of a slice */
-  int apart; /* channels of a lane lie so far apart: side by side, or on a CPU in vectors of their
-                own */
-  ir_val lane, slice;   /* i32: the lane's number in its slice; the slice's, or IR_NONE if there is
-                           only one */
-  ir_val number, first; /* i32: the role's number; the block's first channel */
-  ir_val turn;          /* i32: the block's number among those of all parts */
-  ir_val channel, mask; /* i64; the lanes that have a channel, or IR_NONE for all */
-  ir_val there, write;  /* the lanes whose slice has an edge of its own, and those of `mask` among
-                           them, or IR_NONE for all */
+  int mul, per_lane, current; /* multiplicity; channels per lane; index of the current one */
+  int width;                  /* lanes of a slice */
+  int channel_stride;   /* between the channels of a lane: 1, or on a CPU `lanes`, so that each
+                           is in a vector of its own */
+  ir_val lane, slice;   /* i32: lane index in the slice; slice index, or IR_NONE if there is only
+                           one */
+  ir_val role, first;   /* i32: index of the role; the first channel of the block */
+  ir_val block;         /* i32: index of the block among those of all parts */
+  ir_val channel, mask; /* i64; lanes that have a channel, IR_NONE: all */
+  ir_val has_edge;      /* lanes whose slice has an edge of its own, IR_NONE: all */
+  ir_val write;         /* mask and has_edge */
 } clb_unit;
 
 /* Call it before the first part is opened. */
