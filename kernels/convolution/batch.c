@@ -22,8 +22,8 @@ enum { LINE = 64 }; /* bytes */
 
 /* The non-zeros of a path, divided by the scale of its components of z, in c->at[0].entry. */
 static int entries(const clb_convolution *c, const clb_path *p) {
-  clb_entry *e = c->at[0].entry;
-  int n = clb_form_entries(c->f.tp, p, c->at[0].symbol, e);
+  clb_entry *e = c->builder[0].entry;
+  int n = clb_form_entries(c->f.tp, p, c->builder[0].symbol, e);
   for (int q = 0; q < n; q++) e[q].c /= c->scale[p->out][e[q].k];
   return n;
 }
@@ -32,7 +32,7 @@ static int entries(const clb_convolution *c, const clb_path *p) {
    among them, else theirs. -1: there is no room for it. */
 static int find(clb_batch *b, const clb_convolution *c, const clb_path *p, int order, int n, int i,
                 int k) {
-  const clb_entry *e = c->at[0].entry;
+  const clb_entry *e = c->builder[0].entry;
   clb_batch_product *next = &b->product[b->n_products];
   if (b->n_products == CLB_MAX_PRODUCTS) return -1;
   *next = (clb_batch_product){order, b->n_terms, 0, IR_NONE};
@@ -65,7 +65,7 @@ static bool starts(const clb_entry *e, int q) {
 /* Lists a path's sums; false: they are too many. */
 static bool list(clb_batch *b, const clb_convolution *c, const clb_path *p, int o) {
   int n = entries(c, p);
-  const clb_entry *e = c->at[0].entry;
+  const clb_entry *e = c->builder[0].entry;
   for (int m = 0; m < c->f.form->n_monomials; m++)
     for (int q = 0; q < n && clb_form_alive(&c->f, m, o, p); q++) {
       int at = starts(e, q) ? find(b, c, p, c->f.form->monomial[m][Y], n, e[q].i, e[q].k) : 0;
@@ -104,7 +104,8 @@ void clb_batch_multiply(clb_batch *b, const clb_convolution *c, ir_val number) {
     const clb_batch_product *p = &b->product[i];
     ir_val sum = IR_NONE;
     for (int t = p->first; t < p->first + p->n; t++)
-      sum = clb_plus(k, sum, ir_real(k, c->f.t, b->term[t].c), c->at[0].y[p->order][b->term[t].y]);
+      sum = clb_plus(k, sum, ir_real(k, c->f.t, b->term[t].c),
+                     c->builder[0].y[p->order][b->term[t].y]);
     ir_store(k, b->products, ir_add(k, b->row, i64(c, i)), IR_NONE, sum);
   }
 }
@@ -113,7 +114,7 @@ void clb_batch_multiply(clb_batch *b, const clb_convolution *c, ir_val number) {
 static bool matrix(clb_convolution *c, const clb_path *p, int order, ir_val m[MAX_M][MAX_M]) {
   clb_batch *b = &c->batch;
   int n = entries(c, p);
-  const clb_entry *e = c->at[0].entry;
+  const clb_entry *e = c->builder[0].entry;
   bool one = true;
   for (int i = 0; i < MAX_M; i++) clb_none(m[i], MAX_M);
   for (int q = 0; q < n; q++) {

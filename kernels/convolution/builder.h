@@ -26,7 +26,7 @@ typedef struct {
   int n, at;                    /* pieces; where the first one lies in a slot */
   int64_t from[CLB_MAX_PIECES]; /* where each starts in the row, for the first channels */
   int step[CLB_MAX_PIECES];     /* elements from one channel to the next */
-  int of[CLB_MAX_PIECES];       /* the term of x, or the path of a weight */
+  int source[CLB_MAX_PIECES];   /* the term of x, or the path of a weight */
   int within[CLB_MAX_PIECES];   /* number of the piece in a run of `step` pieces that hold the same
                                    channels */
 } clb_staged_operand;
@@ -81,8 +81,8 @@ typedef struct {
   ir_val cosine[CLB_MAX_FRAME_L + 1], sine[CLB_MAX_FRAME_L + 1];
   ir_val tangent[CLB_FRAME_QUAD]; /* its row (frame.h) */
   ir_val turn[2];                 /* by which it turns the frame, about x and z */
-  int kept_at;                    /* numbers kept_at ... of its row are in kept[]; -1: none */
-  ir_val kept[CLB_FRAME_QUAD];
+  int cached_at;                  /* numbers kept_at ... of its row are in kept[]; -1: none */
+  ir_val cached[CLB_FRAME_QUAD];
   int generator_l; /* of which degree generator[] are; 0: none */
   double generator[2][MAX_M * MAX_M];
 } clb_frame;
@@ -104,9 +104,9 @@ typedef struct {
 } clb_channel;
 /* The vector of a slot and order that was loaded last, of all channels of a lane. */
 typedef struct {
-  int of; /* the term of x, or the path; -1: none */
+  int source; /* the term of x, or the path; -1: none */
   ir_val v[CLB_MAX_PER_LANE][MAX_M];
-} clb_kept;
+} clb_cached_operand;
 
 /* A convolution being lowered.  Each piece writes its own state alone and reads the rest; edge.c
    and the two files of results drive them. */
@@ -115,8 +115,8 @@ struct clb_convolution {
   const clb_convolution_settings *s; /* of the schedule f.s */
   clb_segment walk;
   clb_channel channel[CLB_MAX_PER_LANE];
-  clb_path_builder at[CLB_MAX_PER_LANE]; /* of each channel that lies in a lane */
-  clb_kept kept[SLOTS][ORDERS];
+  clb_path_builder builder[CLB_MAX_PER_LANE]; /* of each channel that lies in a lane */
+  clb_cached_operand cached[SLOTS][ORDERS];
   clb_parts parts;
   double scale[CLB_MAX_TERMS][MAX_M];
   ir_val other, add; /* parameters: the sender of each place (int32), of results of z (i32): 0
@@ -159,7 +159,7 @@ bool clb_part_open(clb_convolution *c, int part, int *next_role);
 /* Turns to channel number j of those that lie side by side in a lane. */
 void clb_select_channel(clb_convolution *c, int j);
 /* Nothing of x and w is at hand. */
-void clb_forget(clb_convolution *c);
+void clb_invalidate_operands(clb_convolution *c);
 /* The turns of a part's slices over places first ... last - 1; the place at hand. */
 ir_val clb_edge_loop_open(const clb_convolution *c, ir_val first, ir_val last);
 void clb_edge_loop_close(clb_convolution *c);

@@ -38,7 +38,7 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   if (c->frame.l) clb_frame_scales(c);
   else if (!clb_z_scales(&p->tensor_product, &c->parts, pairs, c->scale))
     snprintf(k->error, sizeof k->error, "no memory");
-  for (int j = 0; j < CLB_MAX_PER_LANE; j++) c->at[j].pairs = s->convolution.component_pairs;
+  for (int j = 0; j < CLB_MAX_PER_LANE; j++) c->builder[j].pairs = s->convolution.component_pairs;
   clb_unit_begin(&c->unit, &c->f);
   clb_stage_begin(&c->stage, c);
   if (p->convolution.spline) clb_spline_parameters(&c->spline, &c->f);
@@ -58,15 +58,15 @@ void clb_convolution_lower(const clb_problem *p, const clb_schedule *s, ir_kerne
            s->convolution.roles ? s->subgroups : 1);
   k->large_registers = s->convolution.large_registers;
   k->min_blocks_per_sm = s->convolution.min_blocks_per_sm;
-  bool begun = c && clb_path_begin(&c->at[0], &c->f, clb_edge_load, &c->channel[0]);
+  bool begun = c && clb_path_begin(&c->builder[0], &c->f, clb_edge_load, &c->channel[0]);
   for (int j = 0; c && j < CLB_MAX_PER_LANE; j++) { /* they share the memory for entries */
-    c->at[j] = c->at[0];
+    c->builder[j] = c->builder[0];
     c->channel[j] = (clb_channel){c, j};
-    c->at[j].owner = &c->channel[j];
+    c->builder[j].owner = &c->channel[j];
   }
   if (begun) whole(c, k, p, s);
   else snprintf(k->error, sizeof k->error, "no memory");
-  if (c) clb_path_free(&c->at[0]);
+  if (c) clb_path_free(&c->builder[0]);
   if (c) clb_batch_free(&c->batch);
   free(c);
   ir_finish(k);

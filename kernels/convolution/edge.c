@@ -15,15 +15,15 @@ static ir_val less(const clb_convolution *c, ir_val a, ir_val b) {
 
 void clb_select_channel(clb_convolution *c, int j) { clb_unit_select(&c->unit, &c->f, j); }
 
-void clb_forget(clb_convolution *c) {
+void clb_invalidate_operands(clb_convolution *c) {
   for (int slot = 0; slot < SLOTS; slot++)
-    for (int order = 0; order < ORDERS; order++) c->kept[slot][order].of = -1;
-  for (int j = 0; j < CLB_MAX_PER_LANE; j++) clb_path_forget(&c->at[j]);
+    for (int order = 0; order < ORDERS; order++) c->cached[slot][order].source = -1;
+  for (int j = 0; j < CLB_MAX_PER_LANE; j++) clb_path_forget(&c->builder[j]);
 }
 
 bool clb_part_open(clb_convolution *c, int part, int *next_role) {
   bool opened = clb_unit_open(&c->unit, &c->f, &c->parts, part, next_role);
-  clb_forget(c);
+  clb_invalidate_operands(c);
   return opened;
 }
 
@@ -59,21 +59,21 @@ static void spline(clb_convolution *c, int order, const clb_path *p, ir_val v[][
 const ir_val (*clb_edge_vectors(clb_convolution *c, int slot, int order,
                                 const clb_path *p))[MAX_M] {
   const clb_form_array *a = &c->f.in[slot][order];
-  clb_kept *kept = &c->kept[slot][order];
-  const int of_what = slot == X ? p->in1 : (int)(p - c->f.tp->path), at = c->unit.current;
-  if (kept->of == of_what) return (const ir_val(*)[MAX_M])kept->v;
-  kept->of = of_what;
-  for (int j = 0; j < c->unit.per_lane; j++) clb_none(kept->v[j], MAX_M);
-  if (slot == W && c->f.p->convolution.spline) spline(c, order, p, kept->v);
-  else if (c->stage.stages) clb_stage_load(&c->stage, c, slot, order, p, kept->v);
+  clb_cached_operand *cached = &c->cached[slot][order];
+  const int source = slot == X ? p->in1 : (int)(p - c->f.tp->path), at = c->unit.current;
+  if (cached->source == source) return (const ir_val(*)[MAX_M])cached->v;
+  cached->source = source;
+  for (int j = 0; j < c->unit.per_lane; j++) clb_none(cached->v[j], MAX_M);
+  if (slot == W && c->f.p->convolution.spline) spline(c, order, p, cached->v);
+  else if (c->stage.stages) clb_stage_load(&c->stage, c, slot, order, p, cached->v);
   else
     for (int j = 0; j < c->unit.per_lane; j++) {
       clb_select_channel(c, j);
-      if (slot == X) clb_form_load(&c->f, a, p->in1, c->unit.channel, c->unit.mask, kept->v[j]);
-      else kept->v[j][0] = clb_form_load_weight(&c->f, a, p, c->unit.channel, c->unit.mask);
+      if (slot == X) clb_form_load(&c->f, a, p->in1, c->unit.channel, c->unit.mask, cached->v[j]);
+      else cached->v[j][0] = clb_form_load_weight(&c->f, a, p, c->unit.channel, c->unit.mask);
     }
   clb_select_channel(c, at);
-  return (const ir_val(*)[MAX_M])kept->v;
+  return (const ir_val(*)[MAX_M])cached->v;
 }
 
 /* Components of g, scaled. */
@@ -86,7 +86,7 @@ void clb_load_scaled(clb_convolution *c, int term, ir_val *v) {
 void clb_edge_load(void *owner, int slot, int order, ir_val *v) {
   const clb_channel *channel = owner;
   clb_convolution *c = channel->c;
-  const clb_path *p = c->at[channel->number].path;
+  const clb_path *p = c->builder[channel->number].path;
   const int term = clb_path_term(p, slot),
             n = slot == W ? 1
                           : clb_width(slot == X ? &c->f.tp->x.term[term] : &c->f.tp->z.term[term]);
@@ -106,7 +106,7 @@ void clb_load_y(clb_convolution *c, int term) {
   for (int order = 0; order < clb_orders(c->f.p); order++)
     for (int j = t->at; j < t->at + t->mul * clb_width(t) && clb_reads(c->f.tp, Y, order);
          j++) /* mul is 1 where a path is */
-      c->at[0].y[order][j] =
+      c->builder[0].y[order][j] =
           ir_cast(k, c->f.t,
                   ir_load(k, c->f.in[Y][order].rows.buffer,
                           ir_add(k, c->f.in[Y][order].base, i64(c, j)), IR_NONE));
@@ -133,7 +133,7 @@ static void staged(clb_convolution *c, ir_val edge_slot, ir_val last) {
     clb_spline_edge(&c->spline, &c->f, own);
   }
   for (int order = 0; order < clb_orders(c->f.p) && !c->frame.l; order++)
-    if (clb_reads(c->f.tp, Y, order)) clb_stage_y(g, c, order, c->at[0].y[order]);
+    if (clb_reads(c->f.tp, Y, order)) clb_stage_y(g, c, order, c->builder[0].y[order]);
 }
 
 /* Turns to a place: where its operands are, and the elements of y. */
@@ -169,8 +169,8 @@ void clb_edge_begin(clb_convolution *c, ir_val edge_slot, ir_val last) {
        i++) {
     int order = i / c->f.tp->y.dim, j = i % c->f.tp->y.dim;
     if (clb_reads(c->f.tp, Y, order))
-      c->at[0].y[order][j] =
-          ir_select(k, c->unit.has_edge, c->at[0].y[order][j], ir_real(k, c->f.t, 0));
+      c->builder[0].y[order][j] =
+          ir_select(k, c->unit.has_edge, c->builder[0].y[order][j], ir_real(k, c->f.t, 0));
   }
   if (c->f.p->convolution.spline && !c->stage.stages) {
     ir_val r[ORDERS] = {IR_NONE, IR_NONE};
@@ -181,8 +181,9 @@ void clb_edge_begin(clb_convolution *c, ir_val edge_slot, ir_val last) {
     clb_spline_find(&c->spline, &c->f, r[0]);
     clb_spline_edge(&c->spline, &c->f, r);
   }
-  for (int j = 1; j < c->unit.per_lane; j++) memcpy(c->at[j].y, c->at[0].y, sizeof c->at[0].y);
-  clb_forget(c);
+  for (int j = 1; j < c->unit.per_lane; j++)
+    memcpy(c->builder[j].y, c->builder[0].y, sizeof c->builder[0].y);
+  clb_invalidate_operands(c);
 }
 
 /* ---- results ---- */

@@ -83,17 +83,18 @@ static void one_path(clb_convolution *c, const clb_path *p, int o_x, int o_y, in
   const bool wanted = o_w >= 0 && p->has_weight, spline = c->f.p->convolution.spline;
   ir_val g[CLB_MAX_PER_LANE][MAX_M];
   for (int j = 0; j < c->unit.per_lane; j++) {
-    clb_path_builder *at = &c->at[j];
+    clb_path_builder *builder = &c->builder[j];
     clb_select_channel(c, j);
-    clb_path_open(at, p, c->scale[p->out]);
-    if (o_x >= 0) clb_path_x(at, o_x, c->results.x_sum[p->in1][j]);
-    if (wanted) g[j][0] = clb_path_w(at, o_w);
+    clb_path_open(builder, p, c->scale[p->out]);
+    if (o_x >= 0) clb_path_x(builder, o_x, c->results.x_sum[p->in1][j]);
+    if (wanted) g[j][0] = clb_path_w(builder, o_w);
     if (wanted && spline) {
-      clb_path_weight(at); /* and with it its knots */
+      clb_path_weight(builder); /* and with it its knots */
       clb_spline_add(&c->spline, &c->f, 0, j, g[j][0]);
-      if (c->spline.along != IR_NONE) clb_spline_add(&c->spline, &c->f, 1, j, clb_path_w(at, BY_C));
+      if (c->spline.along != IR_NONE)
+        clb_spline_add(&c->spline, &c->f, 1, j, clb_path_w(builder, BY_C));
     }
-    if (o_y >= 0) clb_path_y(at, o_y, c->results.y_sum + c->f.tp->y.term[p->in2].at);
+    if (o_y >= 0) clb_path_y(builder, o_y, c->results.y_sum + c->f.tp->y.term[p->in2].at);
   }
   if (wanted && !spline) clb_store_channels(c, o_w, -1, p, g, c->unit.write, c->f.out[o_w].adds);
 }
@@ -231,7 +232,7 @@ static void part_of_edges(clb_convolution *c, int part, ir_val first, ir_val las
   for (int q = 0; c->s->edges_per_batch && !c->f.s->accumulate_in_memory && q < c->f.tp->n_paths;
        q++) /* of no edge: made ahead of the loop over them */
     if (c->parts.of_x[c->f.tp->path[q].in1] == part)
-      clb_path_pairs(&c->at[0], &c->f.tp->path[q], c->scale[c->f.tp->path[q].out]);
+      clb_path_pairs(&c->builder[0], &c->f.tp->path[q], c->scale[c->f.tp->path[q].out]);
   const int stages = c->stage.stages;
   if (!has_paths(c->f.tp, &c->parts, part)) c->stage.stages = 0; /* nothing is read */
   if (c->stage.stages) clb_stage_open(&c->stage, c, part, first, last);

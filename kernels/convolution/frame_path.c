@@ -43,11 +43,11 @@ static int least(int a, int b) { return a < b ? a : b; }
 static int entries_of(clb_convolution *c, const clb_path *p, clb_entry *e) {
   const double scale = c->scale[p->out][0];
   int l2 = degree(&c->f.tp->y, p->in2), n = 0,
-      all = clb_form_entries(c->f.tp, p, c->at[0].symbol, c->at[0].entry);
+      all = clb_form_entries(c->f.tp, p, c->builder[0].symbol, c->builder[0].entry);
   double h = clb_frame_harmonic(c->f.p->convolution.normalization, l2);
   for (int q = 0; q < all; q++) {
-    if (c->at[0].entry[q].j != l2) continue;
-    e[n] = c->at[0].entry[q];
+    if (c->builder[0].entry[q].j != l2) continue;
+    e[n] = c->builder[0].entry[q];
     e[n++].c *= h / scale;
   }
   return n;

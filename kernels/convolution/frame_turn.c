@@ -34,17 +34,17 @@ static void load_numbers(clb_convolution *c, int order, int at, ir_val *v) {
 /* Number `at` of the row, which comes with its neighbours. */
 static ir_val number(clb_convolution *c, int at) {
   clb_frame *f = &c->frame;
-  if (f->kept_at != at / CLB_FRAME_QUAD * CLB_FRAME_QUAD) {
-    f->kept_at = at / CLB_FRAME_QUAD * CLB_FRAME_QUAD;
-    load_numbers(c, 0, f->kept_at, f->kept);
+  if (f->cached_at != at / CLB_FRAME_QUAD * CLB_FRAME_QUAD) {
+    f->cached_at = at / CLB_FRAME_QUAD * CLB_FRAME_QUAD;
+    load_numbers(c, 0, f->cached_at, f->cached);
   }
-  return f->kept[at - f->kept_at];
+  return f->cached[at - f->cached_at];
 }
 
 void clb_frame_begin(clb_convolution *c) {
   ir_kernel *k = of(c);
   clb_frame *f = &c->frame;
-  f->kept_at = -1;
+  f->cached_at = -1;
   for (int m = 1; m <= f->l; m++) {
     f->cosine[m] = number(c, clb_frame_cosine(m));
     f->sine[m] = number(c, clb_frame_sine(m));
@@ -63,7 +63,7 @@ void clb_into_frame(clb_convolution *c, int l, int n, clb_channels v, int most, 
   const clb_frame *f = &c->frame;
   clb_channels turned;
   clb_channels_clear(out);
-  c->frame.kept_at = -1;
+  c->frame.cached_at = -1;
   for (int j = 0; j < n; j++) {
     if (!l) out[j][0] = v[j][0];
     turned[j][l] = v[j][l];
@@ -89,7 +89,7 @@ void clb_out_of_frame(clb_convolution *c, int l, int n, clb_channels v, int most
   ir_kernel *k = of(c);
   const clb_frame *f = &c->frame;
   clb_channels part[2];
-  c->frame.kept_at = -1;
+  c->frame.cached_at = -1;
   for (int below = 0; below < 2; below++) {
     clb_channels_clear(part[below]);
     for (int m = below, at = clb_frame_block(f->l, l, below); m <= most && l; m++)

@@ -103,7 +103,7 @@ static void pieces_of_x(const clb_convolution *c, int part, clb_staged_operand *
     for (int m = 0; m < width; m++, o->n++) {
       o->from[o->n] = x->term[t].at + (int64_t)m * (side ? piece_size(c) : x->term[t].mul);
       o->step[o->n] = side ? width : 1;
-      o->of[o->n] = t;
+      o->source[o->n] = t;
       o->within[o->n] = side ? m : 0;
     }
   }
@@ -117,7 +117,7 @@ static void pieces_of_w(const clb_convolution *c, int part, clb_staged_operand *
     if (c->parts.of_z[p->out] != part || !p->has_weight) continue;
     for (int piece = 0; piece < n; piece++, o->n++) {
       o->step[o->n] = 1;
-      o->of[o->n] = q;
+      o->source[o->n] = q;
       o->within[o->n] = 0;
       o->from[o->n] = p->weight_at + piece * clb_spline_stride(c->f.p);
     }
@@ -408,7 +408,7 @@ void clb_stage_next(clb_stage *g, const clb_convolution *c) {
 /* Number of the first piece of a term or path. */
 static int find_piece(const clb_staged_operand *o, int64_t number) {
   int first = 0;
-  while (o->of[first] != number) first++;
+  while (o->source[first] != number) first++;
   return first;
 }
 

@@ -33,8 +33,8 @@ static void add_z(clb_convolution *c, const clb_path *p, int o) {
     ir_val *sum = all[j], *var = c->z[j][p->out];
     clb_select_channel(c, j);
     if (!c->batch.n_products) {
-      clb_path_open(&c->at[j], p, c->scale[p->out]);
-      clb_path_z(&c->at[j], o, sum);
+      clb_path_open(&c->builder[j], p, c->scale[p->out]);
+      clb_path_z(&c->builder[j], o, sum);
     }
     for (int i = 0; i < width; i++)
       if (in_sums) ir_store(k, c->batch.sums, clb_batch_sum(c, p->out, i), c->unit.mask, sum[i]);

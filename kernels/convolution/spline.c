@@ -120,8 +120,8 @@ ir_val clb_spline_weight(clb_spline *s, const clb_form_builder *f, int channel,
   return sum(f, 3, d, by, v[1]);
 }
 
-void clb_spline_add(clb_spline *s, const clb_form_builder *f, int of_what, int channel, ir_val g) {
-  ir_val *all = s->sum[of_what];
+void clb_spline_add(clb_spline *s, const clb_form_builder *f, int order, int channel, ir_val g) {
+  ir_val *all = s->sum[order];
   for (int i = 0; i < 3; i++) all[i] = clb_plus(f->k, all[i], g, s->difference[channel][i]);
 }
 

@@ -54,7 +54,7 @@ ir_val clb_spline_weight(clb_spline *s, const clb_form_builder *f, int channel,
                          ir_val v[CLB_SPLINE_ORDER]);
 /* Adds the share that the path at hand, whose weight (0) or what comes in along it (1) has the
    gradient g, has of the gradient by r; adds all shares to `slope` (IR_NONE: nothing). */
-void clb_spline_add(clb_spline *s, const clb_form_builder *f, int of_what, int channel, ir_val g);
+void clb_spline_add(clb_spline *s, const clb_form_builder *f, int order, int channel, ir_val g);
 ir_val clb_spline_slope(const clb_spline *s, const clb_form_builder *f, ir_val slope);
 /* The gradient by what comes in along r, from the same shares; IR_NONE: 0. */
 ir_val clb_spline_by_along(const clb_spline *s, const clb_form_builder *f);
