@@ -92,14 +92,14 @@ static void list_products(clb_batch *b, const clb_convolution *c, int o) {
   b->products = ir_local(of(c), c->f.t, (int64_t)c->s->edges_per_batch * b->n_products);
 }
 
-void clb_batch_turn(clb_batch *b, const clb_convolution *c, ir_val number) {
+void clb_batch_select(clb_batch *b, const clb_convolution *c, ir_val number) {
   b->row = ir_mul(of(c), ir_cast(of(c), IR_I64, number), i64(c, b->n_products));
   for (int i = 0; i < b->n_products; i++) b->product[i].value = IR_NONE;
 }
 
 void clb_batch_multiply(clb_batch *b, const clb_convolution *c, ir_val number) {
   ir_kernel *k = of(c);
-  clb_batch_turn(b, c, number);
+  clb_batch_select(b, c, number);
   for (int i = 0; i < b->n_products; i++) {
     const clb_batch_product *p = &b->product[i];
     ir_val sum = IR_NONE;
@@ -207,14 +207,14 @@ void clb_batch_add_z(clb_convolution *c, const clb_path *p, int o, ir_val sum[][
 
 void clb_batch_begin(clb_batch *b, const clb_convolution *c) {
   int o_z = clb_wanted_output(&c->f, Z);
-  b->sums = b->products = b->shares = IR_NONE;
+  b->sums = b->products = b->partial_sums = IR_NONE;
   if (!c->s->edges_per_batch) return;
   b->blocks = clb_parts_blocks(&c->parts, c->f.s);
   if (o_z >= 0) {
     b->sums = ir_local(of(c), c->f.t, c->f.tp->z.dim ? c->f.tp->z.dim : 1);
     list_products(b, c, o_z);
   } else if (clb_wants_sums(c->f.p))
-    b->shares =
+    b->partial_sums =
         ir_local(of(c), c->f.t,
                  (int64_t)c->s->edges_per_batch * clb_y_columns(c->f.p, c->f.s) * c->f.s->lanes);
 }
@@ -241,18 +241,18 @@ void clb_batch_clear(const clb_convolution *c, ir_val array, int64_t n) {
 
 /* ---- the next batch ---- */
 
-void clb_batch_limit(clb_batch *b, const clb_convolution *c) {
+void clb_batch_find_last_slot(clb_batch *b, const clb_convolution *c) {
   ir_kernel *k = of(c);
   ir_val entry[3];
   ir_load_wide(k, c->walk.list, ir_mul(k, ir_sub(k, c->f.n, i64(c, 1)), i64(c, 3)), IR_NONE, 3,
                entry);
-  b->limit = ir_sub(k, ir_2(k, IR_MAX, c->walk.last, ir_add(k, entry[1], entry[2])), i32(c, 1));
+  b->last_slot = ir_sub(k, ir_2(k, IR_MAX, c->walk.last, ir_add(k, entry[1], entry[2])), i32(c, 1));
 }
 
 /* Asks for the turn's share of `n` elements from index `row` on: whole lines of memory, so that
    shares follow each other. */
-static void ask_share(const clb_convolution *c, ir_val buffer, ir_type element, ir_val row,
-                      int64_t n) {
+static void prefetch_share(const clb_convolution *c, ir_val buffer, ir_type element, ir_val row,
+                           int64_t n) {
   ir_kernel *k = of(c);
   int64_t lanes = c->f.s->lanes, line = LINE / ir_type_bytes(element),
           lines = (n + line - 1) / line, share = (lines + c->batch.blocks - 1) / c->batch.blocks;
@@ -270,12 +270,12 @@ static void ask_share(const clb_convolution *c, ir_val buffer, ir_type element, 
   }
 }
 
-void clb_batch_ask(const clb_convolution *c, ir_val edge_slot) {
+void clb_batch_prefetch(const clb_convolution *c, ir_val edge_slot) {
   ir_kernel *k = of(c);
   const clb_tensor_product_problem *tp = c->f.tp;
-  ir_val at =
-      ir_cast(k, IR_I64,
-              ir_2(k, IR_MIN, ir_add(k, edge_slot, i32(c, c->s->edges_per_batch)), c->batch.limit));
+  ir_val at = ir_cast(
+      k, IR_I64,
+      ir_2(k, IR_MIN, ir_add(k, edge_slot, i32(c, c->s->edges_per_batch)), c->batch.last_slot));
   ir_val sender = ir_cast(k, IR_I64, ir_load(k, c->other, at, IR_NONE)),
          edge = ir_cast(k, IR_I64, ir_load(k, c->walk.edge, at, IR_NONE));
   for (int order = 0; order < clb_orders(c->f.p); order++)
@@ -291,7 +291,7 @@ void clb_batch_ask(const clb_convolution *c, ir_val edge_slot) {
         a = &c->spline.table.rows;
         n = CLB_SPLINE_ORDER * clb_spline_stride(c->f.p);
       }
-      if (n) ask_share(c, a->buffer, a->element, row, n);
+      if (n) prefetch_share(c, a->buffer, a->element, row, n);
     }
 }
 
@@ -314,7 +314,7 @@ static bool adds(const clb_convolution *c, int x, int column) {
   return false;
 }
 
-static ir_val share(const clb_convolution *c, ir_val number, int column) {
+static ir_val partial_sum(const clb_convolution *c, ir_val number, int column) {
   ir_kernel *k = of(c);
   int lanes = c->f.s->lanes;
   ir_val row =
@@ -322,14 +322,16 @@ static ir_val share(const clb_convolution *c, ir_val number, int column) {
   return ir_add(k, ir_add(k, row, ir_cast(k, IR_I64, ir_lane(k))), i64(c, (int64_t)column * lanes));
 }
 
-void clb_batch_recall(const clb_convolution *c, int x, int first, int n, ir_val number,
-                      ir_val *sum) {
+void clb_batch_load_sums(const clb_convolution *c, int x, int first, int n, ir_val number,
+                         ir_val *sum) {
   for (int i = first; i < first + n; i++)
-    if (adds(c, x, i)) sum[i] = ir_load(of(c), c->batch.shares, share(c, number, i), IR_NONE);
+    if (adds(c, x, i))
+      sum[i] = ir_load(of(c), c->batch.partial_sums, partial_sum(c, number, i), IR_NONE);
 }
 
-void clb_batch_keep(const clb_convolution *c, int x, int first, int n, ir_val number,
-                    const ir_val *sum) {
+void clb_batch_store_sums(const clb_convolution *c, int x, int first, int n, ir_val number,
+                          const ir_val *sum) {
   for (int i = first; i < first + n; i++)
-    if (adds(c, x, i)) ir_store(of(c), c->batch.shares, share(c, number, i), IR_NONE, sum[i]);
+    if (adds(c, x, i))
+      ir_store(of(c), c->batch.partial_sums, partial_sum(c, number, i), IR_NONE, sum[i]);
 }

@@ -63,14 +63,14 @@ typedef struct {
   ir_val value;        /* of the edge at hand, or IR_NONE */
 } clb_batch_product;
 typedef struct {
-  ir_val sums, products,
-      shares; /* local arrays [Z], [edges][products], [edges][columns][lanes]; IR_NONE: none */
+  ir_val sums, products, partial_sums; /* local arrays [Z], [edges][products],
+                                          [edges][columns][lanes]; IR_NONE: none */
   int n_products, n_terms;
   clb_batch_product *product;
   clb_batch_term *term;
-  ir_val limit; /* i32: no place beyond this is asked for */
-  ir_val row;   /* i64: of the edge at hand in `products` */
-  int blocks;   /* blocks of channels of all parts */
+  ir_val last_slot; /* i32: the last edge slot that may be prefetched */
+  ir_val row;       /* i64: of the edge at hand in `products` */
+  int blocks;       /* blocks of channels of all parts */
 } clb_batch;
 
 /* The frame of the edge at hand (frame_turn.c, frame_path.c). */
@@ -245,26 +245,26 @@ void clb_batch_free(clb_batch *b);
 /* Adds a path's contribution to output o, z, in all channels of a lane, from the sums M_ik. */
 void clb_batch_add_z(clb_convolution *c, const clb_path *p, int o, ir_val sum[][MAX_M]);
 /* After clb_segment_begin. */
-void clb_batch_limit(clb_batch *b, const clb_convolution *c);
+void clb_batch_find_last_slot(clb_batch *b, const clb_convolution *c);
 /* Bytes of operands and results that so many edges have. */
 int64_t clb_batch_bytes(const clb_problem *p, int edges);
 /* Sets n elements, whole vectors or the last one in part, to 0. */
 void clb_batch_clear(const clb_convolution *c, ir_val array, int64_t n);
 /* Asks for rows of the edge that is a batch ahead of the place: in each turn for as many lines, in
    the order of the memory, which processors take up and run ahead of. */
-void clb_batch_ask(const clb_convolution *c, ir_val edge_slot);
+void clb_batch_prefetch(const clb_convolution *c, ir_val edge_slot);
 /* Makes the products of the edge at hand, the batch's number `number` (i32); turns to those of an
    edge. */
 void clb_batch_multiply(clb_batch *b, const clb_convolution *c, ir_val number);
-void clb_batch_turn(clb_batch *b, const clb_convolution *c, ir_val number);
+void clb_batch_select(clb_batch *b, const clb_convolution *c, ir_val number);
 /* Where component i of the block at hand of a term of z is summed up (i64, of `sums`). */
 ir_val clb_batch_sum(const clb_convolution *c, int term, int i);
 /* Sums of those of n columns from `first` on that paths from a term of x (-1: any) add to, of the
    edge of this number. */
-void clb_batch_recall(const clb_convolution *c, int x, int first, int n, ir_val number,
-                      ir_val *sum);
-void clb_batch_keep(const clb_convolution *c, int x, int first, int n, ir_val number,
-                    const ir_val *sum);
+void clb_batch_load_sums(const clb_convolution *c, int x, int first, int n, ir_val number,
+                         ir_val *sum);
+void clb_batch_store_sums(const clb_convolution *c, int x, int first, int n, ir_val number,
+                          const ir_val *sum);
 
 /* Vectors of x, y and w that a pass may read. */
 static inline int clb_orders(const clb_problem *p) {

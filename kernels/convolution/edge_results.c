@@ -114,12 +114,13 @@ static bool paths_of(clb_convolution *c, int x, int y, ir_val number, bool store
   const clb_tensor_product_problem *tp = c->f.tp;
   int o_x = clb_wanted_output(&c->f, X), o_y = clb_wanted_output(&c->f, Y),
       o_w = clb_wanted_output(&c->f, W), n = 0;
-  bool shares = y >= 0 && c->batch.shares != IR_NONE;
+  bool shares = y >= 0 && c->batch.partial_sums != IR_NONE;
   for (int q = 0; q < tp->n_paths; q++) {
     if (tp->path[q].in1 != x || (y >= 0 && tp->path[q].in2 != y)) continue;
     if (!n++ && y >= 0) clb_load_y(c, y);
     if (n == 1 && shares)
-      clb_batch_recall(c, x, tp->y.term[y].at, clb_width(&tp->y.term[y]), number, c->results.y_sum);
+      clb_batch_load_sums(c, x, tp->y.term[y].at, clb_width(&tp->y.term[y]), number,
+                          c->results.y_sum);
     one_path(c, &tp->path[q], o_x, o_y, o_w);
     if (o_x < 0 || !c->f.s->accumulate_in_memory) continue;
     clb_store_x(c, x, o_x, c->results.x_sum[x], stored);
@@ -127,7 +128,8 @@ static bool paths_of(clb_convolution *c, int x, int y, ir_val number, bool store
     for (int j = 0; j < CLB_MAX_PER_LANE; j++) clb_none(c->results.x_sum[x][j], MAX_M);
   }
   if (n && shares)
-    clb_batch_keep(c, x, tp->y.term[y].at, clb_width(&tp->y.term[y]), number, c->results.y_sum);
+    clb_batch_store_sums(c, x, tp->y.term[y].at, clb_width(&tp->y.term[y]), number,
+                         c->results.y_sum);
   return stored;
 }
 
@@ -149,18 +151,19 @@ static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last) 
   ir_kernel *k = of(c);
   ir_val edge_slot = clb_edge_loop_open(c, first, last);
   clb_edge_begin(c, edge_slot, last);
-  if (c->s->edges_per_batch) clb_batch_ask(c, edge_slot);
+  if (c->s->edges_per_batch) clb_batch_prefetch(c, edge_slot);
   int columns = clb_y_columns(c->f.p, c->f.s),
       of_y = columns - (c->f.p->convolution.spline ? 1 : 0); /* the rest is the gradient of r */
   clb_none(c->results.y_sum, columns);
-  if (c->batch.shares != IR_NONE)
-    clb_batch_recall(c, -1, of_y, columns - of_y, ir_sub(k, edge_slot, first), c->results.y_sum);
+  if (c->batch.partial_sums != IR_NONE)
+    clb_batch_load_sums(c, -1, of_y, columns - of_y, ir_sub(k, edge_slot, first), c->results.y_sum);
   if (c->frame.l) clb_frame_begin(c), clb_frame_to_edge(c, part);
   else all_paths(c, part, ir_sub(k, edge_slot, first));
   if (c->f.p->convolution.spline)
     c->results.y_sum[of_y] = clb_spline_slope(&c->spline, &c->f, c->results.y_sum[of_y]);
-  if (c->batch.shares != IR_NONE)
-    clb_batch_keep(c, -1, of_y, columns - of_y, ir_sub(k, edge_slot, first), c->results.y_sum);
+  if (c->batch.partial_sums != IR_NONE)
+    clb_batch_store_sums(c, -1, of_y, columns - of_y, ir_sub(k, edge_slot, first),
+                         c->results.y_sum);
   else if (c->results.roles != IR_NONE) hand_over(c);
   else if (c->results.meeting != IR_NONE)
     (c->s->shuffle_sums ? meet : keep)(c, ir_sub(k, edge_slot, first));
@@ -252,7 +255,7 @@ static void edges_in_turn(clb_convolution *c, ir_val first, ir_val last) {
 
 static void rows_open(clb_convolution *c) {
   clb_rows_open(&c->f, &c->walk);
-  if (c->s->edges_per_batch) clb_batch_limit(&c->batch, c);
+  if (c->s->edges_per_batch) clb_batch_find_last_slot(&c->batch, c);
   clb_form_row(&c->f, &c->f.in[Z][0], c->walk.row);
 }
 
@@ -308,17 +311,17 @@ void clb_results_of_edges(clb_convolution *c) {
          last = ir_2(k, IR_MIN, c->walk.last, ir_add(k, first, i32(c, c->s->edges_per_round)));
   if (!own_when_stored(c)) ir_barrier(k, false);
   if (c->results.meeting != IR_NONE) clear_meeting(c);
-  if (c->batch.shares != IR_NONE)
-    clb_batch_clear(c, c->batch.shares,
+  if (c->batch.partial_sums != IR_NONE)
+    clb_batch_clear(c, c->batch.partial_sums,
                     (int64_t)c->s->edges_per_batch * clb_y_columns(c->f.p, c->f.s) * c->f.s->lanes);
-  if (c->s->shuffle_sums && !(own_when_added(c) && c->batch.shares == IR_NONE))
+  if (c->s->shuffle_sums && !(own_when_added(c) && c->batch.partial_sums == IR_NONE))
     ir_barrier(k, false);
   edges_in_turn(c, first, last);
-  if (c->batch.shares != IR_NONE) {
+  if (c->batch.partial_sums != IR_NONE) {
     ir_val edge_slot = ir_loop(k, first, last, i32(c, 1));
     clb_none(c->results.y_sum, clb_y_columns(c->f.p, c->f.s));
-    clb_batch_recall(c, -1, 0, clb_y_columns(c->f.p, c->f.s), ir_sub(k, edge_slot, first),
-                     c->results.y_sum);
+    clb_batch_load_sums(c, -1, 0, clb_y_columns(c->f.p, c->f.s), ir_sub(k, edge_slot, first),
+                        c->results.y_sum);
     meet(c, ir_sub(k, edge_slot, first));
     ir_end(k);
   }

@@ -75,8 +75,8 @@ static void walk_z(clb_convolution *c, int part, int o, ir_val first, ir_val las
   if (c->stage.stages) clb_stage_open(&c->stage, c, part, first, last);
   ir_val edge_slot = clb_edge_loop_open(c, first, last);
   clb_edge_begin(c, edge_slot, last);
-  if (c->s->edges_per_batch) clb_batch_ask(c, edge_slot);
-  if (c->batch.n_products) clb_batch_turn(&c->batch, c, ir_sub(k, edge_slot, first));
+  if (c->s->edges_per_batch) clb_batch_prefetch(c, edge_slot);
+  if (c->batch.n_products) clb_batch_select(&c->batch, c, ir_sub(k, edge_slot, first));
   if (c->frame.l) clb_frame_begin(c), clb_frame_to_z(c, part);
   for (int q = 0; q < c->f.tp->n_paths && !c->frame.l; q++)
     if (c->parts.of_z[c->f.tp->path[q].out] == part) add_z(c, &c->f.tp->path[q], o);
@@ -205,7 +205,7 @@ void clb_results_of_z(clb_convolution *c, int o) {
   }
   rows_open(c, o);
   if (c->s->edges_per_batch) {
-    clb_batch_limit(&c->batch, c);
+    clb_batch_find_last_slot(&c->batch, c);
     batches_of_z(c, o);
   }
   for (int part = 0; part < c->parts.n; part++) {
