@@ -90,10 +90,10 @@ typedef struct {
 /* Gradients of the edge at hand, and where those of y of several edges meet (edge_results.c). */
 typedef struct {
   ir_val x_sum[CLB_MAX_TERMS][CLB_MAX_PER_LANE][MAX_M], y_sum[CLB_MAX_CHANNEL_WISE_Y + 1];
-  ir_val meeting;         /* local array [edges][of y][pitch], or IR_NONE */
-  ir_val roles, roles_at; /* parameters, where roles share an edge: array [edge - e0][role][of y],
-                             of arithmetic precision, and where it starts (i64) */
-  int shares, pitch;      /* pitch: 1, or without shuffles one for each lane and one more */
+  ir_val local_sums;              /* local array [edges][of y][pitch], or IR_NONE */
+  ir_val role_sums, role_sums_at; /* parameters, where roles share an edge: array [edge -
+                             e0][role][of y], of arithmetic precision, and where it starts (i64) */
+  int n_sums, pitch;              /* pitch: 1, or without shuffles one for each lane and one more */
 } clb_edge_results;
 
 /* The owner of a channel's builder of paths. */

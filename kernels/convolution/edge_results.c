@@ -31,21 +31,21 @@ static int summed_together(int lanes, int n) {
 }
 
 /* Without shuffles each lane adds its shares of the gradient of y of an edge to its own. */
-static void keep(clb_convolution *c, ir_val edge) {
+static void add_per_lane(clb_convolution *c, ir_val edge) {
   ir_kernel *k = of(c);
   int columns = clb_y_columns(c->f.p, c->f.s);
   ir_val start = ir_add(k, ir_mul(k, edge, i32(c, columns * c->results.pitch)), ir_lane(k));
   for (int i = 0; i < columns; i++) {
     ir_val at = ir_add(k, start, i32(c, i * c->results.pitch));
     if (c->results.y_sum[i] != IR_NONE)
-      ir_store(k, c->results.meeting, at, IR_NONE,
-               ir_add(k, ir_load(k, c->results.meeting, at, IR_NONE), c->results.y_sum[i]));
+      ir_store(k, c->results.local_sums, at, IR_NONE,
+               ir_add(k, ir_load(k, c->results.local_sums, at, IR_NONE), c->results.y_sum[i]));
   }
 }
 
 /* Sums of the lanes' shares, which go to an array from `start` (i32 or i64) on; there: lanes whose
    slice has an edge, or IR_NONE; add: to what is there. */
-static void put_sums(clb_convolution *c, ir_val array, ir_val start, ir_val there, bool add) {
+static void reduce_lanes(clb_convolution *c, ir_val array, ir_val start, ir_val there, bool add) {
   ir_kernel *k = of(c);
   const int columns = clb_y_columns(c->f.p, c->f.s);
   for (int first = 0, n, share; first < columns; first += n) {
@@ -63,20 +63,20 @@ static void put_sums(clb_convolution *c, ir_val array, ir_val start, ir_val ther
 }
 
 /* Adds the lanes' shares of the gradient of y of an edge to the others'. */
-static void meet(clb_convolution *c, ir_val edge) {
+static void add_lane_sums(clb_convolution *c, ir_val edge) {
   ir_val start = ir_mul(of(c), edge, i32(c, clb_y_columns(c->f.p, c->f.s)));
-  put_sums(c, c->results.meeting, start, IR_NONE, true);
+  reduce_lanes(c, c->results.local_sums, start, IR_NONE, true);
 }
 
 /* Writes the sub-group's shares of the sums of an edge. */
-static void hand_over(clb_convolution *c) {
+static void store_role_sums(clb_convolution *c) {
   ir_kernel *k = of(c);
   const int columns = clb_y_columns(c->f.p, c->f.s), roles = c->s->roles;
   ir_val edge = ir_sub(k, c->edge, ir_cast(k, IR_I64, c->walk.e0)),
          row =
              ir_add(k, ir_mul(k, edge, ir_int(k, IR_I64, roles)), ir_cast(k, IR_I64, c->unit.role)),
-         start = ir_add(k, c->results.roles_at, ir_mul(k, row, ir_int(k, IR_I64, columns)));
-  put_sums(c, c->results.roles, start, c->unit.has_edge, false);
+         start = ir_add(k, c->results.role_sums_at, ir_mul(k, row, ir_int(k, IR_I64, columns)));
+  reduce_lanes(c, c->results.role_sums, start, c->unit.has_edge, false);
 }
 
 static void one_path(clb_convolution *c, const clb_path *p, int o_x, int o_y, int o_w) {
@@ -164,36 +164,36 @@ static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last) 
   if (c->batch.partial_sums != IR_NONE)
     clb_batch_store_sums(c, -1, of_y, columns - of_y, ir_sub(k, edge_slot, first),
                          c->results.y_sum);
-  else if (c->results.roles != IR_NONE) hand_over(c);
-  else if (c->results.meeting != IR_NONE)
-    (c->s->shuffle_sums ? meet : keep)(c, ir_sub(k, edge_slot, first));
+  else if (c->results.role_sums != IR_NONE) store_role_sums(c);
+  else if (c->results.local_sums != IR_NONE)
+    (c->s->shuffle_sums ? add_lane_sums : add_per_lane)(c, ir_sub(k, edge_slot, first));
   if (c->stage.stages) clb_stage_next(&c->stage, c);
   clb_edge_loop_close(c);
 }
 
 /* Where one sub-group does all parts, their shares are added up: from 0. */
-static void clear_meeting(clb_convolution *c) {
+static void clear_local_sums(clb_convolution *c) {
   ir_kernel *k = of(c);
   int lanes = c->f.s->lanes;
   if (!c->s->shuffle_sums) { /* each lane its own */
-    ir_val row = ir_loop(k, i32(c, 0), i32(c, c->results.shares), i32(c, c->results.pitch));
-    ir_store(k, c->results.meeting, ir_add(k, row, ir_lane(k)), IR_NONE, ir_real(k, c->f.t, 0));
+    ir_val row = ir_loop(k, i32(c, 0), i32(c, c->results.n_sums), i32(c, c->results.pitch));
+    ir_store(k, c->results.local_sums, ir_add(k, row, ir_lane(k)), IR_NONE, ir_real(k, c->f.t, 0));
     ir_end(k);
     return;
   }
   int64_t n = (int64_t)c->s->edges_per_round * clb_y_columns(c->f.p, c->f.s);
   ir_val at = ir_add(k, ir_loop(k, i32(c, 0), i32(c, n), i32(c, lanes)), ir_lane(k));
-  ir_store(k, c->results.meeting, at, less(c, at, i32(c, n)), ir_real(k, c->f.t, 0));
+  ir_store(k, c->results.local_sums, at, less(c, at, i32(c, n)), ir_real(k, c->f.t, 0));
   ir_end(k);
 }
 
 /* The sum of what the lanes keep from `at` on. */
-static ir_val sum_kept(clb_convolution *c, ir_val at, ir_val mask) {
+static ir_val sum_of_lanes(clb_convolution *c, ir_val at, ir_val mask) {
   ir_kernel *k = of(c);
   ir_val sum = ir_var(k, ir_real(k, c->f.t, 0), false),
          lane = ir_loop(k, i32(c, 0), i32(c, c->f.s->lanes), i32(c, 1));
   ir_set(k, sum,
-         ir_add(k, ir_get(k, sum), ir_load(k, c->results.meeting, ir_add(k, at, lane), mask)));
+         ir_add(k, ir_get(k, sum), ir_load(k, c->results.local_sums, ir_add(k, at, lane), mask)));
   ir_end(k);
   return ir_get(k, sum);
 }
@@ -211,8 +211,8 @@ static void store_sums(clb_convolution *c, int o, int from, int columns, ir_val 
          near = ir_2(k, IR_MIN, row, i32(c, c->s->edges_per_round - 1)),
          at = ir_add(k, ir_mul(k, near, i32(c, clb_y_columns(c->f.p, c->f.s))),
                      ir_add(k, column, i32(c, from)));
-  ir_val sum = c->s->shuffle_sums ? ir_load(k, c->results.meeting, at, mask)
-                                  : sum_kept(c, ir_mul(k, at, i32(c, c->results.pitch)), mask);
+  ir_val sum = c->s->shuffle_sums ? ir_load(k, c->results.local_sums, at, mask)
+                                  : sum_of_lanes(c, ir_mul(k, at, i32(c, c->results.pitch)), mask);
   ir_val edge =
       ir_cast(k, IR_I64, ir_load(k, c->walk.edge, ir_cast(k, IR_I64, ir_add(k, first, row)), mask));
   ir_val index = ir_add(k, ir_add(k, ir_mul(k, edge, a->rows.stride), a->rows.offset),
@@ -245,7 +245,7 @@ static void part_of_edges(clb_convolution *c, int part, ir_val first, ir_val las
 
 /* One sub-group does one part after the other, for some edges at a time if gradients of y are added
    up. */
-static void edges_in_turn(clb_convolution *c, ir_val first, ir_val last) {
+static void all_parts(clb_convolution *c, ir_val first, ir_val last) {
   for (int part = 0, next_role = 0; part < c->parts.n; part++) {
     bool opened = clb_part_open(c, part, &next_role);
     part_of_edges(c, part, first, last);
@@ -271,27 +271,28 @@ static void roles_of_edges(clb_convolution *c) {
 }
 
 /* Element i of the sums is cleared and stored by lane i mod lanes. */
-static bool own_when_stored(const clb_convolution *c) {
+static bool one_lane_clears_and_stores(const clb_convolution *c) {
   bool splines = c->f.p->convolution.spline && clb_wanted_output(&c->f, W) >= 0;
   return c->s->shuffle_sums && !splines && clb_y_columns(c->f.p, c->f.s) == c->f.tp->y.dim;
 }
 
 /* And that lane is the one that adds to it. */
-static bool own_when_added(const clb_convolution *c) {
-  return own_when_stored(c) && c->f.tp->y.dim % c->f.s->lanes == 0;
+static bool one_lane_adds(const clb_convolution *c) {
+  return one_lane_clears_and_stores(c) && c->f.tp->y.dim % c->f.s->lanes == 0;
 }
 
 void clb_edge_results_begin(clb_edge_results *r, const clb_convolution *c) {
   const clb_schedule *s = c->f.s;
   r->pitch = s->convolution.shuffle_sums ? 1 : s->lanes + 1;
-  r->shares = s->convolution.edges_per_round * clb_y_columns(c->f.p, c->f.s) * r->pitch;
-  r->roles = r->roles_at = IR_NONE;
+  r->n_sums = s->convolution.edges_per_round * clb_y_columns(c->f.p, c->f.s) * r->pitch;
+  r->role_sums = r->role_sums_at = IR_NONE;
   if (s->convolution.roles && clb_wants_sums(c->f.p)) {
-    r->roles = ir_buffer(of(c), c->f.t, true);
-    r->roles_at = ir_scalar(of(c), IR_I64);
+    r->role_sums = ir_buffer(of(c), c->f.t, true);
+    r->role_sums_at = ir_scalar(of(c), IR_I64);
   }
-  r->meeting = clb_wants_sums(c->f.p) && !s->convolution.roles ? ir_local(of(c), c->f.t, r->shares)
-                                                               : IR_NONE;
+  r->local_sums = clb_wants_sums(c->f.p) && !s->convolution.roles
+                      ? ir_local(of(c), c->f.t, r->n_sums)
+                      : IR_NONE;
 }
 
 void clb_results_of_edges(clb_convolution *c) {
@@ -303,29 +304,29 @@ void clb_results_of_edges(clb_convolution *c) {
     return;
   }
   rows_open(c);
-  if (c->results.meeting == IR_NONE && !c->s->edges_per_batch) {
-    edges_in_turn(c, c->walk.first, c->walk.last);
+  if (c->results.local_sums == IR_NONE && !c->s->edges_per_batch) {
+    all_parts(c, c->walk.first, c->walk.last);
     return;
   }
   ir_val first = ir_loop(k, c->walk.first, c->walk.last, i32(c, c->s->edges_per_round)),
          last = ir_2(k, IR_MIN, c->walk.last, ir_add(k, first, i32(c, c->s->edges_per_round)));
-  if (!own_when_stored(c)) ir_barrier(k, false);
-  if (c->results.meeting != IR_NONE) clear_meeting(c);
+  if (!one_lane_clears_and_stores(c)) ir_barrier(k, false);
+  if (c->results.local_sums != IR_NONE) clear_local_sums(c);
   if (c->batch.partial_sums != IR_NONE)
     clb_batch_clear(c, c->batch.partial_sums,
                     (int64_t)c->s->edges_per_batch * clb_y_columns(c->f.p, c->f.s) * c->f.s->lanes);
-  if (c->s->shuffle_sums && !(own_when_added(c) && c->batch.partial_sums == IR_NONE))
+  if (c->s->shuffle_sums && !(one_lane_adds(c) && c->batch.partial_sums == IR_NONE))
     ir_barrier(k, false);
-  edges_in_turn(c, first, last);
+  all_parts(c, first, last);
   if (c->batch.partial_sums != IR_NONE) {
     ir_val edge_slot = ir_loop(k, first, last, i32(c, 1));
     clb_none(c->results.y_sum, clb_y_columns(c->f.p, c->f.s));
     clb_batch_load_sums(c, -1, 0, clb_y_columns(c->f.p, c->f.s), ir_sub(k, edge_slot, first),
                         c->results.y_sum);
-    meet(c, ir_sub(k, edge_slot, first));
+    add_lane_sums(c, ir_sub(k, edge_slot, first));
     ir_end(k);
   }
-  if (!own_when_added(c)) ir_barrier(k, false);
+  if (!one_lane_adds(c)) ir_barrier(k, false);
   if (o_y >= 0) store_sums(c, o_y, 0, columns, first, last);
   if (o_w >= 0 && c->f.p->convolution.spline) store_sums(c, o_w, columns, 1, first, last);
   ir_end(k);
