@@ -20,22 +20,23 @@
 
 /* The operands of the next edges on their way into local memory (pipeline.c): pieces of as many
    elements as a sub-group has channels. */
-enum { CLB_MAX_STAGES = 8, CLB_MAX_PIECES = 1024 };
+enum { CLB_MAX_STAGES = 8, CLB_MAX_CHUNKS = 1024 };
 typedef struct {
   const clb_form_array *array;
   int n, at;                    /* pieces; where the first one lies in a slot */
-  int64_t from[CLB_MAX_PIECES]; /* where each starts in the row, for the first channels */
-  int step[CLB_MAX_PIECES];     /* elements from one channel to the next */
-  int source[CLB_MAX_PIECES];   /* the term of x, or the path of a weight */
-  int within[CLB_MAX_PIECES];   /* number of the piece in a run of `step` pieces that hold the same
+  int64_t from[CLB_MAX_CHUNKS]; /* where each starts in the row, for the first channels */
+  int step[CLB_MAX_CHUNKS];     /* elements from one channel to the next */
+  int source[CLB_MAX_CHUNKS];   /* the term of x, or the path of a weight */
+  int in_run[CLB_MAX_CHUNKS];   /* number of the piece in a run of `step` pieces that hold the same
                                    channels */
 } clb_staged_operand;
 
 typedef struct {
-  int stages;         /* slots; 0: nothing is staged */
-  int size, own;      /* elements of a slot; of an edge of the part in it */
-  ir_val array;       /* local */
-  ir_val start, slot; /* where this sub-group's slots start; variable: the slot at hand */
+  int stages;                /* slots; 0: nothing is staged */
+  int stage_size, edge_size; /* elements of a slot; of an edge of the part in it */
+  ir_val array;              /* local */
+  ir_val first_stage,
+      current; /* where this sub-group's stages start; variable: index of the current stage */
   ir_val sender[CLB_MAX_STAGES],
       edge[CLB_MAX_STAGES]; /* variables: ends of the edges to come, from the one at hand to the
                                next to be fetched */

@@ -22,7 +22,7 @@ static int count_x(const clb_tensor_product_problem *tp, const clb_parts *parts,
   return n;
 }
 
-static int pieces_of_weight(const clb_problem *p) {
+static int chunks_of_weight(const clb_problem *p) {
   return !p->convolution.spline ? 1 : clb_stages_knots(p) ? CLB_SPLINE_ORDER : 0;
 }
 
@@ -31,7 +31,7 @@ static int count_w(const clb_problem *p, const clb_parts *parts, int part) {
   int n = 0;
   for (int q = 0; q < tp->n_paths; q++)
     n += parts->of_z[tp->path[q].out] == part && tp->path[q].has_weight;
-  return pieces_of_weight(p) * n;
+  return chunks_of_weight(p) * n;
 }
 
 enum {
@@ -57,7 +57,7 @@ static int size_of_edge(const clb_problem *p, const clb_parts *parts, const clb_
   if (width < s->lanes)
     size += (s->lanes + (width > 4 ? width : 4) - size % s->lanes) %
             s->lanes; /* all starts stay aligned */
-  return n_x > CLB_MAX_PIECES || n_w > CLB_MAX_PIECES ? INT32_MAX : size;
+  return n_x > CLB_MAX_CHUNKS || n_w > CLB_MAX_CHUNKS ? INT32_MAX : size;
 }
 
 int clb_stage_size(const clb_problem *p, const clb_parts *parts, const clb_schedule *s) {
@@ -76,16 +76,16 @@ void clb_stage_begin(clb_stage *g, const clb_convolution *c) {
   g->stages = s->convolution.pipeline_stages;
   if (!g->stages) return;
   memcpy(g->in, c->f.in, sizeof g->in);
-  g->size = clb_stage_size(c->f.p, &c->parts, s);
+  g->stage_size = clb_stage_size(c->f.p, &c->parts, s);
   g->array = ir_local(of(c), clb_ir_type((clb_dtype)c->f.p->storage),
-                      (int64_t)s->subgroups * g->stages * g->size);
-  g->slot = ir_var(of(c), i32(c, 0), true);
+                      (int64_t)s->subgroups * g->stages * g->stage_size);
+  g->current = ir_var(of(c), i32(c, 0), true);
   bool uniform = s->convolution.edges_per_subgroup < 2;
   for (int i = 0; i < g->stages; i++) {
     g->sender[i] = ir_var(of(c), i32(c, 0), uniform);
     g->edge[i] = ir_var(of(c), i32(c, 0), uniform);
   }
-  g->start = ir_mul(of(c), ir_subgroup(of(c)), i32(c, (int64_t)g->stages * g->size));
+  g->first_stage = ir_mul(of(c), ir_subgroup(of(c)), i32(c, (int64_t)g->stages * g->stage_size));
   if (!clb_stages_knots(c->f.p)) return;
   g->next_sender = ir_var(of(c), i32(c, 0), uniform);
   g->next_edge = ir_var(of(c), i32(c, 0), uniform);
@@ -93,38 +93,38 @@ void clb_stage_begin(clb_stage *g, const clb_convolution *c) {
 }
 
 /* Elements of a piece. */
-static int piece_size(const clb_convolution *c) { return c->unit.width * c->unit.per_lane; }
+static int chunk_size(const clb_convolution *c) { return c->unit.width * c->unit.per_lane; }
 
-static void pieces_of_x(const clb_convolution *c, int part, clb_staged_operand *o) {
+static void chunks_of_x(const clb_convolution *c, int part, clb_staged_operand *o) {
   const clb_irreps *x = &c->f.tp->x;
   for (int t = 0; t < x->n; t++) {
     int width = clb_width(&x->term[t]), side = c->f.tp->layout_x == CLB_MUL_IR;
     if (!clb_part_reads(c->f.tp, &c->parts, part, t)) continue;
     for (int m = 0; m < width; m++, o->n++) {
-      o->from[o->n] = x->term[t].at + (int64_t)m * (side ? piece_size(c) : x->term[t].mul);
+      o->from[o->n] = x->term[t].at + (int64_t)m * (side ? chunk_size(c) : x->term[t].mul);
       o->step[o->n] = side ? width : 1;
       o->source[o->n] = t;
-      o->within[o->n] = side ? m : 0;
+      o->in_run[o->n] = side ? m : 0;
     }
   }
 }
 
-static void pieces_of_w(const clb_convolution *c, int part, clb_staged_operand *o) {
+static void chunks_of_w(const clb_convolution *c, int part, clb_staged_operand *o) {
   const clb_tensor_product_problem *tp = c->f.tp;
-  int n = pieces_of_weight(c->f.p);
+  int n = chunks_of_weight(c->f.p);
   for (int q = 0; q < tp->n_paths; q++) {
     const clb_path *p = &tp->path[q];
     if (c->parts.of_z[p->out] != part || !p->has_weight) continue;
-    for (int piece = 0; piece < n; piece++, o->n++) {
+    for (int chunk = 0; chunk < n; chunk++, o->n++) {
       o->step[o->n] = 1;
       o->source[o->n] = q;
-      o->within[o->n] = 0;
-      o->from[o->n] = p->weight_at + piece * clb_spline_stride(c->f.p);
+      o->in_run[o->n] = 0;
+      o->from[o->n] = p->weight_at + chunk * clb_spline_stride(c->f.p);
     }
   }
 }
 
-static void plan(clb_stage *g, const clb_convolution *c, int part) {
+static void lay_out(clb_stage *g, const clb_convolution *c, int part) {
   int at = 0;
   g->first = ir_cast(of(c), IR_I64, c->unit.first);
   g->knots.rows = c->spline.table.rows;
@@ -133,18 +133,18 @@ static void plan(clb_stage *g, const clb_convolution *c, int part) {
     const int slots[] = {W, X};
     for (int i = 0; i < 2; i++) {
       operands[i]->n = 0;
-      (slots[i] == W ? pieces_of_w : pieces_of_x)(c, part, operands[i]);
+      (slots[i] == W ? chunks_of_w : chunks_of_x)(c, part, operands[i]);
       operands[i]->array =
           slots[i] == W && c->f.p->convolution.spline ? &g->knots : &g->in[slots[i]][order];
       operands[i]->at = at;
       if (!clb_reads(c->f.tp, slots[i], order)) operands[i]->n = 0;
-      at += operands[i]->n * piece_size(c);
+      at += operands[i]->n * chunk_size(c);
     }
     g->y[order] = at;
     if (clb_reads(c->f.tp, Y, order)) at += y_size(c->f.p, c->f.s, order);
   }
   g->r = at;
-  g->own = size_of_edge(c->f.p, &c->parts, c->f.s, part);
+  g->edge_size = size_of_edge(c->f.p, &c->parts, c->f.s, part);
 }
 
 /* ---- sending for an edge ---- */
@@ -152,7 +152,7 @@ static void plan(clb_stage *g, const clb_convolution *c, int part) {
 /* i64: index of element `inside` (i32) of this lane's piece: pieces first ... first + n - 1, of
    `share` lanes each.  Constants come last, so that copies share the rest of their addresses.
  */
-static ir_val piece_element(const clb_convolution *c, const clb_staged_operand *o, int first,
+static ir_val chunk_element(const clb_convolution *c, const clb_staged_operand *o, int first,
                             int share, ir_val inside) {
   ir_kernel *k = of(c);
   int n = c->unit.width / share, there = o->n - first < n ? o->n - first : n;
@@ -183,48 +183,48 @@ static ir_val piece_element(const clb_convolution *c, const clb_staged_operand *
 }
 
 /* 16 bytes a lane: of several pieces, or of one in several goes. */
-static void send_wide(const clb_convolution *c, const clb_staged_operand *o, ir_val slot,
-                      int width) {
+static void copy_vectors(const clb_convolution *c, const clb_staged_operand *o, ir_val stage,
+                         int width) {
   ir_kernel *k = of(c);
-  int lanes = c->unit.width, chunks = piece_size(c) / width,
-      share = chunks < lanes ? chunks : lanes, rows = lanes / share;
+  int lanes = c->unit.width, vectors = chunk_size(c) / width,
+      share = vectors < lanes ? vectors : lanes, chunks = lanes / share;
   ir_val lane = ir_2(k, IR_MOD, c->unit.lane, i32(c, share));
-  for (int first = 0; first < o->n; first += rows)
-    for (int chunk = 0; chunk < chunks; chunk += share) {
-      ir_val at = ir_add(k, ir_add(k, slot, ir_mul(k, c->unit.lane, i32(c, width))),
-                         i32(c, o->at + (int64_t)first * piece_size(c) + chunk * width));
-      ir_val inside = ir_mul(k, ir_add(k, lane, i32(c, chunk)), i32(c, width)),
-             from = piece_element(c, o, first, share, inside);
-      ir_val mask = o->n - first < rows
+  for (int first = 0; first < o->n; first += chunks)
+    for (int vector = 0; vector < vectors; vector += share) {
+      ir_val at = ir_add(k, ir_add(k, stage, ir_mul(k, c->unit.lane, i32(c, width))),
+                         i32(c, o->at + (int64_t)first * chunk_size(c) + vector * width));
+      ir_val inside = ir_mul(k, ir_add(k, lane, i32(c, vector)), i32(c, width)),
+             from = chunk_element(c, o, first, share, inside);
+      ir_val mask = o->n - first < chunks
                         ? ir_2(k, IR_LT, c->unit.lane, i32(c, (int64_t)(o->n - first) * share))
                         : IR_NONE;
       ir_copy_aligned(k, c->stage.array, at, o->array->rows.buffer, from, mask, width);
     }
 }
 
-static void send_narrow(const clb_convolution *c, const clb_staged_operand *o, ir_val slot) {
+static void copy_elements(const clb_convolution *c, const clb_staged_operand *o, ir_val stage) {
   ir_kernel *k = of(c);
-  int lanes = c->unit.width, size = piece_size(c);
+  int lanes = c->unit.width, size = chunk_size(c);
   for (int i = 0; i < o->n * c->unit.per_lane; i++) {
     int j = i / c->unit.per_lane, skipped = i % c->unit.per_lane * lanes;
     ir_val inside = ir_add(k, c->unit.lane, i32(c, skipped)),
-           at = ir_add(k, ir_add(k, slot, c->unit.lane),
+           at = ir_add(k, ir_add(k, stage, c->unit.lane),
                        i32(c, o->at + (int64_t)j * size + skipped)),
-           from = piece_element(c, o, j, lanes, inside), mask = IR_NONE;
+           from = chunk_element(c, o, j, lanes, inside), mask = IR_NONE;
     if (c->unit.mul % lanes) /* of a run, so many elements are there; channels are not together */
-      mask = ir_2(k, IR_LT, ir_add(k, inside, i32(c, (int64_t)o->within[j] * size)),
+      mask = ir_2(k, IR_LT, ir_add(k, inside, i32(c, (int64_t)o->in_run[j] * size)),
                   ir_mul(k, ir_sub(k, i32(c, c->unit.mul), c->unit.first), i32(c, o->step[j])));
     ir_copy(k, c->stage.array, at, o->array->rows.buffer, from, mask, 1);
   }
 }
 
-static void send_y(const clb_convolution *c, int order, ir_val slot, int width) {
+static void copy_y(const clb_convolution *c, int order, ir_val stage, int width) {
   ir_kernel *k = of(c);
   const clb_form_array *a = &c->stage.in[Y][order];
   int n = clb_y_size(c->f.p, c->f.s, order), lanes = c->unit.width;
   for (int first = 0; first < n; first += lanes * width) {
     ir_val lane = ir_mul(k, c->unit.lane, i32(c, width)), element = ir_add(k, lane, i32(c, first)),
-           at = ir_add(k, ir_add(k, slot, lane), i32(c, c->stage.y[order] + first));
+           at = ir_add(k, ir_add(k, stage, lane), i32(c, c->stage.y[order] + first));
     ir_val from = ir_add(k, ir_add(k, a->base, ir_cast(k, IR_I64, lane)), i64(c, first)),
            mask = n - first < lanes * width ? ir_2(k, IR_LT, element, i32(c, n)) : IR_NONE;
     if (width > 1) ir_copy_aligned(k, c->stage.array, at, a->rows.buffer, from, mask, width);
@@ -233,11 +233,11 @@ static void send_y(const clb_convolution *c, int order, ir_val slot, int width) 
 }
 
 /* Whether full blocks start at multiples of 16 bytes in a row that does. */
-static bool aligns(const clb_convolution *c, int width) {
+static bool is_aligned(const clb_convolution *c, int width) {
   const clb_stage *g = &c->stage;
   bool all = !c->f.s->scalar_access && !c->s->unaligned_rows && c->unit.mul % c->unit.width == 0 &&
              c->unit.width % width == 0 && clb_y_size(c->f.p, c->f.s, 0) % width == 0 &&
-             g->size % width == 0 && g->own % width == 0;
+             g->stage_size % width == 0 && g->edge_size % width == 0;
   for (int order = 0; order < clb_orders(c->f.p); order++) {
     for (int j = 0; j < g->w[order].n; j++) all &= g->w[order].from[j] % width == 0;
     for (int j = 0; j < g->x[order].n; j++) all &= g->x[order].from[j] % width == 0;
@@ -245,29 +245,30 @@ static bool aligns(const clb_convolution *c, int width) {
   return all;
 }
 
-static void send_all(const clb_convolution *c, ir_val slot, int width) {
+static void copy_operands(const clb_convolution *c, ir_val stage, int width) {
   for (int order = 0; order < clb_orders(c->f.p); order++) {
     const clb_staged_operand *operands[] = {&c->stage.w[order], &c->stage.x[order]};
     for (int i = 0; i < 2; i++) {
-      if (width > 1) send_wide(c, operands[i], slot, width);
-      else send_narrow(c, operands[i], slot);
+      if (width > 1) copy_vectors(c, operands[i], stage, width);
+      else copy_elements(c, operands[i], stage);
     }
-    if (clb_reads(c->f.tp, Y, order)) send_y(c, order, slot, width);
+    if (clb_reads(c->f.tp, Y, order)) copy_y(c, order, stage, width);
   }
 }
 
-/* Where the edge of this lane's slice starts in slot `number`. */
-static ir_val edge_in_slot(const clb_convolution *c, ir_val number) {
+/* Where the edge of this lane's slice starts in stage `number`. */
+static ir_val edge_in_stage(const clb_convolution *c, ir_val number) {
   ir_kernel *k = of(c);
-  ir_val slot = ir_add(k, c->stage.start, ir_mul(k, number, i32(c, c->stage.size)));
-  return c->unit.slice == IR_NONE ? slot
-                                  : ir_add(k, slot, ir_mul(k, c->unit.slice, i32(c, c->stage.own)));
+  ir_val stage = ir_add(k, c->stage.first_stage, ir_mul(k, number, i32(c, c->stage.stage_size)));
+  return c->unit.slice == IR_NONE
+             ? stage
+             : ir_add(k, stage, ir_mul(k, c->unit.slice, i32(c, c->stage.edge_size)));
 }
 
-/* Sends for a place's operands into slot number `number`; always one batch.  r: the edge's length,
+/* Sends for a place's operands into stage number `number`; always one batch.  r: the edge's length,
    where knots are staged. */
-static void send(clb_stage *g, const clb_convolution *c, ir_val edge_slot, ir_val last,
-                 ir_val sender, ir_val edge, ir_val r, ir_val number) {
+static void prefetch(clb_stage *g, const clb_convolution *c, ir_val edge_slot, ir_val last,
+                     ir_val sender, ir_val edge, ir_val r, ir_val number) {
   ir_kernel *k = of(c);
   if (k->error[0]) return;
   int width = 16 / (int)ir_type_bytes((ir_type)k->ins[g->array].element);
@@ -275,17 +276,17 @@ static void send(clb_stage *g, const clb_convolution *c, ir_val edge_slot, ir_va
   for (int slot = X; slot <= W; slot++)
     for (int order = 0; order < clb_orders(c->f.p); order++)
       clb_form_row(&c->f, &g->in[slot][order], ir_cast(k, IR_I64, slot == X ? sender : edge));
-  ir_val slot = edge_in_slot(c, number);
+  ir_val stage = edge_in_stage(c, number);
   if (c->f.p->convolution.spline) {
     for (int order = 0; order < clb_orders(c->f.p); order++) {
       const clb_form_array *a = &g->in[W][order];
       if (clb_reads(c->f.tp, W, order))
-        ir_copy(k, g->array, ir_add(k, slot, i32(c, g->r + order)), a->rows.buffer, a->base,
+        ir_copy(k, g->array, ir_add(k, stage, i32(c, g->r + order)), a->rows.buffer, a->base,
                 ir_2(k, IR_LT, c->unit.lane, i32(c, 1)), 1);
     }
     if (r != IR_NONE) g->knots.base = clb_spline_row(&c->spline, &c->f, r);
   }
-  send_all(c, slot, aligns(c, width) ? width : 1);
+  copy_operands(c, stage, is_aligned(c, width) ? width : 1);
   ir_end(k);
   ir_copy_commit(k);
 }
@@ -315,14 +316,14 @@ static ir_val length(clb_stage *g, const clb_convolution *c, ir_val edge_slot, i
 void clb_stage_open(clb_stage *g, const clb_convolution *c, int part, ir_val first, ir_val last) {
   ir_kernel *k = of(c);
   ir_val sender, edge;
-  plan(g, c, part);
-  ir_set(k, g->slot, i32(c, 0));
+  lay_out(g, c, part);
+  ir_set(k, g->current, i32(c, 0));
   if (!c->s->roles)
     ir_barrier(k, false); /* those before have read what this overwrites; a unit does one part */
-  ir_val turn = ir_loop(k, i32(c, 0), i32(c, g->stages - 1), i32(c, 1)),
-         edge_slot = ir_add(k, first, ir_mul(k, turn, i32(c, clb_slices(&c->unit, &c->f))));
+  ir_val stage = ir_loop(k, i32(c, 0), i32(c, g->stages - 1), i32(c, 1)),
+         edge_slot = ir_add(k, first, ir_mul(k, stage, i32(c, clb_slices(&c->unit, &c->f))));
   load_ends(c, edge_slot, last, &sender, &edge);
-  send(g, c, edge_slot, last, sender, edge, length(g, c, edge_slot, last, edge), turn);
+  prefetch(g, c, edge_slot, last, sender, edge, length(g, c, edge_slot, last, edge), stage);
   ir_end(k);
   for (int i = 0; i < g->stages; i++) {
     load_ends(c, ir_add(k, first, i32(c, i * clb_slices(&c->unit, &c->f))), last, &sender, &edge);
@@ -339,9 +340,9 @@ void clb_stage_open(clb_stage *g, const clb_convolution *c, int part, ir_val fir
   ir_set(k, g->next_edge, edge);
 }
 
-/* One turn on: the ends of the one after those that are known are looked up; where knots are staged
-   one earlier, as its length is looked up then. */
-static void move_on(clb_stage *g, const clb_convolution *c, ir_val ahead, ir_val last) {
+/* One stage on: the ends of the one after those that are known are looked up; where knots are
+   staged one earlier, as its length is looked up then. */
+static void advance_ends(clb_stage *g, const clb_convolution *c, ir_val ahead, ir_val last) {
   ir_kernel *k = of(c);
   ir_val sender, edge, next = ir_add(k, ahead, i32(c, clb_slices(&c->unit, &c->f)));
   if (clb_stages_knots(c->f.p)) {
@@ -363,26 +364,26 @@ static void move_on(clb_stage *g, const clb_convolution *c, ir_val ahead, ir_val
 void clb_stage_edge(clb_stage *g, const clb_convolution *c, ir_val edge_slot, ir_val last,
                     ir_val *sender, ir_val *edge) {
   ir_kernel *k = of(c);
-  ir_val slot = ir_get(k, g->slot),
-         before = ir_select(k, ir_2(k, IR_EQ, slot, i32(c, 0)), i32(c, g->stages - 1),
-                            ir_sub(k, slot, i32(c, 1)));
+  ir_val current = ir_get(k, g->current),
+         before = ir_select(k, ir_2(k, IR_EQ, current, i32(c, 0)), i32(c, g->stages - 1),
+                            ir_sub(k, current, i32(c, 1)));
   ir_val ahead = ir_add(k, edge_slot, i32(c, (g->stages - 1) * clb_slices(&c->unit, &c->f))),
          r = clb_stages_knots(c->f.p) ? ir_get(k, g->next_r) : IR_NONE;
   ir_copy_wait(k, g->stages - 2);
   ir_barrier(k, false);
-  send(g, c, ahead, last, ir_get(k, g->sender[g->stages - 1]), ir_get(k, g->edge[g->stages - 1]), r,
-       before);
+  prefetch(g, c, ahead, last, ir_get(k, g->sender[g->stages - 1]),
+           ir_get(k, g->edge[g->stages - 1]), r, before);
   *sender = ir_cast(k, IR_I64, ir_get(k, g->sender[0]));
   *edge = ir_cast(k, IR_I64, ir_get(k, g->edge[0]));
-  move_on(g, c, ahead, last);
-  g->base = edge_in_slot(c, slot);
+  advance_ends(g, c, ahead, last);
+  g->base = edge_in_stage(c, current);
 }
 
-/* n numbers of the slot from `at` on. */
+/* n numbers of the current from `at` on. */
 static void numbers(const clb_stage *g, const clb_convolution *c, int at, int n, ir_val *v) {
   ir_kernel *k = of(c);
   const int width = 16 / (int)ir_type_bytes((ir_type)k->ins[g->array].element);
-  const bool aligned = at % width == 0 && g->own % width == 0 && g->size % width == 0;
+  const bool aligned = at % width == 0 && g->edge_size % width == 0 && g->stage_size % width == 0;
   for (int i = 0, w; i < n; i += w) {
     w = n - i < width ? 1 : width;
     (aligned && w == width ? ir_load_aligned : ir_load_wide)(
@@ -401,12 +402,12 @@ void clb_stage_numbers(const clb_stage *g, const clb_convolution *c, int order, 
 
 void clb_stage_next(clb_stage *g, const clb_convolution *c) {
   ir_kernel *k = of(c);
-  ir_val next = ir_add(k, ir_get(k, g->slot), i32(c, 1));
-  ir_set(k, g->slot, ir_select(k, ir_2(k, IR_EQ, next, i32(c, g->stages)), i32(c, 0), next));
+  ir_val next = ir_add(k, ir_get(k, g->current), i32(c, 1));
+  ir_set(k, g->current, ir_select(k, ir_2(k, IR_EQ, next, i32(c, g->stages)), i32(c, 0), next));
 }
 
 /* Number of the first piece of a term or path. */
-static int find_piece(const clb_staged_operand *o, int64_t number) {
+static int find_chunk(const clb_staged_operand *o, int64_t number) {
   int first = 0;
   while (o->source[first] != number) first++;
   return first;
@@ -414,13 +415,15 @@ static int find_piece(const clb_staged_operand *o, int64_t number) {
 
 /* n elements a lane, `step` apart from lane to lane, from number `from` of a piece on. */
 static void elements(const clb_stage *g, const clb_convolution *c, const clb_staged_operand *o,
-                     int piece, int from, int step, int n, ir_val *v) {
+                     int chunk, int from, int step, int n, ir_val *v) {
   ir_kernel *k = of(c);
-  int at = o->at + piece * piece_size(c) + from,
+  int at = o->at + chunk * chunk_size(c) + from,
       most = 16 / (int)ir_type_bytes((ir_type)k->ins[g->array].element);
   for (int i = 0, w; i < n; i += w) {
     w = most;
-    while (w > 1 && (n - i < w || (at + i) % w || step % w || g->own % w || g->size % w)) w /= 2;
+    while (w > 1 &&
+           (n - i < w || (at + i) % w || step % w || g->edge_size % w || g->stage_size % w))
+      w /= 2;
     ir_val index =
         ir_add(k, ir_add(k, g->base, ir_mul(k, c->unit.lane, i32(c, step))), i32(c, at + i));
     bool wide = w > 1 && w * (int)ir_type_bytes((ir_type)k->ins[g->array].element) >= 8;
@@ -432,7 +435,7 @@ static void elements(const clb_stage *g, const clb_convolution *c, const clb_sta
 void clb_stage_knots(const clb_stage *g, const clb_convolution *c, const clb_path *p,
                      ir_val v[][CLB_SPLINE_ORDER]) {
   const clb_staged_operand *o = &g->w[0];
-  const int n = c->unit.per_lane, first = find_piece(o, p - c->f.tp->path);
+  const int n = c->unit.per_lane, first = find_chunk(o, p - c->f.tp->path);
   for (int i = 0; i < CLB_SPLINE_ORDER; i++) {
     ir_val all[CLB_MAX_PER_LANE];
     elements(g, c, o, first + i, 0, n, n, all);
@@ -445,7 +448,7 @@ void clb_stage_load(const clb_stage *g, const clb_convolution *c, int slot, int 
   ir_kernel *k = of(c);
   const clb_tensor_product_problem *tp = c->f.tp;
   const clb_staged_operand *o = slot == W ? &g->w[order] : &g->x[order];
-  const int n = c->unit.per_lane, first = find_piece(o, slot == W ? p - tp->path : p->in1),
+  const int n = c->unit.per_lane, first = find_chunk(o, slot == W ? p - tp->path : p->in1),
             width = slot == W ? 1 : clb_width(&tp->x.term[p->in1]);
   const bool side = slot == X && tp->layout_x == CLB_MUL_IR;
   ir_val all[CLB_MAX_PER_LANE * MAX_M];
