@@ -74,14 +74,14 @@ typedef struct {
   int blocks;       /* blocks of channels of all parts */
 } clb_batch;
 
-/* The frame of the edge at hand (frame_turn.c, frame_path.c). */
+/* The frame of the edge at hand (frame_rotation.c, frame_path.c). */
 enum { CLB_FRAME_QUAD = 4 };
 typedef struct {
-  int l;      /* its highest degree; 0: paths are worked on where they are */
-  bool turns; /* a tangent of the edge's vector comes in */
+  int l;            /* its highest degree; 0: paths are worked on where they are */
+  bool has_tangent; /* the pass has a tangent of the edge's vector */
   ir_val cosine[CLB_MAX_FRAME_L + 1], sine[CLB_MAX_FRAME_L + 1];
   ir_val tangent[CLB_FRAME_QUAD]; /* its row (frame.h) */
-  ir_val turn[2];                 /* by which it turns the frame, about x and z */
+  ir_val omega[2];                /* the rotation that it makes of the frame, about x and z */
   int cached_at;                  /* numbers kept_at ... of its row are in kept[]; -1: none */
   ir_val cached[CLB_FRAME_QUAD];
   int generator_l; /* of which degree generator[] are; 0: none */

@@ -30,7 +30,7 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   }
   if (s->convolution.roles && !s->convolution.unaligned_rows) clb_form_narrow_strides(&c->f);
   c->frame.l = s->convolution.frame ? clb_frame_degree(&p->tensor_product) : 0;
-  c->frame.turns = c->frame.l && clb_orders(p) > 1 && clb_reads(&p->tensor_product, Y, 1);
+  c->frame.has_tangent = c->frame.l && clb_orders(p) > 1 && clb_reads(&p->tensor_product, Y, 1);
   const bool pairs = o_z < 0 && s->convolution.component_pairs &&
                      !p->convolution.spline; /* beside splines it is slower, on an H200 */
   for (int t = 0; t < CLB_MAX_TERMS; t++)

@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/convolution/frame_turn.h"
+#include "kernels/convolution/frame_rotation.h"
 
 enum { V = CLB_MAX_PER_LANE, N = MAX_M };
 
@@ -67,17 +67,17 @@ void clb_frame_scales(clb_convolution *c) {
   }
 }
 
-static bool turns(const clb_convolution *c, const clb_path *p) {
+static bool needs_frame(const clb_convolution *c, const clb_path *p) {
   return degree(&c->f.tp->y, p->in2) > 0;
 }
 
 /* Of a term of x, by order: x and a where they are; x and a' in the frame. */
 typedef struct {
-  clb_channels here[2], turned[2];
+  clb_channels original[2], rotated[2];
 } vectors_of_x;
 
 /* 0 where a slice has no edge of its own, so that nothing is added. */
-static void only_there(clb_convolution *c, int width, clb_channels x) {
+static void clear_slices_without_edge(clb_convolution *c, int width, clb_channels x) {
   for (int j = 0; j < c->unit.per_lane && c->unit.has_edge != IR_NONE; j++)
     for (int i = 0; i < width; i++)
       x[j][i] = ir_select(of(c), c->unit.has_edge, x[j][i], real(c, 0));
@@ -87,18 +87,20 @@ static void load_x(clb_convolution *c, int term, vectors_of_x *v) {
   const clb_tensor_product_problem *tp = c->f.tp;
   const clb_path *some = NULL;
   const int l = degree(&tp->x, term), n = c->unit.per_lane;
-  bool asked = false;
+  bool rotates = false;
   for (int q = 0; q < tp->n_paths; q++)
-    if (tp->path[q].in1 == term) some = &tp->path[q], asked |= turns(c, some);
+    if (tp->path[q].in1 == term) some = &tp->path[q], rotates |= needs_frame(c, some);
   for (int order = 0; order < 2; order++) {
-    clb_channels_clear(v->here[order]);
-    clb_channels_clear(v->turned[order]);
+    clb_channels_clear(v->original[order]);
+    clb_channels_clear(v->rotated[order]);
     if (!some || order >= clb_orders(c->f.p) || !clb_reads(tp, X, order)) continue;
-    memcpy(v->here[order], clb_edge_vectors(c, X, order, some), sizeof v->here[order]);
-    if (clb_wanted_output(&c->f, Z) >= 0) only_there(c, 2 * l + 1, v->here[order]);
-    if (asked) clb_into_frame(c, l, n, v->here[order], l, v->turned[order]);
+    memcpy(v->original[order], clb_edge_vectors(c, X, order, some), sizeof v->original[order]);
+    if (clb_wanted_output(&c->f, Z) >= 0)
+      clear_slices_without_edge(c, 2 * l + 1, v->original[order]);
+    if (rotates) clb_into_frame(c, l, n, v->original[order], l, v->rotated[order]);
   }
-  if (asked && c->frame.turns) clb_add_turn(c, l, n, -1, v->turned[0], l, v->turned[1]);
+  if (rotates && c->frame.has_tangent)
+    clb_add_rotation(c, l, n, -1, v->rotated[0], l, v->rotated[1]);
 }
 
 /* Weights by order; IR_NONE: 1 (w) or 0 (c). */
@@ -139,24 +141,24 @@ static void path_to_z(clb_convolution *c, const clb_path *p, vectors_of_x *x) {
   ir_kernel *k = of(c);
   const int n = c->unit.per_lane, l3 = degree(&c->f.tp->z, p->out),
             l1 = degree(&c->f.tp->x, p->in1), width = 2 * l3 + 1,
-            most = least(l1 + c->frame.turns, l3);
+            most = least(l1 + c->frame.has_tangent, l3);
   clb_entry e[N];
   clb_channels sum, z, first;
   path_weights w;
   const int n_entries = entries_of(c, p, e);
-  const bool turned = turns(c, p);
+  const bool rotated = needs_frame(c, p);
   load_weights(c, p, w);
   for (int j = 0; j < n; j++)
     for (int i = 0; i < width; i++) sum[j][i] = ir_get(k, c->z[j][p->out][i]);
   clb_channels_clear(z);
-  if (turned) through_path(c, e, n_entries, w, x->turned, true, z);
-  else through_path(c, e, n_entries, w, x->here, true, sum);
-  if (turned && c->frame.turns) {
+  if (rotated) through_path(c, e, n_entries, w, x->rotated, true, z);
+  else through_path(c, e, n_entries, w, x->original, true, sum);
+  if (rotated && c->frame.has_tangent) {
     clb_channels_clear(first);
-    through_path(c, e, n_entries, w, x->turned, false, first);
-    clb_add_turn(c, l3, n, 1, first, most, z);
+    through_path(c, e, n_entries, w, x->rotated, false, first);
+    clb_add_rotation(c, l3, n, 1, first, most, z);
   }
-  if (turned) clb_out_of_frame(c, l3, n, z, most, sum);
+  if (rotated) clb_out_of_frame(c, l3, n, z, most, sum);
   for (int j = 0; j < n; j++)
     for (int i = 0; i < width; i++) ir_set(k, c->z[j][p->out][i], sum[j][i]);
 }
@@ -179,7 +181,7 @@ void clb_frame_to_z(clb_convolution *c, int part) {
    the gradient without and in the frame; the numbers K, by step up (1) or down (0) from m, and part
    (0: of f_m, 1: of f_-m). */
 typedef struct {
-  clb_channels plain, turned;
+  clb_channels plain, rotated;
   ir_val K[2][CLB_MAX_FRAME_L + 1][2][V];
 } gradient;
 
@@ -199,12 +201,12 @@ static void add_torque(clb_convolution *c, gradient *g, int n, int l1, int l3, c
   const double(*J)[N * N] = clb_frame_generators(c, l3);
   for (int m = 0; m <= l1 && l3; m++)
     for (int up = 0; up < 2; up++) {
-      int to = up ? m + 1 : m - 1, turn = up ? -1 : 1;
+      int to = up ? m + 1 : m - 1, minus = up ? -1 : 1;
       for (int side = 0; side < (to ? 2 : 1) && to >= 0 && to <= l3; side++) {
         int i = side ? l3 - to : l3 + to;
         for (int half = 0; half < 2; half++) {
           double by =
-              sign * (half && !m ? turn * lever(e, n_entries, J[1], width, l1, i)
+              sign * (half && !m ? minus * lever(e, n_entries, J[1], width, l1, i)
                                  : lever(e, n_entries, J[0], width, half ? l1 - m : l1 + m, i));
           for (int j = 0; j < n && fabs(by) > 1e-12; j++)
             g->K[up][m][half][j] = clb_plus(of(c), g->K[up][m][half][j], real(c, by), G[j][i]);
@@ -252,18 +254,19 @@ static ir_val weight_gradient(clb_convolution *c, const clb_entry *e, int n_entr
 
 /* The gradient of a path's weight; of splines, too, of what comes in along them. */
 static void path_to_w(clb_convolution *c, const clb_path *p, const clb_entry *e, int n_entries,
-                      vectors_of_x *x, clb_channels G, clb_channels turned_G) {
+                      vectors_of_x *x, clb_channels G, clb_channels rotated_G) {
   const int o = clb_wanted_output(&c->f, W), l1 = degree(&c->f.tp->x, p->in1);
-  const bool spline = c->f.p->convolution.spline, turned = turns(c, p);
+  const bool spline = c->f.p->convolution.spline, rotated = needs_frame(c, p);
   clb_channels by_w;
   if (o < 0 || !p->has_weight) return;
   for (int j = 0; j < c->unit.per_lane; j++) {
-    const ir_val *f[] = {(turned ? x->turned : x->here)[twice(c)][j], x->turned[0][j]},
-                 *g[] = {G[j], turned_G[j]};
-    by_w[j][0] = weight_gradient(c, e, n_entries, l1, turned && c->frame.turns ? 2 : 1, f, g);
+    const ir_val *f[] = {(rotated ? x->rotated : x->original)[twice(c)][j], x->rotated[0][j]},
+                 *g[] = {G[j], rotated_G[j]};
+    by_w[j][0] =
+        weight_gradient(c, e, n_entries, l1, rotated && c->frame.has_tangent ? 2 : 1, f, g);
     if (!spline) continue;
     clb_spline_add(&c->spline, &c->f, 0, j, by_w[j][0]);
-    f[0] = (turned ? x->turned : x->here)[0][j];
+    f[0] = (rotated ? x->rotated : x->original)[0][j];
     if (c->spline.along != IR_NONE)
       clb_spline_add(&c->spline, &c->f, 1, j, weight_gradient(c, e, n_entries, l1, 1, f, g));
   }
@@ -276,7 +279,7 @@ static void back_through(clb_convolution *c, const clb_path *p, const clb_entry 
   const int n = c->unit.per_lane;
   for (int j = 0; j < n; j++)
     for (int q = 0; q < n_entries; q++) {
-      ir_val *sum = &g->turned[j][e[q].i];
+      ir_val *sum = &g->rotated[j][e[q].i];
       *sum = clb_plus(of(c), *sum, real(c, e[q].c), G[j][e[q].k]);
     }
   if (clb_wanted_output(&c->f, Y) >= 0)
@@ -298,14 +301,14 @@ static void path_to_edge(clb_convolution *c, const clb_path *p, vectors_of_x *x,
             l1 = degree(&c->f.tp->x, p->in1), order = twice(c),
             reach = l1 + (clb_wanted_output(&c->f, Y) >= 0);
   clb_entry e[N];
-  clb_channels g, G, turned_G, by;
+  clb_channels g, G, rotated_G, by;
   path_weights w;
   const int n_entries = entries_of(c, p, e);
   load_weights(c, p, w);
-  clb_channels_clear(turned_G);
+  clb_channels_clear(rotated_G);
   for (int j = 0; j < n; j++) memcpy(g[j], c->z[j][p->out], sizeof g[j]);
-  if (!turns(c, p)) {
-    path_to_w(c, p, e, n_entries, x, g, turned_G);
+  if (!needs_frame(c, p)) {
+    path_to_w(c, p, e, n_entries, x, g, rotated_G);
     for (int j = 0; j < n; j++)
       for (int q = 0; q < n_entries; q++) {
         ir_val *sum = &to[0].plain[j][e[q].i];
@@ -313,12 +316,12 @@ static void path_to_edge(clb_convolution *c, const clb_path *p, vectors_of_x *x,
       }
     return;
   }
-  clb_into_frame(c, l3, n, g, least(reach + c->frame.turns, l3), G);
-  if (c->frame.turns) clb_add_turn(c, l3, n, -1, G, least(reach, l3), turned_G);
-  path_to_w(c, p, e, n_entries, x, G, turned_G);
+  clb_into_frame(c, l3, n, g, least(reach + c->frame.has_tangent, l3), G);
+  if (c->frame.has_tangent) clb_add_rotation(c, l3, n, -1, G, least(reach, l3), rotated_G);
+  path_to_w(c, p, e, n_entries, x, G, rotated_G);
   clb_channels_clear(by);
   add_weighted(c, w, order, width, G, by);
-  add_weighted(c, w, 0, width, turned_G, by);
+  add_weighted(c, w, 0, width, rotated_G, by);
   back_through(c, p, e, n_entries, by, &to[0]);
   if (!twice(c)) return;
   clb_channels_clear(by);
@@ -327,7 +330,7 @@ static void path_to_edge(clb_convolution *c, const clb_path *p, vectors_of_x *x,
 }
 
 /* The gradients in the frame turn, too, and go back. */
-static void finish(clb_convolution *c, int t, vectors_of_x *x, gradient *g) {
+static void store_gradients(clb_convolution *c, int t, vectors_of_x *x, gradient *g) {
   ir_kernel *k = of(c);
   const clb_frame *f = &c->frame;
   const int n = c->unit.per_lane, l = degree(&c->f.tp->x, t), width = 2 * l + 1;
@@ -336,20 +339,20 @@ static void finish(clb_convolution *c, int t, vectors_of_x *x, gradient *g) {
   clb_entry same[N];
   for (int i = 0; i < width; i++) same[i] = (clb_entry){.i = i, .k = i, .c = 1};
   for (int order = 0; order <= twice(c) && o_y >= 0; order++) {
-    add_torque(c, &g[order], n, l, l, same, width, -1, g[order].turned);
-    torques(c, &g[order], n, l, x->turned[order], T);
+    add_torque(c, &g[order], n, l, l, same, width, -1, g[order].rotated);
+    torques(c, &g[order], n, l, x->rotated[order], T);
   }
-  if (o_y >= 0 && f->turns) {
+  if (o_y >= 0 && f->has_tangent) {
     ir_val back = clb_negative(c, f->tangent[CLB_TANGENT_INVERSE]);
-    torques(c, &g[1], n, l, x->turned[0], T0);
+    torques(c, &g[1], n, l, x->rotated[0], T0);
     for (int i = 0; i < 2; i++) {
       T[i] = clb_plus(k, T[i], ir_mul(k, back, f->tangent[CLB_TANGENT_Y]), T0[i]);
-      T[2] = clb_plus(k, T[2], ir_mul(k, back, f->turn[i]), T0[i]);
+      T[2] = clb_plus(k, T[2], ir_mul(k, back, f->omega[i]), T0[i]);
     }
   }
   if (o_x < 0) return;
-  if (f->turns) clb_add_turn(c, l, n, 1, g[1].turned, l, g[0].turned);
-  clb_out_of_frame(c, l, n, g[0].turned, l, g[0].plain);
+  if (f->has_tangent) clb_add_rotation(c, l, n, 1, g[1].rotated, l, g[0].rotated);
+  clb_out_of_frame(c, l, n, g[0].rotated, l, g[0].plain);
   clb_store_x(c, t, o_x, g[0].plain, false);
 }
 
@@ -363,17 +366,17 @@ void clb_frame_to_edge(clb_convolution *c, int part) {
     load_x(c, t, &x);
     for (int order = 0; order < 2; order++) {
       clb_channels_clear(g[order].plain);
-      clb_channels_clear(g[order].turned);
+      clb_channels_clear(g[order].rotated);
       for (int i = 0; i < 2 * (CLB_MAX_FRAME_L + 1) * 2 * V; i++)
         (&g[order].K[0][0][0][0])[i] = IR_NONE;
     }
     for (int q = 0; q < tp->n_paths; q++)
       if (tp->path[q].in1 == t) path_to_edge(c, &tp->path[q], &x, g);
-    finish(c, t, &x, g);
+    store_gradients(c, t, &x, g);
   }
   if (!g) snprintf(of(c)->error, sizeof of(c)->error, "no memory");
   free(g);
-  if (!f->turns || !c->f.p->convolution.spline || clb_wanted_output(&c->f, Y) < 0) return;
+  if (!f->has_tangent || !c->f.p->convolution.spline || clb_wanted_output(&c->f, Y) < 0) return;
   ir_val *T = c->results.y_sum, by = clb_spline_by_along(&c->spline, &c->f);
   T[0] = clb_plus(of(c), T[0], by, f->tangent[CLB_TANGENT_Z]);
   T[1] = clb_plus(of(c), T[1], clb_negative(c, by), f->tangent[CLB_TANGENT_X]);

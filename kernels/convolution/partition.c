@@ -20,12 +20,12 @@ typedef struct {
   int n, of_x[CLB_MAX_TERMS], of_z[CLB_MAX_TERMS], mul[CLB_MAX_TERMS], components[CLB_MAX_TERMS];
 } items;
 
-static void take(const clb_tensor_product_problem *tp, items *it, int term, int item) {
+static void add_to_item(const clb_tensor_product_problem *tp, items *it, int term, int item) {
   it->of_x[term] = item;
   for (int q = 0; q < tp->n_paths; q++)
     for (int other = 0; other < tp->n_paths && tp->path[q].in1 == term; other++)
       if (tp->path[other].out == tp->path[q].out && it->of_x[tp->path[other].in1] < 0)
-        take(tp, it, tp->path[other].in1, item);
+        add_to_item(tp, it, tp->path[other].in1, item);
 }
 
 static void find_items(const clb_tensor_product_problem *tp, items *it) {
@@ -33,7 +33,7 @@ static void find_items(const clb_tensor_product_problem *tp, items *it) {
   for (int t = 0; t < CLB_MAX_TERMS; t++) it->of_x[t] = -1;
   for (int t = 0; t < tp->x.n; t++) {
     if (!tp->x.term[t].mul) continue;
-    if (it->of_x[t] < 0) take(tp, it, t, it->n++);
+    if (it->of_x[t] < 0) add_to_item(tp, it, t, it->n++);
     it->mul[it->of_x[t]] = tp->x.term[t].mul;
     it->components[it->of_x[t]] += components_of(tp, t);
   }
@@ -42,7 +42,7 @@ static void find_items(const clb_tensor_product_problem *tp, items *it) {
 }
 
 /* Divides what is above the limit: terms of z in their order, about equally. */
-static void divide(const clb_tensor_product_problem *tp, int limit, items *it) {
+static void split_items(const clb_tensor_product_problem *tp, int limit, items *it) {
   const int all = it->n;
   for (int item = 0; item < all; item++) {
     int of_x = 0, of_z = 0, had = 0, shares = 1, now = item;
@@ -67,26 +67,26 @@ static void divide(const clb_tensor_product_problem *tp, int limit, items *it) {
   }
 }
 
-enum { LEAST_LANES = 4 }; /* of a slice */
+enum { MIN_LANES = 4 }; /* of a slice */
 
 /* Items that may share a part: of one multiplicity, and as many channels of a lane together. */
 typedef struct {
   int mul, per_lane;
-} sort;
+} lane_shape;
 
 /* Whether all lanes of a sub-group, or of its slices, have as many channels. */
-static bool divides(int mul, int per_lane, const clb_part_limits *l) {
+static bool fills_lanes(int mul, int per_lane, const clb_part_limits *l) {
   const int lanes = mul / per_lane;
   if (mul % (l->lanes * per_lane) == 0) return true;
-  return mul % per_lane == 0 && lanes >= LEAST_LANES && lanes < l->lanes && l->lanes % lanes == 0 &&
+  return mul % per_lane == 0 && lanes >= MIN_LANES && lanes < l->lanes && l->lanes % lanes == 0 &&
          l->lanes / lanes <= l->slices;
 }
 
 /* As many channels of a lane as a sub-group can hold the item's components of. */
-static sort sort_of(const items *it, int item, const clb_part_limits *l) {
-  sort s = {it->mul[item], 1};
+static lane_shape shape_of(const items *it, int item, const clb_part_limits *l) {
+  lane_shape s = {it->mul[item], 1};
   for (int t = 2; t <= l->per_lane; t *= 2)
-    if (divides(s.mul, t, l) && it->components[item] * t <= l->components) s.per_lane = t;
+    if (fills_lanes(s.mul, t, l) && it->components[item] * t <= l->components) s.per_lane = t;
   return s;
 }
 
@@ -110,12 +110,12 @@ static int fill(const items *it, const bool *own, int n, int *bin) {
 }
 
 /* The parts of a sort of items, as few as the limit allows. */
-static void make_parts(const items *it, sort s, const clb_part_limits *l, clb_parts *parts,
+static void make_parts(const items *it, lane_shape s, const clb_part_limits *l, clb_parts *parts,
                        int *part_of) {
   int bin[CLB_MAX_TERMS], count = 0, n = 1;
   bool own[CLB_MAX_TERMS];
   for (int i = 0; i < it->n; i++) {
-    sort other = sort_of(it, i, l);
+    lane_shape other = shape_of(it, i, l);
     own[i] = other.mul == s.mul && other.per_lane == s.per_lane;
     count += own[i];
   }
@@ -173,7 +173,7 @@ void clb_parts_make(const clb_tensor_product_problem *tp, const clb_part_limits 
   items it;
   int part_of[CLB_MAX_TERMS], largest = INT32_MAX;
   find_items(tp, &it);
-  if (l->divided) divide(tp, l->components, &it);
+  if (l->divided) split_items(tp, l->components, &it);
   *parts = (clb_parts){0};
   for (;;) {
     int mul = 0;
@@ -181,7 +181,7 @@ void clb_parts_make(const clb_tensor_product_problem *tp, const clb_part_limits 
       if (it.mul[i] < largest && it.mul[i] > mul) mul = it.mul[i];
     if (!mul) break;
     for (int per_lane = CLB_MAX_PER_LANE; per_lane; per_lane /= 2)
-      make_parts(&it, (sort){mul, per_lane}, l, parts, part_of);
+      make_parts(&it, (lane_shape){mul, per_lane}, l, parts, part_of);
     largest = mul;
   }
   for (int t = 0; t < CLB_MAX_TERMS; t++)
@@ -239,37 +239,38 @@ int clb_parts_blocks(const clb_parts *parts, const clb_schedule *s) {
 typedef struct {
   double size;
   int y;
-} known;
+} product;
 typedef struct {
-  known *all;
+  product *all;
   int n, most;
-} knowledge;
+} product_list;
 
-static bool knows(const knowledge *k, double size, int y) {
+static bool has_product(const product_list *k, double size, int y) {
   for (int i = 0; i < k->n; i++)
     if (k->all[i].y == y && k->all[i].size == size) return true;
   return size == 1;
 }
 
 /* As a size that is known, if it is one but for rounding. */
-static double round_to(const knowledge *k, double size) {
+static double round_to(const product_list *k, double size) {
   if (fabs(size - 1) < 1e-14) return 1;
   for (int i = 0; i < k->n; i++)
     if (fabs(size - k->all[i].size) < 1e-14 * size) return k->all[i].size;
   return size;
 }
 
-static void learn(knowledge *k, const clb_entry *e, int n, int y, double scale) {
+static void add_products(product_list *k, const clb_entry *e, int n, int y, double scale) {
   for (int q = 0; q < n; q++) {
     double size = round_to(k, fabs(e[q].c) / scale);
-    if (!knows(k, size, y + e[q].j) && k->n < k->most) k->all[k->n++] = (known){size, y + e[q].j};
+    if (!has_product(k, size, y + e[q].j) && k->n < k->most)
+      k->all[k->n++] = (product){size, y + e[q].j};
   }
 }
 
 /* Products that are new with this scale. */
-static int count_new(knowledge *k, const clb_entry *e, int n, int y, double scale) {
+static int count_new(product_list *k, const clb_entry *e, int n, int y, double scale) {
   int before = k->n;
-  learn(k, e, n, y, scale);
+  add_products(k, e, n, y, scale);
   int count = k->n - before;
   k->n = before;
   return count;
@@ -277,24 +278,24 @@ static int count_new(knowledge *k, const clb_entry *e, int n, int y, double scal
 
 /* Whether the size of a coefficient, or one that is known, stands further ahead, too: each is tried
    once. */
-static bool seen(const clb_entry *e, int q) {
+static bool seen_coefficient(const clb_entry *e, int q) {
   for (int i = 0; i < q; i++)
     if (fabs(e[i].c) == fabs(e[q].c)) return true;
   return false;
 }
-static bool met(const knowledge *k, int at) {
+static bool seen_size(const product_list *k, int at) {
   for (int i = 0; i < at; i++)
     if (k->all[i].size == k->all[at].size) return true;
   return false;
 }
 
 /* One coefficient becomes 1, or a size that is known: whichever needs the fewest new products. */
-static double best_scale(knowledge *k, const clb_entry *e, int n, int y) {
+static double best_scale(product_list *k, const clb_entry *e, int n, int y) {
   double best = n ? fabs(e[0].c) : 1;
   int fewest = count_new(k, e, n, y, best), sizes = k->n;
   for (int q = 0; q < n; q++)
     for (int i = -1; i < sizes; i++) {
-      if (seen(e, q) || (i >= 0 && met(k, i))) continue;
+      if (seen_coefficient(e, q) || (i >= 0 && seen_size(k, i))) continue;
       double scale = fabs(e[q].c) / (i < 0 ? 1 : k->all[i].size);
       int count = count_new(k, e, n, y, scale);
       if (count < fewest) fewest = count, best = scale;
@@ -303,11 +304,11 @@ static double best_scale(knowledge *k, const clb_entry *e, int n, int y) {
 }
 
 /* A path's scale of its term of z; with it products are known. */
-static void scale_term(knowledge *products, const clb_entry *e, int n, int y, double *scale) {
+static void scale_term(product_list *products, const clb_entry *e, int n, int y, double *scale) {
   double all = scale[0];
   if (all == 0) all = n <= 64 ? best_scale(products, e, n, y) : fabs(e[0].c);
   for (int k = 0; k < MAX_M; k++) scale[k] = all;
-  learn(products, e, n, y, all);
+  add_products(products, e, n, y, all);
 }
 
 /* Of each component: the largest coefficient that starts a sum a_ij (path.h), which then starts
@@ -325,7 +326,7 @@ bool clb_z_scales(const clb_tensor_product_problem *tp, const clb_parts *parts, 
   enum { MOST = 4096 };
   double *symbol = malloc(sizeof *symbol * MAX_M * MAX_M * MAX_M);
   clb_entry *e = malloc(sizeof *e * MAX_M * MAX_M * MAX_M);
-  knowledge products = {malloc(sizeof *products.all * MOST), 0, MOST};
+  product_list products = {malloc(sizeof *products.all * MOST), 0, MOST};
   const bool memory = symbol && e && products.all;
   memset(scale, 0, sizeof *scale * CLB_MAX_TERMS);
   for (int part = 0; memory && part < parts->n; part++) {

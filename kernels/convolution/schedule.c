@@ -19,19 +19,19 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
 /* Gradients of y that are added up together, about, and bytes of those that all lanes keep; edges
    whose operands are on their way; lanes of a group; bytes of a core's cache that rows may take. */
 enum {
-  SHARES = 320,
-  KEPT = 16 << 10,
-  MOST_STAGES = 3,
-  MOST_SLICES = 32,
-  THREADS = 128,
-  CACHE = 192 << 10
+  Y_SUMS = 320,
+  LANE_SUM_BYTES = 16 << 10,
+  MAX_STAGES = 3,
+  MAX_SLICES = 32,
+  THREADS_PER_GROUP = 128,
+  CACHE_BYTES = 192 << 10
 };
 
 /* Bytes of local memory that a group can have, and the groups of a multiprocessor together. */
 static int64_t local_of_group(const clb_limits *l) {
   return l->max_local_bytes > l->local_bytes ? l->max_local_bytes : l->local_bytes;
 }
-static int64_t local_of_unit(const clb_limits *l) {
+static int64_t local_of_multiprocessor(const clb_limits *l) {
   return l->unit_local_bytes > local_of_group(l) ? l->unit_local_bytes : local_of_group(l);
 }
 
@@ -45,10 +45,10 @@ static void schedule_stages(const clb_problem *p, const clb_limits *limits, cons
   if (s->convolution.frame && p->storage != p->arithmetic)
     return; /* frames are of arithmetic precision */
   const int groups = s->convolution.min_blocks_per_sm > 1 ? s->convolution.min_blocks_per_sm : 1;
-  const int64_t share = local_of_unit(limits) / groups,
+  const int64_t share = local_of_multiprocessor(limits) / groups,
                 room = share < local_of_group(limits) ? share : local_of_group(limits);
   const int stages = size ? (int)(room / size) : 0;
-  s->convolution.pipeline_stages = stages > MOST_STAGES ? MOST_STAGES : stages < 2 ? 0 : stages;
+  s->convolution.pipeline_stages = stages > MAX_STAGES ? MAX_STAGES : stages < 2 ? 0 : stages;
 }
 
 /* Edges whose rows, and those of as many to come, leave most of a core's second level free; parts
@@ -58,7 +58,7 @@ static void schedule_batch(const clb_problem *p, clb_schedule *s) {
   bool wide = s->lanes * ir_type_bytes(clb_ir_type((clb_dtype)p->arithmetic)) >=
               64; /* 32 registers, not 16 */
   int edges = 8;
-  while (edges > 4 && clb_batch_bytes(p, edges) > CACHE) edges /= 2;
+  while (edges > 4 && clb_batch_bytes(p, edges) > CACHE_BYTES) edges /= 2;
   s->convolution.edges_per_batch = s->convolution.edges_per_round = edges;
   s->convolution.components_per_part = wide ? 22 : 10;
   s->convolution.channels_per_lane = 2;
@@ -78,7 +78,7 @@ static void schedule_slices(const clb_parts *parts, clb_schedule *s) {
 
 /* Multiply-adds of a channel on a path of the forward pass: non-zeros and their products c y, which
    about two channels of a lane share; turning into the frame and back. */
-static double cost_where_it_is(const clb_tensor_product_problem *tp, const clb_path *p) {
+static double cost_without_frame(const clb_tensor_product_problem *tp, const clb_path *p) {
   return 1.3 * clb_form_path_size(tp, p) + clb_width(&tp->x.term[p->in1]);
 }
 static double cost_in_frame(const clb_tensor_product_problem *tp, const clb_path *p) {
@@ -93,19 +93,18 @@ static double cost_in_frame(const clb_tensor_product_problem *tp, const clb_path
    for: both walks of double backward read the same rows, and there it saves a third one, for
    gradients of harmonics.  Backward it was faster for all problems of the suite on an H200, forward
    where it saves a fifth of the multiply-adds. */
-static bool works_in_frame(const clb_problem *p) {
+static bool uses_frame(const clb_problem *p) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   const int l = clb_frame_degree(tp);
   double here = 0, frame = 0;
   if (!p->convolution.vectors || l < 1 || l > CLB_MAX_FRAME_L) return false;
   for (int q = 0; q < tp->n_paths; q++) {
-    here += cost_where_it_is(tp, &tp->path[q]);
+    here += cost_without_frame(tp, &tp->path[q]);
     frame += cost_in_frame(tp, &tp->path[q]);
   }
   return p->pass != CLB_FORWARD || frame < 0.8 * here;
 }
 
-enum { WIDE = 50 };             /* paths */
 enum { INTEL_REGISTERS = 128 }; /* of a GPU that has twice as many for half the threads */
 
 /* Rows of a group, and the threads that share a multiprocessor: so many that registers hold a part
@@ -117,23 +116,24 @@ static void schedule_roles(const clb_problem *p, const clb_limits *limits, int t
   clb_part_limits l = clb_part_limits_of(p, s);
   clb_parts_make(&p->tensor_product, &l, &parts);
   s->convolution.roles = clb_parts_blocks(&parts, s);
-  s->subgroups = THREADS / s->lanes > 0 ? THREADS / s->lanes : 1;
+  s->subgroups = THREADS_PER_GROUP / s->lanes > 0 ? THREADS_PER_GROUP / s->lanes : 1;
   if (s->subgroups > limits->max_subgroups) s->subgroups = limits->max_subgroups;
   s->convolution.large_registers = limits->registers <= INTEL_REGISTERS;
-  s->convolution.frame = works_in_frame(p);
+  s->convolution.frame = uses_frame(p);
   schedule_slices(&parts, s);
   for (;; s->subgroups /= 2) { /* smaller groups where one of them has little local memory */
     s->convolution.min_blocks_per_sm = threads / (s->subgroups * s->lanes);
     schedule_stages(p, limits, &parts, s);
-    if (s->convolution.pipeline_stages == MOST_STAGES || s->subgroups < 2 ||
-        local_of_unit(limits) == local_of_group(limits))
+    if (s->convolution.pipeline_stages == MAX_STAGES || s->subgroups < 2 ||
+        local_of_multiprocessor(limits) == local_of_group(limits))
       return;
   }
 }
 
 /* Edges of which every lane keeps its share of the gradients of y. */
-static int edges_kept(const clb_problem *p, int lanes, int columns) {
-  int n = KEPT / (columns * (lanes + 1) * ir_type_bytes(clb_ir_type((clb_dtype)p->arithmetic)));
+static int edges_with_lane_sums(const clb_problem *p, int lanes, int columns) {
+  int n = LANE_SUM_BYTES /
+          (columns * (lanes + 1) * ir_type_bytes(clb_ir_type((clb_dtype)p->arithmetic)));
   return n > 64 ? 64 : n < 1 ? 1 : n;
 }
 
@@ -141,13 +141,13 @@ static int edges_kept(const clb_problem *p, int lanes, int columns) {
 static void schedule_rows(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   int columns = clb_y_columns(p, s);
   s->convolution.edges_per_subgroup = 0;
-  s->convolution.edges_per_round = columns ? SHARES / columns : 1;
+  s->convolution.edges_per_round = columns ? Y_SUMS / columns : 1;
   s->convolution.edges_per_round = s->convolution.edges_per_round > 64 ? 64
                                    : s->convolution.edges_per_round < 4
                                        ? 4
                                        : s->convolution.edges_per_round;
   if (!s->convolution.shuffle_sums && columns)
-    s->convolution.edges_per_round = edges_kept(p, s->lanes, columns);
+    s->convolution.edges_per_round = edges_with_lane_sums(p, s->lanes, columns);
   if (limits->simd && limits->subgroups) schedule_batch(p, s);
 }
 
@@ -193,7 +193,7 @@ static int threads_of(const clb_problem *p) {
 }
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   *s = with_parts(p, limits, components_of(p, limits), channels_of(p, limits), threads_of(p),
-                  MOST_SLICES);
+                  MAX_SLICES);
 }
 
 /* On a CPU: batches of other lengths, parts of other sizes, one vector of channels. */
@@ -206,7 +206,7 @@ static int add_batches(const clb_problem *p, const clb_schedule *first, clb_sche
       if (own->edges_per_batch) s.convolution.channels_per_lane = i < 2 ? 2 : 1;
       if (own->edges_per_batch)
         s.convolution.edges_per_batch = s.convolution.edges_per_round = batch;
-      if (!own->edges_per_batch || clb_batch_bytes(p, batch) <= 2 * CACHE)
+      if (!own->edges_per_batch || clb_batch_bytes(p, batch) <= 2 * CACHE_BYTES)
         clb_candidate_add(list, &n, &s);
     }
   return n;
@@ -221,11 +221,11 @@ static int add_parts(const clb_problem *p, const clb_limits *limits, const clb_s
             threads = threads_of(p);
   clb_schedule s;
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-    s = with_parts(p, limits, part * sizes[i][0] / 4, channels, threads + sizes[i][1], MOST_SLICES);
+    s = with_parts(p, limits, part * sizes[i][0] / 4, channels, threads + sizes[i][1], MAX_SLICES);
     clb_candidate_add(list, &n, &s);
   }
   for (int fewer = channels / 2; fewer; fewer /= 2) {
-    s = with_parts(p, limits, part, fewer, threads, MOST_SLICES);
+    s = with_parts(p, limits, part, fewer, threads, MAX_SLICES);
     clb_candidate_add(list, &n, &s);
   }
   if (!first->convolution.edges_per_subgroup) return n;

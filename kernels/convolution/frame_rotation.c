@@ -1,6 +1,6 @@
-/* kernels/convolution/frame_turn.c - into the frame of the edge at hand and back, and the turn that
-   a tangent of its vector makes. */
-#include "kernels/convolution/frame_turn.h"
+/* kernels/convolution/frame_rotation.c - into the frame of the edge at hand and back, and the turn
+   that a tangent of its vector makes. */
+#include "kernels/convolution/frame_rotation.h"
 
 #include <math.h>
 #include <string.h>
@@ -49,10 +49,10 @@ void clb_frame_begin(clb_convolution *c) {
     f->cosine[m] = number(c, clb_frame_cosine(m));
     f->sine[m] = number(c, clb_frame_sine(m));
   }
-  if (!f->turns) return;
+  if (!f->has_tangent) return;
   load_numbers(c, 1, 0, f->tangent);
-  f->turn[0] = ir_mul(k, f->tangent[CLB_TANGENT_Z], f->tangent[CLB_TANGENT_INVERSE]);
-  f->turn[1] =
+  f->omega[0] = ir_mul(k, f->tangent[CLB_TANGENT_Z], f->tangent[CLB_TANGENT_INVERSE]);
+  f->omega[1] =
       clb_negative(c, ir_mul(k, f->tangent[CLB_TANGENT_X], f->tangent[CLB_TANGENT_INVERSE]));
 }
 
@@ -61,16 +61,16 @@ void clb_frame_begin(clb_convolution *c) {
 void clb_into_frame(clb_convolution *c, int l, int n, clb_channels v, int most, clb_channels out) {
   ir_kernel *k = of(c);
   const clb_frame *f = &c->frame;
-  clb_channels turned;
+  clb_channels rotated;
   clb_channels_clear(out);
   c->frame.cached_at = -1;
   for (int j = 0; j < n; j++) {
     if (!l) out[j][0] = v[j][0];
-    turned[j][l] = v[j][l];
+    rotated[j][l] = v[j][l];
     for (int m = 1; m <= l; m++) {
       ir_val up = v[j][l + m], down = v[j][l - m];
-      turned[j][l + m] = ir_fma(k, f->cosine[m], up, ir_mul(k, f->sine[m], down));
-      turned[j][l - m] = ir_fma(k, f->cosine[m], down, clb_negative(c, ir_mul(k, f->sine[m], up)));
+      rotated[j][l + m] = ir_fma(k, f->cosine[m], up, ir_mul(k, f->sine[m], down));
+      rotated[j][l - m] = ir_fma(k, f->cosine[m], down, clb_negative(c, ir_mul(k, f->sine[m], up)));
     }
   }
   for (int below = 0; below < 2 && l; below++)
@@ -79,7 +79,7 @@ void clb_into_frame(clb_convolution *c, int l, int n, clb_channels v, int most, 
         ir_val d = number(c, at);
         for (int j = 0; j < n; j++) {
           ir_val *to = &out[j][below ? l - m : l + m];
-          *to = clb_plus(k, *to, d, turned[j][below ? l - i : l + i]);
+          *to = clb_plus(k, *to, d, rotated[j][below ? l - i : l + i]);
         }
       }
 }
@@ -124,8 +124,8 @@ const double (*clb_frame_generators(clb_convolution *c, int l))[MAX_M * MAX_M] {
   return (const double(*)[MAX_M * MAX_M]) f->generator;
 }
 
-void clb_add_turn(clb_convolution *c, int l, int n, int sign, clb_channels v, int most,
-                  clb_channels sum) {
+void clb_add_rotation(clb_convolution *c, int l, int n, int sign, clb_channels v, int most,
+                      clb_channels sum) {
   ir_kernel *k = of(c);
   const int width = 2 * l + 1;
   if (!l) return;
@@ -135,8 +135,8 @@ void clb_add_turn(clb_convolution *c, int l, int n, int sign, clb_channels v, in
       for (int axis = 0; axis < 2; axis++) {
         const double by = sign * J[axis][i * width + from];
         if (fabs(by) < 1e-12) continue;
-        ir_val turn = ir_mul(k, c->frame.turn[axis], ir_real(k, c->f.t, fabs(by)));
-        if (by < 0) turn = clb_negative(c, turn);
-        for (int j = 0; j < n; j++) sum[j][i] = clb_plus(k, sum[j][i], turn, v[j][from]);
+        ir_val generator = ir_mul(k, c->frame.omega[axis], ir_real(k, c->f.t, fabs(by)));
+        if (by < 0) generator = clb_negative(c, generator);
+        for (int j = 0; j < n; j++) sum[j][i] = clb_plus(k, sum[j][i], generator, v[j][from]);
       }
 }

@@ -1,10 +1,10 @@
-/* kernels/convolution/frame_turn.h - into the frame of the edge at hand and back, and the turn that
-   a tangent of its vector makes (frame_turn.c).
+/* kernels/convolution/frame_rotation.h - into the frame of the edge at hand and back, and the turn
+   that a tangent of its vector makes (frame_rotation.c).
 
    What stands for the channels of a lane is worked on together, so that numbers of the frame are
    read once. */
-#ifndef CLB_KERNELS_CONVOLUTION_FRAME_TURN_H
-#define CLB_KERNELS_CONVOLUTION_FRAME_TURN_H
+#ifndef CLB_KERNELS_CONVOLUTION_FRAME_ROTATION_H
+#define CLB_KERNELS_CONVOLUTION_FRAME_ROTATION_H
 
 #include "kernels/convolution/builder.h"
 
@@ -23,7 +23,7 @@ void clb_into_frame(clb_convolution *c, int l, int n, clb_channels v, int most, 
 void clb_out_of_frame(clb_convolution *c, int l, int n, clb_channels v, int most, clb_channels sum);
 /* sum_m += sign (J v)_m for |m| <= most, where J generates the tangent's turn; of v all components
    up to most + 1 are needed. */
-void clb_add_turn(clb_convolution *c, int l, int n, int sign, clb_channels v, int most,
-                  clb_channels sum);
+void clb_add_rotation(clb_convolution *c, int l, int n, int sign, clb_channels v, int most,
+                      clb_channels sum);
 
 #endif
