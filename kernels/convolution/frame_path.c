@@ -1,18 +1,17 @@
 /* kernels/convolution/frame_path.c - the paths of a convolution in the edge's own frame (frame.h).
 
-   There only Y_l0 = h is left of the harmonics, so that a path couples component m of x with m (l
+   There all harmonics but Y_l0 = h are 0, so that a path couples component m of x with m (l
    of x, y and z add up to an even number) or -m (odd) of z:  z'_k = w A_ki f_i,  f = d Z x.
-   Backward turns g into the frame path by path, G = d Z g; then g_w = sum A_ki f_i G_k and the
+   Backward rotates g into the frame path by path, G = d Z g; then g_w = sum A_ki f_i G_k and the
    gradient of f is A^T w G.  The gradient by the direction is the torque T = <g, J z> - <g_x, J x>,
-   of which only the axes across the edge count, x and z.  As functions of X_m = f_m + i f_-m the
-   sums over paths fall into few numbers K for each m, so T costs 4 operations for each component of
-   G.
+   of which only the axes across the edge, x and z, are needed.  As functions of X_m = f_m + i f_-m
+   the sums over paths reduce to few numbers K for each m, so T costs 4 operations for each
+   component of G.
 
-   Double backward, with a, h, c incoming.  Let M_w be the map from x to z.  Moving v along h turns
-   the frame by omega (frame.h), and M_w by J M_w - M_w J, where J = omega . (J_x, J_y, J_z), so
-   that what is differentiated is
-     S = <g, M_w a + M_c x + J M_w x - M_w J x> = <g, M_w a'> + <g, M_c x> + <g', M_w x>
-   with a' = a - J x and g' = -J g, all in the frame.  From this
+   Double backward, with incoming a, h, c.  Let M_w be the map from x to z.  Moving v along h
+   rotates the frame by omega (frame.h), and M_w by J M_w - M_w J, where J = omega . (J_x, J_y,
+   J_z), so that the function to differentiate is S = <g, M_w a + M_c x + J M_w x - M_w J x> = <g,
+   M_w a'> + <g, M_c x> + <g', M_w x> with a' = a - J x and g' = -J g, all in the frame.  From this
      d_g = M_w a' + M_c x + J M_w x            d_w: A a' G + A x G'
      d_x = M_c^T g + M_w^T g' + J M_w^T g      torque T1 = T(g, M_w, a') + T(g, M_c, x)
                                                            + T(g', M_w, x) at fixed omega.
@@ -20,7 +19,7 @@
    and the gradient of h . (T0 x v) / |v|^2 at fixed T0 is that of a torque -q / |v| T0, with
    q = h . v / |v|, and of a gradient -omega . T0 / |v| of |v|.  Where weights are functions of
    |v|, c = q dw/d|v|, and q adds the torque |v| omega dS/dq.  Paths with l2 = 0 commute with J,
-   and so only see a and c. */
+   so that only a and c contribute. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +52,7 @@ static int entries_of(clb_convolution *c, const clb_path *p, clb_entry *e) {
   return n;
 }
 
-/* m = 0 is worth as much as any, and only some paths have it. */
+/* The scale is the coefficient of m = 0 where the path has one, else any other. */
 void clb_frame_scales(clb_convolution *c) {
   const clb_tensor_product_problem *tp = c->f.tp;
   clb_entry e[N];
@@ -71,12 +70,12 @@ static bool needs_frame(const clb_convolution *c, const clb_path *p) {
   return degree(&c->f.tp->y, p->in2) > 0;
 }
 
-/* Of a term of x, by order: x and a where they are; x and a' in the frame. */
+/* Of a term of x, by order: x and a; x and a' in the frame. */
 typedef struct {
   clb_channels original[2], rotated[2];
 } vectors_of_x;
 
-/* 0 where a slice has no edge of its own, so that nothing is added. */
+/* Sets x to 0 where a slice has no edge of its own, so that nothing is added to sums. */
 static void clear_slices_without_edge(clb_convolution *c, int width, clb_channels x) {
   for (int j = 0; j < c->unit.per_lane && c->unit.has_edge != IR_NONE; j++)
     for (int i = 0; i < width; i++)
@@ -114,7 +113,7 @@ static void load_weights(clb_convolution *c, const clb_path *p, path_weights w) 
   }
 }
 
-/* a times w, or times c, of which there may be none. */
+/* a times w (order 0) or c (1; IR_NONE if there is none). */
 static ir_val times(const clb_convolution *c, path_weights w, int order, int j, double a) {
   ir_val own = w[order][j];
   if (own == IR_NONE) return order ? IR_NONE : real(c, a);
@@ -123,7 +122,7 @@ static ir_val times(const clb_convolution *c, path_weights w, int order, int j, 
 
 /* ---- results of z ---- */
 
-/* z += A w x; of all orders: forward that, of double backward A (w a' + c x). */
+/* z += A w x; with `all`, in double backward, z += A (w a' + c x). */
 static void through_path(clb_convolution *c, const clb_entry *e, int n_entries, path_weights w,
                          clb_channels *x, bool all, clb_channels z) {
   ir_kernel *k = of(c);
@@ -177,15 +176,15 @@ void clb_frame_to_z(clb_convolution *c, int part) {
 
 /* ---- results of edges ---- */
 
-/* Of a term of x, of what the maps give x (0; of double backward M_c^T g + M_w^T g') and a' (1):
-   the gradient without and in the frame; the numbers K, by step up (1) or down (0) from m, and part
-   (0: of f_m, 1: of f_-m). */
+/* The gradient of a term of x (0; in double backward M_c^T g + M_w^T g') or of a' (1): what paths
+   outside the frame give, and what those in the frame give; the numbers K, by step up (1) or down
+   (0) from m, and part (0: of f_m, 1: of f_-m). */
 typedef struct {
   clb_channels plain, rotated;
   ir_val K[2][CLB_MAX_FRAME_L + 1][2][V];
 } gradient;
 
-/* (A^T J^T)_mi of a row i1 of x: what component i of G is multiplied with. */
+/* (A^T J^T)_mi for component i1 of x: the factor of component i of G. */
 static double lever(const clb_entry *e, int n_entries, const double *J, int width, int i1, int i) {
   double sum = 0;
   for (int q = 0; q < n_entries; q++)
@@ -193,8 +192,8 @@ static double lever(const clb_entry *e, int n_entries, const double *J, int widt
   return sum;
 }
 
-/* K += of G of degree l3, which entries e couple with degree l1; sign -1: the gradient's own turn.
- */
+/* Adds to K the contribution of G, of degree l3, which entries e couple with degree l1; sign -1:
+   that of the gradient of x itself. */
 static void add_torque(clb_convolution *c, gradient *g, int n, int l1, int l3, const clb_entry *e,
                        int n_entries, double sign, clb_channels G) {
   const int width = 2 * l3 + 1;
@@ -252,7 +251,7 @@ static ir_val weight_gradient(clb_convolution *c, const clb_entry *e, int n_entr
   return sum == IR_NONE ? real(c, 0) : sum;
 }
 
-/* The gradient of a path's weight; of splines, too, of what comes in along them. */
+/* The gradient of a path's weight; of a spline also that of the incoming gradient along r. */
 static void path_to_w(clb_convolution *c, const clb_path *p, const clb_entry *e, int n_entries,
                       vectors_of_x *x, clb_channels G, clb_channels rotated_G) {
   const int o = clb_wanted_output(&c->f, W), l1 = degree(&c->f.tp->x, p->in1);
@@ -273,7 +272,7 @@ static void path_to_w(clb_convolution *c, const clb_path *p, const clb_entry *e,
   if (!spline) clb_store_channels(c, o, -1, p, by_w, c->unit.write, c->f.out[o].adds);
 }
 
-/* g += what the map of these entries gives back of G, of degree l3. */
+/* g += A^T G for the path of these entries; G has degree l3. */
 static void back_through(clb_convolution *c, const clb_path *p, const clb_entry *e, int n_entries,
                          clb_channels G, gradient *g) {
   const int n = c->unit.per_lane;
@@ -287,7 +286,7 @@ static void back_through(clb_convolution *c, const clb_path *p, const clb_entry 
                G);
 }
 
-/* Adds w v, or c v. */
+/* sum += w v (order 0) or c v (1). */
 static void add_weighted(const clb_convolution *c, path_weights w, int order, int width,
                          clb_channels v, clb_channels sum) {
   for (int j = 0; j < c->unit.per_lane; j++)
@@ -329,7 +328,7 @@ static void path_to_edge(clb_convolution *c, const clb_path *p, vectors_of_x *x,
   back_through(c, p, e, n_entries, by, &to[1]);
 }
 
-/* The gradients in the frame turn, too, and go back. */
+/* Adds the gradients' own part of the torque, rotates them back out of the frame and stores x's. */
 static void store_gradients(clb_convolution *c, int t, vectors_of_x *x, gradient *g) {
   ir_kernel *k = of(c);
   const clb_frame *f = &c->frame;

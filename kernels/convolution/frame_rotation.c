@@ -1,5 +1,5 @@
-/* kernels/convolution/frame_rotation.c - into the frame of the edge at hand and back, and the turn
-   that a tangent of its vector makes. */
+/* kernels/convolution/frame_rotation.c - rotations into the frame of the current edge and back, and
+   the infinitesimal rotation that a tangent of its vector makes. */
 #include "kernels/convolution/frame_rotation.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ ir_val clb_negative(const clb_convolution *c, ir_val v) {
 
 /* ---- numbers of the frame ---- */
 
-/* From number `at` of the frame's row (order 0), or of the tangent's (1). */
+/* Loads CLB_FRAME_QUAD numbers of the frame's row (order 0) or the tangent's (1), from `at` on. */
 static void load_numbers(clb_convolution *c, int order, int at, ir_val *v) {
   ir_kernel *k = of(c);
   const clb_form_array *a = &c->f.in[Y][order];
@@ -31,7 +31,7 @@ static void load_numbers(clb_convolution *c, int order, int at, ir_val *v) {
                CLB_FRAME_QUAD, v);
 }
 
-/* Number `at` of the row, which comes with its neighbours. */
+/* Number `at` of the row, loaded together with its neighbours. */
 static ir_val number(clb_convolution *c, int at) {
   clb_frame *f = &c->frame;
   if (f->cached_at != at / CLB_FRAME_QUAD * CLB_FRAME_QUAD) {
@@ -56,7 +56,7 @@ void clb_frame_begin(clb_convolution *c) {
       clb_negative(c, ir_mul(k, f->tangent[CLB_TANGENT_X], f->tangent[CLB_TANGENT_INVERSE]));
 }
 
-/* ---- there and back ---- */
+/* ---- into the frame and back ---- */
 
 void clb_into_frame(clb_convolution *c, int l, int n, clb_channels v, int most, clb_channels out) {
   ir_kernel *k = of(c);
@@ -112,7 +112,7 @@ void clb_out_of_frame(clb_convolution *c, int l, int n, clb_channels v, int most
   }
 }
 
-/* ---- the tangent's turn ---- */
+/* ---- the tangent's rotation ---- */
 
 const double (*clb_frame_generators(clb_convolution *c, int l))[MAX_M * MAX_M] {
   clb_frame *f = &c->frame;

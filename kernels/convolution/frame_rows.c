@@ -1,8 +1,8 @@
-/* kernels/convolution/frame_rows.c - the rows of edges' frames and of tangents, and back from
-   torques to gradients of vectors; a lane is an edge.  The passes are forward: frames, backward:
-   gradients, double backward: tangents.
+/* kernels/convolution/frame_rows.c - computes the rows of edges' frames (forward), gradients of
+   edge vectors from torques (backward) and the rows of tangents (double backward); one lane per
+   edge.
 
-   The gradient of a vector v by the direction is (torque x v) / |v|^2.  Each role leaves the torque
+   The gradient of a vector v by the direction is (torque x v) / |v|^2.  Each role stores the torque
    about the two axes across the edge, T_x and T_z in its frame, where that gradient is
    (-T_z, 0, T_x) / |v|; a third number, where there is one, is the gradient of |v|. */
 #include <math.h>
@@ -54,7 +54,8 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   r->columns_per_piece = 8;
 }
 
-/* Of a vector: its direction, 1 / |v|, the part across the polar axis; phi = 0 at the poles. */
+/* Of a vector v: its direction u, 1 / |v|, sin(beta), and cosine and sine of phi (phi = 0 at the
+   poles); `there` is false where v is too short to have a direction. */
 typedef struct {
   ir_val u[3], inverse, across, cosine, sine, there;
 } direction;
@@ -64,7 +65,8 @@ static direction direction_of(ir_kernel *k, ir_type t, const ir_val *v) {
   ir_val least = ir_real(k, t, 1e-12), zero = ir_real(k, t, 0), one = ir_real(k, t, 1),
          largest = ir_1(k, IR_ABS, v[0]), w[3];
   for (int i = 1; i < 3; i++) largest = ir_2(k, IR_MAX, largest, ir_1(k, IR_ABS, v[i]));
-  ir_val shrink = ir_2(k, IR_DIV, one, ir_2(k, IR_MAX, largest, least)); /* so nothing overflows */
+  ir_val shrink =
+      ir_2(k, IR_DIV, one, ir_2(k, IR_MAX, largest, least)); /* so that nothing overflows */
   for (int i = 0; i < 3; i++) w[i] = ir_mul(k, v[i], shrink);
   ir_val h2 = ir_fma(k, w[0], w[0], ir_mul(k, w[2], w[2])), h = ir_1(k, IR_SQRT, h2),
          r = ir_1(k, IR_SQRT, ir_fma(k, w[1], w[1], h2));
@@ -110,7 +112,7 @@ static void put_blocks(ir_kernel *k, ir_type t, int L, int l, const double *C, c
       }
 }
 
-/* The row of a direction; what is between the blocks is 0. */
+/* The row of a direction; padding between the blocks is 0. */
 static void make_row(ir_kernel *k, ir_type t, int L, const direction *d, ir_val *row) {
   enum { N = 2 * CLB_MAX_FRAME_L + 1 };
   ir_val cosine[CLB_MAX_FRAME_L + 1], sine[CLB_MAX_FRAME_L + 1], zero = ir_real(k, t, 0);
@@ -155,7 +157,7 @@ static void lower_rows(const clb_problem *p, const clb_schedule *s, ir_kernel *k
   ir_finish(k);
 }
 
-/* Sums over roles of the `columns` (i32: 2 or 3) numbers that each has left for this lane's edge.
+/* Sums over roles of the `columns` (i32: 2 or 3) numbers that each has stored for this lane's edge.
  */
 static void sum_roles(const clb_row_block *b, ir_type t, ir_val shares, ir_val at, ir_val roles,
                       ir_val columns, ir_val *sum) {
@@ -175,7 +177,7 @@ static void sum_roles(const clb_row_block *b, ir_type t, ir_val shares, ir_val a
   for (int i = 0; i < 3; i++) sum[i] = ir_get(k, var[i]);
 }
 
-/* Turned back by Ry(phi) Rx(beta). */
+/* The gradient in the frame, rotated back by Ry(phi) Rx(beta). */
 static void lower_gradient(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   const ir_type t = clb_ir_type((clb_dtype)p->arithmetic);
   clb_row_block b;
@@ -200,7 +202,7 @@ static void lower_gradient(const clb_problem *p, const clb_schedule *s, ir_kerne
   ir_finish(k);
 }
 
-/* h turned by Rx(-beta) Ry(-phi), and 1 / |v|. */
+/* h rotated by Rx(-beta) Ry(-phi), and 1 / |v|. */
 static void lower_tangents(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   clb_row_block b;
   ir_val v[3], h[3], row[CLB_TANGENT_SIZE];

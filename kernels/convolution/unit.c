@@ -1,10 +1,10 @@
-/* kernels/convolution/unit.c - the channels that a sub-group works on: which part, which of its
-   blocks, which slice does which edge. */
+/* kernels/convolution/unit.c - the channels that a sub-group works on: its part, its block of
+   channels and the edge of each slice. */
 #include "kernels/convolution/unit.h"
 
 static ir_val i32(const clb_form_builder *f, int64_t n) { return ir_int(f->k, IR_I32, n); }
 
-/* Groups of which each does a role of `subgroups` rows. */
+/* The number of groups that do one role: each group has `subgroups` rows. */
 static ir_val groups_of_role(const clb_form_builder *f) {
   ir_kernel *k = f->k;
   const int rows = f->s->subgroups;
@@ -35,7 +35,8 @@ void clb_rows_close(const clb_form_builder *f) {
 
 void clb_unit_select(clb_unit *u, const clb_form_builder *f, int j) {
   ir_kernel *k = f->k;
-  const int step = u->channel_stride > 1 ? 1 : u->per_lane; /* from lane to lane */
+  const int step =
+      u->channel_stride > 1 ? 1 : u->per_lane; /* between the first channels of two lanes */
   ir_val own = step > 1 ? ir_mul(k, u->lane, i32(f, step)) : u->lane;
   u->current = j;
   u->channel =
@@ -58,7 +59,7 @@ bool clb_unit_open(clb_unit *u, const clb_form_builder *f, const clb_parts *part
     if (opened)
       ir_if(k, ir_2(k, IR_AND, ir_2(k, IR_LE, i32(f, 0), block),
                     ir_2(k, IR_LT, block, i32(f, blocks))));
-    if (blocks == 1) block = i32(f, 0); /* whoever counts can know it */
+    if (blocks == 1) block = i32(f, 0); /* known when the kernel is made */
   } else if (opened) block = ir_loop(k, i32(f, 0), i32(f, blocks), i32(f, 1));
   u->block = ir_add(k, block, i32(f, *next_role));
   *next_role += blocks;

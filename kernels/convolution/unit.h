@@ -27,13 +27,13 @@ void clb_unit_begin(clb_unit *u, const clb_form_builder *f);
    the blocks.  Returns whether the caller has to end that. */
 bool clb_unit_open(clb_unit *u, const clb_form_builder *f, const clb_parts *parts, int part,
                    int *next_role);
-/* Opens the row that a sub-group walks. */
+/* Opens the row whose edges a sub-group processes. */
 void clb_rows_open(const clb_form_builder *f, clb_segment *walk);
 void clb_rows_close(const clb_form_builder *f);
 /* Makes channel j of those side by side in a lane the current one. */
 void clb_unit_select(clb_unit *u, const clb_form_builder *f, int j);
-/* i32: the edge slot that this lane's slice reads in the iteration that starts at `place`, of slots
-   up to last - 1. */
+/* i32: the edge slot that this lane's slice reads in the iteration that starts at `edge_slot`; at
+   most last - 1. */
 ir_val clb_slice_edge_slot(const clb_unit *u, const clb_form_builder *f, ir_val edge_slot,
                            ir_val last);
 static inline int clb_slices(const clb_unit *u, const clb_form_builder *f) {
