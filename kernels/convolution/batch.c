@@ -1,5 +1,5 @@
-/* kernels/convolution/batch.c - a convolution on a CPU: what lies in local memory while a batch of
-   edges goes through parts and blocks of channels. */
+/* kernels/convolution/batch.c - a convolution on a CPU: what local memory keeps while a batch of
+   edges is processed, one part and block of channels after the other. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ enum { LINE = 64 }; /* bytes */
 
 /* ---- sums over the elements of y ---- */
 
-/* The non-zeros of a path, divided by the scale of its components of z, in c->at[0].entry. */
+/* The non-zeros of a path, divided by the scale of its components of z, in c->builder[0].entry. */
 static int entries(const clb_convolution *c, const clb_path *p) {
   clb_entry *e = c->builder[0].entry;
   int n = clb_form_entries(c->f.tp, p, c->builder[0].symbol, e);
@@ -28,8 +28,8 @@ static int entries(const clb_convolution *c, const clb_path *p) {
   return n;
 }
 
-/* The sum M_ik of the n entries of a path, put behind those of the list; its number there if it is
-   among them, else theirs. -1: there is no room for it. */
+/* Writes the sum M_ik of a path's n entries behind the end of the list.  Returns the index of the
+   same sum in the list, or its length if there is none; -1: there is no room. */
 static int find(clb_batch *b, const clb_convolution *c, const clb_path *p, int order, int n, int i,
                 int k) {
   const clb_entry *e = c->builder[0].entry;
@@ -55,14 +55,14 @@ static int find(clb_batch *b, const clb_convolution *c, const clb_path *p, int o
   return at;
 }
 
-/* Whether entry q is the first of its sum. */
+/* Whether entry q is the first of its sum M_ik. */
 static bool starts(const clb_entry *e, int q) {
   for (int other = 0; other < q; other++)
     if (e[other].i == e[q].i && e[other].k == e[q].k) return false;
   return true;
 }
 
-/* Lists a path's sums; false: they are too many. */
+/* Adds a path's sums M_ik to the list; false: there are too many. */
 static bool list(clb_batch *b, const clb_convolution *c, const clb_path *p, int o) {
   int n = entries(c, p);
   const clb_entry *e = c->builder[0].entry;
@@ -110,7 +110,8 @@ void clb_batch_multiply(clb_batch *b, const clb_convolution *c, ir_val number) {
   }
 }
 
-/* The matrix M_ik of a path; IR_NONE where it is 0. Whether it is one number times that of 1. */
+/* Loads the matrix M_ik of a path; IR_NONE: 0.  Returns whether it is a multiple of the identity.
+ */
 static bool matrix(clb_convolution *c, const clb_path *p, int order, ir_val m[MAX_M][MAX_M]) {
   clb_batch *b = &c->batch;
   int n = entries(c, p);
@@ -145,7 +146,7 @@ static ir_val weight(clb_convolution *c, const clb_path *p, int m, int j) {
   return clb_edge_vectors(c, W, c->f.form->monomial[m][W], p)[j][0];
 }
 
-/* z_k += sum_i M_ik (w x_i), the sum over monomials of w x_i being taken first. */
+/* z_k += sum_i M_ik (w x_i), with the sum over monomials of w x_i first. */
 static void weigh_first(clb_convolution *c, const clb_path *p, int o, int y, ir_val m[MAX_M][MAX_M],
                         ir_val sum[][MAX_M]) {
   for (int i = 0; i < clb_width(&c->f.tp->x.term[p->in1]); i++) {
@@ -203,7 +204,7 @@ void clb_batch_add_z(clb_convolution *c, const clb_path *p, int o, ir_val sum[][
   }
 }
 
-/* ---- the whole ---- */
+/* ---- arrays ---- */
 
 void clb_batch_begin(clb_batch *b, const clb_convolution *c) {
   int o_z = clb_wanted_output(&c->f, Z);
@@ -249,8 +250,8 @@ void clb_batch_find_last_slot(clb_batch *b, const clb_convolution *c) {
   b->last_slot = ir_sub(k, ir_2(k, IR_MAX, c->walk.last, ir_add(k, entry[1], entry[2])), i32(c, 1));
 }
 
-/* Asks for the turn's share of `n` elements from index `row` on: whole lines of memory, so that
-   shares follow each other. */
+/* Prefetches this block's share of `n` elements from index `row` on: whole cache lines, the share
+   of one block after that of the other. */
 static void prefetch_share(const clb_convolution *c, ir_val buffer, ir_type element, ir_val row,
                            int64_t n) {
   ir_kernel *k = of(c);
@@ -302,7 +303,7 @@ ir_val clb_batch_sum(const clb_convolution *c, int term, int i) {
   return ir_add(of(c), c->unit.channel, i64(c, t->at + i * clb_component_stride(t)));
 }
 
-/* Whether paths from this term of x (-1: any) add to this column. */
+/* Whether paths from this term of x (-1: any) add to this column of the partial sums. */
 static bool adds(const clb_convolution *c, int x, int column) {
   const clb_tensor_product_problem *tp = c->f.tp;
   for (int q = 0; q < tp->n_paths; q++) {

@@ -1,8 +1,8 @@
-/* kernels/convolution/convolution.c - the graph convolution owned by its receiver: a group walks
-   the edges of a row (kernels/graph/segment.h), results of z in registers.
+/* kernels/convolution/convolution.c - the graph convolution: a group loops over the edges of one
+   receiver (kernels/graph/segment.h) and sums results of z in registers.
 
-   A pass gives either results of z (receiver_results.c) or those of edges (edge_results.c), never
-   both: the host asks twice. */
+   A kernel computes either results of z (receiver_results.c) or those of edges (edge_results.c); if
+   both are wanted, the host launches two. */
 #include "kernels/convolution/builder.h"
 
 #include <stdio.h>
@@ -32,7 +32,7 @@ static void whole(clb_convolution *c, ir_kernel *k, const clb_problem *p, const 
   c->frame.l = s->convolution.frame ? clb_frame_degree(&p->tensor_product) : 0;
   c->frame.has_tangent = c->frame.l && clb_orders(p) > 1 && clb_reads(&p->tensor_product, Y, 1);
   const bool pairs = o_z < 0 && s->convolution.component_pairs &&
-                     !p->convolution.spline; /* beside splines it is slower, on an H200 */
+                     !p->convolution.spline; /* slower with splines, on an H200 */
   for (int t = 0; t < CLB_MAX_TERMS; t++)
     for (int i = 0; i < MAX_M; i++) c->scale[t][i] = 1;
   if (c->frame.l) clb_frame_scales(c);
@@ -59,7 +59,7 @@ void clb_convolution_lower(const clb_problem *p, const clb_schedule *s, ir_kerne
   k->large_registers = s->convolution.large_registers;
   k->min_blocks_per_sm = s->convolution.min_blocks_per_sm;
   bool begun = c && clb_path_begin(&c->builder[0], &c->f, clb_edge_load, &c->channel[0]);
-  for (int j = 0; c && j < CLB_MAX_PER_LANE; j++) { /* they share the memory for entries */
+  for (int j = 0; c && j < CLB_MAX_PER_LANE; j++) { /* all use the same memory for entries */
     c->builder[j] = c->builder[0];
     c->channel[j] = (clb_channel){c, j};
     c->builder[j].owner = &c->channel[j];

@@ -1,5 +1,5 @@
-/* kernels/convolution/edge.c - one edge of a convolution: the channels and the place at hand, and
-   its operands, staged or from where they are. */
+/* kernels/convolution/edge.c - one edge of a convolution: its current channels, its operands,
+   staged or loaded from global memory, and stores of its results. */
 #include <string.h>
 
 #include "kernels/convolution/builder.h"
@@ -11,7 +11,7 @@ static ir_val less(const clb_convolution *c, ir_val a, ir_val b) {
   return ir_2(c->f.k, IR_LT, a, b);
 }
 
-/* ---- channels and places ---- */
+/* ---- channels and edge slots ---- */
 
 void clb_select_channel(clb_convolution *c, int j) { clb_unit_select(&c->unit, &c->f, j); }
 
@@ -34,17 +34,17 @@ ir_val clb_edge_loop_open(const clb_convolution *c, ir_val first, ir_val last) {
 void clb_edge_loop_close(clb_convolution *c) {
   ir_end(of(c));
   c->unit.has_edge = IR_NONE;
-  if (c->unit.slice != IR_NONE) clb_select_channel(c, 0); /* whose lanes all have an edge again */
+  if (c->unit.slice != IR_NONE) clb_select_channel(c, 0); /* all of its lanes have an edge */
 }
 
 /* ---- operands ---- */
 
-/* W, or the c that what comes in along r makes. */
+/* The weight W, or c = q W' for the tangent q along r (spline.h). */
 static void spline(clb_convolution *c, int order, const clb_path *p, ir_val v[][MAX_M]) {
   ir_val knots[CLB_MAX_PER_LANE][CLB_SPLINE_ORDER];
   const int n = c->unit.per_lane;
   if (order) {
-    clb_edge_vectors(c, W, 0, p); /* and with it its derivative */
+    clb_edge_vectors(c, W, 0, p); /* computes the derivative, too */
     for (int j = 0; j < n; j++) v[j][0] = ir_mul(of(c), c->spline.along, c->spline.by_r[j]);
     return;
   }
@@ -76,7 +76,6 @@ const ir_val (*clb_edge_vectors(clb_convolution *c, int slot, int order,
   return (const ir_val(*)[MAX_M])cached->v;
 }
 
-/* Components of g, scaled. */
 void clb_load_scaled(clb_convolution *c, int term, ir_val *v) {
   clb_form_load(&c->f, &c->f.in[Z][0], term, c->unit.channel, c->unit.mask, v);
   for (int i = 0; i < clb_width(&c->f.tp->z.term[term]); i++)
@@ -99,26 +98,24 @@ void clb_edge_load(void *owner, int slot, int order, ir_val *v) {
   for (int i = 0; i < n; i++) v[i] = from[i];
 }
 
-/* The elements of a term of y and its like, of the edge at hand. */
 void clb_load_y(clb_convolution *c, int term) {
   ir_kernel *k = of(c);
   const clb_term *t = &c->f.tp->y.term[term];
   for (int order = 0; order < clb_orders(c->f.p); order++)
     for (int j = t->at; j < t->at + t->mul * clb_width(t) && clb_reads(c->f.tp, Y, order);
-         j++) /* mul is 1 where a path is */
+         j++) /* mul is 1 in terms that have paths */
       c->builder[0].y[order][j] =
           ir_cast(k, c->f.t,
                   ir_load(k, c->f.in[Y][order].rows.buffer,
                           ir_add(k, c->f.in[Y][order].base, i64(c, j)), IR_NONE));
 }
 
-/* Where registers are few, a batch's paths come in the order of the terms of y, whose elements and
-   gradients then are at hand for a while only. */
 bool clb_by_terms_of_y(const clb_convolution *c) {
   return c->s->edges_per_batch && c->batch.sums == IR_NONE;
 }
 
-/* Where operands are staged: the ends of the edge, the spline at its length, the elements of y. */
+/* Starts an edge whose operands are staged: its ends, the spline at its length, the elements of y.
+ */
 static void staged(clb_convolution *c, ir_val edge_slot, ir_val last) {
   ir_kernel *k = of(c);
   clb_stage *g = &c->stage;
@@ -136,14 +133,13 @@ static void staged(clb_convolution *c, ir_val edge_slot, ir_val last) {
     if (clb_reads(c->f.tp, Y, order)) clb_stage_y(g, c, order, c->builder[0].y[order]);
 }
 
-/* Turns to a place: where its operands are, and the elements of y. */
 void clb_edge_begin(clb_convolution *c, ir_val edge_slot, ir_val last) {
   ir_kernel *k = of(c);
   if (c->stage.stages) staged(c, edge_slot, last);
   ir_val at = ir_cast(k, IR_I64, clb_slice_edge_slot(&c->unit, &c->f, edge_slot, last));
   c->unit.has_edge =
       c->unit.slice == IR_NONE ? IR_NONE : less(c, ir_add(k, edge_slot, c->unit.slice), last);
-  if (c->unit.slice != IR_NONE) clb_select_channel(c, 0); /* which writes with these lanes */
+  if (c->unit.slice != IR_NONE) clb_select_channel(c, 0); /* sets the lanes that write */
   int orders = clb_orders(c->f.p);
   if (!c->stage.stages) {
     c->sender = ir_cast(k, IR_I64, ir_load(k, c->other, at, IR_NONE));
@@ -188,8 +184,8 @@ void clb_edge_begin(clb_convolution *c, ir_val edge_slot, ir_val last) {
 
 /* ---- results ---- */
 
-/* Of a term's component, or a path's weight, the index of the first channel at hand, and whether
-   rows that start at multiples of 16 bytes have these channels at one, too. */
+/* The index of the first current channel of a term's component, or of a path's weight.  `wide`
+   stays true if these channels are aligned to 16 bytes in rows that are. */
 static ir_val first_of(clb_convolution *c, const clb_form_array *a, int term, const clb_path *p,
                        int component, int width, bool *wide) {
   clb_select_channel(c, 0);
@@ -204,7 +200,7 @@ static ir_val first_of(clb_convolution *c, const clb_form_array *a, int term, co
 
 typedef enum { OVERWRITE, ADD, ADD_ATOMIC } store_mode;
 
-/* n channels of a lane from `index` on, `width` at a time. */
+/* Stores or adds n channels of a lane from `index` on, `width` at a time. */
 static void put(clb_convolution *c, const clb_form_array *a, ir_val index, int n, int width,
                 const ir_val *v, ir_val mask, store_mode mode) {
   ir_kernel *k = of(c);
@@ -226,7 +222,7 @@ static void put(clb_convolution *c, const clb_form_array *a, ir_val index, int n
   }
 }
 
-/* Of a term's component i, or a path's weight. */
+/* The same of component i of a term, or of a path's weight. */
 static void put_component(clb_convolution *c, int o, int term, const clb_path *p, int i,
                           ir_val v[][MAX_M], ir_val mask, store_mode mode) {
   ir_kernel *k = of(c);
@@ -256,7 +252,8 @@ void clb_store_channels(clb_convolution *c, int o, int term, const clb_path *p, 
                         ir_val mask, bool add) {
   const clb_form_array *a = &c->f.out[o];
   const int components = term < 0 ? 1 : clb_width(&a->irreps->term[term]);
-  const bool side = term >= 0 && a->layout == CLB_MUL_IR; /* a channel's components are */
+  const bool side =
+      term >= 0 && a->layout == CLB_MUL_IR; /* a channel's components are contiguous */
   for (int j = 0; side && j < c->unit.per_lane; j++) {
     clb_select_channel(c, j);
     clb_form_put(&c->f, a, term, c->unit.channel, mask, v[j], add);

@@ -1,6 +1,6 @@
 /* kernels/convolution/edge_results.c - results of a convolution that belong to edges: gradients of
-   x, y and w, or of r; those of y meet in local memory, where the sub-groups' shares of some edges
-   at a time are added in order. */
+   x, y and w, or of r; those of y, and of r, are summed over lanes, and over parts in local memory
+   or over roles in an array (role_sum.c). */
 #include "kernels/common/lane_sums.h"
 #include "kernels/convolution/builder.h"
 
@@ -10,7 +10,7 @@ static ir_val less(const clb_convolution *c, ir_val a, ir_val b) {
   return ir_2(c->f.k, IR_LT, a, b);
 }
 
-/* Shuffles that summing n values over the lanes takes. */
+/* Number of shuffles for sums of n values over the lanes. */
 static int shuffles(int lanes, int n) {
   int width = 1, count = 0;
   while (width < n) width *= 2;
@@ -18,10 +18,10 @@ static int shuffles(int lanes, int n) {
   return width - 1 + count;
 }
 
-/* Of n values, as many as are best summed together: all that the lanes take, or the largest power
-   of two in them, if those left over are few. */
+/* How many of n values are summed together at the least cost: as many as there are lanes, or the
+   largest power of two below, if few are left over. */
 static int summed_together(int lanes, int n) {
-  enum { STORE = 4 }; /* what one more store is worth */
+  enum { STORE = 4 }; /* cost of one more store, in shuffles */
   int half = 1;
   if (n > lanes) n = lanes;
   while (2 * half < n) half *= 2;
@@ -30,7 +30,7 @@ static int summed_together(int lanes, int n) {
              : n;
 }
 
-/* Without shuffles each lane adds its shares of the gradient of y of an edge to its own. */
+/* Without shuffles: each lane adds its partial sums of an edge to sums of its own. */
 static void add_per_lane(clb_convolution *c, ir_val edge) {
   ir_kernel *k = of(c);
   int columns = clb_y_columns(c->f.p, c->f.s);
@@ -43,8 +43,8 @@ static void add_per_lane(clb_convolution *c, ir_val edge) {
   }
 }
 
-/* Sums of the lanes' shares, which go to an array from `start` (i32 or i64) on; there: lanes whose
-   slice has an edge, or IR_NONE; add: to what is there. */
+/* Sums over lanes, stored (add: added) to an array from `start` (i32 or i64) on, by lanes `there`
+   (IR_NONE: all). */
 static void reduce_lanes(clb_convolution *c, ir_val array, ir_val start, ir_val there, bool add) {
   ir_kernel *k = of(c);
   const int columns = clb_y_columns(c->f.p, c->f.s);
@@ -62,13 +62,13 @@ static void reduce_lanes(clb_convolution *c, ir_val array, ir_val start, ir_val 
   }
 }
 
-/* Adds the lanes' shares of the gradient of y of an edge to the others'. */
+/* Adds the sums over lanes of an edge to those of the parts before. */
 static void add_lane_sums(clb_convolution *c, ir_val edge) {
   ir_val start = ir_mul(of(c), edge, i32(c, clb_y_columns(c->f.p, c->f.s)));
   reduce_lanes(c, c->results.local_sums, start, IR_NONE, true);
 }
 
-/* Writes the sub-group's shares of the sums of an edge. */
+/* Stores the role's sums of an edge. */
 static void store_role_sums(clb_convolution *c) {
   ir_kernel *k = of(c);
   const int columns = clb_y_columns(c->f.p, c->f.s), roles = c->s->roles;
@@ -89,7 +89,7 @@ static void one_path(clb_convolution *c, const clb_path *p, int o_x, int o_y, in
     if (o_x >= 0) clb_path_x(builder, o_x, c->results.x_sum[p->in1][j]);
     if (wanted) g[j][0] = clb_path_w(builder, o_w);
     if (wanted && spline) {
-      clb_path_weight(builder); /* and with it its knots */
+      clb_path_weight(builder); /* loads its spline coefficients, too */
       clb_spline_add(&c->spline, &c->f, 0, j, g[j][0]);
       if (c->spline.along != IR_NONE)
         clb_spline_add(&c->spline, &c->f, 1, j, clb_path_w(builder, BY_C));
@@ -108,8 +108,8 @@ static void load_z(clb_convolution *c, int part) {
   }
 }
 
-/* The paths from a term of x to which a term of y (-1: any) belongs; number: of the edge in its
-   batch.  Whether gradients of x are in memory now. */
+/* All paths from a term of x with a term of y (-1: any), for edge `number` of the batch.  stored,
+   and the returned value: whether gradients of x are in memory already. */
 static bool paths_of(clb_convolution *c, int x, int y, ir_val number, bool stored) {
   const clb_tensor_product_problem *tp = c->f.tp;
   int o_x = clb_wanted_output(&c->f, X), o_y = clb_wanted_output(&c->f, Y),
@@ -146,14 +146,16 @@ static void all_paths(clb_convolution *c, int part, ir_val number) {
   }
 }
 
-/* Places first ... last - 1 of a part. */
+/* Edge slots first ... last - 1, for one part. */
 static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last) {
   ir_kernel *k = of(c);
   ir_val edge_slot = clb_edge_loop_open(c, first, last);
   clb_edge_begin(c, edge_slot, last);
   if (c->s->edges_per_batch) clb_batch_prefetch(c, edge_slot);
   int columns = clb_y_columns(c->f.p, c->f.s),
-      of_y = columns - (c->f.p->convolution.spline ? 1 : 0); /* the rest is the gradient of r */
+      of_y = columns - (c->f.p->convolution.spline
+                            ? 1
+                            : 0); /* with splines the last column is the gradient of r */
   clb_none(c->results.y_sum, columns);
   if (c->batch.partial_sums != IR_NONE)
     clb_batch_load_sums(c, -1, of_y, columns - of_y, ir_sub(k, edge_slot, first), c->results.y_sum);
@@ -171,11 +173,11 @@ static void walk_edges(clb_convolution *c, int part, ir_val first, ir_val last) 
   clb_edge_loop_close(c);
 }
 
-/* Where one sub-group does all parts, their shares are added up: from 0. */
+/* One sub-group adds up the sums of all parts, starting from 0. */
 static void clear_local_sums(clb_convolution *c) {
   ir_kernel *k = of(c);
   int lanes = c->f.s->lanes;
-  if (!c->s->shuffle_sums) { /* each lane its own */
+  if (!c->s->shuffle_sums) { /* each lane clears its own sums */
     ir_val row = ir_loop(k, i32(c, 0), i32(c, c->results.n_sums), i32(c, c->results.pitch));
     ir_store(k, c->results.local_sums, ir_add(k, row, ir_lane(k)), IR_NONE, ir_real(k, c->f.t, 0));
     ir_end(k);
@@ -187,7 +189,7 @@ static void clear_local_sums(clb_convolution *c) {
   ir_end(k);
 }
 
-/* The sum of what the lanes keep from `at` on. */
+/* The sum over lanes of their own sums, from `at` on. */
 static ir_val sum_of_lanes(clb_convolution *c, ir_val at, ir_val mask) {
   ir_kernel *k = of(c);
   ir_val sum = ir_var(k, ir_real(k, c->f.t, 0), false),
@@ -198,7 +200,7 @@ static ir_val sum_of_lanes(clb_convolution *c, ir_val at, ir_val mask) {
   return ir_get(k, sum);
 }
 
-/* Writes the sums of places first ... last - 1: `columns` of them from number `from` on. */
+/* Stores sums of edge slots first ... last - 1: `columns` of them from column `from` on. */
 static void store_sums(clb_convolution *c, int o, int from, int columns, ir_val first,
                        ir_val last) {
   ir_kernel *k = of(c);
@@ -229,22 +231,21 @@ static bool has_paths(const clb_tensor_product_problem *tp, const clb_parts *par
   return false;
 }
 
-/* One part, for some edges of a row. */
+/* One part, for edge slots first ... last - 1. */
 static void part_of_edges(clb_convolution *c, int part, ir_val first, ir_val last) {
   load_z(c, part);
   for (int q = 0; c->s->edges_per_batch && !c->f.s->accumulate_in_memory && q < c->f.tp->n_paths;
-       q++) /* of no edge: made ahead of the loop over them */
+       q++) /* the same for all edges: computed before the loop over them */
     if (c->parts.of_x[c->f.tp->path[q].in1] == part)
       clb_path_pairs(&c->builder[0], &c->f.tp->path[q], c->scale[c->f.tp->path[q].out]);
   const int stages = c->stage.stages;
-  if (!has_paths(c->f.tp, &c->parts, part)) c->stage.stages = 0; /* nothing is read */
+  if (!has_paths(c->f.tp, &c->parts, part)) c->stage.stages = 0; /* no operand is read */
   if (c->stage.stages) clb_stage_open(&c->stage, c, part, first, last);
   walk_edges(c, part, first, last);
   c->stage.stages = stages;
 }
 
-/* One sub-group does one part after the other, for some edges at a time if gradients of y are added
-   up. */
+/* One sub-group does one part after the other, for edge slots first ... last - 1. */
 static void all_parts(clb_convolution *c, ir_val first, ir_val last) {
   for (int part = 0, next_role = 0; part < c->parts.n; part++) {
     bool opened = clb_part_open(c, part, &next_role);
@@ -259,7 +260,7 @@ static void rows_open(clb_convolution *c) {
   clb_form_row(&c->f, &c->f.in[Z][0], c->walk.row);
 }
 
-/* Of a GPU's roles each walks its rows. */
+/* On a GPU: each role loops over the edges of its rows. */
 static void roles_of_edges(clb_convolution *c) {
   for (int part = 0, next_role = 0; part < c->parts.n; part++) {
     bool opened = clb_part_open(c, part, &next_role);
@@ -270,13 +271,14 @@ static void roles_of_edges(clb_convolution *c) {
   }
 }
 
-/* Element i of the sums is cleared and stored by lane i mod lanes. */
+/* Whether one lane, i mod lanes, both clears and stores element i of the sums: then no barrier is
+   needed between the rounds. */
 static bool one_lane_clears_and_stores(const clb_convolution *c) {
   bool splines = c->f.p->convolution.spline && clb_wanted_output(&c->f, W) >= 0;
   return c->s->shuffle_sums && !splines && clb_y_columns(c->f.p, c->f.s) == c->f.tp->y.dim;
 }
 
-/* And that lane is the one that adds to it. */
+/* Whether that lane is also the one that adds to it. */
 static bool one_lane_adds(const clb_convolution *c) {
   return one_lane_clears_and_stores(c) && c->f.tp->y.dim % c->f.s->lanes == 0;
 }

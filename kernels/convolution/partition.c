@@ -6,7 +6,7 @@
 
 #include "kernels/convolution/parts.h"
 
-/* Components of x and z that a term of x brings along. */
+/* Components of a term of x and of the terms of z on its paths. */
 static int components_of(const clb_tensor_product_problem *tp, int term) {
   int n = clb_width(&tp->x.term[term]);
   for (int q = 0; q < tp->n_paths; q++)
@@ -14,8 +14,8 @@ static int components_of(const clb_tensor_product_problem *tp, int term) {
   return n;
 }
 
-/* Terms of x that share a term of z, directly or through others, are one item; it may be divided
-   among terms of z, which then all need these terms of x. */
+/* Terms of x that share a term of z, directly or through others, are one item; it may be split
+   by terms of z, and then each of its items needs these terms of x. */
 typedef struct {
   int n, of_x[CLB_MAX_TERMS], of_z[CLB_MAX_TERMS], mul[CLB_MAX_TERMS], components[CLB_MAX_TERMS];
 } items;
@@ -41,7 +41,7 @@ static void find_items(const clb_tensor_product_problem *tp, items *it) {
   for (int q = 0; q < tp->n_paths; q++) it->of_z[tp->path[q].out] = it->of_x[tp->path[q].in1];
 }
 
-/* Divides what is above the limit: terms of z in their order, about equally. */
+/* Splits items above the limit: terms of z in their order, in about equal shares. */
 static void split_items(const clb_tensor_product_problem *tp, int limit, items *it) {
   const int all = it->n;
   for (int item = 0; item < all; item++) {
@@ -69,12 +69,13 @@ static void split_items(const clb_tensor_product_problem *tp, int limit, items *
 
 enum { MIN_LANES = 4 }; /* of a slice */
 
-/* Items that may share a part: of one multiplicity, and as many channels of a lane together. */
+/* Items may share a part if they have the same multiplicity and the same number of channels per
+ * lane. */
 typedef struct {
   int mul, per_lane;
 } lane_shape;
 
-/* Whether all lanes of a sub-group, or of its slices, have as many channels. */
+/* Whether all lanes of a sub-group, or of its slices, get the same number of channels. */
 static bool fills_lanes(int mul, int per_lane, const clb_part_limits *l) {
   const int lanes = mul / per_lane;
   if (mul % (l->lanes * per_lane) == 0) return true;
@@ -82,7 +83,7 @@ static bool fills_lanes(int mul, int per_lane, const clb_part_limits *l) {
          l->lanes / lanes <= l->slices;
 }
 
-/* As many channels of a lane as a sub-group can hold the item's components of. */
+/* As many channels per lane as the limit of components allows for the item. */
 static lane_shape shape_of(const items *it, int item, const clb_part_limits *l) {
   lane_shape s = {it->mul[item], 1};
   for (int t = 2; t <= l->per_lane; t *= 2)
@@ -90,7 +91,7 @@ static lane_shape shape_of(const items *it, int item, const clb_part_limits *l) 
   return s;
 }
 
-/* The items of a sort into n bins, the greatest first, each into the bin that has least; returns
+/* Distributes the items `own` over n bins, the largest first, each into the emptiest bin; returns
    the components of the fullest. */
 static int fill(const items *it, const bool *own, int n, int *bin) {
   int in[CLB_MAX_TERMS] = {0}, most = 0;
@@ -109,7 +110,7 @@ static int fill(const items *it, const bool *own, int n, int *bin) {
   }
 }
 
-/* The parts of a sort of items, as few as the limit allows. */
+/* Makes the parts of the items of one shape, as few as the limit allows. */
 static void make_parts(const items *it, lane_shape s, const clb_part_limits *l, clb_parts *parts,
                        int *part_of) {
   int bin[CLB_MAX_TERMS], count = 0, n = 1;
@@ -145,7 +146,7 @@ bool clb_part_reads(const clb_tensor_product_problem *tp, const clb_parts *parts
   return some;
 }
 
-/* Those with the most to do come first, so that the last ones to start are short. */
+/* Parts with the most arithmetic come first, so that the last ones to start are short. */
 static void order_parts(const clb_tensor_product_problem *tp, clb_parts *parts) {
   int64_t weight[CLB_MAX_TERMS] = {0};
   clb_parts old = *parts;
@@ -196,7 +197,8 @@ void clb_parts_of_z(const clb_tensor_product_problem *tp, const clb_part_limits 
   *parts = (clb_parts){0};
   for (int t = 0; t < CLB_MAX_TERMS; t++) parts->of_x[t] = parts->of_z[t] = source[t] = -1;
   for (int q = tp->n_paths - 1; q >= 0; q--) source[tp->path[q].out] = tp->path[q].in1;
-  for (int x = 0; x < tp->x.n; x++) { /* what comes from one term of x first stays together */
+  for (int x = 0; x < tp->x.n;
+       x++) { /* terms of z whose first path is from the same x stay together */
     int n = 0, all = 0, had = 0, share;
     const int per_lane = tp->x.term[x].mul % (l->lanes * l->per_lane) ? 1 : l->per_lane,
               most = l->components / per_lane;
@@ -235,7 +237,7 @@ int clb_parts_blocks(const clb_parts *parts, const clb_schedule *s) {
   return n;
 }
 
-/* Sizes of coefficients that are multiplied with an element of y already. */
+/* Products |c| y of coefficients and elements of y that paths before compute already. */
 typedef struct {
   double size;
   int y;
@@ -251,7 +253,7 @@ static bool has_product(const product_list *k, double size, int y) {
   return size == 1;
 }
 
-/* As a size that is known, if it is one but for rounding. */
+/* `size`, rounded to 1 or to one that is in the list if it differs only by rounding errors. */
 static double round_to(const product_list *k, double size) {
   if (fabs(size - 1) < 1e-14) return 1;
   for (int i = 0; i < k->n; i++)
@@ -267,7 +269,7 @@ static void add_products(product_list *k, const clb_entry *e, int n, int y, doub
   }
 }
 
-/* Products that are new with this scale. */
+/* Number of products that are new with this scale. */
 static int count_new(product_list *k, const clb_entry *e, int n, int y, double scale) {
   int before = k->n;
   add_products(k, e, n, y, scale);
@@ -276,8 +278,8 @@ static int count_new(product_list *k, const clb_entry *e, int n, int y, double s
   return count;
 }
 
-/* Whether the size of a coefficient, or one that is known, stands further ahead, too: each is tried
-   once. */
+/* Whether the same absolute value comes earlier, among the coefficients or in the list: each is
+   tried only once. */
 static bool seen_coefficient(const clb_entry *e, int q) {
   for (int i = 0; i < q; i++)
     if (fabs(e[i].c) == fabs(e[q].c)) return true;
@@ -289,7 +291,8 @@ static bool seen_size(const product_list *k, int at) {
   return false;
 }
 
-/* One coefficient becomes 1, or a size that is known: whichever needs the fewest new products. */
+/* The scale with which the fewest products are new, of those that make one coefficient 1 or a size
+   that is in the list. */
 static double best_scale(product_list *k, const clb_entry *e, int n, int y) {
   double best = n ? fabs(e[0].c) : 1;
   int fewest = count_new(k, e, n, y, best), sizes = k->n;
@@ -303,7 +306,7 @@ static double best_scale(product_list *k, const clb_entry *e, int n, int y) {
   return best;
 }
 
-/* A path's scale of its term of z; with it products are known. */
+/* Chooses the scale of a path's term of z, and adds the products of the path to the list. */
 static void scale_term(product_list *products, const clb_entry *e, int n, int y, double *scale) {
   double all = scale[0];
   if (all == 0) all = n <= 64 ? best_scale(products, e, n, y) : fabs(e[0].c);
@@ -311,8 +314,8 @@ static void scale_term(product_list *products, const clb_entry *e, int n, int y,
   add_products(products, e, n, y, all);
 }
 
-/* Of each component: the largest coefficient that starts a sum a_ij (path.h), which then starts
-   with the component itself. */
+/* The scale of each component: the largest coefficient that starts a sum a_ij (path.h), so that
+   this first term needs no multiplication. */
 static void scale_components(const clb_entry *e, int n, double *scale) {
   bool started[MAX_M][MAX_M] = {{false}};
   for (int q = 0; q < n; q++) {
@@ -330,7 +333,7 @@ bool clb_z_scales(const clb_tensor_product_problem *tp, const clb_parts *parts, 
   const bool memory = symbol && e && products.all;
   memset(scale, 0, sizeof *scale * CLB_MAX_TERMS);
   for (int part = 0; memory && part < parts->n; part++) {
-    products.n = 0; /* parts share nothing */
+    products.n = 0; /* parts do not share products */
     for (int q = 0; q < tp->n_paths; q++) {
       const clb_path *p = &tp->path[q];
       if (parts->of_z[p->out] != part) continue;

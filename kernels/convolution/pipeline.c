@@ -1,9 +1,9 @@
 /* kernels/convolution/pipeline.c - a convolution's operands of the next edges, copied into local
-   memory while the edge at hand is worked on.
+   memory while the current edge is computed.
 
-   Each sub-group fetches for itself, so that sub-groups need not wait for each other.  A slot
-   holds, one after the other, the pieces of w and x of the sub-group's block of channels and the
-   elements of y; where slices share the sub-group, that of each slice's edge in turn. */
+   Each sub-group copies for itself, so that sub-groups need not wait for each other.  A stage holds
+   the operands of one edge of each slice: the chunks of w and x of the sub-group's block of
+   channels and the elements of y. */
 #include <string.h>
 
 #include "kernels/convolution/builder.h"
@@ -12,9 +12,9 @@ static ir_kernel *of(const clb_convolution *c) { return c->f.k; }
 static ir_val i32(const clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I32, n); }
 static ir_val i64(const clb_convolution *c, int64_t n) { return ir_int(c->f.k, IR_I64, n); }
 
-/* ---- what a slot holds ---- */
+/* ---- the layout of a stage ---- */
 
-/* Pieces of a part. */
+/* Chunks of x that a part reads. */
 static int count_x(const clb_tensor_product_problem *tp, const clb_parts *parts, int part) {
   int n = 0;
   for (int t = 0; t < tp->x.n; t++)
@@ -36,14 +36,13 @@ static int count_w(const clb_problem *p, const clb_parts *parts, int part) {
 
 enum {
   LENGTH = 4
-}; /* elements that keep an edge's length, and what comes in along it, in a slot, so that all starts
-      are aligned */
+}; /* elements for an edge's length and its tangent in a stage, so that all offsets stay aligned */
 static int y_size(const clb_problem *p, const clb_schedule *s, int order) {
   return (clb_y_size(p, s, order) + 3) / 4 * 4;
 }
 
-/* Elements of an edge, of which slices read side by side from banks of their own; INT32_MAX: too
-   many pieces. */
+/* Elements of an edge in a stage, padded so that slices read from different banks; INT32_MAX: too
+   many chunks. */
 static int size_of_edge(const clb_problem *p, const clb_parts *parts, const clb_schedule *s,
                         int part) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
@@ -56,7 +55,7 @@ static int size_of_edge(const clb_problem *p, const clb_parts *parts, const clb_
             clb_reads(tp, Y, order) * y_size(p, s, order);
   if (width < s->lanes)
     size += (s->lanes + (width > 4 ? width : 4) - size % s->lanes) %
-            s->lanes; /* all starts stay aligned */
+            s->lanes; /* offsets stay aligned */
   return n_x > CLB_MAX_CHUNKS || n_w > CLB_MAX_CHUNKS ? INT32_MAX : size;
 }
 
@@ -92,7 +91,7 @@ void clb_stage_begin(clb_stage *g, const clb_convolution *c) {
   g->next_r = ir_var(of(c), ir_real(of(c), c->f.t, 0), uniform);
 }
 
-/* Elements of a piece. */
+/* Elements of a chunk. */
 static int chunk_size(const clb_convolution *c) { return c->unit.width * c->unit.per_lane; }
 
 static void chunks_of_x(const clb_convolution *c, int part, clb_staged_operand *o) {
@@ -147,11 +146,11 @@ static void lay_out(clb_stage *g, const clb_convolution *c, int part) {
   g->edge_size = size_of_edge(c->f.p, &c->parts, c->f.s, part);
 }
 
-/* ---- sending for an edge ---- */
+/* ---- copies ---- */
 
-/* i64: index of element `inside` (i32) of this lane's piece: pieces first ... first + n - 1, of
-   `share` lanes each.  Constants come last, so that copies share the rest of their addresses.
- */
+/* i64: index in global memory of element `inside` (i32) of the chunk that this lane copies: one of
+   first ... first + n - 1, of `share` lanes each.  Constants are added last, so that copies share
+   the rest of their addresses. */
 static ir_val chunk_element(const clb_convolution *c, const clb_staged_operand *o, int first,
                             int share, ir_val inside) {
   ir_kernel *k = of(c);
@@ -182,7 +181,7 @@ static ir_val chunk_element(const clb_convolution *c, const clb_staged_operand *
   return alike ? ir_add(k, near, i64(c, o->from[first])) : near;
 }
 
-/* 16 bytes a lane: of several pieces, or of one in several goes. */
+/* 16 bytes per lane: several chunks at once, or one chunk in several copies. */
 static void copy_vectors(const clb_convolution *c, const clb_staged_operand *o, ir_val stage,
                          int width) {
   ir_kernel *k = of(c);
@@ -211,7 +210,7 @@ static void copy_elements(const clb_convolution *c, const clb_staged_operand *o,
            at = ir_add(k, ir_add(k, stage, c->unit.lane),
                        i32(c, o->at + (int64_t)j * size + skipped)),
            from = chunk_element(c, o, j, lanes, inside), mask = IR_NONE;
-    if (c->unit.mul % lanes) /* of a run, so many elements are there; channels are not together */
+    if (c->unit.mul % lanes) /* of a run of chunks only these elements exist */
       mask = ir_2(k, IR_LT, ir_add(k, inside, i32(c, (int64_t)o->in_run[j] * size)),
                   ir_mul(k, ir_sub(k, i32(c, c->unit.mul), c->unit.first), i32(c, o->step[j])));
     ir_copy(k, c->stage.array, at, o->array->rows.buffer, from, mask, 1);
@@ -232,7 +231,7 @@ static void copy_y(const clb_convolution *c, int order, ir_val stage, int width)
   }
 }
 
-/* Whether full blocks start at multiples of 16 bytes in a row that does. */
+/* Whether all chunks are full and aligned to 16 bytes, in rows that are. */
 static bool is_aligned(const clb_convolution *c, int width) {
   const clb_stage *g = &c->stage;
   bool all = !c->f.s->scalar_access && !c->s->unaligned_rows && c->unit.mul % c->unit.width == 0 &&
@@ -256,7 +255,7 @@ static void copy_operands(const clb_convolution *c, ir_val stage, int width) {
   }
 }
 
-/* Where the edge of this lane's slice starts in stage `number`. */
+/* Start of the edge of this lane's slice in stage `number`. */
 static ir_val edge_in_stage(const clb_convolution *c, ir_val number) {
   ir_kernel *k = of(c);
   ir_val stage = ir_add(k, c->stage.first_stage, ir_mul(k, number, i32(c, c->stage.stage_size)));
@@ -265,8 +264,8 @@ static ir_val edge_in_stage(const clb_convolution *c, ir_val number) {
              : ir_add(k, stage, ir_mul(k, c->unit.slice, i32(c, c->stage.edge_size)));
 }
 
-/* Sends for a place's operands into stage number `number`; always one batch.  r: the edge's length,
-   where knots are staged. */
+/* Starts copies of an edge slot's operands into stage `number`, and commits them as one group,
+   empty beyond the last slot.  r: the edge's length, where spline coefficients are staged. */
 static void prefetch(clb_stage *g, const clb_convolution *c, ir_val edge_slot, ir_val last,
                      ir_val sender, ir_val edge, ir_val r, ir_val number) {
   ir_kernel *k = of(c);
@@ -300,7 +299,7 @@ static void load_ends(const clb_convolution *c, ir_val edge_slot, ir_val last, i
   *edge = ir_load(k, c->walk.edge, at, there);
 }
 
-/* The length of an edge, where knots are staged. */
+/* The length of an edge, where spline coefficients are staged; else IR_NONE. */
 static ir_val length(clb_stage *g, const clb_convolution *c, ir_val edge_slot, ir_val last,
                      ir_val edge) {
   ir_kernel *k = of(c);
@@ -311,7 +310,7 @@ static ir_val length(clb_stage *g, const clb_convolution *c, ir_val edge_slot, i
       ir_load(k, g->in[W][0].rows.buffer, g->in[W][0].base, ir_2(k, IR_LT, edge_slot, last)));
 }
 
-/* ---- the walk ---- */
+/* ---- the loop over edges ---- */
 
 void clb_stage_open(clb_stage *g, const clb_convolution *c, int part, ir_val first, ir_val last) {
   ir_kernel *k = of(c);
@@ -319,7 +318,7 @@ void clb_stage_open(clb_stage *g, const clb_convolution *c, int part, ir_val fir
   lay_out(g, c, part);
   ir_set(k, g->current, i32(c, 0));
   if (!c->s->roles)
-    ir_barrier(k, false); /* those before have read what this overwrites; a unit does one part */
+    ir_barrier(k, false); /* the part before has been read; a role does one part only */
   ir_val stage = ir_loop(k, i32(c, 0), i32(c, g->stages - 1), i32(c, 1)),
          edge_slot = ir_add(k, first, ir_mul(k, stage, i32(c, clb_slices(&c->unit, &c->f))));
   load_ends(c, edge_slot, last, &sender, &edge);
@@ -340,8 +339,8 @@ void clb_stage_open(clb_stage *g, const clb_convolution *c, int part, ir_val fir
   ir_set(k, g->next_edge, edge);
 }
 
-/* One stage on: the ends of the one after those that are known are looked up; where knots are
-   staged one earlier, as its length is looked up then. */
+/* Shifts the ends of edges by one and loads those of one more.  Where spline coefficients are
+   staged, ends are loaded one edge earlier, and this loads the edge's length. */
 static void advance_ends(clb_stage *g, const clb_convolution *c, ir_val ahead, ir_val last) {
   ir_kernel *k = of(c);
   ir_val sender, edge, next = ir_add(k, ahead, i32(c, clb_slices(&c->unit, &c->f)));
@@ -379,7 +378,7 @@ void clb_stage_edge(clb_stage *g, const clb_convolution *c, ir_val edge_slot, ir
   g->base = edge_in_stage(c, current);
 }
 
-/* n numbers of the current from `at` on. */
+/* n numbers of the current stage from `at` on. */
 static void numbers(const clb_stage *g, const clb_convolution *c, int at, int n, ir_val *v) {
   ir_kernel *k = of(c);
   const int width = 16 / (int)ir_type_bytes((ir_type)k->ins[g->array].element);
@@ -406,14 +405,14 @@ void clb_stage_next(clb_stage *g, const clb_convolution *c) {
   ir_set(k, g->current, ir_select(k, ir_2(k, IR_EQ, next, i32(c, g->stages)), i32(c, 0), next));
 }
 
-/* Number of the first piece of a term or path. */
+/* Index of the first chunk of a term or path. */
 static int find_chunk(const clb_staged_operand *o, int64_t number) {
   int first = 0;
   while (o->source[first] != number) first++;
   return first;
 }
 
-/* n elements a lane, `step` apart from lane to lane, from number `from` of a piece on. */
+/* n elements per lane from element `from` of a chunk on; lanes are `step` elements apart. */
 static void elements(const clb_stage *g, const clb_convolution *c, const clb_staged_operand *o,
                      int chunk, int from, int step, int n, ir_val *v) {
   ir_kernel *k = of(c);

@@ -1,5 +1,5 @@
-/* kernels/convolution/receiver_results.c - results of a convolution that belong to receivers: z
-   summed in registers over the walk of a row. */
+/* kernels/convolution/receiver_results.c - results of a convolution that belong to receivers: z,
+   summed in registers over the edges of a row. */
 #include "kernels/convolution/builder.h"
 
 static ir_kernel *of(const clb_convolution *c) { return c->f.k; }
@@ -8,7 +8,7 @@ static ir_val less(const clb_convolution *c, ir_val a, ir_val b) {
   return ir_2(c->f.k, IR_LT, a, b);
 }
 
-/* Of a part's component of z so far. */
+/* The sum of a component of z over the batches before. */
 static ir_val sum_so_far(clb_convolution *c, int term, int i) {
   if (!c->s->edges_per_batch) return ir_real(of(c), c->f.t, 0);
   return ir_load(of(c), c->batch.sums, clb_batch_sum(c, term, i), c->unit.mask);
@@ -46,7 +46,7 @@ static void add_z(clb_convolution *c, const clb_path *p, int o) {
   }
 }
 
-/* Each path of each edge adds to results in memory: they start as 0, unless they are added to. */
+/* Sets results to 0 if each path adds to them in memory, unless the caller wants them added to. */
 static void clear_part(clb_convolution *c, int part, int o) {
   ir_kernel *k = of(c);
   ir_val nothing[MAX_M];
@@ -84,7 +84,7 @@ static void walk_z(clb_convolution *c, int part, int o, ir_val first, ir_val las
   clb_edge_loop_close(c);
 }
 
-/* Of a component: the sub-group's sum, the slices' added up. */
+/* The sum of a component over the slices of a sub-group. */
 static ir_val sum_of_row(clb_convolution *c, int channel, int term, int i) {
   ir_kernel *k = of(c);
   ir_val sum = ir_get(k, c->z[channel][term][i]);
@@ -93,7 +93,7 @@ static ir_val sum_of_row(clb_convolution *c, int channel, int term, int i) {
   return sum;
 }
 
-/* Overwrites or adds, as the caller of the kernel says. */
+/* Overwrites or adds, by the kernel's argument `add`. */
 static void store_z(clb_convolution *c, int term, int o, ir_val v[][MAX_M], ir_val mask) {
   ir_kernel *k = of(c);
   ir_if(k, ir_2(k, IR_EQ, c->add, i32(c, 1)));
@@ -114,13 +114,13 @@ static void store_part(clb_convolution *c, int part, int o) {
         v[j][i] = ir_mul(k, c->s->edges_per_batch ? sum_so_far(c, t, i) : sum_of_row(c, j, t, i),
                          ir_real(k, c->f.t, c->scale[t][i]));
     }
-    if (c->unit.slice != IR_NONE) /* the first one writes */
+    if (c->unit.slice != IR_NONE) /* the first slice writes */
       mask = clb_both(k, mask, less(c, ir_lane(k), i32(c, c->unit.width)));
     store_z(c, t, o, v, mask);
   }
 }
 
-/* Terms that no path reaches are 0. */
+/* Terms without a path to them are 0. */
 static void store_unreached(clb_convolution *c, int o) {
   ir_kernel *k = of(c);
   ir_val nothing[MAX_M];
@@ -137,7 +137,7 @@ static void store_unreached(clb_convolution *c, int o) {
   }
 }
 
-/* One batch of edges after the other; in between the sums lie in local memory. */
+/* One batch of edges after the other; local memory keeps the sums from one to the next. */
 static void batches_of_z(clb_convolution *c, int o) {
   ir_kernel *k = of(c);
   clb_batch_clear(c, c->batch.sums, c->f.tp->z.dim);
@@ -167,7 +167,7 @@ static void batches_of_z(clb_convolution *c, int o) {
   ir_barrier(k, false);
 }
 
-/* Opens a row, or rows, whose results are to be written. */
+/* Opens a row whose results are written: argument `add` may leave out rows without edges. */
 static void rows_open(clb_convolution *c, int o) {
   ir_kernel *k = of(c);
   clb_rows_open(&c->f, &c->walk);
@@ -185,7 +185,7 @@ static void rows_close(clb_convolution *c, int o) {
   clb_rows_close(&c->f);
 }
 
-/* Of a GPU's roles each walks its rows. */
+/* On a GPU: each role loops over the edges of its rows. */
 static void roles_of_z(clb_convolution *c, int o) {
   for (int part = 0, next_role = 0; part < c->parts.n; part++) {
     bool opened = clb_part_open(c, part, &next_role);

@@ -1,12 +1,12 @@
-/* kernels/convolution/role_sum.c - what the roles of a convolution's edge add up to; lanes are
-   elements of results.
+/* kernels/convolution/role_sum.c - sums over the roles of a convolution's edge; one lane per
+   element of the results.
 
    out[row][i] = (+) sum over roles of in[row][role][from + i].  Arguments: elements (rows times
    `count`), in, its offset, roles, out, its offset and stride, whether to add. */
 #include "kernels/common/rows.h"
 #include "kernels/kernel.h"
 
-enum { IN_FLIGHT = 4 }; /* roles whose numbers are loaded together */
+enum { IN_FLIGHT = 4 }; /* roles that are loaded before they are added */
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
   const clb_role_sum_problem *r = &p->role_sum;

@@ -1,5 +1,5 @@
-/* kernels/convolution/schedule.c - what a graph convolution accepts, and into which parts, roles,
-   stages and batches its walk is cut. */
+/* kernels/convolution/schedule.c - checks a graph convolution, and chooses its parts, roles,
+   stages, slices and batches. */
 #include "kernels/convolution/builder.h"
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
@@ -16,18 +16,16 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
   return CLB_OK;
 }
 
-/* Gradients of y that are added up together, about, and bytes of those that all lanes keep; edges
-   whose operands are on their way; lanes of a group; bytes of a core's cache that rows may take. */
 enum {
-  Y_SUMS = 320,
-  LANE_SUM_BYTES = 16 << 10,
-  MAX_STAGES = 3,
-  MAX_SLICES = 32,
+  Y_SUMS = 320,              /* gradients of y that are summed together in local memory, about */
+  LANE_SUM_BYTES = 16 << 10, /* of local memory for them if every lane has its own */
+  MAX_STAGES = 3,            /* of the pipeline */
+  MAX_SLICES = 32,           /* of a sub-group */
   THREADS_PER_GROUP = 128,
-  CACHE_BYTES = 192 << 10
+  CACHE_BYTES = 192 << 10 /* of a core's second-level cache for the rows of a batch */
 };
 
-/* Bytes of local memory that a group can have, and the groups of a multiprocessor together. */
+/* Bytes of local memory that a group can have, and that all groups of a multiprocessor share. */
 static int64_t local_of_group(const clb_limits *l) {
   return l->max_local_bytes > l->local_bytes ? l->max_local_bytes : l->local_bytes;
 }
@@ -35,7 +33,7 @@ static int64_t local_of_multiprocessor(const clb_limits *l) {
   return l->unit_local_bytes > local_of_group(l) ? l->unit_local_bytes : local_of_group(l);
 }
 
-/* As many edges ahead as local memory has room for, where copies are asynchronous. */
+/* Stages: as many as local memory has room for, on devices with asynchronous copies. */
 static void schedule_stages(const clb_problem *p, const clb_limits *limits, const clb_parts *parts,
                             clb_schedule *s) {
   int64_t bytes = ir_type_bytes(clb_ir_type((clb_dtype)p->storage)),
@@ -51,12 +49,12 @@ static void schedule_stages(const clb_problem *p, const clb_limits *limits, cons
   s->convolution.pipeline_stages = stages > MAX_STAGES ? MAX_STAGES : stages < 2 ? 0 : stages;
 }
 
-/* Edges whose rows, and those of as many to come, leave most of a core's second level free; parts
-   of z take two thirds of its vector registers, for two vectors of channels: what is the same in
-   all channels is then read once for two multiply-adds. */
+/* A batch has as many edges as fit into a part of a core's second-level cache, with those of the
+   next batch.  Parts of z take two thirds of the vector registers.  Two vectors of channels: what
+   is the same in all channels is loaded once for two multiply-adds. */
 static void schedule_batch(const clb_problem *p, clb_schedule *s) {
   bool wide = s->lanes * ir_type_bytes(clb_ir_type((clb_dtype)p->arithmetic)) >=
-              64; /* 32 registers, not 16 */
+              64; /* AVX-512: 32 registers, else 16 */
   int edges = 8;
   while (edges > 4 && clb_batch_bytes(p, edges) > CACHE_BYTES) edges /= 2;
   s->convolution.edges_per_batch = s->convolution.edges_per_round = edges;
@@ -64,7 +62,7 @@ static void schedule_batch(const clb_problem *p, clb_schedule *s) {
   s->convolution.channels_per_lane = 2;
 }
 
-/* As many slices as the narrowest part has room for. */
+/* As many slices as the part with the fewest channels can use. */
 static void schedule_slices(const clb_parts *parts, clb_schedule *s) {
   int most = s->convolution.edges_per_subgroup;
   s->convolution.edges_per_subgroup = 0;
@@ -77,7 +75,7 @@ static void schedule_slices(const clb_parts *parts, clb_schedule *s) {
 }
 
 /* Multiply-adds of a channel on a path of the forward pass: non-zeros and their products c y, which
-   about two channels of a lane share; turning into the frame and back. */
+   about two channels of a lane share; in the frame also rotations into it and back. */
 static double cost_without_frame(const clb_tensor_product_problem *tp, const clb_path *p) {
   return 1.3 * clb_form_path_size(tp, p) + clb_width(&tp->x.term[p->in1]);
 }
@@ -89,10 +87,10 @@ static double cost_in_frame(const clb_tensor_product_problem *tp, const clb_path
          (2 * l3 * l3 + 2 * l3 + 1) / 8.0;
 }
 
-/* Whether paths are worked on in the edge's frame, which does not depend on the gradients asked
-   for: both walks of double backward read the same rows, and there it saves a third one, for
-   gradients of harmonics.  Backward it was faster for all problems of the suite on an H200, forward
-   where it saves a fifth of the multiply-adds. */
+/* Whether paths are computed in the edge's frame.  This does not depend on the gradients asked for,
+   as both kernels of double backward read the same rows; there the frame also saves a third kernel,
+   for gradients of harmonics.  On an H200 it was faster backward for all problems of the suite, and
+   forward where it saves a fifth of the multiply-adds. */
 static bool uses_frame(const clb_problem *p) {
   const clb_tensor_product_problem *tp = &p->tensor_product;
   const int l = clb_frame_degree(tp);
@@ -105,10 +103,10 @@ static bool uses_frame(const clb_problem *p) {
   return p->pass != CLB_FORWARD || frame < 0.8 * here;
 }
 
-enum { INTEL_REGISTERS = 128 }; /* of a GPU that has twice as many for half the threads */
+enum { INTEL_REGISTERS = 128 }; /* of GPUs that can have twice as many for half the threads */
 
-/* Rows of a group, and the threads that share a multiprocessor: so many that registers hold a part
-   and what an edge adds to it. */
+/* Rows per group, and threads per multiprocessor: so many that registers hold a part and the
+   operands of an edge. */
 static void schedule_roles(const clb_problem *p, const clb_limits *limits, int threads,
                            clb_schedule *s) {
   clb_parts parts;
@@ -121,7 +119,7 @@ static void schedule_roles(const clb_problem *p, const clb_limits *limits, int t
   s->convolution.large_registers = limits->registers <= INTEL_REGISTERS;
   s->convolution.frame = uses_frame(p);
   schedule_slices(&parts, s);
-  for (;; s->subgroups /= 2) { /* smaller groups where one of them has little local memory */
+  for (;; s->subgroups /= 2) { /* smaller groups if a group can have little local memory */
     s->convolution.min_blocks_per_sm = threads / (s->subgroups * s->lanes);
     schedule_stages(p, limits, &parts, s);
     if (s->convolution.pipeline_stages == MAX_STAGES || s->subgroups < 2 ||
@@ -130,7 +128,7 @@ static void schedule_roles(const clb_problem *p, const clb_limits *limits, int t
   }
 }
 
-/* Edges of which every lane keeps its share of the gradients of y. */
+/* Edges of which every lane has partial sums of the gradients of y in local memory. */
 static int edges_with_lane_sums(const clb_problem *p, int lanes, int columns) {
   int n = LANE_SUM_BYTES /
           (columns * (lanes + 1) * ir_type_bytes(clb_ir_type((clb_dtype)p->arithmetic)));
@@ -166,12 +164,10 @@ static clb_schedule with_parts(const clb_problem *p, const clb_limits *limits, i
   return s;
 }
 
-/* Measured on an H200: with fewer, larger roles, and fewer threads at once, what an edge brings
-   along for all roles costs less.  Where atomic additions are of one number, lanes should lie side
-   by side.
-
-   Forward with many paths, one channel of a term fills the registers that 384 threads leave each.
- */
+/* Measured on an H200: with fewer, larger roles and fewer threads at once, the work that each role
+   repeats for an edge costs less.  Where atomic additions are of one number, one channel per lane
+   makes them contiguous.  Forward with many paths, one channel of a term fills the registers that
+   each of 384 threads has. */
 static bool has_wide_terms(const clb_problem *p) {
   enum { MANY = 30 };
   const clb_tensor_product_problem *tp = &p->tensor_product;
@@ -196,7 +192,7 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
                   MAX_SLICES);
 }
 
-/* On a CPU: batches of other lengths, parts of other sizes, one vector of channels. */
+/* Candidates on a CPU: batches of other lengths, parts of other sizes, one vector of channels. */
 static int add_batches(const clb_problem *p, const clb_schedule *first, clb_schedule *list, int n) {
   const clb_convolution_settings *own = &first->convolution;
   for (int i = 0; i < 3; i++)
@@ -212,7 +208,8 @@ static int add_batches(const clb_problem *p, const clb_schedule *first, clb_sche
   return n;
 }
 
-/* Larger and smaller parts, more and fewer threads at once, fewer channels of a lane, no slices. */
+/* Candidates on a GPU: larger and smaller parts, more and fewer threads, fewer channels per lane,
+   no slices. */
 static int add_parts(const clb_problem *p, const clb_limits *limits, const clb_schedule *first,
                      clb_schedule *list, int n) {
   static const int sizes[][2] = {

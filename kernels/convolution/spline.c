@@ -13,9 +13,9 @@ void clb_spline_parameters(clb_spline *s, const clb_form_builder *f) {
   s->knots = ir_scalar(f->k, IR_I32);
 }
 
-/* ---- where a length is ---- */
+/* ---- the interval of a length ---- */
 
-/* t of a length kept between the ends; 1 / (x + s), in units of r. */
+/* t of a length r, clamped to the ends of the table; inverse: 1 / (x + s), in units of r. */
 static ir_val spline_parameter(const clb_spline *s, const clb_form_builder *f, ir_val r,
                                ir_val *inverse) {
   ir_kernel *k = f->k;
@@ -74,9 +74,9 @@ void clb_spline_edge(clb_spline *s, const clb_form_builder *f, const ir_val *r) 
   s->along = r[1];
   if (s->along == IR_NONE) return;
   ir_val twice[3] = {left, ir_sub(k, ir_mul(k, real(f, 3), left), real(f, 2)), u}, /* B''_k */
-      by = ir_mul(k, s->along, rate), turn = ir_mul(k, real(f, -2), inverse);      /* t'' / t' */
+      by = ir_mul(k, s->along, rate), ratio = ir_mul(k, real(f, -2), inverse);     /* t'' / t' */
   for (int j = 0; j < 3; j++)
-    s->bend[j] = ir_mul(k, by, ir_add(k, ir_mul(k, rate, twice[j]), ir_mul(k, turn, by_u[j])));
+    s->bend[j] = ir_mul(k, by, ir_add(k, ir_mul(k, rate, twice[j]), ir_mul(k, ratio, by_u[j])));
 }
 
 /* ---- coefficients ---- */

@@ -7,16 +7,16 @@
 
 /* Weights as uniform cubic B-splines of t(r) = (knots - 1) (1 + s) x / (x + s), where
    x = (r - first) / (last - first) and s = CLB_SPLINE_STRETCH: knots are close where r is small,
-   and t takes one division.  In interval i, with u = t - i:
+   and t needs one division.  In interval i, with u = t - i:
      W = sum over k = 0 ... 3 of B_k(u) c_i+k,   W' = t' sum of B'_k c_i+k,
      W'' = sum of (t'^2 B''_k + t'' B'_k) c_i+k.
-   Beyond the ends r is theirs, and W' = 0. Double backward: the number q that comes in along r
-   makes the vector c = q W', and r's gradient is W' . (gradient of w) + q W'' . (gradient of c).
-   As B'_k and B''_k add up to 0, gradients need c_0 - c_1, c_2 - c_1 and c_3 - c_1 alone. */
+   r is clamped to the ends of the table, and W' = 0 beyond them.  Double backward: with the tangent
+   q along r, c = q W', and r's gradient is W' . (gradient of w) + q W'' . (gradient of c). As B'_k
+   and B''_k add up to 0, gradients need only c_0 - c_1, c_2 - c_1 and c_3 - c_1. */
 #define CLB_SPLINE_STRETCH 0.5
-enum { CLB_SPLINE_ORDER = 4 }; /* coefficients that an edge's weight is made of */
+enum { CLB_SPLINE_ORDER = 4 }; /* coefficients per weight */
 
-/* Elements from one coefficient of a weight to its next: rows start at multiples of 16 bytes. */
+/* Elements of a row of the table: rows start at multiples of 16 bytes. */
 static inline int64_t clb_spline_stride(const clb_problem *p) {
   const int64_t step = 16 / ir_type_bytes(clb_ir_type((clb_dtype)p->storage));
   return (p->tensor_product.n_weights + step - 1) / step * step;
@@ -27,36 +27,34 @@ typedef struct {
       table; /* [knots + 2][stride]; base (i64): the row of an edge's first coefficient */
   ir_val first, last, stretch, rate, knots; /* parameters: the ends, s (last - first),
                                                (knots - 1) (1 + s) (arithmetic); i32 */
-  /* of the edge at hand */
+  /* of the current edge */
   ir_val value[4];          /* B_k */
-  ir_val slope[3], bend[3]; /* what the three differences are multiplied with in W' and q W'' */
+  ir_val slope[3], bend[3]; /* factors of the three differences in W' and q W'' */
   ir_val along;             /* q, or IR_NONE */
   ir_val difference[CLB_MAX_PER_LANE][3],
-      by_r[CLB_MAX_PER_LANE]; /* these three and W' of the path at hand, channel by channel */
-  ir_val sum[2][3]; /* of these three over paths, times gradients by w and by c; IR_NONE: nothing
-                       yet */
+      by_r[CLB_MAX_PER_LANE]; /* the differences and W' of the current path, by channel */
+  ir_val sum[2][3]; /* of the differences over paths, times gradients of w and of c; IR_NONE: 0 */
 } clb_spline;
 
 void clb_spline_parameters(clb_spline *s, const clb_form_builder *f);
-/* i64: where the table's row of a length r (arithmetic, uniform) starts. */
+/* i64: start of the table's row of a length r (arithmetic, uniform). */
 ir_val clb_spline_row(const clb_spline *s, const clb_form_builder *f, ir_val r);
-/* Has coefficients come from that row. */
+/* Makes that row the current one. */
 void clb_spline_find(clb_spline *s, const clb_form_builder *f, ir_val r);
-/* Turns to an edge of length r[0], of whose gradient there is nothing yet; r[1]: what comes in
-   along it, or IR_NONE. */
+/* Starts an edge of length r[0] and tangent r[1] (or IR_NONE); its gradient is 0 so far. */
 void clb_spline_edge(clb_spline *s, const clb_form_builder *f, const ir_val *r);
-/* Of a path, from the table's rows at hand: the coefficients of all channels of a lane, of which
-   the first is the current one. */
+/* Loads the coefficients of a path for all channels of a lane; the first channel must be the
+   current one. */
 void clb_spline_load(const clb_spline *s, const clb_form_builder *f, const clb_path *path,
                      const clb_unit *u, ir_val v[][CLB_SPLINE_ORDER]);
-/* The weight of the path of these coefficients and its derivative by r. */
+/* Computes the weight of a path from its coefficients, and its derivative by r. */
 ir_val clb_spline_weight(clb_spline *s, const clb_form_builder *f, int channel,
                          ir_val v[CLB_SPLINE_ORDER]);
-/* Adds the share that the path at hand, whose weight (0) or what comes in along it (1) has the
-   gradient g, has of the gradient by r; adds all shares to `slope` (IR_NONE: nothing). */
+/* Adds the contribution of the current path to the gradient of r, where g is the gradient of its
+   weight w (order 0) or of c (1).  clb_spline_slope adds the sum of all to `slope` (IR_NONE: 0). */
 void clb_spline_add(clb_spline *s, const clb_form_builder *f, int order, int channel, ir_val g);
 ir_val clb_spline_slope(const clb_spline *s, const clb_form_builder *f, ir_val slope);
-/* The gradient by what comes in along r, from the same shares; IR_NONE: 0. */
+/* The gradient of the tangent q, from the same contributions; IR_NONE: 0. */
 ir_val clb_spline_by_along(const clb_spline *s, const clb_form_builder *f);
 
 #endif
