@@ -1,12 +1,12 @@
-"""Draws docs/peers.svg from bench/results: Clebsch beside other libraries, one product and one
-convolution, forward and backward.  tables.py writes it and checks it."""
+"""Draws docs/peers.svg from bench/results: the times of Clebsch and other libraries for one tensor
+product and one convolution, forward and backward.  tables.py writes the file and checks it."""
 from runs import best_of_peers, milliseconds
 
 NAMES = {"clebsch": "Clebsch", "openequivariance": "OpenEquivariance",
          "cuequivariance": "cuEquivariance", "e3nn": "e3nn"}
 GROUPS = [("tensor product, mace-large, 50,000 rows", ("tensor_product", "mace-large", None)),
           ("graph convolution, mace-large, 158,000 edges", ("convolution", "mace-large", "carbon"))]
-LEFT, WIDTH, ROW = 130, 300, 15  # of the bars; of a line
+LEFT, WIDTH, ROW = 130, 300, 15  # left edge and length of the bars; height of a line
 
 
 def svg():
@@ -21,7 +21,7 @@ def svg():
             lines.append(f'<text x="{LEFT - 6}" y="{y + 10}" class="n">{NAMES[library]}</text>')
             for x, which in columns:
                 times = {n: best[work + (n, which)] for n in NAMES}
-                # e3nn is an order slower: its bar is cut, its number is not.
+                # e3nn is ten times slower: its bar is cut short, its number is shown in full.
                 longest = max(t for n, t in times.items() if n != "e3nn") * 1.1
                 length, cut = WIDTH * min(1, times[library] / longest), times[library] > longest
                 fill = "#2a6fbb" if library == "clebsch" else "#b8bec6"

@@ -1,11 +1,11 @@
-"""What bench/results holds, read for tables.py and chart.py: times, shares and single numbers."""
+"""Reads bench/results for tables.py and chart.py: times and single numbers."""
 import json
 import math
 import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PASSES = ("forward", "backward", "double_backward")
-# The columns of the comparison with other libraries, of those that have results.
+# The columns of the comparison with other libraries; those without results are left out.
 LIBRARIES = ("clebsch", "e3nn", "openequivariance", "flashtp", "cuequivariance", "sphericart",
              "equitriton")
 
@@ -23,7 +23,8 @@ def geometric_mean(x):
 
 
 def found(run, **wanted):
-    """Results by (problem, graph, options), then device, dtype and pass, in the file's order."""
+    """Results with the wanted fields, in the file's order: a dict by (problem, graph, options) of
+    dicts by (device, dtype, pass)."""
     works = {}
     for r in run["results"]:
         if all(r.get(k) == v for k, v in wanted.items()):
@@ -33,8 +34,8 @@ def found(run, **wanted):
 
 
 def best_of_peers():
-    """The least time of each library over its layouts and options, by op, problem, graph, library
-    and pass.  Without Clebsch's option to add up with atomics."""
+    """The shortest time of each library over its layouts and options, by op, problem, graph,
+    library and pass.  Leaves out Clebsch with atomics."""
     best = {}
     for r in results("h200_peers.json")["results"]:
         if r.get("seconds") is None or not r.get("correct") or "atomics" in r["device"]:
@@ -57,7 +58,7 @@ def atomics(which):
 
 
 def copy(file, backend):
-    """Read + written, in units of 10^12 bytes a second."""
+    """Bandwidth of a copy, read plus written, in TB/s."""
     device = next(d for d in results(file)["devices"] if d["backend"] == backend)
     return f"{device['copy_bytes_per_second'] / 1e12:.3g}"
 

@@ -1,11 +1,11 @@
-"""Writes what README.md and docs/ say of measurements, from bench/results:
+"""Writes the measurements in README.md and docs/ from bench/results:
 
     python3 bench/tables.py [--check]
 
-A table stands between the lines "<!-- table NAME -->" and "<!-- end -->", a single number in
+A table is between the lines "<!-- table NAME -->" and "<!-- end -->", a single number is in
 "<!-- n:NAME ARGUMENTS -->4.80<!-- / -->" (runs.py has the names), and docs/peers.svg is a chart.
---check writes nothing and fails where a file is not what would be written, or where a page has a
-time, a speed or a share that comes from no result."""
+--check writes nothing.  It fails if a file differs from what would be written, or if a page has a
+time, a speed or a percentage that was typed by hand."""
 import re
 import sys
 
@@ -29,7 +29,7 @@ def times(runs):
 
 
 def shares(runs):
-    """Milliseconds of each pass, and what share of the floor's speed that is."""
+    """Milliseconds of each pass, and the percentage of the floor's speed that it reaches."""
     def percent(r):
         ok = r and r.get("correct")
         return f"{100 * r['floor_seconds'] / r['seconds']:.0f}" if ok else "-"
@@ -52,7 +52,7 @@ def drivers_of_one_card(run):
 
 
 def harmonics():
-    """A million points of `bench --suite standard`."""
+    """Spherical harmonics of a million points, from `bench --suite standard`."""
     run = results("h200_standard.json")
     cuda = run["devices"][0]["name"]
     works = found(run, op="spherical_harmonics", rows=1000000, device=cuda)
@@ -62,7 +62,7 @@ def harmonics():
 
 
 def options():
-    """Convolutions on carbon: f64, splines and the other layout beside what `graphs` has."""
+    """Convolutions on carbon that `graphs` does not have: f64, splines, and the layout mul_ir."""
     run = results("h200_standard.json")
     columns = drivers_of_one_card(run)
     named = {"table": "splines", None: "", "mul_ir": "mul_ir"}
@@ -74,7 +74,7 @@ def options():
 
 
 def products():
-    """Tensor products of `bench --suite standard` through both drivers of one card."""
+    """Tensor products of `bench --suite standard` with both drivers of one GPU."""
     run = results("h200_standard.json")
     columns = drivers_of_one_card(run)
     works = found(run, op="tensor_product")
@@ -90,8 +90,8 @@ def products():
 
 
 def on_graphs(wanted):
-    """Convolutions of `bench --suite graphs`: every problem on each of the graphs that `wanted`
-    takes by name."""
+    """Convolutions of `bench --suite graphs`: every problem on each graph for whose name `wanted`
+    is true."""
     run = results("h200_graphs.json")
     cells = {}
     for (problem, graph, _), by in found(run, op="convolution").items():
@@ -110,8 +110,8 @@ def flashtp():
 
 
 def bounds():
-    """Devices that were not there: the least time that bytes and flops of the compiled code take,
-    and what it spills."""
+    """Devices that were not measured: a lower bound of the time, from the bytes and flops of the
+    compiled code, and the bytes that it spills."""
     run = results("bounds.json")
     works, rows = {}, []
     for r in run["results"]:
@@ -132,7 +132,7 @@ def bounds():
 
 
 def of_peers(wanted):
-    """The least time of each library, forward / backward, for ops that `wanted` takes."""
+    """The shortest time of each library, forward / backward, of ops for which `wanted` is true."""
     best = best_of_peers()
     works = [*dict.fromkeys(key[:3] for key in best if wanted(key[0]))]
     libraries = [n for n in LIBRARIES if any(key[3] == n and key[:3] in works for key in best)]
@@ -151,7 +151,7 @@ def peers_harmonics():
 
 
 def drivers():
-    """One processor through three drivers: milliseconds, forward / backward / double backward."""
+    """One CPU with three drivers: milliseconds, forward / backward / double backward."""
     run = results("cpu_quick.json")
     names = {}
     for d in run["devices"]:
@@ -168,7 +168,7 @@ def drivers():
 
 
 def ablation():
-    """Geometric mean over cases of the time without an optimisation over the time with it, and
+    """The time without an optimisation divided by the time with it: geometric mean over cases, and
     the number of cases."""
     files = sorted((ROOT / "bench" / "results").glob("ablation_*.json"))
     devices = [(run, d) for run in (results(f.name) for f in files) for d in run["devices"]]
@@ -215,7 +215,7 @@ def written(text):
 
 
 def typed_by_hand(text):
-    """Measurements outside of what is generated."""
+    """Measurements outside of the generated tables and numbers."""
     return MEASURED.findall(NUMBER.sub("", GENERATED.sub("", text)))
 
 

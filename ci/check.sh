@@ -1,10 +1,9 @@
 #!/bin/sh
 # Runs `clebsch check` on every device that runs here, in parts, as many side by side as there are cores:  ci/check.sh BUILD [DEVICE ...]
-# Devices that are named, and with CLB_TEST_LONG all, take all parts.  Otherwise the drivers of OpenCL take the parts by turns: each part
-# is checked on one of them.
-# A line for each part, a summary a device; what failed is shown.  Ends with 1 if anything failed; what all said is in BUILD/check.
+# A named device, and with CLB_TEST_LONG every device, runs all parts.  Otherwise each part runs on one of the OpenCL drivers in rotation.
+# Prints a line for each part, failed checks, and a summary of each device.  Exits with 1 if a check failed.  BUILD/check has the full output.
 set -eu
-parts=6 # every sixth case of all ops: each part takes about as long as the next
+parts=6 # part i has every sixth case of all ops, from case i on, so that all parts take about the same time
 
 if [ "$1" = --one ]; then
   build=$2 part=${3##*,} device=${3%%,*} start=$(date +%s) status=0
@@ -20,7 +19,7 @@ fi
 
 build=$1 failed=0 turns=1
 shift
-if [ $# = 0 ]; then # the interpreter's numbers are the tests'
+if [ $# = 0 ]; then # the tests cover the interpreter
   set -- $("$build/tools/clebsch" devices | awk '$2 == "runs" && $1 != "cpu:interpreter" {print $1}')
   [ "${CLB_TEST_LONG:-}" ] || turns=$(printf '%s\n' "$@" | grep -c '^opencl:') || turns=1
 fi

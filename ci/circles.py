@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Checks that no files of the library call each other in a circle: python3 ci/circles.py LIBRARY.a
+"""Checks that no files of the library depend on each other in a circle:
 
-Who calls whom is read from the symbols that the object files define and need (nm).  Allowed are the
-pairs below, each with its reason; a pair that is no circle any more must go from the list."""
+    python3 ci/circles.py LIBRARY.a
+
+Dependencies are those of symbols that the object files define and need (nm).  PAIRS lists the
+exceptions, each with its reason; a pair that is no longer a circle must be removed from it."""
 import collections
 import re
 import subprocess
@@ -18,7 +20,7 @@ PAIRS = {
 
 
 def symbols(archive):
-    """For each object: what it defines, what it needs."""
+    """For each object file: the symbols that it defines, and those that it needs."""
     defined, needed, name = {}, collections.defaultdict(set), None
     listing = subprocess.run(["nm", archive], capture_output=True, text=True, check=True).stdout
     for line in listing.splitlines():

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes docs/cli.md from what the command says of itself: python3 ci/cli_docs.py CLEBSCH [--check]
+"""Writes docs/cli.md from the --help texts of the command: python3 ci/cli_docs.py CLEBSCH [--check]
 
-CLEBSCH is the program, as build/tools/clebsch.  --check writes nothing, and fails where the page
-is not what would be written.  No device is opened: every line is of some --help."""
+CLEBSCH is the program, as build/tools/clebsch.  --check writes nothing, and fails if the page
+differs from what would be written.  No device is opened."""
 import difflib
 import os
 import pathlib
@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "cli.md"
-# What a subcommand says besides its own --help: other uses of it, by their first arguments.
+# Subcommands with more than one --help text, and the first arguments of the others.
 MORE = {"bench": ["launches", "--suite standard"]}
 HEAD = """# The command `clebsch`
 
@@ -22,7 +22,7 @@ HEAD = """# The command `clebsch`
 
 def help_of(command, arguments):
     environment = {k: v for k, v in os.environ.items() if k != "ARGP_HELP_FMT"}
-    environment.update(LC_ALL="C", CLB_DEVICE="none")  # a device that was opened would fail
+    environment.update(LC_ALL="C", CLB_DEVICE="none")  # opening a device would fail
     words = [command, *arguments.split(), "--help"]
     done = subprocess.run(words, env=environment, capture_output=True, text=True)
     if done.returncode or done.stderr:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Compiles the code in the documents: code_blocks.py INCLUDE LIBRARY CC GFORTRAN
 
-Every block of C and Fortran in README.md and docs/ is a whole file, which must compile without a
-warning.  One with a main program is also linked with LIBRARY and run on the cpu backend; the block
-of text after it, if there is one, is what it must print.  GFORTRAN may be `none`."""
+Every block of C and Fortran in README.md and docs/ is a complete file, which must compile without a
+warning.  A block with a main program is also linked with LIBRARY and run on the cpu backend; if a
+block of text follows, the program must print that text.  GFORTRAN may be `none`."""
 import os
 import pathlib
 import re

@@ -1,6 +1,7 @@
 #!/bin/sh
-# The README's first command: installs, builds, checks the best device found against a float64 reference, then computes water with a NequIP
-# model: energy, forces, time per atom, and 100 steps at constant energy.  About three minutes on two cores; models, structures from Debian.
+# The first command of README.md: installs what is needed, builds, checks the first device against a float64 reference, and computes water
+# with a NequIP model: energy, forces, time per atom, and 100 steps at constant energy.  The model and the structure are Debian packages.
+# It takes about three minutes on two cores.
 set -eu
 cd "$(dirname "$0")/.."
 ci/install.sh demo
@@ -19,7 +20,7 @@ pth=$(dpkg -L cp2k-data | grep '/NequIP/water\.pth$')
 gro=$(dpkg -L gromacs-data | grep '/spc216\.gro$')
 $clebsch convert "$pth" $files/water.safetensors
 $clebsch energy --model $files/water.safetensors --structure "$gro" --dtype f32 --forces $files/forces.xyz
-echo "== The same, radial networks read from splines"
+echo "== The same with splines instead of radial networks"
 $clebsch energy --model $files/water.safetensors --structure "$gro" --dtype f32 --knots 512
 echo "== 100 steps at constant energy"
 $clebsch md --model $files/water.safetensors --structure "$gro" --dtype f32 --knots 512 --steps 100 --dt 0.5 --temperature 300 \

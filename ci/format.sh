@@ -1,6 +1,6 @@
 #!/bin/sh
-# Says where C differs from what clang-format 14 makes of it with .clang-format:  ci/format.sh [--fix]
-# --fix: rewrites these files.  Exit 77, for "skipped", where there is no clang-format 14.
+# Checks that C files are formatted as clang-format 14 does with .clang-format:  ci/format.sh [--fix]
+# --fix: formats them.  Exits with 77 ("skipped") if there is no clang-format 14.
 set -eu
 cd "$(dirname "$0")/.."
 for format in clang-format-14 clang-format none; do

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Compares the Fortran module with the headers in C: python3 ci/fortran_header.py
+"""Compares the Fortran module with the C headers: python3 ci/fortran_header.py
 
-Every function of clebsch.h and model.h has an interface with bind(c) and as many arguments in
-clebsch.f90, or is named in NOT_OFFERED, and every constant has the same value."""
+Every function of clebsch.h and model.h must have an interface with bind(c) and the same number of
+arguments in clebsch.f90, or be listed in NOT_OFFERED.  Every constant must have the same value."""
 import pathlib
 import re
 import sys
@@ -18,7 +18,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent.parent / "include" / "clebsch"
 
 
 def split(arguments):
-    """At the commas that are in no brackets."""
+    """Splits at the commas outside of brackets."""
     arguments = re.sub(r"\([^()]*\)", "", re.sub(r"\([^()]*\)", "", arguments)).strip()
     return [] if arguments in ("", "void") else arguments.split(",")
 

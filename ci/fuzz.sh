@@ -1,12 +1,12 @@
 #!/bin/sh
-# Builds the fuzzers of tests/fuzz (clang, ASan, UBSan) and runs each for so many seconds (20), two side by side, from its committed corpus
-# and from what earlier runs found:  ci/fuzz.sh [SECONDS [TARGET ...]]
-# One line a target.  Ends with 1 if one failed; its input is then in build-fuzz/found.
+# Builds the fuzzers of tests/fuzz (clang, ASan, UBSan) and runs each for SECONDS (default: 20), two at a time, starting from its committed
+# corpus and from what earlier runs found:  ci/fuzz.sh [SECONDS [TARGET ...]]
+# Prints one line per target.  Exits with 1 if one failed; its input is then in build-fuzz/found.
 set -eu
 cd "$(dirname "$0")/.."
 build=$PWD/build-fuzz
 
-# Longest inputs: what is quadratic in them must take long enough to be seen.
+# The largest inputs, in bytes: large enough that quadratic time exceeds the timeout.
 longest() {
   case $1 in
     header | pickle | torch | nqx | safetensors) echo 16384 ;;
@@ -14,7 +14,7 @@ longest() {
   esac
 }
 
-# One target: its line, and 1 if it failed.
+# Runs one target and prints its line; returns 1 if it failed.
 one() {
   target=$1 seconds=$2 log=$build/$1.log failed=0
   mkdir -p "$build/found" "$build/corpus/$target"
@@ -44,7 +44,7 @@ meson compile -C "$build" fuzzers >"$build/compile.log" || { tail -n 40 "$build/
 # shellcheck disable=SC2046
 [ $# != 0 ] || set -- $(sed -n "s/^  \['\([a-z]*\)', .*/\1/p" tests/fuzz/meson.build)
 
-# Files that readers read lie in memory where that can be.
+# Temporary files are in memory if possible.
 folder=$(mktemp -d /dev/shm/clebsch-fuzz.XXXXXX 2>/dev/null || mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 1' INT TERM

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs what Clebsch needs on Debian 12 or newer.  `ci/install.sh` is enough to build and run;
-# `ci/install.sh demo` adds a model and a structure to compute; `ci/install.sh test` adds the model, and every vendor's compiler and driver that works without its hardware.
+# Installs the packages that Clebsch needs on Debian 12 or newer.  `ci/install.sh`: to build and run;
+# `ci/install.sh demo`: also a model and a structure; `ci/install.sh test`: also the model, and the compilers and drivers of all vendors that
+# work without hardware.
 set -eu
 build="gcc pkg-config meson ninja-build gfortran libjansson-dev zlib1g-dev opencl-c-headers libze-dev ocl-icd-libopencl1 pocl-opencl-icd"
 demo="cp2k-data gromacs-data"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs Intel's CPU driver for OpenCL (sub-groups, SPIR-V; for tests only, Intel's licence, about 0.8 GB) into
-# ${CLB_INTEL_CPU_DIR:-.intel-cpu}, registers it beside the system's drivers, and prints the file to source:  . "$(ci/intel_cpu.sh)"
+# ${CLB_INTEL_CPU_DIR:-.intel-cpu}, registers it in addition to the system's drivers, and prints the file to source:  . "$(ci/intel_cpu.sh)"
 set -eu
 mkdir -p "${CLB_INTEL_CPU_DIR:-.intel-cpu}"
 folder=$(cd "${CLB_INTEL_CPU_DIR:-.intel-cpu}" && pwd)
@@ -20,7 +20,7 @@ for icd in /etc/OpenCL/vendors/*.icd; do
 done
 echo "$driver" > "$folder/vendors/intel_cpu.icd"
 
-# The system's loader must come before the one among the packages.
+# The system's loader must come before the one of the packages.
 loader=$({ ldconfig -p || /sbin/ldconfig -p; } 2>/dev/null | sed -n 's/.*libOpenCL\.so\.1 .*=> //p' | head -n 1)
 [ -n "$loader" ] || { echo "ci/intel_cpu.sh: the system has no libOpenCL.so.1" >&2; exit 1; }
 cat > "$folder/env" <<EOF

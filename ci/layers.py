@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Checks that each folder uses only folders below it: python3 ci/layers.py [--list]
 
-Includes are written from the repository's root.  A folder includes its own files, those of the
-folders that MAY names for it, and public headers.  What src/api defines is called by the
-command and by programs, never by the library itself.  No header has the name of another one,
-and no folder has more than MOST files in C.  --list prints MAY, from the lowest folder up."""
+Includes are written from the repository's root.  A folder may include its own files, those of the
+folders that MAY lists for it, and public headers.  Only the command and programs call functions of
+src/api, never the library itself.  All headers have different names, and no folder has more than
+MOST C files.  --list prints MAY, from the lowest folder up."""
 import collections
 import pathlib
 import re
 import sys
 
-MAY = {  # folder: what it may include, besides itself; a folder stands for those in it
+MAY = {  # folder: the folders that it may include, with their subfolders
     "src/base": "",
     "src/ir": "src/base",
     "src/problem": "src/base",

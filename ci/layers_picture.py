@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Draws the layers into README.md and docs/architecture.md: python3 ci/layers_picture.py [--check]
+"""Draws the picture of the layers in README.md and docs/architecture.md:
 
-The folders and what each may include are those of ci/layers.py --list, so that the picture cannot
-say anything else than the check.  It stands between "<!-- layers -->" and "<!-- end -->"; --check
-writes nothing and fails where a picture is out of date."""
+    python3 ci/layers_picture.py [--check]
+
+Folders and what each may include come from ci/layers.py --list, so that the picture always agrees
+with that check.  It is between "<!-- layers -->" and "<!-- end -->".  --check writes nothing and
+fails if a picture is out of date."""
 import pathlib
 import re
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SAYS = {  # README.md has what stands before the colon, docs/architecture.md all of it
+SAYS = {  # README.md shows the text before the colon, docs/architecture.md all of it
     "tools": "the command: what it prints, and files that it reads",
     "examples": "programs: to copy, on public headers",
     "bench": "measurements: and the comparison with other libraries",
@@ -36,12 +38,12 @@ def folders():
 
 
 def floors():
-    """Folders by floor: one above those that a folder may include."""
+    """The level of each folder: one above those that it may include."""
     may, floor = folders(), {}
-    for name, below in may.items():  # listed from the lowest up; models/atoms is of models
+    for name, below in may.items():  # listed from the lowest up; models/atoms counts as models
         known = [floor[f] if f in floor else floor[f.split("/")[0]] for f in below]
         floor[name] = 1 + max(known, default=-1)
-    programs = "tools", "examples", "bench"  # on the installed library, whatever else they include
+    programs = "tools", "examples", "bench"  # these use the installed library, so they are at the top
     top = 1 + max(f for name, f in floor.items() if name not in programs)
     floor.update((name, top) for name in programs)
     return {n: [name for name in may if floor[name] == n] for n in range(top, -1, -1)}

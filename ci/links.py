@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
 """Checks that links between documents resolve: python3 ci/links.py
 
-Every relative link of every committed *.md names a file or folder of the tree, and its anchor, if
-it has one, a heading of that file.  A path like `src/ir/ir.h` in README.md and docs/, in the text
-or in a picture, names a file, too; * and NAME stand for any name.  Links to the web are left
-alone: nothing is fetched."""
+Every relative link of every committed *.md must name a file or folder of the tree, and its anchor,
+if it has one, a heading of that file.  A path like `src/ir/ir.h` in the text or a picture of README.md
+and docs/ must name a file; * and NAME stand for any name.  Links to the web are not checked."""
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SKIPPED = ("build", ".", "subprojects")  # how folders begin whose documents are not ours
+SKIPPED = ("build", ".", "subprojects")  # prefixes of folders that are skipped
 FENCE = re.compile(r"^(```|~~~).*?^\1", re.M | re.S)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FOLDERS = ("backends", "bench", "ci", "docs", "examples", "include", "kernels", "models", "src",

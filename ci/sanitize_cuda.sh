@@ -1,8 +1,8 @@
 #!/bin/sh
-# NVIDIA's compute-sanitizer over every op and one model step:  ci/sanitize_cuda.sh [BUILD [LOGS [TOOL...]]]
+# Runs every op and one model step under NVIDIA's compute-sanitizer:  ci/sanitize_cuda.sh [BUILD [LOGS [TOOL...]]]
 # BUILD: a build folder (build).  LOGS: where each part's output goes (sanitize).  TOOL: racecheck, synccheck, initcheck, memcheck (all).
-# First everything runs plainly, which fills a cache of kernels: the tools then wait for no compiler.  A line a part; exit 1 if any part
-# found something, 2 if it cannot run.  A tool's parts run side by side.
+# First everything runs without a tool, to fill the kernel cache, so that the tools need not wait for the compiler.  The parts of a tool run
+# at the same time.  Prints a line per part; exits with 1 if a part found an error, 2 if it cannot run.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$here/build}
@@ -10,8 +10,8 @@ logs=${2:-sanitize}
 if [ $# -ge 2 ]; then shift 2; else shift $#; fi
 [ $# -gt 0 ] || set -- racecheck synccheck initcheck memcheck
 clebsch=$build/tools/clebsch
-rows=70       # more than two groups of the widest kind that has a row to a lane
-seconds=170   # a part that takes longer has failed
+rows=70       # more than two of the largest groups with one row per lane
+seconds=170   # the time limit of a part
 
 sanitizer=$(command -v compute-sanitizer || true)
 for folder in /usr/local/cuda*/bin /usr/local/cuda*/compute-sanitizer; do
@@ -23,7 +23,7 @@ mkdir -p "$logs"
 CLB_CACHE_DIR=${CLB_CACHE_DIR:-$(cd "$logs" && pwd)/cache}
 export CLB_CACHE_DIR
 
-# A model of random numbers that knows H and O, and a drop of water.
+# A model with random weights for H and O, and two water molecules.
 "$build/tests/make_model" "$logs/model.safetensors"
 cat > "$logs/water.xyz" <<EOF
 6
@@ -36,9 +36,9 @@ H 3.30 0.80 -0.10
 H 3.20 -0.70 0.10
 EOF
 
-parts=10 # of `clebsch check`, each its own process
+parts=10 # of `clebsch check`, each in its own process
 
-# NAME LIMIT COMMAND...: runs it, tells in a line how it went
+# NAME COMMAND...: runs the command and prints a line with the result
 part() {
   name=$1
   shift
@@ -55,7 +55,7 @@ part() {
 }
 
 rm -f "$logs/failed"
-all() { # PREFIX COMMAND...: every part of `clebsch check`, and the model
+all() { # PREFIX COMMAND...: runs every part of `clebsch check`, and the model, under COMMAND
   prefix=$1
   shift
   for i in $(seq $parts); do

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The README's test command: installs what the tests need, builds twice (as released, and under ASan and UBSan) and runs everything.
-# Ends with 1 if a test fails or if what was skipped is not what tests/skipped.txt lists.
+# The test command of README.md: installs what the tests need, builds twice (as released, and with ASan and UBSan) and runs everything.
+# Exits with 1 if a test fails, or if the skipped tests are not those of tests/skipped.txt.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -27,7 +27,7 @@ case "${1:-}" in
   *) usage >&2 && exit 2 ;;
 esac
 started=$(date +%s)
-# What a part took, for whoever makes CI shorter.
+# Prints the time that a part took.
 took() { echo "ci/test.sh: $1: $(($(date +%s) - $2)) s"; }
 
 ci/install.sh test
@@ -59,7 +59,7 @@ ci/check.sh build-test || failed=1
 took "clebsch check" "$part"
 
 part=$(date +%s)
-# Intel's drivers load libraries in a way that the sanitizers refuse: this build sees PoCL only, and no ocloc.
+# The sanitizers do not support the way in which Intel's drivers load libraries: this build uses only PoCL, and no ocloc.
 mkdir -p build-sanitize/hidden
 : >build-sanitize/hidden/libocloc.so
 sanitized() {
@@ -85,12 +85,12 @@ else
   echo "ci/test.sh: no clang: no fuzzers"
 fi
 
-# cmocka says "[  SKIPPED ] name" of each test, and again in its closing lines.
+# cmocka prints "[  SKIPPED ] name" for each skipped test, and again in its summary.
 for build in test sanitize; do
   sed -n "s/^\[  SKIPPED \] \([^ ]*\)\$/$build: \1/p" build-$build/meson-logs/testlog.txt
 done | LC_ALL=C sort -u >build-test/skipped.txt
-# CI skips exactly what is listed.  Elsewhere less may be skipped (a GPU is there), and NVIDIA's compiler, which Debian lacks, may be missing,
-# and the models.
+# CI skips exactly the listed tests.  Elsewhere fewer may be skipped (if there is a GPU), or more: those of NVIDIA's compiler, which Debian
+# does not have, and of the models.
 if [ "${CI:-}" = true ]; then
   diff -u tests/skipped.txt build-test/skipped.txt && same=1 || same=0
 else
