@@ -53,7 +53,7 @@ static void reduce_lanes(clb_convolution *c, ir_val array, ir_val start, ir_val 
     ir_val sum = clb_sum_over_lanes(k, c->f.t, c->unit.width, c->results.y_sum + first, n, &share);
     ir_val element = ir_2(k, IR_DIV, c->unit.lane, i32(c, share)),
            number = ir_add(k, element, i32(c, first));
-    if (k->ins[start].type == IR_I64) number = ir_cast(k, IR_I64, number);
+    if (ir_value_type(k, start) == IR_I64) number = ir_cast(k, IR_I64, number);
     ir_val at = ir_add(k, start, number);
     ir_val mask = ir_2(k, IR_AND, ir_2(k, IR_EQ, ir_mul(k, element, i32(c, share)), c->unit.lane),
                        less(c, element, i32(c, n)));

@@ -269,8 +269,7 @@ static ir_val edge_in_stage(const clb_convolution *c, ir_val number) {
 static void prefetch(clb_stage *g, const clb_convolution *c, ir_val edge_slot, ir_val last,
                      ir_val sender, ir_val edge, ir_val r, ir_val number) {
   ir_kernel *k = of(c);
-  if (k->error[0]) return;
-  int width = 16 / (int)ir_type_bytes((ir_type)k->ins[g->array].element);
+  int width = 16 / (int)ir_type_bytes(ir_element_type(k, g->array));
   ir_if(k, ir_2(k, IR_LT, edge_slot, last));
   for (int slot = X; slot <= W; slot++)
     for (int order = 0; order < clb_orders(c->f.p); order++)
@@ -381,7 +380,7 @@ void clb_stage_edge(clb_stage *g, const clb_convolution *c, ir_val edge_slot, ir
 /* n numbers of the current stage from `at` on. */
 static void numbers(const clb_stage *g, const clb_convolution *c, int at, int n, ir_val *v) {
   ir_kernel *k = of(c);
-  const int width = 16 / (int)ir_type_bytes((ir_type)k->ins[g->array].element);
+  const int width = 16 / (int)ir_type_bytes(ir_element_type(k, g->array));
   const bool aligned = at % width == 0 && g->edge_size % width == 0 && g->stage_size % width == 0;
   for (int i = 0, w; i < n; i += w) {
     w = n - i < width ? 1 : width;
@@ -417,7 +416,7 @@ static void elements(const clb_stage *g, const clb_convolution *c, const clb_sta
                      int chunk, int from, int step, int n, ir_val *v) {
   ir_kernel *k = of(c);
   int at = o->at + chunk * chunk_size(c) + from,
-      most = 16 / (int)ir_type_bytes((ir_type)k->ins[g->array].element);
+      most = 16 / (int)ir_type_bytes(ir_element_type(k, g->array));
   for (int i = 0, w; i < n; i += w) {
     w = most;
     while (w > 1 &&
@@ -425,7 +424,7 @@ static void elements(const clb_stage *g, const clb_convolution *c, const clb_sta
       w /= 2;
     ir_val index =
         ir_add(k, ir_add(k, g->base, ir_mul(k, c->unit.lane, i32(c, step))), i32(c, at + i));
-    bool wide = w > 1 && w * (int)ir_type_bytes((ir_type)k->ins[g->array].element) >= 8;
+    bool wide = w > 1 && w * (int)ir_type_bytes(ir_element_type(k, g->array)) >= 8;
     if (!wide) w = 1;
     (wide ? ir_load_aligned : ir_load_wide)(k, g->array, index, c->unit.mask, w, v + i);
   }

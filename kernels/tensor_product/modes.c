@@ -201,6 +201,5 @@ ir_val clb_connection_weight(const clb_connection *c) {
 }
 
 ir_val clb_connection_mask(const clb_connection *c, ir_val index) {
-  if (c->k->error[0]) return IR_NONE; /* after an error there may be no instructions */
-  return c->k->ins[index].shape == IR_UNIFORM ? c->row_mask : c->pair_mask;
+  return ir_is_uniform(c->k, index) ? c->row_mask : c->pair_mask;
 }

@@ -174,6 +174,14 @@ static bool is_array(ir_kernel *k, ir_op op, ir_val v) {
 static ir_type type_of(const ir_kernel *k, ir_val v) { return k->ins[v].type; }
 static bool uniform(const ir_kernel *k, ir_val v) { return k->ins[v].shape == IR_UNIFORM; }
 
+ir_type ir_value_type(const ir_kernel *k, ir_val v) { return k->error[0] ? IR_F64 : type_of(k, v); }
+
+ir_type ir_element_type(const ir_kernel *k, ir_val array) {
+  return k->error[0] ? IR_F64 : (ir_type)k->ins[array].element;
+}
+
+bool ir_is_uniform(const ir_kernel *k, ir_val v) { return k->error[0] || uniform(k, v); }
+
 /* ---- parameters, ids, constants ---- */
 
 void ir_stream(ir_kernel *k, ir_val buffer) {

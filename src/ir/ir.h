@@ -163,6 +163,10 @@ ir_val ir_2(ir_kernel *k, ir_op op, ir_val a, ir_val b);
 ir_val ir_fma(ir_kernel *k, ir_val a, ir_val b, ir_val c);
 ir_val ir_select(ir_kernel *k, ir_val mask, ir_val yes, ir_val no);
 ir_val ir_cast(ir_kernel *k, ir_type type, ir_val a);
+/* What an instruction is.  After an error, when it may not exist: F64, uniform. */
+ir_type ir_value_type(const ir_kernel *k, ir_val v);
+ir_type ir_element_type(const ir_kernel *k, ir_val array);
+bool ir_is_uniform(const ir_kernel *k, ir_val v);
 ir_val ir_local(ir_kernel *k, ir_type element, int64_t length);
 ir_val ir_var(ir_kernel *k, ir_val first, bool uniform); /* uniform: every SET must be uniform */
 ir_val ir_get(ir_kernel *k, ir_val var);
