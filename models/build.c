@@ -90,10 +90,7 @@ static void free_texts(clb_text *text) {
 /* A layer's convolution; text: of its irreps. */
 static clb_status describe(clb_model *m, int n, clb_text text[TEXTS], clb_convolution_desc *d) {
   const clb_model_layer *y = &m->file.layer[n];
-  clb_irreps *sh = calloc(1, sizeof *sh);
-  for (int l = 0; sh && l <= m->file.l_max; l++)
-    sh->term[sh->n++] = (clb_term){.mul = 1, .l = l, .parity = l % 2 ? -1 : 1};
-  const char *in = print(&y->in, &text[0]), *harmonics = sh ? print(sh, &text[1]) : NULL,
+  const char *in = print(&y->in, &text[0]), *harmonics = print(&m->file.sh, &text[1]),
              *message = print(&y->message, &text[2]);
   *d = (clb_convolution_desc){
       .product = {.irreps_x = in,
@@ -115,7 +112,6 @@ static clb_status describe(clb_model *m, int n, clb_text text[TEXTS], clb_convol
       .knots = m->options.knots,
       .first_knot = first_knot(m),
       .last_knot = m->file.r_max};
-  free(sh);
   return in && harmonics && message
              ? CLB_OK
              : clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
@@ -139,7 +135,7 @@ static clb_status make_convolution(clb_model *m, int n) {
 /* Elements of an edge's frame, if all convolutions run there; else 0. */
 static clb_status find_frames(clb_model *m, int64_t *columns) {
   clb_status s = CLB_OK;
-  for (int n = 0; n < m->file.n_layers && !s; n++) {
+  for (int n = 0; n < m->file.n_layers && !s && !m->file.solid; n++) {
     clb_text text[TEXTS] = {{0}};
     clb_convolution_desc d;
     s = describe(m, n, text, &d);
@@ -215,7 +211,7 @@ static clb_status make_harmonics(clb_model *m, int accumulate, unsigned passes, 
       &(clb_spherical_harmonics_desc){.degrees = degrees,
                                       .n_degrees = m->file.l_max + 1,
                                       .normalization = CLB_COMPONENT,
-                                      .normalize = 1,
+                                      .normalize = !m->file.solid,
                                       .storage = m->type,
                                       .arithmetic = m->type,
                                       .accumulate = accumulate,
@@ -236,7 +232,8 @@ static clb_status make_ops(clb_model *m) {
   if (!s)
     s = clb_radial_create(c, m->type,
                           &(clb_radial_desc){f->r_max, f->cutoff_p,
-                                             m->options.knots ? 0 : f->n_basis, w + f->frequencies},
+                                             m->options.knots ? 0 : f->n_basis, w + f->frequencies,
+                                             f->cutoff_on},
                           &m->radial);
   if (!s && !m->options.knots) s = clb_silu_create(c, m->type, 1, 1, &m->silu);
   if (!s) s = clb_gather_create(c, m->type, &m->gather);

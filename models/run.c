@@ -212,8 +212,10 @@ static clb_status send_features(const run *r, int l) {
   const clb_model_layer *y = &r->m->file.layer[l];
   features x = sent(r, l);
   if (!l) return embed(r, y->first_x, r->n_total, x);
-  clb_status s =
-      run_map(r, &y->linear_1, false, r->n_local, local(r, CLB_MODEL_FEATURES, &y->in), x, false);
+  clb_status s = y->bias_1 ? embed(r, y->bias_1, r->n_local, x) : CLB_OK;
+  if (!s)
+    s = run_map(r, &y->linear_1, false, r->n_local, local(r, CLB_MODEL_FEATURES, &y->in), x,
+                y->bias_1 > 0);
   return s ? s : exchange(r, false, x.rows.buffer, x.rows.stride);
 }
 
@@ -221,11 +223,13 @@ static clb_status send_features(const run *r, int l) {
 static clb_status self_connection(const run *r, int l) {
   const clb_model_layer *y = &r->m->file.layer[l];
   features in = local(r, CLB_MODEL_FEATURES, &y->in), to = before_norm(r, l);
-  if (!l) return embed(r, y->first_o, r->n_local, to);
+  const bool bias = y->bias_2 > 0;
+  clb_status s = !l || bias ? embed(r, l ? y->bias_2 : y->first_o, r->n_local, to) : CLB_OK;
+  if (s || !l) return s;
   if (r->m->layer[l].self)
     return clb_species_linear_forward(r->m->layer[l].self, r->n_local, r->species, in.rows, to.rows,
-                                      false);
-  return run_map(r, &y->self, false, r->n_local, in, to, false);
+                                      bias);
+  return run_map(r, &y->self, false, r->n_local, in, to, bias);
 }
 
 static clb_status layer_forward(const run *r, int l) {

@@ -47,7 +47,7 @@ CLB_API clb_status clb_model_open(clb_context *ctx, const char *path,
 CLB_API void clb_model_destroy(clb_model **model);
 
 typedef struct {
-  const char *architecture; /* "nequip", "nequix" */
+  const char *architecture; /* "nequip", "nequix", "sevennet" */
   double r_max;             /* Angstrom */
   int n_layers, l_max, n_species;
   const char *const *symbols;              /* [n_species]: "H", "O", ... */

@@ -1,11 +1,15 @@
-/* kernels/layers/radial.c - lengths of edges, Bessel functions with a polynomial cutoff, and their
+/* kernels/layers/radial.c - lengths of edges, Bessel functions with a cutoff, and their
    gradient; a lane is an edge.
 
    b_k = (2/R) sin(w_k u) f(u) / r, u = r / R, with f in a form without cancellation near the
-   cutoff:
+   cutoff.  XPLOR's, between r_on and R, c = (r_on / R)^2:
+     f = (1 - u^2)^2 (1 + 2 u^2 - 3 c) / (1 - c)^3,  df/du = -12 u (1 - u^2) (u^2 - c) / (1 - c)^3;
+   the polynomial:
      f = (1 - u)^3 sum_{i<p} (i+1)(i+2)/2 u^i,   df/du = - p(p+1)(p+2)/2 u^(p-1) (1 - u)^2,
      db_k/dr = (2/R) (w_k/R cos(w_k u) f - sin(w_k u) f / r + sin(w_k u) f'/R) / r.
    r is taken for at least SHORTEST R, so that v / r is 0 at v = 0. */
+#include <math.h>
+
 #include "kernels/layers/layer.h"
 
 #define SHORTEST 1e-6
@@ -26,8 +30,11 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
   (void)limits;
   if (!(r->r_max > 0))
     return clb_fail(error, CLB_ERROR_ARGUMENT, "r_max is %g; it must be above 0", r->r_max);
-  if (r->p < 1 || r->p > 64)
-    return clb_fail(error, CLB_ERROR_ARGUMENT, "p is %d; it must be 1 ... 64", (int)r->p);
+  if (r->p < 0 || r->p > 64)
+    return clb_fail(error, CLB_ERROR_ARGUMENT, "p is %d; it must be 0 ... 64", (int)r->p);
+  if (!r->p && !(r->r_on >= 0 && r->r_on < r->r_max))
+    return clb_fail(error, CLB_ERROR_ARGUMENT, "r_on is %g; it must be 0 or more, below r_max, %g",
+                    r->r_on, r->r_max);
   return p->storage == p->arithmetic || !r->n_basis
              ? CLB_OK
              : clb_fail(error, CLB_ERROR_ARGUMENT, "type is %d; it must be CLB_F64 or CLB_F32",
@@ -60,11 +67,25 @@ static void length(builder *b, const clb_row_array *v) {
   b->u = times(b, b->safe, real(b, 1 / b->p->r_max));
 }
 
-static void cutoff(builder *b) {
+/* left: 1 - u, or 0 beyond the cutoff. */
+static void xplor(builder *b, ir_val left) {
+  ir_kernel *k = b->k;
+  const double on = b->p->r_on / b->p->r_max, c = on * on, scale = 1 / pow(1 - c, 3);
+  ir_val zero = real(b, 0), rest = times(b, left, ir_add(k, real(b, 1), b->u)), /* 1 - u^2 */
+      sum = ir_fma(k, real(b, -2), rest, real(b, 3 - 3 * c)), /* 1 + 2 u^2 - 3 c */
+      inside = ir_sub(k, real(b, 1 - c), rest),               /* u^2 - c */
+      flat = ir_2(k, IR_LT, b->u, real(b, on));
+  b->f =
+      ir_select(k, flat, real(b, 1), times(b, times(b, times(b, rest, rest), sum), real(b, scale)));
+  b->slope = ir_select(
+      k, flat, zero,
+      times(b, times(b, rest, inside), times(b, b->u, real(b, -12 * scale / b->p->r_max))));
+}
+
+static void polynomial(builder *b, ir_val left) {
   ir_kernel *k = b->k;
   int p = b->p->p;
-  ir_val zero = real(b, 0), left = ir_2(k, IR_MAX, ir_sub(k, real(b, 1), b->u), zero),
-         square = times(b, left, left);
+  ir_val zero = real(b, 0), square = times(b, left, left);
   ir_val sum = real(b, (p + 1.0) * p / 2), power = real(b, 1);
   for (int i = p - 2; i >= 0; i--) sum = ir_fma(k, sum, b->u, real(b, (i + 1.0) * (i + 2) / 2));
   for (int i = 1; i < p; i++) power = times(b, power, b->u);
@@ -73,6 +94,12 @@ static void cutoff(builder *b) {
   b->f = ir_select(k, ir_2(k, IR_EQ, left, zero), zero, b->f); /* whatever the powers of u beyond
                                                                   the cutoff */
   b->slope = ir_select(k, ir_2(k, IR_EQ, left, zero), zero, b->slope);
+}
+
+static void cutoff(builder *b) {
+  ir_val left = ir_2(b->k, IR_MAX, ir_sub(b->k, real(b, 1), b->u), real(b, 0));
+  if (b->p->p) polynomial(b, left);
+  else xplor(b, left);
 }
 
 /* Functions from number `at` on that are read or written together. */
@@ -155,8 +182,10 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
 }
 
 static void print(const clb_problem *p, clb_text *out) {
-  clb_text_add(out, "%d Bessel functions, p = %d, r_max = %g", (int)p->radial.n_basis,
-               (int)p->radial.p, p->radial.r_max);
+  clb_text_add(out, "%d Bessel functions, ", (int)p->radial.n_basis);
+  if (p->radial.p) clb_text_add(out, "p = %d, ", (int)p->radial.p);
+  else clb_text_add(out, "XPLOR from r = %g, ", p->radial.r_on);
+  clb_text_add(out, "r_max = %g", p->radial.r_max);
 }
 
 const clb_kernel_kind clb_kind_radial = {.name = "radial",

@@ -112,20 +112,34 @@ static void read_species(reader *r) {
   if (!f->n_species) clb_model_refuse(r, "'species' is empty");
 }
 
+/* For information only. */
+static void read_architecture(reader *r) {
+  static const char *const known[] = {"nequip", "nequix", "sevennet"};
+  const char *text = clb_model_text(r, "architecture");
+  int i = 0;
+  while (i < 3 && strcmp(text, known[i]) != 0) i++;
+  if (i == 3)
+    clb_model_refuse(r, "'architecture' is \"%.60s\"; only nequip, nequix and sevennet are known",
+                     text);
+  if (!r->status && !(r->out->architecture = strdup(text))) clb_model_no_memory(r);
+}
+
+static void read_cutoff(reader *r) {
+  if (choice_of(r, "cutoff", "polynomial", "xplor")) r->out->cutoff_on = number_of(r, "cutoff_on");
+  else r->out->cutoff_p = whole_of(r, "cutoff_p", 2, 64);
+}
+
 static void read_header(reader *r) {
   clb_model_file *f = r->out;
   choice_of(r, "format", "clebsch model", NULL);
   choice_of(r, "format_version", "1", NULL);
-  choice_of(r, "architecture", "nequip", "nequix");
-  if (!r->status && !(f->architecture = strdup(clb_model_text(r, "architecture"))))
-    clb_model_no_memory(r);
+  read_architecture(r);
   read_species(r);
   f->r_max = number_of(r, "r_max");
   f->l_max = whole_of(r, "l_max", 0, CLB_MAX_L);
   choice_of(r, "radial_basis", "bessel", NULL);
   f->n_basis = whole_of(r, "n_basis", 1, CLB_MAX_BASIS);
-  choice_of(r, "cutoff", "polynomial", NULL);
-  f->cutoff_p = whole_of(r, "cutoff_p", 2, 64);
+  read_cutoff(r);
   f->n_radial = whole_of(r, "radial_layers", 1, CLB_MODEL_RADIAL);
   choice_of(r, "radial_activation", "silu", NULL);
   f->neighbours = number_of(r, "avg_num_neighbors");
@@ -137,6 +151,9 @@ static void read_header(reader *r) {
   if (!(f->r_max >= min_r_max && f->r_max <= largest_r_max))
     clb_model_refuse(r, "'r_max' is %g; it must be from %g to %g Angstrom", f->r_max, min_r_max,
                      largest_r_max);
+  if (!r->status && !f->cutoff_p && !(f->cutoff_on >= 0 && f->cutoff_on < f->r_max))
+    clb_model_refuse(r, "'cutoff_on' is %g; it must be 0 or more, below r_max, %g", f->cutoff_on,
+                     f->r_max);
   if (!r->status && !(f->neighbours > 0))
     clb_model_refuse(r, "'avg_num_neighbors' is %g; it must be positive", f->neighbours);
   if (!r->status && f->rms && !(f->norm_epsilon > 0))
@@ -144,13 +161,19 @@ static void read_header(reader *r) {
 }
 
 static void check_harmonics(reader *r) {
-  clb_irreps sh = {0};
-  clb_model_irreps(r, "irreps_sh", &sh);
-  bool good = sh.n == r->out->l_max + 1;
-  for (int l = 0; l < sh.n && good; l++)
-    good = sh.term[l].mul == 1 && sh.term[l].l == l && sh.term[l].parity == (l % 2 ? -1 : 1);
+  clb_irreps *sh = &r->out->sh;
+  clb_model_irreps(r, "irreps_sh", sh);
+  if (r->status) return;
+  r->out->solid = clb_safetensors_says(r->file, "harmonics_of") &&
+                  choice_of(r, "harmonics_of", "directions", "vectors");
+  const bool even = sh->n > 1 && sh->term[1].parity > 0;
+  bool good = sh->n == r->out->l_max + 1;
+  for (int l = 0; l < sh->n && good; l++)
+    good = sh->term[l].mul == 1 && sh->term[l].l == l &&
+           sh->term[l].parity == (l % 2 && !even ? -1 : 1);
   if (!good)
-    clb_model_refuse(r, "'irreps_sh' must be degrees 0 to l_max, once each, of parity (-1)^l");
+    clb_model_refuse(r, "'irreps_sh' must be degrees 0 to l_max, once each, of parity (-1)^l, or "
+                        "all even");
 }
 
 /* ---- tensors ---- */
@@ -253,6 +276,11 @@ static void fill_first(reader *r, int64_t embedding) {
       apply(f, &y->self.block[b], s, n, to->mul, x,
             f->weights + y->first_o + s * y->linear.dim + to->at);
     }
+    for (int64_t i = 0; i < n && y->bias_1; i++)
+      f->weights[y->first_x + s * n + i] += f->weights[y->bias_1 + s * n + i];
+    for (int64_t i = 0; i < y->linear.dim && y->bias_2; i++)
+      f->weights[y->first_o + s * y->linear.dim + i] +=
+          f->weights[y->bias_2 + s * y->linear.dim + i];
   }
   y->linear_1.n = y->self.n = 0;
 }

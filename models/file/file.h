@@ -40,6 +40,9 @@ typedef struct {
   int64_t radial[CLB_MODEL_RADIAL];           /* weights: [width][next width] */
   clb_model_map linear_1, linear_2, self;     /* self: empty in the first layer */
   int64_t norm;             /* weights: one per channel, term by term of `linear` */
+  int64_t bias_1, bias_2;   /* weights: added to the even scalars of linear_1 and linear_2, by
+                               species:   [species][in], [species][linear]; 0: none.  In the first
+                               layer   first_x   and first_o include them */
   int64_t first_x, first_o; /* first layer only: linear_1 and the self connection by species:
                                [species][in], [species][linear] */
 } clb_model_layer;
@@ -48,9 +51,11 @@ typedef struct {
   char *architecture, *symbols; /* symbols separated by 0 bytes */
   const char *symbol[CLB_ELEMENTS];
   int atomic_number[CLB_ELEMENTS];
-  int n_species, n_layers, l_max, n_basis, n_radial, cutoff_p;
-  bool one_hot, species_self, rms;
-  double r_max, norm_epsilon, neighbours;
+  int n_species, n_layers, l_max, n_basis, n_radial;
+  int cutoff_p;                           /* 0: XPLOR's, which begins at cutoff_on */
+  bool one_hot, species_self, rms, solid; /* solid: harmonics of the vector, not of its direction */
+  clb_irreps sh;
+  double r_max, cutoff_on, norm_epsilon, neighbours;
   clb_model_activation even, odd, gate;
   int64_t frequencies;  /* weights: [n_basis] */
   int64_t scale, shift; /* weights: [species], energy_scale included */

@@ -53,7 +53,7 @@ static void check_path(reader *r, const char *key, const clb_model_layer *y, int
                        const char *words) {
   const clb_instruction *p = &y->path[q];
   const clb_term *x = &y->in.term[p->in1], *z = &y->message.term[p->out];
-  const int y_parity = p->in2 % 2 ? -1 : 1;
+  const int y_parity = r->out->sh.term[p->in2].parity;
   const int words_n = (int)strcspn(words, " ");
   if (z->l < abs(x->l - p->in2) || z->l > x->l + p->in2 || z->parity != x->parity * y_parity)
     clb_model_refuse(r, "'%s': path %d, \"%.*s\": %d%c times %d%c holds no %d%c", key, q, words_n,
@@ -254,6 +254,21 @@ static void read_norm(reader *r, int n) {
   }
 }
 
+/* "layers.N.WHAT_bias", where the file has it: one number per channel of the even scalars. */
+static int64_t read_bias(reader *r, int n, const char *what, const clb_irreps *irreps) {
+  static const clb_term even = {.l = 0, .parity = 1};
+  const clb_model_file *f = r->out;
+  const int at = find_irrep(irreps, &even);
+  char key[KEY_BYTES];
+  if (r->status || at < 0 || !clb_safetensors_find(r->file, layer_key(key, n, what))) return 0;
+  const int64_t mul = irreps->term[at].mul, from = clb_model_take(r, key, 1, &mul, 1),
+                table = clb_model_reserve(r, f->n_species * (int64_t)irreps->dim);
+  for (int s = 0; s < f->n_species && !r->status; s++)
+    memcpy(f->weights + table + s * (int64_t)irreps->dim + irreps->term[at].at, f->weights + from,
+           (size_t)mul * sizeof *f->weights);
+  return table;
+}
+
 void clb_model_read_layer(reader *r, int n, bool fan_in, double radial_scale) {
   clb_model_layer *y = &r->out->layer[n];
   read_irreps(r, n);
@@ -267,4 +282,6 @@ void clb_model_read_layer(reader *r, int n, bool fan_in, double radial_scale) {
   if (!r->status && r->out->rms) read_norm(r, n);
   if (!r->status) read_linear_2(r, n);
   if (!r->status) read_self(r, n);
+  y->bias_1 = read_bias(r, n, "linear_1_bias", &y->in);
+  y->bias_2 = read_bias(r, n, "linear_2_bias", &y->linear);
 }

@@ -78,6 +78,11 @@ clb_status clb_model_file_prune(clb_error_sink *error, clb_model_file *f) {
     const int64_t width = y->linear.term[linear].mul;
     keep_paths(f, y, message);
     keep_blocks(f, &y->linear_2, before, message, linear, 1, width, wanted);
+    if (y->bias_2)
+      for (int64_t s = 0; s < f->n_species; s++)
+        memmove(f->weights + y->bias_2 + s * wanted,
+                f->weights + y->bias_2 + s * y->linear.dim + y->linear.term[linear].at,
+                (size_t)wanted * sizeof *f->weights);
     keep_blocks(f, &y->self, &y->in, NULL, linear, f->species_self ? f->n_species : 1, width,
                 wanted);
     y->linear = y->scalars = y->out = (clb_irreps){

@@ -5,15 +5,26 @@
 
 #include "models/file/file.h"
 
+/* The cutoff and its derivative by r, inside r_max. */
+static void cutoff_of(const clb_model_file *f, double r, double *cut, double *slope) {
+  const double u = r / f->r_max, p = f->cutoff_p;
+  if (p > 0) {
+    const double c0 = (p + 1) * (p + 2) / 2, c1 = p * (p + 2), c2 = p * (p + 1) / 2;
+    *cut = 1 - c0 * pow(u, p) + c1 * pow(u, p + 1) - c2 * pow(u, p + 2);
+    *slope = (-c0 * p * pow(u, p - 1) + c1 * (p + 1) * pow(u, p) - c2 * (p + 2) * pow(u, p + 1)) /
+             f->r_max;
+    return;
+  }
+  const double on = f->cutoff_on / f->r_max, c = on * on, cube = pow(1 - c, 3);
+  *cut = u < on ? 1 : (1 - u * u) * (1 - u * u) * (1 + 2 * u * u - 3 * c) / cube;
+  *slope = u < on ? 0 : -12 * u * (1 - u * u) * (u * u - c) / cube / f->r_max;
+}
+
 /* b_k(r) and b_k'(r), 0 from r_max on. */
 static void basis_of(const clb_model_file *f, double r, double *b, double *db) {
-  const double u = r / f->r_max, p = f->cutoff_p, min = 1e-6 * f->r_max;
-  const double c0 = (p + 1) * (p + 2) / 2, c1 = p * (p + 2), c2 = p * (p + 1) / 2;
-  const double cut = u < 1 ? 1 - c0 * pow(u, p) + c1 * pow(u, p + 1) - c2 * pow(u, p + 2) : 0;
-  const double slope =
-      u < 1 ? (-c0 * p * pow(u, p - 1) + c1 * (p + 1) * pow(u, p) - c2 * (p + 2) * pow(u, p + 1)) /
-                  f->r_max
-            : 0;
+  const double min = 1e-6 * f->r_max;
+  double cut = 0, slope = 0;
+  if (r < f->r_max) cutoff_of(f, r, &cut, &slope);
   for (int k = 0; k < f->n_basis; k++) {
     const double w = f->weights[f->frequencies + k] / f->r_max, s = 2 / f->r_max;
     const double wave = r < min ? s * w : s * sin(w * r) / r,

@@ -318,6 +318,10 @@ clb_status clb_safetensors_read(clb_error_sink *e, const clb_safetensors *file, 
 
 /* ---- metadata ---- */
 
+bool clb_safetensors_says(const clb_safetensors *file, const char *key) {
+  return json_object_get(file->metadata, key) != NULL;
+}
+
 clb_status clb_safetensors_text(clb_error_sink *e, const clb_safetensors *file, const char *key,
                                 const char **text) {
   *text = json_string_value(json_object_get(file->metadata, key));

@@ -42,6 +42,8 @@ clb_status clb_safetensors_want(clb_error_sink *e, const clb_safetensors *file, 
 clb_status clb_safetensors_read(clb_error_sink *e, const clb_safetensors *file, const char *name,
                                 int rank, const int64_t *shape, double *out);
 
+/* Whether the metadata have that key. */
+bool clb_safetensors_says(const clb_safetensors *file, const char *key);
 /* One string of the metadata, owned by the file; it must exist. */
 clb_status clb_safetensors_text(clb_error_sink *e, const clb_safetensors *file, const char *key,
                                 const char **text);

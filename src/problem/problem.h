@@ -114,8 +114,8 @@ typedef struct {
 
 enum { CLB_MAX_BASIS = 64 };
 typedef struct {
-  int32_t n_basis, p;
-  double r_max, frequency[CLB_MAX_BASIS];
+  int32_t n_basis, p; /* p: of the polynomial cutoff; 0: XPLOR's, which begins at r_on */
+  double r_max, r_on, frequency[CLB_MAX_BASIS];
 } clb_radial_problem;
 
 enum { CLB_TOTAL_ENERGY, CLB_TOTAL_VIRIAL };

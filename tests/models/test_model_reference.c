@@ -1,36 +1,55 @@
 /* tests/models/test_model_reference.c - real models against the results of their own programs.
    CLB_TEST_NEQUIX: nequix-mp-1.nqx; CLB_TEST_NEQUIP: water.pth, by default that of Debian's
-   cp2k-data; CLB_TEST_STRUCTURES: a folder with water96.extxyz. */
+   cp2k-data; CLB_TEST_SEVENNET: the folder sevenn/pretrained_potentials of PyPI's sevenn 0.13.0;
+   CLB_TEST_STRUCTURES: a folder with water96.extxyz. */
 #include "tests/tools/convert_runner.h"
 #include "tests/models/model_places.h"
 
 #include "tools/common/structure.h"
 
 static char nequix[80], water[80];
+static struct {
+  const char *name, *file, *modality; /* name: in sevennet_reference.json */
+  char path[80];
+} sevennet[] = {
+    {"SevenNet-0_11Jul2024", "SevenNet_0__11Jul2024/checkpoint_sevennet_0.pth", NULL, ""},
+    {"SevenNet-0_22May2024", "SevenNet_0__22May2024/checkpoint_sevennet_0.pth", NULL, ""},
+    {"SevenNet-l3i5", "SevenNet_l3i5/checkpoint_l3i5.pth", NULL, ""},
+    {"SevenNet-MF-0:PBE", "SevenNet_MF_0/checkpoint_sevennet_mf_0.pth", "PBE", ""},
+    {"SevenNet-MF-0:R2SCAN", "SevenNet_MF_0/checkpoint_sevennet_mf_0.pth", "R2SCAN", ""}};
+enum { SEVENNETS = sizeof sevennet / sizeof *sevennet };
 
 /* Converts a model; the path is empty where there is none. */
-static void convert_model(const char *from, const char *name, char to[80]) {
+static void convert_model(const char *from, const char *modality, const char *name, char to[80]) {
   if (!from || access(from, R_OK)) return;
   snprintf(to, 80, "%s/%s", convert_folder, name);
-  const converted c = run_convert(from, to);
+  const converted c = run_convert_with(modality, from, to);
   if (c.status) fail_msg("%s", c.said);
 }
 
 static int convert_models(void **state) {
   const char *path = getenv("CLB_TEST_NEQUIP");
   if (make_folder(state)) return -1;
-  convert_model(getenv("CLB_TEST_NEQUIX"), "nequix", nequix);
-  convert_model(path ? path : "/usr/share/cp2k/NequIP/water.pth", "water", water);
+  convert_model(getenv("CLB_TEST_NEQUIX"), NULL, "nequix", nequix);
+  convert_model(path ? path : "/usr/share/cp2k/NequIP/water.pth", NULL, "water", water);
+  for (int i = 0; i < SEVENNETS && getenv("CLB_TEST_SEVENNET"); i++) {
+    char from[600], name[20];
+    snprintf(from, sizeof from, "%s/%s", getenv("CLB_TEST_SEVENNET"), sevennet[i].file);
+    snprintf(name, sizeof name, "sevennet%d", i);
+    convert_model(from, sevennet[i].modality, name, sevennet[i].path);
+  }
   return 0;
 }
 
 static int remove_models(void **state) {
   if (*nequix) unlink(nequix);
   if (*water) unlink(water);
+  for (int i = 0; i < SEVENNETS; i++)
+    if (*sevennet[i].path) unlink(sevennet[i].path);
   return remove_folder(state);
 }
 
-/* ---- Nequix ---- */
+/* ---- references ---- */
 
 static void read_doubles(const json_t *from, double *to) {
   if (json_is_number(from)) *to = json_number_value(from);
@@ -52,7 +71,10 @@ static void expect_reference(opened *o, const char *name, const json_t *r,
   read_doubles(json_object_get(r, "E_atom"), wanted.e_atom);
   read_doubles(json_object_get(r, "F"), wanted.forces);
   read_doubles(json_object_get(r, "stress"), wanted.stress);
-  for (int d = 0; d < 3; d++) a.periodic[d] = json_is_array(json_object_get(r, "cell"));
+  const json_t *pbc = json_object_get(r, "pbc");
+  for (int d = 0; d < 3; d++)
+    a.periodic[d] = pbc ? json_is_true(json_array_get(pbc, (size_t)d))
+                        : json_is_array(json_object_get(r, "cell"));
   for (int64_t i = 0; i < a.n; i++)
     assert_true((a.species[i] = clb_model_species(o->model, (int)z[i])) >= 0);
   const computed c = compute_atoms(o, &a);
@@ -71,17 +93,31 @@ static void expect_reference(opened *o, const char *name, const json_t *r,
   if (a.periodic[0]) close_to(name, 9, c.stress, wanted.stress, force);
 }
 
-static void expect_references(const char *device, const clb_model_options *options) {
-  char path[512];
-  if (!*nequix) skip_because("CLB_TEST_NEQUIX does not name nequix-mp-1.nqx");
-  snprintf(path, sizeof path, "%s/nequix_mp1_reference.json", getenv("CLB_TEST_DATA"));
-  json_t *all = json_load_file(path, 0, NULL);
-  assert_non_null(all);
-  opened o = open_file(device, nequix, options);
+/* Structures of at most `most` atoms. */
+static void expect_structures(const char *device, const char *path, const json_t *all, size_t most,
+                              const clb_model_options *options) {
+  opened o = open_file(device, path, options);
   const char *name;
   json_t *r;
-  json_object_foreach(all, name, r) expect_reference(&o, name, r, options);
+  json_object_foreach((json_t *)all, name, r) if (json_array_size(json_object_get(r, "Z")) <= most)
+      expect_reference(&o, name, r, options);
   close_model(&o);
+}
+
+static json_t *references(const char *name) {
+  char path[512];
+  snprintf(path, sizeof path, "%s/%s", getenv("CLB_TEST_DATA"), name);
+  json_t *all = json_load_file(path, 0, NULL);
+  assert_non_null(all);
+  return all;
+}
+
+/* ---- Nequix ---- */
+
+static void expect_references(const char *device, const clb_model_options *options) {
+  if (!*nequix) skip_because("CLB_TEST_NEQUIX does not name nequix-mp-1.nqx");
+  json_t *all = references("nequix_mp1_reference.json");
+  expect_structures(device, nequix, all, MAX_ATOMS, options);
   json_decref(all);
 }
 
@@ -117,6 +153,65 @@ static void nequix_described(void **state) {
 static void nequix_tables(void **state) {
   (void)state;
   expect_references("", &(clb_model_options){.precision = CLB_F64, .knots = 600});
+}
+
+/* ---- SevenNet ---- */
+
+static void expect_sevennets(const char *device, int first, int last, size_t most,
+                             const clb_model_options *options) {
+  json_t *all = references("sevennet_reference.json");
+  for (int i = first; i < last; i++) {
+    if (!*sevennet[i].path)
+      skip_because("CLB_TEST_SEVENNET does not name the folder of PyPI's sevenn 0.13.0");
+    expect_structures(device, sevennet[i].path, json_object_get(all, sevennet[i].name), most,
+                      options);
+  }
+  json_decref(all);
+}
+
+static void sevennet_f64(void **state) {
+  (void)state;
+  expect_sevennets("cpu", 0, SEVENNETS, 12, &(clb_model_options){.precision = CLB_F64});
+}
+
+static void sevennet_f32(void **state) {
+  (void)state;
+  expect_sevennets("cpu", 0, 1, MAX_ATOMS, &(clb_model_options){.precision = CLB_F32});
+}
+
+static void sevennet_tables(void **state) {
+  (void)state;
+  expect_sevennets("cpu", 0, 3, 12, &(clb_model_options){.precision = CLB_F64, .knots = 1000});
+}
+
+static void sevennet_default_device(void **state) {
+  (void)state;
+  expect_sevennets("", 0, 1, 12, &(clb_model_options){.precision = CLB_F64});
+}
+
+static void sevennet_interpreter(void **state) {
+  (void)state;
+  expect_sevennets("interpreter", 0, 2, 2, &(clb_model_options){.precision = CLB_F64});
+}
+
+static void expect_refused(const char *modality, const char *from, const char *what) {
+  char to[80];
+  snprintf(to, sizeof to, "%s/refused", convert_folder);
+  const converted c = run_convert_with(modality, from, to);
+  if (c.status != 1 || !strstr(c.said, what)) fail_msg("status %d: %s", c.status, c.said);
+  assert_int_not_equal(access(to, F_OK), 0);
+}
+
+static void sevennet_modalities(void **state) {
+  (void)state;
+  char several[600], none[600];
+  if (!*sevennet[3].path)
+    skip_because("CLB_TEST_SEVENNET does not name the folder of PyPI's sevenn 0.13.0");
+  snprintf(several, sizeof several, "%s/%s", getenv("CLB_TEST_SEVENNET"), sevennet[3].file);
+  snprintf(none, sizeof none, "%s/%s", getenv("CLB_TEST_SEVENNET"), sevennet[0].file);
+  expect_refused(NULL, several, "choose one of its modalities with --modality: R2SCAN, PBE");
+  expect_refused("HSE", several, "there is no 'HSE': choose one of its modalities");
+  expect_refused("PBE", none, "it has no modalities, so 'PBE' cannot be chosen");
 }
 
 /* ---- NequIP's water ---- */
@@ -157,9 +252,12 @@ static void water_energies(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(nequix_described),
-                                     cmocka_unit_test(nequix_f64), cmocka_unit_test(nequix_f32),
-                                     cmocka_unit_test(nequix_tables),
-                                     cmocka_unit_test(water_energies)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(nequix_described),     cmocka_unit_test(nequix_f64),
+      cmocka_unit_test(nequix_f32),           cmocka_unit_test(nequix_tables),
+      cmocka_unit_test(sevennet_f64),         cmocka_unit_test(sevennet_f32),
+      cmocka_unit_test(sevennet_tables),      cmocka_unit_test(sevennet_default_device),
+      cmocka_unit_test(sevennet_interpreter), cmocka_unit_test(sevennet_modalities),
+      cmocka_unit_test(water_energies)};
   return cmocka_run_group_tests(tests, convert_models, remove_models);
 }

@@ -39,8 +39,12 @@ typedef struct {
   char said[2048];
 } converted; /* what it printed on standard error */
 
-static inline converted run_convert(const char *first, const char *second) {
-  char *argv[] = {getenv("CLB_COMMAND"), "convert", (char *)first, (char *)second, NULL};
+/* modality: NULL, without that option. */
+static inline converted run_convert_with(const char *modality, const char *first,
+                                         const char *second) {
+  char *argv[] = {getenv("CLB_COMMAND"), "convert",        (char *)first, (char *)second,
+                  "--modality",          (char *)modality, NULL};
+  if (!modality) argv[4] = NULL;
   FILE *err = tmpfile();
   posix_spawn_file_actions_t actions;
   pid_t pid;
@@ -57,6 +61,10 @@ static inline converted run_convert(const char *first, const char *second) {
   c.said[fread(c.said, 1, sizeof c.said - 1, err)] = 0;
   fclose(err);
   return c;
+}
+
+static inline converted run_convert(const char *first, const char *second) {
+  return run_convert_with(NULL, first, second);
 }
 
 /* ---- files ---- */

@@ -85,8 +85,8 @@ static void free_model(model *m) {
   free(m);
 }
 
-static model *read_model(const char *from) {
-  source_file in = {.path = from};
+static model *read_model(const char *from, const char *modality) {
+  source_file in = {.path = from, .modality = modality};
   model *m = allocate(1, sizeof *m);
   m->from = from;
   m->metadata = json_object();
@@ -94,26 +94,28 @@ static model *read_model(const char *from) {
   size_t i = 0;
   while (i < sizeof formats / sizeof *formats && !formats[i].is(&in)) i++;
   if (i == sizeof formats / sizeof *formats)
-    refuse(from, "neither a TorchScript archive (.pth) nor a Nequix model (.nqx)");
+    refuse(from, "neither a model of PyTorch (.pth) nor a Nequix model (.nqx)");
   say(m, "clebsch model", "format");
   say(m, "1", "format_version");
+  if (modality && formats[i].is != is_torch)
+    refuse(from, "it has no modalities, so '%s' cannot be chosen", modality);
   formats[i].convert(&in, m);
   qsort(m->tensors, (size_t)m->n, sizeof *m->tensors, by_width);
   free(in.bytes);
   return m;
 }
 
-void convert_file(const char *from, const char *to) {
+void convert_file(const char *from, const char *modality, const char *to) {
   const named_file files[] = {{"the file to convert", from, FILE_INPUT},
                               {"the model", to, FILE_WHOLE}};
   if (!outputs_ready(files, 2)) exit(EXIT_FAILED);
-  model *m = read_model(from);
+  model *m = read_model(from, modality);
   if (!file_replace(to, write_model, m)) exit(EXIT_FAILED);
   free_model(m);
 }
 
-int convert_in_memory(const char *from) {
-  model *m = read_model(from);
+int convert_in_memory(const char *from, const char *modality) {
+  model *m = read_model(from, modality);
   const int fd = memfd_create("clebsch_model", MFD_CLOEXEC), again = fd < 0 ? -1 : dup(fd);
   FILE *f = again < 0 ? NULL : fdopen(again, "wb");
   bool good = f && write_model(f, m);
@@ -126,12 +128,13 @@ int convert_in_memory(const char *from) {
 /* ---- the command ---- */
 
 typedef struct {
-  const char *in, *out;
+  const char *in, *out, *modality;
 } convert_arguments;
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   convert_arguments *a = state->input;
   switch (key) {
+    case 'm': a->modality = arg; return 0;
     case ARGP_KEY_ARG:
       if (state->arg_num == 0) a->in = arg;
       else if (state->arg_num == 1) a->out = arg;
@@ -145,16 +148,23 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 }
 
 int convert_main(int argc, char **argv) {
+  static const struct argp_option options[] = {
+      {"modality", 'm', "NAME", 0,
+       "of a model trained on several kinds of data: the one to convert (SevenNet-MF-0: PBE or "
+       "R2SCAN)",
+       0},
+      {0}};
   static const struct argp argp = {
+      .options = options,
       .parser = parse,
       .args_doc = "IN OUT",
       .doc = "Converts a model to the safetensors file OUT, which holds everything needed to "
              "evaluate it.\v"
-             "IN is a deployed NequIP model (TorchScript: .pth) or a Nequix model (.nqx). Nothing "
-             "in it is executed. "
+             "IN is a deployed NequIP model (TorchScript: .pth), a SevenNet checkpoint (.pth) or a "
+             "Nequix model (.nqx). Nothing in it is executed. "
              "Weights keep their precision. An existing OUT is replaced only on success."};
-  convert_arguments a = {NULL, NULL};
+  convert_arguments a = {NULL, NULL, NULL};
   parse_arguments(&argp, argc, argv, 0, &a);
-  convert_file(a.in, a.out);
+  convert_file(a.in, a.modality, a.out);
   return EXIT_GOOD;
 }

@@ -11,6 +11,7 @@
 /* The file being converted. */
 typedef struct {
   const char *path;
+  const char *modality; /* of a model that has several; NULL: none chosen */
   unsigned char *bytes;
   size_t n;
 } source_file;
@@ -21,10 +22,10 @@ void refuse(const char *path, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));
 
 /* Writes the model in a file to the safetensors file `to`; exits (refuse) on failure. */
-void convert_file(const char *from, const char *to);
+void convert_file(const char *from, const char *modality, const char *to);
 /* The same, to an unnamed file in memory that exists as long as its descriptor, which is
  returned. */
-int convert_in_memory(const char *from);
+int convert_in_memory(const char *from, const char *modality);
 
 /* ---- output ---- */
 
@@ -52,8 +53,9 @@ void say_number(model *m, double x, const char *key); /* the shortest text that 
 /* Copies the elements of `data`; f64 or f32. */
 void keep(model *m, const void *data, bool f64, int rank, const int64_t *shape, const char *name,
           ...) __attribute__((format(printf, 6, 7)));
-void keep_doubles(model *m, const double *data, int64_t n,
-                  const char *name); /* of rank 1, in F64 */
+/* In F64; of rank 1, or of any. */
+void keep_doubles(model *m, const double *data, int64_t n, const char *name);
+void keep_shaped(model *m, const double *data, int rank, const int64_t *shape, const char *name);
 
 double number_at(const unsigned char *data, bool f64, int64_t i); /* element i of such data */
 

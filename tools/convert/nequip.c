@@ -15,7 +15,7 @@ enum { MAX_LAYERS = 64, MAX_PATHS = 512, PATHS_BYTES = MAX_PATHS * 12 };
 static const irrep even_scalar = {.l = 0, .parity = 1};
 
 typedef struct {
-  torch archive;
+  torch *archive;
   value network; /* the sequence of modules */
   model *out;
   int64_t n_species;
@@ -38,16 +38,16 @@ static void keep_part(nequip *q, const weights *w, int64_t first, int rank, cons
   int64_t count = 1;
   for (int i = 0; i < rank; i++) count *= shape[i];
   if (count > w->count - first)
-    refuse(q->archive.path, "'%s' has %lld weights, which are too few", name, (long long)w->count);
+    refuse(q->archive->path, "'%s' has %lld weights, which are too few", name, (long long)w->count);
   keep(q->out, w->data + first * (w->f64 ? 8 : 4), w->f64, rank, shape, "%s", name);
 }
 
 static void keep_whole(nequip *q, value object, const char *path, int rank, const int64_t *shape,
                        const char *name) {
-  const weights w = weights_at(&q->archive, object, path);
+  const weights w = weights_at(q->archive, object, path);
   bool fits = w.rank == rank;
   for (int i = 0; fits && i < rank; i++) fits = w.shape[i] == shape[i];
-  expect(&q->archive, fits, object, "the shape of its weights does not fit");
+  expect(q->archive, fits, object, "the shape of its weights does not fit");
   keep(q->out, w.data, w.f64, rank, shape, "%s", name);
 }
 
@@ -77,8 +77,8 @@ static map map_of(const torch *t, value linear, size_t i, const irreps *in, cons
 /* PREFIX.IRREP, one matrix per irrep. */
 static void keep_linear(nequip *q, value linear, const irreps *in, const irreps *out,
                         const char *prefix) {
-  const torch *t = &q->archive;
-  const weights w = weights_at(&q->archive, linear, "weight");
+  const torch *t = q->archive;
+  const weights w = weights_at(q->archive, linear, "weight");
   const size_t n = attribute(t, linear, "instructions", PICKLE_LIST)->n;
   char label[LABEL_BYTES], name[NAME_BYTES];
   int64_t first = 0;
@@ -96,7 +96,7 @@ static void keep_linear(nequip *q, value linear, const irreps *in, const irreps 
 /* A linear map of the even scalars to even scalars: one matrix, [channels in][channels out];
    returns the channels out. */
 static int64_t keep_scalar_map(nequip *q, const char *path, int64_t channels, const char *name) {
-  const torch *t = &q->archive;
+  const torch *t = q->archive;
   value linear = attribute(t, q->network, path, PICKLE_OBJECT);
   const irreps in = irreps_at(t, linear, "irreps_in"), out = irreps_at(t, linear, "irreps_out");
   expect(t,
@@ -106,7 +106,7 @@ static int64_t keep_scalar_map(nequip *q, const char *path, int64_t channels, co
   const map m = map_of(t, linear, 0, &in, &out);
   expect(t, out.n == 1 && same_irrep(out.term[0], even_scalar) && m.shape[0] == channels, linear,
          "not a map of all even scalars to even scalars");
-  const weights w = weights_at(&q->archive, linear, "weight");
+  const weights w = weights_at(q->archive, linear, "weight");
   expect(t, w.count == m.shape[0] * m.shape[1], linear, "more weights than its instruction takes");
   keep_part(q, &w, 0, 2, m.shape, name);
   return m.shape[1];
@@ -129,7 +129,7 @@ static bool parse_activation(const char *code, size_t n, char name[16], unsigned
 
 /* KEY: the function's name, KEY_scale: the factor of its value. All layers must agree. */
 static void say_activation(nequip *q, value act, const char *key) {
-  torch *t = &q->archive;
+  torch *t = q->archive;
   char entry[5 + 2 * NAME_BYTES], name[16], scale_key[NAME_BYTES];
   size_t bytes;
   unsigned constant;
@@ -151,10 +151,10 @@ static void say_activation(nequip *q, value act, const char *key) {
 static void say_activations(nequip *q, value activation, const irreps *terms, const char *even,
                             const char *odd) {
   char key[40];
-  expect_class(&q->archive, activation, "Activation");
+  expect_class(q->archive, activation, "Activation");
   for (int i = 0; i < terms->n; i++) {
     snprintf(key, sizeof key, "acts.%d", i);
-    say_activation(q, attribute(&q->archive, activation, key, PICKLE_OBJECT),
+    say_activation(q, attribute(q->archive, activation, key, PICKLE_OBJECT),
                    terms->term[i].parity > 0 ? even : odd);
   }
 }
@@ -168,13 +168,13 @@ typedef struct {
 } layer;
 
 static void keep_radial(nequip *q, const layer *l, int64_t n_basis, int64_t n_weights) {
-  const torch *t = &q->archive;
+  const torch *t = q->archive;
   value net = attribute(t, l->conv, "fc", PICKLE_OBJECT), part, act;
   char name[NAME_BYTES];
   int64_t shape[2] = {n_basis, 0};
   int n = 0;
   for (; snprintf(name, sizeof name, "layer%d", n), (part = maybe(net, name)); n++) {
-    shape[1] = weights_at(&q->archive, part, "weight").shape[1];
+    shape[1] = weights_at(q->archive, part, "weight").shape[1];
     const bool fan_in = near(real_at(t, part, "h_in"), (double)shape[0]) &&
                         real_at(t, part, "var_in") == 1 && real_at(t, part, "var_out") == 1;
     expect(t, fan_in, part, "not scaled by 1 / sqrt(inputs)");
@@ -196,7 +196,7 @@ static void keep_radial(nequip *q, const layer *l, int64_t n_basis, int64_t n_we
 /* "X,Y,Z ...": terms of the features, the harmonics and the messages, in the order of the weights;
    returns their number. */
 static int64_t say_paths(nequip *q, const layer *l, const irreps *messages) {
-  const torch *t = &q->archive;
+  const torch *t = q->archive;
   value product = attribute(t, l->conv, "tp", PICKLE_OBJECT),
         list = attribute(t, product, "instructions", PICKLE_LIST);
   char text[PATHS_BYTES] = "";
@@ -224,10 +224,10 @@ static int64_t say_paths(nequip *q, const layer *l, const irreps *messages) {
 /* out[v] = sum_ua x[u] a[a] W[u][a][v] / sqrt(channels * species); a: 1 for the atom's species,
    else 0. */
 static void keep_self_connection(nequip *q, const layer *l) {
-  const torch *t = &q->archive;
+  const torch *t = q->archive;
   value product = attribute(t, l->conv, "sc", PICKLE_OBJECT),
         list = attribute(t, product, "instructions", PICKLE_LIST);
-  const weights w = weights_at(&q->archive, product, "weight");
+  const weights w = weights_at(q->archive, product, "weight");
   const irreps species = {1, {{(int)q->n_species, 0, 1}}};
   char label[LABEL_BYTES], name[NAME_BYTES];
   int64_t first = 0;
@@ -252,7 +252,7 @@ static void keep_self_connection(nequip *q, const layer *l) {
 }
 
 static void say_gate(nequip *q, layer *l) {
-  const torch *t = &q->archive;
+  const torch *t = q->archive;
   const irreps scalars = irreps_at(t, l->gate, "irreps_scalars"),
                gates = irreps_at(t, l->gate, "irreps_gates"),
                gated = irreps_at(t, l->gate, "irreps_gated");
@@ -279,7 +279,7 @@ static void say_gate(nequip *q, layer *l) {
 }
 
 static void convert_layer(nequip *q, int number, value module, int64_t n_basis) {
-  const torch *t = &q->archive;
+  const torch *t = q->archive;
   layer l = {.number = number,
              .conv = attribute(t, module, "conv", PICKLE_OBJECT),
              .gate = attribute(t, module, "equivariant_nonlin", PICKLE_OBJECT)};
@@ -321,9 +321,9 @@ static void convert_layer(nequip *q, int number, value module, int64_t n_basis) 
 /* ---- the network ---- */
 
 static void say_species(nequip *q) {
-  const torch *t = &q->archive;
+  const torch *t = q->archive;
   size_t n;
-  const char *names = entry_at(&q->archive, "extra/type_names", &n);
+  const char *names = entry_at(q->archive, "extra/type_names", &n);
   if (!names || n > 1024 || memchr(names, 0, n))
     refuse(t->path, "it has no names of species: not a deployed NequIP model");
   char text[1025];
@@ -341,7 +341,7 @@ static void say_species(nequip *q) {
 }
 
 static int64_t say_edges(nequip *q) {
-  const torch *t = &q->archive;
+  const torch *t = q->archive;
   value sh = attribute(t, q->network, "spharm_edges.sh", PICKLE_OBJECT),
         basis = attribute(t, q->network, "radial_basis.basis", PICKLE_OBJECT);
   value cutoff = attribute(t, q->network, "radial_basis.cutoff", PICKLE_OBJECT);
@@ -375,7 +375,7 @@ static int64_t say_edges(nequip *q) {
 static void keep_per_species(nequip *q, const char *flag, const char *path, double without,
                              const char *name) {
   value module = maybe(q->network, "per_species_rescale");
-  if (module && attribute(&q->archive, module, flag, PICKLE_BOOL)->whole) {
+  if (module && attribute(q->archive, module, flag, PICKLE_BOOL)->whole) {
     keep_whole(q, module, path, 1, &q->n_species, name);
     return;
   }
@@ -385,7 +385,7 @@ static void keep_per_species(nequip *q, const char *flag, const char *path, doub
 }
 
 static void say_output(nequip *q) {
-  torch *t = &q->archive;
+  torch *t = q->archive;
   const int64_t hidden = keep_scalar_map(q, "conv_to_output_hidden.linear",
                                          channels_of(&q->features, even_scalar), "readout.0");
   const bool one = keep_scalar_map(q, "output_hidden_to_scalar.linear", hidden, "readout.1") == 1;
@@ -428,29 +428,27 @@ static void check_modules(nequip *q) {
     int number, used = 0;
     if (sscanf(name, "layer%3d_convnet%n", &number, &used) == 1 && used && !name[used])
       found = true, q->n_layers++;
-    if (!found) refuse(q->archive.path, "module '%s' is not understood", name);
+    if (!found) refuse(q->archive->path, "module '%s' is not understood", name);
   }
 }
 
 /* RescaleOutput.model: GradientOutput.func: SequentialGraphNetwork. */
 static void find_network(nequip *q) {
   static const char *const inside[] = {"model", "func"};
-  q->network = q->archive.root;
+  q->network = q->archive->root;
   for (int depth = 0; depth < 4 && !maybe(q->network, "one_hot"); depth++)
     for (int i = 0; i < 2; i++)
       if (maybe(q->network, inside[i])) q->network = maybe(q->network, inside[i]);
   if (!maybe(q->network, "one_hot"))
-    refuse(q->archive.path, "a TorchScript archive, but not of a NequIP model: '%s'",
-           class_of(q->archive.root));
+    refuse(q->archive->path, "a TorchScript archive, but not of a NequIP model: '%s'",
+           class_of(q->archive->root));
 }
 
-bool is_torch(const source_file *in) { return in->n >= 4 && !memcmp(in->bytes, "PK\3\4", 4); }
-
-void convert_torch(const source_file *in, model *out) {
-  nequip *q = &(nequip){.out = out};
+void convert_nequip(torch *t, model *out) {
+  nequip *q = &(nequip){.archive = t, .out = out};
   char name[NAME_BYTES];
   int n = 0;
-  torch_open(&q->archive, in);
+  torch_open_constants(t);
   find_network(q);
   check_modules(q);
   say(out, "nequip", "architecture");
@@ -465,10 +463,9 @@ void convert_torch(const source_file *in, model *out) {
                      n < MAX_LAYERS && (module = maybe(q->network, name));
        n++)
     convert_layer(q, n, module, n_basis);
-  expect(&q->archive, n >= 1 && n == q->n_layers, q->network, "no layers, or gaps between them");
+  expect(q->archive, n >= 1 && n == q->n_layers, q->network, "no layers, or gaps between them");
   say_number(out, n, "n_layers");
   say(out, "species", "self_connection");
   say(out, "none", "norm");
   say_output(q);
-  torch_close(&q->archive);
 }

@@ -72,15 +72,21 @@ void keep(model *m, const void *data, bool f64, int rank, const int64_t *shape, 
   memcpy(t->data, data, t->bytes);
 }
 
-void keep_doubles(model *m, const double *data, int64_t n, const char *name) {
+void keep_shaped(model *m, const double *data, int rank, const int64_t *shape, const char *name) {
+  int64_t n = 1;
+  for (int i = 0; i < rank; i++) n *= shape[i];
   unsigned char *bytes = allocate((size_t)n, 8);
   for (int64_t i = 0; i < n; i++) {
     uint64_t word;
     memcpy(&word, &data[i], 8);
     for (int k = 0; k < 8; k++) bytes[8 * i + k] = (unsigned char)(word >> 8 * k);
   }
-  keep(m, bytes, true, 1, &n, "%s", name);
+  keep(m, bytes, true, rank, shape, "%s", name);
   free(bytes);
+}
+
+void keep_doubles(model *m, const double *data, int64_t n, const char *name) {
+  keep_shaped(m, data, 1, &n, name);
 }
 
 double number_at(const unsigned char *data, bool f64, int64_t i) {

@@ -1,4 +1,4 @@
-/* tools/convert/pickle.c - reads a pickle of a TorchScript archive into values: a restricted
+/* tools/convert/pickle.c - reads a pickle that PyTorch wrote into values: a restricted
    interpreter that executes nothing.
 
    The opcodes are those of protocol 2 that PyTorch writes.  A value costs a bounded number of
@@ -161,8 +161,8 @@ static void op_text(machine *m, int unused) {
   (void)unused;
   const uint32_t n = next_number(m, 4);
   const unsigned char *bytes = next(m, n);
-  if (memchr(bytes, 0, n)) WRONG(m, "pickle '%s' has a 0 byte in a text", m->name);
-  push_text(m, PICKLE_TEXT, bytes, n);
+  if (memchr(bytes, 0, n)) push_new(m, PICKLE_BYTES);
+  else push_text(m, PICKLE_TEXT, bytes, n);
 }
 
 static void op_put(machine *m, int bytes) {
@@ -193,6 +193,15 @@ static void op_tuple(machine *m, int n) { /* n < 0: all values since the mark */
   tuple->n = tuple->cap = count;
 }
 
+/* Appends to the list, or sets an item of the dict, below the `n` values on top. */
+static void op_append_one(machine *m, int n) {
+  pickle_value *last = pop(m), *key = n == 2 ? pop(m) : NULL,
+               *to = popped(m, n == 2 ? PICKLE_DICT : PICKLE_LIST, n == 2 ? "dict" : "list");
+  if (key) append(m, to, key);
+  append(m, to, last);
+  push(m, to);
+}
+
 static void op_append(machine *m, int kind) { /* moves the values since the mark into the list or
                                                  dict below it */
   size_t n;
@@ -205,17 +214,27 @@ static void op_append(machine *m, int kind) { /* moves the values since the mark
 
 /* ---- globals ---- */
 
-typedef enum { CLASS, STORAGE_TYPE, MAKES_TENSOR, MAKES_DICT, SAME } global_use;
+/* INERT: a call gives an object that keeps nothing of its arguments. */
+typedef enum { CLASS, STORAGE_TYPE, MAKES_TENSOR, MAKES_DICT, SAME, INERT } global_use;
 static const struct {
   const char *name;
   global_use use;
-} globals[] = {
-    {"torch FloatStorage", STORAGE_TYPE},      {"torch DoubleStorage", STORAGE_TYPE},
-    {"torch LongStorage", STORAGE_TYPE},       {"torch IntStorage", STORAGE_TYPE},
-    {"torch BoolStorage", STORAGE_TYPE},       {"torch._utils _rebuild_tensor_v2", MAKES_TENSOR},
-    {"collections OrderedDict", MAKES_DICT},   {"torch.jit._pickle restore_type_tag", SAME},
-    {"torch.jit._pickle build_intlist", SAME}, {"torch.jit._pickle build_doublelist", SAME},
-    {"torch.jit._pickle build_boollist", SAME}};
+} globals[] = {{"torch FloatStorage", STORAGE_TYPE},
+               {"torch DoubleStorage", STORAGE_TYPE},
+               {"torch LongStorage", STORAGE_TYPE},
+               {"torch IntStorage", STORAGE_TYPE},
+               {"torch BoolStorage", STORAGE_TYPE},
+               {"torch._utils _rebuild_tensor_v2", MAKES_TENSOR},
+               {"collections OrderedDict", MAKES_DICT},
+               {"torch.jit._pickle restore_type_tag", SAME},
+               {"torch.jit._pickle build_intlist", SAME},
+               {"torch.jit._pickle build_doublelist", SAME},
+               {"torch.jit._pickle build_boollist", SAME},
+               {"torch device", INERT},
+               {"numpy.core.multiarray _reconstruct", INERT},
+               {"numpy ndarray", INERT},
+               {"numpy dtype", INERT},
+               {"_codecs encode", INERT}};
 
 static bool find_global(const char *name, global_use *use) {
   *use = CLASS;
@@ -282,8 +301,15 @@ static void op_new(machine *m, int unused) {
 
 static void op_build(machine *m, int unused) {
   (void)unused;
-  pickle_value *state = popped(m, PICKLE_DICT, "dict"),
-               *object = popped(m, PICKLE_OBJECT, "object");
+  pickle_value *state = pop(m), *object = pop(m);
+  if (object->kind == PICKLE_DICT) { /* attributes of an OrderedDict */
+    push(m, object);
+    return;
+  }
+  if (object->kind != PICKLE_OBJECT ||
+      (state->kind != PICKLE_DICT && use_of(m, object->items[0]) == CLASS))
+    WRONG(m, "pickle '%s' has no %s before byte %td", m->name,
+          object->kind == PICKLE_OBJECT ? "dict" : "object", m->at - m->start - 1);
   if (object->n != 1) WRONG(m, "pickle '%s' builds an object twice", m->name);
   append(m, object, state);
   push(m, object);
@@ -296,6 +322,7 @@ static void op_call(machine *m, int unused) {
   const global_use use = use_of(m, function);
   if (use == SAME && arguments->n >= 1) push(m, (pickle_value *)arguments->items[0]);
   else if (use == MAKES_DICT && !arguments->n) push_new(m, PICKLE_DICT);
+  else if (use == INERT) append(m, push_new(m, PICKLE_OBJECT), function);
   else if (use == MAKES_TENSOR && is(arguments, 0, PICKLE_STORAGE) &&
            is(arguments, 1, PICKLE_WHOLE) && is(arguments, 2, PICKLE_TUPLE) &&
            is(arguments, 3, PICKLE_TUPLE)) {
@@ -332,6 +359,8 @@ static const struct {
                {0x86, op_tuple, 2},
                {0x87, op_tuple, 3},
                {']', op_empty, PICKLE_LIST},
+               {'a', op_append_one, 1},
+               {'s', op_append_one, 2},
                {'e', op_append, PICKLE_LIST},
                {'}', op_empty, PICKLE_DICT},
                {'u', op_append, PICKLE_DICT},
@@ -367,7 +396,10 @@ const pickle_value *pickle_read(pickle_arena *arena, const char *path, const cha
   return result;
 }
 
+void *pickle_memory(pickle_arena *arena, size_t bytes) { return take(arena, bytes); }
+
 const pickle_value *pickle_entry(const pickle_value *dict, const char *key) {
+  if (dict->kind != PICKLE_DICT) return NULL;
   for (size_t i = dict->n / 2; i-- > 0;)
     if (dict->items[2 * i]->kind == PICKLE_TEXT && !strcmp(dict->items[2 * i]->text, key))
       return dict->items[2 * i + 1];

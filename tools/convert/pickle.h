@@ -1,4 +1,4 @@
-/* tools/convert/pickle.h - reads a pickle of a TorchScript archive into values: a restricted
+/* tools/convert/pickle.h - reads a pickle that PyTorch wrote into values: a restricted
    interpreter that executes nothing. */
 #ifndef CLB_TOOLS_CONVERT_PICKLE_H
 #define CLB_TOOLS_CONVERT_PICKLE_H
@@ -11,14 +11,15 @@ typedef enum {
   PICKLE_WHOLE,
   PICKLE_REAL,
   PICKLE_TEXT,
+  PICKLE_BYTES,  /* a text with 0 bytes in it, which is not kept */
   PICKLE_GLOBAL, /* text: "module name" */
   PICKLE_TUPLE,
   PICKLE_LIST,
   PICKLE_DICT,    /* items: key, value, key, value, ... */
   PICKLE_STORAGE, /* items: "storage", the global of its type, key, device, number of elements */
   PICKLE_TENSOR,  /* items: storage, offset, shape, stride, ... */
-  PICKLE_OBJECT /* items: the global of its class, and, once it is built, the dict of its attributes
-                 */
+  PICKLE_OBJECT /* items: the global of its class, and, once it is built, its state: the dict of its
+                   attributes */
 } pickle_kind;
 
 typedef struct pickle_value pickle_value;
@@ -46,7 +47,10 @@ const pickle_value *pickle_read(pickle_arena *arena, const char *path, const cha
                                 const unsigned char *bytes, size_t n);
 void pickle_free(pickle_arena *arena);
 
-/* An entry of a dict; NULL if there is none. */
+/* Memory that pickle_free frees. */
+void *pickle_memory(pickle_arena *arena, size_t bytes);
+
+/* An entry of a dict; NULL if there is none, or if it is no dict. */
 const pickle_value *pickle_entry(const pickle_value *dict, const char *key);
 
 #endif

@@ -1,4 +1,4 @@
-/* tools/convert/torch.c - a TorchScript archive as values. */
+/* tools/convert/torch.c - PyTorch's archives as values. */
 #include "tools/convert/torch.h"
 
 #include <stdio.h>
@@ -109,6 +109,8 @@ static weights weights_of(torch *t, value tensor, const char *folder, const char
   weights w = {.f64 = !strcmp(type, "torch DoubleStorage"), .rank = (int)shape->n, .count = 1};
   char entry[NAME_BYTES];
   size_t bytes;
+  int64_t steps[MAX_RANK], reach = 1; /* reach: elements from the first to the last */
+  bool contiguous = true;
   if (!w.f64 && strcmp(type, "torch FloatStorage") != 0)
     refuse(t->path, "tensor '%s' is a %s, not of float or double", name, type);
   if (shape->n > MAX_RANK || stride->n != shape->n)
@@ -117,8 +119,11 @@ static weights weights_of(torch *t, value tensor, const char *folder, const char
     const int64_t extent = item(t, shape, (size_t)i, PICKLE_WHOLE)->whole;
     if (extent < 0 || extent > INT32_MAX || w.count > INT32_MAX)
       refuse(t->path, "tensor '%s' is too large", name);
-    if (extent != 1 && item(t, stride, (size_t)i, PICKLE_WHOLE)->whole != w.count)
-      refuse(t->path, "tensor '%s' is not contiguous", name);
+    const int64_t step = item(t, stride, (size_t)i, PICKLE_WHOLE)->whole;
+    if (step < 0 || step > INT32_MAX) refuse(t->path, "tensor '%s' has strides out of range", name);
+    contiguous &= extent == 1 || step == w.count;
+    steps[i] = step;
+    reach += extent ? (extent - 1) * step : 0;
     w.shape[i] = extent;
     w.count *= extent;
   }
@@ -127,14 +132,30 @@ static weights weights_of(torch *t, value tensor, const char *folder, const char
     refuse(t->path, "there is no entry '%s/%s' for tensor '%s'", folder, key, name);
   const int64_t size = w.f64 ? 8 : 4, available = (int64_t)bytes / size,
                 offset = tensor->items[1]->whole;
-  if (offset < 0 || offset > available || w.count > available - offset)
+  if (offset < 0 || offset > available || (w.count && reach > available - offset))
     refuse(t->path, "tensor '%s' reaches beyond its entry '%s' of %zu bytes", name, entry, bytes);
   w.data += offset * size;
+  if (contiguous) return w;
+  if (w.count > available)
+    refuse(t->path, "tensor '%s' has more numbers than its entry '%s'", name, entry);
+  unsigned char *copy = pickle_memory(&t->arena, (size_t)(w.count * size));
+  for (int64_t i = 0; i < w.count; i++) {
+    int64_t at = 0, rest = i;
+    for (int k = w.rank; k-- > 0; rest /= w.shape[k]) at += rest % w.shape[k] * steps[k];
+    memcpy(copy + i * size, w.data + at * size, (size_t)size);
+  }
+  w.data = copy;
   return w;
 }
 
 weights weights_at(torch *t, value object, const char *path) {
   return weights_of(t, attribute(t, object, path, PICKLE_TENSOR), "data", path);
+}
+
+weights tensor_of(torch *t, value dict, const char *key) {
+  value v = pickle_entry(dict, key);
+  if (!v || v->kind != PICKLE_TENSOR) refuse(t->path, "'%s' is no tensor", key);
+  return weights_of(t, v, "data", key);
 }
 
 double element(const weights *w, int64_t i) { return number_at(w->data, w->f64, i); }
@@ -152,7 +173,7 @@ const char *entry_at(torch *t, const char *name, size_t *bytes) {
 static value pickle_at(torch *t, const char *name) {
   size_t n;
   const unsigned char *bytes = zip_find(&t->archive, name, &n);
-  if (!bytes) refuse(t->path, "a zip archive, but not one of TorchScript: it has no '%s'", name);
+  if (!bytes) refuse(t->path, "a zip archive, but not one of PyTorch's: it has no '%s'", name);
   return pickle_read(&t->arena, t->path, name, bytes, n);
 }
 
@@ -160,10 +181,25 @@ void torch_open(torch *t, const source_file *in) {
   *t = (torch){.path = in->path};
   zip_open(&t->archive, in);
   t->root = pickle_at(t, "data.pkl");
-  t->constants = pickle_at(t, "constants.pkl");
 }
+
+void torch_open_constants(torch *t) { t->constants = pickle_at(t, "constants.pkl"); }
 
 void torch_close(torch *t) {
   pickle_free(&t->arena);
   zip_close(&t->archive);
+}
+
+/* ---- the format ---- */
+
+bool is_torch(const source_file *in) { return in->n >= 4 && !memcmp(in->bytes, "PK\3\4", 4); }
+
+void convert_torch(const source_file *in, model *out) {
+  torch t;
+  torch_open(&t, in);
+  if (t.root->kind == PICKLE_DICT) convert_sevennet(&t, in->modality, out);
+  else if (in->modality)
+    refuse(t.path, "it has no modalities, so '%s' cannot be chosen", in->modality);
+  else convert_nequip(&t, out);
+  torch_close(&t);
 }

@@ -1,5 +1,6 @@
-/* tools/convert/torch.h - a TorchScript archive as values: data.pkl is the tree of modules with
-   their attributes and weights (data/N), constants.pkl the numbers that code refers to. If
+/* tools/convert/torch.h - PyTorch's archives as values: data.pkl is the tree of modules, or a
+   checkpoint's dict, with weights (data/N); of TorchScript, constants.pkl has the numbers that
+   code refers to. If
    something is missing or of the wrong kind, the file is refused. */
 #ifndef CLB_TOOLS_CONVERT_TORCH_H
 #define CLB_TOOLS_CONVERT_TORCH_H
@@ -13,10 +14,11 @@ typedef struct {
   const char *path;
   zip archive;
   pickle_arena arena;
-  value root, constants;
+  value root, constants; /* constants: NULL in archives that are not TorchScript's */
 } torch;
 
 void torch_open(torch *t, const source_file *in);
+void torch_open_constants(torch *t);
 void torch_close(torch *t);
 
 /* ---- modules and their attributes ---- */
@@ -50,8 +52,14 @@ typedef struct {
 
 weights weights_at(torch *t, value object, const char *path);
 weights constant_at(torch *t, size_t i);
+weights tensor_of(torch *t, value dict, const char *key); /* an entry of a dict */
 double element(const weights *w, int64_t i);
 /* The bytes of an entry; NULL if there is none. */
 const char *entry_at(torch *t, const char *name, size_t *bytes);
+
+/* ---- models ---- */
+
+void convert_nequip(torch *t, model *out);
+void convert_sevennet(torch *t, const char *modality, model *out);
 
 #endif

@@ -147,7 +147,8 @@ clb_status clb_radial_create(clb_context *ctx, clb_dtype type, const clb_radial_
                     desc->n_basis, CLB_MAX_BASIS);
   clb_problem *p = clb_layer_problem(ctx, CLB_RADIAL, type, type);
   if (!p) return CLB_ERROR_MEMORY;
-  p->radial = (clb_radial_problem){.n_basis = desc->n_basis, .p = desc->p, .r_max = desc->r_max};
+  p->radial = (clb_radial_problem){
+      .n_basis = desc->n_basis, .p = desc->p, .r_max = desc->r_max, .r_on = desc->r_on};
   for (int i = 0; i < desc->n_basis; i++) p->radial.frequency[i] = desc->frequencies[i];
   return clb_layer_create(ctx, p,
                           desc->n_basis ? 1 << FORWARD | 1 << DISTANCES | 1 << BACKWARD |

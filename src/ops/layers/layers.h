@@ -96,13 +96,16 @@ static inline int32_t clb_edge_shift(const int32_t shift[3]) {
 
 /* ---- radial basis ---- */
 
-/* b_k = (2 / r_max) sin(w_k u) / r f(u), u = r / r_max, f = 1 - (p+1)(p+2)/2 u^p + p(p+2) u^(p+1) -
-   p(p+1)/2 u^(p+2); 0 from r_max on. Below r = 1e-6 r_max it is constant; at v = 0 gradients are 0.
- */
+/* b_k = (2 / r_max) sin(w_k u) / r f(u), u = r / r_max; f, the cutoff, is 0 from r_max on:
+     polynomial: f = 1 - (p+1)(p+2)/2 u^p + p(p+2) u^(p+1) - p(p+1)/2 u^(p+2);
+     XPLOR (p = 0): 1 up to r_on, then (R^2 - r^2)^2 (R^2 + 2 r^2 - 3 r_on^2) / (R^2 - r_on^2)^3,
+     R = r_max.
+   Below r = 1e-6 r_max b_k is constant; at v = 0 gradients are 0. */
 typedef struct {
   double r_max;              /* unit of v */
-  int p, n_basis;            /* p: 1 ... 64; n_basis: 0 ... CLB_MAX_BASIS (64) */
+  int p, n_basis;            /* p: 1 ... 64, or 0: XPLOR; n_basis: 0 ... CLB_MAX_BASIS (64) */
   const double *frequencies; /* [n_basis]: w; copied */
+  double r_on;               /* XPLOR only: 0 <= r_on < r_max */
 } clb_radial_desc;
 
 /* forward: r[n][1] and basis[n][n_basis] from v[n][3]; r.buffer or basis.buffer NULL: not wanted.

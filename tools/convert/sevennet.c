@@ -1,0 +1,469 @@
+/* tools/convert/sevennet.c - SevenNet's checkpoints: torch.save of a dict with `config` and
+   `model_state_dict`.
+
+   Features have no parity: every irrep is even, and a path exists wherever degrees allow.  Names
+   of modules have changed ("0 convolution", "0_convolution"): both are looked for. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/atoms/elements.h"
+#include "tools/cli/tool.h"
+#include "tools/convert/torch.h"
+#include "tools/reference/reference_irreps.h"
+
+enum { MAX_LAYERS = 64, MAX_PATHS = 512, PATHS_BYTES = MAX_PATHS * 12, MAX_ELEMENTS = 128 };
+
+/* The second moment of silu of a normal variable is 1 with this factor. */
+static const double silu_scale = 1.6791767923989418;
+
+typedef struct {
+  torch *t;
+  value config, state;
+  model *out;
+  int n_species, n_layers, l_max, n_modalities, modality; /* modality: -1, none */
+  irreps features; /* of the atoms, after the current layer */
+} sevennet;
+
+/* ---- the configuration ---- */
+
+static value setting(const sevennet *q, const char *key, pickle_kind kind) {
+  value v = pickle_entry(q->config, key);
+  if (!v || v->kind != kind)
+    refuse(q->t->path, "its config %s '%s': not a SevenNet checkpoint of a supported kind",
+           v ? "has another type of" : "lacks", key);
+  return v;
+}
+
+static double number_in(const sevennet *q, value dict, const char *key) {
+  value v = pickle_entry(dict, key);
+  if (!v || (v->kind != PICKLE_REAL && v->kind != PICKLE_WHOLE))
+    refuse(q->t->path, "its config lacks the number '%s'", key);
+  return v->kind == PICKLE_REAL ? v->real : (double)v->whole;
+}
+
+/* Refuses a setting that is there and is not the wanted one. */
+static void wants_flag(const sevennet *q, const char *key, bool wanted) {
+  value v = pickle_entry(q->config, key);
+  if (v && (v->kind != PICKLE_BOOL || v->whole != wanted))
+    refuse(q->t->path, "its config has '%s' = %s, which is not understood", key,
+           wanted ? "False" : "True");
+}
+
+static void wants_text(const sevennet *q, value dict, const char *key, const char *wanted) {
+  value v = pickle_entry(dict, key);
+  if (v && (v->kind != PICKLE_TEXT || strcmp(v->text, wanted) != 0))
+    refuse(q->t->path, "its config has '%s' = %.40s; only '%s' is understood", key,
+           v->kind == PICKLE_TEXT ? v->text : "something else", wanted);
+}
+
+static bool is_true(const sevennet *q, const char *key) {
+  value v = pickle_entry(q->config, key);
+  return v && v->kind == PICKLE_BOOL && v->whole;
+}
+
+static void check_config(const sevennet *q) {
+  wants_text(q, q->config, "interaction_type", "nequip");
+  wants_text(q, q->config, "self_connection_type", "linear");
+  wants_text(q, q->config, "act_radial", "silu");
+  wants_text(q, setting(q, "act_scalar", PICKLE_DICT), "e", "silu");
+  wants_text(q, setting(q, "act_gate", PICKLE_DICT), "e", "silu");
+  wants_text(q, setting(q, "radial_basis", PICKLE_DICT), "radial_basis_name", "bessel");
+  static const char *const unset[] = {"is_parity", "readout_as_fcn", "use_bias_in_linear",
+                                      "use_modal_node_embedding", "use_modal_wise_scale"};
+  for (size_t i = 0; i < sizeof unset / sizeof *unset; i++) wants_flag(q, unset[i], false);
+  static const char *const degrees[] = {"lmax_edge", "lmax_node"};
+  for (size_t i = 0; i < 2; i++) {
+    value v = pickle_entry(q->config, degrees[i]);
+    if (v && v->kind == PICKLE_WHOLE && v->whole >= 0 && v->whole != q->l_max)
+      refuse(q->t->path, "its config has '%s' = %d; only lmax, %d, is understood", degrees[i],
+             (int)v->whole, q->l_max);
+  }
+}
+
+/* Whether columns of the radial networks are sorted by degree of the message: from version 0.11. */
+static bool sorted_columns(const sevennet *q) {
+  int major, minor;
+  if (sscanf(setting(q, "version", PICKLE_TEXT)->text, "%9d.%9d", &major, &minor) != 2)
+    refuse(q->t->path, "its config has a 'version' that is not understood");
+  return major > 0 || minor >= 11;
+}
+
+/* ---- tensors ---- */
+
+/* state[KEY], where blanks in the key may stand for underscores. */
+static bool find_tensor(sevennet *q, const char *key, weights *w) {
+  char blank[NAME_BYTES];
+  if (pickle_entry(q->state, key)) return *w = tensor_of(q->t, q->state, key), true;
+  snprintf(blank, sizeof blank, "%s", key);
+  for (char *s = blank; *s && *s != '.'; s++)
+    if (*s == '_') *s = ' ';
+  return pickle_entry(q->state, blank) && (*w = tensor_of(q->t, q->state, blank), true);
+}
+
+/* A tensor of `count` numbers, under one of two names. */
+static weights tensor(sevennet *q, const char *key, const char *old, int64_t count) {
+  weights w;
+  if (!find_tensor(q, key, &w) && !(old && find_tensor(q, old, &w)))
+    refuse(q->t->path, "there is no tensor '%s': not a SevenNet model of a supported kind", key);
+  if (w.count != count)
+    refuse(q->t->path, "tensor '%s' has %lld numbers, not %lld", key, (long long)w.count,
+           (long long)count);
+  return w;
+}
+
+static weights layer_tensor(sevennet *q, int layer, const char *what, int64_t count) {
+  char key[NAME_BYTES];
+  snprintf(key, sizeof key, "%d_%s", layer, what);
+  return tensor(q, key, NULL, count);
+}
+
+/* Keeps `factor` times numbers of w from `first` on; as they are where the factor is 1. */
+static void keep_scaled(sevennet *q, const weights *w, int64_t first, double factor, int rank,
+                        const int64_t *shape, const char *name) {
+  int64_t n = 1;
+  for (int i = 0; i < rank; i++) n *= shape[i];
+  if (factor == 1) {
+    keep(q->out, w->data + first * (w->f64 ? 8 : 4), w->f64, rank, shape, "%s", name);
+    return;
+  }
+  double *x = allocate((size_t)n, sizeof *x);
+  for (int64_t i = 0; i < n; i++) x[i] = factor * element(w, first + i);
+  keep_shaped(q->out, x, rank, shape, name);
+  free(x);
+}
+
+/* ---- linear maps ---- */
+
+static int64_t mul_of(const irreps *list, int l) {
+  int64_t n = 0;
+  for (int i = 0; i < list->n; i++) n += list->term[i].l == l ? list->term[i].mul : 0;
+  return n;
+}
+
+static bool starts(const irreps *list, int i) { /* the first term of its degree */
+  for (int k = 0; k < i; k++)
+    if (list->term[k].l == list->term[i].l) return false;
+  return true;
+}
+
+/* PREFIX.IRREP, one matrix per irrep, from a flat weight.  With `modal`, the scalars have one more
+   input per modality: of the chosen one, that is PREFIX_bias. */
+static void keep_linear(sevennet *q, int layer, const char *what, const irreps *in,
+                        const irreps *out, bool modal, const char *name) {
+  int64_t count = modal ? q->n_modalities * mul_of(out, 0) : 0, first = 0;
+  for (int i = 0; i < in->n; i++) count += in->term[i].mul * mul_of(out, in->term[i].l);
+  const weights w = layer_tensor(q, layer, what, count);
+  for (int i = 0; i < in->n; i++) {
+    const int l = in->term[i].l;
+    const int64_t shape[2] = {mul_of(in, l), mul_of(out, l)},
+                  fan = shape[0] + (modal && !l ? q->n_modalities : 0);
+    char key[NAME_BYTES];
+    if (!starts(in, i) || !shape[1]) continue;
+    snprintf(key, sizeof key, "layers.%d.%s.%de", layer, name, l);
+    keep_scaled(q, &w, first, sqrt((double)shape[0] / (double)fan), 2, shape, key);
+    first += shape[0] * shape[1];
+  }
+  if (!modal) return;
+  const int64_t n = mul_of(out, 0);
+  char key[NAME_BYTES];
+  snprintf(key, sizeof key, "layers.%d.%s_bias", layer, name);
+  keep_scaled(q, &w, first + q->modality * n, 1 / sqrt((double)(mul_of(in, 0) + q->n_modalities)),
+              1, &n, key);
+}
+
+/* ---- a layer's paths ---- */
+
+typedef struct {
+  int in, l2, l3; /* a term of the features, degrees of the harmonics and of the message */
+} path;
+
+static int by_message(const path *a, const path *b) {
+  return a->l3 != b->l3 ? a->l3 - b->l3 : a->in != b->in ? a->in - b->in : a->l2 - b->l2;
+}
+
+/* All paths in the order of l1, l2, l3. */
+static int find_paths(const sevennet *q, const irreps *out, path p[MAX_PATHS]) {
+  int n = 0;
+  for (int in = 0; in < q->features.n; in++)
+    for (int l2 = 0; l2 <= q->l_max; l2++)
+      for (int l3 = 0; l3 <= q->l_max; l3++) {
+        const int l1 = q->features.term[in].l;
+        if (l3 < abs(l1 - l2) || l3 > l1 + l2 || !mul_of(out, l3)) continue;
+        if (n == MAX_PATHS) refuse(q->t->path, "a layer has more than %d paths", MAX_PATHS);
+        p[n++] = (path){in, l2, l3};
+      }
+  return n;
+}
+
+static int sorted_by_message(const void *a, const void *b) { return by_message(a, b); }
+
+/* 1 or -1: the file's 3j symbol relative to ours; those with a degree 0 are not stored, and are
+   ours. */
+static double sign_of(sevennet *q, int layer, int l1, int l2, int l3) {
+  char key[2 * NAME_BYTES];
+  weights w;
+  double *C = allocate((size_t)((2 * l1 + 1) * (2 * l2 + 1) * (2 * l3 + 1)), sizeof *C), sum = 0;
+  snprintf(key, sizeof key, "%d_convolution.convolution._compiled_main_left_right._w3j_%d_%d_%d",
+           layer, l1, l2, l3);
+  reference_3j(l1, l2, l3, C);
+  const bool found = find_tensor(q, key, &w);
+  if (found && w.count != (int64_t)(2 * l1 + 1) * (2 * l2 + 1) * (2 * l3 + 1))
+    refuse(q->t->path, "tensor '%s' is not of the shape of its degrees", key);
+  for (int64_t i = 0; found && i < w.count; i++) sum += C[i] * element(&w, i);
+  free(C);
+  if (found && fabs(fabs(sum) - 1) > 1e-4)
+    refuse(q->t->path, "tensor '%s' is no 3j symbol, nor its negative", key);
+  return found && sum < 0 ? -1 : 1;
+}
+
+/* "X,Y,Z ...", in the order of the radial network's columns; irreps of the messages; the last
+   matrix, in which columns of symbols with the other sign are negated. */
+static void keep_paths(sevennet *q, int layer, const irreps *out, irreps *messages) {
+  path p[MAX_PATHS], sorted[MAX_PATHS];
+  char text[PATHS_BYTES] = "", name[NAME_BYTES];
+  const int n = find_paths(q, out, p);
+  size_t used = 0;
+  int64_t columns = 0, from = 0;
+  value hidden = setting(q, "weight_nn_hidden_neurons", PICKLE_LIST);
+  const int matrices = (int)hidden->n + 1;
+  if (n > MAX_TERMS) refuse(q->t->path, "a layer has more than %d paths", MAX_TERMS);
+  memcpy(sorted, p, (size_t)n * sizeof *p);
+  qsort(sorted, (size_t)n, sizeof *sorted, sorted_by_message);
+  if (sorted_columns(q)) memcpy(p, sorted, (size_t)n * sizeof *p);
+  messages->n = n;
+  for (int i = 0; i < n; i++) {
+    int z = 0;
+    while (by_message(&sorted[z], &p[i])) z++;
+    messages->term[z] = (irrep){q->features.term[p[i].in].mul, p[i].l3, 1};
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s%d,%d,%d", i ? " " : "", p[i].in,
+                             p[i].l2, z);
+    columns += messages->term[z].mul;
+  }
+  say(q->out, text, "layers.%d.paths", layer);
+  say_irreps(q->out, messages, "layers.%d.irreps_message", layer);
+  int64_t shape[2] = {
+      (int64_t)number_in(q, setting(q, "radial_basis", PICKLE_DICT), "bessel_basis_num"), 0};
+  for (int k = 0; k < matrices; k++) {
+    char key[NAME_BYTES];
+    shape[1] = k == matrices - 1 ? columns : whole_item(q->t, hidden, (size_t)k, MAX_CHANNELS + 1);
+    snprintf(key, sizeof key, "convolution.weight_nn.layer%d.weight", k);
+    snprintf(name, sizeof name, "layers.%d.radial.%d", layer, k);
+    const weights w = layer_tensor(q, layer, key, shape[0] * shape[1]);
+    if (k < matrices - 1) keep_scaled(q, &w, 0, 1, 2, shape, name);
+    else {
+      double *x = allocate((size_t)w.count, sizeof *x);
+      for (int i = 0; i < n; i++) {
+        const int mul = q->features.term[p[i].in].mul;
+        const double sign = sign_of(q, layer, q->features.term[p[i].in].l, p[i].l2, p[i].l3);
+        for (int64_t row = 0; row < shape[0]; row++)
+          for (int64_t c = from; c < from + mul; c++)
+            x[row * columns + c] = sign * element(&w, row * columns + c);
+        from += mul;
+      }
+      keep_shaped(q->out, x, 2, shape, name);
+      free(x);
+    }
+    shape[0] = shape[1];
+  }
+  say_number(q->out, matrices, "radial_layers");
+}
+
+/* ---- one layer ---- */
+
+/* "128x0e+64x1e": item i of irreps_manual. */
+static irreps irreps_of(const sevennet *q, size_t i) {
+  const char *text = item(q->t, setting(q, "irreps_manual", PICKLE_LIST), i, PICKLE_TEXT)->text,
+             *at = text;
+  irreps out = {.n = 0};
+  char parity;
+  for (int used = 0, mul, l; *at; at += used + (at[used] == '+')) {
+    const bool good = sscanf(at, "%6dx%2d%c%n", &mul, &l, &parity, &used) == 3 && parity == 'e' &&
+                      mul > 0 && mul <= MAX_CHANNELS && l >= out.n && l <= MAX_DEGREE &&
+                      out.n < MAX_TERMS && (!at[used] || at[used] == '+');
+    if (!good) refuse(q->t->path, "its irreps \"%.60s\" are not understood", text);
+    out.term[out.n++] = (irrep){mul, l, 1};
+  }
+  if (!out.n || out.term[0].l)
+    refuse(q->t->path, "its irreps \"%.60s\" do not begin with scalars", text);
+  return out;
+}
+
+static void convert_layer(sevennet *q, int layer) {
+  const irreps out = irreps_of(q, (size_t)layer + 1), none = {0}, scalars = {1, {out.term[0]}};
+  irreps linear = out, gated = {0}, gates = {0}, messages;
+  for (int i = 1; i < out.n; i++) {
+    gated.term[gated.n++] = out.term[i];
+    gates.n = 1;
+    gates.term[0] = (irrep){gates.term[0].mul + out.term[i].mul, 0, 1};
+  }
+  linear.term[0].mul += gates.n ? gates.term[0].mul : 0;
+  say_irreps(q->out, &q->features, "layers.%d.irreps_in", layer);
+  keep_linear(q, layer, "self_connection_intro.linear.weight", &q->features, &linear, false,
+              "self_connection");
+  keep_linear(q, layer, "self_interaction_1.linear.weight", &q->features, &q->features,
+              q->modality >= 0 && is_true(q, "use_modal_self_inter_intro"), "linear_1");
+  keep_paths(q, layer, &out, &messages);
+  keep_linear(q, layer, "self_interaction_2.linear.weight", &messages, &linear,
+              q->modality >= 0 && is_true(q, "use_modal_self_inter_outro"), "linear_2");
+  say_irreps(q->out, &linear, "layers.%d.irreps_linear", layer);
+  say_irreps(q->out, &scalars, "layers.%d.irreps_scalars", layer);
+  say_irreps(q->out, gates.n ? &gates : &none, "layers.%d.irreps_gates", layer);
+  say_irreps(q->out, &gated, "layers.%d.irreps_gated", layer);
+  say_irreps(q->out, &out, "layers.%d.irreps_out", layer);
+  char key[NAME_BYTES], old[NAME_BYTES];
+  snprintf(key, sizeof key, "%d_convolution.denominator", layer);
+  snprintf(old, sizeof old, "%d_convolution.denumerator", layer);
+  const weights w = tensor(q, key, old, 1);
+  const double denominator = element(&w, 0);
+  say_number(q->out, denominator * denominator, "avg_num_neighbors");
+  q->features = out;
+}
+
+/* ---- the network ---- */
+
+/* The symbols in the order of their species: config["_type_map"], atomic number: species. */
+static void say_species(sevennet *q) {
+  value map = setting(q, "_type_map", PICKLE_DICT);
+  const char *symbol[MAX_ELEMENTS] = {NULL};
+  char text[4 * MAX_ELEMENTS] = "";
+  size_t used = 0;
+  q->n_species = (int)(map->n / 2);
+  for (size_t i = 0; i + 1 < map->n; i += 2) {
+    value z = map->items[i], at = map->items[i + 1];
+    const bool good = map->n / 2 < MAX_ELEMENTS && z->kind == PICKLE_WHOLE &&
+                      at->kind == PICKLE_WHOLE && z->whole > 0 && z->whole <= CLB_ELEMENTS &&
+                      at->whole >= 0 && at->whole < q->n_species && !symbol[at->whole];
+    if (!good) refuse(q->t->path, "its '_type_map' is not a species 0, 1, ... for each element");
+    symbol[at->whole] = clb_element_symbols[z->whole];
+  }
+  for (int i = 0; i < q->n_species; i++)
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? " " : "", symbol[i]);
+  say(q->out, text, "species");
+}
+
+/* Chooses the modality by name, from config["_modal_map"]. */
+static void choose_modality(sevennet *q, const char *wanted) {
+  value map = pickle_entry(q->config, "_modal_map");
+  char names[200] = "";
+  size_t used = 0;
+  const bool some = map && map->kind == PICKLE_DICT && map->n && is_true(q, "use_modality");
+  q->modality = -1;
+  q->n_modalities = some ? (int)(map->n / 2) : 0;
+  if (!some && wanted) refuse(q->t->path, "it has no modalities, so '%s' cannot be chosen", wanted);
+  for (size_t i = 0; some && i + 1 < map->n; i += 2) {
+    value name = map->items[i], at = map->items[i + 1];
+    if (name->kind != PICKLE_TEXT || at->kind != PICKLE_WHOLE || at->whole < 0 ||
+        at->whole >= q->n_modalities)
+      refuse(q->t->path, "its '_modal_map' is not understood");
+    if (wanted && !strcmp(name->text, wanted)) q->modality = (int)at->whole;
+    if (used < sizeof names)
+      used +=
+          (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", name->text);
+  }
+  if (some && q->modality < 0)
+    refuse(q->t->path, "%s%s%s: choose one of its modalities with --modality: %s",
+           wanted ? "there is no '" : "it has several modalities", wanted ? wanted : "",
+           wanted ? "'" : "", names);
+}
+
+static void say_edges(sevennet *q) {
+  value cutoff = setting(q, "cutoff_function", PICKLE_DICT),
+        name = pickle_entry(cutoff, "cutoff_function_name");
+  const double r_max = number_in(q, q->config, "cutoff");
+  const int64_t n =
+      (int64_t)number_in(q, setting(q, "radial_basis", PICKLE_DICT), "bessel_basis_num");
+  if (n < 1 || n > 64) refuse(q->t->path, "'bessel_basis_num' is %d, not 1 to 64", (int)n);
+  const weights w =
+      tensor(q, "edge_embedding.basis_function.coeffs", "EdgeEmbedding.basis_function.coeffs", n);
+  double x[64];
+  irreps sh = {.n = q->l_max + 1};
+  for (int l = 0; l <= q->l_max; l++) sh.term[l] = (irrep){1, l, 1};
+  for (int64_t i = 0; i < n; i++) x[i] = element(&w, i) * r_max;
+  keep_doubles(q->out, x, n, "bessel_frequencies");
+  say_number(q->out, r_max, "r_max");
+  say_irreps(q->out, &sh, "irreps_sh");
+  say_number(q->out, q->l_max, "l_max");
+  say(q->out, is_true(q, "_normalize_sph") ? "directions" : "vectors", "harmonics_of");
+  say(q->out, "bessel", "radial_basis");
+  say_number(q->out, (double)n, "n_basis");
+  if (name && name->kind == PICKLE_TEXT && !strcmp(name->text, "XPLOR")) {
+    say(q->out, "xplor", "cutoff");
+    say_number(q->out, number_in(q, cutoff, "cutoff_on"), "cutoff_on");
+    return;
+  }
+  wants_text(q, cutoff, "cutoff_function_name", "poly_cut");
+  say(q->out, "polynomial", "cutoff");
+  say_number(q->out, number_in(q, cutoff, "poly_cut_p_value"), "cutoff_p");
+}
+
+static void say_output(sevennet *q) {
+  enum { HIDDEN = 1 << 12 };
+  const int64_t in = q->features.term[0].mul;
+  const bool modal = q->modality >= 0 && is_true(q, "use_modal_output_block");
+  const int64_t more = modal ? q->n_modalities : 0;
+  weights last;
+  if (!find_tensor(q, "reduce_hidden_to_energy.linear.weight", &last) &&
+      !find_tensor(q, "reducing_nn_hidden_to_energy.linear.weight", &last))
+    refuse(q->t->path, "there is no tensor 'reduce_hidden_to_energy.linear.weight'");
+  const int64_t hidden = last.count;
+  if (hidden < 1 || hidden > HIDDEN) refuse(q->t->path, "its readout is not understood");
+  const weights w = tensor(q, "reduce_input_to_hidden.linear.weight",
+                           "reducing_nn_input_to_hidden.linear.weight", (in + more) * hidden);
+  keep_scaled(q, &w, 0, sqrt((double)in / (double)(in + more)), 2, (const int64_t[]){in, hidden},
+              "readout.0");
+  keep_scaled(q, &last, 0, 1, 2, (const int64_t[]){hidden, 1}, "readout.1");
+  say(q->out, "2", "readout_layers");
+  double bias = 0, scale[MAX_ELEMENTS], shift[MAX_ELEMENTS];
+  for (int64_t i = 0; i < hidden && modal; i++)
+    bias += element(&w, (in + q->modality) * hidden + i) / sqrt((double)(in + more)) *
+            element(&last, i) / sqrt((double)hidden);
+  const bool each = q->modality >= 0 && is_true(q, "use_modal_wise_shift");
+  const weights scales = tensor(q, "rescale_atomic_energy.scale", NULL, q->n_species),
+                shifts = tensor(q, "rescale_atomic_energy.shift", NULL,
+                                q->n_species * (each ? (int64_t)q->n_modalities : 1));
+  for (int i = 0; i < q->n_species; i++) {
+    scale[i] = element(&scales, i);
+    shift[i] = element(&shifts, (each ? q->modality * q->n_species : 0) + i) + scale[i] * bias;
+  }
+  keep_doubles(q->out, scale, q->n_species, "species_scale");
+  keep_doubles(q->out, shift, q->n_species, "species_shift");
+  say(q->out, "1", "energy_scale");
+}
+
+void convert_sevennet(torch *t, const char *modality, model *out) {
+  sevennet *q = &(sevennet){.t = t, .out = out};
+  q->config = pickle_entry(t->root, "config");
+  q->state = pickle_entry(t->root, "model_state_dict");
+  if (!q->config || q->config->kind != PICKLE_DICT || !q->state || q->state->kind != PICKLE_DICT)
+    refuse(t->path, "a checkpoint without SevenNet's 'config' and 'model_state_dict'");
+  q->l_max = (int)number_in(q, q->config, "lmax");
+  q->n_layers = (int)number_in(q, q->config, "num_convolution_layer");
+  if (q->l_max < 0 || q->l_max > MAX_DEGREE || q->n_layers < 1 || q->n_layers > MAX_LAYERS)
+    refuse(t->path, "lmax %d, %d layers: at most %d and %d are understood", q->l_max, q->n_layers,
+           MAX_DEGREE, MAX_LAYERS);
+  check_config(q);
+  choose_modality(q, modality);
+  say(out, "sevennet", "architecture");
+  say_species(q);
+  say_edges(q);
+  say(out, "fan_in", "radial_normalization");
+  say(out, "silu", "radial_activation");
+  say(out, "silu", "activation_even");
+  say(out, "silu", "activation_gate");
+  static const char *const scales[] = {"radial_activation_scale", "activation_even_scale",
+                                       "activation_gate_scale"};
+  for (int i = 0; i < 3; i++) say_number(out, silu_scale, scales[i]);
+  q->features = irreps_of(q, 0);
+  if (q->features.n != 1) refuse(t->path, "its first features are not scalars alone");
+  say(out, "linear", "embedding");
+  const int64_t shape[2] = {q->n_species, q->features.term[0].mul};
+  const weights w = tensor(q, "onehot_to_feature_x.linear.weight", NULL, shape[0] * shape[1]);
+  keep_scaled(q, &w, 0, 1, 2, shape, "embedding");
+  for (int n = 0; n < q->n_layers; n++) convert_layer(q, n);
+  say_number(out, q->n_layers, "n_layers");
+  say(out, "linear", "self_connection");
+  say(out, "none", "norm");
+  say_output(q);
+}
