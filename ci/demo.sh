@@ -1,7 +1,7 @@
 #!/bin/sh
 # The first command of README.md: installs what is needed, builds, checks the first device against a float64 reference, and computes water
-# with a NequIP model: energy, forces, time per atom, and 100 steps at constant energy.  The model and the structure are Debian packages.
-# It takes about three minutes on two cores.
+# and a crystal of salt with SevenNet-0: energy, forces, stress, time per atom, and 100 steps at constant energy; then water with a NequIP
+# model.  SevenNet comes from PyPI (43 MB), the water and NequIP's model from Debian.  It takes less than three minutes on two cores.
 set -eu
 cd "$(dirname "$0")/.."
 ci/install.sh demo
@@ -15,15 +15,21 @@ $clebsch devices
 echo "== Spherical harmonics against float64"
 $clebsch check --op spherical_harmonics >$files/check.txt || { cat $files/check.txt; exit 1; }
 tail -1 $files/check.txt
-echo "== Water: 216 molecules"
-pth=$(dpkg -L cp2k-data | grep '/NequIP/water\.pth$')
 gro=$(dpkg -L gromacs-data | grep '/spc216\.gro$')
-$clebsch convert "$pth" $files/water.safetensors
-$clebsch energy --model $files/water.safetensors --structure "$gro" --dtype f32 --forces $files/forces.xyz
+pth=$(dpkg -L cp2k-data | grep '/NequIP/water\.pth$')
+echo "== SevenNet-0"
+$clebsch convert "$(ci/sevennet.sh)/SevenNet_0__11Jul2024/checkpoint_sevennet_0.pth" $files/sevennet.safetensors
+echo "== Water: 216 molecules"
+$clebsch energy --model $files/sevennet.safetensors --structure "$gro" --dtype f32 --forces $files/forces.xyz
 echo "== The same with splines instead of radial networks"
-$clebsch energy --model $files/water.safetensors --structure "$gro" --dtype f32 --knots 512
-echo "== 100 steps at constant energy"
-$clebsch md --model $files/water.safetensors --structure "$gro" --dtype f32 --knots 512 --steps 100 --dt 0.5 --temperature 300 \
+$clebsch energy --model $files/sevennet.safetensors --structure "$gro" --dtype f32 --knots 1000
+echo "== A crystal: salt"
+$clebsch energy --model $files/sevennet.safetensors --structure examples/salt.xyz --dtype f32 --forces $files/salt.xyz
+echo "== Water: 100 steps at constant energy"
+$clebsch md --model $files/sevennet.safetensors --structure "$gro" --dtype f32 --knots 1000 --steps 100 --dt 0.5 --temperature 300 \
   --csv $files/energies.csv --trajectory $files/trajectory.xyz --plot $files/energies.svg --restart $files/restart --force
+echo "== Water with a NequIP model"
+$clebsch convert "$pth" $files/water.safetensors
+$clebsch energy --model $files/water.safetensors --structure "$gro" --dtype f32 --knots 512
 echo "== Files"
 ls $files/*

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Installs the packages that Clebsch needs on Debian 12 or newer.  `ci/install.sh`: to build and run;
-# `ci/install.sh demo`: also a model and a structure; `ci/install.sh test`: also the model, and the compilers and drivers of all vendors that
-# work without hardware.
+# `ci/install.sh demo`: also a model, a structure, and what fetches another model; `ci/install.sh test`: also the
+# models, and the compilers and drivers of all vendors that work without hardware.
 set -eu
 build="gcc pkg-config meson ninja-build gfortran libjansson-dev zlib1g-dev opencl-c-headers libze-dev ocl-icd-libopencl1 pocl-opencl-icd"
-demo="cp2k-data gromacs-data"
+demo="cp2k-data gromacs-data python3-venv"
 tests="cp2k-data gromacs-data locales g++ cmake git libcmocka-dev clinfo ocl-icd-opencl-dev llvm-spirv-15 spirv-tools oclgrind
   intel-opencl-icd libze1 libamdhip64-dev hipcc libhiprtc-builtins5 clang-19 lld-19 llvm-19 libclang-rt-19-dev
   libopenblas0-pthread libclblast1 python3 python3-venv binutils clang-format"

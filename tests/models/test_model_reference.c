@@ -171,17 +171,21 @@ static void expect_sevennets(const char *device, int first, int last, size_t mos
 
 static void sevennet_f64(void **state) {
   (void)state;
-  expect_sevennets("cpu", 0, SEVENNETS, 12, &(clb_model_options){.precision = CLB_F64});
+  expect_sevennets("cpu", 0, SANITIZED ? 1 : SEVENNETS, 12,
+                   &(clb_model_options){.precision = CLB_F64});
 }
 
 static void sevennet_f32(void **state) {
   (void)state;
-  expect_sevennets("cpu", 0, 1, MAX_ATOMS, &(clb_model_options){.precision = CLB_F32});
+  expect_sevennets("cpu", 0, 1, SANITIZED ? 3 : MAX_ATOMS,
+                   &(clb_model_options){.precision = CLB_F32});
 }
 
+/* XPLOR's curvature jumps, which splines follow slowly: only the polynomial cutoff is this close.
+ */
 static void sevennet_tables(void **state) {
   (void)state;
-  expect_sevennets("cpu", 0, 3, 12, &(clb_model_options){.precision = CLB_F64, .knots = 1000});
+  expect_sevennets("cpu", 2, 3, 12, &(clb_model_options){.precision = CLB_F64, .knots = 1000});
 }
 
 static void sevennet_default_device(void **state) {
@@ -191,7 +195,7 @@ static void sevennet_default_device(void **state) {
 
 static void sevennet_interpreter(void **state) {
   (void)state;
-  expect_sevennets("interpreter", 0, 2, 2, &(clb_model_options){.precision = CLB_F64});
+  expect_sevennets("cpu:interpreter", 0, 2, 3, &(clb_model_options){.precision = CLB_F64});
 }
 
 static void expect_refused(const char *modality, const char *from, const char *what) {
