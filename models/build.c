@@ -51,11 +51,14 @@ static clb_status table_error(clb_model *m, int n, const clb_convolution_table *
 }
 
 static clb_status make_table(clb_model *m, int n) {
-  const clb_convolution_table t = {m->options.knots, first_knot(m), m->file.r_max, NULL};
+  const clb_convolution_table t =
+      clb_convolution_table_of(m->options.knots, first_knot(m), m->file.r_max, m->file.cutoff_on);
   const int64_t width = m->file.layer[n].n_weights, knots = t.knots;
   double *w = malloc((size_t)(4 * width + knots) * sizeof *w),
          *values = malloc((size_t)(knots * width) * sizeof *values),
-         *coefficients = malloc((size_t)((knots + 2) * width) * sizeof *coefficients), max = 0;
+         *coefficients =
+             malloc((size_t)(clb_convolution_table_rows(&t) * width) * sizeof *coefficients),
+         max = 0;
   clb_status s = w && values && coefficients
                      ? CLB_OK
                      : clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
@@ -65,7 +68,7 @@ static clb_status make_table(clb_model *m, int n) {
   for (int64_t i = 0; i < knots * width && !s; i++) max = fmax(max, fabs(values[i]));
   if (!s) s = clb_convolution_set_table(m->layer[n].convolution, values);
   if (!s) {
-    clb_convolution_table_solve(t.knots, width, values, coefficients, w + 4 * width);
+    clb_convolution_table_solve(&t, width, values, coefficients, w + 4 * width);
     s = table_error(m, n, &t, coefficients, max, w);
   }
   free(w);
@@ -111,7 +114,8 @@ static clb_status describe(clb_model *m, int n, clb_text text[TEXTS], clb_convol
       .scale = 1 / sqrt(m->file.neighbours),
       .knots = m->options.knots,
       .first_knot = first_knot(m),
-      .last_knot = m->file.r_max};
+      .last_knot = m->file.r_max,
+      .break_at = m->file.cutoff_on > first_knot(m) ? m->file.cutoff_on : 0};
   return in && harmonics && message
              ? CLB_OK
              : clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");

@@ -105,7 +105,7 @@ module clebsch
     type(clb_tensor_product_desc) :: product
     real(c_double) :: scale = 0 ! 0: 1
     integer(c_int) :: atomics = 0, knots = 0
-    real(c_double) :: first_knot = 0, last_knot = 0
+    real(c_double) :: first_knot = 0, last_knot = 0, break_at = 0
     integer(c_int) :: vectors = 0, normalization = CLB_COMPONENT
   end type
 

@@ -543,6 +543,10 @@ typedef struct {
                                    first_knot) x / (3 - 2 x), x = i / (knots - 1), so that
                                    intervals grow from 1/3 to 3 times their mean. Beyond the ends
                                    weights are those there and their derivatives 0 */
+  double break_at; /* 0, or a length between the two ends at which second derivatives of W may jump
+                      (XPLOR's cutoff): knots are moved so that one lies there, as
+                      clb_convolution_knots tells, and two splines meet. Ignored where fewer than 3
+                      intervals would be on either side */
   int vectors; /* 1: y is v[n_edges][3], vectors of edges, and the product uses Y(v / |v|); g_y, b
                   and d_y have the shape of v, too: they are gradients by v and the incoming
                   gradient of those. Terms of irreps_y are then of multiplicity 1, in any order;
@@ -564,8 +568,8 @@ CLB_API clb_status clb_convolution_knots(clb_op *op, double *r);
 
 /* The weights at these lengths, values[knots][W] in host memory, through which the op's splines
    pass (not-a-knot at both ends); to be called before the first pass, and again when the weights
-   change. Keeps (knots + 2) W coefficients in the storage type on the device, which is allocated by
-   the first call. */
+   change. Keeps (knots + 2) W coefficients, 3 W more with a break, in the storage type on the
+   device, which is allocated by the first call. */
 CLB_API clb_status clb_convolution_set_table(clb_op *op, const double *values);
 
 /* Bytes of workspace that a pass needs on this graph as it is now: with max_bytes, gradients of x

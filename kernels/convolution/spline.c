@@ -11,6 +11,7 @@ void clb_spline_parameters(clb_spline *s, const clb_form_builder *f) {
   s->stretch = ir_scalar(f->k, f->t);
   s->rate = ir_scalar(f->k, f->t);
   s->knots = ir_scalar(f->k, IR_I32);
+  s->split = ir_scalar(f->k, IR_I32);
 }
 
 /* ---- the interval of a length ---- */
@@ -32,7 +33,11 @@ static ir_val interval(const clb_spline *s, const clb_form_builder *f, ir_val t)
 }
 
 ir_val clb_spline_row(const clb_spline *s, const clb_form_builder *f, ir_val r) {
-  ir_val inverse, i = ir_cast(f->k, IR_I64, interval(s, f, spline_parameter(s, f, r, &inverse)));
+  ir_kernel *k = f->k;
+  ir_val inverse, i = interval(s, f, spline_parameter(s, f, r, &inverse)),
+                  more = ir_select(k, ir_2(k, IR_LT, i, s->split), ir_int(k, IR_I32, 0),
+                                   ir_int(k, IR_I32, CLB_SPLINE_ORDER - 1));
+  i = ir_cast(k, IR_I64, ir_add(k, i, more));
   return ir_mul(f->k, i, ir_int(f->k, IR_I64, clb_spline_stride(f->p)));
 }
 

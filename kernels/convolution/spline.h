@@ -7,12 +7,14 @@
 
 /* Weights as uniform cubic B-splines of t(r) = (knots - 1) (1 + s) x / (x + s), where
    x = (r - first) / (last - first) and s = CLB_SPLINE_STRETCH: knots are close where r is small,
-   and t needs one division.  In interval i, with u = t - i:
-     W = sum over k = 0 ... 3 of B_k(u) c_i+k,   W' = t' sum of B'_k c_i+k,
-     W'' = sum of (t'^2 B''_k + t'' B'_k) c_i+k.
-   r is clamped to the ends of the table, and W' = 0 beyond them.  Double backward: with the tangent
-   q along r, c = q W', and r's gradient is W' . (gradient of w) + q W'' . (gradient of c). As B'_k
-   and B''_k add up to 0, gradients need only c_0 - c_1, c_2 - c_1 and c_3 - c_1. */
+   and t needs one division.  Where second derivatives may jump at a knot, `split`, two splines meet
+   there; the second one's coefficients follow the first one's, so that intervals from there on are
+   3 rows further on, and s is such that the knot lies where it must.  In interval i, with u = t -
+   i: W = sum over k = 0 ... 3 of B_k(u) c_i+k,   W' = t' sum of B'_k c_i+k, W'' = sum of (t'^2
+   B''_k + t'' B'_k) c_i+k. r is clamped to the ends of the table, and W' = 0 beyond them.  Double
+   backward: with the tangent q along r, c = q W', and r's gradient is W' . (gradient of w) + q W''
+   . (gradient of c). As B'_k and B''_k add up to 0, gradients need only c_0 - c_1, c_2 - c_1 and
+   c_3 - c_1. */
 #define CLB_SPLINE_STRETCH 0.5
 enum { CLB_SPLINE_ORDER = 4 }; /* coefficients per weight */
 
@@ -23,9 +25,9 @@ static inline int64_t clb_spline_stride(const clb_problem *p) {
 }
 
 typedef struct {
-  clb_form_array
-      table; /* [knots + 2][stride]; base (i64): the row of an edge's first coefficient */
-  ir_val first, last, stretch, rate, knots; /* parameters: the ends, s (last - first),
+  clb_form_array table; /* [knots + 2, or knots + 5][stride]; base (i64): the row of an edge's first
+                           coefficient */
+  ir_val first, last, stretch, rate, knots, split; /* parameters: the ends, s (last - first),
                                                (knots - 1) (1 + s) (arithmetic); i32 */
   /* of the current edge */
   ir_val value[4];          /* B_k */

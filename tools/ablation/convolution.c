@@ -41,7 +41,7 @@ typedef struct {
 static double hidden(int k, double r) { return sin((1 + 0.05 * k) * r + k); }
 
 /* Splines of h itself, and those of weights. */
-static const reference_grid grid = {KNOTS, FIRST_KNOT, LAST_KNOT, HIDDEN};
+static const reference_grid grid = {KNOTS, FIRST_KNOT, LAST_KNOT, HIDDEN, 0, 0};
 
 static void make_splines(piece *p) {
   double *values = allocate(KNOTS * HIDDEN, sizeof *values);

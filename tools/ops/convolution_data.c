@@ -63,7 +63,7 @@ static void fill_block(convolution_data *t) {
 static void fill_table(convolution_data *t) {
   size_t n = (size_t)KNOTS * (size_t)t->sizes.w;
   uint64_t seed = 5;
-  t->grid = (reference_grid){KNOTS, FIRST_KNOT, LAST_KNOT, t->sizes.w};
+  t->grid = (reference_grid){KNOTS, FIRST_KNOT, LAST_KNOT, t->sizes.w, 0, 0};
   t->weights = allocate(n, sizeof *t->weights);
   t->table = allocate(2 * n, sizeof *t->table);
   for (int64_t w = 0; w < t->sizes.w; w++)

@@ -4,9 +4,26 @@
 #include <math.h>
 #include <stdbool.h>
 
+static double stretch_of(const reference_grid *g) { return g->stretch > 0 ? g->stretch : 0.5; }
+
 double reference_knot(const reference_grid *g, int i) {
-  const double x = (double)i / (g->knots - 1);
-  return g->first + (g->last - g->first) * x / (3 - 2 * x);
+  const double x = (double)i / (g->knots - 1), s = stretch_of(g);
+  return g->first + (g->last - g->first) * x / (1 + (1 - x) / s);
+}
+
+/* Knots are the closer together where r is large, the larger the stretch is: bisection. */
+void reference_grid_break(reference_grid *g, double at) {
+  double low = 1e-6, high = 1e6;
+  while (g->split < g->knots - 1 && reference_knot(g, g->split + 1) <= at) g->split++;
+  const double below = reference_knot(g, g->split), above = reference_knot(g, g->split + 1);
+  /* the nearest knot is counted in t, which grows almost evenly between two */
+  const double y = (at - g->first) / (g->last - g->first), s = stretch_of(g),
+               t = (g->knots - 1) * (1 + s) * y / (y + s);
+  if (at > below && at < above && t - g->split >= 0.5) g->split++;
+  for (int i = 0; i < 200; i++) {
+    g->stretch = sqrt(low * high);
+    *(reference_knot(g, g->split) < at ? &low : &high) = g->stretch;
+  }
 }
 
 /* What is left of equation i is m[i] + a number times m[i+1], which soon stays as it is. */
@@ -18,9 +35,7 @@ static double eliminated(int i) {
 
 /* (m[i-1] + 4 m[i] + m[i+1]) / 6 is the second difference d[i] of values; with m[0], m[1] and m[2]
    on a line, m[1] = d[1], and likewise at the other end. */
-void reference_spline_make(const reference_grid *g, const double *values, double *table) {
-  const int n = g->knots;
-  const int64_t w = g->width;
+static void make_one(int n, int64_t w, const double *values, double *table) {
   for (int64_t j = 0; j < n * w; j++) {
     bool end = j < w || j >= (n - 1) * w;
     table[2 * j] = values[j];
@@ -37,15 +52,23 @@ void reference_spline_make(const reference_grid *g, const double *values, double
   }
 }
 
+void reference_spline_make(const reference_grid *g, const double *values, double *table) {
+  const int64_t w = g->width;
+  make_one(g->split ? g->split + 1 : g->knots, w, values, table);
+  if (g->split)
+    make_one(g->knots - g->split, w, values + g->split * w, table + 2 * (g->split + 1) * w);
+}
+
 reference_position reference_position_at(const reference_grid *g, double r) {
   const double near = fmin(fmax(r, g->first), g->last),
-               y = (near - g->first) / (g->last - g->first), apart = 1 + 2 * y,
-               scale = 3 * (g->knots - 1), t = scale * y / apart;
+               y = (near - g->first) / (g->last - g->first), s = stretch_of(g), apart = 1 + y / s,
+               scale = (1 + s) / s * (g->knots - 1), t = scale * y / apart;
   reference_position p = {.interval = t < g->knots - 2 ? (int)t : g->knots - 2};
   p.u = t - p.interval;
+  if (g->split && p.interval >= g->split) p.interval++; /* a row of the table */
   if (!(r >= g->first && r <= g->last)) return p;
   p.rate = scale / (apart * apart) / (g->last - g->first);
-  p.turn = -4 * p.rate / apart / (g->last - g->first);
+  p.turn = -2 / s * p.rate / apart / (g->last - g->first);
   p.rounding = t + p.rate * (fabs(r) + fabs(g->first));
   return p;
 }

@@ -9,11 +9,18 @@ typedef struct {
   int knots;
   double first, last;
   int64_t width;
+  double stretch; /* knot i is at first + (last - first) stretch x / (1 + stretch - x),
+                     x = i / (knots - 1); 0: 1/2 */
+  int split;      /* a knot where second derivatives may jump; 0: none */
 } reference_grid;
 
+/* Chooses stretch and split so that a knot lies at a length. */
+void reference_grid_break(reference_grid *g, double at);
+
 double reference_knot(const reference_grid *g, int i);
-/* From values[knots][width]: [knots][width][2], values and second derivatives by the knots' number;
-   the third ones are continuous at the second knot and at the last but one. */
+/* From values[knots][width]: [knots][width][2], or [knots + 1][width][2] with a split, whose row
+   comes twice: values and second derivatives by the knots' number; the third ones are continuous at
+   the second knot and at the last but one, of either side of a split. */
 void reference_spline_make(const reference_grid *g, const double *values, double *table);
 
 /* A length on the grid, in units of knots, with derivatives (0 beyond the ends); what its rounding

@@ -77,6 +77,11 @@ static clb_status check_spline(clb_context *ctx, const clb_convolution_desc *d) 
                 "clb_convolution_create: first_knot is %g and last_knot %g; they must be numbers, "
                 "the first below the last",
                 d->first_knot, d->last_knot);
+  if (d->knots && d->break_at && !(d->break_at > d->first_knot && d->break_at < d->last_knot))
+    return FAIL(ctx, CLB_ERROR_ARGUMENT,
+                "clb_convolution_create: break_at is %g; it must be 0, or between first_knot, %g, "
+                "and last_knot, %g",
+                d->break_at, d->first_knot, d->last_knot);
   if (d->knots && d->product.shared_weights)
     return FAIL(ctx, CLB_ERROR_ARGUMENT,
                 "clb_convolution_create: shared_weights is set; with knots weights are those of "
@@ -190,7 +195,8 @@ clb_status clb_convolution_make(clb_context *ctx, const clb_convolution_desc *de
   if (!s && desc->vectors)
     s = clb_convolution_vectors_create(*op, desc, passes, tune, &parts->vectors);
   if (!s)
-    parts->table = (clb_convolution_table){desc->knots, desc->first_knot, desc->last_knot, NULL};
+    parts->table =
+        clb_convolution_table_of(desc->knots, desc->first_knot, desc->last_knot, desc->break_at);
   if (!s && tune && channel_wise) {
     s = tune(*op, parts->results, desc);
     clb_buffer_destroy(&parts->table.coefficients); /* which was made up */

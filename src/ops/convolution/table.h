@@ -6,16 +6,24 @@
 #include "src/runtime/context.h"
 
 typedef struct {
-  int knots; /* 0: weights are given */
-  double first, last;
+  int knots;                   /* 0: weights are given */
+  double first, last, stretch; /* stretch: s of clb_spline */
+  int split; /* the knot at which one spline ends and another begins; 0: there is one spline */
   clb_buffer *coefficients; /* NULL: not set */
 } clb_convolution_table;
 
+/* break_at: where second derivatives may jump; 0: nowhere.  s is then such that a knot lies there.
+   Where fewer than 3 intervals would be on a side, there is no break. */
+clb_convolution_table clb_convolution_table_of(int knots, double first, double last,
+                                               double break_at);
+/* Coefficients of a weight: 2 more than knots, for each spline. */
+int clb_convolution_table_rows(const clb_convolution_table *t);
+
 /* The length at knot i, which may lie between two. */
 double clb_convolution_table_knot(const clb_convolution_table *t, double i);
-/* Coefficients[knots + 2][width] of splines through values[knots][width]. factor: knots numbers. */
-void clb_convolution_table_solve(int knots, int64_t width, const double *values,
-                                 double *coefficients, double *factor);
+/* Coefficients[rows][width] of splines through values[knots][width]. factor: knots numbers. */
+void clb_convolution_table_solve(const clb_convolution_table *t, int64_t width,
+                                 const double *values, double *coefficients, double *factor);
 /* The splines w[width] of these coefficients and their derivatives by r, at the length at `knot`,
    which lies in the grid. */
 void clb_convolution_table_at(const clb_convolution_table *t, int64_t width,
@@ -23,7 +31,7 @@ void clb_convolution_table_at(const clb_convolution_table *t, int64_t width,
 /* Has the convolution's splines pass through values[knots][W]. */
 clb_status clb_convolution_table_set(clb_convolution_table *t, const clb_op *op,
                                      const double *values);
-enum { CLB_TABLE_ARGUMENTS = 6 };
+enum { CLB_TABLE_ARGUMENTS = 7 };
 /* Those of clb_spline_parameters. */
 void clb_convolution_table_arguments(const clb_convolution_table *t, const clb_op *op,
                                      clb_arg args[CLB_TABLE_ARGUMENTS]);
