@@ -13,7 +13,7 @@
 #include "tools/convert/torch.h"
 #include "tools/reference/reference_irreps.h"
 
-enum { MAX_LAYERS = 64, MAX_PATHS = 512, PATHS_BYTES = MAX_PATHS * 12, MAX_ELEMENTS = 128 };
+enum { MAX_LAYERS = 64, MAX_ELEMENTS = 128 };
 
 /* The second moment of silu of a normal variable is 1 with this factor. */
 static const double silu_scale = 1.6791767923989418;
@@ -177,27 +177,55 @@ static void keep_linear(sevennet *q, int layer, const char *what, const irreps *
 
 typedef struct {
   int in, l2, l3; /* a term of the features, degrees of the harmonics and of the message */
+  int z;          /* the term of the messages */
 } path;
 
-static int by_message(const path *a, const path *b) {
+typedef struct {
+  int n;
+  path of[MAX_TERMS]; /* in the order of the radial network's columns */
+  int64_t columns;
+  irreps messages;
+} paths;
+
+/* Messages are in the order of l3, l1, l2. */
+static int by_message(const void *one, const void *other) {
+  const path *a = one, *b = other;
   return a->l3 != b->l3 ? a->l3 - b->l3 : a->in != b->in ? a->in - b->in : a->l2 - b->l2;
 }
 
-/* All paths in the order of l1, l2, l3. */
-static int find_paths(const sevennet *q, const irreps *out, path p[MAX_PATHS]) {
-  int n = 0;
+/* Columns are in the order of l1, l2, l3; of messages from version 0.11 on. */
+static void find_paths(const sevennet *q, const irreps *out, paths *p) {
+  *p = (paths){.n = 0};
   for (int in = 0; in < q->features.n; in++)
     for (int l2 = 0; l2 <= q->l_max; l2++)
       for (int l3 = 0; l3 <= q->l_max; l3++) {
         const int l1 = q->features.term[in].l;
         if (l3 < abs(l1 - l2) || l3 > l1 + l2 || !mul_of(out, l3)) continue;
-        if (n == MAX_PATHS) refuse(q->t->path, "a layer has more than %d paths", MAX_PATHS);
-        p[n++] = (path){in, l2, l3};
+        if (p->n == MAX_TERMS) refuse(q->t->path, "a layer has more than %d paths", MAX_TERMS);
+        p->of[p->n++] = (path){in, l2, l3, 0};
+        p->columns += q->features.term[in].mul;
       }
-  return n;
+  path sorted[MAX_TERMS];
+  memcpy(sorted, p->of, (size_t)p->n * sizeof *sorted);
+  qsort(sorted, (size_t)p->n, sizeof *sorted, by_message);
+  if (sorted_columns(q)) memcpy(p->of, sorted, (size_t)p->n * sizeof *sorted);
+  p->messages.n = p->n;
+  for (int i = 0; i < p->n; i++) {
+    p->messages.term[i] = (irrep){q->features.term[sorted[i].in].mul, sorted[i].l3, 1};
+    for (int k = 0; k < p->n; k++)
+      if (!by_message(&p->of[k], &sorted[i])) p->of[k].z = i;
+  }
 }
 
-static int sorted_by_message(const void *a, const void *b) { return by_message(a, b); }
+static void say_paths(const sevennet *q, int layer, const paths *p) {
+  char text[MAX_TERMS * 12] = "";
+  size_t used = 0;
+  for (int i = 0; i < p->n; i++)
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s%d,%d,%d", i ? " " : "",
+                             p->of[i].in, p->of[i].l2, p->of[i].z);
+  say(q->out, text, "layers.%d.paths", layer);
+  say_irreps(q->out, &p->messages, "layers.%d.irreps_message", layer);
+}
 
 /* 1 or -1: the file's 3j symbol relative to ours; those with a degree 0 are not stored, and are
    ours. */
@@ -218,53 +246,37 @@ static double sign_of(sevennet *q, int layer, int l1, int l2, int l3) {
   return found && sum < 0 ? -1 : 1;
 }
 
-/* "X,Y,Z ...", in the order of the radial network's columns; irreps of the messages; the last
-   matrix, in which columns of symbols with the other sign are negated. */
-static void keep_paths(sevennet *q, int layer, const irreps *out, irreps *messages) {
-  path p[MAX_PATHS], sorted[MAX_PATHS];
-  char text[PATHS_BYTES] = "", name[NAME_BYTES];
-  const int n = find_paths(q, out, p);
-  size_t used = 0;
-  int64_t columns = 0, from = 0;
-  value hidden = setting(q, "weight_nn_hidden_neurons", PICKLE_LIST);
-  const int matrices = (int)hidden->n + 1;
-  if (n > MAX_TERMS) refuse(q->t->path, "a layer has more than %d paths", MAX_TERMS);
-  memcpy(sorted, p, (size_t)n * sizeof *p);
-  qsort(sorted, (size_t)n, sizeof *sorted, sorted_by_message);
-  if (sorted_columns(q)) memcpy(p, sorted, (size_t)n * sizeof *p);
-  messages->n = n;
-  for (int i = 0; i < n; i++) {
-    int z = 0;
-    while (by_message(&sorted[z], &p[i])) z++;
-    messages->term[z] = (irrep){q->features.term[p[i].in].mul, p[i].l3, 1};
-    used += (size_t)snprintf(text + used, sizeof text - used, "%s%d,%d,%d", i ? " " : "", p[i].in,
-                             p[i].l2, z);
-    columns += messages->term[z].mul;
+/* The last matrix; columns of paths whose symbol has the other sign are negated. */
+static void keep_columns(sevennet *q, int layer, const paths *p, const weights *w,
+                         const int64_t shape[2], const char *name) {
+  double *x = allocate((size_t)w->count, sizeof *x);
+  int64_t first = 0;
+  for (int i = 0; i < p->n; i++) {
+    const irrep in = q->features.term[p->of[i].in];
+    const double sign = sign_of(q, layer, in.l, p->of[i].l2, p->of[i].l3);
+    for (int64_t row = 0; row < shape[0]; row++)
+      for (int64_t c = row * shape[1] + first; c < row * shape[1] + first + in.mul; c++)
+        x[c] = sign * element(w, c);
+    first += in.mul;
   }
-  say(q->out, text, "layers.%d.paths", layer);
-  say_irreps(q->out, messages, "layers.%d.irreps_message", layer);
-  int64_t shape[2] = {
-      (int64_t)number_in(q, setting(q, "radial_basis", PICKLE_DICT), "bessel_basis_num"), 0};
+  keep_shaped(q->out, x, 2, shape, name);
+  free(x);
+}
+
+static void keep_radial(sevennet *q, int layer, const paths *p) {
+  value basis = setting(q, "radial_basis", PICKLE_DICT),
+        hidden = setting(q, "weight_nn_hidden_neurons", PICKLE_LIST);
+  const int matrices = (int)hidden->n + 1;
+  int64_t shape[2] = {(int64_t)number_in(q, basis, "bessel_basis_num"), 0};
   for (int k = 0; k < matrices; k++) {
-    char key[NAME_BYTES];
-    shape[1] = k == matrices - 1 ? columns : whole_item(q->t, hidden, (size_t)k, MAX_CHANNELS + 1);
+    char key[NAME_BYTES], name[NAME_BYTES];
+    const bool last = k == matrices - 1;
+    shape[1] = last ? p->columns : whole_item(q->t, hidden, (size_t)k, MAX_CHANNELS + 1);
     snprintf(key, sizeof key, "convolution.weight_nn.layer%d.weight", k);
     snprintf(name, sizeof name, "layers.%d.radial.%d", layer, k);
     const weights w = layer_tensor(q, layer, key, shape[0] * shape[1]);
-    if (k < matrices - 1) keep_scaled(q, &w, 0, 1, 2, shape, name);
-    else {
-      double *x = allocate((size_t)w.count, sizeof *x);
-      for (int i = 0; i < n; i++) {
-        const int mul = q->features.term[p[i].in].mul;
-        const double sign = sign_of(q, layer, q->features.term[p[i].in].l, p[i].l2, p[i].l3);
-        for (int64_t row = 0; row < shape[0]; row++)
-          for (int64_t c = from; c < from + mul; c++)
-            x[row * columns + c] = sign * element(&w, row * columns + c);
-        from += mul;
-      }
-      keep_shaped(q->out, x, 2, shape, name);
-      free(x);
-    }
+    if (last) keep_columns(q, layer, p, &w, shape, name);
+    else keep_scaled(q, &w, 0, 1, 2, shape, name);
     shape[0] = shape[1];
   }
   say_number(q->out, matrices, "radial_layers");
@@ -292,7 +304,8 @@ static irreps irreps_of(const sevennet *q, size_t i) {
 
 static void convert_layer(sevennet *q, int layer) {
   const irreps out = irreps_of(q, (size_t)layer + 1), none = {0}, scalars = {1, {out.term[0]}};
-  irreps linear = out, gated = {0}, gates = {0}, messages;
+  irreps linear = out, gated = {0}, gates = {0};
+  paths p;
   for (int i = 1; i < out.n; i++) {
     gated.term[gated.n++] = out.term[i];
     gates.n = 1;
@@ -304,8 +317,10 @@ static void convert_layer(sevennet *q, int layer) {
               "self_connection");
   keep_linear(q, layer, "self_interaction_1.linear.weight", &q->features, &q->features,
               q->modality >= 0 && is_true(q, "use_modal_self_inter_intro"), "linear_1");
-  keep_paths(q, layer, &out, &messages);
-  keep_linear(q, layer, "self_interaction_2.linear.weight", &messages, &linear,
+  find_paths(q, &out, &p);
+  say_paths(q, layer, &p);
+  keep_radial(q, layer, &p);
+  keep_linear(q, layer, "self_interaction_2.linear.weight", &p.messages, &linear,
               q->modality >= 0 && is_true(q, "use_modal_self_inter_outro"), "linear_2");
   say_irreps(q->out, &linear, "layers.%d.irreps_linear", layer);
   say_irreps(q->out, &scalars, "layers.%d.irreps_scalars", layer);
