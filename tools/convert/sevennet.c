@@ -13,7 +13,7 @@
 #include "tools/convert/torch.h"
 #include "tools/reference/reference_irreps.h"
 
-enum { MAX_LAYERS = 64, MAX_ELEMENTS = 128 };
+enum { MAX_LAYERS = 64, MAX_ELEMENTS = 128, MAX_BASIS = 64 };
 
 /* The second moment of silu of a normal variable is 1 with this factor. */
 static const double silu_scale = 1.6791767923989418;
@@ -41,6 +41,14 @@ static double number_in(const sevennet *q, value dict, const char *key) {
   if (!v || (v->kind != PICKLE_REAL && v->kind != PICKLE_WHOLE))
     refuse(q->t->path, "its config lacks the number '%s'", key);
   return v->kind == PICKLE_REAL ? v->real : (double)v->whole;
+}
+
+static int whole_in(const sevennet *q, value dict, const char *key, int low, int high) {
+  const double x = number_in(q, dict, key);
+  if (!(x >= low && x <= high && x == floor(x)))
+    refuse(q->t->path, "its config has '%s' = %g; it must be a whole number from %d to %d", key, x,
+           low, high);
+  return (int)x;
 }
 
 /* Refuses a setting that is there and is not the wanted one. */
@@ -267,7 +275,7 @@ static void keep_radial(sevennet *q, int layer, const paths *p) {
   value basis = setting(q, "radial_basis", PICKLE_DICT),
         hidden = setting(q, "weight_nn_hidden_neurons", PICKLE_LIST);
   const int matrices = (int)hidden->n + 1;
-  int64_t shape[2] = {(int64_t)number_in(q, basis, "bessel_basis_num"), 0};
+  int64_t shape[2] = {whole_in(q, basis, "bessel_basis_num", 1, MAX_BASIS), 0};
   for (int k = 0; k < matrices; k++) {
     char key[NAME_BYTES], name[NAME_BYTES];
     const bool last = k == matrices - 1;
@@ -388,11 +396,10 @@ static void say_edges(sevennet *q) {
         name = pickle_entry(cutoff, "cutoff_function_name");
   const double r_max = number_in(q, q->config, "cutoff");
   const int64_t n =
-      (int64_t)number_in(q, setting(q, "radial_basis", PICKLE_DICT), "bessel_basis_num");
-  if (n < 1 || n > 64) refuse(q->t->path, "'bessel_basis_num' is %d, not 1 to 64", (int)n);
+      whole_in(q, setting(q, "radial_basis", PICKLE_DICT), "bessel_basis_num", 1, MAX_BASIS);
   const weights w =
       tensor(q, "edge_embedding.basis_function.coeffs", "EdgeEmbedding.basis_function.coeffs", n);
-  double x[64];
+  double x[MAX_BASIS];
   irreps sh = {.n = q->l_max + 1};
   for (int l = 0; l <= q->l_max; l++) sh.term[l] = (irrep){1, l, 1};
   for (int64_t i = 0; i < n; i++) x[i] = element(&w, i) * r_max;
@@ -453,11 +460,8 @@ void convert_sevennet(torch *t, const char *modality, model *out) {
   q->state = pickle_entry(t->root, "model_state_dict");
   if (!q->config || q->config->kind != PICKLE_DICT || !q->state || q->state->kind != PICKLE_DICT)
     refuse(t->path, "a checkpoint without SevenNet's 'config' and 'model_state_dict'");
-  q->l_max = (int)number_in(q, q->config, "lmax");
-  q->n_layers = (int)number_in(q, q->config, "num_convolution_layer");
-  if (q->l_max < 0 || q->l_max > MAX_DEGREE || q->n_layers < 1 || q->n_layers > MAX_LAYERS)
-    refuse(t->path, "lmax %d, %d layers: at most %d and %d are understood", q->l_max, q->n_layers,
-           MAX_DEGREE, MAX_LAYERS);
+  q->l_max = whole_in(q, q->config, "lmax", 0, MAX_DEGREE);
+  q->n_layers = whole_in(q, q->config, "num_convolution_layer", 1, MAX_LAYERS);
   check_config(q);
   choose_modality(q, modality);
   say(out, "sevennet", "architecture");
