@@ -46,7 +46,7 @@ instructions = struct("clb_instructions", *each(c.c_char * IRREPS_BYTES, "irreps
                       ("instructions", instruction * MAX_INSTRUCTIONS), ("n_instructions", c.c_int))
 index_list = struct("clb_index_list", *each(c.c_void_p, "host buffer"), ("offset", c.c_int64))
 convolution_desc = struct("clb_convolution_desc", ("product", tensor_product_desc), ("scale", c.c_double), *each(c.c_int, "atomics knots"),
-                          *each(c.c_double, "first_knot last_knot"), *each(c.c_int, "vectors normalization"))
+                          *each(c.c_double, "first_knot last_knot break_at"), *each(c.c_int, "vectors normalization"))
 STRUCTS = [native, device_info, rows, spherical_harmonics_desc, instruction, tensor_product_desc, tensor_product_sizes, instructions, index_list, convolution_desc]
 
 # ---- the header -------------------------------------------------------------------------------------------------------------------

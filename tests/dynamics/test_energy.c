@@ -152,7 +152,7 @@ static void minds_its_arguments(void **state) {
       {"energy --model nowhere --structure atoms.xyz", 1, "nowhere: No such file"},
       {"energy --model nowhere.pth --structure atoms.xyz", 1, "nowhere.pth: No such file"},
       {"energy --model atoms.xyz --structure atoms.xyz", 1, "atoms.xyz: not a safetensors file"},
-      {"energy --model bad.pth --structure atoms.xyz", 1, "neither a TorchScript archive"},
+      {"energy --model bad.pth --structure atoms.xyz", 1, "neither a model of PyTorch"},
       {"energy --model model --structure nowhere.xyz", 1, "nowhere.xyz: No such file"},
       {"energy --model model --structure model", 1, "model: "},
       {"energy --model model --structure salt.xyz", 1,

@@ -282,7 +282,7 @@ static void bad_files(void **state) {
              {"r_max", "0", "r_max"},
              {"r_max", "-1", "r_max"},
              {"irreps_sh", "1x0e+1x1o", "irreps_sh"},
-             {"irreps_sh", "1x0e+1x1e+1x2e", "irreps_sh"},
+             {"irreps_sh", "1x0e+1x1e+1x2o", "irreps_sh"},
              {"radial_basis", "gauss", "radial_basis"},
              {"n_basis", "4", "bessel_frequencies"},
              {"cutoff", "cosine", "cutoff"},
