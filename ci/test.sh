@@ -31,6 +31,7 @@ started=$(date +%s)
 took() { echo "ci/test.sh: $1: $(($(date +%s) - $2)) s"; }
 
 ci/install.sh test
+sevennet=$(ci/sevennet.sh) || sevennet="" # before the path of Intel's libraries, which another Python may not like
 . "$(ci/intel_cpu.sh)"
 models=${CLB_TEST_MODELS:-../shared}
 of_models='computes_silicon|converts_nequix_mp|dhfr_water|nequix_(described|f32|f64|tables)|spike|water_energies'
@@ -41,7 +42,7 @@ if [ -e "$models/models/nequix-mp-1.nqx" ] && [ -d "$models/structures" ]; then
 else
   echo "ci/test.sh: no models/nequix-mp-1.nqx and structures in $models (CLB_TEST_MODELS): the tests of these are skipped"
 fi
-if sevennet=$(ci/sevennet.sh); then export CLB_TEST_SEVENNET="$sevennet"
+if [ -n "$sevennet" ]; then export CLB_TEST_SEVENNET="$sevennet"
 else
   echo "ci/test.sh: no wheel of sevenn 0.13.0 from PyPI: the tests of SevenNet are skipped"
   of_models="$of_models|sevennet_[a-z0-9_]*"
