@@ -94,12 +94,12 @@ static void expect_reference(opened *o, const char *name, const json_t *r,
 }
 
 /* Structures of at most `most` atoms. */
-static void expect_structures(const char *device, const char *path, const json_t *all, size_t most,
+static void expect_structures(const char *device, const char *path, json_t *all, size_t most,
                               const clb_model_options *options) {
   opened o = open_file(device, path, options);
   const char *name;
   json_t *r;
-  json_object_foreach((json_t *)all, name, r) if (json_array_size(json_object_get(r, "Z")) <= most)
+  json_object_foreach(all, name, r) if (json_array_size(json_object_get(r, "Z")) <= most)
       expect_reference(&o, name, r, options);
   close_model(&o);
 }

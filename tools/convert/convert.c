@@ -97,9 +97,9 @@ static model *read_model(const char *from, const char *modality) {
     refuse(from, "neither a model of PyTorch (.pth) nor a Nequix model (.nqx)");
   say(m, "clebsch model", "format");
   say(m, "1", "format_version");
-  if (modality && formats[i].is != is_torch)
-    refuse(from, "it has no modalities, so '%s' cannot be chosen", modality);
   formats[i].convert(&in, m);
+  if (modality && !m->has_modalities)
+    refuse(from, "it has no modalities, so '%s' cannot be chosen", modality);
   qsort(m->tensors, (size_t)m->n, sizeof *m->tensors, by_width);
   free(in.bytes);
   return m;

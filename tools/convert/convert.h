@@ -43,6 +43,7 @@ typedef struct {
 typedef struct {
   const char *from; /* the path of the file being converted */
   json_t *metadata;
+  bool has_modalities;
   int n;
   model_tensor tensors[MAX_TENSORS];
 } model;

@@ -19,7 +19,7 @@ typedef struct pickle_block {
   struct pickle_block *next;
 } pickle_block;
 
-static void *take(pickle_arena *arena, size_t bytes) {
+void *pickle_memory(pickle_arena *arena, size_t bytes) {
   pickle_block *block = allocate(1, sizeof *block + bytes);
   block->next = arena->blocks;
   arena->blocks = block;
@@ -86,7 +86,7 @@ static void push(machine *m, pickle_value *v) {
 static pickle_value *push_new(machine *m, pickle_kind kind) {
   if (++m->arena->values > MAX_VALUES)
     WRONG(m, "pickle '%s' makes more than %d values", m->name, MAX_VALUES);
-  pickle_value *v = take(m->arena, sizeof *v);
+  pickle_value *v = pickle_memory(m->arena, sizeof *v);
   v->kind = kind;
   push(m, v);
   return v;
@@ -102,7 +102,7 @@ static pickle_value *popped(machine *m, pickle_kind kind, const char *what) {
 static void append(machine *m, pickle_value *v, const pickle_value *item) {
   if (v->n == v->cap) {
     const size_t cap = v->cap ? 2 * v->cap : 4;
-    const pickle_value **items = take(m->arena, cap * sizeof *items);
+    const pickle_value **items = pickle_memory(m->arena, cap * sizeof *items);
     if (v->n) memcpy(items, v->items, v->n * sizeof *items);
     v->items = items;
     v->cap = cap;
@@ -152,7 +152,7 @@ static void op_real(machine *m, int unused) {
 }
 
 static void push_text(machine *m, pickle_kind kind, const unsigned char *bytes, size_t n) {
-  char *text = take(m->arena, n + 1);
+  char *text = pickle_memory(m->arena, n + 1);
   memcpy(text, bytes, n);
   push_new(m, kind)->text = text;
 }
@@ -186,7 +186,7 @@ static void op_tuple(machine *m, int n) { /* n < 0: all values since the mark */
   if (n < 0) from = since_mark(m, &count);
   else
     for (int i = n; i-- > 0;) items[i] = pop(m);
-  const pickle_value **kept = take(m->arena, count * sizeof *kept);
+  const pickle_value **kept = pickle_memory(m->arena, count * sizeof *kept);
   for (size_t i = 0; i < count; i++) kept[i] = from[i];
   pickle_value *tuple = push_new(m, PICKLE_TUPLE);
   tuple->items = kept;
@@ -395,8 +395,6 @@ const pickle_value *pickle_read(pickle_arena *arena, const char *path, const cha
   free(m.marks);
   return result;
 }
-
-void *pickle_memory(pickle_arena *arena, size_t bytes) { return take(arena, bytes); }
 
 const pickle_value *pickle_entry(const pickle_value *dict, const char *key) {
   if (dict->kind != PICKLE_DICT) return NULL;

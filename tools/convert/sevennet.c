@@ -52,11 +52,10 @@ static int whole_in(const sevennet *q, value dict, const char *key, int low, int
 }
 
 /* Refuses a setting that is there and is not the wanted one. */
-static void wants_flag(const sevennet *q, const char *key, bool wanted) {
+static void wants_false(const sevennet *q, const char *key) {
   value v = pickle_entry(q->config, key);
-  if (v && (v->kind != PICKLE_BOOL || v->whole != wanted))
-    refuse(q->t->path, "its config has '%s' = %s, which is not understood", key,
-           wanted ? "False" : "True");
+  if (v && (v->kind != PICKLE_BOOL || v->whole))
+    refuse(q->t->path, "its config has '%s' = True, which is not understood", key);
 }
 
 static void wants_text(const sevennet *q, value dict, const char *key, const char *wanted) {
@@ -80,7 +79,7 @@ static void check_config(const sevennet *q) {
   wants_text(q, setting(q, "radial_basis", PICKLE_DICT), "radial_basis_name", "bessel");
   static const char *const unset[] = {"is_parity", "readout_as_fcn", "use_bias_in_linear",
                                       "use_modal_node_embedding", "use_modal_wise_scale"};
-  for (size_t i = 0; i < sizeof unset / sizeof *unset; i++) wants_flag(q, unset[i], false);
+  for (size_t i = 0; i < sizeof unset / sizeof *unset; i++) wants_false(q, unset[i]);
   static const char *const degrees[] = {"lmax_edge", "lmax_node"};
   for (size_t i = 0; i < 2; i++) {
     value v = pickle_entry(q->config, degrees[i]);
@@ -238,7 +237,7 @@ static void say_paths(const sevennet *q, int layer, const paths *p) {
 /* 1 or -1: the file's 3j symbol relative to ours; those with a degree 0 are not stored, and are
    ours. */
 static double sign_of(sevennet *q, int layer, int l1, int l2, int l3) {
-  char key[2 * NAME_BYTES];
+  char key[NAME_BYTES];
   weights w;
   double *C = allocate((size_t)((2 * l1 + 1) * (2 * l2 + 1) * (2 * l3 + 1)), sizeof *C), sum = 0;
   snprintf(key, sizeof key, "%d_convolution.convolution._compiled_main_left_right._w3j_%d_%d_%d",
@@ -311,7 +310,7 @@ static irreps irreps_of(const sevennet *q, size_t i) {
 }
 
 static void convert_layer(sevennet *q, int layer) {
-  const irreps out = irreps_of(q, (size_t)layer + 1), none = {0}, scalars = {1, {out.term[0]}};
+  const irreps out = irreps_of(q, (size_t)layer + 1), scalars = {1, {out.term[0]}};
   irreps linear = out, gated = {0}, gates = {0};
   paths p;
   for (int i = 1; i < out.n; i++) {
@@ -319,7 +318,7 @@ static void convert_layer(sevennet *q, int layer) {
     gates.n = 1;
     gates.term[0] = (irrep){gates.term[0].mul + out.term[i].mul, 0, 1};
   }
-  linear.term[0].mul += gates.n ? gates.term[0].mul : 0;
+  linear.term[0].mul += gates.term[0].mul;
   say_irreps(q->out, &q->features, "layers.%d.irreps_in", layer);
   keep_linear(q, layer, "self_connection_intro.linear.weight", &q->features, &linear, false,
               "self_connection");
@@ -332,7 +331,7 @@ static void convert_layer(sevennet *q, int layer) {
               q->modality >= 0 && is_true(q, "use_modal_self_inter_outro"), "linear_2");
   say_irreps(q->out, &linear, "layers.%d.irreps_linear", layer);
   say_irreps(q->out, &scalars, "layers.%d.irreps_scalars", layer);
-  say_irreps(q->out, gates.n ? &gates : &none, "layers.%d.irreps_gates", layer);
+  say_irreps(q->out, &gates, "layers.%d.irreps_gates", layer);
   say_irreps(q->out, &gated, "layers.%d.irreps_gated", layer);
   say_irreps(q->out, &out, "layers.%d.irreps_out", layer);
   char key[NAME_BYTES], old[NAME_BYTES];
@@ -374,7 +373,7 @@ static void choose_modality(sevennet *q, const char *wanted) {
   const bool some = map && map->kind == PICKLE_DICT && map->n && is_true(q, "use_modality");
   q->modality = -1;
   q->n_modalities = some ? (int)(map->n / 2) : 0;
-  if (!some && wanted) refuse(q->t->path, "it has no modalities, so '%s' cannot be chosen", wanted);
+  q->out->has_modalities = some;
   for (size_t i = 0; some && i + 1 < map->n; i += 2) {
     value name = map->items[i], at = map->items[i + 1];
     if (name->kind != PICKLE_TEXT || at->kind != PICKLE_WHOLE || at->whole < 0 ||

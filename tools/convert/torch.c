@@ -198,8 +198,6 @@ void convert_torch(const source_file *in, model *out) {
   torch t;
   torch_open(&t, in);
   if (t.root->kind == PICKLE_DICT) convert_sevennet(&t, in->modality, out);
-  else if (in->modality)
-    refuse(t.path, "it has no modalities, so '%s' cannot be chosen", in->modality);
   else convert_nequip(&t, out);
   torch_close(&t);
 }

@@ -1,7 +1,6 @@
 /* tools/convert/torch.h - PyTorch's archives as values: data.pkl is the tree of modules, or a
    checkpoint's dict, with weights (data/N); of TorchScript, constants.pkl has the numbers that
-   code refers to. If
-   something is missing or of the wrong kind, the file is refused. */
+   code refers to. If something is missing or of the wrong kind, the file is refused. */
 #ifndef CLB_TOOLS_CONVERT_TORCH_H
 #define CLB_TOOLS_CONVERT_TORCH_H
 

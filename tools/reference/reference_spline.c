@@ -14,12 +14,8 @@ double reference_knot(const reference_grid *g, int i) {
 /* Knots are the closer together where r is large, the larger the stretch is: bisection. */
 void reference_grid_break(reference_grid *g, double at) {
   double low = 1e-6, high = 1e6;
-  while (g->split < g->knots - 1 && reference_knot(g, g->split + 1) <= at) g->split++;
-  const double below = reference_knot(g, g->split), above = reference_knot(g, g->split + 1);
-  /* the nearest knot is counted in t, which grows almost evenly between two */
-  const double y = (at - g->first) / (g->last - g->first), s = stretch_of(g),
-               t = (g->knots - 1) * (1 + s) * y / (y + s);
-  if (at > below && at < above && t - g->split >= 0.5) g->split++;
+  const double y = (at - g->first) / (g->last - g->first), s = stretch_of(g);
+  g->split = (int)lround((g->knots - 1) * (1 + s) * y / (y + s)); /* the nearest knot */
   for (int i = 0; i < 200; i++) {
     g->stretch = sqrt(low * high);
     *(reference_knot(g, g->split) < at ? &low : &high) = g->stretch;
