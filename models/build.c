@@ -27,6 +27,10 @@ static clb_status upload_weights(clb_model *m) {
 
 /* Angstrom; shorter than any bond. */
 static double first_knot(const clb_model *m) { return m->file.r_max / 12; }
+/* Where the radial network's second derivatives jump; 0: nowhere in the table. */
+static double break_at(const clb_model *m) {
+  return m->file.cutoff_on > first_knot(m) ? m->file.cutoff_on : 0;
+}
 
 /* Largest errors of the splines and of their slopes, taken where they are largest in each interval:
    in the middle, and where u (1 - u) (1 - 2 u) is extreme; relative to the largest weight. */
@@ -52,7 +56,7 @@ static clb_status table_error(clb_model *m, int n, const clb_convolution_table *
 
 static clb_status make_table(clb_model *m, int n) {
   const clb_convolution_table t =
-      clb_convolution_table_of(m->options.knots, first_knot(m), m->file.r_max, m->file.cutoff_on);
+      clb_convolution_table_of(m->options.knots, first_knot(m), m->file.r_max, break_at(m));
   const int64_t width = m->file.layer[n].n_weights, knots = t.knots;
   double *w = malloc((size_t)(4 * width + knots) * sizeof *w),
          *values = malloc((size_t)(knots * width) * sizeof *values),
@@ -115,7 +119,7 @@ static clb_status describe(clb_model *m, int n, clb_text text[TEXTS], clb_convol
       .knots = m->options.knots,
       .first_knot = first_knot(m),
       .last_knot = m->file.r_max,
-      .break_at = m->file.cutoff_on > first_knot(m) ? m->file.cutoff_on : 0};
+      .break_at = break_at(m)};
   return in && harmonics && message
              ? CLB_OK
              : clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");

@@ -41,8 +41,8 @@ typedef struct {
   clb_model_map linear_1, linear_2, self;     /* self: empty in the first layer */
   int64_t norm;             /* weights: one per channel, term by term of `linear` */
   int64_t bias_1, bias_2;   /* weights: added to the even scalars of linear_1 and linear_2, by
-                               species:   [species][in], [species][linear]; 0: none.  In the first
-                               layer   first_x   and first_o include them */
+                               species: [species][in], [species][linear]; 0: none. In the first
+                               layer first_x and first_o include them */
   int64_t first_x, first_o; /* first layer only: linear_1 and the self connection by species:
                                [species][in], [species][linear] */
 } clb_model_layer;

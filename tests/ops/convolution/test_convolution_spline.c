@@ -12,8 +12,9 @@ static const manner plain = {DENSE, MAX}, loose = {APART, MAX};
 static const struct {
   int knots;
   double first, last, break_at;
-} grids[] = {{6, 0.5, 3, 0}, {7, 0.3, 4.1, 0}, {4, -1, 0.5, 0}, {12, 0.3, 4.1, 1.93}};
-enum { EXACT, INEXACT, FEW, BROKEN, GRIDS };
+} grids[] = {
+    {6, 0.5, 3, 0}, {7, 0.3, 4.1, 0}, {4, -1, 0.5, 0}, {12, 0.3, 4.1, 1.93}, {12, -1, 2, 0}};
+enum { EXACT, INEXACT, FEW, BROKEN, AROUND_ZERO, GRIDS };
 
 typedef struct {
   convolution *run, *given; /* of the library: rows of w are lengths; of the plain sums: weights */
