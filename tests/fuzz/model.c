@@ -124,7 +124,7 @@ typedef struct {
 
 static bool convert(void *user) {
   const paths *p = user;
-  convert_file(p->from, p->to);
+  convert_file(p->from, NULL, p->to);
   return true;
 }
 
