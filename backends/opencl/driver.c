@@ -274,7 +274,9 @@ static void set_limits(clb_opencl *o, const facts *f) {
   bool cpu = f->type & CL_DEVICE_TYPE_CPU;
   int lanes[2] = {lanes_of(f, o->head.dialect.subgroups, CLB_F64),
                   lanes_of(f, o->head.dialect.subgroups, CLB_F32)};
-  int max = f->group > 1024 ? 1024 : (int)f->group,
+  /* NVIDIA's driver runs at most 256 threads of kernels that take many registers. */
+  const size_t most = o->head.dialect.ptx ? 256 : 1024;
+  int max = (int)(f->group > most ? most : f->group),
       widest = lanes[0] > lanes[1] ? lanes[0] : lanes[1];
   *l = (clb_limits){
       .lanes = {lanes[0] < max ? lanes[0] : max, lanes[1] < max ? lanes[1] : max},
