@@ -207,5 +207,6 @@ def write_nequix(folder):
         f.write(json.dumps(header).encode() + b"\n" + b"".join(npy(*shape) for shape in [(2,)] + first + last + [(2, 1)]))
 
 
-write_nequip(sys.argv[1])
-write_nequix(sys.argv[1])
+if __name__ == "__main__":
+    write_nequip(sys.argv[1])
+    write_nequix(sys.argv[1])

@@ -124,7 +124,7 @@ typedef struct {
 
 static bool convert(void *user) {
   const paths *p = user;
-  convert_file(p->from, NULL, p->to);
+  convert_file(p->from, &(model_choice){0}, p->to);
   return true;
 }
 

@@ -39,12 +39,12 @@ typedef struct {
   char said[2048];
 } converted; /* what it printed on standard error */
 
-/* modality: NULL, without that option. */
-static inline converted run_convert_with(const char *modality, const char *first,
-                                         const char *second) {
-  char *argv[] = {getenv("CLB_COMMAND"), "convert",        (char *)first, (char *)second,
-                  "--modality",          (char *)modality, NULL};
-  if (!modality) argv[4] = NULL;
+/* With an option and its value; value: NULL, without. */
+static inline converted run_convert_choosing(const char *option, const char *value,
+                                             const char *first, const char *second) {
+  char *argv[] = {getenv("CLB_COMMAND"), "convert",     (char *)first, (char *)second,
+                  (char *)option,        (char *)value, NULL};
+  if (!value) argv[4] = NULL;
   FILE *err = tmpfile();
   posix_spawn_file_actions_t actions;
   pid_t pid;
@@ -61,6 +61,11 @@ static inline converted run_convert_with(const char *modality, const char *first
   c.said[fread(c.said, 1, sizeof c.said - 1, err)] = 0;
   fclose(err);
   return c;
+}
+
+static inline converted run_convert_with(const char *modality, const char *first,
+                                         const char *second) {
+  return run_convert_choosing("--modality", modality, first, second);
 }
 
 static inline converted run_convert(const char *first, const char *second) {
@@ -111,10 +116,11 @@ static inline unsigned char *get_file(const char *path, size_t *n) {
   return bytes;
 }
 
-/* Converting these bytes fails with `what` in the message, and writes nothing. */
-static inline void refused_bytes(const void *bytes, size_t n, const char *what) {
+/* Converting these bytes fails with `what` in the message, and writes nothing. head: NULL, without
+   that option. */
+static inline void refused_head(const char *head, const void *bytes, size_t n, const char *what) {
   put_file(convert_in, bytes, n);
-  const converted c = run_convert(convert_in, convert_out);
+  const converted c = run_convert_choosing("--head", head, convert_in, convert_out);
   char start[96];
   snprintf(start, sizeof start, "clebsch: %s: ", convert_in);
   if (c.status != 1 || strncmp(c.said, start, strlen(start)) != 0 || !strstr(c.said, what))
@@ -122,15 +128,21 @@ static inline void refused_bytes(const void *bytes, size_t n, const char *what) 
   if (!access(convert_out, F_OK)) fail_msg("there is a file for: %s", c.said);
 }
 
-/* Converts and opens the result. */
-static inline clb_safetensors *convert_file(const char *path) {
+static inline void refused_bytes(const void *bytes, size_t n, const char *what) {
+  refused_head(NULL, bytes, n, what);
+}
+
+/* Converts and opens the result; head: NULL, without that option. */
+static inline clb_safetensors *convert_head(const char *head, const char *path) {
   clb_error_sink e = {0};
   clb_safetensors *file = NULL;
-  const converted c = run_convert(path, convert_out);
+  const converted c = run_convert_choosing("--head", head, path, convert_out);
   if (c.status || *c.said) fail_msg("status %d: %s", c.status, c.said);
   if (clb_safetensors_open(&e, convert_out, &file)) fail_msg("%s", e.text.s);
   return file;
 }
+
+static inline clb_safetensors *convert_file(const char *path) { return convert_head(NULL, path); }
 
 /* ---- what the result holds ---- */
 

@@ -1,20 +1,10 @@
 /* tests/tools/test_convert_torch.c - `clebsch convert` on NequIP's models: archives and pickles
    that are wrong, and a real model. */
-#define _GNU_SOURCE /* memmem */
-#include "tests/tools/convert_runner.h"
+#include "tests/tools/convert_archive.h"
 
 static const char *real_model(void) {
   const char *path = getenv("CLB_TEST_NEQUIP");
   return path ? path : "/usr/share/cp2k/NequIP/water.pth"; /* Debian's cp2k-data */
-}
-
-static uint32_t crc_of(const unsigned char *bytes, size_t n) {
-  uint32_t crc = ~0u;
-  for (size_t i = 0; i < n; i++) {
-    crc ^= bytes[i];
-    for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
-  }
-  return ~crc;
 }
 
 /* ---- archives ---- */
@@ -63,10 +53,6 @@ static void make_zip(const part *parts, int n) {
   add_number((uint32_t)(end_at - directory), 4);
   add_number((uint32_t)directory, 4);
   add_number(0, 2);
-}
-
-static void poke(size_t at, uint32_t x, int bytes) {
-  for (int i = 0; i < bytes; i++) made.bytes[at + (size_t)i] = (unsigned char)(x >> 8 * i);
 }
 
 static void make_pair(const void *pickle, size_t n) {
@@ -201,6 +187,7 @@ static void refuses_pickles(void **state) {
       {PICKLE("cbuiltins\neval\n."), "asks for 'builtins eval'"},
       {PICKLE("ctorch\nload\n."), "asks for 'torch load'"},
       {PICKLE("c\x1b[2J\nx\n."), "asks for '\\x1b[2J x'"},
+      {PICKLE("c__torch__.\0\nA\n."), "asks for '__torch__.', which no model needs"},
       {PICKLE("cos\nsystem"), "a global without an end"},
       {PICKLE("(((((u"), "takes from an empty stack at byte 7"},
       {PICKLE("(t."), "'no object'"},
@@ -385,28 +372,6 @@ static void converts_water(void **state) {
   free(even);
   clb_safetensors_close(&file);
   unlink(convert_out);
-}
-
-/* Changes some bytes of data.pkl where they first occur and corrects the checksum. */
-static void change(const unsigned char *file, size_t n, const char *from, const char *to,
-                   size_t length) {
-  static const char name[] = "/data.pkl";
-  start_file();
-  add_bytes(file, n);
-  unsigned char *entry = memmem(made.bytes, n, name, 9),
-                *central =
-                    entry ? memmem(entry + 9, n - (size_t)(entry + 9 - made.bytes), name, 9) : NULL;
-  assert_non_null(central);
-  while (memcmp(central, "PK\1\2", 4) != 0) central--;
-  unsigned char *local = entry;
-  while (memcmp(local, "PK\3\4", 4) != 0) local--;
-  const uint32_t bytes =
-      (uint32_t)central[24] | (uint32_t)central[25] << 8 | (uint32_t)central[26] << 16;
-  unsigned char *data = local + 30 + local[26] + 256 * local[27] + local[28] + 256 * local[29],
-                *at = memmem(data, bytes, from, length);
-  if (!at) fail_msg("there is no '%s'", from);
-  memcpy(at, to, length);
-  poke((size_t)(central + 16 - made.bytes), crc_of(data, bytes), 4);
 }
 
 /* readout.1 becomes elements 3 to 18 of the storage of readout.0. */

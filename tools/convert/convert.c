@@ -85,8 +85,8 @@ static void free_model(model *m) {
   free(m);
 }
 
-static model *read_model(const char *from, const char *modality) {
-  source_file in = {.path = from, .modality = modality};
+static model *read_model(const char *from, const model_choice *choice) {
+  source_file in = {.path = from, .choice = *choice};
   model *m = allocate(1, sizeof *m);
   m->from = from;
   m->metadata = json_object();
@@ -94,28 +94,30 @@ static model *read_model(const char *from, const char *modality) {
   size_t i = 0;
   while (i < sizeof formats / sizeof *formats && !formats[i].is(&in)) i++;
   if (i == sizeof formats / sizeof *formats)
-    refuse(from, "neither a model of PyTorch (.pth) nor a Nequix model (.nqx)");
+    refuse(from, "neither a model of PyTorch (.pth, .model) nor a Nequix model (.nqx)");
   say(m, "clebsch model", "format");
   say(m, "1", "format_version");
   formats[i].convert(&in, m);
-  if (modality && !m->has_modalities)
-    refuse(from, "it has no modalities, so '%s' cannot be chosen", modality);
+  if (choice->modality && !m->has_modalities)
+    refuse(from, "it has no modalities, so '%s' cannot be chosen", choice->modality);
+  if (choice->head && !m->has_heads)
+    refuse(from, "it has no heads, so '%s' cannot be chosen", choice->head);
   qsort(m->tensors, (size_t)m->n, sizeof *m->tensors, by_width);
   free(in.bytes);
   return m;
 }
 
-void convert_file(const char *from, const char *modality, const char *to) {
+void convert_file(const char *from, const model_choice *choice, const char *to) {
   const named_file files[] = {{"the file to convert", from, FILE_INPUT},
                               {"the model", to, FILE_WHOLE}};
   if (!outputs_ready(files, 2)) exit(EXIT_FAILED);
-  model *m = read_model(from, modality);
+  model *m = read_model(from, choice);
   if (!file_replace(to, write_model, m)) exit(EXIT_FAILED);
   free_model(m);
 }
 
-int convert_in_memory(const char *from, const char *modality) {
-  model *m = read_model(from, modality);
+int convert_in_memory(const char *from, const model_choice *choice) {
+  model *m = read_model(from, choice);
   const int fd = memfd_create("clebsch_model", MFD_CLOEXEC), again = fd < 0 ? -1 : dup(fd);
   FILE *f = again < 0 ? NULL : fdopen(again, "wb");
   bool good = f && write_model(f, m);
@@ -128,13 +130,15 @@ int convert_in_memory(const char *from, const char *modality) {
 /* ---- the command ---- */
 
 typedef struct {
-  const char *in, *out, *modality;
+  const char *in, *out;
+  model_choice choice;
 } convert_arguments;
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   convert_arguments *a = state->input;
   switch (key) {
-    case 'm': a->modality = arg; return 0;
+    case 'm': a->choice.modality = arg; return 0;
+    case 'H': a->choice.head = arg; return 0;
     case ARGP_KEY_ARG:
       if (state->arg_num == 0) a->in = arg;
       else if (state->arg_num == 1) a->out = arg;
@@ -153,6 +157,7 @@ int convert_main(int argc, char **argv) {
        "of a model trained on several kinds of data: the one to convert (SevenNet-MF-0: PBE or "
        "R2SCAN)",
        0},
+      {"head", 'H', "NAME", 0, "of a MACE model with several heads: the one to convert", 0},
       {0}};
   static const struct argp argp = {
       .options = options,
@@ -160,11 +165,12 @@ int convert_main(int argc, char **argv) {
       .args_doc = "IN OUT",
       .doc = "Converts a model to the safetensors file OUT, which holds everything needed to "
              "evaluate it.\v"
-             "IN is a deployed NequIP model (TorchScript: .pth), a SevenNet checkpoint (.pth) or a "
-             "Nequix model (.nqx). Nothing in it is executed. "
+             "IN is a deployed NequIP model (TorchScript: .pth), a SevenNet checkpoint (.pth), a "
+             "MACE model (.model, or TorchScript: .pth) or a Nequix model (.nqx). Nothing in it is "
+             "executed. "
              "Weights keep their precision. An existing OUT is replaced only on success."};
-  convert_arguments a = {NULL, NULL, NULL};
+  convert_arguments a = {0};
   parse_arguments(&argp, argc, argv, 0, &a);
-  convert_file(a.in, a.modality, a.out);
+  convert_file(a.in, &a.choice, a.out);
   return EXIT_GOOD;
 }

@@ -8,10 +8,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Of a model that is several in one, which; NULL: not chosen. */
+typedef struct {
+  const char *modality, *head;
+} model_choice;
+
 /* The file being converted. */
 typedef struct {
   const char *path;
-  const char *modality; /* of a model that has several; NULL: none chosen */
+  model_choice choice;
   unsigned char *bytes;
   size_t n;
 } source_file;
@@ -22,14 +27,18 @@ void refuse(const char *path, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));
 
 /* Writes the model in a file to the safetensors file `to`; exits (refuse) on failure. */
-void convert_file(const char *from, const char *modality, const char *to);
+void convert_file(const char *from, const model_choice *choice, const char *to);
 /* The same, to an unnamed file in memory that exists as long as its descriptor, which is
- returned. */
-int convert_in_memory(const char *from, const char *modality);
+   returned. */
+int convert_in_memory(const char *from, const model_choice *choice);
+/* The place in names of the one that was chosen, or of the only one; refuses others, and lists all.
+   what: "modality", of several "modalities". */
+int chosen_of(const char *path, const char *wanted, const char *const *names, int n,
+              const char *what, const char *several);
 
 /* ---- output ---- */
 
-enum { MAX_RANK = 3, MAX_TENSORS = 4096, NAME_BYTES = 80 };
+enum { MAX_RANK = 6, MAX_TENSORS = 4096, NAME_BYTES = 80 };
 
 typedef struct {
   char name[NAME_BYTES];
@@ -43,7 +52,7 @@ typedef struct {
 typedef struct {
   const char *from; /* the path of the file being converted */
   json_t *metadata;
-  bool has_modalities;
+  bool has_modalities, has_heads;
   int n;
   model_tensor tensors[MAX_TENSORS];
 } model;

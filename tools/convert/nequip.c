@@ -3,7 +3,6 @@
    Only the activation functions are taken from the code, because no attribute names them. The
    file's own attributes (normalisations, irreps of each step) are compared with
    docs/model-format.md, so that a model that computes something else is refused, not converted. */
-#define _GNU_SOURCE /* memmem */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -114,37 +113,14 @@ static int64_t keep_scalar_map(nequip *q, const char *path, int64_t channels, co
 
 /* ---- activations ---- */
 
-/* Finds in a module's code: torch.mul(torch.NAME(x), CONSTANTS.cI). */
-static bool parse_activation(const char *code, size_t n, char name[16], unsigned *constant) {
-  static const char start[] = "torch.mul(torch.";
-  char piece[64];
-  int used = 0;
-  const char *at = memmem(code, n, start, sizeof start - 1);
-  if (!at || memmem(at + 1, n - (size_t)(at + 1 - code), start, sizeof start - 1)) return false;
-  at += sizeof start - 1;
-  n -= (size_t)(at - code);
-  snprintf(piece, sizeof piece, "%.*s", (int)(n < sizeof piece ? n : sizeof piece - 1), at);
-  return sscanf(piece, "%15[a-z](x), CONSTANTS.c%3u)%n", name, constant, &used) == 2 && used;
-}
-
 /* KEY: the function's name, KEY_scale: the factor of its value. All layers must agree. */
 static void say_activation(nequip *q, value act, const char *key) {
-  torch *t = q->archive;
-  char entry[5 + 2 * NAME_BYTES], name[16], scale_key[NAME_BYTES];
-  size_t bytes;
-  unsigned constant;
-  expect_class(t, act, "normalize2mom");
-  snprintf(entry, sizeof entry, "code/%.*s.py", (int)strcspn(class_of(act), " "), class_of(act));
-  for (char *s = entry; s + 3 < entry + strlen(entry); s++)
-    if (*s == '.') *s = '/';
-  const char *code = entry_at(t, entry, &bytes);
-  expect(t, code && parse_activation(code, bytes, name, &constant), act,
-         "an activation that is not understood");
-  const weights w = constant_at(t, constant);
-  expect(t, w.count == 1, act, "the constant of an activation is not one number");
+  char name[ACTIVATION_BYTES], scale_key[NAME_BYTES];
+  double scale;
+  activation_of(q->archive, act, name, &scale);
   snprintf(scale_key, sizeof scale_key, "%s_scale", key);
   say(q->out, name, "%s", key);
-  say_number(q->out, element(&w, 0), scale_key);
+  say_number(q->out, scale, scale_key);
 }
 
 /* The functions of an Activation module, one per term of its irreps. */
@@ -420,7 +396,8 @@ static void check_modules(nequip *q) {
                                       "output_hidden_to_scalar",
                                       "per_species_rescale",
                                       "total_energy_sum"};
-  value all = q->network->items[1];
+  value all = modules_of(q->network);
+  expect(q->archive, all && all->kind == PICKLE_DICT, q->network, "it has no modules");
   for (size_t i = 0; i + 1 < all->n; i += 2) {
     const char *name = all->items[i]->kind == PICKLE_TEXT ? all->items[i]->text : "";
     bool found = all->items[i + 1]->kind != PICKLE_OBJECT;
@@ -448,6 +425,7 @@ void convert_nequip(torch *t, model *out) {
   nequip *q = &(nequip){.archive = t, .out = out};
   char name[NAME_BYTES];
   int n = 0;
+  t->program = "NequIP";
   torch_open_constants(t);
   find_network(q);
   check_modules(q);

@@ -20,6 +20,22 @@ void refuse(const char *path, const char *format, ...) {
   fatal("%s: %s", path, sentence);
 }
 
+int chosen_of(const char *path, const char *wanted, const char *const *names, int n,
+              const char *what, const char *several) {
+  char list[200] = "";
+  size_t used = 0;
+  for (int i = 0; i < n; i++) {
+    if (wanted ? !strcmp(names[i], wanted) : n == 1) return i;
+    if (used < sizeof list)
+      used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
+  }
+  if (wanted)
+    refuse(path, "there is no '%s': choose one of its %s with --%s: %s", wanted, several, what,
+           list);
+  refuse(path, "it has several %s: choose one of its %s with --%s: %s", several, several, what,
+         list);
+}
+
 /* ---- a model's parts ---- */
 
 static void name_of(const model *m, char name[NAME_BYTES], const char *format, va_list args) {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tools/cli/tool.h"
+#include "tools/convert/globals.h"
 
 enum { MAX_PICKLE = 8 << 20, MAX_VALUES = 2000000, MAX_GLOBAL = 256 };
 
@@ -214,36 +215,6 @@ static void op_append(machine *m, int kind) { /* moves the values since the mark
 
 /* ---- globals ---- */
 
-/* INERT: a call gives an object that keeps nothing of its arguments. */
-typedef enum { CLASS, STORAGE_TYPE, MAKES_TENSOR, MAKES_DICT, SAME, INERT } global_use;
-static const struct {
-  const char *name;
-  global_use use;
-} globals[] = {{"torch FloatStorage", STORAGE_TYPE},
-               {"torch DoubleStorage", STORAGE_TYPE},
-               {"torch LongStorage", STORAGE_TYPE},
-               {"torch IntStorage", STORAGE_TYPE},
-               {"torch BoolStorage", STORAGE_TYPE},
-               {"torch._utils _rebuild_tensor_v2", MAKES_TENSOR},
-               {"collections OrderedDict", MAKES_DICT},
-               {"torch.jit._pickle restore_type_tag", SAME},
-               {"torch.jit._pickle build_intlist", SAME},
-               {"torch.jit._pickle build_doublelist", SAME},
-               {"torch.jit._pickle build_boollist", SAME},
-               {"torch device", INERT},
-               {"numpy.core.multiarray _reconstruct", INERT},
-               {"numpy ndarray", INERT},
-               {"numpy dtype", INERT},
-               {"_codecs encode", INERT}};
-
-static bool find_global(const char *name, global_use *use) {
-  *use = CLASS;
-  if (!strncmp(name, "__torch__.", 10)) return true;
-  for (size_t i = 0; i < sizeof globals / sizeof *globals; i++)
-    if (!strcmp(name, globals[i].name)) return *use = globals[i].use, true;
-  return false;
-}
-
 static size_t line(machine *m) {
   const unsigned char *end = memchr(m->at, '\n', (size_t)(m->end - m->at));
   if (!end || end - m->at > MAX_GLOBAL)
@@ -261,7 +232,7 @@ static void op_global(machine *m, int unused) {
   const size_t more = line(m);
   memcpy(name + n, next(m, more + 1), more);
   name[n += more] = 0;
-  if (!find_global(name, &use))
+  if (strlen(name) != n || !find_global(name, &use)) /* a 0 byte would hide the rest */
     WRONG(m, "pickle '%s' asks for '%s', which no model needs", m->name, name);
   push_text(m, PICKLE_GLOBAL, (const unsigned char *)name, n);
 }
@@ -290,13 +261,21 @@ static void op_storage(machine *m, int unused) {
   storage->n = id->n;
 }
 
+/* An object of these arguments that is not built yet. */
+static void push_object(machine *m, const pickle_value *class, const pickle_value *arguments) {
+  pickle_value *object = push_new(m, PICKLE_OBJECT);
+  append(m, object, class);
+  append(m, object, arguments);
+}
+
 static void op_new(machine *m, int unused) {
   (void)unused;
   pickle_value *arguments = popped(m, PICKLE_TUPLE, "tuple"),
                *class = popped(m, PICKLE_GLOBAL, "class");
-  if (use_of(m, class) != CLASS || arguments->n)
+  const global_use use = use_of(m, class);
+  if (use != RECORD && (use != CLASS || arguments->n))
     WRONG(m, "pickle '%s' makes an object of '%s'", m->name, class->text);
-  append(m, push_new(m, PICKLE_OBJECT), class);
+  push_object(m, class, arguments);
 }
 
 static void op_build(machine *m, int unused) {
@@ -310,7 +289,7 @@ static void op_build(machine *m, int unused) {
       (state->kind != PICKLE_DICT && use_of(m, object->items[0]) == CLASS))
     WRONG(m, "pickle '%s' has no %s before byte %td", m->name,
           object->kind == PICKLE_OBJECT ? "dict" : "object", m->at - m->start - 1);
-  if (object->n != 1) WRONG(m, "pickle '%s' builds an object twice", m->name);
+  if (object->n != 2) WRONG(m, "pickle '%s' builds an object twice", m->name);
   append(m, object, state);
   push(m, object);
 }
@@ -322,7 +301,7 @@ static void op_call(machine *m, int unused) {
   const global_use use = use_of(m, function);
   if (use == SAME && arguments->n >= 1) push(m, (pickle_value *)arguments->items[0]);
   else if (use == MAKES_DICT && !arguments->n) push_new(m, PICKLE_DICT);
-  else if (use == INERT) append(m, push_new(m, PICKLE_OBJECT), function);
+  else if (use == RECORD) push_object(m, function, arguments);
   else if (use == MAKES_TENSOR && is(arguments, 0, PICKLE_STORAGE) &&
            is(arguments, 1, PICKLE_WHOLE) && is(arguments, 2, PICKLE_TUPLE) &&
            is(arguments, 3, PICKLE_TUPLE)) {

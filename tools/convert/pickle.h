@@ -18,8 +18,8 @@ typedef enum {
   PICKLE_DICT,    /* items: key, value, key, value, ... */
   PICKLE_STORAGE, /* items: "storage", the global of its type, key, device, number of elements */
   PICKLE_TENSOR,  /* items: storage, offset, shape, stride, ... */
-  PICKLE_OBJECT /* items: the global of its class, and, once it is built, its state: the dict of its
-                   attributes */
+  PICKLE_OBJECT   /* items: the global of its class, the tuple of its arguments, and, once it is
+                     built, its state: of a module the dict of its attributes */
 } pickle_kind;
 
 typedef struct pickle_value pickle_value;
@@ -42,7 +42,7 @@ typedef struct {
 } pickle_arena;
 
 /* Reads the pickle `name` of the file at `path`; values are valid until pickle_free. Refuses
-   opcodes and globals that TorchScript's models do not need. */
+   opcodes and globals that no model needs. */
 const pickle_value *pickle_read(pickle_arena *arena, const char *path, const char *name,
                                 const unsigned char *bytes, size_t n);
 void pickle_free(pickle_arena *arena);

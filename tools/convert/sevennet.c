@@ -10,13 +10,10 @@
 
 #include "models/atoms/elements.h"
 #include "tools/cli/tool.h"
-#include "tools/convert/torch.h"
+#include "tools/convert/maps.h"
 #include "tools/reference/reference_irreps.h"
 
-enum { MAX_LAYERS = 64, MAX_ELEMENTS = 128, MAX_BASIS = 64 };
-
-/* The second moment of silu of a normal variable is 1 with this factor. */
-static const double silu_scale = 1.6791767923989418;
+enum { MAX_LAYERS = 64, MAX_ELEMENTS = 128, MAX_BASIS = 64, MAX_MODALITIES = 16 };
 
 typedef struct {
   torch *t;
@@ -126,58 +123,24 @@ static weights layer_tensor(sevennet *q, int layer, const char *what, int64_t co
   return tensor(q, key, NULL, count);
 }
 
-/* Keeps `factor` times numbers of w from `first` on; as they are where the factor is 1. */
-static void keep_scaled(sevennet *q, const weights *w, int64_t first, double factor, int rank,
-                        const int64_t *shape, const char *name) {
-  int64_t n = 1;
-  for (int i = 0; i < rank; i++) n *= shape[i];
-  if (factor == 1) {
-    keep(q->out, w->data + first * (w->f64 ? 8 : 4), w->f64, rank, shape, "%s", name);
-    return;
-  }
-  double *x = allocate((size_t)n, sizeof *x);
-  for (int64_t i = 0; i < n; i++) x[i] = factor * element(w, first + i);
-  keep_shaped(q->out, x, rank, shape, name);
-  free(x);
-}
-
 /* ---- linear maps ---- */
-
-static int64_t mul_of(const irreps *list, int l) {
-  int64_t n = 0;
-  for (int i = 0; i < list->n; i++) n += list->term[i].l == l ? list->term[i].mul : 0;
-  return n;
-}
-
-static bool starts(const irreps *list, int i) { /* the first term of its degree */
-  for (int k = 0; k < i; k++)
-    if (list->term[k].l == list->term[i].l) return false;
-  return true;
-}
 
 /* PREFIX.IRREP, one matrix per irrep, from a flat weight.  With `modal`, the scalars have one more
    input per modality: of the chosen one, that is PREFIX_bias. */
 static void keep_linear(sevennet *q, int layer, const char *what, const irreps *in,
                         const irreps *out, bool modal, const char *name) {
-  int64_t count = modal ? q->n_modalities * mul_of(out, 0) : 0, first = 0;
-  for (int i = 0; i < in->n; i++) count += in->term[i].mul * mul_of(out, in->term[i].l);
-  const weights w = layer_tensor(q, layer, what, count);
-  for (int i = 0; i < in->n; i++) {
-    const int l = in->term[i].l;
-    const int64_t shape[2] = {mul_of(in, l), mul_of(out, l)},
-                  fan = shape[0] + (modal && !l ? q->n_modalities : 0);
-    char key[NAME_BYTES];
-    if (!starts(in, i) || !shape[1]) continue;
-    snprintf(key, sizeof key, "layers.%d.%s.%de", layer, name, l);
-    keep_scaled(q, &w, first, sqrt((double)shape[0] / (double)fan), 2, shape, key);
-    first += shape[0] * shape[1];
-  }
-  if (!modal) return;
-  const int64_t n = mul_of(out, 0);
+  const int64_t more = modal ? q->n_modalities : 0, n = mul_of(out, 0),
+                all = map_numbers(in, out, 0), channels = mul_of(in, 0);
+  const weights w = layer_tensor(q, layer, what, all + more * n);
+  double factor[MAX_DEGREE + 1];
   char key[NAME_BYTES];
+  for (int l = 0; l <= MAX_DEGREE; l++) factor[l] = 1;
+  factor[0] = sqrt((double)channels / (double)(channels + more));
+  snprintf(key, sizeof key, "layers.%d.%s", layer, name);
+  keep_map(q->out, &w, in, out, 0, factor, key);
+  if (!modal) return;
   snprintf(key, sizeof key, "layers.%d.%s_bias", layer, name);
-  keep_scaled(q, &w, first + q->modality * n, 1 / sqrt((double)(mul_of(in, 0) + q->n_modalities)),
-              1, &n, key);
+  keep_part(q->out, &w, all + q->modality * n, 1 / sqrt((double)(channels + more)), 1, &n, key);
 }
 
 /* ---- a layer's paths ---- */
@@ -254,20 +217,17 @@ static double sign_of(sevennet *q, int layer, int l1, int l2, int l3) {
 }
 
 /* The last matrix; columns of paths whose symbol has the other sign are negated. */
-static void keep_columns(sevennet *q, int layer, const paths *p, const weights *w,
-                         const int64_t shape[2], const char *name) {
-  double *x = allocate((size_t)w->count, sizeof *x);
-  int64_t first = 0;
+static void keep_signed(sevennet *q, int layer, const paths *p, const weights *w,
+                        const int64_t shape[2], const char *name) {
+  double *sign = allocate((size_t)p->columns, sizeof *sign);
+  int64_t at = 0;
   for (int i = 0; i < p->n; i++) {
     const irrep in = q->features.term[p->of[i].in];
-    const double sign = sign_of(q, layer, in.l, p->of[i].l2, p->of[i].l3);
-    for (int64_t row = 0; row < shape[0]; row++)
-      for (int64_t c = row * shape[1] + first; c < row * shape[1] + first + in.mul; c++)
-        x[c] = sign * element(w, c);
-    first += in.mul;
+    const double own = sign_of(q, layer, in.l, p->of[i].l2, p->of[i].l3);
+    for (const int64_t end = at + in.mul; at < end; at++) sign[at] = own;
   }
-  keep_shaped(q->out, x, 2, shape, name);
-  free(x);
+  keep_columns(q->out, w, shape, sign, name);
+  free(sign);
 }
 
 static void keep_radial(sevennet *q, int layer, const paths *p) {
@@ -282,8 +242,8 @@ static void keep_radial(sevennet *q, int layer, const paths *p) {
     snprintf(key, sizeof key, "convolution.weight_nn.layer%d.weight", k);
     snprintf(name, sizeof name, "layers.%d.radial.%d", layer, k);
     const weights w = layer_tensor(q, layer, key, shape[0] * shape[1]);
-    if (last) keep_columns(q, layer, p, &w, shape, name);
-    else keep_scaled(q, &w, 0, 1, 2, shape, name);
+    if (last) keep_signed(q, layer, p, &w, shape, name);
+    else keep_part(q->out, &w, 0, 1, 2, shape, name);
     shape[0] = shape[1];
   }
   say_number(q->out, matrices, "radial_layers");
@@ -368,26 +328,22 @@ static void say_species(sevennet *q) {
 /* Chooses the modality by name, from config["_modal_map"]. */
 static void choose_modality(sevennet *q, const char *wanted) {
   value map = pickle_entry(q->config, "_modal_map");
-  char names[200] = "";
-  size_t used = 0;
+  const char *names[MAX_MODALITIES];
   const bool some = map && map->kind == PICKLE_DICT && map->n && is_true(q, "use_modality");
   q->modality = -1;
   q->n_modalities = some ? (int)(map->n / 2) : 0;
   q->out->has_modalities = some;
-  for (size_t i = 0; some && i + 1 < map->n; i += 2) {
+  if (!some) return;
+  for (size_t i = 0; i + 1 < map->n; i += 2) {
     value name = map->items[i], at = map->items[i + 1];
-    if (name->kind != PICKLE_TEXT || at->kind != PICKLE_WHOLE || at->whole < 0 ||
-        at->whole >= q->n_modalities)
+    if (q->n_modalities > MAX_MODALITIES || name->kind != PICKLE_TEXT || at->kind != PICKLE_WHOLE ||
+        at->whole < 0 || at->whole >= q->n_modalities)
       refuse(q->t->path, "its '_modal_map' is not understood");
-    if (wanted && !strcmp(name->text, wanted)) q->modality = (int)at->whole;
-    if (used < sizeof names)
-      used +=
-          (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", name->text);
+    names[i / 2] = name->text;
   }
-  if (some && q->modality < 0)
-    refuse(q->t->path, "%s%s%s: choose one of its modalities with --modality: %s",
-           wanted ? "there is no '" : "it has several modalities", wanted ? wanted : "",
-           wanted ? "'" : "", names);
+  const int chosen =
+      chosen_of(q->t->path, wanted, names, q->n_modalities, "modality", "modalities");
+  q->modality = (int)map->items[2 * chosen + 1]->whole;
 }
 
 static void say_edges(sevennet *q) {
@@ -432,9 +388,9 @@ static void say_output(sevennet *q) {
   if (hidden < 1 || hidden > HIDDEN) refuse(q->t->path, "its readout is not understood");
   const weights w = tensor(q, "reduce_input_to_hidden.linear.weight",
                            "reducing_nn_input_to_hidden.linear.weight", (in + more) * hidden);
-  keep_scaled(q, &w, 0, sqrt((double)in / (double)(in + more)), 2, (const int64_t[]){in, hidden},
-              "readout.0");
-  keep_scaled(q, &last, 0, 1, 2, (const int64_t[]){hidden, 1}, "readout.1");
+  keep_part(q->out, &w, 0, sqrt((double)in / (double)(in + more)), 2, (const int64_t[]){in, hidden},
+            "readout.0");
+  keep_part(q->out, &last, 0, 1, 2, (const int64_t[]){hidden, 1}, "readout.1");
   say(q->out, "2", "readout_layers");
   double bias = 0, scale[MAX_ELEMENTS], shift[MAX_ELEMENTS];
   for (int64_t i = 0; i < hidden && modal; i++)
@@ -455,6 +411,7 @@ static void say_output(sevennet *q) {
 
 void convert_sevennet(torch *t, const char *modality, model *out) {
   sevennet *q = &(sevennet){.t = t, .out = out};
+  t->program = "SevenNet";
   q->config = pickle_entry(t->root, "config");
   q->state = pickle_entry(t->root, "model_state_dict");
   if (!q->config || q->config->kind != PICKLE_DICT || !q->state || q->state->kind != PICKLE_DICT)
@@ -478,7 +435,7 @@ void convert_sevennet(torch *t, const char *modality, model *out) {
   say(out, "linear", "embedding");
   const int64_t shape[2] = {q->n_species, q->features.term[0].mul};
   const weights w = tensor(q, "onehot_to_feature_x.linear.weight", NULL, shape[0] * shape[1]);
-  keep_scaled(q, &w, 0, 1, 2, shape, "embedding");
+  keep_part(q->out, &w, 0, 1, 2, shape, "embedding");
   for (int n = 0; n < q->n_layers; n++) convert_layer(q, n);
   say_number(out, q->n_layers, "n_layers");
   say(out, "linear", "self_connection");

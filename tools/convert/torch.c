@@ -1,4 +1,5 @@
 /* tools/convert/torch.c - PyTorch's archives as values. */
+#define _GNU_SOURCE /* memmem */
 #include "tools/convert/torch.h"
 
 #include <stdio.h>
@@ -6,10 +7,23 @@
 
 /* ---- values ---- */
 
+static value state_of(value object) {
+  return object && object->kind == PICKLE_OBJECT && object->n == 3 ? object->items[2] : NULL;
+}
+
+value modules_of(value object) {
+  value state = state_of(object), inner = state ? pickle_entry(state, "_modules") : NULL;
+  return inner ? inner : state;
+}
+
 static value entry_of(value object, const char *key) {
-  return object && object->kind == PICKLE_OBJECT && object->n == 2
-             ? pickle_entry(object->items[1], key)
-             : NULL;
+  static const char *const dicts[] = {"_parameters", "_buffers", "_modules"};
+  value state = state_of(object), found = state ? pickle_entry(state, key) : NULL;
+  for (int i = 0; i < 3 && state && !found; i++) {
+    value dict = pickle_entry(state, dicts[i]);
+    found = dict ? pickle_entry(dict, key) : NULL;
+  }
+  return found;
 }
 
 value maybe(value object, const char *path) {
@@ -26,13 +40,16 @@ const char *class_of(value object) {
   return object && object->kind == PICKLE_OBJECT ? object->items[0]->text : "no object";
 }
 
+const char *class_name(value object) { return strrchr(class_of(object), ' ') + 1; }
+
 value attribute(const torch *t, value object, const char *path, pickle_kind kind) {
   value v = maybe(object, path);
   if (!v)
-    refuse(t->path, "'%s' lacks '%s': not a NequIP model of a supported kind", class_of(object),
-           path);
+    refuse(t->path, "'%s' lacks '%s': not a model of %s of a supported kind", class_of(object),
+           path, t->program);
   if (v->kind != kind)
-    refuse(t->path, "'%s' of '%s' is of another type than NequIP's", path, class_of(object));
+    refuse(t->path, "'%s' of '%s' is of another type than %s's", path, class_of(object),
+           t->program);
   return v;
 }
 
@@ -55,15 +72,21 @@ void expect_flag(const torch *t, value object, const char *key, bool wanted) {
 }
 
 void expect_class(const torch *t, value object, const char *name) {
-  const char *space = strchr(class_of(object), ' ');
-  if (!space || strcmp(space + 1, name) != 0)
+  if (strcmp(class_name(object), name) != 0)
     refuse(t->path, "'%s' stands where %s was expected", class_of(object), name);
 }
 
+/* The tuple that an object of a subclass of tuple was made of; else the value itself. */
+static value untyped(value v) {
+  return v->kind == PICKLE_OBJECT && v->items[1]->n == 1 ? v->items[1]->items[0] : v;
+}
+
 value item(const torch *t, value v, size_t i, pickle_kind kind) {
-  if ((v->kind != PICKLE_TUPLE && v->kind != PICKLE_LIST) || i >= v->n || v->items[i]->kind != kind)
-    refuse(t->path, "a tuple is not what NequIP writes");
-  return v->items[i];
+  v = untyped(v);
+  if ((v->kind != PICKLE_TUPLE && v->kind != PICKLE_LIST) || i >= v->n ||
+      untyped(v->items[i])->kind != kind)
+    refuse(t->path, "a tuple is not what %s writes", t->program);
+  return untyped(v->items[i]);
 }
 
 int64_t whole_item(const torch *t, value v, size_t i, int64_t limit) {
@@ -75,8 +98,10 @@ int64_t whole_item(const torch *t, value v, size_t i, int64_t limit) {
 }
 
 irreps irreps_at(const torch *t, value object, const char *path) {
-  value list = attribute(t, object, path, PICKLE_TUPLE);
+  value given = maybe(object, path), list = given ? untyped(given) : NULL;
   irreps out = {.n = 0};
+  if (!list || list->kind != PICKLE_TUPLE)
+    refuse(t->path, "'%s' of '%s' are no irreps", path, class_of(object));
   for (size_t i = 0; i < list->n; i++) {
     value pair = item(t, list, i, PICKLE_TUPLE), ir = item(t, pair, 1, PICKLE_TUPLE);
     const int64_t parity = item(t, ir, 1, PICKLE_WHOLE)->whole;
@@ -103,21 +128,50 @@ void expect_irreps(const torch *t, value object, const char *path, const irreps 
 
 /* ---- tensors ---- */
 
+/* What a storage's elements are. */
+static const struct {
+  const char *name;
+  bool f64, whole;
+} storages[] = {{"torch DoubleStorage", true, false},
+                {"torch FloatStorage", false, false},
+                {"torch LongStorage", true, true},
+                {"torch IntStorage", false, true}};
+
+static weights typed_weights(const torch *t, value tensor, const char *name) {
+  const char *type = tensor->items[0]->items[1]->text;
+  for (size_t i = 0; i < sizeof storages / sizeof *storages; i++)
+    if (!strcmp(type, storages[i].name))
+      return (weights){.f64 = storages[i].f64, .whole = storages[i].whole};
+  refuse(t->path, "tensor '%s' is a %s, not of numbers", name, type);
+}
+
+/* Row-major, whatever its strides are. */
+static unsigned char *gathered(torch *t, const weights *w, const int64_t *steps) {
+  const int64_t size = w->f64 ? 8 : 4;
+  unsigned char *copy = pickle_memory(&t->arena, (size_t)(w->count * size));
+  for (int64_t i = 0; i < w->count; i++) {
+    int64_t at = 0, rest = i;
+    for (int k = w->rank; k-- > 0; rest /= w->shape[k]) at += rest % w->shape[k] * steps[k];
+    memcpy(copy + i * size, w->data + at * size, (size_t)size);
+  }
+  return copy;
+}
+
 static weights weights_of(torch *t, value tensor, const char *folder, const char *name) {
   value storage = tensor->items[0], shape = tensor->items[2], stride = tensor->items[3];
-  const char *type = storage->items[1]->text, *key = storage->items[2]->text;
-  weights w = {.f64 = !strcmp(type, "torch DoubleStorage"), .rank = (int)shape->n, .count = 1};
+  const char *key = storage->items[2]->text;
+  weights w = typed_weights(t, tensor, name);
   char entry[NAME_BYTES];
   size_t bytes;
   int64_t steps[MAX_RANK], reach = 1; /* reach: elements from the first to the last */
   bool contiguous = true;
-  if (!w.f64 && strcmp(type, "torch FloatStorage") != 0)
-    refuse(t->path, "tensor '%s' is a %s, not of float or double", name, type);
   if (shape->n > MAX_RANK || stride->n != shape->n)
     refuse(t->path, "tensor '%s' has %zu dimensions, not at most %d", name, shape->n, MAX_RANK);
+  w.rank = (int)shape->n;
+  w.count = 1;
   for (int i = w.rank; i-- > 0;) {
     const int64_t extent = item(t, shape, (size_t)i, PICKLE_WHOLE)->whole;
-    if (extent < 0 || extent > INT32_MAX || w.count > INT32_MAX)
+    if (extent < 0 || extent > INT32_MAX || w.count > INT32_MAX || reach > INT64_MAX / 4)
       refuse(t->path, "tensor '%s' is too large", name);
     const int64_t step = item(t, stride, (size_t)i, PICKLE_WHOLE)->whole;
     if (step < 0 || step > INT32_MAX) refuse(t->path, "tensor '%s' has strides out of range", name);
@@ -138,30 +192,49 @@ static weights weights_of(torch *t, value tensor, const char *folder, const char
   if (contiguous) return w;
   if (w.count > available)
     refuse(t->path, "tensor '%s' has more numbers than its entry '%s'", name, entry);
-  unsigned char *copy = pickle_memory(&t->arena, (size_t)(w.count * size));
-  for (int64_t i = 0; i < w.count; i++) {
-    int64_t at = 0, rest = i;
-    for (int k = w.rank; k-- > 0; rest /= w.shape[k]) at += rest % w.shape[k] * steps[k];
-    memcpy(copy + i * size, w.data + at * size, (size_t)size);
-  }
-  w.data = copy;
+  w.data = gathered(t, &w, steps);
+  return w;
+}
+
+weights numbers_at(torch *t, value object, const char *path) {
+  return weights_of(t, attribute(t, object, path, PICKLE_TENSOR), "data", path);
+}
+
+static weights not_whole(const torch *t, weights w, const char *name) {
+  if (w.whole) refuse(t->path, "tensor '%s' is of integers, not of float or double", name);
   return w;
 }
 
 weights weights_at(torch *t, value object, const char *path) {
-  return weights_of(t, attribute(t, object, path, PICKLE_TENSOR), "data", path);
+  return not_whole(t, numbers_at(t, object, path), path);
 }
 
 weights tensor_of(torch *t, value dict, const char *key) {
   value v = pickle_entry(dict, key);
   if (!v || v->kind != PICKLE_TENSOR) refuse(t->path, "'%s' is no tensor", key);
-  return weights_of(t, v, "data", key);
+  return not_whole(t, weights_of(t, v, "data", key), key);
 }
 
-double element(const weights *w, int64_t i) { return number_at(w->data, w->f64, i); }
+double element(const weights *w, int64_t i) {
+  uint64_t word = 0;
+  if (!w->whole) return number_at(w->data, w->f64, i);
+  for (int bytes = w->f64 ? 8 : 4, k = bytes; k-- > 0;) word = word << 8 | w->data[bytes * i + k];
+  return w->f64 ? (double)(int64_t)word : (double)(int32_t)(uint32_t)word;
+}
+
+double number_of(torch *t, value object, const char *path) {
+  value v = maybe(object, path);
+  if (v && v->kind == PICKLE_REAL) return v->real;
+  if (v && v->kind == PICKLE_WHOLE) return (double)v->whole;
+  const weights w = numbers_at(t, object, path);
+  if (w.count != 1) refuse(t->path, "'%s' of '%s' is not one number", path, class_of(object));
+  return element(&w, 0);
+}
 
 weights constant_at(torch *t, size_t i) {
-  return weights_of(t, item(t, t->constants, i, PICKLE_TENSOR), "constants", "constant");
+  return not_whole(t,
+                   weights_of(t, item(t, t->constants, i, PICKLE_TENSOR), "constants", "constant"),
+                   "constant");
 }
 
 /* ---- the archive ---- */
@@ -190,14 +263,62 @@ void torch_close(torch *t) {
   zip_close(&t->archive);
 }
 
+/* ---- activations ---- */
+
+/* Finds in a module's code: torch.mul(torch.NAME(x), CONSTANTS.cI). */
+static bool parse_activation(const char *code, size_t n, char name[ACTIVATION_BYTES],
+                             unsigned *constant) {
+  static const char start[] = "torch.mul(torch.";
+  char piece[64];
+  int used = 0;
+  const char *at = memmem(code, n, start, sizeof start - 1);
+  if (!at || memmem(at + 1, n - (size_t)(at + 1 - code), start, sizeof start - 1)) return false;
+  at += sizeof start - 1;
+  n -= (size_t)(at - code);
+  snprintf(piece, sizeof piece, "%.*s", (int)(n < sizeof piece ? n : sizeof piece - 1), at);
+  return sscanf(piece, "%15[a-z](x), CONSTANTS.c%3u)%n", name, constant, &used) == 2 && used;
+}
+
+void activation_of(torch *t, value act, char name[ACTIVATION_BYTES], double *scale) {
+  char entry[5 + 2 * NAME_BYTES];
+  size_t bytes;
+  unsigned constant;
+  expect_class(t, act, "normalize2mom");
+  value function = maybe(act, "f");
+  if (function && function->kind == PICKLE_GLOBAL) {
+    snprintf(name, ACTIVATION_BYTES, "%s", strchr(function->text, ' ') + 1);
+    *scale = number_of(t, act, "cst");
+    return;
+  }
+  snprintf(entry, sizeof entry, "code/%.*s.py", (int)strcspn(class_of(act), " "), class_of(act));
+  for (char *s = entry; s + 3 < entry + strlen(entry); s++)
+    if (*s == '.') *s = '/';
+  const char *code = entry_at(t, entry, &bytes);
+  expect(t, code && parse_activation(code, bytes, name, &constant), act,
+         "an activation that is not understood");
+  if (!t->constants) torch_open_constants(t);
+  const weights w = constant_at(t, constant);
+  expect(t, w.count == 1, act, "the constant of an activation is not one number");
+  *scale = element(&w, 0);
+}
+
 /* ---- the format ---- */
 
 bool is_torch(const source_file *in) { return in->n >= 4 && !memcmp(in->bytes, "PK\3\4", 4); }
 
+static bool is_from(value object, const char *program) {
+  const char *name = class_of(object);
+  if (!strncmp(name, "__torch__.", 10)) name += 10;
+  return !strncmp(name, program, strlen(program));
+}
+
 void convert_torch(const source_file *in, model *out) {
   torch t;
   torch_open(&t, in);
-  if (t.root->kind == PICKLE_DICT) convert_sevennet(&t, in->modality, out);
+  value inner = maybe(t.root, "model"); /* of programs that wrap MACE's module */
+  if (t.root->kind == PICKLE_DICT) convert_sevennet(&t, in->choice.modality, out);
+  else if (is_from(inner, "mace.")) convert_mace(&t, inner, in->choice.head, out);
+  else if (is_from(t.root, "mace.")) convert_mace(&t, t.root, in->choice.head, out);
   else convert_nequip(&t, out);
   torch_close(&t);
 }

@@ -9,11 +9,13 @@
 
 typedef const pickle_value *value;
 
+enum { ACTIVATION_BYTES = 16 };
+
 typedef struct {
-  const char *path;
+  const char *path, *program; /* program: whose model it is, for messages */
   zip archive;
   pickle_arena arena;
-  value root, constants; /* constants: NULL in archives that are not TorchScript's */
+  value root, constants; /* constants: NULL until torch_open_constants */
 } torch;
 
 void torch_open(torch *t, const source_file *in);
@@ -22,34 +24,45 @@ void torch_close(torch *t);
 
 /* ---- modules and their attributes ---- */
 
-/* "conv.linear_1.weight": an attribute of an attribute; NULL if there is none. */
+/* "conv.linear_1.weight": an attribute of an attribute; NULL if there is none. Parameters, buffers
+   and modules are attributes, whether the file has them in dicts of their own or not. */
 value maybe(value object, const char *path);
+/* The dict of a module's modules, among other attributes; NULL if it is no module. */
+value modules_of(value object);
 value attribute(const torch *t, value object, const char *path, pickle_kind kind);
 double real_at(const torch *t, value object, const char *path);
 int64_t whole_at(const torch *t, value object, const char *path);
-irreps irreps_at(const torch *t, value object,
-                 const char *path); /* ((multiplicity, (degree, parity)), ...) */
-const char *class_of(value object); /* "module name" */
+/* ((multiplicity, (degree, parity)), ...), or objects made of these tuples. */
+irreps irreps_at(const torch *t, value object, const char *path);
+const char *class_of(value object);   /* "module name" */
+const char *class_name(value object); /* the name alone */
 
 void expect(const torch *t, bool good, value object, const char *what);
 void expect_class(const torch *t, value object, const char *name); /* in any module */
 void expect_flag(const torch *t, value object, const char *key, bool wanted);
 void expect_irreps(const torch *t, value object, const char *path, const irreps *wanted);
 
-/* Item i of a tuple or list; an integer in [0, limit). */
+/* Item i of a tuple or list, or of an object made of one; an integer in [0, limit). */
 value item(const torch *t, value v, size_t i, pickle_kind kind);
 int64_t whole_item(const torch *t, value v, size_t i, int64_t limit);
+
+/* The name of the function of e3nn's normalize2mom, and *scale, which multiplies its value: from
+   its attributes, or of TorchScript from its code, which is not run. */
+void activation_of(torch *t, value act, char name[ACTIVATION_BYTES], double *scale);
 
 /* ---- numbers ---- */
 
 typedef struct {
-  bool f64; /* else f32 */
+  bool f64, whole; /* 8 bytes a number, else 4; whole: integers */
   int rank;
   int64_t shape[MAX_RANK], count;
   const unsigned char *data; /* little endian, row-major; valid until torch_close */
 } weights;
 
-weights weights_at(torch *t, value object, const char *path);
+weights weights_at(torch *t, value object, const char *path); /* of float or double */
+weights numbers_at(torch *t, value object, const char *path); /* or of integers */
+/* A number, or a tensor of one. */
+double number_of(torch *t, value object, const char *path);
 weights constant_at(torch *t, size_t i);
 weights tensor_of(torch *t, value dict, const char *key); /* an entry of a dict */
 double element(const weights *w, int64_t i);
@@ -60,5 +73,6 @@ const char *entry_at(torch *t, const char *name, size_t *bytes);
 
 void convert_nequip(torch *t, model *out);
 void convert_sevennet(torch *t, const char *modality, model *out);
+void convert_mace(torch *t, value network, const char *head, model *out);
 
 #endif

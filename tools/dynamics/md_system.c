@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/convert/convert.h"
 #include "tools/common/output.h"
 
 /* ---- options ---- */
@@ -29,7 +28,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case 'm': c->model = arg; return 0;
     case 's': c->structure = arg; return 0;
     case 'd': c->device = arg; return 0;
-    case 'M': c->modality = arg; return 0;
+    case 'M': c->part.modality = arg; return 0;
+    case 'H': c->part.head = arg; return 0;
     case 'k': c->options.knots = (int)whole_number(state, "--knots", arg, 0, 1 << 20); return 0;
     case 't':
       if (strcmp(arg, "f64") != 0 && strcmp(arg, "f32") != 0)
@@ -45,10 +45,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 static const struct argp_option options[] = {
     {"model", 'm', "FILE", 0,
-     "Output of `clebsch convert`, or a .pth or .nqx file that it can read", 0},
+     "Output of `clebsch convert`, or a .pth, .model or .nqx file that it can read", 0},
     {"modality", 'M', "NAME", 0,
      "Of a .pth file of a model trained on several kinds of data (SevenNet-MF-0: PBE or R2SCAN)",
      0},
+    {"head", 'H', "NAME", 0, "Of a .pth or .model file of MACE with several heads", 0},
     {"structure", 's', "FILE", 0,
      "Atoms: extended XYZ (.xyz, .extxyz), GROMACS (.gro) or PDB (.pdb, .ent); the first frame", 0},
     {"device", 'd', "DEVICE", 0,
@@ -88,15 +89,18 @@ static bool open_model(md_system *y, const md_choice *choice, const char *path) 
 }
 
 bool md_system_open(md_system *y, const md_choice *choice) {
-  const bool foreign = ends_in(choice->model, ".pth") || ends_in(choice->model, ".nqx");
+  const bool foreign = ends_in(choice->model, ".pth") || ends_in(choice->model, ".model") ||
+                       ends_in(choice->model, ".nqx");
+  const model_choice *part = &choice->part;
   char memory[40];
   y->name = choice->model;
-  if (choice->modality && !foreign) {
-    warn("%s: its modality was chosen when it was converted; --modality is for .pth files",
-         choice->model);
+  if (!foreign && (part->modality || part->head)) {
+    warn("%s: its %s was chosen when it was converted; --%s is for %s files", choice->model,
+         part->modality ? "modality" : "head", part->modality ? "modality" : "head",
+         part->modality ? ".pth" : ".pth and .model");
     return false;
   }
-  const int fd = foreign ? convert_in_memory(choice->model, choice->modality) : -1;
+  const int fd = foreign ? convert_in_memory(choice->model, part) : -1;
   snprintf(memory, sizeof memory, "/proc/self/fd/%d", fd);
   clb_status status = clb_context_create(choice->device, &y->ctx);
   if (!status) status = clb_context_device(y->ctx, &y->device);

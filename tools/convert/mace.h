@@ -1,0 +1,36 @@
+/* tools/convert/mace.h - what the files that convert MACE's models share. */
+#ifndef CLB_TOOLS_CONVERT_MACE_H
+#define CLB_TOOLS_CONVERT_MACE_H
+
+#include "tools/convert/maps.h"
+
+enum { MACE_LAYERS = 64, MACE_ELEMENTS = 128, MACE_BASIS = 64, MACE_CORRELATION = 4 };
+
+typedef struct {
+  torch *t;
+  value network; /* MACE's own module */
+  model *out;
+  int n_layers, n_species, l_max; /* l_max: of harmonics and messages */
+  int head, n_heads;
+  int atomic_number[MACE_ELEMENTS]; /* of a species */
+  int64_t n_basis;
+  double basis_factor; /* MACE's radial basis over the format's */
+  irreps features;     /* of the atoms, after the current layer */
+  irreps sh;
+} mace;
+
+/* A module of the network, which must be of that class. */
+value mace_module(const mace *q, value parent, const char *path, const char *class);
+/* A tensor of `count` numbers. */
+weights mace_numbers(const mace *q, value object, const char *path, int64_t count);
+/* The weights of e3nn's Linear at the path, which has no bias and `count` numbers. */
+weights mace_linear(const mace *q, value object, const char *path, int64_t count);
+/* Refuses an activation that is not silu. */
+void mace_expect_silu(const mace *q, value object, const char *path);
+
+/* Layer `layer`: interaction, product basis, readout. */
+void mace_layer(mace *q, int layer);
+/* The symmetric contraction of a layer to the irreps `to`. */
+void mace_product(mace *q, int layer, value product, const irreps *to);
+
+#endif

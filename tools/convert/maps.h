@@ -1,0 +1,30 @@
+/* tools/convert/maps.h - e3nn's linear maps: from flat weights to one matrix per irrep. */
+#ifndef CLB_TOOLS_CONVERT_MAPS_H
+#define CLB_TOOLS_CONVERT_MAPS_H
+
+#include "tools/convert/torch.h"
+
+/* The second moment of silu of a normal variable is 1 with this factor. */
+extern const double silu_scale;
+
+int64_t mul_of(const irreps *list, int l); /* channels of degree l */
+
+/* Keeps `factor` times the numbers of w from `first` on, which must be there; as they are, in their
+   precision, where the factor is 1. */
+void keep_part(model *out, const weights *w, int64_t first, double factor, int rank,
+               const int64_t *shape, const char *name);
+
+/* The numbers of a map's weight: a block [channels in][inner][channels out] for every term of `in`
+   whose degree `to` has. */
+int64_t map_numbers(const irreps *in, const irreps *to, int64_t inner);
+/* Keeps them as PREFIX.IRREP: the blocks of a degree one below the other, times factor[degree] (1:
+   NULL). inner: species, or 0 where matrices have two dimensions. Terms of `in` of one degree are
+   neighbours, and parities go with degrees. */
+void keep_map(model *out, const weights *w, const irreps *in, const irreps *to, int64_t inner,
+              const double *factor, const char *prefix);
+
+/* Keeps a matrix, each column times a factor. */
+void keep_columns(model *out, const weights *w, const int64_t shape[2], const double *factor,
+                  const char *name);
+
+#endif
