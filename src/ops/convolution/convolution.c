@@ -1,34 +1,14 @@
-/* src/ops/convolution/convolution.c - the graph convolution: checks, and the launches of a pass. If
-   the workspace cannot hold the gradients of x (and of shared weights) of all edges, they are
-   computed for a block of edges at a time: kernels process edges e0 ... e1 - 1, and these gradients
-   are then summed by sender (those of weights over all edges). */
+/* src/ops/convolution/convolution.c - the graph convolution's op: its parts, what convolutions
+   share, and the table of its weights. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/convolution/frame.h"
 #include "kernels/tensor_product/product.h"
-#include "src/ops/convolution/frames.h"
-#include "src/ops/convolution/messages.h"
-#include "src/ops/convolution/table.h"
-#include "src/ops/convolution/vectors.h"
+#include "src/ops/convolution/convolution_parts.h"
 #include "src/problem/irreps.h"
 #include "src/ops/matmul.h"
-#include "src/ops/row_sum.h"
 #include "src/ops/public_op.h"
-
-enum { MIN_EDGES = 8192 }; /* the fewest that are worth a launch */
-
-typedef struct {
-  clb_op *results;    /* computes d_g of the double backward pass; NULL: not requested */
-  clb_row_sum *x, *z; /* sums gradients of x by sender, and partial sums of split rows of z; NULL:
-                         not needed */
-  clb_op *y, *r;      /* sum the roles' shares of gradients of y and of lengths; NULL: not needed */
-  clb_op *weights;    /* sums gradients of shared weights over edges; NULL: not needed */
-  clb_convolution_vectors *vectors; /* NULL: y is given */
-  clb_convolution_messages
-      *messages; /* NULL: the product is channel-wise; else of the above only `vectors` is used */
-  clb_convolution_table table;
-} clb_convolution_parts;
 
 static clb_convolution_parts *parts_of(const clb_op *op) { return op->parts; }
 
@@ -46,17 +26,14 @@ static void destroy_parts(clb_op *op) {
   free(parts);
 }
 
-/* Numbers of an edge that are sums over channels in a pass: gradients of y, or torques, and that of
-   its length. */
-static int sums_of_channels(const clb_op *op, clb_pass pass) {
+int clb_convolution_edge_sums(const clb_op *op, clb_pass pass) {
   const clb_problem *p = &op->problem;
   return clb_convolution_in_frame(op, pass)
              ? clb_frame_sums(pass, p->convolution.spline)
              : p->tensor_product.y.dim + (p->convolution.spline ? 1 : 0);
 }
 
-/* Roles that such sums are shared by; 0: none. */
-static int32_t roles_of(const clb_op *op, clb_pass pass) {
+int32_t clb_convolution_roles(const clb_op *op, clb_pass pass) {
   const clb_problem *p = &op->problem;
   const bool sums = (p->tensor_product.gradients & CLB_OPERAND_Y && p->tensor_product.y.dim) ||
                     (p->tensor_product.gradients & CLB_OPERAND_W && p->convolution.spline);
@@ -65,27 +42,29 @@ static int32_t roles_of(const clb_op *op, clb_pass pass) {
 
 /* ---- create ---- */
 
-#define FAIL(ctx, s, ...) clb_fail(&(ctx)->error, s, __VA_ARGS__)
-
 static clb_status check_spline(clb_context *ctx, const clb_convolution_desc *d) {
   double width = d->last_knot - d->first_knot;
   if (d->knots && (d->knots < 4 || d->knots > 1 << 20))
-    return FAIL(ctx, CLB_ERROR_ARGUMENT,
-                "clb_convolution_create: knots is %d; it must be 0 or 4 ... %d", d->knots, 1 << 20);
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                    "clb_convolution_create: knots is %d; it must be 0 or 4 ... %d", d->knots,
+                    1 << 20);
   if (d->knots && !(width > 0 && width - width == 0))
-    return FAIL(ctx, CLB_ERROR_ARGUMENT,
-                "clb_convolution_create: first_knot is %g and last_knot %g; they must be numbers, "
-                "the first below the last",
-                d->first_knot, d->last_knot);
+    return clb_fail(
+        &ctx->error, CLB_ERROR_ARGUMENT,
+        "clb_convolution_create: first_knot is %g and last_knot %g; they must be numbers, "
+        "the first below the last",
+        d->first_knot, d->last_knot);
   if (d->knots && d->break_at && !(d->break_at > d->first_knot && d->break_at < d->last_knot))
-    return FAIL(ctx, CLB_ERROR_ARGUMENT,
-                "clb_convolution_create: break_at is %g; it must be 0, or between first_knot, %g, "
-                "and last_knot, %g",
-                d->break_at, d->first_knot, d->last_knot);
+    return clb_fail(
+        &ctx->error, CLB_ERROR_ARGUMENT,
+        "clb_convolution_create: break_at is %g; it must be 0, or between first_knot, %g, "
+        "and last_knot, %g",
+        d->break_at, d->first_knot, d->last_knot);
   if (d->knots && d->product.shared_weights)
-    return FAIL(ctx, CLB_ERROR_ARGUMENT,
-                "clb_convolution_create: shared_weights is set; with knots weights are those of "
-                "each edge's length");
+    return clb_fail(
+        &ctx->error, CLB_ERROR_ARGUMENT,
+        "clb_convolution_create: shared_weights is set; with knots weights are those of "
+        "each edge's length");
   return CLB_OK;
 }
 
@@ -100,13 +79,13 @@ static clb_status read_description(clb_context *ctx, const clb_convolution_desc 
   clb_status s = clb_tensor_product_read(product, &p->tensor_product, &ctx->error);
   if (!s) s = check_spline(ctx, desc);
   if (!s && product->indexed)
-    s = FAIL(
-        ctx, CLB_ERROR_ARGUMENT,
+    s = clb_fail(
+        &ctx->error, CLB_ERROR_ARGUMENT,
         "clb_convolution_create: product.indexed is %#x; it must be 0: the graph says which rows",
         product->indexed);
   if (!s && !(desc->scale - desc->scale == 0))
-    s = FAIL(ctx, CLB_ERROR_ARGUMENT, "clb_convolution_create: scale is %g; it must be a number",
-             desc->scale);
+    s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                 "clb_convolution_create: scale is %g; it must be a number", desc->scale);
   for (int q = 0; q < p->tensor_product.n_paths && desc->scale != 0; q++)
     p->tensor_product.path[q].coefficient *= desc->scale;
   p->convolution.vectors = desc->vectors != 0;
@@ -125,13 +104,14 @@ static clb_status read_description(clb_context *ctx, const clb_convolution_desc 
 static bool needs_role_sums(const clb_op *op) {
   bool some = false;
   for (int pass = CLB_BACKWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
-    some |= roles_of(op, (clb_pass)pass) && !clb_convolution_in_frame(op, (clb_pass)pass);
+    some |=
+        clb_convolution_roles(op, (clb_pass)pass) && !clb_convolution_in_frame(op, (clb_pass)pass);
   return some;
 }
 
 static clb_status create_role_sum(const clb_op *op, int from, int count, clb_op **sum) {
   clb_problem *p = calloc(1, sizeof *p);
-  if (!p) return FAIL(op->ctx, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
+  if (!p) return clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
   p->kind = CLB_ROLE_SUM;
   p->storage = op->problem.storage;
   p->arithmetic = op->problem.arithmetic;
@@ -147,7 +127,7 @@ static clb_status create_parts(clb_op *op, clb_problem *p, unsigned passes, clb_
   clb_context *ctx = op->ctx;
   const clb_tensor_product_problem *tp = &p->tensor_product;
   clb_convolution_parts *parts = op->parts = calloc(1, sizeof *parts);
-  if (!parts) return FAIL(ctx, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
+  if (!parts) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
   op->destroy_parts = destroy_parts;
   if (!clb_is_channel_wise(tp))
     return clb_convolution_messages_create(op, passes, tune, &parts->messages);
@@ -184,7 +164,7 @@ static clb_status create_op(clb_context *ctx, const clb_problem *p, unsigned pas
 clb_status clb_convolution_make(clb_context *ctx, const clb_convolution_desc *desc, unsigned passes,
                                 clb_tuner tune, clb_op **op) {
   clb_problem *p = calloc(1, sizeof *p);
-  if (!p) return FAIL(ctx, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
+  if (!p) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_convolution_create: no memory");
   clb_status s = read_description(ctx, desc, p);
   int gradients = p->tensor_product.gradients;
   bool channel_wise = clb_is_channel_wise(&p->tensor_product);
@@ -244,8 +224,10 @@ static clb_status check_table(clb_op *op, const char *call, const double *values
   if (!op) return CLB_ERROR_ARGUMENT;
   const clb_convolution_parts *parts = op->problem.kind == CLB_CONVOLUTION ? op->parts : NULL;
   if (!parts || !parts->table.knots)
-    return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "%s: this op was created without knots", call);
-  if (!values) return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "%s: the host pointer is NULL", call);
+    return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "%s: this op was created without knots",
+                    call);
+  if (!values)
+    return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "%s: the host pointer is NULL", call);
   return CLB_OK;
 }
 
@@ -264,75 +246,22 @@ clb_status clb_convolution_set_table(clb_op *op, const double *values) {
              : clb_convolution_vectors_set_table(parts_of(op)->vectors, values);
 }
 
-/* ---- workspace ---- */
-
-static clb_convolution_needs measure(const clb_op *op, clb_pass pass, const clb_graph *g) {
-  const clb_tensor_product_problem *tp = &op->problem.tensor_product;
-  int64_t splits = clb_graph_used_splits(g), bytes = clb_dtype_bytes(op->problem.storage);
-  clb_convolution_needs n = {0};
-  if (parts_of(op)->messages) return n;
-  if (pass == CLB_FORWARD || (pass == CLB_DOUBLE_BACKWARD && parts_of(op)->results))
-    n.z = splits * tp->z.dim * bytes;
-  if (pass != CLB_FORWARD && tp->gradients & CLB_OPERAND_X && !op->problem.convolution.atomics) {
-    n.x = clb_align_256(splits * tp->x.dim * bytes);
-    n.edge_x = tp->x.dim * clb_dtype_bytes(op->problem.arithmetic);
-  }
-  if (pass != CLB_FORWARD && parts_of(op)->weights) n.edge_w = tp->n_weights * bytes;
-  n.edge_y = (int64_t)roles_of(op, pass) * sums_of_channels(op, pass) *
-             clb_dtype_bytes(op->problem.arithmetic);
-  return n;
-}
-
-/* Offset of the gradients of shared weights for this number of edges: after those of x. */
-static int64_t start_of_weights(const clb_convolution_needs *n, int64_t edges) {
-  return n->edge_w ? clb_align_256(n->x + n->edge_x * edges) : n->x + n->edge_x * edges;
-}
-
-/* And those of y. */
-static int64_t start_of_shares(const clb_convolution_needs *n, int64_t edges) {
-  int64_t end = start_of_weights(n, edges) + n->edge_w * edges;
-  return n->edge_y ? clb_align_256(end) : end;
-}
-
-static uint64_t bytes_for(const clb_convolution_call *c, int64_t edges) {
-  const clb_convolution_needs *n = &c->needs;
-  const clb_convolution_vectors *v = parts_of(c->op)->vectors;
-  int64_t x = start_of_shares(n, edges) + n->edge_y * edges,
-          all = parts_of(c->op)->messages ? clb_convolution_messages_bytes(c->op, c->pass, c->graph)
-                : x > n->z                ? x
-                                          : n->z,
-          own = v ? clb_convolution_vectors_bytes(v, c->pass, c->graph->n_edges) : 0,
-          before = v ? clb_convolution_vectors_bytes_before(v, c->pass, c->graph, edges) : 0;
-  if (before > all) all = before;
-  return (uint64_t)(own ? clb_align_256(all) + own : all);
-}
-
-int64_t clb_convolution_bytes(const clb_op *op, clb_pass pass, const clb_graph *graph,
-                              int64_t edges) {
-  const clb_convolution_call c = {.op = (clb_op *)op,
-                                  .pass = pass,
-                                  .graph = (clb_graph *)graph,
-                                  .needs = measure(op, pass, graph)};
-  return (int64_t)bytes_for(&c, edges);
-}
-
-static uint64_t needed_bytes(const clb_convolution_call *c) {
-  return bytes_for(c, c->graph->n_edges < MIN_EDGES ? c->graph->n_edges : MIN_EDGES);
-}
+/* ---- calls ---- */
 
 static clb_status check_op(clb_op *op, clb_pass pass) {
   if (op->problem.kind != CLB_CONVOLUTION)
-    return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "this op is %s, not convolution",
-                clb_kernel_kinds[op->problem.kind]->name);
+    return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "this op is %s, not convolution",
+                    clb_kernel_kinds[op->problem.kind]->name);
   return clb_op_check_pass(op, pass);
 }
 
-static clb_status check_call(clb_op *op, clb_pass pass, const clb_graph *g) {
+clb_status clb_convolution_check_call(clb_op *op, clb_pass pass, const clb_graph *g) {
   clb_status s = check_op(op, pass);
   if (s) return s;
-  if (!g) return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "convolution: graph is NULL");
+  if (!g) return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "convolution: graph is NULL");
   if (g->ctx != op->ctx)
-    return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "convolution: the graph belongs to another context");
+    return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT,
+                    "convolution: the graph belongs to another context");
   return CLB_OK;
 }
 
@@ -349,304 +278,14 @@ clb_status clb_convolution_flops(clb_op *op, clb_pass pass, int64_t n_receivers,
   clb_status s = check_op(op, pass);
   if (s) return s;
   if (!flops || n_receivers < 0 || n_edges < 0)
-    return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "clb_convolution_flops: %s",
-                flops ? "n_receivers and n_edges must be at least 0" : "flops is NULL");
+    return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_convolution_flops: %s",
+                    flops ? "n_receivers and n_edges must be at least 0" : "flops is NULL");
   const clb_op *results = parts_of(op)->results;
   const bool walks = !parts_of(op)->messages;
   const double rows = (double)n_receivers, edges = (double)n_edges;
   *flops = flops_of(op, pass, walks, rows, edges);
   if (results && results->kernel[pass]) *flops += flops_of(results, pass, walks, rows, edges);
-  return *flops >= 0 ? CLB_OK : FAIL(op->ctx, CLB_ERROR_MEMORY, "clb_convolution_flops: no memory");
-}
-
-clb_status clb_convolution_workspace(clb_op *op, clb_pass pass, clb_graph *graph,
-                                     uint64_t *min_bytes, uint64_t *max_bytes) {
-  if (!op) return CLB_ERROR_ARGUMENT;
-  clb_status s = check_call(op, pass, graph);
-  if (s) return s;
-  if (!min_bytes || !max_bytes)
-    return FAIL(op->ctx, CLB_ERROR_ARGUMENT, "clb_convolution_workspace: %s is NULL",
-                min_bytes ? "max_bytes" : "min_bytes");
-  const clb_convolution_call c = {
-      .op = op, .pass = pass, .graph = graph, .needs = measure(op, pass, graph)};
-  *max_bytes = bytes_for(&c, graph->n_edges);
-  *min_bytes = needed_bytes(&c);
-  return CLB_OK;
-}
-
-/* ---- passes ---- */
-
-typedef clb_convolution_call call;
-
-enum {
-  EXTRA = 10 + CLB_TABLE_ARGUMENTS
-}; /* arguments besides operands: n, then the five of the segments, the senders, `add`, the
-      splines', the roles' two */
-
-/* Whether strides are small, and the rows that edges read and write start at multiples of 16
-   bytes.  Gradients by y and vectors are written by other kernels. */
-static bool aligned(const call *c) {
-  const bool spline = c->op->problem.convolution.spline;
-  for (int i = 0; i < c->n_operands; i++) {
-    const clb_operand *o = &c->operand[i];
-    const int64_t step = 16 / clb_operand_bytes(c->op, o);
-    if (o->columns && clb_operand_stride(o) > INT32_MAX) return false;
-    if (!o->columns || (o->of == CLB_OPERAND_W && spline) || (o->of == CLB_OPERAND_Y && o->written))
-      continue;
-    bool start = o->rows.buffer->memory.kind != CLB_POINTER ||
-                 (uintptr_t)o->rows.buffer->memory.handle % 16 == 0;
-    if (!start || o->rows.offset % step || clb_operand_stride(o) % step) return false;
-  }
-  return true;
-}
-
-/* The op's kernel, or one for rows that start anywhere. */
-static clb_status kernel_for(const call *c, clb_op *op, const clb_kernel **kernel) {
-  clb_schedule s = op->choice[c->pass].schedule;
-  *kernel = op->kernel[c->pass];
-  if (!s.convolution.roles || aligned(c)) return CLB_OK;
-  s.convolution.unaligned_rows = 1;
-  if (!op->unaligned[c->pass]) {
-    clb_status status = clb_op_make_kernel(op, c->pass, &s, &op->unaligned[c->pass]);
-    if (status) return status;
-  }
-  *kernel = op->unaligned[c->pass];
-  return CLB_OK;
-}
-
-/* Launches the op's kernel on `groups` row segments, for edges e0 ... e1 - 1. */
-static clb_status launch(const call *c, clb_op *op, int64_t groups, const clb_buffer *segments,
-                         int64_t e0, int64_t e1, int32_t add) {
-  clb_arg args[3 * CLB_MAX_OPERANDS + EXTRA];
-  const clb_buffer *b = c->graph->buffer;
-  const clb_memory *some = &b[CLB_GRAPH_EDGE].memory; /* passed for memory that is never accessed */
-  int n = 0;
-  if (!groups) return CLB_OK;
-  args[n++] = (clb_arg){.type = IR_I64, .i64 = groups};
-  for (int i = 0; i < c->n_operands; i++, n += 3) clb_operand_arguments(&c->operand[i], args + n);
-  args[n++] = (clb_arg){.type = IR_VOID, .memory = &segments->memory};
-  args[n++] = (clb_arg){.type = IR_VOID, .memory = &b[CLB_GRAPH_EDGE + CLB_BY_RECEIVER].memory};
-  args[n++] = (clb_arg){.type = IR_I32, .i32 = (int32_t)e0};
-  args[n++] = (clb_arg){.type = IR_I32, .i32 = (int32_t)e1};
-  args[n++] = (clb_arg){.type = IR_I32, .i32 = e0 > 0 || e1 < c->graph->n_edges};
-  args[n++] = (clb_arg){.type = IR_VOID, .memory = &b[CLB_GRAPH_OTHER + CLB_BY_RECEIVER].memory};
-  args[n++] = (clb_arg){.type = IR_I32, .i32 = add};
-  const clb_convolution_parts *parts = c->op->parts;
-  if (c->op->problem.convolution.spline) {
-    clb_convolution_table_arguments(&parts->table, op, args + n);
-    n += CLB_TABLE_ARGUMENTS;
-  }
-  if (c->needs.edge_y && op == c->op) {
-    args[n++] = (clb_arg){.type = IR_VOID, .memory = &c->workspace};
-    args[n++] = (clb_arg){.type = IR_I64,
-                          .i64 = start_of_shares(&c->needs, e1 - e0) /
-                                 clb_dtype_bytes(op->problem.arithmetic)};
-  }
-  for (int i = 0; i < n; i++)
-    if (args[i].type == IR_VOID && !args[i].memory) args[i].memory = some;
-  const clb_kernel *kernel;
-  clb_status status = kernel_for(c, op, &kernel);
-  if (status) return status;
-  const int32_t roles = op->choice[c->pass].schedule.convolution.roles;
-  return clb_launch(op->ctx, kernel, ((groups - 1) / kernel->ir.rows + 1) * (roles ? roles : 1),
-                    args, n);
-}
-
-static clb_operand *written(call *c, int of) {
-  for (int i = 0; i < c->n_operands; i++)
-    if (c->operand[i].written && c->operand[i].of == of && c->operand[i].columns)
-      return &c->operand[i];
-  return NULL;
-}
-
-/* Sums over the edges of each receiver: the segments of rows, then the splits of longer rows. */
-static clb_status run_results(call *c, clb_op *op) {
-  const clb_buffer *b = c->graph->buffer;
-  clb_operand *z = written(c, CLB_OPERAND_Z);
-  int64_t n = c->graph->n_edges, splits = clb_graph_used_splits(c->graph);
-  if (!z) return CLB_OK;
-  clb_operand whole = *z;
-  clb_status s = launch(c, op, c->graph->n_rows[CLB_BY_RECEIVER],
-                        &b[CLB_GRAPH_SEGMENTS + CLB_BY_RECEIVER], 0, n, op->problem.accumulate);
-  if (s || !splits) return s;
-  clb_buffer part = {.ctx = op->ctx, .memory = c->workspace};
-  z->rows = (clb_rows){&part, 0, CLB_DENSE, NULL};
-  s = launch(c, op, splits, &b[CLB_GRAPH_SPLIT_SEGMENTS + CLB_BY_RECEIVER], 0, n, 2);
-  *z = whole;
-  if (!s)
-    s = clb_row_sum_combine(parts_of(c->op)->z, c->graph, CLB_BY_RECEIVER, &z->rows.buffer->memory,
-                            z->rows.offset, clb_operand_stride(z), &c->workspace, 0);
-  return s;
-}
-
-/* Replaces the rows of a result by rows of the workspace, from byte `start` on. */
-static clb_operand to_workspace(clb_operand *o, clb_buffer *workspace, int64_t start,
-                                int64_t bytes) {
-  clb_operand whole = *o;
-  o->rows = (clb_rows){workspace, start / bytes, CLB_DENSE, NULL};
-  return whole;
-}
-
-/* Gradients of y, or of lengths, of edges e0 ... e1 - 1, of which each role has left its share. */
-static clb_status sum_roles_of(const call *c, const clb_op *sum, const clb_operand *o, int64_t e0,
-                               int64_t e1) {
-  const clb_op *op = c->op;
-  const clb_kernel *kernel = sum->kernel[CLB_FORWARD];
-  const int64_t n = (e1 - e0) * sum->problem.role_sum.count, stride = clb_operand_stride(o),
-                bytes = clb_dtype_bytes(op->problem.arithmetic);
-  const bool add = op->problem.accumulate && !op->problem.convolution.vectors;
-  const clb_arg args[] = {{.type = IR_I64, .i64 = n},
-                          {.type = IR_VOID, .memory = &c->workspace},
-                          {.type = IR_I64, .i64 = start_of_shares(&c->needs, e1 - e0) / bytes},
-                          {.type = IR_I32, .i32 = roles_of(op, c->pass)},
-                          {.type = IR_VOID, .memory = &o->rows.buffer->memory},
-                          {.type = IR_I64, .i64 = o->rows.offset + e0 * stride},
-                          {.type = IR_I64, .i64 = stride},
-                          {.type = IR_I32, .i32 = add}};
-  return n ? clb_launch(op->ctx, kernel, (n - 1) / kernel->ir.rows + 1, args,
-                        (int)(sizeof args / sizeof *args))
-           : CLB_OK;
-}
-
-static clb_status sum_roles(call *c, int64_t e0, int64_t e1) {
-  const clb_convolution_parts *parts = parts_of(c->op);
-  const clb_operand *y = written(c, CLB_OPERAND_Y), *r = written(c, CLB_OPERAND_W);
-  if (clb_convolution_in_frame(c->op, c->pass))
-    return clb_convolution_vectors_torques(parts->vectors, c, c->vectors, e0, e1,
-                                           start_of_shares(&c->needs, e1 - e0) /
-                                               clb_dtype_bytes(c->op->problem.arithmetic),
-                                           roles_of(c->op, c->pass));
-  clb_status s = parts->y && y ? sum_roles_of(c, parts->y, y, e0, e1) : CLB_OK;
-  return s || !parts->r || !r ? s : sum_roles_of(c, parts->r, r, e0, e1);
-}
-
-/* Computes gradients for edges e0 ... e1 - 1, and sums those of x by sender and those of shared
-   weights over all edges. */
-static clb_status run_edges(call *c, int64_t e0, int64_t e1) {
-  const clb_buffer *b = c->graph->buffer;
-  clb_op *op = c->op;
-  clb_convolution_parts *parts = op->parts;
-  clb_operand *x = op->problem.convolution.atomics ? NULL : written(c, CLB_OPERAND_X),
-              *w = parts->weights ? written(c, CLB_OPERAND_W) : NULL, x_whole, w_whole;
-  clb_buffer workspace = {.ctx = op->ctx, .memory = c->workspace};
-  const clb_memory *m = &c->workspace;
-  bool add = e0 > 0 || op->problem.accumulate;
-  if (x) x_whole = to_workspace(x, &workspace, c->needs.x, clb_dtype_bytes(op->problem.arithmetic));
-  if (w)
-    w_whole = to_workspace(w, &workspace, start_of_weights(&c->needs, e1 - e0),
-                           clb_dtype_bytes(op->problem.storage));
-  clb_status s = launch(c, op, c->graph->n_rows[CLB_BY_RECEIVER],
-                        &b[CLB_GRAPH_SEGMENTS + CLB_BY_RECEIVER], e0, e1, 0);
-  if (!s)
-    s = launch(c, op, clb_graph_used_splits(c->graph),
-               &b[CLB_GRAPH_SPLIT_SEGMENTS + CLB_BY_RECEIVER], e0, e1, 0);
-  if (!s && c->needs.edge_y) s = sum_roles(c, e0, e1);
-  int64_t x_at = x ? x->rows.offset : 0, w_at = w ? w->rows.offset : 0;
-  if (x) *x = x_whole;
-  if (w) *w = w_whole;
-  if (x && !s)
-    s = clb_row_sum_run(parts->x, c->graph, CLB_BY_SENDER, e0, e1, m, x_at, x->columns,
-                        &x->rows.buffer->memory, x->rows.offset, clb_operand_stride(x), add, m, 0);
-  if (w && !s)
-    s = clb_column_sum_run(parts->weights, e1 - e0, m, w_at, w->columns, &w->rows.buffer->memory,
-                           w->rows.offset, add);
-  return s;
-}
-
-/* Number of edges at a time for which the workspace suffices. */
-static int64_t part_of(const call *c) {
-  int64_t n = c->graph->n_edges, edge = c->needs.edge_x + c->needs.edge_w + c->needs.edge_y,
-          capacity = (int64_t)c->workspace.bytes;
-  int64_t part = edge ? (capacity - c->needs.x) / edge : n;
-  if (part > n) part = n;
-  while (part > 1 && start_of_shares(&c->needs, part) + c->needs.edge_y * part > capacity) part--;
-  return part;
-}
-
-static clb_status run_all_edges(call *c) {
-  int64_t n = c->graph->n_edges, part = part_of(c);
-  clb_status s = CLB_OK;
-  const clb_operand *x = written(c, CLB_OPERAND_X);
-  if (!x && !written(c, CLB_OPERAND_Y) && !written(c, CLB_OPERAND_W)) return CLB_OK;
-  if (x && c->op->problem.convolution.atomics && !c->op->problem.accumulate) /* empty sums are 0 */
-    s = clb_row_sum_run(parts_of(c->op)->x, c->graph, CLB_BY_SENDER, 0, 0, &x->rows.buffer->memory,
-                        0, 0, &x->rows.buffer->memory, x->rows.offset, clb_operand_stride(x), false,
-                        NULL, 0);
-  for (int64_t e0 = 0; !s && (e0 < n || !e0); e0 += part ? part : 1)
-    s = run_edges(c, e0, e0 + part < n ? e0 + part : n);
-  return s;
-}
-
-/* Lengths replace weights; vectors replace y, and also determine the lengths. */
-int clb_convolution_operands(const clb_problem *p, clb_pass pass, const clb_rows *rows,
-                             clb_operand *operands) {
-  int n = clb_tensor_product_operands(p, pass, rows, operands);
-  for (clb_operand *o = operands; o < operands + n; o++) {
-    if (o->of == CLB_OPERAND_W && o->columns && p->convolution.spline)
-      o->columns = p->convolution.vectors ? 0 : 1;
-    if (o->of == CLB_OPERAND_Y && o->columns && p->convolution.vectors) o->columns = 3;
-  }
-  return n;
-}
-
-static clb_status check_operands(call *c) {
-  const int64_t n[] = {[CLB_OPERAND_X] = c->graph->n_rows[CLB_BY_SENDER],
-                       [CLB_OPERAND_Y] = c->graph->n_edges,
-                       [CLB_OPERAND_W] = c->graph->n_edges,
-                       [CLB_OPERAND_Z] = c->graph->n_rows[CLB_BY_RECEIVER]};
-  clb_status s = CLB_OK;
-  for (int i = 0; i < c->n_operands && !s; i++) {
-    s = clb_op_check_operand(c->op, c->pass, n[c->operand[i].of], &c->operand[i]);
-    if (!n[c->operand[i].of] && !c->operand[i].one_row) c->operand[i].columns = 0;
-  }
-  return s;
-}
-
-static clb_status check_workspace(call *c, const clb_buffer *workspace) {
-  uint64_t min = needed_bytes(c);
-  if (workspace && workspace->ctx != c->op->ctx)
-    return FAIL(c->op->ctx, CLB_ERROR_ARGUMENT,
-                "convolution: workspace belongs to another context");
-  if (min && (!workspace || workspace->memory.bytes < min))
-    return FAIL(
-        c->op->ctx, CLB_ERROR_ARGUMENT,
-        "convolution: workspace has %llu bytes; clb_convolution_workspace asks for %llu at least",
-        (unsigned long long)(workspace ? workspace->memory.bytes : 0), (unsigned long long)min);
-  c->workspace = workspace ? workspace->memory : c->graph->buffer[CLB_GRAPH_EDGE].memory;
-  return CLB_OK;
-}
-
-clb_status clb_convolution_run(clb_op *op, clb_pass pass, clb_graph *graph, const clb_rows *rows,
-                               clb_buffer *workspace) {
-  if (!op) return CLB_ERROR_ARGUMENT;
-  call c = {.op = op, .pass = pass, .graph = graph};
-  clb_convolution_vector_rows kept;
-  clb_status s = check_call(op, pass, graph);
-  if (s) return s;
-  if (parts_of(op)->table.knots && !parts_of(op)->table.coefficients)
-    return FAIL(op->ctx, CLB_ERROR_ARGUMENT,
-                "convolution: this op has knots; call clb_convolution_set_table first");
-  if (!op->ctx->device->info.runs)
-    return FAIL(op->ctx, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
-                op->ctx->device->info.name);
-  clb_op *results = pass == CLB_DOUBLE_BACKWARD ? parts_of(op)->results
-                    : pass == CLB_FORWARD       ? op
-                                                : NULL;
-  clb_tensor_product_problem *tp = &op->problem.tensor_product;
-  const clb_convolution_vectors *vectors = parts_of(op)->vectors;
-  int gradients = tp->gradients;
-  c.needs = measure(op, pass, graph);
-  tp->gradients |= results ? CLB_OPERAND_Z : 0;
-  c.n_operands = clb_convolution_operands(&op->problem, pass, rows, c.operand);
-  tp->gradients = gradients;
-  s = check_operands(&c);
-  if (!s) s = check_workspace(&c, workspace);
-  if (vectors) c.vectors = &kept;
-  if (!s && vectors) s = clb_convolution_vectors_before(vectors, &c, &kept);
-  const clb_convolution_messages *messages = parts_of(op)->messages;
-  if (!s && messages) s = clb_convolution_messages_run(messages, &c);
-  else if (!s && results) s = run_results(&c, results);
-  if (!s && pass != CLB_FORWARD && !messages) s = run_all_edges(&c);
-  if (!s && vectors) s = clb_convolution_vectors_after(vectors, &c, &kept);
-  return s;
+  return *flops >= 0
+             ? CLB_OK
+             : clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "clb_convolution_flops: no memory");
 }

@@ -57,10 +57,9 @@ int64_t clb_convolution_frames_columns(const clb_convolution_frames *f) {
 
 /* buffer, offset, stride of rows from number `first` on. */
 static void put_rows(clb_arg *args, const clb_rows *r, int64_t columns, int64_t first) {
-  int64_t stride = r->stride == CLB_DENSE ? columns : r->stride;
-  args[0] = (clb_arg){.type = IR_VOID, .memory = &r->buffer->memory};
-  args[1] = (clb_arg){.type = IR_I64, .i64 = r->offset + first * stride};
-  args[2] = (clb_arg){.type = IR_I64, .i64 = stride};
+  clb_operand o = {.rows = *r, .columns = columns};
+  o.rows.offset += first * clb_operand_stride(&o);
+  clb_operand_arguments(&o, args);
 }
 
 static clb_status launch(const clb_convolution_frames *f, clb_pass pass, int64_t n,

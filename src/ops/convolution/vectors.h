@@ -4,8 +4,18 @@
 #define CLB_SRC_OPS_CONVOLUTION_VECTORS_H
 
 #include "src/ops/convolution/convolution.h"
+#include "src/ops/convolution/frames.h"
 
-typedef struct clb_convolution_vectors clb_convolution_vectors;
+typedef struct {
+  const clb_op *op;                     /* the convolution */
+  clb_convolution_frames *frames;       /* NULL: not needed */
+  const clb_convolution_shared *shared; /* NULL: forward and backward make their own */
+  clb_op *harmonics, *adding;           /* adding: accumulates into d_v; NULL: not needed */
+  clb_op *lengths, *lengths_along;      /* NULL: not needed */
+  clb_op *first;       /* a convolution that computes only g_y (and g_r); NULL: not needed */
+  int64_t dim, stride; /* of rows of y; stride: a multiple of 16 bytes */
+  int64_t bytes;       /* per element */
+} clb_convolution_vectors;
 
 /* op: the convolution, of rows of y (and of lengths), or of edges' frames, as its passes want. */
 clb_status clb_convolution_vectors_create(const clb_op *op, const clb_convolution_desc *desc,
