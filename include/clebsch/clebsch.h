@@ -568,8 +568,8 @@ CLB_API clb_status clb_convolution_knots(clb_op *op, double *r);
 
 /* The weights at these lengths, values[knots][W] in host memory, through which the op's splines
    pass (not-a-knot at both ends); to be called before the first pass, and again when the weights
-   change. Keeps (knots + 2) W coefficients, 3 W more with a break, in the storage type on the
-   device, which is allocated by the first call. */
+   change. Keeps (knots + 2) W coefficients, 3 W more with a break, in the type of arithmetic
+   on the device, which is allocated by the first call. */
 CLB_API clb_status clb_convolution_set_table(clb_op *op, const double *values);
 
 /* Bytes of workspace that a pass needs on this graph as it is now: with max_bytes, gradients of x

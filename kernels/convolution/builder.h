@@ -224,10 +224,10 @@ void clb_stage_y(const clb_stage *g, const clb_convolution *c, int order, ir_val
 void clb_stage_numbers(const clb_stage *g, const clb_convolution *c, int order, int at, ir_val *v);
 void clb_stage_load(const clb_stage *g, const clb_convolution *c, int slot, int order,
                     const clb_path *p, ir_val v[][MAX_M]);
-/* Whether spline coefficients are staged: forward; in the other passes each is loaded when used, as
-   copies would be much of the work. */
+/* Whether spline coefficients, which are of arithmetic precision, are staged: forward; in the other
+   passes each is loaded when used, as copies would be much of the work. */
 static inline bool clb_stages_knots(const clb_problem *p) {
-  return p->convolution.spline && p->pass == CLB_FORWARD;
+  return p->convolution.spline && p->pass == CLB_FORWARD && p->storage == p->arithmetic;
 }
 /* The spline coefficients of a path, of all channels of a lane. */
 void clb_stage_knots(const clb_stage *g, const clb_convolution *c, const clb_path *p,

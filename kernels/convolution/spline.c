@@ -4,7 +4,7 @@
 static ir_val real(const clb_form_builder *f, double x) { return ir_real(f->k, f->t, x); }
 
 void clb_spline_parameters(clb_spline *s, const clb_form_builder *f) {
-  s->table.rows.element = clb_ir_type((clb_dtype)f->p->storage);
+  s->table.rows.element = f->t;
   s->table.rows.buffer = ir_buffer(f->k, s->table.rows.element, false);
   s->first = ir_scalar(f->k, f->t);
   s->last = ir_scalar(f->k, f->t);

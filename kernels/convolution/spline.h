@@ -18,9 +18,10 @@
 #define CLB_SPLINE_STRETCH 0.5
 enum { CLB_SPLINE_ORDER = 4 }; /* coefficients per weight */
 
-/* Elements of a row of the table: rows start at multiples of 16 bytes. */
+/* Elements of a row of the table: rows start at multiples of 16 bytes. Coefficients have the
+   precision of arithmetic, as slopes are their differences times the number of knots. */
 static inline int64_t clb_spline_stride(const clb_problem *p) {
-  const int64_t step = 16 / ir_type_bytes(clb_ir_type((clb_dtype)p->storage));
+  const int64_t step = 16 / ir_type_bytes(clb_ir_type((clb_dtype)p->arithmetic));
   return (p->tensor_product.n_weights + step - 1) / step * step;
 }
 

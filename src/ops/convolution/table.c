@@ -88,7 +88,7 @@ clb_status clb_convolution_table_set(clb_convolution_table *t, const clb_op *op,
                                      const double *values) {
   const clb_problem *p = &op->problem;
   const int64_t width = p->tensor_product.n_weights, stride = clb_spline_stride(p),
-                rows = clb_convolution_table_rows(t), bytes = clb_dtype_bytes(p->storage);
+                rows = clb_convolution_table_rows(t), bytes = clb_dtype_bytes(p->arithmetic);
   double *c = malloc((size_t)(rows * (width + 1)) * sizeof *c);
   char *stored = calloc((size_t)(rows * stride * bytes + 1), 1);
   clb_buffer *made = NULL;
@@ -99,7 +99,7 @@ clb_status clb_convolution_table_set(clb_convolution_table *t, const clb_op *op,
     s = clb_buffer_create(op->ctx, (uint64_t)(rows * stride * bytes), &made);
   if (!s) clb_convolution_table_solve(t, width, values, c, c + rows * width);
   for (int64_t i = 0; i < rows * width && !s; i++)
-    clb_number_put(p->storage, stored, i / width * stride + i % width, c[i]);
+    clb_number_put(p->arithmetic, stored, i / width * stride + i % width, c[i]);
   clb_buffer *to = t->coefficients ? t->coefficients : made;
   if (!s) s = clb_buffer_write(to, 0, stored, (uint64_t)(rows * stride * bytes));
   if (s) clb_buffer_destroy(&made);
