@@ -29,6 +29,11 @@ typedef struct {
 } clb_convolution_settings;
 
 typedef struct {
+#define SYMMETRIC(name) int32_t name;
+#include "kernels/schedule.def"
+} clb_symmetric_settings;
+
+typedef struct {
 #define MATMUL(name) int32_t name;
 #include "kernels/schedule.def"
 } clb_matmul_settings;
@@ -54,6 +59,7 @@ typedef struct {
   clb_rows_settings rows;
   clb_product_settings product;
   clb_convolution_settings convolution;
+  clb_symmetric_settings symmetric;
   clb_matmul_settings matmul;
   clb_row_sum_settings row_sum;
   clb_graph_settings graph;

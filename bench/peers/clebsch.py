@@ -47,7 +47,12 @@ instructions = struct("clb_instructions", *each(c.c_char * IRREPS_BYTES, "irreps
 index_list = struct("clb_index_list", *each(c.c_void_p, "host buffer"), ("offset", c.c_int64))
 convolution_desc = struct("clb_convolution_desc", ("product", tensor_product_desc), ("scale", c.c_double), *each(c.c_int, "atomics knots"),
                           *each(c.c_double, "first_knot last_knot break_at"), *each(c.c_int, "vectors normalization"))
-STRUCTS = [native, device_info, rows, spherical_harmonics_desc, instruction, tensor_product_desc, tensor_product_sizes, instructions, index_list, convolution_desc]
+symmetric_contraction_desc = struct("clb_symmetric_contraction_desc", *each(c.c_int, "ell correlation"), ("degrees", c.POINTER(c.c_int)),
+                                    *each(c.c_int, "n_degrees channels n_species layout_x layout_z"), *each(c.c_uint, "gradients incoming"),
+                                    *each(c.c_int, "storage arithmetic accumulate"), ("passes", c.c_uint))
+symmetric_paths = struct("clb_symmetric_paths", *each(c.c_int, "first count all"))
+STRUCTS = [native, device_info, rows, spherical_harmonics_desc, instruction, tensor_product_desc, tensor_product_sizes, instructions, index_list, convolution_desc,
+           symmetric_contraction_desc, symmetric_paths]
 
 # ---- the header -------------------------------------------------------------------------------------------------------------------
 
@@ -111,6 +116,10 @@ def load(path=None):
         "tensor_product_measure": [v, c.POINTER(tensor_product_desc), c.POINTER(tensor_product_sizes)],
         "tensor_product_create": [v, c.POINTER(tensor_product_desc), p], "tensor_product_forward": [v, n] + 4 * [r],
         "tensor_product_backward": [v, n] + 7 * [r], "tensor_product_double_backward": [v, n] + 11 * [r],
+        "symmetric_contraction_create": [v, c.POINTER(symmetric_contraction_desc), p], "symmetric_contraction_forward": [v, n] + 3 * [r],
+        "symmetric_contraction_backward": [v, n] + 5 * [r], "symmetric_contraction_double_backward": [v, n] + 8 * [r],
+        "symmetric_contraction_paths": [v, c.POINTER(symmetric_contraction_desc), c.c_int, c.c_int, c.POINTER(symmetric_paths)],
+        "symmetric_contraction_basis": [v, c.POINTER(symmetric_contraction_desc), c.c_int, c.POINTER(c.c_double), n],
         "graph_create": [v, n, n, p], "graph_update": [v, n, n, n, c.c_int, index_list, index_list],
         "convolution_create": [v, c.POINTER(convolution_desc), p], "convolution_workspace": [v, c.c_int, v] + 2 * [c.POINTER(c.c_uint64)],
         "convolution_forward": [v, v] + 4 * [r] + [v], "convolution_backward": [v, v] + 7 * [r] + [v],

@@ -78,6 +78,18 @@ module clebsch
     integer(c_int64_t) :: x, y, z, w
   end type
 
+  type, bind(c) :: clb_symmetric_contraction_desc
+    integer(c_int) :: ell = 0, correlation = 1
+    type(c_ptr) :: degrees = c_null_ptr ! c_loc of a c_int array
+    integer(c_int) :: n_degrees = 0, channels = 0, n_species = 1, layout_x = CLB_MUL_IR, layout_z = CLB_MUL_IR, gradients = 0, &
+         incoming = 0, storage = CLB_F32, arithmetic = CLB_F32, accumulate = 0, passes = CLB_PASS_FORWARD
+  end type
+
+  ! Paths are counted from 0.
+  type, bind(c) :: clb_symmetric_paths
+    integer(c_int) :: first, count, all
+  end type
+
   type, bind(c) :: clb_weight_slice
     integer(c_int64_t) :: first, count, shape(3) ! first is counted from 0
   end type
@@ -321,6 +333,32 @@ module clebsch
     function clb_tensor_product_mask(ctx, desc, mask, size) bind(c) result(status)
       import; type(c_ptr), value :: ctx; type(clb_tensor_product_desc), intent(in) :: desc
       integer(c_signed_char), intent(inout) :: mask(*); integer(c_int64_t), value :: size
+      integer(c_int) :: status
+    end function
+    function clb_symmetric_contraction_create(ctx, desc, op) bind(c) result(status)
+      import; type(c_ptr), value :: ctx; type(clb_symmetric_contraction_desc), intent(in) :: desc; type(c_ptr), intent(out) :: op
+      integer(c_int) :: status
+    end function
+    function clb_symmetric_contraction_forward(op, n, x, w, z) bind(c) result(status)
+      import; type(c_ptr), value :: op; integer(c_int64_t), value :: n; type(clb_rows), value :: x, w, z
+      integer(c_int) :: status
+    end function
+    function clb_symmetric_contraction_backward(op, n, x, w, g, g_x, g_w) bind(c) result(status)
+      import; type(c_ptr), value :: op; integer(c_int64_t), value :: n; type(clb_rows), value :: x, w, g, g_x, g_w
+      integer(c_int) :: status
+    end function
+    function clb_symmetric_contraction_double_backward(op, n, x, w, g, a, c, d_x, d_w, d_g) bind(c) result(status)
+      import; type(c_ptr), value :: op; integer(c_int64_t), value :: n; type(clb_rows), value :: x, w, g, a, c, d_x, d_w, d_g
+      integer(c_int) :: status
+    end function
+    function clb_symmetric_contraction_paths(ctx, desc, degree, nu, paths) bind(c) result(status)
+      import; type(c_ptr), value :: ctx; type(clb_symmetric_contraction_desc), intent(in) :: desc
+      integer(c_int), value :: degree, nu; type(clb_symmetric_paths), intent(out) :: paths
+      integer(c_int) :: status
+    end function
+    function clb_symmetric_contraction_basis(ctx, desc, path, u, size) bind(c) result(status)
+      import; type(c_ptr), value :: ctx; type(clb_symmetric_contraction_desc), intent(in) :: desc; integer(c_int), value :: path
+      real(c_double), intent(inout) :: u(*); integer(c_int64_t), value :: size
       integer(c_int) :: status
     end function
     function clb_channel_wise_c(ctx, irreps_x, irreps_y, filter, order, found) bind(c, name='clb_channel_wise') result(status)

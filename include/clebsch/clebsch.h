@@ -469,6 +469,74 @@ CLB_API clb_status clb_full(clb_context *ctx, const char *irreps_x, const char *
 CLB_API clb_status clb_elementwise(clb_context *ctx, const char *irreps_x, const char *irreps_y,
                                    const char *filter, clb_instructions *found);
 
+/* ---- symmetric contraction ---- */
+
+/* MACE's product basis. A row of x holds `channels` copies of A[l][m], l = 0 ... ell, |m| <= l, of
+   natural parity: its irreps are "Kx0e+Kx1o+...". A row of z holds the degrees l' asked for, in
+   that order, K channels each. In each channel z[l'][m'] = sum over nu = 1 ... correlation, over
+   paths p of (l', nu): w[species][p] sum over M_1 ... M_nu: U_p[m'][M_1]...[M_nu] A[M_1] ...
+   A[M_nu], M = (l, m) flattened, d = (ell + 1)^2 values. The U_p of (l', nu) are an orthonormal
+   basis of all equivariant tensors that are symmetric in M_1 ... M_nu: only that part of a tensor
+   acts. So any U with weights W (MACE's) is replaced by weights w_p = sum_k <U_p, U_k> W_k, where
+   <,> sums over all indices. clb_symmetric_contraction_basis writes them; no op keeps them. Order
+   of paths: l' by l' as in `degrees`, nu by nu, within these in lexicographic order of the degrees
+   l_1 <= ... <= l_nu that a path couples; docs/symmetric-contraction.md has the rest. */
+typedef struct {
+  int ell;            /* 0 ... 4 */
+  int correlation;    /* 1 ... 4 */
+  const int *degrees; /* l' of z: distinct, 0 ... 4, in any order */
+  int n_degrees;
+  int channels, n_species;
+  clb_layout layout_x, layout_z; /* CLB_MUL_IR or CLB_IR_MUL; g_x, a, d_x are laid out as x, g and
+                                    d_g as z */
+  unsigned gradients; /* CLB_OPERAND_X: g_x, d_x; CLB_OPERAND_W: g_w, d_w; CLB_OPERAND_Z: d_g;
+                         0: all. Others are not computed; their clb_rows may be empty */
+  unsigned incoming;  /* which of a (CLB_OPERAND_X) and c (CLB_OPERAND_W) are given; the other is
+                         taken as zero; 0: both are given */
+  clb_dtype storage, arithmetic; /* as for spherical harmonics */
+  int accumulate;                /* 1: add to the outputs instead of overwriting them */
+  unsigned passes;               /* CLB_PASS_BIT of each pass to compile */
+} clb_symmetric_contraction_desc;
+
+/* Below X = K d, Z = K (sum of 2l'+1), W = K times the number of paths: w[n_species][paths][K].
+   w.index (required): a buffer of n int32 species 0 ... n_species - 1, one for each row, in any
+   order (where equal ones are adjacent, weights are read less often); not checked. c, g_w and d_w
+   have a row for each species, like w; their index is NULL. Equal calls on one device give equal
+   bits. An op with gradients by w keeps a workspace of up to 64 MiB, or one row of w for each
+   species if that is more. */
+CLB_API clb_status clb_symmetric_contraction_create(clb_context *ctx,
+                                                    const clb_symmetric_contraction_desc *desc,
+                                                    clb_op **op);
+
+/* z[n][Z] from x[n][X] and w. */
+CLB_API clb_status clb_symmetric_contraction_forward(clb_op *op, int64_t n, clb_rows x, clb_rows w,
+                                                     clb_rows z);
+
+/* The gradients of sum g z: g_x[n][X] and g_w[n_species][W], from the operands and g[n][Z]. */
+CLB_API clb_status clb_symmetric_contraction_backward(clb_op *op, int64_t n, clb_rows x, clb_rows w,
+                                                      clb_rows g, clb_rows g_x, clb_rows g_w);
+
+/* The gradients of sum a g_x + c g_w, with a[n][X], c[n_species][W]: d_x, d_w and d_g[n][Z]. */
+CLB_API clb_status clb_symmetric_contraction_double_backward(clb_op *op, int64_t n, clb_rows x,
+                                                             clb_rows w, clb_rows g, clb_rows a,
+                                                             clb_rows c, clb_rows d_x, clb_rows d_w,
+                                                             clb_rows d_g);
+
+/* The paths of output degree `degree` and order nu: `count` of them, from number `first` on, of
+   `all` paths of a description. Its storage, arithmetic and passes do not matter here. */
+typedef struct {
+  int first, count, all;
+} clb_symmetric_paths;
+CLB_API clb_status clb_symmetric_contraction_paths(clb_context *ctx,
+                                                   const clb_symmetric_contraction_desc *desc,
+                                                   int degree, int nu, clb_symmetric_paths *paths);
+
+/* The tensor of a path: u[2 l' + 1][d]...[d] (nu times), which is symmetric and of Frobenius
+   norm 1. size: the number of its elements. */
+CLB_API clb_status clb_symmetric_contraction_basis(clb_context *ctx,
+                                                   const clb_symmetric_contraction_desc *desc,
+                                                   int path, double *u, int64_t size);
+
 /* ---- graphs ---- */
 
 /* The edges of a directed graph from lists of their senders and receivers, in any order; repeated

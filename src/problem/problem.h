@@ -62,6 +62,18 @@ typedef struct {
                       with `accumulate` */
 } clb_convolution_problem;
 
+enum { CLB_MAX_ELL = 4, CLB_MAX_CORRELATION = 4 };
+
+/* Of symmetric_contraction, and of symmetric_weights, its gradients by weights. */
+typedef struct {
+  int32_t ell, correlation, channels, n_species;
+  int32_t layout_x, layout_z;
+  int32_t gradients, incoming; /* as in tensor products; all bits are set where the description has
+                                  0 for all */
+  int32_t n_paths;             /* weights of a channel */
+  int32_t n_degrees, degrees[CLB_MAX_ELL + 1]; /* of z; unused ones are 0 */
+} clb_symmetric_contraction_problem;
+
 typedef struct {
   int64_t columns, max_rows; /* what the op was created for; its kernels take any */
 } clb_column_sum_problem;

@@ -1,0 +1,67 @@
+/* kernels/symmetric_contraction/schedule.c - symmetric contractions: what there can be, and how a
+   kernel of it is laid out. */
+#include <stdio.h>
+
+#include "kernels/symmetric_contraction/contraction.h"
+
+enum {
+  SUBGROUPS = 8,
+  KEPT_WEIGHTS = 64, /* registers for weights that stay there from row to row */
+  SUMS = 64          /* registers for sums over rows */
+};
+
+/* Multiplications that may be instructions of their own; beyond, the products are listed in
+   tables. */
+static int64_t budget_of(const clb_limits *limits) { return limits->simd ? 8000 : 21000; }
+
+clb_status clb_contraction_check(const clb_problem *p, const clb_limits *limits,
+                                 clb_error_sink *error) {
+  const clb_symmetric_contraction_problem *sc = &p->symmetric_contraction;
+  (void)limits;
+  if (sc->channels < 1)
+    return clb_fail(error, CLB_ERROR_ARGUMENT, "channels is %d; it must be at least 1",
+                    (int)sc->channels);
+  if (sc->n_species < 1)
+    return clb_fail(error, CLB_ERROR_ARGUMENT, "n_species is %d; it must be at least 1",
+                    (int)sc->n_species);
+  return CLB_OK;
+}
+
+/* Multiplications of a pass, about, if each were an instruction. */
+static int64_t cost_of(const clb_problem *p, const clb_symmetric_plan *plan) {
+  static const int times[] = {1, 3, 7};
+  return times[p->pass] * clb_symmetric_cost(plan);
+}
+
+void clb_contraction_schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
+  const clb_symmetric_contraction_problem *sc = &p->symmetric_contraction;
+  bool sums = p->kind == CLB_SYMMETRIC_WEIGHTS,
+       gradients = !sums && p->pass && sc->gradients & CLB_OPERAND_X;
+  int words = (p->arithmetic == CLB_F64 ? 2 : 1), twice = p->pass == CLB_DOUBLE_BACKWARD ? 2 : 1;
+  clb_symmetric_plan plan;
+  *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1};
+  s->symmetric.rows = limits->simd ? 16 : 4;
+  bool made = clb_symmetric_plan_make(sc, &plan);
+  if (made && cost_of(p, &plan) > budget_of(limits)) {
+    int64_t bytes = clb_contraction_local_bytes(p, &plan, gradients);
+    s->symmetric.channels = s->lanes;
+    while (s->symmetric.channels > 1 && bytes * s->symmetric.channels > limits->local_bytes)
+      s->symmetric.channels /= 2;
+    s->symmetric.rows = 1;
+  } else if (!limits->simd) {
+    int blocks = clb_contraction_blocks(sc, s),
+        most = limits->max_subgroups < SUBGROUPS ? limits->max_subgroups : SUBGROUPS;
+    s->subgroups = sums ? (most < 4 ? most : 4) : blocks < most ? blocks : most;
+    s->symmetric.keep_weights = !sums && sc->n_paths * words * twice <= KEPT_WEIGHTS;
+    s->symmetric.roles = sums && sc->n_degrees > 1 && sc->n_paths * words > SUMS;
+  }
+  clb_symmetric_plan_free(&plan);
+}
+
+void clb_contraction_print(const clb_problem *p, clb_text *out) {
+  const clb_symmetric_contraction_problem *sc = &p->symmetric_contraction;
+  clb_text_add(out, "%d channels, ell = %d, correlation %d, to l =", (int)sc->channels,
+               (int)sc->ell, (int)sc->correlation);
+  for (int i = 0; i < sc->n_degrees; i++) clb_text_add(out, " %d", (int)sc->degrees[i]);
+  clb_text_add(out, ", %d species", (int)sc->n_species);
+}

@@ -1,0 +1,154 @@
+/* kernels/symmetric_contraction/weights.c - the gradients of a symmetric contraction by its
+   weights: sums over the rows of each species.
+
+   A sub-group is given a species, a block of consecutive rows and a block of channels; of its rows
+   it does those of its species. So rows may come in any order, and sums are always made in the same
+   one. Its sums go to row (block of rows, species) of a workspace, in arithmetic precision; a sum
+   over blocks of rows follows (src/ops/symmetric_contraction.c). With `roles` it does one degree of
+   z only, so that fewer sums are in registers. */
+#include "kernels/symmetric_contraction/contraction.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct {
+  ir_val block_rows, units; /* i64 parameters */
+  ir_val partial;           /* the workspace */
+  ir_val row_block, kind, part;
+} place;
+
+/* Numbers of the unit, innermost first: block of channels, degree, species, block of rows. */
+static void find_place(clb_contraction *b, place *at, ir_val *unit) {
+  ir_kernel *k = b->k;
+  const ir_val across = ir_int(k, IR_I64, clb_contraction_blocks(b->sc, b->s)),
+               roles = ir_int(k, IR_I64, b->s->symmetric.roles ? b->sc->n_degrees : 1),
+               species = ir_int(k, IR_I64, b->sc->n_species);
+  clb_contraction_channels(b, ir_cast(k, IR_I32, ir_2(k, IR_MOD, *unit, across)));
+  ir_val rest = ir_2(k, IR_DIV, *unit, across);
+  at->part = ir_2(k, IR_MOD, rest, roles);
+  rest = ir_2(k, IR_DIV, rest, roles);
+  at->kind = ir_2(k, IR_MOD, rest, species);
+  at->row_block = ir_2(k, IR_DIV, rest, species);
+}
+
+/* i64: where the unit's sum for path 0 and its channel is. */
+static ir_val partial_at(clb_contraction *b, const place *at) {
+  ir_kernel *k = b->k;
+  ir_val row = ir_add(k, ir_mul(k, at->row_block, ir_int(k, IR_I64, b->sc->n_species)), at->kind);
+  int64_t columns = (int64_t)b->sc->n_paths * b->sc->channels;
+  return ir_add(k, ir_mul(k, row, ir_int(k, IR_I64, columns)), b->channel);
+}
+
+/* Opens the loop over the unit's rows, and the IF for those of its species. */
+static void open_rows(clb_contraction *b, const place *at) {
+  ir_kernel *k = b->k;
+  ir_val first = ir_mul(k, at->row_block, at->block_rows);
+  b->row = ir_loop(k, first, ir_2(k, IR_MIN, ir_add(k, first, at->block_rows), b->n),
+                   ir_int(k, IR_I64, 1));
+  ir_if(k, ir_2(k, IR_EQ, clb_contraction_species(b), at->kind));
+}
+
+static void close_rows(clb_contraction *b) {
+  ir_end(b->k);
+  ir_end(b->k);
+}
+
+static void store_sum(clb_contraction *b, const place *at, int path, ir_val sum) {
+  ir_val index =
+      ir_add(b->k, partial_at(b, at), ir_int(b->k, IR_I64, (int64_t)path * b->sc->channels));
+  ir_store(b->k, at->partial, index, b->mask, sum == IR_NONE ? ir_real(b->k, b->t, 0) : sum);
+}
+
+/* The sums of degree `out`, or of all. */
+static void unrolled(clb_contraction *b, const place *at, int out, clb_unrolled_row *row,
+                     ir_val *sum) {
+  ir_kernel *k = b->k;
+  const clb_symmetric_basis *basis = &b->plan.basis;
+  bool twice = b->p->pass == CLB_DOUBLE_BACKWARD,
+       along = clb_contraction_incoming(b, CLB_OPERAND_X);
+  int d = (b->sc->ell + 1) * (b->sc->ell + 1);
+  ir_val x[MAX_X];
+  clb_unrolled_clear(b, row);
+  row->out = out;
+  for (int p = 0; p < basis->n_paths; p++)
+    if (out == CLB_NO_OUT || b->plan.tree[p].out == out)
+      sum[p] = ir_var(k, ir_real(k, b->t, 0), false);
+  open_rows(b, at);
+  clb_contraction_load_x(b, IN_X, x);
+  for (int i = 0; i < d; i++) row->value[i].v = x[i];
+  if (along) clb_contraction_load_x(b, IN_A, x);
+  for (int i = 0; i < d && along; i++) row->value[i].d = x[i];
+  for (int o = 0; o < b->sc->n_degrees; o++)
+    if (out == CLB_NO_OUT || o == out) clb_contraction_load_z(b, IN_G, o, row->g[o]);
+  clb_contraction_unrolled(b, row);
+  for (int p = 0; p < basis->n_paths; p++) {
+    ir_val one = twice ? row->weight_gradient[p].d : row->weight_gradient[p].v;
+    if (one != IR_NONE) ir_set(k, sum[p], ir_add(k, ir_get(k, sum[p]), one));
+  }
+  close_rows(b);
+  for (int p = 0; p < basis->n_paths; p++) {
+    const clb_symmetric_path *path = &basis->path[p];
+    clb_dual total = {IR_NONE, IR_NONE};
+    if (out != CLB_NO_OUT && b->plan.tree[p].out != out) continue;
+    for (int t = path->first; t <= p; t++)
+      total = clb_dual_plus_scaled(b, total, basis->mix[path->mix_at + t - path->first],
+                                   (clb_dual){ir_get(k, sum[t]), IR_NONE});
+    store_sum(b, at, p, total.v);
+  }
+}
+
+static void with_tables(clb_contraction *b, const place *at, clb_table_row *table) {
+  for (int p = 0; p < b->sc->n_paths; p++) store_sum(b, at, p, IR_NONE);
+  open_rows(b, at);
+  clb_contraction_table_row(b, table, at->partial, partial_at(b, at));
+  close_rows(b);
+}
+
+static void body(clb_contraction *b, const place *at, clb_table_row *table) {
+  ir_kernel *k = b->k;
+  clb_unrolled_row row;
+  ir_val *sum = malloc(sizeof *sum * (size_t)(b->plan.basis.n_paths + 1));
+  if (!clb_unrolled_make(b, &row) || !sum) snprintf(k->error, sizeof k->error, "no memory");
+  else if (clb_contraction_reads_tables(b->s)) with_tables(b, at, table);
+  else if (!b->s->symmetric.roles) unrolled(b, at, CLB_NO_OUT, &row, sum);
+  else
+    for (int o = 0; o < b->sc->n_degrees; o++) {
+      ir_if(k, ir_2(k, IR_EQ, at->part, ir_int(k, IR_I64, o)));
+      unrolled(b, at, o, &row, sum);
+      ir_end(k);
+    }
+  clb_unrolled_free(&row);
+  free(sum);
+}
+
+static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+  clb_contraction b;
+  clb_table_row table;
+  const char *name =
+      p->pass == CLB_BACKWARD ? "symmetric_weights_backward" : "symmetric_weights_double_backward";
+  if (clb_contraction_begin(&b, k, p, s, name, s->subgroups, s->subgroups)) {
+    place at = {.block_rows = ir_scalar(k, IR_I64), .units = ir_scalar(k, IR_I64)};
+    at.partial = ir_buffer(k, b.t, true);
+    clb_contraction_tables(&b);
+    b.weights = true;
+    if (clb_contraction_reads_tables(s)) clb_table_row_begin(&b, &table);
+    ir_val unit = ir_cast(k, IR_I64, ir_group(k));
+    if (s->subgroups > 1)
+      unit = ir_add(k, ir_mul(k, unit, ir_int(k, IR_I64, s->subgroups)),
+                    ir_cast(k, IR_I64, ir_subgroup(k)));
+    ir_if(k, ir_2(k, IR_LT, unit, at.units));
+    find_place(&b, &at, &unit);
+    body(&b, &at, &table);
+    ir_end(k);
+  }
+  clb_contraction_end(&b);
+}
+
+const clb_kernel_kind clb_kind_symmetric_weights = {.name = "symmetric_weights",
+                                                    .check = clb_contraction_check,
+                                                    .schedule = clb_contraction_schedule,
+                                                    .lower = lower,
+                                                    .print = clb_contraction_print,
+                                                    .reads_tables = clb_contraction_reads_tables,
+                                                    .tables = clb_contraction_make_tables,
+                                                    .passes = 3};

@@ -1,0 +1,242 @@
+/* src/ops/symmetric_contraction.c - symmetric contractions: operands, and the gradients by weights,
+   which are sums over the rows of a species.
+
+   One kernel computes what has a row for each row of x. A second one makes sums for each block of
+   rows and species (kernels/symmetric_contraction/weights.c), which are added up over the blocks.
+ */
+#include "src/ops/symmetric_contraction.h"
+
+#include <stdlib.h>
+
+#include "src/ops/matmul.h"
+
+/* In the order of the calls and of the kernels' arguments. */
+static const struct {
+  int count;
+  struct {
+    const char *name;
+    int of; /* the operand whose shape it has */
+    bool written, incoming;
+  } operand[8];
+} passes[] = {
+    {3, {{"x", CLB_OPERAND_X, 0, 0}, {"w", CLB_OPERAND_W, 0, 0}, {"z", CLB_OPERAND_Z, 1, 0}}},
+    {5,
+     {{"x", CLB_OPERAND_X, 0, 0},
+      {"w", CLB_OPERAND_W, 0, 0},
+      {"g", CLB_OPERAND_Z, 0, 0},
+      {"g_x", CLB_OPERAND_X, 1, 0},
+      {"g_w", CLB_OPERAND_W, 1, 0}}},
+    {8,
+     {{"x", CLB_OPERAND_X, 0, 0},
+      {"w", CLB_OPERAND_W, 0, 0},
+      {"g", CLB_OPERAND_Z, 0, 0},
+      {"a", CLB_OPERAND_X, 0, 1},
+      {"c", CLB_OPERAND_W, 0, 1},
+      {"d_x", CLB_OPERAND_X, 1, 0},
+      {"d_w", CLB_OPERAND_W, 1, 0},
+      {"d_g", CLB_OPERAND_Z, 1, 0}}}};
+
+static int64_t weights_of(const clb_symmetric_contraction_problem *p) {
+  return (int64_t)p->n_paths * p->channels;
+}
+
+int clb_symmetric_contraction_operands(const clb_problem *problem, clb_pass pass,
+                                       const clb_rows *rows, clb_operand *operands) {
+  const clb_symmetric_contraction_problem *p = &problem->symmetric_contraction;
+  int64_t z = 0;
+  for (int i = 0; i < p->n_degrees; i++) z += (2 * p->degrees[i] + 1) * (int64_t)p->channels;
+  const int64_t columns[] = {[CLB_OPERAND_X] = (p->ell + 1) * (p->ell + 1) * (int64_t)p->channels,
+                             [CLB_OPERAND_W] = weights_of(p),
+                             [CLB_OPERAND_Z] = z};
+  for (int i = 0; i < passes[pass].count; i++) {
+    int of = passes[pass].operand[i].of;
+    bool written = passes[pass].operand[i].written, incoming = passes[pass].operand[i].incoming;
+    bool absent = (incoming && !(p->incoming & of)) ||
+                  (written && pass != CLB_FORWARD && !(p->gradients & of));
+    operands[i] = (clb_operand){.name = passes[pass].operand[i].name,
+                                .rows = rows[i],
+                                .columns = absent ? 0 : columns[of],
+                                .written = written,
+                                .of = of};
+    if (of != CLB_OPERAND_W) continue;
+    operands[i].one_row = written; /* n of x says nothing about it */
+    operands[i].indexed = !written && !absent;
+    if (incoming) operands[i].rows.index = rows[1].index;
+  }
+  return passes[pass].count;
+}
+
+/* ---- creation ---- */
+
+typedef struct {
+  clb_op *sums;        /* by block of rows and species */
+  clb_op *total[2];    /* over blocks: of all species, whose rows are dense, or of one */
+  clb_buffer *partial; /* [max_blocks][n_species][W], of arithmetic precision */
+  int64_t max_blocks;
+  unsigned by_rows; /* bit set: passes in which the op's own kernel has something to compute */
+} parts;
+
+enum {
+  MAX_BLOCKS = 256,
+  MIN_ROWS = 8, /* of a block */
+  ROOM_OF_A_CPU = 16 << 20,
+  ROOM = 64 << 20
+};
+
+static void destroy_parts(clb_op *op) {
+  parts *own = op->parts;
+  clb_op_destroy(&own->sums);
+  for (int i = 0; i < 2; i++) clb_op_destroy(&own->total[i]);
+  clb_buffer_destroy(&own->partial);
+  free(own);
+}
+
+static clb_status create_sums(clb_context *ctx, const clb_problem *p, unsigned derivatives,
+                              parts *own) {
+  const clb_symmetric_contraction_problem *sc = &p->symmetric_contraction;
+  int64_t W = weights_of(sc), row = sc->n_species * W * clb_dtype_bytes(p->arithmetic);
+  clb_problem *sums = malloc(sizeof *sums);
+  if (!sums) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "symmetric_contraction: no memory");
+  *sums = *p;
+  sums->kind = CLB_SYMMETRIC_WEIGHTS;
+  clb_status s = clb_op_create(ctx, sums, derivatives, NULL, &own->sums);
+  free(sums);
+  for (int i = 0; i < 2 && !s; i++)
+    s = clb_column_sum_create(ctx, (clb_dtype)p->storage, (clb_dtype)p->arithmetic,
+                              i ? W : W * sc->n_species, 1, &own->total[i]);
+  own->max_blocks = (ctx->device->limits.simd ? ROOM_OF_A_CPU : ROOM) / (row ? row : 1);
+  if (own->max_blocks > MAX_BLOCKS) own->max_blocks = MAX_BLOCKS;
+  if (own->max_blocks < 1) own->max_blocks = 1;
+  if (!s && ctx->device->info.runs && row)
+    s = clb_buffer_create(ctx, (uint64_t)(own->max_blocks * row), &own->partial);
+  return s;
+}
+
+clb_status clb_symmetric_contraction_make(clb_context *ctx, const clb_problem *p, unsigned bits,
+                                          clb_op **op) {
+  const clb_symmetric_contraction_problem *sc = &p->symmetric_contraction;
+  clb_status s = clb_op_check(ctx, p, bits);
+  if (s) return s;
+  const unsigned backward = CLB_PASS_BIT(CLB_BACKWARD), twice = CLB_PASS_BIT(CLB_DOUBLE_BACKWARD),
+                 derivatives = sc->gradients & CLB_OPERAND_W ? bits & (backward | twice) : 0;
+  unsigned by_rows = bits & ~derivatives;
+  if (sc->gradients & CLB_OPERAND_X) by_rows = bits;
+  if (sc->gradients & CLB_OPERAND_Z) by_rows |= bits & twice;
+  parts *own = calloc(1, sizeof *own);
+  if (!own) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "symmetric_contraction: no memory");
+  own->by_rows = by_rows;
+  s = by_rows ? clb_op_create(ctx, p, by_rows, NULL, op) : clb_op_new(ctx, p, op);
+  if (s) {
+    free(own);
+    return s;
+  }
+  (*op)->parts = own;
+  (*op)->destroy_parts = destroy_parts;
+  if (derivatives) s = create_sums(ctx, p, derivatives, own);
+  for (int pass = 0; pass < CLB_PASSES && !s; pass++) /* shown by clb_op_source and the like */
+    if (derivatives & ~by_rows & CLB_PASS_BIT(pass)) {
+      (*op)->kernel[pass] = own->sums->kernel[pass];
+      (*op)->choice[pass] = own->sums->choice[pass];
+    }
+  if (s) clb_op_destroy(op);
+  return s;
+}
+
+/* ---- passes ---- */
+
+/* What clb_op_run_rows cannot know: there is a row of weights for each species. */
+static clb_status check_weights(clb_op *op, clb_pass pass, const clb_operand *operands, int n) {
+  clb_status s = CLB_OK;
+  for (int i = 0; i < n && !s; i++) {
+    clb_operand o = operands[i];
+    if (o.of != CLB_OPERAND_W || !o.columns) continue;
+    if (i != 1 && o.rows.index != (o.written ? NULL : operands[1].rows.index))
+      return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT,
+                      "symmetric_contraction, %s: the index of %s must be NULL; that of w says "
+                      "which species a row is",
+                      clb_pass_name(pass), o.name);
+    o.indexed = o.one_row = false;
+    o.rows.index = NULL;
+    s = clb_op_check_operand(op, pass, op->problem.symmetric_contraction.n_species, &o);
+  }
+  return s;
+}
+
+static clb_arg i64_arg(int64_t x) { return (clb_arg){.type = IR_I64, .i64 = x}; }
+
+/* Sums of blocks of rows; returns the number of blocks in *blocks. */
+static clb_status launch_sums(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands,
+                              int n_operands, int64_t *blocks) {
+  const parts *own = op->parts;
+  const clb_symmetric_contraction_problem *sc = &op->problem.symmetric_contraction;
+  const clb_kernel *kernel = own->sums->kernel[pass];
+  const clb_schedule *s = &own->sums->choice[pass].schedule;
+  const clb_memory *some = &own->partial->memory;
+  clb_arg args[8 + 4 * CLB_MAX_OPERANDS];
+  int64_t across = s->symmetric.channels ? s->symmetric.channels : s->lanes,
+          most = (n + MIN_ROWS - 1) / MIN_ROWS,
+          block_rows = (n - 1) / (most < own->max_blocks ? most : own->max_blocks) + 1;
+  int n_args = 0;
+  *blocks = (n - 1) / block_rows + 1;
+  int64_t units = *blocks * sc->n_species * ((sc->channels - 1) / across + 1) *
+                  (s->symmetric.roles ? sc->n_degrees : 1);
+  args[n_args++] = i64_arg(n);
+  for (int i = 0; i < n_operands; i++, n_args += 3) {
+    clb_operand_arguments(&operands[i], args + n_args);
+    if (!args[n_args].memory || operands[i].written) args[n_args].memory = some; /* not accessed */
+  }
+  for (int i = 0; i < n_operands; i++) {
+    if (!operands[i].indexed) continue;
+    args[n_args++] = (clb_arg){.type = IR_VOID, .memory = &operands[i].rows.index->memory};
+    args[n_args++] = i64_arg(0);
+  }
+  args[n_args++] = i64_arg(block_rows);
+  args[n_args++] = i64_arg(units);
+  args[n_args++] = (clb_arg){.type = IR_VOID, .memory = some};
+  if (own->sums->reads_tables[pass]) {
+    args[n_args++] = (clb_arg){.type = IR_VOID, .memory = &own->sums->numbers};
+    args[n_args++] = (clb_arg){.type = IR_VOID, .memory = &own->sums->reals};
+  }
+  return clb_launch(op->ctx, kernel, (units - 1) / kernel->ir.subgroups + 1, args, n_args);
+}
+
+/* The gradient by weights, of which `operands` has one with columns. */
+static clb_status run_weights(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands,
+                              int n_operands) {
+  const parts *own = op->parts;
+  const clb_symmetric_contraction_problem *sc = &op->problem.symmetric_contraction;
+  int64_t blocks = 0, W = weights_of(sc), columns = W * sc->n_species;
+  const clb_operand *result = operands;
+  clb_status s = CLB_OK;
+  while (result->of != CLB_OPERAND_W || !result->written) result++;
+  if (!W) return CLB_OK;
+  if (!op->ctx->device->info.runs)
+    return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
+                    op->ctx->device->info.name);
+  if (n) s = launch_sums(op, pass, n, operands, n_operands, &blocks);
+  bool dense = clb_operand_stride(result) == W;
+  const clb_memory *to = &result->rows.buffer->memory;
+  for (int64_t i = 0; i < (dense ? 1 : sc->n_species) && !s; i++)
+    s = clb_column_sum_of_sums(own->total[!dense], blocks, &own->partial->memory, i * W, columns,
+                               to, result->rows.offset + i * clb_operand_stride(result),
+                               op->problem.accumulate);
+  return s;
+}
+
+clb_status clb_symmetric_contraction_run(clb_op *op, clb_pass pass, int64_t n,
+                                         const clb_rows *rows) {
+  clb_operand operands[CLB_MAX_OPERANDS] = {{.name = NULL}};
+  if (!op) return CLB_ERROR_ARGUMENT;
+  int count = op->problem.kind == CLB_SYMMETRIC_CONTRACTION
+                  ? clb_symmetric_contraction_operands(&op->problem, pass, rows, operands)
+                  : 0;
+  clb_status s = clb_op_check_rows(op, CLB_SYMMETRIC_CONTRACTION, pass, n, operands, count);
+  if (!s) s = check_weights(op, pass, operands, count);
+  if (s) return s;
+  const parts *own = op->parts;
+  if (own->by_rows & CLB_PASS_BIT(pass))
+    s = clb_op_run_rows(op, CLB_SYMMETRIC_CONTRACTION, pass, n, operands, count);
+  if (!s && pass && op->problem.symmetric_contraction.gradients & CLB_OPERAND_W)
+    s = run_weights(op, pass, n, operands, count);
+  return s;
+}

@@ -1,0 +1,101 @@
+/* tests/ops/symmetric_contraction/test_symmetric_contraction.c - the symmetric contraction against
+   plain sums in float64, on every device that runs here. */
+#include "tests/ops/symmetric_contraction/contraction_arrays.h"
+
+static const int degrees[] = {0, 1, 2, 3}, backwards[] = {2, 0, 1}, one[] = {1}, scalar[] = {0};
+
+static clb_symmetric_contraction_desc describe(int ell, int correlation, const int *list, int n,
+                                               int channels, clb_dtype type) {
+  return (clb_symmetric_contraction_desc){.ell = ell,
+                                          .correlation = correlation,
+                                          .degrees = list,
+                                          .n_degrees = n,
+                                          .channels = channels,
+                                          .n_species = 3,
+                                          .layout_x = CLB_IR_MUL,
+                                          .layout_z = CLB_IR_MUL,
+                                          .storage = type,
+                                          .arithmetic = type == CLB_F64 ? CLB_F64 : CLB_F32};
+}
+
+static void all_passes(void **state, const clb_symmetric_contraction_desc *desc, int rows,
+                       enum species_order order, bool gaps) {
+  test_contraction *t = contraction_create(context_of(*state), desc);
+  for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
+    contraction_check(t, pass, rows, order, gaps);
+  contraction_destroy(t);
+}
+
+/* Degrees and orders, small to large: instructions and tables. */
+static void problems(void **state) {
+  static const struct {
+    int ell, correlation, n;
+    const int *degrees;
+  } list[] = {{2, 3, 2, degrees},   {1, 2, 2, degrees}, {3, 3, 2, degrees}, {0, 4, 1, degrees},
+              {1, 4, 3, backwards}, {2, 1, 3, degrees}, {1, 1, 4, degrees}, {3, 2, 1, one},
+              {2, 4, 3, backwards}, {3, 4, 2, degrees}, {4, 3, 1, scalar}};
+  int n = many(*state, 2, 11, 9);
+  for (int i = 0; i < n; i++) {
+    clb_symmetric_contraction_desc d =
+        describe(list[i].ell, list[i].correlation, list[i].degrees, list[i].n, 5, CLB_F64);
+    all_passes(state, &d, 7, MIXED_UP, false);
+  }
+}
+
+static void channels(void **state) {
+  static const int list[] = {33, 1, 3, 5, 7, 13, 89, 123};
+  for (int i = 0; i < many(*state, 1, 8, 8); i++) {
+    clb_symmetric_contraction_desc d =
+        describe(2, 2, degrees, 2, list[i], i % 2 ? CLB_F64 : CLB_F32);
+    d.layout_x = i % 4 < 2 ? CLB_MUL_IR : CLB_IR_MUL;
+    d.layout_z = i % 3 ? CLB_MUL_IR : CLB_IR_MUL;
+    all_passes(state, &d, 9, i % 2 ? SORTED : MIXED_UP, i % 2);
+  }
+}
+
+static void types(void **state) {
+  for (clb_dtype type = CLB_F64; type <= CLB_BF16; type++) {
+    clb_symmetric_contraction_desc d = describe(2, 3, degrees, 2, 6, type);
+    d.accumulate = type % 2;
+    all_passes(state, &d, 6, SORTED, true);
+  }
+}
+
+static void numbers_of_rows(void **state) {
+  static const int rows[] = {0, 1, 2, 17, 300, 2100};
+  static const enum species_order orders[] = {SORTED, MIXED_UP, ALL_LAST};
+  for (int accumulate = 0; accumulate < 2; accumulate++) {
+    clb_symmetric_contraction_desc d = describe(1, 3, degrees, 2, 4, CLB_F64);
+    d.accumulate = accumulate;
+    test_contraction *t = contraction_create(context_of(*state), &d);
+    for (int r = 0; r < many(*state, 5, 6, 5); r++)
+      for (int o = 0; o < 3; o++)
+        for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
+          contraction_check(t, pass, rows[r], orders[o], r % 2);
+    contraction_destroy(t);
+  }
+}
+
+/* Every set of gradients and of incoming gradients. */
+static void sets(void **state) {
+  for (unsigned gradients = 1; gradients < 16; gradients++) {
+    if (gradients & CLB_OPERAND_Y) continue;
+    static const unsigned incoming[] = {0, CLB_OPERAND_X, CLB_OPERAND_W};
+    for (int i = 0; i < 3; i++) {
+      if ((int)(gradients + (unsigned)i) % 3 && many(*state, 1, 0, 0)) continue;
+      clb_symmetric_contraction_desc d = describe(1, 2, degrees, 2, 3, CLB_F64);
+      d.gradients = gradients;
+      d.incoming = incoming[i];
+      all_passes(state, &d, 5, MIXED_UP, false);
+    }
+  }
+}
+
+int main(void) {
+  static const device_test tests[] = {{"problems", problems, EVERYWHERE},
+                                      {"channels", channels, EVERYWHERE},
+                                      {"types", types, EVERYWHERE},
+                                      {"numbers_of_rows", numbers_of_rows, EVERYWHERE},
+                                      {"sets", sets, EVERYWHERE}};
+  return run_on_devices("symmetric_contraction", tests, sizeof tests / sizeof *tests);
+}

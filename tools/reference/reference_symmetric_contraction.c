@@ -1,0 +1,202 @@
+/* tools/reference/reference_symmetric_contraction.c - symmetric contractions, monomial by
+   monomial. */
+#include "tools/reference/reference_symmetric_contraction.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 4, MOST_COMPONENTS = 25 };
+
+/* c A[M_1] ... A[M_nu], M_1 <= ... <= M_nu, of one path's component m. */
+typedef struct {
+  double c;
+  int path, out, m, nu, M[MOST];
+} monomial;
+
+struct reference_contraction {
+  clb_symmetric_contraction_desc desc;
+  int n_paths;
+  int64_t n, cap;
+  monomial *list;
+};
+
+reference_contraction *reference_contraction_create(const clb_symmetric_contraction_desc *desc) {
+  reference_contraction *r = calloc(1, sizeof *r);
+  if (r) r->desc = *desc;
+  return r;
+}
+
+void reference_contraction_destroy(reference_contraction *r) {
+  if (r) free(r->list);
+  free(r);
+}
+
+static int keep(reference_contraction *r, const monomial *one) {
+  if (r->n == r->cap) {
+    r->cap = 2 * r->cap + 1024;
+    monomial *more = realloc(r->list, sizeof *more * (size_t)r->cap);
+    if (!more) return 0;
+    r->list = more;
+  }
+  r->list[r->n++] = *one;
+  return 1;
+}
+
+/* The sum of u over all different orders of M: the coefficient of the monomial. */
+static double coefficient(const double *u, int d, int nu, const int *M) {
+  double sum = 0;
+  for (int code = 0; code < 256; code++) {
+    int at = 0, seen = 0, first = 1;
+    for (int i = 0, c = code; i < nu; i++, c /= 4) {
+      int k = c % 4;
+      if (k >= nu || seen >> k & 1) {
+        first = 0;
+        break;
+      }
+      for (int j = 0; j < k; j++) /* of equal factors the earlier one comes first */
+        if (M[j] == M[k] && !(seen >> j & 1)) first = 0;
+      seen |= 1 << k;
+      at = at * d + M[k];
+    }
+    if (first && code < 1 << 2 * nu) sum += u[at];
+  }
+  return sum;
+}
+
+int reference_contraction_add(reference_contraction *r, int out, int nu, const double *u) {
+  int d = (r->desc.ell + 1) * (r->desc.ell + 1), l = r->desc.degrees[out];
+  int64_t all = 1;
+  for (int i = 0; i < nu; i++) all *= d;
+  for (int m = 0; m < 2 * l + 1; m++) {
+    monomial one = {.path = r->n_paths, .out = out, .m = m, .nu = nu};
+    for (int more = 1; more;) {
+      one.c = coefficient(u + m * all, d, nu, one.M);
+      if (one.c != 0 && !keep(r, &one)) return 0;
+      int i = nu - 1;
+      while (i >= 0 && one.M[i] == d - 1) i--;
+      more = i >= 0;
+      for (int next = more ? one.M[i] + 1 : 0; more && i < nu; i++) one.M[i] = next;
+    }
+  }
+  r->n_paths++;
+  return 1;
+}
+
+reference_contraction_widths reference_contraction_sizes(const reference_contraction *r) {
+  const clb_symmetric_contraction_desc *d = &r->desc;
+  reference_contraction_widths w = {(d->ell + 1) * (d->ell + 1) * d->channels,
+                                    r->n_paths * d->channels, 0};
+  for (int i = 0; i < d->n_degrees; i++) w.z += (2 * d->degrees[i] + 1) * d->channels;
+  return w;
+}
+
+/* ---- one row and channel ---- */
+
+static int place(clb_layout layout, int channels, int l, int m, int channel) {
+  return layout == CLB_MUL_IR ? channel * (2 * l + 1) + m : m * channels + channel;
+}
+
+static int x_at(const clb_symmetric_contraction_desc *d, int M, int channel) {
+  int l = 0;
+  while ((l + 1) * (l + 1) <= M) l++;
+  return l * l * d->channels + place(d->layout_x, d->channels, l, M - l * l, channel);
+}
+
+static int z_at(const clb_symmetric_contraction_desc *d, int out, int m, int channel) {
+  int at = 0;
+  for (int i = 0; i < out; i++) at += (2 * d->degrees[i] + 1) * d->channels;
+  return at + place(d->layout_z, d->channels, d->degrees[out], m, channel);
+}
+
+static void add(double *value, double *scale, int64_t at, double term) {
+  value[at] += term;
+  scale[at] += fabs(term);
+}
+
+/* Products of the A of a monomial without the factors i and k (-1: with them). */
+static double without(const monomial *q, const double *A, int i, int k) {
+  double product = 1;
+  for (int f = 0; f < q->nu; f++)
+    if (f != i && f != k) product *= A[q->M[f]];
+  return product;
+}
+
+typedef struct {
+  const double *A, *a; /* [d]: of x and of a */
+  double w, c, g;      /* weight, its incoming gradient, gradient of z */
+} factors;
+
+/* Where a monomial's results go: x[M] at x + x_at(M). */
+typedef struct {
+  double *x, *w, *z, *scale_x, *scale_w, *scale_z;
+  int64_t at_w, at_z;
+} targets;
+
+static void one_monomial(const clb_symmetric_contraction_desc *d, const monomial *q, clb_pass pass,
+                         int channel, const factors *f, const targets *t) {
+  double all = q->c * without(q, f->A, -1, -1);
+  if (pass == CLB_FORWARD) add(t->z, t->scale_z, t->at_z, f->w * all);
+  if (pass == CLB_BACKWARD) add(t->w, t->scale_w, t->at_w, f->g * all);
+  if (pass == CLB_DOUBLE_BACKWARD) add(t->z, t->scale_z, t->at_z, f->c * all);
+  for (int i = 0; i < q->nu && pass; i++) {
+    double one = q->c * without(q, f->A, i, -1), along = f->a[q->M[i]];
+    int at = x_at(d, q->M[i], channel);
+    if (pass == CLB_BACKWARD) {
+      add(t->x, t->scale_x, at, f->g * f->w * one);
+      continue;
+    }
+    add(t->z, t->scale_z, t->at_z, f->w * one * along);
+    add(t->w, t->scale_w, t->at_w, f->g * one * along);
+    add(t->x, t->scale_x, at, f->g * f->c * one);
+    for (int k = 0; k < q->nu; k++)
+      if (k != i)
+        add(t->x, t->scale_x, at, f->g * f->w * q->c * without(q, f->A, i, k) * f->a[q->M[k]]);
+  }
+}
+
+/* ---- all rows ---- */
+
+typedef struct {
+  const double *x, *w, *g, *a, *c;
+} inputs_of;
+
+static void one_channel(const reference_contraction *r, clb_pass pass, int64_t row, int species,
+                        int channel, const inputs_of *in, targets t) {
+  const clb_symmetric_contraction_desc *d = &r->desc;
+  reference_contraction_widths n = reference_contraction_sizes(r);
+  double A[MOST_COMPONENTS], a[MOST_COMPONENTS];
+  for (int M = 0; M < (d->ell + 1) * (d->ell + 1); M++) {
+    A[M] = in->x[row * n.x + x_at(d, M, channel)];
+    a[M] = in->a ? in->a[row * n.x + x_at(d, M, channel)] : 0;
+  }
+  if (t.x) t.x += row * n.x, t.scale_x += row * n.x;
+  for (int64_t i = 0; i < r->n; i++) {
+    const monomial *q = &r->list[i];
+    t.at_w = (int64_t)species * n.w + (int64_t)q->path * d->channels + channel;
+    t.at_z = row * n.z + z_at(d, q->out, q->m, channel);
+    factors f = {A, a, in->w[t.at_w], in->c ? in->c[t.at_w] : 0, in->g ? in->g[t.at_z] : 0};
+    one_monomial(d, q, pass, channel, &f, &t);
+  }
+}
+
+void reference_contraction_run(const reference_contraction *r, clb_pass pass, int64_t rows,
+                               const int32_t *species, const double *const *in,
+                               double *const *outputs, double *const *scales) {
+  reference_contraction_widths n = reference_contraction_sizes(r);
+  size_t sizes[] = {(size_t)(rows * n.x), (size_t)r->desc.n_species * (size_t)n.w,
+                    (size_t)(rows * n.z)};
+  int count = pass == CLB_FORWARD ? 1 : pass == CLB_BACKWARD ? 2 : 3;
+  for (int o = 0; o < count; o++) {
+    size_t bytes = sizeof(double) * sizes[pass ? o : 2];
+    memset(outputs[o], 0, bytes), memset(scales[o], 0, bytes);
+  }
+  inputs_of from = {in[0], in[1], pass ? in[2] : NULL, pass == CLB_DOUBLE_BACKWARD ? in[3] : NULL,
+                    pass == CLB_DOUBLE_BACKWARD ? in[4] : NULL};
+  targets t = {.z = outputs[pass ? 2 * (pass == CLB_DOUBLE_BACKWARD) : 0],
+               .scale_z = scales[pass ? 2 * (pass == CLB_DOUBLE_BACKWARD) : 0]};
+  if (pass) t.x = outputs[0], t.w = outputs[1], t.scale_x = scales[0], t.scale_w = scales[1];
+  for (int64_t row = 0; row < rows; row++)
+    for (int channel = 0; channel < r->desc.channels; channel++)
+      one_channel(r, pass, row, species[row], channel, &from, t);
+}

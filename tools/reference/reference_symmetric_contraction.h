@@ -1,0 +1,30 @@
+/* tools/reference/reference_symmetric_contraction.h - the symmetric contraction and two derivatives
+   as direct sums over monomials in float64, from the tensors of its paths. */
+#ifndef CLB_TOOLS_REFERENCE_REFERENCE_SYMMETRIC_CONTRACTION_H
+#define CLB_TOOLS_REFERENCE_REFERENCE_SYMMETRIC_CONTRACTION_H
+
+#include <clebsch/clebsch.h>
+
+typedef struct reference_contraction reference_contraction;
+/* Of the description only ell, correlation, degrees, channels, n_species and layouts matter; it is
+   copied, but `degrees` must live on. NULL: no memory. */
+reference_contraction *reference_contraction_create(const clb_symmetric_contraction_desc *desc);
+void reference_contraction_destroy(reference_contraction *r);
+/* The next path: of order nu, to degree number `out`, with the tensor u[2 l' + 1][d]^nu, which need
+   not be symmetric. Returns 0 where there is no memory. */
+int reference_contraction_add(reference_contraction *r, int out, int nu, const double *u);
+
+/* Widths of rows. */
+typedef struct {
+  int x, w, z;
+} reference_contraction_widths;
+reference_contraction_widths reference_contraction_sizes(const reference_contraction *r);
+
+/* Dense rows, in the order of the calls of clebsch.h: inputs x w | x w g | x w g a c, outputs z |
+   g_x g_w | d_x d_w d_g; a and c may be NULL, which means zeros. scales[]: the sums of absolute
+   values of each output's terms. */
+void reference_contraction_run(const reference_contraction *r, clb_pass pass, int64_t rows,
+                               const int32_t *species, const double *const *inputs,
+                               double *const *outputs, double *const *scales);
+
+#endif
