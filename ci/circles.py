@@ -11,8 +11,6 @@ import subprocess
 import sys
 
 PAIRS = {
-    ("models_file_file", "models_file_layers"): "the reader of a model's file, whose layers refer "
-    "to what it reads with",
     ("src_ir_interpret", "src_ir_interpret_memory"): "the interpreter, and what it does with memory",
     ("src_ops_convolution_convolution", "src_ops_convolution_vectors"): "a convolution of edge vectors holds "
     "one without",

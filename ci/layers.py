@@ -4,7 +4,7 @@
 Includes are written from the repository's root.  A folder may include its own files, those of the
 folders that MAY lists for it, and public headers.  Only the command and programs call functions of
 src/api, never the library itself.  All headers have different names, and no folder has more than
-MOST C files.  --list prints MAY, from the lowest folder up."""
+MOST C files.  --list prints MAY, from the lowest folder up, without folders inside others."""
 import collections
 import pathlib
 import re
@@ -21,7 +21,12 @@ MAY = {  # folder: the folders that it may include, with their subfolders
     "src/ops": "src/runtime kernels src/problem src/ir src/base",
     "src/tuning": "src/ops src/runtime kernels src/problem src/ir src/base",
     "src/api": "src/tuning src/ops src/runtime src/problem src/base",
-    "models": "src/ops src/runtime src/problem src/base",
+    "models": "src/ops src/runtime src/problem src/base",  # and all folders in it
+    "models/atoms": "src/base",
+    "models/layers": "models/atoms src/ops src/runtime src/problem src/base",
+    "models/passes": "models/layers",
+    "models/file": "models/layers src/base",
+    "models/arch": "models/file models/layers",
     "tools": "models/atoms src/base",
     "examples": "",
     "bench": "",
@@ -47,7 +52,8 @@ def sources(folder):
 def main():
     if sys.argv[1:] == ["--list"]:
         for folder, may in MAY.items():
-            print(f"{folder}: {may or 'none'}")
+            if not any(folder.startswith(f + "/") for f in MAY):
+                print(f"{folder}: {may or 'none'}")
         return
     if sys.argv[1:]:
         sys.exit(__doc__)

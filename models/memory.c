@@ -1,21 +1,12 @@
 /* models/memory.c - a model's memory: arrays that grow with headroom, staging on the host,
    transfers. */
-#include "models/network.h"
+#include "models/model_state.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- numbers ---- */
-
-void *clb_model_staging(clb_model *m, size_t bytes) {
-  if (bytes > m->staging_bytes) {
-    free(m->staging);
-    m->staging_bytes = bytes + bytes / 4;
-    if (!(m->staging = malloc(m->staging_bytes))) m->staging_bytes = 0;
-  }
-  return m->staging;
-}
 
 static clb_status no_memory(clb_model *m) {
   return clb_fail(&m->ctx->error, CLB_ERROR_MEMORY, "clb_model: no memory");
@@ -25,7 +16,7 @@ clb_status clb_model_upload(clb_model *m, clb_buffer *to, clb_dtype type, int64_
                             const double *from) {
   if (type == CLB_F64 || !n)
     return n ? clb_buffer_write(to, 0, from, (uint64_t)n * sizeof *from) : CLB_OK;
-  float *x = clb_model_staging(m, (size_t)n * sizeof *x);
+  float *x = clb_network_staging(&m->net, (size_t)n * sizeof *x);
   if (!x) return no_memory(m);
   for (int64_t i = 0; i < n; i++) x[i] = (float)from[i];
   return clb_buffer_write(to, 0, x, (uint64_t)n * sizeof *x);
@@ -42,7 +33,7 @@ clb_status clb_model_download(clb_model *m, clb_buffer *from, clb_dtype type, in
                               double *to) {
   if (type == CLB_F64 || !n)
     return n ? clb_buffer_read(from, 0, to, (uint64_t)n * sizeof *to) : CLB_OK;
-  float *x = clb_model_staging(m, (size_t)n * sizeof *x);
+  float *x = clb_network_staging(&m->net, (size_t)n * sizeof *x);
   clb_status s = x ? clb_buffer_read(from, 0, x, (uint64_t)n * sizeof *x) : no_memory(m);
   if (!s) widen(type, n, x, to);
   return s;
@@ -51,9 +42,9 @@ clb_status clb_model_download(clb_model *m, clb_buffer *from, clb_dtype type, in
 /* ---- results ---- */
 
 clb_model_places clb_model_result_places(const clb_model *m) {
-  clb_model_places p = {.forces = 0, .e_atom = 3 * m->n_total};
-  p.energy = p.e_atom + m->n_local;
-  p.virial = p.energy + clb_totals_rows(m->energy);
+  clb_model_places p = {.forces = 0, .e_atom = 3 * m->net.n_total};
+  p.energy = p.e_atom + m->net.n_local;
+  p.virial = p.energy + clb_totals_rows(m->net.energy);
   p.end = p.virial + 9 * clb_totals_rows(m->virial);
   return p;
 }
@@ -74,19 +65,19 @@ clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, 
                                : begin;
   const int64_t bytes = clb_dtype_bytes((int32_t)m->sum_type);
   if (begin >= end) return clb_wait(m->ctx);
-  char *host = clb_model_staging(m, (size_t)((end - begin) * bytes));
+  char *host = clb_network_staging(&m->net, (size_t)((end - begin) * bytes));
   clb_status s = host ? clb_buffer_read(m->results, (uint64_t)(begin * bytes), host,
                                         (uint64_t)((end - begin) * bytes))
                       : no_memory(m);
   if (s) return s;
-  if (energy) clb_totals_add(m->energy, host + (p.energy - begin) * bytes, energy);
+  if (energy) clb_totals_add(m->net.energy, host + (p.energy - begin) * bytes, energy);
   if (virial)
     clb_totals_add(m->virial, host + (p.virial - begin) * bytes, virial), symmetrise(virial);
-  if (forces) widen(m->sum_type, 3 * m->n_local, host + (p.forces - begin) * bytes, forces);
-  if (e_atom) widen(m->sum_type, m->n_local, host + (p.e_atom - begin) * bytes, e_atom);
+  if (forces) widen(m->sum_type, 3 * m->net.n_local, host + (p.forces - begin) * bytes, forces);
+  if (e_atom) widen(m->sum_type, m->net.n_local, host + (p.e_atom - begin) * bytes, e_atom);
   s = clb_model_finite(m, "energy", energy ? 1 : 0, 1, energy);
-  if (!s) s = clb_model_finite(m, "e_atom", e_atom ? m->n_local : 0, 1, e_atom);
-  if (!s) s = clb_model_finite(m, "forces", forces ? m->n_local : 0, 3, forces);
+  if (!s) s = clb_model_finite(m, "e_atom", e_atom ? m->net.n_local : 0, 1, e_atom);
+  if (!s) s = clb_model_finite(m, "forces", forces ? m->net.n_local : 0, 3, forces);
   return s ? s : clb_model_finite(m, "virial", virial ? 3 : 0, 3, virial);
 }
 
@@ -116,27 +107,22 @@ static clb_status replace(clb_model *m, clb_buffer **buffer, int64_t count, int6
   return clb_buffer_create(m->ctx, (uint64_t)(all ? all : 1), buffer);
 }
 
-/* Grows the rows of arrays `first` to `last`. */
-static clb_status grow_arrays(clb_model *m, int first, int last, int64_t rows) {
+static clb_status grow_slots(clb_model *m, bool per_edge, int64_t rows) {
   clb_status s = CLB_OK;
-  for (int i = first; i < last && !s; i++)
-    if (m->columns[i]) s = replace(m, &m->array[i], rows, clb_model_row_bytes(m, i));
+  for (int i = 0; i < m->net.n_slots && !s; i++)
+    if (m->net.slot[i].per_edge == per_edge)
+      s = replace(m, &m->net.slot[i].buffer, rows, m->net.slot[i].bytes);
   return s;
 }
 
 static clb_status grow_atoms(clb_model *m, int64_t n) {
-  const int64_t rows = n + spare(n), bytes = clb_dtype_bytes((int32_t)m->type);
-  clb_status s;
+  const int64_t rows = n + spare(n), results = clb_totals_rows(m->net.energy) +
+                                               9 * clb_totals_rows(m->virial) + 4 * rows;
   m->atom_capacity = 0;
   m->n_species = -1;
-  s = grow_arrays(m, CLB_MODEL_EDGE_ARRAYS, CLB_MODEL_ARRAYS, rows);
-  for (int l = 0; l < m->file.n_layers && !s; l++) {
-    const clb_model_layer *y = &m->file.layer[l];
-    clb_model_layer_parts *p = &m->layer[l];
-    s = replace(m, &p->x, rows, clb_model_stride(y->in.dim) * bytes);
-    if (!s) s = replace(m, &p->linear, rows, clb_model_stride(y->linear.dim) * bytes);
-  }
-  const int64_t results = clb_totals_rows(m->energy) + 9 * clb_totals_rows(m->virial) + 4 * rows;
+  clb_status s = grow_slots(m, false, rows);
+  if (!s) s = replace(m, &m->species_of, rows, sizeof(int32_t));
+  if (!s && m->edge_vectors) s = replace(m, &m->positions, rows, 3 * sizeof(double));
   if (!s) s = replace(m, &m->results, results, clb_dtype_bytes((int32_t)m->sum_type));
   if (!s) m->atom_capacity = rows;
   return s;
@@ -145,28 +131,31 @@ static clb_status grow_atoms(clb_model *m, int64_t n) {
 static clb_status grow_edges(clb_model *m, int64_t n) {
   const int64_t rows = n + spare(n);
   m->edge_capacity = 0;
-  clb_status s = grow_arrays(m, 0, CLB_MODEL_EDGE_ARRAYS, rows);
+  clb_status s = grow_slots(m, true, rows);
+  if (!s && m->edge_vectors) s = replace(m, &m->shifts, rows, sizeof(int32_t));
   if (!s) m->edge_capacity = rows;
   return s;
 }
 
-/* One workspace for all convolutions: the size they ask for, but no more than the limit unless one
+/* One workspace for all layers: the size they ask for, but no more than the limit unless one
    of them needs more. */
 static clb_status grow_workspace(clb_model *m) {
   const uint64_t share = m->ctx->device->info.memory_bytes / 192,
                  usual = share > (uint64_t)256 << 20 ? share : (uint64_t)256 << 20;
   const uint64_t limit = m->options.workspace_bytes ? m->options.workspace_bytes : usual;
+  clb_network *n = &m->net;
   uint64_t need = 0;
-  for (int l = 0; l < m->file.n_layers; l++)
-    for (clb_pass pass = CLB_FORWARD; pass <= CLB_BACKWARD; pass++) {
+  for (int l = 0; l < n->n_layers; l++)
+    for (clb_pass pass = CLB_FORWARD; pass <= CLB_BACKWARD && n->layer[l]->kind->workspace;
+         pass++) {
       uint64_t min, max;
-      clb_status s = clb_convolution_workspace(m->layer[l].convolution, pass, m->graph, &min, &max);
+      clb_status s = n->layer[l]->kind->workspace(n, n->layer[l], pass, &min, &max);
       if (s) return s;
       if (max > limit) max = min > limit ? min : limit;
       if (max > need) need = max;
     }
-  if (m->workspace && m->workspace->memory.bytes >= need) return CLB_OK;
-  return replace(m, &m->workspace, 1, (int64_t)(need + (need < limit ? need / 4 : 0)));
+  if (m->net.workspace && m->net.workspace->memory.bytes >= need) return CLB_OK;
+  return replace(m, &m->net.workspace, 1, (int64_t)(need + (need < limit ? need / 4 : 0)));
 }
 
 /* Species equal to the current ones are not checked or uploaded again. */
@@ -176,10 +165,10 @@ clb_status clb_model_set_species(clb_model *m, int64_t n, const int32_t *species
   if (!species) return clb_fail(&m->ctx->error, CLB_ERROR_ARGUMENT, "clb_model: species is NULL");
   if (m->n_species == n && !memcmp(species, m->species, bytes)) return CLB_OK;
   for (int64_t i = 0; i < n; i++)
-    if (species[i] < 0 || species[i] >= m->file.n_species)
+    if (species[i] < 0 || species[i] >= m->net.n_species)
       return clb_fail(&m->ctx->error, CLB_ERROR_ARGUMENT,
                       "clb_model: species[%lld] is %d; it must be 0 ... %d", (long long)i,
-                      (int)species[i], m->file.n_species - 1);
+                      (int)species[i], m->net.n_species - 1);
   m->n_species = -1;
   if (n > m->species_capacity) {
     free(m->species);
@@ -189,7 +178,7 @@ clb_status clb_model_set_species(clb_model *m, int64_t n, const int32_t *species
     if (!m->species) return no_memory(m);
   }
   memcpy(m->species, species, bytes);
-  const clb_status s = clb_buffer_write(m->array[CLB_MODEL_SPECIES], 0, species, bytes);
+  const clb_status s = clb_buffer_write(m->species_of, 0, species, bytes);
   if (!s) m->n_species = n;
   return s;
 }
@@ -197,24 +186,21 @@ clb_status clb_model_set_species(clb_model *m, int64_t n, const int32_t *species
 clb_status clb_model_set_shifts(clb_model *m) {
   const clb_neighbours *list = &m->neighbours;
   const size_t bytes = (size_t)list->n_edges * sizeof(int32_t);
-  int32_t *packed = clb_model_staging(m, bytes ? bytes : 1);
+  int32_t *packed = clb_network_staging(&m->net, bytes ? bytes : 1);
   if (!packed) return no_memory(m);
   m->shifts_fit = true;
   for (int64_t e = 0; e < list->n_edges && m->shifts_fit; e++)
     m->shifts_fit = (packed[e] = clb_edge_shift(list->shifts + 3 * e)) >= 0;
-  return m->shifts_fit && bytes ? clb_buffer_write(m->array[CLB_MODEL_SHIFT], 0, packed, bytes)
-                                : CLB_OK;
+  return m->shifts_fit && bytes ? clb_buffer_write(m->shifts, 0, packed, bytes) : CLB_OK;
 }
 
 /* Bytes of all memory that grows with the system. */
 static uint64_t held(const clb_model *m) {
-  uint64_t n =
-      (m->results ? m->results->memory.bytes : 0) + (m->workspace ? m->workspace->memory.bytes : 0);
-  for (int i = 0; i < CLB_MODEL_ARRAYS; i++) n += m->array[i] ? m->array[i]->memory.bytes : 0;
-  for (int l = 0; l < m->file.n_layers; l++) {
-    const clb_model_layer_parts *p = &m->layer[l];
-    n += (p->x ? p->x->memory.bytes : 0) + (p->linear ? p->linear->memory.bytes : 0);
-  }
+  const clb_buffer *all[] = {m->positions, m->shifts, m->species_of, m->results, m->net.workspace};
+  uint64_t n = 0;
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) n += all[i] ? all[i]->memory.bytes : 0;
+  for (int i = 0; i < m->net.n_slots; i++)
+    n += m->net.slot[i].buffer ? m->net.slot[i].buffer->memory.bytes : 0;
   return n;
 }
 
@@ -225,7 +211,7 @@ static clb_status say_what_fits(clb_model *m, const clb_model_edges *e) {
   static const double MiB = 1 << 20;
   clb_device *d = m->ctx->device;
   const uint64_t left = clb_device_free_bytes(d), all = d->info.memory_bytes,
-                 workspace = m->workspace ? m->workspace->memory.bytes : 0;
+                 workspace = m->net.workspace ? m->net.workspace->memory.bytes : 0;
   const double capacity = (double)(left ? left + held(m) : all) - (double)workspace,
                atoms = (double)(e->n_total + spare(e->n_total)),
                edges = (double)(e->n_edges + spare(e->n_edges));
@@ -247,18 +233,18 @@ static clb_status say_what_fits(clb_model *m, const clb_model_edges *e) {
 static clb_status set_graph(clb_model *m, const clb_model_edges *e) {
   clb_status s =
       clb_wait(m->ctx); /* work of an earlier call may still use memory that is replaced */
-  m->n_edges = -1;
+  m->net.n_edges = -1;
   if (!s && (e->n_total > m->atom_capacity || !m->atom_capacity)) s = grow_atoms(m, e->n_total);
   if (!s && (e->n_edges > m->edge_capacity || !m->edge_capacity)) s = grow_edges(m, e->n_edges);
   if (!s) s = clb_model_set_species(m, e->n_total, e->species);
   if (!s)
-    s = clb_graph_update(m->graph, e->n_total, e->n_local, e->n_edges, CLB_I32, e->senders,
+    s = clb_graph_update(m->net.graph, e->n_total, e->n_local, e->n_edges, CLB_I32, e->senders,
                          e->receivers);
   if (!s) s = grow_workspace(m);
   if (s) return s;
-  m->n_local = e->n_local;
-  m->n_total = e->n_total;
-  m->n_edges = e->n_edges;
+  m->net.n_local = e->n_local;
+  m->net.n_total = e->n_total;
+  m->net.n_edges = e->n_edges;
   return CLB_OK;
 }
 

@@ -1,5 +1,6 @@
 /* models/model.c - the calls of model.h. */
-#include "models/network.h"
+#include "models/read.h"
+#include "models/model_state.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -42,42 +43,27 @@ clb_status clb_model_open(clb_context *ctx, const char *path, const clb_model_op
   *m = (clb_model){.ctx = clb_context_hold(ctx),
                    .type = o.precision,
                    .sum_type = clb_sum_type(ctx),
-                   .options = o,
-                   .n_edges = -1};
-  s = clb_model_file_read(&ctx->error, path, &m->file);
-  if (!s) m->neighbours.cutoff = m->file.r_max, m->neighbours.skin = o.skin;
+                   .options = o};
+  s = clb_model_read(&ctx->error, path, &m->net);
+  if (!s) m->neighbours.cutoff = m->net.r_max, m->neighbours.skin = o.skin;
   if (!s && (s = clb_model_build(m)))
     clb_fail(&ctx->error, s, "%s: %s", path, ctx->error.text.s ? ctx->error.text.s : "no memory");
   if (s) clb_model_destroy(model);
   return s;
 }
 
-static void destroy_layer(clb_model_layer_parts *p) {
-  clb_op **ops[] = {&p->convolution, &p->gate, &p->norm, &p->self};
-  clb_buffer **buffers[] = {&p->x, &p->linear};
-  for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) clb_op_destroy(ops[i]);
-  for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) clb_buffer_destroy(buffers[i]);
-}
-
 void clb_model_destroy(clb_model **model) {
   if (!model || !*model) return;
   clb_model *m = *model;
   clb_context *ctx = m->ctx;
-  clb_op **ops[] = {&m->edge_vectors, &m->product, &m->harmonics, &m->add_harmonics, &m->radial,
-                    &m->silu,         &m->gather,  &m->energy,    &m->virial,        &m->forces};
-  for (int l = 0; m->layer && l < m->file.n_layers; l++) destroy_layer(&m->layer[l]);
+  clb_op **ops[] = {&m->edge_vectors, &m->virial, &m->forces};
+  clb_buffer **buffers[] = {&m->positions, &m->shifts, &m->species_of, &m->results};
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) clb_op_destroy(ops[i]);
-  for (int i = 0; i < CLB_MODEL_ARRAYS; i++) clb_buffer_destroy(&m->array[i]);
-  clb_buffer_destroy(&m->weights);
-  clb_buffer_destroy(&m->results);
-  clb_buffer_destroy(&m->workspace);
-  clb_graph_destroy(&m->graph);
+  for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) clb_buffer_destroy(buffers[i]);
+  clb_network_free(&m->net);
   clb_neighbours_free(&m->neighbours);
-  clb_model_file_free(&m->file);
-  free(m->layer);
   free(m->species);
   free(m->vectors);
-  free(m->staging);
   free(m);
   *model = NULL;
   clb_context_release(ctx);
@@ -93,8 +79,8 @@ clb_status clb_model_describe(const clb_model *m, clb_model_info *info) {
 }
 
 int clb_model_species(const clb_model *m, int atomic_number) {
-  for (int s = 0; m && s < m->file.n_species; s++)
-    if (m->file.atomic_number[s] == atomic_number) return s;
+  for (int s = 0; m && s < m->net.n_species; s++)
+    if (m->net.atomic_number[s] == atomic_number) return s;
   return -1;
 }
 
@@ -125,8 +111,8 @@ static clb_status check_counts(clb_model *m, const clb_model_edges *e) {
     return FAIL(m, CLB_ERROR_ARGUMENT,
                 "clb_model: n_total is %lld; without an exchange it must be n_local, %lld",
                 (long long)e->n_total, (long long)e->n_local);
-  if (e->same_graph &&
-      (m->n_edges != e->n_edges || m->n_local != e->n_local || m->n_total != e->n_total))
+  if (e->same_graph && (m->net.n_edges != e->n_edges || m->net.n_local != e->n_local ||
+                        m->net.n_total != e->n_total))
     return FAIL(m, CLB_ERROR_ARGUMENT,
                 "clb_model: same_graph is %d; the last call's counts were others, or it failed",
                 e->same_graph);
@@ -162,19 +148,22 @@ static clb_status check_vectors(clb_model *m, int64_t n, const double *v) {
    the array. */
 static clb_status compute(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r,
                           double *forces) {
-  clb_buffer *vectors = e->vectors_buffer ? e->vectors_buffer : m->array[CLB_MODEL_VECTOR],
-             *g = r->d_vectors_buffer ? r->d_vectors_buffer : m->array[CLB_MODEL_G_VECTOR];
-  const clb_rows v = {vectors, 0, CLB_DENSE, NULL}, g_v = {g, 0, CLB_DENSE, NULL};
+  clb_network *n = &m->net;
+  n->vectors = e->vectors_buffer;
+  n->g_vectors = r->d_vectors_buffer;
+  const clb_rows v = clb_value(n, CLB_VECTORS), g_v = clb_gradient(n, CLB_VECTORS);
   const bool backward = forces || r->d_vectors || r->d_vectors_buffer || r->virial;
   const clb_model_places at = clb_model_result_places(m);
   clb_status s =
-      e->vectors ? clb_model_upload(m, vectors, m->type, 3 * e->n_edges, e->vectors) : CLB_OK;
-  if (!s) s = clb_model_run(m, e, vectors, g, backward);
+      e->vectors ? clb_model_upload(m, v.buffer, m->type, 3 * e->n_edges, e->vectors) : CLB_OK;
+  if (!s) s = clb_model_run(m, e, backward);
   if (!s && r->virial)
     s = clb_virial_run(m->virial, e->n_edges, v, g_v, clb_model_result(m, at.virial));
-  if (!s && forces) s = clb_forces_run(m->forces, m->graph, g_v, clb_model_result(m, at.forces));
+  if (!s && forces) s = clb_forces_run(m->forces, n->graph, g_v, clb_model_result(m, at.forces));
   if (!s) s = clb_model_read_results(m, r->energy, r->virial, forces, r->e_atom);
-  if (!s && r->d_vectors) s = clb_model_download(m, g, m->type, 3 * e->n_edges, r->d_vectors);
+  if (!s && r->d_vectors)
+    s = clb_model_download(m, g_v.buffer, m->type, 3 * e->n_edges, r->d_vectors);
+  n->vectors = n->g_vectors = NULL;
   return s || !r->d_vectors ? s : clb_model_finite(m, "d_vectors", e->n_edges, 3, r->d_vectors);
 }
 
@@ -240,11 +229,12 @@ static clb_status host_vectors(clb_model *m, const clb_model_atoms *a, clb_model
 
 static clb_status device_vectors(clb_model *m, const clb_model_atoms *a) {
   const clb_neighbours *list = &m->neighbours;
-  const clb_rows positions = {m->array[CLB_MODEL_POSITION], 0, CLB_DENSE, NULL},
-                 shifts = {m->array[CLB_MODEL_SHIFT], 0, CLB_DENSE, NULL};
-  const clb_rows v = {m->array[CLB_MODEL_VECTOR], 0, CLB_DENSE, NULL};
+  const clb_rows positions = {m->positions, 0, CLB_DENSE, NULL},
+                 shifts = {m->shifts, 0, CLB_DENSE, NULL};
   const clb_status s = clb_model_upload(m, positions.buffer, CLB_F64, 3 * a->n, a->positions);
-  return s ? s : clb_edge_vectors_run(m->edge_vectors, m->graph, positions, shifts, list->cell, v);
+  return s ? s
+           : clb_edge_vectors_run(m->edge_vectors, m->net.graph, positions, shifts, list->cell,
+                                  clb_value(&m->net, CLB_VECTORS));
 }
 
 /* Atoms at the same position have no direction and no force between them: no two may be closer than

@@ -99,9 +99,10 @@ CLB_API clb_status clb_model_last_neighbours(const clb_model *model,
 
 /* ---- edges: for codes with their own neighbour lists and ghost atoms ---- */
 
-/* Called n_layers - 1 times in the forward pass (backward = 0) and as often in the backward pass
-   (backward = 1), in every clb_model_compute_edges that has an `exchange`, with
-   rows[n_total][columns] of the model's precision (`type`):
+/* Called n_layers - 1 times in the forward pass (backward = 0), less often if the energy does not
+   depend on the messages of some layers, and as often in the backward pass (backward = 1), in every
+   clb_model_compute_edges that has an `exchange`, with rows[n_total][columns] of the model's
+   precision (`type`):
      forward   rows 0 ... n_local - 1 are features of local atoms; fill each ghost's row with its
                owner's row.
      backward all rows are gradients; add each ghost's row to its owner's row. Rows of ghosts are

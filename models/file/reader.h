@@ -1,17 +1,17 @@
 /* models/file/reader.h - shared by the files that read a model: the reader's state, metadata and
-   tensors. */
+   tensors, and the network that they become. */
 #ifndef CLB_MODELS_FILE_READER_H
 #define CLB_MODELS_FILE_READER_H
 
-#include "models/file/file.h"
 #include "models/file/safetensors.h"
+#include "models/layers/network.h"
 
 /* Everything is skipped after the first failure. */
 typedef struct {
   clb_error_sink *error;
   clb_safetensors *file;
   const char *path;
-  clb_model_file *out;
+  clb_network *out;
   bool *used; /* [number of tensors in the file] */
   clb_status status;
 } clb_model_reader;
@@ -25,9 +25,17 @@ void clb_model_refuse(clb_model_reader *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void clb_model_no_memory(clb_model_reader *r);
 
+/* ---- metadata ---- */
+
 const char *clb_model_text(clb_model_reader *r, const char *key);
+double clb_model_number(clb_model_reader *r, const char *key);
+int clb_model_whole(clb_model_reader *r, const char *key, int low, int high);
+/* Whether the value is the second of two words; NULL: there is only the first. */
+int clb_model_choice(clb_model_reader *r, const char *key, const char *first, const char *second);
 /* Terms must be written in full, with multiplicity > 0. */
 void clb_model_irreps(clb_model_reader *r, const char *key, clb_irreps *irreps);
+
+/* ---- tensors ---- */
 
 /* Whether the file has that tensor. Check this before allocating, so that nothing larger than the
    file's tensors is allocated. */
@@ -38,8 +46,12 @@ int64_t clb_model_reserve(clb_model_reader *r, int64_t n);
 int64_t clb_model_take(clb_model_reader *r, const char *name, int rank, const int64_t *shape,
                        double factor);
 
-int64_t clb_model_channels(const clb_irreps *irreps, const clb_term *of); /* NULL: all irreps */
-/* Reads layer n: its irreps and paths, then its weights. */
-void clb_model_read_layer(clb_model_reader *r, int n, bool fan_in, double radial_scale);
+/* ---- the network ---- */
+
+int clb_model_array(clb_model_reader *r, clb_per per, bool dense, const clb_irreps *irreps);
+/* A layer from one array (-1: none) to another, with the gradient by its input. block: its number,
+   -1: it has none. NULL on failure. */
+clb_layer *clb_model_layer(clb_model_reader *r, const clb_layer_kind *kind, size_t bytes, int block,
+                           const char *what, int in, int out);
 
 #endif

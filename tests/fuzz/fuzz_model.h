@@ -3,7 +3,7 @@
 #ifndef CLB_TESTS_FUZZ_FUZZ_MODEL_H
 #define CLB_TESTS_FUZZ_FUZZ_MODEL_H
 
-#include "models/file/file.h"
+#include "models/read.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Reads the model within bounds and checks it; false: it was refused, with a message. */

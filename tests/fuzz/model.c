@@ -7,10 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "models/layers/kinds.h"
 #include "tools/convert/convert.h"
 
-static void check_weights(const clb_model_file *f, int64_t at, int64_t n) {
-  FUZZ_CHECK(n >= 0 && at >= 0 && at <= f->n_all_weights && n <= f->n_all_weights - at);
+static void check_weights(const clb_network *f, int64_t at, int64_t n) {
+  FUZZ_CHECK(n >= 0 && at >= 0 && at <= f->n_weights && n <= f->n_weights - at);
 }
 
 static void check_irreps(const clb_irreps *x) {
@@ -26,49 +27,106 @@ static void check_irreps(const clb_irreps *x) {
   FUZZ_CHECK(x->dim == at);
 }
 
-static void check_map(const clb_model_file *f, const clb_model_map *map, const clb_irreps *from,
-                      const clb_irreps *to, int64_t species) {
-  FUZZ_CHECK(map->n >= 0 && map->n <= CLB_MAX_TERMS);
-  for (int b = 0; b < map->n; b++) {
-    const clb_model_block *k = &map->block[b];
+static void check_linear(const clb_network *f, const clb_layer *y) {
+  const clb_linear *p = y->parameters;
+  const clb_irreps *from = &f->array[y->in[0]]->irreps, *to = &f->array[y->out[0]]->irreps;
+  FUZZ_CHECK(p->n >= 0 && p->n <= CLB_MAX_TERMS);
+  for (int b = 0; b < p->n; b++) {
+    const clb_block *k = &p->block[b];
     FUZZ_CHECK(k->from >= 0 && k->from < from->n && k->to >= 0 && k->to < to->n);
-    check_weights(f, k->weights, species * from->term[k->from].mul * to->term[k->to].mul);
+    FUZZ_CHECK(clb_same_irrep(&from->term[k->from], &to->term[k->to]));
+    check_weights(f, k->weights,
+                  (int64_t)(p->by_species ? f->n_species : 1) * from->term[k->from].mul *
+                      to->term[k->to].mul);
   }
 }
 
-static void check_layer(const clb_model_file *f, const clb_model_layer *y, int number) {
-  const clb_irreps *all[] = {&y->gathered, &y->in,    &y->message, &y->scalars,
-                             &y->gates,    &y->gated, &y->out};
-  int64_t channels = 0, n_weights = 0;
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) check_irreps(all[i]);
-  FUZZ_CHECK(y->gathered.dim == y->message.dim);
-  for (int t = 0; t < y->linear.n; t++) channels += y->linear.term[t].mul;
-  FUZZ_CHECK(y->n_paths >= 1 && y->n_paths <= CLB_MAX_PATHS);
-  for (int p = 0; p < y->n_paths; p++) {
-    const clb_instruction *q = &y->path[p];
-    FUZZ_CHECK(q->in1 >= 0 && q->in1 < y->in.n && q->in2 >= 0 && q->in2 <= f->l_max &&
-               q->out >= 0 && q->out < y->message.n);
-    n_weights += y->in.term[q->in1].mul;
-  }
-  FUZZ_CHECK(y->n_weights == n_weights && y->radial_width[0] == f->n_basis &&
-             y->radial_width[f->n_radial] == n_weights);
-  for (int k = 0; k < f->n_radial; k++)
-    check_weights(f, y->radial[k], y->radial_width[k] * y->radial_width[k + 1]);
-  check_map(f, &y->linear_1, &y->in, &y->in, 1);
-  check_map(f, &y->linear_2, y->merged ? &y->gathered : &y->message, &y->linear, 1);
-  check_map(f, &y->self, &y->in, &y->linear, f->species_self ? f->n_species : 1);
-  if (f->rms) check_weights(f, y->norm, channels);
-  if (number) return;
-  check_weights(f, y->first_x, (int64_t)f->n_species * y->in.dim);
-  check_weights(f, y->first_o, (int64_t)f->n_species * y->linear.dim);
+static void check_radial(const clb_network *f, const clb_layer *y) {
+  const clb_radial *p = y->parameters;
+  FUZZ_CHECK(p->n >= 1 && p->n <= CLB_RADIAL_MATRICES);
+  FUZZ_CHECK(p->width[0] == f->array[y->in[0]]->irreps.dim &&
+             p->width[p->n] == f->array[y->out[CLB_RADIAL_WEIGHTS]]->irreps.dim);
+  for (int k = 0; k < p->n; k++) check_weights(f, p->matrix[k], p->width[k] * p->width[k + 1]);
 }
 
-static void check(const clb_model_file *f) {
-  FUZZ_CHECK(f->n_species >= 1 && f->n_species <= CLB_ELEMENTS && f->n_layers >= 1 &&
-             f->n_layers <= CLB_MODEL_LAYERS);
-  FUZZ_CHECK(f->l_max >= 0 && f->l_max <= CLB_MAX_L && f->n_radial >= 1 &&
-             f->n_radial <= CLB_MODEL_RADIAL && f->n_basis >= 1);
-  FUZZ_CHECK(isfinite(f->r_max) && f->r_max > 0 && f->neighbours > 0 && f->architecture);
+static void check_convolution(const clb_network *f, const clb_layer *y) {
+  const clb_convolution *p = y->parameters;
+  const clb_irreps *x = &f->array[y->in[CLB_CONVOLUTION_X]]->irreps;
+  int64_t n_weights = 0;
+  check_irreps(&p->message);
+  FUZZ_CHECK(p->message.dim == f->array[y->out[CLB_CONVOLUTION_MESSAGE]]->irreps.dim);
+  FUZZ_CHECK(p->n_paths >= 1 && p->n_paths <= CLB_MAX_PATHS && p->scale > 0);
+  for (int i = 0; i < p->n_paths; i++) {
+    const clb_instruction *q = &p->path[i];
+    FUZZ_CHECK(q->in1 >= 0 && q->in1 < x->n && q->in2 >= 0 && q->in2 <= f->l_max && q->out >= 0 &&
+               q->out < p->message.n);
+    n_weights += x->term[q->in1].mul;
+  }
+  FUZZ_CHECK(p->n_weights == n_weights &&
+             n_weights == f->array[y->in[CLB_CONVOLUTION_WEIGHTS]]->irreps.dim);
+}
+
+static void check_gate(const clb_network *f, const clb_layer *y) {
+  const clb_gate *p = y->parameters;
+  const clb_irreps *parts[] = {&p->scalars, &p->gates, &p->gated};
+  int64_t channels = 0;
+  for (int i = 0; i < 3; i++) check_irreps(parts[i]), channels += clb_channels(parts[i], NULL);
+  FUZZ_CHECK(channels == clb_channels(&f->array[y->in[0]]->irreps, NULL));
+  FUZZ_CHECK(clb_channels(&p->gates, NULL) == clb_channels(&p->gated, NULL));
+  FUZZ_CHECK(p->scalars.dim + p->gated.dim == f->array[y->out[0]]->irreps.dim);
+}
+
+static void check_basis(const clb_network *f, const clb_layer *y) {
+  const clb_basis *p = y->parameters;
+  FUZZ_CHECK(p->n >= 1 && p->n == f->array[y->out[0]]->irreps.dim);
+  check_weights(f, p->frequencies, p->n);
+  for (int k = 0; k < p->n; k++) FUZZ_CHECK(f->weights[p->frequencies + k] != 0);
+}
+
+static void check_embedding(const clb_network *f, const clb_layer *y) {
+  const clb_embedding *p = y->parameters;
+  check_weights(f, p->table, (int64_t)f->n_species * f->array[y->out[0]]->irreps.dim);
+}
+
+static void check_norm(const clb_network *f, const clb_layer *y) {
+  const clb_norm *p = y->parameters;
+  check_weights(f, p->weights, clb_channels(&f->array[y->in[0]]->irreps, NULL));
+}
+
+static void check_energy(const clb_network *f, const clb_layer *y) {
+  const clb_energy *p = y->parameters;
+  FUZZ_CHECK(f->array[y->in[0]]->irreps.dim == 1);
+  check_weights(f, p->scale, f->n_species);
+  check_weights(f, p->shift, f->n_species);
+}
+
+static void check_layer(const clb_network *f, const clb_layer *y) {
+  static const struct {
+    const clb_layer_kind *kind;
+    void (*check)(const clb_network *f, const clb_layer *y);
+  } kinds[] = {{&clb_edges_kind, NULL},
+               {&clb_exchange_kind, NULL},
+               {&clb_basis_kind, check_basis},
+               {&clb_radial_kind, check_radial},
+               {&clb_embedding_kind, check_embedding},
+               {&clb_linear_kind, check_linear},
+               {&clb_convolution_kind, check_convolution},
+               {&clb_norm_kind, check_norm},
+               {&clb_gate_kind, check_gate},
+               {&clb_energy_kind, check_energy}};
+  size_t k = 0;
+  for (int i = 0; i < CLB_LAYER_INS; i++) FUZZ_CHECK(y->in[i] >= -1 && y->in[i] < f->n_arrays);
+  for (int i = 0; i < CLB_LAYER_OUTS; i++) FUZZ_CHECK(y->out[i] >= -1 && y->out[i] < f->n_arrays);
+  FUZZ_CHECK(y->work >= -1 && y->work < f->n_arrays);
+  while (k < sizeof kinds / sizeof *kinds && kinds[k].kind != y->kind) k++;
+  FUZZ_CHECK(k < sizeof kinds / sizeof *kinds);
+  if (kinds[k].check) kinds[k].check(f, y);
+}
+
+static void check(const clb_network *f) {
+  FUZZ_CHECK(f->n_species >= 1 && f->n_species <= CLB_ELEMENTS && f->n_blocks >= 1);
+  FUZZ_CHECK(f->l_max >= 0 && f->l_max <= CLB_MAX_L);
+  FUZZ_CHECK(isfinite(f->r_max) && f->r_max > 0 && f->architecture);
   fuzz_sentence(f->architecture);
   bool known[CLB_ELEMENTS + 1] = {false};
   for (int s = 0; s < f->n_species; s++) {
@@ -77,31 +135,22 @@ static void check(const clb_model_file *f) {
                !strcmp(f->symbol[s], clb_element_symbols[z]));
     known[z] = true;
   }
-  for (int64_t i = 0; i < f->n_all_weights; i++) FUZZ_CHECK(isfinite(f->weights[i]));
-  check_weights(f, f->frequencies, f->n_basis);
-  for (int k = 0; k < f->n_basis; k++) FUZZ_CHECK(f->weights[f->frequencies + k] != 0);
-  check_weights(f, f->scale, f->n_species);
-  check_weights(f, f->shift, f->n_species);
-  for (int n = 0; n < f->n_layers; n++) {
-    check_layer(f, &f->layer[n], n);
-    FUZZ_CHECK(!n || f->layer[n].in.dim == f->layer[n - 1].out.dim);
-  }
-  int64_t scalars = 0;
-  const clb_irreps *last = &f->layer[f->n_layers - 1].scalars;
-  for (int t = 0; t < last->n; t++) scalars += last->term[t].parity > 0 ? last->term[t].mul : 0;
-  check_weights(f, f->readout, scalars);
+  for (int64_t i = 0; i < f->n_weights; i++) FUZZ_CHECK(isfinite(f->weights[i]));
+  for (int i = 0; i < f->n_arrays; i++) check_irreps(&f->array[i]->irreps);
+  for (int l = 0; l < f->n_layers; l++) check_layer(f, f->layer[l]);
+  FUZZ_CHECK(f->n_layers && f->layer[f->n_layers - 1]->kind->ends);
 }
 
 typedef struct {
   const char *path;
   clb_error_sink error;
-  clb_model_file file;
+  clb_network file;
   clb_status status;
 } input;
 
 static bool read_model(void *user) {
   input *in = user;
-  return !(in->status = clb_model_file_read(&in->error, in->path, &in->file));
+  return !(in->status = clb_model_read(&in->error, in->path, &in->file));
 }
 
 bool fuzz_model(const char *path, size_t n) {
@@ -113,7 +162,7 @@ bool fuzz_model(const char *path, size_t n) {
     fuzz_sentence(in.error.text.s);
     FUZZ_CHECK(in.status == CLB_ERROR_ARGUMENT);
   }
-  clb_model_file_free(&in.file);
+  clb_network_free(&in.file);
   clb_text_free(&in.error.text);
   return good;
 }

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "models/network.h"
+#include "models/model_state.h"
 #include "tests/fakes/device_limits.h"
 #include "tests/models/model_made.h"
 

@@ -1,6 +1,6 @@
 /* tests/models/test_model_calls.c - the calls for simulation codes: edges, ghosts, buffers; sizes,
    and what calls refuse. */
-#include "models/network.h"
+#include "models/model_state.h"
 
 #include "tests/models/model_places.h"
 
@@ -245,8 +245,9 @@ static void workspaces(void **state) {
          narrow = open_made("cpu", 0, &(clb_model_options){.workspace_bytes = 1});
   const atom_set a = random_atoms(90, 3, true, 18);
   const computed c = compute_atoms(&wide, &a), d = compute_atoms(&narrow, &a);
-  assert_true(narrow.model->n_edges > 16384 &&
-              narrow.model->workspace->memory.bytes < wide.model->workspace->memory.bytes * 3 / 4);
+  assert_true(narrow.model->net.n_edges > 16384 &&
+              narrow.model->net.workspace->memory.bytes <
+                  wide.model->net.workspace->memory.bytes * 3 / 4);
   expect_same(&d, &c, a.n, 1e-10 * fabs(c.energy));
   close_model(&wide);
   close_model(&narrow);

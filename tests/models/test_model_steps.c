@@ -1,6 +1,6 @@
 /* tests/models/test_model_steps.c - step after step: skins, transfers, what is made on the device,
    memory. */
-#include "models/network.h"
+#include "models/model_state.h"
 
 #include "tests/models/model_places.h"
 
@@ -159,7 +159,7 @@ static void one_wait(void **state) {
     atom_set a = random_atoms(6, 3, true, 23);
     count_calls(o.ctx->device);
     compute_atoms(&o, &a);
-    const size_t staging = o.model->staging_bytes;
+    const size_t staging = o.model->net.staging_bytes;
     device.allocs = device.writes = device.reads = device.waits = 0;
     for (int t = 1; t < 4; t++) {
       step(&a, t);
@@ -174,7 +174,7 @@ static void one_wait(void **state) {
     assert_int_equal(clb_model_compute(o.model, &atoms, &(clb_model_results){.energy = &energy}),
                      CLB_OK);
     expect_counts(1, 1, 0);
-    assert_true(staging == o.model->staging_bytes && o.model->rebuilds == 1);
+    assert_true(staging == o.model->net.staging_bytes && o.model->rebuilds == 1);
     step_of_edges(&o, &a);
     o.ctx->device->backend = device.backend;
     close_model(&o);
@@ -216,7 +216,8 @@ static void capacity(void **state) {
   more.n = 10;
   compute_atoms(&o, &a);
   const int64_t atom_capacity = o.model->atom_capacity, edge_capacity = o.model->edge_capacity;
-  assert_true(atom_capacity == 10 && edge_capacity == o.model->n_edges + o.model->n_edges / 4);
+  assert_true(atom_capacity == 10 &&
+              edge_capacity == o.model->net.n_edges + o.model->net.n_edges / 4);
   compute_atoms(&o, &more);
   assert_true(atom_capacity == o.model->atom_capacity);
   close_model(&o);

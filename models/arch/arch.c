@@ -1,0 +1,5 @@
+/* models/arch/arch.c - the list of architectures. */
+#include "models/arch/arch.h"
+
+const clb_arch clb_archs[CLB_ARCHS] = {
+    {"nequip", clb_arch_nequip}, {"nequix", clb_arch_nequip}, {"sevennet", clb_arch_nequip}};

@@ -1,0 +1,118 @@
+/* models/file/reader.c - what reads a model's metadata and tensors. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/file/reader.h"
+
+typedef clb_model_reader reader;
+
+void clb_model_refuse(reader *r, const char *format, ...) {
+  va_list args;
+  clb_text t = {0};
+  if (r->status) return;
+  va_start(args, format);
+  clb_text_vadd(&t, format, args);
+  va_end(args);
+  r->status = t.failed ? clb_fail(r->error, CLB_ERROR_MEMORY, "%s: no memory", r->path)
+                       : clb_fail(r->error, CLB_ERROR_ARGUMENT, "%s: %s", r->path, t.s);
+  clb_text_free(&t);
+}
+
+void clb_model_no_memory(reader *r) {
+  if (!r->status)
+    r->status = clb_fail(r->error, CLB_ERROR_MEMORY, "%s: no memory for the model", r->path);
+}
+
+/* ---- metadata ---- */
+
+const char *clb_model_text(reader *r, const char *key) {
+  const char *text = "";
+  if (!r->status) r->status = clb_safetensors_text(r->error, r->file, key, &text);
+  return r->status ? "" : text;
+}
+
+double clb_model_number(reader *r, const char *key) {
+  double x = 1;
+  if (!r->status) r->status = clb_safetensors_number(r->error, r->file, key, &x);
+  return r->status ? 1 : x;
+}
+
+int clb_model_whole(reader *r, const char *key, int low, int high) {
+  int64_t x = low;
+  if (!r->status) r->status = clb_safetensors_whole(r->error, r->file, key, low, high, &x);
+  return (int)x;
+}
+
+/* Index of the metadata's value among the allowed words. */
+int clb_model_choice(reader *r, const char *key, const char *first, const char *second) {
+  const char *text = clb_model_text(r, key);
+  if (!r->status && strcmp(text, first) != 0 && (!second || strcmp(text, second) != 0))
+    clb_model_refuse(r, "'%s' is \"%.60s\"; only \"%s\"%s%s%s is known", key, text, first,
+                     second ? " or \"" : "", second ? second : "", second ? "\"" : "");
+  return !r->status && strcmp(text, first) != 0;
+}
+
+void clb_model_irreps(reader *r, const char *key, clb_irreps *irreps) {
+  const char *text = clb_model_text(r, key);
+  if (r->status) return;
+  r->status = clb_irreps_read(text, key, irreps, r->error);
+  if (r->status)
+    clb_fail(r->error, r->status, "%s: %s", r->path, r->error->text.s ? r->error->text.s : key);
+  for (int t = 0; t < irreps->n && !r->status; t++)
+    if (!irreps->term[t].mul)
+      clb_model_refuse(r, "'%s' is \"%.60s\"; multiplicities must be positive", key, text);
+}
+
+/* ---- tensors ---- */
+
+bool clb_model_has(reader *r, const char *name, int rank, const int64_t *shape) {
+  const clb_tensor *t;
+  if (!r->status) r->status = clb_safetensors_want(r->error, r->file, name, rank, shape, &t);
+  if (!r->status) r->used[t - clb_safetensors_at(r->file, 0)] = true;
+  return !r->status;
+}
+
+int64_t clb_model_reserve(reader *r, int64_t n) {
+  int64_t at = 0;
+  if (!r->status) r->status = clb_network_reserve(r->out, n, &at);
+  return at;
+}
+
+int clb_model_array(reader *r, clb_per per, bool dense, const clb_irreps *irreps) {
+  int array = CLB_VECTORS;
+  if (!r->status) r->status = clb_network_array(r->out, per, dense, irreps, &array);
+  return array;
+}
+
+clb_layer *clb_model_layer(reader *r, const clb_layer_kind *kind, size_t bytes, int block,
+                           const char *what, int in, int out) {
+  char name[CLB_LAYER_NAME];
+  clb_layer *y;
+  if (block < 0) snprintf(name, sizeof name, "%s", what);
+  else snprintf(name, sizeof name, "layers.%d.%s", block, what);
+  if (!r->status) r->status = clb_network_layer(r->out, kind, name, bytes, &y);
+  if (r->status) return NULL;
+  y->in[0] = in;
+  y->out[0] = out;
+  y->gradients = in < 0 ? 0 : 1;
+  return y;
+}
+
+int64_t clb_model_take(reader *r, const char *name, int rank, const int64_t *shape, double factor) {
+  if (!clb_model_has(r, name, rank, shape)) return 0;
+  int64_t n = 1;
+  for (int i = 0; i < rank; i++) n *= shape[i];
+  const int64_t at = clb_model_reserve(r, n);
+  if (!r->status)
+    r->status = clb_safetensors_read(r->error, r->file, name, rank, shape, r->out->weights + at);
+  for (int64_t i = 0; i < n && !r->status; i++) {
+    const double x = r->out->weights[at + i];
+    if (!isfinite(r->out->weights[at + i] *= factor))
+      clb_model_refuse(r, "number %lld of tensor '%s', %g, times %g is not finite", (long long)i,
+                       name, x, factor);
+  }
+  return r->status ? 0 : at;
+}

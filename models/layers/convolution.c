@@ -1,0 +1,172 @@
+/* models/layers/convolution.c - the sum over edges of products of senders' features, harmonics and
+   weights of paths. */
+#include "models/layers/kinds.h"
+
+/* Angstrom; shorter than any bond. */
+static double first_knot(const clb_network *n) { return n->r_max / 12; }
+/* Where the radial network's second derivatives jump; 0: nowhere in the table. */
+static double break_at(const clb_network *n, const clb_convolution *p) {
+  return p->basis.cutoff_on > first_knot(n) ? p->basis.cutoff_on : 0;
+}
+
+static bool tabulated(const clb_layer *y) { return y->in[CLB_CONVOLUTION_LENGTHS] >= 0; }
+
+clb_status clb_convolution_describe(clb_network *n, const clb_layer *y,
+                                    clb_text text[CLB_CONVOLUTION_TEXTS], clb_convolution_desc *d) {
+  const clb_convolution *p = y->parameters;
+  const clb_array *x = n->array[y->in[CLB_CONVOLUTION_X]];
+  const char *in = clb_irreps_text(&x->irreps, &text[0]),
+             *harmonics =
+                 clb_irreps_text(&n->array[y->in[CLB_CONVOLUTION_HARMONICS]]->irreps, &text[1]),
+             *message = clb_irreps_text(&p->message, &text[2]);
+  *d = (clb_convolution_desc){
+      .product = {.irreps_x = in,
+                  .irreps_y = harmonics,
+                  .irreps_z = message,
+                  .instructions = p->path,
+                  .n_instructions = p->n_paths,
+                  .irrep_normalization = CLB_IRREP_COMPONENT,
+                  .path_normalization = CLB_PATH_NONE,
+                  .layout_x = CLB_IR_MUL,
+                  .layout_y = CLB_IR_MUL,
+                  .layout_z = p->merged ? CLB_MERGED : CLB_IR_MUL,
+                  .gradients = (x->moves ? CLB_OPERAND_X : 0) | CLB_OPERAND_Y | CLB_OPERAND_W,
+                  .storage = n->type,
+                  .arithmetic = n->type,
+                  .passes = CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD)},
+      .vectors = p->framed,
+      .normalization = CLB_COMPONENT,
+      .scale = p->scale};
+  if (tabulated(y)) {
+    d->knots = n->knots;
+    d->first_knot = first_knot(n);
+    d->last_knot = n->r_max;
+    d->break_at = break_at(n, p);
+  }
+  return in && harmonics && message ? CLB_OK : clb_network_no_memory(n);
+}
+
+static clb_status build(clb_network *n, clb_layer *y) {
+  clb_convolution *p = y->parameters;
+  clb_text text[CLB_CONVOLUTION_TEXTS] = {{0}};
+  clb_convolution_desc d;
+  clb_status s = clb_convolution_describe(n, y, text, &d);
+  if (!s) s = clb_convolution_create(n->ctx, &d, &p->op);
+  if (!s && tabulated(y)) s = clb_convolution_tabulate(n, p, &d);
+  for (int i = 0; i < CLB_CONVOLUTION_TEXTS; i++) clb_text_free(&text[i]);
+  if (!s && p->framed) {
+    s = clb_convolution_share(p->op, &p->shared, clb_network_adds(n, y, CLB_CONVOLUTION_VECTORS));
+    if (!clb_convolution_reads_harmonics(p->op)) y->in[CLB_CONVOLUTION_HARMONICS] = -1;
+  }
+  return s;
+}
+
+/* What it reads of an edge's direction: its vector, or harmonics; and for weights: themselves, or
+   with a table lengths, which a convolution in frames shares with others. */
+static int directions(const clb_layer *y) {
+  const clb_convolution *p = y->parameters;
+  return y->in[p->framed ? CLB_CONVOLUTION_VECTORS : CLB_CONVOLUTION_HARMONICS];
+}
+static int weights(const clb_layer *y) {
+  const clb_convolution *p = y->parameters;
+  return !tabulated(y) ? y->in[CLB_CONVOLUTION_WEIGHTS]
+         : p->framed   ? -1
+                       : y->in[CLB_CONVOLUTION_LENGTHS];
+}
+
+static void share(clb_network *n, const clb_layer *y) {
+  clb_convolution *p = y->parameters;
+  const int made = y->out[CLB_CONVOLUTION_MADE];
+  p->shared = (clb_convolution_shared){
+      .frames = clb_value(n, made < 0 ? y->in[CLB_CONVOLUTION_FRAMES] : made),
+      .harmonics = clb_value(n, y->in[CLB_CONVOLUTION_HARMONICS]),
+      .lengths = clb_value(n, y->in[CLB_CONVOLUTION_LENGTHS])};
+}
+
+static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
+  const clb_convolution *p = y->parameters;
+  clb_status s = CLB_OK;
+  (void)adds;
+  share(n, y);
+  if (y->out[CLB_CONVOLUTION_MADE] >= 0)
+    s = clb_convolution_make_frames(p->op, n->n_edges,
+                                    clb_value(n, y->in[CLB_CONVOLUTION_VECTORS]));
+  return s ? s
+           : clb_convolution_forward(p->op, n->graph, clb_value(n, y->in[CLB_CONVOLUTION_X]),
+                                     clb_value(n, directions(y)), clb_value(n, weights(y)),
+                                     clb_value(n, y->out[CLB_CONVOLUTION_MESSAGE]), n->workspace);
+}
+
+/* Gradients by vectors are added to as build says, all others overwritten. */
+static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
+  const clb_convolution *p = y->parameters;
+  const int x = y->in[CLB_CONVOLUTION_X];
+  (void)adds;
+  share(n, y);
+  return clb_convolution_backward(
+      p->op, n->graph, clb_value(n, x), clb_value(n, directions(y)), clb_value(n, weights(y)),
+      clb_gradient(n, y->out[CLB_CONVOLUTION_MESSAGE]), clb_gradient(n, x),
+      clb_gradient(n, directions(y)), clb_gradient(n, weights(y)), n->workspace);
+}
+
+static clb_status workspace(clb_network *n, clb_layer *y, clb_pass pass, uint64_t *min,
+                            uint64_t *max) {
+  const clb_convolution *p = y->parameters;
+  return clb_convolution_workspace(p->op, pass, n->graph, min, max);
+}
+
+/* ---- pruning: path by path ---- */
+
+static void need(const clb_network *n, const clb_layer *y, clb_needed needed) {
+  const clb_convolution *p = y->parameters;
+  const int x = y->in[CLB_CONVOLUTION_X], message = y->out[CLB_CONVOLUTION_MESSAGE],
+            w = y->in[CLB_CONVOLUTION_WEIGHTS];
+  for (int q = 0, at = 0; q < p->n_paths; q++) {
+    const int channels = n->array[x]->irreps.term[p->path[q].in1].mul;
+    if (clb_needed_in(n, message, needed, p->path[q].out)) {
+      clb_need(n, message, needed, p->path[q].out);
+      clb_need(n, x, needed, p->path[q].in1);
+      clb_need(n, y->in[CLB_CONVOLUTION_HARMONICS], needed, -1);
+      for (int c = 0; c < channels; c++) needed[w][at + c] = true;
+    }
+    at += channels;
+  }
+}
+
+static void keep(clb_network *n, clb_layer *y, clb_needed needed) {
+  clb_convolution *p = y->parameters;
+  const int x = y->in[CLB_CONVOLUTION_X], message = y->out[CLB_CONVOLUTION_MESSAGE];
+  int64_t mul[CLB_MAX_TERMS];
+  int count = 0;
+  p->n_weights = 0;
+  for (int q = 0; q < p->n_paths; q++) {
+    clb_instruction path = p->path[q];
+    const int channels = n->array[x]->irreps.term[path.in1].mul;
+    path.in1 = clb_needed_term(n, x, needed, path.in1);
+    path.out = clb_needed_term(n, message, needed, path.out);
+    if (path.out < 0) continue;
+    p->path[count++] = path;
+    p->n_weights += channels;
+  }
+  p->n_paths = count;
+  for (int t = 0; t < p->message.n; t++) mul[t] = clb_needed_in(n, message, needed, t);
+  clb_irreps_shrink(&p->message, mul);
+}
+
+static void free_ops(void *parameters) { clb_op_destroy(&((clb_convolution *)parameters)->op); }
+
+enum {
+  ALL = (1 << CLB_CONVOLUTION_INS) - 1,
+  MADE = 1 << CLB_CONVOLUTION_MADE,
+  VECTORS = 1 << CLB_CONVOLUTION_VECTORS
+};
+const clb_layer_kind clb_convolution_kind = {.reads_in = ALL,
+                                             .reads_out = MADE,
+                                             .overwrites = ALL & ~VECTORS,
+                                             .build = build,
+                                             .forward = forward,
+                                             .backward = backward,
+                                             .workspace = workspace,
+                                             .need = need,
+                                             .keep = keep,
+                                             .free_ops = free_ops};

@@ -1,0 +1,86 @@
+/* models/layers/edges.c - what depends on edges' vectors alone: harmonics and lengths. */
+#include "models/layers/kinds.h"
+
+/* Creates harmonics, forward and backward, or their backward pass that adds. */
+static clb_status create_harmonics(clb_network *n, const clb_edges *p, bool adds, unsigned passes,
+                                   clb_op **op) {
+  int degrees[CLB_MAX_L + 1];
+  for (int l = 0; l <= n->l_max; l++) degrees[l] = l;
+  return clb_spherical_harmonics_create(
+      n->ctx,
+      &(clb_spherical_harmonics_desc){.degrees = degrees,
+                                      .n_degrees = n->l_max + 1,
+                                      .normalization = CLB_COMPONENT,
+                                      .normalize = !p->solid,
+                                      .storage = n->type,
+                                      .arithmetic = n->type,
+                                      .accumulate = adds,
+                                      .passes = passes},
+      op);
+}
+
+static bool wanted(const clb_network *n, clb_layer *y, int out) {
+  if (y->out[out] >= 0 && !clb_network_readers(n, y->out[out])) y->out[out] = -1;
+  return y->out[out] >= 0;
+}
+
+static clb_status build(clb_network *n, clb_layer *y) {
+  clb_edges *p = y->parameters;
+  clb_status s = CLB_OK;
+  if (wanted(n, y, CLB_EDGES_HARMONICS)) {
+    const bool has_gradient = n->array[y->out[CLB_EDGES_HARMONICS]]->has_gradient;
+    const unsigned back = has_gradient ? CLB_PASS_BIT(CLB_BACKWARD) : 0;
+    s = create_harmonics(n, p, false, CLB_PASS_BIT(CLB_FORWARD) | back, &p->harmonics);
+    if (!s && clb_network_adds(n, y, CLB_EDGES_VECTORS))
+      s = create_harmonics(n, p, true, back, &p->add_harmonics);
+  }
+  if (!s && wanted(n, y, CLB_EDGES_LENGTHS))
+    s = clb_radial_create(n->ctx, n->type, &(clb_radial_desc){.r_max = n->r_max, .p = 1},
+                          &p->lengths);
+  return s;
+}
+
+static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
+  const clb_edges *p = y->parameters;
+  const clb_rows vectors = clb_value(n, y->in[CLB_EDGES_VECTORS]);
+  (void)adds;
+  clb_status s = CLB_OK;
+  if (p->lengths)
+    s = clb_radial_forward(p->lengths, n->n_edges, vectors, clb_value(n, y->out[CLB_EDGES_LENGTHS]),
+                           (clb_rows){0});
+  if (!s && p->harmonics)
+    s = clb_spherical_harmonics_forward(p->harmonics, n->n_edges, vectors,
+                                        clb_value(n, y->out[CLB_EDGES_HARMONICS]));
+  return s;
+}
+
+static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
+  const clb_edges *p = y->parameters;
+  const clb_rows vectors = clb_value(n, y->in[CLB_EDGES_VECTORS]),
+                 g_vectors = clb_gradient(n, y->in[CLB_EDGES_VECTORS]),
+                 g_harmonics = clb_gradient(n, y->out[CLB_EDGES_HARMONICS]),
+                 g_lengths = clb_gradient(n, y->out[CLB_EDGES_LENGTHS]);
+  bool add = adds & 1U << CLB_EDGES_VECTORS;
+  clb_status s = CLB_OK;
+  if (g_harmonics.buffer) {
+    s = clb_spherical_harmonics_backward(add ? p->add_harmonics : p->harmonics, n->n_edges, vectors,
+                                         g_harmonics, g_vectors);
+    add = true;
+  }
+  return s || !g_lengths.buffer ? s
+                                : clb_radial_backward_distance(p->lengths, n->n_edges, vectors,
+                                                               g_lengths, g_vectors, add);
+}
+
+static void free_ops(void *parameters) {
+  clb_edges *p = parameters;
+  clb_op_destroy(&p->harmonics);
+  clb_op_destroy(&p->add_harmonics);
+  clb_op_destroy(&p->lengths);
+}
+
+const clb_layer_kind clb_edges_kind = {.reads_in = 1U << CLB_EDGES_VECTORS,
+                                       .build = build,
+                                       .forward = forward,
+                                       .backward = backward,
+                                       .free_ops = free_ops};

@@ -1,0 +1,99 @@
+/* models/layers/gate.c - activations of scalars, and gates that multiply the other features. */
+#include "models/layers/kinds.h"
+
+enum { TEXTS = 4 };
+
+static clb_status build(clb_network *n, clb_layer *y) {
+  clb_gate *p = y->parameters;
+  const clb_irreps *parts[TEXTS] = {&n->array[y->in[0]]->irreps, &p->scalars, &p->gates, &p->gated};
+  const char *irreps[TEXTS];
+  clb_text text[TEXTS] = {{0}};
+  clb_status s = CLB_OK;
+  for (int i = 0; i < TEXTS; i++)
+    if (!(irreps[i] = clb_irreps_text(parts[i], &text[i]))) s = clb_network_no_memory(n);
+  const clb_gate_desc d = {irreps[0],        irreps[1],       irreps[2],        irreps[3],
+                           p->even.function, p->odd.function, p->gate.function, p->even.scale,
+                           p->odd.scale,     p->gate.scale};
+  if (!s) s = clb_gate_create(n->ctx, n->type, &d, &p->op);
+  for (int i = 0; i < TEXTS; i++) clb_text_free(&text[i]);
+  return s;
+}
+
+static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
+  const clb_gate *p = y->parameters;
+  (void)adds;
+  return clb_gate_forward(p->op, clb_row_count(n, y->in[0]), clb_value(n, y->in[0]),
+                          clb_value(n, y->out[0]));
+}
+
+/* Its input has no other reader. */
+static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
+  const clb_gate *p = y->parameters;
+  (void)adds;
+  return clb_gate_backward(p->op, clb_row_count(n, y->in[0]), clb_value(n, y->in[0]),
+                           clb_gradient(n, y->out[0]), clb_gradient(n, y->in[0]));
+}
+
+/* ---- pruning ---- */
+
+/* The input's first channel of each term of each part. */
+typedef struct {
+  int64_t scalars[CLB_MAX_TERMS], gates[CLB_MAX_TERMS], gated[CLB_MAX_TERMS];
+} places;
+
+static places places_of(const clb_gate *p, const clb_irreps *in) {
+  places at;
+  int64_t used[CLB_MAX_TERMS] = {0};
+  const clb_irreps *parts[] = {&p->scalars, &p->gates, &p->gated};
+  int64_t *first[] = {at.scalars, at.gates, at.gated};
+  for (int i = 0; i < 3; i++)
+    for (int j = 0; j < parts[i]->n; j++) {
+      const int t = clb_find_irrep(in, &parts[i]->term[j]);
+      first[i][j] = clb_first_channel(in, t) + used[t];
+      used[t] += parts[i]->term[j].mul;
+    }
+  return at;
+}
+
+/* An output depends on a channel of the input and, if it is gated, on its gate. The op takes all
+   channels of its input, so that none is needed alone. */
+static void need(const clb_network *n, const clb_layer *y, clb_needed needed) {
+  const clb_gate *p = y->parameters;
+  const places at = places_of(p, &n->array[y->in[0]]->irreps);
+  bool *from = needed[y->in[0]], *to = needed[y->out[0]];
+  for (int t = 0; t < p->scalars.n; t++)
+    for (int c = 0; c < p->scalars.term[t].mul; c++, to++) {
+      bool *in = from + at.scalars[t] + c;
+      *in = *to = *in || *to;
+    }
+  for (int t = 0, g = 0, next = 0; t < p->gated.n; t++)
+    for (int c = 0; c < p->gated.term[t].mul; c++, to++, next++) {
+      while (next == p->gates.term[g].mul) g++, next = 0;
+      bool *in = from + at.gated[t] + c, *gate = from + at.gates[g] + next;
+      *in = *gate = *to = *in || *gate || *to;
+    }
+}
+
+static void keep(clb_network *n, clb_layer *y, clb_needed needed) {
+  clb_gate *p = y->parameters;
+  const places at = places_of(p, &n->array[y->in[0]]->irreps);
+  const int64_t *first[] = {at.scalars, at.gates, at.gated};
+  clb_irreps *parts[] = {&p->scalars, &p->gates, &p->gated};
+  for (int i = 0; i < 3; i++) {
+    int64_t mul[CLB_MAX_TERMS] = {0};
+    for (int t = 0; t < parts[i]->n; t++)
+      for (int c = 0; c < parts[i]->term[t].mul; c++) mul[t] += needed[y->in[0]][first[i][t] + c];
+    clb_irreps_shrink(parts[i], mul);
+  }
+}
+
+static void free_ops(void *parameters) { clb_op_destroy(&((clb_gate *)parameters)->op); }
+
+const clb_layer_kind clb_gate_kind = {.reads_in = 1,
+                                      .overwrites = 1,
+                                      .build = build,
+                                      .forward = forward,
+                                      .backward = backward,
+                                      .need = need,
+                                      .keep = keep,
+                                      .free_ops = free_ops};

@@ -1,0 +1,138 @@
+/* models/layers/kinds.h - the kinds of layers: their arrays and their parameters. Weights are
+   offsets into those of the network; numbers in brackets are the steps of docs/model-format.md. */
+#ifndef CLB_MODELS_LAYERS_KINDS_H
+#define CLB_MODELS_LAYERS_KINDS_H
+
+#include "models/layers/network.h"
+#include "src/ops/convolution/convolution.h"
+
+enum { CLB_RADIAL_MATRICES = 16 };
+
+/* ---- edges [2]: vectors -> harmonics of degrees 0 to l_max, lengths ---- */
+
+enum { CLB_EDGES_VECTORS };
+enum { CLB_EDGES_HARMONICS, CLB_EDGES_LENGTHS };
+typedef struct {
+  bool solid; /* harmonics of the vector, not of its direction */
+  clb_op *harmonics, *add_harmonics, *lengths;
+} clb_edges;
+extern const clb_layer_kind clb_edges_kind;
+
+/* ---- basis [1]: vectors -> Bessel functions times a cutoff ---- */
+
+typedef struct {
+  int n, cutoff_p; /* 0: XPLOR's, which begins at cutoff_on */
+  double r_max, cutoff_on;
+  int64_t frequencies;
+  clb_op *op;
+} clb_basis;
+extern const clb_layer_kind clb_basis_kind;
+/* b[n](r) and b'(r) on the host, 0 from r_max on. */
+void clb_basis_at(const clb_network *n, const clb_basis *p, double r, double *b, double *db);
+
+/* ---- radial [4]: basis -> a network with silu between its matrices -> weights of paths ---- */
+
+enum { CLB_RADIAL_WEIGHTS, CLB_RADIAL_HIDDEN /* before the activation, kept for backward */ };
+typedef struct {
+  int n;                                  /* matrices */
+  int64_t width[CLB_RADIAL_MATRICES + 1]; /* basis, ..., weights */
+  int64_t matrix[CLB_RADIAL_MATRICES];    /* [width][next width] */
+} clb_radial;
+extern const clb_layer_kind clb_radial_kind;
+/* y[width[n]] and dy by r, on the host, of the basis x[width[0]] and dx. */
+clb_status clb_radial_at(const clb_network *n, const clb_radial *p, const double *x,
+                         const double *dx, double *y, double *dy);
+
+/* ---- embedding [3]: the row of the atom's species ---- */
+
+typedef struct {
+  int64_t table; /* [species][columns] */
+} clb_embedding;
+extern const clb_layer_kind clb_embedding_kind;
+
+/* ---- linear [5, 8, 11]: a map between features ---- */
+
+/* For each row and component, the channels of term `to` get those of term `from` times a matrix
+   [channels of from][channels of to], or [channels of from][species][channels of to]. */
+typedef struct {
+  int from, to;
+  int64_t weights;
+} clb_block;
+typedef struct {
+  bool by_species; /* then all blocks of two terms of one irrep, and each irrep occurs once */
+  int n;
+  clb_block block[CLB_MAX_TERMS];
+  clb_op *op; /* by_species */
+} clb_linear;
+extern const clb_layer_kind clb_linear_kind;
+clb_status clb_linear_add(clb_network *n, clb_linear *p, int from, int to, int64_t weights);
+
+/* ---- exchange: its input is its output, whose rows of ghosts are set ---- */
+
+extern const clb_layer_kind clb_exchange_kind;
+
+/* ---- convolution [6, 7] ---- */
+
+enum {
+  CLB_CONVOLUTION_X,
+  CLB_CONVOLUTION_VECTORS,   /* in frames of edges */
+  CLB_CONVOLUTION_HARMONICS, /* then without gradient */
+  CLB_CONVOLUTION_LENGTHS,   /* with a table */
+  CLB_CONVOLUTION_WEIGHTS,   /* without */
+  CLB_CONVOLUTION_FRAMES,    /* unless it makes them */
+  CLB_CONVOLUTION_INS
+};
+enum { CLB_CONVOLUTION_MESSAGE, CLB_CONVOLUTION_MADE /* frames, by the first layer */ };
+typedef struct {
+  clb_irreps message; /* of which the array may have adjacent terms of one irrep merged */
+  bool merged, framed;
+  int n_paths;
+  clb_instruction path[CLB_MAX_PATHS]; /* each has a term of the message to itself */
+  int64_t n_weights;
+  double scale;
+  clb_basis basis; /* with a table: of these functions */
+  clb_radial radial;
+  clb_op *op;
+  clb_convolution_shared shared;
+} clb_convolution;
+extern const clb_layer_kind clb_convolution_kind;
+/* Its description; text is its irreps' memory. */
+enum { CLB_CONVOLUTION_TEXTS = 3 };
+clb_status clb_convolution_describe(clb_network *n, const clb_layer *y,
+                                    clb_text text[CLB_CONVOLUTION_TEXTS], clb_convolution_desc *d);
+/* Sets its table, which d describes. */
+clb_status clb_convolution_tabulate(clb_network *n, const clb_convolution *p,
+                                    const clb_convolution_desc *d);
+
+/* ---- norm [9] ---- */
+
+typedef struct {
+  double epsilon;
+  int64_t weights; /* one per channel */
+  clb_op *op;
+} clb_norm;
+extern const clb_layer_kind clb_norm_kind;
+
+/* ---- gate [10] ---- */
+
+/* scale * function(x) */
+typedef struct {
+  clb_activation function;
+  double scale;
+} clb_scaled_activation;
+typedef struct {
+  clb_irreps scalars, gates, gated;
+  clb_scaled_activation even, odd, gate;
+  clb_op *op;
+} clb_gate;
+extern const clb_layer_kind clb_gate_kind;
+
+/* ---- energy [12]: a scalar, scaled and shifted by species, and summed: the model's result ---- */
+
+typedef struct {
+  int64_t scale, shift; /* [species] */
+  clb_op *op;
+} clb_energy;
+extern const clb_layer_kind clb_energy_kind;
+
+#endif

@@ -1,0 +1,207 @@
+/* models/layers/network.c - a network's arrays, layers and weights, and what layers share. */
+#include "models/layers/network.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+clb_status clb_network_no_memory(const clb_network *n) {
+  return clb_fail(n->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
+}
+
+int64_t clb_channels(const clb_irreps *irreps, const clb_term *of) {
+  int64_t n = 0;
+  for (int t = 0; t < irreps->n; t++)
+    n += !of || clb_same_irrep(&irreps->term[t], of) ? irreps->term[t].mul : 0;
+  return n;
+}
+
+int clb_find_irrep(const clb_irreps *irreps, const clb_term *t) {
+  for (int i = 0; i < irreps->n; i++)
+    if (clb_same_irrep(&irreps->term[i], t)) return i;
+  return -1;
+}
+
+const char *clb_irreps_text(const clb_irreps *irreps, clb_text *text) {
+  clb_irreps_print(irreps, text);
+  return text->failed ? NULL : text->s ? text->s : "";
+}
+
+/* ---- lists ---- */
+
+static void free_layer(clb_layer *y) {
+  if (y->kind->free_ops) y->kind->free_ops(y->parameters);
+  free(y->parameters);
+  free(y);
+}
+
+void clb_network_free(clb_network *n) {
+  clb_op **ops[] = {&n->product, &n->gather, &n->silu};
+  for (int i = 0; i < n->n_layers; i++) free_layer(n->layer[i]);
+  for (int i = 0; i < n->n_arrays; i++) free(n->array[i]);
+  for (int i = 0; i < n->n_slots; i++) clb_buffer_destroy(&n->slot[i].buffer);
+  for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) clb_op_destroy(ops[i]);
+  clb_buffer_destroy(&n->device_weights);
+  clb_buffer_destroy(&n->workspace);
+  clb_graph_destroy(&n->graph);
+  free(n->architecture);
+  free(n->symbols);
+  free(n->weights);
+  free(n->array);
+  free(n->layer);
+  free(n->step);
+  free(n->slot);
+  free(n->staging);
+  *n = (clb_network){0};
+}
+
+clb_status clb_network_array(clb_network *n, clb_per per, bool dense, const clb_irreps *irreps,
+                             int *index) {
+  clb_array **all = realloc(n->array, (size_t)(n->n_arrays + 1) * sizeof *all),
+            *a = malloc(sizeof *a);
+  if (all) n->array = all;
+  if (!all || !a) {
+    free(a);
+    return clb_network_no_memory(n);
+  }
+  *a = (clb_array){.per = per, .dense = dense, .irreps = *irreps};
+  all[ *index = n->n_arrays++] = a;
+  return CLB_OK;
+}
+
+clb_status clb_network_layer(clb_network *n, const clb_layer_kind *kind, const char *name,
+                             size_t bytes, clb_layer **layer) {
+  clb_layer **all = realloc(n->layer, (size_t)(n->n_layers + 1) * sizeof *all),
+            *y = malloc(sizeof *y);
+  void *parameters = calloc(1, bytes);
+  if (all) n->layer = all;
+  if (!all || !y || !parameters) {
+    free(y);
+    free(parameters);
+    return clb_network_no_memory(n);
+  }
+  *y = (clb_layer){.kind = kind, .work = -1, .again = kind->again, .parameters = parameters};
+  snprintf(y->name, sizeof y->name, "%s", name);
+  for (int i = 0; i < CLB_LAYER_INS; i++) y->in[i] = -1;
+  for (int i = 0; i < CLB_LAYER_OUTS; i++) y->out[i] = -1;
+  *layer = all[n->n_layers++] = y;
+  return CLB_OK;
+}
+
+void clb_network_remove(clb_network *n, int layer) {
+  free_layer(n->layer[layer]);
+  n->n_layers--;
+  memmove(n->layer + layer, n->layer + layer + 1,
+          (size_t)(n->n_layers - layer) * sizeof(clb_layer *));
+}
+
+clb_status clb_network_reserve(clb_network *n, int64_t count, int64_t *at) {
+  const int64_t first = (n->n_weights + 15) / 16 * 16, end = first + count;
+  if (end > n->weights_capacity) {
+    const int64_t capacity = 2 * end;
+    double *grown = realloc(n->weights, (size_t)capacity * sizeof *grown);
+    if (!grown) return clb_network_no_memory(n);
+    memset(grown + n->weights_capacity, 0,
+           (size_t)(capacity - n->weights_capacity) * sizeof *grown);
+    n->weights = grown;
+    n->weights_capacity = capacity;
+  }
+  n->n_weights = end;
+  *at = first;
+  return CLB_OK;
+}
+
+/* ---- who reads and writes what ---- */
+
+int clb_network_writer(const clb_network *n, int array) {
+  int found = -1, writers = 0;
+  for (int l = 0; l < n->n_layers; l++)
+    for (int i = 0; i < CLB_LAYER_OUTS && !clb_in_place(n->layer[l]); i++)
+      if (n->layer[l]->out[i] == array) found = l, writers++;
+  return writers == 1 ? found : -1;
+}
+
+int clb_network_readers(const clb_network *n, int array) {
+  int readers = 0;
+  for (int l = 0; l < n->n_layers; l++) {
+    bool reads = false;
+    for (int i = 0; i < CLB_LAYER_INS; i++) reads |= n->layer[l]->in[i] == array;
+    readers += reads && !clb_in_place(n->layer[l]);
+  }
+  return readers;
+}
+
+bool clb_network_adds(const clb_network *n, const clb_layer *y, int in) {
+  for (int s = n->n_forward; s < n->n_steps; s++)
+    if (n->step[s].backward && n->layer[n->step[s].layer] == y && n->step[s].adds >> in & 1)
+      return true;
+  return false;
+}
+
+/* ---- rows ---- */
+
+static clb_rows rows_of(const clb_network *n, int array, const clb_stored *stored) {
+  const int64_t stride = clb_array_stride(n->array[array]);
+  return stored->slot < 0 ? (clb_rows){0}
+                          : (clb_rows){n->slot[stored->slot].buffer, 0, stride, NULL};
+}
+
+clb_rows clb_value(const clb_network *n, int array) {
+  if (array < 0) return (clb_rows){0};
+  clb_rows rows = rows_of(n, array, &n->array[array]->value);
+  if (array == CLB_VECTORS && n->vectors) rows.buffer = n->vectors;
+  return rows;
+}
+
+clb_rows clb_gradient(const clb_network *n, int array) {
+  if (array < 0) return (clb_rows){0};
+  clb_rows rows = rows_of(n, array, &n->array[array]->gradient);
+  if (array == CLB_VECTORS && n->g_vectors) rows.buffer = n->g_vectors;
+  return rows;
+}
+
+int64_t clb_row_count(const clb_network *n, int array) {
+  const clb_per per = n->array[array]->per;
+  return per == CLB_PER_EDGE ? n->n_edges : per == CLB_PER_ATOM ? n->n_total : n->n_local;
+}
+
+/* ---- shared ops ---- */
+
+clb_status clb_network_product(clb_network *n) {
+  return n->product ? CLB_OK : clb_gemm_create(n->ctx, n->type, &n->product);
+}
+clb_status clb_network_gather(clb_network *n) {
+  return n->gather ? CLB_OK : clb_gather_create(n->ctx, n->type, &n->gather);
+}
+clb_status clb_network_silu(clb_network *n) {
+  return n->silu ? CLB_OK : clb_silu_create(n->ctx, n->type, 1, 1, &n->silu);
+}
+
+clb_status clb_network_multiply(clb_network *n, const clb_product *p) {
+  return clb_gemm_run(n->product, &(clb_gemm_desc){.m = p->rows,
+                                                   .n = p->columns,
+                                                   .k = p->inner,
+                                                   .count = p->count,
+                                                   .a = &p->a.buffer->memory,
+                                                   .b = &n->device_weights->memory,
+                                                   .c = &p->c.buffer->memory,
+                                                   .offset_a = p->a.offset,
+                                                   .ld_a = p->a.stride,
+                                                   .stride_a = p->inner,
+                                                   .offset_b = p->weights,
+                                                   .ld_b = p->transposed ? p->inner : p->columns,
+                                                   .offset_c = p->c.offset,
+                                                   .ld_c = p->c.stride,
+                                                   .stride_c = p->columns,
+                                                   .transpose_b = p->transposed,
+                                                   .add = p->add});
+}
+
+void *clb_network_staging(clb_network *n, size_t bytes) {
+  if (bytes > n->staging_bytes) {
+    free(n->staging);
+    n->staging_bytes = bytes + bytes / 4;
+    if (!(n->staging = malloc(n->staging_bytes))) n->staging_bytes = 0;
+  }
+  return n->staging;
+}

@@ -1,0 +1,237 @@
+/* models/layers/network.h - a network: a list of layers over arrays. An architecture (models/arch)
+   reads it from a file, passes (models/passes) rewrite and order it, and clb_model runs it.
+
+   A layer computes the rows of its outputs from the rows of its inputs; backward it computes the
+   energy's gradients by its inputs from those by its outputs. Several layers may write one array,
+   which then is their sum: the first one overwrites it, the others add; the gradients of an array
+   that several layers read are summed in the same way. */
+#ifndef CLB_MODELS_LAYERS_NETWORK_H
+#define CLB_MODELS_LAYERS_NETWORK_H
+
+#include <clebsch/model.h>
+
+#include "models/atoms/elements.h"
+#include "src/ops/layers/layers.h"
+#include "src/ops/matmul.h"
+#include "src/problem/irreps.h"
+#include "src/runtime/context.h"
+
+/* ---- arrays ---- */
+
+/* What an array has a row for: each edge; each atom, ghosts included; each local atom. */
+typedef enum { CLB_PER_EDGE, CLB_PER_ATOM, CLB_PER_LOCAL } clb_per;
+
+/* Steps from `first` to `last`, in which numbers must stay as they are; first > last: none. */
+typedef struct {
+  int first, last;
+} clb_span;
+
+/* An array's numbers, or its gradient: when they are needed, and in which slot of memory. Two
+   spans: what is computed again for the backward pass is not needed in between. */
+typedef struct {
+  clb_span span[2];
+  int slot; /* -1: never needed */
+} clb_stored;
+
+/* Of the model's precision, in layout ir_mul. Columns without symmetry are even scalars. */
+typedef struct {
+  clb_per per;
+  bool dense; /* rows follow each other; otherwise they start at multiples of 16 bytes */
+  bool moves; /* depends on the positions of atoms, not only on their species */
+  bool has_gradient;
+  clb_irreps irreps;
+  clb_stored value, gradient;
+} clb_array;
+
+/* The first array of every network: sender minus receiver, [n_edges][3]. The caller may bring it,
+   and its gradient, in buffers of its own. */
+enum { CLB_VECTORS };
+
+static inline clb_irreps clb_scalars(int64_t n) {
+  return (clb_irreps){.n = 1, .dim = (int32_t)n, .term = {{.mul = (int32_t)n, .parity = 1}}};
+}
+static inline bool clb_same_irrep(const clb_term *a, const clb_term *b) {
+  return a->l == b->l && a->parity == b->parity;
+}
+int64_t clb_channels(const clb_irreps *irreps, const clb_term *of); /* NULL: all irreps */
+int clb_find_irrep(const clb_irreps *irreps, const clb_term *t);    /* the first term of it; -1 */
+int64_t clb_first_channel(const clb_irreps *irreps, int term);
+
+/* ---- layers ---- */
+
+enum { CLB_LAYER_INS = 6, CLB_LAYER_OUTS = 2, CLB_LAYER_NAME = 48 };
+
+typedef struct clb_network clb_network;
+typedef struct clb_layer clb_layer;
+
+/* Which channels (c of all terms, one after the other) of each array are needed. */
+typedef bool *const *clb_needed;
+
+typedef struct {
+  unsigned reads_in, reads_out; /* bits: arrays whose values backward reads */
+  unsigned overwrites;          /* bits: inputs whose gradients it cannot add to */
+  bool sums;                    /* it can add to its output */
+  bool again; /* cheap, with large outputs: forward may run again before backward */
+  bool ends;  /* it writes results of the model, so that it is needed */
+
+  /* Creates its ops and what they need on the device. The readers of its outputs have been built.
+     NULL: there are none. */
+  clb_status (*build)(clb_network *n, clb_layer *y);
+  /* adds: bits of outputs (backward: of inputs) to whose values (gradients) it adds; it overwrites
+     others. Only gradients of inputs in y->gradients that have_gradient are wanted. */
+  clb_status (*forward)(clb_network *n, clb_layer *y, unsigned adds);
+  clb_status (*backward)(clb_network *n, clb_layer *y, unsigned adds); /* NULL: nothing to do */
+  /* The most and the least bytes of workspace that a pass can use; NULL: none. */
+  clb_status (*workspace)(clb_network *n, clb_layer *y, clb_pass pass, uint64_t *min,
+                          uint64_t *max);
+
+  /* Pruning. need: marks the channels of inputs that the needed channels of outputs depend on, and
+     those of outputs that cannot be dropped alone; NULL: all of both, if any output is needed.
+     keep: drops from its parameters the channels that are not needed. Both may be NULL. */
+  void (*need)(const clb_network *n, const clb_layer *y, clb_needed needed);
+  void (*keep)(clb_network *n, clb_layer *y, clb_needed needed);
+
+  void (*free_ops)(void *parameters);
+} clb_layer_kind;
+
+struct clb_layer {
+  const clb_layer_kind *kind;
+  char name[CLB_LAYER_NAME];                  /* where errors occur */
+  int in[CLB_LAYER_INS], out[CLB_LAYER_OUTS]; /* arrays; -1: none */
+  int work;           /* array that is free for use within a step; -1: none */
+  bool again;         /* forward runs again */
+  unsigned gradients; /* bits: inputs by which there is a gradient */
+  void *parameters;   /* of its kind (models/layers/kinds.h) */
+};
+
+static inline bool clb_in_place(const clb_layer *y) {
+  return y->in[0] >= 0 && y->in[0] == y->out[0];
+}
+
+/* ---- the network ---- */
+
+/* Part of the order in which layers run; adds: see clb_layer_kind. */
+typedef struct {
+  int layer;
+  bool backward;
+  unsigned adds;
+} clb_step;
+
+/* A buffer that arrays share. bytes: of a row. */
+typedef struct {
+  bool per_edge;
+  int64_t bytes;
+  clb_buffer *buffer;
+} clb_slot;
+
+struct clb_network {
+  clb_error_sink *error;
+
+  /* What the file says. */
+  char *architecture, *symbols; /* symbols separated by 0 bytes */
+  const char *symbol[CLB_ELEMENTS];
+  int atomic_number[CLB_ELEMENTS];
+  int n_species, n_blocks, l_max; /* n_blocks: convolutions, one after the other; l_max: of
+                                     harmonics */
+  double r_max;                   /* Angstrom */
+  int64_t parameters;             /* numbers in the file */
+  double *weights;                /* parameters of layers are offsets into it */
+  int64_t n_weights, weights_capacity;
+  clb_array **array;
+  clb_layer **layer;
+  int n_arrays, n_layers;
+
+  /* The order, and the memory that it needs. */
+  clb_step *step;
+  int n_forward, n_steps; /* forward steps, then backward ones, among which a layer may run forward
+                             again */
+  clb_slot *slot;
+  int n_slots;
+
+  /* On the device. */
+  clb_context *ctx;
+  clb_dtype type;
+  clb_op *product, *gather, *silu;       /* that layers share; NULL where none needs them */
+  clb_op *energy;                        /* of the layer that sums energies; not owned */
+  clb_buffer *device_weights;            /* `weights` in `type` */
+  clb_buffer *workspace;                 /* free for use within a step */
+  int knots;                             /* of tables; 0: there are none */
+  double table_error, table_slope_error; /* as in clb_model_info */
+
+  /* The graph, and a run of the layers on it. */
+  clb_graph *graph;
+  int64_t n_local, n_total, n_edges; /* n_edges -1: none yet */
+  clb_rows species;                  /* int32 */
+  clb_buffer *vectors, *g_vectors;   /* NULL: in their slots */
+  const clb_model_edges *edges;      /* the exchange */
+  clb_rows e_atom, totals;           /* where energies go */
+  void *staging;                     /* on the host */
+  size_t staging_bytes;
+};
+
+void clb_network_free(clb_network *n);
+
+/* Appends an array of such rows, or a layer of this kind with zeroed parameters of these bytes and
+   no arrays yet. */
+clb_status clb_network_array(clb_network *n, clb_per per, bool dense, const clb_irreps *irreps,
+                             int *index);
+clb_status clb_network_layer(clb_network *n, const clb_layer_kind *kind, const char *name,
+                             size_t bytes, clb_layer **layer);
+void clb_network_remove(clb_network *n, int layer);
+/* Reserves more weights, set to 0, at an offset that is a multiple of 16. */
+clb_status clb_network_reserve(clb_network *n, int64_t count, int64_t *at);
+
+/* The position of the only layer that writes an array, -1: there are none or several; and the
+   number of layers that read it. Layers that change it in place do not count. */
+int clb_network_writer(const clb_network *n, int array);
+int clb_network_readers(const clb_network *n, int array);
+/* Whether a layer's backward adds to the gradient of an input, in some step or in all others. */
+bool clb_network_adds(const clb_network *n, const clb_layer *y, int in);
+
+/* ---- for layers that are pruned ---- */
+
+/* Of the needed channels of an array: how many are in a term, and the term's number once terms
+   without any are dropped (-1: it is one of those). */
+int64_t clb_needed_in(const clb_network *n, int array, clb_needed needed, int term);
+int clb_needed_term(const clb_network *n, int array, clb_needed needed, int term);
+/* A `need` for layers whose inputs depend on no output. */
+void clb_need_nothing(const clb_network *n, const clb_layer *y, clb_needed needed);
+/* Marks a whole term; -1: all terms. */
+void clb_need(const clb_network *n, int array, clb_needed needed, int term);
+/* Terms with these multiplicities; those with 0 are dropped. */
+void clb_irreps_shrink(clb_irreps *irreps, const int64_t *mul);
+/* Drops columns that are not needed from rows of an array's columns, at an offset of the weights.
+ */
+void clb_keep_columns(clb_network *n, int array, clb_needed needed, int64_t weights, int64_t rows);
+
+/* ---- for layers that run ---- */
+
+static inline int64_t clb_array_stride(const clb_array *a) {
+  return a->dense ? a->irreps.dim : (a->irreps.dim + 3) / 4 * 4;
+}
+clb_rows clb_value(const clb_network *n, int array);
+clb_rows clb_gradient(const clb_network *n, int array); /* without a buffer if there is none */
+int64_t clb_row_count(const clb_network *n, int array);
+
+/* Ops that layers share, created by the first that needs them. */
+clb_status clb_network_product(clb_network *n);
+clb_status clb_network_gather(clb_network *n);
+clb_status clb_network_silu(clb_network *n);
+
+/* C[rows][columns] (= or +=) A W, W[inner][columns] at an offset of the weights; transposed: A W^T,
+   W[columns][inner]. `count` such products, whose rows of A and C lie side by side. */
+typedef struct {
+  int64_t rows, columns, inner, count, weights;
+  bool transposed, add;
+  clb_rows a, c;
+} clb_product;
+clb_status clb_network_multiply(clb_network *n, const clb_product *p);
+
+/* At least `bytes` of host memory, valid until the next call; NULL: out of memory. */
+void *clb_network_staging(clb_network *n, size_t bytes);
+
+/* Irreps as text, in memory of `text`; NULL: no memory. */
+const char *clb_irreps_text(const clb_irreps *irreps, clb_text *text);
+clb_status clb_network_no_memory(const clb_network *n);
+
+#endif

@@ -1,0 +1,70 @@
+/* models/model_state.h - the struct behind clb_model: a network, and what callers give to it and
+   get from it. */
+#ifndef CLB_MODELS_MODEL_STATE_H
+#define CLB_MODELS_MODEL_STATE_H
+
+#include <clebsch/model.h>
+
+#include "models/atoms/neighbours.h"
+#include "models/layers/network.h"
+
+struct clb_model {
+  clb_context *ctx;
+  clb_dtype type, sum_type;
+  clb_model_options options;
+  clb_model_info info;
+  clb_network net;
+
+  clb_op *edge_vectors, *virial, *forces;      /* edge_vectors NULL: the device has no f64 */
+  clb_buffer *positions, *shifts, *species_of; /* f64 [n_total][3]; clb_edge_shift [n_edges]; int32
+                                                  [n_total] */
+  clb_buffer *results;                         /* of sum_type: clb_model_places */
+  int64_t edge_capacity, atom_capacity;
+
+  int32_t *species; /* [n_species] as on the device */
+  int64_t n_species, species_capacity;
+  clb_neighbours neighbours;
+  bool shifts_fit; /* the neighbours' shifts are on the device; else vectors are computed on the
+                      host */
+  double *vectors; /* [n_edges][3] */
+  int64_t vectors_capacity;
+  int64_t rebuilds;
+};
+
+/* Offsets of results, in elements of sum_type: forces [n_total][3], e_atom [n_local], the energy's
+   rows, the virial's rows of 9. e_atom and energy, which every step writes, are in the middle, so
+   that any requested results can be read with one copy that contains only written data. */
+typedef struct {
+  int64_t forces, e_atom, energy, virial, end;
+} clb_model_places;
+clb_model_places clb_model_result_places(const clb_model *m);
+static inline clb_rows clb_model_result(const clb_model *m, int64_t place) {
+  return (clb_rows){m->results, place, CLB_DENSE, NULL};
+}
+
+/* Creates ops, tables and weights for the network that was read. */
+clb_status clb_model_build(clb_model *m);
+
+/* Sets the graph and reserves memory for it. */
+clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *edges);
+/* Checks and sets the species of the graph's atoms. */
+clb_status clb_model_set_species(clb_model *m, int64_t n, const int32_t *species);
+/* Sets the shifts of the neighbours' edges, which are the graph's. */
+clb_status clb_model_set_shifts(clb_model *m);
+/* Computes e_atom and, with `backward`, the gradient by vectors from the network's vectors. */
+clb_status clb_model_run(clb_model *m, const clb_model_edges *edges, bool backward);
+
+/* Waits once for all results that are not NULL and checks that they are finite. virial: [3][3],
+   symmetrised; forces: [n_local][3]. */
+clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, double *forces,
+                                  double *e_atom);
+/* Fails unless all of x[rows][columns] are finite. */
+clb_status clb_model_finite(clb_model *m, const char *name, int64_t rows, int64_t columns,
+                            const double *x);
+/* Copies double precision on the host to and from contiguous numbers of `type` on the device. */
+clb_status clb_model_upload(clb_model *m, clb_buffer *to, clb_dtype type, int64_t n,
+                            const double *from);
+clb_status clb_model_download(clb_model *m, clb_buffer *from, clb_dtype type, int64_t n,
+                              double *to);
+
+#endif

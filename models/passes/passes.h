@@ -1,0 +1,32 @@
+/* models/passes/passes.h - what is done to the list of layers of every architecture, in this
+   order. */
+#ifndef CLB_MODELS_PASSES_PASSES_H
+#define CLB_MODELS_PASSES_PASSES_H
+
+#include "models/layers/network.h"
+
+/* Once a file is read: */
+
+/* What depends on the species of an atom alone becomes a table. */
+clb_status clb_pass_fold(clb_network *n);
+/* Drops the layers, paths and channels that the energy does not depend on. */
+clb_status clb_pass_prune(clb_network *n);
+/* Joins adjacent terms of one irrep in messages, so that the linear map that reads them needs one
+   matrix product for each irrep. */
+void clb_pass_merge(clb_network *n);
+
+/* Once the device is known: */
+
+/* With knots: radial networks become tables of their convolutions. */
+clb_status clb_pass_tables(clb_network *n);
+/* Marks the arrays that depend on positions. */
+void clb_pass_moves(clb_network *n);
+/* Convolutions work in frames of edges where all of them can. */
+clb_status clb_pass_frames(clb_network *n);
+/* Decides in which order layers run, forward and backward, and which of them add. */
+clb_status clb_pass_order(clb_network *n);
+/* Once layers are built: finds out how long arrays are needed, and gives those that are never
+   needed together one slot of memory. Layers run again only where that saves memory. */
+clb_status clb_pass_memory(clb_network *n);
+
+#endif
