@@ -63,6 +63,46 @@ ir_val clb_wanted_lanes(ir_kernel *k, ir_val wanted, ir_val left) {
               ir_select(k, ir_2(k, IR_EQ, wanted, clb_i32(k, 0)), clb_i32(k, 0), left));
 }
 
+ir_val clb_first_lane(ir_kernel *k) { return ir_2(k, IR_LT, ir_lane(k), clb_i32(k, 1)); }
+
+clb_ends clb_ends_begin(ir_kernel *k) {
+  clb_ends e;
+  for (int i = 0; i < 2; i++) e.list[i] = ir_buffer(k, IR_I32, false);
+  e.species = ir_buffer(k, IR_I32, false);
+  e.offset = ir_scalar(k, IR_I64);
+  return e;
+}
+
+ir_val clb_species_of(ir_kernel *k, const clb_ends *e, ir_val atom, ir_val mask) {
+  return ir_cast(k, IR_I64, ir_load(k, e->species, ir_add(k, atom, e->offset), mask));
+}
+
+ir_val clb_end_species(ir_kernel *k, const clb_ends *e, int end, ir_val edge, ir_val mask) {
+  ir_val atom = ir_cast(k, IR_I64, ir_load(k, e->list[end], edge, mask));
+  return clb_species_of(k, e, atom, mask);
+}
+
+clb_received clb_received_begin(ir_kernel *k) {
+  clb_received list;
+  list.row_start = ir_buffer(k, IR_I32, false);
+  list.edge = ir_buffer(k, IR_I32, false);
+  list.other = ir_buffer(k, IR_I32, false);
+  return list;
+}
+
+void clb_received_start(clb_layer *b, const clb_received *list, ir_val *edge, ir_val *sender,
+                        ir_val *mask) {
+  ir_kernel *k = b->k;
+  ir_val begin = ir_load(k, list->row_start, b->unit, IR_NONE),
+         end = ir_load(k, list->row_start, ir_add(k, b->unit, clb_i64(k, 1)), IR_NONE),
+         n = ir_sub(k, end, begin), first = ir_loop(k, clb_i32(k, 0), n, clb_i32(k, b->s->lanes));
+  *mask = ir_2(k, IR_LT, ir_lane(k), ir_sub(k, n, first));
+  ir_val slot =
+      ir_add(k, ir_cast(k, IR_I64, ir_add(k, begin, first)), ir_cast(k, IR_I64, ir_lane(k)));
+  *edge = ir_cast(k, IR_I64, ir_load(k, list->edge, slot, *mask));
+  *sender = ir_cast(k, IR_I64, ir_load(k, list->other, slot, *mask));
+}
+
 void clb_layer_channels(clb_layer *b, int64_t mul,
                         void (*each)(void *user, ir_val channel, ir_val mask), void *user) {
   ir_kernel *k = b->k;

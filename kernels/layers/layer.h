@@ -35,6 +35,27 @@ ir_val clb_i64(ir_kernel *k, int64_t x);
 ir_val clb_i32(ir_kernel *k, int64_t x);
 /* Lanes below `left` (i32), none where `wanted` (i32) is 0. */
 ir_val clb_wanted_lanes(ir_kernel *k, ir_val wanted, ir_val left);
+ir_val clb_first_lane(ir_kernel *k);
+
+/* The atoms at the ends of edges: parameters are lists of receivers and senders, then species of
+   atoms from a number on. */
+typedef struct {
+  ir_val list[2], species, offset; /* receivers, senders */
+} clb_ends;
+clb_ends clb_ends_begin(ir_kernel *k);
+ir_val clb_species_of(ir_kernel *k, const clb_ends *e, ir_val atom, ir_val mask); /* both i64 */
+/* The same of the receiver (0) or sender (1) of an edge (i64). */
+ir_val clb_end_species(ir_kernel *k, const clb_ends *e, int end, ir_val edge, ir_val mask);
+
+/* The edges that an atom receives, a lane each: parameters are where the slots of each atom start,
+   and the edge and the sender of a slot. start: opens a loop over lots of the unit's edges; end
+   it. */
+typedef struct {
+  ir_val row_start, edge, other;
+} clb_received;
+clb_received clb_received_begin(ir_kernel *k);
+void clb_received_start(clb_layer *b, const clb_received *list, ir_val *edge, ir_val *sender,
+                        ir_val *mask); /* edge, sender: i64 */
 
 /* Calls each(user, channel, mask) for every block of `mul` channels: channel is this lane's (i64),
    mask the lanes that have one, or IR_NONE. */

@@ -7,9 +7,14 @@
    the polynomial:
      f = (1 - u)^3 sum_{i<p} (i+1)(i+2)/2 u^i,   df/du = - p(p+1)(p+2)/2 u^(p-1) (1 - u)^2,
      db_k/dr = (2/R) (w_k/R cos(w_k u) f - sin(w_k u) f / r + sin(w_k u) f'/R) / r.
+   With a transform, d stands for r in b_k, not in f:
+     d = 1 / (1 + x), x = a t^p / (1 + t^(p-q)), t = r / r_0, r_0 the mean radius of the two atoms,
+     dd/dr = -d^2 x (p - (p - q) t^(p-q) / (1 + t^(p-q))) / r;
+   beyond R, d is that of R.  With f apart, f is 1 in b_k, and a result of its own.
    r is taken for at least SHORTEST R, so that v / r is 0 at v = 0. */
 #include <math.h>
 
+#include "kernels/layers/functions.h"
 #include "kernels/layers/layer.h"
 
 #define SHORTEST 1e-6
@@ -23,6 +28,7 @@ typedef struct {
   const clb_radial_problem *p;
   ir_val v[3], r, safe, inverse, u; /* safe: r, but at least SHORTEST R; inverse = 1 / safe */
   ir_val f, slope;                  /* f(u), df/dr */
+  ir_val d_u, d_inverse, bend;      /* d / R, 1 / d, dd/dr (no transform: IR_NONE) */
 } builder;
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
@@ -35,6 +41,11 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
   if (!r->p && !(r->r_on >= 0 && r->r_on < r->r_max))
     return clb_fail(error, CLB_ERROR_ARGUMENT, "r_on is %g; it must be 0 or more, below r_max, %g",
                     r->r_on, r->r_max);
+  if (r->transform && !(r->a > 0 && fabs(r->exponent) <= 64 && fabs(r->q) <= 64))
+    return clb_fail(error, CLB_ERROR_ARGUMENT,
+                    "the transform has a = %g, p = %g, q = %g; a must be above 0, p and q -64 ... "
+                    "64",
+                    r->a, r->exponent, r->q);
   return p->storage == p->arithmetic || !r->n_basis
              ? CLB_OK
              : clb_fail(error, CLB_ERROR_ARGUMENT, "type is %d; it must be CLB_F64 or CLB_F32",
@@ -82,23 +93,36 @@ static void xplor(builder *b, ir_val left) {
       times(b, times(b, rest, inside), times(b, b->u, real(b, -12 * scale / b->p->r_max))));
 }
 
-static void polynomial(builder *b, ir_val left) {
+static ir_val mean_radius(builder *b, const clb_ends *ends, ir_val radii) {
   ir_kernel *k = b->k;
-  int p = b->p->p;
-  ir_val zero = real(b, 0), square = times(b, left, left);
-  ir_val sum = real(b, (p + 1.0) * p / 2), power = real(b, 1);
-  for (int i = p - 2; i >= 0; i--) sum = ir_fma(k, sum, b->u, real(b, (i + 1.0) * (i + 2) / 2));
-  for (int i = 1; i < p; i++) power = times(b, power, b->u);
-  b->f = times(b, times(b, square, left), sum);
-  b->slope = times(b, times(b, real(b, -p * (p + 1.0) * (p + 2) / 2 / b->p->r_max), power), square);
-  b->f = ir_select(k, ir_2(k, IR_EQ, left, zero), zero, b->f); /* whatever the powers of u beyond
-                                                                  the cutoff */
-  b->slope = ir_select(k, ir_2(k, IR_EQ, left, zero), zero, b->slope);
+  ir_val edge = ir_add(k, b->rows.first, ir_cast(k, IR_I64, ir_lane(k))), radius[2];
+  for (int i = 0; i < 2; i++)
+    radius[i] = ir_load(k, radii, clb_end_species(k, ends, i, edge, b->rows.mask), b->rows.mask);
+  /* of lanes without an edge: any that is not 0 */
+  return ir_select(k, b->rows.mask, times(b, ir_add(k, radius[0], radius[1]), real(b, 0.5)),
+                   real(b, b->p->r_max));
+}
+
+static void transform(builder *b, ir_val r_0) {
+  ir_kernel *k = b->k;
+  const double p = b->p->exponent, q = b->p->q;
+  ir_val one = real(b, 1), r = ir_2(k, IR_MIN, b->safe, real(b, b->p->r_max)),
+         log_t = clb_logarithm(k, b->t, ir_2(k, IR_DIV, r, r_0)),
+         power = ir_1(k, IR_EXP, times(b, log_t, real(b, p))),
+         rest = ir_1(k, IR_EXP, times(b, log_t, real(b, p - q))), sum = ir_add(k, one, rest),
+         x = ir_2(k, IR_DIV, times(b, real(b, b->p->a), power), sum);
+  b->d_inverse = ir_add(k, one, x);
+  ir_val d = ir_2(k, IR_DIV, one, b->d_inverse),
+         slope = ir_sub(k, real(b, p), times(b, real(b, p - q), ir_2(k, IR_DIV, rest, sum)));
+  b->d_u = times(b, d, real(b, 1 / b->p->r_max));
+  ir_val bend = ir_1(k, IR_NEG, ir_2(k, IR_DIV, times(b, times(b, times(b, d, d), x), slope), r));
+  b->bend = ir_select(k, ir_2(k, IR_LT, b->u, one), bend, real(b, 0));
 }
 
 static void cutoff(builder *b) {
   ir_val left = ir_2(b->k, IR_MAX, ir_sub(b->k, real(b, 1), b->u), real(b, 0));
-  if (b->p->p) polynomial(b, left);
+  if (b->p->p)
+    clb_polynomial_cutoff(b->k, b->t, b->p->p, b->u, left, b->p->r_max, &b->f, &b->slope);
   else xplor(b, left);
 }
 
@@ -109,17 +133,18 @@ static int piece_from(const builder *b, int at) {
 }
 
 static void write_basis(builder *b, const clb_row_array *basis) {
-  ir_val factor = times(b, times(b, real(b, 2 / b->p->r_max), b->f), b->inverse), value[GPU_WIDTH];
+  ir_val front = real(b, 2 / b->p->r_max), value[GPU_WIDTH],
+         factor = times(b, b->p->apart ? front : times(b, front, b->f), b->d_inverse);
   for (int at = 0, n; at < b->p->n_basis; at += n) {
     n = piece_from(b, at);
     for (int i = 0; i < n; i++)
       value[i] =
-          times(b, factor, ir_1(b->k, IR_SIN, times(b, b->u, real(b, b->p->frequency[at + i]))));
+          times(b, factor, ir_1(b->k, IR_SIN, times(b, b->d_u, real(b, b->p->frequency[at + i]))));
     clb_rows_store(&b->rows, basis, at, n, value, false);
   }
 }
 
-/* sum_k g_k db_k/dr = (2/R) (f sum g w/R cos + (f' - f/r) sum g sin) / r */
+/* sum_k g_k db_k/dr = (2/R) (f d' sum g w/R cos + (f' - f d'/d) sum g sin) / d */
 static ir_val gradient(builder *b, const clb_row_array *g_basis) {
   ir_kernel *k = b->k;
   ir_val sines = real(b, 0), cosines = sines, g[GPU_WIDTH];
@@ -128,15 +153,17 @@ static ir_val gradient(builder *b, const clb_row_array *g_basis) {
     clb_rows_load(&b->rows, g_basis, at, n, g);
     for (int i = 0; i < n; i++) {
       double w = b->p->frequency[at + i];
-      ir_val angle = times(b, b->u, real(b, w));
+      ir_val angle = times(b, b->d_u, real(b, w));
       sines = ir_fma(k, g[i], ir_1(k, IR_SIN, angle), sines);
       cosines =
           ir_fma(k, times(b, g[i], real(b, w / b->p->r_max)), ir_1(k, IR_COS, angle), cosines);
     }
   }
-  ir_val bend = ir_sub(k, b->slope, times(b, b->f, b->inverse)),
-         sum = ir_fma(k, bend, sines, times(b, b->f, cosines));
-  return times(b, times(b, real(b, 2 / b->p->r_max), b->inverse), sum);
+  ir_val f = b->p->apart ? real(b, 1) : b->f, slope = b->p->apart ? real(b, 0) : b->slope;
+  if (b->bend != IR_NONE) f = times(b, f, b->bend);
+  ir_val of_sines = ir_sub(k, slope, times(b, f, b->d_inverse)),
+         sum = ir_fma(k, of_sines, sines, times(b, f, cosines));
+  return times(b, times(b, real(b, 2 / b->p->r_max), b->d_inverse), sum);
 }
 
 /* g_v (+)= g_r v / r */
@@ -149,34 +176,61 @@ static void pull(builder *b, const clb_row_array *g_v, ir_val g_r, ir_val add) {
   clb_rows_store(&b->rows, g_v, 0, 3, there, false);
 }
 
+/* Parameters, and what is computed for all passes with a basis. */
+typedef struct {
+  clb_row_array v, r, basis, f, g_v;
+  clb_ends ends;
+  ir_val radii, flag; /* whether r is wanted, or g_v is added to */
+} parameters;
+
+static parameters declare(builder *b, const clb_problem *p) {
+  const clb_dtype type = (clb_dtype)p->storage;
+  const bool back = p->pass >= BACKWARD, basis = p->pass == FORWARD || p->pass == BACKWARD;
+  parameters a = {.v = clb_rows_array(&b->rows, type, false), .flag = IR_NONE};
+  if (p->pass != BACKWARD) a.r = clb_rows_array(&b->rows, type, !back);
+  if (basis) a.basis = clb_rows_array(&b->rows, type, !back);
+  if (basis && b->p->apart) a.f = clb_rows_array(&b->rows, type, !back);
+  if (back) a.g_v = clb_rows_array(&b->rows, type, true);
+  if (basis && b->p->transform) {
+    a.ends = clb_ends_begin(b->k);
+    a.radii = ir_buffer(b->k, b->t, false);
+  }
+  if (p->pass != DISTANCES) a.flag = ir_scalar(b->k, IR_I32);
+  return a;
+}
+
+static void write_rows(builder *b, const parameters *a, bool basis) {
+  clb_row_block some = b->rows;
+  if (a->flag != IR_NONE) some.mask = clb_wanted_lanes(b->k, a->flag, b->rows.left);
+  clb_rows_store(&some, &a->r, 0, 1, &b->r, false);
+  if (!basis) return;
+  write_basis(b, &a->basis);
+  if (b->p->apart) clb_rows_store(&b->rows, &a->f, 0, 1, &b->f, false);
+}
+
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   static const char *const names[PASSES] = {"radial", "radial_distances", "radial_backward",
                                             "radial_backward_distance"};
   builder b = {.k = k, .p = &p->radial, .t = clb_ir_type((clb_dtype)p->arithmetic)};
-  clb_dtype type = (clb_dtype)p->storage;
-  bool back = p->pass >= BACKWARD, basis = p->pass == FORWARD || p->pass == BACKWARD;
+  const bool basis = p->pass == FORWARD || p->pass == BACKWARD;
   ir_begin(k, names[p->pass], s->lanes, s->subgroups, s->lanes * s->subgroups);
   clb_rows_begin(&b.rows, k, s, (clb_dtype)p->arithmetic);
-  clb_row_array v = clb_rows_array(&b.rows, type, false), r = v, bases = v, result = v;
-  if (p->pass != BACKWARD) r = clb_rows_array(&b.rows, type, !back);
-  if (basis) bases = clb_rows_array(&b.rows, type, !back);
-  if (back) result = clb_rows_array(&b.rows, type, true);
-  ir_val wanted = p->pass == DISTANCES         ? IR_NONE
-                  : p->pass == FORWARD || back ? ir_scalar(k, IR_I32)
-                                               : IR_NONE; /* r; whether g_v is accumulated into */
-  clb_rows_start(&b.rows, type, basis ? s->rows.columns_per_piece : 1);
-  length(&b, &v);
+  const parameters a = declare(&b, p);
+  clb_rows_start(&b.rows, (clb_dtype)p->storage, basis ? s->rows.columns_per_piece : 1);
+  length(&b, &a.v);
   if (basis) cutoff(&b);
-  if (!back) {
-    clb_row_block some = b.rows;
-    if (wanted != IR_NONE) some.mask = clb_wanted_lanes(k, wanted, b.rows.left);
-    clb_rows_store(&some, &r, 0, 1, &b.r, false);
-    if (basis) write_basis(&b, &bases);
-  } else {
-    ir_val g_r;
-    if (basis) g_r = gradient(&b, &bases);
-    else clb_rows_load(&b.rows, &r, 0, 1, &g_r);
-    pull(&b, &result, g_r, wanted);
+  b.d_u = b.u, b.d_inverse = b.inverse, b.bend = IR_NONE;
+  if (basis && b.p->transform) transform(&b, mean_radius(&b, &a.ends, a.radii));
+  if (p->pass < BACKWARD) write_rows(&b, &a, basis);
+  else {
+    ir_val g_r, g_f;
+    if (basis) g_r = gradient(&b, &a.basis);
+    else clb_rows_load(&b.rows, &a.r, 0, 1, &g_r);
+    if (basis && b.p->apart) {
+      clb_rows_load(&b.rows, &a.f, 0, 1, &g_f);
+      g_r = ir_fma(k, g_f, b.slope, g_r);
+    }
+    pull(&b, &a.g_v, g_r, a.flag);
   }
   ir_finish(k);
 }
@@ -185,7 +239,8 @@ static void print(const clb_problem *p, clb_text *out) {
   clb_text_add(out, "%d Bessel functions, ", (int)p->radial.n_basis);
   if (p->radial.p) clb_text_add(out, "p = %d, ", (int)p->radial.p);
   else clb_text_add(out, "XPLOR from r = %g, ", p->radial.r_on);
-  clb_text_add(out, "r_max = %g", p->radial.r_max);
+  clb_text_add(out, "r_max = %g%s%s", p->radial.r_max, p->radial.transform ? ", transformed" : "",
+               p->radial.apart ? ", cutoff apart" : "");
 }
 
 const clb_kernel_kind clb_kind_radial = {.name = "radial",

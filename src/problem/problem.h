@@ -128,7 +128,24 @@ enum { CLB_MAX_BASIS = 64 };
 typedef struct {
   int32_t n_basis, p; /* p: of the polynomial cutoff; 0: XPLOR's, which begins at r_on */
   double r_max, r_on, frequency[CLB_MAX_BASIS];
+  int32_t transform, apart; /* transform: of distances, with a and the exponents p and q; apart: the
+                               cutoff is a result of its own */
+  double a, exponent, q;
 } clb_radial_problem;
+
+typedef struct {
+  int32_t n_basis, weighted, activation, unused; /* weighted: edges have factors */
+} clb_density_problem;
+
+typedef struct {
+  int32_t p, n_species;
+  double coefficient[4];
+} clb_repulsion_problem;
+
+typedef struct {
+  int64_t columns;
+  int32_t reciprocal, unused;
+} clb_row_scale_problem;
 
 enum { CLB_TOTAL_ENERGY, CLB_TOTAL_VIRIAL };
 typedef struct {

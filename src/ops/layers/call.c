@@ -135,6 +135,25 @@ void clb_call_numbers(clb_layer_call *c, const char *name, clb_rows numbers) {
   clb_call_i64(c, there ? numbers.offset : 0);
 }
 
+void clb_call_received(clb_layer_call *c, const clb_graph *graph) {
+  clb_call_memory(c, &graph->buffer[CLB_GRAPH_ROW_START + CLB_BY_RECEIVER].memory);
+  clb_call_memory(c, &graph->buffer[CLB_GRAPH_EDGE + CLB_BY_RECEIVER].memory);
+  clb_call_memory(c, &graph->buffer[CLB_GRAPH_OTHER + CLB_BY_RECEIVER].memory);
+}
+
+void clb_call_species(clb_layer_call *c, const clb_graph *graph, clb_rows species) {
+  const int64_t n = c->n, *rows = graph->n_rows;
+  c->n = rows[0] > rows[1] ? rows[0] : rows[1];
+  clb_call_numbers(c, "species", species);
+  c->n = n;
+}
+
+void clb_call_ends(clb_layer_call *c, const clb_graph *graph, clb_rows species) {
+  clb_call_memory(c, &graph->buffer[CLB_GRAPH_RECEIVERS].memory);
+  clb_call_memory(c, &graph->buffer[CLB_GRAPH_SENDERS].memory);
+  clb_call_species(c, graph, species);
+}
+
 clb_status clb_call_launch(clb_layer_call *c, int pass) {
   const clb_memory *some = NULL;
   int64_t units = c->arg[0].i64;

@@ -3,7 +3,7 @@
 #ifndef CLB_SRC_OPS_LAYERS_CALL_H
 #define CLB_SRC_OPS_LAYERS_CALL_H
 
-#include "src/runtime/context.h"
+#include "src/ops/graph.h"
 
 /* A zeroed problem; NULL: no memory, and the error is set. */
 clb_problem *clb_layer_problem(clb_context *ctx, int32_t kind, clb_dtype storage,
@@ -33,6 +33,10 @@ void clb_call_rows(clb_layer_call *c, const char *name, clb_dtype type, int64_t 
                    clb_rows rows, clb_role role);
 /* int32 numbers, one per row: buffer and offset. */
 void clb_call_numbers(clb_layer_call *c, const char *name, clb_rows numbers);
+/* What clb_received, clb_ends and its species declare. Species: of all atoms of the graph. */
+void clb_call_received(clb_layer_call *c, const clb_graph *graph);
+void clb_call_species(clb_layer_call *c, const clb_graph *graph, clb_rows species);
+void clb_call_ends(clb_layer_call *c, const clb_graph *graph, clb_rows species);
 void clb_call_memory(clb_layer_call *c, const clb_memory *m);
 void clb_call_i32(clb_layer_call *c, int64_t x);
 void clb_call_i64(clb_layer_call *c, int64_t x);

@@ -1,5 +1,5 @@
 /* src/ops/layers/layers.c - what networks need besides convolutions, harmonics and matrix products:
-   the calls of pointwise ops, norm, radial basis, maps by species. */
+   the calls of pointwise ops, norm, maps by species. */
 #include "src/ops/layers/layers.h"
 
 #include <stdlib.h>
@@ -132,93 +132,6 @@ clb_status clb_rms_norm_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y) {
 
 clb_status clb_rms_norm_backward(clb_op *op, int64_t n, clb_rows x, clb_rows g_y, clb_rows g_x) {
   return run_norm(op, n, (const operand[]){{"x", x}, {"g_y", g_y}, {"g_x", g_x}}, 2);
-}
-
-/* ---- radial basis ---- */
-
-enum { FORWARD, DISTANCES, BACKWARD, BACKWARD_DISTANCE };
-
-clb_status clb_radial_create(clb_context *ctx, clb_dtype type, const clb_radial_desc *desc,
-                             clb_op **op) {
-  *op = NULL;
-  if (desc->n_basis < 0 || desc->n_basis > CLB_MAX_BASIS || (desc->n_basis && !desc->frequencies))
-    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
-                    "radial: n_basis is %d; it must be 0 ... %d, the number of frequencies",
-                    desc->n_basis, CLB_MAX_BASIS);
-  clb_problem *p = clb_layer_problem(ctx, CLB_RADIAL, type, type);
-  if (!p) return CLB_ERROR_MEMORY;
-  p->radial = (clb_radial_problem){
-      .n_basis = desc->n_basis, .p = desc->p, .r_max = desc->r_max, .r_on = desc->r_on};
-  for (int i = 0; i < desc->n_basis; i++) p->radial.frequency[i] = desc->frequencies[i];
-  return clb_layer_create(ctx, p,
-                          desc->n_basis ? 1 << FORWARD | 1 << DISTANCES | 1 << BACKWARD |
-                                              1 << BACKWARD_DISTANCE
-                                        : 1 << DISTANCES | 1 << BACKWARD_DISTANCE,
-                          op);
-}
-
-clb_status clb_lengths_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic,
-                              clb_op **op) {
-  clb_problem *p = clb_layer_problem(ctx, CLB_RADIAL, storage, arithmetic);
-  if (p)
-    p->radial = (clb_radial_problem){
-        .p = 1, .r_max = 1e-6}; /* the kernel's shortest length is 1e-6 times this */
-  return clb_layer_create(ctx, p, 1 << DISTANCES | 1 << BACKWARD_DISTANCE, op);
-}
-
-clb_status clb_radial_forward(clb_op *op, int64_t n, clb_rows v, clb_rows r, clb_rows basis) {
-  bool some = op && basis.buffer && op->problem.kind == CLB_RADIAL && op->problem.radial.n_basis;
-  clb_layer_call c = clb_call_begin(op, CLB_RADIAL, n, n < 0 || some || r.buffer ? n : 0);
-  if (c.status) return c.status;
-  clb_dtype type = (clb_dtype)op->problem.storage;
-  clb_call_rows(&c, "v", type, 3, v, CLB_IN);
-  clb_call_rows(&c, "r", type, 1, r, CLB_OPTIONAL_OUT);
-  if (!some) return clb_call_launch(&c, DISTANCES);
-  clb_call_rows(&c, "basis", type, op->problem.radial.n_basis, basis, CLB_OUT);
-  clb_call_i32(&c, r.buffer != NULL);
-  return clb_call_launch(&c, FORWARD);
-}
-
-static clb_status run_backward(clb_op *op, int64_t n, clb_rows v, operand g, int pass, clb_rows g_v,
-                               bool add) {
-  clb_layer_call c = clb_call_begin(op, CLB_RADIAL, n, n);
-  if (c.status) return c.status;
-  clb_dtype type = (clb_dtype)op->problem.storage;
-  clb_call_rows(&c, "v", type, 3, v, CLB_IN);
-  clb_call_rows(&c, g.name, type, pass == BACKWARD ? op->problem.radial.n_basis : 1, g.rows,
-                CLB_IN);
-  clb_call_rows(&c, "g_v", type, 3, g_v, CLB_OUT);
-  clb_call_i32(&c, add);
-  return clb_call_launch(&c, pass);
-}
-
-clb_status clb_radial_backward(clb_op *op, int64_t n, clb_rows v, clb_rows g_basis, clb_rows g_v,
-                               bool add) {
-  return run_backward(op, n, v, (operand){"g_basis", g_basis}, BACKWARD, g_v, add);
-}
-
-clb_status clb_radial_backward_distance(clb_op *op, int64_t n, clb_rows v, clb_rows g_r,
-                                        clb_rows g_v, bool add) {
-  return run_backward(op, n, v, (operand){"g_r", g_r}, BACKWARD_DISTANCE, g_v, add);
-}
-
-clb_status clb_lengths_along_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic,
-                                    clb_op **op) {
-  return clb_layer_create(ctx, clb_layer_problem(ctx, CLB_LENGTHS_ALONG, storage, arithmetic), 1,
-                          op);
-}
-
-clb_status clb_lengths_along_run(clb_op *op, int64_t n, clb_rows v, clb_rows h, clb_rows g_r,
-                                 clb_rows q, clb_rows g_v) {
-  clb_layer_call c = clb_call_begin(op, CLB_LENGTHS_ALONG, n, n);
-  if (c.status) return c.status;
-  clb_dtype type = (clb_dtype)op->problem.storage;
-  clb_call_rows(&c, "v", type, 3, v, CLB_IN);
-  clb_call_rows(&c, "h", type, 3, h, CLB_IN);
-  clb_call_rows(&c, "g_r", type, 1, g_r, CLB_IN);
-  clb_call_rows(&c, "q", type, 1, q, CLB_OUT);
-  clb_call_rows(&c, "g_v", type, 3, g_v, CLB_OUT);
-  return clb_call_launch(&c, 0);
 }
 
 /* ---- linear, with weights by species ---- */

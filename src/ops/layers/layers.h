@@ -118,6 +118,28 @@ clb_status clb_radial_backward(clb_op *op, int64_t n, clb_rows v, clb_rows g_bas
                                bool add);
 clb_status clb_radial_backward_distance(clb_op *op, int64_t n, clb_rows v, clb_rows g_r,
                                         clb_rows g_v, bool add);
+
+/* Agnesi's transform of distances. In b_k, not in f, d stands for r: d = 1 / (1 + a t^q / (1 +
+   t^(q-p))), t = r / r_0, r_0 the mean radius of the edge's two atoms; beyond r_max d is that of
+   r_max. */
+typedef struct {
+  double a, p, q; /* a > 0; exponents of at most 64 */
+  int64_t n_species;
+  const double *radii; /* [n_species]: above 0; copied */
+} clb_agnesi;
+
+/* The same for all edges of a graph as they were given, with a transform (NULL: none), or with f
+   `apart`: b_k without f, which is a result of its own.  species: of all receivers and senders (not
+   read without a transform); f[n][1] and g_f[n][1]: not without `apart`. backward takes the
+   gradients of both results; clb_radial_backward_distance is for these ops, too. */
+clb_status clb_radial_pairs_create(clb_context *ctx, clb_dtype type, const clb_radial_desc *desc,
+                                   const clb_agnesi *transform, bool apart, clb_op **op);
+clb_status clb_radial_pairs_forward(clb_op *op, const clb_graph *graph, clb_rows species,
+                                    clb_rows v, clb_rows r, clb_rows basis, clb_rows f);
+clb_status clb_radial_pairs_backward(clb_op *op, const clb_graph *graph, clb_rows species,
+                                     clb_rows v, clb_rows g_basis, clb_rows g_f, clb_rows g_v,
+                                     bool add);
+
 /* Lengths alone, without a basis; storage and arithmetic as in clebsch.h. Below 1e-12 v / r is v *
  / 1e-12. */
 clb_status clb_lengths_create(clb_context *ctx, clb_dtype storage, clb_dtype arithmetic,
@@ -128,6 +150,51 @@ clb_status clb_lengths_along_create(clb_context *ctx, clb_dtype storage, clb_dty
                                     clb_op **op);
 clb_status clb_lengths_along_run(clb_op *op, int64_t n, clb_rows v, clb_rows h, clb_rows g_r,
                                  clb_rows q, clb_rows g_v);
+
+/* ---- densities, and rows times numbers ---- */
+
+/* rho[i][1] of the graph's receivers = sum over the edges that i receives of factor tanh(q^2), q =
+   sum_k basis[n][k] D_k; factor[n][1]: rows of edges if `weighted`, else 1 (and not read). weights:
+   host array D[n_basis], 1 ... CLB_MAX_BASIS; copied.  backward: g_basis[n][n_basis] and
+   g_factor[n][1] (both = or +=) from g_rho. Rows of edges in the graph's order as it was given. */
+clb_status clb_density_create(clb_context *ctx, clb_dtype type, int n_basis, const double *weights,
+                              bool weighted, clb_op **op);
+clb_status clb_density_forward(clb_op *op, const clb_graph *graph, clb_rows basis, clb_rows factor,
+                               clb_rows rho);
+clb_status clb_density_backward(clb_op *op, const clb_graph *graph, clb_rows basis, clb_rows factor,
+                                clb_rows g_rho, clb_rows g_basis, clb_rows g_factor, bool add);
+
+/* y[n][columns] = x[n][columns] s, s = t[n][1], or, `reciprocal`, 1 / (1 + t); y may be x (but
+   backward needs x).  backward: g_x[n][columns] from g_y, which it may be, and g_t[n][1] (= or
+   +=). */
+clb_status clb_row_scale_create(clb_context *ctx, clb_dtype type, int64_t columns, bool reciprocal,
+                                clb_op **op);
+clb_status clb_row_scale_forward(clb_op *op, int64_t n, clb_rows x, clb_rows t, clb_rows y);
+clb_status clb_row_scale_backward(clb_op *op, int64_t n, clb_rows x, clb_rows t, clb_rows g_y,
+                                  clb_rows g_x, clb_rows g_t, bool add);
+
+/* ---- repulsion of nuclei ---- */
+
+/* V_i = sum over the edges that i receives of 7.1998 Z_i Z_j phi((q_i + q_j) r) f(r / (R_i + R_j))
+   / r (eV, Angstrom): phi(x) = c_0 exp(-3.2 x) + c_1 exp(-0.9423 x) + c_2 exp(-0.4028 x) + c_3
+   exp(-0.2016 x), f the polynomial cutoff. Below 1e-6 (R_i + R_j) r is that; at v = 0 gradients are
+   0. */
+typedef struct {
+  int64_t n_species;
+  const double *charges, *screening, *radii; /* [n_species]: Z, q, R; R above 0; copied */
+  double coefficients[4];                    /* c */
+  int p;                                     /* of the cutoff: 1 ... 64 */
+} clb_repulsion_desc;
+
+/* forward: out[i][1] (= or +=) V_i of the graph's receivers, from v[n][3] of its edges as they were
+   given and the species of all receivers and senders. backward: g_v[n][3] (= or +=) from
+   g_out[i][1]. */
+clb_status clb_repulsion_create(clb_context *ctx, clb_dtype type, const clb_repulsion_desc *desc,
+                                clb_op **op);
+clb_status clb_repulsion_forward(clb_op *op, const clb_graph *graph, clb_rows species, clb_rows v,
+                                 clb_rows out, bool add);
+clb_status clb_repulsion_backward(clb_op *op, const clb_graph *graph, clb_rows species, clb_rows v,
+                                  clb_rows g_out, clb_rows g_v, bool add);
 
 /* ---- linear, with weights by species ---- */
 
