@@ -114,6 +114,41 @@ static void converts_module(void **state) {
   clb_safetensors_close(&file);
 }
 
+/* Paths: A_0, [A_0 A_0], [A_1 A_1], A_1, [A_0 A_1]. Tensors of the basis have norm 1; those of the
+   file, in the same order, have norms 1, 1, 1 and sqrt 3, and for the last path there are two, A_0
+   A_1 and A_1 A_0, whose symmetric part is sqrt 1.5 times the basis's. */
+static void projects_products(void **state) {
+  (void)state;
+  static const double file[2][6][2] = {/* weights: [species][tensor][channel] */
+                                       {{0.625, -0.875},
+                                        {-0.1875, 0.25},
+                                        {0.6875, -0.8125},
+                                        {0.375, 0.8125},
+                                        {0.875, -0.625},
+                                        {-0.1875, 0.25}},
+                                       {{-0.4375, 0},
+                                        {-0.375, 0.0625},
+                                        {0.5, 0.9375},
+                                        {-0.6875, -0.25},
+                                        {0.6875, -0.8125},
+                                        {-0.375, 0.0625}}};
+  static const int64_t shape[] = {2, 5, 2};
+  clb_safetensors *model = convert_head("bulk", seed("mace.model"));
+  const clb_tensor *t = clb_safetensors_find(model, "layers.0.product");
+  assert_true(t && t->rank == 3 && !memcmp(t->shape, shape, sizeof shape));
+  double *x = read_tensor(model, t);
+  for (int i = 0; i < 20; i++) {
+    const double(*w)[2] = file[i / 10];
+    const int path = i / 2 % 5, c = i % 2;
+    const double must = path < 3    ? w[path][c]
+                        : path == 3 ? sqrt(3) * w[3][c]
+                                    : sqrt(1.5) * (w[4][c] + w[5][c]);
+    if (!(fabs(x[i] - must) < 1e-14)) fail_msg("weight %d is %.17g, not %.17g", i, x[i], must);
+  }
+  free(x);
+  clb_safetensors_close(&model);
+}
+
 static void converts_script(void **state) {
   (void)state;
   static const pair said[] = {
@@ -211,6 +246,8 @@ static void refuses_modules(void **state) {
       {"K\4K\4K\2\x87", "K\4K\5K\2\x87", 7, "are not of the shape of their degrees"},
       {"K\4K\4K\2\x87", "K\4K\xffK\2\x87", 7,
        "tensor 'U_matrix_2' reaches beyond its entry 'data/Double'"},
+      {"K\x08K\2K\1\x87", "K\x08K\1K\2\x87", 7,
+       "U_matrix_2 of product 0 for degree 0 is not equivariant"},
   };
   refuses_changes("mace.model", "bulk", cases, COUNT(cases));
 }
@@ -259,9 +296,10 @@ static void refuses_cut_files(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(converts_sevennet),   cmocka_unit_test(converts_module),
-      cmocka_unit_test(converts_script),     cmocka_unit_test(chooses_heads),
-      cmocka_unit_test(refuses_modules),     cmocka_unit_test(refuses_scripts),
-      cmocka_unit_test(refuses_checkpoints), cmocka_unit_test(refuses_cut_files)};
+      cmocka_unit_test(converts_sevennet), cmocka_unit_test(converts_module),
+      cmocka_unit_test(projects_products), cmocka_unit_test(converts_script),
+      cmocka_unit_test(chooses_heads),     cmocka_unit_test(refuses_modules),
+      cmocka_unit_test(refuses_scripts),   cmocka_unit_test(refuses_checkpoints),
+      cmocka_unit_test(refuses_cut_files)};
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

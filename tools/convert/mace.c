@@ -288,7 +288,9 @@ void convert_mace(torch *t, value network, const char *head, model *out) {
     snprintf(key, sizeof key, "%s_scale", silus[i]);
     say_number(out, silu_scale, key);
   }
+  if (clb_context_create("cpu:interpreter", &q->ctx)) refuse(t->path, "%s", clb_error(q->ctx));
   for (int layer = 0; layer < q->n_layers; layer++) mace_layer(q, layer);
+  clb_context_destroy(&q->ctx);
   say_energies(q);
   say_repulsion(q);
 }

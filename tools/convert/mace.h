@@ -2,6 +2,8 @@
 #ifndef CLB_TOOLS_CONVERT_MACE_H
 #define CLB_TOOLS_CONVERT_MACE_H
 
+#include <clebsch/clebsch.h>
+
 #include "tools/convert/maps.h"
 
 enum { MACE_LAYERS = 64, MACE_ELEMENTS = 128, MACE_BASIS = 64, MACE_CORRELATION = 4 };
@@ -10,6 +12,7 @@ typedef struct {
   torch *t;
   value network; /* MACE's own module */
   model *out;
+  clb_context *ctx;               /* for bases of symmetric contractions; runs nothing */
   int n_layers, n_species, l_max; /* l_max: of harmonics and messages */
   int head, n_heads;
   int atomic_number[MACE_ELEMENTS]; /* of a species */
