@@ -2,7 +2,7 @@
 """make_torch_models.py - writes tiny models of SevenNet and MACE that the fuzzers and tests start from:  make_torch_models.py corpus
 
 torch/sevennet.pth: a checkpoint (torch.save of a dict); torch/mace.model: MACE's module (torch.save of an object), with density, ZBL, Agnesi
-and two heads; torch/mace.pth: the same as TorchScript, wrapped, without them. Tensors of a file are views of one storage."""
+and two heads, and with atomic numbers as old versions save them; torch/mace.pth: the same as TorchScript, wrapped, without them. Tensors of a file are views of one storage."""
 import io, math, struct, sys, zipfile
 
 from make_models import Global, Pickler
@@ -129,6 +129,13 @@ def sevennet():
 
 # ---- MACE ----
 
+
+def numpy_whole(x):
+    kind = Record("numpy\ndtype", ("i8", False, True), (3, "<", None, None, None, -1, -1, 0), call=True)
+    content = Record("_codecs\nencode", (chr(x) + 7 * chr(0), "latin1"), call=True)
+    return Record("numpy.core.multiarray\nscalar", (kind, content), call=True)
+
+
 RADII = [0.2 + 0.05 * z for z in range(9)]
 SILU = "e3nn.math._normalize_activation\nnormalize2mom"
 
@@ -237,7 +244,7 @@ class Mace:
                         non_linearity=Module("e3nn.nn._activation\nActivation", {}, acts=modules([self.silu()])),
                         linear_2=self.linear(self.scalars(2 * n), self.scalars(n), 2 * n * n))
         readout = Module("mace.modules.blocks\nLinearReadoutBlock", {}, linear=self.linear(self.irreps(0, 1), self.scalars(n), n * K))
-        inside = {"atomic_numbers": Tensor(2, data=[1, 8], kind="Long"), "r_max": Tensor(data=[self.R_MAX]), "num_interactions": Tensor(data=[2], kind="Long"),
+        inside = {"r_max": Tensor(data=[self.R_MAX]),
                   "node_embedding": Module("mace.modules.blocks\nLinearNodeEmbeddingBlock", {}, linear=self.linear(self.scalars(2), self.irreps(0), 2 * K)),
                   "radial_embedding": Module("mace.modules.blocks\nRadialEmbeddingBlock", {"apply_cutoff": not self.extras}, **radial),
                   "spherical_harmonics": Module("e3nn.o3._spherical_harmonics\nSphericalHarmonics",
@@ -251,6 +258,10 @@ class Mace:
                                                  p=Tensor(data=[5], kind="Long"), covalent_radii=Tensor(9, data=RADII), a_exp=Tensor(data=[0.3]),
                                                  a_prefactor=Tensor(data=[0.4543]))
         attributes = {"heads": self.heads, "use_so3": False, "edge_irreps": None}
+        if self.scripted:
+            inside.update(atomic_numbers=Tensor(2, data=[1, 8], kind="Long"), num_interactions=Tensor(data=[2], kind="Long"))
+        else:
+            attributes["atomic_numbers"] = [numpy_whole(1), numpy_whole(8)]
         return Module("mace.modules.models\nScaleShiftMACE", attributes, **inside)
 
 

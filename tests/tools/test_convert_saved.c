@@ -243,6 +243,11 @@ static void refuses_modules(void **state) {
       {"covalent_radii", "covalent_bonds", 0, "lacks 'covalent_radii'"},
       {"atomic_numbers", "atomic_letters", 0, "lacks 'atomic_numbers'"},
       {"torch\nLongStorage", "torch\nLoooStorage", 0, "asks for 'torch LoooStorage'"},
+      {"numpy\ndtype", "numpy\ndtipe", 0, "its atomic numbers are not numbers"},
+      {"\2\0\0\0i8", "\2\0\0\0c8", 6, "its atomic numbers are not numbers"},
+      {"\1\0\0\0<", "\1\0\0\0>", 5, "its atomic numbers are not numbers"},
+      {"\x08\0\0\0\x08\0", "\x08\0\0\0\x01\0", 6,
+       "its atomic numbers are not those of different elements"},
       {"K\4K\4K\2\x87", "K\4K\5K\2\x87", 7, "are not of the shape of their degrees"},
       {"K\4K\4K\2\x87", "K\4K\xffK\2\x87", 7,
        "tensor 'U_matrix_2' reaches beyond its entry 'data/Double'"},
@@ -261,7 +266,7 @@ static void refuses_scripts(void **state) {
       {"normalize2mom", "normalize3mom", 0, "stands where normalize2mom was expected"},
       {"_normalize_activation\n", "_normalize_activatiom\n", 0,
        "an activation that is not understood"},
-      {"num_interactions", "sum_interactions", 0, "lacks 'num_interactions'"}};
+      {"interactions", "interbctions", 0, "module 'interbctions' is not understood"}};
   refuses_changes("mace.pth", NULL, cases, COUNT(cases));
 }
 

@@ -1,8 +1,7 @@
 /* tools/convert/globals.c - the globals that a pickle may name, and what calling one means here. */
-#include "tools/convert/globals.h"
-
-#include <stddef.h>
 #include <string.h>
+
+#include "tools/convert/pickle.h"
 
 static const struct {
   const char *name;

@@ -71,16 +71,33 @@ static void check_modules(const mace *q) {
   for (size_t i = 0; i < sizeof unset / sizeof *unset; i++) expect_unset(q, unset[i]);
 }
 
-/* A list of modules must have one for each layer. */
-static void check_list(const mace *q, const char *name) {
+/* Whether there are modules 0 ... n - 1 in a list, and no more. */
+static bool has_modules(const mace *q, const char *name, int n) {
   char path[NAME_BYTES];
   value list = mace_module(q, q->network, name, "ModuleList");
-  for (int n = 0; n <= q->n_layers; n++) {
-    snprintf(path, sizeof path, "%d", n);
-    if (!maybe(list, path) == (n < q->n_layers))
-      refuse(q->t->path, "'%s' does not have one module for each of the %d interactions", name,
-             q->n_layers);
+  for (int i = 0; i <= n; i++) {
+    snprintf(path, sizeof path, "%d", i);
+    if (!maybe(list, path) == (i < n)) return false;
   }
+  return true;
+}
+
+/* Products and readouts are one for each interaction; old models do not say how many there are. */
+static void count_layers(mace *q) {
+  static const char *const lists[] = {"products", "readouts"};
+  q->n_layers = 1;
+  while (q->n_layers < MACE_LAYERS && !has_modules(q, "interactions", q->n_layers)) q->n_layers++;
+  const double n = q->n_layers;
+  if (!has_modules(q, "interactions", q->n_layers) ||
+      (maybe(q->network, "num_interactions") &&
+       number_of(q->t, q->network, "num_interactions") != n))
+    refuse(q->t->path, "its interactions are not 1 to %d, as many as 'num_interactions' says",
+           MACE_LAYERS);
+  for (int i = 0; i < 2; i++)
+    if (!has_modules(q, lists[i], q->n_layers))
+      refuse(q->t->path, "'%s' does not have one module for each of the %d interactions", lists[i],
+             q->n_layers);
+  say_number(q->out, n, "n_layers");
 }
 
 /* ---- the network ---- */
@@ -103,19 +120,32 @@ static void choose_head(mace *q, const char *wanted) {
   q->head = chosen_of(q->t->path, wanted, names, q->n_heads, "head", "heads");
 }
 
+/* A tensor, or a list of numbers. */
+static int atomic_numbers_of(const mace *q, double z[MACE_ELEMENTS]) {
+  value list = maybe(q->network, "atomic_numbers");
+  const bool listed = list && list->kind == PICKLE_LIST;
+  const weights w = listed ? (weights){.count = (int64_t)list->n}
+                           : numbers_at(q->t, q->network, "atomic_numbers");
+  if (w.count < 1 || w.count >= MACE_ELEMENTS)
+    refuse(q->t->path, "it has %lld elements", (long long)w.count);
+  for (int i = 0; i < w.count; i++) {
+    if (!listed) z[i] = element(&w, i);
+    else if (!plain_number(list->items[i], &z[i]))
+      refuse(q->t->path, "its atomic numbers are not numbers");
+  }
+  return (int)w.count;
+}
+
 static void say_species(mace *q) {
-  const weights w = numbers_at(q->t, q->network, "atomic_numbers");
+  double z[MACE_ELEMENTS];
   char text[4 * MACE_ELEMENTS] = "";
   bool known[CLB_ELEMENTS + 1] = {false};
   size_t used = 0;
-  if (w.count < 1 || w.count >= MACE_ELEMENTS)
-    refuse(q->t->path, "it has %lld elements", (long long)w.count);
-  q->n_species = (int)w.count;
+  q->n_species = atomic_numbers_of(q, z);
   for (int s = 0; s < q->n_species; s++) {
-    const double z = element(&w, s);
-    if (!(z >= 1 && z <= CLB_ELEMENTS && z == floor(z)) || known[(int)z])
+    if (!(z[s] >= 1 && z[s] <= CLB_ELEMENTS && z[s] == floor(z[s])) || known[(int)z[s]])
       refuse(q->t->path, "its atomic numbers are not those of different elements");
-    known[q->atomic_number[s] = (int)z] = true;
+    known[q->atomic_number[s] = (int)z[s]] = true;
     used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", s ? " " : "",
                              clb_element_symbols[q->atomic_number[s]]);
   }
@@ -274,12 +304,7 @@ void convert_mace(torch *t, value network, const char *head, model *out) {
   say_species(q);
   say_edges(q);
   say_embedding(q);
-  const double n = number_of(t, network, "num_interactions");
-  if (!(n >= 1 && n <= MACE_LAYERS && n == floor(n))) refuse(t->path, "it has %g interactions", n);
-  q->n_layers = (int)n;
-  static const char *const lists[] = {"interactions", "products", "readouts"};
-  for (int i = 0; i < 3; i++) check_list(q, lists[i]);
-  say_number(out, n, "n_layers");
+  count_layers(q);
   say(out, "fan_in", "radial_normalization");
   static const char *const silus[] = {"radial_activation", "readout_activation"};
   for (int i = 0; i < 2; i++) {

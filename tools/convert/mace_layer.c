@@ -99,52 +99,56 @@ static void keep_density(mace *q, int layer, value block) {
   keep_part(q->out, &w, 0, q->basis_factor, 1, &q->n_basis, name);
 }
 
+/* A Linear of an interaction, as layers.N.NAME. */
+static void keep_linear(mace *q, int layer, value block, const char *path, const irreps *in,
+                        const irreps *to, const double *factor, const char *name) {
+  char key[NAME_BYTES];
+  snprintf(key, sizeof key, "layers.%d.%s", layer, name);
+  const weights w = mace_linear(q, block, path, map_numbers(in, to, 0));
+  expect_irreps(q->t, maybe(block, path), "irreps_out", to);
+  keep_map(q->out, &w, in, to, 0, factor, key);
+}
+
+/* The map by species: of messages, or of the features around the layer. */
+static void keep_skip(mace *q, int layer, value block, bool residual, const irreps *from,
+                      const irreps *to) {
+  char key[NAME_BYTES];
+  value skip = mace_module(q, block, "skip_tp", "FullyConnectedTensorProduct");
+  expect_irreps(q->t, skip, "irreps_in1", from);
+  expect_irreps(q->t, skip, "irreps_out", to);
+  const weights w = mace_numbers(q, skip, "weight", map_numbers(from, to, q->n_species));
+  snprintf(key, sizeof key, "layers.%d.%s", layer, residual ? "self_connection" : "linear_3");
+  say(q->out, residual ? "species" : "none", "layers.%d.self_connection", layer);
+  keep_map(q->out, &w, from, to, q->n_species, NULL, key);
+}
+
 /* Returns whether the layer has a residual connection. */
 static bool convert_interaction(mace *q, int layer, value block, const irreps *out) {
-  const irreps target = uniform(q->features.term[0].mul, q->l_max);
-  char name[NAME_BYTES];
+  const irreps *x = &q->features, target = uniform(x->term[0].mul, q->l_max);
   size_t kind = 0;
   while (kind < 4 && strcmp(class_name(block), kinds[kind].name) != 0) kind++;
   if (kind == 4)
     refuse(q->t->path, "interaction %d is a %s, which is not understood", layer, class_name(block));
   const bool residual = kinds[kind].residual, density = kinds[kind].density;
   value up = mace_module(q, block, "linear_up", "Linear"),
-        product = mace_module(q, block, "conv_tp", "TensorProduct"),
-        linear = mace_module(q, block, "linear", "Linear"),
-        skip = mace_module(q, block, "skip_tp", "FullyConnectedTensorProduct");
-  say_irreps(q->out, &q->features, "layers.%d.irreps_in", layer);
-  expect_irreps(q->t, up, "irreps_in", &q->features);
-  expect_irreps(q->t, up, "irreps_out", &q->features);
-  const weights first =
-      mace_linear(q, block, "linear_up", map_numbers(&q->features, &q->features, 0));
-  snprintf(name, sizeof name, "layers.%d.linear_1", layer);
-  keep_map(q->out, &first, &q->features, &q->features, 0, NULL, name);
-
+        product = mace_module(q, block, "conv_tp", "TensorProduct");
+  say_irreps(q->out, x, "layers.%d.irreps_in", layer);
+  expect_irreps(q->t, up, "irreps_in", x);
+  keep_linear(q, layer, block, "linear_up", x, x, NULL, "linear_1");
   const message_paths p = say_paths(q, layer);
   expect_irreps(q->t, product, "irreps_in2", &q->sh);
   expect_irreps(q->t, product, "irreps_out", &p.messages);
   keep_radial(q, layer, block, &p);
-
   double factor[MAX_DEGREE + 1];
   const double neighbours = density ? 1 : number_of(q->t, block, "avg_num_neighbors");
   if (!(neighbours > 0))
     refuse(q->t->path, "interaction %d has avg_num_neighbors = %g", layer, neighbours);
   for (int l = 0; l <= MAX_DEGREE; l++) factor[l] = 1 / neighbours;
-  expect_irreps(q->t, linear, "irreps_out", &target);
   say_irreps(q->out, &target, "layers.%d.irreps_linear", layer);
-  const weights second = mace_linear(q, block, "linear", map_numbers(&p.messages, &target, 0));
-  snprintf(name, sizeof name, "layers.%d.linear_2", layer);
-  keep_map(q->out, &second, &p.messages, &target, 0, factor, name);
+  keep_linear(q, layer, block, "linear", &p.messages, &target, factor, "linear_2");
   say(q->out, density ? "density" : "none", "layers.%d.normalization", layer);
   if (density) keep_density(q, layer, block);
-
-  const irreps *from = residual ? &q->features : &target, *to = residual ? out : &target;
-  expect_irreps(q->t, skip, "irreps_in1", from);
-  expect_irreps(q->t, skip, "irreps_out", to);
-  const weights by_species = mace_numbers(q, skip, "weight", map_numbers(from, to, q->n_species));
-  snprintf(name, sizeof name, "layers.%d.%s", layer, residual ? "self_connection" : "linear_3");
-  say(q->out, residual ? "species" : "none", "layers.%d.self_connection", layer);
-  keep_map(q->out, &by_species, from, to, q->n_species, NULL, name);
+  keep_skip(q, layer, block, residual, residual ? x : &target, residual ? out : &target);
   return residual;
 }
 
@@ -209,9 +213,7 @@ void mace_layer(mace *q, int layer) {
   const bool residual = convert_interaction(q, layer, interaction, &out);
   expect_flag(q->t, product, "use_sc", residual);
   mace_product(q, layer, product, &out);
-  const weights w = mace_linear(q, product, "linear", map_numbers(&out, &out, 0));
-  snprintf(path, sizeof path, "layers.%d.linear_4", layer);
-  keep_map(q->out, &w, &out, &out, 0, NULL, path);
+  keep_linear(q, layer, product, "linear", &out, &out, NULL, "linear_4");
   say_irreps(q->out, &out, "layers.%d.irreps_out", layer);
   q->features = out;
   convert_readout(q, layer, readout);

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "tools/cli/tool.h"
-#include "tools/convert/globals.h"
 
 enum { MAX_PICKLE = 8 << 20, MAX_VALUES = 2000000, MAX_GLOBAL = 256 };
 
@@ -155,15 +154,16 @@ static void op_real(machine *m, int unused) {
 static void push_text(machine *m, pickle_kind kind, const unsigned char *bytes, size_t n) {
   char *text = pickle_memory(m->arena, n + 1);
   memcpy(text, bytes, n);
-  push_new(m, kind)->text = text;
+  pickle_value *v = push_new(m, kind);
+  v->text = text;
+  v->n = n;
 }
 
 static void op_text(machine *m, int unused) {
   (void)unused;
   const uint32_t n = next_number(m, 4);
   const unsigned char *bytes = next(m, n);
-  if (memchr(bytes, 0, n)) push_new(m, PICKLE_BYTES);
-  else push_text(m, PICKLE_TEXT, bytes, n);
+  push_text(m, memchr(bytes, 0, n) ? PICKLE_BYTES : PICKLE_TEXT, bytes, n);
 }
 
 static void op_put(machine *m, int bytes) {

@@ -11,7 +11,7 @@ typedef enum {
   PICKLE_WHOLE,
   PICKLE_REAL,
   PICKLE_TEXT,
-  PICKLE_BYTES,  /* a text with 0 bytes in it, which is not kept */
+  PICKLE_BYTES,  /* a text with 0 bytes in it */
   PICKLE_GLOBAL, /* text: "module name" */
   PICKLE_TUPLE,
   PICKLE_LIST,
@@ -25,7 +25,7 @@ typedef enum {
 typedef struct pickle_value pickle_value;
 struct pickle_value {
   pickle_kind kind;
-  size_t n, cap; /* of items */
+  size_t n, cap; /* of items; n: bytes of a text, too */
   union {
     int64_t whole; /* also for a bool: 0 or 1 */
     double real;
@@ -52,5 +52,19 @@ void *pickle_memory(pickle_arena *arena, size_t bytes);
 
 /* An entry of a dict; NULL if there is none, or if it is no dict. */
 const pickle_value *pickle_entry(const pickle_value *dict, const char *key);
+
+/* ---- globals: none is ever called ---- */
+
+typedef enum {
+  CLASS, /* of TorchScript: made without arguments, built from a dict */
+  STORAGE_TYPE,
+  MAKES_TENSOR,
+  MAKES_DICT,
+  SAME,  /* gives its first argument */
+  RECORD /* anything else: keeps its name, arguments and state */
+} global_use;
+
+/* What calling a global ("module name") means here; false if no model needs it. */
+bool find_global(const char *name, global_use *use);
 
 #endif

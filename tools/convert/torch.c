@@ -222,10 +222,17 @@ double element(const weights *w, int64_t i) {
   return w->f64 ? (double)(int64_t)word : (double)(int32_t)(uint32_t)word;
 }
 
+bool plain_number(value v, double *x) {
+  if (v->kind == PICKLE_REAL) *x = v->real;
+  else if (v->kind == PICKLE_WHOLE) *x = (double)v->whole;
+  else return numpy_scalar(v, x);
+  return true;
+}
+
 double number_of(torch *t, value object, const char *path) {
   value v = maybe(object, path);
-  if (v && v->kind == PICKLE_REAL) return v->real;
-  if (v && v->kind == PICKLE_WHOLE) return (double)v->whole;
+  double x;
+  if (v && plain_number(v, &x)) return x;
   const weights w = numbers_at(t, object, path);
   if (w.count != 1) refuse(t->path, "'%s' of '%s' is not one number", path, class_of(object));
   return element(&w, 0);

@@ -61,8 +61,11 @@ typedef struct {
 
 weights weights_at(torch *t, value object, const char *path); /* of float or double */
 weights numbers_at(torch *t, value object, const char *path); /* or of integers */
-/* A number, or a tensor of one. */
+/* A number, NumPy's or not, or a tensor of one. */
 double number_of(torch *t, value object, const char *path);
+/* The same of a value that is no tensor; false if it is none. */
+bool plain_number(value v, double *x);
+bool numpy_scalar(value v, double *x);
 weights constant_at(torch *t, size_t i);
 weights tensor_of(torch *t, value dict, const char *key); /* an entry of a dict */
 double element(const weights *w, int64_t i);
