@@ -5,10 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Weights of trees that stay in registers from row to row while the species is the same. */
+/* Weights of the current species, in the order of paths and of trees; tree t has sum_p mix_pt w_p.
+ */
 typedef struct {
-  ir_val species; /* VAR, i64 */
-  clb_dual *var;  /* [n_paths] VARs; a derivative may be IR_NONE */
+  clb_contraction *b;
+  ir_val at, along; /* i64: where the first weights of w and c are; along may be IR_NONE */
+  clb_dual *path;   /* [n_paths]: those read so far */
+  ir_val kept;      /* VAR, i64: the species whose weights are in `var` */
+  clb_dual *var;    /* [n_paths] VARs, of trees; a derivative may be IR_NONE */
   clb_unrolled_row row;
 } lanes_of_row;
 
@@ -17,66 +21,71 @@ static ir_val load_weight(clb_contraction *b, int array, ir_val at, int path) {
   return ir_cast(b->k, b->t, ir_load(b->k, b->array[array].buffer, index, b->mask));
 }
 
-/* The weights of trees: tree t has sum_p mix_pt w_p. */
-static void load_weights(clb_contraction *b, ir_val species, clb_dual *tree) {
+static clb_dual weigh(void *user, int tree) {
+  lanes_of_row *l = user;
+  clb_contraction *b = l->b;
   const clb_symmetric_basis *basis = &b->plan.basis;
-  ir_val at = clb_contraction_weights_at(b, IN_W, species),
-         along = clb_contraction_incoming(b, CLB_OPERAND_W)
-                     ? clb_contraction_weights_at(b, IN_C, species)
-                     : IR_NONE;
-  for (int p = 0; p < basis->n_paths; p++) tree[p] = (clb_dual){IR_NONE, IR_NONE};
-  for (int p = 0; p < basis->n_paths; p++) {
-    const clb_symmetric_path *path = &basis->path[p];
-    clb_dual w = {load_weight(b, IN_W, at, p), IR_NONE};
-    if (along != IR_NONE) w.d = load_weight(b, IN_C, along, p);
-    for (int t = path->first; t <= p; t++)
-      tree[t] = clb_dual_plus_scaled(b, tree[t], basis->mix[path->mix_at + t - path->first], w);
+  clb_dual sum = {IR_NONE, IR_NONE};
+  int first = basis->path[tree].first;
+  for (int p = tree; p < basis->n_paths && basis->path[p].first == first; p++) {
+    if (l->path[p].v == IR_NONE) l->path[p].v = load_weight(b, IN_W, l->at, p);
+    if (l->path[p].d == IR_NONE && l->along != IR_NONE)
+      l->path[p].d = load_weight(b, IN_C, l->along, p);
+    sum =
+        clb_dual_plus_scaled(b, sum, basis->mix[basis->path[p].mix_at + tree - first], l->path[p]);
   }
+  return sum;
 }
 
 static void declare_weights(clb_contraction *b, lanes_of_row *l) {
   ir_val zero = ir_real(b->k, b->t, 0);
-  l->species = ir_var(b->k, ir_int(b->k, IR_I64, -1), true);
-  for (int p = 0; p < b->plan.basis.n_paths; p++) {
-    l->var[p] = (clb_dual){ir_var(b->k, zero, false), IR_NONE};
-    if (clb_contraction_incoming(b, CLB_OPERAND_W)) l->var[p].d = ir_var(b->k, zero, false);
+  l->kept = ir_var(b->k, ir_int(b->k, IR_I64, -1), true);
+  for (int t = 0; t < b->plan.basis.n_paths; t++) {
+    l->var[t] = (clb_dual){ir_var(b->k, zero, false), IR_NONE};
+    if (clb_contraction_incoming(b, CLB_OPERAND_W)) l->var[t].d = ir_var(b->k, zero, false);
   }
 }
 
-/* Weights are read only where the species differs from that of the row before. */
+/* Kept weights are read only where the species differs from that of the row before, others where
+   they are used. */
 static void find_weights(clb_contraction *b, lanes_of_row *l) {
   ir_kernel *k = b->k;
   ir_val species = clb_contraction_species(b);
   int n = b->plan.basis.n_paths;
-  if (!b->s->symmetric.keep_weights) {
-    load_weights(b, species, l->row.weight);
-    return;
+  for (int p = 0; p < n; p++) l->path[p] = (clb_dual){IR_NONE, IR_NONE};
+  if (b->s->symmetric.keep_weights)
+    ir_if(k, ir_1(k, IR_NOT, ir_2(k, IR_EQ, species, ir_get(k, l->kept))));
+  l->at = clb_contraction_weights_at(b, IN_W, species);
+  l->along = clb_contraction_incoming(b, CLB_OPERAND_W)
+                 ? clb_contraction_weights_at(b, IN_C, species)
+                 : IR_NONE;
+  l->row.weigh = weigh;
+  l->row.user = l;
+  if (!b->s->symmetric.keep_weights) return;
+  for (int t = 0; t < n; t++) {
+    clb_dual w = weigh(l, t);
+    ir_set(k, l->var[t].v, w.v);
+    if (w.d != IR_NONE) ir_set(k, l->var[t].d, w.d);
   }
-  ir_if(k, ir_1(k, IR_NOT, ir_2(k, IR_EQ, species, ir_get(k, l->species))));
-  load_weights(b, species, l->row.weight);
-  for (int p = 0; p < n; p++) {
-    ir_set(k, l->var[p].v, l->row.weight[p].v);
-    if (l->var[p].d != IR_NONE) ir_set(k, l->var[p].d, l->row.weight[p].d);
-  }
-  ir_set(k, l->species, species);
+  ir_set(k, l->kept, species);
   ir_end(k);
-  for (int p = 0; p < n; p++) {
-    l->row.weight[p].v = ir_get(k, l->var[p].v);
-    if (l->var[p].d != IR_NONE) l->row.weight[p].d = ir_get(k, l->var[p].d);
+  for (int t = 0; t < n; t++) {
+    l->row.weight[t].v = ir_get(k, l->var[t].v);
+    if (l->var[t].d != IR_NONE) l->row.weight[t].d = ir_get(k, l->var[t].d);
   }
 }
 
 static void unrolled_row(clb_contraction *b, lanes_of_row *l) {
   clb_unrolled_row *row = &l->row;
-  bool twice = b->p->pass == CLB_DOUBLE_BACKWARD;
+  bool twice = b->p->pass == CLB_DOUBLE_BACKWARD,
+       along = clb_contraction_incoming(b, CLB_OPERAND_X);
   int d = (b->sc->ell + 1) * (b->sc->ell + 1);
-  ir_val x[MAX_X], out[MAX_X];
+  ir_val x[MAX_X], a[MAX_X], out[MAX_X];
   clb_unrolled_clear(b, row);
   find_weights(b, l);
   clb_contraction_load_x(b, IN_X, x);
-  for (int i = 0; i < d; i++) row->value[i].v = x[i];
-  if (clb_contraction_incoming(b, CLB_OPERAND_X)) clb_contraction_load_x(b, IN_A, x);
-  for (int i = 0; i < d && clb_contraction_incoming(b, CLB_OPERAND_X); i++) row->value[i].d = x[i];
+  if (along) clb_contraction_load_x(b, IN_A, a);
+  clb_unrolled_set(b, row, x, along ? a : NULL);
   for (int o = 0; o < b->sc->n_degrees && b->p->pass; o++)
     clb_contraction_load_z(b, IN_G, o, row->g[o]);
   clb_contraction_unrolled(b, row);
@@ -96,21 +105,26 @@ static void rows(clb_contraction *b, lanes_of_row *l, clb_table_row *table) {
   int n = b->s->symmetric.rows;
   ir_val first = ir_mul(k, ir_cast(k, IR_I64, ir_group(k)), ir_int(k, IR_I64, n));
   if (!table && b->s->symmetric.keep_weights) declare_weights(b, l);
-  b->row = ir_loop(k, first, ir_2(k, IR_MIN, ir_add(k, first, ir_int(k, IR_I64, n)), b->n),
-                   ir_int(k, IR_I64, 1));
+  if (n > 1)
+    first = ir_add(k, first,
+                   ir_loop(k, ir_int(k, IR_I64, 0), ir_int(k, IR_I64, n), ir_int(k, IR_I64, 1)));
+  b->row = first;
+  if (n > 1) ir_if(k, ir_2(k, IR_LT, b->row, b->n));
   if (table) clb_contraction_table_row(b, table, IR_NONE, IR_NONE);
   else unrolled_row(b, l);
-  ir_end(k);
+  if (n > 1) ir_end(k), ir_end(k);
 }
 
 static void body(clb_contraction *b) {
   ir_kernel *k = b->k;
-  lanes_of_row l = {.species = IR_NONE};
+  lanes_of_row l = {.b = b};
   clb_table_row table;
   int blocks = clb_contraction_blocks(b->sc, b->s);
   bool tables = clb_contraction_reads_tables(b->s);
   l.var = malloc(sizeof *l.var * (size_t)(b->plan.basis.n_paths + 1));
-  if (!clb_unrolled_make(b, &l.row) || !l.var) snprintf(k->error, sizeof k->error, "no memory");
+  l.path = malloc(sizeof *l.path * (size_t)(b->plan.basis.n_paths + 1));
+  if (!clb_unrolled_make(b, &l.row) || !l.var || !l.path)
+    snprintf(k->error, sizeof k->error, "no memory");
   else {
     if (tables) clb_table_row_begin(b, &table);
     ir_val block = ir_subgroup(k), step = ir_int(k, IR_I32, b->s->subgroups);
@@ -121,6 +135,7 @@ static void body(clb_contraction *b) {
   }
   clb_unrolled_free(&l.row);
   free(l.var);
+  free(l.path);
 }
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {

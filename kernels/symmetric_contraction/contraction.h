@@ -65,15 +65,29 @@ ir_val clb_contraction_weights_at(clb_contraction *b, int array, ir_val species)
 
 enum { CLB_NO_OUT = -1 };
 
+/* [left q]_l', q the weighted sum of right elements of one degree and parity, h the gradient by q.
+ */
+typedef struct {
+  int left, out;
+  clb_dual q[2 * CLB_MAX_PAIR_DEGREE + 1], h[2 * CLB_MAX_PAIR_DEGREE + 1];
+} clb_unrolled_product;
+
 /* The row's values; arrays are the caller's. */
 typedef struct {
   clb_dual *value, *gradient;         /* [plan.n_values] */
   clb_dual *weight, *weight_gradient; /* [n_paths], of trees */
+  clb_unrolled_product *product;      /* [n_paths], those of the current right elements */
   clb_dual z[CLB_MAX_ELL + 1][MAX_WIDTH];
   ir_val g[CLB_MAX_ELL + 1][MAX_WIDTH];
   int out; /* only trees of this degree; CLB_NO_OUT: all */
+  /* Weights that are IR_NONE are asked for when they are first used, unless NULL. */
+  clb_dual (*weigh)(void *user, int tree);
+  void *user;
 } clb_unrolled_row;
 
+/* Gives the row the values of A, and of the incoming gradient (NULL: 0). */
+void clb_unrolled_set(clb_contraction *b, clb_unrolled_row *row, const ir_val *x,
+                      const ir_val *along);
 /* From the values of A, weights and g: z, the gradients of A, those of the weights, as asked. */
 void clb_contraction_unrolled(clb_contraction *b, clb_unrolled_row *row);
 /* false: no memory. Release with _free, whatever the result. */
@@ -110,6 +124,13 @@ void clb_table_row_begin(clb_contraction *b, clb_table_row *r);
    the path's weight is added. */
 void clb_contraction_table_row(clb_contraction *b, clb_table_row *r, ir_val partial,
                                ir_val partial_at);
+
+/* ---- sums over rows (weights.c, total.c) ---- */
+
+ir_val clb_contraction_unit(ir_kernel *k, int subgroups); /* i64: number of this sub-group */
+/* Arguments: sums, whether they are present, number of blocks (i64), result and its offset and
+   stride (i64). */
+void clb_lower_total_weights(const clb_problem *p, const clb_schedule *s, ir_kernel *k);
 
 /* ---- schedules ---- */
 

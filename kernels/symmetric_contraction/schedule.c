@@ -7,7 +7,8 @@
 enum {
   SUBGROUPS = 8,
   KEPT_WEIGHTS = 64, /* registers for weights that stay there from row to row */
-  SUMS = 64          /* registers for sums over rows */
+  SUMS = 64,         /* registers for sums over rows */
+  LARGE = 350        /* multiplications of a kernel that asks for the large register mode */
 };
 
 /* Multiplications that may be instructions of their own; beyond, the products are listed in
@@ -41,6 +42,10 @@ void clb_contraction_schedule(const clb_problem *p, const clb_limits *limits, cl
   clb_symmetric_plan plan;
   *s = (clb_schedule){.lanes = limits->lanes[p->arithmetic], .subgroups = 1};
   s->symmetric.rows = limits->simd ? 16 : 4;
+  if (sums && p->pass == CLB_FORWARD) {
+    s->subgroups = limits->simd ? 1 : limits->max_subgroups < 4 ? limits->max_subgroups : 4;
+    return;
+  }
   bool made = clb_symmetric_plan_make(sc, &plan);
   if (made && cost_of(p, &plan) > budget_of(limits)) {
     int64_t bytes = clb_contraction_local_bytes(p, &plan, gradients);
@@ -52,7 +57,9 @@ void clb_contraction_schedule(const clb_problem *p, const clb_limits *limits, cl
     int blocks = clb_contraction_blocks(sc, s),
         most = limits->max_subgroups < SUBGROUPS ? limits->max_subgroups : SUBGROUPS;
     s->subgroups = sums ? (most < 4 ? most : 4) : blocks < most ? blocks : most;
-    s->symmetric.keep_weights = !sums && sc->n_paths * words * twice <= KEPT_WEIGHTS;
+    s->symmetric.large_registers = limits->registers <= 128 && cost_of(p, &plan) > LARGE;
+    s->symmetric.keep_weights =
+        !sums && sc->n_paths <= KEPT_WEIGHTS / (words * twice * words * twice);
     s->symmetric.roles = sums && sc->n_degrees > 1 && sc->n_paths * words > SUMS;
   }
   clb_symmetric_plan_free(&plan);

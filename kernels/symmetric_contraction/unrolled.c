@@ -5,8 +5,9 @@
      q = sum_t w_t right_t,  z += [left q]_l'.
    With g the gradient by z and h = d(g . [left q]) / dq, backward adds
      to d left: d(g . [left q]) / d left,  to d right_t: w_t h,  to d w_t: h . right_t.
-   Right elements of one degree and parity are done together, so that a pair's value and gradient
-   live in registers only while their turn lasts, unless pairs are also left elements. */
+   Right elements of one degree and parity are done one after the other, between all their h and all
+   their q, so that a pair's value and gradient live in registers only while its turn lasts, unless
+   pairs are also left elements. */
 #include "kernels/symmetric_contraction/contraction.h"
 
 #include <stdlib.h>
@@ -49,17 +50,26 @@ bool clb_unrolled_make(const clb_contraction *b, clb_unrolled_row *row) {
                             .gradient = malloc(values * sizeof(clb_dual)),
                             .weight = malloc(paths * sizeof(clb_dual)),
                             .weight_gradient = malloc(paths * sizeof(clb_dual)),
+                            .product = malloc(paths * sizeof(clb_unrolled_product)),
                             .out = CLB_NO_OUT};
-  if (!row->value || !row->gradient || !row->weight || !row->weight_gradient) return false;
+  if (!row->value || !row->gradient || !row->weight || !row->weight_gradient || !row->product)
+    return false;
   clb_unrolled_clear(b, row);
   return true;
 }
 
 void clb_unrolled_free(clb_unrolled_row *row) {
   free(row->value), free(row->gradient), free(row->weight), free(row->weight_gradient);
+  free(row->product);
 }
 
 /* ---- elements ---- */
+
+void clb_unrolled_set(clb_contraction *b, clb_unrolled_row *row, const ir_val *x,
+                      const ir_val *along) {
+  for (int i = 0; i < (b->sc->ell + 1) * (b->sc->ell + 1); i++)
+    row->value[i] = (clb_dual){x[i], along ? along[i] : IR_NONE};
+}
 
 /* The value of an element, computed when it is first asked for. */
 static clb_dual *value_of(clb_contraction *b, clb_unrolled_row *row, int e) {
@@ -93,6 +103,11 @@ static void pair_gradient(clb_contraction *b, clb_unrolled_row *row, int e) {
 
 /* ---- trees ---- */
 
+static clb_dual weight_of(clb_unrolled_row *row, int tree) {
+  if (is_none(row->weight[tree]) && row->weigh) row->weight[tree] = row->weigh(row->user, tree);
+  return row->weight[tree];
+}
+
 static bool wanted(const clb_unrolled_row *row, const clb_symmetric_tree *t) {
   return row->out == CLB_NO_OUT || row->out == t->out;
 }
@@ -100,7 +115,7 @@ static bool wanted(const clb_unrolled_row *row, const clb_symmetric_tree *t) {
 /* A tree that is one element. */
 static void single(clb_contraction *b, clb_unrolled_row *row, int tree) {
   const clb_symmetric_tree *t = &b->plan.tree[tree];
-  const clb_dual *value = value_of(b, row, t->right), w = row->weight[tree];
+  const clb_dual *value = value_of(b, row, t->right), w = weight_of(row, tree);
   clb_dual *gradient = row->gradient + b->plan.element[t->right].at;
   for (int m = 0; m < width(&b->plan.element[t->right]); m++) {
     clb_dual g = {row->g[t->out][m], IR_NONE};
@@ -111,86 +126,100 @@ static void single(clb_contraction *b, clb_unrolled_row *row, int tree) {
   }
 }
 
-/* Whether two trees share [left right]_l' but for the sum over right elements. */
-static bool together(const clb_symmetric_plan *plan, int a, int b) {
-  const clb_symmetric_tree *s = &plan->tree[a], *t = &plan->tree[b];
-  const clb_symmetric_element *p = &plan->element[s->right], *q = &plan->element[t->right];
-  return s->left == t->left && s->out == t->out && p->degree == q->degree &&
-         p->natural == q->natural;
+static int terms_of(const clb_contraction *b, const clb_unrolled_product *p, int degree,
+                    clb_symmetric_term *term) {
+  return clb_symmetric_terms(b->plan.element[p->left].degree, degree, b->sc->degrees[p->out], false,
+                             term);
 }
 
-/* q, and z and the gradient by the left element. */
-static void through_left(clb_contraction *b, clb_unrolled_row *row, int tree,
-                         const clb_symmetric_term *term, int n) {
-  const clb_symmetric_tree *t = &b->plan.tree[tree];
-  const clb_dual *left = value_of(b, row, t->left);
-  clb_dual *gradient = row->gradient + b->plan.element[t->left].at, q[2 * CLB_MAX_PAIR_DEGREE + 1],
-           sum[2 * CLB_MAX_PAIR_DEGREE + 1][MAX_WIDTH];
-  int nq = width(&b->plan.element[t->right]), nl = width(&b->plan.element[t->left]),
-      nz = 2 * b->sc->degrees[t->out] + 1;
-  for (int k = 0; k < nq; k++) q[k] = none;
-  for (int s = tree; s < b->plan.basis.n_paths; s++) {
-    if (!together(&b->plan, tree, s)) continue;
-    const clb_dual *right = value_of(b, row, b->plan.tree[s].right);
-    for (int k = 0; k < nq; k++) q[k] = clb_dual_plus(b, q[k], row->weight[s], right[k]);
+/* h; `degree`: of the right elements. */
+static void gradient_of_q(clb_contraction *b, clb_unrolled_row *row, clb_unrolled_product *p,
+                          int degree) {
+  clb_symmetric_term term[CLB_MAX_SYMMETRIC_TERMS];
+  const clb_dual *left = value_of(b, row, p->left);
+  int n = terms_of(b, p, degree, term);
+  for (int e = 0; e < n; e++) {
+    clb_dual g = {row->g[p->out][term[e].m], IR_NONE};
+    g = clb_dual_plus_scaled(b, none, term[e].c, g);
+    p->h[term[e].k] = clb_dual_plus(b, p->h[term[e].k], g, left[term[e].i]);
   }
+}
+
+/* z and the gradient by the left element, from q. */
+static void through_left(clb_contraction *b, clb_unrolled_row *row, const clb_unrolled_product *p,
+                         int degree) {
+  clb_symmetric_term term[CLB_MAX_SYMMETRIC_TERMS];
+  const clb_dual *left = value_of(b, row, p->left);
+  clb_dual *gradient = row->gradient + b->plan.element[p->left].at,
+           sum[2 * CLB_MAX_PAIR_DEGREE + 1][MAX_WIDTH];
+  int n = terms_of(b, p, degree, term), nl = width(&b->plan.element[p->left]),
+      nz = 2 * b->sc->degrees[p->out] + 1;
   for (int i = 0; i < nl; i++)
     for (int m = 0; m < nz; m++) sum[i][m] = none;
   for (int e = 0; e < n; e++)
     sum[term[e].i][term[e].m] =
-        clb_dual_plus_scaled(b, sum[term[e].i][term[e].m], term[e].c, q[term[e].k]);
+        clb_dual_plus_scaled(b, sum[term[e].i][term[e].m], term[e].c, p->q[term[e].k]);
   for (int i = 0; i < nl; i++)
     for (int m = 0; m < nz; m++) {
-      clb_dual g = {row->g[t->out][m], IR_NONE};
-      if (b->results) row->z[t->out][m] = clb_dual_plus(b, row->z[t->out][m], sum[i][m], left[i]);
+      clb_dual g = {row->g[p->out][m], IR_NONE};
+      if (b->results) row->z[p->out][m] = clb_dual_plus(b, row->z[p->out][m], sum[i][m], left[i]);
       if (b->gradients) gradient[i] = clb_dual_plus(b, gradient[i], sum[i][m], g);
     }
 }
 
-/* h, and the gradients by right elements and weights. */
+/* Adds a tree's right element to q, and what h says about element and weight. */
 static void through_right(clb_contraction *b, clb_unrolled_row *row, int tree,
-                          const clb_symmetric_term *term, int n) {
-  const clb_symmetric_tree *t = &b->plan.tree[tree];
-  const clb_dual *left = value_of(b, row, t->left);
-  clb_dual h[2 * CLB_MAX_PAIR_DEGREE + 1];
-  int nq = width(&b->plan.element[t->right]);
-  for (int k = 0; k < nq; k++) h[k] = none;
-  for (int e = 0; e < n; e++) {
-    clb_dual g = {row->g[t->out][term[e].m], IR_NONE};
-    g = clb_dual_plus_scaled(b, none, term[e].c, g);
-    h[term[e].k] = clb_dual_plus(b, h[term[e].k], g, left[term[e].i]);
-  }
-  for (int s = tree; s < b->plan.basis.n_paths; s++) {
-    if (!together(&b->plan, tree, s)) continue;
-    int right = b->plan.tree[s].right, at = b->plan.element[right].at;
-    const clb_dual *value = value_of(b, row, right);
-    for (int k = 0; k < nq; k++) {
-      if (b->gradients)
-        row->gradient[at + k] = clb_dual_plus(b, row->gradient[at + k], row->weight[s], h[k]);
-      if (b->weights)
-        row->weight_gradient[s] = clb_dual_plus(b, row->weight_gradient[s], h[k], value[k]);
-    }
+                          clb_unrolled_product *p) {
+  const clb_symmetric_element *right = &b->plan.element[b->plan.tree[tree].right];
+  const clb_dual *value = value_of(b, row, b->plan.tree[tree].right);
+  for (int k = 0; k < width(right); k++) {
+    clb_dual *gradient = &row->gradient[right->at + k];
+    if (b->results || b->gradients)
+      p->q[k] = clb_dual_plus(b, p->q[k], weight_of(row, tree), value[k]);
+    if (b->gradients) *gradient = clb_dual_plus(b, *gradient, weight_of(row, tree), p->h[k]);
+    if (b->weights)
+      row->weight_gradient[tree] = clb_dual_plus(b, row->weight_gradient[tree], p->h[k], value[k]);
   }
 }
 
-/* Everything that right elements first ... end - 1, of one degree and parity, take part in. */
-static void right_elements(clb_contraction *b, clb_unrolled_row *row, int first, int end) {
-  clb_symmetric_term term[CLB_MAX_SYMMETRIC_TERMS];
+/* The product of a tree among the n found so far, or the next one. */
+static int product_of(clb_unrolled_row *row, const clb_symmetric_tree *t, int n) {
+  int i = 0;
+  while (i < n && (row->product[i].left != t->left || row->product[i].out != t->out)) i++;
+  return i;
+}
+
+static int find_products(clb_contraction *b, clb_unrolled_row *row, int first, int end) {
+  int n = 0;
   for (int i = 0; i < b->plan.basis.n_paths; i++) {
     const clb_symmetric_tree *t = &b->plan.tree[i];
-    if (t->right < first || t->right >= end || !wanted(row, t)) continue;
-    if (t->left == CLB_NO_ELEMENT) {
-      single(b, row, i);
+    if (t->right < first || t->right >= end || !wanted(row, t) || t->left == CLB_NO_ELEMENT ||
+        product_of(row, t, n) < n)
       continue;
-    }
-    bool done = false; /* with an earlier tree */
-    for (int k = 0; k < i && !done; k++) done = together(&b->plan, i, k);
-    if (done) continue;
-    int n = clb_symmetric_terms(b->plan.element[t->left].degree, b->plan.element[t->right].degree,
-                                b->sc->degrees[t->out], false, term);
-    if (b->results || b->gradients) through_left(b, row, i, term, n);
-    if (b->gradients || b->weights) through_right(b, row, i, term, n);
+    clb_unrolled_product *p = &row->product[n++];
+    *p = (clb_unrolled_product){.left = t->left, .out = t->out};
+    for (int k = 0; k < 2 * CLB_MAX_PAIR_DEGREE + 1; k++) p->q[k] = p->h[k] = none;
   }
+  return n;
+}
+
+/* Everything that right elements first ... end - 1, of one degree and parity, take part in. */
+static void right_elements(clb_contraction *b, clb_unrolled_row *row, int first, int end,
+                           bool flush) {
+  int n = find_products(b, row, first, end), degree = b->plan.element[first].degree;
+  for (int i = 0; i < n && (b->gradients || b->weights); i++)
+    gradient_of_q(b, row, &row->product[i], degree);
+  for (int e = first; e < end; e++) {
+    for (int i = 0; i < b->plan.basis.n_paths; i++) {
+      const clb_symmetric_tree *t = &b->plan.tree[i];
+      if (t->right != e || !wanted(row, t)) continue;
+      if (t->left == CLB_NO_ELEMENT) single(b, row, i);
+      else through_right(b, row, i, &row->product[product_of(row, t, n)]);
+    }
+    if (flush) pair_gradient(b, row, e);
+  }
+  for (int i = 0; i < n && (b->results || b->gradients); i++)
+    through_left(b, row, &row->product[i], degree);
 }
 
 void clb_contraction_unrolled(clb_contraction *b, clb_unrolled_row *row) {
@@ -201,9 +230,8 @@ void clb_contraction_unrolled(clb_contraction *b, clb_unrolled_row *row) {
     for (end = first;
          end < n && e[end].degree == e[first].degree && e[end].natural == e[first].natural;)
       end++;
-    right_elements(b, row, first, end);
-    for (int i = first; i < end && b->gradients && !pairs_are_left; i++) pair_gradient(b, row, i);
+    right_elements(b, row, first, end, b->gradients && !pairs_are_left);
   }
   for (int i = ell + 1; i < n && b->gradients && pairs_are_left; i++) pair_gradient(b, row, i);
-  right_elements(b, row, 0, ell + 1);
+  for (int l = 0; l <= ell; l++) right_elements(b, row, l, l + 1, false);
 }

@@ -3,9 +3,9 @@
 
    A sub-group is given a species, a block of consecutive rows and a block of channels; of its rows
    it does those of its species. So rows may come in any order, and sums are always made in the same
-   one. Its sums go to row (block of rows, species) of a workspace, in arithmetic precision; a sum
-   over blocks of rows follows (src/ops/symmetric_contraction.c). With `roles` it does one degree of
-   z only, so that fewer sums are in registers. */
+   one. Its sums go to row (block of rows, species) of a workspace, in arithmetic precision; where
+   the block has no such row, only that is noted. With `roles` it does one degree of z only, so that
+   fewer sums are in registers. The pass that would be the forward one adds up the blocks. */
 #include "kernels/symmetric_contraction/contraction.h"
 
 #include <stdio.h>
@@ -13,7 +13,8 @@
 
 typedef struct {
   ir_val block_rows, units; /* i64 parameters */
-  ir_val partial;           /* the workspace */
+  ir_val partial, present;  /* the workspace; i32 for each of its rows: 0 or 1 */
+  ir_val found;             /* VAR, i32: 1 after the first row of the species */
   ir_val row_block, kind, part;
 } place;
 
@@ -31,26 +32,43 @@ static void find_place(clb_contraction *b, place *at, ir_val *unit) {
   at->row_block = ir_2(k, IR_DIV, rest, species);
 }
 
-/* i64: where the unit's sum for path 0 and its channel is. */
+/* i64: the row of the workspace; where the sum for path 0 and this lane's channel is. */
+static ir_val workspace_row(clb_contraction *b, ir_val row_block, ir_val kind) {
+  return ir_add(b->k, ir_mul(b->k, row_block, ir_int(b->k, IR_I64, b->sc->n_species)), kind);
+}
+
 static ir_val partial_at(clb_contraction *b, const place *at) {
-  ir_kernel *k = b->k;
-  ir_val row = ir_add(k, ir_mul(k, at->row_block, ir_int(k, IR_I64, b->sc->n_species)), at->kind);
   int64_t columns = (int64_t)b->sc->n_paths * b->sc->channels;
-  return ir_add(k, ir_mul(k, row, ir_int(k, IR_I64, columns)), b->channel);
+  ir_val row = workspace_row(b, at->row_block, at->kind);
+  return ir_add(b->k, ir_mul(b->k, row, ir_int(b->k, IR_I64, columns)), b->channel);
 }
 
 /* Opens the loop over the unit's rows, and the IF for those of its species. */
-static void open_rows(clb_contraction *b, const place *at) {
+static void open_rows(clb_contraction *b, place *at) {
   ir_kernel *k = b->k;
+  at->found = ir_var(k, ir_int(k, IR_I32, 0), true);
   ir_val first = ir_mul(k, at->row_block, at->block_rows);
   b->row = ir_loop(k, first, ir_2(k, IR_MIN, ir_add(k, first, at->block_rows), b->n),
                    ir_int(k, IR_I64, 1));
   ir_if(k, ir_2(k, IR_EQ, clb_contraction_species(b), at->kind));
 }
 
-static void close_rows(clb_contraction *b) {
-  ir_end(b->k);
-  ir_end(b->k);
+/* Closes them and opens an IF for units that found a row. */
+static void close_rows(clb_contraction *b, const place *at) {
+  ir_kernel *k = b->k;
+  ir_set(k, at->found, ir_int(k, IR_I32, 1));
+  ir_end(k);
+  ir_end(k);
+  ir_if(k, ir_2(k, IR_EQ, ir_get(k, at->found), ir_int(k, IR_I32, 1)));
+}
+
+/* Notes whether there was a row; units of all channels and degrees say the same. */
+static void note_found(clb_contraction *b, const place *at) {
+  ir_kernel *k = b->k;
+  ir_val first = ir_2(k, IR_EQ, b->channel, ir_int(k, IR_I64, 0));
+  if (b->s->symmetric.roles)
+    first = ir_2(k, IR_AND, first, ir_2(k, IR_EQ, at->part, ir_int(k, IR_I64, 0)));
+  ir_store(k, at->present, workspace_row(b, at->row_block, at->kind), first, ir_get(k, at->found));
 }
 
 static void store_sum(clb_contraction *b, const place *at, int path, ir_val sum) {
@@ -60,14 +78,12 @@ static void store_sum(clb_contraction *b, const place *at, int path, ir_val sum)
 }
 
 /* The sums of degree `out`, or of all. */
-static void unrolled(clb_contraction *b, const place *at, int out, clb_unrolled_row *row,
-                     ir_val *sum) {
+static void unrolled(clb_contraction *b, place *at, int out, clb_unrolled_row *row, ir_val *sum) {
   ir_kernel *k = b->k;
   const clb_symmetric_basis *basis = &b->plan.basis;
   bool twice = b->p->pass == CLB_DOUBLE_BACKWARD,
        along = clb_contraction_incoming(b, CLB_OPERAND_X);
-  int d = (b->sc->ell + 1) * (b->sc->ell + 1);
-  ir_val x[MAX_X];
+  ir_val x[MAX_X], a[MAX_X];
   clb_unrolled_clear(b, row);
   row->out = out;
   for (int p = 0; p < basis->n_paths; p++)
@@ -75,9 +91,8 @@ static void unrolled(clb_contraction *b, const place *at, int out, clb_unrolled_
       sum[p] = ir_var(k, ir_real(k, b->t, 0), false);
   open_rows(b, at);
   clb_contraction_load_x(b, IN_X, x);
-  for (int i = 0; i < d; i++) row->value[i].v = x[i];
-  if (along) clb_contraction_load_x(b, IN_A, x);
-  for (int i = 0; i < d && along; i++) row->value[i].d = x[i];
+  if (along) clb_contraction_load_x(b, IN_A, a);
+  clb_unrolled_set(b, row, x, along ? a : NULL);
   for (int o = 0; o < b->sc->n_degrees; o++)
     if (out == CLB_NO_OUT || o == out) clb_contraction_load_z(b, IN_G, o, row->g[o]);
   clb_contraction_unrolled(b, row);
@@ -85,7 +100,7 @@ static void unrolled(clb_contraction *b, const place *at, int out, clb_unrolled_
     ir_val one = twice ? row->weight_gradient[p].d : row->weight_gradient[p].v;
     if (one != IR_NONE) ir_set(k, sum[p], ir_add(k, ir_get(k, sum[p]), one));
   }
-  close_rows(b);
+  close_rows(b, at);
   for (int p = 0; p < basis->n_paths; p++) {
     const clb_symmetric_path *path = &basis->path[p];
     clb_dual total = {IR_NONE, IR_NONE};
@@ -95,16 +110,24 @@ static void unrolled(clb_contraction *b, const place *at, int out, clb_unrolled_
                                    (clb_dual){ir_get(k, sum[t]), IR_NONE});
     store_sum(b, at, p, total.v);
   }
+  ir_end(k);
+  note_found(b, at);
 }
 
-static void with_tables(clb_contraction *b, const place *at, clb_table_row *table) {
-  for (int p = 0; p < b->sc->n_paths; p++) store_sum(b, at, p, IR_NONE);
+/* The sums are made in the workspace, from 0 on. */
+static void with_tables(clb_contraction *b, place *at, clb_table_row *table) {
+  ir_kernel *k = b->k;
   open_rows(b, at);
+  ir_if(k, ir_2(k, IR_EQ, ir_get(k, at->found), ir_int(k, IR_I32, 0)));
+  for (int p = 0; p < b->sc->n_paths; p++) store_sum(b, at, p, IR_NONE);
+  ir_end(k);
   clb_contraction_table_row(b, table, at->partial, partial_at(b, at));
-  close_rows(b);
+  close_rows(b, at);
+  ir_end(k);
+  note_found(b, at);
 }
 
-static void body(clb_contraction *b, const place *at, clb_table_row *table) {
+static void body(clb_contraction *b, place *at, clb_table_row *table) {
   ir_kernel *k = b->k;
   clb_unrolled_row row;
   ir_val *sum = malloc(sizeof *sum * (size_t)(b->plan.basis.n_paths + 1));
@@ -121,7 +144,7 @@ static void body(clb_contraction *b, const place *at, clb_table_row *table) {
   free(sum);
 }
 
-static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+static void sums(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   clb_contraction b;
   clb_table_row table;
   const char *name =
@@ -129,19 +152,21 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   if (clb_contraction_begin(&b, k, p, s, name, s->subgroups, s->subgroups)) {
     place at = {.block_rows = ir_scalar(k, IR_I64), .units = ir_scalar(k, IR_I64)};
     at.partial = ir_buffer(k, b.t, true);
+    at.present = ir_buffer(k, IR_I32, true);
     clb_contraction_tables(&b);
     b.weights = true;
     if (clb_contraction_reads_tables(s)) clb_table_row_begin(&b, &table);
-    ir_val unit = ir_cast(k, IR_I64, ir_group(k));
-    if (s->subgroups > 1)
-      unit = ir_add(k, ir_mul(k, unit, ir_int(k, IR_I64, s->subgroups)),
-                    ir_cast(k, IR_I64, ir_subgroup(k)));
+    ir_val unit = clb_contraction_unit(k, s->subgroups);
     ir_if(k, ir_2(k, IR_LT, unit, at.units));
     find_place(&b, &at, &unit);
     body(&b, &at, &table);
     ir_end(k);
   }
   clb_contraction_end(&b);
+}
+
+static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+  (p->pass == CLB_FORWARD ? clb_lower_total_weights : sums)(p, s, k);
 }
 
 const clb_kernel_kind clb_kind_symmetric_weights = {.name = "symmetric_weights",

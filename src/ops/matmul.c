@@ -281,17 +281,3 @@ clb_status clb_column_sum_run(clb_op *op, int64_t rows, const clb_memory *in, in
            : launch_sums(op, 1, sums, blocks, blocks ? blocks : 1, (place){out, out_offset, 0},
                          add);
 }
-
-clb_status clb_column_sum_of_sums(clb_op *op, int64_t rows, const clb_memory *in, int64_t offset,
-                                  int64_t stride, const clb_memory *out, int64_t out_offset,
-                                  bool add) {
-  const int64_t columns = op->problem.column_sum.columns;
-  clb_status s = check_fits(op, "in", in, clb_dtype_bytes(op->problem.arithmetic), offset, rows,
-                            stride, columns, 1, 0);
-  if (!s)
-    s = check_fits(op, "out", out, clb_dtype_bytes(op->problem.storage), out_offset, 1, 0, columns,
-                   1, 0);
-  if (s || !columns || (!rows && add)) return s;
-  return launch_sums(op, 1, (place){in, offset, stride}, rows, rows ? rows : 1,
-                     (place){out, out_offset, 0}, add);
-}

@@ -22,9 +22,5 @@ clb_status clb_column_sum_create(clb_context *ctx, clb_dtype storage, clb_dtype 
                                  int64_t columns, int64_t max_rows, clb_op **op);
 clb_status clb_column_sum_run(clb_op *op, int64_t rows, const clb_memory *in, int64_t offset,
                               int64_t stride, const clb_memory *out, int64_t out_offset, bool add);
-/* The same for few rows that are sums already, of arithmetic precision: in one stage. */
-clb_status clb_column_sum_of_sums(clb_op *op, int64_t rows, const clb_memory *in, int64_t offset,
-                                  int64_t stride, const clb_memory *out, int64_t out_offset,
-                                  bool add);
 
 #endif

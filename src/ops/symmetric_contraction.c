@@ -8,8 +8,6 @@
 
 #include <stdlib.h>
 
-#include "src/ops/matmul.h"
-
 /* In the order of the calls and of the kernels' arguments. */
 static const struct {
   int count;
@@ -69,47 +67,50 @@ int clb_symmetric_contraction_operands(const clb_problem *problem, clb_pass pass
 /* ---- creation ---- */
 
 typedef struct {
-  clb_op *sums;        /* by block of rows and species */
-  clb_op *total[2];    /* over blocks: of all species, whose rows are dense, or of one */
+  clb_op *sums;        /* by block of rows and species; its forward pass adds them up */
   clb_buffer *partial; /* [max_blocks][n_species][W], of arithmetic precision */
+  clb_buffer *present; /* [max_blocks][n_species] int32: which rows of `partial` there are */
   int64_t max_blocks;
   unsigned by_rows; /* bit set: passes in which the op's own kernel has something to compute */
 } parts;
 
 enum {
   MAX_BLOCKS = 256,
-  MIN_ROWS = 8, /* of a block */
-  ROOM_OF_A_CPU = 16 << 20,
+  BLOCKS_OF_A_CORE = 4,
+  MIN_ROWS = 16, /* of a block */
   ROOM = 64 << 20
 };
 
 static void destroy_parts(clb_op *op) {
   parts *own = op->parts;
   clb_op_destroy(&own->sums);
-  for (int i = 0; i < 2; i++) clb_op_destroy(&own->total[i]);
   clb_buffer_destroy(&own->partial);
+  clb_buffer_destroy(&own->present);
   free(own);
 }
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static clb_status create_sums(clb_context *ctx, const clb_problem *p, unsigned derivatives,
                               parts *own) {
   const clb_symmetric_contraction_problem *sc = &p->symmetric_contraction;
-  int64_t W = weights_of(sc), row = sc->n_species * W * clb_dtype_bytes(p->arithmetic);
+  const clb_limits *limits = &ctx->device->limits;
+  int64_t row = sc->n_species * weights_of(sc) * clb_dtype_bytes(p->arithmetic);
   clb_problem *sums = malloc(sizeof *sums);
   if (!sums) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "symmetric_contraction: no memory");
   *sums = *p;
   sums->kind = CLB_SYMMETRIC_WEIGHTS;
-  clb_status s = clb_op_create(ctx, sums, derivatives, NULL, &own->sums);
+  clb_status s =
+      clb_op_create(ctx, sums, derivatives | CLB_PASS_BIT(CLB_FORWARD), NULL, &own->sums);
   free(sums);
-  for (int i = 0; i < 2 && !s; i++)
-    s = clb_column_sum_create(ctx, (clb_dtype)p->storage, (clb_dtype)p->arithmetic,
-                              i ? W : W * sc->n_species, 1, &own->total[i]);
-  own->max_blocks = (ctx->device->limits.simd ? ROOM_OF_A_CPU : ROOM) / (row ? row : 1);
-  if (own->max_blocks > MAX_BLOCKS) own->max_blocks = MAX_BLOCKS;
+  own->max_blocks =
+      least(limits->simd ? BLOCKS_OF_A_CORE * limits->units : MAX_BLOCKS, ROOM / (row ? row : 1));
   if (own->max_blocks < 1) own->max_blocks = 1;
-  if (!s && ctx->device->info.runs && row)
-    s = clb_buffer_create(ctx, (uint64_t)(own->max_blocks * row), &own->partial);
-  return s;
+  if (s || !ctx->device->info.runs || !row) return s;
+  s = clb_buffer_create(ctx, (uint64_t)(own->max_blocks * row), &own->partial);
+  return s ? s
+           : clb_buffer_create(ctx, (uint64_t)(own->max_blocks * sc->n_species) * sizeof(int32_t),
+                               &own->present);
 }
 
 clb_status clb_symmetric_contraction_make(clb_context *ctx, const clb_problem *p, unsigned bits,
@@ -174,8 +175,7 @@ static clb_status launch_sums(clb_op *op, clb_pass pass, int64_t n, const clb_op
   const clb_memory *some = &own->partial->memory;
   clb_arg args[8 + 4 * CLB_MAX_OPERANDS];
   int64_t across = s->symmetric.channels ? s->symmetric.channels : s->lanes,
-          most = (n + MIN_ROWS - 1) / MIN_ROWS,
-          block_rows = (n - 1) / (most < own->max_blocks ? most : own->max_blocks) + 1;
+          block_rows = (n - 1) / least((n - 1) / MIN_ROWS + 1, own->max_blocks) + 1;
   int n_args = 0;
   *blocks = (n - 1) / block_rows + 1;
   int64_t units = *blocks * sc->n_species * ((sc->channels - 1) / across + 1) *
@@ -193,6 +193,7 @@ static clb_status launch_sums(clb_op *op, clb_pass pass, int64_t n, const clb_op
   args[n_args++] = i64_arg(block_rows);
   args[n_args++] = i64_arg(units);
   args[n_args++] = (clb_arg){.type = IR_VOID, .memory = some};
+  args[n_args++] = (clb_arg){.type = IR_VOID, .memory = &own->present->memory};
   if (own->sums->reads_tables[pass]) {
     args[n_args++] = (clb_arg){.type = IR_VOID, .memory = &own->sums->numbers};
     args[n_args++] = (clb_arg){.type = IR_VOID, .memory = &own->sums->reals};
@@ -205,22 +206,23 @@ static clb_status run_weights(clb_op *op, clb_pass pass, int64_t n, const clb_op
                               int n_operands) {
   const parts *own = op->parts;
   const clb_symmetric_contraction_problem *sc = &op->problem.symmetric_contraction;
-  int64_t blocks = 0, W = weights_of(sc), columns = W * sc->n_species;
+  const clb_kernel *total = own->sums->kernel[CLB_FORWARD];
+  int64_t blocks = 0, across = (weights_of(sc) - 1) / total->ir.lanes + 1;
   const clb_operand *result = operands;
   clb_status s = CLB_OK;
   while (result->of != CLB_OPERAND_W || !result->written) result++;
-  if (!W) return CLB_OK;
+  if (!result->columns) return CLB_OK;
   if (!op->ctx->device->info.runs)
     return clb_fail(&op->ctx->error, CLB_ERROR_UNSUPPORTED, "%s only compiles; nothing runs on it",
                     op->ctx->device->info.name);
   if (n) s = launch_sums(op, pass, n, operands, n_operands, &blocks);
-  bool dense = clb_operand_stride(result) == W;
-  const clb_memory *to = &result->rows.buffer->memory;
-  for (int64_t i = 0; i < (dense ? 1 : sc->n_species) && !s; i++)
-    s = clb_column_sum_of_sums(own->total[!dense], blocks, &own->partial->memory, i * W, columns,
-                               to, result->rows.offset + i * clb_operand_stride(result),
-                               op->problem.accumulate);
-  return s;
+  clb_arg args[6] = {{.type = IR_VOID, .memory = &own->partial->memory},
+                     {.type = IR_VOID, .memory = &own->present->memory},
+                     i64_arg(blocks)};
+  clb_operand_arguments(result, args + 3);
+  return s ? s
+           : clb_launch(op->ctx, total, (sc->n_species * across - 1) / total->ir.subgroups + 1,
+                        args, 6);
 }
 
 clb_status clb_symmetric_contraction_run(clb_op *op, clb_pass pass, int64_t n,

@@ -35,6 +35,7 @@ static void add(entries *e, entry one) {
 static void add_standard(entries *e) {
   static const char *const l_max[] = {"1", "2", "3", "4", "6", "10", "12"};
   static const char *const also_mul_ir[] = {"mace-large", "nequip-lips", "nequix-main"};
+  static const char *const bases[] = {"mace-small", "mace-medium", "mace-large"};
   static const entry on_graphs[] = {
       {NULL, "mace-large", "carbon", NULL, 0},      {NULL, "mace-medium", "carbon", NULL, 0},
       {NULL, "nequix-main", "carbon", NULL, 0},     {NULL, "sevennet-main", "carbon", NULL, 0},
@@ -53,6 +54,8 @@ static void add_standard(entries *e) {
     add(e, (entry){"tensor_product", standard[i].name, NULL, NULL, 0});
   for (size_t i = 0; i < sizeof also_mul_ir / sizeof *also_mul_ir; i++)
     add(e, (entry){"tensor_product", also_mul_ir[i], NULL, "mul_ir", 0});
+  for (size_t i = 0; i < sizeof bases / sizeof *bases; i++)
+    add(e, (entry){"symmetric_contraction", bases[i], NULL, NULL, 0});
   for (size_t i = 0; i < sizeof on_graphs / sizeof *on_graphs; i++) {
     add(e, (entry){"convolution", on_graphs[i].problem, on_graphs[i].graph, NULL, 0});
     add(e, (entry){"convolution", on_graphs[i].problem, on_graphs[i].graph, "table", 0});
@@ -84,6 +87,7 @@ static void add_quick(entries *e) {
       {"tensor_product", "single-3-3-3", NULL, NULL, 4000},
       {"convolution", "nequip-water", "carbon:2", NULL, 0},
       {"convolution", "nequip-water", "carbon:2", "table", 0},
+      {"symmetric_contraction", "mace-medium", NULL, NULL, 500},
   };
   e->dtypes = F32_ONLY;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) add(e, all[i]);

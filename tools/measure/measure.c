@@ -112,7 +112,7 @@ static double bytes_of_arrays(const measurement *m, double rows) {
   for (int n = m->op->arrays(m->kernel.problem, m->pass, arrays); n > 0; n--) {
     const tool_array *a = &arrays[n - 1];
     bytes += a->width * (double)dtype_bytes(m->kernel.storage) / (a->one_row ? rows : 1) +
-             (a->indexed ? sizeof(int32_t) : 0);
+             (a->indexed || a->kinds ? sizeof(int32_t) : 0);
   }
   return bytes;
 }

@@ -46,9 +46,10 @@ static uint64_t array_bytes(const test_run *t, int a) {
 
 uint64_t test_run_bytes(const test_run *t) {
   uint64_t bytes = 0;
-  for (int a = 0; a < t->n; a++)
-    bytes +=
-        array_bytes(t, a) + (t->array[a].indexed ? (uint64_t)t->data.rows * sizeof(int32_t) : 0);
+  for (int a = 0; a < t->n; a++) {
+    bytes += array_bytes(t, a);
+    if (t->array[a].indexed || t->array[a].kinds) bytes += (uint64_t)t->data.rows * sizeof(int32_t);
+  }
   return bytes;
 }
 
@@ -202,14 +203,18 @@ static clb_status write_array(const test_run *t, int a, clb_buffer *buffer) {
   return status;
 }
 
-/* Row r is row found[r mod period] in a randomly chosen period of the array. */
+/* Row r is row found[r mod period] in a randomly chosen period of the array, or of the kind of row
+   r mod period. */
 static clb_status write_index(const test_run *t, int a, clb_context *ctx, clb_buffer **buffer) {
   int64_t rows = t->data.rows, periods = rows / t->period;
   int32_t *index = allocate((size_t)rows, sizeof *index);
   uint64_t seed = 2;
   for (int64_t r = 0; r < rows; r++)
-    index[r] = (int32_t)(t->found[a][r % t->period] +
-                         t->period * (int64_t)((random_number(&seed) + 1) / 2 * (double)periods));
+    index[r] =
+        t->array[a].kinds
+            ? kind_of_row(r % t->period, t->array[a].kinds)
+            : (int32_t)(t->found[a][r % t->period] +
+                        t->period * (int64_t)((random_number(&seed) + 1) / 2 * (double)periods));
   clb_status status = clb_buffer_create(ctx, (uint64_t)rows * sizeof *index, buffer);
   if (!status) status = clb_buffer_write(*buffer, 0, index, (uint64_t)rows * sizeof *index);
   free(index);
@@ -225,7 +230,8 @@ clb_status test_run_set_make(const test_run *t, clb_context *ctx, test_run_set *
     rows->stride = repeats(t, a) ? 0 : t->data.layout == LAYOUT_PADDED ? pitch(t, a) : CLB_DENSE;
     clb_status status = clb_buffer_create(ctx, array_bytes(t, a), &rows->buffer);
     if (!status) status = write_array(t, a, rows->buffer);
-    if (!status && t->array[a].indexed) status = write_index(t, a, ctx, &rows->index);
+    if (!status && (t->array[a].indexed || t->array[a].kinds))
+      status = write_index(t, a, ctx, &rows->index);
     if (status) return status; /* test_run_set_free frees what was created */
   }
   return CLB_OK;

@@ -45,7 +45,11 @@ typedef struct {
   bool repeats; /* has stride 0 in LAYOUT_REPEAT */
   bool one_row; /* a single row for all; for an output: the sum over rows */
   bool indexed; /* an input that is gathered by row numbers */
+  int kinds;    /* above 0: it comes with an index that says of which kind each row is */
 } tool_array;
+
+/* The kind, 0 ... kinds - 1, of a row among the distinct ones. */
+int32_t kind_of_row(int64_t row, int kinds);
 
 /* Replaces test_run.h for an op whose arrays have different numbers of rows; `rows` is then defined
    by the op. */

@@ -28,6 +28,9 @@ const tool_op *wanted_op(const struct argp_state *state, const char *name) {
   return NULL;
 }
 
+/* Equal ones are adjacent, a few at a time. */
+int32_t kind_of_row(int64_t row, int kinds) { return (int32_t)(row / 8 % kinds); }
+
 const tool_op *op_among(int argc, char **argv) {
   for (int i = 1; i < argc; i++)
     if (find_op(argv[i])) return find_op(argv[i]);
