@@ -1,0 +1,171 @@
+/* models/arch/arch_parts.c - parts of several architectures: edges, first features, linear maps. */
+#include "models/arch/arch_parts.h"
+
+#include <math.h>
+#include <stdio.h>
+
+typedef clb_model_reader reader;
+static const double largest_frequency = 1e6;
+
+const char *clb_arch_key(char key[CLB_MODEL_KEY], int block, const char *what) {
+  snprintf(key, CLB_MODEL_KEY, "layers.%d.%s", block, what);
+  return key;
+}
+
+int64_t clb_arch_take(reader *r, int block, const char *what, const clb_term *t, int rank,
+                      const int64_t *shape, double factor) {
+  char key[CLB_MODEL_KEY];
+  snprintf(key, sizeof key, "layers.%d.%s.%d%c", block, what, (int)t->l, t->parity > 0 ? 'e' : 'o');
+  return clb_model_take(r, key, rank, shape, factor);
+}
+
+int clb_arch_scalars(reader *r, clb_per per, int64_t n) {
+  const clb_irreps irreps = clb_scalars(n);
+  return clb_model_array(r, per, false, &irreps);
+}
+
+/* ---- edges ---- */
+
+int clb_arch_harmonics(reader *r, clb_irreps *sh) {
+  r->out->l_max = clb_model_whole(r, "l_max", 0, CLB_MAX_L);
+  clb_model_irreps(r, "irreps_sh", sh);
+  const bool even = sh->n > 1 && sh->term[1].parity > 0;
+  bool good = sh->n == r->out->l_max + 1;
+  for (int l = 0; l < sh->n && good; l++)
+    good = sh->term[l].mul == 1 && sh->term[l].l == l &&
+           sh->term[l].parity == (l % 2 && !even ? -1 : 1);
+  if (!good)
+    clb_model_refuse(r, "'irreps_sh' must be degrees 0 to l_max, once each, of parity (-1)^l, or "
+                        "all even");
+  const int harmonics = clb_model_array(r, CLB_PER_EDGE, false, sh);
+  clb_layer *y = clb_model_layer(r, &clb_edges_kind, sizeof(clb_edges), -1, "harmonics",
+                                 CLB_VECTORS, harmonics);
+  if (y && clb_safetensors_says(r->file, "harmonics_of"))
+    ((clb_edges *)y->parameters)->solid =
+        clb_model_choice(r, "harmonics_of", "directions", "vectors");
+  return harmonics;
+}
+
+static void read_cutoff(reader *r, clb_basis *p) {
+  if (clb_model_choice(r, "cutoff", "polynomial", "xplor")) {
+    p->cutoff_on = clb_model_number(r, "cutoff_on");
+    if (!r->status && !(p->cutoff_on >= 0 && p->cutoff_on < p->r_max))
+      clb_model_refuse(r, "'cutoff_on' is %g; it must be 0 or more, below r_max, %g", p->cutoff_on,
+                       p->r_max);
+  } else {
+    p->cutoff_p = clb_model_whole(r, "cutoff_p", 2, 64);
+  }
+}
+
+static void check_frequencies(reader *r, const clb_basis *p) {
+  for (int k = 0; k < p->n && !r->status; k++) {
+    const double w = r->out->weights[p->frequencies + k];
+    if (w == 0 || !(fabs(w) <= largest_frequency))
+      clb_model_refuse(
+          r,
+          "number %d of tensor 'bessel_frequencies' is %g; frequencies are not 0, and at most %g",
+          k, w, largest_frequency);
+  }
+}
+
+clb_layer *clb_arch_basis(reader *r) {
+  clb_model_choice(r, "radial_basis", "bessel", NULL);
+  const int n = clb_model_whole(r, "n_basis", 1, CLB_MAX_BASIS);
+  const int64_t shape = n;
+  const int functions = clb_arch_scalars(r, CLB_PER_EDGE, n);
+  clb_layer *y =
+      clb_model_layer(r, &clb_basis_kind, sizeof(clb_basis), -1, "basis", CLB_VECTORS, functions);
+  if (!y) return NULL;
+  clb_basis *p = y->parameters;
+  p->n = n;
+  p->r_max = r->out->r_max;
+  read_cutoff(r, p);
+  p->frequencies = clb_model_take(r, "bessel_frequencies", 1, &shape, 1);
+  check_frequencies(r, p);
+  return y;
+}
+
+clb_arch_radial_desc clb_arch_radial_read(reader *r) {
+  clb_arch_radial_desc d = {.n = clb_model_whole(r, "radial_layers", 1, CLB_RADIAL_MATRICES)};
+  clb_model_choice(r, "radial_activation", "silu", NULL);
+  d.scale = clb_model_number(r, "radial_activation_scale");
+  d.fan_in = clb_model_choice(r, "radial_normalization", "none", "fan_in");
+  return d;
+}
+
+int clb_arch_radial(reader *r, int block, const clb_arch_radial_desc *d, int basis,
+                    int64_t n_weights) {
+  const int last = d->n - 1, weights = clb_arch_scalars(r, CLB_PER_EDGE, n_weights);
+  int64_t hidden = 0;
+  clb_layer *y =
+      clb_model_layer(r, &clb_radial_kind, sizeof(clb_radial), block, "radial", basis, weights);
+  clb_radial *p = y ? y->parameters : NULL;
+  if (!y) return weights;
+  p->n = d->n;
+  p->width[0] = r->out->array[basis]->irreps.dim;
+  for (int k = 0; k <= last && !r->status; k++) {
+    char key[CLB_MODEL_KEY];
+    snprintf(key, sizeof key, "layers.%d.radial.%d", block, k);
+    const clb_tensor *t = clb_safetensors_find(r->file, key);
+    const int64_t rows = p->width[k], to = k == last           ? n_weights
+                                           : t && t->rank == 2 ? t->shape[1]
+                                                               : 0;
+    if (t && (to < 1 || to > CLB_MODEL_WIDTH))
+      clb_model_refuse(r, "'%s' must have 1 to %d columns", key, CLB_MODEL_WIDTH);
+    p->width[k + 1] = to;
+    p->matrix[k] = clb_model_take(r, key, 2, (const int64_t[]){rows, to},
+                                  (k ? d->scale : 1) / (d->fan_in ? sqrt((double)rows) : 1));
+    hidden += k == last ? 0 : (to + 3) / 4 * 4;
+  }
+  if (!hidden) return weights;
+  y->out[CLB_RADIAL_HIDDEN] = clb_arch_scalars(r, CLB_PER_EDGE, hidden);
+  y->work = clb_arch_scalars(r, CLB_PER_EDGE, hidden);
+  return weights;
+}
+
+/* ---- atoms ---- */
+
+int clb_arch_embedding(reader *r, const clb_irreps *features, bool one_hot) {
+  const int64_t n = features->dim, species = r->out->n_species;
+  if (!r->status && (features->n != 1 || features->term[0].l || features->term[0].parity < 0 ||
+                     (one_hot && n != species)))
+    clb_model_refuse(r, "layers.0.irreps_in must be scalars, with 'one_hot' one of each species");
+  const int64_t table = one_hot ? clb_model_reserve(r, species * species)
+                                : clb_model_take(r, "embedding", 2, (const int64_t[]){species, n},
+                                                 1 / sqrt((double)species));
+  for (int64_t s = 0; s < species && one_hot && !r->status; s++)
+    r->out->weights[table + s * species + s] = 1;
+  const int array = clb_model_array(r, CLB_PER_LOCAL, false, features);
+  clb_layer *y =
+      clb_model_layer(r, &clb_embedding_kind, sizeof(clb_embedding), -1, "embedding", -1, array);
+  if (y) *(clb_embedding *)y->parameters = (clb_embedding){table};
+  return array;
+}
+
+/* The blocks of one irrep, one below the other in its tensor. */
+static void add_irrep(reader *r, int block, const char *what, clb_layer *y, int first, int to) {
+  const clb_network *n = r->out;
+  const clb_irreps *in = &n->array[y->in[0]]->irreps;
+  const clb_term *t = &n->array[y->out[0]]->irreps.term[to];
+  const bool by_species = ((const clb_linear *)y->parameters)->by_species;
+  const int64_t species = by_species ? n->n_species : 1, rows = clb_channels(in, t),
+                one[] = {rows, t->mul}, many[] = {rows, species, t->mul};
+  int64_t at = clb_arch_take(r, block, what, t, by_species ? 3 : 2, by_species ? many : one,
+                             1 / sqrt((double)(rows * species)));
+  for (int i = first; i < in->n && !r->status; i++) {
+    if (!clb_same_irrep(&in->term[i], t)) continue;
+    r->status = clb_linear_add(r->out, y->parameters, i, to, at);
+    at += in->term[i].mul * species * t->mul;
+  }
+}
+
+void clb_arch_linear(reader *r, int block, const char *what, int from, int to, bool by_species) {
+  clb_layer *y = clb_model_layer(r, &clb_linear_kind, sizeof(clb_linear), block, what, from, to);
+  if (!y) return;
+  const clb_irreps *in = &r->out->array[from]->irreps, *out = &r->out->array[to]->irreps;
+  ((clb_linear *)y->parameters)->by_species = by_species;
+  for (int i = 0; i < in->n && !r->status; i++) {
+    const int term = clb_find_irrep(out, &in->term[i]);
+    if (term >= 0 && clb_find_irrep(in, &in->term[i]) == i) add_irrep(r, block, what, y, i, term);
+  }
+}

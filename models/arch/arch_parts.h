@@ -1,0 +1,60 @@
+/* models/arch/arch_parts.h - what files of several architectures have: harmonics, radial functions,
+   first features, messages along paths, linear maps. All do nothing after the first failure. */
+#ifndef CLB_MODELS_ARCH_ARCH_PARTS_H
+#define CLB_MODELS_ARCH_ARCH_PARTS_H
+
+#include "models/arch/arch.h"
+#include "models/layers/kinds.h"
+
+enum { CLB_ARCH_BLOCKS = 64 }; /* the most of a network */
+
+/* "layers.N.what" */
+const char *clb_arch_key(char key[CLB_MODEL_KEY], int block, const char *what);
+/* Tensor "layers.N.what.1o", times a factor. */
+int64_t clb_arch_take(clb_model_reader *r, int block, const char *what, const clb_term *t, int rank,
+                      const int64_t *shape, double factor);
+int clb_arch_scalars(clb_model_reader *r, clb_per per, int64_t n); /* an array of n columns */
+
+/* ---- edges ---- */
+
+/* Degrees 0 to l_max of `irreps_sh`; returns their array. */
+int clb_arch_harmonics(clb_model_reader *r, clb_irreps *sh);
+/* Bessel functions and their cutoff; NULL on failure. */
+clb_layer *clb_arch_basis(clb_model_reader *r);
+
+typedef struct {
+  int n;        /* matrices */
+  double scale; /* of the activation between them */
+  bool fan_in;  /* each is divided by the square root of its rows */
+} clb_arch_radial_desc;
+clb_arch_radial_desc clb_arch_radial_read(clb_model_reader *r);
+/* The radial network of a block, from the basis; returns the array of its n_weights outputs. */
+int clb_arch_radial(clb_model_reader *r, int block, const clb_arch_radial_desc *d, int basis,
+                    int64_t n_weights);
+
+/* ---- atoms ---- */
+
+/* Rows of tensor `embedding`, or of the unit matrix; returns the features. */
+int clb_arch_embedding(clb_model_reader *r, const clb_irreps *features, bool one_hot);
+
+/* A map from array to array, whose irreps are different ones: for each irrep that both have the
+   tensor "layers.N.what.IRREP", [channels of it in `from`][channels], or by_species
+   [channels][species][channels], divided by the square root of rows. */
+void clb_arch_linear(clb_model_reader *r, int block, const char *what, int from, int to,
+                     bool by_species);
+
+/* ---- messages ---- */
+
+typedef struct {
+  clb_irreps in, out; /* of the features; a term for each path */
+  clb_instruction path[CLB_MAX_PATHS];
+  int n_paths;
+  int64_t n_weights; /* of all paths */
+} clb_arch_messages;
+/* Reads the block's `paths` between irreps that are set. */
+void clb_arch_paths(clb_model_reader *r, int block, const clb_irreps *sh, clb_arch_messages *m);
+/* The convolution, its sum times `scale`; returns its array. */
+int clb_arch_convolution(clb_model_reader *r, int block, const clb_arch_messages *m, double scale,
+                         int x, int harmonics, int weights);
+
+#endif
