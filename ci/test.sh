@@ -14,8 +14,8 @@ Installs what the tests need, then runs, two at a time:
   the fuzzers of all readers of files, 20 s each (ci/fuzz.sh), where clang is installed
   --long   all cases of all tests, on all devices; also clebsch check on the interpreter, and of the sanitized build on the CPU; fuzzers take
            600 s each
-CLB_TEST_MODELS names the folder of large models and structures (default: ../shared): models/nequix-mp-1.nqx, structures/*.  Without it the tests
-of these are skipped.
+CLB_TEST_MODELS names the folder of large models and structures (default: ../shared): models/nequix-mp-1.nqx, structures/*, models/mace/*.
+Without it the tests of these are skipped.
 END
 }
 
@@ -41,6 +41,12 @@ if [ -e "$models/models/nequix-mp-1.nqx" ] && [ -d "$models/structures" ]; then
   of_models=none
 else
   echo "ci/test.sh: no models/nequix-mp-1.nqx and structures in $models (CLB_TEST_MODELS): the tests of these are skipped"
+fi
+mace=${CLB_TEST_MODELS:-../shared}/models/mace
+if [ -d "$mace" ] && command -v xz >/dev/null; then CLB_TEST_MACE=$(cd "$mace" && pwd) && export CLB_TEST_MACE
+else
+  echo "ci/test.sh: no $mace (CLB_TEST_MODELS), or no xz: the tests of these models are skipped"
+  of_models="$of_models|mace_[a-z0-9_]*"
 fi
 if [ -n "$sevennet" ]; then export CLB_TEST_SEVENNET="$sevennet"
 else

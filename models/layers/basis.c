@@ -5,23 +5,29 @@
 
 static clb_status build(clb_network *n, clb_layer *y) {
   clb_basis *p = y->parameters;
-  return clb_radial_create(
+  const bool apart = y->out[CLB_BASIS_CUTOFF] >= 0;
+  p->agnesi.n_species = n->n_species;
+  p->agnesi.radii = n->weights + p->radii;
+  return clb_radial_pairs_create(
       n->ctx, n->type,
       &(clb_radial_desc){p->r_max, p->cutoff_p, p->n, n->weights + p->frequencies, p->cutoff_on},
-      &p->op);
+      p->transformed ? &p->agnesi : NULL, apart, &p->op);
 }
 
 static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_basis *p = y->parameters;
   (void)adds;
-  return clb_radial_forward(p->op, n->n_edges, clb_value(n, y->in[0]), (clb_rows){0},
-                            clb_value(n, y->out[0]));
+  return clb_radial_pairs_forward(p->op, n->graph, n->species, clb_value(n, y->in[0]),
+                                  (clb_rows){0}, clb_value(n, y->out[CLB_BASIS_FUNCTIONS]),
+                                  clb_value(n, y->out[CLB_BASIS_CUTOFF]));
 }
 
 static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
   const clb_basis *p = y->parameters;
-  return clb_radial_backward(p->op, n->n_edges, clb_value(n, y->in[0]), clb_gradient(n, y->out[0]),
-                             clb_gradient(n, y->in[0]), adds & 1);
+  return clb_radial_pairs_backward(p->op, n->graph, n->species, clb_value(n, y->in[0]),
+                                   clb_gradient(n, y->out[CLB_BASIS_FUNCTIONS]),
+                                   clb_gradient(n, y->out[CLB_BASIS_CUTOFF]),
+                                   clb_gradient(n, y->in[0]), adds & 1);
 }
 
 static void free_ops(void *parameters) { clb_op_destroy(&((clb_basis *)parameters)->op); }
@@ -31,9 +37,10 @@ const clb_layer_kind clb_basis_kind = {
 
 /* ---- on the host ---- */
 
-/* The cutoff and its derivative by r, inside r_max. */
-static void cutoff_of(const clb_basis *f, double r, double *cut, double *slope) {
+void clb_cutoff_at(const clb_basis *f, double r, double *cut, double *slope) {
   const double u = r / f->r_max, p = f->cutoff_p;
+  *cut = *slope = 0;
+  if (u >= 1) return;
   if (p > 0) {
     const double c0 = (p + 1) * (p + 2) / 2, c1 = p * (p + 2), c2 = p * (p + 1) / 2;
     *cut = 1 - c0 * pow(u, p) + c1 * pow(u, p + 1) - c2 * pow(u, p + 2);
@@ -48,13 +55,9 @@ static void cutoff_of(const clb_basis *f, double r, double *cut, double *slope) 
 
 void clb_basis_at(const clb_network *n, const clb_basis *f, double r, double *b, double *db) {
   const double min = 1e-6 * f->r_max;
-  double cut = 0, slope = 0;
-  if (r < f->r_max) cutoff_of(f, r, &cut, &slope);
   for (int k = 0; k < f->n; k++) {
     const double w = n->weights[f->frequencies + k] / f->r_max, s = 2 / f->r_max;
-    const double wave = r < min ? s * w : s * sin(w * r) / r,
-                 turn = r < min ? 0 : s * (w * cos(w * r) - sin(w * r) / r) / r;
-    b[k] = wave * cut;
-    db[k] = turn * cut + wave * slope;
+    b[k] = r < min ? s * w : s * sin(w * r) / r;
+    db[k] = r < min ? 0 : s * (w * cos(w * r) - sin(w * r) / r) / r;
   }
 }

@@ -18,17 +18,23 @@ typedef struct {
 } clb_edges;
 extern const clb_layer_kind clb_edges_kind;
 
-/* ---- basis [1]: vectors -> Bessel functions times a cutoff ---- */
+/* ---- basis [1]: vectors -> Bessel functions times a cutoff, or the two apart ---- */
 
+enum { CLB_BASIS_FUNCTIONS, CLB_BASIS_CUTOFF /* apart */ };
 typedef struct {
   int n, cutoff_p; /* 0: XPLOR's, which begins at cutoff_on */
   double r_max, cutoff_on;
   int64_t frequencies;
+  bool transformed; /* functions of Agnesi's distances; then they depend on species */
+  clb_agnesi agnesi;
+  int64_t radii; /* of the transform: [species] */
   clb_op *op;
 } clb_basis;
 extern const clb_layer_kind clb_basis_kind;
-/* b[n](r) and b'(r) on the host, 0 from r_max on. */
+/* On the host, of bases that are not transformed: b[n](r) without the cutoff and b'(r); the cutoff,
+   0 from r_max on, and its derivative. */
 void clb_basis_at(const clb_network *n, const clb_basis *p, double r, double *b, double *db);
+void clb_cutoff_at(const clb_basis *p, double r, double *cut, double *slope);
 
 /* ---- radial [4]: basis -> a network with silu between its matrices -> weights of paths ---- */
 
@@ -42,6 +48,25 @@ extern const clb_layer_kind clb_radial_kind;
 /* y[width[n]] and dy by r, on the host, of the basis x[width[0]] and dx. */
 clb_status clb_radial_at(const clb_network *n, const clb_radial *p, const double *x,
                          const double *dx, double *y, double *dy);
+
+/* ---- scale: rows times numbers ---- */
+
+enum { CLB_SCALE_ROWS, CLB_SCALE_NUMBERS };
+typedef struct {
+  bool reciprocal; /* 1 / (1 + number) */
+  clb_op *op;
+} clb_scale;
+extern const clb_layer_kind clb_scale_kind;
+
+/* ---- density: basis functions of edges, times their cutoff if it is apart -> a number for each
+   atom ---- */
+
+enum { CLB_DENSITY_FUNCTIONS, CLB_DENSITY_CUTOFF /* or none */ };
+typedef struct {
+  int64_t weights; /* [functions] */
+  clb_op *op;
+} clb_density;
+extern const clb_layer_kind clb_density_kind;
 
 /* ---- embedding [3]: the row of the atom's species ---- */
 
@@ -90,8 +115,9 @@ typedef struct {
   clb_instruction path[CLB_MAX_PATHS]; /* each has a term of the message to itself */
   int64_t n_weights;
   double scale;
-  clb_basis basis; /* with a table: of these functions */
+  bool cut; /* with a table: of this network, times the cutoff, */
   clb_radial radial;
+  clb_basis basis; /* of these functions */
   clb_op *op;
   clb_convolution_shared shared;
 } clb_convolution;
@@ -126,6 +152,28 @@ typedef struct {
   clb_op *op;
 } clb_gate;
 extern const clb_layer_kind clb_gate_kind;
+
+/* ---- product: MACE's product basis ---- */
+
+typedef struct {
+  int correlation;
+  int64_t weights; /* [species][paths][channels] */
+  clb_op *op;
+} clb_product_basis;
+extern const clb_layer_kind clb_product_basis_kind;
+/* The number of paths between features of these irreps. */
+int64_t clb_product_basis_paths(const clb_product_basis *p, const clb_irreps *in,
+                                const clb_irreps *out);
+
+/* ---- repulsion of nuclei: vectors -> energies of atoms ---- */
+
+typedef struct {
+  int p; /* of the cutoff */
+  double coefficients[4];
+  int64_t charges, screening, radii; /* [species] */
+  clb_op *op;
+} clb_repulsion;
+extern const clb_layer_kind clb_repulsion_kind;
 
 /* ---- energy [12]: a scalar, scaled and shifted by species, and summed: the model's result ---- */
 

@@ -6,12 +6,24 @@
 #include "models/layers/kinds.h"
 #include "src/ops/convolution/table.h"
 
+/* x dx times the cutoff. */
+static void apply_cutoff(int64_t n, double cut, double slope, double *x, double *dx) {
+  for (int64_t i = 0; i < n; i++) {
+    dx[i] = dx[i] * cut + x[i] * slope;
+    x[i] *= cut;
+  }
+}
+
 /* The weights and their derivatives at length r: w[n_weights], dw[n_weights]. */
 static clb_status weights_at(clb_network *n, const clb_convolution *p, double r, double *w,
                              double *dw) {
-  double b[CLB_MAX_BASIS], db[CLB_MAX_BASIS];
+  double b[CLB_MAX_BASIS], db[CLB_MAX_BASIS], cut, slope;
   clb_basis_at(n, &p->basis, r, b, db);
-  return clb_radial_at(n, &p->radial, b, db, w, dw);
+  clb_cutoff_at(&p->basis, r, &cut, &slope);
+  if (!p->cut) apply_cutoff(p->basis.n, cut, slope, b, db);
+  const clb_status s = clb_radial_at(n, &p->radial, b, db, w, dw);
+  if (p->cut) apply_cutoff(p->n_weights, cut, slope, w, dw);
+  return s;
 }
 
 /* Largest errors of the splines and of their slopes, taken where they are largest in each interval:

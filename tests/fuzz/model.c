@@ -81,6 +81,37 @@ static void check_basis(const clb_network *f, const clb_layer *y) {
   FUZZ_CHECK(p->n >= 1 && p->n == f->array[y->out[0]]->irreps.dim);
   check_weights(f, p->frequencies, p->n);
   for (int k = 0; k < p->n; k++) FUZZ_CHECK(f->weights[p->frequencies + k] != 0);
+  if (!p->transformed) return;
+  check_weights(f, p->radii, f->n_species);
+  for (int s = 0; s < f->n_species; s++) FUZZ_CHECK(f->weights[p->radii + s] > 0);
+}
+
+static void check_scale(const clb_network *f, const clb_layer *y) {
+  FUZZ_CHECK(f->array[y->in[CLB_SCALE_ROWS]]->irreps.dim == f->array[y->out[0]]->irreps.dim);
+  FUZZ_CHECK(f->array[y->in[CLB_SCALE_NUMBERS]]->irreps.dim == 1);
+}
+
+static void check_density(const clb_network *f, const clb_layer *y) {
+  const clb_density *p = y->parameters;
+  check_weights(f, p->weights, f->array[y->in[CLB_DENSITY_FUNCTIONS]]->irreps.dim);
+}
+
+static void check_product(const clb_network *f, const clb_layer *y) {
+  const clb_product_basis *p = y->parameters;
+  const clb_irreps *in = &f->array[y->in[0]]->irreps, *out = &f->array[y->out[0]]->irreps;
+  FUZZ_CHECK(p->correlation >= 1 && p->correlation <= CLB_MAX_CORRELATION &&
+             in->n <= CLB_MAX_ELL + 1);
+  for (int t = 0; t < in->n; t++) FUZZ_CHECK(in->term[t].mul == out->term[0].mul);
+  check_weights(f, p->weights,
+                f->n_species * clb_product_basis_paths(p, in, out) * in->term[0].mul);
+}
+
+static void check_repulsion(const clb_network *f, const clb_layer *y) {
+  const clb_repulsion *p = y->parameters;
+  const int64_t tables[] = {p->charges, p->screening, p->radii};
+  for (int i = 0; i < 3; i++) check_weights(f, tables[i], f->n_species);
+  for (int s = 0; s < f->n_species; s++)
+    FUZZ_CHECK(f->weights[p->radii + s] > 0 && 2 * f->weights[p->radii + s] <= f->r_max);
 }
 
 static void check_embedding(const clb_network *f, const clb_layer *y) {
@@ -113,6 +144,10 @@ static void check_layer(const clb_network *f, const clb_layer *y) {
                {&clb_convolution_kind, check_convolution},
                {&clb_norm_kind, check_norm},
                {&clb_gate_kind, check_gate},
+               {&clb_scale_kind, check_scale},
+               {&clb_density_kind, check_density},
+               {&clb_product_basis_kind, check_product},
+               {&clb_repulsion_kind, check_repulsion},
                {&clb_energy_kind, check_energy}};
   size_t k = 0;
   for (int i = 0; i < CLB_LAYER_INS; i++) FUZZ_CHECK(y->in[i] >= -1 && y->in[i] < f->n_arrays);

@@ -83,22 +83,45 @@ static inline double plain_activation(const plain_model *m, const char *which, d
          (!strcmp(plain_said(m, which), "tanh") ? tanh(x) : x / (1 + exp(-x)));
 }
 
-/* [1, 4] h of one edge */
-static inline void plain_radial(const plain_model *m, double r, double *h) {
-  double x[PLAIN_SIZE], y[PLAIN_SIZE], u = r / m->r_max, p = plain_number(m, "cutoff_p");
-  double *w = plain_tensor(&(plain_model){.file = m->file, .layer = -1}, "bessel_frequencies");
-  int n = (int)plain_number(m, "n_basis"), layers = (int)plain_number(m, "radial_layers");
-  const double f = 1 - (p + 1) * (p + 2) / 2 * pow(u, p) + p * (p + 2) * pow(u, p + 1) -
-                   p * (p + 1) / 2 * pow(u, p + 2);
-  for (int k = 0; k < n; k++) x[k] = 2 / m->r_max * sin(w[k] * u) / r * f;
+static inline bool plain_is(const plain_model *m, const char *key, const char *value) {
+  return !strcmp(plain_said(m, key), value);
+}
+
+/* [1] Basis functions x of the edge from j to i, r long, without the cutoff, which it returns. */
+static inline double plain_basis(const plain_model *m, int64_t i, int64_t j, double r, double *x) {
+  const double u = r / m->r_max, p = plain_number(m, "cutoff_p");
+  const plain_model whole = {.file = m->file, .layer = -1};
+  double *w = plain_tensor(&whole, "bessel_frequencies"), d = r;
+  const int n = (int)plain_number(m, "n_basis");
+  if (plain_is(m, "architecture", "mace") && plain_is(m, "distance_transform", "agnesi")) {
+    double *radii = plain_tensor(&whole, "agnesi_radii");
+    const double a = plain_number(m, "agnesi_a"), power = plain_number(m, "agnesi_p"),
+                 q = plain_number(m, "agnesi_q"),
+                 t = 2 * r / (radii[m->atoms->species[i]] + radii[m->atoms->species[j]]);
+    d = 1 / (1 + a * pow(t, q) / (1 + pow(t, q - power)));
+    free(radii);
+  }
+  for (int k = 0; k < n; k++) x[k] = 2 / m->r_max * sin(w[k] * d / m->r_max) / d;
   free(w);
+  return 1 - (p + 1) * (p + 2) / 2 * pow(u, p) + p * (p + 2) * pow(u, p + 1) -
+         p * (p + 1) / 2 * pow(u, p + 2);
+}
+
+/* [1, 4] h of the edge from j to i */
+static inline void plain_radial(const plain_model *m, int64_t i_atom, int64_t j_atom, double r,
+                                double *h) {
+  double x[PLAIN_SIZE], y[PLAIN_SIZE];
+  const bool apart = plain_is(m, "architecture", "mace") && plain_is(m, "cutoff_of", "weights");
+  int n = (int)plain_number(m, "n_basis"), layers = (int)plain_number(m, "radial_layers");
+  const double f = plain_basis(m, i_atom, j_atom, r, x);
+  for (int k = 0; k < n && !apart; k++) x[k] *= f;
   for (int k = 0; k < layers; k++) {
     char name[32], whole[64];
     snprintf(name, sizeof name, "radial.%d", k);
     snprintf(whole, sizeof whole, "layers.%d.%s", m->layer, name);
     const int columns = (int)clb_safetensors_find(m->file, whole)->shape[1];
     double *matrix = plain_tensor(m, name),
-           divisor = strcmp(plain_said(m, "radial_normalization"), "fan_in") ? 1 : sqrt(n);
+           divisor = plain_is(m, "radial_normalization", "fan_in") ? sqrt(n) : 1;
     for (int o = 0; o < columns; o++) {
       y[o] = 0;
       for (int i = 0; i < n; i++) y[o] += x[i] * matrix[i * columns + o] / divisor;
@@ -108,7 +131,7 @@ static inline void plain_radial(const plain_model *m, double r, double *h) {
     n = columns;
     memcpy(x, y, sizeof x);
   }
-  memcpy(h, x, sizeof x);
+  for (int k = 0; k < n; k++) h[k] = x[k] * (apart ? f : 1);
 }
 
 /* [2] */
@@ -152,10 +175,10 @@ static inline void plain_linear(const plain_model *m, const char *what, const pl
   }
 }
 
-/* [6, 7] */
+/* [6, 7] a = the sum of messages times `factor` */
 static inline void plain_messages(const plain_model *m, const plain_irreps *in,
-                                  const plain_irreps *message, double x[][PLAIN_SIZE],
-                                  double a[][PLAIN_SIZE]) {
+                                  const plain_irreps *message, double factor,
+                                  double x[][PLAIN_SIZE], double a[][PLAIN_SIZE]) {
   const atom_set *s = m->atoms;
   for (int64_t i = 0; i < s->n; i++)
     for (int64_t j = 0; j < s->n; j++) {
@@ -164,7 +187,7 @@ static inline void plain_messages(const plain_model *m, const plain_irreps *in,
         v[k] = s->positions[3 * j + k] - s->positions[3 * i + k], r += v[k] * v[k];
       r = sqrt(r);
       if (i == j || r >= m->r_max) continue;
-      plain_radial(m, r, h);
+      plain_radial(m, i, j, r, h);
       plain_harmonics(v, r, y);
       int first = 0, X, Y, Z, used;
       for (const char *path = plain_text(m, "paths");
@@ -178,7 +201,7 @@ static inline void plain_messages(const plain_model *m, const plain_irreps *in,
                       m3 = k % (2 * l3 + 1);
             a[i][message->term[Z].at + c * (2 * l3 + 1) + m3] +=
                 sqrt(2 * l3 + 1) * C[k] * x[j][in->term[X].at + c * (2 * l1 + 1) + m1] *
-                y[l2 * l2 + m2] * h[first + c] / sqrt(plain_number(m, "avg_num_neighbors"));
+                y[l2 * l2 + m2] * h[first + c] * factor;
           }
         first += in->term[X].mul;
       }
@@ -241,17 +264,17 @@ static inline void plain_layer(const plain_model *m, double x[][PLAIN_SIZE]) {
                      message = plain_read(plain_text(m, "irreps_message")),
                      linear = plain_read(plain_text(m, "irreps_linear"));
   double sent[PLAIN_ATOMS][PLAIN_SIZE] = {{0}}, a[PLAIN_ATOMS][PLAIN_SIZE] = {{0}};
-  const bool species = !strcmp(plain_said(m, "self_connection"), "species");
+  const bool species = plain_is(m, "self_connection", "species");
   const int n_species = (int)clb_safetensors_find(m->file, "species_scale")->shape[0];
   for (int64_t i = 0; i < m->atoms->n; i++)
     plain_linear(m, "linear_1", &in, &in, x[i], 0, 1, sent[i]);
-  plain_messages(m, &in, &message, sent, a);
+  plain_messages(m, &in, &message, 1 / sqrt(plain_number(m, "avg_num_neighbors")), sent, a);
   for (int64_t i = 0; i < m->atoms->n; i++) {
     double o[PLAIN_SIZE] = {0};
     plain_linear(m, "linear_2", &message, &linear, a[i], 0, 1, o);
     plain_linear(m, "self_connection", &in, &linear, x[i], species ? m->atoms->species[i] : 0,
                  species ? n_species : 1, o);
-    if (!strcmp(plain_said(m, "norm"), "rms")) plain_norm(m, &linear, o);
+    if (plain_is(m, "norm", "rms")) plain_norm(m, &linear, o);
     memset(x[i], 0, sizeof x[i]);
     plain_gate(m, &linear, o, x[i]);
   }
@@ -259,7 +282,7 @@ static inline void plain_layer(const plain_model *m, double x[][PLAIN_SIZE]) {
 
 /* [3] */
 static inline void plain_embed(const plain_model *m, double x[][PLAIN_SIZE]) {
-  const bool one_hot = !strcmp(plain_said(m, "embedding"), "one_hot");
+  const bool one_hot = plain_is(m, "embedding", "one_hot");
   double *table = one_hot ? NULL : plain_tensor(m, "embedding");
   const clb_tensor *t = one_hot ? NULL : clb_safetensors_find(m->file, "embedding");
   for (int64_t i = 0; i < m->atoms->n; i++) {

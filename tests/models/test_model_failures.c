@@ -16,19 +16,20 @@
 #include "tests/models/model_places.h"
 
 static const made_model small = {
-    "nequix",
-    "H O",
-    "1x0e+1x1o",
-    "one_hot",
-    "linear",
-    "rms",
-    "fan_in",
-    2,
-    1,
-    2,
-    1,
-    {{"2x0e", "2x0e+2x1o", "0,0,0 0,1,1", "5x0e+2x1o", "3x0e", "2x0e", "2x1o", "3x0e+2x1o"},
-     {"3x0e+2x1o", "3x0e+2x0e", "0,0,0 1,1,1", "4x0e", "4x0e", "", "", "4x0e"}}};
+    .architecture = "nequix",
+    .species = "H O",
+    .irreps_sh = "1x0e+1x1o",
+    .embedding = "one_hot",
+    .self = "linear",
+    .norm = "rms",
+    .normalization = "fan_in",
+    .n_species = 2,
+    .l_max = 1,
+    .n_layers = 2,
+    .readout_layers = 1,
+    .layer = {
+        {"2x0e", "2x0e+2x1o", "0,0,0 0,1,1", "5x0e+2x1o", "3x0e", "2x0e", "2x1o", "3x0e+2x1o"},
+        {"3x0e+2x1o", "3x0e+2x0e", "0,0,0 1,1,1", "4x0e", "4x0e", "", "", "4x0e"}}};
 
 /* ---- the drivers ---- */
 

@@ -1,6 +1,7 @@
 /* tests/models/test_model_reference.c - real models against the results of their own programs.
    CLB_TEST_NEQUIX: nequix-mp-1.nqx; CLB_TEST_NEQUIP: water.pth, by default that of Debian's
    cp2k-data; CLB_TEST_SEVENNET: the folder sevenn/pretrained_potentials of PyPI's sevenn 0.13.0;
+   CLB_TEST_MACE: a folder with tiny_a.model to tiny_d.model, of which some are packed by xz;
    CLB_TEST_STRUCTURES: a folder with water96.extxyz. */
 #include "tests/tools/convert_runner.h"
 #include "tests/models/model_places.h"
@@ -18,6 +19,11 @@ static struct {
     {"SevenNet-MF-0:PBE", "SevenNet_MF_0/checkpoint_sevennet_mf_0.pth", "PBE", ""},
     {"SevenNet-MF-0:R2SCAN", "SevenNet_MF_0/checkpoint_sevennet_mf_0.pth", "R2SCAN", ""}};
 enum { SEVENNETS = sizeof sevennet / sizeof *sevennet };
+static struct {
+  const char *name; /* in mace_reference.json, and of the file */
+  char path[80];
+} mace[] = {{"tiny_a", ""}, {"tiny_b", ""}, {"tiny_c", ""}, {"tiny_d", ""}};
+enum { MACES = sizeof mace / sizeof *mace, MACE_AGNESI = 2 };
 
 /* Converts a model; the path is empty where there is none. */
 static void convert_model(const char *from, const char *modality, const char *name, char to[80]) {
@@ -25,6 +31,17 @@ static void convert_model(const char *from, const char *modality, const char *na
   snprintf(to, 80, "%s/%s", convert_folder, name);
   const converted c = run_convert_with(modality, from, to);
   if (c.status) fail_msg("%s", c.said);
+}
+
+/* FOLDER/NAME.model, or NAME.model.xz unpacked. */
+static void convert_mace(const char *folder, int i) {
+  char from[600], unpacked[100], command[800];
+  snprintf(from, sizeof from, "%s/%s.model", folder, mace[i].name);
+  snprintf(unpacked, sizeof unpacked, "%s/unpacked", convert_folder);
+  snprintf(command, sizeof command, "xz -dc '%s.xz' >%s", from, unpacked);
+  if (!access(from, R_OK)) convert_model(from, NULL, mace[i].name, mace[i].path);
+  else if (!system(command)) convert_model(unpacked, NULL, mace[i].name, mace[i].path);
+  unlink(unpacked);
 }
 
 static int convert_models(void **state) {
@@ -38,6 +55,8 @@ static int convert_models(void **state) {
     snprintf(name, sizeof name, "sevennet%d", i);
     convert_model(from, sevennet[i].modality, name, sevennet[i].path);
   }
+  for (int i = 0; i < MACES && getenv("CLB_TEST_MACE"); i++)
+    convert_mace(getenv("CLB_TEST_MACE"), i);
   return 0;
 }
 
@@ -46,6 +65,8 @@ static int remove_models(void **state) {
   if (*water) unlink(water);
   for (int i = 0; i < SEVENNETS; i++)
     if (*sevennet[i].path) unlink(sevennet[i].path);
+  for (int i = 0; i < MACES; i++)
+    if (*mace[i].path) unlink(mace[i].path);
   return remove_folder(state);
 }
 
@@ -189,8 +210,7 @@ static void sevennet_tables(void **state) {
 
 /* On the drivers of OpenCL that are here; not under a sanitizer, with which Intel's does not start.
  */
-static void sevennet_opencl(void **state) {
-  (void)state;
+static void on_opencl(void (*expect)(const char *device)) {
   int found = 0;
   for (int platform = 0; platform < 4; platform++) {
     char device[20];
@@ -198,10 +218,18 @@ static void sevennet_opencl(void **state) {
     snprintf(device, sizeof device, "opencl:%d:0", platform);
     const bool here = !clb_context_create(device, &ctx);
     clb_context_destroy(&ctx);
-    if (here) expect_sevennets(device, 0, 1, 3, &(clb_model_options){.precision = CLB_F64});
+    if (here) expect(device);
     found += here;
   }
   if (!found) skip_because("there is no OpenCL driver");
+}
+
+static void expect_sevennet_0(const char *device) {
+  expect_sevennets(device, 0, 1, 3, &(clb_model_options){.precision = CLB_F64});
+}
+static void sevennet_opencl(void **state) {
+  (void)state;
+  on_opencl(expect_sevennet_0);
 }
 
 static void sevennet_interpreter(void **state) {
@@ -227,6 +255,57 @@ static void sevennet_modalities(void **state) {
   expect_refused(NULL, several, "choose one of its modalities with --modality: R2SCAN, PBE");
   expect_refused("HSE", several, "there is no 'HSE': choose one of its modalities");
   expect_refused("PBE", none, "it has no modalities, so 'PBE' cannot be chosen");
+}
+
+/* ---- MACE ---- */
+
+static void expect_mace(const char *device, int i, size_t most, const clb_model_options *options) {
+  if (!*mace[i].path)
+    skip_because("CLB_TEST_MACE does not name a folder of made MACE models, or there is no xz");
+  json_t *all = references("mace_reference.json");
+  expect_structures(device, mace[i].path, json_object_get(all, mace[i].name), most, options);
+  json_decref(all);
+}
+
+static void mace_f64(void **state) {
+  (void)state;
+  for (int i = 0; i < MACES; i++)
+    expect_mace("cpu", i, SANITIZED ? 3 : MAX_ATOMS, &(clb_model_options){.precision = CLB_F64});
+}
+
+static void mace_f32(void **state) {
+  (void)state;
+  for (int i = 0; i < MACES; i++)
+    expect_mace("cpu", i, SANITIZED ? 3 : MAX_ATOMS, &(clb_model_options){.precision = CLB_F32});
+}
+
+/* Agnesi's distances depend on species, so that there are no tables of lengths. */
+static void mace_tables(void **state) {
+  (void)state;
+  const clb_model_options options = {.precision = CLB_F64, .knots = 1000};
+  for (int i = 0; i < MACES; i++)
+    if (i != MACE_AGNESI) expect_mace("cpu", i, MAX_ATOMS, &options);
+  clb_context *ctx;
+  clb_model *model;
+  assert_int_equal(clb_context_create("cpu", &ctx), CLB_OK);
+  assert_int_equal(clb_model_open(ctx, mace[MACE_AGNESI].path, &options, &model),
+                   CLB_ERROR_UNSUPPORTED);
+  assert_non_null(strstr(clb_error(ctx), "knots is 1000; it must be 0"));
+  clb_context_destroy(&ctx);
+}
+
+static void expect_each_mace(const char *device) {
+  for (int i = 0; i < MACES; i++)
+    expect_mace(device, i, 3, &(clb_model_options){.precision = CLB_F64});
+}
+static void mace_opencl(void **state) {
+  (void)state;
+  on_opencl(expect_each_mace);
+}
+
+static void mace_interpreter(void **state) {
+  (void)state;
+  expect_each_mace("cpu:interpreter");
 }
 
 /* ---- NequIP's water ---- */
@@ -278,6 +357,11 @@ int main(void) {
       {"sevennet_opencl", SANITIZED ? NULL : sevennet_opencl, NULL, NULL, NULL},
       cmocka_unit_test(sevennet_interpreter),
       cmocka_unit_test(sevennet_modalities),
+      cmocka_unit_test(mace_f64),
+      cmocka_unit_test(mace_f32),
+      cmocka_unit_test(mace_tables),
+      {"mace_opencl", SANITIZED ? NULL : mace_opencl, NULL, NULL, NULL},
+      cmocka_unit_test(mace_interpreter),
       cmocka_unit_test(water_energies)};
   return cmocka_run_group_tests(tests, convert_models, remove_models);
 }

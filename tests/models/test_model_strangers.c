@@ -90,7 +90,7 @@ static const change changes[] = {
     {"l_max", "0", "'irreps_sh'"},
     {"l_max", "12", "'irreps_sh'"},
     {"readout_layers", "16", "readout."},
-    {"architecture", "other", "only nequip, nequix and sevennet are known"},
+    {"architecture", "other", "only nequip, nequix, sevennet and mace are known"},
     {"architecture", "\x1b[2Jowned", "'architecture' holds control characters"},
     {"format", "\x1b[31mred", "'format' holds control characters"},
     {"layers.0.paths", "0,0,0 0,0,0", "paths 0 and 1 make one message"},
@@ -111,16 +111,54 @@ static const change changes[] = {
     {"layers.1.irreps_linear", NULL, "lack 'layers.1.irreps_linear'"},
 };
 
+/* Of MADE_AGNESI, a model of MACE. */
+static const change mace_changes[] = {
+    {"cutoff_of", "both", "'cutoff_of' is \"both\"; only \"basis\" or \"weights\" is known"},
+    {"distance_transform", "soft", "only \"none\" or \"agnesi\" is known"},
+    {"distance_transform", "none", "tensor 'agnesi_radii' has no place"},
+    {"agnesi_a", "0", "'agnesi_a' is 0; it must be positive"},
+    {"agnesi_p", "65", "'agnesi_p' is 65; it must be from -64 to 64"},
+    {"agnesi_q", "1e300", "'agnesi_q'"},
+    {"pair_repulsion", "none", "tensor 'zbl_"},
+    {"zbl_p", "0", "'zbl_p'"},
+    {"r_max", "2", "tensor 'zbl_radii' has a number"},
+    {"l_max", "5", "'irreps_sh'"},
+    {"irreps_sh", "1x0e+1x1e", "'irreps_sh' must have parity"},
+    {"embedding", "one_hot", "only \"linear\" is known"},
+    {"readout_activation", "tanh", "only \"silu\" is known"},
+    {"readout_activation_scale", "1e308", NULL},
+    {"n_layers", "1", "tensor 'layers.1."},
+    {"layers.0.normalization", "none", "tensor 'layers.0.density' has no place"},
+    {"layers.1.normalization", "density", "'layers.1.density'"},
+    {"layers.0.self_connection", "species", "'layers.0.self_connection.0e'"},
+    {"layers.0.correlation", "5", "'layers.0.correlation'"},
+    {"layers.0.correlation", "3", "'layers.0.product'"},
+    {"layers.0.readout_layers", "3", "'layers.0.readout_layers'"},
+    {"layers.0.readout_layers", "2", "'layers.0.readout.1'"},
+    {"layers.0.irreps_out", "2x0e", "'layers.0.product'"},
+    {"layers.0.irreps_out", "2x0e+2x1e", "'layers.0.irreps_out' must be degrees 0, 1, ..."},
+    {"layers.0.irreps_out", "2x0e+3x1o", "'layers.0.irreps_out' must be degrees 0, 1, ..."},
+    {"layers.0.irreps_out", "3x0e+3x1o", "must have as many channels, not 2, 2 and 3"},
+    {"layers.0.irreps_linear", "2x0e", "must have degrees 0 to l_max, 1"},
+    {"layers.0.irreps_linear", "99999x0e+99999x1o", "99999 channels; they are at most"},
+    {"layers.1.irreps_in", "2x0e", "layers.1.irreps_in is not layers.0.irreps_out"},
+    {"layers.1.paths", "0,0,0", "it must be one for each"},
+};
+
+static void expect_changes(int which, const change *all, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    char what[200];
+    snprintf(what, sizeof what, "%s = %s", all[i].key, all[i].value ? all[i].value : "none");
+    made_write(&made_models[which], path, all[i].key, all[i].value);
+    for (int single = 0; single < 2; single++)
+      expect_end(what, single ? CLB_F32 : CLB_F64, all[i].said);
+  }
+}
+
 static void metadata(void **state) {
   (void)state;
-  for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-    char what[200];
-    snprintf(what, sizeof what, "%s = %s", changes[i].key,
-             changes[i].value ? changes[i].value : "none");
-    made_write(&made_models[0], path, changes[i].key, changes[i].value);
-    for (int single = 0; single < 2; single++)
-      expect_end(what, single ? CLB_F32 : CLB_F64, changes[i].said);
-  }
+  expect_changes(0, changes, sizeof changes / sizeof *changes);
+  expect_changes(MADE_AGNESI, mace_changes, sizeof mace_changes / sizeof *mace_changes);
 }
 
 /* All numbers of a tensor become x. */

@@ -90,9 +90,11 @@ static void must_be_complete(const clb_network *n) {
 /* No step reads what another has overwritten, and no term of a gradient is lost: on devices where
    convolutions run in frames, with tables, and without. */
 static void steps(void **state) {
+  /* Radial networks, and their values times a cutoff, of all blocks but the last; norms. */
+  static const int layers_again[MADE_MODELS] = {2 + 2, 2 + 2, 3, 1, 1 + 1 + 1};
   (void)state;
   for (int which = 0; which < MADE_MODELS; which++)
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < (which == MADE_AGNESI ? 2 : 4); i++) {
       opened o =
           open_made_as("cpu:interpreter", i % 2 ? &device_limits[LIMITS_NVIDIA].limits : NULL,
                        which, &(clb_model_options){.knots = i / 2 * 16});
@@ -108,7 +110,7 @@ static void steps(void **state) {
         (n->step[s].backward ? step_backward : step_forward)(n, &n->step[s]);
       }
       must_be_complete(n);
-      assert_true(i / 2 || again == n->n_blocks - 1 + (which < 2 ? n->n_blocks - 1 : 0));
+      assert_true(i / 2 || again == layers_again[which]);
       close_model(&o);
     }
 }

@@ -1,0 +1,196 @@
+/* models/arch/mace_block.c - the layers of a block of MACE's networks: interaction, product basis,
+   readout. Numbers in brackets are steps of docs/model-format.md. */
+#include "models/arch/mace_network.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef clb_model_reader reader;
+enum { MAX_CHANNELS = 1 << 16 };
+
+typedef struct {
+  reader *r;
+  const clb_mace *q;
+  int n; /* its number */
+  clb_arch_messages messages;
+  clb_irreps linear, out;
+} block;
+
+#define LAYER(b, kind, what, in, out)                                                              \
+  clb_model_layer((b)->r, &clb_##kind##_kind, sizeof(clb_##kind), (b)->n, what, in, out)
+
+static int array(const block *b, const clb_irreps *irreps) {
+  return clb_model_array(b->r, CLB_PER_LOCAL, false, irreps);
+}
+
+/* ---- irreps ---- */
+
+/* Degrees from 0 on, K channels of each, of natural parity. */
+static void read_uniform(const block *b, const char *what, clb_irreps *irreps) {
+  char key[CLB_MODEL_KEY];
+  clb_model_irreps(b->r, clb_arch_key(key, b->n, what), irreps);
+  bool good = irreps->n >= 1 && irreps->n <= CLB_MAX_ELL + 1;
+  for (int l = 0; l < irreps->n && good; l++)
+    good = irreps->term[l].l == l && irreps->term[l].parity == (l % 2 ? -1 : 1) &&
+           irreps->term[l].mul == irreps->term[0].mul;
+  if (!good)
+    clb_model_refuse(b->r,
+                     "'%s' must be degrees 0, 1, ... of parity (-1)^l, at most %d, with as "
+                     "many channels each",
+                     key, CLB_MAX_ELL);
+  if (!b->r->status && irreps->term[0].mul > MAX_CHANNELS)
+    clb_model_refuse(b->r, "'%s' has %d channels; they are at most %d", key,
+                     (int)irreps->term[0].mul, MAX_CHANNELS);
+}
+
+static void read_irreps(block *b) {
+  char key[CLB_MODEL_KEY];
+  clb_irreps *in = &b->messages.in;
+  read_uniform(b, "irreps_in", in);
+  read_uniform(b, "irreps_linear", &b->linear);
+  read_uniform(b, "irreps_out", &b->out);
+  clb_model_irreps(b->r, clb_arch_key(key, b->n, "irreps_message"), &b->messages.out);
+  if (b->r->status) return;
+  if (memcmp(in, &b->r->out->array[b->q->features]->irreps, sizeof *in) != 0)
+    clb_model_refuse(b->r, "layers.%d.irreps_in is not layers.%d.irreps_out", b->n, b->n - 1);
+  if (b->linear.n != b->r->out->l_max + 1)
+    clb_model_refuse(b->r, "layers.%d.irreps_linear must have degrees 0 to l_max, %d", b->n,
+                     b->r->out->l_max);
+  if (b->out.term[0].mul != in->term[0].mul || b->linear.term[0].mul != in->term[0].mul)
+    clb_model_refuse(b->r,
+                     "layers.%d: irreps_in, irreps_linear and irreps_out must have as many "
+                     "channels, not %d, %d and %d",
+                     b->n, (int)in->term[0].mul, (int)b->linear.term[0].mul,
+                     (int)b->out.term[0].mul);
+  clb_arch_paths(b->r, b->n, &b->q->sh, &b->messages);
+}
+
+/* ---- the interaction ---- */
+
+static int scaled(const block *b, const char *what, int rows, int numbers, clb_per per,
+                  bool reciprocal) {
+  if (b->r->status) return rows;
+  const clb_irreps irreps = b->r->out->array[rows]->irreps;
+  const int out = clb_model_array(b->r, per, false, &irreps);
+  clb_layer *y = LAYER(b, scale, what, rows, out);
+  if (!y) return rows;
+  ((clb_scale *)y->parameters)->reciprocal = reciprocal;
+  y->in[CLB_SCALE_NUMBERS] = numbers;
+  y->gradients = 1U << CLB_SCALE_ROWS | 1U << CLB_SCALE_NUMBERS;
+  return out;
+}
+
+/* [2] */
+static int read_messages(const block *b) {
+  const clb_mace *q = b->q;
+  const int x = clb_model_array(b->r, CLB_PER_ATOM, false, &b->messages.in);
+  clb_arch_linear(b->r, b->n, "linear_1", q->features, x, false);
+  clb_model_layer(b->r, &clb_exchange_kind, 1, b->n, "exchange", x, x);
+  int weights = clb_arch_radial(b->r, b->n, &q->radial, q->basis, b->messages.n_weights);
+  if (q->cutoff >= 0) weights = scaled(b, "cutoff", weights, q->cutoff, CLB_PER_EDGE, false);
+  return clb_arch_convolution(b->r, b->n, &b->messages, 1, x, q->harmonics, weights);
+}
+
+/* [3] */
+static int read_density(const block *b, int m) {
+  char key[CLB_MODEL_KEY];
+  if (!clb_model_choice(b->r, clb_arch_key(key, b->n, "normalization"), "none", "density"))
+    return m;
+  const int density = clb_arch_scalars(b->r, CLB_PER_LOCAL, 1);
+  clb_layer *y = LAYER(b, density, "density", b->q->basis, density);
+  if (!y) return m;
+  const int64_t n = b->r->out->array[b->q->basis]->irreps.dim;
+  ((clb_density *)y->parameters)->weights =
+      clb_model_take(b->r, clb_arch_key(key, b->n, "density"), 1, &n, 1 / sqrt((double)n));
+  y->in[CLB_DENSITY_CUTOFF] = b->q->cutoff;
+  y->gradients = 1U << CLB_DENSITY_FUNCTIONS | 1U << CLB_DENSITY_CUTOFF;
+  return scaled(b, "normalization", m, density, CLB_PER_LOCAL, true);
+}
+
+/* ---- the product basis, and the readout ---- */
+
+/* [5] */
+static int read_product(const block *b, int m) {
+  char key[CLB_MODEL_KEY];
+  const int out = array(b, &b->out);
+  clb_layer *y = LAYER(b, product_basis, "product", m, out);
+  if (!y) return out;
+  clb_product_basis *p = y->parameters;
+  p->correlation =
+      clb_model_whole(b->r, clb_arch_key(key, b->n, "correlation"), 1, CLB_MAX_CORRELATION);
+  const int64_t paths = clb_product_basis_paths(p, &b->linear, &b->out);
+  p->weights =
+      clb_model_take(b->r, clb_arch_key(key, b->n, "product"), 3,
+                     (const int64_t[]){b->r->out->n_species, paths, b->out.term[0].mul}, 1);
+  return out;
+}
+
+/* A matrix of the readout: from the scalars of an array to another array. */
+static void read_matrix(const block *b, int k, int64_t rows, int64_t columns, int from, int to) {
+  char what[16], key[CLB_MODEL_KEY];
+  snprintf(what, sizeof what, "readout.%d", k);
+  clb_layer *y = LAYER(b, linear, what, from, to);
+  const int64_t shape[] = {rows, columns};
+  if (!y) return;
+  const int64_t at =
+      clb_model_take(b->r, clb_arch_key(key, b->n, what), 2, shape, 1 / sqrt((double)rows));
+  if (!b->r->status) b->r->status = clb_linear_add(b->r->out, y->parameters, 0, 0, at);
+}
+
+/* [7] */
+static void read_readout(const block *b, int features) {
+  char key[CLB_MODEL_KEY];
+  const int64_t channels = b->out.term[0].mul;
+  const int matrices = clb_model_whole(b->r, clb_arch_key(key, b->n, "readout_layers"), 1, 2);
+  if (matrices == 1) {
+    read_matrix(b, 0, channels, 1, features, b->q->energies);
+    return;
+  }
+  const clb_tensor *t = clb_safetensors_find(b->r->file, clb_arch_key(key, b->n, "readout.0"));
+  const int64_t width = t && t->rank == 2 ? t->shape[1] : 1;
+  if (width < 1 || width > CLB_MODEL_WIDTH)
+    clb_model_refuse(b->r, "'%s' must have 1 to %d columns", key, CLB_MODEL_WIDTH);
+  if (b->r->status) return;
+  const clb_irreps hidden = clb_scalars(width);
+  const int before = array(b, &hidden), after = array(b, &hidden);
+  read_matrix(b, 0, channels, width, features, before);
+  clb_layer *y = LAYER(b, gate, "readout_activation", before, after);
+  if (!y) return;
+  *(clb_gate *)y->parameters = (clb_gate){.scalars = hidden, .even = b->q->readout};
+  read_matrix(b, 1, width, 1, after, b->q->energies);
+}
+
+/* ---- the block ---- */
+
+static void read_layers(const block *b, clb_mace *q) {
+  char key[CLB_MODEL_KEY];
+  const bool residual =
+      clb_model_choice(b->r, clb_arch_key(key, b->n, "self_connection"), "none", "species");
+  const int out = array(b, &b->out);
+  if (residual) clb_arch_linear(b->r, b->n, "self_connection", q->features, out, true);
+  const int messages = read_messages(b);
+  int m = array(b, &b->linear);
+  clb_arch_linear(b->r, b->n, "linear_2", messages, m, false);
+  m = read_density(b, m);
+  if (!residual) { /* [4] */
+    const int mixed = array(b, &b->linear);
+    clb_arch_linear(b->r, b->n, "linear_3", m, mixed, true);
+    m = mixed;
+  }
+  clb_arch_linear(b->r, b->n, "linear_4", read_product(b, m), out, false); /* [6] */
+  q->features = out;
+  read_readout(b, out);
+}
+
+void clb_mace_block(reader *r, clb_mace *q, int n) {
+  block *b = calloc(1, sizeof *b);
+  if (!b) clb_model_no_memory(r);
+  if (b) {
+    *b = (block){.r = r, .q = q, .n = n};
+    read_irreps(b);
+  }
+  if (!r->status) read_layers(b, q);
+  free(b);
+}
