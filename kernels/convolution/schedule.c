@@ -166,17 +166,18 @@ static clb_schedule with_parts(const clb_problem *p, const clb_limits *limits, i
 
 /* Measured on an H200: with fewer, larger roles and fewer threads at once, the work that each role
    repeats for an edge costs less.  Where atomic additions are of one number, one channel per lane
-   makes them contiguous.  Forward with many paths, one channel of a term fills the registers that
+   makes them contiguous.  Forward with high degrees, one channel of a term fills the registers that
    each of 384 threads has. */
 static bool has_wide_terms(const clb_problem *p) {
-  enum { MANY = 30 };
-  const clb_tensor_product_problem *tp = &p->tensor_product;
   return p->pass == CLB_FORWARD && p->convolution.vectors &&
-         (clb_frame_degree(tp) > 3 || tp->n_paths > MANY);
+         clb_frame_degree(&p->tensor_product) > 3;
 }
 static int components_of(const clb_problem *p, const clb_limits *limits) {
   const bool more = p->pass == CLB_FORWARD && limits->registers > INTEL_REGISTERS;
-  return p->arithmetic == CLB_F64 ? 48 : more && has_wide_terms(p) ? 128 : more ? 112 : 96;
+  return p->arithmetic == CLB_F64    ? 48
+         : more && has_wide_terms(p) ? 128
+         : more && !uses_frame(p)    ? 112
+                                     : 96;
 }
 static int channels_of(const clb_problem *p, const clb_limits *limits) {
   const bool vectors = limits->vector_atomics && p->storage == CLB_F32,
@@ -187,9 +188,30 @@ static int channels_of(const clb_problem *p, const clb_limits *limits) {
 static int threads_of(const clb_problem *p) {
   return p->arithmetic == CLB_F64 || p->pass != CLB_FORWARD || has_wide_terms(p) ? 256 : 384;
 }
+
+/* Backward, edges side by side in a sub-group cost more than roles of one channel per lane. */
+static int slices_of(const clb_problem *p, const clb_limits *limits) {
+  const clb_tensor_product_problem *tp = &p->tensor_product;
+  int least = INT32_MAX;
+  for (int t = 0; t < tp->x.n; t++)
+    if (tp->x.term[t].mul < least) least = tp->x.term[t].mul;
+  for (int t = 0; t < tp->z.n; t++)
+    if (tp->z.term[t].mul < least) least = tp->z.term[t].mul;
+  return p->pass == CLB_BACKWARD && least == limits->lanes[p->arithmetic] ? 0 : MAX_SLICES;
+}
+
+/* Where a sub-group has one edge: forward without frames, roles are twice as large, so that rows of
+   x are read half as often; double backward in frames, two channels per lane need fewer registers
+   than four. */
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
-  *s = with_parts(p, limits, components_of(p, limits), channels_of(p, limits), threads_of(p),
-                  MAX_SLICES);
+  const int components = components_of(p, limits), channels = channels_of(p, limits);
+  *s = with_parts(p, limits, components, channels, threads_of(p), slices_of(p, limits));
+  const clb_convolution_settings *own = &s->convolution;
+  if (!own->roles || own->edges_per_subgroup || p->arithmetic == CLB_F64) return;
+  if (p->pass == CLB_FORWARD && !own->frame && limits->registers > INTEL_REGISTERS)
+    *s = with_parts(p, limits, 2 * components, channels, 256, MAX_SLICES);
+  else if (p->pass == CLB_DOUBLE_BACKWARD && own->frame && channels > 2)
+    *s = with_parts(p, limits, components, 2, threads_of(p), MAX_SLICES);
 }
 
 /* Candidates on a CPU: batches of other lengths, parts of other sizes, one vector of channels. */
@@ -209,12 +231,11 @@ static int add_batches(const clb_problem *p, const clb_schedule *first, clb_sche
 }
 
 /* Candidates on a GPU: larger and smaller parts, more and fewer threads, fewer channels per lane,
-   no slices. */
-static int add_parts(const clb_problem *p, const clb_limits *limits, const clb_schedule *first,
-                     clb_schedule *list, int n) {
-  static const int sizes[][2] = {
-      {4, 128}, {4, -128}, {6, 0}, {6, -128}, {3, 0}}; /* quarters of a part; threads */
-  const int part = first->convolution.components_per_part, channels = channels_of(p, limits),
+   with and without slices. */
+static int add_parts(const clb_problem *p, const clb_limits *limits, clb_schedule *list, int n) {
+  static const int sizes[][2] = {{4, 0}, {4, 128},  {4, -128},
+                                 {6, 0}, {6, -128}, {3, 0}}; /* quarters of a part; threads */
+  const int part = components_of(p, limits), channels = channels_of(p, limits),
             threads = threads_of(p);
   clb_schedule s;
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -225,7 +246,6 @@ static int add_parts(const clb_problem *p, const clb_limits *limits, const clb_s
     s = with_parts(p, limits, part, fewer, threads, MAX_SLICES);
     clb_candidate_add(list, &n, &s);
   }
-  if (!first->convolution.edges_per_subgroup) return n;
   s = with_parts(p, limits, part, channels, threads, 0);
   clb_candidate_add(list, &n, &s);
   return n;
@@ -236,7 +256,7 @@ static int candidates(const clb_problem *p, const clb_limits *limits, clb_schedu
   clb_schedule first;
   schedule(p, limits, &first);
   clb_candidate_add(list, &n, &first);
-  n = limits->simd ? add_batches(p, &first, list, n) : add_parts(p, limits, &first, list, n);
+  n = limits->simd ? add_batches(p, &first, list, n) : add_parts(p, limits, list, n);
   for (int stages = first.convolution.pipeline_stages - 1; stages > 0; stages--)
     clb_candidate_with(list, &n, &first, CLB_FIELD(convolution.pipeline_stages),
                        stages > 1 ? stages : 0);

@@ -38,7 +38,8 @@ static int slices_of(convolution *c, int pass, int lanes, clb_schedule *s) {
 }
 
 /* As many as powers of two allow, of 4 lanes at least where a lane then has 2 or 4 channels, and
-   only whole turns of them between two meetings; one where there are no sub-groups. */
+   only whole turns of them between two meetings; one where there are no sub-groups, and backward
+   where each lane can have one channel. */
 static void schedules(void **state) {
   static const struct {
     int mul, slices[3]; /* with 16, 32, 64 lanes */
@@ -53,7 +54,8 @@ static void schedules(void **state) {
     for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
       for (int wide = 0; wide < 3; wide++) {
         clb_schedule s;
-        assert_int_equal(slices_of(c, pass, 16 << wide, &s), cases[i].slices[wide]);
+        const bool one = pass == CLB_BACKWARD && cases[i].mul == 16 << wide;
+        assert_int_equal(slices_of(c, pass, 16 << wide, &s), one ? 0 : cases[i].slices[wide]);
         const int slices = s.convolution.edges_per_subgroup;
         assert_true(!slices || s.convolution.edges_per_round % slices == 0);
       }
