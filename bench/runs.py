@@ -73,10 +73,12 @@ def profile(*kernels):
     return f"{100 * sum(run['milliseconds'][k] for k in kernels) / run['of']:.0f}"
 
 
-def drift(dtype, knots, field):
+def drift(dtype, knots, field, structure="spc216"):
+    """Of a run at constant energy; drifts in micro-eV per atom and ps."""
     runs = results("h200_models.json")["constant_energy"]
-    run = next(r for r in runs if r["dtype"] == dtype and r["knots"] == int(knots))
-    return f"{run[field] * 1e6:.1f}" if field != "ms_per_step" else f"{run[field]:.3g}"
+    run = next(r for r in runs if r["dtype"] == dtype and r["knots"] == int(knots)
+               and structure in r["structure"])
+    return f"{run[field] * 1e6:.2g}" if field != "ms_per_step" else f"{run[field]:.3g}"
 
 
 NUMBERS = {f.__name__: f for f in (peers, atomics, copy, launch, profile, drift)}
