@@ -260,8 +260,8 @@ CLB_API clb_status clb_wisdom_forget(clb_context *ctx);
    rounding. While any is disabled, CLB_MEASURE does nothing. */
 enum {
   CLB_WIDE_ACCESSES = 1, /* vector loads and stores of adjacent elements; else element by element */
-  CLB_REGISTER_SUMS = 2, /* sums over paths or edges, and a receiver's row of g, are kept in
-                            registers; else in memory */
+  CLB_REGISTER_SUMS = 2, /* sums over paths, edges or rows of a species, a receiver's row of g and
+                            a species' weights are kept in registers; else in memory */
   CLB_SPLIT_ROWS = 4     /* rows of a graph with more than 256 edges are split among several
                             work-groups */
 };

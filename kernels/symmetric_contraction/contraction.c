@@ -37,6 +37,10 @@ static clb_dual weigh(void *user, int tree) {
   return sum;
 }
 
+static bool keeps_weights(const clb_contraction *b) {
+  return b->s->symmetric.keep_weights && !b->s->accumulate_in_memory;
+}
+
 static void declare_weights(clb_contraction *b, lanes_of_row *l) {
   ir_val zero = ir_real(b->k, b->t, 0);
   l->kept = ir_var(b->k, ir_int(b->k, IR_I64, -1), true);
@@ -53,15 +57,14 @@ static void find_weights(clb_contraction *b, lanes_of_row *l) {
   ir_val species = clb_contraction_species(b);
   int n = b->plan.basis.n_paths;
   for (int p = 0; p < n; p++) l->path[p] = (clb_dual){IR_NONE, IR_NONE};
-  if (b->s->symmetric.keep_weights)
-    ir_if(k, ir_1(k, IR_NOT, ir_2(k, IR_EQ, species, ir_get(k, l->kept))));
+  if (keeps_weights(b)) ir_if(k, ir_1(k, IR_NOT, ir_2(k, IR_EQ, species, ir_get(k, l->kept))));
   l->at = clb_contraction_weights_at(b, IN_W, species);
   l->along = clb_contraction_incoming(b, CLB_OPERAND_W)
                  ? clb_contraction_weights_at(b, IN_C, species)
                  : IR_NONE;
   l->row.weigh = weigh;
   l->row.user = l;
-  if (!b->s->symmetric.keep_weights) return;
+  if (!keeps_weights(b)) return;
   for (int t = 0; t < n; t++) {
     clb_dual w = weigh(l, t);
     ir_set(k, l->var[t].v, w.v);
@@ -104,7 +107,7 @@ static void rows(clb_contraction *b, lanes_of_row *l, clb_table_row *table) {
   ir_kernel *k = b->k;
   int n = b->s->symmetric.rows;
   ir_val first = ir_mul(k, ir_cast(k, IR_I64, ir_group(k)), ir_int(k, IR_I64, n));
-  if (!table && b->s->symmetric.keep_weights) declare_weights(b, l);
+  if (!table && keeps_weights(b)) declare_weights(b, l);
   if (n > 1)
     first = ir_add(k, first,
                    ir_loop(k, ir_int(k, IR_I64, 0), ir_int(k, IR_I64, n), ir_int(k, IR_I64, 1)));

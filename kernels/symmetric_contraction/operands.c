@@ -23,6 +23,7 @@ bool clb_contraction_begin(clb_contraction *b, ir_kernel *k, const clb_problem *
                          .t = clb_ir_type((clb_dtype)p->arithmetic),
                          .species = IR_NONE};
   ir_begin(k, name, s->lanes, subgroups, rows);
+  k->scalar_access = s->scalar_access;
   k->large_registers = s->symmetric.large_registers;
   if (!clb_symmetric_plan_make(sc, &b->plan)) {
     snprintf(k->error, sizeof k->error, "no memory");

@@ -71,73 +71,104 @@ static void note_found(clb_contraction *b, const place *at) {
   ir_store(k, at->present, workspace_row(b, at->row_block, at->kind), first, ir_get(k, at->found));
 }
 
-static void store_sum(clb_contraction *b, const place *at, int path, ir_val sum) {
-  ir_val index =
-      ir_add(b->k, partial_at(b, at), ir_int(b->k, IR_I64, (int64_t)path * b->sc->channels));
-  ir_store(b->k, at->partial, index, b->mask, sum == IR_NONE ? ir_real(b->k, b->t, 0) : sum);
+static ir_val sum_at(clb_contraction *b, const place *at, int path) {
+  return ir_add(b->k, partial_at(b, at), ir_int(b->k, IR_I64, (int64_t)path * b->sc->channels));
 }
 
-/* The sums of degree `out`, or of all. */
-static void unrolled(clb_contraction *b, place *at, int out, clb_unrolled_row *row, ir_val *sum) {
+static void store_sum(clb_contraction *b, const place *at, int path, ir_val sum) {
+  ir_store(b->k, at->partial, sum_at(b, at, path), b->mask,
+           sum == IR_NONE ? ir_real(b->k, b->t, 0) : sum);
+}
+
+static bool wanted(const clb_contraction *b, int out, int path) {
+  return out == CLB_NO_OUT || b->plan.tree[path].out == out;
+}
+
+/* Zeros in the workspace where this is the first row. */
+static void clear_sums(clb_contraction *b, const place *at, int out) {
   ir_kernel *k = b->k;
+  ir_if(k, ir_2(k, IR_EQ, ir_get(k, at->found), ir_int(k, IR_I32, 0)));
+  for (int p = 0; p < b->sc->n_paths; p++)
+    if (wanted(b, out, p)) store_sum(b, at, p, IR_NONE);
+  ir_end(k);
+}
+
+/* Gives the workspace the paths' sums, from those of trees; or adds them. */
+static void store_sums(clb_contraction *b, const place *at, int out, const ir_val *tree, bool add) {
   const clb_symmetric_basis *basis = &b->plan.basis;
-  bool twice = b->p->pass == CLB_DOUBLE_BACKWARD,
-       along = clb_contraction_incoming(b, CLB_OPERAND_X);
+  for (int p = 0; p < basis->n_paths; p++) {
+    const clb_symmetric_path *path = &basis->path[p];
+    clb_dual total = {IR_NONE, IR_NONE};
+    if (!wanted(b, out, p)) continue;
+    for (int t = path->first; t <= p; t++)
+      total = clb_dual_plus_scaled(b, total, basis->mix[path->mix_at + t - path->first],
+                                   (clb_dual){tree[t], IR_NONE});
+    if (add && total.v != IR_NONE)
+      total.v = ir_add(b->k, total.v, ir_load(b->k, at->partial, sum_at(b, at, p), b->mask));
+    if (!add || total.v != IR_NONE) store_sum(b, at, p, total.v);
+  }
+}
+
+/* The gradients of trees of degree `out`, or of all, in the current row. */
+static void gradients_of_row(clb_contraction *b, int out, clb_unrolled_row *row, ir_val *tree) {
+  bool along = clb_contraction_incoming(b, CLB_OPERAND_X);
   ir_val x[MAX_X], a[MAX_X];
   clb_unrolled_clear(b, row);
   row->out = out;
-  for (int p = 0; p < basis->n_paths; p++)
-    if (out == CLB_NO_OUT || b->plan.tree[p].out == out)
-      sum[p] = ir_var(k, ir_real(k, b->t, 0), false);
-  open_rows(b, at);
   clb_contraction_load_x(b, IN_X, x);
   if (along) clb_contraction_load_x(b, IN_A, a);
   clb_unrolled_set(b, row, x, along ? a : NULL);
   for (int o = 0; o < b->sc->n_degrees; o++)
     if (out == CLB_NO_OUT || o == out) clb_contraction_load_z(b, IN_G, o, row->g[o]);
   clb_contraction_unrolled(b, row);
-  for (int p = 0; p < basis->n_paths; p++) {
-    ir_val one = twice ? row->weight_gradient[p].d : row->weight_gradient[p].v;
-    if (one != IR_NONE) ir_set(k, sum[p], ir_add(k, ir_get(k, sum[p]), one));
-  }
+  for (int t = 0; t < b->plan.basis.n_paths; t++)
+    tree[t] =
+        b->p->pass == CLB_DOUBLE_BACKWARD ? row->weight_gradient[t].d : row->weight_gradient[t].v;
+}
+
+/* The sums of degree `out`, or of all. */
+static void unrolled(clb_contraction *b, place *at, int out, clb_unrolled_row *row, ir_val *sum,
+                     ir_val *tree) {
+  ir_kernel *k = b->k;
+  bool in_memory = b->s->accumulate_in_memory;
+  for (int t = 0; t < b->plan.basis.n_paths; t++)
+    sum[t] = wanted(b, out, t) && !in_memory ? ir_var(k, ir_real(k, b->t, 0), false) : IR_NONE;
+  open_rows(b, at);
+  if (in_memory) clear_sums(b, at, out);
+  gradients_of_row(b, out, row, tree);
+  for (int t = 0; t < b->plan.basis.n_paths && !in_memory; t++)
+    if (tree[t] != IR_NONE) ir_set(k, sum[t], ir_add(k, ir_get(k, sum[t]), tree[t]));
+  if (in_memory) store_sums(b, at, out, tree, true);
   close_rows(b, at);
-  for (int p = 0; p < basis->n_paths; p++) {
-    const clb_symmetric_path *path = &basis->path[p];
-    clb_dual total = {IR_NONE, IR_NONE};
-    if (out != CLB_NO_OUT && b->plan.tree[p].out != out) continue;
-    for (int t = path->first; t <= p; t++)
-      total = clb_dual_plus_scaled(b, total, basis->mix[path->mix_at + t - path->first],
-                                   (clb_dual){ir_get(k, sum[t]), IR_NONE});
-    store_sum(b, at, p, total.v);
-  }
+  for (int t = 0; t < b->plan.basis.n_paths && !in_memory; t++)
+    if (sum[t] != IR_NONE) tree[t] = ir_get(k, sum[t]);
+  if (!in_memory) store_sums(b, at, out, tree, false);
   ir_end(k);
   note_found(b, at);
 }
 
 /* The sums are made in the workspace, from 0 on. */
 static void with_tables(clb_contraction *b, place *at, clb_table_row *table) {
-  ir_kernel *k = b->k;
   open_rows(b, at);
-  ir_if(k, ir_2(k, IR_EQ, ir_get(k, at->found), ir_int(k, IR_I32, 0)));
-  for (int p = 0; p < b->sc->n_paths; p++) store_sum(b, at, p, IR_NONE);
-  ir_end(k);
+  clear_sums(b, at, CLB_NO_OUT);
   clb_contraction_table_row(b, table, at->partial, partial_at(b, at));
   close_rows(b, at);
-  ir_end(k);
+  ir_end(b->k);
   note_found(b, at);
 }
 
 static void body(clb_contraction *b, place *at, clb_table_row *table) {
   ir_kernel *k = b->k;
   clb_unrolled_row row;
-  ir_val *sum = malloc(sizeof *sum * (size_t)(b->plan.basis.n_paths + 1));
+  size_t n = (size_t)b->plan.basis.n_paths + 1;
+  ir_val *sum = malloc(sizeof *sum * 2 * n);
   if (!clb_unrolled_make(b, &row) || !sum) snprintf(k->error, sizeof k->error, "no memory");
   else if (clb_contraction_reads_tables(b->s)) with_tables(b, at, table);
-  else if (!b->s->symmetric.roles) unrolled(b, at, CLB_NO_OUT, &row, sum);
+  else if (!b->s->symmetric.roles) unrolled(b, at, CLB_NO_OUT, &row, sum, sum + n);
   else
     for (int o = 0; o < b->sc->n_degrees; o++) {
       ir_if(k, ir_2(k, IR_EQ, at->part, ir_int(k, IR_I64, o)));
-      unrolled(b, at, o, &row, sum);
+      unrolled(b, at, o, &row, sum, sum + n);
       ir_end(k);
     }
   clb_unrolled_free(&row);

@@ -75,7 +75,8 @@ static const char doc[] =
     "minimum of each is used; FILE has medians, too.\n\n"
     "Without each optimisation: wide aligned accesses: elements are read and written one by one. "
     "accumulators in "
-    "registers: sums over paths or edges, and the gradient of a receiver, are in memory. "
+    "registers: sums over paths, edges or rows of a species, the gradient of a receiver and the "
+    "weights of a species are in memory. "
     "split of long reductions: a row of a graph is processed by one group, however many "
     "edges it has. receiver ownership: a tensor product writes a message for each edge, "
     "and messages are summed by receiver (backward: gradients are gathered, and those of x summed "
@@ -113,6 +114,8 @@ static const entry standard_cases[] = {
     {"tensor_product", "nequip-lips", "ir_mul", NULL, NULL, 50000, 1000, F | B | D},
     {"tensor_product", "nequix-main", "ir_mul", NULL, NULL, 50000, 1000, F | B | D},
     {"tensor_product", "nequix-main", "mul_ir", NULL, NULL, 50000, 1000, F | B | D},
+    {"symmetric_contraction", "mace-medium", "ir_mul", NULL, NULL, 10000, 500, F | B | D},
+    {"symmetric_contraction", "mace-medium", "mul_ir", NULL, NULL, 10000, 500, F | B | D},
     {"sequence", "nequip-water", "ir_mul", NULL, NULL, 64, 64, F | B},
     {"sequence", "nequip-water", "ir_mul", NULL, NULL, 1024, 1024, F | B},
 };
@@ -120,6 +123,7 @@ static const entry quick_cases[] = {
     {"convolution", "nequip-water", "ir_mul", "carbon:2", "carbon:2", 0, 0, F | B},
     {"convolution", "nequip-water", "mul_ir", "hub:5000", "hub:5000", 0, 0, F | B},
     {"tensor_product", "mace-medium", "mul_ir", NULL, NULL, 1000, 1000, F | B | D},
+    {"symmetric_contraction", "mace-small", "mul_ir", NULL, NULL, 200, 200, F | B | D},
     {"sequence", "nequip-water", "ir_mul", NULL, NULL, 64, 64, F | B},
 };
 
@@ -167,6 +171,7 @@ static int one_case(run *r, clb_context *ctx, const clb_device_info *info, ablat
     void (*make)(work *w, ablation_case *c);
   } kinds[] = {{"convolution", ablation_convolution},
                {"tensor_product", ablation_product},
+               {"symmetric_contraction", ablation_contraction},
                {"sequence", ablation_sequence}};
   char name[200], label[400];
   int worst = EXIT_GOOD;

@@ -20,7 +20,7 @@ extern const char *const ablation_names[ABLATIONS];
 
 /* ---- ways: lists of calls ---- */
 
-typedef enum { CALL_HARMONICS, CALL_PRODUCT, CALL_CONVOLUTION } call_kind;
+typedef enum { CALL_HARMONICS, CALL_PRODUCT, CALL_CONVOLUTION, CALL_CONTRACTION } call_kind;
 enum { MAX_CALLS = 48, MAX_WAYS = ABLATIONS + 2, MAX_THINGS = 96, CALL_ROWS = 11, MAX_OUTPUTS = 7 };
 typedef struct {
   call_kind kind;
@@ -77,6 +77,7 @@ void work_disable(work *w, unsigned optimisations);
 clb_op *work_product(work *w, const clb_tensor_product_desc *desc);
 clb_op *work_harmonics(work *w, const clb_spherical_harmonics_desc *desc);
 clb_op *work_convolution(work *w, const clb_convolution_desc *desc);
+clb_op *work_contraction(work *w, const tool_kernel *kernel, unsigned passes);
 clb_graph *work_graph(work *w, int64_t n_senders, int64_t n_receivers, int64_t n_edges,
                       const int32_t *senders, const int32_t *receivers);
 /* Contiguous rows of f32: these values, or (NULL) random ones. */
@@ -99,6 +100,15 @@ void work_free(work *w);
 void ablation_convolution(work *w, ablation_case *c);
 void ablation_product(work *w, ablation_case *c);
 void ablation_sequence(work *w, ablation_case *c);
+void ablation_contraction(work *w, ablation_case *c);
+
+/* Ways without one or all of the optimisations that a context can disable. */
+typedef struct {
+  ablation way;
+  unsigned without;
+} ablation_switch;
+enum { SWITCHES = 4 };
+extern const ablation_switch ablation_switches[SWITCHES];
 
 /* A named product in f32 in the case's layout; the caller frees it. */
 typedef struct {

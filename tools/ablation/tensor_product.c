@@ -70,22 +70,18 @@ static void make_operands(work *w, const ablation_product_desc *d, const ablatio
   }
 }
 
-static const struct {
-  ablation way;
-  unsigned without;
-} switches[] = {{ABLATIONS, 0},
-                {NO_WIDE_ACCESSES, CLB_WIDE_ACCESSES},
-                {NO_REGISTER_SUMS, CLB_REGISTER_SUMS},
-                {NO_OPTIMISATION, ALL_OF_CONTEXT}};
-enum { SWITCHES = sizeof switches / sizeof *switches };
+const ablation_switch ablation_switches[SWITCHES] = {{ABLATIONS, 0},
+                                                     {NO_WIDE_ACCESSES, CLB_WIDE_ACCESSES},
+                                                     {NO_REGISTER_SUMS, CLB_REGISTER_SUMS},
+                                                     {NO_OPTIMISATION, ALL_OF_CONTEXT}};
 
 void ablation_product(work *w, ablation_case *c) {
   ablation_product_desc *d = ablation_describe(w, c);
   op_call call = {.kind = CALL_PRODUCT, .pass = c->pass, .n = c->rows};
   if (!w->status) make_operands(w, d, c, call.rows);
   for (int i = 0; i < SWITCHES; i++) {
-    call.op = product(w, d, CLB_PASS_BIT(c->pass), switches[i].without);
-    way_add(w, work_way(w, switches[i].way, 0, false), call);
+    call.op = product(w, d, CLB_PASS_BIT(c->pass), ablation_switches[i].without);
+    way_add(w, work_way(w, ablation_switches[i].way, 0, false), call);
   }
   free(d);
 }
@@ -148,8 +144,9 @@ void ablation_sequence(work *w, ablation_case *c) {
   work_output(w, l.g_w, n, s->w);
   work_output(w, l.g_v, n, 3);
   for (int i = 0; i < SWITCHES; i++)
-    add_sequence(w, work_way(w, switches[i].way, 0, switches[i].way != NO_OPTIMISATION), d, &l, n,
-                 switches[i].without);
+    add_sequence(
+        w, work_way(w, ablation_switches[i].way, 0, ablation_switches[i].way != NO_OPTIMISATION), d,
+        &l, n, ablation_switches[i].without);
   add_sequence(w, work_way(w, NO_REPLAY, 0, false), d, &l, n, 0);
   free(d);
 }

@@ -47,6 +47,12 @@ clb_op *work_convolution(work *w, const clb_convolution_desc *desc) {
   return w->op[w->n_ops++];
 }
 
+clb_op *work_contraction(work *w, const tool_kernel *kernel, unsigned passes) {
+  if (!may(w, w->n_ops)) return NULL;
+  w->status = tool_op_symmetric_contraction.create(w->ctx, kernel, passes, &w->op[w->n_ops]);
+  return w->op[w->n_ops++];
+}
+
 clb_graph *work_graph(work *w, int64_t n_senders, int64_t n_receivers, int64_t n_edges,
                       const int32_t *senders, const int32_t *receivers) {
   if (!may(w, w->n_graphs)) return NULL;
@@ -147,10 +153,15 @@ static clb_status run_convolution(const op_call *c) {
                                         c->workspace);
 }
 
+static clb_status run_contraction(const op_call *c) {
+  return tool_op_symmetric_contraction.run(c->op, c->pass, c->n, c->rows);
+}
+
 static clb_status run_calls(const way *y, int first, int last) {
   static clb_status (*const run[])(const op_call *) = {[CALL_HARMONICS] = run_harmonics,
                                                        [CALL_PRODUCT] = run_product,
-                                                       [CALL_CONVOLUTION] = run_convolution};
+                                                       [CALL_CONVOLUTION] = run_convolution,
+                                                       [CALL_CONTRACTION] = run_contraction};
   clb_status status = CLB_OK;
   for (int i = first; i < last && !status; i++) status = run[y->call[i].kind](&y->call[i]);
   return status;
@@ -166,6 +177,7 @@ static bool same_kernel(const op_call *a, const op_call *b) {
   size_t n[2];
   if (a->kind != b->kind || a->graph != b->graph) return false;
   if (a->op == b->op) return true;
+  if (a->kind == CALL_CONTRACTION && a->pass) return false; /* only one of its kernels is shown */
   if (clb_op_source(a->op, a->pass, &text[0], &n[0]) ||
       clb_op_source(b->op, b->pass, &text[1], &n[1]))
     return false;

@@ -91,11 +91,20 @@ static void sets(void **state) {
   }
 }
 
+/* Without the optimisations that a context can disable. */
+static void without(void **state) {
+  clb_context *ctx = context_of(*state);
+  clb_symmetric_contraction_desc d = describe(2, 3, degrees, 2, 5, CLB_F64);
+  d.layout_x = CLB_MUL_IR;
+  OK(ctx, clb_context_disable(ctx, CLB_WIDE_ACCESSES | CLB_REGISTER_SUMS));
+  all_passes(state, &d, 19, MIXED_UP, false);
+  OK(ctx, clb_context_disable(ctx, 0));
+}
+
 int main(void) {
-  static const device_test tests[] = {{"problems", problems, EVERYWHERE},
-                                      {"channels", channels, EVERYWHERE},
-                                      {"types", types, EVERYWHERE},
-                                      {"numbers_of_rows", numbers_of_rows, EVERYWHERE},
-                                      {"sets", sets, EVERYWHERE}};
+  static const device_test tests[] = {
+      {"problems", problems, EVERYWHERE}, {"channels", channels, EVERYWHERE},
+      {"types", types, EVERYWHERE},       {"numbers_of_rows", numbers_of_rows, EVERYWHERE},
+      {"sets", sets, EVERYWHERE},         {"without", without, EVERYWHERE}};
   return run_on_devices("symmetric_contraction", tests, sizeof tests / sizeof *tests);
 }
