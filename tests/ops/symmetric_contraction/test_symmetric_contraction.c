@@ -92,7 +92,7 @@ static void sets(void **state) {
 }
 
 /* Without the optimisations that a context can disable. */
-static void without(void **state) {
+static void disabled(void **state) {
   clb_context *ctx = context_of(*state);
   clb_symmetric_contraction_desc d = describe(2, 3, degrees, 2, 5, CLB_F64);
   d.layout_x = CLB_MUL_IR;
@@ -105,6 +105,6 @@ int main(void) {
   static const device_test tests[] = {
       {"problems", problems, EVERYWHERE}, {"channels", channels, EVERYWHERE},
       {"types", types, EVERYWHERE},       {"numbers_of_rows", numbers_of_rows, EVERYWHERE},
-      {"sets", sets, EVERYWHERE},         {"without", without, EVERYWHERE}};
+      {"sets", sets, EVERYWHERE},         {"disabled", disabled, EVERYWHERE}};
   return run_on_devices("symmetric_contraction", tests, sizeof tests / sizeof *tests);
 }
