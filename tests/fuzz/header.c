@@ -1,6 +1,7 @@
-/* tests/fuzz/header.c - fuzzer of the headers of model files; the data are those of one of two good
-   models, the choice being whether the header ends with a space. One in 16 of the accepted models
-   is also opened on the interpreter and computes two atoms: finite numbers, or an error message. */
+/* tests/fuzz/header.c - fuzzer of the headers of model files; the data are those of one of three
+   good models, as the header ends with a space, with the end of a line, or with neither. One in 16
+   of the accepted models is also opened on the interpreter and computes two atoms: finite numbers,
+   or an error message. */
 #include <clebsch/model.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@ typedef struct {
   const uint8_t *bytes;
   size_t n;
 } body;
-static body bodies[2];
+static body bodies[3];
 
 static body body_of(const char *model) {
   uint64_t header;
@@ -30,6 +31,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
   setenv("CLB_CACHE_DIR", "off", 1);
   bodies[0] = body_of("safetensors/tiny");
   bodies[1] = body_of("safetensors/nequip");
+  bodies[2] = body_of("safetensors/mace");
   return 0;
 }
 
@@ -73,7 +75,8 @@ static void open_model(const char *path) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   static unsigned accepted;
-  const body *b = &bodies[n && data[n - 1] == ' '];
+  const char end = n ? (char)data[n - 1] : 0;
+  const body *b = &bodies[end == ' ' ? 1 : end == '\n' ? 2 : 0];
   const char *path = model_of(data, n, b);
   if (fuzz_model(path, n + b->n) && accepted++ % 16 == 0) open_model(path);
   return fuzz_done();
