@@ -8,14 +8,6 @@
 
 enum { FORWARD, BACKWARD, PASSES, GPU_WIDTH = 16, CPU_WIDTH = 8 };
 
-static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
-  (void)limits;
-  return p->storage == p->arithmetic
-             ? CLB_OK
-             : clb_fail(error, CLB_ERROR_ARGUMENT, "type is %d; it must be CLB_F64 or CLB_F32",
-                        p->storage);
-}
-
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   clb_layer_schedule(limits, p->arithmetic, p->pass == FORWARD, s);
   const int most = limits->simd ? CPU_WIDTH : GPU_WIDTH;
@@ -137,7 +129,7 @@ static void print(const clb_problem *p, clb_text *out) {
 }
 
 const clb_kernel_kind clb_kind_density = {.name = "density",
-                                          .check = check,
+                                          .check = clb_layer_check,
                                           .schedule = schedule,
                                           .lower = lower,
                                           .print = print,

@@ -11,6 +11,14 @@ void clb_layer_schedule(const clb_limits *limits, int32_t arithmetic, bool reduc
                           subgroups < limits->max_subgroups ? subgroups : limits->max_subgroups};
 }
 
+clb_status clb_layer_check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
+  (void)limits;
+  return p->storage == p->arithmetic
+             ? CLB_OK
+             : clb_fail(error, CLB_ERROR_ARGUMENT, "type is %d; it must be CLB_F64 or CLB_F32",
+                        p->storage);
+}
+
 ir_val clb_i64(ir_kernel *k, int64_t x) { return ir_int(k, IR_I64, x); }
 ir_val clb_i32(ir_kernel *k, int64_t x) { return ir_int(k, IR_I32, x); }
 

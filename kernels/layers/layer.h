@@ -4,6 +4,8 @@
 
 #include "kernels/common/rows.h"
 
+/* A `check`: storage and arithmetic are of one type. */
+clb_status clb_layer_check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error);
 /* reduces: the kernel sums over lanes. */
 void clb_layer_schedule(const clb_limits *limits, int32_t arithmetic, bool reduces,
                         clb_schedule *s);

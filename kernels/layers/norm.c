@@ -21,7 +21,6 @@ typedef struct {
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
   const clb_irreps *x = &p->rms_norm.irreps;
-  (void)limits;
   for (int i = 0; i < x->n; i++)
     if (2 * x->term[i].l + 1 > MAX_COMPONENTS)
       return clb_fail(error, CLB_ERROR_ARGUMENT,
@@ -29,10 +28,7 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
   if (!(p->rms_norm.epsilon >= 0))
     return clb_fail(error, CLB_ERROR_ARGUMENT, "epsilon is %g; it must be at least 0",
                     p->rms_norm.epsilon);
-  return p->storage == p->arithmetic
-             ? CLB_OK
-             : clb_fail(error, CLB_ERROR_ARGUMENT, "type is %d; it must be CLB_F64 or CLB_F32",
-                        p->storage);
+  return clb_layer_check(p, limits, error);
 }
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {

@@ -11,14 +11,6 @@ typedef struct {
   ir_val start[3], factor[2]; /* rows of in[0], in[1], out; of COMBINE */
 } builder;
 
-static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
-  (void)limits;
-  return p->storage == p->arithmetic
-             ? CLB_OK
-             : clb_fail(error, CLB_ERROR_ARGUMENT, "type is %d; it must be CLB_F64 or CLB_F32",
-                        p->storage);
-}
-
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   clb_layer_schedule(limits, p->arithmetic, false, s);
   s->layer.columns_per_subgroup = LOTS * s->lanes;
@@ -79,7 +71,7 @@ static void print(const clb_problem *p, clb_text *out) {
 }
 
 const clb_kernel_kind clb_kind_pointwise = {.name = "pointwise",
-                                            .check = check,
+                                            .check = clb_layer_check,
                                             .schedule = schedule,
                                             .lower = lower,
                                             .print = print,

@@ -33,7 +33,6 @@ typedef struct {
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
   const clb_radial_problem *r = &p->radial;
-  (void)limits;
   if (!(r->r_max > 0))
     return clb_fail(error, CLB_ERROR_ARGUMENT, "r_max is %g; it must be above 0", r->r_max);
   if (r->p < 0 || r->p > 64)
@@ -46,10 +45,7 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
                     "the transform has a = %g, p = %g, q = %g; a must be above 0, p and q -64 ... "
                     "64",
                     r->a, r->exponent, r->q);
-  return p->storage == p->arithmetic || !r->n_basis
-             ? CLB_OK
-             : clb_fail(error, CLB_ERROR_ARGUMENT, "type is %d; it must be CLB_F64 or CLB_F32",
-                        p->storage);
+  return r->n_basis ? clb_layer_check(p, limits, error) : CLB_OK;
 }
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {

@@ -16,13 +16,9 @@ static const double exponents[TERMS] = {3.2, 0.9423, 0.4028, 0.2016};
 static const double half_coulomb = 7.1998; /* eV Angstrom: of a pair, half to each atom */
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
-  (void)limits;
   if (p->repulsion.p < 1 || p->repulsion.p > 64)
     return clb_fail(error, CLB_ERROR_ARGUMENT, "p is %d; it must be 1 ... 64", (int)p->repulsion.p);
-  return p->storage == p->arithmetic
-             ? CLB_OK
-             : clb_fail(error, CLB_ERROR_ARGUMENT, "type is %d; it must be CLB_F64 or CLB_F32",
-                        p->storage);
+  return clb_layer_check(p, limits, error);
 }
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {

@@ -12,14 +12,6 @@ typedef struct {
   ir_val x_row, g_row, out_row, scale, products; /* products: a VAR, g_y x */
 } builder;
 
-static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
-  (void)limits;
-  return p->storage == p->arithmetic
-             ? CLB_OK
-             : clb_fail(error, CLB_ERROR_ARGUMENT, "type is %d; it must be CLB_F64 or CLB_F32",
-                        p->storage);
-}
-
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   clb_layer_schedule(limits, p->arithmetic, p->pass == BACKWARD, s);
 }
@@ -77,7 +69,7 @@ static void print(const clb_problem *p, clb_text *out) {
 }
 
 const clb_kernel_kind clb_kind_row_scale = {.name = "row_scale",
-                                            .check = check,
+                                            .check = clb_layer_check,
                                             .schedule = schedule,
                                             .lower = lower,
                                             .print = print,

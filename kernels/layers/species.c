@@ -16,14 +16,10 @@ typedef struct {
 } builder;
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
-  (void)limits;
   if (p->species_linear.n_species < 1)
     return clb_fail(error, CLB_ERROR_ARGUMENT, "n_species is %d; it must be at least 1",
                     (int)p->species_linear.n_species);
-  return p->storage == p->arithmetic
-             ? CLB_OK
-             : clb_fail(error, CLB_ERROR_ARGUMENT, "type is %d; it must be CLB_F64 or CLB_F32",
-                        p->storage);
+  return clb_layer_check(p, limits, error);
 }
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
