@@ -37,6 +37,13 @@ enum { SANITIZED = 0 };
     skip();                                                                                        \
   } while (0)
 
+/* Skips a test of a target whose compiler does not work in this build. */
+#define skip_where_sanitized(target)                                                               \
+  do {                                                                                             \
+    if (SANITIZED && !strncmp(target, "level_zero", 10))                                           \
+      skip_because("%s: Intel's compiler does not start under a sanitizer", target);               \
+  } while (0)
+
 /* Whether all cases are run (`ci/test.sh --long`), or CI's short selection. */
 static inline bool long_tests(void) {
   const char *asked = getenv("CLB_TEST_LONG");

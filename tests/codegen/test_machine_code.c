@@ -154,8 +154,7 @@ static bool fuses(const clb_report *r, const ir_kernel *k) {
 static clb_device *open_target(const char *target, clb_error_sink *error) {
   char why[300];
   clb_device *d = NULL;
-  if (SANITIZED && !strncmp(target, "level_zero", 10))
-    skip_because("%s: Intel's compiler does not start under a sanitizer", target);
+  skip_where_sanitized(target);
   clb_status s = clb_device_open(target, NULL, error, &d);
   if (!s) return d;
   snprintf(why, sizeof why, "%s", error->text.s);

@@ -10,8 +10,7 @@
 static inline clb_context *open_target(void **state) {
   const char *target = *state;
   clb_context *ctx = NULL;
-  if (SANITIZED && !strncmp(target, "level_zero", 10))
-    skip_because("%s: Intel's compiler does not start under a sanitizer", target);
+  skip_where_sanitized(target);
   if (clb_context_create(target, &ctx)) {
     fprintf(stderr, "skipped: %s\n", clb_error(ctx));
     clb_context_destroy(&ctx);

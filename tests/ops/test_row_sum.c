@@ -388,8 +388,7 @@ static void refuses(void **state) {
 static void compiles(void **state) {
   struct device *d = *state;
   static const int64_t columns[] = {3, 1152};
-  if (SANITIZED && !strncmp(d->name, "level_zero", 10))
-    skip_because("%s: Intel's compiler does not start under a sanitizer", d->name);
+  skip_where_sanitized(d->name);
   clb_context *ctx = context(state);
   for (int i = 0; i < KINDS; i++) {
     clb_row_sum *sum;

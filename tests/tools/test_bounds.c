@@ -310,10 +310,7 @@ static void compiled(void **state) {
   const char *target = *state;
   clb_error_sink error = {0};
   clb_device *d = NULL;
-#ifdef __SANITIZE_ADDRESS__
-  if (!strncmp(target, "level_zero", 10))
-    skip_because("%s: Intel's compiler does not start under a sanitizer", target);
-#endif
+  skip_where_sanitized(target);
   clb_status s = clb_device_open(target, NULL, &error, &d);
   if (s) {
     char why[300];

@@ -26,6 +26,11 @@ typedef struct {
   clb_dtype storage, arithmetic;
   bool accumulate;
 } tool_kernel;
+/* The usual types. */
+#define F64 CLB_F64, CLB_F64
+#define F32 CLB_F32, CLB_F32
+#define F16 CLB_F16, CLB_F32
+#define BF16 CLB_BF16, CLB_F32
 
 enum { MAX_ARRAYS = 18, MAX_DATA = 8 };
 

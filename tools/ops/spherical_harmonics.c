@@ -181,10 +181,6 @@ static const int upto[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, one[] = {1
   &(const clb_spherical_harmonics_desc) {                                                          \
     .degrees = list, .n_degrees = n, .normalization = scale, .normalize = unit                     \
   }
-#define F64 CLB_F64, CLB_F64
-#define F32 CLB_F32, CLB_F32
-#define F16 CLB_F16, CLB_F32
-#define BF16 CLB_BF16, CLB_F32
 
 static const tool_case cases[] = {
     {{PROBLEM(upto, 1, CLB_COMPONENT, 0), F32, 0}, {{31, LAYOUT_DENSE, 0}}, 0},

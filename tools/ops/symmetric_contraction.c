@@ -253,10 +253,6 @@ static const int upto[] = {0, 1, 2, 3}, mixed[] = {2, 0};
     .ell = top, .correlation = order, .degrees = list, .n_degrees = n, .channels = K,              \
     .n_species = 3, .layout_x = layout, .layout_z = layout                                         \
   }
-#define F64 CLB_F64, CLB_F64
-#define F32 CLB_F32, CLB_F32
-#define F16 CLB_F16, CLB_F32
-#define BF16 CLB_BF16, CLB_F32
 
 static const tool_case cases[] = {
     {{PROBLEM(3, 3, upto, 2, 33, CLB_IR_MUL), F32, 0},

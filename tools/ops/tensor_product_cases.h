@@ -4,10 +4,6 @@
 
 #include "tools/ops/tensor_product_tool.h"
 
-#define F64 CLB_F64, CLB_F64
-#define F32 CLB_F32, CLB_F32
-#define F16 CLB_F16, CLB_F32
-#define BF16 CLB_BF16, CLB_F32
 #define FIRST CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD)
 #define LAYOUTS_ALL(l) .layout_x = l, .layout_y = l, .layout_z = l
 

@@ -162,8 +162,7 @@ static void refuses(void **state) {
 
 static void compiles(void **state) {
   struct device *d = *state;
-  if (SANITIZED && !strncmp(d->name, "level_zero", 10))
-    skip_because("%s: Intel's compiler does not start under a sanitizer", d->name);
+  skip_where_sanitized(d->name);
   clb_context *ctx = context(state);
   EACH_TYPE(d, type) {
     const double w[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};

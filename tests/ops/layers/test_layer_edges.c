@@ -159,8 +159,7 @@ static void refuses(void **state) {
 
 static void compiles(void **state) {
   struct device *d = *state;
-  if (SANITIZED && !strncmp(d->name, "level_zero", 10))
-    skip_because("%s: Intel's compiler does not start under a sanitizer", d->name);
+  skip_where_sanitized(d->name);
   clb_context *ctx = context(state);
   for (clb_dtype type = CLB_F64; type <= CLB_F32 && d->f64; type++) {
     clb_op *op;

@@ -454,8 +454,7 @@ static void refuses(void **state) {
 
 static void compiles(void **state) {
   struct device *d = *state;
-  if (SANITIZED && !strncmp(d->name, "level_zero", 10))
-    skip_because("%s: Intel's compiler does not start under a sanitizer", d->name);
+  skip_where_sanitized(d->name);
   clb_context *ctx = context(state);
   double numbers[8] = {3, 6, 9, 12, 15, 18, 21, 24};
   EACH_TYPE(d, type) {
