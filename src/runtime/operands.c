@@ -1,5 +1,5 @@
 /* src/runtime/operands.c - operands that are rows: checks, and launch arguments. */
-#include "src/ir/interpret_values.h"
+#include "src/ir/interpreter/interpret_values.h"
 #include "src/runtime/context.h"
 
 void clb_number_put(int32_t storage, void *to, int64_t i, double x) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/ir/interpret_values.h"
+#include "src/ir/interpreter/interpret_values.h"
 #include "src/ops/public_op.h"
 #include "src/tuning/tuning_test_run.h"
 

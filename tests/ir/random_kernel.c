@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "src/ir/interpret_values.h"
+#include "src/ir/interpreter/interpret_values.h"
 #include "tests/test.h"
 
 enum { POOL = 200, VARIABLES = 24, LOCALS = 4, LOCAL_WIDTH = 4, MAX_BLOCKS = 3 };

@@ -3,7 +3,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "src/ir/interpret_values.h"
+#include "src/ir/interpreter/interpret_values.h"
 #include "src/codegen/codegen.h"
 #include "tests/test.h"
 

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "src/ir/interpret_values.h"
+#include "src/ir/interpreter/interpret_values.h"
 #include "src/ops/matmul.h"
 
 /* ---- numbers in the device's memory ---- */

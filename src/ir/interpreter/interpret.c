@@ -1,8 +1,8 @@
-/* src/ir/interpret.c - runs a kernel on this thread, one instruction at a time, lane by lane: this
-   defines the meaning of the IR. A value is an array over lanes with 4 bytes per lane (bool is i32)
-   or 8; a wide LOAD is `width` such arrays, and its ELEMENTs point into them. A sub-group runs to
-   its next BARRIER, then the other sub-groups run, until all have reached a BARRIER of the group;
-   arrays of the group are initially filled with NaN. */
+/* src/ir/interpreter/interpret.c - runs a kernel on this thread, one instruction at a time, lane by
+   lane: this defines the meaning of the IR. A value is an array over lanes with 4 bytes per lane
+   (bool is i32) or 8; a wide LOAD is `width` such arrays, and its ELEMENTs point into them. A
+   sub-group runs to its next BARRIER, then the other sub-groups run, until all have reached a
+   BARRIER of the group; arrays of the group are initially filled with NaN. */
 #include "src/ir/ir.h"
 
 #include <inttypes.h>
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/ir/interpret.h"
-#include "src/ir/interpret_values.h"
+#include "src/ir/interpreter/interpret.h"
+#include "src/ir/interpreter/interpret_values.h"
 
 bool ir_machine_wrong(const ir_machine *m, int32_t v, const char *format, ...) {
   va_list args;

@@ -1,7 +1,7 @@
-/* src/ir/interpret_values.h - the interpreter's loops over lanes, as tables by op and type; NULL
-   where there is none. */
-#ifndef CLB_SRC_IR_INTERPRET_VALUES_H
-#define CLB_SRC_IR_INTERPRET_VALUES_H
+/* src/ir/interpreter/interpret_values.h - the interpreter's loops over lanes, as tables by op and
+   type; NULL where there is none. */
+#ifndef CLB_SRC_IR_INTERPRETER_INTERPRET_VALUES_H
+#define CLB_SRC_IR_INTERPRETER_INTERPRET_VALUES_H
 
 #include "src/ir/ir.h"
 

@@ -1,9 +1,9 @@
-/* src/ir/interpret.h - the state of the interpreter, and its accesses to memory. */
-#ifndef CLB_SRC_IR_INTERPRET_H
-#define CLB_SRC_IR_INTERPRET_H
+/* src/ir/interpreter/interpret.h - the state of the interpreter, and its accesses to memory. */
+#ifndef CLB_SRC_IR_INTERPRETER_INTERPRET_H
+#define CLB_SRC_IR_INTERPRETER_INTERPRET_H
 
 #include "src/ir/ir.h"
-#include "src/ir/races.h"
+#include "src/ir/interpreter/races.h"
 
 /* A COPY of one lane that has not completed, and after how many COPY_COMMITs of its sub-group it
    was issued. */

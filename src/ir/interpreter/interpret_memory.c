@@ -1,11 +1,12 @@
-/* src/ir/interpret_memory.c - memory accesses of the interpreter, and reports of races. */
+/* src/ir/interpreter/interpret_memory.c - memory accesses of the interpreter, and reports of races.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/ir/interpret.h"
-#include "src/ir/interpret_values.h"
+#include "src/ir/interpreter/interpret.h"
+#include "src/ir/interpreter/interpret_values.h"
 #include "src/ir/listing.h"
 
 static int32_t subgroup_of(const ir_machine *m, const char *base) {

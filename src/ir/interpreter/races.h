@@ -1,12 +1,12 @@
-/* src/ir/races.h - race detection: the interpreter records who read and wrote each element since
-   the last barrier and checks every access to memory. Neither lanes nor sub-groups run in lockstep.
-   Accesses of two lanes to an element of a LOCAL array are ordered by a BARRIER of the group or,
-   within one sub-group, by a BARRIER of either kind. Accesses of two lanes to an element of a
-   buffer are unordered within a launch. Two unordered accesses of which one writes are a race,
-   unless both are ATOMIC_ADDs. Buffers are checked if they are written, or start at the same
-   address as one that is. */
-#ifndef CLB_SRC_IR_RACES_H
-#define CLB_SRC_IR_RACES_H
+/* src/ir/interpreter/races.h - race detection: the interpreter records who read and wrote each
+   element since the last barrier and checks every access to memory. Neither lanes nor sub-groups
+   run in lockstep. Accesses of two lanes to an element of a LOCAL array are ordered by a BARRIER of
+   the group or, within one sub-group, by a BARRIER of either kind. Accesses of two lanes to an
+   element of a buffer are unordered within a launch. Two unordered accesses of which one writes are
+   a race, unless both are ATOMIC_ADDs. Buffers are checked if they are written, or start at the
+   same address as one that is. */
+#ifndef CLB_SRC_IR_INTERPRETER_RACES_H
+#define CLB_SRC_IR_INTERPRETER_RACES_H
 
 #include "src/ir/ir.h"
 

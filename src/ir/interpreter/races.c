@@ -1,9 +1,9 @@
-/* src/ir/races.c - race detection: who read and wrote each element since the last barrier. For each
-   element the last write and the last read are recorded. For several unordered accesses (reads, or
-   ATOMIC_ADDs), only the fact that there were several lanes or sub-groups is recorded: an access
-   that conflicts with one of them conflicts with several. An access ordered after the last write is
-   ordered after all earlier ones. */
-#include "src/ir/races.h"
+/* src/ir/interpreter/races.c - race detection: who read and wrote each element since the last
+   barrier. For each element the last write and the last read are recorded. For several unordered
+   accesses (reads, or ATOMIC_ADDs), only the fact that there were several lanes or sub-groups is
+   recorded: an access that conflicts with one of them conflicts with several. An access ordered
+   after the last write is ordered after all earlier ones. */
+#include "src/ir/interpreter/races.h"
 
 #include <stdlib.h>
 #include <string.h>

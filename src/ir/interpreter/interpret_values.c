@@ -1,5 +1,5 @@
-/* src/ir/interpret_values.c - the loops over lanes of the interpreter. */
-#include "src/ir/interpret_values.h"
+/* src/ir/interpreter/interpret_values.c - the loops over lanes of the interpreter. */
+#include "src/ir/interpreter/interpret_values.h"
 
 #include <math.h>
 #include <string.h>
