@@ -5,7 +5,8 @@
 #include "kernels/symmetric_contraction/contraction.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+#include "src/base/room.h"
 
 typedef struct {
   clb_tables *t;
@@ -15,23 +16,13 @@ typedef struct {
 
 static void number(maker *m, int64_t value) {
   clb_tables *t = m->t;
-  if (t->n_numbers == m->cap_numbers) {
-    int64_t cap = 2 * m->cap_numbers + 64;
-    int32_t *more = realloc(t->number, sizeof *more * (size_t)cap);
-    if (more) t->number = more, m->cap_numbers = cap;
-    else m->failed = true;
-  }
+  m->failed |= !clb_room(&t->number, &m->cap_numbers, t->n_numbers + 1, sizeof *t->number);
   if (!m->failed) t->number[t->n_numbers++] = (int32_t)value;
 }
 
 static void real(maker *m, double value) {
   clb_tables *t = m->t;
-  if (t->n_reals == m->cap_reals) {
-    int64_t cap = 2 * m->cap_reals + 64;
-    double *more = realloc(t->real, sizeof *more * (size_t)cap);
-    if (more) t->real = more, m->cap_reals = cap;
-    else m->failed = true;
-  }
+  m->failed |= !clb_room(&t->real, &m->cap_reals, t->n_reals + 1, sizeof *t->real);
   if (!m->failed) t->real[t->n_reals++] = value;
 }
 

@@ -4,6 +4,7 @@
 
 #include "kernels/tensor_product/modes.h"
 #include "kernels/tensor_product/product.h"
+#include "src/base/room.h"
 
 typedef struct {
   const clb_tensor_product_problem *tp;
@@ -19,11 +20,7 @@ static int64_t numbers(maker *m, int64_t n) {
   clb_product_table *t = m->t;
   int64_t at = t->n_numbers, most = at + n;
   if (most > INT32_MAX) m->failed = true;
-  if (most > m->cap_numbers && !m->failed) {
-    int32_t *more = realloc(t->number, sizeof *more * (size_t)(2 * most));
-    if (more) t->number = more, m->cap_numbers = 2 * most;
-    else m->failed = true;
-  }
+  m->failed |= !m->failed && !clb_room(&t->number, &m->cap_numbers, most, sizeof *t->number);
   if (m->failed) return 0;
   memset(t->number + at, 0, sizeof *t->number * (size_t)n);
   t->n_numbers = most;
@@ -32,12 +29,7 @@ static int64_t numbers(maker *m, int64_t n) {
 
 static void real(maker *m, double value) {
   clb_product_table *t = m->t;
-  if (t->n_reals == m->cap_reals) {
-    int64_t cap = 2 * m->cap_reals + 64;
-    double *more = realloc(t->real, sizeof *more * (size_t)cap);
-    if (more) t->real = more, m->cap_reals = cap;
-    else m->failed = true;
-  }
+  m->failed |= !clb_room(&t->real, &m->cap_reals, t->n_reals + 1, sizeof *t->real);
   if (!m->failed) t->real[t->n_reals++] = value;
 }
 
@@ -108,12 +100,8 @@ static int component_of(const clb_entry *e, int slot) {
 
 static void add_entry(maker *m, const clb_path *p, const clb_entry *e) {
   static const int slots[] = {X, Y, Z};
-  if (m->n_entries == m->cap_entries) {
-    int64_t cap = 2 * m->cap_entries + 64;
-    int32_t *more = realloc(m->fields, sizeof *more * ENTRY_FIELDS * (size_t)cap);
-    if (more) m->fields = more, m->cap_entries = cap;
-    else m->failed = true;
-  }
+  m->failed |=
+      !clb_room(&m->fields, &m->cap_entries, m->n_entries + 1, sizeof *m->fields * ENTRY_FIELDS);
   if (m->failed) return;
   int32_t *to = m->fields + ENTRY_FIELDS * m->n_entries++;
   for (int s = 0; s < 3; s++)

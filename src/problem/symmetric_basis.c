@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/room.h"
 #include "src/problem/wigner.h"
 
 enum { N = CLB_MAX_CORRELATION, MOST_M = N * CLB_MAX_ELL, ORDERS = 2 * CLB_MAX_ELL + 1 };
@@ -190,23 +191,13 @@ static bool orthonormalise(block *b, int n) {
 
 typedef struct {
   clb_symmetric_basis *b;
-  int cap_paths, n_mix, cap_mix;
+  int n_mix;
+  int64_t cap_paths, cap_mix;
 } maker;
 
 static bool reserve(maker *m, int paths, int mix) {
-  if (m->b->n_paths + paths > m->cap_paths) {
-    int cap = 2 * (m->b->n_paths + paths);
-    clb_symmetric_path *more = realloc(m->b->path, sizeof *more * (size_t)cap);
-    if (!more) return false;
-    m->b->path = more, m->cap_paths = cap;
-  }
-  if (m->n_mix + mix > m->cap_mix) {
-    int cap = 2 * (m->n_mix + mix);
-    double *more = realloc(m->b->mix, sizeof *more * (size_t)cap);
-    if (!more) return false;
-    m->b->mix = more, m->cap_mix = cap;
-  }
-  return true;
+  return clb_room(&m->b->path, &m->cap_paths, m->b->n_paths + paths, sizeof *m->b->path) &&
+         clb_room(&m->b->mix, &m->cap_mix, m->n_mix + mix, sizeof *m->b->mix);
 }
 
 static void keep(maker *m, const block *b, int n, int j, int k) {
