@@ -23,14 +23,19 @@ def split(arguments):
     return [] if arguments in ("", "void") else arguments.split(",")
 
 
+def text():
+    """Both headers, without comments."""
+    both = "".join((FOLDER / name).read_text() for name in ("clebsch.h", "model.h"))
+    return re.sub(r"/\*.*?\*/|\\\n", " ", both, flags=re.S)
+
+
 def header():
     """Functions with their numbers of arguments, and constants."""
-    text = "".join((FOLDER / name).read_text() for name in ("clebsch.h", "model.h"))
-    text = re.sub(r"/\*.*?\*/|\\\n", " ", text, flags=re.S)
-    statuses = re.search(r"#define CLB_STATUSES\(X\)(.*)", text).group(1)
-    text = text.replace("CLB_STATUSES(CLB_STATUS)", ",".join(re.findall(r"X\((\w+)", statuses)))
+    said = text()
+    statuses = re.search(r"#define CLB_STATUSES\(X\)(.*)", said).group(1)
+    said = said.replace("CLB_STATUSES(CLB_STATUS)", ",".join(re.findall(r"X\((\w+)", statuses)))
     constants = {}
-    for body in re.findall(r"\benum\b[^{;]*\{([^}]*)\}", text):
+    for body in re.findall(r"\benum\b[^{;]*\{([^}]*)\}", said):
         value = -1
         for name in re.sub(r"#.*", "", body).split(","):
             name, _, given = (word.strip() for word in name.partition("="))
@@ -38,7 +43,7 @@ def header():
             if name:
                 constants[name] = value
     functions = {}
-    for name, arguments in re.findall(r"^CLB_API[^;(]*?\b(clb_\w+)\((.*?)\);", text, flags=re.S | re.M):
+    for name, arguments in re.findall(r"^CLB_API[^;(]*?\b(clb_\w+)\((.*?)\);", said, flags=re.S | re.M):
         functions[name] = len(split(arguments))
     return functions, constants
 
@@ -80,4 +85,5 @@ def main():
     sys.exit(1 if wrong else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

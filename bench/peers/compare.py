@@ -47,12 +47,14 @@ args = arguments()
 if args.device == "cpu" and args.threads:  # before any library starts its threads
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:args.threads])
     os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = str(args.threads)
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [here, os.path.join(here, "..", "..", "python")]
 sys.dont_write_bytecode = True
 
 import torch  # noqa: E402
+from clebsch import _structs as structs  # noqa: E402
 
-import clebsch  # noqa: E402
+import ours  # noqa: E402
 import peers  # noqa: E402
 import problems  # noqa: E402
 
@@ -65,7 +67,7 @@ class Work:
     def __init__(self, op, problem, graph, rows, passes):
         self.op, self.problem, self.graph, self.rows, self.passes = op, problem, graph, rows, passes
         self.device, self.dtype = args.device, {"f32": torch.float32, "f64": torch.float64}[args.dtype]
-        self.clb_dtype = {"f32": clebsch.F32, "f64": clebsch.F64}[args.dtype]
+        self.clb_dtype = {"f32": structs.F32, "f64": structs.F64}[args.dtype]
 
     def arguments(self, name):
         """Names of a pass's inputs, and of the tensors that its outputs are like, in the order of Clebsch's and of autograd's."""
@@ -103,8 +105,8 @@ def product(context, op, problem, graph, rows, passes):
     found = work.found = context.channel_wise(x, y, work.filter)
     work.irreps_x, work.irreps_y, work.irreps_z = (text.decode() for text in (found.irreps_x, found.irreps_y, found.irreps_z))
     work.instructions = [(i.in1, i.in2, i.out, "uvu", bool(i.has_weight), i.path_weight) for i in found.instructions[:found.n_instructions]]
-    sizes = clebsch.tensor_product_sizes()
-    context("tensor_product_measure", clebsch.c.byref(context.product_desc(found, work.clb_dtype, clebsch.MUL_IR, [0])), clebsch.c.byref(sizes))
+    sizes = structs.tensor_product_sizes()
+    context.call("tensor_product_measure", ctypes.byref(context.product_desc(found, work.clb_dtype, structs.MUL_IR, [0])), ctypes.byref(sizes))
     many = dict.fromkeys("xywz", rows)
     if op == "convolution":
         work.nodes, senders, receivers = problems.graph(graph)
@@ -232,7 +234,7 @@ class Report:
         devices = [known.get(name, {"name": name, **self.about}) for name in dict.fromkeys(row["device"] for row in results)]
         agree(results)
         with open(args.json + ".new", "w") as file:
-            json.dump({"format": "clebsch run 1", "clebsch": clebsch.VERSION, "suite": "peers", "started": self.before.get("started", self.started),
+            json.dump({"format": "clebsch run 1", "clebsch": structs.VERSION, "suite": "peers", "started": self.before.get("started", self.started),
                        "complete": complete and self.before.get("complete", True), "devices": devices, "results": results}, file, indent=1)
             file.write("\n")
         os.replace(args.json + ".new", args.json)
@@ -319,15 +321,14 @@ def main():
         torch.set_num_threads(len(os.sched_getaffinity(0)))
         where = f"{platform.machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}"
     index = torch.cuda.current_device() if stream else 0
-    context = clebsch.Context(clebsch.load(args.clebsch), f"cuda:{index}" if stream else "cpu", stream.cuda_stream if stream else None)
-    info = context.info
-    print(f"{where}; {info.description.decode()}", flush=True)
+    context = ours.Context(args.clebsch, f"cuda:{index}" if stream else "cpu", stream.cuda_stream if stream else None)
+    print(f"{where}; {context.description}", flush=True)
     found, absent = present()
-    libraries = [(peers.Clebsch(context), "clebsch " + clebsch.VERSION)] + found
+    libraries = [(peers.Clebsch(context), "clebsch " + structs.VERSION)] + found
     flush = torch.zeros(FLUSHED[args.device], dtype=torch.uint8, device=args.device)
     ceilings = zip(("copy_bytes_per_second", "f32_per_second", "f64_per_second"), (value or None for value in context.ceilings()))
-    report = Report({"backend": info.backend.decode(), "vendor": info.vendor.decode(), "description": f"{info.description.decode()}; {where}",
-                     "driver": info.driver.decode(), "memory_bytes": info.memory_bytes or None, "runs": True, "f64": bool(info.f64), **dict(ceilings)})
+    report = Report({"backend": context.backend, "vendor": context.vendor, "description": f"{context.description}; {where}", "driver": context.driver,
+                     "memory_bytes": context.info.memory_bytes or None, "runs": True, "f64": bool(context.info.f64), **dict(ceilings)})
     for work in works(context):
         reference = {}
         for library, device in libraries:
@@ -342,7 +343,6 @@ def main():
             report.save(complete=False)
     if args.json:
         report.save(complete=True)
-    context.close()
     for sentence in report.refused:
         print("not timed:", sentence, file=sys.stderr)
     return bool(report.refused or (args.library and absent))

@@ -4,13 +4,13 @@ A work (compare.py) has operands x (and y, w) and the incoming g, a, b, c as row
 clb_channel_wise, components of harmonics.  A library may want other columns in another order or another scale of its results: `Native` says
 so, and rows are rearranged outside of what is timed."""
 import contextlib
+import ctypes
 import importlib.metadata
 import math
 
 import numpy as np
 import torch
-
-import clebsch
+from clebsch import _structs as structs
 
 PASSES = ["forward", "backward", "double_backward"]
 
@@ -63,12 +63,12 @@ class Clebsch:
     def passes(self, work, variant):
         """A Native, and one after the other (pass, a call, what it writes) of the passes that make a difference in this variant."""
         product = work.op != "spherical_harmonics"
-        layout = clebsch.MUL_IR if variant == "mul_ir" else clebsch.IR_MUL
+        layout = structs.MUL_IR if variant == "mul_ir" else structs.IR_MUL
         if (variant == "mul_ir" and not product) or (variant == "atomics" and work.op != "convolution"):
             return None, ()
         wanted = [name for name in work.passes if variant != "atomics" or name != "forward"]
         native = Native()
-        if product and layout == clebsch.IR_MUL:
+        if product and layout == structs.IR_MUL:
             native = Native("ir_mul", {"x": ir_mul_columns(work.irreps_x)[0], "z": ir_mul_columns(work.irreps_z)[0]})
         t = {name: native.give(work.kinds[name], tensor) for name, tensor in work.tensors.items()}
         op = self.product(work, layout, variant == "atomics", wanted) if product else self.harmonics(work, wanted)
@@ -84,16 +84,16 @@ class Clebsch:
         return ctx.submit(op, f"{work.op}_{name}", work.handle, *rows, ctx.make("buffer_create", "buffer", size) if size else None), results
 
     def harmonics(self, work, passes):
-        degrees = (clebsch.c.c_int * (work.l_max + 1))(*range(work.l_max + 1))
-        desc = clebsch.spherical_harmonics_desc(degrees=degrees, n_degrees=work.l_max + 1, normalization=clebsch.COMPONENT, storage=work.clb_dtype,
+        degrees = (ctypes.c_int * (work.l_max + 1))(*range(work.l_max + 1))
+        desc = structs.spherical_harmonics_desc(degrees=degrees, n_degrees=work.l_max + 1, normalization=structs.COMPONENT, storage=work.clb_dtype,
                                                 arithmetic=work.clb_dtype, passes=sum(1 << PASSES.index(p) for p in passes))
-        return self.context.make("spherical_harmonics_create", "op", clebsch.c.byref(desc))
+        return self.context.make("spherical_harmonics_create", "op", ctypes.byref(desc))
 
     def product(self, work, layout, atomics, passes):
         desc = self.context.product_desc(work.found, work.clb_dtype, layout, [PASSES.index(p) for p in passes])
         if work.op == "convolution":
-            desc = clebsch.convolution_desc(product=desc, atomics=int(atomics))
-        return self.context.make(f"{work.op}_create", "op", clebsch.c.byref(desc))
+            desc = structs.convolution_desc(product=desc, atomics=int(atomics))
+        return self.context.make(f"{work.op}_create", "op", ctypes.byref(desc))
 
 
 # ---- theirs, through torch --------------------------------------------------------------------------------------------------------

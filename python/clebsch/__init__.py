@@ -1,0 +1,9 @@
+"""Clebsch: kernels and models of O(3)-equivariant networks, on GPUs and CPUs.
+
+docs/python.md of the sources has examples.  `clebsch.ase` and `clebsch.openmm` are modules of their
+own, as they need those packages."""
+from ._context import Context
+from ._library import Error
+from ._structs import VERSION as __version__
+
+__all__ = ["Context", "Error", "__version__"]

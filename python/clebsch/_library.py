@@ -1,0 +1,100 @@
+"""libclebsch: where it is, and the arguments of its functions."""
+import ctypes as c
+import functools
+import os
+import pathlib
+
+from . import _structs as s
+
+_handle, _handle_out, _n = c.c_void_p, c.POINTER(c.c_void_p), c.c_int64
+
+
+class Error(RuntimeError):
+    """A call failed; the message is the library's."""
+
+
+def _of(kind):
+    return c.POINTER(kind)
+
+
+def _passes(name, first, counts):
+    """Forward, backward and double backward: `first`, then so many operands, then a workspace."""
+    names = ("forward", "backward", "double_backward")
+    last = [_handle] if name == "convolution" else []
+    return {f"{name}_{which}": [_handle, first] + n * [s.rows] + last
+            for which, n in zip(names, counts)}
+
+
+# Without `clb_`.  All return a status, but for those that OTHERS names.
+ARGUMENTS = {
+    "context_create": [c.c_char_p, _handle_out],
+    "context_adopt": [c.c_char_p, _of(s.native), _handle_out],
+    "context_device": [_handle, _of(s.device_info)],
+    "context_note": [_handle],
+    "context_destroy": [_handle_out],
+    "version": [],
+    "status_text": [c.c_int],
+    "error": [_handle],
+    "wait": [_handle],
+    "measure_peaks": [_handle] + 3 * [_of(c.c_double)],
+    "buffer_create": [_handle, c.c_uint64, _handle_out],
+    "buffer_wrap": [_handle, c.c_int, c.c_void_p, c.c_uint64, _handle_out],
+    "buffer_write": [_handle, c.c_uint64, c.c_void_p, c.c_uint64],
+    "buffer_read": [_handle, c.c_uint64, c.c_void_p, c.c_uint64],
+    "buffer_destroy": [_handle_out],
+    "op_destroy": [_handle_out],
+    "spherical_harmonics_create": [_handle, _of(s.spherical_harmonics_desc), _handle_out],
+    **_passes("spherical_harmonics", _n, (2, 3, 5)),
+    "channel_wise": [_handle] + 3 * [c.c_char_p] + [c.c_int, _of(s.instructions)],
+    "fully_connected": [_handle] + 3 * [c.c_char_p] + [_of(s.instructions)],
+    "full": [_handle] + 3 * [c.c_char_p] + [_of(s.instructions)],
+    "elementwise": [_handle] + 3 * [c.c_char_p] + [_of(s.instructions)],
+    "tensor_product_measure": [_handle, _of(s.tensor_product_desc), _of(s.tensor_product_sizes)],
+    "tensor_product_create": [_handle, _of(s.tensor_product_desc), _handle_out],
+    **_passes("tensor_product", _n, (4, 7, 11)),
+    "symmetric_contraction_create": [_handle, _of(s.symmetric_contraction_desc), _handle_out],
+    **_passes("symmetric_contraction", _n, (3, 5, 8)),
+    "symmetric_contraction_paths": [_handle, _of(s.symmetric_contraction_desc), c.c_int, c.c_int,
+                                    _of(s.symmetric_paths)],
+    "symmetric_contraction_basis": [_handle, _of(s.symmetric_contraction_desc), c.c_int,
+                                    _of(c.c_double), _n],
+    "graph_create": [_handle, _n, _n, _handle_out],
+    "graph_update": [_handle, _n, _n, _n, c.c_int, s.index_list, s.index_list],
+    "graph_destroy": [_handle_out],
+    "convolution_create": [_handle, _of(s.convolution_desc), _handle_out],
+    "convolution_knots": [_handle, _of(c.c_double)],
+    "convolution_set_table": [_handle, _of(c.c_double)],
+    "convolution_workspace": [_handle, c.c_int, _handle] + 2 * [_of(c.c_uint64)],
+    **_passes("convolution", _handle, (4, 7, 11)),
+    "model_open": [_handle, c.c_char_p, _of(s.model_options), _handle_out],
+    "model_destroy": [_handle_out],
+    "model_describe": [_handle, _of(s.model_info)],
+    "model_species": [_handle, c.c_int],
+    "model_compute": [_handle, _of(s.model_atoms), _of(s.model_results)],
+    "model_last_neighbours": [_handle, _of(s.model_neighbours)],
+}
+OTHERS = {**{f"{noun}_destroy": None for noun in ("context", "buffer", "op", "graph", "model")},
+          **dict.fromkeys(("version", "status_text", "error", "context_note"), c.c_char_p)}
+
+
+def path():
+    """$CLB_LIBRARY, else the one that came with this package, else the one that the loader knows."""
+    beside = pathlib.Path(__file__).parents[1] / ".clebsch.mesonpy.libs" / "libclebsch.so.0"
+    return os.environ.get("CLB_LIBRARY") or (str(beside) if beside.exists() else "libclebsch.so.0")
+
+
+@functools.lru_cache(maxsize=None)
+def load(name=None):
+    name = name or path()
+    try:
+        lib = c.CDLL(name)
+    except OSError as error:
+        raise Error(f"libclebsch cannot be loaded; CLB_LIBRARY may name its file: {error}") from None
+    for function, arguments in ARGUMENTS.items():
+        called = getattr(lib, "clb_" + function, None)
+        if called:
+            called.argtypes, called.restype = arguments, OTHERS.get(function, c.c_int)
+    found = lib.clb_version().decode() if hasattr(lib, "clb_version") else "something else"
+    if found != s.VERSION:
+        raise Error(f"{name} is Clebsch {found}; this package is made for {s.VERSION}")
+    return lib
