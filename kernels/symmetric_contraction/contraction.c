@@ -164,4 +164,6 @@ const clb_kernel_kind clb_kind_symmetric_contraction = {.name = "symmetric_contr
                                                         .reads_tables =
                                                             clb_contraction_reads_tables,
                                                         .tables = clb_contraction_make_tables,
-                                                        .passes = 3};
+                                                        .passes = 3,
+                                                        .settings = CLB_FIELD(symmetric),
+                                                        .candidates = clb_contraction_candidates};

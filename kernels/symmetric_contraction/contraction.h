@@ -135,6 +135,7 @@ void clb_lower_total_weights(const clb_problem *p, const clb_schedule *s, ir_ker
 /* ---- schedules ---- */
 
 void clb_contraction_schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s);
+int clb_contraction_candidates(const clb_problem *p, const clb_limits *limits, clb_schedule *list);
 static inline bool clb_contraction_reads_tables(const clb_schedule *s) {
   return s->symmetric.channels;
 }

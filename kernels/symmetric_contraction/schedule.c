@@ -65,6 +65,41 @@ void clb_contraction_schedule(const clb_problem *p, const clb_limits *limits, cl
   clb_symmetric_plan_free(&plan);
 }
 
+/* Other numbers of rows and sub-groups; weights, degrees and registers the other way. */
+int clb_contraction_candidates(const clb_problem *p, const clb_limits *limits, clb_schedule *list) {
+  static const int rows[] = {1, 4, 8, 16, 64}, subgroups[] = {1, 2, 4, 8};
+  const clb_symmetric_contraction_problem *sc = &p->symmetric_contraction;
+  const bool sums = p->kind == CLB_SYMMETRIC_WEIGHTS, gpu = !limits->simd;
+  clb_schedule first;
+  int n = 0;
+  clb_contraction_schedule(p, limits, &first);
+  clb_candidate_add(list, &n, &first);
+  if (sums && p->pass == CLB_FORWARD) return n;
+  if (clb_contraction_reads_tables(&first)) {
+    for (int part = 2; part <= 4 && gpu; part *= 2)
+      if (first.symmetric.channels / part)
+        clb_candidate_with(list, &n, &first, CLB_FIELD(symmetric.channels),
+                           first.symmetric.channels / part);
+    return n;
+  }
+  if (sums && sc->n_degrees > 1)
+    clb_candidate_with(list, &n, &first, CLB_FIELD(symmetric.roles), !first.symmetric.roles);
+  if (gpu && limits->registers <= 128)
+    clb_candidate_with(list, &n, &first, CLB_FIELD(symmetric.large_registers),
+                       !first.symmetric.large_registers);
+  if (gpu && !sums && sc->n_paths <= 2 * KEPT_WEIGHTS)
+    clb_candidate_with(list, &n, &first, CLB_FIELD(symmetric.keep_weights),
+                       !first.symmetric.keep_weights);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows && !sums; i++)
+    if (rows[i] < 64 || !gpu)
+      clb_candidate_with(list, &n, &first, CLB_FIELD(symmetric.rows), rows[i]);
+  for (size_t i = 0; i < sizeof subgroups / sizeof *subgroups && gpu; i++)
+    if (subgroups[i] <= limits->max_subgroups &&
+        (sums || subgroups[i] <= clb_contraction_blocks(sc, &first)))
+      clb_candidate_with(list, &n, &first, CLB_FIELD(subgroups), subgroups[i]);
+  return n;
+}
+
 void clb_contraction_print(const clb_problem *p, clb_text *out) {
   const clb_symmetric_contraction_problem *sc = &p->symmetric_contraction;
   clb_text_add(out, "%d channels, ell = %d, correlation %d, to l =", (int)sc->channels,

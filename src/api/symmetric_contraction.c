@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "src/problem/symmetric_basis.h"
+#include "src/tuning/autotune.h"
 
 clb_status clb_symmetric_contraction_create(clb_context *ctx,
                                             const clb_symmetric_contraction_desc *desc,
@@ -22,7 +23,9 @@ clb_status clb_symmetric_contraction_create(clb_context *ctx,
   p->arithmetic = (int32_t)desc->arithmetic;
   p->accumulate = desc->accumulate != 0;
   s = clb_symmetric_contraction_read(desc, &p->symmetric_contraction, &ctx->error);
-  if (!s) s = clb_symmetric_contraction_make(ctx, p, desc->passes & ~CLB_MEASURE, op);
+  if (!s)
+    s = clb_symmetric_contraction_make(ctx, p, desc->passes & ~CLB_MEASURE,
+                                       clb_tuner_asked(ctx, desc->passes), op);
   free(p);
   return s;
 }

@@ -66,14 +66,6 @@ int clb_symmetric_contraction_operands(const clb_problem *problem, clb_pass pass
 
 /* ---- creation ---- */
 
-typedef struct {
-  clb_op *sums;        /* by block of rows and species; its forward pass adds them up */
-  clb_buffer *partial; /* [max_blocks][n_species][W], of arithmetic precision */
-  clb_buffer *present; /* [max_blocks][n_species] int32: which rows of `partial` there are */
-  int64_t max_blocks;
-  unsigned by_rows; /* bit set: passes in which the op's own kernel has something to compute */
-} parts;
-
 enum {
   MAX_BLOCKS = 256,
   BLOCKS_OF_A_CORE = 4,
@@ -82,7 +74,7 @@ enum {
 };
 
 static void destroy_parts(clb_op *op) {
-  parts *own = op->parts;
+  clb_symmetric_parts *own = op->parts;
   clb_op_destroy(&own->sums);
   clb_buffer_destroy(&own->partial);
   clb_buffer_destroy(&own->present);
@@ -92,7 +84,7 @@ static void destroy_parts(clb_op *op) {
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static clb_status create_sums(clb_context *ctx, const clb_problem *p, unsigned derivatives,
-                              parts *own) {
+                              clb_symmetric_parts *own) {
   const clb_symmetric_contraction_problem *sc = &p->symmetric_contraction;
   const clb_limits *limits = &ctx->device->limits;
   int64_t row = sc->n_species * weights_of(sc) * clb_dtype_bytes(p->arithmetic);
@@ -114,7 +106,7 @@ static clb_status create_sums(clb_context *ctx, const clb_problem *p, unsigned d
 }
 
 clb_status clb_symmetric_contraction_make(clb_context *ctx, const clb_problem *p, unsigned bits,
-                                          clb_op **op) {
+                                          clb_tuner tune, clb_op **op) {
   const clb_symmetric_contraction_problem *sc = &p->symmetric_contraction;
   clb_status s = clb_op_check(ctx, p, bits);
   if (s) return s;
@@ -123,7 +115,7 @@ clb_status clb_symmetric_contraction_make(clb_context *ctx, const clb_problem *p
   unsigned by_rows = bits & ~derivatives;
   if (sc->gradients & CLB_OPERAND_X) by_rows = bits;
   if (sc->gradients & CLB_OPERAND_Z) by_rows |= bits & twice;
-  parts *own = calloc(1, sizeof *own);
+  clb_symmetric_parts *own = calloc(1, sizeof *own);
   if (!own) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "symmetric_contraction: no memory");
   own->by_rows = by_rows;
   s = by_rows ? clb_op_create(ctx, p, by_rows, NULL, op) : clb_op_new(ctx, p, op);
@@ -134,6 +126,7 @@ clb_status clb_symmetric_contraction_make(clb_context *ctx, const clb_problem *p
   (*op)->parts = own;
   (*op)->destroy_parts = destroy_parts;
   if (derivatives) s = create_sums(ctx, p, derivatives, own);
+  if (!s && tune) s = tune(*op, own->sums, NULL);
   for (int pass = 0; pass < CLB_PASSES && !s; pass++) /* shown by clb_op_source and the like */
     if (derivatives & ~by_rows & CLB_PASS_BIT(pass)) {
       (*op)->kernel[pass] = own->sums->kernel[pass];
@@ -168,7 +161,7 @@ static clb_arg i64_arg(int64_t x) { return (clb_arg){.type = IR_I64, .i64 = x}; 
 /* Sums of blocks of rows; returns the number of blocks in *blocks. */
 static clb_status launch_sums(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands,
                               int n_operands, int64_t *blocks) {
-  const parts *own = op->parts;
+  const clb_symmetric_parts *own = op->parts;
   const clb_symmetric_contraction_problem *sc = &op->problem.symmetric_contraction;
   const clb_kernel *kernel = own->sums->kernel[pass];
   const clb_schedule *s = &own->sums->choice[pass].schedule;
@@ -204,7 +197,7 @@ static clb_status launch_sums(clb_op *op, clb_pass pass, int64_t n, const clb_op
 /* The gradient by weights, of which `operands` has one with columns. */
 static clb_status run_weights(clb_op *op, clb_pass pass, int64_t n, const clb_operand *operands,
                               int n_operands) {
-  const parts *own = op->parts;
+  const clb_symmetric_parts *own = op->parts;
   const clb_symmetric_contraction_problem *sc = &op->problem.symmetric_contraction;
   const clb_kernel *total = own->sums->kernel[CLB_FORWARD];
   int64_t blocks = 0, across = (weights_of(sc) - 1) / total->ir.lanes + 1;
@@ -225,8 +218,9 @@ static clb_status run_weights(clb_op *op, clb_pass pass, int64_t n, const clb_op
                         args, 6);
 }
 
-clb_status clb_symmetric_contraction_run(clb_op *op, clb_pass pass, int64_t n,
-                                         const clb_rows *rows) {
+enum { BY_ROWS = 1, BY_SPECIES = 2 };
+
+static clb_status run(clb_op *op, clb_pass pass, int64_t n, const clb_rows *rows, int parts_run) {
   clb_operand operands[CLB_MAX_OPERANDS] = {{.name = NULL}};
   if (!op) return CLB_ERROR_ARGUMENT;
   int count = op->problem.kind == CLB_SYMMETRIC_CONTRACTION
@@ -235,10 +229,21 @@ clb_status clb_symmetric_contraction_run(clb_op *op, clb_pass pass, int64_t n,
   clb_status s = clb_op_check_rows(op, CLB_SYMMETRIC_CONTRACTION, pass, n, operands, count);
   if (!s) s = check_weights(op, pass, operands, count);
   if (s) return s;
-  const parts *own = op->parts;
-  if (own->by_rows & CLB_PASS_BIT(pass))
+  const clb_symmetric_parts *own = op->parts;
+  if (parts_run & BY_ROWS && own->by_rows & CLB_PASS_BIT(pass))
     s = clb_op_run_rows(op, CLB_SYMMETRIC_CONTRACTION, pass, n, operands, count);
-  if (!s && pass && op->problem.symmetric_contraction.gradients & CLB_OPERAND_W)
+  if (!s && pass && parts_run & BY_SPECIES &&
+      op->problem.symmetric_contraction.gradients & CLB_OPERAND_W)
     s = run_weights(op, pass, n, operands, count);
   return s;
+}
+
+clb_status clb_symmetric_contraction_run(clb_op *op, clb_pass pass, int64_t n,
+                                         const clb_rows *rows) {
+  return run(op, pass, n, rows, BY_ROWS | BY_SPECIES);
+}
+
+clb_status clb_symmetric_contraction_run_part(clb_op *op, clb_pass pass, int64_t n,
+                                              const clb_rows *rows, bool weights) {
+  return run(op, pass, n, rows, weights ? BY_SPECIES : BY_ROWS);
 }

@@ -108,9 +108,9 @@ void clb_memory_free(clb_context *ctx, clb_memory *memory);
 clb_status clb_not_recording(clb_context *ctx, const char *call);
 
 /* Gives each pass of a newly created op its fastest kernel. For a convolution, `desc` is its
-   description and `results` the op that computes d_g in the double backward pass (NULL if it has
-   none); otherwise both are NULL. */
-typedef clb_status (*clb_tuner)(clb_op *op, clb_op *results, const clb_convolution_desc *desc);
+   description and `part` the op that computes d_g in the double backward pass; for a symmetric
+   contraction, `part` computes gradients by weights. NULL where there is none. */
+typedef clb_status (*clb_tuner)(clb_op *op, clb_op *part, const clb_convolution_desc *desc);
 
 /* Creates an op with the passes of the bit set, tuned if tune is not NULL. _check: only checks
    whether it could be created. _new: creates it without kernels. */

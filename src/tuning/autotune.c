@@ -224,6 +224,9 @@ static clb_status measure_pass(measurement *m) {
 
 static clb_status measure(clb_op *op, clb_op *of, clb_pass pass, bool results,
                           const clb_convolution_desc *desc) {
+  const clb_test_run_kind *rows = op->problem.kind == CLB_SYMMETRIC_CONTRACTION
+                                      ? &clb_test_run_of_contraction
+                                      : &clb_test_run_of_rows;
   const clb_kernel_kind *kind = clb_kernel_kinds[of->problem.kind];
   clb_context *ctx = of->ctx;
   clb_schedule list[CLB_MAX_CANDIDATES];
@@ -235,7 +238,7 @@ static clb_status measure(clb_op *op, clb_op *of, clb_pass pass, bool results,
   bool profiles = ctx->profiles;
   ctx->profiles = false;
   of->problem.pass = (int32_t)pass;
-  m->trial = (clb_test_run){.kind = desc ? &clb_test_run_of_convolution : &clb_test_run_of_rows,
+  m->trial = (clb_test_run){.kind = desc ? &clb_test_run_of_convolution : rows,
                             .op = op,
                             .of = of,
                             .pass = pass,
@@ -249,11 +252,14 @@ static clb_status measure(clb_op *op, clb_op *of, clb_pass pass, bool results,
   return s;
 }
 
-static clb_status tune(clb_op *op, clb_op *results, const clb_convolution_desc *desc) {
+static clb_status tune(clb_op *op, clb_op *part, const clb_convolution_desc *desc) {
   clb_status s = CLB_OK;
-  for (int pass = 0; pass < CLB_PASSES && !s; pass++)
-    s = measure(op, op, (clb_pass)pass, results && pass == CLB_DOUBLE_BACKWARD, desc);
-  return s || !results ? s : measure(op, results, CLB_DOUBLE_BACKWARD, true, desc);
+  for (int pass = 0; pass < CLB_PASSES && !s; pass++) {
+    bool results = part && desc && pass == CLB_DOUBLE_BACKWARD;
+    s = measure(op, op, (clb_pass)pass, results, desc);
+    if (!s && part) s = measure(op, part, (clb_pass)pass, results, desc);
+  }
+  return s;
 }
 
 clb_tuner clb_tuner_asked(const clb_context *ctx, unsigned passes) {

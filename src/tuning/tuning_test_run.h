@@ -19,7 +19,8 @@ typedef struct {
   clb_status (*make)(clb_test_run *t); /* creates what is needed besides the operands */
   clb_status (*run)(clb_test_run *t);
 } clb_test_run_kind;
-extern const clb_test_run_kind clb_test_run_of_rows, clb_test_run_of_convolution;
+extern const clb_test_run_kind clb_test_run_of_rows, clb_test_run_of_convolution,
+    clb_test_run_of_contraction;
 
 struct clb_test_run {
   const clb_test_run_kind *kind;

@@ -3,6 +3,7 @@
 #include "tests/ops/convolution/convolution_problems.h"
 
 #include "src/problem/irreps.h"
+#include "src/problem/symmetric_basis.h"
 
 /* ---- results ---- */
 
@@ -197,6 +198,25 @@ static void read_named(clb_context *ctx, int i, int turn, clb_problem *p) {
   p->storage = p->arithmetic = turn % 4 == 3 ? CLB_F64 : CLB_F32;
 }
 
+static void contractions(clb_context *ctx, clb_problem *p) {
+  static const int degrees[] = {1, 0, 2};
+  for (int i = 0; i < 6; i++) {
+    const clb_symmetric_contraction_desc desc = {.ell = 1 + i / 2,
+                                                 .correlation = i < 5 ? 3 : 4,
+                                                 .degrees = degrees,
+                                                 .n_degrees = 1 + i % 3,
+                                                 .channels = 1 + 42 * i,
+                                                 .n_species = 2};
+    memset(p, 0, sizeof *p);
+    p->storage = p->arithmetic = i % 2 ? CLB_F64 : CLB_F32;
+    OK(ctx, clb_symmetric_contraction_read(&desc, &p->symmetric_contraction, &ctx->error));
+    p->kind = CLB_SYMMETRIC_CONTRACTION;
+    check_problem("contraction", p, i, 3);
+    p->kind = CLB_SYMMETRIC_WEIGHTS;
+    check_problem("sums of a contraction", p, i + 1, 3);
+  }
+}
+
 static void named_problems(void **state) {
   clb_context *ctx;
   static clb_problem p;
@@ -220,7 +240,8 @@ static void named_problems(void **state) {
     for (int i = 0; i <= l; i++) p.spherical_harmonics.degrees[i] = i;
     for (int turn = 0; turn < TARGETS; turn++) check_problem("harmonics", &p, turn, 3);
   }
-  assert_true(lowered > 500 || SANITIZED);
+  contractions(ctx, &p);
+  assert_true(lowered > 550 || SANITIZED);
   clb_context_destroy(&ctx);
 }
 

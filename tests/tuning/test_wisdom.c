@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "src/ops/symmetric_contraction.h"
 #include "src/runtime/context.h"
 #include "src/runtime/wisdom.h"
 
@@ -354,6 +355,33 @@ static void convolutions_are_measured(void **state) {
       assert_non_null(strstr(clb_error(ctx), "clb_convolution_set_table"));
     }
     clb_graph_destroy(&graph);
+    clb_op_destroy(&op);
+  }
+  clb_context_destroy(&ctx);
+}
+
+/* The kernels of rows and of sums over rows, which the second op finds in the wisdom. */
+static void contractions_are_measured(void **state) {
+  static const int degree[] = {0, 1};
+  (void)state;
+  clb_context *ctx = open_genuine();
+  const clb_symmetric_contraction_desc d = {.ell = 1,
+                                            .correlation = 2,
+                                            .degrees = degree,
+                                            .n_degrees = 2,
+                                            .channels = 9,
+                                            .n_species = 3,
+                                            .storage = CLB_F32,
+                                            .arithmetic = CLB_F32,
+                                            .accumulate = 1,
+                                            .passes = 7 | CLB_MEASURE};
+  for (int i = 0; i < 2; i++) {
+    clb_op *op;
+    OK(ctx, clb_symmetric_contraction_create(ctx, &d, &op));
+    const clb_op *sums = ((const clb_symmetric_parts *)op->parts)->sums;
+    expect_measured(op, 3);
+    for (int pass = CLB_BACKWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
+      assert_true(sums->choice[pass].measured && sums->choice[pass].ns > 0);
     clb_op_destroy(&op);
   }
   clb_context_destroy(&ctx);
@@ -794,6 +822,7 @@ int main(void) {
                                      TEST(a_failing_device_is_told_of),
                                      TEST(products_are_measured),
                                      TEST(convolutions_are_measured),
+                                     TEST(contractions_are_measured),
                                      TEST(bad_lines_do_nothing),
                                      TEST(hostile_files),
                                      TEST(long_files_are_quick),
