@@ -22,7 +22,7 @@ MAY = {  # folder: the folders that it may include, with their subfolders
     "src/tuning": "src/ops src/runtime kernels src/problem src/ir src/base",
     "src/api": "src/tuning src/ops src/runtime src/problem src/base",
     "models": "src/ops src/runtime src/problem src/base",  # and all folders in it
-    "models/atoms": "src/base",
+    "models/atoms": "src/problem src/base",
     "models/layers": "models/atoms src/ops src/runtime src/problem src/base",
     "models/passes": "models/layers",
     "models/file": "models/layers src/base",

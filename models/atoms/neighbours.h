@@ -6,6 +6,8 @@
 #include <clebsch/clebsch.h>
 #include <stdbool.h>
 
+#include "src/problem/cell_grid.h"
+
 enum { CLB_NEIGHBOUR_ARRAYS = 7 };
 
 /* Initialize to zeros with cutoff and skin, which must not change; release with
@@ -43,6 +45,15 @@ typedef struct {
  */
 clb_status clb_neighbours_update(clb_neighbours *list, int64_t n, const double *positions,
                                  const double *cell, const bool periodic[3], bool *rebuilt);
+
+/* The same in two steps, for edges that are found elsewhere: begin says whether the list must be
+   rebuilt, and then by which grid; made takes the number of edges, which the list does not hold:
+   senders, receivers and shifts are NULL. Instead of made, clb_neighbours_update rebuilds it
+   here. */
+clb_status clb_neighbours_begin(clb_neighbours *list, int64_t n, const double *positions,
+                                const double *cell, const bool periodic[3], bool *rebuild,
+                                clb_cell_grid *grid);
+clb_status clb_neighbours_made(clb_neighbours *list, const double *positions, int64_t n_edges);
 
 /* vectors[n_edges][3] (Angstrom, from receiver to sender) for the positions[n][3] of the last
    update. */

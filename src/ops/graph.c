@@ -354,6 +354,21 @@ static void set_counts(clb_graph *g, int64_t n_receivers, int64_t n_senders, int
   g->n_edges = n_edges;
 }
 
+clb_status clb_graph_reserve(clb_graph *g, int64_t n_senders, int64_t n_receivers,
+                             int64_t n_edges) {
+  const request r = {.n = n_edges, .n_rows = {n_receivers, n_senders}};
+  set_counts(g, 0, 0, 0);
+  return grow(g, &r);
+}
+
+clb_status clb_graph_sort(clb_graph *g, int64_t n_senders, int64_t n_receivers, int64_t n_edges) {
+  set_counts(g, n_receivers, n_senders, n_edges);
+  clb_status s = sort(g, CLB_BY_RECEIVER);
+  if (!s && (n_senders || !n_edges)) s = sort(g, CLB_BY_SENDER);
+  if (s) set_counts(g, 0, 0, 0);
+  return s;
+}
+
 clb_status clb_graph_update(clb_graph *g, int64_t n_senders, int64_t n_receivers, int64_t n_edges,
                             clb_index_type type, clb_index_list senders, clb_index_list receivers) {
   if (!g) return CLB_ERROR_ARGUMENT;
@@ -364,10 +379,7 @@ clb_status clb_graph_update(clb_graph *g, int64_t n_senders, int64_t n_receivers
   s = check_request(g, &r);
   if (!s) s = grow(g, &r);
   if (!s && n_edges) s = take_lists(g, &r);
-  if (!s) set_counts(g, n_receivers, n_senders, n_edges);
-  for (int i = 0; i < 2 && !s; i++) s = sort(g, i);
-  if (s) set_counts(g, 0, 0, 0);
-  return s;
+  return s ? s : clb_graph_sort(g, n_senders, n_receivers, n_edges);
 }
 
 /* ---- access to the lists ---- */

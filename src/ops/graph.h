@@ -35,6 +35,13 @@ struct clb_graph {
   bool whole;                 /* rows are not split, however long they are */
 };
 
+/* For edges that kernels write: reserve makes room (as clb_graph_update does) and leaves the graph
+   empty; the edges go into the buffers CLB_GRAPH_SENDERS and CLB_GRAPH_RECEIVERS, and are not
+   checked; sort sorts them. With n_senders 0 edges have no senders, and are sorted by receiver
+   alone. */
+clb_status clb_graph_reserve(clb_graph *g, int64_t n_senders, int64_t n_receivers, int64_t n_edges);
+clb_status clb_graph_sort(clb_graph *g, int64_t n_senders, int64_t n_receivers, int64_t n_edges);
+
 /* Number of split indices, including unused ones; _used_: 0 if rows are not split. */
 static inline int64_t clb_graph_splits(int64_t n_edges) {
   return n_edges > 0 ? (n_edges - 1) / CLB_GRAPH_SPLIT : 0;

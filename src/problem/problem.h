@@ -99,6 +99,11 @@ typedef struct {
   int32_t whole; /* rows are not split */
 } clb_graph_problem;
 
+typedef struct {
+  int32_t step; /* clb_cell_list_step */
+  int32_t unused;
+} clb_cell_list_problem;
+
 /* ---- of src/ops/layers/layers.h ---- */
 
 enum { CLB_POINTWISE_COMBINE, CLB_POINTWISE_GATHER, CLB_POINTWISE_ACTIVATION };

@@ -5,6 +5,7 @@
 #include "tests/ops/convolution/convolution_problems.h"
 #include "tests/ops/mutants.h"
 
+#include "src/ops/cell_list.h"
 #include "src/ops/layers/layers.h"
 #include "src/ops/matmul.h"
 
@@ -196,6 +197,39 @@ static void layer_ops(void **state) {
   clb_graph_destroy(&graph);
 }
 
+/* Some atoms in a cube of 8 bins, of which 4 are periodic: a sub-group's lanes find different
+   numbers of them, in several lots. */
+static void neighbours(void **state) {
+  enum { ATOMS = 40, EDGES = ATOMS * ATOMS };
+  const clb_cell_grid grid = {.cell = {{8, 0, 0}, {0, 8, 0}, {0, 0, 1}},
+                              .reciprocal = {{1. / 8, 0, 0}, {0, 1. / 8, 0}, {0, 0, 1}},
+                              .low = {0, 0, 0},
+                              .per_unit = {2, 2, .25},
+                              .bins = {2, 2, 2},
+                              .reach = {1, 1, 1},
+                              .slots = {2, 2, 4},
+                              .folds = {1, 1, 0}};
+  clb_context *ctx = *state;
+  clb_cell_list *list;
+  clb_buffer *x, *b[3];
+  double positions[3 * ATOMS];
+  int64_t n;
+  uint64_t seed = 1;
+  for (int i = 0; i < 3 * ATOMS; i++) positions[i] = 4 + 4 * test_random(&seed);
+  OK(ctx, clb_buffer_create(ctx, sizeof positions, &x));
+  OK(ctx, clb_buffer_write(x, 0, positions, sizeof positions));
+  mutation.lowers = true;
+  OK(ctx, clb_cell_list_create(ctx, &list));
+  OK(ctx, clb_cell_list_count(list, &grid, 4, ATOMS, x, &n));
+  assert_true(n > 2 * ATOMS && n < EDGES);
+  for (int i = 0; i < 3; i++) OK(ctx, clb_buffer_create(ctx, 4 * EDGES, &b[i]));
+  OK(ctx, clb_cell_list_fill(list, &b[0]->memory, &b[1]->memory, &b[2]->memory));
+  clb_cell_list_destroy(&list);
+  mutation.lowers = false;
+  for (int i = 0; i < 3; i++) clb_buffer_destroy(&b[i]);
+  clb_buffer_destroy(&x);
+}
+
 /* ---- what happened to the mutants ---- */
 
 /* One line for each kernel by name. */
@@ -303,6 +337,8 @@ static void all_were_tried(void **state) {
                                         "energies",
                                         "virials",
                                         "total",
+                                        "cell_count",
+                                        "cell_fill",
                                         "forces"};
   (void)state;
   for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
@@ -336,9 +372,10 @@ int main(int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run)(void **);
-  } tests[] = {{"harmonics", harmonics}, {"products", products},
-               {"sorting", sorting},     {"convolutions", convolutions},
-               {"layer_ops", layer_ops}, {"matrix_products", matrix_products}};
+  } tests[] = {{"harmonics", harmonics},  {"products", products},
+               {"sorting", sorting},      {"convolutions", convolutions},
+               {"layer_ops", layer_ops},  {"matrix_products", matrix_products},
+               {"neighbours", neighbours}};
   enum { TESTS = sizeof tests / sizeof *tests };
   static char labels[PLACES * TESTS][64];
   static struct CMUnitTest all[PLACES * TESTS + 2];

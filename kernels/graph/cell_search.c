@@ -1,0 +1,358 @@
+/* kernels/graph/cell_search.c - finding the pairs of atoms within a radius (cell_search.h). */
+#include "kernels/graph/cell_search.h"
+
+#include "kernels/layers/layer.h"
+
+static ir_val real(ir_kernel *k, double x) { return ir_real(k, IR_F64, x); }
+static ir_val wide(ir_kernel *k, ir_val a) { return ir_cast(k, IR_I64, a); }
+static ir_val less(ir_kernel *k, ir_val a, ir_val b) { return ir_2(k, IR_LT, a, b); }
+static ir_val both(ir_kernel *k, ir_val a, ir_val b) { return ir_2(k, IR_AND, a, b); }
+static ir_val not(ir_kernel * k, ir_val a) { return ir_1(k, IR_NOT, a); }
+static ir_val same(ir_kernel *k, ir_val a, ir_val b) { return ir_2(k, IR_EQ, a, b); }
+
+/* What all steps have. */
+typedef struct {
+  clb_layer b;
+  ir_kernel *k;
+  ir_val n, positions, grid;                              /* n: i64 */
+  ir_val real[CLB_CELL_NUMBERS], whole[CLB_CELL_NUMBERS]; /* of the grid; whole: as i32 */
+} finder;
+
+static void begin(finder *w, ir_kernel *k, const char *name, const clb_schedule *s) {
+  clb_layer_begin(&w->b, k, name, s, CLB_F64);
+  w->k = k;
+  w->n = ir_scalar(k, IR_I64);
+  w->positions = ir_buffer(k, IR_F64, false);
+  w->grid = ir_buffer(k, IR_F64, false);
+}
+
+/* After the last parameter. */
+static void start(finder *w) {
+  clb_layer_start(&w->b);
+  for (int i = 0; i < CLB_CELL_NUMBERS; i++) {
+    w->real[i] = ir_load(w->k, w->grid, clb_i64(w->k, i), IR_NONE);
+    if (i >= CLB_CELL_BINS && i < CLB_CELL_SQUARED) w->whole[i] = ir_cast(w->k, IR_I32, w->real[i]);
+  }
+}
+
+static ir_val number(const finder *w, int what, int d) { return w->real[what + d]; }
+static ir_val whole(const finder *w, int what, int d) { return w->whole[what + d]; }
+
+static ir_val dot(ir_kernel *k, const ir_val *a, const ir_val *b) {
+  return ir_add(k, ir_add(k, ir_mul(k, a[0], b[0]), ir_mul(k, a[1], b[1])), ir_mul(k, a[2], b[2]));
+}
+
+/* ---- where an atom is ---- */
+
+typedef struct {
+  ir_val x[3];            /* inside the cell */
+  ir_val bin[3], wrap[3]; /* i32 */
+  ir_val good;            /* its place is finite, and not too far away */
+} spot;
+
+/* What clb_cells_locate computes. */
+static spot locate(const finder *w, ir_val atom, ir_val mask) {
+  ir_kernel *k = w->k;
+  const ir_val zero = real(k, 0), row = ir_mul(k, wide(k, atom), clb_i64(k, 3));
+  ir_val at[3], turns[3];
+  spot s = {.good = IR_NONE};
+  for (int i = 0; i < 3; i++)
+    s.x[i] = at[i] = ir_load(k, w->positions, ir_add(k, row, clb_i64(k, i)), mask);
+  for (int d = 0; d < 3; d++) {
+    ir_val reciprocal[3];
+    for (int i = 0; i < 3; i++) reciprocal[i] = number(w, CLB_CELL_RECIPROCAL, 3 * d + i);
+    const ir_val periodic = less(k, zero, number(w, CLB_CELL_PERIODIC, d)),
+                 far = ir_select(k, periodic, real(k, 0x1p29), real(k, 1e300));
+    ir_val f = dot(k, at, reciprocal), fits = less(k, ir_1(k, IR_ABS, f), far);
+    s.good = d ? both(k, s.good, fits) : fits;
+    f = ir_select(k, fits, f, zero);
+    const ir_val whole_turns = ir_cast(k, IR_I32, ir_select(k, periodic, f, zero));
+    ir_val down = ir_cast(k, IR_F64, whole_turns);
+    down = ir_select(k, both(k, periodic, less(k, f, down)), ir_sub(k, down, real(k, 1)), down);
+    turns[d] = down;
+    s.wrap[d] = ir_cast(k, IR_I32, down);
+    const ir_val last = ir_sub(k, number(w, CLB_CELL_BINS, d), real(k, 1));
+    ir_val bin = ir_mul(k, ir_sub(k, ir_sub(k, f, down), number(w, CLB_CELL_LOW, d)),
+                        number(w, CLB_CELL_PER_UNIT, d));
+    bin = ir_2(k, IR_MIN, ir_2(k, IR_MAX, bin, zero), last);
+    s.bin[d] = ir_cast(k, IR_I32, bin);
+  }
+  for (int d = 0; d < 3; d++)
+    for (int i = 0; i < 3; i++)
+      s.x[i] = ir_sub(k, s.x[i],
+                      ir_select(k, same(k, turns[d], zero), zero,
+                                ir_mul(k, turns[d], number(w, CLB_CELL_CELL, 3 * d + i))));
+  return s;
+}
+
+/* How often the slots of direction d repeat below a bin, which is not negative. */
+static ir_val turn_of(const finder *w, int d, ir_val bin) {
+  ir_kernel *k = w->k;
+  const ir_val offset = whole(w, CLB_CELL_TURNS, d), n = whole(w, CLB_CELL_SLOTS_OF, d);
+  return ir_sub(k, ir_2(k, IR_DIV, ir_add(k, bin, ir_mul(k, offset, n)), n), offset);
+}
+
+/* The image of the cell in which that repetition lies. */
+static ir_val image_of(const finder *w, int d, ir_val turn) {
+  ir_kernel *k = w->k;
+  const ir_val offset = whole(w, CLB_CELL_IMAGES, d), folds = whole(w, CLB_CELL_FOLDS, d);
+  const ir_val image =
+      ir_sub(k, ir_2(k, IR_DIV, ir_add(k, turn, ir_mul(k, offset, folds)), folds), offset);
+  return ir_select(k, same(k, whole(w, CLB_CELL_PERIODIC, d), clb_i32(k, 0)), clb_i32(k, 0), image);
+}
+
+static ir_val slot_in(const finder *w, int d, ir_val bin, ir_val turn) {
+  return ir_sub(w->k, bin, ir_mul(w->k, turn, whole(w, CLB_CELL_SLOTS_OF, d)));
+}
+
+/* ---- a lane is an atom ---- */
+
+static ir_val own_place(const finder *w) {
+  ir_kernel *k = w->k;
+  return ir_add(k, ir_mul(k, w->b.unit, clb_i64(k, w->b.s->lanes)), wide(k, ir_lane(k)));
+}
+
+static void lower_slots(ir_kernel *k, const clb_schedule *s) {
+  finder w;
+  begin(&w, k, "cell_slots", s);
+  const ir_val out = ir_buffer(k, IR_I32, true);
+  start(&w);
+  const ir_val atom = own_place(&w), mask = less(k, atom, w.n);
+  const spot at = locate(&w, atom, mask);
+  ir_val slot = IR_NONE;
+  for (int d = 0; d < 3; d++) {
+    const ir_val own = slot_in(&w, d, at.bin[d], turn_of(&w, d, at.bin[d]));
+    slot = d ? ir_add(k, ir_mul(k, slot, whole(&w, CLB_CELL_SLOTS_OF, d)), own) : own;
+  }
+  ir_store(k, out, atom, mask, slot);
+  clb_layer_finish(&w.b);
+}
+
+static void lower_sorted(ir_kernel *k, const clb_schedule *s) {
+  finder w;
+  begin(&w, k, "cell_sorted", s);
+  const ir_val atoms = ir_buffer(k, IR_I32, false), x = ir_buffer(k, IR_F64, true),
+               wrap = ir_buffer(k, IR_I32, true), counts = ir_scalar(k, IR_I64),
+               count = ir_buffer(k, IR_I32, true);
+  start(&w);
+  const ir_val place = own_place(&w), mask = less(k, place, w.n);
+  const spot at = locate(&w, ir_load(k, atoms, place, mask), mask);
+  for (int d = 0; d < 3; d++) {
+    const ir_val to = ir_add(k, ir_mul(k, w.n, clb_i64(k, d)), place);
+    ir_store(k, x, to, mask, at.x[d]);
+    ir_store(k, wrap, to, mask, at.wrap[d]);
+  }
+  ir_store(k, count, place, both(k, not(k, mask), less(k, place, counts)), clb_i32(k, 0));
+  clb_layer_finish(&w.b);
+}
+
+/* ---- a sub-group is a receiver ---- */
+
+typedef struct {
+  finder w;
+  bool fills;
+  ir_val atoms, x, wrap, starts;                   /* in both steps */
+  ir_val counts;                                   /* COUNT */
+  ir_val before, base, senders, receivers, shifts; /* FILL */
+  ir_val own, receiver, squared, lane;             /* own: the receiver's place */
+  spot at;                                         /* of the receiver */
+  ir_val found, refused, looked, next;             /* variables; found, refused: by lane */
+} search;
+
+/* The distance from the receiver of the atom in a place, squared, as the host rounds it. */
+static ir_val distance(search *f, ir_val place, ir_val mask, const ir_val *by) {
+  ir_kernel *k = f->w.k;
+  ir_val v[3];
+  for (int d = 0; d < 3; d++) {
+    const ir_val from = ir_add(k, ir_mul(k, f->w.n, clb_i64(k, d)), place);
+    v[d] = ir_add(k, ir_sub(k, ir_load(k, f->x, from, mask), f->at.x[d]), by[d]);
+  }
+  return dot(k, v, v);
+}
+
+/* The shift of an edge in one number, and whether it fits (clb_edge_shift). */
+static ir_val shift_of(search *f, ir_val place, ir_val mask, const ir_val *image, ir_val *fits) {
+  ir_kernel *k = f->w.k;
+  const ir_val size = clb_i32(k, CLB_EDGE_SHIFTS);
+  ir_val packed = IR_NONE;
+  for (int d = 2; d >= 0; d--) {
+    const ir_val from = ir_add(k, ir_mul(k, f->w.n, clb_i64(k, d)), place),
+                 wrap = ir_load(k, f->wrap, from, mask);
+    const ir_val shift = ir_add(k, ir_add(k, ir_sub(k, image[d], wrap), f->at.wrap[d]),
+                                clb_i32(k, CLB_EDGE_SHIFTS / 2));
+    const ir_val good = both(k, ir_2(k, IR_LE, clb_i32(k, 0), shift), less(k, shift, size));
+    *fits = d == 2 ? good : both(k, *fits, good);
+    packed = d == 2 ? shift : ir_add(k, ir_mul(k, packed, size), shift);
+  }
+  return packed;
+}
+
+/* Writes the edges of the lanes that found one, in the lanes' order. */
+static void write_edges(search *f, ir_val place, ir_val near, ir_val shift) {
+  ir_kernel *k = f->w.k;
+  const int lanes = f->w.b.s->lanes;
+  const ir_val zero = clb_i32(k, 0), own = ir_select(k, near, clb_i32(k, 1), zero);
+  ir_val sum = own;
+  for (int d = 1; d < lanes; d *= 2) {
+    const ir_val far = ir_sub(k, f->lane, clb_i32(k, d)),
+                 other = ir_shuffle(k, sum, ir_2(k, IR_MAX, far, zero));
+    sum = ir_add(k, sum, ir_select(k, ir_2(k, IR_LE, zero, far), other, zero));
+  }
+  const ir_val to = ir_add(k, ir_get(k, f->next), wide(k, ir_sub(k, sum, own)));
+  ir_store(k, f->senders, to, near, ir_load(k, f->atoms, place, near));
+  ir_store(k, f->receivers, to, near, f->receiver);
+  ir_store(k, f->shifts, to, near, shift);
+  ir_set(k, f->next,
+         ir_add(k, ir_get(k, f->next), wide(k, ir_shuffle(k, sum, clb_i32(k, lanes - 1)))));
+}
+
+/* Goes through the atoms in places [first, end) in an image of the cell. */
+static void look_at(search *f, ir_val first, ir_val end, const ir_val *image) {
+  ir_kernel *k = f->w.k;
+  ir_val by[3];
+  for (int i = 0; i < 3; i++) {
+    ir_val term[3];
+    for (int d = 0; d < 3; d++)
+      term[d] = ir_mul(k, ir_cast(k, IR_F64, image[d]), number(&f->w, CLB_CELL_CELL, 3 * d + i));
+    by[i] = ir_add(k, ir_add(k, term[0], term[1]), term[2]);
+  }
+  const ir_val zero = clb_i32(k, 0),
+               here = both(k, both(k, same(k, image[0], zero), same(k, image[1], zero)),
+                           same(k, image[2], zero));
+  const ir_val lot = ir_loop(k, first, end, clb_i32(k, f->w.b.s->lanes)),
+               place = ir_add(k, lot, f->lane), inside = less(k, place, end), at = wide(k, place);
+  const ir_val square = distance(f, at, inside, by), self = both(k, here, same(k, place, f->own)),
+               near = both(k, both(k, inside, not(k, self)), less(k, square, f->squared));
+  ir_val fits = IR_NONE;
+  const ir_val shift = shift_of(f, at, inside, image, &fits);
+  if (f->fills) write_edges(f, at, near, shift);
+  else {
+    const ir_val one = clb_i32(k, 1),
+                 bad = ir_2(k, IR_OR, not(k, fits), less(k, square, real(k, 1e-6)));
+    ir_set(k, f->found, ir_add(k, ir_get(k, f->found), ir_select(k, near, one, zero)));
+    ir_set(k, f->refused, ir_select(k, both(k, near, bad), one, ir_get(k, f->refused)));
+  }
+  ir_end(k);
+}
+
+/* Slots that are adjacent in direction 2 and in one image are gone through together. */
+static void look_along(search *f, ir_val slot, ir_val *image) {
+  ir_kernel *k = f->w.k;
+  const finder *w = &f->w;
+  const ir_val reach = whole(w, CLB_CELL_REACH, 2), n = whole(w, CLB_CELL_SLOTS_OF, 2),
+               low = ir_sub(k, f->at.bin[2], reach), high = ir_add(k, f->at.bin[2], reach);
+  const ir_val turn =
+      ir_loop(k, turn_of(w, 2, low), ir_add(k, turn_of(w, 2, high), clb_i32(k, 1)), clb_i32(k, 1));
+  const ir_val begins = ir_mul(k, turn, n), row = ir_sub(k, ir_mul(k, slot, n), begins);
+  const ir_val a = ir_2(k, IR_MAX, low, begins),
+               b = ir_2(k, IR_MIN, ir_add(k, high, clb_i32(k, 1)), ir_add(k, begins, n));
+  image[2] = image_of(w, 2, turn);
+  const ir_val first = ir_load(k, f->starts, ir_add(k, row, a), IR_NONE);
+  ir_val end = ir_load(k, f->starts, ir_add(k, row, b), IR_NONE);
+  if (!f->fills) {
+    const ir_val looked = ir_add(k, ir_get(k, f->looked), ir_sub(k, end, first)),
+                 most = clb_i32(k, CLB_CELL_LOOKED_AT);
+    const ir_val few = ir_2(k, IR_LE, looked, most);
+    ir_set(k, f->looked, ir_select(k, few, looked, ir_add(k, most, clb_i32(k, 1))));
+    end = ir_select(k, few, end, first);
+  }
+  look_at(f, first, end, image);
+  ir_end(k);
+}
+
+static void look_around(search *f) {
+  ir_kernel *k = f->w.k;
+  ir_val image[3], slot = IR_NONE;
+  for (int d = 0; d < 2; d++) {
+    const ir_val reach = whole(&f->w, CLB_CELL_REACH, d);
+    const ir_val bin =
+        ir_loop(k, ir_sub(k, f->at.bin[d], reach),
+                ir_add(k, ir_add(k, f->at.bin[d], reach), clb_i32(k, 1)), clb_i32(k, 1));
+    const ir_val turn = turn_of(&f->w, d, bin), own = slot_in(&f->w, d, bin, turn);
+    image[d] = image_of(&f->w, d, turn);
+    slot = d ? ir_add(k, ir_mul(k, slot, whole(&f->w, CLB_CELL_SLOTS_OF, 1)), own) : own;
+  }
+  look_along(f, slot, image);
+  ir_end(k);
+  ir_end(k);
+}
+
+static void store_count(search *f) {
+  ir_kernel *k = f->w.k;
+  const ir_val many = clb_i32(k, 2 * CLB_CELL_LOOKED_AT), zero = clb_i32(k, 0);
+  ir_val sum = ir_add(k, ir_get(k, f->found), ir_mul(k, ir_get(k, f->refused), many));
+  for (int d = f->w.b.s->lanes / 2; d; d /= 2) sum = ir_add(k, sum, ir_shuffle_xor(k, sum, d));
+  const ir_val few = ir_2(k, IR_LE, ir_get(k, f->looked), clb_i32(k, CLB_CELL_LOOKED_AT)),
+               good = both(k, both(k, few, f->at.good),
+                           ir_2(k, IR_LE, sum, clb_i32(k, CLB_CELL_MOST)));
+  ir_store(k, f->counts, ir_add(k, wide(k, f->receiver), wide(k, f->lane)),
+           less(k, f->lane, ir_add(k, zero, clb_i32(k, 1))),
+           ir_select(k, good, sum, clb_i32(k, CLB_CELL_REFUSED)));
+}
+
+static void lower_search(ir_kernel *k, const clb_schedule *s, bool fills) {
+  search f = {.fills = fills};
+  begin(&f.w, k, fills ? "cell_fill" : "cell_count", s);
+  f.atoms = ir_buffer(k, IR_I32, false);
+  f.x = ir_buffer(k, IR_F64, false);
+  f.wrap = ir_buffer(k, IR_I32, false);
+  f.starts = ir_buffer(k, IR_I32, false);
+  if (fills) {
+    f.before = ir_buffer(k, IR_I32, false);
+    f.base = ir_buffer(k, IR_I32, false);
+    f.senders = ir_buffer(k, IR_I32, true);
+    f.receivers = ir_buffer(k, IR_I32, true);
+    f.shifts = ir_buffer(k, IR_I32, true);
+  } else f.counts = ir_buffer(k, IR_I32, true);
+  start(&f.w);
+  f.lane = ir_lane(k);
+  f.own = ir_cast(k, IR_I32, f.w.b.unit);
+  f.receiver = ir_load(k, f.atoms, f.w.b.unit, IR_NONE);
+  f.at = locate(&f.w, f.receiver, IR_NONE);
+  f.squared = number(&f.w, CLB_CELL_SQUARED, 0);
+  if (fills) {
+    const ir_val row = ir_2(k, IR_DIV, f.receiver, clb_i32(k, CLB_CELL_ROW));
+    f.next = ir_var(k,
+                    wide(k, ir_add(k, ir_load(k, f.before, f.receiver, IR_NONE),
+                                   ir_load(k, f.base, row, IR_NONE))),
+                    true);
+  } else {
+    f.found = ir_var(k, clb_i32(k, 0), false);
+    f.refused = ir_var(k, clb_i32(k, 0), false);
+    f.looked = ir_var(k, clb_i32(k, 0), true);
+  }
+  look_around(&f);
+  if (!fills) store_count(&f);
+  clb_layer_finish(&f.w.b);
+}
+
+/* ---- the kind ---- */
+
+static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
+  if (p->cell_list.step < 0 || p->cell_list.step >= CLB_CELL_STEPS)
+    return clb_fail(error, CLB_ERROR_INTERNAL, "cell_list: there is no step %d",
+                    (int)p->cell_list.step);
+  return limits->f64 ? CLB_OK
+                     : clb_fail(error, CLB_ERROR_UNSUPPORTED,
+                                "cell_list: the device has no double precision");
+}
+
+static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
+  clb_layer_schedule(limits, CLB_F64, p->cell_list.step >= CLB_CELL_COUNT, s);
+}
+
+static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+  switch ((clb_cell_list_step)p->cell_list.step) {
+    case CLB_CELL_SLOTS: lower_slots(k, s); break;
+    case CLB_CELL_SORTED: lower_sorted(k, s); break;
+    default: lower_search(k, s, p->cell_list.step == CLB_CELL_FILL);
+  }
+}
+
+static void print(const clb_problem *p, clb_text *out) {
+  static const char *const names[] = {"slots", "sorted", "count", "fill"};
+  clb_text_add(out, "%s", names[p->cell_list.step]);
+}
+
+const clb_kernel_kind clb_kind_cell_list = {
+    .name = "cell_list", .check = check, .schedule = schedule, .lower = lower, .print = print};

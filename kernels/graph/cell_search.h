@@ -1,0 +1,64 @@
+/* kernels/graph/cell_search.h - the steps of finding the pairs of atoms within a radius, and the
+   arguments of their kernels.
+
+   An atom's slot in the grid (src/problem/cell_grid.h) is its row in a graph whose edges are the
+   atoms, so that sorting the atoms is sorting that graph by receiver. SORTED then writes them in
+   that order. A sub-group takes one receiver and goes through the slots around it, its lanes
+   through the atoms in them: once to count (COUNT), and, when the counts have become the places
+   where rows start (SCAN of sort.h), again to write (FILL). Bins, order and rounding are those of
+   models/atoms/neighbours.c: the lists are equal, number by number. */
+#ifndef CLB_KERNELS_GRAPH_CELL_SEARCH_H
+#define CLB_KERNELS_GRAPH_CELL_SEARCH_H
+
+#include "kernels/kernel.h"
+
+/* The first parameters of all: units of work (i64), number of atoms (i64), positions (f64 [n][3]),
+   grid (f64 [CLB_CELL_NUMBERS]). Then
+     SLOTS   out slot of each atom
+     SORTED  atom in each place, out x (f64 [3][n]: inside the cell), out wrap [3][n], number of
+             counts (i64; a multiple of CLB_CELL_ROW, n or more), out counts (0 from the n-th on)
+     COUNT   atom in each place, x, wrap, first place of each slot, out count of each atom:
+             its neighbours, or CLB_CELL_REFUSED
+     FILL    the same without counts; edges before each atom in its row of CLB_CELL_ROW atoms, and
+             before each such row, out senders, out receivers, out shifts (clb_edge_shift)
+   Buffers hold int32 unless said otherwise. Units are lots of lanes, in COUNT and FILL places. */
+typedef enum {
+  CLB_CELL_SLOTS,
+  CLB_CELL_SORTED,
+  CLB_CELL_COUNT,
+  CLB_CELL_FILL,
+  CLB_CELL_STEPS
+} clb_cell_list_step;
+
+/* What the host makes of a grid: cell [3][3], reciprocal [3][3], low, per_unit, bins, reach, slots,
+   folds (1 where there are none), whether periodic, turns and images (multiples of slots and folds
+   at which numbers of slots and images begin, so that integers that are divided are not negative),
+   each [3]; the square of the radius. */
+enum {
+  CLB_CELL_CELL = 0,
+  CLB_CELL_RECIPROCAL = 9,
+  CLB_CELL_LOW = 18,
+  CLB_CELL_PER_UNIT = 21,
+  CLB_CELL_BINS = 24,
+  CLB_CELL_REACH = 27,
+  CLB_CELL_SLOTS_OF = 30,
+  CLB_CELL_FOLDS = 33,
+  CLB_CELL_PERIODIC = 36,
+  CLB_CELL_TURNS = 39,
+  CLB_CELL_IMAGES = 42,
+  CLB_CELL_SQUARED = 45,
+  CLB_CELL_NUMBERS = 46
+};
+
+/* COUNT refuses an atom that has more neighbours, has to look at more atoms, has a neighbour nearer
+   than 1e-3 Angstrom or a shift that clb_edge_shift cannot encode, or is not at a finite place: the
+   host sees to these. The sum of a row tells whether one was refused: CLB_CELL_ROW times the former
+   is less than the latter. */
+enum {
+  CLB_CELL_ROW = 256,
+  CLB_CELL_MOST = 4096,
+  CLB_CELL_LOOKED_AT = 1 << 20,
+  CLB_CELL_REFUSED = 1 << 22
+};
+
+#endif

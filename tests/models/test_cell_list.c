@@ -1,0 +1,260 @@
+/* tests/models/test_cell_list.c - lists of neighbours made by kernels are those of the host, number
+   by number, on every device that runs here. */
+#include "models/atoms/neighbours.h"
+#include "src/ops/cell_list.h"
+#include "src/ops/layers/layers.h"
+
+#include "tests/fakes/simulated_devices.h"
+
+enum { MOST_ATOMS = 6000 };
+
+typedef struct {
+  int64_t n;
+  double positions[3 * MOST_ATOMS], cell[9];
+  bool periodic[3];
+} atoms;
+
+static double between(uint64_t *seed, double low, double high) {
+  return low + (high - low) * (test_random(seed) + 1) / 2;
+}
+
+/* A cell with edges of about this length: rectangular, or skewed. */
+static void random_cell(uint64_t *seed, double size, bool skewed, double cell[9]) {
+  double volume;
+  do {
+    for (int i = 0; i < 9; i++)
+      cell[i] = skewed ? size * test_random(seed) : i % 4 ? 0 : size * between(seed, .5, 1.5);
+    volume = fabs(cell[0] * (cell[4] * cell[8] - cell[5] * cell[7]) +
+                  cell[1] * (cell[5] * cell[6] - cell[3] * cell[8]) +
+                  cell[2] * (cell[3] * cell[7] - cell[4] * cell[6]));
+  } while (volume < size * size * size / 20);
+}
+
+/* In the cell, or up to `outside` cells from it; every other atom is near the one before. */
+static void random_positions(uint64_t *seed, double outside, atoms *a) {
+  for (int64_t i = 0; i < a->n; i++) {
+    double *x = a->positions + 3 * i, f[3];
+    for (int d = 0; d < 3; d++) f[d] = between(seed, -outside, 1 + outside);
+    for (int k = 0; k < 3; k++)
+      x[k] = i % 2 ? x[k - 3] + between(seed, -2, 2)
+                   : f[0] * a->cell[k] + f[1] * a->cell[3 + k] + f[2] * a->cell[6 + k];
+  }
+}
+
+/* ---- one list ---- */
+
+static clb_memory guarded(clb_context *ctx, int64_t n, clb_buffer **b) {
+  int32_t *x = malloc((size_t)(n + 1) * 4);
+  for (int64_t i = 0; i <= n; i++) x[i] = -7;
+  OK(ctx, clb_buffer_create(ctx, (uint64_t)(n + 1) * 4, b));
+  OK(ctx, clb_buffer_write(*b, 0, x, (uint64_t)(n + 1) * 4));
+  free(x);
+  return (*b)->memory;
+}
+
+/* The device's number of edges, -1 if it leaves them to the host; reference: the host's list. */
+static int64_t edges_on(clb_context *ctx, clb_cell_list *list, clb_neighbours *reference,
+                        const atoms *a, clb_buffer **x) {
+  clb_cell_grid grid;
+  bool rebuild;
+  int64_t n_edges = 0;
+  if (clb_neighbours_begin(reference, a->n, a->positions, a->cell, a->periodic, &rebuild, &grid))
+    fail_msg("%s", reference->error);
+  assert_true(rebuild);
+  OK(ctx, clb_buffer_create(ctx, (uint64_t)a->n * 24 + 1, x));
+  if (a->n) OK(ctx, clb_buffer_write(*x, 0, a->positions, (uint64_t)a->n * 24));
+  if (clb_cell_grid_slots(&grid))
+    OK(ctx,
+       clb_cell_list_count(list, &grid, reference->cutoff + reference->skin, a->n, *x, &n_edges));
+  if (clb_neighbours_update(reference, a->n, a->positions, a->cell, a->periodic, NULL))
+    fail_msg("%s", reference->error);
+  return n_edges;
+}
+
+static void expect_list(clb_context *ctx, clb_buffer *b, int64_t n, const int32_t *must,
+                        const char *what) {
+  int32_t *got = malloc((size_t)(n + 1) * 4);
+  OK(ctx, clb_buffer_read(b, 0, got, (uint64_t)(n + 1) * 4));
+  for (int64_t i = 0; i < n; i++)
+    if (got[i] != must[i])
+      fail_msg("%s: edge %lld of %lld has %d, must have %d", what, (long long)i, (long long)n,
+               got[i], must[i]);
+  assert_int_equal(got[n], -7);
+  free(got);
+}
+
+/* Returns the number of edges. */
+static int64_t check(clb_context *ctx, clb_cell_list *list, const atoms *a, double cutoff) {
+  clb_neighbours l = {.cutoff = cutoff};
+  clb_buffer *x, *b[3];
+  clb_memory memory[3];
+  const int64_t n = edges_on(ctx, list, &l, a, &x);
+  if (n != l.n_edges)
+    fail_msg("%lld atoms, cutoff %g: %lld edges, must be %lld", (long long)a->n, cutoff,
+             (long long)n, (long long)l.n_edges);
+  int32_t *shifts = malloc((size_t)(n + 1) * 4);
+  for (int64_t e = 0; e < n; e++) shifts[e] = clb_edge_shift(l.shifts + 3 * e);
+  for (int i = 0; i < 3; i++) memory[i] = guarded(ctx, n, &b[i]);
+  if (n) OK(ctx, clb_cell_list_fill(list, &memory[0], &memory[1], &memory[2]));
+  expect_list(ctx, b[0], n, l.senders, "senders");
+  expect_list(ctx, b[1], n, l.receivers, "receivers");
+  expect_list(ctx, b[2], n, shifts, "shifts");
+  for (int i = 0; i < 3; i++) clb_buffer_destroy(&b[i]);
+  clb_buffer_destroy(&x);
+  free(shifts);
+  clb_neighbours_free(&l);
+  return n;
+}
+
+static void refused(clb_context *ctx, clb_cell_list *list, const atoms *a, double cutoff) {
+  clb_neighbours l = {.cutoff = cutoff};
+  clb_buffer *x;
+  assert_int_equal(edges_on(ctx, list, &l, a, &x), -1);
+  clb_buffer_destroy(&x);
+  clb_neighbours_free(&l);
+}
+
+/* ---- tests ---- */
+
+static bool interprets(void **state) {
+  return !strcmp(((struct device *)*state)->name, "cpu:interpreter");
+}
+
+/* From many images of a cell to many bins for each atom; all mixes of open and periodic directions;
+   one list for all. */
+static void random_atoms(void **state) {
+  static const double sizes[] = {1.5, 4, 12, 50, 3000};
+  static atoms a;
+  clb_context *ctx = context(state);
+  clb_cell_list *list;
+  uint64_t seed = 7;
+  int64_t all = 0;
+  OK(ctx, clb_cell_list_create(ctx, &list));
+  for (int trial = 0; trial < 160; trial += interprets(state) ? 3 : 1) {
+    const double size = sizes[trial / 8 % 5],
+                 cutoff = size < 2 ? between(&seed, .5, 4) : between(&seed, 1, 6);
+    for (int d = 0; d < 3; d++) a.periodic[d] = trial >> d & 1;
+    a.n = size < 2 ? trial % 5 : (int64_t)between(&seed, 0, size < 5 ? 20 : 60);
+    random_cell(&seed, size, trial / 40 % 2, a.cell);
+    random_positions(&seed, trial / 80 % 2 ? 2 : 0, &a);
+    all += check(ctx, list, &a, cutoff);
+  }
+  assert_true(all > 1000);
+  clb_cell_list_destroy(&list);
+  assert_null(list);
+}
+
+/* A slab a quarter of the cutoff high, a wire, a cluster far from some atoms; lattices with atoms
+   exactly at the cutoff; no atom, and one. */
+static void shapes(void **state) {
+  static atoms a;
+  clb_context *ctx = context(state);
+  clb_cell_list *list;
+  uint64_t seed = 5;
+  OK(ctx, clb_cell_list_create(ctx, &list));
+  for (int which = 0; which < 8; which++) {
+    a = (atoms){.n = 45, .cell = {9, 0, 0, 4, 8, 0, 0, 0, 7}, .periodic = {true, true, true}};
+    if (which < 2) a.cell[8] = 0.75, a.cell[6] = which * 0.3;
+    if (which == 2) a.cell[0] = 400, a.periodic[1] = a.periodic[2] = false;
+    if (which == 3) a.periodic[0] = a.periodic[1] = a.periodic[2] = false;
+    if (which == 6) a.n = 0;
+    if (which == 7) a.n = 1, a.cell[0] = a.cell[4] = a.cell[8] = 2, a.cell[3] = 0;
+    random_positions(&seed, 0, &a);
+    if (which == 3)
+      for (int d = 0; d < 3; d++) a.positions[d] = 1e6, a.positions[6 + d] = -1e9;
+    for (int64_t i = 0; i < 64 && (which == 4 || which == 5); i++) {
+      a.n = 64;
+      for (int d = 0; d < 3; d++) a.positions[3 * i + d] = (double)(i >> 2 * d & 3);
+      for (int d = 0; d < 9; d++) a.cell[d] = d % 4 ? 0 : 4;
+    }
+    check(ctx, list, &a, which == 4 ? 2 : which == 5 ? 2.0000001 : 3);
+  }
+  clb_cell_list_destroy(&list);
+}
+
+/* More atoms than lanes, groups and rows of counts; half of them in a tenth of the cell. */
+static void many(void **state) {
+  static atoms a;
+  clb_context *ctx = context(state);
+  clb_cell_list *list;
+  uint64_t seed = 9;
+  const int64_t n = interprets(state) ? 300 : 5000;
+  OK(ctx, clb_cell_list_create(ctx, &list));
+  for (int trial = 0; trial < 2; trial++) {
+    const double size = cbrt((double)n / 0.07);
+    a = (atoms){.n = n - 7 * trial, .periodic = {true, trial == 0, true}};
+    random_cell(&seed, size, trial, a.cell);
+    for (int64_t i = 0; i < a.n; i++) {
+      double f[3];
+      for (int d = 0; d < 3; d++) f[d] = between(&seed, 0, i % 2 ? 1 : 0.47);
+      for (int k = 0; k < 3; k++)
+        a.positions[3 * i + k] = f[0] * a.cell[k] + f[1] * a.cell[3 + k] + f[2] * a.cell[6 + k];
+    }
+    assert_true(check(ctx, list, &a, 3.4) > 5 * n);
+  }
+  clb_cell_list_destroy(&list);
+}
+
+/* What is left to the host; the list is good afterwards. */
+static void leaves(void **state) {
+  static atoms a, good;
+  clb_context *ctx = context(state);
+  clb_cell_list *list;
+  uint64_t seed = 3;
+  OK(ctx, clb_cell_list_create(ctx, &list));
+  good = (atoms){.n = 30, .cell = {9, 0, 0, 0, 8, 0, 0, 0, 7}, .periodic = {true, true, true}};
+  for (int64_t i = 0; i < 3 * good.n; i++) good.positions[i] = between(&seed, 0, 7);
+  check(ctx, list, &good, 3);
+  a = good;
+  for (int d = 0; d < 3; d++) a.positions[3 + d] = a.positions[d] + 5e-4;
+  refused(ctx, list, &a, 3); /* at one place */
+  a = good;
+  a.positions[5] += 512 * 7.;
+  refused(ctx, list, &a, 5); /* an image far away */
+  check(ctx, list, &good, 3);
+  if (!interprets(state)) {
+    a = (atoms){.n = 4200};
+    for (int64_t i = 0; i < 3 * a.n; i++) a.positions[i] = between(&seed, 0, 2);
+    refused(ctx, list, &a, 4); /* crowded */
+    check(ctx, list, &good, 4);
+  }
+  const double nan = 0. / 0., far = 0x1p30 * 9;
+  for (int i = 0; i < 2; i++) { /* positions that the host did not see */
+    clb_neighbours l = {.cutoff = 3};
+    clb_cell_grid grid;
+    bool rebuild;
+    int64_t n_edges;
+    clb_buffer *x;
+    assert_int_equal(
+        clb_neighbours_begin(&l, good.n, good.positions, good.cell, good.periodic, &rebuild, &grid),
+        CLB_OK);
+    a = good;
+    a.positions[15] = i ? far : nan;
+    OK(ctx, clb_buffer_create(ctx, (uint64_t)a.n * 24, &x));
+    OK(ctx, clb_buffer_write(x, 0, a.positions, (uint64_t)a.n * 24));
+    OK(ctx, clb_cell_list_count(list, &grid, 3, a.n, x, &n_edges));
+    assert_int_equal(n_edges, -1);
+    clb_buffer_destroy(&x);
+    clb_neighbours_free(&l);
+  }
+  clb_cell_list_destroy(&list);
+}
+
+static void compiles(void **state) {
+  const struct device *d = *state;
+  if (SANITIZED && !strncmp(d->name, "level_zero", 10))
+    skip_because("%s: Intel's compiler does not start under a sanitizer", d->name);
+  clb_context *ctx = context(state);
+  clb_cell_list *list;
+  if (d->f64) OK(ctx, clb_cell_list_create(ctx, &list));
+  else assert_int_equal(clb_cell_list_create(ctx, &list), CLB_ERROR_UNSUPPORTED);
+  clb_cell_list_destroy(&list);
+}
+
+int main(void) {
+  static const named_test tests[] = {{"random_atoms", random_atoms, false},
+                                     {"shapes", shapes, false},
+                                     {"many", many, false},
+                                     {"leaves", leaves, false}};
+  return run_on_all("cell_list", tests, sizeof tests / sizeof *tests, compiles);
+}
