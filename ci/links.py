@@ -12,8 +12,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SKIPPED = ("build", ".", "subprojects")  # prefixes of folders that are skipped
 FENCE = re.compile(r"^(```|~~~).*?^\1", re.M | re.S)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-FOLDERS = ("backends", "bench", "ci", "docs", "examples", "include", "kernels", "models", "src",
-           "tests", "tools")
+FOLDERS = ("backends", "bench", "ci", "docs", "examples", "include", "kernels", "models", "python",
+           "src", "tests", "tools")
 PATH = re.compile(rf"(?<![\w/.$-])(?:{'|'.join(FOLDERS)})/(?:[\w./-]|(?<!\*)\*(?!\*))*")
 
 

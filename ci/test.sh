@@ -32,6 +32,7 @@ took() { echo "ci/test.sh: $1: $(($(date +%s) - $2)) s"; }
 
 ci/install.sh test
 sevennet=$(ci/sevennet.sh) || sevennet="" # before the path of Intel's libraries, which another Python may not like
+python=$(ci/python.sh) || python=""
 . "$(ci/intel_cpu.sh)"
 models=${CLB_TEST_MODELS:-../shared}
 of_models='computes_silicon|converts_nequix_mp|dhfr_water|nequix_(described|f32|f64|tables)|spike|water_energies'
@@ -52,6 +53,11 @@ if [ -n "$sevennet" ]; then export CLB_TEST_SEVENNET="$sevennet"
 else
   echo "ci/test.sh: no wheel of sevenn 0.13.0 from PyPI: the tests of SevenNet are skipped"
   of_models="$of_models|sevennet_[a-z0-9_]*"
+fi
+if [ -n "$python" ]; then export CLB_TEST_PYTHON="$python"
+else
+  echo "ci/test.sh: no ASE from PyPI: the tests of the Python package are skipped"
+  of_models="$of_models|python"
 fi
 for build in build-test build-sanitize; do
   [ $build = build-test ] && options="" || options="-Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized -Dc_args=-g1"

@@ -5,5 +5,6 @@ own, as they need those packages."""
 from ._context import Context
 from ._library import Error
 from ._structs import VERSION as __version__
+from .model import Model, convert
 
-__all__ = ["Context", "Error", "__version__"]
+__all__ = ["Context", "Error", "Model", "__version__", "convert"]

@@ -12,6 +12,8 @@ _handle, _handle_out, _n = c.c_void_p, c.POINTER(c.c_void_p), c.c_int64
 class Error(RuntimeError):
     """A call failed; the message is the library's."""
 
+    __module__ = "clebsch"
+
 
 def _of(kind):
     return c.POINTER(kind)

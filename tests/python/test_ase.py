@@ -1,0 +1,207 @@
+"""The calculator of ASE beside `clebsch energy`, finite differences, and itself opened afresh."""
+import copy
+import json
+import os
+import pathlib
+import pickle
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+from ase import Atoms, units
+from ase.build import molecule
+from ase.calculators.calculator import PropertyNotImplementedError
+from ase.calculators.fd import calculate_numerical_forces, calculate_numerical_stress
+from ase.io import read, write
+from ase.md.velocitydistribution import MaxwellBoltzmannDistribution
+from ase.md.verlet import VelocityVerlet
+
+import clebsch
+from clebsch.ase import Calculator
+
+WATER = pathlib.Path("/usr/share/cp2k/NequIP/water.pth")
+MACE = pathlib.Path(os.environ.get("CLB_TEST_MACE", "/nonexistent"), "tiny_b.model")
+
+
+def box(seed=1):
+    """Eight molecules of water in a skewed box."""
+    rng = np.random.default_rng(seed)
+    one = molecule("H2O")
+    one.set_cell([3.1, 3.2, 3.3])
+    atoms = one.repeat(2)
+    atoms.pbc = True
+    atoms.set_cell(atoms.cell.array + [[0, 0.4, 0], [0, 0, -0.3], [0.2, 0, 0]])
+    atoms.positions += rng.normal(0, 0.05, atoms.positions.shape)
+    return atoms
+
+
+def fresh(atoms, **settings):
+    other = atoms.copy()
+    other.calc = Calculator(WATER, "cpu", **settings)
+    return other
+
+
+@unittest.skipUnless(WATER.exists(), f"no {WATER} (package cp2k-data)")
+class Water(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.calculator = Calculator(WATER, "cpu", skin=0.4)
+
+    def setUp(self):
+        self.atoms = box()
+        self.atoms.calc = self.calculator
+
+    def near(self, a, b, tolerance=1e-12):
+        self.assertTrue(np.isfinite(a).all())
+        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * max(1, np.abs(b).max()))
+
+    def test_ase_agrees_with_the_command(self):
+        models = [WATER] + [MACE] * MACE.exists()
+        for model in models:
+            with tempfile.TemporaryDirectory() as folder:
+                file = os.path.join(folder, "box.extxyz")
+                write(file, box())
+                atoms = read(file)
+                said = subprocess.run([os.environ["CLB_COMMAND"], "energy", "-j", "-d", "cpu", "-m", model, "-s", file],
+                                      check=True, capture_output=True, text=True).stdout
+            said = json.loads(said)
+            atoms.calc = Calculator(model, "cpu", skin=0)
+            self.near(atoms.get_potential_energy(), said["energy"])
+            self.near(atoms.get_potential_energies(), said["atom_energies"])
+            self.near(atoms.get_forces(), said["forces"])
+            self.near(atoms.get_stress(voigt=False).ravel(), said["stress"])
+
+    def test_ase_forces_are_derivatives(self):
+        some = [0, 5, 23]
+        slow = calculate_numerical_forces(self.atoms, eps=1e-4, iatoms=some)
+        self.near(self.atoms.get_forces()[some], slow, 1e-6)
+
+    def test_ase_stress_is_a_derivative(self):
+        slow = calculate_numerical_stress(self.atoms, eps=1e-5)
+        self.assertGreater(np.abs(slow).max(), 1e-3)
+        np.testing.assert_allclose(self.atoms.get_stress(), slow, rtol=0, atol=1e-7)
+
+    def test_ase_dynamics_keep_energy_and_lists(self):
+        MaxwellBoltzmannDistribution(self.atoms, temperature_K=200, rng=np.random.default_rng(2))
+        before = self.atoms.get_total_energy()
+        kinetic, rebuilds = self.atoms.get_kinetic_energy(), self.calculator.model.neighbours().rebuilds
+        VelocityVerlet(self.atoms, 0.25 * units.fs).run(80)
+        self.assertGreater(abs(self.atoms.get_kinetic_energy() - kinetic), 0.05)
+        self.assertLess(abs(self.atoms.get_total_energy() - before), 0.01 * kinetic)
+        self.assertLess(self.calculator.model.neighbours().rebuilds - rebuilds, 40)
+        again = fresh(self.atoms)
+        self.near(self.atoms.get_forces(), again.get_forces())
+        self.near(self.atoms.get_stress(), again.get_stress())
+
+    def test_ase_atoms_that_change(self):
+        a = self.atoms
+        a.get_forces()
+
+        def pop():
+            del a[[3, 4, 5]]
+
+        def append():
+            a.extend(Atoms("OH", [[1, 1, 1], [1, 1, 1.97]]))
+
+        def swap():
+            a.numbers[[0, 1]] = a.numbers[[1, 0]]
+
+        def strain():
+            a.set_cell(a.cell.array * 1.02, scale_atoms=True)
+
+        def open_one_direction():
+            a.pbc = [True, False, True]
+
+        def free():
+            a.pbc, a.cell = False, None
+
+        def move_by_cells():
+            a.positions[1] += 3 * a.cell.array[0]
+
+        energies = [a.get_potential_energy()]
+        for change in (pop, append, swap, strain, move_by_cells, open_one_direction, free):
+            change()
+            with self.subTest(change.__name__):
+                again = fresh(a, skin=0)
+                self.near(a.get_potential_energy(), again.get_potential_energy())
+                self.near(a.get_potential_energies(), again.get_potential_energies())
+                self.near(a.get_forces(), again.get_forces())
+                energies.append(a.get_potential_energy())
+        self.assertEqual(len({round(e, 6) for e in energies}), 7)  # all but the move by cells
+
+    def test_ase_energy_alone_and_then_forces(self):
+        again = fresh(self.atoms, skin=0.4)
+        energy = again.get_potential_energy()
+        self.assertNotIn("forces", again.calc.results)
+        self.near(again.get_forces(), self.atoms.get_forces())
+        self.near(energy, self.atoms.get_potential_energy())
+
+    def test_ase_f32_and_splines_are_near(self):
+        for settings in ({"dtype": "f32"}, {"knots": 256}):
+            self.near(fresh(self.atoms, **settings).get_forces(), self.atoms.get_forces(), 2e-4)
+
+    def test_ase_copies(self):
+        forces = self.atoms.get_forces()
+        for other in (copy.deepcopy(self.atoms), pickle.loads(pickle.dumps(self.atoms))):
+            self.assertIsNot(other.calc, self.calculator)
+            self.assertIsNot(other.calc.model, self.calculator.model)
+            self.near(other.get_forces(), forces)
+            other.positions[0] += 0.1
+            other.get_forces()
+            self.near(self.atoms.get_forces(), forces)
+        with self.assertRaisesRegex(TypeError, "cannot be copied or pickled"):
+            pickle.dumps(self.calculator.model)
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "water.pth")
+            shutil.copy(WATER, file)
+            saved = pickle.dumps(Calculator(file, "cpu"))
+            pickle.loads(saved)
+            os.utime(file, (1, 1))
+            with self.assertRaisesRegex(clebsch.Error, "water.pth has changed"):
+                pickle.loads(saved)
+
+    def test_ase_refusals(self):
+        copper = Atoms("CuOAu", np.eye(3), calculator=self.calculator)
+        with self.assertRaisesRegex(clebsch.Error, "water.pth does not know Cu, Au; it knows H, O"):
+            copper.get_forces()
+        with self.assertRaisesRegex(clebsch.Error, "no element of atomic number 29, 200"):
+            self.calculator.model.species([1, 29, 200])
+        self.atoms.pbc = [True, True, False]
+        with self.assertRaisesRegex(PropertyNotImplementedError, "stress .* pbc is"):
+            self.atoms.get_stress()
+        self.atoms.positions[0] = self.atoms.positions[1]
+        with self.assertRaisesRegex(clebsch.Error, r"positions\[0\] and positions\[1\] are one place"):
+            self.atoms.get_forces()
+        with self.assertRaisesRegex(ValueError, "dtype: 'f16'"):
+            Calculator(WATER, "cpu", dtype="f16")
+        with self.assertRaisesRegex(clebsch.Error, "nowhere"):
+            Calculator(WATER, "nowhere")
+        with self.assertRaises(FileNotFoundError):
+            Calculator("nosuch.safetensors")
+        with self.assertRaisesRegex(clebsch.Error, "run.py"):
+            Calculator(pathlib.Path(__file__).with_name("run.py"), "cpu")
+        with self.assertRaisesRegex(clebsch.Error, "it has no modalities"):
+            Calculator(WATER, "cpu", modality="PBE")
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "water.safetensors")
+            clebsch.convert(WATER, file)
+            with self.assertRaisesRegex(clebsch.Error, "head was chosen when it was converted"):
+                Calculator(file, "cpu", head="default")
+            again = self.atoms.copy()
+            again.positions[0] += 0.7
+            again.calc = Calculator(file, "cpu")
+            self.near(again.get_forces(), fresh(again).get_forces())
+        with self.assertRaisesRegex(ValueError, r"positions: an array of shape \(2, 3\)"):
+            self.calculator.model.compute([1, 1, 8], np.zeros((2, 3)))
+
+    def test_ase_warns_of_the_interpreter(self):
+        """Where no compiler is found; not where the interpreter is asked for by name."""
+        program = "import warnings, sys; warnings.simplefilter('error'); import clebsch; clebsch.Context(sys.argv[1])"
+        environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(clebsch.__file__).parents[1]), "PATH": "/nonexistent"}
+        for device, warns in (("cpu", True), ("cpu:interpreter", False)):
+            done = subprocess.run([sys.executable, "-c", program, device], env=environment, capture_output=True, text=True, check=False)
+            self.assertEqual("RuntimeWarning: Clebsch runs on its interpreter" in done.stderr, warns, done.stderr)
+            self.assertEqual(done.returncode, int(warns))
