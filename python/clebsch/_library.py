@@ -6,6 +6,9 @@ import pathlib
 
 from . import _structs as s
 
+# Where meson-python puts the library and the command of a wheel.
+FOLDER = pathlib.Path(__file__).parents[1] / ".clebsch.mesonpy.libs"
+
 _handle, _handle_out, _n = c.c_void_p, c.POINTER(c.c_void_p), c.c_int64
 
 
@@ -81,7 +84,7 @@ OTHERS = {**{f"{noun}_destroy": None for noun in ("context", "buffer", "op", "gr
 
 def path():
     """$CLB_LIBRARY, else the one that came with this package, else the one that the loader knows."""
-    beside = pathlib.Path(__file__).parents[1] / ".clebsch.mesonpy.libs" / "libclebsch.so.0"
+    beside = FOLDER / "libclebsch.so.0"
     return os.environ.get("CLB_LIBRARY") or (str(beside) if beside.exists() else "libclebsch.so.0")
 
 

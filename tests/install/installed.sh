@@ -16,6 +16,8 @@ cp -R "$stage/all" "$stage/static"
 for tree in all static; do
   sed -i "s#^prefix=.*#prefix=$stage/$tree#" "$(find "$stage/$tree" -name clebsch.pc)"
 done
+env -u LD_LIBRARY_PATH "$stage/all/bin/clebsch" --version >/dev/null || fail "the command does not find its library beside it"
+env -u LD_LIBRARY_PATH ldd "$stage/all/bin/clebsch" | grep -q "libclebsch.*=> $stage/all/" || fail "the command takes another library"
 pc=$(find "$stage/all" -name clebsch.pc)
 export PKG_CONFIG_PATH="${pc%/*}"
 libs=$(pkg-config --variable=libdir clebsch)
