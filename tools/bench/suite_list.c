@@ -63,6 +63,13 @@ static void add_standard(entries *e) {
   add(e, (entry){"convolution", "mace-large", "carbon", "mul_ir", 0});
 }
 
+/* With y given, from vectors, and with gradients of x by atomics. */
+static void add_convolution(entries *e, const char *problem, const char *graph) {
+  static const char *const options[] = {NULL, "vectors", "vectors atomic"};
+  for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+    add(e, (entry){"convolution", problem, graph, options[i], 0});
+}
+
 /* Every channel-wise problem on every graph. */
 static void add_graphs(entries *e) {
   static const char *const graphs[] = {"water-box", "carbon", "spike", "hub", "dhfr-water"};
@@ -71,10 +78,10 @@ static void add_graphs(entries *e) {
     for (int i = 0; i < STANDARD; i++)
       if (standard[i].kind == CHANNEL_WISE && strncmp(standard[i].name, "flashtp", 7) &&
           strncmp(standard[i].name, "single", 6))
-        add(e, (entry){"convolution", standard[i].name, graphs[g], NULL, 0});
+        add_convolution(e, standard[i].name, graphs[g]);
   for (int i = 0; i < STANDARD; i++)
     if (!strncmp(standard[i].name, "flashtp", 7))
-      add(e, (entry){"convolution", standard[i].name, "flashtp", NULL, 0});
+      add_convolution(e, standard[i].name, "flashtp");
 }
 
 static void add_quick(entries *e) {
@@ -160,8 +167,21 @@ static bool keep(entries *e, const char *suite, const char *only) {
 
 /* ---- problems ---- */
 
+/* The arguments of the op that an option's words stand for. */
+static int add_options(const char *options, const char *argv[]) {
+  static const char *const words[][3] = {{"mul_ir", "--layout", "mul_ir"},
+                                         {"table", "--weights", "table"},
+                                         {"vectors", "--vectors"},
+                                         {"atomic", "--atomic"}};
+  int n = 0;
+  for (size_t i = 0; options && i < sizeof words / sizeof *words; i++)
+    for (int k = 1; strstr(options, words[i][0]) && k < 3 && words[i][k]; k++)
+      argv[n++] = words[i][k];
+  return n;
+}
+
 static void make_problem(suite_problem *p, const entry *e) {
-  const char *argv[8] = {"bench"};
+  const char *argv[12] = {"bench"};
   int n = 1;
   p->op = find_op(e->op);
   p->problem = allocate(1, p->op->problem_bytes);
@@ -169,8 +189,7 @@ static void make_problem(suite_problem *p, const entry *e) {
   argv[n++] = p->op == &tool_op_spherical_harmonics ? "--lmax" : "--problem",
   argv[n++] = e->problem;
   if (e->graph) argv[n++] = "--graph", argv[n++] = e->graph;
-  if (e->options)
-    argv[n++] = strcmp(e->options, "table") ? "--layout" : "--weights", argv[n++] = e->options;
+  n += add_options(e->options, argv + n);
   parse_arguments(p->op->options, n, (char **)argv, ARGP_NO_HELP, p->problem);
   snprintf(p->name, sizeof p->name, "%s", e->problem);
   if (p->op != &tool_op_spherical_harmonics) return;

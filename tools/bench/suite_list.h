@@ -9,7 +9,8 @@ typedef struct {
   const tool_op *op;
   void *problem; /* the op's, as set by its options */
   char name[64];
-  const char *graph, *options; /* NULL: none; options: "mul_ir", "table" */
+  const char *graph, *options; /* NULL: none; options: words of "mul_ir", "table",
+                                 "vectors", "atomic" */
   int l_max;                   /* -1: it has none */
   int64_t rows[PASSES], edges; /* rows for each pass; edges of the graph */
   double bytes[PASSES];        /* approximate bytes of the arrays in f32 */
