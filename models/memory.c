@@ -137,14 +137,10 @@ static clb_status grow_edges(clb_model *m, int64_t n) {
   return s;
 }
 
-/* One workspace for all layers: the size they ask for, but no more than the limit unless one
-   of them needs more. */
-static clb_status grow_workspace(clb_model *m) {
-  const uint64_t share = m->ctx->device->info.memory_bytes / 192,
-                 usual = share > (uint64_t)256 << 20 ? share : (uint64_t)256 << 20;
-  const uint64_t limit = m->options.workspace_bytes ? m->options.workspace_bytes : usual;
+/* The size that all layers ask for, but no more than the limit unless one of them needs more. */
+static clb_status workspace_within(clb_model *m, uint64_t limit, uint64_t *need) {
   clb_network *n = &m->net;
-  uint64_t need = 0;
+  *need = 0;
   for (int l = 0; l < n->n_layers; l++)
     for (clb_pass pass = CLB_FORWARD; pass <= CLB_BACKWARD && n->layer[l]->kind->workspace;
          pass++) {
@@ -152,10 +148,25 @@ static clb_status grow_workspace(clb_model *m) {
       clb_status s = n->layer[l]->kind->workspace(n, n->layer[l], pass, &min, &max);
       if (s) return s;
       if (max > limit) max = min > limit ? min : limit;
-      if (max > need) need = max;
+      if (max > *need) *need = max;
     }
-  if (m->net.workspace && m->net.workspace->memory.bytes >= need) return CLB_OK;
-  return replace(m, &m->net.workspace, 1, (int64_t)(need + (need < limit ? need / 4 : 0)));
+  return CLB_OK;
+}
+
+/* One workspace for all layers.  On a GPU a sixteenth of its memory: on an H200, passes over 2
+   million edges in 8 blocks took a fifth longer than in one.  On a CPU a block's gradients are
+   better read while they are in its caches.  Where memory lacks, more blocks do. */
+static clb_status grow_workspace(clb_model *m) {
+  const uint64_t least = (uint64_t)256 << 20, share = m->ctx->device->info.memory_bytes / 16,
+                 usual = m->ctx->device->limits.simd || share < least ? least : share;
+  uint64_t limit = m->options.workspace_bytes ? m->options.workspace_bytes : usual, need;
+  clb_status s = workspace_within(m, limit, &need);
+  if (s || (m->net.workspace && m->net.workspace->memory.bytes >= need)) return s;
+  for (;; limit /= 4) {
+    s = replace(m, &m->net.workspace, 1, (int64_t)(need + (need < limit ? need / 4 : 0)));
+    if (s != CLB_ERROR_MEMORY || limit <= least) return s;
+    if (workspace_within(m, limit / 4, &need)) return s;
+  }
 }
 
 /* Species equal to the current ones are not checked or uploaded again. */
@@ -235,7 +246,10 @@ static clb_status set_graph(clb_model *m, const clb_model_edges *e) {
       clb_wait(m->ctx); /* work of an earlier call may still use memory that is replaced */
   m->net.n_edges = -1;
   if (!s && (e->n_total > m->atom_capacity || !m->atom_capacity)) s = grow_atoms(m, e->n_total);
-  if (!s && (e->n_edges > m->edge_capacity || !m->edge_capacity)) s = grow_edges(m, e->n_edges);
+  if (!s && (e->n_edges > m->edge_capacity || !m->edge_capacity)) {
+    clb_buffer_destroy(&m->net.workspace); /* leaves its memory to the arrays, and is made anew */
+    s = grow_edges(m, e->n_edges);
+  }
   if (!s) s = clb_model_set_species(m, e->n_total, e->species);
   if (!s)
     s = clb_graph_update(m->net.graph, e->n_total, e->n_local, e->n_edges, CLB_I32, e->senders,

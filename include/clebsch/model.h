@@ -34,8 +34,8 @@ typedef struct {
   double skin; /* clb_model_compute only: the neighbour list includes pairs within r_max + skin and
                   is rebuilt when an atom has moved by skin / 2 */
   uint64_t workspace_bytes; /* limit of the workspace for gradients of convolutions, raised to the
-                               minimum that they need; 0: 256 MiB, or 1/192 of the device's memory
-                               where that is more */
+                               minimum that they need; 0: 256 MiB, or 1/16 of a GPU's memory where
+                               that is more, or less where so much cannot be had */
 } clb_model_options;
 
 /* Reads a model that `clebsch convert` wrote (a safetensors file; docs/model-format.md in the

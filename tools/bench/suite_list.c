@@ -80,8 +80,7 @@ static void add_graphs(entries *e) {
           strncmp(standard[i].name, "single", 6))
         add_convolution(e, standard[i].name, graphs[g]);
   for (int i = 0; i < STANDARD; i++)
-    if (!strncmp(standard[i].name, "flashtp", 7))
-      add_convolution(e, standard[i].name, "flashtp");
+    if (!strncmp(standard[i].name, "flashtp", 7)) add_convolution(e, standard[i].name, "flashtp");
 }
 
 static void add_quick(entries *e) {
