@@ -13,7 +13,7 @@ module clebsch
   integer(c_int), parameter :: CLB_WIDE_ACCESSES = 1, CLB_REGISTER_SUMS = 2, CLB_SPLIT_ROWS = 4 ! for clb_context_disable
   integer(c_int), parameter :: CLB_POINTER = 0, CLB_CL_MEM = 1
   integer(c_int), parameter :: CLB_COMPONENT = 0, CLB_NORM = 1, CLB_INTEGRAL = 2
-  integer(c_int), parameter :: CLB_MUL_IR = 0, CLB_IR_MUL = 1, CLB_MERGED = 2
+  integer(c_int), parameter :: CLB_MUL_IR = 0, CLB_IR_MUL = 1, CLB_MERGED = 2, CLB_BY_CHANNEL = 3
   integer(c_int), parameter :: CLB_UVW = 0, CLB_UVU = 1, CLB_UVV = 2, CLB_UUW = 3, CLB_UUU = 4, CLB_UVUV = 5, CLB_UVU_HALF = 6, &
        CLB_UVW_HALF = 7
   integer(c_int), parameter :: CLB_IRREP_COMPONENT = 0, CLB_IRREP_NORM = 1, CLB_IRREP_NONE = 2

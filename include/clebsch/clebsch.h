@@ -312,8 +312,9 @@ CLB_API clb_status clb_spherical_harmonics_double_backward(clb_op *op, int64_t n
 /* How one row of irreps lies in memory: CLB_MUL_IR [mul][2l+1] (e3nn's), CLB_IR_MUL [2l+1][mul]
    (the fastest). CLB_MERGED, for z of a convolution only: as CLB_IR_MUL, but adjacent terms of the
    same irrep are stored as one term with all their channels ("8x1o+4x1o" like "12x1o"), so that one
-   matrix product for each component mixes them all. */
-typedef enum { CLB_MUL_IR, CLB_IR_MUL, CLB_MERGED } clb_layout;
+   matrix product for each component mixes them all. CLB_BY_CHANNEL, for symmetric contractions
+   only: [mul][components of all terms] (MACE's). */
+typedef enum { CLB_MUL_IR, CLB_IR_MUL, CLB_MERGED, CLB_BY_CHANNEL } clb_layout;
 
 /* How multiplicities are connected, as in e3nn. t[u,v] = C x[u] y[v] is the product of two irreps:
      uvw    out[w] = sum_uv w[u,v,w] t[u,v]    uuu    out[u] = w[u] t[u,u]
@@ -487,8 +488,8 @@ typedef struct {
   const int *degrees; /* l' of z: distinct, 0 ... 4, in any order */
   int n_degrees;
   int channels, n_species;
-  clb_layout layout_x, layout_z; /* CLB_MUL_IR or CLB_IR_MUL; g_x, a, d_x are laid out as x, g and
-                                    d_g as z */
+  clb_layout layout_x, layout_z; /* CLB_MUL_IR, CLB_IR_MUL or CLB_BY_CHANNEL; g_x, a, d_x are laid
+                                    out as x, g and d_g as z */
   unsigned gradients; /* CLB_OPERAND_X: g_x, d_x; CLB_OPERAND_W: g_w, d_w; CLB_OPERAND_Z: d_g;
                          0: all. Others are not computed; their clb_rows may be empty */
   unsigned incoming;  /* which of a (CLB_OPERAND_X) and c (CLB_OPERAND_W) are given; the other is

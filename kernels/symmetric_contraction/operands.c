@@ -82,60 +82,78 @@ ir_val clb_contraction_species(clb_contraction *b) {
                  ir_load(b->k, b->species, ir_add(b->k, b->first_species, b->row), IR_NONE));
 }
 
-/* Index of component m of the term of degree l that starts at element `at` of a row. */
-static ir_val place(clb_contraction *b, const clb_row_array *a, int layout, int at, int l, int m) {
-  ir_kernel *k = b->k;
-  ir_val start = ir_add(k, ir_mul(k, b->row, a->stride), a->offset);
-  int64_t skip = layout == CLB_MUL_IR ? m : (int64_t)m * b->sc->channels;
-  ir_val own = layout == CLB_MUL_IR ? ir_mul(k, b->channel, i64(b, 2 * l + 1)) : b->channel;
-  return ir_add(k, ir_add(k, start, i64(b, at + skip)), own);
+/* Rows that are like x, or like z: `width` components in each channel. */
+typedef struct {
+  int layout, width;
+} rows_like;
+
+static rows_like like_x(const clb_contraction *b) {
+  return (rows_like){b->sc->layout_x, (b->sc->ell + 1) * (b->sc->ell + 1)};
 }
 
-static void load_term(clb_contraction *b, const clb_row_array *a, int layout, int at, int l,
+/* Components of z before those of the degree number `out`. */
+static int z_before(const clb_contraction *b, int out) {
+  int n = 0;
+  for (int i = 0; i < out; i++) n += 2 * b->sc->degrees[i] + 1;
+  return n;
+}
+
+static rows_like like_z(const clb_contraction *b) {
+  return (rows_like){b->sc->layout_z, z_before(b, b->sc->n_degrees)};
+}
+
+/* Index of component m of the term of degree l before which there are `before` components. */
+static ir_val place(clb_contraction *b, const clb_row_array *a, rows_like r, int before, int l,
+                    int m) {
+  ir_kernel *k = b->k;
+  int64_t K = b->sc->channels, at = r.layout == CLB_MUL_IR   ? before * K + m
+                                    : r.layout == CLB_IR_MUL ? (before + m) * K
+                                                             : before + m;
+  int step = r.layout == CLB_MUL_IR ? 2 * l + 1 : r.width; /* from channel to channel */
+  ir_val start = ir_add(k, ir_mul(k, b->row, a->stride), a->offset),
+         own = r.layout == CLB_IR_MUL ? b->channel : ir_mul(k, b->channel, i64(b, step));
+  return ir_add(k, ir_add(k, start, i64(b, at)), own);
+}
+
+static void load_term(clb_contraction *b, const clb_row_array *a, rows_like r, int before, int l,
                       ir_val *v) {
-  int n = layout == CLB_MUL_IR ? 2 * l + 1 : 1;
+  int n = r.layout == CLB_IR_MUL ? 1 : 2 * l + 1;
   for (int m = 0; m < 2 * l + 1; m += n)
-    ir_load_wide(b->k, a->buffer, place(b, a, layout, at, l, m), b->mask, n, v + m);
+    ir_load_wide(b->k, a->buffer, place(b, a, r, before, l, m), b->mask, n, v + m);
   for (int m = 0; m < 2 * l + 1; m++) v[m] = ir_cast(b->k, b->t, v[m]);
 }
 
 /* IR_NONE stands for 0. */
-static void store_term(clb_contraction *b, const clb_row_array *a, int layout, int at, int l,
+static void store_term(clb_contraction *b, const clb_row_array *a, rows_like r, int before, int l,
                        const ir_val *v) {
-  int n = layout == CLB_MUL_IR ? 2 * l + 1 : 1;
+  int n = r.layout == CLB_IR_MUL ? 1 : 2 * l + 1;
   ir_val out[MAX_WIDTH], old[MAX_WIDTH];
-  if (b->p->accumulate) load_term(b, a, layout, at, l, old);
+  if (b->p->accumulate) load_term(b, a, r, before, l, old);
   for (int m = 0; m < 2 * l + 1; m++) {
     out[m] = v[m] == IR_NONE ? ir_real(b->k, b->t, 0) : v[m];
     if (b->p->accumulate) out[m] = ir_add(b->k, old[m], out[m]);
     out[m] = ir_cast(b->k, ir_register_type(a->element), out[m]);
   }
   for (int m = 0; m < 2 * l + 1; m += n)
-    ir_store_wide(b->k, a->buffer, place(b, a, layout, at, l, m), b->mask, n, out + m);
+    ir_store_wide(b->k, a->buffer, place(b, a, r, before, l, m), b->mask, n, out + m);
 }
 
 void clb_contraction_load_x(clb_contraction *b, int array, ir_val *v) {
   for (int l = 0; l <= b->sc->ell; l++)
-    load_term(b, &b->array[array], b->sc->layout_x, l * l * b->sc->channels, l, v + l * l);
+    load_term(b, &b->array[array], like_x(b), l * l, l, v + l * l);
 }
 
 void clb_contraction_store_x(clb_contraction *b, const ir_val *v) {
   for (int l = 0; l <= b->sc->ell; l++)
-    store_term(b, &b->array[OUT_X], b->sc->layout_x, l * l * b->sc->channels, l, v + l * l);
-}
-
-static int z_at(const clb_contraction *b, int out) {
-  int at = 0;
-  for (int i = 0; i < out; i++) at += (2 * b->sc->degrees[i] + 1) * b->sc->channels;
-  return at;
+    store_term(b, &b->array[OUT_X], like_x(b), l * l, l, v + l * l);
 }
 
 void clb_contraction_load_z(clb_contraction *b, int array, int out, ir_val *v) {
-  load_term(b, &b->array[array], b->sc->layout_z, z_at(b, out), b->sc->degrees[out], v);
+  load_term(b, &b->array[array], like_z(b), z_before(b, out), b->sc->degrees[out], v);
 }
 
 void clb_contraction_store_z(clb_contraction *b, int out, const ir_val *v) {
-  store_term(b, &b->array[OUT_Z], b->sc->layout_z, z_at(b, out), b->sc->degrees[out], v);
+  store_term(b, &b->array[OUT_Z], like_z(b), z_before(b, out), b->sc->degrees[out], v);
 }
 
 ir_val clb_contraction_weights_at(clb_contraction *b, int array, ir_val species) {

@@ -23,10 +23,11 @@ static clb_status check_degrees(const clb_symmetric_contraction_desc *d, clb_err
 }
 
 static clb_status check_layout(clb_error_sink *error, const char *name, clb_layout layout) {
-  return layout == CLB_MUL_IR || layout == CLB_IR_MUL
+  return layout == CLB_MUL_IR || layout == CLB_IR_MUL || layout == CLB_BY_CHANNEL
              ? CLB_OK
-             : clb_fail(error, CLB_ERROR_ARGUMENT, "%s is %d; it must be CLB_MUL_IR or CLB_IR_MUL",
-                        name, (int)layout);
+             : clb_fail(error, CLB_ERROR_ARGUMENT,
+                        "%s is %d; it must be CLB_MUL_IR, CLB_IR_MUL or CLB_BY_CHANNEL", name,
+                        (int)layout);
 }
 
 static clb_status check(const clb_symmetric_contraction_desc *d, clb_error_sink *error) {

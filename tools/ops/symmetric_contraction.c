@@ -18,7 +18,9 @@ typedef struct {
 
 /* ---- options ---- */
 
-static const char *const layout_names[] = {"mul_ir", "ir_mul"};
+static const char *const layout_names[] = {
+    [CLB_MUL_IR] = "mul_ir", [CLB_IR_MUL] = "ir_mul", [CLB_BY_CHANNEL] = "by_channel"};
+enum { LAYOUT_NAMES = sizeof layout_names / sizeof *layout_names };
 
 /* Product bases of MACE's models, ell = 3, correlation 3. */
 static const struct {
@@ -54,9 +56,9 @@ static void add_degrees(parsed_problem *p, struct argp_state *state, char *list)
 }
 
 static clb_layout layout_named(const struct argp_state *state, const char *name) {
-  for (int i = 0; i < 2; i++)
-    if (!strcmp(name, layout_names[i])) return (clb_layout)i;
-  argp_error(state, "--layout is mul_ir or ir_mul, not '%s'", name);
+  for (int i = 0; i < LAYOUT_NAMES; i++)
+    if (layout_names[i] && !strcmp(name, layout_names[i])) return (clb_layout)i;
+  argp_error(state, "--layout is mul_ir, ir_mul or by_channel, not '%s'", name);
   return CLB_MUL_IR;
 }
 
@@ -105,7 +107,10 @@ static const struct argp_option options[] = {
     {"degrees", KEY_DEGREES, "LIST", 0, "Degrees of z, as 0,2", 0},
     {"channels", KEY_CHANNELS, "K", 0, "Channels", 0},
     {"species", KEY_SPECIES, "N", 0, "Species that have weights (default: 10)", 0},
-    {"layout", KEY_LAYOUT, "NAME", 0, "ir_mul (default: channels side by side) or mul_ir (e3nn's)",
+    {"layout", KEY_LAYOUT, "NAME", 0,
+     "ir_mul (default: channels side by side), mul_ir (e3nn's) or by_channel (MACE's: the values "
+     "of a "
+     "channel side by side)",
      0},
     {0}};
 static const struct argp argp = {.options = options, .parser = parse};
@@ -268,6 +273,7 @@ static const tool_case cases[] = {
     {{PROBLEM(1, 2, upto, 2, 64, CLB_IR_MUL), F16, 0}, {{66, LAYOUT_DENSE, 0}}, 0},
     {{PROBLEM(2, 2, upto, 2, 9, CLB_MUL_IR), F16, 1}, {{34, LAYOUT_PADDED, 0}}, 0},
     {{PROBLEM(1, 3, upto, 2, 12, CLB_IR_MUL), BF16, 0}, {{66, LAYOUT_PADDED, 0}}, 0},
+    {{PROBLEM(2, 3, mixed, 2, 9, CLB_BY_CHANNEL), F32, 0}, {{67, LAYOUT_PADDED, 0}}, 0},
     {{PROBLEM(3, 4, upto, 2, 4, CLB_IR_MUL), F32, 0}, {{20, LAYOUT_DENSE, 0}}, 0},
 };
 

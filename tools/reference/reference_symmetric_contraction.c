@@ -93,20 +93,26 @@ reference_contraction_widths reference_contraction_sizes(const reference_contrac
 
 /* ---- one row and channel ---- */
 
-static int place(clb_layout layout, int channels, int l, int m, int channel) {
-  return layout == CLB_MUL_IR ? channel * (2 * l + 1) + m : m * channels + channel;
+/* Of the component m of a term; `before` is the number of components before it, `all` of a row. */
+static int place(clb_layout layout, int channels, int before, int l, int m, int channel, int all) {
+  if (layout == CLB_BY_CHANNEL) return channel * all + before + m;
+  return before * channels +
+         (layout == CLB_MUL_IR ? channel * (2 * l + 1) + m : m * channels + channel);
 }
 
 static int x_at(const clb_symmetric_contraction_desc *d, int M, int channel) {
   int l = 0;
   while ((l + 1) * (l + 1) <= M) l++;
-  return l * l * d->channels + place(d->layout_x, d->channels, l, M - l * l, channel);
+  return place(d->layout_x, d->channels, l * l, l, M - l * l, channel, (d->ell + 1) * (d->ell + 1));
 }
 
 static int z_at(const clb_symmetric_contraction_desc *d, int out, int m, int channel) {
-  int at = 0;
-  for (int i = 0; i < out; i++) at += (2 * d->degrees[i] + 1) * d->channels;
-  return at + place(d->layout_z, d->channels, d->degrees[out], m, channel);
+  int before = 0, all = 0;
+  for (int i = 0; i < d->n_degrees; i++) {
+    if (i < out) before += 2 * d->degrees[i] + 1;
+    all += 2 * d->degrees[i] + 1;
+  }
+  return place(d->layout_z, d->channels, before, d->degrees[out], m, channel, all);
 }
 
 static void add(double *value, double *scale, int64_t at, double term) {

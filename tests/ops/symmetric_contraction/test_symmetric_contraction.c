@@ -53,6 +53,19 @@ static void channels(void **state) {
   }
 }
 
+/* x and z by channel, or one of them; at ell 3 with correlation 4 from tables. */
+static void by_channel(void **state) {
+  for (int i = 0; i < many(*state, 3, 6, 8); i++) {
+    clb_symmetric_contraction_desc d =
+        describe(i == 5 ? 3 : 1 + i % 2, i == 5 ? 4 : 2 + i % 2, i % 2 ? backwards : degrees,
+                 2 + i % 2, 3 + 4 * (i % 5), (clb_dtype)(i % 4));
+    if (i % 3 < 2) d.layout_x = CLB_BY_CHANNEL;
+    if (i % 3) d.layout_z = CLB_BY_CHANNEL;
+    d.accumulate = i == 2;
+    all_passes(state, &d, 9, MIXED_UP, i % 2);
+  }
+}
+
 static void types(void **state) {
   for (clb_dtype type = CLB_F64; type <= CLB_BF16; type++) {
     clb_symmetric_contraction_desc d = describe(2, 3, degrees, 2, 6, type);
@@ -102,9 +115,12 @@ static void disabled(void **state) {
 }
 
 int main(void) {
-  static const device_test tests[] = {
-      {"problems", problems, EVERYWHERE}, {"channels", channels, EVERYWHERE},
-      {"types", types, EVERYWHERE},       {"numbers_of_rows", numbers_of_rows, EVERYWHERE},
-      {"sets", sets, EVERYWHERE},         {"disabled", disabled, EVERYWHERE}};
+  static const device_test tests[] = {{"problems", problems, EVERYWHERE},
+                                      {"channels", channels, EVERYWHERE},
+                                      {"types", types, EVERYWHERE},
+                                      {"numbers_of_rows", numbers_of_rows, EVERYWHERE},
+                                      {"sets", sets, EVERYWHERE},
+                                      {"disabled", disabled, EVERYWHERE},
+                                      {"by_channel", by_channel, EVERYWHERE}};
   return run_on_devices("symmetric_contraction", tests, sizeof tests / sizeof *tests);
 }
