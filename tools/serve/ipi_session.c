@@ -1,7 +1,6 @@
 /* tools/serve/ipi_session.c - one connection in i-PI's protocol. */
 #include "tools/serve/ipi_session.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -186,7 +185,7 @@ static size_t take_message(ipi_session *s, const unsigned char *m, size_t n) {
   for (size_t i = 0; i < sizeof messages / sizeof *messages; i++)
     if (!memcmp(m, messages[i].word, WORD)) return messages[i].on(s, m, n);
   char seen[WORD + 1] = {0};
-  for (int i = 0; i < WORD; i++) seen[i] = isprint(m[i]) ? (char)m[i] : '?';
+  for (int i = 0; i < WORD; i++) seen[i] = m[i] >= ' ' && m[i] <= '~' ? (char)m[i] : '?';
   broken(s, "'%s' is not a message of i-PI's protocol", seen);
   return 0;
 }
