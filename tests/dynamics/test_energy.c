@@ -1,7 +1,7 @@
 /* tests/dynamics/test_energy.c - `clebsch energy`: its JSON, its file of forces, its errors.
    CLB_TEST_NEQUIP: water.pth, by default that of Debian's cp2k-data; CLB_TEST_NEQUIX:
    nequix-mp-1.nqx. */
-#include "tests/dynamics/energy_runner.h"
+#include "tests/dynamics/energy_json.h"
 
 #include <math.h>
 

@@ -1,5 +1,6 @@
 /* tests/dynamics/test_serve.c - `clebsch serve` as i-PI sees it: its answers, bytes that are not
    the protocol, several connections. Programs that speak the protocol are in tests/hosts. */
+#include "tests/dynamics/energy_json.h"
 #include "tests/dynamics/serve_runner.h"
 
 static const char *const served = "serve --model model --structure ";

@@ -1,9 +1,11 @@
 """`clebsch serve` with the programs that it is for: ASE's SocketIOCalculator over UNIX and TCP
 sockets, and i-PI with four beads."""
 import contextlib
+import io
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -22,30 +24,17 @@ BEADS, STEPS = 4, 4
 # CODATA 2018, as in Clebsch; ASE's are of 2014 and differ in the ninth digit.
 BOHR, HARTREE = 0.529177210903, 27.211386245988
 
-INPUT = """<simulation verbosity='low'>
-  <output prefix='run'>
-    <properties stride='1' filename='out'> [step, potential, virial_cv] </properties>
-    <trajectory filename='pos' stride='1' format='xyz'> positions{angstrom} </trajectory>
-  </output>
-  <total_steps>%d</total_steps>
-  <prng><seed>7</seed></prng>
-  <ffsocket mode='unix' name='clebsch' pbc='false'><address>%s</address></ffsocket>
-  <system>
-    <initialize nbeads='%d'>
-      <file mode='xyz'>beads.xyz</file>
-      <velocities mode='thermal' units='kelvin'>300</velocities>
-    </initialize>
-    <forces><force forcefield='clebsch'></force></forces>
-    <motion mode='dynamics'>
-      <dynamics mode='nvt'>
-        <timestep units='femtosecond'>0.5</timestep>
-        <thermostat mode='pile_g'><tau units='femtosecond'>100</tau></thermostat>
-      </dynamics>
-    </motion>
-    <ensemble><temperature units='kelvin'>300</temperature></ensemble>
-  </system>
-</simulation>
-"""
+
+def block(language):
+    """The first block of this language in docs/ipi.md."""
+    page = pathlib.Path(__file__).resolve().parents[2] / "docs" / "ipi.md"
+    return re.search(rf"^```{language}\n(.*?)^```", page.read_text(), re.M | re.S)[1]
+
+
+def replace_once(text, old, new):
+    if text.count(old) != 1:
+        raise AssertionError(f"docs/ipi.md has '{old}' {text.count(old)} times")
+    return text.replace(old, new)
 
 
 def water():
@@ -148,14 +137,15 @@ class Serve(unittest.TestCase):
     def run_ipi(self):
         """Potentials, virials and the positions of all beads."""
         path = pathlib.Path("input.xml")
-        path.write_text(INPUT % (STEPS, self.name, BEADS))
+        text = replace_once(block("xml"), "<total_steps>1000<", f"<total_steps>{STEPS}<")
+        path.write_text(replace_once(text, "<address>clebsch<", f"<address>{self.name}<"))
         program = [sys.executable, str(pathlib.Path(sys.executable).parent / "i-pi"), str(path)]
         with serving("--unix", self.name, "--clients", str(BEADS)):
             subprocess.run(program, check=True, capture_output=True, timeout=120)
         self.assertIn(f"connected  {BEADS} clients", serving.said)
         self.assertIn(f"served     {BEADS * (STEPS + 1)} computations", serving.said)
-        files = [f"run.pos_{b}.xyz" for b in range(BEADS)]
-        return [pathlib.Path(f).read_text() for f in ["run.out", *files]]
+        files = [f"water.pos_{b}.xyz" for b in range(BEADS)]
+        return [pathlib.Path(f).read_text() for f in ["water.out", *files]]
 
     def test_ipi(self):
         # i-PI wants the first lattice vector along x and the second in the plane of x and y.
@@ -167,10 +157,22 @@ class Serve(unittest.TestCase):
         ase.io.write("beads.xyz", self.atoms, format="xyz", comment=comment, fmt="%.10f")
         first, again = self.run_ipi(), self.run_ipi()
         self.assertEqual(first, again)
-        table = np.loadtxt("run.out")
+        table = np.loadtxt("water.out")
         self.assertLess(abs(table[0, 1] * HARTREE - want), 2e-5)  # i-PI writes nine digits
         self.assertGreater(abs(table[-1, 1] - table[0, 1]), 1e-3)
 
-
-if __name__ == "__main__":
-    unittest.main()
+    def test_page(self):
+        """The Python of docs/ipi.md."""
+        words = [COMMAND, "convert", MODEL, "model.safetensors"]
+        subprocess.run(words, check=True, capture_output=True)
+        os.rename("water.xyz", "box.xyz")
+        path = os.environ["PATH"]
+        self.addCleanup(os.environ.__setitem__, "PATH", path)
+        os.environ["PATH"] = f"{os.path.dirname(COMMAND)}:{path}"
+        text = block("python").replace('"clebsch"]', f'"{self.name}"]')
+        text = replace_once(text, 'unixsocket="clebsch"', f'unixsocket="{self.name}"')
+        names = {}
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            exec(compile(text, "docs/ipi.md", "exec"), names)
+        self.assertEqual(names["server"].returncode, 0)
+        self.assertTrue(said.getvalue().startswith("-37"))
