@@ -23,7 +23,8 @@ MAY = {  # folder: the folders that it may include, with their subfolders
     "src/api": "src/tuning src/ops src/runtime src/problem src/base",
     "models": "src/ops src/runtime src/problem src/base",  # and all folders in it
     "models/atoms": "src/problem src/base",
-    "models/layers": "models/atoms src/ops src/runtime src/problem src/base",
+    "models/ghosts": "src/ops src/runtime",
+    "models/layers": "models/atoms models/ghosts src/ops src/runtime src/problem src/base",
     "models/passes": "models/layers",
     "models/file": "models/layers src/base",
     "models/arch": "models/file models/layers",

@@ -49,12 +49,18 @@ static void set_info(clb_model *m) {
                        .parameters = n->parameters,
                        .bytes_per_edge = 40 + (f64 ? sizeof(int32_t) : 0),
                        .bytes_per_atom = 56 + 4 * (uint64_t)clb_dtype_bytes((int32_t)m->sum_type) +
-                                         sizeof(int32_t) + (f64 ? 3 * sizeof(double) : 0),
+                                         2 * sizeof(int32_t) + (f64 ? 3 * sizeof(double) : 0),
                        .table_error = n->table_error,
                        .table_slope_error = n->table_slope_error};
   for (int l = 0; l < n->n_layers; l++)
     if (n->layer[l]->kind == &clb_convolution_kind)
       m->info.weights += ((const clb_convolution *)n->layer[l]->parameters)->n_weights;
+  for (int l = 0; l < n->n_layers; l++)
+    if (n->layer[l]->kind == &clb_exchange_kind) {
+      const int64_t columns = clb_array_stride(n->array[n->layer[l]->in[0]]);
+      m->info.exchanges++;
+      if (columns > m->info.exchange_columns) m->info.exchange_columns = columns;
+    }
   for (int i = 0; i < n->n_slots; i++)
     *(n->slot[i].per_edge ? &m->info.bytes_per_edge : &m->info.bytes_per_atom) +=
         (uint64_t)n->slot[i].bytes;
@@ -83,6 +89,7 @@ clb_status clb_model_run(clb_model *m, const clb_model_edges *edges, bool backwa
   clb_status s = CLB_OK;
   n->edges = edges;
   n->species = (clb_rows){m->species_of, 0, CLB_DENSE, NULL};
+  n->energy_species = (clb_rows){m->species_of, n->n_total, CLB_DENSE, NULL};
   n->e_atom = clb_model_result(m, at.e_atom);
   n->totals = clb_model_result(m, at.energy);
   for (int i = 0; i < (backward ? n->n_steps : n->n_forward) && !s; i++) {

@@ -73,11 +73,11 @@ clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, 
   if (energy) clb_totals_add(m->net.energy, host + (p.energy - begin) * bytes, energy);
   if (virial)
     clb_totals_add(m->virial, host + (p.virial - begin) * bytes, virial), symmetrise(virial);
-  if (forces) widen(m->sum_type, 3 * m->net.n_local, host + (p.forces - begin) * bytes, forces);
+  if (forces) widen(m->sum_type, 3 * m->net.n_total, host + (p.forces - begin) * bytes, forces);
   if (e_atom) widen(m->sum_type, m->net.n_local, host + (p.e_atom - begin) * bytes, e_atom);
   s = clb_model_finite(m, "energy", energy ? 1 : 0, 1, energy);
   if (!s) s = clb_model_finite(m, "e_atom", e_atom ? m->net.n_local : 0, 1, e_atom);
-  if (!s) s = clb_model_finite(m, "forces", forces ? m->net.n_local : 0, 3, forces);
+  if (!s) s = clb_model_finite(m, "forces", forces ? m->net.n_total : 0, 3, forces);
   return s ? s : clb_model_finite(m, "virial", virial ? 3 : 0, 3, virial);
 }
 
@@ -121,7 +121,7 @@ static clb_status grow_atoms(clb_model *m, int64_t n) {
   m->atom_capacity = 0;
   m->n_species = -1;
   clb_status s = grow_slots(m, false, rows);
-  if (!s) s = replace(m, &m->species_of, rows, sizeof(int32_t));
+  if (!s) s = replace(m, &m->species_of, rows, 2 * sizeof(int32_t));
   if (!s && m->edge_vectors) s = replace(m, &m->positions, rows, 3 * sizeof(double));
   if (!s) s = replace(m, &m->results, results, clb_dtype_bytes((int32_t)m->sum_type));
   if (!s) m->atom_capacity = rows;
@@ -135,6 +135,12 @@ static clb_status grow_edges(clb_model *m, int64_t n) {
   if (!s && m->edge_vectors) s = replace(m, &m->shifts, rows, sizeof(int32_t));
   if (!s) m->edge_capacity = rows;
   return s;
+}
+
+clb_status clb_model_reserve_v_atom(clb_model *m) {
+  const int64_t bytes = 9 * clb_dtype_bytes((int32_t)m->sum_type);
+  if (m->v_atom && m->v_atom->memory.bytes >= (uint64_t)(m->net.n_local * bytes)) return CLB_OK;
+  return replace(m, &m->v_atom, m->net.n_local + spare(m->net.n_local), bytes);
 }
 
 /* The size that all layers ask for, but no more than the limit unless one of them needs more. */
@@ -169,27 +175,45 @@ static clb_status grow_workspace(clb_model *m) {
   }
 }
 
-/* Species equal to the current ones are not checked or uploaded again. */
-clb_status clb_model_set_species(clb_model *m, int64_t n, const int32_t *species) {
-  const size_t bytes = (size_t)n * sizeof *species;
-  if (!n) return CLB_OK;
-  if (!species) return clb_fail(&m->ctx->error, CLB_ERROR_ARGUMENT, "clb_model: species is NULL");
-  if (m->n_species == n && !memcmp(species, m->species, bytes)) return CLB_OK;
-  for (int64_t i = 0; i < n; i++)
-    if (species[i] < 0 || species[i] >= m->net.n_species)
+/* Atoms that are not there have features of some species, which nobody reads, and a species of
+   energies, like those that do not count, whose energy is 0. */
+static clb_status species_of(clb_model *m, const clb_model_edges *e, int32_t *features,
+                             int32_t *energies) {
+  const int32_t none = m->net.n_species;
+  const bool absent = m->listed.n >= 0; /* may be in a list */
+  for (int64_t i = 0; i < e->n_total; i++) {
+    const int32_t x = e->species[i];
+    if (x < (absent ? -1 : 0) || x >= none)
       return clb_fail(&m->ctx->error, CLB_ERROR_ARGUMENT,
-                      "clb_model: species[%lld] is %d; it must be 0 ... %d", (long long)i,
-                      (int)species[i], m->net.n_species - 1);
+                      "clb_model: species[%lld] is %d; it must be %d ... %d", (long long)i, (int)x,
+                      absent ? -1 : 0, none - 1);
+    const bool counts = i < e->n_local && x >= 0 && (!e->counted || e->counted[i]);
+    features[i] = x < 0 ? 0 : x;
+    energies[i] = counts ? x : none;
+  }
+  return CLB_OK;
+}
+
+/* Species equal to the current ones are not uploaded again. */
+clb_status clb_model_set_species(clb_model *m, const clb_model_edges *e) {
+  const int64_t n = e->n_total;
+  const size_t bytes = 2 * (size_t)n * sizeof *e->species;
+  if (!n) return CLB_OK;
+  if (!e->species)
+    return clb_fail(&m->ctx->error, CLB_ERROR_ARGUMENT, "clb_model: species is NULL");
+  int32_t *both = clb_network_staging(&m->net, bytes);
+  clb_status s = both ? species_of(m, e, both, both + n) : no_memory(m);
+  if (s || (m->n_species == n && !memcmp(both, m->species, bytes))) return s;
   m->n_species = -1;
   if (n > m->species_capacity) {
     free(m->species);
     m->species_capacity = m->atom_capacity;
-    if (!(m->species = malloc((size_t)m->species_capacity * sizeof *species)))
+    if (!(m->species = malloc(2 * (size_t)m->species_capacity * sizeof *m->species)))
       m->species_capacity = 0;
     if (!m->species) return no_memory(m);
   }
-  memcpy(m->species, species, bytes);
-  const clb_status s = clb_buffer_write(m->species_of, 0, species, bytes);
+  memcpy(m->species, both, bytes);
+  s = clb_buffer_write(m->species_of, 0, both, bytes);
   if (!s) m->n_species = n;
   return s;
 }
@@ -207,7 +231,8 @@ clb_status clb_model_set_shifts(clb_model *m) {
 
 /* Bytes of all memory that grows with the system. */
 static uint64_t held(const clb_model *m) {
-  const clb_buffer *all[] = {m->positions, m->shifts, m->species_of, m->results, m->net.workspace};
+  const clb_buffer *all[] = {m->positions, m->shifts, m->species_of,
+                             m->results,   m->v_atom, m->net.workspace};
   uint64_t n = 0;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) n += all[i] ? all[i]->memory.bytes : 0;
   for (int i = 0; i < m->net.n_slots; i++)
@@ -250,10 +275,13 @@ static clb_status set_graph(clb_model *m, const clb_model_edges *e) {
     clb_buffer_destroy(&m->net.workspace); /* leaves its memory to the arrays, and is made anew */
     s = grow_edges(m, e->n_edges);
   }
-  if (!s) s = clb_model_set_species(m, e->n_total, e->species);
+  if (!s && !e->same_graph) s = clb_model_set_species(m, e);
   if (!s)
     s = clb_graph_update(m->net.graph, e->n_total, e->n_local, e->n_edges, CLB_I32, e->senders,
                          e->receivers);
+  if (!s && !e->same_graph)
+    s = clb_ghosts_set(&m->net.ghosts, m->ctx, e->n_local, e->n_total, e->exchange,
+                       m->info.exchange_columns * clb_dtype_bytes((int32_t)m->type));
   if (!s) s = grow_workspace(m);
   if (s) return s;
   m->net.n_local = e->n_local;

@@ -43,6 +43,7 @@ clb_status clb_model_open(clb_context *ctx, const char *path, const clb_model_op
   *m = (clb_model){.ctx = clb_context_hold(ctx),
                    .type = o.precision,
                    .sum_type = clb_sum_type(ctx),
+                   .listed.n = -1,
                    .options = o};
   s = clb_model_read(&ctx->error, path, &m->net);
   if (!s) m->neighbours.cutoff = m->net.r_max, m->neighbours.skin = o.skin;
@@ -57,11 +58,12 @@ void clb_model_destroy(clb_model **model) {
   clb_model *m = *model;
   clb_context *ctx = m->ctx;
   clb_op **ops[] = {&m->edge_vectors, &m->virial, &m->forces};
-  clb_buffer **buffers[] = {&m->positions, &m->shifts, &m->species_of, &m->results};
+  clb_buffer **buffers[] = {&m->positions, &m->shifts, &m->species_of, &m->results, &m->v_atom};
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) clb_op_destroy(ops[i]);
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) clb_buffer_destroy(buffers[i]);
   clb_network_free(&m->net);
   clb_neighbours_free(&m->neighbours);
+  clb_listed_free(&m->listed);
   free(m->species);
   free(m->vectors);
   free(m);
@@ -94,96 +96,42 @@ clb_status clb_model_last_neighbours(const clb_model *m, clb_model_neighbours *n
 
 /* ---- edges ---- */
 
-static clb_status check_counts(clb_model *m, const clb_model_edges *e) {
-  const struct {
-    const char *name;
-    int64_t n;
-  } counts[] = {{"n_local", e->n_local}, {"n_total", e->n_total}, {"n_edges", e->n_edges}};
-  for (int i = 0; i < 3; i++)
-    if (counts[i].n < 0 || counts[i].n >= INT32_MAX)
-      return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model: %s is %lld; it must be 0 ... 2^31 - 2",
-                  counts[i].name, (long long)counts[i].n);
-  if (e->n_total < e->n_local)
-    return FAIL(m, CLB_ERROR_ARGUMENT,
-                "clb_model: n_total is %lld; it must be n_local, %lld, or more",
-                (long long)e->n_total, (long long)e->n_local);
-  if (!e->exchange && e->n_total != e->n_local)
-    return FAIL(m, CLB_ERROR_ARGUMENT,
-                "clb_model: n_total is %lld; without an exchange it must be n_local, %lld",
-                (long long)e->n_total, (long long)e->n_local);
-  if (e->same_graph && (m->net.n_edges != e->n_edges || m->net.n_local != e->n_local ||
-                        m->net.n_total != e->n_total))
-    return FAIL(m, CLB_ERROR_ARGUMENT,
-                "clb_model: same_graph is %d; the last call's counts were others, or it failed",
-                e->same_graph);
-  return CLB_OK;
+/* Runs what follows from the gradients by vectors, on the device. */
+static clb_status derive(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r) {
+  clb_network *n = &m->net;
+  const clb_rows v = clb_value(n, CLB_VECTORS), g_v = clb_gradient(n, CLB_VECTORS);
+  const clb_model_places at = clb_model_result_places(m);
+  clb_status s = CLB_OK;
+  if (r->virial) s = clb_virial_run(m->virial, e->n_edges, v, g_v, clb_model_result(m, at.virial));
+  if (!s && r->forces) s = clb_forces_run(m->forces, n->graph, g_v, clb_model_result(m, at.forces));
+  if (!s && r->forces_buffer)
+    s = clb_forces_run(m->forces, n->graph, g_v, (clb_rows){r->forces_buffer, 0, CLB_DENSE, NULL});
+  if (!s && r->v_atom) s = clb_model_reserve_v_atom(m);
+  if (!s && r->v_atom)
+    s = clb_atom_virials_run(m->forces, n->graph, v, g_v,
+                             (clb_rows){m->v_atom, 0, CLB_DENSE, NULL});
+  return s;
 }
 
-/* A buffer for vectors, or NULL. */
-static clb_status check_buffer(clb_model *m, const char *name, const clb_buffer *b,
-                               int64_t n_edges) {
-  if (b && b->ctx != m->ctx)
-    return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model: %s belongs to another context", name);
-  if (b && b->memory.bytes / (uint64_t)(3 * clb_dtype_bytes((int32_t)m->type)) < (uint64_t)n_edges)
-    return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model: %s has %llu bytes; %lld vectors do not fit",
-                name, (unsigned long long)b->memory.bytes, (long long)n_edges);
-  return CLB_OK;
-}
-
-/* Their squares must be finite in both precisions, and they must have a direction. */
-static clb_status check_vectors(clb_model *m, int64_t n, const double *v) {
-  static const double shortest = 1e-15, longest = 1e15;
-  for (int64_t i = 0; v && i < n; i++, v += 3) {
-    const double square = v[0] * v[0] + v[1] * v[1] + v[2] * v[2];
-    if (!(square >= shortest * shortest && square <= longest * longest))
-      return FAIL(m, CLB_ERROR_ARGUMENT,
-                  "clb_model_compute_edges: vectors[%lld] is (%g, %g, %g); it must be finite, and "
-                  "from %g to %g Angstrom long",
-                  (long long)i, v[0], v[1], v[2], shortest, longest);
-  }
-  return CLB_OK;
-}
-
-/* The common part of the two entry points, once the graph is set. Without `vectors`, they are in
-   the array. */
-static clb_status compute(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r,
-                          double *forces) {
+clb_status clb_model_evaluate(clb_model *m, const clb_model_edges *e,
+                              const clb_model_edge_results *r) {
   clb_network *n = &m->net;
   n->vectors = e->vectors_buffer;
   n->g_vectors = r->d_vectors_buffer;
   const clb_rows v = clb_value(n, CLB_VECTORS), g_v = clb_gradient(n, CLB_VECTORS);
-  const bool backward = forces || r->d_vectors || r->d_vectors_buffer || r->virial;
-  const clb_model_places at = clb_model_result_places(m);
+  const bool backward = r->forces || r->forces_buffer || r->d_vectors || r->d_vectors_buffer ||
+                        r->virial || r->v_atom;
   clb_status s =
       e->vectors ? clb_model_upload(m, v.buffer, m->type, 3 * e->n_edges, e->vectors) : CLB_OK;
   if (!s) s = clb_model_run(m, e, backward);
-  if (!s && r->virial)
-    s = clb_virial_run(m->virial, e->n_edges, v, g_v, clb_model_result(m, at.virial));
-  if (!s && forces) s = clb_forces_run(m->forces, n->graph, g_v, clb_model_result(m, at.forces));
-  if (!s) s = clb_model_read_results(m, r->energy, r->virial, forces, r->e_atom);
+  if (!s) s = derive(m, e, r);
+  if (!s) s = clb_model_read_results(m, r->energy, r->virial, r->forces, r->e_atom);
+  if (!s && r->v_atom) s = clb_model_download(m, m->v_atom, m->sum_type, 9 * n->n_local, r->v_atom);
+  if (!s && r->v_atom) s = clb_model_finite(m, "v_atom", n->n_local, 9, r->v_atom);
   if (!s && r->d_vectors)
     s = clb_model_download(m, g_v.buffer, m->type, 3 * e->n_edges, r->d_vectors);
   n->vectors = n->g_vectors = NULL;
   return s || !r->d_vectors ? s : clb_model_finite(m, "d_vectors", e->n_edges, 3, r->d_vectors);
-}
-
-clb_status clb_model_compute_edges(clb_model *m, const clb_model_edges *e,
-                                   const clb_model_edge_results *results) {
-  if (!m) return CLB_ERROR_ARGUMENT;
-  if (!e || !results)
-    return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute_edges: %s is NULL",
-                e ? "results" : "edges");
-  clb_status s = check_counts(m, e);
-  if (!s && !e->vectors == !e->vectors_buffer && (e->n_edges || e->vectors))
-    s = FAIL(
-        m, CLB_ERROR_ARGUMENT,
-        "clb_model_compute_edges: one of vectors and vectors_buffer must be NULL, the other not");
-  if (!s) s = check_buffer(m, "vectors_buffer", e->vectors_buffer, e->n_edges);
-  if (!s) s = check_buffer(m, "d_vectors_buffer", results->d_vectors_buffer, e->n_edges);
-  if (!s) s = check_vectors(m, e->n_edges, e->vectors);
-  if (!s && !e->same_graph) s = clb_model_set_graph(m, e);
-  m->neighbours.built = false; /* the graph is no longer the one of clb_model_compute */
-  return s ? s : compute(m, e, results, NULL);
 }
 
 /* ---- atoms ---- */
@@ -274,8 +222,9 @@ static clb_status find_edges(clb_model *m, const clb_model_atoms *a, clb_model_e
                          .senders = {.host = list->senders},
                          .receivers = {.host = list->receivers}};
   m->rebuilds += rebuilt;
+  m->listed.n = -1;
   if (rebuilt) s = clb_model_set_graph(m, e);
-  else s = clb_model_set_species(m, a->n, a->species);
+  else s = clb_model_set_species(m, e);
   if (!s && rebuilt && m->edge_vectors) s = clb_model_set_shifts(m);
   if (!s) s = m->edge_vectors && m->shifts_fit ? device_vectors(m, a) : host_vectors(m, a, e);
   if (s) m->neighbours.built = false;
@@ -291,10 +240,11 @@ clb_status clb_model_compute(clb_model *m, const clb_model_atoms *a, const clb_m
   clb_status s = check_atoms(m, a, r);
   if (!s) s = find_edges(m, a, &e);
   if (!s)
-    s = compute(m, &e,
-                &(clb_model_edge_results){
-                    .energy = r->energy, .e_atom = r->e_atom, .virial = r->stress ? virial : NULL},
-                r->forces);
+    s = clb_model_evaluate(m, &e,
+                           &(clb_model_edge_results){.energy = r->energy,
+                                                     .e_atom = r->e_atom,
+                                                     .forces = r->forces,
+                                                     .virial = r->stress ? virial : NULL});
   for (int i = 0; i < 9 && r->stress && !s; i++) r->stress[i] = virial[i] / volume(a->cell);
   return s;
 }

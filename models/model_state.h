@@ -8,6 +8,18 @@
 #include "models/atoms/neighbours.h"
 #include "models/layers/network.h"
 
+/* Pairs of a caller's list, whose atoms are there, and those within r_max. */
+typedef struct {
+  int64_t n, n_given, n_local, n_total; /* n -1: there is no list; n_given: pairs before absent
+                                           atoms were left out */
+  int32_t *sender, *receiver, *row;     /* [n]; row: of the sender's features */
+  int64_t n_kept;
+  int32_t *kept[2];  /* [n_kept]: rows and receivers of the edges */
+  double *vectors;   /* [n_kept][3] */
+  double *positions; /* [n_total][3], if they come from a buffer */
+  int64_t capacity, atom_capacity;
+} clb_listed;
+
 struct clb_model {
   clb_context *ctx;
   clb_dtype type, sum_type;
@@ -17,13 +29,15 @@ struct clb_model {
 
   clb_op *edge_vectors, *virial, *forces;      /* edge_vectors NULL: the device has no f64 */
   clb_buffer *positions, *shifts, *species_of; /* f64 [n_total][3]; clb_edge_shift [n_edges]; int32
-                                                  [n_total] */
+                                                  [2][n_total]: of features, of energies */
   clb_buffer *results;                         /* of sum_type: clb_model_places */
+  clb_buffer *v_atom;                          /* of sum_type [n_local][9]; NULL: never wanted */
   int64_t edge_capacity, atom_capacity;
 
-  int32_t *species; /* [n_species] as on the device */
+  int32_t *species; /* [2][n_species] as on the device */
   int64_t n_species, species_capacity;
   clb_neighbours neighbours;
+  clb_listed listed;
   bool shifts_fit; /* the neighbours' shifts are on the device; else vectors are computed on the
                       host */
   double *vectors; /* [n_edges][3] */
@@ -47,15 +61,24 @@ clb_status clb_model_build(clb_model *m);
 
 /* Sets the graph and reserves memory for it. */
 clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *edges);
-/* Checks and sets the species of the graph's atoms. */
-clb_status clb_model_set_species(clb_model *m, int64_t n, const int32_t *species);
+/* Checks and sets the species of the graph's n_total atoms. */
+clb_status clb_model_set_species(clb_model *m, const clb_model_edges *edges);
+/* Finds the edges among the pairs of a list, sets the graph if it is another one, and gives the
+   call with vectors that does the same. */
+clb_status clb_listed_edges(clb_model *m, const clb_model_edges *e, clb_model_edges *edges);
+void clb_listed_free(clb_listed *l);
 /* Sets the shifts of the neighbours' edges, which are the graph's. */
 clb_status clb_model_set_shifts(clb_model *m);
+/* Computes the results of vectors, once the graph is set, and waits for them. */
+clb_status clb_model_evaluate(clb_model *m, const clb_model_edges *e,
+                              const clb_model_edge_results *r);
+/* Memory for v_atom of the graph's atoms. */
+clb_status clb_model_reserve_v_atom(clb_model *m);
 /* Computes e_atom and, with `backward`, the gradient by vectors from the network's vectors. */
 clb_status clb_model_run(clb_model *m, const clb_model_edges *edges, bool backward);
 
 /* Waits once for all results that are not NULL and checks that they are finite. virial: [3][3],
-   symmetrised; forces: [n_local][3]. */
+   symmetrised; forces: [n_total][3]. */
 clb_status clb_model_read_results(clb_model *m, double *energy, double *virial, double *forces,
                                   double *e_atom);
 /* Fails unless all of x[rows][columns] are finite. */

@@ -86,12 +86,13 @@ static void describe(cpu *d, bool asked_for_interpreter, int cores) {
   else snprintf(d->driver, sizeof d->driver, "interpreter %s", CLB_VERSION);
 }
 
-static void fill_head(cpu *d, bool asked_for_interpreter, int cores, clb_error_sink *error) {
+static void fill_head(cpu *d, const char *rest, int cores, clb_error_sink *error) {
+  const bool asked_for_interpreter = !strcmp(rest, ":interpreter");
   clb_device *h = &d->head;
   int lanes = d->compiler.vector_bytes / 4;
   bool compiled = d->compiler.name;
   long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  snprintf(d->name, sizeof d->name, asked_for_interpreter ? "cpu:interpreter" : "cpu");
+  snprintf(d->name, sizeof d->name, "cpu%s", rest);
   describe(d, asked_for_interpreter, cores);
   h->backend = &clb_backend_cpu;
   h->error = error;
@@ -127,12 +128,24 @@ static void cpu_close(clb_device *device) {
   free(d);
 }
 
+/* The number of ":threads=4"; 0: rest is something else. */
+static int threads_of(const char *rest) {
+  static const char key[] = ":threads=";
+  const size_t n = sizeof key - 1;
+  if (strncmp(rest, key, n) || strlen(rest) > n + 4 || rest[n] == '0' ||
+      strspn(rest + n, "0123456789") != strlen(rest + n))
+    return 0;
+  return atoi(rest + n);
+}
+
 static clb_status cpu_open(const char *name, const char *rest, const clb_native *adopt,
                            clb_error_sink *error, clb_device **device) {
   bool interpreter = !strcmp(rest, ":interpreter");
-  int cores = clb_cpu_cores();
-  if (*rest && !interpreter)
-    return clb_fail(error, CLB_ERROR_DEVICE, "no device '%s': there are cpu and cpu:interpreter",
+  const int threads = threads_of(rest), cores = threads ? threads : clb_cpu_cores();
+  if (*rest && !interpreter && !threads)
+    return clb_fail(error, CLB_ERROR_DEVICE,
+                    "no device '%s': there are cpu, cpu:threads=N with N from 1 to 9999, and "
+                    "cpu:interpreter",
                     name);
   if (adopt)
     return clb_fail(error, CLB_ERROR_ARGUMENT, "cpu has no queue of the caller's to adopt");
@@ -149,7 +162,7 @@ static clb_status cpu_open(const char *name, const char *rest, const clb_native 
     return s;
   }
   d->cache_bytes = cache_bytes();
-  fill_head(d, interpreter, cores, error);
+  fill_head(d, rest, cores, error);
   *device = &d->head;
   return CLB_OK;
 }

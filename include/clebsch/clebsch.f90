@@ -136,6 +136,8 @@ module clebsch
     type(c_ptr) :: symbols ! n_species texts
     type(c_ptr) :: atomic_numbers ! n_species c_int numbers
     integer(c_int64_t) :: parameters, weights, bytes_per_edge, bytes_per_atom
+    integer(c_int) :: exchanges
+    integer(c_int64_t) :: exchange_columns
     real(c_double) :: table_error, table_slope_error
   end type
 
@@ -154,26 +156,35 @@ module clebsch
     integer(c_int64_t) :: n_edges, rebuilds
   end type
 
+  ! move: c_funloc of a clb_model_move.  send and receive: c_loc of c_int32_t arrays.
+  type, bind(c) :: clb_model_exchange
+    integer(c_int64_t) :: n_send = 0_c_int64_t, n_receive = 0_c_int64_t
+    type(c_ptr) :: send = c_null_ptr, receive = c_null_ptr
+    type(c_funptr) :: move = c_null_funptr
+    type(c_ptr) :: user = c_null_ptr
+    integer(c_int) :: device_rows = 0
+  end type
+
   type, bind(c) :: clb_model_edges
     integer(c_int64_t) :: n_local = 0_c_int64_t, n_total = 0_c_int64_t, n_edges = 0_c_int64_t
     integer(c_int) :: same_graph = 0
     type(c_ptr) :: species = c_null_ptr
     type(clb_index_list) :: senders, receivers
-    type(c_ptr) :: vectors = c_null_ptr, vectors_buffer = c_null_ptr
-    type(c_funptr) :: exchange = c_null_funptr ! c_funloc of a clb_model_exchange
-    type(c_ptr) :: user = c_null_ptr
-    integer(c_int) :: host_exchange = 0
+    type(c_ptr) :: vectors = c_null_ptr, vectors_buffer = c_null_ptr, positions = c_null_ptr, positions_buffer = c_null_ptr
+    type(c_ptr) :: images = c_null_ptr ! of c_int32_t
+    type(c_ptr) :: counted = c_null_ptr ! of c_signed_char
+    type(c_ptr) :: exchange = c_null_ptr ! c_loc of a clb_model_exchange
   end type
 
   type, bind(c) :: clb_model_edge_results
     type(c_ptr) :: energy = c_null_ptr, e_atom = c_null_ptr, d_vectors = c_null_ptr, d_vectors_buffer = c_null_ptr, &
-         virial = c_null_ptr
+         forces = c_null_ptr, forces_buffer = c_null_ptr, v_atom = c_null_ptr, virial = c_null_ptr
   end type
 
   abstract interface
-    function clb_model_exchange(user, backward, n_local, n_total, columns, type, buffer, host) bind(c) result(status)
-      import; type(c_ptr), value :: user, buffer, host; integer(c_int), value :: backward, type
-      integer(c_int64_t), value :: n_local, n_total, columns
+    function clb_model_move(user, backward, columns, type, from, to) bind(c) result(status)
+      import; type(c_ptr), value :: user, from, to; integer(c_int), value :: backward, type
+      integer(c_int64_t), value :: columns
       integer(c_int) :: status
     end function
   end interface
@@ -234,6 +245,11 @@ module clebsch
     end subroutine
     function clb_buffer_create(ctx, bytes, buffer) bind(c) result(status)
       import; type(c_ptr), value :: ctx; integer(c_int64_t), value :: bytes; type(c_ptr), intent(out) :: buffer
+      integer(c_int) :: status
+    end function
+    function clb_buffer_native(buffer, kind, memory) bind(c) result(status)
+      import; type(c_ptr), value :: buffer; integer(c_int), intent(out) :: kind
+      type(c_ptr), intent(out) :: memory
       integer(c_int) :: status
     end function
     function clb_buffer_wrap(ctx, kind, memory, bytes, buffer) bind(c) result(status)

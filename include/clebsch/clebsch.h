@@ -78,7 +78,8 @@ CLB_API clb_status clb_devices(void (*each)(const clb_device_info *info, void *u
 /* device: NULL or "": $CLB_DEVICE, else the first of cuda, hip, level_zero, a GPU through opencl,
    cpu that opens. "cuda:1", "hip", "level_zero:0", "level_zero:0.1" (a tile),
    "opencl:PLATFORM:DEVICE", "cpu" (the system's C compiler, or the interpreter where there is
-   none), "cpu:interpreter"; compile-only: "hip@gfx90a", "hip@gfx942", "cuda@sm_90",
+   none), "cpu:threads=4" (the same with so many threads; "cpu" has one for each core that the
+   process may use), "cpu:interpreter"; compile-only: "hip@gfx90a", "hip@gfx942", "cuda@sm_90",
    "level_zero@pvc". An explicit request never falls back. On failure *ctx is a context that only
    clb_error and clb_context_destroy accept (NULL if out of memory). */
 CLB_API clb_status clb_context_create(const char *device, clb_context **ctx);
@@ -177,6 +178,12 @@ typedef enum { CLB_POINTER, CLB_CL_MEM } clb_memory_kind;
 CLB_API clb_status clb_buffer_wrap(clb_context *ctx, clb_memory_kind kind, void *memory,
                                    uint64_t bytes, clb_buffer **buffer);
 CLB_API void clb_buffer_destroy(clb_buffer **buffer);
+
+/* The buffer's memory as clb_buffer_wrap takes it, for other libraries; valid as long as the
+   buffer. Memory of opencl is a cl_mem unless it was wrapped as a pointer; on cpu it is host
+   memory. Call clb_wait before others access it. */
+CLB_API clb_status clb_buffer_native(const clb_buffer *buffer, clb_memory_kind *kind,
+                                     void **memory);
 
 /* Copies `bytes` between host memory and the buffer at `offset` (bytes), after all previously
    submitted work; returns when done. */

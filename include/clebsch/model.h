@@ -55,10 +55,12 @@ typedef struct {
   int64_t parameters;                      /* numbers in the file's tensors */
   int64_t weights;                         /* of the radial network, per edge, all layers */
   uint64_t bytes_per_edge, bytes_per_atom; /* of device memory, without a convolution's workspace */
-  double table_error, table_slope_error;   /* with knots: largest difference between a weight from
-                           the splines and from the network, and between their derivatives (per
-                           Angstrom), at the worst places of every interval, relative to the layer's
-                           largest weight; 0 without knots */
+  int exchanges;            /* of ghosts' rows in a forward pass, and as many in a backward pass */
+  int64_t exchange_columns; /* of the widest of their rows, padding included */
+  double table_error, table_slope_error; /* with knots: largest difference between a weight from
+                         the splines and from the network, and between their derivatives (per
+                         Angstrom), at the worst places of every interval, relative to the layer's
+                         largest weight; 0 without knots */
 } clb_model_info;
 /* The strings and arrays are valid as long as the model. */
 CLB_API clb_status clb_model_describe(const clb_model *model, clb_model_info *info);
@@ -97,29 +99,50 @@ typedef struct {
 CLB_API clb_status clb_model_last_neighbours(const clb_model *model,
                                              clb_model_neighbours *neighbours);
 
-/* ---- edges: for codes with their own neighbour lists and ghost atoms ---- */
+/* ---- edges: for codes with their own neighbour lists and ghost atoms ----
 
-/* Called n_layers - 1 times in the forward pass (backward = 0), less often if the energy does not
-   depend on the messages of some layers, and as often in the backward pass (backward = 1), in every
-   clb_model_compute_edges that has an `exchange`, with rows[n_total][columns] of the model's
-   precision (`type`):
-     forward   rows 0 ... n_local - 1 are features of local atoms; fill each ghost's row with its
-               owner's row.
-     backward all rows are gradients; add each ghost's row to its owner's row. Rows of ghosts are
-   not used afterwards. The rows are contiguous from the start of `buffer` and ordered by the
-   context's queue: call clb_wait before another queue or the host accesses them; work submitted to
-   the same queue needs no wait. With host_exchange they are in host memory at `host`, ready to use;
-   otherwise host is NULL. Any status but CLB_OK ends the computation, which returns it. */
-typedef clb_status (*clb_model_exchange)(void *user, int backward, int64_t n_local, int64_t n_total,
-                                         int64_t columns, clb_dtype type, clb_buffer *buffer,
-                                         void *host);
+   A process has n_local atoms of its own, and ghosts: atoms of other processes (or periodic images
+   of its own) within r_max of them, no farther, however many layers the model has. Between layers
+   the rows of features of ghosts come from their owners, and backward gradients return to them.
+
+   Rules for several processes. Each has a context and a model of its own, of equal options. Every
+   process computes in every step, also one that has no atoms (n_local = 0 and no edges are fine),
+   and wants the same kinds of results, or some would wait in an exchange that others never enter. A
+   process whose call fails leaves the exchanges of that step: the others hear of it only from the
+   host, which must end them (MPI_Abort) or let `move` send a word about it along with the rows. */
+
+/* Called clb_model_info.exchanges times forward (backward = 0) and, if derivatives are wanted, as
+   often backward (backward = 1), also where n_send and n_receive are 0, with rows of `columns`
+   numbers of `type`, the model's precision, one after the other:
+     forward   from[n_send]: rows of atoms `send`; fill to[n_receive], the rows of ghosts `receive`;
+     backward  from[n_receive]: gradients of ghosts `receive`; fill to[n_send], the gradients that
+               the receivers of rows `send` had: they are added to these atoms'.
+   Equal calls that fill equal rows give equal bits. It must neither call Clebsch with this context,
+   but for clb_error and the like, nor throw: exceptions of C++ must wait until the call that
+   computes has returned. Any status but CLB_OK ends the computation, which returns it. */
+typedef clb_status (*clb_model_move)(void *user, int backward, int64_t columns, clb_dtype type,
+                                     const void *from, void *to);
+
+/* Lists of rows that travel. Only these do: they are gathered into contiguous rows, and taken from
+   them, on the device. They belong to the graph: in calls with same_graph they are not read. */
+typedef struct {
+  int64_t n_send, n_receive;
+  const int32_t *send;    /* [n_send]: 0 ... n_local - 1, the same one as often as needed */
+  const int32_t *receive; /* [n_receive]: n_local ... n_total - 1, each ghost once */
+  clb_model_move move;
+  void *user;      /* its first argument */
+  int device_rows; /* 0: from and to are in host memory; 1: they are device memory as
+                      clb_buffer_native gives it, for example for MPI that accepts pointers of GPUs;
+                      everything before is finished, and what `move` does must be when it returns */
+} clb_model_exchange;
 
 typedef struct {
   int64_t n_local, n_total, n_edges; /* ghosts follow local atoms: n_local ... n_total - 1 */
-  /* 1: the three counts, species, senders and receivers are the same as in the last call, and are
-     not read. Otherwise the call sorts the edges. */
+  /* 1: the three counts, species, senders, receivers, images, counted and the lists of the exchange
+     are the same as in the last call, and are not read. Otherwise the call sorts the edges. */
   int same_graph;
-  const int32_t *species;   /* [n_total], each 0 ... n_species - 1 */
+  const int32_t *species;   /* [n_total], each 0 ... n_species - 1; with positions also -1: the atom
+                               is not there for the model, whose energy of it and forces are 0 */
   clb_index_list senders;   /* int32[n_edges], in any order: 0 ... n_total - 1 */
   clb_index_list receivers; /* int32[n_edges]: 0 ... n_local - 1 */
   /* [n_edges][3]: position of the sender minus that of the receiver. Edges of length r_max or more
@@ -127,17 +150,34 @@ typedef struct {
      its start); the other pointer is NULL. */
   const double *vectors;
   clb_buffer *vectors_buffer;
-  clb_model_exchange exchange; /* NULL: n_total must be n_local */
-  void *user;                  /* its first argument */
-  int host_exchange;
+  /* Instead of vectors: positions of all atoms, [n_total][3], in host memory or in a buffer of
+     doubles. The list may then include pairs beyond r_max (a skin), which cost little: in every
+     call the host goes once through the pairs, and only those nearer than r_max are edges on the
+     device; if they are not those of the last call, they are sorted again. */
+  const double *positions;
+  clb_buffer *positions_buffer;
+  /* With positions: [n_total - n_local], the local atom of which a ghost is a periodic image: then
+     it is no more than another place of that atom, which gets its forces, and needs no exchange.
+     -1: an atom of another process. NULL: all are -1. */
+  const int32_t *images;
+  const unsigned char *counted;       /* [n_local]: 0: the atom's energy does not count, though it
+                                         shapes that of others; NULL: all count */
+  const clb_model_exchange *exchange; /* NULL: no ghosts, or images alone */
 } clb_model_edges;
 
 /* Results that are not wanted are NULL. */
 typedef struct {
   double *energy;               /* [1]: of local atoms */
-  double *e_atom;               /* [n_local] */
+  double *e_atom;               /* [n_local]; 0 where it does not count */
   double *d_vectors;            /* [n_edges][3]: dE/dvectors, in host memory */
   clb_buffer *d_vectors_buffer; /* the same in a buffer (of the model's precision), instead */
+  double *forces; /* [n_total][3]: -dE/dposition; those of ghosts belong to their owners, who add
+                     them to their own. With vectors, of positions that have such vectors */
+  clb_buffer *forces_buffer; /* the same in a buffer of doubles (floats where clb_device_info.f64 is
+                                0), instead or also */
+  double *v_atom; /* [n_local][3][3]: each atom's part of the virial, the sum over the edges that it
+                     receives of vector (x) dE/dvector, not symmetrised. LAMMPS' stress of an atom,
+                     times volume, is minus its symmetric part */
   double *virial; /* [3][3]: sum over edges of vector (x) dE/dvector, symmetrised; virial / volume
                      is the stress above */
 } clb_model_edge_results;

@@ -1,5 +1,6 @@
 /* kernels/layers/forces.c - forces on atoms: the gradients of the edges they receive minus those
-   they send; lanes are edges, a sub-group does an atom. */
+   they send; and atoms' parts of the virial, v_a g_b of the edges they receive. Lanes are edges, a
+   sub-group does an atom. */
 #include "kernels/layers/layer.h"
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
@@ -17,47 +18,86 @@ typedef struct {
   ir_val row_start, edge, n;
 } direction;
 
-static void add_edges(clb_layer *b, const direction *d, const clb_row_array *g, bool minus,
-                      const ir_val *sum) {
+static direction declare(ir_kernel *k) {
+  direction d = {.row_start = ir_buffer(k, IR_I32, false)};
+  d.edge = ir_buffer(k, IR_I32, false);
+  d.n = ir_scalar(k, IR_I64);
+  return d;
+}
+
+/* Opens a loop over the unit's edges, if it has any: end both. */
+static ir_val begin_edges(clb_layer *b, const direction *d, ir_val *mask) {
   ir_kernel *k = b->k;
-  ir_val lanes = clb_i32(k, b->s->lanes), value[3];
+  ir_val lanes = clb_i32(k, b->s->lanes);
   ir_if(k, ir_2(k, IR_LT, b->unit, d->n));
   ir_val begin = ir_load(k, d->row_start, b->unit, IR_NONE),
          end = ir_load(k, d->row_start, ir_add(k, b->unit, clb_i64(k, 1)), IR_NONE);
-  ir_val first = ir_loop(k, clb_i32(k, 0), ir_sub(k, end, begin), lanes),
-         mask = ir_2(k, IR_LT, ir_lane(k), ir_sub(k, ir_sub(k, end, begin), first));
+  ir_val first = ir_loop(k, clb_i32(k, 0), ir_sub(k, end, begin), lanes);
+  *mask = ir_2(k, IR_LT, ir_lane(k), ir_sub(k, ir_sub(k, end, begin), first));
   ir_val place =
       ir_add(k, ir_cast(k, IR_I64, ir_add(k, begin, first)), ir_cast(k, IR_I64, ir_lane(k)));
-  ir_val start = clb_layer_row(b, g, ir_cast(k, IR_I64, ir_load(k, d->edge, place, mask)));
-  if (b->s->layer.wide_vectors) ir_load_wide(k, g->buffer, start, mask, 3, value);
-  for (int i = 0; i < 3; i++) {
-    value[i] = b->s->layer.wide_vectors ? ir_cast(k, b->t, value[i])
-                                        : clb_layer_load(b, g, start, clb_i64(k, i), mask);
-    ir_set(k, sum[i], ir_2(k, minus ? IR_SUB : IR_ADD, ir_get(k, sum[i]), value[i]));
-  }
+  return ir_cast(k, IR_I64, ir_load(k, d->edge, place, *mask));
+}
+
+static void end_edges(ir_kernel *k) {
   ir_end(k);
   ir_end(k);
 }
 
-static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+static void add_edges(clb_layer *b, const direction *d, const clb_row_array *g, bool minus,
+                      const ir_val *sum) {
+  ir_kernel *k = b->k;
+  ir_val mask, edge = begin_edges(b, d, &mask), value[3];
+  clb_layer_vector(b, g, edge, mask, value);
+  for (int i = 0; i < 3; i++)
+    ir_set(k, sum[i], ir_2(k, minus ? IR_SUB : IR_ADD, ir_get(k, sum[i]), value[i]));
+  end_edges(k);
+}
+
+/* Sums over the lanes. */
+static void store_sums(clb_layer *b, const clb_row_array *out, int n, const ir_val *sum) {
+  ir_val row = clb_layer_row(b, out, b->unit);
+  for (int i = 0; i < n; i++)
+    clb_layer_store(b, out, row, clb_i64(b->k, i), IR_NONE,
+                    ir_reduce_add(b->k, ir_get(b->k, sum[i])));
+}
+
+static void lower_forces(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
   clb_layer b;
   direction d[2];
   ir_val sum[3];
   clb_layer_begin(&b, k, "forces", s, p->arithmetic);
-  for (int i = 0; i < 2; i++) {
-    d[i].row_start = ir_buffer(k, IR_I32, false);
-    d[i].edge = ir_buffer(k, IR_I32, false);
-    d[i].n = ir_scalar(k, IR_I64);
-  }
+  for (int i = 0; i < 2; i++) d[i] = declare(k);
   clb_row_array g = clb_layer_array(&b, p->storage, false),
                 force = clb_layer_array(&b, p->arithmetic, true);
   clb_layer_start(&b);
   for (int i = 0; i < 3; i++) sum[i] = ir_var(k, ir_real(k, b.t, 0), false);
   for (int i = 0; i < 2; i++) add_edges(&b, &d[i], &g, i, sum);
-  ir_val row = clb_layer_row(&b, &force, b.unit);
-  for (int i = 0; i < 3; i++)
-    clb_layer_store(&b, &force, row, clb_i64(k, i), IR_NONE, ir_reduce_add(k, ir_get(k, sum[i])));
+  store_sums(&b, &force, 3, sum);
   clb_layer_finish(&b);
+}
+
+static void lower_virials(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+  clb_layer b;
+  ir_val sum[9], v[3], g_v[3], mask;
+  clb_layer_begin(&b, k, "atom_virials", s, p->arithmetic);
+  direction d = declare(k);
+  clb_row_array vectors = clb_layer_array(&b, p->storage, false),
+                g = clb_layer_array(&b, p->storage, false),
+                out = clb_layer_array(&b, p->arithmetic, true);
+  clb_layer_start(&b);
+  for (int i = 0; i < 9; i++) sum[i] = ir_var(k, ir_real(k, b.t, 0), false);
+  ir_val edge = begin_edges(&b, &d, &mask);
+  clb_layer_vector(&b, &vectors, edge, mask, v);
+  clb_layer_vector(&b, &g, edge, mask, g_v);
+  for (int i = 0; i < 9; i++) ir_set(k, sum[i], ir_fma(k, v[i / 3], g_v[i % 3], ir_get(k, sum[i])));
+  end_edges(k);
+  store_sums(&b, &out, 9, sum);
+  clb_layer_finish(&b);
+}
+
+static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
+  (p->pass ? lower_virials : lower_forces)(p, s, k);
 }
 
 static void print(const clb_problem *p, clb_text *out) {
@@ -70,4 +110,4 @@ const clb_kernel_kind clb_kind_forces = {.name = "forces",
                                          .schedule = schedule,
                                          .lower = lower,
                                          .print = print,
-                                         .passes = 1};
+                                         .passes = 2};

@@ -66,6 +66,14 @@ void clb_layer_store(clb_layer *b, const clb_row_array *a, ir_val row_start, ir_
            ir_cast(b->k, ir_register_type(a->element), value));
 }
 
+void clb_layer_vector(clb_layer *b, const clb_row_array *a, ir_val row, ir_val mask, ir_val *v) {
+  ir_val start = clb_layer_row(b, a, row);
+  if (b->s->layer.wide_vectors) ir_load_wide(b->k, a->buffer, start, mask, 3, v);
+  for (int i = 0; i < 3; i++)
+    v[i] = b->s->layer.wide_vectors ? ir_cast(b->k, b->t, v[i])
+                                    : clb_layer_load(b, a, start, clb_i64(b->k, i), mask);
+}
+
 ir_val clb_wanted_lanes(ir_kernel *k, ir_val wanted, ir_val left) {
   return ir_2(k, IR_LT, ir_lane(k),
               ir_select(k, ir_2(k, IR_EQ, wanted, clb_i32(k, 0)), clb_i32(k, 0), left));

@@ -33,6 +33,9 @@ ir_val clb_layer_load(clb_layer *b, const clb_row_array *a, ir_val row_start, ir
 void clb_layer_store(clb_layer *b, const clb_row_array *a, ir_val row_start, ir_val at, ir_val mask,
                      ir_val value);
 
+/* The three numbers of a row. */
+void clb_layer_vector(clb_layer *b, const clb_row_array *a, ir_val row, ir_val mask, ir_val *v);
+
 ir_val clb_i64(ir_kernel *k, int64_t x);
 ir_val clb_i32(ir_kernel *k, int64_t x);
 /* Lanes below `left` (i32), none where `wanted` (i32) is 0. */

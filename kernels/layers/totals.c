@@ -28,14 +28,6 @@ static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedul
   s->layer.wide_vectors = limits->simd;
 }
 
-static void load3(clb_layer *b, const clb_row_array *a, ir_val row, ir_val mask, ir_val *v) {
-  ir_val start = clb_layer_row(b, a, row);
-  if (b->s->layer.wide_vectors) ir_load_wide(b->k, a->buffer, start, mask, 3, v);
-  for (int i = 0; i < 3; i++)
-    v[i] = b->s->layer.wide_vectors ? ir_cast(b->k, b->t, v[i])
-                                    : clb_layer_load(b, a, start, clb_i64(b->k, i), mask);
-}
-
 /* ---- energies ---- */
 
 typedef struct {
@@ -113,8 +105,8 @@ static void parts(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
                   add_energy(&b, &sp, &x, &y, row, mask, clb_wanted_lanes(k, want, left))));
   else {
     ir_val v[3], g[3];
-    load3(&b, &x, row, mask, v);
-    load3(&b, &y, row, mask, g);
+    clb_layer_vector(&b, &x, row, mask, v);
+    clb_layer_vector(&b, &y, row, mask, g);
     for (int i = 0; i < 9; i++) ir_set(k, sum[i], ir_fma(k, v[i / 3], g[i % 3], ir_get(k, sum[i])));
   }
   ir_end(k);

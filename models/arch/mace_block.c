@@ -87,7 +87,7 @@ static int read_messages(const block *b) {
   const clb_mace *q = b->q;
   const int x = clb_model_array(b->r, CLB_PER_ATOM, false, &b->messages.in);
   clb_arch_linear(b->r, b->n, "linear_1", q->features, x, false);
-  clb_model_layer(b->r, &clb_exchange_kind, 1, b->n, "exchange", x, x);
+  clb_model_layer(b->r, &clb_exchange_kind, sizeof(clb_exchange), b->n, "exchange", x, x);
   int weights = clb_arch_radial(b->r, b->n, &q->radial, q->basis, b->messages.n_weights);
   if (q->cutoff >= 0) weights = scaled(b, "cutoff", weights, q->cutoff, CLB_PER_EDGE, false);
   return clb_arch_convolution(b->r, b->n, &b->messages, 1, x, q->harmonics, weights);

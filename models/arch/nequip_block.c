@@ -51,7 +51,7 @@ static int read_sent(const block *b) {
   const int x = array(b, CLB_PER_ATOM, in);
   read_bias(b, "linear_1_bias", x, in);
   clb_arch_linear(b->r, b->n, "linear_1", b->q->features, x, false);
-  clb_model_layer(b->r, &clb_exchange_kind, 1, b->n, "exchange", x, x);
+  clb_model_layer(b->r, &clb_exchange_kind, sizeof(clb_exchange), b->n, "exchange", x, x);
   return x;
 }
 

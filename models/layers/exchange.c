@@ -2,35 +2,78 @@
    the caller's part, between the layers of codes that share a system between processes. */
 #include "models/layers/kinds.h"
 
-static clb_status run(clb_network *n, const clb_layer *y, bool backward) {
-  const clb_model_edges *e = n->edges;
-  const clb_rows rows = backward ? clb_gradient(n, y->in[0]) : clb_value(n, y->in[0]);
-  if (!e->exchange) return CLB_OK;
-  if (!e->host_exchange)
-    return e->exchange(e->user, backward, n->n_local, n->n_total, rows.stride, n->type, rows.buffer,
-                       NULL);
-  const uint64_t row = (uint64_t)(rows.stride * clb_dtype_bytes((int32_t)n->type)),
-                 n_total = (uint64_t)n->n_total, n_local = (uint64_t)n->n_local,
-                 n_in = backward ? n_total : n_local;
-  char *host = clb_network_staging(n, (size_t)(n_total * row + 1));
+static clb_status build(clb_network *n, clb_layer *y) {
+  clb_exchange *p = y->parameters;
+  const clb_status s = clb_network_gather(n);
+  return s ? s
+           : clb_row_sum_create(n->ctx, n->type, n->type, n->type,
+                                clb_array_stride(n->array[y->in[0]]), &p->sum);
+}
+
+/* The rows that go out are in packed[!backward ? 0 : 1], those that come in in the other. */
+static clb_status move(clb_network *n, int64_t columns, bool backward) {
+  const clb_model_exchange *x = n->edges->exchange;
+  clb_buffer *out = n->ghosts.packed[backward], *in = n->ghosts.packed[!backward];
+  const uint64_t row = (uint64_t)(columns * clb_dtype_bytes((int32_t)n->type)),
+                 sent = (uint64_t)n->ghosts.n_send * row,
+                 received = (uint64_t)n->ghosts.n_receive * row,
+                 outward = backward ? received : sent, inward = backward ? sent : received;
+  if (x->device_rows) {
+    const clb_status s = clb_wait(n->ctx);
+    return s ? s
+             : x->move(x->user, backward, columns, n->type, out->memory.handle, in->memory.handle);
+  }
+  char *host = clb_network_staging(n, outward + inward + 1);
   if (!host) return clb_fail(n->error, CLB_ERROR_MEMORY, "clb_model: no memory");
-  clb_status s = n_in ? clb_buffer_read(rows.buffer, 0, host, n_in * row) : CLB_OK;
-  if (!s)
-    s = e->exchange(e->user, backward, n->n_local, n->n_total, rows.stride, n->type, rows.buffer,
-                    host);
-  const uint64_t first = backward ? 0 : n_local, count = backward ? n_local : n_total - n_local;
-  return s || !count ? s
-                     : clb_buffer_write(rows.buffer, first * row, host + first * row, count * row);
+  clb_status s = clb_buffer_read(out, 0, host, outward);
+  if (!s) s = x->move(x->user, backward, columns, n->type, host, host + outward);
+  return s ? s : clb_buffer_write(in, 0, host + outward, inward);
+}
+
+static clb_rows listed(clb_rows rows, clb_buffer *list) {
+  rows.index = list;
+  return rows;
+}
+
+static clb_rows packed(const clb_ghosts *g, bool received) {
+  return (clb_rows){g->packed[received], 0, CLB_DENSE, NULL};
 }
 
 static clb_status forward(clb_network *n, clb_layer *y, unsigned adds) {
+  const clb_rows rows = clb_value(n, y->in[0]);
+  const clb_ghosts *g = &n->ghosts;
+  clb_rows ghosts = rows;
+  ghosts.offset = n->n_local * rows.stride;
   (void)adds;
-  return run(n, y, false);
-}
-static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
-  (void)adds;
-  return run(n, y, true);
+  if (!n->edges->exchange) return CLB_OK;
+  clb_status s =
+      clb_gather_run(n->gather, g->n_send, rows.stride, listed(rows, g->send), packed(g, false));
+  if (!s) s = move(n, rows.stride, false);
+  return s || !g->n_receive ? s
+                            : clb_gather_run(n->gather, g->n_ghosts, rows.stride,
+                                             listed(packed(g, true), g->place), ghosts);
 }
 
-const clb_layer_kind clb_exchange_kind = {
-    .forward = forward, .backward = backward, .need = clb_need_nothing};
+static clb_status backward(clb_network *n, clb_layer *y, unsigned adds) {
+  const clb_exchange *p = y->parameters;
+  const clb_rows rows = clb_gradient(n, y->in[0]);
+  const clb_ghosts *g = &n->ghosts;
+  (void)adds;
+  if (!n->edges->exchange) return CLB_OK;
+  clb_status s = clb_gather_run(n->gather, g->n_receive, rows.stride, listed(rows, g->receive),
+                                packed(g, true));
+  if (!s) s = move(n, rows.stride, true);
+  return s || !g->n_send
+             ? s
+             : clb_row_sum_run(p->sum, g->returns, CLB_BY_RECEIVER, 0, g->n_send,
+                               &g->packed[0]->memory, 0, rows.stride, &rows.buffer->memory, 0,
+                               rows.stride, true, &g->splits->memory, 0);
+}
+
+static void free_ops(void *parameters) { clb_row_sum_destroy(&((clb_exchange *)parameters)->sum); }
+
+const clb_layer_kind clb_exchange_kind = {.build = build,
+                                          .forward = forward,
+                                          .backward = backward,
+                                          .need = clb_need_nothing,
+                                          .free_ops = free_ops};

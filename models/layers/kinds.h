@@ -94,6 +94,9 @@ clb_status clb_linear_add(clb_network *n, clb_linear *p, int from, int to, int64
 
 /* ---- exchange: its input is its output, whose rows of ghosts are set ---- */
 
+typedef struct {
+  clb_row_sum *sum; /* of gradients that return to an atom */
+} clb_exchange;
 extern const clb_layer_kind clb_exchange_kind;
 
 /* ---- convolution [6, 7] ---- */

@@ -44,6 +44,7 @@ void clb_network_free(clb_network *n) {
   clb_buffer_destroy(&n->device_weights);
   clb_buffer_destroy(&n->workspace);
   clb_graph_destroy(&n->graph);
+  clb_ghosts_free(&n->ghosts);
   free(n->architecture);
   free(n->symbols);
   free(n->weights);

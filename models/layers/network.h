@@ -11,6 +11,7 @@
 #include <clebsch/model.h>
 
 #include "models/atoms/elements.h"
+#include "models/ghosts/ghosts.h"
 #include "src/ops/layers/layers.h"
 #include "src/ops/matmul.h"
 #include "src/problem/irreps.h"
@@ -161,11 +162,12 @@ struct clb_network {
   /* The graph, and a run of the layers on it. */
   clb_graph *graph;
   int64_t n_local, n_total, n_edges; /* n_edges -1: none yet */
-  clb_rows species;                  /* int32 */
-  clb_buffer *vectors, *g_vectors;   /* NULL: in their slots */
-  const clb_model_edges *edges;      /* the exchange */
-  clb_rows e_atom, totals;           /* where energies go */
-  void *staging;                     /* on the host */
+  clb_rows species, energy_species; /* int32; the latter n_species where an energy does not count */
+  clb_buffer *vectors, *g_vectors;  /* NULL: in their slots */
+  const clb_model_edges *edges;     /* whose exchange moves rows */
+  clb_ghosts ghosts;
+  clb_rows e_atom, totals; /* where energies go */
+  void *staging;           /* on the host */
   size_t staging_bytes;
 };
 

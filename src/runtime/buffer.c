@@ -52,6 +52,16 @@ clb_status clb_buffer_wrap(clb_context *ctx, clb_memory_kind kind, void *memory,
   return s;
 }
 
+clb_status clb_buffer_native(const clb_buffer *b, clb_memory_kind *kind, void **memory) {
+  if (!b) return CLB_ERROR_ARGUMENT;
+  if (!kind || !memory)
+    return clb_fail(&b->ctx->error, CLB_ERROR_ARGUMENT, "clb_buffer_native: %s is NULL",
+                    kind ? "memory" : "kind");
+  *kind = b->memory.kind;
+  *memory = b->memory.handle;
+  return CLB_OK;
+}
+
 void clb_buffer_destroy(clb_buffer **buffer) {
   if (!buffer || !*buffer) return;
   clb_context *ctx = (*buffer)->ctx;

@@ -808,6 +808,14 @@ static void what_it_refuses(void **state) {
   need_compiler();
   assert_int_equal(clb_backend_cpu.open("cpu:7", ":7", NULL, &error, &d), CLB_ERROR_DEVICE);
   assert_non_null(strstr(error.text.s, "cpu:7"));
+  static const char *const bad[] = {":threads=",   ":threads=0",     ":threads=-1", ":threads=4x",
+                                    ":threads=02", ":threads=99999", ":threads= 4", ":thread=4"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    assert_int_equal(clb_backend_cpu.open("cpu", bad[i], NULL, &error, &d), CLB_ERROR_DEVICE);
+  assert_int_equal(clb_backend_cpu.open("cpu", ":threads=3", NULL, &error, &d), CLB_OK);
+  assert_int_equal(d->limits.units, 3);
+  assert_string_equal(d->info.name, "cpu:threads=3");
+  clb_backend_cpu.close(d);
   assert_int_equal(clb_backend_cpu.open("cpu", "", &native, &error, &d), CLB_ERROR_ARGUMENT);
   clb_text_free(&error.text);
   ir_begin(&k, "two", 8, 2, 8);

@@ -12,8 +12,11 @@ typedef struct {
   int64_t n_local, n_total, n_edges;
   int32_t species[GHOSTS], owner[GHOSTS], senders[MAX_EDGES], receivers[MAX_EDGES];
   double vectors[3 * MAX_EDGES];
-  int calls[2]; /* of the exchange, forward and backward */
+  int32_t received[GHOSTS];
+  int calls[2]; /* of `move`, forward and backward */
+  int64_t widest;
   clb_status fail;
+  clb_model_exchange exchange;
 } edge_set;
 
 static edge_set edges_of(const atom_set *a, double r_max, bool ghosts) {
@@ -39,35 +42,17 @@ static edge_set edges_of(const atom_set *a, double r_max, bool ghosts) {
   return e;
 }
 
-/* Copies rows from owners to their ghosts, or adds ghosts' rows to the owners', on the host. */
-static void exchange_rows(const edge_set *e, int backward, int64_t columns, clb_dtype type,
-                          void *rows) {
-  for (int64_t g = e->n_local; g < e->n_total; g++)
-    for (int64_t c = 0; c < columns; c++) {
-      const int64_t ghost = g * columns + c, owner = e->owner[g] * columns + c;
-      double *x = rows;
-      float *y = rows;
-      if (type == CLB_F64 && backward) x[owner] += x[ghost];
-      else if (type == CLB_F64) x[ghost] = x[owner];
-      else if (backward) y[owner] += y[ghost];
-      else y[ghost] = y[owner];
-    }
-}
-
-static clb_status exchange(void *user, int backward, int64_t n_local, int64_t n_total,
-                           int64_t columns, clb_dtype type, clb_buffer *buffer, void *host) {
+/* Ghosts travel in an order of their own: the last one first. */
+static clb_status move(void *user, int backward, int64_t columns, clb_dtype type, const void *from,
+                       void *to) {
   edge_set *e = user;
-  const uint64_t bytes = (uint64_t)(n_total * columns * (type == CLB_F64 ? 8 : 4));
-  assert_true(n_local == e->n_local && n_total == e->n_total);
+  const uint64_t row = (uint64_t)columns * (type == CLB_F64 ? 8 : 4);
+  const int64_t n = e->n_total - e->n_local;
   e->calls[backward]++;
+  if (columns > e->widest) e->widest = columns;
   if (e->fail) return e->fail;
-  void *rows = host ? host : malloc(bytes);
-  assert_non_null(rows);
-  if (!host) assert_int_equal(clb_buffer_read(buffer, 0, rows, bytes), CLB_OK);
-  exchange_rows(e, backward, columns, type, rows);
-  if (host) return CLB_OK;
-  assert_int_equal(clb_buffer_write(buffer, 0, rows, bytes), CLB_OK);
-  free(rows);
+  for (int64_t i = 0; i < n; i++) /* `send` is in the order of ghosts */
+    memcpy((char *)to + (uint64_t)(n - 1 - i) * row, (const char *)from + (uint64_t)i * row, row);
   return CLB_OK;
 }
 
@@ -76,6 +61,14 @@ typedef struct {
 } edge_result;
 
 static clb_model_edges call_of(edge_set *e) {
+  const int64_t n = e->n_total - e->n_local;
+  for (int64_t i = 0; i < n; i++) e->received[i] = (int32_t)(e->n_total - 1 - i);
+  e->exchange = (clb_model_exchange){.n_send = n,
+                                     .n_receive = n,
+                                     .send = e->owner + e->n_local,
+                                     .receive = e->received,
+                                     .move = move,
+                                     .user = e};
   return (clb_model_edges){.n_local = e->n_local,
                            .n_total = e->n_total,
                            .n_edges = e->n_edges,
@@ -83,14 +76,16 @@ static clb_model_edges call_of(edge_set *e) {
                            .senders = {.host = e->senders},
                            .receivers = {.host = e->receivers},
                            .vectors = e->vectors,
-                           .exchange = e->n_total > e->n_local ? exchange : NULL,
-                           .user = e};
+                           .exchange = e->n_total > e->n_local ? &e->exchange : NULL};
 }
 
 static edge_result compute_edges(opened *o, const clb_model_edges *e) {
   edge_result r = {0};
-  if (clb_model_compute_edges(
-          o->model, e, &(clb_model_edge_results){&r.energy, r.e_atom, r.d_vectors, NULL, r.virial}))
+  if (clb_model_compute_edges(o->model, e,
+                              &(clb_model_edge_results){.energy = &r.energy,
+                                                        .e_atom = r.e_atom,
+                                                        .d_vectors = r.d_vectors,
+                                                        .virial = r.virial}))
     fail_msg("%s", clb_error(o->ctx));
   return r;
 }
@@ -124,16 +119,19 @@ static void edges(void **state) {
                            &(clb_model_options){.precision = single ? CLB_F32 : CLB_F64});
       const atom_set a = random_atoms(6, made_models[which].n_species, true, 11);
       const computed wanted = compute_atoms(&o, &a);
-      for (int way = 0; way < 3; way++) { /* no ghosts, ghosts by buffer, ghosts on the host */
+      for (int way = 0; way < 3; way++) { /* no ghosts, rows on the host, rows on the device */
         edge_set e = edges_of(&a, 3.1, way > 0);
-        clb_model_edges call = call_of(&e);
-        call.host_exchange = way == 2;
+        const clb_model_edges call = call_of(&e);
+        clb_model_info info;
+        e.exchange.device_rows = way == 2;
         const edge_result r = compute_edges(&o, &call);
         const computed c = of_atoms(&e, &r, volume_of(a.cell));
         assert_true(way == 0 || e.n_total > 2 * a.n);
         expect_same(&c, &wanted, a.n, single ? 2e-5 : 1e-11);
-        for (int i = 0; i < 2; i++)
-          assert_int_equal(e.calls[i], way ? made_models[which].n_layers - 1 : 0);
+        assert_int_equal(clb_model_describe(o.model, &info), CLB_OK);
+        assert_int_equal(info.exchanges, made_models[which].n_layers - 1);
+        assert_int_equal(e.widest, way ? info.exchange_columns : 0);
+        for (int i = 0; i < 2; i++) assert_int_equal(e.calls[i], way ? info.exchanges : 0);
       }
       close_model(&o);
     }
@@ -371,14 +369,26 @@ static void bad_edges(void **state) {
   REFUSED("vectors_buffer", c.vectors = NULL, c.vectors_buffer = foreign);
   REFUSED("senders", c.senders.host = NULL);
   e.species[e.n_total - 1] = 3;
-  REFUSED("species", c.user = &e);
+  REFUSED("species", c.n_local = e.n_local);
   e.species[e.n_total - 1] = 0;
   e.senders[3] = (int32_t)e.n_total;
-  REFUSED("senders[3]", c.user = &e);
+  REFUSED("senders[3]", c.n_local = e.n_local);
   e.senders[3] = 0;
   e.receivers[2] = (int32_t)e.n_local; /* a ghost may not receive */
-  REFUSED("receivers[2]", c.user = &e);
+  REFUSED("receivers[2]", c.n_local = e.n_local);
   e.receivers[2] = 0;
+  clb_model_exchange x;
+#define LISTS_REFUSED(what, ...)                                                                   \
+  (x = e.exchange, __VA_ARGS__, REFUSED("exchange." what, c.exchange = &x))
+  const int32_t ghost[] = {(int32_t)e.n_local}, twice[] = {ghost[0], ghost[0]}, local[] = {0};
+  LISTS_REFUSED("n_send", x.n_send = -1);
+  LISTS_REFUSED("n_send", x.send = NULL);
+  LISTS_REFUSED("send[0]", x.send = ghost, x.n_send = 1);
+  LISTS_REFUSED("n_receive", x.n_receive++);
+  LISTS_REFUSED("n_receive", x.receive = NULL);
+  LISTS_REFUSED("receive[0]", x.receive = local, x.n_receive = 1);
+  LISTS_REFUSED("receive[1]", x.receive = twice, x.n_receive = 2);
+  LISTS_REFUSED("move", x.move = NULL);
   e.fail = CLB_ERROR_DRIVER;
   refuse_edges(&o, &good, CLB_ERROR_DRIVER, NULL);
   assert_int_equal(clb_model_compute_edges(NULL, &good, &(clb_model_edge_results){0}),

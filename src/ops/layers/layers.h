@@ -238,5 +238,9 @@ void clb_totals_add(const clb_op *op, const void *rows, double *total);
    it was given. */
 clb_status clb_forces_create(clb_context *ctx, clb_dtype type, clb_op **op);
 clb_status clb_forces_run(clb_op *op, const clb_graph *graph, clb_rows g_v, clb_rows force);
+/* out[i][3][3] of clb_sum_type = sum over edges that i receives of v (x) g_v, by the same op, for i
+   up to the graph's n_receivers. */
+clb_status clb_atom_virials_run(clb_op *op, const clb_graph *graph, clb_rows v, clb_rows g_v,
+                                clb_rows out);
 
 #endif

@@ -5,6 +5,7 @@
 #include "src/ops/layers/layers.h"
 
 enum { PARTS, SUM, ENERGY_BACKWARD };
+enum { FORCES, ATOM_VIRIALS }; /* passes of the op of forces */
 
 clb_dtype clb_sum_type(const clb_context *ctx) {
   return ctx->device->limits.f64 ? CLB_F64 : CLB_F32;
@@ -176,21 +177,41 @@ clb_status clb_virial_run(clb_op *op, int64_t n, clb_rows v, clb_rows g_v, clb_r
 /* ---- forces ---- */
 
 clb_status clb_forces_create(clb_context *ctx, clb_dtype type, clb_op **op) {
-  return clb_layer_create(ctx, clb_layer_problem(ctx, CLB_FORCES, type, clb_sum_type(ctx)), 1, op);
+  return clb_layer_create(ctx, clb_layer_problem(ctx, CLB_FORCES, type, clb_sum_type(ctx)), 3, op);
+}
+
+static void call_direction(clb_layer_call *c, const clb_graph *graph, int direction) {
+  clb_call_memory(c, &graph->buffer[CLB_GRAPH_ROW_START + direction].memory);
+  clb_call_memory(c, &graph->buffer[CLB_GRAPH_EDGE + direction].memory);
+  clb_call_i64(c, graph->n_rows[direction]);
+}
+
+/* Results of n atoms. */
+static clb_status launch_atoms(clb_layer_call *c, int64_t n, int64_t columns, clb_rows out,
+                               int pass) {
+  c->n = n;
+  clb_call_rows(c, "result", (clb_dtype)c->op->problem.arithmetic, columns, out, CLB_OUT);
+  return clb_call_launch(c, pass);
 }
 
 clb_status clb_forces_run(clb_op *op, const clb_graph *graph, clb_rows g_v, clb_rows force) {
   if (!op || !graph) return CLB_ERROR_ARGUMENT;
-  int64_t n = graph->n_rows[0] > graph->n_rows[1] ? graph->n_rows[0] : graph->n_rows[1];
+  const int64_t n = graph->n_rows[0] > graph->n_rows[1] ? graph->n_rows[0] : graph->n_rows[1];
   clb_layer_call c = clb_call_begin(op, CLB_FORCES, graph->n_edges, n);
   if (c.status) return c.status;
-  for (int d = 0; d < 2; d++) {
-    clb_call_memory(&c, &graph->buffer[CLB_GRAPH_ROW_START + d].memory);
-    clb_call_memory(&c, &graph->buffer[CLB_GRAPH_EDGE + d].memory);
-    clb_call_i64(&c, graph->n_rows[d]);
-  }
+  for (int d = 0; d < 2; d++) call_direction(&c, graph, d);
   clb_call_rows(&c, "g_v", (clb_dtype)op->problem.storage, 3, g_v, CLB_IN);
-  c.n = n;
-  clb_call_rows(&c, "force", (clb_dtype)op->problem.arithmetic, 3, force, CLB_OUT);
-  return clb_call_launch(&c, 0);
+  return launch_atoms(&c, n, 3, force, FORCES);
+}
+
+clb_status clb_atom_virials_run(clb_op *op, const clb_graph *graph, clb_rows v, clb_rows g_v,
+                                clb_rows out) {
+  if (!op || !graph) return CLB_ERROR_ARGUMENT;
+  const int64_t n = graph->n_rows[CLB_BY_RECEIVER];
+  clb_layer_call c = clb_call_begin(op, CLB_FORCES, graph->n_edges, n);
+  if (c.status) return c.status;
+  call_direction(&c, graph, CLB_BY_RECEIVER);
+  clb_call_rows(&c, "v", (clb_dtype)op->problem.storage, 3, v, CLB_IN);
+  clb_call_rows(&c, "g_v", (clb_dtype)op->problem.storage, 3, g_v, CLB_IN);
+  return launch_atoms(&c, n, 9, out, ATOM_VIRIALS);
 }

@@ -302,12 +302,20 @@ static void forces_once(clb_context *ctx, clb_dtype type, clb_op *op, int64_t n_
   OK(ctx, clb_graph_create(ctx, 0, 0, &graph));
   OK(ctx, clb_graph_update(graph, n_senders, n_receivers, n, CLB_I32,
                            (clb_index_list){.host = end[1]}, (clb_index_list){.host = end[0]}));
-  table g = random_table(ctx, type, n, 3, dense, 1, &seed), force[2];
-  double *x = plain(&g), *must = calloc((size_t)(3 * atoms) + 1, sizeof *must);
+  table g = random_table(ctx, type, n, 3, dense, 1, &seed), force[2],
+        v = random_table(ctx, type, n, 3, !dense, 1, &seed), virial;
+  double *x = plain(&g), *y = plain(&v),
+         *products = calloc((size_t)(9 * n_receivers) + 1, sizeof *products),
+         *must = calloc((size_t)(3 * atoms) + 1, sizeof *must);
   for (int64_t i = 0; i < 3 * n; i++) {
     must[3 * end[0][i / 3] + i % 3] += x[i];
     must[3 * end[1][i / 3] + i % 3] -= x[i];
   }
+  for (int64_t i = 0; i < 9 * n; i++)
+    products[9 * end[0][i / 9] + i % 9] += y[i / 9 * 3 + i % 9 / 3] * x[i / 9 * 3 + i % 3];
+  virial = result_table(ctx, clb_sum_type(ctx), n_receivers, 9, dense, false, &seed);
+  OK(ctx, clb_atom_virials_run(op, graph, rows_of(&v), rows_of(&g), rows_of(&virial)));
+  expect_rows(ctx, "v_atom", &virial, false, products, clb_sum_type(ctx) == CLB_F64 ? 1e-12 : 1e-4);
   for (int i = 0; i < 2; i++) {
     force[i] = result_table(ctx, clb_sum_type(ctx), atoms, 3, !dense, false, &seed);
     OK(ctx, clb_forces_run(op, graph, rows_of(&g), rows_of(&force[i])));
@@ -316,6 +324,10 @@ static void forces_once(clb_context *ctx, clb_dtype type, clb_op *op, int64_t n_
   expect_same(ctx, &force[0], &force[1]);
   drop(&force[0].a);
   drop(&g.a);
+  drop(&v.a);
+  drop(&virial.a);
+  free(y);
+  free(products);
   clb_graph_destroy(&graph);
   free(end[0]);
   free(end[1]);

@@ -1,0 +1,127 @@
+/* models/edges.c - clb_model_compute_edges: what simulation codes give, and checks of it. */
+#include "models/model_state.h"
+
+#include <string.h>
+
+#define FAIL(m, s, ...) clb_fail(&(m)->ctx->error, s, __VA_ARGS__)
+
+static bool listed(const clb_model_edges *e) { return e->positions || e->positions_buffer; }
+
+static clb_status check_counts(clb_model *m, const clb_model_edges *e) {
+  const struct {
+    const char *name;
+    int64_t n;
+  } counts[] = {{"n_local", e->n_local}, {"n_total", e->n_total}, {"n_edges", e->n_edges}};
+  for (int i = 0; i < 3; i++)
+    if (counts[i].n < 0 || counts[i].n >= INT32_MAX)
+      return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model: %s is %lld; it must be 0 ... 2^31 - 2",
+                  counts[i].name, (long long)counts[i].n);
+  if (e->n_total < e->n_local)
+    return FAIL(m, CLB_ERROR_ARGUMENT,
+                "clb_model: n_total is %lld; it must be n_local, %lld, or more",
+                (long long)e->n_total, (long long)e->n_local);
+  if (!e->exchange && !listed(e) && e->n_total != e->n_local)
+    return FAIL(m, CLB_ERROR_ARGUMENT,
+                "clb_model: n_total is %lld; without an exchange it must be n_local, %lld",
+                (long long)e->n_total, (long long)e->n_local);
+  return CLB_OK;
+}
+
+/* The counts of the last call, if its graph is still there. */
+static clb_status check_same(clb_model *m, const clb_model_edges *e) {
+  const clb_listed *l = &m->listed;
+  const clb_network *n = &m->net;
+  const bool same = n->n_edges >= 0 && n->ghosts.there == !!e->exchange &&
+                    (listed(e) ? l->n >= 0 && l->n_given == e->n_edges &&
+                                     l->n_local == e->n_local && l->n_total == e->n_total
+                               : l->n < 0 && n->n_edges == e->n_edges && n->n_local == e->n_local &&
+                                     n->n_total == e->n_total);
+  return same
+             ? CLB_OK
+             : FAIL(m, CLB_ERROR_ARGUMENT,
+                    "clb_model: same_graph is %d; the last call's counts were others, or it failed",
+                    e->same_graph);
+}
+
+/* A buffer of n rows of 3 numbers of this type, or NULL. */
+static clb_status check_buffer(clb_model *m, const char *name, const clb_buffer *b, clb_dtype type,
+                               int64_t n) {
+  if (b && b->ctx != m->ctx)
+    return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model: %s belongs to another context", name);
+  if (b && b->memory.bytes / (uint64_t)(3 * clb_dtype_bytes((int32_t)type)) < (uint64_t)n)
+    return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model: %s has %llu bytes; %lld vectors do not fit",
+                name, (unsigned long long)b->memory.bytes, (long long)n);
+  return CLB_OK;
+}
+
+/* Vectors or positions, once. */
+static clb_status check_places(clb_model *m, const clb_model_edges *e,
+                               const clb_model_edge_results *r) {
+  const int given = !!e->vectors + !!e->vectors_buffer + !!e->positions + !!e->positions_buffer;
+  const bool needed = e->n_edges || given;
+  if (needed && given != 1)
+    return FAIL(m, CLB_ERROR_ARGUMENT,
+                "clb_model_compute_edges: %d of vectors, vectors_buffer, positions and "
+                "positions_buffer are not NULL; it must be one of them",
+                given);
+  if (listed(e) && (r->d_vectors || r->d_vectors_buffer))
+    return FAIL(
+        m, CLB_ERROR_ARGUMENT,
+        "clb_model_compute_edges: d_vectors is for calls with vectors; with positions there "
+        "are forces");
+  if (!listed(e) && e->images)
+    return FAIL(m, CLB_ERROR_ARGUMENT,
+                "clb_model_compute_edges: images are for calls with positions; with vectors, "
+                "senders can be local atoms themselves");
+  clb_status s = check_buffer(m, "vectors_buffer", e->vectors_buffer, m->type, e->n_edges);
+  if (!s) s = check_buffer(m, "positions_buffer", e->positions_buffer, CLB_F64, e->n_total);
+  if (!s) s = check_buffer(m, "d_vectors_buffer", r->d_vectors_buffer, m->type, e->n_edges);
+  return s ? s : check_buffer(m, "forces_buffer", r->forces_buffer, m->sum_type, e->n_total);
+}
+
+/* Their squares must be finite in both precisions, and they must have a direction. */
+static clb_status check_vectors(clb_model *m, int64_t n, const double *v) {
+  static const double shortest = 1e-15, longest = 1e15;
+  for (int64_t i = 0; v && i < n; i++, v += 3) {
+    const double square = v[0] * v[0] + v[1] * v[1] + v[2] * v[2];
+    if (!(square >= shortest * shortest && square <= longest * longest))
+      return FAIL(m, CLB_ERROR_ARGUMENT,
+                  "clb_model_compute_edges: vectors[%lld] is (%g, %g, %g); it must be finite, and "
+                  "from %g to %g Angstrom long",
+                  (long long)i, v[0], v[1], v[2], shortest, longest);
+  }
+  return CLB_OK;
+}
+
+/* Forces on ghosts that have no rows of their own are 0. */
+static clb_status clear_forces(clb_model *m, const clb_model_edges *e,
+                               const clb_model_edge_results *r) {
+  const int64_t first = 3 * m->net.n_total, n = 3 * e->n_total - first,
+                bytes = clb_dtype_bytes((int32_t)m->sum_type);
+  for (int64_t i = 0; r->forces && i < n; i++) r->forces[first + i] = 0;
+  if (!r->forces_buffer || n <= 0) return CLB_OK;
+  void *zeros = clb_network_staging(&m->net, (size_t)(n * bytes));
+  if (!zeros) return FAIL(m, CLB_ERROR_MEMORY, "clb_model_compute_edges: no memory");
+  memset(zeros, 0, (size_t)(n * bytes));
+  return clb_buffer_write(r->forces_buffer, (uint64_t)(first * bytes), zeros,
+                          (uint64_t)(n * bytes));
+}
+
+clb_status clb_model_compute_edges(clb_model *m, const clb_model_edges *e,
+                                   const clb_model_edge_results *r) {
+  clb_model_edges near;
+  if (!m) return CLB_ERROR_ARGUMENT;
+  if (!e || !r)
+    return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute_edges: %s is NULL",
+                e ? "results" : "edges");
+  clb_status s = check_counts(m, e);
+  if (!s && e->same_graph) s = check_same(m, e);
+  if (!s) s = check_places(m, e, r);
+  if (!s) s = check_vectors(m, e->n_edges, e->vectors);
+  if (s) return s;
+  m->neighbours.built = false; /* the graph is no longer the one of clb_model_compute */
+  if (listed(e)) s = clb_listed_edges(m, e, &near);
+  else if (!e->same_graph) m->listed.n = -1, s = clb_model_set_graph(m, e);
+  if (!s) s = clb_model_evaluate(m, listed(e) ? &near : e, r);
+  return s || !listed(e) ? s : clear_forces(m, e, r);
+}

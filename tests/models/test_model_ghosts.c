@@ -1,0 +1,368 @@
+/* tests/models/test_model_ghosts.c - positions and forces for codes with neighbour lists that reach
+   beyond the cutoff, and with ghost atoms: against clb_model_compute, and by property. */
+#include "tests/models/model_places.h"
+
+enum { MAX_PAIRS = 16384, MAX_TOTAL = 1024 };
+static const clb_model_options f64 = {.precision = CLB_F64};
+
+/* Pairs with a skin; a ghost is an image of an atom, of which there are as many as the pairs need.
+ */
+typedef struct {
+  int64_t n, n_total, n_pairs;
+  int32_t species[MAX_TOTAL], owner[MAX_TOTAL], shift[MAX_TOTAL][3];
+  int32_t senders[MAX_PAIRS], receivers[MAX_PAIRS], received[MAX_TOTAL];
+  double positions[3 * MAX_TOTAL];
+  clb_model_exchange exchange;
+  int calls;
+} ghost_set;
+
+static int32_t ghost_of(ghost_set *g, const atom_set *a, int32_t atom, const int32_t *shift) {
+  for (int64_t i = g->n; i < g->n_total; i++)
+    if (g->owner[i] == atom && !memcmp(g->shift[i], shift, sizeof g->shift[i])) return (int32_t)i;
+  assert_true(g->n_total < MAX_TOTAL);
+  g->owner[g->n_total] = atom;
+  g->species[g->n_total] = a->species[atom];
+  memcpy(g->shift[g->n_total], shift, sizeof g->shift[0]);
+  return (int32_t)g->n_total++;
+}
+
+static void place(ghost_set *g, const atom_set *a) {
+  memcpy(g->positions, a->positions, sizeof(double) * 3 * (size_t)g->n);
+  for (int64_t i = g->n; i < g->n_total; i++)
+    for (int k = 0; k < 3; k++) {
+      double x = a->positions[3 * g->owner[i] + k];
+      for (int d = 0; d < 3; d++) x += g->shift[i][d] * a->cell[3 * d + k];
+      g->positions[3 * i + k] = x;
+    }
+}
+
+/* Rows in the order in which ghosts are numbered, both ways. */
+static clb_status move(void *user, int backward, int64_t columns, clb_dtype type, const void *from,
+                       void *to) {
+  ghost_set *g = user;
+  (void)backward;
+  g->calls++;
+  memcpy(to, from, (size_t)(g->n_total - g->n) * (size_t)columns * (type == CLB_F64 ? 8 : 4));
+  return CLB_OK;
+}
+
+static ghost_set *ghosts_of(const atom_set *a, double reach) {
+  ghost_set *g = calloc(1, sizeof *g);
+  clb_neighbours list = {.cutoff = reach};
+  const bool periodic[3] = {a->periodic[0], a->periodic[1], a->periodic[2]};
+  static const int32_t home[3];
+  assert_non_null(g);
+  if (clb_neighbours_update(&list, a->n, a->positions, a->cell, periodic, NULL))
+    fail_msg("%s", list.error);
+  assert_true(list.n_edges < MAX_PAIRS);
+  g->n = g->n_total = a->n;
+  g->n_pairs = list.n_edges;
+  memcpy(g->species, a->species, sizeof(int32_t) * (size_t)a->n);
+  for (int64_t i = 0; i < list.n_edges; i++) {
+    const int32_t *shift = list.shifts + 3 * i;
+    g->receivers[i] = list.receivers[i];
+    g->senders[i] =
+        memcmp(shift, home, sizeof home) ? ghost_of(g, a, list.senders[i], shift) : list.senders[i];
+  }
+  clb_neighbours_free(&list);
+  for (int64_t i = g->n; i < g->n_total; i++) g->received[i - g->n] = (int32_t)i;
+  const int64_t n = g->n_total - g->n;
+  g->exchange = (clb_model_exchange){.n_send = n,
+                                     .n_receive = n,
+                                     .send = g->owner + g->n,
+                                     .receive = g->received,
+                                     .move = move,
+                                     .user = g};
+  place(g, a);
+  return g;
+}
+
+static clb_model_edges call_of(const ghost_set *g, bool images) {
+  clb_model_edges e = {.n_local = g->n,
+                       .n_total = g->n_total,
+                       .n_edges = g->n_pairs,
+                       .species = g->species,
+                       .senders = {.host = g->senders},
+                       .receivers = {.host = g->receivers},
+                       .positions = g->positions};
+  if (images) e.images = g->owner + g->n;
+  else e.exchange = &g->exchange;
+  return e;
+}
+
+typedef struct {
+  double energy, e_atom[MAX_ATOMS], forces[3 * MAX_TOTAL], v_atom[9 * MAX_ATOMS], virial[9];
+} ghost_result;
+
+static ghost_result *compute(opened *o, const clb_model_edges *e) {
+  ghost_result *r = malloc(sizeof *r);
+  assert_non_null(r);
+  for (size_t i = 0; i < sizeof *r / sizeof(double); i++) ((double *)r)[i] = NAN;
+  const clb_model_edge_results want = {.energy = &r->energy,
+                                       .e_atom = r->e_atom,
+                                       .forces = r->forces,
+                                       .v_atom = r->v_atom,
+                                       .virial = r->virial};
+  if (clb_model_compute_edges(o->model, e, &want)) fail_msg("%s", clb_error(o->ctx));
+  return r;
+}
+
+/* Forces on ghosts go home; parts of the virial must sum up to it. */
+static computed of_atoms(const ghost_set *g, const ghost_result *r, const double *cell) {
+  const double *c = cell;
+  const double volume =
+      fabs(c[0] * (c[4] * c[8] - c[5] * c[7]) - c[1] * (c[3] * c[8] - c[5] * c[6]) +
+           c[2] * (c[3] * c[7] - c[4] * c[6]));
+  computed all = {.energy = r->energy};
+  memcpy(all.e_atom, r->e_atom, sizeof(double) * (size_t)g->n);
+  for (int64_t i = 0; i < 3 * g->n_total; i++)
+    all.forces[3 * (i / 3 < g->n ? i / 3 : g->owner[i / 3]) + i % 3] += r->forces[i];
+  for (int i = 0; i < 9; i++) {
+    double sum = 0;
+    for (int64_t k = 0; k < g->n; k++)
+      sum += (r->v_atom[9 * k + i] + r->v_atom[9 * k + i % 3 * 3 + i / 3]) / 2;
+    all.stress[i] = sum / volume;
+    close_to("virial", 1, &r->virial[i], &sum, 1e-4 * (1 + fabs(sum)));
+  }
+  return all;
+}
+
+/* ---- all kinds of models, both ways, moved atoms ---- */
+
+static void same_as_atoms(const char *device, int which, clb_dtype precision) {
+  opened o = open_made(device, which, &(clb_model_options){.precision = precision});
+  atom_set a = random_atoms(6, made_models[which].n_species, true, 11);
+  clb_model_info info;
+  assert_int_equal(clb_model_describe(o.model, &info), CLB_OK);
+  const atom_set before = a;
+  for (int images = 0; images < 2; images++) {
+    a = before;
+    ghost_set *g = ghosts_of(&a, info.r_max + 0.6);
+    clb_model_edges call = call_of(g, images);
+    for (int step = 0; step < 3; step++) { /* the list, the same again, moved within the skin */
+      const int64_t edges = o.model->net.n_edges;
+      for (int64_t i = 0; step == 2 && i < 3 * a.n; i++)
+        a.positions[i] += 0.05 * (double)(i % 5 - 2);
+      place(g, &a);
+      ghost_result *r = compute(&o, &call);
+      assert_true(o.model->net.n_edges < g->n_pairs);
+      if (step == 1) assert_int_equal(o.model->net.n_edges, edges);
+      const computed c = of_atoms(g, r, a.cell);
+      for (int64_t i = 3 * g->n; images && i < 3 * g->n_total; i++) assert_true(r->forces[i] == 0);
+      call.same_graph = 1;
+      call.species = NULL;
+      call.senders.host = call.receivers.host = NULL;
+      opened other = open_made(device, which, &(clb_model_options){.precision = precision});
+      const computed wanted = compute_atoms(&other, &a);
+      expect_same(&c, &wanted, a.n, precision == CLB_F32 ? 4e-5 : 1e-11);
+      close_model(&other);
+      free(r);
+    }
+    assert_int_equal(g->calls, images ? 0 : 3 * 2 * info.exchanges);
+    free(g);
+  }
+  close_model(&o);
+}
+
+static void positions(void **state) {
+  (void)state;
+  for (int which = 0; which < MADE_MODELS; which++) {
+    same_as_atoms("cpu:interpreter", which, CLB_F64);
+    same_as_atoms("cpu:interpreter", which, CLB_F32);
+  }
+  same_as_atoms("cpu:threads=3", 0, CLB_F32);
+}
+
+/* Positions, lists and forces in buffers give the bits of those on the host. */
+static void buffers(void **state) {
+  (void)state;
+  opened o = open_made("cpu:interpreter", 1, &f64);
+  const atom_set a = random_atoms(6, made_models[1].n_species, true, 12);
+  ghost_set *g = ghosts_of(&a, 3.6);
+  clb_model_edges call = call_of(g, true);
+  ghost_result *wanted = compute(&o, &call), *r = calloc(1, sizeof *r);
+  const uint64_t bytes[] = {(uint64_t)g->n_pairs * 4, (uint64_t)g->n_pairs * 4,
+                            (uint64_t)g->n_total * 24, (uint64_t)g->n_total * 24};
+  const void *from[] = {g->senders, g->receivers, g->positions};
+  clb_buffer *b[4];
+  void *memory;
+  clb_memory_kind kind;
+  for (int i = 0; i < 4; i++) {
+    assert_int_equal(clb_buffer_create(o.ctx, bytes[i], &b[i]), CLB_OK);
+    if (i < 3) assert_int_equal(clb_buffer_write(b[i], 0, from[i], bytes[i]), CLB_OK);
+  }
+  call.senders = (clb_index_list){.buffer = b[0]};
+  call.receivers = (clb_index_list){.buffer = b[1]};
+  call.positions = NULL;
+  call.positions_buffer = b[2];
+  const clb_model_edge_results want = {.energy = &r->energy, .forces_buffer = b[3]};
+  if (clb_model_compute_edges(o.model, &call, &want)) fail_msg("%s", clb_error(o.ctx));
+  assert_true(r->energy == wanted->energy);
+  assert_int_equal(clb_buffer_native(b[3], &kind, &memory), CLB_OK);
+  assert_int_equal(kind, CLB_POINTER);
+  assert_memory_equal(memory, wanted->forces, bytes[3]); /* on a CPU, where it may be read */
+  assert_int_equal(clb_buffer_native(NULL, &kind, &memory), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_buffer_native(b[3], NULL, &memory), CLB_ERROR_ARGUMENT);
+  assert_int_equal(clb_buffer_native(b[3], &kind, NULL), CLB_ERROR_ARGUMENT);
+  for (int i = 0; i < 4; i++) clb_buffer_destroy(&b[i]);
+  free(g);
+  free(wanted);
+  free(r);
+  close_model(&o);
+}
+
+/* ---- atoms that do not count, or are not there ---- */
+
+static double energy_at(opened *o, ghost_set *g, atom_set *a, const clb_model_edges *call) {
+  place(g, a);
+  ghost_result *r = compute(o, call);
+  const double energy = r->energy;
+  free(r);
+  return energy;
+}
+
+/* The energy is the sum of those that count, and forces are its derivatives, on all atoms. */
+static void counted(void **state) {
+  static const unsigned char counts[] = {1, 0, 1, 1, 0, 0};
+  (void)state;
+  for (int which = 0; which < MADE_MODELS; which++) {
+    opened o = open_made("cpu:interpreter", which, &f64);
+    atom_set a = random_atoms(6, made_models[which].n_species, true, 15);
+    ghost_set *g = ghosts_of(&a, 3.4);
+    clb_model_edges call = call_of(g, true);
+    ghost_result *all = compute(&o, &call);
+    call.counted = counts;
+    ghost_result *some = compute(&o, &call);
+    double sum = 0;
+    for (int i = 0; i < 6; i++) {
+      sum += counts[i] * all->e_atom[i];
+      assert_true(some->e_atom[i] == counts[i] * all->e_atom[i]);
+    }
+    close_to("energy", 1, &some->energy, &sum, 1e-11 * (1 + fabs(sum)));
+    for (int i = 0; i < 18; i += 5) { /* 0, 5, 10, 15: atoms that count and that do not */
+      const double h = 1e-4, x = a.positions[i];
+      double e[4];
+      for (int k = 0; k < 4; k++) {
+        a.positions[i] = x + h * (k < 2 ? k - 2 : k - 1);
+        e[k] = energy_at(&o, g, &a, &call);
+      }
+      a.positions[i] = x;
+      const double force = -(e[0] - 8 * e[1] + 8 * e[2] - e[3]) / (12 * h);
+      close_to("force", 1, &some->forces[i], &force, 1e-6 * (1 + largest(18, some->forces)));
+    }
+    free(all);
+    free(some);
+    free(g);
+    close_model(&o);
+  }
+}
+
+/* An atom of species -1 is as if it were nowhere; its ghosts, too. */
+static void absent(void **state) {
+  (void)state;
+  for (int images = 0; images < 2; images++) {
+    opened o = open_made("cpu:interpreter", 0, &f64);
+    atom_set a = random_atoms(6, 3, true, 16), fewer = a;
+    ghost_set *g = ghosts_of(&a, 3.4);
+    for (int64_t i = 0; i < g->n_total; i++)
+      if (i == 5 || (i >= g->n && g->owner[i] == 5)) g->species[i] = -1;
+    const clb_model_edges call = call_of(g, images);
+    ghost_result *r = compute(&o, &call);
+    const computed c = of_atoms(g, r, a.cell);
+    fewer.n = 5;
+    opened other = open_made("cpu:interpreter", 0, &f64);
+    const computed wanted = compute_atoms(&other, &fewer);
+    expect_same(&c, &wanted, 5, 1e-11);
+    assert_true(c.e_atom[5] == 0 && largest(3, c.forces + 15) == 0);
+    close_model(&other);
+    close_model(&o);
+    free(r);
+    free(g);
+  }
+}
+
+/* ---- processes without atoms, and what is refused ---- */
+
+static clb_status count_move(void *user, int backward, int64_t columns, clb_dtype type,
+                             const void *from, void *to) {
+  (void)backward, (void)columns, (void)type, (void)from, (void)to;
+  ++*(int *)user;
+  return CLB_OK;
+}
+
+static void nothing(void **state) {
+  (void)state;
+  int calls = 0;
+  opened o = open_made("cpu:interpreter", 2, &f64);
+  const clb_model_exchange exchange = {.move = count_move, .user = &calls};
+  const double x = 0;
+  clb_model_edges e = {.positions = &x, .exchange = &exchange};
+  double energy = NAN, virial[9];
+  const clb_model_edge_results want = {.energy = &energy, .virial = virial};
+  for (int i = 0; i < 2; i++, e.same_graph = 1) {
+    if (clb_model_compute_edges(o.model, &e, &want)) fail_msg("%s", clb_error(o.ctx));
+    assert_true(energy == 0 && largest(9, virial) == 0);
+  }
+  assert_int_equal(calls, 2 * 2 * (made_models[2].n_layers - 1));
+  close_model(&o);
+}
+
+static void refuse(opened *o, const clb_model_edges *e, const char *what) {
+  static double energy, forces[3 * MAX_TOTAL];
+  const clb_model_edge_results want = {.energy = &energy, .forces = forces};
+  const clb_status s = clb_model_compute_edges(o->model, e, &want);
+  if (s != CLB_ERROR_ARGUMENT || !strstr(clb_error(o->ctx), what))
+    fail_msg("status %d, not \"%s\": %s", s, what, clb_error(o->ctx));
+}
+
+static void refused(void **state) {
+  (void)state;
+  opened o = open_made("cpu:interpreter", 0, &f64);
+  atom_set a = random_atoms(6, 3, true, 17);
+  ghost_set *g = ghosts_of(&a, 3.3);
+  const clb_model_edges good = call_of(g, true), both = call_of(g, false);
+  clb_model_edges c;
+  double d[3];
+#define REFUSED(what, base, ...) (c = base, __VA_ARGS__, refuse(&o, &c, what))
+  int32_t images[MAX_TOTAL];
+  memcpy(images, g->owner + g->n, sizeof images - sizeof *images * (size_t)g->n);
+  REFUSED("2 of vectors, vectors_buffer, positions", good, c.vectors = g->positions);
+  REFUSED("0 of vectors, vectors_buffer, positions", both, c.positions = NULL);
+  REFUSED("it must be the image", good, c.images = NULL);
+  REFUSED("it must be the image", both, g->exchange.n_receive--);
+  g->exchange.n_receive++;
+  images[0] = (int32_t)g->n;
+  REFUSED("images[0] is 6", good, c.images = images);
+  REFUSED("same_graph", good, c.same_graph = 1);
+  REFUSED("species is NULL", good, c.species = NULL);
+  REFUSED("senders.host", good, c.senders.host = NULL);
+  REFUSED("one of receivers.host", good, c.receivers.host = NULL);
+  g->species[1] = 3;
+  REFUSED("species[1] is 3; it must be -1 ... 2", good, c.n_local = g->n);
+  g->species[1] = 0;
+  g->senders[7] = (int32_t)g->n_total;
+  REFUSED("senders[7]", good, c.n_local = g->n);
+  g->senders[7] = 0;
+  g->receivers[4] = (int32_t)g->n;
+  REFUSED("receivers[4]", good, c.n_local = g->n);
+  g->receivers[4] = 0;
+  g->positions[3 * g->receivers[0] + 1] = NAN;
+  REFUSED("they must be finite", good, c.n_local = g->n);
+  place(g, &a);
+  memcpy(g->positions + 3 * (int64_t)g->senders[0], g->positions + 3 * (int64_t)g->receivers[0],
+         24);
+  REFUSED("they must be finite, and at least", good, c.n_local = g->n);
+  assert_int_equal(
+      clb_model_compute_edges(o.model, &good, &(clb_model_edge_results){.d_vectors = d}),
+      CLB_ERROR_ARGUMENT);
+  assert_non_null(strstr(clb_error(o.ctx), "there are forces"));
+  free(g);
+  close_model(&o);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(positions), cmocka_unit_test(buffers),
+                                     cmocka_unit_test(counted),   cmocka_unit_test(absent),
+                                     cmocka_unit_test(nothing),   cmocka_unit_test(refused)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
