@@ -189,29 +189,62 @@ static int threads_of(const clb_problem *p) {
   return p->arithmetic == CLB_F64 || p->pass != CLB_FORWARD || has_wide_terms(p) ? 256 : 384;
 }
 
-/* Backward, edges side by side in a sub-group cost more than roles of one channel per lane. */
-static int slices_of(const clb_problem *p, const clb_limits *limits) {
-  const clb_tensor_product_problem *tp = &p->tensor_product;
-  int least = INT32_MAX;
-  for (int t = 0; t < tp->x.n; t++)
-    if (tp->x.term[t].mul < least) least = tp->x.term[t].mul;
-  for (int t = 0; t < tp->z.n; t++)
-    if (tp->z.term[t].mul < least) least = tp->z.term[t].mul;
-  return p->pass == CLB_BACKWARD && least == limits->lanes[p->arithmetic] ? 0 : MAX_SLICES;
+/* The least and the largest multiplicity of x and z. */
+typedef struct {
+  int least, most;
+} multiplicities;
+
+static multiplicities multiplicities_of(const clb_tensor_product_problem *tp) {
+  multiplicities m = {INT32_MAX, 0};
+  for (int i = 0; i < 2; i++) {
+    const clb_irreps *r = i ? &tp->z : &tp->x;
+    for (int t = 0; t < r->n; t++) {
+      if (r->term[t].mul < m.least) m.least = r->term[t].mul;
+      if (r->term[t].mul > m.most) m.most = r->term[t].mul;
+    }
+  }
+  return m;
 }
 
-/* Where a sub-group has one edge: forward without frames, roles are twice as large, so that rows of
-   x are read half as often; double backward in frames, two channels per lane need fewer registers
-   than four. */
+/* Whether all terms fill the lanes, with fewer channels than a lane may have. */
+static bool is_narrow(const clb_problem *p, int lanes) {
+  const multiplicities m = multiplicities_of(&p->tensor_product);
+  return m.least == m.most && lanes <= m.least && m.most < CLB_MAX_PER_LANE * lanes;
+}
+
+static bool reads_table_in_frame(const clb_problem *p) {
+  return p->pass == CLB_FORWARD && p->convolution.spline && uses_frame(p);
+}
+
+/* Edges side by side in a sub-group cost more than roles of fewer channels per lane where each edge
+   has coefficients of its own, backward where terms have one channel per lane, and in double
+   backward where all are narrow. */
+static int slices_of(const clb_problem *p, const clb_limits *limits) {
+  const int least = multiplicities_of(&p->tensor_product).least,
+            lanes = limits->lanes[p->arithmetic];
+  const bool none = p->pass == CLB_BACKWARD  ? least == lanes
+                    : p->pass == CLB_FORWARD ? reads_table_in_frame(p) && least >= lanes
+                                             : uses_frame(p) && is_narrow(p, lanes);
+  return none ? 0 : MAX_SLICES;
+}
+
+/* Where a table is read in frames, smaller parts leave room for stages.  Where a sub-group has one
+   edge: forward without frames, roles are twice as large, so that rows of x are read half as often;
+   double backward in frames, two channels per lane need fewer registers than four, and where terms
+   are narrow smaller parts do. */
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   const int components = components_of(p, limits), channels = channels_of(p, limits);
   *s = with_parts(p, limits, components, channels, threads_of(p), slices_of(p, limits));
   const clb_convolution_settings *own = &s->convolution;
-  if (!own->roles || own->edges_per_subgroup || p->arithmetic == CLB_F64) return;
+  if (!own->roles || p->arithmetic == CLB_F64) return;
+  if (limits->async_copies && reads_table_in_frame(p) && !own->pipeline_stages)
+    *s = with_parts(p, limits, components * 3 / 4, channels, threads_of(p), slices_of(p, limits));
+  if (own->edges_per_subgroup) return;
   if (p->pass == CLB_FORWARD && !own->frame && limits->registers > INTEL_REGISTERS)
     *s = with_parts(p, limits, 2 * components, channels, 256, MAX_SLICES);
   else if (p->pass == CLB_DOUBLE_BACKWARD && own->frame && channels > 2)
-    *s = with_parts(p, limits, components, 2, threads_of(p), MAX_SLICES);
+    *s = with_parts(p, limits, components / (is_narrow(p, s->lanes) ? 2 : 1), 2, threads_of(p),
+                    slices_of(p, limits));
 }
 
 /* Candidates on a CPU: batches of other lengths, parts of other sizes, one vector of channels. */
