@@ -90,11 +90,11 @@ def products():
 
 
 def on_graphs(wanted):
-    """Convolutions of `bench --suite graphs`: every problem on each graph for whose name `wanted`
-    is true."""
+    """Convolutions of `bench --suite graphs` with y given: every problem on each graph for whose
+    name `wanted` is true."""
     run = results("h200_graphs.json")
     cells = {}
-    for (problem, graph, _), by in found(run, op="convolution").items():
+    for (problem, graph, _), by in found(run, op="convolution", options=None).items():
         if wanted(graph):
             cells[problem, graph] = shares(passes_of(by, run["devices"][0]["name"], "f32"))
     problems, names = ([*dict.fromkeys(k[i] for k in cells)] for i in (0, 1))
@@ -107,6 +107,19 @@ def graphs():
 
 def flashtp():
     return on_graphs(lambda graph: graph == "flashtp")
+
+
+def vectors():
+    """The same with y made from vectors, as models run them, and with gradients of x by atomics."""
+    run = results("h200_graphs.json")
+    columns = {None: "y given", "vectors": "vectors", "vectors atomic": "vectors, atomics"}
+    cells = {}
+    for (problem, graph, options), by in found(run, op="convolution").items():
+        cells.setdefault((problem, graph), {})[options] = \
+            shares(passes_of(by, run["devices"][0]["name"], "f32"))
+    rows = [[f"{problem}, {graph}"] + [of.get(o, "") for o in columns]
+            for (problem, graph), of in cells.items() if "vectors" in of]
+    return table([SHARES] + list(columns.values()), rows)
 
 
 def bounds():
@@ -202,7 +215,8 @@ def models():
                   "error of splines in a force, eV/A"], rows)
 
 
-TABLES = {f.__name__: f for f in (harmonics, options, products, graphs, flashtp, bounds, peers,
+TABLES = {f.__name__: f for f in (harmonics, options, products, graphs, flashtp, vectors,
+                                  bounds, peers,
                                   peers_harmonics, drivers, ablation, models)}
 GENERATED = re.compile(r"<!-- table (\w+) -->\n.*?<!-- end -->", re.S)
 NUMBER = re.compile(r"<!-- n:([^>]+) -->.*?<!-- / -->", re.S)
