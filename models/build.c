@@ -71,6 +71,7 @@ clb_status clb_model_build(clb_model *m) {
   n->ctx = m->ctx;
   n->type = m->type;
   n->knots = m->options.knots;
+  n->atomics = m->options.atomics != 0;
   n->n_edges = -1;
   clb_status s = clb_pass_tables(n);
   clb_pass_moves(n);

@@ -127,6 +127,7 @@ module clebsch
     integer(c_int) :: precision = CLB_F64, knots = 0
     real(c_double) :: skin = 0
     integer(c_int64_t) :: workspace_bytes = 0_c_int64_t
+    integer(c_int) :: atomics = 0
   end type
 
   type, bind(c) :: clb_model_info

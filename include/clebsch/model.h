@@ -36,6 +36,9 @@ typedef struct {
   uint64_t workspace_bytes; /* limit of the workspace for gradients of convolutions, raised to the
                                minimum that they need; 0: 256 MiB, or 1/16 of a GPU's memory where
                                that is more, or less where so much cannot be had */
+  int atomics; /* 1: convolutions add up their gradients by features with atomics (as those of
+                  clb_convolution_desc): faster, but the last digits of forces differ from call to
+                  call. 0: equal calls have equal results, to the bit */
 } clb_model_options;
 
 /* Reads a model that `clebsch convert` wrote (a safetensors file; docs/model-format.md in the

@@ -36,6 +36,7 @@ clb_status clb_convolution_describe(clb_network *n, const clb_layer *y,
                   .passes = CLB_PASS_BIT(CLB_FORWARD) | CLB_PASS_BIT(CLB_BACKWARD)},
       .vectors = p->framed,
       .normalization = CLB_COMPONENT,
+      .atomics = n->atomics,
       .scale = p->scale};
   if (tabulated(y)) {
     d->knots = n->knots;

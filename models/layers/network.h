@@ -157,6 +157,7 @@ struct clb_network {
   clb_buffer *device_weights;            /* `weights` in `type` */
   clb_buffer *workspace;                 /* free for use within a step */
   int knots;                             /* of tables; 0: there are none */
+  bool atomics;                          /* gradients by features are added up with atomics */
   double table_error, table_slope_error; /* as in clb_model_info */
 
   /* The graph, and a run of the layers on it. */

@@ -67,7 +67,7 @@ convolution_desc = _struct(
     *_each(c.c_int, "vectors normalization"))
 
 model_options = _struct("model_options", *_each(c.c_int, "precision knots"), ("skin", c.c_double),
-                        ("workspace_bytes", c.c_uint64))
+                        ("workspace_bytes", c.c_uint64), ("atomics", c.c_int))
 model_info = _struct(
     "model_info", ("architecture", c.c_char_p), ("r_max", c.c_double),
     *_each(c.c_int, "n_layers l_max n_species"), ("symbols", c.POINTER(c.c_char_p)),

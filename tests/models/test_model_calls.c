@@ -251,6 +251,18 @@ static void workspaces(void **state) {
   close_model(&narrow);
 }
 
+/* Sums by atomics differ by rounding. */
+static void atomics(void **state) {
+  (void)state;
+  opened ordered = open_made("cpu", 0, &f64),
+         atomic = open_made("cpu", 0, &(clb_model_options){.atomics = 1});
+  const atom_set a = random_atoms(90, 3, true, 19);
+  const computed c = compute_atoms(&ordered, &a), d = compute_atoms(&atomic, &a);
+  expect_same(&d, &c, a.n, 1e-10 * fabs(c.energy));
+  close_model(&ordered);
+  close_model(&atomic);
+}
+
 /* ---- what is refused ---- */
 
 static void refuse_open(const char *key, const char *value, const clb_model_options *options,
@@ -434,10 +446,10 @@ static void bad_atoms(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(edges),      cmocka_unit_test(buffers),
-                                     cmocka_unit_test(same_graph), cmocka_unit_test(turns),
-                                     cmocka_unit_test(sizes),      cmocka_unit_test(workspaces),
-                                     cmocka_unit_test(bad_files),  cmocka_unit_test(bad_options),
-                                     cmocka_unit_test(bad_edges),  cmocka_unit_test(bad_atoms)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(edges),     cmocka_unit_test(buffers),   cmocka_unit_test(same_graph),
+      cmocka_unit_test(turns),     cmocka_unit_test(sizes),     cmocka_unit_test(workspaces),
+      cmocka_unit_test(atomics),   cmocka_unit_test(bad_files), cmocka_unit_test(bad_options),
+      cmocka_unit_test(bad_edges), cmocka_unit_test(bad_atoms)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

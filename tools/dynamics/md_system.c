@@ -22,6 +22,8 @@ double real_number(const struct argp_state *state, const char *option, const cha
   return x;
 }
 
+enum { KEY_ATOMIC = 600 };
+
 static error_t parse(int key, char *arg, struct argp_state *state) {
   md_choice *c = state->input;
   switch (key) {
@@ -31,6 +33,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case 'M': c->part.modality = arg; return 0;
     case 'H': c->part.head = arg; return 0;
     case 'k': c->options.knots = (int)whole_number(state, "--knots", arg, 0, 1 << 20); return 0;
+    case KEY_ATOMIC: c->options.atomics = 1; return 0;
     case 't':
       if (strcmp(arg, "f64") != 0 && strcmp(arg, "f32") != 0)
         argp_error(state, "--dtype is f64 or f32, not '%s'", arg);
@@ -58,6 +61,10 @@ static const struct argp_option options[] = {
     {"knots", 'k', "N", 0,
      "Replace radial networks by cubic splines with N knots: faster (default: 0, computed at every "
      "edge)",
+     0},
+    {"atomic", KEY_ATOMIC, NULL, 0,
+     "Let gradients be added up by atomics: faster on GPUs, but the last digits differ from run to "
+     "run",
      0},
     {0}};
 const struct argp md_choice_argp = {.options = options, .parser = parse};
