@@ -82,6 +82,76 @@ static void writes_forces(void **state) {
   json_decref(again);
 }
 
+/* Every frame as if it were alone in a file; what the file says of them is not carried over. */
+static void labels_frames(void **state) {
+  (void)state;
+  static const char *const frames[] = {
+      "2\nProperties=species:S:1:pos:R:3 energy=3 config=a\nO 0 0 0\nH 0 0 1.1\n",
+      "3\nLattice=\"9 0 0 0 5 0 0 0.4 5\" pbc=\"F T T\"\nO 0 0 0\nH 0 0.6 0.8\nC 0.1 2 2\n",
+      "3\nLattice=\"4 0 0 0 4 0 0.5 0 4\"\nO 0 0 0\nH 0 0.6 0.8\nC 0.1 2 2\n", "0\n\n",
+      "1\n\nO 1 2 3\n"};
+  enum { FRAMES = sizeof frames / sizeof *frames };
+  char all[2048] = "", alone[4096] = "";
+  for (int i = 0; i < FRAMES; i++) {
+    strcat(strcat(all, i == 2 ? "\n \n" : ""), frames[i]);
+    put_text("one.xyz", frames[i]);
+    expect_clebsch("energy --model model --structure one.xyz --forces labelled.xyz -r 1", 0, NULL);
+    char *text = get_text("labelled.xyz");
+    assert_true(strlen(alone) + strlen(text) < sizeof alone);
+    strcat(alone, text);
+    free(text);
+  }
+  put_text("frames.xyz", all);
+  json_t *o = json_of("energy --model model --structure frames.xyz --frames all --out all.xyz -j");
+  assert_int_equal(json_integer_value(json_object_get(o, "frames")), FRAMES);
+  assert_int_equal(json_integer_value(json_object_get(o, "atoms")), 9);
+  assert_true(number_of(o, "seconds") > 0);
+  json_decref(o);
+  char *text = get_text("all.xyz");
+  assert_string_equal(text, alone);
+  free(text);
+  expect_clebsch("energy -m model -s all.xyz --frames all --out again.xyz", 0, NULL);
+  text = get_text("again.xyz");
+  assert_string_equal(text, alone);
+  free(text);
+  text = get_text("out");
+  assert_non_null(strstr(text, "written    again.xyz: 5 frames, 9 atoms, by model on "));
+  free(text);
+}
+
+/* One wrong frame, and nothing is written. */
+static void labels_all_or_none(void **state) {
+  (void)state;
+  static const refusal wrong[] = {
+      {"sodium.xyz", 1, "sodium.xyz, frame 2: atom 1 is Na, but model knows only H C O"},
+      {"twice.xyz", 1, "twice.xyz, frame 3: "},
+      {"cut.xyz", 1, "cut.xyz, line 6: the file ends here, before atom 2 of 2"},
+      {"more.xyz", 1,
+       "more.xyz, line 4: the first line of a frame is the number of atoms, not 'H "},
+      {"thin.xyz", 1, "thin.xyz, line 5: the cell is only 0.4 Angstrom high"},
+      {"box.gro", 1, "box.gro: only files of extended XYZ (.xyz, .extxyz) are read frame by frame"},
+      {"none.xyz", 1, "none.xyz: the file ends here, before the number of atoms"},
+      {"nowhere.xyz", 1, "nowhere.xyz: No such file"},
+  };
+  put_text("sodium.xyz", "1\n\nO 0 0 0\n1\n\nNa 0 0 0\n");
+  put_text("twice.xyz", "1\n\nO 0 0 0\n1\n\nO 0 0 0\n2\n\nO 0 0 0\nO 0 0 0\n");
+  put_text("cut.xyz", "1\n\nO 0 0 0\n2\n\nO 0 0 0\n");
+  put_text("more.xyz", "1\n\nO 0 0 0\nH 0 0 1\n");
+  put_text("thin.xyz", "1\n\nO 0 0 0\n1\nLattice=\"9 0 0 0 9 0 0 0 0.4\"\nO 0 0 0\n");
+  put_text("box.gro", "a box\n0\n1 1 1\n");
+  put_text("none.xyz", "");
+  put_text("kept.xyz", "what was there\n");
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    char arguments[256];
+    snprintf(arguments, sizeof arguments,
+             "energy --model model --frames all --out kept.xyz --structure %s", wrong[i].arguments);
+    expect_clebsch(arguments, wrong[i].status, wrong[i].said);
+    char *text = get_text("kept.xyz");
+    assert_string_equal(text, "what was there\n");
+    free(text);
+  }
+}
+
 static void takes_precision(void **state) {
   (void)state;
   json_t *wide = json_of("energy --model model --structure atoms.xyz --json"),
@@ -138,6 +208,16 @@ static void minds_its_arguments(void **state) {
       {"energy --model model --structure atoms.xyz --forces /nowhere/f.xyz", 1,
        "/nowhere/f.xyz: No such file"},
       {"energy --model model --structure atoms.xyz --forces /dev/null", 1, "/dev/null: not a file"},
+      {"energy --model model --structure atoms.xyz --frames 3 --out f.xyz", 2,
+       "--frames is all, not '3'"},
+      {"energy --model model --structure atoms.xyz --frames all", 2,
+       "--frames and --out go together"},
+      {"energy --model model --structure atoms.xyz --out f.xyz", 2,
+       "--frames and --out go together"},
+      {"energy --model model --structure atoms.xyz --frames all --out f.xyz --repeat 3", 2,
+       "--forces, --repeat, --profile and --exact are of one frame: no --frames"},
+      {"energy --model model --structure atoms.xyz --frames all --out atoms.xyz", 1,
+       "atoms.xyz: is the structure (--structure), too"},
   };
   put_text("salt.xyz", "2\n\nO 0 0 0\nNa 0 0 2\n");
   put_text("short.xyz", "3\n\nO 0 0 0\nH 0 0 1\n");
@@ -181,6 +261,7 @@ int main(void) {
       cmocka_unit_test(writes_forces),    cmocka_unit_test(takes_precision),
       cmocka_unit_test(speaks_to_people), cmocka_unit_test(minds_its_arguments),
       cmocka_unit_test(computes_water),   cmocka_unit_test(computes_silicon),
+      cmocka_unit_test(labels_frames),    cmocka_unit_test(labels_all_or_none),
   };
   return cmocka_run_group_tests(tests, make_work, remove_work);
 }

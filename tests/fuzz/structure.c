@@ -31,6 +31,21 @@ static void check(const structure *s) {
   for (int k = 0; k < 9; k++) FUZZ_CHECK(isfinite(s->cell[k / 3][k % 3]));
 }
 
+/* As `clebsch energy --frames all` does. */
+static bool read_frames(void *user) {
+  input *in = user;
+  char error[1024] = "";
+  int found = -1;
+  structure_frames *f = structure_frames_open(in->path, error, sizeof error);
+  while (f && (found = structure_frames_next(f, &in->s)) == 1) {
+    check(&in->s);
+    structure_free(&in->s);
+  }
+  structure_frames_close(f);
+  if (found < 0) warn("%s", error);
+  return found == 0;
+}
+
 /* A frame that a run writes of these atoms must read back as these atoms. */
 static void round_trip(const structure *s) {
   const md_system y = {.atoms = *s};
@@ -79,6 +94,7 @@ static bool list(void *user) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   static const fuzz_bounds reading = {1 << 20, 64}, listing_bounds = {64 << 20, 4096};
   input in = {.path = fuzz_file(data, n, FUZZ_ENDING), .atoms_only = n % 2};
+  fuzz_run(&reading, n, read_frames, &in);
   if (!fuzz_run(&reading, n, read, &in)) return fuzz_done();
   check(&in.s);
   round_trip(&in.s);

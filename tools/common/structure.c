@@ -283,7 +283,7 @@ static bool check_cell(reader *r) {
   static const double min = 0.5, flat = 1e-6; /* Angstrom; volume of unit vectors */
   double unit[3][3], length[3], normal[3], volume = 1, area[3] = {1, 1, 1};
   int n = 0, which[3];
-  r->line_number = 0;
+  r->line_number = r->cell_line;
   for (int d = 0; d < 3; d++) {
     const double *a = r->s->cell[d];
     if (!r->s->periodic[d]) continue;
@@ -323,22 +323,65 @@ static bool (*format_of(const char *path))(reader *) {
   return NULL;
 }
 
-bool structure_read(const char *path, bool atoms_only, structure *s, char *error, size_t size) {
-  bool (*read)(reader *) = format_of(path), good = false;
-  *s = (structure){0};
+/* A reader of an open file; NULL, with an error, if it cannot be opened. */
+static reader *open_reader(const char *path, bool (*read)(reader *), char *error, size_t size) {
   reader *r = calloc(1, sizeof *r);
   if (!r) {
     snprintf(error, size, "%s: out of memory", path);
-    return false;
+    return NULL;
   }
-  *r = (reader){.path = path, .atoms_only = atoms_only, .s = s, .error = error, .size = size};
+  *r = (reader){.path = path, .error = error, .size = size};
   if (!read) structure_fail(r, "the name of a structure ends in .xyz, .extxyz, .gro, .pdb or .ent");
   else if (!(r->file = fopen(path, "r"))) structure_fail(r, "%s", strerror(errno));
-  else good = read(r) && check_cell(r);
-  if (r->file) fclose(r->file);
+  if (r->file) return r;
+  free(r);
+  return NULL;
+}
+
+bool structure_read(const char *path, bool atoms_only, structure *s, char *error, size_t size) {
+  bool (*read)(reader *) = format_of(path);
+  *s = (structure){0};
+  reader *r = open_reader(path, read, error, size);
+  if (!r) return false;
+  r->atoms_only = atoms_only;
+  r->s = s;
+  const bool good = read(r) && check_cell(r);
+  fclose(r->file);
   free(r);
   if (!good) structure_free(s);
   return good;
+}
+
+struct structure_frames {
+  reader r;
+};
+
+structure_frames *structure_frames_open(const char *path, char *error, size_t size) {
+  bool (*read)(reader *) = format_of(path);
+  if (read && read != structure_read_xyz) {
+    snprintf(error, size, "%s: only files of extended XYZ (.xyz, .extxyz) are read frame by frame",
+             path);
+    return NULL;
+  }
+  return (structure_frames *)open_reader(path, read, error, size);
+}
+
+int structure_frames_next(structure_frames *f, structure *s) {
+  reader *r = &f->r;
+  *s = (structure){0};
+  r->s = s;
+  r->capacity = 0;
+  int found = structure_read_frame(r);
+  const int64_t last = r->line_number;
+  if (found == 1 && !check_cell(r)) found = -1;
+  r->line_number = last;
+  if (found != 1) structure_free(s);
+  return found;
+}
+
+void structure_frames_close(structure_frames *f) {
+  if (f) fclose(f->r.file);
+  free(f);
 }
 
 void structure_free(structure *s) {

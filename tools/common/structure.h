@@ -26,4 +26,13 @@ typedef struct {
 bool structure_read(const char *path, bool atoms_only, structure *s, char *error, size_t size);
 void structure_free(structure *s);
 
+/* The frames of an extended XYZ file, one after the other. */
+typedef struct structure_frames structure_frames;
+/* NULL, and `error` as above: it cannot be opened, or has another format. `path` and `error` are
+   used until structure_frames_close. */
+structure_frames *structure_frames_open(const char *path, char *error, size_t size);
+/* 1: *s is the next frame; 0: there are no more; -1: `error` says what is wrong. */
+int structure_frames_next(structure_frames *f, structure *s);
+void structure_frames_close(structure_frames *f);
+
 #endif

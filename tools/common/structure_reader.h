@@ -13,6 +13,7 @@ typedef struct {
   FILE *file;
   const char *path;
   int64_t line_number, capacity; /* capacity: in atoms */
+  int64_t cell_line;             /* that messages on the cell name; 0: none, there is one cell */
   bool atoms_only;
   structure *s;
   char line[STRUCTURE_LINE];
@@ -40,5 +41,7 @@ int32_t structure_element(const char *symbol); /* 0: not an element; case is ign
 bool structure_add(structure_reader *r, int32_t element, const double x[3]);
 
 bool structure_read_xyz(structure_reader *r);
+/* The next of several frames: 1, or 0: there is none, or -1 with an error. */
+int structure_read_frame(structure_reader *r);
 
 #endif

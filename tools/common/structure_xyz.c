@@ -138,17 +138,18 @@ static bool check_end(structure_reader *r, int64_t n) {
   return !r->error[0];
 }
 
-bool structure_read_xyz(structure_reader *r) {
+/* A frame whose number of atoms is the current line. */
+static bool read_frame(structure_reader *r, int64_t *n) {
   xyz_columns c = {0};
-  if (!structure_want_line(r, "the number of atoms")) return false;
   static const char mark[] = "\xef\xbb\xbf"; /* which some editors put at the start of a file */
-  int64_t n = structure_count(r->line + (strncmp(r->line, mark, 3) ? 0 : 3));
-  if (n < 0)
-    return structure_fail(r, "the first line is the number of atoms, not '%.60s'", r->line);
+  *n = structure_count(r->line + (r->line_number > 1 || strncmp(r->line, mark, 3) ? 0 : 3));
+  if (*n < 0)
+    return structure_fail(r, "the first line%s is the number of atoms, not '%.60s'",
+                          r->line_number > 1 ? " of a frame" : "", r->line);
   if (!structure_want_line(r, "the comment line") || !read_comment(r, &c)) return false;
-  for (int64_t i = 0; i < n; i++) {
+  for (int64_t i = 0; i < *n; i++) {
     char what[64], field[STRUCTURE_FIELD];
-    snprintf(what, sizeof what, "atom %lld of %lld", (long long)i + 1, (long long)n);
+    snprintf(what, sizeof what, "atom %lld of %lld", (long long)i + 1, (long long)*n);
     if (!structure_want_line(r, what)) return false;
     const char *at = r->line, *w;
     int32_t element = 0;
@@ -164,5 +165,21 @@ bool structure_read_xyz(structure_reader *r) {
     if (at[strspn(at, " \t")]) return structure_fail(r, "%s has more than %d columns", what, c.all);
     if (!structure_add(r, element, x)) return false;
   }
-  return check_end(r, n);
+  return true;
+}
+
+bool structure_read_xyz(structure_reader *r) {
+  int64_t n;
+  return structure_want_line(r, "the number of atoms") && read_frame(r, &n) && check_end(r, n);
+}
+
+int structure_read_frame(structure_reader *r) {
+  int64_t n;
+  if (!r->cell_line && !structure_want_line(r, "the number of atoms")) return -1;
+  while (r->cell_line) {
+    if (!structure_line(r)) return r->error[0] ? -1 : 0;
+    if (r->line[strspn(r->line, " \t")]) break;
+  }
+  r->cell_line = r->line_number + 1;
+  return read_frame(r, &n) ? 1 : -1;
 }

@@ -13,9 +13,9 @@ static const double gpa_per_ev_a3 = 160.2176634;
 
 typedef struct {
   md_choice choice;
-  const char *forces;
+  const char *forces, *out;
   int repeats;
-  bool json, profile, exact;
+  bool json, profile, exact, frames;
 } energy_arguments;
 
 enum { MAX_KINDS = 64 };
@@ -47,6 +47,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case 'j': a->json = true; return 0;
     case 'p': a->profile = true; return 0;
     case 'x': a->exact = true; return 0;
+    case 'o': a->out = arg; return 0;
+    case 'F':
+      if (strcmp(arg, "all") != 0) argp_error(state, "--frames is all, not '%s'", arg);
+      a->frames = true;
+      return 0;
     case ARGP_KEY_INIT: state->child_inputs[0] = &a->choice; return 0;
     case ARGP_KEY_ARG: argp_error(state, "'%s' is one argument too many", arg); return 0;
     case ARGP_KEY_END:
@@ -54,6 +59,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       if (a->exact && !a->choice.options.knots)
         argp_error(state,
                    "--exact compares splines with the networks they replace; it requires --knots");
+      if (a->frames != !!a->out) argp_error(state, "--frames and --out go together");
+      if (a->frames && (a->forces || a->repeats || a->profile || a->exact))
+        argp_error(state,
+                   "--forces, --repeat, --profile and --exact are of one frame: no --frames");
+      if (!a->repeats) a->repeats = 3;
       return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
@@ -134,6 +144,26 @@ static bool compare_with_exact(const md_system *y, const energy_arguments *a, en
   structure_free(&atoms);
   md_system_close(&exact);
   return good;
+}
+
+/* ---- all frames ---- */
+
+static void print_labels(const md_system *y, const energy_arguments *a, const frame_labels *l) {
+  if (a->json) {
+    json_t *o = json_object();
+    json_add(o, "model", json_text(a->choice.model));
+    json_add(o, "structure", json_text(a->choice.structure));
+    json_add(o, "out", json_text(a->out));
+    json_add(o, "frames", json_count(l->frames));
+    json_add(o, "atoms", json_count(l->atoms));
+    json_add(o, "device", json_text(y->device.name));
+    json_add(o, "dtype", json_text(dtype_names[a->choice.options.precision]));
+    json_add(o, "seconds", json_number(l->seconds));
+    json_print(o);
+    return;
+  }
+  printf("written    %s: %lld frames, %lld atoms, by %s on %s in %.3g s\n", a->out,
+         (long long)l->frames, (long long)l->atoms, y->name, y->device.name, l->seconds);
 }
 
 /* ---- for scripts ---- */
@@ -278,6 +308,10 @@ int energy_main(int argc, char **argv) {
       {"repeat", 'r', "N", 0, "Time N more computations (default: 3)", 0},
       {"json", 'j', NULL, 0, "Print one JSON object, nothing else", 0},
       {"profile", 'p', NULL, 0, "Run once more, with every kernel timed individually", 0},
+      {"frames", 'F', "all", 0,
+       "Compute every frame of an extended XYZ file, and write it to --out", 0},
+      {"out", 'o', "FILE", 0,
+       "With --frames: atoms, energy, forces and stress of each frame as extended XYZ", 0},
       {"exact", 'x', NULL, 0,
        "With --knots: compare with the radial networks that the splines replace", 0},
       {0}};
@@ -290,15 +324,24 @@ int energy_main(int argc, char **argv) {
       .doc = "Energy, forces and stress of the atoms in a file.\v"
              "eV and Angstrom. stress is dE/dstrain / volume; pressure is -trace / 3. Times are of "
              "whole computations, including the search for neighbours and all copies."};
-  energy_arguments a = {.repeats = 3};
+  energy_arguments a = {0};
   parse_arguments(&argp, argc, argv, 0, &a);
   md_system y = {0};
   energy_times t = {0};
   energy_extras e = {0};
   const named_file files[] = {{"the model (--model)", a.choice.model, FILE_INPUT},
                               {"the structure (--structure)", a.choice.structure, FILE_INPUT},
-                              {"the file of forces (--forces)", a.forces, FILE_WHOLE}};
-  bool good = outputs_ready(files, sizeof files / sizeof *files) && compute(&y, &a, &t);
+                              {"the file of forces (--forces)", a.forces, FILE_WHOLE},
+                              {"the file of frames (--out)", a.out, FILE_WHOLE}};
+  bool good = outputs_ready(files, sizeof files / sizeof *files);
+  if (a.frames) {
+    frame_labels l = {0};
+    good = good && frames_label(&y, &a.choice, a.out, &l);
+    if (good) print_labels(&y, &a, &l);
+    md_system_close(&y);
+    return good ? EXIT_GOOD : EXIT_FAILED;
+  }
+  good = good && compute(&y, &a, &t);
   if (good && a.profile) good = profile(&y, &e);
   if (good && a.exact) good = compare_with_exact(&y, &a, &e);
   if (good && a.forces)

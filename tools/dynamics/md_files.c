@@ -1,7 +1,12 @@
 /* tools/dynamics/md_files.c - frames of extended XYZ. */
 #include "tools/dynamics/md_files.h"
 
+#include <errno.h>
 #include <math.h>
+#include <string.h>
+
+#include "tools/common/output.h"
+#include "tools/measure/timing.h"
 
 static void matrix_write(FILE *f, const char *name, const double m[3][3]) {
   fprintf(f, "%s=\"", name);
@@ -34,4 +39,52 @@ bool frame_write(FILE *f, const void *user) {
     fputc('\n', f);
   }
   return !ferror(f);
+}
+
+/* ---- all frames of a file ---- */
+
+/* Computes a frame, which it takes, and writes it with its labels. */
+static bool label_frame(md_system *y, structure *atoms, const char *from, FILE *to,
+                        frame_labels *l) {
+  l->atoms += atoms->n;
+  if (!md_system_set_atoms(y, atoms, from) || !md_system_compute(y, NULL)) return false;
+  frame_write(to, &(md_frame){.system = y, .forces = true, .time = NAN});
+  if (!fflush(to)) return true;
+  warn("%s: the temporary file of frames could not be written: %s", from, strerror(errno));
+  return false;
+}
+
+static bool copy(FILE *to, const void *user) {
+  static char bytes[1 << 16];
+  FILE *const *from = user;
+  size_t n;
+  rewind(*from);
+  while ((n = fread(bytes, 1, sizeof bytes, *from)) > 0)
+    if (fwrite(bytes, 1, n, to) != n) return false;
+  return !ferror(*from);
+}
+
+bool frames_label(md_system *y, const md_choice *choice, const char *out, frame_labels *l) {
+  char error[512] = "", from[512];
+  structure atoms;
+  structure_frames *frames = structure_frames_open(choice->structure, error, sizeof error);
+  if (!frames) return warn("%s", error), false;
+  FILE *labelled = tmpfile();
+  int found = -1;
+  bool good = labelled && md_system_open(y, choice);
+  if (!labelled) warn("no temporary file of frames: %s", strerror(errno));
+  const double start = seconds_now();
+  while (good && (found = structure_frames_next(frames, &atoms)) == 1) {
+    snprintf(from, sizeof from, "%s, frame %lld", choice->structure, (long long)++l->frames);
+    progress("%s: %s", y->device.name, from);
+    good = label_frame(y, &atoms, from, labelled, l);
+  }
+  progress(NULL);
+  y->from = choice->structure;
+  l->seconds = seconds_now() - start;
+  if (good && found < 0) warn("%s", error), good = false;
+  structure_frames_close(frames);
+  good = good && file_replace(out, copy, &labelled);
+  if (labelled) fclose(labelled);
+  return good;
 }

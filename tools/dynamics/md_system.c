@@ -137,7 +137,15 @@ static bool find_species(md_system *y, const char *from) {
   return true;
 }
 
+static void free_atoms(md_system *y) {
+  structure_free(&y->atoms);
+  free(y->species);
+  free(y->e_atom);
+  free(y->forces);
+}
+
 bool md_system_set_atoms(md_system *y, structure *atoms, const char *from) {
+  free_atoms(y);
   y->from = from;
   y->atoms = *atoms;
   *atoms = (structure){0};
@@ -169,8 +177,5 @@ int64_t md_system_edges(const md_system *y) {
 void md_system_close(md_system *y) {
   clb_model_destroy(&y->model);
   clb_context_destroy(&y->ctx);
-  structure_free(&y->atoms);
-  free(y->species);
-  free(y->e_atom);
-  free(y->forces);
+  free_atoms(y);
 }

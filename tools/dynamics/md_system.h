@@ -40,7 +40,8 @@ typedef struct {
 /* The following print a message on standard error when they return false. Opens the device and the
    model; *y must be zeroed, and md_system_close must be called even on failure. */
 bool md_system_open(md_system *y, const md_choice *choice);
-/* Sets the atoms and takes ownership of them; `from` is the file they were read from. */
+/* Sets the atoms, instead of those before, and takes ownership of them; `from` is the file they
+ * were read from. */
 bool md_system_set_atoms(md_system *y, structure *atoms, const char *from);
 /* Energy, forces and stress at positions[n][3]; NULL: at the atoms' own. */
 bool md_system_compute(md_system *y, const double *positions);
