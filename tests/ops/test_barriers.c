@@ -191,6 +191,7 @@ static void layer_ops(void **state) {
   clb_op_destroy(&op);
   OK(ctx, clb_forces_create(ctx, CLB_F32, &op));
   OK(ctx, clb_forces_run(op, graph, r[1], r[2]));
+  OK(ctx, clb_atom_virials_run(op, graph, r[1], r[2], r[3]));
   clb_op_destroy(&op);
   mutation.lowers = false;
   for (int i = 0; i < 4; i++) clb_buffer_destroy(&r[i].buffer);
@@ -339,7 +340,8 @@ static void all_were_tried(void **state) {
                                         "total",
                                         "cell_count",
                                         "cell_fill",
-                                        "forces"};
+                                        "forces",
+                                        "atom_virials"};
   (void)state;
   for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
     int n = 0;

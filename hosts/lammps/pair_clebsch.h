@@ -1,0 +1,54 @@
+/* pair_clebsch.h - LAMMPS' pair style `clebsch`: docs/lammps.md. */
+#ifndef LMP_PAIR_CLEBSCH_H
+#define LMP_PAIR_CLEBSCH_H
+
+#include "pair.h"
+
+#include "ghost_rows.h"
+
+#include <clebsch/model.h>
+#include <string>
+#include <vector>
+
+namespace LAMMPS_NS {
+
+class PairClebsch : public Pair {
+ public:
+  explicit PairClebsch(class LAMMPS *);
+  ~PairClebsch() override;
+
+  void settings(int, char **) override;
+  void coeff(int, char **) override;
+  void init_style() override;
+  double init_one(int, int) override;
+  void compute(int, int) override;
+  double memory_usage() override;
+
+  int pack_forward_comm(int, int *, double *, int, int *) override;
+  void unpack_forward_comm(int, int, double *) override;
+
+ private:
+  std::vector<std::string> devices; /* of the processes of a host, in turn; empty: chosen */
+  clb_model_options options;
+  clb_context *ctx = nullptr;
+  clb_model *model = nullptr;
+  clb_model_info info;
+  std::vector<int> species_of_type; /* [1 + types]; -1: NULL */
+
+  /* As long as the neighbour list. */
+  std::vector<GhostRows::Home> homes; /* of all atoms */
+  GhostRows ghosts;
+  std::vector<int32_t> species, senders, receivers;
+  bool listed = false;
+  std::vector<double> forces, e_atom, v_atom;
+
+  void fail(const std::string &) const; /* on this process alone: all end */
+  void check(clb_status) const;
+  void open(const char *path);
+  std::string choose_device() const;
+  void list_pairs();
+  void add_results(double energy, const double *virial);
+};
+
+}    // namespace LAMMPS_NS
+#endif
