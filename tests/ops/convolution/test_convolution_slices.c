@@ -23,7 +23,7 @@ static clb_convolution_desc of_channels(place *at, int mul, clb_layout layout,
 
 /* ---- how many ---- */
 
-static int slices_of(convolution *c, int pass, int lanes, clb_schedule *s) {
+static int slices_of(convolution *c, int pass, clb_dtype arithmetic, int lanes, clb_schedule *s) {
   const clb_limits limits = {.lanes = {lanes, lanes},
                              .max_subgroups = 16,
                              .local_bytes = 65536,
@@ -33,13 +33,14 @@ static int slices_of(convolution *c, int pass, int lanes, clb_schedule *s) {
                              .f64 = true};
   clb_problem p = convolution_op(c, pass)->problem;
   p.pass = pass;
+  p.storage = p.arithmetic = arithmetic;
   clb_kernel_kinds[CLB_CONVOLUTION]->schedule(&p, &limits, s);
   return s->convolution.edges_per_subgroup;
 }
 
 /* As many as powers of two allow, of 4 lanes at least where a lane then has 2 or 4 channels, and
-   only whole turns of them between two meetings; one where there are no sub-groups, and backward
-   where each lane can have one channel. */
+   only whole turns of them between two meetings; one where there are no sub-groups, backward where
+   each lane can have one channel, and forward in f32 where each can have one, two or three. */
 static void schedules(void **state) {
   static const struct {
     int mul, slices[3]; /* with 16, 32, 64 lanes */
@@ -54,8 +55,11 @@ static void schedules(void **state) {
     for (int pass = CLB_FORWARD; pass <= CLB_DOUBLE_BACKWARD; pass++)
       for (int wide = 0; wide < 3; wide++) {
         clb_schedule s;
-        const bool one = pass == CLB_BACKWARD && cases[i].mul == 16 << wide;
-        assert_int_equal(slices_of(c, pass, 16 << wide, &s), one ? 0 : cases[i].slices[wide]);
+        const int lanes = 16 << wide, mul = cases[i].mul, usual = cases[i].slices[wide];
+        const bool one = pass == CLB_BACKWARD && mul == lanes,
+                   small = pass == CLB_FORWARD && lanes <= mul && mul < 4 * lanes;
+        assert_int_equal(slices_of(c, pass, CLB_F32, lanes, &s), one || small ? 0 : usual);
+        assert_int_equal(slices_of(c, pass, CLB_F64, lanes, &s), one ? 0 : usual);
         const int slices = s.convolution.edges_per_subgroup;
         assert_true(!slices || s.convolution.edges_per_round % slices == 0);
       }
