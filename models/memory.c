@@ -243,40 +243,56 @@ static uint64_t held(const clb_model *m) {
 /* Reports lack of memory: what the system needs, and how large a system of this kind would fit into
    free memory plus the model's own (or else into the whole device). The workspace is no larger than
    necessary, so its actual size is counted. */
-static clb_status say_what_fits(clb_model *m, const clb_model_edges *e) {
+clb_status clb_model_say_what_fits(clb_model *m, int64_t n_atoms, int64_t n_edges) {
   static const double MiB = 1 << 20;
   clb_device *d = m->ctx->device;
   const uint64_t left = clb_device_free_bytes(d), all = d->info.memory_bytes,
                  workspace = m->net.workspace ? m->net.workspace->memory.bytes : 0;
   const double capacity = (double)(left ? left + held(m) : all) - (double)workspace,
-               atoms = (double)(e->n_total + spare(e->n_total)),
-               edges = (double)(e->n_edges + spare(e->n_edges));
+               atoms = (double)(n_atoms + spare(n_atoms)),
+               edges = (double)(n_edges + spare(n_edges));
   const double need =
       atoms * (double)m->info.bytes_per_atom + edges * (double)m->info.bytes_per_edge;
   clb_fail_more(&m->ctx->error, CLB_ERROR_MEMORY,
                 ": %lld atoms and %lld edges take %.1f MiB (%llu bytes an atom, %llu an edge, and "
                 "some to spare)",
-                (long long)e->n_total, (long long)e->n_edges, need / MiB,
+                (long long)n_atoms, (long long)n_edges, need / MiB,
                 (unsigned long long)m->info.bytes_per_atom,
                 (unsigned long long)m->info.bytes_per_edge);
   if (!all || need <= 0) return CLB_ERROR_MEMORY;
   const double part = capacity > 0 ? fmin(capacity / need, 1) : 0;
   return clb_fail_more(&m->ctx->error, CLB_ERROR_MEMORY,
-                       "; about %.0f atoms and %.0f edges would fit",
-                       floor(part * (double)e->n_total), floor(part * (double)e->n_edges));
+                       "; about %.0f atoms and %.0f edges would fit", floor(part * (double)n_atoms),
+                       floor(part * (double)n_edges));
 }
 
-static clb_status set_graph(clb_model *m, const clb_model_edges *e) {
+clb_status clb_model_reserve_atoms(clb_model *m, int64_t n) {
   clb_status s =
       clb_wait(m->ctx); /* work of an earlier call may still use memory that is replaced */
   m->net.n_edges = -1;
-  if (!s && (e->n_total > m->atom_capacity || !m->atom_capacity)) s = grow_atoms(m, e->n_total);
+  if (!s && (n > m->atom_capacity || !m->atom_capacity)) s = grow_atoms(m, n);
+  return s;
+}
+
+/* Writes the edges that were counted into the graph, and their shifts. */
+static clb_status write_edges(clb_model *m, int64_t n_atoms, int64_t n_edges) {
+  clb_graph *g = m->net.graph;
+  clb_status s = clb_graph_reserve(g, n_atoms, n_atoms, n_edges);
+  if (!s)
+    s = clb_cell_list_fill(m->cells, &g->buffer[CLB_GRAPH_SENDERS].memory,
+                           &g->buffer[CLB_GRAPH_RECEIVERS].memory, &m->shifts->memory);
+  return s ? s : clb_graph_sort(g, n_atoms, n_atoms, n_edges);
+}
+
+static clb_status set_graph(clb_model *m, const clb_model_edges *e) {
+  clb_status s = clb_model_reserve_atoms(m, e->n_total);
   if (!s && (e->n_edges > m->edge_capacity || !m->edge_capacity)) {
     clb_buffer_destroy(&m->net.workspace); /* leaves its memory to the arrays, and is made anew */
     s = grow_edges(m, e->n_edges);
   }
   if (!s && !e->same_graph) s = clb_model_set_species(m, e);
-  if (!s)
+  if (!s && m->found) s = write_edges(m, e->n_total, e->n_edges);
+  else if (!s)
     s = clb_graph_update(m->net.graph, e->n_total, e->n_local, e->n_edges, CLB_I32, e->senders,
                          e->receivers);
   if (!s && !e->same_graph)
@@ -292,5 +308,5 @@ static clb_status set_graph(clb_model *m, const clb_model_edges *e) {
 
 clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *e) {
   const clb_status s = set_graph(m, e);
-  return s == CLB_ERROR_MEMORY ? say_what_fits(m, e) : s;
+  return s == CLB_ERROR_MEMORY ? clb_model_say_what_fits(m, e->n_total, e->n_edges) : s;
 }

@@ -61,6 +61,7 @@ void clb_model_destroy(clb_model **model) {
   clb_buffer **buffers[] = {&m->positions, &m->shifts, &m->species_of, &m->results, &m->v_atom};
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) clb_op_destroy(ops[i]);
   for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) clb_buffer_destroy(buffers[i]);
+  clb_cell_list_destroy(&m->cells);
   clb_network_free(&m->net);
   clb_neighbours_free(&m->neighbours);
   clb_listed_free(&m->listed);
@@ -175,11 +176,12 @@ static clb_status host_vectors(clb_model *m, const clb_model_atoms *a, clb_model
   return CLB_OK;
 }
 
-static clb_status device_vectors(clb_model *m, const clb_model_atoms *a) {
+static clb_status device_vectors(clb_model *m, const clb_model_atoms *a, bool there) {
   const clb_neighbours *list = &m->neighbours;
   const clb_rows positions = {m->positions, 0, CLB_DENSE, NULL},
                  shifts = {m->shifts, 0, CLB_DENSE, NULL};
-  const clb_status s = clb_model_upload(m, positions.buffer, CLB_F64, 3 * a->n, a->positions);
+  const clb_status s =
+      there ? CLB_OK : clb_model_upload(m, positions.buffer, CLB_F64, 3 * a->n, a->positions);
   return s ? s
            : clb_edge_vectors_run(m->edge_vectors, m->net.graph, positions, shifts, list->cell,
                                   clb_value(&m->net, CLB_VECTORS));
@@ -203,18 +205,36 @@ static clb_status check_places(clb_model *m, const double *positions) {
   return CLB_OK;
 }
 
+/* Makes the list anew, on the device if it can (m->found), else on the host. */
+static clb_status make_list(clb_model *m, const clb_model_atoms *a, const bool periodic[3],
+                            const clb_cell_grid *grid) {
+  clb_neighbours *list = &m->neighbours;
+  int64_t n_edges;
+  clb_status s = clb_model_count_edges(m, a, grid, &n_edges);
+  if (s == CLB_ERROR_MEMORY &&
+      !clb_neighbours_update(list, a->n, a->positions, a->cell, periodic, NULL))
+    clb_model_say_what_fits(m, a->n, list->n_edges);
+  if (s) return s;
+  m->found = n_edges >= 0;
+  if (m->found) s = clb_neighbours_made(list, a->positions, n_edges);
+  else s = clb_neighbours_update(list, a->n, a->positions, a->cell, periodic, NULL);
+  if (s) return FAIL(m, s, "clb_model_compute: %s", list->error);
+  return m->found ? CLB_OK : check_places(m, a->positions);
+}
+
 /* Updates neighbours and vectors, and the graph if the neighbours have changed. */
 static clb_status find_edges(clb_model *m, const clb_model_atoms *a, clb_model_edges *e) {
   const bool periodic[3] = {a->periodic[0] != 0, a->periodic[1] != 0, a->periodic[2] != 0};
+  clb_neighbours *list = &m->neighbours;
+  clb_cell_grid grid;
   bool rebuilt;
-  clb_status s =
-      clb_neighbours_update(&m->neighbours, a->n, a->positions, a->cell, periodic, &rebuilt);
-  if (s) return FAIL(m, s, "clb_model_compute: %s", m->neighbours.error);
-  if (rebuilt && (s = check_places(m, a->positions))) {
-    m->neighbours.built = false;
+  clb_status s = clb_neighbours_begin(list, a->n, a->positions, a->cell, periodic, &rebuilt, &grid);
+  if (s) return FAIL(m, s, "clb_model_compute: %s", list->error);
+  m->found = false;
+  if (rebuilt && (s = make_list(m, a, periodic, &grid))) {
+    list->built = false;
     return s;
   }
-  const clb_neighbours *list = &m->neighbours;
   *e = (clb_model_edges){.n_local = a->n,
                          .n_total = a->n,
                          .n_edges = list->n_edges,
@@ -225,9 +245,13 @@ static clb_status find_edges(clb_model *m, const clb_model_atoms *a, clb_model_e
   m->listed.n = -1;
   if (rebuilt) s = clb_model_set_graph(m, e);
   else s = clb_model_set_species(m, e);
-  if (!s && rebuilt && m->edge_vectors) s = clb_model_set_shifts(m);
-  if (!s) s = m->edge_vectors && m->shifts_fit ? device_vectors(m, a) : host_vectors(m, a, e);
-  if (s) m->neighbours.built = false;
+  const bool found = m->found;
+  m->found = false;
+  if (!s && found) m->shifts_fit = true;
+  else if (!s && rebuilt && m->edge_vectors) s = clb_model_set_shifts(m);
+  if (!s)
+    s = m->edge_vectors && m->shifts_fit ? device_vectors(m, a, found) : host_vectors(m, a, e);
+  if (s) list->built = false;
   return s;
 }
 

@@ -7,6 +7,7 @@
 
 #include "models/atoms/neighbours.h"
 #include "models/layers/network.h"
+#include "src/ops/cell_list.h"
 
 /* Pairs of a caller's list, whose atoms are there, and those within r_max. */
 typedef struct {
@@ -38,6 +39,8 @@ struct clb_model {
   int64_t n_species, species_capacity;
   clb_neighbours neighbours;
   clb_listed listed;
+  clb_cell_list *cells; /* finds the edges between atoms; NULL: not needed yet */
+  bool found;           /* the edges were counted, and are to be written into the graph */
   bool shifts_fit; /* the neighbours' shifts are on the device; else vectors are computed on the
                       host */
   double *vectors; /* [n_edges][3] */
@@ -59,6 +62,8 @@ static inline clb_rows clb_model_result(const clb_model *m, int64_t place) {
 /* Creates ops, tables and weights for the network that was read. */
 clb_status clb_model_build(clb_model *m);
 
+/* Adds to the message about lack of memory what the system needs, and what would fit. */
+clb_status clb_model_say_what_fits(clb_model *m, int64_t n_atoms, int64_t n_edges);
 /* Sets the graph and reserves memory for it. */
 clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *edges);
 /* Checks and sets the species of the graph's n_total atoms. */
@@ -67,6 +72,12 @@ clb_status clb_model_set_species(clb_model *m, const clb_model_edges *edges);
    call with vectors that does the same. */
 clb_status clb_listed_edges(clb_model *m, const clb_model_edges *e, clb_model_edges *edges);
 void clb_listed_free(clb_listed *l);
+/* Makes room for atoms. */
+clb_status clb_model_reserve_atoms(clb_model *m, int64_t n);
+/* Counts the edges between atoms on the device, which then has their positions; -1: it leaves them
+   to the host, as devices without f64 do. */
+clb_status clb_model_count_edges(clb_model *m, const clb_model_atoms *atoms,
+                                 const clb_cell_grid *grid, int64_t *n_edges);
 /* Sets the shifts of the neighbours' edges, which are the graph's. */
 clb_status clb_model_set_shifts(clb_model *m);
 /* Computes the results of vectors, once the graph is set, and waits for them. */

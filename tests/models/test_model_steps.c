@@ -127,11 +127,10 @@ static void expect_counts(int writes, int reads, int waits) {
 
 /* The calls with edges: vectors go to the device, gradients come back on their own. */
 static void step_of_edges(opened *o, const atom_set *a) {
-  const clb_neighbours *list = &o->model->neighbours;
-  const int64_t n = list->n_edges;
+  const int64_t n = o->model->neighbours.n_edges;
   double *vectors = malloc((size_t)n * 48), energy, virial[9];
   assert_non_null(vectors);
-  clb_neighbours_vectors(list, a->positions, vectors);
+  for (int64_t i = 0; i < 3 * n; i++) vectors[i] = i % 3 ? 0.4 : 1.1; /* any */
   const clb_model_edges e = {
       .n_local = a->n, .n_total = a->n, .n_edges = n, .same_graph = 1, .vectors = vectors};
   assert_int_equal(
