@@ -251,7 +251,64 @@ static void compiles(void **state) {
   clb_cell_list_destroy(&list);
 }
 
-int main(void) {
+/* ---- time ---- */
+
+/* Seconds of a whole list and of sorting its edges, the least of some, and of the host's list:
+   atoms as dense as in water, pairs within 5 Angstrom. */
+static int measure(const char *device, int64_t n) {
+  const double radius = 5, size = cbrt((double)n / 0.1),
+               cell[9] = {size, 0, 0, 0, size, 0, 0, 0, size};
+  double *positions = malloc((size_t)n * 24), best[3] = {1e9, 1e9, 0};
+  const bool periodic[3] = {true, true, true};
+  clb_neighbours l = {.cutoff = radius};
+  clb_context *ctx = NULL;
+  clb_cell_list *list;
+  clb_graph *g;
+  clb_buffer *x, *shifts = NULL;
+  clb_cell_grid grid;
+  bool rebuild;
+  int64_t n_edges;
+  uint64_t seed = 1;
+  assert_non_null(positions);
+  for (int64_t i = 0; i < 3 * n; i++) positions[i] = between(&seed, 0, size);
+  OK(ctx, clb_context_create(device, &ctx));
+  OK(ctx, clb_cell_list_create(ctx, &list));
+  OK(ctx, clb_graph_create(ctx, 0, 0, &g));
+  OK(ctx, clb_buffer_create(ctx, (uint64_t)n * 24, &x));
+  assert_int_equal(clb_neighbours_begin(&l, n, positions, cell, periodic, &rebuild, &grid), CLB_OK);
+  for (int turn = 0; turn < 5; turn++) {
+    const double start = clb_seconds_now();
+    OK(ctx, clb_buffer_write(x, 0, positions, (uint64_t)n * 24));
+    OK(ctx, clb_cell_list_count(list, &grid, radius, n, x, &n_edges));
+    if (n_edges < 0) fail_msg("%s leaves the list to the host", device);
+    if (!shifts) OK(ctx, clb_buffer_create(ctx, (uint64_t)n_edges * 4 + 4, &shifts));
+    OK(ctx, clb_graph_reserve(g, n, n, n_edges));
+    OK(ctx, clb_cell_list_fill(list, &g->buffer[CLB_GRAPH_SENDERS].memory,
+                               &g->buffer[CLB_GRAPH_RECEIVERS].memory, &shifts->memory));
+    OK(ctx, clb_wait(ctx));
+    const double listed = clb_seconds_now();
+    OK(ctx, clb_graph_sort(g, n, n, n_edges));
+    OK(ctx, clb_wait(ctx));
+    best[0] = fmin(best[0], listed - start);
+    best[1] = fmin(best[1], clb_seconds_now() - listed);
+  }
+  best[2] = clb_seconds_now();
+  assert_int_equal(clb_neighbours_update(&l, n, positions, cell, periodic, NULL), CLB_OK);
+  printf("%s: %lld atoms, %lld edges: list %.3f ms, sorting %.3f ms; host's list %.3f ms\n", device,
+         (long long)n, (long long)n_edges, 1e3 * best[0], 1e3 * best[1],
+         1e3 * (clb_seconds_now() - best[2]));
+  clb_buffer_destroy(&shifts);
+  clb_buffer_destroy(&x);
+  clb_graph_destroy(&g);
+  clb_cell_list_destroy(&list);
+  clb_context_destroy(&ctx);
+  clb_neighbours_free(&l);
+  free(positions);
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  if (argc > 2) return measure(argv[1], atoll(argv[2]));
   static const named_test tests[] = {{"random_atoms", random_atoms, false},
                                      {"shapes", shapes, false},
                                      {"many", many, false},
