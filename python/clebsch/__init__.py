@@ -6,5 +6,7 @@ from ._context import Context
 from ._library import Error
 from ._structs import VERSION as __version__
 from .model import Model, convert
+from .ops import Graph, Paths, convolution, paths, spherical_harmonics, tensor_product
 
-__all__ = ["Context", "Error", "Model", "__version__", "convert"]
+__all__ = ["Context", "Error", "Graph", "Model", "Paths", "__version__", "convert", "convolution",
+           "paths", "spherical_harmonics", "tensor_product"]

@@ -10,7 +10,8 @@ from ._library import FOLDER, Error
 def path():
     """$CLB_COMMAND, else the one that came with this package, else the one of PATH."""
     beside = FOLDER / "bin" / "clebsch"
-    found = os.environ.get("CLB_COMMAND") or (str(beside) if beside.exists() else shutil.which("clebsch"))
+    found = (os.environ.get("CLB_COMMAND") or
+             (str(beside) if beside.exists() else shutil.which("clebsch")))
     if not found:
         raise Error("the command `clebsch` is not in PATH; CLB_COMMAND may name its file")
     return found

@@ -31,10 +31,10 @@ class Handle:
 class Context:
     """One open device.
 
-    device: a name that `clebsch devices` shows; "": $CLB_DEVICE, else the first that opens.  stream:
-    the caller's, for cuda and hip, as an integer (torch.cuda.current_stream().cuda_stream; 0: the
-    legacy default stream): work goes there, in order, and is not waited for.  Calls from several
-    threads follow each other."""
+    device: a name that `clebsch devices` shows; "": $CLB_DEVICE, else the first that opens.
+    stream: the caller's, for cuda and hip, as an integer (torch.cuda.current_stream().cuda_stream;
+    0: the legacy default stream): work goes there, in order, and is not waited for.  Calls from
+    several threads follow each other."""
 
     def __init__(self, device="", stream=None, library=None):
         self.lib, self.lock, self.stream = _library.load(library), threading.RLock(), stream
@@ -56,8 +56,8 @@ class Context:
             getattr(info, key).decode()
             for key in ("name", "backend", "vendor", "description", "driver"))
         if self.driver.startswith("interpreter") and device != "cpu:interpreter":
-            warnings.warn(f"Clebsch runs on its interpreter, which is thousands of times slower than "
-                          f"compiled kernels: {self.description}", RuntimeWarning, stacklevel=3)
+            warnings.warn(f"Clebsch runs on its interpreter, which is thousands of times slower "
+                          f"than compiled kernels: {self.description}", RuntimeWarning, stacklevel=3)
 
     def check(self, status):
         if status:

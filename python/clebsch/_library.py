@@ -83,7 +83,7 @@ OTHERS = {**{f"{noun}_destroy": None for noun in ("context", "buffer", "op", "gr
 
 
 def path():
-    """$CLB_LIBRARY, else the one that came with this package, else the one that the loader knows."""
+    """$CLB_LIBRARY, else the one that came with this package, else the one of the loader."""
     beside = FOLDER / "libclebsch.so.0"
     return os.environ.get("CLB_LIBRARY") or (str(beside) if beside.exists() else "libclebsch.so.0")
 
@@ -94,7 +94,8 @@ def load(name=None):
     try:
         lib = c.CDLL(name)
     except OSError as error:
-        raise Error(f"libclebsch cannot be loaded; CLB_LIBRARY may name its file: {error}") from None
+        raise Error("libclebsch cannot be loaded; CLB_LIBRARY may name its file: "
+                    f"{error}") from None
     for function, arguments in ARGUMENTS.items():
         called = getattr(lib, "clb_" + function, None)
         if called:

@@ -14,7 +14,7 @@ class Calculator(Base):
     """Energy, forces, stress and energies of atoms; the arguments are those of clebsch.Model.
 
     Neighbour lists are kept between steps until an atom has moved by half of `skin` (Angstrom).
-    Copies and unpickled calculators open the model's file again, and refuse it if it has changed."""
+    Copies and unpickled calculators open the model's file again; it must not have changed."""
 
     implemented_properties = ["energy", "free_energy", "energies", "forces", "stress"]
     ignored_changes = {"initial_charges", "initial_magmoms"}

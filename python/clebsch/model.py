@@ -17,7 +17,7 @@ FOREIGN = (".pth", ".model", ".nqx")  # what `clebsch convert` reads
 
 
 def convert(source, target, head=None, modality=None):
-    """Writes the model file `target` (safetensors) from a model of NequIP, SevenNet, MACE or Nequix.
+    """Writes the model file `target` from a model of NequIP, SevenNet, MACE or Nequix.
 
     head: of a MACE model with several.  modality: of a SevenNet model trained on several kinds of
     data.  Nothing in `source` is executed."""
@@ -89,7 +89,7 @@ class Model:
         species = self.species(numbers)
         n = len(species)
         positions = _array(positions, (n, 3), "positions")
-        periodic = np.broadcast_to(np.asarray(periodic, bool), 3) if cell is not None else [False] * 3
+        periodic = np.broadcast_to(np.asarray(periodic, bool) & (cell is not None), 3)
         cell = _array(cell, (3, 3), "cell") if any(periodic) else None
         energy, energies = np.full(1, np.nan), np.full(n, np.nan)
         forces = np.full((n, 3), np.nan) if derivatives else None

@@ -1,0 +1,149 @@
+"""What all ops share: operands found in arrays, and passes compiled when they are first called."""
+import ctypes as c
+import os
+import threading
+import weakref
+
+from . import _arrays
+from . import _structs as s
+from ._context import Context
+from ._library import Error
+
+PASSES = ("forward", "backward", "double_backward")
+_shared, _sharing = weakref.WeakValueDictionary(), threading.Lock()
+
+
+def context_of(device):
+    """A Context, or that of all ops and graphs on a device of this name."""
+    if isinstance(device, Context):
+        return device
+    with _sharing:
+        key = device or os.environ.get("CLB_DEVICE", "")
+        found = _shared.get(key)
+        if found is None:
+            found = _shared[key] = Context(device)
+        return found
+
+
+def choice(what, value, values):
+    """The number of a word."""
+    if value not in values:
+        raise ValueError(f"{what}: {value!r}; there are {', '.join(map(repr, values))}")
+    return values[value]
+
+
+class Operand:
+    """An array as clb_rows.  On a device without the host's memory a copy takes its place."""
+
+    def __init__(self, array, context, what, dtype, columns, output):
+        self.array, self.context, self.output = array, context, output
+        self.view = view = _arrays.View(array, context, what)
+        view.expect(context, (dtype,))
+        if output and not view.writable:
+            raise Error(f"{what} is read-only")
+        self.columns = columns
+        self.n, self.stride = view.rows(columns)
+        self.on_host = view.device == "host"
+        self.copied = self.on_host and context.backend != "cpu"
+        if output and self.n is None:
+            raise ValueError(f"{what}: results have a row each")
+        if output and self.n > 1 and self.stride < columns:
+            raise Error(f"{what}: rows overlap")
+        if output and self.copied and self.n > 1 and self.stride != columns:
+            raise Error(f"{what}: rows must be adjacent where results are copied from a device")
+
+    def rows(self):
+        context, view = self.context, self.view
+        if self.n == 0:
+            self.copied, self.buffer = False, context.make("buffer_create", "buffer", 16)
+            return s.rows(self.buffer.value, 0, s.DENSE, None)
+        size = view.extent(1 if self.n is None else self.n, self.stride, self.columns)
+        if self.copied:
+            self.buffer = context.make("buffer_create", "buffer", size)
+            if not self.output:
+                context.call("buffer_write", 0, view.pointer, size, handle=self.buffer)
+        else:
+            self.buffer = context.make("buffer_wrap", "buffer", s.POINTER, view.pointer, size)
+        return s.rows(self.buffer.value, 0, self.stride, None)
+
+    def finish(self):
+        if self.copied and self.output:
+            size = self.view.extent(self.n, self.stride, self.columns)
+            self.context.call("buffer_read", 0, self.view.pointer, size, handle=self.buffer)
+
+
+class Op:
+    """An op of the library.  Arrays: NumPy's, or others' through DLPack, used where they lie (those
+    of the host are copied to and from devices other than cpu); [n][columns], rows may have a
+    distance; an input [columns] is the same row for all.  Results are new arrays of the kind of the
+    first operand, or `out`, a tuple.  On the caller's stream a call does not wait.  A pass is
+    compiled when it is first called.
+
+    name: the library's.  describe(passes): the description.  columns: of each kind of operand.
+    operands: of each pass, names of inputs and of outputs.  kinds: of each name."""
+
+    def __init__(self, name, context, dtype, describe, columns, operands, kinds, gradients):
+        self.context, self.dtype, self.columns = context, dtype, columns
+        self._name, self._describe, self._ops = name, describe, {}
+        self._operands, self._kinds, self._gradients = operands, kinds, gradients
+
+    def compile(self, *passes):
+        """Of "forward", "backward", "double_backward": before they are first called."""
+        for name in passes:
+            number = choice("pass", name, {word: i for i, word in enumerate(PASSES)})
+            if name not in self._ops:
+                self._ops[name] = self.context.make(f"{self._name}_create", "op",
+                                                    c.byref(self._describe(1 << number)))
+        return self
+
+    def _run(self, name, arrays, out, counts=None, first=None, last=()):
+        """counts: of each kind its number of rows; None: that of the inputs."""
+        names_in, names_out = self._operands[name]
+        self.compile(name)
+        inputs = [self._input(what, array) for what, array in zip(names_in, arrays)]
+        counts = counts or self._counts(inputs)
+        results = self._results(names_out, counts, arrays[0], out)
+        outputs = [None if array is None else self._operand(what, array, True)
+                   for what, array in zip(names_out, results)]
+        operands = inputs + outputs
+        for what, operand in zip(names_in + names_out, operands):
+            wanted = counts[self._kinds[what]]
+            if operand and operand.n not in (None, wanted):
+                raise ValueError(f"{what} has {operand.n} rows; it must have {wanted}")
+        rows = [operand.rows() if operand else s.rows() for operand in operands]
+        first = counts[self._kinds[names_in[0]]] if first is None else first
+        self.context.call(f"{self._name}_{name}", first, *rows, *last, handle=self._ops[name])
+        for operand in filter(None, outputs):
+            operand.finish()
+        if any(operand and operand.on_host for operand in operands):
+            self.context.wait()
+        return results[0] if len(results) == 1 else results
+
+    def _operand(self, what, array, output):
+        columns = self.columns[self._kinds[what]]
+        return Operand(array, self.context, what, self.dtype, columns, output)
+
+    def _input(self, what, array):
+        if not self.columns[self._kinds[what]]:
+            return None
+        if array is None:
+            raise ValueError(f"{what} is missing")
+        return self._operand(what, array, False)
+
+    def _counts(self, inputs):
+        numbers = [operand.n for operand in inputs if operand and operand.n is not None]
+        return dict.fromkeys(self.columns, numbers[0] if numbers else 1)
+
+    def _results(self, names, counts, like, out):
+        """New arrays, or those given; None where the op computes nothing."""
+        kinds = [self._kinds[what] for what in names]
+        wanted = [self.columns[kind] > 0 and (what == kind or kind in self._gradients)
+                  for what, kind in zip(names, kinds)]
+        if out is None:
+            shapes = [(counts[kind], self.columns[kind]) for kind in kinds]
+            return tuple(_arrays.empty(like, shape, self.dtype) if w else None
+                         for shape, w in zip(shapes, wanted))
+        out = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+        if len(out) != len(names) or any(w and array is None for array, w in zip(out, wanted)):
+            raise ValueError(f"out: it must be a tuple of {', '.join(names)}")
+        return tuple(array if w else None for array, w in zip(out, wanted))
