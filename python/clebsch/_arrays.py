@@ -53,7 +53,7 @@ class View:
         kind, number = array.__dlpack_device__()
         backend = DEVICES.get(int(kind))
         if backend is None:
-            raise Error(f"{self.what}: memory of DLPack's device type {int(kind)} is not known here;"
+            raise Error(f"{self.what}: memory of DLPack's device type {int(kind)} is not known;"
                         " there are host, CUDA and ROCm")
         if backend == "host":
             capsule = array.__dlpack__()

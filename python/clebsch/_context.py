@@ -57,7 +57,8 @@ class Context:
             for key in ("name", "backend", "vendor", "description", "driver"))
         if self.driver.startswith("interpreter") and device != "cpu:interpreter":
             warnings.warn(f"Clebsch runs on its interpreter, which is thousands of times slower "
-                          f"than compiled kernels: {self.description}", RuntimeWarning, stacklevel=3)
+                          f"than compiled kernels: {self.description}", RuntimeWarning,
+                          stacklevel=3)
 
     def check(self, status):
         if status:

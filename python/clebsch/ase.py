@@ -7,7 +7,7 @@ from ase.data import chemical_symbols
 from ase.stress import full_3x3_to_voigt_6_stress
 
 from ._library import Error
-from .model import Model
+from .model import Model, file_state, reopen
 
 
 class Calculator(Base):
@@ -24,7 +24,7 @@ class Calculator(Base):
         super().__init__(**kwargs)
         self._settings = {"model": os.path.abspath(model), "device": device, "dtype": dtype,
                           "knots": knots, "skin": skin, "head": head, "modality": modality}
-        self._state = _state(model)
+        self._state = file_state(model)
         self.model = Model(model, device, dtype, knots, skin, head, modality)
 
     def calculate(self, atoms=None, properties=("energy",), system_changes=all_changes):
@@ -48,15 +48,4 @@ class Calculator(Base):
             self.results["stress"] = full_3x3_to_voigt_6_stress(found.stress)
 
     def __reduce__(self):
-        return _reopened, (type(self), self._settings, self._state)
-
-
-def _state(path):
-    about = os.stat(path)
-    return about.st_size, about.st_mtime_ns
-
-
-def _reopened(kind, settings, state):
-    if _state(settings["model"]) != state:
-        raise Error(f"{settings['model']} has changed since the calculator was made")
-    return kind(**settings)
+        return reopen, (type(self), self._settings, self._settings["model"], self._state)

@@ -116,3 +116,16 @@ class Model:
 
 def _pointer(array):
     return None if array is None else array.ctypes.data
+
+
+def file_state(path):
+    """What tells that a file has changed."""
+    about = os.stat(path)
+    return about.st_size, about.st_mtime_ns
+
+
+def reopen(kind, settings, path, state):
+    """For pickle: kind(**settings), of a file that is still the same."""
+    if file_state(path) != state:
+        raise Error(f"{path} has changed since it was opened")
+    return kind(**settings)

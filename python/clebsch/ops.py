@@ -222,5 +222,5 @@ def convolution(irreps_x, irreps_y, irreps_z, instructions, scale=1.0, atomics=F
     atomics: gradients of x are summed with atomics: faster, and not bitwise reproducible."""
     def wrap(desc):
         return s.convolution_desc(product=desc, scale=scale, atomics=int(atomics))
-    return _product(Convolution, "convolution", (irreps_x, irreps_y, irreps_z, instructions), device,
-                    wrap, **options)
+    return _product(Convolution, "convolution", (irreps_x, irreps_y, irreps_z, instructions),
+                    device, wrap, **options)

@@ -1,0 +1,101 @@
+"""The force of OpenMM beside the model itself."""
+import copy
+import importlib.util
+import pathlib
+import unittest
+
+import numpy as np
+from ase.build import molecule
+
+import clebsch
+
+WATER = pathlib.Path("/usr/share/cp2k/NequIP/water.pth")
+EV, ANGSTROM = 96.48533212331001, 0.1  # kJ/mol, nm
+
+
+@unittest.skipUnless(importlib.util.find_spec("openmm"), "no OpenMM")
+@unittest.skipUnless(WATER.exists(), f"no {WATER} (package cp2k-data)")
+class OpenMM(unittest.TestCase):
+    def setUp(self):
+        atoms = molecule("H2O")
+        atoms.set_cell([3.1, 3.2, 3.3])
+        self.atoms = atoms.repeat(2)
+        self.atoms.positions += np.random.default_rng(4).normal(0, 0.05, self.atoms.positions.shape)
+        self.numbers = self.atoms.numbers
+
+    def context(self, *forces):
+        import openmm
+        system = openmm.System()
+        for mass in self.atoms.get_masses():
+            system.addParticle(mass)
+        system.setDefaultPeriodicBoxVectors(*(self.atoms.cell.array * ANGSTROM))
+        for force in forces:
+            system.addForce(force)
+        made = openmm.Context(system, openmm.VerletIntegrator(0.00025), openmm.Platform.getPlatformByName("Reference"))
+        made.setPositions(self.atoms.positions * ANGSTROM)
+        return made
+
+    def compare(self, context, found, particles=slice(None)):
+        from openmm import unit
+        state = context.getState(getEnergy=True, getForces=True)
+        energy = state.getPotentialEnergy().value_in_unit(unit.kilojoule_per_mole) / EV
+        forces = state.getForces(asNumpy=True).value_in_unit(unit.kilojoule_per_mole / unit.nanometer) * ANGSTROM / EV
+        self.assertTrue(np.isfinite(forces).all())
+        # OpenMM's positions come back in nm: the last digit may differ.
+        self.assertLess(abs(energy - found.energy), 1e-11 * abs(found.energy))
+        expected = np.zeros_like(forces)
+        expected[particles] = found.forces
+        np.testing.assert_allclose(forces, expected, rtol=0, atol=1e-10)
+
+    def test_openmm_periodic_and_not(self):
+        import clebsch.openmm
+        model = clebsch.Model(WATER, "cpu")
+        for periodic in (True, False):
+            force = clebsch.openmm.force(WATER, self.numbers, periodic=periodic, device="cpu")
+            self.assertEqual(force.usesPeriodicBoundaryConditions(), periodic)
+            cell = self.atoms.cell.array if periodic else None
+            found = model.compute(self.numbers, self.atoms.positions, cell)
+            again = copy.deepcopy(force)  # first, as a system takes the force with it when it goes
+            self.compare(self.context(force), found)
+            self.compare(self.context(again), found)
+
+    def test_openmm_some_particles_and_a_topology(self):
+        import clebsch.openmm
+        from openmm import app
+        topology = app.Topology()
+        chain = topology.addChain()
+        for number in self.numbers:
+            residue = topology.addResidue("X", chain)
+            topology.addAtom("X", app.Element.getByAtomicNumber(int(number)), residue)
+        topology.setPeriodicBoxVectors(self.atoms.cell.array * ANGSTROM)
+        some = [3, 4, 5, 9, 10, 11]
+        force = clebsch.openmm.force(WATER, topology, particles=some, device="cpu")
+        self.assertTrue(force.usesPeriodicBoundaryConditions())
+        found = clebsch.Model(WATER, "cpu").compute(self.numbers[some], self.atoms.positions[some], self.atoms.cell.array)
+        self.compare(self.context(force), found, some)
+
+    def test_openmm_dynamics_keep_energy(self):
+        import clebsch.openmm
+        from openmm import unit
+        context = self.context(clebsch.openmm.force(WATER, self.numbers, periodic=True, device="cpu"))
+        context.setVelocitiesToTemperature(200, 7)
+
+        def energies():
+            state = context.getState(getEnergy=True)
+            return [e.value_in_unit(unit.kilojoule_per_mole) for e in (state.getPotentialEnergy(), state.getKineticEnergy())]
+        before = energies()
+        context.getIntegrator().step(60)
+        after = energies()
+        self.assertGreater(abs(after[1] - before[1]), 1)
+        self.assertLess(abs(sum(after) - sum(before)), 0.02 * before[1])
+
+    def test_openmm_refusals(self):
+        import clebsch.openmm
+        with self.assertRaisesRegex(clebsch.Error, "no element of atomic number 29"):
+            clebsch.openmm.force(WATER, [8, 1, 29], device="cpu")
+        with self.assertRaisesRegex(ValueError, "particles: none are given"):
+            clebsch.openmm.force(WATER, self.numbers, particles=[], device="cpu")
+        self.atoms.positions[1] = self.atoms.positions[0]
+        context = self.context(clebsch.openmm.force(WATER, self.numbers, device="cpu"))
+        with self.assertRaisesRegex(Exception, "are one place"):
+            context.getState(getEnergy=True)
