@@ -19,13 +19,14 @@ class Calculator(Base):
     implemented_properties = ["energy", "free_energy", "energies", "forces", "stress"]
     ignored_changes = {"initial_charges", "initial_magmoms"}
 
-    def __init__(self, model, device="", dtype="f64", knots=0, skin=0.3, head=None, modality=None,
-                 **kwargs):
+    def __init__(self, model, device="", dtype="f64", knots=0, skin=0.3, atomics=False,
+                 head=None, modality=None, **kwargs):
         super().__init__(**kwargs)
         self._settings = {"model": os.path.abspath(model), "device": device, "dtype": dtype,
-                          "knots": knots, "skin": skin, "head": head, "modality": modality}
+                          "knots": knots, "skin": skin, "atomics": atomics, "head": head,
+                          "modality": modality}
         self._state = file_state(model)
-        self.model = Model(model, device, dtype, knots, skin, head, modality)
+        self.model = Model(model, device, dtype, knots, skin, atomics, head, modality)
 
     def calculate(self, atoms=None, properties=("energy",), system_changes=all_changes):
         super().calculate(atoms, properties, system_changes)

@@ -40,14 +40,17 @@ class Model:
     $CLB_DEVICE, else the first that opens), or a Context.  dtype: "f64" or "f32", of features,
     weights and arithmetic; results are f64.  knots: 0, or the number of knots of splines that
     replace radial networks.  skin (Angstrom): neighbour lists are kept until an atom has moved by
-    half of it.  head, modality: as for convert."""
+    half of it.  atomics: gradients are added up faster, but the last digits of forces differ from
+    call to call.  head, modality: as for convert."""
 
-    def __init__(self, path, device="", dtype="f64", knots=0, skin=0.0, head=None, modality=None):
+    def __init__(self, path, device="", dtype="f64", knots=0, skin=0.0, atomics=False, head=None,
+                 modality=None):
         if dtype not in DTYPES:
             raise ValueError(f"dtype: {dtype!r}; it must be 'f64' or 'f32'")
         self.path = os.fspath(path)
         self.context = device if isinstance(device, Context) else Context(device)
-        options = s.model_options(precision=DTYPES[dtype], knots=knots, skin=skin)
+        options = s.model_options(precision=DTYPES[dtype], knots=knots, skin=skin,
+                                  atomics=int(atomics))
         with tempfile.TemporaryDirectory() as folder:
             file = self.path
             if pathlib.Path(file).suffix in FOREIGN:

@@ -34,7 +34,7 @@ class Computation:
 
 
 def force(model, atoms, particles=None, periodic=None, device="", dtype="f64", knots=0, skin=0.3,
-          head=None, modality=None):
+          atomics=False, head=None, modality=None):
     """A force for all particles of a system, or for some.
 
     atoms: the system's openmm.app.Topology, or its particles' atomic numbers.  particles: indices
@@ -50,7 +50,7 @@ def force(model, atoms, particles=None, periodic=None, device="", dtype="f64", k
         raise ValueError("particles: none are given; None means all")
     computation = Computation(numbers[some] if some else numbers, bool(periodic),
                               path=os.path.abspath(model), device=device, dtype=dtype, knots=knots,
-                              skin=skin, head=head, modality=modality)
+                              skin=skin, atomics=atomics, head=head, modality=modality)
     made = PythonForce(computation)
     made.setUsesPeriodicBoundaryConditions(bool(periodic))
     made.setParticles(some)

@@ -140,7 +140,7 @@ class Water(unittest.TestCase):
         self.near(energy, self.atoms.get_potential_energy())
 
     def test_ase_f32_and_splines_are_near(self):
-        for settings in ({"dtype": "f32"}, {"knots": 256}):
+        for settings in ({"dtype": "f32"}, {"knots": 256}, {"atomics": True}):
             self.near(fresh(self.atoms, **settings).get_forces(), self.atoms.get_forces(), 2e-4)
 
     def test_ase_copies(self):
