@@ -38,7 +38,7 @@ static clb_dual weigh(void *user, int tree) {
 }
 
 static bool keeps_weights(const clb_contraction *b) {
-  return b->s->symmetric.keep_weights && !b->s->accumulate_in_memory;
+  return b->s->symmetric.keep_weights && !b->s->symmetric.turns && !b->s->accumulate_in_memory;
 }
 
 static void declare_weights(clb_contraction *b, lanes_of_row *l) {
@@ -102,6 +102,59 @@ static void unrolled_row(clb_contraction *b, lanes_of_row *l) {
   if (b->gradients) clb_contraction_store_x(b, out);
 }
 
+/* Reads what a turn may need; what it does not use is removed. */
+static void begin_turn(clb_contraction *b, lanes_of_row *l) {
+  bool along = clb_contraction_incoming(b, CLB_OPERAND_X);
+  ir_val x[MAX_X], a[MAX_X];
+  clb_unrolled_clear(b, &l->row);
+  for (int p = 0; p < b->plan.basis.n_paths; p++) l->path[p] = (clb_dual){IR_NONE, IR_NONE};
+  clb_contraction_load_x(b, IN_X, x);
+  if (along) clb_contraction_load_x(b, IN_A, a);
+  clb_unrolled_set(b, &l->row, x, along ? a : NULL);
+  for (int o = 0; o < b->sc->n_degrees && b->p->pass; o++)
+    clb_contraction_load_z(b, IN_G, o, l->row.g[o]);
+}
+
+static void add_to(clb_contraction *b, ir_val sum, clb_dual x) {
+  ir_val value = b->p->pass == CLB_DOUBLE_BACKWARD ? x.d : x.v;
+  if (value != IR_NONE) ir_set(b->k, sum, ir_add(b->k, ir_get(b->k, sum), value));
+}
+
+/* Turns are iterations of a loop.  Compilers do not know how many there are, as they do not know
+   that species are not negative, and cannot move a turn's loads out of its branch: so they share
+   nothing between turns. */
+static void row_in_turns(clb_contraction *b, lanes_of_row *l) {
+  ir_kernel *k = b->k;
+  const int d = (b->sc->ell + 1) * (b->sc->ell + 1);
+  ir_val zero = ir_real(k, b->t, 0), z[CLB_MAX_ELL + 1][MAX_WIDTH], gradient[MAX_X], out[MAX_X];
+  int turns = 1;
+  find_weights(b, l);
+  for (int o = 0; o < b->sc->n_degrees && b->results; o++)
+    for (int m = 0; m < 2 * b->sc->degrees[o] + 1; m++) z[o][m] = ir_var(k, zero, false);
+  for (int i = 0; i < d && b->gradients; i++) gradient[i] = ir_var(k, zero, false);
+  for (int at = b->sc->ell + 1; at < b->plan.n_elements; turns++)
+    at = clb_contraction_turn_end(b, at);
+  ir_val unknown = ir_select(k, ir_2(k, IR_LT, clb_contraction_species(b), ir_int(k, IR_I64, 0)),
+                             ir_int(k, IR_I32, 0), ir_int(k, IR_I32, turns)),
+         turn = ir_loop(k, ir_int(k, IR_I32, 0), unknown, ir_int(k, IR_I32, 1));
+  for (int t = 0; t < turns; t++) {
+    ir_if(k, ir_2(k, IR_EQ, turn, ir_int(k, IR_I32, t)));
+    begin_turn(b, l);
+    clb_contraction_turn(b, &l->row, t);
+    for (int o = 0; o < b->sc->n_degrees && b->results; o++)
+      for (int m = 0; m < 2 * b->sc->degrees[o] + 1; m++) add_to(b, z[o][m], l->row.z[o][m]);
+    for (int i = 0; i < d && b->gradients; i++) add_to(b, gradient[i], l->row.gradient[i]);
+    ir_end(k);
+  }
+  ir_end(k);
+  for (int o = 0; o < b->sc->n_degrees && b->results; o++) {
+    for (int m = 0; m < 2 * b->sc->degrees[o] + 1; m++) out[m] = ir_get(k, z[o][m]);
+    clb_contraction_store_z(b, o, out);
+  }
+  for (int i = 0; i < d && b->gradients; i++) out[i] = ir_get(k, gradient[i]);
+  if (b->gradients) clb_contraction_store_x(b, out);
+}
+
 /* All rows of the group, for the current block of channels. */
 static void rows(clb_contraction *b, lanes_of_row *l, clb_table_row *table) {
   ir_kernel *k = b->k;
@@ -114,6 +167,7 @@ static void rows(clb_contraction *b, lanes_of_row *l, clb_table_row *table) {
   b->row = first;
   if (n > 1) ir_if(k, ir_2(k, IR_LT, b->row, b->n));
   if (table) clb_contraction_table_row(b, table, IR_NONE, IR_NONE);
+  else if (b->s->symmetric.turns) row_in_turns(b, l);
   else unrolled_row(b, l);
   if (n > 1) ir_end(k), ir_end(k);
 }

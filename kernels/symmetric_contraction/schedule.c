@@ -8,7 +8,9 @@ enum {
   SUBGROUPS = 8,
   KEPT_WEIGHTS = 64, /* registers for weights that stay there from row to row */
   SUMS = 64,         /* registers for sums over rows */
-  LARGE = 350        /* multiplications of a kernel that asks for the large register mode */
+  LARGE = 350,       /* multiplications of a kernel that asks for the large register mode, or may be
+                        done in turns */
+  MANY_PATHS = 40    /* for the registers of NVIDIA's GPUs */
 };
 
 /* Multiplications that may be instructions of their own; beyond, the products are listed in
@@ -32,6 +34,19 @@ clb_status clb_contraction_check(const clb_problem *p, const clb_limits *limits,
 static int64_t cost_of(const clb_problem *p, const clb_symmetric_plan *plan) {
   static const int times[] = {1, 3, 7};
   return times[p->pass] * clb_symmetric_cost(plan);
+}
+
+/* In turns a pair's gradient must be complete when its turn ends. */
+static bool can_turn(const clb_symmetric_contraction_problem *sc) {
+  return sc->correlation > 1 && sc->correlation < 4;
+}
+
+/* Whether the vendor's compiler spills numbers of a large derivative that is not done in turns;
+   AMD's has 512 registers and hardly ever does, but in f64. */
+static bool spills(const clb_problem *p, const clb_limits *limits) {
+  const int few = limits->registers <= 128 ? 0 : limits->registers < 256 ? MANY_PATHS : INT32_MAX;
+  return p->arithmetic == CLB_F64 ||
+         (p->pass == CLB_DOUBLE_BACKWARD && p->symmetric_contraction.n_paths > few);
 }
 
 void clb_contraction_schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
@@ -60,6 +75,8 @@ void clb_contraction_schedule(const clb_problem *p, const clb_limits *limits, cl
     s->symmetric.large_registers = limits->registers <= 128 && cost_of(p, &plan) > LARGE;
     s->symmetric.keep_weights =
         !sums && sc->n_paths <= KEPT_WEIGHTS / (words * twice * words * twice);
+    s->symmetric.turns =
+        gradients && can_turn(sc) && cost_of(p, &plan) > LARGE && spills(p, limits);
     s->symmetric.roles = sums && sc->n_degrees > 1 && sc->n_paths * words > SUMS;
   }
   clb_symmetric_plan_free(&plan);
@@ -90,6 +107,8 @@ int clb_contraction_candidates(const clb_problem *p, const clb_limits *limits, c
   if (gpu && !sums && sc->n_paths <= 2 * KEPT_WEIGHTS)
     clb_candidate_with(list, &n, &first, CLB_FIELD(symmetric.keep_weights),
                        !first.symmetric.keep_weights);
+  if (!sums && can_turn(sc))
+    clb_candidate_with(list, &n, &first, CLB_FIELD(symmetric.turns), !first.symmetric.turns);
   for (size_t i = 0; i < sizeof rows / sizeof *rows && !sums; i++)
     if (rows[i] < 64 || !gpu)
       clb_candidate_with(list, &n, &first, CLB_FIELD(symmetric.rows), rows[i]);

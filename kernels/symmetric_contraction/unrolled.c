@@ -222,16 +222,30 @@ static void right_elements(clb_contraction *b, clb_unrolled_row *row, int first,
     through_left(b, row, &row->product[i], degree);
 }
 
-void clb_contraction_unrolled(clb_contraction *b, clb_unrolled_row *row) {
+int clb_contraction_turn_end(const clb_contraction *b, int first) {
   const clb_symmetric_element *e = b->plan.element;
-  int ell = b->sc->ell, n = b->plan.n_elements;
-  bool pairs_are_left = b->sc->correlation > 3;
-  for (int first = ell + 1, end; first < n; first = end) {
-    for (end = first;
-         end < n && e[end].degree == e[first].degree && e[end].natural == e[first].natural;)
-      end++;
-    right_elements(b, row, first, end, b->gradients && !pairs_are_left);
-  }
-  for (int i = ell + 1; i < n && b->gradients && pairs_are_left; i++) pair_gradient(b, row, i);
-  for (int l = 0; l <= ell; l++) right_elements(b, row, l, l + 1, false);
+  int end = first;
+  while (end < b->plan.n_elements && e[end].degree == e[first].degree &&
+         e[end].natural == e[first].natural)
+    end++;
+  return end;
+}
+
+bool clb_contraction_turn(clb_contraction *b, clb_unrolled_row *row, int turn) {
+  int ell = b->sc->ell, first = ell + 1;
+  for (int l = 0; l <= ell && !turn; l++) right_elements(b, row, l, l + 1, false);
+  if (!turn) return true;
+  while (--turn && first < b->plan.n_elements) first = clb_contraction_turn_end(b, first);
+  if (first == b->plan.n_elements) return false;
+  right_elements(b, row, first, clb_contraction_turn_end(b, first),
+                 b->gradients && b->sc->correlation < 4);
+  return true;
+}
+
+void clb_contraction_unrolled(clb_contraction *b, clb_unrolled_row *row) {
+  for (int turn = 1; clb_contraction_turn(b, row, turn);) turn++;
+  for (int i = b->sc->ell + 1; i < b->plan.n_elements && b->gradients && b->sc->correlation > 3;
+       i++)
+    pair_gradient(b, row, i);
+  clb_contraction_turn(b, row, 0);
 }
