@@ -136,6 +136,28 @@ else
   echo "installed.sh: skipped: no sources of the locale de_DE (package locales)"
 fi
 
+# Several processes with ghost atoms: the energy and forces of one process that has no ghosts, in the decimals that both print.
+check_processes() { # MODEL
+  ./shared/water_fortran "$1" cpu | sed -n 's/^atoms: //p' | awk '
+    $1 == "energy" {print $4} $2 == "(eV/Angstrom)" {print $4, $5, $6}' >want
+  for n in 1 2 9; do # the last has processes without atoms
+    mpiexec --oversubscribe -n $n ./water_mpi "$1" cpu >said 2>message || fail "water_mpi, $n processes: $(cat message)"
+    awk '{print $1 == "energy" ? $2 : $3 " " $4 " " $5}' said | paste want - | awk '
+      {for (i = 1; i <= NF / 2; i++) {d = $i - $(i + NF / 2); if (d < -3e-8 || d > 3e-8) exit 1}} END {exit NR < 25}' ||
+      fail "water_mpi, $n processes: $(cat said), but one: $(cat want)"
+  done
+}
+if command -v mpif90 >/dev/null; then
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  # shellcheck disable=SC2046
+  mpif90 -Wall -Wextra -Werror -O2 -g -std=f2018 -J "$stage" "$fortran" water_mpi.f90 -o water_mpi $(pkg-config --libs clebsch)
+  check_processes "$stage/made.safetensors"
+  if mpiexec --oversubscribe -n 2 ./water_mpi "$source/LICENSE" cpu >said 2>message; then fail "water_mpi took a text for a model"; fi
+  grep -q "water_mpi: .*LICENSE" message || fail "water_mpi does not name the file that is wrong"
+else
+  echo "installed.sh: skipped: no mpif90 (packages libopenmpi-dev and openmpi-bin)"
+fi
+
 # A model of the field, from conversion to forces.
 water=${CLB_TEST_NEQUIP:-/usr/share/cp2k/NequIP/water.pth}
 if [ -r "$water" ]; then
