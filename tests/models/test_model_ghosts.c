@@ -130,7 +130,8 @@ static computed of_atoms(const ghost_set *g, const ghost_result *r, const double
 /* ---- all kinds of models, both ways, moved atoms ---- */
 
 static void same_as_atoms(const char *device, int which, clb_dtype precision) {
-  opened o = open_made(device, which, &(clb_model_options){.precision = precision});
+  opened o = open_made(device, which, &(clb_model_options){.precision = precision}),
+         other = open_made(device, which, &(clb_model_options){.precision = precision});
   atom_set a = random_atoms(6, made_models[which].n_species, true, 11);
   clb_model_info info;
   assert_int_equal(clb_model_describe(o.model, &info), CLB_OK);
@@ -152,16 +153,26 @@ static void same_as_atoms(const char *device, int which, clb_dtype precision) {
       call.same_graph = 1;
       call.species = NULL;
       call.senders.host = call.receivers.host = NULL;
-      opened other = open_made(device, which, &(clb_model_options){.precision = precision});
       const computed wanted = compute_atoms(&other, &a);
       expect_same(&c, &wanted, a.n, precision == CLB_F32 ? 4e-5 : 1e-11);
-      close_model(&other);
       free(r);
     }
     assert_int_equal(g->calls, images ? 0 : 3 * 2 * info.exchanges);
     free(g);
   }
+  close_model(&other);
   close_model(&o);
+}
+
+static void on_device(const clb_device_info *info, void *user) {
+  (void)user;
+  if (info->runs && info->f64 && strcmp(info->name, "cpu:interpreter"))
+    same_as_atoms(info->name, 0, CLB_F64);
+}
+
+static void every_device(void **state) {
+  (void)state;
+  assert_int_equal(clb_devices(on_device, NULL), CLB_OK);
 }
 
 static void positions(void **state) {
@@ -361,8 +372,9 @@ static void refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(positions), cmocka_unit_test(buffers),
-                                     cmocka_unit_test(counted),   cmocka_unit_test(absent),
-                                     cmocka_unit_test(nothing),   cmocka_unit_test(refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(positions), cmocka_unit_test(every_device),
+                                     cmocka_unit_test(buffers),   cmocka_unit_test(counted),
+                                     cmocka_unit_test(absent),    cmocka_unit_test(nothing),
+                                     cmocka_unit_test(refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
