@@ -202,8 +202,8 @@ static void write_edges(search *f, ir_val place, ir_val near, ir_val shift) {
   ir_store(k, f->senders, to, near, ir_load(k, f->atoms, place, near));
   ir_store(k, f->receivers, to, near, f->receiver);
   ir_store(k, f->shifts, to, near, shift);
-  ir_set(k, f->next,
-         ir_add(k, ir_get(k, f->next), wide(k, ir_shuffle(k, sum, clb_i32(k, lanes - 1)))));
+  const ir_val all = lanes > 1 ? ir_shuffle(k, sum, clb_i32(k, lanes - 1)) : sum;
+  ir_set(k, f->next, ir_add(k, ir_get(k, f->next), wide(k, all)));
 }
 
 /* Goes through the atoms in places [first, end) in an image of the cell. */
@@ -305,7 +305,7 @@ static void lower_search(ir_kernel *k, const clb_schedule *s, bool fills) {
     f.shifts = ir_buffer(k, IR_I32, true);
   } else f.counts = ir_buffer(k, IR_I32, true);
   start(&f.w);
-  f.lane = ir_lane(k);
+  f.lane = s->lanes > 1 ? ir_lane(k) : clb_i32(k, 0);
   f.own = ir_cast(k, IR_I32, f.w.b.unit);
   f.receiver = ir_load(k, f.atoms, f.w.b.unit, IR_NONE);
   f.at = locate(&f.w, f.receiver, IR_NONE);
@@ -339,6 +339,8 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
 
 static void schedule(const clb_problem *p, const clb_limits *limits, clb_schedule *s) {
   clb_layer_schedule(limits, CLB_F64, p->cell_list.step >= CLB_CELL_COUNT, s);
+  /* Where an edge goes depends on those before it: a CPU is faster without sums over lanes. */
+  if (limits->simd && p->cell_list.step == CLB_CELL_FILL) s->lanes = 1;
 }
 
 static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
