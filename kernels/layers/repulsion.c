@@ -3,8 +3,8 @@
 
    V = 7.1998 Z_i Z_j phi((q_i + q_j) r) f(u) / r,  u = r / (R_i + R_j), f the polynomial cutoff;
      phi(x) = sum_n c_n exp(-e_n x),  dV/dr = 7.1998 Z_i Z_j (f (q phi' - phi / r) + phi f') / r.
-   u is taken for at least SHORTEST.  Forward: a sub-group does an atom, lanes are the edges it
-   receives; backward: a lane is an edge.  Tables [3][species]: Z, q, R. */
+   u is taken for at least SHORTEST; V is 0 from r_max on.  Forward: a sub-group does an atom, lanes
+   are the edges it receives; backward: a lane is an edge.  Tables [3][species]: Z, q, R. */
 #include "kernels/layers/functions.h"
 #include "kernels/layers/layer.h"
 
@@ -16,6 +16,9 @@ static const double exponents[TERMS] = {3.2, 0.9423, 0.4028, 0.2016};
 static const double half_coulomb = 7.1998; /* eV Angstrom: of a pair, half to each atom */
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
+  if (!(p->repulsion.r_max > 0))
+    return clb_fail(error, CLB_ERROR_ARGUMENT, "r_max is %g; it must be above 0",
+                    p->repulsion.r_max);
   if (p->repulsion.p < 1 || p->repulsion.p > 64)
     return clb_fail(error, CLB_ERROR_ARGUMENT, "p is %d; it must be 1 ... 64", (int)p->repulsion.p);
   return clb_layer_check(p, limits, error);
@@ -59,6 +62,9 @@ static void energy(const pair *b, ir_val r2, const ir_val species[2], ir_val mas
          left = ir_2(k, IR_MAX, ir_sub(k, one, u), zero), screening = ir_add(k, q[0], q[1]),
          x = ir_mul(k, screening, r), phi = zero, phi_slope = zero;
   clb_polynomial_cutoff(k, b->t, b->p->p, u, left, 1, &f, &f_slope);
+  ir_val seen = ir_2(k, IR_LT, r, real(b, b->p->r_max));
+  f = ir_select(k, seen, f, zero);
+  f_slope = ir_select(k, seen, f_slope, zero);
   for (int n = 0; n < TERMS; n++) {
     ir_val term = ir_mul(k, real(b, b->p->coefficient[n]),
                          ir_1(k, IR_EXP, ir_mul(k, real(b, -exponents[n]), x)));
@@ -139,7 +145,8 @@ static void lower(const clb_problem *p, const clb_schedule *s, ir_kernel *k) {
 }
 
 static void print(const clb_problem *p, clb_text *out) {
-  clb_text_add(out, "%d species, p = %d", (int)p->repulsion.n_species, (int)p->repulsion.p);
+  clb_text_add(out, "%d species, p = %d, r_max = %g", (int)p->repulsion.n_species,
+               (int)p->repulsion.p, p->repulsion.r_max);
 }
 
 const clb_kernel_kind clb_kind_repulsion = {.name = "repulsion",

@@ -56,16 +56,6 @@ static void read_edges(reader *r, clb_mace *q) {
 
 /* ---- [8] ---- */
 
-/* There are no edges beyond r_max, where repulsion must have ended. */
-static void check_reach(reader *r, int64_t radii) {
-  double largest = 0;
-  for (int s = 0; s < r->out->n_species && !r->status; s++)
-    largest = fmax(largest, r->out->weights[radii + s]);
-  if (!r->status && 2 * largest > r->out->r_max)
-    clb_model_refuse(r, "tensor 'zbl_radii' has a number %g; it is at most half of r_max, %g",
-                     largest, r->out->r_max);
-}
-
 static void read_repulsion(reader *r, const clb_mace *q) {
   const int64_t four = 4;
   if (!clb_model_choice(r, "pair_repulsion", "none", "zbl")) return;
@@ -79,7 +69,6 @@ static void read_repulsion(reader *r, const clb_mace *q) {
   p->charges = charges;
   p->screening = take_positive(r, "zbl_screening");
   p->radii = take_positive(r, "zbl_radii");
-  check_reach(r, p->radii);
   for (int s = 0; s < r->out->n_species && !r->status; s++)
     r->out->weights[charges + s] = r->out->atomic_number[s];
   for (int i = 0; i < 4 && !r->status; i++) p->coefficients[i] = r->out->weights[coefficients + i];

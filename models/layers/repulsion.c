@@ -9,7 +9,8 @@ static clb_status build(clb_network *n, clb_layer *y) {
                           .charges = n->weights + p->charges,
                           .screening = n->weights + p->screening,
                           .radii = n->weights + p->radii,
-                          .p = p->p};
+                          .p = p->p,
+                          .r_max = n->r_max};
   memcpy(d.coefficients, p->coefficients, sizeof d.coefficients);
   return clb_repulsion_create(n->ctx, n->type, &d, &p->op);
 }

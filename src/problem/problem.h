@@ -144,7 +144,7 @@ typedef struct {
 
 typedef struct {
   int32_t p, n_species;
-  double coefficient[4];
+  double r_max, coefficient[4];
 } clb_repulsion_problem;
 
 typedef struct {

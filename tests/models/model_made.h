@@ -336,7 +336,7 @@ static inline void made_network_tensors(made_file *f, const made_model *m) {
     made_within(f, "agnesi_radii", species, 1, 0.3);
   if (!m->repulsion || strcmp(m->repulsion, "zbl") != 0) return;
   made_within(f, "zbl_coefficients", (const int[]){4, 0}, 0.05, 0.02);
-  made_within(f, "zbl_radii", species, 1.2, 0.3);
+  made_within(f, "zbl_radii", species, 1.5, 0.3); /* twice that may be more than r_max */
   made_within(f, "zbl_screening", species, 3, 1);
 }
 

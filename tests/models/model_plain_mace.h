@@ -146,7 +146,7 @@ static inline double plain_repulsion(const plain_model *m, const int *charges, i
     r = sqrt(r);
     const int a = s->species[i], b = s->species[j];
     const double u = r / (radii[a] + radii[b]);
-    if (i == j || u >= 1) continue;
+    if (i == j || u >= 1 || r >= m->r_max) continue;
     for (int k = 0; k < 4; k++) phi += c[k] * exp(-powers[k] * (q[a] + q[b]) * r);
     sum += 7.1998 * charges[a] * charges[b] / r * phi *
            (1 - (p + 1) * (p + 2) / 2 * pow(u, p) + p * (p + 2) * pow(u, p + 1) -

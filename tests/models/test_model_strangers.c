@@ -121,7 +121,6 @@ static const change mace_changes[] = {
     {"agnesi_q", "1e300", "'agnesi_q'"},
     {"pair_repulsion", "none", "tensor 'zbl_"},
     {"zbl_p", "0", "'zbl_p'"},
-    {"r_max", "2", "tensor 'zbl_radii' has a number"},
     {"l_max", "5", "'irreps_sh'"},
     {"irreps_sh", "1x0e+1x1e", "'irreps_sh' must have parity"},
     {"embedding", "one_hot", "only \"linear\" is known"},

@@ -177,13 +177,14 @@ clb_status clb_row_scale_backward(clb_op *op, int64_t n, clb_rows x, clb_rows t,
 
 /* V_i = sum over the edges that i receives of 7.1998 Z_i Z_j phi((q_i + q_j) r) f(r / (R_i + R_j))
    / r (eV, Angstrom): phi(x) = c_0 exp(-3.2 x) + c_1 exp(-0.9423 x) + c_2 exp(-0.4028 x) + c_3
-   exp(-0.2016 x), f the polynomial cutoff. Below 1e-6 (R_i + R_j) r is that; at v = 0 gradients are
-   0. */
+   exp(-0.2016 x), f the polynomial cutoff; from r_max on it is 0, too, by a step if R_i + R_j is
+   more. Below 1e-6 (R_i + R_j) r is that; at v = 0 gradients are 0. */
 typedef struct {
   int64_t n_species;
   const double *charges, *screening, *radii; /* [n_species]: Z, q, R; R above 0; copied */
   double coefficients[4];                    /* c */
   int p;                                     /* of the cutoff: 1 ... 64 */
+  double r_max;                              /* above 0 */
 } clb_repulsion_desc;
 
 /* forward: out[i][1] (= or +=) V_i of the graph's receivers, from v[n][3] of its edges as they were

@@ -134,7 +134,8 @@ clb_status clb_repulsion_create(clb_context *ctx, clb_dtype type, const clb_repu
   else {
     const double *const each[] = {desc->charges, desc->screening, desc->radii};
     for (size_t i = 0; i < 3; i++) memcpy(tables + i * n, each[i], n * sizeof *tables);
-    p->repulsion = (clb_repulsion_problem){.p = desc->p, .n_species = (int32_t)n};
+    p->repulsion =
+        (clb_repulsion_problem){.p = desc->p, .n_species = (int32_t)n, .r_max = desc->r_max};
     memcpy(p->repulsion.coefficient, desc->coefficients, sizeof p->repulsion.coefficient);
     s = clb_layer_create(ctx, p, 3, op);
     if (!s) s = clb_layer_upload(op, type, tables, (int64_t)(3 * n), &(*op)->reals);

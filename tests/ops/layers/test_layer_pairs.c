@@ -156,7 +156,7 @@ static void radials_at_the_ends(void **state) {
 static const double charges[SPECIES] = {1, 8, 14}, screening[SPECIES] = {4.16, 7.76, 9.2},
                     radii[SPECIES] = {0.31, 0.66, 1.11};
 static const clb_repulsion_desc zbl = {
-    SPECIES, charges, screening, radii, {0.1818, 0.5099, 0.2802, 0.02817}, 5};
+    SPECIES, charges, screening, radii, {0.1818, 0.5099, 0.2802, 0.02817}, 5, 1.7};
 
 typedef struct {
   int32_t species[2];
@@ -169,7 +169,7 @@ static void repulsion_row(const void *user, const double *v, double *out) {
   double phi = 0;
   for (int k = 0; k < 4; k++) phi += zbl.coefficients[k] * exp(-exponents[k] * x);
   *out = 0.5 * 14.3996 * charges[s[0]] * charges[s[1]] / r * phi *
-         polynomial(zbl.p, r / (radii[s[0]] + radii[s[1]]));
+         polynomial(zbl.p, r / (radii[s[0]] + radii[s[1]])) * (r < zbl.r_max);
 }
 
 static void repulsions_once(clb_context *ctx, clb_dtype type, clb_op *op, int i) {
@@ -252,7 +252,9 @@ static void refuses(void **state) {
           clb_radial_pairs_forward(op, p.graph, (clb_rows){0}, rows_of(&x), (clb_rows){0},
                                    rows_of(&x), (clb_rows){0}));
   clb_op_destroy(&op);
-  r.p = 0;
+  r.r_max = 0;
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "r_max is 0", clb_repulsion_create(ctx, CLB_F32, &r, &op));
+  r = zbl, r.p = 0;
   REFUSED(ctx, CLB_ERROR_ARGUMENT, "p is 0", clb_repulsion_create(ctx, CLB_F32, &r, &op));
   assert_null(op);
   r = zbl, r.radii = bad;
