@@ -211,7 +211,8 @@ void mace_layer(mace *q, int layer) {
   expect_irreps(q->t, linear, "irreps_out", &wanted);
   expect_irreps(q->t, linear, "irreps_in", &wanted);
   const bool residual = convert_interaction(q, layer, interaction, &out);
-  expect_flag(q->t, product, "use_sc", residual);
+  /* without one in the interaction, the product adds none, whatever use_sc is */
+  if (residual) expect_flag(q->t, product, "use_sc", true);
   mace_product(q, layer, product, &out);
   keep_linear(q, layer, product, "linear", &out, &out, NULL, "linear_4");
   say_irreps(q->out, &out, "layers.%d.irreps_out", layer);
