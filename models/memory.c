@@ -205,6 +205,7 @@ clb_status clb_model_set_species(clb_model *m, const clb_model_edges *e) {
   clb_status s = both ? species_of(m, e, both, both + n) : no_memory(m);
   if (s || (m->n_species == n && !memcmp(both, m->species, bytes))) return s;
   m->n_species = -1;
+  m->seen = false;
   if (n > m->species_capacity) {
     free(m->species);
     m->species_capacity = m->atom_capacity;
@@ -215,6 +216,20 @@ clb_status clb_model_set_species(clb_model *m, const clb_model_edges *e) {
   memcpy(m->species, both, bytes);
   s = clb_buffer_write(m->species_of, 0, both, bytes);
   if (!s) m->n_species = n;
+  return s;
+}
+
+clb_status clb_model_see_species(clb_model *m) {
+  bool occurs[CLB_ELEMENTS] = {false};
+  clb_network *n = &m->net;
+  clb_status s = CLB_OK;
+  if (m->seen) return CLB_OK;
+  for (int64_t i = 0; i < m->n_species; i++) occurs[m->species[i]] = true;
+  for (int l = 0; l < n->n_layers && !s; l++)
+    if (n->layer[l]->kind->species) s = n->layer[l]->kind->species(n, n->layer[l], occurs);
+  m->info.table_error = n->table_error;
+  m->info.table_slope_error = n->table_slope_error;
+  m->seen = !s;
   return s;
 }
 
@@ -307,6 +322,8 @@ static clb_status set_graph(clb_model *m, const clb_model_edges *e) {
 }
 
 clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *e) {
-  const clb_status s = set_graph(m, e);
-  return s == CLB_ERROR_MEMORY ? clb_model_say_what_fits(m, e->n_total, e->n_edges) : s;
+  clb_status s = set_graph(m, e);
+  if (s == CLB_ERROR_MEMORY) return clb_model_say_what_fits(m, e->n_total, e->n_edges);
+  if (!s && (s = clb_model_see_species(m))) m->net.n_edges = -1;
+  return s;
 }

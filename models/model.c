@@ -245,6 +245,7 @@ static clb_status find_edges(clb_model *m, const clb_model_atoms *a, clb_model_e
   m->listed.n = -1;
   if (rebuilt) s = clb_model_set_graph(m, e);
   else s = clb_model_set_species(m, e);
+  if (!s && !rebuilt) s = clb_model_see_species(m);
   const bool found = m->found;
   m->found = false;
   if (!s && found) m->shifts_fit = true;

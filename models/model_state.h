@@ -37,6 +37,7 @@ struct clb_model {
 
   int32_t *species; /* [2][n_species] as on the device */
   int64_t n_species, species_capacity;
+  bool seen; /* layers know which species occur */
   clb_neighbours neighbours;
   clb_listed listed;
   clb_cell_list *cells; /* finds the edges between atoms; NULL: not needed yet */
@@ -66,8 +67,10 @@ clb_status clb_model_build(clb_model *m);
 clb_status clb_model_say_what_fits(clb_model *m, int64_t n_atoms, int64_t n_edges);
 /* Sets the graph and reserves memory for it. */
 clb_status clb_model_set_graph(clb_model *m, const clb_model_edges *edges);
-/* Checks and sets the species of the graph's n_total atoms. */
+/* Checks and sets the species of the graph's n_total atoms; then clb_model_see_species. */
 clb_status clb_model_set_species(clb_model *m, const clb_model_edges *edges);
+/* Has layers prepare for the species that occur. */
+clb_status clb_model_see_species(clb_model *m);
 /* Finds the edges among the pairs of a list, sets the graph if it is another one, and gives the
    call with vectors that does the same. */
 clb_status clb_listed_edges(clb_model *m, const clb_model_edges *e, clb_model_edges *edges);

@@ -30,7 +30,10 @@ typedef struct {
                           distance: energies stay finite and continuous. Forces are the derivatives
                           of that energy; in Nequix's water, water with bonds of 0.82 Angstrom and
                           hafnia they differ from the exact ones by at most 1e-5, 3e-5 and 1.4e-5 eV
-                          / Angstrom (256 knots) or 3e-6, 4e-6 and 1.3e-6 (512) */
+                          / Angstrom (256 knots) or 3e-6, 4e-6 and 1.3e-6 (512). Where the radial
+                          network depends on the species of both atoms (MACE with Agnesi's
+                          distances), each pair of species has splines of its own, computed when the
+                          two first occur together, and their values are stored per edge */
   double skin; /* clb_model_compute only: the neighbour list includes pairs within r_max + skin and
                   is rebuilt when an atom has moved by skin / 2 */
   uint64_t workspace_bytes; /* limit of the workspace for gradients of convolutions, raised to the
@@ -63,7 +66,8 @@ typedef struct {
   double table_error, table_slope_error; /* with knots: largest difference between a weight from
                          the splines and from the network, and between their derivatives (per
                          Angstrom), at the worst places of every interval, relative to the layer's
-                         largest weight; 0 without knots */
+                         largest weight; 0 without knots. Of splines for pairs of species: of the
+                         pairs that have occurred so far */
 } clb_model_info;
 /* The strings and arrays are valid as long as the model. */
 CLB_API clb_status clb_model_describe(const clb_model *model, clb_model_info *info);

@@ -53,11 +53,23 @@ void clb_cutoff_at(const clb_basis *f, double r, double *cut, double *slope) {
   *slope = u < on ? 0 : -12 * u * (1 - u * u) * (u * u - c) / cube / f->r_max;
 }
 
-void clb_basis_at(const clb_network *n, const clb_basis *f, double r, double *b, double *db) {
+/* Agnesi's distance d(r), and d'(r), which is 0 from r_max on. */
+static double transform(const clb_basis *f, double r_0, double r, double *slope) {
+  const clb_agnesi *t = &f->agnesi;
+  const double u = fmin(r, f->r_max) / r_0, rest = pow(u, t->p - t->q),
+               x = t->a * pow(u, t->p) / (1 + rest), d = 1 / (1 + x);
+  *slope = r < f->r_max ? -d * d * x * (t->p - (t->p - t->q) * rest / (1 + rest)) / r : 0;
+  return d;
+}
+
+void clb_basis_at(const clb_network *n, const clb_basis *f, double r_0, double r, double *b,
+                  double *db) {
   const double min = 1e-6 * f->r_max;
+  double d = r, slope = 1;
+  if (f->transformed) d = transform(f, r_0, r, &slope);
   for (int k = 0; k < f->n; k++) {
     const double w = n->weights[f->frequencies + k] / f->r_max, s = 2 / f->r_max;
-    b[k] = r < min ? s * w : s * sin(w * r) / r;
-    db[k] = r < min ? 0 : s * (w * cos(w * r) - sin(w * r) / r) / r;
+    b[k] = d < min ? s * w : s * sin(w * d) / d;
+    db[k] = d < min ? 0 : s * (w * cos(w * d) - sin(w * d) / d) / d * slope;
   }
 }

@@ -1,13 +1,8 @@
 /* models/layers/convolution.c - the sum over edges of products of senders' features, harmonics and
    weights of paths. */
-#include "models/layers/kinds.h"
+#include <stdlib.h>
 
-/* Angstrom; shorter than any bond. */
-static double first_knot(const clb_network *n) { return n->r_max / 12; }
-/* Where the radial network's second derivatives jump; 0: nowhere in the table. */
-static double break_at(const clb_network *n, const clb_convolution *p) {
-  return p->basis.cutoff_on > first_knot(n) ? p->basis.cutoff_on : 0;
-}
+#include "models/layers/kinds.h"
 
 static bool tabulated(const clb_layer *y) { return y->in[CLB_CONVOLUTION_LENGTHS] >= 0; }
 
@@ -39,12 +34,25 @@ clb_status clb_convolution_describe(clb_network *n, const clb_layer *y,
       .atomics = n->atomics,
       .scale = p->scale};
   if (tabulated(y)) {
-    d->knots = n->knots;
-    d->first_knot = first_knot(n);
-    d->last_knot = n->r_max;
-    d->break_at = break_at(n, p);
+    const clb_convolution_table t = clb_radial_grid(n, &p->function, &d->break_at);
+    d->knots = t.knots;
+    d->first_knot = t.first;
+    d->last_knot = t.last;
   }
   return in && harmonics && message ? CLB_OK : clb_network_no_memory(n);
+}
+
+static clb_status set_table(clb_network *n, const clb_convolution *p) {
+  double break_at;
+  const clb_convolution_table t = clb_radial_grid(n, &p->function, &break_at);
+  const size_t values = (size_t)(t.knots * p->n_weights),
+               all = values + (size_t)(clb_convolution_table_rows(&t) * p->n_weights);
+  double *x = malloc((all ? all : 1) * sizeof *x);
+  clb_status s = x ? CLB_OK : clb_network_no_memory(n);
+  if (!s) s = clb_radial_table(n, &p->function, &t, 0, x, x + values);
+  if (!s) s = clb_convolution_set_table(p->op, x);
+  free(x);
+  return s;
 }
 
 static clb_status build(clb_network *n, clb_layer *y) {
@@ -53,7 +61,7 @@ static clb_status build(clb_network *n, clb_layer *y) {
   clb_convolution_desc d;
   clb_status s = clb_convolution_describe(n, y, text, &d);
   if (!s) s = clb_convolution_create(n->ctx, &d, &p->op);
-  if (!s && tabulated(y)) s = clb_convolution_tabulate(n, p, &d);
+  if (!s && tabulated(y)) s = set_table(n, p);
   for (int i = 0; i < CLB_CONVOLUTION_TEXTS; i++) clb_text_free(&text[i]);
   if (!s && p->framed) {
     s = clb_convolution_share(p->op, &p->shared, clb_network_adds(n, y, CLB_CONVOLUTION_VECTORS));

@@ -31,9 +31,10 @@ typedef struct {
   clb_op *op;
 } clb_basis;
 extern const clb_layer_kind clb_basis_kind;
-/* On the host, of bases that are not transformed: b[n](r) without the cutoff and b'(r); the cutoff,
-   0 from r_max on, and its derivative. */
-void clb_basis_at(const clb_network *n, const clb_basis *p, double r, double *b, double *db);
+/* On the host, of atoms of mean radius r_0 (ignored without a transform): b[n](r) without the
+   cutoff and b'(r); the cutoff, 0 from r_max on, and its derivative. */
+void clb_basis_at(const clb_network *n, const clb_basis *p, double r_0, double r, double *b,
+                  double *db);
 void clb_cutoff_at(const clb_basis *p, double r, double *cut, double *slope);
 
 /* ---- radial [4]: basis -> a network with silu between its matrices -> weights of paths ---- */
@@ -48,6 +49,34 @@ extern const clb_layer_kind clb_radial_kind;
 /* y[width[n]] and dy by r, on the host, of the basis x[width[0]] and dx. */
 clb_status clb_radial_at(const clb_network *n, const clb_radial *p, const double *x,
                          const double *dx, double *y, double *dy);
+
+/* ---- tables in place of a radial network ---- */
+
+typedef struct {
+  bool cut; /* this network, times the cutoff, */
+  clb_radial radial;
+  clb_basis basis; /* of these functions */
+} clb_radial_function;
+/* Its table without contents, with the network's knots; break_at: as of a convolution. */
+clb_convolution_table clb_radial_grid(const clb_network *n, const clb_radial_function *f,
+                                      double *break_at);
+/* values[knots][W] at the table's knots, coefficients[rows][W] of the splines through them, and the
+   network's errors; r_0: as of clb_basis_at. */
+clb_status clb_radial_table(clb_network *n, const clb_radial_function *f,
+                            const clb_convolution_table *t, double r_0, double *values,
+                            double *coefficients);
+
+/* ---- pair table: vectors -> weights of paths, where they depend on the species of both atoms. A
+   pair's table is made when its species first occur together. ---- */
+
+typedef struct {
+  clb_radial_function function;
+  clb_pair_tables tables;
+  int32_t *table_of; /* as on the device; -1: not yet made */
+  int64_t n_tables;
+  clb_op *op;
+} clb_pair_table;
+extern const clb_layer_kind clb_pair_table_kind;
 
 /* ---- scale: rows times numbers ---- */
 
@@ -118,9 +147,7 @@ typedef struct {
   clb_instruction path[CLB_MAX_PATHS]; /* each has a term of the message to itself */
   int64_t n_weights;
   double scale;
-  bool cut; /* with a table: of this network, times the cutoff, */
-  clb_radial radial;
-  clb_basis basis; /* of these functions */
+  clb_radial_function function; /* with a table */
   clb_op *op;
   clb_convolution_shared shared;
 } clb_convolution;
@@ -129,9 +156,6 @@ extern const clb_layer_kind clb_convolution_kind;
 enum { CLB_CONVOLUTION_TEXTS = 3 };
 clb_status clb_convolution_describe(clb_network *n, const clb_layer *y,
                                     clb_text text[CLB_CONVOLUTION_TEXTS], clb_convolution_desc *d);
-/* Sets its table, which d describes. */
-clb_status clb_convolution_tabulate(clb_network *n, const clb_convolution *p,
-                                    const clb_convolution_desc *d);
 
 /* ---- norm [9] ---- */
 

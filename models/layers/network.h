@@ -78,6 +78,9 @@ typedef struct {
   /* Creates its ops and what they need on the device. The readers of its outputs have been built.
      NULL: there are none. */
   clb_status (*build)(clb_network *n, clb_layer *y);
+  /* Prepares for atoms of these of the network's species, while nothing runs; NULL: nothing to do.
+   */
+  clb_status (*species)(clb_network *n, clb_layer *y, const bool *occurs);
   /* adds: bits of outputs (backward: of inputs) to whose values (gradients) it adds; it overwrites
      others. Only gradients of inputs in y->gradients that have_gradient are wanted. */
   clb_status (*forward)(clb_network *n, clb_layer *y, unsigned adds);

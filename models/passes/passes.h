@@ -17,7 +17,7 @@ void clb_pass_merge(clb_network *n);
 
 /* Once the device is known: */
 
-/* With knots: radial networks become tables of their convolutions. */
+/* With knots: radial networks become tables of their convolutions, or by pairs of species. */
 clb_status clb_pass_tables(clb_network *n);
 /* Marks the arrays that depend on positions. */
 void clb_pass_moves(clb_network *n);

@@ -1,33 +1,45 @@
 /* models/passes/tables.c - a radial network that reads lengths alone becomes a table of the
-   convolution that reads its values. */
+   convolution that reads its values; one that reads species, too, tables by pairs of species. */
+#include <stdlib.h>
+
 #include "models/layers/kinds.h"
 #include "models/passes/passes.h"
 
-static const clb_layer *writer(const clb_network *n, int array, const clb_layer_kind *kind) {
+static clb_layer *writer(const clb_network *n, int array, const clb_layer_kind *kind) {
   const int l = clb_network_writer(n, array);
   return l >= 0 && n->layer[l]->kind == kind ? n->layer[l] : NULL;
+}
+
+/* Makes a radial network a layer of tables. */
+static clb_status by_pairs(const clb_network *n, clb_layer *radial, const clb_radial_function *f) {
+  clb_pair_table *p = calloc(1, sizeof *p);
+  if (!p) return clb_network_no_memory(n);
+  p->function = *f;
+  free(radial->parameters);
+  radial->kind = &clb_pair_table_kind;
+  radial->parameters = p;
+  radial->in[0] = CLB_VECTORS;
+  radial->out[CLB_RADIAL_HIDDEN] = radial->work = -1;
+  return CLB_OK;
 }
 
 /* Finds the network of a convolution's weights, and whether its values are multiplied by the cutoff
    afterwards. */
 static clb_status tabulate(clb_network *n, clb_layer *y, int lengths) {
   clb_convolution *p = y->parameters;
-  const clb_layer *cut = writer(n, y->in[CLB_CONVOLUTION_WEIGHTS], &clb_scale_kind),
-                  *radial =
-                      writer(n, cut ? cut->in[CLB_SCALE_ROWS] : y->in[CLB_CONVOLUTION_WEIGHTS],
-                             &clb_radial_kind),
-                  *basis = radial ? writer(n, radial->in[0], &clb_basis_kind) : NULL;
+  int *weights = &y->in[CLB_CONVOLUTION_WEIGHTS];
+  const clb_layer *cut = writer(n, *weights, &clb_scale_kind);
+  clb_layer *radial = writer(n, cut ? cut->in[CLB_SCALE_ROWS] : *weights, &clb_radial_kind);
+  const clb_layer *basis = radial ? writer(n, radial->in[0], &clb_basis_kind) : NULL;
   if (!basis) return CLB_OK;
-  if (((const clb_basis *)basis->parameters)->transformed)
-    return clb_fail(n->error, CLB_ERROR_UNSUPPORTED,
-                    "clb_model_open: knots is %d; it must be 0, as the radial functions of this "
-                    "model (Agnesi's distances) depend on the species of both atoms, and tables "
-                    "only on lengths",
-                    n->knots);
-  p->cut = cut != NULL;
-  p->radial = *(const clb_radial *)radial->parameters;
-  p->basis = *(const clb_basis *)basis->parameters;
-  y->in[CLB_CONVOLUTION_WEIGHTS] = -1;
+  const clb_radial_function f = {cut != NULL, *(const clb_radial *)radial->parameters,
+                                 *(const clb_basis *)basis->parameters};
+  if (f.basis.transformed) {
+    *weights = radial->out[CLB_RADIAL_WEIGHTS];
+    return by_pairs(n, radial, &f);
+  }
+  p->function = f;
+  *weights = -1;
   y->in[CLB_CONVOLUTION_LENGTHS] = lengths;
   return CLB_OK;
 }

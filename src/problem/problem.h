@@ -152,6 +152,13 @@ typedef struct {
   int32_t reciprocal, unused;
 } clb_row_scale_problem;
 
+/* Weights of edges from tables by pairs of species. */
+typedef struct {
+  clb_tensor_product_problem product; /* its n_weights alone; first, as in convolutions */
+  int64_t table;                      /* elements of a pair's table */
+  int32_t n_species, unused;
+} clb_pair_table_problem;
+
 enum { CLB_TOTAL_ENERGY, CLB_TOTAL_VIRIAL };
 typedef struct {
   int32_t what, n_species;

@@ -122,7 +122,6 @@ static void tables(void **state) {
   for (int which = 0; which < MADE_MODELS; which++) {
     const atom_set a = random_atoms(SMALL, made_models[which].n_species, true, 8);
     double off[2], said[2];
-    if (which == MADE_AGNESI) continue;
     opened o = open_made("cpu:interpreter", which, &f64);
     const computed exact = compute_atoms(&o, &a);
     close_model(&o);
@@ -307,7 +306,7 @@ static void in_frames(void **state) {
     for (int i = 0; i < 4; i++) {
       const atom_set a = random_atoms(9, made_models[which].n_species, i % 2, 5);
       const clb_model_options options = {.precision = i == 3 ? CLB_F32 : CLB_F64,
-                                         .knots = i % 2 && which != MADE_AGNESI ? 64 : 0};
+                                         .knots = i % 2 ? 64 : 0};
       opened plain = open_made("cpu:interpreter", which, &options),
              o = open_made_as("cpu:interpreter", &device_limits[gpus[i % 3]].limits, which,
                               &options);

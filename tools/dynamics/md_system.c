@@ -164,7 +164,8 @@ bool md_system_compute(md_system *y, const double *positions) {
       s->n, y->species, positions ? positions : s->positions, &s->cell[0][0], {p[0], p[1], p[2]}};
   const clb_model_results results = {&y->energy, y->e_atom, y->forces,
                                      y->has_stress ? &y->stress[0][0] : NULL};
-  const clb_status status = clb_model_compute(y->model, &atoms, &results);
+  clb_status status = clb_model_compute(y->model, &atoms, &results);
+  if (!status) status = clb_model_describe(y->model, &y->info); /* tables by species are new */
   if (status) warn("%s: %s", y->from, clb_error(y->ctx));
   return !status;
 }

@@ -69,21 +69,24 @@ clb_layer_call clb_call_begin(clb_op *op, int32_t kind, int64_t n, int64_t units
   return c;
 }
 
-static void add(clb_layer_call *c, clb_arg a) {
+void clb_call_argument(clb_layer_call *c, clb_arg a) {
   if (c->n_args < CLB_MAX_ARGS) c->arg[c->n_args++] = a;
   else c->status = CLB_ERROR_INTERNAL;
 }
 
 void clb_call_memory(clb_layer_call *c, const clb_memory *m) {
-  add(c, (clb_arg){.type = IR_VOID, .memory = m});
+  clb_call_argument(c, (clb_arg){.type = IR_VOID, .memory = m});
 }
 void clb_call_i32(clb_layer_call *c, int64_t x) {
-  add(c, (clb_arg){.type = IR_I32, .i32 = (int32_t)x});
+  clb_call_argument(c, (clb_arg){.type = IR_I32, .i32 = (int32_t)x});
 }
-void clb_call_i64(clb_layer_call *c, int64_t x) { add(c, (clb_arg){.type = IR_I64, .i64 = x}); }
+void clb_call_i64(clb_layer_call *c, int64_t x) {
+  clb_call_argument(c, (clb_arg){.type = IR_I64, .i64 = x});
+}
 void clb_call_real(clb_layer_call *c, double x) {
   bool single = c->op && c->op->problem.arithmetic == CLB_F32;
-  add(c, single ? (clb_arg){.type = IR_F32, .f32 = (float)x} : (clb_arg){.type = IR_F64, .f64 = x});
+  clb_call_argument(c, single ? (clb_arg){.type = IR_F32, .f32 = (float)x}
+                              : (clb_arg){.type = IR_F64, .f64 = x});
 }
 
 /* Checks that the operand has n rows of `columns`. */

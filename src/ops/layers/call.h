@@ -37,6 +37,7 @@ void clb_call_numbers(clb_layer_call *c, const char *name, clb_rows numbers);
 void clb_call_received(clb_layer_call *c, const clb_graph *graph);
 void clb_call_species(clb_layer_call *c, const clb_graph *graph, clb_rows species);
 void clb_call_ends(clb_layer_call *c, const clb_graph *graph, clb_rows species);
+void clb_call_argument(clb_layer_call *c, clb_arg a);
 void clb_call_memory(clb_layer_call *c, const clb_memory *m);
 void clb_call_i32(clb_layer_call *c, int64_t x);
 void clb_call_i64(clb_layer_call *c, int64_t x);

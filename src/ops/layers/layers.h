@@ -15,6 +15,7 @@
 #ifndef CLB_SRC_OPS_LAYERS_LAYERS_H
 #define CLB_SRC_OPS_LAYERS_LAYERS_H
 
+#include "src/ops/convolution/table.h"
 #include "src/ops/graph.h"
 
 /* The type in which energies, forces and virials are summed and stored: CLB_F64 where the device
@@ -172,6 +173,29 @@ clb_status clb_row_scale_create(clb_context *ctx, clb_dtype type, int64_t column
 clb_status clb_row_scale_forward(clb_op *op, int64_t n, clb_rows x, clb_rows t, clb_rows y);
 clb_status clb_row_scale_backward(clb_op *op, int64_t n, clb_rows x, clb_rows t, clb_rows g_y,
                                   clb_rows g_x, clb_rows g_t, bool add);
+
+/* ---- tables by pairs of species ---- */
+
+/* Splines W(r) on one grid (knots, first, last, break), in `type`: those of all pairs follow each
+   other in `spline.coefficients`. */
+typedef struct {
+  clb_convolution_table spline;
+  clb_buffer *table_of; /* int32 [n_species][n_species]: the number of a pair's table */
+} clb_pair_tables;
+
+/* forward: w[n_edges][columns] = W(|v|) from v[n_edges][3] of the graph's edges as they were given
+   and the species of all receivers and senders; each pair that occurs has a table (not checked).
+   backward: g_v[n][3] (= or +=) sum g_w dW/dv.  W is constant beyond the grid's ends. */
+clb_status clb_pair_table_create(clb_context *ctx, clb_dtype type, int64_t n_species,
+                                 int64_t columns, const clb_convolution_table *grid, clb_op **op);
+clb_status clb_pair_table_forward(clb_op *op, const clb_pair_tables *t, const clb_graph *graph,
+                                  clb_rows species, clb_rows v, clb_rows w);
+clb_status clb_pair_table_backward(clb_op *op, const clb_pair_tables *t, const clb_graph *graph,
+                                   clb_rows species, clb_rows v, clb_rows g_w, clb_rows g_v,
+                                   bool add);
+/* The bytes of a pair's table; its contents from coefficients[rows][columns] of its splines. */
+int64_t clb_pair_table_bytes(const clb_op *op);
+void clb_pair_table_pack(const clb_op *op, const double *coefficients, void *table);
 
 /* ---- repulsion of nuclei ---- */
 
