@@ -41,14 +41,14 @@ static inline int listen_tcp(int *port) {
   return fd;
 }
 
-/* The next connection; reading from it fails after a minute instead of hanging. */
+/* The next connection; reading from it fails after minutes instead of hanging. */
 static inline int accept_one(int listening) {
-  const struct timeval minute = {.tv_sec = 60};
-  setsockopt(listening, SOL_SOCKET, SO_RCVTIMEO, &minute, sizeof minute);
+  const struct timeval patience = {.tv_sec = 300};
+  setsockopt(listening, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   const int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
   if (fd < 0) fail_msg("nobody connects: %s", strerror(errno));
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &minute, sizeof minute);
-  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &minute, sizeof minute);
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   return fd;
 }
 

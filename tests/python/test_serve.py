@@ -56,7 +56,7 @@ def serving(*arguments):
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         yield process
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
     finally:
         process.kill()
         process.wait()
@@ -106,7 +106,7 @@ class Serve(unittest.TestCase):
     def test_ase_unix(self):
         want = self.wanted()
         with units_of_2018(), serving("--unix", self.name):
-            with SocketIOCalculator(unixsocket=self.name, timeout=60) as self.atoms.calc:
+            with SocketIOCalculator(unixsocket=self.name, timeout=300) as self.atoms.calc:
                 self.compare(want, 1e-10)
                 self.strain()
 
@@ -131,7 +131,7 @@ class Serve(unittest.TestCase):
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         with serving("--host", "127.0.0.1", "--port", str(port)):
-            with SocketIOCalculator(port=port, timeout=60) as self.atoms.calc:
+            with SocketIOCalculator(port=port, timeout=300) as self.atoms.calc:
                 self.compare(want, 1e-7)
 
     def run_ipi(self):
@@ -141,7 +141,7 @@ class Serve(unittest.TestCase):
         path.write_text(replace_once(text, "<address>clebsch<", f"<address>{self.name}<"))
         program = [sys.executable, str(pathlib.Path(sys.executable).parent / "i-pi"), str(path)]
         with serving("--unix", self.name, "--clients", str(BEADS)):
-            subprocess.run(program, check=True, capture_output=True, timeout=120)
+            subprocess.run(program, check=True, capture_output=True, timeout=300)
         self.assertIn(f"connected  {BEADS} clients", serving.said)
         self.assertIn(f"served     {BEADS * (STEPS + 1)} computations", serving.said)
         files = [f"water.pos_{b}.xyz" for b in range(BEADS)]
