@@ -194,9 +194,10 @@ static void write_edges(search *f, ir_val place, ir_val near, ir_val shift) {
   const ir_val zero = clb_i32(k, 0), own = ir_select(k, near, clb_i32(k, 1), zero);
   ir_val sum = own;
   for (int d = 1; d < lanes; d *= 2) {
-    const ir_val far = ir_sub(k, f->lane, clb_i32(k, d)),
-                 other = ir_shuffle(k, sum, ir_2(k, IR_MAX, far, zero));
-    sum = ir_add(k, sum, ir_select(k, ir_2(k, IR_LE, zero, far), other, zero));
+    const ir_val there = ir_2(k, IR_LE, clb_i32(k, d), f->lane),
+                 from =
+                     ir_2(k, IR_MOD, ir_add(k, f->lane, clb_i32(k, lanes - d)), clb_i32(k, lanes));
+    sum = ir_add(k, sum, ir_select(k, there, ir_shuffle(k, sum, from), zero));
   }
   const ir_val to = ir_add(k, ir_get(k, f->next), wide(k, ir_sub(k, sum, own)));
   ir_store(k, f->senders, to, near, ir_load(k, f->atoms, place, near));
