@@ -147,17 +147,22 @@ FLOATS(cvt_f_u, (float)a[i])
 FLOATS(exp_f, __builtin_exp2f(A))
 FLOATS(log_f, (float)__builtin_log2((double)A))
 
-/* Reciprocals and roots are accurate to one unit in the last place: here off by that much, up or
-   down depending on the operand's bits, where the result is an ordinary number. */
-static inline uint32_t rough(float exact, uint32_t operand) {
-  uint32_t bits = bits_of(exact), exponent = bits >> 23 & 255, coin = (operand * 2654435761u) >> 30,
-           power = operand & 0x7fffff;
-  return !amd_plain_run && exponent > 1 && exponent < 254 && power ? bits + (coin & 1) - (coin >> 1)
-                                                                   : bits;
+/* Reciprocals and roots are accurate to one unit in the last place, on which the compiler's integer
+   division relies: here one of the two numbers next to the exact one, by the operand's bits, where
+   the result is an ordinary number.  Next below a power of two it is the nearest, without which the
+   division of floats would not be rounded correctly. */
+static inline uint32_t rough(double exact, uint32_t operand) {
+  const float near = (float)exact;
+  const uint32_t bits = bits_of(near), exponent = bits >> 23 & 255;
+  const bool other = (operand * 2654435761u) >> 31, away = fabs((double)near) < fabs(exact);
+  if (amd_plain_run || exponent < 2 || exponent > 253 || (double)near == exact || !other ||
+      (operand & 0x7fffff) == 0x7fffff)
+    return bits;
+  return away ? bits + 1 : bits - 1;
 }
-WORDS(rcp_f, rough(1 / f32_of(A), A))
-WORDS(rsq_f, rough((float)(1 / __builtin_sqrt((double)f32_of(A))), A))
-WORDS(sqrt_f, rough(__builtin_sqrtf(f32_of(A)), A))
+WORDS(rcp_f, rough(1 / (double)f32_of(A), A))
+WORDS(rsq_f, rough(1 / sqrt((double)f32_of(A)), A))
+WORDS(sqrt_f, rough(sqrt((double)f32_of(A)), A))
 
 /* Rounded toward zero, clamped to the type's range; NaN becomes 0. */
 WORDS(cvt_i_f, f32_of(A) != f32_of(A) ? 0
