@@ -68,11 +68,6 @@ def launch(host_or_all, submitted_or_replayed):
     return f"{times[2 * (host_or_all == 'all') + (submitted_or_replayed == 'replayed')]:.2g}"
 
 
-def profile(*kernels):
-    run = results("h200_models.json")["profile_of_5dfr_solv"]
-    return f"{100 * sum(run['milliseconds'][k] for k in kernels) / run['of']:.0f}"
-
-
 def drift(dtype, knots, field, structure="spc216"):
     """Of a run at constant energy; drifts in micro-eV per atom and ps."""
     runs = results("h200_models.json")["constant_energy"]
@@ -81,7 +76,7 @@ def drift(dtype, knots, field, structure="spc216"):
     return f"{run[field] * 1e6:.2g}" if field != "ms_per_step" else f"{run[field]:.3g}"
 
 
-NUMBERS = {f.__name__: f for f in (peers, atomics, copy, launch, profile, drift)}
+NUMBERS = {f.__name__: f for f in (peers, atomics, copy, launch, drift)}
 
 
 def number(key):
