@@ -5,6 +5,7 @@
 #include "src/ops/layers/layers.h"
 
 #include "tests/fakes/simulated_devices.h"
+#include "tests/models/random_atoms.h"
 
 enum { MOST_ATOMS = 6000 };
 
@@ -13,33 +14,6 @@ typedef struct {
   double positions[3 * MOST_ATOMS], cell[9];
   bool periodic[3];
 } atoms;
-
-static double between(uint64_t *seed, double low, double high) {
-  return low + (high - low) * (test_random(seed) + 1) / 2;
-}
-
-/* A cell with edges of about this length: rectangular, or skewed. */
-static void random_cell(uint64_t *seed, double size, bool skewed, double cell[9]) {
-  double volume;
-  do {
-    for (int i = 0; i < 9; i++)
-      cell[i] = skewed ? size * test_random(seed) : i % 4 ? 0 : size * between(seed, .5, 1.5);
-    volume = fabs(cell[0] * (cell[4] * cell[8] - cell[5] * cell[7]) +
-                  cell[1] * (cell[5] * cell[6] - cell[3] * cell[8]) +
-                  cell[2] * (cell[3] * cell[7] - cell[4] * cell[6]));
-  } while (volume < size * size * size / 20);
-}
-
-/* In the cell, or up to `outside` cells from it; every other atom is near the one before. */
-static void random_positions(uint64_t *seed, double outside, atoms *a) {
-  for (int64_t i = 0; i < a->n; i++) {
-    double *x = a->positions + 3 * i, f[3];
-    for (int d = 0; d < 3; d++) f[d] = between(seed, -outside, 1 + outside);
-    for (int k = 0; k < 3; k++)
-      x[k] = i % 2 ? x[k - 3] + between(seed, -2, 2)
-                   : f[0] * a->cell[k] + f[1] * a->cell[3 + k] + f[2] * a->cell[6 + k];
-  }
-}
 
 /* ---- one list ---- */
 
@@ -136,7 +110,7 @@ static void random_atoms(void **state) {
     for (int d = 0; d < 3; d++) a.periodic[d] = trial >> d & 1;
     a.n = size < 2 ? trial % 5 : (int64_t)between(&seed, 0, size < 5 ? 20 : 60);
     random_cell(&seed, size, trial / 40 % 2, a.cell);
-    random_positions(&seed, trial / 80 % 2 ? 2 : 0, &a);
+    random_positions(&seed, trial / 80 % 2 ? 2 : 0, a.n, a.cell, a.positions);
     all += check(ctx, list, &a, cutoff);
   }
   assert_true(all > 1000);
@@ -159,7 +133,7 @@ static void shapes(void **state) {
     if (which == 3) a.periodic[0] = a.periodic[1] = a.periodic[2] = false;
     if (which == 6) a.n = 0;
     if (which == 7) a.n = 1, a.cell[0] = a.cell[4] = a.cell[8] = 2, a.cell[3] = 0;
-    random_positions(&seed, 0, &a);
+    random_positions(&seed, 0, a.n, a.cell, a.positions);
     if (which == 3)
       for (int d = 0; d < 3; d++) a.positions[d] = 1e6, a.positions[6 + d] = -1e9;
     for (int64_t i = 0; i < 64 && (which == 4 || which == 5); i++) {

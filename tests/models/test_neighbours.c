@@ -11,7 +11,7 @@ static void *allocate(size_t bytes) {
 #include "models/atoms/neighbours.c"
 #undef malloc
 
-#include "tests/test.h"
+#include "tests/models/random_atoms.h"
 
 enum { MAX_ATOMS = 60 };
 
@@ -140,34 +140,6 @@ static int64_t check(clb_neighbours *l, const atoms *a, const char *what) {
 
 /* ---- random atoms ---- */
 
-static double between(uint64_t *seed, double low, double high) {
-  return low + (high - low) * (test_random(seed) + 1) / 2;
-}
-
-/* A cell with edges of about this length: cubic, or skewed (its volume at least 1/20 of a
-   rectangular one). */
-static void random_cell(uint64_t *seed, double size, bool skewed, double cell[9]) {
-  double volume;
-  do {
-    for (int i = 0; i < 9; i++)
-      cell[i] = skewed ? size * test_random(seed) : i % 4 ? 0 : size * between(seed, .5, 1.5);
-    volume = fabs(cell[0] * (cell[4] * cell[8] - cell[5] * cell[7]) +
-                  cell[1] * (cell[5] * cell[6] - cell[3] * cell[8]) +
-                  cell[2] * (cell[3] * cell[7] - cell[4] * cell[6]));
-  } while (volume < size * size * size / 20);
-}
-
-/* Atoms in the cell or some cells outside; every other one within 2 Angstrom of the one before. */
-static void random_positions(uint64_t *seed, double outside, atoms *a) {
-  for (int64_t i = 0; i < a->n; i++) {
-    double *x = a->positions + 3 * i, f[3];
-    for (int d = 0; d < 3; d++) f[d] = between(seed, -outside, 1 + outside);
-    for (int k = 0; k < 3; k++)
-      x[k] = i % 2 ? x[k - 3] + between(seed, -2, 2)
-                   : f[0] * a->cell[k] + f[1] * a->cell[3 + k] + f[2] * a->cell[6 + k];
-  }
-}
-
 static void random_atoms(void **state) {
   (void)state;
   static const double sizes[] = {1.5, 4, 12, 50,
@@ -181,7 +153,7 @@ static void random_atoms(void **state) {
            cutoff = size < 2 ? between(&seed, .5, 4) : between(&seed, 1, 6);
     a.n = size < 2 ? trial % 5 : (int64_t)between(&seed, 0, size < 5 ? 20 : MAX_ATOMS);
     random_cell(&seed, size, trial / 40 % 2, a.cell);
-    random_positions(&seed, trial / 80 % 2 ? 2 : 0, &a);
+    random_positions(&seed, trial / 80 % 2 ? 2 : 0, a.n, a.cell, a.positions);
     clb_neighbours l = {.cutoff = cutoff};
     snprintf(what, sizeof what, "trial %d: %lld atoms, cell of %g, cutoff %g", trial,
              (long long)a.n, size, cutoff);
@@ -200,7 +172,7 @@ static void reused(void **state) {
   for (int trial = 0; trial < 60; trial++) {
     atoms a = {.n = trial * 7 % 41, .periodic = {trial & 1, trial & 2, trial & 4}};
     random_cell(&seed, trial % 3 ? 9 : 4, trial % 5 == 0, a.cell);
-    random_positions(&seed, 1, &a);
+    random_positions(&seed, 1, a.n, a.cell, a.positions);
     check(&l, &a, "reused");
     clb_neighbours fresh = {.cutoff = 3.5};
     update(&fresh, &a);
@@ -223,7 +195,7 @@ static void wrapping(void **state) {
     atoms a = {.n = 25, .periodic = {trial & 1, trial & 2, trial & 4}}, b;
     int32_t by[25][3];
     random_cell(&seed, 6, trial & 8, a.cell);
-    random_positions(&seed, 0, &a);
+    random_positions(&seed, 0, a.n, a.cell, a.positions);
     b = a;
     for (int i = 0; i < a.n; i++)
       for (int d = 0; d < 3; d++) {
@@ -305,7 +277,7 @@ static void open_directions(void **state) {
   for (int trial = 0; trial < 40; trial++) {
     atoms a = {.n = 20, .periodic = {trial & 1, trial & 2, trial & 4}};
     random_cell(&seed, 5, true, a.cell);
-    random_positions(&seed, 1, &a);
+    random_positions(&seed, 1, a.n, a.cell, a.positions);
     clb_neighbours l = {.cutoff = 4};
     update(&l, &a);
     edge *want = edges_of(&l), *got;
@@ -336,7 +308,7 @@ static void far_apart(void **state) {
     for (int periodic = 0; periodic < 2; periodic++) {
       atoms a = {
           .n = 50, .cell = {6, 0, 0, 0, 5, 0, 0, 0, 7}, .periodic = {false, periodic, false}};
-      random_positions(&seed, 0, &a);
+      random_positions(&seed, 0, a.n, a.cell, a.positions);
       for (int d = 0; d < 3; d++)
         a.positions[3 + d] = far[i] * (d != 1), a.positions[6 + d] = -far[i] * (d == 0);
       clb_neighbours l = {.cutoff = 3};
@@ -353,7 +325,7 @@ static void skin(void **state) {
   uint64_t seed = 12;
   atoms a = {.n = 40, .periodic = {true, true, false}};
   random_cell(&seed, 9, false, a.cell);
-  random_positions(&seed, 0, &a);
+  random_positions(&seed, 0, a.n, a.cell, a.positions);
   clb_neighbours l = {.cutoff = 3, .skin = 1};
   assert_true(update(&l, &a));
   check(&l, &a, "with skin");
@@ -409,7 +381,7 @@ static void allocates_once(void **state) {
   (void)state;
   uint64_t seed = 13;
   atoms a = {.n = MAX_ATOMS, .cell = {8, 0, 0, 0, 8, 0, 0, 0, 8}, .periodic = {true, true, true}};
-  random_positions(&seed, 0, &a);
+  random_positions(&seed, 0, a.n, a.cell, a.positions);
   clb_neighbours l = {.cutoff = 4};
   int before = allocations;
   update(&l, &a);
@@ -424,7 +396,7 @@ static void no_memory(void **state) {
   (void)state;
   uint64_t seed = 14;
   atoms a = {.n = 20, .cell = {8, 0, 0, 0, 8, 0, 0, 0, 8}, .periodic = {true, true, true}};
-  random_positions(&seed, 0, &a);
+  random_positions(&seed, 0, a.n, a.cell, a.positions);
   clb_neighbours l = {.cutoff = 4};
   for (int left = 0; left < CLB_NEIGHBOUR_ARRAYS; left++) {
     allocations_left = left;
