@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the picture of the layers in README.md and docs/architecture.md:
+"""Draws the picture of the layers in docs/architecture.md:
 
     python3 ci/layers_picture.py [--check]
 
@@ -12,7 +12,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SAYS = {  # README.md shows the text before the colon, docs/architecture.md all of it
+PAGE = ROOT / "docs" / "architecture.md"
+SAYS = {
     "tools": "the command: what it prints, and files that it reads",
     "examples": "programs: to copy, on public headers",
     "bench": "measurements: and the comparison with other libraries",
@@ -49,14 +50,7 @@ def floors():
     return {n: [name for name in may if floor[name] == n] for n in range(top, -1, -1)}
 
 
-def short():
-    """A line for each floor."""
-    return "\n".join(f"    {n}  {' | '.join(names):<26} "
-                     f"{' | '.join(SAYS[name].split(':')[0] for name in names)}"
-                     for n, names in floors().items())
-
-
-def whole():
+def picture():
     """A line for each folder."""
     return "\n".join(f"    {n if name == names[0] else ' '}  {name:<12} {SAYS[name]}"
                      for n, names in floors().items() for name in names)
@@ -65,18 +59,16 @@ def whole():
 def main():
     if set(folders()) != set(SAYS):
         sys.exit(f"layers_picture.py: not told of {set(folders()) ^ set(SAYS)}")
-    between, bad = re.compile(r"(<!-- layers -->\n\n).*?(\n\n<!-- end -->)", re.S), []
-    for name, picture in ("README.md", short()), ("docs/architecture.md", whole()):
-        page = ROOT / name
-        before = page.read_text()
-        after, pictures = between.subn(lambda m: m[1] + picture + m[2], before)
-        if not pictures:
-            bad.append(f"{name} has no picture of the layers")
-        elif "--check" not in sys.argv:
-            page.write_text(after)
-        elif after != before:
-            bad.append(f"{name} is out of date; run python3 ci/layers_picture.py")
-    sys.exit("\n".join(bad) if bad else 0)
+    between = re.compile(r"(<!-- layers -->\n\n).*?(\n\n<!-- end -->)", re.S)
+    before = PAGE.read_text()
+    after, pictures = between.subn(lambda m: m[1] + picture() + m[2], before)
+    name = PAGE.relative_to(ROOT)
+    if not pictures:
+        sys.exit(f"{name} has no picture of the layers")
+    if "--check" not in sys.argv:
+        PAGE.write_text(after)
+    elif after != before:
+        sys.exit(f"{name} is out of date; run python3 ci/layers_picture.py")
 
 
 main()

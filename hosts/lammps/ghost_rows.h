@@ -12,8 +12,8 @@ class GhostRows {
   struct Home {
     int rank, row;
   };
-  /* Collective. homes: of each ghost, of which there are as many rows after n_local; a rank below 0:
-     not wanted. Ghosts whose home is this process need no messages. */
+  /* Collective. homes: of each ghost, of which there are as many rows after n_local; a rank below
+     0: not wanted. Ghosts whose home is this process need no messages. */
   void build(MPI_Comm comm, int n_local, const std::vector<Home> &homes);
 
   /* For clb_model_compute_edges; valid until the next build. */
@@ -33,8 +33,8 @@ class GhostRows {
   std::vector<int32_t> send, receive, image;
   clb_model_exchange lists = {};
 
-  static clb_status move(void *user, int backward, int64_t columns, clb_dtype type, const void *from,
-                         void *to);
+  static clb_status move(void *user, int backward, int64_t columns, clb_dtype type,
+                         const void *from, void *to);
   void carry(bool backward, size_t row_bytes, const char *from, char *to);
 };
 
