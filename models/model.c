@@ -137,11 +137,6 @@ clb_status clb_model_evaluate(clb_model *m, const clb_model_edges *e,
 
 /* ---- atoms ---- */
 
-static double volume(const double *c) {
-  return fabs(c[0] * (c[4] * c[8] - c[5] * c[7]) + c[1] * (c[5] * c[6] - c[3] * c[8]) +
-              c[2] * (c[3] * c[7] - c[4] * c[6]));
-}
-
 static clb_status check_atoms(clb_model *m, const clb_model_atoms *a, const clb_model_results *r) {
   if (a->n < 0 || a->n >= INT32_MAX)
     return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute: n is %lld; it must be 0 ... 2^31 - 2",
@@ -149,15 +144,15 @@ static clb_status check_atoms(clb_model *m, const clb_model_atoms *a, const clb_
   if (a->n && (!a->positions || !a->species))
     return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute: %s is NULL",
                 a->positions ? "species" : "positions");
-  for (int d = 0; d < 3; d++) {
+  for (int d = 0; d < 3; d++)
     if (a->periodic[d] && !a->cell)
       return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute: cell is NULL, but periodic[%d] is %d",
                   d, a->periodic[d]);
-    if (!a->periodic[d] && r->stress)
-      return FAIL(
-          m, CLB_ERROR_ARGUMENT,
-          "clb_model_compute: stress is asked for, but periodic[%d] is 0; there is no volume", d);
-  }
+  if (r->stress && !(a->cell && clb_cell_volume(a->cell) > 0))
+    return FAIL(m, CLB_ERROR_ARGUMENT,
+                "clb_model_compute: stress is asked for, but cell %s: it is a derivative by strain "
+                "over the volume that the three rows span",
+                a->cell ? "has no volume" : "is NULL");
   return CLB_OK;
 }
 
@@ -270,6 +265,7 @@ clb_status clb_model_compute(clb_model *m, const clb_model_atoms *a, const clb_m
                                                      .e_atom = r->e_atom,
                                                      .forces = r->forces,
                                                      .virial = r->stress ? virial : NULL});
-  for (int i = 0; i < 9 && r->stress && !s; i++) r->stress[i] = virial[i] / volume(a->cell);
+  for (int i = 0; i < 9 && r->stress && !s; i++)
+    r->stress[i] = virial[i] / clb_cell_volume(a->cell);
   return s;
 }

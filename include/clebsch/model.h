@@ -82,7 +82,8 @@ typedef struct {
   const double *positions; /* [n][3]; atoms may lie outside the cell */
   const double *cell; /* [3][3], rows are lattice vectors; may be skewed, and smaller than r_max.
                          NULL if nothing is periodic */
-  int periodic[3]; /* 1: periodic along that lattice vector; the other rows of cell are ignored */
+  int periodic[3]; /* 1: periodic along that lattice vector; of the other rows of cell only stress
+                      knows, as part of the volume */
 } clb_model_atoms;
 
 /* Results that are not wanted are NULL. */
@@ -90,8 +91,10 @@ typedef struct {
   double *energy; /* [1] */
   double *e_atom; /* [n] */
   double *forces; /* [n][3]: -dE/dpositions */
-  double *stress; /* [3][3]: dE/dstrain / volume, eV / Angstrom^3, symmetric: pressure is -trace
-                     / 3.  Only where all three directions are periodic */
+  double *stress; /* [3][3]: dE/dstrain / |det(cell)|, eV / Angstrom^3, symmetric: pressure is
+                     -trace / 3. It is there for every cell with a volume, whatever is periodic: a
+                     slab's third vector is then its thickness with the vacuum. NULL, if cell is
+                     NULL or its rows lie in a plane: else the call is refused */
 } clb_model_results;
 
 /* Energy and its derivatives; finds the neighbours. Returns when the results are available. */

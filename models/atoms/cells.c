@@ -66,6 +66,14 @@ static bool invert(double cell[3][3], double reciprocal[3][3]) {
   return fabs(volume) > 1e-6 && isfinite(length[0] * length[1] * length[2]);
 }
 
+double clb_cell_volume(const double *cell) {
+  double rows[3][3], reciprocal[3][3], normal[3];
+  memcpy(rows, cell, sizeof rows);
+  cross(rows[0], rows[1], normal);
+  const double volume = fabs(clb_dot(normal, rows[2]));
+  return invert(rows, reciprocal) && isfinite(volume) ? volume : 0;
+}
+
 static clb_status check_lengths(clb_neighbours *l) {
   for (int d = 0; d < 3; d++) {
     const double length = sqrt(clb_dot(l->cell[d], l->cell[d]));

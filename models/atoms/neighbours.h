@@ -63,6 +63,9 @@ void clb_neighbours_vectors(const clb_neighbours *list, const double *positions,
 void clb_neighbours_vector(const clb_neighbours *list, const double *positions, int64_t edge,
                            double vector[3]);
 
+/* The volume that the rows of cell[3][3] span; 0 where they lie in a plane, or are not finite. */
+double clb_cell_volume(const double *cell);
+
 void clb_neighbours_free(clb_neighbours *list); /* cutoff and skin are kept */
 
 #endif

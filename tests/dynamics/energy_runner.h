@@ -54,11 +54,11 @@ static inline int make_work(void **state) {
   if ((!kernels || !strcmp(kernels, "off")) && setenv("CLB_CACHE_DIR", work_folder, 1)) return -1;
   setenv("TMPDIR", "tmp", 1);
   made_write(&made_models[0], "model", NULL, NULL);
-  put_text(
-      "atoms.xyz",
-      "6\nLattice=\"4.3 0 0 0.2 4.1 0 0 0.1 4.4\" Properties=species:S:1:pos:R:3 pbc=\"T T T\"\n"
-      "O 0.1 0.2 0.3\nH 1.1 0.2 0.1\nH -0.2 1.1 0.4\nO 2.2 2.3 2.1\nH 3.1 2.5 2.2\nH 2.0 2.2 "
-      "3.1\n");
+#define BOX(pbc)                                                                                   \
+  "6\nLattice=\"4.3 0 0 0.2 4.1 0 0 0.1 4.4\" Properties=species:S:1:pos:R:3 pbc=\"" pbc "\"\n"    \
+  "O 0.1 0.2 0.3\nH 1.1 0.2 0.1\nH -0.2 1.1 0.4\nO 2.2 2.3 2.1\nH 3.1 2.5 2.2\nH 2.0 2.2 3.1\n"
+  put_text("atoms.xyz", BOX("T T T"));
+  put_text("slab.xyz", BOX("T T F"));
   put_text("pair.xyz", "2\nProperties=species:S:1:pos:R:3\nO 0 0 0\nH 0 0 1.1\n");
   return 0;
 }

@@ -98,6 +98,7 @@ static void labels_frames(void **state) {
     expect_clebsch("energy --model model --structure one.xyz --forces labelled.xyz -r 1", 0, NULL);
     char *text = get_text("labelled.xyz");
     assert_true(strlen(alone) + strlen(text) < sizeof alone);
+    assert_int_equal(!strstr(text, "stress="), !strstr(frames[i], "Lattice="));
     strcat(alone, text);
     free(text);
   }

@@ -92,11 +92,12 @@ static void serves_molecules_over_tcp(void **state) {
   expect_like_energy("pair.xyz", &pair, &f);
 }
 
-/* Virial and forces are derivatives of the energy; the cell's rows and columns are not mixed up. */
+/* Virial and forces are derivatives of the energy; the cell's rows and columns are not mixed up. Of
+   a slab, too, which `clebsch energy` gives the same stress. */
 static void differentiates(void **state) {
   (void)state;
   const int listening = listen_unix("sock");
-  const pid_t pid = serve("atoms.xyz", "--unix ./sock");
+  const pid_t pid = serve("slab.xyz", "--unix ./sock");
   const int fd = accept_one(listening);
   const got_force here = ask_force(fd, &box);
   const double h = 1e-4;
@@ -122,6 +123,8 @@ static void differentiates(void **state) {
   put_word(fd, "EXIT");
   expect_end(pid, 0, "");
   close(fd), close(listening);
+  expect_like_energy("slab.xyz", &box, &here);
+  assert_true(fabs(here.virial[2][2]) > 1e-4);
 }
 
 /* Bytes come one at a time, all at once, with INIT in between. */

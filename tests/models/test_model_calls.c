@@ -424,6 +424,7 @@ static void bad_atoms(void **state) {
   const double bad_position[12] = {NAN};
   const int32_t bad_species[4] = {0, 0, 0, -1};
   const double flat[9] = {1, 0, 0, 0, 1, 0, 1, 1, 0};
+  const double endless[9] = {4, 0, 0, 0, 4, 0, 0, 0, INFINITY};
 #define REFUSED_ATOMS(what, ...)                                                                   \
   (b = good, __VA_ARGS__,                                                                          \
    assert_int_equal(clb_model_compute(o.model, &b, &(clb_model_results){&x, NULL, NULL, stress}),  \
@@ -434,7 +435,9 @@ static void bad_atoms(void **state) {
   REFUSED_ATOMS("species", b.species = NULL);
   REFUSED_ATOMS("species[3]", b.species = bad_species);
   REFUSED_ATOMS("cell", b.cell = NULL);
-  REFUSED_ATOMS("stress", b.periodic[1] = 0);
+  REFUSED_ATOMS("cell is NULL", b.periodic[0] = b.periodic[1] = b.periodic[2] = 0, b.cell = NULL);
+  REFUSED_ATOMS("stress is asked for, but cell has no volume", b.periodic[2] = 0, b.cell = flat);
+  REFUSED_ATOMS("has no volume", b.periodic[2] = 0, b.cell = endless);
   REFUSED_ATOMS("cell", b.cell = flat);
   REFUSED_ATOMS("position", b.positions = bad_position);
   assert_int_equal(clb_model_compute(NULL, &good, &(clb_model_results){0}), CLB_ERROR_ARGUMENT);

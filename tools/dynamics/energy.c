@@ -255,7 +255,7 @@ static void print_forces(const md_system *y) {
 static void print_stress(const md_system *y) {
   const double(*s)[3] = y->stress;
   if (!y->has_stress) {
-    puts("stress     none: not periodic in all directions");
+    puts("stress     none: there is no cell with a volume");
     return;
   }
   printf(

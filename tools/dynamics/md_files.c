@@ -23,7 +23,8 @@ bool frame_write(FILE *f, const void *user) {
   const md_system *y = frame->system;
   const structure *s = &y->atoms;
   fprintf(f, "%lld\n", (long long)s->n);
-  if (s->periodic[0] || s->periodic[1] || s->periodic[2]) matrix_write(f, "Lattice", s->cell);
+  if (s->periodic[0] || s->periodic[1] || s->periodic[2] || y->has_stress)
+    matrix_write(f, "Lattice", s->cell);
   fprintf(f, "Properties=species:S:1:pos:R:3%s%s ", frame->velocities ? ":velo:R:3" : "",
           frame->forces ? ":forces:R:3" : "");
   fprintf(f, "energy=%.17g ", y->energy);

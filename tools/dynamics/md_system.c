@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "models/atoms/neighbours.h"
 #include "tools/common/output.h"
 
 /* ---- options ---- */
@@ -153,7 +154,7 @@ bool md_system_set_atoms(md_system *y, structure *atoms, const char *from) {
   y->species = allocate(n, sizeof *y->species);
   y->e_atom = allocate(n, sizeof *y->e_atom);
   y->forces = allocate(n, 3 * sizeof *y->forces);
-  y->has_stress = y->atoms.periodic[0] && y->atoms.periodic[1] && y->atoms.periodic[2];
+  y->has_stress = clb_cell_volume(&y->atoms.cell[0][0]) > 0;
   return find_species(y, from);
 }
 

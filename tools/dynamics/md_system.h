@@ -34,7 +34,7 @@ typedef struct {
   int32_t *species;                              /* [n], species of the model */
   double energy, *e_atom, *forces, stress[3][3]; /* results of the last md_system_compute; eV,
                                                     Angstrom */
-  bool has_stress;                               /* periodic in all directions */
+  bool has_stress;                               /* the cell has a volume */
 } md_system;
 
 /* The following print a message on standard error when they return false. Opens the device and the

@@ -2,13 +2,13 @@
    i-PI's protocol. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <math.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "models/atoms/neighbours.h"
 #include "tools/dynamics/md_system.h"
 #include "tools/measure/timing.h"
 #include "tools/serve/ipi_session.h"
@@ -62,25 +62,20 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 /* ---- computing ---- */
 
-static double volume(double (*c)[3]) {
-  return fabs(c[0][0] * (c[1][1] * c[2][2] - c[1][2] * c[2][1]) +
-              c[0][1] * (c[1][2] * c[2][0] - c[1][0] * c[2][2]) +
-              c[0][2] * (c[1][0] * c[2][1] - c[1][1] * c[2][0]));
-}
-
 static bool compute(ipi_engine *e, char *error, size_t size) {
   server *s = e->user;
   md_system *y = &s->y;
   const bool *p = y->atoms.periodic;
+  const double volume = clb_cell_volume(&e->cell[0][0]);
   const clb_model_atoms atoms = {
       e->n, y->species, e->positions, &e->cell[0][0], {p[0], p[1], p[2]}};
   const clb_model_results results = {&e->energy, NULL, e->forces,
-                                     y->has_stress ? &y->stress[0][0] : NULL};
+                                     volume > 0 ? &y->stress[0][0] : NULL};
   const double start = seconds_now();
   if (clb_model_compute(y->model, &atoms, &results))
     return snprintf(error, size, "%s", clb_error(y->ctx)), false;
   for (int k = 0; k < 9; k++)
-    e->virial[k / 3][k % 3] = y->has_stress ? -volume(e->cell) * y->stress[k / 3][k % 3] : 0;
+    e->virial[k / 3][k % 3] = volume > 0 ? -volume * y->stress[k / 3][k % 3] : 0;
   s->seconds += seconds_now() - start;
   s->computed++;
   return true;
