@@ -1,8 +1,13 @@
-/* backends/cpu/blas.c - matrix products on CPUs through whichever CBLAS is installed. */
+/* backends/cpu/blas.c - matrix products on CPUs through whichever CBLAS is installed: a copy of it
+   that only this library sees and that has one thread, called for pieces of C by the backend's own
+   threads. So a product takes as many threads as the device has, and a BLAS of the caller's keeps
+   its settings. */
+#define _GNU_SOURCE
 #include "src/base/dl.h"
 #include "backends/cpu/cpu.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <string.h>
 
 enum { ROW_MAJOR = 101, AS_IT_IS = 111, TRANSPOSED = 112 };
@@ -12,14 +17,30 @@ static const char *const libraries[] = {"libopenblas.so.0", "libmkl_rt.so.2", "l
 static const clb_symbol symbols[] = {{"cblas_dgemm", offsetof(clb_cpu_blas, f64), false},
                                      {"cblas_sgemm", offsetof(clb_cpu_blas, f32), false}};
 
+/* ---- forks ---- */
+
+/* The locks of a BLAS must be free when another thread forks, or the child could not use it: all
+   that call it read, and a fork writes. */
+static const pthread_rwlock_t open_to_all = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+static pthread_rwlock_t calls = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+
+static void before_fork(void) { pthread_rwlock_wrlock(&calls); }
+static void in_parent(void) { pthread_rwlock_unlock(&calls); }
+static void in_child(void) { calls = open_to_all; } /* without the threads that wait for it */
+static void guard_forks(void) { pthread_atfork(before_fork, in_parent, in_child); }
+
 const char *clb_cpu_blas_open(clb_cpu_blas *blas) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, guard_forks);
   for (const char *const *name = libraries; *name && !blas->name; name++) {
-    void *library = clb_dl_open((const char *const[]){*name, NULL});
+    void *library = clb_dl_open_isolated((const char *const[]){*name, NULL});
     if (library && !clb_dl_symbols(library, symbols, sizeof symbols / sizeof *symbols, blas))
       blas->name = *name;
   }
   return blas->name;
 }
+
+/* ---- products ---- */
 
 /* A leading dimension that is at least 1 and fits the library's integers; -1: it is too large. */
 static int dimension(int64_t ld) { return ld > INT_MAX ? -1 : ld < 1 ? 1 : (int)ld; }
@@ -32,24 +53,71 @@ clb_status clb_cpu_blas_can(const clb_cpu_blas *blas, const clb_gemm_desc *p,
                   (long long)p->ld_a, (long long)p->ld_b, (long long)p->ld_c, INT_MAX);
 }
 
-clb_status clb_cpu_blas_multiply(const clb_cpu_blas *blas, clb_dtype type, const clb_gemm_desc *p,
-                                 clb_error_sink *error) {
-  int ta = p->transpose_a ? TRANSPOSED : AS_IT_IS, tb = p->transpose_b ? TRANSPOSED : AS_IT_IS,
-      m = (int)p->m, n = (int)p->n, k = (int)p->k;
-  int ld_a = dimension(p->ld_a), ld_b = dimension(p->ld_b), ld_c = dimension(p->ld_c);
-  const char *a = p->k ? p->a->handle : NULL, *b = p->k ? p->b->handle : NULL;
-  char *c = p->c->handle;
+/* A product cut into pieces of C; down: how many along its rows, across: along its columns. */
+typedef struct {
+  const clb_cpu_blas *blas;
+  clb_dtype type;
+  const clb_gemm_desc *p;
+  int64_t rows, columns, down, across;
+} pieces;
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static void multiply_piece(const pieces *w, int64_t piece) {
+  const clb_gemm_desc *p = w->p;
+  const int64_t i = piece / (w->down * w->across), row = piece / w->across % w->down * w->rows,
+                column = piece % w->across * w->columns;
+  const int ta = p->transpose_a ? TRANSPOSED : AS_IT_IS,
+            tb = p->transpose_b ? TRANSPOSED : AS_IT_IS, m = (int)least(w->rows, p->m - row),
+            n = (int)least(w->columns, p->n - column), k = (int)p->k, ld_a = dimension(p->ld_a),
+            ld_b = dimension(p->ld_b), ld_c = dimension(p->ld_c);
+  const int64_t at_a = p->offset_a + i * p->stride_a + row * (p->transpose_a ? 1 : p->ld_a),
+                at_b = p->offset_b + i * p->stride_b + column * (p->transpose_b ? p->ld_b : 1),
+                at_c = p->offset_c + i * p->stride_c + row * p->ld_c + column;
+  const void *a = k ? p->a->handle : NULL, *b = k ? p->b->handle : NULL;
+  void *c = p->c->handle;
+  if (w->type == CLB_F64)
+    w->blas->f64(ROW_MAJOR, ta, tb, m, n, k, 1, k ? (const double *)a + at_a : NULL, ld_a,
+                 k ? (const double *)b + at_b : NULL, ld_b, p->add, (double *)c + at_c, ld_c);
+  else
+    w->blas->f32(ROW_MAJOR, ta, tb, m, n, k, 1, k ? (const float *)a + at_a : NULL, ld_a,
+                 k ? (const float *)b + at_b : NULL, ld_b, p->add, (float *)c + at_c, ld_c);
+}
+
+static void multiply_pieces(const ir_arg *arg, int64_t first, int64_t last) {
+  for (int64_t piece = first; piece < last; piece++) {
+    pthread_rwlock_rdlock(&calls);
+    multiply_piece(arg->p, piece);
+    pthread_rwlock_unlock(&calls);
+  }
+}
+
+/* The BLAS copies the rows and columns that a piece needs: pieces are large enough to make that
+   cheap, and smaller only where there would be too few. They depend on the product alone, and with
+   them the last digits. */
+static pieces cut(const clb_gemm_desc *p, int64_t work) {
+  enum { SIDE = 256, SMALL = 64, ENOUGH = 16 };
+  pieces w = {.p = p};
+  for (int64_t side = SIDE; side >= SMALL; side /= 2) {
+    w.columns = least(side, p->n);
+    w.rows = side;
+    while (w.rows < p->m && w.rows * w.columns * p->k < work) w.rows *= 2;
+    w.down = (p->m + w.rows - 1) / w.rows;
+    w.across = (p->n + w.columns - 1) / w.columns;
+    if (w.down * w.across * p->count >= ENOUGH) break;
+  }
+  return w;
+}
+
+clb_status clb_cpu_blas_multiply(const clb_cpu_blas *blas, clb_cpu_threads *threads, clb_dtype type,
+                                 const clb_gemm_desc *p, clb_error_sink *error) {
+  const int64_t work = 1 << 20; /* multiplications that are worth a thread's while */
   clb_status s = clb_cpu_blas_can(blas, p, error);
   if (s) return s;
-  for (int64_t i = 0; i < p->count; i++) {
-    int64_t at_a = p->k ? p->offset_a + i * p->stride_a : 0,
-            at_b = p->k ? p->offset_b + i * p->stride_b : 0, at_c = p->offset_c + i * p->stride_c;
-    if (type == CLB_F64)
-      blas->f64(ROW_MAJOR, ta, tb, m, n, k, 1, (const double *)a + at_a, ld_a,
-                (const double *)b + at_b, ld_b, p->add, (double *)c + at_c, ld_c);
-    else
-      blas->f32(ROW_MAJOR, ta, tb, m, n, k, 1, (const float *)a + at_a, ld_a,
-                (const float *)b + at_b, ld_b, p->add, (float *)c + at_c, ld_c);
-  }
+  pieces w = cut(p, work);
+  w.blas = blas;
+  w.type = type;
+  clb_cpu_threads_run(threads, multiply_pieces, &(const ir_arg){.p = &w},
+                      w.down * w.across * p->count, work / (w.rows * w.columns * (p->k + 1)) + 1);
   return CLB_OK;
 }

@@ -390,7 +390,8 @@ static clb_status cpu_open_blas(clb_device *device, clb_dtype type, bool *partly
 }
 
 static clb_status cpu_gemm(clb_device *device, clb_dtype type, const clb_gemm_desc *product) {
-  return clb_cpu_blas_multiply(&((cpu *)device)->blas, type, product, device->error);
+  const cpu *d = (cpu *)device;
+  return clb_cpu_blas_multiply(&d->blas, d->threads, type, product, device->error);
 }
 
 static clb_status cpu_can_multiply(clb_device *device, clb_dtype type,

@@ -50,23 +50,6 @@ typedef enum { CLB_CPU_STREAM_AUTO, CLB_CPU_STREAM_NEVER, CLB_CPU_STREAM_ALWAYS 
 void clb_cpu_set_stream(clb_device *device, clb_cpu_stream when);
 bool clb_cpu_streams(const clb_device *device, const clb_module *m, int64_t groups);
 
-/* ---- blas.c ---- */
-
-typedef struct {
-  void (*f64)(int order, int ta, int tb, int m, int n, int k, double alpha, const double *a,
-              int ld_a, const double *b, int ld_b, double beta, double *c, int ld_c);
-  void (*f32)(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int ld_a,
-              const float *b, int ld_b, float beta, float *c, int ld_c);
-  const char *name; /* NULL: none is open */
-} clb_cpu_blas;
-
-/* Opens a BLAS; returns its name, or NULL. */
-const char *clb_cpu_blas_open(clb_cpu_blas *blas);
-clb_status clb_cpu_blas_can(const clb_cpu_blas *blas, const clb_gemm_desc *product,
-                            clb_error_sink *error);
-clb_status clb_cpu_blas_multiply(const clb_cpu_blas *blas, clb_dtype type,
-                                 const clb_gemm_desc *product, clb_error_sink *error);
-
 /* ---- threads.c ---- */
 
 /* arg: the kernel's parameters, then the number of groups of the whole launch and whether to use
@@ -81,5 +64,22 @@ void clb_cpu_threads_destroy(clb_cpu_threads *t);
 /* Groups [0, groups), `chunk` at a time; returns when all are done. */
 void clb_cpu_threads_run(clb_cpu_threads *t, clb_cpu_function *f, const ir_arg *arg, int64_t groups,
                          int64_t chunk);
+
+/* ---- blas.c ---- */
+
+typedef struct {
+  void (*f64)(int order, int ta, int tb, int m, int n, int k, double alpha, const double *a,
+              int ld_a, const double *b, int ld_b, double beta, double *c, int ld_c);
+  void (*f32)(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int ld_a,
+              const float *b, int ld_b, float beta, float *c, int ld_c);
+  const char *name; /* NULL: none is open */
+} clb_cpu_blas;
+
+/* Opens a BLAS; returns its name, or NULL. */
+const char *clb_cpu_blas_open(clb_cpu_blas *blas);
+clb_status clb_cpu_blas_can(const clb_cpu_blas *blas, const clb_gemm_desc *product,
+                            clb_error_sink *error);
+clb_status clb_cpu_blas_multiply(const clb_cpu_blas *blas, clb_cpu_threads *threads, clb_dtype type,
+                                 const clb_gemm_desc *product, clb_error_sink *error);
 
 #endif

@@ -1,4 +1,5 @@
-/* backends/cpu/threads.c - a few threads that wait for a launch and share its groups. */
+/* backends/cpu/threads.c - the threads of this process that share the groups of launches. All cpu
+   devices have the same ones, so that many contexts need no more than one does. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -9,23 +10,32 @@
 
 #include "backends/cpu/cpu.h"
 
-typedef struct {
+/* A launch, on the stack of the thread that makes it. */
+typedef struct job {
+  struct job *next;
   clb_cpu_function *f;
   const ir_arg *arg;
   int64_t groups, chunk;
+  _Atomic int64_t first; /* group that no thread has taken */
+  int wanted, busy;      /* helpers that may still join, and that have not finished */
+  pthread_cond_t *idle;  /* nobody is busy */
 } job;
 
 struct clb_cpu_threads {
-  pthread_mutex_t lock; /* protects everything below except `next` */
-  pthread_cond_t wake, idle;
-  pthread_t *thread;
-  int wanted, started, busy; /* besides the thread that launches */
-  bool stop, open;           /* open: there is a job to join */
-  uint64_t turn;             /* number of jobs so far */
-  job now;
-  _Atomic int64_t next; /* first group that no thread has taken */
-  pid_t owner;          /* the process that owns the threads: not its forked children */
+  clb_cpu_threads *next; /* of another device */
+  int helpers;           /* besides the thread that launches */
+  pthread_cond_t idle;
 };
+
+static struct {
+  pthread_mutex_t lock; /* protects all of this, and of jobs all but `first` */
+  pthread_cond_t wake;
+  clb_cpu_threads *users;
+  job *jobs;         /* that more helpers may join */
+  pthread_t *thread; /* `limit` of them at most */
+  int limit, started, waiting;
+  uintptr_t generation; /* threads of an older one end */
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
 
 int clb_cpu_cores(void) {
   cpu_set_t set;
@@ -34,111 +44,152 @@ int clb_cpu_cores(void) {
   return n < 1 ? 1 : (int)n;
 }
 
-static void work(clb_cpu_threads *t, const job *j) {
-  for (int64_t first; (first = atomic_fetch_add(&t->next, j->chunk)) < j->groups;)
+/* ---- helpers ---- */
+
+static void work(job *j) {
+  for (int64_t first; (first = atomic_fetch_add(&j->first, j->chunk)) < j->groups;)
     j->f(j->arg, first, j->groups - first < j->chunk ? j->groups : first + j->chunk);
 }
 
-static void *serve(void *threads) {
-  clb_cpu_threads *t = threads;
-  uint64_t seen = 0;
-  pthread_mutex_lock(&t->lock);
-  while (!t->stop) {
-    if (t->turn == seen || !t->open) {
-      pthread_cond_wait(&t->wake, &t->lock);
+static job *find_job(void) {
+  job *j = pool.jobs;
+  while (j && !j->wanted) j = j->next;
+  return j;
+}
+
+static void *serve(void *generation) {
+  pthread_mutex_lock(&pool.lock);
+  while (pool.generation == (uintptr_t)generation) {
+    job *j = find_job();
+    if (!j) {
+      pthread_cond_wait(&pool.wake, &pool.lock);
       continue;
     }
-    job j = t->now;
-    seen = t->turn;
-    t->busy++;
-    pthread_mutex_unlock(&t->lock);
-    work(t, &j);
-    pthread_mutex_lock(&t->lock);
-    if (!--t->busy) pthread_cond_signal(&t->idle);
+    pool.waiting--;
+    j->wanted--;
+    j->busy++;
+    pthread_mutex_unlock(&pool.lock);
+    work(j);
+    pthread_mutex_lock(&pool.lock);
+    j->wanted = 0; /* no group is left */
+    if (!--j->busy) pthread_cond_signal(j->idle);
+    if (pool.generation == (uintptr_t)generation) pool.waiting++;
   }
-  pthread_mutex_unlock(&t->lock);
+  pthread_mutex_unlock(&pool.lock);
   return NULL;
 }
 
 /* Fewer threads than wanted are not an error. Signals are blocked in them and left to the
    program. */
-static void start(clb_cpu_threads *t) {
+static void start(int wanted) {
   sigset_t all, before;
   sigfillset(&all);
+  if (pool.waiting >= wanted || pool.started >= pool.limit) return;
   if (pthread_sigmask(SIG_SETMASK, &all, &before)) return;
-  while (t->started < t->wanted && !pthread_create(&t->thread[t->started], NULL, serve, t))
-    t->started++;
-  t->wanted = t->started;
+  while (pool.waiting < wanted && pool.started < pool.limit) {
+    if (pthread_create(&pool.thread[pool.started], NULL, serve, (void *)pool.generation)) {
+      pool.limit = pool.started; /* until another device is opened */
+      break;
+    }
+    pool.started++;
+    pool.waiting++;
+  }
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static bool make_locks(clb_cpu_threads *t) {
-  if (pthread_mutex_init(&t->lock, NULL)) return false;
-  if (pthread_cond_init(&t->wake, NULL)) goto no_wake;
-  if (!pthread_cond_init(&t->idle, NULL)) return true;
-  pthread_cond_destroy(&t->wake);
-no_wake:
-  pthread_mutex_destroy(&t->lock);
-  return false;
+/* ---- forks ---- */
+
+/* A child has only the thread that forked. */
+static void before_fork(void) { pthread_mutex_lock(&pool.lock); }
+static void in_parent(void) { pthread_mutex_unlock(&pool.lock); }
+static void in_child(void) {
+  pool.jobs = NULL;
+  pool.started = pool.waiting = 0;
+  pool.wake = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+  for (clb_cpu_threads *t = pool.users; t; t = t->next)
+    t->idle = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+  pthread_mutex_unlock(&pool.lock);
+}
+static void guard_forks(void) { pthread_atfork(before_fork, in_parent, in_child); }
+
+/* ---- users ---- */
+
+/* Room for as many threads as this process has cores, or as a device wants. */
+static bool make_room(int limit) {
+  if (limit <= pool.started) return true;
+  pthread_t *more = realloc(pool.thread, (size_t)limit * sizeof *more);
+  if (!more) return false;
+  pool.thread = more;
+  pool.limit = limit;
+  return true;
 }
 
 clb_cpu_threads *clb_cpu_threads_create(int cores) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  const int here = clb_cpu_cores(), most = cores > here ? cores : here;
   clb_cpu_threads *t = calloc(1, sizeof *t);
-  if (t && (t->thread = calloc((size_t)cores, sizeof *t->thread)) && make_locks(t)) {
-    t->wanted = cores - 1;
-    t->owner = getpid();
-    return t;
+  if (!t) return NULL;
+  pthread_once(&once, guard_forks);
+  t->helpers = cores - 1;
+  t->idle = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+  pthread_mutex_lock(&pool.lock);
+  const bool good = make_room(most - 1);
+  if (good) {
+    t->next = pool.users;
+    pool.users = t;
   }
-  if (t) free(t->thread);
+  pthread_mutex_unlock(&pool.lock);
+  if (good) return t;
   free(t);
   return NULL;
 }
 
-/* A forked child has only the thread that forked, and locks in the state of that moment. */
-static bool is_forked(const clb_cpu_threads *t) { return t->owner != getpid(); }
-
-static void begin_anew(clb_cpu_threads *t) {
-  t->started = t->busy = 0;
-  t->open = false;
-  t->owner = getpid();
-  if (!make_locks(t)) t->wanted = 0;
+/* The last user takes the threads with it. */
+void clb_cpu_threads_destroy(clb_cpu_threads *t) {
+  pthread_t *ended = NULL;
+  int n = 0;
+  if (!t) return;
+  pthread_mutex_lock(&pool.lock);
+  clb_cpu_threads **link = &pool.users;
+  while (*link != t) link = &(*link)->next;
+  *link = t->next;
+  if (!pool.users) {
+    ended = pool.thread;
+    n = pool.started;
+    pool.thread = NULL;
+    pool.limit = pool.started = pool.waiting = 0;
+    pool.generation++;
+    pthread_cond_broadcast(&pool.wake);
+  }
+  pthread_mutex_unlock(&pool.lock);
+  for (int i = 0; i < n; i++) pthread_join(ended[i], NULL);
+  pthread_cond_destroy(&t->idle);
+  free(ended);
+  free(t);
 }
 
-void clb_cpu_threads_destroy(clb_cpu_threads *t) {
-  if (!t) return;
-  if (!is_forked(t)) {
-    pthread_mutex_lock(&t->lock);
-    t->stop = true;
-    pthread_cond_broadcast(&t->wake);
-    pthread_mutex_unlock(&t->lock);
-    for (int i = 0; i < t->started; i++) pthread_join(t->thread[i], NULL);
-    pthread_cond_destroy(&t->idle);
-    pthread_cond_destroy(&t->wake);
-    pthread_mutex_destroy(&t->lock);
-  }
-  free(t->thread);
-  free(t);
+static void forget(const job *done) {
+  job **link = &pool.jobs;
+  while (*link != done) link = &(*link)->next;
+  *link = done->next;
 }
 
 void clb_cpu_threads_run(clb_cpu_threads *t, clb_cpu_function *f, const ir_arg *arg, int64_t groups,
                          int64_t chunk) {
-  if (groups > chunk && is_forked(t)) begin_anew(t);
-  if (groups > chunk && t->started < t->wanted) start(t);
-  if (groups <= chunk || !t->started) {
+  if (groups <= chunk || !t->helpers) {
     f(arg, 0, groups);
     return;
   }
-  job j = {f, arg, groups, chunk};
-  pthread_mutex_lock(&t->lock);
-  t->now = j;
-  t->open = true;
-  t->turn++;
-  atomic_store(&t->next, 0);
-  pthread_cond_broadcast(&t->wake);
-  pthread_mutex_unlock(&t->lock);
-  work(t, &j);
-  pthread_mutex_lock(&t->lock);
-  t->open = false; /* threads that wake up late do not join */
-  while (t->busy) pthread_cond_wait(&t->idle, &t->lock);
-  pthread_mutex_unlock(&t->lock);
+  job j = {NULL, f, arg, groups, chunk, 0, t->helpers, 0, &t->idle};
+  pthread_mutex_lock(&pool.lock);
+  start(t->helpers);
+  j.next = pool.jobs;
+  pool.jobs = &j;
+  pthread_cond_broadcast(&pool.wake);
+  pthread_mutex_unlock(&pool.lock);
+  work(&j);
+  pthread_mutex_lock(&pool.lock);
+  forget(&j); /* threads that wake up late do not join */
+  while (j.busy) pthread_cond_wait(j.idle, &pool.lock);
+  pthread_mutex_unlock(&pool.lock);
 }

@@ -16,20 +16,29 @@ void *clb_dl_open(const char *const *names) {
   return library;
 }
 
+/* The environment of isolated libraries. Their C library would keep the address of ours, which our
+   setenv may free. BLAS libraries read in theirs, while they are loaded, that they get no threads.
+ */
+static char *isolated_environment[] = {"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1",
+                                       "MKL_NUM_THREADS=1", "BLIS_NUM_THREADS=1", NULL};
+
+/* A namespace with only a C library. */
+static bool make_namespace(Lmid_t *made) {
+  void *libc = dlmopen(LM_ID_NEWLM, "libc.so.6", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  char ***environment = libc ? dlsym(libc, "environ") : NULL;
+  if (environment) *environment = isolated_environment;
+  return environment && !dlinfo(libc, RTLD_DI_LMID, made);
+}
+
 void *clb_dl_open_isolated(const char *const *names) {
   /* The process has one namespace for such libraries (the loader supports only few); 0: none yet.
      Two threads may create two. */
   static _Atomic Lmid_t apart;
   void *library = NULL;
-  for (; *names && !library; names++)
-    library = dlmopen(apart ? apart : LM_ID_NEWLM, *names, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  /* Their C library keeps the address of our environment, which our setenv may free: they get one
-     that is never freed. */
-  static char *nothing[] = {NULL};
-  char ***environment = library ? dlsym(library, "environ") : NULL;
-  if (environment) *environment = nothing;
-  Lmid_t id;
-  if (library && !apart && !dlinfo(library, RTLD_DI_LMID, &id)) apart = id;
+  Lmid_t made;
+  if (!apart && make_namespace(&made)) apart = made;
+  for (; *names && !library && apart; names++)
+    library = dlmopen(apart, *names, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   return library;
 }
 

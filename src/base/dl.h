@@ -8,8 +8,9 @@
 /* Opens the first of the names (ending with NULL) that opens; NULL if none does. */
 void *clb_dl_open(const char *const *names);
 /* The same, in a namespace separate from all other libraries of the process: for compilers whose
-   LLVM aborts when another driver loads the same LLVM (Debian's HIP and PoCL do). The library
-   shares nothing with the caller but memory that is passed to it. */
+   LLVM aborts when another driver loads the same LLVM (Debian's HIP and PoCL do), and for BLAS,
+   whose number of threads is the caller's own. The library shares nothing with the caller but
+   memory that is passed to it, and its environment says that it gets one thread. */
 void *clb_dl_open_isolated(const char *const *names);
 void clb_dl_close(void *library);
 /* Whether this message of dlerror (NULL: none) reports lack of memory. */
