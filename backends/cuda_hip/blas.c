@@ -130,7 +130,8 @@ clb_status clb_gpu_gemm(clb_device *device, clb_dtype type, const clb_gemm_desc 
   int ld_a = p->ld_a ? (int)p->ld_a : 1, ld_b = p->ld_b ? (int)p->ld_b : 1, ld_c = (int)p->ld_c;
   const double one = 1, beta = p->add;
   const float one_f32 = 1, beta_f32 = p->add;
-  const void *alphas[] = {&one, &one_f32}, *betas[] = {&beta, &beta_f32}; /* by type */
+  const void *alphas[] = {[CLB_F64] = &one, [CLB_F32] = &one_f32},
+             *betas[] = {[CLB_F64] = &beta, [CLB_F32] = &beta_f32};
   clb_gpu_guard t;
   s = clb_gpu_enter(g, &t);
   if (!s)

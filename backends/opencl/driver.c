@@ -272,8 +272,8 @@ static int64_t local_of_sm(const facts *f) {
 static void set_limits(clb_opencl *o, const facts *f) {
   clb_limits *l = &o->head.limits;
   bool cpu = f->type & CL_DEVICE_TYPE_CPU;
-  int lanes[2] = {lanes_of(f, o->head.dialect.subgroups, CLB_F64),
-                  lanes_of(f, o->head.dialect.subgroups, CLB_F32)};
+  int lanes[2] = {[CLB_F32] = lanes_of(f, o->head.dialect.subgroups, CLB_F32),
+                  [CLB_F64] = lanes_of(f, o->head.dialect.subgroups, CLB_F64)};
   /* NVIDIA's driver runs at most 256 threads of kernels that take many registers. */
   const size_t most = o->head.dialect.ptx ? 256 : 1024;
   int max = (int)(f->group > most ? most : f->group),

@@ -6,7 +6,7 @@ module clebsch
 
   integer(c_int), parameter :: CLB_OK = 0, CLB_ERROR_ARGUMENT = 1, CLB_ERROR_MEMORY = 2, CLB_ERROR_DEVICE = 3, &
        CLB_ERROR_DRIVER = 4, CLB_ERROR_COMPILE = 5, CLB_ERROR_UNSUPPORTED = 6, CLB_ERROR_INTERNAL = 7
-  integer(c_int), parameter :: CLB_F64 = 0, CLB_F32 = 1, CLB_F16 = 2, CLB_BF16 = 3
+  integer(c_int), parameter :: CLB_F32 = 0, CLB_F64 = 1, CLB_F16 = 2, CLB_BF16 = 3
   integer(c_int), parameter :: CLB_FORWARD = 0, CLB_BACKWARD = 1, CLB_DOUBLE_BACKWARD = 2, CLB_TRIPLE_BACKWARD = 3
   integer(c_int), parameter :: CLB_PASS_FORWARD = 1, CLB_PASS_BACKWARD = 2, CLB_PASS_DOUBLE_BACKWARD = 4, &
        CLB_PASS_TRIPLE_BACKWARD = 8, CLB_MEASURE = 1073741824 ! add them up for `passes`
@@ -124,7 +124,7 @@ module clebsch
   ! ---- model.h ----
 
   type, bind(c) :: clb_model_options
-    integer(c_int) :: precision = CLB_F64, knots = 0
+    integer(c_int) :: precision = CLB_F32, knots = 0
     real(c_double) :: skin = 0
     integer(c_int64_t) :: workspace_bytes = 0_c_int64_t
     integer(c_int) :: atomics = 0

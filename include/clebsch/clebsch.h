@@ -41,8 +41,8 @@ typedef enum {
 #undef CLB_STATUS
 } clb_status;
 
-/* How numbers are stored; arithmetic is CLB_F64 or CLB_F32 (`arithmetic` of each op). */
-typedef enum { CLB_F64, CLB_F32, CLB_F16, CLB_BF16 } clb_dtype;
+/* How numbers are stored, f32 where nothing is said; arithmetic is CLB_F32 or CLB_F64 (`arithmetic` of each op). */
+typedef enum { CLB_F32, CLB_F64, CLB_F16, CLB_BF16 } clb_dtype;
 
 /* Each pass is the derivative of the previous one. CLB_TRIPLE_BACKWARD: tensor products only. */
 typedef enum { CLB_FORWARD, CLB_BACKWARD, CLB_DOUBLE_BACKWARD, CLB_TRIPLE_BACKWARD } clb_pass;

@@ -19,7 +19,7 @@ typedef struct clb_model clb_model;
 
 /* All zeros means defaults. */
 typedef struct {
-  clb_dtype precision; /* of features, weights and arithmetic: CLB_F64 or CLB_F32. Energies, forces
+  clb_dtype precision; /* of features, weights and arithmetic: CLB_F32 or CLB_F64. Energies, forces
                           and the virial are summed in f64 where the device has it */
   int knots;           /* 0: the radial network is computed at every edge, which takes `weights`
                           numbers per edge (clb_model_info). 4 or more: it is replaced by cubic

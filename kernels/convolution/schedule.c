@@ -10,7 +10,7 @@ static clb_status check(const clb_problem *p, const clb_limits *limits, clb_erro
                     "convolution: %s set; every path must then be of mode CLB_UVU with one channel "
                     "of y (see clb_channel_wise), and y have %d elements at most",
                     p->convolution.atomics ? "atomics is" : "knots are", CLB_MAX_CHANNEL_WISE_Y);
-  if (p->convolution.atomics && p->storage > CLB_F32)
+  if (p->convolution.atomics && p->storage >= CLB_F16)
     return clb_fail(error, CLB_ERROR_ARGUMENT,
                     "convolution: atomics go with storage CLB_F64 or CLB_F32");
   return CLB_OK;
@@ -75,7 +75,7 @@ static void schedule_stages(const clb_problem *p, const clb_limits *limits, cons
   int64_t bytes = ir_type_bytes(clb_ir_type((clb_dtype)p->storage)),
           size = bytes * s->subgroups * clb_stage_size(p, parts, s);
   s->convolution.pipeline_stages = 0;
-  if (!limits->async_copies || p->storage > CLB_F32 || !stages(p, s)) return;
+  if (!limits->async_copies || p->storage >= CLB_F16 || !stages(p, s)) return;
   if (s->convolution.frame && p->storage != p->arithmetic)
     return; /* frames are of arithmetic precision */
   const int groups = s->convolution.min_blocks_per_sm > 1 ? s->convolution.min_blocks_per_sm : 1;

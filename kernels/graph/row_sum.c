@@ -28,8 +28,9 @@ static int64_t parts_of(int64_t n, int64_t size) { return n / size + (n % size !
 
 static clb_status check(const clb_problem *p, const clb_limits *limits, clb_error_sink *error) {
   const clb_row_sum_problem *r = &p->row_sum;
-  bool from_fits = p->arithmetic == CLB_F64 ? r->from == CLB_F64 || r->from == CLB_F32
-                                            : r->from >= CLB_F32 && r->from <= CLB_BF16;
+  bool from_fits = p->arithmetic == CLB_F64
+                       ? r->from == CLB_F64 || r->from == CLB_F32
+                       : r->from >= 0 && r->from <= CLB_BF16 && r->from != CLB_F64;
   (void)limits;
   if (!from_fits)
     return clb_fail(error, CLB_ERROR_ARGUMENT,

@@ -6,7 +6,7 @@ import numpy as np
 from . import _structs as s
 from ._library import Error
 
-DTYPES = {"f64": s.F64, "f32": s.F32, "f16": s.F16, "bf16": s.BF16}
+DTYPES = {"f32": s.F32, "f64": s.F64, "f16": s.F16, "bf16": s.BF16}
 BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i32": 4, "i64": 8}
 NUMPY = {"float64": "f64", "float32": "f32", "float16": "f16", "int32": "i32", "int64": "i64"}
 CPU, CUDA, CUDA_HOST, ROCM, CUDA_MANAGED = 1, 2, 3, 10, 13  # dlpack.h: DLDeviceType

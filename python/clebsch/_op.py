@@ -38,7 +38,7 @@ class Operand:
     def __init__(self, array, context, what, dtype, columns, output):
         self.array, self.context, self.output = array, context, output
         self.view = view = _arrays.View(array, context, what)
-        view.expect(context, (dtype,))
+        view.expect(context, (dtype,) if dtype else tuple(_arrays.DTYPES))
         if output and not view.writable:
             raise Error(f"{what} is read-only")
         self.columns = columns
@@ -77,10 +77,11 @@ class Op:
     of the host are copied to and from devices other than cpu); [n][columns], rows may have a
     distance; an input [columns] is the same row for all.  Results are new arrays of the kind of the
     first operand, or `out`, a tuple.  On the caller's stream a call does not wait.  A pass is
-    compiled when it is first called.
+    compiled when it is first called, for each type of arrays.
 
-    name: the library's.  describe(passes): the description.  columns: of each kind of operand.
-    operands: of each pass, names of inputs and of outputs.  kinds: of each name."""
+    dtype: of all arrays; None: of each call, that of its first operand.  name: the library's.
+    describe(dtype, passes): the description.  columns: of each kind of operand.  operands: of each
+    pass, names of inputs and of outputs.  kinds: of each name."""
 
     def __init__(self, name, context, dtype, describe, columns, operands, kinds, gradients):
         self.context, self.dtype, self.columns = context, dtype, columns
@@ -88,22 +89,32 @@ class Op:
         self._operands, self._kinds, self._gradients = operands, kinds, gradients
 
     def compile(self, *passes):
-        """Of "forward", "backward", "double_backward": before they are first called."""
+        """Of "forward", "backward", "double_backward": before they are first called, for arrays of
+        this op's type, f32 where it takes any."""
         for name in passes:
-            number = choice("pass", name, {word: i for i, word in enumerate(PASSES)})
-            if name not in self._ops:
-                self._ops[name] = self.context.make(f"{self._name}_create", "op",
-                                                    c.byref(self._describe(1 << number)))
+            self._compiled(name, self.dtype or "f32")
         return self
 
-    def _run(self, name, arrays, out, counts=None, first=None, last=()):
-        """counts: of each kind its number of rows; None: that of the inputs."""
+    def _compiled(self, name, dtype):
+        number = choice("pass", name, {word: i for i, word in enumerate(PASSES)})
+        if (name, dtype) not in self._ops:
+            self._ops[name, dtype] = self.context.make(f"{self._name}_create", "op",
+                                                       c.byref(self._describe(dtype, 1 << number)))
+        return self._ops[name, dtype]
+
+    def _run(self, name, arrays, out, counts=None, first=None, last=lambda op: ()):
+        """counts: of each kind its number of rows; None: that of the inputs.  last: the arguments
+        after the rows."""
         names_in, names_out = self._operands[name]
-        self.compile(name)
-        inputs = [self._input(what, array) for what, array in zip(names_in, arrays)]
+        dtype, inputs = self.dtype, []
+        for what, array in zip(names_in, arrays):
+            inputs.append(self._input(what, array, dtype))
+            dtype = dtype or (inputs[-1] and inputs[-1].view.dtype)
+        dtype = dtype or "f32"
+        op = self._compiled(name, dtype)
         counts = counts or self._counts(inputs)
-        results = self._results(names_out, counts, arrays[0], out)
-        outputs = [None if array is None else self._operand(what, array, True)
+        results = self._results(names_out, counts, arrays[0], dtype, out)
+        outputs = [None if array is None else self._operand(what, array, dtype, True)
                    for what, array in zip(names_out, results)]
         operands = inputs + outputs
         for what, operand in zip(names_in + names_out, operands):
@@ -112,36 +123,36 @@ class Op:
                 raise ValueError(f"{what} has {operand.n} rows; it must have {wanted}")
         rows = [operand.rows() if operand else s.rows() for operand in operands]
         first = counts[self._kinds[names_in[0]]] if first is None else first
-        self.context.call(f"{self._name}_{name}", first, *rows, *last, handle=self._ops[name])
+        self.context.call(f"{self._name}_{name}", first, *rows, *last(op), handle=op)
         for operand in filter(None, outputs):
             operand.finish()
         if any(operand and operand.on_host for operand in operands):
             self.context.wait()
         return results[0] if len(results) == 1 else results
 
-    def _operand(self, what, array, output):
+    def _operand(self, what, array, dtype, output):
         columns = self.columns[self._kinds[what]]
-        return Operand(array, self.context, what, self.dtype, columns, output)
+        return Operand(array, self.context, what, dtype, columns, output)
 
-    def _input(self, what, array):
+    def _input(self, what, array, dtype):
         if not self.columns[self._kinds[what]]:
             return None
         if array is None:
             raise ValueError(f"{what} is missing")
-        return self._operand(what, array, False)
+        return self._operand(what, array, dtype, False)
 
     def _counts(self, inputs):
         numbers = [operand.n for operand in inputs if operand and operand.n is not None]
         return dict.fromkeys(self.columns, numbers[0] if numbers else 1)
 
-    def _results(self, names, counts, like, out):
+    def _results(self, names, counts, like, dtype, out):
         """New arrays, or those given; None where the op computes nothing."""
         kinds = [self._kinds[what] for what in names]
         wanted = [self.columns[kind] > 0 and (what == kind or kind in self._gradients)
                   for what, kind in zip(names, kinds)]
         if out is None:
             shapes = [(counts[kind], self.columns[kind]) for kind in kinds]
-            return tuple(_arrays.empty(like, shape, self.dtype) if w else None
+            return tuple(_arrays.empty(like, shape, dtype) if w else None
                          for shape, w in zip(shapes, wanted))
         out = tuple(out) if isinstance(out, (tuple, list)) else (out,)
         if len(out) != len(names) or any(w and array is None for array, w in zip(out, wanted)):

@@ -6,7 +6,7 @@ import ctypes as c
 
 VERSION = "0.2.0"
 
-F64, F32, F16, BF16 = range(4)
+F32, F64, F16, BF16 = range(4)
 FORWARD, BACKWARD, DOUBLE_BACKWARD, TRIPLE_BACKWARD = range(4)
 POINTER, CL_MEM = range(2)
 COMPONENT, NORM, INTEGRAL = range(3)

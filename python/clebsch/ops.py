@@ -61,16 +61,19 @@ class SphericalHarmonics(Op):
         return self._run("double_backward", (x, g_y, h), out)
 
 
-def spherical_harmonics(degrees, normalization="component", normalize=False, dtype="f64",
+def spherical_harmonics(degrees, normalization="component", normalize=False, dtype=None,
                         arithmetic=None, device=""):
     """Real spherical harmonics of these degrees in e3nn's convention.
 
-    device: a name, or a Context.  arithmetic: "f64" or "f32", of kernels; None: that of dtype."""
+    device: a name, or a Context.  dtype: "f32", "f64", "f16" or "bf16", of all arrays; None: of
+    each call, that of its first operand.  arithmetic: "f32" or "f64", of kernels; None: that of
+    dtype."""
     numbers = (c.c_int * len(degrees))(*degrees)
     kind = choice("normalization", normalization, NORMALIZATIONS)
-    storage, working = _types(dtype, arithmetic)
+    _types(dtype or "f32", arithmetic)
 
-    def describe(passes):
+    def describe(dtype, passes):
+        storage, working = _types(dtype, arithmetic)
         return s.spherical_harmonics_desc(
             degrees=numbers, n_degrees=len(numbers), normalization=kind, normalize=int(normalize),
             storage=storage, arithmetic=working, passes=passes)
@@ -111,10 +114,10 @@ _KINDS = {"x": "x", "y": "y", "w": "w", "z": "z", "g": "z", "a": "x", "b": "y", 
           "g_x": "x", "g_y": "y", "g_w": "w", "d_x": "x", "d_y": "y", "d_w": "w", "d_g": "z"}
 
 
-def _product(kind, name, wanted, device, wrap, dtype="f64", arithmetic=None, layout="mul_ir",
+def _product(kind, name, wanted, device, wrap, dtype=None, arithmetic=None, layout="mul_ir",
              shared_weights=False, gradients="xywz", irrep_normalization="component",
              path_normalization="element"):
-    context, (storage, working) = context_of(device), _types(dtype, arithmetic)
+    context, (storage, working) = context_of(device), _types(dtype or "f32", arithmetic)
     irreps_x, irreps_y, irreps_z, instructions = wanted
     steps = (s.instruction * len(instructions))(*(
         s.instruction(i, j, k, choice("mode", mode, MODES), int(weight), *(rest or [1.0]))
@@ -132,7 +135,8 @@ def _product(kind, name, wanted, device, wrap, dtype="f64", arithmetic=None, lay
     sizes = s.tensor_product_sizes()
     context.call("tensor_product_measure", c.byref(desc), c.byref(sizes))
 
-    def describe(passes):
+    def describe(dtype, passes):
+        desc.storage, desc.arithmetic = _types(dtype, arithmetic)
         desc.passes = passes
         return wrap(desc)
     columns = {o: getattr(sizes, o) for o in "xyzw"}
@@ -144,9 +148,9 @@ def _product(kind, name, wanted, device, wrap, dtype="f64", arithmetic=None, lay
 def tensor_product(irreps_x, irreps_y, irreps_z, instructions, device="", **options):
     """The tensor product of e3nn; tensor_product(*paths(...)) is a named one.
 
-    Options: dtype ("f64"), arithmetic, layout ("mul_ir" or "ir_mul"), shared_weights, gradients
-    ("xywz": those that derivative passes compute, the others are None), irrep_normalization,
-    path_normalization."""
+    Options: dtype and arithmetic (as of spherical_harmonics), layout ("mul_ir" or "ir_mul"),
+    shared_weights, gradients ("xywz": those that derivative passes compute, the others are None),
+    irrep_normalization, path_normalization."""
     return _product(TensorProduct, "tensor_product", (irreps_x, irreps_y, irreps_z, instructions),
                     device, lambda desc: desc, **options)
 
@@ -189,16 +193,18 @@ class Convolution(TensorProduct):
     def _convolve(self, name, graph, arrays, out):
         if graph.context is not self.context:
             raise Error("the graph is of another context than the op")
-        self.compile(name)
-        least, most = c.c_uint64(), c.c_uint64()
-        self.context.call("convolution_workspace", PASSES.index(name), graph._handle,
-                          c.byref(least), c.byref(most), handle=self._ops[name])
-        if most.value > self._workspace_bytes:
-            self._workspace = self.context.make("buffer_create", "buffer", most.value)
-            self._workspace_bytes = most.value
+
+        def workspace(op):
+            least, most = c.c_uint64(), c.c_uint64()
+            self.context.call("convolution_workspace", PASSES.index(name), graph._handle,
+                              c.byref(least), c.byref(most), handle=op)
+            if most.value > self._workspace_bytes:
+                self._workspace = self.context.make("buffer_create", "buffer", most.value)
+                self._workspace_bytes = most.value
+            return (self._workspace,)
         counts = {"x": graph.n_senders, "z": graph.n_receivers, "y": graph.n_edges,
                   "w": 1 if self.shared_weights else graph.n_edges}
-        return self._run(name, arrays, out, counts, graph._handle, (self._workspace,))
+        return self._run(name, arrays, out, counts, graph._handle, workspace)
 
     _workspace, _workspace_bytes = None, 0
 

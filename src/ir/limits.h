@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 typedef struct {
-  int lanes[2]; /* preferred sub-group size for CLB_F64, CLB_F32 arithmetic (index: clb_dtype) */
+  int lanes[2]; /* preferred sub-group size for CLB_F32, CLB_F64 arithmetic (index: clb_dtype) */
   int max_subgroups;        /* sub-groups of that size in one group */
   int64_t local_bytes;      /* of one group */
   int64_t max_local_bytes;  /* of one group, where the kernel asks for it (CUDA: above 48 KB); at

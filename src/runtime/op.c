@@ -7,13 +7,13 @@
 
 static clb_status check_types(clb_context *ctx, const clb_problem *p) {
   clb_error_sink *e = &ctx->error;
-  if (p->storage < CLB_F64 || p->storage > CLB_BF16)
+  if (p->storage < 0 || p->storage > CLB_BF16)
     return clb_fail(e, CLB_ERROR_ARGUMENT,
-                    "storage is %d; it must be CLB_F64, CLB_F32, CLB_F16 or CLB_BF16", p->storage);
+                    "storage is %d; it must be CLB_F32, CLB_F64, CLB_F16 or CLB_BF16", p->storage);
   if (p->arithmetic != CLB_F64 && p->arithmetic != CLB_F32)
     return clb_fail(e, CLB_ERROR_ARGUMENT, "arithmetic is %d; it must be CLB_F64 or CLB_F32",
                     p->arithmetic);
-  if (p->arithmetic == CLB_F64 ? p->storage > CLB_F32 : p->storage == CLB_F64)
+  if (p->arithmetic == CLB_F64 ? p->storage >= CLB_F16 : p->storage == CLB_F64)
     return clb_fail(e, CLB_ERROR_ARGUMENT,
                     "arithmetic: CLB_F64 goes with storage CLB_F64 or CLB_F32, CLB_F32 with "
                     "CLB_F32, CLB_F16 or CLB_BF16");

@@ -221,7 +221,7 @@ bool clb_wisdom_find(clb_context *ctx, const clb_problem *p, clb_choice *choice)
 /* Other characters become blanks. */
 static void add_words(const clb_problem *p, clb_text *out) {
   static const char *const passes[] = {"forward", "backward", "double_backward", "triple_backward"},
-                           *const types[] = {"f64", "f32", "f16", "bf16"};
+                           *const types[] = {"f32", "f64", "f16", "bf16"};
   const clb_kernel_kind *kind = clb_kernel_kinds[p->kind];
   clb_text t = {0};
   clb_text_add(&t, "%s %s %s ", kind->name, passes[p->pass], types[p->storage]);

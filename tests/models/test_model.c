@@ -130,7 +130,8 @@ static void tables(void **state) {
     const computed exact = compute_atoms(&o, &a);
     close_model(&o);
     for (int i = 0; i < 2; i++) {
-      o = open_made("cpu:interpreter", which, &(clb_model_options){.knots = i ? 400 : 100});
+      o = open_made("cpu:interpreter", which,
+                    &(clb_model_options){.precision = CLB_F64, .knots = i ? 400 : 100});
       const computed c = compute_atoms(&o, &a);
       clb_model_info info;
       assert_int_equal(clb_model_describe(o.model, &info), CLB_OK);
@@ -138,8 +139,9 @@ static void tables(void **state) {
       off[i] = 0;
       for (int64_t k = 0; k < 3 * a.n; k++)
         off[i] = fmax(off[i], fabs(c.forces[k] - exact.forces[k]));
-      opened skin = open_made("cpu:interpreter", which,
-                              &(clb_model_options){.knots = i ? 400 : 100, .skin = 1});
+      opened skin =
+          open_made("cpu:interpreter", which,
+                    &(clb_model_options){.precision = CLB_F64, .knots = i ? 400 : 100, .skin = 1});
       const computed wide = compute_atoms(&skin, &a);
       expect_same(&wide, &c, a.n, 1e-11);
       forces_are_differences(&o, a, 1e-4, 1e-6);

@@ -201,7 +201,8 @@ static void same_graph(void **state) {
 /* Atoms that have not moved, after as many but different edges. */
 static void turns(void **state) {
   (void)state;
-  opened o = open_made("cpu:interpreter", 0, &(clb_model_options){.skin = 0.2});
+  opened o =
+      open_made("cpu:interpreter", 0, &(clb_model_options){.precision = CLB_F64, .skin = 0.2});
   const atom_set a = random_atoms(6, 3, true, 13);
   edge_set e = edges_of(&a, 3.3, false);
   const clb_model_edges call = call_of(&e);
@@ -240,7 +241,8 @@ static void sizes(void **state) {
 static void workspaces(void **state) {
   (void)state;
   opened wide = open_made("cpu", 0, &f64),
-         narrow = open_made("cpu", 0, &(clb_model_options){.workspace_bytes = 1});
+         narrow =
+             open_made("cpu", 0, &(clb_model_options){.precision = CLB_F64, .workspace_bytes = 1});
   const atom_set a = random_atoms(90, 3, true, 18);
   const computed c = compute_atoms(&wide, &a), d = compute_atoms(&narrow, &a);
   assert_true(narrow.model->net.n_edges > 16384 &&
@@ -255,12 +257,28 @@ static void workspaces(void **state) {
 static void atomics(void **state) {
   (void)state;
   opened ordered = open_made("cpu", 0, &f64),
-         atomic = open_made("cpu", 0, &(clb_model_options){.atomics = 1});
+         atomic = open_made("cpu", 0, &(clb_model_options){.precision = CLB_F64, .atomics = 1});
   const atom_set a = random_atoms(90, 3, true, 19);
   const computed c = compute_atoms(&ordered, &a), d = compute_atoms(&atomic, &a);
   expect_same(&d, &c, a.n, 1e-10 * fabs(c.energy));
   close_model(&ordered);
   close_model(&atomic);
+}
+
+/* Without options, and where options do not say it, a model computes in f32. */
+static void defaults(void **state) {
+  (void)state;
+  const atom_set a = random_atoms(6, made_models[0].n_species, true, 5);
+  const clb_model_options *const options[] = {&(clb_model_options){.precision = CLB_F32}, NULL,
+                                              &(clb_model_options){0}, &f64};
+  computed first = {0};
+  for (int i = 0; i < 4; i++) {
+    opened o = open_made("cpu:interpreter", 0, options[i]);
+    const computed c = compute_atoms(&o, &a);
+    if (i == 0) first = c;
+    assert_true(!memcmp(&first, &c, sizeof c) == (i < 3));
+    close_model(&o);
+  }
 }
 
 /* ---- what is refused ---- */
@@ -452,7 +470,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(edges),     cmocka_unit_test(buffers),   cmocka_unit_test(same_graph),
       cmocka_unit_test(turns),     cmocka_unit_test(sizes),     cmocka_unit_test(workspaces),
-      cmocka_unit_test(atomics),   cmocka_unit_test(bad_files), cmocka_unit_test(bad_options),
+      cmocka_unit_test(atomics), cmocka_unit_test(defaults),   cmocka_unit_test(bad_files), cmocka_unit_test(bad_options),
       cmocka_unit_test(bad_edges), cmocka_unit_test(bad_atoms)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,7 +154,8 @@ static void step_of_edges(opened *o, const atom_set *a) {
 static void one_wait(void **state) {
   (void)state;
   for (int knots = 0; knots <= 16; knots += 16) {
-    opened o = open_made("cpu:interpreter", 0, &(clb_model_options){.skin = 1, .knots = knots});
+    opened o = open_made("cpu:interpreter", 0,
+                         &(clb_model_options){.precision = CLB_F64, .skin = 1, .knots = knots});
     atom_set a = random_atoms(6, 3, true, 23);
     count_calls(o.ctx->device);
     compute_atoms(&o, &a);

@@ -169,8 +169,26 @@ class Ops(unittest.TestCase):
             self.assertEqual(y.dtype, kind)
             self.near(y.astype(np.float64), exact, tolerance)
 
+    def test_ops_take_the_type_of_the_arrays(self):
+        """Each call's, that of its first operand, unless dtype is given."""
+        op, arrays = self.product()
+        for kind, tolerance in ((np.float64, 1e-12), (np.float32, 1e-5)):
+            of = [array.astype(kind) for array in arrays]
+            z, second = op.forward(*of[:3]), op.double_backward(*of)
+            self.assertEqual({z.dtype, *(array.dtype for array in second)}, {np.dtype(kind)})
+            for mine, exact in zip((z, *second), (op.forward(*arrays[:3]), *op.double_backward(*arrays))):
+                self.near(mine, exact, tolerance)
+        op.compile("backward")
+        self.assertEqual([dtype for name, dtype in op._ops if name == "backward"], ["f32"])
+        with self.assertRaisesRegex(TypeError, "y holds float64; the op takes f32"):
+            op.forward(arrays[0].astype(np.float32), *arrays[1:3])
+        with self.assertRaisesRegex(TypeError, "x holds int64; the op takes f32 or f64"):
+            op.forward(arrays[0].astype(np.int64), *arrays[1:3])
+        with self.assertRaisesRegex(ValueError, "dtype: 'f8'"):
+            self.product(dtype="f8")
+
     def test_ops_refusals(self):
-        op, (x, y, w, *_) = self.product()
+        op, (x, y, w, *_) = self.product(dtype="f64")
         frozen = np.zeros((6, op.columns["z"]))
         frozen.flags.writeable = False
         for error, said, call in (

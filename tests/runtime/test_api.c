@@ -2,6 +2,7 @@
 #include "tests/test.h"
 
 #include <malloc.h>
+#include <math.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -93,6 +94,32 @@ static void buffers(void **state) {
   clb_buffer_destroy(&b);
   assert_null(b);
   clb_buffer_destroy(&b);
+  clb_context_destroy(&ctx);
+}
+
+/* What a description does not say is f32. */
+static void zeros(void **state) {
+  (void)state;
+  clb_context *ctx = cpu();
+  clb_op *op;
+  clb_buffer *x, *y;
+  const clb_spherical_harmonics_desc d = {
+      .degrees = degrees, .n_degrees = 3, .passes = CLB_PASS_BIT(CLB_FORWARD)};
+  const float v[] = {0.25f, -0.5f, 2};
+  float out[9];
+  assert_int_equal(clb_spherical_harmonics_create(ctx, &d, &op), CLB_OK);
+  assert_int_equal(clb_buffer_create(ctx, sizeof v, &x), CLB_OK);
+  assert_int_equal(clb_buffer_create(ctx, sizeof out, &y), CLB_OK);
+  assert_int_equal(clb_buffer_write(x, 0, v, sizeof v), CLB_OK);
+  assert_int_equal(clb_spherical_harmonics_forward(op, 1, (clb_rows){x, 0, CLB_DENSE, NULL},
+                                                   (clb_rows){y, 0, CLB_DENSE, NULL}),
+                   CLB_OK);
+  assert_int_equal(clb_buffer_read(y, 0, out, sizeof out), CLB_OK);
+  assert_true(out[0] == 1);
+  for (int i = 0; i < 3; i++) assert_float_equal(out[1 + i], sqrt(3) * v[i], 1e-6);
+  clb_buffer_destroy(&x);
+  clb_buffer_destroy(&y);
+  clb_op_destroy(&op);
   clb_context_destroy(&ctx);
 }
 
@@ -235,7 +262,7 @@ static void two_threads(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(devices), cmocka_unit_test(buffers), cmocka_unit_test(descriptions),
+      cmocka_unit_test(devices), cmocka_unit_test(buffers), cmocka_unit_test(zeros), cmocka_unit_test(descriptions),
       cmocka_unit_test(rows),    cmocka_unit_test(rounds),  cmocka_unit_test(two_threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

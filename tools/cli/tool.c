@@ -11,7 +11,7 @@
 
 #include "src/base/text.h"
 
-const char *const dtype_names[DTYPES] = {"f64", "f32", "f16", "bf16"};
+const char *const dtype_names[DTYPES] = {"f32", "f64", "f16", "bf16"};
 const char *const pass_names[PASSES] = {"forward", "backward", "double_backward",
                                         "triple_backward"};
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 size_t dtype_bytes(clb_dtype dtype) {
-  static const size_t bytes[] = {8, 4, 2, 2};
+  static const size_t bytes[] = {4, 8, 2, 2};
   return bytes[dtype];
 }
 

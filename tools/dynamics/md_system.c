@@ -40,6 +40,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         argp_error(state, "--dtype is f64 or f32, not '%s'", arg);
       c->options.precision = arg[1] == '6' ? CLB_F64 : CLB_F32;
       return 0;
+    case ARGP_KEY_INIT: c->options.precision = CLB_F64; return 0;
     case ARGP_KEY_END:
       if (!c->model) argp_error(state, "--model is missing");
       return 0;

@@ -10,7 +10,7 @@
 
 /* Measured peaks of a device: bytes and operations per second. */
 typedef struct {
-  double copy, fma[2]; /* by clb_dtype of the arithmetic: f64, f32 */
+  double copy, fma[2]; /* by clb_dtype of the arithmetic: f32, f64 */
   host_rates host;     /* where the device is the host's CPU; else 0 */
 } device_peaks;
 clb_status measure_peaks(clb_context *ctx, const clb_device_info *info, device_peaks *top);

@@ -62,30 +62,30 @@ static const vendor_specs products[] = {
     {"cuda@sm_90",
      "NVIDIA H200 SXM",
      4.8e12,
-     {34e12, 67e12},
+     {67e12, 34e12},
      &hopper}, /* NVIDIA H200 Tensor Core GPU, datasheet */
     {"cuda@sm_90",
      "NVIDIA H100 SXM",
      3.35e12,
-     {34e12, 67e12},
+     {67e12, 34e12},
      &hopper}, /* NVIDIA H100 Tensor Core GPU, datasheet */
     {"cuda@sm_80",
      "NVIDIA A100 SXM 80 GB",
      2.039e12,
-     {9.7e12, 19.5e12},
+     {19.5e12, 9.7e12},
      &ampere}, /* NVIDIA A100 Tensor Core GPU, datasheet */
     {"hip@gfx942",
      "AMD Instinct MI300X",
      5.3e12,
-     {81.7e12, 163.4e12},
+     {163.4e12, 81.7e12},
      &cdna}, /* AMD Instinct MI300X Accelerator, data sheet */
     /* AMD CDNA 2 Architecture, white paper, halved; f32 packed in pairs, which is twice the f32 of
        the data sheet. */
-    {"hip@gfx90a", "AMD Instinct MI250X, one of two dies", 1.6384e12, {23.95e12, 47.85e12}, &cdna},
+    {"hip@gfx90a", "AMD Instinct MI250X, one of two dies", 1.6384e12, {47.85e12, 23.95e12}, &cdna},
     {"hip@gfx1100",
      "AMD Radeon RX 7900 XTX",
      960e9,
-     {1.92e12, 61.4e12},
+     {61.4e12, 1.92e12},
      &rdna3}, /* AMD Radeon RX 7900 XTX, product page; f32 with two instructions at a time */
     /* Intel Data Center GPU Max Series, technical overview: 128 Xe-cores, 256 operations a clock in
        either type, 1.6 GHz. */

@@ -21,7 +21,7 @@ typedef struct {
 typedef struct {
   const char *device, *name; /* "hip@gfx942", "AMD Instinct MI300X" */
   double bytes_per_second;
-  double flops_per_second[2]; /* by clb_dtype of the arithmetic: f64, f32; vector units only, fma =
+  double flops_per_second[2]; /* by clb_dtype of the arithmetic: f32, f64; vector units only, fma =
                                  2 */
   const gpu_core *core;
 } vendor_specs;

@@ -52,7 +52,7 @@ void print_kernel(const tool_op *op, const tool_kernel *kernel, char *out, size_
 }
 
 double tolerance_of(const tool_op *op, const tool_kernel *kernel) {
-  static const double tolerance[DTYPES] = {1e-12, 2e-6, 2e-3, 1.6e-2};
+  static const double tolerance[DTYPES] = {2e-6, 1e-12, 2e-3, 1.6e-2};
   if (kernel->storage == CLB_F32 && kernel->arithmetic == CLB_F64)
     return 2e-7; /* only the rounding of the result */
   return tolerance[kernel->storage] *

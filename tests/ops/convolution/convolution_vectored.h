@@ -37,7 +37,7 @@ static inline void vectored_destroy(vectored *v) {
    bf16 none is short, so that nothing leaves their range. */
 static inline arrays vectored_arrays(const vectored *v, const edge_list *e, uint64_t seed) {
   arrays a = convolution_arrays(v->run, e, seed);
-  bool half = v->run->desc.product.storage > CLB_F32;
+  bool half = v->run->desc.product.storage >= CLB_F16;
   for (int i = 0; i < e->rows[LIKE_Y]; i++) {
     double *x = a.in[LIKE_Y] + 3 * i;
     if (half) x[0] += x[0] < 0 ? -1 : 1;

@@ -110,6 +110,7 @@ static void types_of_hubs(void **state) {
   place *at = *state;
   edge_list e = hub_edges(50, 40, 2300, 2000, 4);
   for (int type = CLB_F32; type <= CLB_BF16; type++) {
+    if (type == CLB_F64) continue;
     clb_convolution_desc desc = describe(at, SMALL);
     desc.product.storage = (clb_dtype)type;
     desc.product.arithmetic = CLB_F32;
@@ -136,11 +137,12 @@ static void accumulation(void **state) {
 static void atomics(void **state) {
   place *at = *state;
   edge_list some = edges_of(SQUARE), hub = hub_edges(20, 30, 1200, 900, 4);
-  for (int type = CLB_F64; type <= many(&at->device, CLB_F64, CLB_F32, CLB_F32); type++)
+  static const clb_dtype types[] = {CLB_F64, CLB_F32};
+  for (int t = 0; t < many(&at->device, 1, 2, 2); t++)
     for (int i = 0; i < many(&at->device, 1, 2, 2); i++) {
       clb_convolution_desc desc = describe(at, i ? MIXED : SMALL);
       desc.atomics = 1;
-      desc.product.storage = desc.product.arithmetic = (clb_dtype)type;
+      desc.product.storage = desc.product.arithmetic = types[t];
       passes_agree(at, &desc, many(&at->device, B, B | D, B | D), i ? &some : &hub,
                    i ? loose : plain);
     }

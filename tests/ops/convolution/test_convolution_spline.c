@@ -87,7 +87,7 @@ static void lengths(const spline *s, int n, double *r, uint64_t seed) {
     if (i % 7 == 4) r[i] = first - h * (luck + 0.1);
     if (i % 7 == 5) r[i] = i % 3 ? last + 2 * h * (luck + 0.1) : 49152;
     if (type == CLB_F32) r[i] = (float)r[i];
-    if (type > CLB_F32) r[i] = floor(r[i] * 16) / 16;
+    if (type >= CLB_F16) r[i] = floor(r[i] * 16) / 16;
   }
 }
 

@@ -6,7 +6,7 @@
 #include "tests/ops/layers/layer_rows.h"
 
 #define EACH_TYPE(d, type)                                                                         \
-  for (clb_dtype type = (d)->f64 ? CLB_F64 : CLB_F32; type <= CLB_F32; type++)
+  for (clb_dtype type = CLB_F32; type <= ((d)->f64 ? CLB_F64 : CLB_F32); type++)
 
 enum { SPECIES = 3 };
 

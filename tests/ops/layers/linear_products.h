@@ -11,7 +11,7 @@
 
 /* ---- numbers in the device's memory ---- */
 
-static inline uint64_t bytes_of(clb_dtype type) { return (const uint64_t[]){8, 4, 2, 2}[type]; }
+static inline uint64_t bytes_of(clb_dtype type) { return (const uint64_t[]){4, 8, 2, 2}[type]; }
 
 static inline double get(clb_dtype type, const void *at, int64_t i) {
   switch (type) {

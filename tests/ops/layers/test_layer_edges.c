@@ -62,7 +62,7 @@ static void vectors(void **state) {
   clb_context *ctx = context(state);
   if (!((struct device *)*state)->f64)
     skip_because("%s has no f64", ((struct device *)*state)->name);
-  for (clb_dtype type = CLB_F64; type <= CLB_F32; type++) {
+  for (clb_dtype type = CLB_F32; type <= CLB_F64; type++) {
     clb_op *op;
     OK(ctx, clb_edge_vectors_create(ctx, type, &op));
     const int64_t lanes = ctx->device->limits.lanes[CLB_F64],
@@ -134,7 +134,7 @@ static void along_once(clb_context *ctx, clb_dtype type, clb_op *op, int64_t n, 
 
 static void along(void **state) {
   clb_context *ctx = context(state);
-  for (clb_dtype type = ((struct device *)*state)->f64 ? CLB_F64 : CLB_F32; type <= CLB_F32;
+  for (clb_dtype type = CLB_F32; type <= (((struct device *)*state)->f64 ? CLB_F64 : CLB_F32);
        type++) {
     static const int64_t sizes[] = {0, 1, 70, 7, 257};
     clb_op *op;
@@ -161,7 +161,7 @@ static void compiles(void **state) {
   struct device *d = *state;
   skip_where_sanitized(d->name);
   clb_context *ctx = context(state);
-  for (clb_dtype type = CLB_F64; type <= CLB_F32 && d->f64; type++) {
+  for (clb_dtype type = CLB_F32; type <= CLB_F64 && d->f64; type++) {
     clb_op *op;
     OK(ctx, clb_edge_vectors_create(ctx, type, &op));
     assert_true(op->kernel[0]->binary.n > 0);

@@ -14,7 +14,7 @@ static double slope_error_of(clb_dtype type) {
 } /* of the differences; f32 */
 
 #define EACH_TYPE(d, type)                                                                         \
-  for (clb_dtype type = (d)->f64 ? CLB_F64 : CLB_F32; type <= CLB_F32; type++)
+  for (clb_dtype type = CLB_F32; type <= ((d)->f64 ? CLB_F64 : CLB_F32); type++)
 
 /* Activations, written a second time. */
 static double activation(clb_activation f, double x) {

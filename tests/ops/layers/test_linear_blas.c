@@ -38,7 +38,7 @@ static void close_context(clb_context *ctx) {
 static void products(void **state) {
   enum { CASES = 100 };
   clb_context *ctx = open_context(*state);
-  for (int type = CLB_F64; type <= CLB_F32; type++) {
+  for (int type = CLB_F32; type <= CLB_F64; type++) {
     clb_op *op;
     uint64_t seed = 11;
     assert_true(type != CLB_F64 || !ctx->device->blas); /* opening a device stays fast */

@@ -7,7 +7,7 @@
 static void compiles(void **state) {
   clb_context *ctx = open_target(state);
   clb_op *op;
-  for (int type = CLB_F64; type <= CLB_F32; type++) {
+  for (int type = CLB_F32; type <= CLB_F64; type++) {
     clb_memory m = {.bytes = 8};
     OK(ctx, clb_gemm_create(ctx, (clb_dtype)type, &op));
     for (int variant = 0; variant < 4; variant++) assert_true(op->kernel[variant]->binary.n > 0);

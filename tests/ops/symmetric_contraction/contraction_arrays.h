@@ -206,7 +206,7 @@ static inline void contraction_run(const test_contraction *t, int pass, contract
 /* ---- comparing ---- */
 
 static inline double contraction_tolerance(const test_contraction *t) {
-  return (const double[]){1e-13, 2e-6, 2e-3, 1.6e-2}[t->desc.storage] *
+  return (const double[]){2e-6, 1e-13, 2e-3, 1.6e-2}[t->desc.storage] *
          (t->desc.storage == CLB_F64 ? 10 : 1);
 }
 

@@ -67,7 +67,7 @@ static void by_channel(void **state) {
 }
 
 static void types(void **state) {
-  for (clb_dtype type = CLB_F64; type <= CLB_BF16; type++) {
+  for (clb_dtype type = CLB_F32; type <= CLB_BF16; type++) {
     clb_symmetric_contraction_desc d = describe(2, 3, degrees, 2, 6, type);
     d.accumulate = type % 2;
     all_passes(state, &d, 6, SORTED, true);

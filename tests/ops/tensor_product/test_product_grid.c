@@ -34,7 +34,7 @@ static void point(clb_context *ctx, int i, int passes) {
   snprintf(y, sizeof y, "%dx%dy", channels[c].y, l[1]);
   snprintf(z, sizeof z, "%dx%d%c", channels[c].z, l[2], odd ? 'o' : 'e');
   const clb_instruction path = {0, 0, 0, channels[c].mode, 1, 1};
-  for (clb_dtype type = CLB_F64; type <= CLB_F32; type++) {
+  for (clb_dtype type = CLB_F32; type <= CLB_F64; type++) {
     clb_tensor_product_desc desc = {.irreps_x = x,
                                     .irreps_y = y,
                                     .irreps_z = z,

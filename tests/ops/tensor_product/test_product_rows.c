@@ -57,7 +57,7 @@ static void tails_of_channels(void **state) {
   static clb_instructions found;
   clb_context *ctx = context_of(*state);
   OK(ctx, clb_channel_wise(ctx, "19x0e+19x1o+21x1e", "0e+1o", "0e+1o", CLB_AS_FOUND, &found));
-  for (clb_dtype type = CLB_F64; type <= CLB_F16; type++) {
+  for (clb_dtype type = CLB_F32; type <= CLB_F16; type++) {
     clb_tensor_product_desc desc = {.irreps_x = found.irreps_x,
                                     .irreps_y = found.irreps_y,
                                     .irreps_z = found.irreps_z,
