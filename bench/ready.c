@@ -23,7 +23,7 @@ static void must(clb_status s, clb_context *ctx, const char *what) {
 static double launch_seconds(clb_context *ctx, clb_op *op) {
   enum { N = 2000 };
   float x[3] = {1, 2, 3};
-  clb_rows in = {.stride = CLB_DENSE}, out = {.stride = CLB_DENSE};
+  clb_rows in = {0}, out = {0};
   double best = 1;
   must(clb_buffer_create(ctx, sizeof x, &in.buffer), ctx, "buffer");
   must(clb_buffer_create(ctx, 25 * sizeof(float), &out.buffer), ctx, "buffer");

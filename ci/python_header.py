@@ -40,7 +40,7 @@ def layout(cc, structs):
             member = f"(({name} *)0)->{field}"
             lines.append(f'printf("{name}.{field} %zu %zu %s\\n", offsetof({name}, {field}), '
                          f"sizeof({member}), KIND({member}));")
-    lines += [f'printf("CLB_{name} %d\\n", (int)CLB_{name});' for name in [*structs.ENUMERATORS, "DENSE"]]
+    lines += [f'printf("CLB_{name} %d\\n", (int)CLB_{name});' for name in structs.ENUMERATORS]
     with tempfile.TemporaryDirectory() as folder:
         source, program = pathlib.Path(folder, "layout.c"), pathlib.Path(folder, "layout")
         source.write_text("\n".join(lines + ["return 0; }"]))
@@ -55,7 +55,7 @@ def ours(structs):
         for field, of in kind._fields_:
             member, number = getattr(kind, field), "double" if of is c.c_double else ""
             yield f"{name}.{field} {member.offset} {member.size} {number}"
-    for name, value in {**structs.ENUMERATORS, "DENSE": structs.DENSE}.items():
+    for name, value in structs.ENUMERATORS.items():
         yield f"CLB_{name} {value}"
 
 

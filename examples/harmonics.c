@@ -14,7 +14,7 @@ int main(int argc, char **argv) {
   float y[1][9];
   clb_context *ctx = NULL;
   clb_op *op = NULL;
-  clb_rows in = {.stride = CLB_DENSE}, out = {.stride = CLB_DENSE};
+  clb_rows in = {0}, out = {0};
 
   clb_status s = clb_context_create(argc > 1 ? argv[1] : "", &ctx);
   if (!s) s = clb_spherical_harmonics_create(ctx, &desc, &op);

@@ -17,7 +17,6 @@ typedef struct {
 static clb_status make(clb_context *ctx, int64_t count, int is_input, array *a) {
   static uint32_t state = 1;
   a->count = count;
-  a->rows.stride = CLB_DENSE;
   a->host = (float *)calloc((size_t)count, sizeof *a->host);
   if (!a->host) return CLB_ERROR_MEMORY;
   for (int64_t i = 0; i < count && is_input; i++) {

@@ -23,7 +23,7 @@ module clebsch
   integer(c_int), parameter :: CLB_MAX_INSTRUCTIONS = 512, CLB_IRREPS_BYTES = 8192
   integer(c_int), parameter :: CLB_I32 = 0, CLB_I64 = 1
   integer(c_int), parameter :: CLB_BY_RECEIVER = 0, CLB_BY_SENDER = 1
-  integer(c_int64_t), parameter :: CLB_DENSE = -1_c_int64_t
+  integer(c_int64_t), parameter :: CLB_SAME_ROW = -1_c_int64_t, CLB_DENSE = 0_c_int64_t
 
   type, bind(c) :: clb_native
     type(c_ptr) :: driver = c_null_ptr, context = c_null_ptr, device = c_null_ptr, queue = c_null_ptr

@@ -41,7 +41,8 @@ typedef enum {
 #undef CLB_STATUS
 } clb_status;
 
-/* How numbers are stored, f32 where nothing is said; arithmetic is CLB_F32 or CLB_F64 (`arithmetic` of each op). */
+/* How numbers are stored, f32 where nothing is said; arithmetic is CLB_F32 or CLB_F64 (`arithmetic`
+ * of each op). */
 typedef enum { CLB_F32, CLB_F64, CLB_F16, CLB_BF16 } clb_dtype;
 
 /* Each pass is the derivative of the previous one. CLB_TRIPLE_BACKWARD: tensor products only. */
@@ -192,11 +193,12 @@ CLB_API clb_status clb_buffer_write(clb_buffer *buffer, uint64_t offset, const v
 CLB_API clb_status clb_buffer_read(clb_buffer *buffer, uint64_t offset, void *to, uint64_t bytes);
 
 /* Rows of numbers inside a buffer.  offset and stride count elements; row r starts at offset + r
-   stride. stride CLB_DENSE: rows are contiguous. stride 0: every row is the same one (inputs only).
+   stride. stride CLB_DENSE, which is 0: rows are contiguous. CLB_SAME_ROW: every row is the one at
+   offset (inputs only). No other stride is negative.
    index: NULL, or, for an operand that the op's description declares as indexed, a buffer of at
    least n int32 row numbers: row r is then row index[r], which must lie in the buffer (the numbers
    are not checked). */
-#define CLB_DENSE (-1)
+enum { CLB_SAME_ROW = -1, CLB_DENSE = 0 };
 typedef struct {
   clb_buffer *buffer;
   int64_t offset, stride;

@@ -64,7 +64,7 @@ class Operand:
                 context.call("buffer_write", 0, view.pointer, size, handle=self.buffer)
         else:
             self.buffer = context.make("buffer_wrap", "buffer", s.POINTER, view.pointer, size)
-        return s.rows(self.buffer.value, 0, self.stride, None)
+        return s.rows(self.buffer.value, 0, self.stride or s.SAME_ROW, None)
 
     def finish(self):
         if self.copied and self.output:

@@ -18,7 +18,7 @@ OPERAND_X, OPERAND_Y, OPERAND_W, OPERAND_Z = 1, 2, 4, 8
 MAX_INSTRUCTIONS, IRREPS_BYTES = 512, 8192
 SORTED, AS_FOUND = range(2)
 I32, I64 = range(2)
-DENSE = -1  # a macro
+SAME_ROW, DENSE = -1, 0
 
 
 def _struct(name, *fields):
@@ -82,4 +82,4 @@ model_neighbours = _struct("model_neighbours", *_each(c.c_int64, "n_edges rebuil
 STRUCTS = [kind for kind in list(globals().values())
            if isinstance(kind, type) and issubclass(kind, c.Structure) and kind is not c.Structure]
 ENUMERATORS = {name: value for name, value in list(globals().items())
-               if name.isupper() and isinstance(value, int) and name != "DENSE"}
+               if name.isupper() and isinstance(value, int)}

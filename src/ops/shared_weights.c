@@ -434,7 +434,7 @@ static clb_status double_backward(run *r, const clb_operand *o, bool add, bool a
   return s || !c ? s : times_weights(r, 0, &o[6], &o[10], add || ab);
 }
 
-/* Rows at a time: if the rows of an operand overlap (stride 0), they do not form a matrix. */
+/* Rows at a time: if the rows of an operand overlap (CLB_SAME_ROW), they do not form a matrix. */
 static int64_t chunk_for(const clb_shared_weights *w, const clb_operand *operands, int n_operands,
                          int Z) {
   for (int i = 0; i < n_operands; i++)

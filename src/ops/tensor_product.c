@@ -86,7 +86,7 @@ int clb_tensor_product_operands(const clb_problem *problem, clb_pass pass, const
         operands[i].written && p->edges && (of == CLB_OPERAND_X || of == CLB_OPERAND_Z);
     if (of != CLB_OPERAND_W || !p->shared_weights) continue;
     operands[i].one_row = true;
-    operands[i].rows.stride = role == GRADIENT ? CLB_DENSE : 0;
+    operands[i].rows.stride = role == GRADIENT ? CLB_DENSE : CLB_SAME_ROW;
     operands[i].rows.index = NULL;
   }
   return passes[pass].count;

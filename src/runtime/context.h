@@ -143,8 +143,13 @@ typedef struct {
 static inline int64_t clb_operand_bytes(const clb_op *op, const clb_operand *o) {
   return clb_dtype_bytes(o->wide ? op->problem.arithmetic : op->problem.storage);
 }
+/* From row to row of `width` elements; negative: not a stride. */
+static inline int64_t clb_stride(clb_rows rows, int64_t width) {
+  if (rows.stride == CLB_SAME_ROW) return 0;
+  return rows.stride == CLB_DENSE ? width : rows.stride;
+}
 static inline int64_t clb_operand_stride(const clb_operand *o) {
-  return o->rows.stride == CLB_DENSE ? o->columns : o->rows.stride;
+  return clb_stride(o->rows, o->columns);
 }
 /* Number i of an array of a storage type. */
 void clb_number_put(int32_t storage, void *to, int64_t i, double x);

@@ -26,9 +26,11 @@ static clb_status check_operand(clb_op *op, const char *pass, int64_t n, const c
     return clb_fail(e, CLB_ERROR_ARGUMENT, "%s, %s: the offset of %s is %lld", kind, pass, o->name,
                     (long long)o->rows.offset);
   if (*stride < 0 || (o->written && *stride < o->columns && n > 1))
-    return clb_fail(e, CLB_ERROR_ARGUMENT,
-                    "%s, %s: the stride of %s is %lld; it must be CLB_DENSE or at least %lld", kind,
-                    pass, o->name, (long long)*stride, (long long)(o->written ? o->columns : 0));
+    return clb_fail(
+        e, CLB_ERROR_ARGUMENT,
+        "%s, %s: the stride of %s is %lld; it must be 0 (dense rows)%s or at least %lld", kind,
+        pass, o->name, (long long)o->rows.stride, o->written ? "" : ", CLB_SAME_ROW (-1)",
+        (long long)(o->written ? o->columns : 1));
   if (o->indexed || o->one_row) n = 1; /* for indexed operands the row numbers are unknown here */
   bool fits = !__builtin_mul_overflow(n - 1, *stride, &last) &&
               !__builtin_add_overflow(last, o->rows.offset, &end) &&

@@ -64,7 +64,7 @@ int64_t clb_test_run_begin(clb_test_run *t) {
   t->n = t->kind->operands(t);
   for (int i = 0; i < t->n; i++) {
     clb_operand *o = &t->operand[i];
-    o->rows = (clb_rows){.stride = o->one_row && !o->written ? 0 : CLB_DENSE};
+    o->rows = (clb_rows){.stride = o->one_row && !o->written ? CLB_SAME_ROW : CLB_DENSE};
     if (!o->one_row) bytes += o->columns * rows_of(t, i, 1) * clb_operand_bytes(t->op, o);
   }
   return bytes + (t->kind->more_bytes ? t->kind->more_bytes(t) : 0);

@@ -32,8 +32,7 @@ static bool open_one(harmonics *h) {
                                              .arithmetic = CLB_F32};
   float *x = calloc(3 * ROWS, sizeof *x);
   uint64_t seed = 1;
-  *h = (harmonics){
-      .x.stride = CLB_DENSE, .y.stride = CLB_DENSE, .out = calloc(WORDS * ROWS, sizeof *x)};
+  *h = (harmonics){.out = calloc(WORDS * ROWS, sizeof *x)};
   for (int i = 0; x && i < 3 * ROWS; i++) x[i] = (float)test_random(&seed);
   const bool good = x && h->out && !clb_context_create("cpu", &h->ctx) &&
                     !clb_spherical_harmonics_create(h->ctx, &desc, &h->op) &&

@@ -468,9 +468,9 @@ static void bad_atoms(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(edges),     cmocka_unit_test(buffers),   cmocka_unit_test(same_graph),
-      cmocka_unit_test(turns),     cmocka_unit_test(sizes),     cmocka_unit_test(workspaces),
-      cmocka_unit_test(atomics), cmocka_unit_test(defaults),   cmocka_unit_test(bad_files), cmocka_unit_test(bad_options),
-      cmocka_unit_test(bad_edges), cmocka_unit_test(bad_atoms)};
+      cmocka_unit_test(edges),       cmocka_unit_test(buffers),   cmocka_unit_test(same_graph),
+      cmocka_unit_test(turns),       cmocka_unit_test(sizes),     cmocka_unit_test(workspaces),
+      cmocka_unit_test(atomics),     cmocka_unit_test(defaults),  cmocka_unit_test(bad_files),
+      cmocka_unit_test(bad_options), cmocka_unit_test(bad_edges), cmocka_unit_test(bad_atoms)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

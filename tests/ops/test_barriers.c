@@ -105,7 +105,7 @@ static void harmonics(void **state) {
   static float x[POINTS * HARMONICS];
   for (int i = 0; i < POINTS * HARMONICS; i++) x[i] = (float)(i * 37 % 101) / 50 - 1;
   for (int i = 0; i < 5; i++) {
-    r[i] = (clb_rows){.stride = CLB_DENSE};
+    r[i] = (clb_rows){0};
     OK(ctx, clb_buffer_create(ctx, sizeof x, &r[i].buffer));
     OK(ctx, clb_buffer_write(r[i].buffer, 0, x, sizeof x));
   }
@@ -171,7 +171,7 @@ static void layer_ops(void **state) {
   for (int i = 0; i < NUMBERS; i++) x[i] = (float)(i * 37 % 101) / 50 - 1;
   for (int i = 0; i < 4; i++) {
     const void *data = i ? (void *)x : species;
-    r[i] = (clb_rows){.stride = CLB_DENSE};
+    r[i] = (clb_rows){0};
     OK(ctx, clb_buffer_create(ctx, sizeof x, &r[i].buffer));
     OK(ctx, clb_buffer_write(r[i].buffer, 0, data, i ? sizeof x : sizeof species));
   }

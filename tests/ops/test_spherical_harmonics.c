@@ -30,7 +30,7 @@ static clb_context *open_device(const char *name) {
 }
 
 static clb_rows rows_of(clb_context *ctx, const void *from, size_t bytes) {
-  clb_rows r = {.stride = CLB_DENSE};
+  clb_rows r = {0};
   OK(ctx, clb_buffer_create(ctx, bytes, &r.buffer));
   if (from) OK(ctx, clb_buffer_write(r.buffer, 0, from, bytes));
   return r;
@@ -276,7 +276,7 @@ static void strides(void **state) {
     rx.offset = ry.offset = rgx.offset = OFFSET;
     rx.stride = rgx.stride = SX;
     ry.stride = SY;
-    rg.stride = 0; /* one gradient for all rows */
+    rg.stride = CLB_SAME_ROW; /* one gradient for all rows */
     OK(ctx, clb_spherical_harmonics_forward(op, n, rx, ry));
     OK(ctx, clb_spherical_harmonics_backward(op, n, rx, rg, rgx));
     take(ctx, &rx, NULL, 0);

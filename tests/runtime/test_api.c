@@ -97,28 +97,32 @@ static void buffers(void **state) {
   clb_context_destroy(&ctx);
 }
 
-/* What a description does not say is f32. */
+/* What a description does not say is f32, and rows that say nothing but their buffer are dense. */
 static void zeros(void **state) {
   (void)state;
   clb_context *ctx = cpu();
   clb_op *op;
-  clb_buffer *x, *y;
+  clb_rows x = {0}, y = {0};
   const clb_spherical_harmonics_desc d = {
       .degrees = degrees, .n_degrees = 3, .passes = CLB_PASS_BIT(CLB_FORWARD)};
-  const float v[] = {0.25f, -0.5f, 2};
-  float out[9];
+  const float v[] = {0.25f, -0.5f, 2, 0.75f, 1, -3};
+  float out[2][9];
   assert_int_equal(clb_spherical_harmonics_create(ctx, &d, &op), CLB_OK);
-  assert_int_equal(clb_buffer_create(ctx, sizeof v, &x), CLB_OK);
-  assert_int_equal(clb_buffer_create(ctx, sizeof out, &y), CLB_OK);
-  assert_int_equal(clb_buffer_write(x, 0, v, sizeof v), CLB_OK);
-  assert_int_equal(clb_spherical_harmonics_forward(op, 1, (clb_rows){x, 0, CLB_DENSE, NULL},
-                                                   (clb_rows){y, 0, CLB_DENSE, NULL}),
-                   CLB_OK);
-  assert_int_equal(clb_buffer_read(y, 0, out, sizeof out), CLB_OK);
-  assert_true(out[0] == 1);
-  for (int i = 0; i < 3; i++) assert_float_equal(out[1 + i], sqrt(3) * v[i], 1e-6);
-  clb_buffer_destroy(&x);
-  clb_buffer_destroy(&y);
+  assert_int_equal(clb_buffer_create(ctx, sizeof v, &x.buffer), CLB_OK);
+  assert_int_equal(clb_buffer_create(ctx, sizeof out, &y.buffer), CLB_OK);
+  assert_int_equal(clb_buffer_write(x.buffer, 0, v, sizeof v), CLB_OK);
+  for (int same = 0; same < 2; same++) {
+    if (same) x.stride = CLB_SAME_ROW;
+    assert_int_equal(clb_spherical_harmonics_forward(op, 2, x, y), CLB_OK);
+    assert_int_equal(clb_buffer_read(y.buffer, 0, out, sizeof out), CLB_OK);
+    for (int r = 0; r < 2; r++) {
+      const float *of = v + (same ? 0 : 3 * r);
+      assert_true(out[r][0] == 1);
+      for (int i = 0; i < 3; i++) assert_float_equal(out[r][1 + i], sqrt(3) * of[i], 1e-6);
+    }
+  }
+  clb_buffer_destroy(&x.buffer);
+  clb_buffer_destroy(&y.buffer);
   clb_op_destroy(&op);
   clb_context_destroy(&ctx);
 }
@@ -159,7 +163,7 @@ static void rows(void **state) {
   (void)state;
   clb_context *ctx = cpu(), *other = cpu();
   clb_op *op;
-  clb_rows x = {.stride = CLB_DENSE}, y = {.stride = CLB_DENSE}, bad;
+  clb_rows x = {0}, y = {0}, bad;
   clb_buffer *foreign;
   assert_int_equal(clb_spherical_harmonics_create(ctx, &plain, &op), CLB_OK);
   assert_int_equal(clb_buffer_create(ctx, 10 * 12, &x.buffer), CLB_OK);
@@ -177,8 +181,8 @@ static void rows(void **state) {
   ROWS("do not fit", bad.offset = 1);
   ROWS("do not fit", bad.offset = INT64_MAX);
   ROWS("stride", bad.stride = 8);
-  ROWS("stride", bad.stride = 0);
-  ROWS("stride", bad.stride = -2);
+  ROWS("stride", bad.stride = CLB_SAME_ROW);
+  ROWS("the stride of y is -2; it must be 0 (dense rows) or at least 9", bad.stride = -2);
   ROWS("do not fit", bad.stride = 10);
   ROWS("do not fit", bad.stride = INT64_MAX / 2);
   FAILS(ctx, CLB_ERROR_ARGUMENT, "double backward",
@@ -224,7 +228,7 @@ static void *one_thread(void *result) {
   for (int i = 0; i < 300; i++) x[i] = (float)test_random(&seed);
   for (int turn = 0; turn < 20; turn++) {
     clb_op *op;
-    clb_rows rx = {.stride = CLB_DENSE}, ry = {.stride = CLB_DENSE};
+    clb_rows rx = {0}, ry = {0};
     if (clb_context_create("cpu", &ctx) || clb_spherical_harmonics_create(ctx, &plain, &op))
       return "create";
     if (clb_buffer_create(ctx, sizeof x, &rx.buffer) || clb_buffer_create(ctx, 900 * 4, &ry.buffer))
@@ -262,8 +266,9 @@ static void two_threads(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(devices), cmocka_unit_test(buffers), cmocka_unit_test(zeros), cmocka_unit_test(descriptions),
-      cmocka_unit_test(rows),    cmocka_unit_test(rounds),  cmocka_unit_test(two_threads),
+      cmocka_unit_test(devices),      cmocka_unit_test(buffers), cmocka_unit_test(zeros),
+      cmocka_unit_test(descriptions), cmocka_unit_test(rows),    cmocka_unit_test(rounds),
+      cmocka_unit_test(two_threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -214,7 +214,7 @@ static void through_the_api(void **state) {
   for (int turn = 0; turn < 3; turn++) {
     clb_context *ctx;
     clb_op *op;
-    clb_rows rx = {.stride = CLB_DENSE}, ry = {.stride = CLB_DENSE};
+    clb_rows rx = {0}, ry = {0};
     clb_spherical_harmonics_desc d = {
         degrees, 3, CLB_COMPONENT, 0, CLB_F32, CLB_F32, 0, CLB_PASS_BIT(CLB_FORWARD)};
     if (turn == 2) assert_int_equal(truncate(file(0), 100), 0);

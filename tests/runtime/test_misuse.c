@@ -199,13 +199,13 @@ static void rows(void **state) {
                           {t.b, 0, CLB_DENSE, t.b}};
   for (int operand = 0; operand < OPERANDS; operand++) {
     const bool input = operand == SH_X || operand == TP_X || operand == TP_W || operand == CV_X;
-    const clb_rows same = {t.b, 0, 0, NULL};
+    const clb_rows same = {t.b, 0, CLB_SAME_ROW, NULL};
     char what[60];
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
       snprintf(what, sizeof what, "operand %d, bad rows %zu", operand, i);
       REFUSED_AS(what, call_with(operand, bad[i]));
     }
-    snprintf(what, sizeof what, "operand %d, stride 0", operand);
+    snprintf(what, sizeof what, "operand %d, CLB_SAME_ROW", operand);
     if (input) DONE_AS(what, call_with(operand, same));
     else REFUSED_AS(what, call_with(operand, same));
   }
@@ -213,7 +213,7 @@ static void rows(void **state) {
 
 static void numbers_of_rows(void **state) {
   (void)state;
-  const clb_rows x = t.x, y = t.y, same = {t.b, 0, 0, NULL};
+  const clb_rows x = t.x, y = t.y, same = {t.b, 0, CLB_SAME_ROW, NULL};
   REFUSED(clb_spherical_harmonics_forward(t.sh, -1, x, y));
   REFUSED(clb_spherical_harmonics_forward(t.sh, INT64_MAX, x, y));
   REFUSED(clb_spherical_harmonics_forward(t.sh, 1ll << 61, x, y));

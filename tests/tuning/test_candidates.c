@@ -75,7 +75,7 @@ static void run_harmonics(clb_op *op, int pass, double *all) {
     uint64_t seed = (uint64_t)i;
     double x[POINTS * HARMONICS];
     for (int j = 0; j < POINTS * columns[i]; j++) x[j] = i < inputs ? test_random(&seed) : NAN;
-    r[i] = (clb_rows){.stride = CLB_DENSE};
+    r[i] = (clb_rows){0};
     OK(op->ctx,
        clb_buffer_create(op->ctx, sizeof(double) * POINTS * (size_t)columns[i], &r[i].buffer));
     OK(op->ctx, clb_buffer_write(r[i].buffer, 0, x, sizeof(double) * POINTS * (size_t)columns[i]));

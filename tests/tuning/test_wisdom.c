@@ -167,7 +167,7 @@ static void check_harmonics(clb_op *op) {
   enum { N = 50 };
   float x[3 * N], y[COLUMNS * N];
   uint64_t seed = 1;
-  clb_rows rx = {.stride = CLB_DENSE}, ry = {.stride = CLB_DENSE};
+  clb_rows rx = {0}, ry = {0};
   for (int i = 0; i < 3 * N; i++) x[i] = (float)test_random(&seed);
   OK(op->ctx, clb_buffer_create(op->ctx, sizeof x, &rx.buffer));
   OK(op->ctx, clb_buffer_create(op->ctx, sizeof y, &ry.buffer));
@@ -546,7 +546,7 @@ static void run_op(clb_op *op, bool convolves, clb_pass pass, float *out) {
   for (int i = 0; i < ROWS; i++) {
     static float x[NUMBERS];
     for (int j = 0; j < NUMBERS; j++) x[j] = i < A ? (float)test_random(&seed) : 0;
-    r[i] = (clb_rows){.stride = CLB_DENSE};
+    r[i] = (clb_rows){0};
     OK(ctx, clb_buffer_create(ctx, sizeof x, &r[i].buffer));
     OK(ctx, clb_buffer_write(r[i].buffer, 0, x, sizeof x));
   }

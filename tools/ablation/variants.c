@@ -87,8 +87,7 @@ static clb_status fill(clb_buffer *b, int64_t n, uint64_t seed) {
 }
 
 clb_rows work_rows(work *w, int64_t n, int64_t width, const float *values) {
-  clb_rows rows = {.buffer = make_buffer(w, (uint64_t)(n * width) * sizeof(float)),
-                   .stride = CLB_DENSE};
+  clb_rows rows = {.buffer = make_buffer(w, (uint64_t)(n * width) * sizeof(float))};
   if (w->status) return rows;
   w->status = values
                   ? clb_buffer_write(rows.buffer, 0, values, (uint64_t)(n * width) * sizeof *values)
@@ -100,7 +99,7 @@ clb_rows work_ones(work *w, int64_t width) {
   float *one = allocate((size_t)width, sizeof *one);
   for (int64_t i = 0; i < width; i++) one[i] = 1;
   clb_rows rows = work_rows(w, 1, width, one);
-  rows.stride = 0;
+  rows.stride = CLB_SAME_ROW;
   free(one);
   return rows;
 }

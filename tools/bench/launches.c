@@ -76,7 +76,7 @@ static clb_status fill(clb_buffer *b, int64_t n) {
 
 static clb_status run(const small_op *s) {
   clb_rows r[4];
-  for (int i = 0; i < 4; i++) r[i] = (clb_rows){.buffer = s->buffer[i], .stride = CLB_DENSE};
+  for (int i = 0; i < 4; i++) r[i] = (clb_rows){.buffer = s->buffer[i]};
   return s->product ? clb_tensor_product_forward(s->op, s->rows, r[0], r[1], r[2], r[3])
                     : clb_spherical_harmonics_forward(s->op, s->rows, r[0], r[1]);
 }

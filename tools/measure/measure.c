@@ -257,8 +257,8 @@ typedef struct {
 static clb_status launch_tiny(void *user, int set) {
   const tiny *t = user;
   (void)set;
-  return clb_spherical_harmonics_forward(t->op, 1, (clb_rows){.buffer = t->x, .stride = CLB_DENSE},
-                                         (clb_rows){.buffer = t->y, .stride = CLB_DENSE});
+  return clb_spherical_harmonics_forward(t->op, 1, (clb_rows){.buffer = t->x},
+                                         (clb_rows){.buffer = t->y});
 }
 
 clb_status measure_launch(clb_context *ctx, double *seconds) {

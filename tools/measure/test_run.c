@@ -227,7 +227,9 @@ clb_status test_run_set_make(const test_run *t, clb_context *ctx, test_run_set *
     clb_rows *rows = &set->rows[a];
     if (!t->array[a].width) continue;
     rows->offset = offset(t);
-    rows->stride = repeats(t, a) ? 0 : t->data.layout == LAYOUT_PADDED ? pitch(t, a) : CLB_DENSE;
+    rows->stride = repeats(t, a)                     ? CLB_SAME_ROW
+                   : t->data.layout == LAYOUT_PADDED ? pitch(t, a)
+                                                     : CLB_DENSE;
     clb_status status = clb_buffer_create(ctx, array_bytes(t, a), &rows->buffer);
     if (!status) status = write_array(t, a, rows->buffer);
     if (!status && (t->array[a].indexed || t->array[a].kinds))

@@ -167,7 +167,7 @@ static clb_status write_guards(const convolution_data *t, const convolution_arra
 static clb_status make_array(const convolution_data *t, clb_context *ctx,
                              const convolution_array *a, clb_rows *rows) {
   *rows = (clb_rows){.offset = offset(t),
-                     .stride = a->repeats                        ? 0
+                     .stride = a->repeats                        ? CLB_SAME_ROW
                                : t->data.layout == LAYOUT_PADDED ? pitch(t, a)
                                                                  : CLB_DENSE};
   clb_status status = clb_buffer_create(ctx, array_bytes(t, a), &rows->buffer);

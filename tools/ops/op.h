@@ -10,7 +10,7 @@
 typedef enum {
   LAYOUT_DENSE,
   LAYOUT_PADDED, /* with an offset, and gaps between rows */
-  LAYOUT_REPEAT, /* stride 0: one row for all, in arrays with `repeats` */
+  LAYOUT_REPEAT, /* CLB_SAME_ROW: one row for all, in arrays with `repeats` */
   LAYOUTS
 } tool_layout;
 
@@ -47,7 +47,7 @@ typedef struct {
   const char *name;
   int width;
   bool output;
-  bool repeats; /* has stride 0 in LAYOUT_REPEAT */
+  bool repeats; /* is one row for all in LAYOUT_REPEAT */
   bool one_row; /* a single row for all; for an output: the sum over rows */
   bool indexed; /* an input that is gathered by row numbers */
   int kinds;    /* above 0: it comes with an index that says of which kind each row is */

@@ -101,8 +101,8 @@ static clb_status check_rows(const clb_layer_call *c, const char *name, int64_t 
                     name_of(c->op), name);
   if (written && stride < columns && c->n > 1)
     return clb_fail(e, CLB_ERROR_ARGUMENT,
-                    "%s: the stride of %s is %lld; it must be CLB_DENSE or at least %lld",
-                    name_of(c->op), name, (long long)stride, (long long)columns);
+                    "%s: the stride of %s is %lld; it must be 0 (dense rows) or at least %lld",
+                    name_of(c->op), name, (long long)r->stride, (long long)columns);
   bool fits = r->offset >= 0 && stride >= 0 &&
               !__builtin_mul_overflow(r->index ? 0 : c->n - 1, stride, &end) &&
               !__builtin_add_overflow(end, r->offset, &end) &&
@@ -118,7 +118,7 @@ static clb_status check_rows(const clb_layer_call *c, const char *name, int64_t 
 
 void clb_call_rows(clb_layer_call *c, const char *name, clb_dtype type, int64_t columns,
                    clb_rows rows, clb_role role) {
-  int64_t stride = rows.stride == CLB_DENSE ? columns : rows.stride;
+  int64_t stride = clb_stride(rows, columns);
   bool there = c->n && columns && (rows.buffer || role != CLB_OPTIONAL_OUT);
   if (there && !c->status)
     c->status =

@@ -165,7 +165,8 @@ static void one_row_for_all(void **state) {
     for (int i = 0; i < 4; i++) in[i] = rows_of(c, &e, i, i, a.in[i], false, &plain);
     for (int o = 0; o < 3; o++) out[o] = rows_of(c, &e, o, o, NULL, true, &plain);
     clb_buffer_destroy(&in[same].buffer);
-    in[same] = (clb_rows){.buffer = buffer_of(&c->product, a.in[same], width, width), .stride = 0};
+    in[same] = (clb_rows){.buffer = buffer_of(&c->product, a.in[same], width, width),
+                          .stride = CLB_SAME_ROW};
     OK(c->product.ctx, clb_convolution_backward(convolution_op(c, CLB_BACKWARD), g, in[0], in[1],
                                                 in[2], in[3], out[0], out[1], out[2], workspace));
     for (int o = 0; o < 3; o++) take_rows(c, &e, o, CLB_BACKWARD, &out[o], &plain, a.out[o]);

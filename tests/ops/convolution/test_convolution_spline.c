@@ -365,7 +365,8 @@ static void calls(void **state) {
   clb_rows in[4], out = rows_of(s.run, &e, LIKE_Z, 0, NULL, true, &plain);
   for (int i = 0; i < 3; i++) in[i] = rows_of(s.run, &e, i, i, a.in[i], false, &plain);
   clb_buffer_destroy(&in[LIKE_W].buffer);
-  in[LIKE_W] = (clb_rows){.buffer = buffer_of(&s.run->product, a.in[LIKE_W], 1, 1), .stride = 0};
+  in[LIKE_W] =
+      (clb_rows){.buffer = buffer_of(&s.run->product, a.in[LIKE_W], 1, 1), .stride = CLB_SAME_ROW};
   clb_op *op = convolution_op(s.run, CLB_FORWARD);
   clb_graph *g = graph_at(at, &e);
   clb_buffer *workspace = workspace_of(s.run, CLB_FORWARD, g, MAX);

@@ -326,13 +326,11 @@ static void calls(void **state) {
     double values[4096] = {0};
     if (knots) OK(ctx, clb_convolution_set_table(op, values));
     workspace = workspace_of(v.run, CLB_BACKWARD, g, MIN);
-    const clb_rows rows = {.buffer = some, .stride = CLB_DENSE},
-                   none = {.offset = -1, .stride = -7}, w = knots ? none : rows;
-    const clb_rows g_x = {.buffer = results, .stride = CLB_DENSE},
-                   g_y = {.buffer = results, .offset = 4096, .stride = CLB_DENSE};
-    const clb_rows own = {.buffer = results, .offset = 2 * 4096, .stride = CLB_DENSE},
-                   g_w = knots ? none : own;
-    clb_rows y = {.buffer = some, .offset = 4096 - 61 * 3 + 1, .stride = CLB_DENSE};
+    const clb_rows rows = {.buffer = some}, none = {.offset = -1, .stride = -7},
+                   w = knots ? none : rows;
+    const clb_rows g_x = {.buffer = results}, g_y = {.buffer = results, .offset = 4096};
+    const clb_rows own = {.buffer = results, .offset = 2 * 4096}, g_w = knots ? none : own;
+    clb_rows y = {.buffer = some, .offset = 4096 - 61 * 3 + 1};
     assert_int_equal(clb_convolution_backward(op, g, rows, y, w, rows, g_x, g_y, g_w, workspace),
                      CLB_ERROR_ARGUMENT);
     assert_non_null(strstr(clb_error(ctx), "61 rows of 3 elements"));

@@ -500,8 +500,8 @@ static void refuses(void **state) {
   REFUSED(ctx, CLB_ERROR_ARGUMENT, "not pointwise",
           clb_combine_run(gate, 3, 40, 1, rows_of(&x), 1, rows_of(&y), rows_of(&y)));
   REFUSED(ctx, CLB_ERROR_ARGUMENT, "bytes of y",
-          clb_combine_run(op, 4, 40, 1, (clb_rows){x.a.buffer, 0, 0, NULL}, 1, rows_of(&y),
-                          rows_of(&y)));
+          clb_combine_run(op, 4, 40, 1, (clb_rows){x.a.buffer, 0, CLB_SAME_ROW, NULL}, 1,
+                          rows_of(&y), rows_of(&y)));
   REFUSED(ctx, CLB_ERROR_ARGUMENT, "buffer of out is NULL",
           clb_combine_run(op, 3, 40, 1, rows_of(&x), 1, rows_of(&y), (clb_rows){0}));
   REFUSED(ctx, CLB_ERROR_ARGUMENT, "stride of out is 39",

@@ -175,13 +175,13 @@ static inline operands operands_create(test_product *p, int pass, const arrays *
   operands o = {0};
   for (int i = 0; i < n_inputs[pass]; i++) {
     size_t n = count_like(p, input_like[i], a->rows), width = (size_t)p->width[input_like[i]];
-    o.in[i] = (clb_rows){.stride = CLB_DENSE};
+    o.in[i] = (clb_rows){0};
     if (width && reads(p, i)) o.in[i].buffer = buffer_of(p, a->in[i], n, n + width);
   }
   for (int i = 0; i < n_outputs[pass]; i++) {
     size_t n = count_like(p, output_like(pass, i), a->rows),
            width = (size_t)p->width[output_like(pass, i)];
-    o.out[i] = (clb_rows){.stride = CLB_DENSE};
+    o.out[i] = (clb_rows){0};
     if (width)
       o.out[i].buffer =
           buffer_of(p, p->desc.accumulate && gives(p, pass, i) ? a->out[i] : NULL, n, n + width);

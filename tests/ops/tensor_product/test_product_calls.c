@@ -22,8 +22,7 @@ static fixture begin(const clb_tensor_product_desc *desc) {
   if (clb_tensor_product_create(f.ctx, desc, &f.op)) fail_msg("%s", clb_error(f.ctx));
   assert_int_equal(clb_buffer_create(f.ctx, BYTES, &f.buffer), CLB_OK);
   assert_int_equal(clb_buffer_write(f.buffer, 0, zeros, BYTES), CLB_OK);
-  for (int i = 0; i < MAX; i++)
-    f.rows[i] = (clb_rows){.buffer = f.buffer, .offset = i * 16 * N, .stride = CLB_DENSE};
+  for (int i = 0; i < MAX; i++) f.rows[i] = (clb_rows){.buffer = f.buffer, .offset = i * 16 * N};
   return f;
 }
 

@@ -91,7 +91,8 @@ static void strides(void **state) {
         int width = p->width[input_like[k]], same = k % 2, n = rows_like(p, input_like[k], N);
         for (int r = 1; r < n && same; r++)
           memcpy(a.in[k] + r * width, a.in[k], sizeof(double) * (size_t)width);
-        o.in[k] = lay_out(p, a.in[k], same ? 1 : n, width, OFFSET + k, same ? 0 : width + PAD + k);
+        o.in[k] = lay_out(p, a.in[k], same ? 1 : n, width, OFFSET + k, width + PAD + k);
+        if (same) o.in[k].stride = CLB_SAME_ROW;
       }
       for (int k = 0; k < n_outputs[pass]; k++) {
         int width = p->width[output_like(pass, k)];
@@ -327,11 +328,11 @@ static void refuses_operands(void **state) {
       snprintf(stride_of_it, sizeof stride_of_it, "stride of %s is", name);
       snprintf(offset_of_it, sizeof offset_of_it, "offset of %s is", name);
       snprintf(index_of_it, sizeof index_of_it, "index of %s", name);
-      *rows = (clb_rows){.stride = CLB_DENSE};
+      *rows = (clb_rows){0};
       FAILS(CLB_ERROR_ARGUMENT, buffer_of_it, call(p, pass, N, &o));
       *rows = (clb_rows){kept.buffer, 0, 10000, NULL};
       FAILS(CLB_ERROR_ARGUMENT, of_it, call(p, pass, N, &o));
-      *rows = (clb_rows){kept.buffer, 0, out < 0 ? -2 : 0, NULL};
+      *rows = (clb_rows){kept.buffer, 0, out < 0 ? -2 : CLB_SAME_ROW, NULL};
       FAILS(CLB_ERROR_ARGUMENT, stride_of_it, call(p, pass, N, &o));
       *rows = (clb_rows){kept.buffer, -1, CLB_DENSE, NULL};
       FAILS(CLB_ERROR_ARGUMENT, offset_of_it, call(p, pass, N, &o));
@@ -349,7 +350,7 @@ static void refuses(void **state) {
   test_product *p = get(*state, SINGLE);
   clb_tensor_product_desc desc = describe(*state, SINGLE);
   clb_op *op = op_of(p, CLB_FORWARD), *other = op;
-  clb_rows none = {.stride = CLB_DENSE};
+  clb_rows none = {0};
   FAILS(CLB_ERROR_ARGUMENT, "not spherical_harmonics",
         clb_spherical_harmonics_forward(op, 2, none, none));
   FAILS(CLB_ERROR_ARGUMENT, "double backward",

@@ -132,7 +132,7 @@ static void harmonics(clb_context *ctx, double (*y)[POINTS][HARMONICS]) {
                                        .arithmetic = CLB_F64,
                                        .passes = CLB_PASS_BIT(CLB_FORWARD)};
   clb_op *op;
-  clb_rows in = {.stride = CLB_DENSE}, out = in;
+  clb_rows in = {0}, out = in;
   double points[MOVES][POINTS][3], p[3];
   uint64_t seed = 6;
   for (int i = 0; i < POINTS; i++) {
