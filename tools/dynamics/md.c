@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/dynamics/md_files.h"
+#include "tools/dynamics/md_guard.h"
 #include "tools/dynamics/md_motion.h"
 #include "tools/dynamics/md_report.h"
 #include "tools/dynamics/md_restart.h"
@@ -20,13 +22,25 @@ typedef struct {
   md_motion motion;
   int64_t steps, every; /* steps < 0: not given */
   uint64_t seed;
-  bool warm, seeded, forces, force; /* warm: --temperature was given */
+  bool warm, seeded, forces, force, unguarded; /* warm: --temperature was given */
   const char *trajectory, *csv, *plot, *restart, *from;
 } md_arguments;
 
 /* ---- options ---- */
 
-enum { LANGEVIN = 256, SEED, TRAJECTORY, CSV, PLOT, RESTART, CONTINUE, FORCES, SKIN, FORCE };
+enum {
+  LANGEVIN = 256,
+  SEED,
+  TRAJECTORY,
+  CSV,
+  PLOT,
+  RESTART,
+  CONTINUE,
+  FORCES,
+  SKIN,
+  FORCE,
+  NO_GUARD
+};
 
 static const struct argp_option options[] = {
     {"steps", 'n', "N", 0, "Number of steps", 1},
@@ -40,6 +54,7 @@ static const struct argp_option options[] = {
      "Rebuild the neighbour list when an atom has moved by half of this; a longer skin means more "
      "edges (default: 0.2)",
      1},
+    {"no-guard", NO_GUARD, NULL, 0, "Go on where forces, energies or distances are absurd", 1},
     {"every", 'e', "N", 0, "Steps between lines, frames and restarts (default: 10)", 2},
     {"csv", CSV, "FILE", 0, "Energies and temperature", 2},
     {"trajectory", TRAJECTORY, "FILE", 0,
@@ -92,6 +107,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case CONTINUE: a->from = arg; return 0;
     case FORCES: a->forces = true; return 0;
     case FORCE: a->force = true; return 0;
+    case NO_GUARD: a->unguarded = true; return 0;
     case ARGP_KEY_INIT: state->child_inputs[0] = &a->choice; return 0;
     case ARGP_KEY_ARG: argp_error(state, "'%s' is one argument too many", arg); return 0;
     case ARGP_KEY_END: check(a, state); return 0;
@@ -106,6 +122,7 @@ typedef struct {
   md_system system;
   md_state state;
   md_series series;
+  md_guard guard;
   md_effort effort;
   append_file csv, trajectory;
   file_mark csv_before, trajectory_before; /* marks of the run that is continued */
@@ -221,6 +238,20 @@ static void csv_line(md_run *r, const double v[SERIES_VALUES]) {
             v[SERIES_TEMPERATURE]);
 }
 
+/* On a terminal a line that the next one replaces, elsewhere one for each record. */
+static void tell(md_run *r, const double v[SERIES_VALUES], bool recorded) {
+  const bool live = isatty(STDOUT_FILENO);
+  const double now = seconds_now();
+  char line[192];
+  if (live ? now - r->told < 0.2 : !recorded) return;
+  r->told = now;
+  const int n = snprintf(line, sizeof line, "step %lld: %.6f eV, %.1f K", (long long)r->state.step,
+                         v[SERIES_POTENTIAL] + v[SERIES_KINETIC], v[SERIES_TEMPERATURE]);
+  report_rate(line + n, sizeof line - (size_t)n, &r->a->motion, &r->effort, r->a->steps);
+  if (live) progress("%s", line);
+  else puts(line), fflush(stdout);
+}
+
 /* Writes a line, a frame and a restart, in this order: the data to which a restart refers must be
  on the disk first. */
 static bool record(md_run *r, const double v[SERIES_VALUES]) {
@@ -232,8 +263,10 @@ static bool record(md_run *r, const double v[SERIES_VALUES]) {
   if (r->trajectory.f) frame_write(r->trajectory.f, &frame);
   const bool flush = a->restart;
   if (!append_record(&r->csv, flush) || !append_record(&r->trajectory, flush)) return false;
-  return !a->restart ||
-         restart_write(a->restart, &r->system, &r->state, &r->trajectory.mark, &r->csv.mark);
+  if (a->restart &&
+      !restart_write(a->restart, &r->system, &r->state, &r->trajectory.mark, &r->csv.mark))
+    return false;
+  return tell(r, v, true), true;
 }
 
 static bool look(md_run *r, double values[SERIES_VALUES]) {
@@ -241,20 +274,16 @@ static bool look(md_run *r, double values[SERIES_VALUES]) {
   const double v[SERIES_VALUES] = {r->state.time, r->system.energy, kinetic,
                                    md_temperature(&r->system, &r->a->motion, kinetic)};
   memcpy(values, v, sizeof v);
-  if (isfinite(r->system.energy) && isfinite(kinetic)) return series_add(&r->series, v), true;
-  warn("step %lld: the energy is not finite; a shorter --dt, or atoms that are not so close, "
-       "may help",
-       (long long)r->state.step);
-  return false;
-}
-
-static void tell(md_run *r, const double v[SERIES_VALUES]) {
-  const double now = seconds_now();
-  if (now - r->told < 0.2) return;
-  r->told = now;
-  progress("step %lld of %lld: %.6f eV, %.1f K, %.3g ns/day", (long long)r->effort.steps,
-           (long long)r->a->steps, v[SERIES_POTENTIAL] + v[SERIES_KINETIC], v[SERIES_TEMPERATURE],
-           ns_per_day(&r->a->motion, &r->effort));
+  if (!isfinite(r->system.energy) || !isfinite(kinetic)) {
+    warn("step %lld: the energy is not finite; a shorter --dt, or atoms that are not so close, "
+         "may help",
+         (long long)r->state.step);
+    return false;
+  }
+  if (!r->a->unguarded && !md_guard_holds(&r->guard, &r->system, &r->state, &r->a->motion))
+    return false;
+  series_add(&r->series, v);
+  return true;
 }
 
 /* ---- steps ---- */
@@ -262,6 +291,7 @@ static void tell(md_run *r, const double v[SERIES_VALUES]) {
 static bool go(md_run *r) {
   const md_arguments *a = r->a;
   double v[SERIES_VALUES];
+  md_guard_start(&r->guard, &r->system, &r->state, &a->motion);
   if (!look(r, v)) return false;
   csv_head(&r->csv);
   if (a->from) r->written = r->state.step; /* by the previous run */
@@ -272,7 +302,7 @@ static bool go(md_run *r) {
     r->effort.seconds += seconds_now() - before;
     r->effort.steps++;
     if (!look(r, v) || (r->state.step % a->every == 0 && !record(r, v))) return false;
-    tell(r, v);
+    tell(r, v, false);
   }
   return record(r, v);
 }
@@ -294,8 +324,16 @@ int md_main(int argc, char **argv) {
       .args_doc = "--model FILE --structure FILE --steps N --dt FS",
       .doc =
           "Molecular dynamics: velocity Verlet at constant energy, or Langevin (BAOAB).\v"
-          "Masses are standard atomic weights. Velocities are drawn at --temperature, without "
-          "total momentum. The last step is always recorded. "
+          "Masses are standard atomic weights. Velocities are drawn, without total momentum, and "
+          "scaled to --temperature. The last step is always recorded. "
+          "Each record is a line on standard output, too, unless that is a terminal. "
+          "A run ends with a sentence and exit status 1, its files complete up to the last "
+          "record, if a force is above 10000 eV/A; if an atom moves by more than a quarter of "
+          "r_max in a step; if the temperature is above 20000 K and 20 times that of the start or "
+          "of the thermostat; if a thermostat's is 5 times too high on average, and above 1000 K, "
+          "5 / FRICTION after the start; if the total energy without a thermostat has changed by "
+          "1 eV per atom; or if atoms have left each other. Bounds of temperatures are higher for "
+          "few atoms. --no-guard goes on. "
           "Ctrl-C (SIGINT, or SIGTERM) ends the run after the current step, with all files "
           "complete and exit status 1; a second one kills. "
           "A restart records the lengths of csv and trajectory: anything after that, written by a "

@@ -38,6 +38,9 @@ void md_draw_velocities(const md_system *y, md_state *s, double temperature) {
   }
   for (int64_t i = 0; i < y->atoms.n; i++)
     for (int k = 0; k < 3; k++) s->velocities[3 * i + k] -= momentum[k] / total;
+  const double drawn = md_temperature(y, &(md_motion){0}, md_kinetic(y, s)),
+               scale = drawn > 0 ? sqrt(temperature / drawn) : 1;
+  for (int64_t i = 0; i < 3 * y->atoms.n; i++) s->velocities[i] *= scale;
 }
 
 double md_kinetic(const md_system *y, const md_state *s) {

@@ -27,7 +27,8 @@ typedef struct {
   double friction, temperature; /* 1 / fs, K; friction 0: no thermostat */
 } md_motion;
 
-/* From the Maxwell distribution, then with the total momentum removed. */
+/* From the Maxwell distribution, without total momentum, scaled to the temperature of 3 n - 3
+   degrees of freedom. */
 void md_draw_velocities(const md_system *y, md_state *s, double temperature);
 /* Computes the forces of a state, with the neighbour list of the run that wrote it, so that sums
    keep their order. false: see md_system_compute. */

@@ -9,8 +9,18 @@
 #include "tools/common/output.h"
 #include "tools/common/plot.h"
 
-double ns_per_day(const md_motion *m, const md_effort *effort) {
+static double ns_per_day(const md_motion *m, const md_effort *effort) {
   return effort->seconds > 0 ? (double)effort->steps * m->dt * 1e-6 * 86400 / effort->seconds : 0;
+}
+
+void report_rate(char *text, size_t size, const md_motion *m, const md_effort *effort,
+                 int64_t steps) {
+  *text = 0;
+  if (!effort->steps) return;
+  const double left =
+      effort->seconds / (double)effort->steps * (double)(steps - effort->steps) + 0.5;
+  snprintf(text, size, ", %.3g ns/day, %.0f:%02d:%02d left", ns_per_day(m, effort),
+           floor(left / 3600), (int)fmod(left / 60, 60), (int)fmod(left, 60));
 }
 
 /* ---- the plot ---- */

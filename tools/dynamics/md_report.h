@@ -16,7 +16,8 @@ typedef struct {
 void report_print(const md_system *y, const md_state *state, const md_motion *m, const md_series *s,
                   const md_effort *effort);
 
-/* Simulated nanoseconds per day. */
-double ns_per_day(const md_motion *m, const md_effort *effort);
+/* ", NS ns/day, H:MM:SS left" of `steps` steps; nothing before the first. */
+void report_rate(char *text, size_t size, const md_motion *m, const md_effort *effort,
+                 int64_t steps);
 
 #endif

@@ -9,13 +9,13 @@
 #include <unistd.h>
 
 #include "models/atoms/neighbours.h"
-#include "tools/dynamics/md_system.h"
+#include "tools/dynamics/md_guard.h"
 #include "tools/measure/timing.h"
 #include "tools/serve/ipi_session.h"
 #include "tools/serve/serve_connect.h"
 
 enum { MAX_CLIENTS = 1024, CHUNK = 1 << 16 };
-enum { UNIX_NAME = 256, HOST, PORT, CLIENTS, WAIT };
+enum { UNIX_NAME = 256, HOST, PORT, CLIENTS, WAIT, NO_GUARD };
 static const double skin = 0.2; /* Angstrom */
 
 typedef struct {
@@ -23,6 +23,7 @@ typedef struct {
   serve_address address;
   int clients;
   double wait;
+  bool unguarded;
 } serve_arguments;
 
 typedef struct {
@@ -34,6 +35,7 @@ typedef struct {
   int64_t computed;
   double seconds; /* of all computations */
   bool broken;    /* a connection ended with an error */
+  bool unguarded; /* forces may be of any size */
 } server;
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
@@ -47,6 +49,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       return 0;
     case CLIENTS: a->clients = (int)whole_number(state, "--clients", arg, 1, MAX_CLIENTS); return 0;
     case WAIT: a->wait = real_number(state, "--wait", arg, 0, 1e6); return 0;
+    case NO_GUARD: a->unguarded = true; return 0;
     case ARGP_KEY_INIT: state->child_inputs[0] = &a->choice; return 0;
     case ARGP_KEY_ARG: argp_error(state, "'%s' is one argument too many", arg); return 0;
     case ARGP_KEY_END:
@@ -74,6 +77,7 @@ static bool compute(ipi_engine *e, char *error, size_t size) {
   const double start = seconds_now();
   if (clb_model_compute(y->model, &atoms, &results))
     return snprintf(error, size, "%s", clb_error(y->ctx)), false;
+  if (!s->unguarded && !md_forces_hold(y, error, size)) return false;
   for (int k = 0; k < 9; k++)
     e->virial[k / 3][k % 3] = volume > 0 ? -volume * y->stress[k / 3][k % 3] : 0;
   s->seconds += seconds_now() - start;
@@ -94,6 +98,7 @@ static bool open_model(server *s, serve_arguments *a) {
     warn("%s: i-PI's protocol counts at most %d atoms", a->choice.structure, INT32_MAX);
   if (!good) return structure_free(&atoms), false;
   if (!md_system_set_atoms(&s->y, &atoms, a->choice.structure)) return false;
+  s->unguarded = a->unguarded;
   s->engine = (ipi_engine){.n = s->y.atoms.n,
                            .positions = s->y.atoms.positions,
                            .forces = s->y.forces,
@@ -188,6 +193,7 @@ int serve_main(int argc, char **argv) {
       {"clients", CLIENTS, "N", 0,
        "Connections to open, such as one for each bead (default: 1); the model is opened once", 0},
       {"wait", WAIT, "SECONDS", 0, "Try to connect for so long (default: 30)", 0},
+      {"no-guard", NO_GUARD, NULL, 0, "Send forces above 10000 eV/A, too", 0},
       {0}};
   static const struct argp_child children[] = {{&md_choice_argp, 0, NULL, 0}, {0}};
   static const struct argp argp = {
@@ -200,8 +206,9 @@ int serve_main(int argc, char **argv) {
              "protocol.\v"
              "The structure says which elements there are, in the other program's order, and which "
              "directions are periodic; positions and cell come over the connection. Ends when all "
-             "connections have ended. What is not i-PI's protocol ends its connection only, with "
-             "a sentence; the exit status is then 1."};
+             "connections have ended. What is not i-PI's protocol, a force above 10000 eV/A and "
+             "results that are not finite end their connection only, with a sentence; the exit "
+             "status is then 1."};
   serve_arguments a = {.clients = 1, .wait = 30};
   parse_arguments(&argp, argc, argv, 0, &a);
   server *s = allocate(1, sizeof *s);
