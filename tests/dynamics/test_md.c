@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "tools/dynamics/md_motion.h"
-#include "tools/dynamics/md_random.h"
+#include "tools/common/philox.h"
 #include "tools/dynamics/md_series.h"
 
 /* ---- parts ---- */

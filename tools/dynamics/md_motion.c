@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/dynamics/md_random.h"
+#include "tools/common/philox.h"
 
 /* CODATA 2018 */
 static const double boltzmann = 8.617333262e-5; /* eV / K */

@@ -193,7 +193,7 @@ int serve_main(int argc, char **argv) {
       {"clients", CLIENTS, "N", 0,
        "Connections to open, such as one for each bead (default: 1); the model is opened once", 0},
       {"wait", WAIT, "SECONDS", 0, "Try to connect for so long (default: 30)", 0},
-      {"no-guard", NO_GUARD, NULL, 0, "Send forces above 10000 eV/A, too", 0},
+      {"no-guard", NO_GUARD, NULL, 0, "Send forces above 1e4 (eV/A), too", 0},
       {0}};
   static const struct argp_child children[] = {{&md_choice_argp, 0, NULL, 0}, {0}};
   static const struct argp argp = {
@@ -206,7 +206,7 @@ int serve_main(int argc, char **argv) {
              "protocol.\v"
              "The structure says which elements there are, in the other program's order, and which "
              "directions are periodic; positions and cell come over the connection. Ends when all "
-             "connections have ended. What is not i-PI's protocol, a force above 10000 eV/A and "
+             "connections have ended. What is not i-PI's protocol, a force above 1e4 (eV/A) and "
              "results that are not finite end their connection only, with a sentence; the exit "
              "status is then 1."};
   serve_arguments a = {.clients = 1, .wait = 30};

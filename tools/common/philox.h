@@ -1,7 +1,7 @@
-/* tools/dynamics/md_random.h - counter-based random numbers: a continued run gets the same ones as
+/* tools/common/philox.h - counter-based random numbers: a continued run gets the same ones as
    an uninterrupted run. */
-#ifndef CLB_TOOLS_DYNAMICS_MD_RANDOM_H
-#define CLB_TOOLS_DYNAMICS_MD_RANDOM_H
+#ifndef CLB_TOOLS_COMMON_PHILOX_H
+#define CLB_TOOLS_COMMON_PHILOX_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
-/* tools/dynamics/md_random.c - random numbers that are functions of a counter. */
-#include "tools/dynamics/md_random.h"
+/* tools/common/philox.c - random numbers that are functions of a counter. */
+#include "tools/common/philox.h"
 
 #include <math.h>
 #include <string.h>
