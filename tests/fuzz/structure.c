@@ -9,7 +9,7 @@
 
 typedef struct {
   const char *path;
-  bool atoms_only;
+  structure_options options;
   structure s;
 } input;
 
@@ -17,7 +17,7 @@ typedef struct {
 static bool read(void *user) {
   input *in = user;
   char error[1024];
-  if (structure_read(in->path, in->atoms_only, &in->s, error, sizeof error)) return true;
+  if (structure_read(in->path, &in->options, &in->s, error, sizeof error)) return true;
   FUZZ_CHECK(!in->s.n && !in->s.positions && !in->s.numbers);
   warn("%s", error);
   return false;
@@ -36,7 +36,7 @@ static bool read_frames(void *user) {
   input *in = user;
   char error[1024] = "";
   int found = -1;
-  structure_frames *f = structure_frames_open(in->path, error, sizeof error);
+  structure_frames *f = structure_frames_open(in->path, &in->options, error, sizeof error);
   while (f && (found = structure_frames_next(f, &in->s)) == 1) {
     check(&in->s);
     structure_free(&in->s);
@@ -93,7 +93,7 @@ static bool list(void *user) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   static const fuzz_bounds reading = {1 << 20, 64}, listing_bounds = {64 << 20, 4096};
-  input in = {.path = fuzz_file(data, n, FUZZ_ENDING), .atoms_only = n % 2};
+  input in = {.path = fuzz_file(data, n, FUZZ_ENDING), .options = {.atoms_only = n % 2}};
   fuzz_run(&reading, n, read_frames, &in);
   if (!fuzz_run(&reading, n, read, &in)) return fuzz_done();
   check(&in.s);

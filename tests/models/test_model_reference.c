@@ -325,7 +325,7 @@ static void mace_interpreter(void **state) {
 static atom_set water_box(const clb_model *model, const char *path) {
   char error[256];
   structure s;
-  if (!structure_read(path, false, &s, error, sizeof error)) fail_msg("%s", error);
+  if (!structure_read(path, NULL, &s, error, sizeof error)) fail_msg("%s", error);
   atom_set a = {.n = s.n};
   assert_true(s.n <= MAX_ATOMS);
   memcpy(a.positions, s.positions, (size_t)s.n * 3 * sizeof *a.positions);

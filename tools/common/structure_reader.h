@@ -7,16 +7,20 @@
 
 #include "tools/common/structure.h"
 
-enum { STRUCTURE_LINE = 1 << 16, STRUCTURE_FIELD = 64 }; /* maximum bytes of a line, of a word */
+/* Bytes of a line at most, and of a word that is used, with the 0 at its end. */
+enum { STRUCTURE_LINE = 64 << 20, STRUCTURE_FIELD = 64 };
 
 typedef struct {
   FILE *file;
   const char *path;
+  const structure_options *options;
   int64_t line_number, capacity; /* capacity: in atoms */
   int64_t cell_line;             /* that messages on the cell name; 0: none, there is one cell */
-  bool atoms_only;
   structure *s;
-  char line[STRUCTURE_LINE];
+  double unit; /* of the positions in the file, Angstrom */
+  char *line;  /* the current line */
+  size_t line_room;
+  bool again; /* structure_line finds this line once more */
   char *error;
   size_t size;
 } structure_reader;
@@ -25,23 +29,34 @@ typedef struct {
 bool structure_fail(structure_reader *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Reads the next line, without its newline. false at the end of the file, or with an error. */
+/* Reads the next line, without its newline and, in the first, without a byte order mark. false at
+   the end of the file, or with an error. */
 bool structure_line(structure_reader *r);
 /* The same, but the end of the file is an error. */
 bool structure_want_line(structure_reader *r, const char *what);
 /* The next word after *at, which is advanced; NULL: there is none, or it is too long. */
 const char *structure_word(const char **at, char field[STRUCTURE_FIELD]);
-bool structure_number(const char *text, double *x); /* finite */
+/* The same without a copy; false: there is none. */
+bool structure_skip_word(const char **at);
+/* Columns [first, last] of the line, counted from 1, without surrounding blanks. */
+const char *structure_columns(const structure_reader *r, int first, int last,
+                              char field[STRUCTURE_FIELD]);
+bool structure_number(const char *text, double *x); /* finite, decimal; D is an exponent's E */
 /* Reads all numbers of the text, at most `max`; returns how many, or -1 if there are more or
    anything else. */
 int structure_numbers(const char *text, int max, double *x);
 int64_t structure_count(const char *text); /* -1: not a number of atoms */
 
-int32_t structure_element(const char *symbol); /* 0: not an element; case is ignored */
+/* Adds an atom; positions are in units of r->unit. */
 bool structure_add(structure_reader *r, int32_t element, const double x[3]);
+
+/* A cell of lengths and angles (degrees): a is along x, b in the plane of x and y. */
+bool structure_cell(structure_reader *r, const double abc[6], double unit);
 
 bool structure_read_xyz(structure_reader *r);
 /* The next of several frames: 1, or 0: there is none, or -1 with an error. */
 int structure_read_frame(structure_reader *r);
+bool structure_read_gro(structure_reader *r);
+bool structure_read_pdb(structure_reader *r);
 
 #endif

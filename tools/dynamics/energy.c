@@ -75,7 +75,7 @@ static bool compute(md_system *y, const energy_arguments *a, energy_times *t) {
   const double start = seconds_now();
   structure atoms;
   char error[512];
-  if (!structure_read(a->choice.structure, false, &atoms, error, sizeof error))
+  if (!structure_read(a->choice.structure, &a->choice.reading, &atoms, error, sizeof error))
     return warn("%s", error), false;
   const bool open = md_system_open(y, &a->choice);
   if (!open) return structure_free(&atoms), false;
@@ -132,7 +132,7 @@ static bool compare_with_exact(const md_system *y, const energy_arguments *a, en
   structure atoms = {0};
   char error[512];
   choice.options.knots = 0;
-  bool good = structure_read(choice.structure, false, &atoms, error, sizeof error);
+  bool good = structure_read(choice.structure, &choice.reading, &atoms, error, sizeof error);
   if (!good) warn("%s", error);
   good = good && md_system_open(&exact, &choice) &&
          md_system_set_atoms(&exact, &atoms, choice.structure) && md_system_compute(&exact, NULL);

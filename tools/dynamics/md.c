@@ -206,10 +206,13 @@ static bool start_anew(md_run *r) {
   structure atoms = {0};
   char error[512];
   if (!check_files(r)) return false;
-  if (!structure_read(a->choice.structure, false, &atoms, error, sizeof error))
+  if (!structure_read(a->choice.structure, &a->choice.reading, &atoms, error, sizeof error))
     return warn("%s", error), false;
   if (!md_system_open(&r->system, &a->choice)) return structure_free(&atoms), false;
   if (!md_system_set_atoms(&r->system, &atoms, a->choice.structure)) return false;
+  if (r->system.atoms.isotopes)
+    warn("%s: %lld atoms are called D or T, and move with the mass of H", a->choice.structure,
+         (long long)r->system.atoms.isotopes);
   md_state_make(&r->state, r->system.atoms.n);
   memcpy(r->state.listed, r->system.atoms.positions,
          (size_t)r->system.atoms.n * 3 * sizeof(double));

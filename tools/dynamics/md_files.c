@@ -68,7 +68,8 @@ static bool copy(FILE *to, const void *user) {
 bool frames_label(md_system *y, const md_choice *choice, const char *out, frame_labels *l) {
   char error[512] = "", from[512];
   structure atoms;
-  structure_frames *frames = structure_frames_open(choice->structure, error, sizeof error);
+  structure_frames *frames =
+      structure_frames_open(choice->structure, &choice->reading, error, sizeof error);
   if (!frames) return warn("%s", error), false;
   FILE *labelled = tmpfile();
   int found = -1;

@@ -23,13 +23,19 @@ double real_number(const struct argp_state *state, const char *option, const cha
   return x;
 }
 
-enum { KEY_ATOMIC = 600 };
+enum { KEY_ATOMIC = 600, KEY_ELEMENTS };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   md_choice *c = state->input;
+  char wrong[256];
   switch (key) {
     case 'm': c->model = arg; return 0;
     case 's': c->structure = arg; return 0;
+    case KEY_ELEMENTS:
+      if (!structure_elements_check(arg, wrong, sizeof wrong))
+        argp_error(state, "--elements: %s", wrong);
+      c->reading.elements = arg;
+      return 0;
     case 'd': c->device = arg; return 0;
     case 'M': c->part.modality = arg; return 0;
     case 'H': c->part.head = arg; return 0;
@@ -57,6 +63,10 @@ static const struct argp_option options[] = {
     {"head", 'H', "NAME", 0, "Of a .pth or .model file of MACE with several heads", 0},
     {"structure", 's', "FILE", 0,
      "Atoms: extended XYZ (.xyz, .extxyz), GROMACS (.gro) or PDB (.pdb, .ent); the first frame", 0},
+    {"elements", KEY_ELEMENTS, "NAME=El,...", 0,
+     "Elements of atoms whose names do not tell them, such as CL1=Cl; RESIDUE:NAME=El for one kind "
+     "of residue",
+     0},
     {"device", 'd', "DEVICE", 0,
      "A name that `clebsch devices` shows (default: $CLB_DEVICE, else the first that opens)", 0},
     {"dtype", 't', "TYPE", 0, "Precision inside the model: f64 (default) or f32", 0},

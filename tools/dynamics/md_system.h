@@ -12,11 +12,13 @@
 typedef struct {
   const char *model, *structure, *device; /* device: NULL means the default */
   model_choice part;                      /* of a model that is converted first */
+  structure_options reading;
   clb_model_options options;
   bool checksum; /* compute the checksum of the model file */
 } md_choice;
-extern const struct argp md_choice_argp; /* --model, --modality, --head, --structure, --device,
-                                            --dtype, --knots; input: md_choice */
+extern const struct argp
+    md_choice_argp; /* --model, --modality, --head, --structure,
+                       --elements, --device, --dtype, --knots; input: md_choice */
 
 /* A number in [low, high]; otherwise a usage error naming `option`. */
 double real_number(const struct argp_state *state, const char *option, const char *text, double low,

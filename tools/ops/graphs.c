@@ -69,8 +69,9 @@ static bool from_structure(const maker *m, const structure *s, double cutoff) {
 }
 
 static bool from_file(const maker *m, const char *path, bool atoms_only, double cutoff) {
+  const structure_options options = {.atoms_only = atoms_only, .any_element = true};
   structure s;
-  if (!structure_read(path, atoms_only, &s, m->error, m->size)) return false;
+  if (!structure_read(path, &options, &s, m->error, m->size)) return false;
   bool good = from_structure(m, &s, cutoff);
   structure_free(&s);
   return good;

@@ -91,7 +91,7 @@ static bool open_model(server *s, serve_arguments *a) {
   /* With several clients a list would be that of whoever came before, and so would be the order of
      sums: results would depend on who is faster. */
   a->choice.options.skin = a->clients == 1 ? skin : 0;
-  if (!structure_read(a->choice.structure, false, &atoms, error, sizeof error))
+  if (!structure_read(a->choice.structure, &a->choice.reading, &atoms, error, sizeof error))
     return warn("%s", error), false;
   const bool good = atoms.n <= INT32_MAX && md_system_open(&s->y, &a->choice);
   if (atoms.n > INT32_MAX)

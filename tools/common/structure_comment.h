@@ -1,0 +1,33 @@
+/* tools/common/structure_comment.h - the comment line of a frame of XYZ: cell, periodic directions,
+   units, columns. docs/models.md has its grammar. */
+#ifndef CLB_TOOLS_COMMON_STRUCTURE_COMMENT_H
+#define CLB_TOOLS_COMMON_STRUCTURE_COMMENT_H
+
+#include "tools/common/structure_reader.h"
+
+/* An entry: a bare word (value NULL), or KEY=VALUE. Both end with 0, without quotes and escapes. */
+typedef struct {
+  char *key, *value;
+} comment_entry;
+
+/* The next entry from *at on, in place. 1: *e is set; 0: there is none; -1: an error. */
+int comment_next(structure_reader *r, char **at, comment_entry *e);
+
+/* What a line says of a cell, of periodicity or of units in words that have no meaning in the
+   grammar; each is "" if it says nothing. */
+enum { COMMENT_WORD = 32 };
+typedef struct {
+  char cell[COMMENT_WORD];         /* with numbers, or as the name of a value */
+  char periodic[COMMENT_WORD];     /* anywhere */
+  char periodic_key[COMMENT_WORD]; /* as the name of a value */
+  char unit[COMMENT_WORD];         /* a unit of length other than Angstrom */
+} comment_hints;
+comment_hints comment_look(const char *line);
+/* The same for the units of a key's value: "" if they are Angstrom, or not of lengths. */
+void comment_look_at_units(const comment_entry *e, char unit[COMMENT_WORD]);
+
+/* Reads the current line into the reader's cell, periodic directions and unit. Properties is then
+   its value, or NULL, and points into the line. */
+bool structure_comment(structure_reader *r, const char **properties);
+
+#endif
