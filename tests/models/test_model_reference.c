@@ -6,7 +6,7 @@
 #include "tests/tools/convert_runner.h"
 #include "tests/models/model_places.h"
 
-#include "tools/common/structure.h"
+#include "tools/structures/structure.h"
 
 static char nequix[80], water[80];
 static struct {

@@ -5,7 +5,7 @@
 
 #include <clebsch/model.h>
 
-#include "tools/common/structure.h"
+#include "tools/structures/structure.h"
 #include "tools/cli/tool.h"
 #include "tools/convert/convert.h"
 

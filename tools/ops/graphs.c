@@ -4,7 +4,7 @@
 
 #include "models/atoms/neighbours.h"
 #include "tools/common/random.h"
-#include "tools/common/structure.h"
+#include "tools/structures/structure.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* tools/common/structure_reader.c - lines, words and numbers of a file of atoms. */
-#include "tools/common/structure_reader.h"
+/* tools/structures/structure_reader.c - lines, words and numbers of a file of atoms. */
+#include "tools/structures/structure_reader.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
-/* tools/common/structure_gro.c - atoms from files of GROMACS, in nm. */
+/* tools/structures/structure_gro.c - atoms from files of GROMACS, in nm. */
 #include <string.h>
 
-#include "tools/common/structure_elements.h"
+#include "tools/structures/structure_elements.h"
 
 /* Columns: 6-10 residue, 11-15 atom, from 21 on three coordinates, as wide as the distance of their
    decimal points. */

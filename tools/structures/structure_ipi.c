@@ -1,5 +1,5 @@
-/* tools/common/structure_ipi.c - what i-PI writes into comment lines. */
-#include "tools/common/structure_ipi.h"
+/* tools/structures/structure_ipi.c - what i-PI writes into comment lines. */
+#include "tools/structures/structure_ipi.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-/* tools/common/structure_xyz.c - atoms from extended XYZ. */
+/* tools/structures/structure_xyz.c - atoms from extended XYZ. */
 #include <string.h>
 #include <strings.h>
 
-#include "tools/common/structure_comment.h"
-#include "tools/common/structure_elements.h"
+#include "tools/structures/structure_comment.h"
+#include "tools/structures/structure_elements.h"
 
 enum { SPECIES, NUMBER, POS, USED };
 

@@ -1,13 +1,13 @@
-/* tests/tools/structure_runner.h - files of atoms made of a text, and what is read of them. */
-#ifndef CLB_TESTS_TOOLS_STRUCTURE_RUNNER_H
-#define CLB_TESTS_TOOLS_STRUCTURE_RUNNER_H
+/* tests/structures/structure_runner.h - files of atoms made of a text, and what is read of them. */
+#ifndef CLB_TESTS_STRUCTURES_STRUCTURE_RUNNER_H
+#define CLB_TESTS_STRUCTURES_STRUCTURE_RUNNER_H
 
 #include "tests/test.h"
 
 #include <math.h>
 #include <unistd.h>
 
-#include "tools/common/structure.h"
+#include "tools/structures/structure.h"
 
 /* Reads `text` as a file with this ending; *s is to be freed if that goes well. */
 static inline bool read_text(const char *ending, const char *text, const structure_options *options,

@@ -1,5 +1,5 @@
-/* tools/common/structure_elements.c - elements from symbols and from names of atoms. */
-#include "tools/common/structure_elements.h"
+/* tools/structures/structure_elements.c - elements from symbols and from names of atoms. */
+#include "tools/structures/structure_elements.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,7 +1,8 @@
-/* tools/common/structure.h - atoms from files: extended XYZ (.xyz, .extxyz), GROMACS (.gro), PDB
+/* tools/structures/structure.h - atoms from files: extended XYZ (.xyz, .extxyz), GROMACS (.gro),
+   PDB
    (.pdb, .ent). */
-#ifndef CLB_TOOLS_COMMON_STRUCTURE_H
-#define CLB_TOOLS_COMMON_STRUCTURE_H
+#ifndef CLB_TOOLS_STRUCTURES_STRUCTURE_H
+#define CLB_TOOLS_STRUCTURES_STRUCTURE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,10 +1,10 @@
-/* tools/common/structure_comment.c - the comment line of a frame of XYZ. */
-#include "tools/common/structure_comment.h"
+/* tools/structures/structure_comment.c - the comment line of a frame of XYZ. */
+#include "tools/structures/structure_comment.h"
 
 #include <string.h>
 #include <strings.h>
 
-#include "tools/common/structure_ipi.h"
+#include "tools/structures/structure_ipi.h"
 
 /* ---- entries ---- */
 

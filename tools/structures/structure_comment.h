@@ -1,9 +1,9 @@
-/* tools/common/structure_comment.h - the comment line of a frame of XYZ: cell, periodic directions,
-   units, columns. docs/models.md has its grammar. */
-#ifndef CLB_TOOLS_COMMON_STRUCTURE_COMMENT_H
-#define CLB_TOOLS_COMMON_STRUCTURE_COMMENT_H
+/* tools/structures/structure_comment.h - the comment line of a frame of XYZ: cell, periodic
+   directions, units, columns. docs/models.md has its grammar. */
+#ifndef CLB_TOOLS_STRUCTURES_STRUCTURE_COMMENT_H
+#define CLB_TOOLS_STRUCTURES_STRUCTURE_COMMENT_H
 
-#include "tools/common/structure_reader.h"
+#include "tools/structures/structure_reader.h"
 
 /* An entry: a bare word (value NULL), or KEY=VALUE. Both end with 0, without quotes and escapes. */
 typedef struct {

@@ -1,4 +1,5 @@
-/* tests/tools/test_structure.c - atoms from files, and the graphs that `bench` knows by name. */
+/* tests/structures/test_structure.c - atoms from files, and the graphs that `bench` knows by name.
+ */
 #include "tests/test.h"
 
 #include <math.h>
@@ -6,7 +7,7 @@
 
 #include "tools/ops/graphs.h"
 #include "tools/ops/op.h"
-#include "tools/common/structure.h"
+#include "tools/structures/structure.h"
 
 static void data_path(char path[1024], const char *file) {
   const char *data = getenv("CLB_TEST_DATA");

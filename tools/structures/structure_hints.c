@@ -1,9 +1,10 @@
-/* tools/common/structure_hints.c - words about cells, periodicity and units in comment lines. */
+/* tools/structures/structure_hints.c - words about cells, periodicity and units in comment lines.
+ */
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
-#include "tools/common/structure_comment.h"
+#include "tools/structures/structure_comment.h"
 
 static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 

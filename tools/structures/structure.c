@@ -1,11 +1,11 @@
-/* tools/common/structure.c - opens files of atoms, and checks their cells. */
+/* tools/structures/structure.c - opens files of atoms, and checks their cells. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "tools/common/structure_reader.h"
+#include "tools/structures/structure_reader.h"
 
 typedef structure_reader reader;
 

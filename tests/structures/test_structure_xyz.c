@@ -1,6 +1,6 @@
-/* tests/tools/test_structure_xyz.c - the comment line and the atoms' lines of XYZ, as programs
+/* tests/structures/test_structure_xyz.c - the comment line and the atoms' lines of XYZ, as programs
    write them: what they say is understood, or refused by name. */
-#include "tests/tools/structure_runner.h"
+#include "tests/structures/structure_runner.h"
 
 static const double bohr = 0.529177210903;
 #define L5 "5 0 0 0 5 0 0 0 5"

@@ -1,10 +1,10 @@
-/* tools/common/structure_pdb.c - atoms from files of the Protein Data Bank. */
+/* tools/structures/structure_pdb.c - atoms from files of the Protein Data Bank. */
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
-#include "tools/common/structure_elements.h"
-#include "tools/common/structure_ipi.h"
+#include "tools/structures/structure_elements.h"
+#include "tools/structures/structure_ipi.h"
 
 typedef struct {
   structure_reader *r;

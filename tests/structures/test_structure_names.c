@@ -1,6 +1,6 @@
-/* tests/tools/test_structure_names.c - elements of atoms that have only names, in PDB and GROMACS
-   files; and other places in these files that could be mistaken in silence. */
-#include "tests/tools/structure_runner.h"
+/* tests/structures/test_structure_names.c - elements of atoms that have only names, in PDB and
+   GROMACS files; and other places in these files that could be mistaken in silence. */
+#include "tests/structures/structure_runner.h"
 
 typedef struct {
   const char *name, *residue; /* name: columns 13 to 16 of PDB */

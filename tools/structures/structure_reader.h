@@ -1,11 +1,11 @@
-/* tools/common/structure_reader.h - shared by the readers of structures: the current file, its
+/* tools/structures/structure_reader.h - shared by the readers of structures: the current file, its
    lines, words and numbers, and the atoms read so far. */
-#ifndef CLB_TOOLS_COMMON_STRUCTURE_READER_H
-#define CLB_TOOLS_COMMON_STRUCTURE_READER_H
+#ifndef CLB_TOOLS_STRUCTURES_STRUCTURE_READER_H
+#define CLB_TOOLS_STRUCTURES_STRUCTURE_READER_H
 
 #include <stdio.h>
 
-#include "tools/common/structure.h"
+#include "tools/structures/structure.h"
 
 /* Bytes of a line at most, and of a word that is used, with the 0 at its end. */
 enum { STRUCTURE_LINE = 64 << 20, STRUCTURE_FIELD = 64 };

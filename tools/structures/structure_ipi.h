@@ -1,8 +1,8 @@
-/* tools/common/structure_ipi.h - what i-PI writes into comment lines: a cell, and units. */
-#ifndef CLB_TOOLS_COMMON_STRUCTURE_IPI_H
-#define CLB_TOOLS_COMMON_STRUCTURE_IPI_H
+/* tools/structures/structure_ipi.h - what i-PI writes into comment lines: a cell, and units. */
+#ifndef CLB_TOOLS_STRUCTURES_STRUCTURE_IPI_H
+#define CLB_TOOLS_STRUCTURES_STRUCTURE_IPI_H
 
-#include "tools/common/structure_reader.h"
+#include "tools/structures/structure_reader.h"
 
 #define STRUCTURE_BOHR 0.529177210903 /* Angstrom, CODATA 2018 */
 

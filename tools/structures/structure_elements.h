@@ -1,8 +1,8 @@
-/* tools/common/structure_elements.h - elements from symbols and from names of atoms. */
-#ifndef CLB_TOOLS_COMMON_STRUCTURE_ELEMENTS_H
-#define CLB_TOOLS_COMMON_STRUCTURE_ELEMENTS_H
+/* tools/structures/structure_elements.h - elements from symbols and from names of atoms. */
+#ifndef CLB_TOOLS_STRUCTURES_STRUCTURE_ELEMENTS_H
+#define CLB_TOOLS_STRUCTURES_STRUCTURE_ELEMENTS_H
 
-#include "tools/common/structure_reader.h"
+#include "tools/structures/structure_reader.h"
 
 /* How columns 13 to 16 of a PDB file hold a name: where the file keeps to the format, a symbol ends
    in column 14. */
