@@ -20,11 +20,11 @@ pth=$(dpkg -L cp2k-data | grep '/NequIP/water\.pth$')
 echo "== SevenNet-0"
 $clebsch convert "$(ci/sevennet.sh)/SevenNet_0__11Jul2024/checkpoint_sevennet_0.pth" $files/sevennet.safetensors
 echo "== Water: 216 molecules"
-$clebsch energy --model $files/sevennet.safetensors --structure "$gro" --dtype f32 --forces $files/forces.xyz
+$clebsch energy --model $files/sevennet.safetensors --structure "$gro" --dtype f32 --out $files/forces.xyz
 echo "== The same with splines instead of radial networks"
 $clebsch energy --model $files/sevennet.safetensors --structure "$gro" --dtype f32 --knots 512
 echo "== A crystal: salt"
-$clebsch energy --model $files/sevennet.safetensors --structure examples/salt.xyz --dtype f32 --forces $files/salt.xyz
+$clebsch energy --model $files/sevennet.safetensors --structure examples/salt.xyz --dtype f32 --out $files/salt.xyz
 echo "== Water: 100 steps at constant energy"
 $clebsch md --model $files/sevennet.safetensors --structure "$gro" --dtype f32 --knots 512 --steps 100 --dt 0.5 --temperature 300 \
   --csv $files/energies.csv --trajectory $files/trajectory.xyz --plot $files/energies.svg --restart $files/restart --force

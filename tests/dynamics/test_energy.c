@@ -54,7 +54,7 @@ static void differentiates(void **state) {
 
 static void writes_forces(void **state) {
   (void)state;
-  json_t *o = json_of("energy --model model --structure atoms.xyz --json --forces forces.xyz");
+  json_t *o = json_of("energy --model model --structure atoms.xyz --json --out forces.xyz");
   FILE *f = fopen("forces.xyz", "r");
   char line[1024], symbol[8];
   double x[6], energy, first;
@@ -95,7 +95,7 @@ static void labels_frames(void **state) {
   for (int i = 0; i < FRAMES; i++) {
     strcat(strcat(all, i == 2 ? "\n \n" : ""), frames[i]);
     put_text("one.xyz", frames[i]);
-    expect_clebsch("energy --model model --structure one.xyz --forces labelled.xyz -r 1", 0, NULL);
+    expect_clebsch("energy --model model --structure one.xyz --out labelled.xyz -r 1", 0, NULL);
     char *text = get_text("labelled.xyz");
     assert_true(strlen(alone) + strlen(text) < sizeof alone);
     assert_int_equal(!strstr(text, "stress="), !strstr(frames[i], "Lattice="));
@@ -177,7 +177,7 @@ static void speaks_to_people(void **state) {
                                       "pressure",
                                       "us per atom",
                                       "written    f.xyz"};
-  expect_clebsch("energy -m model -s atoms.xyz -f f.xyz -r 1", 0, NULL);
+  expect_clebsch("energy -m model -s atoms.xyz -o f.xyz -r 1", 0, NULL);
   char *out = get_text("out");
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (!strstr(out, words[i])) fail_msg("no '%s' in %s", words[i], out);
@@ -206,17 +206,16 @@ static void minds_its_arguments(void **state) {
        "salt.xyz: atom 2 is Na, but model knows only H C O"},
       {"energy --model model --structure short.xyz", 1, "short.xyz, line "},
       {"energy --model model --structure atoms.xyz --device nothing", 1, "nothing"},
-      {"energy --model model --structure atoms.xyz --forces /nowhere/f.xyz", 1,
+      {"energy --model model --structure atoms.xyz --out /nowhere/f.xyz", 1,
        "/nowhere/f.xyz: No such file"},
-      {"energy --model model --structure atoms.xyz --forces /dev/null", 1, "/dev/null: not a file"},
+      {"energy --model model --structure atoms.xyz --out /dev/null", 1, "/dev/null: not a file"},
       {"energy --model model --structure atoms.xyz --frames 3 --out f.xyz", 2,
        "--frames is all, not '3'"},
-      {"energy --model model --structure atoms.xyz --frames all", 2,
-       "--frames and --out go together"},
-      {"energy --model model --structure atoms.xyz --out f.xyz", 2,
-       "--frames and --out go together"},
+      {"energy --model model --structure atoms.xyz --frames all", 2, "--frames needs --out"},
+      {"energy --model model --structure atoms.xyz --forces f.xyz", 2,
+       "clebsch energy has no option '--forces'; did you mean --out?"},
       {"energy --model model --structure atoms.xyz --frames all --out f.xyz --repeat 3", 2,
-       "--forces, --repeat, --profile and --exact are of one frame: no --frames"},
+       "--repeat, --profile and --exact are of one frame: no --frames"},
       {"energy --model model --structure atoms.xyz --frames all --out atoms.xyz", 1,
        "atoms.xyz: is the structure (--structure), too"},
   };

@@ -156,10 +156,10 @@ static void outputs_are_files_of_their_own(void **state) {
       {"md " RUN "--csv out --force", 1, "out: is standard output, too"},
       {"md " RUN "--csv new --restart newer --plot /nowhere/p", 1, "/nowhere/p: No such file"},
       {"md " RUN "--csv new --plot sub", 1, "sub: not a file"},
-      {"energy -m model -s pair.xyz --forces hard", 1, "hard: is the structure (--structure), too"},
-      {"energy -m model -s pair.xyz --forces here/model", 1,
+      {"energy -m model -s pair.xyz --out hard", 1, "hard: is the structure (--structure), too"},
+      {"energy -m model -s pair.xyz --out here/model", 1,
        "here/model: is the model (--model), too"},
-      {"energy -m nothing -s nothing --forces /nowhere/f", 1, "/nowhere/f: No such file"},
+      {"energy -m nothing -s nothing --out /nowhere/f", 1, "/nowhere/f: No such file"},
       {"convert model here/model", 1, "here/model: is the file to convert, too"},
       {"convert nothing /nowhere/f", 1, "/nowhere/f: No such file"},
       {"compare run.json --html here/run.json", 1, "here/run.json: is a file to compare, too"},
@@ -169,7 +169,7 @@ static void outputs_are_files_of_their_own(void **state) {
       {"tune spherical_harmonics --lmax 1 --import run.json --export here/run.json", 1,
        "here/run.json: is the wisdom to import (--import), too"},
       {"tune spherical_harmonics --lmax 1 --export /nowhere/f", 1, "/nowhere/f: No such file"},
-      {"source spherical_harmonics --lmax 1 --output /nowhere/f", 1, "/nowhere/f: No such file"},
+      {"source spherical_harmonics --lmax 1 --out /nowhere/f", 1, "/nowhere/f: No such file"},
   };
   put_text("run.json", "[]");
   expect_refusals("", wrong, sizeof wrong / sizeof *wrong);

@@ -181,49 +181,6 @@ static void usage_errors(void **state) {
   }
 }
 
-static void help(void **state) {
-  (void)state;
-  static const struct {
-    const char *arguments, *says;
-  } asked[] = {{"--help", "devices"},      {"devices --help", "compile"},
-               {"check --help", "--op"},   {"source --help", "--stats"},
-               {"bench --help", "--rows"}, {"bench spherical_harmonics --help", "--lmax"},
-               {"--version", CLB_VERSION}, {"bench --version", CLB_VERSION}};
-  for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
-    run r = clebsch(asked[i].arguments);
-    expect_status(&r, asked[i].arguments, 0);
-    assert_non_null(strstr(r.out, asked[i].says));
-    assert_string_equal(r.err, "");
-    forget(&r);
-  }
-}
-
-/* Each command that the help lists has a help of its own, and the error of an unknown one names it.
- */
-static void commands(void **state) {
-  (void)state;
-  run all = clebsch("--help"), unknown = clebsch("sing");
-  char *rest = strstr(all.out, "Commands:\n"), *end = rest ? strstr(rest, "\n\n") : NULL;
-  int n = 0;
-  assert_non_null(end);
-  *end = 0;
-  strtok_r(rest, "\n", &rest);
-  for (char *line; (line = strtok_r(rest, "\n", &rest)); n++) {
-    char name[32], arguments[48], usage[64];
-    assert_int_equal(sscanf(line, " %31s", name), 1);
-    snprintf(arguments, sizeof arguments, "%s --help", name);
-    snprintf(usage, sizeof usage, "Usage: clebsch %s ", name);
-    run r = clebsch(arguments);
-    expect_status(&r, arguments, 0);
-    assert_int_equal(strncmp(r.out, usage, strlen(usage)), 0);
-    assert_non_null(strstr(strstr(unknown.err, "commands are"), name));
-    forget(&r);
-  }
-  assert_true(n >= 10);
-  forget(&all);
-  forget(&unknown);
-}
-
 static void devices(void **state) {
   (void)state;
   json_t *found = array_of("devices --json", 0, device_keys), *d, *size;
@@ -625,8 +582,6 @@ static void failures(void **state) { /* one bad device does not hide the others 
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(usage_errors),
-                                     cmocka_unit_test(help),
-                                     cmocka_unit_test(commands),
                                      cmocka_unit_test(devices),
                                      cmocka_unit_test(interpreter_is_refused),
                                      cmocka_unit_test(check),

@@ -29,7 +29,7 @@ typedef struct {
 
 static const sweep sweeps[] = {
     {"energy_interpreter",
-     "energy --model model --structure atoms.xyz --repeat 1 --device cpu:interpreter --forces "
+     "energy --model model --structure atoms.xyz --repeat 1 --device cpu:interpreter --out "
      "f.xyz",
      {"f.xyz"}},
     {"energy", "energy --model model --structure atoms.xyz --repeat 1 --device cpu --json", {NULL}},

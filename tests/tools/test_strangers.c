@@ -147,7 +147,7 @@ static void models(void **state) {
   snprintf(model, sizeof model, "%s/strangers/model_nan.safetensors", data_folder());
   energy_of("energy --repeat 1", model, path, &nan, "w3.xyz");
   energy_of("energy --repeat 1 --json", model, path, &nan, "w3.xyz");
-  energy_of("energy --repeat 1 --forces nan.xyz", model, path, &nan, "w3.xyz");
+  energy_of("energy --repeat 1 --out nan.xyz", model, path, &nan, "w3.xyz");
   assert_int_not_equal(access("nan.xyz", F_OK), 0);
   energy_of("md --steps 1 --dt 0.1 --trajectory nan.xyz", model, path, &nan, "w3.xyz");
   assert_int_not_equal(access("nan.xyz", F_OK), 0);

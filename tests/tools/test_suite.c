@@ -292,10 +292,9 @@ static void bounds_others(void **state) {
   json_array_foreach(devices, i, d) {
     char arguments[256];
     if (json_is_true(json_object_get(d, "runs"))) continue;
-    snprintf(
-        arguments, sizeof arguments,
-        "bench --suite quick --only single-3-3-3,forward --restart --out bound.json --device %s",
-        json_string_value(json_object_get(d, "name")));
+    snprintf(arguments, sizeof arguments,
+             "bench --suite quick --only single-3-3-3,forward --force --out bound.json --device %s",
+             json_string_value(json_object_get(d, "name")));
     expect_clebsch(arguments, 0, NULL);
     json_t *run = load("bound.json");
     const json_t *r = result(run, 0);
@@ -313,8 +312,7 @@ static void bounds_others(void **state) {
 
 static void lists(void **state) {
   (void)state;
-  expect_clebsch("bench --suite quick --device cpu --only tensor_product,backward --dry-run", 0,
-                 NULL);
+  expect_clebsch("bench --suite quick --device cpu --only tensor_product,backward --list", 0, NULL);
   char *out = get_text("out");
   assert_non_null(strstr(out, "cpu: tensor_product mace-large backward f32, 2000 rows\n"));
   assert_non_null(strstr(out, "\n4 results\n"));

@@ -14,13 +14,13 @@
 enum { MAX_CASES = 64 };
 typedef struct {
   const char *out;
-  bool quick, restart;
+  bool quick, force;
   ablation_format format;
   int n_problems, n_devices;
   const char *problem[MAX_CASES], *device[MAX_DEVICES];
 } ablation_options;
 
-enum { KEY_QUICK = 500, KEY_PROBLEM, KEY_FORMAT, KEY_RESTART };
+enum { KEY_QUICK = 500, KEY_PROBLEM, KEY_FORMAT, KEY_FORCE };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   static const char *const formats[] = {
@@ -33,7 +33,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       o->device[o->n_devices++] = arg;
       return 0;
     case KEY_QUICK: o->quick = true; return 0;
-    case KEY_RESTART: o->restart = true; return 0;
+    case KEY_FORCE: o->force = true; return 0;
     case KEY_PROBLEM:
       if (o->n_problems == MAX_CASES) argp_error(state, "--problem: at most %d", MAX_CASES);
       o->problem[o->n_problems++] = arg;
@@ -62,8 +62,8 @@ static const struct argp_option options[] = {
     {"problem", KEY_PROBLEM, "NAME", 0, "Only the cases of this problem; repeats", 0},
     {"out", 'o', "FILE", 0,
      "JSON of all cases, rewritten after each; existing cases are not measured again", 0},
-    {"format", KEY_FORMAT, "NAME", 0, "Format of the table: text (default), csv or markdown", 0},
-    {"restart", KEY_RESTART, NULL, 0, "Overwrite FILE", 0},
+    {"format", KEY_FORMAT, "FORMAT", 0, "text, csv or markdown (default: text)", 0},
+    {"force", KEY_FORCE, NULL, 0, "Overwrite FILE", 0},
     {0}};
 
 static const char doc[] =
@@ -229,7 +229,7 @@ int ablation_main(int argc, char **argv) {
   parse_arguments(&argp, argc, argv, 0, &r->o);
   devices.n_devices = r->o.n_devices;
   memcpy(devices.devices, r->o.device, sizeof r->o.device);
-  int status = ablation_file_open(&r->file, r->o.out, r->o.quick, r->o.restart)
+  int status = ablation_file_open(&r->file, r->o.out, r->o.quick, r->o.force)
                    ? on_each_device(&devices, on_device, r)
                    : EXIT_FAILED;
   if (r->file.root) ablation_print(&r->file, r->o.format);

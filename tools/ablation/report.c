@@ -26,12 +26,12 @@ static const char *text(const json_t *o, const char *key) {
   return s ? s : "";
 }
 
-bool ablation_file_open(ablation_file *f, const char *path, bool quick, bool restart) {
+bool ablation_file_open(ablation_file *f, const char *path, bool quick, bool force) {
   json_error_t error;
   *f = (ablation_file){.path = path};
   if (!outputs_ready(&(named_file){"the file of results (--out)", path, FILE_WHOLE}, 1))
     return false;
-  if (path && !restart && !access(path, F_OK)) f->root = json_load_file(path, 0, &error);
+  if (path && !force && !access(path, F_OK)) f->root = json_load_file(path, 0, &error);
   else start(f, quick);
   f->devices = json_object_get(f->root, "devices");
   f->results = json_object_get(f->root, "results");
@@ -41,7 +41,7 @@ bool ablation_file_open(ablation_file *f, const char *path, bool quick, bool res
               json_is_array(f->devices) && json_is_array(f->results);
   if (good) return true;
   warn("%s: not a file of %s`clebsch ablation` of this version: name another --out, or "
-       "--restart overwrites it",
+       "--force overwrites it",
        path, quick ? "a quick " : "");
   ablation_file_close(f);
   return false;
@@ -60,7 +60,7 @@ bool ablation_file_device(ablation_file *f, const clb_device_info *info) {
     if (!strcmp(text(d, "description"), info->description) &&
         !strcmp(text(d, "driver"), info->driver))
       return true;
-    warn("%s: its %s is another device or driver: name another --out, or --restart overwrites it",
+    warn("%s: its %s is another device or driver: name another --out, or --force overwrites it",
          f->path, info->name);
     return false;
   }

@@ -12,8 +12,8 @@ typedef struct {
 } ablation_file;
 
 /* The following print a message when they return false. Reads the file if it exists, or starts a
-   new one; `restart`: always starts a new one. */
-bool ablation_file_open(ablation_file *f, const char *path, bool quick, bool restart);
+   new one; `force`: always starts a new one. */
+bool ablation_file_open(ablation_file *f, const char *path, bool quick, bool force);
 /* Adds a device; if the file has one of that name, it must be the same. */
 bool ablation_file_device(ablation_file *f, const clb_device_info *info);
 bool ablation_file_has(const ablation_file *f, const char *device, const ablation_case *c);

@@ -23,7 +23,7 @@ typedef struct {
   bool headed; /* the heading of this device's table has been printed */
 } bench;
 
-enum { KEY_SUITE = 400 };
+enum { KEY_SUITE = 400, KEY_ROWS };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   bench_options *o = state->input;
@@ -31,7 +31,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_SUITE:
       argp_error(state, "write --suite in full");
       return 0; /* otherwise bench_main has handled it */
-    case 'n': o->rows = whole_number(state, "--rows", arg, 1, INT64_C(1) << 40); return 0;
+    case KEY_ROWS: o->rows = whole_number(state, "--rows", arg, 1, INT64_C(1) << 40); return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
 }
@@ -240,7 +240,7 @@ int bench_main(int argc, char **argv) {
   if (suite_asked(argc, argv)) return suite_main(argc, argv);
   if (launches_asked(argc, argv)) return launches_main(argc, argv);
   static const struct argp_option options[] = {
-      {"rows", 'n', "N", 0,
+      {"rows", KEY_ROWS, "N", 0,
        "Rows of one launch (default: 1000000; tensor_product: 50000, from double_backward on "
        "20000, single paths 200000)",
        0},

@@ -20,12 +20,12 @@
 
 typedef struct {
   const char *suite, *out, *only;
-  bool list, restart;
+  bool list, force;
   int n_devices; /* 0: all devices that can run */
   const char *devices[MAX_DEVICES];
 } suite_options;
 
-enum { KEY_SUITE = 400, KEY_OUT = 'o', KEY_ONLY = 401, KEY_LIST, KEY_RESTART, KEY_DEVICE = 'd' };
+enum { KEY_SUITE = 400, KEY_OUT = 'o', KEY_ONLY = 401, KEY_LIST, KEY_FORCE, KEY_DEVICE = 'd' };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
   suite_options *o = state->input;
@@ -34,7 +34,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case KEY_OUT: o->out = arg; return 0;
     case KEY_ONLY: o->only = arg; return 0;
     case KEY_LIST: o->list = true; return 0;
-    case KEY_RESTART: o->restart = true; return 0;
+    case KEY_FORCE: o->force = true; return 0;
     case KEY_DEVICE:
       if (o->n_devices == MAX_DEVICES) argp_error(state, "--device: at most %d", MAX_DEVICES);
       o->devices[o->n_devices++] = arg;
@@ -66,8 +66,7 @@ static const struct argp_option options[] = {
      "tensor_product,mace-large,f32",
      0},
     {"list", KEY_LIST, NULL, 0, "Show what would be measured, without measuring", 0},
-    {"dry-run", KEY_LIST, NULL, OPTION_ALIAS, NULL, 0},
-    {"restart", KEY_RESTART, NULL, 0, "Overwrite FILE", 0},
+    {"force", KEY_FORCE, NULL, 0, "Overwrite FILE", 0},
     {0}};
 
 static const char doc[] =
@@ -406,7 +405,7 @@ static int show(suite *s) {
 static bool begin(suite *s) {
   json_t *devices = json_array();
   for (int i = 0; i < s->n_devices; i++) json_array_add(devices, describe(&s->device[i].info));
-  if (!suite_file_open(&s->file, s->o.out, s->o.suite, s->o.restart))
+  if (!suite_file_open(&s->file, s->o.out, s->o.suite, s->o.force))
     return json_decref(devices), false;
   if (!suite_file_devices(&s->file, devices)) return false;
   for (int i = 0; i < s->n_devices; i++)

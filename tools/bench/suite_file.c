@@ -38,7 +38,7 @@ static void start(suite_file *f, const char *suite) {
 static bool says(const suite_file *f, const char *key, const char *wanted, const char *what) {
   const char *said = json_string_value(json_object_get(f->root, key));
   if (said && !strcmp(said, wanted)) return true;
-  warn("%s: %s '%s', not '%s': name another --out, or --restart overwrites it", f->path, what,
+  warn("%s: %s '%s', not '%s': name another --out, or --force overwrites it", f->path, what,
        said ? said : "", wanted);
   return false;
 }
@@ -55,7 +55,7 @@ static bool read_file(suite_file *f, const char *suite) {
   json_error_t error;
   f->root = json_load_file(f->path, 0, &error);
   if (!json_is_object(f->root)) {
-    warn("%s: not a file of `clebsch bench --suite` (%s): name another --out, or --restart "
+    warn("%s: not a file of `clebsch bench --suite` (%s): name another --out, or --force "
          "overwrites it",
          f->path, f->root ? "no object" : error.text);
     return false;
@@ -67,17 +67,17 @@ static bool read_file(suite_file *f, const char *suite) {
   if (all_objects(json_object_get(f->root, "devices")) &&
       all_objects(json_object_get(f->root, "results")))
     return true;
-  warn("%s: its devices and results are no lists of objects: name another --out, or --restart "
+  warn("%s: its devices and results are no lists of objects: name another --out, or --force "
        "overwrites it",
        f->path);
   return false;
 }
 
-bool suite_file_open(suite_file *f, const char *path, const char *suite, bool restart) {
+bool suite_file_open(suite_file *f, const char *path, const char *suite, bool force) {
   *f = (suite_file){.path = path};
   if (!outputs_ready(&(named_file){"the file of results (--out)", path, FILE_WHOLE}, 1))
     return false;
-  f->found = !restart && !access(path, F_OK);
+  f->found = !force && !access(path, F_OK);
   if (!f->found) start(f, suite);
   else if (!read_file(f, suite)) return false;
   f->devices = json_object_get(f->root, "devices");
@@ -112,7 +112,7 @@ static bool among(const suite_file *f, const json_t *some, const json_t *all, co
     bool found = false;
     json_array_foreach(all, k, other) found |= same(one, other, keys);
     if (found) continue;
-    warn("%s: %s %s (%s, driver %s): name another --out, or --restart overwrites it", f->path, what,
+    warn("%s: %s %s (%s, driver %s): name another --out, or --force overwrites it", f->path, what,
          text(one, "name"), text(one, "description"), text(one, "driver"));
     return false;
   }

@@ -13,8 +13,8 @@ typedef struct {
 } suite_file;
 
 /* The following print a message when they return false. Reads the file if it exists, or starts a
-   new one; `restart`: always starts a new one. */
-bool suite_file_open(suite_file *f, const char *path, const char *suite, bool restart);
+   new one; `force`: always starts a new one. */
+bool suite_file_open(suite_file *f, const char *path, const char *suite, bool force);
 /* Sets the devices of an empty file; if the file has devices already, they must be the same. Takes
    ownership; the file's devices, with their measurements, are f->devices. */
 bool suite_file_devices(suite_file *f, json_t *devices);

@@ -171,7 +171,7 @@ static int add_options(const char *options, const char *argv[]) {
   static const char *const words[][3] = {{"mul_ir", "--layout", "mul_ir"},
                                          {"table", "--weights", "table"},
                                          {"vectors", "--vectors"},
-                                         {"atomic", "--atomic"}};
+                                         {"atomic", "--atomics"}};
   int n = 0;
   for (size_t i = 0; options && i < sizeof words / sizeof *words; i++)
     for (int k = 1; strstr(options, words[i][0]) && k < 3 && words[i][k]; k++)

@@ -22,12 +22,14 @@ typedef struct {
   bool headed;
 } tune;
 
+enum { IMPORT = 256, EXPORT, AGAIN };
+
 static error_t parse(int key, char *arg, struct argp_state *state) {
   tune_options *o = state->input;
   switch (key) {
-    case 'i': o->from = arg; return 0;
-    case 'e': o->to = arg; return 0;
-    case 'a': o->again = true; return 0;
+    case IMPORT: o->from = arg; return 0;
+    case EXPORT: o->to = arg; return 0;
+    case AGAIN: o->again = true; return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
 }
@@ -146,10 +148,10 @@ static int on_device(clb_context *ctx, const clb_device_info *info, const char *
 
 static int one_problem(tune *u, int argc, char **argv) {
   static const struct argp_option options[] = {
-      {"import", 'i', "FILE", 0, "First, add the wisdom in FILE", 0},
-      {"export", 'e', "FILE", 0, "Afterwards, write all wisdom of the device (only one) to FILE",
+      {"import", IMPORT, "FILE", 0, "First, add the wisdom in FILE", 0},
+      {"export", EXPORT, "FILE", 0, "Afterwards, write all wisdom of the device (only one) to FILE",
        0},
-      {"again", 'a', NULL, 0, "Measure again even if there is wisdom", 0},
+      {"again", AGAIN, NULL, 0, "Measure again even if there is wisdom", 0},
       {0}};
   static const struct argp own = {.options = options, .parser = parse};
   request_parse(

@@ -2,6 +2,7 @@
 #include "tools/cli/tool.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "src/base/text.h"
@@ -16,14 +17,22 @@ static const struct {
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
-typedef struct {
-  int command, first; /* index of the command's name in argv */
-} choice;
+static int command_named(const char *name) {
+  for (int i = 0; i < COMMANDS; i++)
+    if (!strcmp(name, commands[i].name)) return i;
+  return -1;
+}
 
 static void refuse_command(struct argp_state *state, const char *name) {
+  const char *names[COMMANDS], *near = NULL;
   clb_text t = {0};
-  if (name) clb_text_add(&t, "no command '%s'; commands are", name);
-  else clb_text_add(&t, "name a command; commands are");
+  for (int i = 0; i < COMMANDS; i++) names[i] = commands[i].name;
+  if (name) {
+    near = nearest_name(name, names, COMMANDS);
+    clb_text_add(&t, "no command '%s'; ", name);
+  } else clb_text_add(&t, "name a command; ");
+  if (near) clb_text_add(&t, "did you mean %s? ", near);
+  clb_text_add(&t, "commands are");
   for (int i = 0; i < COMMANDS; i++) clb_text_add(&t, "%s %s", i ? "," : "", commands[i].name);
   if (t.failed) fatal("out of memory");
   argp_error(state, "%s", t.s);
@@ -31,14 +40,10 @@ static void refuse_command(struct argp_state *state, const char *name) {
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
-  choice *c = state->input;
+  int *command = state->input;
   if (key == ARGP_KEY_NO_ARGS) refuse_command(state, NULL);
   if (key != ARGP_KEY_ARG) return ARGP_ERR_UNKNOWN;
-  for (c->command = 0; c->command < COMMANDS; c->command++)
-    if (!strcmp(arg, commands[c->command].name)) break;
-  if (c->command == COMMANDS) refuse_command(state, arg);
-  c->first = state->next - 1;
-  state->next = state->argc; /* the other arguments belong to the command */
+  if ((*command = command_named(arg)) < 0) refuse_command(state, arg);
   return 0;
 }
 
@@ -55,24 +60,34 @@ static char *complete_help(int key, const char *text, void *input) {
   return t.s; /* argp frees it */
 }
 
+/* `help COMMAND ...` is `COMMAND ... --help`, and `help` alone --help. */
+static void turn_help(int argc, char **argv) {
+  static char help[] = "--help";
+  if (argc < 2 || strcmp(argv[1], "help") != 0) return;
+  memmove(argv + 1, argv + 2, (size_t)(argc - 2) * sizeof *argv);
+  argv[argc - 1] = help;
+}
+
 int main(int argc, char **argv) {
   static const struct argp argp = {
       .parser = parse,
       .args_doc = "COMMAND ...",
       .doc = "Kernels of O(3)-equivariant networks on Intel, NVIDIA and AMD GPUs and on CPUs.\v"
-             "See also: clebsch COMMAND --help.\n\n"
+             "See also: clebsch help COMMAND.\n\n"
              "Exit status: 0 success, 1 a check or a run failed, 2 wrong arguments.",
       .help_filter = complete_help};
   argp_program_version = "clebsch " CLB_VERSION;
   argp_err_exit_status = EXIT_USAGE;
   json_fatal_without_memory();
-  choice c = {0};
   char name[] = "clebsch", title[32];
+  int command = 0, first = 1;
   if (argc > 0) argv[0] = name;
-  parse_arguments(&argp, argc, argv, ARGP_IN_ORDER, &c);
-  snprintf(title, sizeof title, "clebsch %s", commands[c.command].name);
-  argv[c.first] = title;
-  int status = commands[c.command].run(argc - c.first, argv + c.first);
+  turn_help(argc, argv);
+  while (first < argc && argv[first][0] == '-') first++; /* none of its options has an argument */
+  parse_arguments(&argp, first < argc ? first + 1 : argc, argv, ARGP_IN_ORDER, &command);
+  snprintf(title, sizeof title, "clebsch %s", commands[command].name);
+  argv[first] = title;
+  int status = commands[command].run(argc - first, argv + first);
   if (fflush(stdout) || ferror(stdout)) {
     warn("standard output could not be written");
     status = EXIT_FAILED;

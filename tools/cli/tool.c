@@ -1,7 +1,6 @@
 /* tools/cli/tool.c - options, names, messages, tables and JSON of the command. */
 #include "tools/cli/tool.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -129,15 +128,9 @@ static error_t parse_kernel(int key, char *arg, struct argp_state *state) {
 static const struct argp_option kernel_argp_options[] = {
     {"pass", 'p', "PASS", 0,
      "forward, backward, double_backward or (tensor_product) triple_backward; repeats", 0},
-    {"dtype", 't', "DTYPE", 0, "f64, f32, f16 or bf16 in memory; repeats (default: f32)", 0},
+    {"dtype", 't', "TYPE", 0, "f64, f32, f16 or bf16 in memory; repeats (default: f32)", 0},
     {0}};
 const struct argp kernel_argp = {.options = kernel_argp_options, .parser = parse_kernel};
-
-void parse_arguments(const struct argp *argp, int argc, char **argv, unsigned flags, void *input) {
-  const error_t e = argp_parse(argp, argc, argv, flags, NULL, input);
-  if (e == ENOMEM) fatal("out of memory while reading the arguments");
-  if (e) exit(EXIT_USAGE);
-}
 
 int64_t whole_number(const struct argp_state *state, const char *option, const char *text,
                      int64_t low, int64_t high) {

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "tools/cli/options.h"
+
 enum { EXIT_GOOD, EXIT_FAILED, EXIT_USAGE }; /* of the command */
 
 /* Each runs one subcommand on its own arguments (argv[0]: "clebsch devices") and returns the exit
@@ -51,8 +53,6 @@ typedef struct {
 } kernel_options;
 extern const struct argp kernel_argp; /* --pass, --dtype; input: kernel_options */
 
-/* argp_parse, which exits if the arguments are wrong or there is no memory for them. */
-void parse_arguments(const struct argp *argp, int argc, char **argv, unsigned flags, void *input);
 /* An integer in [low, high], also as "1e6"; otherwise a usage error naming `option`. */
 int64_t whole_number(const struct argp_state *state, const char *option, const char *text,
                      int64_t low, int64_t high);

@@ -29,12 +29,14 @@ static void add_file(const struct argp_state *state, compare_arguments *a, const
   a->files[a->n_files++] = path;
 }
 
+enum { FORMAT = 256, HTML, BASELINE };
+
 static error_t parse(int key, char *arg, struct argp_state *state) {
   compare_arguments *a = state->input;
   switch (key) {
-    case 'f': a->format = format_named(state, arg); return 0;
-    case 'o': a->html = arg; return 0;
-    case 'b': a->baseline = arg; return 0;
+    case FORMAT: a->format = format_named(state, arg); return 0;
+    case HTML: a->html = arg; return 0;
+    case BASELINE: a->baseline = arg; return 0;
     case ARGP_KEY_ARG: add_file(state, a, arg); return 0;
     case ARGP_KEY_END:
       if (!a->n_files) argp_error(state, "name the files that `clebsch bench` wrote");
@@ -53,9 +55,9 @@ static bool check_output(const compare_arguments *a) {
 
 int compare_main(int argc, char **argv) {
   static const struct argp_option options[] = {
-      {"format", 'f', "FORMAT", 0, "text, csv or markdown (default: text)", 0},
-      {"html", 'o', "FILE", 0, "Also write a report with charts, as one self-contained file", 0},
-      {"baseline", 'b', "DEVICE", 0,
+      {"format", FORMAT, "FORMAT", 0, "text, csv or markdown (default: text)", 0},
+      {"html", HTML, "FILE", 0, "Also write a report with charts, as one self-contained file", 0},
+      {"baseline", BASELINE, "DEVICE", 0,
        "The device with which the others are compared (default: the first)", 0},
       {0}};
   static const struct argp argp = {

@@ -137,7 +137,7 @@ typedef struct {
 static error_t parse(int key, char *arg, struct argp_state *state) {
   convert_arguments *a = state->input;
   switch (key) {
-    case 'm': a->choice.modality = arg; return 0;
+    case 'M': a->choice.modality = arg; return 0;
     case 'H': a->choice.head = arg; return 0;
     case ARGP_KEY_ARG:
       if (state->arg_num == 0) a->in = arg;
@@ -153,7 +153,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 
 int convert_main(int argc, char **argv) {
   static const struct argp_option options[] = {
-      {"modality", 'm', "NAME", 0,
+      {"modality", 'M', "NAME", 0,
        "of a model trained on several kinds of data: the one to convert (SevenNet-MF-0: PBE or "
        "R2SCAN)",
        0},

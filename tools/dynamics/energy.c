@@ -13,7 +13,7 @@ static const double gpa_per_ev_a3 = 160.2176634;
 
 typedef struct {
   md_choice choice;
-  const char *forces, *out;
+  const char *out;
   int repeats;
   bool json, profile, exact, frames;
 } energy_arguments;
@@ -39,13 +39,14 @@ typedef struct {
       min; /* seconds; first: opening the model and the first compute, compiling included */
 } energy_times;
 
+enum { PROFILE = 256 };
+
 static error_t parse(int key, char *arg, struct argp_state *state) {
   energy_arguments *a = state->input;
   switch (key) {
-    case 'f': a->forces = arg; return 0;
     case 'r': a->repeats = (int)whole_number(state, "--repeat", arg, 1, 1000000); return 0;
     case 'j': a->json = true; return 0;
-    case 'p': a->profile = true; return 0;
+    case PROFILE: a->profile = true; return 0;
     case 'x': a->exact = true; return 0;
     case 'o': a->out = arg; return 0;
     case 'F':
@@ -59,10 +60,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
       if (a->exact && !a->choice.options.knots)
         argp_error(state,
                    "--exact compares splines with the networks they replace; it requires --knots");
-      if (a->frames != !!a->out) argp_error(state, "--frames and --out go together");
-      if (a->frames && (a->forces || a->repeats || a->profile || a->exact))
-        argp_error(state,
-                   "--forces, --repeat, --profile and --exact are of one frame: no --frames");
+      if (a->frames && !a->out) argp_error(state, "--frames needs --out");
+      if (a->frames && (a->repeats || a->profile || a->exact))
+        argp_error(state, "--repeat, --profile and --exact are of one frame: no --frames");
       if (!a->repeats) a->repeats = 3;
       return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -298,20 +298,18 @@ static void print(const md_system *y, const energy_arguments *a, const energy_ti
     printf("splines    energy off by %.3g eV, forces by at most %.3g eV/A (largest component %.4g) "
            "from the exact radial networks\n",
            e->energy_error, e->force_error, e->largest_force);
-  if (a->forces) printf("written    %s\n", a->forces);
+  if (a->out) printf("written    %s\n", a->out);
   if (a->profile) print_profile(e);
 }
 
 int energy_main(int argc, char **argv) {
   static const struct argp_option options[] = {
-      {"forces", 'f', "FILE", 0, "Write atoms and forces as extended XYZ", 0},
       {"repeat", 'r', "N", 0, "Time N more computations (default: 3)", 0},
       {"json", 'j', NULL, 0, "Print one JSON object, nothing else", 0},
-      {"profile", 'p', NULL, 0, "Run once more, with every kernel timed individually", 0},
+      {"profile", PROFILE, NULL, 0, "Run once more, with every kernel timed individually", 0},
       {"frames", 'F', "all", 0,
-       "Compute every frame of an extended XYZ file, and write it to --out", 0},
-      {"out", 'o', "FILE", 0,
-       "With --frames: atoms, energy, forces and stress of each frame as extended XYZ", 0},
+       "Compute every frame of an extended XYZ file, and write all to --out", 0},
+      {"out", 'o', "FILE", 0, "Write atoms, energy, forces and stress as extended XYZ", 0},
       {"exact", 'x', NULL, 0,
        "With --knots: compare with the radial networks that the splines replace", 0},
       {0}};
@@ -331,8 +329,7 @@ int energy_main(int argc, char **argv) {
   energy_extras e = {0};
   const named_file files[] = {{"the model (--model)", a.choice.model, FILE_INPUT},
                               {"the structure (--structure)", a.choice.structure, FILE_INPUT},
-                              {"the file of forces (--forces)", a.forces, FILE_WHOLE},
-                              {"the file of frames (--out)", a.out, FILE_WHOLE}};
+                              {"the file of results (--out)", a.out, FILE_WHOLE}};
   bool good = outputs_ready(files, sizeof files / sizeof *files);
   if (a.frames) {
     frame_labels l = {0};
@@ -344,9 +341,8 @@ int energy_main(int argc, char **argv) {
   good = good && compute(&y, &a, &t);
   if (good && a.profile) good = profile(&y, &e);
   if (good && a.exact) good = compare_with_exact(&y, &a, &e);
-  if (good && a.forces)
-    good =
-        file_replace(a.forces, frame_write, &(md_frame){.system = &y, .forces = true, .time = NAN});
+  if (good && a.out)
+    good = file_replace(a.out, frame_write, &(md_frame){.system = &y, .forces = true, .time = NAN});
   if (good && a.json) print_json(&y, &a, &t, &e);
   else if (good) print(&y, &a, &t, &e);
   md_system_close(&y);

@@ -74,7 +74,7 @@ static const struct argp_option options[] = {
      "Replace radial networks by cubic splines with N knots: faster (default: 0, computed at every "
      "edge)",
      0},
-    {"atomic", KEY_ATOMIC, NULL, 0,
+    {"atomics", KEY_ATOMIC, NULL, 0,
      "Let gradients be added up by atomics: faster on GPUs, but the last digits differ from run to "
      "run",
      0},

@@ -18,6 +18,8 @@ typedef struct {
   int done, total, failed, left_out;
 } check;
 
+enum { ONE_OP = 256, ROWS, PART };
+
 static void take_part(check *c, const struct argp_state *state, const char *arg) {
   char rest;
   if (sscanf(arg, "%d/%d%c", &c->part, &c->parts, &rest) == 2 && c->part >= 1 &&
@@ -30,9 +32,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
   check *c = state->input;
   switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &c->devices; return 0;
-    case 'o': c->op = wanted_op(state, arg); return 0;
-    case 'r': c->max_rows = whole_number(state, "--rows", arg, 1, INT32_MAX); return 0;
-    case 'p': take_part(c, state, arg); return 0;
+    case ONE_OP: c->op = wanted_op(state, arg); return 0;
+    case ROWS: c->max_rows = whole_number(state, "--rows", arg, 1, INT32_MAX); return 0;
+    case PART: take_part(c, state, arg); return 0;
     case ARGP_KEY_ARG: argp_error(state, "'%s' is one argument too many", arg); return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
@@ -221,10 +223,10 @@ static void begin(check *c) {
 
 int check_main(int argc, char **argv) {
   static const struct argp_option options[] = {
-      {"op", 'o', "OP", 0, "Only this op", 0},
-      {"rows", 'r', "N", 0,
+      {"op", ONE_OP, "OP", 0, "Only this op", 0},
+      {"rows", ROWS, "N", 0,
        "Limit on rows (of a graph: edges), for slow devices, or for tools that slow them down", 0},
-      {"part", 'p', "I/N", 0, "The I-th of N parts of the cases", 0},
+      {"part", PART, "I/N", 0, "The I-th of N parts of the cases", 0},
       {0}};
   static const struct argp_child children[] = {{&device_argp, 0, NULL, 0}, {0}};
   static const struct argp argp = {

@@ -31,10 +31,12 @@ typedef struct {
   clb_report report;
 } kernel_text;
 
+enum { STATS = 256 };
+
 static error_t parse(int key, char *arg, struct argp_state *state) {
   source_options *o = state->input;
   switch (key) {
-    case 's': o->stats = true; return 0;
+    case STATS: o->stats = true; return 0;
     case 'o': o->path = arg; return 0;
     default: return ARGP_ERR_UNKNOWN;
   }
@@ -166,11 +168,11 @@ static int on_device(clb_context *ctx, const clb_device_info *info, const char *
 
 int source_main(int argc, char **argv) {
   static const struct argp_option options[] = {
-      {"stats", 's', NULL, 0,
+      {"stats", STATS, NULL, 0,
        "Print, instead of the source, counts of the kernel's operations per row and the report of "
        "the device's compiler",
        0},
-      {"output", 'o', "FILE", 0, "Write the source of one kernel to FILE", 0},
+      {"out", 'o', "FILE", 0, "Write the source of one kernel to FILE", 0},
       {0}};
   static const struct argp own = {.options = options, .parser = parse};
   source s = {.rows = NULL};
@@ -187,11 +189,11 @@ int source_main(int argc, char **argv) {
   s.kernels = r->devices.n_devices * __builtin_popcount(r->kernels.passes) *
               __builtin_popcount(r->kernels.dtypes);
   if (s.options.path && s.kernels > 1) {
-    warn("source: --output takes one device, one pass and one dtype");
+    warn("source: --out takes one device, one pass and one dtype");
     request_free(r);
     return EXIT_USAGE;
   }
-  const named_file output = {"the source (--output)", s.options.path, FILE_GROWING};
+  const named_file output = {"the source (--out)", s.options.path, FILE_GROWING};
   const bool ready = outputs_ready(&output, 1);
   if (ready && r->devices.json) s.rows = json_array();
   int status = ready ? on_each_device(&r->devices, on_device, &s) : EXIT_FAILED;

@@ -48,7 +48,7 @@ static const struct argp_option options[] = {
      "Compute y, and the lengths at which a table is read, from the vectors of edges; gradients "
      "are then by vectors",
      0},
-    {"atomic", KEY_ATOMIC, NULL, 0, "Sum gradients of x with atomics", 0},
+    {"atomics", KEY_ATOMIC, NULL, 0, "Sum gradients of x with atomics", 0},
     {"workspace", KEY_WORKSPACE, "BYTES", 0,
      "Limit for a pass (default: enough for the gradients of x of all edges at once)", 0},
     {0}};

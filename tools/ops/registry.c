@@ -20,11 +20,15 @@ const tool_op *wanted_op(const struct argp_state *state, const char *name) {
   const tool_op *op = find_op(name);
   if (op) return op;
   char list[256] = "";
+  const char *names[TOOL_OPS];
   for (int i = 0; i < TOOL_OPS; i++) {
     size_t used = strlen(list);
+    names[i] = tool_ops[i]->name;
     snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", tool_ops[i]->name);
   }
-  argp_error(state, "no op '%s'; there is %s", name, list);
+  const char *near = nearest_name(name, names, TOOL_OPS);
+  argp_error(state, "no op '%s'; %s%s%sthere is %s", name, near ? "did you mean " : "",
+             near ? near : "", near ? "? " : "", list);
   return NULL;
 }
 

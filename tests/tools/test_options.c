@@ -1,0 +1,154 @@
+/* tests/tools/test_options.c - the help of the command, the names of options, and what may be meant
+   by unknown words. */
+#include "tests/dynamics/energy_runner.h"
+
+#include <clebsch/clebsch.h>
+
+/* What the command prints when all is well. */
+static char *said_by(const char *arguments) {
+  expect_clebsch(arguments, 0, NULL);
+  return get_text("out");
+}
+
+static void helps(void **state) {
+  (void)state;
+  static const char *const asked[][2] = {
+      {"--help", "devices"},      {"devices --help", "compile"},
+      {"check --help", "--op"},   {"source --help", "--stats"},
+      {"bench --help", "--rows"}, {"bench spherical_harmonics --help", "--lmax"},
+      {"--version", CLB_VERSION}, {"bench --version", CLB_VERSION}};
+  static const char *const same[][2] = {{"-h", "--help"},
+                                        {"-?", "--help"},
+                                        {"help", "--help"},
+                                        {"check -h", "check --help"},
+                                        {"help check", "check --help"},
+                                        {"help bench launches", "bench launches --help"},
+                                        {"help source convolution", "source convolution --help"}};
+  for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+    char *out = said_by(asked[i][0]);
+    if (!strstr(out, asked[i][1])) fail_msg("%s: no %s", asked[i][0], asked[i][1]);
+    free(out);
+  }
+  for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+    char *a = said_by(same[i][0]), *b = said_by(same[i][1]);
+    assert_string_equal(a, b);
+    free(a);
+    free(b);
+  }
+}
+
+static void meanings(void **state) {
+  (void)state;
+  static const refusal unknown[] = {
+      {"devcies", 2, "no command 'devcies'; did you mean devices? commands are"},
+      {"help enrgy", 2, "no command 'enrgy'; did you mean energy?"},
+      {"benchmark", 2, "no command 'benchmark'; did you mean bench?"},
+      {"sing", 2, "no command 'sing'; commands are"},
+      {"md --temprature=3", 2,
+       "clebsch md has no option '--temprature'; did you mean --temperature?"},
+      {"md --timestep 1", 2, "clebsch md has no option '--timestep'; did you mean --dt?"},
+      {"energy -m --dtypes", 2, "--structure is missing"}, /* the argument of an option */
+      {"energy -m x --dtypes f32", 2, "did you mean --dtype?"},
+      {"energy --precision f32", 2, "did you mean --dtype?"},
+      {"energy --forces f", 2, "did you mean --out?"},
+      {"source --output f", 2, "did you mean --out?"},
+      {"bench --suite quick --dry-run", 2, "did you mean --list?"},
+      {"bench --suite quick --restart", 2, "did you mean --force?"},
+      {"check --rosw 3", 2, "did you mean --rows?"},
+      {"source convolutoin", 2, "no op 'convolutoin'; did you mean convolution?"},
+      {"check --zz\033z", 2,
+       "clebsch check has no option '--zz\\x1bz'; `clebsch check --help` lists"}};
+  expect_refusals("", unknown, sizeof unknown / sizeof *unknown);
+}
+
+/* Each command that the help lists has a help of its own, and the error of an unknown one names
+   it. */
+static void commands(void **state) {
+  (void)state;
+  char *all = said_by("--help"), *rest = strstr(all, "Commands:\n");
+  int n = 0;
+  expect_clebsch("sing", 2, "commands are");
+  char *err = get_text("err"), *end = rest ? strstr(rest, "\n\n") : NULL;
+  assert_non_null(end);
+  *end = 0;
+  strtok_r(rest, "\n", &rest);
+  for (char *line; (line = strtok_r(rest, "\n", &rest)); n++) {
+    char name[32], arguments[48], usage[64];
+    assert_int_equal(sscanf(line, " %31s", name), 1);
+    snprintf(arguments, sizeof arguments, "%s --help", name);
+    snprintf(usage, sizeof usage, "Usage: clebsch %s ", name);
+    char *own = said_by(arguments);
+    assert_int_equal(strncmp(own, usage, strlen(usage)), 0);
+    assert_non_null(strstr(strstr(err, "commands are"), name));
+    free(own);
+  }
+  assert_true(n >= 10);
+  free(all);
+  free(err);
+}
+
+enum { MAX_OPTIONS = 256 };
+typedef struct {
+  char letter[4], name[32]; /* the letter may be missing */
+  bool argument;
+} option;
+
+/* Compares the option of a line of help with those before; takes it if it is new. */
+static void compare_option(option *all, int *n, const char *arguments, const char *line) {
+  option o = {0};
+  char next = 0;
+  if (strncmp(line, "  -", 3) != 0 && strncmp(line, "      --", 8) != 0) return;
+  if (sscanf(line, " -%1[a-zA-Z?], --%31[a-z-]%c", o.letter, o.name, &next) < 2 &&
+      sscanf(line, " --%31[a-z-]%c", o.name, &next) < 1)
+    return;
+  o.argument = next == '=';
+  for (int i = 0; i < *n; i++) {
+    const bool same_name = !strcmp(o.name, all[i].name),
+               same_letter = !strcmp(o.letter, all[i].letter);
+    if (same_name ? !same_letter || o.argument != all[i].argument : same_letter && *o.letter)
+      fail_msg("%s: -%s, --%s%s, but elsewhere -%s, --%s%s", arguments, o.letter, o.name,
+               o.argument ? "=" : "", all[i].letter, all[i].name, all[i].argument ? "=" : "");
+    if (same_name) return;
+  }
+  assert_in_range(*n, 0, MAX_OPTIONS - 1);
+  all[(*n)++] = o;
+}
+
+/* In all commands an option has one name, one letter or none, and an argument or none. */
+static void options_mean_one_thing(void **state) {
+  (void)state;
+  static const char *const pages[] = {"devices",
+                                      "check",
+                                      "bench",
+                                      "bench launches",
+                                      "bench --suite quick",
+                                      "compare",
+                                      "tune",
+                                      "ablation",
+                                      "convert",
+                                      "energy",
+                                      "md",
+                                      "serve",
+                                      "source spherical_harmonics",
+                                      "source tensor_product",
+                                      "source convolution",
+                                      "source symmetric_contraction"};
+  static option all[MAX_OPTIONS];
+  int n = 0;
+  for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+    char arguments[64];
+    snprintf(arguments, sizeof arguments, "%s --help", pages[i]);
+    char *out = said_by(arguments), *rest = out;
+    for (char *line; (line = strtok_r(rest, "\n", &rest));)
+      compare_option(all, &n, arguments, line);
+    free(out);
+  }
+  assert_true(n > 60);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(helps), cmocka_unit_test(meanings),
+                                     cmocka_unit_test(commands),
+                                     cmocka_unit_test(options_mean_one_thing)};
+  return cmocka_run_group_tests(tests, make_work, remove_work);
+}
