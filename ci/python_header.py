@@ -70,8 +70,8 @@ def members(text):
 
 def argument(text, structs):
     """What an argument of C is to ctypes: a pointer, a struct by value, or a number."""
-    if "*" in text or "clb_model_exchange" in text:
-        return "pointer"
+    if "*" in text or "clb_model_exchange" in text or text.split() == ["void"]:
+        return "pointer"  # the last: to a function, of which split() leaves no more
     kind = text.replace("const ", "").split()[0]
     if hasattr(structs, kind.removeprefix("clb_")):
         return kind.removeprefix("clb_")

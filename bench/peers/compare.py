@@ -106,7 +106,7 @@ def product(context, op, problem, graph, rows, passes):
     work.irreps_x, work.irreps_y, work.irreps_z = (text.decode() for text in (found.irreps_x, found.irreps_y, found.irreps_z))
     work.instructions = [(i.in1, i.in2, i.out, "uvu", bool(i.has_weight), i.path_weight) for i in found.instructions[:found.n_instructions]]
     sizes = structs.tensor_product_sizes()
-    context.call("tensor_product_measure", ctypes.byref(context.product_desc(found, work.clb_dtype, structs.MUL_IR, [0])), ctypes.byref(sizes))
+    context._call("tensor_product_measure", ctypes.byref(context.product_desc(found, work.clb_dtype, structs.MUL_IR, [0])), ctypes.byref(sizes))
     many = dict.fromkeys("xywz", rows)
     if op == "convolution":
         work.nodes, senders, receivers = problems.graph(graph)
@@ -328,7 +328,7 @@ def main():
     flush = torch.zeros(FLUSHED[args.device], dtype=torch.uint8, device=args.device)
     ceilings = zip(("copy_bytes_per_second", "f32_per_second", "f64_per_second"), (value or None for value in context.ceilings()))
     report = Report({"backend": context.backend, "vendor": context.vendor, "description": f"{context.description}; {where}", "driver": context.driver,
-                     "memory_bytes": context.info.memory_bytes or None, "runs": True, "f64": bool(context.info.f64), **dict(ceilings)})
+                     "memory_bytes": context.device.memory_bytes or None, "runs": True, "f64": context.device.f64, **dict(ceilings)})
     for work in works(context):
         reference = {}
         for library, device in libraries:

@@ -12,8 +12,8 @@ class Context(clebsch.Context):
         self.made, self.wrapped = [], {}
         super().__init__(device, stream, library)
 
-    def make(self, name, kind, *arguments):
-        self.made.append(super().make(name, kind, *arguments))
+    def _make(self, name, kind, *arguments):
+        self.made.append(super()._make(name, kind, *arguments))
         return self.made[-1]
 
     def rows(self, tensor):
@@ -24,22 +24,22 @@ class Context(clebsch.Context):
         if not tensor.is_contiguous():
             raise clebsch.Error("a tensor is not dense")
         if (pointer, size) not in self.wrapped:
-            self.wrapped[pointer, size] = self.make("buffer_wrap", "buffer", structs.POINTER, pointer, size), tensor
+            self.wrapped[pointer, size] = self._make("buffer_wrap", "buffer", structs.POINTER, pointer, size), tensor
         return structs.rows(self.wrapped[pointer, size][0].value, 0, structs.DENSE, None)
 
     def submit(self, op, name, *arguments):
         """A call without arguments that submits a pass; what it needs is looked up now."""
-        function = getattr(self.lib, "clb_" + name)
+        function = getattr(self._lib, "clb_" + name)
 
         def call():
             status = function(op, *arguments)
             if status:
-                self.check(status)
+                self._check(status)
         return call
 
     def channel_wise(self, x, y, keep):
         found = structs.instructions()
-        self.call("channel_wise", x.encode(), y.encode(), keep.encode(), structs.SORTED, ctypes.byref(found))
+        self._call("channel_wise", x.encode(), y.encode(), keep.encode(), structs.SORTED, ctypes.byref(found))
         return found
 
     def product_desc(self, found, dtype, layout, passes):
@@ -49,19 +49,19 @@ class Context(clebsch.Context):
 
     def graph(self, n_nodes, senders, receivers):
         """From int64 arrays of numpy."""
-        handle = self.make("graph_create", "graph", n_nodes, len(senders))
+        handle = self._make("graph_create", "graph", n_nodes, len(senders))
         lists = [structs.index_list(host=a.ctypes.data) for a in (senders, receivers)]
-        self.call("graph_update", n_nodes, n_nodes, len(senders), structs.I64, *lists, handle=handle)
+        self._call("graph_update", n_nodes, n_nodes, len(senders), structs.I64, *lists, handle=handle)
         return handle
 
     def workspace(self, op, which, graph):
         least, most = ctypes.c_uint64(), ctypes.c_uint64()
-        self.call("convolution_workspace", which, graph, ctypes.byref(least), ctypes.byref(most), handle=op)
+        self._call("convolution_workspace", which, graph, ctypes.byref(least), ctypes.byref(most), handle=op)
         return most.value
 
     def ceilings(self):
         values = [ctypes.c_double() for _ in range(3)]
-        self.call("measure_peaks", *map(ctypes.byref, values))
+        self._call("measure_peaks", *map(ctypes.byref, values))
         return [v.value for v in values]
 
     def release(self):

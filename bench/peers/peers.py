@@ -81,19 +81,19 @@ class Clebsch:
         if work.op != "convolution":
             return ctx.submit(op, f"{work.op}_{name}", work.rows, *rows), results
         size = ctx.workspace(op, PASSES.index(name), work.handle)
-        return ctx.submit(op, f"{work.op}_{name}", work.handle, *rows, ctx.make("buffer_create", "buffer", size) if size else None), results
+        return ctx.submit(op, f"{work.op}_{name}", work.handle, *rows, ctx._make("buffer_create", "buffer", size) if size else None), results
 
     def harmonics(self, work, passes):
         degrees = (ctypes.c_int * (work.l_max + 1))(*range(work.l_max + 1))
         desc = structs.spherical_harmonics_desc(degrees=degrees, n_degrees=work.l_max + 1, normalization=structs.COMPONENT, storage=work.clb_dtype,
                                                 arithmetic=work.clb_dtype, passes=sum(1 << PASSES.index(p) for p in passes))
-        return self.context.make("spherical_harmonics_create", "op", ctypes.byref(desc))
+        return self.context._make("spherical_harmonics_create", "op", ctypes.byref(desc))
 
     def product(self, work, layout, atomics, passes):
         desc = self.context.product_desc(work.found, work.clb_dtype, layout, [PASSES.index(p) for p in passes])
         if work.op == "convolution":
             desc = structs.convolution_desc(product=desc, atomics=int(atomics))
-        return self.context.make(f"{work.op}_create", "op", ctypes.byref(desc))
+        return self.context._make(f"{work.op}_create", "op", ctypes.byref(desc))
 
 
 # ---- theirs, through torch --------------------------------------------------------------------------------------------------------

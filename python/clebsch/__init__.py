@@ -2,11 +2,13 @@
 
 docs/python.md of the sources has examples.  `clebsch.ase` and `clebsch.openmm` are modules of their
 own, as they need those packages."""
-from ._context import Context
+from ._context import Context, Device, devices
 from ._library import Error
 from ._structs import VERSION as __version__
-from .model import Model, convert
-from .ops import Graph, Paths, convolution, paths, spherical_harmonics, tensor_product
+from .model import Model, Neighbours, Results, convert
+from .ops import (Convolution, Graph, Paths, SphericalHarmonics, TensorProduct, convolution, paths,
+                  spherical_harmonics, tensor_product)
 
-__all__ = ["Context", "Error", "Graph", "Model", "Paths", "__version__", "convert", "convolution",
-           "paths", "spherical_harmonics", "tensor_product"]
+__all__ = ["Context", "Convolution", "Device", "Error", "Graph", "Model", "Neighbours", "Paths",
+           "Results", "SphericalHarmonics", "TensorProduct", "__version__", "convert",
+           "convolution", "devices", "paths", "spherical_harmonics", "tensor_product"]

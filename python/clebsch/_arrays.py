@@ -1,8 +1,11 @@
 """Arrays of others as rows of the library, without a copy: NumPy's, and all that speak DLPack."""
+from __future__ import annotations
+
 import ctypes as c
 
 import numpy as np
 
+from . import _checks
 from . import _structs as s
 from ._library import Error
 
@@ -38,16 +41,20 @@ class View:
         elif hasattr(array, "__dlpack__"):
             self._of_dlpack(array, context)
         else:
-            raise TypeError(f"{what}: {type(array).__name__} is neither an array of NumPy nor one "
-                            "that has __dlpack__")
+            raise TypeError(f"{what}: {type(array).__name__} is no array of NumPy, nor one that "
+                            "has __dlpack__, nor a list")
 
     def _of_numpy(self, array):
+        if np.ma.is_masked(array):
+            raise ValueError(f"{self.what}: elements are masked; it must have all")
         self.keep, self.pointer, self.shape = array, array.ctypes.data, array.shape
         self.device, self.writable = "host", array.flags.writeable
         self.dtype, self.named = NUMPY.get(str(array.dtype)), str(array.dtype)
         self.strides = [step // max(1, array.itemsize) for step in array.strides]
         if any(step % max(1, array.itemsize) for step in array.strides):
             raise Error(f"{self.what}: strides of {array.strides} bytes are no whole elements")
+        if not array.flags.aligned:
+            raise Error(f"{self.what}: its address is no multiple of an element's size")
 
     def _of_dlpack(self, array, context):
         kind, number = array.__dlpack_device__()
@@ -98,6 +105,22 @@ class View:
     def extent(self, n, stride, columns):
         """Bytes from the first element to the end of the last."""
         return ((n - 1) * stride + columns) * BYTES[self.dtype]
+
+
+def is_list(values):
+    return isinstance(values, (list, tuple))
+
+
+def of_list(what, values, dtype):
+    """A list of numbers as an array of NumPy; anything else as it is.  dtype: None is f64."""
+    if not is_list(values):
+        return values
+    if dtype in ("i32", "i64"):
+        return _checks.whole(what, values)
+    named = {short: long for long, short in NUMPY.items()}.get(dtype or "f64")
+    if named is None:
+        raise TypeError(f"{what}: NumPy has no {dtype}, which a list would become")
+    return _checks.reals(what, values).astype(named)
 
 
 def _dense(shape):

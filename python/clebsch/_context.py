@@ -1,11 +1,54 @@
 """A context and what is made in it, each destroyed with the last reference to it."""
+from __future__ import annotations
+
 import ctypes as c
+import dataclasses
 import threading
 import warnings
 import weakref
+from typing import List, Optional, Tuple
 
-from . import _library, _nvrtc
+from . import _checks, _library, _nvrtc
 from . import _structs as s
+
+
+@dataclasses.dataclass(frozen=True)
+class Device:
+    """A device that was found, or a target that only compiles."""
+
+    name: str
+    """what Context and Model take: "cuda:0", "opencl:0:1", "cpu", "hip@gfx942" """
+    backend: str
+    vendor: str
+    description: str
+    driver: str
+    runs: bool
+    """False: it only compiles"""
+    memory_bytes: int
+    """0 where unknown"""
+    f64: bool
+    """it computes in double precision"""
+    sub_group_sizes: Tuple[int, ...]
+
+
+def _device(info):
+    texts = (getattr(info, key).decode(errors="replace")
+             for key in ("name", "backend", "vendor", "description", "driver"))
+    return Device(*texts, bool(info.runs), info.memory_bytes, bool(info.f64),
+                  tuple(size for size in info.sub_group_sizes if size))
+
+
+def devices() -> List[Device]:
+    """Every device that is found here, then every target whose compiler is installed."""
+    _nvrtc.preload("")
+    found: List[Device] = []
+    each = c.CFUNCTYPE(None, c.POINTER(s.device_info), c.c_void_p)(
+        lambda info, _: found.append(_device(info[0])))
+    lib = _library.load()
+    status = lib.clb_devices(c.cast(each, c.c_void_p), None)
+    if status:
+        raise _library.Error(lib.clb_status_text(status).decode())
+    return found
 
 
 def _destroy(lib, lock, kind, pointer):
@@ -18,7 +61,8 @@ class Handle:
 
     def __init__(self, context, kind, pointer):
         self.context, self._as_parameter_ = context, pointer
-        self._end = weakref.finalize(self, _destroy, context.lib, context.lock, kind, pointer)
+        self._end = weakref.finalize(self, _destroy, context._lib, context._lock, kind,
+                                     pointer)
 
     @property
     def value(self):
@@ -34,53 +78,58 @@ class Context:
     device: a name that `clebsch devices` shows; "": $CLB_DEVICE, else the first that opens.
     stream: the caller's, for cuda and hip, as an integer (torch.cuda.current_stream().cuda_stream;
     0: the legacy default stream): work goes there, in order, and is not waited for.  Calls from
-    several threads follow each other."""
+    several threads follow each other.  library: the name of libclebsch; None: as docs/python.md
+    says.  device of a context is its clebsch.Device."""
 
-    def __init__(self, device="", stream=None, library=None):
-        self.lib, self.lock, self.stream = _library.load(library), threading.RLock(), stream
+    @_checks.exact_keywords
+    def __init__(self, device: str = "", stream: Optional[int] = None,
+                 library: Optional[str] = None) -> None:
+        _checks.text("device", device)
+        self.stream = None if stream is None else _checks.count("stream", stream, 0, 2**64 - 1)
+        self._lib, self._lock = _library.load(library), threading.RLock()
         _nvrtc.preload(device)
         self._as_parameter_ = c.c_void_p()
         if stream is None:
-            status = self.lib.clb_context_create(device.encode(), c.byref(self._as_parameter_))
+            status = self._lib.clb_context_create(device.encode(), c.byref(self._as_parameter_))
         else:
-            theirs = s.native(queue=stream or None)
-            status = self.lib.clb_context_adopt(device.encode(), c.byref(theirs),
+            theirs = s.native(queue=self.stream or None)
+            status = self._lib.clb_context_adopt(device.encode(), c.byref(theirs),
                                                 c.byref(self._as_parameter_))
-        self._end = weakref.finalize(self, _destroy, self.lib, self.lock, "context",
+        self._end = weakref.finalize(self, _destroy, self._lib, self._lock, "context",
                                      self._as_parameter_)
-        self.check(status)
+        self._check(status)
         info = s.device_info()
-        self.call("context_device", c.byref(info))
-        self.info = info
+        self._call("context_device", c.byref(info))
+        self.device = _device(info)
         self.name, self.backend, self.vendor, self.description, self.driver = (
-            getattr(info, key).decode()
+            getattr(self.device, key)
             for key in ("name", "backend", "vendor", "description", "driver"))
         if self.driver.startswith("interpreter") and device != "cpu:interpreter":
             warnings.warn(f"Clebsch runs on its interpreter, which is thousands of times slower "
                           f"than compiled kernels: {self.description}", RuntimeWarning,
-                          stacklevel=3)
+                          stacklevel=4)
 
-    def check(self, status):
+    def _check(self, status):
         if status:
-            said = self.lib.clb_error(self._as_parameter_) or self.lib.clb_status_text(status)
+            said = self._lib.clb_error(self._as_parameter_) or self._lib.clb_status_text(status)
             raise _library.Error(said.decode(errors="replace"))
 
-    def call(self, name, *arguments, handle=None):
+    def _call(self, name, *arguments, handle=None):
         """A function whose first argument is `handle`, or else the context."""
-        with self.lock:
-            function = getattr(self.lib, "clb_" + name)
-            self.check(function(self if handle is None else handle, *arguments))
+        with self._lock:
+            function = getattr(self._lib, "clb_" + name)
+            self._check(function(self if handle is None else handle, *arguments))
 
-    def make(self, name, kind, *arguments):
+    def _make(self, name, kind, *arguments):
         pointer = c.c_void_p()
-        self.call(name, *arguments, c.byref(pointer))
+        self._call(name, *arguments, c.byref(pointer))
         return Handle(self, kind, pointer)
 
-    def wait(self):
+    def wait(self) -> None:
         """Until everything submitted has finished."""
-        self.call("wait")
+        self._call("wait")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<clebsch.Context {self.name}: {self.description}>"
 
     def __reduce__(self):

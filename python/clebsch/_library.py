@@ -37,6 +37,7 @@ ARGUMENTS = {
     "context_device": [_handle, _of(s.device_info)],
     "context_note": [_handle],
     "context_destroy": [_handle_out],
+    "devices": [_handle, _handle],
     "version": [],
     "status_text": [c.c_int],
     "error": [_handle],

@@ -1,36 +1,73 @@
 """Whole networks: energies, forces and stress of atoms, in eV and Angstrom."""
+from __future__ import annotations
+
 import ctypes as c
+import dataclasses
+import hashlib
 import os
 import pathlib
 import tempfile
-import types
+from typing import Any, Optional, Union
 
 import numpy as np
+import numpy.typing as npt
 
-from . import _command
+from . import _checks, _command
 from . import _structs as s
 from ._context import Context
 from ._library import Error
 
 DTYPES = {"f64": s.F64, "f32": s.F32}
 FOREIGN = (".pth", ".model", ".nqx")  # what `clebsch convert` reads
+Path = Union[str, "os.PathLike[str]"]
 
 
-def convert(source, target, head=None, modality=None):
+@_checks.exact_keywords
+def convert(source: Path, target: Path, head: Optional[str] = None,
+            modality: Optional[str] = None) -> None:
     """Writes the model file `target` from a model of NequIP, SevenNet, MACE or Nequix.
 
     head: of a MACE model with several.  modality: of a SevenNet model trained on several kinds of
     data.  Nothing in `source` is executed."""
-    chosen = [f"--{name}={value}" for name, value in (("head", head), ("modality", modality))
-              if value is not None]
-    _command.run("convert", *chosen, "--", os.fspath(source), os.fspath(target))
+    chosen = [f"--{name}={_checks.text(name, value)}"
+              for name, value in (("head", head), ("modality", modality)) if value is not None]
+    _command.run("convert", *chosen, "--", file_name(source), file_name(target))
 
 
-def _array(values, shape, what):
-    array = np.ascontiguousarray(values, np.float64)
-    if array.shape != shape:
-        raise ValueError(f"{what}: an array of shape {array.shape}; it must be {shape}")
-    return array
+def file_name(path: Path) -> str:
+    return _checks.text("the name of a file", os.fspath(path))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Results:
+    """What Model.compute found; the arrays belong to the caller."""
+
+    energy: float
+    """eV"""
+    energies: np.ndarray
+    """[n]: the energy of each atom, eV"""
+    forces: Optional[np.ndarray]
+    """[n][3]: -dE/dpositions, eV / Angstrom; None without derivatives"""
+    stress: Optional[np.ndarray]
+    """[3][3]: dE/dstrain / |det(cell)|, eV / Angstrom^3, symmetric; the pressure is -trace / 3.
+    None without derivatives, and where there is no cell with a volume"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Neighbours:
+    """The neighbour list of a model."""
+
+    n_edges: int
+    """directed edges of the last compute, those in the skin included"""
+    rebuilds: int
+    """how often the list was made since the model was opened"""
+
+
+def has_volume(cell: np.ndarray) -> bool:
+    """Its vectors are not nearly in a plane."""
+    lengths = np.linalg.norm(cell, axis=1)
+    # A little more than what the library wants of them.
+    return bool(lengths.all() and abs(np.linalg.det(cell / lengths[:, None])) > 1.000001e-6)
 
 
 class Model:
@@ -43,14 +80,18 @@ class Model:
     half of it.  atomics: gradients are added up faster, but the last digits of forces differ from
     call to call.  head, modality: as for convert."""
 
-    def __init__(self, path, device="", dtype="f64", knots=0, skin=0.0, atomics=False, head=None,
-                 modality=None):
-        if dtype not in DTYPES:
-            raise ValueError(f"dtype: {dtype!r}; it must be 'f64' or 'f32'")
-        self.path = os.fspath(path)
+    @_checks.exact_keywords
+    def __init__(self, path: Path, device: Union[str, Context] = "", dtype: str = "f64",
+                 knots: int = 0, skin: float = 0.0, atomics: bool = False,
+                 head: Optional[str] = None, modality: Optional[str] = None) -> None:
+        self.path, self.dtype = file_name(path), dtype
+        self.knots, self.skin = _checks.count("knots", knots), _checks.number("skin", skin, 0)
+        self.atomics = _checks.flag("atomics", atomics)
+        self.head = _checks.word_or_none("head", head)
+        self.modality = _checks.word_or_none("modality", modality)
+        options = s.model_options(precision=_checks.choice("dtype", dtype, DTYPES),
+                                  knots=self.knots, skin=self.skin, atomics=int(self.atomics))
         self.context = device if isinstance(device, Context) else Context(device)
-        options = s.model_options(precision=DTYPES[dtype], knots=knots, skin=skin,
-                                  atomics=int(atomics))
         with tempfile.TemporaryDirectory() as folder:
             file = self.path
             if pathlib.Path(file).suffix in FOREIGN:
@@ -59,59 +100,64 @@ class Model:
             elif head is not None or modality is not None:
                 raise Error(f"{self.path}: its {'head' if modality is None else 'modality'} was "
                             f"chosen when it was converted")
-            self._handle = self.context.make("model_open", "model", file.encode(), c.byref(options))
+            self._handle = self.context._make("model_open", "model", os.fsencode(file),
+                                              c.byref(options))
         info = s.model_info()
-        self.context.call("model_describe", c.byref(info), handle=self._handle)
-        self.architecture, self.r_max = info.architecture.decode(), info.r_max
+        self.context._call("model_describe", c.byref(info), handle=self._handle)
+        self.architecture: str = info.architecture.decode()
+        self.r_max: float = info.r_max
         self.n_layers, self.l_max, self.parameters = info.n_layers, info.l_max, info.parameters
         self.table_error, self.table_slope_error = info.table_error, info.table_slope_error
         self.symbols = [symbol.decode() for symbol in info.symbols[:info.n_species]]
         self.numbers = list(info.atomic_numbers[:info.n_species])
         self._species = np.full(max(self.numbers) + 1, -1, np.int32)
         for number in self.numbers:
-            self._species[number] = self.context.lib.clb_model_species(self._handle, number)
+            self._species[number] = self.context._lib.clb_model_species(self._handle, number)
 
-    def species(self, numbers):
+    def species(self, numbers: npt.ArrayLike) -> np.ndarray:
         """Indices of the model's elements, from atomic numbers."""
-        numbers = np.asarray(numbers, np.int64).ravel()
-        known = (numbers >= 0) & (numbers < len(self._species))
-        species = np.where(known, self._species[np.where(known, numbers, 0)], -1).astype(np.int32)
+        whole = _checks.whole("numbers", numbers)
+        known = (whole >= 0) & (whole < len(self._species))
+        species = np.where(known, self._species[np.where(known, whole, 0)], -1).astype(np.int32)
         if species.size and species.min() < 0:
-            lacking = sorted(set(numbers[species < 0].tolist()))
+            lacking = sorted(set(whole[species < 0].tolist()))
             raise Error(f"{self.path} has no element of atomic number "
                         f"{', '.join(map(str, lacking))}; it knows {' '.join(self.symbols)}")
         return species
 
-    def compute(self, numbers, positions, cell=None, periodic=True, derivatives=True):
-        """energy (eV), energies[n], forces[n][3] (eV / Angstrom), stress[3][3] (eV / Angstrom^3).
+    @_checks.exact_keywords
+    def compute(self, numbers: npt.ArrayLike, positions: npt.ArrayLike,
+                cell: Optional[npt.ArrayLike] = None, periodic: Any = None,
+                derivatives: bool = True) -> Results:
+        """Energy, forces and stress.
 
-        numbers: atomic numbers [n].  positions: [n][3].  cell: rows are lattice vectors; None:
-        nothing is periodic.  periodic: of each of the three, or of all.  Stress is dE/dstrain /
-        volume and None unless all three directions are periodic.  derivatives=False: energies
-        alone, the rest None."""
+        numbers: atomic numbers [n].  positions: [n][3].  cell: rows are lattice vectors.
+        periodic: along each of the three, or all; None: all if there is a cell.
+        derivatives=False: energies alone, which takes less time."""
         species = self.species(numbers)
-        n = len(species)
-        positions = _array(positions, (n, 3), "positions")
-        periodic = np.broadcast_to(np.asarray(periodic, bool) & (cell is not None), 3)
-        cell = _array(cell, (3, 3), "cell") if any(periodic) else None
+        n, whole = len(species), _checks.flag("derivatives", derivatives)
+        places = _checks.reals("positions", positions, (n, 3))
+        box = None if cell is None else _checks.reals("cell", cell, (3, 3))
+        along = _checks.flags("periodic", cell is not None if periodic is None else periodic)
+        if any(along) and box is None:
+            raise ValueError(f"periodic: {periodic!r}; without a cell nothing is periodic")
         energy, energies = np.full(1, np.nan), np.full(n, np.nan)
-        forces = np.full((n, 3), np.nan) if derivatives else None
-        stress = np.full((3, 3), np.nan) if derivatives and all(periodic) else None
-        atoms = s.model_atoms(n, *map(_pointer, (species, positions, cell)),
-                              (c.c_int * 3)(*map(int, periodic)))
+        forces = np.full((n, 3), np.nan) if whole else None
+        stress = np.full((3, 3), np.nan) if whole and box is not None and has_volume(box) else None
+        atoms = s.model_atoms(n, *map(_pointer, (species, places, box)), (c.c_int * 3)(*along))
         results = s.model_results(*map(_pointer, (energy, energies, forces, stress)))
-        self.context.call("model_compute", c.byref(atoms), c.byref(results), handle=self._handle)
-        return types.SimpleNamespace(energy=float(energy[0]), energies=energies, forces=forces,
-                                     stress=stress)
+        self.context._call("model_compute", c.byref(atoms), c.byref(results), handle=self._handle)
+        return Results(float(energy[0]), energies, forces, stress)
 
-    def neighbours(self):
-        """Of the last compute: n_edges, and the number of rebuilds since the model was opened."""
+    def neighbours(self) -> Neighbours:
+        """Of the last compute."""
         found = s.model_neighbours()
-        self.context.call("model_last_neighbours", c.byref(found), handle=self._handle)
-        return types.SimpleNamespace(n_edges=found.n_edges, rebuilds=found.rebuilds)
+        self.context._call("model_last_neighbours", c.byref(found), handle=self._handle)
+        return Neighbours(found.n_edges, found.rebuilds)
 
-    def __repr__(self):
-        return f"<clebsch.Model {self.path}: {self.architecture} on {self.context.name}>"
+    def __repr__(self) -> str:
+        return (f"<clebsch.Model {self.path}: {self.architecture} on {self.context.name}, dtype "
+                f"{self.dtype}, knots {self.knots}, skin {self.skin:g}>")
 
     def __reduce__(self):
         raise TypeError("a clebsch.Model cannot be copied or pickled: its weights are on a device")
@@ -121,7 +167,15 @@ def _pointer(array):
     return None if array is None else array.ctypes.data
 
 
-def file_state(path):
+def sha256(path: str) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        for part in iter(lambda: file.read(1 << 20), b""):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def file_state(path: str) -> tuple:
     """What tells that a file has changed."""
     about = os.stat(path)
     return about.st_size, about.st_mtime_ns

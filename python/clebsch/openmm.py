@@ -1,12 +1,17 @@
 """OpenMM: system.addForce(clebsch.openmm.force("model.safetensors", topology))
 
 OpenMM 8.4 or newer, which has PythonForce."""
+from __future__ import annotations
+
 import os
+from typing import Any, Optional, Sequence, Union
 
 import numpy as np
 from openmm import PythonForce, unit
 
-from .model import Model, file_state, reopen
+from . import _checks
+from ._context import Context
+from .model import Model, Path, file_name, file_state, reopen
 
 KJ_PER_EV = 96.48533212331001  # e N_A, exact in SI
 ANGSTROM_PER_NM = 10
@@ -33,8 +38,11 @@ class Computation:
         return reopen, (type(self), self.settings, self.settings["path"], self.state)
 
 
-def force(model, atoms, particles=None, periodic=None, device="", dtype="f64", knots=0, skin=0.3,
-          atomics=False, head=None, modality=None):
+@_checks.exact_keywords
+def force(model: Path, atoms: Any, particles: Optional[Sequence[int]] = None,
+          periodic: Optional[bool] = None, device: Union[str, Context] = "", dtype: str = "f64",
+          knots: int = 0, skin: float = 0.3, atomics: bool = False, head: Optional[str] = None,
+          modality: Optional[str] = None) -> PythonForce:
     """A force for all particles of a system, or for some.
 
     atoms: the system's openmm.app.Topology, or its particles' atomic numbers.  particles: indices
@@ -44,15 +52,24 @@ def force(model, atoms, particles=None, periodic=None, device="", dtype="f64", k
         if periodic is None:
             periodic = atoms.getPeriodicBoxVectors() is not None
         atoms = [atom.element.atomic_number if atom.element else 0 for atom in atoms.atoms()]
-    numbers = np.asarray(atoms, int)
-    some = [] if particles is None else [int(i) for i in particles]
-    if particles is not None and not some:
-        raise ValueError("particles: none are given; None means all")
-    computation = Computation(numbers[some] if some else numbers, bool(periodic),
-                              path=os.path.abspath(model), device=device, dtype=dtype, knots=knots,
-                              skin=skin, atomics=atomics, head=head, modality=modality)
+    numbers = _checks.whole("atoms", atoms)
+    periodic = periodic is not None and _checks.flag("periodic", periodic)
+    some = [] if particles is None else _particles(particles, len(numbers))
+    computation = Computation(numbers[some] if some else numbers, periodic,
+                              path=os.path.abspath(file_name(model)), device=device,
+                              dtype=dtype, knots=knots, skin=skin, atomics=atomics, head=head,
+                              modality=modality)
     made = PythonForce(computation)
-    made.setUsesPeriodicBoundaryConditions(bool(periodic))
+    made.setUsesPeriodicBoundaryConditions(periodic)
     made.setParticles(some)
     made.setName("clebsch")
     return made
+
+
+def _particles(particles, n):
+    some = _checks.whole("particles", particles).tolist()
+    if not some:
+        raise ValueError("particles: none are given; None means all")
+    if min(some) < 0 or max(some) >= n or len(set(some)) < len(some):
+        raise ValueError(f"particles: they must be different numbers from 0 to {n - 1}")
+    return some

@@ -3,13 +3,17 @@
 Each is a function that returns an op, whose passes are methods: forward, backward (gradients of sum
 g z) and double_backward (gradients of the sum of a, b, c times the gradients).  clebsch.h has what
 they compute; operands have its names and order."""
-import collections
-import ctypes as c
+from __future__ import annotations
 
-from . import _arrays
+import ctypes as c
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+from . import _arrays, _checks
 from . import _structs as s
+from ._checks import choice
+from ._context import Context
 from ._library import Error
-from ._op import PASSES, Op, choice, context_of
+from ._op import PASSES, Op, context_of
 
 NORMALIZATIONS = {"component": s.COMPONENT, "norm": s.NORM, "integral": s.INTEGRAL}
 IRREP_NORMALIZATIONS = {"component": s.IRREP_COMPONENT, "norm": s.IRREP_NORM, "none": s.IRREP_NONE}
@@ -20,12 +24,19 @@ MODES = {"uvw": s.UVW, "uvu": s.UVU, "uvv": s.UVV, "uuw": s.UUW, "uuu": s.UUU, "
          "uvu<v": s.UVU_HALF, "u<vw": s.UVW_HALF}
 BITS = {"x": s.OPERAND_X, "y": s.OPERAND_Y, "w": s.OPERAND_W, "z": s.OPERAND_Z}
 
-Paths = collections.namedtuple("Paths", "irreps_x irreps_y irreps_z instructions")
-Paths.__doc__ = """What couples to what: instructions are e3nn's (in1, in2, out, mode, has_weight
-[, path_weight])."""
+class Paths(NamedTuple):
+    """What couples to what: instructions are e3nn's (in1, in2, out, mode, has_weight
+    [, path_weight])."""
+
+    irreps_x: str
+    irreps_y: str
+    irreps_z: str
+    instructions: Sequence[Tuple]
 
 
-def paths(kind, irreps_x, irreps_y, irreps_z="", order="sorted"):
+@_checks.exact_keywords
+def paths(kind: str, irreps_x: str, irreps_y: str, irreps_z: str = "",
+          order: str = "sorted") -> Paths:
     """Those of a named product: "channel_wise", "fully_connected", "full" or "elementwise".
 
     irreps_z: of the second, its irreps; of the others the irreps to keep, "" for all that there are
@@ -34,11 +45,15 @@ def paths(kind, irreps_x, irreps_y, irreps_z="", order="sorted"):
     choice("kind", kind, dict.fromkeys(("channel_wise", "fully_connected", "full", "elementwise")))
     order = [choice("order", order, ORDERS)] if kind == "channel_wise" else []
     found, words = s.instructions(), {value: word for word, value in MODES.items()}
-    texts = [text.encode() for text in (irreps_x, irreps_y, irreps_z)]
-    context_of("cpu:interpreter").call(kind, *texts, *order, c.byref(found))
+    texts = [_irreps(o, irreps) for o, irreps in zip("xyz", (irreps_x, irreps_y, irreps_z))]
+    context_of("cpu:interpreter")._call(kind, *texts, *order, c.byref(found))
     return Paths(*(getattr(found, f"irreps_{o}").decode() for o in "xyz"),
                  [(i.in1, i.in2, i.out, words[i.mode], bool(i.has_weight), i.path_weight)
                   for i in found.instructions[:found.n_instructions]])
+
+
+def _irreps(operand, irreps):
+    return _checks.text(f"irreps_{operand}", irreps).encode()
 
 
 def _types(dtype, arithmetic):
@@ -48,27 +63,34 @@ def _types(dtype, arithmetic):
 
 
 class SphericalHarmonics(Op):
-    def forward(self, x, out=None):
+    def forward(self, x: Any, out: Any = None) -> Any:
         """y[n][D] of x[n][3]."""
         return self._run("forward", (x,), out)
 
-    def backward(self, x, g_y, out=None):
+    def backward(self, x: Any, g_y: Any, out: Any = None) -> Any:
         """g_x[n][3], the gradient of sum g_y y."""
         return self._run("backward", (x, g_y), out)
 
-    def double_backward(self, x, g_y, h, out=None):
+    def double_backward(self, x: Any, g_y: Any, h: Any, out: Any = None) -> Tuple[Any, ...]:
         """d_x[n][3] and d_g_y[n][D], the gradients of sum h g_x."""
         return self._run("double_backward", (x, g_y, h), out)
 
 
-def spherical_harmonics(degrees, normalization="component", normalize=False, dtype=None,
-                        arithmetic=None, device=""):
+@_checks.exact_keywords
+def spherical_harmonics(degrees: Sequence[int], normalization: str = "component",
+                        normalize: bool = False, dtype: Optional[str] = None,
+                        arithmetic: Optional[str] = None,
+                        device: Union[str, Context] = "") -> SphericalHarmonics:
     """Real spherical harmonics of these degrees in e3nn's convention.
 
     device: a name, or a Context.  dtype: "f32", "f64", "f16" or "bf16", of all arrays; None: of
-    each call, that of its first operand.  arithmetic: "f32" or "f64", of kernels; None: that of
+    each call, that of its first array.  arithmetic: "f32" or "f64", of kernels; None: that of
     dtype."""
-    numbers = (c.c_int * len(degrees))(*degrees)
+    if isinstance(degrees, (int, str)):
+        raise TypeError(f"degrees: {degrees!r}; it must be a list of degrees, such as [0, 1, 2]")
+    degrees = _checks.whole("degrees", degrees if hasattr(degrees, "dtype") else list(degrees))
+    numbers = (c.c_int * len(degrees))(*degrees.tolist())
+    normalize = _checks.flag("normalize", normalize)
     kind = choice("normalization", normalization, NORMALIZATIONS)
     _types(dtype or "f32", arithmetic)
 
@@ -80,7 +102,7 @@ def spherical_harmonics(degrees, normalization="component", normalize=False, dty
     operands = {"forward": (["x"], ["y"]), "backward": (["x", "g_y"], ["g_x"]),
                 "double_backward": (["x", "g_y", "h"], ["d_x", "d_g_y"])}
     kinds = {"x": "x", "y": "y", "g_y": "y", "g_x": "x", "h": "x", "d_x": "x", "d_g_y": "y"}
-    columns = {"x": 3, "y": sum(2 * degree + 1 for degree in degrees)}
+    columns = {"x": 3, "y": sum(2 * degree + 1 for degree in degrees.tolist())}
     return SphericalHarmonics("spherical_harmonics", context_of(device), dtype, describe, columns,
                               operands, kinds, "xy")
 
@@ -94,15 +116,16 @@ class TensorProduct(Op):
         counts = super()._counts(apart)
         return {**counts, "w": 1} if self.shared_weights else counts
 
-    def forward(self, x, y, w=None, out=None):
+    def forward(self, x: Any, y: Any, w: Any = None, out: Any = None) -> Any:
         """z[n][Z] of x[n][X], y[n][Y], w[n][W]."""
         return self._run("forward", (x, y, w), out)
 
-    def backward(self, x, y, w, g, out=None):
+    def backward(self, x: Any, y: Any, w: Any, g: Any, out: Any = None) -> Tuple[Any, ...]:
         """g_x, g_y and g_w, the gradients of sum g z."""
         return self._run("backward", (x, y, w, g), out)
 
-    def double_backward(self, x, y, w, g, a, b, c=None, out=None):
+    def double_backward(self, x: Any, y: Any, w: Any, g: Any, a: Any, b: Any, c: Any = None,
+                        out: Any = None) -> Tuple[Any, ...]:
         """d_x, d_y, d_w and d_g, the gradients of sum a g_x + b g_y + c g_w."""
         return self._run("double_backward", (x, y, w, g, a, b, c), out)
 
@@ -114,26 +137,41 @@ _KINDS = {"x": "x", "y": "y", "w": "w", "z": "z", "g": "z", "a": "x", "b": "y", 
           "g_x": "x", "g_y": "y", "g_w": "w", "d_x": "x", "d_y": "y", "d_w": "w", "d_g": "z"}
 
 
-def _product(kind, name, wanted, device, wrap, dtype=None, arithmetic=None, layout="mul_ir",
-             shared_weights=False, gradients="xywz", irrep_normalization="component",
-             path_normalization="element"):
+def _instructions(given):
+    """Those of C."""
+    made = []
+    for i, path in enumerate(given):
+        what = f"instructions[{i}]"
+        if isinstance(path, str) or not hasattr(path, "__len__") or len(path) not in (5, 6):
+            raise TypeError(f"{what}: {path!r}; it must be (in1, in2, out, mode, has_weight"
+                            "[, path_weight])")
+        *ends, mode, weighted, weight = (*path, 1.0)[:6]
+        made.append(s.instruction(*(_checks.count(what, end) for end in ends),
+                                  choice("mode", mode, MODES),
+                                  _checks.flag(f"{what}: has_weight", weighted),
+                                  _checks.number(f"{what}: path_weight", weight)))
+    return (s.instruction * len(made))(*made)
+
+
+def _product(kind, name, wanted, device, wrap, dtype, arithmetic, layout, shared_weights,
+             gradients, irrep_normalization, path_normalization):
     context, (storage, working) = context_of(device), _types(dtype or "f32", arithmetic)
-    irreps_x, irreps_y, irreps_z, instructions = wanted
-    steps = (s.instruction * len(instructions))(*(
-        s.instruction(i, j, k, choice("mode", mode, MODES), int(weight), *(rest or [1.0]))
-        for i, j, k, mode, weight, *rest in instructions))
+    irreps_x, irreps_y, irreps_z = (_irreps(o, given) for o, given in zip("xyz", wanted))
+    steps = _instructions(wanted.instructions)
+    shared_weights = _checks.flag("shared_weights", shared_weights)
     layout = choice("layout", layout, LAYOUTS)
     irreps = choice("irrep_normalization", irrep_normalization, IRREP_NORMALIZATIONS)
-    computed = sum(choice("gradients", letter, BITS) for letter in set(gradients))
+    letters = set(_checks.text("gradients", gradients))
+    computed = sum(choice("gradients", letter, BITS) for letter in letters)
     desc = s.tensor_product_desc(
-        irreps_x=irreps_x.encode(), irreps_y=irreps_y.encode(), irreps_z=irreps_z.encode(),
+        irreps_x=irreps_x, irreps_y=irreps_y, irreps_z=irreps_z,
         instructions=steps, n_instructions=len(steps),
         irrep_normalization=irreps,
         path_normalization=choice("path_normalization", path_normalization, PATH_NORMALIZATIONS),
-        layout_x=layout, layout_y=layout, layout_z=layout, shared_weights=int(shared_weights),
+        layout_x=layout, layout_y=layout, layout_z=layout, shared_weights=shared_weights,
         gradients=computed, storage=storage, arithmetic=working, passes=1)
     sizes = s.tensor_product_sizes()
-    context.call("tensor_product_measure", c.byref(desc), c.byref(sizes))
+    context._call("tensor_product_measure", c.byref(desc), c.byref(sizes))
 
     def describe(dtype, passes):
         desc.storage, desc.arithmetic = _types(dtype, arithmetic)
@@ -141,28 +179,38 @@ def _product(kind, name, wanted, device, wrap, dtype=None, arithmetic=None, layo
         return wrap(desc)
     columns = {o: getattr(sizes, o) for o in "xyzw"}
     op = kind(name, context, dtype, describe, columns, _OPERANDS, _KINDS, gradients)
-    op.shared_weights, op.paths = bool(shared_weights), wanted
+    op.shared_weights, op.paths = shared_weights, wanted
     return op
 
 
-def tensor_product(irreps_x, irreps_y, irreps_z, instructions, device="", **options):
+@_checks.exact_keywords
+def tensor_product(irreps_x: str, irreps_y: str, irreps_z: str, instructions: Sequence[Tuple],
+                   device: Union[str, Context] = "", dtype: Optional[str] = None,
+                   arithmetic: Optional[str] = None, layout: str = "mul_ir",
+                   shared_weights: bool = False, gradients: str = "xywz",
+                   irrep_normalization: str = "component",
+                   path_normalization: str = "element") -> TensorProduct:
     """The tensor product of e3nn; tensor_product(*paths(...)) is a named one.
 
-    Options: dtype and arithmetic (as of spherical_harmonics), layout ("mul_ir" or "ir_mul"),
-    shared_weights, gradients ("xywz": those that derivative passes compute, the others are None),
-    irrep_normalization, path_normalization."""
-    return _product(TensorProduct, "tensor_product", (irreps_x, irreps_y, irreps_z, instructions),
-                    device, lambda desc: desc, **options)
+    dtype, arithmetic: as for spherical_harmonics.  layout: "mul_ir" or "ir_mul".  gradients: those
+    that derivative passes compute; the others are None."""
+    wanted = Paths(irreps_x, irreps_y, irreps_z, instructions)
+    return _product(TensorProduct, "tensor_product", wanted, device, lambda desc: desc, dtype,
+                    arithmetic, layout, shared_weights, gradients, irrep_normalization,
+                    path_normalization)
 
 
 class Graph:
-    """Edges from senders to receivers: arrays of int32 or int64, which are copied."""
+    """Edges from senders to receivers: lists, or arrays of int32 or int64, which are copied."""
 
-    def __init__(self, n_receivers, senders, receivers, n_senders=None, device=""):
+    @_checks.exact_keywords
+    def __init__(self, n_receivers: int, senders: Any, receivers: Any,
+                 n_senders: Optional[int] = None, device: Union[str, Context] = "") -> None:
         self.context = context_of(device)
-        self.n_receivers = n_receivers
-        self.n_senders = n_receivers if n_senders is None else n_senders
-        views = [_arrays.View(array, self.context, what)
+        self.n_receivers = _checks.count("n_receivers", n_receivers)
+        self.n_senders = (self.n_receivers if n_senders is None
+                          else _checks.count("n_senders", n_senders))
+        views = [_arrays.View(_arrays.of_list(what, array, "i64"), self.context, what)
                  for array, what in ((senders, "senders"), (receivers, "receivers"))]
         for view in views:
             view.expect(self.context, ("i32", "i64"))
@@ -172,9 +220,9 @@ class Graph:
                 raise Error(f"{view.what}: its elements must be adjacent")
         self.n_edges = views[0].shape[0]
         nodes = max(self.n_receivers, self.n_senders)
-        self._handle = self.context.make("graph_create", "graph", nodes, self.n_edges)
+        self._handle = self.context._make("graph_create", "graph", nodes, self.n_edges)
         lists = [self._list(view) for view in views]
-        self.context.call("graph_update", self.n_senders, self.n_receivers, self.n_edges,
+        self.context._call("graph_update", self.n_senders, self.n_receivers, self.n_edges,
                           s.I32 if views[0].dtype == "i32" else s.I64, *(item for item, _ in lists),
                           handle=self._handle)
 
@@ -183,7 +231,7 @@ class Graph:
         if view.device == "host" or not self.n_edges:
             return s.index_list(host=view.pointer), view
         size = self.n_edges * _arrays.BYTES[view.dtype]
-        buffer = self.context.make("buffer_wrap", "buffer", s.POINTER, view.pointer, size)
+        buffer = self.context._make("buffer_wrap", "buffer", s.POINTER, view.pointer, size)
         return s.index_list(buffer=buffer.value), (view, buffer)
 
 
@@ -196,10 +244,10 @@ class Convolution(TensorProduct):
 
         def workspace(op):
             least, most = c.c_uint64(), c.c_uint64()
-            self.context.call("convolution_workspace", PASSES.index(name), graph._handle,
+            self.context._call("convolution_workspace", PASSES.index(name), graph._handle,
                               c.byref(least), c.byref(most), handle=op)
             if most.value > self._workspace_bytes:
-                self._workspace = self.context.make("buffer_create", "buffer", most.value)
+                self._workspace = self.context._make("buffer_create", "buffer", most.value)
                 self._workspace_bytes = most.value
             return (self._workspace,)
         counts = {"x": graph.n_senders, "z": graph.n_receivers, "y": graph.n_edges,
@@ -208,25 +256,37 @@ class Convolution(TensorProduct):
 
     _workspace, _workspace_bytes = None, 0
 
-    def forward(self, graph, x, y, w=None, out=None):
+    def forward(self, graph: Graph, x: Any, y: Any, w: Any = None,  # type: ignore[override]
+                out: Any = None) -> Any:
         """z[n_receivers][Z] of x[n_senders][X], y[n_edges][Y], w[n_edges][W]."""
         return self._convolve("forward", graph, (x, y, w), out)
 
-    def backward(self, graph, x, y, w, g, out=None):
+    def backward(self, graph: Graph, x: Any, y: Any, w: Any, g: Any,  # type: ignore[override]
+                 out: Any = None) -> Tuple[Any, ...]:
         """g_x, g_y and g_w, the gradients of sum g z."""
         return self._convolve("backward", graph, (x, y, w, g), out)
 
-    def double_backward(self, graph, x, y, w, g, a, b, c=None, out=None):
+    def double_backward(self, graph: Graph, x: Any, y: Any, w: Any,  # type: ignore[override]
+                        g: Any, a: Any, b: Any, c: Any = None,
+                        out: Any = None) -> Tuple[Any, ...]:
         """d_x, d_y, d_w and d_g, the gradients of sum a g_x + b g_y + c g_w."""
         return self._convolve("double_backward", graph, (x, y, w, g, a, b, c), out)
 
 
-def convolution(irreps_x, irreps_y, irreps_z, instructions, scale=1.0, atomics=False, device="",
-                **options):
+@_checks.exact_keywords
+def convolution(irreps_x: str, irreps_y: str, irreps_z: str, instructions: Sequence[Tuple],
+                scale: float = 1.0, atomics: bool = False, device: Union[str, Context] = "",
+                dtype: Optional[str] = None, arithmetic: Optional[str] = None,
+                layout: str = "mul_ir", shared_weights: bool = False, gradients: str = "xywz",
+                irrep_normalization: str = "component",
+                path_normalization: str = "element") -> Convolution:
     """The graph convolution; its operands are those of tensor_product, of which it has the options.
 
     atomics: gradients of x are summed with atomics: faster, and not bitwise reproducible."""
+    by, atomic = _checks.number("scale", scale), _checks.flag("atomics", atomics)
+
     def wrap(desc):
-        return s.convolution_desc(product=desc, scale=scale, atomics=int(atomics))
-    return _product(Convolution, "convolution", (irreps_x, irreps_y, irreps_z, instructions),
-                    device, wrap, **options)
+        return s.convolution_desc(product=desc, scale=by, atomics=atomic)
+    wanted = Paths(irreps_x, irreps_y, irreps_z, instructions)
+    return _product(Convolution, "convolution", wanted, device, wrap, dtype, arithmetic, layout,
+                    shared_weights, gradients, irrep_normalization, path_normalization)

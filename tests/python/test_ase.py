@@ -1,5 +1,6 @@
 """The calculator of ASE beside `clebsch energy`, finite differences, and itself opened afresh."""
 import copy
+import hashlib
 import json
 import os
 import pathlib
@@ -10,6 +11,7 @@ import sys
 import tempfile
 import unittest
 
+import ase.db
 import numpy as np
 from ase import Atoms, units
 from ase.build import molecule
@@ -18,6 +20,7 @@ from ase.calculators.fd import calculate_numerical_forces, calculate_numerical_s
 from ase.io import read, write
 from ase.md.velocitydistribution import MaxwellBoltzmannDistribution
 from ase.md.verlet import VelocityVerlet
+from ase.stress import full_3x3_to_voigt_6_stress
 
 import clebsch
 from clebsch.ase import Calculator
@@ -132,12 +135,90 @@ class Water(unittest.TestCase):
                 energies.append(a.get_potential_energy())
         self.assertEqual(len({round(e, 6) for e in energies}), 7)  # all but the move by cells
 
-    def test_ase_energy_alone_and_then_forces(self):
-        again = fresh(self.atoms, skin=0.4)
+    def test_ase_one_computation_gives_all(self):
+        again, calls = fresh(self.atoms, skin=0.4), []
+        compute = again.calc.model.compute
+        again.calc.model.compute = lambda *arguments: calls.append(1) or compute(*arguments)
         energy = again.get_potential_energy()
-        self.assertNotIn("forces", again.calc.results)
+        self.assertEqual(set(again.calc.results), {"energy", "free_energy", "energies", "forces", "stress"})
         self.near(again.get_forces(), self.atoms.get_forces())
+        self.near(again.get_stress(), self.atoms.get_stress())
         self.near(energy, self.atoms.get_potential_energy())
+        self.assertEqual(len(calls), 1)
+
+    def test_ase_stress_of_slabs_and_molecules(self):
+        """A derivative wherever the cell has a volume, whatever is periodic, in left-handed cells, too; else refused with a sentence."""
+        vacuum, left = self.atoms.copy(), self.atoms.copy()
+        vacuum.cell[2] = [0.3, -0.2, 20]
+        left.set_cell(left.cell.array[[1, 0, 2]])
+        for atoms, pbc in ((vacuum, [True, True, False]), (self.atoms, [True, False, False]), (self.atoms, False), (left, [True, True, False])):
+            atoms.calc, atoms.pbc = self.calculator, pbc
+            stress = atoms.get_stress()
+            slow = calculate_numerical_stress(atoms, eps=1e-5)
+            self.assertGreater(np.abs(slow).max(), 1e-4)
+            np.testing.assert_allclose(stress, slow, rtol=0, atol=1e-7)
+            found = self.calculator.model.compute(atoms.numbers, atoms.positions, atoms.cell.array, atoms.pbc)
+            self.near(full_3x3_to_voigt_6_stress(found.stress), stress)
+        # An open system: the virial is that of forces on positions, so that stress does not know what the box is.
+        molecule, forces = self.atoms, (self.atoms.set_pbc(False), self.atoms.get_forces())[1]
+        self.near(molecule.get_stress(voigt=False) * molecule.get_volume(), -molecule.positions.T @ forces, 1e-10)
+        a, b = vacuum.cell.array[:2].copy()
+        for cell, pbc in (([a, b, 0 * a], [True, True, False]), ([a, b, a + b], [True, True, False]), (np.zeros((3, 3)), False)):
+            vacuum.cell, vacuum.pbc = cell, pbc
+            with self.assertRaisesRegex(PropertyNotImplementedError, "the cell has no volume"):
+                vacuum.get_stress()
+            vacuum.get_forces()
+            self.assertNotIn("stress", vacuum.calc.results)
+
+    def test_ase_provenance(self):
+        """ase.db and trajectories say with what a result was computed."""
+        wanted = {"model": str(WATER), "model_sha256": hashlib.sha256(WATER.read_bytes()).hexdigest(), "architecture": "nequip", "device": "cpu",
+                  "device_description": clebsch.Context("cpu").description, "dtype": "f64", "knots": 0, "skin": 0.4, "atomics": False,
+                  "head": None, "modality": None, "version": clebsch.__version__}
+        self.atoms.get_forces()
+        self.assertEqual((self.calculator.name, self.calculator.parameters, self.calculator.todict()), ("clebsch", wanted, wanted))
+        self.assertRegex(repr(self.calculator), r"^<clebsch.ase.Calculator .*water.pth: nequip on cpu, dtype f64, knots 0, skin 0.4>$")
+        with tempfile.TemporaryDirectory() as folder:
+            write(os.path.join(folder, "a.traj"), self.atoms)
+            calculator = read(os.path.join(folder, "a.traj")).calc
+            self.assertEqual((calculator.name, calculator.parameters), ("clebsch", wanted))
+            with ase.db.connect(os.path.join(folder, "a.json")) as database:
+                database.write(self.atoms)
+                row = database.get(1)
+            self.assertEqual((row.calculator, row.calculator_parameters), ("clebsch", wanted))
+            self.near(row.forces, self.atoms.get_forces())
+        self.assertEqual(pickle.loads(pickle.dumps(self.calculator)).parameters, wanted)
+        other = Calculator(WATER, "cpu", dtype="f32", knots=64).parameters
+        self.assertEqual((other["dtype"], other["knots"], other["skin"]), ("f32", 64, 0.3))
+
+    def test_ase_keywords(self):
+        for word, right in {"precision": "dtype", "default_dtype": "dtype", "dtyp": "dtype", "Dtype": "dtype", "modal": "modality", "task_name": "modality",
+                            "model_paths": "model", "model_path": "model", "file_name": "model", "path": "model", "heads": "head", "skinn": "skin",
+                            "map_location": "device", "devices": "device", "n_knots": "knots", "atomic": "atomics"}.items():
+            with self.subTest(word), self.assertRaisesRegex(TypeError, f"Calculator: there is no keyword '{word}'; the word is '{right}'"):
+                Calculator(WATER, **{"device": "cpu", word: "f32"})
+        with self.assertRaisesRegex(TypeError, "no keyword 'model_paths'; the word is 'model'"):
+            Calculator(model_paths=WATER)
+        with self.assertRaisesRegex(TypeError, "no keyword 'enable_cueq'; there are 'model', 'device', 'dtype', 'knots', "):
+            Calculator(WATER, enable_cueq=True)
+        for word in ("atoms", "label", "directory", "restart"):
+            with self.assertRaisesRegex(TypeError, f"no keyword '{word}'; there are"):
+                Calculator(WATER, **{word: None})
+        with self.assertRaisesRegex(TypeError, "model"):
+            Calculator()
+        with self.assertRaisesRegex(TypeError, "dtype: a calculator's settings are those with which its model was opened"):
+            self.calculator.set(dtype="f32")
+
+    def test_ase_failure_leaves_no_results(self):
+        """Not even those of other atoms, which would be taken for the new ones'."""
+        self.atoms.get_forces()
+        wrong = self.atoms.copy()
+        wrong.numbers[3] = 29
+        with self.assertRaisesRegex(clebsch.Error, "does not know Cu"):
+            self.calculator.calculate(wrong)
+        self.assertEqual(self.calculator.results, {})
+        with self.assertRaisesRegex(clebsch.Error, "does not know Cu"):
+            self.calculator.get_potential_energy(wrong)
 
     def test_ase_f32_and_splines_are_near(self):
         for settings in ({"dtype": "f32"}, {"knots": 256}, {"atomics": True}):
@@ -169,13 +250,10 @@ class Water(unittest.TestCase):
             copper.get_forces()
         with self.assertRaisesRegex(clebsch.Error, "no element of atomic number 29, 200"):
             self.calculator.model.species([1, 29, 200])
-        self.atoms.pbc = [True, True, False]
-        with self.assertRaisesRegex(PropertyNotImplementedError, "stress .* pbc is"):
-            self.atoms.get_stress()
         self.atoms.positions[0] = self.atoms.positions[1]
         with self.assertRaisesRegex(clebsch.Error, r"positions\[0\] and positions\[1\] are one place"):
             self.atoms.get_forces()
-        with self.assertRaisesRegex(ValueError, "dtype: 'f16'"):
+        with self.assertRaisesRegex(ValueError, "dtype: 'f16'; there are 'f64', 'f32'"):
             Calculator(WATER, "cpu", dtype="f16")
         with self.assertRaisesRegex(clebsch.Error, "nowhere"):
             Calculator(WATER, "nowhere")

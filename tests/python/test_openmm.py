@@ -95,6 +95,13 @@ class OpenMM(unittest.TestCase):
             clebsch.openmm.force(WATER, [8, 1, 29], device="cpu")
         with self.assertRaisesRegex(ValueError, "particles: none are given"):
             clebsch.openmm.force(WATER, self.numbers, particles=[], device="cpu")
+        for error, said, settings in ((ValueError, r"atoms\[0\] is 8.9", {"atoms": [8.9, 1, 1]}), (TypeError, "truth values", {"atoms": [True] * 3}),
+                                      (ValueError, r"particles\[1\] is 1.5", {"particles": [0, 1.5]}), (ValueError, "different numbers from 0 to 23", {"particles": [0, -1]}),
+                                      (ValueError, "different numbers", {"particles": [24]}), (ValueError, "different numbers", {"particles": [1, 1]}),
+                                      (TypeError, "periodic: 'FFF'", {"periodic": "FFF"}), (TypeError, "the word is 'dtype'", {"precision": "f32"}),
+                                      (TypeError, "the word is 'modality'", {"modal": "PBE"}), (TypeError, "the word is 'periodic'", {"pbc": True})):
+            with self.subTest(said), self.assertRaisesRegex(error, said):
+                clebsch.openmm.force(**{"model": WATER, "atoms": self.numbers, "device": "cpu", **settings})
         self.atoms.positions[1] = self.atoms.positions[0]
         context = self.context(clebsch.openmm.force(WATER, self.numbers, device="cpu"))
         with self.assertRaisesRegex(Exception, "are one place"):
