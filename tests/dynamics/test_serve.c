@@ -92,6 +92,49 @@ static void serves_molecules_over_tcp(void **state) {
   expect_like_energy("pair.xyz", &pair, &f);
 }
 
+/* The cell that is sent is taken, whatever the file says of it, and a sentence says if that is
+   another: a structure in the style of i-PI, one without a cell, one with another cell, a slab. */
+static void takes_the_cell_that_is_sent(void **state) {
+  (void)state;
+#define ATOMS                                                                                      \
+  "O 0.1 0.2 0.3\nH 1.1 0.2 0.1\nH -0.2 1.1 0.4\nO 2.2 2.3 2.1\nH 3.1 2.5 2.2\nH 2.0 2.2 3.1\n"
+  put_text("plain.xyz", "6\n i = 1, E = -3\n" ATOMS);
+  put_text("open.xyz", "6\nProperties=species:S:1:pos:R:3 pbc=\"F F F\"\n" ATOMS);
+  put_text("large.xyz", "6\nLattice=\"8 0 0 0 8 0 0 0 8\"\n" ATOMS);
+  put_text(
+      "ipi.xyz",
+      "6\n# CELL{GENH}: 4.3 0 0 0.2 4.1 0 0 0.1 4.4 positions{angstrom} cell{angstrom}\n" ATOMS);
+#define SENT "4.3 4.10488 4.40114 A, 88.6996 90 87.2073 degrees"
+  static const struct {
+    const char *file, *said, *like;
+  } all[] = {
+      {"ipi.xyz", "", "atoms.xyz"},
+      {"slab.xyz", "", "slab.xyz"},
+      {"plain.xyz",
+       "clebsch: plain.xyz has no cell: all directions are periodic in the cell that is sent, " SENT
+       "\n",
+       "atoms.xyz"},
+      {"open.xyz",
+       "clebsch: open.xyz has no cell: all directions are periodic in the cell that is sent, " SENT
+       "\n",
+       "atoms.xyz"},
+      {"large.xyz",
+       "clebsch: the cell that is sent, " SENT ", is taken, and not that of large.xyz, 8 8 8 A, 90 "
+       "90 90 degrees\n",
+       "atoms.xyz"},
+  };
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    const int listening = listen_unix("sock");
+    const pid_t pid = serve(all[i].file, "--unix ./sock");
+    const int fd = accept_one(listening);
+    const got_force f = ask_force(fd, &box);
+    put_word(fd, "EXIT");
+    expect_end(pid, 0, all[i].said);
+    close(fd), close(listening);
+    expect_like_energy(all[i].like, &box, &f);
+  }
+}
+
 /* Virial and forces are derivatives of the energy; the cell's rows and columns are not mixed up. Of
    a slab, too, which `clebsch energy` gives the same stress. */
 static void differentiates(void **state) {
@@ -337,6 +380,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(answers),
       cmocka_unit_test(serves_molecules_over_tcp),
+      cmocka_unit_test(takes_the_cell_that_is_sent),
       cmocka_unit_test(differentiates),
       cmocka_unit_test(takes_bytes_as_they_come),
       cmocka_unit_test(strangers_end_alone),

@@ -50,9 +50,9 @@ def water():
 
 
 @contextlib.contextmanager
-def serving(*arguments):
+def serving(*arguments, structure="water.xyz"):
     """`clebsch serve`, which must end well when the block has ended."""
-    words = [COMMAND, "serve", "--model", MODEL, "--structure", "water.xyz", *arguments]
+    words = [COMMAND, "serve", "--model", MODEL, "--structure", structure, *arguments]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         yield process
@@ -91,9 +91,9 @@ class Serve(unittest.TestCase):
         self.atoms = ase.io.read("water.xyz")
         self.atoms.calc = None
 
-    def wanted(self):
+    def wanted(self, structure="water.xyz"):
         words = [COMMAND, "energy", "--json", "--repeat", "1", "--model", MODEL,
-                 "--structure", "water.xyz"]
+                 "--structure", structure]
         return json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
 
     def compare(self, want, tolerance):
@@ -140,7 +140,7 @@ class Serve(unittest.TestCase):
         text = replace_once(block("xml"), "<total_steps>1000<", f"<total_steps>{STEPS}<")
         path.write_text(replace_once(text, "<address>clebsch<", f"<address>{self.name}<"))
         program = [sys.executable, str(pathlib.Path(sys.executable).parent / "i-pi"), str(path)]
-        with serving("--unix", self.name, "--clients", str(BEADS)):
+        with serving("--unix", self.name, "--clients", str(BEADS), structure="beads.xyz"):
             subprocess.run(program, check=True, capture_output=True, timeout=300)
         self.assertIn(f"connected  {BEADS} clients", serving.said)
         self.assertIn(f"served     {BEADS * (STEPS + 1)} computations", serving.said)
@@ -160,6 +160,9 @@ class Serve(unittest.TestCase):
         table = np.loadtxt("water.out")
         self.assertLess(abs(table[0, 1] * HARTREE - want), 2e-5)  # i-PI writes nine digits
         self.assertGreater(abs(table[-1, 1] - table[0, 1]), 1e-3)
+        # The first frame that i-PI writes, in Angstrom with a cell in bohr, as `energy` reads it.
+        again = self.wanted("water.pos_0.xyz")["energy"]
+        self.assertLess(abs(again - want), 1e-2)
 
     def test_page(self):
         """The Python of docs/ipi.md."""

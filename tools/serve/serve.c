@@ -12,6 +12,7 @@
 #include "tools/dynamics/md_guard.h"
 #include "tools/measure/timing.h"
 #include "tools/serve/ipi_session.h"
+#include "tools/serve/serve_cell.h"
 #include "tools/serve/serve_connect.h"
 
 enum { MAX_CLIENTS = 1024, CHUNK = 1 << 16 };
@@ -36,6 +37,7 @@ typedef struct {
   double seconds; /* of all computations */
   bool broken;    /* a connection ended with an error */
   bool unguarded; /* forces may be of any size */
+  bool compared;  /* a cell that was sent, with that of the file */
 } server;
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
@@ -68,7 +70,10 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 static bool compute(ipi_engine *e, char *error, size_t size) {
   server *s = e->user;
   md_system *y = &s->y;
-  const bool *p = y->atoms.periodic;
+  bool p[3];
+  serve_periodic(&y->atoms, &e->cell[0][0], p);
+  if (!s->compared) serve_compare_cells(&y->atoms, y->from, &e->cell[0][0]);
+  s->compared = true;
   const double volume = clb_cell_volume(&e->cell[0][0]);
   const clb_model_atoms atoms = {
       e->n, y->species, e->positions, &e->cell[0][0], {p[0], p[1], p[2]}};
@@ -204,8 +209,9 @@ int serve_main(int argc, char **argv) {
                   "--model FILE --structure FILE [--host NAME] --port N",
       .doc = "Energies, forces and virials for i-PI, ASE and others that listen for i-PI's "
              "protocol.\v"
-             "The structure says which elements there are, in the other program's order, and which "
-             "directions are periodic; positions and cell come over the connection. Ends when all "
+             "The structure says which elements there are, in the other program's order; positions "
+             "and cell come over the connection. A cell is periodic in the directions in which the "
+             "structure's is, and in all if the structure has none. Ends when all "
              "connections have ended. What is not i-PI's protocol, a force above 1e4 (eV/A) and "
              "results that are not finite end their connection only, with a sentence; the exit "
              "status is then 1."};
