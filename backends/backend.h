@@ -134,7 +134,8 @@ struct clb_backend {
   void (*forget)(clb_device *device, clb_recorded *recorded); /* frees it, after all submitted
                                                                  replays */
 
-  /* What the vendor's compiler generated for the kernel; -1 where unknown. */
+  /* What the vendor's compiler generated for the kernel; -1 where unknown. NULL: it tells nothing,
+     and needs no binary of a loaded kernel. */
   clb_status (*report)(clb_device *device, const ir_kernel *k, const void *binary, size_t bytes,
                        clb_report *report);
 };

@@ -1,9 +1,6 @@
 /* backends/cpu/cpu.c - the backend for CPUs: the system's C compiler, or the interpreter if there
    is none. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
-#include <elf.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,8 +33,7 @@ typedef struct {
 /* Either a library or a kernel for the interpreter. */
 struct clb_module {
   clb_cpu_function *f;
-  void *library;
-  int fd;
+  clb_cpu_library *library;
   int64_t chunk; /* number of groups worth giving to a thread at a time; fixed, so that results do
                     not depend on the number of threads */
   double stored; /* bytes stored by one group, as far as loop bounds are known */
@@ -233,57 +229,10 @@ static clb_status cpu_build(clb_device *device, const ir_kernel *k, const clb_te
   return clb_cpu_compile(&d->compiler, k->name, text, binary, device->error);
 }
 
-/* Damage for which the loader would crash the whole process; NULL: none. Linkers write the table of
-   sections last. */
-static const char *library_damage(const char *bytes, size_t n) {
-  Elf64_Ehdr h;
-  if (n < sizeof h) return "shorter than the head of a shared library";
-  memcpy(&h, bytes, sizeof h);
-  if (memcmp(h.e_ident, ELFMAG, SELFMAG) || h.e_type != ET_DYN) return "not a shared library";
-  return h.e_shoff <= n && (size_t)h.e_shnum * h.e_shentsize <= n - h.e_shoff
-             ? NULL
-             : "a shared library that is cut short";
-}
-
-static bool write_all(int fd, const char *bytes, size_t n) {
-  while (n) {
-    ssize_t done = write(fd, bytes, n);
-    if (done < 0 && errno != EINTR) return false;
-    if (done > 0) bytes += done, n -= (size_t)done;
-  }
-  return true;
-}
-
-/* An unnamed file. It stays open as long as the library: dlopen considers files of equal names the
-   same, and the name contains the descriptor. */
-static clb_status load_library(clb_device *device, const ir_kernel *k, const void *binary,
-                               size_t bytes, clb_module *m) {
-  char path[64];
-  const char *damage = library_damage(binary, bytes);
-  if (damage)
-    return clb_fail(device->error, CLB_ERROR_DRIVER, "%s: its binary is damaged: %s", k->name,
-                    damage);
-  m->fd = memfd_create("clebsch", MFD_CLOEXEC);
-  if (m->fd < 0 || !write_all(m->fd, binary, bytes))
-    return clb_fail(device->error, CLB_ERROR_DRIVER, "%s: memfd_create: %s", k->name,
-                    strerror(errno));
-  snprintf(path, sizeof path, "/proc/self/fd/%d", m->fd);
-  m->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  void *symbol = m->library ? dlsym(m->library, k->name) : NULL;
-  if (!symbol) {
-    const char *why = dlerror();
-    return clb_fail(device->error, clb_dl_lacked_memory(why) ? CLB_ERROR_MEMORY : CLB_ERROR_DRIVER,
-                    "%s: its binary does not load: %s", k->name, why ? why : "it lacks the kernel");
-  }
-  memcpy(&m->f, &symbol, sizeof symbol);
-  return CLB_OK;
-}
-
 static void cpu_unload(clb_device *device, clb_module *m) {
   (void)device;
   if (!m) return;
-  if (m->library) dlclose(m->library);
-  if (m->fd >= 0) close(m->fd);
+  clb_cpu_library_close(m->library);
   ir_free(&m->kernel);
   free(m);
 }
@@ -323,12 +272,13 @@ static clb_status cpu_load(clb_device *device, const ir_kernel *k, const void *b
   clb_module *m = calloc(1, sizeof *m);
   clb_status s = CLB_OK;
   if (!m) return clb_fail(device->error, CLB_ERROR_MEMORY, "%s: no memory", k->name);
-  m->fd = -1;
   m->chunk = CHUNK_INSTRUCTIONS / work_of(k) + 1;
   m->stored = ir_count(k).bytes_stored * k->rows;
   m->streamed = streamed_of(k);
-  if (((cpu *)device)->compiler.name) s = load_library(device, k, binary, bytes, m);
-  else if (!ir_read(&m->kernel, binary, bytes))
+  if (((cpu *)device)->compiler.name) {
+    s = clb_cpu_library_open(k->name, binary, bytes, &m->library, device->error);
+    if (!s) m->f = clb_cpu_library_function(m->library);
+  } else if (!ir_read(&m->kernel, binary, bytes))
     s = clb_fail(device->error,
                  strstr(m->kernel.error, "no memory") ? CLB_ERROR_MEMORY : CLB_ERROR_DRIVER,
                  "%s: its binary does not load: %s", k->name, m->kernel.error);
@@ -400,13 +350,6 @@ static clb_status cpu_can_multiply(clb_device *device, clb_dtype type,
   return clb_cpu_blas_can(&((cpu *)device)->blas, product, device->error);
 }
 
-static clb_status cpu_report(clb_device *device, const ir_kernel *k, const void *binary,
-                             size_t bytes, clb_report *report) {
-  (void)device, (void)k, (void)binary, (void)bytes;
-  *report = clb_report_unknown();
-  return CLB_OK;
-}
-
 const clb_backend clb_backend_cpu = {.name = "cpu",
                                      .list = cpu_list,
                                      .open = cpu_open,
@@ -422,5 +365,4 @@ const clb_backend clb_backend_cpu = {.name = "cpu",
                                      .wait = cpu_wait,
                                      .open_blas = cpu_open_blas,
                                      .gemm = cpu_gemm,
-                                     .can_gemm = cpu_can_multiply,
-                                     .report = cpu_report};
+                                     .can_gemm = cpu_can_multiply};

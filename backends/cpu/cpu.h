@@ -65,6 +65,17 @@ void clb_cpu_threads_destroy(clb_cpu_threads *t);
 void clb_cpu_threads_run(clb_cpu_threads *t, clb_cpu_function *f, const ir_arg *arg, int64_t groups,
                          int64_t chunk);
 
+/* ---- library.c ---- */
+
+typedef struct clb_cpu_library clb_cpu_library;
+
+/* The binary, a shared library with the kernel's function, loaded into this process; if it is
+   already, that one. */
+clb_status clb_cpu_library_open(const char *kernel, const void *binary, size_t bytes,
+                                clb_cpu_library **library, clb_error_sink *error);
+clb_cpu_function *clb_cpu_library_function(const clb_cpu_library *library);
+void clb_cpu_library_close(clb_cpu_library *library);
+
 /* ---- blas.c ---- */
 
 typedef struct {

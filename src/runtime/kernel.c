@@ -65,6 +65,7 @@ clb_status clb_kernel_find(clb_context *ctx, ir_kernel *k, clb_kernel **found) {
   kernel->ir = *k;
   s = build_and_load(ctx->device, kernel, &text, &ctx->note);
   if (s) goto done;
+  if (!ctx->device->backend->report) clb_text_free(&kernel->binary);
   *k = (ir_kernel){0};
   kernel->next = ctx->kernels;
   *found = ctx->kernels = kernel;

@@ -197,8 +197,9 @@ clb_status clb_op_report(clb_op *op, clb_pass pass, clb_report *report) {
   if (!report)
     return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_op_report: report is NULL");
   *report = clb_report_unknown();
-  s = op->ctx->device->backend->report(op->ctx->device, &kernel->ir, kernel->binary.s,
-                                       kernel->binary.n, report);
+  clb_device *d = op->ctx->device;
+  if (d->backend->report)
+    s = d->backend->report(d, &kernel->ir, kernel->binary.s, kernel->binary.n, report);
   report->subgroups = kernel->ir.subgroups;
   report->local_bytes = ir_local_bytes(&kernel->ir);
   return s;
