@@ -13,7 +13,8 @@ from ._context import Context
 from ._library import Error
 
 PASSES = ("forward", "backward", "double_backward")
-_shared, _sharing = weakref.WeakValueDictionary(), threading.Lock()
+_shared: weakref.WeakValueDictionary[str, Context] = weakref.WeakValueDictionary()
+_sharing = threading.Lock()
 
 
 def context_of(device):

@@ -6,7 +6,7 @@ they compute; operands have its names and order."""
 from __future__ import annotations
 
 import ctypes as c
-from typing import Any, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _arrays, _checks
 from . import _structs as s
@@ -19,6 +19,7 @@ NORMALIZATIONS = {"component": s.COMPONENT, "norm": s.NORM, "integral": s.INTEGR
 IRREP_NORMALIZATIONS = {"component": s.IRREP_COMPONENT, "norm": s.IRREP_NORM, "none": s.IRREP_NONE}
 PATH_NORMALIZATIONS = {"element": s.PATH_ELEMENT, "path": s.PATH_PATH, "none": s.PATH_NONE}
 LAYOUTS = {"mul_ir": s.MUL_IR, "ir_mul": s.IR_MUL}
+KINDS = dict.fromkeys(("channel_wise", "fully_connected", "full", "elementwise"), 0)
 ORDERS = {"sorted": s.SORTED, "as_found": s.AS_FOUND}
 MODES = {"uvw": s.UVW, "uvu": s.UVU, "uvv": s.UVV, "uuw": s.UUW, "uuu": s.UUU, "uvuv": s.UVUV,
          "uvu<v": s.UVU_HALF, "u<vw": s.UVW_HALF}
@@ -42,12 +43,12 @@ def paths(kind: str, irreps_x: str, irreps_y: str, irreps_z: str = "",
     irreps_z: of the second, its irreps; of the others the irreps to keep, "" for all that there are
     (the first has no such default).  order: of channel_wise, "sorted" (MACE) or "as_found"
     (NequIP)."""
-    choice("kind", kind, dict.fromkeys(("channel_wise", "fully_connected", "full", "elementwise")))
-    order = [choice("order", order, ORDERS)] if kind == "channel_wise" else []
+    choice("kind", kind, KINDS)
+    orders = [choice("order", order, ORDERS)] if kind == "channel_wise" else []
     found, words = s.instructions(), {value: word for word, value in MODES.items()}
     texts = [_irreps(o, irreps) for o, irreps in zip("xyz", (irreps_x, irreps_y, irreps_z))]
-    context_of("cpu:interpreter")._call(kind, *texts, *order, c.byref(found))
-    return Paths(*(getattr(found, f"irreps_{o}").decode() for o in "xyz"),
+    context_of("cpu:interpreter")._call(kind, *texts, *orders, c.byref(found))
+    return Paths(found.irreps_x.decode(), found.irreps_y.decode(), found.irreps_z.decode(),
                  [(i.in1, i.in2, i.out, words[i.mode], bool(i.has_weight), i.path_weight)
                   for i in found.instructions[:found.n_instructions]])
 
@@ -86,10 +87,11 @@ def spherical_harmonics(degrees: Sequence[int], normalization: str = "component"
     device: a name, or a Context.  dtype: "f32", "f64", "f16" or "bf16", of all arrays; None: of
     each call, that of its first array.  arithmetic: "f32" or "f64", of kernels; None: that of
     dtype."""
-    if isinstance(degrees, (int, str)):
+    if isinstance(degrees, str) or not hasattr(degrees, "__iter__"):
         raise TypeError(f"degrees: {degrees!r}; it must be a list of degrees, such as [0, 1, 2]")
-    degrees = _checks.whole("degrees", degrees if hasattr(degrees, "dtype") else list(degrees))
-    numbers = (c.c_int * len(degrees))(*degrees.tolist())
+    listed = degrees if hasattr(degrees, "dtype") else list(degrees)
+    numbers = [int(degree) for degree in _checks.whole("degrees", listed)]
+    in_c = (c.c_int * len(numbers))(*numbers)
     normalize = _checks.flag("normalize", normalize)
     kind = choice("normalization", normalization, NORMALIZATIONS)
     _types(dtype or "f32", arithmetic)
@@ -97,12 +99,12 @@ def spherical_harmonics(degrees: Sequence[int], normalization: str = "component"
     def describe(dtype, passes):
         storage, working = _types(dtype, arithmetic)
         return s.spherical_harmonics_desc(
-            degrees=numbers, n_degrees=len(numbers), normalization=kind, normalize=int(normalize),
+            degrees=in_c, n_degrees=len(numbers), normalization=kind, normalize=int(normalize),
             storage=storage, arithmetic=working, passes=passes)
     operands = {"forward": (["x"], ["y"]), "backward": (["x", "g_y"], ["g_x"]),
                 "double_backward": (["x", "g_y", "h"], ["d_x", "d_g_y"])}
     kinds = {"x": "x", "y": "y", "g_y": "y", "g_x": "x", "h": "x", "d_x": "x", "d_g_y": "y"}
-    columns = {"x": 3, "y": sum(2 * degree + 1 for degree in degrees.tolist())}
+    columns = {"x": 3, "y": sum(2 * degree + 1 for degree in numbers)}
     return SphericalHarmonics("spherical_harmonics", context_of(device), dtype, describe, columns,
                               operands, kinds, "xy")
 
@@ -140,6 +142,8 @@ _KINDS = {"x": "x", "y": "y", "w": "w", "z": "z", "g": "z", "a": "x", "b": "y", 
 def _instructions(given):
     """Those of C."""
     made = []
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        raise TypeError(f"instructions: {given!r}; it must be a list, as of clebsch.paths")
     for i, path in enumerate(given):
         what = f"instructions[{i}]"
         if isinstance(path, str) or not hasattr(path, "__len__") or len(path) not in (5, 6):

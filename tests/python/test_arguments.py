@@ -177,6 +177,8 @@ class OfOps(Refusals):
         harmonics = clebsch.spherical_harmonics
         for error, said, call in (
                 (TypeError, r"degrees: 4; it must be a list of degrees, such as \[0, 1, 2\]", lambda: harmonics(4)),
+                (TypeError, "degrees: 2.0;", lambda: harmonics(2.0)), (TypeError, "degrees: None", lambda: harmonics(None)),
+                (TypeError, "instructions: 3; it must be a list", lambda: clebsch.tensor_product("0e", "0e", "0e", 3)),
                 (TypeError, "degrees: '012'", lambda: harmonics("012")), (ValueError, r"degrees\[0\] is 1.5", lambda: harmonics([1.5])),
                 (TypeError, "truth values", lambda: harmonics([True])), (TypeError, "normalize: 'no'", lambda: harmonics([1], normalize="no")),
                 (ValueError, "dtype: <class", lambda: harmonics([1], dtype=np.float32)), (TypeError, "the word is 'dtype'", lambda: harmonics([1], precision="f32")),

@@ -35,8 +35,12 @@ class Wheel(unittest.TestCase):
                         "--no-index", "-Csetup-args=-Doptimization=0", "-w", folder, ROOT)
             wheel, = pathlib.Path(folder).glob("*.whl")
             self.assertRegex(wheel.name, r"^clebsch-[\d.]+-py3-none-\w+\.whl$")
-            names = {os.path.basename(name) for name in zipfile.ZipFile(wheel).namelist()}
-            wanted = {path.name for path in (ROOT / "python" / "clebsch").glob("*.py")}
+            paths = zipfile.ZipFile(wheel).namelist()
+            names = {os.path.basename(name) for name in paths}
+            about, = (zipfile.ZipFile(wheel).read(name).decode() for name in paths if name.endswith(".dist-info/METADATA"))
+            for line in ("Author: The Clebsch authors", "License-Expression: MIT", "Classifier: Typing :: Typed", "Provides-Extra: ase", "# Python"):
+                self.assertIn(f"\n{line}\n", about)
+            wanted = {path.name for path in (ROOT / "python" / "clebsch").glob("*.py")} | {"py.typed"}
             self.assertEqual(wanted - names, set())
             self.assertEqual({"libclebsch.so.0", "clebsch", "clebsch.h", "model.h", "clebsch.f90"} - names, set())
 
