@@ -39,7 +39,7 @@ fi
 seconds=${1:-20}
 [ $# = 0 ] || shift
 clang=$(command -v clang-19 || command -v clang) || { echo "ci/fuzz.sh: there is no clang" >&2; exit 1; }
-[ -d "$build" ] || CC=$clang meson setup "$build" -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized -Dwerror=false -Dc_args='-w -g1' >/dev/null
+[ -d "$build" ] || CC=$clang meson setup "$build" -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized -Dc_args='-w -g1' >/dev/null
 meson compile -C "$build" fuzzers >"$build/compile.log" || { tail -n 40 "$build/compile.log"; exit 1; }
 # shellcheck disable=SC2046
 [ $# != 0 ] || set -- $(sed -n "s/^  \['\([a-z]*\)', .*/\1/p" tests/fuzz/meson.build)

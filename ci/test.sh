@@ -64,7 +64,7 @@ fi
 for build in build-test build-sanitize; do
   [ $build = build-test ] && options="$lammps" || options="-Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized -Dc_args=-g1"
   # shellcheck disable=SC2086
-  [ -d $build ] || meson setup $build $options -Dtest_kernels="$PWD/build-test/tests/kernels"
+  [ -d $build ] || meson setup $build $options -Dwerror=true -Dauto_features=enabled -Dtest_kernels="$PWD/build-test/tests/kernels"
   meson compile -C $build
 done
 took "installing and building" "$started"

@@ -34,7 +34,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum { IR_VOID, IR_BOOL, IR_I32, IR_I64, IR_F32, IR_F64, IR_F16, IR_BF16 } ir_type;
+typedef enum __attribute__((packed)) { /* one byte */
+                                       IR_VOID,
+                                       IR_BOOL,
+                                       IR_I32,
+                                       IR_I64,
+                                       IR_F32,
+                                       IR_F64,
+                                       IR_F16,
+                                       IR_BF16
+} ir_type;
 typedef enum { IR_UNIFORM, IR_AFFINE, IR_VARYING } ir_shape;
 
 /* name, pure, operands (values in arg[]) */
@@ -103,11 +112,11 @@ typedef enum { IR_UNIFORM, IR_AFFINE, IR_VARYING } ir_shape;
                           read; a hint, for CPUs, of any index */
 /* clang-format on */
 
-typedef enum {
+typedef enum __attribute__((packed)) { /* one byte */
 #define IR_X(name, pure, operands) IR_##name,
-  IR_OPS(IR_X)
+                                       IR_OPS(IR_X)
 #undef IR_X
-      IR_OP_COUNT
+                                           IR_OP_COUNT
 } ir_op;
 
 typedef int32_t ir_val;

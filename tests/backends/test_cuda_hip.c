@@ -28,7 +28,7 @@ static void close_target(clb_device *d, clb_error_sink *error) {
 }
 
 static clb_report build_and_report(clb_device *d, const ir_kernel *k, clb_text *binary) {
-  clb_report r;
+  clb_report r = {0};
   if (build_kernel(d, k, binary) || d->backend->report(d, k, binary->s, binary->n, &r))
     fail_msg("%s", d->error->text.s);
   return r;

@@ -335,7 +335,7 @@ static void tiles(void **state) {
 /* ---- the caller's handles and memory ---- */
 
 static clb_native callers_own(void) {
-  clb_native n = {NULL};
+  clb_native n = {0};
   const ze_context_desc_t context = {.stype = ZE_STRUCTURE_TYPE_CONTEXT_DESC};
   const ze_command_queue_desc_t queue = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC,
                                          .ordinal = 1,

@@ -160,7 +160,7 @@ static void rows_kernel(ir_kernel *k, ir_type t, int lanes, int loads, bool agai
 
 static clb_report report_of(clb_device *d, const ir_kernel *k) {
   clb_text binary = {0};
-  clb_report report;
+  clb_report report = {0};
   if (build_kernel(d, k, &binary) || level_zero->report(d, k, binary.s, binary.n, &report))
     fail_msg("%s", d->error->text.s);
   clb_text_free(&binary);

@@ -121,7 +121,7 @@ static void half_a_device(void **state) {
 /* y[i] += i, through a wrapped y. */
 static void adds_lane(clb_device *d, clb_memory *y, void *host_copy) {
   clb_text binary = {0};
-  clb_module *module;
+  clb_module *module = NULL;
   ir_kernel k;
   int lanes = d->limits.lanes[CLB_F32];
   float back[4] = {0}, *values = host_copy;

@@ -131,7 +131,7 @@ static answer machine_agrees(const clb_report *r, const demand *w) {
 
 static clb_report compiled(clb_device *d, const ir_kernel *k) {
   clb_text binary = {0};
-  clb_report r;
+  clb_report r = {0};
   if (build_kernel(d, k, &binary) || d->backend->report(d, k, binary.s, binary.n, &r))
     fail_msg("%s", d->error->text.s);
   assert_true(binary.n > 0);

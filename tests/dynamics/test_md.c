@@ -151,7 +151,7 @@ static void keeps_energy(void **state) {
   if (!(span[0] < 2e-3 && span[1] < 0.35 * span[0]))
     fail_msg("the energy moves by %g eV, by %g with half the step", span[0], span[1]);
   char *out = get_text("out"), *drift = strstr(out, "drift        ");
-  double slope, error;
+  double slope = 0, error = 0;
   assert_true(drift && sscanf(drift, "drift %lf +- %lf meV/atom/ps", &slope, &error) == 2);
   if (!(fabs(slope) < 0.5 && error > 0 && error < 0.5)) fail_msg("%s", drift);
   free(out);

@@ -154,7 +154,7 @@ static double rows_of_line(const comparison *c, const compare_line *line) {
   const compare_result *first = line->cells[c->baseline];
   for (int d = 0; d < c->n_devices && !first; d++) first = line->cells[d];
   for (int d = 0; d < c->n_devices && first->halved > 0; d++)
-    if (line->cells[d] && !line->cells[d]->halved && same_rows(line->cells[d], first))
+    if (line->cells[d] && line->cells[d]->halved == 0 && same_rows(line->cells[d], first))
       first = line->cells[d];
   return rows_asked(first);
 }

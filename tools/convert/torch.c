@@ -289,7 +289,7 @@ static bool parse_activation(const char *code, size_t n, char name[ACTIVATION_BY
 void activation_of(torch *t, value act, char name[ACTIVATION_BYTES], double *scale) {
   char entry[5 + 2 * NAME_BYTES];
   size_t bytes;
-  unsigned constant;
+  unsigned constant = 0;
   expect_class(t, act, "normalize2mom");
   value function = maybe(act, "f");
   if (function && function->kind == PICKLE_GLOBAL) {

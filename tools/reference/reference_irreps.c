@@ -206,7 +206,7 @@ int reference_elementwise(const char *x, const char *y, const char *filter,
 
 static long double factorial(int n) {
   static long double table[3 * REFERENCE_MAX_L + 2];
-  for (int i = 0; !table[n]; i++) table[i] = i ? i * table[i - 1] : 1;
+  for (int i = 0; table[n] == 0; i++) table[i] = i ? i * table[i - 1] : 1;
   return table[n];
 }
 

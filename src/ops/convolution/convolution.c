@@ -54,7 +54,7 @@ static clb_status check_spline(clb_context *ctx, const clb_convolution_desc *d) 
         "clb_convolution_create: first_knot is %g and last_knot %g; they must be numbers, "
         "the first below the last",
         d->first_knot, d->last_knot);
-  if (d->knots && d->break_at && !(d->break_at > d->first_knot && d->break_at < d->last_knot))
+  if (d->knots && d->break_at != 0 && !(d->break_at > d->first_knot && d->break_at < d->last_knot))
     return clb_fail(
         &ctx->error, CLB_ERROR_ARGUMENT,
         "clb_convolution_create: break_at is %g; it must be 0, or between first_knot, %g, "
