@@ -355,7 +355,7 @@ static void refuses(void **state) {
   REFUSED(ctx, CLB_ERROR_ARGUMENT, "from is 2",
           clb_row_sum_create(ctx, CLB_F16, CLB_F64, CLB_F64, 10, &sum));
   assert_null(sum);
-  REFUSED(ctx, CLB_ERROR_ARGUMENT, "from is 0",
+  REFUSED(ctx, CLB_ERROR_ARGUMENT, "from is 1",
           clb_row_sum_create(ctx, CLB_F64, CLB_F32, CLB_F32, 10, &sum));
   REFUSED(ctx, CLB_ERROR_ARGUMENT, "columns is -1",
           clb_row_sum_create(ctx, CLB_F32, CLB_F32, CLB_F32, -1, &sum));
