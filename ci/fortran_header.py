@@ -11,7 +11,8 @@ NOT_OFFERED = {  # function or constant: why Fortran has none
     "clb_version": "text of C, of little use to a program",
     "clb_status_text": "clb_error says more",
     "clb_devices": "calls back with a struct of texts",
-    "clb_context_device": "a struct of texts",
+    "clb_version_number": "a program is compiled with the module of its library",
+    "clb_context_device_sized": "a struct of texts",
     "clb_op_source": "long texts for people: `clebsch source`",
 }
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "include" / "clebsch"

@@ -61,7 +61,7 @@ def main():
     bad, headers, counts, includes = [], collections.defaultdict(list), collections.Counter(), 0
     of_api = set()
     for path in sources("src/api"):
-        of_api |= set(re.findall(r"^\w[\w *]*?\b(clb_\w+)\([^;]*?\) \{", path.read_text(), re.M | re.S))
+        of_api |= set(re.findall(r"^\w[\w *]*?\b(clb_\w+?)(?:_sized)?\([^;]*?\) \{", path.read_text(), re.M | re.S))
     for top in sorted({f.split("/")[0] for f in MAY} | {"tests"}):
         for path in sources(top):
             name = str(path.relative_to(root))
@@ -81,7 +81,7 @@ def main():
                 elif folder and not allowed(folder, found[1]):
                     bad.append(f"{name}:{n}: {folder} may not include {found[1]}")
             if folder and not folder.startswith(ABOVE_API) and folder != "src/api":
-                for call in sorted(set(re.findall(r"\b(clb_\w+)\(", text)) & of_api):
+                for call in sorted(set(re.findall(r"\b(clb_\w+?)(?:_sized)?\(", text)) & of_api):
                     bad.append(f"{name}: calls {call}, which src/api defines")
     bad += [f"header twice: {' '.join(p)}" for p in headers.values() if len(p) > 1]
     bad += [f"{f} has {n} files; at most {MOST}" for f, n in sorted(counts.items()) if n > MOST]

@@ -72,7 +72,7 @@ def argument(text, structs):
     """What an argument of C is to ctypes: a pointer, a struct by value, or a number."""
     if "*" in text or "clb_model_exchange" in text or text.split() == ["void"]:
         return "pointer"  # the last: to a function, of which split() leaves no more
-    kind = text.replace("const ", "").split()[0]
+    kind = text.replace("const ", "").split()[0].replace("size_t", "uint64_t")
     if hasattr(structs, kind.removeprefix("clb_")):
         return kind.removeprefix("clb_")
     return "int" if kind.startswith("clb_") else kind  # an enumeration

@@ -1,5 +1,6 @@
 /* models/edges.c - clb_model_compute_edges: what simulation codes give, and checks of it. */
 #include "models/model_state.h"
+#include "src/base/sizes.h"
 
 #include <string.h>
 
@@ -107,13 +108,8 @@ static clb_status clear_forces(clb_model *m, const clb_model_edges *e,
                           (uint64_t)(n * bytes));
 }
 
-clb_status clb_model_compute_edges(clb_model *m, const clb_model_edges *e,
-                                   const clb_model_edge_results *r) {
+static clb_status compute(clb_model *m, const clb_model_edges *e, const clb_model_edge_results *r) {
   clb_model_edges near;
-  if (!m) return CLB_ERROR_ARGUMENT;
-  if (!e || !r)
-    return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute_edges: %s is NULL",
-                e ? "results" : "edges");
   clb_status s = check_counts(m, e);
   if (!s && e->same_graph) s = check_same(m, e);
   if (!s) s = check_places(m, e, r);
@@ -124,4 +120,22 @@ clb_status clb_model_compute_edges(clb_model *m, const clb_model_edges *e,
   else if (!e->same_graph) m->listed.n = -1, s = clb_model_set_graph(m, e);
   if (!s) s = clb_model_evaluate(m, listed(e) ? &near : e, r);
   return s || !listed(e) ? s : clear_forces(m, e, r);
+}
+
+clb_status clb_model_compute_edges_sized(clb_model *m, const clb_model_edges *edges,
+                                         const clb_model_edge_results *results, size_t edges_size,
+                                         size_t exchange_size, size_t results_size) {
+  clb_model_edges e;
+  clb_model_exchange x;
+  clb_model_edge_results r;
+  if (!m) return CLB_ERROR_ARGUMENT;
+  if (!edges || !results)
+    return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute_edges: %s is NULL",
+                edges ? "results" : "edges");
+  clb_error_sink *error = &m->ctx->error;
+  clb_status s = clb_take_struct(error, "clb_model_edges", &e, sizeof e, edges, edges_size);
+  if (!s) s = clb_take_struct(error, "clb_model_exchange", &x, sizeof x, e.exchange, exchange_size);
+  if (!s) s = clb_take_struct(error, "clb_model_edge_results", &r, sizeof r, results, results_size);
+  if (!s && e.exchange) e.exchange = &x;
+  return s ? s : compute(m, &e, &r);
 }

@@ -1,6 +1,7 @@
 /* models/model.c - the calls of model.h. */
 #include "models/read.h"
 #include "models/model_state.h"
+#include "src/base/sizes.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -28,16 +29,17 @@ static clb_status check_options(clb_context *ctx, const clb_model_options *o) {
   return CLB_OK;
 }
 
-clb_status clb_model_open(clb_context *ctx, const char *path, const clb_model_options *options,
-                          clb_model **model) {
+clb_status clb_model_open_sized(clb_context *ctx, const char *path,
+                                const clb_model_options *options, clb_model **model, size_t size) {
   clb_status s = clb_context_check(ctx);
-  const clb_model_options o = options ? *options : (clb_model_options){0};
+  clb_model_options o;
   if (model) *model = NULL;
   if (s) return s;
   if (!path || !model)
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_model_open: %s is NULL",
                     path ? "model" : "path");
-  if ((s = check_options(ctx, &o))) return s;
+  s = clb_take_struct(&ctx->error, "clb_model_options", &o, sizeof o, options, size);
+  if (s || (s = check_options(ctx, &o))) return s;
   clb_model *m = *model = calloc(1, sizeof *m);
   if (!m) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_model_open: no memory");
   *m = (clb_model){.ctx = clb_context_hold(ctx),
@@ -74,10 +76,10 @@ void clb_model_destroy(clb_model **model) {
 
 /* ---- description ---- */
 
-clb_status clb_model_describe(const clb_model *m, clb_model_info *info) {
+clb_status clb_model_describe_sized(const clb_model *m, clb_model_info *info, size_t size) {
   if (!m) return CLB_ERROR_ARGUMENT;
   if (!info) return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_describe: info is NULL");
-  *info = m->info;
+  clb_give_struct(&m->info, sizeof m->info, info, size);
   return CLB_OK;
 }
 
@@ -87,11 +89,13 @@ int clb_model_species(const clb_model *m, int atomic_number) {
   return -1;
 }
 
-clb_status clb_model_last_neighbours(const clb_model *m, clb_model_neighbours *neighbours) {
+clb_status clb_model_last_neighbours_sized(const clb_model *m, clb_model_neighbours *neighbours,
+                                           size_t size) {
   if (!m) return CLB_ERROR_ARGUMENT;
   if (!neighbours)
     return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_last_neighbours: neighbours is NULL");
-  *neighbours = (clb_model_neighbours){m->neighbours.n_edges, m->rebuilds};
+  const clb_model_neighbours all = {m->neighbours.n_edges, m->rebuilds};
+  clb_give_struct(&all, sizeof all, neighbours, size);
   return CLB_OK;
 }
 
@@ -251,12 +255,9 @@ static clb_status find_edges(clb_model *m, const clb_model_atoms *a, clb_model_e
   return s;
 }
 
-clb_status clb_model_compute(clb_model *m, const clb_model_atoms *a, const clb_model_results *r) {
+static clb_status compute(clb_model *m, const clb_model_atoms *a, const clb_model_results *r) {
   clb_model_edges e;
   double virial[9];
-  if (!m) return CLB_ERROR_ARGUMENT;
-  if (!a || !r)
-    return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute: %s is NULL", a ? "results" : "atoms");
   clb_status s = check_atoms(m, a, r);
   if (!s) s = find_edges(m, a, &e);
   if (!s)
@@ -268,4 +269,19 @@ clb_status clb_model_compute(clb_model *m, const clb_model_atoms *a, const clb_m
   for (int i = 0; i < 9 && r->stress && !s; i++)
     r->stress[i] = virial[i] / clb_cell_volume(a->cell);
   return s;
+}
+
+clb_status clb_model_compute_sized(clb_model *m, const clb_model_atoms *atoms,
+                                   const clb_model_results *results, size_t atoms_size,
+                                   size_t results_size) {
+  clb_model_atoms a;
+  clb_model_results r;
+  if (!m) return CLB_ERROR_ARGUMENT;
+  if (!atoms || !results)
+    return FAIL(m, CLB_ERROR_ARGUMENT, "clb_model_compute: %s is NULL",
+                atoms ? "results" : "atoms");
+  clb_error_sink *e = &m->ctx->error;
+  clb_status s = clb_take_struct(e, "clb_model_atoms", &a, sizeof a, atoms, atoms_size);
+  if (!s) s = clb_take_struct(e, "clb_model_results", &r, sizeof r, results, results_size);
+  return s ? s : compute(m, &a, &r);
 }

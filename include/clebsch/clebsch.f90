@@ -272,16 +272,19 @@ module clebsch
     subroutine clb_op_destroy(op) bind(c)
       import; type(c_ptr), intent(inout) :: op
     end subroutine
-    function clb_op_counts(op, pass, counts) bind(c) result(status)
+    function clb_op_counts_c(op, pass, counts, counts_size) bind(c, name='clb_op_counts_sized') result(status)
       import; type(c_ptr), value :: op; integer(c_int), value :: pass; type(clb_counts), intent(out) :: counts
+      integer(c_size_t), value :: counts_size
       integer(c_int) :: status
     end function
-    function clb_op_report(op, pass, report) bind(c) result(status)
+    function clb_op_report_c(op, pass, report, report_size) bind(c, name='clb_op_report_sized') result(status)
       import; type(c_ptr), value :: op; integer(c_int), value :: pass; type(clb_report), intent(out) :: report
+      integer(c_size_t), value :: report_size
       integer(c_int) :: status
     end function
-    function clb_op_tuning(op, pass, tuning) bind(c) result(status)
+    function clb_op_tuning_c(op, pass, tuning, tuning_size) bind(c, name='clb_op_tuning_sized') result(status)
       import; type(c_ptr), value :: op; integer(c_int), value :: pass; type(clb_tuning), intent(out) :: tuning
+      integer(c_size_t), value :: tuning_size
       integer(c_int) :: status
     end function
     function clb_wisdom_export_c(ctx, path) bind(c, name='clb_wisdom_export') result(status)
@@ -300,8 +303,10 @@ module clebsch
       import; type(c_ptr), value :: ctx; integer(c_int), value :: optimisations
       integer(c_int) :: status
     end function
-    function clb_spherical_harmonics_create(ctx, desc, op) bind(c) result(status)
+    function clb_spherical_harmonics_create_c(ctx, desc, op, desc_size) &
+         bind(c, name='clb_spherical_harmonics_create_sized') result(status)
       import; type(c_ptr), value :: ctx; type(clb_spherical_harmonics_desc), intent(in) :: desc; type(c_ptr), intent(out) :: op
+      integer(c_size_t), value :: desc_size
       integer(c_int) :: status
     end function
     function clb_spherical_harmonics_forward(op, n, x, y) bind(c) result(status)
@@ -316,8 +321,9 @@ module clebsch
       import; type(c_ptr), value :: op; integer(c_int64_t), value :: n; type(clb_rows), value :: x, g_y, h, d_x, d_g_y
       integer(c_int) :: status
     end function
-    function clb_tensor_product_create(ctx, desc, op) bind(c) result(status)
+    function clb_tensor_product_create_c(ctx, desc, op, desc_size) bind(c, name='clb_tensor_product_create_sized') result(status)
       import; type(c_ptr), value :: ctx; type(clb_tensor_product_desc), intent(in) :: desc; type(c_ptr), intent(out) :: op
+      integer(c_size_t), value :: desc_size
       integer(c_int) :: status
     end function
     function clb_tensor_product_forward(op, n, x, y, w, z) bind(c) result(status)
@@ -333,27 +339,35 @@ module clebsch
       type(clb_rows), value :: x, y, w, g, a, b, c, d_x, d_y, d_w, d_g
       integer(c_int) :: status
     end function
-    function clb_tensor_product_measure(ctx, desc, sizes) bind(c) result(status)
+    function clb_tensor_product_measure_c(ctx, desc, sizes, desc_size) &
+         bind(c, name='clb_tensor_product_measure_sized') result(status)
       import; type(c_ptr), value :: ctx; type(clb_tensor_product_desc), intent(in) :: desc
       type(clb_tensor_product_sizes), intent(out) :: sizes
+      integer(c_size_t), value :: desc_size
       integer(c_int) :: status
     end function
     function clb_tensor_product_triple_backward(op, n, operands) bind(c) result(status)
       import; type(c_ptr), value :: op; integer(c_int64_t), value :: n; type(clb_triple_operands), intent(in) :: operands
       integer(c_int) :: status
     end function
-    function clb_tensor_product_weights(ctx, desc, i, slice) bind(c) result(status)
+    function clb_tensor_product_weights_c(ctx, desc, i, slice, desc_size) &
+         bind(c, name='clb_tensor_product_weights_sized') result(status)
       import; type(c_ptr), value :: ctx; type(clb_tensor_product_desc), intent(in) :: desc; integer(c_int), value :: i
       type(clb_weight_slice), intent(out) :: slice
+      integer(c_size_t), value :: desc_size
       integer(c_int) :: status
     end function
-    function clb_tensor_product_mask(ctx, desc, mask, size) bind(c) result(status)
+    function clb_tensor_product_mask_c(ctx, desc, mask, size, desc_size) &
+         bind(c, name='clb_tensor_product_mask_sized') result(status)
       import; type(c_ptr), value :: ctx; type(clb_tensor_product_desc), intent(in) :: desc
       integer(c_signed_char), intent(inout) :: mask(*); integer(c_int64_t), value :: size
+      integer(c_size_t), value :: desc_size
       integer(c_int) :: status
     end function
-    function clb_symmetric_contraction_create(ctx, desc, op) bind(c) result(status)
+    function clb_symmetric_contraction_create_c(ctx, desc, op, desc_size) &
+         bind(c, name='clb_symmetric_contraction_create_sized') result(status)
       import; type(c_ptr), value :: ctx; type(clb_symmetric_contraction_desc), intent(in) :: desc; type(c_ptr), intent(out) :: op
+      integer(c_size_t), value :: desc_size
       integer(c_int) :: status
     end function
     function clb_symmetric_contraction_forward(op, n, x, w, z) bind(c) result(status)
@@ -368,14 +382,18 @@ module clebsch
       import; type(c_ptr), value :: op; integer(c_int64_t), value :: n; type(clb_rows), value :: x, w, g, a, c, d_x, d_w, d_g
       integer(c_int) :: status
     end function
-    function clb_symmetric_contraction_paths(ctx, desc, degree, nu, paths) bind(c) result(status)
+    function clb_symmetric_contraction_paths_c(ctx, desc, degree, nu, paths, desc_size) &
+         bind(c, name='clb_symmetric_contraction_paths_sized') result(status)
       import; type(c_ptr), value :: ctx; type(clb_symmetric_contraction_desc), intent(in) :: desc
       integer(c_int), value :: degree, nu; type(clb_symmetric_paths), intent(out) :: paths
+      integer(c_size_t), value :: desc_size
       integer(c_int) :: status
     end function
-    function clb_symmetric_contraction_basis(ctx, desc, path, u, size) bind(c) result(status)
+    function clb_symmetric_contraction_basis_c(ctx, desc, path, u, size, desc_size) &
+         bind(c, name='clb_symmetric_contraction_basis_sized') result(status)
       import; type(c_ptr), value :: ctx; type(clb_symmetric_contraction_desc), intent(in) :: desc; integer(c_int), value :: path
       real(c_double), intent(inout) :: u(*); integer(c_int64_t), value :: size
+      integer(c_size_t), value :: desc_size
       integer(c_int) :: status
     end function
     function clb_channel_wise_c(ctx, irreps_x, irreps_y, filter, order, found) bind(c, name='clb_channel_wise') result(status)
@@ -418,8 +436,10 @@ module clebsch
       import; type(c_ptr), value :: graph; type(c_ptr), intent(out) :: senders, receivers
       integer(c_int) :: status
     end function
-    function clb_convolution_create(ctx, desc, op) bind(c) result(status)
+    function clb_convolution_create_c(ctx, desc, op, desc_size, product_size) &
+         bind(c, name='clb_convolution_create_sized') result(status)
       import; type(c_ptr), value :: ctx; type(clb_convolution_desc), intent(in) :: desc; type(c_ptr), intent(out) :: op
+      integer(c_size_t), value :: desc_size, product_size
       integer(c_int) :: status
     end function
     function clb_convolution_knots(op, r) bind(c) result(status)
@@ -453,35 +473,44 @@ module clebsch
       type(clb_rows), value :: x, y, w, g, a, b, c, d_x, d_y, d_w, d_g
       integer(c_int) :: status
     end function
-    function clb_model_open_c(ctx, path, options, model) bind(c, name='clb_model_open') result(status)
+    function clb_model_open_c(ctx, path, options, model, options_size) bind(c, name='clb_model_open_sized') result(status)
       import; type(c_ptr), value :: ctx; character(kind=c_char), intent(in) :: path(*)
       type(clb_model_options), intent(in) :: options; type(c_ptr), intent(out) :: model
+      integer(c_size_t), value :: options_size
       integer(c_int) :: status
     end function
     subroutine clb_model_destroy(model) bind(c)
       import; type(c_ptr), intent(inout) :: model
     end subroutine
-    function clb_model_describe(model, info) bind(c) result(status)
+    function clb_model_describe_c(model, info, info_size) bind(c, name='clb_model_describe_sized') result(status)
       import; type(c_ptr), value :: model; type(clb_model_info), intent(out) :: info
+      integer(c_size_t), value :: info_size
       integer(c_int) :: status
     end function
     function clb_model_species(model, atomic_number) bind(c) result(species)
       import; type(c_ptr), value :: model; integer(c_int), value :: atomic_number
       integer(c_int) :: species
     end function
+    ! _c: with the sizes of types, which may have more components in a later version (docs/abi.md).
     ! target: what a c_ptr inside points to is written, though the argument itself is not; compilers must not think otherwise.
-    function clb_model_compute(model, atoms, results) bind(c) result(status)
+    function clb_model_compute_c(model, atoms, results, atoms_size, results_size) &
+         bind(c, name='clb_model_compute_sized') result(status)
       import; type(c_ptr), value :: model; type(clb_model_atoms), intent(in) :: atoms
       type(clb_model_results), intent(in), target :: results
+      integer(c_size_t), value :: atoms_size, results_size
       integer(c_int) :: status
     end function
-    function clb_model_last_neighbours(model, neighbours) bind(c) result(status)
+    function clb_model_last_neighbours_c(model, neighbours, neighbours_size) &
+         bind(c, name='clb_model_last_neighbours_sized') result(status)
       import; type(c_ptr), value :: model; type(clb_model_neighbours), intent(out) :: neighbours
+      integer(c_size_t), value :: neighbours_size
       integer(c_int) :: status
     end function
-    function clb_model_compute_edges(model, edges, results) bind(c) result(status)
+    function clb_model_compute_edges_c(model, edges, results, edges_size, exchange_size, results_size) &
+         bind(c, name='clb_model_compute_edges_sized') result(status)
       import; type(c_ptr), value :: model; type(clb_model_edges), intent(in), target :: edges
       type(clb_model_edge_results), intent(in), target :: results
+      integer(c_size_t), value :: edges_size, exchange_size, results_size
       integer(c_int) :: status
     end function
   end interface
@@ -559,7 +588,139 @@ contains
     type(clb_model_options), intent(in) :: options
     type(c_ptr), intent(out) :: model
     integer(c_int) :: status
-    status = clb_model_open_c(ctx, trim(path)//c_null_char, options, model)
+    status = clb_model_open_c(ctx, trim(path)//c_null_char, options, model, c_sizeof(options))
+  end function
+
+  function clb_op_counts(op, pass, counts) result(status)
+    type(c_ptr), intent(in) :: op
+    integer(c_int), intent(in) :: pass
+    type(clb_counts), intent(out) :: counts
+    integer(c_int) :: status
+    status = clb_op_counts_c(op, pass, counts, c_sizeof(counts))
+  end function
+
+  function clb_op_report(op, pass, report) result(status)
+    type(c_ptr), intent(in) :: op
+    integer(c_int), intent(in) :: pass
+    type(clb_report), intent(out) :: report
+    integer(c_int) :: status
+    status = clb_op_report_c(op, pass, report, c_sizeof(report))
+  end function
+
+  function clb_op_tuning(op, pass, tuning) result(status)
+    type(c_ptr), intent(in) :: op
+    integer(c_int), intent(in) :: pass
+    type(clb_tuning), intent(out) :: tuning
+    integer(c_int) :: status
+    status = clb_op_tuning_c(op, pass, tuning, c_sizeof(tuning))
+  end function
+
+  function clb_spherical_harmonics_create(ctx, desc, op) result(status)
+    type(c_ptr), intent(in) :: ctx
+    type(clb_spherical_harmonics_desc), intent(in) :: desc
+    type(c_ptr), intent(out) :: op
+    integer(c_int) :: status
+    status = clb_spherical_harmonics_create_c(ctx, desc, op, c_sizeof(desc))
+  end function
+
+  function clb_tensor_product_create(ctx, desc, op) result(status)
+    type(c_ptr), intent(in) :: ctx
+    type(clb_tensor_product_desc), intent(in) :: desc
+    type(c_ptr), intent(out) :: op
+    integer(c_int) :: status
+    status = clb_tensor_product_create_c(ctx, desc, op, c_sizeof(desc))
+  end function
+
+  function clb_tensor_product_measure(ctx, desc, sizes) result(status)
+    type(c_ptr), intent(in) :: ctx
+    type(clb_tensor_product_desc), intent(in) :: desc
+    type(clb_tensor_product_sizes), intent(out) :: sizes
+    integer(c_int) :: status
+    status = clb_tensor_product_measure_c(ctx, desc, sizes, c_sizeof(desc))
+  end function
+
+  function clb_tensor_product_weights(ctx, desc, i, slice) result(status)
+    type(c_ptr), intent(in) :: ctx
+    type(clb_tensor_product_desc), intent(in) :: desc
+    integer(c_int), intent(in) :: i
+    type(clb_weight_slice), intent(out) :: slice
+    integer(c_int) :: status
+    status = clb_tensor_product_weights_c(ctx, desc, i, slice, c_sizeof(desc))
+  end function
+
+  function clb_tensor_product_mask(ctx, desc, mask, size) result(status)
+    type(c_ptr), intent(in) :: ctx
+    type(clb_tensor_product_desc), intent(in) :: desc
+    integer(c_signed_char), intent(inout) :: mask(*)
+    integer(c_int64_t), intent(in) :: size
+    integer(c_int) :: status
+    status = clb_tensor_product_mask_c(ctx, desc, mask, size, c_sizeof(desc))
+  end function
+
+  function clb_symmetric_contraction_create(ctx, desc, op) result(status)
+    type(c_ptr), intent(in) :: ctx
+    type(clb_symmetric_contraction_desc), intent(in) :: desc
+    type(c_ptr), intent(out) :: op
+    integer(c_int) :: status
+    status = clb_symmetric_contraction_create_c(ctx, desc, op, c_sizeof(desc))
+  end function
+
+  function clb_symmetric_contraction_paths(ctx, desc, degree, nu, paths) result(status)
+    type(c_ptr), intent(in) :: ctx
+    type(clb_symmetric_contraction_desc), intent(in) :: desc
+    integer(c_int), intent(in) :: degree, nu
+    type(clb_symmetric_paths), intent(out) :: paths
+    integer(c_int) :: status
+    status = clb_symmetric_contraction_paths_c(ctx, desc, degree, nu, paths, c_sizeof(desc))
+  end function
+
+  function clb_symmetric_contraction_basis(ctx, desc, path, u, size) result(status)
+    type(c_ptr), intent(in) :: ctx
+    type(clb_symmetric_contraction_desc), intent(in) :: desc
+    integer(c_int), intent(in) :: path
+    real(c_double), intent(inout) :: u(*)
+    integer(c_int64_t), intent(in) :: size
+    integer(c_int) :: status
+    status = clb_symmetric_contraction_basis_c(ctx, desc, path, u, size, c_sizeof(desc))
+  end function
+
+  function clb_convolution_create(ctx, desc, op) result(status)
+    type(c_ptr), intent(in) :: ctx
+    type(clb_convolution_desc), intent(in) :: desc
+    type(c_ptr), intent(out) :: op
+    integer(c_int) :: status
+    status = clb_convolution_create_c(ctx, desc, op, c_sizeof(desc), c_sizeof(desc%product))
+  end function
+
+  function clb_model_describe(model, info) result(status)
+    type(c_ptr), intent(in) :: model
+    type(clb_model_info), intent(out) :: info
+    integer(c_int) :: status
+    status = clb_model_describe_c(model, info, c_sizeof(info))
+  end function
+
+  function clb_model_compute(model, atoms, results) result(status)
+    type(c_ptr), intent(in) :: model
+    type(clb_model_atoms), intent(in) :: atoms
+    type(clb_model_results), intent(in), target :: results
+    integer(c_int) :: status
+    status = clb_model_compute_c(model, atoms, results, c_sizeof(atoms), c_sizeof(results))
+  end function
+
+  function clb_model_last_neighbours(model, neighbours) result(status)
+    type(c_ptr), intent(in) :: model
+    type(clb_model_neighbours), intent(out) :: neighbours
+    integer(c_int) :: status
+    status = clb_model_last_neighbours_c(model, neighbours, c_sizeof(neighbours))
+  end function
+
+  function clb_model_compute_edges(model, edges, results) result(status)
+    type(c_ptr), intent(in) :: model
+    type(clb_model_edges), intent(in), target :: edges
+    type(clb_model_edge_results), intent(in), target :: results
+    type(clb_model_exchange) :: exchange
+    integer(c_int) :: status
+    status = clb_model_compute_edges_c(model, edges, results, c_sizeof(edges), c_sizeof(exchange), c_sizeof(results))
   end function
 
   ! The sentence of the last failure on this context.

@@ -23,7 +23,17 @@ extern "C" {
 #define CLB_API
 #endif
 
-#define CLB_VERSION "0.2.0"
+/* A function that also tells the library the size of the structs that it takes: in a later version
+   they may have more members, at their ends (docs/abi.md). */
+#define CLB_SIZED static inline
+
+/* Numbers for #if: CLB_VERSION_NUMBER grows with every version. */
+#define CLB_VERSION "0.3.0"
+#define CLB_VERSION_MAJOR 0
+#define CLB_VERSION_MINOR 3
+#define CLB_VERSION_PATCH 0
+#define CLB_VERSION_NUMBER                                                                         \
+  (CLB_VERSION_MAJOR * 1000000 + CLB_VERSION_MINOR * 1000 + CLB_VERSION_PATCH)
 
 #define CLB_STATUSES(X)                                                                            \
   X(CLB_OK, "no error")                                                                            \
@@ -41,8 +51,8 @@ typedef enum {
 #undef CLB_STATUS
 } clb_status;
 
-/* How numbers are stored, f32 where nothing is said; arithmetic is CLB_F32 or CLB_F64 (`arithmetic`
- * of each op). */
+/* How numbers are stored, f32 where nothing is said. Arithmetic, a member of each description, is
+   CLB_F32 or CLB_F64. */
 typedef enum { CLB_F32, CLB_F64, CLB_F16, CLB_BF16 } clb_dtype;
 
 /* Each pass is the derivative of the previous one. CLB_TRIPLE_BACKWARD: tensor products only. */
@@ -54,7 +64,10 @@ typedef struct clb_context clb_context;
 typedef struct clb_buffer clb_buffer;
 typedef struct clb_op clb_op;
 
+/* Those of the library, which may be newer than this header: CLB_VERSION and CLB_VERSION_NUMBER. */
 CLB_API const char *clb_version(void);
+CLB_API int clb_version_number(void);
+
 /* "no error", "an argument is wrong", ...: a static string. */
 CLB_API const char *clb_status_text(clb_status status);
 
@@ -115,7 +128,7 @@ CLB_API const char *clb_error(const clb_context *ctx);
 CLB_API const char *clb_context_note(const clb_context *ctx);
 
 /* The device of this context; the strings are valid as long as the context. */
-CLB_API clb_status clb_context_device(clb_context *ctx, clb_device_info *info);
+CLB_SIZED clb_status clb_context_device(clb_context *ctx, clb_device_info *info);
 
 /* Waits until everything submitted on this context has finished. */
 CLB_API clb_status clb_wait(clb_context *ctx);
@@ -217,7 +230,7 @@ typedef struct {
   double bytes_loaded, bytes_stored;
   double flops; /* fma = 2 */
 } clb_counts;
-CLB_API clb_status clb_op_counts(clb_op *op, clb_pass pass, clb_counts *counts);
+CLB_SIZED clb_status clb_op_counts(clb_op *op, clb_pass pass, clb_counts *counts);
 
 /* What the vendor's compiler generated; -1 where it does not report a value. Loads and stores are
    elements of global memory in the machine code, wide accesses counted by element; loads of kernel
@@ -228,7 +241,7 @@ typedef struct {
                element */
   int subgroups, local_bytes; /* of one work-group, from the IR */
 } clb_report;
-CLB_API clb_status clb_op_report(clb_op *op, clb_pass pass, clb_report *report);
+CLB_SIZED clb_status clb_op_report(clb_op *op, clb_pass pass, clb_report *report);
 
 /* The kernel as text in the device's language (SPIR-V words for level_zero). Owned by the op; text
    ends with a 0 byte that is not counted in `bytes`. */
@@ -252,7 +265,7 @@ typedef struct {
   double seconds, estimate_seconds; /* duration of a call with each schedule; 0 where nothing was
                                        measured */
 } clb_tuning;
-CLB_API clb_status clb_op_tuning(clb_op *op, clb_pass pass, clb_tuning *tuning);
+CLB_SIZED clb_status clb_op_tuning(clb_op *op, clb_pass pass, clb_tuning *tuning);
 
 /* Export writes the wisdom for the context's device, driver, compiler and version of Clebsch as
    text, one line per kernel. Import adds the lines of a file to the context and to the wisdom file
@@ -296,9 +309,9 @@ typedef struct {
 /* Real spherical harmonics in e3nn's convention (polar axis y, no Condon-Shortley phase, m = -l ...
    l), without `normalize` homogeneous polynomials of degree l.  Below D = sum over degrees of
    (2l+1), degrees concatenated. */
-CLB_API clb_status clb_spherical_harmonics_create(clb_context *ctx,
-                                                  const clb_spherical_harmonics_desc *desc,
-                                                  clb_op **op);
+CLB_SIZED clb_status clb_spherical_harmonics_create(clb_context *ctx,
+                                                    const clb_spherical_harmonics_desc *desc,
+                                                    clb_op **op);
 
 /* y[n][D] = Y(x[n][3]).  Any length unit (the same for all of x). */
 CLB_API clb_status clb_spherical_harmonics_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y);
@@ -387,8 +400,8 @@ typedef struct {
    single row, stride and index of w, g_w, c, d_w, ... are ignored, equal calls on one device give
    equal bits, and the op keeps workspaces, each of up to 256 MiB on a GPU, in which it handles a
    block of rows at a time. */
-CLB_API clb_status clb_tensor_product_create(clb_context *ctx, const clb_tensor_product_desc *desc,
-                                             clb_op **op);
+CLB_SIZED clb_status clb_tensor_product_create(clb_context *ctx,
+                                               const clb_tensor_product_desc *desc, clb_op **op);
 
 /* z[n][Z] from x[n][X], y[n][Y], w[n][W]. */
 CLB_API clb_status clb_tensor_product_forward(clb_op *op, int64_t n, clb_rows x, clb_rows y,
@@ -422,21 +435,23 @@ CLB_API clb_status clb_tensor_product_triple_backward(clb_op *op, int64_t n,
 typedef struct {
   int64_t x, y, z, w;
 } clb_tensor_product_sizes;
-CLB_API clb_status clb_tensor_product_measure(clb_context *ctx, const clb_tensor_product_desc *desc,
-                                              clb_tensor_product_sizes *sizes);
+CLB_SIZED clb_status clb_tensor_product_measure(clb_context *ctx,
+                                                const clb_tensor_product_desc *desc,
+                                                clb_tensor_product_sizes *sizes);
 
 /* The weights of instruction i: `count` numbers starting at number `first` of the row, of the given
    shape (unused extents are 1; without weights all fields are 0). */
 typedef struct {
   int64_t first, count, shape[3];
 } clb_weight_slice;
-CLB_API clb_status clb_tensor_product_weights(clb_context *ctx, const clb_tensor_product_desc *desc,
-                                              int i, clb_weight_slice *slice);
+CLB_SIZED clb_status clb_tensor_product_weights(clb_context *ctx,
+                                                const clb_tensor_product_desc *desc, int i,
+                                                clb_weight_slice *slice);
 
 /* mask[Z], the same in layouts CLB_MUL_IR and CLB_IR_MUL: 1 where some instruction with path_weight
    > 0 reaches the output element, else 0 (e3nn's output_mask).  size: Z. */
-CLB_API clb_status clb_tensor_product_mask(clb_context *ctx, const clb_tensor_product_desc *desc,
-                                           unsigned char *mask, int64_t size);
+CLB_SIZED clb_status clb_tensor_product_mask(clb_context *ctx, const clb_tensor_product_desc *desc,
+                                             unsigned char *mask, int64_t size);
 
 /* ---- named products ---- */
 
@@ -514,9 +529,9 @@ typedef struct {
    have a row for each species, like w; their index is NULL. Equal calls on one device give equal
    bits. An op with gradients by w keeps a workspace of up to 64 MiB, or one row of w for each
    species if that is more. */
-CLB_API clb_status clb_symmetric_contraction_create(clb_context *ctx,
-                                                    const clb_symmetric_contraction_desc *desc,
-                                                    clb_op **op);
+CLB_SIZED clb_status clb_symmetric_contraction_create(clb_context *ctx,
+                                                      const clb_symmetric_contraction_desc *desc,
+                                                      clb_op **op);
 
 /* z[n][Z] from x[n][X] and w. */
 CLB_API clb_status clb_symmetric_contraction_forward(clb_op *op, int64_t n, clb_rows x, clb_rows w,
@@ -537,15 +552,16 @@ CLB_API clb_status clb_symmetric_contraction_double_backward(clb_op *op, int64_t
 typedef struct {
   int first, count, all;
 } clb_symmetric_paths;
-CLB_API clb_status clb_symmetric_contraction_paths(clb_context *ctx,
-                                                   const clb_symmetric_contraction_desc *desc,
-                                                   int degree, int nu, clb_symmetric_paths *paths);
+CLB_SIZED clb_status clb_symmetric_contraction_paths(clb_context *ctx,
+                                                     const clb_symmetric_contraction_desc *desc,
+                                                     int degree, int nu,
+                                                     clb_symmetric_paths *paths);
 
 /* The tensor of a path: u[2 l' + 1][d]...[d] (nu times), which is symmetric and of Frobenius
    norm 1. size: the number of its elements. */
-CLB_API clb_status clb_symmetric_contraction_basis(clb_context *ctx,
-                                                   const clb_symmetric_contraction_desc *desc,
-                                                   int path, double *u, int64_t size);
+CLB_SIZED clb_status clb_symmetric_contraction_basis(clb_context *ctx,
+                                                     const clb_symmetric_contraction_desc *desc,
+                                                     int path, double *u, int64_t size);
 
 /* ---- graphs ---- */
 
@@ -638,8 +654,8 @@ typedef struct {
   clb_normalization normalization; /* of Y, used with `vectors` */
 } clb_convolution_desc;
 
-CLB_API clb_status clb_convolution_create(clb_context *ctx, const clb_convolution_desc *desc,
-                                          clb_op **op);
+CLB_SIZED clb_status clb_convolution_create(clb_context *ctx, const clb_convolution_desc *desc,
+                                            clb_op **op);
 
 /* The lengths at an op's knots: r[knots], ascending. */
 CLB_API clb_status clb_convolution_knots(clb_op *op, double *r);
@@ -685,6 +701,104 @@ CLB_API clb_status clb_convolution_double_backward(clb_op *op, clb_graph *graph,
                                                    clb_rows b, clb_rows c, clb_rows d_x,
                                                    clb_rows d_y, clb_rows d_w, clb_rows d_g,
                                                    clb_buffer *workspace);
+
+/* ---- the sizes of structs ---- */
+
+/* What the functions with CLB_SIZED call, with the sizes that this header gives their structs. */
+CLB_API clb_status clb_context_device_sized(clb_context *ctx, clb_device_info *info,
+                                            size_t info_size);
+static inline clb_status clb_context_device(clb_context *ctx, clb_device_info *info) {
+  return clb_context_device_sized(ctx, info, sizeof *info);
+}
+CLB_API clb_status clb_op_counts_sized(clb_op *op, clb_pass pass, clb_counts *counts,
+                                       size_t counts_size);
+static inline clb_status clb_op_counts(clb_op *op, clb_pass pass, clb_counts *counts) {
+  return clb_op_counts_sized(op, pass, counts, sizeof *counts);
+}
+CLB_API clb_status clb_op_report_sized(clb_op *op, clb_pass pass, clb_report *report,
+                                       size_t report_size);
+static inline clb_status clb_op_report(clb_op *op, clb_pass pass, clb_report *report) {
+  return clb_op_report_sized(op, pass, report, sizeof *report);
+}
+CLB_API clb_status clb_op_tuning_sized(clb_op *op, clb_pass pass, clb_tuning *tuning,
+                                       size_t tuning_size);
+static inline clb_status clb_op_tuning(clb_op *op, clb_pass pass, clb_tuning *tuning) {
+  return clb_op_tuning_sized(op, pass, tuning, sizeof *tuning);
+}
+CLB_API clb_status clb_spherical_harmonics_create_sized(clb_context *ctx,
+                                                        const clb_spherical_harmonics_desc *desc,
+                                                        clb_op **op, size_t desc_size);
+static inline clb_status clb_spherical_harmonics_create(clb_context *ctx,
+                                                        const clb_spherical_harmonics_desc *desc,
+                                                        clb_op **op) {
+  return clb_spherical_harmonics_create_sized(ctx, desc, op, sizeof *desc);
+}
+CLB_API clb_status clb_tensor_product_create_sized(clb_context *ctx,
+                                                   const clb_tensor_product_desc *desc, clb_op **op,
+                                                   size_t desc_size);
+static inline clb_status
+clb_tensor_product_create(clb_context *ctx, const clb_tensor_product_desc *desc, clb_op **op) {
+  return clb_tensor_product_create_sized(ctx, desc, op, sizeof *desc);
+}
+CLB_API clb_status clb_tensor_product_measure_sized(clb_context *ctx,
+                                                    const clb_tensor_product_desc *desc,
+                                                    clb_tensor_product_sizes *sizes,
+                                                    size_t desc_size);
+static inline clb_status clb_tensor_product_measure(clb_context *ctx,
+                                                    const clb_tensor_product_desc *desc,
+                                                    clb_tensor_product_sizes *sizes) {
+  return clb_tensor_product_measure_sized(ctx, desc, sizes, sizeof *desc);
+}
+CLB_API clb_status clb_tensor_product_weights_sized(clb_context *ctx,
+                                                    const clb_tensor_product_desc *desc, int i,
+                                                    clb_weight_slice *slice, size_t desc_size);
+static inline clb_status clb_tensor_product_weights(clb_context *ctx,
+                                                    const clb_tensor_product_desc *desc, int i,
+                                                    clb_weight_slice *slice) {
+  return clb_tensor_product_weights_sized(ctx, desc, i, slice, sizeof *desc);
+}
+CLB_API clb_status clb_tensor_product_mask_sized(clb_context *ctx,
+                                                 const clb_tensor_product_desc *desc,
+                                                 unsigned char *mask, int64_t size,
+                                                 size_t desc_size);
+static inline clb_status clb_tensor_product_mask(clb_context *ctx,
+                                                 const clb_tensor_product_desc *desc,
+                                                 unsigned char *mask, int64_t size) {
+  return clb_tensor_product_mask_sized(ctx, desc, mask, size, sizeof *desc);
+}
+CLB_API clb_status clb_symmetric_contraction_create_sized(
+    clb_context *ctx, const clb_symmetric_contraction_desc *desc, clb_op **op, size_t desc_size);
+static inline clb_status
+clb_symmetric_contraction_create(clb_context *ctx, const clb_symmetric_contraction_desc *desc,
+                                 clb_op **op) {
+  return clb_symmetric_contraction_create_sized(ctx, desc, op, sizeof *desc);
+}
+CLB_API clb_status clb_symmetric_contraction_paths_sized(clb_context *ctx,
+                                                         const clb_symmetric_contraction_desc *desc,
+                                                         int degree, int nu,
+                                                         clb_symmetric_paths *paths,
+                                                         size_t desc_size);
+static inline clb_status clb_symmetric_contraction_paths(clb_context *ctx,
+                                                         const clb_symmetric_contraction_desc *desc,
+                                                         int degree, int nu,
+                                                         clb_symmetric_paths *paths) {
+  return clb_symmetric_contraction_paths_sized(ctx, desc, degree, nu, paths, sizeof *desc);
+}
+CLB_API clb_status clb_symmetric_contraction_basis_sized(clb_context *ctx,
+                                                         const clb_symmetric_contraction_desc *desc,
+                                                         int path, double *u, int64_t size,
+                                                         size_t desc_size);
+static inline clb_status clb_symmetric_contraction_basis(clb_context *ctx,
+                                                         const clb_symmetric_contraction_desc *desc,
+                                                         int path, double *u, int64_t size) {
+  return clb_symmetric_contraction_basis_sized(ctx, desc, path, u, size, sizeof *desc);
+}
+CLB_API clb_status clb_convolution_create_sized(clb_context *ctx, const clb_convolution_desc *desc,
+                                                clb_op **op, size_t desc_size, size_t product_size);
+static inline clb_status clb_convolution_create(clb_context *ctx, const clb_convolution_desc *desc,
+                                                clb_op **op) {
+  return clb_convolution_create_sized(ctx, desc, op, sizeof *desc, sizeof desc->product);
+}
 
 #ifdef __cplusplus
 }

@@ -48,8 +48,8 @@ typedef struct {
    sources), compiles its kernels and moves its weights to the device.  options: NULL means all
    zeros. CLB_ERROR_ARGUMENT: the file does not exist or is not such a model; CLB_ERROR_UNSUPPORTED:
    f64 on a device without it. The file is not needed afterwards. */
-CLB_API clb_status clb_model_open(clb_context *ctx, const char *path,
-                                  const clb_model_options *options, clb_model **model);
+CLB_SIZED clb_status clb_model_open(clb_context *ctx, const char *path,
+                                    const clb_model_options *options, clb_model **model);
 CLB_API void clb_model_destroy(clb_model **model);
 
 typedef struct {
@@ -70,7 +70,7 @@ typedef struct {
                          pairs that have occurred so far */
 } clb_model_info;
 /* The strings and arrays are valid as long as the model. */
-CLB_API clb_status clb_model_describe(const clb_model *model, clb_model_info *info);
+CLB_SIZED clb_status clb_model_describe(const clb_model *model, clb_model_info *info);
 /* The species of an atomic number; -1 if the model does not have that element. */
 CLB_API int clb_model_species(const clb_model *model, int atomic_number);
 
@@ -98,16 +98,16 @@ typedef struct {
 } clb_model_results;
 
 /* Energy and its derivatives; finds the neighbours. Returns when the results are available. */
-CLB_API clb_status clb_model_compute(clb_model *model, const clb_model_atoms *atoms,
-                                     const clb_model_results *results);
+CLB_SIZED clb_status clb_model_compute(clb_model *model, const clb_model_atoms *atoms,
+                                       const clb_model_results *results);
 
 /* Neighbour list of the last clb_model_compute: number of directed edges, including those in the
    skin, and how often the list was rebuilt since the model was opened. */
 typedef struct {
   int64_t n_edges, rebuilds;
 } clb_model_neighbours;
-CLB_API clb_status clb_model_last_neighbours(const clb_model *model,
-                                             clb_model_neighbours *neighbours);
+CLB_SIZED clb_status clb_model_last_neighbours(const clb_model *model,
+                                               clb_model_neighbours *neighbours);
 
 /* ---- edges: for codes with their own neighbour lists and ghost atoms ----
 
@@ -195,8 +195,47 @@ typedef struct {
 /* dE/dposition of an atom is the sum of d_vectors over the edges it sends minus the sum over those
    it receives, those of its ghosts included. In a run over several processes, d_vectors is the
    derivative of the sum of all processes' energies. Returns when the results are available. */
-CLB_API clb_status clb_model_compute_edges(clb_model *model, const clb_model_edges *edges,
-                                           const clb_model_edge_results *results);
+CLB_SIZED clb_status clb_model_compute_edges(clb_model *model, const clb_model_edges *edges,
+                                             const clb_model_edge_results *results);
+
+/* ---- the sizes of structs ---- */
+
+/* What the functions with CLB_SIZED call, with the sizes that this header gives their structs. */
+CLB_API clb_status clb_model_open_sized(clb_context *ctx, const char *path,
+                                        const clb_model_options *options, clb_model **model,
+                                        size_t options_size);
+static inline clb_status clb_model_open(clb_context *ctx, const char *path,
+                                        const clb_model_options *options, clb_model **model) {
+  return clb_model_open_sized(ctx, path, options, model, sizeof *options);
+}
+CLB_API clb_status clb_model_describe_sized(const clb_model *model, clb_model_info *info,
+                                            size_t info_size);
+static inline clb_status clb_model_describe(const clb_model *model, clb_model_info *info) {
+  return clb_model_describe_sized(model, info, sizeof *info);
+}
+CLB_API clb_status clb_model_compute_sized(clb_model *model, const clb_model_atoms *atoms,
+                                           const clb_model_results *results, size_t atoms_size,
+                                           size_t results_size);
+static inline clb_status clb_model_compute(clb_model *model, const clb_model_atoms *atoms,
+                                           const clb_model_results *results) {
+  return clb_model_compute_sized(model, atoms, results, sizeof *atoms, sizeof *results);
+}
+CLB_API clb_status clb_model_last_neighbours_sized(const clb_model *model,
+                                                   clb_model_neighbours *neighbours,
+                                                   size_t neighbours_size);
+static inline clb_status clb_model_last_neighbours(const clb_model *model,
+                                                   clb_model_neighbours *neighbours) {
+  return clb_model_last_neighbours_sized(model, neighbours, sizeof *neighbours);
+}
+CLB_API clb_status clb_model_compute_edges_sized(clb_model *model, const clb_model_edges *edges,
+                                                 const clb_model_edge_results *results,
+                                                 size_t edges_size, size_t exchange_size,
+                                                 size_t results_size);
+static inline clb_status clb_model_compute_edges(clb_model *model, const clb_model_edges *edges,
+                                                 const clb_model_edge_results *results) {
+  return clb_model_compute_edges_sized(model, edges, results, sizeof *edges,
+                                       sizeof *edges->exchange, sizeof *results);
+}
 
 #ifdef __cplusplus
 }

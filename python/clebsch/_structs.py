@@ -4,7 +4,7 @@ Names are those of the headers without `CLB_` and `clb_`.  ci/python_header.py c
 offsets and sizes with what a C compiler says of the headers."""
 import ctypes as c
 
-VERSION = "0.2.0"
+VERSION = "0.3.0"
 
 F32, F64, F16, BF16 = range(4)
 FORWARD, BACKWARD, DOUBLE_BACKWARD, TRIPLE_BACKWARD = range(4)

@@ -1,5 +1,6 @@
 /* src/api/context.c - contexts and devices as the user sees them. */
 #include "src/base/cache_folder.h"
+#include "src/base/sizes.h"
 #include "src/runtime/kernel_cache.h"
 #include "src/runtime/context.h"
 
@@ -7,6 +8,8 @@
 #include <string.h>
 
 const char *clb_version(void) { return CLB_VERSION; }
+
+int clb_version_number(void) { return CLB_VERSION_NUMBER; }
 
 const char *clb_status_text(clb_status status) {
   static const char *const texts[] = {
@@ -68,11 +71,11 @@ const char *clb_context_note(const clb_context *ctx) {
   return ctx && !ctx->note.failed ? ctx->note.s : NULL;
 }
 
-clb_status clb_context_device(clb_context *ctx, clb_device_info *info) {
+clb_status clb_context_device_sized(clb_context *ctx, clb_device_info *info, size_t size) {
   clb_status s = clb_context_check(ctx);
   if (s) return s;
   if (!info) return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_context_device: info is NULL");
-  *info = ctx->device->info;
+  clb_give_struct(&ctx->device->info, sizeof ctx->device->info, info, size);
   return CLB_OK;
 }
 

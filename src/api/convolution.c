@@ -1,16 +1,38 @@
 /* src/api/convolution.c - the calls of the graph convolution. */
 #include "src/ops/convolution/convolution.h"
+
+#include "src/base/sizes.h"
 #include "src/tuning/autotune.h"
 
-clb_status clb_convolution_create(clb_context *ctx, const clb_convolution_desc *desc, clb_op **op) {
+/* The product is a struct of its own within the description, so that both can grow. */
+static clb_status take(clb_context *ctx, const clb_convolution_desc *given, size_t size,
+                       size_t product_size, clb_convolution_desc *desc) {
+  enum { PRODUCT = sizeof desc->product };
+  if (product_size > size)
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
+                    "clb_convolution_create: desc has %zu bytes, fewer than the %zu of its product",
+                    size, product_size);
+  clb_status s = clb_take_struct(&ctx->error, "clb_tensor_product_desc", &desc->product, PRODUCT,
+                                 &given->product, product_size);
+  return s ? s
+           : clb_take_struct(&ctx->error, "clb_convolution_desc", (char *)desc + PRODUCT,
+                             sizeof *desc - PRODUCT, (const char *)given + product_size,
+                             size - product_size);
+}
+
+clb_status clb_convolution_create_sized(clb_context *ctx, const clb_convolution_desc *given,
+                                        clb_op **op, size_t size, size_t product_size) {
+  clb_convolution_desc desc;
   clb_status s = clb_context_check(ctx);
   if (op) *op = NULL;
   if (s) return s;
-  if (!desc || !op)
+  if (!given || !op)
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_convolution_create: %s is NULL",
-                    desc ? "op" : "desc");
-  return clb_convolution_make(ctx, desc, desc->product.passes & ~CLB_MEASURE,
-                              clb_tuner_asked(ctx, desc->product.passes), op);
+                    given ? "op" : "desc");
+  s = take(ctx, given, size, product_size, &desc);
+  return s ? s
+           : clb_convolution_make(ctx, &desc, desc.product.passes & ~CLB_MEASURE,
+                                  clb_tuner_asked(ctx, desc.product.passes), op);
 }
 
 clb_status clb_convolution_forward(clb_op *op, clb_graph *graph, clb_rows x, clb_rows y, clb_rows w,

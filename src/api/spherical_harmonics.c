@@ -2,36 +2,41 @@
    and made canonical. */
 #include <stdlib.h>
 
+#include "src/base/sizes.h"
 #include "src/ops/public_op.h"
 #include "src/tuning/autotune.h"
 
-clb_status clb_spherical_harmonics_create(clb_context *ctx,
-                                          const clb_spherical_harmonics_desc *desc, clb_op **op) {
+clb_status clb_spherical_harmonics_create_sized(clb_context *ctx,
+                                                const clb_spherical_harmonics_desc *given,
+                                                clb_op **op, size_t size) {
+  clb_spherical_harmonics_desc desc;
   clb_status s = clb_context_check(ctx);
   if (op) *op = NULL;
   if (s) return s;
-  if (!desc || !op)
+  if (!given || !op)
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_spherical_harmonics_create: %s is NULL",
-                    desc ? "op" : "desc");
-  if (!desc->degrees)
+                    given ? "op" : "desc");
+  s = clb_take_struct(&ctx->error, "clb_spherical_harmonics_desc", &desc, sizeof desc, given, size);
+  if (s) return s;
+  if (!desc.degrees)
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
                     "clb_spherical_harmonics_create: degrees is NULL");
   clb_problem *p = calloc(1, sizeof *p);
   if (!p)
     return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_spherical_harmonics_create: no memory");
   p->kind = CLB_SPHERICAL_HARMONICS;
-  p->storage = (int32_t)desc->storage;
-  p->arithmetic = (int32_t)desc->arithmetic;
-  p->accumulate = desc->accumulate != 0;
+  p->storage = (int32_t)desc.storage;
+  p->arithmetic = (int32_t)desc.arithmetic;
+  p->accumulate = desc.accumulate != 0;
   clb_spherical_harmonics_problem *sh = &p->spherical_harmonics;
-  sh->n_degrees = desc->n_degrees;
-  sh->normalization = (int32_t)desc->normalization;
-  sh->normalize = desc->normalize != 0;
+  sh->n_degrees = desc.n_degrees;
+  sh->normalization = (int32_t)desc.normalization;
+  sh->normalize = desc.normalize != 0;
   bool sensible =
-      desc->n_degrees <=
+      desc.n_degrees <=
       CLB_MAX_DEGREES; /* otherwise the op's check refuses it, and degrees must not be read */
-  for (int i = 0; sensible && i < desc->n_degrees; i++) sh->degrees[i] = desc->degrees[i];
-  s = clb_op_create(ctx, p, desc->passes & ~CLB_MEASURE, clb_tuner_asked(ctx, desc->passes), op);
+  for (int i = 0; sensible && i < desc.n_degrees; i++) sh->degrees[i] = desc.degrees[i];
+  s = clb_op_create(ctx, p, desc.passes & ~CLB_MEASURE, clb_tuner_asked(ctx, desc.passes), op);
   free(p);
   return s;
 }

@@ -3,29 +3,38 @@
 
 #include <stdlib.h>
 
+#include "src/base/sizes.h"
 #include "src/problem/symmetric_basis.h"
 #include "src/tuning/autotune.h"
 
-clb_status clb_symmetric_contraction_create(clb_context *ctx,
-                                            const clb_symmetric_contraction_desc *desc,
-                                            clb_op **op) {
+static clb_status take(clb_context *ctx, const clb_symmetric_contraction_desc *given, size_t size,
+                       clb_symmetric_contraction_desc *desc) {
+  return clb_take_struct(&ctx->error, "clb_symmetric_contraction_desc", desc, sizeof *desc, given,
+                         size);
+}
+
+clb_status clb_symmetric_contraction_create_sized(clb_context *ctx,
+                                                  const clb_symmetric_contraction_desc *given,
+                                                  clb_op **op, size_t size) {
+  clb_symmetric_contraction_desc desc;
   clb_status s = clb_context_check(ctx);
   if (op) *op = NULL;
   if (s) return s;
-  if (!desc || !op)
+  if (!given || !op)
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_symmetric_contraction_create: %s is NULL",
-                    desc ? "op" : "desc");
+                    given ? "op" : "desc");
+  if ((s = take(ctx, given, size, &desc))) return s;
   clb_problem *p = calloc(1, sizeof *p);
   if (!p)
     return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_symmetric_contraction_create: no memory");
   p->kind = CLB_SYMMETRIC_CONTRACTION;
-  p->storage = (int32_t)desc->storage;
-  p->arithmetic = (int32_t)desc->arithmetic;
-  p->accumulate = desc->accumulate != 0;
-  s = clb_symmetric_contraction_read(desc, &p->symmetric_contraction, &ctx->error);
+  p->storage = (int32_t)desc.storage;
+  p->arithmetic = (int32_t)desc.arithmetic;
+  p->accumulate = desc.accumulate != 0;
+  s = clb_symmetric_contraction_read(&desc, &p->symmetric_contraction, &ctx->error);
   if (!s)
-    s = clb_symmetric_contraction_make(ctx, p, desc->passes & ~CLB_MEASURE,
-                                       clb_tuner_asked(ctx, desc->passes), op);
+    s = clb_symmetric_contraction_make(ctx, p, desc.passes & ~CLB_MEASURE,
+                                       clb_tuner_asked(ctx, desc.passes), op);
   free(p);
   return s;
 }
@@ -33,20 +42,25 @@ clb_status clb_symmetric_contraction_create(clb_context *ctx,
 /* ---- properties of a description ---- */
 
 static clb_status read_description(clb_context *ctx, const char *call,
-                                   const clb_symmetric_contraction_desc *desc, const void *result,
-                                   const char *name, clb_symmetric_contraction_problem *p) {
+                                   const clb_symmetric_contraction_desc *given, size_t size,
+                                   const void *result, const char *name,
+                                   clb_symmetric_contraction_problem *p) {
+  clb_symmetric_contraction_desc desc;
   clb_status s = clb_context_check(ctx);
   if (s) return s;
-  if (!desc || !result)
-    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "%s: %s is NULL", call, desc ? name : "desc");
-  return clb_symmetric_contraction_read(desc, p, &ctx->error);
+  if (!given || !result)
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "%s: %s is NULL", call, given ? name : "desc");
+  s = take(ctx, given, size, &desc);
+  return s ? s : clb_symmetric_contraction_read(&desc, p, &ctx->error);
 }
 
-clb_status clb_symmetric_contraction_paths(clb_context *ctx,
-                                           const clb_symmetric_contraction_desc *desc, int degree,
-                                           int nu, clb_symmetric_paths *paths) {
+clb_status clb_symmetric_contraction_paths_sized(clb_context *ctx,
+                                                 const clb_symmetric_contraction_desc *desc,
+                                                 int degree, int nu, clb_symmetric_paths *paths,
+                                                 size_t size) {
   clb_symmetric_contraction_problem p;
-  clb_status s = read_description(ctx, "clb_symmetric_contraction_paths", desc, paths, "paths", &p);
+  clb_status s =
+      read_description(ctx, "clb_symmetric_contraction_paths", desc, size, paths, "paths", &p);
   bool found = false;
   if (paths) *paths = (clb_symmetric_paths){0};
   if (s) return s;
@@ -63,15 +77,17 @@ clb_status clb_symmetric_contraction_paths(clb_context *ctx,
   return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
                   "clb_symmetric_contraction_paths: degree is %d and nu is %d; degree must be one "
                   "of the description's degrees, nu 1 ... %d",
-                  degree, nu, desc->correlation);
+                  degree, nu, p.correlation);
 }
 
-clb_status clb_symmetric_contraction_basis(clb_context *ctx,
-                                           const clb_symmetric_contraction_desc *desc, int path,
-                                           double *u, int64_t size) {
+clb_status clb_symmetric_contraction_basis_sized(clb_context *ctx,
+                                                 const clb_symmetric_contraction_desc *desc,
+                                                 int path, double *u, int64_t size,
+                                                 size_t desc_size) {
   clb_symmetric_contraction_problem p;
   clb_symmetric_basis basis = {0};
-  clb_status s = read_description(ctx, "clb_symmetric_contraction_basis", desc, u, "u", &p);
+  clb_status s =
+      read_description(ctx, "clb_symmetric_contraction_basis", desc, desc_size, u, "u", &p);
   if (s) return s;
   if (path < 0 || path >= p.n_paths)
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,

@@ -3,32 +3,40 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/sizes.h"
 #include "src/ops/tensor_product.h"
 #include "src/problem/irreps.h"
 #include "src/tuning/autotune.h"
 #include "src/ops/shared_weights.h"
 
-clb_status clb_tensor_product_create(clb_context *ctx, const clb_tensor_product_desc *desc,
-                                     clb_op **op) {
+static clb_status take(clb_context *ctx, const clb_tensor_product_desc *given, size_t size,
+                       clb_tensor_product_desc *desc) {
+  return clb_take_struct(&ctx->error, "clb_tensor_product_desc", desc, sizeof *desc, given, size);
+}
+
+clb_status clb_tensor_product_create_sized(clb_context *ctx, const clb_tensor_product_desc *given,
+                                           clb_op **op, size_t size) {
+  clb_tensor_product_desc desc;
   clb_status s = clb_context_check(ctx);
   if (op) *op = NULL;
   if (s) return s;
-  if (!desc || !op)
+  if (!given || !op)
     return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_tensor_product_create: %s is NULL",
-                    desc ? "op" : "desc");
-  if (desc->layout_z == CLB_MERGED)
+                    given ? "op" : "desc");
+  if ((s = take(ctx, given, size, &desc))) return s;
+  if (desc.layout_z == CLB_MERGED)
     return clb_fail(
         &ctx->error, CLB_ERROR_ARGUMENT,
         "clb_tensor_product_create: layout_z is CLB_MERGED, which only convolutions have");
   clb_problem *p = calloc(1, sizeof *p);
   if (!p) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "clb_tensor_product_create: no memory");
   p->kind = CLB_TENSOR_PRODUCT;
-  p->storage = (int32_t)desc->storage;
-  p->arithmetic = (int32_t)desc->arithmetic;
-  p->accumulate = desc->accumulate != 0;
-  s = clb_tensor_product_read(desc, &p->tensor_product, &ctx->error);
-  unsigned passes = desc->passes & ~CLB_MEASURE;
-  clb_tuner tune = clb_tuner_asked(ctx, desc->passes);
+  p->storage = (int32_t)desc.storage;
+  p->arithmetic = (int32_t)desc.arithmetic;
+  p->accumulate = desc.accumulate != 0;
+  s = clb_tensor_product_read(&desc, &p->tensor_product, &ctx->error);
+  unsigned passes = desc.passes & ~CLB_MEASURE;
+  clb_tuner tune = clb_tuner_asked(ctx, desc.passes);
   if (!s)
     s = (p->tensor_product.shared_weights ? clb_shared_weights_create
                                           : clb_op_create)(ctx, p, passes, tune, op);
@@ -38,16 +46,18 @@ clb_status clb_tensor_product_create(clb_context *ctx, const clb_tensor_product_
 
 /* ---- properties of a description ---- */
 
-/* result: the call's output argument, which must not be NULL; *p: NULL on failure, else freed by
-   the caller. */
+/* given, size: the caller's description; desc: the same as the library has it. result: the call's
+   output argument, which must not be NULL; *p: NULL on failure, else freed by the caller. */
 static clb_status read_description(clb_context *ctx, const char *call,
-                                   const clb_tensor_product_desc *desc, const void *result,
-                                   const char *name, clb_tensor_product_problem **p) {
+                                   const clb_tensor_product_desc *given, size_t size,
+                                   const void *result, const char *name,
+                                   clb_tensor_product_desc *desc, clb_tensor_product_problem **p) {
   clb_status s = clb_context_check(ctx);
   *p = NULL;
   if (s) return s;
-  if (!desc || !result)
-    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "%s: %s is NULL", call, desc ? name : "desc");
+  if (!given || !result)
+    return clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "%s: %s is NULL", call, given ? name : "desc");
+  if ((s = take(ctx, given, size, desc))) return s;
   *p = calloc(1, sizeof **p);
   if (!*p) return clb_fail(&ctx->error, CLB_ERROR_MEMORY, "%s: no memory", call);
   s = clb_tensor_product_read(desc, *p, &ctx->error);
@@ -57,10 +67,12 @@ static clb_status read_description(clb_context *ctx, const char *call,
   return s;
 }
 
-clb_status clb_tensor_product_measure(clb_context *ctx, const clb_tensor_product_desc *desc,
-                                      clb_tensor_product_sizes *sizes) {
+clb_status clb_tensor_product_measure_sized(clb_context *ctx, const clb_tensor_product_desc *given,
+                                            clb_tensor_product_sizes *sizes, size_t size) {
+  clb_tensor_product_desc desc;
   clb_tensor_product_problem *p;
-  clb_status s = read_description(ctx, "clb_tensor_product_measure", desc, sizes, "sizes", &p);
+  clb_status s =
+      read_description(ctx, "clb_tensor_product_measure", given, size, sizes, "sizes", &desc, &p);
   if (sizes)
     *sizes = p ? (clb_tensor_product_sizes){p->x.dim, p->y.dim, p->z.dim, p->n_weights}
                : (clb_tensor_product_sizes){0};
@@ -68,33 +80,37 @@ clb_status clb_tensor_product_measure(clb_context *ctx, const clb_tensor_product
   return s;
 }
 
-clb_status clb_tensor_product_weights(clb_context *ctx, const clb_tensor_product_desc *desc, int i,
-                                      clb_weight_slice *slice) {
+clb_status clb_tensor_product_weights_sized(clb_context *ctx, const clb_tensor_product_desc *given,
+                                            int i, clb_weight_slice *slice, size_t size) {
+  clb_tensor_product_desc desc;
   clb_tensor_product_problem *p;
-  clb_status s = read_description(ctx, "clb_tensor_product_weights", desc, slice, "slice", &p);
+  clb_status s =
+      read_description(ctx, "clb_tensor_product_weights", given, size, slice, "slice", &desc, &p);
   if (slice) *slice = (clb_weight_slice){0};
   if (s) return s;
-  if (i < 0 || i >= desc->n_instructions)
+  if (i < 0 || i >= desc.n_instructions)
     s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT,
                  "clb_tensor_product_weights: i is %d; there are %d instructions", i,
-                 desc->n_instructions);
-  else *slice = clb_tensor_product_slice(desc, p, i);
+                 desc.n_instructions);
+  else *slice = clb_tensor_product_slice(&desc, p, i);
   free(p);
   return s;
 }
 
-clb_status clb_tensor_product_mask(clb_context *ctx, const clb_tensor_product_desc *desc,
-                                   unsigned char *mask, int64_t size) {
+clb_status clb_tensor_product_mask_sized(clb_context *ctx, const clb_tensor_product_desc *given,
+                                         unsigned char *mask, int64_t size, size_t desc_size) {
+  clb_tensor_product_desc desc;
   clb_tensor_product_problem *p;
-  clb_status s = read_description(ctx, "clb_tensor_product_mask", desc, mask, "mask", &p);
+  clb_status s =
+      read_description(ctx, "clb_tensor_product_mask", given, desc_size, mask, "mask", &desc, &p);
   if (s) return s;
   if (size != p->z.dim)
     s = clb_fail(&ctx->error, CLB_ERROR_ARGUMENT, "clb_tensor_product_mask: size is %lld; Z is %d",
                  (long long)size, (int)p->z.dim);
   else memset(mask, 0, (size_t)size);
-  for (int i = 0; i < desc->n_instructions && !s; i++) {
-    const clb_term *t = &p->z.term[desc->instructions[i].out];
-    if (desc->instructions[i].path_weight > 0 && clb_tensor_product_has_path(desc, p, i))
+  for (int i = 0; i < desc.n_instructions && !s; i++) {
+    const clb_term *t = &p->z.term[desc.instructions[i].out];
+    if (desc.instructions[i].path_weight > 0 && clb_tensor_product_has_path(&desc, p, i))
       for (int m = 0; m < 2 * t->l + 1; m++)
         memset(mask + t->at + m * clb_component_stride(t), 1, (size_t)t->mul);
   }

@@ -1,4 +1,5 @@
 /* src/runtime/op.c - problem -> schedule -> IR -> kernel, for all ops. */
+#include "src/base/sizes.h"
 #include "src/runtime/context.h"
 #include "src/runtime/wisdom.h"
 
@@ -178,7 +179,7 @@ clb_status clb_op_check_pass(clb_op *op, clb_pass pass) {
   return clb_op_pass_kernel(op, pass, &kernel);
 }
 
-clb_status clb_op_counts(clb_op *op, clb_pass pass, clb_counts *counts) {
+clb_status clb_op_counts_sized(clb_op *op, clb_pass pass, clb_counts *counts, size_t size) {
   const clb_kernel *kernel;
   clb_status s = clb_op_pass_kernel(op, pass, &kernel);
   if (s) return s;
@@ -186,22 +187,24 @@ clb_status clb_op_counts(clb_op *op, clb_pass pass, clb_counts *counts) {
     return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_op_counts: counts is NULL");
   ir_counts c = ir_count(&kernel->ir);
   if (c.loads < 0) return clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "clb_op_counts: no memory");
-  *counts = (clb_counts){c.loads, c.stores, c.bytes_loaded, c.bytes_stored, c.flops};
+  const clb_counts all = {c.loads, c.stores, c.bytes_loaded, c.bytes_stored, c.flops};
+  clb_give_struct(&all, sizeof all, counts, size);
   return CLB_OK;
 }
 
-clb_status clb_op_report(clb_op *op, clb_pass pass, clb_report *report) {
+clb_status clb_op_report_sized(clb_op *op, clb_pass pass, clb_report *report, size_t size) {
   const clb_kernel *kernel;
   clb_status s = clb_op_pass_kernel(op, pass, &kernel);
   if (s) return s;
   if (!report)
     return clb_fail(&op->ctx->error, CLB_ERROR_ARGUMENT, "clb_op_report: report is NULL");
-  *report = clb_report_unknown();
+  clb_report all = clb_report_unknown();
   clb_device *d = op->ctx->device;
   if (d->backend->report)
-    s = d->backend->report(d, &kernel->ir, kernel->binary.s, kernel->binary.n, report);
-  report->subgroups = kernel->ir.subgroups;
-  report->local_bytes = ir_local_bytes(&kernel->ir);
+    s = d->backend->report(d, &kernel->ir, kernel->binary.s, kernel->binary.n, &all);
+  all.subgroups = kernel->ir.subgroups;
+  all.local_bytes = ir_local_bytes(&kernel->ir);
+  clb_give_struct(&all, sizeof all, report, size);
   return s;
 }
 
@@ -218,7 +221,7 @@ clb_status clb_op_source(clb_op *op, clb_pass pass, const char **source, size_t 
   return s;
 }
 
-clb_status clb_op_tuning(clb_op *op, clb_pass pass, clb_tuning *tuning) {
+clb_status clb_op_tuning_sized(clb_op *op, clb_pass pass, clb_tuning *tuning, size_t size) {
   const clb_kernel *kernel;
   clb_status s = clb_op_pass_kernel(op, pass, &kernel);
   if (s) return s;
@@ -231,7 +234,8 @@ clb_status clb_op_tuning(clb_op *op, clb_pass pass, clb_tuning *tuning) {
   }
   if (op->tuning[0].failed || op->tuning[1].failed)
     return clb_fail(&op->ctx->error, CLB_ERROR_MEMORY, "clb_op_tuning: no memory");
-  *tuning = (clb_tuning){op->tuning[0].s, op->tuning[1].s, choice->measured,
-                         1e-9 * (double)choice->ns, 1e-9 * (double)choice->estimate_ns};
+  const clb_tuning all = {op->tuning[0].s, op->tuning[1].s, choice->measured,
+                          1e-9 * (double)choice->ns, 1e-9 * (double)choice->estimate_ns};
+  clb_give_struct(&all, sizeof all, tuning, size);
   return CLB_OK;
 }

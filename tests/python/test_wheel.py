@@ -42,7 +42,7 @@ class Wheel(unittest.TestCase):
                 self.assertIn(f"\n{line}\n", about)
             wanted = {path.name for path in (ROOT / "python" / "clebsch").glob("*.py")} | {"py.typed"}
             self.assertEqual(wanted - names, set())
-            self.assertEqual({"libclebsch.so.0", "clebsch", "clebsch.h", "model.h", "clebsch.f90"} - names, set())
+            self.assertEqual({"libclebsch.so.0.3", "clebsch", "clebsch.h", "model.h", "clebsch.f90"} - names, set())
 
             venv = pathlib.Path(folder, "venv")
             python = venv / "bin" / "python"

@@ -1,0 +1,201 @@
+/* model.h - whole networks: energies, forces and stress of atoms, for simulation codes.  Units: eV
+   and Angstrom.
+
+   All inputs and outputs are double, whatever the internal precision. A model belongs to its
+   context and is used by one thread at a time. Its memory grows with some headroom: once it has
+   seen the largest numbers of atoms and edges, nothing more is allocated. Functions return a
+   clb_status; clb_error of the model's context gives the message. Indices and species count from
+   0. */
+#ifndef CLEBSCH_MODEL_H
+#define CLEBSCH_MODEL_H
+
+#include <clebsch/clebsch.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct clb_model clb_model;
+
+/* All zeros means defaults. */
+typedef struct {
+  clb_dtype precision; /* of features, weights and arithmetic: CLB_F64 or CLB_F32. Energies, forces
+                          and the virial are summed in f64 where the device has it */
+  int knots;           /* 0: the radial network is computed at every edge, which takes `weights`
+                          numbers per edge (clb_model_info). 4 or more: it is replaced by cubic
+                          splines through its values at `knots` distances from r_max / 12 to r_max,
+                          closer where distances are small (clb_convolution_desc), computed when the
+                          model is opened: faster, and nothing is stored per edge. Atoms that are
+                          closer than r_max / 12 (0.5 Angstrom in Nequix) have the weights of that
+                          distance: energies stay finite and continuous. Forces are the derivatives
+                          of that energy; in Nequix's water, water with bonds of 0.82 Angstrom and
+                          hafnia they differ from the exact ones by at most 1e-5, 3e-5 and 1.4e-5 eV
+                          / Angstrom (256 knots) or 3e-6, 4e-6 and 1.3e-6 (512). Where the radial
+                          network depends on the species of both atoms (MACE with Agnesi's
+                          distances), each pair of species has splines of its own, computed when the
+                          two first occur together, and their values are stored per edge */
+  double skin; /* clb_model_compute only: the neighbour list includes pairs within r_max + skin and
+                  is rebuilt when an atom has moved by skin / 2 */
+  uint64_t workspace_bytes; /* limit of the workspace for gradients of convolutions, raised to the
+                               minimum that they need; 0: 256 MiB, or 1/16 of a GPU's memory where
+                               that is more, or less where so much cannot be had */
+  int atomics; /* 1: convolutions add up their gradients by features with atomics (as those of
+                  clb_convolution_desc): faster, but the last digits of forces differ from call to
+                  call. 0: equal calls have equal results, to the bit */
+} clb_model_options;
+
+/* Reads a model that `clebsch convert` wrote (a safetensors file; docs/model-format.md in the
+   sources), compiles its kernels and moves its weights to the device.  options: NULL means all
+   zeros. CLB_ERROR_ARGUMENT: the file does not exist or is not such a model; CLB_ERROR_UNSUPPORTED:
+   f64 on a device without it. The file is not needed afterwards. */
+CLB_API clb_status clb_model_open(clb_context *ctx, const char *path,
+                                  const clb_model_options *options, clb_model **model);
+CLB_API void clb_model_destroy(clb_model **model);
+
+typedef struct {
+  const char *architecture; /* "nequip", "nequix", "sevennet" */
+  double r_max;             /* Angstrom */
+  int n_layers, l_max, n_species;
+  const char *const *symbols;              /* [n_species]: "H", "O", ... */
+  const int *atomic_numbers;               /* [n_species] */
+  int64_t parameters;                      /* numbers in the file's tensors */
+  int64_t weights;                         /* of the radial network, per edge, all layers */
+  uint64_t bytes_per_edge, bytes_per_atom; /* of device memory, without a convolution's workspace */
+  int exchanges;            /* of ghosts' rows in a forward pass, and as many in a backward pass */
+  int64_t exchange_columns; /* of the widest of their rows, padding included */
+  double table_error, table_slope_error; /* with knots: largest difference between a weight from
+                         the splines and from the network, and between their derivatives (per
+                         Angstrom), at the worst places of every interval, relative to the layer's
+                         largest weight; 0 without knots. Of splines for pairs of species: of the
+                         pairs that have occurred so far */
+} clb_model_info;
+/* The strings and arrays are valid as long as the model. */
+CLB_API clb_status clb_model_describe(const clb_model *model, clb_model_info *info);
+/* The species of an atomic number; -1 if the model does not have that element. */
+CLB_API int clb_model_species(const clb_model *model, int atomic_number);
+
+/* ---- atoms ---- */
+
+typedef struct {
+  int64_t n;
+  const int32_t *species;  /* [n], each 0 ... n_species - 1 */
+  const double *positions; /* [n][3]; atoms may lie outside the cell */
+  const double *cell; /* [3][3], rows are lattice vectors; may be skewed, and smaller than r_max.
+                         NULL if nothing is periodic */
+  int periodic[3]; /* 1: periodic along that lattice vector; the other rows of cell are ignored */
+} clb_model_atoms;
+
+/* Results that are not wanted are NULL. */
+typedef struct {
+  double *energy; /* [1] */
+  double *e_atom; /* [n] */
+  double *forces; /* [n][3]: -dE/dpositions */
+  double *stress; /* [3][3]: dE/dstrain / volume, eV / Angstrom^3, symmetric: pressure is -trace
+                     / 3.  Only where all three directions are periodic */
+} clb_model_results;
+
+/* Energy and its derivatives; finds the neighbours. Returns when the results are available. */
+CLB_API clb_status clb_model_compute(clb_model *model, const clb_model_atoms *atoms,
+                                     const clb_model_results *results);
+
+/* Neighbour list of the last clb_model_compute: number of directed edges, including those in the
+   skin, and how often the list was rebuilt since the model was opened. */
+typedef struct {
+  int64_t n_edges, rebuilds;
+} clb_model_neighbours;
+CLB_API clb_status clb_model_last_neighbours(const clb_model *model,
+                                             clb_model_neighbours *neighbours);
+
+/* ---- edges: for codes with their own neighbour lists and ghost atoms ----
+
+   A process has n_local atoms of its own, and ghosts: atoms of other processes (or periodic images
+   of its own) within r_max of them, no farther, however many layers the model has. Between layers
+   the rows of features of ghosts come from their owners, and backward gradients return to them.
+
+   Rules for several processes. Each has a context and a model of its own, of equal options. Every
+   process computes in every step, also one that has no atoms (n_local = 0 and no edges are fine),
+   and wants the same kinds of results, or some would wait in an exchange that others never enter. A
+   process whose call fails leaves the exchanges of that step: the others hear of it only from the
+   host, which must end them (MPI_Abort) or let `move` send a word about it along with the rows. */
+
+/* Called clb_model_info.exchanges times forward (backward = 0) and, if derivatives are wanted, as
+   often backward (backward = 1), also where n_send and n_receive are 0, with rows of `columns`
+   numbers of `type`, the model's precision, one after the other:
+     forward   from[n_send]: rows of atoms `send`; fill to[n_receive], the rows of ghosts `receive`;
+     backward  from[n_receive]: gradients of ghosts `receive`; fill to[n_send], the gradients that
+               the receivers of rows `send` had: they are added to these atoms'.
+   Equal calls that fill equal rows give equal bits. It must neither call Clebsch with this context,
+   but for clb_error and the like, nor throw: exceptions of C++ must wait until the call that
+   computes has returned. Any status but CLB_OK ends the computation, which returns it. */
+typedef clb_status (*clb_model_move)(void *user, int backward, int64_t columns, clb_dtype type,
+                                     const void *from, void *to);
+
+/* Lists of rows that travel. Only these do: they are gathered into contiguous rows, and taken from
+   them, on the device. They belong to the graph: in calls with same_graph they are not read. */
+typedef struct {
+  int64_t n_send, n_receive;
+  const int32_t *send;    /* [n_send]: 0 ... n_local - 1, the same one as often as needed */
+  const int32_t *receive; /* [n_receive]: n_local ... n_total - 1, each ghost once */
+  clb_model_move move;
+  void *user;      /* its first argument */
+  int device_rows; /* 0: from and to are in host memory; 1: they are device memory as
+                      clb_buffer_native gives it, for example for MPI that accepts pointers of GPUs;
+                      everything before is finished, and what `move` does must be when it returns */
+} clb_model_exchange;
+
+typedef struct {
+  int64_t n_local, n_total, n_edges; /* ghosts follow local atoms: n_local ... n_total - 1 */
+  /* 1: the three counts, species, senders, receivers, images, counted and the lists of the exchange
+     are the same as in the last call, and are not read. Otherwise the call sorts the edges. */
+  int same_graph;
+  const int32_t *species;   /* [n_total], each 0 ... n_species - 1; with positions also -1: the atom
+                               is not there for the model, whose energy of it and forces are 0 */
+  clb_index_list senders;   /* int32[n_edges], in any order: 0 ... n_total - 1 */
+  clb_index_list receivers; /* int32[n_edges]: 0 ... n_local - 1 */
+  /* [n_edges][3]: position of the sender minus that of the receiver. Edges of length r_max or more
+     contribute nothing. In host memory, or in a buffer (in the model's precision, contiguous from
+     its start); the other pointer is NULL. */
+  const double *vectors;
+  clb_buffer *vectors_buffer;
+  /* Instead of vectors: positions of all atoms, [n_total][3], in host memory or in a buffer of
+     doubles. The list may then include pairs beyond r_max (a skin), which cost little: in every
+     call the host goes once through the pairs, and only those nearer than r_max are edges on the
+     device; if they are not those of the last call, they are sorted again. */
+  const double *positions;
+  clb_buffer *positions_buffer;
+  /* With positions: [n_total - n_local], the local atom of which a ghost is a periodic image: then
+     it is no more than another place of that atom, which gets its forces, and needs no exchange.
+     -1: an atom of another process. NULL: all are -1. */
+  const int32_t *images;
+  const unsigned char *counted;       /* [n_local]: 0: the atom's energy does not count, though it
+                                         shapes that of others; NULL: all count */
+  const clb_model_exchange *exchange; /* NULL: no ghosts, or images alone */
+} clb_model_edges;
+
+/* Results that are not wanted are NULL. */
+typedef struct {
+  double *energy;               /* [1]: of local atoms */
+  double *e_atom;               /* [n_local]; 0 where it does not count */
+  double *d_vectors;            /* [n_edges][3]: dE/dvectors, in host memory */
+  clb_buffer *d_vectors_buffer; /* the same in a buffer (of the model's precision), instead */
+  double *forces; /* [n_total][3]: -dE/dposition; those of ghosts belong to their owners, who add
+                     them to their own. With vectors, of positions that have such vectors */
+  clb_buffer *forces_buffer; /* the same in a buffer of doubles (floats where clb_device_info.f64 is
+                                0), instead or also */
+  double *v_atom; /* [n_local][3][3]: each atom's part of the virial, the sum over the edges that it
+                     receives of vector (x) dE/dvector, not symmetrised. LAMMPS' stress of an atom,
+                     times volume, is minus its symmetric part */
+  double *virial; /* [3][3]: sum over edges of vector (x) dE/dvector, symmetrised; virial / volume
+                     is the stress above */
+} clb_model_edge_results;
+
+/* dE/dposition of an atom is the sum of d_vectors over the edges it sends minus the sum over those
+   it receives, those of its ghosts included. In a run over several processes, d_vectors is the
+   derivative of the sum of all processes' energies. Returns when the results are available. */
+CLB_API clb_status clb_model_compute_edges(clb_model *model, const clb_model_edges *edges,
+                                           const clb_model_edge_results *results);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
